@@ -1,0 +1,3 @@
+module deployer
+
+go 1.26
