@@ -1,0 +1,195 @@
+package kube
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/metadata"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// Options say which cluster to talk to, and as whom. Every zero value means
+// what kubectl would do: KUBECONFIG, ~/.kube/config, or the pod's own account.
+type Options struct {
+	Kubeconfig            string // path; empty means KUBECONFIG or the default file
+	Context               string
+	Namespace             string
+	APIServer             string
+	CAFile                string
+	TLSServerName         string
+	InsecureSkipTLSVerify bool
+	Token                 string
+	AsUser                string
+	AsGroups              []string
+	QPS                   float32 // requests a second; 0 leaves pacing to the API server's priority and fairness
+	Burst                 int
+	UserAgent             string
+	Warn                  func(text string) // called for each Warning header of the API server; nil drops them
+}
+
+// Cluster is a connection made on first use. It is safe for concurrent use.
+type Cluster struct {
+	config    *rest.Config
+	namespace string
+	context   string
+	clients   func() (*clients, error)
+
+	mu        sync.Mutex
+	discovery *discovered
+	schemas   *schemas
+}
+
+type clients struct {
+	typed    kubernetes.Interface
+	dynamic  dynamic.Interface
+	metadata metadata.Interface
+}
+
+// Connect reads the configuration of a cluster; it does no network I/O.
+func Connect(opts Options) (*Cluster, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = opts.Kubeconfig
+	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides(opts))
+	config, err := loader.ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("reading the Kubernetes configuration: %w", err)
+	}
+	namespace, _, err := loader.Namespace()
+	if err != nil {
+		return nil, fmt.Errorf("reading the Kubernetes configuration: %w", err)
+	}
+	config.UserAgent = opts.UserAgent
+	config.QPS, config.Burst = opts.QPS, opts.Burst
+	config.WarningHandler = warnings{opts.Warn}
+	cluster := New(config, namespace)
+	cluster.context = currentContext(loader, opts)
+	return cluster, nil
+}
+
+// New returns a connection by an existing configuration. A QPS of 0 in config
+// means no pacing on our side.
+func New(config *rest.Config, namespace string) *Cluster {
+	config = rest.CopyConfig(config)
+	if config.QPS == 0 {
+		config.QPS = -1
+	}
+	return &Cluster{
+		config:    config,
+		namespace: namespace,
+		clients:   sync.OnceValues(func() (*clients, error) { return newClients(config) }),
+	}
+}
+
+func newClients(config *rest.Config) (*clients, error) {
+	// One HTTP client means one HTTP/2 connection for everything we ask.
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to %s: %w", config.Host, err)
+	}
+	typed, err := typedClient(config, client)
+	if err != nil {
+		return nil, err
+	}
+	dyn, err := dynamic.NewForConfigAndClient(dynamic.ConfigFor(config), client)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to %s: %w", config.Host, err)
+	}
+	meta, err := metadata.NewForConfigAndClient(metadata.ConfigFor(config), client)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to %s: %w", config.Host, err)
+	}
+	return &clients{typed: typed, dynamic: dyn, metadata: meta}, nil
+}
+
+func typedClient(config *rest.Config, client *http.Client) (kubernetes.Interface, error) {
+	config = rest.CopyConfig(config)
+	config.ContentType = "application/vnd.kubernetes.protobuf"
+	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	typed, err := kubernetes.NewForConfigAndClient(config, client)
+	if err != nil {
+		return nil, fmt.Errorf("connecting to %s: %w", config.Host, err)
+	}
+	return typed, nil
+}
+
+func overrides(opts Options) *clientcmd.ConfigOverrides {
+	o := &clientcmd.ConfigOverrides{CurrentContext: opts.Context}
+	o.Context.Namespace = opts.Namespace
+	o.ClusterInfo = clientcmdapi.Cluster{
+		Server:                opts.APIServer,
+		CertificateAuthority:  opts.CAFile,
+		TLSServerName:         opts.TLSServerName,
+		InsecureSkipTLSVerify: opts.InsecureSkipTLSVerify,
+	}
+	o.AuthInfo = clientcmdapi.AuthInfo{
+		Token:             opts.Token,
+		Impersonate:       opts.AsUser,
+		ImpersonateGroups: opts.AsGroups,
+	}
+	return o
+}
+
+func currentContext(loader clientcmd.ClientConfig, opts Options) string {
+	if opts.Context != "" {
+		return opts.Context
+	}
+	raw, err := loader.RawConfig()
+	if err != nil {
+		return "" // ClientConfig has read the same files; only in-cluster configuration has no context
+	}
+	return raw.CurrentContext
+}
+
+// Namespace is the one that commands work in when none is named.
+func (c *Cluster) Namespace() string { return c.namespace }
+
+// Context is the name of the kubeconfig context in use; empty in a pod.
+func (c *Cluster) Context() string { return c.context }
+
+// Host is the address of the API server.
+func (c *Cluster) Host() string { return c.config.Host }
+
+// Config returns a copy of the client configuration.
+func (c *Cluster) Config() *rest.Config { return rest.CopyConfig(c.config) }
+
+// Typed returns the client for built-in kinds. It speaks protobuf.
+func (c *Cluster) Typed() (kubernetes.Interface, error) {
+	clients, err := c.clients()
+	if err != nil {
+		return nil, err
+	}
+	return clients.typed, nil
+}
+
+// Dynamic returns the client for objects of any kind.
+func (c *Cluster) Dynamic() (dynamic.Interface, error) {
+	clients, err := c.clients()
+	if err != nil {
+		return nil, err
+	}
+	return clients.dynamic, nil
+}
+
+// Metadata returns the client that reads the metadata of objects and nothing else.
+func (c *Cluster) Metadata() (metadata.Interface, error) {
+	clients, err := c.clients()
+	if err != nil {
+		return nil, err
+	}
+	return clients.metadata, nil
+}
+
+// warnings hands the API server's Warning headers on.
+// https://kubernetes.io/blog/2020/09/03/warnings/
+type warnings struct{ warn func(string) }
+
+func (w warnings) HandleWarningHeader(code int, _, text string) {
+	if code == 299 && text != "" && w.warn != nil {
+		w.warn(text)
+	}
+}

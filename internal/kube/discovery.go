@@ -1,0 +1,183 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
+)
+
+// Server is what a chart may ask about the cluster, and whether we saw all of it.
+type Server struct {
+	Version     string   // "v1.36.3"
+	APIVersions []string // "apps/v1" and "apps/v1/Deployment", sorted; as Helm's .Capabilities.APIVersions
+	Unavailable []string // group versions whose discovery failed, sorted; empty when the view is complete
+}
+
+// A Mapping says where objects of a kind are served.
+type Mapping struct {
+	GVK        schema.GroupVersionKind
+	Resource   schema.GroupVersionResource
+	Namespaced bool
+	Status     bool // it has a status subresource
+	Scale      bool // it has a scale subresource
+}
+
+// NoKindError says that the cluster, seen completely, doesn't serve a kind.
+type NoKindError struct{ GVK schema.GroupVersionKind }
+
+func (e *NoKindError) Error() string {
+	return fmt.Sprintf("the cluster has no kind %s in %s", e.GVK.Kind, e.GVK.GroupVersion())
+}
+
+// Hint says what to do about it.
+func (e *NoKindError) Hint() string {
+	return "install the CustomResourceDefinition that brings it, or use an apiVersion the cluster serves (kubectl api-resources)"
+}
+
+type discovered struct {
+	server    Server
+	kinds     map[schema.GroupVersionKind]Mapping
+	preferred map[schema.GroupKind]schema.GroupVersionKind
+	failed    map[schema.GroupVersion]error
+}
+
+// Server asks the cluster for its version and API resources, once.
+func (c *Cluster) Server(ctx context.Context) (Server, error) {
+	d, err := c.discover(ctx)
+	if err != nil {
+		return Server{}, err
+	}
+	return d.server, nil
+}
+
+// Mapping finds where a kind is served. An empty version, or one the cluster
+// no longer serves when anyVersion is set, finds the preferred version.
+// The error is a *NoKindError when the kind is certainly not served.
+func (c *Cluster) Mapping(ctx context.Context, gvk schema.GroupVersionKind, anyVersion bool) (Mapping, error) {
+	d, err := c.discover(ctx)
+	if err != nil {
+		return Mapping{}, err
+	}
+	if m, ok := d.kinds[gvk]; ok {
+		return m, nil
+	}
+	if gvk.Version == "" || anyVersion {
+		if m, ok := d.kinds[d.preferred[Canonical(gvk.GroupKind())]]; ok {
+			return m, nil
+		}
+	}
+	for gv, err := range d.failed {
+		if gv.Group == gvk.Group && (gv.Version == gvk.Version || gvk.Version == "" || anyVersion) {
+			return Mapping{}, fmt.Errorf("asking the cluster for the kinds of %s: %w", gv, err)
+		}
+	}
+	return Mapping{}, &NoKindError{GVK: gvk}
+}
+
+// Forget drops what is known about the cluster's kinds, so that the next
+// question asks again. Call it after a CustomResourceDefinition has changed.
+func (c *Cluster) Forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.discovery, c.schemas = nil, nil
+}
+
+func (c *Cluster) discover(ctx context.Context) (*discovered, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.discovery != nil {
+		return c.discovery, nil
+	}
+	typed, err := c.Typed()
+	if err != nil {
+		return nil, err
+	}
+	client := typed.Discovery()
+	version, err := client.ServerVersionWithContext(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("asking the cluster at %s for its version: %w", c.config.Host, err)
+	}
+	_, lists, err := client.ServerGroupsAndResourcesWithContext(ctx)
+	failed := map[schema.GroupVersion]error{}
+	var partial *discovery.ErrGroupDiscoveryFailed
+	if errors.As(err, &partial) {
+		failed = partial.Groups
+	} else if err != nil {
+		return nil, fmt.Errorf("asking the cluster at %s for its API resources: %w", c.config.Host, err)
+	}
+	c.discovery = newDiscovered(version.GitVersion, lists, failed)
+	return c.discovery, nil
+}
+
+func newDiscovered(version string, lists []*metav1.APIResourceList, failed map[schema.GroupVersion]error) *discovered {
+	d := &discovered{
+		kinds:     map[schema.GroupVersionKind]Mapping{},
+		preferred: map[schema.GroupKind]schema.GroupVersionKind{},
+		failed:    failed,
+	}
+	for _, list := range lists {
+		d.add(list)
+	}
+	d.server = Server{Version: version, APIVersions: apiVersions(lists)}
+	for gv := range failed {
+		d.server.Unavailable = append(d.server.Unavailable, gv.String())
+	}
+	sort.Strings(d.server.Unavailable)
+	return d
+}
+
+// add notes the kinds of one group version. Lists come in the server's order
+// of preference, so the first version that has a kind is its preferred one.
+func (d *discovered) add(list *metav1.APIResourceList) {
+	gv, err := schema.ParseGroupVersion(list.GroupVersion)
+	if err != nil {
+		return // the API server wouldn't serve such a list
+	}
+	subresources := map[string]bool{}
+	for _, r := range list.APIResources {
+		subresources[r.Name] = true
+	}
+	for _, r := range list.APIResources {
+		if strings.Contains(r.Name, "/") {
+			continue
+		}
+		gvk := gv.WithKind(r.Kind)
+		if _, known := d.kinds[gvk]; known {
+			continue
+		}
+		d.kinds[gvk] = Mapping{
+			GVK:        gvk,
+			Resource:   gv.WithResource(r.Name),
+			Namespaced: r.Namespaced,
+			Status:     subresources[r.Name+"/status"],
+			Scale:      subresources[r.Name+"/scale"],
+		}
+		if gk := gvk.GroupKind(); d.preferred[gk].Empty() {
+			d.preferred[gk] = gvk
+		}
+	}
+}
+
+// apiVersions gives what Helm's GetVersionSet gives: group versions, and group
+// versions with each kind. (helm.sh/helm/v3/pkg/action/action.go)
+func apiVersions(lists []*metav1.APIResourceList) []string {
+	seen := map[string]bool{}
+	for _, list := range lists {
+		seen[list.GroupVersion] = true
+		for _, r := range list.APIResources {
+			seen[list.GroupVersion+"/"+r.Kind] = true
+		}
+	}
+	out := make([]string, 0, len(seen))
+	for v := range seen {
+		out = append(out, v)
+	}
+	sort.Strings(out)
+	return out
+}

@@ -1,0 +1,62 @@
+// Package kube is one connection to one cluster, and the names of things in it.
+package kube
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// ID names one object for as long as it lives. It has no API version: to the
+// API server apps/v1 and apps/v1beta1 Deployments of one name are one object.
+// Namespace is empty for objects of cluster scope.
+type ID struct{ Group, Kind, Namespace, Name string }
+
+// IDOf returns the identity of obj. A group that was merely an older home of
+// the same stored objects (extensions Ingress) is replaced by its present one.
+func IDOf(obj *unstructured.Unstructured) ID {
+	gk := Canonical(obj.GroupVersionKind().GroupKind())
+	return ID{Group: gk.Group, Kind: gk.Kind, Namespace: obj.GetNamespace(), Name: obj.GetName()}
+}
+
+// GroupKind returns the group and kind of the named object.
+func (id ID) GroupKind() schema.GroupKind {
+	return schema.GroupKind{Group: id.Group, Kind: id.Kind}
+}
+
+// String writes the object as people see it everywhere: Deployment/prod/web,
+// or ClusterRole/web for an object of cluster scope.
+func (id ID) String() string {
+	if id.Namespace == "" {
+		return id.Kind + "/" + id.Name
+	}
+	return id.Kind + "/" + id.Namespace + "/" + id.Name
+}
+
+// moved maps kinds that were served from more than one API group over one
+// storage to the group that serves them now.
+// https://kubernetes.io/docs/reference/using-api/deprecation-guide/
+var moved = map[schema.GroupKind]string{
+	{Group: "extensions", Kind: "Deployment"}:        "apps",
+	{Group: "extensions", Kind: "DaemonSet"}:         "apps",
+	{Group: "extensions", Kind: "ReplicaSet"}:        "apps",
+	{Group: "extensions", Kind: "Ingress"}:           "networking.k8s.io",
+	{Group: "extensions", Kind: "NetworkPolicy"}:     "networking.k8s.io",
+	{Group: "extensions", Kind: "PodSecurityPolicy"}: "policy",
+	{Group: "events.k8s.io", Kind: "Event"}:          "",
+}
+
+// Canonical returns gk in the group that serves it today.
+func Canonical(gk schema.GroupKind) schema.GroupKind {
+	if group, ok := moved[gk]; ok {
+		gk.Group = group
+	}
+	return gk
+}
+
+// A Manifest is one object as a chart wrote it.
+type Manifest struct {
+	// Source is the template it came from, such as web/templates/deploy.yaml.
+	// Empty when that is not known.
+	Source string
+	Object *unstructured.Unstructured
+}
