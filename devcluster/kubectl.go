@@ -1,0 +1,30 @@
+package main
+
+import (
+	"os"
+
+	"k8s.io/component-base/cli"
+	kubectl "k8s.io/kubectl/pkg/cmd"
+	cmdutil "k8s.io/kubectl/pkg/cmd/util"
+)
+
+// runKubectl is kubectl as released, for whoever has none. Unless KUBECONFIG or
+// a flag names another cluster it talks to the development cluster: it never
+// takes the user's own by accident.
+func runKubectl(args []string) int {
+	if os.Getenv("KUBECONFIG") == "" {
+		l, err := newLayout(os.Getenv("DEVCLUSTER_DIR"))
+		if err == nil {
+			err = os.Setenv("KUBECONFIG", l.kubeconfig())
+		}
+		if err != nil {
+			return exitCode(err)
+		}
+	}
+	os.Args = append([]string{"kubectl"}, args...)
+	if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
+		cmdutil.CheckErr(err) // prints err and exits
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,279 @@
+// Package lifecycle tests how clusters come and go, with the built program. It
+// is apart from the program's own package, whose tests would have to link all of
+// Kubernetes first.
+package lifecycle
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// patience is how long anything here may take on a busy machine.
+const patience = time.Minute
+
+// program is the path of the built program.
+func program(t *testing.T) string {
+	t.Helper()
+	path, err := filepath.Abs("../../bin/devcluster")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Skipf("no development cluster to test (%v); build it with devcluster/build.sh", err)
+	}
+	return path
+}
+
+// devcluster runs a command of the program and gives its output and exit code.
+func devcluster(t *testing.T, args ...string) (stdout, stderr string, code int) {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), program(t), args...)
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	var exit *exec.ExitError
+	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return out.String(), errOut.String(), cmd.ProcessState.ExitCode()
+}
+
+// clusterDir gives a directory whose cluster, if any, is stopped with the test.
+func clusterDir(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	bin := program(t)
+	t.Cleanup(func() { _ = exec.Command(bin, "down", "--dir", dir).Run() })
+	return dir
+}
+
+// processes finds the processes of the cluster in dir. It looks for the
+// directory in their command lines.
+func processes(t *testing.T, dir string) []int {
+	t.Helper()
+	if runtime.GOOS != "linux" {
+		t.Skip("needs /proc")
+	}
+	paths, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []int
+	for _, path := range paths {
+		line, err := os.ReadFile(path)
+		if err != nil || !bytes.Contains(line, []byte(dir)) || !bytes.Contains(line, []byte("devcluster")) {
+			continue // others, and those that have just ended
+		}
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(path)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found = append(found, pid)
+	}
+	return found
+}
+
+// eventually waits until met.
+func eventually(t *testing.T, what string, met func() bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	tick := time.NewTicker(50 * time.Millisecond)
+	defer tick.Stop()
+	for !met() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("waiting for %s: not after %s", what, patience)
+		case <-tick.C:
+		}
+	}
+}
+
+func none(t *testing.T, dir string) func() bool {
+	return func() bool { return len(processes(t, dir)) == 0 }
+}
+
+// supervisor is the process in charge of the cluster in dir.
+func supervisor(t *testing.T, dir string) int {
+	t.Helper()
+	out, _, code := devcluster(t, "status", "--dir", dir)
+	for line := range strings.Lines(out) {
+		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "supervisor" {
+			pid, err := strconv.Atoi(fields[2])
+			if err != nil {
+				t.Fatal(err)
+			}
+			return pid
+		}
+	}
+	t.Fatalf("status exits with %d and says\n%s", code, out)
+	return 0
+}
+
+func TestUpStatusDown(t *testing.T) {
+	dir := clusterDir(t)
+	if _, _, code := devcluster(t, "status", "--dir", dir); code != 3 {
+		t.Errorf("status without a cluster exits with %d, want 3", code)
+	}
+	want := filepath.Join(dir, "kubeconfig") + "\n"
+	out, progress, code := devcluster(t, "up", "--dir", dir, "--nodes", "1")
+	if out != want || code != 0 || !strings.Contains(progress, "ready after") {
+		t.Fatalf("up: code %d, stdout %q, stderr\n%s\nwant %q", code, out, progress, want)
+	}
+	if out, progress, code := devcluster(t, "up", "--dir", dir, "--nodes", "1"); out != want || code != 0 || progress != "" {
+		t.Errorf("up on a cluster that is up: code %d, stdout %q, stderr %q, want only %q", code, out, progress, want)
+	}
+	if out, _, code := devcluster(t, "status", "--dir", dir); code != 0 || !strings.Contains(out, "v1.") {
+		t.Errorf("status: code %d and\n%s", code, out)
+	}
+	for range 2 { // the second finds nothing to do
+		if _, said, code := devcluster(t, "down", "--dir", dir); code != 0 {
+			t.Errorf("down: code %d: %s", code, said)
+		}
+	}
+	eventually(t, "the end of all processes", none(t, dir))
+}
+
+func TestUpAtTheSameTimeIsOneCluster(t *testing.T) {
+	dir := clusterDir(t)
+	results := make(chan string)
+	for range 3 {
+		go func() {
+			out, err := exec.CommandContext(t.Context(), program(t), "up", "--dir", dir, "--nodes", "1").Output()
+			if err != nil {
+				out = append(out, err.Error()...)
+			}
+			results <- string(out)
+		}()
+	}
+	for range 3 {
+		if got := <-results; got != filepath.Join(dir, "kubeconfig")+"\n" {
+			t.Errorf("up gives %q", got)
+		}
+	}
+}
+
+func TestRunPassesOnTheExitCode(t *testing.T) {
+	script := `test -s "$KUBECONFIG" && test "$KUBECONFIG" = "$DEPLOYER_TEST_KUBECONFIG" &&
+		test -s "$DEPLOYER_TEST_AUDIT_LOG" && echo "$DEPLOYER_TEST_DIR" && exit 7`
+	out, said, code := devcluster(t, "run", "--nodes", "1", "--", "sh", "-c", script)
+	if code != 7 {
+		t.Fatalf("run: code %d, want 7\n%s%s", code, out, said)
+	}
+	dir := strings.TrimSpace(out)
+	if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the directory %s is still there: %v", dir, err)
+	}
+	eventually(t, "the end of all processes", none(t, dir))
+
+	if _, _, code := devcluster(t, "run", "--nodes", "1", "--", "sh", "-c", "kill -TERM $$"); code != 128+15 {
+		t.Errorf("run of a command that is killed: code %d, want 143", code)
+	}
+}
+
+func TestNothingIsLeftBehind(t *testing.T) {
+	for name, end := range map[string]func(cmd *exec.Cmd, dir string) error{
+		"when run is killed":         func(cmd *exec.Cmd, _ string) error { return cmd.Process.Kill() },
+		"when run is interrupted":    func(cmd *exec.Cmd, _ string) error { return cmd.Process.Signal(os.Interrupt) },
+		"when supervisor is killed":  func(_ *exec.Cmd, dir string) error { return syscall.Kill(supervisor(t, dir), syscall.SIGKILL) },
+		"when a component is killed": killOne(t, "etcd"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := clusterDir(t)
+			// A command that waits for ever, in one process that processes finds.
+			command := "read forever # devcluster " + dir
+			cmd := exec.CommandContext(t.Context(), program(t), "run", "--dir", dir, "--nodes", "1", "--", "sh", "-c", command)
+			input, err := cmd.StdinPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer input.Close()
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the command under run", func() bool {
+				return slices.ContainsFunc(processes(t, dir), func(pid int) bool {
+					line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+					return err == nil && bytes.HasPrefix(line, []byte("sh\x00"))
+				})
+			})
+			if err := end(cmd, dir); err != nil {
+				t.Fatal(err)
+			}
+			if strings.HasPrefix(name, "when run") {
+				_ = cmd.Wait() // it was killed
+				eventually(t, "the end of all processes", none(t, dir))
+				return
+			}
+			// The command goes on; only it and "run" are left.
+			eventually(t, "the end of the cluster's processes", func() bool { return len(processes(t, dir)) == 2 })
+			_ = cmd.Process.Signal(os.Interrupt)
+			_ = cmd.Wait() // it was interrupted
+			eventually(t, "the end of all processes", none(t, dir))
+		})
+	}
+}
+
+// killOne kills the process of one component.
+func killOne(t *testing.T, name string) func(*exec.Cmd, string) error {
+	return func(_ *exec.Cmd, dir string) error {
+		for _, pid := range processes(t, dir) {
+			line, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+			if err == nil && bytes.Contains(line, []byte("\x00"+name+"\x00")) {
+				return syscall.Kill(pid, syscall.SIGKILL)
+			}
+		}
+		return errors.New("no process of " + name)
+	}
+}
+
+func TestInterruptedUpLeavesNothing(t *testing.T) {
+	for _, signal := range []syscall.Signal{syscall.SIGINT, syscall.SIGKILL} {
+		t.Run(signal.String(), func(t *testing.T) {
+			dir := clusterDir(t)
+			cmd := exec.CommandContext(t.Context(), program(t), "up", "--dir", dir, "--nodes", "1")
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the API server", func() bool { return len(processes(t, dir)) >= 4 })
+			if err := cmd.Process.Signal(signal); err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Wait(); err == nil {
+				t.Error("up ends with code 0")
+			}
+			eventually(t, "the end of all processes", none(t, dir))
+		})
+	}
+}
+
+func TestIdleClusterStops(t *testing.T) {
+	dir := clusterDir(t)
+	if _, said, code := devcluster(t, "up", "--dir", dir, "--nodes", "1", "--idle", "1s"); code != 0 {
+		t.Fatal(said)
+	}
+	lock, err := os.OpenFile(filepath.Join(dir, "users.lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_SH); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Second)
+	defer cancel()
+	<-ctx.Done() // what is waited for is that nothing happens
+	supervisor(t, dir)
+	lock.Close()
+	eventually(t, "the end of all processes", none(t, dir))
+}

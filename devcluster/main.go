@@ -1,0 +1,113 @@
+// Command devcluster runs a real Kubernetes control plane with simulated nodes
+// on one machine, for development and tests. The same binary is every part of
+// the cluster: etcd, kube-apiserver, kube-controller-manager, kube-scheduler
+// and kwok, by its first argument.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"syscall"
+)
+
+const usage = `devcluster runs a real Kubernetes API server, its controllers and nodes.
+
+  devcluster up     [--dir D] [--nodes N] [--real-node] [--idle DURATION] [--foreground]
+  devcluster down   [--dir D]
+  devcluster status [--dir D]
+  devcluster run    [--dir D] [--nodes N] [--real-node] [--keep] -- COMMAND [ARGUMENT…]
+  devcluster kubectl ARGUMENT…
+
+"up" starts an empty cluster in the background and prints the path of its
+kubeconfig; on a cluster that is already up it only prints the path. "run" starts
+a cluster of its own for COMMAND, with KUBECONFIG set, and exits as COMMAND does.
+"kubectl" is kubectl, for the cluster of KUBECONFIG or else the one of "up".
+`
+
+func main() {
+	if len(os.Args) < 2 {
+		fmt.Fprint(os.Stderr, usage)
+		os.Exit(2)
+	}
+	name, args := os.Args[1], os.Args[2:]
+	if role, ok := roles()[name]; ok {
+		exitWithSupervisor()
+		os.Exit(role(args))
+	}
+	if name == "kubectl" {
+		os.Exit(runKubectl(args))
+	}
+	command, ok := commands()[name]
+	if !ok {
+		fmt.Fprintf(os.Stderr, "devcluster: there is no command %q\n\n%s", name, usage)
+		os.Exit(2)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err := command(ctx, args)
+	stop()
+	os.Exit(exitCode(err))
+}
+
+// commands are what people call.
+func commands() map[string]func(context.Context, []string) error {
+	return map[string]func(context.Context, []string) error{
+		"up":        upCommand,
+		"down":      downCommand,
+		"run":       runCommand,
+		"status":    statusCommand,
+		"supervise": superviseCommand, // what "up" and "run" start in the background
+		"help":      helpCommand,
+		"--help":    helpCommand,
+		"-h":        helpCommand,
+	}
+}
+
+func helpCommand(context.Context, []string) error {
+	fmt.Print(usage)
+	return nil
+}
+
+// notRunning is the exit code of "status" for a directory without a cluster.
+const notRunning = 3
+
+// errNotRunning is returned by "status" when there is no cluster; what there is
+// to say has been printed.
+var errNotRunning = errors.New("not running")
+
+// errUsage is returned when the command line can't be understood; the flag
+// package has printed why.
+var errUsage = errors.New("usage")
+
+// exitCode prints err, if it has something to tell, and gives the exit code.
+// The exit code of a command under "run" is passed on.
+func exitCode(err error) int {
+	var command *exec.ExitError
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, errUsage):
+		return 2
+	case errors.Is(err, errNotRunning):
+		return notRunning
+	case errors.As(err, &command):
+		return commandCode(command)
+	case errors.Is(err, context.Canceled):
+		fmt.Fprintln(os.Stderr, "devcluster: interrupted")
+		return 130
+	}
+	fmt.Fprintln(os.Stderr, "devcluster:", err)
+	return 1
+}
+
+// commandCode is the exit code of a command, in the way of a shell if it was
+// ended by a signal.
+func commandCode(ended *exec.ExitError) int {
+	if status, ok := ended.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return ended.ExitCode()
+}

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// Nodes with this annotation are simulated; kwok leaves others alone, so that a
+// real node can stand beside them. It is kwok's own convention.
+const (
+	simulatedNodeKey   = "kwok.x-k8s.io/node"
+	simulatedNodeValue = "fake"
+)
+
+// createNodes creates the simulated nodes node-0, node-1, …
+func createNodes(ctx context.Context, client kubernetes.Interface, count int) error {
+	capacity, err := nodeCapacity()
+	if err != nil {
+		return err
+	}
+	for i := range count {
+		node := simulatedNode(fmt.Sprintf("node-%d", i), capacity)
+		if _, err := client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{}); err != nil {
+			return fmt.Errorf("creating Node/%s: %w", node.Name, err)
+		}
+	}
+	return nil
+}
+
+func simulatedNode(name string, capacity corev1.ResourceList) *corev1.Node {
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:        name,
+			Annotations: map[string]string{simulatedNodeKey: simulatedNodeValue},
+			Labels: map[string]string{
+				corev1.LabelHostname:   name,
+				corev1.LabelOSStable:   "linux",
+				corev1.LabelArchStable: runtime.GOARCH,
+			},
+		},
+		Status: corev1.NodeStatus{
+			Capacity: capacity, Allocatable: capacity,
+			NodeInfo: corev1.NodeSystemInfo{OperatingSystem: "linux", Architecture: runtime.GOARCH, KubeletVersion: version()},
+		},
+	}
+}
+
+// nodeCapacity is what each simulated node offers, from the environment or the
+// defaults.
+func nodeCapacity() (corev1.ResourceList, error) {
+	capacity := corev1.ResourceList{}
+	for _, r := range []struct {
+		name                corev1.ResourceName
+		variable, otherwise string
+	}{
+		{corev1.ResourceCPU, "DEVCLUSTER_NODE_CPU", "4"},
+		{corev1.ResourceMemory, "DEVCLUSTER_NODE_MEMORY", "32Gi"},
+		{corev1.ResourcePods, "DEVCLUSTER_NODE_PODS", "200"},
+		{corev1.ResourceEphemeralStorage, "DEVCLUSTER_NODE_STORAGE", "100Gi"},
+	} {
+		value := os.Getenv(r.variable)
+		if value == "" {
+			value = r.otherwise
+		}
+		quantity, err := resource.ParseQuantity(value)
+		if err != nil {
+			return nil, fmt.Errorf("the environment variable %s=%q is not a quantity like %q", r.variable, value, r.otherwise)
+		}
+		capacity[r.name] = quantity
+	}
+	return capacity, nil
+}
+
+// nodeProblem says what keeps the nodes from taking pods, "" for nothing.
+func nodeProblem(ctx context.Context, client kubernetes.Interface, count int) (string, error) {
+	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return "", fmt.Errorf("listing the nodes: %w", err)
+	}
+	if len(nodes.Items) < count {
+		return fmt.Sprintf("%d of %d nodes exist", len(nodes.Items), count), nil
+	}
+	for _, node := range nodes.Items {
+		if !nodeReady(node) {
+			return "Node/" + node.Name + " is not ready", nil
+		}
+		for _, taint := range node.Spec.Taints {
+			return "Node/" + node.Name + " has the taint " + taint.Key, nil
+		}
+	}
+	return "", nil
+}
+
+func nodeReady(node corev1.Node) bool {
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == corev1.NodeReady {
+			return condition.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}

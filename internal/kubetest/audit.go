@@ -1,0 +1,191 @@
+package kubetest
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/url"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+)
+
+// auditTimeout is how long the audit log may take to show a request.
+const auditTimeout = 30 * time.Second
+
+// AuditEvent is one request to the API server.
+type AuditEvent struct {
+	ID        string
+	Verb      string // of Kubernetes: get, list, watch, create, update, patch, delete, deletecollection
+	URI       string // path and query
+	Code      int    // HTTP status; a watch has it from its beginning
+	User      string
+	UserAgent string
+	Object    ObjectRef // zero for what isn't an object, like discovery
+	Time      time.Time // when the request came
+}
+
+// ObjectRef names what a request was about, as far as its URI tells: a list has
+// no name, and neither has an object that is created by POST.
+type ObjectRef struct {
+	Group       string `json:"apiGroup"`
+	Version     string `json:"apiVersion"`
+	Resource    string `json:"resource"`
+	Subresource string `json:"subresource"`
+	Namespace   string `json:"namespace"`
+	Name        string `json:"name"`
+}
+
+// String is for messages of failing tests.
+func (e AuditEvent) String() string { return fmt.Sprintf("%s %s %d", e.Verb, e.URI, e.Code) }
+
+// DryRun says whether the request was to change nothing: dryRun=All.
+func (e AuditEvent) DryRun() bool {
+	_, query, _ := strings.Cut(e.URI, "?")
+	values, err := url.ParseQuery(query)
+	return err == nil && slices.Contains(values["dryRun"], "All")
+}
+
+// Write says whether the request was to change something that is stored,
+// whether or not it succeeded. Questions that take the form of creating an
+// object, like SelfSubjectAccessReview, are none.
+func (e AuditEvent) Write() bool {
+	switch e.Verb {
+	case "create", "update", "patch", "delete", "deletecollection":
+	default:
+		return false
+	}
+	if g := e.Object.Group; g == "authorization.k8s.io" || g == "authentication.k8s.io" {
+		return false
+	}
+	return !e.DryRun()
+}
+
+// Writes gives those events that were to change something, see AuditEvent.Write.
+func Writes(events []AuditEvent) []AuditEvent {
+	return slices.DeleteFunc(slices.Clone(events), func(e AuditEvent) bool { return !e.Write() })
+}
+
+// Audit gives what one client has asked of the API server since this test
+// process started, in the order in which requests were answered, watches in the
+// order in which they began. Who is the whole name of a user or the beginning of
+// a user agent. Tests that run at the same time need different ones: the name of
+// a User, or a UserAgent set in a Config.
+//
+// Every request that was answered before the call is there. Without an audit log
+// the test is skipped.
+func (c *Cluster) Audit(t testing.TB, who string) []AuditEvent {
+	t.Helper()
+	if c.auditLog == "" {
+		t.Skip("this cluster's audit log is needed; name its file in DEPLOYER_TEST_AUDIT_LOG")
+	}
+	if err := c.flushAudit(t.Context()); err != nil {
+		t.Fatalf("waiting for the audit log: %v", err)
+	}
+	events, err := c.readAudit(who)
+	if err != nil {
+		t.Fatalf("reading the audit log: %v", err)
+	}
+	return events
+}
+
+// flushAudit waits until all requests answered so far are in the log: until it
+// shows a request of our own that came after them. A request is logged just
+// after it has been answered, so it takes a second one to be sure that the others
+// were not overtaken.
+func (c *Cluster) flushAudit(ctx context.Context) error {
+	for range 2 {
+		marker := "kubetest-marker/" + rand.Text()
+		config := c.Config()
+		config.UserAgent = marker
+		client, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			return err
+		}
+		if _, err := client.Discovery().ServerVersion(); err != nil {
+			return err
+		}
+		err = eventually(ctx, auditTimeout, func(context.Context) error {
+			events, err := c.readAudit(marker)
+			if err == nil && len(events) == 0 {
+				err = errors.New("a request of ours isn't in it")
+			}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readAudit reads the log once.
+func (c *Cluster) readAudit(who string) ([]AuditEvent, error) {
+	file, err := os.Open(c.auditLog)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	if _, err := file.Seek(c.auditFrom, io.SeekStart); err != nil {
+		return nil, err
+	}
+	var events []AuditEvent
+	seen := map[string]bool{} // by ID
+	for lines := bufio.NewReaderSize(file, 1<<20); ; {
+		line, err := lines.ReadBytes('\n')
+		if err == io.EOF {
+			return events, nil // a line that is still being written is read next time
+		}
+		if err != nil {
+			return nil, err
+		}
+		// Decoding all lines of all clients would take long.
+		if !bytes.Contains(line, []byte(who)) {
+			continue
+		}
+		event, err := parseAudit(line)
+		if err != nil {
+			return nil, fmt.Errorf("%w in the line %s", err, line)
+		}
+		if event.User != who && !strings.HasPrefix(event.UserAgent, who) {
+			continue
+		}
+		// A watch is logged when it begins and when it ends.
+		if seen[event.ID] {
+			continue
+		}
+		seen[event.ID] = true
+		events = append(events, event)
+	}
+}
+
+// parseAudit understands one line of the log, an Event of audit.k8s.io/v1.
+func parseAudit(line []byte) (AuditEvent, error) {
+	var logged struct {
+		AuditID                  string
+		Verb                     string
+		RequestURI               string
+		UserAgent                string
+		User                     struct{ Username string }
+		ObjectRef                ObjectRef
+		ResponseStatus           struct{ Code int }
+		RequestReceivedTimestamp time.Time
+	}
+	if err := json.Unmarshal(line, &logged); err != nil {
+		return AuditEvent{}, err
+	}
+	return AuditEvent{
+		ID: logged.AuditID, Verb: logged.Verb, URI: logged.RequestURI, Code: logged.ResponseStatus.Code,
+		User: logged.User.Username, UserAgent: logged.UserAgent, Object: logged.ObjectRef,
+		Time: logged.RequestReceivedTimestamp,
+	}, nil
+}
