@@ -1,0 +1,80 @@
+package chart
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/cli"
+	"helm.sh/helm/v3/pkg/downloader"
+	"helm.sh/helm/v3/pkg/getter"
+	"helm.sh/helm/v3/pkg/registry"
+)
+
+// HelmVersion is the release of Helm whose charts, files and texts are
+// followed; it is what .Capabilities.HelmVersion tells a chart.
+const HelmVersion = helmVersion
+
+// Env is what Helm's libraries take: these settings, and for those that are
+// empty Helm's environment variables and default paths.
+func (s Settings) Env() *cli.EnvSettings { return s.env() }
+
+// Options are the access for Helm's getters.
+func (a Access) Options() []getter.Option { return a.options() }
+
+// Registry returns a client with the logins that s names. What the client has
+// to say, such as the digest of what it pulled, is written to progress.
+func (a Access) Registry(s Settings, progress io.Writer) (*registry.Client, error) {
+	return a.registry(s.env(), progress)
+}
+
+// Keyring is the file of public keys that signatures are checked against:
+// path, or when that is empty GnuPG's.
+func Keyring(path string) (string, error) {
+	opts, err := LoadOptions{Keyring: path, Verify: true}.complete()
+	return opts.Keyring, err
+}
+
+// Read is Load for looking at a chart: one that can't be deployed, because it
+// is a library or lacks dependencies, is read too.
+func Read(ctx context.Context, ref string, opts LoadOptions) (*Chart, error) {
+	opts, err := opts.complete()
+	if err != nil {
+		return nil, err
+	}
+	ref = strings.TrimSpace(ref)
+	_, err = os.Stat(ref)
+	switch {
+	case ref == "", err != nil && (filepath.IsAbs(ref) || strings.HasPrefix(ref, ".")):
+		return nil, &NotFoundError{Ref: ref}
+	case err != nil:
+		c, err := loadRemote(ctx, ref, opts)
+		if err != nil {
+			return nil, err
+		}
+		return &Chart{Helm: c}, nil
+	case opts.Verify:
+		if _, err := downloader.VerifyChart(ref, opts.Keyring); err != nil {
+			return nil, fmt.Errorf("verifying chart %s: %w", ref, err)
+		}
+	}
+	c, err := read(ref)
+	if err != nil {
+		return nil, err
+	}
+	out := &Chart{Helm: c}
+	if opts.Repo != "" {
+		out.Warnings = []string{fmt.Sprintf("the chart was read from %s, which exists; repository %s was not asked", ref, opts.Repo)}
+	}
+	return out, nil
+}
+
+// Interruptible does what can't be told to stop, as Helm's libraries take no
+// context. When ctx ends first, the work is left to its own time limits.
+func Interruptible(ctx context.Context, work func() error) error {
+	_, err := abandonable(ctx, func() (struct{}, error) { return struct{}{}, work() })
+	return err
+}

@@ -1,0 +1,208 @@
+package chart
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	"helm.sh/helm/v3/pkg/releaseutil"
+	"sigs.k8s.io/yaml"
+)
+
+// hookEvents are the values of the annotation helm.sh/hook.
+// https://helm.sh/docs/topics/charts_hooks/
+var hookEvents = map[string]helmrelease.HookEvent{
+	"pre-install":   helmrelease.HookPreInstall,
+	"post-install":  helmrelease.HookPostInstall,
+	"pre-delete":    helmrelease.HookPreDelete,
+	"post-delete":   helmrelease.HookPostDelete,
+	"pre-upgrade":   helmrelease.HookPreUpgrade,
+	"post-upgrade":  helmrelease.HookPostUpgrade,
+	"pre-rollback":  helmrelease.HookPreRollback,
+	"post-rollback": helmrelease.HookPostRollback,
+	"test":          helmrelease.HookTest,
+	"test-success":  helmrelease.HookTest, // Helm 2's word
+}
+
+// piece is one rendered document with its head, on its way into the order.
+type piece struct {
+	Document
+	head releaseutil.SimpleHead
+}
+
+// arrange sorts rendered files into the manifest and hooks, in the order in
+// which Helm has them. All documents that can't be read are in the error.
+func (r *Rendered) arrange(helm *helmchart.Chart, files map[string]string, crds bool) error {
+	var main, hooks []piece
+	var problems []error
+	for _, name := range paths(files) {
+		pieces, err := cut(name, files[name])
+		problems = append(problems, err)
+		for _, p := range pieces {
+			if _, ok := p.annotation(helmrelease.HookAnnotation); ok {
+				hooks = append(hooks, p)
+			} else {
+				main = append(main, p)
+			}
+		}
+	}
+	if err := errors.Join(problems...); err != nil {
+		for _, name := range paths(files) {
+			r.Manifest += Document{Source: name, Text: files[name]}.String()
+		}
+		return err
+	}
+	if crds {
+		for _, crd := range helm.CRDObjects() {
+			r.Documents = append(r.Documents, Document{Source: crd.Filename, Text: string(crd.File.Data)})
+		}
+	}
+	for _, p := range byKind(main) {
+		r.Documents = append(r.Documents, p.Document)
+	}
+	for _, p := range byKind(hooks) {
+		r.addHook(p)
+	}
+	r.Manifest = join(r.Documents)
+	return nil
+}
+
+func join(documents []Document) string {
+	var out strings.Builder
+	for _, d := range documents {
+		out.WriteString(d.String())
+	}
+	return out.String()
+}
+
+// String is the document as Helm writes it.
+func (d Document) String() string { return fmt.Sprintf("---\n# Source: %s\n%s\n", d.Source, d.Text) }
+
+// paths lists the files that are neither partials nor blank, sorted.
+func paths(files map[string]string) []string {
+	var out []string
+	for name, text := range files {
+		if !strings.HasPrefix(path.Base(name), "_") && strings.TrimSpace(text) != "" {
+			out = append(out, name)
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// cut splits a rendered file into documents where Helm does.
+func cut(name, text string) ([]piece, error) {
+	var out []piece
+	var problems []error
+	documents, at := releaseutil.SplitManifests(text), 0
+	for i := range len(documents) {
+		p := piece{Document: Document{Source: name, Text: documents["manifest-"+strconv.Itoa(i)]}}
+		start := at + max(strings.Index(text[at:], p.Text), 0)
+		at = start + len(p.Text)
+		if err := yaml.Unmarshal([]byte(p.Text), &p.head); err != nil {
+			line := strings.Count(text[:start], "\n")
+			problems = append(problems, &DocumentError{Source: name, Err: headProblem(err, line)})
+			continue
+		}
+		out = append(out, p)
+	}
+	return out, errors.Join(problems...)
+}
+
+// headProblem says what is wrong with a document whose head can't be read.
+func headProblem(err error, line int) error {
+	var typed *json.UnmarshalTypeError
+	if errors.As(err, &typed) {
+		return fmt.Errorf("the document at line %d of what it rendered has %s where Helm takes %s: %s",
+			line+1, typed.Value, typed.Type, strings.TrimPrefix(typed.Field, "."))
+	}
+	return shifted(err, line)
+}
+
+func (p *piece) annotation(name string) (string, bool) {
+	if p.head.Metadata == nil {
+		return "", false
+	}
+	value, ok := p.head.Metadata.Annotations[name]
+	return value, ok
+}
+
+// byKind puts pieces in Helm's install order, which is part of the manifest
+// that Helm stores; unknown kinds come last, by name.
+func byKind(pieces []piece) []piece {
+	rank := make(map[string]int, len(releaseutil.InstallOrder))
+	for i, kind := range releaseutil.InstallOrder {
+		rank[kind] = i
+	}
+	last := len(rank)
+	slices.SortStableFunc(pieces, func(a, b piece) int {
+		i, known := rank[a.head.Kind]
+		j, alsoKnown := rank[b.head.Kind]
+		if !known && !alsoKnown {
+			return cmp.Compare(a.head.Kind, b.head.Kind)
+		}
+		if !known {
+			i = last
+		}
+		if !alsoKnown {
+			j = last
+		}
+		return cmp.Compare(i, j)
+	})
+	return pieces
+}
+
+// addHook makes a piece a hook. One with an event that Helm doesn't know is
+// left out altogether, as Helm does.
+func (r *Rendered) addHook(p piece) {
+	events, _ := p.annotation(helmrelease.HookAnnotation)
+	weight, _ := p.annotation(helmrelease.HookWeightAnnotation)
+	hook := &helmrelease.Hook{
+		Name:              p.head.Metadata.Name,
+		Kind:              p.head.Kind,
+		Path:              p.Source,
+		Manifest:          p.Text,
+		Events:            []helmrelease.HookEvent{},
+		DeletePolicies:    []helmrelease.HookDeletePolicy{},
+		OutputLogPolicies: []helmrelease.HookOutputLogPolicy{},
+	}
+	for _, word := range strings.Split(events, ",") {
+		event, ok := hookEvents[strings.ToLower(strings.TrimSpace(word))]
+		if !ok {
+			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: %s/%s is left out: %q is no hook event",
+				p.Source, hook.Kind, hook.Name, events))
+			return
+		}
+		hook.Events = append(hook.Events, event)
+	}
+	if n, err := strconv.Atoi(weight); err == nil { // a weight that is no number is 0 in Helm
+		hook.Weight = n
+	}
+	for _, word := range p.words(helmrelease.HookDeleteAnnotation) {
+		hook.DeletePolicies = append(hook.DeletePolicies, helmrelease.HookDeletePolicy(word))
+	}
+	for _, word := range p.words(helmrelease.HookOutputLogAnnotation) {
+		hook.OutputLogPolicies = append(hook.OutputLogPolicies, helmrelease.HookOutputLogPolicy(word))
+	}
+	r.Hooks = append(r.Hooks, hook)
+}
+
+// words are the comma-separated words of an annotation, in lower case.
+func (p *piece) words(annotation string) []string {
+	value, ok := p.annotation(annotation)
+	if !ok {
+		return nil
+	}
+	words := strings.Split(value, ",")
+	for i, word := range words {
+		words[i] = strings.ToLower(strings.TrimSpace(word))
+	}
+	return words
+}

@@ -1,0 +1,58 @@
+package chart
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+
+	"helm.sh/helm/v3/pkg/chartutil"
+
+	"deployer/internal/kube"
+)
+
+// What the helm 3.22.0 release says of itself. Its Makefile sets these when
+// linking; the library alone would say v3.22 and Kubernetes v1.20.0. The
+// Kubernetes version is that of its client-go, v0.37.0.
+const (
+	helmVersion       = "v3.22.0"
+	offlineKubernetes = "v1.37.0"
+)
+
+// Offline is the cluster that a chart is told of when none is asked: as Helm's
+// release binary has it, or with another Kubernetes version (--kube-version;
+// empty keeps it) and with more API versions (--api-versions).
+func Offline(kubernetes string, more ...string) (kube.Server, error) {
+	server := kube.Server{Version: offlineKubernetes, APIVersions: slices.Clone([]string(chartutil.DefaultVersionSet))}
+	if kubernetes != "" {
+		version, err := chartutil.ParseKubeVersion(kubernetes)
+		if err != nil {
+			return kube.Server{}, fmt.Errorf("--kube-version %s is no version such as 1.37.0: %w", kubernetes, err)
+		}
+		server.Version = version.Version
+	}
+	server.APIVersions = append(server.APIVersions, more...)
+	return server, nil
+}
+
+func capabilitiesOf(server kube.Server) (*chartutil.Capabilities, error) {
+	if server.Version == "" {
+		offline, err := Offline("", server.APIVersions...)
+		if err != nil {
+			return nil, err
+		}
+		server = offline
+	}
+	version, err := chartutil.ParseKubeVersion(server.Version)
+	if err != nil {
+		return nil, fmt.Errorf("the cluster says its version is %q: %w", server.Version, err)
+	}
+	out := chartutil.DefaultCapabilities.Copy()
+	out.KubeVersion = chartutil.KubeVersion{Version: server.Version, Major: version.Major, Minor: version.Minor}
+	// Helm takes group versions from the list of groups, so one whose resources
+	// can't be asked for right now is there all the same.
+	out.APIVersions = slices.Concat(server.APIVersions, server.Unavailable)
+	out.HelmVersion.Version = helmVersion
+	out.HelmVersion.GitTreeState = "clean"
+	out.HelmVersion.GoVersion = runtime.Version()
+	return out, nil
+}

@@ -1,0 +1,219 @@
+package chart
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v2"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"deployer/internal/kube"
+)
+
+// decoded is what became of one document.
+type decoded struct {
+	manifests []kube.Manifest
+	warnings  []string
+	err       error
+}
+
+// decode reads a document as Helm does: YAML 1.1, so that yes and on are true.
+// (Helm reads by sigs.k8s.io/yaml, which is this library and a detour by JSON.)
+func (d document) decode() decoded {
+	value, repeated, err := d.unmarshal()
+	if err != nil {
+		return decoded{err: d.problem(err)}
+	}
+	converted, err := convert(value)
+	if err != nil {
+		return decoded{err: d.problem(err)}
+	}
+	if converted == nil {
+		return decoded{}
+	}
+	content, ok := converted.(map[string]any)
+	if !ok {
+		return decoded{err: d.problem(errors.New("it is no object, but plain text, a number or a YAML list"))}
+	}
+	out := decoded{warnings: repeated}
+	objects, err := flatten(content, nil)
+	if err != nil {
+		return decoded{err: d.problem(err)}
+	}
+	for _, o := range objects {
+		out.manifests = append(out.manifests, kube.Manifest{Source: d.source, Object: o})
+	}
+	return out
+}
+
+func (d document) problem(err error) error {
+	return &DocumentError{Source: d.source, Line: d.line + d.head, Err: err}
+}
+
+// unmarshal also tells of keys that stand twice in a map.
+func (d document) unmarshal() (any, []string, error) {
+	var value any
+	err := yaml.UnmarshalStrict([]byte(d.text), &value)
+	var repeated *yaml.TypeError
+	if err == nil || !errors.As(err, &repeated) {
+		if err != nil {
+			err = shifted(err, -d.head)
+		}
+		return value, nil, err
+	}
+	value = nil
+	if err := yaml.Unmarshal([]byte(d.text), &value); err != nil {
+		return nil, nil, shifted(err, -d.head)
+	}
+	if strings.Contains(d.text, "<<:") {
+		// A key that overrides a merged one looks repeated to the library.
+		return value, nil, nil
+	}
+	var warnings []string
+	for _, text := range repeated.Errors {
+		warnings = append(warnings, fmt.Sprintf("%s: %v; the last one counts", d.source, shifted(errors.New(text), -d.head)))
+	}
+	return value, sortedUnique(warnings), nil
+}
+
+// convert makes of YAML values what reading them by way of JSON would: string
+// keys, int64 for whole numbers, float64 for others.
+func convert(value any) (any, error) {
+	switch v := value.(type) {
+	case map[any]any:
+		out := make(map[string]any, len(v))
+		for key, element := range v {
+			name, err := keyOf(key)
+			if err != nil {
+				return nil, err
+			}
+			if out[name], err = convert(element); err != nil {
+				return nil, err
+			}
+		}
+		return out, nil
+	case []any:
+		for i := range v {
+			var err error
+			if v[i], err = convert(v[i]); err != nil {
+				return nil, err
+			}
+		}
+		return v, nil
+	case int:
+		return int64(v), nil
+	case uint64:
+		return float64(v), nil
+	case float64:
+		return number(v)
+	}
+	return value, nil
+}
+
+// number is a float as JSON would carry it: 1.0 arrives as the integer 1.
+func number(f float64) (any, error) {
+	if math.IsNaN(f) || math.IsInf(f, 0) {
+		return nil, fmt.Errorf("%v is no number that Kubernetes can take", f)
+	}
+	if n, err := strconv.ParseInt(strconv.FormatFloat(f, 'f', -1, 64), 10, 64); err == nil {
+		return n, nil
+	}
+	return f, nil
+}
+
+func keyOf(key any) (string, error) {
+	switch k := key.(type) {
+	case string:
+		return k, nil
+	case int:
+		return strconv.Itoa(k), nil
+	case int64:
+		return strconv.FormatInt(k, 10), nil
+	case uint64:
+		return strconv.FormatUint(k, 10), nil
+	case float64:
+		return strconv.FormatFloat(k, 'g', -1, 32), nil
+	case bool:
+		return strconv.FormatBool(k), nil
+	}
+	return "", fmt.Errorf("a key is neither text nor a number, but %T", key)
+}
+
+// flatten returns the object, or the objects in it when it is a list (v1 List,
+// ConfigMapList, …). Members of a typed list may leave out what they are.
+// All that is wrong is in the error.
+func flatten(content map[string]any, parent map[string]any) ([]*unstructured.Unstructured, error) {
+	if parent != nil {
+		inherit(content, parent)
+	}
+	kind, _ := content["kind"].(string)
+	items, ok := content["items"].([]any)
+	if !strings.HasSuffix(kind, "List") || !ok {
+		object := &unstructured.Unstructured{Object: content}
+		return []*unstructured.Unstructured{object}, complete(content)
+	}
+	var out []*unstructured.Unstructured
+	var problems []error
+	for i, item := range items {
+		member, ok := item.(map[string]any)
+		if !ok {
+			problems = append(problems, fmt.Errorf("item %d of %s is no object", i+1, kind))
+			continue
+		}
+		objects, err := flatten(member, content)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("item %d of %s: %w", i+1, kind, err))
+		}
+		out = append(out, objects...)
+	}
+	return out, errors.Join(problems...)
+}
+
+// inherit names the kind of a member of a typed list by its list, as client-go
+// does. (k8s.io/apimachinery/pkg/apis/meta/v1/unstructured, decodeToList)
+func inherit(content, parent map[string]any) {
+	listKind, _ := parent["kind"].(string)
+	if itemKind := strings.TrimSuffix(listKind, "List"); itemKind != "" && content["kind"] == nil {
+		content["kind"] = itemKind
+		if content["apiVersion"] == nil {
+			content["apiVersion"] = parent["apiVersion"]
+		}
+	}
+}
+
+// complete checks that an object says what it is.
+func complete(content map[string]any) error {
+	kind, _ := content["kind"].(string)
+	version, _ := content["apiVersion"].(string)
+	var lacking []string
+	if version == "" {
+		lacking = append(lacking, "apiVersion")
+	}
+	if kind == "" {
+		lacking = append(lacking, "kind")
+	}
+	metadata, ok := content["metadata"].(map[string]any)
+	if !ok && content["metadata"] != nil {
+		return errors.New("its metadata is no map")
+	}
+	name, isText := metadata["name"].(string)
+	switch generated, _ := metadata["generateName"].(string); {
+	case metadata["name"] != nil && !isText:
+		return errors.New("its metadata.name is no text; put it in quotes")
+	case name == "" && generated != "":
+		return fmt.Errorf("%s has generateName only; objects of a release need a metadata.name to be found again", kind)
+	case name == "":
+		lacking = append(lacking, "metadata.name")
+	}
+	if len(lacking) == 0 {
+		return nil
+	}
+	what := "the object"
+	if kind != "" {
+		what = strings.TrimSuffix(kind+"/"+name, "/")
+	}
+	return fmt.Errorf("%s has no %s", what, strings.Join(lacking, ", no "))
+}

@@ -1,0 +1,218 @@
+package chart
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"filippo.io/age"
+	"filippo.io/age/agessh"
+	"filippo.io/age/armor"
+	"sigs.k8s.io/yaml"
+)
+
+// The heads of files that age has encrypted. https://age-encryption.org/v1
+const (
+	ageBinary = "age-encryption.org/v1\n"
+	ageArmor  = armor.Header
+)
+
+const (
+	// maxDecrypted bounds what an encrypted values file may grow to, in bytes.
+	maxDecrypted = 64 << 20
+	// sopsPatience is how long sops may take to end after it was told to.
+	sopsPatience = 2 * time.Second
+)
+
+// A DecryptError says why an encrypted values file can't be read. It never has
+// what the file says in it.
+type DecryptError struct {
+	By  string // age or sops
+	Err error
+	tip string
+}
+
+func (e *DecryptError) Error() string { return fmt.Sprintf("it is encrypted by %s: %v", e.By, e.Err) }
+
+// Unwrap gives the reason.
+func (e *DecryptError) Unwrap() error { return e.Err }
+
+// Hint says what to do about it.
+func (e *DecryptError) Hint() string { return e.tip }
+
+// A decrypter makes the plain text of encrypted values files, in memory.
+type decrypter struct {
+	getenv func(string) string
+}
+
+// decrypt returns data as it is, unless age or SOPS has encrypted it. decrypted
+// says that it has: what is returned then must not be shown, errors included.
+func (d decrypter) decrypt(ctx context.Context, data []byte) (plain []byte, decrypted bool, err error) {
+	switch {
+	case bytes.HasPrefix(data, []byte(ageBinary)):
+		plain, err = d.age(bytes.NewReader(data))
+		return plain, true, err
+	case bytes.HasPrefix(bytes.TrimSpace(data), []byte(ageArmor)):
+		plain, err = d.age(armor.NewReader(bytes.NewReader(data)))
+		return plain, true, err
+	}
+	if format := sopsFormat(data); format != "" {
+		plain, err = d.sops(ctx, data, format)
+		return plain, true, err
+	}
+	return data, false, nil
+}
+
+func (d decrypter) age(encrypted io.Reader) ([]byte, error) {
+	const hint = "name the file with the private key in DEPLOYER_AGE_IDENTITY or SOPS_AGE_KEY_FILE, or put the key into SOPS_AGE_KEY"
+	identities, err := d.identities()
+	if err != nil {
+		return nil, &DecryptError{By: "age", Err: err, tip: hint}
+	}
+	if len(identities) == 0 {
+		return nil, &DecryptError{By: "age", Err: errors.New("there is no private key at hand"), tip: hint}
+	}
+	r, err := age.Decrypt(encrypted, identities...)
+	var none *age.NoIdentityMatchError
+	if errors.As(err, &none) {
+		return nil, &DecryptError{By: "age", Err: errors.New("none of the private keys at hand is for it"), tip: hint}
+	}
+	if err != nil {
+		return nil, &DecryptError{By: "age", Err: err, tip: "the file is damaged: encrypt it again"}
+	}
+	plain, err := io.ReadAll(io.LimitReader(r, maxDecrypted+1))
+	if err == nil && len(plain) > maxDecrypted {
+		err = fmt.Errorf("it has more than %d MiB", maxDecrypted>>20)
+	}
+	if err != nil {
+		return nil, &DecryptError{By: "age", Err: err, tip: "the file is damaged: encrypt it again"}
+	}
+	return plain, nil
+}
+
+// identities reads the private keys where age's and sops' users have them.
+// https://getsops.io/docs/#encrypting-using-age
+func (d decrypter) identities() ([]age.Identity, error) {
+	var out []age.Identity
+	for _, variable := range []string{"DEPLOYER_AGE_IDENTITY", "SOPS_AGE_KEY_FILE"} {
+		path := d.getenv(variable)
+		if path == "" {
+			continue
+		}
+		data, err := plainFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: %w", variable, path, err)
+		}
+		some, err := parseIdentities(data)
+		if err != nil {
+			return nil, fmt.Errorf("%s %s: %w", variable, path, err)
+		}
+		out = append(out, some...)
+	}
+	if text := d.getenv("SOPS_AGE_KEY"); text != "" {
+		some, err := parseIdentities([]byte(text))
+		if err != nil {
+			return nil, fmt.Errorf("SOPS_AGE_KEY: %w", err)
+		}
+		out = append(out, some...)
+	}
+	return append(out, d.usualIdentities()...), nil
+}
+
+// usualIdentities are those of the file that sops looks at by itself. One that
+// can't be read is as good as none.
+func (d decrypter) usualIdentities() []age.Identity {
+	dir := d.getenv("XDG_CONFIG_HOME")
+	if dir == "" {
+		var err error
+		if dir, err = os.UserConfigDir(); err != nil {
+			return nil
+		}
+	}
+	data, err := os.ReadFile(filepath.Join(dir, "sops", "age", "keys.txt"))
+	if err != nil {
+		return nil
+	}
+	identities, err := parseIdentities(data)
+	if err != nil {
+		return nil
+	}
+	return identities
+}
+
+// parseIdentities reads private keys: those of age-keygen, or one of SSH. The
+// errors of age quote the line, which may be a key; ours don't.
+func parseIdentities(data []byte) ([]age.Identity, error) {
+	if !bytes.Contains(data, []byte("-----BEGIN")) {
+		identities, err := age.ParseIdentities(bytes.NewReader(data))
+		if err != nil {
+			return nil, errors.New("it has no private key such as age-keygen makes")
+		}
+		return identities, nil
+	}
+	identity, err := agessh.ParseIdentity(data)
+	if err != nil {
+		return nil, errors.New("it is no SSH key without a passphrase")
+	}
+	return []age.Identity{identity}, nil
+}
+
+// sopsFormat tells whether SOPS has encrypted values, and what their format
+// is; empty when it hasn't. Values may well have a key named sops.
+func sopsFormat(data []byte) string {
+	if !bytes.Contains(data, []byte("sops")) || !bytes.Contains(data, []byte("ENC[")) {
+		return ""
+	}
+	var file struct {
+		Sops struct {
+			MAC          string `json:"mac"`
+			LastModified string `json:"lastmodified"`
+		} `json:"sops"`
+	}
+	if yaml.Unmarshal(data, &file) != nil || !strings.HasPrefix(file.Sops.MAC, "ENC[") || file.Sops.LastModified == "" {
+		return ""
+	}
+	if bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
+		return "json"
+	}
+	return "yaml"
+}
+
+// sops runs the user's own sops, which knows their key services. It is given
+// the file and gives back the values by pipes.
+func (d decrypter) sops(ctx context.Context, data []byte, format string) ([]byte, error) {
+	program, err := exec.LookPath("sops")
+	if err != nil {
+		return nil, &DecryptError{By: "SOPS", Err: errors.New("there is no program sops to decrypt it"),
+			tip: "install sops (https://getsops.io), or decrypt the file first: sops --decrypt FILE | deployer … -f -"}
+	}
+	var out, complaint bytes.Buffer
+	cmd := exec.CommandContext(ctx, program, "--decrypt", "--input-type", format, "--output-type", "yaml", "/dev/stdin")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = bytes.NewReader(data), &out, &complaint, sopsPatience
+	if err := cmd.Run(); err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		if text := strings.TrimSpace(complaint.String()); text != "" {
+			err = fmt.Errorf("sops: %w:\n%s", err, text)
+		}
+		return nil, &DecryptError{By: "SOPS", Err: err, tip: "check that sops --decrypt prints the file"}
+	}
+	return out.Bytes(), nil
+}
+
+// secretProblem says what is wrong with a decrypted file, and nothing of what
+// is in it.
+func secretProblem(err error) error {
+	if m := lineNumber.FindStringSubmatch(err.Error()); m[1] != "" {
+		return fmt.Errorf("decrypted, it is no YAML with keys at its top level: line %s (what it says isn't shown)", m[1])
+	}
+	return errors.New("decrypted, it is no YAML with keys at its top level (what it says isn't shown)")
+}

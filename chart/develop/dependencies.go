@@ -1,0 +1,220 @@
+package develop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/downloader"
+	"helm.sh/helm/v3/pkg/getter"
+
+	"deployer/chart"
+)
+
+// A Dependency is an entry of Chart.yaml and what charts/ has for it.
+type Dependency struct {
+	Name, Version, Repository string
+	Status                    string // Helm's word: ok, unpacked, missing, wrong version, …
+}
+
+// Dependencies compares Chart.yaml of a chart with its charts/. The warnings
+// are of charts that Chart.yaml doesn't name. A nil list is a Chart.yaml
+// without dependencies. (helm.sh/helm/v3/pkg/action/dependency.go)
+func Dependencies(path string) ([]Dependency, []string, error) {
+	c, err := loader.Load(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("loading chart %s: %w", path, err)
+	}
+	if c.Metadata.Dependencies == nil {
+		return nil, nil, nil
+	}
+	out := []Dependency{}
+	for _, d := range c.Metadata.Dependencies {
+		out = append(out, Dependency{Name: d.Name, Version: d.Version, Repository: d.Repository, Status: status(path, d, c)})
+	}
+	return out, strangers(path, c.Metadata.Dependencies), nil
+}
+
+// status looks for an archive first, as Helm does: that is "ok", while a
+// directory, or a dependency inside of an archived chart, is "unpacked".
+func status(path string, want *helmchart.Dependency, parent *helmchart.Chart) string {
+	archives, err := filepath.Glob(filepath.Join(path, "charts", want.Name+"-*.tgz"))
+	if err != nil {
+		return "bad pattern"
+	}
+	if len(archives) > 1 {
+		archives = slices.DeleteFunc(archives, func(a string) bool {
+			version := strings.TrimPrefix(strings.TrimSuffix(filepath.Base(a), ".tgz"), want.Name+"-")
+			_, err := semver.StrictNewVersion(version)
+			return err != nil
+		})
+		if len(archives) > 1 {
+			return "too many matches"
+		}
+	}
+	if len(archives) == 1 {
+		c, err := loader.Load(archives[0])
+		switch {
+		case err != nil:
+			return "corrupt"
+		case c.Name() != want.Name:
+			return "misnamed"
+		}
+		if fits := fit(want.Version, c.Metadata.Version); fits != "" {
+			return fits
+		}
+		return "ok"
+	}
+	for _, c := range slices.Backward(parent.Dependencies()) {
+		if c.Name() != want.Name {
+			continue
+		}
+		if fits := fit(want.Version, c.Metadata.Version); fits != "" {
+			return fits
+		}
+		return "unpacked"
+	}
+	return "missing"
+}
+
+// fit says what is wrong with a version, empty when nothing is.
+func fit(want, have string) string {
+	if want == have {
+		return ""
+	}
+	constraint, err := semver.NewConstraint(want)
+	if err != nil {
+		return "invalid version"
+	}
+	version, err := semver.NewVersion(have)
+	if err != nil {
+		return "invalid version"
+	}
+	if !constraint.Check(version) {
+		return "wrong version"
+	}
+	return ""
+}
+
+// strangers warns of what lies in charts/ without being a dependency.
+func strangers(path string, wanted []*helmchart.Dependency) []string {
+	files, err := filepath.Glob(filepath.Join(path, "charts", "*"))
+	if err != nil {
+		return nil // the path has characters of patterns in it; the list is complete without
+	}
+	var warnings []string
+	for _, file := range files {
+		info, err := os.Stat(file)
+		if err != nil {
+			warnings = append(warnings, err.Error())
+			continue
+		}
+		if !info.IsDir() && filepath.Ext(file) != ".tgz" {
+			continue
+		}
+		c, err := loader.Load(file)
+		if err != nil {
+			warnings = append(warnings, fmt.Sprintf("%q is not a chart.", file))
+			continue
+		}
+		if !slices.ContainsFunc(wanted, func(d *helmchart.Dependency) bool { return d.Name == c.Name() }) {
+			warnings = append(warnings, fmt.Sprintf("%q is not in Chart.yaml.", file))
+		}
+	}
+	return warnings
+}
+
+// FillOptions say how dependencies are fetched.
+type FillOptions struct {
+	chart.LoadOptions
+	SkipRefresh bool // don't download the indexes of all repositories first
+	// Out is told in Helm's words what happens; nil drops them.
+	Out io.Writer
+}
+
+// UpdateDependencies resolves the dependencies in Chart.yaml, fetches them
+// into charts/ and writes Chart.lock. It isn't abandoned halfway: it writes
+// into the user's chart.
+func UpdateDependencies(ctx context.Context, dir string, opts FillOptions) error {
+	m, err := manager(ctx, dir, opts)
+	if err != nil {
+		return err
+	}
+	if opts.Verify {
+		m.Verify = downloader.VerifyAlways
+	}
+	if err := m.Update(); err != nil {
+		return fmt.Errorf("updating the dependencies of chart %s: %w", dir, err)
+	}
+	return ctx.Err()
+}
+
+// BuildDependencies fetches into charts/ what Chart.lock names, or works as
+// UpdateDependencies when there is no Chart.lock.
+func BuildDependencies(ctx context.Context, dir string, opts FillOptions) error {
+	m, err := manager(ctx, dir, opts)
+	if err != nil {
+		return err
+	}
+	if opts.Verify {
+		m.Verify = downloader.VerifyIfPossible
+	}
+	err = m.Build()
+	var unknown downloader.ErrRepoNotFound
+	if errors.As(err, &unknown) {
+		return &UnknownRepositoryError{Err: unknown}
+	}
+	if err != nil {
+		return fmt.Errorf("building the dependencies of chart %s: %w", dir, err)
+	}
+	return ctx.Err()
+}
+
+// UnknownRepositoryError says that dependencies come from repositories that
+// are not in Helm's list.
+type UnknownRepositoryError struct{ Err error }
+
+func (e *UnknownRepositoryError) Error() string {
+	return fmt.Sprintf("%s. Please add the missing repos via 'deployer repo add'", e.Err)
+}
+func (e *UnknownRepositoryError) Unwrap() error { return e.Err }
+
+// Hint says what to do about it.
+func (e *UnknownRepositoryError) Hint() string { return "deployer repo add NAME URL" }
+
+func manager(ctx context.Context, dir string, opts FillOptions) (*downloader.Manager, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if opts.Out == nil {
+		opts.Out = io.Discard
+	}
+	client, err := opts.Access.Registry(opts.Settings, opts.Out)
+	if err != nil {
+		return nil, err
+	}
+	keyring, err := chart.Keyring(opts.Keyring)
+	if err != nil {
+		return nil, err
+	}
+	env := opts.Settings.Env()
+	return &downloader.Manager{
+		Out:              opts.Out,
+		ChartPath:        dir,
+		Keyring:          keyring,
+		SkipUpdate:       opts.SkipRefresh,
+		Getters:          getter.All(env),
+		RegistryClient:   client,
+		RepositoryConfig: env.RepositoryConfig,
+		RepositoryCache:  env.RepositoryCache,
+		Debug:            env.Debug,
+	}, nil
+}

@@ -1,0 +1,118 @@
+// Package develop makes charts: creates, checks and packages them, and fills
+// their charts/ directories.
+package develop
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/lint"
+	"helm.sh/helm/v3/pkg/lint/support"
+
+	"deployer/chart"
+)
+
+// LintOptions say how strictly charts are looked at.
+type LintOptions struct {
+	Strict     bool // warnings fail a chart
+	SkipSchema bool
+	Namespace  string // that templates see
+	Kubernetes string // version for deprecations and capabilities; empty means Helm's own
+}
+
+// A Report is what the linter says of one chart.
+type Report struct {
+	Path     string
+	Messages []string // as Helm writes them: [WARNING] templates/: …
+	// Notable are the messages that are more than information.
+	Notable []string
+	Failed  bool
+}
+
+// Lint examines the chart in a directory or archive as helm lint does. What
+// is wrong with the chart is in the report; a path that is no chart too.
+func Lint(path string, values map[string]any, opts LintOptions) (Report, error) {
+	report := Report{Path: path}
+	// Left to itself the library assumes the Kubernetes it was written for.
+	server, err := chart.Offline(opts.Kubernetes)
+	if err != nil {
+		return report, fmt.Errorf("invalid kube version '%s': %w", opts.Kubernetes, err)
+	}
+	version, err := chartutil.ParseKubeVersion(server.Version)
+	if err != nil {
+		return report, err
+	}
+	dir, cleanup, err := directory(path)
+	defer cleanup()
+	if err == nil {
+		_, err = os.Stat(filepath.Join(dir, "Chart.yaml"))
+		if err != nil {
+			err = fmt.Errorf("unable to check Chart.yaml file in chart: %w", err)
+		}
+	}
+	if err != nil {
+		line := fmt.Sprintf("Error %s", err)
+		report.Messages, report.Notable, report.Failed = []string{line}, []string{line}, true
+		return report, nil
+	}
+	limit := support.ErrorSev
+	if opts.Strict {
+		limit = support.WarningSev
+	}
+	result := lint.AllWithKubeVersionAndSchemaValidation(dir, values, opts.Namespace, version, opts.SkipSchema)
+	for _, m := range result.Messages {
+		report.Messages = append(report.Messages, m.Error())
+		if m.Severity > support.InfoSev {
+			report.Notable = append(report.Notable, m.Error())
+		}
+		report.Failed = report.Failed || m.Severity >= limit
+	}
+	return report, nil
+}
+
+// directory is the chart as a directory: itself, or an archive unpacked.
+func directory(path string) (dir string, cleanup func(), err error) {
+	cleanup = func() {}
+	if !isArchive(path) {
+		return path, cleanup, nil
+	}
+	temporary, err := os.MkdirTemp("", "deployer-lint-")
+	if err != nil {
+		return "", cleanup, fmt.Errorf("unable to create temp dir to extract tarball: %w", err)
+	}
+	cleanup = func() { os.RemoveAll(temporary) } // leftovers in the temporary directory harm nobody
+	if err := chartutil.ExpandFile(temporary, path); err != nil {
+		return "", cleanup, fmt.Errorf("unable to extract tarball: %w", err)
+	}
+	entries, err := os.ReadDir(temporary)
+	if err != nil || len(entries) == 0 {
+		return "", cleanup, errors.Join(errors.New("unable to read the extracted tarball"), err)
+	}
+	return filepath.Join(temporary, entries[0].Name()), cleanup, nil
+}
+
+// Subcharts lists the charts in charts/ of a chart directory, at any depth.
+func Subcharts(path string) []string {
+	var out []string
+	// A directory that can't be read has no subcharts to lint, as in Helm.
+	_ = filepath.WalkDir(filepath.Join(path, "charts"), func(p string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+		case entry.Name() == "Chart.yaml":
+			out = append(out, filepath.Dir(p))
+		case isArchive(p):
+			out = append(out, p)
+		}
+		return nil
+	})
+	return out
+}
+
+func isArchive(path string) bool {
+	return strings.HasSuffix(path, ".tgz") || strings.HasSuffix(path, ".tar.gz")
+}

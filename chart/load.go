@@ -1,0 +1,182 @@
+package chart
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/downloader"
+)
+
+// LoadOptions say where and how to find a chart. The zero value takes Helm's
+// own configuration files, caches and environment.
+type LoadOptions struct {
+	Version            string // a SemVer constraint; empty means the newest release
+	Devel              bool   // also pre-releases; Version ">0.0.0-0"
+	Repo               string // URL of a chart repository to look the name up in
+	Access             Access
+	Verify             bool   // check the archive's signature
+	Keyring            string // public keys for Verify; empty means ~/.gnupg/pubring.gpg
+	UpdateDependencies bool   // fetch missing dependencies into charts/ first
+	Inspect            bool   // only to be looked at: libraries, and charts without their dependencies, are welcome
+	Settings           Settings
+	Progress           func(line string) // told what is downloaded; nil drops it
+}
+
+// Load reads a chart from a directory, an archive, a URL, repo/name or oci://.
+// What exists as a local path is that path, as in Helm. It writes to disk only
+// with UpdateDependencies, and temporary files.
+//
+// Errors for callers: *NotFoundError, *RemoteError, *TypeError,
+// *MissingDependenciesError.
+func Load(ctx context.Context, ref string, opts LoadOptions) (*Chart, error) {
+	opts, err := opts.complete()
+	if err != nil {
+		return nil, err
+	}
+	ref = strings.TrimSpace(ref)
+	if ref == "" {
+		return nil, &NotFoundError{Ref: ref}
+	}
+	if _, err := os.Stat(ref); err == nil {
+		return loadLocal(ctx, ref, opts)
+	}
+	if filepath.IsAbs(ref) || strings.HasPrefix(ref, ".") {
+		return nil, &NotFoundError{Ref: ref}
+	}
+	c, err := loadRemote(ctx, ref, opts)
+	if err != nil {
+		return nil, err
+	}
+	return finish(c, MissingDependenciesError{Path: ref}, opts)
+}
+
+func (o LoadOptions) complete() (LoadOptions, error) {
+	o.Version = strings.TrimSpace(o.Version)
+	if o.Version == "" && o.Devel {
+		o.Version = ">0.0.0-0"
+	}
+	if o.Keyring != "" {
+		return o, nil
+	}
+	if home, ok := os.LookupEnv("GNUPGHOME"); ok {
+		o.Keyring = filepath.Join(home, "pubring.gpg")
+		return o, nil
+	}
+	home, err := os.UserHomeDir()
+	if err != nil && o.Verify {
+		return o, fmt.Errorf("finding the keyring: %w", err)
+	}
+	o.Keyring = filepath.Join(home, ".gnupg", "pubring.gpg")
+	return o, nil
+}
+
+func loadLocal(ctx context.Context, path string, opts LoadOptions) (*Chart, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("loading chart %s: %w", path, err)
+	}
+	if opts.Verify {
+		if _, err := downloader.VerifyChart(path, opts.Keyring); err != nil {
+			return nil, fmt.Errorf("verifying chart %s: %w", path, err)
+		}
+	}
+	c, err := read(path)
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("loading chart %s: %w", path, err)
+	}
+	if opts.UpdateDependencies && info.IsDir() && len(missing(c)) > 0 {
+		if err := updateDependencies(ctx, path, opts); err != nil {
+			return nil, err
+		}
+		if c, err = read(path); err != nil {
+			return nil, err
+		}
+	}
+	loaded, err := finish(c, MissingDependenciesError{Path: path, Directory: info.IsDir()}, opts)
+	if err == nil && opts.Repo != "" {
+		loaded.Warnings = append(loaded.Warnings,
+			fmt.Sprintf("the chart was read from %s, which exists; repository %s was not asked", path, opts.Repo))
+	}
+	return loaded, err
+}
+
+// read runs Helm's own loader.
+func read(path string) (*helmchart.Chart, error) {
+	c, err := loader.Load(path)
+	if err == nil {
+		return c, nil
+	}
+	if info, serr := os.Stat(path); serr == nil && info.IsDir() {
+		if _, serr := os.Stat(filepath.Join(path, "Chart.yaml")); errors.Is(serr, os.ErrNotExist) {
+			return nil, &NotFoundError{Ref: path, Directory: true}
+		}
+	}
+	return nil, fmt.Errorf("loading chart %s: %w", path, err)
+}
+
+// finish checks what Helm checks of a loaded chart before using it.
+func finish(c *helmchart.Chart, lack MissingDependenciesError, opts LoadOptions) (*Chart, error) {
+	if kind := c.Metadata.Type; kind != "" && kind != "application" && !opts.Inspect {
+		return nil, &TypeError{Chart: c.Name(), Type: kind}
+	}
+	if lack.Names = missing(c); len(lack.Names) > 0 && !opts.Inspect {
+		lack.Chart = c.Name()
+		return nil, &lack
+	}
+	loaded := &Chart{Helm: c}
+	if c.Metadata.Deprecated {
+		loaded.Warnings = append(loaded.Warnings, fmt.Sprintf("chart %s is deprecated", c.Name()))
+	}
+	loaded.Warnings = append(loaded.Warnings, mismatched(c)...)
+	return loaded, nil
+}
+
+// missing names the dependencies of Chart.yaml that charts/ doesn't have. Like
+// Helm it asks for the name only.
+func missing(c *helmchart.Chart) []string {
+	present := map[string]bool{}
+	for _, d := range c.Dependencies() {
+		present[d.Name()] = true
+	}
+	var names []string
+	for _, want := range c.Metadata.Dependencies {
+		if want != nil && !present[want.Name] {
+			names = append(names, want.Name)
+		}
+	}
+	return names
+}
+
+// mismatched warns of dependencies whose version isn't the wanted one. Helm
+// renders them without a word, and without regard to conditions, tags and
+// aliases. (helm.sh/helm/v3/pkg/chartutil/dependencies.go)
+func mismatched(c *helmchart.Chart) []string {
+	var warnings []string
+	for _, want := range c.Metadata.Dependencies {
+		have, fits := "", false
+		for _, d := range c.Dependencies() {
+			if want == nil || d.Name() != want.Name {
+				continue
+			}
+			have = d.Metadata.Version
+			fits = fits || chartutil.IsCompatibleRange(want.Version, have)
+		}
+		if have != "" && !fits {
+			warnings = append(warnings, fmt.Sprintf(
+				"chart %s wants %s %s, but charts/ has %s: its condition, tags and alias have no effect",
+				c.Name(), want.Name, want.Version, have))
+		}
+	}
+	return warnings
+}

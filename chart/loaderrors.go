@@ -1,0 +1,78 @@
+package chart
+
+import (
+	"fmt"
+	"strings"
+)
+
+// NotFoundError says that there is no chart where one was looked for.
+type NotFoundError struct {
+	Ref       string
+	Directory bool // it is a directory, but has no Chart.yaml
+}
+
+func (e *NotFoundError) Error() string {
+	switch {
+	case e.Ref == "":
+		return "no chart was named"
+	case e.Directory:
+		return fmt.Sprintf("%s is no chart: it has no Chart.yaml", e.Ref)
+	}
+	return fmt.Sprintf("there is no chart at %s", e.Ref)
+}
+
+// Hint says what to do about it.
+func (e *NotFoundError) Hint() string {
+	return "name a chart directory, a .tgz file, a URL, repo/name (deployer repo list) or oci://registry/name"
+}
+
+// RemoteError says that a chart could not be fetched.
+type RemoteError struct {
+	Ref string
+	Err error
+	tip string
+}
+
+func (e *RemoteError) Error() string {
+	reason := strings.ReplaceAll(e.Err.Error(), " (try 'helm repo update')", "") // the hint says it
+	return fmt.Sprintf("fetching chart %s: %s", e.Ref, reason)
+}
+
+func (e *RemoteError) Unwrap() error { return e.Err }
+
+// Hint says what to do about it; empty when nothing better is known.
+func (e *RemoteError) Hint() string { return e.tip }
+
+// TypeError says that a chart is of a type that can't be deployed by itself.
+type TypeError struct{ Chart, Type string }
+
+func (e *TypeError) Error() string {
+	return fmt.Sprintf("chart %s is a %s chart, which can't be deployed by itself", e.Chart, e.Type)
+}
+
+// Hint says what to do about it.
+func (e *TypeError) Hint() string {
+	return "add it to the dependencies in Chart.yaml of an application chart"
+}
+
+// MissingDependenciesError says that a chart lacks dependencies which its
+// Chart.yaml names.
+type MissingDependenciesError struct {
+	Chart     string
+	Path      string
+	Directory bool // the chart is a directory, so they can be fetched into it
+	Names     []string
+}
+
+func (e *MissingDependenciesError) Error() string {
+	return fmt.Sprintf("chart %s lacks dependencies that its Chart.yaml names: %s are not in charts/",
+		e.Chart, strings.Join(e.Names, ", "))
+}
+
+// Hint says what to do about it.
+func (e *MissingDependenciesError) Hint() string {
+	if e.Directory {
+		return "deployer dependency build " + e.Path
+	}
+	return "package the chart again after: deployer dependency build"
+}

@@ -1,0 +1,104 @@
+package chart
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+
+	"deployer/internal/kube"
+)
+
+// provider gives the template function lookup its clients. Kinds come from the
+// cluster's one discovery, and every request ends with ctx.
+type provider struct {
+	ctx     context.Context // of the one rendering it was made for
+	cluster *kube.Cluster
+}
+
+// GetClientFor implements engine.ClientProvider. A kind that is certainly not
+// served has no objects: that is an answer, and lets a plan be made before a
+// chart's CRDs exist. (Helm fails when not even the group is served.)
+func (p *provider) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
+	gvk := schema.FromAPIVersionAndKind(apiVersion, kind)
+	mapping, err := p.cluster.Mapping(p.ctx, gvk, false)
+	var none *kube.NoKindError
+	if errors.As(err, &none) {
+		return &found{ctx: p.ctx, kind: kind}, false, nil
+	}
+	if err != nil {
+		return nil, false, err
+	}
+	client, err := p.cluster.Dynamic()
+	if err != nil {
+		return nil, false, err
+	}
+	resources := client.Resource(mapping.Resource)
+	return &found{ctx: p.ctx, kind: kind, all: resources, ResourceInterface: resources}, mapping.Namespaced, nil
+}
+
+// found is a client that reads with a context of our own: the engine has none.
+// Nil resources are those of a kind that isn't served.
+type found struct {
+	dynamic.ResourceInterface
+	ctx       context.Context
+	all       dynamic.NamespaceableResourceInterface
+	kind      string
+	namespace string
+}
+
+// Namespace returns the client for one namespace.
+func (f *found) Namespace(namespace string) dynamic.ResourceInterface {
+	if f.all == nil {
+		return f
+	}
+	return &found{ctx: f.ctx, kind: f.kind, namespace: namespace, ResourceInterface: f.all.Namespace(namespace)}
+}
+
+// Get reads one object.
+func (f *found) Get(_ context.Context, name string, opts metav1.GetOptions, sub ...string) (*unstructured.Unstructured, error) {
+	if f.ResourceInterface == nil {
+		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: f.kind}, name)
+	}
+	obj, err := f.ResourceInterface.Get(f.ctx, name, opts, sub...)
+	if err != nil {
+		id := kube.ID{Kind: f.kind, Namespace: f.namespace, Name: name}
+		return nil, fmt.Errorf("reading %s from the cluster: %w", id, err)
+	}
+	return obj, nil
+}
+
+// List reads all objects of the kind.
+func (f *found) List(_ context.Context, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+	if f.ResourceInterface == nil {
+		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: f.kind}, "")
+	}
+	list, err := f.ResourceInterface.List(f.ctx, opts)
+	if err != nil {
+		return nil, fmt.Errorf("listing %s in the cluster: %w", f.kind, err)
+	}
+	return list, nil
+}
+
+// boundConfig is the cluster's configuration with every request ending with ctx.
+func boundConfig(ctx context.Context, cluster *kube.Cluster) *rest.Config {
+	config := cluster.Config()
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return bound{ctx, next} })
+	return config
+}
+
+type bound struct {
+	ctx  context.Context
+	next http.RoundTripper
+}
+
+func (b bound) RoundTrip(request *http.Request) (*http.Response, error) {
+	return b.next.RoundTrip(request.WithContext(b.ctx))
+}

@@ -1,0 +1,47 @@
+package chart
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+	"text/template"
+	"time"
+
+	"github.com/Masterminds/sprig/v3"
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chartutil"
+)
+
+// GeneratedName is the release name that --generate-name makes of a chart
+// reference, as Helm does: "web-1763718000".
+func GeneratedName(ref string, now time.Time) string {
+	base, _, _ := strings.Cut(filepath.Base(ref), ".")
+	if base == "" {
+		base = "chart"
+	}
+	return fmt.Sprintf("%s-%d", base, now.Unix())
+}
+
+// NameFromTemplate is the release name that --name-template gives. The
+// template has the Sprig functions and no data.
+func NameFromTemplate(text string) (string, error) {
+	t, err := template.New("--name-template").Funcs(sprig.TxtFuncMap()).Parse(text)
+	if err != nil {
+		return "", fmt.Errorf("reading the release name's %w", err)
+	}
+	var out strings.Builder
+	if err := t.Execute(&out, nil); err != nil {
+		return "", fmt.Errorf("evaluating the release name's %w", err)
+	}
+	return out.String(), nil
+}
+
+// AllValues are the values a release works with: the user's over the chart's
+// defaults, as `helm get values --all` shows them. It changes no argument.
+func AllValues(c *helmchart.Chart, user map[string]any) (map[string]any, error) {
+	values, err := chartutil.CoalesceValues(c, copyMap(user))
+	if err != nil {
+		return nil, fmt.Errorf("working out the values of chart %s: %w", c.Name(), err)
+	}
+	return values, nil
+}

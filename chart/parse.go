@@ -1,0 +1,186 @@
+package chart
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"deployer/internal/kube"
+)
+
+// Parse splits a manifest into objects, lists flattened, in the order they
+// stand. It also reads the manifests of stored releases. Where a key stands
+// twice in a map, the last one counts, as in Helm.
+//
+// All bad documents are in the error, each a *DocumentError.
+func Parse(manifest string) ([]kube.Manifest, error) {
+	manifests, _, err := ParseWithWarnings(manifest)
+	return manifests, err
+}
+
+// ParseWithWarnings is Parse, and says which keys stand twice: the API server
+// would never hear of the first value.
+func ParseWithWarnings(manifest string) ([]kube.Manifest, []string, error) {
+	return parse(split(manifest, ""))
+}
+
+// ParseHook returns the objects of a hook: one, unless its template wrote a list.
+func ParseHook(hook *helmrelease.Hook) ([]kube.Manifest, error) {
+	documents := split(hook.Manifest, hook.Path)
+	manifests, _, err := parse(documents) // warnings are for manifests; a hook's text isn't shown by line
+	return manifests, err
+}
+
+// DocumentError says that a document can't be made into objects.
+type DocumentError struct {
+	Source string // the template; empty when not known
+	Line   int    // of the manifest; 0 when not known
+	Err    error
+}
+
+func (e *DocumentError) Error() string {
+	where := e.Source
+	if where == "" {
+		where = "manifest"
+	}
+	if e.Line > 0 {
+		where += fmt.Sprintf(" (line %d of the manifest)", e.Line)
+	}
+	return fmt.Sprintf("%s: %v", where, e.Err)
+}
+
+func (e *DocumentError) Unwrap() error { return e.Err }
+
+// Hint says what to do about it.
+func (e *DocumentError) Hint() string {
+	return "deployer template --debug shows what the templates rendered"
+}
+
+// document is one YAML document of a manifest, not yet read.
+type document struct {
+	source string
+	text   string
+	line   int // line of the manifest on which text begins, from 1
+	head   int // lines of text that stand before what the template gave
+}
+
+// split cuts a manifest at its document separators: lines of three dashes,
+// maybe with a comment or content behind them. Dashes inside a block scalar
+// are indented and don't count. Documents without a source comment are
+// source's, or of the comment that stands alone before them: CRD files often
+// begin with a separator of their own.
+func split(manifest, source string) []document {
+	var out []document
+	start, line := 0, 1
+	first, head := 1, 0
+	inherited := source
+	finish := func(end int) {
+		d := document{source: inherited, text: manifest[start:end], line: first, head: head}
+		if d.examine() {
+			out = append(out, d)
+			inherited = source
+		} else {
+			inherited = d.source
+		}
+	}
+	for at := 0; at < len(manifest); line++ {
+		next := len(manifest)
+		if i := strings.IndexByte(manifest[at:], '\n'); i >= 0 {
+			next = at + i + 1
+		}
+		if skip := separator(manifest[at:next]); skip > 0 {
+			finish(at)
+			start, first, head = at+skip, line, 1
+		}
+		at = next
+	}
+	finish(len(manifest))
+	return out
+}
+
+// separator returns the length of a document separator at the beginning of a
+// line, and 0 when there is none.
+func separator(line string) int {
+	if len(line) < 3 || line[:3] != "---" && line[:3] != "..." {
+		return 0
+	}
+	if rest := line[3:]; rest != "" && !strings.ContainsRune(" \t\r\n", rune(rest[0])) {
+		return 0
+	}
+	return 3
+}
+
+// examine finds the source comment at the head of a document and tells
+// whether there is more in it than blank lines, comments and YAML directives.
+func (d *document) examine() bool {
+	const mark = "# Source: "
+	lines, named := 0, false
+	for line := range strings.Lines(d.text) {
+		trimmed := strings.TrimSpace(line)
+		lines++
+		switch {
+		case trimmed == "" || trimmed[0] == '%' && line[0] == '%':
+		case trimmed[0] != '#':
+			return true
+		case !named && strings.HasPrefix(trimmed, mark):
+			d.source, d.head, named = strings.TrimPrefix(trimmed, mark), lines, true
+		}
+	}
+	return false
+}
+
+// parse reads documents on all processors and keeps their order.
+func parse(documents []document) ([]kube.Manifest, []string, error) {
+	results := make([]decoded, len(documents))
+	var wg sync.WaitGroup
+	workers := min(runtime.GOMAXPROCS(0), len(documents)/16+1)
+	for w := range workers {
+		wg.Go(func() {
+			for i := w; i < len(documents); i += workers {
+				results[i] = documents[i].decode()
+			}
+		})
+	}
+	wg.Wait()
+	var manifests []kube.Manifest
+	var warnings []string
+	var problems []error
+	for _, r := range results {
+		manifests = append(manifests, r.manifests...)
+		warnings = append(warnings, r.warnings...)
+		problems = append(problems, r.err)
+	}
+	if err := errors.Join(problems...); err != nil {
+		return nil, warnings, err
+	}
+	return manifests, warnings, nil
+}
+
+var lineNumber = regexp.MustCompile(`^(?:error converting YAML to JSON: )?(?:yaml: )?(?:line (\d+): )?`)
+
+// shifted retells a YAML error about what a template rendered, with its line
+// counted from lines further up.
+func shifted(err error, lines int) error { return retell(err, " of what it rendered", lines) }
+
+func retell(err error, of string, lines int) error {
+	text := err.Error()
+	m := lineNumber.FindStringSubmatch(text)
+	reason := strings.TrimPrefix(text, m[0])
+	if n, nerr := strconv.Atoi(m[1]); nerr == nil {
+		return fmt.Errorf("line %d%s: %s", n+lines, of, reason)
+	}
+	return errors.New(reason)
+}
+
+// sortedUnique sorts texts and drops repetitions.
+func sortedUnique(texts []string) []string {
+	slices.Sort(texts)
+	return slices.Compact(texts)
+}

@@ -1,0 +1,159 @@
+package chart
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/cli"
+	"helm.sh/helm/v3/pkg/downloader"
+	"helm.sh/helm/v3/pkg/getter"
+	"helm.sh/helm/v3/pkg/registry"
+	"helm.sh/helm/v3/pkg/repo"
+)
+
+// loadRemote fetches a chart into a directory of its own, so that two runs
+// never load each other's download.
+func loadRemote(ctx context.Context, ref string, opts LoadOptions) (*helmchart.Chart, error) {
+	dir, err := os.MkdirTemp("", "deployer-chart-")
+	if err != nil {
+		return nil, fmt.Errorf("making room for chart %s: %w", ref, err)
+	}
+	c, err := abandonable(ctx, func() (*helmchart.Chart, error) {
+		defer os.RemoveAll(dir) // leftovers in the temporary directory harm nobody
+		path, err := download(ref, dir, opts)
+		if err != nil {
+			return nil, err
+		}
+		return read(path)
+	})
+	if err != nil {
+		return nil, &RemoteError{Ref: ref, Err: err, tip: remoteHint(ref, opts, err)}
+	}
+	return c, nil
+}
+
+// abandonable runs what can't be told to stop: Helm's downloader takes no
+// context. When ctx ends first, work is left to its own HTTP timeout.
+func abandonable[T any](ctx context.Context, work func() (T, error)) (T, error) {
+	type outcome struct {
+		value T
+		err   error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		value, err := work()
+		done <- outcome{value, err}
+	}()
+	select {
+	case o := <-done:
+		return o.value, o.err
+	case <-ctx.Done():
+		var zero T
+		return zero, ctx.Err()
+	}
+}
+
+func remoteHint(ref string, opts LoadOptions, err error) string {
+	switch {
+	case registry.IsOCI(ref):
+		return "check the reference and the access: deployer registry login HOST"
+	case opts.Repo != "" || strings.Contains(ref, "://"):
+		return ""
+	case !strings.Contains(ref, "/"):
+		return fmt.Sprintf("for a local chart write ./%s; for a repository name it: REPO/%s or --repo URL %s", ref, ref, ref)
+	}
+	// Helm has no type for it; a wrong guess is no more than a lesser hint.
+	if repo, _, _ := strings.Cut(ref, "/"); strings.Contains(err.Error(), "repo "+repo+" not found") {
+		return fmt.Sprintf("to make it known: deployer repo add %s URL", repo)
+	}
+	return "refresh what is known of the repositories: deployer repo update"
+}
+
+func download(ref, dir string, opts LoadOptions) (string, error) {
+	env := opts.Settings.env()
+	client, err := opts.Access.registry(env, lines(opts.Progress))
+	if err != nil {
+		return "", err
+	}
+	getters := getter.All(env)
+	d := downloader.ChartDownloader{
+		Out:              lines(opts.Progress),
+		Keyring:          opts.Keyring,
+		Getters:          getters,
+		Options:          opts.Access.options(),
+		RegistryClient:   client,
+		RepositoryConfig: env.RepositoryConfig,
+		RepositoryCache:  env.RepositoryCache,
+	}
+	if opts.Verify {
+		d.Verify = downloader.VerifyAlways
+	}
+	if registry.IsOCI(ref) {
+		d.Options = append(d.Options, getter.WithRegistryClient(client))
+	}
+	if opts.Repo != "" {
+		if ref, err = findInRepo(ref, opts, getters); err != nil {
+			return "", err
+		}
+		if !opts.Access.PassCredentials && !sameHost(opts.Repo, ref) {
+			d.Options = append(d.Options, getter.WithBasicAuth("", ""))
+		}
+	}
+	path, _, err := d.DownloadTo(ref, opts.Version, dir)
+	return path, err
+}
+
+func findInRepo(name string, opts LoadOptions, getters getter.Providers) (string, error) {
+	a := opts.Access
+	return repo.FindChartInAuthAndTLSAndPassRepoURL(opts.Repo, a.Username, a.Password, name, opts.Version,
+		a.CertFile, a.KeyFile, a.CAFile, a.InsecureSkipTLS, a.PassCredentials, getters)
+}
+
+// sameHost tells whether two URLs have one scheme, host and port: credentials
+// for one are no other server's business.
+func sameHost(a, b string) bool {
+	u, err := url.Parse(a)
+	if err != nil {
+		return false
+	}
+	v, err := url.Parse(b)
+	return err == nil && u.Scheme == v.Scheme && u.Host == v.Host
+}
+
+// updateDependencies fetches the dependencies of the chart in dir into its
+// charts/. It isn't abandoned halfway: it writes into the user's chart.
+func updateDependencies(ctx context.Context, dir string, opts LoadOptions) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	env := opts.Settings.env()
+	m, err := manager(dir, env, opts)
+	if err != nil {
+		return err
+	}
+	if err := m.Update(); err != nil {
+		return fmt.Errorf("updating the dependencies of chart %s: %w", dir, err)
+	}
+	return ctx.Err()
+}
+
+func manager(dir string, env *cli.EnvSettings, opts LoadOptions) (*downloader.Manager, error) {
+	client, err := opts.Access.registry(env, lines(opts.Progress))
+	if err != nil {
+		return nil, err
+	}
+	return &downloader.Manager{
+		Out:              lines(opts.Progress),
+		ChartPath:        dir,
+		Keyring:          opts.Keyring,
+		Getters:          getter.All(env),
+		RegistryClient:   client,
+		RepositoryConfig: env.RepositoryConfig,
+		RepositoryCache:  env.RepositoryCache,
+		Debug:            env.Debug,
+	}, nil
+}

@@ -1,0 +1,164 @@
+package chart
+
+import (
+	"context"
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+
+	"deployer/internal/kube"
+)
+
+// Render evaluates the templates as Helm does (helm.sh/helm/v3/pkg/action,
+// renderResources). It changes nothing, not even c; with in.Lookup set it
+// reads from the cluster.
+//
+// Errors for callers: *SchemaError, *TemplateError, *VersionError. With an
+// error that has *DocumentErrors, Rendered isn't nil: its Manifest is what the
+// templates gave, hooks among it and unsorted, to be looked at.
+func (c *Chart) Render(ctx context.Context, in Input) (*Rendered, error) {
+	if err := chartutil.ValidateReleaseName(in.Release); err != nil {
+		return nil, fmt.Errorf("%q can't be the name of a release: %w", in.Release, err)
+	}
+	capabilities, err := capabilitiesOf(in.Server)
+	if err != nil {
+		return nil, err
+	}
+	helm := copyChart(c.Helm)
+	if err := compatible(helm, capabilities.KubeVersion.Version); err != nil {
+		return nil, err
+	}
+	values, err := valuesFor(helm, in, capabilities)
+	if err != nil {
+		return nil, err
+	}
+	files, err := evaluate(ctx, helm, values, in)
+	if err != nil {
+		return nil, templateError(helm, err)
+	}
+	out := &Rendered{Chart: helm, Notes: takeNotes(helm, files, in.SubchartNotes)}
+	if err := out.arrange(helm, files, in.IncludeCRDs); err != nil {
+		return out, err
+	}
+	return out, out.postRender(ctx, in.PostRenderer)
+}
+
+// valuesFor prepares dependencies and returns what templates see. It changes helm.
+func valuesFor(helm *helmchart.Chart, in Input, capabilities *chartutil.Capabilities) (chartutil.Values, error) {
+	user := copyMap(in.Values)
+	if err := chartutil.ProcessDependenciesWithMerge(helm, user); err != nil {
+		return nil, fmt.Errorf("working out the dependencies of chart %s: %w", helm.Name(), err)
+	}
+	options := chartutil.ReleaseOptions{
+		Name:      in.Release,
+		Namespace: in.Namespace,
+		Revision:  max(in.Revision, 1),
+		IsInstall: !in.Upgrade,
+		IsUpgrade: in.Upgrade,
+	}
+	const later = true // the schema is checked below, for an error of our own
+	values, err := chartutil.ToRenderValuesWithSchemaValidation(helm, user, options, capabilities, later)
+	if err != nil {
+		return nil, fmt.Errorf("working out the values of chart %s: %w", helm.Name(), err)
+	}
+	if in.SkipSchema {
+		return values, nil
+	}
+	merged, _ := values["Values"].(chartutil.Values)
+	if err := chartutil.ValidateAgainstSchema(helm, merged); err != nil {
+		return nil, &SchemaError{Chart: helm.Name(), Problems: strings.TrimSpace(err.Error())}
+	}
+	return values, nil
+}
+
+func evaluate(ctx context.Context, helm *helmchart.Chart, values chartutil.Values, in Input) (map[string]string, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	switch {
+	case in.Lookup == nil:
+		return engine.Engine{EnableDNS: in.DNS}.Render(helm, values)
+	case in.DNS:
+		// Helm's engine takes a client provider or allows DNS, not both.
+		e := engine.New(boundConfig(ctx, in.Lookup))
+		e.EnableDNS = true
+		return e.Render(helm, values)
+	}
+	return engine.RenderWithClientProvider(helm, values, &provider{ctx: ctx, cluster: in.Lookup})
+}
+
+// takeNotes removes every NOTES.txt from files and returns the chart's own, or
+// all of them in order of their paths.
+func takeNotes(helm *helmchart.Chart, files map[string]string, subcharts bool) string {
+	const suffix = "NOTES.txt"
+	own := path.Join(helm.Name(), "templates", suffix)
+	var found []string
+	for name := range files {
+		if strings.HasSuffix(name, suffix) {
+			found = append(found, name)
+		}
+	}
+	slices.Sort(found)
+	notes := ""
+	for _, name := range found {
+		if name == own || subcharts {
+			if notes != "" {
+				notes += "\n"
+			}
+			notes += files[name]
+		}
+		delete(files, name)
+	}
+	return notes
+}
+
+// VersionError says that a chart doesn't want the Kubernetes version at hand.
+type VersionError struct{ Chart, Wants, Have string }
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("chart %s wants Kubernetes %s, but it would be deployed to %s", e.Chart, e.Wants, e.Have)
+}
+
+// Hint says what to do about it.
+func (e *VersionError) Hint() string {
+	return "use a version of the chart made for this Kubernetes; offline, say which one with --kube-version"
+}
+
+func compatible(helm *helmchart.Chart, have string) error {
+	wants := helm.Metadata.KubeVersion
+	if wants == "" || chartutil.IsCompatibleRange(wants, have) {
+		return nil
+	}
+	return &VersionError{Chart: helm.Name(), Wants: wants, Have: have}
+}
+
+// SchemaError says that values don't fit a values.schema.json.
+type SchemaError struct {
+	Chart    string
+	Problems string // all of them, one line each, by chart
+}
+
+func (e *SchemaError) Error() string {
+	return fmt.Sprintf("the values don't fit the schema of chart %s:\n%s", e.Chart, e.Problems)
+}
+
+// Hint says what to do about it.
+func (e *SchemaError) Hint() string {
+	return "correct the values; --skip-schema-validation renders with them all the same"
+}
+
+// CRDs returns the documents in crds/ of a chart and its subcharts, which Helm
+// never templates, in Helm's order.
+func CRDs(c *helmchart.Chart) ([]kube.Manifest, error) {
+	var documents []document
+	for _, crd := range c.CRDObjects() {
+		documents = append(documents, split(string(crd.File.Data), crd.Filename)...)
+	}
+	manifests, _, err := parse(documents) // a key that stands twice is the chart author's affair; CRDs are long
+	return manifests, err
+}

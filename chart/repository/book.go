@@ -1,0 +1,269 @@
+// Package repository keeps Helm's list of chart repositories, searches them,
+// and fetches and publishes charts.
+package repository
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gofrs/flock"
+	"helm.sh/helm/v3/pkg/getter"
+	"helm.sh/helm/v3/pkg/helmpath"
+	"helm.sh/helm/v3/pkg/repo"
+
+	"deployer/chart"
+)
+
+// lockTimeout is how long another process may hold the list of repositories;
+// Helm waits as long.
+const lockTimeout = 30 * time.Second
+
+// ErrNone says that no repository is configured.
+var ErrNone = errors.New("no repositories configured")
+
+// gone are repositories that no longer exist, and where their charts went.
+// (helm.sh/helm/v3/cmd/helm/repo_add.go)
+var gone = map[string]string{
+	"//kubernetes-charts.storage.googleapis.com":           "https://charts.helm.sh/stable",
+	"//kubernetes-charts-incubator.storage.googleapis.com": "https://charts.helm.sh/incubator",
+}
+
+// A Book is the list of repositories in Helm's repositories.yaml, which it
+// shares with helm, and the cached index of each.
+type Book struct {
+	Settings chart.Settings
+	Timeout  time.Duration // for one index; zero is Helm's, two minutes
+}
+
+// An Entry is one repository.
+type Entry struct {
+	Name, URL string
+}
+
+// An Addition is a repository to add.
+type Addition struct {
+	Entry
+	Access          chart.Access
+	Force           bool // replace an entry of that name
+	AllowDeprecated bool // also one that is known to be gone
+}
+
+// Add downloads a repository's index and writes it into the book. It returns
+// false when it was there already, with the same access.
+func (b Book) Add(ctx context.Context, a Addition) (added bool, err error) {
+	if !a.AllowDeprecated {
+		for old, instead := range gone {
+			if strings.Contains(a.URL, old) {
+				return false, fmt.Errorf("repo %q is no longer available; try %q instead", a.URL, instead)
+			}
+		}
+	}
+	if strings.Contains(a.Name, "/") {
+		return false, fmt.Errorf("repository name (%s) contains '/', please specify a different name without '/'", a.Name)
+	}
+	unlock, err := b.lock(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	file, err := b.load()
+	if err != nil {
+		return false, err
+	}
+	entry := a.entry()
+	if existing := file.Get(a.Name); existing != nil && !a.Force {
+		if *existing != entry {
+			return false, &TakenError{Name: a.Name, URL: existing.URL}
+		}
+		return false, nil
+	}
+	if err := b.refresh(ctx, &entry); err != nil {
+		return false, fmt.Errorf("looks like %q is not a valid chart repository or cannot be reached: %w", a.URL, err)
+	}
+	file.Update(&entry)
+	return true, b.write(file)
+}
+
+func (a Addition) entry() repo.Entry {
+	return repo.Entry{
+		Name:                  a.Name,
+		URL:                   a.URL,
+		Username:              a.Access.Username,
+		Password:              a.Access.Password,
+		PassCredentialsAll:    a.Access.PassCredentials,
+		CertFile:              a.Access.CertFile,
+		KeyFile:               a.Access.KeyFile,
+		CAFile:                a.Access.CAFile,
+		InsecureSkipTLSverify: a.Access.InsecureSkipTLS,
+	}
+}
+
+// TakenError says that another repository has that name.
+type TakenError struct{ Name, URL string }
+
+func (e *TakenError) Error() string {
+	return fmt.Sprintf("repository name (%s) already exists, please specify a different name", e.Name)
+}
+
+// Hint says what to do about it.
+func (e *TakenError) Hint() string {
+	return fmt.Sprintf("it stands for %s; --force-update replaces it", e.URL)
+}
+
+// List returns the repositories in the order of the file; none is no error.
+func (b Book) List() ([]Entry, error) {
+	file, err := b.load()
+	if err != nil {
+		return nil, err
+	}
+	var out []Entry
+	for _, e := range file.Repositories {
+		out = append(out, Entry{Name: e.Name, URL: e.URL})
+	}
+	return out, nil
+}
+
+// Remove takes repositories out of the book and deletes their cached indexes.
+// It tells of each; the first name that isn't there ends it.
+func (b Book) Remove(ctx context.Context, names []string, removed func(name string)) error {
+	unlock, err := b.lock(ctx)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	file, err := b.load()
+	if err != nil {
+		return err
+	}
+	if len(file.Repositories) == 0 {
+		return ErrNone
+	}
+	for _, name := range names {
+		if !file.Remove(name) {
+			return fmt.Errorf("no repo named %q found", name)
+		}
+		if err := b.write(file); err != nil {
+			return err
+		}
+		for _, cached := range []string{helmpath.CacheChartsFile(name), helmpath.CacheIndexFile(name)} {
+			if err := os.Remove(filepath.Join(b.cache(), cached)); err != nil && !os.IsNotExist(err) {
+				return fmt.Errorf("removing the cached index of repository %s: %w", name, err)
+			}
+		}
+		removed(name)
+	}
+	return nil
+}
+
+// An Update is what came of refreshing one repository.
+type Update struct {
+	Entry
+	Err error
+}
+
+// Update downloads the indexes of the named repositories, or of all, at the
+// same time, and tells of each as it is done, one at a time. Its error says
+// that it could not begin: a failed download is told, not returned.
+func (b Book) Update(ctx context.Context, names []string, begin func(), done func(Update)) error {
+	file, err := b.load()
+	if err != nil {
+		return err
+	}
+	if len(file.Repositories) == 0 {
+		return errors.New("no repositories found. You must add one before updating")
+	}
+	wanted := file.Repositories
+	if len(names) > 0 {
+		wanted = nil
+		for _, name := range names {
+			if !file.Has(name) {
+				return fmt.Errorf("no repositories found matching '%s'.  Nothing will be updated", name)
+			}
+		}
+		for _, e := range file.Repositories {
+			for _, name := range names {
+				if e.Name == name {
+					wanted = append(wanted, e)
+					break
+				}
+			}
+		}
+	}
+	begin()
+	var group sync.WaitGroup
+	var one sync.Mutex
+	for _, e := range wanted {
+		group.Go(func() {
+			err := b.refresh(ctx, e)
+			one.Lock()
+			defer one.Unlock()
+			done(Update{Entry: Entry{Name: e.Name, URL: e.URL}, Err: err})
+		})
+	}
+	group.Wait()
+	return ctx.Err()
+}
+
+// refresh downloads the index of one repository into the cache.
+func (b Book) refresh(ctx context.Context, e *repo.Entry) error {
+	var options []getter.Option
+	if b.Timeout > 0 {
+		options = append(options, getter.WithTimeout(b.Timeout))
+	}
+	r, err := repo.NewChartRepository(e, getter.All(b.Settings.Env(), options...))
+	if err != nil {
+		return err
+	}
+	r.CachePath = b.cache()
+	return chart.Interruptible(ctx, func() error {
+		_, err := r.DownloadIndexFile()
+		return err
+	})
+}
+
+func (b Book) path() string  { return b.Settings.Env().RepositoryConfig }
+func (b Book) cache() string { return b.Settings.Env().RepositoryCache }
+
+func (b Book) load() (*repo.File, error) {
+	file, err := repo.LoadFile(b.path())
+	if errors.Is(err, os.ErrNotExist) {
+		return repo.NewFile(), nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("reading the list of repositories %s: %w", b.path(), err)
+	}
+	return file, nil
+}
+
+func (b Book) write(file *repo.File) error {
+	if err := file.WriteFile(b.path(), 0o600); err != nil {
+		return fmt.Errorf("writing the list of repositories: %w", err)
+	}
+	return nil
+}
+
+// lock keeps other processes, helm among them, from writing the book. The
+// lock's file is Helm's.
+func (b Book) lock(ctx context.Context) (unlock func(), err error) {
+	path := b.path()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return nil, fmt.Errorf("making room for the list of repositories: %w", err)
+	}
+	name := path + ".lock"
+	if ext := filepath.Ext(path); ext != "" && len(ext) < len(path) {
+		name = strings.TrimSuffix(path, ext) + ".lock"
+	}
+	ctx, cancel := context.WithTimeout(ctx, lockTimeout)
+	defer cancel()
+	l := flock.New(name)
+	if _, err := l.TryLockContext(ctx, 100*time.Millisecond); err != nil {
+		return nil, fmt.Errorf("waiting for another process to release %s: %w", name, err)
+	}
+	return func() { _ = l.Unlock() }, nil // the lock ends with the process at the latest
+}

@@ -1,0 +1,141 @@
+package repository
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/Masterminds/semver/v3"
+	"helm.sh/helm/v3/cmd/helm/search"
+	"helm.sh/helm/v3/pkg/helmpath"
+	"helm.sh/helm/v3/pkg/repo"
+)
+
+// searchScore is from which score on Helm doesn't call a chart a match.
+const searchScore = 25
+
+// A Query says which charts to find in the cached indexes.
+type Query struct {
+	Text     string // empty finds all
+	Regexp   bool   // Text is a regular expression
+	Versions bool   // every version of a chart, not only the newest
+	Version  string // a SemVer constraint; empty means releases
+	Devel    bool   // also pre-releases; of no meaning with Version
+}
+
+// A Found chart is one that a query matches.
+type Found struct {
+	Name        string `json:"name"` // repository/chart
+	Version     string `json:"version"`
+	AppVersion  string `json:"app_version"`
+	Description string `json:"description"`
+}
+
+// Search looks through the cached indexes, best matches first. It warns of
+// repositories without a readable index. Without repositories the error is
+// ErrNone.
+func (b Book) Search(q Query, warn func(text string)) ([]Found, error) {
+	constraint, err := q.constraint()
+	if err != nil {
+		return nil, err
+	}
+	file, err := b.load()
+	if err != nil {
+		return nil, err
+	}
+	if len(file.Repositories) == 0 {
+		return nil, ErrNone
+	}
+	index := search.NewIndex()
+	for _, e := range file.Repositories {
+		content, err := b.index(e.Name)
+		if err != nil {
+			warn(fmt.Sprintf("Repo %q is corrupt or missing. Try 'deployer repo update'.", e.Name))
+			warn(err.Error())
+			continue
+		}
+		index.AddRepo(e.Name, content, true)
+	}
+	results := index.All()
+	if q.Text != "" {
+		if results, err = index.Search(q.Text, searchScore, q.Regexp); err != nil {
+			return nil, fmt.Errorf("searching for %q: %w", q.Text, err)
+		}
+	}
+	search.SortScore(results)
+	return q.pick(results, constraint), nil
+}
+
+func (q Query) constraint() (*semver.Constraints, error) {
+	text := q.Version
+	switch {
+	case text != "":
+	case q.Devel:
+		text = ">0.0.0-0"
+	default:
+		text = ">0.0.0"
+	}
+	c, err := semver.NewConstraint(text)
+	if err != nil {
+		return nil, fmt.Errorf("--version %s: an invalid version/constraint format: %w", q.Version, err)
+	}
+	return c, nil
+}
+
+// pick keeps the versions that the query allows: of each chart all, or the
+// newest, which comes first.
+func (q Query) pick(results []*search.Result, constraint *semver.Constraints) []Found {
+	found := []Found{}
+	seen := map[string]bool{}
+	for _, r := range results {
+		if !q.Versions && seen[r.Name] {
+			continue
+		}
+		v, err := semver.NewVersion(r.Chart.Version)
+		if err != nil || !constraint.Check(v) {
+			continue // an index may hold versions that are none; Helm skips them too
+		}
+		seen[r.Name] = true
+		found = append(found, Found{Name: r.Name, Version: r.Chart.Version, AppVersion: r.Chart.AppVersion, Description: r.Chart.Description})
+	}
+	return found
+}
+
+func (b Book) index(name string) (*repo.IndexFile, error) {
+	return repo.LoadIndexFile(filepath.Join(b.cache(), helmpath.CacheIndexFile(name)))
+}
+
+// Charts names the charts of one repository from its cached index, as
+// repository/chart, sorted. It is for completion: no index is no chart.
+func (b Book) Charts(name string) []string {
+	index, err := b.index(name)
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for chart := range index.Entries {
+		out = append(out, name+"/"+chart)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// Versions lists the versions of repository/chart in the cached index, newest
+// first. It is for completion: what isn't known has no version.
+func (b Book) Versions(ref string) []string {
+	name, chart, ok := strings.Cut(ref, "/")
+	if !ok {
+		return nil
+	}
+	index, err := b.index(name)
+	if err != nil {
+		return nil
+	}
+	index.SortEntries()
+	var out []string
+	for _, v := range index.Entries[chart] {
+		out = append(out, v.Version)
+	}
+	return out
+}

@@ -1,0 +1,210 @@
+package repository
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/downloader"
+	"helm.sh/helm/v3/pkg/getter"
+	"helm.sh/helm/v3/pkg/provenance"
+	"helm.sh/helm/v3/pkg/pusher"
+	"helm.sh/helm/v3/pkg/registry"
+	"helm.sh/helm/v3/pkg/repo"
+	"helm.sh/helm/v3/pkg/uploader"
+
+	"deployer/chart"
+)
+
+// PullOptions say which chart to fetch and where to put it.
+type PullOptions struct {
+	chart.LoadOptions
+	Provenance  bool   // also the .prov file, unchecked
+	Untar       bool   // unpack it
+	UntarDir    string // below Destination unless absolute; empty means there
+	Destination string // directory; empty means the current one
+	// Log is told what the registry client did; nil drops it.
+	Log io.Writer
+}
+
+// Pull fetches a chart archive into a directory, or unpacks it there. With
+// Verify it returns who signed it.
+func Pull(ctx context.Context, ref string, opts PullOptions) (*Signature, error) {
+	destination := opts.Destination
+	if opts.Untar {
+		temporary, err := os.MkdirTemp("", "deployer-pull-")
+		if err != nil {
+			return nil, fmt.Errorf("making room for chart %s: %w", ref, err)
+		}
+		defer os.RemoveAll(temporary) // leftovers in the temporary directory harm nobody
+		destination = temporary
+	} else if destination != "" {
+		if err := os.MkdirAll(destination, 0o755); err != nil {
+			return nil, fmt.Errorf("making room for chart %s: %w", ref, err)
+		}
+	}
+	var saved string
+	var signed *provenance.Verification
+	err := chart.Interruptible(ctx, func() (err error) {
+		saved, signed, err = download(ref, destination, opts)
+		return err
+	})
+	if err != nil {
+		return nil, &chart.RemoteError{Ref: ref, Err: err}
+	}
+	var signature *Signature
+	if opts.Verify {
+		signature = newSignature(signed)
+	}
+	if opts.Untar {
+		return signature, unpack(ref, saved, opts)
+	}
+	return signature, nil
+}
+
+func download(ref, destination string, opts PullOptions) (string, *provenance.Verification, error) {
+	if opts.Log == nil {
+		opts.Log = io.Discard
+	}
+	env := opts.Settings.Env()
+	client, err := opts.Access.Registry(opts.Settings, opts.Log)
+	if err != nil {
+		return "", nil, err
+	}
+	d := downloader.ChartDownloader{
+		Out:              opts.Log,
+		Verify:           downloader.VerifyNever,
+		Getters:          getter.All(env),
+		Options:          opts.Access.Options(),
+		RegistryClient:   client,
+		RepositoryConfig: env.RepositoryConfig,
+		RepositoryCache:  env.RepositoryCache,
+	}
+	if d.Keyring, err = chart.Keyring(opts.Keyring); err != nil {
+		return "", nil, err
+	}
+	switch {
+	case opts.Verify:
+		d.Verify = downloader.VerifyAlways
+	case opts.Provenance:
+		d.Verify = downloader.VerifyLater
+	}
+	if registry.IsOCI(ref) {
+		d.Options = append(d.Options, getter.WithRegistryClient(client))
+	}
+	version := opts.Version
+	if version == "" && opts.Devel {
+		version = ">0.0.0-0"
+	}
+	if opts.Repo != "" {
+		a := opts.Access
+		ref, err = repo.FindChartInAuthAndTLSAndPassRepoURL(opts.Repo, a.Username, a.Password, ref, version,
+			a.CertFile, a.KeyFile, a.CAFile, a.InsecureSkipTLS, a.PassCredentials, d.Getters)
+		if err != nil {
+			return "", nil, err
+		}
+	}
+	return d.DownloadTo(ref, version, destination)
+}
+
+// unpack expands an archive where Helm would, unless a chart is there already.
+func unpack(ref, archive string, opts PullOptions) error {
+	dir := opts.UntarDir
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(opts.Destination, dir)
+	}
+	if dir == "" {
+		dir = "."
+	}
+	target := filepath.Join(dir, path.Base(filepath.ToSlash(ref)))
+	if _, err := os.Stat(target); err == nil {
+		return fmt.Errorf("failed to untar: a file or directory with the name %s already exists", target)
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("unpacking chart %s: %w", ref, err)
+	}
+	if err := chartutil.ExpandFile(dir, archive); err != nil {
+		return fmt.Errorf("unpacking chart %s: %w", ref, err)
+	}
+	return nil
+}
+
+// PushOptions say how to reach the registry.
+type PushOptions struct {
+	Access   chart.Access
+	Settings chart.Settings
+	// Log is told the reference and the digest; nil drops them.
+	Log io.Writer
+}
+
+// Push uploads a chart archive, with its .prov file if there is one, to a
+// registry such as oci://registry.example.com/charts.
+func Push(ctx context.Context, archive, remote string, opts PushOptions) error {
+	if opts.Log == nil {
+		opts.Log = io.Discard
+	}
+	client, err := opts.Access.Registry(opts.Settings, opts.Log)
+	if err != nil {
+		return err
+	}
+	a := opts.Access
+	u := uploader.ChartUploader{
+		Out:     opts.Log,
+		Pushers: pusher.All(opts.Settings.Env()),
+		Options: []pusher.Option{
+			pusher.WithTLSClientConfig(a.CertFile, a.KeyFile, a.CAFile),
+			pusher.WithInsecureSkipTLSVerify(a.InsecureSkipTLS),
+			pusher.WithPlainHTTP(a.PlainHTTP),
+		},
+	}
+	if registry.IsOCI(remote) {
+		u.Options = append(u.Options, pusher.WithRegistryClient(client))
+	}
+	err = chart.Interruptible(ctx, func() error { return u.UploadTo(archive, remote) })
+	if err != nil {
+		return fmt.Errorf("pushing %s to %s: %w", archive, remote, err)
+	}
+	return nil
+}
+
+// Login checks the credentials in access against a registry and stores them
+// where helm finds them too.
+func Login(ctx context.Context, host string, opts PushOptions) error {
+	// The credentials are for the login alone; a client made with them would
+	// not look into the store.
+	a := opts.Access
+	client, err := chart.Access{}.Registry(opts.Settings, opts.Log)
+	if err != nil {
+		return err
+	}
+	host = strings.TrimPrefix(host, registry.OCIScheme+"://")
+	err = chart.Interruptible(ctx, func() error {
+		return client.Login(host,
+			registry.LoginOptBasicAuth(a.Username, a.Password),
+			registry.LoginOptInsecure(a.InsecureSkipTLS),
+			registry.LoginOptTLSClientConfig(a.CertFile, a.KeyFile, a.CAFile),
+			registry.LoginOptPlainText(a.PlainHTTP))
+	})
+	if err != nil {
+		return fmt.Errorf("logging in to %s: %w", host, err)
+	}
+	return nil
+}
+
+// Logout forgets the credentials for a registry.
+func Logout(_ context.Context, host string, opts PushOptions) error {
+	client, err := chart.Access{}.Registry(opts.Settings, opts.Log)
+	if err != nil {
+		return err
+	}
+	host = strings.TrimPrefix(host, registry.OCIScheme+"://")
+	if err := client.Logout(host); err != nil {
+		return fmt.Errorf("logging out of %s: %w", host, err)
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+package chart
+
+import (
+	"fmt"
+
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chartutil"
+)
+
+// Reuse says what an upgrade takes from the values of the previous revision.
+// (helm.sh/helm/v3/pkg/action/upgrade.go, reuseValues)
+type Reuse string
+
+const (
+	// ReuseDefault takes the previous user values when there are no new ones,
+	// and nothing of them when there are.
+	ReuseDefault Reuse = ""
+	// ResetValues takes nothing.
+	ResetValues Reuse = "--reset-values"
+	// ReuseValues lays new values over the previous ones, and those over the
+	// defaults of the previous chart instead of the new one's.
+	ReuseValues Reuse = "--reuse-values"
+	// ResetThenReuseValues lays new values over the previous ones, and those
+	// over the defaults of the new chart.
+	ResetThenReuseValues Reuse = "--reset-then-reuse-values"
+)
+
+// Previous is the revision whose values may be used again.
+type Previous struct {
+	Chart  *helmchart.Chart // nil when there was none
+	Values map[string]any   // the user's values
+}
+
+// Reused returns what to render: the chart, with other defaults under
+// ReuseValues, and the user's values, which are what the release records.
+// It changes none of its arguments.
+func (c *Chart) Reused(mode Reuse, previous Previous, values map[string]any) (*Chart, map[string]any, error) {
+	values, old := copyMap(values), copyMap(previous.Values)
+	switch mode {
+	case ResetValues:
+		return c, values, nil
+	case ResetThenReuseValues:
+		return c, chartutil.CoalesceTables(values, old), nil
+	case ReuseDefault:
+		if len(values) == 0 && len(old) > 0 {
+			values = old
+		}
+		return c, values, nil
+	case ReuseValues:
+		if previous.Chart == nil {
+			return c, chartutil.CoalesceTables(values, old), nil
+		}
+		defaults, err := chartutil.CoalesceValues(previous.Chart, old)
+		if err != nil {
+			return nil, nil, fmt.Errorf("working out the values of the previous revision: %w", err)
+		}
+		out := *c
+		out.Helm = copyChart(c.Helm)
+		out.Helm.Values = copyMap(defaults)
+		return &out, chartutil.CoalesceTables(values, old), nil
+	}
+	return nil, nil, fmt.Errorf("%q is no way to use values again", mode)
+}
+
+// copyMap copies values so deep that nothing is shared. nil becomes empty, as
+// Helm's merging needs.
+func copyMap(m map[string]any) map[string]any {
+	out := make(map[string]any, len(m))
+	for k, v := range m {
+		out[k] = copyValue(v)
+	}
+	return out
+}
+
+func copyValue(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		if v == nil {
+			return v
+		}
+		return copyMap(v)
+	case chartutil.Values:
+		return copyMap(v)
+	case []any:
+		if v == nil {
+			return v
+		}
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = copyValue(v[i])
+		}
+		return out
+	}
+	return v
+}
+
+// copyChart copies what rendering changes in a chart and its subcharts: values,
+// the list of dependencies and their metadata. Files are shared.
+func copyChart(c *helmchart.Chart) *helmchart.Chart {
+	out := *c
+	if c.Metadata != nil {
+		metadata := *c.Metadata
+		metadata.Dependencies = copyDependencies(c.Metadata.Dependencies)
+		out.Metadata = &metadata
+	}
+	if c.Values != nil {
+		out.Values = copyMap(c.Values)
+	}
+	var children []*helmchart.Chart
+	for _, child := range c.Dependencies() {
+		children = append(children, copyChart(child))
+	}
+	out.SetDependencies(children...)
+	return &out
+}
+
+func copyDependencies(list []*helmchart.Dependency) []*helmchart.Dependency {
+	if list == nil {
+		return nil
+	}
+	out := make([]*helmchart.Dependency, 0, len(list))
+	for _, d := range list {
+		if d == nil {
+			out = append(out, nil)
+			continue
+		}
+		dependency := *d
+		dependency.ImportValues = append([]any(nil), d.ImportValues...)
+		out = append(out, &dependency)
+	}
+	return out
+}

@@ -1,0 +1,126 @@
+package chart
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/strvals"
+)
+
+// SetError says that a --set flag, or one of its kin, can't be used. It knows
+// the value's key, not the value, which may be a secret.
+type SetError struct {
+	Flag Kind
+	Key  string // up to the first "="; empty when there is none
+	Err  error
+}
+
+func (e *SetError) Error() string {
+	if e.Key == "" {
+		return fmt.Sprintf("%s: %v", e.Flag, e.Err)
+	}
+	return fmt.Sprintf("%s %s: %v", e.Flag, e.Key, e.Err)
+}
+
+func (e *SetError) Unwrap() error { return e.Err }
+
+// set writes the values of a --set flag into values.
+func (r *reader) set(values map[string]any, s Source) error {
+	var err, unread error
+	switch s.Kind {
+	case SetJSON:
+		err = setJSON(s.Value, values)
+	case Set:
+		err = strvals.ParseInto(s.Value, values)
+	case SetString:
+		err = strvals.ParseIntoString(s.Value, values)
+	case SetFile:
+		err = strvals.ParseIntoFile(s.Value, values, func(name []rune) (any, error) {
+			data, err := r.read(string(name))
+			if err != nil {
+				unread = fmt.Errorf("file %s: %w", string(name), err)
+			}
+			return string(data), err
+		})
+	case SetLiteral:
+		err = strvals.ParseLiteralInto(s.Value, values)
+	default:
+		return fmt.Errorf("%s is no source of values", s.Kind)
+	}
+	if err == nil {
+		return nil
+	}
+	key, _, found := strings.Cut(s.Value, "=")
+	if !found {
+		return &SetError{Flag: s.Kind, Err: errors.New(`there is no "=" in it; write key=value`)}
+	}
+	if unread != nil {
+		return &SetError{Flag: s.Kind, Key: key, Err: unread}
+	}
+	return &SetError{Flag: s.Kind, Key: key, Err: reason(s, err)}
+}
+
+// setJSON takes Helm 3's key=JSON and Helm 4's whole object.
+func setJSON(text string, values map[string]any) error {
+	var object map[string]any
+	if strings.HasPrefix(strings.TrimSpace(text), "{") && json.Unmarshal([]byte(text), &object) == nil {
+		for k, v := range overlay(values, object) {
+			values[k] = v
+		}
+		return nil
+	}
+	return strvals.ParseJSON(text, values)
+}
+
+// reason retells what strvals says without any piece of the value.
+func reason(s Source, err error) error {
+	var syntax *json.SyntaxError
+	switch {
+	case errors.As(err, &syntax):
+		return fmt.Errorf("its value is not JSON (at byte %d)", syntax.Offset)
+	case s.Kind == SetJSON:
+		return errors.New("its value is not JSON")
+	case errors.Is(err, os.ErrNotExist):
+		return os.ErrNotExist
+	}
+	for i, part := range fields(s.Value) {
+		if !strings.Contains(part, "=") {
+			return fmt.Errorf(`part %d after a comma has no "="; write \, for a comma inside a value`, i+1)
+		}
+	}
+	_, value, _ := strings.Cut(s.Value, "=")
+	for _, piece := range strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(",={}", r) }) {
+		if strings.Contains(err.Error(), piece) {
+			return errors.New(`it can't be set there; write \ before a comma, a dot or a brace that is part of a key or value`)
+		}
+	}
+	return err
+}
+
+// fields splits a --set value at its commas, braces and escapes respected.
+func fields(text string) []string {
+	var out []string
+	var field strings.Builder
+	depth, escaped := 0, false
+	for _, r := range text {
+		switch {
+		case escaped:
+			escaped = false
+		case r == '\\':
+			escaped = true
+		case r == '{':
+			depth++
+		case r == '}':
+			depth--
+		case r == ',' && depth <= 0:
+			out = append(out, field.String())
+			field.Reset()
+			continue
+		}
+		field.WriteRune(r)
+	}
+	return append(out, field.String())
+}

@@ -1,0 +1,125 @@
+package chart
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+
+	"helm.sh/helm/v3/pkg/cli"
+	"helm.sh/helm/v3/pkg/getter"
+	"helm.sh/helm/v3/pkg/registry"
+)
+
+// Settings say where Helm's own files are. Empty fields take Helm's
+// environment variables (HELM_REGISTRY_CONFIG, HELM_REPOSITORY_CONFIG,
+// HELM_REPOSITORY_CACHE, HELM_PLUGINS) and then Helm's default paths.
+type Settings struct {
+	RegistryConfig   string // registry credentials, config.json
+	RepositoryConfig string // repositories.yaml
+	RepositoryCache  string // directory of repository indexes
+	Debug            bool   // let the registry client say more
+}
+
+func (s Settings) env() *cli.EnvSettings {
+	env := cli.New()
+	for to, from := range map[*string]string{
+		&env.RegistryConfig:   s.RegistryConfig,
+		&env.RepositoryConfig: s.RepositoryConfig,
+		&env.RepositoryCache:  s.RepositoryCache,
+	} {
+		if from != "" {
+			*to = from
+		}
+	}
+	env.Debug = env.Debug || s.Debug
+	return env
+}
+
+// Access is how to reach a chart repository or registry.
+type Access struct {
+	Username, Password string
+	PassCredentials    bool   // give the credentials to every host the chart is fetched from
+	CertFile, KeyFile  string // client certificate and key, PEM
+	CAFile             string // certificates that sign the server's, PEM
+	InsecureSkipTLS    bool   // don't check the server's certificate
+	PlainHTTP          bool   // talk HTTP to a registry
+}
+
+func (a Access) options() []getter.Option {
+	return []getter.Option{
+		getter.WithPassCredentialsAll(a.PassCredentials),
+		getter.WithTLSClientConfig(a.CertFile, a.KeyFile, a.CAFile),
+		getter.WithInsecureSkipVerifyTLS(a.InsecureSkipTLS),
+		getter.WithPlainHTTP(a.PlainHTTP),
+		getter.WithBasicAuth(a.Username, a.Password),
+	}
+}
+
+// registry returns Helm's registry client. What it has to say goes to progress.
+func (a Access) registry(env *cli.EnvSettings, progress io.Writer) (*registry.Client, error) {
+	options := []registry.ClientOption{
+		registry.ClientOptDebug(env.Debug),
+		registry.ClientOptEnableCache(true),
+		registry.ClientOptWriter(progress),
+		registry.ClientOptCredentialsFile(env.RegistryConfig),
+		registry.ClientOptBasicAuth(a.Username, a.Password),
+	}
+	if a.PlainHTTP {
+		options = append(options, registry.ClientOptPlainHTTP())
+	}
+	if a.CertFile != "" && a.KeyFile != "" || a.CAFile != "" || a.InsecureSkipTLS {
+		config, err := a.tls()
+		if err != nil {
+			return nil, err
+		}
+		transport := &http.Transport{TLSClientConfig: config, Proxy: http.ProxyFromEnvironment}
+		options = append(options, registry.ClientOptHTTPClient(&http.Client{Transport: transport}))
+	}
+	client, err := registry.NewClient(options...)
+	if err != nil {
+		return nil, fmt.Errorf("reading the registry credentials in %s: %w", env.RegistryConfig, err)
+	}
+	return client, nil
+}
+
+func (a Access) tls() (*tls.Config, error) {
+	config := &tls.Config{InsecureSkipVerify: a.InsecureSkipTLS}
+	if a.CertFile != "" && a.KeyFile != "" {
+		pair, err := tls.LoadX509KeyPair(a.CertFile, a.KeyFile)
+		if err != nil {
+			return nil, fmt.Errorf("reading the client certificate %s and its key %s: %w", a.CertFile, a.KeyFile, err)
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	if a.CAFile == "" {
+		return config, nil
+	}
+	pem, err := os.ReadFile(a.CAFile)
+	if err != nil {
+		return nil, fmt.Errorf("reading the CA certificates: %w", err)
+	}
+	config.RootCAs = x509.NewCertPool()
+	if !config.RootCAs.AppendCertsFromPEM(pem) {
+		return nil, fmt.Errorf("reading the CA certificates: %s has no PEM certificate", a.CAFile)
+	}
+	return config, nil
+}
+
+// lines is a writer that hands on each line it gets; nil hands on nothing.
+type lines func(string)
+
+func (l lines) Write(p []byte) (int, error) {
+	if l == nil {
+		return len(p), nil
+	}
+	for line := range strings.Lines(string(p)) {
+		if line = strings.TrimRight(line, "\r\n"); line != "" {
+			l(line)
+		}
+	}
+	return len(p), nil
+}

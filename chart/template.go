@@ -1,0 +1,149 @@
+package chart
+
+import (
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	"helm.sh/helm/v3/pkg/releaseutil"
+)
+
+// TemplateOptions say what of a rendering `helm template` shows. CRDs are
+// shown when they were rendered, by Input.IncludeCRDs.
+type TemplateOptions struct {
+	NoHooks   bool
+	SkipTests bool     // leave out test hooks
+	ShowOnly  []string // glob patterns of template paths, such as templates/*.yaml; empty shows all
+	OutputDir string   // give files below this directory instead of text
+	Release   string   // when set, files are below OutputDir/Release
+}
+
+// Output is what `helm template` writes.
+type Output struct {
+	Stdout string
+	Files  []File // with OutputDir; to be written as they are, in this order
+}
+
+// A File is one file of --output-dir.
+type File struct {
+	Path string // OutputDir included
+	Text string
+}
+
+// Template gives what `helm template` of Helm 3.22 prints for a rendering,
+// byte for byte. It writes nothing. With OutputDir, Stdout has Helm's lines
+// about the files that the caller is to write.
+func Template(r *Rendered, opts TemplateOptions) (*Output, error) {
+	if opts.OutputDir != "" {
+		return r.toFiles(opts)
+	}
+	var text strings.Builder
+	fmt.Fprintln(&text, strings.TrimSpace(r.Manifest))
+	for _, h := range r.shownHooks(opts) {
+		text.WriteString(Document{Source: h.Path, Text: h.Manifest}.String())
+	}
+	if len(opts.ShowOnly) == 0 {
+		return &Output{Stdout: text.String()}, nil
+	}
+	shown, err := showOnly(text.String(), opts.ShowOnly)
+	return &Output{Stdout: shown}, err
+}
+
+func (r *Rendered) shownHooks(opts TemplateOptions) []*helmrelease.Hook {
+	if opts.NoHooks {
+		return nil
+	}
+	var out []*helmrelease.Hook
+	for _, h := range r.Hooks {
+		if !opts.SkipTests || !isTest(h) {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+func isTest(h *helmrelease.Hook) bool {
+	for _, e := range h.Events {
+		if e == helmrelease.HookTest {
+			return true
+		}
+	}
+	return false
+}
+
+// toFiles collects all documents of a template in one file. Helm appends the
+// hooks to files of an earlier run; here a run's files are that run's only.
+func (r *Rendered) toFiles(opts TemplateOptions) (*Output, error) {
+	if len(opts.ShowOnly) > 0 {
+		return nil, &NoTemplateError{Pattern: opts.ShowOnly[0]} // as Helm: nothing is left to be shown
+	}
+	crds := map[string]bool{}
+	for _, crd := range r.Chart.CRDObjects() {
+		crds[crd.Filename] = true
+	}
+	out, at := &Output{}, map[string]int{}
+	add := func(d Document) {
+		dir := opts.OutputDir
+		if opts.Release != "" && !crds[d.Source] { // Helm's CRDs are always below OutputDir itself
+			dir = filepath.Join(dir, opts.Release)
+		}
+		path := dir + string(filepath.Separator) + d.Source
+		if _, ok := at[path]; !ok {
+			at[path] = len(out.Files)
+			out.Files = append(out.Files, File{Path: path})
+		}
+		out.Files[at[path]].Text += d.String()
+		out.Stdout += fmt.Sprintf("wrote %s\n", path)
+	}
+	for _, d := range r.Documents {
+		add(d)
+	}
+	for _, h := range r.shownHooks(opts) {
+		add(Document{Source: h.Path, Text: h.Manifest})
+	}
+	out.Stdout += "\n"
+	return out, nil
+}
+
+// NoTemplateError says that --show-only names what the chart hasn't rendered.
+type NoTemplateError struct{ Pattern string }
+
+func (e *NoTemplateError) Error() string {
+	return fmt.Sprintf("could not find template %s in chart", e.Pattern) // Helm's words; scripts look for them
+}
+
+// Hint says what to do about it.
+func (e *NoTemplateError) Hint() string {
+	return "write the path as in the # Source: comments, without the chart's name: templates/deployment.yaml; an empty template isn't there"
+}
+
+// sourcePath finds the template's path below its chart.
+var sourcePath = regexp.MustCompile("# Source: [^/]+/(.+)")
+
+// showOnly picks the documents whose template matches, in order of the
+// patterns and, within one, of the documents.
+func showOnly(text string, patterns []string) (string, error) {
+	documents := releaseutil.SplitManifests(text)
+	var out strings.Builder
+	for _, pattern := range patterns {
+		missing := true
+		pattern = filepath.ToSlash(pattern)
+		for i := range len(documents) {
+			document := documents[fmt.Sprintf("manifest-%d", i)]
+			source := sourcePath.FindStringSubmatch(document)
+			if source == nil {
+				continue
+			}
+			if ok, err := filepath.Match(pattern, source[1]); ok && err == nil { // a bad pattern matches nothing, as in Helm
+				fmt.Fprintf(&out, "---\n%s\n", document)
+				missing = false
+			}
+		}
+		if missing {
+			return "", &NoTemplateError{Pattern: pattern}
+		}
+	}
+	return out.String(), nil
+}

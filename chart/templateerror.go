@@ -1,0 +1,67 @@
+package chart
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	helmchart "helm.sh/helm/v3/pkg/chart"
+)
+
+// TemplateError says that a template can't be evaluated.
+type TemplateError struct {
+	Chart  string
+	At     string   // web/templates/_helpers.tpl:5:3, where it went wrong; empty when the engine doesn't say
+	Expr   string   // the expression there; may be empty
+	Reason string   // what went wrong
+	Via    []string // places that led to At, outermost first
+	Err    error    // as Helm's engine told it
+}
+
+func (e *TemplateError) Error() string {
+	var out strings.Builder
+	fmt.Fprintf(&out, "rendering chart %s: ", e.Chart)
+	if e.At != "" {
+		out.WriteString(e.At + ": ")
+	}
+	if e.Expr != "" {
+		fmt.Fprintf(&out, "in <%s>: ", e.Expr)
+	}
+	out.WriteString(e.Reason)
+	if len(e.Via) > 0 {
+		fmt.Fprintf(&out, " (from %s)", strings.Join(e.Via, ", "))
+	}
+	return out.String()
+}
+
+func (e *TemplateError) Unwrap() error { return e.Err }
+
+var (
+	// One link of the chain that text/template writes.
+	executing = regexp.MustCompile(`^(?:template: )?(\S+:\d+(?::\d+)?): executing "(?:[^"\\]|\\.)*" at <(.*?)>: `)
+	calling   = regexp.MustCompile(`^error calling (?:include|tpl): `)
+	// Helm's way of telling parse errors and the words of required and fail.
+	located = regexp.MustCompile(`^(?:parse|execution) error at \((\S+?)\): (?s:(.*))$`)
+	inTpl   = regexp.MustCompile(`^(?s:error during tpl function execution for ".*?"): `)
+)
+
+// templateError turns the chain of an engine error into its innermost place
+// and the places that led there.
+func templateError(helm *helmchart.Chart, err error) error {
+	e := &TemplateError{Chart: helm.Name(), Reason: err.Error(), Err: err}
+	if m := located.FindStringSubmatch(e.Reason); m != nil {
+		e.At, e.Reason = m[1], m[2]
+		return e
+	}
+	for {
+		rest := inTpl.ReplaceAllString(calling.ReplaceAllString(e.Reason, ""), "")
+		m := executing.FindStringSubmatch(rest)
+		if m == nil {
+			return e
+		}
+		if e.At != "" {
+			e.Via = append(e.Via, e.At)
+		}
+		e.At, e.Expr, e.Reason = m[1], m[2], rest[len(m[0]):]
+	}
+}

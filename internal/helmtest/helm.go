@@ -1,0 +1,114 @@
+// Package helmtest gives tests the real helm binary to compare with.
+package helmtest
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// Version is the Helm release that deployer is compared with.
+const Version = "v3.22.0"
+
+// Helm3 returns the path of helm 3.22.0, built as its release is: it says
+// v3.22.0 and knows Kubernetes v1.37.0 when offline. It is built once, into
+// bin/helm3/helm of this repository; a build that fails is fatal to the test.
+func Helm3(t testing.TB) string {
+	t.Helper()
+	dir := filepath.Join(root(t), "bin", "helm3")
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatalf("making room for the helm binary: %v", err)
+	}
+	unlock := lock(t, filepath.Join(dir, ".lock"))
+	defer unlock()
+	binary := filepath.Join(dir, "helm")
+	if !works(binary) {
+		build(t, dir)
+	}
+	return binary
+}
+
+// root is the directory of go.mod, above the package under test.
+func root(t testing.TB) string {
+	t.Helper()
+	dir, err := os.Getwd()
+	if err != nil {
+		t.Fatalf("finding the repository: %v", err)
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir
+		}
+		if dir == filepath.Dir(dir) {
+			t.Fatal("finding the repository: no go.mod in any parent directory")
+		}
+		dir = filepath.Dir(dir)
+	}
+}
+
+// lock keeps packages tested at the same time from building at the same time.
+func lock(t testing.TB, path string) (unlock func()) {
+	t.Helper()
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
+	if err != nil {
+		t.Fatalf("locking the build of helm: %v", err)
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatalf("locking the build of helm: %v", err)
+	}
+	return func() { file.Close() }
+}
+
+// works asks the binary for its version, once: the answer is kept in a file
+// beside it, which counts as long as the binary isn't newer.
+func works(binary string) bool {
+	info, err := os.Stat(binary)
+	if err != nil {
+		return false
+	}
+	stamp := filepath.Join(filepath.Dir(binary), ".version")
+	if known, err := os.Stat(stamp); err == nil && known.ModTime().After(info.ModTime()) {
+		said, err := os.ReadFile(stamp)
+		return err == nil && string(said) == Version
+	}
+	said, err := exec.Command(binary, "version", "--template", "{{.Version}}").Output()
+	if err != nil || string(said) != Version {
+		return false
+	}
+	return os.WriteFile(stamp, said, 0o644) == nil
+}
+
+func build(t testing.TB, dir string) {
+	t.Helper()
+	cmd := exec.Command("go", "install", "-ldflags", ldflags(), "helm.sh/helm/v3/cmd/helm@"+Version)
+	// Outside of any module, so that helm gets the dependencies of its own release.
+	cmd.Dir = os.TempDir()
+	cmd.Env = append(os.Environ(), "GOBIN="+dir, "GOFLAGS=", "GOWORK=off")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("building helm %s: %v\n%s", Version, err, out)
+	}
+	if !works(filepath.Join(dir, "helm")) {
+		t.Fatalf("building helm %s: the binary in %s doesn't say it is that version", Version, dir)
+	}
+}
+
+// ldflags are those of Helm's Makefile. The Kubernetes version is that of the
+// client-go in Helm's go.mod, v0.37.0.
+func ldflags() string {
+	set := []string{"-w", "-s"}
+	for _, v := range []string{
+		"internal/version.version=" + Version,
+		"internal/version.metadata=",
+		"internal/version.gitTreeState=clean",
+		"pkg/chartutil.k8sVersionMajor=1",
+		"pkg/chartutil.k8sVersionMinor=37",
+		"pkg/lint/rules.k8sVersionMajor=1",
+		"pkg/lint/rules.k8sVersionMinor=37",
+	} {
+		set = append(set, "-X", "helm.sh/helm/v3/"+v)
+	}
+	return strings.Join(set, " ")
+}
