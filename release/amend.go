@@ -1,0 +1,68 @@
+package release
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Amend changes the record of a revision that has ended, such as the outcomes
+// of its tests, and returns it as it is stored then. edit is called again when
+// somebody else changes the record meanwhile; it must not change the status.
+// Like Finish, Amend has its own short clock, so it also works after ctx has
+// ended. The error is a *NotFoundError when there is no such revision (it is
+// not made again), a *PendingError when it hasn't ended, or a *LostError.
+func (l *Lock) Amend(ctx context.Context, revision int, edit func(*Record)) (*Record, error) {
+	if err := l.lost(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
+	defer cancel()
+	var out *Record
+	err := retry(ctx, func(ctx context.Context) error {
+		rec, err := l.store.Get(ctx, l.name, revision)
+		if err != nil {
+			return err
+		}
+		if status := rec.Info.Status; active(status) {
+			return &PendingError{Namespace: l.store.namespace, Name: l.name, Revision: revision, Status: status, Grace: l.opts.Grace}
+		}
+		edit(rec)
+		out = rec
+		return l.replace(ctx, rec)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// replace is one try to write a record over the very one that it was read
+// from. errAgain means that it has to be read again.
+func (l *Lock) replace(ctx context.Context, rec *Record) error {
+	enc, err := encode(rec)
+	if err != nil {
+		return err
+	}
+	secrets, err := l.store.secrets()
+	if err != nil {
+		return err
+	}
+	if err := l.writeParts(ctx, secrets, rec, enc); err != nil {
+		return err
+	}
+	old := rec.stored
+	written, err := secrets.Update(ctx, newSecret(rec, enc, time.Now()), metav1.UpdateOptions{})
+	switch {
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
+		return errAgain
+	case err != nil:
+		return fmt.Errorf("writing Secret/%s/%s: %w", rec.Namespace, secretName(rec.Name, rec.Version), err)
+	}
+	rec.stored.at(written, enc)
+	l.tidyParts(ctx, secrets, rec, enc, old)
+	return nil
+}

@@ -1,0 +1,228 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	helmtime "helm.sh/helm/v3/pkg/time"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// finishTimeout is enough to record an end on a slow API server, and less than
+// CI systems wait between SIGTERM and SIGKILL.
+const finishTimeout = 10 * time.Second
+
+// Begin writes next, a revision with a pending status, as the first change of
+// a run: its Secret's name is taken by whoever creates it, so a run that was
+// paused, or one without a Lease, or Helm, can't have it too. next.Version has
+// to be History.Next of the history that next was decided on; 0 means that of
+// now. Begin fills in the journal's Run, Holder, Process and Leased, ApplyMethod,
+// and times that are zero.
+//
+// The error is a *MovedError when somebody else changed the release since, a
+// *SizeError when the record can't be stored, a *LostError, or a
+// *PendingError when a revision is unsettled: call Settle first. After an
+// error, no record is left.
+func (l *Lock) Begin(ctx context.Context, next *Record) error {
+	if err := l.lost(); err != nil {
+		return err
+	}
+	if next.Info == nil || !next.Info.Status.IsPending() {
+		return fmt.Errorf("beginning release %s/%s: its record has no pending status", l.store.namespace, l.name)
+	}
+	if err := ValidateLabels(next.Labels); err != nil {
+		return err
+	}
+	before, err := l.store.History(ctx, l.name)
+	if err != nil {
+		return err
+	}
+	if err := l.fits(before, next); err != nil {
+		return err
+	}
+	l.sign(next)
+	next.stored = stored{}
+	enc, err := encode(next)
+	if err != nil {
+		return err
+	}
+	moved := func(by *Record) error { return l.movedError(next.Version, by) }
+	err = l.writeAs(ctx, next, enc, moved)
+	if err == nil {
+		// The name was free; was it still the next one? All others may be gone by now.
+		err = l.stillNext(ctx, before, next)
+	}
+	if err != nil {
+		return l.undo(ctx, next, enc, err)
+	}
+	return nil
+}
+
+// fits says whether next may follow the history.
+func (l *Lock) fits(h *History, next *Record) error {
+	if next.Version == 0 {
+		next.Version = h.Next()
+	}
+	if next.Version != h.Next() {
+		return l.movedError(next.Version, nil)
+	}
+	if latest := h.Latest(); latest != nil && latest.Status.IsPending() {
+		return &PendingError{Namespace: l.store.namespace, Name: l.name, Revision: latest.Revision, Status: latest.Status, Grace: l.opts.Grace}
+	}
+	return nil
+}
+
+// sign writes into a record whose it is.
+func (l *Lock) sign(rec *Record) {
+	rec.Name, rec.Namespace = l.name, l.store.namespace
+	rec.ApplyMethod = ApplySSA
+	if rec.Journal == nil {
+		rec.Journal = &Journal{}
+	}
+	rec.Journal.Run = l.holder.Run
+	rec.Journal.Holder = l.holder.Who
+	rec.Journal.Process = l.holder.Process.String()
+	rec.Journal.Leased = l.Leased()
+	now := helmtime.Now()
+	if rec.Info.LastDeployed.IsZero() {
+		rec.Info.LastDeployed = now
+	}
+	if rec.Info.FirstDeployed.IsZero() {
+		rec.Info.FirstDeployed = now
+	}
+}
+
+// stillNext checks, after next is written, that the history before it is what
+// it was.
+func (l *Lock) stillNext(ctx context.Context, before *History, next *Record) error {
+	after, err := l.store.History(ctx, l.name)
+	if err != nil {
+		return err
+	}
+	latest := after.Latest()
+	switch {
+	case latest == nil:
+		return l.movedError(next.Version, nil)
+	case latest.Revision != next.Version:
+		return l.movedError(next.Version, nil)
+	case before.Latest() != nil && after.newest(func(s *Summary) bool { return s.Revision == before.Latest().Revision }) == nil:
+		return l.movedError(next.Version, nil)
+	}
+	return nil
+}
+
+// undo removes what Begin has written when it fails with err, if it can: what
+// stays is pending, signed, and settled by the next run.
+func (l *Lock) undo(ctx context.Context, next *Record, enc *encoded, err error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
+	defer cancel()
+	secrets, clientErr := l.store.secrets()
+	if clientErr != nil {
+		return errors.Join(err, clientErr)
+	}
+	if next.stored.uid == "" {
+		next.stored.uid = l.written(ctx, next)
+	}
+	errs := []error{err}
+	if next.stored.uid != "" {
+		errs = append(errs, remove(ctx, secrets, secretName(next.Name, next.Version), string(next.stored.uid)))
+	}
+	next.stored = stored{}
+	for i := range enc.parts {
+		errs = append(errs, remove(ctx, secrets, partName(next.Name, next.Version, enc.digest, i), ""))
+	}
+	return errors.Join(errs...)
+}
+
+// written finds the record of a Begin that failed, if it was stored in spite
+// of that; empty otherwise, also when the server doesn't say.
+func (l *Lock) written(ctx context.Context, next *Record) types.UID {
+	rec, _, err := l.store.read(ctx, next.Name, next.Version)
+	if err != nil || rec == nil || rec.Journal == nil || rec.Journal.Run != l.holder.Run {
+		return ""
+	}
+	return rec.stored.uid
+}
+
+func (l *Lock) movedError(revision int, by *Record) error {
+	err := &MovedError{Namespace: l.store.namespace, Name: l.name, Revision: revision}
+	if by != nil {
+		err.By = "another tool"
+		if by.Journal != nil {
+			err.By = by.Journal.Holder
+		}
+	}
+	return err
+}
+
+// Save writes a record begun by this lock again: at the boundary of stages,
+// with its journal. The error is a *LostError when the record isn't ours any
+// more; the run must then stop without changing anything else.
+func (l *Lock) Save(ctx context.Context, rec *Record) error {
+	if err := l.lost(); err != nil {
+		return err
+	}
+	return l.save(ctx, rec)
+}
+
+func (l *Lock) save(ctx context.Context, rec *Record) error {
+	err := l.write(ctx, rec, func(by *Record) error {
+		why := fmt.Sprintf("its record, revision %d, was written by somebody else and is %s now", by.Version, by.Info.Status)
+		if by.Info.Description != "" {
+			why += ": " + by.Info.Description
+		}
+		return l.lostError(why)
+	})
+	var lost *LostError
+	if errors.As(err, &lost) {
+		l.cancel(lost)
+	}
+	return err
+}
+
+// Finish records how a revision ended: deployed, failed, or another status
+// that isn't pending. It has its own short clock, so it also works after ctx
+// has ended. A deployed revision is recorded first, then older deployed ones
+// become superseded: at no time is there none. A record that somebody deleted
+// meanwhile is written again, with a warning. The error is a *LostError, and
+// nothing is written, when another run has taken over.
+func (l *Lock) Finish(ctx context.Context, rec *Record, status helmrelease.Status, description string) error {
+	if active(status) {
+		return fmt.Errorf("finishing release %s/%s: %s is no end", l.store.namespace, l.name, status)
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
+	defer cancel()
+	rec.Info.Status = status
+	rec.Info.Description = description
+	if err := l.save(ctx, rec); err != nil {
+		return err
+	}
+	if status == helmrelease.StatusDeployed {
+		l.supersede(ctx, rec.Version)
+	}
+	return nil
+}
+
+// supersede marks deployed revisions older than newest. What fails is only a
+// warning: of two deployed revisions everybody takes the newer one.
+func (l *Lock) supersede(ctx context.Context, newest int) {
+	h, err := l.store.History(ctx, l.name)
+	if h == nil {
+		l.opts.Warn(fmt.Sprintf("older revisions couldn't be marked superseded: %v", err))
+		return
+	}
+	for _, s := range h.Revisions {
+		if s.Revision >= newest || s.Status != helmrelease.StatusDeployed {
+			continue
+		}
+		err := l.store.amend(ctx, l.name, s.Revision, map[string]any{"status": helmrelease.StatusSuperseded},
+			func(*Record, *corev1.Secret) error { return nil })
+		if err != nil {
+			l.opts.Warn(fmt.Sprintf("revision %d couldn't be marked superseded: %v", s.Revision, err))
+		}
+	}
+}

@@ -1,0 +1,246 @@
+package release
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	helmrelease "helm.sh/helm/v3/pkg/release"
+)
+
+const (
+	// maxSecret is how much data one Secret may hold.
+	// https://kubernetes.io/docs/concepts/configuration/secret/#restriction-data-size
+	maxSecret = 1 << 20
+
+	// spare is left free in a Secret, so that what is only known later fits in
+	// too: a longer description, a few hook results.
+	spare = 8 << 10
+
+	// maxDecoded is the largest record we unpack. Nothing that fits in maxParts
+	// parts and was packed by us gets near it; a bomb would.
+	maxDecoded = 1 << 30
+)
+
+// gzipMagic is how Helm tells compressed records from ancient plain ones.
+func gzipMagic() []byte { return []byte{0x1f, 0x8b, 0x08} }
+
+// encoded is a record as it is stored.
+type encoded struct {
+	head   []byte   // data.release of the Secret that Helm sees
+	parts  [][]byte // nil when head is the whole record
+	digest string   // of the parts together; empty without
+	slim   bool
+}
+
+// encode packs a record: whole if it fits one Secret, else without what
+// rollback doesn't need, else in parts. It doesn't change rec. The error is a
+// *SizeError when it doesn't fit at all.
+func encode(rec *Record) (*encoded, error) {
+	slim := slimmed(rec)
+	if rec.stored.digest != "" {
+		return split(slim) // once split, it stays so: the head must keep saying where the parts are
+	}
+	whole, err := pack(rec)
+	if err != nil {
+		return nil, fmt.Errorf("encoding release %s/%s: %w", rec.Namespace, rec.Name, err)
+	}
+	text := toText(whole)
+	if len(text)+reserve(rec) <= maxSecret {
+		return &encoded{head: text, slim: rec.Slim}, nil
+	}
+	if len(text)+reserve(rec)-dropped(rec)*4/3 > maxSecret {
+		return split(slim) // slimming can't help; spare the time to try
+	}
+	packed, err := pack(slim)
+	if err != nil {
+		return nil, fmt.Errorf("encoding release %s/%s: %w", rec.Namespace, rec.Name, err)
+	}
+	if text := toText(packed); len(text)+reserve(rec) <= maxSecret {
+		return &encoded{head: text, slim: true}, nil
+	}
+	return split(slim)
+}
+
+// dropped is how many bytes slimming removes at most, before packing; base64
+// in JSON included.
+func dropped(rec *Record) int {
+	if rec.Chart == nil {
+		return 0
+	}
+	n := len(rec.Chart.Schema)
+	for _, file := range append(rec.Chart.Templates[:len(rec.Chart.Templates):len(rec.Chart.Templates)], rec.Chart.Files...) {
+		n += len(file.Name) + len(file.Data) + 64
+	}
+	return n * 4 / 3
+}
+
+// reserve is how much room a record has to leave for what its journal will say
+// once the run is over: nothing more when it is over already.
+func reserve(rec *Record) int {
+	if !active(rec.Info.Status) {
+		return 0
+	}
+	// 128 bytes hold a packed Mark: a random UID, a fingerprint, a known name.
+	return spare + 128*max(0, objectCount(rec)-marks(rec))
+}
+
+func marks(rec *Record) int {
+	if rec.Journal == nil {
+		return 0
+	}
+	return len(rec.Journal.Objects)
+}
+
+// objectCount guesses how many objects a record has, from above.
+func objectCount(rec *Record) int {
+	return strings.Count("\n"+rec.Manifest, "\nkind:") + strings.Count(rec.Manifest, "\n  kind:") + len(rec.Hooks)
+}
+
+// pack is Helm's encoding without the outer base64.
+func pack(v any) ([]byte, error) {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return compress(data)
+}
+
+func compress(data []byte) ([]byte, error) {
+	var buf bytes.Buffer
+	w, err := gzip.NewWriterLevel(&buf, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(data); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return buf.Bytes(), nil
+}
+
+func toText(packed []byte) []byte {
+	return base64.StdEncoding.AppendEncode(nil, packed)
+}
+
+// unpack gives the JSON in data.release of a Secret: base64 of gzip, or of
+// plain JSON as the first Helm 3 wrote it.
+func unpack(text []byte) ([]byte, error) {
+	if len(text) == 0 {
+		return nil, errors.New("it has no data.release")
+	}
+	data, err := base64.StdEncoding.DecodeString(string(text))
+	if err != nil {
+		return nil, fmt.Errorf("data.release: %w", err)
+	}
+	if len(data) > 3 && bytes.Equal(data[:3], gzipMagic()) {
+		return decompress(data)
+	}
+	return data, nil
+}
+
+func decompress(data []byte) ([]byte, error) {
+	r, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return nil, err
+	}
+	out, err := io.ReadAll(io.LimitReader(r, maxDecoded+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(out) > maxDecoded {
+		return nil, fmt.Errorf("it unpacks to more than %s", size(maxDecoded))
+	}
+	return out, nil
+}
+
+// decode reads data.release of a Secret.
+func decode(text []byte) (*Record, error) {
+	data, err := unpack(text)
+	if err != nil {
+		return nil, err
+	}
+	return decodeJSON(data)
+}
+
+func decodeJSON(data []byte) (*Record, error) {
+	rec := &Record{}
+	if err := json.Unmarshal(data, rec); err != nil {
+		return nil, err
+	}
+	if rec.Info == nil {
+		return nil, errors.New("it has no info")
+	}
+	if rec.Name == "" || rec.Version < 1 {
+		return nil, errors.New("it has no name or no version")
+	}
+	dropNulls(rec)
+	return rec, nil
+}
+
+// dropNulls removes nulls from lists, where nobody expects any.
+func dropNulls(rec *Record) {
+	rec.Hooks = slices.DeleteFunc(rec.Hooks, func(h *helmrelease.Hook) bool { return h == nil })
+	if rec.Chart == nil {
+		return
+	}
+	none := func(f *helmchart.File) bool { return f == nil }
+	rec.Chart.Files = slices.DeleteFunc(rec.Chart.Files, none)
+	rec.Chart.Templates = slices.DeleteFunc(rec.Chart.Templates, none)
+}
+
+// editInfo changes fields of info in the JSON of data.release and leaves all
+// else as it is, also what no type of ours knows.
+func editInfo(text []byte, set map[string]any) ([]byte, error) {
+	data, err := unpack(text)
+	if err != nil {
+		return nil, err
+	}
+	var record, info map[string]json.RawMessage
+	if err := json.Unmarshal(data, &record); err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(record["info"], &info); err != nil {
+		return nil, fmt.Errorf("info: %w", err)
+	}
+	for key, value := range set {
+		if info[key], err = json.Marshal(value); err != nil {
+			return nil, err
+		}
+	}
+	if record["info"], err = json.Marshal(info); err != nil {
+		return nil, err
+	}
+	packed, err := pack(record)
+	if err != nil {
+		return nil, err
+	}
+	return toText(packed), nil
+}
+
+// slimmed is a copy of rec without what only rendering the chart again needs.
+// Rollback takes manifest, hooks, notes and values; crds/ stay because package
+// deploy reads them from stored charts.
+func slimmed(rec *Record) *Record {
+	out := *rec
+	out.Slim = true
+	if rec.Chart == nil {
+		return &out
+	}
+	out.Chart = &helmchart.Chart{Metadata: rec.Chart.Metadata, Lock: rec.Chart.Lock, Values: rec.Chart.Values}
+	for _, file := range rec.Chart.Files {
+		if strings.HasPrefix(file.Name, "crds/") {
+			out.Chart.Files = append(out.Chart.Files, file)
+		}
+	}
+	return &out
+}

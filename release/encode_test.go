@@ -1,0 +1,290 @@
+package release
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	helmtime "helm.sh/helm/v3/pkg/time"
+)
+
+// sample is a small record of a status.
+func sample(name string, revision int, status helmrelease.Status) *Record {
+	return &Record{Release: helmrelease.Release{
+		Name: name, Version: revision,
+		Info: &helmrelease.Info{
+			FirstDeployed: helmtime.Unix(1700000000, 0).UTC(),
+			LastDeployed:  helmtime.Unix(1700000000+int64(revision), 0).UTC(),
+			Status:        status, Description: "a test", Notes: "read me",
+		},
+		Chart: &helmchart.Chart{
+			Metadata:  &helmchart.Metadata{Name: "web", Version: "1.2.3", AppVersion: "9"},
+			Templates: []*helmchart.File{{Name: "templates/a.yaml", Data: []byte("kind: A")}},
+			Values:    map[string]any{"replicas": 1.0},
+			Files:     []*helmchart.File{{Name: "README.md", Data: []byte("hello")}, {Name: "crds/c.yaml", Data: []byte("crd")}},
+		},
+		Config:   map[string]any{"password": "hunter2"},
+		Manifest: "---\n# Source: web/templates/a.yaml\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: a\n",
+		Hooks:    []*helmrelease.Hook{{Name: "h", Kind: "Job", Manifest: "kind: Job", Events: []helmrelease.HookEvent{helmrelease.HookPreInstall}}},
+		Labels:   map[string]string{"team": "blue"},
+	}}
+}
+
+// noise is text that doesn't compress well.
+func noise(bytes int) string {
+	r := rand.NewChaCha8([32]byte{1})
+	raw := make([]byte, bytes*3/4)
+	_, _ = r.Read(raw) // never fails
+	return base64.StdEncoding.EncodeToString(raw)
+}
+
+func TestDecodeGivesWhatEncodeTook(t *testing.T) {
+	rec := sample("web", 3, helmrelease.StatusPendingUpgrade)
+	rec.ApplyMethod = ApplySSA
+	rec.Journal = &Journal{Run: "r", Step: "main", Objects: map[string]Mark{"ConfigMap/x/a": {UID: "u", Created: true}}}
+	enc, err := encode(rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := decode(enc.head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got.Labels = rec.Labels
+	if !reflect.DeepEqual(got, rec) {
+		t.Errorf("decode(encode(r)) = %+v\nwant %+v", got, rec)
+	}
+}
+
+func TestDecodeReadsPlainRecords(t *testing.T) {
+	plain := `{"name":"web","version":1,"info":{"status":"deployed"}}`
+	rec, err := decode([]byte(base64.StdEncoding.EncodeToString([]byte(plain))))
+	if err != nil || rec.Name != "web" || rec.Info.Status != helmrelease.StatusDeployed {
+		t.Errorf("decode(%s) = %+v, %v", plain, rec, err)
+	}
+}
+
+func TestDecodeRefuses(t *testing.T) {
+	b64 := func(s string) string { return base64.StdEncoding.EncodeToString([]byte(s)) }
+	for name, text := range map[string]string{
+		"nothing":         "",
+		"no base64":       "%%%",
+		"cut gzip":        b64("\x1f\x8b\x08\x00\x00"),
+		"no JSON":         b64("hello"),
+		"no info":         b64(`{"name":"web","version":1}`),
+		"no name":         b64(`{"version":1,"info":{}}`),
+		"negative number": b64(`{"name":"web","version":-1,"info":{}}`),
+	} {
+		if rec, err := decode([]byte(text)); err == nil {
+			t.Errorf("%s: decode(%q) = %+v, want an error", name, text, rec)
+		}
+	}
+}
+
+func TestEncodeChoosesTheForm(t *testing.T) {
+	big := func(change func(*Record)) *Record {
+		rec := sample("web", 3, helmrelease.StatusPendingUpgrade)
+		change(rec)
+		return rec
+	}
+	for name, c := range map[string]struct {
+		rec   *Record
+		slim  bool
+		parts bool
+	}{
+		"small": {big(func(*Record) {}), false, false},
+		"large files": {big(func(r *Record) {
+			r.Chart.Files = append(r.Chart.Files, &helmchart.File{Name: "dash.json", Data: []byte(noise(2 << 20))})
+		}), true, false},
+		"large manifest": {big(func(r *Record) { r.Manifest = noise(5 << 20) }), true, true},
+		"no room for the journal": {big(func(r *Record) {
+			r.Chart.Templates = nil
+			r.Manifest = strings.Repeat("\nkind: A", 7900) + noise(40<<10)
+		}), true, true},
+	} {
+		enc, err := encode(c.rec)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if enc.slim != c.slim || (enc.parts != nil) != c.parts {
+			t.Errorf("%s: slim %v, %d parts; want %v, %v", name, enc.slim, len(enc.parts), c.slim, c.parts)
+		}
+		if len(enc.head) > maxSecret {
+			t.Errorf("%s: the head has %d bytes", name, len(enc.head))
+		}
+	}
+}
+
+func TestLargeRecordsComeBack(t *testing.T) {
+	rec := sample("web", 3, helmrelease.StatusPendingUpgrade)
+	rec.Manifest = noise(5 << 20)
+	rec.Journal = &Journal{Run: "r"}
+	rec.Hooks[0].LastRun.Phase = helmrelease.HookPhaseSucceeded
+	enc, err := encode(rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	packed, err := assemble(enc.parts, enc.digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := join(enc.head, packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := slimmed(rec)
+	got.Labels = want.Labels
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("a record of %d bytes came back different: description %q, hooks %+v", len(rec.Manifest), got.Info.Description, got.Hooks[0])
+	}
+
+	t.Run("Helm sees why not", func(t *testing.T) {
+		var seen helmrelease.Release
+		data, err := unpack(enc.head)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal(data, &seen); err != nil {
+			t.Fatal(err)
+		}
+		if !strings.Contains(seen.Manifest, largeKind) || !strings.HasSuffix(seen.Info.Description, largeNote) {
+			t.Errorf("Helm sees description %q, manifest %q", seen.Info.Description, seen.Manifest)
+		}
+	})
+	t.Run("status changes leave the parts alone", func(t *testing.T) {
+		rec.Info.Status, rec.Info.Description = helmrelease.StatusDeployed, "done"
+		rec.Journal.Step = "main"
+		again, err := encode(rec)
+		if err != nil || again.digest != enc.digest {
+			t.Errorf("digest %s, %v; want %s", again.digest, err, enc.digest)
+		}
+	})
+	t.Run("damaged parts are noticed", func(t *testing.T) {
+		enc.parts[1][7] ^= 1
+		if _, err := assemble(enc.parts, enc.digest); err == nil {
+			t.Error("assemble took damaged parts")
+		}
+	})
+}
+
+func TestTooLargeSaysWhy(t *testing.T) {
+	rec := sample("web", 3, helmrelease.StatusPendingUpgrade)
+	rec.Manifest = noise(40 << 20)
+	_, err := Size(rec)
+	var size *SizeError
+	if !errors.As(err, &size) || size.Estimate.Shares[0].What != "manifest" {
+		t.Errorf("Size = %v, want a *SizeError that blames the manifest", err)
+	}
+}
+
+func TestEditInfoKeepsWhatWeDontKnow(t *testing.T) {
+	text := toText([]byte(`{"name":"web","version":1,"future":{"a":[1,2]},"info":{"status":"deployed","rollback_revision":7}}`))
+	edited, err := editInfo(text, map[string]any{"status": "superseded"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := unpack(edited)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `{"future":{"a":[1,2]},"info":{"rollback_revision":7,"status":"superseded"},"name":"web","version":1}`
+	if string(data) != want {
+		t.Errorf("editInfo = %s, want %s", data, want)
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	enc, err := encode(sample("web", 1, helmrelease.StatusDeployed))
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(enc.head)
+	for _, seed := range []string{
+		`{"name":"web","version":1,"info":{}}`, `{"name":"web","version":1,"info":{"first_deployed":""},"hooks":[null],"chart":null}`,
+	} {
+		f.Add(toText([]byte(seed)))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		rec, err := decode(text)
+		if err != nil {
+			return
+		}
+		// Whatever we accept, we must be able to write again.
+		if _, err := encode(rec); err != nil {
+			t.Errorf("encode(decode(%q)): %v", text, err)
+		}
+		if _, err := split(rec); err != nil {
+			t.Errorf("split(decode(%q)): %v", text, err)
+		}
+		if _, err := editInfo(text, map[string]any{"status": "failed"}); err != nil {
+			t.Errorf("editInfo(%q): %v", text, err)
+		}
+	})
+}
+
+func TestNames(t *testing.T) {
+	for name, ok := range map[string]bool{
+		"web": true, "a.b-c": true, strings.Repeat("a", 53): true,
+		"": false, "Web": false, "a_b": false, "-a": false, strings.Repeat("a", 54): false,
+	} {
+		if err := ValidateName(name); (err == nil) != ok {
+			t.Errorf("ValidateName(%q) = %v, want ok=%v", name, err, ok)
+		}
+	}
+	for driver, ok := range map[string]bool{"": true, "secret": true, "secrets": true, "configmap": false, "sql": false, "memory": false, "x": false} {
+		if err := ValidateDriver(driver); (err == nil) != ok {
+			t.Errorf("ValidateDriver(%q) = %v, want ok=%v", driver, err, ok)
+		}
+	}
+	for _, key := range []string{"name", "owner", "status", "version", "createdAt", "modifiedAt", "deployer.io/x", "no good"} {
+		if err := ValidateLabels(map[string]string{key: "v"}); err == nil {
+			t.Errorf("ValidateLabels(%q) accepted it", key)
+		}
+	}
+	if err := ValidateLabels(map[string]string{"team": "blue", "example.com/x": ""}); err != nil {
+		t.Errorf("ValidateLabels: %v", err)
+	}
+	for _, name := range []string{"web", "a.v7.b", "x.v1"} {
+		got, rev, ok := parseSecretName(secretName(name, 12))
+		if got != name || rev != 12 || !ok {
+			t.Errorf("parseSecretName(secretName(%q, 12)) = %q, %d, %v", name, got, rev, ok)
+		}
+	}
+}
+
+func TestPartsLabelIsOfItsRevision(t *testing.T) {
+	digest := strings.Repeat("ab", 16)
+	label := partsLabel(7, 3, digest)
+	if count, got := parseParts(label, 7); count != 3 || got != digest {
+		t.Errorf("parseParts(%q, 7) = %d, %q", label, count, got)
+	}
+	// Helm copies labels to the next revision.
+	if count, _ := parseParts(label, 8); count != 0 {
+		t.Errorf("parseParts(%q, 8) = %d, want 0", label, count)
+	}
+	if len(label) > 63 {
+		t.Errorf("%q is too long for a label", label)
+	}
+}
+
+func TestAnnotationsHoldNoValues(t *testing.T) {
+	rec := sample("web", 1, helmrelease.StatusDeployed)
+	text := fmt.Sprint(annotations(rec))
+	for _, secret := range []string{"hunter2", "read me", "kind: A"} {
+		if strings.Contains(text, secret) {
+			t.Errorf("annotations %s contain %q", text, secret)
+		}
+	}
+	if _, err := time.Parse(time.RFC3339Nano, annotations(rec)[annotationUpdated]); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,201 @@
+package release
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+)
+
+// inProgress is what people have been grepping for since Helm 3.
+const inProgress = "another operation (install/upgrade/rollback) is in progress"
+
+// NotFoundError says that a release, or one revision of it, has no record.
+type NotFoundError struct {
+	Namespace, Name string
+	Revision        int // 0 for the release as a whole
+}
+
+func (e *NotFoundError) Error() string {
+	if e.Revision == 0 {
+		return fmt.Sprintf("release: not found: %s/%s", e.Namespace, e.Name)
+	}
+	return fmt.Sprintf("release: not found: %s/%s has no revision %d", e.Namespace, e.Name, e.Revision)
+}
+
+// Hint says what to do about it.
+func (e *NotFoundError) Hint() string {
+	if e.Revision == 0 {
+		return fmt.Sprintf("to see the releases there: deployer list -a -n %s", e.Namespace)
+	}
+	return fmt.Sprintf("to see the revisions: deployer history -n %s %s", e.Namespace, e.Name)
+}
+
+// NoDeployedError says that there is nothing an upgrade could start from.
+type NoDeployedError struct{ Namespace, Name string }
+
+func (e *NoDeployedError) Error() string {
+	return fmt.Sprintf("%q has no deployed releases", e.Name)
+}
+
+// Hint says what to do about it.
+func (e *NoDeployedError) Hint() string {
+	return fmt.Sprintf("to install it: deployer upgrade --install -n %s %s CHART", e.Namespace, e.Name)
+}
+
+// NoSuccessError says that rollback found no revision to go back to.
+type NoSuccessError struct{ Namespace, Name string }
+
+func (e *NoSuccessError) Error() string {
+	return fmt.Sprintf("release %s/%s has no successful revision before the current one", e.Namespace, e.Name)
+}
+
+// Hint says what to do about it.
+func (e *NoSuccessError) Hint() string {
+	return fmt.Sprintf("to go to a revision anyway, name it: deployer rollback -n %s %s REVISION", e.Namespace, e.Name)
+}
+
+// BusyError says that another run works on the release right now.
+type BusyError struct {
+	Namespace, Name string
+	Holder          Holder
+}
+
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("%s: release %s/%s is held by %s", inProgress, e.Namespace, e.Name, e.Holder)
+}
+
+// Hint says what to do about it.
+func (e *BusyError) Hint() string {
+	return "to wait for it: --lock-timeout 10m; if it is killed, the next run takes over by itself"
+}
+
+// PendingError says that a revision is marked as being worked on by somebody
+// of whom we can't know whether they still live.
+type PendingError struct {
+	Namespace, Name string
+	Revision        int
+	Status          helmrelease.Status
+	Holder          string        // empty for Helm's records
+	Age             time.Duration // since the record was last written, by the server's clock
+	Grace           time.Duration // at this age it is settled without asking
+}
+
+func (e *PendingError) Error() string {
+	who := e.Holder
+	if who == "" {
+		who = "Helm or another tool, which leaves no sign of life"
+	}
+	since := ""
+	if e.Age > 0 {
+		since = " for " + e.Age.Round(time.Second).String()
+	}
+	return fmt.Sprintf("%s: release %s/%s has been %s at revision %d%s; it was begun by %s",
+		inProgress, e.Namespace, e.Name, e.Status, e.Revision, since, who)
+}
+
+// Hint says what to do about it.
+func (e *PendingError) Hint() string {
+	hint := "if nobody works on it any more: --takeover-pending"
+	if e.Grace > 0 {
+		hint += fmt.Sprintf("; from an age of %s on this happens by itself", e.Grace)
+	}
+	return hint
+}
+
+// MovedError says that somebody else changed the release since it was read, so
+// that what was decided no longer fits. Nothing was written.
+type MovedError struct {
+	Namespace, Name string
+	Revision        int    // the one we wanted to write
+	By              string // who wrote what we found; may be empty
+}
+
+func (e *MovedError) Error() string {
+	by := ""
+	if e.By != "" {
+		by = " by " + e.By
+	}
+	return fmt.Sprintf("%s: release %s/%s was changed%s before revision %d could be recorded", inProgress, e.Namespace, e.Name, by, e.Revision)
+}
+
+// Hint says what to do about it.
+func (e *MovedError) Hint() string {
+	return fmt.Sprintf("see what was done, then run again: deployer history -n %s %s", e.Namespace, e.Name)
+}
+
+// LostError says that this run has lost the right to change the release: it
+// was out of touch for too long, or somebody took over. It stops the run.
+type LostError struct {
+	Namespace, Name string
+	Why             string
+}
+
+func (e *LostError) Error() string {
+	return fmt.Sprintf("this run no longer holds release %s/%s: %s", e.Namespace, e.Name, e.Why)
+}
+
+// Hint says what to do about it.
+func (e *LostError) Hint() string {
+	return fmt.Sprintf("see who has it now: deployer status -n %s %s", e.Namespace, e.Name)
+}
+
+// CorruptError says that a Secret looks like a release's record and can't be
+// read as one.
+type CorruptError struct {
+	Namespace, Secret string
+	Reason            string
+	Err               error // may be nil
+}
+
+func (e *CorruptError) Error() string {
+	text := fmt.Sprintf("Secret/%s/%s can't be read as a release record: %s", e.Namespace, e.Secret, e.Reason)
+	if e.Err != nil {
+		text += ": " + e.Err.Error()
+	}
+	return text
+}
+
+func (e *CorruptError) Unwrap() error { return e.Err }
+
+// Hint says what to do about it.
+func (e *CorruptError) Hint() string {
+	return fmt.Sprintf("restore it from a backup; or, to forget this revision: kubectl -n %s delete secret %s", e.Namespace, e.Secret)
+}
+
+// SizeError says that a record is too large even for several Secrets.
+type SizeError struct {
+	Namespace, Name string
+	Estimate        Estimate
+}
+
+func (e *SizeError) Error() string {
+	return fmt.Sprintf("release %s/%s is too large to be recorded: %s", e.Namespace, e.Name, e.Estimate)
+}
+
+// Hint says what to do about it.
+func (e *SizeError) Hint() string {
+	return "make the chart smaller (the largest entries come first), or split it into several releases"
+}
+
+// DriverError says that HELM_DRIVER asks for another storage than Secrets.
+type DriverError struct{ Driver string }
+
+func (e *DriverError) Error() string {
+	why := "it isn't a storage driver"
+	switch strings.TrimSuffix(e.Driver, "s") {
+	case "configmap":
+		why = "release records hold secret values, so deployer keeps them in Secrets only"
+	case "sql":
+		why = "deployer keeps records in the cluster they are about, where locks can protect them"
+	case "memory":
+		why = "records in memory are forgotten when the command ends"
+	}
+	return fmt.Sprintf("HELM_DRIVER=%s is not supported: %s", e.Driver, why)
+}
+
+// Hint says what to do about it.
+func (e *DriverError) Hint() string {
+	return "unset HELM_DRIVER or set it to secret; releases recorded elsewhere have to be moved into Secrets first"
+}

@@ -1,0 +1,231 @@
+package release
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/selection"
+)
+
+// History is all revisions of one release as they were when it was read.
+// Records are read when they are needed, and once. It is for one goroutine.
+type History struct {
+	Namespace, Name string
+	Revisions       []Summary // oldest first; empty for a release nobody has heard of
+
+	store  *Store
+	loaded map[int]*Record
+}
+
+// History reads what revisions a release has, but not their content: one
+// request, or one for each 500 revisions. A release nobody has heard of has an
+// empty history and no error. A Secret that looks like a revision and can't be
+// one is a *CorruptError.
+func (s *Store) History(ctx context.Context, name string) (*History, error) {
+	heads, _, err := s.revisions(ctx, name, false)
+	if err != nil {
+		return nil, err
+	}
+	return &History{Namespace: s.namespace, Name: name, Revisions: heads, store: s, loaded: map[int]*Record{}}, nil
+}
+
+func selectRelease(name string, owners []string) (labels.Selector, error) {
+	byName, err := labels.NewRequirement("name", selection.Equals, []string{name})
+	if err != nil {
+		return nil, fmt.Errorf("release name %q: %w", name, err)
+	}
+	byOwner, err := labels.NewRequirement("owner", selection.In, owners)
+	if err != nil {
+		return nil, err
+	}
+	return labels.NewSelector().Add(*byName, *byOwner), nil
+}
+
+func sortRevisions(all []Summary) {
+	slices.SortFunc(all, func(a, b Summary) int { return a.Revision - b.Revision })
+}
+
+// Latest is the newest revision; nil when there is none.
+func (h *History) Latest() *Summary {
+	if len(h.Revisions) == 0 {
+		return nil
+	}
+	return &h.Revisions[len(h.Revisions)-1]
+}
+
+// Next is the number the next revision will have.
+func (h *History) Next() int {
+	if h.Latest() == nil {
+		return 1
+	}
+	return h.Latest().Revision + 1
+}
+
+// Deployed is the newest revision of status deployed; nil when there is none.
+// A run killed at the right moment leaves two: the newer one is right.
+func (h *History) Deployed() *Summary {
+	return h.newest(func(s *Summary) bool { return s.Status == helmrelease.StatusDeployed })
+}
+
+func (h *History) newest(is func(*Summary) bool) *Summary {
+	for i := len(h.Revisions) - 1; i >= 0; i-- {
+		if is(&h.Revisions[i]) {
+			return &h.Revisions[i]
+		}
+	}
+	return nil
+}
+
+// Load reads a revision's record, once. The error is a *NotFoundError for a
+// revision that isn't, or no longer, in the history; or a *CorruptError.
+func (h *History) Load(ctx context.Context, revision int) (*Record, error) {
+	if rec, ok := h.loaded[revision]; ok {
+		return rec, nil
+	}
+	found := h.newest(func(s *Summary) bool { return s.Revision == revision })
+	if found == nil {
+		return nil, &NotFoundError{Namespace: h.Namespace, Name: h.Name, Revision: revision}
+	}
+	rec, err := h.store.Get(ctx, h.Name, revision)
+	if err != nil {
+		return nil, err
+	}
+	h.loaded[revision] = rec
+	found.describe(rec)
+	return rec, nil
+}
+
+// Find gives the revision to roll back to: the one named, or for 0 the last
+// successful one before the latest. The error is a *NotFoundError, a
+// *NoSuccessError for 0, or a *CorruptError.
+func (h *History) Find(ctx context.Context, revision int) (*Record, error) {
+	if h.Latest() == nil {
+		return nil, &NotFoundError{Namespace: h.Namespace, Name: h.Name}
+	}
+	if revision != 0 {
+		return h.Load(ctx, revision)
+	}
+	for i := len(h.Revisions) - 2; i >= 0; i-- {
+		if !maybeSuccess(h.Revisions[i].Status) {
+			continue
+		}
+		rec, err := h.Load(ctx, h.Revisions[i].Revision)
+		if err != nil {
+			return nil, err
+		}
+		if succeeded(rec) {
+			return rec, nil
+		}
+	}
+	return nil, &NoSuccessError{Namespace: h.Namespace, Name: h.Name}
+}
+
+func maybeSuccess(s helmrelease.Status) bool {
+	return s == helmrelease.StatusDeployed || s == helmrelease.StatusSuperseded
+}
+
+// succeeded says whether a revision was once deployed completely. Superseded
+// is no proof: Helm 3's failed rollback marks the current revision superseded,
+// even a failed one (helm.sh/helm/v3/pkg/action/rollback.go). Then the
+// description still tells of the failure.
+func succeeded(rec *Record) bool {
+	return maybeSuccess(rec.Info.Status) && !strings.Contains(rec.Info.Description, "failed")
+}
+
+// Baseline is the record an upgrade starts from, whose values it may reuse:
+// the latest if it is deployed, else the last deployed, else the latest if it
+// failed or was superseded. (Helm: prepareUpgrade in pkg/action/upgrade.go.)
+// The error is a *NoDeployedError, a *PendingError when the latest is pending,
+// or a *CorruptError.
+func (h *History) Baseline(ctx context.Context) (*Record, error) {
+	latest := h.Latest()
+	if latest == nil {
+		return nil, &NoDeployedError{Namespace: h.Namespace, Name: h.Name}
+	}
+	if latest.Status.IsPending() {
+		return nil, &PendingError{Namespace: h.Namespace, Name: h.Name, Revision: latest.Revision, Status: latest.Status}
+	}
+	if deployed := h.Deployed(); deployed != nil {
+		return h.Load(ctx, deployed.Revision)
+	}
+	if latest.Status == helmrelease.StatusFailed || latest.Status == helmrelease.StatusSuperseded {
+		return h.Load(ctx, latest.Revision)
+	}
+	return nil, &NoDeployedError{Namespace: h.Namespace, Name: h.Name}
+}
+
+// Owned gives the records of all revisions that may have left objects, oldest
+// first: the last deployed one and all after it. Without one that deployer
+// deployed, it gives all there are: another tool may have left objects of any.
+// The error is a *CorruptError when one of them can't be read.
+func (h *History) Owned(ctx context.Context) ([]*Record, error) {
+	var out []*Record
+	for i := len(h.Revisions) - 1; i >= 0; i-- {
+		s := h.Revisions[i]
+		if s.Run == "" && s.Status == helmrelease.StatusDeployed && h.loaded[s.Revision] == nil {
+			break // another tool's; all are needed
+		}
+		rec, err := h.Load(ctx, s.Revision)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, rec)
+		if rec.Info.Status == helmrelease.StatusDeployed && rec.Journal != nil {
+			slices.Reverse(out)
+			return out, nil
+		}
+	}
+	return h.all(ctx)
+}
+
+// all reads every record, several at once.
+func (h *History) all(ctx context.Context) ([]*Record, error) {
+	out := make([]*Record, len(h.Revisions))
+	err := each(len(out), func(i int) error {
+		revision := h.Revisions[i].Revision
+		if rec, ok := h.loaded[revision]; ok {
+			out[i] = rec
+			return nil
+		}
+		rec, err := h.store.Get(ctx, h.Name, revision)
+		out[i] = rec
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, rec := range out {
+		h.loaded[rec.Version] = rec
+		h.Revisions[i].describe(rec)
+	}
+	return out, nil
+}
+
+// Describe completes the newest max revisions by reading the records of those
+// that other tools wrote; 0 means all. Call it before showing them. It
+// completes all it can; the error joins *CorruptErrors of the rest.
+func (h *History) Describe(ctx context.Context, max int) error {
+	newest := h.Revisions
+	if max > 0 && len(newest) > max {
+		newest = newest[len(newest)-max:]
+	}
+	return h.store.describe(ctx, newest)
+}
+
+func (s *Store) describe(ctx context.Context, summaries []Summary) error {
+	return each(len(summaries), func(i int) error {
+		if summaries[i].Described {
+			return nil
+		}
+		rec, err := s.in(summaries[i].Namespace).Get(ctx, summaries[i].Name, summaries[i].Revision)
+		if err != nil {
+			return err
+		}
+		summaries[i].describe(rec)
+		return nil
+	})
+}

@@ -1,0 +1,230 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	deployed    = helmrelease.StatusDeployed
+	superseded  = helmrelease.StatusSuperseded
+	failed      = helmrelease.StatusFailed
+	pending     = helmrelease.StatusPendingUpgrade
+	uninstalled = helmrelease.StatusUninstalled
+)
+
+// historyOf has revisions 1.. of these statuses; records of deployer, in memory.
+func historyOf(statuses ...helmrelease.Status) *History {
+	h := &History{Namespace: "ns", Name: "web", loaded: map[int]*Record{}}
+	for i, status := range statuses {
+		rec := sample("web", i+1, status)
+		rec.Journal = &Journal{Run: "r"}
+		h.Revisions = append(h.Revisions, Summary{Name: "web", Revision: i + 1, Status: status, Run: "r"})
+		h.loaded[i+1] = rec
+	}
+	return h
+}
+
+func revisionOf(rec *Record, err error) string {
+	switch {
+	case errors.As(err, new(*NoDeployedError)):
+		return "no deployed"
+	case errors.As(err, new(*PendingError)):
+		return "pending"
+	case errors.As(err, new(*NotFoundError)):
+		return "not found"
+	case errors.As(err, new(*NoSuccessError)):
+		return "no success"
+	case err != nil:
+		return err.Error()
+	}
+	return fmt.Sprint(rec.Version)
+}
+
+func TestHistory(t *testing.T) {
+	type statuses = []helmrelease.Status
+	for _, c := range []struct {
+		of                     statuses
+		baseline, find0, owned string
+	}{
+		{nil, "no deployed", "not found", "[]"},
+		{statuses{deployed}, "1", "no success", "[1]"},
+		{statuses{superseded, deployed}, "2", "1", "[2]"},
+		{statuses{superseded, deployed, failed}, "2", "2", "[2 3]"},
+		{statuses{superseded, deployed, failed, pending}, "pending", "2", "[2 3 4]"},
+		{statuses{deployed, failed, deployed}, "3", "1", "[3]"},
+		{statuses{failed}, "1", "no success", "[1]"},
+		{statuses{failed, failed}, "2", "no success", "[1 2]"},
+		{statuses{superseded, superseded}, "2", "1", "[1 2]"},
+		{statuses{superseded, uninstalled}, "no deployed", "1", "[1 2]"},
+		{statuses{deployed, deployed}, "2", "1", "[2]"}, // killed before the older was superseded
+	} {
+		h := historyOf(c.of...)
+		if got := revisionOf(h.Baseline(t.Context())); got != c.baseline {
+			t.Errorf("%v: Baseline = %s, want %s", c.of, got, c.baseline)
+		}
+		if got := revisionOf(h.Find(t.Context(), 0)); got != c.find0 {
+			t.Errorf("%v: Find(0) = %s, want %s", c.of, got, c.find0)
+		}
+		owned, err := h.Owned(t.Context())
+		got := []int{}
+		for _, rec := range owned {
+			got = append(got, rec.Version)
+		}
+		if fmt.Sprint(got) != c.owned || err != nil {
+			t.Errorf("%v: Owned = %v, %v, want %s", c.of, got, err, c.owned)
+		}
+	}
+}
+
+func TestFindPassesOverFailuresThatHelmCallsSuperseded(t *testing.T) {
+	h := historyOf(superseded, superseded, deployed)
+	h.loaded[2].Info.Description = `Upgrade "web" failed: timed out`
+	if got := revisionOf(h.Find(t.Context(), 0)); got != "1" {
+		t.Errorf("Find(0) = %s, want 1", got)
+	}
+	if got := revisionOf(h.Find(t.Context(), 2)); got != "2" {
+		t.Errorf("Find(2) = %s, want 2: who names a revision gets it", got)
+	}
+	if got := revisionOf(h.Find(t.Context(), 9)); got != "not found" {
+		t.Errorf("Find(9) = %s, want not found", got)
+	}
+}
+
+func TestOwnedIsEverythingAfterAnotherTool(t *testing.T) {
+	h := historyOf(superseded, deployed, failed)
+	h.loaded[2].Journal = nil
+	h.Revisions[1].Run = ""
+	owned, err := h.Owned(context.Background())
+	if len(owned) != 3 || err != nil {
+		t.Errorf("Owned = %d records, %v, want all 3", len(owned), err)
+	}
+}
+
+func TestPrunable(t *testing.T) {
+	type statuses = []helmrelease.Status
+	for _, c := range []struct {
+		of   statuses
+		keep int
+		want int // how many of the oldest go
+	}{
+		{statuses{superseded, superseded, deployed}, 0, 0},
+		{statuses{superseded, superseded, deployed}, 1, 2},
+		{statuses{superseded, superseded, deployed}, 2, 1},
+		{statuses{superseded, superseded, deployed}, 3, 0},
+		{statuses{superseded, deployed, failed, failed}, 1, 1},
+		{statuses{superseded, failed, deployed, failed, failed, failed}, 2, 2},
+		{statuses{failed, failed, failed}, 1, 0},
+		{statuses{superseded, superseded, failed}, 1, 1}, // a killed Helm left no deployed one
+		{statuses{superseded, uninstalled, failed}, 1, 1},
+	} {
+		if got := prunable(historyOf(c.of...).Revisions, c.keep); len(got) != c.want {
+			t.Errorf("prunable(%v, %d) = %d revisions, want %d", c.of, c.keep, len(got), c.want)
+		}
+	}
+}
+
+func TestOrphaned(t *testing.T) {
+	part := func(revision, digest string) metav1.PartialObjectMetadata {
+		return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: revision + digest, Labels: map[string]string{"version": revision, labelOf: digest}}}
+	}
+	used := "0123456789abcdef0123456789abcdef"
+	heads := []Summary{{Revision: 2}, {Revision: 3, parts: partsLabel(3, 1, used)}}
+	parts := []metav1.PartialObjectMetadata{part("1", "a"), part("2", "b"), part("3", "c"), part("3", used), part("4", "d"), part("", "e")}
+	var got []string
+	for _, p := range orphaned(heads, parts) {
+		got = append(got, p.Name)
+	}
+	if want := "[1a 2b 3c]"; fmt.Sprint(got) != want {
+		t.Errorf("orphaned = %v, want %s: no parts of heads, nor of revisions to come", got, want)
+	}
+}
+
+func TestListOrderAndPage(t *testing.T) {
+	at := func(name string, minutes int) Summary {
+		return Summary{Name: name, Revision: 1, Updated: time.Unix(0, 0).Add(time.Duration(minutes) * time.Minute)}
+	}
+	for _, c := range []struct {
+		opts ListOptions
+		want string
+	}{
+		{ListOptions{}, "a b c"},
+		{ListOptions{Reverse: true}, "c b a"},
+		{ListOptions{ByDate: true}, "b c a"},
+		{ListOptions{ByDate: true, Reverse: true, Limit: 2}, "a c"},
+		{ListOptions{Offset: 1, Limit: 1}, "b"},
+		{ListOptions{Offset: 9}, ""},
+	} {
+		got := ""
+		for _, s := range c.opts.page([]Summary{at("c", 2), at("a", 3), at("b", 1)}) {
+			got += " " + s.Name
+		}
+		if got != "" {
+			got = got[1:]
+		}
+		if got != c.want {
+			t.Errorf("page(%+v) = %q, want %q", c.opts, got, c.want)
+		}
+	}
+}
+
+func TestSummarizeRefusesForeignSecrets(t *testing.T) {
+	for name, meta := range map[string]metav1.ObjectMeta{
+		"another name":     {Name: "mine", Labels: map[string]string{"name": "web", "version": "1"}},
+		"another release":  {Name: "sh.helm.release.v1.web.v1", Labels: map[string]string{"name": "api", "version": "1"}},
+		"another revision": {Name: "sh.helm.release.v1.web.v1", Labels: map[string]string{"name": "web", "version": "2"}},
+		"no version":       {Name: "sh.helm.release.v1.web.v1", Labels: map[string]string{"name": "web"}},
+	} {
+		_, err := summarize(&meta)
+		if !errors.As(err, new(*CorruptError)) {
+			t.Errorf("%s: summarize = %v, want a *CorruptError", name, err)
+		}
+	}
+}
+
+func TestJobURL(t *testing.T) {
+	for want, env := range map[string]map[string]string{
+		"https://gh/o/r/actions/runs/7": {"GITHUB_SERVER_URL": "https://gh", "GITHUB_REPOSITORY": "o/r", "GITHUB_RUN_ID": "7"},
+		"https://gitlab/job/1":          {"CI_JOB_URL": "https://gitlab/job/1", "BUILD_URL": "x"},
+		"https://jenkins/7":             {"BUILD_URL": "https://jenkins/7"},
+		"":                              {"GITHUB_RUN_ID": "7"},
+	} {
+		if got := jobURL(func(key string) string { return env[key] }); got != want {
+			t.Errorf("jobURL(%v) = %q, want %q", env, got, want)
+		}
+	}
+}
+
+func TestProcess(t *testing.T) {
+	p := thisProcess()
+	if p.Boot == "" {
+		t.Skip("this system doesn't name its boots")
+	}
+	if p.dead() {
+		t.Errorf("%v is dead, but it's us", p)
+	}
+	if got := parseProcess(p.String()); got != p {
+		t.Errorf("parseProcess(%q) = %v", p.String(), got)
+	}
+	reused := p
+	reused.Start = "1"
+	if !reused.dead() {
+		t.Errorf("%v lives, but our PID was given to us later", reused)
+	}
+	elsewhere := p
+	elsewhere.Boot, elsewhere.Start = "another", "1"
+	if elsewhere.dead() {
+		t.Errorf("%v is dead, but it isn't of this machine", elsewhere)
+	}
+	for _, text := range []string{"", "a b c d", "a b -1 d", "a b 1"} {
+		if got := parseProcess(text); got != (Process{}) || got.dead() {
+			t.Errorf("parseProcess(%q) = %v", text, got)
+		}
+	}
+}

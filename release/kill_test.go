@@ -1,0 +1,115 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// dies lets n writes through and then nothing any more, as if the process had
+// been killed: after the n-th was sent, and before its answer came if late.
+func dies(n int32, late bool, kill func()) func(http.RoundTripper) http.RoundTripper {
+	var writes atomic.Int32
+	return func(next http.RoundTripper) http.RoundTripper {
+		return transport(func(r *http.Request) (*http.Response, error) {
+			count := writes.Load()
+			if r.Method != http.MethodGet {
+				count = writes.Add(1)
+			}
+			if count < n {
+				return next.RoundTrip(r)
+			}
+			if count == n && r.Method != http.MethodGet && late {
+				if response, err := next.RoundTrip(r); err == nil {
+					response.Body.Close()
+				}
+			}
+			kill()
+			return nil, errors.New("test: killed")
+		})
+	}
+}
+
+// wholeRun does everything that a run writes, until it is killed.
+func wholeRun(ctx context.Context, t *testing.T, store *Store, name string) error {
+	l, err := store.Lock(ctx, name, LockOptions{Operation: "to die", Warn: func(string) {}})
+	if err != nil {
+		return err
+	}
+	h, _, err := l.Settle(ctx)
+	if err != nil {
+		return err
+	}
+	rec := sample(name, h.Next(), pending)
+	if err := l.Begin(ctx, rec); err != nil {
+		return err
+	}
+	rec.Journal.Step = "main"
+	if err := l.Save(ctx, rec); err != nil {
+		return err
+	}
+	if err := l.Finish(ctx, rec, deployed, "done"); err != nil {
+		return err
+	}
+	if err := store.Prune(ctx, name, 2); err != nil {
+		return err
+	}
+	return l.Unlock(ctx)
+}
+
+func TestKilledAtEachWrite(t *testing.T) {
+	s := newSite(t)
+	const writes = 7 // lock, begin, save, finish, supersede, prune, unlock
+	for n := int32(1); n <= writes; n++ {
+		for _, late := range []bool{false, true} {
+			name := fmt.Sprintf("web-%d-%v", n, late)
+			t.Run(name, func(t *testing.T) {
+				t.Parallel()
+				run(t, s.store, name, deployed)
+				run(t, s.store, name, deployed)
+				ctx, kill := context.WithCancel(t.Context())
+				defer kill()
+				err := wholeRun(ctx, t, s.through(dies(n, late, kill)), name)
+				if ctx.Err() == nil {
+					t.Fatalf("the run wasn't killed: %v", err)
+				}
+				s.bury(t, name)
+				l := lock(t, s.store, name, LockOptions{})
+				defer unlock(t, l)
+				if _, _, err := l.Settle(t.Context()); err != nil {
+					t.Fatalf("Settle: %v", err)
+				}
+				rec := begun(t, l)
+				finish(t, l, rec, deployed)
+				if err := s.store.Prune(t.Context(), name, 10); err != nil {
+					t.Error(err)
+				}
+				got := statuses(t, s.store, name)
+				if strings.Count(got, "deployed") != 1 || !strings.HasSuffix(got, ":deployed") || strings.Contains(got, "pending") {
+					t.Errorf("history after recovery: %s", got)
+				}
+			})
+		}
+	}
+}
+
+// bury makes the Lease of a run in this process look like a dead process's.
+func (s *site) bury(t *testing.T, name string) {
+	t.Helper()
+	lease := s.lease(t, name)
+	if lease == nil {
+		return
+	}
+	process := thisProcess()
+	process.Start = "1"
+	lease.Annotations[annotationProcess] = process.String()
+	if _, err := s.Client().CoordinationV1().Leases(s.namespace).Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,114 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typedcoord "k8s.io/client-go/kubernetes/typed/coordination/v1"
+)
+
+const (
+	annotationWho       = prefix + "who"
+	annotationOperation = prefix + "operation"
+	annotationProcess   = prefix + "process"
+
+	// maxDuration bounds how long we observe a Lease before we take it over,
+	// whatever is written in it.
+	maxDuration = 5 * time.Minute
+)
+
+// leaseName is always valid: a release's name is a DNS subdomain of at most 53
+// characters (ValidateName), and that is what a Lease's name has to be.
+func leaseName(release string) string { return "deployer-" + release }
+
+// newLease says that holder has the release, and promises to renew within duration.
+func newLease(namespace, release string, holder Holder, duration time.Duration) *coordinationv1.Lease {
+	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: leaseName(release), Namespace: namespace}}
+	claim(lease, release, holder, duration)
+	return lease
+}
+
+// claim writes holder into a Lease.
+func claim(lease *coordinationv1.Lease, release string, holder Holder, duration time.Duration) {
+	now := metav1.NewMicroTime(holder.Since)
+	lease.Labels = map[string]string{
+		"app.kubernetes.io/managed-by": "deployer",
+		prefix + "release":             release,
+	}
+	lease.Annotations = map[string]string{
+		annotationWho:       holder.Who,
+		annotationOperation: holder.Operation,
+		annotationProcess:   holder.Process.String(),
+	}
+	lease.Spec.HolderIdentity = &holder.Run
+	lease.Spec.LeaseDurationSeconds = new(int32(max(1, (duration+time.Second-1)/time.Second)))
+	lease.Spec.AcquireTime, lease.Spec.RenewTime = &now, &now
+}
+
+// holderOf reads who has a Lease; nil when nobody has.
+func holderOf(lease *coordinationv1.Lease) *Holder {
+	if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
+		return nil
+	}
+	h := &Holder{
+		Run:       *lease.Spec.HolderIdentity,
+		Who:       lease.Annotations[annotationWho],
+		Operation: lease.Annotations[annotationOperation],
+		Process:   parseProcess(lease.Annotations[annotationProcess]),
+	}
+	if h.Who == "" {
+		h.Who = h.Run
+	}
+	if lease.Spec.AcquireTime != nil {
+		h.Since = lease.Spec.AcquireTime.Time
+	}
+	return h
+}
+
+// durationOf is how long the holder of a Lease may be silent.
+func durationOf(lease *coordinationv1.Lease, otherwise time.Duration) time.Duration {
+	if s := lease.Spec.LeaseDurationSeconds; s != nil && *s > 0 {
+		return min(time.Duration(*s)*time.Second, maxDuration)
+	}
+	return otherwise
+}
+
+// A watch is how long a Lease has been seen unchanged, by our own monotonic
+// clock. Times written in the Lease are never compared with it: clocks differ.
+type watch struct {
+	version string // uid and resourceVersion
+	since   time.Time
+	renewed bool // it has changed while we watched
+}
+
+// saw notes a Lease and gives how long it has been the same.
+func (w *watch) saw(lease *coordinationv1.Lease, now time.Time) time.Duration {
+	version := string(lease.UID) + "/" + lease.ResourceVersion
+	if version != w.version {
+		w.renewed = w.version != ""
+		w.version, w.since = version, now
+	}
+	return now.Sub(w.since)
+}
+
+// errNoLease says that we may not use Leases here.
+var errNoLease = errors.New("no permission for leases")
+
+// getLease gives nil, nil for one that isn't there, and errNoLease.
+func getLease(ctx context.Context, leases typedcoord.LeaseInterface, name string) (*coordinationv1.Lease, error) {
+	lease, err := leases.Get(ctx, name, metav1.GetOptions{})
+	switch {
+	case apierrors.IsNotFound(err):
+		return nil, nil
+	case apierrors.IsForbidden(err):
+		return nil, fmt.Errorf("%w: %w", errNoLease, err)
+	case err != nil:
+		return nil, fmt.Errorf("reading Lease %s: %w", name, err)
+	}
+	return lease, nil
+}

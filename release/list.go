@@ -1,0 +1,120 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	"k8s.io/apimachinery/pkg/labels"
+)
+
+// ListOptions choose releases and their order. The zero value gives every
+// release of the namespace whose newest revision has any status, by name.
+type ListOptions struct {
+	AllNamespaces bool
+	Filter        *regexp.Regexp // of names; nil matches all
+	Selector      string         // of the user's labels and Helm's, as kubectl's -l
+	Statuses      []helmrelease.Status
+	ByDate        bool // by last deployment instead of name
+	Reverse       bool
+	Offset, Limit int // Limit 0 means all
+}
+
+// List gives the newest revision of each release that matches. Only metadata
+// is downloaded, and the records of other tools among those shown. What can't
+// be read doesn't hide the rest: with an error, which joins *CorruptErrors,
+// come those that can.
+//
+// As in Helm, the status is that of the newest revision; only when asked for
+// superseded alone, all revisions count (helm.sh/helm/v3/pkg/action/list.go).
+func (s *Store) List(ctx context.Context, opts ListOptions) ([]Summary, error) {
+	selector, err := labels.Parse(opts.Selector)
+	if err != nil {
+		return nil, fmt.Errorf("selector %q: %w", opts.Selector, err)
+	}
+	namespace := s.namespace
+	if opts.AllNamespaces {
+		namespace = ""
+	}
+	items, err := s.list(ctx, namespace, labels.Set{"owner": ownerHelm}.AsSelector())
+	if err != nil {
+		return nil, err
+	}
+	var all []Summary
+	var errs []error
+	for i := range items {
+		summary, err := summarize(&items[i].ObjectMeta)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		all = append(all, summary)
+	}
+	if !slices.Equal(opts.Statuses, []helmrelease.Status{helmrelease.StatusSuperseded}) {
+		all = newestOnly(all)
+	}
+	page := opts.page(slices.DeleteFunc(all, func(s Summary) bool { return !opts.matches(&s, selector) }))
+	errs = append(errs, s.describe(ctx, page))
+	return page, errors.Join(errs...)
+}
+
+func (o *ListOptions) matches(s *Summary, selector labels.Selector) bool {
+	if o.Filter != nil && !o.Filter.MatchString(s.Name) {
+		return false
+	}
+	if len(o.Statuses) > 0 && !slices.Contains(o.Statuses, s.Status) {
+		return false
+	}
+	set := labels.Set{"name": s.Name, "owner": ownerHelm, "status": s.Status.String(), "version": fmt.Sprint(s.Revision)}
+	return selector.Matches(labels.Merge(s.Labels, set))
+}
+
+// page sorts and cuts out what is to be shown.
+func (o *ListOptions) page(all []Summary) []Summary {
+	slices.SortStableFunc(all, func(a, b Summary) int {
+		order := byName(a, b)
+		if o.ByDate {
+			if c := a.Updated.Compare(b.Updated); c != 0 {
+				order = c
+			}
+		}
+		if o.Reverse {
+			return -order
+		}
+		return order
+	})
+	all = all[min(o.Offset, len(all)):]
+	if o.Limit > 0 && len(all) > o.Limit {
+		all = all[:o.Limit]
+	}
+	return all
+}
+
+func byName(a, b Summary) int {
+	if c := strings.Compare(a.Name, b.Name); c != 0 {
+		return c
+	}
+	if c := strings.Compare(a.Namespace, b.Namespace); c != 0 {
+		return c
+	}
+	return a.Revision - b.Revision
+}
+
+func newestOnly(all []Summary) []Summary {
+	newest := map[[2]string]Summary{}
+	for _, s := range all {
+		key := [2]string{s.Namespace, s.Name}
+		if s.Revision > newest[key].Revision {
+			newest[key] = s
+		}
+	}
+	out := make([]Summary, 0, len(newest))
+	for _, s := range newest {
+		out = append(out, s)
+	}
+	return out
+}

@@ -1,0 +1,222 @@
+package release
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	typedcoord "k8s.io/client-go/kubernetes/typed/coordination/v1"
+)
+
+const (
+	// leaseDuration is how long a holder may be silent before others take over:
+	// longer than an API server takes to restart.
+	leaseDuration = 30 * time.Second
+
+	// renewals is how many heartbeats there are in that time. One is how long it
+	// takes a second run to know that the first lives.
+	renewals = 10
+
+	// unlockTimeout is for deleting one Lease on a slow API server.
+	unlockTimeout = 10 * time.Second
+)
+
+// LockOptions say how to get the right to change a release. The zero value
+// waits for nobody who lives, and takes over from the dead.
+type LockOptions struct {
+	Operation string        // what is going to be done, for people: "upgrade to revision 7"
+	Timeout   time.Duration // how long to queue behind a living holder
+	Duration  time.Duration // 0 means 30 s; how long we may be silent before others take over; at least 1 s, rounded up to seconds
+	Renew     time.Duration // 0 means a tenth of Duration; the heartbeat
+
+	// TakeoverPending settles revisions that other tools left pending, whatever
+	// their age. Grace is the age at which they are settled anyway; 0 means 1 h,
+	// and it should be at least the operation's timeout.
+	TakeoverPending bool
+	Grace           time.Duration
+
+	Waiting func(Holder) // called when we begin to wait for somebody; may be nil
+	Warn    func(string) // called for what is odd but doesn't stop us; may be nil; from any goroutine
+}
+
+func (o LockOptions) withDefaults() LockOptions {
+	if o.Duration == 0 {
+		o.Duration = leaseDuration
+	}
+	o.Duration = max(o.Duration, time.Second)
+	if o.Renew == 0 {
+		o.Renew = o.Duration / renewals
+	}
+	if o.Grace == 0 {
+		o.Grace = time.Hour
+	}
+	if o.Waiting == nil {
+		o.Waiting = func(Holder) {}
+	}
+	if o.Warn == nil {
+		o.Warn = func(string) {}
+	}
+	return o
+}
+
+// A Lock is the right to change one release now. It must be given back with
+// Unlock, also after an error.
+type Lock struct {
+	store  *Store
+	name   string
+	holder Holder
+	opts   LockOptions
+	from   *Holder // whom we took over from
+
+	ctx    context.Context // ends with the caller's, or when the right is lost
+	cancel context.CancelCauseFunc
+	stop   chan struct{} // closed by Unlock
+	ended  sync.WaitGroup
+
+	stopped atomic.Bool // Unlock was called
+
+	leases typedcoord.LeaseInterface
+	mu     sync.Mutex
+	lease  *coordinationv1.Lease // as we last saw it; nil when we may not use Leases
+}
+
+// Lock gets the right to change a release: a Lease, renewed in the background
+// until Unlock. When a living run has it, Lock waits up to opts.Timeout and
+// then fails with *BusyError; it takes one heartbeat to see that the other
+// lives. From a dead one it takes over: at once when it was a process of this
+// machine, else after the other's Lease has been seen unchanged for as long as
+// it says. Without permission for Leases it warns, and the Secret of the next
+// revision is the only lock.
+func (s *Store) Lock(ctx context.Context, name string, opts LockOptions) (*Lock, error) {
+	if err := ValidateName(name); err != nil {
+		return nil, err
+	}
+	client, err := s.client()
+	if err != nil {
+		return nil, err
+	}
+	l := &Lock{
+		store: s, name: name, opts: opts.withDefaults(),
+		holder: Holder{Run: newRun(), Who: Who(), Operation: opts.Operation, Since: time.Now(), Process: thisProcess()},
+		stop:   make(chan struct{}),
+		leases: client.CoordinationV1().Leases(s.namespace),
+	}
+	err = l.acquire(ctx)
+	if errors.Is(err, errNoLease) {
+		l.opts.Warn(fmt.Sprintf("you may not use Lease/%s/%s, so only the release's own record keeps other runs away: allow get, create, update and delete of leases.coordination.k8s.io (%v)",
+			s.namespace, leaseName(name), err))
+	} else if err != nil {
+		return nil, err
+	}
+	l.ctx, l.cancel = context.WithCancelCause(ctx)
+	if l.lease != nil {
+		l.ended.Go(func() { l.beat(context.WithoutCancel(ctx)) })
+	}
+	return l, nil
+}
+
+// newRun makes an identity that no other run has.
+func newRun() string { return strings.ToLower(rand.Text()) }
+
+// Context ends with the context given to Store.Lock, and when the right to
+// change the release is lost; its cause is then a *LostError. Whatever the run
+// changes, it changes under this context.
+func (l *Lock) Context() context.Context { return l.ctx }
+
+// Run is the identity of this run, as it is in its records' journals.
+func (l *Lock) Run() string { return l.holder.Run }
+
+// Holder is who we are to others.
+func (l *Lock) Holder() Holder { return l.holder }
+
+// TookOver is the dead run that had the release before us; nil when there was none.
+func (l *Lock) TookOver() *Holder { return l.from }
+
+// Leased says whether we have a Lease, or only the record to keep others away.
+func (l *Lock) Leased() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lease != nil
+}
+
+// lost gives the reason why we may not write any more; nil when we may.
+func (l *Lock) lost() error {
+	var lost *LostError
+	if errors.As(context.Cause(l.ctx), &lost) {
+		return lost
+	}
+	return nil
+}
+
+func (l *Lock) lostError(why string) *LostError {
+	return &LostError{Namespace: l.store.namespace, Name: l.name, Why: why}
+}
+
+// Unlock gives the right back, on its own short clock, so also after ctx has
+// ended. Called again, it does nothing. An error means that others will wait until the Lease expires.
+func (l *Lock) Unlock(ctx context.Context) error {
+	if l.stopped.Swap(true) {
+		return nil
+	}
+	close(l.stop)
+	l.ended.Wait()
+	l.cancel(context.Canceled)
+	if l.lease == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unlockTimeout)
+	defer cancel()
+	return l.giveBack(ctx)
+}
+
+// giveBack deletes the Lease if it is still ours.
+func (l *Lock) giveBack(ctx context.Context) error {
+	name := leaseName(l.name)
+	return retry(ctx, func(ctx context.Context) error {
+		version := l.lease.ResourceVersion
+		err := l.leases.Delete(ctx, name, metav1.DeleteOptions{
+			Preconditions: &metav1.Preconditions{UID: &l.lease.UID, ResourceVersion: &version},
+		})
+		switch {
+		case err == nil || apierrors.IsNotFound(err):
+			return nil
+		case apierrors.IsForbidden(err):
+			return l.clear(ctx)
+		case !apierrors.IsConflict(err):
+			return fmt.Errorf("deleting Lease/%s/%s: %w", l.store.namespace, name, err)
+		}
+		// A heartbeat whose answer we didn't get, or somebody else.
+		found, err := getLease(ctx, l.leases, name)
+		if err != nil {
+			return err
+		}
+		if !l.isOurs(found) {
+			return nil
+		}
+		l.lease = found
+		return errAgain
+	})
+}
+
+// clear takes our name off the Lease, for those who may not delete.
+func (l *Lock) clear(ctx context.Context) error {
+	lease := l.lease.DeepCopy()
+	lease.Spec.HolderIdentity = nil
+	_, err := l.leases.Update(ctx, lease, metav1.UpdateOptions{})
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil
+	}
+	return fmt.Errorf("clearing Lease/%s/%s: %w", l.store.namespace, lease.Name, err)
+}
+
+func (l *Lock) isOurs(lease *coordinationv1.Lease) bool {
+	return lease != nil && lease.Spec.HolderIdentity != nil && *lease.Spec.HolderIdentity == l.holder.Run
+}

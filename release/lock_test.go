@@ -1,0 +1,413 @@
+package release
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"deployer/internal/kube"
+	"deployer/internal/kubetest"
+)
+
+func (s *site) lease(t *testing.T, name string) *coordinationv1.Lease {
+	t.Helper()
+	lease, err := s.Client().CoordinationV1().Leases(s.namespace).Get(t.Context(), leaseName(name), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return lease
+}
+
+func TestManyRunsOneAtATime(t *testing.T) {
+	s := newSite(t)
+	const runs = 20
+	var inside atomic.Int32
+	var all sync.WaitGroup
+	errs := make([]error, runs)
+	for i := range runs {
+		all.Go(func() { errs[i] = contend(t, s, &inside) })
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for i := 1; i < runs; i++ {
+		want = append(want, fmt.Sprintf("%d:superseded", i))
+	}
+	wantStatuses(t, s.store, "web", strings.Join(append(want, fmt.Sprintf("%d:deployed", runs)), " "))
+	if lease := s.lease(t, "web"); lease != nil {
+		t.Errorf("Lease left: %v", lease)
+	}
+}
+
+// contend is one of many runs; each has its own connection.
+func contend(t *testing.T, s *site, inside *atomic.Int32) error {
+	store := s.as(s.Config())
+	l, err := store.Lock(t.Context(), "web", quick(t, LockOptions{Timeout: 2 * time.Minute}))
+	if err != nil {
+		return err
+	}
+	if n := inside.Add(1); n != 1 {
+		t.Errorf("%d runs have the lock", n)
+	}
+	if l.TookOver() != nil {
+		t.Errorf("took over from %v, who lives", l.TookOver())
+	}
+	h, settled, err := l.Settle(t.Context())
+	if err != nil || len(settled) != 0 {
+		return fmt.Errorf("settled %v: %w", settled, err)
+	}
+	rec := sample("web", h.Next(), pending)
+	if err := l.Begin(t.Context(), rec); err != nil {
+		return err
+	}
+	if got := strings.Count(statuses(t, store, "web"), "pending"); got != 1 {
+		t.Errorf("%d revisions are pending", got)
+	}
+	if err := l.Finish(t.Context(), rec, deployed, "done"); err != nil {
+		return err
+	}
+	inside.Add(-1)
+	return l.Unlock(t.Context())
+}
+
+func TestBusy(t *testing.T) {
+	s := newSite(t)
+	first := lock(t, s.store, "web", LockOptions{Operation: "upgrade to revision 7"})
+
+	t.Run("at once, and by whom", func(t *testing.T) {
+		_, err := s.store.Lock(t.Context(), "web", quick(t, LockOptions{}))
+		var busy *BusyError
+		if !errors.As(err, &busy) {
+			t.Fatalf("Lock = %v, want a *BusyError", err)
+		}
+		for _, part := range []string{inProgress, first.Holder().Who, "upgrade to revision 7", "since 20"} {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%q doesn't say %q", err, part)
+			}
+		}
+	})
+	t.Run("other releases are free", func(t *testing.T) {
+		unlock(t, lock(t, s.store, "api", LockOptions{}))
+	})
+	t.Run("whoever waits gets it next", func(t *testing.T) {
+		waiting := make(chan Holder, 1)
+		got := make(chan error, 1)
+		go func() {
+			second, err := s.store.Lock(t.Context(), "web", quick(t, LockOptions{Timeout: time.Minute, Waiting: func(h Holder) { waiting <- h }}))
+			if err == nil {
+				err = second.Unlock(t.Context())
+			}
+			got <- err
+		}()
+		if h := <-waiting; h.Run != first.Run() {
+			t.Errorf("waits for %v, want %v", h, first.Holder())
+		}
+		unlock(t, first)
+		if err := <-got; err != nil {
+			t.Error(err)
+		}
+	})
+	if lease := s.lease(t, "web"); lease != nil {
+		t.Errorf("Lease left: %v", lease)
+	}
+}
+
+func TestHeartbeatGoesOnAfterCancel(t *testing.T) {
+	s := newSite(t)
+	ctx, cancel := contextWithCancel(t)
+	l, err := s.store.Lock(ctx, "web", quick(t, LockOptions{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rec := begun(t, l)
+	cancel() // Ctrl-C
+	if err := l.Save(ctx, rec); err == nil {
+		t.Error("Save succeeded after the context had ended")
+	}
+	version := s.lease(t, "web").ResourceVersion
+	s.Eventually(t, 10*time.Second, "another heartbeat", func(_ctx) error {
+		if s.lease(t, "web").ResourceVersion == version {
+			return errors.New("none yet")
+		}
+		return nil
+	})
+	if err := l.Finish(ctx, rec, failed, "interrupted by SIGINT"); err != nil {
+		t.Errorf("Finish after the context had ended: %v", err)
+	}
+	if err := l.Unlock(ctx); err != nil {
+		t.Errorf("Unlock after the context had ended: %v", err)
+	}
+	wantStatuses(t, s.store, "web", "1:failed")
+}
+
+// helperEnv makes the test program a run that holds a release until it's killed.
+const helperEnv = "RELEASE_TEST_HOLD"
+
+func TestHelperHold(t *testing.T) {
+	where := os.Getenv(helperEnv)
+	if where == "" {
+		t.Skip("for TestKilledRuns only")
+	}
+	kubeconfig, namespace, _ := strings.Cut(where, " ")
+	cluster, err := kube.Connect(kube.Options{Kubeconfig: kubeconfig})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := lock(t, NewStore(cluster, namespace), "web", LockOptions{Operation: "upgrade"})
+	rec := begun(t, l)
+	rec.Journal.Step = "main"
+	if err := l.Save(t.Context(), rec); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Println("holding", l.Run())
+	select {} // until killed
+}
+
+// kill9 starts a run that is at work in stage main, and kills it.
+func kill9(t *testing.T, s *site) (run string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestHelperHold$", "-test.v")
+	cmd.Env = append(os.Environ(), helperEnv+"="+s.Kubeconfig(t, s.namespace)+" "+s.namespace, "CI_JOB_URL=https://ci.example/job/7", "GITHUB_RUN_ID=")
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	lines := bufio.NewScanner(out)
+	var said []string
+	for run == "" && lines.Scan() {
+		said = append(said, lines.Text())
+		run, _ = strings.CutPrefix(lines.Text(), "holding ")
+		if run == lines.Text() {
+			run = ""
+		}
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // it was killed
+	if run == "" {
+		t.Fatalf("the run to be killed said %q", said)
+	}
+	return run
+}
+
+func TestKilledRuns(t *testing.T) {
+	s := newSite(t)
+	run(t, s.store, "web", deployed)
+
+	for _, c := range []struct {
+		name     string
+		sameHost bool
+	}{{"of this machine", true}, {"of another machine", false}} {
+		t.Run(c.name, func(t *testing.T) {
+			dead := kill9(t, s)
+			if !c.sameHost {
+				s.forgetProcess(t, "web")
+			}
+			began := time.Now()
+			l := lock(t, s.store, "web", LockOptions{}) // no flag, no waiting
+			defer unlock(t, l)
+			if took := time.Since(began); c.sameHost && took > time.Second || !c.sameHost && took < time.Second {
+				t.Errorf("it took %s to take over", took)
+			}
+			if l.TookOver() == nil || l.TookOver().Run != dead {
+				t.Fatalf("took over from %v, want run %s", l.TookOver(), dead)
+			}
+			h, settled, err := l.Settle(t.Context())
+			if err != nil || len(settled) != 1 {
+				t.Fatalf("Settle = %v, %v", settled, err)
+			}
+			for _, part := range []string{"in stage main", "https://ci.example/job/7", "pending-upgrade"} {
+				if !strings.Contains(settled[0].String(), part) {
+					t.Errorf("%q doesn't say %q", settled[0], part)
+				}
+			}
+			rec, err := h.Load(t.Context(), settled[0].Revision)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if rec.Info.Status != failed || !strings.Contains(rec.Info.Description, "interrupted in stage main") || rec.Journal.Run != dead {
+				t.Errorf("settled record: %s, %q, %+v", rec.Info.Status, rec.Info.Description, rec.Journal)
+			}
+			next := begun(t, l)
+			finish(t, l, next, deployed)
+		})
+	}
+	wantStatuses(t, s.store, "web", "1:superseded 2:failed 3:superseded 4:failed 5:deployed")
+}
+
+// forgetProcess makes a Lease look as if it came from another machine.
+func (s *site) forgetProcess(t *testing.T, name string) {
+	t.Helper()
+	lease := s.lease(t, name)
+	lease.Annotations[annotationProcess] = "another-boot pid:[1] 1 1"
+	if _, err := s.Client().CoordinationV1().Leases(s.namespace).Update(t.Context(), lease, metav1.UpdateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestPausedRunIsFencedOut(t *testing.T) {
+	s := newSite(t)
+	config := s.Config()
+	var paused atomic.Bool
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
+		return transport(func(r *http.Request) (*http.Response, error) {
+			if paused.Load() {
+				return nil, errors.New("test: asleep")
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	sleeper := lock(t, s.as(config), "web", LockOptions{Warn: func(string) {}})
+	rec := begun(t, sleeper)
+	s.forgetProcess(t, "web") // our own process lives, and can't be told from a paused one
+	paused.Store(true)
+
+	next := lock(t, s.store, "web", LockOptions{})
+	if _, settled, err := next.Settle(t.Context()); err != nil || len(settled) != 1 {
+		t.Fatalf("Settle = %v, %v", settled, err)
+	}
+	second := begun(t, next)
+	paused.Store(false)
+
+	if err := waitDone(t, sleeper.Context()); !errors.As(err, new(*LostError)) {
+		t.Errorf("the sleeper's context ended by %v, want a *LostError", err)
+	}
+	for what, err := range map[string]error{
+		"Save":   sleeper.Save(t.Context(), rec),
+		"Begin":  sleeper.Begin(t.Context(), sample("web", 0, pending)),
+		"Finish": sleeper.Finish(t.Context(), rec, deployed, "I did it"),
+	} {
+		if !errors.As(err, new(*LostError)) {
+			t.Errorf("the sleeper's %s = %v, want a *LostError", what, err)
+		}
+	}
+	unlock(t, sleeper)
+	if lease := s.lease(t, "web"); lease == nil || *lease.Spec.HolderIdentity != next.Run() {
+		t.Errorf("the sleeper's Unlock changed the Lease: %v", lease)
+	}
+	finish(t, next, second, deployed)
+	unlock(t, next)
+	wantStatuses(t, s.store, "web", "1:failed 2:deployed")
+}
+
+func TestRecordIsTheFenceWhenTheLeaseIsNot(t *testing.T) {
+	s := newSite(t)
+	l := lock(t, s.store, "web", LockOptions{})
+	rec := begun(t, l)
+	// Somebody settles it while we're paused, before our heartbeat notices.
+	err := s.store.amend(t.Context(), "web", 1, map[string]any{"status": failed, "description": "settled"}, allow)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Save(t.Context(), rec); !errors.As(err, new(*LostError)) {
+		t.Errorf("Save = %v, want a *LostError", err)
+	}
+	if err := waitDone(t, l.Context()); !errors.As(err, new(*LostError)) {
+		t.Errorf("the context ended by %v, want a *LostError", err)
+	}
+	if err := l.Finish(t.Context(), rec, deployed, "done"); !errors.As(err, new(*LostError)) {
+		t.Errorf("Finish = %v, want a *LostError", err)
+	}
+	unlock(t, l)
+	wantStatuses(t, s.store, "web", "1:failed")
+}
+
+func TestWithoutPermissionForLeases(t *testing.T) {
+	s := newSite(t)
+	user := s.User(t, s.namespace, kubetest.Rule("", "get,list,create,update,delete", "secrets"))
+	store := s.as(user.Config())
+	var warned warnings
+	first := lock(t, store, "web", LockOptions{Warn: warned.add})
+	second := lock(t, store, "web", LockOptions{Warn: warned.add})
+	if first.Leased() || !strings.Contains(warned.String(), "leases.coordination.k8s.io") {
+		t.Errorf("leased %v, warned %q", first.Leased(), &warned)
+	}
+	rec := sample("web", 1, pending)
+	if err := first.Begin(t.Context(), rec); err != nil {
+		t.Fatal(err)
+	}
+	if err := second.Begin(t.Context(), sample("web", 1, pending)); !errors.As(err, new(*MovedError)) {
+		t.Errorf("the second run's Begin = %v, want a *MovedError", err)
+	}
+	// The first run lives, as far as anybody knows.
+	var pendingErr *PendingError
+	if _, _, err := second.Settle(t.Context()); !errors.As(err, &pendingErr) {
+		t.Errorf("Settle = %v, want a *PendingError", err)
+	}
+	finish(t, first, rec, deployed)
+	for _, l := range []*Lock{first, second} {
+		unlock(t, l)
+	}
+	wantStatuses(t, store, "web", "1:deployed")
+}
+
+func TestLostAnswers(t *testing.T) {
+	s := newSite(t)
+	to := func(method, path string) func(*http.Request) bool {
+		return func(r *http.Request) bool { return r.Method == method && strings.Contains(r.URL.Path, path) }
+	}
+	for name, match := range map[string]func(*http.Request) bool{
+		"lock":            to(http.MethodPost, "/leases"),
+		"heartbeat":       to(http.MethodPut, "/leases"),
+		"unlock":          to(http.MethodDelete, "/leases"),
+		"begin":           to(http.MethodPost, "/secrets"),
+		"save-and-finish": to(http.MethodPut, "/secrets"),
+		"prune":           to(http.MethodDelete, "/secrets"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			var lost atomic.Int32
+			store := s.through(losesAnswers(2, &lost, match))
+			run(t, s.store, name, deployed)
+			l := lock(t, store, name, LockOptions{})
+			rec := begun(t, l)
+			rec.Journal.Step = "main"
+			if err := l.Save(t.Context(), rec); err != nil {
+				t.Errorf("Save: %v", err)
+			}
+			if name == "heartbeat" {
+				s.Eventually(t, 20*time.Second, "lost heartbeats", func(_ctx) error {
+					if lost.Load() < 4 {
+						return fmt.Errorf("%d", lost.Load())
+					}
+					return nil
+				})
+			}
+			finish(t, l, rec, deployed)
+			if err := store.Prune(t.Context(), name, 1); err != nil && name != "prune" {
+				t.Error(err)
+			}
+			if err := l.Context().Err(); err != nil {
+				t.Errorf("the lock was lost: %v", err)
+			}
+			unlock(t, l)
+			if s.lease(t, name) != nil {
+				t.Error("the Lease is left")
+			}
+			wantStatuses(t, s.store, name, "2:deployed")
+			if lost.Load() == 0 {
+				t.Error("no answer was lost: the test tests nothing")
+			}
+		})
+	}
+}

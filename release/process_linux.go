@@ -1,0 +1,60 @@
+package release
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+)
+
+// thisProcess names the calling process; the zero value if the kernel doesn't tell.
+func thisProcess() Process {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return Process{}
+	}
+	space, err := os.Readlink("/proc/self/ns/pid")
+	if err != nil {
+		return Process{}
+	}
+	_, start, err := processState(os.Getpid())
+	if err != nil {
+		return Process{}
+	}
+	return Process{Boot: strings.TrimSpace(string(boot)), Space: space, PID: os.Getpid(), Start: start}
+}
+
+// dead says whether p has certainly ended. It knows this only of processes on
+// this machine, in this PID namespace, or before this machine's last boot if
+// the machine is the same, which it can't know; so not of these.
+func (p Process) dead() bool {
+	self := thisProcess()
+	if p.Boot == "" || p.Boot != self.Boot || p.Space != self.Space {
+		return false
+	}
+	if errors.Is(syscall.Kill(p.PID, 0), syscall.ESRCH) {
+		return true
+	}
+	state, start, err := processState(p.PID)
+	if err != nil {
+		return false // it may be another user's, and hidden (mount option hidepid)
+	}
+	return start != p.Start || state == "Z" || state == "X"
+}
+
+// processState reads state and start time of a process.
+// https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html
+func processState(pid int) (state, start string, err error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return "", "", err
+	}
+	// The second field is the program's name in parentheses and may hold anything.
+	text := string(data)
+	fields := strings.Fields(text[strings.LastIndexByte(text, ')')+1:])
+	if len(fields) < 20 {
+		return "", "", fmt.Errorf("/proc/%d/stat has %d fields", pid, len(fields)+2)
+	}
+	return fields[0], fields[19], nil
+}

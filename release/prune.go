@@ -1,0 +1,90 @@
+package release
+
+import (
+	"context"
+	"errors"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Prune deletes the oldest revisions until at most keep are left; 0 keeps all.
+// It never deletes the last successful revision nor any after it, because these
+// say what objects there may be; without a successful one it deletes nothing.
+// It also deletes parts of large records that no revision refers to. Call it
+// with the release locked, after Finish.
+func (s *Store) Prune(ctx context.Context, name string, keep int) error {
+	heads, parts, err := s.revisions(ctx, name, true)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, old := range prunable(heads, keep) {
+		errs = append(errs, s.Delete(ctx, &old))
+	}
+	errs = append(errs, s.sweep(ctx, heads, parts))
+	return errors.Join(errs...)
+}
+
+// prunable gives those of the revisions, oldest first, that may go.
+func prunable(heads []Summary, keep int) []Summary {
+	if keep <= 0 || len(heads) <= keep {
+		return nil
+	}
+	needed := lastSuccess(heads)
+	return heads[:min(len(heads)-keep, max(needed, 0))]
+}
+
+// lastSuccess is the index of the newest deployed revision, or else of the
+// newest superseded one, which is what a killed Helm leaves; -1 without either.
+func lastSuccess(heads []Summary) int {
+	last := -1
+	for i, s := range heads {
+		if s.Status == helmrelease.StatusDeployed {
+			last = i
+		}
+	}
+	if last >= 0 {
+		return last
+	}
+	for i, s := range heads {
+		if s.Status == helmrelease.StatusSuperseded || s.Status == helmrelease.StatusUninstalled {
+			last = i
+		}
+	}
+	return last
+}
+
+// sweep deletes parts without a head. A run writes parts before the head, so
+// those of a revision yet to come aren't touched.
+func (s *Store) sweep(ctx context.Context, heads []Summary, parts []metav1.PartialObjectMetadata) error {
+	orphans := orphaned(heads, parts)
+	if len(orphans) == 0 {
+		return nil
+	}
+	secrets, err := s.secrets()
+	if err != nil {
+		return err
+	}
+	return each(len(orphans), func(i int) error {
+		return remove(ctx, secrets, orphans[i].Name, string(orphans[i].UID))
+	})
+}
+
+func orphaned(heads []Summary, parts []metav1.PartialObjectMetadata) []metav1.PartialObjectMetadata {
+	newest := 0
+	digests := map[int]string{}
+	for _, h := range heads {
+		newest = max(newest, h.Revision)
+		_, digests[h.Revision] = parseParts(h.parts, h.Revision)
+	}
+	var out []metav1.PartialObjectMetadata
+	for _, p := range parts {
+		revision := parseRevision(p.Labels["version"])
+		ours := p.Labels[labelOf] != "" && revision > 0
+		if ours && revision <= newest && digests[revision] != p.Labels[labelOf] {
+			out = append(out, p)
+		}
+	}
+	return out
+}

@@ -1,0 +1,149 @@
+// Package release remembers what was deployed: one record per revision, in
+// Secrets that the helm binary reads and writes too.
+//
+// A Store reads. A Lock is the right to change one release, and the only way to
+// write: whoever holds it settles what killed runs left behind (Settle), writes
+// the next revision as pending (Begin), keeps its journal (Save), and records
+// how it ended (Finish). The format is described in docs/release-storage.md.
+package release
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"helm.sh/helm/v3/pkg/chartutil"
+)
+
+// ApplySSA is the ApplyMethod of revisions deployed by server-side apply.
+const ApplySSA = "ssa"
+
+// A Record is one revision of a release. Its JSON is Helm's; what Helm doesn't
+// know it ignores, and drops when it writes the record again. Labels holds the
+// user's labels only.
+type Record struct {
+	helmrelease.Release
+
+	// ApplyMethod is "ssa" for revisions deployed by server-side apply, as
+	// Helm 4 records it. Empty for revisions of Helm 3.
+	ApplyMethod string `json:"apply_method,omitempty"`
+
+	// Slim says that the chart's templates, schema and files were left out to
+	// save room; metadata, values and crds/ are there. Such a record can be
+	// rolled back to, but its chart can't be rendered again.
+	Slim bool `json:"deployer_slim,omitempty"`
+
+	// Journal says what a run has done so far; nil in records of other tools,
+	// and in those that another tool has written again.
+	Journal *Journal `json:"deployer,omitempty"`
+
+	stored stored
+}
+
+// stored is where a record was read from, or last written to. The zero value
+// means that it is in no cluster.
+type stored struct {
+	uid     types.UID
+	version string // resourceVersion
+	created string // Helm's label createdAt
+	digest  string // of the parts; empty for a record in one Secret
+	parts   int
+}
+
+// Journal is what deployer keeps in a record beyond what Helm does.
+type Journal struct {
+	Run     string            `json:"run"`               // identity of the attempt that wrote the record
+	Holder  string            `json:"holder,omitempty"`  // who ran it, for people: host, pid, CI job
+	Process string            `json:"process,omitempty"` // the same for programs; see Process
+	Leased  bool              `json:"leased,omitempty"`  // the run held the release's Lease
+	Step    string            `json:"step,omitempty"`    // the stage the run is in
+	Objects map[string]Mark   `json:"objects,omitempty"` // by kube.ID.String with group; as the last apply left them
+	Hooks   map[string]string `json:"hooks,omitempty"`   // hooks finished in this revision: name to outcome
+
+	// Leftover are objects of earlier revisions that were kept for a reason that
+	// may pass, by the key of package apply: the next release looks at them again.
+	Leftover []string `json:"leftover,omitempty"`
+}
+
+// A Mark is how one object was left. One without UID was planned: the run may
+// or may not have applied it.
+type Mark struct {
+	UID     string `json:"uid"`
+	Print   string `json:"print,omitempty"`   // fingerprint of our managed fields; see package apply
+	Created bool   `json:"created,omitempty"` // this revision created it
+}
+
+// active says whether a run works, or worked when it died, on a revision of
+// this status.
+func active(s helmrelease.Status) bool {
+	return s.IsPending() || s == helmrelease.StatusUninstalling
+}
+
+// ValidateName returns an error unless name can be a release's name; the rules
+// are Helm's: a DNS subdomain of at most 53 characters.
+func ValidateName(name string) error {
+	if err := chartutil.ValidateReleaseName(name); err != nil {
+		return fmt.Errorf("release name %q: %w", name, err)
+	}
+	return nil
+}
+
+// ValidateDriver returns an error unless the value of HELM_DRIVER means
+// storage in Secrets. Empty does.
+func ValidateDriver(driver string) error {
+	switch driver {
+	case "", "secret", "secrets":
+		return nil
+	}
+	return &DriverError{Driver: driver}
+}
+
+// systemLabels are Helm's own (helm.sh/helm/v3/pkg/storage/driver/util.go).
+// A function, because the list mustn't change.
+func systemLabels() []string {
+	return []string{"name", "owner", "status", "version", "createdAt", "modifiedAt"}
+}
+
+// ValidateLabels returns an error unless the user may give a release these
+// labels. Helm's own and those beginning with deployer.io/ are reserved.
+func ValidateLabels(labels map[string]string) error {
+	var wrong []string
+	for key, value := range labels {
+		if reservedLabel(key) {
+			wrong = append(wrong, fmt.Sprintf("%s is a system reserved label name", key))
+			continue
+		}
+		for _, why := range validation.IsQualifiedName(key) {
+			wrong = append(wrong, fmt.Sprintf("%q: %s", key, why))
+		}
+		for _, why := range validation.IsValidLabelValue(value) {
+			wrong = append(wrong, fmt.Sprintf("%s=%q: %s", key, value, why))
+		}
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	sort.Strings(wrong)
+	return fmt.Errorf("labels of the release: %s (reserved: %s, %s*)",
+		strings.Join(wrong, "; "), strings.Join(systemLabels(), ", "), prefix)
+}
+
+func reservedLabel(key string) bool {
+	return slices.Contains(systemLabels(), key) || strings.HasPrefix(key, prefix)
+}
+
+// userLabels leaves out what isn't the user's.
+func userLabels(labels map[string]string) map[string]string {
+	out := map[string]string{}
+	for key, value := range labels {
+		if !reservedLabel(key) {
+			out[key] = value
+		}
+	}
+	return out
+}

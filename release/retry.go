@@ -1,0 +1,78 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+const (
+	// tries is how often a request is repeated after an answer that says nothing.
+	tries = 8
+
+	// firstPause before the second try; it doubles up to maxPause.
+	firstPause = 50 * time.Millisecond
+	maxPause   = 2 * time.Second
+
+	// maxAttempt is how long one request may take before it is sent again, if
+	// the context has no earlier end.
+	maxAttempt = 30 * time.Second
+)
+
+// errAgain asks retry for another try at once.
+var errAgain = errors.New("again")
+
+// retry calls do until it succeeds, or fails for a reason that stays. What do
+// sends must be safe to be sent twice: after a lost answer, it is.
+func retry(ctx context.Context, do func(context.Context) error) error {
+	wait := firstPause
+	for n := 1; ; n++ {
+		err := attempt(ctx, do)
+		if err == nil || ctx.Err() != nil || n == tries || !passing(err) {
+			return err
+		}
+		if pause(ctx, wait) != nil {
+			return err // it tells more than that time is up
+		}
+		wait = min(2*wait, maxPause)
+	}
+}
+
+// attempt gives one try half of the time that is left, so that a request that
+// hangs leaves time for another.
+func attempt(ctx context.Context, do func(context.Context) error) error {
+	limit := maxAttempt
+	if end, ok := ctx.Deadline(); ok {
+		limit = min(limit, time.Until(end)/2)
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return do(ctx)
+}
+
+// passing says whether an error is about the moment and not about the request.
+func passing(err error) bool {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		return apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) ||
+			apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsUnexpectedServerError(err) ||
+			status.Status().Code >= 500
+	}
+	// Errors of ours say what is so; all others come from the way to the server.
+	var ours interface{ Hint() string }
+	return !errors.As(err, &ours) && !errors.Is(err, errLeave)
+}
+
+// pause waits, or gives the context's error when that ends first.
+func pause(ctx context.Context, wait time.Duration) error {
+	timer := time.NewTimer(wait)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+		return nil
+	}
+}

@@ -1,0 +1,199 @@
+package release
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const (
+	// prefix is that of every label and annotation of ours.
+	prefix = "deployer.io/"
+
+	// secretType and keyPrefix are Helm's
+	// (helm.sh/helm/v3/pkg/storage/driver/secrets.go, pkg/storage/storage.go).
+	secretType = corev1.SecretType("helm.sh/release.v1")
+	keyPrefix  = "sh.helm.release.v1."
+	dataKey    = "release"
+	ownerHelm  = "helm"
+
+	// Annotations say what `list` and `history` show, so that they needn't
+	// download records. Helm drops them when it writes a record again.
+	annotationChart        = prefix + "chart"
+	annotationChartVersion = prefix + "chart-version"
+	annotationAppVersion   = prefix + "app-version"
+	annotationDescription  = prefix + "description"
+	annotationUpdated      = prefix + "updated"
+	annotationRun          = prefix + "run"
+
+	// maxDescription is what of a description the annotation holds, in bytes.
+	maxDescription = 1024
+)
+
+// secretName is Helm's name for the Secret of a revision.
+func secretName(name string, revision int) string {
+	return fmt.Sprintf("%s%s.v%d", keyPrefix, name, revision)
+}
+
+// secretNames matches what secretName gives.
+var secretNames = regexp.MustCompile(`^sh\.helm\.release\.v1\.(.+)\.v([1-9][0-9]{0,9})$`)
+
+// parseSecretName is the inverse of secretName.
+func parseSecretName(secret string) (name string, revision int, ok bool) {
+	m := secretNames.FindStringSubmatch(secret)
+	if m == nil {
+		return "", 0, false
+	}
+	revision, err := strconv.Atoi(m[2])
+	return m[1], revision, err == nil
+}
+
+// newSecret gives the head Secret that holds rec as encoded. For a record that
+// was stored before, it carries its uid and resourceVersion, so that nothing
+// else is overwritten.
+func newSecret(rec *Record, enc *encoded, now time.Time) *corev1.Secret {
+	labels := userLabels(rec.Labels)
+	labels["name"] = rec.Name
+	labels["owner"] = ownerHelm
+	labels["status"] = rec.Info.Status.String()
+	labels["version"] = strconv.Itoa(rec.Version)
+	stamp := strconv.FormatInt(now.Unix(), 10)
+	if rec.stored.uid == "" {
+		labels["createdAt"] = stamp
+	} else {
+		labels["modifiedAt"] = stamp
+		if rec.stored.created != "" {
+			labels["createdAt"] = rec.stored.created
+		}
+	}
+	if enc.digest != "" {
+		labels[labelParts] = partsLabel(rec.Version, len(enc.parts), enc.digest)
+	}
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{
+			Name:            secretName(rec.Name, rec.Version),
+			Namespace:       rec.Namespace,
+			UID:             rec.stored.uid,
+			ResourceVersion: rec.stored.version,
+			Labels:          labels,
+			Annotations:     annotations(rec),
+		},
+		Type: secretType,
+		Data: map[string][]byte{dataKey: enc.head},
+	}
+}
+
+// annotations is what of a record may be seen without reading it. Values and
+// manifests must not be in it.
+func annotations(rec *Record) map[string]string {
+	out := map[string]string{
+		annotationDescription: cut(rec.Info.Description, maxDescription),
+		annotationUpdated:     rec.Info.LastDeployed.UTC().Format(time.RFC3339Nano),
+	}
+	if rec.Journal != nil {
+		out[annotationRun] = rec.Journal.Run
+	}
+	if rec.Chart != nil && rec.Chart.Metadata != nil {
+		out[annotationChart] = rec.Chart.Metadata.Name
+		out[annotationChartVersion] = rec.Chart.Metadata.Version
+		out[annotationAppVersion] = rec.Chart.Metadata.AppVersion
+	}
+	return out
+}
+
+// cut shortens text to at most max bytes without breaking a character.
+func cut(text string, max int) string {
+	if len(text) <= max {
+		return text
+	}
+	return strings.ToValidUTF8(text[:max-len("…")], "") + "…"
+}
+
+// A Summary is what is known of a revision without reading it.
+type Summary struct {
+	Namespace, Name string
+	Revision        int
+	Status          helmrelease.Status
+	Labels          map[string]string // the user's
+
+	// The rest is what deployer wrote beside the record. It is empty, and
+	// Described false, for records of other tools until Store.Describe has
+	// read them. Updated is then when the Secret was made.
+	Described           bool
+	Updated             time.Time // the record's last_deployed
+	Chart, ChartVersion string
+	AppVersion          string
+	Description         string    // shortened to 1 KiB
+	LastWrite           time.Time // of the Secret, by the server's clock
+	Run                 string    // identity of the deployer run that wrote it
+	secret              string
+	uid                 string
+	version             string // resourceVersion
+	parts               string // the label
+}
+
+// summarize reads the metadata of a head Secret. The error is a *CorruptError
+// for one that says about itself what can't be.
+func summarize(meta *metav1.ObjectMeta) (Summary, error) {
+	name, revision, ok := parseSecretName(meta.Name)
+	labels := meta.Labels
+	switch {
+	case !ok:
+		return Summary{}, &CorruptError{Namespace: meta.Namespace, Secret: meta.Name,
+			Reason: fmt.Sprintf("its labels say it belongs to release %q, but its name isn't that of a record", labels["name"])}
+	case labels["name"] != name || labels["version"] != strconv.Itoa(revision):
+		return Summary{}, &CorruptError{Namespace: meta.Namespace, Secret: meta.Name,
+			Reason: fmt.Sprintf("its labels say name=%q version=%q, its name says otherwise", labels["name"], labels["version"])}
+	}
+	s := Summary{
+		Namespace: meta.Namespace, Name: name, Revision: revision,
+		Status:    helmrelease.Status(labels["status"]),
+		Labels:    userLabels(labels),
+		Updated:   meta.CreationTimestamp.Time,
+		LastWrite: lastWrite(meta),
+		Run:       meta.Annotations[annotationRun],
+		secret:    meta.Name, uid: string(meta.UID), version: meta.ResourceVersion,
+		parts: labels[labelParts],
+	}
+	updated, err := time.Parse(time.RFC3339Nano, meta.Annotations[annotationUpdated])
+	if err != nil {
+		return s, nil // another tool's record
+	}
+	s.Described = true
+	s.Updated = updated
+	s.Chart = meta.Annotations[annotationChart]
+	s.ChartVersion = meta.Annotations[annotationChartVersion]
+	s.AppVersion = meta.Annotations[annotationAppVersion]
+	s.Description = meta.Annotations[annotationDescription]
+	return s, nil
+}
+
+// describe fills in what only the record says.
+func (s *Summary) describe(rec *Record) {
+	s.Described = true
+	s.Status = rec.Info.Status
+	s.Updated = rec.Info.LastDeployed.Time
+	s.Description = cut(rec.Info.Description, maxDescription)
+	if rec.Chart != nil && rec.Chart.Metadata != nil {
+		s.Chart = rec.Chart.Metadata.Name
+		s.ChartVersion = rec.Chart.Metadata.Version
+		s.AppVersion = rec.Chart.Metadata.AppVersion
+	}
+}
+
+// lastWrite is when the API server last stored the object, by its own clock.
+func lastWrite(meta *metav1.ObjectMeta) time.Time {
+	last := meta.CreationTimestamp.Time
+	for _, entry := range meta.ManagedFields {
+		if entry.Time != nil && entry.Time.After(last) {
+			last = entry.Time.Time
+		}
+	}
+	return last
+}

@@ -1,0 +1,178 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Settled tells about a revision that a dead run left unfinished, and that is
+// recorded as failed now.
+type Settled struct {
+	Revision int
+	Was      helmrelease.Status
+	Holder   string        // whose run died; empty for other tools
+	Step     string        // the stage it was in; empty if it never said
+	Began    time.Time     // by the dead run's clock
+	Age      time.Duration // since it was last written, by the server's clock; 0 when that didn't matter
+}
+
+// String writes it for people.
+func (s Settled) String() string {
+	who := s.Holder
+	if who == "" {
+		who = "another tool"
+	}
+	where := "before its first stage"
+	if s.Step != "" {
+		where = "in stage " + s.Step
+	}
+	if s.Holder == "" {
+		where = "at a point unknown"
+	}
+	return fmt.Sprintf("revision %d was left %s by %s, interrupted %s", s.Revision, s.Was, who, where)
+}
+
+// Settle records as failed what dead runs left pending or uninstalling, and
+// returns the history as it is then. Whoever holds the Lease knows that no
+// other run of deployer lives. Of records of other tools, and of runs that
+// had no Lease, it is known only after LockOptions.Grace, by the server's
+// clock, or by LockOptions.TakeoverPending; else the error is a *PendingError.
+func (l *Lock) Settle(ctx context.Context) (*History, []Settled, error) {
+	if err := l.lost(); err != nil {
+		return nil, nil, err
+	}
+	h, err := l.store.History(ctx, l.name)
+	if err != nil {
+		return nil, nil, err
+	}
+	var all []Settled
+	for _, s := range h.Revisions {
+		if !active(s.Status) {
+			continue
+		}
+		settled, err := l.settle(ctx, s)
+		if err != nil {
+			return nil, all, err
+		}
+		if settled != nil {
+			all = append(all, *settled)
+		}
+	}
+	if len(all) == 0 {
+		return h, nil, nil
+	}
+	h, err = l.store.History(ctx, l.name)
+	return h, all, err
+}
+
+// errLeave means that a revision is to stay as it is.
+var errLeave = errors.New("leave")
+
+// settle deals with one unfinished revision; nil, nil when it needs nothing.
+func (l *Lock) settle(ctx context.Context, s Summary) (*Settled, error) {
+	var out *Settled
+	rec, err := l.store.Get(ctx, l.name, s.Revision)
+	if errors.As(err, new(*NotFoundError)) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if !active(rec.Info.Status) {
+		return nil, l.relabel(ctx, rec)
+	}
+	out, err = l.judge(ctx, rec, s.LastWrite)
+	if out == nil || err != nil {
+		return nil, err
+	}
+	set := map[string]any{"status": helmrelease.StatusFailed, "description": l.epitaph(out, rec)}
+	err = l.store.amend(ctx, l.name, s.Revision, set, func(now *Record, secret *corev1.Secret) error {
+		if now.stored.version != rec.stored.version {
+			// It was written since we judged it: judge what is there now.
+			if !active(now.Info.Status) {
+				return errLeave
+			}
+			again, err := l.judge(ctx, now, lastWrite(&secret.ObjectMeta))
+			if err == nil && again == nil {
+				return errLeave
+			}
+			return err
+		}
+		return nil
+	})
+	if errors.Is(err, errLeave) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// judge says whether the run that wrote rec is dead. nil, nil: it is of no
+// concern; *PendingError: that can't be known.
+func (l *Lock) judge(ctx context.Context, rec *Record, written time.Time) (*Settled, error) {
+	out := &Settled{Revision: rec.Version, Was: rec.Info.Status, Began: rec.Info.LastDeployed.Time}
+	if j := rec.Journal; j != nil {
+		out.Holder, out.Step = j.Holder, j.Step
+		if j.Run == l.holder.Run || l.Leased() && j.Leased || parseProcess(j.Process).dead() {
+			return out, nil
+		}
+	} else if rec.Info.Status == helmrelease.StatusUninstalling {
+		return nil, nil // Helm leaves this after every failed uninstall, and doesn't mind it itself
+	}
+	if l.opts.TakeoverPending {
+		return out, nil
+	}
+	now, err := l.store.serverTime(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if out.Age = now.Sub(written); out.Age >= l.opts.Grace {
+		return out, nil
+	}
+	return nil, &PendingError{Namespace: l.store.namespace, Name: l.name, Revision: rec.Version,
+		Status: rec.Info.Status, Holder: out.Holder, Age: out.Age, Grace: l.opts.Grace}
+}
+
+// relabel makes the label of a record say what the record says. Somebody
+// changed it by hand; Helm, too, believes the record.
+func (l *Lock) relabel(ctx context.Context, rec *Record) error {
+	err := l.store.amend(ctx, l.name, rec.Version, map[string]any{"status": rec.Info.Status}, func(now *Record, _ *corev1.Secret) error {
+		if now.stored.version != rec.stored.version {
+			return errLeave
+		}
+		return nil
+	})
+	if errors.Is(err, errLeave) {
+		return nil
+	}
+	return err
+}
+
+// epitaph is the description of a settled revision.
+func (l *Lock) epitaph(s *Settled, rec *Record) string {
+	var b strings.Builder
+	switch {
+	case s.Was == helmrelease.StatusUninstalling:
+		b.WriteString("Uninstall failed: interrupted")
+	case rec.Journal == nil:
+		b.WriteString("failed: interrupted, or given up")
+	default:
+		b.WriteString("failed: interrupted")
+	}
+	if s.Step != "" {
+		b.WriteString(" in stage " + s.Step)
+	}
+	if s.Holder != "" {
+		b.WriteString(" (run by " + s.Holder + ")")
+	}
+	fmt.Fprintf(&b, "; settled by deployer on %s", l.holder.Who)
+	return b.String()
+}

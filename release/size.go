@@ -1,0 +1,79 @@
+package release
+
+import (
+	"encoding/json"
+	"fmt"
+	"sort"
+	"strings"
+)
+
+// An Estimate is how much room a record takes, and what takes it.
+type Estimate struct {
+	Stored int     // bytes in Secrets, packed
+	Limit  int     // bytes that may be stored
+	Parts  int     // Secrets beside the one Helm sees; 0 when that holds the whole record
+	Slim   bool    // chart templates and files are left out
+	Shares []Share // what it consists of, largest first
+}
+
+// A Share is one constituent of a record, in bytes before packing.
+type Share struct {
+	What  string
+	Bytes int
+}
+
+// String writes the estimate for people, the largest shares first.
+func (e Estimate) String() string {
+	var shares []string
+	for _, s := range e.Shares {
+		if s.Bytes > 1<<10 {
+			shares = append(shares, s.What+" "+size(s.Bytes))
+		}
+	}
+	return fmt.Sprintf("%s packed, of at most %s; before packing: %s", size(e.Stored), size(e.Limit), strings.Join(shares, ", "))
+}
+
+// Size tells how a record would be stored. The error is a *SizeError when it
+// can't be; it tells the same. Call it before changing anything: Begin does.
+func Size(rec *Record) (Estimate, error) {
+	enc, err := encode(rec)
+	if err != nil {
+		return Estimate{}, err
+	}
+	return estimate(rec, enc), nil
+}
+
+func estimate(rec *Record, enc *encoded) Estimate {
+	e := Estimate{Stored: len(enc.head), Parts: len(enc.parts), Slim: enc.slim, Limit: maxParts * partSize}
+	for _, part := range enc.parts {
+		e.Stored += len(part)
+	}
+	share := func(what string, v any) {
+		data, err := json.Marshal(v)
+		if err == nil { // what can't be encoded has failed before
+			e.Shares = append(e.Shares, Share{what, len(data)})
+		}
+	}
+	share("manifest", rec.Manifest)
+	share("hooks", rec.Hooks)
+	share("values given", rec.Config)
+	share("notes", rec.Info.Notes)
+	share("journal", rec.Journal)
+	if rec.Chart != nil {
+		share("chart values", rec.Chart.Values)
+		share("chart templates", rec.Chart.Templates)
+		share("chart files", rec.Chart.Files)
+	}
+	sort.SliceStable(e.Shares, func(i, j int) bool { return e.Shares[i].Bytes > e.Shares[j].Bytes })
+	return e
+}
+
+func size(bytes int) string {
+	switch {
+	case bytes >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))
+	case bytes >= 1<<10:
+		return fmt.Sprintf("%.1f KiB", float64(bytes)/(1<<10))
+	}
+	return fmt.Sprintf("%d B", bytes)
+}

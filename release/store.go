@@ -1,0 +1,323 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/kubernetes"
+	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
+	"k8s.io/client-go/rest"
+
+	"deployer/internal/kube"
+)
+
+const (
+	// pageSize is how many Secrets' metadata one answer of the server has.
+	pageSize = 500
+
+	// parallel is how many records are read at once.
+	parallel = 8
+
+	// rereads is how often a large record is read again when its parts were
+	// replaced between reading its head and them.
+	rereads = 4
+)
+
+// Store reads the records of one namespace, or of all when only listing. It
+// writes nothing; Lock does, and Prune, and Delete.
+type Store struct {
+	cluster   *kube.Cluster
+	namespace string
+}
+
+// NewStore returns the records in a namespace. It does no network I/O. Records
+// are in the namespace of their release, as Helm's are.
+func NewStore(cluster *kube.Cluster, namespace string) *Store {
+	return &Store{cluster: cluster, namespace: namespace}
+}
+
+// Namespace is where the store's releases are.
+func (s *Store) Namespace() string { return s.namespace }
+
+// in is the same store for another namespace.
+func (s *Store) in(namespace string) *Store {
+	return &Store{cluster: s.cluster, namespace: namespace}
+}
+
+func (s *Store) client() (kubernetes.Interface, error) { return s.cluster.Typed() }
+
+func (s *Store) secrets() (typedcore.SecretInterface, error) {
+	client, err := s.client()
+	if err != nil {
+		return nil, err
+	}
+	return client.CoreV1().Secrets(s.namespace), nil
+}
+
+// Get reads one revision, or the newest for revision 0. The error is a
+// *NotFoundError when there is none, or a *CorruptError.
+func (s *Store) Get(ctx context.Context, name string, revision int) (*Record, error) {
+	if revision == 0 {
+		h, err := s.History(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		if h.Latest() == nil {
+			return nil, &NotFoundError{Namespace: s.namespace, Name: name}
+		}
+		return h.Load(ctx, h.Latest().Revision)
+	}
+	rec, _, err := s.read(ctx, name, revision)
+	if err == nil && rec == nil {
+		return nil, &NotFoundError{Namespace: s.namespace, Name: name, Revision: revision}
+	}
+	return rec, err
+}
+
+// read gives a record and its Secret; nil, nil, nil when there is none.
+func (s *Store) read(ctx context.Context, name string, revision int) (*Record, *corev1.Secret, error) {
+	secrets, err := s.secrets()
+	if err != nil {
+		return nil, nil, err
+	}
+	var gone error
+	for range rereads {
+		secret, err := secrets.Get(ctx, secretName(name, revision), metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return nil, nil, nil
+		}
+		if err != nil {
+			return nil, nil, fmt.Errorf("reading Secret/%s/%s: %w", s.namespace, secretName(name, revision), err)
+		}
+		rec, err := s.open(ctx, secret)
+		if !errors.Is(err, errPartGone) {
+			return rec, secret, err
+		}
+		gone = err // the head may name other parts by now
+	}
+	return nil, nil, gone
+}
+
+// errPartGone is in the error of open when a part isn't there.
+var errPartGone = errors.New("is missing")
+
+// open decodes a head Secret and reads its parts. Errors are *CorruptError or
+// those of the API server.
+func (s *Store) open(ctx context.Context, secret *corev1.Secret) (*Record, error) {
+	bad := func(reason string, err error) error {
+		return &CorruptError{Namespace: secret.Namespace, Secret: secret.Name, Reason: reason, Err: err}
+	}
+	if secret.Type != secretType {
+		return nil, bad(fmt.Sprintf("its type is %q, not %s", secret.Type, secretType), nil)
+	}
+	summary, err := summarize(&secret.ObjectMeta)
+	if err != nil {
+		return nil, err
+	}
+	if owner := secret.Labels["owner"]; owner != ownerHelm {
+		return nil, bad(fmt.Sprintf("its label says owner=%q, not helm", owner), nil)
+	}
+	count, digest := parseParts(summary.parts, summary.Revision)
+	rec, err := s.decodeWhole(ctx, secret, &summary, count, digest)
+	var corrupt *CorruptError
+	switch {
+	case errors.As(err, &corrupt) || errors.As(err, new(apierrors.APIStatus)) || ctx.Err() != nil:
+		return nil, err
+	case err != nil:
+		return nil, bad("its content is damaged", err)
+	case rec.Name != summary.Name || rec.Version != summary.Revision:
+		return nil, bad(fmt.Sprintf("it holds revision %d of release %q", rec.Version, rec.Name), nil)
+	case rec.Namespace != "" && rec.Namespace != secret.Namespace:
+		return nil, bad(fmt.Sprintf("it holds a release of namespace %q", rec.Namespace), nil)
+	}
+	rec.Namespace = secret.Namespace
+	rec.Labels = summary.Labels
+	rec.stored = stored{uid: secret.UID, version: secret.ResourceVersion, created: secret.Labels["createdAt"], digest: digest, parts: count}
+	return rec, nil
+}
+
+func (s *Store) decodeWhole(ctx context.Context, secret *corev1.Secret, summary *Summary, count int, digest string) (*Record, error) {
+	if count == 0 {
+		return decode(secret.Data[dataKey])
+	}
+	parts, err := s.in(secret.Namespace).readParts(ctx, summary, count, digest)
+	if err != nil {
+		return nil, err
+	}
+	packed, err := assemble(parts, digest)
+	if err != nil {
+		return nil, err
+	}
+	return join(secret.Data[dataKey], packed)
+}
+
+func (s *Store) readParts(ctx context.Context, of *Summary, count int, digest string) ([][]byte, error) {
+	secrets, err := s.secrets()
+	if err != nil {
+		return nil, err
+	}
+	parts := make([][]byte, count)
+	return parts, each(count, func(i int) error {
+		name := partName(of.Name, of.Revision, digest, i)
+		part, err := secrets.Get(ctx, name, metav1.GetOptions{})
+		if apierrors.IsNotFound(err) {
+			return &CorruptError{Namespace: s.namespace, Secret: of.secret,
+				Reason: fmt.Sprintf("its part Secret/%s/%s", s.namespace, name), Err: errPartGone}
+		}
+		if err != nil {
+			return fmt.Errorf("reading Secret/%s/%s: %w", s.namespace, name, err)
+		}
+		parts[i] = part.Data["part"]
+		return nil
+	})
+}
+
+// each calls do for 0..n-1, several at once, and returns all errors joined.
+func each(n int, do func(int) error) error {
+	errs := make([]error, n)
+	slots := make(chan struct{}, parallel)
+	var all sync.WaitGroup
+	for i := range n {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			errs[i] = do(i)
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// list reads the metadata of all Secrets that match, page by page. Their
+// content isn't transferred.
+func (s *Store) list(ctx context.Context, namespace string, selector labels.Selector) ([]metav1.PartialObjectMetadata, error) {
+	client, err := s.cluster.Metadata()
+	if err != nil {
+		return nil, err
+	}
+	secrets := client.Resource(corev1.SchemeGroupVersion.WithResource("secrets")).Namespace(namespace)
+	var out []metav1.PartialObjectMetadata
+	opts := metav1.ListOptions{LabelSelector: selector.String(), Limit: pageSize}
+	for {
+		page, err := secrets.List(ctx, opts)
+		if apierrors.IsResourceExpired(err) && opts.Continue != "" {
+			out, opts.Continue = nil, "" // the server no longer has the snapshot; begin again
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("listing Secrets %s in namespace %q: %w", opts.LabelSelector, namespace, err)
+		}
+		out = append(out, page.Items...)
+		if page.Continue == "" {
+			return out, nil
+		}
+		opts.Continue = page.Continue
+	}
+}
+
+// Delete removes one revision: the Secret it was seen in, no other of the same
+// name. That it is gone already is no error.
+func (s *Store) Delete(ctx context.Context, of *Summary) error {
+	secrets, err := s.secrets()
+	if err != nil {
+		return err
+	}
+	if err := remove(ctx, secrets, of.secret, of.uid); err != nil {
+		return err
+	}
+	count, digest := parseParts(of.parts, of.Revision)
+	return each(count, func(i int) error {
+		return remove(ctx, secrets, partName(of.Name, of.Revision, digest, i), "")
+	})
+}
+
+// remove deletes a Secret, if uid isn't empty only the one with that uid.
+func remove(ctx context.Context, secrets typedcore.SecretInterface, name, uid string) error {
+	var opts metav1.DeleteOptions
+	if uid != "" {
+		opts.Preconditions = metav1.NewUIDPreconditions(uid)
+	}
+	err := secrets.Delete(ctx, name, opts)
+	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return nil // the one we knew is gone
+	}
+	return fmt.Errorf("deleting Secret %s: %w", name, err)
+}
+
+// serverTime asks the API server what time it is; ours may be wrong.
+func (s *Store) serverTime(ctx context.Context) (time.Time, error) {
+	config := s.cluster.Config()
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("connecting to %s: %w", config.Host, err)
+	}
+	base, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("connecting to %s: %w", config.Host, err)
+	}
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, base.JoinPath("version").String(), nil)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("asking %s for the time: %w", config.Host, err)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("asking %s for the time: %w", config.Host, err)
+	}
+	defer response.Body.Close()
+	// Whatever the answer is, its header has the time.
+	now, err := http.ParseTime(response.Header.Get("Date"))
+	if err != nil {
+		return time.Time{}, fmt.Errorf("asking %s for the time: %w", config.Host, err)
+	}
+	return now, nil
+}
+
+// revisions reads the metadata of all revisions of a release, oldest first, and
+// of the parts of large ones if wanted.
+func (s *Store) revisions(ctx context.Context, name string, withParts bool) (heads []Summary, parts []metav1.PartialObjectMetadata, err error) {
+	owners := []string{ownerHelm}
+	if withParts {
+		owners = append(owners, ownerParts)
+	}
+	selector, err := selectRelease(name, owners)
+	if err != nil {
+		return nil, nil, err
+	}
+	items, err := s.list(ctx, s.namespace, selector)
+	if err != nil {
+		return nil, nil, err
+	}
+	var errs []error
+	for i := range items {
+		if items[i].Labels["owner"] == ownerParts {
+			parts = append(parts, items[i])
+			continue
+		}
+		head, err := summarize(&items[i].ObjectMeta)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		heads = append(heads, head)
+	}
+	sortRevisions(heads)
+	return heads, parts, errors.Join(errs...)
+}
+
+// parseRevision reads a version label; 0 when it isn't one.
+func parseRevision(label string) int {
+	n, err := strconv.Atoi(label)
+	if err != nil {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,439 @@
+package release
+
+import (
+	"errors"
+	"fmt"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	"helm.sh/helm/v3/pkg/storage"
+	"helm.sh/helm/v3/pkg/storage/driver"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// helm is Helm's own storage in the site.
+func (s *site) helm() *storage.Storage {
+	return storage.Init(driver.NewSecrets(s.Client().CoreV1().Secrets(s.namespace)))
+}
+
+func (s *site) helmCreates(t *testing.T, name string, revision int, status helmrelease.Status) *helmrelease.Release {
+	t.Helper()
+	rel := sample(name, revision, status).Release
+	rel.Namespace = s.namespace
+	if err := s.helm().Create(&rel); err != nil {
+		t.Fatal(err)
+	}
+	return &rel
+}
+
+func TestHelmAndWeReadEachOther(t *testing.T) {
+	s := newSite(t)
+	theirs := s.helmCreates(t, "web", 1, deployed)
+
+	got, err := s.store.Get(t.Context(), "web", 0)
+	if err != nil || !reflect.DeepEqual(got.Release, *theirs) {
+		t.Fatalf("Helm wrote %+v\nwe read %+v, %v", theirs, got, err)
+	}
+	ours := run(t, s.store, "web", deployed)
+	read, err := s.helm().Last("web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, label := range []string{"name", "owner", "status", "version", "createdAt", "modifiedAt"} {
+		if read.Labels[label] == "" {
+			t.Errorf("label %s is missing: %v", label, read.Labels)
+		}
+	}
+	want := ours.Release
+	read.Labels = want.Labels
+	if want.Info.Status != deployed || read.Info.Description != want.Info.Description || !reflect.DeepEqual(read.Chart, want.Chart) ||
+		!reflect.DeepEqual(read.Config, want.Config) || read.Manifest != want.Manifest || len(read.Hooks) != 1 || read.Version != 2 {
+		t.Errorf("we wrote %+v\nHelm reads %+v", want, read)
+	}
+	if now, err := s.helm().Deployed("web"); err != nil || now.Version != 2 {
+		t.Errorf("Helm finds deployed %v, %v, want revision 2 (and 1 superseded)", now, err)
+	}
+
+	t.Run("Helm takes the next revision while we work", func(t *testing.T) {
+		l := lock(t, s.store, "web", LockOptions{})
+		defer unlock(t, l)
+		s.helmCreates(t, "web", 3, pending)
+		if err := l.Begin(t.Context(), sample("web", 3, pending)); !errors.As(err, new(*MovedError)) {
+			t.Errorf("Begin = %v, want a *MovedError", err)
+		}
+	})
+	t.Run("Helm can't take ours", func(t *testing.T) {
+		l := lock(t, s.store, "api", LockOptions{})
+		defer unlock(t, l)
+		rec := begun(t, l)
+		if err := s.helm().Create(&sample("api", 1, pending).Release); !errors.Is(err, driver.ErrReleaseExists) {
+			t.Errorf("Helm's Create = %v, want %v", err, driver.ErrReleaseExists)
+		}
+		finish(t, l, rec, deployed)
+	})
+}
+
+func TestPendingOfHelm(t *testing.T) {
+	s := newSite(t)
+	s.helmCreates(t, "web", 1, deployed)
+	s.helmCreates(t, "web", 2, pending)
+
+	l := lock(t, s.store, "web", LockOptions{})
+	_, _, err := l.Settle(t.Context())
+	var pendingErr *PendingError
+	if !errors.As(err, &pendingErr) || !strings.Contains(err.Error(), inProgress) || !strings.Contains(pendingErr.Hint(), "--takeover-pending") {
+		t.Errorf("Settle of a young one = %v, want a *PendingError", err)
+	}
+	if err := l.Begin(t.Context(), sample("web", 0, pending)); !errors.As(err, new(*PendingError)) {
+		t.Errorf("Begin = %v, want a *PendingError", err)
+	}
+	unlock(t, l)
+
+	for name, opts := range map[string]LockOptions{"told": {TakeoverPending: true}, "old enough": {Grace: time.Nanosecond}} {
+		t.Run(name, func(t *testing.T) {
+			s.Eventually(t, 5*time.Second, "an age", func(_ctx) error { // the server's clock has seconds
+				l := lock(t, s.store, "web", opts)
+				defer unlock(t, l)
+				h, settled, err := l.Settle(t.Context())
+				if err == nil && (len(settled) != 1 || h.Latest().Status != failed) {
+					t.Errorf("Settle = %v, %v", h.Revisions, settled)
+				}
+				return err
+			})
+			wantStatuses(t, s.store, "web", "1:deployed 2:failed")
+			rec, err := s.helm().Last("web")
+			if err != nil || rec.Info.Status != failed || !strings.Contains(rec.Info.Description, "interrupted") {
+				t.Errorf("Helm reads %+v, %v", rec, err)
+			}
+		})
+		s.edit(t, secretName("web", 2), func(secret *corev1.Secret) { // pending again
+			text, err := editInfo(secret.Data[dataKey], map[string]any{"status": pending})
+			if err != nil {
+				t.Fatal(err)
+			}
+			secret.Data[dataKey], secret.Labels["status"] = text, pending.String()
+		})
+	}
+}
+
+func TestLargeReleases(t *testing.T) {
+	s := newSite(t)
+	large := func(rec *Record) { rec.Manifest = noise(5 << 20) }
+	first := run(t, s.store, "web", deployed, large)
+	if parts := s.secretsWith(t, "owner=deployer"); len(parts) < 4 {
+		t.Fatalf("parts: %v", parts)
+	}
+	got, err := s.store.Get(t.Context(), "web", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Manifest != first.Manifest || got.Info.Status != deployed || got.Info.Description != "it is deployed" || got.Info.Notes != "read me" {
+		t.Errorf("read back: %s, %q, %d bytes", got.Info.Status, got.Info.Description, len(got.Manifest))
+	}
+	t.Run("Helm lists it and says why it can't read it", func(t *testing.T) {
+		all, err := s.helm().ListReleases()
+		if err != nil || len(all) != 1 || !strings.Contains(all[0].Info.Description, "only deployer") || !strings.Contains(all[0].Manifest, largeKind) {
+			t.Errorf("Helm lists %v, %v", all, err)
+		}
+	})
+	t.Run("it survives being written by Helm", func(t *testing.T) {
+		head, err := s.helm().Last("web")
+		if err != nil {
+			t.Fatal(err)
+		}
+		head.Info.Status = superseded
+		if err := s.helm().Update(head); err != nil {
+			t.Fatal(err)
+		}
+		got, err := s.store.Get(t.Context(), "web", 1)
+		if err != nil || got.Info.Status != superseded || got.Manifest != first.Manifest {
+			t.Errorf("read back: %v", err)
+		}
+	})
+	t.Run("a missing part is an error that names it", func(t *testing.T) {
+		secrets := s.Client().CoreV1().Secrets(s.namespace)
+		part := partName("web", 1, first.stored.digest, 2)
+		if err := secrets.Delete(t.Context(), part, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := s.store.Get(t.Context(), "web", 1)
+		if !errors.As(err, new(*CorruptError)) || !strings.Contains(err.Error(), part) {
+			t.Errorf("Get = %v, want a *CorruptError that names %s", err, part)
+		}
+	})
+	t.Run("parts go with their revision", func(t *testing.T) {
+		run(t, s.store, "web", deployed, large)
+		run(t, s.store, "web", deployed)
+		if err := s.store.Prune(t.Context(), "web", 1); err != nil {
+			t.Fatal(err)
+		}
+		wantStatuses(t, s.store, "web", "3:deployed")
+		if parts := s.secretsWith(t, "owner=deployer"); len(parts) > 0 {
+			t.Errorf("parts left: %v", parts)
+		}
+	})
+}
+
+func TestDamagedRecordsAreErrors(t *testing.T) {
+	s := newSite(t)
+	run(t, s.store, "good", deployed)
+	for name, damage := range map[string]func(*corev1.Secret){
+		"content": func(secret *corev1.Secret) { secret.Data[dataKey] = []byte("AAAA") },
+		"empty":   func(secret *corev1.Secret) { delete(secret.Data, dataKey) },
+		"swapped": func(secret *corev1.Secret) { secret.Data[dataKey] = mustEncode(t, sample("other", 1, deployed)) },
+		"elsewhere": func(secret *corev1.Secret) {
+			rec := sample("elsewhere", 1, deployed)
+			rec.Namespace = "prod"
+			secret.Data[dataKey] = mustEncode(t, rec)
+		},
+		"labels": func(secret *corev1.Secret) { secret.Labels["version"] = "7" },
+	} {
+		run(t, s.store, name, deployed)
+		s.edit(t, secretName(name, 1), damage)
+		_, err := s.store.Get(t.Context(), name, 1)
+		var corrupt *CorruptError
+		if !errors.As(err, &corrupt) || !strings.Contains(err.Error(), secretName(name, 1)) || !strings.Contains(corrupt.Hint(), "kubectl -n "+s.namespace+" delete secret") {
+			t.Errorf("%s: Get = %v, want a *CorruptError that names the Secret", name, err)
+		}
+	}
+	_, err := s.Client().CoreV1().Secrets(s.namespace).Create(t.Context(), &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: secretName("foreign", 1), Labels: map[string]string{"name": "foreign", "owner": "helm", "version": "1", "status": "deployed"}},
+		Data:       map[string][]byte{dataKey: mustEncode(t, sample("foreign", 1, deployed))},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.store.Get(t.Context(), "foreign", 1); !errors.As(err, new(*CorruptError)) {
+		t.Errorf("a Secret of another type: Get = %v, want a *CorruptError", err)
+	}
+	t.Run("a list shows the rest, and the error", func(t *testing.T) {
+		all, err := s.store.List(t.Context(), ListOptions{Filter: regexp.MustCompile("good|labels")})
+		if len(all) != 1 || !errors.As(err, new(*CorruptError)) {
+			t.Errorf("List = %v, %v; want release good and a *CorruptError", all, err)
+		}
+	})
+	if _, err := s.store.Get(t.Context(), "nobody", 0); !errors.As(err, new(*NotFoundError)) || !strings.Contains(err.Error(), "release: not found") {
+		t.Errorf("Get of nobody = %v, want a *NotFoundError", err)
+	}
+}
+
+func mustEncode(t *testing.T, rec *Record) []byte {
+	t.Helper()
+	enc, err := encode(rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return enc.head
+}
+
+func TestListOf500DownloadsNoRecords(t *testing.T) {
+	s := newSite(t)
+	const releases = 500
+	err := each(releases, func(i int) error {
+		rec := sample(fmt.Sprintf("app-%03d", i), 1, deployed)
+		rec.Namespace, rec.Manifest = s.namespace, noise(8<<10)
+		enc, err := encode(rec)
+		if err != nil {
+			return err
+		}
+		_, err = s.Client().CoreV1().Secrets(s.namespace).Create(t.Context(), newSecret(rec, enc, time.Now()), metav1.CreateOptions{})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seen traffic
+	all, err := s.through(seen.wrap).List(t.Context(), ListOptions{})
+	if err != nil || len(all) != releases {
+		t.Fatalf("List = %d releases, %v", len(all), err)
+	}
+	if a := all[7]; a.Name != "app-007" || a.Chart != "web" || a.ChartVersion != "1.2.3" || a.AppVersion != "9" || a.Description != "a test" || a.Labels["team"] != "blue" || a.Updated.Unix() != 1700000001 {
+		t.Errorf("all[7] = %+v", a)
+	}
+	if seen.gets.Load() != 0 || seen.lists.Load() != 1 || seen.bytes.Load() > releases*2<<10 {
+		t.Errorf("%d reads of records, %d lists, %d bytes", seen.gets.Load(), seen.lists.Load(), seen.bytes.Load())
+	}
+	t.Run("records of Helm are read for what is shown", func(t *testing.T) {
+		for _, name := range []string{"app-b", "app-c", "app-d"} {
+			s.helmCreates(t, name, 1, failed)
+		}
+		var seen traffic
+		got, err := s.through(seen.wrap).List(t.Context(), ListOptions{Statuses: []helmrelease.Status{failed}, Offset: 1, Limit: 1})
+		if err != nil || len(got) != 1 || got[0].Name != "app-c" || got[0].Chart != "web" || seen.gets.Load() != 1 {
+			t.Errorf("List = %+v, %v, with %d reads", got, err, seen.gets.Load())
+		}
+	})
+	t.Run("selector", func(t *testing.T) {
+		got, err := s.store.List(t.Context(), ListOptions{Selector: "team=blue,name=app-010"})
+		if err != nil || len(got) != 1 {
+			t.Errorf("List = %v, %v", got, err)
+		}
+	})
+}
+
+func TestHistoryMax(t *testing.T) {
+	s := newSite(t)
+	for _, status := range []helmrelease.Status{deployed, failed, deployed, failed, failed} {
+		run(t, s.store, "web", status)
+	}
+	wantStatuses(t, s.store, "web", "1:superseded 2:failed 3:deployed 4:failed 5:failed")
+	for _, c := range []struct {
+		keep int
+		want string
+	}{
+		{0, "1:superseded 2:failed 3:deployed 4:failed 5:failed"},
+		{4, "2:failed 3:deployed 4:failed 5:failed"},
+		{1, "3:deployed 4:failed 5:failed"},
+	} {
+		if err := s.store.Prune(t.Context(), "web", c.keep); err != nil {
+			t.Fatal(err)
+		}
+		wantStatuses(t, s.store, "web", c.want)
+	}
+}
+
+func TestRecordDeletedDuringTheRun(t *testing.T) {
+	s := newSite(t)
+	var warned warnings
+	l := lock(t, s.store, "web", LockOptions{Warn: warned.add})
+	defer unlock(t, l)
+	rec := begun(t, l)
+	if err := s.Client().CoreV1().Secrets(s.namespace).Delete(t.Context(), secretName("web", 1), metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	finish(t, l, rec, deployed)
+	wantStatuses(t, s.store, "web", "1:deployed")
+	if !strings.Contains(warned.String(), secretName("web", 1)) {
+		t.Errorf("warned %q", &warned)
+	}
+}
+
+func TestNewRevisionIsDeployedBeforeTheOldIsNot(t *testing.T) {
+	s := newSite(t)
+	run(t, s.store, "web", deployed)
+	l := lock(t, s.store, "web", LockOptions{})
+	rec := begun(t, l)
+	// Killed between the two: the label and record of 1 still say deployed.
+	rec.Info.Status = deployed
+	if err := l.save(t.Context(), rec); err != nil {
+		t.Fatal(err)
+	}
+	unlock(t, l)
+	wantStatuses(t, s.store, "web", "1:deployed 2:deployed")
+	h, err := s.store.History(t.Context(), "web")
+	if err != nil || h.Deployed().Revision != 2 {
+		t.Errorf("Deployed = %v, %v, want revision 2", h.Deployed(), err)
+	}
+	run(t, s.store, "web", deployed)
+	wantStatuses(t, s.store, "web", "1:superseded 2:superseded 3:deployed")
+}
+
+func TestUninstall(t *testing.T) {
+	s := newSite(t)
+	uninstall := func(t *testing.T, keep bool) {
+		l := lock(t, s.store, "web", LockOptions{})
+		defer unlock(t, l)
+		rec, err := s.store.Get(t.Context(), "web", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.BeginUninstall(t.Context(), rec); err != nil {
+			t.Fatal(err)
+		}
+		if got := statuses(t, s.store, "web"); !strings.HasSuffix(got, ":uninstalling") {
+			t.Errorf("history while at work: %s", got)
+		}
+		if err := l.Uninstalled(t.Context(), rec, keep, "Uninstallation complete"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run(t, s.store, "web", deployed)
+	run(t, s.store, "web", failed)
+	uninstall(t, true)
+	wantStatuses(t, s.store, "web", "1:superseded 2:uninstalled")
+	run(t, s.store, "web", deployed) // the name is used again
+	wantStatuses(t, s.store, "web", "1:superseded 2:uninstalled 3:deployed")
+	uninstall(t, false)
+	if left := s.secretsWith(t, ""); len(left) > 0 {
+		t.Errorf("Secrets left: %v", left)
+	}
+
+	t.Run("interrupted", func(t *testing.T) {
+		run(t, s.store, "web", deployed)
+		dead := lock(t, s.store, "web", LockOptions{})
+		rec, err := s.store.Get(t.Context(), "web", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := dead.BeginUninstall(t.Context(), rec); err != nil {
+			t.Fatal(err)
+		}
+		unlock(t, dead)
+		l := lock(t, s.store, "web", LockOptions{})
+		defer unlock(t, l)
+		if _, settled, err := l.Settle(t.Context()); err != nil || len(settled) != 1 || settled[0].Was != helmrelease.StatusUninstalling {
+			t.Errorf("Settle = %v, %v", settled, err)
+		}
+		wantStatuses(t, s.store, "web", "1:failed")
+	})
+	t.Run("somebody upgraded meanwhile", func(t *testing.T) {
+		rec, err := s.store.Get(t.Context(), "web", 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run(t, s.store, "web", deployed)
+		l := lock(t, s.store, "web", LockOptions{})
+		defer unlock(t, l)
+		if err := l.BeginUninstall(t.Context(), rec); !errors.As(err, new(*MovedError)) {
+			t.Errorf("BeginUninstall = %v, want a *MovedError", err)
+		}
+	})
+}
+
+func TestBeginWantsTheNextRevision(t *testing.T) {
+	s := newSite(t)
+	run(t, s.store, "web", deployed)
+	l := lock(t, s.store, "web", LockOptions{})
+	defer unlock(t, l)
+	for _, revision := range []int{1, 3} {
+		if err := l.Begin(t.Context(), sample("web", revision, pending)); !errors.As(err, new(*MovedError)) {
+			t.Errorf("Begin of revision %d after 1 = %v, want a *MovedError", revision, err)
+		}
+	}
+	if err := l.Begin(t.Context(), sample("web", 2, deployed)); err == nil {
+		t.Error("Begin took a record that isn't pending")
+	}
+	wantStatuses(t, s.store, "web", "1:deployed")
+}
+
+func TestPagesOfHistory(t *testing.T) {
+	s := newSite(t)
+	const revisions = pageSize + 3
+	err := each(revisions, func(i int) error {
+		rec := sample("web", i+1, superseded)
+		rec.Namespace = s.namespace
+		enc, err := encode(rec)
+		if err != nil {
+			return err
+		}
+		_, err = s.Client().CoreV1().Secrets(s.namespace).Create(t.Context(), newSecret(rec, enc, time.Now()), metav1.CreateOptions{})
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := s.store.History(t.Context(), "web")
+	if err != nil || len(h.Revisions) != revisions || h.Next() != revisions+1 {
+		t.Fatalf("History = %d revisions, %v", len(h.Revisions), err)
+	}
+	for i, r := range h.Revisions {
+		if r.Revision != i+1 {
+			t.Fatalf("Revisions[%d] is %d", i, r.Revision)
+		}
+	}
+}

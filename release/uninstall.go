@@ -1,0 +1,91 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	helmtime "helm.sh/helm/v3/pkg/time"
+)
+
+// BeginUninstall marks rec, the newest revision as it was read, as
+// uninstalling, before anything is removed. When it fails later, Finish
+// records that. The error is a *MovedError when somebody changed the release
+// since rec was read, a *PendingError when it is unsettled, or a *LostError.
+func (l *Lock) BeginUninstall(ctx context.Context, rec *Record) error {
+	if err := l.lost(); err != nil {
+		return err
+	}
+	h, err := l.store.History(ctx, l.name)
+	if err != nil {
+		return err
+	}
+	latest := h.Latest()
+	if latest == nil || latest.Revision != rec.Version {
+		return l.movedError(rec.Version, nil)
+	}
+	if latest.Status.IsPending() {
+		return &PendingError{Namespace: l.store.namespace, Name: l.name, Revision: latest.Revision, Status: latest.Status, Grace: l.opts.Grace}
+	}
+	method := rec.ApplyMethod
+	l.sign(rec)
+	rec.ApplyMethod = method
+	rec.Journal.Step = ""
+	rec.Info.Status = helmrelease.StatusUninstalling
+	rec.Info.Deleted = helmtime.Now()
+	rec.Info.Description = "Deletion in progress (or silently failed)" // Helm's words
+	return l.write(ctx, rec, func(by *Record) error { return l.movedError(rec.Version, by) })
+}
+
+// Uninstalled records that everything was removed: it deletes all revisions,
+// or with keep marks the newest as uninstalled and keeps the history. Like
+// Finish, it has its own clock to record the end; deleting goes by ctx. Killed
+// in between, it leaves a release that is uninstalled, with a history.
+func (l *Lock) Uninstalled(ctx context.Context, rec *Record, keep bool, description string) error {
+	rec.Info.Deleted = helmtime.Now()
+	if err := l.Finish(ctx, rec, helmrelease.StatusUninstalled, description); err != nil {
+		return err
+	}
+	if keep {
+		recordCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
+		defer cancel()
+		l.supersede(recordCtx, rec.Version)
+		return nil
+	}
+	return l.purge(ctx, rec.Version)
+}
+
+// purge deletes all revisions up to newest, that one last.
+func (l *Lock) purge(ctx context.Context, newest int) error {
+	heads, parts, err := l.store.revisions(ctx, l.name, true)
+	if err != nil {
+		return err
+	}
+	var older []Summary
+	var errs []error
+	for _, s := range heads {
+		if s.Revision < newest {
+			older = append(older, s)
+		}
+	}
+	errs = append(errs, each(len(older), func(i int) error { return l.store.Delete(ctx, &older[i]) }))
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("release %s/%s is uninstalled, but its history isn't deleted: %w", l.store.namespace, l.name, err)
+	}
+	for _, s := range heads {
+		if s.Revision == newest {
+			errs = append(errs, l.store.Delete(ctx, &s))
+		}
+	}
+	secrets, err := l.store.secrets()
+	if err != nil {
+		return err
+	}
+	for _, p := range parts { // also those a killed run left
+		if parseRevision(p.Labels["version"]) <= newest {
+			errs = append(errs, remove(ctx, secrets, p.Name, string(p.UID)))
+		}
+	}
+	return errors.Join(errs...)
+}

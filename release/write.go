@@ -1,0 +1,212 @@
+package release
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
+)
+
+// write stores rec: it creates its Secret, or replaces the very one that rec
+// was read from or written to. Sending it twice, which happens when an answer
+// is lost, is the same as sending it once. taken makes the error for when
+// somebody else has written there.
+func (l *Lock) write(ctx context.Context, rec *Record, taken func(by *Record) error) error {
+	enc, err := encode(rec)
+	if err != nil {
+		return err
+	}
+	return l.writeAs(ctx, rec, enc, taken)
+}
+
+// writeAs is write for a record that is encoded already.
+func (l *Lock) writeAs(ctx context.Context, rec *Record, enc *encoded, taken func(by *Record) error) error {
+	secrets, err := l.store.secrets()
+	if err != nil {
+		return err
+	}
+	if err := l.writeParts(ctx, secrets, rec, enc); err != nil {
+		return err
+	}
+	old := rec.stored
+	err = retry(ctx, func(ctx context.Context) error { return l.writeHead(ctx, secrets, rec, enc, taken) })
+	if err != nil {
+		return err
+	}
+	l.tidyParts(ctx, secrets, rec, enc, old)
+	return nil
+}
+
+// writeHead is one try to write the Secret that Helm sees. errAgain means that
+// the next try has a chance, because rec.stored is right now.
+func (l *Lock) writeHead(ctx context.Context, secrets typedcore.SecretInterface, rec *Record, enc *encoded, taken func(*Record) error) error {
+	secret := newSecret(rec, enc, time.Now())
+	var written *corev1.Secret
+	var err error
+	creating := rec.stored.uid == ""
+	if creating {
+		written, err = secrets.Create(ctx, secret, metav1.CreateOptions{})
+	} else {
+		written, err = secrets.Update(ctx, secret, metav1.UpdateOptions{})
+	}
+	switch {
+	case err == nil:
+		rec.stored.at(written, enc)
+		return nil
+	case creating && apierrors.IsAlreadyExists(err), !creating && apierrors.IsConflict(err):
+		return l.reconsider(ctx, rec, enc, secret.Name, taken)
+	case !creating && apierrors.IsNotFound(err):
+		l.opts.Warn(fmt.Sprintf("Secret/%s/%s, the record of this run, was deleted by somebody while the run was at work; it is written again", secret.Namespace, secret.Name))
+		rec.stored = stored{}
+		return errAgain
+	}
+	return fmt.Errorf("writing Secret/%s/%s: %w", secret.Namespace, secret.Name, err)
+}
+
+// reconsider looks at what is stored where our write was refused.
+func (l *Lock) reconsider(ctx context.Context, rec *Record, enc *encoded, name string, taken func(*Record) error) error {
+	secrets, err := l.store.secrets()
+	if err != nil {
+		return err
+	}
+	found, err := secrets.Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		rec.stored = stored{}
+		return errAgain
+	}
+	if err != nil {
+		return fmt.Errorf("reading Secret/%s/%s: %w", l.store.namespace, name, err)
+	}
+	if bytes.Equal(found.Data[dataKey], enc.head) {
+		rec.stored.at(found, enc) // only the answer was lost
+		return nil
+	}
+	current, err := l.store.open(ctx, found)
+	if err != nil {
+		return err
+	}
+	if current.Journal == nil || current.Journal.Run != l.holder.Run || !active(current.Info.Status) {
+		return taken(current)
+	}
+	// Ours: an earlier write whose answer was lost, or somebody changed labels.
+	rec.stored.uid, rec.stored.version = found.UID, found.ResourceVersion
+	return errAgain
+}
+
+// at notes where and how a record is stored now.
+func (s *stored) at(secret *corev1.Secret, enc *encoded) {
+	*s = stored{
+		uid: secret.UID, version: secret.ResourceVersion, created: secret.Labels["createdAt"],
+		digest: enc.digest, parts: len(enc.parts),
+	}
+}
+
+// writeParts writes the body of a large record unless it is there already.
+// Parts are immutable and named by content, so one that exists is right.
+func (l *Lock) writeParts(ctx context.Context, secrets typedcore.SecretInterface, rec *Record, enc *encoded) error {
+	if enc.digest == rec.stored.digest {
+		return nil
+	}
+	return each(len(enc.parts), func(i int) error {
+		part := newPart(rec, enc, i)
+		return retry(ctx, func(ctx context.Context) error {
+			_, err := secrets.Create(ctx, part, metav1.CreateOptions{})
+			if err == nil || apierrors.IsAlreadyExists(err) {
+				return nil
+			}
+			return fmt.Errorf("writing Secret/%s/%s: %w", part.Namespace, part.Name, err)
+		})
+	})
+}
+
+// tidyParts removes the parts that the head no longer names, and ties the new
+// ones to the head so that they go with it whoever deletes it. Both are
+// housekeeping, done again by Prune: what fails is only a warning.
+func (l *Lock) tidyParts(ctx context.Context, secrets typedcore.SecretInterface, rec *Record, enc *encoded, old stored) {
+	if enc.digest == old.digest {
+		return
+	}
+	err := each(old.parts, func(i int) error {
+		return remove(ctx, secrets, partName(rec.Name, rec.Version, old.digest, i), "")
+	})
+	owner, marshalErr := ownerPatch(rec)
+	err = errors.Join(err, marshalErr, each(len(enc.parts), func(i int) error {
+		_, err := secrets.Patch(ctx, partName(rec.Name, rec.Version, enc.digest, i), types.MergePatchType, owner, metav1.PatchOptions{})
+		if apierrors.IsForbidden(err) {
+			return nil // Helm's permissions needn't include patch; Prune and Delete do without
+		}
+		return err
+	}))
+	if err != nil {
+		l.opts.Warn(fmt.Sprintf("the parts of Secret/%s/%s: %v", rec.Namespace, secretName(rec.Name, rec.Version), err))
+	}
+}
+
+func ownerPatch(rec *Record) ([]byte, error) {
+	return json.Marshal(map[string]any{"metadata": map[string]any{"ownerReferences": []metav1.OwnerReference{{
+		APIVersion: "v1", Kind: "Secret", Name: secretName(rec.Name, rec.Version), UID: rec.stored.uid,
+	}}}})
+}
+
+// amend changes the status and description of a stored record and leaves all
+// else in it as it is, also what only other tools understand. allowed is asked
+// about the record as it is now, and again if somebody changes it meanwhile;
+// its error ends it.
+func (s *Store) amend(ctx context.Context, name string, revision int, set map[string]any, allowed func(*Record, *corev1.Secret) error) error {
+	secrets, err := s.secrets()
+	if err != nil {
+		return err
+	}
+	return retry(ctx, func(ctx context.Context) error {
+		rec, secret, err := s.read(ctx, name, revision)
+		if err != nil || rec == nil {
+			return err // gone is as good as amended
+		}
+		if err := allowed(rec, secret); err != nil {
+			return err
+		}
+		amended, err := amendSecret(secret, rec, set, time.Now())
+		if err != nil {
+			return &CorruptError{Namespace: secret.Namespace, Secret: secret.Name, Reason: "its content is damaged", Err: err}
+		}
+		_, err = secrets.Update(ctx, amended, metav1.UpdateOptions{})
+		switch {
+		case apierrors.IsConflict(err):
+			return errAgain
+		case apierrors.IsNotFound(err):
+			return nil
+		case err != nil:
+			return fmt.Errorf("writing Secret/%s/%s: %w", secret.Namespace, secret.Name, err)
+		}
+		return nil
+	})
+}
+
+func amendSecret(secret *corev1.Secret, rec *Record, set map[string]any, now time.Time) (*corev1.Secret, error) {
+	out := secret.DeepCopy()
+	text, err := editInfo(secret.Data[dataKey], set)
+	if err != nil {
+		return nil, err
+	}
+	out.Data[dataKey] = text
+	out.Labels["status"] = fmt.Sprint(set["status"])
+	out.Labels["modifiedAt"] = fmt.Sprint(now.Unix())
+	if description, ok := set["description"].(string); ok && rec.stored.digest != "" {
+		// The head of a large record says so in its description; see parts.go.
+		if out.Data[dataKey], err = editInfo(text, map[string]any{"description": description + largeNote}); err != nil {
+			return nil, err
+		}
+	}
+	if description, ok := set["description"].(string); ok && out.Annotations[annotationUpdated] != "" {
+		out.Annotations[annotationDescription] = cut(description, maxDescription)
+	}
+	return out, nil
+}
