@@ -1,0 +1,437 @@
+package apply_test
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	admissionv1 "k8s.io/api/admission/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"deployer/apply"
+	"deployer/internal/kubetest"
+)
+
+// webhook serves an admission webhook of the story's namespace for Deployments.
+// mutate returns the operations of a JSON patch.
+func (s *story) webhook(mutate func(obj map[string]any) []map[string]any) {
+	s.t.Helper()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var review admissionv1.AdmissionReview
+		if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		obj := map[string]any{}
+		answer := &admissionv1.AdmissionResponse{UID: review.Request.UID, Allowed: true}
+		if err := json.Unmarshal(review.Request.Object.Raw, &obj); err == nil {
+			if ops := mutate(obj); len(ops) > 0 {
+				kind := admissionv1.PatchTypeJSONPatch
+				answer.PatchType = &kind
+				answer.Patch, _ = json.Marshal(ops)
+			}
+		}
+		review.Request, review.Response = nil, answer
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(review)
+	}))
+	cert, ca := localCertificate(s.t)
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{cert}}
+	server.StartTLS()
+	s.t.Cleanup(server.Close)
+	name := s.ns + "-webhook"
+	s.t.Cleanup(func() { s.client(admission, "MutatingWebhookConfiguration").Delete(bg, name, deleteNow) })
+	for _, m := range s.manifests(`
+apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {name: NS-webhook}
+webhooks:
+- name: inject.example.com
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  failurePolicy: Fail
+  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: NS}}
+  rules: [{apiGroups: [apps], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [deployments]}]
+  clientConfig: {url: "` + server.URL + `", caBundle: ` + ca + `}
+`) {
+		s.post(m.Object, "x")
+	}
+	s.eventually("the webhook is called", func() error {
+		probe := s.manifests(strings.Replace(small[strings.Index(small, "apiVersion: apps/v1"):], "name: web}", "name: probe}", 1))[0].Object
+		out, err := s.client("apps/v1", "Deployment").Create(bg, probe, metav1.CreateOptions{DryRun: []string{"All"}})
+		if err != nil {
+			return err
+		}
+		if out.GetAnnotations()["injected"] == "" {
+			return errors.New("not injected")
+		}
+		return nil
+	})
+}
+
+const admission = "admissionregistration.k8s.io/v1"
+
+// localCertificate makes a certificate of 127.0.0.1 and gives it as a caBundle too.
+func localCertificate(t *testing.T) (tls.Certificate, string) {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "webhook"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
+	if strings.Contains(bundle, "NS") { // which means the namespace in a story's manifests
+		return localCertificate(t)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, bundle
+}
+
+// inject does what sidecar injectors, policies and defaulting webhooks do:
+// idempotently, as they are called for each update too.
+func inject(obj map[string]any) []map[string]any {
+	u := &unstructured.Unstructured{Object: obj}
+	a := u.GetAnnotations()
+	if a == nil {
+		a = map[string]string{}
+	}
+	a["injected"] = "yes"
+	u.SetAnnotations(a)
+	spec, _, _ := unstructured.NestedMap(obj, "spec", "template", "spec")
+	containers, _ := spec["containers"].([]any)
+	if names(containers) == "app" {
+		containers = append(containers, map[string]any{"name": "proxy", "image": "proxy:1", "env": []any{map[string]any{"name": "P", "value": "1"}}})
+	}
+	for _, c := range containers {
+		m := c.(map[string]any)
+		env, _ := m["env"].([]any)
+		if m["name"] == "app" && !strings.Contains(names(env), "INJECTED") {
+			m["env"] = append(env, map[string]any{"name": "INJECTED", "value": "x"})
+		}
+	}
+	spec["containers"] = containers
+	tolerations, _ := spec["tolerations"].([]any)
+	added := map[string]any{"key": "injected", "operator": "Exists"}
+	if !strings.Contains(fmt.Sprint(tolerations), "injected") {
+		spec["tolerations"] = append(tolerations, added)
+	}
+	return []map[string]any{
+		{"op": "add", "path": "/metadata/annotations", "value": u.GetAnnotations()},
+		{"op": "add", "path": "/spec/template/spec", "value": spec},
+	}
+}
+
+// S21: what webhooks inject survives, and isn't drift.
+func TestInjected(t *testing.T) {
+	for _, first := range []string{"us", "Helm 3", "doubled ports"} {
+		t.Run(first, func(t *testing.T) {
+			s := begin(t)
+			s.webhook(inject)
+			chart := strings.Replace(small, "      containers:", "      tolerations: [{key: ours, operator: Exists}]\n      containers:", 1)
+			if first == "doubled ports" {
+				chart = strings.Replace(chart, "ports: [{name: http, containerPort: 8080}]", "ports: [{name: http, containerPort: 8080}, {name: x, containerPort: 8080}]", 1)
+			}
+			if first == "Helm 3" {
+				s.helm3Install(chart)
+				s.record("deployed", chart)
+			}
+			check := func(image string) {
+				t.Helper()
+				d := s.get("apps/v1", "Deployment", "web")
+				spec := "spec.template.spec."
+				if got := names(at(d, spec+"containers")); got != "app proxy" {
+					t.Errorf("containers: %s", got)
+				}
+				if got := names(at(d, spec+"containers.app.env")); got != "A INJECTED" {
+					t.Errorf("env: %s", got)
+				}
+				if got := fmt.Sprint(at(d, spec+"tolerations")); got != "[map[key:ours operator:Exists] map[key:injected operator:Exists]]" {
+					t.Errorf("tolerations: %s", got)
+				}
+				if d.GetAnnotations()["injected"] != "yes" || at(d, spec+"containers.app.image") != image {
+					t.Errorf("annotations %v, image %v", d.GetAnnotations(), at(d, spec+"containers.app.image"))
+				}
+			}
+			s.deploy(chart)
+			check("nginx:1")
+			for _, marks := range []map[string]apply.Mark{s.marks, nil} {
+				s.marks = marks
+				generation, from := s.generation("apps/v1", "Deployment", "web"), len(s.c.Audit(t, s.agent))
+				s.expect(s.deploy(chart))
+				for _, e := range kubetest.Writes(s.c.Audit(t, s.agent)[from:]) {
+					t.Errorf("a second release writes: %s", e)
+				}
+				if now := s.generation("apps/v1", "Deployment", "web"); now != generation {
+					t.Errorf("generation %d -> %d", generation, now)
+				}
+			}
+			chart = strings.Replace(chart, "nginx:1", "nginx:2", 1)
+			p := s.deploy(chart)
+			s.expect(p, "update Deployment/web")
+			if c := change(t, p, "Deployment", "web"); len(c.Removed) > 0 {
+				t.Errorf("Removed: %v", c.Removed)
+			}
+			check("nginx:2")
+		})
+	}
+}
+
+// S22: a caBundle that somebody else fills in stays; one that the chart has counts.
+func TestCABundleOfOthers(t *testing.T) {
+	_, real := localCertificate(t)
+	_, charts := localCertificate(t)
+	for name, stated := range map[string]string{
+		"none": "", "empty": `, caBundle: ""`, "newline": ", caBundle: Cg==", "placeholder": ", caBundle: " + base64.StdEncoding.EncodeToString([]byte("to be filled in")),
+		"injected": ", caBundle: " + charts,
+	} {
+		for _, by := range []types.PatchType{types.MergePatchType, types.ApplyPatchType} {
+			t.Run(name+" "+string(by), func(t *testing.T) {
+				s := begin(t)
+				annotations := ""
+				if name == "injected" {
+					annotations = "annotations: {cert-manager.io/inject-ca-from: NS/cert}"
+				}
+				t.Cleanup(func() { s.client(admission, "ValidatingWebhookConfiguration").Delete(bg, s.ns, deleteNow) })
+				chart := func(stated, path string) string {
+					return fmt.Sprintf(`
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata:
+  name: NS
+  %s
+webhooks:
+- name: a.example.com
+  admissionReviewVersions: [v1]
+  sideEffects: None
+  failurePolicy: Ignore
+  namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: NS}}
+  rules: [{apiGroups: [example.com], apiVersions: [v1], operations: [CREATE], resources: [nothings]}]
+  clientConfig: {service: {namespace: NS, name: web, path: /%s}%s}
+`, annotations, path, stated)
+				}
+				s.deploy(chart(stated, "a"))
+				patch := `{"apiVersion":"` + admission + `","kind":"ValidatingWebhookConfiguration","webhooks":[{"name":"a.example.com","clientConfig":{"caBundle":"` + real + `"}}]}`
+				if by == types.MergePatchType {
+					s.patch(admission, "ValidatingWebhookConfiguration", s.ns, types.StrategicMergePatchType, patch, "cert-manager-cainjector")
+				} else {
+					s.patch(admission, "ValidatingWebhookConfiguration", s.ns, by, patch, "cert-manager-cainjector")
+				}
+				bundle := func() any {
+					return at(s.get(admission, "ValidatingWebhookConfiguration", s.ns), "webhooks.a\\example\\com.clientConfig.caBundle")
+				}
+				s.expect(s.deploy(chart(stated, "a")))
+				s.marks = nil
+				s.expect(s.deploy(chart(stated, "a")))
+				s.expect(s.deploy(chart(stated, "b")), "update ValidatingWebhookConfiguration/"+s.ns)
+				if bundle() != real {
+					t.Errorf("caBundle: %v", bundle())
+				}
+				if name == "none" {
+					p := s.deploy(chart(", caBundle: "+charts, "b"))
+					if len(p.Conflicts) != 1 || bundle() != charts {
+						t.Errorf("conflicts %v, caBundle %v", p.Conflicts, bundle())
+					}
+				}
+			})
+		}
+	}
+}
+
+// policy makes a ValidatingAdmissionPolicy for the story's namespace and waits
+// until it acts on probe, a ConfigMap it refuses.
+func (s *story) policy(resources, expression, message string, refused func(context.Context) error) {
+	s.t.Helper()
+	name := s.ns + "-policy"
+	s.t.Cleanup(func() {
+		s.client(admission, "ValidatingAdmissionPolicyBinding").Delete(bg, name, deleteNow)
+		s.client(admission, "ValidatingAdmissionPolicy").Delete(bg, name, deleteNow)
+	})
+	for _, m := range s.manifests(`
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicy
+metadata: {name: NS-policy}
+spec:
+  failurePolicy: Fail
+  matchConstraints:
+    resourceRules: [{apiGroups: ["", apps], apiVersions: [v1], operations: [CREATE, UPDATE], resources: [` + resources + `]}]
+  validations: [{expression: "` + expression + `", message: "` + message + `"}]
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingAdmissionPolicyBinding
+metadata: {name: NS-policy}
+spec:
+  policyName: NS-policy
+  validationActions: [Deny]
+  matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: NS}}}
+`) {
+		s.post(m.Object, "x")
+	}
+	s.eventually("the policy acts", func() error {
+		if err := refused(bg); err == nil || !strings.Contains(err.Error(), message) {
+			return fmt.Errorf("not refused: %v", err)
+		}
+		return nil
+	})
+}
+
+// S95: all denials are told together, before the first write.
+func TestPolicyDenials(t *testing.T) {
+	s := begin(t)
+	s.deploy(small)
+	s.policy("configmaps, deployments", "has(object.metadata.labels) && 'team' in object.metadata.labels", "a team is needed", func(ctx context.Context) error {
+		_, err := s.client("v1", "ConfigMap").Create(ctx, s.manifests(config("probe"))[0].Object, metav1.CreateOptions{DryRun: []string{"All"}})
+		return err
+	})
+	s.marks = nil
+	s.expect(s.plan(small)) // nothing to do, nothing to deny
+	from := len(s.c.Audit(t, s.agent))
+	err := s.refuse(strings.Replace(strings.Replace(small, "nginx:1", "nginx:2", 1), `a: "1"`, `a: "2"`, 1) + config("new"))
+	var rejected *apply.RejectedError
+	if !errors.As(err, &rejected) || len(rejected.Rejections) != 3 || strings.Count(err.Error(), "a team is needed") != 3 {
+		t.Errorf("got %v", err)
+	}
+	for _, e := range kubetest.Writes(s.c.Audit(t, s.agent)[from:]) {
+		t.Errorf("written: %s", e)
+	}
+}
+
+// S03: a policy judges the object as it is, so it denies the change of ownership.
+// The chart mends the object: that must be possible, and the next release takes
+// over.
+func TestPolicyDeniesTheTakeover(t *testing.T) {
+	s := begin(t)
+	s.helm3Install(small)
+	s.record("deployed", small)
+	s.policy("configmaps", "has(object.metadata.labels) && 'team' in object.metadata.labels", "a team is needed", func(ctx context.Context) error {
+		_, err := s.client("v1", "ConfigMap").Create(ctx, s.manifests(config("probe"))[0].Object, metav1.CreateOptions{DryRun: []string{"All"}})
+		return err
+	})
+	mended := strings.Replace(small, "metadata: {name: conf}\ndata: {a: \"1\", b: \"2\"}", "metadata: {name: conf, labels: {team: x}}\ndata: {a: \"2\"}", 1)
+	p := s.plan(mended)
+	s.expect(p, "update ConfigMap/conf")
+	for _, c := range s.run(p) {
+		if c.ID.Kind == "ConfigMap" && !strings.Contains(c.Reason, "a team is needed") {
+			t.Errorf("reason: %s", c.Reason)
+		}
+	}
+	s.record("deployed", small) // what an interrupted release remembers
+	s.record("deployed", mended)
+	s.past = append([]apply.Past{{Revision: 1, Status: "superseded", Objects: s.manifests(small)}}, s.past...)
+	s.marks = nil
+	s.run(s.plan(mended))
+	c := s.get("v1", "ConfigMap", "conf")
+	if got := fmt.Sprint(at(c, "data")); got != "map[a:2]" || managers(c) != "helm/Apply" {
+		t.Errorf("data %s, managers %s", got, managers(c))
+	}
+}
+
+// S59: a group whose server doesn't answer. A cluster has it for all at once,
+// and this one is shared, so it is put into what the cluster says of itself.
+func TestPartialDiscovery(t *testing.T) {
+	s := begin(t)
+	s.deploy(small + config("x"))
+	gone := "gone.example.com"
+	s.through(&faulty{replace: func(r *http.Request, body []byte) []byte {
+		if r.URL.Path != "/apis" {
+			return body
+		}
+		var list map[string]any
+		if err := json.Unmarshal(body, &list); err != nil || list["items"] == nil {
+			t.Errorf("discovery isn't what it used to be: %v %.200s", err, body)
+			return body
+		}
+		list["items"] = append(list["items"].([]any), map[string]any{
+			"metadata": map[string]any{"name": gone},
+			"versions": []any{map[string]any{"version": "v1", "freshness": "Stale"}},
+		})
+		body, _ = json.Marshal(list)
+		return body
+	}})
+	s.opts.PartialDiscovery = false
+	next := strings.Replace(small, "nginx:1", "nginx:2", 1)
+	p := s.deploy(next)
+	s.expect(p, "update Deployment/web", "keep ConfigMap/x")
+	if c := change(t, p, "ConfigMap", "x"); !c.Again || !strings.Contains(c.Reason, "can't list gone.example.com/v1") {
+		t.Errorf("%+v", c)
+	}
+	// An object of that very group in the past is kept too, and stops nothing.
+	s.past[0].Objects = append(s.past[0].Objects, s.manifests("apiVersion: gone.example.com/v1\nkind: Thing\nmetadata: {name: t}\n")...)
+	s.expect(s.deploy(next), "keep ConfigMap/x", "keep Thing/t")
+	if got := s.remembered(); got != "/ConfigMap/NS/x gone.example.com/Thing/NS/t" {
+		t.Errorf("remembered: %s", got)
+	}
+	// One in the chart can't be applied.
+	if err := s.refuse(next + "\n---\napiVersion: gone.example.com/v1\nkind: Thing\nmetadata: {name: t}\n"); !strings.Contains(err.Error(), "gone.example.com/v1") {
+		t.Errorf("got %v", err)
+	}
+	// The server is back: what was kept goes, what never was is forgotten.
+	s.through(&faulty{})
+	s.expect(s.deploy(next), "delete ConfigMap/x")
+	if got := s.remembered(); got != "" {
+		t.Errorf("remembered: %s", got)
+	}
+}
+
+// TestBrokenAPIService is TestPartialDiscovery with a real APIService. It
+// disturbs all other tests in the cluster, so it runs only when asked for.
+func TestBrokenAPIService(t *testing.T) {
+	s := begin(t)
+	name := "v1." + s.ns + ".example.com"
+	if !alone() {
+		t.Skip("set DEPLOYER_TEST_ALONE to let this disturb the cluster")
+	}
+	s.deploy(small + config("x"))
+	t.Cleanup(func() { s.client("apiregistration.k8s.io/v1", "APIService").Delete(bg, name, deleteNow) })
+	s.post(s.manifests(`
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata: {name: v1.NS.example.com}
+spec: {group: NS.example.com, version: v1, groupPriorityMinimum: 100, versionPriority: 100, insecureSkipTLSVerify: true, service: {namespace: NS, name: nowhere}}
+`)[0].Object, "x")
+	s.opts.PartialDiscovery = false
+	s.eventually("discovery is partial", func() error {
+		s.cluster.Forget()
+		server, err := s.cluster.Server(bg)
+		if err == nil && !strings.Contains(strings.Join(server.Unavailable, " "), s.ns) {
+			err = fmt.Errorf("unavailable: %v", server.Unavailable)
+		}
+		return err
+	})
+	next := strings.Replace(small, "nginx:1", "nginx:2", 1)
+	s.expect(s.deploy(next), "update Deployment/web", "keep ConfigMap/x")
+	if err := s.client("apiregistration.k8s.io/v1", "APIService").Delete(bg, name, deleteNow); err != nil {
+		t.Fatal(err)
+	}
+	s.cluster.Forget()
+	s.opts.PartialDiscovery = true // others may have some of their own
+	s.expect(s.deploy(next), "delete ConfigMap/x")
+}
+
+func alone() bool { return os.Getenv("DEPLOYER_TEST_ALONE") != "" }

@@ -1,0 +1,120 @@
+package apply
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"deployer/internal/kube"
+)
+
+// Action is what happens to one object.
+type Action string
+
+// The actions. Keep is an object left alone although the chart dropped it.
+const (
+	Create   Action = "create"
+	Update   Action = "update"
+	Recreate Action = "recreate"
+	Delete   Action = "delete"
+	Keep     Action = "keep"
+	None     Action = "unchanged"
+)
+
+// A Change is one object's step from what is to what should be.
+type Change struct {
+	ID     kube.ID
+	Source string // template; empty when unknown
+	Action Action
+
+	// Live is the object as Plan found it; nil when absent. For an object
+	// recognised by its mark, or deleted, it has metadata and nothing else, and of
+	// these no managedFields.
+	Live *unstructured.Unstructured
+	// Want is the object as it will be applied; nil when it is to go, and for
+	// an object recognised by its mark.
+	Want *unstructured.Unstructured
+	// Result is the server's answer: predicted by Plan, actual after Run. It is
+	// nil for deletions and when the server could not be asked.
+	Result *unstructured.Unstructured
+
+	Reason    string          // "removed from the chart", "spec.selector is immutable", "left by failed revision 7"
+	Conflicts []FieldConflict // fields that somebody else had set otherwise
+	Removed   []Removal       // fields that will disappear from the live object
+	TakenFrom []string        // managers whose fields become ours, metadata only: "helm (Update)"
+
+	// Unverified says why the server was not, or could not be, asked beforehand.
+	Unverified string
+
+	// Again says that the reason why an object is kept may pass: the next release
+	// is to look at it again, by its Key in Request.Leftover.
+	Again bool
+
+	mark   Mark             // by which it was recognised
+	raw    string           // hash of the manifest; empty for what isn't to be marked
+	step   *step            // how Run carries it out; nil when there is nothing to do
+	denied *PermissionError // why the account may not carry it out; nil when nothing is known against it
+}
+
+// A Removal is a field that goes because the chart doesn't say it any more.
+type Removal struct {
+	Path     string // spec.template.spec.containers[name="sidecar"]
+	Revision int    // the latest earlier revision that had it; 0 when it is in none that is stored
+}
+
+func (r Removal) String() string {
+	if r.Revision == 0 {
+		return r.Path
+	}
+	return fmt.Sprintf("%s (from revision %d)", r.Path, r.Revision)
+}
+
+// Outcome is what becomes of a contested field.
+type Outcome string
+
+// The outcomes. A field is Refused when the policy is Fail.
+const (
+	Taken   Outcome = "taken"
+	Yielded Outcome = "yielded"
+	Refused Outcome = "refused"
+)
+
+// A FieldConflict is a field of the chart that another manager set to
+// something else. Values in Secrets are hidden.
+type FieldConflict struct {
+	Path        string
+	Manager     string
+	Operation   string // Apply or Update
+	Subresource string
+	Time        time.Time // when that manager last wrote the object; zero when unknown
+	Before      string    // the live value, as JSON on one line
+	After       string    // the chart's value
+	Outcome     Outcome
+
+	path fieldpath.Path
+}
+
+func (c FieldConflict) String() string {
+	return fmt.Sprintf("%s: %s -> %s (%s by %s)", c.Path, c.Before, c.After, c.Outcome, c.Manager)
+}
+
+// A Warning is something a person should know and nothing stops for.
+type Warning struct {
+	Source string // template; empty when unknown
+	ID     kube.ID
+	Text   string
+}
+
+// A Mark is what a release record remembers of an object so that the next
+// release can tell, from the object's metadata alone, that it still is exactly
+// what was applied. It is opaque and a few dozen bytes.
+type Mark struct {
+	UID   string `json:"uid"`
+	Print string `json:"print"`
+}
+
+// Recognised tells that the object was recognised by its mark: nothing is known
+// of it but its metadata.
+func (c Change) Recognised() bool { return c.Action == None && c.Want == nil }

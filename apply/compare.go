@@ -1,0 +1,201 @@
+package apply
+
+import (
+	"context"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	"deployer/apply/fields"
+)
+
+// comparison is the arithmetic of applying want to live.
+type comparison struct {
+	conv    managedfields.TypeConverter
+	live    *typed.TypedValue // without managedFields
+	liveSet *fieldpath.Set
+	entries []fields.Entry
+	history []revision
+
+	want    *unstructured.Unstructured
+	wantSet *fieldpath.Set
+	leave   *fieldpath.Set // what must not become ours by taking over
+
+	folded    fields.Folded
+	predicted *unstructured.Unstructured
+}
+
+// revision is what one earlier revision said about an object.
+type revision struct {
+	number int
+	set    *fieldpath.Set
+}
+
+// compare begins the arithmetic; settle finishes it.
+func (p *planning) compare(ctx context.Context, t *target, want, live *unstructured.Unstructured) (*comparison, error) {
+	conv, _, err := p.schemas.of(ctx, t.mapping.GVK)
+	if err != nil {
+		return nil, err
+	}
+	c := &comparison{conv: conv, want: want, leave: fieldpath.NewSet()}
+	bare := shallow(live)
+	bare.SetManagedFields(nil)
+	if c.live, err = typedOf(conv, bare); err != nil {
+		return nil, err
+	}
+	if c.liveSet, err = c.live.ToFieldSet(); err != nil {
+		return nil, err
+	}
+	if c.entries, err = fields.Parse(live.GetManagedFields()); err != nil {
+		return nil, err
+	}
+	c.history = p.historyOf(ctx, t, conv)
+	return c, nil
+}
+
+// historyOf gives what stored revisions stated about an object, in the version
+// we apply. A revision that can't be read by this version's schema says nothing:
+// it was another kind of object then.
+func (p *planning) historyOf(ctx context.Context, t *target, conv managedfields.TypeConverter) []revision {
+	var out []revision
+	var last *unstructured.Unstructured
+	for _, s := range p.past.objects[t.id] {
+		if last != nil && reflect.DeepEqual(last.Object, s.obj.Object) {
+			out = append(out, revision{s.revision, out[len(out)-1].set})
+			continue
+		}
+		obj := shallow(s.obj)
+		obj.SetGroupVersionKind(t.mapping.GVK)
+		res, err := p.shaped(ctx, obj, t.mapping.GVK, t.mapping.Status)
+		if err != nil {
+			continue
+		}
+		if !t.foreign {
+			p.a.owner.stamp(res.Object)
+		}
+		v, err := typedOf(conv, res.Object)
+		if err != nil {
+			continue
+		}
+		set, err := fields.Of(v)
+		if err != nil {
+			continue
+		}
+		last = s.obj
+		out = append(out, revision{s.revision, set})
+	}
+	return out
+}
+
+// settle works out ownership and the result, for the present want and leave.
+func (c *comparison) settle(adopting bool, served func(string) bool) error {
+	want, err := typedOf(c.conv, c.want)
+	if err != nil {
+		return err
+	}
+	if c.wantSet, err = fields.Of(want); err != nil {
+		return err
+	}
+	history := fieldpath.NewSet()
+	for _, r := range c.history {
+		history = history.Union(r.set)
+	}
+	c.folded = fields.Fold(fields.State{
+		Manager:    Manager,
+		APIVersion: c.want.GetAPIVersion(),
+		Entries:    c.entries,
+		Live:       c.liveSet,
+		Want:       c.wantSet,
+		History:    history,
+		Leave:      c.leave,
+		Adopting:   adopting,
+		Served:     served,
+	})
+	result, err := fields.Simulate(c.live, want, c.folded.Entries, Manager)
+	if err != nil {
+		return err
+	}
+	obj, err := c.conv.TypedToObject(result)
+	if err != nil {
+		return err
+	}
+	c.predicted = obj.(*unstructured.Unstructured).DeepCopy()
+	return nil
+}
+
+// stated says whether the chart says a field, or a stored revision did.
+func (c *comparison) stated(path fieldpath.Path) bool {
+	if c.wantSet.Has(path) {
+		return true
+	}
+	for _, r := range c.history {
+		if r.set.Has(path) {
+			return true
+		}
+	}
+	return false
+}
+
+// introducedBy names the latest revision that stated a field; 0 when none did.
+func (c *comparison) introducedBy(path fieldpath.Path) int {
+	for i := len(c.history) - 1; i >= 0; i-- {
+		if c.history[i].set.Has(path) {
+			return c.history[i].number
+		}
+	}
+	return 0
+}
+
+// differences compares the live object with what it will be.
+func (c *comparison) differences(after *unstructured.Unstructured) (*typed.Comparison, error) {
+	bare := shallow(after)
+	bare.SetManagedFields(nil)
+	v, err := typedOf(c.conv, bare)
+	if err != nil {
+		return nil, err
+	}
+	return c.live.Compare(v)
+}
+
+// same says whether two states of an object differ in more than bookkeeping.
+func same(a, b *unstructured.Unstructured) bool {
+	return reflect.DeepEqual(plainContent(a), plainContent(b))
+}
+
+func plainContent(obj *unstructured.Unstructured) map[string]any {
+	o := shallow(obj)
+	if meta, ok := o.Object["metadata"].(map[string]any); ok {
+		for _, name := range []string{"managedFields", "resourceVersion", "generation"} {
+			delete(meta, name)
+		}
+	}
+	return o.Object
+}
+
+// mergePatch is the JSON merge patch that makes to of from.
+// https://www.rfc-editor.org/rfc/rfc7386
+func mergePatch(from, to map[string]any) map[string]any {
+	out := map[string]any{}
+	for k, v := range to {
+		old, had := from[k]
+		if had && reflect.DeepEqual(old, v) {
+			continue
+		}
+		a, ok1 := old.(map[string]any)
+		b, ok2 := v.(map[string]any)
+		if ok1 && ok2 {
+			out[k] = mergePatch(a, b)
+		} else {
+			out[k] = v
+		}
+	}
+	for k := range from {
+		if _, still := to[k]; !still {
+			out[k] = nil
+		}
+	}
+	return out
+}

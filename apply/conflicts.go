@@ -1,0 +1,180 @@
+package apply
+
+import (
+	"encoding/json"
+	"reflect"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	"deployer/apply/fields"
+)
+
+// policy is the one for an object: its annotation's, or the option's.
+func (p *planning) policy(t *target) (Conflicts, error) {
+	word, ok := t.obj.GetAnnotations()[ConflictsAnnotation]
+	if !ok {
+		return p.a.opts.Conflicts, nil
+	}
+	switch c := Conflicts(word); c {
+	case Take, Fail, Yield:
+		return c, nil
+	}
+	return "", rejectf(t.id, t.source, "metadata.annotations["+ConflictsAnnotation+"]",
+		"use take, fail or yield", "%q is no policy", word)
+}
+
+// contest decides about the fields that others have set otherwise.
+func (p *planning) contest(t *target, cmp *comparison, c *Change) error {
+	policy, err := p.policy(t)
+	if err != nil {
+		return err
+	}
+	want, err := typedOf(cmp.conv, cmp.want)
+	if err != nil {
+		r := t.reject(&InvalidError{Text: explainTyped(t, err)})
+		return &r
+	}
+	contests, err := fields.Contests(cmp.live, want, cmp.entries, Manager)
+	if err != nil {
+		return &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
+	}
+	var refused []FieldConflict
+	for _, con := range contests {
+		// Equal to people, but not to the schema: numbers of different types.
+		before, has := fields.Value(c.Live.Object, con.Path)
+		after, stated := fields.Value(cmp.want.Object, con.Path)
+		if has == stated && equalJSON(before, after) {
+			continue
+		}
+		f := conflictOf(t, con, c.Live, cmp.want)
+		switch policy {
+		case Fail:
+			f.Outcome = Refused
+			refused = append(refused, f)
+		case Yield:
+			f.Outcome = Yielded
+			cmp.yield(con.Path)
+		default:
+			f.Outcome = Taken
+		}
+		c.Conflicts = append(c.Conflicts, f)
+	}
+	if len(refused) > 0 {
+		r := t.reject(&ConflictError{Fields: refused})
+		return &r
+	}
+	return nil
+}
+
+// explainTyped is what a schema says of an object, without values of Secrets.
+func explainTyped(t *target, err error) string {
+	if t.id.Kind == "Secret" {
+		return hide(err.Error())
+	}
+	return err.Error()
+}
+
+func conflictOf(t *target, con fields.Contest, live, want *unstructured.Unstructured) FieldConflict {
+	f := FieldConflict{
+		Path:        fields.String(con.Path),
+		Manager:     con.By.Manager,
+		Operation:   string(con.By.Operation),
+		Subresource: con.By.Subresource,
+		Time:        con.By.Time,
+		path:        con.Path,
+	}
+	f.Before, f.After = shown(t, live, con.Path), shown(t, want, con.Path)
+	return f
+}
+
+// shown writes a value for people, unless it is of a Secret.
+func shown(t *target, obj *unstructured.Unstructured, path fieldpath.Path) string {
+	v, ok := fields.Value(obj.Object, path)
+	if t.id.Kind == "Secret" && ok && len(path) > 0 && path[0].FieldName != nil && *path[0].FieldName != "metadata" {
+		return "(hidden)"
+	}
+	return fields.Text(v, ok)
+}
+
+// yield leaves a field to its owner: not stated, and not ours to remove.
+func (c *comparison) yield(path fieldpath.Path) {
+	fields.Remove(c.want.Object, path)
+	c.leave.Insert(path)
+	c.liveSet.Iterate(func(p fieldpath.Path) {
+		if len(p) > len(path) && path.Equals(p[:len(path)]) {
+			c.leave.Insert(p.Copy())
+		}
+	})
+}
+
+// leaveOthers keeps fields that the cluster fills from becoming ours by
+// taking over, and thereby from being removed.
+func (c *comparison) leaveOthers(t *target) {
+	aggregated := t.id.Kind == "ClusterRole" && c.want.Object["aggregationRule"] != nil
+	c.liveSet.Iterate(func(p fieldpath.Path) {
+		last := p[len(p)-1]
+		name := ""
+		if last.FieldName != nil {
+			name = *last.FieldName
+		}
+		top := ""
+		if p[0].FieldName != nil {
+			top = *p[0].FieldName
+		}
+		switch {
+		case aggregated && top == "rules", name == "caBundle", top == "status", name == restartedAt:
+			c.leave.Insert(p.Copy())
+		}
+	})
+}
+
+// restartedAt is what kubectl rollout restart sets.
+const restartedAt = "kubectl.kubernetes.io/restartedAt"
+
+// addition says that a path is an item of a list or a key of a free map, as
+// against a field of a structure.
+func addition(v *typed.TypedValue, path fieldpath.Path) bool {
+	ref := v.TypeRef()
+	for i, e := range path {
+		atom, ok := v.Schema().Resolve(ref)
+		if !ok {
+			return true
+		}
+		switch {
+		case e.FieldName == nil:
+			if i == len(path)-1 || atom.List == nil {
+				return true
+			}
+			ref = atom.List.ElementType
+		case atom.Map == nil:
+			return true
+		default:
+			f, named := atom.Map.FindField(*e.FieldName)
+			if !named {
+				if i == len(path)-1 || isNone(atom.Map.ElementType) {
+					return true
+				}
+				ref = atom.Map.ElementType
+				continue
+			}
+			ref = f.Type
+		}
+	}
+	return false
+}
+
+func isNone(ref schema.TypeRef) bool {
+	return ref.NamedType == nil && ref.Inlined == (schema.Atom{})
+}
+
+func equalJSON(a, b any) bool {
+	if reflect.DeepEqual(a, b) {
+		return true
+	}
+	x, err1 := json.Marshal(a)
+	y, err2 := json.Marshal(b)
+	return err1 == nil && err2 == nil && string(x) == string(y)
+}

@@ -1,0 +1,280 @@
+package apply_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"deployer/apply"
+)
+
+func outcomes(p *apply.Plan) string {
+	var out []string
+	for _, c := range p.Conflicts {
+		out = append(out, c.String())
+	}
+	return strings.Join(out, "\n")
+}
+
+// S11, S14: the chart wins and says from whom it took what.
+func TestTheChartWins(t *testing.T) {
+	s := begin(t)
+	s.deploy(small)
+	s.patch("apps/v1", "Deployment", "web", types.StrategicMergePatchType,
+		`{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"nginx:hotfix","env":[{"name":"MINE","value":"1"}]}]}}}}`, "kubectl-edit")
+	s.patch("v1", "ConfigMap", "conf", types.ApplyPatchType,
+		`{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"conf","labels":{"team":"x"}},"data":{"a":"7"}}`, "team-x")
+	p := s.plan(small)
+	s.expect(p, "update ConfigMap/conf", "update Deployment/web")
+	want := `data.a: "7" -> "1" (taken by team-x)
+spec.template.spec.containers[name="app"].image: "nginx:hotfix" -> "nginx:1" (taken by kubectl-edit)`
+	if got := outcomes(p); got != want {
+		t.Errorf("conflicts\n%s\nwant\n%s", got, want)
+	}
+	for _, c := range p.Conflicts {
+		if c.Time.IsZero() || c.Operation == "" {
+			t.Errorf("conflict without time or operation: %+v", c)
+		}
+	}
+	s.run(p)
+	d := s.get("apps/v1", "Deployment", "web")
+	if at(d, "spec.template.spec.containers.app.image") != "nginx:1" || names(at(d, "spec.template.spec.containers.app.env")) != "MINE A" &&
+		names(at(d, "spec.template.spec.containers.app.env")) != "A MINE" {
+		t.Errorf("container: %v", at(d, "spec.template.spec.containers.app"))
+	}
+	if s.get("v1", "ConfigMap", "conf").GetLabels()["team"] != "x" {
+		t.Errorf("the other applier's label is gone")
+	}
+}
+
+func TestConflictsFail(t *testing.T) {
+	s := begin(t)
+	s.opts.Conflicts = apply.Fail
+	s.deploy(small)
+	s.patch("v1", "ConfigMap", "conf", types.MergePatchType, `{"data":{"a":"7"}}`, "kubectl-edit")
+	err := s.refuse(small)
+	var conflict *apply.ConflictError
+	if !errors.As(err, &conflict) || conflict.Fields[0].Path != "data.a" {
+		t.Fatalf("got %v", err)
+	}
+	t.Log(err)
+}
+
+func TestConflictsYield(t *testing.T) {
+	s := begin(t)
+	chart := strings.Replace(small, "metadata: {name: conf}", "metadata: {name: conf, annotations: {deployer.io/conflicts: yield}}", 1)
+	s.deploy(chart)
+	s.patch("v1", "ConfigMap", "conf", types.MergePatchType, `{"data":{"a":"7"}}`, "kubectl-edit")
+	for range 3 {
+		p := s.deploy(chart)
+		if got := outcomes(p); got != `data.a: "7" -> "1" (yielded by kubectl-edit)` {
+			t.Errorf("conflicts: %s", got)
+		}
+		conf := s.get("v1", "ConfigMap", "conf")
+		if got := fmt.Sprint(conf.Object["data"]); got != "map[a:7 b:2]" {
+			t.Errorf("data: %s", got)
+		}
+		if !strings.Contains(managers(conf), "kubectl-edit") {
+			t.Errorf("managers: %s", managers(conf))
+		}
+	}
+}
+
+func TestValuesOfSecretsAreHidden(t *testing.T) {
+	s := begin(t)
+	const chart = "\napiVersion: v1\nkind: Secret\nmetadata: {name: pass}\nstringData: {password: supersecret}\n"
+	s.deploy(chart)
+	s.patch("v1", "Secret", "pass", types.MergePatchType, `{"stringData":{"password":"othersecret"}}`, "kubectl-edit")
+	p := s.plan(chart)
+	if got := outcomes(p); got != "data.password: (hidden) -> (hidden) (taken by kubectl-edit)" {
+		t.Errorf("conflicts: %s", got)
+	}
+	for _, bad := range []string{"stringData: {password: 12345}", "data: {password: 'not base64 !!'}", "type: 5", "data: {password: [hush]}"} {
+		err := s.refuse(strings.Replace(chart, "stringData: {password: supersecret}", bad, 1))
+		t.Log(err)
+		for _, secret := range []string{"12345", "not base64", "hush"} {
+			if strings.Contains(err.Error(), secret) {
+				t.Errorf("a secret is in %q", err)
+			}
+		}
+	}
+}
+
+const scaled = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec: {containers: [{name: app, image: nginx:1}]}
+`
+
+const autoscaler = `
+---
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web}
+spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}, minReplicas: 3, maxReplicas: 9}
+`
+
+func (s *story) scale(n int, manager string) {
+	s.t.Helper()
+	s.patch("apps/v1", "Deployment", "web", types.MergePatchType, fmt.Sprintf(`{"spec":{"replicas":%d}}`, n), manager, "scale")
+}
+
+func (s *story) replicas() any {
+	s.t.Helper()
+	return at(s.get("apps/v1", "Deployment", "web"), "spec.replicas")
+}
+
+// S17: a person scaled, and nothing autoscales: the chart's number counts.
+func TestScaledByHand(t *testing.T) {
+	s := begin(t)
+	s.deploy(scaled)
+	s.scale(5, "kubectl")
+	p := s.deploy(scaled)
+	if got := s.replicas(); got != int64(2) {
+		t.Errorf("replicas: %v", got)
+	}
+	if got := outcomes(p); got != "spec.replicas: 5 -> 2 (taken by kubectl)" {
+		t.Errorf("conflicts: %s", got)
+	}
+}
+
+// S18: an autoscaler's number is left alone, release after release.
+func TestAutoscaled(t *testing.T) {
+	for name, first := range map[string]string{"helm 3": "helm3", "ours": ""} {
+		t.Run(name, func(t *testing.T) {
+			s := begin(t)
+			chart := scaled + autoscaler
+			if first == "helm3" {
+				s.helm3Install(chart)
+				s.record("deployed", chart)
+			} else {
+				s.deploy(chart)
+			}
+			s.scale(7, "kube-controller-manager")
+			g := s.generation("apps/v1", "Deployment", "web")
+			for range 3 {
+				p := s.deploy(chart)
+				if got := outcomes(p); got != "spec.replicas: 7 -> 2 (yielded by HorizontalPodAutoscaler/web)" {
+					t.Errorf("conflicts: %s", got)
+				}
+				if got := s.replicas(); got != int64(7) {
+					t.Errorf("replicas: %v", got)
+				}
+			}
+			if now := s.generation("apps/v1", "Deployment", "web"); now != g {
+				t.Errorf("generation %d, was %d", now, g)
+			}
+			next := strings.Replace(chart, "nginx:1", "nginx:2", 1)
+			s.deploy(next)
+			if got := s.replicas(); got != int64(7) {
+				t.Errorf("replicas after a change: %v", got)
+			}
+			// The autoscaler goes, the chart's number is back.
+			plain := strings.Replace(scaled, "nginx:1", "nginx:2", 1)
+			s.deploy(plain)
+			if got := s.replicas(); got != int64(2) {
+				t.Errorf("replicas without autoscaler: %v", got)
+			}
+		})
+	}
+}
+
+// S19: the chart stops to say replicas, because an autoscaler comes.
+func TestReplicasDroppedFromTheChart(t *testing.T) {
+	for _, legacy := range []bool{true, false} {
+		t.Run(fmt.Sprint("helm3=", legacy), func(t *testing.T) {
+			s := begin(t)
+			five := strings.Replace(scaled, "replicas: 2", "replicas: 5", 1)
+			if legacy {
+				s.helm3Install(five)
+				s.record("deployed", five)
+			} else {
+				s.deploy(five)
+			}
+			s.deploy(strings.Replace(scaled, "  replicas: 2\n", "", 1) + autoscaler)
+			if got := s.replicas(); got != int64(5) {
+				t.Errorf("replicas: %v", got)
+			}
+			s.deploy(strings.Replace(scaled, "  replicas: 2\n", "", 1))
+			if got := s.replicas(); got != int64(5) {
+				t.Errorf("replicas: %v", got)
+			}
+		})
+	}
+}
+
+// An autoscaler that comes with the release that still says replicas.
+func TestAutoscalerComesWithRelease(t *testing.T) {
+	s := begin(t)
+	s.deploy(scaled)
+	s.scale(6, "kubectl")
+	s.deploy(strings.Replace(scaled, "nginx:1", "nginx:2", 1) + autoscaler)
+	if got := s.replicas(); got != int64(6) {
+		t.Errorf("replicas: %v", got)
+	}
+}
+
+// S27: the rules of an aggregated role are never emptied.
+func TestAggregatedClusterRole(t *testing.T) {
+	s := begin(t)
+	name := "deployer-test-" + s.ns
+	s.t.Cleanup(func() { s.client("rbac.authorization.k8s.io/v1", "ClusterRole").Delete(bg, name, deleteNow) })
+	chart := `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: deployer-test-NS}
+aggregationRule: {clusterRoleSelectors: [{matchLabels: {kubernetes.io/bootstrapping: rbac-defaults}}]}
+rules: []
+`
+	s.helm3Install(chart)
+	s.record("deployed", chart)
+	full := func() error {
+		if rules, _ := s.get("rbac.authorization.k8s.io/v1", "ClusterRole", name).Object["rules"].([]any); len(rules) == 0 {
+			return errors.New("no rules")
+		}
+		return nil
+	}
+	s.eventually("the controller fills in rules", full)
+	p := s.deploy(chart)
+	s.expect(p)
+	if err := full(); err != nil {
+		t.Error(err)
+	}
+	s.deploy(strings.Replace(chart, "metadata: {", "metadata: {labels: {x: z}, ", 1))
+	if err := full(); err != nil {
+		t.Error(err)
+	}
+}
+
+// S23: what the API server allocates stays, and isn't ours.
+func TestServiceAllocations(t *testing.T) {
+	s := begin(t)
+	const chart = `
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec:
+  type: NodePort
+  clusterIP: ""
+  selector: {app: web}
+  ports: [{name: a, port: 53, protocol: TCP, nodePort: 0}, {name: b, port: 53, protocol: UDP}]
+`
+	s.helm3Install(chart)
+	s.record("deployed", chart)
+	was := s.get("v1", "Service", "web").Object["spec"]
+	s.expect(s.deploy(chart))
+	s.deploy(strings.Replace(chart, "app: web", "app: other", 1))
+	s.deploy(chart)
+	if now := s.get("v1", "Service", "web").Object["spec"]; fmt.Sprint(now) != fmt.Sprint(was) {
+		t.Errorf("spec\n%v\nwas\n%v", now, was)
+	}
+}

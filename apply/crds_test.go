@@ -1,0 +1,218 @@
+package apply_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"deployer/apply"
+)
+
+// definition is a CRD of a group of its own for each story.
+func definition(n int, extra string) string {
+	return strings.NewReplacer("N#", fmt.Sprint(n), "EXTRA", extra).Replace(`
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: foosN#.NS.example.com}
+spec:
+  group: NS.example.com
+  scope: Namespaced
+  names: {plural: foosN#, singular: fooN#, kind: FooN#, listKind: FooN#List}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}, scale: {specReplicasPath: .spec.replicas, statusReplicasPath: .status.replicas}}
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec:
+            type: object
+            required: [size]
+            properties:
+              size: {type: integer, maximum: 100}
+              replicas: {type: integer}
+              maybe: {type: string, nullable: true}
+              deflt: {type: string, default: abc}
+              any: {type: object, x-kubernetes-preserve-unknown-fields: true}
+              things:
+                type: array
+                x-kubernetes-list-type: map
+                x-kubernetes-list-map-keys: [name]
+                items: {type: object, required: [name], properties: {name: {type: string}, v: {type: string}}}
+              EXTRA
+          status: {type: object, x-kubernetes-preserve-unknown-fields: true}
+`)
+}
+
+func foo(n int, spec string) string {
+	return fmt.Sprintf("\n---\napiVersion: NS.example.com/v1\nkind: Foo%d\nmetadata: {name: f}\nspec: {%s}\n", n, spec)
+}
+
+func (s *story) dropCRDs(n int) {
+	s.t.Cleanup(func() {
+		for i := range n {
+			s.client("apiextensions.k8s.io/v1", "CustomResourceDefinition").Delete(bg, fmt.Sprintf("foos%d.%s.example.com", i, s.ns), deleteNow)
+		}
+	})
+}
+
+// S55: kinds and objects of them in one release, from crds/ and from templates.
+func TestKindsComeWithTheRelease(t *testing.T) {
+	s := begin(t)
+	s.dropCRDs(6)
+	var chart string
+	for i := range 6 {
+		if i%2 == 0 {
+			s.crds += definition(i, "")
+		} else {
+			chart += definition(i, "")
+		}
+		chart += foo(i, "size: 5, typo: 1, things: [{name: a, v: x}, {name: a, v: x}]")
+	}
+	p := s.plan(chart)
+	verified := 0
+	for _, c := range p.Changes() {
+		if strings.HasPrefix(c.ID.Kind, "Foo") {
+			if c.Unverified == "" {
+				t.Errorf("%s is verified", c.ID)
+			}
+			verified++
+		}
+	}
+	if verified != 6 || !strings.Contains(warnings(p), "spec.typo: is a field this kind doesn't have: not sent") {
+		t.Errorf("%d unverified, warnings %s", verified, warnings(p))
+	}
+	done := s.run(p)
+	for _, c := range done {
+		if c.Result == nil {
+			t.Errorf("%s has no result", c.ID)
+		}
+	}
+	s.record("deployed", chart)
+	if got := fmt.Sprint(at(s.get(s.ns+".example.com/v1", "Foo1", "f"), "spec")); got != "map[deflt:abc size:5 things:[map[name:a v:x]]]" {
+		t.Errorf("spec: %s", got)
+	}
+	s.expect(s.deploy(chart))
+	from := len(s.c.Audit(t, s.agent))
+	s.expect(s.deploy(chart))
+	if asked := s.c.Audit(t, s.agent)[from:]; len(asked) > 30 {
+		t.Errorf("%d requests: %v", len(asked), asked)
+	}
+
+	// S14: drift of a custom resource is reverted, S35: null means something where the schema says so.
+	s.patch(s.ns+".example.com/v1", "Foo1", "f", "application/merge-patch+json", `{"spec":{"size":7,"any":{"x":1}}}`, "kubectl-edit")
+	chart = strings.Replace(chart, foo(2, "size: 5, typo: 1, things: [{name: a, v: x}, {name: a, v: x}]"), foo(2, "size: 5, maybe: null, deflt: null, any: {x: null}"), 1)
+	s.deploy(chart)
+	if got := fmt.Sprint(at(s.get(s.ns+".example.com/v1", "Foo1", "f"), "spec")); got != "map[any:map[x:1] deflt:abc size:5 things:[map[name:a v:x]]]" {
+		t.Errorf("spec: %s", got)
+	}
+	if got := fmt.Sprint(at(s.get(s.ns+".example.com/v1", "Foo2", "f"), "spec")); got != "map[any:map[x:<nil>] deflt:abc maybe:<nil> size:5]" {
+		t.Errorf("spec: %s", got)
+	}
+
+	// The kind and an object of it change together.
+	before := definition(1, "")
+	after := definition(1, "later: {type: string}")
+	chart = strings.Replace(chart, before, after, 1)
+	chart = strings.Replace(chart, foo(1, "size: 5, typo: 1,"), foo(1, "size: 5, later: x,"), 1)
+	chart = strings.Replace(chart, "kind: Foo1\nmetadata: {name: f}\nspec: {size: 5, typo: 1", "kind: Foo1\nmetadata: {name: f}\nspec: {size: 5, later: x", 1)
+	s.deploy(chart)
+	if got := at(s.get(s.ns+".example.com/v1", "Foo1", "f"), "spec.later"); got != "x" {
+		t.Errorf("later: %v", got)
+	}
+	// A rejection by the kind's own rules comes before anything changes.
+	err := s.refuse(strings.Replace(chart, "size: 5, later: x", "size: 500, later: x", 1))
+	t.Log(err)
+}
+
+// A custom resource that its own new CRD rejects is found before its wave.
+func TestGateTwo(t *testing.T) {
+	s := begin(t)
+	s.dropCRDs(1)
+	p := s.plan(definition(0, "") + config("a") + foo(0, "size: 500"))
+	a := s.applier()
+	for _, wave := range p.Waves[:1] {
+		if err := a.Run(bg, wave, func(apply.Change) {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	err := a.Recheck(bg, p)
+	if err == nil || !strings.Contains(err.Error(), "should be less than or equal to 100") {
+		t.Errorf("Recheck: %v", err)
+	}
+}
+
+// S54
+func TestModesOfCRDs(t *testing.T) {
+	s := begin(t)
+	s.dropCRDs(1)
+	s.crds = definition(0, "")
+	s.deploy(config("a"))
+	s.crds = definition(0, "later: {type: string}")
+	s.opts.CRDs = apply.CreateCRDs
+	s.expect(s.deploy(config("a")))
+	s.opts.CRDs = apply.SkipCRDs
+	s.expect(s.deploy(config("a")))
+	s.opts.CRDs = apply.UpgradeCRDs
+	s.expect(s.deploy(config("a")), "update CustomResourceDefinition/foos0."+s.ns+".example.com")
+	s.crds = ""
+	s.expect(s.deploy(config("a")))
+}
+
+// S06: the server forgets the owners of fields that were applied in a version it
+// no longer serves; what the chart drops must go nevertheless.
+func TestVersionDropped(t *testing.T) {
+	for _, by := range []string{"apply", "helm 3"} {
+		t.Run(by, func(t *testing.T) {
+			s := begin(t)
+			s.dropCRDs(1)
+			const schema = "schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, x-kubernetes-preserve-unknown-fields: true}}}}"
+			crd := func(old string) string {
+				return `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: foos0.NS.example.com}
+spec:
+  group: NS.example.com
+  scope: Namespaced
+  names: {plural: foos0, singular: foo0, kind: Foo0, listKind: Foo0List}
+  versions:
+  - {name: v1, served: true, storage: true, ` + schema + `}
+` + old
+			}
+			s.crds = crd("  - {name: v1alpha1, served: true, storage: false, " + schema + "}\n")
+			before := strings.Replace(foo(0, "a: 1, b: 2"), "/v1\n", "/v1alpha1\n", 1)
+			if by == "apply" {
+				s.deploy(before)
+			} else {
+				s.deploy("")
+				s.helm3Install(before)
+				s.record("deployed", before)
+			}
+			s.patch(s.ns+".example.com/v1alpha1", "Foo0", "f", "application/merge-patch+json", `{"spec":{"theirs":1}}`, "somebody")
+			s.crds = crd("")
+			p := s.deploy(foo(0, "a: 1"))
+			t.Log(s.reasons(p))
+			api := s.ns + ".example.com/v1"
+			if got := fmt.Sprint(at(s.get(api, "Foo0", "f"), "spec")); got != "map[a:1 theirs:1]" {
+				t.Errorf("spec: %s", got)
+			}
+			for _, e := range s.get(api, "Foo0", "f").GetManagedFields() {
+				if e.APIVersion != api {
+					t.Errorf("an entry of version %s is left: %s", e.APIVersion, e.Manager)
+				}
+			}
+			s.expect(s.deploy(foo(0, "a: 1")))
+			// The object is of a version that is gone: an error before any change.
+			if err := s.refuse(before); !strings.Contains(err.Error(), "the cluster has no kind Foo0 in "+s.ns+".example.com/v1alpha1") {
+				t.Errorf("got %v", err)
+			}
+			// What the past has in it is pruned in the version that there is.
+			s.past[0].Objects = s.manifests(before)
+			s.expect(s.deploy(config("other")), "create ConfigMap/other", "delete Foo0/f")
+		})
+	}
+}

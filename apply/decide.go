@@ -1,0 +1,255 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"deployer/apply/fields"
+	"deployer/apply/shape"
+)
+
+// step is how a change is carried out, and what is needed to plan it again.
+type step struct {
+	p     *planning
+	t     *target
+	later bool // not decided for real yet: plan it again when its turn comes
+
+	guard  guard                      // what the live object must be
+	fold   []fields.Entry             // managedFields to be written first; nil when they are right
+	repair []operation                // what no apply can do, to be done before it
+	apply  bool                       // apply Want
+	cand   *candidate                 // what is to be deleted
+	put    *unstructured.Unstructured // the whole object, where no apply can say what is wanted
+	gone   string                     // uid of an object that is being deleted and must be gone first
+}
+
+func (p *planning) change(t *target, action Action) Change {
+	return Change{ID: t.id, Source: t.source, Action: action, Reason: t.whole, raw: t.raw}
+}
+
+// decide finds out what has to be done for one target. The error is a
+// *Rejection when it can't be. While the CRD of its kind changes with the
+// release, today's answer is a preview: it is asked for again afterwards.
+func (p *planning) decide(ctx context.Context, t *target, s sight) (Change, error) {
+	c, err := p.decideNow(ctx, t, s)
+	if err == nil && p.kindChanges(t) && (c.step == nil || !c.step.later) {
+		c.Unverified = changingKind
+		c.step = &step{p: p, t: t, later: true}
+	}
+	return c, err
+}
+
+const changingKind = "its CustomResourceDefinition changes with this release"
+
+func (p *planning) decideNow(ctx context.Context, t *target, s sight) (Change, error) {
+	want, err := p.normalise(ctx, t)
+	if err != nil {
+		return Change{}, err
+	}
+	if t.foreign && p.a.opts.CRDs == CreateCRDs && s.full != nil {
+		c := p.change(t, None)
+		c.Live, c.Reason = s.full, "exists already; --crds create leaves it as it is"
+		return c, nil
+	}
+	if why := p.notYet(t); why != "" {
+		return p.postpone(t, want, why), nil
+	}
+	if s.full == nil {
+		return p.create(ctx, t, want, s)
+	}
+	return p.existing(ctx, t, want, s.full)
+}
+
+// notYet says why the server can't be asked about a target yet.
+func (p *planning) notYet(t *target) string {
+	if t.coming {
+		return fmt.Sprintf("kind %s comes with this release; checked against the schema of its CustomResourceDefinition only", t.id.Kind)
+	}
+	if p.newSpaces[t.id.Namespace] {
+		return fmt.Sprintf("namespace %s comes with this release", t.id.Namespace)
+	}
+	return ""
+}
+
+func (p *planning) postpone(t *target, want *unstructured.Unstructured, why string) Change {
+	c := p.change(t, Create)
+	c.Want, c.Unverified = want, why
+	c.step = &step{p: p, t: t, later: true}
+	return c
+}
+
+// existing decides about an object that is there.
+func (p *planning) existing(ctx context.Context, t *target, want, live *unstructured.Unstructured) (Change, error) {
+	adopting, err := p.owns(t, live)
+	if err != nil {
+		r := t.reject(err)
+		return Change{}, &r
+	}
+	if live.GetDeletionTimestamp() != nil {
+		c := p.change(t, Create)
+		c.Live, c.Want = live, want
+		c.Reason = "the existing one is being deleted"
+		c.Unverified = "the server can't be asked while the existing one is being deleted"
+		c.step = &step{p: p, t: t, apply: true, guard: absent(), gone: string(live.GetUID())}
+		return c, nil
+	}
+	return p.update(ctx, t, want, live, adopting)
+}
+
+// create asks the server about an object that seems not to be there.
+func (p *planning) create(ctx context.Context, t *target, want *unstructured.Unstructured, s sight) (Change, error) {
+	c := p.change(t, Create)
+	c.Want = want
+	c.step = &step{p: p, t: t, apply: true, guard: absent()}
+	if p.a.opts.Gate == GateOff && s.absent {
+		c.Unverified = "the server was not asked beforehand (--gate off)"
+		return c, nil
+	}
+	result, err := p.a.bring(ctx, t, want, ask)
+	switch {
+	case err == nil:
+		c.Result = result
+		return c, nil
+	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
+		return p.unexpected(ctx, t, want, s)
+	case noNamespace(err, t.id) && p.spaces[t.id.Namespace]:
+		return p.postpone(t, want, fmt.Sprintf("namespace %s comes with this release", t.id.Namespace)), nil
+	case lacks(err) != nil && !s.absent && !s.blind:
+		found, err2 := p.read(ctx, t)
+		if err2 != nil {
+			return Change{}, err2
+		}
+		if found.full != nil {
+			return p.existing(ctx, t, want, found.full)
+		}
+	}
+	return p.refused(ctx, t, want, c, err)
+}
+
+// unexpected is for an object that turned out to exist: without Helm's label,
+// or made since we looked.
+func (p *planning) unexpected(ctx context.Context, t *target, want *unstructured.Unstructured, s sight) (Change, error) {
+	if s.blind {
+		return Change{}, rejectf(t.id, t.source, "", "permit the account deployer runs as to get "+t.mapping.Resource.Resource,
+			"exists and may not be read, so that nobody can tell whose it is")
+	}
+	found, err := p.read(ctx, t)
+	if err != nil {
+		return Change{}, err
+	}
+	if found.full == nil {
+		return Change{}, rejectf(t.id, t.source, "", "try again", "is being created or deleted by somebody else at this moment")
+	}
+	return p.existing(ctx, t, want, found.full)
+}
+
+// refused decides what a refusal of a dry run means for the plan.
+func (p *planning) refused(ctx context.Context, t *target, want *unstructured.Unstructured, c Change, err error) (Change, error) {
+	switch {
+	case noDryRun(err):
+		c.Unverified = "an admission webhook refuses dry runs: " + explain(t.id, err).Error()
+		return c, nil
+	case lacks(err) != nil:
+		return p.estimate(t, c, lacks(err)), nil
+	case p.kindChanges(t) && !apierrors.IsForbidden(err):
+		return p.postpone(t, want, changingKind), nil
+	case undeclared(err) && p.schemas.isBuiltin(t.mapping.GVK):
+		// Our built-in schema is of a newer Kubernetes than the server.
+		p.schemas.distrust(t.mapping.GVK.GroupVersion())
+		return p.decideAgain(ctx, t)
+	case apierrors.IsConflict(err) && t.tries < mostTries:
+		// A controller wrote its status since we looked.
+		t.tries++
+		yieldTo(ctx, t.tries)
+		return p.decideAgain(ctx, t)
+	}
+	explained := explain(t.id, err)
+	var refusal *ServerError
+	if !errors.As(explained, &refusal) {
+		return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "asking the server about", Err: err}
+	}
+	r := t.reject(explained)
+	return Change{}, &r
+}
+
+func (p *planning) decideAgain(ctx context.Context, t *target) (Change, error) {
+	found, err := p.read(ctx, t)
+	if err != nil {
+		return Change{}, err
+	}
+	return p.decide(ctx, t, found)
+}
+
+// kindChanges says whether the release changes the CRD of a target's kind.
+func (p *planning) kindChanges(t *target) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.changing[t.id.GroupKind()]
+}
+
+// normalise makes what will be sent of what was rendered.
+func (p *planning) normalise(ctx context.Context, t *target) (*unstructured.Unstructured, error) {
+	res, err := p.shaped(ctx, t.obj, t.mapping.GVK, t.mapping.Status)
+	if err != nil {
+		return nil, &ObjectError{ID: t.id, Source: t.source, Doing: "checking", Err: err}
+	}
+	if len(res.Problems) > 0 {
+		r := t.reject(problems(res.Problems))
+		return nil, &r
+	}
+	for _, n := range res.Notes {
+		p.warn(t.id, t.source, "%s", n)
+	}
+	if res.Strange {
+		t.raw = "" // no mark: the kind may come to have what is dropped now
+	}
+	if !t.foreign {
+		p.a.owner.stamp(res.Object)
+	}
+	return res.Object, p.noteDoubled(ctx, t, res)
+}
+
+// shaped normalises by the schema that is at hand, and by the server's own if
+// that one seems to lack something.
+func (p *planning) shaped(ctx context.Context, obj *unstructured.Unstructured, gvk schema.GroupVersionKind, status bool) (shape.Result, error) {
+	return p.shapedBy(ctx, obj, gvk, shape.Rules{Status: status})
+}
+
+func (p *planning) shapedBy(ctx context.Context, obj *unstructured.Unstructured, gvk schema.GroupVersionKind, rules shape.Rules) (shape.Result, error) {
+	switch p.a.opts.Validation {
+	case Strict:
+		rules.Unknown = shape.Refuse
+	case Ignore:
+		rules.Unknown = shape.Hush
+	}
+	var err error
+	if _, rules.Type, err = p.schemas.of(ctx, gvk); err != nil {
+		return shape.Result{}, err
+	}
+	res := shape.Normalise(obj, rules)
+	if !res.Strange || !p.schemas.isBuiltin(gvk) {
+		return res, nil
+	}
+	p.schemas.distrust(gvk.GroupVersion())
+	if _, rules.Type, err = p.schemas.of(ctx, gvk); err != nil {
+		return shape.Result{}, err
+	}
+	return shape.Normalise(obj, rules), nil
+}
+
+func problems(notes []shape.Note) error {
+	if len(notes) == 1 {
+		return &InvalidError{Field: notes[0].Path, Text: notes[0].Text}
+	}
+	lines := make([]string, len(notes))
+	for i, n := range notes {
+		lines[i] = n.String()
+	}
+	return &InvalidError{Text: strings.Join(lines, "\n")}
+}

@@ -1,0 +1,184 @@
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"deployer/internal/kube"
+)
+
+// A RejectedError lists everything that speaks against carrying out a plan.
+// Nothing has been changed. Unwrap gives the reasons, so errors.As finds an
+// *OwnershipError, *ConflictError, *ImmutableError or *InvalidError in it.
+type RejectedError struct{ Rejections []Rejection }
+
+// A Rejection is one object's reason. Secret values never appear in it.
+type Rejection struct {
+	ID     kube.ID
+	Source string // template; empty when unknown
+	Err    error  // doesn't name the object
+}
+
+func (r Rejection) Error() string {
+	if r.Source == "" {
+		return fmt.Sprintf("%s: %s", r.ID, r.Err)
+	}
+	return fmt.Sprintf("%s (%s): %s", r.ID, r.Source, r.Err)
+}
+
+// Unwrap gives the reason.
+func (r Rejection) Unwrap() error { return r.Err }
+
+func (e *RejectedError) Error() string {
+	lines := make([]string, 0, len(e.Rejections)+1)
+	lines = append(lines, fmt.Sprintf("%s rejected, nothing was changed:", objects(len(e.Rejections))))
+	for _, r := range e.Rejections {
+		lines = append(lines, "  "+strings.ReplaceAll(r.Error(), "\n", "\n    "))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap gives the rejections.
+func (e *RejectedError) Unwrap() []error {
+	errs := make([]error, len(e.Rejections))
+	for i, r := range e.Rejections {
+		errs[i] = r
+	}
+	return errs
+}
+
+// Hint gives the distinct hints of the reasons, one per line.
+func (e *RejectedError) Hint() string {
+	var hints []string
+	seen := map[string]bool{}
+	for _, r := range e.Rejections {
+		var h interface{ Hint() string }
+		if errors.As(r.Err, &h) && h.Hint() != "" && !seen[h.Hint()] {
+			seen[h.Hint()] = true
+			hints = append(hints, h.Hint())
+		}
+	}
+	return strings.Join(hints, "\n")
+}
+
+func objects(n int) string {
+	if n == 1 {
+		return "1 object was"
+	}
+	return fmt.Sprintf("%d objects were", n)
+}
+
+// An OwnershipError says that an object exists and isn't this release's.
+type OwnershipError struct {
+	ID    kube.ID
+	Us    Owner
+	Owner Owner  // empty when it belongs to no release
+	Text  string // what is missing or different, in Helm's words
+}
+
+func (e *OwnershipError) Error() string {
+	return "exists and cannot be imported into the current release: invalid ownership metadata; " + e.Text
+}
+
+// Hint says how to adopt it.
+func (e *OwnershipError) Hint() string {
+	adopt := fmt.Sprintf("--adopt %s", strings.ToLower(e.ID.Kind)+"/"+e.ID.Name)
+	if e.Owner == (Owner{}) {
+		return fmt.Sprintf("to make %s part of the release: %s, or --take-ownership for all such objects", e.ID, adopt)
+	}
+	return fmt.Sprintf("to take %s from release %s: %s, or --take-ownership-from %s", e.ID, e.Owner, adopt, e.Owner)
+}
+
+// A ConflictError says that the policy fail met fields that others have set.
+type ConflictError struct{ Fields []FieldConflict }
+
+func (e *ConflictError) Error() string {
+	lines := make([]string, len(e.Fields))
+	for i, f := range e.Fields {
+		lines[i] = fmt.Sprintf("%s is set to %s by %q, the chart says %s", f.Path, f.Before, f.Manager, f.After)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Hint says how to go on.
+func (e *ConflictError) Hint() string {
+	return "take the fields over with --conflicts take, leave them alone with --conflicts yield, or remove them from the templates"
+}
+
+// An ImmutableError says that the change can't be made to the existing object.
+type ImmutableError struct {
+	ID     kube.ID
+	Fields []string
+	Text   string // the server's
+	Never  bool   // recreating it isn't offered
+	What   string // what to do, where more is known than that recreating may help
+}
+
+func (e *ImmutableError) Error() string { return e.Text }
+
+// Hint says how to allow recreation, where that is possible.
+func (e *ImmutableError) Hint() string {
+	switch {
+	case e.What != "":
+		return e.What
+	case e.Never:
+		return fmt.Sprintf("%s can't be changed in this way and is never recreated by deployer: revert the change in the chart", e.ID)
+	case e.ID.Kind == "PersistentVolumeClaim":
+		return fmt.Sprintf("recreating %s destroys its data: revert the change, or add the annotation %s: \"true\" and use --allow-recreate", e.ID, RecreateAnnotation)
+	}
+	return fmt.Sprintf("to delete and create %s again: --allow-recreate, or the annotation %s: \"true\" in the template", e.ID, RecreateAnnotation)
+}
+
+// An InvalidError says what is wrong with an object of the chart, by itself or
+// in the eyes of the server.
+type InvalidError struct {
+	Field string // empty when no single field is at fault
+	Text  string
+	What  string // what to do; may be empty
+}
+
+func (e *InvalidError) Error() string {
+	if e.Field == "" {
+		return e.Text
+	}
+	return e.Field + ": " + e.Text
+}
+
+// Hint says what to do about it.
+func (e *InvalidError) Hint() string { return e.What }
+
+// An ObjectError is a failure at one object while changes were made.
+type ObjectError struct {
+	ID     kube.ID
+	Source string
+	Doing  string // "creating", "updating", "deleting", ...
+	Err    error
+}
+
+func (e *ObjectError) Error() string { return fmt.Sprintf("%s %s: %s", e.Doing, e.ID, e.Err) }
+
+// Unwrap gives the reason.
+func (e *ObjectError) Unwrap() error { return e.Err }
+
+// Hint is that of the reason, if it has one.
+func (e *ObjectError) Hint() string {
+	var h interface{ Hint() string }
+	if errors.As(e.Err, &h) {
+		return h.Hint()
+	}
+	return ""
+}
+
+// A HookExistsError says that an object in the way of a hook may not be removed.
+type HookExistsError struct {
+	ID  kube.ID
+	Why string
+}
+
+func (e *HookExistsError) Error() string { return "already exists and " + e.Why }
+
+// Hint says what to do about it.
+func (e *HookExistsError) Hint() string {
+	return "delete or rename it, or give the hook another name"
+}

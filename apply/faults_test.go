@@ -1,0 +1,208 @@
+package apply_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"deployer/apply"
+	"deployer/internal/kube"
+	"deployer/internal/kubetest"
+)
+
+// faulty hands requests on and lets some of them go wrong.
+type faulty struct {
+	next   http.RoundTripper
+	before func(*http.Request) (*http.Response, error) // instead of the server's answer; nil, nil hands on
+	after  func(*http.Request, *http.Response) error   // loses the answer
+
+	replace func(r *http.Request, body []byte) []byte // what the server says
+}
+
+func (f *faulty) RoundTrip(r *http.Request) (*http.Response, error) {
+	if f.before != nil {
+		if resp, err := f.before(r); resp != nil || err != nil {
+			return resp, err
+		}
+	}
+	resp, err := f.next.RoundTrip(r)
+	if err == nil && f.replace != nil && r.Method == http.MethodGet && !strings.Contains(r.URL.RawQuery, "watch") {
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil {
+			return nil, err
+		}
+		body = f.replace(r, body)
+		resp.Body, resp.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+		resp.Header.Del("Content-Length")
+	}
+	if err == nil && f.after != nil {
+		if lost := f.after(r, resp); lost != nil {
+			resp.Body.Close()
+			return nil, lost
+		}
+	}
+	return resp, err
+}
+
+func (s *story) through(f *faulty) {
+	config := s.c.Config()
+	config.UserAgent = s.agent
+	config.WrapTransport = func(next http.RoundTripper) http.RoundTripper {
+		f.next = next
+		return f
+	}
+	s.cluster = kube.New(config, s.ns)
+}
+
+func real(r *http.Request) bool {
+	return r.Method != http.MethodGet && !strings.Contains(r.URL.RawQuery, "dryRun")
+}
+
+// S93: each write is committed once and its answer lost.
+func TestLostAnswers(t *testing.T) {
+	s := begin(t)
+	var mu sync.Mutex
+	lost := map[string]bool{}
+	s.through(&faulty{after: func(r *http.Request, _ *http.Response) error {
+		mu.Lock()
+		defer mu.Unlock()
+		key := r.Method + r.URL.Path
+		if !real(r) || lost[key] {
+			return nil
+		}
+		lost[key] = true
+		return fmt.Errorf("reading the answer: %w", io.ErrUnexpectedEOF)
+	}})
+	p := s.deploy(many)
+	for _, c := range p.Changes() {
+		if c.Action != apply.Create {
+			t.Errorf("%s %s", c.Action, c.ID)
+		}
+	}
+	lost = map[string]bool{}
+	s.deploy(strings.Replace(strings.Replace(many, "nginx:1", "nginx:2", 1), "c:1", "c:2", 2))
+	lost = map[string]bool{}
+	first := s.mustHook(migration)
+	if got := s.get("batch/v1", "Job", "migrate").GetUID(); got != first.GetUID() {
+		t.Errorf("the hook ran twice")
+	}
+	lost = map[string]bool{}
+	s.deploy(config("a"))
+	if s.get("apps/v1", "Deployment", "web") != nil {
+		t.Errorf("not pruned")
+	}
+}
+
+// S92: passing failures of the server are not the user's business.
+func TestPassingFailures(t *testing.T) {
+	s := begin(t)
+	var mu sync.Mutex
+	seen := map[string]int{}
+	answers := []struct {
+		code int
+		text string
+	}{{429, "too many requests"}, {503, "the server is currently unable"}, {500, "etcdserver: leader changed"},
+		{500, "Internal error occurred: failed calling webhook \"x\": connection refused"}}
+	s.through(&faulty{before: func(r *http.Request) (*http.Response, error) {
+		if !strings.Contains(r.URL.Path, s.ns) {
+			return nil, nil
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		key := r.Method + r.URL.Path + fmt.Sprint(real(r))
+		seen[key]++
+		if seen[key] > 1 {
+			return nil, nil
+		}
+		a := answers[len(seen)%len(answers)]
+		body := fmt.Sprintf(`{"kind":"Status","apiVersion":"v1","status":"Failure","message":%q,"code":%d}`, a.text, a.code)
+		return &http.Response{StatusCode: a.code, Header: http.Header{"Content-Type": {"application/json"}},
+			Body: io.NopCloser(bytes.NewBufferString(body)), Request: r}, nil
+	}})
+	s.deploy(small)
+	s.deploy(strings.Replace(small, "nginx:1", "nginx:2", 1))
+}
+
+// Mistakes are told at once, not retried for minutes.
+func TestMistakesAreNotRetried(t *testing.T) {
+	s := begin(t)
+	began := time.Now()
+	s.refuse(strings.Replace(small, "image: nginx:1", `image: ""`, 1))
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("took %s", took)
+	}
+}
+
+// S96: a webhook that can't do dry runs doesn't stop a release.
+func TestWebhookRefusesDryRun(t *testing.T) {
+	s := begin(t)
+	s.through(&faulty{before: func(r *http.Request) (*http.Response, error) {
+		if real(r) || r.Method == http.MethodGet || !strings.Contains(r.URL.Path, "configmaps") {
+			return nil, nil
+		}
+		body := `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"BadRequest","message":"admission webhook \"x\" does not support dry run","code":400}`
+		return &http.Response{StatusCode: 400, Header: http.Header{"Content-Type": {"application/json"}},
+			Body: io.NopCloser(bytes.NewBufferString(body)), Request: r}, nil
+	}})
+	p := s.plan(small)
+	if !strings.Contains(p.Waves[0][0].Unverified, "refuses dry runs") {
+		t.Errorf("%+v", p.Waves[0][0])
+	}
+	s.run(p)
+	s.record("deployed", small)
+	p = s.plan(strings.Replace(small, `a: "1"`, `a: "5"`, 1))
+	s.expect(p, "update ConfigMap/conf")
+	s.run(p)
+	if got := at(s.get("v1", "ConfigMap", "conf"), "data.a"); got != "5" {
+		t.Errorf("data.a: %v", got)
+	}
+}
+
+// S79: another release adopts the object between our plan and our write.
+func TestAdoptionRace(t *testing.T) {
+	s := begin(t)
+	s.post(s.manifests(config("c"))[0].Object, "x")
+	s.opts.TakeOwnership = true
+	p := s.plan(config("c"))
+	s.patch("v1", "ConfigMap", "c", types.MergePatchType,
+		`{"metadata":{"annotations":{"meta.helm.sh/release-name":"b","meta.helm.sh/release-namespace":"`+s.ns+`"}}}`, "helm")
+	_, err := s.tryRun(p)
+	var owner *apply.OwnershipError
+	if !errors.As(err, &owner) || owner.Owner.Release != "b" {
+		t.Fatalf("got %v", err)
+	}
+}
+
+// S60: somebody who may not list, and may not see autoscalers.
+func TestRestrictedUser(t *testing.T) {
+	s := begin(t)
+	u := s.c.User(t, s.ns, kubetest.Rule("", "get,create,patch,delete", "configmaps", "services"),
+		kubetest.Rule("apps", "get,create,patch,delete", "deployments"))
+	s.cluster = kube.New(u.Config(), s.ns)
+	chart := small + config("x") + config("yy") + config("z")
+	s.deploy(chart)
+	s.expect(s.deploy(chart))
+	s.deploy(strings.Replace(chart, "nginx:1", "nginx:2", 1))
+	s.deploy(config("x"))
+
+	blind := s.c.User(t, s.ns, rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"configmaps"}, Verbs: []string{"create", "patch"}})
+	s.cluster = kube.New(blind.Config(), s.ns)
+	s.past, s.marks = nil, nil
+	s.deploy(config("new"))
+	err := s.refuse(config("x"))
+	t.Log(err)
+	err = s.plan(config("q") + "\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\n").Permitted()
+	if err == nil || !strings.Contains(err.Error(), "no permission to patch secrets in namespace "+s.ns) {
+		t.Errorf("Permitted: %v", err)
+	}
+}

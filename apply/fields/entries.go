@@ -1,0 +1,138 @@
+// Package fields is the arithmetic of metadata.managedFields: who owns what,
+// what becomes ours, and what an apply will do. It asks nobody.
+//
+// The rules of ownership are those of
+// https://kubernetes.io/docs/reference/using-api/server-side-apply/ and of
+// sigs.k8s.io/structured-merge-diff, which the API server runs.
+package fields
+
+import (
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+)
+
+// An Entry is one line of metadata.managedFields.
+type Entry struct {
+	Manager     string
+	Operation   metav1.ManagedFieldsOperationType
+	APIVersion  string
+	Subresource string
+	Time        time.Time // zero when the entry has none
+	Set         *fieldpath.Set
+
+	raw metav1.ManagedFieldsEntry
+}
+
+// Label names the entry for people: helm (Update), kubectl (Update, scale).
+func (e Entry) Label() string {
+	if e.Subresource != "" {
+		return fmt.Sprintf("%s (%s, %s)", e.Manager, e.Operation, e.Subresource)
+	}
+	return fmt.Sprintf("%s (%s)", e.Manager, e.Operation)
+}
+
+// Parse reads managedFields. Entries without a field set have an empty one.
+func Parse(list []metav1.ManagedFieldsEntry) ([]Entry, error) {
+	out := make([]Entry, 0, len(list))
+	for _, raw := range list {
+		e := Entry{
+			Manager:     raw.Manager,
+			Operation:   raw.Operation,
+			APIVersion:  raw.APIVersion,
+			Subresource: raw.Subresource,
+			Set:         fieldpath.NewSet(),
+			raw:         raw,
+		}
+		if raw.Time != nil {
+			e.Time = raw.Time.Time
+		}
+		if raw.FieldsV1 != nil {
+			if err := e.Set.FromJSON(raw.FieldsV1.GetRawReader()); err != nil {
+				return nil, fmt.Errorf("reading the fields managed by %s: %w", e.Label(), err)
+			}
+		}
+		out = append(out, e)
+	}
+	return out, nil
+}
+
+// Encode is the reverse of Parse. Entries whose set has not been changed keep
+// their bytes.
+func Encode(entries []Entry) ([]metav1.ManagedFieldsEntry, error) {
+	out := make([]metav1.ManagedFieldsEntry, 0, len(entries))
+	for _, e := range entries {
+		raw := e.raw
+		if raw.FieldsV1 == nil {
+			data, err := e.Set.ToJSON()
+			if err != nil {
+				return nil, fmt.Errorf("writing the fields managed by %s: %w", e.Label(), err)
+			}
+			raw = metav1.ManagedFieldsEntry{
+				Manager:     e.Manager,
+				Operation:   e.Operation,
+				APIVersion:  e.APIVersion,
+				Subresource: e.Subresource,
+				FieldsType:  "FieldsV1",
+				FieldsV1:    metav1.NewFieldsV1(string(data)),
+			}
+			if !e.Time.IsZero() {
+				raw.Time = &metav1.Time{Time: e.Time}
+			}
+		}
+		out = append(out, raw)
+	}
+	return out, nil
+}
+
+// with returns the entry owning set.
+func (e Entry) with(set *fieldpath.Set) Entry {
+	e.Set = set
+	e.raw = metav1.ManagedFieldsEntry{}
+	return e
+}
+
+// never is what nobody owns.
+// k8s.io/apimachinery/pkg/util/managedfields/internal/stripmeta.go
+func never() *fieldpath.Set {
+	return fieldpath.NewSet(
+		fieldpath.MakePathOrDie("apiVersion"),
+		fieldpath.MakePathOrDie("kind"),
+		fieldpath.MakePathOrDie("metadata"),
+		fieldpath.MakePathOrDie("metadata", "name"),
+		fieldpath.MakePathOrDie("metadata", "namespace"),
+		fieldpath.MakePathOrDie("metadata", "creationTimestamp"),
+		fieldpath.MakePathOrDie("metadata", "selfLink"),
+		fieldpath.MakePathOrDie("metadata", "uid"),
+		fieldpath.MakePathOrDie("metadata", "clusterName"),
+		fieldpath.MakePathOrDie("metadata", "generation"),
+		fieldpath.MakePathOrDie("metadata", "managedFields"),
+		fieldpath.MakePathOrDie("metadata", "resourceVersion"),
+	)
+}
+
+// Of returns the fields that applying v makes ours.
+func Of(v *typed.TypedValue) (*fieldpath.Set, error) {
+	set, err := v.ToFieldSet()
+	if err != nil {
+		return nil, err
+	}
+	return set.Difference(never()), nil
+}
+
+// Ours finds our own apply entry; nil when there is none.
+func Ours(entries []Entry, manager string) *Entry {
+	for i, e := range entries {
+		if isOurs(e, manager) {
+			return &entries[i]
+		}
+	}
+	return nil
+}
+
+func isOurs(e Entry, manager string) bool {
+	return e.Manager == manager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
+}

@@ -1,0 +1,160 @@
+package fields
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sort"
+	"strings"
+	"testing"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+func set(paths ...string) *fieldpath.Set {
+	out := fieldpath.NewSet()
+	for _, p := range paths {
+		var parts []any
+		for _, x := range strings.Split(p, ".") {
+			parts = append(parts, x)
+		}
+		out.Insert(fieldpath.MakePathOrDie(parts...))
+	}
+	return out
+}
+
+func update(manager, version string, paths ...string) Entry {
+	return Entry{Manager: manager, Operation: "Update", APIVersion: version, Set: set(paths...), Time: time.Unix(1, 0)}
+}
+
+func applied(manager, version string, paths ...string) Entry {
+	e := update(manager, version, paths...)
+	e.Operation = "Apply"
+	return e
+}
+
+func show(entries []Entry) string {
+	var out []string
+	for _, e := range entries {
+		var paths []string
+		e.Set.Iterate(func(p fieldpath.Path) { paths = append(paths, String(p)) })
+		sort.Strings(paths)
+		out = append(out, fmt.Sprintf("%s %s: %s", e.Label(), e.APIVersion, strings.Join(paths, " ")))
+	}
+	sort.Strings(out)
+	return strings.Join(out, "\n")
+}
+
+func TestFold(t *testing.T) {
+	all := set("spec.a", "spec.b", "spec.c", "spec.d", "spec.replicas", "status.x")
+	served := func(v string) bool { return v == "apps/v1" }
+	scale := update("kube-controller-manager", "apps/v1", "spec.replicas")
+	scale.Subresource = "scale"
+	for name, c := range map[string]struct {
+		state State
+		want  string
+	}{
+		"nothing to do": {
+			State{Entries: []Entry{applied("helm", "apps/v1", "spec.a"), update("x", "apps/v1", "spec.b")}, Want: set("spec.a")},
+			"unchanged",
+		},
+		"S05 one name, two versions": {
+			State{Entries: []Entry{update("helm", "extensions/v1beta1", "spec.a"), update("helm", "apps/v1", "spec.b")}, Want: set("spec.a")},
+			"helm (Apply) apps/v1: spec.a spec.b",
+		},
+		"S04 several names": {
+			State{Entries: []Entry{update("Helm", "apps/v1", "spec.a"), update("terraform-provider-helm_v2.9", "apps/v1", "spec.b"), update("nginx-controller", "apps/v1", "spec.c")}, Want: set("spec.a")},
+			"helm (Apply) apps/v1: spec.a spec.b\nnginx-controller (Update) apps/v1: spec.c",
+		},
+		"bounded by history": {
+			State{Entries: []Entry{update("before-first-apply", "apps/v1", "spec.a", "spec.b", "spec.c")}, Want: set("spec.a"), History: set("spec.b")},
+			"before-first-apply (Update) apps/v1: spec.c\nhelm (Apply) apps/v1: spec.a spec.b",
+		},
+		"a person keeps what the chart never said": {
+			State{Entries: []Entry{applied("helm", "apps/v1", "spec.a"), update("kubectl-edit", "apps/v1", "spec.b", "spec.c")}, Want: set("spec.a"), History: set("spec.b")},
+			"helm (Apply) apps/v1: spec.a spec.b\nkubectl-edit (Update) apps/v1: spec.c",
+		},
+		"history that is not live is nobody's": {
+			State{Entries: []Entry{applied("helm", "apps/v1", "spec.a")}, Want: set("spec.a"), History: set("spec.gone")},
+			"unchanged",
+		},
+		"replicas are left": {
+			State{Entries: []Entry{applied("helm", "apps/v1", "spec.a", "spec.replicas"), scale}, Want: set("spec.a"), Leave: set("spec.replicas")},
+			"helm (Apply) apps/v1: spec.a\nkube-controller-manager (Update, scale) apps/v1: spec.replicas",
+		},
+		"adoption takes only what is wanted": {
+			State{Entries: []Entry{update("kubectl-create", "apps/v1", "spec.a", "spec.b"), update("helm", "apps/v1", "spec.c")}, Want: set("spec.a"), Adopting: true},
+			"helm (Apply) apps/v1: spec.a\nhelm (Update) apps/v1: spec.c\nkubectl-create (Update) apps/v1: spec.b",
+		},
+		"S06 a version that is gone": {
+			State{Entries: []Entry{applied("helm", "apps/v1beta1", "spec.a"), update("x", "apps/v1beta1", "spec.b")}, Want: set("spec.a")},
+			"helm (Apply) apps/v1: spec.a\nx (Update) apps/v1: spec.b",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c.state.Manager, c.state.APIVersion, c.state.Live, c.state.Served = "helm", "apps/v1", all, served
+			f := Fold(c.state)
+			got := "unchanged"
+			if f.Changed {
+				got = show(f.Entries)
+			}
+			if got != c.want {
+				t.Errorf("Fold(%s)\n%s\nwant\n%s", show(c.state.Entries), got, c.want)
+			}
+		})
+	}
+}
+
+// No path that a manager of Helm's owns is lost unless it isn't live; nobody
+// else's entry changes; a second fold changes nothing.
+func TestFoldLosesNothing(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	paths := []string{"spec.a", "spec.b.c", "spec.b.d", "metadata.labels.x", "metadata.labels.y", "data.k", "spec.replicas"}
+	some := func() *fieldpath.Set {
+		var picked []string
+		for _, p := range paths {
+			if random.IntN(2) == 0 {
+				picked = append(picked, p)
+			}
+		}
+		return set(picked...)
+	}
+	managers := []string{"helm", "Helm", "werf-2", "controller", "kubectl-edit", "before-first-apply", "terraform-provider-helm_v1"}
+	for range 2000 {
+		var entries []Entry
+		for range random.IntN(6) {
+			e := update(managers[random.IntN(len(managers))], []string{"v1", "v2"}[random.IntN(2)])
+			e.Set = some()
+			if random.IntN(4) == 0 {
+				e.Operation = metav1.ManagedFieldsOperationApply
+			}
+			entries = append(entries, e)
+		}
+		s := State{Manager: "helm", APIVersion: "v2", Entries: entries, Live: some(), Want: some(), History: some(), Served: func(string) bool { return true }}
+		f := Fold(s)
+		for _, e := range entries {
+			switch ClassOf(e.Manager) {
+			case Legacy:
+				if lost := e.Set.Intersection(s.Live).Difference(f.Ours); !lost.Empty() && !isOurs(e, "helm") {
+					t.Fatalf("lost %s of %s", lost, show(entries))
+				}
+			case Controller:
+				if !strings.Contains(show(f.Entries), show([]Entry{e})) {
+					t.Fatalf("%s changed:\n%s", show([]Entry{e}), show(f.Entries))
+				}
+			}
+		}
+		s.Entries = f.Entries
+		if again := Fold(s); again.Changed && again.Ours.Equals(f.Ours) && len(again.From) == 0 {
+			t.Fatalf("not settled: %s", show(again.Entries))
+		}
+	}
+}
+
+func TestString(t *testing.T) {
+	p := fieldpath.MakePathOrDie("spec", "containers", fieldpath.KeyByFields("name", "app"), "env", fieldpath.KeyByFields("name", "A"), "value")
+	if got, want := String(p), `spec.containers[name="app"].env[name="A"].value`; got != want {
+		t.Errorf("String = %s, want %s", got, want)
+	}
+}

@@ -1,0 +1,65 @@
+package fields
+
+import "strings"
+
+// Class says what the name of a field manager tells about who is behind it.
+type Class int
+
+// The classes.
+const (
+	// Controller is everybody we know nothing of: never touched.
+	Controller Class = iota
+	// Legacy is Helm, and programs that contain it: what they own in an object
+	// of the release is the chart's, whichever revision it came from.
+	Legacy
+	// Bounded are names that stand for the chart's objects having been written
+	// by another way, and also for anything else: what they own is the chart's
+	// only as far as a stored revision, or the new one, states it.
+	Bounded
+	// Human is a person at work: keeps what the chart doesn't state.
+	Human
+)
+
+// legacy: Helm 3 names itself "helm" (since 3.7, commit aeb9479); embedders get
+// the base name of their binary. Nelm and werf before it used their own names.
+var legacy = []string{"helm", "Helm", "helm-controller", "terraform-provider-helm*", "werf*"}
+
+// bounded: Go-http-client is what helm before 3.7 was called by the API server,
+// and what any Go program without a name is called. before-first-apply is
+// written by the API server itself when managedFields were empty and covers
+// everything, controllers' fields too. ancient-changes is where it merges the
+// oldest entries of objects with more than ten.
+// k8s.io/apimachinery/pkg/util/managedfields/internal/{skipnonapplied,capmanagers}.go
+var bounded = []string{
+	"Go-http-client", "before-first-apply", "ancient-changes", "unknown",
+	"kubectl-client-side-apply", "kubectl-create", "kubectl-replace", "kubectl-last-applied",
+}
+
+// human: kubectl's commands name themselves kubectl-VERB, scale is plain
+// kubectl; consoles use the browser's or the program's name.
+var human = []string{
+	"kubectl", "kubectl-*", "k9s", "rancher", "Mozilla", "node-fetch", "lens", "Lens*",
+	"OpenLens*", "headlamp*", "dashboard", "oc", "octant", "freelens*",
+}
+
+// ClassOf says which class a manager is of.
+func ClassOf(manager string) Class {
+	switch {
+	case matches(legacy, manager):
+		return Legacy
+	case matches(bounded, manager):
+		return Bounded
+	case matches(human, manager):
+		return Human
+	}
+	return Controller
+}
+
+func matches(patterns []string, name string) bool {
+	for _, p := range patterns {
+		if prefix, ok := strings.CutSuffix(p, "*"); ok && strings.HasPrefix(name, prefix) || p == name {
+			return true
+		}
+	}
+	return false
+}

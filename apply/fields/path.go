@@ -1,0 +1,168 @@
+package fields
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+)
+
+// String writes a path as people write it:
+// spec.template.spec.containers[name="app"].image
+func String(p fieldpath.Path) string {
+	var b strings.Builder
+	for _, e := range p {
+		if e.FieldName != nil {
+			if b.Len() > 0 {
+				b.WriteByte('.')
+			}
+			b.WriteString(name(*e.FieldName))
+			continue
+		}
+		b.WriteString(e.String())
+	}
+	return b.String()
+}
+
+// name quotes keys that have dots in them: metadata.labels["app.kubernetes.io/name"]
+// would be nicer, and can't be told from a list item by programs.
+func name(s string) string {
+	if strings.ContainsAny(s, ".[]") {
+		return fmt.Sprintf("%q", s)
+	}
+	return s
+}
+
+// Value finds what is at a path. Its second result is false when nothing is.
+// List items are found by their keys; absent key fields have the value that
+// defaults gives for their name.
+func Value(obj any, p fieldpath.Path) (any, bool) {
+	for _, e := range p {
+		next, ok := child(obj, e)
+		if !ok {
+			return nil, false
+		}
+		obj = next
+	}
+	return obj, true
+}
+
+func child(obj any, e fieldpath.PathElement) (any, bool) {
+	if e.FieldName != nil {
+		m, ok := obj.(map[string]any)
+		if !ok {
+			return nil, false
+		}
+		v, ok := m[*e.FieldName]
+		return v, ok
+	}
+	list, ok := obj.([]any)
+	if !ok {
+		return nil, false
+	}
+	if i := Index(list, e); i >= 0 {
+		return list[i], true
+	}
+	return nil, false
+}
+
+// Index finds the item of a list that a path element names; -1 when none is.
+func Index(list []any, e fieldpath.PathElement) int {
+	if e.Index != nil {
+		if *e.Index < len(list) {
+			return *e.Index
+		}
+		return -1
+	}
+	for i, item := range list {
+		if e.Value != nil && value.Equals(value.NewValueInterface(item), *e.Value) {
+			return i
+		}
+		if e.Key != nil && hasKey(item, *e.Key) {
+			return i
+		}
+	}
+	return -1
+}
+
+func hasKey(item any, key value.FieldList) bool {
+	m, ok := item.(map[string]any)
+	if !ok {
+		return false
+	}
+	for _, f := range key {
+		v, ok := m[f.Name]
+		if !ok {
+			// protocol is the only defaulted key of built-in kinds.
+			if f.Name == "protocol" && f.Value.IsString() && f.Value.AsString() == "TCP" {
+				continue
+			}
+			return false
+		}
+		if !value.Equals(value.NewValueInterface(v), f.Value) {
+			return false
+		}
+	}
+	return true
+}
+
+// Remove takes what is at a path out of obj, and reports whether it was there.
+func Remove(obj map[string]any, p fieldpath.Path) bool {
+	if len(p) == 0 {
+		return false
+	}
+	parent, ok := Value(obj, p[:len(p)-1])
+	if !ok {
+		return false
+	}
+	last := p[len(p)-1]
+	switch in := parent.(type) {
+	case map[string]any:
+		if last.FieldName == nil {
+			return false
+		}
+		_, ok := in[*last.FieldName]
+		delete(in, *last.FieldName)
+		return ok
+	case []any:
+		i := Index(in, last)
+		if i < 0 {
+			return false
+		}
+		return replace(obj, p[:len(p)-1], append(in[:i:i], in[i+1:]...))
+	}
+	return false
+}
+
+func replace(obj map[string]any, p fieldpath.Path, v any) bool {
+	if len(p) == 0 || p[len(p)-1].FieldName == nil {
+		return false
+	}
+	parent, ok := Value(obj, p[:len(p)-1])
+	if !ok {
+		return false
+	}
+	m, ok := parent.(map[string]any)
+	if ok {
+		m[*p[len(p)-1].FieldName] = v
+	}
+	return ok
+}
+
+// Text writes a value as JSON on one line, cut to a readable length.
+func Text(v any, ok bool) string {
+	const most = 200
+	if !ok {
+		return "(absent)"
+	}
+	data, err := json.Marshal(v)
+	if err != nil {
+		return "(unreadable)"
+	}
+	if len(data) > most {
+		return string(data[:most]) + "…"
+	}
+	return string(data)
+}

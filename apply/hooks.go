@@ -1,0 +1,273 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/rand"
+
+	"deployer/internal/kube"
+)
+
+// runAnnotation tells the objects of two runs of a hook apart: "HASH.RUN". By
+// it we recognise an object that we created although the answer was lost, and
+// one that is at the same work already.
+const runAnnotation = "deployer.io/hook-run"
+
+// CreateHook creates a hook's object and returns it as the server has it. An
+// object of the same name is deleted first if it is provably a hook of this
+// release: it carries our ownership, or one of past has a hook of that name and
+// the object says that it is one. Its delete policy doesn't matter: where that
+// lacks before-hook-creation, something is there only because the run that made
+// it didn't get to delete it. Otherwise the error is a *HookExistsError. A Job or Pod of the same manifest that is still
+// at work, left by a deployer that died, is returned as it is.
+func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, past []Past) (*unstructured.Unstructured, error) {
+	p, _, _, hooks, err := a.prepare(ctx, Request{Hooks: []kube.Manifest{m}, Past: past})
+	if err != nil {
+		return nil, err
+	}
+	if len(p.misplaced) > 0 {
+		return nil, failed(&target{id: p.misplaced[0].ID, source: m.Source}, "creating", p.misplaced[0].Err)
+	}
+	if len(hooks) != 1 {
+		return nil, fmt.Errorf("a hook must be one object, %s has %d", m.Source, len(hooks))
+	}
+	t := hooks[0]
+	want, err := p.normalise(ctx, t)
+	if err != nil {
+		return nil, err
+	}
+	run := t.raw + "." + rand.String(10)
+	annotate(want, runAnnotation, run)
+	for {
+		obj, err := a.post(ctx, t, want, do)
+		if !apierrors.IsAlreadyExists(err) {
+			return obj, failed(t, "creating", err)
+		}
+		live, err := p.inTheWay(ctx, t, run)
+		if err != nil || live != nil {
+			return live, err
+		}
+	}
+}
+
+// inTheWay deals with an object that has a hook's name: it is returned if it
+// does the hook's work, and gone otherwise.
+func (p *planning) inTheWay(ctx context.Context, t *target, run string) (*unstructured.Unstructured, error) {
+	live, err := p.a.get(ctx, t.mapping, t.id)
+	if err != nil {
+		return nil, failed(t, "reading", err)
+	}
+	if live == nil {
+		return nil, nil
+	}
+	was := live.GetAnnotations()[runAnnotation]
+	hash, _, _ := strings.Cut(was, ".")
+	mine := ownerOf(live) == p.a.owner && live.GetDeletionTimestamp() == nil
+	if mine && (was == run || hash == t.raw && working(live)) {
+		return live, nil
+	}
+	if live.GetDeletionTimestamp() == nil {
+		if err := p.removable(t, live); err != nil {
+			return nil, failed(t, "creating", err)
+		}
+		err = p.a.remove(ctx, t.mapping, t.id, guard{uid: live.GetUID()}, metav1.DeletePropagationBackground)
+		if err != nil && !apierrors.IsConflict(err) {
+			return nil, failed(t, "deleting", err)
+		}
+	}
+	return nil, failed(t, "deleting", p.a.awaitGone(ctx, t.mapping, t.id, string(live.GetUID())))
+}
+
+func failed(t *target, doing string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return &ObjectError{ID: t.id, Source: t.source, Doing: doing, Err: explain(t.id, err)}
+}
+
+// removable says why an object in the way of a hook must stay.
+func (p *planning) removable(t *target, live *unstructured.Unstructured) error {
+	owner := ownerOf(live)
+	switch {
+	case owner != (Owner{}) && owner != p.a.owner:
+		return &HookExistsError{ID: t.id, Why: "belongs to release " + owner.String()}
+	case owner == (Owner{}) && !(p.past.wasHook(t.id) && isHook(live)):
+		return &HookExistsError{ID: t.id, Why: "is no hook of this release"}
+	case isCRD(t.id):
+		return &HookExistsError{ID: t.id, Why: "CustomResourceDefinitions are never deleted for a hook"}
+	}
+	return nil
+}
+
+// working says that a Job or Pod has not come to its end.
+func working(obj *unstructured.Unstructured) bool {
+	switch obj.GroupVersionKind().GroupKind().String() {
+	case "Job.batch":
+		for _, end := range []string{"Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"} {
+			if ended, _ := condition(obj, end); ended {
+				return false
+			}
+		}
+		return true
+	case "Pod":
+		phase, _, _ := unstructured.NestedString(obj.Object, "status", "phase")
+		return phase != "Succeeded" && phase != "Failed"
+	}
+	return false
+}
+
+// DeleteHook deletes an object that CreateHook returned and waits until it is
+// gone. An object of the same name that is another one is left alone. CRDs are
+// never deleted.
+func (a *Applier) DeleteHook(ctx context.Context, obj *unstructured.Unstructured) error {
+	id := kube.IDOf(obj)
+	if isCRD(id) {
+		return nil
+	}
+	mapping, err := a.cluster.Mapping(ctx, obj.GroupVersionKind(), true)
+	if err != nil {
+		return err
+	}
+	t := &target{id: id, mapping: mapping}
+	err = a.remove(ctx, mapping, id, guard{uid: obj.GetUID()}, metav1.DeletePropagationBackground)
+	if apierrors.IsConflict(err) {
+		return nil // it is another one
+	}
+	if err != nil {
+		return failed(t, "deleting", err)
+	}
+	return failed(t, "deleting", a.awaitGone(ctx, mapping, id, string(obj.GetUID())))
+}
+
+// post creates an object the plain way: a hook is never an update.
+func (a *Applier) post(ctx context.Context, t *target, obj *unstructured.Unstructured, m mode) (*unstructured.Unstructured, error) {
+	client, err := a.client(t.mapping, t.id.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	opts := metav1.CreateOptions{FieldManager: Manager, FieldValidation: metav1.FieldValidationIgnore, DryRun: m.dryRun()}
+	var out *unstructured.Unstructured
+	err = a.tryFor(ctx, t, func() error {
+		ctx, cancel := whole(ctx, m == do)
+		defer cancel()
+		out, err = client.Create(ctx, obj, opts)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func annotate(obj *unstructured.Unstructured, key, value string) {
+	a := obj.GetAnnotations()
+	if a == nil {
+		a = map[string]string{}
+	}
+	a[key] = value
+	obj.SetAnnotations(a)
+}
+
+// judgeHooks asks the server whether it would create the hooks.
+func (p *planning) judgeHooks(ctx context.Context, hooks []*target) ([]Change, []Rejection, error) {
+	changes := make([]Change, len(hooks))
+	rejections := make([]Rejection, len(hooks))
+	err := p.a.each(ctx, len(hooks), func(i int) error {
+		c, err := p.judgeHook(ctx, hooks[i])
+		if rejected := (*Rejection)(nil); errors.As(err, &rejected) {
+			rejections[i] = *rejected
+			return nil
+		}
+		changes[i] = c
+		return err
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	var bad []Rejection
+	for i, r := range rejections {
+		if r.Err == nil {
+			continue
+		}
+		if answer := (*ServerError)(nil); p.a.opts.Gate != GateStrict && errors.As(r.Err, &answer) {
+			p.warn(r.ID, r.Source, "the server would reject this hook: %s", r.Err)
+			changes[i] = Change{ID: r.ID, Source: r.Source, Action: Create, Unverified: r.Err.Error()}
+			continue
+		}
+		bad = append(bad, r)
+	}
+	return changes, bad, nil
+}
+
+func (p *planning) judgeHook(ctx context.Context, t *target) (Change, error) {
+	c := p.change(t, Create)
+	want, err := p.normalise(ctx, t)
+	if err != nil {
+		return c, err
+	}
+	c.Want, c.raw = want, ""
+	if why := p.notYet(t); why != "" {
+		c.Unverified = why
+		return c, nil
+	}
+	if p.a.opts.Gate == GateOff {
+		c.Unverified = "the server was not asked beforehand (--gate off)"
+		return c, nil
+	}
+	c.Result, err = p.a.post(ctx, t, want, ask)
+	if apierrors.IsAlreadyExists(err) {
+		c.Result, err = p.replaceable(ctx, t, &c)
+	}
+	switch {
+	case err == nil:
+		return c, nil
+	case noDryRun(err):
+		c.Unverified = "an admission webhook refuses dry runs"
+	case noNamespace(err, t.id) && p.spaces[t.id.Namespace]:
+		c.Unverified = fmt.Sprintf("namespace %s comes with this release", t.id.Namespace)
+	case lacks(err) != nil:
+		return p.estimate(t, c, lacks(err)), nil
+	case p.needsComing(err):
+		c.Unverified = "it needs something that comes with this release: " + explain(t.id, err).Error()
+	default:
+		var answer *ServerError
+		explained := explain(t.id, err)
+		exists := (*HookExistsError)(nil)
+		if !errors.As(explained, &answer) && !errors.As(err, &exists) {
+			return c, &ObjectError{ID: t.id, Source: t.source, Doing: "asking the server about", Err: err}
+		}
+		r := t.reject(explained)
+		return c, &r
+	}
+	return c, nil
+}
+
+// replaceable is for a hook whose name is taken: if that may be removed, the
+// server is asked about the hook under another name.
+func (p *planning) replaceable(ctx context.Context, t *target, c *Change) (*unstructured.Unstructured, error) {
+	live, err := p.a.get(ctx, t.mapping, t.id)
+	if err != nil || live == nil {
+		return nil, err
+	}
+	c.Live = live
+	if err := p.removable(t, live); err != nil {
+		return nil, err
+	}
+	c.Reason = "the one of an earlier run is deleted first"
+	if err := p.allow(ctx, c, "delete", t.mapping); err != nil {
+		return nil, err
+	}
+	return p.rehearse(ctx, t, c.Want)
+}
+
+// needsComing says that admission misses a ServiceAccount of this release.
+// k8s.io/kubernetes/plugin/pkg/admission/serviceaccount
+func (p *planning) needsComing(err error) bool {
+	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "error looking up service account")
+}

@@ -1,0 +1,179 @@
+package apply_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"deployer/apply"
+)
+
+const migration = `
+apiVersion: batch/v1
+kind: Job
+metadata:
+  name: migrate
+  annotations: {helm.sh/hook: pre-upgrade}
+spec:
+  template:
+    spec: {restartPolicy: Never, containers: [{name: c, image: "c:1"}]}
+`
+
+func (s *story) hook(text string) (*unstructured.Unstructured, error) {
+	s.t.Helper()
+	return s.applier().CreateHook(s.t.Context(), s.manifests(text)[0], s.past)
+}
+
+func (s *story) mustHook(text string) *unstructured.Unstructured {
+	s.t.Helper()
+	obj, err := s.hook(text)
+	if err != nil {
+		s.t.Fatalf("CreateHook: %v", err)
+	}
+	return obj
+}
+
+func (s *story) finished(name string) func() error {
+	return func() error {
+		if done, _ := condition(s.get("batch/v1", "Job", name), "Complete"); !done {
+			return errors.New("not complete")
+		}
+		return nil
+	}
+}
+
+func condition(obj *unstructured.Unstructured, kind string) (bool, string) {
+	list, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	for _, item := range list {
+		if c, ok := item.(map[string]any); ok && c["type"] == kind {
+			return c["status"] == "True", ""
+		}
+	}
+	return false, ""
+}
+
+// S109: a finished hook Job of an earlier run is replaced, a running one is not.
+func TestHookRunsEachTime(t *testing.T) {
+	s := begin(t)
+	first := s.mustHook(migration)
+	if at(first, "metadata.annotations.meta\\helm\\sh/release-name") != "web" {
+		t.Errorf("no ownership: %v", first.GetAnnotations())
+	}
+	s.eventually("the Job completes", s.finished("migrate"))
+	second := s.mustHook(migration)
+	if first.GetUID() == second.GetUID() {
+		t.Errorf("the hook didn't run again")
+	}
+	if err := s.applier().DeleteHook(bg, first); err != nil {
+		t.Fatal(err)
+	}
+	if s.get("batch/v1", "Job", "migrate") == nil {
+		t.Errorf("another object than the one given was deleted")
+	}
+	if err := s.applier().DeleteHook(bg, second); err != nil {
+		t.Fatal(err)
+	}
+	if s.get("batch/v1", "Job", "migrate") != nil {
+		t.Errorf("it is still there")
+	}
+
+	// One that is at work, left by a deployer that died, is waited for.
+	stuck := strings.Replace(migration, `spec: {restart`, `spec: {schedulerName: none, restart`, 1)
+	running := s.mustHook(stuck)
+	if again := s.mustHook(stuck); again.GetUID() != running.GetUID() {
+		t.Errorf("a migration at work was killed")
+	}
+	if other := s.mustHook(strings.Replace(stuck, "c:1", "c:2", 1)); other.GetUID() == running.GetUID() {
+		t.Errorf("another migration was taken for the same")
+	}
+}
+
+// S104: somebody else's object of the hook's name survives.
+func TestHookNameIsTaken(t *testing.T) {
+	s := begin(t)
+	foreign := s.manifests(migration)[0].Object
+	foreign.SetAnnotations(nil)
+	s.post(foreign, "someone")
+	_, err := s.hook(migration)
+	var exists *apply.HookExistsError
+	if !errors.As(err, &exists) {
+		t.Fatalf("got %v", err)
+	}
+	s.hooks = migration
+	err = s.refuse(config("a"))
+	if !errors.As(err, &exists) {
+		t.Fatalf("got %v", err)
+	}
+	t.Log(err)
+	if err := s.applier().DeleteHook(bg, s.get("batch/v1", "Job", "migrate")); err != nil {
+		t.Fatal(err)
+	}
+	// Helm 3's hooks carry no ownership: known by name and annotation.
+	s.post(s.manifests(migration)[0].Object, "helm")
+	if _, err = s.hook(migration); !errors.As(err, &exists) {
+		t.Fatalf("got %v", err)
+	}
+	s.record("deployed", config("a"))
+	uid := s.get("batch/v1", "Job", "migrate").GetUID()
+	if got := s.mustHook(migration); got.GetUID() == uid {
+		t.Errorf("not replaced")
+	}
+	// What a run left that didn't get to delete it is in nobody's way, whatever
+	// the policy says: helm#8101.
+	uid = s.get("batch/v1", "Job", "migrate").GetUID()
+	if got := s.mustHook(strings.Replace(migration, "pre-upgrade", "pre-upgrade, helm.sh/hook-delete-policy: hook-failed", 1)); got.GetUID() == uid {
+		t.Errorf("not replaced")
+	}
+}
+
+// The gate asks about hooks too, those that exist and those that don't.
+func TestGateAsksAboutHooks(t *testing.T) {
+	s := begin(t)
+	s.hooks = migration + `
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {generateName: other-, annotations: {helm.sh/hook: pre-upgrade}}
+spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: "c:1"}]}}}
+---
+apiVersion: v1
+kind: ServiceAccount
+metadata: {name: hook, annotations: {helm.sh/hook: pre-upgrade}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: hook, annotations: {helm.sh/hook: pre-upgrade}}
+spec: {serviceAccountName: hook, containers: [{name: c, image: "c:1"}]}
+`
+	p := s.plan(config("a"))
+	if len(p.Hooks) != 4 || p.Hooks[3].Unverified == "" || p.Hooks[0].Result == nil {
+		t.Errorf("hooks: %+v", p.Hooks)
+	}
+	s.mustHook(migration)
+	p = s.plan(config("a"))
+	if p.Hooks[0].Reason == "" {
+		t.Errorf("hook: %+v", p.Hooks[0])
+	}
+	s.hooks = strings.Replace(migration, "restartPolicy: Never", "restartPolicy: Always", 1)
+	err := s.refuse(config("a"))
+	t.Log(err)
+}
+
+// S110: an object changes between hook and main.
+func TestHookBecomesMain(t *testing.T) {
+	s := begin(t)
+	hook := strings.Replace(config("c"), "metadata: {name: c}", "metadata: {name: c, annotations: {helm.sh/hook: pre-install}}", 1)
+	s.post(s.manifests(hook)[0].Object, "helm")
+	s.hooks = hook
+	s.record("deployed", config("a"))
+	s.hooks = ""
+	s.deploy(config("a") + config("c"))
+	if got := s.get("v1", "ConfigMap", "c").GetAnnotations()["meta.helm.sh/release-name"]; got != "web" {
+		t.Errorf("owner %q", got)
+	}
+	// and back: what the hook makes is not pruned
+	s.hooks = hook
+	s.expect(s.plan(config("a")))
+}

@@ -1,0 +1,115 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"deployer/internal/kube"
+)
+
+// settled drops what was assumed because something was still to come.
+func (p *planning) settled(t *target) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.changing, t.id.GroupKind())
+}
+
+func tookFrom(labels []string, manager string) bool {
+	return slices.ContainsFunc(labels, func(l string) bool { return strings.HasPrefix(l, manager+" ") })
+}
+
+// awaitKinds waits until the kinds of CRDs just written are served: accepted
+// and established, listed by discovery, and answering.
+func (a *Applier) awaitKinds(ctx context.Context, changes []Change) error {
+	var crds []Change
+	for _, c := range changes {
+		if isCRD(c.ID) && c.step != nil && c.step.t != nil && c.Action != None {
+			crds = append(crds, c)
+		}
+	}
+	if len(crds) == 0 {
+		return nil
+	}
+	defer a.cluster.Forget()
+	ctx, cancel := context.WithTimeout(ctx, a.opts.RetryTimeout)
+	defer cancel()
+	return a.each(ctx, len(crds), func(i int) error {
+		if err := a.awaitKind(ctx, crds[i]); err != nil {
+			return &ObjectError{ID: crds[i].ID, Source: crds[i].Source, Doing: "waiting for the kind of", Err: err}
+		}
+		return nil
+	})
+}
+
+func (a *Applier) awaitKind(ctx context.Context, c Change) error {
+	var last string
+	for pause := 25 * time.Millisecond; ; pause = min(2*pause, time.Second) {
+		crd, err := a.get(ctx, c.step.t.mapping, c.ID)
+		switch {
+		case err != nil:
+			return err
+		case crd == nil:
+			return errors.New("it has been deleted")
+		}
+		if last = notServed(crd); last == "" && a.answers(ctx, crd) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%s: %w", last, context.Cause(ctx))
+		case <-time.After(pause):
+		}
+	}
+}
+
+// notServed says what a CRD lacks to be served; nothing when it is.
+// https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/
+func notServed(crd *unstructured.Unstructured) string {
+	for _, want := range []string{"NamesAccepted", "Established"} {
+		if ok, why := condition(crd, want); !ok {
+			return fmt.Sprintf("condition %s is not true %s", want, why)
+		}
+	}
+	return ""
+}
+
+func condition(obj *unstructured.Unstructured, kind string) (bool, string) {
+	list, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
+	for _, item := range list {
+		c, ok := item.(map[string]any)
+		if ok && c["type"] == kind {
+			message, _ := c["message"].(string)
+			return c["status"] == "True", message
+		}
+	}
+	return false, ""
+}
+
+// answers asks for the kind's objects. Until every handler is installed the
+// server says 404.
+func (a *Applier) answers(ctx context.Context, crd *unstructured.Unstructured) bool {
+	for gvk, m := range comingKinds([]*unstructured.Unstructured{crd}) {
+		client, err := a.cluster.Metadata()
+		if err != nil {
+			return true // the next request will say so
+		}
+		_, err = client.Resource(m.Resource).List(ctx, metav1.ListOptions{Limit: 1})
+		if notFound(err) {
+			return false
+		}
+		a.cluster.Forget()
+		_, err = a.cluster.Mapping(ctx, gvk, false)
+		var unknown *kube.NoKindError
+		if errors.As(err, &unknown) {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,101 @@
+package apply
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"fmt"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"deployer/apply/fields"
+)
+
+// Marks returns what to remember of changes that have been carried out or
+// needed nothing, by Key. It reads nothing.
+//
+// A mark proves that an object is what it would be after applying the same
+// manifest again, because whoever changes a field that we own takes it out of
+// our entry in managedFields, and another apply under our name moves the
+// entry's time. It doesn't prove that for an object in which something was left
+// to others: that gets none.
+func (a *Applier) Marks(changes []Change) map[string]Mark {
+	out := map[string]Mark{}
+	for _, c := range changes {
+		if c.mark.Print != "" {
+			out[Key(c.ID)] = c.mark
+			continue
+		}
+		if c.raw == "" || c.contested() {
+			continue
+		}
+		obj := c.Result
+		if obj == nil && c.Action == None {
+			obj = c.Live
+		}
+		if obj == nil || obj.GetUID() == "" {
+			continue
+		}
+		if print := printOf(c.raw, obj); print != "" {
+			out[Key(c.ID)] = Mark{UID: string(obj.GetUID()), Print: print}
+		}
+	}
+	return out
+}
+
+func (c Change) contested() bool {
+	for _, f := range c.Conflicts {
+		if f.Outcome == Yielded {
+			return true
+		}
+	}
+	return false
+}
+
+// printOf is the fingerprint of an object under a manifest's hash; empty when
+// its metadata prove nothing: without an entry of ours, or with entries that
+// would have to be folded into it.
+//
+// Objects that count generations have theirs in it. Those that don't
+// (ConfigMaps, Roles) are hardly ever written by controllers, so they can
+// afford the strictest proof, their version.
+func printOf(raw string, obj metav1.Object) string {
+	var mine *metav1.ManagedFieldsEntry
+	for i, e := range obj.GetManagedFields() {
+		switch {
+		case e.Subresource != "":
+		case e.Manager == Manager && e.Operation == metav1.ManagedFieldsOperationApply:
+			mine = &obj.GetManagedFields()[i]
+		case fields.ClassOf(e.Manager) == fields.Legacy:
+			return ""
+		}
+	}
+	if mine == nil || mine.FieldsV1 == nil || mine.Time == nil || raw == "" {
+		return ""
+	}
+	state := obj.GetResourceVersion()
+	if g := obj.GetGeneration(); g != 0 {
+		state = "g" + strconv.FormatInt(g, 10)
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\n%s\n%s\n%s\n", raw, state, mine.APIVersion, mine.Time.UTC().Format(time.RFC3339))
+	h.Write(mine.FieldsV1.GetRawBytes())
+	return base64.RawStdEncoding.EncodeToString(h.Sum(nil)[:12])
+}
+
+// proves says that a mark and an object's metadata together show that there is
+// nothing to do for t.
+func (p *planning) proves(t *target, meta metav1.Object) bool {
+	mark, ok := p.req.Marks[Key(t.id)]
+	if !ok || meta.GetDeletionTimestamp() != nil || mark.UID != string(meta.GetUID()) {
+		return false
+	}
+	a := meta.GetAnnotations()
+	owner := Owner{Release: a[releaseName], Namespace: a[releaseNamespace]}
+	if !t.foreign && owner != p.a.owner {
+		return false
+	}
+	print := printOf(t.raw, meta)
+	return print != "" && print == mark.Print
+}

@@ -1,0 +1,117 @@
+package apply
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Conflicts says what to do with a field that the chart states and somebody
+// else has set to another value. The annotation deployer.io/conflicts on an
+// object, with one of the same words, wins over the option.
+// The number of replicas of an autoscaled workload always yields.
+type Conflicts string
+
+// The policies. The zero value is Take.
+const (
+	Take  Conflicts = "take"  // the chart's value wins; the plan names who loses what
+	Fail  Conflicts = "fail"  // refuse before the first change
+	Yield Conflicts = "yield" // leave the field, and its ownership, to whoever set it
+)
+
+// FieldValidation says what to do with fields that a kind's schema doesn't have.
+type FieldValidation string
+
+// The policies. The zero value is Warn: server-side apply knows no leniency, so
+// what Helm 3 sent and the API server dropped is dropped here, with a warning.
+const (
+	Warn   FieldValidation = "warn"
+	Strict FieldValidation = "strict"
+	Ignore FieldValidation = "ignore"
+)
+
+// Gate says how much of the release the server must have accepted in a dry run
+// before the first change.
+type Gate string
+
+// The modes. The zero value is GateStrict.
+const (
+	GateStrict     Gate = "strict"      // any rejection stops the release; what couldn't be asked is marked Unverified
+	GateBestEffort Gate = "best-effort" // rejections become warnings and are met again when the object's turn comes
+	GateOff        Gate = "off"         // no dry run of objects that are to be created; existing ones are still compared
+)
+
+// CRDs says what to do with the objects of a chart's crds/ directory.
+type CRDs string
+
+// The modes. The zero value is UpgradeCRDs.
+const (
+	UpgradeCRDs CRDs = "upgrade" // create or update
+	CreateCRDs  CRDs = "create"  // leave those that exist alone, as Helm 3 does
+	SkipCRDs    CRDs = "skip"
+)
+
+// Options are the policies of one operation. Every zero value is the default.
+type Options struct {
+	Conflicts  Conflicts
+	Validation FieldValidation
+	Gate       Gate
+	CRDs       CRDs
+
+	// AllowRecreate lets objects whose change the server refuses because a
+	// field is immutable be deleted and created again. Jobs need no permission.
+	// CustomResourceDefinitions, Namespaces and PersistentVolumes never are; a
+	// PersistentVolumeClaim only if it also says deployer.io/recreate: "true".
+	// That annotation on an object permits it for other kinds by itself.
+	AllowRecreate bool
+
+	TakeOwnership     bool     // adopt objects that belong to no release
+	TakeOwnershipFrom []string // releases, as "namespace/name", whose objects may be taken; "*" means any
+	Adopt             []string // objects that may be adopted from anybody, as "kind/name" or "kind/namespace/name"
+
+	// PruneKinds permits the deletion of kinds that are otherwise kept when the
+	// chart drops them: "CustomResourceDefinition", "Namespace",
+	// "PersistentVolume", "PersistentVolumeClaim". Uninstall as Helm does it
+	// passes all four.
+	PruneKinds []string
+
+	// PartialDiscovery permits pruning although the server couldn't list all
+	// its API groups, so that templates may have rendered less than they should.
+	PartialDiscovery bool
+
+	// Propagation is what becomes of the dependents of pruned objects. Empty
+	// means that they are deleted in the background.
+	Propagation metav1.DeletionPropagation
+
+	Parallel     int           // requests at once; 0 means 16
+	RetryTimeout time.Duration // how long one object's request is retried; 0 means 2 minutes
+}
+
+func (o Options) withDefaults() Options {
+	set := func(s *string, v string) {
+		if *s == "" {
+			*s = v
+		}
+	}
+	set((*string)(&o.Conflicts), string(Take))
+	set((*string)(&o.Validation), string(Warn))
+	set((*string)(&o.Gate), string(GateStrict))
+	set((*string)(&o.CRDs), string(UpgradeCRDs))
+	if o.Propagation == "" {
+		o.Propagation = metav1.DeletePropagationBackground
+	}
+	if o.Parallel <= 0 {
+		o.Parallel = 16
+	}
+	if o.RetryTimeout <= 0 {
+		o.RetryTimeout = 2 * time.Minute
+	}
+	return o
+}
+
+// Annotations that a chart's author or an operator puts on an object.
+const (
+	ConflictsAnnotation = "deployer.io/conflicts" // take, fail or yield
+	RecreateAnnotation  = "deployer.io/recreate"  // "true": an immutable field may cost the object's life
+	KeepAnnotation      = "helm.sh/resource-policy"
+)

@@ -1,0 +1,122 @@
+package apply
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"deployer/internal/kube"
+)
+
+// What Helm writes on the objects of a release.
+// helm.sh/helm/v3/pkg/action/validate.go
+const (
+	managedByLabel      = "app.kubernetes.io/managed-by"
+	managedBy           = "Helm"
+	releaseName         = "meta.helm.sh/release-name"
+	releaseNamespace    = "meta.helm.sh/release-namespace"
+	lastApplied         = "kubectl.kubernetes.io/last-applied-configuration"
+	managedByHelmFilter = managedByLabel + "=" + managedBy
+)
+
+// stamp writes our ownership on obj.
+func (o Owner) stamp(obj *unstructured.Unstructured) {
+	labels := obj.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[managedByLabel] = managedBy
+	obj.SetLabels(labels)
+	annotations := obj.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[releaseName] = o.Release
+	annotations[releaseNamespace] = o.Namespace
+	obj.SetAnnotations(annotations)
+}
+
+// ownerOf reads who an object belongs to; nobody is the empty Owner.
+func ownerOf(obj *unstructured.Unstructured) Owner {
+	a := obj.GetAnnotations()
+	return Owner{Release: a[releaseName], Namespace: a[releaseNamespace]}
+}
+
+// owns checks that a live object is ours, or may become ours; adopting is true
+// in the latter case. The words are those of Helm's checkOwnership.
+func (p *planning) owns(t *target, live *unstructured.Unstructured) (adopting bool, err error) {
+	if t.foreign {
+		return false, nil
+	}
+	us, owner := p.a.owner, ownerOf(live)
+	if owner == us {
+		return false, nil
+	}
+	if p.mayAdopt(t, live, owner) {
+		return true, nil
+	}
+	return false, &OwnershipError{ID: t.id, Us: us, Owner: owner, Text: ownershipText(us, live)}
+}
+
+func (p *planning) mayAdopt(t *target, live *unstructured.Unstructured, owner Owner) bool {
+	opts := p.a.opts
+	if adoptable(opts.Adopt, t.id) {
+		return true
+	}
+	if owner == (Owner{}) {
+		return opts.TakeOwnership || p.past.wasHook(t.id) && isHook(live)
+	}
+	return slices.Contains(opts.TakeOwnershipFrom, "*") || slices.Contains(opts.TakeOwnershipFrom, owner.String())
+}
+
+func ownershipText(us Owner, live *unstructured.Unstructured) string {
+	var errs []string
+	check := func(what, key, got, want string) {
+		switch got {
+		case want:
+		case "":
+			errs = append(errs, fmt.Sprintf("%s validation error: missing key %q: must be set to %q", what, key, want))
+		default:
+			errs = append(errs, fmt.Sprintf("%s validation error: key %q must equal %q: current value is %q", what, key, want, got))
+		}
+	}
+	check("label", managedByLabel, live.GetLabels()[managedByLabel], managedBy)
+	check("annotation", releaseName, live.GetAnnotations()[releaseName], us.Release)
+	check("annotation", releaseNamespace, live.GetAnnotations()[releaseNamespace], us.Namespace)
+	return strings.Join(errs, "; ")
+}
+
+// adoptable says whether a list of kind/name or kind/namespace/name has id.
+func adoptable(list []string, id kube.ID) bool {
+	for _, entry := range list {
+		parts := strings.Split(entry, "/")
+		switch len(parts) {
+		case 2:
+			if strings.EqualFold(parts[0], id.Kind) && parts[1] == id.Name {
+				return true
+			}
+		case 3:
+			if strings.EqualFold(parts[0], id.Kind) && parts[1] == id.Namespace && parts[2] == id.Name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// keeps reads helm.sh/resource-policy as Helm does.
+// helm.sh/helm/v3/pkg/action/resource_policy.go
+func keeps(annotations map[string]string) bool {
+	return strings.ToLower(strings.TrimSpace(annotations[KeepAnnotation])) == "keep"
+}
+
+func isHook(obj *unstructured.Unstructured) bool {
+	_, ok := obj.GetAnnotations()[hookAnnotation]
+	return ok
+}
+
+const (
+	hookAnnotation = "helm.sh/hook"
+)

@@ -1,0 +1,148 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"sync"
+
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"deployer/internal/kube"
+)
+
+// A PermissionError names what the account deployer runs as may not do.
+type PermissionError struct {
+	Verb      string // patch, create, delete
+	Group     string
+	Resource  string
+	Namespace string // empty for a cluster-wide permission
+}
+
+// Error begins with the word that the API server and Helm use.
+func (e *PermissionError) Error() string { return "forbidden: " + e.missing() }
+
+func (e *PermissionError) missing() string {
+	resource := e.Resource
+	if e.Group != "" {
+		resource += "." + e.Group
+	}
+	if e.Namespace == "" {
+		return fmt.Sprintf("no permission to %s %s in the cluster", e.Verb, resource)
+	}
+	return fmt.Sprintf("no permission to %s %s in namespace %s", e.Verb, resource, e.Namespace)
+}
+
+// Hint says how to find out more.
+func (e *PermissionError) Hint() string {
+	return "the account deployer runs as needs the permissions named above (kubectl auth can-i --list); server-side apply needs patch, and create for new objects"
+}
+
+// denial is how the API server words what its authorizer refuses.
+// k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go
+var denial = regexp.MustCompile(`cannot (\S+) resource "([^"]+)"(?: in API group "([^"]*)")?(?: in the namespace "([^"]*)")?`)
+
+// lacks reads from an answer which permission is missing; nil when it is about
+// something else, such as the refusal of an admission policy.
+func lacks(err error) *PermissionError {
+	if !apierrors.IsForbidden(err) {
+		return nil
+	}
+	m := denial.FindStringSubmatch(err.Error())
+	if m == nil {
+		return nil
+	}
+	return &PermissionError{Verb: m[1], Resource: m[2], Group: m[3], Namespace: m[4]}
+}
+
+// estimate turns a change that the server may not be asked about into one that
+// is worked out here. Carrying it out is refused, unless the gate is open: see
+// Plan.Permitted.
+func (p *planning) estimate(t *target, c Change, missing *PermissionError) Change {
+	c.Unverified = "local estimate: " + missing.missing()
+	if p.a.opts.Gate == GateStrict {
+		c.denied = missing
+	} else {
+		p.warn(t.id, t.source, "%s", missing)
+	}
+	return c
+}
+
+// Permitted says whether the account may carry the plan out, as far as planning
+// has met the limits of its permissions. The error is a *RejectedError of
+// *PermissionErrors. Call it before the first change; Run checks its own list.
+func (p *Plan) Permitted() error { return permitted(append(p.Changes(), p.Hooks...)) }
+
+func permitted(changes []Change) error {
+	var bad []Rejection
+	for _, c := range changes {
+		if c.denied != nil {
+			bad = append(bad, Rejection{ID: c.ID, Source: c.Source, Err: c.denied})
+		}
+	}
+	if len(bad) == 0 {
+		return nil
+	}
+	return &RejectedError{Rejections: sorted(bad)}
+}
+
+// permits remembers answers about permissions.
+type permits struct {
+	mu      sync.Mutex
+	answers map[authorizationv1.ResourceAttributes]bool
+}
+
+// allow marks a change whose writing request the server can't be asked about in
+// a dry run, if the account may not make it.
+func (p *planning) allow(ctx context.Context, c *Change, verb string, m kube.Mapping) error {
+	if p.a.opts.Gate != GateStrict || c.denied != nil {
+		return nil
+	}
+	what := authorizationv1.ResourceAttributes{
+		Verb: verb, Group: m.Resource.Group, Version: m.Resource.Version, Resource: m.Resource.Resource, Namespace: c.ID.Namespace,
+	}
+	ok, err := p.permits.may(ctx, p.a, what)
+	if err == nil && !ok { // perhaps by name
+		what.Name = c.ID.Name
+		ok, err = p.permits.may(ctx, p.a, what)
+	}
+	if err != nil {
+		return fmt.Errorf("asking what the account may do: %w", err)
+	}
+	if !ok {
+		c.denied = &PermissionError{Verb: verb, Group: what.Group, Resource: what.Resource, Namespace: what.Namespace}
+		c.Unverified = c.denied.missing()
+	}
+	return nil
+}
+
+// may asks the server once. Whoever may not ask is taken to be permitted, and
+// will hear it when the request is made.
+func (s *permits) may(ctx context.Context, a *Applier, what authorizationv1.ResourceAttributes) (bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ok, asked := s.answers[what]; asked {
+		return ok, nil
+	}
+	typed, err := a.cluster.Typed()
+	if err != nil {
+		return false, err
+	}
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &what}}
+	var answer *authorizationv1.SelfSubjectAccessReview
+	err = a.try(ctx, func() error {
+		answer, err = typed.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+		return err
+	})
+	allowed := apierrors.IsForbidden(err) || err == nil && answer.Status.Allowed
+	if err != nil && !apierrors.IsForbidden(err) {
+		return false, err
+	}
+	if s.answers == nil {
+		s.answers = map[authorizationv1.ResourceAttributes]bool{}
+	}
+	s.answers[what] = allowed
+	return allowed, nil
+}

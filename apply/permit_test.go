@@ -1,0 +1,130 @@
+package apply_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"deployer/apply"
+	"deployer/internal/kube"
+	"deployer/internal/kubetest"
+)
+
+func (s *story) as(u *kubetest.User) *story {
+	config := u.Config()
+	config.UserAgent = s.agent
+	s.cluster = kube.New(config, s.ns)
+	return s
+}
+
+func change(t *testing.T, p *apply.Plan, kind, name string) apply.Change {
+	t.Helper()
+	for _, c := range append(p.Changes(), p.Hooks...) {
+		if c.ID.Kind == kind && c.ID.Name == name {
+			return c
+		}
+	}
+	t.Fatalf("no change of %s/%s in\n%s", kind, name, summary(p))
+	return apply.Change{}
+}
+
+const read = "get,list"
+
+// S60: whoever may only read gets a plan, an estimate, and may not run it.
+func TestReaderGetsAnEstimate(t *testing.T) {
+	for _, verbs := range []string{read, "get"} {
+		t.Run(verbs, func(t *testing.T) {
+			s := begin(t)
+			chart := small + config("x") + config("yy") + config("z") + config("zz")
+			s.deploy(chart)
+			u := s.c.User(t, s.ns, kubetest.Rule("", verbs, "configmaps", "services"), kubetest.Rule("apps", verbs, "deployments"),
+				kubetest.Rule("batch", verbs, "jobs"), kubetest.Rule("autoscaling", verbs, "horizontalpodautoscalers"))
+			s.as(u)
+			from := len(s.c.Audit(t, u.Name))
+			s.expect(s.plan(chart)) // nothing to do needs no permission
+			next := strings.Replace(strings.Replace(small, "nginx:1", "nginx:2", 1), `a: "1"`, `a: "2"`, 1)
+			next += config("new") + config("yy") + config("z") + config("zz")
+			s.hooks = migration
+			s.marks = nil
+			p := s.plan(next)
+			s.expect(p, "update Deployment/web", "update ConfigMap/conf", "create ConfigMap/new", "delete ConfigMap/x")
+			d := change(t, p, "Deployment", "web")
+			if want := "local estimate: no permission to patch deployments.apps in namespace " + s.ns; d.Unverified != want {
+				t.Errorf("Unverified: %q, want %q", d.Unverified, want)
+			}
+			if got := at(d.Result, "spec.template.spec.containers.app.image"); got != "nginx:2" {
+				t.Errorf("the estimate: %v", got)
+			}
+			if got := at(d.Result, "spec.template.spec.dnsPolicy"); got != "ClusterFirst" {
+				t.Errorf("the estimate lacks what is live: %v", got)
+			}
+			err := p.Permitted()
+			var rejected *apply.RejectedError
+			if !errors.As(err, &rejected) || len(rejected.Rejections) != 5 {
+				t.Fatalf("Permitted: %v", err)
+			}
+			for _, want := range []string{"patch configmaps", "patch deployments.apps", "delete configmaps", "create jobs.batch"} {
+				if !strings.Contains(err.Error(), "no permission to "+want+" in namespace "+s.ns) {
+					t.Errorf("no %q in %v", want, err)
+				}
+			}
+			if _, err := s.tryRun(p); !errors.As(err, &rejected) {
+				t.Errorf("Run: %v", err)
+			}
+			for _, e := range kubetest.Writes(s.c.Audit(t, u.Name)[from:]) {
+				t.Errorf("written: %s", e)
+			}
+		})
+	}
+}
+
+// S60: the estimate of a takeover, and of a taking over that changes nothing
+// but whose fields they are.
+func TestReaderOfAHelm3Release(t *testing.T) {
+	s := begin(t)
+	s.helm3Install(small)
+	s.record("deployed", small)
+	s.as(s.c.User(t, s.ns, kubetest.Rule("", read, "configmaps", "services"), kubetest.Rule("apps", read, "deployments")))
+	p := s.plan(strings.Replace(small, `a: "1"`, `b: "2"`, 1))
+	s.expect(p, "update ConfigMap/conf")
+	c := change(t, p, "ConfigMap", "conf")
+	if got := fmt.Sprint(at(c.Result, "data")); got != "map[b:2]" {
+		t.Errorf("data: %s", got)
+	}
+	if len(c.Removed) != 1 || c.Removed[0].Path != "data.a" {
+		t.Errorf("Removed: %v", c.Removed)
+	}
+	err := p.Permitted()
+	if err == nil || !strings.Contains(err.Error(), "patch deployments.apps") {
+		t.Errorf("Permitted: %v", err)
+	}
+}
+
+// S60: a kind that comes with the release, and may not be made by this account.
+func TestNoPermissionForWhatIsMetLater(t *testing.T) {
+	s := begin(t)
+	s.dropCRDs(1)
+	s.crds = definition(0, "")
+	u := s.c.User(t, s.ns)
+	u.AllowEverywhere(t, kubetest.Rule("apiextensions.k8s.io", "*", "customresourcedefinitions"))
+	s.as(u)
+	p := s.plan(foo(0, "size: 5"))
+	_, err := s.tryRun(p)
+	var rejected *apply.RejectedError
+	if !errors.As(err, &rejected) || !strings.Contains(err.Error(), "no permission to ") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// What can't be looked at is kept, and remembered.
+func TestPruneOfWhatMayNotBeRead(t *testing.T) {
+	s := begin(t)
+	s.deploy(config("a") + config("b"))
+	s.as(s.c.User(t, s.ns, kubetest.Rule("apps", "*", "deployments")))
+	p := s.plan(small[strings.Index(small, "apiVersion: apps/v1"):])
+	s.expect(p, "create Deployment/web", "keep ConfigMap/a", "keep ConfigMap/b")
+	if c := change(t, p, "ConfigMap", "a"); !c.Again {
+		t.Errorf("not remembered: %+v", c)
+	}
+}

@@ -1,0 +1,258 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"deployer/internal/kube"
+)
+
+// A candidate is an object that a revision had and the chart no longer has.
+type candidate struct {
+	id      kube.ID
+	mapping kube.Mapping
+	last    stated // zero for what is only known to have been kept
+	kept    bool   // an earlier release has kept it
+	unknown bool   // the server can't say where its kind is served
+}
+
+// held kinds are kept although dropped, unless Options.PruneKinds names them:
+// with them goes what a chart can't make again.
+var held = map[string]bool{
+	"apiextensions.k8s.io/CustomResourceDefinition": true,
+	"/Namespace":             true,
+	"/PersistentVolume":      true,
+	"/PersistentVolumeClaim": true,
+}
+
+// prune decides about everything earlier revisions may have left.
+func (p *planning) prune(ctx context.Context) ([]Change, error) {
+	list, err := p.candidates(ctx)
+	if err != nil {
+		return nil, err
+	}
+	seen, err := p.seen(ctx, list)
+	if err != nil {
+		return nil, err
+	}
+	uids := p.liveUIDs()
+	var out []Change
+	for i, cand := range list {
+		s := seen[i]
+		switch {
+		case s.blind:
+			out = append(out, p.unseen(cand))
+		case s.meta == nil || uids[s.meta.UID]:
+			// Gone, or the same object by another name of its API group.
+		default:
+			out = append(out, p.judge(cand, s.meta))
+		}
+	}
+	sortBy(uninstallOrder, out)
+	return out, p.a.each(ctx, len(out), func(i int) error {
+		c := &out[i]
+		if c.step == nil {
+			return nil
+		}
+		return p.allow(ctx, c, "delete", c.step.cand.mapping)
+	})
+}
+
+// unseen keeps what can't be looked at.
+func (p *planning) unseen(cand candidate) Change {
+	c := Change{ID: cand.id, Source: cand.last.source, Action: Keep, Again: true}
+	c.Reason = "may not be read, so that nobody can tell whose it is"
+	if cand.unknown {
+		c.Reason = "the API server can't list " + strings.Join(p.server.Unavailable, ", ") + ", so it can't be looked at"
+	}
+	return c
+}
+
+// candidates are what revisions had, and what an earlier release kept.
+func (p *planning) candidates(ctx context.Context) ([]candidate, error) {
+	running := p.runningHooks(ctx)
+	var out []candidate
+	add := func(c candidate) error {
+		mapping, err := p.a.cluster.Mapping(ctx, c.id.GroupKind().WithVersion(""), true)
+		var unknown *kube.NoKindError
+		switch {
+		case errors.As(err, &unknown):
+			return nil // the kind is gone, and its objects with it
+		case err != nil && p.unavailable(c.id.Group):
+			c.unknown = true
+		case err != nil:
+			return &ObjectError{ID: c.id, Source: c.last.source, Doing: "looking for what earlier revisions left:", Err: err}
+		case !mapping.Namespaced:
+			c.id.Namespace = "" // was not known when its kind could not be looked up
+		}
+		c.mapping = mapping
+		if p.wanted[c.id] == nil && !running[c.id] {
+			out = append(out, c)
+		}
+		return nil
+	}
+	for _, id := range p.past.order {
+		history := p.past.objects[id]
+		if err := add(candidate{id: id, last: history[len(history)-1]}); err != nil {
+			return nil, err
+		}
+	}
+	if len(p.req.Objects) == 0 { // uninstall: what hooks have run goes too, what they have made stays
+		for id, last := range p.past.hooks {
+			if kind := id.Group + "/" + id.Kind; kind != "batch/Job" && kind != "/Pod" || len(p.past.objects[id]) > 0 {
+				continue
+			}
+			if err := add(candidate{id: id, last: last}); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for _, key := range p.req.Leftover {
+		id, ok := idOf(key)
+		if !ok || len(p.past.objects[id]) > 0 {
+			continue
+		}
+		if err := add(candidate{id: id, kept: true}); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+// unavailable says that the server couldn't list kinds of an API group.
+func (p *planning) unavailable(group string) bool {
+	return slices.ContainsFunc(p.server.Unavailable, func(gv string) bool {
+		return strings.HasPrefix(gv, group+"/")
+	})
+}
+
+// runningHooks are the objects that hooks of this operation make.
+func (p *planning) runningHooks(ctx context.Context) map[kube.ID]bool {
+	out := map[kube.ID]bool{}
+	for _, m := range p.req.Hooks {
+		// Reading the ID as prepare did; an error has been reported there.
+		_ = p.eachStated(ctx, Past{}, m, func(id kube.ID, _ stated) { out[id] = true })
+	}
+	return out
+}
+
+// seen reads the metadata of candidates.
+func (p *planning) seen(ctx context.Context, list []candidate) ([]sight, error) {
+	groups := map[place][]int{}
+	out := make([]sight, len(list))
+	for i, c := range list {
+		if c.unknown {
+			out[i].blind = true
+			continue
+		}
+		at := place{c.mapping, c.id.Namespace}
+		groups[at] = append(groups[at], i)
+	}
+	var places []place
+	for at, group := range groups {
+		if len(group) >= worthListing {
+			places = append(places, at)
+		}
+	}
+	var mu sync.Mutex
+	err := p.a.each(ctx, len(places), func(i int) error {
+		metas, err := p.listMeta(ctx, places[i])
+		mu.Lock()
+		defer mu.Unlock()
+		for _, j := range groups[places[i]] {
+			out[j].meta = metas[list[j].id.Name]
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = p.a.each(ctx, len(list), func(i int) error {
+		if out[i].meta != nil || out[i].blind {
+			return nil
+		}
+		meta, err := p.a.getMeta(ctx, list[i].mapping, list[i].id)
+		switch {
+		case apierrors.IsForbidden(err):
+			out[i].blind = true
+		case err != nil:
+			return &ObjectError{ID: list[i].id, Source: list[i].last.source, Doing: "reading", Err: err}
+		}
+		out[i].meta = meta
+		return nil
+	})
+	return out, err
+}
+
+// liveUIDs are those of the objects that the chart has.
+func (p *planning) liveUIDs() map[types.UID]bool {
+	out := map[types.UID]bool{}
+	for _, t := range p.wanted {
+		if t.decided != nil && t.decided.Live != nil {
+			out[t.decided.Live.GetUID()] = true
+		}
+	}
+	return out
+}
+
+// judge decides whether what is there of a candidate may be deleted.
+func (p *planning) judge(cand candidate, meta *metav1.PartialObjectMetadata) Change {
+	c := Change{ID: cand.id, Source: cand.last.source, Action: Keep, Live: metaOnly(meta, cand.mapping)}
+	kind := cand.id.Group + "/" + cand.id.Kind
+	owner := ownerOf(c.Live)
+	uninstall := len(p.req.Objects) == 0
+	switch controller := metav1.GetControllerOf(meta); {
+	case owner == (Owner{}):
+		c.Reason = "carries no release's ownership any more"
+	case owner != p.a.owner:
+		c.Reason = "belongs to release " + owner.String() + " now"
+	case keeps(meta.Annotations), keeps(cand.annotations()):
+		c.Reason = KeepAnnotation + ": keep"
+	case kind == "/Namespace" && cand.id.Name == p.a.owner.Namespace:
+		c.Reason = "the release is recorded in it"
+	case held[kind] && uninstall && cand.kept:
+		c.Reason = "was kept when the chart dropped it"
+	case held[kind] && !slices.Contains(p.a.opts.PruneKinds, cand.id.Kind):
+		c.Reason, c.Again = "objects of this kind are kept unless their deletion is asked for", true
+	case controller != nil:
+		c.Reason, c.Again = fmt.Sprintf("is controlled by %s/%s", controller.Kind, controller.Name), true
+	case len(p.server.Unavailable) > 0 && !uninstall && !p.a.opts.PartialDiscovery:
+		c.Reason = "the API server can't list " + strings.Join(p.server.Unavailable, ", ") +
+			", so the chart may have rendered less than it should"
+		c.Again = true
+	default:
+		c.Action = Delete
+		c.Reason = p.whyDelete(cand)
+		if meta.DeletionTimestamp == nil {
+			c.step = &step{p: p, guard: guard{uid: meta.UID, rv: meta.ResourceVersion}, cand: &cand}
+		}
+	}
+	return c
+}
+
+func (c candidate) annotations() map[string]string {
+	if c.last.obj == nil {
+		return nil
+	}
+	return c.last.obj.GetAnnotations()
+}
+
+func (p *planning) whyDelete(cand candidate) string {
+	switch {
+	case len(p.req.Objects) == 0:
+		return "the release is uninstalled"
+	case cand.kept:
+		return "kept by an earlier release, whose reason has passed"
+	case cand.last.status == "deployed" || cand.last.status == "superseded":
+		return "removed from the chart"
+	}
+	return fmt.Sprintf("left by %s revision %d", cand.last.status, cand.last.revision)
+}

@@ -1,0 +1,172 @@
+package apply_test
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"deployer/apply"
+)
+
+func config(name string) string {
+	return fmt.Sprintf("\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {k: v}\n", name)
+}
+
+// S75: what failed releases made and the next one doesn't have is deleted.
+func TestLeftByFailedReleases(t *testing.T) {
+	s := begin(t)
+	s.deploy(config("a"))
+	s.run(s.plan(config("a") + config("b")))
+	s.record("failed", config("a")+config("b"))
+	s.run(s.plan(config("a") + config("c")))
+	s.record("failed", config("a")+config("c"))
+	p := s.plan(config("a"))
+	if len(p.Prune) == 1 && p.Prune[0].Reason != "left by failed revision 3" {
+		t.Errorf("reason: %s", p.Prune[0].Reason)
+	}
+	s.expect(p, "delete ConfigMap/c")
+	// The run of revision 3 has pruned b already: it was planned with revision 2 in its past.
+	s.run(p)
+	if s.get("v1", "ConfigMap", "b") != nil || s.get("v1", "ConfigMap", "c") != nil {
+		t.Errorf("b or c is still there")
+	}
+}
+
+func (s *story) reasons(p *apply.Plan) string {
+	var out []string
+	for _, c := range p.Prune {
+		out = append(out, fmt.Sprintf("%s %s: %s", c.Action, c.ID.Name, c.Reason))
+	}
+	return strings.ReplaceAll(strings.Join(out, "\n"), s.ns, "NS")
+}
+
+// remembered lists what the next release is to look at again.
+func (s *story) remembered() string {
+	slices.Sort(s.left)
+	return strings.ReplaceAll(strings.Join(s.left, " "), s.ns, "NS")
+}
+
+func TestWhatIsKept(t *testing.T) {
+	s := begin(t)
+	chart := config("plain") + config("kept") + config("theirs") + config("nobodys") + config("controlled") + `
+---
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata: {name: disk}
+spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+`
+	s.deploy(chart)
+	note := func(name, patch string) { s.patch("v1", "ConfigMap", name, types.MergePatchType, patch, "x") }
+	note("kept", `{"metadata":{"annotations":{"helm.sh/resource-policy":" Keep"}}}`)
+	note("theirs", `{"metadata":{"annotations":{"meta.helm.sh/release-name":"b"}}}`)
+	note("nobodys", `{"metadata":{"annotations":{"meta.helm.sh/release-name":null,"meta.helm.sh/release-namespace":null}}}`)
+	note("controlled", `{"metadata":{"ownerReferences":[{"apiVersion":"v1","kind":"ConfigMap","name":"kept","uid":"`+string(s.get("v1", "ConfigMap", "kept").GetUID())+`","controller":true}]}}`)
+	p := s.plan(config("new"))
+	want := `keep controlled: is controlled by ConfigMap/kept
+keep kept: helm.sh/resource-policy: keep
+keep nobodys: carries no release's ownership any more
+delete plain: removed from the chart
+keep theirs: belongs to release NS/b now`
+	got := s.reasons(p)
+	for _, line := range strings.Split(want+"\nkeep disk: objects of this kind are kept unless their deletion is asked for", "\n") {
+		if !strings.Contains(got, line) {
+			t.Errorf("missing %q in\n%s", line, got)
+		}
+	}
+	s.run(p)
+	s.record("deployed", config("new"))
+	if got := s.remembered(); got != "/ConfigMap/NS/controlled /PersistentVolumeClaim/NS/disk" {
+		t.Errorf("remembered: %s", got)
+	}
+	note("controlled", `{"metadata":{"ownerReferences":null}}`)
+	s.expect(s.plan(""), "delete ConfigMap/new", "delete ConfigMap/controlled", "keep PersistentVolumeClaim/disk")
+	s.expect(s.deploy(config("new")), "delete ConfigMap/controlled", "keep PersistentVolumeClaim/disk")
+	if got := s.remembered(); got != "/PersistentVolumeClaim/NS/disk" {
+		t.Errorf("remembered: %s", got)
+	}
+	s.opts.PruneKinds = []string{"PersistentVolumeClaim"}
+	s.expect(s.plan(config("new")), "delete PersistentVolumeClaim/disk")
+	// Uninstalling deletes what the chart has, not what it once had.
+	s.expect(s.plan(""), "delete ConfigMap/new", "keep PersistentVolumeClaim/disk")
+	s.left = nil
+	s.past[0].Objects = s.manifests(chart[strings.LastIndex(chart, "---")+4:])
+	s.expect(s.plan(""), "delete PersistentVolumeClaim/disk")
+}
+
+// S83: a candidate that became another object between plan and deletion stays.
+func TestDeletionIsGuarded(t *testing.T) {
+	s := begin(t)
+	s.deploy(config("a") + config("b") + config("c"))
+	p := s.plan("")
+	// b changes hands, c is another object, a gets a label: it still goes.
+	s.patch("v1", "ConfigMap", "b", types.MergePatchType, `{"metadata":{"annotations":{"meta.helm.sh/release-name":"other"}}}`, "x")
+	s.patch("v1", "ConfigMap", "a", types.MergePatchType, `{"metadata":{"labels":{"x":"y"}}}`, "x")
+	if err := s.client("v1", "ConfigMap").Delete(bg, "c", deleteNow); err != nil {
+		t.Fatal(err)
+	}
+	s.post(s.manifests(config("c"))[0].Object, "x")
+	s.run(p)
+	if s.get("v1", "ConfigMap", "a") != nil || s.get("v1", "ConfigMap", "b") == nil || s.get("v1", "ConfigMap", "c") == nil {
+		t.Errorf("a %v, b %v, c %v", s.get("v1", "ConfigMap", "a") != nil, s.get("v1", "ConfigMap", "b") != nil, s.get("v1", "ConfigMap", "c") != nil)
+	}
+}
+
+// S50: a stored revision with a kind that is gone stops nothing.
+func TestRemovedKindsInThePast(t *testing.T) {
+	s := begin(t)
+	s.deploy(config("a"))
+	s.past[0].Objects = append(s.past[0].Objects, s.manifests(`
+apiVersion: policy/v1beta1
+kind: PodSecurityPolicy
+metadata: {name: x}
+---
+apiVersion: extensions/v1beta1
+kind: Ingress
+metadata: {name: web}
+spec: {backend: {serviceName: web, servicePort: 80}}
+`)...)
+	s.expect(s.plan(config("a")))
+	ingress := "\n---\napiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: web}\nspec: {defaultBackend: {service: {name: web, port: {number: 80}}}}\n"
+	s.helm3Install(ingress)
+	s.expect(s.plan(config("a")+ingress), "") // S52: neither created nor deleted
+	s.expect(s.plan(config("a")), "delete Ingress/web")
+}
+
+func TestTwiceInOneRelease(t *testing.T) {
+	s := begin(t)
+	err := s.refuse(config("a") + config("a"))
+	if !strings.Contains(err.Error(), "is rendered twice, here and in web/templates/1.yaml") {
+		t.Errorf("got %v", err)
+	}
+	s.hooks = config("a")
+	s.refuse(config("a"))
+}
+
+// Changes made one after the other are told in turn, and the rest isn't begun
+// when time is up.
+func TestCancelled(t *testing.T) {
+	s := begin(t)
+	s.opts.Parallel = 1
+	var chart string
+	for i := range 50 {
+		chart += config(fmt.Sprintf("c%d", i))
+	}
+	p := s.plan(chart)
+	ctx, cancel := cancelled(t)
+	n := 0
+	err := s.applier().Run(ctx, p.Waves[0], func(apply.Change) {
+		if n++; n == 10 {
+			cancel()
+		}
+	})
+	if err == nil || n > 11 {
+		t.Errorf("%d changes, error %v", n, err)
+	}
+	if !errors.Is(err, ctx.Err()) {
+		t.Errorf("the error isn't the context's: %v", err)
+	}
+}

@@ -1,0 +1,152 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/rand"
+
+	"deployer/internal/kube"
+)
+
+// precious kinds are never recreated: with them goes what can't be made again.
+var precious = map[string]bool{
+	"/Namespace":        true,
+	"/PersistentVolume": true,
+	"apiextensions.k8s.io/CustomResourceDefinition": true,
+}
+
+// recreate decides about an update that the server refuses because a field
+// can't be changed.
+func (p *planning) recreate(ctx context.Context, u *updating, refusal error) (Change, error) {
+	t := u.t
+	broken := &ImmutableError{ID: t.id, Fields: immutable(refusal), Text: explain(t.id, refusal).Error()}
+	claims := u.claims(broken)
+	may := p.mayRecreate(t, u.live, broken)
+	if may {
+		var err error
+		if may, err = p.staysPermitted(ctx, u.live, broken); err != nil {
+			return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "asking whose permissions come from", Err: err}
+		}
+	}
+	if !may {
+		r := t.reject(broken)
+		return Change{}, &r
+	}
+	if claims != "" {
+		p.warn(t.id, t.source, "%s", claims)
+	}
+	c := p.change(t, Recreate)
+	// A new object begins as the chart has it, number of replicas and all.
+	c.Live, c.Want = u.live, u.want
+	c.Conflicts = u.c.Conflicts
+	c.Reason = broken.Text
+	if len(broken.Fields) > 0 {
+		c.Reason = strings.Join(broken.Fields, ", ") + " can't be changed"
+	}
+	c.step = &step{p: p, t: t, apply: true, guard: absent(), gone: string(u.live.GetUID())}
+	result, err := p.rehearse(ctx, t, c.Want)
+	switch {
+	case err == nil:
+		c.Result = result
+	case noDryRun(err):
+		c.Unverified = "an admission webhook refuses dry runs"
+	case lacks(err) != nil:
+		return p.estimate(t, c, lacks(err)), nil
+	default:
+		explained := explain(t.id, err)
+		var answer *ServerError
+		if !errors.As(explained, &answer) {
+			return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "asking the server about", Err: err}
+		}
+		r := t.reject(explained)
+		return Change{}, &r
+	}
+	err = p.allow(ctx, &c, "delete", t.mapping)
+	return c, err
+}
+
+func (p *planning) mayRecreate(t *target, live *unstructured.Unstructured, broken *ImmutableError) bool {
+	annotated := t.obj.GetAnnotations()[RecreateAnnotation] == "true"
+	kind := t.id.Group + "/" + t.id.Kind
+	switch {
+	case precious[kind]:
+		broken.Never = true
+		return false
+	case keeps(live.GetAnnotations()):
+		broken.Never = true
+		return false
+	case kind == "/PersistentVolumeClaim":
+		return annotated && p.a.opts.AllowRecreate
+	case kind == "batch/Job":
+		return true
+	}
+	return annotated || p.a.opts.AllowRecreate
+}
+
+// rehearse asks the server about an object whose name is still taken, under
+// another name.
+func (p *planning) rehearse(ctx context.Context, t *target, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+	const longest = 63 // of the strictest names, those of Services
+	other := shallow(want)
+	suffix := "-dryrun-" + rand.String(5)
+	name := t.id.Name
+	if len(name)+len(suffix) > longest {
+		name = strings.TrimRight(name[:longest-len(suffix)], "-.")
+	}
+	other.SetName(name + suffix)
+	result, err := p.a.bring(ctx, t, other, ask)
+	if err != nil {
+		return nil, err
+	}
+	result.SetName(t.id.Name)
+	result.SetUID("")
+	return result, nil
+}
+
+// propagation is how the old object goes: a StatefulSet leaves its pods to the
+// new one; elsewhere the new one must not find the old one's pods.
+func propagation(id kube.ID) metav1.DeletionPropagation {
+	if id.Group == "apps" && id.Kind == "StatefulSet" {
+		return metav1.DeletePropagationOrphan
+	}
+	if id.Group == "batch" && id.Kind == "Job" {
+		return metav1.DeletePropagationBackground
+	}
+	return metav1.DeletePropagationForeground
+}
+
+// awaitGone waits until an object is gone or is another one. It polls, as what
+// it waits for takes from milliseconds to minutes and a watch costs a
+// permission that deployers often lack.
+func (a *Applier) awaitGone(ctx context.Context, m kube.Mapping, id kube.ID, uid string) error {
+	var last *unstructured.Unstructured
+	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
+		obj, err := a.get(ctx, m, id)
+		if err != nil && !apierrors.IsForbidden(err) {
+			return stillThere(ctx, err, last)
+		}
+		if obj == nil || string(obj.GetUID()) != uid {
+			return nil
+		}
+		last = obj
+		select {
+		case <-ctx.Done():
+			return stillThere(ctx, context.Cause(ctx), last)
+		case <-time.After(pause):
+		}
+	}
+}
+
+func stillThere(ctx context.Context, err error, last *unstructured.Unstructured) error {
+	if ctx.Err() != nil && last != nil && len(last.GetFinalizers()) > 0 {
+		return fmt.Errorf("waiting for the old one to be gone (it has finalizers %s): %w", strings.Join(last.GetFinalizers(), ", "), err)
+	}
+	return fmt.Errorf("waiting for the old one to be gone: %w", err)
+}

@@ -1,0 +1,151 @@
+package apply_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"deployer/apply"
+)
+
+var bg = context.Background()
+
+// S64: a Job whose template changed is a new Job.
+func TestJobsAreRecreated(t *testing.T) {
+	s := begin(t)
+	const chart = `
+apiVersion: batch/v1
+kind: Job
+metadata: {name: once}
+spec:
+  template:
+    spec: {restartPolicy: Never, containers: [{name: c, image: "c:1"}]}
+`
+	s.deploy(chart)
+	uid := s.get("batch/v1", "Job", "once").GetUID()
+	s.expect(s.deploy(chart))
+	next := strings.Replace(chart, "c:1", "c:2", 1)
+	p := s.deploy(next)
+	s.expect(p, "recreate Job/once")
+	job := s.get("batch/v1", "Job", "once")
+	if job.GetUID() == uid || at(job, "spec.template.spec.containers.c.image") != "c:2" {
+		t.Errorf("not recreated: %v", job.Object["spec"])
+	}
+	s.expect(s.deploy(next))
+}
+
+// S63, S66, S67, S71
+func TestImmutableFields(t *testing.T) {
+	s := begin(t)
+	s.deploy(many)
+	for name, change := range map[string][2]string{
+		"Deployment":  {"kind: Deployment\nmetadata: {name: web}\nspec:\n  selector: {matchLabels: {app: web}}\n  template:\n    metadata: {labels: {app: web}}", "kind: Deployment\nmetadata: {name: web}\nspec:\n  selector: {matchLabels: {app: web2}}\n  template:\n    metadata: {labels: {app: web2}}"},
+		"StatefulSet": {"storage: 1Gi}}}\n---\napiVersion: apps/v1\nkind: DaemonSet", "storage: 2Gi}}}\n---\napiVersion: apps/v1\nkind: DaemonSet"},
+		"RoleBinding": {"kind: Role, name: web}", "kind: Role, name: web2}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			chart := strings.Replace(many, change[0], change[1], 1)
+			if chart == many {
+				t.Fatal("nothing replaced")
+			}
+			strict := *s
+			strict.t = t
+			err := strict.refuse(chart)
+			var broken *apply.ImmutableError
+			if !errors.As(err, &broken) {
+				t.Fatalf("got %v", err)
+			}
+			if !strings.Contains(broken.Hint(), "--allow-recreate") {
+				t.Errorf("hint: %s", broken.Hint())
+			}
+			strict.opts.AllowRecreate = true
+			strict.expect(strict.plan(chart), "recreate "+name+"/"+broken.ID.Name)
+		})
+	}
+	s.opts.AllowRecreate = true
+	err := s.refuse(strings.Replace(many, "kind: PersistentVolumeClaim\nmetadata: {name: disk}\nspec: {accessModes: [ReadWriteOnce]", "kind: PersistentVolumeClaim\nmetadata: {name: disk}\nspec: {accessModes: [ReadWriteMany]", 1))
+	var broken *apply.ImmutableError
+	if !errors.As(err, &broken) {
+		t.Errorf("got %v", err)
+	}
+	// A mistake never costs an object its life.
+	err = s.refuse(strings.Replace(many, "image: pg:1", `image: ""`, 1))
+	if errors.As(err, &broken) {
+		t.Errorf("got %v", err)
+	}
+	t.Log(err)
+
+	// A StatefulSet leaves its pods to the next one.
+	s.eventually("the first pod", func() error {
+		if s.get("v1", "Pod", "db-0") == nil {
+			return errors.New("no pod")
+		}
+		return nil
+	})
+	pod := s.get("v1", "Pod", "db-0").GetUID()
+	old := s.get("apps/v1", "StatefulSet", "db").GetUID()
+	s.deploy(strings.Replace(many, "storage: 1Gi}}}\n---\napiVersion: apps/v1\nkind: DaemonSet", "storage: 2Gi}}}\n---\napiVersion: apps/v1\nkind: DaemonSet", 1))
+	if now := s.get("apps/v1", "StatefulSet", "db").GetUID(); now == old {
+		t.Errorf("the StatefulSet is the same")
+	}
+	if p := s.get("v1", "Pod", "db-0"); p == nil || p.GetUID() != pod {
+		t.Errorf("the pod was replaced")
+	}
+}
+
+// S46: Recreate while the defaulted rollingUpdate is there, both ways.
+func TestStrategySwitch(t *testing.T) {
+	for _, legacy := range []bool{true, false} {
+		t.Run(fmt.Sprint("helm3=", legacy), func(t *testing.T) { strategySwitch(t, legacy) })
+	}
+}
+
+func strategySwitch(t *testing.T, legacy bool) {
+	{
+		s := begin(t)
+		recreate := strings.Replace(small, "spec:\n  selector: {matchLabels: {app: web}}", "spec:\n  strategy: {type: Recreate}\n  selector: {matchLabels: {app: web}}", 1)
+		if legacy {
+			s.helm3Install(small)
+			s.record("deployed", small)
+		} else {
+			s.deploy(small)
+		}
+		s.expect(s.deploy(recreate), "update Deployment/web")
+		d := s.get("apps/v1", "Deployment", "web")
+		if at(d, "spec.strategy.type") != "Recreate" || at(d, "spec.strategy.rollingUpdate") != nil || managers(d) != "helm/Apply" {
+			t.Errorf("strategy %v, managers %s", at(d, "spec.strategy"), managers(d))
+		}
+		s.expect(s.deploy(recreate))
+		s.expect(s.deploy(small), "update Deployment/web")
+		if d := s.get("apps/v1", "Deployment", "web"); at(d, "spec.strategy.type") != "RollingUpdate" {
+			t.Errorf("strategy %v", at(d, "spec.strategy"))
+		}
+	}
+}
+
+// S82: an object on its way out is waited for, then made anew.
+func TestTerminatingObject(t *testing.T) {
+	s := begin(t)
+	s.deploy(small)
+	s.patch("v1", "ConfigMap", "conf", "application/merge-patch+json", `{"metadata":{"finalizers":["example.com/wait"]}}`, "x")
+	uid := s.get("v1", "ConfigMap", "conf").GetUID()
+	if err := s.client("v1", "ConfigMap").Delete(bg, "conf", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	p := s.plan(small)
+	s.expect(p, "create ConfigMap/conf")
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.run(p)
+	}()
+	s.patch("v1", "ConfigMap", "conf", "application/merge-patch+json", `{"metadata":{"finalizers":null}}`, "x")
+	<-done
+	if now := s.get("v1", "ConfigMap", "conf"); now == nil || now.GetUID() == uid || now.GetDeletionTimestamp() != nil {
+		t.Errorf("got %v", now)
+	}
+}

@@ -1,0 +1,135 @@
+package apply
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// unions are structures whose type decides which sibling may be there. Chosen
+// by a default, the sibling is owned by nobody, so no apply removes it, and the
+// server refuses the two together (kubernetes#24198).
+var unions = map[string]struct{ field, member, kind string }{
+	"Deployment":  {"strategy", "rollingUpdate", "RollingUpdate"},
+	"DaemonSet":   {"updateStrategy", "rollingUpdate", "RollingUpdate"},
+	"StatefulSet": {"updateStrategy", "rollingUpdate", "RollingUpdate"},
+}
+
+// repairs finds what has to be done to the live object because no apply can,
+// and does the same to the predicted one.
+func repairs(live, want, predicted *unstructured.Unstructured) []operation {
+	var ops []operation
+	if u, ok := unions[live.GetKind()]; ok && strings.HasPrefix(live.GetAPIVersion(), "apps/") {
+		kind, stated, _ := unstructured.NestedString(want.Object, "spec", u.field, "type")
+		_, has, _ := unstructured.NestedFieldNoCopy(live.Object, "spec", u.field, u.member)
+		if stated && kind != u.kind && has {
+			ops = append(ops, operation{"replace", "/spec/" + u.field, map[string]any{"type": kind}})
+			unstructured.RemoveNestedField(predicted.Object, "spec", u.field, u.member)
+		}
+	}
+	if !doubled(live.Object) {
+		return ops
+	}
+	return append(ops, doubles("", live.Object, want.Object, predicted.Object)...)
+}
+
+// doubled says that there is work for doubles, which hardly ever is.
+func doubled(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, child := range v {
+			if env, ok := child.([]any); ok && key == "env" {
+				if len(lastOfEach(env)) != len(env) {
+					return true
+				}
+			} else if doubled(child) {
+				return true
+			}
+		}
+	case []any:
+		return slices.ContainsFunc(v, doubled)
+	}
+	return false
+}
+
+// doubles finds variables that are set twice in one container, which Helm 3's
+// POST allowed and an apply leaves as they are; the last one stays, as the
+// kubelet reads it.
+func doubles(path string, live, want, predicted any) []operation {
+	var ops []operation
+	switch l := live.(type) {
+	case map[string]any:
+		w, ok1 := want.(map[string]any)
+		p, ok2 := predicted.(map[string]any)
+		if !ok1 || !ok2 {
+			return nil
+		}
+		for key, v := range l {
+			at := path + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+			env, isList := v.([]any)
+			if key == "env" && isList {
+				if op, ok := dedupe(at, env, p); ok {
+					ops = append(ops, op)
+				}
+				continue
+			}
+			ops = append(ops, doubles(at, v, w[key], p[key])...)
+		}
+	case []any:
+		w, ok1 := want.([]any)
+		p, ok2 := predicted.([]any)
+		if !ok1 || !ok2 {
+			return nil
+		}
+		for i, v := range l {
+			ops = append(ops, doubles(fmt.Sprintf("%s/%d", path, i), v, named(v, w), named(v, p))...)
+		}
+	}
+	return ops
+}
+
+// named finds the item of a list that has the name of v.
+func named(v any, list []any) any {
+	name := envName(v)
+	for _, item := range list {
+		if n := envName(item); n != "" && n == name {
+			return item
+		}
+	}
+	return nil
+}
+
+func envName(item any) string {
+	m, _ := item.(map[string]any)
+	name, _ := m["name"].(string)
+	return name
+}
+
+// dedupe makes the operation that leaves the last of each name, and removes
+// the same items from the predicted list.
+func dedupe(path string, env []any, predicted map[string]any) (operation, bool) {
+	kept := lastOfEach(env)
+	if len(kept) == len(env) {
+		return operation{}, false
+	}
+	if list, ok := predicted["env"].([]any); ok {
+		predicted["env"] = lastOfEach(list)
+	}
+	return operation{"replace", path, kept}, true
+}
+
+func lastOfEach(env []any) []any {
+	last := map[string]int{}
+	for i, item := range env {
+		last[envName(item)] = i
+	}
+	var out []any
+	for i, item := range env {
+		if last[envName(item)] == i {
+			out = append(out, item)
+		}
+	}
+	return out
+}

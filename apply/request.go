@@ -1,0 +1,81 @@
+package apply
+
+import (
+	"strings"
+
+	"deployer/internal/kube"
+)
+
+// Past is one earlier revision of the release.
+type Past struct {
+	Revision int
+	Status   string // Helm's word: deployed, superseded, failed, pending-upgrade, ...
+	Objects  []kube.Manifest
+	Hooks    []kube.Manifest
+}
+
+// A Request is what the cluster should look like, and what was there before.
+type Request struct {
+	// CRDs are the objects of the chart's crds/ directory. They carry no
+	// ownership and are never pruned.
+	CRDs []kube.Manifest
+	// Objects are the chart's objects in any order; none on uninstall.
+	Objects []kube.Manifest
+	// Hooks are the hooks of this operation that will run. Plan asks the server
+	// whether it would accept them, and never prunes an object of their name.
+	Hooks []kube.Manifest
+	// Past are the revisions that may have left something: the last successful
+	// one and everything since, oldest first; all there are when none was
+	// successful or the last one was made by another tool.
+	Past []Past
+	// Leftover are the Keys of objects that an earlier release kept and that are
+	// to be looked at again: those of its changes with Again set.
+	Leftover []string
+	// Marks are those of the last record, by Key; nil when it has none.
+	Marks map[string]Mark
+	// NewNamespaces are namespaces that the caller creates before the first Run.
+	NewNamespaces []string
+}
+
+// Key names an object in what a release remembers.
+func Key(id kube.ID) string {
+	return id.Group + "/" + id.Kind + "/" + id.Namespace + "/" + id.Name
+}
+
+// idOf reads a Key; false when it is none.
+func idOf(key string) (kube.ID, bool) {
+	parts := strings.Split(key, "/")
+	if len(parts) != 4 || parts[1] == "" || parts[3] == "" {
+		return kube.ID{}, false
+	}
+	return kube.ID{Group: parts[0], Kind: parts[1], Namespace: parts[2], Name: parts[3]}, true
+}
+
+// A Plan is a decision not yet carried out. Carry it out by passing CRDs, then
+// each wave, then Prune to Run, in this order. Between them the caller runs
+// hooks and waits for objects as it likes.
+type Plan struct {
+	CRDs  []Change   // of the crds/ directory
+	Waves [][]Change // all main objects, unchanged ones too: a wave's objects need no order among themselves
+	Prune []Change   // Delete or Keep, with the reason, in the order of deletion
+	Hooks []Change   // Create, with the server's verdict; Run doesn't take these
+
+	Warnings  []Warning
+	Conflicts []Conflict // all contested fields of all changes
+}
+
+// A Conflict is a contested field and the object it is in.
+type Conflict struct {
+	ID     kube.ID
+	Source string
+	FieldConflict
+}
+
+// Changes returns all changes but those of hooks, in the order they are made.
+func (p *Plan) Changes() []Change {
+	out := append([]Change(nil), p.CRDs...)
+	for _, wave := range p.Waves {
+		out = append(out, wave...)
+	}
+	return append(out, p.Prune...)
+}

@@ -1,0 +1,131 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"net"
+	"strings"
+	"syscall"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+)
+
+// youngWindow is how long a kind or a namespace just created may be unknown to
+// some of the API servers. kubernetes#62725: five seconds and more.
+const youngWindow = time.Minute
+
+// try calls f until it succeeds, fails for good, or Options.RetryTimeout is over.
+func (a *Applier) try(ctx context.Context, f func() error) error {
+	return a.tryWhile(ctx, a.opts.RetryTimeout, transient, f)
+}
+
+// tryFor is try for a request about t. Where its kind or namespace has just been
+// made, the server may not know it yet. A conflict about a ResourceQuota that
+// isn't the object itself is admission's own, and passes.
+func (a *Applier) tryFor(ctx context.Context, t *target, f func() error) error {
+	deadline := time.Now().Add(youngWindow)
+	return a.tryWhile(ctx, a.opts.RetryTimeout, func(err error) bool {
+		switch {
+		case transient(err):
+			return true
+		case t.young && unknownYet(err):
+			return time.Now().Before(deadline)
+		}
+		return t.id.Kind != "ResourceQuota" && quotaConflict(err)
+	}, f)
+}
+
+func quotaConflict(err error) bool {
+	return apierrors.IsConflict(err) && strings.Contains(err.Error(), "resourcequotas") &&
+		strings.Contains(err.Error(), "object has been modified")
+}
+
+func (a *Applier) tryWhile(ctx context.Context, limit time.Duration, again func(error) bool, f func() error) error {
+	const first, most = 250 * time.Millisecond, 8 * time.Second
+	deadline := time.Now().Add(limit)
+	for pause := first; ; pause = min(2*pause, most) {
+		err := f()
+		if err == nil || ctx.Err() != nil || !again(err) {
+			return err
+		}
+		wait := pause/2 + rand.N(pause/2)
+		if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
+			wait = max(wait, min(time.Duration(seconds)*time.Second, most))
+		}
+		if time.Now().Add(wait).After(deadline) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(wait):
+		}
+	}
+}
+
+// hopeless are the server's words for what no repetition will change, in answers
+// of code 500.
+var hopeless = []string{
+	"failed to create typed patch object", "duplicate entries for key", "field not declared in schema",
+	"expected ", "failed to convert", "request to convert CR",
+}
+
+// passing are the server's words for a state that ends by itself, whatever
+// the code of the answer.
+var passing = []string{
+	"etcdserver: leader changed", "etcdserver: request timed out", "etcdserver: too many requests",
+	"failed calling webhook", "conversion webhook for", "rpc error: code = Unavailable",
+	"context deadline exceeded", "transport is closing", "http2: server sent GOAWAY",
+}
+
+// transient says whether the same request may succeed later.
+func transient(err error) bool {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return false
+	}
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return networkFailure(err)
+	}
+	text := err.Error()
+	switch code := status.Status().Code; {
+	case code == 429, code == 502, code == 503, code == 504:
+		return !contains(text, []string{"exceeded quota"})
+	case code == 500:
+		return !contains(text, hopeless) && contains(text, passing)
+	case code >= 500:
+		return !contains(text, hopeless)
+	}
+	return false
+}
+
+func networkFailure(err error) bool {
+	var timeout net.Error
+	return utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) ||
+		utilnet.IsHTTP2ConnectionLost(err) || utilnet.IsTimeout(err) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.EPIPE) ||
+		errors.As(err, &timeout) && timeout.Timeout() || contains(err.Error(), passing)
+}
+
+// unknownYet says that an API server doesn't know of a new kind or namespace.
+func unknownYet(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	return status.Status().Code == 404 ||
+		contains(err.Error(), []string{"no matches for kind", "failed to convert", "no corresponding type", "unable to find api field"})
+}
+
+func contains(text string, words []string) bool {
+	for _, w := range words {
+		if strings.Contains(text, w) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,314 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"deployer/apply/fields"
+	"deployer/internal/kube"
+)
+
+// Run carries out the changes of one list: Plan.CRDs, a wave, or Plan.Prune.
+// did hears of each change, unchanged and kept ones too, in turn and never
+// concurrently, with Result set to the server's object. When ctx ends no new
+// request is begun; Run returns when the last one under way has ended. The
+// error joins an *ObjectError for each change that failed; did is not called
+// for those. Changes that couldn't be planned yet are planned first, and if the
+// server rejects some the error is a *RejectedError and nothing was changed.
+func (a *Applier) Run(ctx context.Context, changes []Change, did func(Change)) error {
+	changes = append([]Change(nil), changes...)
+	if err := permitted(changes); err != nil {
+		return err
+	}
+	if err := a.recheck(ctx, changes, true); err != nil {
+		return err
+	}
+	groups := [][]Change{changes}
+	if len(changes) > 0 && (changes[0].Action == Delete || changes[0].Action == Keep) {
+		groups = split(uninstallOrder, changes)
+	}
+	var mu sync.Mutex
+	var errs []error
+	for _, group := range groups {
+		errs = append(errs, a.each(ctx, len(group), func(i int) error {
+			done, err := a.execute(ctx, group[i])
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			did(done)
+			return nil
+		}))
+	}
+	errs = append(errs, a.awaitKinds(ctx, changes))
+	return errors.Join(errs...)
+}
+
+// Recheck plans again, in place, the changes of p that were Unverified because
+// their namespace or kind did not exist yet, now that CRDs and namespaces are
+// there. Run does the same for the changes it is given; calling Recheck after
+// the CRDs and the first wave makes all rejections known before the first
+// workload changes. Changes whose time hasn't come stay as they are. It changes
+// nothing in the cluster. The error is as that of Plan.
+func (a *Applier) Recheck(ctx context.Context, p *Plan) error {
+	var all []Change
+	for _, wave := range p.Waves {
+		all = append(all, wave...)
+	}
+	var bad []Rejection
+	err := a.recheck(ctx, all, false)
+	if rejected := (*RejectedError)(nil); errors.As(err, &rejected) {
+		for _, r := range rejected.Rejections {
+			if unknown := (*kube.NoKindError)(nil); !errors.As(r.Err, &unknown) {
+				bad = append(bad, r)
+			}
+		}
+	} else if err != nil {
+		return err
+	}
+	i := 0
+	for _, wave := range p.Waves {
+		i += copy(wave, all[i:])
+	}
+	if len(bad) > 0 {
+		return &RejectedError{Rejections: bad}
+	}
+	return nil
+}
+
+// recheck plans again, in place, the changes whose planning was put off. now
+// says that their time has come: what they need has been made, and not finding
+// it is for some API servers to catch up. Without a strict gate, rejections are
+// left to be met when the object is applied.
+func (a *Applier) recheck(ctx context.Context, changes []Change, now bool) error {
+	var open []int
+	for i, c := range changes {
+		if c.step != nil && c.step.later {
+			open = append(open, i)
+		}
+	}
+	rejections := make([]Rejection, len(open))
+	err := a.each(ctx, len(open), func(i int) error {
+		c := &changes[open[i]]
+		next, err := c.step.again(ctx, now)
+		if rejected := (*Rejection)(nil); errors.As(err, &rejected) {
+			rejections[i] = *rejected
+			return nil
+		}
+		if err == nil {
+			*c = next
+			if next.denied != nil {
+				rejections[i] = Rejection{ID: next.ID, Source: next.Source, Err: next.denied}
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	var bad []Rejection
+	for _, r := range rejections {
+		if r.Err != nil {
+			bad = append(bad, r)
+		}
+	}
+	if len(bad) > 0 && a.opts.Gate == GateStrict {
+		return &RejectedError{Rejections: bad}
+	}
+	return nil
+}
+
+// again plans a target anew, from the live object.
+func (s *step) again(ctx context.Context, now bool) (Change, error) {
+	p, t := s.p, s.t
+	t.young = t.young || s.later && now
+	if t.coming {
+		mapping, err := p.a.cluster.Mapping(ctx, t.mapping.GVK, false)
+		var unknown *kube.NoKindError
+		if errors.As(err, &unknown) {
+			p.a.cluster.Forget()
+			mapping, err = p.a.cluster.Mapping(ctx, t.mapping.GVK, false)
+		}
+		if errors.As(err, &unknown) {
+			return Change{}, &Rejection{ID: t.id, Source: t.source, Err: unknown}
+		}
+		if err != nil {
+			return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "looking for the kind of", Err: err}
+		}
+		t.mapping, t.coming = mapping, false
+	}
+	p.settled(t)
+	found, err := p.read(ctx, t)
+	if err != nil {
+		return Change{}, err
+	}
+	return p.decide(ctx, t, found)
+}
+
+// mostTries is how often an object is planned anew because somebody else wrote
+// it between our reading and our writing: a dozen times in a row while a
+// controller follows pods becoming ready. With the pauses of yieldTo it comes to
+// a quarter of a minute.
+const mostTries = 20
+
+// yieldTo waits after a lost race, a little longer each time.
+func yieldTo(ctx context.Context, try int) {
+	pause := min(5*time.Millisecond<<min(try, 8), time.Second)
+	select {
+	case <-ctx.Done():
+	case <-time.After(pause/2 + rand.N(pause)):
+	}
+}
+
+// execute carries out one change.
+func (a *Applier) execute(ctx context.Context, c Change) (Change, error) {
+	planned := c.Action
+	for try := 0; ; try++ {
+		if c.step == nil {
+			if c.Action == None {
+				c.Result = c.Live
+				if planned == Create {
+					c.Action = Create // the answer to our own request had been lost
+				}
+			}
+			return c, nil
+		}
+		done, again, err := a.once(ctx, c)
+		if err == nil && !again {
+			return done, nil
+		}
+		if err != nil && (!apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) || try == mostTries) {
+			return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(planned), Err: explain(c.ID, err)}
+		}
+		if try > 2*mostTries {
+			return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(planned), Err: errors.New("somebody else keeps changing it")}
+		}
+		if err != nil {
+			yieldTo(ctx, try)
+		}
+		if c, err = a.replan(ctx, c); err != nil {
+			return c, err
+		}
+	}
+}
+
+// replan decides anew about an object that isn't any more what it was.
+func (a *Applier) replan(ctx context.Context, c Change) (Change, error) {
+	s := c.step
+	if s.cand != nil {
+		meta, err := a.getMeta(ctx, s.cand.mapping, c.ID)
+		if err != nil {
+			return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: "reading", Err: err}
+		}
+		if meta == nil || meta.UID != s.guard.uid {
+			c.step = nil
+			return c, nil
+		}
+		return s.p.judge(*s.cand, meta), nil
+	}
+	next, err := s.again(ctx, true)
+	if rejected := (*Rejection)(nil); errors.As(err, &rejected) {
+		return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(c.Action), Err: rejected.Err}
+	}
+	return next, err
+}
+
+func doing(action Action) string {
+	switch action {
+	case Create:
+		return "creating"
+	case Recreate:
+		return "recreating"
+	case Delete:
+		return "deleting"
+	}
+	return "updating"
+}
+
+// once makes the requests of a change. again asks for planning anew.
+func (a *Applier) once(ctx context.Context, c Change) (done Change, again bool, err error) {
+	s := c.step
+	if s.later {
+		return c, true, nil
+	}
+	if s.cand != nil {
+		return c, false, a.remove(ctx, s.cand.mapping, c.ID, s.guard, a.opts.Propagation)
+	}
+	if s.gone != "" {
+		if err := a.makeRoom(ctx, c); err != nil {
+			return c, false, err
+		}
+	}
+	if len(s.repair) > 0 {
+		_, err := a.edit(ctx, s.t, c.Live.GetResourceVersion(), s.repair, do)
+		return c, true, err
+	}
+	if s.fold != nil {
+		folded, refused, err := a.takeOver(ctx, c)
+		if err != nil || refused && !s.apply {
+			return folded, false, err
+		}
+		c, s = folded, folded.step
+		if refused {
+			// A policy judges the object as it is: first make it what the chart
+			// says. The next release takes over.
+			c.Result, err = a.apply(ctx, s.t, c.Want, guard{uid: s.guard.uid}, do)
+			return c, false, err
+		}
+	}
+	switch {
+	case s.put != nil:
+		c.Result, err = a.put(ctx, s.t, s.put, do)
+	case s.apply && s.guard == absent():
+		c.Result, err = a.bring(ctx, s.t, c.Want, do)
+	case s.apply:
+		c.Result, err = a.apply(ctx, s.t, c.Want, s.guard, do)
+	}
+	return c, false, err
+}
+
+// makeRoom deletes an object that is to be recreated, and waits for it to go.
+func (a *Applier) makeRoom(ctx context.Context, c Change) error {
+	s := c.step
+	if c.Action == Recreate {
+		if err := a.remove(ctx, s.t.mapping, c.ID, guard{uid: c.Live.GetUID()}, propagation(c.ID)); err != nil {
+			return err
+		}
+	}
+	return a.awaitGone(ctx, s.t.mapping, c.ID, s.gone)
+}
+
+// takeOver writes managedFields, and nothing else of the object. Its second
+// result says that a policy wouldn't have it.
+func (a *Applier) takeOver(ctx context.Context, c Change) (Change, bool, error) {
+	s := c.step
+	list, err := fields.Encode(s.fold)
+	if err != nil {
+		return c, false, err
+	}
+	ops := []operation{{"add", "/metadata/managedFields", list}}
+	if _, ok := c.Live.GetAnnotations()[lastApplied]; ok && tookFrom(c.TakenFrom, "kubectl-client-side-apply") {
+		// Left, it would make a later kubectl apply remove fields of ours.
+		ops = append(ops, operation{Op: "remove", Path: "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration"})
+	}
+	result, err := a.edit(ctx, s.t, c.Live.GetResourceVersion(), ops, do)
+	switch {
+	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
+		c.Result = c.Live
+		c.Reason = "its fields stay with their former managers: " + explain(c.ID, err).Error()
+		return c, true, nil
+	case err != nil:
+		return c, false, err
+	}
+	c.Result = result
+	next := *s
+	next.guard.rv = result.GetResourceVersion()
+	c.step = &next
+	return c, false, nil
+}

@@ -1,0 +1,198 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"deployer/apply/fields"
+	"deployer/internal/kube"
+)
+
+// replicas is where kinds with a scale subresource have their number.
+func replicas() fieldpath.Path { return fieldpath.MakePathOrDie("spec", "replicas") }
+
+// scalers knows which workloads are scaled by something: by a
+// HorizontalPodAutoscaler or a KEDA ScaledObject, live or of this release.
+type scalers struct {
+	p  *planning
+	mu sync.Mutex
+	by map[string]*scaled // by namespace
+}
+
+type scaled struct {
+	once  sync.Once
+	err   error
+	names map[kube.ID]string // who scales it
+	blind bool               // not permitted to look
+}
+
+// autoscalerKinds, and the names under which they scale.
+var autoscalerKinds = map[schema.GroupKind]string{
+	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}: "kube-controller-manager",
+	{Group: "keda.sh", Kind: "ScaledObject"}:                "keda",
+}
+
+// yieldScale takes the number of replicas out of what is sent where something
+// else decides about it, and never lets it be removed: without a value it would
+// become 1 (kubernetes.io: "Migrating Deployments ... to horizontal autoscaling").
+func (p *planning) yieldScale(ctx context.Context, t *target, cmp *comparison, c *Change) error {
+	if !t.mapping.Scale {
+		return nil
+	}
+	path := replicas()
+	wanted, stated := fields.Value(cmp.want.Object, path)
+	if !stated {
+		cmp.leave.Insert(path)
+		return nil
+	}
+	by, entry, err := p.scaledBy(ctx, t, cmp.entries)
+	if err != nil || by == "" {
+		return err
+	}
+	live, has := fields.Value(c.Live.Object, path)
+	if entry == nil && has && equalJSON(live, int64(0)) {
+		// Nobody has scaled it to nothing, and an autoscaler leaves it there.
+		// https://kubernetes.io/docs/concepts/workloads/autoscaling/horizontal-pod-autoscale/#implicit-maintenance-mode-deactivation
+		return nil
+	}
+	fields.Remove(cmp.want.Object, path)
+	cmp.leave.Insert(path)
+	if has && equalJSON(live, wanted) {
+		return nil
+	}
+	f := FieldConflict{
+		Path: "spec.replicas", Manager: by, Outcome: Yielded, path: path,
+		Before: fields.Text(live, has), After: fields.Text(wanted, true),
+	}
+	if entry != nil {
+		f.Operation, f.Subresource, f.Time = string(entry.Operation), entry.Subresource, entry.Time
+	}
+	c.Conflicts = append(c.Conflicts, f)
+	return nil
+}
+
+// scaledBy names what scales a target; empty when people and charts do.
+func (p *planning) scaledBy(ctx context.Context, t *target, entries []fields.Entry) (string, *fields.Entry, error) {
+	known, err := p.scalers.in(ctx, t.id.Namespace)
+	if err != nil {
+		return "", nil, err
+	}
+	name := known.names[t.id]
+	for i, e := range entries {
+		if e.Subresource != "scale" || !e.Set.Has(replicas()) {
+			continue
+		}
+		switch {
+		case name != "":
+			return name, &entries[i], nil
+		case fields.ClassOf(e.Manager) != fields.Controller:
+		case !known.blind && isAutoscaler(e.Manager):
+			// There is no autoscaler any more: the chart may have its say again.
+		default:
+			return e.Manager, &entries[i], nil
+		}
+	}
+	return name, nil, nil
+}
+
+func isAutoscaler(manager string) bool {
+	return manager == "kube-controller-manager" || strings.HasPrefix(manager, "keda")
+}
+
+func (s *scalers) in(ctx context.Context, namespace string) (*scaled, error) {
+	s.mu.Lock()
+	if s.by == nil {
+		s.by = map[string]*scaled{}
+	}
+	found, ok := s.by[namespace]
+	if !ok {
+		found = &scaled{names: map[kube.ID]string{}}
+		s.by[namespace] = found
+	}
+	s.mu.Unlock()
+	found.once.Do(func() { found.err = s.find(ctx, namespace, found) })
+	return found, found.err
+}
+
+func (s *scalers) find(ctx context.Context, namespace string, out *scaled) error {
+	for gk := range autoscalerKinds {
+		mapping, err := s.p.a.cluster.Mapping(ctx, gk.WithVersion(""), true)
+		if err != nil {
+			continue // not served, or not known to be: the field's owner still tells
+		}
+		live, err := s.list(ctx, place{mapping, namespace})
+		if apierrors.IsForbidden(err) {
+			out.blind = true
+			s.p.warn(kube.ID{}, "", "may not list %s in namespace %s: autoscaled workloads are recognised by the owner of spec.replicas only",
+				mapping.Resource.Resource, namespace)
+			continue
+		}
+		if err != nil {
+			return listError(place{mapping, namespace}, err)
+		}
+		for i := range live {
+			id := kube.IDOf(&live[i])
+			// One that this release removes doesn't count.
+			if _, ours := s.p.past.objects[id]; ours && s.p.wanted[id] == nil && ownerOf(&live[i]) == s.p.a.owner {
+				continue
+			}
+			out.add(&live[i])
+		}
+	}
+	for id, t := range s.p.wanted {
+		if _, ok := autoscalerKinds[id.GroupKind()]; ok && id.Namespace == namespace {
+			out.add(t.obj)
+		}
+	}
+	return nil
+}
+
+func (s *scalers) list(ctx context.Context, at place) ([]unstructured.Unstructured, error) {
+	client, err := s.p.a.client(at.mapping, at.namespace)
+	if err != nil {
+		return nil, err
+	}
+	var list *unstructured.UnstructuredList
+	err = s.p.a.try(ctx, func() error {
+		list, err = client.List(ctx, metav1.ListOptions{})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
+}
+
+// add notes what an autoscaler scales.
+func (s *scaled) add(scaler *unstructured.Unstructured) {
+	ref, ok, _ := unstructured.NestedStringMap(scaler.Object, "spec", "scaleTargetRef")
+	if !ok {
+		m, _, _ := unstructured.NestedMap(scaler.Object, "spec", "scaleTargetRef")
+		ref = map[string]string{}
+		for k, v := range m {
+			ref[k] = fmt.Sprint(v)
+		}
+	}
+	kind, apiVersion := ref["kind"], ref["apiVersion"]
+	if kind == "" {
+		kind = "Deployment" // KEDA's default
+	}
+	if apiVersion == "" {
+		apiVersion = "apps/v1"
+	}
+	gv, err := schema.ParseGroupVersion(apiVersion)
+	if err != nil || ref["name"] == "" {
+		return
+	}
+	gk := kube.Canonical(gv.WithKind(kind).GroupKind())
+	id := kube.ID{Group: gk.Group, Kind: gk.Kind, Namespace: scaler.GetNamespace(), Name: ref["name"]}
+	s.names[id] = scaler.GetKind() + "/" + scaler.GetName()
+}

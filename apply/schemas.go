@@ -1,0 +1,159 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/client-go/applyconfigurations"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/kube-openapi/pkg/validation/spec"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	"deployer/apply/shape"
+	"deployer/internal/kube"
+)
+
+// schemas finds the schema of a kind where that costs least: the definitions
+// that client-go carries for built-in kinds (75 ms to parse, once), then the
+// server's own documents, then CRDs of the release, then none.
+type schemas struct {
+	cluster *kube.Cluster
+	builtin func() managedfields.TypeConverter
+
+	mu         sync.Mutex
+	coming     map[schema.GroupVersionKind]managedfields.TypeConverter // from CRDs of this release
+	distrusted map[schema.GroupVersion]bool                            // built-in definitions that differ from the server's
+}
+
+func newSchemas(c *kube.Cluster) *schemas {
+	return &schemas{
+		cluster: c,
+		builtin: sync.OnceValue(func() managedfields.TypeConverter {
+			return applyconfigurations.NewTypeConverter(scheme.Scheme)
+		}),
+		coming:     map[schema.GroupVersionKind]managedfields.TypeConverter{},
+		distrusted: map[schema.GroupVersion]bool{},
+	}
+}
+
+// distrust makes the server's own schema be used for a group version whose
+// built-in definitions turned out to be another Kubernetes version's.
+func (s *schemas) distrust(gv schema.GroupVersion) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.distrusted[gv] = true
+}
+
+func (s *schemas) isBuiltin(gvk schema.GroupVersionKind) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return scheme.Scheme.Recognizes(gvk) && !s.distrusted[gvk.GroupVersion()]
+}
+
+// of returns what makes typed values of a kind, and its schema; the zero Type
+// when none is known. It asks the server only about kinds that aren't built in.
+func (s *schemas) of(ctx context.Context, gvk schema.GroupVersionKind) (managedfields.TypeConverter, shape.Type, error) {
+	if s.isBuiltin(gvk) {
+		if t, ok := typeFrom(s.builtin(), gvk); ok {
+			return s.builtin(), t, nil
+		}
+	}
+	s.mu.Lock()
+	coming, ok := s.coming[gvk]
+	s.mu.Unlock()
+	if ok {
+		t, _ := typeFrom(coming, gvk)
+		return coming, t, nil
+	}
+	conv, err := s.cluster.TypeConverter(ctx, gvk.GroupVersion())
+	if err != nil {
+		return nil, shape.Type{}, err
+	}
+	if conv != nil {
+		if t, ok := typeFrom(conv, gvk); ok {
+			return conv, t, nil
+		}
+	}
+	return managedfields.NewDeducedTypeConverter(), shape.Type{}, nil
+}
+
+func typeFrom(conv managedfields.TypeConverter, gvk schema.GroupVersionKind) (shape.Type, bool) {
+	empty := &unstructured.Unstructured{Object: map[string]any{}}
+	empty.SetGroupVersionKind(gvk)
+	v, err := conv.ObjectToTyped(empty)
+	if err != nil {
+		return shape.Type{}, false
+	}
+	return shape.TypeOf(v), true
+}
+
+// typedOf makes a typed value of an object as the server has it, or as we
+// will send it. Lists may have items twice: Helm 3 has made such objects.
+func typedOf(conv managedfields.TypeConverter, obj *unstructured.Unstructured) (*typed.TypedValue, error) {
+	v, err := conv.ObjectToTyped(obj, typed.AllowDuplicates)
+	if err != nil {
+		return nil, fmt.Errorf("reading it by its schema: %w", err)
+	}
+	return v, nil
+}
+
+// expect makes the schemas of CRDs of the release known before the server has
+// them. A CRD without a usable schema adds nothing.
+func (s *schemas) expect(crds []*unstructured.Unstructured) {
+	for _, crd := range crds {
+		group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+		kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
+		versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+		for _, v := range versions {
+			version, ok := v.(map[string]any)
+			if !ok {
+				continue
+			}
+			name, _ := version["name"].(string)
+			gvk := schema.GroupVersionKind{Group: group, Version: name, Kind: kind}
+			if conv := crdConverter(gvk, version); conv != nil {
+				s.coming[gvk] = conv
+			}
+		}
+	}
+}
+
+// crdConverter reads spec.versions[].schema of a CRD. The API server adds the
+// fields of every object to what it publishes, so they are added here.
+func crdConverter(gvk schema.GroupVersionKind, version map[string]any) managedfields.TypeConverter {
+	def, ok, err := unstructured.NestedMap(version, "schema", "openAPIV3Schema")
+	if !ok || err != nil {
+		return nil
+	}
+	data, err := json.Marshal(def)
+	if err != nil {
+		return nil
+	}
+	var parsed spec.Schema
+	if err := json.Unmarshal(data, &parsed); err != nil {
+		return nil
+	}
+	if parsed.Properties == nil {
+		parsed.Properties = map[string]spec.Schema{}
+	}
+	parsed.Properties["apiVersion"] = *spec.StringProperty()
+	parsed.Properties["kind"] = *spec.StringProperty()
+	meta := spec.Schema{}
+	meta.Type = []string{"object"}
+	meta.AddExtension("x-kubernetes-preserve-unknown-fields", true)
+	parsed.Properties["metadata"] = meta
+	parsed.AddExtension("x-kubernetes-group-version-kind", []any{
+		map[string]any{"group": gvk.Group, "version": gvk.Version, "kind": gvk.Kind},
+	})
+	preserve := parsed.Extensions["x-kubernetes-preserve-unknown-fields"] == true
+	conv, err := managedfields.NewTypeConverter(map[string]*spec.Schema{"object": &parsed}, preserve)
+	if err != nil {
+		return nil
+	}
+	return conv
+}

@@ -1,0 +1,169 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"deployer/internal/kube"
+)
+
+// mode is whether a request only asks or does.
+type mode bool
+
+const (
+	ask mode = true
+	do  mode = false
+)
+
+func (m mode) dryRun() []string {
+	if m == ask {
+		return []string{metav1.DryRunAll}
+	}
+	return nil
+}
+
+// guard is what must be true of the live object for a write to happen.
+type guard struct {
+	uid types.UID
+	rv  string
+}
+
+// absent makes an apply create and nothing else: the server compares the
+// version only with an object that exists. Seen on 1.36: 201 when there is
+// none, 409 when there is one, for built-in kinds and custom resources.
+func absent() guard { return guard{rv: "1"} }
+
+func (a *Applier) client(m kube.Mapping, namespace string) (dynamic.ResourceInterface, error) {
+	return a.cluster.ResourceAt(m, namespace)
+}
+
+// get reads an object; nil when there is none.
+func (a *Applier) get(ctx context.Context, m kube.Mapping, id kube.ID) (*unstructured.Unstructured, error) {
+	client, err := a.client(m, id.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	var out *unstructured.Unstructured
+	err = a.try(ctx, func() error {
+		out, err = client.Get(ctx, id.Name, metav1.GetOptions{})
+		return err
+	})
+	if notFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// apply sends obj by server-side apply, forced: what to do about others'
+// fields has been decided before. young is for objects whose kind or namespace
+// this release has just made.
+func (a *Applier) apply(ctx context.Context, t *target, obj *unstructured.Unstructured, g guard, m mode) (*unstructured.Unstructured, error) {
+	body := shallow(obj)
+	if g.uid != "" {
+		body.SetUID(g.uid)
+	}
+	if g.rv != "" {
+		body.SetResourceVersion(g.rv)
+	}
+	data, err := json.Marshal(body.Object)
+	if err != nil {
+		return nil, fmt.Errorf("encoding it: %w", err)
+	}
+	force := true
+	return a.patch(ctx, t, obj.GetName(), types.ApplyPatchType, data, metav1.PatchOptions{
+		FieldManager:    Manager,
+		FieldValidation: metav1.FieldValidationStrict,
+		Force:           &force,
+		DryRun:          m.dryRun(),
+	})
+}
+
+// merge sends a JSON merge patch.
+func (a *Applier) merge(ctx context.Context, t *target, patch map[string]any, m mode) (*unstructured.Unstructured, error) {
+	data, err := json.Marshal(patch)
+	if err != nil {
+		return nil, fmt.Errorf("encoding it: %w", err)
+	}
+	return a.patch(ctx, t, t.id.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: Manager, DryRun: m.dryRun()})
+}
+
+// operation is one of a JSON patch. https://www.rfc-editor.org/rfc/rfc6902
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value,omitempty"`
+}
+
+// edit sends a JSON patch that fails with a conflict unless the live object is
+// of version rv. It replaces the version instead of testing it: a failed test
+// would be an invalid request, a wrong version is a conflict.
+func (a *Applier) edit(ctx context.Context, t *target, rv string, ops []operation, m mode) (*unstructured.Unstructured, error) {
+	ops = append(ops[:len(ops):len(ops)], operation{"replace", "/metadata/resourceVersion", rv})
+	data, err := json.Marshal(ops)
+	if err != nil {
+		return nil, fmt.Errorf("encoding it: %w", err)
+	}
+	return a.patch(ctx, t, t.id.Name, types.JSONPatchType, data, metav1.PatchOptions{FieldManager: Manager, DryRun: m.dryRun()})
+}
+
+func (a *Applier) patch(ctx context.Context, t *target, name string, kind types.PatchType, data []byte, opts metav1.PatchOptions) (*unstructured.Unstructured, error) {
+	client, err := a.client(t.mapping, t.id.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	var out *unstructured.Unstructured
+	err = a.tryFor(ctx, t, func() error {
+		ctx, cancel := whole(ctx, len(opts.DryRun) == 0)
+		defer cancel()
+		out, err = client.Patch(ctx, name, kind, data, opts)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// remove deletes the object that g describes and no other.
+func (a *Applier) remove(ctx context.Context, m kube.Mapping, id kube.ID, g guard, how metav1.DeletionPropagation) error {
+	client, err := a.client(m, id.Namespace)
+	if err != nil {
+		return err
+	}
+	conditions := &metav1.Preconditions{UID: &g.uid}
+	if g.rv != "" {
+		conditions.ResourceVersion = &g.rv
+	}
+	return a.try(ctx, func() error {
+		ctx, cancel := whole(ctx, true)
+		defer cancel()
+		err := client.Delete(ctx, id.Name, metav1.DeleteOptions{PropagationPolicy: &how, Preconditions: conditions})
+		if notFound(err) {
+			return nil
+		}
+		return err
+	})
+}
+
+// serverLimit is how long the API server works on a request before it gives
+// up, and what remains for its answer. k8s.io/apiserver/pkg/endpoints/handlers
+const serverLimit = 36 * time.Second
+
+// whole lets a write that has begun end although ctx does: its outcome would
+// be unknown otherwise.
+func whole(ctx context.Context, write bool) (context.Context, context.CancelFunc) {
+	if !write || ctx.Err() != nil {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(context.WithoutCancel(ctx), serverLimit)
+}

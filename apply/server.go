@@ -1,0 +1,147 @@
+package apply
+
+import (
+	"errors"
+	"regexp"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"deployer/internal/kube"
+)
+
+// A ServerError is the API server's refusal of one object, without the
+// object's name and without values of Secrets.
+type ServerError struct {
+	Code   int // HTTP
+	Reason metav1.StatusReason
+	Fields []string // the fields at fault, where the server named them
+	Text   string
+}
+
+func (e *ServerError) Error() string { return e.Text }
+
+// Hint says what to do where that follows from the kind of refusal.
+func (e *ServerError) Hint() string {
+	switch {
+	case strings.Contains(e.Text, "exceeded quota"):
+		return "raise the ResourceQuota of the namespace, or ask for less"
+	case strings.Contains(e.Text, "field can not be less than"):
+		return "volumes don't shrink: leave the size in the chart as it is, or move the data to a new claim"
+	case strings.Contains(e.Text, "must support resize"):
+		return "the claim's StorageClass needs allowVolumeExpansion: true for its volumes to grow"
+	case e.Reason == metav1.StatusReasonForbidden && strings.Contains(e.Text, "cannot "):
+		return "the account deployer runs as needs the permission named above (kubectl auth can-i --list); server-side apply needs patch, and create for new objects"
+	case e.Reason == metav1.StatusReasonNotFound && strings.Contains(e.Text, "namespaces "):
+		return "create the namespace first, or use --create-namespace"
+	}
+	return ""
+}
+
+// explain turns the answer to a request about id into a *ServerError. Errors
+// that aren't answers of the server are returned as they are.
+func explain(id kube.ID, err error) error {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return err
+	}
+	s := status.Status()
+	out := &ServerError{Code: int(s.Code), Reason: s.Reason, Text: s.Message}
+	if s.Details != nil {
+		for _, c := range s.Details.Causes {
+			if c.Field != "" {
+				out.Fields = append(out.Fields, c.Field)
+			}
+		}
+	}
+	// Deployment.apps "web" is invalid: spec.x: ... The caller says which object.
+	if _, rest, ok := strings.Cut(out.Text, " is invalid: "); ok && s.Reason == metav1.StatusReasonInvalid {
+		out.Text = rest
+	}
+	out.Text = typedPatch.ReplaceAllString(out.Text, "")
+	rbac := s.Reason == metav1.StatusReasonForbidden && strings.Contains(out.Text, " cannot ")
+	if id.Kind == "Secret" && !rbac && s.Reason != metav1.StatusReasonNotFound {
+		out.Text = hide(out.Text)
+	}
+	return out
+}
+
+var (
+	typedPatch  = regexp.MustCompile(`^failed to create typed patch object \([^)]*\): `)
+	quoted      = regexp.MustCompile(`"(?:[^"\\]|\\.)*"`)
+	typedValues = regexp.MustCompile(`(?s)got &value\.valueUnstructured.*`)
+	invalid     = regexp.MustCompile(`Invalid value: [^:]*: `)
+)
+
+// hide takes values out of what the server says of a Secret.
+func hide(text string) string {
+	text = typedValues.ReplaceAllString(text, "got something else (hidden)")
+	text = quoted.ReplaceAllString(text, `"(hidden)"`)
+	return invalid.ReplaceAllString(text, "Invalid value: (hidden): ")
+}
+
+// immutables are the words by which the API server says that a field can't be
+// changed, as against being wrong. There is no machine-readable reason for it.
+// k8s.io/apimachinery/pkg/api/validation (FieldImmutableErrorMsg) and
+// k8s.io/kubernetes/pkg/apis/*/validation.
+var immutables = []string{
+	"field is immutable",
+	"updates to statefulset spec for fields other than",
+	"spec is immutable after creation except",
+	"spec is immutable after creation",
+	"cannot change roleRef",
+	"may not change once set",
+	"primary clusterIP can not be unset",
+	"pod updates may not change fields other than",
+	"updates to parameters are forbidden",
+	"updates to provisioner are forbidden",
+	"updates to reclaimPolicy are forbidden",
+	"updates to volumeBindingMode are forbidden",
+	"is immutable",
+	"may not be changed in an update",
+}
+
+// immutable reads from an answer which fields can't be changed; none when the
+// refusal is of another kind, or partly of another kind: what is wrong besides
+// being immutable would be wrong in a new object too.
+func immutable(err error) []string {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return nil
+	}
+	s := status.Status()
+	if s.Reason != metav1.StatusReasonInvalid && s.Reason != metav1.StatusReasonForbidden {
+		return nil
+	}
+	if s.Details == nil || len(s.Details.Causes) == 0 {
+		return nil
+	}
+	var out []string
+	for _, c := range s.Details.Causes {
+		if !contains(c.Message, immutables) {
+			return nil
+		}
+		out = append(out, c.Field)
+	}
+	return out
+}
+
+// undeclared says that the server's schema lacks a field of ours.
+func undeclared(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "field not declared in schema")
+}
+
+// noDryRun says that somebody between us and storage can't do dry runs: an
+// admission webhook with side effects. The same request for real may be fine.
+// k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go
+func noDryRun(err error) bool {
+	return apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run") ||
+		apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "dryRun is not supported") ||
+		err != nil && strings.Contains(err.Error(), "the dryRun alpha feature is disabled")
+}
+
+// noNamespace says that the object's namespace doesn't exist.
+func noNamespace(err error, id kube.ID) bool {
+	return notFound(err) && strings.Contains(err.Error(), "namespaces \""+id.Namespace+"\" not found")
+}

@@ -1,0 +1,190 @@
+package shape
+
+import (
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// kinds applies what only holds for single kinds.
+func (w *walk) kinds(obj *unstructured.Unstructured) {
+	rules := map[schema.GroupKind]func(*walk, *unstructured.Unstructured){
+		{Kind: "Secret"}:         (*walk).secret,
+		{Kind: "ConfigMap"}:      (*walk).configMap,
+		{Kind: "Service"}:        (*walk).service,
+		{Kind: "ServiceAccount"}: (*walk).serviceAccount,
+		{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}:                       (*walk).clusterRole,
+		{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:   (*walk).webhooks,
+		{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}: (*walk).webhooks,
+		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:               (*walk).crd,
+		{Group: "apiregistration.k8s.io", Kind: "APIService"}:                           (*walk).apiService,
+	}
+	if rule, ok := rules[obj.GroupVersionKind().GroupKind()]; ok {
+		rule(w, obj)
+	}
+}
+
+// secret writes stringData as data: an apply owns the field that it names, so a
+// key removed from stringData would stay in data for ever (kubernetes#108008).
+func (w *walk) secret(obj *unstructured.Unstructured) {
+	plain, has := obj.Object["stringData"]
+	delete(obj.Object, "stringData")
+	values, _ := plain.(map[string]any)
+	if has && plain != nil && values == nil {
+		w.problem("stringData", "is not a map")
+		return
+	}
+	w.strings(obj, "data")
+	if len(values) == 0 {
+		return
+	}
+	data, _ := obj.Object["data"].(map[string]any)
+	if data == nil {
+		data = map[string]any{}
+	}
+	for _, key := range sortedKeys(values) {
+		switch v := values[key].(type) {
+		case nil:
+			data[key] = ""
+			w.note("stringData."+key, "has no value: sent as an empty string")
+		case string:
+			data[key] = base64.StdEncoding.EncodeToString([]byte(v))
+		default:
+			w.problem("stringData."+key, "is a %s, should be a string: quote it in the template", plainType(v))
+		}
+	}
+	obj.Object["data"] = data
+}
+
+func (w *walk) configMap(obj *unstructured.Unstructured) {
+	w.strings(obj, "data")
+	w.strings(obj, "binaryData")
+}
+
+// strings checks a map whose values must be strings, and gives keys without a
+// value the empty string that a POST would give them.
+func (w *walk) strings(obj *unstructured.Unstructured, field string) {
+	values, ok := obj.Object[field].(map[string]any)
+	if !ok {
+		return
+	}
+	for _, key := range sortedKeys(values) {
+		switch v := values[key].(type) {
+		case string:
+		case nil:
+			values[key] = ""
+			w.note(field+"."+key, "has no value: sent as an empty string")
+		default:
+			w.problem(field+"."+key, "is a %s, should be a string: quote it in the template", plainType(v))
+			values[key] = ""
+		}
+	}
+}
+
+func plainType(v any) string { return plain(typeName(v)) }
+
+// service drops what means "choose for me" and, stated, would claim the field
+// the API server fills. https://kubernetes.io/docs/concepts/services-networking/service/
+func (w *walk) service(obj *unstructured.Unstructured) {
+	spec, _ := obj.Object["spec"].(map[string]any)
+	for _, field := range []string{"clusterIP", "loadBalancerIP", "externalName", "healthCheckNodePort", "clusterIPs"} {
+		dropEmpty(spec, field)
+	}
+	ports, _ := spec["ports"].([]any)
+	for _, p := range ports {
+		if port, ok := p.(map[string]any); ok {
+			dropEmpty(port, "nodePort")
+		}
+	}
+}
+
+// serviceAccount drops empty lists: others add to them.
+func (w *walk) serviceAccount(obj *unstructured.Unstructured) {
+	dropEmpty(obj.Object, "secrets")
+	dropEmpty(obj.Object, "imagePullSecrets")
+}
+
+// clusterRole leaves the rules of an aggregated role to the controller that
+// computes them: to state them is to empty them for a moment (kubernetes#118648).
+func (w *walk) clusterRole(obj *unstructured.Unstructured) {
+	if rule, ok := obj.Object["aggregationRule"]; !ok || rule == nil {
+		return
+	}
+	if rules, ok := obj.Object["rules"].([]any); ok && len(rules) > 0 {
+		w.note("rules", "are computed by the cluster for a role with aggregationRule: not sent")
+	}
+	delete(obj.Object, "rules")
+}
+
+func (w *walk) webhooks(obj *unstructured.Unstructured) {
+	hooks, _ := obj.Object["webhooks"].([]any)
+	for _, h := range hooks {
+		if hook, ok := h.(map[string]any); ok {
+			w.bundle(hook["clientConfig"], injected(obj))
+		}
+	}
+}
+
+func (w *walk) crd(obj *unstructured.Unstructured) {
+	config, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "spec", "conversion", "webhook", "clientConfig")
+	w.bundle(config, injected(obj))
+}
+
+func (w *walk) apiService(obj *unstructured.Unstructured) {
+	w.bundle(obj.Object["spec"], injected(obj))
+}
+
+// bundle drops a caBundle that is a placeholder for what a controller fills in.
+func (w *walk) bundle(config any, injected bool) {
+	m, ok := config.(map[string]any)
+	if !ok {
+		return
+	}
+	bundle, has := m["caBundle"]
+	if text, _ := bundle.(string); has && (injected || !isPEM(text)) {
+		delete(m, "caBundle")
+	}
+}
+
+func isPEM(encoded string) bool {
+	data, err := base64.StdEncoding.DecodeString(strings.TrimSpace(encoded))
+	if err != nil {
+		return false
+	}
+	block, _ := pem.Decode(data)
+	return block != nil
+}
+
+// injected says that the object asks a controller for its caBundle.
+// https://cert-manager.io/docs/concepts/ca-injector/
+func injected(obj *unstructured.Unstructured) bool {
+	for key := range obj.GetAnnotations() {
+		if strings.HasPrefix(key, "cert-manager.io/inject-") || key == "service.beta.openshift.io/inject-cabundle" {
+			return true
+		}
+	}
+	return false
+}
+
+func dropEmpty(m map[string]any, field string) {
+	switch v := m[field].(type) {
+	case string:
+		if v == "" {
+			delete(m, field)
+		}
+	case []any:
+		if len(v) == 0 {
+			delete(m, field)
+		}
+	case nil:
+		delete(m, field)
+	default:
+		if fmt.Sprint(v) == "0" {
+			delete(m, field)
+		}
+	}
+}

@@ -1,0 +1,137 @@
+// Package shape turns what a chart wrote into what server-side apply takes,
+// and says what it had to change. It asks nobody.
+//
+// Helm 3 sends manifests by POST and PATCH, which forgive much that
+// server-side apply doesn't: unknown fields, nulls, items named twice,
+// write-only fields. The forgiven is repaired here; the ambiguous is an error.
+package shape
+
+import (
+	"fmt"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+)
+
+// A Type is the schema of a kind. The zero Type means that none is known.
+type Type struct {
+	Schema *schema.Schema
+	Ref    schema.TypeRef
+}
+
+// TypeOf returns the type of a typed value.
+func TypeOf(v *typed.TypedValue) Type { return Type{Schema: v.Schema(), Ref: v.TypeRef()} }
+
+// Known says whether there is a schema.
+func (t Type) Known() bool { return t.Schema != nil }
+
+// Unknown says what becomes of fields the schema doesn't have.
+type Unknown int
+
+// The policies.
+const (
+	Drop   Unknown = iota // drop them and note it
+	Refuse                // a problem
+	Hush                  // drop them
+)
+
+// Rules are what Normalise goes by.
+type Rules struct {
+	Type    Type
+	Unknown Unknown
+	Status  bool // the kind has a status subresource, so the object's status is nobody's business
+	Once    bool // leave the later ones of Result.Doubled out
+}
+
+// A Note is something that was changed, or that can't be.
+type Note struct {
+	Path string // spec.template.spec.containers[0].env[2]
+	Text string
+}
+
+func (n Note) String() string {
+	if n.Path == "" {
+		return n.Text
+	}
+	return n.Path + ": " + n.Text
+}
+
+// Result is a normalised object and what there is to say about it. With
+// Problems, Object must not be applied.
+type Result struct {
+	Object   *unstructured.Unstructured
+	Notes    []Note // changed, and worth telling
+	Problems []Note // ambiguous or wrong
+	Doubled  []Note // different items of one key, which no apply can send but a POST or PUT can
+	Strange  bool   // there are fields the schema doesn't have, or values of other types
+}
+
+// Normalise returns a copy of obj that says the same and can be applied. It
+// leaves namespaces and ownership to the caller. Values of Secrets don't appear
+// in notes or problems.
+func Normalise(obj *unstructured.Unstructured, rules Rules) Result {
+	w := &walk{rules: rules}
+	out := obj.DeepCopy()
+	w.metadata(out)
+	w.kinds(out)
+	if rules.Type.Known() {
+		w.value("", out.Object, rules.Type.Ref)
+	}
+	dropCreationTimestamps(out.Object)
+	return Result{Object: out, Notes: w.notes, Problems: w.problems, Doubled: w.doubled, Strange: w.strange}
+}
+
+type walk struct {
+	rules    Rules
+	notes    []Note
+	problems []Note
+	doubled  []Note
+	strange  bool
+}
+
+func (w *walk) note(path, format string, args ...any) {
+	w.notes = append(w.notes, Note{path, fmt.Sprintf(format, args...)})
+}
+
+func (w *walk) problem(path, format string, args ...any) {
+	w.problems = append(w.problems, Note{path, fmt.Sprintf(format, args...)})
+}
+
+// serverSide are metadata that only the API server writes. It refuses an apply
+// with managedFields, and takes uid and resourceVersion as conditions.
+var serverSide = []string{
+	"managedFields", "resourceVersion", "uid", "generation", "creationTimestamp",
+	"selfLink", "deletionTimestamp", "deletionGracePeriodSeconds",
+}
+
+func (w *walk) metadata(obj *unstructured.Unstructured) {
+	if meta, ok := obj.Object["metadata"].(map[string]any); ok {
+		for _, name := range serverSide {
+			delete(meta, name)
+		}
+	}
+	if w.rules.Status {
+		delete(obj.Object, "status")
+	}
+}
+
+// dropCreationTimestamps removes creationTimestamp: null, which Go programs
+// write into templates of pods and claims too.
+func dropCreationTimestamps(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		if meta, ok := v["metadata"].(map[string]any); ok {
+			if t, has := meta["creationTimestamp"]; has && t == nil {
+				delete(meta, "creationTimestamp")
+			}
+		}
+		for _, child := range v {
+			dropCreationTimestamps(child)
+		}
+	case []any:
+		for _, child := range v {
+			dropCreationTimestamps(child)
+		}
+	}
+}

@@ -1,0 +1,151 @@
+package shape
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+
+	"sigs.k8s.io/structured-merge-diff/v6/schema"
+)
+
+// unique removes repetitions from a list whose items must differ, in the ways
+// that change nothing; other repetitions are problems.
+func (w *walk) unique(path string, list []any, ref schema.TypeRef) []any {
+	atom, ok := w.rules.Type.Schema.Resolve(ref)
+	if !ok || atom.List == nil || atom.List.ElementRelationship != schema.Associative {
+		return list
+	}
+	if len(atom.List.Keys) == 0 {
+		return uniqueSet(list)
+	}
+	first := map[string]int{}
+	out := make([]any, 0, len(list))
+	for i, item := range list {
+		key, ok := itemKey(item, atom.List.Keys)
+		if !ok {
+			out = append(out, item)
+			continue
+		}
+		at, seen := first[key]
+		if !seen {
+			first[key] = len(out)
+			out = append(out, item)
+			continue
+		}
+		if reflect.DeepEqual(out[at], item) {
+			continue
+		}
+		out = w.clash(clash{path: path, list: list, index: i, out: out, at: at, key: key})
+		first = reindex(out, atom.List.Keys)
+	}
+	return out
+}
+
+func uniqueSet(list []any) []any {
+	seen := map[string]bool{}
+	out := make([]any, 0, len(list))
+	for _, item := range list {
+		data, err := json.Marshal(item)
+		if err == nil && seen[string(data)] {
+			continue
+		}
+		seen[string(data)] = true
+		out = append(out, item)
+	}
+	return out
+}
+
+func itemKey(item any, keys []string) (string, bool) {
+	m, ok := item.(map[string]any)
+	if !ok {
+		return "", false
+	}
+	var b strings.Builder
+	for i, k := range keys {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		data, err := json.Marshal(m[k])
+		if err != nil {
+			return "", false
+		}
+		fmt.Fprintf(&b, "%s=%s", k, data)
+	}
+	return b.String(), true
+}
+
+func reindex(out []any, keys []string) map[string]int {
+	first := map[string]int{}
+	for i, item := range out {
+		if key, ok := itemKey(item, keys); ok {
+			first[key] = i
+		}
+	}
+	return first
+}
+
+// clash is an item whose key an earlier, different one has.
+type clash struct {
+	path  string
+	list  []any // as the chart has it
+	index int   // of the later item in list
+	out   []any // what is kept so far
+	at    int   // of the earlier item in out
+	key   string
+}
+
+func (w *walk) clash(c clash) []any {
+	last := c.path[strings.LastIndexByte(c.path, '.')+1:]
+	switch last {
+	case "env":
+		return w.clashingEnv(c)
+	case "hostAliases":
+		return w.clashingHosts(c)
+	}
+	return w.double(c, "two different items have %s", c.key)
+}
+
+// double keeps both items: what they mean is for the server to say.
+func (w *walk) double(c clash, format string, args ...any) []any {
+	if w.rules.Once {
+		return c.out
+	}
+	w.doubled = append(w.doubled, Note{c.path, fmt.Sprintf(format, args...)})
+	return append(c.out, c.list[c.index])
+}
+
+// clashingEnv keeps the last value of a variable at the last place: that is
+// what the kubelet makes of a list with both. Where another variable between
+// the two uses it, the two places mean different things.
+func (w *walk) clashingEnv(c clash) []any {
+	name := envName(c.list[c.index])
+	for _, item := range c.out[c.at+1:] {
+		if m, ok := item.(map[string]any); ok {
+			if v, ok := m["value"].(string); ok && strings.Contains(v, "$("+name+")") {
+				return w.double(c, "%s is set twice, and %s between the two uses it", name, envName(item))
+			}
+		}
+	}
+	w.note(c.path, "%s is set twice: the last one is sent", name)
+	out := append(c.out[:c.at:c.at], c.out[c.at+1:]...)
+	return append(out, c.list[c.index])
+}
+
+func envName(item any) string {
+	m, _ := item.(map[string]any)
+	name, _ := m["name"].(string)
+	return name
+}
+
+// clashingHosts joins the names of one address: that is what they come to in a
+// hosts file.
+func (w *walk) clashingHosts(c clash) []any {
+	a, _ := c.out[c.at].(map[string]any)
+	b, _ := c.list[c.index].(map[string]any)
+	names, _ := a["hostnames"].([]any)
+	more, _ := b["hostnames"].([]any)
+	a["hostnames"] = uniqueSet(append(append([]any{}, names...), more...))
+	w.note(c.path, "%s is listed twice: sent once with all names", c.key)
+	return c.out
+}

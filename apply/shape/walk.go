@@ -1,0 +1,229 @@
+package shape
+
+import (
+	"fmt"
+	"slices"
+	"sort"
+
+	"sigs.k8s.io/structured-merge-diff/v6/schema"
+)
+
+// value normalises v, which is at path and of the referred type, in place.
+func (w *walk) value(path string, v any, ref schema.TypeRef) {
+	atom, ok := w.rules.Type.Schema.Resolve(ref)
+	if !ok {
+		return
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		if atom.Map != nil {
+			w.object(path, v, atom.Map)
+		} else if atom.Scalar != nil || atom.List != nil {
+			w.problem(path, "is a map, should be %s", kindOf(atom))
+		}
+	case []any:
+		if atom.List == nil {
+			w.problem(path, "is a list, should be %s", kindOf(atom))
+		} else {
+			w.items(path, v, atom.List)
+		}
+	default:
+		w.scalar(path, v, atom)
+	}
+}
+
+func (w *walk) scalar(path string, v any, atom schema.Atom) {
+	if v == nil {
+		return
+	}
+	if atom.Scalar == nil {
+		if atom.Map != nil || atom.List != nil {
+			w.problem(path, "is a %s, should be %s", typeName(v), kindOf(atom))
+		}
+		return
+	}
+	want := *atom.Scalar
+	if got := typeName(v); want != schema.Untyped && want != schema.Scalar(got) {
+		w.strange = true
+		w.problem(path, "is a %s, should be a %s: quote it in the template or remove the quotes", plain(got), plain(string(want)))
+	}
+}
+
+// free says that a type takes anything, so that a null in it may mean something.
+func free(a schema.Atom) bool {
+	return a.Scalar != nil && *a.Scalar == schema.Untyped && a.Map != nil && a.List != nil
+}
+
+func (w *walk) object(path string, m map[string]any, t *schema.Map) {
+	for _, key := range sortedKeys(m) {
+		at := join(path, key)
+		ref, known := fieldType(t, key)
+		if !known {
+			w.unknown(at, m, key)
+			continue
+		}
+		if m[key] == nil && w.null(at, m, key, ref, t) {
+			continue
+		}
+		w.value(at, m[key], ref)
+		if list, ok := m[key].([]any); ok {
+			m[key] = w.unique(at, list, ref)
+		}
+	}
+}
+
+func fieldType(t *schema.Map, key string) (schema.TypeRef, bool) {
+	if f, ok := t.FindField(key); ok {
+		return f.Type, true
+	}
+	none := t.ElementType.NamedType == nil && t.ElementType.Inlined == (schema.Atom{})
+	return t.ElementType, !none
+}
+
+func (w *walk) unknown(at string, m map[string]any, key string) {
+	w.strange = true
+	switch w.rules.Unknown {
+	case Refuse:
+		w.problem(at, "is a field this kind doesn't have")
+	case Drop:
+		w.note(at, "is a field this kind doesn't have: not sent")
+	}
+	delete(m, key)
+}
+
+// null drops a field without a value, as the API server does when it decodes a
+// POST; it reports whether it did. A map of strings keeps its key, with "".
+func (w *walk) null(at string, m map[string]any, key string, ref schema.TypeRef, t *schema.Map) bool {
+	atom, ok := w.rules.Type.Schema.Resolve(ref)
+	if !ok || ref.Nullable || free(atom) {
+		return false
+	}
+	_, named := t.FindField(key)
+	if !named && atom.Scalar != nil && *atom.Scalar == schema.String {
+		m[key] = ""
+		w.note(at, "has no value: sent as an empty string")
+		return true
+	}
+	delete(m, key)
+	return true
+}
+
+func (w *walk) items(path string, list []any, t *schema.List) {
+	for i, item := range list {
+		at := fmt.Sprintf("%s[%d]", path, i)
+		if item == nil {
+			if atom, ok := w.rules.Type.Schema.Resolve(t.ElementType); ok && !free(atom) && !t.ElementType.Nullable {
+				w.problem(at, "is empty: a list item without a value")
+			}
+			continue
+		}
+		if t.ElementRelationship == schema.Associative && len(t.Keys) > 0 {
+			w.keys(at, item, t)
+		}
+		w.value(at, item, t.ElementType)
+	}
+}
+
+// keys writes defaulted key fields out: protocol: TCP. An item that has none of
+// its keys can't be told from others.
+func (w *walk) keys(at string, item any, t *schema.List) {
+	m, ok := item.(map[string]any)
+	if !ok {
+		return
+	}
+	atom, ok := w.rules.Type.Schema.Resolve(t.ElementType)
+	if !ok || atom.Map == nil {
+		return
+	}
+	found := 0
+	for _, key := range t.Keys {
+		if v, has := m[key]; !has || v == nil {
+			f, ok := atom.Map.FindField(key)
+			if !ok || f.Default == nil || f.Default == "" || isZero(f.Default) {
+				continue
+			}
+			m[key] = f.Default
+		}
+		found++
+	}
+	if found == 0 {
+		w.problem(at, "has no %s", keyWords(t.Keys))
+	}
+}
+
+func isZero(v any) bool {
+	switch v := v.(type) {
+	case int:
+		return v == 0
+	case int64:
+		return v == 0
+	case float64:
+		return v == 0
+	}
+	return false
+}
+
+func keyWords(keys []string) string {
+	out := ""
+	for i, k := range keys {
+		if i > 0 {
+			out += " or "
+		}
+		out += k
+	}
+	return out
+}
+
+func kindOf(a schema.Atom) string {
+	switch {
+	case a.Map != nil:
+		return "a map"
+	case a.List != nil:
+		return "a list"
+	case a.Scalar != nil:
+		return "a " + plain(string(*a.Scalar))
+	}
+	return "something else"
+}
+
+func plain(scalar string) string {
+	if scalar == string(schema.Numeric) {
+		return "number"
+	}
+	return scalar
+}
+
+func typeName(v any) string {
+	switch v.(type) {
+	case string:
+		return string(schema.String)
+	case bool:
+		return string(schema.Boolean)
+	case int, int32, int64, float64:
+		return string(schema.Numeric)
+	case map[string]any:
+		return "map"
+	case []any:
+		return "list"
+	}
+	return "value"
+}
+
+func join(path, key string) string {
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+func sortedKeys(m map[string]any) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	if slices.IsSorted(keys) {
+		return keys
+	}
+	sort.Strings(keys)
+	return keys
+}

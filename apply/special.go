@@ -1,0 +1,147 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// staysPermitted says whether a binding can be deleted and made again without
+// taking away the permissions that the second half needs: not if one of its
+// subjects is who we are.
+func (p *planning) staysPermitted(ctx context.Context, live *unstructured.Unstructured, broken *ImmutableError) (bool, error) {
+	gk := live.GroupVersionKind().GroupKind()
+	if gk.Group != "rbac.authorization.k8s.io" || gk.Kind != "RoleBinding" && gk.Kind != "ClusterRoleBinding" {
+		return true, nil
+	}
+	typed, err := p.a.cluster.Typed()
+	if err != nil {
+		return false, err
+	}
+	var answer *authenticationv1.SelfSubjectReview
+	err = p.a.try(ctx, func() error {
+		answer, err = typed.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+		return err
+	})
+	if err != nil {
+		return false, err
+	}
+	us := answer.Status.UserInfo
+	subjects, _, _ := unstructured.NestedSlice(live.Object, "subjects")
+	for _, s := range subjects {
+		if subject, ok := s.(map[string]any); ok && isSubject(us, subject) {
+			broken.Never = true
+			broken.What = fmt.Sprintf("%s gives permissions to the account deployer runs as (%s), so deployer doesn't delete it:"+
+				" have somebody else delete it, or give the new one another name", broken.ID, us.Username)
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// isSubject matches a subject of a binding as the authorizer does.
+// k8s.io/kubernetes/pkg/registry/rbac/validation/rule.go, appliesToUser
+func isSubject(us authenticationv1.UserInfo, subject map[string]any) bool {
+	text := func(key string) string { s, _ := subject[key].(string); return s }
+	switch text("kind") {
+	case "User":
+		return text("name") == us.Username
+	case "Group":
+		return slices.Contains(us.Groups, text("name"))
+	case "ServiceAccount":
+		return us.Username == "system:serviceaccount:"+text("namespace")+":"+text("name")
+	}
+	return false
+}
+
+// changeable are the fields of a StatefulSet's spec that may be changed.
+// k8s.io/kubernetes/pkg/apis/apps/validation, ValidateStatefulSetUpdate
+var changeable = []string{
+	"replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit",
+	"persistentVolumeClaimRetentionPolicy", "minReadySeconds",
+}
+
+// claims is about a StatefulSet that can't be changed: the server doesn't say
+// which field it is. It notes that, and returns what becomes of claims whose
+// template asks for another size; nothing when none does.
+func (u *updating) claims(broken *ImmutableError) string {
+	if u.t.id.Group != "apps" || u.t.id.Kind != "StatefulSet" {
+		return ""
+	}
+	want, _, _ := unstructured.NestedMap(u.want.Object, "spec")
+	live, _, _ := unstructured.NestedMap(u.live.Object, "spec")
+	var at []string
+	for key, v := range want {
+		if !slices.Contains(changeable, key) && !within(v, live[key]) {
+			at = append(at, "spec."+key)
+		}
+	}
+	slices.Sort(at)
+	if len(at) > 0 {
+		broken.Fields = at
+	}
+	var lines []string
+	for _, t := range templates(want) {
+		name, size := sizeOf(t)
+		for _, old := range templates(live) {
+			if n, was := sizeOf(old); n == name && was != size && size != "" {
+				lines = append(lines, fmt.Sprintf("claims %s-%s-N stay at %s; to make one %s:\n"+
+					"  kubectl -n %s patch pvc %s-%s-0 -p '{\"spec\":{\"resources\":{\"requests\":{\"storage\":\"%s\"}}}}'",
+					name, u.t.id.Name, was, size, u.t.id.Namespace, name, u.t.id.Name, size))
+			}
+		}
+	}
+	if len(lines) == 0 {
+		return ""
+	}
+	text := strings.Join(lines, "\n")
+	broken.What = text + "\n" + fmt.Sprintf("then let %s be made anew: --allow-recreate, or the annotation %s: \"true\" in the template; pods and claims stay",
+		u.t.id, RecreateAnnotation)
+	return text
+}
+
+func templates(spec map[string]any) []any {
+	list, _ := spec["volumeClaimTemplates"].([]any)
+	return list
+}
+
+func sizeOf(template any) (name, size string) {
+	m, _ := template.(map[string]any)
+	name, _, _ = unstructured.NestedString(m, "metadata", "name")
+	v, _, _ := unstructured.NestedFieldNoCopy(m, "spec", "resources", "requests", "storage")
+	if v != nil {
+		size = fmt.Sprint(v)
+	}
+	return name, size
+}
+
+// within says that all that want states is so in live.
+func within(want, live any) bool {
+	switch w := want.(type) {
+	case map[string]any:
+		l, ok := live.(map[string]any)
+		for key, v := range w {
+			if !ok || !within(v, l[key]) {
+				return false
+			}
+		}
+		return true
+	case []any:
+		l, _ := live.([]any)
+		if len(l) != len(w) {
+			return false
+		}
+		for i := range w {
+			if !within(w[i], l[i]) {
+				return false
+			}
+		}
+		return true
+	}
+	return equalJSON(want, live)
+}

@@ -1,0 +1,137 @@
+package apply_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"deployer/apply"
+	"deployer/internal/kubetest"
+)
+
+func hint(err error) string {
+	var h interface{ Hint() string }
+	if errors.As(err, &h) {
+		return h.Hint()
+	}
+	return ""
+}
+
+// S67: a binding is recreated, unless it is where our own permissions come from.
+func TestRoleRef(t *testing.T) {
+	s := begin(t)
+	s.opts.AllowRecreate = true
+	u := s.c.User(t, s.ns, kubetest.Rule("rbac.authorization.k8s.io", "*", "rolebindings", "roles"))
+	name := u.Name[strings.LastIndex(u.Name, ":")+1:]
+	binding := func(subjects, role string) string {
+		return "apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: b}\n" +
+			"subjects: [" + subjects + "]\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: " + role + "}\n" + `
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: one}
+rules: []
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: Role
+metadata: {name: two}
+rules: []
+`
+	}
+	other := "{kind: ServiceAccount, name: other, namespace: NS}"
+	s.deploy(binding(other, "one"))
+	s.as(u)
+	s.expect(s.deploy(binding(other, "two")), "recreate RoleBinding/b")
+	for _, us := range []string{
+		"{kind: ServiceAccount, name: " + name + ", namespace: NS}",
+		"{kind: Group, name: 'system:serviceaccounts:NS'}",
+		"{kind: User, name: '" + u.Name + "'}",
+	} {
+		s.deploy(binding(other+", "+us, "two"))
+		err := s.refuse(binding(other, "one"))
+		if !strings.Contains(hint(err), "gives permissions to the account deployer runs as ("+u.Name+")") {
+			t.Errorf("%s: %v, hint %q", us, err, hint(err))
+		}
+	}
+}
+
+// S25: volumes of a StatefulSet that are to grow.
+func TestClaimTemplatesGrow(t *testing.T) {
+	s := begin(t)
+	const chart = `
+apiVersion: apps/v1
+kind: StatefulSet
+metadata: {name: db}
+spec:
+  serviceName: db
+  selector: {matchLabels: {app: db}}
+  template:
+    metadata: {labels: {app: db}}
+    spec: {containers: [{name: c, image: "c:1"}]}
+  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
+`
+	s.deploy(chart)
+	more := strings.Replace(chart, "1Gi", "2Gi", 1)
+	err := s.refuse(more)
+	var immutable *apply.ImmutableError
+	if !errors.As(err, &immutable) || strings.Join(immutable.Fields, " ") != "spec.volumeClaimTemplates" {
+		t.Fatalf("got %v", err)
+	}
+	want := "claims data-db-N stay at 1Gi; to make one 2Gi:\n  kubectl -n " + s.ns + " patch pvc data-db-0 -p"
+	if !strings.Contains(hint(err), want) || !strings.Contains(hint(err), "--allow-recreate") {
+		t.Errorf("hint: %s", hint(err))
+	}
+	s.opts.AllowRecreate = true
+	p := s.plan(more)
+	if c := change(t, p, "StatefulSet", "db"); c.Action != apply.Recreate || c.Reason != "spec.volumeClaimTemplates can't be changed" {
+		t.Errorf("%s: %s", c.Action, c.Reason)
+	}
+	if !strings.Contains(warnings(p), want) {
+		t.Errorf("warnings: %s", warnings(p))
+	}
+}
+
+// S25: a claim that is bound grows, and doesn't shrink.
+func TestClaimsGrowAndDontShrink(t *testing.T) {
+	s := begin(t)
+	class, volume := s.ns+"-class", s.ns+"-volume"
+	t.Cleanup(func() {
+		s.client("v1", "PersistentVolume").Delete(bg, volume, deleteNow)
+		s.client("storage.k8s.io/v1", "StorageClass").Delete(bg, class, deleteNow)
+	})
+	for _, m := range s.manifests(`
+apiVersion: storage.k8s.io/v1
+kind: StorageClass
+metadata: {name: NS-class}
+provisioner: example.com/none
+allowVolumeExpansion: true
+---
+apiVersion: v1
+kind: PersistentVolume
+metadata: {name: NS-volume}
+spec: {capacity: {storage: 5Gi}, accessModes: [ReadWriteOnce], storageClassName: NS-class, hostPath: {path: /nowhere}, claimRef: {namespace: NS, name: disk}}
+`) {
+		s.post(m.Object, "x")
+	}
+	claim := func(size string) string {
+		return "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: disk}\n" +
+			"spec: {accessModes: [ReadWriteOnce], storageClassName: NS-class, resources: {requests: {storage: " + size + "}}}\n"
+	}
+	s.deploy(claim("2Gi"))
+	s.eventually("the claim is bound", func() error {
+		if at(s.get("v1", "PersistentVolumeClaim", "disk"), "status.phase") != "Bound" {
+			return errors.New("not bound")
+		}
+		return nil
+	})
+	s.expect(s.deploy(claim("2Gi")))
+	s.expect(s.deploy(claim("6Gi")), "update PersistentVolumeClaim/disk")
+	err := s.refuse(claim("1Gi"))
+	if !strings.Contains(err.Error(), "spec.resources.requests.storage") || !strings.Contains(hint(err), "volumes don't shrink") {
+		t.Errorf("%v\nhint: %s", err, hint(err))
+	}
+	s.opts.AllowRecreate = true // doesn't make it shrink either
+	s.refuse(claim("1Gi"))
+}

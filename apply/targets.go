@@ -1,0 +1,212 @@
+package apply
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"deployer/apply/shape"
+	"deployer/internal/kube"
+)
+
+// A target is one object that should be there.
+type target struct {
+	id      kube.ID
+	source  string
+	obj     *unstructured.Unstructured // as rendered, with its namespace resolved; not to be changed
+	mapping kube.Mapping
+	coming  bool                       // its kind comes with a CRD of this release and isn't served yet
+	young   bool                       // its kind or namespace was made a moment ago
+	foreign bool                       // of crds/: carries no ownership
+	raw     string                     // hash of obj and of the policies that shape it
+	once    *unstructured.Unstructured // what would be applied without doubled items; nil when there are none
+	whole   string                     // why it is written whole; empty when it is applied
+	tries   int                        // how often the object changed while it was being decided about
+	decided *Change
+}
+
+func (t *target) reject(err error) Rejection {
+	return Rejection{ID: t.id, Source: t.source, Err: err}
+}
+
+// resolve finds out what the manifests are about: lists flattened, kinds
+// found, namespaces filled in, and nothing twice.
+func (p *planning) resolve(ctx context.Context, manifests []kube.Manifest, foreign bool) ([]*target, []Rejection, error) {
+	var out []*target
+	var bad []Rejection
+	for _, m := range manifests {
+		if m.Object == nil {
+			continue
+		}
+		for _, obj := range shape.Flatten(m.Object) {
+			t, err := p.target(ctx, obj, m.Source, foreign)
+			if rejected := (*Rejection)(nil); errors.As(err, &rejected) {
+				bad = append(bad, *rejected)
+			} else if err != nil {
+				return nil, nil, err
+			} else {
+				out = append(out, t)
+			}
+		}
+	}
+	return out, bad, nil
+}
+
+// Error of a *Rejection is that of the value; the pointer is what errors.As finds.
+func rejectf(id kube.ID, source, field, what, format string, args ...any) error {
+	return &Rejection{ID: id, Source: source, Err: &InvalidError{Field: field, Text: fmt.Sprintf(format, args...), What: what}}
+}
+
+func (p *planning) target(ctx context.Context, obj *unstructured.Unstructured, source string, foreign bool) (*target, error) {
+	t := &target{source: source, foreign: foreign, id: kube.IDOf(obj)}
+	gvk := obj.GroupVersionKind()
+	switch {
+	case gvk.Kind == "" || gvk.Version == "":
+		return nil, rejectf(t.id, source, "", "", "has no apiVersion and kind")
+	case notText(obj, "metadata", "name") || notText(obj, "metadata", "namespace"):
+		return nil, rejectf(t.id, source, "metadata.name or metadata.namespace", "quote it in the template", "is not a string")
+	case obj.GetName() == "" && (obj.GetGenerateName() == "" || foreign || !isHook(obj)):
+		return nil, rejectf(t.id, source, "metadata.name", "give it a name; only hooks may have generateName", "is missing")
+	}
+	if _, ok := obj.Object["metadata"].(map[string]any); !ok {
+		return nil, rejectf(t.id, source, "metadata", "", "is not a map")
+	}
+	mapping, err := p.a.cluster.Mapping(ctx, gvk, false)
+	var unknown *kube.NoKindError
+	if errors.As(err, &unknown) {
+		coming, ok := p.coming[gvk]
+		if !ok {
+			return nil, &Rejection{ID: t.id, Source: source, Err: unknown}
+		}
+		mapping, t.coming = coming, true
+	} else if err != nil {
+		return nil, err
+	}
+	t.mapping = mapping
+	t.obj = inNamespace(obj, mapping, p.a.owner.Namespace)
+	t.id = kube.IDOf(t.obj)
+	t.raw = p.hash(t.obj)
+	return t, nil
+}
+
+// notText says that a field has a value and that isn't a string.
+func notText(obj *unstructured.Unstructured, path ...string) bool {
+	v, ok, err := unstructured.NestedFieldNoCopy(obj.Object, path...)
+	if err != nil || !ok || v == nil {
+		return false
+	}
+	_, text := v.(string)
+	return !text
+}
+
+// inNamespace gives obj the namespace that the server will see it in: none
+// for a kind of cluster scope, the release's when it names none.
+func inNamespace(obj *unstructured.Unstructured, m kube.Mapping, release string) *unstructured.Unstructured {
+	want := obj.GetNamespace()
+	if !m.Namespaced {
+		want = ""
+	} else if want == "" {
+		want = release
+	}
+	if want == obj.GetNamespace() {
+		return obj
+	}
+	out := shallow(obj)
+	out.SetNamespace(want)
+	return out
+}
+
+// shallow copies an object so far that its metadata can be changed.
+func shallow(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	out := make(map[string]any, len(obj.Object))
+	for k, v := range obj.Object {
+		out[k] = v
+	}
+	if meta, ok := out["metadata"].(map[string]any); ok {
+		copied := make(map[string]any, len(meta)+1)
+		for k, v := range meta {
+			copied[k] = v
+		}
+		out["metadata"] = copied
+	}
+	return &unstructured.Unstructured{Object: out}
+}
+
+// hashFormat changes when the same manifest and options would be sent to the
+// server differently, so that marks of older versions prove nothing.
+const hashFormat = "1"
+
+func (p *planning) hash(obj *unstructured.Unstructured) string {
+	data, err := json.Marshal(obj.Object)
+	if err != nil {
+		return "" // no mark: it will be looked at
+	}
+	h := sha256.New()
+	fmt.Fprintf(h, "%s\n%s\n%s\n%s\n", hashFormat, p.a.owner, p.a.opts.Conflicts, p.a.opts.Validation)
+	h.Write(data)
+	return base64.RawStdEncoding.EncodeToString(h.Sum(nil)[:12])
+}
+
+// twice finds objects that are in the release more than once: applied in
+// turn, the second would remove the fields of the first.
+func twice(targets []*target) []Rejection {
+	seen := map[kube.ID]*target{}
+	var bad []Rejection
+	for _, t := range targets {
+		first, ok := seen[t.id]
+		if !ok || t.id.Name == "" {
+			seen[t.id] = t
+			continue
+		}
+		where := first.source
+		if where == "" {
+			where = "the same chart"
+		}
+		bad = append(bad, t.reject(&InvalidError{
+			Text: "is rendered twice, here and in " + where,
+			What: "keep one of the two templates",
+		}))
+	}
+	return bad
+}
+
+// comingKinds reads from CRDs of the release which kinds they bring.
+func comingKinds(crds []*unstructured.Unstructured) map[schema.GroupVersionKind]kube.Mapping {
+	out := map[schema.GroupVersionKind]kube.Mapping{}
+	for _, crd := range crds {
+		group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+		kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
+		plural, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "plural")
+		scope, _, _ := unstructured.NestedString(crd.Object, "spec", "scope")
+		versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+		for _, v := range versions {
+			version, ok := v.(map[string]any)
+			if !ok || version["served"] == false {
+				continue
+			}
+			name, _ := version["name"].(string)
+			gvk := schema.GroupVersionKind{Group: group, Version: name, Kind: kind}
+			_, status, _ := unstructured.NestedMap(version, "subresources", "status")
+			_, scale, _ := unstructured.NestedMap(version, "subresources", "scale")
+			out[gvk] = kube.Mapping{
+				GVK:        gvk,
+				Resource:   gvk.GroupVersion().WithResource(strings.ToLower(plural)),
+				Namespaced: scope != "Cluster",
+				Status:     status,
+				Scale:      scale,
+			}
+		}
+	}
+	return out
+}
+
+func isCRD(id kube.ID) bool {
+	return id.Group == "apiextensions.k8s.io" && id.Kind == "CustomResourceDefinition"
+}

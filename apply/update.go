@@ -1,0 +1,300 @@
+package apply
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	"deployer/apply/fields"
+	"deployer/internal/kube"
+)
+
+// update decides about an object that is there and is ours, or becomes ours.
+func (p *planning) update(ctx context.Context, t *target, want, live *unstructured.Unstructured, adopting bool) (Change, error) {
+	c := p.change(t, Update)
+	c.Live = live
+	sent := want
+	if t.once != nil {
+		sent = t.once
+	}
+	cmp, err := p.compare(ctx, t, sent.DeepCopy(), live)
+	if err != nil {
+		return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
+	}
+	if err := p.yieldScale(ctx, t, cmp, &c); err != nil {
+		return Change{}, err
+	}
+	cmp.leaveOthers(t)
+	if err := p.contest(t, cmp, &c); err != nil {
+		return Change{}, err
+	}
+	u := &updating{p: p, t: t, cmp: cmp, want: want, live: live, adopting: adopting, c: c}
+	if err := u.settle(ctx); err != nil {
+		return Change{}, err
+	}
+	return u.ask(ctx)
+}
+
+// updating is one update being decided.
+type updating struct {
+	p        *planning
+	t        *target
+	cmp      *comparison
+	want     *unstructured.Unstructured // before anything was left to others
+	live     *unstructured.Unstructured
+	adopting bool
+	repair   []operation
+	retried  bool
+	c        Change
+}
+
+func (u *updating) settle(ctx context.Context) error {
+	if err := u.cmp.settle(u.adopting, u.p.served(ctx, u.t)); err != nil {
+		r := u.t.reject(&InvalidError{Text: err.Error()})
+		return &r
+	}
+	u.repair = repairs(u.live, u.cmp.want, u.cmp.predicted)
+	u.c.Want = u.cmp.want
+	u.c.TakenFrom = u.cmp.folded.From
+	u.c.step = &step{p: u.p, t: u.t, guard: guard{uid: u.live.GetUID()}}
+	if u.adopting || u.cmp.folded.Changed {
+		u.c.step.guard.rv = u.live.GetResourceVersion()
+	}
+	if u.adopting {
+		u.c.Reason = adoptionReason(ownerOf(u.live))
+	}
+	if u.t.once != nil {
+		u.whole()
+	}
+	return nil
+}
+
+func adoptionReason(from Owner) string {
+	if from == (Owner{}) {
+		return "adopted: it belonged to no release"
+	}
+	return "taken over from release " + from.String()
+}
+
+// ask asks the server what the update would come to, unless nothing would be
+// updated.
+func (u *updating) ask(ctx context.Context) (Change, error) {
+	if same(u.cmp.predicted, u.live) && len(u.repair) == 0 {
+		return u.unchanged(ctx)
+	}
+	result, err := u.dryRun(ctx)
+	switch {
+	case err == nil:
+		return u.answered(ctx, result)
+	case len(immutable(err)) > 0:
+		return u.p.recreate(ctx, u, err)
+	case lacks(err) != nil && !u.retried:
+		// Nobody fills in defaults here.
+		if keep := u.chosen(); !keep.Empty() {
+			return u.leaving(ctx, keep)
+		}
+	}
+	u.c.Result = nil
+	c, err := u.p.refused(ctx, u.t, u.cmp.want, u.c, err)
+	if err == nil && c.Unverified != "" && !c.step.later {
+		u.write(c.step)
+		c.Result = u.cmp.predicted
+		if perr := u.account(&c, c.Result); perr != nil {
+			return Change{}, perr
+		}
+	}
+	return c, err
+}
+
+// dryRun asks with what comes closest to the real thing. Where ownership has to
+// be taken over first, no dry run of an apply can show what it will do then, so
+// the predicted result is asked about as a plain update.
+func (u *updating) dryRun(ctx context.Context) (*unstructured.Unstructured, error) {
+	if u.t.once != nil {
+		return u.p.a.put(ctx, u.t, u.cmp.predicted, ask)
+	}
+	if !u.cmp.folded.Changed && len(u.repair) == 0 {
+		return u.p.a.apply(ctx, u.t, u.cmp.want, guard{uid: u.live.GetUID(), rv: u.c.step.guard.rv}, ask)
+	}
+	patch := mergePatch(plainContent(u.live), plainContent(u.cmp.predicted))
+	meta, _ := patch["metadata"].(map[string]any)
+	if meta == nil {
+		meta = map[string]any{}
+		patch["metadata"] = meta
+	}
+	meta["resourceVersion"] = u.live.GetResourceVersion()
+	return u.p.a.merge(ctx, u.t, patch, ask)
+}
+
+// answered turns the server's answer into a change.
+func (u *updating) answered(ctx context.Context, result *unstructured.Unstructured) (Change, error) {
+	if same(result, u.live) {
+		return u.unchanged(ctx)
+	}
+	if rv := result.GetResourceVersion(); rv != "" && rv != u.live.GetResourceVersion() && u.t.tries < mostTries {
+		// A dry run answers with the version it started from: a controller
+		// wrote the object since we looked, and its doing isn't the chart's.
+		u.t.tries++
+		return u.p.decideAgain(ctx, u.t)
+	}
+	diff, err := u.cmp.differences(result)
+	if err != nil {
+		return Change{}, &ObjectError{ID: u.t.id, Source: u.t.source, Doing: "comparing", Err: err}
+	}
+	if keep := u.defaults(diff); !u.retried && !keep.Empty() {
+		// Values that were chosen for us once, by defaults or webhooks of that
+		// time, and would be chosen otherwise now: not ours to change.
+		return u.leaving(ctx, keep)
+	}
+	u.c.Result = result
+	u.write(u.c.step)
+	if err := u.account(&u.c, result); err != nil {
+		return Change{}, err
+	}
+	return u.c, nil
+}
+
+// leaving decides again without making some fields ours.
+func (u *updating) leaving(ctx context.Context, keep *fieldpath.Set) (Change, error) {
+	u.retried = true
+	u.cmp.leave = u.cmp.leave.Union(keep)
+	if err := u.settle(ctx); err != nil {
+		return Change{}, err
+	}
+	return u.ask(ctx)
+}
+
+// defaults finds fields that taking over would change although neither the
+// chart nor any stored revision states them: single values of a structure.
+// Items of lists and keys of maps are not among them, they are somebody's
+// additions: Helm's own, as it owns them.
+func (u *updating) defaults(diff *typed.Comparison) *fieldpath.Set {
+	out := fieldpath.NewSet()
+	if !u.cmp.folded.Changed {
+		return out
+	}
+	gone := fields.Top(diff.Removed)
+	diff.Modified.Union(diff.Removed).Iterate(func(path fieldpath.Path) {
+		if u.cmp.stated(path) || !u.cmp.folded.Ours.Has(path) {
+			return
+		}
+		for _, g := range gone {
+			if len(g) < len(path) && g.Equals(path[:len(g)]) {
+				return
+			}
+		}
+		if !addition(u.cmp.live, path) {
+			out.Insert(path.Copy())
+		}
+	})
+	return out
+}
+
+// chosen finds fields that would become ours although nobody has stated them:
+// single values of a structure, which a default has chosen. See defaults.
+func (u *updating) chosen() *fieldpath.Set {
+	out := fieldpath.NewSet()
+	u.cmp.folded.Ours.Iterate(func(path fieldpath.Path) {
+		if u.cmp.stated(path) {
+			return
+		}
+		for i := 1; i <= len(path); i++ {
+			if at := path[:i]; !u.cmp.stated(at) && addition(u.cmp.live, at) {
+				return
+			}
+		}
+		out.Insert(path.Copy())
+	})
+	return out
+}
+
+// unchanged is the decision that the object is what it should be; at most its
+// bookkeeping isn't.
+func (u *updating) unchanged(ctx context.Context) (Change, error) {
+	c := u.c
+	c.Action, c.Result = None, u.live
+	c.Conflicts = onlyYielded(c.Conflicts)
+	mine := fields.Ours(u.cmp.entries, Manager)
+	switch {
+	case u.t.once != nil:
+		c.step = nil
+		return c, nil
+	case u.cmp.folded.Changed:
+		c.step.fold = u.cmp.folded.WithOurs(Manager, u.cmp.want.GetAPIVersion(), u.cmp.wantSet)
+	case mine == nil || !mine.Set.Equals(u.cmp.wantSet):
+		c.step.apply = true
+	default:
+		c.step = nil
+		return c, nil
+	}
+	err := u.p.allow(ctx, &c, "patch", u.t.mapping)
+	return c, err
+}
+
+func onlyYielded(list []FieldConflict) []FieldConflict {
+	var out []FieldConflict
+	for _, f := range list {
+		if f.Outcome == Yielded {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+// write says how to carry the update out.
+func (u *updating) write(s *step) {
+	if u.t.once != nil {
+		s.put = u.cmp.predicted
+		return
+	}
+	if u.cmp.folded.Changed {
+		s.fold = u.cmp.folded.Entries
+	}
+	s.repair, s.apply = u.repair, true
+}
+
+// account lists what goes, and drops conflicts that come to nothing: the same
+// quantity written otherwise.
+func (u *updating) account(c *Change, result *unstructured.Unstructured) error {
+	diff, err := u.cmp.differences(result)
+	if err != nil {
+		return &ObjectError{ID: u.t.id, Source: u.t.source, Doing: "comparing", Err: err}
+	}
+	c.Removed = nil
+	for _, path := range fields.Top(diff.Removed) {
+		c.Removed = append(c.Removed, Removal{Path: fields.String(path), Revision: u.cmp.introducedBy(path)})
+	}
+	var kept []FieldConflict
+	for _, f := range c.Conflicts {
+		before, _ := fields.Value(u.live.Object, f.path)
+		after, ok := fields.Value(result.Object, f.path)
+		if f.Outcome == Yielded || f.path == nil || !ok || !equalJSON(before, after) {
+			kept = append(kept, f)
+		}
+	}
+	c.Conflicts = kept
+	return nil
+}
+
+// served tells of which API versions the server still has a kind. Of a kind
+// whose CRD changes with the release that CRD decides, also afterwards: what
+// discovery lists lags behind.
+func (p *planning) served(ctx context.Context, t *target) func(apiVersion string) bool {
+	return func(apiVersion string) bool {
+		gvk := schema.FromAPIVersionAndKind(apiVersion, t.mapping.GVK.Kind)
+		p.mu.Lock()
+		changed := p.changed[gvk.GroupKind()]
+		p.mu.Unlock()
+		if changed {
+			_, comes := p.coming[gvk]
+			return comes
+		}
+		_, err := p.a.cluster.Mapping(ctx, gvk, false)
+		var unknown *kube.NoKindError
+		return !errors.As(err, &unknown) // where it can't be told, leave it alone
+	}
+}

@@ -1,0 +1,112 @@
+package apply
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"deployer/apply/shape"
+)
+
+// Two ports of one number and protocol, of which a Service uses the one name
+// and a probe the other, are fine for POST and PUT, and real charts have them.
+// Server-side apply has no words for it: it tells items of a list apart by
+// their keys. Such an object is worked out as if the later ones weren't there,
+// then these lists are put in as the chart has them, and the object is written
+// whole, bound to the version that was looked at. What is to be removed follows
+// from the same bookkeeping as elsewhere: what a PUT of ours wrote is an entry
+// (helm, Update), which counts as ours.
+
+// noteDoubled sees to it that an object with doubled items is written whole.
+func (p *planning) noteDoubled(ctx context.Context, t *target, res shape.Result) error {
+	t.once, t.whole = nil, ""
+	if len(res.Doubled) == 0 {
+		return nil
+	}
+	once, err := p.shapedBy(ctx, t.obj, t.mapping.GVK, shape.Rules{Status: t.mapping.Status, Once: true})
+	if err != nil {
+		return &ObjectError{ID: t.id, Source: t.source, Doing: "checking", Err: err}
+	}
+	t.once = once.Object
+	if !t.foreign {
+		p.a.owner.stamp(t.once)
+	}
+	for _, n := range res.Doubled {
+		p.warn(t.id, t.source, "%s: server-side apply can't have that, so the object is written whole", n)
+	}
+	t.whole = "written whole: " + res.Doubled[0].String()
+	return nil
+}
+
+// whole makes of what an apply would come to what is to be written.
+func (u *updating) whole() {
+	putDoubled(u.want.Object, u.t.once.Object, u.cmp.predicted.Object)
+	want := u.cmp.want.DeepCopy()
+	putDoubled(u.want.Object, u.t.once.Object, want.Object)
+	u.c.Want, u.c.TakenFrom, u.repair = want, nil, nil
+}
+
+// putDoubled replaces the lists in onto of which full has more items than once.
+func putDoubled(full, once, onto any) {
+	switch f := full.(type) {
+	case map[string]any:
+		o, ok1 := once.(map[string]any)
+		to, ok2 := onto.(map[string]any)
+		if !ok1 || !ok2 {
+			return
+		}
+		for key, v := range f {
+			list, isList := v.([]any)
+			single, _ := o[key].([]any)
+			if isList && len(list) != len(single) {
+				to[key] = runtime.DeepCopyJSONValue(list)
+				continue
+			}
+			putDoubled(v, o[key], to[key])
+		}
+	case []any:
+		o, ok1 := once.([]any)
+		to, ok2 := onto.([]any)
+		if !ok1 || !ok2 {
+			return
+		}
+		for i, v := range f {
+			at := named(v, to)
+			if at == nil && len(to) == len(f) {
+				at = to[i]
+			}
+			putDoubled(v, o[i], at)
+		}
+	}
+}
+
+// bring makes an object that isn't there.
+func (a *Applier) bring(ctx context.Context, t *target, obj *unstructured.Unstructured, m mode) (*unstructured.Unstructured, error) {
+	if t.once != nil {
+		return a.post(ctx, t, obj, m)
+	}
+	return a.apply(ctx, t, obj, absent(), m)
+}
+
+// put writes an object whole. It bears the version that it was read in, so that
+// the answer is a conflict if it is another one by now.
+func (a *Applier) put(ctx context.Context, t *target, obj *unstructured.Unstructured, m mode) (*unstructured.Unstructured, error) {
+	client, err := a.client(t.mapping, t.id.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	opts := metav1.UpdateOptions{FieldManager: Manager, FieldValidation: metav1.FieldValidationIgnore, DryRun: m.dryRun()}
+	var out *unstructured.Unstructured
+	err = a.tryFor(ctx, t, func() error {
+		ctx, cancel := whole(ctx, m == do)
+		defer cancel()
+		out, err = client.Update(ctx, obj, opts)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
