@@ -1,0 +1,169 @@
+package track
+
+import (
+	"sort"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"deployer/internal/kube"
+	"deployer/track/class"
+)
+
+// causeGroup are objects that are held up by the same thing.
+type causeGroup struct {
+	lead    *subject
+	members []*subject
+}
+
+// grouped puts objects with the same problem together: same class, container
+// image and words. The lead is the one that failed first.
+func (s *session) grouped() []causeGroup {
+	index := map[string]int{}
+	var groups []causeGroup
+	for _, sub := range s.subjects {
+		p := sub.status.Problem
+		if p == nil || sub.status.State == Ready || sub.status.State == Gone || sub.Background {
+			continue
+		}
+		if class.Of(p.Class).Scope == class.Informational && sub.status.State != Failed {
+			continue
+		}
+		key := string(p.Class) + "\x00" + p.Image + "\x00" + normal(s.plain(sub, p))
+		if p.Needs != nil {
+			key = "needs " + p.Needs.Kind + "/" + sub.ID.Namespace + "/" + p.Needs.Name
+		}
+		i, ok := index[key]
+		if !ok {
+			i = len(groups)
+			index[key] = i
+			groups = append(groups, causeGroup{lead: sub})
+		}
+		groups[i].members = append(groups[i].members, sub)
+		if sub.status.State == Failed && groups[i].lead.status.State != Failed {
+			groups[i].lead = sub
+		}
+	}
+	return groups
+}
+
+// plain is a message without the names of the object and its pods.
+func (s *session) plain(sub *subject, p *Problem) string {
+	message := p.Message
+	for _, name := range append(append([]string{}, p.Pods...), sub.ID.Name) {
+		message = strings.ReplaceAll(message, name, "#")
+	}
+	return message
+}
+
+// causes are the roots of what went wrong: fatal ones first, and what is only
+// held up by another target is listed with that one.
+func (s *session) causes() []Cause {
+	var out []Cause
+	blocked := map[*subject]bool{}
+	groups := s.grouped()
+	for _, g := range groups {
+		if maker := s.maker(g.lead); maker != nil {
+			for _, m := range g.members {
+				blocked[m] = maker.status.Problem != nil
+			}
+		}
+	}
+	for _, g := range groups {
+		if blocked[g.lead] {
+			continue
+		}
+		c := Cause{Class: g.lead.status.Problem.Class, Title: g.lead.status.Problem.Title, Problem: *g.lead.status.Problem,
+			Fatal: g.lead.status.State == Failed, Rollout: g.lead.status.Rollout, Before: !g.lead.Changed}
+		c.Objects = append(c.Objects, g.lead.ID)
+		for _, m := range g.members {
+			if m != g.lead {
+				c.Objects = append(c.Objects, m.ID)
+			}
+		}
+		if c.Rollout != nil {
+			c.Ready = c.Rollout.NewReady
+		}
+		c.Blocks = s.blockedBy(g, blocked)
+		out = append(out, c)
+	}
+	sort.SliceStable(out, func(i, j int) bool { return out[i].Fatal && !out[j].Fatal })
+	if len(out) > 0 && !out[0].Fatal {
+		for i := range out {
+			for sub := range blocked {
+				out[i].Fatal = out[i].Fatal || sub.status.State == Failed && contains(out[i].Blocks, sub.ID)
+			}
+		}
+		sort.SliceStable(out, func(i, j int) bool { return out[i].Fatal && !out[j].Fatal })
+	}
+	return out
+}
+
+func contains(ids []kube.ID, id kube.ID) bool {
+	for _, i := range ids {
+		if i == id {
+			return true
+		}
+	}
+	return false
+}
+
+// maker is the target, itself not ready, that makes what a problem lacks.
+func (s *session) maker(sub *subject) *subject {
+	needs := sub.status.Problem.Needs
+	if needs == nil {
+		return nil
+	}
+	for _, other := range s.subjects {
+		if other == sub || other.object == nil || other.ID.Namespace != sub.ID.Namespace || other.status.State == Ready {
+			continue
+		}
+		for _, made := range makes(other.object) {
+			if made == *needs {
+				return other
+			}
+		}
+	}
+	return nil
+}
+
+// blockedBy lists what isn't ready because of a group: objects that need what
+// it makes, and API services behind it.
+func (s *session) blockedBy(g causeGroup, blocked map[*subject]bool) []kube.ID {
+	var out []kube.ID
+	for _, sub := range s.subjects {
+		if sub.status.State == Ready || sub.status.State == Gone {
+			continue
+		}
+		for _, m := range g.members {
+			if blocked[sub] && s.maker(sub) == m || s.serves(sub, m) {
+				out = append(out, sub.ID)
+				break
+			}
+		}
+	}
+	return out
+}
+
+// serves reports whether an APIService isn't available because of a workload
+// whose pods its Service selects. Only a Service that was applied with them
+// is known.
+func (s *session) serves(api, workload *subject) bool {
+	if api.object == nil || api.ID.Kind != "APIService" || workload.object == nil {
+		return false
+	}
+	name, _, _ := unstructured.NestedString(api.object.Object, "spec", "service", "name")
+	namespace, _, _ := unstructured.NestedString(api.object.Object, "spec", "service", "namespace")
+	service := s.byID[kube.ID{Kind: "Service", Namespace: namespace, Name: name}]
+	if service == nil || service.object == nil || workload.ID.Namespace != namespace {
+		return false
+	}
+	selector, _, _ := unstructured.NestedStringMap(service.object.Object, "spec", "selector")
+	labels, _, _ := unstructured.NestedStringMap(workload.object.Object, "spec", "template", "metadata", "labels")
+	for key, value := range selector {
+		if labels[key] != value {
+			return false
+		}
+	}
+	return len(selector) > 0
+}

@@ -1,0 +1,74 @@
+package track
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"deployer/internal/kube"
+	"deployer/track/class"
+)
+
+// stage is a session without a cluster, whose subjects the test moves.
+func stage(t *testing.T, manifests ...string) (*session, func(time.Duration)) {
+	t.Helper()
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	var targets []Target
+	for _, m := range manifests {
+		o := normalisedYAML(t, m)
+		targets = append(targets, Target{ID: kube.IDOf(o), Baseline: o, Changed: true})
+	}
+	s := newSession(New(nil, Options{Now: func() time.Time { return now }}), targets, nil)
+	s.logs = newLogBook(s)
+	return s, func(d time.Duration) {
+		for range int(d / time.Second) {
+			now = now.Add(time.Second)
+			for _, sub := range s.subjects {
+				s.judge(sub, now)
+			}
+		}
+	}
+}
+
+const (
+	deploymentYAML = `{apiVersion: apps/v1, kind: Deployment, metadata: {name: %s, namespace: prod, uid: %s, generation: 1},
+  spec: {replicas: 1}, status: {observedGeneration: 1, replicas: 1, updatedReplicas: 1}}`
+	externalYAML = `{apiVersion: external-secrets.io/v1, kind: ExternalSecret, metadata: {name: db, namespace: prod, uid: es},
+  status: {conditions: [{type: Ready, status: "False", reason: SecretSyncedError, message: no such key in the vault}]}}`
+)
+
+func TestSameReasonIsOneCause(t *testing.T) {
+	s, run := stage(t, fmt.Sprintf(deploymentYAML, "a", "a"), fmt.Sprintf(deploymentYAML, "b", "b"), fmt.Sprintf(deploymentYAML, "c", "c"))
+	for i, sub := range s.subjects {
+		bad := actor{Name: sub.ID.Name + "-1", Node: fmt.Sprintf("node-%d", i), Phase: "Pending", Waiting: []string{"ErrImagePull", "r/x:1: not found"}}
+		if i == 2 {
+			bad.Waiting[1] = "unauthorized"
+		}
+		sub.seePod(bad.pod(s.started))
+	}
+	run(40 * time.Second)
+	causes := s.causes()
+	if len(causes) != 2 || len(causes[0].Objects) != 2 || !causes[0].Fatal || causes[0].Class != class.ImagePermanent {
+		t.Errorf("causes = %+v, want one of two objects and one of one", causes)
+	}
+	err := &FailedError{Causes: causes}
+	if text := err.Error(); !strings.Contains(text, "Deployment/prod/a and 1 more: Image can't be pulled: r/x:1: not found") {
+		t.Errorf("text = %q", text)
+	}
+}
+
+func TestRootOfAMissingSecret(t *testing.T) {
+	s, run := stage(t, fmt.Sprintf(deploymentYAML, "web", "web"), externalYAML)
+	bad := actor{Name: "web-1", Node: "node-1", Phase: "Pending", Waiting: []string{"CreateContainerConfigError", `secret "db" not found`}}
+	s.subjects[0].seePod(bad.pod(s.started))
+	run(30 * time.Second)
+	if got := s.subjects[0].status.State; got != Progressing {
+		t.Errorf("the Deployment is %s while its Secret is on its way", got)
+	}
+	run(40 * time.Second)
+	causes := s.causes()
+	if len(causes) != 1 || causes[0].Objects[0].Kind != "ExternalSecret" || len(causes[0].Blocks) != 1 || causes[0].Blocks[0].Name != "web" {
+		t.Errorf("causes = %+v, want the ExternalSecret, which blocks the Deployment", causes)
+	}
+}

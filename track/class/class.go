@@ -1,0 +1,104 @@
+// Package class names the kinds of problem a rollout can have.
+//
+// The names are a stable interface: programs switch on them in reports. Names
+// are added, never renamed.
+package class
+
+import "time"
+
+// A Class is one kind of problem. The empty class means that nothing is wrong.
+type Class string
+
+// Problems of images.
+const (
+	ImageName      Class = "image_name_invalid"
+	ImageNever     Class = "image_never_pull" // imagePullPolicy is Never, and the node doesn't have it
+	ImagePermanent Class = "image_pull_permanent"
+	ImageTransient Class = "image_pull_transient"
+)
+
+// Problems of containers.
+const (
+	CrashLoop       Class = "crash_loop"
+	BadCommand      Class = "bad_command" // the command can't be run: exit codes 126 and 127, StartError
+	OOMKilled       Class = "oom_killed"
+	ConfigError     Class = "config_error"     // a ConfigMap, a Secret or a key of them is missing
+	ContainerCreate Class = "container_create" // the runtime couldn't create or start it; also lifecycle hooks
+	NodeContainer   Class = "container_create_node"
+	Readiness       Class = "readiness_probe"
+	Liveness        Class = "liveness_probe" // killed by a liveness or startup probe
+)
+
+// Problems of pods.
+const (
+	Unschedulable     Class = "unschedulable"
+	NoNodeFits        Class = "unschedulable_structural" // selectors, taints, volumes: no node will ever do
+	WaitingForNode    Class = "unschedulable_scaling_up"
+	WaitingForRoom    Class = "unschedulable_terminating" // old pods still hold the resources
+	Gated             Class = "scheduling_gated"
+	MountMissing      Class = "mount_missing_object"
+	Mount             Class = "mount_error"
+	MultiAttach       Class = "multi_attach"
+	Sandbox           Class = "pod_sandbox" // network or runtime of the node
+	Evicted           Class = "evicted"     // also preempted, rejected by the node, node shut down
+	PodFailed         Class = "pod_failed"
+	ContainerCreating Class = "container_creating"
+)
+
+// Problems of controllers that create pods.
+const (
+	PodSecurity      Class = "pod_security"
+	AdmissionDenied  Class = "admission_denied" // a webhook or a ValidatingAdmissionPolicy
+	InvalidPod       Class = "invalid_pod"
+	LimitRange       Class = "limit_range"
+	PriorityClass    Class = "priority_class_missing"
+	ServiceAccount   Class = "service_account_missing"
+	Quota            Class = "quota"
+	QuotaDeadlock    Class = "quota_deadlock"
+	CreateTransient  Class = "pod_create_transient" // a webhook that doesn't answer, an API server in trouble
+	JobFailed        Class = "job_failed"
+	ProgressDeadline Class = "progress_deadline"
+	NoProgress       Class = "no_progress"
+	Timeout          Class = "timeout"
+)
+
+// Problems of other objects.
+const (
+	Replaced      Class = "replaced" // another object took the name
+	Deleted       Class = "deleted"
+	Terminating   Class = "terminating"
+	NamesRejected Class = "crd_names_rejected"
+	VolumeLost    Class = "volume_lost"
+	Provisioning  Class = "provisioning_failed"
+	LoadBalancer  Class = "load_balancer"
+	Unavailable   Class = "api_service_unavailable"
+	Condition     Class = "condition_failed" // the object's own status says so
+	Rule          Class = "rule_failed"      // the user's rule says so
+)
+
+// Scope says what one pod's problem means for the others of its revision.
+type Scope int
+
+// The scopes.
+const (
+	PerPod        Scope = iota // another pod of the revision may do better
+	Deterministic              // the same template gives the same result everywhere
+	Informational              // never fails a workload by itself
+)
+
+// An Info is what is known about a class.
+type Info struct {
+	Title    string        // a heading for people: "Image not found"
+	Scope    Scope         // whom it concerns
+	Grace    time.Duration // how long it must last without a break before it is final
+	Attempts int           // how often it must have been seen before it is final; 0 and 1 mean once
+}
+
+// Of returns what is known about c. A class that isn't in the table is
+// informational and its title is its name.
+func Of(c Class) Info {
+	if info, ok := table[c]; ok {
+		return info
+	}
+	return Info{Title: string(c), Scope: Informational}
+}

@@ -1,0 +1,62 @@
+package class
+
+import "time"
+
+// table gives each class its heading and its patience. The numbers follow the
+// kubelet: images are pulled again after 10 s, 20 s … 300 s, containers are
+// restarted at once, then after 10 s, 20 s … 300 s.
+// https://kubernetes.io/docs/concepts/containers/images/#imagepullbackoff
+// https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#restart-policy
+var table = map[Class]Info{
+	ImageName:      {Title: "Image name is invalid", Scope: Deterministic},
+	ImageNever:     {Title: "Image is not on the node and may not be pulled", Grace: 10 * time.Second},
+	ImagePermanent: {Title: "Image can't be pulled", Scope: Deterministic, Grace: 15 * time.Second, Attempts: 2},
+	ImageTransient: {Title: "Registry doesn't answer", Grace: 3 * time.Minute},
+
+	CrashLoop:       {Title: "Container crashes", Grace: 20 * time.Second, Attempts: 3},
+	BadCommand:      {Title: "Container's command can't be run", Scope: Deterministic, Attempts: 2},
+	OOMKilled:       {Title: "Container runs out of memory", Grace: 20 * time.Second, Attempts: 3},
+	ConfigError:     {Title: "Configuration is missing", Scope: Deterministic, Grace: 10 * time.Second},
+	ContainerCreate: {Title: "Container can't be created", Grace: 20 * time.Second, Attempts: 2},
+	NodeContainer:   {Title: "Node can't create the container", Grace: 2 * time.Minute},
+	Readiness:       {Title: "Readiness probe fails", Scope: Informational},
+	Liveness:        {Title: "Container is killed by its probe", Grace: 20 * time.Second, Attempts: 3},
+
+	Unschedulable:     {Title: "No node has room for the pod", Grace: 5 * time.Minute},
+	NoNodeFits:        {Title: "No node fits the pod", Grace: time.Minute},
+	WaitingForNode:    {Title: "Waiting for a new node", Grace: 10 * time.Minute},
+	WaitingForRoom:    {Title: "Waiting for old pods to leave", Scope: Informational},
+	Gated:             {Title: "Pod is held by a scheduling gate", Scope: Informational},
+	MountMissing:      {Title: "Mounted object is missing", Grace: 30 * time.Second, Attempts: 2},
+	Mount:             {Title: "Volume can't be mounted", Grace: 3 * time.Minute},
+	MultiAttach:       {Title: "Volume is still attached elsewhere", Scope: Informational},
+	Sandbox:           {Title: "Node can't start the pod", Grace: 2 * time.Minute},
+	Evicted:           {Title: "Pod was evicted", Scope: Informational},
+	PodFailed:         {Title: "Pod failed"},
+	ContainerCreating: {Title: "Container is being created", Scope: Informational},
+
+	PodSecurity:      {Title: "Pod is refused by PodSecurity", Scope: Deterministic, Grace: 5 * time.Second},
+	AdmissionDenied:  {Title: "Pod is refused by an admission rule", Scope: Deterministic, Grace: 5 * time.Second},
+	InvalidPod:       {Title: "Pod is invalid", Scope: Deterministic, Grace: 5 * time.Second},
+	LimitRange:       {Title: "Pod breaks a LimitRange", Scope: Deterministic, Grace: 5 * time.Second},
+	PriorityClass:    {Title: "PriorityClass is missing", Scope: Deterministic, Grace: 5 * time.Second},
+	ServiceAccount:   {Title: "ServiceAccount is missing", Scope: Deterministic, Grace: 15 * time.Second},
+	Quota:            {Title: "Quota is used up", Grace: time.Minute},
+	QuotaDeadlock:    {Title: "Quota leaves no room for a rolling update", Grace: 30 * time.Second},
+	CreateTransient:  {Title: "Pods can't be created", Grace: 2 * time.Minute},
+	JobFailed:        {Title: "Job failed"},
+	ProgressDeadline: {Title: "Progress deadline exceeded"},
+	NoProgress:       {Title: "No progress"},
+	Timeout:          {Title: "Timed out"},
+
+	Replaced:      {Title: "Object was replaced", Grace: 2 * time.Second},
+	Deleted:       {Title: "Object was deleted", Grace: 2 * time.Second},
+	Terminating:   {Title: "Object is being deleted", Grace: 10 * time.Second},
+	NamesRejected: {Title: "Names of the CustomResourceDefinition are taken", Grace: 2 * time.Second},
+	VolumeLost:    {Title: "Volume is lost", Grace: 2 * time.Second},
+	Provisioning:  {Title: "Volume can't be provisioned", Grace: time.Minute, Attempts: 3},
+	LoadBalancer:  {Title: "Load balancer can't be set up", Grace: 2 * time.Minute, Attempts: 3},
+	Unavailable:   {Title: "API service is not available", Scope: Informational},
+	Condition:     {Title: "Object reports a failure"},
+	Rule:          {Title: "Failure rule matches"},
+}

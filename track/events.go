@@ -1,0 +1,177 @@
+package track
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"deployer/track/stream"
+)
+
+const (
+	firstEvents = 500  // of a namespace, read when its watch begins
+	orphanLimit = 1000 // events kept for pods that are not known yet
+)
+
+// eventWatches are the watches of warnings, one for each namespace with
+// something slow, and whose events they are.
+type eventWatches struct {
+	namespaces map[string]bool
+	owners     map[types.UID]eventOwner
+	orphans    map[types.UID][]Event
+	kept       int
+}
+
+type eventOwner struct {
+	subject *subject
+	pod     types.UID // when the event is about one of its pods
+}
+
+// know notes whose events those about uid are.
+func (w *eventWatches) know(uid types.UID, sub *subject, pod types.UID) {
+	if w.owners == nil {
+		w.owners = map[types.UID]eventOwner{}
+	}
+	if _, known := w.owners[uid]; known {
+		return
+	}
+	w.owners[uid] = eventOwner{sub, pod}
+	for _, e := range w.orphans[uid] {
+		w.kept--
+		sub.tell(e, pod, sub.opts.Now())
+	}
+	delete(w.orphans, uid)
+}
+
+// watchEvents opens the watch of a namespace's warnings. Normal events are
+// many and are asked for one object at a time.
+func (s *session) watchEvents(namespace string) {
+	if namespace == "" || s.events.namespaces[namespace] {
+		return
+	}
+	if s.events.namespaces == nil {
+		s.events.namespaces = map[string]bool{}
+	}
+	s.events.namespaces[namespace] = true
+	typed, err := s.tracker.cluster.Typed()
+	if err != nil {
+		return // Wait has used the connection already
+	}
+	client := typed.CoreV1().Events(namespace)
+	source := stream.Source{
+		List:  func(ctx ctx, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
+		Watch: func(ctx ctx, o metav1.ListOptions) (watch.Interface, error) { return client.Watch(ctx, o) },
+	}
+	query := stream.Query{Fields: fields.OneTermNotEqualSelector("type", corev1.EventTypeNormal).String(), Limit: firstEvents}
+	s.group.Go(func() {
+		err := stream.Run(s.ctx, source, query, func(n stream.Note) bool {
+			e, ok := n.Object.(*corev1.Event)
+			if !ok || n.Kind != stream.Seen {
+				return true
+			}
+			return s.send(func() { s.takeEvent(e) })
+		})
+		if err != nil && s.ctx.Err() == nil {
+			s.send(func() {
+				s.warn("events unavailable: missing permission to list and watch events in namespace " + namespace)
+			})
+		}
+	})
+}
+
+func (s *session) takeEvent(raw *corev1.Event) {
+	e := eventOf(raw)
+	uid := raw.InvolvedObject.UID
+	owner, known := s.events.owners[uid]
+	if !known {
+		if s.events.kept < orphanLimit {
+			if s.events.orphans == nil {
+				s.events.orphans = map[types.UID][]Event{}
+			}
+			s.events.orphans[uid] = append(s.events.orphans[uid], e)
+			s.events.kept++
+		}
+		return
+	}
+	now := s.opts.Now()
+	if owner.subject.status.State.Done() && owner.subject.status.State != Failed {
+		return
+	}
+	if owner.subject.tell(e, owner.pod, now) {
+		s.dirty[owner.subject] = true
+		s.saw(Report{Kind: EventSeen, Time: now, Status: Status{ID: owner.subject.ID}, Event: &e})
+	}
+}
+
+// eventOf reads an event in its old and its new form.
+// https://kubernetes.io/docs/reference/kubernetes-api/cluster-resources/event-v1/
+func eventOf(e *corev1.Event) Event {
+	out := Event{Type: e.Type, Reason: e.Reason, Message: strings.TrimSpace(e.Message),
+		Object: e.InvolvedObject.Kind + "/" + e.InvolvedObject.Name, Count: max(int(e.Count), 1), Last: e.LastTimestamp.Time}
+	if e.Series != nil {
+		out.Count = max(out.Count, int(e.Series.Count))
+		if e.Series.LastObservedTime.After(out.Last) {
+			out.Last = e.Series.LastObservedTime.Time
+		}
+	}
+	if out.Last.IsZero() {
+		out.Last = e.EventTime.Time
+	}
+	if out.Last.IsZero() {
+		out.Last = e.CreationTimestamp.Time
+	}
+	return out
+}
+
+// askEvents reads all events of one object, normal ones too.
+func (s *session) askEvents(sub *subject, uid types.UID) {
+	typed, err := s.tracker.cluster.Typed()
+	if err != nil || sub.asking {
+		return
+	}
+	sub.asking = true
+	s.group.Go(func() {
+		found, err := typed.CoreV1().Events(sub.ID.Namespace).List(s.ctx, metav1.ListOptions{
+			FieldSelector: fields.OneTermEqualSelector("involvedObject.uid", string(uid)).String(), Limit: 100,
+		})
+		s.send(func() {
+			sub.asking = false
+			if apierrors.IsForbidden(err) {
+				s.blindTo(sub)
+			}
+			if err != nil {
+				return // events are only hints
+			}
+			pod := s.events.owners[uid].pod
+			for i := range found.Items {
+				sub.tell(eventOf(&found.Items[i]), pod, s.opts.Now())
+			}
+			s.dirty[sub] = true
+		})
+	})
+}
+
+// blindTo handles that events may not be read. Whether a claim waits for its
+// first pod is told by events alone, so that claim can't be judged.
+func (s *session) blindTo(sub *subject) {
+	s.warn("events unavailable: missing permission to list and watch events in namespace " + sub.ID.Namespace)
+	if sub.gk.Kind == "PersistentVolumeClaim" {
+		sub.denied = "not verified: without events it can't be told whether the claim waits for its first pod"
+		s.dirty[sub] = true
+	}
+}
+
+// looks are the times at which events of an object that waits are read:
+// normal events tell of load balancers, volumes and new nodes.
+var looks = map[string][]time.Duration{
+	"PersistentVolumeClaim": {time.Second, 5 * time.Second, 20 * time.Second, time.Minute},
+	"Service":               {20 * time.Second, 55 * time.Second},
+	"Pod":                   {20 * time.Second, 50 * time.Second}, // that has no node
+}

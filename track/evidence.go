@@ -1,0 +1,174 @@
+package track
+
+import (
+	"context"
+	"sort"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/client-go/kubernetes"
+
+	"deployer/track/class"
+	"deployer/track/logs"
+	"deployer/track/pods"
+)
+
+const (
+	maxEvidence   = 5  // objects whose logs are read for a report
+	eventsShown   = 10 // of one problem
+	lastContainer = 2  // containers of a pod whose logs are read
+)
+
+// evidence adds events and log lines to the problems that a report will show.
+func (s *session) evidence(ctx context.Context) {
+	ctx, stop := context.WithTimeout(ctx, evidenceTime)
+	defer stop()
+	var all sync.WaitGroup
+	read := 0
+	for _, cause := range s.grouped() {
+		sub := cause.lead
+		p := *sub.status.Problem
+		p.Events = sub.telling(&p)
+		sub.status.Problem = &p
+		if s.logs.mode(sub) == LogsNone || !about(&p, sub) || read >= maxEvidence {
+			continue
+		}
+		read++
+		all.Go(func() { p.Logs = s.tails(ctx, sub, &p); sub.status.Problem = &p })
+	}
+	all.Wait()
+}
+
+// about reports whether logs may tell more about a problem.
+func about(p *Problem, sub *subject) bool {
+	switch p.Class {
+	case class.CrashLoop, class.OOMKilled, class.BadCommand, class.Liveness, class.Readiness, class.PodFailed,
+		class.JobFailed, class.ProgressDeadline, class.NoProgress, class.Timeout:
+		return sub.workload() || sub.gk == podKind
+	}
+	return false
+}
+
+// telling are the newest events about a problem.
+func (s *subject) telling(p *Problem) []Event {
+	about := map[string]bool{s.ID.Kind + "/" + s.ID.Name: true}
+	for _, name := range p.Pods {
+		about["Pod/"+name] = true
+	}
+	var out []Event
+	for _, e := range s.events {
+		if about[e.Object] || len(p.Pods) == 0 {
+			out = append(out, e)
+		}
+	}
+	sort.SliceStable(out, func(i, j int) bool { return out[i].Last.Before(out[j].Last) })
+	return out[max(0, len(out)-eventsShown):]
+}
+
+// tails reads the ends of the logs of the pod that shows the problem best.
+func (s *session) tails(ctx context.Context, sub *subject, p *Problem) []LogTail {
+	typed, err := s.tracker.cluster.Typed()
+	if err != nil {
+		return nil
+	}
+	pod, ok := s.witness(ctx, sub, p)
+	if !ok {
+		return nil
+	}
+	var out []LogTail
+	for _, c := range suspects(pod, p) {
+		if !sub.wantsContainer(c.Plain) {
+			continue
+		}
+		tail := LogTail{Pod: pod.Name, Container: c.Plain}
+		if !c.Running && c.Ended == nil && c.Last != nil || c.Running && c.Last != nil && p.Class != class.Readiness {
+			tail.Previous = true
+		}
+		tail.read(ctx, typed, pod.Namespace, sub)
+		out = append(out, tail)
+	}
+	return out
+}
+
+func (t *LogTail) read(ctx context.Context, typed kubernetes.Interface, namespace string, sub *subject) {
+	lines := int64(tailLines)
+	body, err := typed.CoreV1().Pods(namespace).GetLogs(t.Pod, &corev1.PodLogOptions{
+		Container: t.Container, Previous: t.Previous, TailLines: &lines,
+	}).Stream(ctx)
+	if err != nil && t.Previous {
+		t.Previous = false // the node may have cleaned it up
+		t.read(ctx, typed, namespace, sub)
+		return
+	}
+	if err != nil {
+		t.Why = whyNoLogs(err, namespace)
+		return
+	}
+	defer body.Close()
+	tail := logs.NewTail(tailLines)
+	err = logs.Read(body, false, func(l logs.Line) {
+		if sub.wants(t.Container, l.Text) {
+			tail.Add(l)
+		}
+	})
+	t.Lines = tail.Lines()
+	if err != nil && len(t.Lines) == 0 {
+		t.Why = whyNoLogs(err, namespace)
+	}
+}
+
+func whyNoLogs(err error, namespace string) string {
+	if apierrors.IsForbidden(err) {
+		return "missing permission to get pods/log in namespace " + namespace
+	}
+	return err.Error()
+}
+
+// witness is the pod that a problem names first; of a Job the one that failed last.
+func (s *session) witness(ctx context.Context, sub *subject, p *Problem) (pods.Pod, bool) {
+	for _, name := range p.Pods {
+		for _, m := range sub.pods {
+			if m.Pod.Name == name {
+				return m.Pod, true
+			}
+		}
+	}
+	var all []pods.Pod
+	for _, m := range sub.pods {
+		all = append(all, m.Pod)
+	}
+	if sub.gk.Kind == "Job" {
+		if found, _, err := s.podsOfJob(ctx, sub); err == nil {
+			all = found
+		}
+	}
+	sort.Slice(all, func(i, j int) bool { return all[j].Created.Before(all[i].Created) })
+	for _, pod := range all {
+		if sub.gk.Kind != "Job" && !pod.Ready || pod.Phase == corev1.PodFailed {
+			return pod, true
+		}
+	}
+	if len(all) == 0 {
+		return pods.Pod{}, false
+	}
+	return all[0], true
+}
+
+// suspects are the containers whose logs may tell: the one the problem names,
+// else those that failed or aren't ready.
+func suspects(pod pods.Pod, p *Problem) []pods.Container {
+	var out, rest []pods.Container
+	for _, c := range pod.Containers {
+		failed := c.Ended != nil && c.Ended.Code != 0 || c.Last != nil
+		switch {
+		case !c.Running && c.Ended == nil && c.Last == nil:
+		case c.Name == p.Container, p.Container == "" && failed:
+			out = append(out, c)
+		case p.Container == "" && !c.Ready && !c.Init:
+			rest = append(rest, c)
+		}
+	}
+	out = append(out, rest...)
+	return out[:min(len(out), lastContainer)]
+}

@@ -1,0 +1,98 @@
+package track
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"deployer/internal/kube"
+	"deployer/track/class"
+)
+
+// A Cause is one root of a failure. Objects that fail for the same reason
+// share one: the same missing image of seven Deployments is one cause.
+type Cause struct {
+	Class   Class
+	Title   string    // "Image can't be pulled"
+	Fatal   bool      // false: not final when the wait ended
+	Objects []kube.ID // those that fail by it, the first is the exemplar
+	Problem Problem   // of the exemplar, with its events and logs
+	Rollout *Rollout  // of the exemplar; nil when it isn't a workload
+	Ready   int       // new pods of the exemplar that are fine
+	// Blocks are objects that are not ready because of the Objects.
+	Blocks []kube.ID
+	// Before marks a failure that was there before the release, which changed
+	// nothing about the object.
+	Before bool
+}
+
+// FailedError says that some objects can't become ready any more.
+type FailedError struct {
+	Causes   []Cause  // fatal ones first, at least one
+	NotReady []Status // every target that isn't ready, failed ones first
+	Waited   time.Duration
+}
+
+func (e *FailedError) Error() string {
+	lines := make([]string, 0, len(e.Causes))
+	for _, c := range e.Causes {
+		if c.Fatal {
+			lines = append(lines, c.line())
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+func (c Cause) line() string {
+	text := c.Objects[0].String()
+	if more := len(c.Objects) - 1; more > 0 {
+		text = fmt.Sprintf("%s and %d more", text, more)
+	}
+	if c.Problem.Message == "" {
+		return text + ": " + c.Title
+	}
+	return text + ": " + c.Title + ": " + c.Problem.Message
+}
+
+// TimeoutError says that time was up, or that the wait was cancelled.
+type TimeoutError struct {
+	Causes   []Cause  // what held the objects up, as far as it is known
+	NotReady []Status // every target that isn't ready
+	Total    int      // of targets
+	Waited   time.Duration
+	Err      error // the context's error, with its cause
+}
+
+func (e *TimeoutError) Error() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%d of %d objects are not ready after %s:", len(e.NotReady), e.Total, e.Waited.Round(100*time.Millisecond))
+	for _, s := range e.NotReady {
+		fmt.Fprintf(&text, "\n  %s: %s", s.ID, s.Message)
+	}
+	return text.String()
+}
+
+// Unwrap returns the context's error.
+func (e *TimeoutError) Unwrap() error { return e.Err }
+
+// LostError says that tracking ended because the API server was out of reach.
+// The rollout itself may go on.
+type LostError struct {
+	NotReady []Status
+	For      time.Duration
+	Err      error // the last answer
+}
+
+func (e *LostError) Error() string {
+	return fmt.Sprintf("the API server was out of reach for %s: %v", e.For.Round(time.Second), e.Err)
+}
+
+// Unwrap returns the last answer of the connection.
+func (e *LostError) Unwrap() error { return e.Err }
+
+// Hint says what to do about it.
+func (e *LostError) Hint() string {
+	return "the rollout goes on in the cluster; look at it when the API server is back"
+}
+
+func titleOf(c Class) string { return class.Of(c).Title }

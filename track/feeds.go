@@ -1,0 +1,303 @@
+package track
+
+import (
+	"context"
+	"errors"
+	"sort"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+
+	"deployer/internal/kube"
+	"deployer/track/stream"
+)
+
+// fewNames is how many objects of a kind are watched one by one.
+const fewNames = 3
+
+// A feed watches the targets of one resource in one namespace.
+type feed struct {
+	s        *session
+	mapping  kube.Mapping
+	subjects map[string]*subject // by name
+	query    stream.Query
+	lost     int // streams of the feed that have no answer
+}
+
+type feedKey struct {
+	resource  schema.GroupVersionResource
+	namespace string
+}
+
+// open starts a feed for each resource and namespace with something to wait for.
+func (s *session) open(ctx context.Context) error {
+	feeds := map[feedKey]*feed{}
+	for _, sub := range s.subjects {
+		if sub.status.State.Done() {
+			continue
+		}
+		mapping, err := s.mapping(ctx, sub)
+		var no *kube.NoKindError
+		if errors.As(err, &no) && sub.Until == UntilGone {
+			sub.gone = true // objects of a kind that isn't served don't exist
+			s.judge(sub, s.opts.Now())
+			continue
+		}
+		if errors.As(err, &no) {
+			sub.denied = "not verified: " + err.Error()
+			s.judge(sub, s.opts.Now())
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		sub.hasStatus = &mapping.Status
+		key := feedKey{mapping.Resource, sub.ID.Namespace}
+		if feeds[key] == nil {
+			feeds[key] = &feed{s: s, mapping: mapping, subjects: map[string]*subject{}}
+			s.feeds = append(s.feeds, feeds[key])
+		}
+		feeds[key].subjects[sub.ID.Name] = sub
+	}
+	for _, f := range s.feeds {
+		if err := f.start(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mapping finds where a target is served. A kind that was defined by this
+// release may be newer than what is known about the cluster.
+func (s *session) mapping(ctx context.Context, sub *subject) (kube.Mapping, error) {
+	gvk := sub.GVK
+	if gvk.Empty() {
+		gvk = sub.ID.GroupKind().WithVersion("")
+	}
+	mapping, err := s.tracker.cluster.Mapping(ctx, gvk, true)
+	var no *kube.NoKindError
+	if errors.As(err, &no) && sub.Until != UntilGone {
+		s.tracker.cluster.Forget()
+		mapping, err = s.tracker.cluster.Mapping(ctx, gvk, true)
+	}
+	return mapping, err
+}
+
+func (f *feed) start() error {
+	names, namespace := []string{}, ""
+	for name, sub := range f.subjects {
+		names, namespace = append(names, name), sub.ID.Namespace
+	}
+	sort.Strings(names)
+	f.query = stream.Query{Labels: f.common(), From: f.from()}
+	return f.follow(names, namespace, f.query)
+}
+
+func (f *feed) follow(names []string, namespace string, query stream.Query) error {
+	client, err := f.s.tracker.cluster.ResourceAt(f.mapping, namespace)
+	if err != nil {
+		return err
+	}
+	what := f.mapping.Resource.GroupResource().String()
+	if namespace != "" {
+		what += " in namespace " + namespace
+	}
+	objects := stream.Objects{Client: client, What: what, Names: names, Query: query, Pace: &f.s.pace}
+	f.s.group.Go(func() {
+		stream.Follow(f.s.ctx, objects, fewNames, func(n stream.Note) bool {
+			return f.s.send(func() { f.take(n) })
+		})
+	})
+	return nil
+}
+
+// from is the version after which all that concerns the targets has happened:
+// the first answer to our own writes. Without one for each the watch begins
+// with a list.
+func (f *feed) from() string {
+	first := ""
+	for _, sub := range f.subjects {
+		if sub.Baseline == nil || sub.Baseline.GetResourceVersion() == "" {
+			return ""
+		}
+		version := sub.Baseline.GetResourceVersion()
+		if first == "" {
+			first = version
+			continue
+		}
+		order, err := resourceversion.CompareResourceVersion(version, first)
+		if err != nil {
+			return ""
+		}
+		if order < 0 {
+			first = version
+		}
+	}
+	return first
+}
+
+// common finds a selector that all targets match. The labels are read from
+// the objects, since charts may write or omit them as they like.
+func (f *feed) common() string {
+	var chosen labels.Set
+	for _, sub := range f.subjects {
+		has := labels.Set{}
+		if sub.Baseline != nil {
+			for _, key := range []string{"app.kubernetes.io/managed-by", "app.kubernetes.io/instance"} {
+				if v := sub.Baseline.GetLabels()[key]; v != "" {
+					has[key] = v
+				}
+			}
+		}
+		if chosen == nil {
+			chosen = has
+		}
+		for key, value := range chosen {
+			if has[key] != value {
+				delete(chosen, key)
+			}
+		}
+	}
+	return labels.SelectorFromSet(chosen).String()
+}
+
+// take handles what a stream of the feed tells.
+func (f *feed) take(n stream.Note) {
+	switch n.Kind {
+	case stream.Seen:
+		if obj, ok := n.Object.(*unstructured.Unstructured); ok {
+			f.seen(obj)
+		}
+	case stream.Gone:
+		if obj, ok := n.Object.(*unstructured.Unstructured); ok {
+			f.deleted(obj, n.Name != "")
+		}
+	case stream.Missing:
+		if sub := f.subjects[n.Name]; sub != nil && !sub.status.State.Done() {
+			sub.lose(nil)
+			f.s.dirty[sub] = true
+		}
+	case stream.Listed:
+		f.listed(n)
+	case stream.Lost, stream.Back:
+		f.connection(n)
+	case stream.StepDown:
+		f.s.warn(n.Text)
+	case stream.Denied:
+		f.deny(n)
+	case stream.Unauthorized:
+		f.s.fatal = &unauthorizedError{n.Err}
+	}
+}
+
+func (f *feed) seen(obj *unstructured.Unstructured) {
+	sub := f.subjects[obj.GetName()]
+	if sub == nil || sub.status.State.Done() {
+		return
+	}
+	sub.see(obj, f.s.opts.Now())
+	f.s.events.know(obj.GetUID(), sub, "")
+	f.s.logs.seeBare(sub)
+	f.s.dirty[sub] = true
+}
+
+// deleted takes the end of an object. A watch by labels says the same of an
+// object that only lost its labels, so that one is then watched by name.
+func (f *feed) deleted(obj *unstructured.Unstructured, byName bool) {
+	sub := f.subjects[obj.GetName()]
+	if sub == nil || sub.status.State.Done() {
+		return
+	}
+	if f.query.Labels != "" && !byName && sub.Until != UntilGone && obj.GetDeletionTimestamp() == nil {
+		f.follow([]string{obj.GetName()}, sub.ID.Namespace, stream.Query{})
+		return
+	}
+	sub.lose(obj)
+	f.s.dirty[sub] = true
+}
+
+// listed takes that a list had exactly these objects.
+func (f *feed) listed(n stream.Note) {
+	for name, sub := range f.subjects {
+		here := sub.object != nil && n.UIDs[sub.object.GetUID()]
+		if n.Name != "" && n.Name != name || sub.status.State.Done() || here {
+			continue
+		}
+		sub.lose(nil)
+		f.s.dirty[sub] = true
+	}
+}
+
+// deny takes that nothing can be learnt about an object.
+func (f *feed) deny(n stream.Note) {
+	if sub := f.subjects[n.Name]; sub != nil {
+		sub.denied = "not verified: " + n.Err.Error()
+		f.s.dirty[sub] = true
+	}
+	f.s.warn(n.Err.Error())
+}
+
+// connection counts the streams without answer. While a feed has one, the
+// clocks of its objects stand still: silence proves nothing then.
+func (f *feed) connection(n stream.Note) {
+	now := f.s.opts.Now()
+	was := f.lost
+	if n.Kind == stream.Lost {
+		f.lost++
+	} else {
+		f.lost--
+	}
+	for _, sub := range f.subjects {
+		switch {
+		case was == 0 && f.lost == 1:
+			sub.blind(now)
+		case was == 1 && f.lost == 0:
+			sub.sighted(now)
+			f.s.dirty[sub] = true
+		}
+	}
+	f.s.reach(now, n.Err)
+}
+
+// reach notes whether the API server answers at all.
+func (s *session) reach(now time.Time, err error) {
+	lost, active := 0, 0
+	for _, f := range s.feeds {
+		waits := false
+		for _, sub := range f.subjects {
+			waits = waits || !sub.status.State.Done()
+		}
+		if !waits {
+			continue
+		}
+		active++
+		if f.lost > 0 {
+			lost++
+		}
+	}
+	switch all := lost > 0 && lost == active; {
+	case all && s.lostAt.IsZero():
+		s.lostAt, s.lostErr = now, err
+		s.saw(Report{Kind: APILost, Time: now, Text: strings.TrimSpace(err.Error())})
+	case !all && !s.lostAt.IsZero():
+		s.saw(Report{Kind: APIRegained, Time: now, Lost: now.Sub(s.lostAt)})
+		s.lostAt = time.Time{}
+	}
+}
+
+// unauthorizedError ends a wait: nothing can be learnt without credentials.
+type unauthorizedError struct{ err error }
+
+func (e *unauthorizedError) Error() string {
+	return "the API server doesn't accept our credentials any more: " + e.err.Error()
+}
+
+func (e *unauthorizedError) Unwrap() error { return e.err }
+
+func (e *unauthorizedError) Hint() string {
+	return "renew the credentials of the kubeconfig; the rollout goes on in the cluster"
+}

@@ -1,0 +1,248 @@
+package track
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/yaml"
+
+	"deployer/internal/kube"
+	"deployer/track/pods"
+)
+
+// A play is a recorded sequence of what the API server shows, and the verdict
+// that follows from it with a clock of its own.
+type play struct {
+	Name      string
+	Object    map[string]any
+	Previous  map[string]any
+	Unchanged bool
+	Until     Until
+	Options   struct {
+		Tolerate bool
+	}
+	Steps []step
+	End   metav1.Duration // the clock stops here
+	Want  struct {
+		State  State
+		Class  Class
+		At     metav1.Duration // when the state was reached, to the second
+		Text   string          // is in the message or in the notes
+		Advice string
+		Limit  int
+	}
+}
+
+type step struct {
+	At     metav1.Duration
+	Object map[string]any // merged into the object
+	Pod    *actor
+	Event  *Event
+	Gone   bool
+	Lost   bool // the API server is out of reach
+	Back   bool
+}
+
+// actor is a pod in short.
+type actor struct {
+	Name    string
+	Node    string
+	Phase   string
+	Reason  string
+	Waiting []string // reason, message
+	Running bool
+	Ready   bool
+	Image   bool // it is on the node
+	RC      int32
+	Last    []any // code, reason, message
+	Pending []string
+	Init    bool // all this is about an init container
+	Old     bool // older than the release
+	Gone    bool
+	Memory  string
+	Probe   bool
+}
+
+func (a *actor) pod(begin time.Time) pods.Pod {
+	created := begin.Add(time.Second)
+	if a.Old {
+		created = begin.Add(-time.Hour)
+	}
+	p := &corev1.Pod{ObjectMeta: metav1.ObjectMeta{Name: a.Name, UID: types.UID(a.Name), CreationTimestamp: metav1.NewTime(created)},
+		Spec:   corev1.PodSpec{NodeName: a.Node},
+		Status: corev1.PodStatus{Phase: corev1.PodPhase(a.Phase), Reason: a.Reason}}
+	if a.Phase == "" {
+		p.Status.Phase = corev1.PodRunning
+	}
+	s := corev1.ContainerStatus{Name: "app", Ready: a.Ready, RestartCount: a.RC}
+	if len(a.Waiting) > 0 {
+		s.State.Waiting = &corev1.ContainerStateWaiting{Reason: a.Waiting[0], Message: strings.Join(a.Waiting[1:], "")}
+	}
+	if a.Running || a.Ready {
+		s.State.Running = &corev1.ContainerStateRunning{}
+	}
+	if a.Image {
+		s.ImageID = "sha256:1"
+	}
+	if len(a.Last) > 0 {
+		end := &corev1.ContainerStateTerminated{ExitCode: int32(a.Last[0].(float64)), Reason: a.Last[1].(string)}
+		if len(a.Last) > 2 {
+			end.Message = a.Last[2].(string)
+		}
+		s.LastTerminationState.Terminated = end
+	}
+	c := corev1.Container{Name: "app", Image: "r/x:1"}
+	if a.Probe {
+		c.ReadinessProbe = &corev1.Probe{PeriodSeconds: 10, FailureThreshold: 3}
+	}
+	if a.Init {
+		p.Spec.InitContainers, p.Status.InitContainerStatuses = []corev1.Container{c}, []corev1.ContainerStatus{s}
+	} else {
+		p.Spec.Containers, p.Status.ContainerStatuses = []corev1.Container{c}, []corev1.ContainerStatus{s}
+	}
+	if a.Ready {
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodReady, Status: corev1.ConditionTrue})
+	}
+	if len(a.Pending) > 0 {
+		p.Status.Conditions = append(p.Status.Conditions, corev1.PodCondition{Type: corev1.PodScheduled, Status: corev1.ConditionFalse,
+			Reason: a.Pending[0], Message: strings.Join(a.Pending[1:], "")})
+	}
+	return pods.Trim(p)
+}
+
+func TestPlays(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no plays: %v", err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var all []play
+		if err := yaml.UnmarshalStrict(data, &all); err != nil {
+			t.Fatalf("%s: %v", file, err)
+		}
+		for i := range all {
+			t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml")+"/"+all[i].Name, func(t *testing.T) { all[i].run(t) })
+		}
+	}
+}
+
+func (p *play) run(t *testing.T) {
+	begin := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	s := p.subject(t, begin)
+	next := 0
+	for now := begin; !now.After(begin.Add(p.End.Duration)); now = now.Add(time.Second) {
+		for next < len(p.Steps) && !now.Before(begin.Add(p.Steps[next].At.Duration)) {
+			p.play(s, &p.Steps[next], begin, now)
+			next++
+		}
+		at := now
+		if !s.frozen.IsZero() {
+			at = s.frozen
+		}
+		if status := s.judge(at); status.State.Done() {
+			p.check(t, status, now.Sub(begin))
+			return
+		}
+	}
+	p.check(t, s.status, p.End.Duration)
+}
+
+func (p *play) subject(t *testing.T, begin time.Time) *subject {
+	t.Helper()
+	object := normalised(t, p.Object)
+	object.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "deployer", Operation: "Apply", Time: &metav1.Time{Time: begin}}})
+	target := Target{ID: kube.IDOf(object), Baseline: object, Changed: !p.Unchanged, Until: p.Until}
+	if p.Previous != nil {
+		target.Previous = normalised(t, p.Previous)
+	}
+	return newSubject(target, &Options{TolerateFailures: p.Options.Tolerate}, begin)
+}
+
+// normalised gives an object the numbers that a real one has.
+func normalised(t *testing.T, o map[string]any) *unstructured.Unstructured {
+	t.Helper()
+	if _, ok := o["metadata"]; !ok {
+		o["metadata"] = map[string]any{"name": "web", "namespace": "prod", "uid": "1", "generation": float64(1)}
+	}
+	u := &unstructured.Unstructured{Object: o}
+	data, err := u.MarshalJSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := u.UnmarshalJSON(data); err != nil {
+		t.Fatal(err)
+	}
+	return u
+}
+
+func (p *play) play(s *subject, st *step, begin, now time.Time) {
+	if st.Object != nil {
+		object := s.object.DeepCopy()
+		merge(object.Object, st.Object)
+		data, _ := object.MarshalJSON()
+		_ = object.UnmarshalJSON(data)
+		s.see(object, now)
+	}
+	if a := st.Pod; a != nil && a.Gone {
+		s.dropPod(types.UID(a.Name))
+	} else if a != nil {
+		s.seePod(a.pod(begin))
+	}
+	if e := st.Event; e != nil {
+		uid := types.UID("")
+		if name, ok := strings.CutPrefix(e.Object, "Pod/"); ok {
+			uid = types.UID(name)
+		}
+		e.Last = now
+		s.tell(*e, uid, now)
+	}
+	if st.Gone {
+		s.lose(nil)
+	}
+	if st.Lost {
+		s.blind(now)
+	}
+	if st.Back {
+		s.sighted(now)
+	}
+}
+
+func merge(into, from map[string]any) {
+	for key, value := range from {
+		m, ok := value.(map[string]any)
+		if old, has := into[key].(map[string]any); ok && has {
+			merge(old, m)
+			continue
+		}
+		into[key] = value
+	}
+}
+
+func (p *play) check(t *testing.T, got Status, at time.Duration) {
+	t.Helper()
+	class := Class("")
+	if got.Problem != nil {
+		class = got.Problem.Class
+	}
+	want := p.Want
+	if got.State != want.State || class != want.Class || want.At.Duration != 0 && at != want.At.Duration {
+		t.Errorf("it was %s by %q after %s, want %s by %q after %s: %s", got.State, class, at, want.State, want.Class, want.At.Duration, got.Message)
+	}
+	if all := got.Message + strings.Join(got.Notes, ""); !strings.Contains(all, want.Text) {
+		t.Errorf("it said %q, want %q in it", all, want.Text)
+	}
+	if got.Problem != nil && (!strings.Contains(got.Problem.Advice, want.Advice) || want.Limit != 0 && got.Problem.Limit != want.Limit) {
+		t.Errorf("problem = %+v, want advice %q and limit %d", got.Problem, want.Advice, want.Limit)
+	}
+}

@@ -1,0 +1,185 @@
+package track
+
+import (
+	"context"
+	"sort"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"deployer/track/pods"
+	"deployer/track/stream"
+)
+
+const maxValues = 150 // of a label in one watch, for the length of its URL
+
+// podWatches are the watches of new pods, and whose pods they are.
+type podWatches struct {
+	owners map[string]*subject // by ownerKey
+	wanted map[podQuery][]string
+	open   []*podWatch
+}
+
+// podQuery is what one watch of pods can select by: a label with many values,
+// or a selector of its own.
+type podQuery struct{ namespace, label, selector string }
+
+type podWatch struct {
+	subjects []*subject
+	stop     context.CancelFunc
+}
+
+// ownerKey names the controller of pods. ReplicaSets go by name: that follows
+// from the Deployment's status, while their uid would cost a request.
+func ownerKey(namespace string, uid types.UID, replicaSet string) string {
+	if replicaSet != "" {
+		return namespace + "/" + replicaSet
+	}
+	return string(uid)
+}
+
+// pods starts to look at the pods of a workload, once its revision is known,
+// and again when there is another one.
+func (s *session) lookAtPods(sub *subject) {
+	query, value, owner := podsOf(sub)
+	if owner == "" || value == sub.revision && s.pods.owners[owner] == sub {
+		return
+	}
+	if s.pods.owners == nil {
+		s.pods.owners, s.pods.wanted = map[string]*subject{}, map[podQuery][]string{}
+	}
+	if sub.revision != "" && sub.revision != value {
+		clear(sub.pods)
+	}
+	sub.revision = value
+	s.pods.owners[owner] = sub
+	s.pods.wanted[query] = append(s.pods.wanted[query], value)
+	s.dirty[sub] = true
+}
+
+// openPods opens watches for the pods that are wanted and not yet watched, and
+// ends those whose workloads are done.
+func (s *session) openPods() {
+	keys := make([]podQuery, 0, len(s.pods.wanted))
+	for q := range s.pods.wanted {
+		keys = append(keys, q)
+	}
+	for _, q := range keys {
+		values := s.pods.wanted[q]
+		sort.Strings(values)
+		for len(values) > 0 {
+			n := min(len(values), maxValues)
+			s.openWatch(q, values[:n])
+			values = values[n:]
+		}
+		delete(s.pods.wanted, q)
+	}
+	for _, w := range s.pods.open {
+		if w.stop != nil && w.done() {
+			w.stop()
+			w.stop = nil
+		}
+	}
+}
+
+func (w *podWatch) done() bool {
+	for _, sub := range w.subjects {
+		if !sub.status.State.Done() {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *session) openWatch(q podQuery, values []string) {
+	typed, err := s.tracker.cluster.Typed()
+	if err != nil {
+		return // Wait has used the connection already
+	}
+	w := &podWatch{}
+	want := map[string]bool{}
+	for _, v := range values {
+		want[v] = true
+	}
+	for _, sub := range s.pods.owners {
+		if sub.ID.Namespace == q.namespace && want[sub.revision] {
+			w.subjects = append(w.subjects, sub)
+		}
+	}
+	selector := q.selector
+	if selector == "" {
+		selector = q.label + " in (" + strings.Join(values, ",") + ")"
+	}
+	var ctx context.Context
+	ctx, w.stop = context.WithCancel(s.ctx)
+	s.pods.open = append(s.pods.open, w)
+	client := typed.CoreV1().Pods(q.namespace)
+	source := stream.Source{
+		List:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
+		Watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return client.Watch(ctx, o) },
+	}
+	s.group.Go(func() {
+		err := stream.Run(ctx, source, stream.Query{Labels: selector}, func(n stream.Note) bool {
+			if p, ok := n.Object.(*corev1.Pod); ok {
+				trimmed := pods.Trim(p) // here, so that the session keeps little and does little
+				n.Object = nil
+				return s.send(func() { s.takePod(w, n, trimmed) })
+			}
+			return s.send(func() { s.takePod(w, n, pods.Pod{}) })
+		})
+		if err != nil && ctx.Err() == nil {
+			s.send(func() {
+				s.warn("pod details unavailable: missing permission to list and watch pods in namespace " + q.namespace)
+			})
+		}
+	})
+}
+
+func (s *session) takePod(w *podWatch, n stream.Note, p pods.Pod) {
+	now := s.opts.Now()
+	switch n.Kind {
+	case stream.Seen, stream.Gone:
+		sub := s.pods.owners[ownerKey("", p.Owner, "")]
+		if sub == nil {
+			sub = s.pods.owners[ownerKey(p.Namespace, "", p.OwnerName)]
+		}
+		if sub == nil || sub.status.State.Done() && !s.logs.follows(sub) {
+			return
+		}
+		if n.Kind == stream.Gone {
+			sub.dropPod(p.UID)
+		} else {
+			sub.seePod(p)
+			s.events.know(p.UID, sub, p.UID)
+			s.logs.see(sub, p)
+		}
+		s.dirty[sub] = true
+	case stream.Listed:
+		s.podsListed(w, n.UIDs)
+	case stream.Lost, stream.Back:
+		for _, sub := range w.subjects {
+			if n.Kind == stream.Lost {
+				sub.blind(now)
+			} else {
+				sub.sighted(now)
+			}
+			s.dirty[sub] = true
+		}
+	}
+}
+
+// podsListed drops pods that were deleted while nothing could be seen.
+func (s *session) podsListed(w *podWatch, there map[types.UID]bool) {
+	for _, sub := range w.subjects {
+		for uid := range sub.pods {
+			if !there[uid] {
+				sub.dropPod(uid)
+				s.dirty[sub] = true
+			}
+		}
+	}
+}

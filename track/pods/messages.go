@@ -1,0 +1,143 @@
+package pods
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"deployer/track/class"
+)
+
+// What registries and runtimes say. Texts are those of containerd, CRI-O and
+// the kubelet; k8s.io/kubernetes/pkg/kubelet/images/types.go has the reasons.
+var (
+	pullForGood = regexp.MustCompile(`(?i)not found|manifest unknown|name unknown|repository does not exist|pull access denied|` +
+		`unauthorized|authentication required|denied|forbidden|no match for platform|no matching manifest|invalid reference format|signature`)
+	pullForNow = regexp.MustCompile(`(?i)timeout|timed out|i/o|tls|x509|toomanyrequests|too many requests|rate limit|no such host|` +
+		`connection refused|connection reset|server misbehaving|unavailable|EOF|\b5\d\d\b|\b429\b|deadline exceeded|network is unreachable|qps exceeded`)
+	badCommand = regexp.MustCompile(`(?i)executable file not found|no such file or directory|permission denied|exec format error|` +
+		`not a directory|is a directory`)
+	nodeTrouble   = regexp.MustCompile(`(?i)context deadline exceeded|no space left|failed to sync|connection refused|cannot allocate memory`)
+	missingObject = regexp.MustCompile(`(?i)\b(secret|configmap)s? "([^"/]+)" not found`)
+	missingKey    = regexp.MustCompile(`(?i)couldn't find key \S+ in (secret|configmap) ([^/\s]+/)?(\S+)`)
+	noSuchKey     = regexp.MustCompile(`(?i)references non-existent (secret|config) key`)
+	missingClaim  = regexp.MustCompile(`persistentvolumeclaim "([^"]+)" not found`)
+)
+
+// pullClass tells whether pulling again may help.
+func pullClass(reason, message string) class.Class {
+	switch {
+	case reason == "SignatureValidationFailed":
+		return class.ImagePermanent
+	case reason == "RegistryUnavailable", pullForNow.MatchString(withoutImage(message)):
+		return class.ImageTransient
+	case pullForGood.MatchString(message):
+		return class.ImagePermanent
+	}
+	return class.ImageTransient
+}
+
+// quoted are image references in messages: their names may contain anything.
+var quoted = regexp.MustCompile(`"[^"]*"`)
+
+func withoutImage(message string) string { return quoted.ReplaceAllString(message, "") }
+
+// Missing finds the object whose absence a message tells of.
+func Missing(message string) (kind, name string, ok bool) {
+	if m := missingObject.FindStringSubmatch(message); m != nil {
+		return kindOf(m[1]), m[2], true
+	}
+	if m := missingKey.FindStringSubmatch(message); m != nil {
+		return kindOf(m[1]), strings.Trim(m[3], `"'.,`), true
+	}
+	if m := missingClaim.FindStringSubmatch(message); m != nil {
+		return "PersistentVolumeClaim", m[1], true
+	}
+	return "", "", false
+}
+
+func kindOf(word string) string {
+	if strings.EqualFold(word, "secret") {
+		return "Secret"
+	}
+	return "ConfigMap"
+}
+
+var (
+	nodesTotal = regexp.MustCompile(`^0/(\d+) nodes are available: `)
+	nodesPart  = regexp.MustCompile(`(?:^|, )(\d+) ([^,]+(?:, [^0-9][^,]*)*)`)
+	// structural reasons don't pass while the nodes stay as they are.
+	structural = regexp.MustCompile(`didn't match Pod's node affinity/selector|node\(s\) didn't match|untolerated taint|` +
+		`had volume node affinity conflict|didn't satisfy plugin`)
+	// taints of nodes that are only having a bad moment
+	passingTaint = regexp.MustCompile(`node\.kubernetes\.io/(not-ready|unreachable|disk-pressure|memory-pressure|network-unavailable)`)
+)
+
+// Structural reports whether the scheduler's message excludes every node for
+// reasons that don't pass by themselves.
+// k8s.io/kubernetes/pkg/scheduler/framework/types.go FitError
+func Structural(message string) bool {
+	if missingClaim.MatchString(message) {
+		return true
+	}
+	message, _, _ = strings.Cut(message, " preemption:")
+	m := nodesTotal.FindStringSubmatch(message)
+	if m == nil {
+		return false
+	}
+	total, _ := strconv.Atoi(m[1])
+	covered := 0
+	for _, part := range nodesPart.FindAllStringSubmatch(message[len(m[0]):], -1) {
+		n, _ := strconv.Atoi(part[1])
+		if structural.MatchString(part[2]) && !passingTaint.MatchString(part[2]) {
+			covered += n
+		}
+	}
+	return total > 0 && covered >= total
+}
+
+// creation are messages of controllers that can't create pods, in order.
+var creation = []struct {
+	match *regexp.Regexp
+	class class.Class
+}{
+	{regexp.MustCompile(`failed calling webhook|failed to call webhook`), class.CreateTransient},
+	{regexp.MustCompile(`violates PodSecurity`), class.PodSecurity},
+	{regexp.MustCompile(`exceeded quota:|failed quota:`), class.Quota},
+	{regexp.MustCompile(`(maximum|minimum) \S+ usage per|limit to request ratio`), class.LimitRange},
+	{regexp.MustCompile(`no PriorityClass with name`), class.PriorityClass},
+	{regexp.MustCompile(`error looking up service account`), class.ServiceAccount},
+	{regexp.MustCompile(`admission webhook ".*" denied|denied the request|denied request`), class.AdmissionDenied},
+	{regexp.MustCompile(`being terminated`), class.Terminating},
+	{regexp.MustCompile(`is invalid|Invalid value|Unsupported value|Required value`), class.InvalidPod},
+	{regexp.MustCompile(`is forbidden`), class.AdmissionDenied},
+}
+
+// Creation tells why a controller can't create pods, by its message.
+func Creation(message string) class.Class {
+	for _, rule := range creation {
+		if rule.match.MatchString(message) {
+			return rule.class
+		}
+	}
+	return class.CreateTransient
+}
+
+// Mounting tells why a volume can't be mounted, by the reason and message of
+// an event; empty for other events.
+func Mounting(reason, message string) class.Class {
+	switch reason {
+	case "FailedMount", "FailedAttachVolume", "FailedMapVolume":
+	case "FailedCreatePodSandBox", "FailedCreatePodSandbox":
+		return class.Sandbox
+	default:
+		return ""
+	}
+	switch {
+	case strings.Contains(message, "Multi-Attach"):
+		return class.MultiAttach
+	case missingObject.MatchString(message), noSuchKey.MatchString(message):
+		return class.MountMissing
+	}
+	return class.Mount
+}

@@ -1,0 +1,169 @@
+// Package pods tells what is wrong with pods.
+//
+// Pods are cut down to what the rules need when they arrive; a Memory follows
+// one pod through time, since restarts and pull attempts count from when they
+// were first seen. Nothing here does I/O.
+package pods
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// A Pod is what is kept of a pod.
+type Pod struct {
+	UID        types.UID
+	Owner      types.UID // of its controller; empty for a bare pod
+	OwnerName  string
+	Namespace  string
+	Name       string
+	Node       string
+	Revision   string // value of the label that names its revision
+	Created    time.Time
+	Deleting   bool
+	Phase      corev1.PodPhase
+	Reason     string
+	Message    string
+	Ready      bool
+	Scheduled  bool
+	Pending    Why // of PodScheduled=False
+	Disrupted  string
+	Default    string // container that kubectl logs takes
+	Containers []Container
+}
+
+// Why is the reason and message of a condition.
+type Why struct{ Reason, Message string }
+
+// A Container is one container of a pod, with its status.
+type Container struct {
+	Name     string // "app", "init:migrate"
+	Plain    string // "app", "migrate"
+	Image    string
+	Init     bool // it runs to its end before the others start
+	Waiting  Why
+	Running  bool
+	Started  time.Time // start of the present run, by the node's clock
+	Ended    *End      // when it is terminated now
+	Last     *End      // the run before
+	Restarts int
+	Ready    bool
+	HasImage bool // the image is on the node: it was pulled
+	Memory   string
+	Probe    time.Duration // how long readiness may fail before that says anything; 0 without a probe
+}
+
+// An End is how a run of a container ended.
+type End struct {
+	Code    int32
+	Reason  string
+	Message string
+	At      time.Time
+}
+
+// revisionLabels name the revision of a pod by the kind of its controller.
+var revisionLabels = []string{"pod-template-hash", "controller-revision-hash", "batch.kubernetes.io/controller-uid"}
+
+const maxMessage = 512 // bytes kept of a message
+
+// Trim keeps of a pod what the rules need.
+func Trim(p *corev1.Pod) Pod {
+	out := Pod{
+		UID: p.UID, Namespace: p.Namespace, Name: p.Name, Node: p.Spec.NodeName,
+		Created: p.CreationTimestamp.Time, Deleting: p.DeletionTimestamp != nil,
+		Phase: p.Status.Phase, Reason: p.Status.Reason, Message: cut(p.Status.Message),
+		Default: p.Annotations["kubectl.kubernetes.io/default-container"],
+	}
+	for _, label := range revisionLabels {
+		if v := p.Labels[label]; v != "" {
+			out.Revision = v
+			break
+		}
+	}
+	for _, o := range p.OwnerReferences {
+		if o.Controller != nil && *o.Controller {
+			out.Owner, out.OwnerName = o.UID, o.Name
+		}
+	}
+	out.conditions(p.Status.Conditions)
+	for i := range p.Spec.InitContainers {
+		c := &p.Spec.InitContainers[i]
+		once := c.RestartPolicy == nil || *c.RestartPolicy != corev1.ContainerRestartPolicyAlways
+		out.Containers = append(out.Containers, container("init:", once, c, p.Status.InitContainerStatuses))
+	}
+	for i := range p.Spec.Containers {
+		out.Containers = append(out.Containers, container("", false, &p.Spec.Containers[i], p.Status.ContainerStatuses))
+	}
+	return out
+}
+
+func (p *Pod) conditions(all []corev1.PodCondition) {
+	for _, c := range all {
+		switch c.Type {
+		case corev1.PodReady:
+			p.Ready = c.Status == corev1.ConditionTrue
+		case corev1.PodScheduled:
+			p.Scheduled = c.Status == corev1.ConditionTrue
+			if c.Status == corev1.ConditionFalse {
+				p.Pending = Why{c.Reason, cut(c.Message)}
+			}
+		case corev1.DisruptionTarget:
+			if c.Status == corev1.ConditionTrue {
+				p.Disrupted = c.Reason
+			}
+		}
+	}
+	p.Scheduled = p.Scheduled || p.Node != ""
+}
+
+func container(prefix string, once bool, spec *corev1.Container, all []corev1.ContainerStatus) Container {
+	c := Container{Name: prefix + spec.Name, Plain: spec.Name, Image: spec.Image, Init: once}
+	if m := spec.Resources.Limits.Memory(); m != nil && !m.IsZero() {
+		c.Memory = m.String()
+	}
+	if probe := spec.ReadinessProbe; probe != nil {
+		period, failures := max(probe.PeriodSeconds, 1), max(probe.FailureThreshold, 1)
+		c.Probe = time.Duration(probe.InitialDelaySeconds+period*failures) * time.Second
+	}
+	for i := range all {
+		if all[i].Name == spec.Name {
+			c.status(&all[i])
+		}
+	}
+	return c
+}
+
+func (c *Container) status(s *corev1.ContainerStatus) {
+	c.Restarts, c.Ready, c.HasImage = int(s.RestartCount), s.Ready, s.ImageID != ""
+	c.Ended, c.Last = end(s.State.Terminated), end(s.LastTerminationState.Terminated)
+	if w := s.State.Waiting; w != nil {
+		c.Waiting = Why{w.Reason, cut(w.Message)}
+	}
+	if r := s.State.Running; r != nil {
+		c.Running, c.Started = true, r.StartedAt.Time
+	}
+}
+
+func end(t *corev1.ContainerStateTerminated) *End {
+	if t == nil {
+		return nil
+	}
+	return &End{Code: t.ExitCode, Reason: t.Reason, Message: cut(t.Message), At: t.FinishedAt.Time}
+}
+
+func cut(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) <= maxMessage {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxMessage], "") + "…"
+}
+
+// ranOnce reports whether a run of the container has ended.
+func (c *Container) ranOnce() bool { return c.Ended != nil || c.Last != nil }
+
+// started reports whether the container got past its image and its creation.
+func (c *Container) started() bool { return c.Running || c.ranOnce() }

@@ -1,0 +1,80 @@
+package track
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"deployer/track/pods"
+)
+
+// advance moves the clock of progress when a count is higher than ever.
+func (s *subject) advance(now time.Time) {
+	counts := map[string]int{}
+	if s.object != nil {
+		s.statusCounts(counts)
+	}
+	for uid, m := range s.pods {
+		counts["pods"]++
+		podCounts(counts, string(uid), m)
+	}
+	for key, n := range counts {
+		if n > s.marks[key] {
+			s.marks[key], s.progressed = n, now
+		}
+	}
+}
+
+// progressCounts are numbers of workloads' statuses that grow on the way.
+var progressCounts = []string{"updatedReplicas", "readyReplicas", "availableReplicas", "succeeded",
+	"updatedNumberScheduled", "numberReady", "numberAvailable", "fullyLabeledReplicas", "observedGeneration"}
+
+func (s *subject) statusCounts(counts map[string]int) {
+	status, _ := s.object.Object["status"].(map[string]any)
+	for _, key := range progressCounts {
+		if n, ok := status[key].(int64); ok {
+			counts[key] = int(n)
+		}
+	}
+	if s.workload() {
+		return
+	}
+	// Other kinds: a condition in a state not seen before is progress, one that
+	// goes to and fro is not.
+	conditions, _ := status["conditions"].([]any)
+	for _, c := range conditions {
+		if m, ok := c.(map[string]any); ok {
+			t, _ := m["type"].(string)
+			st, _ := m["status"].(string)
+			r, _ := m["reason"].(string)
+			counts["condition "+t+st+r] = 1
+		}
+	}
+	phase, _ := status["phase"].(string)
+	counts["phase "+phase] = 1
+}
+
+func podCounts(counts map[string]int, uid string, m *pods.Memory) {
+	if m.Pod.Scheduled {
+		counts["scheduled"]++
+	}
+	for i := range m.Pod.Containers {
+		c := &m.Pod.Containers[i]
+		if c.HasImage {
+			counts["image "+uid+c.Name] = 1
+		}
+		if c.Running {
+			counts["started "+uid+c.Name] = 1
+		}
+		if c.Init && c.Ended != nil && c.Ended.Code == 0 {
+			counts["done "+uid+c.Name] = 1
+		}
+	}
+}
+
+var workloadKinds = map[schema.GroupKind]bool{
+	{Group: "apps", Kind: "Deployment"}: true, {Group: "apps", Kind: "StatefulSet"}: true,
+	{Group: "apps", Kind: "DaemonSet"}: true, {Group: "apps", Kind: "ReplicaSet"}: true, {Group: "batch", Kind: "Job"}: true,
+}
+
+func (s *subject) workload() bool { return workloadKinds[s.gk] }

@@ -1,0 +1,42 @@
+package track
+
+import (
+	"time"
+
+	"deployer/internal/kube"
+)
+
+// ReportKind says what a Report tells.
+type ReportKind string
+
+// The kinds of report. Which fields of a Report are set follows from its kind.
+const (
+	StatusChanged ReportKind = "status"       // Status: state, counts or message changed
+	ProblemSeen   ReportKind = "problem"      // Status: a problem appeared or became another one; it may heal
+	Recovered     ReportKind = "recovered"    // Status: the problem is over
+	LogWritten    ReportKind = "log"          // Log: a line of a hook, a Job, or what was asked for
+	EventSeen     ReportKind = "event"        // Event: a warning about a tracked object or its new pods
+	Warned        ReportKind = "warning"      // Text: said once per Wait, such as a missing permission
+	APILost       ReportKind = "api_lost"     // Text: the API server is out of reach, clocks stand still
+	APIRegained   ReportKind = "api_regained" // Lost: how long it was
+)
+
+// A Report is one thing that happened during Wait.
+type Report struct {
+	Kind   ReportKind
+	Time   time.Time
+	Status Status        // of the object concerned; only its ID is set for log lines and events; zero for warnings
+	Log    *LogLine      // for LogWritten
+	Event  *Event        // for EventSeen
+	Text   string        // for Warned and APILost
+	Lost   time.Duration // for APIRegained
+}
+
+// A LogLine is one line of a container's log.
+type LogLine struct {
+	Object         kube.ID // the tracked object whose pod wrote it
+	Pod, Container string
+	Time           time.Time // by the node's clock; zero when unknown
+	Text           string    // without line end; lines over 8 KiB are cut and say so
+	Dropped        int       // lines lost before this one because they came too fast
+}

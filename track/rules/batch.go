@@ -1,0 +1,70 @@
+package rules
+
+import (
+	"fmt"
+	"time"
+
+	"deployer/track/class"
+)
+
+// job leaves every decision to the Job controller, which knows pod failure
+// policies, success policies and per-index limits. It writes FailureTarget and
+// SuccessCriteriaMet first, and Failed or Complete when all pods have ended.
+// https://kubernetes.io/docs/concepts/workloads/controllers/job/#terminal-job-conditions
+func job(in Input) Verdict {
+	o := in.Object.Object
+	total := replicas(o, "spec", "completions")
+	done := count(o, "status", "succeeded")
+	v := Verdict{Done: min(done, total), Total: total, Message: jobProgress(o, done, total), NoProgress: -1}
+	for _, kind := range []string{"Failed", "FailureTarget"} {
+		if c := condition(in.Object, kind); is(c, "True") {
+			v.Phase, v.Class, v.Message = Failed, class.JobFailed, because(c)
+			return v
+		}
+	}
+	if is(condition(in.Object, "Complete"), "True") {
+		v.Phase, v.Done = Ready, total
+		return v
+	}
+	if c := condition(in.Object, "SuccessCriteriaMet"); is(c, "True") {
+		v.Message = "succeeded, finishing"
+		if in.Now.Sub(in.Applied) > time.Minute && !in.Changed {
+			v.Phase = Ready
+		}
+		return v
+	}
+	if suspended, _ := field(o, "spec", "suspend").(bool); suspended {
+		if in.Object.GetLabels()["kueue.x-k8s.io/queue-name"] != "" {
+			v.Message = "queued by Kueue"
+			return v
+		}
+		if in.Complete {
+			v.Message = "suspended"
+			return v
+		}
+		v.Phase, v.Message, v.Notes = Ready, "", []string{"suspended: it has not run"}
+	}
+	return v
+}
+
+func jobProgress(o map[string]any, done, total int) string {
+	s := fmt.Sprintf("%d of %d succeeded", done, total)
+	if active := count(o, "status", "active"); active > 0 {
+		s += fmt.Sprintf(", %d active", active)
+	}
+	if bad := count(o, "status", "failed"); bad > 0 {
+		s += fmt.Sprintf(", %d failed", bad)
+		if limit, ok := number(field(o, "spec", "backoffLimit")); ok {
+			s += fmt.Sprintf(" (limit %d)", limit)
+		}
+	}
+	return s
+}
+
+func cronJob(in Input) Verdict {
+	v := ready("")
+	if suspended, _ := field(in.Object.Object, "spec", "suspend").(bool); suspended {
+		v.Notes = []string{"suspended"}
+	}
+	return v
+}

@@ -1,0 +1,148 @@
+package rules
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/google/cel-go/cel"
+	"github.com/google/cel-go/common/types"
+	"github.com/google/cel-go/ext"
+)
+
+// costLimit ends an expression that would never finish; a sensible one costs
+// a few hundred.
+const costLimit = 1_000_000
+
+// program is a compiled expression; nil is the empty one.
+type program struct {
+	source string
+	cel    cel.Program
+}
+
+// programs are the expressions of a Rule.
+type programs struct{ ready, failed, message, note, unverified *program }
+
+var (
+	wantBool   = cel.BoolType
+	wantString = cel.StringType
+)
+
+func (r *Rule) compile() error {
+	var p programs
+	var errs []error
+	for _, e := range []struct {
+		into   **program
+		source string
+		want   *cel.Type
+	}{
+		{&p.ready, r.Ready, wantBool},
+		{&p.failed, r.Failed, wantBool},
+		{&p.message, r.Message, wantString},
+		{&p.note, r.Note, wantString},
+		{&p.unverified, r.Unverified, wantBool},
+	} {
+		compiled, err := compile(e.source, e.want)
+		errs = append(errs, err)
+		*e.into = compiled
+	}
+	r.compiled = &p
+	return errors.Join(errs...)
+}
+
+// environment declares what expressions see:
+//
+//	self      the object
+//	observed  whether the controller has seen the present generation, as far as it says
+//	yes, no   the types of the conditions that are True and False, and not of an earlier generation
+//	fresh     the types of the conditions that were written after the apply
+//	reason    reason of each condition, by type
+//	said      message of each condition, by type
+func environment() (*cel.Env, error) {
+	strs := cel.ListType(cel.StringType)
+	texts := cel.MapType(cel.StringType, cel.StringType)
+	return cel.NewEnv(
+		cel.Variable("self", cel.DynType),
+		cel.Variable("observed", cel.BoolType),
+		cel.Variable("yes", strs),
+		cel.Variable("no", strs),
+		cel.Variable("fresh", strs),
+		cel.Variable("reason", texts),
+		cel.Variable("said", texts),
+		cel.OptionalTypes(),
+		ext.Strings(),
+	)
+}
+
+func compile(source string, want *cel.Type) (*program, error) {
+	source = strings.TrimSpace(source)
+	if source == "" {
+		return nil, nil
+	}
+	env, err := environment()
+	if err != nil {
+		return nil, err
+	}
+	ast, issues := env.Compile(source)
+	if issues.Err() != nil {
+		return nil, fmt.Errorf("%q: %w", source, issues.Err())
+	}
+	if out := ast.OutputType(); !out.IsExactType(want) && !out.IsExactType(cel.DynType) {
+		return nil, fmt.Errorf("%q gives %s, not %s", source, out, want)
+	}
+	compiled, err := env.Program(ast, cel.CostLimit(costLimit))
+	if err != nil {
+		return nil, fmt.Errorf("%q: %w", source, err)
+	}
+	return &program{source: source, cel: compiled}, nil
+}
+
+func (p *program) bool(vars map[string]any) (bool, error) {
+	if p == nil {
+		return false, nil
+	}
+	out, _, err := p.cel.Eval(vars)
+	if err != nil {
+		return false, err
+	}
+	return out == types.True, nil
+}
+
+// string is empty when the expression meets a missing field.
+func (p *program) string(vars map[string]any) string {
+	if p == nil {
+		return ""
+	}
+	out, _, err := p.cel.Eval(vars)
+	if err != nil {
+		return ""
+	}
+	s, _ := out.Value().(string)
+	return s
+}
+
+func variables(in Input) map[string]any {
+	yes, no, freshTypes := []string{}, []string{}, []string{}
+	reason, said := map[string]string{}, map[string]string{}
+	for _, c := range conditions(in.Object) {
+		kind := text(c, "type")
+		reason[kind], said[kind] = text(c, "reason"), oneLine(text(c, "message"))
+		if fresh(in, c) {
+			freshTypes = append(freshTypes, kind)
+		}
+		if g, known := number(c["observedGeneration"]); known && g < in.Object.GetGeneration() {
+			continue
+		}
+		switch {
+		case is(c, "True"):
+			yes = append(yes, kind)
+		case is(c, "False"):
+			no = append(no, kind)
+		}
+	}
+	seen, _ := observed(in.Object)
+	return map[string]any{
+		"self": in.Object.Object, "observed": seen, "yes": yes, "no": no,
+		"fresh": freshTypes, "reason": reason, "said": said,
+	}
+}

@@ -1,0 +1,112 @@
+package rules
+
+import (
+	"strings"
+	"time"
+
+	"deployer/track/class"
+)
+
+// pod: one that restarts for ever is ready when it serves, another one when it
+// has succeeded. https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
+func pod(in Input) Verdict {
+	o := in.Object.Object
+	phase := text(o, "status", "phase")
+	switch phase {
+	case "Succeeded":
+		return ready("succeeded")
+	case "Failed":
+		message := text(o, "status", "reason")
+		if m := oneLine(text(o, "status", "message")); m != "" {
+			message = strings.TrimPrefix(message+": "+m, ": ")
+		}
+		return failed(class.PodFailed, message)
+	}
+	policy := text(o, "spec", "restartPolicy")
+	serves := policy == "" || policy == "Always"
+	if serves && !in.Complete && is(condition(in.Object, "Ready"), "True") {
+		return ready("")
+	}
+	v := waiting(strings.ToLower(phase))
+	if phase == "Running" && serves && !in.Complete {
+		v.Message = "running, not ready"
+	}
+	if !serves || in.Complete {
+		v.NoProgress = -1
+	}
+	return v
+}
+
+// claim: a claim whose class binds with the first consumer stays pending until
+// a pod uses it. Only an event says so.
+// k8s.io/kubernetes/pkg/controller/volume/persistentvolume/pv_controller.go
+func claim(in Input) Verdict {
+	o := in.Object.Object
+	switch text(o, "status", "phase") {
+	case "Bound":
+		return ready("bound")
+	case "Lost":
+		return failed(class.VolumeLost, "the volume "+text(o, "spec", "volumeName")+" of the claim is lost")
+	}
+	if in.Signals["WaitForFirstConsumer"]+in.Signals["WaitForPodScheduled"] > 0 {
+		v := ready("waits for its first pod")
+		v.Notes = []string{"not bound yet: the volume is made for the first pod that uses it"}
+		return v
+	}
+	if n := in.Signals["ProvisioningFailed"]; n >= class.Of(class.Provisioning).Attempts {
+		return failed(class.Provisioning, "no volume can be provisioned")
+	}
+	return waiting("waiting for a volume")
+}
+
+// service: only load balancers have something to wait for.
+func service(in Input) Verdict {
+	o := in.Object.Object
+	if text(o, "spec", "type") != "LoadBalancer" {
+		return ready("")
+	}
+	if len(list(o, "status", "loadBalancer", "ingress")) > 0 {
+		return ready("has an address")
+	}
+	if len(list(o, "spec", "externalIPs")) > 0 {
+		return ready("has external addresses")
+	}
+	if in.Signals["SyncLoadBalancerFailed"] >= class.Of(class.LoadBalancer).Attempts {
+		return failed(class.LoadBalancer, "the load balancer can't be set up")
+	}
+	v := waiting("waiting for an address of the load balancer")
+	answered := in.Signals["EnsuringLoadBalancer"] > 0
+	for _, f := range in.Object.GetFinalizers() {
+		answered = answered || f == "service.kubernetes.io/load-balancer-cleanup"
+	}
+	if answered {
+		return v
+	}
+	return orUnverified(in, v, time.Minute, "no load-balancer controller answered")
+}
+
+// orUnverified gives an object that nobody seems to look after some time, and
+// then calls it ready without proof. An object that the release left as it was
+// has had its time.
+func orUnverified(in Input, v Verdict, patience time.Duration, note string) Verdict {
+	if left := patience - in.Now.Sub(in.Applied); left > 0 && in.Changed {
+		v.Recheck = left
+		return v
+	}
+	return Verdict{Phase: Ready, Unverified: true, Message: note, Notes: []string{note}}
+}
+
+func namespace(in Input) Verdict {
+	if text(in.Object.Object, "status", "phase") == "Terminating" {
+		return failed(class.Terminating, "the namespace is being deleted")
+	}
+	return ready("")
+}
+
+func budget(in Input) Verdict {
+	v := ready("")
+	if c := condition(in.Object, "DisruptionAllowed"); is(c, "False") && text(c, "reason") == "SyncFailed" {
+		v.Notes = []string{because(c)}
+	}
+	return v
+}

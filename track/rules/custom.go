@@ -1,0 +1,131 @@
+package rules
+
+import (
+	"regexp"
+	"strings"
+	"time"
+
+	"deployer/track/class"
+)
+
+const (
+	statusPatience = 20 * time.Second // for a first status; configuration kinds never get one
+	settleTime     = 5 * time.Second  // for a controller that doesn't say which generation it has seen
+	falsePatience  = time.Minute      // operators pass through Ready=False with reasons of failure
+	stalledGrace   = 10 * time.Second
+)
+
+// badReason are reasons of Ready=False that may be final.
+var badReason = regexp.MustCompile(`^(.*Failed|.*Failure|.*Error|Invalid.*|Denied.*|NotFound)$`)
+
+// custom judges an object of a kind that has no rule, by the API conventions.
+// https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md#typical-status-properties
+func custom(in Input) Verdict {
+	status, _ := in.Object.Object["status"].(map[string]any)
+	if len(status) == 0 {
+		return noStatus(in)
+	}
+	seen, known := observed(in.Object)
+	if !seen {
+		return waiting(unobserved)
+	}
+	if in.Changed && !known && !statusMoved(in) && !statusWritten(in) {
+		if left := settleTime - in.Now.Sub(in.Applied); left > 0 {
+			v := waiting("waiting for the controller")
+			v.Recheck = left
+			return v
+		}
+	}
+	if v, ok := byConditions(in); ok {
+		return v
+	}
+	if v, ok := byWords(status); ok {
+		return v
+	}
+	return Verdict{Phase: Ready, Unverified: true, Message: "its status says nothing about readiness"}
+}
+
+func noStatus(in Input) Verdict {
+	if in.Status != nil && !*in.Status {
+		return Verdict{Phase: Ready, Unverified: true, Message: "its kind has no status"}
+	}
+	return orUnverified(in, waiting("waiting for the controller"), statusPatience, "no controller has written a status")
+}
+
+// The types of conditions, in the order in which the first decisive one counts.
+var (
+	fatalConditions  = []string{"Stalled", "Failed"}
+	motionConditions = []string{"Reconciling", "Progressing", "Issuing"}
+	readyConditions  = []string{"Ready", "Available", "Healthy", "Succeeded", "Established", "Complete", "Completed"}
+)
+
+func byConditions(in Input) (Verdict, bool) {
+	for _, kind := range fatalConditions {
+		if c := condition(in.Object, kind); is(c, "True") && fresh(in, c) {
+			return Verdict{Phase: Failed, Class: class.Condition, Grace: stalledGrace, Message: because(c)}, true
+		}
+	}
+	types := readyConditions
+	if len(conditions(in.Object)) == 1 {
+		types = append(append([]string{}, types...), "Synced")
+	}
+	verdict := func(c map[string]any) (Verdict, bool) {
+		switch {
+		case is(c, "True"):
+			return ready(because(c)), true
+		case is(c, "False") && badReason.MatchString(text(c, "reason")) && fresh(in, c):
+			return Verdict{Phase: Failed, Class: class.Condition, Grace: falsePatience, Message: because(c)}, true
+		}
+		return waiting(text(c, "type") + " is " + text(c, "status") + suffix(because(c))), true
+	}
+	for _, kind := range motionConditions {
+		c := condition(in.Object, kind)
+		// Some kinds leave Progressing=True for ever, as a Deployment does.
+		settled := kind == "Progressing" && is(condition(in.Object, "Available"), "True")
+		if is(c, "True") && !settled {
+			return waiting(text(c, "type") + suffix(because(c))), true
+		}
+	}
+	for _, kind := range types {
+		if c := condition(in.Object, kind); c != nil {
+			return verdict(c)
+		}
+	}
+	return Verdict{}, false
+}
+
+func suffix(s string) string {
+	if s == "" {
+		return ""
+	}
+	return ": " + s
+}
+
+// words give phases their meaning; what isn't here is progress.
+var words = map[string]Phase{
+	"active": Ready, "available": Ready, "bound": Ready, "complete": Ready, "completed": Ready,
+	"created": Ready, "deployed": Ready, "established": Ready, "healthy": Ready, "ok": Ready,
+	"online": Ready, "ready": Ready, "running": Ready, "succeeded": Ready, "success": Ready,
+	"synced": Ready, "up": Ready,
+	"error": Failed, "failed": Failed, "failure": Failed, "invalid": Failed, "degraded": Failed, "rejected": Failed,
+}
+
+func byWords(status map[string]any) (Verdict, bool) {
+	for _, path := range [][]string{{"phase"}, {"state"}, {"health"}, {"health", "status"}, {"status"}} {
+		word := text(status, path...)
+		if word == "" {
+			continue
+		}
+		message := oneLine(text(status, "message"))
+		phase, known := words[strings.ToLower(word)]
+		switch {
+		case !known:
+			return waiting(word + suffix(message)), true
+		case phase == Ready:
+			return ready(word), true
+		default:
+			return Verdict{Phase: Failed, Class: class.Condition, Grace: falsePatience, Message: word + suffix(message)}, true
+		}
+	}
+	return Verdict{}, false
+}

@@ -1,0 +1,143 @@
+// Package rules judges whether an object is ready, by its own fields.
+//
+// The rules of built-in kinds are Go functions in a table, those of well-known
+// custom resources are data, and every other kind is judged by the customs of
+// the Kubernetes API: conditions, observedGeneration and phases. Users add
+// rules in the same form as the data. Nothing here does I/O or remembers.
+package rules
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"deployer/track/class"
+)
+
+// Phase is the outcome of a rule.
+type Phase int
+
+// The phases.
+const (
+	Progressing Phase = iota
+	Ready
+	Failed
+)
+
+// Input is what a rule may look at.
+type Input struct {
+	Object   *unstructured.Unstructured // as last seen
+	Baseline *unstructured.Unstructured // the apply's response; nil when there is none
+	Previous *unstructured.Unstructured // before the release; nil when new or unknown
+	Changed  bool                       // the apply changed the object
+	Complete bool                       // the object must run to its end: a hook's Job or Pod
+	Applied  time.Time                  // when the baseline was received, by our clock
+	Now      time.Time
+	Status   *bool  // the kind has a status subresource; nil when unknown
+	Required string // rollout-required: "", full, max-unavailable, none, N%
+	Signals  Signals
+	Override *Override // the object's own rules, from its annotations; nil for none
+}
+
+// Signals are the events about the object that rules care for: reason to count.
+type Signals map[string]int
+
+// A Verdict is the outcome of a rule.
+type Verdict struct {
+	Phase       Phase
+	Message     string
+	Done, Total int
+	Unverified  bool          // Ready, but nothing proves it
+	Notes       []string      // things to know about an object that is ready all the same
+	Class       class.Class   // with Failed: what kind of failure
+	Grace       time.Duration // with Failed: how long it must last to be final
+	Recheck     time.Duration // after this time the verdict may be another one by time alone; 0 for never
+	Rollout     *Rollout      // counts of a workload
+	// NoProgress is how long the kind may stand still: 0 for the default,
+	// negative for as long as it likes.
+	NoProgress time.Duration
+}
+
+// Rollout counts the pods of a workload as its controller does.
+type Rollout struct {
+	Wanted, Updated, Available, Old, OldServing, Terminating int
+}
+
+// judge is the rule of one kind.
+type judge func(in Input) Verdict
+
+// Judge applies the first rule that knows the object: the object's own
+// annotations, the user's rules, the rule of its kind, the customs of the API.
+// A nil Set has the built-in rules.
+func (s *Set) Judge(in Input) Verdict {
+	if in.Override != nil {
+		if v, ok := in.Override.judge(in); ok {
+			return v
+		}
+	}
+	gk := in.Object.GroupVersionKind().GroupKind()
+	if rule := s.find(gk); rule != nil {
+		return rule.judge(in)
+	}
+	if rule, ok := kinds[gk]; ok {
+		return rule(in)
+	}
+	if still(gk) {
+		return ready("")
+	}
+	if rule := wellKnown().find(gk); rule != nil {
+		return rule.judge(in)
+	}
+	return custom(in)
+}
+
+// Still reports whether objects of the kind are ready once they exist, by the
+// built-in rules, so that there is nothing to watch.
+func Still(gk schema.GroupKind) bool { return still(gk) }
+
+func ready(message string) Verdict { return Verdict{Phase: Ready, Message: message} }
+
+func waiting(message string) Verdict { return Verdict{Message: message} }
+
+func failed(c class.Class, message string) Verdict {
+	return Verdict{Phase: Failed, Class: c, Message: message, Grace: class.Of(c).Grace}
+}
+
+// kinds holds the rules of built-in kinds whose status says something.
+var kinds = map[schema.GroupKind]judge{
+	{Group: "apps", Kind: "Deployment"}:                               deployment,
+	{Group: "apps", Kind: "StatefulSet"}:                              statefulSet,
+	{Group: "apps", Kind: "DaemonSet"}:                                daemonSet,
+	{Group: "apps", Kind: "ReplicaSet"}:                               replicaSet,
+	{Kind: "ReplicationController"}:                                   replicaSet,
+	{Group: "batch", Kind: "Job"}:                                     job,
+	{Group: "batch", Kind: "CronJob"}:                                 cronJob,
+	{Kind: "Pod"}:                                                     pod,
+	{Kind: "PersistentVolumeClaim"}:                                   claim,
+	{Kind: "Service"}:                                                 service,
+	{Kind: "Namespace"}:                                               namespace,
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: definition,
+	{Group: "apiregistration.k8s.io", Kind: "APIService"}:             apiService,
+	{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}: webhooks,
+	{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:   webhooks,
+	{Group: "policy", Kind: "PodDisruptionBudget"}:                                  budget,
+}
+
+// stillGroups are API groups of Kubernetes itself: a kind of theirs that has no
+// rule is ready once it exists. HorizontalPodAutoscalers report failures for
+// the first minutes of any workload; Ingresses of many controllers never get
+// an address; so neither is waited for.
+var stillGroups = map[string]bool{
+	"": true, "apps": true, "batch": true, "autoscaling": true, "networking.k8s.io": true,
+	"rbac.authorization.k8s.io": true, "policy": true, "storage.k8s.io": true,
+	"scheduling.k8s.io": true, "node.k8s.io": true, "coordination.k8s.io": true,
+	"discovery.k8s.io": true, "admissionregistration.k8s.io": true, "events.k8s.io": true,
+	"flowcontrol.apiserver.k8s.io": true, "extensions": true, "resource.k8s.io": true,
+	"authentication.k8s.io": true, "authorization.k8s.io": true, "certificates.k8s.io": true,
+}
+
+func still(gk schema.GroupKind) bool {
+	_, ruled := kinds[gk]
+	return stillGroups[gk.Group] && !ruled
+}

@@ -1,0 +1,212 @@
+package rules
+
+import (
+	_ "embed" // for the rules of well-known kinds
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/yaml"
+
+	"deployer/track/class"
+)
+
+// A Rule judges objects of one kind by expressions of the Common Expression
+// Language. They see the variables that package documentation lists under
+// expressions; an expression that meets a missing field is not true yet.
+// https://kubernetes.io/docs/reference/using-api/cel/
+type Rule struct {
+	Group      string          `json:"group"`                // "cert-manager.io", "*.upbound.io"; empty is the core group
+	Kind       string          `json:"kind"`                 // "Certificate"; "*" for each kind of the group
+	Ready      string          `json:"ready"`                // true when the object is ready
+	Failed     string          `json:"failed,omitempty"`     // true when it has failed
+	FailedFor  metav1.Duration `json:"failedFor,omitempty"`  // how long Failed must hold; 0 is at once
+	Message    string          `json:"message,omitempty"`    // a string that says where it stands
+	Note       string          `json:"note,omitempty"`       // a string worth telling when it is ready; empty for nothing
+	Unverified string          `json:"unverified,omitempty"` // true when nobody seems to look after the object
+	After      metav1.Duration `json:"after,omitempty"`      // how long Unverified must hold
+	NoProgress metav1.Duration `json:"noProgress,omitempty"` // how long it may stand still; 0 is the default
+
+	compiled *programs
+}
+
+// A Set holds rules for kinds. It is safe for concurrent use.
+type Set struct {
+	rules map[schema.GroupKind]*Rule
+	wild  []*Rule // with a * in group or kind, in the order of the file
+}
+
+type file struct {
+	Rules []*Rule `json:"rules"`
+}
+
+// Parse reads a rules file, in YAML or JSON, and compiles its expressions. The
+// error lists everything that is wrong with it.
+func Parse(data []byte) (*Set, error) {
+	var f file
+	if err := yaml.UnmarshalStrict(data, &f); err != nil {
+		return nil, fmt.Errorf("reading the rules: %w", err)
+	}
+	set := &Set{rules: map[schema.GroupKind]*Rule{}}
+	var errs []error
+	for i, r := range f.Rules {
+		if r == nil || r.Kind == "" || r.Ready == "" {
+			errs = append(errs, fmt.Errorf("rule %d: kind and ready must be set", i+1))
+			continue
+		}
+		if err := r.compile(); err != nil {
+			errs = append(errs, fmt.Errorf("rule %d, %s: %w", i+1, r.name(), err))
+			continue
+		}
+		set.add(r)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	return set, nil
+}
+
+func (r *Rule) name() string { return schema.GroupKind{Group: r.Group, Kind: r.Kind}.String() }
+
+func (s *Set) add(r *Rule) {
+	if strings.Contains(r.Group+r.Kind, "*") {
+		s.wild = append(s.wild, r)
+		return
+	}
+	s.rules[schema.GroupKind{Group: r.Group, Kind: r.Kind}] = r
+}
+
+func (s *Set) find(gk schema.GroupKind) *Rule {
+	if s == nil {
+		return nil
+	}
+	if r, ok := s.rules[gk]; ok {
+		return r
+	}
+	for _, r := range s.wild {
+		group := r.Group == gk.Group || r.Group == "*" ||
+			strings.HasPrefix(r.Group, "*.") && strings.HasSuffix(gk.Group, r.Group[1:])
+		if group && (r.Kind == "*" || r.Kind == gk.Kind) {
+			return r
+		}
+	}
+	return nil
+}
+
+// Has reports whether the set has a rule for the kind.
+func (s *Set) Has(gk schema.GroupKind) bool { return s.find(gk) != nil }
+
+//go:embed wellknown.yaml
+var wellKnownData []byte
+
+// wellKnown are the rules for common operators' kinds. They are parsed with
+// the first object that no rule in Go knows.
+var wellKnown = sync.OnceValue(func() *Set {
+	set, err := Parse(wellKnownData)
+	if err != nil {
+		panic("wellknown.yaml: " + err.Error()) // a test reads it
+	}
+	return set
+})
+
+// judge applies the rule.
+func (r *Rule) judge(in Input) Verdict {
+	vars := variables(in)
+	if is, err := r.compiled.failed.bool(vars); is && err == nil {
+		return Verdict{Phase: Failed, Class: class.Condition, Grace: r.FailedFor.Duration, Message: r.message(in, vars), NoProgress: r.NoProgress.Duration}
+	}
+	ok, err := r.compiled.ready.bool(vars)
+	if ok && err == nil {
+		v := settled(in, Verdict{Phase: Ready, Message: r.compiled.message.string(vars)})
+		if note := r.compiled.note.string(vars); note != "" {
+			v.Notes = []string{note}
+		}
+		v.NoProgress = r.NoProgress.Duration
+		return v
+	}
+	v := Verdict{Message: r.message(in, vars), NoProgress: r.NoProgress.Duration}
+	if lonely, err := r.compiled.unverified.bool(vars); lonely && err == nil {
+		return orUnverified(in, v, r.After.Duration, "nobody seems to look after it")
+	}
+	return v
+}
+
+// message says where the object stands: by the rule, else by its conditions.
+func (r *Rule) message(in Input, vars map[string]any) string {
+	if m := r.compiled.message.string(vars); m != "" {
+		return oneLine(m)
+	}
+	for _, kind := range append(append(append([]string{}, fatalConditions...), "Synced"), readyConditions...) {
+		c := condition(in.Object, kind)
+		bad := is(c, "True") == (kind == "Stalled" || kind == "Failed")
+		if c != nil && bad && because(c) != "" {
+			return because(c)
+		}
+		if c != nil && is(c, "False") && because(c) != "" && kind != "Stalled" && kind != "Failed" {
+			return because(c)
+		}
+	}
+	if phase := text(in.Object.Object, "status", "phase"); phase != "" {
+		return phase
+	}
+	return "waiting for the controller"
+}
+
+// settled holds back a Ready that may be about the object before the change.
+func settled(in Input, v Verdict) Verdict {
+	seen, known := observed(in.Object)
+	if !seen {
+		return waiting(unobserved)
+	}
+	if in.Changed && !known && !statusMoved(in) && !statusWritten(in) {
+		if left := settleTime - in.Now.Sub(in.Applied); left > 0 {
+			w := waiting("waiting for the controller")
+			w.Recheck = left
+			return w
+		}
+	}
+	return v
+}
+
+// An Override is what an object's own annotations say about its readiness.
+type Override struct{ ready, failed *program }
+
+// NewOverride compiles the expressions of the annotations deployer.io/ready
+// and deployer.io/failed; empty ones leave the default rule in place.
+func NewOverride(ready, failed string) (*Override, error) {
+	if ready == "" && failed == "" {
+		return nil, nil
+	}
+	var o Override
+	var errs [2]error
+	o.ready, errs[0] = compile(ready, wantBool)
+	o.failed, errs[1] = compile(failed, wantBool)
+	if err := errors.Join(errs[:]...); err != nil {
+		return nil, err
+	}
+	return &o, nil
+}
+
+func (o *Override) judge(in Input) (Verdict, bool) {
+	vars := variables(in)
+	if is, err := o.failed.bool(vars); is && err == nil {
+		return Verdict{Phase: Failed, Class: class.Rule, Message: "failed: " + o.failed.source}, true
+	}
+	if o.ready == nil {
+		return Verdict{}, false
+	}
+	is, err := o.ready.bool(vars)
+	switch {
+	case err != nil:
+		return waiting("waiting for: " + o.ready.source + " (" + oneLine(err.Error()) + ")"), true
+	case !is:
+		return waiting("waiting for: " + o.ready.source), true
+	}
+	return settled(in, ready("")), true
+}
+
+// Builtin returns a set with no rules of the user's.
+func Builtin() *Set { return nil }

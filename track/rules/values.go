@@ -1,0 +1,185 @@
+package rules
+
+import (
+	"encoding/json"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// field follows a path through nested maps; nil when it leads nowhere.
+func field(m map[string]any, path ...string) any {
+	var value any = m
+	for _, key := range path {
+		next, ok := value.(map[string]any)
+		if !ok {
+			return nil
+		}
+		value = next[key]
+	}
+	return value
+}
+
+func text(m map[string]any, path ...string) string {
+	s, _ := field(m, path...).(string)
+	return s
+}
+
+func list(m map[string]any, path ...string) []any {
+	l, _ := field(m, path...).([]any)
+	return l
+}
+
+// number reads an integer in any form a controller may have written it: Argo
+// Rollouts writes observedGeneration as a string.
+// https://github.com/helm/helm/issues/32615
+func number(value any) (int64, bool) {
+	switch n := value.(type) {
+	case int64:
+		return n, true
+	case int:
+		return int64(n), true
+	case int32:
+		return int64(n), true
+	case float64:
+		return int64(n), true
+	case json.Number:
+		i, err := n.Int64()
+		return i, err == nil
+	case string:
+		i, err := strconv.ParseInt(n, 10, 64)
+		return i, err == nil
+	}
+	return 0, false
+}
+
+// count reads a number of a status: absent is 0, as controllers omit zeros.
+func count(m map[string]any, path ...string) int {
+	n, _ := number(field(m, path...))
+	return int(n)
+}
+
+// replicas reads a count that the API server defaults to 1.
+func replicas(m map[string]any, path ...string) int {
+	if n, ok := number(field(m, path...)); ok {
+		return int(n)
+	}
+	return 1
+}
+
+// observed reports whether the controller has seen the object's present
+// generation. known is false when it doesn't say which one it has seen.
+func observed(obj *unstructured.Unstructured) (seen, known bool) {
+	got, ok := number(field(obj.Object, "status", "observedGeneration"))
+	if !ok {
+		for _, c := range conditions(obj) {
+			if g, has := number(c["observedGeneration"]); has && (!ok || g > got) {
+				got, ok = g, true
+			}
+		}
+	}
+	if !ok {
+		return true, false
+	}
+	return got >= obj.GetGeneration(), true
+}
+
+func conditions(obj *unstructured.Unstructured) []map[string]any {
+	if obj == nil {
+		return nil
+	}
+	raw := list(obj.Object, "status", "conditions")
+	out := make([]map[string]any, 0, len(raw))
+	for _, r := range raw {
+		if c, ok := r.(map[string]any); ok {
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+// condition finds a condition by type, in any case of letters; nil when absent.
+func condition(obj *unstructured.Unstructured, kind string) map[string]any {
+	for _, c := range conditions(obj) {
+		if strings.EqualFold(text(c, "type"), kind) {
+			return c
+		}
+	}
+	return nil
+}
+
+// is reports whether a condition has a status, in any case of letters.
+func is(c map[string]any, status string) bool {
+	return c != nil && strings.EqualFold(text(c, "status"), status)
+}
+
+// fresh reports whether a condition was written after the baseline. Times are
+// compared with the baseline's times only: both are the cluster's.
+func fresh(in Input, c map[string]any) bool {
+	if !in.Changed || in.Baseline == nil {
+		return true
+	}
+	old := condition(in.Baseline, text(c, "type"))
+	if old == nil {
+		return true
+	}
+	for _, key := range []string{"status", "reason", "message", "lastUpdateTime", "lastTransitionTime"} {
+		if text(old, key) != text(c, key) {
+			return true
+		}
+	}
+	was, _ := number(old["observedGeneration"])
+	now, known := number(c["observedGeneration"])
+	return known && now != was && now >= in.Baseline.GetGeneration()
+}
+
+// because writes a condition for people.
+func because(c map[string]any) string {
+	reason, message := text(c, "reason"), oneLine(text(c, "message"))
+	switch {
+	case message == "":
+		return reason
+	case reason == "" || strings.Contains(message, reason):
+		return message
+	default:
+		return reason + ": " + message
+	}
+}
+
+func oneLine(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) > 600 {
+		s = strings.ToValidUTF8(s[:600], "") + "…"
+	}
+	return s
+}
+
+func statusMoved(in Input) bool {
+	if in.Baseline == nil {
+		return true
+	}
+	return !reflect.DeepEqual(in.Baseline.Object["status"], in.Object.Object["status"])
+}
+
+// statusWritten reports whether a controller wrote the status after our own
+// write, by the managed fields of both objects: they carry the server's times.
+func statusWritten(in Input) bool {
+	if in.Baseline == nil {
+		return true
+	}
+	var applied time.Time
+	for _, f := range in.Baseline.GetManagedFields() {
+		if f.Time != nil && f.Time.After(applied) {
+			applied = f.Time.Time
+		}
+	}
+	for _, f := range in.Object.GetManagedFields() {
+		if f.Subresource == "status" && f.Time != nil && f.Time.After(applied) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,254 @@
+package rules
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"deployer/track/class"
+)
+
+const unobserved = "the controller has not seen the change yet"
+
+// deployment follows kubectl rollout status, but counts surplus old pods too,
+// and takes an expired deadline only when it belongs to this change.
+// k8s.io/kubectl/pkg/polymorphichelpers/rollout_status.go
+func deployment(in Input) Verdict {
+	o := in.Object.Object
+	r := Rollout{
+		Wanted:      replicas(o, "spec", "replicas"),
+		Updated:     count(o, "status", "updatedReplicas"),
+		Available:   count(o, "status", "availableReplicas"),
+		Terminating: count(o, "status", "terminatingReplicas"),
+	}
+	r.countOld(count(o, "status", "replicas"))
+	deadline := deadlineOf(o)
+	if seen, known := observed(in.Object); !seen || !known {
+		return Verdict{Message: unobserved, Total: r.Wanted, NoProgress: deadline}
+	}
+	v := Verdict{Rollout: &r, Done: min(r.Updated, r.Available, r.Wanted), Total: r.Wanted, NoProgress: deadline}
+	if paused, _ := field(o, "spec", "paused").(bool); paused {
+		v.Phase, v.Notes = Ready, []string{"paused: changes are not rolled out"}
+		return v
+	}
+	if r.enough(in.Required, maxUnavailable(o, r.Wanted)) {
+		v.Phase, v.Message = Ready, r.String()
+		return v
+	}
+	v.Message = r.String()
+	if p := condition(in.Object, "Progressing"); is(p, "False") && text(p, "reason") == "ProgressDeadlineExceeded" && fresh(in, p) {
+		v.Phase, v.Class, v.Message = Failed, class.ProgressDeadline, because(p)
+		if !in.Changed {
+			v.Grace = 30 * time.Second // it is from before the release: let the pods say why
+		}
+	}
+	return v
+}
+
+// deadlineOf is the Deployment's own patience. The maximum means none, and the
+// API server's default is 600.
+// https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#progress-deadline-seconds
+func deadlineOf(o map[string]any) time.Duration {
+	n, ok := number(field(o, "spec", "progressDeadlineSeconds"))
+	switch {
+	case !ok:
+		return 0
+	case n >= math.MaxInt32:
+		return -1
+	}
+	return time.Duration(n) * time.Second
+}
+
+func (r *Rollout) countOld(all int) {
+	r.Old = max(0, all-r.Updated)
+	r.OldServing = min(r.Old, r.Available)
+}
+
+// enough reports whether the rollout is far enough: all of it by default.
+func (r *Rollout) enough(required string, unavailable int) bool {
+	updated := max(0, r.Available-r.Old) // at least this many available pods are new
+	switch {
+	case required == "none":
+		return true
+	case required == "max-unavailable":
+		return min(r.Updated, updated) >= r.Wanted-unavailable
+	case strings.HasSuffix(required, "%"):
+		percent, err := strconv.ParseFloat(strings.TrimSuffix(required, "%"), 64)
+		if err == nil {
+			return min(r.Updated, updated) >= int(math.Ceil(float64(r.Wanted)*percent/100))
+		}
+	}
+	return r.Updated >= r.Wanted && r.Old == 0 && r.Available >= r.Wanted
+}
+
+// maxUnavailable resolves the field as the controller does: percentages round
+// down, absent is 25%.
+func maxUnavailable(o map[string]any, wanted int) int {
+	value := field(o, "spec", "strategy", "rollingUpdate", "maxUnavailable")
+	if n, ok := number(value); ok {
+		return int(n)
+	}
+	percent := 25.0
+	if s, ok := value.(string); ok {
+		if p, err := strconv.ParseFloat(strings.TrimSuffix(s, "%"), 64); err == nil {
+			percent = p
+		}
+	}
+	return int(float64(wanted) * percent / 100)
+}
+
+func (r *Rollout) String() string {
+	s := fmt.Sprintf("%d of %d pods updated, %d available", r.Updated, r.Wanted, r.Available)
+	if r.Old > 0 {
+		s += fmt.Sprintf(", %d old", r.Old)
+	}
+	return s
+}
+
+// statefulSet counts what the partition allows to be updated. The partition
+// counts from the start ordinal, so replicas-partition holds with any start.
+// k8s.io/kubernetes/pkg/controller/statefulset/stateful_set_utils.go
+func statefulSet(in Input) Verdict {
+	o := in.Object.Object
+	r := Rollout{
+		Wanted:    replicas(o, "spec", "replicas"),
+		Updated:   count(o, "status", "updatedReplicas"),
+		Available: count(o, "status", "availableReplicas"),
+	}
+	all, up := count(o, "status", "replicas"), count(o, "status", "readyReplicas")
+	if seen, known := observed(in.Object); !seen || !known {
+		return Verdict{Message: unobserved, Total: r.Wanted}
+	}
+	same := text(o, "status", "currentRevision") == text(o, "status", "updateRevision")
+	if same {
+		r.Updated = max(r.Updated, min(count(o, "status", "currentReplicas"), r.Wanted))
+	}
+	r.countOld(all)
+	v := Verdict{Rollout: &r, Message: r.String(), Total: r.Wanted}
+	v.Done = min(r.Updated, up, r.Wanted)
+	settled := up == r.Wanted && all == r.Wanted && r.Available >= r.Wanted
+	if text(o, "spec", "updateStrategy", "type") == "OnDelete" {
+		v.Done = min(up, r.Wanted)
+		if settled {
+			v.Phase = Ready
+			v.Notes = onDelete(r.Old, same)
+		}
+		return v
+	}
+	partition := count(o, "spec", "updateStrategy", "rollingUpdate", "partition")
+	need := max(0, r.Wanted-partition)
+	if settled && r.Updated >= need && (partition > 0 || same) {
+		v.Phase, v.Done = Ready, r.Wanted
+		if kept := r.Wanted - r.Updated; partition > 0 && kept > 0 && !same {
+			v.Notes = []string{fmt.Sprintf("partition %d keeps %s on the old revision", partition, pods(kept))}
+		}
+	}
+	return v
+}
+
+func onDelete(old int, same bool) []string {
+	if old == 0 || same {
+		return nil
+	}
+	return []string{fmt.Sprintf("update strategy OnDelete: %s of the old revision; delete them to update", pods(old))}
+}
+
+func pods(n int) string {
+	if n == 1 {
+		return "1 pod"
+	}
+	return strconv.Itoa(n) + " pods"
+}
+
+func daemonSet(in Input) Verdict {
+	o := in.Object.Object
+	wanted := count(o, "status", "desiredNumberScheduled")
+	r := Rollout{
+		Wanted:    wanted,
+		Updated:   count(o, "status", "updatedNumberScheduled"),
+		Available: count(o, "status", "numberAvailable"),
+	}
+	if seen, known := observed(in.Object); !seen || !known {
+		return Verdict{Message: unobserved}
+	}
+	r.countOld(count(o, "status", "currentNumberScheduled"))
+	v := Verdict{Rollout: &r, Message: r.String(), Total: wanted, Done: min(r.Updated, r.Available, wanted)}
+	if wanted == 0 {
+		v.Phase, v.Message, v.Notes = Ready, "", []string{"no node is selected"}
+		return v
+	}
+	if text(o, "spec", "updateStrategy", "type") == "OnDelete" {
+		v.Done = min(count(o, "status", "numberReady"), wanted)
+		if v.Done == wanted {
+			v.Phase, v.Notes = Ready, onDelete(r.Old, false)
+		}
+		return v
+	}
+	unavailable := 1
+	if n, ok := number(field(o, "spec", "updateStrategy", "rollingUpdate", "maxUnavailable")); ok {
+		unavailable = int(n)
+	}
+	r.Old = max(0, wanted-r.Updated)
+	if r.enough(in.Required, unavailable) {
+		v.Phase = Ready
+	}
+	return v
+}
+
+// replicaSet is for ReplicaSets and ReplicationControllers that no Deployment
+// owns. A change of the template reaches only pods created later.
+func replicaSet(in Input) Verdict {
+	o := in.Object.Object
+	wanted := replicas(o, "spec", "replicas")
+	available := count(o, "status", "availableReplicas")
+	if seen, known := observed(in.Object); !seen || !known {
+		return Verdict{Message: unobserved, Total: wanted}
+	}
+	v := Verdict{Total: wanted, Done: min(available, wanted), Message: fmt.Sprintf("%d of %d pods available", available, wanted)}
+	v.Rollout = &Rollout{Wanted: wanted, Updated: count(o, "status", "replicas"), Available: available}
+	if available >= wanted && count(o, "status", "fullyLabeledReplicas") >= wanted {
+		v.Phase = Ready
+	}
+	return v
+}
+
+// Failure returns the message of the condition by which a Deployment or a
+// ReplicaSet says that it can't create pods; empty when it can. The controller
+// shows a failure of an old ReplicaSet when the new one has none, so a message
+// about pods of another ReplicaSet than the new one is no news.
+// k8s.io/kubernetes/pkg/controller/deployment/progress.go getReplicaFailures
+func Failure(obj *unstructured.Unstructured, replicaSet string) string {
+	c := condition(obj, "ReplicaFailure")
+	if !is(c, "True") {
+		return ""
+	}
+	message := oneLine(text(c, "message"))
+	if replicaSet == "" || strings.Contains(message, replicaSet+"-") {
+		return message
+	}
+	if _, rest, named := strings.Cut(message, `pods "`+obj.GetName()+"-"); named && strings.Contains(rest, "-") {
+		return "" // about pods of another ReplicaSet
+	}
+	return message
+}
+
+// Unprobed tells whether a workload's template has a container that is called
+// ready as soon as it runs: without a readiness probe, in a workload that
+// doesn't ask for minReadySeconds.
+// https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#container-probes
+func Unprobed(obj *unstructured.Unstructured) bool {
+	if seconds, _, _ := unstructured.NestedInt64(obj.Object, "spec", "minReadySeconds"); seconds > 0 {
+		return false
+	}
+	containers, _, _ := unstructured.NestedSlice(obj.Object, "spec", "template", "spec", "containers")
+	for _, c := range containers {
+		if container, ok := c.(map[string]any); ok && container["readinessProbe"] == nil {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,370 @@
+package track_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"deployer/internal/kube"
+	"deployer/internal/kubetest"
+	"deployer/track"
+	"deployer/track/class"
+)
+
+func TestUninstall(t *testing.T) {
+	w := newWorld(t)
+	plain := w.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: plain}}")
+	held := w.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: held, finalizers: [example.com/wait]}}")
+	anew := w.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: anew}}")
+	maps := w.c.Client().CoreV1().ConfigMaps(w.ns)
+	targets := []track.Target{plain, held, anew}
+	for i := range targets {
+		targets[i].Until = track.UntilGone
+		if err := maps.Delete(t.Context(), targets[i].ID.Name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: anew}}")
+	named := false
+	o := w.waitWith(track.Options{}, 20*time.Second, func(r track.Report) {
+		if len(r.Status.Finalizers) == 0 || named {
+			return
+		}
+		named = strings.Contains(r.Status.Message, "example.com/wait")
+		_, err := maps.Patch(t.Context(), "held", "application/merge-patch+json", []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+		if err != nil {
+			t.Error(err)
+		}
+	}, targets...)
+	o.ready(5 * time.Second)
+	if !named {
+		t.Errorf("the finalizer was not named; it saw %s", o.story())
+	}
+	gone := track.Target{ID: kube.ID{Kind: "ConfigMap", Namespace: w.ns, Name: "never"}, Until: track.UntilGone}
+	w.wait(track.Options{}, 20*time.Second, gone).ready(2 * time.Second)
+}
+
+func TestDeletedWhileTracked(t *testing.T) {
+	w := newWorld(t)
+	web := w.apply(workload("Deployment", "web", 1, kubetest.NeverReady(), ""))
+	if err := w.c.Client().AppsV1().Deployments(w.ns).Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.wait(track.Options{}, 20*time.Second, web).failed(class.Deleted, time.Second, 6*time.Second)
+}
+
+func TestClaims(t *testing.T) {
+	const claim = "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data%s}, spec: {accessModes: [ReadWriteOnce], storageClassName: %s, resources: {requests: {storage: 1Gi}}}}"
+	t.Run("for its first pod", func(t *testing.T) {
+		w := newWorld(t)
+		name := "wffc-" + w.ns
+		_, err := w.c.Dynamic().Resource(schema.GroupVersionResource{Group: "storage.k8s.io", Version: "v1", Resource: "storageclasses"}).
+			Create(t.Context(), parse(t, "{apiVersion: storage.k8s.io/v1, kind: StorageClass, metadata: {name: "+name+"}, provisioner: example.com/none, volumeBindingMode: WaitForFirstConsumer}"), metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() {
+			_ = w.c.Client().StorageV1().StorageClasses().Delete(context.Background(), name, metav1.DeleteOptions{})
+		})
+		data := w.apply(strings.NewReplacer("%s", "", "storageClassName: %s", "storageClassName: "+name).Replace(strings.Replace(claim, "data%s", "data", 1)))
+		w.wait(track.Options{}, 30*time.Second, data).ready(8 * time.Second)
+	})
+	t.Run("of no class", func(t *testing.T) {
+		w := newWorld(t)
+		manifest := strings.Replace(strings.Replace(claim, "data%s", "data", 1), "storageClassName: %s", "storageClassName: nobody", 1)
+		manifest = strings.Replace(manifest, "{name: data}", "{name: data, annotations: {deployer.io/no-progress-timeout: 5s}}", 1)
+		w.wait(track.Options{}, 30*time.Second, w.apply(manifest)).failed(class.NoProgress, 4*time.Second, 8*time.Second)
+	})
+}
+
+func TestLoadBalancerAddress(t *testing.T) {
+	w := newWorld(t)
+	edge := w.apply("{apiVersion: v1, kind: Service, metadata: {name: edge}, spec: {type: LoadBalancer, ports: [{port: 80}]}}")
+	given := false
+	w.waitWith(track.Options{}, 20*time.Second, func(r track.Report) {
+		if given {
+			return
+		}
+		given = true
+		_, err := w.c.Client().CoreV1().Services(w.ns).Patch(t.Context(), "edge", "application/merge-patch+json",
+			[]byte(`{"status":{"loadBalancer":{"ingress":[{"ip":"10.0.0.1"}]}}}`), metav1.PatchOptions{}, "status")
+		if err != nil {
+			t.Error(err)
+		}
+	}, edge).ready(3 * time.Second)
+}
+
+func TestMountedObjectIsMissing(t *testing.T) {
+	w := newWorld(t)
+	script := kubetest.Script{{Phase: "Pending", State: kubetest.Waiting("ContainerCreating", "")}}
+	web := w.apply(workload("StatefulSet", "web", 1, script, ""))
+	var pod *corev1.Pod
+	w.c.Eventually(t, 10*time.Second, "the pod", func(ctx context.Context) (err error) {
+		pod, err = w.c.Client().CoreV1().Pods(w.ns).Get(ctx, "web-0", metav1.GetOptions{})
+		return err
+	})
+	w.c.PostEvent(t, pod, kubetest.Event{Reason: "FailedMount", Message: `MountVolume.SetUp failed for volume "c" : configmap "app" not found`, Count: 2})
+	o := w.wait(track.Options{}, 60*time.Second, web)
+	cause := o.failed(class.MountMissing, 30*time.Second, 38*time.Second)
+	if len(cause.Problem.Events) == 0 {
+		t.Errorf("problem = %+v, want the event", cause.Problem)
+	}
+}
+
+func TestDefinitionAndItsObject(t *testing.T) {
+	w := newWorld(t)
+	group := strings.ReplaceAll(w.ns, "-", "") + ".example.com"
+	crd := parse(t, `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.`+group+`}
+spec:
+  group: `+group+`
+  scope: Namespaced
+  names: {plural: things, singular: thing, kind: Thing, listKind: ThingList}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+`)
+	definitions := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+	made, err := w.c.Dynamic().Resource(definitions).Apply(t.Context(), crd.GetName(), crd, metav1.ApplyOptions{FieldManager: "deployer"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = w.c.Dynamic().Resource(definitions).Delete(context.Background(), crd.GetName(), metav1.DeleteOptions{})
+	})
+	w.wait(track.Options{}, 30*time.Second, track.Target{ID: kube.IDOf(made), Baseline: made, Changed: true}).ready(15 * time.Second)
+	w.admin.Forget()
+	thing := w.apply("{apiVersion: " + group + "/v1, kind: Thing, metadata: {name: one, annotations: {deployer.io/no-progress-timeout: 30s}}, spec: {a: 1}}")
+	client := w.client(thing.GVK)
+	step := 0
+	steps := []string{`{"status":{"conditions":[{"type":"Ready","status":"False","reason":"Creating","observedGeneration":1}]}}`,
+		`{"status":{"observedGeneration":"1","conditions":[{"type":"Ready","status":"True","reason":"Made","observedGeneration":1}]}}`}
+	w.waitWith(track.Options{}, 30*time.Second, func(r track.Report) {
+		if step == len(steps) || r.Kind != track.StatusChanged {
+			return
+		}
+		step++
+		if _, err := client.Patch(t.Context(), "one", "application/merge-patch+json", []byte(steps[step-1]), metav1.PatchOptions{}, "status"); err != nil {
+			t.Error(err)
+		}
+	}, thing).ready(5 * time.Second)
+	if step != 2 {
+		t.Errorf("it was called ready after %d of 2 steps", step)
+	}
+}
+
+func TestFewRights(t *testing.T) {
+	for name, test := range map[string]struct {
+		rules []func() (string, string, string)
+		warn  string
+	}{
+		"no pods and events": {[]func() (string, string, string){grant("apps", "get,list,watch", "deployments"), grant("apps", "list", "replicasets")}, "pod details unavailable"},
+		"only get":           {[]func() (string, string, string){grant("apps", "get", "deployments")}, "missing permission to watch"},
+		"only patch":         {[]func() (string, string, string){grant("apps", "patch", "deployments")}, "missing permission to watch"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			u := w.c.User(t, w.ns)
+			for _, r := range test.rules {
+				g, v, res := r()
+				u.Allow(t, w.ns, kubetest.Rule(g, v, res))
+			}
+			w.as(u)
+			web := w.apply(workload("Deployment", "web", 1, kubetest.PullPermanent(), "  progressDeadlineSeconds: 8\n"))
+			good := w.apply(workload("Deployment", "good", 1, nil, ""))
+			o := w.wait(track.Options{}, 50*time.Second, web, good)
+			o.failed(class.ProgressDeadline, 7*time.Second, 32*time.Second)
+			if !o.warned(test.warn) {
+				t.Errorf("no warning has %q; it saw %s", test.warn, o.story())
+			}
+			if got := o.state(good.ID).State; got != track.Ready {
+				t.Errorf("the good one is %s; it saw %s", got, o.story())
+			}
+		})
+	}
+	t.Run("none", func(t *testing.T) {
+		w := newWorld(t)
+		w.as(w.c.User(t, w.ns))
+		web := w.apply(workload("Deployment", "web", 1, nil, ""))
+		o := w.wait(track.Options{}, 50*time.Second, web).ready(20 * time.Second)
+		if !o.state(web.ID).Unverified || !o.warned("missing permission") {
+			t.Errorf("want an unverified status and a warning; it saw %s", o.story())
+		}
+	})
+}
+
+func TestStepsDownTheLadder(t *testing.T) {
+	w := newWorld(t)
+	u := w.c.User(t, w.ns)
+	u.Allow(t, w.ns, kubetest.Rule("apps", "get", "deployments"))
+	w.as(u)
+	var targets []track.Target
+	for i := range 5 {
+		targets = append(targets, w.apply(workload("Deployment", fmt.Sprintf("web-%d", i), 1, kubetest.ReadyAfter(time.Second), "")))
+	}
+	o := w.wait(track.Options{}, 40*time.Second, targets...).ready(25 * time.Second)
+	if !o.warned("one by one") || !o.warned("from time to time") {
+		t.Errorf("want each step told; it saw %s", o.story())
+	}
+	warnings := 0
+	for _, r := range o.reports {
+		if r.Kind == track.Warned {
+			warnings++
+		}
+	}
+	if warnings > 4 {
+		t.Errorf("%d warnings, want each said once; it saw %s", warnings, o.story())
+	}
+}
+
+func grant(group, verbs, resource string) func() (string, string, string) {
+	return func() (string, string, string) { return group, verbs, resource }
+}
+
+// cut is a transport that can be cut off, also in the middle of an answer.
+type cut struct {
+	base http.RoundTripper
+	off  *atomic.Bool
+}
+
+func (c cut) RoundTrip(r *http.Request) (*http.Response, error) {
+	if c.off.Load() {
+		return nil, errors.New("connection refused")
+	}
+	answer, err := c.base.RoundTrip(r)
+	if err == nil {
+		answer.Body = cutBody{answer.Body, c.off}
+	}
+	return answer, err
+}
+
+type cutBody struct {
+	io.ReadCloser
+	off *atomic.Bool
+}
+
+func (b cutBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.off.Load() {
+		return 0, io.ErrUnexpectedEOF
+	}
+	return n, err
+}
+
+func TestConnectionComesBack(t *testing.T) {
+	for name, early := range map[string]bool{"after the start": true, "in between": false} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			var off atomic.Bool
+			config := w.c.Config()
+			config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return cut{rt, &off} })
+			w.cluster = w.connect(config)
+			web := w.apply(workload("Deployment", "web", 1, kubetest.ReadyAfter(5*time.Second), ""))
+			web.Baseline.SetResourceVersion("1") // long gone: the watch must find its own way
+			off.Store(early)
+			o := w.waitWith(track.Options{}, 30*time.Second, func(r track.Report) {
+				if r.Kind == track.APILost {
+					time.AfterFunc(2*time.Second, func() { off.Store(false) })
+				} else if r.Kind == track.StatusChanged && r.Status.Rollout != nil && r.Status.Rollout.Available == 0 {
+					off.Store(true)
+				}
+			}, web).ready(20 * time.Second)
+			var kinds []string
+			for _, r := range o.reports {
+				kinds = append(kinds, string(r.Kind))
+			}
+			if all := strings.Join(kinds, " "); !strings.Contains(all, "api_lost") || !strings.Contains(all, "api_regained") {
+				t.Errorf("reports = %s, want the loss of the connection and its end", all)
+			}
+		})
+	}
+}
+
+func TestRefusedCredentials(t *testing.T) {
+	w := newWorld(t)
+	web := w.apply(workload("Deployment", "web", 1, kubetest.NeverReady(), ""))
+	config := w.c.Config()
+	var off atomic.Bool
+	config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return expired{rt, &off} })
+	w.cluster = w.connect(config)
+	off.Store(true)
+	o := w.wait(track.Options{}, 20*time.Second, web)
+	if !apierrors.IsUnauthorized(o.err) || o.took > 10*time.Second {
+		t.Errorf("Wait = %v after %s, want that the credentials are refused", o.err, o.took)
+	}
+}
+
+// expired is a transport whose token is refused after a while.
+type expired struct {
+	base http.RoundTripper
+	on   *atomic.Bool
+}
+
+func (e expired) RoundTrip(r *http.Request) (*http.Response, error) {
+	if e.on.Load() {
+		r = r.Clone(r.Context())
+		r.Header.Set("Authorization", "Bearer expired")
+	}
+	return e.base.RoundTrip(r)
+}
+
+func TestNoNodeFits(t *testing.T) {
+	w := newWorld(t)
+	web := w.apply(strings.Replace(workload("Deployment", "web", 1, nil, ""), "      containers:", "      nodeSelector: {disk: none}\n      containers:", 1))
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var seen *track.Problem
+	err := track.New(w.cluster, track.Options{}).Wait(ctx, []track.Target{web}, func(r track.Report) {
+		if r.Kind == track.ProblemSeen {
+			seen = r.Status.Problem
+			stop()
+		}
+	})
+	var late *track.TimeoutError
+	if !errors.As(err, &late) || !errors.Is(err, context.Canceled) {
+		t.Fatalf("Wait = %v, want that it was cancelled", err)
+	}
+	if seen.Class != class.NoNodeFits || seen.FinalAt.IsZero() || len(late.Causes) != 1 {
+		t.Errorf("problem = %+v, causes %+v", seen, late.Causes)
+	}
+}
+
+func TestPodOfAHook(t *testing.T) {
+	w := newWorld(t)
+	manifest := "{apiVersion: v1, kind: Pod, metadata: {name: check, annotations: {" + kubetest.LogsAnnotation + ": all is well, " +
+		kubetest.StepsAnnotation + ": '" + kubetest.Exits(time.Second, 0).String() + "'}}, spec: {restartPolicy: Never, terminationGracePeriodSeconds: 0, containers: [{name: app, image: r/x}]}}"
+	check := w.apply(manifest)
+	check.Until, check.Logs = track.UntilComplete, track.LogsLive
+	o := w.wait(track.Options{}, 20*time.Second, check).ready(10 * time.Second)
+	if !strings.Contains(o.story(), "all is well") {
+		t.Errorf("no line of the log was reported; it saw %s", o.story())
+	}
+}
+
+func TestManyDeploymentsFewRequests(t *testing.T) {
+	w := newWorld(t)
+	var targets []track.Target
+	for i := range 40 {
+		targets = append(targets, w.apply(workload("Deployment", fmt.Sprintf("web-%d", i), 1, kubetest.ReadyAfter(4*time.Second), "")))
+	}
+	w.wait(track.Options{}, 60*time.Second, targets...).ready(40 * time.Second)
+	if got := w.requests(w.agent); len(got) > 12 {
+		t.Errorf("tracking made %d requests, want 12 at most: %s", len(got), strings.Join(got, "\n"))
+	}
+}

@@ -1,0 +1,140 @@
+package track
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"deployer/internal/kube"
+	"deployer/track/class"
+	"deployer/track/rules"
+)
+
+// State is where an object stands on its way.
+type State string
+
+// The states. Ready, Failed and Gone are ends.
+const (
+	Waiting     State = "waiting"     // nothing has been seen of it yet
+	Progressing State = "progressing" // on its way
+	Ready       State = "ready"       // as it should be; see Status.Unverified
+	Failed      State = "failed"      // certain not to become ready by itself
+	Gone        State = "gone"        // deleted, as wanted
+)
+
+// Class names a kind of problem; the names are in package class.
+type Class = class.Class
+
+// Status is the judgement of one object at one time.
+type Status struct {
+	ID          kube.ID
+	UID         types.UID
+	State       State
+	Message     string // one line for people: "2 of 3 pods ready; web-7d9: image not found"
+	Done, Total int    // both 0 when the kind has nothing to count
+
+	// Unverified marks a Ready that nothing proves: no rule knows the kind, its
+	// controller writes no status, or we may not look.
+	Unverified bool
+	// Notes are things worth knowing about an object that is all the same
+	// ready: "paused: not rolled out".
+	Notes []string
+	// Problem is what holds the object up; nil when nothing does. With the
+	// state Failed it is why.
+	Problem *Problem
+	// Rollout counts the pods of a workload; nil for other kinds.
+	Rollout *Rollout
+	// Finalizers are what an object on its way to Gone waits for.
+	Finalizers []string
+	// Waited is how long the object has been tracked, without the time that
+	// the API server was out of reach.
+	Waited time.Duration
+}
+
+// Done reports whether nothing more will happen to the status.
+func (s State) Done() bool { return s == Ready || s == Failed || s == Gone }
+
+// Rollout counts the pods of a workload, as its controller counts them.
+type Rollout struct {
+	Wanted      int
+	Updated     int    // of the new revision
+	NewReady    int    // of the new revision, as far as its pods are seen; else 0
+	Available   int    // of all revisions
+	Old         int    // of older revisions
+	OldServing  int    // of older revisions and available: they still serve
+	Terminating int    // on their way out, when the cluster counts them
+	Revision    string // pod-template-hash or controller-revision-hash of the new revision; empty when unknown
+}
+
+// A Problem is one reason why an object isn't ready.
+type Problem struct {
+	Class     Class
+	Title     string // heading of the class: "Image can't be pulled"
+	Message   string // what the cluster said, on one line
+	Container string // "app", "init:migrate"; empty when it isn't about one
+	Image     string
+	Pods      []string // new pods that have it, at most 20, in order of name
+	PodCount  int      // how many have it
+	PodTotal  int      // new pods seen
+	Nodes     []string // nodes of those pods, in order of name
+	Suspect   string   // a node that all these pods share while pods elsewhere are fine
+	Attempts  int      // restarts or pulls so far
+	Limit     int      // attempts that make it final; 0 when time alone does
+	ExitCode  *int32
+	Reason    string // reason of the last termination: OOMKilled, Error
+	Since     time.Time
+	FinalAt   time.Time // when it becomes final if nothing changes; zero when it never does by itself
+	Advice    string    // what must be done that a new release alone doesn't: "delete pod web-2 after the fix"
+	Needs     *Ref      // the object whose absence is the cause, when it is known
+	Events    []Event   // newest last, at most 10
+	Logs      []LogTail // of at most two containers; set when the wait has ended
+}
+
+// A Ref names an object that something else needs, in the same namespace.
+type Ref struct{ Kind, Name string }
+
+// An Event is a Kubernetes event about an object or one of its pods.
+type Event struct {
+	Type    string // Warning or Normal
+	Reason  string
+	Message string
+	Object  string // Pod/web-5c7-x2x
+	Count   int
+	Last    time.Time // by the cluster's clock
+}
+
+// A LogTail is the end of a container's log.
+type LogTail struct {
+	Pod, Container string
+	Previous       bool // of the run before the present one
+	Lines          []string
+	Why            string // why there are no lines: "missing permission to get pods/log"
+}
+
+// Compute judges an object by its own fields. It asks nobody, remembers
+// nothing, and takes the time from its caller. Without a baseline a condition
+// that lingers from an earlier change can't be told from a fresh one, so
+// conditions count as fresh.
+func Compute(obj *unstructured.Unstructured, now time.Time) Status {
+	verdict := rules.Builtin().Judge(rules.Input{Object: obj, Changed: true, Now: now, Applied: now})
+	return statusOf(kube.IDOf(obj), obj.GetUID(), verdict)
+}
+
+// statusOf writes a verdict as a status.
+func statusOf(id kube.ID, uid types.UID, v rules.Verdict) Status {
+	s := Status{ID: id, UID: uid, State: Progressing, Message: v.Message, Done: v.Done, Total: v.Total,
+		Unverified: v.Unverified, Notes: v.Notes}
+	switch v.Phase {
+	case rules.Ready:
+		s.State = Ready
+	case rules.Failed:
+		s.State = Failed
+		s.Problem = &Problem{Class: v.Class, Title: titleOf(v.Class), Message: v.Message}
+	}
+	if r := v.Rollout; r != nil {
+		s.Rollout = &Rollout{Wanted: r.Wanted, Updated: r.Updated, Available: r.Available, Old: r.Old,
+			OldServing: r.OldServing, Terminating: r.Terminating}
+	}
+	return s
+}

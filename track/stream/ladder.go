@@ -1,0 +1,165 @@
+package stream
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/dynamic"
+)
+
+const (
+	maxNamed  = 30                     // watches of single objects: each is a stream of the connection
+	firstPoll = 2 * time.Second        // between two readings of one object
+	lastPoll  = 15 * time.Second       // the same, for one that stays as it is
+	dryPoll   = 10 * time.Second       // between two dry runs for one object
+	pollPace  = 100 * time.Millisecond // between two readings of any objects
+)
+
+// Objects are named objects of one resource in one namespace.
+type Objects struct {
+	Client dynamic.ResourceInterface
+	What   string // for people: "deployments.apps in namespace prod"
+	Names  []string
+	Query  Query // Labels and Fields that find them all; empty finds all of the namespace
+	Pace   *Pace // shared by all that read one by one
+}
+
+// A Pace spreads single readings of all streams over time.
+type Pace struct {
+	mu   sync.Mutex
+	next time.Time
+}
+
+func (p *Pace) wait(ctx context.Context) bool {
+	p.mu.Lock()
+	at := time.Now()
+	if p.next.After(at) {
+		at = p.next
+	}
+	p.next = at.Add(pollPace)
+	p.mu.Unlock()
+	return sleep(ctx, time.Until(at))
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// Dynamic makes a source of a dynamic client.
+func Dynamic(client dynamic.ResourceInterface) Source {
+	return Source{
+		List: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			return client.List(ctx, opts)
+		},
+		Watch: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
+			return client.Watch(ctx, opts)
+		},
+	}
+}
+
+// Follow tells about the objects until ctx ends, in the best way permitted.
+// Few objects are watched by name, which a Role with resourceNames permits too.
+// https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources
+func Follow(ctx context.Context, o Objects, few int, tell Tell) {
+	if len(o.Names) > few {
+		err := Run(ctx, Dynamic(o.Client), o.Query, tell)
+		if err == nil || ctx.Err() != nil || apierrors.IsUnauthorized(err) {
+			return
+		}
+		if len(o.Names) <= maxNamed {
+			tell(Note{Kind: StepDown, Err: err, Text: "watching " + o.What + " one by one"})
+		}
+	}
+	if len(o.Names) > maxNamed {
+		o.read(ctx, o.Names, tell)
+		return
+	}
+	var all sync.WaitGroup
+	for _, name := range o.Names {
+		tell := func(n Note) bool { n.Name = name; return tell(n) }
+		all.Go(func() {
+			query := o.Query
+			query.Labels = ""
+			query.Fields = fields.OneTermEqualSelector("metadata.name", name).String()
+			err := Run(ctx, Dynamic(o.Client), query, tell)
+			if err != nil && ctx.Err() == nil && !apierrors.IsUnauthorized(err) {
+				o.read(ctx, []string{name}, tell)
+			}
+		})
+	}
+	all.Wait()
+}
+
+// read looks at objects one by one, again and again.
+func (o Objects) read(ctx context.Context, names []string, tell Tell) {
+	tell(Note{Kind: StepDown, Text: "reading " + o.What + " from time to time: missing permission to watch them"})
+	var all sync.WaitGroup
+	for _, name := range names {
+		all.Go(func() { o.readOne(ctx, name, tell) })
+	}
+	all.Wait()
+}
+
+func (o Objects) readOne(ctx context.Context, name string, tell Tell) {
+	get := o.get
+	var lost bool
+	for pause := firstPoll; o.Pace.wait(ctx); {
+		obj, err := get(ctx, name)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil:
+			tell(Note{Kind: Seen, Object: obj})
+		case apierrors.IsNotFound(err):
+			tell(Note{Kind: Missing, Name: name})
+		case refused(err) && pause < dryPoll:
+			get, pause = o.dryRun, dryPoll
+			continue
+		case refused(err):
+			tell(Note{Kind: Denied, Name: name, Err: fmt.Errorf("missing permission to watch or get %s: %w", o.What, err)})
+			return
+		case apierrors.IsUnauthorized(err):
+			tell(Note{Kind: Unauthorized, Err: err})
+			return
+		}
+		answered := err == nil || apierrors.IsNotFound(err)
+		if lost == answered {
+			lost = !answered
+			kind := Lost
+			if answered {
+				kind = Back
+			}
+			tell(Note{Kind: kind, Err: err})
+		}
+		if !sleep(ctx, pause) {
+			return
+		}
+		pause = min(pause*3/2, lastPoll)
+	}
+}
+
+func (o Objects) get(ctx context.Context, name string) (*unstructured.Unstructured, error) {
+	return o.Client.Get(ctx, name, metav1.GetOptions{})
+}
+
+// dryRun reads an object with no permission but patch: an empty patch that is
+// not kept answers with the object as it is.
+func (o Objects) dryRun(ctx context.Context, name string) (*unstructured.Unstructured, error) {
+	return o.Client.Patch(ctx, name, types.MergePatchType, []byte("{}"), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
+}

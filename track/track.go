@@ -1,0 +1,116 @@
+// Package track watches objects until they are ready, have failed, or time is up.
+//
+// A Tracker starts from what the API server answered when each object was
+// applied, so an object that is ready already costs no request. The others are
+// watched, by kind and namespace; pods are watched only for rollouts that are
+// slow. Missing permissions make the judgement coarser and never fail a release.
+package track
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"deployer/internal/kube"
+	"deployer/track/rules"
+)
+
+// Until says what a target has to become.
+type Until string
+
+// The ends to wait for.
+const (
+	UntilReady    Until = ""         // ready by the rules of its kind
+	UntilComplete Until = "complete" // a hook: Job complete, Pod succeeded; other kinds as UntilReady
+	UntilGone     Until = "gone"     // deleted
+	UntilNothing  Until = "nothing"  // not waited for
+)
+
+// LogMode says which logs of a target's pods are wanted. The annotation
+// deployer.io/logs of the object goes first.
+type LogMode string
+
+// The log modes.
+const (
+	LogsDefault LogMode = ""       // LogsLive for Jobs, LogsFailed for others
+	LogsFailed  LogMode = "failed" // the last lines of what failed, in the report of the failure
+	LogsLive    LogMode = "live"   // each line as it is written, and as LogsFailed
+	LogsNone    LogMode = "none"
+)
+
+// A Target is an object to wait for.
+type Target struct {
+	ID    kube.ID
+	GVK   schema.GroupVersionKind // as applied; the baseline's when empty
+	Until Until
+
+	// Baseline is the object as the apply's response showed it. For UntilGone
+	// it is the object as last seen, of which only the uid matters; nil then
+	// means any object of the name. In all other cases nil means that nothing
+	// is known, and the object is read first.
+	Baseline *unstructured.Unstructured
+	// Changed is false when the apply changed nothing. The baseline is then
+	// judged at once, and conditions in it are not taken for old ones.
+	Changed bool
+	// Previous is the live object before this release; nil when it is new or
+	// not known.
+	Previous *unstructured.Unstructured
+
+	Logs LogMode
+}
+
+// Options say how to track. Every zero value is the default behaviour.
+type Options struct {
+	// Rules are the user's own rules for kinds, from ParseRules; nil for none.
+	Rules *rules.Set
+	// Logs replaces the log mode of targets that have the default one.
+	Logs LogMode
+	// TolerateFailures lets nothing fail before the deadline: what can still
+	// heal is given the chance.
+	TolerateFailures bool
+	// FailuresAllowed is how many restarts of a container are no failure yet.
+	// nil means 2: the third fails. Annotations go first.
+	FailuresAllowed *int
+	// NoProgress is how long an object may stand still. 0 means 10 minutes, or
+	// the Deployment's own progressDeadlineSeconds. Annotations go first.
+	NoProgress time.Duration
+	// Settle is how long other causes are collected after the first failure.
+	// 0 means 2 seconds.
+	Settle time.Duration
+	// Now is the clock; nil means time.Now. For tests.
+	Now func() time.Time
+}
+
+// A Tracker waits for objects of one cluster. It is safe for concurrent use.
+type Tracker struct {
+	cluster *kube.Cluster
+	opts    Options
+}
+
+// New returns a Tracker. It does no network I/O.
+func New(c *kube.Cluster, opts Options) *Tracker {
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	if opts.Settle == 0 {
+		opts.Settle = 2 * time.Second
+	}
+	return &Tracker{cluster: c, opts: opts}
+}
+
+// ParseRules reads a rules file. Its rules go before the built-in ones.
+func ParseRules(data []byte) (*rules.Set, error) { return rules.Parse(data) }
+
+// Wait returns nil when every target got there, *FailedError naming those that
+// can't any more and why, or, when ctx ends first, *TimeoutError listing all
+// that are unready; the latter wraps the context's error and cause. It returns
+// *LostError when the API server was out of reach for two minutes.
+//
+// Targets that are ready by their baselines cost no request; with all of them
+// ready Wait returns at once. saw is called for each change, by one goroutine
+// at a time; nil is fine. All goroutines of Wait have ended when it returns.
+func (t *Tracker) Wait(ctx context.Context, targets []Target, saw func(Report)) error {
+	return newSession(t, targets, saw).run(ctx)
+}

@@ -1,0 +1,266 @@
+package track_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/yaml"
+
+	"deployer/internal/kube"
+	"deployer/internal/kubetest"
+	"deployer/track"
+	"deployer/track/class"
+)
+
+// world is one namespace of the test cluster and one tracker's connection.
+type world struct {
+	*testing.T
+	c       *kubetest.Cluster
+	ns      string
+	admin   *kube.Cluster
+	cluster *kube.Cluster // of the tracker
+	agent   string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	t.Parallel()
+	c := kubetest.Start(t)
+	w := &world{T: t, c: c, ns: c.Namespace(t)}
+	w.agent = "track-" + w.ns
+	config := c.Config()
+	config.WarningHandler = rest.NoWarnings{}
+	w.admin = kube.New(config, w.ns)
+	w.cluster = w.connect(c.Config())
+	return w
+}
+
+// as lets the tracker work as a user.
+func (w *world) as(u *kubetest.User) {
+	w.cluster = w.connect(u.Config())
+}
+
+// connect makes a tracker's connection. It knows the cluster's kinds already,
+// as that of a release does after its applies.
+func (w *world) connect(config *rest.Config) *kube.Cluster {
+	w.Helper()
+	config.UserAgent = w.agent
+	cluster := kube.New(config, w.ns)
+	if _, err := cluster.Server(w.Context()); err != nil {
+		w.Fatal(err)
+	}
+	return cluster
+}
+
+func parse(t testing.TB, manifest string) *unstructured.Unstructured {
+	t.Helper()
+	var obj unstructured.Unstructured
+	if err := yaml.Unmarshal([]byte(manifest), &obj.Object); err != nil {
+		t.Fatalf("parsing %s: %v", manifest, err)
+	}
+	data, err := yaml.YAMLToJSON([]byte(manifest))
+	if err == nil {
+		err = obj.UnmarshalJSON(data)
+	}
+	if err != nil {
+		t.Fatalf("parsing %s: %v", manifest, err)
+	}
+	return &obj
+}
+
+func (w *world) client(gvk schema.GroupVersionKind) dynamic.ResourceInterface {
+	w.Helper()
+	client, err := w.admin.Resource(w.Context(), gvk, w.ns)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return client
+}
+
+// apply does what a release does, and gives what it would give the tracker.
+func (w *world) apply(manifest string) track.Target {
+	w.Helper()
+	obj := parse(w, manifest)
+	client := w.client(obj.GroupVersionKind())
+	before, err := client.Get(w.Context(), obj.GetName(), metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		before, err = nil, nil
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+	after, err := client.Apply(w.Context(), obj.GetName(), obj, metav1.ApplyOptions{FieldManager: "deployer", Force: true})
+	if err != nil {
+		w.Fatalf("applying %s: %v", obj.GetName(), err)
+	}
+	return track.Target{ID: kube.IDOf(after), GVK: after.GroupVersionKind(), Baseline: after, Previous: before,
+		Changed: before == nil || before.GetResourceVersion() != after.GetResourceVersion()}
+}
+
+// outcome is what a Wait gave.
+type outcome struct {
+	*world
+	err     error
+	reports []track.Report
+	took    time.Duration
+}
+
+func (w *world) wait(opts track.Options, limit time.Duration, targets ...track.Target) *outcome {
+	w.Helper()
+	return w.waitWith(opts, limit, nil, targets...)
+}
+
+func (w *world) waitWith(opts track.Options, limit time.Duration, saw func(track.Report), targets ...track.Target) *outcome {
+	w.Helper()
+	ctx, cancel := context.WithTimeout(w.Context(), limit)
+	defer cancel()
+	out := &outcome{world: w}
+	start := time.Now()
+	out.err = track.New(w.cluster, opts).Wait(ctx, targets, func(r track.Report) {
+		out.reports = append(out.reports, r)
+		if saw != nil {
+			saw(r)
+		}
+	})
+	out.took = time.Since(start)
+	return out
+}
+
+func (o *outcome) story() string {
+	var b strings.Builder
+	for _, r := range o.reports {
+		fmt.Fprintf(&b, "\n  %s %s %s %q %d/%d", r.Kind, r.Status.ID, r.Status.State, r.Status.Message, r.Status.Done, r.Status.Total)
+		if r.Status.Problem != nil {
+			fmt.Fprintf(&b, " [%s %d/%d]", r.Status.Problem.Class, r.Status.Problem.Attempts, r.Status.Problem.Limit)
+		}
+		if r.Log != nil {
+			fmt.Fprintf(&b, " log %s/%s: %s", r.Log.Pod, r.Log.Container, r.Log.Text)
+		}
+		if r.Event != nil {
+			fmt.Fprintf(&b, " event %s: %s", r.Event.Reason, r.Event.Message)
+		}
+		b.WriteString(" " + r.Text)
+	}
+	return b.String()
+}
+
+func (o *outcome) ready(within time.Duration) *outcome {
+	o.Helper()
+	if o.err != nil {
+		o.Fatalf("Wait = %v, want ready; it saw %s", o.err, o.story())
+	}
+	if o.took > within {
+		o.Errorf("Wait took %s, want %s at most; it saw %s", o.took, within, o.story())
+	}
+	return o
+}
+
+// failed wants one cause of a class, between two times.
+func (o *outcome) failed(want class.Class, from, to time.Duration) track.Cause {
+	o.Helper()
+	var failure *track.FailedError
+	if !errors.As(o.err, &failure) {
+		o.Fatalf("Wait = %v after %s, want a failure by %s; it saw %s", o.err, o.took, want, o.story())
+	}
+	cause := failure.Causes[0]
+	if cause.Class != want || !cause.Fatal {
+		o.Fatalf("cause = %s (fatal %t), want %s: %v; it saw %s", cause.Class, cause.Fatal, want, o.err, o.story())
+	}
+	if took := failure.Waited; took < from || took > to {
+		o.Errorf("Wait failed after %s, want between %s and %s; it saw %s", took, from, to, o.story())
+	}
+	return cause
+}
+
+func (o *outcome) state(id kube.ID) track.Status {
+	var last track.Status
+	for _, r := range o.reports {
+		if r.Status.ID == id && r.Status.State != "" {
+			last = r.Status
+		}
+	}
+	return last
+}
+
+func (o *outcome) warned(text string) bool {
+	for _, r := range o.reports {
+		if r.Kind == track.Warned && strings.Contains(r.Text, text) {
+			return true
+		}
+	}
+	return false
+}
+
+// requests are those of the tracker, without the discovery of connect.
+func (w *world) requests(who string) []string {
+	w.Helper()
+	var out []string
+	for _, e := range w.c.Audit(w, who) {
+		if strings.Contains(e.URI, "/namespaces/") || strings.Contains(e.URI, "watch=") {
+			out = append(out, e.String())
+		}
+	}
+	return out
+}
+
+// workload writes a workload of a kind with a script for its pods.
+func workload(kind, name string, replicas int, script kubetest.Script, more string) string {
+	template := ""
+	if script != nil {
+		template = "annotations: {" + kubetest.StepsAnnotation + ": '" + strings.ReplaceAll(script.String(), "'", "''") + "'}"
+	}
+	spec := ""
+	if kind != "DaemonSet" {
+		spec = fmt.Sprintf("replicas: %d", replicas)
+	}
+	if kind == "StatefulSet" {
+		spec += "\n  serviceName: " + name
+	}
+	out := fmt.Sprintf(`
+apiVersion: apps/v1
+kind: %s
+metadata:
+  name: %s
+  labels: {app.kubernetes.io/managed-by: Helm}
+spec:
+  %s
+  selector: {matchLabels: {app: %s}}
+  template:
+    metadata:
+      labels: {app: %s}
+      %s
+    spec:
+      terminationGracePeriodSeconds: 0
+      containers: [{name: app, image: "r/x:1"}]
+`, kind, name, spec, name, name, template)
+	return out + more
+}
+
+func job(name string, script kubetest.Script, logs string, more string) string {
+	annotations := kubetest.LogsAnnotation + ": '" + logs + "'"
+	if script != nil {
+		annotations += ", " + kubetest.StepsAnnotation + ": '" + script.String() + "'"
+	}
+	return fmt.Sprintf(`
+apiVersion: batch/v1
+kind: Job
+metadata: {name: %s}
+spec:
+  template:
+    metadata: {annotations: {%s}}
+    spec:
+      restartPolicy: Never
+      terminationGracePeriodSeconds: 0
+      containers: [{name: app, image: "r/x:1"}]
+%s`, name, annotations, more)
+}
