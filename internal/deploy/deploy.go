@@ -1,0 +1,123 @@
+// Package deploy is the order of things: render, record, plan, apply, track, record.
+package deploy
+
+import (
+	"context"
+	"time"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"deployer/apply"
+	"deployer/internal/kube"
+	"deployer/release"
+	"deployer/track"
+)
+
+// Verb is what an operation does to a release.
+type Verb string
+
+// The verbs.
+const (
+	Install   Verb = "install"
+	Upgrade   Verb = "upgrade"
+	Rollback  Verb = "rollback"
+	Uninstall Verb = "uninstall"
+	Test      Verb = "test"  // run its tests
+	Watch     Verb = "watch" // follow what is there
+)
+
+// Settings are what all operations of one run share. The zero value waits for
+// nothing but hooks, for as long as the context allows.
+type Settings struct {
+	Timeout    time.Duration // of each wait; 0 means none
+	Wait       bool          // until what was applied is ready
+	WaitJobs   bool          // among it, until Jobs are complete
+	NoHooks    bool
+	MaxHistory int // revisions to keep; 0 keeps all
+	// TakeoverPending settles records that another tool left pending at once.
+	TakeoverPending bool
+	Apply           apply.Options
+	Track           track.Options
+}
+
+// A Deployer decides and carries out operations on the releases of one
+// namespace.
+type Deployer struct {
+	Cluster   *kube.Cluster
+	Namespace string
+	Releases  *release.Store
+	Settings  Settings
+}
+
+// New returns a deployer for the releases that are stored in namespace.
+func New(cluster *kube.Cluster, namespace string, settings Settings) *Deployer {
+	return &Deployer{
+		Cluster:   cluster,
+		Namespace: namespace,
+		Releases:  release.NewStore(cluster, namespace),
+		Settings:  settings,
+	}
+}
+
+// An Operation is a decision not yet carried out. It is a value: print it,
+// compare it, throw it away.
+type Operation struct {
+	Verb      Verb
+	Release   string
+	Namespace string
+
+	// Base is the latest revision when this was decided; nil before the first.
+	Base *release.Summary
+	// Next is what carrying it out will record. For an uninstall, a test or a
+	// watch it is the revision as it was read.
+	Next *release.Record
+	// Target is the revision a rollback goes back to; 0 otherwise.
+	Target int
+
+	// CRDs are the objects of the chart's crds/ directory; none except for
+	// installs and upgrades.
+	CRDs []kube.Manifest
+
+	Plan  *apply.Plan
+	Hooks Hooks
+
+	// NewNamespace says that the release's namespace has to be created first.
+	NewNamespace bool
+	// KeepHistory says that an uninstall leaves the records.
+	KeepHistory bool
+	// Description is the user's words for the record of an uninstall; empty for
+	// Helm's. Next has those of the other verbs.
+	Description string
+	Warnings    []string
+
+	past []apply.Past
+	logs bool // test: tell the logs of the pods
+}
+
+// Hooks are the hooks that run before and after the change, in order.
+type Hooks struct{ Before, After []*helmrelease.Hook }
+
+// journals tells whether the operation has a record of its own, in which it
+// notes how far it has come.
+func (o *Operation) journals() bool {
+	return o.Verb == Install || o.Verb == Upgrade || o.Verb == Rollback
+}
+
+// within bounds ctx by the timeout of one wait.
+func (d *Deployer) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	if d.Settings.Timeout <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, d.Settings.Timeout)
+}
+
+// HasChanges tells whether carrying the operation out would change an object.
+// Hooks don't count: they run each time, also when all is as it should be.
+func (o *Operation) HasChanges() bool {
+	for _, c := range o.Plan.Changes() {
+		if c.Action != apply.None && c.Action != apply.Keep {
+			return true
+		}
+	}
+	return o.NewNamespace
+}

@@ -1,0 +1,183 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"deployer/apply"
+	"deployer/release"
+)
+
+func TestHooksRunByWeightThenName(t *testing.T) {
+	hook := func(name string, weight int, events ...helmrelease.HookEvent) *helmrelease.Hook {
+		return &helmrelease.Hook{Name: name, Weight: weight, Events: events}
+	}
+	pre, post := helmrelease.HookPreUpgrade, helmrelease.HookPostUpgrade
+	hooks := []*helmrelease.Hook{
+		hook("b", 5, pre), hook("z", -1, pre), hook("a", 5, pre, post), hook("other", -9, post), hook("zero", 0, pre),
+	}
+	var got []string
+	for _, h := range hooksFor(pre, hooks) {
+		got = append(got, h.Name)
+	}
+	if want := "z zero a b"; strings.Join(got, " ") != want {
+		t.Errorf("hooksFor(pre-upgrade) = %v, want %s", got, want)
+	}
+}
+
+func TestHookDeletePolicies(t *testing.T) {
+	before, succeeded, failed := helmrelease.HookBeforeHookCreation, helmrelease.HookSucceeded, helmrelease.HookFailed
+	for _, c := range []struct {
+		given []helmrelease.HookDeletePolicy
+		asked helmrelease.HookDeletePolicy
+		want  bool
+	}{
+		{nil, before, true}, // Helm's default
+		{nil, succeeded, false},
+		{[]helmrelease.HookDeletePolicy{succeeded}, before, false},
+		{[]helmrelease.HookDeletePolicy{succeeded, failed}, failed, true},
+	} {
+		if got := hasPolicy(&helmrelease.Hook{DeletePolicies: c.given}, c.asked); got != c.want {
+			t.Errorf("hasPolicy(%v, %s) = %v, want %v", c.given, c.asked, got, c.want)
+		}
+	}
+}
+
+// What selects install hooks is that nothing was ever deployed, not a flag.
+func TestVerbOfARequest(t *testing.T) {
+	deployed, failed, superseded := helmrelease.StatusDeployed, helmrelease.StatusFailed, helmrelease.StatusSuperseded
+	uninstalled, pending := helmrelease.StatusUninstalled, helmrelease.StatusPendingInstall
+	var (
+		none  *release.NoDeployedError
+		inUse *NameInUseError
+	)
+	for _, c := range []struct {
+		name    string
+		first   First
+		replace bool
+		history []helmrelease.Status
+		want    Verb
+		err     any // pointer to the error's type; nil for none
+	}{
+		{"upgrade of nothing", FirstRefused, false, nil, "", &none},
+		{"upgrade --install of nothing", FirstAllowed, false, nil, Install, nil},
+		{"install of nothing", FirstOnly, false, nil, Install, nil},
+		{"upgrade", FirstRefused, false, []helmrelease.Status{deployed}, Upgrade, nil},
+		{"upgrade after a failed upgrade", FirstRefused, false, []helmrelease.Status{deployed, failed}, Upgrade, nil},
+		{"upgrade after a failed install", FirstRefused, false, []helmrelease.Status{failed}, Install, nil},
+		{"upgrade --install after a killed install", FirstAllowed, false, []helmrelease.Status{pending}, Install, nil},
+		{"upgrade when only superseded are left", FirstRefused, false, []helmrelease.Status{superseded, failed}, Upgrade, nil},
+		{"install of what is deployed", FirstOnly, false, []helmrelease.Status{deployed}, "", &inUse},
+		{"install --replace of what is deployed", FirstOnly, true, []helmrelease.Status{deployed}, "", &inUse},
+		{"install --replace after a failed install", FirstOnly, true, []helmrelease.Status{failed}, Install, nil},
+		{"upgrade after uninstall --keep-history", FirstRefused, false, []helmrelease.Status{superseded, uninstalled}, "", &none},
+		{"upgrade --install after uninstall --keep-history", FirstAllowed, false, []helmrelease.Status{superseded, uninstalled}, Install, nil},
+		{"install after uninstall --keep-history", FirstOnly, false, []helmrelease.Status{uninstalled}, "", &inUse},
+		{"install --replace after uninstall --keep-history", FirstOnly, true, []helmrelease.Status{uninstalled}, Install, nil},
+	} {
+		history := &release.History{Namespace: "prod", Name: "web"}
+		for i, s := range c.history {
+			history.Revisions = append(history.Revisions, release.Summary{Name: "web", Revision: i + 1, Status: s})
+		}
+		got, err := verbFor(UpgradeRequest{Name: "web", First: c.first, Replace: c.replace}, history)
+		if got != c.want || (err != nil) != (c.err != nil) || c.err != nil && !errors.As(err, c.err) {
+			t.Errorf("%s: verbFor = %q, %v; want %q and an error of %T", c.name, got, err, c.want, c.err)
+		}
+	}
+}
+
+// The reason goes into tables: one line of bounded length.
+func TestDescriptionsAreOneLine(t *testing.T) {
+	err := fmt.Errorf("2 objects were rejected:\n  Secret/prod/a: no\n  Secret/prod/b: %s", strings.Repeat("x", 2*maxDescription))
+	r := &run{op: &Operation{Verb: Upgrade, Release: "web", Next: newRecord(helmrelease.Release{}, "", "")}}
+	got := r.description(err)
+	if strings.Contains(got, "\n") || len(got) > maxDescription+64 {
+		t.Errorf("description has %d bytes: %q", len(got), got)
+	}
+	if want := `Upgrade "web" failed: 2 objects were rejected: Secret/prod/a: no;`; !strings.HasPrefix(got, want) {
+		t.Errorf("description = %q, want %q and more", got, want)
+	}
+}
+
+func TestDescriptionsOfSuccess(t *testing.T) {
+	for _, c := range []struct {
+		op   *Operation
+		want string
+	}{
+		{&Operation{Verb: Install, Next: newRecord(helmrelease.Release{}, "", "")}, "Install complete"},
+		{&Operation{Verb: Upgrade, Next: newRecord(helmrelease.Release{}, "", "hotfix")}, "hotfix"},
+		{&Operation{Verb: Rollback, Target: 3, Next: newRecord(helmrelease.Release{}, "", "")}, "Rollback to 3"},
+		// The record of an uninstall is that of the last release, whose words these are.
+		{&Operation{Verb: Uninstall, Next: newRecord(helmrelease.Release{}, "", "hotfix")}, "Uninstallation complete"},
+		{&Operation{Verb: Uninstall, Description: "moved", Next: newRecord(helmrelease.Release{}, "", "")}, "moved"},
+	} {
+		if got := (&run{op: c.op}).description(nil); got != c.want {
+			t.Errorf("description of %s = %q, want %q", c.op.Verb, got, c.want)
+		}
+	}
+}
+
+// A failure of the step isn't blamed on a signal that came after it, and what
+// the step says of a signal is not the reason.
+func TestStoppedNamesTheCause(t *testing.T) {
+	cause := errors.New("stopped by SIGTERM")
+	ctx, cancel := context.WithCancelCause(context.Background())
+	r := &run{step: "wait"}
+	if failure := errors.New("boom"); r.stopped(ctx, failure) != failure {
+		t.Error("a failure of its own was replaced")
+	}
+	cancel(cause)
+	err := r.stopped(ctx, fmt.Errorf("applying: %w", context.Canceled))
+	if want := "stopped by SIGTERM in step wait"; err.Error() != want || !errors.Is(err, cause) {
+		t.Errorf("stopped = %v, want %s", err, want)
+	}
+}
+
+func TestFinishedHooksOfADeadRun(t *testing.T) {
+	h := &helmrelease.Hook{Path: "web/templates/migrate.yaml", Manifest: "kind: Job"}
+	event := helmrelease.HookPreUpgrade
+	dead := &release.Record{Release: helmrelease.Release{Manifest: "same", Version: 4}, Journal: &release.Journal{
+		Hooks: map[string]string{hookKey(event, h): string(helmrelease.HookPhaseSucceeded)},
+	}}
+	run := func(manifest string, dead *release.Record) *run {
+		return &run{
+			lock: &Held{dead: dead}, observe: func(Event) {},
+			op: &Operation{Verb: Upgrade, Next: &release.Record{Release: helmrelease.Release{Manifest: manifest}}},
+		}
+	}
+	if !run("same", dead).finished(event, h) {
+		t.Error("a hook that had finished is run again")
+	}
+	if run("other", dead).finished(event, h) {
+		t.Error("a hook is left out although something else is deployed")
+	}
+	if run("same", dead).finished(helmrelease.HookPostUpgrade, h) {
+		t.Error("a hook is left out at another event")
+	}
+	if run("same", nil).finished(event, h) {
+		t.Error("a hook is left out although no run died")
+	}
+}
+
+func TestHasChanges(t *testing.T) {
+	change := func(a apply.Action) *apply.Plan { return &apply.Plan{Waves: [][]apply.Change{{{Action: a}}}} }
+	for _, c := range []struct {
+		op   Operation
+		want bool
+	}{
+		{Operation{Plan: change(apply.None)}, false},
+		{Operation{Plan: change(apply.Keep)}, false},
+		{Operation{Plan: change(apply.Update)}, true},
+		{Operation{Plan: change(apply.None), Hooks: Hooks{Before: []*helmrelease.Hook{{}}}}, false},
+		{Operation{Plan: change(apply.None), NewNamespace: true}, true},
+	} {
+		if got := c.op.HasChanges(); got != c.want {
+			t.Errorf("HasChanges(%v) = %v, want %v", c.op.Plan.Waves, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// descriptions are the words that Helm writes into the records of successes.
+var descriptions = map[Verb]string{
+	Install:   "Install complete",
+	Upgrade:   "Upgrade complete",
+	Rollback:  "Rollback to %d",
+	Uninstall: "Uninstallation complete",
+}
+
+// failures begin the descriptions of runs that failed, as Helm's do.
+var failures = map[Verb]string{
+	Install:   "Release %q failed: %s",
+	Upgrade:   "Upgrade %q failed: %s",
+	Rollback:  "Rollback %q failed: %s",
+	Uninstall: "Uninstall %q failed: %s",
+}
+
+// maxDescription bounds the reason in a record, in bytes: it is shown in tables.
+const maxDescription = 1024
+
+// description is what the record says of a run: the user's words when it
+// succeeded, else Helm's.
+func (r *run) description(err error) string {
+	op := r.op
+	switch {
+	case err != nil:
+		return fmt.Sprintf(failures[op.Verb], op.Release, shorten(reason(err)))
+	case op.Verb == Uninstall && op.Description != "":
+		return op.Description
+	case op.Verb == Uninstall:
+		return descriptions[op.Verb]
+	case op.Next.Info.Description != "":
+		return op.Next.Info.Description
+	case op.Verb == Rollback:
+		return fmt.Sprintf(descriptions[op.Verb], op.Target)
+	}
+	return descriptions[op.Verb]
+}
+
+func reason(err error) string {
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "timed out: " + err.Error()
+	}
+	return err.Error()
+}
+
+// shorten makes one line of a text, of bounded length.
+func shorten(s string) string {
+	lines := strings.FieldsFunc(s, func(r rune) bool { return r == '\n' })
+	for i := range lines {
+		lines[i] = strings.TrimSpace(lines[i])
+	}
+	s = strings.ReplaceAll(strings.Join(lines, "; "), ":; ", ": ")
+	if len(s) <= maxDescription {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxDescription], "") + "…"
+}

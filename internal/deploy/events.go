@@ -1,0 +1,91 @@
+package deploy
+
+import (
+	"sync"
+	"time"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"deployer/apply"
+	"deployer/release"
+	"deployer/track"
+)
+
+// An Event is something that has happened. A new kind is a change of our
+// interface: programs that read the JSON switch on them.
+type Event interface{ event() }
+
+// The events, in the order of a run.
+type (
+	// Began comes first; the operation is decided and about to be carried out.
+	Began struct{ Operation *Operation }
+	// StepBegan opens a stage.
+	StepBegan struct{ Step Step }
+	// Applied tells of one object created, updated, deleted, or right already.
+	Applied struct {
+		Step   string
+		Change apply.Change
+	}
+	// HookRan tells how one hook ended.
+	HookRan struct {
+		Hook *helmrelease.Hook
+		Took time.Duration
+		Err  error // nil: succeeded
+	}
+	// PodLogged tells what a container of a test has written, after all tests
+	// have ended.
+	PodLogged struct{ Log PodLog }
+	// Saw tells of one object's new status, or of a line of its log.
+	Saw struct{ Report track.Report }
+	// StepEnded closes a stage.
+	StepEnded struct {
+		Step Step
+		Took time.Duration
+		Err  error
+	}
+	// Warned is something to know that stops nothing.
+	Warned struct{ Text string }
+	// Recorded tells that the record of a revision was written.
+	Recorded struct{ Record *release.Record }
+	// Ended comes last, always.
+	Ended struct {
+		Operation *Operation
+		Record    *release.Record // as last written; nil when none was
+		Took      time.Duration
+		Err       error
+	}
+)
+
+func (Began) event()     {}
+func (StepBegan) event() {}
+func (Applied) event()   {}
+func (HookRan) event()   {}
+func (PodLogged) event() {}
+func (Saw) event()       {}
+func (StepEnded) event() {}
+func (Warned) event()    {}
+func (Recorded) event()  {}
+func (Ended) event()     {}
+
+// A Step is one stage of a run.
+type Step struct {
+	Name    string // "crds", "pre-upgrade hooks", "apply", "wait", "prune", "post-upgrade hooks"
+	Objects int    // how many it is about
+}
+
+// An Observer is called in order and by one goroutine at a time. It must
+// return soon and must not call the Deployer.
+type Observer func(Event)
+
+// Serial returns an observer that may be called from any goroutine.
+func Serial(o Observer) Observer {
+	if o == nil {
+		return func(Event) {}
+	}
+	var mu sync.Mutex
+	return func(e Event) {
+		mu.Lock()
+		defer mu.Unlock()
+		o(e)
+	}
+}

@@ -1,0 +1,310 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"deployer/apply"
+	"deployer/internal/kube"
+	"deployer/release"
+	"deployer/track"
+	"deployer/track/rules"
+)
+
+// Execute carries an operation out under the lock of its release. Whatever
+// happens, the record ends in a terminal status, and observe hears Ended last.
+// The record is nil when none was written.
+func (d *Deployer) Execute(ctx context.Context, lock *Held, op *Operation, observe Observer) (*release.Record, error) {
+	r := &run{
+		Deployer: d, op: op, lock: lock, observe: Serial(observe), began: time.Now(),
+		applier: d.applier(op), tracker: track.New(d.Cluster, d.Settings.Track), applied: map[kube.ID]apply.Change{},
+	}
+	r.observe(Began{Operation: op})
+	if err := op.Plan.Permitted(); err != nil {
+		r.observe(Ended{Operation: op, Took: time.Since(r.began), Err: err})
+		return nil, err
+	}
+	record, err := r.carryOut(ctx)
+	r.observe(Ended{Operation: op, Record: record, Took: time.Since(r.began), Err: err})
+	return record, err
+}
+
+// A run is one operation being carried out.
+type run struct {
+	*Deployer
+	op      *Operation
+	lock    *Held
+	observe Observer
+	applier *apply.Applier
+	tracker *track.Tracker
+	began   time.Time
+	step    string                   // the stage it has come to
+	applied map[kube.ID]apply.Change // what is now as it should be
+}
+
+// carryOut works under the lock's context: when the lock is lost, so is the
+// right to change anything.
+func (r *run) carryOut(ctx context.Context) (*release.Record, error) {
+	ctx, cancel := mergeContexts(ctx, r.lock.Context())
+	defer cancel()
+	switch r.op.Verb {
+	case Uninstall:
+		return r.uninstall(ctx)
+	case Test:
+		return r.test(ctx)
+	}
+	r.op.Next.Info.Status = pending[r.op.Verb]
+	if err := r.lock.Begin(ctx, r.op.Next); err != nil {
+		return nil, err
+	}
+	r.observe(Recorded{Record: r.op.Next})
+	err := r.deploy(ctx)
+	return r.finish(ctx, err)
+}
+
+// pending are the statuses of records whose run hasn't ended.
+var pending = map[Verb]helmrelease.Status{
+	Install:  helmrelease.StatusPendingInstall,
+	Upgrade:  helmrelease.StatusPendingUpgrade,
+	Rollback: helmrelease.StatusPendingRollback,
+}
+
+// deploy brings the cluster to the operation's plan.
+func (r *run) deploy(ctx context.Context) error {
+	events := hookEvents[r.op.Verb]
+	steps := []func() error{
+		func() error { return r.crds(ctx) },
+		func() error { return r.hooks(ctx, events[0], r.op.Hooks.Before) },
+		func() error { return r.waves(ctx) },
+		func() error { return r.wait(ctx) },
+		func() error { return r.prune(ctx) },
+		func() error { return r.hooks(ctx, events[1], r.op.Hooks.After) },
+	}
+	for _, step := range steps {
+		if ctx.Err() != nil {
+			return r.stopped(ctx, nil)
+		}
+		if err := step(); err != nil {
+			return r.stopped(ctx, err)
+		}
+	}
+	return nil
+}
+
+// A StoppedError says that the run was ended from outside: by a signal, or
+// because another run took the release over.
+type StoppedError struct {
+	Step  string // that it had come to
+	Cause error
+	Err   error // what the step said of it; nil between steps
+}
+
+func (e *StoppedError) Error() string {
+	if e.Step == "" {
+		return e.Cause.Error()
+	}
+	return fmt.Sprintf("%s in step %s", e.Cause, e.Step)
+}
+
+// Unwrap gives the cause, and what the step said of it.
+func (e *StoppedError) Unwrap() []error { return []error{e.Cause, e.Err} }
+
+// stopped tells an end from outside from a failure of the step itself.
+func (r *run) stopped(ctx context.Context, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	return &StoppedError{Step: r.step, Cause: context.Cause(ctx), Err: err}
+}
+
+// stage runs one step of the operation between its events. Steps about nothing
+// are passed over in silence.
+func (r *run) stage(ctx context.Context, name string, objects int, body func() error) error {
+	if objects == 0 {
+		return nil
+	}
+	s, began := Step{Name: name, Objects: objects}, time.Now()
+	r.observe(StepBegan{Step: s})
+	if err := r.note(ctx, name); err != nil {
+		return err
+	}
+	err := body()
+	r.observe(StepEnded{Step: s, Took: time.Since(began), Err: err})
+	return err
+}
+
+// note writes into the record which stage the run has come to, for whoever
+// finds it if the run dies.
+func (r *run) note(ctx context.Context, step string) error {
+	r.step = step
+	if !r.op.journals() {
+		return nil
+	}
+	r.op.Next.Journal.Step = step
+	return r.lock.Save(ctx, r.op.Next)
+}
+
+// mergeContexts gives a context that ends when one of two does, for its cause.
+func mergeContexts(ctx, other context.Context) (context.Context, context.CancelFunc) {
+	merged, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(other, func() { cancel(context.Cause(other)) })
+	return merged, func() {
+		stop()
+		cancel(nil)
+	}
+}
+
+// crds applies the chart's crds/ directory and waits until the kinds are
+// served: hooks and objects may use them.
+func (r *run) crds(ctx context.Context) error {
+	changes := r.op.Plan.CRDs
+	return r.stage(ctx, "crds", len(changes), func() error {
+		var applied []apply.Change
+		if err := r.applier.Run(ctx, changes, func(c apply.Change) {
+			applied = append(applied, c)
+			r.observe(Applied{Step: "crds", Change: c})
+		}); err != nil {
+			return err
+		}
+		if err := r.await(ctx, targetsOf(applied, nil)); err != nil {
+			return err
+		}
+		r.Cluster.Forget()
+		return r.applier.Recheck(ctx, r.op.Plan)
+	})
+}
+
+func (r *run) waves(ctx context.Context) error {
+	total := 0
+	for _, wave := range r.op.Plan.Waves {
+		total += len(wave)
+	}
+	return r.stage(ctx, "apply", total, func() error {
+		for _, wave := range r.op.Plan.Waves {
+			if err := r.apply(ctx, "apply", wave); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (r *run) apply(ctx context.Context, step string, changes []apply.Change) error {
+	return r.applier.Run(ctx, changes, func(c apply.Change) {
+		r.applied[c.ID] = c
+		r.observe(Applied{Step: step, Change: c})
+	})
+}
+
+// prune deletes what the chart dropped. It comes after the wait: until the new
+// is ready, the old may still serve.
+func (r *run) prune(ctx context.Context) error {
+	return r.stage(ctx, "prune", len(r.op.Plan.Prune), func() error {
+		return r.apply(ctx, "prune", r.op.Plan.Prune)
+	})
+}
+
+// wait follows what was applied until it is ready.
+func (r *run) wait(ctx context.Context) error {
+	if !r.Settings.Wait {
+		return nil
+	}
+	targets := targetsOf(r.changed(), r.skipped)
+	return r.stage(ctx, "wait", len(targets), func() error { return r.await(ctx, targets) })
+}
+
+// skipped tells which objects are not waited for.
+func (r *run) skipped(id kube.ID) bool {
+	return id.Kind == "Job" && id.Group == "batch" && !r.Settings.WaitJobs
+}
+
+// changed lists what was applied, in the order of the plan.
+func (r *run) changed() []apply.Change {
+	var out []apply.Change
+	for _, wave := range r.op.Plan.Waves {
+		for _, c := range wave {
+			if done, ok := r.applied[c.ID]; ok {
+				out = append(out, done)
+			}
+		}
+	}
+	return out
+}
+
+func (r *run) await(ctx context.Context, targets []track.Target) error {
+	ctx, cancel := r.within(ctx)
+	defer cancel()
+	return r.tracker.Wait(ctx, targets, func(report track.Report) { r.observe(Saw{Report: report}) })
+}
+
+// targetsOf makes of changes what is to be waited for, except what skip names.
+func targetsOf(changes []apply.Change, skip func(kube.ID) bool) []track.Target {
+	var targets []track.Target
+	for _, c := range changes {
+		if c.Result == nil || skip != nil && skip(c.ID) {
+			continue
+		}
+		target := track.Target{
+			ID: c.ID, GVK: c.Result.GroupVersionKind(), Baseline: c.Result,
+			Changed: c.Action != apply.None, Previous: c.Live,
+		}
+		if c.Recognised() {
+			// Only the metadata is known, which is enough for kinds without a status.
+			if rules.Still(c.ID.GroupKind()) {
+				continue
+			}
+			target.Baseline, target.Previous = nil, nil
+		}
+		targets = append(targets, target)
+	}
+	return targets
+}
+
+// finish records how the run ended. A deployed revision stays deployed until
+// its successor is recorded as such.
+func (r *run) finish(ctx context.Context, err error) (*release.Record, error) {
+	next := r.op.Next
+	status, description := helmrelease.StatusDeployed, r.description(nil)
+	if err != nil {
+		status, description = helmrelease.StatusFailed, r.description(err)
+	}
+	r.remember(next)
+	if ferr := r.lock.Finish(ctx, next, status, description); ferr != nil {
+		return next, errors.Join(err, ferr)
+	}
+	r.observe(Recorded{Record: next})
+	if err == nil {
+		if perr := r.Releases.Prune(ctx, r.op.Release, r.Settings.MaxHistory); perr != nil {
+			// The release is deployed; old records are tidied by the next one.
+			r.observe(Warned{Text: "removing old revisions: " + perr.Error()})
+		}
+	}
+	return next, err
+}
+
+// remember puts into the record what lets the next release recognise
+// untouched objects without reading them.
+func (r *run) remember(next *release.Record) {
+	changes := make([]apply.Change, 0, len(r.applied))
+	for _, c := range r.applied {
+		changes = append(changes, c)
+	}
+	marks := map[string]release.Mark{}
+	for key, mark := range r.applier.Marks(changes) {
+		marks[key] = release.Mark{UID: mark.UID, Print: mark.Print}
+	}
+	next.Journal.Objects = marks
+	next.Journal.Leftover = nil
+	for _, c := range r.op.Plan.Prune {
+		if done, ok := r.applied[c.ID]; ok {
+			c = done
+		}
+		if c.Again {
+			next.Journal.Leftover = append(next.Journal.Leftover, apply.Key(c.ID))
+		}
+	}
+}

@@ -1,0 +1,196 @@
+package deploy
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"time"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	helmtime "helm.sh/helm/v3/pkg/time"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"deployer/apply"
+	"deployer/chart"
+	"deployer/internal/kube"
+	"deployer/track"
+)
+
+// cleanTimeout bounds the deletion of hooks after a run was stopped: enough
+// for a few deletions on a slow API server.
+const cleanTimeout = 5 * time.Second
+
+// A HookError says which hook failed, and at which event.
+type HookError struct {
+	Event helmrelease.HookEvent
+	Hook  string
+	Err   error
+}
+
+func (e *HookError) Error() string {
+	return fmt.Sprintf("%s hook %s failed: %s", e.Event, e.Hook, e.Err)
+}
+
+// Unwrap gives the reason.
+func (e *HookError) Unwrap() error { return e.Err }
+
+// hooks runs the hooks of one event one after the other, each to its end, and
+// deletes them as their policies say. (helm.sh/helm/v3/pkg/action/hooks.go)
+func (r *run) hooks(ctx context.Context, event helmrelease.HookEvent, hooks []*helmrelease.Hook) error {
+	return r.stage(ctx, string(event)+" hooks", len(hooks), func() error {
+		var done []ranHook
+		for _, h := range hooks {
+			if r.finished(event, h) {
+				continue
+			}
+			ran, err := r.hook(ctx, h)
+			if err == nil {
+				done = append(done, ran)
+				err = r.remembered(ctx, event, h)
+			}
+			if err == nil {
+				continue
+			}
+			r.tellLogs(ctx, append(done, ran))
+			// Those before it have succeeded and go as if all had.
+			failed := r.deleteHooks(ctx, []ranHook{ran}, helmrelease.HookFailed)
+			cleaned := r.deleteHooks(ctx, done, helmrelease.HookSucceeded)
+			return errors.Join(&HookError{Event: event, Hook: h.Path, Err: err}, failed, cleaned)
+		}
+		r.tellLogs(ctx, done)
+		return r.deleteHooks(ctx, done, helmrelease.HookSucceeded)
+	})
+}
+
+// finished tells whether a dead run had come past this very hook while it
+// deployed the very same thing: then it isn't run again.
+func (r *run) finished(event helmrelease.HookEvent, h *helmrelease.Hook) bool {
+	dead := r.lock.dead
+	if dead == nil || dead.Journal == nil || dead.Manifest != r.op.Next.Manifest || !r.op.journals() {
+		return false
+	}
+	if dead.Journal.Hooks[hookKey(event, h)] != string(helmrelease.HookPhaseSucceeded) {
+		return false
+	}
+	h.LastRun.Phase = helmrelease.HookPhaseSucceeded
+	r.observe(Warned{Text: fmt.Sprintf("%s hook %s had finished in revision %d: it is not run again", event, h.Path, dead.Version)})
+	return true
+}
+
+// remembered notes in the record that a hook has succeeded, for whoever has to
+// go on after us.
+func (r *run) remembered(ctx context.Context, event helmrelease.HookEvent, h *helmrelease.Hook) error {
+	journal := r.op.Next.Journal
+	if !r.op.journals() || journal == nil {
+		return nil
+	}
+	if journal.Hooks == nil {
+		journal.Hooks = map[string]string{}
+	}
+	journal.Hooks[hookKey(event, h)] = string(h.LastRun.Phase)
+	return r.lock.Save(ctx, r.op.Next)
+}
+
+// hookKey names a hook and its content at one event.
+func hookKey(event helmrelease.HookEvent, h *helmrelease.Hook) string {
+	sum := sha256.Sum256([]byte(h.Manifest))
+	return fmt.Sprintf("%s %s %x", event, h.Path, sum[:8])
+}
+
+// A ranHook is a hook and the objects it consists of in the cluster.
+type ranHook struct {
+	hook    *helmrelease.Hook
+	objects []*unstructured.Unstructured
+}
+
+func (r *run) hook(ctx context.Context, h *helmrelease.Hook) (ranHook, error) {
+	ran := ranHook{hook: h}
+	h.LastRun = helmrelease.HookExecution{StartedAt: helmtime.Now(), Phase: helmrelease.HookPhaseRunning}
+	began := time.Now()
+	err := r.createHook(ctx, h, &ran)
+	if err == nil {
+		err = r.await(ctx, r.hookTargets(ran.objects))
+	}
+	h.LastRun.CompletedAt = helmtime.Now()
+	h.LastRun.Phase = helmrelease.HookPhaseSucceeded
+	if err != nil {
+		h.LastRun.Phase = helmrelease.HookPhaseFailed
+	}
+	r.observe(HookRan{Hook: h, Took: time.Since(began), Err: err})
+	return ran, err
+}
+
+func (r *run) createHook(ctx context.Context, h *helmrelease.Hook, ran *ranHook) error {
+	manifests, err := chart.ParseHook(h)
+	if err != nil {
+		return err
+	}
+	for _, m := range manifests {
+		obj, err := r.applier.CreateHook(ctx, m, r.op.past)
+		if err != nil {
+			return err
+		}
+		ran.objects = append(ran.objects, obj)
+		r.observe(Applied{Step: "hook", Change: apply.Change{ID: kube.IDOf(obj), Source: m.Source, Action: apply.Create, Result: obj}})
+	}
+	return nil
+}
+
+// waitedHooks are the kinds of hooks that are followed: Jobs and Pods to their
+// end, as Helm does; CustomResourceDefinitions until their kind is served,
+// because what comes next may use it. All else is done when it is there.
+// https://helm.sh/docs/topics/charts_hooks/#hooks-and-the-release-lifecycle
+var waitedHooks = map[schema.GroupKind]bool{
+	{Group: "batch", Kind: "Job"}:                                     true,
+	{Group: "", Kind: "Pod"}:                                          true,
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: true,
+}
+
+// hookTargets are the objects of a hook that are followed to their end.
+func (r *run) hookTargets(objects []*unstructured.Unstructured) []track.Target {
+	var targets []track.Target
+	logs := r.Settings.Track.Logs
+	if logs == track.LogsDefault {
+		logs = track.LogsLive // what a hook says is what the user waits for
+	}
+	for _, obj := range objects {
+		id := kube.IDOf(obj)
+		if !waitedHooks[id.GroupKind()] {
+			continue
+		}
+		targets = append(targets, track.Target{
+			ID: id, GVK: obj.GroupVersionKind(), Until: track.UntilComplete, Baseline: obj, Changed: true, Logs: logs,
+		})
+	}
+	return targets
+}
+
+// sweeping gives the context of what is still done after a run was stopped: a
+// short one of its own.
+func sweeping(ctx context.Context) (context.Context, context.CancelFunc) {
+	if ctx.Err() == nil {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
+}
+
+// deleteHooks deletes, last created first, what the policy says. It does so
+// also after the run was stopped: the policy speaks of the outcome.
+func (r *run) deleteHooks(ctx context.Context, hooks []ranHook, policy helmrelease.HookDeletePolicy) error {
+	ctx, cancel := sweeping(ctx)
+	defer cancel()
+	var errs []error
+	for i := len(hooks) - 1; i >= 0; i-- {
+		if !hasPolicy(hooks[i].hook, policy) {
+			continue
+		}
+		for _, obj := range hooks[i].objects {
+			if err := r.applier.DeleteHook(ctx, obj); err != nil {
+				errs = append(errs, err)
+			}
+		}
+	}
+	return errors.Join(errs...)
+}

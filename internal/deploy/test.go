@@ -1,0 +1,127 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"deployer/apply"
+	"deployer/release"
+)
+
+// A TestRequest asks for the tests of a release: the hooks of the event "test"
+// of its latest revision.
+type TestRequest struct {
+	Name   string
+	Only   []string // names of tests; empty means all
+	Except []string // names of tests that don't run
+	Logs   bool     // tell the logs of the tests' pods, as PodLogged, before any are deleted
+}
+
+// Test decides which tests a release has to run. It only reads. Carried out,
+// the operation changes no object of the release and makes no revision; the
+// outcomes go into the record of the latest.
+func (d *Deployer) Test(ctx context.Context, req TestRequest) (*Operation, error) {
+	if err := release.ValidateName(req.Name); err != nil {
+		return nil, err
+	}
+	history, err := d.Releases.History(ctx, req.Name)
+	if err != nil {
+		return nil, err
+	}
+	latest := history.Latest()
+	if latest == nil {
+		return nil, &release.NotFoundError{Namespace: d.Namespace, Name: req.Name}
+	}
+	if latest.Status == helmrelease.StatusUninstalled {
+		return nil, &UninstalledError{Name: req.Name, Revision: latest.Revision}
+	}
+	record, err := history.Load(ctx, latest.Revision)
+	if err != nil {
+		return nil, err
+	}
+	op := &Operation{
+		Verb: Test, Release: req.Name, Namespace: d.Namespace, Base: latest, Next: record,
+		Plan: &apply.Plan{}, logs: req.Logs,
+	}
+	all := hooksFor(helmrelease.HookTest, record.Hooks)
+	op.Hooks.Before = chosenTests(all, req)
+	op.Warnings = unknownTests(all, slices.Concat(req.Only, req.Except))
+	owned, err := history.Owned(ctx)
+	if err != nil {
+		return nil, err
+	}
+	op.past, err = pastOf(owned)
+	return op, err
+}
+
+// chosenTests leaves out what the request doesn't want.
+// (helm.sh/helm/v3/pkg/action/release_testing.go)
+func chosenTests(tests []*helmrelease.Hook, req TestRequest) []*helmrelease.Hook {
+	var out []*helmrelease.Hook
+	for _, h := range tests {
+		if slices.Contains(req.Except, h.Name) || len(req.Only) > 0 && !slices.Contains(req.Only, h.Name) {
+			continue
+		}
+		out = append(out, h)
+	}
+	return out
+}
+
+func unknownTests(tests []*helmrelease.Hook, names []string) []string {
+	var out []string
+	for _, name := range names {
+		if !slices.ContainsFunc(tests, func(h *helmrelease.Hook) bool { return h.Name == name }) {
+			out = append(out, fmt.Sprintf("the release has no test named %q", name))
+		}
+	}
+	return out
+}
+
+// An UninstalledError refuses what needs a release to be there.
+type UninstalledError struct {
+	Name     string
+	Revision int
+}
+
+func (e *UninstalledError) Error() string {
+	return fmt.Sprintf("release %s is uninstalled: nothing of it is there", e.Name)
+}
+
+// Hint says what to do about it.
+func (e *UninstalledError) Hint() string {
+	return fmt.Sprintf("to bring it back:  deployer rollback %s %d", e.Name, e.Revision)
+}
+
+// test runs the tests and records how they ended, also when one failed or the
+// run was stopped: the last run of each test is what status shows.
+func (r *run) test(ctx context.Context) (*release.Record, error) {
+	tests := r.op.Hooks.Before
+	err := r.hooks(ctx, helmrelease.HookTest, tests)
+	if err != nil {
+		err = r.stopped(ctx, err)
+	}
+	if len(tests) == 0 {
+		return r.op.Next, err
+	}
+	record, rerr := r.lock.Amend(ctx, r.op.Next.Version, func(rec *release.Record) { copyRuns(tests, rec.Hooks) })
+	if rerr != nil {
+		return r.op.Next, errors.Join(err, rerr)
+	}
+	r.observe(Recorded{Record: record})
+	return record, err
+}
+
+// copyRuns notes the last runs of hooks in those of a record.
+func copyRuns(from, to []*helmrelease.Hook) {
+	for _, h := range from {
+		for _, same := range to {
+			if same.Path == h.Path && same.Kind == h.Kind && same.Name == h.Name && !h.LastRun.StartedAt.IsZero() {
+				same.LastRun = h.LastRun
+			}
+		}
+	}
+}

@@ -1,0 +1,103 @@
+package deploy
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	batchv1 "k8s.io/api/batch/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"deployer/internal/kube"
+)
+
+// maxPodLog bounds what is read of one container's log, in bytes.
+const maxPodLog = 16 << 20
+
+// A PodLog is what one container of a hook has written.
+type PodLog struct {
+	Pod       string
+	Container string // empty when the pod has only one
+	Text      string
+}
+
+// tellLogs reads the logs of the pods of hooks, as long as they are there.
+// What can't be read is only a warning: the hooks have ended.
+func (r *run) tellLogs(ctx context.Context, hooks []ranHook) {
+	if !r.op.logs {
+		return
+	}
+	ctx, cancel := sweeping(ctx)
+	defer cancel()
+	for _, h := range hooks {
+		for _, obj := range h.objects {
+			if err := r.tellLogsOf(ctx, obj); err != nil {
+				r.observe(Warned{Text: err.Error()})
+			}
+		}
+	}
+}
+
+func (r *run) tellLogsOf(ctx context.Context, obj *unstructured.Unstructured) error {
+	pods, err := r.podsOf(ctx, obj)
+	if err != nil {
+		return fmt.Errorf("finding the pods of %s: %w", kube.IDOf(obj), err)
+	}
+	for _, pod := range pods {
+		for _, c := range pod.Spec.Containers {
+			text, err := r.readLog(ctx, &pod, c.Name)
+			if err != nil {
+				return fmt.Errorf("reading the log of Pod/%s/%s: %w", pod.Namespace, pod.Name, err)
+			}
+			log := PodLog{Pod: pod.Name, Container: c.Name, Text: text}
+			if len(pod.Spec.Containers) == 1 {
+				log.Container = ""
+			}
+			r.observe(PodLogged{Log: log})
+		}
+	}
+	return nil
+}
+
+// podsOf are the pods behind a hook's object: a Pod itself, and those of a Job.
+func (r *run) podsOf(ctx context.Context, obj *unstructured.Unstructured) ([]corev1.Pod, error) {
+	typed, err := r.Cluster.Typed()
+	if err != nil {
+		return nil, err
+	}
+	pods := typed.CoreV1().Pods(obj.GetNamespace())
+	switch kube.IDOf(obj).GroupKind().String() {
+	case "Pod":
+		pod, err := pods.Get(ctx, obj.GetName(), metav1.GetOptions{})
+		if err != nil {
+			return nil, err
+		}
+		return []corev1.Pod{*pod}, nil
+	case "Job.batch":
+		list, err := pods.List(ctx, metav1.ListOptions{LabelSelector: batchv1.ControllerUidLabel + "=" + string(obj.GetUID())})
+		if err != nil {
+			return nil, err
+		}
+		return list.Items, nil
+	}
+	return nil, nil
+}
+
+func (r *run) readLog(ctx context.Context, pod *corev1.Pod, container string) (string, error) {
+	typed, err := r.Cluster.Typed()
+	if err != nil {
+		return "", err
+	}
+	limit := int64(maxPodLog)
+	stream, err := typed.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: container, LimitBytes: &limit}).Stream(ctx)
+	if err != nil {
+		return "", err
+	}
+	data, err := io.ReadAll(stream)
+	if cerr := stream.Close(); err == nil {
+		err = cerr
+	}
+	return string(data), err
+}

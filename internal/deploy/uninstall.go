@@ -1,0 +1,62 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"deployer/apply"
+	"deployer/release"
+	"deployer/track"
+)
+
+// uninstall deletes what the release made and then its records, or marks the
+// latest of them uninstalled. A failure leaves the records, so that it can be
+// run again.
+func (r *run) uninstall(ctx context.Context) (*release.Record, error) {
+	record := r.op.Next
+	if record.Info.Status != helmrelease.StatusUninstalled {
+		if err := r.lock.BeginUninstall(ctx, record); err != nil {
+			return nil, err
+		}
+		r.observe(Recorded{Record: record})
+		if err := r.remove(ctx); err != nil {
+			description := r.description(err)
+			ferr := r.lock.Finish(ctx, record, helmrelease.StatusFailed, description)
+			return record, errors.Join(err, ferr)
+		}
+	}
+	err := r.lock.Uninstalled(ctx, record, r.op.KeepHistory, r.description(nil))
+	if err == nil {
+		r.observe(Recorded{Record: record})
+	}
+	return record, err
+}
+
+func (r *run) remove(ctx context.Context) error {
+	if err := r.hooks(ctx, helmrelease.HookPreDelete, r.op.Hooks.Before); err != nil {
+		return err
+	}
+	if err := r.prune(ctx); err != nil {
+		return err
+	}
+	if err := r.waitGone(ctx); err != nil {
+		return err
+	}
+	return r.hooks(ctx, helmrelease.HookPostDelete, r.op.Hooks.After)
+}
+
+// waitGone waits until what was deleted is gone.
+func (r *run) waitGone(ctx context.Context) error {
+	if !r.Settings.Wait {
+		return nil
+	}
+	var targets []track.Target
+	for _, c := range r.op.Plan.Prune {
+		if c.Action == apply.Delete && c.Live != nil {
+			targets = append(targets, track.Target{ID: c.ID, GVK: c.Live.GroupVersionKind(), Until: track.UntilGone, Baseline: c.Live})
+		}
+	}
+	return r.stage(ctx, "wait", len(targets), func() error { return r.await(ctx, targets) })
+}
