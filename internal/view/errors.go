@@ -1,0 +1,61 @@
+package view
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Error writes what went wrong, and below it what to do next when the error
+// knows (a Hint method).
+func Error(w io.Writer, p Palette, err error) {
+	text := strings.TrimRight(block(err.Error()), "\n")
+	fmt.Fprintf(w, "%s %s\n", p.Bad.Sprint("Error:"), text)
+	for _, hint := range hints(err) {
+		for _, line := range strings.Split(strings.TrimRight(block(hint), "\n"), "\n") {
+			fmt.Fprintf(w, "  %s\n", line)
+		}
+	}
+}
+
+// Warning writes something to know that stops nothing.
+func Warning(w io.Writer, p Palette, text string) {
+	fmt.Fprintf(w, "%s %s\n", p.Warn.Sprint("Warning:"), line(text))
+}
+
+// Hint is the first next step that err or an error inside it knows.
+func Hint(err error) string {
+	if all := hints(err); len(all) > 0 {
+		return all[0]
+	}
+	return ""
+}
+
+// hints collects the next steps of a tree of errors, each once, outermost first.
+func hints(err error) []string {
+	var out []string
+	seen := map[string]bool{}
+	var walk func(error)
+	walk = func(err error) {
+		if err == nil {
+			return
+		}
+		if h, ok := err.(interface{ Hint() string }); ok && h.Hint() != "" {
+			if !seen[h.Hint()] {
+				seen[h.Hint()] = true
+				out = append(out, h.Hint())
+			}
+			return
+		}
+		if many, ok := err.(interface{ Unwrap() []error }); ok {
+			for _, e := range many.Unwrap() {
+				walk(e)
+			}
+			return
+		}
+		walk(errors.Unwrap(err))
+	}
+	walk(err)
+	return out
+}

@@ -1,0 +1,262 @@
+package view
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"time"
+
+	"deployer/internal/deploy"
+)
+
+// EventOptions say how a run is shown. The zero value shows it in place on a
+// terminal and as lines elsewhere.
+type EventOptions struct {
+	Format   Format
+	Progress string // auto, plain or none; none leaves warnings and the report of a failure
+	Colour   Colour
+	// Timeout is that of the wait, to be shown; 0 for none.
+	Timeout time.Duration
+	// ResultFile and JUnitFile are written by Close; empty for none.
+	ResultFile, JUnitFile string
+	// ExitCode tells with which code the program will end. Nil means 1 for errors.
+	ExitCode func(error) int
+	// Env reads environment variables; nil means os.Getenv.
+	Env func(string) string
+}
+
+// Events shows runs while they happen and reports how they ended. A run that
+// is followed by the run that undoes it is shown as one.
+type Events struct {
+	streams Streams
+	opts    EventOptions
+	palette Palette
+	glyphs  glyphs
+	ci      ci
+	now     func() time.Time
+
+	mu       sync.Mutex
+	began    time.Time
+	tally    *tally
+	earlier  []*tally // failed runs that later ones undo
+	face     face
+	final    error // of everything
+	known    bool  // final is set
+	reported bool
+	closed   bool
+	failed   error // the first failed write
+	stop     chan struct{}
+	stopped  chan struct{}
+}
+
+// A face is one way of showing a run. Its methods are called in turn, after the
+// tally has taken the event in.
+type face interface {
+	observe(deploy.Event)
+	warn(text string)
+	tick()
+	close() // takes down what is not meant to stay
+}
+
+// NewEvents returns a view of one run, or of a run and the run that undoes it.
+// Close ends it.
+func NewEvents(s Streams, o EventOptions) *Events {
+	e := newEvents(s, o, time.Now)
+	e.stop, e.stopped = make(chan struct{}), make(chan struct{})
+	go e.run()
+	return e
+}
+
+// newEvents leaves the ticking to the caller.
+func newEvents(s Streams, o EventOptions, now func() time.Time) *Events {
+	if o.Env == nil {
+		o.Env = os.Getenv
+	}
+	if o.ExitCode == nil {
+		o.ExitCode = func(err error) int {
+			if err != nil {
+				return 1
+			}
+			return 0
+		}
+	}
+	e := &Events{streams: s, opts: o, now: now, began: now(), glyphs: glyphsFor(o.Env), ci: ciOf(o.Env)}
+	e.palette = NewPalette(o.Colour, s.ErrTTY)
+	e.tally = newTally(now)
+	switch {
+	case o.Format == FormatJSON:
+		e.face = &ndjson{events: e}
+	case o.Progress == "none":
+		e.face = &quiet{events: e}
+	case o.Progress != "plain" && s.ErrTTY && o.Env("TERM") != "dumb" && o.Env("CI") == "":
+		e.face = newTerminal(e)
+	default:
+		e.face = newLines(e, e.write)
+	}
+	return e
+}
+
+// tickEvery is how often the region is painted, at most: five times a second.
+const tickEvery = 200 * time.Millisecond
+
+func (e *Events) run() {
+	defer close(e.stopped)
+	ticker := time.NewTicker(tickEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-e.stop:
+			return
+		case <-ticker.C:
+			e.mu.Lock()
+			e.face.tick()
+			e.mu.Unlock()
+		}
+	}
+}
+
+// Observe takes an event. It is a deploy.Observer.
+func (e *Events) Observe(event deploy.Event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return
+	}
+	if _, ok := event.(deploy.Began); ok && e.tally.ended != nil {
+		warnings := e.tally.warnings
+		e.earlier = append(e.earlier, e.tally)
+		e.tally = newTally(e.now)
+		e.tally.warnings = append(e.tally.warnings, warnings...)
+	}
+	e.tally.add(event)
+	e.face.observe(event)
+}
+
+// Warn shows something to know that stops nothing. It may be called from any
+// goroutine. The same text is shown once.
+func (e *Events) Warn(text string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return
+	}
+	before := len(e.tally.warnings)
+	e.tally.warn(text)
+	if len(e.tally.warnings) > before {
+		e.face.warn(text)
+	}
+}
+
+// Finish tells how everything ended: nil, or the error that the program ends
+// with. Without it the last Ended event counts. Call it before Close.
+func (e *Events) Finish(err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.final, e.known = err, true
+}
+
+// Close takes down what was drawn, reports how it ended, and writes the files
+// of the options. It returns the first error of any write. A second call does
+// nothing.
+func (e *Events) Close() error {
+	if e.stop != nil {
+		e.mu.Lock()
+		if !e.closed {
+			select {
+			case <-e.stop:
+			default:
+				close(e.stop)
+			}
+		}
+		e.mu.Unlock()
+		<-e.stopped
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return e.failed
+	}
+	e.closed = true
+	e.face.close()
+	if !e.known && e.tally.ended != nil {
+		e.final, e.known = e.tally.ended.Err, true
+		if len(e.earlier) > 0 && e.final == nil {
+			e.final = e.earlier[0].ended.Err
+		}
+	}
+	if e.known && (e.final != nil || e.tally.ended != nil) {
+		e.conclude()
+	}
+	return e.failed
+}
+
+// conclude reports the outcome in all the ways that were asked for.
+func (e *Events) conclude() {
+	result := e.result()
+	// What failed before there was anything to do is left to the caller, who
+	// says it in one line; programs that read our JSON are told in any case.
+	ran := e.tally.op != nil
+	e.reported = ran || e.opts.Format == FormatJSON
+	switch e.opts.Format {
+	case FormatJSON:
+		e.emit(endedEvent(result, e.now()))
+	case FormatYAML:
+		e.check(Encode(e.streams.Out, FormatYAML, result))
+	}
+	if ran && e.opts.Format != FormatJSON {
+		e.report(result)
+	}
+	if e.opts.ResultFile != "" {
+		e.check(WriteResult(e.opts.ResultFile, result))
+	}
+	if e.opts.JUnitFile != "" {
+		e.check(WriteJUnit(e.opts.JUnitFile, result))
+	}
+	e.check(e.ci.summary(result))
+}
+
+// Closed tells whether Close was called: nothing is shown any more.
+func (e *Events) Closed() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.closed
+}
+
+// Reported tells whether the report of the end already shows err, so that
+// nothing more needs to be printed. It is meant to be asked after Close.
+func (e *Events) Reported(err error) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if err == nil || e.final == nil || !e.reported {
+		return false
+	}
+	return errors.Is(err, e.final) || errors.Is(e.final, err)
+}
+
+// write writes text to standard error.
+func (e *Events) write(text string) {
+	_, err := e.streams.Err.Write([]byte(text))
+	e.check(err)
+}
+
+// check keeps the first error.
+func (e *Events) check(err error) {
+	if e.failed == nil {
+		e.failed = err
+	}
+}
+
+// quiet shows warnings and nothing else of a run.
+type quiet struct{ events *Events }
+
+func (q *quiet) observe(event deploy.Event) {
+	if w, ok := event.(deploy.Warned); ok {
+		q.warn(w.Text)
+	}
+}
+
+func (q *quiet) warn(text string) {
+	q.events.write(q.events.palette.Warn.Sprint("Warning:") + " " + line(text) + "\n")
+}
+func (q *quiet) tick()  {}
+func (q *quiet) close() {}

@@ -1,0 +1,226 @@
+package view
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"deployer/apply"
+	"deployer/internal/deploy"
+	"deployer/internal/kube"
+	"deployer/release"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// golden compares got with a file in testdata.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	file := filepath.Join("testdata", name)
+	if *update {
+		if err := os.MkdirAll("testdata", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%s\ngot:\n%s\nwant:\n%s", file, got, want)
+	}
+}
+
+// planted is what no output may ever contain, nor its encoding.
+const planted = "hunter2-planted"
+
+const plantedBase64 = "aHVudGVyMi1wbGFudGVk"
+
+func checkSecrets(t *testing.T, out string) {
+	t.Helper()
+	for _, secret := range []string{planted, plantedBase64} {
+		if i := strings.Index(out, secret); i >= 0 {
+			t.Errorf("a Secret's value is in the output: %q", out[max(0, i-80):min(len(out), i+60)])
+		}
+	}
+}
+
+func object(t testing.TB, text string) *unstructured.Unstructured {
+	t.Helper()
+	var m map[string]any
+	if err := yaml.Unmarshal([]byte(text), &m); err != nil {
+		t.Fatalf("%v in:\n%s", err, text)
+	}
+	return &unstructured.Unstructured{Object: m}
+}
+
+func noEnv(string) string { return "" }
+
+func environment(pairs ...string) func(string) string {
+	return func(name string) string {
+		for i := 0; i+1 < len(pairs); i += 2 {
+			if pairs[i] == name {
+				return pairs[i+1]
+			}
+		}
+		return ""
+	}
+}
+
+const liveWeb = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: prod, uid: u1, resourceVersion: "9", annotations: {deployment.kubernetes.io/revision: "4"}}
+spec:
+  replicas: 1
+  template:
+    spec:
+      containers:
+      - name: web
+        image: registry.example/web:1.9.8
+        imagePullPolicy: IfNotPresent
+        env: [{name: LOG_LEVEL, value: info}]
+        resources: {limits: {memory: 256Mi}}
+      - {name: sidecar, image: proxy:1}
+status: {replicas: 1}
+`
+
+const wantWeb = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: prod}
+spec:
+  replicas: 3
+  template:
+    metadata: {annotations: {checksum/config: abc}}
+    spec:
+      containers:
+      - name: web
+        image: registry.example/web:1.9.9
+        env: [{name: LOG_LEVEL, value: debug}]
+        resources: {limits: {memory: 64Mi}}
+      - name: metrics
+        image: exporter:2
+        args: ["--listen=:9100"]
+        ports: [{containerPort: 9100}]
+`
+
+// resultWeb is what a server makes of wantWeb.
+func resultWeb(t testing.TB) *unstructured.Unstructured {
+	obj := object(t, wantWeb)
+	obj.SetUID("u1")
+	obj.SetGeneration(5)
+	containers, _, _ := unstructured.NestedSlice(obj.Object, "spec", "template", "spec", "containers")
+	for _, c := range containers {
+		c.(map[string]any)["imagePullPolicy"] = "IfNotPresent"
+	}
+	_ = unstructured.SetNestedSlice(obj.Object, containers, "spec", "template", "spec", "containers")
+	return obj
+}
+
+func id(group, kind, name string) kube.ID {
+	return kube.ID{Group: group, Kind: kind, Namespace: "prod", Name: name}
+}
+
+func config(t testing.TB, text string) *unstructured.Unstructured {
+	obj := object(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, namespace: prod}")
+	_ = unstructured.SetNestedField(obj.Object, text, "data", "nginx.conf")
+	return obj
+}
+
+func secretObject(t testing.TB, data string) *unstructured.Unstructured {
+	return object(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: db, namespace: prod, annotations: {kubectl.kubernetes.io/last-applied-configuration: "+
+		planted+", copy: "+planted+"}}\ndata: {"+data+"}")
+}
+
+func record(version int, status helmrelease.Status) *release.Record {
+	r := &release.Record{}
+	r.Name, r.Namespace, r.Version = "web", "prod", version
+	r.Info = &helmrelease.Info{Status: status}
+	r.Chart = &helmchart.Chart{Metadata: &helmchart.Metadata{Name: "web", Version: "1.3.0"}}
+	return r
+}
+
+func summary(revision int, status helmrelease.Status) *release.Summary {
+	return &release.Summary{Name: "web", Namespace: "prod", Revision: revision, Status: status}
+}
+
+// upgrade is an operation with one of everything.
+func upgrade(t testing.TB) *deploy.Operation {
+	t.Helper()
+	lines := "server {\n  listen 80;\n  root /srv;\n  index index.html;\n  gzip on;\n  etag on;\n}\n"
+	conflict := apply.FieldConflict{
+		Path: "spec.replicas", Manager: "kubectl-edit", Operation: "Update", Before: "1", After: "3",
+		Time: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC), Outcome: apply.Taken,
+	}
+	yielded := conflict
+	yielded.Path, yielded.Manager, yielded.Outcome = "spec.paused", "argo-rollouts", apply.Yielded
+	return &deploy.Operation{
+		Verb: deploy.Upgrade, Release: "web", Namespace: "prod",
+		Base: summary(6, helmrelease.StatusDeployed), Next: record(7, helmrelease.StatusPendingUpgrade),
+		Warnings: []string{"values: \"image.tagg\" is not in the chart's schema"},
+		Hooks: deploy.Hooks{
+			Before: []*helmrelease.Hook{{Name: "migrate", Kind: "Job", Path: "web/templates/migrate.yaml", Weight: -5}},
+			After: []*helmrelease.Hook{{
+				Name: "smoke", Kind: "Pod", Path: "web/templates/smoke.yaml",
+				DeletePolicies: []helmrelease.HookDeletePolicy{helmrelease.HookSucceeded},
+			}},
+		},
+		Plan: &apply.Plan{
+			CRDs: []apply.Change{{ID: kube.ID{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "foos.example.com"}, Action: apply.None}},
+			Waves: [][]apply.Change{{
+				{ID: id("", "ServiceAccount", "web"), Action: apply.None, Source: "web/templates/sa.yaml"},
+				{
+					ID: id("", "ConfigMap", "web"), Action: apply.Update, Source: "web/templates/config.yaml",
+					Live: config(t, lines), Want: config(t, strings.Replace(lines, "80", "8080", 1)), Result: config(t, strings.Replace(lines, "80", "8080", 1)),
+				},
+				{
+					ID: id("", "Secret", "db"), Action: apply.Update, Source: "web/templates/secret.yaml",
+					Live:      secretObject(t, "password: "+plantedBase64+", gone: "+plantedBase64),
+					Want:      secretObject(t, "password: "+plantedBase64+"MQ==, token: "+plantedBase64),
+					Result:    secretObject(t, "password: "+plantedBase64+"MQ==, token: "+plantedBase64),
+					Removed:   []apply.Removal{{Path: "data.gone", Revision: 6}},
+					Conflicts: []apply.FieldConflict{{Path: "data.password", Manager: "vault", Operation: "Update", Before: planted, After: planted, Outcome: apply.Taken}},
+				},
+				{ID: id("", "Secret", "new"), Action: apply.Create, Source: "web/templates/secret.yaml", Want: secretObject(t, "key: "+plantedBase64)},
+			}, {
+				{
+					ID: id("apps", "Deployment", "web"), Action: apply.Update, Source: "web/templates/web.yaml",
+					Live: object(t, liveWeb), Want: object(t, wantWeb), Result: resultWeb(t),
+					Conflicts: []apply.FieldConflict{conflict, yielded}, TakenFrom: []string{"helm (Update)"},
+					Removed: []apply.Removal{{Path: `spec.template.spec.containers[name="sidecar"]`, Revision: 6}},
+				},
+				{
+					ID: id("batch", "Job", "once"), Action: apply.Recreate, Source: "web/templates/job.yaml", Reason: "spec.template is immutable",
+					Live: object(t, "apiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec: {backoffLimit: 6, template: {spec: {containers: [{name: a, image: b:1}]}}}"),
+					Want: object(t, "apiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec: {template: {spec: {containers: [{name: a, image: b:2}]}}}"),
+				},
+				{
+					ID: id("example.com", "Foo", "foo"), Action: apply.Create, Source: "web/templates/foo.yaml", Unverified: "its kind arrives with the chart's CRDs",
+					Want: object(t, "apiVersion: example.com/v1\nkind: Foo\nmetadata: {name: foo, namespace: prod, labels: {app: web}}\nspec: {size: 3}"),
+				},
+			}},
+			Prune: []apply.Change{
+				{ID: id("", "Service", "old"), Action: apply.Delete, Reason: "removed from the chart"},
+				{ID: id("", "PersistentVolumeClaim", "data"), Action: apply.Keep, Reason: "helm.sh/resource-policy is keep"},
+			},
+			Hooks: []apply.Change{{ID: id("batch", "Job", "migrate"), Action: apply.Create}},
+			Warnings: []apply.Warning{{
+				ID: id("", "ConfigMap", "web"), Source: "web/templates/config.yaml", Text: "data.x has no value: sent as an empty string",
+			}},
+		},
+	}
+}

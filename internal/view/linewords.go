@@ -1,0 +1,91 @@
+package view
+
+import (
+	"fmt"
+	"strings"
+
+	"deployer/internal/kube"
+	"deployer/track"
+)
+
+// past are the words for what was done.
+var past = map[string]string{"create": "created", "update": "updated", "recreate": "recreated", "delete": "deleted", "keep": "kept", "unchanged": "unchanged"}
+
+func done(action string, id kube.ID) string { return past[action] + " " + line(id.String()) }
+
+func all(n int) string {
+	if n == 1 {
+		return "the object is"
+	}
+	return fmt.Sprintf("all %d objects are", n)
+}
+
+// sums counts what was done.
+func (t *tally) sums() string {
+	var parts []string
+	for _, action := range []string{"create", "update", "recreate", "delete", "keep", "unchanged"} {
+		for known, n := range t.actions {
+			if string(known) == action && n > 0 {
+				parts = append(parts, fmt.Sprintf("%d %s", n, past[action]))
+			}
+		}
+	}
+	if len(parts) == 0 {
+		return "nothing to do"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// problemText is what holds an object up, on one line.
+func problemText(s track.Status) string {
+	p := s.Problem
+	if p == nil {
+		return line(s.Message)
+	}
+	text := p.Title
+	if text == "" {
+		text = string(p.Class)
+	}
+	if p.Message != "" {
+		text += ": " + p.Message
+	}
+	var more []string
+	if len(p.Pods) > 0 {
+		where := "pod " + p.Pods[0]
+		if n := max(p.PodCount, len(p.Pods)) - 1; n > 0 {
+			where += fmt.Sprintf(" and %d more", n)
+		}
+		more = append(more, where)
+	}
+	if len(p.Nodes) > 0 {
+		more = append(more, "on "+p.Nodes[0])
+	}
+	if p.ExitCode != nil {
+		more = append(more, fmt.Sprintf("exit code %d", *p.ExitCode))
+	}
+	switch {
+	case p.Limit > 0:
+		more = append(more, fmt.Sprintf("attempt %d of %d", p.Attempts, p.Limit))
+	case p.Attempts > 1:
+		more = append(more, fmt.Sprintf("%d attempts", p.Attempts))
+	}
+	if len(more) > 0 {
+		text += " (" + strings.Join(more, ", ") + ")"
+	}
+	return line(text)
+}
+
+func reasonOf(s track.Status) string {
+	if p := s.Problem; p != nil && p.Title != "" {
+		return line(p.Title) // the rest was told when it appeared
+	}
+	if s.Problem != nil {
+		return problemText(s)
+	}
+	return line(s.Message)
+}
+
+func firstLine(s string) string {
+	first, _, _ := strings.Cut(s, "\n")
+	return first
+}

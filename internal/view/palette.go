@@ -1,0 +1,49 @@
+package view
+
+import (
+	"os"
+
+	"github.com/fatih/color"
+)
+
+// Colour says when text is coloured.
+type Colour string
+
+// The choices of --color.
+const (
+	ColourAuto   Colour = "auto"
+	ColourAlways Colour = "always"
+	ColourNever  Colour = "never"
+)
+
+// A Palette paints words for one stream. Colour repeats what the words say;
+// it never says anything by itself.
+type Palette struct {
+	Good, Bad, Warn, Faint, Bold *color.Color
+}
+
+// NewPalette returns the palette of a stream. NO_COLOR (https://no-color.org)
+// and TERM=dumb turn colour off unless it was asked for.
+func NewPalette(when Colour, tty bool) Palette {
+	on := when == ColourAlways
+	if when == ColourAuto || when == "" {
+		on = tty && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
+	}
+	paint := func(attributes ...color.Attribute) *color.Color {
+		c := color.New(attributes...)
+		// The library decides once, from standard output; we decide by stream.
+		if on {
+			c.EnableColor()
+		} else {
+			c.DisableColor()
+		}
+		return c
+	}
+	return Palette{
+		Good:  paint(color.FgGreen),
+		Bad:   paint(color.FgRed),
+		Warn:  paint(color.FgYellow),
+		Faint: paint(color.Faint),
+		Bold:  paint(color.Bold),
+	}
+}

@@ -1,0 +1,76 @@
+package view
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"deployer/internal/deploy"
+)
+
+// The formats of plans beyond those of all commands.
+const (
+	FormatMarkdown Format = "markdown" // for comments on pull requests
+	FormatHTML     Format = "html"     // one page that needs no network
+	FormatMermaid  Format = "mermaid"  // the order of work, for Markdown that draws
+	FormatDot      Format = "dot"      // the order of work, for Graphviz
+)
+
+// ParsePlanFormat accepts what plan -o accepts; empty means a table, which for
+// plans is text, so text is accepted too.
+func ParsePlanFormat(s string) (Format, error) {
+	switch f := Format(s); f {
+	case "", "text":
+		return FormatTable, nil
+	case "md":
+		return FormatMarkdown, nil
+	case FormatTable, FormatJSON, FormatYAML, FormatMarkdown, FormatHTML, FormatMermaid, FormatDot:
+		return f, nil
+	}
+	return "", fmt.Errorf("invalid format type %q: use table, json, yaml, markdown, html, mermaid or dot", s)
+}
+
+// PlanOptions say how to show a plan. The zero value is text, coloured on a
+// terminal, of what changes.
+type PlanOptions struct {
+	Format Format
+	Colour Colour
+	// ShowUnchanged lists the objects that stay as they are; else they are counted.
+	ShowUnchanged bool
+	// ShowCreated writes out new objects also when all are new, as in a first
+	// install; else those are only named.
+	ShowCreated bool
+	// Context is how many unchanged lines are shown around each changed line of
+	// a text of several lines.
+	Context int
+	// Env reads environment variables; nil means os.Getenv.
+	Env func(string) string
+}
+
+// Plan writes to s.Out what op would do. Values of Secrets are never written,
+// in no format. The error is that of writing.
+func Plan(s Streams, op *deploy.Operation, o PlanOptions) error {
+	d := newPlan(op)
+	var b strings.Builder
+	if err := writePlan(&b, s, d, o); err != nil {
+		return err
+	}
+	_, err := io.WriteString(s.Out, b.String())
+	return err
+}
+
+func writePlan(w io.Writer, s Streams, d planDocument, o PlanOptions) error {
+	switch o.Format {
+	case FormatJSON, FormatYAML:
+		return Encode(w, o.Format, d)
+	case FormatMarkdown:
+		return planMarkdown(w, d, o)
+	case FormatHTML:
+		return planHTML(w, d, o)
+	case FormatMermaid:
+		return planMermaid(w, d)
+	case FormatDot:
+		return planDot(w, d)
+	}
+	return planText(w, s, d, o)
+}

@@ -1,0 +1,173 @@
+package view
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"deployer/apply"
+	"deployer/internal/deploy"
+)
+
+func planOf(t *testing.T, op *deploy.Operation, o PlanOptions) string {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	if err := Plan(Streams{Out: &out, Err: &errOut, Width: 80, Height: 24}, op, o); err != nil {
+		t.Fatal(err)
+	}
+	if errOut.Len() > 0 {
+		t.Errorf("a plan wrote to standard error: %s", errOut.String())
+	}
+	return out.String()
+}
+
+// planFormats are all formats and how their golden files are called.
+var planFormats = map[Format]string{
+	FormatTable: "plan.txt", FormatJSON: "plan.json", FormatYAML: "plan.yaml", FormatMarkdown: "plan.md",
+	FormatHTML: "plan.html", FormatMermaid: "plan.mmd", FormatDot: "plan.dot",
+}
+
+func TestPlanFormats(t *testing.T) {
+	for format, file := range planFormats {
+		t.Run(string(format), func(t *testing.T) {
+			got := planOf(t, upgrade(t), PlanOptions{Format: format, Context: 1})
+			checkSecrets(t, got)
+			if format == FormatJSON {
+				var b bytes.Buffer
+				if err := json.Indent(&b, []byte(got), "", "  "); err != nil {
+					t.Fatal(err)
+				}
+				got = b.String()
+			}
+			golden(t, file+".golden", []byte(got))
+		})
+	}
+}
+
+func TestPlanColours(t *testing.T) {
+	got := planOf(t, upgrade(t), PlanOptions{Colour: ColourAlways, ShowUnchanged: true, Context: 1})
+	golden(t, "plan-colour.txt.golden", []byte(got))
+	plain := planOf(t, upgrade(t), PlanOptions{ShowUnchanged: true, Context: 1})
+	if block(got) != plain {
+		t.Errorf("colour tells more than words:\n%s\n%s", block(got), plain)
+	}
+}
+
+func TestPlanVerbs(t *testing.T) {
+	install := &deploy.Operation{
+		Verb: deploy.Install, Release: "web", Namespace: "prod", NewNamespace: true, Next: record(1, helmrelease.StatusPendingInstall),
+		Plan: &apply.Plan{Waves: [][]apply.Change{{{
+			ID: id("apps", "Deployment", "web"), Action: apply.Create, Source: "web/templates/web.yaml", Want: object(t, wantWeb),
+			Unverified: "namespace prod doesn't exist yet",
+		}}}},
+	}
+	rollback := upgrade(t)
+	rollback.Verb, rollback.Target, rollback.Hooks = deploy.Rollback, 5, deploy.Hooks{}
+	rollback.Plan = &apply.Plan{Waves: [][]apply.Change{{{
+		ID: id("apps", "Deployment", "web"), Action: apply.Update, Live: object(t, wantWeb), Want: object(t, liveWeb),
+		Unverified: "the server could not be asked: 403", Removed: []apply.Removal{{Path: "spec.minReadySeconds"}},
+	}}}}
+	uninstall := &deploy.Operation{
+		Verb: deploy.Uninstall, Release: "web", Namespace: "prod", Base: summary(6, helmrelease.StatusDeployed), Next: record(6, helmrelease.StatusDeployed),
+		KeepHistory: true,
+		Hooks:       deploy.Hooks{After: []*helmrelease.Hook{{Name: "bye", Kind: "Job"}}},
+		Plan: &apply.Plan{Prune: []apply.Change{
+			{ID: id("apps", "Deployment", "web"), Action: apply.Delete, Reason: "the release is uninstalled"},
+			{ID: id("", "PersistentVolumeClaim", "data"), Action: apply.Keep, Reason: "helm.sh/resource-policy is keep"},
+		}},
+	}
+	same := &deploy.Operation{
+		Verb: deploy.Upgrade, Release: "web", Namespace: "prod", Base: summary(6, helmrelease.StatusDeployed), Next: record(7, helmrelease.StatusPendingUpgrade),
+		Plan: &apply.Plan{Waves: [][]apply.Change{{{ID: id("apps", "Deployment", "web"), Action: apply.None}, {ID: id("", "Service", "web"), Action: apply.None}}}},
+	}
+	empty := &deploy.Operation{Verb: deploy.Uninstall, Release: "web", Namespace: "prod"}
+	var all strings.Builder
+	for name, op := range map[string]*deploy.Operation{"install": install, "rollback": rollback, "uninstall": uninstall, "same": same, "empty": empty} {
+		golden(t, "plan-"+name+".txt.golden", []byte(planOf(t, op, PlanOptions{Context: 3})))
+		for format := range planFormats {
+			all.WriteString(planOf(t, op, PlanOptions{Format: format, ShowUnchanged: true, ShowCreated: true}))
+		}
+	}
+	checkSecrets(t, all.String())
+}
+
+// TestPlanHTML holds that the page is well-formed and refers to nothing outside.
+func TestPlanHTML(t *testing.T) {
+	op := upgrade(t)
+	op.Plan.Waves[0][0].Action, op.Plan.Waves[0][0].Reason = apply.Update, `</script><script src="https://evil.example/x.js">`
+	op.Warnings = append(op.Warnings, "<img src=x onerror=alert(1)>")
+	page := planOf(t, op, PlanOptions{Format: FormatHTML})
+	d := xml.NewDecoder(strings.NewReader(page))
+	d.Entity = xml.HTMLEntity
+	for {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatalf("the page is not well-formed: %v", err)
+		}
+		start, ok := token.(xml.StartElement)
+		if !ok {
+			continue
+		}
+		if start.Name.Local == "img" || start.Name.Local == "link" {
+			t.Errorf("unexpected element %s", start.Name.Local)
+		}
+		for _, a := range start.Attr {
+			if a.Name.Local == "src" || a.Name.Local == "href" || strings.HasPrefix(a.Name.Local, "on") {
+				t.Errorf("unexpected attribute %s=%q of %s", a.Name.Local, a.Value, start.Name.Local)
+			}
+		}
+	}
+}
+
+// hostile is what a cluster or chart may send to a terminal or a page.
+const hostile = "\x1b[2J\x1b]0;owned\x07\x1b[31mred\u009b1A\r\nFAKE line\u202edlrow <script>alert(1)</script> `````` \x00\x08 @team"
+
+func hostileOperation(t *testing.T) *deploy.Operation {
+	op := upgrade(t)
+	op.Warnings = []string{hostile}
+	c := &op.Plan.Waves[1][0]
+	c.Reason, c.Unverified, c.Source, c.TakenFrom = hostile, hostile, hostile, []string{hostile}
+	c.Conflicts[0].Manager, c.Conflicts[0].Before = hostile, hostile
+	c.Result.SetAnnotations(map[string]string{hostile: hostile, "multi": hostile + "\nline two"})
+	op.Plan.Prune[0].ID.Name = hostile
+	op.Plan.Waves[1][2].Want.SetLabels(map[string]string{"a": hostile})
+	return op
+}
+
+func TestPlanInjection(t *testing.T) {
+	for format := range planFormats {
+		got := planOf(t, hostileOperation(t), PlanOptions{Format: format, ShowCreated: true})
+		if strings.ContainsFunc(strings.ReplaceAll(got, "\n", ""), suspicious) && format != FormatJSON && format != FormatYAML {
+			t.Errorf("%s: control characters in the output: %q", format, got)
+		}
+		if strings.ContainsAny(got, "\x1b\x00\x07\r") {
+			t.Errorf("%s: escape characters in the output: %q", format, got)
+		}
+		if (format == FormatHTML || format == FormatMermaid) && strings.Contains(got, "<script>alert") {
+			t.Errorf("%s: markup from outside in the output", format)
+		}
+		if format == FormatMarkdown && strings.Contains(strings.Split(got, "\n\n<details>")[0], "<script>") {
+			t.Errorf("markup from outside in the Markdown")
+		}
+	}
+}
+
+func TestParsePlanFormat(t *testing.T) {
+	for in, want := range map[string]Format{"": FormatTable, "text": FormatTable, "md": FormatMarkdown, "html": FormatHTML, "dot": FormatDot, "json": FormatJSON} {
+		if got, err := ParsePlanFormat(in); got != want || err != nil {
+			t.Errorf("ParsePlanFormat(%q) = %q, %v, want %q", in, got, err, want)
+		}
+	}
+	if _, err := ParsePlanFormat("pdf"); err == nil {
+		t.Error("ParsePlanFormat(pdf) gave no error")
+	}
+}

@@ -1,0 +1,233 @@
+package view
+
+import (
+	"strconv"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"deployer/apply"
+	"deployer/internal/deploy"
+	"deployer/internal/view/diff"
+)
+
+// A planDocument is an operation as all formats of a plan show it. Its JSON is
+// a promise, see docs/json.md. No value of a Secret is in it.
+type planDocument struct {
+	Format           int         `json:"format"`
+	Document         string      `json:"document"` // "plan"
+	Verb             string      `json:"verb"`
+	Release          string      `json:"release"`
+	Namespace        string      `json:"namespace"`
+	Chart            string      `json:"chart,omitempty"`
+	Revision         int         `json:"revision,omitempty"`
+	BaseRevision     int         `json:"base_revision,omitempty"`
+	TargetRevision   int         `json:"target_revision,omitempty"`
+	HasChanges       bool        `json:"has_changes"`
+	CreatesNamespace bool        `json:"creates_namespace"`
+	KeepsHistory     bool        `json:"keeps_history"`
+	Summary          planSummary `json:"summary"`
+	Stages           []planStage `json:"stages"`
+	Warnings         []warning   `json:"warnings"`
+}
+
+type planSummary struct {
+	Create     int `json:"create"`
+	Update     int `json:"update"`
+	Recreate   int `json:"recreate"`
+	Delete     int `json:"delete"`
+	Keep       int `json:"keep"`
+	Unchanged  int `json:"unchanged"`
+	Hooks      int `json:"hooks"`
+	Taken      int `json:"fields_taken"`
+	Yielded    int `json:"fields_yielded"`
+	Refused    int `json:"fields_refused"`
+	Unverified int `json:"unverified"`
+}
+
+// A planStage is what is done at one time, in any order.
+type planStage struct {
+	Name    string       `json:"name"` // "pre-upgrade hooks", "apply 1", "prune"
+	Kind    string       `json:"kind"` // namespace, crds, hooks, apply or prune
+	Objects []planObject `json:"objects"`
+}
+
+type planObject struct {
+	Object     string         `json:"object"`
+	Group      string         `json:"group"`
+	Action     string         `json:"action"` // create, update, recreate, delete, keep, unchanged or hook
+	Source     string         `json:"source,omitempty"`
+	Reason     string         `json:"reason,omitempty"`
+	Impact     string         `json:"impact,omitempty"`
+	Unverified string         `json:"unverified,omitempty"`
+	Fields     []planField    `json:"fields,omitempty"`
+	Conflicts  []planConflict `json:"conflicts,omitempty"`
+	TakenFrom  []string       `json:"taken_from,omitempty"`
+	Hook       *planHook      `json:"hook,omitempty"`
+	Manifest   map[string]any `json:"manifest,omitempty"` // of what is created
+}
+
+type planField struct {
+	Path     string `json:"path"`
+	Kind     string `json:"kind"` // added, removed or changed
+	Before   any    `json:"before,omitempty"`
+	After    any    `json:"after,omitempty"`
+	Hidden   bool   `json:"hidden,omitempty"`        // a Secret's value: before and after are left out
+	Server   bool   `json:"by_server,omitempty"`     // not stated by the chart
+	Revision int    `json:"from_revision,omitempty"` // removed: the latest revision that had it
+}
+
+type planConflict struct {
+	Path        string `json:"path"`
+	Manager     string `json:"manager"`
+	Operation   string `json:"operation,omitempty"`
+	Subresource string `json:"subresource,omitempty"`
+	Since       string `json:"since,omitempty"`
+	Before      string `json:"before"`
+	After       string `json:"after"`
+	Outcome     string `json:"outcome"` // taken, yielded or refused
+}
+
+type planHook struct {
+	Event          string   `json:"event"`
+	Weight         int      `json:"weight"`
+	DeletePolicies []string `json:"delete_policies"`
+}
+
+type warning struct {
+	Text   string `json:"text"`
+	Object string `json:"object,omitempty"`
+	Source string `json:"source,omitempty"`
+}
+
+// newPlan turns an operation into its document.
+func newPlan(op *deploy.Operation) planDocument {
+	d := planDocument{
+		Format: jsonFormat, Document: "plan", Verb: string(op.Verb), Release: op.Release, Namespace: op.Namespace,
+		Chart: chartNamed(op), TargetRevision: op.Target, CreatesNamespace: op.NewNamespace, KeepsHistory: op.KeepHistory,
+		Stages: []planStage{}, Warnings: []warning{},
+	}
+	if op.Next != nil {
+		d.Revision = op.Next.Version
+	}
+	if op.Base != nil {
+		d.BaseRevision = op.Base.Revision
+	}
+	plan := op.Plan
+	if plan == nil {
+		plan = &apply.Plan{}
+	}
+	if op.NewNamespace {
+		d.add("namespace", "namespace", []planObject{{Object: "Namespace/" + op.Namespace, Action: string(apply.Create)}})
+	}
+	d.add("crds", "crds", objectsOf(plan.CRDs))
+	d.hooks(op, plan, "pre", op.Hooks.Before)
+	for i, wave := range plan.Waves {
+		d.add("apply "+strconv.Itoa(i+1), "apply", objectsOf(wave))
+	}
+	d.add("prune", "prune", objectsOf(plan.Prune))
+	d.hooks(op, plan, "post", op.Hooks.After)
+	d.warnings(op, plan)
+	d.count()
+	return d
+}
+
+func (d *planDocument) add(name, kind string, objects []planObject) {
+	if len(objects) > 0 {
+		d.Stages = append(d.Stages, planStage{Name: name, Kind: kind, Objects: objects})
+	}
+}
+
+func (d *planDocument) warnings(op *deploy.Operation, plan *apply.Plan) {
+	for _, text := range op.Warnings {
+		d.Warnings = append(d.Warnings, warning{Text: text})
+	}
+	for _, w := range plan.Warnings {
+		out := warning{Text: w.Text, Source: w.Source}
+		if w.ID.Kind != "" {
+			out.Object = w.ID.String()
+		}
+		d.Warnings = append(d.Warnings, out)
+	}
+}
+
+func (d *planDocument) count() {
+	s := &d.Summary
+	counters := map[string]*int{
+		string(apply.Create): &s.Create, string(apply.Update): &s.Update, string(apply.Recreate): &s.Recreate,
+		string(apply.Delete): &s.Delete, string(apply.Keep): &s.Keep, string(apply.None): &s.Unchanged, "hook": &s.Hooks,
+	}
+	outcomes := map[string]*int{
+		string(apply.Taken): &s.Taken, string(apply.Yielded): &s.Yielded, string(apply.Refused): &s.Refused,
+	}
+	for _, stage := range d.Stages {
+		for _, o := range stage.Objects {
+			if n := counters[o.Action]; n != nil {
+				*n++
+			}
+			if o.Unverified != "" {
+				s.Unverified++
+			}
+			for _, c := range o.Conflicts {
+				if n := outcomes[c.Outcome]; n != nil {
+					*n++
+				}
+			}
+		}
+	}
+	d.HasChanges = s.Create+s.Update+s.Recreate+s.Delete+s.Hooks > 0
+}
+
+// hooks adds the hooks that run before ("pre") or after ("post") the change.
+func (d *planDocument) hooks(op *deploy.Operation, plan *apply.Plan, when string, hooks []*helmrelease.Hook) {
+	event := eventOf(op, when)
+	var objects []planObject
+	for _, h := range hooks {
+		o := planObject{Object: hookName(op, h), Action: "hook", Source: h.Path}
+		o.Hook = &planHook{Event: event, Weight: h.Weight, DeletePolicies: policies(h)}
+		for _, c := range plan.Hooks {
+			if c.ID.Kind == h.Kind && c.ID.Name == h.Name {
+				o.Object, o.Group, o.Reason, o.Unverified = c.ID.String(), c.ID.Group, c.Reason, c.Unverified
+				o.Manifest = diff.Masked(c.Want)
+			}
+		}
+		objects = append(objects, o)
+	}
+	d.add(event+" hooks", "hooks", objects)
+}
+
+func hookName(op *deploy.Operation, h *helmrelease.Hook) string {
+	return h.Kind + "/" + op.Namespace + "/" + h.Name
+}
+
+// eventOf is the event before or after an operation's change.
+// https://helm.sh/docs/topics/charts_hooks/
+func eventOf(op *deploy.Operation, when string) string {
+	switch op.Verb {
+	case deploy.Uninstall:
+		return when + "-delete"
+	case deploy.Test:
+		return string(op.Verb)
+	}
+	return when + "-" + string(op.Verb)
+}
+
+// policies names when a hook is deleted; before its next creation when it
+// doesn't say. https://helm.sh/docs/topics/charts_hooks/#hook-deletion-policies
+func policies(h *helmrelease.Hook) []string {
+	out := make([]string, 0, len(h.DeletePolicies))
+	for _, p := range h.DeletePolicies {
+		out = append(out, string(p))
+	}
+	if len(out) == 0 {
+		out = append(out, string(helmrelease.HookBeforeHookCreation))
+	}
+	return out
+}
+
+func chartNamed(op *deploy.Operation) string {
+	if op.Next == nil || op.Next.Chart == nil || op.Next.Chart.Metadata == nil {
+		return ""
+	}
+	m := op.Next.Chart.Metadata
+	return m.Name + "-" + m.Version
+}

@@ -1,0 +1,106 @@
+package view
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// maxBox is how many objects of a stage a picture names; the rest is counted.
+const maxBox = 12
+
+// A box is one stage in a picture of the order of work.
+type box struct {
+	Title string
+	Lines []boxLine
+}
+
+type boxLine struct {
+	Sign string // of the action
+	Text string
+	Kind string // the action, for colours
+}
+
+// boxes are the stages of a plan in order; what stays as it is, is counted.
+func (d planDocument) boxes() []box {
+	out := make([]box, 0, len(d.Stages))
+	for _, stage := range d.Stages {
+		b := box{Title: stage.Name}
+		left, unchanged := 0, 0
+		for _, o := range stage.Objects {
+			switch {
+			case o.sign() == ' ':
+				unchanged++
+			case len(b.Lines) >= maxBox:
+				left++
+			default:
+				b.Lines = append(b.Lines, boxLine{Sign: string(o.sign()), Text: line(o.Object), Kind: o.Action})
+			}
+		}
+		if left > 0 {
+			b.Lines = append(b.Lines, boxLine{Sign: " ", Text: fmt.Sprintf("%d more", left), Kind: "more"})
+		}
+		if unchanged > 0 {
+			b.Lines = append(b.Lines, boxLine{Sign: " ", Text: fmt.Sprintf("%d unchanged", unchanged), Kind: "more"})
+		}
+		out = append(out, b)
+	}
+	return out
+}
+
+// planMermaid writes the order of work as a Mermaid flowchart.
+// https://mermaid.js.org/syntax/flowchart.html
+func planMermaid(w io.Writer, d planDocument) error {
+	var b strings.Builder
+	b.WriteString("flowchart LR\n")
+	for i, stage := range d.boxes() {
+		fmt.Fprintf(&b, "  subgraph s%d[\"%s\"]\n    direction TB\n", i, mermaid(stage.Title))
+		for j, l := range stage.Lines {
+			fmt.Fprintf(&b, "    s%do%d[\"%s\"]\n", i, j, mermaid(strings.TrimSpace(l.Sign+" "+l.Text)))
+		}
+		b.WriteString("  end\n")
+		if i > 0 {
+			fmt.Fprintf(&b, "  s%d --> s%d\n", i-1, i)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// mermaid writes text for use between quotes: all that could mean something
+// becomes a numeric entity.
+func mermaid(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if strings.ContainsRune("\"#<>&;`\\", r) {
+			fmt.Fprintf(&b, "#%d;", r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// planDot writes the order of work in the language of Graphviz.
+// https://graphviz.org/doc/info/lang.html
+func planDot(w io.Writer, d planDocument) error {
+	var b strings.Builder
+	b.WriteString("digraph plan {\n  rankdir=LR;\n  node [shape=box, fontname=\"monospace\"];\n")
+	for i, stage := range d.boxes() {
+		label := dot(stage.Title) + `\n\n`
+		for _, l := range stage.Lines {
+			label += dot(strings.TrimSpace(l.Sign+" "+l.Text)) + `\l`
+		}
+		fmt.Fprintf(&b, "  s%d [label=\"%s\"];\n", i, label)
+		if i > 0 {
+			fmt.Fprintf(&b, "  s%d -> s%d;\n", i-1, i)
+		}
+	}
+	b.WriteString("}\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func dot(s string) string {
+	return strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(s)
+}

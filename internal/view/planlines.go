@@ -1,0 +1,202 @@
+package view
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"deployer/apply"
+	"deployer/internal/view/diff"
+)
+
+// A planLine is one line about an object, of the text, Markdown and HTML of a
+// plan alike. It is free of control characters.
+type planLine struct {
+	Sign byte // '+' '-' '~' of fields, '?' of remarks, ' ' of context
+	Text string
+}
+
+// maxInline is how long a value may be to stand on the line of its path.
+const maxInline = 100
+
+// details lists what there is to say about an object below its name.
+func (o planObject) details(opts PlanOptions, created bool) []planLine {
+	var out []planLine
+	remark := func(format string, args ...any) {
+		out = append(out, planLine{'?', line(fmt.Sprintf(format, args...))})
+	}
+	if o.Impact != "" {
+		remark("%s", o.Impact)
+	}
+	if o.Unverified != "" {
+		remark("not verified: %s", o.Unverified)
+	}
+	for _, f := range o.Fields {
+		out = append(out, f.lines(opts.Context)...)
+	}
+	for _, c := range o.Conflicts {
+		remark("%s", c)
+	}
+	if len(o.TakenFrom) > 0 {
+		remark("fields of %s become the release's, their values stay", list(quotedAll(o.TakenFrom)))
+	}
+	if created && o.Action == string(apply.Create) {
+		out = append(out, o.manifest()...)
+	}
+	return out
+}
+
+// String tells of a contested field: what it is now, what it becomes, whose it
+// is since when.
+func (c planConflict) String() string {
+	who := strconv.Quote(c.Manager)
+	var more []string
+	for _, s := range []string{c.Operation, c.Subresource} {
+		if s != "" {
+			more = append(more, s)
+		}
+	}
+	if c.Since != "" {
+		more = append(more, "since "+c.Since)
+	}
+	if len(more) > 0 {
+		who += " (" + strings.Join(more, ", ") + ")"
+	}
+	switch apply.Outcome(c.Outcome) {
+	case apply.Yielded:
+		return fmt.Sprintf("%s stays %s, left to %s; the chart says %s", c.Path, c.Before, who, c.After)
+	case apply.Refused:
+		return fmt.Sprintf("%s is %s by %s; the chart says %s: refused", c.Path, c.Before, who, c.After)
+	}
+	return fmt.Sprintf("%s: %s -> %s, taken from %s", c.Path, c.Before, c.After, who)
+}
+
+// lines tells of one field.
+func (f planField) lines(context int) []planLine {
+	path := line(f.Path)
+	note := ""
+	if f.Revision > 0 {
+		note = fmt.Sprintf("   (from revision %d)", f.Revision)
+	}
+	if f.Server {
+		note += "   (by the server)"
+	}
+	switch {
+	case f.Hidden && f.Kind == string(diff.Changed):
+		return []planLine{{'~', path + ": changed (value hidden)"}}
+	case f.Hidden:
+		return []planLine{{signs[f.Kind], path + ": " + f.Kind + " (value hidden)" + note}}
+	case f.Kind == string(diff.Added):
+		return valueLines('+', path, f.After, note)
+	case f.Kind == string(diff.Removed) && f.Before == nil:
+		return []planLine{{'-', path + note}}
+	case f.Kind == string(diff.Removed):
+		return valueLines('-', path, f.Before, note)
+	}
+	return changedLines(path, f.Before, f.After, note, context)
+}
+
+var signs = map[string]byte{string(diff.Added): '+', string(diff.Removed): '-', string(diff.Changed): '~'}
+
+func changedLines(path string, before, after any, note string, context int) []planLine {
+	old, isText := before.(string)
+	now, alsoText := after.(string)
+	if isText && alsoText && (strings.Contains(old, "\n") || strings.Contains(now, "\n")) {
+		out := []planLine{{'~', path + ":" + note}}
+		for _, l := range diff.Unified(old, now, context) {
+			sign, text := l[0], l[1:]
+			if l == "..." {
+				sign, text = ' ', l
+			}
+			out = append(out, planLine{sign, "    " + visible(text)})
+		}
+		return out
+	}
+	a, b := inline(before), inline(after)
+	if len(a)+len(b) <= 2*maxInline {
+		return []planLine{{'~', path + ": " + a + " -> " + b + note}}
+	}
+	out := []planLine{{'~', path + ":" + note}}
+	return append(append(out, below('-', before)...), below('+', after)...)
+}
+
+// valueLines writes a value behind its path, or below it when it is long.
+func valueLines(sign byte, path string, v any, note string) []planLine {
+	text, isText := v.(string)
+	if one := inline(v); len(one) <= maxInline && !(isText && strings.Contains(text, "\n")) {
+		return []planLine{{sign, path + ": " + one + note}}
+	}
+	return append([]planLine{{sign, path + ":" + note}}, below(sign, v)...)
+}
+
+// below writes a value as lines of YAML, text as it is.
+func below(sign byte, v any) []planLine {
+	text, ok := v.(string)
+	if !ok {
+		data, err := yaml.Marshal(v)
+		if err != nil {
+			data = []byte(inline(v))
+		}
+		text = string(data)
+	} else if !strings.Contains(text, "\n") {
+		text = strconv.Quote(text)
+	}
+	var out []planLine
+	for _, l := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
+		out = append(out, planLine{sign, "    " + visible(l)})
+	}
+	return out
+}
+
+// visible is a line with its indentation, without control characters.
+func visible(s string) string { return strings.TrimRight(strings.ReplaceAll(block(s), "\n", " "), " ") }
+
+// inline writes a value on one line, in quotes when it is text.
+func inline(v any) string {
+	if s, ok := v.(string); ok {
+		return strconv.Quote(s)
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return "(unreadable)"
+	}
+	return line(b.String())
+}
+
+// manifest writes a new object out, without what its name says already.
+func (o planObject) manifest() []planLine {
+	shown := map[string]any{}
+	for key, v := range o.Manifest {
+		switch key {
+		case "apiVersion", "kind":
+			continue
+		case "metadata":
+			m, _ := v.(map[string]any)
+			rest := map[string]any{}
+			for name, value := range m {
+				if name != "name" && name != "namespace" {
+					rest[name] = value
+				}
+			}
+			if len(rest) == 0 {
+				continue
+			}
+			v = rest
+		}
+		shown[key] = v
+	}
+	if len(shown) == 0 {
+		return nil
+	}
+	lines := below('+', shown)
+	for i := range lines {
+		lines[i].Text = strings.TrimPrefix(lines[i].Text, "    ")
+	}
+	return lines
+}

@@ -1,0 +1,128 @@
+package view
+
+import (
+	"strings"
+	"time"
+
+	"deployer/apply"
+	"deployer/internal/view/diff"
+)
+
+func objectsOf(changes []apply.Change) []planObject {
+	out := make([]planObject, 0, len(changes))
+	for _, c := range changes {
+		out = append(out, objectOf(c))
+	}
+	return out
+}
+
+func objectOf(c apply.Change) planObject {
+	o := planObject{
+		Object: c.ID.String(), Group: c.ID.Group, Action: string(c.Action), Source: c.Source, Reason: c.Reason,
+		Unverified: c.Unverified, TakenFrom: c.TakenFrom,
+	}
+	for _, f := range c.Conflicts {
+		o.Conflicts = append(o.Conflicts, conflictOf(c, f))
+	}
+	switch c.Action {
+	case apply.Create:
+		o.Manifest = diff.Masked(c.Want)
+	case apply.Update, apply.Recreate:
+		o.Fields = fieldsOf(c)
+	case apply.None:
+		o.TakenFrom = nil // nothing of it changes
+	}
+	if c.Action == apply.Recreate {
+		o.Impact = impactOf(c)
+	}
+	return o
+}
+
+// fieldsOf compares a change's live object with what the server said it will
+// be, or with what was asked for when the server wasn't.
+func fieldsOf(c apply.Change) []planField {
+	var out []planField
+	seen := map[string]bool{}
+	revisions := map[string]int{}
+	for _, r := range c.Removed {
+		revisions[r.Path] = r.Revision
+	}
+	for _, f := range differences(c) {
+		field := planField{Path: f.Path, Kind: string(f.Kind), Before: f.Before, After: f.After, Server: f.Server}
+		if f.Secret {
+			field.Before, field.After, field.Hidden = nil, nil, true
+		}
+		if f.Kind == diff.Removed {
+			field.Revision = revisions[f.Path]
+		}
+		seen[f.Path] = true
+		out = append(out, field)
+	}
+	for _, r := range c.Removed {
+		if !covered(seen, r.Path) {
+			out = append(out, planField{Path: r.Path, Kind: string(diff.Removed), Revision: r.Revision, Hidden: secret(c)})
+		}
+	}
+	return out
+}
+
+func differences(c apply.Change) []diff.Change {
+	if c.Live == nil || c.Want == nil && c.Result == nil {
+		return nil
+	}
+	if c.Result == nil || c.Action == apply.Recreate {
+		return diff.Fields(c.Live, c.Want, diff.Options{Stated: c.Want, Partial: true})
+	}
+	return diff.Fields(c.Live, c.Result, diff.Options{Stated: c.Want})
+}
+
+// covered tells whether a path, or a field that it is in, has been told of.
+func covered(seen map[string]bool, path string) bool {
+	if seen[path] {
+		return true
+	}
+	for known := range seen {
+		if strings.HasPrefix(path, known+".") || strings.HasPrefix(path, known+"[") {
+			return true
+		}
+	}
+	return false
+}
+
+func secret(c apply.Change) bool { return c.ID.Kind == "Secret" && c.ID.Group == "" }
+
+const hiddenValue = "(value hidden)"
+
+func conflictOf(c apply.Change, f apply.FieldConflict) planConflict {
+	out := planConflict{
+		Path: f.Path, Manager: f.Manager, Operation: f.Operation, Subresource: f.Subresource,
+		Before: f.Before, After: f.After, Outcome: string(f.Outcome),
+	}
+	if !f.Time.IsZero() {
+		out.Since = f.Time.UTC().Format(time.RFC3339)
+	}
+	if secret(c) && !strings.HasPrefix(f.Path, "metadata.labels") && f.Path != "type" {
+		out.Before, out.After = hiddenValue, hiddenValue
+	}
+	return out
+}
+
+// impacts say what deleting and creating an object again costs.
+var impacts = map[string]string{
+	"Deployment":            "all its pods stop before new ones start: downtime",
+	"DaemonSet":             "all its pods stop before new ones start: downtime",
+	"ReplicaSet":            "all its pods stop before new ones start: downtime",
+	"StatefulSet":           "all its pods stop before new ones start: downtime; the claims of its volumes stay",
+	"PersistentVolumeClaim": "THE DATA OF THE VOLUME IS DESTROYED unless its reclaim policy is Retain",
+	"Job":                   "it runs again from the start",
+	"Pod":                   "it stops before the new one starts: downtime",
+	"Service":               "its cluster address and node ports change, connections break",
+	"Ingress":               "it serves nothing until its controller has set it up again",
+}
+
+func impactOf(c apply.Change) string {
+	if text, ok := impacts[c.ID.Kind]; ok {
+		return text
+	}
+	return "it is missing for a moment for all that uses it"
+}

@@ -1,0 +1,79 @@
+package view
+
+import (
+	"fmt"
+	"io"
+
+	"github.com/fatih/color"
+)
+
+// planText writes a plan for people.
+func planText(w io.Writer, s Streams, d planDocument, o PlanOptions) error {
+	p := NewPalette(o.Colour, s.OutTTY)
+	paint := painter(p)
+	fmt.Fprintf(w, "%s\n\n", p.Bold.Sprint(d.title()))
+	created := o.ShowCreated || d.BaseRevision > 0
+	any := false
+	for _, stage := range d.Stages {
+		for _, object := range stage.Objects {
+			if object.sign() == ' ' && !o.ShowUnchanged {
+				continue
+			}
+			any = true
+			objectText(w, p, paint, object, object.details(o, created))
+		}
+	}
+	if any {
+		fmt.Fprintln(w)
+	}
+	for _, warning := range d.Warnings {
+		Warning(w, p, warning.String())
+	}
+	_, err := fmt.Fprintln(w, p.Bold.Sprint(d.conclusion()))
+	return err
+}
+
+// conclusion is the summary, in fewer words when there is nothing to do.
+func (d planDocument) conclusion() string {
+	if d.HasChanges {
+		return d.Summary.sentence()
+	}
+	text := "No changes."
+	if n := d.Summary.Unchanged; n > 0 {
+		text += " " + count(n, "object") + " unchanged."
+	}
+	if n := d.Summary.Keep; n > 0 {
+		text += " " + count(n, "object") + " kept."
+	}
+	return text
+}
+
+func objectText(w io.Writer, p Palette, paint map[byte]*color.Color, o planObject, lines []planLine) {
+	name, words := o.headline()
+	sign := string(o.sign())
+	if c := paint[o.sign()]; c != nil {
+		sign, words = c.Sprint(sign), c.Sprint(words)
+	}
+	source := ""
+	if o.Source != "" {
+		source = "   " + p.Faint.Sprint("("+line(o.Source)+")")
+	}
+	fmt.Fprintf(w, "%s %s   %s%s\n", sign, p.Bold.Sprint(name), words, source)
+	for _, l := range lines {
+		switch l.Sign {
+		case '+', '-':
+			fmt.Fprintf(w, "  %s %s\n", paint[l.Sign].Sprint(string(l.Sign)), l.Text)
+		case '?':
+			fmt.Fprintf(w, "    %s\n", p.Warn.Sprint(l.Text))
+		default:
+			fmt.Fprintf(w, "    %s\n", l.Text)
+		}
+	}
+}
+
+// painter gives each sign its colour.
+func painter(p Palette) map[byte]*color.Color {
+	return map[byte]*color.Color{
+		'+': p.Good, '-': p.Bad, '~': p.Warn, '!': p.Bad, '=': p.Faint, ' ': p.Faint,
+	}
+}

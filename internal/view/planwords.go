@@ -1,0 +1,136 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"deployer/apply"
+)
+
+// headline is an object and what happens to it.
+func (o planObject) headline() (name, words string) {
+	words = o.Action
+	if o.Hook != nil {
+		words = fmt.Sprintf("%s hook", o.Hook.Event)
+		if o.Hook.Weight != 0 {
+			words += fmt.Sprintf(", weight %d", o.Hook.Weight)
+		}
+		if !slices.Equal(o.Hook.DeletePolicies, []string{"before-hook-creation"}) {
+			words += ", deleted by " + list(o.Hook.DeletePolicies)
+		}
+	}
+	if o.Reason != "" {
+		words += ": " + o.Reason
+	}
+	return line(o.Object), line(words)
+}
+
+// sign of an object's action.
+func (o planObject) sign() byte {
+	switch apply.Action(o.Action) {
+	case apply.Create:
+		return '+'
+	case apply.Update:
+		return '~'
+	case apply.Recreate:
+		return '!'
+	case apply.Delete:
+		return '-'
+	case apply.Keep:
+		return '='
+	case "hook":
+		return '>'
+	}
+	return ' '
+}
+
+// title is the heading of a plan.
+func (d planDocument) title() string {
+	text := capital(d.Verb) + " of " + d.Release + " in " + d.Namespace
+	switch {
+	case d.Verb == "uninstall" && d.KeepsHistory:
+		text += ", its history stays"
+	case d.Verb == "uninstall":
+	case d.TargetRevision > 0:
+		text += fmt.Sprintf(" to revision %d, as revision %d", d.TargetRevision, d.Revision)
+	case d.BaseRevision > 0:
+		text += fmt.Sprintf(", revision %d -> %d", d.BaseRevision, d.Revision)
+	default:
+		text += fmt.Sprintf(", revision %d", d.Revision)
+	}
+	if d.Chart != "" && d.Verb != "uninstall" {
+		text += ", chart " + d.Chart
+	}
+	return line(text)
+}
+
+// sentence is the last line of a plan.
+func (s planSummary) sentence() string {
+	text := fmt.Sprintf("Plan: %d to create, %d to update, %d to recreate, %d to delete, %d unchanged",
+		s.Create, s.Update, s.Recreate, s.Delete, s.Unchanged)
+	if s.Keep > 0 {
+		text += fmt.Sprintf(", %d kept", s.Keep)
+	}
+	for _, part := range []struct {
+		n    int
+		what string
+	}{
+		{s.Taken, "taken over"}, {s.Yielded, "left to others"}, {s.Refused, "refused"},
+	} {
+		if part.n > 0 {
+			text += "; " + count(part.n, "field") + " " + part.what
+		}
+	}
+	if s.Hooks > 0 {
+		text += "; " + count(s.Hooks, "hook")
+	}
+	if s.Unverified > 0 {
+		text += fmt.Sprintf("; %d not verified", s.Unverified)
+	}
+	return text
+}
+
+func (w warning) String() string {
+	text := w.Text
+	if w.Object != "" {
+		text = w.Object + ": " + text
+	}
+	if w.Source != "" {
+		text += " (" + w.Source + ")"
+	}
+	return line(text)
+}
+
+// count writes a number of things.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// list joins words as in a sentence.
+func list(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
+}
+
+func quotedAll(words []string) []string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = strconv.Quote(w)
+	}
+	return out
+}
+
+// capital begins a sentence.
+func capital(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:]
+}

@@ -1,0 +1,256 @@
+package view
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+const (
+	// maxCauses is how many causes a report shows; the result file has all.
+	maxCauses = 5
+	// maxPods, maxEvents and maxLog bound what is shown of one cause.
+	maxPods, maxEvents, maxLog = 3, 5, 20
+)
+
+// report writes how it ended to standard error.
+func (e *Events) report(r Result) {
+	if r.Error == "" && r.Rollback == nil {
+		if e.opts.Progress != "none" {
+			e.write(e.success(r))
+		}
+		return
+	}
+	e.write(e.failure(r))
+}
+
+// success is the line that stays of a run that went well.
+func (e *Events) success(r Result) string {
+	p, g := e.palette, e.glyphs
+	verb := map[string]string{"uninstall": "uninstalled from", "rollback": "rolled back in", "test": "tested in", "watch": "ready in"}[r.Verb]
+	if verb == "" {
+		verb = "deployed to"
+	}
+	text := fmt.Sprintf("%s %s %s %s in %s", p.Good.Sprint(g.good), p.Bold.Sprint(line(r.Release)), verb, line(r.Namespace), took(r))
+	total := len(r.Objects) - e.tally.hookObjects()
+	switch r.Verb {
+	case "test":
+		text += fmt.Sprintf(" %s %s", g.dot, passed(e.tally.hooked))
+	case "watch":
+		text += fmt.Sprintf(" %s %s", g.dot, count(total, "object"))
+	default:
+		text += fmt.Sprintf(" %s %s: %s", g.dot, count(total, "object"), e.tally.sums())
+	}
+	if n := r.Summary.Unverified; n > 0 {
+		text += fmt.Sprintf(", %d ready unverified", n)
+	}
+	if slow := e.tally.slowest(); slow != nil {
+		text += fmt.Sprintf(" %s slowest %s %s", g.dot, line(slow.status.ID.String()), seconds(slow.took))
+	}
+	text += "\n"
+	if n := len(r.Warnings); n > 0 {
+		text += p.Warn.Sprintf("  warnings (%d):", n) + " " + e.ci.harmless(line(r.Warnings[0])) + "\n"
+		for _, w := range r.Warnings[1:] {
+			text += "    " + e.ci.harmless(line(w)) + "\n"
+		}
+	}
+	return text
+}
+
+func passed(tests int) string {
+	if tests == 0 {
+		return "no tests"
+	}
+	return count(tests, "test") + " passed"
+}
+
+func took(r Result) string { return seconds(time.Duration(r.Seconds * float64(time.Second))) }
+
+// hookObjects counts the objects that hooks consist of.
+func (t *tally) hookObjects() int {
+	n := 0
+	for id, o := range t.tracked {
+		if _, planned := t.changes[id]; o.hook && !planned {
+			n++
+		}
+	}
+	return n
+}
+
+// failure is the report of a run that went wrong. The last line is the verdict.
+func (e *Events) failure(r Result) string {
+	p, g := e.palette, e.glyphs
+	var b strings.Builder
+	b.WriteString("\n" + p.Bad.Sprint(g.bad) + " " + p.Bold.Sprint(e.ci.harmless(headlineOf(r, g))) + "\n")
+	shown := r.Causes[:min(len(r.Causes), maxCauses)]
+	for i, c := range shown {
+		if c.Fatal {
+			b.WriteString(e.ci.annotation(strings.Join(c.Objects[:min(1, len(c.Objects))], ""), line(c.headline()+": "+c.Message)))
+		}
+		head := fmt.Sprintf("%d) %s", i+1, c.headline())
+		tag := c.Class
+		if !c.Fatal {
+			tag += ", not yet fatal"
+		}
+		fmt.Fprintf(&b, "\n%s  %s\n", p.Bold.Sprint(e.ci.harmless(line(head))), p.Faint.Sprint("["+line(tag)+"]"))
+		e.details(&b, c)
+	}
+	if more := len(r.Causes) - len(shown); more > 0 {
+		fmt.Fprintf(&b, "\n%s not shown\n", count(more, "more cause"))
+	}
+	e.bystanders(&b, r)
+	if r.verdict == stoppedVerdict && r.Summary.NotReady > 0 {
+		b.WriteString("\nwhat was applied stays, and its rollout goes on in the cluster\n")
+	}
+	b.WriteString("\n" + e.verdict(r) + "\n")
+	return b.String()
+}
+
+// details writes the lines of a cause, its log folded where that is possible.
+func (e *Events) details(b *strings.Builder, c Cause) {
+	log := c.Logs
+	next, events := c.Next, c.Events
+	c.Logs, c.Next = nil, nil
+	for _, l := range c.lines(e.glyphs) {
+		fmt.Fprintf(b, "   %s\n", e.ci.harmless(l))
+	}
+	c.Events, c.Logs = events, log
+	now := e.now()
+	for _, tail := range log {
+		title := "log of " + tail.title()
+		b.WriteString(e.ci.begin(title, now))
+		for _, l := range tail.lines() {
+			fmt.Fprintf(b, "   %s\n", e.ci.harmless(l))
+		}
+		b.WriteString(e.ci.end(title, now))
+	}
+	for _, l := range nextLines(next) {
+		fmt.Fprintf(b, "   %s\n", e.ci.harmless(l))
+	}
+}
+
+// headlineOf says in one sentence what happened.
+func headlineOf(r Result, g glyphs) string {
+	text := fmt.Sprintf("%s %s %s", r.Release, g.arrow, r.Namespace)
+	if r.Release == "" {
+		text = "run"
+	}
+	if r.Revision > 0 && r.Verb != "uninstall" && r.Verb != "watch" {
+		text += fmt.Sprintf(" (revision %d)", r.Revision)
+	}
+	verdict := r.verdict
+	if verdict == "" {
+		verdict = "FAILED"
+	}
+	if verdict == "REJECTED" {
+		text += " REJECTED, nothing was changed"
+	} else {
+		text += fmt.Sprintf(" %s after %s", verdict, took(r))
+	}
+	fatal := 0
+	for _, c := range r.Causes {
+		if c.Fatal {
+			fatal++
+		}
+	}
+	var parts []string
+	if fatal > 0 {
+		parts = append(parts, count(fatal, "cause"))
+	}
+	if other := len(r.Causes) - fatal; other > 0 {
+		parts = append(parts, count(other, "other problem"))
+	}
+	if n := r.Summary.NotReady; n > 0 {
+		parts = append(parts, fmt.Sprintf("%s not ready", count(n, "object")))
+	}
+	if len(parts) > 0 {
+		text += ": " + strings.Join(parts, ", ")
+	}
+	return line(text)
+}
+
+// headline is what happened to what.
+func (c Cause) headline() string {
+	text := c.Title
+	if c.Hook != "" {
+		text += " in " + c.Hook
+	}
+	objects := c.Objects
+	if len(objects) == 0 {
+		return text
+	}
+	if more := len(objects) - 3; more > 0 {
+		return fmt.Sprintf("%s: %s and %d more", text, strings.Join(objects[:3], ", "), more)
+	}
+	return text + ": " + strings.Join(objects, ", ")
+}
+
+// bystanders names what is not ready for another reason than its own, and what
+// had not finished.
+func (e *Events) bystanders(b *strings.Builder, r Result) {
+	told := map[string]bool{}
+	var blocked, unfinished []string
+	for _, c := range r.Causes {
+		for _, o := range c.Objects {
+			told[o] = true
+		}
+		for _, o := range c.Blocks {
+			if !told[o] {
+				told[o] = true
+				blocked = append(blocked, line(o))
+			}
+		}
+	}
+	for _, o := range r.Objects {
+		if told[o.Object] || o.State != "waiting" && o.State != "progressing" {
+			continue
+		}
+		text := line(o.Object)
+		if o.Message != "" {
+			text += " (" + line(o.Message) + ")"
+		}
+		unfinished = append(unfinished, text)
+	}
+	if len(blocked) > 0 {
+		fmt.Fprintf(b, "\nnot ready because of the above: %s\n", e.ci.harmless(short(blocked)))
+	}
+	if len(unfinished) > 0 {
+		fmt.Fprintf(b, "\nnot finished when it ended: %s\n", e.ci.harmless(short(unfinished)))
+	}
+}
+
+func short(names []string) string {
+	if more := len(names) - mostNames; more > 0 {
+		return strings.Join(names[:mostNames], ", ") + fmt.Sprintf(" and %d more", more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// verdict is the last line.
+func (e *Events) verdict(r Result) string {
+	word := r.verdict
+	if word == "" {
+		word = "FAILED"
+	}
+	text := ""
+	if r.Release != "" {
+		text = fmt.Sprintf("  release %s, namespace %s", line(r.Release), line(r.Namespace))
+		if r.Revision > 0 {
+			text += fmt.Sprintf(", revision %d", r.Revision)
+		}
+	}
+	dot := " " + e.glyphs.dot + " "
+	if undo := r.Rollback; undo != nil {
+		what := map[string]string{"uninstall": "uninstalled", "rollback": "rolled back"}[undo.Verb]
+		if undo.Error != "" {
+			text += dot + "the " + line(undo.Verb) + " failed too: " + line(undo.Error)
+		} else if text += dot + what; undo.Verb == "rollback" && undo.Revision > 0 {
+			text += fmt.Sprintf(" as revision %d", undo.Revision)
+		}
+	}
+	text += dot + fmt.Sprintf("exit code %d", r.ExitCode)
+	if e.opts.ResultFile != "" {
+		text += dot + "report: " + line(e.opts.ResultFile)
+	}
+	return e.palette.Bad.Sprint(word) + e.ci.harmless(text)
+}

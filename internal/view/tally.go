@@ -1,0 +1,277 @@
+package view
+
+import (
+	"sort"
+	"strings"
+	"time"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"deployer/apply"
+	"deployer/internal/deploy"
+	"deployer/internal/kube"
+	"deployer/track"
+)
+
+// A tally is what is known of a run so far: the events summed up. Every way of
+// showing a run reads it, none has a memory of its own for facts.
+type tally struct {
+	op    *deploy.Operation
+	began time.Time
+	now   func() time.Time
+
+	changes map[kube.ID]apply.Change // as planned, main objects, CRDs and prunes
+	step    string
+	actions map[apply.Action]int // carried out
+	toApply int                  // main objects
+	applied int
+	toWait  int
+	hooks   int // planned
+	hooked  int // ended
+	toPrune int
+	pruned  int
+
+	tracked  map[kube.ID]*tracked
+	order    []kube.ID // of tracked, as first seen
+	warnings []string
+	ended    *deploy.Ended
+}
+
+// A tracked object is one that is being waited for.
+type tracked struct {
+	status track.Status
+	began  time.Time
+	took   time.Duration // until it was ready, failed or gone
+	hook   bool
+}
+
+func newTally(now func() time.Time) *tally {
+	return &tally{now: now, began: now(), changes: map[kube.ID]apply.Change{}, actions: map[apply.Action]int{}, tracked: map[kube.ID]*tracked{}}
+}
+
+// add takes an event in.
+func (t *tally) add(e deploy.Event) {
+	switch e := e.(type) {
+	case deploy.Began:
+		t.start(e.Operation)
+	case deploy.StepBegan:
+		t.step = e.Step.Name
+		if e.Step.Name == "wait" {
+			t.toWait = e.Step.Objects
+		}
+	case deploy.Applied:
+		t.apply(e)
+	case deploy.HookRan:
+		t.hooked++
+		if e.Err == nil {
+			t.settleHook()
+		}
+	case deploy.Saw:
+		t.saw(e.Report)
+	case deploy.StepEnded:
+		if e.Err == nil && e.Step.Name == "wait" {
+			t.settle()
+		}
+	case deploy.Warned:
+		t.warn(e.Text)
+	case deploy.Ended:
+		t.ended = &e
+	}
+}
+
+func (t *tally) start(op *deploy.Operation) {
+	t.op = op
+	if op == nil || op.Plan == nil {
+		return
+	}
+	for _, wave := range op.Plan.Waves {
+		t.toApply += len(wave)
+	}
+	t.toPrune = len(op.Plan.Prune)
+	t.hooks = len(op.Hooks.Before) + len(op.Hooks.After)
+	for _, c := range op.Plan.Changes() {
+		t.changes[c.ID] = c
+	}
+	for _, w := range op.Warnings {
+		t.warn(w)
+	}
+	for _, w := range op.Plan.Warnings {
+		out := warning{Text: w.Text, Source: w.Source}
+		if w.ID.Kind != "" {
+			out.Object = w.ID.String()
+		}
+		t.warn(out.String())
+	}
+}
+
+func (t *tally) apply(e deploy.Applied) {
+	switch e.Step {
+	case "hook":
+		t.object(e.Change.ID).hook = true
+	case "prune":
+		t.pruned++
+		t.actions[e.Change.Action]++
+	case "apply":
+		t.applied++
+		t.actions[e.Change.Action]++
+	default:
+		t.actions[e.Change.Action]++
+	}
+}
+
+func (t *tally) warn(text string) {
+	for _, known := range t.warnings {
+		if known == text {
+			return
+		}
+	}
+	t.warnings = append(t.warnings, text)
+}
+
+func (t *tally) object(id kube.ID) *tracked {
+	o := t.tracked[id]
+	if o == nil {
+		o = &tracked{status: track.Status{ID: id, State: track.Waiting}, began: t.now()}
+		t.tracked[id] = o
+		t.order = append(t.order, id)
+	}
+	return o
+}
+
+func (t *tally) saw(r track.Report) {
+	switch r.Kind {
+	case track.StatusChanged, track.ProblemSeen, track.Recovered:
+	case track.Warned:
+		t.warn(r.Text)
+		return
+	default:
+		return
+	}
+	o := t.object(r.Status.ID)
+	if r.Status.State.Done() && !o.status.State.Done() {
+		o.took = t.now().Sub(o.began)
+		if r.Status.Waited > 0 {
+			o.took = r.Status.Waited
+		}
+	}
+	o.status = r.Status
+}
+
+// settle knows that the wait has ended well: all that was seen is ready.
+func (t *tally) settle() {
+	for _, o := range t.tracked {
+		if !o.hook && !o.status.State.Done() {
+			o.status.State, o.took = track.Ready, t.now().Sub(o.began)
+		}
+	}
+}
+
+// settleHook knows that a hook has come to its end, its objects included:
+// hooks run one after the other.
+func (t *tally) settleHook() {
+	for _, o := range t.tracked {
+		if o.hook && !o.status.State.Done() {
+			o.status.State, o.took = track.Ready, t.now().Sub(o.began)
+		}
+	}
+}
+
+// ready counts the objects of the wait that are where they should be.
+func (t *tally) ready() int {
+	n := 0
+	for _, o := range t.tracked {
+		if !o.hook && (o.status.State == track.Ready || o.status.State == track.Gone) {
+			n++
+		}
+	}
+	return n
+}
+
+// unready lists what is still waited for: failed first, then what has a
+// problem, then what has waited longest.
+func (t *tally) unready() []*tracked {
+	var out []*tracked
+	for _, id := range t.order {
+		if o := t.tracked[id]; o.status.State != track.Ready && o.status.State != track.Gone {
+			out = append(out, o)
+		}
+	}
+	rank := func(o *tracked) int {
+		switch {
+		case o.status.State == track.Failed:
+			return 0
+		case o.status.Problem != nil:
+			return 1
+		case o.status.State == track.Progressing:
+			return 2
+		}
+		return 3
+	}
+	sort.SliceStable(out, func(i, j int) bool { return rank(out[i]) < rank(out[j]) })
+	return out
+}
+
+// slowest is the object that took longest to become ready; nil when none was
+// waited for.
+func (t *tally) slowest() *tracked {
+	var slow *tracked
+	for _, id := range t.order {
+		o := t.tracked[id]
+		if o.status.State == track.Ready && o.took >= time.Second && (slow == nil || o.took > slow.took) {
+			slow = o
+		}
+	}
+	return slow
+}
+
+// work is how much is done of how much, in objects: applied, ready, deleted,
+// and hooks that ran.
+func (t *tally) work() (done, total int) {
+	wait := t.toWait
+	done = t.applied + t.hooked + t.pruned + min(t.ready(), max(wait, 0))
+	total = t.toApply + t.hooks + t.toPrune + wait
+	return min(done, total), max(total, 1)
+}
+
+// hookName names the object of a hook, as its creation or the plan did.
+func (t *tally) hookName(h *helmrelease.Hook) string {
+	for _, id := range t.order {
+		if t.tracked[id].hook && id.Kind == h.Kind && id.Name == h.Name {
+			return id.String()
+		}
+	}
+	if t.op == nil {
+		return h.Kind + "/" + h.Name
+	}
+	return hookName(t.op, h)
+}
+
+// age is how long an object has been waited for.
+func (t *tally) age(o *tracked) time.Duration {
+	if o.status.State.Done() {
+		return o.took
+	}
+	return t.now().Sub(o.began)
+}
+
+// names of the operation for sentences.
+func (t *tally) name() (release, namespace string, revision int) {
+	if t.op == nil {
+		return "", "", 0
+	}
+	if t.op.Next != nil {
+		revision = t.op.Next.Version
+	}
+	return line(t.op.Release), line(t.op.Namespace), revision
+}
+
+// seconds writes a duration the way people say it: 9s, 1m12s.
+func seconds(d time.Duration) string {
+	switch {
+	case d < 10*time.Second:
+		return strings.TrimSuffix(d.Round(100*time.Millisecond).String(), ".0s")
+	case d < time.Hour:
+		return d.Round(time.Second).String()
+	}
+	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
+}
