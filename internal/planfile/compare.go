@@ -1,0 +1,193 @@
+package planfile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"deployer/apply"
+	"deployer/internal/deploy"
+)
+
+// compare says what has moved since the plan was made, as far as it matters to
+// the plan: what would be done to each object, which object it is, and the
+// values and owners of the fields that change. Status, other fields and numbers
+// of replicas that are left to an autoscaler don't matter.
+func (p *Plan) compare(op *deploy.Operation) []Moved {
+	now := printOf(p.key, op)
+	release := "release " + p.Release
+	switch {
+	case now.verb != p.Verb:
+		return []Moved{{What: release, Planned: string(p.Verb), Now: "it would be " + string(now.verb)}}
+	case now.revision != p.Revision:
+		return []Moved{{What: release, Planned: fmt.Sprintf("revision %d", p.Revision), Now: fmt.Sprintf("it would be revision %d", now.revision)}}
+	}
+	var out []Moved
+	fresh := map[string]Object{}
+	for _, o := range now.objects {
+		fresh[o.name()] = o
+	}
+	for _, o := range p.Objects {
+		other, ok := fresh[o.name()]
+		delete(fresh, o.name())
+		if !ok {
+			out = append(out, Moved{What: o.Object, Planned: o.doing(), Now: "it isn't there any more, or isn't the release's any more"})
+			continue
+		}
+		out = append(out, o.moved(other)...)
+	}
+	for _, o := range now.objects {
+		if _, left := fresh[o.name()]; left {
+			out = append(out, Moved{What: o.Object, Planned: "nothing", Now: "it would be: " + o.doing()})
+		}
+	}
+	return out
+}
+
+func (o Object) name() string { return o.Stage + " " + o.Group + " " + o.Object }
+
+func (o Object) doing() string { return string(o.Action) }
+
+// moved compares what is done to an object with what would be now.
+func (o Object) moved(now Object) []Moved {
+	switch {
+	case o.Action != now.Action:
+		return []Moved{{What: o.Object, Path: now.paths(o), Planned: o.doing(), Now: now.instead()}}
+	case o.UID != "" && now.UID != "" && o.UID != now.UID:
+		return []Moved{{What: o.Object, Planned: o.doing(), Now: "it was deleted and made again"}}
+	}
+	var out []Moved
+	if o.Unverified == now.Unverified {
+		out = o.movedFields(now)
+	}
+	if len(out) == 0 && o.Want != "" && now.Want != "" && o.Want != now.Want {
+		out = append(out, Moved{What: o.Object, Planned: o.doing(), Now: "something else would be sent: its schema, or who sets its fields, has changed"})
+	}
+	return out
+}
+
+// instead says in words what would be done now.
+func (o Object) instead() string {
+	switch o.Action {
+	case apply.Create:
+		return "it isn't there, and would be created"
+	case apply.None:
+		return "it is as planned already"
+	}
+	return "it would be: " + o.doing()
+}
+
+// paths names the fields that would change now and were not to, a few of them.
+func (o Object) paths(planned Object) string {
+	var out []string
+	for _, f := range o.Fields {
+		if planned.field(f.Path) == nil {
+			out = append(out, f.Path)
+		}
+	}
+	if len(out) > 3 {
+		out = append(out[:3], "...")
+	}
+	return strings.Join(out, ", ")
+}
+
+func (o Object) field(path string) *Field {
+	for i := range o.Fields {
+		if o.Fields[i].Path == path {
+			return &o.Fields[i]
+		}
+	}
+	return nil
+}
+
+func (o Object) movedFields(now Object) []Moved {
+	var out []Moved
+	add := func(path, planned, now string) {
+		out = append(out, Moved{What: o.Object, Path: path, Planned: planned, Now: now})
+	}
+	for _, f := range o.Fields {
+		if o.skips(f) {
+			continue
+		}
+		g := now.field(f.Path)
+		switch {
+		case g == nil:
+			add(f.Path, f.step(), "it wouldn't change any more")
+		case f.Before != g.Before:
+			add(f.Path, f.step(), "it is "+g.was()+" now"+by(g.Owners))
+		case !slices.Equal(f.Owners, g.Owners):
+			add(f.Path, f.step(), "it belongs to "+listOr(g.Owners, "nobody")+" now, not to "+listOr(f.Owners, "nobody"))
+		case f.After != g.After:
+			add(f.Path, f.step(), "it would become "+g.becomes())
+		}
+	}
+	for _, g := range now.Fields {
+		if o.field(g.Path) == nil && !o.skips(g) {
+			add(g.Path, "no change", g.would()+by(g.Owners))
+		}
+	}
+	return out
+}
+
+// skips says that a field's value doesn't matter: a new object begins with the
+// chart's number of replicas, whatever an autoscaler makes of the old one's.
+func (o Object) skips(f Field) bool {
+	return o.Action == apply.Recreate && f.Path == "spec.replicas"
+}
+
+func (f Field) was() string {
+	switch {
+	case f.Before == "":
+		return "absent"
+	case f.From == "":
+		return "another value (hidden)"
+	}
+	return f.From
+}
+
+func (f Field) becomes() string {
+	switch {
+	case f.To != "":
+		return f.To
+	case f.After == "":
+		return "something else, or absent"
+	}
+	return "another value (hidden)"
+}
+
+// would is what happens to a field that was not to change.
+func (f Field) would() string {
+	if f.From == "" && f.To == "" {
+		return "it would change (values hidden)"
+	}
+	return fmt.Sprintf("it would change: %s -> %s", orAbsent(f.From), orAbsent(f.To))
+}
+
+// step is a planned change in words.
+func (f Field) step() string {
+	if f.From == "" && f.To == "" {
+		return "a change (values hidden)"
+	}
+	return orAbsent(f.From) + " -> " + orAbsent(f.To)
+}
+
+func orAbsent(text string) string {
+	if text == "" {
+		return "(absent)"
+	}
+	return text
+}
+
+func by(owners []string) string {
+	if len(owners) == 0 {
+		return ""
+	}
+	return ", set by " + strings.Join(owners, ", ")
+}
+
+func listOr(list []string, none string) string {
+	if len(list) == 0 {
+		return none
+	}
+	return strings.Join(list, ", ")
+}

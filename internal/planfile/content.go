@@ -1,0 +1,237 @@
+package planfile
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sort"
+
+	"filippo.io/age"
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"deployer/chart"
+	"deployer/internal/deploy"
+	"deployer/internal/kube"
+	"deployer/release"
+)
+
+// content is what a plan carries out, whole.
+type content struct {
+	Key    []byte          `json:"key,omitempty"` // random; only in encrypted content
+	Record *release.Record `json:"record"`
+	CRDs   []definition    `json:"crds,omitempty"`
+}
+
+// A definition is an object of the chart's crds/ directory. Subcharts' are not
+// in the record's chart, so they are kept beside it.
+type definition struct {
+	Source string         `json:"source,omitempty"`
+	Object map[string]any `json:"object"`
+}
+
+func contentOf(op *deploy.Operation) content {
+	c := content{Record: op.Next}
+	for _, m := range op.CRDs {
+		if m.Object != nil {
+			c.CRDs = append(c.CRDs, definition{Source: m.Source, Object: m.Object.Object})
+		}
+	}
+	return c
+}
+
+func (c content) crds() []kube.Manifest {
+	var out []kube.Manifest
+	for _, d := range c.CRDs {
+		out = append(out, kube.Manifest{Source: d.Source, Object: &unstructured.Unstructured{Object: d.Object}})
+	}
+	return out
+}
+
+// maxContent is the largest content that is unpacked; a bomb would be larger.
+const maxContent = 256 << 20
+
+func (c content) pack() ([]byte, error) {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	if err := errors.Join(json.NewEncoder(w).Encode(c), w.Close()); err != nil {
+		return nil, fmt.Errorf("encoding the content of the plan: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+func unpack(data []byte) (content, error) {
+	var c content
+	r, err := gzip.NewReader(bytes.NewReader(data))
+	if err == nil {
+		d := json.NewDecoder(io.LimitReader(r, maxContent))
+		d.UseNumber() // what was 12345678901234567890 stays that
+		err = d.Decode(&c)
+	}
+	if err == nil && (c.Record == nil || c.Record.Info == nil) {
+		err = errors.New("it has no record")
+	}
+	if err != nil {
+		return c, &TamperedError{Why: "its content is damaged: " + err.Error()}
+	}
+	for i := range c.CRDs {
+		plain, err := numbers(c.CRDs[i].Object)
+		if err != nil {
+			return c, &TamperedError{Why: "its content is damaged: " + err.Error()}
+		}
+		c.CRDs[i].Object = plain
+	}
+	return c, nil
+}
+
+// numbers decodes an object again as objects are decoded: int64 and float64.
+func numbers(object map[string]any) (map[string]any, error) {
+	data, err := json.Marshal(object)
+	if err != nil {
+		return nil, err
+	}
+	out := &unstructured.Unstructured{}
+	return out.Object, out.UnmarshalJSON(data)
+}
+
+// confidential says whether an operation has what must not be in a file in
+// clear: values that somebody gave, or Secrets.
+func confidential(op *deploy.Operation) (bool, error) {
+	if len(op.Next.Config) > 0 {
+		return true, nil
+	}
+	secrets, err := secretsOf(op)
+	return len(secrets) > 0, err
+}
+
+// secretsOf lists the Secrets of an operation, those of hooks too.
+func secretsOf(op *deploy.Operation) ([]*unstructured.Unstructured, error) {
+	manifests, err := chart.Parse(op.Next.Manifest)
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range op.Next.Hooks {
+		more, err := chart.ParseHook(h)
+		if err != nil {
+			return nil, err
+		}
+		manifests = append(manifests, more...)
+	}
+	var out []*unstructured.Unstructured
+	for _, m := range append(manifests, op.CRDs...) {
+		if m.Object != nil && isSecret(kube.IDOf(m.Object)) {
+			out = append(out, m.Object)
+		}
+	}
+	return out, nil
+}
+
+func isSecret(id kube.ID) bool { return id.Group == "" && id.Kind == "Secret" }
+
+// partsOf digests everything that a record consists of, so that what differs
+// can be named.
+func partsOf(k *key, op *deploy.Operation) map[string]string {
+	next := op.Next
+	out := map[string]string{}
+	put := func(name string, value any) { out[name] = k.of("part "+name, value) }
+	values := next.Config
+	if len(values) == 0 {
+		values = nil // stored, an empty map is no map
+	}
+	put("values", values)
+	put("manifest", next.Manifest)
+	if next.Info != nil {
+		put("notes", next.Info.Notes)
+	}
+	putChart(put, next.Chart)
+	for _, h := range next.Hooks {
+		plain := *h
+		plain.LastRun = helmrelease.HookExecution{}
+		put("hook "+h.Name+" ("+h.Path+")", plain)
+	}
+	for i, d := range contentOf(op).CRDs {
+		put(fmt.Sprintf("crd %d (%s)", i+1, d.Source), d.Object)
+	}
+	manifests, err := chart.Parse(next.Manifest)
+	if err != nil {
+		return out // the digest of the whole has it
+	}
+	for _, m := range manifests {
+		if m.Object != nil {
+			put(kube.IDOf(m.Object).String()+" ("+m.Source+")", m.Object.Object)
+		}
+	}
+	return out
+}
+
+func putChart(put func(string, any), c *helmchart.Chart) {
+	if c == nil {
+		return
+	}
+	put("chart metadata", c.Metadata)
+	put("chart values", c.Values)
+	put("chart schema", c.Schema)
+	for name, files := range map[string][]*helmchart.File{"chart templates": c.Templates, "chart files": c.Files} {
+		files = append([]*helmchart.File(nil), files...)
+		sort.Slice(files, func(i, j int) bool { return files[i].Name < files[j].Name })
+		put(name, files)
+	}
+}
+
+// different lists the parts that are not the same; the whole manifest only if
+// no object of it is to blame.
+func different(planned, now map[string]string) []string {
+	names := map[string]bool{}
+	for name := range planned {
+		names[name] = planned[name] != now[name]
+	}
+	for name := range now {
+		names[name] = planned[name] != now[name]
+	}
+	var out []string
+	for name, differs := range names {
+		if differs && name != "manifest" {
+			out = append(out, name)
+		}
+	}
+	if len(out) == 0 && names["manifest"] {
+		out = append(out, "manifest")
+	}
+	sort.Strings(out)
+	return out
+}
+
+func encrypt(data []byte, to []age.Recipient) ([]byte, error) {
+	var b bytes.Buffer
+	w, err := age.Encrypt(&b, to...)
+	if err != nil {
+		return nil, fmt.Errorf("encrypting the plan: %w", err)
+	}
+	_, err = w.Write(data)
+	if err = errors.Join(err, w.Close()); err != nil {
+		return nil, fmt.Errorf("encrypting the plan: %w", err)
+	}
+	return b.Bytes(), nil
+}
+
+func decrypt(data []byte, with []age.Identity) ([]byte, error) {
+	r, err := age.Decrypt(bytes.NewReader(data), with...)
+	if noMatch := (*age.NoIdentityMatchError)(nil); errors.As(err, &noMatch) {
+		return nil, &InputError{
+			Text: "the plan is encrypted, and not to any of the identities given",
+			What: "give the private key of a recipient it was made for (plan --encrypt-to) with --identity FILE",
+		}
+	}
+	var out []byte
+	if err == nil {
+		out, err = io.ReadAll(io.LimitReader(r, maxContent))
+	}
+	if err != nil {
+		return nil, &TamperedError{Why: "its encrypted content is damaged: " + err.Error()}
+	}
+	return out, nil
+}

@@ -1,0 +1,124 @@
+package planfile
+
+import (
+	"fmt"
+	"strings"
+)
+
+// A TamperedError refuses a file that is not as it was written.
+type TamperedError struct {
+	Path    string // empty when not known
+	Why     string
+	Foreign bool // it is no plan at all
+}
+
+func (e *TamperedError) Error() string {
+	name := "the plan"
+	if e.Path != "" {
+		name = e.Path
+	}
+	if e.Foreign {
+		return fmt.Sprintf("%s is no plan: %s", name, e.Why)
+	}
+	return fmt.Sprintf("%s is refused: %s", name, e.Why)
+}
+
+// Hint says what to do about it.
+func (e *TamperedError) Hint() string {
+	if e.Foreign {
+		return "plans are files made by deployer plan --out FILE"
+	}
+	return "a plan is carried out as it was made or not at all: make a new one, and compare the digest it prints"
+}
+
+// A VersionError is a file of a format that this program doesn't know.
+type VersionError struct {
+	Path    string
+	Version int
+}
+
+func (e *VersionError) Error() string {
+	return fmt.Sprintf("%s has version %d of the plan format; this deployer knows versions up to %d", e.Path, e.Version, Version)
+}
+
+// Hint says what to do about it.
+func (e *VersionError) Hint() string {
+	return "use the deployer that made the plan, or a newer one"
+}
+
+// A StaleError says that a plan no longer fits the cluster. Nothing was changed.
+type StaleError struct {
+	Release string
+	Moved   []Moved // never empty
+	Err     error   // why the plan can't be made again; nil when it can
+}
+
+func (e *StaleError) Error() string {
+	noun := "things have"
+	if len(e.Moved) == 1 {
+		noun = "thing has"
+	}
+	lines := []string{fmt.Sprintf("the plan no longer fits the cluster: %d %s moved since it was made", len(e.Moved), noun)}
+	for _, m := range e.Moved {
+		lines = append(lines, "  "+m.String())
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap gives the reason why the plan can't be made again, if that is it.
+func (e *StaleError) Unwrap() error { return e.Err }
+
+// Hint says what to do about it.
+func (e *StaleError) Hint() string {
+	return "nothing was changed; make a new plan, and look at what is different"
+}
+
+// Moved is one thing that isn't any more what the plan was made for.
+type Moved struct {
+	What    string `json:"what"`              // Deployment/prod/web, or "release web"
+	Path    string `json:"path,omitempty"`    // the field; empty for the whole
+	Planned string `json:"planned,omitempty"` // in words
+	Now     string `json:"now"`               // in words
+}
+
+func (m Moved) String() string {
+	what := m.What
+	if m.Path != "" {
+		what += "  " + m.Path
+	}
+	if m.Planned == "" {
+		return fmt.Sprintf("%s: %s", what, m.Now)
+	}
+	return fmt.Sprintf("%s: planned %s; %s", what, m.Planned, m.Now)
+}
+
+// A DifferentError says that what was rendered, or read, isn't what was planned.
+type DifferentError struct {
+	How   How
+	Parts []string // that differ: "values", "Secret/db (web/templates/db.yaml)"
+}
+
+func (e *DifferentError) Error() string {
+	from := "the chart and values given now make"
+	if e.How == Stored {
+		from = "the stored revision has"
+	}
+	return fmt.Sprintf("%s something else than was planned: %s", from, strings.Join(e.Parts, ", "))
+}
+
+// Hint says what to do about it.
+func (e *DifferentError) Hint() string {
+	if e.How == Stored {
+		return "make a new plan"
+	}
+	return "give the chart, values and rendering flags that the plan was made with;\n" +
+		"a chart that renders random values differs every time: plan it with --encrypt-to"
+}
+
+// An InputError says that a plan needs something to be carried out.
+type InputError struct{ Text, What string }
+
+func (e *InputError) Error() string { return e.Text }
+
+// Hint says what to give.
+func (e *InputError) Hint() string { return e.What }

@@ -1,0 +1,140 @@
+package planfile
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+)
+
+// magic is the first word of every plan file.
+const magic = "deployer-plan"
+
+// maxFile is the largest file that is read: hundreds of charts' worth.
+const maxFile = 256 << 20
+
+// A header is the first line of a file. The second is the File. Both are JSON.
+type header struct {
+	Format  string `json:"format"`
+	Version int    `json:"version"`
+	Digest  string `json:"digest"` // of the second line
+	Seal    string `json:"seal"`   // the same, keyed; see Open
+}
+
+// sealWith encodes the file and seals it.
+func (f *File) sealWith(k *key) error {
+	line, err := json.Marshal(f)
+	if err != nil {
+		return fmt.Errorf("encoding the plan: %w", err)
+	}
+	sum := sha256.Sum256(line)
+	f.line, f.digest, f.seal = line, "sha256:"+hex.EncodeToString(sum[:]), k.seal(line)
+	return nil
+}
+
+func (f *File) header() ([]byte, error) {
+	return json.Marshal(header{Format: magic, Version: Version, Digest: f.digest, Seal: f.seal})
+}
+
+// Write stores the plan in a file that only its owner can read, whole or not at
+// all. It replaces an older file, and nothing but a file.
+func (f *File) Write(path string) (err error) {
+	head, err := f.header()
+	if err != nil {
+		return fmt.Errorf("encoding the plan: %w", err)
+	}
+	if err := replaceable(path); err != nil {
+		return err
+	}
+	// Created with mode 0600, see os.CreateTemp.
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".plan-*")
+	if err != nil {
+		return fmt.Errorf("writing the plan: %w", err)
+	}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("writing the plan: %w", err)
+			_ = tmp.Close()           // closed already, or of no use any more
+			_ = os.Remove(tmp.Name()) // what can't be removed is not worth an error of its own
+		}
+	}()
+	for _, part := range [][]byte{head, []byte("\n"), f.line, []byte("\n")} {
+		if _, err = tmp.Write(part); err != nil {
+			return err
+		}
+	}
+	if err = tmp.Sync(); err != nil {
+		return err
+	}
+	if err = tmp.Close(); err != nil {
+		return err
+	}
+	return os.Rename(tmp.Name(), path)
+}
+
+func replaceable(path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("writing the plan: %w", err)
+	case info.IsDir():
+		return fmt.Errorf("writing the plan: %s is a directory", path)
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("writing the plan: %s is not a regular file", path)
+	}
+	return nil
+}
+
+// Read reads a plan and checks that it is complete and unaltered, as far as the
+// file alone can tell. The error is a *TamperedError, a *VersionError, or that
+// of reading.
+func Read(path string) (*File, error) {
+	in, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("reading the plan: %w", err)
+	}
+	defer in.Close()
+	data, err := io.ReadAll(io.LimitReader(in, maxFile+1))
+	if err != nil {
+		return nil, fmt.Errorf("reading the plan: %w", err)
+	}
+	if len(data) > maxFile {
+		return nil, &TamperedError{Path: path, Why: "it is larger than a plan can be"}
+	}
+	return parse(path, data)
+}
+
+func parse(path string, data []byte) (*File, error) {
+	first, rest, _ := bytes.Cut(data, []byte("\n"))
+	var h header
+	if err := json.Unmarshal(first, &h); err != nil || h.Format != magic {
+		return nil, &TamperedError{Path: path, Why: "it doesn't begin as plans do", Foreign: true}
+	}
+	if h.Version > Version || h.Version < 1 {
+		return nil, &VersionError{Path: path, Version: h.Version}
+	}
+	line, tail, ended := bytes.Cut(rest, []byte("\n"))
+	if !ended || len(tail) > 0 {
+		return nil, &TamperedError{Path: path, Why: "it is cut off, or something was added to it"}
+	}
+	f := &File{}
+	sum := sha256.Sum256(line)
+	if h.Digest != "sha256:"+hex.EncodeToString(sum[:]) {
+		return nil, &TamperedError{Path: path, Why: "its content is not what its digest says"}
+	}
+	if err := json.Unmarshal(line, f); err != nil {
+		return nil, &TamperedError{Path: path, Why: err.Error()}
+	}
+	f.line, f.digest, f.seal = line, h.Digest, h.Seal
+	if again, err := f.header(); err != nil || !bytes.Equal(again, first) {
+		return nil, &TamperedError{Path: path, Why: "its first line was altered"}
+	}
+	return f, nil
+}

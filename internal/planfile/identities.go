@@ -1,0 +1,76 @@
+package planfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"filippo.io/age"
+	"filippo.io/age/agessh"
+	"golang.org/x/crypto/ssh"
+)
+
+// Recipients reads public keys: age1... of age, ssh-ed25519 and ssh-rsa of SSH.
+func Recipients(keys []string) ([]age.Recipient, error) {
+	var out []age.Recipient
+	for _, text := range keys {
+		text = strings.TrimSpace(text)
+		if strings.HasPrefix(text, "ssh-") {
+			r, err := agessh.ParseRecipient(text)
+			if err != nil {
+				return nil, fmt.Errorf("recipient %q: %w", text, err)
+			}
+			out = append(out, r)
+			continue
+		}
+		if strings.HasPrefix(text, "AGE-SECRET-KEY-") {
+			return nil, errors.New("a recipient is a public key, age1...; this is a private one, which nobody else should see")
+		}
+		some, err := age.ParseRecipients(strings.NewReader(text))
+		if err != nil {
+			return nil, fmt.Errorf("recipient %q is neither an age nor an SSH public key: %w", text, err)
+		}
+		out = append(out, some...)
+	}
+	return out, nil
+}
+
+// Identities reads files of private keys: those of age-keygen, and SSH keys
+// without a passphrase.
+func Identities(paths []string) ([]age.Identity, error) {
+	var out []age.Identity
+	for _, path := range paths {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return nil, fmt.Errorf("reading the identity: %w", err)
+		}
+		some, err := ParseIdentities(data)
+		if err != nil {
+			return nil, fmt.Errorf("reading the identity %s: %w", path, err)
+		}
+		out = append(out, some...)
+	}
+	return out, nil
+}
+
+// ParseIdentities is Identities for what such a file has in it.
+func ParseIdentities(data []byte) ([]age.Identity, error) {
+	if !bytes.Contains(data, []byte("-----BEGIN")) {
+		// The error of age could quote the line, which may be a key.
+		some, err := age.ParseIdentities(bytes.NewReader(data))
+		if err != nil {
+			return nil, errors.New("it has no age identity, such as age-keygen makes")
+		}
+		return some, nil
+	}
+	id, err := agessh.ParseIdentity(data)
+	if missing := (*ssh.PassphraseMissingError)(nil); errors.As(err, &missing) {
+		return nil, errors.New("the SSH key is protected by a passphrase, for which there is nobody to ask: use one without, or an age identity")
+	}
+	if err != nil {
+		return nil, err
+	}
+	return []age.Identity{id}, nil
+}

@@ -1,0 +1,204 @@
+package planfile
+
+import (
+	"context"
+	"crypto/hkdf"
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"deployer/internal/kube"
+	"deployer/release"
+)
+
+// A Cluster is what tells one cluster, namespace and release from all others.
+type Cluster struct {
+	Server string `json:"server"` // address of the API server, for people
+	Salt   []byte `json:"salt"`
+	// Identities are salted digests of what the cluster is known by. Each of
+	// them that can be read must be the same when the plan is carried out.
+	Identities map[source]string `json:"identities"`
+	// Key names what the key of all keyed digests is derived from.
+	Key []source `json:"key"`
+}
+
+// A source is something random that those know who may deploy, and nobody who
+// has no more than the file.
+type source string
+
+// The sources.
+const (
+	ofSystem    source = "cluster"   // UID of the namespace kube-system
+	ofNamespace source = "namespace" // UID of the release's namespace
+	ofRevision  source = "revision"  // UID of the latest revision's Secret
+	ofContent   source = "content"   // a random number in the encrypted content
+)
+
+// Known are the sources that an account can read: UIDs, by source. A source
+// that certainly isn't there has an empty UID; one that can't be read is absent.
+type Known map[source]string
+
+// Identify reads what the cluster, the namespace and the latest revision of the
+// release are known by. It only reads.
+func Identify(ctx context.Context, c *kube.Cluster, namespace string, base *release.Summary) (Known, error) {
+	known := Known{}
+	for name, at := range map[string]source{metav1.NamespaceSystem: ofSystem, namespace: ofNamespace} {
+		uid, err := uidOf(ctx, c, name)
+		switch {
+		case apierrors.IsForbidden(err):
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("reading Namespace/%s: %w", name, err)
+		}
+		known[at] = uid
+	}
+	if namespace == metav1.NamespaceSystem {
+		known[ofNamespace] = known[ofSystem]
+	}
+	known[ofRevision] = ""
+	if base != nil {
+		known[ofRevision] = base.Identity()
+	}
+	return known, nil
+}
+
+// uidOf reads the UID of a namespace; empty when it isn't there.
+func uidOf(ctx context.Context, c *kube.Cluster, name string) (string, error) {
+	typed, err := c.Typed()
+	if err != nil {
+		return "", err
+	}
+	ns, err := typed.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	return string(ns.UID), nil
+}
+
+// newCluster chooses what a new plan is tied to. The UID of a stored revision
+// is the best key: everybody who may deploy the release can read it, and hardly
+// anybody else.
+func newCluster(server string, known Known, content []byte) (Cluster, *key, error) {
+	c := Cluster{Server: server, Salt: make([]byte, 32), Identities: map[source]string{}}
+	if _, err := rand.Read(c.Salt); err != nil {
+		return c, nil, err
+	}
+	for at, uid := range known {
+		c.Identities[at] = c.identity(at, uid)
+	}
+	switch {
+	case known[ofRevision] != "":
+		c.Key = []source{ofRevision}
+	default:
+		for _, at := range []source{ofSystem, ofNamespace} {
+			if known[at] != "" {
+				c.Key = append(c.Key, at)
+			}
+		}
+	}
+	if content != nil {
+		c.Key = append(c.Key, ofContent)
+	}
+	k, err := c.key(known, content)
+	return c, k, err
+}
+
+// identity hides a UID: 122 random bits can't be tried out.
+func (c Cluster) identity(at source, uid string) string {
+	h := hmac.New(sha256.New, c.Salt)
+	fmt.Fprintf(h, "identity %s\n%s", at, uid)
+	return text(h.Sum(nil))
+}
+
+// moved says which identities are others now.
+func (c Cluster) moved(f *File, server string, known Known) []Moved {
+	differs := func(at source) bool {
+		planned, ok := c.Identities[at]
+		uid, readable := known[at]
+		return ok && readable && planned != c.identity(at, uid)
+	}
+	missing := c.identity(ofNamespace, "")
+	switch namespace := "Namespace/" + f.Namespace; {
+	case differs(ofSystem):
+		return []Moved{{What: "cluster", Planned: "for " + c.Server, Now: server + " is another cluster"}}
+	case !differs(ofNamespace) || c.Identities[ofNamespace] == missing:
+		// A namespace that the plan creates may have been created meanwhile.
+		return nil
+	case known[ofNamespace] == "":
+		return []Moved{{What: namespace, Now: "it isn't there any more"}}
+	default:
+		return []Moved{{What: namespace, Now: "it was deleted and made again"}}
+	}
+}
+
+// bound says that the key comes from the cluster, so that only somebody with
+// access to it can have sealed the file.
+func (c Cluster) bound() bool {
+	for _, at := range c.Key {
+		if at != ofContent {
+			return true
+		}
+	}
+	return false
+}
+
+// key derives the key of the file's digests.
+func (c Cluster) key(known Known, content []byte) (*key, error) {
+	var material []byte
+	for _, at := range c.Key {
+		part := []byte(known[at])
+		if at == ofContent {
+			part = content
+		}
+		if len(part) == 0 {
+			return nil, &InputError{
+				Text: fmt.Sprintf("the plan can't be checked: its key comes from the %s's identity, which this account may not read", at),
+				What: "permit the account to get that namespace, or plan with the account that carries the plan out",
+			}
+		}
+		material = fmt.Appendf(material, "%s %d ", at, len(part))
+		material = append(material, part...)
+	}
+	raw, err := hkdf.Key(sha256.New, material, c.Salt, "deployer plan v1", 32)
+	if err != nil {
+		return nil, fmt.Errorf("deriving the key of the plan: %w", err)
+	}
+	return &key{raw: raw}, nil
+}
+
+// A key makes digests that nobody without it can make or try out.
+type key struct{ raw []byte }
+
+// of is the digest of a value for one purpose; empty when it can't be encoded,
+// which no value that came as JSON or YAML can't.
+func (k *key) of(purpose string, value any) string {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return ""
+	}
+	return text(k.sum(purpose, data)[:16])
+}
+
+func (k *key) seal(line []byte) string { return "hmac-sha256:" + text(k.sum("seal", line)) }
+
+func (k *key) sealed(line []byte, seal string) bool {
+	return hmac.Equal([]byte(k.seal(line)), []byte(seal))
+}
+
+func (k *key) sum(purpose string, data []byte) []byte {
+	h := hmac.New(sha256.New, k.raw)
+	fmt.Fprintf(h, "%d %s\n", len(purpose), purpose)
+	h.Write(data)
+	return h.Sum(nil)
+}
+
+func text(sum []byte) string { return base64.RawStdEncoding.EncodeToString(sum) }

@@ -1,0 +1,145 @@
+package planfile
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"filippo.io/age"
+
+	"deployer/internal/deploy"
+)
+
+// Options say how a plan is kept.
+type Options struct {
+	Tool     string // deployer and its version
+	Server   string // address of the API server
+	Known    Known  // as Identify gives it
+	Settings deploy.Settings
+	Reuse    string // how values of the base are used again
+	// EncryptTo are who can carry the plan out from the file alone. Without
+	// any, values and Secrets are left out of the file.
+	EncryptTo []age.Recipient
+	Shown     map[string]string // the plan as it is printed, by format
+	Now       time.Time
+}
+
+// New makes a file of an operation. It reads nothing and writes nothing. The
+// error is an *InputError when confidential content would have to be left out
+// and nothing is known that its digests could be keyed by.
+func New(op *deploy.Operation, o Options) (*File, error) {
+	f := &File{
+		Tool: o.Tool, Created: o.Now.UTC().Truncate(time.Second), Verb: op.Verb, Release: op.Release, Namespace: op.Namespace,
+		CreateNamespace: op.NewNamespace, Target: op.Target, KeepHistory: op.KeepHistory, Reuse: o.Reuse,
+		Base: baseOf(op), Policies: policiesOf(o.Settings), Shown: o.Shown,
+	}
+	if op.Next == nil {
+		return nil, fmt.Errorf("there is nothing to save: release %s needs nothing", op.Release)
+	}
+	f.Revision, f.Labels = op.Next.Version, op.Next.Labels
+	f.Description = op.Description
+	if op.Verb != deploy.Uninstall && op.Next.Info != nil {
+		f.Description = op.Next.Info.Description
+	}
+	k, err := f.keep(op, o)
+	if err != nil {
+		return nil, err
+	}
+	f.Objects, f.Parts = objectsOf(k, op.Plan), partsOf(k, op)
+	if err := f.hide(op); err != nil {
+		return nil, err
+	}
+	return f, f.sealWith(k)
+}
+
+// keep puts the content into the file, or leaves it out, and gives the key.
+func (f *File) keep(op *deploy.Operation, o Options) (*key, error) {
+	secret, err := confidential(op)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case op.Verb == deploy.Rollback || op.Verb == deploy.Uninstall:
+		f.Content.How = Stored
+	case len(o.EncryptTo) > 0:
+		f.Content.How = Age
+	case secret:
+		f.Content.How = Render
+	default:
+		f.Content.How = Clear
+	}
+	c := contentOf(op)
+	if f.Content.How == Age {
+		c.Key = make([]byte, 32)
+		if _, err := rand.Read(c.Key); err != nil {
+			return nil, err
+		}
+	}
+	var k *key
+	if f.Cluster, k, err = newCluster(o.Server, o.Known, c.Key); err != nil {
+		return nil, err
+	}
+	if f.Content.How == Render && !f.Cluster.bound() {
+		return nil, &InputError{
+			Text: "the plan has Secrets or values, and this account can read nothing of the cluster that their digests could be protected by",
+			What: "encrypt the plan with --encrypt-to, or permit the account to get the namespace " + f.Namespace,
+		}
+	}
+	if f.Content.How != Clear && f.Content.How != Age {
+		return k, nil
+	}
+	if f.Content.Data, err = c.pack(); err == nil && f.Content.How == Age {
+		f.Content.Data, err = encrypt(f.Content.Data, o.EncryptTo)
+	}
+	return k, err
+}
+
+// shortest is the length of the shortest value that is looked for: shorter
+// ones are in every text by chance.
+const shortest = 6
+
+// hide takes values of Secrets out of everything that is kept to be read, in
+// case a chart also writes them somewhere else: into an argument, say.
+func (f *File) hide(op *deploy.Operation) error {
+	objects, err := secretsOf(op)
+	if err != nil {
+		return err
+	}
+	hidden := map[string]bool{}
+	for _, v := range secretValues(objects, op.Plan) {
+		hidden[v] = true
+		if plain, err := base64.StdEncoding.DecodeString(v); err == nil {
+			hidden[string(plain)] = true
+		}
+		hidden[base64.StdEncoding.EncodeToString([]byte(v))] = true
+	}
+	var pairs []string
+	for v := range hidden {
+		quoted, err := json.Marshal(v)
+		if err != nil || len(v) < shortest {
+			continue
+		}
+		pairs = append(pairs, v, strings.Trim(string(quoted), `"`))
+	}
+	// Longest first: one value may be within another.
+	slices.SortFunc(pairs, func(a, b string) int { return len(b) - len(a) })
+	var args []string
+	for _, v := range slices.Compact(pairs) {
+		args = append(args, v, "(hidden)")
+	}
+	r := strings.NewReplacer(args...)
+	for format, text := range f.Shown {
+		f.Shown[format] = r.Replace(text)
+	}
+	for i := range f.Objects {
+		for j := range f.Objects[i].Fields {
+			field := &f.Objects[i].Fields[j]
+			field.From, field.To = r.Replace(field.From), r.Replace(field.To)
+		}
+	}
+	return nil
+}

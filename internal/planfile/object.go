@@ -1,0 +1,158 @@
+package planfile
+
+import (
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"deployer/apply"
+	"deployer/apply/fields"
+	"deployer/internal/deploy"
+)
+
+// The stages of a plan.
+const (
+	stageCRDs  = "crds"
+	stageApply = "apply"
+	stagePrune = "prune"
+	stageHooks = "hooks"
+)
+
+// objectsOf tells of each object of a plan what is done to it and what that
+// depends on. What is kept is left out: nothing is done to it.
+func objectsOf(k *key, plan *apply.Plan) []Object {
+	out := []Object{}
+	if plan == nil {
+		return out
+	}
+	add := func(stage string, changes []apply.Change) {
+		for _, c := range changes {
+			if c.Action != apply.Keep {
+				out = append(out, objectOf(k, stage, c))
+			}
+		}
+	}
+	add(stageCRDs, plan.CRDs)
+	for _, wave := range plan.Waves {
+		add(stageApply, wave)
+	}
+	add(stagePrune, plan.Prune)
+	add(stageHooks, plan.Hooks)
+	return out
+}
+
+func objectOf(k *key, stage string, c apply.Change) Object {
+	o := Object{
+		Object: c.ID.String(), Group: c.ID.Group, Stage: stage, Action: c.Action,
+		Unverified: c.Unverified != "",
+	}
+	// An object of the name of a new one or of a hook is on its way out: which
+	// one it was doesn't matter.
+	if c.Live != nil && c.Action != apply.Create {
+		o.UID = string(c.Live.GetUID())
+	}
+	if c.Want != nil {
+		o.Want = k.of("want "+c.ID.String(), c.Want.Object)
+	}
+	entries := entriesOf(c.Live)
+	for _, d := range changed(c) {
+		f := Field{Path: fields.String(d.path), Owners: ownersOf(entries, d.path)}
+		if d.had {
+			f.Before = k.of("field "+o.Object+" "+f.Path, d.before)
+		}
+		// What the chart doesn't state, defaults and webhooks choose: maybe
+		// another value each time, such as the time.
+		if d.has && states(c.Want, d.path) {
+			f.After = k.of("field "+o.Object+" "+f.Path, d.after)
+		}
+		if !isSecret(c.ID) {
+			f.From, f.To = show(d.before, d.had), show(d.after, d.has)
+		}
+		o.Fields = append(o.Fields, f)
+	}
+	return o
+}
+
+// changed lists the fields that a change touches.
+func changed(c apply.Change) []difference {
+	switch {
+	case c.Want == nil:
+		return nil
+	case c.Action == apply.Create:
+		return rewritten(c)
+	case c.Live == nil || c.Action != apply.Update && c.Action != apply.Recreate:
+		return nil
+	}
+	after, partial := c.Result, false
+	if after == nil || c.Action == apply.Recreate {
+		// A new object gets numbers and names that are others each time.
+		after, partial = c.Want, true
+	}
+	owned := unionOf(entriesOf(c.Live), entriesOf(after), entriesOf(c.Result))
+	return differences(bare(c.Live, c.Want), bare(after, c.Want), owned, partial)
+}
+
+// rewritten lists the fields of a new object that the server gives another
+// value than the chart states.
+func rewritten(c apply.Change) []difference {
+	if c.Result == nil {
+		return nil
+	}
+	var out []difference
+	owned := unionOf(entriesOf(c.Result))
+	for _, d := range differences(bare(c.Want, c.Want), bare(c.Result, c.Want), owned, false) {
+		if d.had {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// A print is as much of an operation as is compared.
+type print struct {
+	verb     deploy.Verb
+	revision int
+	base     *Base
+	objects  []Object
+}
+
+func printOf(k *key, op *deploy.Operation) print {
+	p := print{verb: op.Verb, base: baseOf(op), objects: objectsOf(k, op.Plan)}
+	if op.Next != nil {
+		p.revision = op.Next.Version
+	}
+	return p
+}
+
+func baseOf(op *deploy.Operation) *Base {
+	if op.Base == nil {
+		return nil
+	}
+	return &Base{Revision: op.Base.Revision, Status: op.Base.Status.String()}
+}
+
+// secretValues are the values in the Secrets of a plan, also of what is live.
+func secretValues(objects []*unstructured.Unstructured, plan *apply.Plan) []string {
+	if plan != nil {
+		for _, c := range append(plan.Changes(), plan.Hooks...) {
+			if !isSecret(c.ID) {
+				continue
+			}
+			for _, obj := range []*unstructured.Unstructured{c.Live, c.Want, c.Result} {
+				if obj != nil {
+					objects = append(objects, obj)
+				}
+			}
+		}
+	}
+	var out []string
+	for _, obj := range objects {
+		for _, name := range []string{"data", "stringData"} {
+			values, _, _ := unstructured.NestedMap(obj.Object, name)
+			for _, v := range values {
+				if text, ok := v.(string); ok {
+					out = append(out, text)
+				}
+			}
+		}
+	}
+	return out
+}

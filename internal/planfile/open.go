@@ -1,0 +1,213 @@
+package planfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"filippo.io/age"
+
+	"deployer/apply"
+	"deployer/internal/deploy"
+	"deployer/release"
+)
+
+// A Plan is a file proven to be genuine and of this cluster, and ready to be
+// carried out.
+type Plan struct {
+	*File
+	key     *key
+	content content // of plans that have theirs in the file
+}
+
+// Open proves that a file is what deployer wrote, for this cluster and for this
+// release as it still is, and decrypts it. It only reads. digest, if it isn't
+// empty, is the one that the file has to have; a file whose key doesn't come
+// from the cluster needs it, because anybody could have made it.
+//
+// The error is a *StaleError when the release has moved on or the cluster is
+// another one, a *TamperedError, or an *InputError.
+func (f *File) Open(ctx context.Context, d *deploy.Deployer, digest string, with []age.Identity) (*Plan, error) {
+	if digest != "" && digest != f.digest {
+		return nil, &TamperedError{Why: fmt.Sprintf("its digest is %s, not the one that was asked for", f.digest)}
+	}
+	history, err := d.Releases.History(ctx, f.Release)
+	if err != nil {
+		return nil, err
+	}
+	known, err := Identify(ctx, d.Cluster, f.Namespace, history.Latest())
+	if err != nil {
+		return nil, err
+	}
+	if moved := f.Cluster.moved(f, d.Cluster.Host(), known); len(moved) > 0 {
+		return nil, &StaleError{Release: f.Release, Moved: moved}
+	}
+	if moved := f.movedBase(history.Latest()); len(moved) > 0 {
+		return nil, &StaleError{Release: f.Release, Moved: moved}
+	}
+	p := &Plan{File: f}
+	if err := p.unseal(known, digest, with); err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+// unseal decrypts what is encrypted, checks the seal, and unpacks the content.
+func (p *Plan) unseal(known Known, digest string, with []age.Identity) error {
+	if p.Content.How == Age {
+		if err := p.decrypt(with); err != nil {
+			return err
+		}
+	}
+	var err error
+	if p.key, err = p.Cluster.key(known, p.content.Key); err != nil {
+		return err
+	}
+	if !p.key.sealed(p.line, p.seal) {
+		return &TamperedError{Why: "its seal doesn't fit: it was altered by somebody who doesn't know the cluster"}
+	}
+	if !p.Cluster.bound() && digest == "" {
+		return &InputError{
+			Text: "nothing of the cluster is in the plan's seal, so anybody could have made it",
+			What: "give the digest that plan has printed: deployer apply --digest sha256:... FILE",
+		}
+	}
+	if p.Content.How == Clear {
+		if p.content, err = unpack(p.Content.Data); err != nil {
+			return err
+		}
+	}
+	if p.content.Record != nil {
+		p.content.Record.Labels = p.Labels
+	}
+	return nil
+}
+
+func (p *Plan) decrypt(with []age.Identity) error {
+	if len(with) == 0 {
+		return &InputError{
+			Text: "the plan is encrypted",
+			What: "give the private key of a recipient it was made for with --identity FILE, or DEPLOYER_AGE_IDENTITY",
+		}
+	}
+	data, err := decrypt(p.Content.Data, with)
+	if err == nil {
+		p.content, err = unpack(data)
+	}
+	return err
+}
+
+// movedBase says how the release has moved on.
+func (f *File) movedBase(latest *release.Summary) []Moved {
+	m := Moved{What: "release " + f.Release, Planned: "upon no revision"}
+	if f.Base != nil {
+		m.Planned = fmt.Sprintf("upon revision %d, %s", f.Base.Revision, f.Base.Status)
+	}
+	switch {
+	case f.Base == nil && latest == nil:
+		return nil
+	case latest == nil:
+		m.Now = "it isn't there any more"
+	case f.Base == nil || latest.Revision != f.Base.Revision:
+		m.Now = fmt.Sprintf("the latest is revision %d, %s", latest.Revision, latest.Status)
+	case f.Cluster.Identities[ofRevision] != f.Cluster.identity(ofRevision, latest.Identity()):
+		m.Now = fmt.Sprintf("revision %d was deleted and made again", latest.Revision)
+	case sameStatus(f.Base.Status, latest.Status.String()):
+		return nil
+	default:
+		m.Now = fmt.Sprintf("it is %s", latest.Status)
+	}
+	return []Moved{m}
+}
+
+// sameStatus also takes for the same what a dead run had left pending and is
+// recorded as failed by now.
+func sameStatus(planned, now string) bool {
+	pending := planned == "pending-install" || planned == "pending-upgrade" || planned == "pending-rollback"
+	return planned == now || pending && now == "failed"
+}
+
+// Lead is as much of the operation as is needed to take the lock of its
+// release: it can't be carried out.
+func (p *Plan) Lead() *deploy.Operation {
+	next := &release.Record{}
+	next.Version = p.Revision
+	return &deploy.Operation{
+		Verb: p.Verb, Release: p.Release, Namespace: p.Namespace, Next: next,
+		Target: p.Target, NewNamespace: p.CreateNamespace, KeepHistory: p.KeepHistory, Plan: &apply.Plan{},
+	}
+}
+
+// A Build decides an operation; it only reads.
+type Build = func(context.Context, *deploy.Deployer) (*deploy.Operation, error)
+
+// Decide decides the planned operation anew, by what the cluster is like now,
+// and compares. It only reads. render is called for plans whose content is
+// Render, to make the operation from chart and values.
+//
+// The error is a *StaleError when something has moved, or a *DifferentError
+// when the inputs aren't those of the plan.
+func (p *Plan) Decide(ctx context.Context, d *deploy.Deployer, render Build) (*deploy.Operation, error) {
+	op, err := p.again(ctx, d, render)
+	if op != nil && op.Next != nil {
+		// Also when it is rejected: other inputs may be the reason for that.
+		if moved := p.movedBase(op.Base); len(moved) > 0 {
+			return nil, &StaleError{Release: p.Release, Moved: moved}
+		}
+		if parts := different(p.Parts, partsOf(p.key, op)); len(parts) > 0 {
+			return nil, &DifferentError{How: p.Content.How, Parts: parts}
+		}
+	}
+	if err != nil {
+		return nil, p.spoiled(err)
+	}
+	if op == nil {
+		return nil, &StaleError{Release: p.Release, Moved: []Moved{{What: "release " + p.Release, Now: "there is nothing left to do"}}}
+	}
+	if moved := p.compare(op); len(moved) > 0 {
+		return nil, &StaleError{Release: p.Release, Moved: moved}
+	}
+	return op, nil
+}
+
+func (p *Plan) again(ctx context.Context, d *deploy.Deployer, render Build) (*deploy.Operation, error) {
+	switch {
+	case p.Verb == deploy.Rollback:
+		return d.Rollback(ctx, deploy.RollbackRequest{Name: p.Release, Revision: p.Target, Description: p.Description})
+	case p.Verb == deploy.Uninstall:
+		return d.Uninstall(ctx, deploy.UninstallRequest{Name: p.Release, KeepHistory: p.KeepHistory, Description: p.Description})
+	case p.Content.How == Render:
+		op, err := render(ctx, d)
+		if op != nil && op.Next != nil {
+			op.Next.Labels, op.Next.Info.Description = p.Labels, p.Description
+		}
+		return op, err
+	}
+	return d.Planned(ctx, deploy.PlannedRequest{
+		Verb: p.Verb, Next: p.content.Record, CRDs: p.content.crds(), CreateNamespace: p.CreateNamespace,
+	})
+}
+
+// spoiled turns what the cluster refuses now, and did not when the plan was
+// made, into a plan that no longer fits.
+func (p *Plan) spoiled(err error) error {
+	stale := &StaleError{Release: p.Release, Err: err}
+	var (
+		rejected *apply.RejectedError
+		noSpace  *deploy.NoNamespaceError
+		gone     *release.NotFoundError
+	)
+	switch {
+	case errors.As(err, &rejected):
+		for _, r := range rejected.Rejections {
+			stale.Moved = append(stale.Moved, Moved{What: r.ID.String(), Now: "it would be rejected now: " + r.Err.Error()})
+		}
+	case errors.As(err, &noSpace):
+		stale.Moved = []Moved{{What: "Namespace/" + p.Namespace, Now: "it isn't there any more"}}
+	case errors.As(err, &gone):
+		stale.Moved = []Moved{{What: "release " + p.Release, Now: gone.Error()}}
+	default:
+		return err
+	}
+	return stale
+}

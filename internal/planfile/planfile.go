@@ -1,0 +1,148 @@
+// Package planfile keeps an operation that was decided in a file, and tells
+// later whether the cluster still is what it was decided upon.
+//
+// New makes a File of an operation, Write and Read store it, Open proves that
+// it is genuine and of this cluster, and Decide decides the operation again and
+// says what has moved. None of them changes the cluster. The format is described in docs/plan-file.md.
+package planfile
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"deployer/apply"
+	"deployer/internal/deploy"
+)
+
+// Version is the version of the format that is written. Older ones are read.
+const Version = 1
+
+// A File is one plan. Its JSON is the format's: fields are added, never renamed
+// or retyped.
+type File struct {
+	Tool    string    `json:"tool"` // deployer and its version
+	Created time.Time `json:"created"`
+
+	Cluster Cluster `json:"cluster"`
+
+	Verb            deploy.Verb       `json:"verb"`
+	Release         string            `json:"release"`
+	Namespace       string            `json:"namespace"`
+	CreateNamespace bool              `json:"create_namespace,omitempty"` // it wasn't there, and is to be created
+	Revision        int               `json:"revision,omitempty"`         // that is to be recorded; of an uninstall the latest
+	Target          int               `json:"target,omitempty"`           // that a rollback goes back to
+	KeepHistory     bool              `json:"keep_history,omitempty"`
+	Description     string            `json:"description,omitempty"`
+	Labels          map[string]string `json:"labels,omitempty"` // of the next record
+	Reuse           string            `json:"reuse,omitempty"`  // how the values of the base are used again; see chart.Reuse
+	Base            *Base             `json:"base,omitempty"`   // the latest revision; nil before the first
+	Policies        Policies          `json:"policies"`
+
+	Objects []Object          `json:"objects"`
+	Parts   map[string]string `json:"parts"` // keyed digests of what the next record consists of
+	Content Content           `json:"content"`
+
+	// Shown is the plan as it was printed, by format. Values of Secrets are not
+	// in it.
+	Shown map[string]string `json:"shown"`
+
+	digest string // of the file as it was read or written
+	seal   string
+	line   []byte // the JSON of all the above, as it stands in the file
+}
+
+// Digest names the file: "sha256:" and a number in hexadecimal. It is empty
+// until the file was written or read.
+func (f *File) Digest() string { return f.digest }
+
+// A Base is the revision that a plan starts from.
+type Base struct {
+	Revision int    `json:"revision"`
+	Status   string `json:"status"`
+}
+
+// Policies are those that the plan was made with. They decide what is done; how
+// a run is followed (timeouts, waiting) is said when it is carried out.
+type Policies struct {
+	Conflicts         string   `json:"conflicts,omitempty"`
+	Validation        string   `json:"field_validation,omitempty"`
+	Gate              string   `json:"gate,omitempty"`
+	CRDs              string   `json:"crds,omitempty"`
+	AllowRecreate     bool     `json:"allow_recreate,omitempty"`
+	TakeOwnership     bool     `json:"take_ownership,omitempty"`
+	TakeOwnershipFrom []string `json:"take_ownership_from,omitempty"`
+	Adopt             []string `json:"adopt,omitempty"`
+	PruneKinds        []string `json:"prune_kinds,omitempty"`
+	PartialDiscovery  bool     `json:"partial_discovery,omitempty"`
+	Cascade           string   `json:"cascade,omitempty"`
+	NoHooks           bool     `json:"no_hooks,omitempty"`
+}
+
+func policiesOf(s deploy.Settings) Policies {
+	a := s.Apply
+	return Policies{
+		Conflicts: string(a.Conflicts), Validation: string(a.Validation), Gate: string(a.Gate), CRDs: string(a.CRDs),
+		AllowRecreate: a.AllowRecreate, TakeOwnership: a.TakeOwnership, TakeOwnershipFrom: a.TakeOwnershipFrom,
+		Adopt: a.Adopt, PruneKinds: a.PruneKinds, PartialDiscovery: a.PartialDiscovery, Cascade: string(a.Propagation), NoHooks: s.NoHooks,
+	}
+}
+
+// Settle writes the policies into the settings of a run.
+func (p Policies) Settle(s *deploy.Settings) {
+	s.NoHooks = p.NoHooks
+	parallel, retry := s.Apply.Parallel, s.Apply.RetryTimeout
+	s.Apply = apply.Options{
+		Conflicts: apply.Conflicts(p.Conflicts), Validation: apply.FieldValidation(p.Validation), Gate: apply.Gate(p.Gate),
+		CRDs: apply.CRDs(p.CRDs), AllowRecreate: p.AllowRecreate, TakeOwnership: p.TakeOwnership,
+		TakeOwnershipFrom: p.TakeOwnershipFrom, Adopt: p.Adopt, PruneKinds: p.PruneKinds, PartialDiscovery: p.PartialDiscovery,
+		Propagation: metav1.DeletionPropagation(p.Cascade), Parallel: parallel, RetryTimeout: retry,
+	}
+}
+
+// An Object is what the plan does to one object, and what that depends on.
+// Digests are keyed: without the key nobody can try out values.
+type Object struct {
+	Object string       `json:"object"` // Deployment/prod/web
+	Group  string       `json:"group,omitempty"`
+	Stage  string       `json:"stage"` // crds, apply, prune or hooks
+	Action apply.Action `json:"action"`
+	UID    string       `json:"uid,omitempty"` // of the live object
+	// Want is the digest of what is sent; empty when nothing is, and for an
+	// object that was recognised without reading it.
+	Want string `json:"want,omitempty"`
+	// Fields are those that change. For a new object they are those that the
+	// server gives another value than was sent.
+	Fields []Field `json:"fields,omitempty"`
+	// Unverified says that the server could not be asked.
+	Unverified bool `json:"unverified,omitempty"`
+}
+
+// A Field is one field that changes.
+type Field struct {
+	Path   string   `json:"path"`
+	Before string   `json:"before,omitempty"` // digest of the live value; empty when there is none
+	After  string   `json:"after,omitempty"`  // digest of the value it gets; empty when it goes, and when the server chooses it
+	Owners []string `json:"owners,omitempty"` // managers that own it, as in managedFields
+
+	// From and To are the values as they are shown; empty in Secrets.
+	From string `json:"from,omitempty"`
+	To   string `json:"to,omitempty"`
+}
+
+// Content is what the next revision consists of.
+type Content struct {
+	How  How    `json:"how"`
+	Data []byte `json:"data,omitempty"`
+}
+
+// How is where what is to be applied comes from when a plan is carried out.
+type How string
+
+// The choices.
+const (
+	Clear  How = "clear"  // the file has it
+	Age    How = "age"    // the file has it, encrypted
+	Render How = "render" // it is rendered again, and must be the same
+	Stored How = "stored" // a stored revision has it, which must be the same
+)

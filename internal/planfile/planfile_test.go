@@ -1,0 +1,316 @@
+package planfile
+
+import (
+	"crypto/ed25519"
+	"encoding/pem"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"filippo.io/age"
+	"golang.org/x/crypto/ssh"
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"deployer/apply"
+	"deployer/internal/deploy"
+	"deployer/internal/kube"
+	"deployer/release"
+)
+
+func object(t *testing.T, text string) *unstructured.Unstructured {
+	t.Helper()
+	data, err := yaml.YAMLToJSON([]byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	obj := &unstructured.Unstructured{}
+	if err := obj.UnmarshalJSON(data); err != nil {
+		t.Fatal(err)
+	}
+	return obj
+}
+
+const live = `
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: web
+  uid: u1
+  resourceVersion: "7"
+  managedFields:
+  - {manager: helm, operation: Apply, fieldsV1: {f:spec: {f:replicas: {}, f:template: {f:spec: {f:containers: {'k:{"name":"app"}': {.: {}, f:image: {}, f:args: {}}}}}}}}
+  - {manager: istio, operation: Update, fieldsV1: {f:spec: {f:template: {f:spec: {f:containers: {'k:{"name":"proxy"}': {.: {}, f:image: {}}}}}}}}
+spec:
+  replicas: 2
+  template: {spec: {containers: [{name: proxy, image: "proxy:1"}, {name: app, image: "web:1", args: [a, b]}]}}
+status: {replicas: 2}
+`
+
+const result = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, uid: u1, resourceVersion: "8", annotations: {at: now}}
+spec:
+  replicas: 2
+  template: {spec: {containers: [{name: app, image: "web:2", args: [a, c]}, {name: proxy, image: "proxy:1"}]}}
+status: {replicas: 0}
+`
+
+const want = `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  replicas: 2
+  template: {spec: {containers: [{name: app, image: "web:2", args: [a, c]}]}}
+`
+
+func change(t *testing.T) apply.Change {
+	return apply.Change{
+		ID: kube.ID{Group: "apps", Kind: "Deployment", Namespace: "prod", Name: "web"}, Action: apply.Update,
+		Live: object(t, live), Result: object(t, result), Want: object(t, want),
+	}
+}
+
+func testKey() *key { return &key{raw: []byte("k")} }
+
+func TestTouchedFields(t *testing.T) {
+	o := objectOf(testKey(), stageApply, change(t))
+	var got []string
+	for _, f := range o.Fields {
+		line := f.Path + ": " + f.step()
+		if f.After == "" {
+			line += " by server"
+		}
+		got = append(got, line+by(f.Owners))
+	}
+	want := []string{
+		`metadata.annotations.at: (absent) -> "now" by server`,
+		`spec.template.spec.containers[name="app"].args: ["a","b"] -> ["a","c"], set by helm (Apply)`,
+		`spec.template.spec.containers[name="app"].image: "web:1" -> "web:2", set by helm (Apply)`,
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("fields\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+func TestMoved(t *testing.T) {
+	tests := []struct {
+		name string
+		edit func(c *apply.Change)
+		want string // "" for nothing
+	}{
+		{"status and bookkeeping", func(c *apply.Change) {
+			c.Live.SetResourceVersion("99")
+			c.Live.Object["status"] = map[string]any{"replicas": int64(9)}
+		}, ""},
+		{"a sidecar's image", func(c *apply.Change) {
+			for _, obj := range []*unstructured.Unstructured{c.Live, c.Result} {
+				containers, _, _ := unstructured.NestedSlice(obj.Object, "spec", "template", "spec", "containers")
+				for _, item := range containers {
+					if m := item.(map[string]any); m["name"] == "proxy" {
+						m["image"] = "proxy:2"
+					}
+				}
+				_ = unstructured.SetNestedSlice(obj.Object, containers, "spec", "template", "spec", "containers")
+			}
+		}, ""},
+		{"what the server chooses", func(c *apply.Change) { c.Result.SetAnnotations(map[string]string{"at": "later"}) }, ""},
+		{"another effect", func(c *apply.Change) { c.Result.SetAnnotations(map[string]string{"at": "now", "sidecar": "injected"}) },
+			`Deployment/prod/web  metadata.annotations.sidecar: planned no change; it would change: (absent) -> "injected"`},
+		{"a live value", func(c *apply.Change) {
+			_ = unstructured.SetNestedField(c.Live.Object, int64(5), "spec", "replicas")
+		}, `Deployment/prod/web  spec.replicas: planned no change; it would change: 5 -> 2, set by helm (Apply)`},
+		{"the uid", func(c *apply.Change) { c.Live.SetUID("u2") }, "Deployment/prod/web: planned update; it was deleted and made again"},
+		{"the action", func(c *apply.Change) { c.Action = apply.None }, "Deployment/prod/web: planned update; it is as planned already"},
+		{"what is sent", func(c *apply.Change) { c.Want.SetLabels(map[string]string{"a": "b"}) },
+			"Deployment/prod/web: planned update; something else would be sent: its schema, or who sets its fields, has changed"},
+	}
+	k := testKey()
+	planned := objectOf(k, stageApply, change(t))
+	for _, test := range tests {
+		c := change(t)
+		test.edit(&c)
+		got := ""
+		for _, m := range planned.moved(objectOf(k, stageApply, c)) {
+			got += m.String()
+		}
+		if got != test.want {
+			t.Errorf("%s: moved %q, want %q", test.name, got, test.want)
+		}
+	}
+}
+
+func operation(values map[string]any, manifest string) *deploy.Operation {
+	next := &release.Record{Release: helmrelease.Release{
+		Name: "web", Namespace: "prod", Version: 1, Manifest: manifest, Config: values,
+		Chart: &helmchart.Chart{Metadata: &helmchart.Metadata{Name: "web", Version: "1.0.0"}},
+		Info:  &helmrelease.Info{}, Labels: map[string]string{"team": "a"},
+	}}
+	crd := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "X", "n": int64(3)}}
+	return &deploy.Operation{
+		Verb: deploy.Install, Release: "web", Namespace: "prod", Next: next, Plan: &apply.Plan{},
+		CRDs: []kube.Manifest{{Source: "web/crds/x.yaml", Object: crd}},
+	}
+}
+
+const secretManifest = "---\napiVersion: v1\nkind: Secret\nmetadata: {name: db}\nstringData: {password: hunter22}\n"
+
+func TestWhereContentIs(t *testing.T) {
+	known := Known{ofSystem: "one", ofNamespace: "two", ofRevision: ""}
+	id, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name string
+		op   *deploy.Operation
+		o    Options
+		want How
+	}{
+		{"defaults", operation(nil, ""), Options{Known: known}, Clear},
+		{"values", operation(map[string]any{"a": 1}, ""), Options{Known: known}, Render},
+		{"a Secret", operation(nil, secretManifest), Options{Known: known}, Render},
+		{"encrypted", operation(nil, secretManifest), Options{Known: known, EncryptTo: []age.Recipient{id.Recipient()}}, Age},
+	}
+	for _, test := range tests {
+		f, err := New(test.op, test.o)
+		if err != nil || f.Content.How != test.want {
+			t.Errorf("%s: %v, %v, want %s", test.name, f, err, test.want)
+		}
+	}
+	if _, err := New(operation(nil, secretManifest), Options{Known: Known{ofRevision: ""}}); err == nil {
+		t.Error("a plan with Secrets and nothing to key them by was made")
+	}
+}
+
+func TestContentIsWhole(t *testing.T) {
+	op := operation(map[string]any{"big": int64(12345678901234567), "f": 1.5}, secretManifest)
+	k := testKey()
+	planned := partsOf(k, op)
+	packed, err := contentOf(op).pack()
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := unpack(packed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := &deploy.Operation{Next: c.Record, CRDs: c.crds()}
+	if parts := different(planned, partsOf(k, again)); len(parts) > 0 {
+		t.Errorf("these came back differently: %v", parts)
+	}
+	if n := again.CRDs[0].Object.Object["n"]; n != int64(3) {
+		t.Errorf("a number of a CRD came back as %T", n)
+	}
+	op.Next.Manifest = strings.Replace(secretManifest, "hunter22", "hunter23", 1)
+	if got := different(planned, partsOf(k, op)); !slices.Equal(got, []string{"Secret/db ()"}) {
+		t.Errorf("differences %v, want the Secret", got)
+	}
+	if _, err := unpack(packed[:len(packed)/2]); err == nil {
+		t.Error("half a content was accepted")
+	}
+}
+
+func TestSecretsAreHidden(t *testing.T) {
+	op := operation(nil, secretManifest)
+	f, err := New(op, Options{Known: Known{ofSystem: "one"}, Now: time.Now(), Shown: map[string]string{
+		"table": "args: --password=hunter22\nb64: aHVudGVyMjI=\n",
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := f.Shown["table"]; got != "args: --password=(hidden)\nb64: (hidden)\n" {
+		t.Errorf("shown %q", got)
+	}
+	if strings.Contains(string(f.line), "hunter22") {
+		t.Error("the password is in the file")
+	}
+}
+
+func TestFiles(t *testing.T) {
+	f, err := New(operation(nil, ""), Options{Known: Known{ofSystem: "one"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "a.plan")
+	for range 2 { // the second replaces the first
+		if err := f.Write(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode %v, %v, want 0600", info.Mode(), err)
+	}
+	got, err := Read(path)
+	if err != nil || got.Digest() != f.Digest() {
+		t.Fatalf("read %v, %v", got, err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range data {
+		bad := slices.Clone(data)
+		bad[i] ^= 0x01
+		p, err := parse("x", bad)
+		if err == nil && p.seal == f.seal {
+			t.Fatalf("byte %d was altered from %q, and nobody noticed", i, data[i])
+		}
+	}
+	if err := f.Write(filepath.Dir(path)); err == nil {
+		t.Error("a directory was replaced")
+	}
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".plan-*")); len(left) > 0 {
+		t.Errorf("left behind: %v", left)
+	}
+}
+
+func TestSSHKeys(t *testing.T) {
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer, err := ssh.NewPublicKey(public)
+	if err != nil {
+		t.Fatal(err)
+	}
+	to, err := Recipients([]string{string(ssh.MarshalAuthorizedKey(signer))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sealed, err := encrypt([]byte("text"), to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, err := ssh.MarshalPrivateKey(private, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ids, err := ParseIdentities(pem.EncodeToMemory(block))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := decrypt(sealed, ids); err != nil || string(got) != "text" {
+		t.Errorf("decrypted %q, %v", got, err)
+	}
+	locked, err := ssh.MarshalPrivateKeyWithPassphrase(private, "", []byte("x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ParseIdentities(pem.EncodeToMemory(locked)); err == nil || !strings.Contains(err.Error(), "passphrase") {
+		t.Errorf("a locked key gave %v", err)
+	}
+	id, _ := age.GenerateX25519Identity()
+	_, err = Recipients([]string{id.String()})
+	if err == nil || strings.Contains(err.Error(), id.String()) {
+		t.Errorf("a private key as recipient gave %v", err)
+	}
+}
