@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// newApp builds the command tree.
+func newApp(e *env) *cli.App {
+	app := &cli.App{
+		Name:                      e.program,
+		Usage:                     "deploy Helm charts by server-side apply, and see them through",
+		Writer:                    e.streams.Out,
+		ErrWriter:                 e.streams.Err,
+		HideVersion:               true,
+		HideHelp:                  true, // arrange sees --help, help.go writes it
+		HideHelpCommand:           true,
+		DisableSliceFlagSeparator: true,
+		ExitErrHandler:            func(*cli.Context, error) {},
+		OnUsageError:              onUsageError,
+		Action:                    showHelp(e),
+		Commands:                  commands(e),
+	}
+	for _, c := range app.Commands {
+		c.Category = groupOf(c.Name)
+		prepare(e, c)
+	}
+	return app
+}
+
+// prepare gives every command what all of them have: the global flags, an
+// environment variable for each flag, errors of our own.
+func prepare(e *env, c *cli.Command) {
+	c.OnUsageError = onUsageError
+	c.HideHelp, c.HideHelpCommand = true, true
+	if len(c.Subcommands) == 0 {
+		c.Flags = append(c.Flags, globalFlags(e)...)
+		for _, f := range c.Flags {
+			addVariable(f)
+			e.withoutUnreadable(f)
+		}
+		return
+	}
+	c.Action = showHelp(e)
+	for _, sub := range c.Subcommands {
+		prepare(e, sub)
+	}
+}
+
+func onUsageError(c *cli.Context, err error, _ bool) error {
+	return &usageError{err: err, command: commandPath(c)}
+}
+
+// addVariable lets DEPLOYER_FLAG_NAME stand for --flag-name. DEPLOYER_VERSION
+// doesn't stand for a chart's --version: scripts that install deployer use it.
+func addVariable(f cli.Flag) {
+	if f.Names()[0] == "version" {
+		return
+	}
+	name := "DEPLOYER_" + strings.ToUpper(strings.ReplaceAll(f.Names()[0], "-", "_"))
+	switch f := f.(type) {
+	case *cli.BoolFlag:
+		f.EnvVars = append([]string{name}, f.EnvVars...)
+	case *cli.StringFlag:
+		f.EnvVars = append([]string{name}, f.EnvVars...)
+	case *cli.UintFlag:
+		f.EnvVars = append([]string{name}, f.EnvVars...)
+	case *cli.IntFlag:
+		f.EnvVars = append([]string{name}, f.EnvVars...)
+	case *cli.Float64Flag:
+		f.EnvVars = append([]string{name}, f.EnvVars...)
+	case *cli.DurationFlag:
+		f.EnvVars = append([]string{name}, f.EnvVars...)
+	case *cli.GenericFlag:
+		f.EnvVars = append([]string{name}, f.EnvVars...)
+	}
+}
+
+// globalCategory is the group of the flags that every command has.
+const globalCategory = "Global"
+
+// globalFlags choose the cluster, Helm's files and how output looks; every
+// command has them.
+func globalFlags(e *env) []cli.Flag {
+	const group = globalCategory
+	k := &e.kube
+	return []cli.Flag{
+		&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Category: group, Usage: "namespace of the release", Destination: &k.Namespace, EnvVars: []string{"HELM_NAMESPACE"}},
+		&cli.StringFlag{Name: "kubeconfig", Category: group, Usage: "path of the kubeconfig file", Destination: &k.Kubeconfig},
+		&cli.StringFlag{Name: "kube-context", Category: group, Usage: "context of the kubeconfig file", Destination: &k.Context, EnvVars: []string{"HELM_KUBECONTEXT"}},
+		&cli.StringFlag{Name: "kube-apiserver", Category: group, Usage: "address and port of the API server", Destination: &k.APIServer, EnvVars: []string{"HELM_KUBEAPISERVER"}},
+		&cli.StringFlag{Name: "kube-token", Category: group, Usage: "bearer token", Destination: &k.Token, EnvVars: []string{"HELM_KUBETOKEN"}},
+		&cli.StringFlag{Name: "kube-as-user", Category: group, Usage: "user to impersonate", Destination: &k.AsUser, EnvVars: []string{"HELM_KUBEASUSER"}},
+		&cli.GenericFlag{Name: "kube-as-group", Category: group, Usage: "group to impersonate (may be repeated)", Value: (*list)(&k.AsGroups), EnvVars: []string{"HELM_KUBEASGROUPS"}},
+		&cli.StringFlag{Name: "kube-ca-file", Category: group, Usage: "certificate authority file of the API server", Destination: &k.CAFile, EnvVars: []string{"HELM_KUBECAFILE"}},
+		&cli.StringFlag{Name: "kube-tls-server-name", Category: group, Usage: "server name to check the API server's certificate against", Destination: &k.TLSServerName, EnvVars: []string{"HELM_KUBETLS_SERVER_NAME"}},
+		&cli.BoolFlag{Name: "kube-insecure-skip-tls-verify", Category: group, Usage: "don't check the API server's certificate", Destination: &k.InsecureSkipTLSVerify, EnvVars: []string{"HELM_KUBEINSECURE_SKIP_TLS_VERIFY"}},
+		&cli.GenericFlag{Name: "qps", Category: group, Usage: "most requests a second; 0 leaves the pace to the API server", Value: (*float32Value)(&k.QPS), EnvVars: []string{"HELM_QPS"}},
+		&cli.IntFlag{Name: "burst-limit", Category: group, Usage: "requests above --qps for a moment", Destination: &k.Burst, EnvVars: []string{"HELM_BURST_LIMIT"}},
+		&cli.StringFlag{Name: "registry-config", Category: group, Usage: "file of registry credentials", Destination: &e.files.RegistryConfig},
+		&cli.StringFlag{Name: "repository-config", Category: group, Usage: "file of repository names and URLs", Destination: &e.files.RepositoryConfig},
+		&cli.StringFlag{Name: "repository-cache", Category: group, Usage: "directory of cached repository indexes", Destination: &e.files.RepositoryCache},
+		&cli.StringFlag{Name: "content-cache", Category: group, Hidden: true, Usage: "accepted for Helm 4's sake", Destination: new(string)},
+		&cli.GenericFlag{Name: "color", Aliases: []string{"colour"}, Category: group, Usage: "auto, always or never", Value: newChoice((*string)(&e.colour), "auto", "always", "never"), EnvVars: []string{"HELM_COLOR"}},
+		&cli.BoolFlag{Name: "debug", Category: group, Usage: "say more about what happens", Destination: &e.debug, EnvVars: []string{"HELM_DEBUG"}},
+	}
+}
+
+// outputFlag is -o of commands with a result.
+func outputFlag(e *env) cli.Flag {
+	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "table, json or yaml", Value: "table", Destination: &e.format}
+}
+
+// action adapts a command's body.
+func action(body func(context.Context, *cli.Context) error) cli.ActionFunc {
+	return func(c *cli.Context) error { return body(c.Context, c) }
+}
+
+func printTo(w io.Writer, text string) error {
+	_, err := fmt.Fprint(w, text)
+	return err
+}

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"cmp"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// What an argument of a command is.
+const (
+	aRelease  = "release"
+	releases  = "releases" // this and all that follow
+	aRevision = "revision"
+	aChart    = "chart"
+	aRef      = "reference" // a chart, but no local path
+	aFile     = "file"
+	aFiles    = "files"
+	aRepo     = "repository"
+	repos     = "repositories"
+	aVariable = "variable"
+	aShell    = "shell"
+	aCommand  = "command"
+)
+
+// argumentsOf says what the arguments of a command are where its usage doesn't.
+var argumentsOf = map[string][]string{
+	"upgrade": {aRelease, aChart}, "install": {"", aChart}, "plan": {aRelease, aChart}, "apply": {aFile},
+	"template": {aChart, aChart}, "lint": {aFiles}, "create": {aFile}, "package": {aFiles}, "verify": {aFile},
+	"show all": {aChart}, "show chart": {aChart}, "show values": {aChart}, "show readme": {aChart}, "show crds": {aChart},
+	"dependency list": {aFile}, "dependency update": {aFile}, "dependency build": {aFile},
+	"repo add": {"", ""}, "repo remove": {repos}, "repo update": {repos}, "repo index": {aFile},
+	"pull": {aRef}, "push": {aFile}, "env": {aVariable}, "completion": {aShell}, "help": {aCommand},
+}
+
+// argumentsIn reads from a usage such as "NAME [REVISION]" what the arguments
+// of a command are.
+func argumentsIn(usage string) []string {
+	known := map[string]string{"NAME": aRelease, "NAME...": releases, "REVISION": aRevision, "CHART": aChart,
+		"FILE": aFile, "PATH": aFile, "PATH...": aFiles}
+	var kinds []string
+	for _, word := range strings.Fields(usage) {
+		kinds = append(kinds, known[strings.Trim(word, "[]")])
+	}
+	return kinds
+}
+
+// argument completes the next argument of a command.
+func (q question) argument() completion {
+	kinds, ok := argumentsOf[strings.Join(q.at.words, " ")]
+	if !ok {
+		kinds = argumentsIn(q.at.leaf.ArgsUsage)
+	}
+	n := len(q.at.arguments)
+	if n >= len(kinds) {
+		if len(kinds) == 0 || !slices.Contains([]string{releases, repos, aFiles}, kinds[len(kinds)-1]) {
+			return completion{directive: onlyThese}
+		}
+		n = len(kinds) - 1
+	}
+	switch kinds[n] {
+	case aRelease, releases:
+		return q.pick(q.without(q.releases()), "")
+	case aRevision:
+		return q.pick(q.revisions(), "")
+	case aChart, aRef:
+		return q.chart(kinds[n] == aChart)
+	case aFile, aFiles:
+		return completion{directive: files}
+	case aRepo, repos:
+		return q.pick(q.without(q.repositories()), "")
+	case aVariable:
+		return q.pick(slices.Sorted(maps.Keys(q.e.variables())), "")
+	case aShell:
+		return q.pick([]string{"bash", "zsh", "fish", "powershell"}, "")
+	case aCommand:
+		return completionCommands(q)
+	}
+	return completion{directive: onlyThese}
+}
+
+// completionCommands are the commands that help explains.
+func completionCommands(q question) completion {
+	q.at = &arranger{commands: commands(q.e)}
+	return q.commandNames()
+}
+
+// without leaves out what the command line names already.
+func (q question) without(words []string) []string {
+	return slices.DeleteFunc(words, func(w string) bool {
+		word, _, _ := strings.Cut(w, "\t")
+		return slices.Contains(q.at.arguments, word)
+	})
+}
+
+// chart completes a chart: repositories first, then the charts of the one that
+// is typed, and local paths when they may be.
+func (q question) chart(local bool) completion {
+	repository, _, inside := strings.Cut(q.last, "/")
+	known := q.repositories()
+	if inside {
+		for _, r := range known {
+			if name, _, _ := strings.Cut(r, "\t"); name == repository {
+				return q.pick(q.e.book().Charts(name), "")
+			}
+		}
+	}
+	var words []string
+	for _, r := range known {
+		name, url, _ := strings.Cut(r, "\t")
+		words = append(words, name+"/\t"+url)
+	}
+	words = append(words, "oci://", "https://")
+	out := q.pick(words, "")
+	out.directive = noSpace
+	if local && len(out.words) > 0 && q.last != "" {
+		if paths, err := filepath.Glob(q.last + "*"); err == nil {
+			out.words = append(out.words, paths...)
+		}
+		return out
+	}
+	if local && (q.last == "" || len(out.words) == 0) {
+		out.directive = files
+	}
+	return out
+}
+
+func (q question) repositories() []string {
+	entries, err := q.e.book().List()
+	if err != nil {
+		return nil
+	}
+	var out []string
+	for _, r := range entries {
+		out = append(out, r.Name+"\t"+r.URL)
+	}
+	return out
+}
+
+// versions are those of the chart that the command line names.
+func (q question) versions() []string {
+	for _, argument := range slices.Backward(q.at.arguments) {
+		if found := q.e.book().Versions(argument); len(found) > 0 {
+			return found
+		}
+	}
+	return nil
+}
+
+func (q question) contexts() []string {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = q.e.kube.Kubeconfig
+	config, err := rules.Load()
+	if err != nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(config.Contexts))
+}
+
+func (q question) namespaces() []string {
+	return q.names("namespaces", "", metav1.ListOptions{}, func(m metav1.ObjectMeta) string { return m.Name })
+}
+
+// releases names the releases of the namespace. The labels that Helm gives to
+// their records are enough, so no record is read.
+func (q question) releases() []string {
+	return q.names("secrets", q.e.offlineNamespace(), metav1.ListOptions{LabelSelector: "owner=helm"},
+		func(m metav1.ObjectMeta) string { return m.Labels["name"] })
+}
+
+// revisions are those of the release that the command line names, newest first.
+func (q question) revisions() []string {
+	if len(q.at.arguments) == 0 {
+		return nil
+	}
+	found := q.names("secrets", q.e.offlineNamespace(), metav1.ListOptions{LabelSelector: "owner=helm,name=" + q.at.arguments[0]},
+		func(m metav1.ObjectMeta) string { return m.Labels["version"] + "\t" + m.Labels["status"] })
+	number := func(s string) int {
+		text, _, _ := strings.Cut(s, "\t")
+		n, _ := strconv.Atoi(text) // a label that is no number is not Helm's; it comes last
+		return n
+	}
+	slices.SortFunc(found, func(a, b string) int { return cmp.Compare(number(b), number(a)) })
+	return found
+}
+
+// names lists objects of a core kind and makes a word of each; nothing when
+// the cluster can't be asked in time.
+func (q question) names(resource, namespace string, opts metav1.ListOptions, word func(metav1.ObjectMeta) string) []string {
+	cluster, err := q.e.connect()
+	if err != nil {
+		return nil
+	}
+	client, err := cluster.Metadata()
+	if err != nil {
+		return nil
+	}
+	list, err := client.Resource(schema.GroupVersionResource{Version: "v1", Resource: resource}).Namespace(namespace).List(q.ctx, opts)
+	if err != nil {
+		return nil
+	}
+	found := map[string]bool{}
+	for _, item := range list.Items {
+		if w := word(item.ObjectMeta); w != "" {
+			found[w] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(found))
+}

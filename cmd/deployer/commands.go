@@ -1,0 +1,62 @@
+package main
+
+import (
+	"slices"
+
+	"github.com/urfave/cli/v2"
+)
+
+// groups are the titles of the program's help and the commands below each.
+var groups = []struct {
+	title    string
+	commands []string
+}{
+	{"Change a release", []string{"upgrade", "install", "plan", "apply", "rollback", "uninstall", "test", "recover"}},
+	{"Look at releases", []string{"list", "status", "history", "get"}},
+	{"Work on charts", []string{"template", "lint", "show", "create", "dependency", "package", "verify"}},
+	{"Fetch and publish charts", []string{"repo", "search", "pull", "push", "registry"}},
+	{"This program", []string{"env", "version", "completion", "help"}},
+}
+
+func groupOf(command string) string {
+	for _, g := range groups {
+		if slices.Contains(g.commands, command) {
+			return g.title
+		}
+	}
+	return groups[len(groups)-1].title
+}
+
+// commands lists the program's commands in the order of its help.
+func commands(e *env) []*cli.Command {
+	return []*cli.Command{
+		upgradeCommand(e),
+		installCommand(e),
+		planCommand(e),
+		applyCommand(e),
+		rollbackCommand(e),
+		uninstallCommand(e),
+		testCommand(e),
+		recoverCommand(e),
+		listCommand(e),
+		statusCommand(e),
+		historyCommand(e),
+		getCommand(e),
+		templateCommand(e),
+		lintCommand(e),
+		showCommand(e),
+		createCommand(e),
+		dependencyCommand(e),
+		packageCommand(e),
+		verifyCommand(e),
+		repoCommand(e),
+		searchCommand(e),
+		pullCommand(e),
+		pushCommand(e),
+		registryCommand(e),
+		envCommand(e),
+		versionCommand(e),
+		completionCommand(e),
+		helpCommand(e),
+	}
+}

@@ -1,0 +1,194 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+)
+
+// completeCommand is the hidden command that the completion scripts call:
+// program, completeCommand, and the words of the command line up to and with
+// the one that is being typed.
+const completeCommand = "__complete"
+
+// completeTimeout is how long a Tab may take when the cluster is asked.
+const completeTimeout = 2 * time.Second
+
+// Directives end the answer to a completion script and say what the shell adds.
+const (
+	onlyThese = ":only"  // nothing
+	files     = ":files" // the file names that fit
+	noSpace   = ":open"  // nothing, and no space after the word
+)
+
+// A completion is what may stand at one place of a command line.
+type completion struct {
+	words     []string // a word, or word, tab, description
+	directive string
+}
+
+// complete answers a completion script: a word per line, then a directive. A
+// completion fails silently: whoever types doesn't want to read errors.
+func complete(ctx context.Context, e *env, app *cli.App, typed []string) error {
+	if len(typed) == 0 {
+		typed = []string{""}
+	}
+	ctx, cancel := context.WithTimeout(ctx, completeTimeout)
+	defer cancel()
+	last := typed[len(typed)-1]
+	if last == `""` {
+		last = "" // PowerShell can't pass an empty argument; the script writes this
+	}
+	answer := completionOf(ctx, e, app, typed[:len(typed)-1], last)
+	var out strings.Builder
+	for _, word := range answer.words {
+		fmt.Fprintln(&out, word)
+	}
+	fmt.Fprintln(&out, answer.directive)
+	return printTo(e.streams.Out, out.String())
+}
+
+func completionOf(ctx context.Context, e *env, app *cli.App, before []string, last string) completion {
+	p := &arranger{flags: flagTable(app.Flags), commands: app.Commands}
+	pending := ""
+	for len(before) > 0 {
+		rest, err := p.next(before)
+		if err != nil {
+			if len(before) > 1 {
+				return completion{directive: onlyThese} // an unknown flag: nobody knows what comes next
+			}
+			pending = before[0] // the flag whose value is being typed
+			break
+		}
+		before = rest
+	}
+	e.adopt(p)
+	q := question{ctx: ctx, e: e, at: p, last: last}
+	switch {
+	case pending != "":
+		return q.flagValue(strings.TrimLeft(pending, "-"), pending, "")
+	case strings.HasPrefix(last, "-"):
+		if name, value, ok := strings.Cut(last, "="); ok {
+			q.last = value
+			return q.flagValue(strings.TrimLeft(name, "-"), name, name+"=")
+		}
+		return q.flagNames()
+	case p.leaf == nil && len(p.arguments) == 0:
+		return q.commandNames()
+	case p.leaf == nil:
+		return completion{directive: onlyThese}
+	}
+	return q.argument()
+}
+
+// adopt takes over the global flags on an unfinished command line, so that the
+// right cluster and files are asked.
+func (e *env) adopt(p *arranger) {
+	for _, given := range p.given {
+		name, value, _ := strings.Cut(strings.TrimPrefix(given, "--"), "=")
+		to := map[string]*string{
+			"namespace": &e.kube.Namespace, "kubeconfig": &e.kube.Kubeconfig, "kube-context": &e.kube.Context,
+			"repository-config": &e.files.RepositoryConfig, "repository-cache": &e.files.RepositoryCache,
+		}[name]
+		if to != nil {
+			*to = value
+		}
+	}
+}
+
+// A question is one place of a command line to complete.
+type question struct {
+	ctx  context.Context
+	e    *env
+	at   *arranger
+	last string // what has been typed of the word
+}
+
+func (q question) pick(words []string, prefix string) completion {
+	c := completion{directive: onlyThese}
+	for _, w := range words {
+		if strings.HasPrefix(w, q.last) {
+			c.words = append(c.words, prefix+w)
+		}
+	}
+	return c
+}
+
+func (q question) commandNames() completion {
+	var words []string
+	for _, c := range q.at.commands {
+		if !c.Hidden {
+			words = append(words, c.Name+"\t"+c.Usage)
+		}
+	}
+	return q.pick(words, "")
+}
+
+func (q question) flagNames() completion {
+	var words []string
+	for name, f := range q.at.flags {
+		if len(name) > 1 && !isHidden(f) {
+			usage := ""
+			if d, ok := f.(cli.DocGenerationFlag); ok {
+				usage = d.GetUsage()
+			}
+			words = append(words, "--"+name+"\t"+usage)
+		}
+	}
+	slices.Sort(words)
+	return q.pick(words, "")
+}
+
+// flagValue completes the value of a flag. What is picked gets the prefix
+// back that the shell has in the same word.
+func (q question) flagValue(name, written, prefix string) completion {
+	if !strings.HasPrefix(written, "--") && len(name) > 1 {
+		name = name[len(name)-1:] // -Aq: the last letter takes the value
+	}
+	f, ok := q.at.flags[name]
+	if !ok {
+		if f = anyFlag(q.at.commands, name); f == nil {
+			return completion{directive: onlyThese}
+		}
+	}
+	if g, ok := f.(*cli.GenericFlag); ok {
+		switch v := g.Value.(type) {
+		case *choice:
+			return q.pick(v.words, prefix)
+		case *optional:
+			return q.pick(v.words, prefix)
+		case *source:
+			return completion{directive: files}
+		}
+	}
+	switch f.Names()[0] {
+	case "output":
+		return q.pick([]string{"table", "json", "yaml"}, prefix)
+	case "namespace":
+		return q.pick(q.namespaces(), prefix)
+	case "kube-context":
+		return q.pick(q.contexts(), prefix)
+	case "version":
+		return q.pick(q.versions(), prefix)
+	case "revision":
+		return q.pick(q.revisions(), prefix)
+	}
+	if isPath(f.Names()[0]) {
+		return completion{directive: files}
+	}
+	return completion{directive: onlyThese}
+}
+
+// isPath tells whether a flag's value names a file or directory.
+func isPath(flag string) bool {
+	for _, word := range []string{"file", "dir", "config", "cache", "keyring", "destination", "merge", "starter", "post-renderer", "out", "report-junit"} {
+		if strings.HasSuffix(flag, word) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,44 @@
+package main
+
+import (
+	"context"
+
+	"github.com/urfave/cli/v2"
+
+	"deployer/chart/develop"
+)
+
+func createCommand(e *env) *cli.Command {
+	var starter string
+	return &cli.Command{
+		Name: "create", Usage: "make a new chart", ArgsUsage: "NAME",
+		Description: `Makes a directory with the files of a chart: an example that can be deployed
+as it is. Files that are in the way are overwritten, others stay.
+
+Examples:
+  deployer create web
+  deployer create charts/web --starter company
+
+Exit codes: 0 done; 1 failed`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "starter", Aliases: []string{"p"}, Usage: "name or absolute path of the starter to copy", Destination: &starter},
+		},
+		Action: action(func(_ context.Context, c *cli.Context) error {
+			args, err := arguments(c, 1, 1, "the name of the chart")
+			if err != nil {
+				return err
+			}
+			if err := printTo(e.streams.Out, "Creating "+args[0]+"\n"); err != nil {
+				return err
+			}
+			warnings, err := develop.Create(args[0], starter)
+			for _, w := range warnings {
+				// Helm writes them to standard output, and so they read there.
+				if err := printTo(e.streams.Out, w+"\n"); err != nil {
+					return err
+				}
+			}
+			return err
+		}),
+	}
+}

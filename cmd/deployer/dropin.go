@@ -1,0 +1,56 @@
+package main
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"deployer/chart"
+	"deployer/internal/view"
+)
+
+// calledHelm tells whether the program was started under the name helm, by a
+// link or a copy: then it is a drop-in.
+func calledHelm(program string) bool {
+	name := strings.TrimSuffix(filepath.Base(filepath.ToSlash(program)), ".exe")
+	return name == "helm"
+}
+
+// waitsByDefault is what --wait means when it isn't given. Helm's users wait
+// only when they say so; deployer sees a release through.
+func (e *env) waitsByDefault() bool { return !e.dropIn }
+
+// helmFiles are Helm's own files as flags and environment have them.
+func (e *env) helmFiles() chart.Settings {
+	files := e.files
+	files.Debug = e.debug
+	return files
+}
+
+// ownCommand is a command line of ours inside a text.
+var ownCommand = regexp.MustCompile(`\bdeployer ([a-z-]+)`)
+
+// speak puts a text into the words of the name the program was called by.
+func (e *env) speak(text string) string {
+	if !e.dropIn {
+		return text
+	}
+	return ownCommand.ReplaceAllString(text, e.program+" $1")
+}
+
+// spoken is speak for an error and its hints.
+func (e *env) spoken(err error) error {
+	if !e.dropIn {
+		return err
+	}
+	return &translated{error: err, env: e}
+}
+
+type translated struct {
+	error
+	env *env
+}
+
+func (t *translated) Error() string { return t.env.speak(t.error.Error()) }
+func (t *translated) Hint() string  { return t.env.speak(view.Hint(t.error)) }
+func (t *translated) Unwrap() error { return t.error }

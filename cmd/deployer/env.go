@@ -1,0 +1,154 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"deployer/chart"
+	"deployer/internal/kube"
+	"deployer/internal/view"
+	"deployer/release"
+)
+
+// An env is what every command of one run shares: its streams, the global
+// settings, and the connection, made when first asked for.
+type env struct {
+	streams    view.Streams
+	colour     view.Colour
+	debug      bool
+	kube       kube.Options
+	format     string
+	files      chart.Settings  // where Helm's own files are
+	program    string          // the name it was called by: deployer or helm
+	dropIn     bool            // it was called helm: defaults and texts are Helm's
+	unreadable map[string]bool // variables of Helm that were told of
+
+	cluster  *kube.Cluster
+	observed *view.Events // the view that has shown the run; nil before it began
+}
+
+func newEnv(streams view.Streams, program string) *env {
+	dropIn := calledHelm(program)
+	e := &env{streams: streams, colour: view.ColourAuto, program: "deployer", dropIn: dropIn, unreadable: map[string]bool{}}
+	if dropIn {
+		e.program = "helm"
+	}
+	return e
+}
+
+// connect returns the connection of this run. The API server's warnings go to
+// the user unless a run has a view of its own for them.
+func (e *env) connect() (*kube.Cluster, error) {
+	if e.cluster != nil {
+		return e.cluster, nil
+	}
+	if err := release.ValidateDriver(os.Getenv("HELM_DRIVER")); err != nil {
+		return nil, err
+	}
+	opts := e.kube
+	opts.UserAgent = "deployer/" + strings.TrimPrefix(version(), "v")
+	opts.Warn = e.warn
+	cluster, err := kube.Connect(opts)
+	if err != nil {
+		return nil, hinted{error: err, hint: "name the cluster with --kubeconfig, --kube-context or KUBECONFIG"}
+	}
+	e.cluster = cluster
+	return cluster, nil
+}
+
+// namespace is the one the user named, else that of the kubeconfig context.
+func (e *env) namespace() (string, error) {
+	if e.kube.Namespace != "" {
+		return e.kube.Namespace, nil
+	}
+	cluster, err := e.connect()
+	if err != nil {
+		return "", err
+	}
+	return cluster.Namespace(), nil
+}
+
+// offlineNamespace is namespace for commands that need no cluster.
+func (e *env) offlineNamespace() string {
+	if ns, err := e.namespace(); err == nil {
+		return ns
+	}
+	return "default"
+}
+
+func (e *env) store() (*release.Store, error) {
+	cluster, err := e.connect()
+	if err != nil {
+		return nil, err
+	}
+	return release.NewStore(cluster, cluster.Namespace()), nil
+}
+
+func (e *env) warn(text string) {
+	if e.observed != nil && !e.observed.Closed() {
+		e.observed.Warn(text)
+		return
+	}
+	view.Warning(e.streams.Err, e.palette(), text)
+}
+
+func (e *env) palette() view.Palette { return view.NewPalette(e.colour, e.streams.ErrTTY) }
+
+// finish reports the outcome and returns the exit code.
+func (e *env) finish(ctx context.Context, err error) int {
+	code := exitCode(ctx, err)
+	var shown told
+	if err == nil || errors.Is(err, errChanges) || errors.As(err, &shown) {
+		return code
+	}
+	e.tell(err)
+	return code
+}
+
+// tell shows an error, unless the report of the run has shown it.
+func (e *env) tell(err error) {
+	if e.observed != nil && e.observed.Reported(err) {
+		if line := helmLine(err); line != "" && (e.format == "" || e.format == string(view.FormatTable)) {
+			view.Error(e.streams.Err, e.palette(), errors.New(line))
+		}
+		return
+	}
+	view.Error(e.streams.Err, e.palette(), e.spoken(unreachable(err)))
+}
+
+// outputFormat reads -o of a command.
+func (e *env) outputFormat() (view.Format, error) {
+	f, err := view.ParseFormat(e.format)
+	if err != nil {
+		return "", &usageError{err: err}
+	}
+	return f, nil
+}
+
+// arguments checks how many arguments a command got.
+func arguments(c *cli.Context, least, most int, names string) ([]string, error) {
+	args := c.Args().Slice()
+	command := commandPath(c)
+	if len(args) < least {
+		return nil, usagef(command, "%q needs %s", c.App.Name+" "+command, names)
+	}
+	if most >= 0 && len(args) > most {
+		return nil, usagef(command, "%q takes %s; %q is too much", c.App.Name+" "+command, orNothing(names), args[most])
+	}
+	return args, nil
+}
+
+func orNothing(names string) string {
+	if names == "" {
+		return "no arguments"
+	}
+	return names
+}
+
+func commandPath(c *cli.Context) string {
+	return strings.TrimPrefix(c.Command.HelpName, c.App.Name+" ")
+}

@@ -1,0 +1,128 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"deployer/apply"
+	"deployer/internal/deploy"
+	"deployer/internal/planfile"
+	"deployer/release"
+)
+
+// Exit codes. They are a promise: docs/exit-codes.md.
+const (
+	exitOK             = 0
+	exitFailed         = 1
+	exitChanges        = 2 // plan --detailed-exitcode: there are changes
+	exitRejected       = 3 // nothing in the cluster was touched
+	exitStale          = 4 // a saved plan no longer fits the cluster
+	exitBusy           = 5 // another run holds this release
+	exitRolledBack     = 6 // failed, and rolled back
+	exitRollbackFailed = 7 // failed, and the rollback failed too
+)
+
+// errChanges ends plan --detailed-exitcode when there is something to do. It
+// is an outcome, not a failure: nothing is printed for it.
+var errChanges = errors.New("there are changes")
+
+// A usageError is a command line that can't be understood.
+type usageError struct {
+	err     error
+	command string
+}
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+// Hint names the page that says how the command is used.
+func (e *usageError) Hint() string {
+	if hint := hintOf(e.err); hint != "" {
+		return hint
+	}
+	if e.command == "" {
+		return "see deployer --help"
+	}
+	return fmt.Sprintf("see deployer %s --help", e.command)
+}
+
+func usagef(command, format string, args ...any) error {
+	return &usageError{err: fmt.Errorf(format, args...), command: command}
+}
+
+// hinted is an error with the next step for the user.
+type hinted struct {
+	error
+	hint string
+}
+
+func (h hinted) Hint() string  { return h.hint }
+func (h hinted) Unwrap() error { return h.error }
+
+// told is an error that the user has been shown already, for commands that do
+// several things.
+type told struct{ error }
+
+func (t told) Unwrap() error { return t.error }
+
+func hintOf(err error) string {
+	var h interface{ Hint() string }
+	if errors.As(err, &h) {
+		return h.Hint()
+	}
+	return ""
+}
+
+// unreachable adds to an error about a connection that was never made which
+// settings choose the cluster.
+func unreachable(err error) error {
+	var dial *net.OpError
+	if hintOf(err) != "" || !errors.As(err, &dial) || dial.Op != "dial" {
+		return err
+	}
+	return hinted{error: err, hint: "is this the right cluster, and is it up? It is named by --kubeconfig, --kube-context or KUBECONFIG"}
+}
+
+// exitCode turns an outcome into what the shell sees.
+func exitCode(ctx context.Context, err error) int {
+	var (
+		rejected *apply.RejectedError
+		busy     *release.BusyError
+		rolled   *deploy.RolledBackError
+		stale    *planfile.StaleError
+		tampered *planfile.TamperedError
+		other    *planfile.DifferentError
+	)
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.Is(err, errChanges):
+		return exitChanges
+	case stoppedBy(ctx) != nil:
+		return stoppedBy(ctx).code()
+	case errors.As(err, &rolled) && rolled.Rollback == nil:
+		return exitRolledBack
+	case errors.As(err, &rolled):
+		return exitRollbackFailed
+	case errors.As(err, &stale): // whatever made it so
+		return exitStale
+	case errors.As(err, &rejected), errors.As(err, &tampered), errors.As(err, &other):
+		return exitRejected
+	case errors.As(err, &busy):
+		return exitBusy
+	}
+	return exitFailed
+}
+
+// helmLine is the line with Helm's words for a failure that a report has told
+// at length already: scripts look for it. It is empty for other errors.
+func helmLine(err error) string {
+	line, _, _ := strings.Cut(err.Error(), "\n")
+	if strings.HasPrefix(line, upgradeFailed) || strings.HasPrefix(line, installFailed) {
+		return strings.TrimSuffix(line, ":")
+	}
+	return ""
+}

@@ -1,0 +1,49 @@
+// Command deployer deploys Helm charts to Kubernetes by server-side apply and
+// follows them until they are ready.
+package main
+
+import (
+	"context"
+	"io"
+	"log"
+	"os"
+
+	"github.com/go-logr/logr"
+	"k8s.io/klog/v2"
+
+	"deployer/internal/view"
+)
+
+func main() {
+	quiet()
+	os.Exit(run(context.Background(), os.Args, os.Stdin, os.Stdout, os.Stderr))
+}
+
+// quiet keeps libraries from writing to standard error on their own: what
+// client-go logs of a watch that broke off is what tracking copes with, and
+// what Helm's packages log has no object and no next step. What matters of
+// both comes as errors and warnings.
+func quiet() {
+	klog.SetLogger(logr.Discard())
+	log.SetOutput(io.Discard)
+}
+
+// run is the program: tests run it in-process, as often as they like.
+func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
+	ctx, stop := withSignals(ctx)
+	defer stop()
+	e := newEnv(view.NewStreams(in, out, errOut), args[0])
+	app := newApp(e)
+	if len(args) > 1 && args[1] == completeCommand {
+		return e.finish(ctx, complete(ctx, e, app, args[2:]))
+	}
+	line, err := arrange(app, args)
+	switch {
+	case err != nil:
+	case line.help:
+		err = e.printHelp(app, line.words)
+	default:
+		err = app.RunContext(ctx, line.args)
+	}
+	return e.finish(ctx, err)
+}

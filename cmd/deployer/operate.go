@@ -1,0 +1,209 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"deployer/internal/deploy"
+	"deployer/internal/view"
+	"deployer/release"
+)
+
+// An operation is what the commands share that change a release, or show how
+// they would.
+type operation struct {
+	settings    deploy.Settings
+	lockTimeout time.Duration
+	atomic      bool
+	undoStopped bool   // with atomic: also when a signal has ended the run
+	dryRun      string // "", "client", "server": show, don't do
+	planOnly    bool
+	progress    string
+	resultFile  string
+	junitFile   string
+	wait        string
+	hideNotes   bool
+	failure     string // words before the error, as Helm has them
+	plan        view.PlanOptions
+	detailed    bool            // plan: exit with 2 when there are changes
+	saving      *saving         // plan: into a file; nil for other commands
+	again       bool            // decide again under the lock, moved or not
+	podLogs     []deploy.PodLog // test: what its pods have written
+}
+
+// flags are those of every command that changes a release.
+func (o *operation) flags(e *env) []cli.Flag {
+	const group = "Deploying"
+	s := &o.settings
+	o.wait = strconv.FormatBool(e.waitsByDefault())
+	return []cli.Flag{
+		&cli.DurationFlag{Name: "timeout", Category: group, Usage: "for each wait and each hook", Value: 5 * time.Minute, Destination: &s.Timeout},
+		&cli.GenericFlag{Name: "wait", Category: group, Usage: "until everything is ready; --wait=false waits for hooks only", Value: &optional{
+			value: &o.wait, bare: "true", words: []string{"true", "false"},
+			synonyms: map[string]string{"watcher": "true", "legacy": "true", "hookOnly": "false"},
+		}},
+		&cli.BoolFlag{Name: "wait-for-jobs", Category: group, Usage: "among it, until Jobs are complete", Value: e.waitsByDefault(), Destination: &s.WaitJobs},
+		&cli.BoolFlag{Name: "no-hooks", Category: group, Usage: "don't run hooks", Destination: &s.NoHooks},
+		&cli.GenericFlag{Name: "dry-run", Category: group, Usage: "show what would be done and do nothing: client or server", Value: &optional{
+			value: &o.dryRun, bare: "client", words: []string{"client", "server", "none"},
+			synonyms: map[string]string{"false": "none"},
+		}},
+		&cli.IntFlag{Name: "history-max", Category: group, Usage: "revisions to keep; 0 keeps all", Value: 10, Destination: &s.MaxHistory, EnvVars: []string{"HELM_MAX_HISTORY"}},
+		&cli.DurationFlag{Name: "lock-timeout", Category: group, Usage: "how long to wait for another run on this release", Destination: &o.lockTimeout},
+		&cli.GenericFlag{Name: "conflicts", Category: group, Usage: "fields that others have set: take, fail or yield", Value: newChoice((*string)(&s.Apply.Conflicts), "take", "fail", "yield")},
+		&cli.BoolFlag{Name: "allow-recreate", Aliases: []string{"force", "force-replace"}, Category: group, Usage: "delete and create again what can't be changed in place", Destination: &s.Apply.AllowRecreate},
+		&cli.GenericFlag{Name: "gate", Category: group, Usage: "whole-release dry run before the first change: strict, best-effort or off", Value: newChoice((*string)(&s.Apply.Gate), "strict", "best-effort", "off")},
+		&cli.GenericFlag{Name: "field-validation", Category: group, Usage: "fields the schema doesn't have: strict, warn or ignore", Value: newChoice((*string)(&s.Apply.Validation), "strict", "warn", "ignore")},
+		&cli.GenericFlag{Name: "progress", Category: group, Usage: "auto, plain or none", Value: newChoice(&o.progress, "auto", "plain", "none")},
+		&cli.GenericFlag{Name: "logs", Category: group, Usage: "of pods: jobs (and hooks) as they are written, failed ones at the end, all, or none", Value: &logMode{&s.Track.Logs}},
+		&cli.StringFlag{Name: "result-file", Category: group, Usage: "write how it ended to this file, as JSON", Destination: &o.resultFile},
+		&cli.StringFlag{Name: "report-junit", Category: group, Usage: "write a JUnit report to this file", Destination: &o.junitFile},
+		outputFlag(e),
+	}
+}
+
+// build decides an operation; it only reads.
+type build func(context.Context, *deploy.Deployer) (*deploy.Operation, error)
+
+// operate is every command that changes a cluster: decide, show, and unless
+// only the plan was asked for, do.
+func (o *operation) operate(ctx context.Context, e *env, build build) error {
+	planning := o.planOnly || o.dryRun == "client" || o.dryRun == "server"
+	format, err := e.outputFormat()
+	if planning {
+		format, err = view.ParsePlanFormat(e.format)
+	}
+	if err != nil {
+		return &usageError{err: err}
+	}
+	cluster, err := e.connect()
+	if err != nil {
+		return err
+	}
+	o.settings.Wait = o.wait == "true" || o.atomic
+	d := deploy.New(cluster, cluster.Namespace(), o.settings)
+	if planning {
+		op, err := build(ctx, d)
+		if err != nil || op == nil {
+			return prefixed(o.failure, err)
+		}
+		return o.show(ctx, e, d, op, format)
+	}
+	e.observed = view.NewEvents(e.streams, view.EventOptions{
+		Format: format, Progress: o.progress, Colour: e.colour, Timeout: o.settings.Timeout,
+		ResultFile: o.resultFile, JUnitFile: o.junitFile,
+		ExitCode: func(err error) int { return exitCode(ctx, err) },
+	})
+	op, record, err := o.carryOut(ctx, e, d, format, build)
+	err = prefixed(o.failure, err)
+	e.observed.Finish(err)
+	err = errors.Join(err, e.observed.Close())
+	if op == nil || format != view.FormatTable || err != nil && op.Verb != deploy.Test {
+		return err
+	}
+	return errors.Join(err, o.report(e, op, record))
+}
+
+// The words that Helm puts before the failure of these commands; scripts look
+// for them.
+const (
+	upgradeFailed = "UPGRADE FAILED"
+	installFailed = "INSTALLATION FAILED"
+)
+
+func prefixed(words string, err error) error {
+	if err == nil || words == "" {
+		return err
+	}
+	return fmt.Errorf("%s: %w", words, err)
+}
+
+func (o *operation) show(ctx context.Context, e *env, d *deploy.Deployer, op *deploy.Operation, format view.Format) error {
+	o.plan.Format, o.plan.Colour = format, e.colour
+	if err := view.Plan(e.streams, op, o.plan); err != nil {
+		return err
+	}
+	if err := o.saving.save(ctx, e, d, op); err != nil {
+		return err
+	}
+	if o.detailed && op.HasChanges() {
+		return errChanges
+	}
+	return nil
+}
+
+// carryOut takes the lock of the release and does what was decided. When
+// another run was in between, it decides again.
+func (o *operation) carryOut(ctx context.Context, e *env, d *deploy.Deployer, format view.Format, build build) (*deploy.Operation, *release.Record, error) {
+	op, err := build(ctx, d)
+	if err != nil || op == nil {
+		return nil, nil, err
+	}
+	if startsAnew(op) && o.failure == upgradeFailed && format == view.FormatTable {
+		if err := printTo(e.streams.Out, fmt.Sprintf("Release %q does not exist. Installing it now.\n", op.Release)); err != nil {
+			return nil, nil, err
+		}
+	}
+	lock, err := d.Lock(ctx, op, o.lockTimeout, e.observed.Warn)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() {
+		if uerr := lock.Unlock(ctx); uerr != nil {
+			e.warn(uerr.Error())
+		}
+	}()
+	if lock.Stale || o.again {
+		if op, err = build(ctx, d); err != nil || op == nil {
+			d.Abandon(ctx, lock)
+			return nil, nil, err
+		}
+	}
+	record, err := d.Execute(ctx, lock, op, o.observer(e))
+	if err == nil || !o.atomic || !deploy.Started(record) || stoppedBy(ctx) != nil && !o.undoStopped {
+		return op, record, err
+	}
+	// A signal has ended the run but not the way back; a second one ends all.
+	return op, record, d.Undo(context.WithoutCancel(ctx), lock, op, err, e.observed.Observe)
+}
+
+// startsAnew tells whether an operation installs what isn't there, for people
+// to know that it wasn't. (helm.sh/helm/v3/cmd/helm/upgrade.go)
+func startsAnew(op *deploy.Operation) bool {
+	return op.Verb == deploy.Install && (op.Base == nil || op.Base.Status == helmrelease.StatusUninstalled)
+}
+
+// observer shows what happens, and keeps what is shown at the end.
+func (o *operation) observer(e *env) deploy.Observer {
+	return func(event deploy.Event) {
+		if logged, ok := event.(deploy.PodLogged); ok {
+			o.podLogs = append(o.podLogs, logged.Log)
+		}
+		e.observed.Observe(event)
+	}
+}
+
+// report writes what Helm writes to standard output after a success, and after
+// tests in any case.
+func (o *operation) report(e *env, op *deploy.Operation, record *release.Record) error {
+	out := e.streams.Out
+	switch op.Verb {
+	case deploy.Rollback:
+		return printTo(out, "Rollback was a success! Happy Helming!\n")
+	case deploy.Uninstall:
+		return printTo(out, fmt.Sprintf("release %q uninstalled\n", op.Release))
+	case deploy.Upgrade:
+		if err := printTo(out, fmt.Sprintf("Release %q has been upgraded. Happy Helming!\n", op.Release)); err != nil {
+			return err
+		}
+	}
+	return errors.Join(
+		view.Status(out, record, view.StatusOptions{HideNotes: o.hideNotes}),
+		view.PodLogs(out, o.podLogs))
+}

@@ -1,0 +1,141 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"filippo.io/age"
+	"github.com/urfave/cli/v2"
+	"sigs.k8s.io/yaml"
+
+	"deployer/chart"
+	"deployer/internal/deploy"
+	"deployer/internal/planfile"
+	"deployer/internal/view"
+)
+
+// saving is what plan does with files.
+type saving struct {
+	path      string // to write; empty for none
+	shown     string // to print instead of planning; empty for none
+	encryptTo list
+	reuse     *chart.Reuse
+
+	recipients []age.Recipient // of encryptTo; set by check
+}
+
+func (s *saving) flags() []cli.Flag {
+	const group = "Plan"
+	return []cli.Flag{
+		&cli.StringFlag{Name: "out", Category: group, Usage: "also save the plan in this file, for deployer apply", Destination: &s.path},
+		&cli.StringFlag{Name: "show", Category: group, Usage: "print the plan saved in this file instead, without a cluster", Destination: &s.shown},
+		&cli.GenericFlag{Name: "encrypt-to", Category: group, Usage: "age or SSH public key that values and Secrets in --out are encrypted to (may be repeated)", Value: &verbatim{&s.encryptTo}},
+	}
+}
+
+// check looks at the flags before anything is done.
+func (s *saving) check() error {
+	var err error
+	switch s.recipients, err = planfile.Recipients(s.encryptTo); {
+	case err != nil:
+		return &usageError{err: err, command: "plan"}
+	case len(s.recipients) > 0 && s.path == "":
+		return usagef("plan", "--encrypt-to is about the file of --out, which is missing")
+	case s.shown != "" && s.path != "":
+		return usagef("plan", "--show and --out exclude each other")
+	}
+	return nil
+}
+
+// save writes the plan to its file, if there is to be one, and says how to
+// carry it out.
+func (s *saving) save(ctx context.Context, e *env, d *deploy.Deployer, op *deploy.Operation) error {
+	if s == nil || s.path == "" {
+		return nil
+	}
+	known, err := planfile.Identify(ctx, d.Cluster, d.Namespace, op.Base)
+	if err != nil {
+		return err
+	}
+	shown, err := s.prints(op)
+	if err != nil {
+		return err
+	}
+	f, err := planfile.New(op, planfile.Options{
+		Tool: "deployer " + version(), Server: d.Cluster.Host(), Known: known, Settings: d.Settings, Reuse: string(*s.reuse),
+		EncryptTo: s.recipients, Shown: shown, Now: time.Now(),
+	})
+	if err != nil {
+		return err
+	}
+	if err := f.Write(s.path); err != nil {
+		return err
+	}
+	return printTo(e.streams.Err, fmt.Sprintf("plan saved in %s, digest %s\ncarry it out with: %s\n", s.path, f.Digest(), carryOutWith(f, s.path)))
+}
+
+func carryOutWith(f *planfile.File, path string) string {
+	command := "deployer apply " + path
+	switch f.Content.How {
+	case planfile.Render:
+		command += " CHART, with the values and rendering flags given now"
+	case planfile.Age:
+		command += " --identity FILE"
+	}
+	return command
+}
+
+// savedFormats are the formats in which a plan is kept.
+var savedFormats = []view.Format{view.FormatTable, view.FormatJSON, view.FormatMarkdown}
+
+func (s *saving) prints(op *deploy.Operation) (map[string]string, error) {
+	out := map[string]string{}
+	for _, format := range savedFormats {
+		var b strings.Builder
+		streams := view.Streams{Out: &b, Err: io.Discard, Width: 120, Height: 24}
+		if err := view.Plan(streams, op, view.PlanOptions{Format: format, Colour: view.ColourNever, Context: 3}); err != nil {
+			return nil, err
+		}
+		out[string(format)] = b.String()
+	}
+	return out, nil
+}
+
+// show prints a saved plan as it was printed when it was made. It needs no
+// cluster and no key.
+func (s *saving) show(e *env, c *cli.Context) error {
+	if _, err := arguments(c, 0, 0, ""); err != nil {
+		return err
+	}
+	format, err := view.ParsePlanFormat(e.format)
+	if err != nil {
+		return &usageError{err: err, command: "plan"}
+	}
+	f, err := planfile.Read(s.shown)
+	if err != nil {
+		return err
+	}
+	saved := format
+	if format == view.FormatYAML {
+		saved = view.FormatJSON
+	}
+	text, ok := f.Shown[string(saved)]
+	if !ok {
+		return usagef("plan", "a saved plan can be shown as table, json, yaml or markdown, not as %s", format)
+	}
+	if format == view.FormatYAML {
+		data, err := yaml.JSONToYAML([]byte(text))
+		if err != nil {
+			return fmt.Errorf("showing the plan: %w", err)
+		}
+		text = string(data)
+	}
+	if err := printTo(e.streams.Out, text); err != nil || format != view.FormatTable {
+		return err
+	}
+	return printTo(e.streams.Out, fmt.Sprintf("\nMade %s by %s for %s.\nDigest %s\nCarry it out with: %s\n",
+		f.Created.Format(time.RFC3339), f.Tool, f.Cluster.Server, f.Digest(), carryOutWith(f, s.shown)))
+}

@@ -1,0 +1,607 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"filippo.io/age"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"deployer/internal/kubetest"
+)
+
+// savedTemplates are those of the chart of these tests.
+var savedTemplates = map[string]string{
+	"conf.yaml": `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: conf}
+data: {colour: {{ .Values.colour | quote }}, size: "1", big: {{ .Values.big | quote }}}
+`,
+	"web.yaml": `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web}
+spec:
+  {{- if not .Values.scaled }}
+  replicas: 2
+  {{- end }}
+  selector: {matchLabels: {app: web}}
+  template:
+    metadata: {labels: {app: web}}
+    spec:
+      containers:
+      - name: app
+        image: {{ .Values.image }}
+        env: [{name: COLOUR, value: {{ .Values.colour | quote }}}]
+`,
+	"old.yaml": `
+{{- if .Values.old }}
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: old}
+data: {a: b}
+{{- end }}
+`,
+	"db.yaml": `
+{{- if .Values.password }}
+apiVersion: v1
+kind: Secret
+metadata: {name: db}
+stringData: {password: {{ .Values.password | quote }}}
+{{- end }}
+`,
+}
+
+// A plans is a namespace, a chart, and the program to try on them.
+type plans struct {
+	t       *testing.T
+	cluster *kubetest.Cluster
+	ns      string
+	chart   string
+	config  string
+	file    string
+}
+
+func newPlans(t *testing.T) *plans {
+	c := kubetest.Start(t)
+	p := &plans{t: t, cluster: c, ns: c.Namespace(t), chart: t.TempDir(), file: filepath.Join(t.TempDir(), "web.plan")}
+	p.config = c.Kubeconfig(t, p.ns)
+	p.write("Chart.yaml", "apiVersion: v2\nname: web\nversion: 1.0.0\n")
+	p.write("values.yaml", "colour: red\nimage: nginx:1\nold: true\nscaled: false\nbig: 12345678901\n")
+	for name, text := range savedTemplates {
+		p.write("templates/"+name, text)
+	}
+	return p
+}
+
+func (p *plans) write(name, text string) {
+	p.t.Helper()
+	path := filepath.Join(p.chart, name)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		p.t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// run runs the program and checks its exit code; it gives all that was written.
+func (p *plans) run(code int, args ...string) string {
+	p.t.Helper()
+	var out bytes.Buffer
+	args = append([]string{"deployer"}, append(args, "--kubeconfig", p.config)...)
+	if got := run(context.Background(), args, strings.NewReader(""), &out, &out); got != code {
+		p.t.Fatalf("%s: exit code %d, want %d\n%s", strings.Join(args, " "), got, code, out.String())
+	}
+	return out.String()
+}
+
+func (p *plans) upgrade(values ...string) {
+	p.t.Helper()
+	args := []string{"upgrade", "--install", "web", p.chart, "--wait=false"}
+	for _, v := range values {
+		args = append(args, "--set", v)
+	}
+	p.run(0, args...)
+}
+
+// plan saves a plan of an upgrade with values.
+func (p *plans) plan(values ...string) string {
+	p.t.Helper()
+	args := []string{"plan", "web", p.chart, "--out", p.file}
+	for _, v := range values {
+		args = append(args, "--set", v)
+	}
+	var out string
+	p.cluster.Eventually(p.t, time.Minute, "a whole list of the API's groups", func(context.Context) error {
+		// Other tests' API groups come and go, and while one is missing nothing is pruned.
+		if out = p.run(0, args...); strings.Contains(out, "can't list") {
+			return errors.New(out)
+		}
+		return nil
+	})
+	return out
+}
+
+// apply carries the plan out with the same values.
+func (p *plans) apply(code int, values ...string) string {
+	p.t.Helper()
+	args := []string{"apply", p.file, p.chart, "--wait=false"}
+	for _, v := range values {
+		args = append(args, "--set", v)
+	}
+	return p.run(code, args...)
+}
+
+func (p *plans) client(resource string) dynamic.ResourceInterface {
+	gvr := schema.GroupVersionResource{Version: "v1", Resource: resource}
+	if resource == "deployments" {
+		gvr.Group = "apps"
+	}
+	return p.cluster.Dynamic().Resource(gvr).Namespace(p.ns)
+}
+
+func (p *plans) patch(resource, name, patch, manager string, sub ...string) {
+	p.t.Helper()
+	_, err := p.client(resource).Patch(context.Background(), name, types.MergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: manager}, sub...)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *plans) get(resource, name string) *unstructured.Unstructured {
+	p.t.Helper()
+	obj, err := p.client(resource).Get(context.Background(), name, metav1.GetOptions{})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return obj
+}
+
+func (p *plans) remove(resource, name string) {
+	p.t.Helper()
+	if err := p.client(resource).Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func (p *plans) colour() string {
+	p.t.Helper()
+	text, _, _ := unstructured.NestedString(p.get("configmaps", "conf").Object, "data", "colour")
+	return text
+}
+
+func mustHave(t *testing.T, text string, wanted ...string) {
+	t.Helper()
+	for _, w := range wanted {
+		if !strings.Contains(text, w) {
+			t.Errorf("%q is missing in:\n%s", w, text)
+		}
+	}
+}
+
+func TestApplySavedPlan(t *testing.T) {
+	p := newPlans(t)
+	t.Run("a first install of defaults has all in the file", func(t *testing.T) {
+		p.plan()
+		info, err := os.Stat(p.file)
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Fatalf("mode %v, %v; want 0600", info.Mode(), err)
+		}
+		p.run(0, "apply", p.file, "--wait=false")
+		if got := p.colour(); got != "red" {
+			t.Errorf("colour is %q, want red", got)
+		}
+	})
+	t.Run("it can't be carried out twice", func(t *testing.T) {
+		mustHave(t, p.run(4, "apply", p.file, "--wait=false"), "release web: planned upon no revision; the latest is revision 1, deployed")
+	})
+	t.Run("an upgrade with values is rendered again", func(t *testing.T) {
+		p.plan("colour=blue", "old=false")
+		mustHave(t, p.run(1, "apply", p.file), "the chart has to be rendered again", "--encrypt-to")
+		mustHave(t, p.apply(3, "colour=green", "old=false"), "something else than was planned", "values", "ConfigMap/conf")
+		mustHave(t, p.run(0, "apply", p.file, p.chart, "--set", "colour=blue,old=false", "--dry-run"), "ConfigMap/"+p.ns+"/conf")
+		if p.colour() != "red" {
+			t.Error("--dry-run has changed something")
+		}
+		p.apply(0, "colour=blue", "old=false")
+		if got := p.colour(); got != "blue" {
+			t.Errorf("colour is %q, want blue", got)
+		}
+		if _, err := p.client("configmaps").Get(context.Background(), "old", metav1.GetOptions{}); err == nil {
+			t.Error("ConfigMap old is still there")
+		}
+	})
+	t.Run("what doesn't matter may move", func(t *testing.T) {
+		p.plan("colour=black", "image=nginx:2")
+		p.patch("deployments", "web", `{"metadata":{"labels":{"team":"blue"}},"spec":{"template":{"metadata":{"annotations":{"who":"me"}}}}}`, "kubectl-label")
+		p.patch("deployments", "web", `{"status":{"observedGeneration":1}}`, "kube-controller-manager", "status")
+		p.patch("configmaps", "conf", `{"data":{"other":"x"}}`, "kubectl-edit")
+		p.apply(0, "colour=black", "image=nginx:2")
+	})
+	t.Run("a rollback", func(t *testing.T) {
+		p.run(0, "plan", "--rollback", "web", "1", "--out", p.file)
+		p.run(1, "apply", p.file, p.chart)
+		p.run(0, "apply", p.file, "--wait=false")
+		if got := p.colour(); got != "red" {
+			t.Errorf("colour is %q, want red", got)
+		}
+	})
+	t.Run("an uninstall", func(t *testing.T) {
+		p.run(0, "plan", "--uninstall", "web", "--out", p.file)
+		p.remove("configmaps", "old")
+		mustHave(t, p.run(4, "apply", p.file, "--wait=false"), "ConfigMap/"+p.ns+"/old", "planned delete")
+		p.run(0, "plan", "--uninstall", "web", "--out", p.file)
+		p.run(0, "apply", p.file, "--wait=false")
+		mustHave(t, p.run(1, "status", "web"), "not found")
+	})
+}
+
+func TestStalePlans(t *testing.T) {
+	p := newPlans(t)
+	p.upgrade()
+	moves := []struct {
+		name string
+		move func()
+		want []string
+	}{
+		{"a field that changes", func() { p.patch("configmaps", "conf", `{"data":{"colour":"pink"}}`, "kubectl-edit") },
+			[]string{"ConfigMap/" + p.ns + "/conf", "data.colour", `"red" -> "blue"`, `"pink"`, "kubectl-edit"}},
+		{"an item of a keyed list", func() {
+			p.patch("deployments", "web", `{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"nginx:1","env":[{"name":"COLOUR","value":"grey"}]}]}}}}`, "kubectl-patch")
+		}, []string{`spec.template.spec.containers[name="app"].env[name="COLOUR"].value`, `"grey"`}},
+		{"a field that was as the chart has it", func() { p.patch("configmaps", "conf", `{"data":{"size":"7"}}`, "kubectl-edit") },
+			[]string{"data.size", "no change", `"7" -> "1"`}},
+		{"the owner of a field", func() {
+			p.applyAs("other", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"conf"},"data":{"colour":"red"}}`)
+		}, []string{"data.colour", "it belongs to", "other (Apply)"}},
+		{"an object that is gone", func() { p.remove("configmaps", "conf") }, []string{"ConfigMap/" + p.ns + "/conf", "planned update", "would be created"}},
+		{"an object made again", func() { p.remake("conf") }, []string{"ConfigMap/" + p.ns + "/conf", "it was deleted and made again"}},
+		{"an object to be deleted, made again", func() { p.remake("old") }, []string{"ConfigMap/" + p.ns + "/old", "it was deleted and made again"}},
+		{"a revision", func() { p.upgrade("size=2") }, []string{"release web: planned upon revision", "the latest is revision"}},
+		{"an object that lost its owner", func() {
+			p.patch("configmaps", "old", `{"metadata":{"annotations":{"meta.helm.sh/release-name":null}}}`, "kubectl-edit")
+		}, []string{"ConfigMap/" + p.ns + "/old"}},
+	}
+	for _, m := range moves {
+		t.Run(m.name, func(t *testing.T) {
+			q := *p
+			q.t = t
+			q.upgrade("old=true")
+			q.plan("colour=blue", "old=false")
+			m.move()
+			before := q.get("deployments", "web").GetGeneration()
+			mustHave(t, q.apply(4, "colour=blue", "old=false"), append(m.want, "make a new plan")...)
+			if after := q.get("deployments", "web").GetGeneration(); before != after {
+				t.Error("something was changed")
+			}
+		})
+	}
+}
+
+// applyAs makes somebody a second owner of what the manifest states.
+func (p *plans) applyAs(manager, manifest string) {
+	p.t.Helper()
+	force := true
+	_, err := p.client("configmaps").Patch(context.Background(), "conf", types.ApplyPatchType, []byte(manifest), metav1.PatchOptions{FieldManager: manager, Force: &force})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// remake deletes a ConfigMap and makes another one that is the same.
+func (p *plans) remake(name string) {
+	p.t.Helper()
+	obj := p.get("configmaps", name)
+	p.remove("configmaps", name)
+	obj.SetUID("")
+	obj.SetResourceVersion("")
+	if _, err := p.client("configmaps").Create(context.Background(), obj, metav1.CreateOptions{FieldManager: "velero"}); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+func TestScalingDoesNotSpoilPlans(t *testing.T) {
+	p := newPlans(t)
+	p.write("templates/hpa.yaml", `
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: web}
+spec:
+  scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: web}
+  maxReplicas: 9
+`)
+	p.upgrade()
+	p.plan("image=nginx:2")
+	p.patch("deployments", "web", `{"spec":{"replicas":5}}`, "kube-controller-manager", "scale")
+	p.apply(0, "image=nginx:2")
+	if n, _, _ := unstructured.NestedInt64(p.get("deployments", "web").Object, "spec", "replicas"); n != 5 {
+		t.Errorf("%d replicas, want 5", n)
+	}
+}
+
+func TestSecretsInPlans(t *testing.T) {
+	const password = "correct-horse-battery"
+	p := newPlans(t)
+	p.write("templates/leak.yaml", `
+{{- if .Values.password }}
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: leak}
+data: {url: "postgres://me:{{ .Values.password }}@db"}
+{{- end }}
+`)
+	absent := func(t *testing.T) {
+		t.Helper()
+		data, err := os.ReadFile(p.file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, secret := range []string{password, "Y29ycmVjdC1ob3JzZS1iYXR0ZXJ5", "older-password"} {
+			if bytes.Contains(data, []byte(secret)) {
+				t.Errorf("the file has %q in it", secret)
+			}
+		}
+	}
+	t.Run("kept out", func(t *testing.T) {
+		p.plan("password=older-password")
+		absent(t)
+		p.apply(3, "password=some-other")
+		p.apply(0, "password=older-password")
+	})
+	t.Run("changed since", func(t *testing.T) {
+		p.plan("password=" + password)
+		p.patch("secrets", "db", `{"stringData":{"password":"by-hand-password"}}`, "kubectl-edit")
+		out := p.apply(4, "password="+password)
+		mustHave(t, out, "Secret/"+p.ns+"/db", "data.password", "hidden")
+		if strings.Contains(out, password) || strings.Contains(out, "by-hand-password") {
+			t.Errorf("a Secret's value was shown:\n%s", out)
+		}
+	})
+	t.Run("encrypted", func(t *testing.T) {
+		p.patch("secrets", "db", `{"stringData":{"password":"older-password"}}`, "kubectl-edit")
+		mine, path := newIdentity(t)
+		_, wrong := newIdentity(t)
+		p.run(0, "plan", "web", p.chart, "--set", "password="+password, "--out", p.file, "--encrypt-to", mine)
+		absent(t)
+		mustHave(t, p.run(1, "apply", p.file), "the plan is encrypted", "--identity")
+		mustHave(t, p.run(1, "apply", p.file, "--identity", wrong), "not to any of the identities")
+		mustHave(t, p.run(0, "plan", "--show", p.file), "Secret/"+p.ns+"/db", "Digest sha256:")
+		p.run(0, "apply", p.file, "--identity", path, "--wait=false")
+		mustHave(t, p.run(0, "get", "values", "web"), password)
+	})
+}
+
+func newIdentity(t *testing.T) (recipient, path string) {
+	t.Helper()
+	id, err := age.GenerateX25519Identity()
+	if err != nil {
+		t.Fatal(err)
+	}
+	path = filepath.Join(t.TempDir(), "key.txt")
+	if err := os.WriteFile(path, []byte("# mine\n"+id.String()+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return id.Recipient().String(), path
+}
+
+func TestTamperedPlans(t *testing.T) {
+	p := newPlans(t)
+	out := p.plan()
+	good, err := os.ReadFile(p.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	digest := out[strings.Index(out, "sha256:"):]
+	digest = digest[:strings.IndexByte(digest, '\n')]
+	p.run(3, "apply", p.file, "--digest", "sha256:00", "--dry-run")
+	p.run(0, "apply", p.file, "--digest", digest, "--dry-run")
+
+	write := func(data []byte) {
+		if err := os.WriteFile(p.file, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, at := range []int{2, 40, 100, 300, len(good) / 2, len(good) - 3} {
+		bad := bytes.Clone(good)
+		bad[at] ^= 1
+		write(bad)
+		var sink bytes.Buffer
+		args := []string{"deployer", "apply", p.file, "--dry-run", "--kubeconfig", p.config}
+		if code := run(context.Background(), args, strings.NewReader(""), &sink, &sink); code != 3 && code != 1 {
+			t.Errorf("byte %d altered: exit code %d\n%s", at, code, sink.String())
+		}
+	}
+	write(good[:len(good)-100])
+	mustHave(t, p.run(3, "plan", "--show", p.file), "cut off")
+
+	// An edit by somebody who recomputes the digest, but doesn't know the cluster.
+	write(resealed(t, good, `"allow_recreate":true,`))
+	mustHave(t, p.run(3, "apply", p.file), "its seal doesn't fit")
+
+	write([]byte(strings.Replace(string(good), `"version":1`, `"version":7`, 1)))
+	mustHave(t, p.run(1, "apply", p.file), "version 7 of the plan format", "newer")
+	write([]byte("kind: Deployment\n"))
+	mustHave(t, p.run(3, "apply", p.file), "is no plan")
+
+	if err := os.Remove(p.file); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(p.file, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	mustHave(t, p.run(1, "plan", "web", p.chart, "--out", p.file), "is a directory")
+}
+
+// TestPlanOfAnotherCluster needs no second cluster: what tells clusters apart
+// is a digest in the file, and here it is another one.
+func TestPlanOfAnotherCluster(t *testing.T) {
+	p := newPlans(t)
+	p.plan()
+	good, err := os.ReadFile(p.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, line, _ := bytes.Cut(good, []byte("\n"))
+	var plan struct {
+		Cluster struct{ Identities map[string]string } `json:"cluster"`
+	}
+	if err := json.Unmarshal(line, &plan); err != nil {
+		t.Fatal(err)
+	}
+	was := plan.Cluster.Identities["cluster"]
+	other := reseal(t, bytes.Replace(line[:len(line)-1], []byte(was), []byte(strings.Repeat("A", len(was))), 1))
+	if err := os.WriteFile(p.file, other, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	mustHave(t, p.run(4, "apply", p.file), "is another cluster")
+}
+
+// resealed inserts text into the policies of a plan and makes its digest right.
+func resealed(t *testing.T, good []byte, text string) []byte {
+	t.Helper()
+	_, line, _ := bytes.Cut(bytes.TrimSuffix(good, []byte("\n")), []byte("\n"))
+	edited := strings.Replace(string(line), `"policies":{`, `"policies":{`+strings.TrimSuffix(text, ","), 1)
+	if edited == string(line) {
+		t.Fatal("nothing was edited")
+	}
+	return reseal(t, []byte(edited))
+}
+
+func reseal(t *testing.T, line []byte) []byte {
+	t.Helper()
+	head := fmt.Sprintf(`{"format":"deployer-plan","version":1,"digest":"sha256:%x","seal":"hmac-sha256:AAAA"}`, sumOf(line))
+	return []byte(head + "\n" + string(line) + "\n")
+}
+
+func sumOf(data []byte) [32]byte { return sha256.Sum256(data) }
+
+func TestPlanShowNeedsNoCluster(t *testing.T) {
+	p := newPlans(t)
+	p.plan("colour=blue")
+	p.config = filepath.Join(t.TempDir(), "none")
+	mustHave(t, p.run(0, "plan", "--show", p.file), "ConfigMap/"+p.ns+"/conf", "Carry it out with: deployer apply "+p.file+" CHART")
+	var doc map[string]any
+	if err := json.Unmarshal([]byte(p.run(0, "plan", "--show", p.file, "-o", "json")), &doc); err != nil || doc["document"] != "plan" {
+		t.Errorf("-o json: %v, document %v", err, doc["document"])
+	}
+	mustHave(t, p.run(0, "plan", "--show", p.file, "-o", "yaml"), "document: plan")
+	mustHave(t, p.run(0, "plan", "--show", p.file, "-o", "markdown"), "conf")
+	p.run(1, "plan", "--show", p.file, "-o", "dot")
+}
+
+func TestPoliciesOfPlans(t *testing.T) {
+	p := newPlans(t)
+	p.upgrade()
+	p.run(0, "plan", "web", p.chart, "--set", "colour=blue", "--conflicts", "fail", "--out", p.file)
+	p.patch("configmaps", "conf", `{"data":{"size":"9"}}`, "kubectl-edit")
+	mustHave(t, p.apply(4, "colour=blue"), "it would be rejected now", "kubectl-edit")
+	p.run(1, "apply", p.file, "--conflicts", "take")
+	p.run(1, "apply", p.file, p.chart, "--namespace", "elsewhere")
+}
+
+func TestPlanThatCreatesItsNamespace(t *testing.T) {
+	p := newPlans(t)
+	ns := p.ns + "-new"
+	t.Cleanup(func() {
+		_ = p.cluster.Client().CoreV1().Namespaces().Delete(context.Background(), ns, metav1.DeleteOptions{})
+	})
+	p.run(0, "plan", "web", p.chart, "-n", ns, "--create-namespace", "--set", "password=hunter22", "--out", p.file)
+	p.run(3, "apply", p.file, p.chart, "--set", "password=other", "--wait=false")
+	p.run(0, "apply", p.file, p.chart, "--set", "password=hunter22", "--wait=false")
+	mustHave(t, p.run(0, "status", "web", "-n", ns), "deployed")
+}
+
+// TestPlansOfNarrowAccounts plans as an account that may read no namespace.
+func TestPlansOfNarrowAccounts(t *testing.T) {
+	p := newPlans(t)
+	user := p.cluster.User(t, p.ns,
+		kubetest.Rule("", "*", "secrets", "configmaps", "events"), kubetest.Rule("apps", "*", "deployments"),
+		kubetest.Rule("coordination.k8s.io", "*", "leases"), kubetest.Rule("autoscaling", "list", "horizontalpodautoscalers"))
+	admin := p.config
+	p.config = user.Kubeconfig(t, p.ns)
+	t.Run("the first install has nothing to protect digests by", func(t *testing.T) {
+		mustHave(t, p.run(1, "plan", "web", p.chart, "--set", "password=hunter22", "--out", p.file), "--encrypt-to")
+	})
+	t.Run("a plan that anybody could have made needs its digest", func(t *testing.T) {
+		out := p.run(0, "plan", "web", p.chart, "--out", p.file)
+		digest := out[strings.Index(out, "sha256:"):]
+		digest = digest[:strings.IndexByte(digest, '\n')]
+		mustHave(t, p.run(1, "apply", p.file), "--digest")
+		p.run(0, "apply", p.file, "--wait=false", "--digest", digest)
+	})
+	t.Run("an administrator's plan of an upgrade", func(t *testing.T) {
+		p.config = admin
+		p.plan("password=hunter22")
+		p.config = user.Kubeconfig(t, p.ns)
+		p.apply(0, "password=hunter22")
+	})
+}
+
+func TestPlansOfHooksAndDefinitions(t *testing.T) {
+	p := newPlans(t)
+	group := p.ns + ".example.com"
+	name := "things." + group
+	crds := p.cluster.Dynamic().Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	t.Cleanup(func() { _ = crds.Delete(context.Background(), name, metav1.DeleteOptions{}) })
+	p.write("crds/things.yaml", `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: `+name+`}
+spec:
+  group: `+group+`
+  names: {kind: Thing, plural: things}
+  scope: Namespaced
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    schema: {openAPIV3Schema: {type: object, properties: {spec: {type: object, properties: {n: {type: integer}}}}}}
+`)
+	p.write("templates/thing.yaml", "apiVersion: "+group+"/v1\nkind: Thing\nmetadata: {name: one}\nspec: {n: 12}\n")
+	p.write("templates/hook.yaml", `
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: before
+  annotations: {helm.sh/hook: "pre-install,pre-upgrade"}
+data: {a: "{{ .Release.Revision }}"}
+`)
+	p.plan()
+	p.run(0, "apply", p.file, "--wait=false")
+	things := p.cluster.Dynamic().Resource(schema.GroupVersionResource{Group: group, Version: "v1", Resource: "things"}).Namespace(p.ns)
+	if _, err := things.Get(context.Background(), "one", metav1.GetOptions{}); err != nil {
+		t.Error(err)
+	}
+	p.plan()
+	p.run(0, "apply", p.file, "--wait=false")
+	if got, _, _ := unstructured.NestedString(p.get("configmaps", "before").Object, "data", "a"); got != "2" {
+		t.Errorf("the hook of revision %q was the last, want 2", got)
+	}
+	p.plan()
+	p.run(0, "get", "hooks", "web")
+	if err := crds.Delete(context.Background(), name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	p.cluster.Eventually(t, time.Minute, "the kind to be gone", func(ctx context.Context) error {
+		if _, err := crds.Get(ctx, name, metav1.GetOptions{}); err == nil {
+			return errors.New("still there")
+		}
+		return nil
+	})
+	mustHave(t, p.run(4, "apply", p.file, "--wait=false"), "CustomResourceDefinition/"+name)
+}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+	"strconv"
+
+	"github.com/urfave/cli/v2"
+
+	"deployer/internal/deploy"
+)
+
+func rollbackCommand(e *env) *cli.Command {
+	o := &operation{}
+	var description string
+	ignored := deprecatedFlags("recreate-pods", "cleanup-on-fail", "server-side", "force-conflicts")
+	flags := append(o.flags(e), &cli.StringFlag{Name: "description", Usage: "words for the history", Destination: &description})
+	for _, d := range ignored {
+		flags = append(flags, d.flag())
+	}
+	return &cli.Command{
+		Name: "rollback", Usage: "go back to an earlier revision", ArgsUsage: "NAME [REVISION]",
+		Description: `Deploys what an earlier revision recorded as a new revision, with the same
+steps as upgrade: dry run, record, hooks, apply, wait, prune. Without REVISION
+it is the last successful one before the current.
+
+Examples:
+  deployer rollback web
+  deployer rollback web 3 --dry-run
+
+Exit codes: as upgrade's`,
+		Flags: flags,
+		Action: action(func(ctx context.Context, c *cli.Context) error {
+			for _, d := range ignored {
+				d.warn(e)
+			}
+			request, err := rollbackRequest(c)
+			if err != nil {
+				return err
+			}
+			request.Description = description
+			return o.operate(ctx, e, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
+				return d.Rollback(ctx, request)
+			})
+		}),
+	}
+}
+
+func rollbackRequest(c *cli.Context) (deploy.RollbackRequest, error) {
+	args, err := arguments(c, 1, 2, "a release name and a revision")
+	if err != nil {
+		return deploy.RollbackRequest{}, err
+	}
+	request := deploy.RollbackRequest{Name: args[0]}
+	if len(args) == 2 {
+		if request.Revision, err = strconv.Atoi(args[1]); err != nil || request.Revision < 0 {
+			return request, usagef(commandPath(c), "%q is no revision: give its number, as deployer history %s lists it", args[1], args[0])
+		}
+	}
+	return request, nil
+}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"errors"
+	"flag"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+var update = flag.Bool("update", false, "rewrite what tests compare with")
+
+// TestMain makes the program a command of the scripts, under both its names;
+// exec json reads JSON, see jsonMain.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"deployer": main, "helm": main, "json": jsonMain})
+}
+
+// TestScripts runs testdata/script/*.txtar. Beside testscript's own commands a
+// script has:
+//
+//	exits CODE COMMAND...   the command has to end with that exit code
+//	until PATTERN COMMAND...
+//	                        the command is repeated until its output matches,
+//	                        however it ends
+//	serve NAME DIR [USER PASSWORD]
+//	                        a web server for DIR; its URL is in $NAME
+//	keys NAME [PASSPHRASE]  a PGP key, in secring.gpg and pubring.gpg
+//	registry NAME [USER PASSWORD]
+//	                        an OCI registry; its host and port are in $NAME
+//
+// and the conditions [helm3], with the real helm 3 as command helm3, and
+// [cluster], where cluster sets KUBECONFIG to a fresh namespace, $NAMESPACE.
+func TestScripts(t *testing.T) {
+	helm3 := builtHelm(t)
+	testscript.Run(t, testscript.Params{
+		Dir:                 filepath.Join("testdata", "script"),
+		UpdateScripts:       *update,
+		RequireExplicitExec: true,
+		Setup:               func(e *testscript.Env) error { return setUp(e, helm3) },
+		Condition: func(name string) (bool, error) {
+			switch name {
+			case "helm3":
+				return helm3 != "", nil
+			case "cluster":
+				return hasCluster(), nil
+			}
+			return false, errors.New("unknown condition " + name)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits":    exits,
+			"until":    until,
+			"serve":    serve,
+			"registry": serveRegistry,
+			"keys":     makeKeys,
+			"cluster":  useCluster,
+		},
+	})
+}
+
+// builtHelm is the real helm if make helm3 has built it; tests run without.
+func builtHelm(t *testing.T) string {
+	t.Helper()
+	path, err := filepath.Abs("../../bin/helm3/helm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		return ""
+	}
+	return path
+}
+
+// setUp gives a script a home of its own and nothing of the user's environment.
+func setUp(e *testscript.Env, helm3 string) error {
+	home := filepath.Join(e.WorkDir, ".home")
+	for name, value := range map[string]string{
+		"HOME": home, "HELM_CACHE_HOME": filepath.Join(home, "cache"), "HELM_CONFIG_HOME": filepath.Join(home, "config"),
+		"HELM_DATA_HOME": filepath.Join(home, "data"), "KUBECONFIG": filepath.Join(home, "none"), "DOCKER_CONFIG": home,
+		"NO_COLOR": "1", "HELM3": helm3,
+	} {
+		e.Setenv(name, value)
+	}
+	e.Values[testKey{}] = e.T() // which is a testing.TB, says testscript
+	testdata, err := filepath.Abs("testdata")
+	e.Setenv("TESTDATA", testdata)
+	return errors.Join(err, os.MkdirAll(home, 0o755))
+}
+
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	err = ts.Exec(args[1], args[2:]...)
+	code := 0
+	var failed *exec.ExitError
+	switch {
+	case errors.As(err, &failed):
+		code = failed.ExitCode()
+	case err != nil:
+		ts.Fatalf("%s: %v", strings.Join(args[1:], " "), err)
+	}
+	if code != want {
+		ts.Fatalf("%s: exit code %d, want %d", strings.Join(args[1:], " "), code, want)
+	}
+}
+
+// patience is how long until repeats a command.
+const patience = time.Minute
+
+func until(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: until PATTERN COMMAND...")
+	}
+	want, err := regexp.Compile(args[0])
+	ts.Check(err)
+	for began := time.Now(); time.Since(began) < patience; {
+		err = ts.Exec(args[1], args[2:]...)
+		if want.MatchString(ts.ReadFile("stdout") + ts.ReadFile("stderr")) {
+			return
+		}
+	}
+	ts.Fatalf("%s: its output never matched %q; at last: %v", strings.Join(args[1:], " "), args[0], err)
+}
+
+func serve(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 && len(args) != 4 {
+		ts.Fatalf("usage: serve NAME DIR [USER PASSWORD]")
+	}
+	var handler http.Handler = http.FileServer(http.Dir(ts.MkAbs(args[1])))
+	if len(args) == 4 {
+		handler = onlyFor(args[2], args[3], handler)
+	}
+	server := httptest.NewServer(handler)
+	ts.Defer(server.Close)
+	ts.Setenv(args[0], server.URL)
+}
+
+func serveRegistry(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 && len(args) != 3 {
+		ts.Fatalf("usage: registry NAME [USER PASSWORD]")
+	}
+	r := newFakeRegistry()
+	if len(args) == 3 {
+		r.user, r.password = args[1], args[2]
+	}
+	server := httptest.NewServer(r)
+	ts.Defer(server.Close)
+	ts.Setenv(args[0], strings.TrimPrefix(server.URL, "http://"))
+}
+
+// onlyFor asks for credentials.
+func onlyFor(user, password string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
+		if u, p, _ := q.BasicAuth(); u != user || p != password {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		next.ServeHTTP(w, q)
+	})
+}

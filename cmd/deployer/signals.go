@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+)
+
+// A signalError is the cause of a context that a signal has ended.
+type signalError struct{ signal syscall.Signal }
+
+func (e *signalError) Error() string { return fmt.Sprintf("stopped by %s", signalName(e.signal)) }
+
+// code is what shells report for a process that a signal has ended.
+func (e *signalError) code() int { return 128 + int(e.signal) }
+
+func signalName(s syscall.Signal) string {
+	switch s {
+	case syscall.SIGINT:
+		return "SIGINT"
+	case syscall.SIGTERM:
+		return "SIGTERM"
+	}
+	return s.String()
+}
+
+// withSignals ends the context on the first SIGINT or SIGTERM, so that the run
+// can settle what it has begun. The second one ends the process at once.
+func withSignals(parent context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(parent)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	done := make(chan struct{})
+	go func() {
+		for {
+			select {
+			case <-done:
+				return
+			case s := <-signals:
+				cause := &signalError{signal: s.(syscall.Signal)}
+				if ctx.Err() != nil {
+					os.Exit(cause.code())
+				}
+				cancel(cause)
+			}
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		close(done)
+		cancel(nil)
+	}
+}
+
+// stoppedBy returns the signal that ended the context, or nil.
+func stoppedBy(ctx context.Context) *signalError {
+	var stopped *signalError
+	if errors.As(context.Cause(ctx), &stopped) {
+		return stopped
+	}
+	return nil
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"deployer/internal/deploy"
+	"deployer/internal/view"
+	"deployer/release"
+)
+
+// A statusQuery is the command line of status.
+type statusQuery struct {
+	operation
+	revision    int
+	description bool
+	resources   bool
+	watch       bool
+}
+
+func statusCommand(e *env) *cli.Command {
+	q := &statusQuery{}
+	return &cli.Command{
+		Name: "status", Usage: "show the state of a release", ArgsUsage: "NAME",
+		Description: `With --show-resources it asks the cluster for every object of the release and
+judges it: ready, progressing, failed, or gone. With --watch it follows them
+as upgrade does until all are ready, one has failed, or --timeout is over.
+
+Examples:
+  deployer status web -n prod
+  deployer status web --revision 3 -o yaml
+  deployer status web --watch --timeout 2m
+
+Exit codes: 0 done; 1 failed, with --watch also: not ready`,
+		Flags: []cli.Flag{
+			revisionFlag(&q.revision),
+			&cli.BoolFlag{Name: "show-desc", Usage: "also the description", Destination: &q.description},
+			&cli.BoolFlag{Name: "show-resources", Usage: "also the live objects and their state", Destination: &q.resources},
+			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "follow the live objects until they are ready", Destination: &q.watch},
+			&cli.DurationFlag{Name: "timeout", Usage: "of --watch", Value: 5 * time.Minute, Destination: &q.settings.Timeout},
+			&cli.GenericFlag{Name: "progress", Usage: "of --watch: auto, plain or none", Value: newChoice(&q.progress, "auto", "plain", "none")},
+			&cli.StringFlag{Name: "result-file", Usage: "with --watch, write how it ended to this file, as JSON", Destination: &q.resultFile},
+			outputFlag(e),
+		},
+		Action: action(func(ctx context.Context, c *cli.Context) error { return q.run(ctx, e, c) }),
+	}
+}
+
+func (q *statusQuery) run(ctx context.Context, e *env, c *cli.Context) error {
+	args, err := arguments(c, 1, 1, "a release name")
+	if err != nil {
+		return err
+	}
+	format, err := e.outputFormat()
+	if err != nil {
+		return err
+	}
+	record, err := e.record(ctx, args[0], q.revision)
+	if err != nil {
+		return err
+	}
+	d := deploy.New(e.cluster, e.cluster.Namespace(), q.settings)
+	if !q.watch {
+		return q.show(ctx, e, d, record, format)
+	}
+	e.observed = view.NewEvents(e.streams, view.EventOptions{
+		Format: format, Progress: q.progress, Colour: e.colour, Timeout: q.settings.Timeout, ResultFile: q.resultFile,
+		ExitCode: func(err error) int { return exitCode(ctx, err) },
+	})
+	err = d.Watch(ctx, record, e.observed.Observe)
+	e.observed.Finish(err)
+	err = errors.Join(err, e.observed.Close())
+	if format != view.FormatTable || ctx.Err() != nil {
+		return err
+	}
+	return errors.Join(err, q.show(ctx, e, d, record, format))
+}
+
+func (q *statusQuery) show(ctx context.Context, e *env, d *deploy.Deployer, record *release.Record, format view.Format) error {
+	options := view.StatusOptions{Format: format, Description: q.description}
+	if q.resources {
+		var err error
+		if options.Resources, err = d.Live(ctx, record); err != nil {
+			return err
+		}
+	}
+	return view.Status(e.streams.Out, record, options)
+}

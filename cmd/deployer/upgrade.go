@@ -1,0 +1,275 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"deployer/chart"
+	"deployer/internal/deploy"
+)
+
+// An upgradeOptions is the command line of upgrade, install and plan.
+type upgradeOptions struct {
+	operation
+	chartRequest
+	request   deploy.UpgradeRequest
+	install   bool
+	reset     bool
+	reuse     bool
+	resetThen bool
+	labels    pairs
+	skipCRDs  bool
+	generate  bool
+	nameFrom  string
+	ignored   []*deprecated
+}
+
+func (o *upgradeOptions) flags(e *env) []cli.Flag {
+	const group = "Release"
+	r := &o.request
+	flags := []cli.Flag{
+		&cli.BoolFlag{Name: "create-namespace", Category: group, Usage: "create the release's namespace if it isn't there", Destination: &r.CreateNamespace},
+		&cli.StringFlag{Name: "description", Category: group, Usage: "words for the history", Destination: &r.Description},
+		&cli.GenericFlag{Name: "labels", Aliases: []string{"l"}, Category: group, Usage: "labels of the release record: name=value,…", Value: &o.labels},
+		&cli.BoolFlag{Name: "atomic", Aliases: []string{"rollback-on-failure"}, Category: group, Usage: "when it fails, go back to the last successful revision", Destination: &o.atomic},
+		&cli.BoolFlag{Name: "rollback-on-interrupt", Category: group, Value: true, Usage: "with --atomic, also go back when a signal ends the run", Destination: &o.undoStopped},
+		&cli.BoolFlag{Name: "take-ownership", Category: group, Usage: "adopt existing objects that no release owns", Destination: &o.settings.Apply.TakeOwnership},
+		&cli.GenericFlag{Name: "take-ownership-from", Category: group, Usage: "release whose objects may be taken: namespace/name (may be repeated)", Value: (*list)(&o.settings.Apply.TakeOwnershipFrom)},
+		&cli.GenericFlag{Name: "adopt", Category: group, Usage: "existing object that may be adopted: kind/name (may be repeated)", Value: (*list)(&o.settings.Apply.Adopt)},
+		&cli.GenericFlag{Name: "crds", Category: group, Usage: "the chart's crds/ directory: create, upgrade or skip", Value: newChoice((*string)(&o.settings.Apply.CRDs), "create", "upgrade", "skip")},
+		&cli.BoolFlag{Name: "skip-crds", Category: group, Usage: "same as --crds skip", Destination: &o.skipCRDs},
+		&cli.BoolFlag{Name: "reset-values", Category: "Values", Usage: "use only the values given now", Destination: &o.reset},
+		&cli.BoolFlag{Name: "reuse-values", Category: "Values", Usage: "lay the values given now over those of the last release and its chart", Destination: &o.reuse},
+		&cli.BoolFlag{Name: "reset-then-reuse-values", Category: "Values", Usage: "lay the values given now over those of the last release, and both over the new chart's", Destination: &o.resetThen},
+		&cli.BoolFlag{Name: "hide-notes", Category: group, Usage: "don't show the chart's notes", Destination: &o.hideNotes},
+	}
+	flags = append(flags, o.operation.flags(e)...)
+	flags = append(flags, o.valueFlags()...)
+	flags = append(flags, o.chartFlags()...)
+	flags = append(flags, o.renderFlags()...)
+	o.ignored = deprecatedFlags("recreate-pods", "cleanup-on-fail", "disable-openapi-validation", "hide-secret", "server-side", "force-conflicts")
+	for _, d := range o.ignored {
+		flags = append(flags, d.flag())
+	}
+	return flags
+}
+
+func upgradeCommand(e *env) *cli.Command {
+	o := &upgradeOptions{operation: operation{failure: upgradeFailed}}
+	return &cli.Command{
+		Name: "upgrade", Usage: "deploy a chart as the next revision of a release", ArgsUsage: "NAME CHART",
+		Description: upgradeHelp,
+		Flags: append(o.flags(e),
+			&cli.BoolFlag{Name: "install", Aliases: []string{"i"}, Category: "Release", Usage: "install it if it was never deployed", Destination: &o.install}),
+		Action: action(func(ctx context.Context, c *cli.Context) error {
+			args, err := arguments(c, 2, 2, "a release name and a chart")
+			if err != nil {
+				return err
+			}
+			if o.install {
+				o.request.First = deploy.FirstAllowed
+			}
+			return o.run(ctx, e, args[0], args[1])
+		}),
+	}
+}
+
+const upgradeHelp = `1. renders the chart with the values
+2. asks the API server whether it would accept every object; any rejection
+   ends the run before anything has changed
+3. records the revision as pending
+4. runs pre-upgrade hooks, applies all objects, waits until they are ready,
+   deletes what the chart dropped, runs post-upgrade hooks
+5. records the revision as deployed, or failed
+
+Examples:
+  deployer upgrade --install web ./chart -n prod -f values.yaml --set image.tag=1.9
+  deployer upgrade web oci://registry.example.com/charts/web --version ^2 --atomic
+
+Exit codes: 0 done; 1 failed; 3 rejected, nothing was changed; 5 another run
+holds the release; 6 failed and rolled back; 7 the rollback failed too;
+130, 143 stopped by a signal`
+
+// run deploys the chart, or shows how it would.
+func (o *upgradeOptions) run(ctx context.Context, e *env, name, ref string) error {
+	for _, d := range o.ignored {
+		d.warn(e)
+	}
+	if err := o.complete(name); err != nil {
+		return err
+	}
+	loaded, values, err := o.read(ctx, e, ref)
+	if err != nil {
+		return err
+	}
+	o.request.Chart, o.request.Values, o.request.Render = loaded, values, o.render
+	return o.operate(ctx, e, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
+		return d.Upgrade(ctx, o.request)
+	})
+}
+
+// complete turns flags that depend on each other into the request.
+func (o *upgradeOptions) complete(name string) error {
+	o.request.Name, o.request.Labels = name, o.labels
+	if o.skipCRDs {
+		o.settings.Apply.CRDs = "skip"
+	}
+	chosen := 0
+	for mode, on := range map[chart.Reuse]bool{chart.ResetValues: o.reset, chart.ReuseValues: o.reuse, chart.ResetThenReuseValues: o.resetThen} {
+		if on {
+			o.request.Reuse = mode
+			chosen++
+		}
+	}
+	if o.reset && chosen > 1 {
+		o.request.Reuse = chart.ResetValues // as Helm decides it
+		return nil
+	}
+	if chosen > 1 {
+		return usagef("upgrade", "--reuse-values and --reset-then-reuse-values exclude each other")
+	}
+	return nil
+}
+
+func planCommand(e *env) *cli.Command {
+	o := &upgradeOptions{}
+	var rollback, uninstall bool
+	o.planOnly, o.saving = true, &saving{reuse: &o.request.Reuse}
+	return &cli.Command{
+		Name: "plan", Usage: "show what upgrade, rollback or uninstall would do, field by field", ArgsUsage: "NAME [CHART | REVISION]",
+		Description: `Does everything upgrade does up to its first change, and shows what would
+come next. It writes nothing to the cluster.
+
+Examples:
+  deployer plan web ./chart -f values.yaml
+  deployer plan --rollback web 3
+  deployer plan --uninstall web
+  deployer plan web ./chart -f values.yaml --out web.plan --encrypt-to age1...
+  deployer plan --show web.plan
+
+Exit codes: 0 done; 1 failed; 2 with --detailed-exitcode: there are changes;
+3 the server would reject it`,
+		Flags: append(append(o.flags(e), o.saving.flags()...),
+			&cli.BoolFlag{Name: "install", Aliases: []string{"i"}, Category: "Release", Value: true, Usage: "also of a release that was never deployed", Destination: &o.install},
+			&cli.BoolFlag{Name: "rollback", Category: "Plan", Usage: "of a rollback to REVISION", Destination: &rollback},
+			&cli.BoolFlag{Name: "uninstall", Category: "Plan", Usage: "of an uninstall", Destination: &uninstall},
+			&cli.BoolFlag{Name: "detailed-exitcode", Category: "Plan", Usage: "exit with 2 when there are changes", Destination: &o.detailed},
+			&cli.BoolFlag{Name: "show-unchanged", Category: "Plan", Usage: "also list what stays as it is", Destination: &o.plan.ShowUnchanged},
+			&cli.IntFlag{Name: "context", Category: "Plan", Value: 3, Usage: "unchanged lines around each changed field", Destination: &o.plan.Context},
+		),
+		Action: action(func(ctx context.Context, c *cli.Context) error {
+			if err := o.saving.check(); err != nil {
+				return err
+			}
+			switch {
+			case o.saving.shown != "":
+				return o.saving.show(e, c)
+			case rollback && uninstall:
+				return usagef("plan", "--rollback and --uninstall exclude each other")
+			case rollback:
+				return o.planRollback(ctx, e, c)
+			case uninstall:
+				return o.planUninstall(ctx, e, c)
+			}
+			args, err := arguments(c, 2, 2, "a release name and a chart")
+			if err != nil {
+				return err
+			}
+			if o.install {
+				o.request.First = deploy.FirstAllowed
+			}
+			return o.run(ctx, e, args[0], args[1])
+		}),
+	}
+}
+
+func (o *upgradeOptions) planRollback(ctx context.Context, e *env, c *cli.Context) error {
+	request, err := rollbackRequest(c)
+	if err != nil {
+		return err
+	}
+	return o.operate(ctx, e, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
+		return d.Rollback(ctx, request)
+	})
+}
+
+func (o *upgradeOptions) planUninstall(ctx context.Context, e *env, c *cli.Context) error {
+	args, err := arguments(c, 1, 1, "a release name")
+	if err != nil {
+		return err
+	}
+	return o.operate(ctx, e, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
+		return d.Uninstall(ctx, deploy.UninstallRequest{Name: args[0]})
+	})
+}
+
+func installCommand(e *env) *cli.Command {
+	o := &upgradeOptions{operation: operation{failure: installFailed}}
+	return &cli.Command{
+		Name: "install", Usage: "deploy a chart as a new release", ArgsUsage: "[NAME] CHART",
+		Description: `Works as upgrade --install does, but refuses a name that is in use.
+
+Examples:
+  deployer install web ./chart -n prod --create-namespace
+  deployer install ./chart --generate-name
+
+Exit codes: as upgrade's`,
+		Flags: append(o.flags(e),
+			&cli.BoolFlag{Name: "replace", Category: "Release", Usage: "re-use the name of an uninstalled release whose history was kept", Destination: &o.request.Replace},
+			&cli.BoolFlag{Name: "generate-name", Aliases: []string{"g"}, Category: "Release", Usage: "make a name from the chart's and the time", Destination: &o.generate},
+			&cli.StringFlag{Name: "name-template", Category: "Release", Usage: "Go template of the release's name", Destination: &o.nameFrom},
+		),
+		Action: action(func(ctx context.Context, c *cli.Context) error {
+			args, err := arguments(c, 1, 2, "a release name and a chart")
+			if err != nil {
+				return err
+			}
+			name, ref, err := nameAndChart(args, o.generate, o.nameFrom)
+			if err != nil {
+				return &usageError{err: err, command: "install"}
+			}
+			o.request.First = deploy.FirstOnly
+			return o.run(ctx, e, name, ref)
+		}),
+	}
+}
+
+// deprecated is a Helm flag that has no meaning here; it says so when used.
+type deprecated struct {
+	name  string
+	why   string
+	given string
+}
+
+var deprecations = map[string]string{
+	"recreate-pods":              "pods are replaced when their template changes; use kubectl rollout restart to force it",
+	"cleanup-on-fail":            "what a failed release made is deleted by the next one, whichever way that ends",
+	"disable-openapi-validation": "objects are validated by the API server; see --field-validation",
+	"hide-secret":                "values of Secrets are never shown",
+	"server-side":                "every object is applied by server-side apply",
+	"force-conflicts":            "the chart wins by default; see --conflicts",
+}
+
+func deprecatedFlags(names ...string) []*deprecated {
+	var out []*deprecated
+	for _, n := range names {
+		out = append(out, &deprecated{name: n, why: deprecations[n]})
+	}
+	return out
+}
+
+func (d *deprecated) flag() cli.Flag {
+	return &cli.GenericFlag{Name: d.name, Hidden: true, Value: &optional{value: &d.given, bare: "true", words: []string{"true", "false", "auto"}}}
+}
+
+func (d *deprecated) warn(e *env) {
+	asked := d.given != "" && d.given != "false"
+	if d.name == "server-side" {
+		asked = d.given == "false" // the other values are what happens anyway
+	}
+	if asked {
+		e.warn(fmt.Sprintf("--%s has no effect: %s", d.name, d.why))
+	}
+}

@@ -1,0 +1,34 @@
+package main
+
+import (
+	"context"
+
+	"github.com/urfave/cli/v2"
+
+	"deployer/chart/repository"
+)
+
+func verifyCommand(e *env) *cli.Command {
+	var keyring string
+	return &cli.Command{
+		Name: "verify", Usage: "check the signature of a chart archive", ArgsUsage: "ARCHIVE",
+		Description: `Checks the archive against the .prov file beside it, and that against the keys.
+
+Examples:
+  deployer verify web-1.2.0.tgz --keyring pubring.gpg
+
+Exit codes: 0 signed by one of the keys; 1 it isn't`,
+		Flags: []cli.Flag{keyringFlag(&keyring)},
+		Action: action(func(_ context.Context, c *cli.Context) error {
+			args, err := arguments(c, 1, 1, "a chart archive")
+			if err != nil {
+				return err
+			}
+			signature, err := repository.Verify(args[0], keyring)
+			if err != nil {
+				return err
+			}
+			return printTo(e.streams.Out, signature.String())
+		}),
+	}
+}
