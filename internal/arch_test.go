@@ -1,0 +1,136 @@
+package internal
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// allowed says which of our packages each of our packages may import. A room
+// inside a room (apply/fields) may be imported by its house and what it names.
+var allowed = map[string][]string{
+	"internal/kube":     {},
+	"internal/kubetest": {},
+	"internal/helmtest": {},
+	"internal/nodetest": {},
+	"chart":             {"internal/kube"},
+	"release":           {"internal/kube"},
+	"apply":             {"internal/kube"},
+	"track":             {"internal/kube"},
+	"internal/deploy":   {"chart", "release", "apply", "track", "internal/kube"},
+	"internal/planfile": {"internal/deploy", "chart", "release", "apply", "internal/kube"},
+	"internal/view":     {"internal/deploy", "chart", "release", "apply", "track", "internal/kube"},
+	"cmd/deployer":      {"internal/deploy", "internal/planfile", "internal/view", "internal/kube", "chart", "release", "apply", "track"},
+	"internal/bench":    {"internal/helmtest"},
+	"internal/e2e":      {"testcharts"},
+	"testcharts":        {},
+	"internal":          {},
+}
+
+// forbidden are packages of Helm that are not even in the program: they carry
+// the three-way merge, the polling waits and the storage that deployer
+// replaces. Helm's pkg/kube is in it because Helm's pkg/cli, which its
+// downloader needs, imports it; ours may not.
+var forbidden = []string{
+	"helm.sh/helm/v3/pkg/action",
+	"helm.sh/helm/v3/pkg/storage",
+}
+
+const helmKube = "helm.sh/helm/v3/pkg/kube"
+
+// helm says who may import Helm at all, and which of it.
+var helm = map[string]string{
+	"chart":             "",
+	"release":           "",
+	"internal/deploy":   "helm.sh/helm/v3/pkg/release helm.sh/helm/v3/pkg/time",
+	"internal/planfile": "helm.sh/helm/v3/pkg/release helm.sh/helm/v3/pkg/chart",
+	"internal/view":     "helm.sh/helm/v3/pkg/release helm.sh/helm/v3/pkg/time helm.sh/helm/v3/pkg/chart",
+	"cmd/deployer":      "helm.sh/helm/v3/pkg/release helm.sh/helm/v3/pkg/chart",
+}
+
+// TestImports holds the arrows of ARCHITECTURE.md.
+func TestImports(t *testing.T) {
+	for _, line := range list(t, `{{.ImportPath}} {{join .Imports " "}}`) {
+		fields := strings.Fields(line)
+		pkg := strings.TrimPrefix(strings.TrimPrefix(fields[0], "deployer"), "/")
+		house, ok := houseOf(pkg)
+		if !ok {
+			t.Errorf("package %s has no place in the house: add it to the table and to ARCHITECTURE.md", pkg)
+			continue
+		}
+		for _, imported := range fields[1:] {
+			check(t, pkg, house, imported)
+		}
+	}
+	for _, dep := range list(t, `{{join .Deps "\n"}}`, "./cmd/...") {
+		for _, f := range forbidden {
+			if dep == f {
+				t.Errorf("the program depends on %s", f)
+			}
+		}
+	}
+}
+
+func check(t *testing.T, pkg, house, imported string) {
+	t.Helper()
+	if own, ok := strings.CutPrefix(imported, "deployer/"); ok {
+		target, _ := houseOf(own)
+		if target == house {
+			return
+		}
+		for _, a := range allowed[house] {
+			if target == a {
+				return
+			}
+		}
+		t.Errorf("%s must not import %s", pkg, own)
+		return
+	}
+	if !strings.HasPrefix(imported, "helm.sh/") {
+		return
+	}
+	permitted, ok := helm[house]
+	if !ok || imported == helmKube || permitted != "" && !strings.Contains(" "+permitted+" ", " "+imported+" ") {
+		t.Errorf("%s must not import %s", pkg, imported)
+	}
+}
+
+// houseOf finds the longest table entry that pkg is or lies under.
+func houseOf(pkg string) (string, bool) {
+	best, found := "", false
+	for name := range allowed {
+		inside := pkg == name || strings.HasPrefix(pkg, name+"/") && name != "internal"
+		if inside && len(name) >= len(best) {
+			best, found = name, true
+		}
+	}
+	return best, found
+}
+
+// TestDependenciesAreExplained wants a reason for every direct dependency.
+func TestDependenciesAreExplained(t *testing.T) {
+	doc, err := os.ReadFile("../docs/dependencies.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, module := range list(t, `{{if not .Indirect}}{{if not .Main}}{{.Path}}{{end}}{{end}}`, "-m", "all") {
+		if module != "" && !strings.Contains(string(doc), "`"+module+"`") {
+			t.Errorf("docs/dependencies.md doesn't say why %s is there", module)
+		}
+	}
+}
+
+func list(t *testing.T, format string, args ...string) []string {
+	t.Helper()
+	if len(args) == 0 {
+		args = []string{"./..."}
+	}
+	cmd := exec.Command("go", append([]string{"list", "-f", format}, args...)...)
+	cmd.Dir = ".."
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v", err)
+	}
+	return strings.Split(strings.TrimSpace(string(out)), "\n")
+}

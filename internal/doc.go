@@ -1,0 +1,2 @@
+// Package internal holds what the rooms share, and the test of who imports whom.
+package internal

@@ -1,0 +1,215 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// publicCharts is the directory of the twelve public charts; without them the
+// test is skipped.
+func publicCharts(t testing.TB) string {
+	t.Helper()
+	dir := os.Getenv("DEPLOYER_TEST_CHARTS")
+	if dir == "" {
+		dir = filepath.Join("..", "..", "..", "shared", "charts")
+	}
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(dir); err != nil {
+		t.Skipf("the public charts aren't in %s; name their directory in DEPLOYER_TEST_CHARTS", dir)
+	}
+	return dir
+}
+
+// A chartCase is how a public chart is deployed on a cluster without volumes that
+// other tests use too.
+type chartCase struct {
+	name string
+	set  []string // NAMESPACE and NAME stand for the test's own
+	left []string // what stays after an uninstall, as with Helm
+	// random says that each rendering differs.
+	random bool
+	// unwaited says that something of it never gets ready without its own program,
+	// which simulated pods don't run.
+	unwaited bool
+}
+
+// chartCases are the twelve. Values keep them from taking part in what other
+// tests do: admission webhooks see only the test's namespace, no API is added.
+var chartCases = []chartCase{
+	{name: "hello-world"},
+	{name: "podinfo", set: []string{
+		"hooks.preInstall.job.enabled=true", "hooks.postInstall.job.enabled=true", "hooks.preUpgrade.job.enabled=true",
+		"hooks.postUpgrade.job.enabled=true", "hooks.preRollback.job.enabled=true", "hooks.postRollback.job.enabled=true",
+		"hooks.preDelete.job.enabled=true", "hooks.postDelete.job.enabled=true", "hpa.enabled=true", "ingress.enabled=true", "redis.enabled=true",
+	}},
+	{name: "metrics-server", set: []string{"apiService.create=false", "fullnameOverride=NAME"}},
+	{name: "reloader", set: []string{"fullnameOverride=NAME"}},
+	{name: "sealed-secrets"},
+	{name: "ingress-nginx", set: []string{
+		"controller.service.type=NodePort", // nobody gives load balancers addresses
+		"controller.ingressClassResource.name=NAME", "controller.ingressClassResource.controllerValue=example.com/NAME",
+		`controller.admissionWebhooks.namespaceSelector.matchLabels.kubernetes\.io/metadata\.name=NAMESPACE`,
+		"controller.admissionWebhooks.failurePolicy=Ignore",
+	}},
+	{name: "cert-manager", unwaited: true, set: []string{"crds.enabled=true", "global.leaderElection.namespace=NAMESPACE"}},
+	{name: "velero", set: []string{
+		"configuration.backupStorageLocation[0].name=default", "configuration.backupStorageLocation[0].provider=aws",
+		"configuration.backupStorageLocation[0].bucket=backups", "configuration.volumeSnapshotLocation[0].name=default",
+		"configuration.volumeSnapshotLocation[0].provider=aws", "credentials.useSecret=false",
+	}},
+	{name: "redis", random: true, set: []string{"master.persistence.enabled=false", "replica.persistence.enabled=false"}},
+	{name: "prometheus", set: []string{"server.persistentVolume.enabled=false", "alertmanager.persistence.enabled=false"}},
+	{name: "nats"},
+	{name: "sonarqube", set: []string{"postgresql.persistence.enabled=false"}},
+}
+
+// flags are the values of the case as flags.
+func (c chartCase) flags(w *world, name string) []string {
+	var out []string
+	for _, s := range c.set {
+		out = append(out, "--set", strings.NewReplacer("NAMESPACE", w.ns, "NAME", name).Replace(s))
+	}
+	return out
+}
+
+// TestPublicCharts takes each public chart through its life: once from nothing,
+// once from what Helm 3 has installed.
+func TestPublicCharts(t *testing.T) {
+	for _, c := range chartCases {
+		t.Run(c.name, func(t *testing.T) {
+			w := newSerialWorld(t)
+			name, chart := w.unique(), publicChart(t, c.name)
+			flags := c.flags(w, name)
+			ours := append([]string{fmt.Sprint("--wait=", !c.unwaited)}, flags...)
+			w.sweep(name)
+
+			w.ok(append([]string{"install", name, chart}, ours...)...)
+			w.noOpUpgrade(c, name, chart, ours)
+			w.ok("rollback", name, "1", ours[0])
+			w.ok("uninstall", name)
+			w.nothingLeft(c.left...)
+			w.nothingLeftOutside(name)
+
+			w.helm(append([]string{"install", name, chart}, flags...)...)
+			before := generations(withoutHooks(w.everything()))
+			w.ok(append([]string{"upgrade", name, chart}, ours...)...)
+			if !c.random {
+				w.unchanged("the first release of deployer", before, generations(withoutHooks(w.everything())))
+			}
+			w.noOpUpgrade(c, name, chart, ours)
+			w.ok("uninstall", name)
+			w.nothingLeft(c.left...)
+			w.nothingLeftOutside(name)
+		})
+	}
+}
+
+// noOpUpgrade upgrades without a change, which writes nothing but hooks.
+func (w *world) noOpUpgrade(c chartCase, name, chart string, flags []string) {
+	w.Helper()
+	mark := w.mark()
+	w.ok(append([]string{"upgrade", name, chart}, flags...)...)
+	if c.random {
+		return
+	}
+	hooks := w.helm("get", "hooks", name).out
+	for _, e := range w.writes(mark) {
+		if e.Verb == "patch" || e.Object.Name != "" && !strings.Contains(hooks, "name: "+e.Object.Name) && !strings.Contains(hooks, "name: \""+e.Object.Name+"\"") {
+			w.Errorf("an upgrade without changes has written: %v", e)
+		}
+	}
+}
+
+// outside are the kinds outside of namespaces that the charts use, and those in
+// other namespaces.
+var outside = []schema.GroupVersionResource{
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterrolebindings"},
+	{Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "rolebindings"},
+	{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "validatingwebhookconfigurations"},
+	{Group: "admissionregistration.k8s.io", Version: "v1", Resource: "mutatingwebhookconfigurations"},
+	{Group: "networking.k8s.io", Version: "v1", Resource: "ingressclasses"},
+}
+
+// ofRelease lists what a release has outside of its namespace.
+func (w *world) ofRelease(name string) []unstructured.Unstructured {
+	w.Helper()
+	var out []unstructured.Unstructured
+	for _, gvr := range append([]schema.GroupVersionResource{resource(w.T, "customresourcedefinitions")}, outside...) {
+		list, err := w.cluster.Dynamic().Resource(gvr).List(context.WithoutCancel(w.Context()), metav1.ListOptions{})
+		if err != nil {
+			w.Errorf("listing %s: %v", gvr.Resource, err)
+			continue
+		}
+		for _, obj := range list.Items {
+			if obj.GetAnnotations()["meta.helm.sh/release-name"] == name && obj.GetNamespace() != w.ns {
+				out = append(out, obj)
+			}
+		}
+	}
+	return out
+}
+
+// nothingLeftOutside checks that a release has left nothing outside of its
+// namespace but definitions, which are kept.
+func (w *world) nothingLeftOutside(name string) {
+	w.Helper()
+	for _, obj := range w.ofRelease(name) {
+		if obj.GetAnnotations()["helm.sh/resource-policy"] != "keep" {
+			w.Errorf("left outside of the namespace: %s/%s", obj.GetKind(), obj.GetName())
+		}
+	}
+}
+
+// sweep removes, with the test, definitions that it added and what its release
+// has left outside of its namespace.
+func (w *world) sweep(name string) {
+	w.Helper()
+	definitions := w.cluster.Dynamic().Resource(resource(w.T, "customresourcedefinitions"))
+	list := func() map[string]bool {
+		found := map[string]bool{}
+		all, err := definitions.List(context.WithoutCancel(w.Context()), metav1.ListOptions{})
+		if err != nil {
+			w.Errorf("listing definitions: %v", err)
+			return found
+		}
+		for _, crd := range all.Items {
+			// Only of the public charts: other tests add their own meanwhile.
+			if !strings.HasSuffix(crd.GetName(), ".deployer.io") {
+				found[crd.GetName()] = true
+			}
+		}
+		return found
+	}
+	before := list()
+	w.Cleanup(func() {
+		ctx := context.WithoutCancel(w.Context())
+		for crd := range list() {
+			if before[crd] {
+				continue
+			}
+			if err := definitions.Delete(ctx, crd, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+				w.Errorf("removing CustomResourceDefinition/%s: %v", crd, err)
+			}
+		}
+		for _, obj := range w.ofRelease(name) {
+			for _, gvr := range outside {
+				if strings.EqualFold(strings.TrimSuffix(gvr.Resource, "s"), obj.GetKind()) || strings.EqualFold(strings.TrimSuffix(gvr.Resource, "es"), obj.GetKind()) {
+					_ = w.cluster.Dynamic().Resource(gvr).Namespace(obj.GetNamespace()).Delete(ctx, obj.GetName(), metav1.DeleteOptions{})
+				}
+			}
+		}
+	})
+}

@@ -1,0 +1,215 @@
+package e2e
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// waitTimeout bounds waits for what takes a moment, on a busy machine.
+const waitTimeout = time.Minute
+
+// eventually waits until something is so.
+func (w *world) eventually(what string, is func() bool) {
+	w.Helper()
+	w.cluster.Eventually(w.T, waitTimeout, what, func(context.Context) error {
+		if is() {
+			return nil
+		}
+		return errors.New("not yet")
+	})
+}
+
+// TestAtomicUpgrade ends with 6 and the old state when the rollback works.
+func TestAtomicUpgrade(t *testing.T) {
+	w := newWorld(t)
+	w.ok("install", "x", w.chart(configMap("a", "1")))
+	fails := hookJob("fails", "post-upgrade", "before-hook-creation", true)
+	r := w.exits(6, "upgrade", "x", w.chart(configMap("a", "2"), configMap("b", "1"), fails), "--atomic")
+	w.says(r, "stderr", `rolled back`, `Job/`+w.ns+`/fails`)
+	w.there("configmaps", map[string]bool{"a": true, "b": false})
+	if got := field(w.must("configmaps", "a"), "data.key"); got != "1" {
+		t.Errorf("ConfigMap/a has key = %v, want 1", got)
+	}
+	w.statuses("x", "superseded", "failed", "deployed")
+}
+
+// TestAtomicInstall ends with 6 and nothing left.
+func TestAtomicInstall(t *testing.T) {
+	w := newWorld(t)
+	fails := hookJob("fails", "post-install", "before-hook-creation,hook-failed", true)
+	r := w.exits(6, "install", "x", w.chart(configMap("a", "1"), fails), "--atomic")
+	w.says(r, "stderr", `uninstalled`)
+	w.nothingLeft()
+}
+
+// TestAtomicRollbackFails ends with 7: the hook of the rollback fails too.
+func TestAtomicRollbackFails(t *testing.T) {
+	w := newWorld(t)
+	w.ok("install", "x", w.chart(configMap("a", "1"), hookJob("back", "pre-rollback", "before-hook-creation", true)))
+	fails := hookJob("fails", "post-upgrade", "before-hook-creation", true)
+	r := w.exits(7, "upgrade", "x", w.chart(configMap("a", "2"), fails), "--atomic")
+	w.says(r, "stderr", `fails`, `back`)
+	w.statuses("x", "deployed", "failed", "failed")
+
+	// S106: the next release isn't stuck.
+	w.ok("upgrade", "x", w.chart(configMap("a", "3")))
+}
+
+// TestNotReady fails a release whose pods don't get ready in time.
+func TestNotReady(t *testing.T) {
+	w := newWorld(t)
+	never := deployment("d", "d", "  replicas: 1\n  progressDeadlineSeconds: 600")
+	never = withAnnotation(never, `[{"state":{"running":{}}}]`)
+	r := w.exits(1, "install", "x", w.chart(never), "--timeout", "2s")
+	w.says(r, "stderr", `Deployment/`+w.ns+`/d`, `TIMED OUT`)
+	w.statuses("x", "failed")
+}
+
+// withAnnotation gives the pods of a deployment what they go through.
+func withAnnotation(manifest, steps string) string {
+	return replaceOnce(manifest, "    metadata:\n      labels:", fmt.Sprintf("    metadata:\n      annotations: {sim.deployer/steps: '%s'}\n      labels:", steps))
+}
+
+// start runs deployer in the background until the release's first record is
+// pending.
+func (w *world) start(args ...string) (*exec.Cmd, func(error) result) {
+	w.Helper()
+	cmd, done := w.command(deployerBinary, args...)
+	if err := cmd.Start(); err != nil {
+		w.Fatalf("starting deployer: %v", err)
+	}
+	w.Cleanup(func() { _ = cmd.Process.Kill() })
+	return cmd, done
+}
+
+// endless is a chart whose post-install and post-upgrade hook never ends.
+func (w *world) endless() string {
+	return w.chart(configMap("a", "2"), endlessHook("endless", "post-install,post-upgrade"))
+}
+
+// waiting waits until the run has come to the endless hook.
+func (w *world) waiting() {
+	w.Helper()
+	w.eventually("the hook runs", func() bool { return w.get("jobs", "endless") != nil })
+}
+
+// TestStopped is S112: the first signal ends the run in order, and the record
+// says so.
+func TestStopped(t *testing.T) {
+	for name, c := range map[string]struct {
+		signal syscall.Signal
+		code   int
+	}{"SIGTERM": {syscall.SIGTERM, 143}, "SIGINT": {syscall.SIGINT, 130}} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.ok("install", "x", w.chart(configMap("a", "1")))
+			cmd, done := w.start("upgrade", "x", w.endless())
+			w.waiting()
+			if err := cmd.Process.Signal(c.signal); err != nil {
+				t.Fatal(err)
+			}
+			r := done(cmd.Wait())
+			if r.code != c.code {
+				t.Errorf("want exit code %d:\n%s", c.code, r)
+			}
+			w.says(r, "stderr", name)
+			w.statuses("x", "deployed", "failed")
+			w.says(w.ok("history", "x"), "stdout", name)
+			w.ok("upgrade", "x", w.chart(configMap("a", "3")))
+		})
+	}
+}
+
+// TestKilled is S113: after kill -9 the next upgrade goes on by itself and says
+// what it found.
+func TestKilled(t *testing.T) {
+	w := newWorld(t)
+	w.ok("install", "x", w.chart(configMap("a", "1")))
+	cmd, done := w.start("upgrade", "x", w.endless())
+	w.waiting()
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	done(cmd.Wait())
+	w.statuses("x", "deployed", "pending-upgrade")
+	r := w.ok("upgrade", "x", w.chart(configMap("a", "3")))
+	w.says(r, "stderr", `revision 2`, `pending-upgrade`)
+	w.statuses("x", "superseded", "failed", "deployed")
+	if got := field(w.must("configmaps", "a"), "data.key"); got != "3" {
+		t.Errorf("ConfigMap/a has key = %v, want 3", got)
+	}
+}
+
+// TestTwoAtOnce is S115: the second run is refused with 5, or waits when told to.
+func TestTwoAtOnce(t *testing.T) {
+	w := newWorld(t)
+	w.ok("install", "x", w.chart(configMap("a", "1")))
+	first, done := w.start("upgrade", "x", w.endless())
+	w.waiting()
+	r := w.exits(5, "upgrade", "x", w.chart(configMap("a", "3")))
+	w.says(r, "stderr", `another operation`, `--lock-timeout`)
+	w.statuses("x", "deployed", "pending-upgrade")
+
+	second, secondDone := w.start("upgrade", "x", w.chart(configMap("a", "4")), "--lock-timeout", "60s")
+	third := w.exits(5, "upgrade", "x", w.chart(configMap("a", "3")))
+	if err := first.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if r := done(first.Wait()); r.code != 143 {
+		t.Errorf("want exit code 143:\n%s", r)
+	}
+	if r := secondDone(second.Wait()); r.code != 0 {
+		t.Errorf("the run that waited: want exit code 0:\n%s\nthe one that didn't:\n%s", r, third)
+	}
+	w.statuses("x", "superseded", "failed", "deployed")
+	if got := field(w.must("configmaps", "a"), "data.key"); got != "4" {
+		t.Errorf("ConfigMap/a has key = %v, want 4", got)
+	}
+}
+
+// TestManyAtOnce starts upgrades together: each ends with 0 or 5, and the
+// revisions have no gap.
+func TestManyAtOnce(t *testing.T) {
+	w := newWorld(t)
+	w.ok("install", "x", w.chart(configMap("a", "1")))
+	const runs = 5
+	results := make(chan result, runs)
+	for i := range runs {
+		chart := w.chart(configMap("a", fmt.Sprint("run ", i)))
+		go func() { results <- w.try(deployerBinary, "upgrade", "x", chart) }()
+	}
+	want := []string{}
+	for range runs {
+		switch r := <-results; r.code {
+		case 0:
+			want = append(want, "superseded")
+		case 5:
+		default:
+			t.Errorf("want exit code 0 or 5:\n%s", r)
+		}
+	}
+	w.statuses("x", append(want, "deployed")...)
+}
+
+// TestFlagsAnywhere puts flags before and after arguments and commands.
+func TestFlagsAnywhere(t *testing.T) {
+	w := newWorld(t)
+	chart := w.chart("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {key: {{ .Values.key | quote }}}\n")
+	for i, args := range [][]string{
+		{"install", "x", chart, "--set", "key=0"},
+		{"upgrade", "--set", "key=1", "x", chart},
+		{"upgrade", "x", "--set=key=2", chart, "--wait"},
+		{"-n", w.ns, "upgrade", "x", chart, "--set", "key=3"},
+		{"upgrade", "-n" + w.ns, "-i", "x", chart, "--set", "key=4", "--wait=false", "--timeout=5s"},
+	} {
+		w.ok(args...)
+		if got := field(w.must("configmaps", "a"), "data.key"); got != fmt.Sprint(i) {
+			t.Errorf("deployer %v: key = %v, want %d", args, got, i)
+		}
+	}
+}

@@ -1,0 +1,265 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"sort"
+	"strings"
+	"testing"
+
+	"deployer/testcharts"
+)
+
+// chartsToShare are charts that both programs deploy in turn. None makes objects
+// outside of its namespace whose names it doesn't derive from the release's.
+var chartsToShare = []string{"hello-world", "podinfo", "web", "everything", "subcharts", "library", "schema", "rename"}
+
+// shared gives the directory of a chart by its name, also of the public ones.
+func (w *world) shared(name string) string {
+	w.Helper()
+	for _, own := range testcharts.Names() {
+		if own == name {
+			return testcharts.Dir(w.T, name)
+		}
+	}
+	return publicChart(w.T, name)
+}
+
+// unlessVolumes is the flag that says whether to wait. The development cluster
+// provides no volumes: claims stay pending.
+func unlessVolumes(chart string) string {
+	if chart == "everything" || chart == "subcharts" {
+		return "--wait=false"
+	}
+	return "--wait"
+}
+
+// sameAnswers asks both programs the same about a release. What they print has
+// to be the same, JSON field by field.
+func (w *world) sameAnswers(name, when string) {
+	w.Helper()
+	for _, question := range []string{
+		"list -o json", "list", "history NAME -o json", "history NAME", "status NAME -o json", "status NAME",
+		"status NAME --show-desc", "get values NAME -o json", "get values NAME -a -o json", "get values NAME",
+		"get manifest NAME", "get hooks NAME", "get notes NAME", "get metadata NAME -o json", "get metadata NAME",
+		"get all NAME", "list -q", "list -a -o yaml", "history NAME --max 1", "get manifest NAME --revision 1",
+	} {
+		args := strings.Fields(strings.ReplaceAll(question, "NAME", name))
+		theirs, ours := w.helm(args...), w.ok(args...)
+		if strings.HasSuffix(question, "json") {
+			w.sameJSON(when+": "+question, theirs.out, ours.out)
+		} else if theirs.out != ours.out {
+			w.Errorf("%s: %s\n%s", when, question, difference(theirs.out, ours.out))
+		}
+	}
+}
+
+// sameJSON compares two documents field by field.
+func (w *world) sameJSON(what, theirs, ours string) {
+	w.Helper()
+	a, b := flatJSON(w.T, theirs), flatJSON(w.T, ours)
+	// What Helm 4 says and Helm 3 doesn't.
+	delete(b, ".apply_method")
+	delete(b, ".applyMethod")
+	for _, path := range paths(a, b) {
+		if !reflect.DeepEqual(a[path], b[path]) {
+			w.Errorf("%s: %s is %#v with helm, %#v with deployer", what, path, a[path], b[path])
+		}
+	}
+}
+
+// flatJSON maps the paths of a document to the values there.
+func flatJSON(t testing.TB, text string) map[string]any {
+	t.Helper()
+	var doc any
+	if err := json.Unmarshal([]byte(text), &doc); err != nil {
+		t.Fatalf("not JSON: %v\n%s", err, text)
+	}
+	out := map[string]any{}
+	flatten("", doc, out)
+	return out
+}
+
+func flatten(path string, value any, into map[string]any) {
+	switch v := value.(type) {
+	case map[string]any:
+		for key, inner := range v {
+			flatten(path+"."+key, inner, into)
+		}
+		if len(v) == 0 {
+			into[path] = "{}"
+		}
+	case []any:
+		for i, inner := range v {
+			flatten(fmt.Sprintf("%s[%d]", path, i), inner, into)
+		}
+		if len(v) == 0 {
+			into[path] = "[]"
+		}
+	default:
+		into[path] = v
+	}
+}
+
+func paths(a, b map[string]any) []string {
+	seen := map[string]bool{}
+	for p := range a {
+		seen[p] = true
+	}
+	for p := range b {
+		seen[p] = true
+	}
+	out := make([]string, 0, len(seen))
+	for p := range seen {
+		out = append(out, p)
+	}
+	sort.Strings(out)
+	return out
+}
+
+// difference shows the first line in which two texts differ.
+func difference(theirs, ours string) string {
+	a, b := strings.Split(theirs, "\n"), strings.Split(ours, "\n")
+	for i := 0; i < len(a) || i < len(b); i++ {
+		x, y := "(end)", "(end)"
+		if i < len(a) {
+			x = a[i]
+		}
+		if i < len(b) {
+			y = b[i]
+		}
+		if x != y {
+			return fmt.Sprintf("line %d\n  helm:     %q\n  deployer: %q", i+1, x, y)
+		}
+	}
+	return "no difference"
+}
+
+// TestContinuesHelmReleases deploys with Helm 3 and goes on with deployer and
+// Helm in turn. The first release of deployer changes no object (S09).
+func TestContinuesHelmReleases(t *testing.T) {
+	for _, chartName := range chartsToShare {
+		t.Run(chartName, func(t *testing.T) {
+			w := newWorld(t)
+			chart, name := w.shared(chartName), w.unique()
+			w.helm("install", name, chart)
+			before := generations(w.everything())
+			w.sameAnswers(name, "installed by helm")
+
+			plan := w.ok("plan", name, chart, "-o", "json")
+			w.noChanges(plan)
+			w.ok("upgrade", name, chart, unlessVolumes(chartName))
+			w.unchanged("the first release of deployer", before, generations(withoutHooks(w.everything())))
+			w.sameAnswers(name, "upgraded by deployer")
+
+			w.helm("upgrade", name, chart)
+			w.unchanged("Helm's release after it", before, generations(withoutHooks(w.everything())))
+			w.ok("rollback", name, "1", unlessVolumes(chartName))
+			w.unchanged("deployer's rollback", before, generations(withoutHooks(w.everything())))
+			w.sameAnswers(name, "rolled back by deployer")
+			w.statuses(name, "superseded", "superseded", "superseded", "deployed")
+
+			w.ok("uninstall", name)
+			w.nothingLeft(hooksLeft(chartName)...)
+		})
+	}
+}
+
+// TestHelmContinuesReleases deploys with deployer and goes on with Helm 3.
+func TestHelmContinuesReleases(t *testing.T) {
+	for _, chartName := range chartsToShare {
+		t.Run(chartName, func(t *testing.T) {
+			w := newWorld(t)
+			chart, name := w.shared(chartName), w.unique()
+			w.ok("install", name, chart, unlessVolumes(chartName))
+			before := generations(withoutHooks(w.everything()))
+			w.sameAnswers(name, "installed by deployer")
+
+			w.helm("upgrade", name, chart)
+			w.unchanged("Helm's upgrade", before, generations(withoutHooks(w.everything())))
+			w.sameAnswers(name, "upgraded by helm")
+
+			w.helm("rollback", name, "1")
+			w.unchanged("Helm's rollback", before, generations(withoutHooks(w.everything())))
+			w.sameAnswers(name, "rolled back by helm")
+
+			w.ok("upgrade", name, chart, unlessVolumes(chartName))
+			w.unchanged("deployer's upgrade after it", before, generations(withoutHooks(w.everything())))
+			w.helm("uninstall", name)
+			w.nothingLeft(hooksLeft(chartName)...)
+		})
+	}
+}
+
+// TestHooksInTurn lets both programs run hooks of one release: Helm's install,
+// deployer's upgrade, Helm's rollback, deployer's uninstall.
+func TestHooksInTurn(t *testing.T) {
+	w := newWorld(t)
+	chart := testcharts.Dir(t, "hooks")
+	w.helm("install", "x", chart)
+	w.sameAnswers("x", "installed by helm")
+	w.ok("upgrade", "x", chart)
+	w.sameAnswers("x", "upgraded by deployer")
+	w.there("jobs", map[string]bool{"x-pre-upgrade": false, "x-post-upgrade": true, "x-pre-install-first": true})
+	w.helm("rollback", "x", "1")
+	w.sameAnswers("x", "rolled back by helm")
+	w.there("jobs", map[string]bool{"x-pre-rollback": true, "x-post-rollback": true})
+	w.ok("uninstall", "x")
+	w.there("jobs", map[string]bool{"x-pre-delete": true, "x-post-delete": false})
+	if cm := w.get("configmaps", "x-hooks"); cm != nil {
+		t.Errorf("ConfigMap/x-hooks is left")
+	}
+}
+
+// TestAlternates is scenario S10: what Helm 3 adds between two releases of
+// deployer goes when the chart doesn't have it any more.
+func TestAlternates(t *testing.T) {
+	w := newWorld(t)
+	chart := testcharts.Dir(t, "rename")
+	w.ok("install", "app", chart)
+	w.helm("upgrade", "app", chart, "--set", "containers={main,extra}")
+	w.containers("app", "main", "extra")
+	w.ok("upgrade", "app", chart, "--set", "containers={main}")
+	w.containers("app", "main")
+	w.helm("rollback", "app", "2")
+	w.ok("rollback", "app", "1")
+	w.containers("app", "main")
+}
+
+// TestHelmUninstallsWhatFailed lets Helm remove a release that failed with
+// deployer, and deployer one that failed with Helm.
+func TestHelmUninstallsWhatFailed(t *testing.T) {
+	w := newWorld(t)
+	chart := testcharts.Dir(t, "rename")
+	for name, programs := range map[string][2]func(int, ...string) result{
+		"by helm": {w.exits, w.helmExits}, "by deployer": {w.helmExits, w.exits},
+	} {
+		first, second := programs[0], programs[1]
+		first(0, "install", "app", chart)
+		first(1, "upgrade", "app", chart, "--set", "containers={backend}", "--set", "hook.fail=true")
+		w.statuses("app", "deployed", "failed")
+		second(0, "uninstall", "app")
+		w.Log("removed", name)
+		w.nothingLeft("Job/migrate")
+	}
+}
+
+// noChanges checks that a plan changes no object; hooks may run.
+func (w *world) noChanges(plan result) {
+	w.Helper()
+	for path, value := range flatJSON(w.T, plan.out) {
+		if strings.HasSuffix(path, ".action") && value != "unchanged" && value != "keep" && value != "hook" {
+			w.Errorf("the plan has %s = %v:\n%s", path, value, plan)
+			return
+		}
+	}
+}
+
+// publicChart is one of the charts that are shared between the rooms of the
+// project; without them the test is skipped.
+func publicChart(t testing.TB, name string) string {
+	t.Helper()
+	return filepath.Join(publicCharts(t), name)
+}

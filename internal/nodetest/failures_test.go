@@ -1,0 +1,100 @@
+package nodetest
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+// TestFailuresNameTheirCause installs Deployments that can't become ready. Each
+// has to end by itself, long before the timeout, and to say why.
+func TestFailuresNameTheirCause(t *testing.T) {
+	for name, test := range map[string]struct {
+		pod    string
+		within time.Duration
+		says   []string
+	}{
+		"crash loop": {
+			"containers:\n" + shell("app", "echo boom; exit 3") + lateProbe,
+			time.Minute, []string{"crash", "exit code 3", "boom"},
+		},
+		"command that isn't there": {
+			"containers:\n- {name: app, image: \"deployer.test/busybox:1\", command: [no-such-command]}\n",
+			30 * time.Second, []string{"no-such-command", "executable file not found"},
+		},
+		"command that a shell doesn't find": {
+			"containers:\n" + shell("app", "no-such-command") + lateProbe,
+			30 * time.Second, []string{"127", "no-such-command: not found"},
+		},
+		"missing ConfigMap": {
+			"containers:\n" + shell("app", "sleep 1000") + "  envFrom: [{configMapRef: {name: settings}}]\n",
+			30 * time.Second, []string{"CreateContainerConfigError", `configmap "settings" not found`},
+		},
+		"missing key of a Secret": {
+			"containers:\n" + shell("app", "sleep 1000") + "  env: [{name: A, valueFrom: {secretKeyRef: {name: nosuch, key: a}}}]\n",
+			30 * time.Second, []string{"CreateContainerConfigError", `secret "nosuch" not found`},
+		},
+		"out of memory": {
+			"containers:\n- name: app\n  image: deployer.test/busybox:1\n  command: [dd, if=/dev/zero, of=/dev/null, bs=200M]\n" +
+				"  resources: {limits: {memory: 20Mi}}\n" + lateProbe,
+			time.Minute, []string{"OOMKilled", "20Mi"},
+		},
+		"init container": {
+			"initContainers:\n" + shell("prepare", "echo no database; exit 4") + "containers:\n" + shell("app", "sleep 1000"),
+			time.Minute, []string{"prepare", "4", "no database"},
+		},
+		"liveness probe": {
+			"containers:\n" + shell("app", "echo started; sleep 1000") +
+				"  livenessProbe: {exec: {command: [sh, -c, \"echo stuck; false\"]}, periodSeconds: 1, failureThreshold: 1}\n" + lateProbe,
+			90 * time.Second, []string{"iveness", "stuck"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.write("templates/web.yaml", deployment(test.pod))
+			r := w.deployer(1, append(test.says, "Deployment/"+w.ns+"/web"), "install", "web", w.chart)
+			if r.took > test.within {
+				t.Errorf("it took longer than %s:\n%s", test.within, r)
+			}
+			t.Logf("%s", r.took.Round(time.Millisecond))
+		})
+	}
+}
+
+// TestCrashWithoutProbe is the same crash loop in a container without a readiness
+// probe, which Kubernetes takes for ready from its start to its end.
+func TestCrashWithoutProbe(t *testing.T) {
+	w := newWorld(t)
+	w.write("templates/web.yaml", deployment("containers:\n"+shell("app", "echo boom; exit 3")))
+	w.deployer(1, []string{"exit code 3", "boom"}, "install", "web", w.chart)
+}
+
+// TestImageThatTheRegistryDoesNotHave asks a registry that answers.
+func TestImageThatTheRegistryDoesNotHave(t *testing.T) {
+	w := newWorld(t)
+	registry := httptest.NewServer(http.HandlerFunc(func(answer http.ResponseWriter, _ *http.Request) {
+		answer.Header().Set("Content-Type", "application/json")
+		answer.WriteHeader(http.StatusNotFound)
+		_, _ = answer.Write([]byte(`{"errors":[{"code":"MANIFEST_UNKNOWN","message":"manifest unknown"}]}`))
+	}))
+	t.Cleanup(registry.Close)
+	image := strings.TrimPrefix(registry.URL, "http://") + "/shop/app:1.9"
+	w.write("templates/web.yaml", deployment("containers:\n- {name: app, image: \""+image+"\"}\n"))
+	r := w.deployer(1, []string{image, "image_pull_permanent", "not found"}, "install", "web", w.chart)
+	if r.took > time.Minute {
+		t.Errorf("it took too long:\n%s", r)
+	}
+}
+
+// TestRegistryThatDoesNotAnswer may heal by itself: the run waits until its
+// timeout, and then says what it waited for.
+func TestRegistryThatDoesNotAnswer(t *testing.T) {
+	w := newWorld(t)
+	w.write("templates/web.yaml", deployment("containers:\n- {name: app, image: \"registry.invalid/shop/app:1.9\"}\n"))
+	r := w.deployer(1, []string{"registry.invalid/shop/app:1.9", "image_pull_transient"}, "install", "web", w.chart, "--timeout", "20s")
+	if r.took < 20*time.Second || r.took > 40*time.Second {
+		t.Errorf("it took %s, not 20 s:\n%s", r.took, r)
+	}
+}

@@ -1,0 +1,56 @@
+package nodetest
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+// website serves a page, and is ready when it does so.
+func website(page string) string {
+	return deployment("containers:\n"+shell("app", "mkdir /www; echo "+page+" >/www/index.html; exec httpd -f -p 8080 -h /www")+
+		"  ports: [{containerPort: 8080}]\n"+
+		"  readinessProbe: {httpGet: {port: 8080, path: /index.html}, periodSeconds: 1}\n") + `---
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec:
+  selector: {app: web}
+  ports: [{port: 80, targetPort: 8080}]
+`
+}
+
+func TestReadyMeansServing(t *testing.T) {
+	w := newWorld(t)
+	w.write("templates/web.yaml", website("one"))
+	w.deployer(0, []string{"Deployment/" + w.ns + "/web"}, "install", "web", w.chart)
+	if got := w.page(); got != "one" {
+		t.Errorf("the page after install is %q, want one", got)
+	}
+	w.write("templates/web.yaml", website("two"))
+	w.deployer(0, nil, "upgrade", "web", w.chart)
+	if got := w.page(); got != "two" {
+		t.Errorf("the page after upgrade is %q, want two", got)
+	}
+}
+
+func TestFailedUpgradeIsRolledBackAndTheOldServes(t *testing.T) {
+	w := newWorld(t)
+	w.write("templates/web.yaml", website("one"))
+	w.deployer(0, nil, "install", "web", w.chart)
+	w.write("templates/web.yaml", strings.Replace(website("two"), "exec httpd", "echo no licence; exit 5; httpd", 1))
+	const rolledBack = 6
+	r := w.deployer(rolledBack, []string{"no licence", "5", "web"}, "upgrade", "web", w.chart, "--atomic")
+	if r.took > time.Minute {
+		t.Errorf("it took too long:\n%s", r)
+	}
+	if got := w.page(); got != "one" {
+		t.Errorf("the page after the rollback is %q, want one", got)
+	}
+	status := w.deployer(0, nil, "history", "web")
+	for _, want := range []string{"failed", "deployed"} {
+		if !strings.Contains(status.out, want) {
+			t.Errorf("the history doesn't say %q:\n%s", want, status)
+		}
+	}
+}

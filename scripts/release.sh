@@ -1,0 +1,26 @@
+#!/bin/sh
+# Builds the binaries of a release into dist/, with SHA256SUMS. The same commit,
+# version and Go give the same bytes anywhere: nothing of the machine or the time
+# goes in.
+#   scripts/release.sh v1.2.0                  all systems
+#   scripts/release.sh v1.2.0 linux/amd64      only some
+set -eu
+cd "$(dirname "$0")/.."
+version=${1:?usage: scripts/release.sh VERSION [OS/ARCH...]}
+shift
+[ $# -gt 0 ] || set -- linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
+out=${OUT:-dist}
+
+mkdir -p "$out"
+rm -f "$out"/deployer-* "$out"/SHA256SUMS
+for target; do
+	os=${target%/*} arch=${target#*/} suffix=
+	[ "$os" = windows ] && suffix=.exe
+	echo "building deployer-$os-$arch$suffix" >&2
+	CGO_ENABLED=0 GOOS=$os GOARCH=$arch GOFLAGS= GOAMD64=v1 GOARM64=v8.0 \
+		go build -trimpath -buildvcs=true -mod=readonly \
+		-ldflags "-s -w -buildid= -X main.buildVersion=$version" \
+		-o "$out/deployer-$os-$arch$suffix" ./cmd/deployer
+done
+(cd "$out" && sha256sum deployer-* >SHA256SUMS)
+cat "$out/SHA256SUMS"

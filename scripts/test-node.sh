@@ -1,0 +1,33 @@
+#!/bin/sh
+# Runs the tests on real pods: make test-node.
+#
+# They need Linux, root and some programs, which are installed from Debian where
+# they are missing. Without Linux or root the tests are skipped; where root may
+# not run containers they fail, as nobody would notice otherwise.
+set -eu
+cd "$(dirname "$0")/.."
+
+skip() { echo "test-node: skipped: $1" >&2; exit 0; }
+[ "$(uname -s)" = Linux ] || skip 'containers need Linux'
+[ "$(id -u)" = 0 ] || skip 'containers need root; to run the tests: sudo make test-node'
+
+missing=
+need() { # PACKAGE COMMAND…
+	package=$1
+	shift
+	"$@" >/dev/null 2>&1 || missing="$missing $package"
+}
+need containerd sh -c 'command -v containerd && command -v ctr'
+need runc sh -c 'command -v runc'
+need containernetworking-plugins sh -c 'ls /usr/lib/cni/bridge || ls /opt/cni/bin/bridge'
+need busybox-static sh -c 'command -v busybox && ! LC_ALL=C ldd "$(command -v busybox)"'
+if [ -n "$missing" ] && command -v apt-get >/dev/null; then
+	echo "test-node: installing$missing" >&2
+	export DEBIAN_FRONTEND=noninteractive
+	apt-get update -qq
+	# shellcheck disable=SC2086 # a list of words
+	apt-get install -y -qq --no-install-recommends $missing >/dev/null
+fi # else devcluster says what is missing
+
+# The tests mostly wait: for kubelets, back-offs and probes.
+exec bin/devcluster run --real-node -- "${GO:-go}" test -count=1 -timeout 10m -parallel 16 "$@" ./internal/nodetest
