@@ -1,0 +1,51 @@
+# Everything that is run by hand or in CI. `make help` lists it.
+SHELL := /bin/sh
+GO ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+LDFLAGS := -s -w -X main.buildVersion=$(VERSION)
+
+.PHONY: help build test-node release demo cluster test lint bench golden clean devcluster helm3
+
+help: ## this list
+	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 12
+
+build: ## bin/deployer
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/deployer ./cmd/deployer
+
+release: ## dist/: binaries for linux, darwin and windows, with checksums
+	scripts/release.sh $(VERSION)
+
+devcluster: ## bin/devcluster, a real Kubernetes for development and tests
+	@sh devcluster/build.sh bin/devcluster
+
+helm3: ## bin/helm3/helm, the real Helm 3 that tests and benchmarks compare with
+	@$(GO) test -count=1 -run '^TestHelm3IsTheRelease$$' ./internal/helmtest
+
+demo: build devcluster ## the story of the incorrect update, on a cluster of its own (KEEP=1 keeps it)
+	@bin/devcluster run $(if $(KEEP),--keep) -- sh scripts/demo.sh
+
+cluster: build devcluster ## start a cluster and tell how to use it
+	@kubeconfig=$$(bin/devcluster up) && printf '\nexport KUBECONFIG=%s\nbin/deployer install web testcharts/web\nstop it with: bin/devcluster down\n' "$$kubeconfig"
+
+test: devcluster helm3 ## all tests, against one real API server
+	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 $(GO) test -timeout 20m ./...
+	cd devcluster && $(GO) test -timeout 10m ./...
+
+test-node: devcluster ## deployer on real pods: as root on Linux; installs containerd and such
+	@GO=$(GO) sh scripts/test-node.sh
+
+lint: ## gofmt, go vet, staticcheck and the import rules
+	@test -z "$$(gofmt -l . | tee /dev/stderr)"
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+	$(GO) test -run '^TestImports$$' ./internal
+	cd devcluster && $(GO) vet ./...
+
+bench: build devcluster helm3 ## time and requests against Helm 3, in one run
+	@bin/devcluster run --nodes 10 -- $(GO) run ./internal/bench
+
+golden: devcluster helm3 ## rewrite the golden files from what the program does now
+	bin/devcluster run -- $(GO) test ./internal/view ./cmd/deployer ./chart -update
+
+clean: ## what was built
+	rm -rf bin
