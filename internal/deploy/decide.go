@@ -243,6 +243,18 @@ func (d *Deployer) Rollback(ctx context.Context, req RollbackRequest) (*Operatio
 	return op, d.decide(ctx, op, history, nil)
 }
 
+// existing reads the history of a release that has one.
+func (d *Deployer) existing(ctx context.Context, name string) (*release.History, error) {
+	if err := release.ValidateName(name); err != nil {
+		return nil, err
+	}
+	history, err := d.Releases.History(ctx, name)
+	if err == nil && history.Latest() == nil {
+		err = &release.NotFoundError{Namespace: d.Namespace, Name: name}
+	}
+	return history, err
+}
+
 // An UninstallRequest asks for everything of a release to be deleted.
 type UninstallRequest struct {
 	Name        string
@@ -254,17 +266,11 @@ type UninstallRequest struct {
 // operation is nil when only the records of an uninstalled release are left
 // and they are to be kept.
 func (d *Deployer) Uninstall(ctx context.Context, req UninstallRequest) (*Operation, error) {
-	if err := release.ValidateName(req.Name); err != nil {
-		return nil, err
-	}
-	history, err := d.Releases.History(ctx, req.Name)
+	history, err := d.existing(ctx, req.Name)
 	if err != nil {
 		return nil, err
 	}
 	latest := history.Latest()
-	if latest == nil {
-		return nil, &release.NotFoundError{Namespace: d.Namespace, Name: req.Name}
-	}
 	record, err := history.Load(ctx, latest.Revision)
 	if err != nil {
 		return nil, err

@@ -25,17 +25,11 @@ type TestRequest struct {
 // the operation changes no object of the release and makes no revision; the
 // outcomes go into the record of the latest.
 func (d *Deployer) Test(ctx context.Context, req TestRequest) (*Operation, error) {
-	if err := release.ValidateName(req.Name); err != nil {
-		return nil, err
-	}
-	history, err := d.Releases.History(ctx, req.Name)
+	history, err := d.existing(ctx, req.Name)
 	if err != nil {
 		return nil, err
 	}
 	latest := history.Latest()
-	if latest == nil {
-		return nil, &release.NotFoundError{Namespace: d.Namespace, Name: req.Name}
-	}
 	if latest.Status == helmrelease.StatusUninstalled {
 		return nil, &UninstalledError{Name: req.Name, Revision: latest.Revision}
 	}
