@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"sort"
@@ -218,15 +219,19 @@ func keys(objects map[string]*unstructured.Unstructured) []string {
 // record of any release.
 func (w *world) nothingLeft(except ...string) {
 	w.Helper()
-	var left []string
-	for _, key := range keys(w.everything()) {
-		if !slices.Contains(except, key) {
-			left = append(left, key)
+	// Helm doesn't wait: a claim that was deleted is there until its pods are gone.
+	w.cluster.Eventually(w.T, waitTimeout, "nothing left in the namespace", func(context.Context) error {
+		var left []string
+		for _, key := range keys(w.everything()) {
+			if !slices.Contains(except, key) {
+				left = append(left, key)
+			}
 		}
-	}
-	if len(left) > 0 {
-		w.Errorf("left in the namespace: %v", left)
-	}
+		if len(left) > 0 {
+			return fmt.Errorf("left in the namespace: %v", left)
+		}
+		return nil
+	})
 	records, err := w.in("secrets").List(w.Context(), metav1.ListOptions{LabelSelector: "owner=helm"})
 	if err != nil {
 		w.Fatal(err)
