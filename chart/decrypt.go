@@ -15,6 +15,7 @@ import (
 	"filippo.io/age"
 	"filippo.io/age/agessh"
 	"filippo.io/age/armor"
+	"golang.org/x/crypto/ssh"
 	"sigs.k8s.io/yaml"
 )
 
@@ -110,14 +111,14 @@ func (d decrypter) identities() ([]age.Identity, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: %w", variable, path, err)
 		}
-		some, err := parseIdentities(data)
+		some, err := ParseIdentities(data)
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: %w", variable, path, err)
 		}
 		out = append(out, some...)
 	}
 	if text := d.getenv("SOPS_AGE_KEY"); text != "" {
-		some, err := parseIdentities([]byte(text))
+		some, err := ParseIdentities([]byte(text))
 		if err != nil {
 			return nil, fmt.Errorf("SOPS_AGE_KEY: %w", err)
 		}
@@ -140,16 +141,17 @@ func (d decrypter) usualIdentities() []age.Identity {
 	if err != nil {
 		return nil
 	}
-	identities, err := parseIdentities(data)
+	identities, err := ParseIdentities(data)
 	if err != nil {
 		return nil
 	}
 	return identities
 }
 
-// parseIdentities reads private keys: those of age-keygen, or one of SSH. The
-// errors of age quote the line, which may be a key; ours don't.
-func parseIdentities(data []byte) ([]age.Identity, error) {
+// ParseIdentities reads private keys from what a file of them has in it: those
+// of age-keygen, or one of SSH without a passphrase. Its errors never quote the
+// data, as those of age do: the line may be a key.
+func ParseIdentities(data []byte) ([]age.Identity, error) {
 	if !bytes.Contains(data, []byte("-----BEGIN")) {
 		identities, err := age.ParseIdentities(bytes.NewReader(data))
 		if err != nil {
@@ -158,8 +160,11 @@ func parseIdentities(data []byte) ([]age.Identity, error) {
 		return identities, nil
 	}
 	identity, err := agessh.ParseIdentity(data)
+	if missing := (*ssh.PassphraseMissingError)(nil); errors.As(err, &missing) {
+		return nil, errors.New("the SSH key is protected by a passphrase, for which there is nobody to ask: use one without, or an age identity")
+	}
 	if err != nil {
-		return nil, errors.New("it is no SSH key without a passphrase")
+		return nil, errors.New("it is no SSH key that age can use")
 	}
 	return []age.Identity{identity}, nil
 }

@@ -158,7 +158,7 @@ func (o *applyOptions) keys(f *planfile.File) ([]age.Identity, error) {
 		return nil, err
 	}
 	if text := os.Getenv("SOPS_AGE_KEY"); len(o.identities) == 0 && text != "" {
-		return planfile.ParseIdentities([]byte(text))
+		return chart.ParseIdentities([]byte(text))
 	}
 	return identities, nil
 }

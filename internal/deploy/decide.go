@@ -151,7 +151,7 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 	if err != nil {
 		return nil, err
 	}
-	op.Warnings = append(req.Chart.Warnings, rendered.Warnings...)
+	op.Warnings = slices.Concat(req.Chart.Warnings, rendered.Warnings)
 	op.Next = newRecord(helmrelease.Release{
 		Name: req.Name, Namespace: d.Namespace, Version: history.Next(), Chart: rendered.Chart, Config: values,
 		Manifest: rendered.Manifest, Hooks: rendered.Hooks, Labels: labelsFor(req.Labels, base),
@@ -220,10 +220,7 @@ type RollbackRequest struct {
 
 // Rollback decides what going back takes. It only reads.
 func (d *Deployer) Rollback(ctx context.Context, req RollbackRequest) (*Operation, error) {
-	if err := release.ValidateName(req.Name); err != nil {
-		return nil, err
-	}
-	history, err := d.Releases.History(ctx, req.Name)
+	history, err := d.existing(ctx, req.Name)
 	if err != nil {
 		return nil, err
 	}

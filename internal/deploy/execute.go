@@ -173,7 +173,6 @@ func (r *run) crds(ctx context.Context) error {
 		if err := r.await(ctx, targetsOf(applied, nil)); err != nil {
 			return err
 		}
-		r.Cluster.Forget()
 		return r.applier.Recheck(ctx, r.op.Plan)
 	})
 }

@@ -131,12 +131,9 @@ func (d *Deployer) Abandon(ctx context.Context, held *Held) {
 // Recover settles what dead runs have left of a release and changes nothing
 // else. The error is a *release.NotFoundError when there is no such release.
 func (d *Deployer) Recover(ctx context.Context, name string, timeout time.Duration, warn func(string)) ([]release.Settled, error) {
-	history, err := d.Releases.History(ctx, name)
+	history, err := d.existing(ctx, name)
 	if err != nil {
 		return nil, err
-	}
-	if history.Latest() == nil {
-		return nil, &release.NotFoundError{Namespace: d.Namespace, Name: name}
 	}
 	op := &Operation{Release: name, Namespace: d.Namespace, Verb: "recover", Base: history.Latest()}
 	held, err := d.Lock(ctx, op, timeout, func(string) {})

@@ -1,15 +1,15 @@
 package planfile
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"os"
 	"strings"
 
+	"deployer/chart"
+
 	"filippo.io/age"
 	"filippo.io/age/agessh"
-	"golang.org/x/crypto/ssh"
 )
 
 // Recipients reads public keys: age1... of age, ssh-ed25519 and ssh-rsa of SSH.
@@ -46,31 +46,11 @@ func Identities(paths []string) ([]age.Identity, error) {
 		if err != nil {
 			return nil, fmt.Errorf("reading the identity: %w", err)
 		}
-		some, err := ParseIdentities(data)
+		some, err := chart.ParseIdentities(data)
 		if err != nil {
 			return nil, fmt.Errorf("reading the identity %s: %w", path, err)
 		}
 		out = append(out, some...)
 	}
 	return out, nil
-}
-
-// ParseIdentities is Identities for what such a file has in it.
-func ParseIdentities(data []byte) ([]age.Identity, error) {
-	if !bytes.Contains(data, []byte("-----BEGIN")) {
-		// The error of age could quote the line, which may be a key.
-		some, err := age.ParseIdentities(bytes.NewReader(data))
-		if err != nil {
-			return nil, errors.New("it has no age identity, such as age-keygen makes")
-		}
-		return some, nil
-	}
-	id, err := agessh.ParseIdentity(data)
-	if missing := (*ssh.PassphraseMissingError)(nil); errors.As(err, &missing) {
-		return nil, errors.New("the SSH key is protected by a passphrase, for which there is nobody to ask: use one without, or an age identity")
-	}
-	if err != nil {
-		return nil, err
-	}
-	return []age.Identity{id}, nil
 }

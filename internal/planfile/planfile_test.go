@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"deployer/apply"
+	"deployer/chart"
 	"deployer/internal/deploy"
 	"deployer/internal/kube"
 	"deployer/release"
@@ -294,7 +295,7 @@ func TestSSHKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ids, err := ParseIdentities(pem.EncodeToMemory(block))
+	ids, err := chart.ParseIdentities(pem.EncodeToMemory(block))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,7 +306,7 @@ func TestSSHKeys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ParseIdentities(pem.EncodeToMemory(locked)); err == nil || !strings.Contains(err.Error(), "passphrase") {
+	if _, err := chart.ParseIdentities(pem.EncodeToMemory(locked)); err == nil || !strings.Contains(err.Error(), "passphrase") {
 		t.Errorf("a locked key gave %v", err)
 	}
 	id, _ := age.GenerateX25519Identity()
