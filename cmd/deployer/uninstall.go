@@ -14,9 +14,9 @@ import (
 
 func uninstallCommand(e *env) *cli.Command {
 	o := &operation{}
-	var keep, ignoreMissing bool
+	var ignoreMissing bool
 	var description string
-	cascade := "background"
+	removal := &removal{}
 	return &cli.Command{
 		Name: "uninstall", Aliases: []string{"del", "delete", "un"}, Usage: "delete releases", ArgsUsage: "NAME...",
 		Description: `1. runs pre-delete hooks
@@ -30,21 +30,19 @@ Examples:
   deployer uninstall web api --keep-history
 
 Exit codes: 0 done; 1 failed; 5 another run holds the release`,
-		Flags: append(o.flags(e),
-			&cli.BoolFlag{Name: "keep-history", Usage: "keep the records, so that the release can be rolled back", Destination: &keep},
+		Flags: append(append(o.flags(e), removal.flags("", "")...),
 			&cli.BoolFlag{Name: "ignore-not-found", Usage: "a release that isn't there is no failure", Destination: &ignoreMissing},
 			&cli.StringFlag{Name: "description", Usage: "words for the history", Destination: &description},
-			&cli.GenericFlag{Name: "cascade", Usage: "how dependents go: background, foreground or orphan", Value: newChoice(&cascade, "background", "foreground", "orphan")},
 		),
 		Action: action(func(ctx context.Context, c *cli.Context) error {
 			names, err := arguments(c, 1, -1, "a release name")
 			if err != nil {
 				return err
 			}
-			o.settings.Apply.Propagation = propagations[cascade]
+			removal.settle(&o.settings)
 			var errs []error
 			for _, name := range names {
-				request := deploy.UninstallRequest{Name: name, KeepHistory: keep, Description: description}
+				request := deploy.UninstallRequest{Name: name, KeepHistory: removal.keep, Description: description}
 				err := o.operate(ctx, e, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
 					return d.Uninstall(ctx, request)
 				})
@@ -62,6 +60,25 @@ Exit codes: 0 done; 1 failed; 5 another run holds the release`,
 		}),
 	}
 }
+
+// A removal is how uninstall removes, and plan --uninstall shows it.
+type removal struct {
+	keep    bool
+	cascade string
+}
+
+func (r *removal) flags(category, when string) []cli.Flag {
+	r.cascade = "background"
+	return []cli.Flag{
+		&cli.BoolFlag{Name: "keep-history", Category: category, Usage: when + "keep the records, so that the release can be rolled back", Destination: &r.keep},
+		&cli.GenericFlag{Name: "cascade", Category: category, Usage: when + "how dependents go: background, foreground or orphan", Value: newChoice(&r.cascade, "background", "foreground", "orphan")},
+	}
+}
+
+// given tells whether the user has said anything of it.
+func (r *removal) given(c *cli.Context) bool { return c.IsSet("keep-history") || c.IsSet("cascade") }
+
+func (r *removal) settle(s *deploy.Settings) { s.Apply.Propagation = propagations[r.cascade] }
 
 // propagations are the words of --cascade.
 // https://kubernetes.io/docs/concepts/architecture/garbage-collection/#cascading-deletion

@@ -136,6 +136,7 @@ func (o *upgradeOptions) complete(name string) error {
 func planCommand(e *env) *cli.Command {
 	o := &upgradeOptions{}
 	var rollback, uninstall bool
+	removal := &removal{}
 	o.planOnly, o.saving = true, &saving{reuse: &o.request.Reuse}
 	return &cli.Command{
 		Name: "plan", Usage: "show what upgrade, rollback or uninstall would do, field by field", ArgsUsage: "NAME [CHART | REVISION]",
@@ -145,13 +146,13 @@ come next. It writes nothing to the cluster.
 Examples:
   deployer plan web ./chart -f values.yaml
   deployer plan --rollback web 3
-  deployer plan --uninstall web
+  deployer plan --uninstall web --keep-history
   deployer plan web ./chart -f values.yaml --out web.plan --encrypt-to age1...
   deployer plan --show web.plan
 
 Exit codes: 0 done; 1 failed; 2 with --detailed-exitcode: there are changes;
 3 the server would reject it`,
-		Flags: append(append(o.flags(e), o.saving.flags()...),
+		Flags: append(append(append(o.flags(e), o.saving.flags()...), removal.flags("Plan", "with --uninstall: ")...),
 			&cli.BoolFlag{Name: "install", Aliases: []string{"i"}, Category: "Release", Value: true, Usage: "also of a release that was never deployed", Destination: &o.install},
 			&cli.BoolFlag{Name: "rollback", Category: "Plan", Usage: "of a rollback to REVISION", Destination: &rollback},
 			&cli.BoolFlag{Name: "uninstall", Category: "Plan", Usage: "of an uninstall", Destination: &uninstall},
@@ -168,10 +169,12 @@ Exit codes: 0 done; 1 failed; 2 with --detailed-exitcode: there are changes;
 				return o.saving.show(e, c)
 			case rollback && uninstall:
 				return usagef("plan", "--rollback and --uninstall exclude each other")
+			case uninstall:
+				return o.planUninstall(ctx, e, c, removal)
+			case removal.given(c):
+				return usagef("plan", "--keep-history and --cascade are about --uninstall, which is missing")
 			case rollback:
 				return o.planRollback(ctx, e, c)
-			case uninstall:
-				return o.planUninstall(ctx, e, c)
 			}
 			args, err := arguments(c, 2, 2, "a release name and a chart")
 			if err != nil {
@@ -190,18 +193,21 @@ func (o *upgradeOptions) planRollback(ctx context.Context, e *env, c *cli.Contex
 	if err != nil {
 		return err
 	}
+	request.Description = o.request.Description
 	return o.operate(ctx, e, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
 		return d.Rollback(ctx, request)
 	})
 }
 
-func (o *upgradeOptions) planUninstall(ctx context.Context, e *env, c *cli.Context) error {
+func (o *upgradeOptions) planUninstall(ctx context.Context, e *env, c *cli.Context, r *removal) error {
 	args, err := arguments(c, 1, 1, "a release name")
 	if err != nil {
 		return err
 	}
+	r.settle(&o.settings)
+	request := deploy.UninstallRequest{Name: args[0], KeepHistory: r.keep, Description: o.request.Description}
 	return o.operate(ctx, e, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
-		return d.Uninstall(ctx, deploy.UninstallRequest{Name: args[0]})
+		return d.Uninstall(ctx, request)
 	})
 }
 

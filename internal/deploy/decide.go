@@ -275,6 +275,7 @@ func (d *Deployer) Uninstall(ctx context.Context, req UninstallRequest) (*Operat
 	op := &Operation{
 		Verb: Uninstall, Release: req.Name, Namespace: d.Namespace,
 		Base: latest, Next: record, KeepHistory: req.KeepHistory, Description: req.Description,
+		Cascade: d.Settings.Apply.Propagation,
 	}
 	if latest.Status == helmrelease.StatusUninstalled {
 		if req.KeepHistory {

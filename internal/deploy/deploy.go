@@ -6,6 +6,7 @@ import (
 	"time"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"deployer/apply"
 	"deployer/internal/kube"
@@ -85,6 +86,8 @@ type Operation struct {
 	NewNamespace bool
 	// KeepHistory says that an uninstall leaves the records.
 	KeepHistory bool
+	// Cascade is how an uninstall treats dependents; empty for other verbs.
+	Cascade metav1.DeletionPropagation
 	// Description is the user's words for the record of an uninstall; empty for
 	// Helm's. Next has those of the other verbs.
 	Description string

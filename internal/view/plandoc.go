@@ -2,6 +2,7 @@ package view
 
 import (
 	"strconv"
+	"strings"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
@@ -25,6 +26,7 @@ type planDocument struct {
 	HasChanges       bool        `json:"has_changes"`
 	CreatesNamespace bool        `json:"creates_namespace"`
 	KeepsHistory     bool        `json:"keeps_history"`
+	Cascade          string      `json:"cascade,omitempty"` // uninstall: background, foreground or orphan
 	Summary          planSummary `json:"summary"`
 	Stages           []planStage `json:"stages"`
 	Warnings         []warning   `json:"warnings"`
@@ -104,7 +106,8 @@ func newPlan(op *deploy.Operation) planDocument {
 	d := planDocument{
 		Format: jsonFormat, Document: "plan", Verb: string(op.Verb), Release: op.Release, Namespace: op.Namespace,
 		Chart: chartNamed(op), TargetRevision: op.Target, CreatesNamespace: op.NewNamespace, KeepsHistory: op.KeepHistory,
-		Stages: []planStage{}, Warnings: []warning{},
+		Cascade: strings.ToLower(string(op.Cascade)),
+		Stages:  []planStage{}, Warnings: []warning{},
 	}
 	if op.Next != nil {
 		d.Revision = op.Next.Version

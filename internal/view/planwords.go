@@ -50,9 +50,8 @@ func (o planObject) sign() byte {
 func (d planDocument) title() string {
 	text := capital(d.Verb) + " of " + d.Release + " in " + d.Namespace
 	switch {
-	case d.Verb == "uninstall" && d.KeepsHistory:
-		text += ", its history stays"
 	case d.Verb == "uninstall":
+		text += d.removal()
 	case d.TargetRevision > 0:
 		text += fmt.Sprintf(" to revision %d, as revision %d", d.TargetRevision, d.Revision)
 	case d.BaseRevision > 0:
@@ -64,6 +63,21 @@ func (d planDocument) title() string {
 		text += ", chart " + d.Chart
 	}
 	return line(text)
+}
+
+// removal says how an uninstall differs from the usual one.
+func (d planDocument) removal() string {
+	text := ""
+	switch d.Cascade {
+	case "orphan":
+		text = ", dependents stay"
+	case "foreground":
+		text = ", dependents go first"
+	}
+	if d.KeepsHistory {
+		text += ", its history stays"
+	}
+	return text
 }
 
 // sentence is the last line of a plan.
