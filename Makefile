@@ -4,7 +4,7 @@ GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.buildVersion=$(VERSION)
 
-.PHONY: help build test-node release demo cluster test lint bench golden clean devcluster helm3
+.PHONY: help build test-alone test-node release demo cluster test lint bench golden clean devcluster helm3 helm4
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 12
@@ -21,15 +21,21 @@ devcluster: ## bin/devcluster, a real Kubernetes for development and tests
 helm3: ## bin/helm3/helm, the real Helm 3 that tests and benchmarks compare with
 	@$(GO) test -count=1 -run '^TestHelm3IsTheRelease$$' ./internal/helmtest
 
+helm4: ## bin/helm4/helm, the real Helm 4 whose releases tests go on with
+	@$(GO) test -count=1 -run '^TestHelm4IsTheRelease$$' ./internal/helmtest
+
 demo: build devcluster ## the story of the incorrect update, on a cluster of its own (KEEP=1 keeps it)
 	@bin/devcluster run $(if $(KEEP),--keep) -- sh scripts/demo.sh
 
 cluster: build devcluster ## start a cluster and tell how to use it
 	@kubeconfig=$$(bin/devcluster up) && printf '\nexport KUBECONFIG=%s\nbin/deployer install web testcharts/web\nstop it with: bin/devcluster down\n' "$$kubeconfig"
 
-test: devcluster helm3 ## all tests, against one real API server
+test: devcluster helm3 helm4 test-alone ## all tests, against one real API server
 	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 $(GO) test -timeout 20m ./...
 	cd devcluster && $(GO) test -timeout 10m ./...
+
+test-alone: devcluster ## tests that disturb all others, on a cluster of their own
+	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 DEPLOYER_TEST_ALONE=1 $(GO) test -count=1 -run '^TestAlone' ./apply
 
 test-node: devcluster ## deployer on real pods: as root on Linux; installs containerd and such
 	@GO=$(GO) sh scripts/test-node.sh

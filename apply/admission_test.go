@@ -399,9 +399,10 @@ func TestPartialDiscovery(t *testing.T) {
 	}
 }
 
-// TestBrokenAPIService is TestPartialDiscovery with a real APIService. It
-// disturbs all other tests in the cluster, so it runs only when asked for.
-func TestBrokenAPIService(t *testing.T) {
+// TestAloneBrokenAPIService is TestPartialDiscovery (S59) with a real APIService.
+// It disturbs all other tests in the cluster, so it runs only when asked for:
+// make test-alone.
+func TestAloneBrokenAPIService(t *testing.T) {
 	s := begin(t)
 	name := "v1." + s.ns + ".example.com"
 	if !alone() {

@@ -6,9 +6,14 @@ import (
 	"testing"
 )
 
-func TestHelm3IsTheRelease(t *testing.T) {
-	out, err := exec.Command(Helm3(t), "version").CombinedOutput()
-	if err != nil || !strings.Contains(string(out), `Version:"v3.22.0"`) || !strings.Contains(string(out), `GitTreeState:"clean"`) {
+func TestHelm3IsTheRelease(t *testing.T) { says(t, Helm3(t), Version) }
+
+func TestHelm4IsTheRelease(t *testing.T) { says(t, Helm4(t), Version4) }
+
+func says(t *testing.T, binary, version string) {
+	t.Helper()
+	out, err := exec.Command(binary, "version").CombinedOutput()
+	if err != nil || !strings.Contains(string(out), `Version:"`+version+`"`) || !strings.Contains(string(out), `GitTreeState:"clean"`) {
 		t.Errorf("helm says %s, %v", out, err)
 	}
 }
