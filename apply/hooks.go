@@ -14,9 +14,9 @@ import (
 	"deployer/internal/kube"
 )
 
-// runAnnotation tells the objects of two runs of a hook apart: "HASH.RUN". By
-// it we recognise an object that we created although the answer was lost, and
-// one that is at the same work already.
+// runAnnotation tells the objects of two runs of a hook apart:
+// "HASH.ATTEMPT.RUN". By it we recognise an object that we created although the
+// answer was lost, and one that does or has done the same work already.
 const runAnnotation = "deployer.io/hook-run"
 
 // CreateHook creates a hook's object and returns it as the server has it. An
@@ -24,9 +24,13 @@ const runAnnotation = "deployer.io/hook-run"
 // release: it carries our ownership, or one of past has a hook of that name and
 // the object says that it is one. Its delete policy doesn't matter: where that
 // lacks before-hook-creation, something is there only because the run that made
-// it didn't get to delete it. Otherwise the error is a *HookExistsError. A Job or Pod of the same manifest that is still
-// at work, left by a deployer that died, is returned as it is.
-func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, past []Past) (*unstructured.Unstructured, error) {
+// it didn't get to delete it. Otherwise the error is a *HookExistsError.
+//
+// What a deployer that died has left of the same manifest is returned as it is
+// when it is a Job or Pod that is still at work, or when it was made for the
+// same attempt and hasn't failed. An attempt is any name without a dot; two
+// with no name are different ones.
+func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, past []Past, attempt string) (*unstructured.Unstructured, error) {
 	p, _, _, hooks, err := a.prepare(ctx, Request{Hooks: []kube.Manifest{m}, Past: past})
 	if err != nil {
 		return nil, err
@@ -42,8 +46,8 @@ func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, past []Past) 
 	if err != nil {
 		return nil, err
 	}
-	run := t.raw + "." + rand.String(10)
-	annotate(want, runAnnotation, run)
+	run := hookRun{hash: t.raw, attempt: attempt, nonce: rand.String(10)}
+	annotate(want, runAnnotation, run.String())
 	for {
 		obj, err := a.post(ctx, t, want, do)
 		if !apierrors.IsAlreadyExists(err) {
@@ -58,7 +62,7 @@ func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, past []Past) 
 
 // inTheWay deals with an object that has a hook's name: it is returned if it
 // does the hook's work, and gone otherwise.
-func (p *planning) inTheWay(ctx context.Context, t *target, run string) (*unstructured.Unstructured, error) {
+func (p *planning) inTheWay(ctx context.Context, t *target, run hookRun) (*unstructured.Unstructured, error) {
 	live, err := p.a.get(ctx, t.mapping, t.id)
 	if err != nil {
 		return nil, failed(t, "reading", err)
@@ -66,10 +70,8 @@ func (p *planning) inTheWay(ctx context.Context, t *target, run string) (*unstru
 	if live == nil {
 		return nil, nil
 	}
-	was := live.GetAnnotations()[runAnnotation]
-	hash, _, _ := strings.Cut(was, ".")
 	mine := ownerOf(live) == p.a.owner && live.GetDeletionTimestamp() == nil
-	if mine && (was == run || hash == t.raw && working(live)) {
+	if mine && run.continues(live) {
 		return live, nil
 	}
 	if live.GetDeletionTimestamp() == nil {
@@ -82,6 +84,25 @@ func (p *planning) inTheWay(ctx context.Context, t *target, run string) (*unstru
 		}
 	}
 	return nil, failed(t, "deleting", p.a.awaitGone(ctx, t.mapping, t.id, string(live.GetUID())))
+}
+
+// A hookRun is one run of a hook.
+type hookRun struct{ hash, attempt, nonce string }
+
+func (r hookRun) String() string { return r.hash + "." + r.attempt + "." + r.nonce }
+
+// continues says whether an object does the work of this run, or has done it.
+func (r hookRun) continues(live *unstructured.Unstructured) bool {
+	was := live.GetAnnotations()[runAnnotation]
+	hash, rest, _ := strings.Cut(was, ".")
+	attempt, _, _ := strings.Cut(rest, ".")
+	switch {
+	case was == r.String():
+		return true // only the answer was lost
+	case hash != r.hash:
+		return false
+	}
+	return working(live) || r.attempt != "" && attempt == r.attempt && !hasFailed(live)
 }
 
 func failed(t *target, doing string, err error) error {
@@ -103,6 +124,20 @@ func (p *planning) removable(t *target, live *unstructured.Unstructured) error {
 		return &HookExistsError{ID: t.id, Why: "CustomResourceDefinitions are never deleted for a hook"}
 	}
 	return nil
+}
+
+// hasFailed says that a Job or Pod has come to a bad end.
+func hasFailed(obj *unstructured.Unstructured) bool {
+	switch obj.GroupVersionKind().GroupKind().String() {
+	case "Job.batch":
+		ended, _ := condition(obj, "Failed")
+		ending, _ := condition(obj, "FailureTarget")
+		return ended || ending
+	case "Pod":
+		phase, _, _ := unstructured.NestedString(obj.Object, "status", "phase")
+		return phase == "Failed"
+	}
+	return false
 }
 
 // working says that a Job or Pod has not come to its end.

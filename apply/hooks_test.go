@@ -23,7 +23,12 @@ spec:
 
 func (s *story) hook(text string) (*unstructured.Unstructured, error) {
 	s.t.Helper()
-	return s.applier().CreateHook(s.t.Context(), s.manifests(text)[0], s.past)
+	return s.hookFor("", text)
+}
+
+func (s *story) hookFor(attempt, text string) (*unstructured.Unstructured, error) {
+	s.t.Helper()
+	return s.applier().CreateHook(s.t.Context(), s.manifests(text)[0], s.past, attempt)
 }
 
 func (s *story) mustHook(text string) *unstructured.Unstructured {
@@ -87,6 +92,47 @@ func TestHookRunsEachTime(t *testing.T) {
 	}
 	if other := s.mustHook(strings.Replace(stuck, "c:1", "c:2", 1)); other.GetUID() == running.GetUID() {
 		t.Errorf("another migration was taken for the same")
+	}
+}
+
+// A run that goes on with a dead one's attempt doesn't run a hook again that has
+// finished since: only the dead one would have noted that it had. One that has
+// failed runs again.
+func TestHookOfADeadRunHasFinished(t *testing.T) {
+	s := begin(t)
+	create := func(attempt, text string) *unstructured.Unstructured {
+		t.Helper()
+		obj, err := s.hookFor(attempt, text)
+		if err != nil {
+			t.Fatalf("CreateHook(%s): %v", attempt, err)
+		}
+		return obj
+	}
+	first := create("one-pre-upgrade", migration)
+	s.eventually("the Job completes", s.finished("migrate"))
+	if again := create("one-pre-upgrade", migration); again.GetUID() != first.GetUID() {
+		t.Errorf("the hook was run twice")
+	}
+	if other := create("one-pre-upgrade", strings.Replace(migration, "c:1", "c:2", 1)); other.GetUID() == first.GetUID() {
+		t.Errorf("another hook was taken for the same")
+	}
+	second := create("one-post-upgrade", migration)
+	s.eventually("the Job completes", s.finished("migrate"))
+	if other := create("two-post-upgrade", migration); other.GetUID() == second.GetUID() {
+		t.Errorf("the hook of another attempt was taken for this one's")
+	}
+	failing := strings.Replace(migration, "spec: {restart", `metadata: {annotations: {sim.deployer/steps: '[{"phase":"Failed","state":{"terminated":{"exitCode":1}}}]'}}
+    spec: {restart`, 1)
+	failing = strings.Replace(failing, "spec:\n", "spec:\n  backoffLimit: 0\n", 1)
+	bad := create("three-pre-upgrade", failing)
+	s.eventually("the Job fails", func() error {
+		if failed, _ := condition(s.get("batch/v1", "Job", "migrate"), "Failed"); !failed {
+			return errors.New("not failed")
+		}
+		return nil
+	})
+	if again := create("three-pre-upgrade", failing); again.GetUID() == bad.GetUID() {
+		t.Errorf("a hook that has failed wasn't run again")
 	}
 }
 

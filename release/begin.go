@@ -20,7 +20,8 @@ const finishTimeout = 10 * time.Second
 // a run: its Secret's name is taken by whoever creates it, so a run that was
 // paused, or one without a Lease, or Helm, can't have it too. next.Version has
 // to be History.Next of the history that next was decided on; 0 means that of
-// now. Begin fills in the journal's Run, Holder, Process and Leased, ApplyMethod,
+// now. Begin fills in the journal's Run, Holder, Process and Leased, Attempt if
+// it is empty, ApplyMethod,
 // and times that are zero.
 //
 // The error is a *MovedError when somebody else changed the release since, a
@@ -84,6 +85,10 @@ func (l *Lock) sign(rec *Record) {
 		rec.Journal = &Journal{}
 	}
 	rec.Journal.Run = l.holder.Run
+	if rec.Journal.Attempt == "" {
+		rec.Journal.Attempt = l.holder.Run
+	}
+	rec.Journal.Interrupted = false
 	rec.Journal.Holder = l.holder.Who
 	rec.Journal.Process = l.holder.Process.String()
 	rec.Journal.Leased = l.Leased()
@@ -219,7 +224,7 @@ func (l *Lock) supersede(ctx context.Context, newest int) {
 		if s.Revision >= newest || s.Status != helmrelease.StatusDeployed {
 			continue
 		}
-		err := l.store.amend(ctx, l.name, s.Revision, map[string]any{"status": helmrelease.StatusSuperseded},
+		err := l.store.amend(ctx, l.name, s.Revision, amendment{status: helmrelease.StatusSuperseded},
 			func(*Record, *corev1.Secret) error { return nil })
 		if err != nil {
 			l.opts.Warn(fmt.Sprintf("revision %d couldn't be marked superseded: %v", s.Revision, err))

@@ -92,11 +92,17 @@ func reserve(rec *Record) int {
 	return spare + 128*max(0, objectCount(rec)-marks(rec))
 }
 
+// marks counts those that have their size already: planned ones grow.
 func marks(rec *Record) int {
-	if rec.Journal == nil {
-		return 0
+	n := 0
+	if rec.Journal != nil {
+		for _, mark := range rec.Journal.Objects {
+			if mark.UID != "" {
+				n++
+			}
+		}
 	}
-	return len(rec.Journal.Objects)
+	return n
 }
 
 // objectCount guesses how many objects a record has, from above.
@@ -198,33 +204,49 @@ func dropNulls(rec *Record) {
 	rec.Chart.Templates = slices.DeleteFunc(rec.Chart.Templates, none)
 }
 
-// editInfo changes fields of info in the JSON of data.release and leaves all
-// else as it is, also what no type of ours knows.
-func editInfo(text []byte, set map[string]any) ([]byte, error) {
+// editJSON changes fields of members in the JSON of data.release and leaves all
+// else as it is, also what no type of ours knows. It makes no member that isn't
+// there.
+func editJSON(text []byte, edits map[string]map[string]any) ([]byte, error) {
 	data, err := unpack(text)
 	if err != nil {
 		return nil, err
 	}
-	var record, info map[string]json.RawMessage
+	var record map[string]json.RawMessage
 	if err := json.Unmarshal(data, &record); err != nil {
 		return nil, err
 	}
-	if err := json.Unmarshal(record["info"], &info); err != nil {
-		return nil, fmt.Errorf("info: %w", err)
-	}
-	for key, value := range set {
-		if info[key], err = json.Marshal(value); err != nil {
-			return nil, err
+	for member, set := range edits {
+		if record[member] == nil && member != "info" {
+			continue
 		}
-	}
-	if record["info"], err = json.Marshal(info); err != nil {
-		return nil, err
+		if record[member], err = editMember(record[member], set); err != nil {
+			return nil, fmt.Errorf("%s: %w", member, err)
+		}
 	}
 	packed, err := pack(record)
 	if err != nil {
 		return nil, err
 	}
 	return toText(packed), nil
+}
+
+func editMember(data json.RawMessage, set map[string]any) (json.RawMessage, error) {
+	var member map[string]json.RawMessage
+	if err := json.Unmarshal(data, &member); err != nil {
+		return nil, err
+	}
+	if member == nil {
+		return data, nil // null
+	}
+	for key, value := range set {
+		text, err := json.Marshal(value)
+		if err != nil {
+			return nil, err
+		}
+		member[key] = text
+	}
+	return json.Marshal(member)
 }
 
 // slimmed is a copy of rec without what only rendering the chart again needs.

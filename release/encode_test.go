@@ -186,9 +186,9 @@ func TestTooLargeSaysWhy(t *testing.T) {
 	}
 }
 
-func TestEditInfoKeepsWhatWeDontKnow(t *testing.T) {
+func TestEditJSONKeepsWhatWeDontKnow(t *testing.T) {
 	text := toText([]byte(`{"name":"web","version":1,"future":{"a":[1,2]},"info":{"status":"deployed","rollback_revision":7}}`))
-	edited, err := editInfo(text, map[string]any{"status": "superseded"})
+	edited, err := editJSON(text, map[string]map[string]any{"info": {"status": "superseded"}, "deployer": {"interrupted": true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +198,16 @@ func TestEditInfoKeepsWhatWeDontKnow(t *testing.T) {
 	}
 	want := `{"future":{"a":[1,2]},"info":{"rollback_revision":7,"status":"superseded"},"name":"web","version":1}`
 	if string(data) != want {
-		t.Errorf("editInfo = %s, want %s", data, want)
+		t.Errorf("editJSON = %s, want %s", data, want)
+	}
+	for journal, want := range map[string]string{`{"run":"r"}`: `{"interrupted":true,"run":"r"}`, `null`: `null`} {
+		edited, err := editJSON(toText([]byte(`{"deployer":`+journal+`}`)), map[string]map[string]any{"deployer": {"interrupted": true}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if data, err := unpack(edited); err != nil || string(data) != `{"deployer":`+want+`}` {
+			t.Errorf("editJSON of the journal %s = %s, %v, want %s", journal, data, err, want)
+		}
 	}
 }
 
@@ -225,8 +234,8 @@ func FuzzDecode(f *testing.F) {
 		if _, err := split(rec); err != nil {
 			t.Errorf("split(decode(%q)): %v", text, err)
 		}
-		if _, err := editInfo(text, map[string]any{"status": "failed"}); err != nil {
-			t.Errorf("editInfo(%q): %v", text, err)
+		if _, err := editJSON(text, map[string]map[string]any{"info": {"status": "failed"}}); err != nil {
+			t.Errorf("editJSON(%q): %v", text, err)
 		}
 	})
 }

@@ -316,7 +316,7 @@ func TestRecordIsTheFenceWhenTheLeaseIsNot(t *testing.T) {
 	l := lock(t, s.store, "web", LockOptions{})
 	rec := begun(t, l)
 	// Somebody settles it while we're paused, before our heartbeat notices.
-	err := s.store.amend(t.Context(), "web", 1, map[string]any{"status": failed, "description": "settled"}, allow)
+	err := s.store.amend(t.Context(), "web", 1, amendment{status: failed, description: "settled"}, allow)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -57,13 +57,18 @@ type stored struct {
 
 // Journal is what deployer keeps in a record beyond what Helm does.
 type Journal struct {
-	Run     string            `json:"run"`               // identity of the attempt that wrote the record
+	Run     string            `json:"run"`               // identity of the run that wrote the record
+	Attempt string            `json:"attempt,omitempty"` // that of the first of the runs which went on with each other's work
 	Holder  string            `json:"holder,omitempty"`  // who ran it, for people: host, pid, CI job
 	Process string            `json:"process,omitempty"` // the same for programs; see Process
 	Leased  bool              `json:"leased,omitempty"`  // the run held the release's Lease
 	Step    string            `json:"step,omitempty"`    // the stage the run is in
 	Objects map[string]Mark   `json:"objects,omitempty"` // by kube.ID.String with group; as the last apply left them
-	Hooks   map[string]string `json:"hooks,omitempty"`   // hooks finished in this revision: name to outcome
+	Hooks   map[string]string `json:"hooks,omitempty"`   // hooks finished in this attempt: name to outcome
+
+	// Interrupted says that the run died and somebody else recorded its end: the
+	// next run may go on with its attempt.
+	Interrupted bool `json:"interrupted,omitempty"`
 
 	// Leftover are objects of earlier revisions that were kept for a reason that
 	// may pass, by the key of package apply: the next release looks at them again.

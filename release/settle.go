@@ -91,8 +91,8 @@ func (l *Lock) settle(ctx context.Context, s Summary) (*Settled, error) {
 	if out == nil || err != nil {
 		return nil, err
 	}
-	set := map[string]any{"status": helmrelease.StatusFailed, "description": l.epitaph(out, rec)}
-	err = l.store.amend(ctx, l.name, s.Revision, set, func(now *Record, secret *corev1.Secret) error {
+	failed := amendment{status: helmrelease.StatusFailed, description: l.epitaph(out, rec), interrupted: true}
+	err = l.store.amend(ctx, l.name, s.Revision, failed, func(now *Record, secret *corev1.Secret) error {
 		if now.stored.version != rec.stored.version {
 			// It was written since we judged it: judge what is there now.
 			if !active(now.Info.Status) {
@@ -144,7 +144,7 @@ func (l *Lock) judge(ctx context.Context, rec *Record, written time.Time) (*Sett
 // relabel makes the label of a record say what the record says. Somebody
 // changed it by hand; Helm, too, believes the record.
 func (l *Lock) relabel(ctx context.Context, rec *Record) error {
-	err := l.store.amend(ctx, l.name, rec.Version, map[string]any{"status": rec.Info.Status}, func(now *Record, _ *corev1.Secret) error {
+	err := l.store.amend(ctx, l.name, rec.Version, amendment{status: rec.Info.Status}, func(now *Record, _ *corev1.Secret) error {
 		if now.stored.version != rec.stored.version {
 			return errLeave
 		}

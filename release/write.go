@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	helmrelease "helm.sh/helm/v3/pkg/release"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -156,11 +157,33 @@ func ownerPatch(rec *Record) ([]byte, error) {
 	}}}})
 }
 
-// amend changes the status and description of a stored record and leaves all
-// else in it as it is, also what only other tools understand. allowed is asked
-// about the record as it is now, and again if somebody changes it meanwhile;
-// its error ends it.
-func (s *Store) amend(ctx context.Context, name string, revision int, set map[string]any, allowed func(*Record, *corev1.Secret) error) error {
+// An amendment is what changes in a stored record while all else stays as it
+// is, also what only other tools understand.
+type amendment struct {
+	status      helmrelease.Status
+	description string // empty: it stays
+	interrupted bool   // true: the journal says so from now on
+}
+
+// edits are the fields of the record that change.
+func (a *amendment) edits(large bool) map[string]map[string]any {
+	info := map[string]any{"status": a.status}
+	if a.description != "" {
+		info["description"] = a.description
+		if large { // its head says so in its description; see parts.go
+			info["description"] = a.description + largeNote
+		}
+	}
+	edits := map[string]map[string]any{"info": info}
+	if a.interrupted {
+		edits["deployer"] = map[string]any{"interrupted": true}
+	}
+	return edits
+}
+
+// amend amends a stored record. allowed is asked about the record as it is now,
+// and again if somebody changes it meanwhile; its error ends it.
+func (s *Store) amend(ctx context.Context, name string, revision int, change amendment, allowed func(*Record, *corev1.Secret) error) error {
 	secrets, err := s.secrets()
 	if err != nil {
 		return err
@@ -173,7 +196,7 @@ func (s *Store) amend(ctx context.Context, name string, revision int, set map[st
 		if err := allowed(rec, secret); err != nil {
 			return err
 		}
-		amended, err := amendSecret(secret, rec, set, time.Now())
+		amended, err := amendSecret(secret, rec, &change, time.Now())
 		if err != nil {
 			return &CorruptError{Namespace: secret.Namespace, Secret: secret.Name, Reason: "its content is damaged", Err: err}
 		}
@@ -190,23 +213,17 @@ func (s *Store) amend(ctx context.Context, name string, revision int, set map[st
 	})
 }
 
-func amendSecret(secret *corev1.Secret, rec *Record, set map[string]any, now time.Time) (*corev1.Secret, error) {
+func amendSecret(secret *corev1.Secret, rec *Record, change *amendment, now time.Time) (*corev1.Secret, error) {
 	out := secret.DeepCopy()
-	text, err := editInfo(secret.Data[dataKey], set)
+	text, err := editJSON(secret.Data[dataKey], change.edits(rec.stored.digest != ""))
 	if err != nil {
 		return nil, err
 	}
 	out.Data[dataKey] = text
-	out.Labels["status"] = fmt.Sprint(set["status"])
+	out.Labels["status"] = change.status.String()
 	out.Labels["modifiedAt"] = fmt.Sprint(now.Unix())
-	if description, ok := set["description"].(string); ok && rec.stored.digest != "" {
-		// The head of a large record says so in its description; see parts.go.
-		if out.Data[dataKey], err = editInfo(text, map[string]any{"description": description + largeNote}); err != nil {
-			return nil, err
-		}
-	}
-	if description, ok := set["description"].(string); ok && out.Annotations[annotationUpdated] != "" {
-		out.Annotations[annotationDescription] = cut(description, maxDescription)
+	if change.description != "" && out.Annotations[annotationUpdated] != "" {
+		out.Annotations[annotationDescription] = cut(change.description, maxDescription)
 	}
 	return out, nil
 }

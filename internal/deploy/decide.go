@@ -299,6 +299,9 @@ func (d *Deployer) decide(ctx context.Context, op *Operation, history *release.H
 		return err
 	}
 	op.past, op.CRDs = past, crds
+	if len(owned) > 0 {
+		op.resume(owned[len(owned)-1])
+	}
 	if !d.Settings.NoHooks {
 		events := hookEvents[op.Verb]
 		op.Hooks = Hooks{Before: hooksFor(events[0], op.Next.Hooks), After: hooksFor(events[1], op.Next.Hooks)}
@@ -336,6 +339,9 @@ func marksOf(owned []*release.Record) map[string]apply.Mark {
 	}
 	marks := map[string]apply.Mark{}
 	for key, m := range owned[len(owned)-1].Journal.Objects {
+		if m.Print == "" {
+			continue // only planned, or nothing to recognise it by
+		}
 		marks[key] = apply.Mark{UID: m.UID, Print: m.Print}
 	}
 	return marks

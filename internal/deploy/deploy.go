@@ -100,10 +100,19 @@ type Operation struct {
 // Hooks are the hooks that run before and after the change, in order.
 type Hooks struct{ Before, After []*helmrelease.Hook }
 
-// journals tells whether the operation has a record of its own, in which it
-// notes how far it has come.
+// journals tells whether the operation has a record that is pending while it is
+// carried out, in which it notes how far it has come.
 func (o *Operation) journals() bool {
-	return o.Verb == Install || o.Verb == Upgrade || o.Verb == Rollback
+	return o.Verb == Install || o.Verb == Upgrade || o.Verb == Rollback || o.Verb == Uninstall
+}
+
+// attempt names what the hooks of an event are run for, also over several runs
+// when some of them die; empty for tests, which run each time.
+func (o *Operation) attempt(event helmrelease.HookEvent) string {
+	if !o.journals() {
+		return ""
+	}
+	return o.Next.Journal.Attempt + "-" + string(event)
 }
 
 // within bounds ctx by the timeout of one wait.

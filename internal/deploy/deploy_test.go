@@ -138,32 +138,6 @@ func TestStoppedNamesTheCause(t *testing.T) {
 	}
 }
 
-func TestFinishedHooksOfADeadRun(t *testing.T) {
-	h := &helmrelease.Hook{Path: "web/templates/migrate.yaml", Manifest: "kind: Job"}
-	event := helmrelease.HookPreUpgrade
-	dead := &release.Record{Release: helmrelease.Release{Manifest: "same", Version: 4}, Journal: &release.Journal{
-		Hooks: map[string]string{hookKey(event, h): string(helmrelease.HookPhaseSucceeded)},
-	}}
-	run := func(manifest string, dead *release.Record) *run {
-		return &run{
-			lock: &Held{dead: dead}, observe: func(Event) {},
-			op: &Operation{Verb: Upgrade, Next: &release.Record{Release: helmrelease.Release{Manifest: manifest}}},
-		}
-	}
-	if !run("same", dead).finished(event, h) {
-		t.Error("a hook that had finished is run again")
-	}
-	if run("other", dead).finished(event, h) {
-		t.Error("a hook is left out although something else is deployed")
-	}
-	if run("same", dead).finished(helmrelease.HookPostUpgrade, h) {
-		t.Error("a hook is left out at another event")
-	}
-	if run("same", nil).finished(event, h) {
-		t.Error("a hook is left out although no run died")
-	}
-}
-
 func TestHasChanges(t *testing.T) {
 	change := func(a apply.Action) *apply.Plan { return &apply.Plan{Waves: [][]apply.Change{{{Action: a}}}} }
 	for _, c := range []struct {

@@ -58,6 +58,7 @@ func (r *run) carryOut(ctx context.Context) (*release.Record, error) {
 		return r.test(ctx)
 	}
 	r.op.Next.Info.Status = pending[r.op.Verb]
+	r.remember()
 	if err := r.lock.Begin(ctx, r.op.Next); err != nil {
 		return nil, err
 	}
@@ -129,10 +130,10 @@ func (r *run) stage(ctx context.Context, name string, objects int, body func() e
 	}
 	s, began := Step{Name: name, Objects: objects}, time.Now()
 	r.observe(StepBegan{Step: s})
-	if err := r.note(ctx, name); err != nil {
-		return err
+	err := r.note(ctx, name)
+	if err == nil {
+		err = body()
 	}
-	err := body()
 	r.observe(StepEnded{Step: s, Took: time.Since(began), Err: err})
 	return err
 }
@@ -145,6 +146,7 @@ func (r *run) note(ctx context.Context, step string) error {
 		return nil
 	}
 	r.op.Next.Journal.Step = step
+	r.remember()
 	return r.lock.Save(ctx, r.op.Next)
 }
 
@@ -271,7 +273,7 @@ func (r *run) finish(ctx context.Context, err error) (*release.Record, error) {
 	if err != nil {
 		status, description = helmrelease.StatusFailed, r.description(err)
 	}
-	r.remember(next)
+	r.remember()
 	if ferr := r.lock.Finish(ctx, next, status, description); ferr != nil {
 		return next, errors.Join(err, ferr)
 	}
@@ -283,27 +285,4 @@ func (r *run) finish(ctx context.Context, err error) (*release.Record, error) {
 		}
 	}
 	return next, err
-}
-
-// remember puts into the record what lets the next release recognise
-// untouched objects without reading them.
-func (r *run) remember(next *release.Record) {
-	changes := make([]apply.Change, 0, len(r.applied))
-	for _, c := range r.applied {
-		changes = append(changes, c)
-	}
-	marks := map[string]release.Mark{}
-	for key, mark := range r.applier.Marks(changes) {
-		marks[key] = release.Mark{UID: mark.UID, Print: mark.Print}
-	}
-	next.Journal.Objects = marks
-	next.Journal.Leftover = nil
-	for _, c := range r.op.Plan.Prune {
-		if done, ok := r.applied[c.ID]; ok {
-			c = done
-		}
-		if c.Again {
-			next.Journal.Leftover = append(next.Journal.Leftover, apply.Key(c.ID))
-		}
-	}
 }

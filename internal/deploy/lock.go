@@ -26,7 +26,6 @@ type Held struct {
 	Settled []release.Settled
 
 	created *corev1.Namespace // that we made for the release; nil when it was there
-	dead    *release.Record   // the latest of the settled revisions; nil when there is none
 }
 
 // Lock takes the right to change op's release, waiting at most timeout for
@@ -55,16 +54,14 @@ func (d *Deployer) Lock(ctx context.Context, op *Operation, timeout time.Duratio
 	}
 	history, settled, err := held.Settle(ctx)
 	if err != nil {
-		return nil, errors.Join(err, held.Unlock(ctx))
+		err = errors.Join(err, held.Unlock(ctx))
+		d.Abandon(ctx, held)
+		return nil, err
 	}
 	for _, s := range settled {
 		warn(s.String() + "; it is recorded as failed now")
 	}
-	if held.Settled = settled; len(settled) > 0 {
-		if held.dead, err = history.Load(ctx, settled[len(settled)-1].Revision); err != nil {
-			return nil, errors.Join(err, held.Unlock(ctx))
-		}
-	}
+	held.Settled = settled
 	held.Stale = held.Stale || len(settled) > 0 || revisionOf(history.Latest()) != revisionOf(op.Base)
 	return held, nil
 }

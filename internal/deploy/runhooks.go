@@ -45,7 +45,7 @@ func (r *run) hooks(ctx context.Context, event helmrelease.HookEvent, hooks []*h
 			if r.finished(event, h) {
 				continue
 			}
-			ran, err := r.hook(ctx, h)
+			ran, err := r.hook(ctx, event, h)
 			if err == nil {
 				done = append(done, ran)
 				err = r.remembered(ctx, event, h)
@@ -64,18 +64,14 @@ func (r *run) hooks(ctx context.Context, event helmrelease.HookEvent, hooks []*h
 	})
 }
 
-// finished tells whether a dead run had come past this very hook while it
-// deployed the very same thing: then it isn't run again.
+// finished tells whether a run that died had come past this very hook while it
+// did the very same thing: then it isn't run again.
 func (r *run) finished(event helmrelease.HookEvent, h *helmrelease.Hook) bool {
-	dead := r.lock.dead
-	if dead == nil || dead.Journal == nil || dead.Manifest != r.op.Next.Manifest || !r.op.journals() {
+	journal := r.op.Next.Journal
+	if !r.op.journals() || journal == nil || journal.Hooks[hookKey(event, h)] != string(helmrelease.HookPhaseSucceeded) {
 		return false
 	}
-	if dead.Journal.Hooks[hookKey(event, h)] != string(helmrelease.HookPhaseSucceeded) {
-		return false
-	}
-	h.LastRun.Phase = helmrelease.HookPhaseSucceeded
-	r.observe(Warned{Text: fmt.Sprintf("%s hook %s had finished in revision %d: it is not run again", event, h.Path, dead.Version)})
+	r.observe(Warned{Text: fmt.Sprintf("%s hook %s had finished in the run that died: it is not run again", event, h.Path)})
 	return true
 }
 
@@ -105,11 +101,11 @@ type ranHook struct {
 	objects []*unstructured.Unstructured
 }
 
-func (r *run) hook(ctx context.Context, h *helmrelease.Hook) (ranHook, error) {
+func (r *run) hook(ctx context.Context, event helmrelease.HookEvent, h *helmrelease.Hook) (ranHook, error) {
 	ran := ranHook{hook: h}
 	h.LastRun = helmrelease.HookExecution{StartedAt: helmtime.Now(), Phase: helmrelease.HookPhaseRunning}
 	began := time.Now()
-	err := r.createHook(ctx, h, &ran)
+	err := r.createHook(ctx, event, h, &ran)
 	if err == nil {
 		err = r.await(ctx, r.hookTargets(ran.objects))
 	}
@@ -122,13 +118,13 @@ func (r *run) hook(ctx context.Context, h *helmrelease.Hook) (ranHook, error) {
 	return ran, err
 }
 
-func (r *run) createHook(ctx context.Context, h *helmrelease.Hook, ran *ranHook) error {
+func (r *run) createHook(ctx context.Context, event helmrelease.HookEvent, h *helmrelease.Hook, ran *ranHook) error {
 	manifests, err := chart.ParseHook(h)
 	if err != nil {
 		return err
 	}
 	for _, m := range manifests {
-		obj, err := r.applier.CreateHook(ctx, m, r.op.past)
+		obj, err := r.applier.CreateHook(ctx, m, r.op.past, r.op.attempt(event))
 		if err != nil {
 			return err
 		}

@@ -22,6 +22,7 @@ import (
 func resource(t testing.TB, name string) schema.GroupVersionResource {
 	t.Helper()
 	known := map[string]schema.GroupVersionResource{
+		"leases":                    {Group: "coordination.k8s.io", Version: "v1", Resource: "leases"},
 		"configmaps":                {Version: "v1", Resource: "configmaps"},
 		"secrets":                   {Version: "v1", Resource: "secrets"},
 		"services":                  {Version: "v1", Resource: "services"},

@@ -445,3 +445,18 @@ func TestEventsWriteError(t *testing.T) {
 		t.Error("Plan didn't report the failed write")
 	}
 }
+
+// What was warned of while the lock was taken isn't told again when the run
+// begins; what the plan warns of is.
+func TestEarlyWarningsAreToldOnce(t *testing.T) {
+	s := newStudio(EventOptions{Progress: "plain"}, false)
+	s.Warn("revision 6 was left pending")
+	op := upgrade(t)
+	op.Warnings = []string{"the chart is deprecated"}
+	s.Observe(deploy.Began{Operation: op})
+	for _, want := range []string{"revision 6 was left pending", "the chart is deprecated"} {
+		if got := strings.Count(s.err.String(), want); got != 1 {
+			t.Errorf("%q is told %d times:\n%s", want, got, s.err.String())
+		}
+	}
+}

@@ -38,11 +38,12 @@ type lines struct {
 	names    []string
 	since    time.Time
 	problems map[kube.ID]string // last told, to tell each once
+	warned   map[string]bool    // told before the run began
 	group    string             // open in the log of the CI system
 }
 
 func newLines(e *Events, out func(string)) *lines {
-	return &lines{Events: e, out: out, last: e.now(), problems: map[kube.ID]string{}}
+	return &lines{Events: e, out: out, last: e.now(), problems: map[kube.ID]string{}, warned: map[string]bool{}}
 }
 
 func (l *lines) observe(event deploy.Event) {
@@ -87,7 +88,7 @@ func (l *lines) began(e deploy.Began) {
 		l.say("plan", fmt.Sprintf("%s of %s: %s", e.Operation.Verb, text, sentence))
 	}
 	for _, w := range l.tally.warnings {
-		if len(l.earlier) == 0 {
+		if len(l.earlier) == 0 && !l.warned[w] {
 			l.warn(w)
 		}
 	}
@@ -201,7 +202,10 @@ func (l *lines) log(entry *track.LogLine) {
 	l.print("log", name+" | "+visible(entry.Text))
 }
 
-func (l *lines) warn(text string) { l.say("warn", text) }
+func (l *lines) warn(text string) {
+	l.warned[text] = true
+	l.say("warn", text)
+}
 
 // gather collects objects with the same news into one line.
 func (l *lines) gather(word, name string) {

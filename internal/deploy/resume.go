@@ -1,0 +1,38 @@
+package deploy
+
+import (
+	"maps"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"deployer/release"
+)
+
+// resume makes the operation go on with the attempt of a run that died, if that
+// was about the very same: a hook that has finished isn't run again, one that is
+// at work is waited for. What a run has recorded as failed itself is over: its
+// hooks run again, as with Helm.
+func (o *Operation) resume(latest *release.Record) {
+	var dead *release.Journal // of the run that died
+	if latest != nil && latest.Journal != nil && latest.Journal.Interrupted {
+		dead = latest.Journal
+	}
+	switch {
+	case o.Verb == Uninstall && o.Next.Journal != nil && dead == nil:
+		// It is the journal of the run that deployed the revision.
+		o.Next.Journal.Attempt, o.Next.Journal.Hooks = "", nil
+	case o.Verb != Uninstall && dead != nil && latest.Manifest == o.Next.Manifest:
+		o.Next.Journal.Attempt, o.Next.Journal.Hooks = dead.Attempt, maps.Clone(dead.Hooks)
+		copyRuns(succeeded(latest.Hooks), o.Next.Hooks)
+	}
+}
+
+func succeeded(hooks []*helmrelease.Hook) []*helmrelease.Hook {
+	var out []*helmrelease.Hook
+	for _, h := range hooks {
+		if h.LastRun.Phase == helmrelease.HookPhaseSucceeded {
+			out = append(out, h)
+		}
+	}
+	return out
+}

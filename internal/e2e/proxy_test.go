@@ -1,0 +1,248 @@
+package e2e
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	api "k8s.io/client-go/tools/clientcmd/api"
+)
+
+// A moment is when at a call the process dies.
+type moment string
+
+const (
+	before moment = "before it is sent"
+	after  moment = "after it is committed, before its answer"
+)
+
+// A call is one request to the API server that came through a proxy.
+type call struct {
+	method string
+	path   string // with the query
+	code   int    // 0: it was never sent
+}
+
+func (c call) String() string { return fmt.Sprintf("%s %s %d", c.method, c.path, c.code) }
+
+// write says whether the call was to change something.
+func (c call) write() bool {
+	switch c.method {
+	case http.MethodGet, http.MethodHead:
+		return false
+	}
+	return !strings.Contains(c.path, "dryRun=All") && !strings.Contains(c.path, "selfsubject")
+}
+
+// created says whether the call has made an object of that resource.
+func (c call) created(resource string) bool {
+	path, _, _ := strings.Cut(c.path, "?")
+	return c.method == http.MethodPost && c.write() && c.code == http.StatusCreated && strings.HasSuffix(path, "/"+resource)
+}
+
+// A proxy stands on the loopback between a program and the API server. It sees
+// every call, and can end the program at one of them.
+type proxy struct {
+	server    *httptest.Server
+	target    *url.URL
+	transport http.RoundTripper
+
+	mu    sync.Mutex
+	calls []call
+	jobs  map[string]int // the names of hooks to how often they were made
+	at    int            // the call to die at, from 1; 0 for none
+	when  moment
+	kill  func()
+	dead  bool
+	busy  sync.WaitGroup // calls on their way
+}
+
+// proxied gives the world a proxy, and makes deployer and helm use it.
+func (w *world) proxied() *proxy {
+	w.Helper()
+	config := w.user.Config()
+	target, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		w.Fatal(err)
+	}
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		w.Fatal(err)
+	}
+	p := &proxy{target: target, transport: transport, jobs: map[string]int{}}
+	p.server = httptest.NewServer(p)
+	w.Cleanup(p.server.Close)
+	w.kubeconfig = w.kubeconfigFor(p.server.URL)
+	return p
+}
+
+// kubeconfigFor writes a kubeconfig for a server that asks nobody who they are.
+func (w *world) kubeconfigFor(server string) string {
+	w.Helper()
+	config := api.NewConfig()
+	config.Clusters["proxy"] = &api.Cluster{Server: server}
+	config.Contexts["proxy"] = &api.Context{Cluster: "proxy", Namespace: w.ns}
+	config.CurrentContext = "proxy"
+	path := filepath.Join(w.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		w.Fatal(err)
+	}
+	return path
+}
+
+// ServeHTTP lets a call through, unless the program dies at it.
+func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the program has gone
+	}
+	n, gone := p.arrived(r)
+	defer p.busy.Done()
+	if gone {
+		panic(http.ErrAbortHandler) // without an answer
+	}
+	response, err := p.send(r, body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadGateway)
+		return
+	}
+	defer response.Body.Close()
+	p.answered(n, r, body, response.StatusCode)
+	if p.dies(n, after) {
+		if r.URL.Query().Get("watch") == "" {
+			_, _ = io.Copy(io.Discard, response.Body)
+		}
+		p.end()
+		panic(http.ErrAbortHandler)
+	}
+	p.pass(w, response)
+}
+
+// arrived counts a call. Gone means that the program is dead by now.
+func (p *proxy) arrived(r *http.Request) (n int, gone bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.busy.Add(1)
+	if p.dead {
+		return 0, true
+	}
+	p.calls = append(p.calls, call{method: r.Method, path: r.URL.RequestURI()})
+	n = len(p.calls)
+	if n == p.at && p.when == before {
+		p.dead = true
+		p.kill()
+		return n, true
+	}
+	return n, false
+}
+
+func (p *proxy) dies(n int, when moment) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return n == p.at && p.when == when
+}
+
+// end kills the program.
+func (p *proxy) end() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.dead = true
+	p.kill()
+}
+
+// send forwards a call. What has been sent is carried out, whatever becomes of
+// the program; what only looks ends with it.
+func (p *proxy) send(r *http.Request, body []byte) (*http.Response, error) {
+	ctx := r.Context()
+	if r.Method != http.MethodGet {
+		ctx = context.WithoutCancel(ctx)
+	}
+	out := r.Clone(ctx)
+	out.RequestURI = ""
+	out.URL.Scheme, out.URL.Host, out.Host = p.target.Scheme, p.target.Host, p.target.Host
+	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	return p.transport.RoundTrip(out)
+}
+
+// answered notes what became of a call.
+func (p *proxy) answered(n int, r *http.Request, body []byte, code int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls[n-1].code = code
+	if p.calls[n-1].created("jobs") {
+		p.jobs[jobName(body)]++
+	}
+}
+
+// pass gives an answer to the program as it comes.
+func (p *proxy) pass(w http.ResponseWriter, response *http.Response) {
+	for key, values := range response.Header {
+		w.Header()[key] = values
+	}
+	w.WriteHeader(response.StatusCode)
+	flusher, _ := w.(http.Flusher)
+	flusher.Flush() // a watch that has nothing to tell yet
+	chunk := make([]byte, 64<<10)
+	for {
+		n, err := response.Body.Read(chunk)
+		if _, werr := w.Write(chunk[:n]); werr != nil || err != nil {
+			return
+		}
+		flusher.Flush()
+	}
+}
+
+// jobName is the name in the manifest of an object.
+func jobName(body []byte) string {
+	var obj metav1.PartialObjectMetadata
+	if err := json.Unmarshal(body, &obj); err != nil {
+		return err.Error()
+	}
+	return obj.Name
+}
+
+// arm makes the program die at a call, or at none when at is 0, and forgets what
+// was seen so far.
+func (p *proxy) arm(at int, when moment, kill func()) {
+	p.busy.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.calls, p.jobs = nil, map[string]int{}
+	p.at, p.when, p.kill, p.dead = at, when, kill, false
+}
+
+// disarm waits until nothing of a dead program is on its way, and lets all calls
+// through from then on.
+func (p *proxy) disarm() {
+	p.busy.Wait()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.at, p.dead = 0, false
+}
+
+// seen are the calls since arm.
+func (p *proxy) seen() []call {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.calls)
+}
+
+// made says how often hook Jobs were created since arm.
+func (p *proxy) made() map[string]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return maps.Clone(p.jobs)
+}
