@@ -18,6 +18,7 @@ import (
 const (
 	firstEvents = 500  // of a namespace, read when its watch begins
 	orphanLimit = 1000 // events kept for pods that are not known yet
+	askedEvents = 2000 // read at a time of objects of a kind
 )
 
 // eventWatches are the watches of warnings, one for each namespace with
@@ -27,6 +28,7 @@ type eventWatches struct {
 	owners     map[types.UID]eventOwner
 	orphans    map[types.UID][]Event
 	kept       int
+	asked      map[eventsAsked]map[types.UID]*subject
 }
 
 type eventOwner struct {
@@ -130,31 +132,75 @@ func eventOf(e *corev1.Event) Event {
 	return out
 }
 
-// askEvents reads all events of one object, normal ones too.
+// eventsAsked are objects of one kind in one namespace whose events are to be
+// read, normal ones too: of the subject itself, or of one of its pods.
+type eventsAsked struct {
+	namespace, kind string
+}
+
+// askEvents notes that the events of an object are to be read.
 func (s *session) askEvents(sub *subject, uid types.UID) {
-	typed, err := s.tracker.cluster.Typed()
-	if err != nil || sub.asking {
-		return
+	if s.events.asked == nil {
+		s.events.asked = map[eventsAsked]map[types.UID]*subject{}
 	}
+	key := eventsAsked{sub.ID.Namespace, sub.gk.Kind}
+	if uid != sub.object.GetUID() {
+		key.kind = "Pod"
+	}
+	if s.events.asked[key] == nil {
+		s.events.asked[key] = map[types.UID]*subject{}
+	}
+	s.events.asked[key][uid] = sub
 	sub.asking = true
-	s.group.Go(func() {
-		found, err := typed.CoreV1().Events(sub.ID.Namespace).List(s.ctx, metav1.ListOptions{
-			FieldSelector: fields.OneTermEqualSelector("involvedObject.uid", string(uid)).String(), Limit: 100,
-		})
-		s.send(func() {
-			sub.asking = false
+}
+
+// readEvents reads what was asked for: the events of one object, or in one
+// request those of all of its kind.
+func (s *session) readEvents() {
+	for key, objects := range s.events.asked {
+		for _, selector := range key.selectors(objects) {
+			s.group.Go(func() { s.readSelected(key, objects, selector) })
+		}
+	}
+	clear(s.events.asked)
+}
+
+// selectors find the events of one object, or those that are worth reading of
+// a kind: pods have many, and only the autoscaler's are of interest.
+func (k eventsAsked) selectors(objects map[types.UID]*subject) []fields.Set {
+	switch {
+	case len(objects) == 1:
+		for uid := range objects {
+			return []fields.Set{{"involvedObject.uid": string(uid)}}
+		}
+	case k.kind == "Pod":
+		return []fields.Set{{"reason": "TriggeredScaleUp"}, {"reason": "NotTriggerScaleUp"}}
+	}
+	return []fields.Set{{"involvedObject.kind": k.kind}}
+}
+
+func (s *session) readSelected(key eventsAsked, objects map[types.UID]*subject, selector fields.Set) {
+	typed, err := s.tracker.cluster.Typed()
+	if err != nil {
+		return // Wait has used the connection already
+	}
+	found, err := typed.CoreV1().Events(key.namespace).List(s.ctx, metav1.ListOptions{FieldSelector: selector.String(), Limit: askedEvents})
+	s.send(func() {
+		for _, sub := range objects {
+			sub.asking, s.dirty[sub] = false, true
 			if apierrors.IsForbidden(err) {
 				s.blindTo(sub)
 			}
-			if err != nil {
-				return // events are only hints
+		}
+		if err != nil {
+			return // events are only hints
+		}
+		for i := range found.Items {
+			uid := found.Items[i].InvolvedObject.UID
+			if sub := objects[uid]; sub != nil {
+				sub.tell(eventOf(&found.Items[i]), s.events.owners[uid].pod, s.opts.Now())
 			}
-			pod := s.events.owners[uid].pod
-			for i := range found.Items {
-				sub.tell(eventOf(&found.Items[i]), pod, s.opts.Now())
-			}
-			s.dirty[sub] = true
-		})
+		}
 	})
 }
 

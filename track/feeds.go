@@ -102,17 +102,24 @@ func (f *feed) follow(names []string, namespace string, query stream.Query) erro
 	if err != nil {
 		return err
 	}
-	what := f.mapping.Resource.GroupResource().String()
-	if namespace != "" {
-		what += " in namespace " + namespace
-	}
-	objects := stream.Objects{Client: client, What: what, Names: names, Query: query, Pace: &f.s.pace}
+	objects := stream.Objects{Client: client, What: f.what(), Names: names, Query: query, Pace: &f.s.pace}
 	f.s.group.Go(func() {
 		stream.Follow(f.s.ctx, objects, fewNames, func(n stream.Note) bool {
 			return f.s.send(func() { f.take(n) })
 		})
 	})
 	return nil
+}
+
+// what names the objects of the feed for people.
+func (f *feed) what() string {
+	what := f.mapping.Resource.GroupResource().String()
+	for _, sub := range f.subjects {
+		if sub.ID.Namespace != "" {
+			return what + " in namespace " + sub.ID.Namespace
+		}
+	}
+	return what
 }
 
 // from is the version after which all that concerns the targets has happened:
@@ -260,11 +267,30 @@ func (f *feed) connection(n stream.Note) {
 			f.s.dirty[sub] = true
 		}
 	}
-	f.s.reach(now, n.Err)
+	f.s.reach(f.what(), n.Kind == stream.Lost, n.Err)
 }
 
-// reach notes whether the API server answers at all.
-func (s *session) reach(now time.Time, err error) {
+// reach notes that a stream has no answer, or has one again, and tells it of
+// the first that is lost and the last that is back.
+func (s *session) reach(what string, lost bool, err error) {
+	now := s.opts.Now()
+	switch {
+	case lost:
+		if s.outages++; s.outages == 1 {
+			s.outageFrom = now
+			s.saw(Report{Kind: APILost, Time: now, Text: "watching " + what + ": " + strings.TrimSpace(err.Error())})
+		}
+		s.lostErr = err
+	default:
+		if s.outages--; s.outages == 0 {
+			s.saw(Report{Kind: APIRegained, Time: now, Lost: now.Sub(s.outageFrom)})
+		}
+	}
+}
+
+// blackout notes since when nothing can be seen of any object that is still
+// waited for: then there is no use in waiting.
+func (s *session) blackout(now time.Time) {
 	lost, active := 0, 0
 	for _, f := range s.feeds {
 		waits := false
@@ -281,10 +307,8 @@ func (s *session) reach(now time.Time, err error) {
 	}
 	switch all := lost > 0 && lost == active; {
 	case all && s.lostAt.IsZero():
-		s.lostAt, s.lostErr = now, err
-		s.saw(Report{Kind: APILost, Time: now, Text: strings.TrimSpace(err.Error())})
-	case !all && !s.lostAt.IsZero():
-		s.saw(Report{Kind: APIRegained, Time: now, Lost: now.Sub(s.lostAt)})
+		s.lostAt = now
+	case !all:
 		s.lostAt = time.Time{}
 	}
 }

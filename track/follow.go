@@ -25,15 +25,14 @@ func (s *session) follow(now time.Time) {
 		if at := s.followAt(sub); !at.IsZero() && !now.Before(at) {
 			s.look(sub, now)
 		}
-		if (sub.slow || s.logs.live(sub)) && sub.workload() && sub.object != nil {
-			if sub.moved {
-				sub.moved = false
-				s.lookAtPods(sub)
-			}
-			s.askRevision(sub, now)
+		if (sub.slow || s.logs.live(sub)) && sub.workload() && sub.object != nil && sub.moved {
+			sub.moved = false
+			s.lookAtPods(sub)
 		}
 	}
-	s.openPods()
+	s.readEvents()
+	s.askRevisions(now)
+	s.openPods(now)
 }
 
 // followAt is when to look at an object next; zero for never.

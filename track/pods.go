@@ -2,8 +2,9 @@ package track
 
 import (
 	"context"
-	"sort"
+	"slices"
 	"strings"
+	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,13 +16,25 @@ import (
 	"deployer/track/stream"
 )
 
-const maxValues = 150 // of a label in one watch, for the length of its URL
+const (
+	maxValues = 150 // of a label in one watch, for the length of its URL
+	// maxPodWatches is how many watches of a namespace's pods may be open before
+	// they are made into fewer: each is a stream of the connection.
+	maxPodWatches = 6
+	// Revisions become known one by one. Those that come while the first watches
+	// are young are gathered for longer and longer, so that hundreds of
+	// workloads take a handful of watches.
+	firstGather = 500 * time.Millisecond
+	lastGather  = 16 * time.Second
+)
 
 // podWatches are the watches of new pods, and whose pods they are.
 type podWatches struct {
 	owners map[string]*subject // by ownerKey
 	wanted map[podQuery][]string
 	open   []*podWatch
+	next   time.Time // when the wanted ones are opened
+	gather time.Duration
 }
 
 // podQuery is what one watch of pods can select by: a label with many values,
@@ -29,8 +42,10 @@ type podWatches struct {
 type podQuery struct{ namespace, label, selector string }
 
 type podWatch struct {
+	query    podQuery
 	subjects []*subject
 	stop     context.CancelFunc
+	lost     bool
 }
 
 // ownerKey names the controller of pods. ReplicaSets go by name: that follows
@@ -63,27 +78,66 @@ func (s *session) lookAtPods(sub *subject) {
 
 // openPods opens watches for the pods that are wanted and not yet watched, and
 // ends those whose workloads are done.
-func (s *session) openPods() {
-	keys := make([]podQuery, 0, len(s.pods.wanted))
-	for q := range s.pods.wanted {
-		keys = append(keys, q)
+func (s *session) openPods(now time.Time) {
+	s.closePods(func(w *podWatch) bool { return w.done() })
+	if len(s.pods.wanted) == 0 || now.Before(s.pods.next) {
+		return
 	}
-	for _, q := range keys {
-		values := s.pods.wanted[q]
-		sort.Strings(values)
+	s.pods.gather = min(max(2*s.pods.gather, firstGather), lastGather)
+	s.pods.next = now.Add(s.pods.gather)
+	for q, values := range s.pods.wanted {
+		values = append(values, s.mergePods(q)...)
+		slices.Sort(values)
+		values = slices.Compact(values)
 		for len(values) > 0 {
 			n := min(len(values), maxValues)
 			s.openWatch(q, values[:n])
 			values = values[n:]
 		}
-		delete(s.pods.wanted, q)
 	}
+	clear(s.pods.wanted)
+}
+
+// mergePods ends the watches of a label when they have become many, and gives
+// what has to be watched in their place.
+func (s *session) mergePods(q podQuery) []string {
+	n := 0
 	for _, w := range s.pods.open {
-		if w.stop != nil && w.done() {
-			w.stop()
-			w.stop = nil
+		if w.query == q && w.stop != nil {
+			n++
 		}
 	}
+	if q.label == "" || n < maxPodWatches {
+		return nil
+	}
+	var values []string
+	s.closePods(func(w *podWatch) bool {
+		if w.query != q {
+			return false
+		}
+		for _, sub := range w.subjects {
+			if !sub.status.State.Done() {
+				values = append(values, sub.revision)
+			}
+		}
+		return true
+	})
+	return values
+}
+
+// closePods ends the watches that are of no use any more.
+func (s *session) closePods(useless func(*podWatch) bool) {
+	open := s.pods.open[:0]
+	for _, w := range s.pods.open {
+		if !useless(w) {
+			open = append(open, w)
+			continue
+		}
+		w.stop()
+		w.stop = nil
+		s.podsReach(w, nil)
+	}
+	s.pods.open = open
 }
 
 func (w *podWatch) done() bool {
@@ -100,7 +154,7 @@ func (s *session) openWatch(q podQuery, values []string) {
 	if err != nil {
 		return // Wait has used the connection already
 	}
-	w := &podWatch{}
+	w := &podWatch{query: q}
 	want := map[string]bool{}
 	for _, v := range values {
 		want[v] = true
@@ -140,7 +194,9 @@ func (s *session) openWatch(q podQuery, values []string) {
 }
 
 func (s *session) takePod(w *podWatch, n stream.Note, p pods.Pod) {
-	now := s.opts.Now()
+	if w.stop == nil {
+		return // another watch has taken its place
+	}
 	switch n.Kind {
 	case stream.Seen, stream.Gone:
 		sub := s.pods.owners[ownerKey("", p.Owner, "")]
@@ -160,16 +216,30 @@ func (s *session) takePod(w *podWatch, n stream.Note, p pods.Pod) {
 		s.dirty[sub] = true
 	case stream.Listed:
 		s.podsListed(w, n.UIDs)
-	case stream.Lost, stream.Back:
-		for _, sub := range w.subjects {
-			if n.Kind == stream.Lost {
-				sub.blind(now)
-			} else {
-				sub.sighted(now)
-			}
-			s.dirty[sub] = true
-		}
+	case stream.Lost:
+		s.podsReach(w, n.Err)
+	case stream.Back:
+		s.podsReach(w, nil)
 	}
+}
+
+// podsReach stops the clocks of workloads whose pods can't be seen, and lets
+// them go on when err is nil.
+func (s *session) podsReach(w *podWatch, err error) {
+	if w.lost == (err != nil) {
+		return
+	}
+	w.lost = err != nil
+	now := s.opts.Now()
+	for _, sub := range w.subjects {
+		if w.lost {
+			sub.blind(now)
+		} else {
+			sub.sighted(now)
+		}
+		s.dirty[sub] = true
+	}
+	s.reach("pods in namespace "+w.query.namespace, w.lost, err)
 }
 
 // podsListed drops pods that were deleted while nothing could be seen.

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	appsv1 "k8s.io/api/apps/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -76,24 +77,32 @@ func (s *subject) observed() bool {
 // setRevision notes the hash of a Deployment's new ReplicaSet.
 func (s *subject) setRevision(hash string) {
 	if hash != "" {
-		s.revision, s.revisionOf = hash, s.object.GetAnnotations()["deployment.kubernetes.io/revision"]
+		s.revision, s.revisionOf = hash, revisionOf(s.object)
 	}
 }
 
 // current reports whether the known ReplicaSet still is the new one.
 func (s *subject) current() bool {
-	return s.revisionOf == s.object.GetAnnotations()["deployment.kubernetes.io/revision"]
+	return s.revisionOf == revisionOf(s.object)
+}
+
+// revisionOf is the number that a Deployment's controller gives its revision,
+// or that of a ReplicaSet.
+func revisionOf(o metav1.Object) string {
+	return o.GetAnnotations()["deployment.kubernetes.io/revision"]
 }
 
 // revisionByMessage reads the name of the new ReplicaSet from the Deployment's
-// progress. A message that was there before the change may be about an old one.
+// progress. A message that was there before the change may be about an old one,
+// unless the controller has seen the change and counts no new revision: then
+// only the scale has changed.
 // k8s.io/kubernetes/pkg/controller/deployment/progress.go
 func revisionByMessage(s *subject) string {
 	if !s.observed() {
 		return ""
 	}
 	message := progressing(s.object)
-	if s.Changed && s.Baseline != nil && message == progressing(s.Baseline) {
+	if s.Changed && s.Baseline != nil && message == progressing(s.Baseline) && revisionOf(s.object) != revisionOf(s.Baseline) {
 		return ""
 	}
 	for _, word := range strings.Split(message, `"`) {
@@ -115,38 +124,67 @@ func progressing(o *unstructured.Unstructured) string {
 	return ""
 }
 
-// askRevision lists a Deployment's ReplicaSets when its status doesn't name
-// the new one, as after a rollback or a change of scale.
-func (s *session) askRevision(sub *subject, now time.Time) {
-	if sub.gk.Kind != "Deployment" || sub.revision != "" || sub.asking || now.Before(sub.askAt) || !sub.observed() {
-		return
-	}
-	typed, err := s.tracker.cluster.Typed()
-	selector, bad := selectorOf(sub.object)
-	if err != nil || bad != nil {
-		return
-	}
-	sub.asking = true
-	uid, revision := sub.object.GetUID(), sub.object.GetAnnotations()["deployment.kubernetes.io/revision"]
-	s.group.Go(func() {
-		found, err := typed.AppsV1().ReplicaSets(sub.ID.Namespace).List(s.ctx, metav1.ListOptions{LabelSelector: selector})
-		hash := ""
-		if err == nil {
-			for i := range found.Items {
-				rs := &found.Items[i]
-				if metav1.IsControlledBy(rs, &metav1.ObjectMeta{UID: uid}) && rs.Annotations["deployment.kubernetes.io/revision"] == revision {
-					hash = rs.Labels["pod-template-hash"]
-				}
-			}
+// askRevisions lists the ReplicaSets of Deployments whose status doesn't name
+// the new one, as after a rollback: one list for each namespace.
+func (s *session) askRevisions(now time.Time) {
+	unknown := map[string][]*subject{}
+	for _, sub := range s.subjects {
+		if (sub.slow || s.logs.live(sub)) && sub.gk.Kind == "Deployment" && sub.revision == "" && !sub.status.State.Done() && sub.frozen.IsZero() &&
+			!sub.asking && !now.Before(sub.askAt) && sub.object != nil && sub.observed() {
+			unknown[sub.ID.Namespace] = append(unknown[sub.ID.Namespace], sub)
 		}
-		s.send(func() {
-			sub.asking, sub.askAt = false, s.opts.Now().Add(askAgain)
-			if apierrors.IsForbidden(err) {
-				sub.askAt = s.opts.Now().Add(24 * time.Hour)
-				s.warn("pod details unavailable: missing permission to list replicasets in namespace " + sub.ID.Namespace)
+	}
+	for namespace, subjects := range unknown {
+		if again := s.askedRevisions[namespace].Add(askAgain); now.Before(again) {
+			for _, sub := range subjects {
+				sub.askAt = again // together with others that come to light meanwhile
 			}
-			sub.setRevision(hash)
-			sub.moved, s.dirty[sub] = true, true
+			continue
+		}
+		s.askedRevisions[namespace] = now
+		s.askRevision(namespace, subjects)
+	}
+}
+
+func (s *session) askRevision(namespace string, subjects []*subject) {
+	client, err := s.tracker.cluster.Metadata()
+	if err != nil {
+		return // Wait has used the connection already
+	}
+	var opts metav1.ListOptions
+	if len(subjects) == 1 {
+		if opts.LabelSelector, err = selectorOf(subjects[0].object); err != nil {
+			return
+		}
+	}
+	for _, sub := range subjects {
+		sub.asking = true
+	}
+	s.group.Go(func() {
+		found, err := client.Resource(appsv1.SchemeGroupVersion.WithResource("replicasets")).Namespace(namespace).List(s.ctx, opts)
+		s.send(func() {
+			again := s.opts.Now().Add(askAgain)
+			if apierrors.IsForbidden(err) {
+				again = again.Add(24 * time.Hour)
+				s.warn("pod details unavailable: missing permission to list replicasets in namespace " + namespace)
+			}
+			for _, sub := range subjects {
+				sub.asking, sub.askAt = false, again
+				if err == nil {
+					sub.setRevision(newest(found.Items, sub))
+				}
+				sub.moved, s.dirty[sub] = true, true
+			}
 		})
 	})
+}
+
+// newest finds the hash of a Deployment's ReplicaSet of its present revision.
+func newest(sets []metav1.PartialObjectMetadata, sub *subject) string {
+	for i := range sets {
+		if metav1.IsControlledBy(&sets[i], sub.object) && revisionOf(&sets[i]) == revisionOf(sub.object) {
+			return sets[i].Labels["pod-template-hash"]
+		}
+	}
+	return ""
 }

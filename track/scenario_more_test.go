@@ -357,14 +357,45 @@ func TestPodOfAHook(t *testing.T) {
 	}
 }
 
+// TestManyDeploymentsFewRequests: their revisions become known one by one, and
+// after a change of scale their statuses don't name them anew.
 func TestManyDeploymentsFewRequests(t *testing.T) {
 	w := newWorld(t)
-	var targets []track.Target
-	for i := range 40 {
-		targets = append(targets, w.apply(workload("Deployment", fmt.Sprintf("web-%d", i), 1, kubetest.ReadyAfter(4*time.Second), "")))
+	manifest := func(i, replicas int) string {
+		return workload("Deployment", fmt.Sprintf("web-%d", i), replicas, kubetest.ReadyAfter(4*time.Second), "")
 	}
-	w.wait(track.Options{}, 60*time.Second, targets...).ready(40 * time.Second)
-	if got := w.requests(w.agent); len(got) > 12 {
-		t.Errorf("tracking made %d requests, want 12 at most: %s", len(got), strings.Join(got, "\n"))
+	for _, step := range []struct {
+		name     string
+		replicas int
+		most     int
+	}{{"new", 1, 10}, {"scaled", 2, 10}} {
+		before := len(w.requests(w.agent))
+		var targets []track.Target
+		for i := range 40 {
+			targets = append(targets, w.apply(manifest(i, step.replicas)))
+		}
+		w.wait(track.Options{}, 90*time.Second, targets...).ready(80 * time.Second)
+		if got := w.requests(w.agent)[before:]; len(got) > step.most {
+			t.Errorf("%s: tracking made %d requests, want %d at most: %s", step.name, len(got), step.most, strings.Join(got, "\n"))
+		}
+	}
+}
+
+// TestManyClaimsFewRequests: what their events say is read for all of them at
+// once.
+func TestManyClaimsFewRequests(t *testing.T) {
+	w := newWorld(t)
+	var targets []track.Target
+	for i := range 8 {
+		targets = append(targets, w.apply(fmt.Sprintf("{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data-%d, annotations: {deployer.io/no-progress-timeout: 8s}},"+
+			" spec: {accessModes: [ReadWriteOnce], storageClassName: nobody, resources: {requests: {storage: 1Gi}}}}", i)))
+	}
+	o := w.wait(track.Options{}, 60*time.Second, targets...)
+	cause := o.failed(class.NoProgress, 7*time.Second, 12*time.Second)
+	if len(cause.Objects) != 8 {
+		t.Errorf("objects = %v, want all claims", cause.Objects)
+	}
+	if got := w.requests(w.agent); len(got) > 6 {
+		t.Errorf("tracking made %d requests, want 6 at most: %s", len(got), strings.Join(got, "\n"))
 	}
 }

@@ -36,13 +36,17 @@ type session struct {
 	group sync.WaitGroup
 	pace  stream.Pace
 
-	feeds    []*feed
-	lostAt   time.Time
-	lostErr  error
-	fatal    error // ends the wait: credentials
-	dirty    map[*subject]bool
-	said     map[string]bool
-	failedAt time.Time
+	feeds      []*feed
+	outages    int // streams that have no answer
+	outageFrom time.Time
+	lostAt     time.Time // since when nothing is seen of what is waited for
+	lostErr    error     // the last answer of a stream without one
+	fatal      error     // ends the wait: credentials
+	dirty      map[*subject]bool
+	said       map[string]bool
+	failedAt   time.Time
+
+	askedRevisions map[string]time.Time // by namespace
 
 	pods   podWatches
 	events eventWatches
@@ -54,7 +58,8 @@ func newSession(t *Tracker, targets []Target, saw func(Report)) *session {
 		saw = func(Report) {}
 	}
 	s := &session{tracker: t, opts: &t.opts, saw: saw, byID: map[kube.ID]*subject{}, started: t.opts.Now(),
-		inbox: make(chan func(), 256), dirty: map[*subject]bool{}, said: map[string]bool{}}
+		inbox: make(chan func(), 256), dirty: map[*subject]bool{}, said: map[string]bool{},
+		askedRevisions: map[string]time.Time{}}
 	for _, target := range targets {
 		if target.GVK.Empty() && target.Baseline != nil {
 			target.GVK = target.Baseline.GroupVersionKind()
@@ -123,6 +128,7 @@ func (s *session) loop(ctx context.Context) error {
 		now := s.opts.Now()
 		s.judgeDue(now)
 		s.follow(now)
+		s.blackout(now)
 		if done, err := s.outcome(ctx, now); done {
 			return err
 		}
@@ -291,6 +297,9 @@ func (s *session) nextDue(now time.Time) time.Duration {
 		}
 		earlier(sub.due)
 		earlier(s.followAt(sub))
+	}
+	if len(s.pods.wanted) > 0 {
+		earlier(s.pods.next)
 	}
 	if !s.failedAt.IsZero() {
 		earlier(s.failedAt.Add(s.opts.Settle))

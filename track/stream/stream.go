@@ -70,6 +70,10 @@ type Query struct {
 const (
 	firstPause = 200 * time.Millisecond
 	lastPause  = 5 * time.Second
+	// doubt is how long an API server must refuse what it granted before. One
+	// that has just started answers before it has read its roles, its tokens and
+	// its custom resources.
+	doubt = 20 * time.Second
 )
 
 var errEnded = errors.New("no answer")
@@ -82,8 +86,11 @@ type watching struct {
 	at     string // resource version reached
 	lost   bool
 	opened bool
+	listed bool // the server doesn't send what is there by a watch: list it
 	pause  time.Duration
-	denied int // answers of 401 in a row
+	begins map[types.UID]bool // what was there when the watch began, until all of it has been told
+	denied int                // answers of 401 in a row
+	no     time.Time          // since when the server refuses what it granted before
 }
 
 // Run watches until ctx ends, or returns the reason why it may not.
@@ -96,7 +103,11 @@ func Run(ctx context.Context, source Source, query Query, tell Tell) error {
 		}
 		switch {
 		case err == nil:
+		case w.doubtful(err):
+			w.trouble(err)
+			w.wait(ctx)
 		case refused(err):
+			w.answered()
 			return err
 		case apierrors.IsUnauthorized(err):
 			if w.denied++; w.denied > 2 {
@@ -120,6 +131,18 @@ func refused(err error) bool {
 		apierrors.IsBadRequest(err) || apierrors.IsInvalid(err) || apierrors.IsNotAcceptable(err)
 }
 
+// doubtful reports whether an answer takes back what was granted before, and
+// may be that of an API server that has just started.
+func (w *watching) doubtful(err error) bool {
+	if !w.opened || !refused(err) && !apierrors.IsUnauthorized(err) {
+		return false
+	}
+	if w.no.IsZero() {
+		w.no = time.Now()
+	}
+	return time.Since(w.no) < doubt
+}
+
 func (w *watching) trouble(err error) {
 	if !w.lost {
 		w.lost = true
@@ -127,12 +150,16 @@ func (w *watching) trouble(err error) {
 	}
 }
 
-func (w *watching) fine() {
-	w.pause, w.denied = 0, 0
+func (w *watching) answered() {
 	if w.lost {
 		w.lost = false
 		w.tell(Note{Kind: Back})
 	}
+}
+
+func (w *watching) fine() {
+	w.pause, w.denied, w.no = 0, 0, time.Time{}
+	w.answered()
 	if !w.opened {
 		w.opened = true
 		w.tell(Note{Kind: Opened})
@@ -154,23 +181,37 @@ func (w *watching) wait(ctx context.Context) {
 // once lists if it must and watches until the watch ends. A nil error means
 // that the watch may be opened again at once.
 func (w *watching) once(ctx context.Context) error {
-	if w.at == "" {
+	opts := metav1.ListOptions{LabelSelector: w.query.Labels, FieldSelector: w.query.Fields, AllowWatchBookmarks: true}
+	whole := w.at == "" && w.query.Limit == 0 && !w.listed
+	switch {
+	case whole:
+		// One request for what is there and what becomes of it.
+		// https://kubernetes.io/docs/reference/using-api/api-concepts/#streaming-lists
+		yes := true
+		opts.SendInitialEvents, opts.ResourceVersionMatch = &yes, metav1.ResourceVersionMatchNotOlderThan
+	case w.at == "":
 		if err := w.list(ctx); err != nil {
 			return err
 		}
 	}
+	opts.ResourceVersion = w.at
 	// The API server ends a watch after this time at the latest, and reflectors
 	// of client-go choose the same span.
 	seconds := int64(300 + rand.N(300))
+	opts.TimeoutSeconds = &seconds
 	opened := time.Now()
-	events, err := w.source.Watch(ctx, metav1.ListOptions{
-		LabelSelector: w.query.Labels, FieldSelector: w.query.Fields,
-		ResourceVersion: w.at, AllowWatchBookmarks: true, TimeoutSeconds: &seconds,
-	})
+	events, err := w.source.Watch(ctx, opts)
+	if whole && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) {
+		w.listed = true // an older server, or one that was told not to
+		return nil
+	}
 	if err != nil {
 		return err
 	}
 	defer events.Stop()
+	if w.begins = nil; whole {
+		w.begins = map[types.UID]bool{}
+	}
 	// client-go answers timeouts of the network with a watch that has ended.
 	// k8s.io/client-go/rest/request.go
 	select {
@@ -256,12 +297,22 @@ func (w *watching) take(event watch.Event) error {
 	if err != nil {
 		return nil
 	}
-	w.at = m.GetResourceVersion()
+	if w.begins == nil {
+		w.at = m.GetResourceVersion()
+	}
 	switch event.Type {
 	case watch.Added, watch.Modified:
+		if w.begins != nil {
+			w.begins[m.GetUID()] = true
+		}
 		w.tell(Note{Kind: Seen, Object: event.Object})
 	case watch.Deleted:
 		w.tell(Note{Kind: Gone, Object: event.Object})
+	case watch.Bookmark:
+		if w.begins != nil && m.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
+			w.tell(Note{Kind: Listed, UIDs: w.begins})
+			w.at, w.begins = m.GetResourceVersion(), nil
+		}
 	}
 	return nil
 }
