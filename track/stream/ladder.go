@@ -118,7 +118,7 @@ func (o Objects) read(ctx context.Context, names []string, tell Tell) {
 
 func (o Objects) readOne(ctx context.Context, name string, tell Tell) {
 	get := o.get
-	var lost bool
+	var lost, again bool
 	for pause := firstPoll; o.Pace.wait(ctx); {
 		obj, err := get(ctx, name)
 		switch {
@@ -126,10 +126,17 @@ func (o Objects) readOne(ctx context.Context, name string, tell Tell) {
 			return
 		case err == nil:
 			tell(Note{Kind: Seen, Object: obj})
-		case apierrors.IsNotFound(err):
+		case gone(err):
 			tell(Note{Kind: Missing, Name: name})
 		case refused(err) && pause < dryPoll:
 			get, pause = o.dryRun, dryPoll
+			continue
+		case refused(err) && !again:
+			again = true // one of several servers may not know our roles yet
+			if !sleep(ctx, firstPoll) {
+				return
+			}
+			get, pause = o.get, firstPoll
 			continue
 		case refused(err):
 			tell(Note{Kind: Denied, Name: name, Err: fmt.Errorf("missing permission to watch or get %s: %w", o.What, err)})
@@ -138,7 +145,7 @@ func (o Objects) readOne(ctx context.Context, name string, tell Tell) {
 			tell(Note{Kind: Unauthorized, Err: err})
 			return
 		}
-		answered := err == nil || apierrors.IsNotFound(err)
+		answered := err == nil || gone(err)
 		if lost == answered {
 			lost = !answered
 			kind := Lost
@@ -152,6 +159,12 @@ func (o Objects) readOne(ctx context.Context, name string, tell Tell) {
 		}
 		pause = min(pause*3/2, lastPoll)
 	}
+}
+
+// gone reports whether the object isn't there. A server that doesn't serve its
+// kind yet doesn't know.
+func gone(err error) bool {
+	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 
 func (o Objects) get(ctx context.Context, name string) (*unstructured.Unstructured, error) {

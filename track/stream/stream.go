@@ -70,10 +70,12 @@ type Query struct {
 const (
 	firstPause = 200 * time.Millisecond
 	lastPause  = 5 * time.Second
-	// doubt is how long an API server must refuse what it granted before. One
-	// that has just started answers before it has read its roles, its tokens and
-	// its custom resources.
-	doubt = 20 * time.Second
+	// doubt is how long an API server must refuse what it granted before, and
+	// firstDoubt how long it must refuse at all. One that has just started answers
+	// before it has read its roles, its tokens and its custom resources, and one
+	// of several learns of new roles later than another.
+	doubt      = 20 * time.Second
+	firstDoubt = time.Second
 )
 
 var errEnded = errors.New("no answer")
@@ -104,7 +106,9 @@ func Run(ctx context.Context, source Source, query Query, tell Tell) error {
 		switch {
 		case err == nil:
 		case w.doubtful(err):
-			w.trouble(err)
+			if w.opened {
+				w.trouble(err)
+			}
 			w.wait(ctx)
 		case refused(err):
 			w.answered()
@@ -131,16 +135,19 @@ func refused(err error) bool {
 		apierrors.IsBadRequest(err) || apierrors.IsInvalid(err) || apierrors.IsNotAcceptable(err)
 }
 
-// doubtful reports whether an answer takes back what was granted before, and
-// may be that of an API server that has just started.
+// doubtful reports whether a refusal may be that of an API server that doesn't
+// know better yet.
 func (w *watching) doubtful(err error) bool {
-	if !w.opened || !refused(err) && !apierrors.IsUnauthorized(err) {
+	if !refused(err) && !(w.opened && apierrors.IsUnauthorized(err)) {
 		return false
 	}
 	if w.no.IsZero() {
 		w.no = time.Now()
 	}
-	return time.Since(w.no) < doubt
+	if w.opened {
+		return time.Since(w.no) < doubt
+	}
+	return time.Since(w.no) < firstDoubt
 }
 
 func (w *watching) trouble(err error) {

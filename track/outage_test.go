@@ -1,0 +1,85 @@
+package track_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"deployer/internal/kubetest"
+	"deployer/track"
+)
+
+// TestAPIServerKilled kills the API server during the wait and starts it again.
+// Meanwhile one Deployment heals that would have failed by then. The tracker works as a user whose rights a starting server must first read.
+func TestAPIServerKilled(t *testing.T) {
+	w := newWorld(t)
+	server := w.c.Server(t)
+	user := w.c.User(t, w.ns, kubetest.Rule("apps", "get,list,watch", "deployments", "replicasets"),
+		kubetest.Rule("", "get,list,watch", "pods", "events"))
+	w.cluster = w.connect(server.Config(user.Config()))
+	heals := kubetest.Script{
+		{Phase: "Pending", State: kubetest.Waiting("CreateContainerConfigError", `secret "db" not found`)},
+		{After: 16 * time.Second, Ready: true, State: kubetest.Running()},
+	}
+	targets := []track.Target{
+		w.apply(workload("Deployment", "web", 1, heals, "")),
+		w.apply(workload("Deployment", "slow", 2, kubetest.ReadyAfter(25*time.Second), "")),
+	}
+	var once sync.Once
+	var restarted sync.WaitGroup
+	o := w.waitWith(track.Options{}, 2*time.Minute, func(r track.Report) {
+		if r.Kind != track.ProblemSeen {
+			return
+		}
+		once.Do(func() {
+			server.Kill()
+			restarted.Go(func() {
+				if err := w.availableOf("web"); err != nil {
+					t.Error(err)
+				}
+				if err := server.Start(t.Context()); err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}, targets...)
+	restarted.Wait()
+	o.ready(100 * time.Second)
+	lost, regained := 0, 0
+	for _, r := range o.reports {
+		switch {
+		case r.Kind == track.APILost:
+			lost++
+		case r.Kind == track.APIRegained:
+			regained++
+		case r.Kind == track.Warned:
+			t.Errorf("warned of what passes: %s", r.Text)
+		}
+	}
+	if lost == 0 || lost != regained {
+		t.Errorf("the connection was lost %d times and regained %d times; it saw %s", lost, regained, o.story())
+	}
+}
+
+// availableOf returns when a Deployment has an available pod, by the cluster's
+// own API server.
+func (w *world) availableOf(name string) error {
+	ctx, stop := context.WithTimeout(w.Context(), time.Minute)
+	defer stop()
+	watch, err := w.c.Client().AppsV1().Deployments(w.ns).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+	if err != nil {
+		return err
+	}
+	defer watch.Stop()
+	for event := range watch.ResultChan() {
+		if d, ok := event.Object.(*appsv1.Deployment); ok && d.Status.AvailableReplicas > 0 {
+			return nil
+		}
+	}
+	return errors.New("Deployment " + name + " has no available pod")
+}
