@@ -31,6 +31,7 @@ func resource(t testing.TB, name string) schema.GroupVersionResource {
 		"namespaces":                {Version: "v1", Resource: "namespaces"},
 		"persistentvolumeclaims":    {Version: "v1", Resource: "persistentvolumeclaims"},
 		"deployments":               {Group: "apps", Version: "v1", Resource: "deployments"},
+		"statefulsets":              {Group: "apps", Version: "v1", Resource: "statefulsets"},
 		"jobs":                      {Group: "batch", Version: "v1", Resource: "jobs"},
 		"clusterroles":              {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
 		"customresourcedefinitions": {Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
