@@ -126,6 +126,9 @@ func prefixed(words string, err error) error {
 
 func (o *operation) show(ctx context.Context, e *env, d *deploy.Deployer, op *deploy.Operation, format view.Format) error {
 	o.plan.Format, o.plan.Colour = format, e.colour
+	if err := op.Vary(ctx); err != nil {
+		return err
+	}
 	if err := view.Plan(e.streams, op, o.plan); err != nil {
 		return err
 	}

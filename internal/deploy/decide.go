@@ -152,6 +152,7 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 		return nil, err
 	}
 	op.Warnings = slices.Concat(req.Chart.Warnings, rendered.Warnings)
+	op.variants = func(ctx context.Context) ([]*chart.Rendered, error) { return source.Variants(ctx, in) }
 	op.Next = newRecord(helmrelease.Release{
 		Name: req.Name, Namespace: d.Namespace, Version: history.Next(), Chart: rendered.Chart, Config: values,
 		Manifest: rendered.Manifest, Hooks: rendered.Hooks, Labels: labelsFor(req.Labels, base),

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"deployer/apply"
+	"deployer/chart"
 	"deployer/internal/kube"
 	"deployer/release"
 	"deployer/track"
@@ -92,9 +93,13 @@ type Operation struct {
 	// Helm's. Next has those of the other verbs.
 	Description string
 	Warnings    []string
+	// Variants are the objects that come out otherwise each time they are
+	// rendered; nil before Vary.
+	Variants map[kube.ID]Variants
 
-	past []apply.Past
-	logs bool // test: tell the logs of the pods
+	past     []apply.Past
+	logs     bool                                             // test: tell the logs of the pods
+	variants func(context.Context) ([]*chart.Rendered, error) // renders the chart again; nil when there is none
 }
 
 // Hooks are the hooks that run before and after the change, in order.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"deployer/apply"
+	"deployer/internal/deploy"
 )
 
 // podFields are the fields of a pod template, outside of containers, that may
@@ -41,7 +42,7 @@ func changedIn(c apply.Change, container, class string) []string {
 		return nil
 	}
 	var fields []planField
-	for _, f := range fieldsOf(c) {
+	for _, f := range fieldsOf(c, deploy.Variants{}) {
 		text, ok := relative(f.Path, strings.TrimPrefix(container, "init:"), class)
 		if ok {
 			f.Path = text

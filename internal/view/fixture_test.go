@@ -141,6 +141,24 @@ func config(t testing.TB, text string) *unstructured.Unstructured {
 	return obj
 }
 
+// planned is upgrade, with what only plans tell of.
+func planned(t testing.TB) *deploy.Operation {
+	op := upgrade(t)
+	op.Variants = map[kube.ID]deploy.Variants{
+		id("", "ConfigMap", "seed"): {Rendered: seed(t, "bbb2"), Again: []*unstructured.Unstructured{seed(t, "ccc3")}},
+	}
+	op.Plan.Waves[0] = append(op.Plan.Waves[0], apply.Change{
+		ID: id("", "ConfigMap", "seed"), Action: apply.Update, Source: "web/templates/seed.yaml",
+		Live: seed(t, "aaa1"), Want: seed(t, "bbb2"), Result: seed(t, "bbb2"),
+	})
+	return op
+}
+
+// seed is an object whose template makes a value up.
+func seed(t testing.TB, value string) *unstructured.Unstructured {
+	return object(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: seed, namespace: prod}\ndata: {seed: "+value+", long: \"a\\n"+value+"\\nb\\n\"}")
+}
+
 func secretObject(t testing.TB, data string) *unstructured.Unstructured {
 	return object(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: db, namespace: prod, annotations: {kubectl.kubernetes.io/last-applied-configuration: "+
 		planted+", copy: "+planted+"}}\ndata: {"+data+"}")

@@ -36,7 +36,7 @@ var planFormats = map[Format]string{
 func TestPlanFormats(t *testing.T) {
 	for format, file := range planFormats {
 		t.Run(string(format), func(t *testing.T) {
-			got := planOf(t, upgrade(t), PlanOptions{Format: format, Context: 1})
+			got := planOf(t, planned(t), PlanOptions{Format: format, Context: 1})
 			checkSecrets(t, got)
 			if format == FormatJSON {
 				var b bytes.Buffer
@@ -51,9 +51,9 @@ func TestPlanFormats(t *testing.T) {
 }
 
 func TestPlanColours(t *testing.T) {
-	got := planOf(t, upgrade(t), PlanOptions{Colour: ColourAlways, ShowUnchanged: true, Context: 1})
+	got := planOf(t, planned(t), PlanOptions{Colour: ColourAlways, ShowUnchanged: true, Context: 1})
 	golden(t, "plan-colour.txt.golden", []byte(got))
-	plain := planOf(t, upgrade(t), PlanOptions{ShowUnchanged: true, Context: 1})
+	plain := planOf(t, planned(t), PlanOptions{ShowUnchanged: true, Context: 1})
 	if block(got) != plain {
 		t.Errorf("colour tells more than words:\n%s\n%s", block(got), plain)
 	}

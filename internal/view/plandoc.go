@@ -44,6 +44,7 @@ type planSummary struct {
 	Yielded    int `json:"fields_yielded"`
 	Refused    int `json:"fields_refused"`
 	Unverified int `json:"unverified"`
+	Random     int `json:"random"` // objects that change only because templates make values up
 }
 
 // A planStage is what is done at one time, in any order.
@@ -61,6 +62,7 @@ type planObject struct {
 	Reason     string         `json:"reason,omitempty"`
 	Impact     string         `json:"impact,omitempty"`
 	Unverified string         `json:"unverified,omitempty"`
+	Random     bool           `json:"random,omitempty"` // changes only because its templates make values up
 	Fields     []planField    `json:"fields,omitempty"`
 	Conflicts  []planConflict `json:"conflicts,omitempty"`
 	TakenFrom  []string       `json:"taken_from,omitempty"`
@@ -75,6 +77,7 @@ type planField struct {
 	After    any    `json:"after,omitempty"`
 	Hidden   bool   `json:"hidden,omitempty"`        // a Secret's value: before and after are left out
 	Server   bool   `json:"by_server,omitempty"`     // not stated by the chart
+	Random   bool   `json:"random,omitempty"`        // changes only because the template makes the value up
 	Revision int    `json:"from_revision,omitempty"` // removed: the latest revision that had it
 }
 
@@ -122,12 +125,12 @@ func newPlan(op *deploy.Operation) planDocument {
 	if op.NewNamespace {
 		d.add("namespace", "namespace", []planObject{{Object: "Namespace/" + op.Namespace, Action: string(apply.Create)}})
 	}
-	d.add("crds", "crds", objectsOf(plan.CRDs))
+	d.add("crds", "crds", objectsOf(op, plan.CRDs))
 	d.hooks(op, plan, "pre", op.Hooks.Before)
 	for i, wave := range plan.Waves {
-		d.add("apply "+strconv.Itoa(i+1), "apply", objectsOf(wave))
+		d.add("apply "+strconv.Itoa(i+1), "apply", objectsOf(op, wave))
 	}
-	d.add("prune", "prune", objectsOf(plan.Prune))
+	d.add("prune", "prune", objectsOf(op, plan.Prune))
 	d.hooks(op, plan, "post", op.Hooks.After)
 	d.warnings(op, plan)
 	d.count()
@@ -169,6 +172,9 @@ func (d *planDocument) count() {
 			}
 			if o.Unverified != "" {
 				s.Unverified++
+			}
+			if o.Random {
+				s.Random++
 			}
 			for _, c := range o.Conflicts {
 				if n := outcomes[c.Outcome]; n != nil {

@@ -85,9 +85,14 @@ func (f planField) lines(context int) []planLine {
 	if f.Server {
 		note += "   (by the server)"
 	}
+	if f.Random {
+		note += "   (random)"
+	}
 	switch {
+	case f.Random && multiline(f.Before) && multiline(f.After):
+		return []planLine{{'~', path + ": other text each time" + note}}
 	case f.Hidden && f.Kind == string(diff.Changed):
-		return []planLine{{'~', path + ": changed (value hidden)"}}
+		return []planLine{{'~', path + ": changed (value hidden)" + note}}
 	case f.Hidden:
 		return []planLine{{signs[f.Kind], path + ": " + f.Kind + " (value hidden)" + note}}
 	case f.Kind == string(diff.Added):
@@ -105,7 +110,7 @@ var signs = map[string]byte{string(diff.Added): '+', string(diff.Removed): '-', 
 func changedLines(path string, before, after any, note string, context int) []planLine {
 	old, isText := before.(string)
 	now, alsoText := after.(string)
-	if isText && alsoText && (strings.Contains(old, "\n") || strings.Contains(now, "\n")) {
+	if isText && alsoText && (multiline(old) || multiline(now)) {
 		out := []planLine{{'~', path + ":" + note}}
 		for _, l := range diff.Unified(old, now, context) {
 			sign, text := l[0], l[1:]
@@ -124,10 +129,15 @@ func changedLines(path string, before, after any, note string, context int) []pl
 	return append(append(out, below('-', before)...), below('+', after)...)
 }
 
+// multiline tells whether a value is text of several lines.
+func multiline(v any) bool {
+	text, ok := v.(string)
+	return ok && strings.Contains(text, "\n")
+}
+
 // valueLines writes a value behind its path, or below it when it is long.
 func valueLines(sign byte, path string, v any, note string) []planLine {
-	text, isText := v.(string)
-	if one := inline(v); len(one) <= maxInline && !(isText && strings.Contains(text, "\n")) {
+	if one := inline(v); len(one) <= maxInline && !multiline(v) {
 		return []planLine{{sign, path + ": " + one + note}}
 	}
 	return append([]planLine{{sign, path + ":" + note}}, below(sign, v)...)

@@ -1,22 +1,24 @@
 package view
 
 import (
+	"slices"
 	"strings"
 	"time"
 
 	"deployer/apply"
+	"deployer/internal/deploy"
 	"deployer/internal/view/diff"
 )
 
-func objectsOf(changes []apply.Change) []planObject {
+func objectsOf(op *deploy.Operation, changes []apply.Change) []planObject {
 	out := make([]planObject, 0, len(changes))
 	for _, c := range changes {
-		out = append(out, objectOf(c))
+		out = append(out, objectOf(c, op.Variants[c.ID]))
 	}
 	return out
 }
 
-func objectOf(c apply.Change) planObject {
+func objectOf(c apply.Change, again deploy.Variants) planObject {
 	o := planObject{
 		Object: c.ID.String(), Group: c.ID.Group, Action: string(c.Action), Source: c.Source, Reason: c.Reason,
 		Unverified: c.Unverified, TakenFrom: c.TakenFrom,
@@ -28,9 +30,13 @@ func objectOf(c apply.Change) planObject {
 	case apply.Create:
 		o.Manifest = diff.Masked(c.Want)
 	case apply.Update, apply.Recreate:
-		o.Fields = fieldsOf(c)
+		o.Fields = fieldsOf(c, again)
+		o.Random = len(o.Fields) > 0 && !slices.ContainsFunc(o.Fields, func(f planField) bool { return !f.Random })
 	case apply.None:
 		o.TakenFrom = nil // nothing of it changes
+	}
+	if again.Named {
+		o.Random = true
 	}
 	if c.Action == apply.Recreate {
 		o.Impact = impactOf(c)
@@ -40,15 +46,15 @@ func objectOf(c apply.Change) planObject {
 
 // fieldsOf compares a change's live object with what the server said it will
 // be, or with what was asked for when the server wasn't.
-func fieldsOf(c apply.Change) []planField {
+func fieldsOf(c apply.Change, again deploy.Variants) []planField {
 	var out []planField
 	seen := map[string]bool{}
 	revisions := map[string]int{}
 	for _, r := range c.Removed {
 		revisions[r.Path] = r.Revision
 	}
-	for _, f := range differences(c) {
-		field := planField{Path: f.Path, Kind: string(f.Kind), Before: f.Before, After: f.After, Server: f.Server}
+	for _, f := range differences(c, again) {
+		field := planField{Path: f.Path, Kind: string(f.Kind), Before: f.Before, After: f.After, Server: f.Server, Random: f.Random}
 		if f.Secret {
 			field.Before, field.After, field.Hidden = nil, nil, true
 		}
@@ -66,14 +72,19 @@ func fieldsOf(c apply.Change) []planField {
 	return out
 }
 
-func differences(c apply.Change) []diff.Change {
+func differences(c apply.Change, again deploy.Variants) []diff.Change {
 	if c.Live == nil || c.Want == nil && c.Result == nil {
 		return nil
 	}
-	if c.Result == nil || c.Action == apply.Recreate {
-		return diff.Fields(c.Live, c.Want, diff.Options{Stated: c.Want, Partial: true})
+	options := diff.Options{Stated: c.Want}
+	if again.Rendered != nil {
+		options.Variation = diff.Vary(again.Rendered, again.Again...)
 	}
-	return diff.Fields(c.Live, c.Result, diff.Options{Stated: c.Want})
+	if c.Result == nil || c.Action == apply.Recreate {
+		options.Partial = true
+		return diff.Fields(c.Live, c.Want, options)
+	}
+	return diff.Fields(c.Live, c.Result, options)
 }
 
 // covered tells whether a path, or a field that it is in, has been told of.

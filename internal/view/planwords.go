@@ -24,7 +24,19 @@ func (o planObject) headline() (name, words string) {
 	if o.Reason != "" {
 		words += ": " + o.Reason
 	}
+	if o.Random {
+		words += ", " + o.whim()
+	}
 	return line(o.Object), line(words)
+}
+
+// whim says what of an object its templates make up.
+func (o planObject) whim() string {
+	switch apply.Action(o.Action) {
+	case apply.Create, apply.Delete:
+		return "its name is random"
+	}
+	return "only random values"
 }
 
 // sign of an object's action.
@@ -99,6 +111,9 @@ func (s planSummary) sentence() string {
 	}
 	if s.Hooks > 0 {
 		text += "; " + count(s.Hooks, "hook")
+	}
+	if s.Random > 0 {
+		text += fmt.Sprintf("; %d only for random values", s.Random)
 	}
 	if s.Unverified > 0 {
 		text += fmt.Sprintf("; %d not verified", s.Unverified)

@@ -38,6 +38,9 @@ type Change struct {
 	// Server marks what Options.Stated doesn't say: a default, or the doing of
 	// an admission webhook.
 	Server bool
+	// Random marks what changes only because Options.Variation says that it
+	// comes out otherwise each time.
+	Random bool
 }
 
 // Options say how to compare. The zero value compares everything.
@@ -48,6 +51,8 @@ type Options struct {
 	// Partial says that After names only some fields and says nothing about
 	// the others, as a manifest does before the server has seen it.
 	Partial bool
+	// Variation is how After comes out otherwise each time; nil when it doesn't.
+	Variation *Variation
 }
 
 // Fields lists what differs between two versions of an object, in order of the
@@ -55,7 +60,7 @@ type Options struct {
 // metadata that servers write, and annotations that controllers and kubectl
 // keep for themselves.
 func Fields(before, after *unstructured.Unstructured, o Options) []Change {
-	w := &walker{partial: o.Partial, known: o.Stated != nil, secret: IsSecret(before) || IsSecret(after)}
+	w := &walker{partial: o.Partial, known: o.Stated != nil, secret: IsSecret(before) || IsSecret(after), variation: o.Variation}
 	var stated any
 	if o.Stated != nil {
 		stated = o.Stated.Object
@@ -100,6 +105,8 @@ func quoted(name string) string {
 
 type walker struct {
 	partial, known, secret bool
+	raw                    bool // for use within the package: a Secret's values are not hidden
+	variation              *Variation
 	out                    []Change
 }
 
@@ -155,7 +162,8 @@ func (w *walker) add(p path, after, stated any) {
 
 // emit hides what has to be hidden.
 func (w *walker) emit(c Change, p path) {
-	if w.secret {
+	c.Random = w.variation.explains(p, c)
+	if w.secret && !w.raw {
 		c.Before, c.After = masked(p.names, c.Before), masked(p.names, c.After)
 		c.Secret = hasHidden(c.Before) || hasHidden(c.After)
 	}

@@ -1,0 +1,97 @@
+package chart
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	helmchart "helm.sh/helm/v3/pkg/chart"
+)
+
+func TestReplaceCalls(t *testing.T) {
+	const shifted = `(dateModify "+9685h7m3s" now)`
+	for _, test := range []struct{ name, text, want, calls string }{
+		{"no template", "now", "now", ""},
+		{"a call", "a{{ now }}b", "a{{ " + shifted + " }}b", "now"},
+		{"in a pipeline", `{{- date "2006" now | quote -}}`, `{{- date "2006" ` + shifted + ` | quote -}}`, "date now quote"},
+		{"with a method", "{{ now.Year }}", "{{ " + shifted + ".Year }}", "now"},
+		{"since", "{{ ago $t }}", "{{ typeOf $t }}", "ago"},
+		{"fields and variables", "{{ .now }}{{ $now }}{{ $now.now }}{{ .Values.now.a }}", "{{ .now }}{{ $now }}{{ $now.now }}{{ .Values.now.a }}", ""},
+		{"strings", "{{ \"now \\\" now\" }}{{ `now \\` }}{{ 'n' }}", "{{ \"now \\\" now\" }}{{ `now \\` }}{{ 'n' }}", ""},
+		{"a brace in a string", `{{ "}}" | now }}`, `{{ "}}" | ` + shifted + ` }}`, "now"},
+		{"comments", "{{/* now }} */}}{{- /* it's now */ -}}{{ now }}", "{{/* now }} */}}{{- /* it's now */ -}}{{ " + shifted + " }}", "now"},
+		{"longer words", "{{ nowhere }}{{ knows }}", "{{ nowhere }}{{ knows }}", "nowhere knows"},
+		{"not ended", "{{ now", "{{ " + shifted, "now"},
+		{"string not ended", `{{ "now`, `{{ "now`, ""},
+	} {
+		var calls []string
+		got := replaceCalls(test.text, func(name string) { calls = append(calls, name) })
+		if all := strings.Join(calls, " "); got != test.want || all != test.calls {
+			t.Errorf("%s: replaceCalls(%q) = %q calling %q, want %q calling %q", test.name, test.text, got, all, test.want, test.calls)
+		}
+	}
+}
+
+// chartWith is a chart of one template, t.yaml, and values.
+func chartWith(template string, values map[string]any) *Chart {
+	return &Chart{Helm: &helmchart.Chart{
+		Metadata:  &helmchart.Metadata{APIVersion: "v2", Name: "c", Version: "1.0.0"},
+		Templates: []*helmchart.File{{Name: "templates/t.yaml", Data: []byte("a: " + template + "\n")}},
+		Values:    values,
+	}}
+}
+
+func TestVariants(t *testing.T) {
+	for _, test := range []struct {
+		name, template string
+		values, user   map[string]any
+		same           bool // no need to render again
+	}{
+		{name: "nothing random", template: `{{ .Values.now | default "randAlpha" }}`, same: true},
+		{name: "derived", template: `{{ derivePassword 1 "long" "a" "b" "c" }}`, same: true},
+		{name: "characters", template: `{{ randAlphaNum 9 }}`},
+		{name: "a key", template: `{{ genPrivateKey "ecdsa" | b64enc }}`},
+		{name: "a certificate's digest", template: `{{ (genCA "a" 9).Cert | sha256sum }}`},
+		{name: "the second", template: `{{ now | unixEpoch }}`},
+		{name: "the year", template: `{{ now.Year }}`},
+		{name: "the day", template: `{{ now | date "2" }}`},
+		{name: "the weekday", template: `{{ date "Mon" now }}`},
+		{name: "a duration", template: `{{ ago (toDate "2006" "2006") | quote }}`},
+		{name: "in a value", template: `{{ tpl .Values.a . }}`, values: map[string]any{"a": "{{ uuidv4 }}"}},
+		{name: "in a value of the user", template: `{{ tpl (index .Values.a 0).b . }}`, user: map[string]any{"a": []any{map[string]any{"b": "{{ now.Year }}"}}}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c, in := chartWith(test.template, test.values), Input{Release: "r", Namespace: "n", Values: test.user}
+			first, err := c.Render(context.Background(), in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			variants, err := c.Variants(context.Background(), in)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if (len(variants) == 0) != test.same {
+				t.Fatalf("%d variants of %s", len(variants), test.template)
+			}
+			for _, v := range variants {
+				if v.Manifest == first.Manifest {
+					t.Errorf("rendered again the same: %s", v.Manifest)
+				}
+			}
+			if again, err := c.Render(context.Background(), in); err != nil || test.same && again.Manifest != first.Manifest {
+				t.Errorf("the chart was changed: %v", err)
+			}
+		})
+	}
+}
+
+// TestVariantsOfFewChoices: where only few values are to choose from, one of
+// several renderings shows that it is a choice.
+func TestVariantsOfFewChoices(t *testing.T) {
+	for _, template := range []string{`{{ randInt 0 99 }}`, `{{ shuffle "abcdefgh" }}`, `{{ dict "a" 1 "b" 2 "c" 3 | keys | join "" }}`} {
+		variants, err := chartWith(template, nil).Variants(context.Background(), Input{Release: "r", Namespace: "n"})
+		if err != nil || len(variants) < 3 {
+			t.Errorf("%s: %d variants, %v", template, len(variants), err)
+		}
+	}
+}
