@@ -45,7 +45,7 @@ func TestInstallAndUpgrade(t *testing.T) {
 		t.Errorf("planning wrote: %v", w)
 	}
 	for _, wave := range p.Waves {
-		for _, c := range wave {
+		for _, c := range wave.Changes {
 			if c.Result == nil || c.Unverified != "" {
 				t.Errorf("%s was not dry-run: %q", c.ID, c.Unverified)
 			}

@@ -45,6 +45,12 @@ type Change struct {
 	Removed   []Removal       // fields that will disappear from the live object
 	TakenFrom []string        // managers whose fields become ours, metadata only: "helm (Update)"
 
+	// After is what the object says it waits for: others to be ready or there, or,
+	// where it is deleted, to be gone.
+	After []Need
+	// Weight is the one that the object states; nil when it states none.
+	Weight *int
+
 	// Unverified says why the server was not, or could not be, asked beforehand.
 	Unverified string
 
@@ -52,6 +58,8 @@ type Change struct {
 	// is to look at it again, by its Key in Request.Leftover.
 	Again bool
 
+	at     level            // when its turn comes, where it is deleted
+	behind []kube.ID        // what has to be gone before it is deleted
 	mark   Mark             // by which it was recognised
 	raw    string           // hash of the manifest; empty for what isn't to be marked
 	step   *step            // how Run carries it out; nil when there is nothing to do

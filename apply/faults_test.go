@@ -155,8 +155,8 @@ func TestWebhookRefusesDryRun(t *testing.T) {
 			Body: io.NopCloser(bytes.NewBufferString(body)), Request: r}, nil
 	}})
 	p := s.plan(small)
-	if !strings.Contains(p.Waves[0][0].Unverified, "refuses dry runs") {
-		t.Errorf("%+v", p.Waves[0][0])
+	if !strings.Contains(p.Waves[0].Changes[0].Unverified, "refuses dry runs") {
+		t.Errorf("%+v", p.Waves[0].Changes[0])
 	}
 	s.run(p)
 	s.record("deployed", small)

@@ -83,7 +83,7 @@ func (s *story) interrupted(chart string, l *lot) string {
 	defer cancel()
 	left := l.IntN(len(p.Changes()) + 1)
 	var done []apply.Change
-	for _, list := range append(append([][]apply.Change{p.CRDs}, p.Waves...), p.Prune) {
+	for _, list := range lists(p) {
 		if left == 0 {
 			break
 		}

@@ -1,8 +1,9 @@
 package apply
 
 import (
-	"sort"
 	"strings"
+
+	"deployer/internal/kube"
 )
 
 // installOrder is Helm's, by wave: kinds of one line need no order among
@@ -22,6 +23,9 @@ var installOrder = []string{
 }
 
 const others = "*"
+
+// lastEarly is the last wave of what all else may need: kinds and namespaces.
+const lastEarly = 1
 
 // uninstallOrder is Helm's: what admits requests goes first, then what is
 // reached from outside, then workloads, then what they use. Custom resources
@@ -54,10 +58,10 @@ func ranks(order []string) map[string]rank {
 
 type rank struct{ wave, place int }
 
-// rankOf finds the rank of a change: a kind of somebody's own API group that
+// rankOf finds the rank of an object: a kind of somebody's own API group that
 // happens to be called Service or Job is one of the others.
-func rankOf(ranks map[string]rank, c Change) rank {
-	if r, ok := ranks[c.ID.Kind]; ok && builtinGroup(c.ID.Group) {
+func rankOf(ranks map[string]rank, id kube.ID) rank {
+	if r, ok := ranks[id.Kind]; ok && builtinGroup(id.Group) {
 		return r
 	}
 	return ranks[others]
@@ -67,41 +71,18 @@ func builtinGroup(group string) bool {
 	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
 }
 
-// waves sorts changes into lists of which each needs the earlier ones.
-func waves(changes []Change) [][]Change {
-	sortBy(installOrder, changes)
-	return split(installOrder, changes)
-}
-
-func sortBy(order []string, changes []Change) {
-	known := ranks(order)
-	sort.SliceStable(changes, func(i, j int) bool {
-		a, b := rankOf(known, changes[i]), rankOf(known, changes[j])
-		switch {
-		case a.wave != b.wave:
-			return a.wave < b.wave
-		case a.place != b.place:
-			return a.place < b.place
-		case changes[i].ID.Kind != changes[j].ID.Kind:
-			return changes[i].ID.Kind < changes[j].ID.Kind
-		case changes[i].ID.Namespace != changes[j].ID.Namespace:
-			return changes[i].ID.Namespace < changes[j].ID.Namespace
-		}
-		return changes[i].ID.Name < changes[j].ID.Name
-	})
-}
-
-// split cuts sorted changes where the wave changes.
-func split(order []string, changes []Change) [][]Change {
-	var out [][]Change
-	known, last := ranks(order), -1
-	for _, c := range changes {
-		w := rankOf(known, c).wave
-		if w != last {
-			out = append(out, nil)
-			last = w
-		}
-		out[len(out)-1] = append(out[len(out)-1], c)
+// inOrder compares objects of one wave: Helm's order of kinds, then by name.
+func inOrder(ranks map[string]rank, a, b kube.ID) bool {
+	x, y := rankOf(ranks, a), rankOf(ranks, b)
+	switch {
+	case x.wave != y.wave:
+		return x.wave < y.wave
+	case x.place != y.place:
+		return x.place < y.place
+	case a.Kind != b.Kind:
+		return a.Kind < b.Kind
+	case a.Namespace != b.Namespace:
+		return a.Namespace < b.Namespace
 	}
-	return out
+	return a.Name < b.Name
 }

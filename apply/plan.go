@@ -58,7 +58,11 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	rejections := p.misplaced
+	order, err := p.order(ctx, crds, mains, hooks)
+	if err != nil {
+		return nil, err
+	}
+	rejections := append(p.misplaced, order.refused...)
 	first, rest := definitionsFirst(crds, mains)
 	for _, targets := range [][]*target{first, rest} {
 		refused, err := p.decideAll(ctx, targets)
@@ -82,7 +86,7 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 		return nil, err
 	}
 	plan.CRDs = changesOf(crds)
-	plan.Waves = waves(changesOf(mains))
+	plan.Waves = order.waves()
 	plan.Warnings = p.warnings
 	plan.Conflicts = conflictsOf(plan)
 	return plan, nil

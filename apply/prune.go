@@ -45,18 +45,21 @@ func (p *planning) prune(ctx context.Context) ([]Change, error) {
 	}
 	uids := p.liveUIDs()
 	var out []Change
+	var there []candidate
 	for i, cand := range list {
 		s := seen[i]
 		switch {
 		case s.blind:
-			out = append(out, p.unseen(cand))
+			out, there = append(out, p.unseen(cand)), append(there, cand)
 		case s.meta == nil || uids[s.meta.UID]:
 			// Gone, or the same object by another name of its API group.
 		default:
-			out = append(out, p.judge(cand, s.meta))
+			out, there = append(out, p.judge(cand, s.meta)), append(there, cand)
 		}
 	}
-	sortBy(uninstallOrder, out)
+	if out, err = p.backwards(ctx, out, there); err != nil {
+		return nil, err
+	}
 	return out, p.a.each(ctx, len(out), func(i int) error {
 		c := &out[i]
 		if c.step == nil {

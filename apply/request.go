@@ -52,13 +52,14 @@ func idOf(key string) (kube.ID, bool) {
 }
 
 // A Plan is a decision not yet carried out. Carry it out by passing CRDs, then
-// each wave, then Prune to Run, in this order. Between them the caller runs
-// hooks and waits for objects as it likes.
+// the changes of each wave, then Prune to Run, in this order. Before a wave the
+// caller sees to it that what the wave awaits is so; else it runs hooks and
+// waits for objects between them as it likes.
 type Plan struct {
-	CRDs  []Change   // of the crds/ directory
-	Waves [][]Change // all main objects, unchanged ones too: a wave's objects need no order among themselves
-	Prune []Change   // Delete or Keep, with the reason, in the order of deletion
-	Hooks []Change   // Create, with the server's verdict; Run doesn't take these
+	CRDs  []Change // of the crds/ directory
+	Waves []Wave   // all main objects, unchanged ones too
+	Prune []Change // Delete or Keep, with the reason, in the order of deletion
+	Hooks []Change // Create, with the server's verdict; Run doesn't take these
 
 	Warnings  []Warning
 	Conflicts []Conflict // all contested fields of all changes
@@ -75,7 +76,7 @@ type Conflict struct {
 func (p *Plan) Changes() []Change {
 	out := append([]Change(nil), p.CRDs...)
 	for _, wave := range p.Waves {
-		out = append(out, wave...)
+		out = append(out, wave.Changes...)
 	}
 	return append(out, p.Prune...)
 }

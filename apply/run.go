@@ -28,26 +28,29 @@ func (a *Applier) Run(ctx context.Context, changes []Change, did func(Change)) e
 	if err := a.recheck(ctx, changes, true); err != nil {
 		return err
 	}
-	groups := [][]Change{changes}
 	if len(changes) > 0 && (changes[0].Action == Delete || changes[0].Action == Keep) {
-		groups = split(uninstallOrder, changes)
+		return a.delete(ctx, changes, did)
 	}
+	return errors.Join(errors.Join(a.carryOut(ctx, changes, did)...), a.awaitKinds(ctx, changes))
+}
+
+// carryOut carries changes out side by side. Each has its error, nil for those
+// that ended well; the last one is that of the whole.
+func (a *Applier) carryOut(ctx context.Context, changes []Change, did func(Change)) []error {
+	errs := make([]error, len(changes)+1)
 	var mu sync.Mutex
-	var errs []error
-	for _, group := range groups {
-		errs = append(errs, a.each(ctx, len(group), func(i int) error {
-			done, err := a.execute(ctx, group[i])
-			if err != nil {
-				return err
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			did(done)
+	errs[len(changes)] = a.each(ctx, len(changes), func(i int) error {
+		done, err := a.execute(ctx, changes[i])
+		if err != nil {
+			errs[i] = err
 			return nil
-		}))
-	}
-	errs = append(errs, a.awaitKinds(ctx, changes))
-	return errors.Join(errs...)
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		did(done)
+		return nil
+	})
+	return errs
 }
 
 // Recheck plans again, in place, the changes of p that were Unverified because
@@ -59,7 +62,7 @@ func (a *Applier) Run(ctx context.Context, changes []Change, did func(Change)) e
 func (a *Applier) Recheck(ctx context.Context, p *Plan) error {
 	var all []Change
 	for _, wave := range p.Waves {
-		all = append(all, wave...)
+		all = append(all, wave.Changes...)
 	}
 	var bad []Rejection
 	err := a.recheck(ctx, all, false)
@@ -74,7 +77,7 @@ func (a *Applier) Recheck(ctx context.Context, p *Plan) error {
 	}
 	i := 0
 	for _, wave := range p.Waves {
-		i += copy(wave, all[i:])
+		i += copy(wave.Changes, all[i:])
 	}
 	if len(bad) > 0 {
 		return &RejectedError{Rejections: bad}

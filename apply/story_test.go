@@ -138,7 +138,7 @@ func (s *story) run(p *apply.Plan) []apply.Change {
 func (s *story) tryRun(p *apply.Plan) ([]apply.Change, error) {
 	var done []apply.Change
 	a := s.applier()
-	for _, list := range append(append([][]apply.Change{p.CRDs}, p.Waves...), p.Prune) {
+	for _, list := range lists(p) {
 		if err := a.Run(s.t.Context(), list, func(c apply.Change) { done = append(done, c) }); err != nil {
 			return done, err
 		}
@@ -151,6 +151,15 @@ func (s *story) tryRun(p *apply.Plan) ([]apply.Change, error) {
 		}
 	}
 	return done, nil
+}
+
+// lists are the changes of a plan in the order in which they are made.
+func lists(p *apply.Plan) [][]apply.Change {
+	out := [][]apply.Change{p.CRDs}
+	for _, w := range p.Waves {
+		out = append(out, w.Changes)
+	}
+	return append(out, p.Prune)
 }
 
 // record remembers a revision; a deployed one makes those before it history.

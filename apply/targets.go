@@ -28,6 +28,8 @@ type target struct {
 	raw     string                     // hash of obj and of the policies that shape it
 	once    *unstructured.Unstructured // what would be applied without doubled items; nil when there are none
 	whole   string                     // why it is written whole; empty when it is applied
+	after   []Need                     // what it says it waits for
+	weight  *int                       // that it states
 	tries   int                        // how often the object changed while it was being decided about
 	decided *Change
 }

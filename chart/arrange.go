@@ -159,11 +159,28 @@ func byKind(pieces []piece) []piece {
 	return pieces
 }
 
+// weightAnnotations say when a hook's turn comes; the first that is there
+// counts. Ours and Nelm's are for all objects alike.
+var weightAnnotations = []string{"deployer.io/weight", "werf.io/weight", helmrelease.HookWeightAnnotation}
+
+// hookWeight reads a hook's weight. One that is no number is 0 in Helm.
+func (p piece) hookWeight() int {
+	for _, name := range weightAnnotations {
+		if text, ok := p.annotation(name); ok {
+			n, err := strconv.Atoi(text)
+			if err != nil {
+				return 0
+			}
+			return n
+		}
+	}
+	return 0
+}
+
 // addHook makes a piece a hook. One with an event that Helm doesn't know is
 // left out altogether, as Helm does.
 func (r *Rendered) addHook(p piece) {
 	events, _ := p.annotation(helmrelease.HookAnnotation)
-	weight, _ := p.annotation(helmrelease.HookWeightAnnotation)
 	hook := &helmrelease.Hook{
 		Name:              p.head.Metadata.Name,
 		Kind:              p.head.Kind,
@@ -182,9 +199,7 @@ func (r *Rendered) addHook(p piece) {
 		}
 		hook.Events = append(hook.Events, event)
 	}
-	if n, err := strconv.Atoi(weight); err == nil { // a weight that is no number is 0 in Helm
-		hook.Weight = n
-	}
+	hook.Weight = p.hookWeight()
 	for _, word := range p.words(helmrelease.HookDeleteAnnotation) {
 		hook.DeletePolicies = append(hook.DeletePolicies, helmrelease.HookDeletePolicy(word))
 	}

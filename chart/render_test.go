@@ -90,6 +90,23 @@ metadata: {name: b, annotations: {helm.sh/hook: "test,wrong"}}
 	}
 }
 
+func TestHooksMayHaveTheWeightOfOtherObjects(t *testing.T) {
+	for annotations, want := range map[string]int{
+		`helm.sh/hook-weight: "3"`:                                               3,
+		`helm.sh/hook-weight: "3", werf.io/weight: "4"`:                          4,
+		`helm.sh/hook-weight: "3", werf.io/weight: "4", deployer.io/weight: "5"`: 5,
+		`werf.io/weight: x, helm.sh/hook-weight: "3"`:                            0,
+	} {
+		r, err := render(t, map[string]string{"templates/h.yaml": "kind: Job\nmetadata: {name: a, annotations: {helm.sh/hook: test, " + annotations + "}}\n"}, Input{})
+		if err != nil || len(r.Hooks) != 1 {
+			t.Fatalf("%s: %v, %v", annotations, r, err)
+		}
+		if r.Hooks[0].Weight != want {
+			t.Errorf("%s: weight %d, want %d", annotations, r.Hooks[0].Weight, want)
+		}
+	}
+}
+
 func TestRenderTellsAllBadDocumentsAndShowsThem(t *testing.T) {
 	r, err := render(t, map[string]string{
 		"templates/a.yaml": "kind: A\n---\nkind: B\nspec:\n  bad: [\n",

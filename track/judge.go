@@ -37,6 +37,8 @@ func (s *subject) verdict(now time.Time) Status {
 		return Status{State: Ready}
 	case s.Until == UntilGone:
 		return s.absence()
+	case s.Awaited && (s.gone || s.object == nil) && s.denied == "":
+		return Status{State: Waiting, Message: "it is not there yet"}
 	case s.gone:
 		return s.disappeared(now)
 	case s.object == nil && s.denied != "":
@@ -47,6 +49,8 @@ func (s *subject) verdict(now time.Time) Status {
 		return s.own(now, class.Replaced, "another object took its name during the rollout")
 	case s.object.GetDeletionTimestamp() != nil:
 		return s.own(now, class.Terminating, "it is being deleted"+finalizersText(s.object.GetFinalizers()))
+	case s.Until == UntilPresent:
+		return Status{State: Ready}
 	}
 	return s.living(now)
 }
@@ -260,7 +264,7 @@ func (s *subject) soften(status *Status, now time.Time) {
 	if status.State != Failed {
 		return
 	}
-	late := s.Mode == failLate || s.opts.TolerateFailures
+	late := s.Mode == failLate || s.opts.TolerateFailures || s.Awaited
 	timedOut := status.Problem != nil && status.Problem.Class == class.Timeout
 	switch {
 	case s.Mode == failWarn || s.Mode == failIgnore:

@@ -97,7 +97,8 @@ func (s *subject) see(obj *unstructured.Unstructured, now time.Time) {
 	if s.object != nil && older(obj, s.object) {
 		return // the list or the watch was behind what we have
 	}
-	if s.Baseline == nil && s.Until != UntilGone {
+	anew := s.Awaited && s.Baseline != nil && obj.GetUID() != s.Baseline.GetUID()
+	if anew || s.Baseline == nil && s.Until != UntilGone {
 		s.Target.Baseline = obj
 		s.settings = settingsOf(obj)
 		s.base = obj.GetGeneration()

@@ -25,6 +25,7 @@ const (
 	UntilReady    Until = ""         // ready by the rules of its kind
 	UntilComplete Until = "complete" // a hook: Job complete, Pod succeeded; other kinds as UntilReady
 	UntilGone     Until = "gone"     // deleted
+	UntilPresent  Until = "present"  // there, in whatever state
 	UntilNothing  Until = "nothing"  // not waited for
 )
 
@@ -57,6 +58,10 @@ type Target struct {
 	// Previous is the live object before this release; nil when it is new or
 	// not known.
 	Previous *unstructured.Unstructured
+
+	// Awaited says that somebody else makes the object, maybe later: while it
+	// isn't there it is waited for, and what can still heal is given the chance.
+	Awaited bool
 
 	Logs LogMode
 }

@@ -139,7 +139,9 @@ func TestStoppedNamesTheCause(t *testing.T) {
 }
 
 func TestHasChanges(t *testing.T) {
-	change := func(a apply.Action) *apply.Plan { return &apply.Plan{Waves: [][]apply.Change{{{Action: a}}}} }
+	change := func(a apply.Action) *apply.Plan {
+		return &apply.Plan{Waves: []apply.Wave{{Changes: []apply.Change{{Action: a}}}}}
+	}
 	for _, c := range []struct {
 		op   Operation
 		want bool

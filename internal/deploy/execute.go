@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
@@ -21,7 +22,7 @@ import (
 func (d *Deployer) Execute(ctx context.Context, lock *Held, op *Operation, observe Observer) (*release.Record, error) {
 	r := &run{
 		Deployer: d, op: op, lock: lock, observe: Serial(observe), began: time.Now(),
-		applier: d.applier(op), tracker: track.New(d.Cluster, d.Settings.Track), applied: map[kube.ID]apply.Change{},
+		applier: d.applier(op), tracker: track.New(d.Cluster, d.Settings.Track), applied: map[kube.ID]apply.Change{}, ready: map[kube.ID]bool{},
 	}
 	r.observe(Began{Operation: op})
 	if err := op.Plan.Permitted(); err != nil {
@@ -44,6 +45,7 @@ type run struct {
 	began   time.Time
 	step    string                   // the stage it has come to
 	applied map[kube.ID]apply.Change // what is now as it should be
+	ready   map[kube.ID]bool         // what others had to wait for, and was ready
 }
 
 // carryOut works under the lock's context: when the lock is lost, so is the
@@ -179,21 +181,6 @@ func (r *run) crds(ctx context.Context) error {
 	})
 }
 
-func (r *run) waves(ctx context.Context) error {
-	total := 0
-	for _, wave := range r.op.Plan.Waves {
-		total += len(wave)
-	}
-	return r.stage(ctx, "apply", total, func() error {
-		for _, wave := range r.op.Plan.Waves {
-			if err := r.apply(ctx, "apply", wave); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
 func (r *run) apply(ctx context.Context, step string, changes []apply.Change) error {
 	return r.applier.Run(ctx, changes, func(c apply.Change) {
 		r.applied[c.ID] = c
@@ -204,7 +191,13 @@ func (r *run) apply(ctx context.Context, step string, changes []apply.Change) er
 // prune deletes what the chart dropped. It comes after the wait: until the new
 // is ready, the old may still serve.
 func (r *run) prune(ctx context.Context) error {
+	inTurn := slices.ContainsFunc(r.op.Plan.Prune, func(c apply.Change) bool { return len(c.After) > 0 || c.Weight != nil })
 	return r.stage(ctx, "prune", len(r.op.Plan.Prune), func() error {
+		if inTurn { // some wait until others are gone
+			var cancel context.CancelFunc
+			ctx, cancel = r.within(ctx)
+			defer cancel()
+		}
 		return r.apply(ctx, "prune", r.op.Plan.Prune)
 	})
 }
@@ -218,16 +211,17 @@ func (r *run) wait(ctx context.Context) error {
 	return r.stage(ctx, "wait", len(targets), func() error { return r.await(ctx, targets) })
 }
 
-// skipped tells which objects are not waited for.
+// skipped tells which objects are not waited for. A Job that others had to wait
+// for has ended, and may have been cleaned up since.
 func (r *run) skipped(id kube.ID) bool {
-	return id.Kind == "Job" && id.Group == "batch" && !r.Settings.WaitJobs
+	return id.Kind == "Job" && id.Group == "batch" && (!r.Settings.WaitJobs || r.ready[id])
 }
 
 // changed lists what was applied, in the order of the plan.
 func (r *run) changed() []apply.Change {
 	var out []apply.Change
 	for _, wave := range r.op.Plan.Waves {
-		for _, c := range wave {
+		for _, c := range wave.Changes {
 			if done, ok := r.applied[c.ID]; ok {
 				out = append(out, done)
 			}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 
@@ -44,6 +45,7 @@ type discovered struct {
 	server    Server
 	kinds     map[schema.GroupVersionKind]Mapping
 	preferred map[schema.GroupKind]schema.GroupVersionKind
+	called    map[string][]schema.GroupKind // by kind, plural, singular and short names, in lower case
 	failed    map[schema.GroupVersion]error
 }
 
@@ -78,6 +80,21 @@ func (c *Cluster) Mapping(ctx context.Context, gvk schema.GroupVersionKind, anyV
 		}
 	}
 	return Mapping{}, &NoKindError{GVK: gvk}
+}
+
+// Called finds the kinds that people call by a word: Deployment, deployment,
+// deployments or deploy, with the API server's preferred version of each. It is
+// empty when there is none as far as the cluster could be seen.
+func (c *Cluster) Called(ctx context.Context, word string) ([]Mapping, error) {
+	d, err := c.discover(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var out []Mapping
+	for _, gk := range d.called[strings.ToLower(word)] {
+		out = append(out, d.kinds[d.preferred[gk]])
+	}
+	return out, nil
 }
 
 // Forget drops what is known about the cluster's kinds, so that the next
@@ -119,6 +136,7 @@ func newDiscovered(version string, lists []*metav1.APIResourceList, failed map[s
 	d := &discovered{
 		kinds:     map[schema.GroupVersionKind]Mapping{},
 		preferred: map[schema.GroupKind]schema.GroupVersionKind{},
+		called:    map[string][]schema.GroupKind{},
 		failed:    failed,
 	}
 	for _, list := range lists {
@@ -160,6 +178,21 @@ func (d *discovered) add(list *metav1.APIResourceList) {
 		}
 		if gk := gvk.GroupKind(); d.preferred[gk].Empty() {
 			d.preferred[gk] = gvk
+			d.call(gk, append([]string{r.Kind, r.Name, r.SingularName}, r.ShortNames...))
+		}
+	}
+}
+
+// call notes what a kind is called. A kind that moved to another group and is
+// still served in the old one is called by its present group only.
+func (d *discovered) call(gk schema.GroupKind, words []string) {
+	if Canonical(gk) != gk {
+		return
+	}
+	for _, word := range words {
+		word = strings.ToLower(word)
+		if word != "" && !slices.Contains(d.called[word], gk) {
+			d.called[word] = append(d.called[word], gk)
 		}
 	}
 }

@@ -32,7 +32,7 @@ func objectsOf(k *key, plan *apply.Plan) []Object {
 	}
 	add(stageCRDs, plan.CRDs)
 	for _, wave := range plan.Waves {
-		add(stageApply, wave)
+		add(stageApply, wave.Changes)
 	}
 	add(stagePrune, plan.Prune)
 	add(stageHooks, plan.Hooks)

@@ -81,7 +81,7 @@ func (s *studio) play(t testing.TB) *deploy.Operation {
 	s.Observe(deploy.StepEnded{Step: deploy.Step{Name: "pre-upgrade hooks", Objects: 1}, Took: 2 * time.Second})
 	s.Observe(deploy.StepBegan{Step: deploy.Step{Name: "apply", Objects: 7}})
 	for _, wave := range op.Plan.Waves {
-		for _, c := range wave {
+		for _, c := range wave.Changes {
 			s.Observe(deploy.Applied{Step: "apply", Change: c})
 		}
 	}
@@ -394,7 +394,7 @@ func TestResultFiles(t *testing.T) {
 func TestEventsSilence(t *testing.T) {
 	s := newStudio(EventOptions{}, false)
 	op := &deploy.Operation{Verb: deploy.Upgrade, Release: "web", Namespace: "prod", Next: record(7, "deployed"), Plan: &apply.Plan{
-		Waves: [][]apply.Change{{{ID: webID(), Action: apply.Update}}},
+		Waves: waves([][]apply.Change{{{ID: webID(), Action: apply.Update}}}),
 	}}
 	s.Observe(deploy.Began{Operation: op})
 	s.Observe(deploy.StepBegan{Step: deploy.Step{Name: "wait", Objects: 1}})

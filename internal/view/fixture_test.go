@@ -67,6 +67,14 @@ func object(t testing.TB, text string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: m}
 }
 
+func waves(lists [][]apply.Change) []apply.Wave {
+	var out []apply.Wave
+	for _, changes := range lists {
+		out = append(out, apply.Wave{Changes: changes})
+	}
+	return out
+}
+
 func noEnv(string) string { return "" }
 
 func environment(pairs ...string) func(string) string {
@@ -199,7 +207,7 @@ func upgrade(t testing.TB) *deploy.Operation {
 		},
 		Plan: &apply.Plan{
 			CRDs: []apply.Change{{ID: kube.ID{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "foos.example.com"}, Action: apply.None}},
-			Waves: [][]apply.Change{{
+			Waves: waves([][]apply.Change{{
 				{ID: id("", "ServiceAccount", "web"), Action: apply.None, Source: "web/templates/sa.yaml"},
 				{
 					ID: id("", "ConfigMap", "web"), Action: apply.Update, Source: "web/templates/config.yaml",
@@ -230,7 +238,7 @@ func upgrade(t testing.TB) *deploy.Operation {
 					ID: id("example.com", "Foo", "foo"), Action: apply.Create, Source: "web/templates/foo.yaml", Unverified: "its kind arrives with the chart's CRDs",
 					Want: object(t, "apiVersion: example.com/v1\nkind: Foo\nmetadata: {name: foo, namespace: prod, labels: {app: web}}\nspec: {size: 3}"),
 				},
-			}},
+			}}),
 			Prune: []apply.Change{
 				{ID: id("", "Service", "old"), Action: apply.Delete, Reason: "removed from the chart"},
 				{ID: id("", "PersistentVolumeClaim", "data"), Action: apply.Keep, Reason: "helm.sh/resource-policy is keep"},

@@ -62,17 +62,17 @@ func TestPlanColours(t *testing.T) {
 func TestPlanVerbs(t *testing.T) {
 	install := &deploy.Operation{
 		Verb: deploy.Install, Release: "web", Namespace: "prod", NewNamespace: true, Next: record(1, helmrelease.StatusPendingInstall),
-		Plan: &apply.Plan{Waves: [][]apply.Change{{{
+		Plan: &apply.Plan{Waves: waves([][]apply.Change{{{
 			ID: id("apps", "Deployment", "web"), Action: apply.Create, Source: "web/templates/web.yaml", Want: object(t, wantWeb),
 			Unverified: "namespace prod doesn't exist yet",
-		}}}},
+		}}})},
 	}
 	rollback := upgrade(t)
 	rollback.Verb, rollback.Target, rollback.Hooks = deploy.Rollback, 5, deploy.Hooks{}
-	rollback.Plan = &apply.Plan{Waves: [][]apply.Change{{{
+	rollback.Plan = &apply.Plan{Waves: waves([][]apply.Change{{{
 		ID: id("apps", "Deployment", "web"), Action: apply.Update, Live: object(t, wantWeb), Want: object(t, liveWeb),
 		Unverified: "the server could not be asked: 403", Removed: []apply.Removal{{Path: "spec.minReadySeconds"}},
-	}}}}
+	}}})}
 	uninstall := &deploy.Operation{
 		Verb: deploy.Uninstall, Release: "web", Namespace: "prod", Base: summary(6, helmrelease.StatusDeployed), Next: record(6, helmrelease.StatusDeployed),
 		KeepHistory: true,
@@ -84,7 +84,7 @@ func TestPlanVerbs(t *testing.T) {
 	}
 	same := &deploy.Operation{
 		Verb: deploy.Upgrade, Release: "web", Namespace: "prod", Base: summary(6, helmrelease.StatusDeployed), Next: record(7, helmrelease.StatusPendingUpgrade),
-		Plan: &apply.Plan{Waves: [][]apply.Change{{{ID: id("apps", "Deployment", "web"), Action: apply.None}, {ID: id("", "Service", "web"), Action: apply.None}}}},
+		Plan: &apply.Plan{Waves: waves([][]apply.Change{{{ID: id("apps", "Deployment", "web"), Action: apply.None}, {ID: id("", "Service", "web"), Action: apply.None}}})},
 	}
 	empty := &deploy.Operation{Verb: deploy.Uninstall, Release: "web", Namespace: "prod"}
 	var all strings.Builder
@@ -100,7 +100,7 @@ func TestPlanVerbs(t *testing.T) {
 // TestPlanHTML holds that the page is well-formed and refers to nothing outside.
 func TestPlanHTML(t *testing.T) {
 	op := upgrade(t)
-	op.Plan.Waves[0][0].Action, op.Plan.Waves[0][0].Reason = apply.Update, `</script><script src="https://evil.example/x.js">`
+	op.Plan.Waves[0].Changes[0].Action, op.Plan.Waves[0].Changes[0].Reason = apply.Update, `</script><script src="https://evil.example/x.js">`
 	op.Warnings = append(op.Warnings, "<img src=x onerror=alert(1)>")
 	page := planOf(t, op, PlanOptions{Format: FormatHTML})
 	d := xml.NewDecoder(strings.NewReader(page))
@@ -134,12 +134,12 @@ const hostile = "\x1b[2J\x1b]0;owned\x07\x1b[31mred\u009b1A\r\nFAKE line\u202edl
 func hostileOperation(t *testing.T) *deploy.Operation {
 	op := upgrade(t)
 	op.Warnings = []string{hostile}
-	c := &op.Plan.Waves[1][0]
+	c := &op.Plan.Waves[1].Changes[0]
 	c.Reason, c.Unverified, c.Source, c.TakenFrom = hostile, hostile, hostile, []string{hostile}
 	c.Conflicts[0].Manager, c.Conflicts[0].Before = hostile, hostile
 	c.Result.SetAnnotations(map[string]string{hostile: hostile, "multi": hostile + "\nline two"})
 	op.Plan.Prune[0].ID.Name = hostile
-	op.Plan.Waves[1][2].Want.SetLabels(map[string]string{"a": hostile})
+	op.Plan.Waves[1].Changes[2].Want.SetLabels(map[string]string{"a": hostile})
 	return op
 }
 

@@ -51,7 +51,16 @@ type planSummary struct {
 type planStage struct {
 	Name    string       `json:"name"` // "pre-upgrade hooks", "apply 1", "prune"
 	Kind    string       `json:"kind"` // namespace, crds, hooks, apply or prune
+	After   []planNeed   `json:"after,omitempty"`
 	Objects []planObject `json:"objects"`
+}
+
+// A planNeed is an object that another one waits for.
+type planNeed struct {
+	Object  string `json:"object"`
+	Group   string `json:"group"`
+	State   string `json:"state"` // ready, present or gone
+	Outside bool   `json:"outside,omitempty"`
 }
 
 type planObject struct {
@@ -63,6 +72,8 @@ type planObject struct {
 	Impact     string         `json:"impact,omitempty"`
 	Unverified string         `json:"unverified,omitempty"`
 	Random     bool           `json:"random,omitempty"` // changes only because its templates make values up
+	After      []planNeed     `json:"after,omitempty"`
+	Weight     *int           `json:"weight,omitempty"`
 	Fields     []planField    `json:"fields,omitempty"`
 	Conflicts  []planConflict `json:"conflicts,omitempty"`
 	TakenFrom  []string       `json:"taken_from,omitempty"`
@@ -128,7 +139,8 @@ func newPlan(op *deploy.Operation) planDocument {
 	d.add("crds", "crds", objectsOf(op, plan.CRDs))
 	d.hooks(op, plan, "pre", op.Hooks.Before)
 	for i, wave := range plan.Waves {
-		d.add("apply "+strconv.Itoa(i+1), "apply", objectsOf(op, wave))
+		d.add("apply "+strconv.Itoa(i+1), "apply", objectsOf(op, wave.Changes))
+		d.Stages[len(d.Stages)-1].After = needsOf(wave.Await)
 	}
 	d.add("prune", "prune", objectsOf(op, plan.Prune))
 	d.hooks(op, plan, "post", op.Hooks.After)

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"deployer/apply"
 )
 
 // maxBox is how many objects of a stage a picture names; the rest is counted.
@@ -25,16 +27,16 @@ type boxLine struct {
 func (d planDocument) boxes() []box {
 	out := make([]box, 0, len(d.Stages))
 	for _, stage := range d.Stages {
-		b := box{Title: stage.Name}
+		b := box{Title: stage.Name, Lines: awaited(stage.After)}
 		left, unchanged := 0, 0
 		for _, o := range stage.Objects {
 			switch {
 			case o.sign() == ' ':
 				unchanged++
-			case len(b.Lines) >= maxBox:
+			case len(b.Lines) >= maxBox+min(len(stage.After), maxBox+1):
 				left++
 			default:
-				b.Lines = append(b.Lines, boxLine{Sign: string(o.sign()), Text: line(o.Object), Kind: o.Action})
+				b.Lines = append(b.Lines, boxLine{Sign: string(o.sign()), Text: line(o.Object) + o.goesAfter(), Kind: o.Action})
 			}
 		}
 		if left > 0 {
@@ -44,6 +46,29 @@ func (d planDocument) boxes() []box {
 			b.Lines = append(b.Lines, boxLine{Sign: " ", Text: fmt.Sprintf("%d unchanged", unchanged), Kind: "more"})
 		}
 		out = append(out, b)
+	}
+	return out
+}
+
+// goesAfter says what of its own stage an object's deletion waits for.
+func (o planObject) goesAfter() string {
+	switch {
+	case o.Action != string(apply.Delete) || len(o.After) == 0:
+		return ""
+	case len(o.After) == 1:
+		return " after " + line(o.After[0].Object)
+	}
+	return fmt.Sprintf(" after %s and %d more", line(o.After[0].Object), len(o.After)-1)
+}
+
+// awaited says what a stage waits for.
+func awaited(needs []planNeed) []boxLine {
+	var out []boxLine
+	for i, n := range needs {
+		if i == maxBox {
+			return append(out, boxLine{Sign: " ", Text: fmt.Sprintf("after %d more", len(needs)-i), Kind: "more"})
+		}
+		out = append(out, boxLine{Sign: " ", Text: line("after " + n.String()), Kind: "more"})
 	}
 	return out
 }

@@ -29,6 +29,12 @@ func (o planObject) details(opts PlanOptions, created bool) []planLine {
 	remark := func(format string, args ...any) {
 		out = append(out, planLine{'?', line(fmt.Sprintf(format, args...))})
 	}
+	for _, n := range o.After {
+		remark("after %s", n)
+	}
+	if o.Weight != nil {
+		remark("weight %d", *o.Weight)
+	}
 	if o.Impact != "" {
 		remark("%s", o.Impact)
 	}
@@ -48,6 +54,16 @@ func (o planObject) details(opts PlanOptions, created bool) []planLine {
 		out = append(out, o.manifest()...)
 	}
 	return out
+}
+
+// String says what somebody waits for.
+func (n planNeed) String() string {
+	words := map[string]string{string(apply.Ready): " is ready", string(apply.Present): " is there", string(apply.Gone): " is gone"}
+	text := n.Object + words[n.State]
+	if n.Outside {
+		text += " (not of this release)"
+	}
+	return text
 }
 
 // String tells of a contested field: what it is now, what it becomes, whose it

@@ -21,7 +21,7 @@ func objectsOf(op *deploy.Operation, changes []apply.Change) []planObject {
 func objectOf(c apply.Change, again deploy.Variants) planObject {
 	o := planObject{
 		Object: c.ID.String(), Group: c.ID.Group, Action: string(c.Action), Source: c.Source, Reason: c.Reason,
-		Unverified: c.Unverified, TakenFrom: c.TakenFrom,
+		Unverified: c.Unverified, TakenFrom: c.TakenFrom, After: needsOf(c.After), Weight: c.Weight,
 	}
 	for _, f := range c.Conflicts {
 		o.Conflicts = append(o.Conflicts, conflictOf(c, f))
@@ -42,6 +42,14 @@ func objectOf(c apply.Change, again deploy.Variants) planObject {
 		o.Impact = impactOf(c)
 	}
 	return o
+}
+
+func needsOf(needs []apply.Need) []planNeed {
+	var out []planNeed
+	for _, n := range needs {
+		out = append(out, planNeed{Object: n.ID.String(), Group: n.ID.Group, State: string(n.State), Outside: n.Outside})
+	}
+	return out
 }
 
 // fieldsOf compares a change's live object with what the server said it will

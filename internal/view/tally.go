@@ -85,7 +85,7 @@ func (t *tally) start(op *deploy.Operation) {
 		return
 	}
 	for _, wave := range op.Plan.Waves {
-		t.toApply += len(wave)
+		t.toApply += len(wave.Changes)
 	}
 	t.toPrune = len(op.Plan.Prune)
 	t.hooks = len(op.Hooks.Before) + len(op.Hooks.After)

@@ -141,11 +141,11 @@ func TestTerminal(t *testing.T) {
 func TestTerminalSizes(t *testing.T) {
 	for _, size := range [][2]int{{20, 4}, {40, 6}, {80, 24}, {200, 60}} {
 		s, scr := newStage(t, size[0], size[1])
-		op := &deploy.Operation{Verb: deploy.Upgrade, Release: "web-with-a-rather-long-name", Namespace: "production", Next: record(7, "deployed"), Plan: &apply.Plan{Waves: [][]apply.Change{{}}}}
+		op := &deploy.Operation{Verb: deploy.Upgrade, Release: "web-with-a-rather-long-name", Namespace: "production", Next: record(7, "deployed"), Plan: &apply.Plan{Waves: waves([][]apply.Change{{}})}}
 		var ids []kube.ID
 		for i := range 50 {
 			ids = append(ids, id("apps", "Deployment", fmt.Sprintf("worker-%02d-with-a-long-name-日本語", i)))
-			op.Plan.Waves[0] = append(op.Plan.Waves[0], apply.Change{ID: ids[i], Action: apply.Update})
+			op.Plan.Waves[0].Changes = append(op.Plan.Waves[0].Changes, apply.Change{ID: ids[i], Action: apply.Update})
 		}
 		s.Observe(deploy.Began{Operation: op})
 		s.Observe(deploy.StepBegan{Step: deploy.Step{Name: "wait", Objects: 50}})

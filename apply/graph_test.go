@@ -1,0 +1,228 @@
+package apply
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"deployer/internal/kube"
+)
+
+// drawn makes nodes of lines such as "c 3 w=5: a b=present !n", which is c, of a
+// kind of wave 3, of weight 5, after a is ready and b is there; n is a need that
+// nobody states.
+func drawn(t *testing.T, lines ...string) []node {
+	t.Helper()
+	nodes, index := make([]node, len(lines)), map[string]int{}
+	for i, l := range lines {
+		head, _, _ := strings.Cut(l, ":")
+		words := strings.Fields(head)
+		index[words[0]] = i
+		nodes[i].id = kube.ID{Kind: "K", Name: words[0]}
+		for _, word := range words[1:] {
+			var weight int
+			switch {
+			case word == "early":
+				nodes[i].early = true
+			case word == "apart":
+				nodes[i].apart = true
+			case strings.HasPrefix(word, "w="):
+				fmt.Sscanf(word, "w=%d", &weight)
+				nodes[i].weight = &weight
+			default:
+				fmt.Sscanf(word, "%d", &nodes[i].wave)
+			}
+		}
+	}
+	for i, l := range lines {
+		_, tail, _ := strings.Cut(l, ":")
+		for _, word := range strings.Fields(tail) {
+			e := edge{state: Ready, why: "depends-on"}
+			name, present := strings.CutSuffix(word, "=present")
+			if present {
+				e.state = Present
+			}
+			if name, e.hard = strings.CutPrefix(name, "!"); e.hard {
+				e.why = "which is its namespace"
+			}
+			to, ok := index[name]
+			if !ok {
+				t.Fatalf("no node %s", name)
+			}
+			e.to = to
+			nodes[i].edges = append(nodes[i].edges, e)
+		}
+	}
+	return nodes
+}
+
+func TestOrder(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		lines []string
+		want  string // "a b|c": a and b at once, then c
+	}{
+		{"kinds only", []string{"d 4", "s 3", "c 2", "n 0 early"}, "n|c|s|d"},
+		{"who needs to see nothing ready goes ahead", []string{"a 4", "b 4: a", "c 4: a=present"}, "a|c|b"},
+		{"within a kind", []string{"app 4: db", "db 4", "hpa 5"}, "db|app|hpa"},
+		{"with the kinds", []string{"app 4: conf=present", "conf 2", "db 4"}, "conf|app db"},
+		{"against the kinds", []string{"conf 2: db", "db 4", "svc 3", "other 4", "hpa 5"}, "svc|db other|conf|hpa"},
+		{"a chain against the kinds", []string{"a 2: b", "b 3: c", "c 4"}, "c|b|a"},
+		{"a diamond", []string{"a 4", "b 4: a", "c 4: a", "d 4: b c", "e 4: a d"}, "a|b c|d|e"},
+		{"weights", []string{"late 2 w=5", "conf 2", "web 4", "first 6 w=-1"}, "first|conf|web|late"},
+		{"a weight comes before kinds", []string{"a 2 w=1", "b 4"}, "b|a"},
+		{"early kinds come before all weights", []string{"n 0 early", "crd 1 early", "a 4 w=-9"}, "n|crd|a"},
+		{"unless they state one", []string{"n 0 early w=3", "a 4"}, "a|n"},
+		{"who waits has the weight of what it waits for", []string{"a 4 w=5", "b 2: a", "z 2 w=9", "c 4"}, "c|a|b|z"},
+		{"who waits comes before greater weights", []string{"a 4", "b 2: a", "z 2 w=9"}, "a|b|z"},
+		{"what is outside holds up nobody of the kind", []string{"a 4 apart", "b 4", "c 5"}, "b|a|c"},
+		{"a need that nobody states", []string{"n 0 early: db", "db 4", "a 2: !n"}, "db|n|a"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			nodes := drawn(t, c.lines...)
+			weight := weights(nodes)
+			if bad := cycles(nodes, weight); len(bad) > 0 {
+				t.Fatalf("cycles: %v", bad)
+			}
+			var got []string
+			for _, group := range grouped(levels(nodes, weight), func(i, j int) bool { return nodes[i].id.Name < nodes[j].id.Name }) {
+				var names []string
+				for _, i := range group {
+					names = append(names, nodes[i].id.Name)
+				}
+				got = append(got, strings.Join(names, " "))
+			}
+			if strings.Join(got, "|") != c.want {
+				t.Errorf("%q\ngot  %s\nwant %s", c.lines, strings.Join(got, "|"), c.want)
+			}
+		})
+	}
+}
+
+func TestCycles(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		lines []string
+		want  []string // each a part of one report, in order
+	}{
+		{"itself", []string{"a 4: a"}, []string{"K/a waits until K/a is ready (depends-on)"}},
+		{"two", []string{"a 4: b", "b 4: a=present"}, []string{
+			"K/a waits until K/b is ready (depends-on)\nK/b waits until K/a is there (depends-on)"}},
+		{"the shortest of several", []string{"a 4: b c", "b 4: c", "c 4: a"}, []string{
+			"K/a waits until K/c is ready (depends-on)\nK/c waits until K/a is ready"}},
+		{"two knots, and who waits for one", []string{"a: b", "b: a", "c: d", "d: c", "e: a"}, []string{"K/a waits until K/b", "K/c waits until K/d"}},
+		{"with a need that nobody states", []string{"n 0 early: web", "web 4: !n"}, []string{
+			"K/n waits until K/web is ready (depends-on)\nK/web needs K/n, which is its namespace"}},
+		{"with weights", []string{"a w=5", "b w=0: a"}, []string{
+			"K/b waits until K/a is ready (depends-on)\nK/a, of weight 5, waits until all of a lower weight are ready, K/b of weight 0 among them"}},
+		{"with weights from afar", []string{"a w=5", "b: a", "c w=1: b"}, []string{
+			"K/c waits until K/b is ready (depends-on)\nK/b waits until K/a is ready (depends-on)\nK/a, of weight 5, waits"}},
+		{"with no weight stated", []string{"a 2", "b 4 w=-1: a"}, []string{
+			"K/a, of weight 0, waits until all of a lower weight are ready, K/b of weight -1 among them"}},
+		{"a need against a weight", []string{"n 0 early w=5", "a 2 w=1: !n"}, []string{"K/a needs K/n, which is its namespace\nK/n, of weight 5, waits"}},
+		{"a circle and a weight", []string{"a: b", "b: a", "x w=5", "y w=1: x"}, []string{"K/a waits", "K/x, of weight 5"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			nodes := drawn(t, c.lines...)
+			got := cycles(nodes, weights(nodes))
+			levels(nodes, weights(nodes)) // ends
+			if len(got) != len(c.want) {
+				t.Fatalf("%q\ngot  %v\nwant %q", c.lines, got, c.want)
+			}
+			for i, want := range c.want {
+				if !strings.Contains(got[i].text, want) {
+					t.Errorf("%q\ngot  %s\nwant %s", c.lines, got[i].text, want)
+				}
+			}
+		})
+	}
+}
+
+func TestWishes(t *testing.T) {
+	for _, c := range []struct {
+		key, value string
+		want       string
+	}{
+		{DependsOnAnnotation, "deployment/db", "deployment//db ready"},
+		{DependsOnAnnotation, "deployment/db, Job/other/migrate=present\n  secret/x=ready", "deployment//db ready; Job/other/migrate present; secret//x ready"},
+		{DependsOnAnnotation, "certificate.cert-manager.io/prod/tls", "certificate(cert-manager.io)/prod/tls ready"},
+		{DependsOnAnnotation, "apps/Deployment/prod/web=present", "Deployment(apps)/prod/web present"},
+		{DependsOnAnnotation, "/Service/prod/web", "Service()/prod/web ready"},
+		{DependsOnAnnotation, "rbac.authorization.k8s.io/ClusterRole//admin", "ClusterRole(rbac.authorization.k8s.io)//admin ready"},
+		{DependsOnAnnotation, "", ""},
+		{DependsOnAnnotation, "db", "! is not an object"},
+		{DependsOnAnnotation, "a/b/c/d/e", "! is not an object"},
+		{DependsOnAnnotation, "deployment//db", "! is not an object"},
+		{DependsOnAnnotation, "deployment/", "! is not an object"},
+		{DependsOnAnnotation, "deployment/db=started", "! neither ready nor present"},
+		{DependsOnAnnotation, "deployment/db=", "! neither ready nor present"},
+		{ExternalAnnotation, "secret/tls=present", "secret//tls present outside"},
+		{WeightAnnotation, "-7", "weight -7"},
+		{WeightAnnotation, " 7", "! is not a whole number"},
+		{WeightAnnotation, "1.5", "! is not a whole number"},
+		{werfWeight, "3", "weight 3"},
+		{werfWeight, "", "! is not a whole number"},
+		{"werf.io/deploy-dependency-db", "state=ready,kind=StatefulSet,name=postgres", "StatefulSet//postgres ready loose"},
+		{"werf.io/deploy-dependency-db", " state=present , kind=Deployment,group=apps,version=v1,name=app,namespace=app", "Deployment(apps)/app/app v1 present loose"},
+		{"werf.io/deploy-dependency-db", "state=present,name=backend", "//backend present loose"},
+		{"werf.io/deploy-dependency-db", "kind=Job,name=a", "! lacks state="},
+		{"werf.io/deploy-dependency-db", "state=ready", "! names no object"},
+		{"werf.io/deploy-dependency-db", "state=done,kind=Job", "! neither ready nor present"},
+		{"werf.io/deploy-dependency-db", "state=ready,kid=Job", "! is none of"},
+		{"db.dependency.werf.io", "state=ready,kind=Job,name=a", "Job//a ready loose"},
+		{"werf.io/external-dependency-db", "kind=Secret,name=a,namespace=b", "Secret/b/a ready outside loose"},
+		{"werf.io/external-dependency-db", "kind=Secret", "! has to be named"},
+		{"db.external-dependency.werf.io", "state=present,kind=Secret,name=a", "Secret//a present outside loose"},
+		{"s.external-dependency.werf.io/resource", "secret/config", "secret//config ready outside loose"},
+		{"s.external-dependency.werf.io/resource", "deployments.v1.apps/app", "deployments(apps)//app v1 ready outside loose"},
+		{"s.external-dependency.werf.io/resource", "certificates.v1.cert-manager.io/tls", "certificates(cert-manager.io)//tls v1 ready outside loose"},
+		{"s.external-dependency.werf.io/resource", "deployments.apps/app", "deployments(apps)//app ready outside loose"},
+		{"s.external-dependency.werf.io/resource", "config", "! is not an object"},
+		{"helm.sh/hook-weight", "3", ""},
+	} {
+		obj := &unstructured.Unstructured{Object: map[string]any{}}
+		obj.SetAnnotations(map[string]string{c.key: c.value})
+		if got := told(wishesOf(obj)); got != c.want && !(strings.HasPrefix(c.want, "!") && strings.Contains(got, c.want[1:])) {
+			t.Errorf("%s: %q\ngot  %s\nwant %s", c.key, c.value, got, c.want)
+		}
+	}
+}
+
+func told(w wishes) string {
+	out := append([]string(nil), w.problems...)
+	for _, r := range w.refs {
+		text := r.kind
+		if r.grouped {
+			text += "(" + r.group + ")"
+		}
+		text += "/" + r.namespace + "/" + r.name
+		for _, word := range []struct {
+			text string
+			said bool
+		}{{r.version, r.version != ""}, {string(r.state), true}, {"outside", r.outside}, {"loose", r.loose}} {
+			if word.said {
+				text += " " + word.text
+			}
+		}
+		out = append(out, text)
+	}
+	if w.weight != nil {
+		out = append(out, fmt.Sprintf("weight %d", *w.weight))
+	}
+	return strings.Join(out, "; ")
+}
+
+// With Nelm a dependency makes the weight of its own object mean nothing.
+func TestWeightOfNelmYieldsToDependencies(t *testing.T) {
+	obj := &unstructured.Unstructured{Object: map[string]any{}}
+	obj.SetAnnotations(map[string]string{werfWeight: "3", "werf.io/deploy-dependency-a": "state=ready,kind=Job"})
+	if got := told(wishesOf(obj)); got != "Job// ready loose" {
+		t.Errorf("got %s", got)
+	}
+	obj.SetAnnotations(map[string]string{werfWeight: "3", WeightAnnotation: "4"})
+	if got := told(wishesOf(obj)); got != "weight 4" {
+		t.Errorf("got %s", got)
+	}
+}

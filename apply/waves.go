@@ -1,0 +1,360 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"deployer/internal/kube"
+)
+
+// A Wave is a list of changes that need no order among themselves, and what has
+// to be before the first of them.
+type Wave struct {
+	Changes []Change
+	// Await lists what tracking has to find ready, or there, before the wave
+	// begins; what only has to be applied isn't in it. Nothing is in it twice,
+	// nor in that of an earlier wave.
+	Await []Need
+}
+
+// A Need is an object that another one waits for.
+type Need struct {
+	ID      kube.ID
+	State   State
+	Outside bool                    // not of the release: somebody else makes it, maybe later
+	GVK     schema.GroupVersionKind // of what is outside
+}
+
+// An ordering is how the objects of a release follow each other.
+type ordering struct {
+	p       *planning
+	targets []*target
+	nodes   []node
+	weight  []int
+	outside [][]Need // by node: what it waits for outside of the release
+	refused []Rejection
+}
+
+// order finds out what waits for what. What is wrong with it is in refused.
+func (p *planning) order(ctx context.Context, crds, mains, hooks []*target) (*ordering, error) {
+	o := &ordering{p: p, targets: mains, nodes: make([]node, len(mains)), outside: make([][]Need, len(mains))}
+	known := ranks(installOrder)
+	for i, t := range mains {
+		wave := rankOf(known, t.id).wave
+		o.nodes[i] = node{id: t.id, wave: wave, early: wave <= lastEarly}
+	}
+	for i := range mains {
+		if err := o.read(ctx, i, crds, hooks); err != nil {
+			return nil, err
+		}
+	}
+	o.needs()
+	for _, t := range hooks {
+		o.refuseHook(t)
+	}
+	for i, t := range mains {
+		t.after, t.weight = o.after(i), o.nodes[i].weight
+	}
+	o.weight = weights(o.nodes)
+	for _, c := range cycles(o.nodes, o.weight) {
+		i := slices.IndexFunc(mains, func(t *target) bool { return t.id == c.id })
+		o.refuse(mains[i], c.text, "remove one of these dependencies, or give one of the objects another "+WeightAnnotation)
+	}
+	return o, nil
+}
+
+func (o *ordering) refuse(t *target, text, what string) {
+	o.refused = append(o.refused, t.reject(&InvalidError{Text: text, What: what}))
+}
+
+// read takes in what one object says about its turn.
+func (o *ordering) read(ctx context.Context, i int, crds, hooks []*target) error {
+	t, space := o.targets[i], o.p.space(o.targets[i].id)
+	w := wishesOf(t.obj)
+	for _, problem := range w.problems {
+		o.refuse(t, problem, "")
+	}
+	o.nodes[i].weight = w.weight
+	for _, r := range w.refs {
+		kinds, err := o.p.called(ctx, r)
+		if err != nil {
+			return &ObjectError{ID: t.id, Source: t.source, Doing: "looking for what is named by " + r.from + " of", Err: err}
+		}
+		found := o.fitting(r, kinds, t)
+		switch {
+		case len(found) > 1 && !r.loose:
+			o.refuse(t, r.String()+" may be "+o.names(found), "write the group before the kind, or the namespace before the name")
+		case len(found) > 0:
+			for _, j := range found {
+				o.nodes[i].edges = append(o.nodes[i].edges, edge{to: j, state: r.state, why: r.String()})
+			}
+		case slices.ContainsFunc(crds, func(c *target) bool { return r.fits(c.id, c.mapping.GVK, kinds, space) }):
+			// What is in crds/ is there before everything else.
+		case slices.ContainsFunc(hooks, func(h *target) bool { return r.fits(h.id, h.mapping.GVK, kinds, space) }):
+			if !r.loose {
+				o.refuse(t, r.String()+" is a hook, and hooks run before or after all objects", "remove it")
+			}
+		default:
+			if err := o.beyond(ctx, i, r, kinds); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// needs adds what nobody has to say: an object's namespace and kind come first.
+func (o *ordering) needs() {
+	spaces, kinds := map[string]int{}, map[schema.GroupKind]int{}
+	for i, t := range o.targets {
+		if t.id.Group == "" && t.id.Kind == "Namespace" {
+			spaces[t.id.Name] = i
+		}
+		if isCRD(t.id) {
+			kinds[defines(t.obj)] = i
+		}
+	}
+	for i, t := range o.targets {
+		if j, ok := spaces[t.id.Namespace]; ok {
+			o.nodes[i].edges = append(o.nodes[i].edges, edge{to: j, state: Present, hard: true, why: "which is its namespace"})
+		}
+		if j, ok := kinds[t.id.GroupKind()]; ok {
+			o.nodes[i].edges = append(o.nodes[i].edges, edge{to: j, state: Present, hard: true, why: "which defines its kind"})
+		}
+	}
+}
+
+// defines is the kind that a CustomResourceDefinition is about.
+func defines(crd *unstructured.Unstructured) schema.GroupKind {
+	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
+	return schema.GroupKind{Group: group, Kind: kind}
+}
+
+// fitting are the objects of the release that a reference of t names.
+func (o *ordering) fitting(r reference, kinds []kube.Mapping, t *target) []int {
+	var out []int
+	for j, other := range o.targets {
+		if r.fits(other.id, other.mapping.GVK, kinds, o.p.space(t.id)) && !(r.loose && other == t) {
+			out = append(out, j)
+		}
+	}
+	return out
+}
+
+func (o *ordering) names(list []int) string {
+	names := make([]string, len(list))
+	for n, i := range list {
+		names[n] = o.targets[i].id.String()
+		if group := o.targets[i].id.Group; group != "" {
+			names[n] += " of " + group
+		}
+	}
+	return strings.Join(names, " or ")
+}
+
+// called are the kinds that a reference may mean.
+func (p *planning) called(ctx context.Context, r reference) ([]kube.Mapping, error) {
+	if r.kind == "" {
+		return nil, nil
+	}
+	all, err := p.a.cluster.Called(ctx, r.kind)
+	for gvk, m := range p.coming {
+		if strings.EqualFold(r.kind, gvk.Kind) || strings.EqualFold(r.kind, m.Resource.Resource) {
+			all = append(all, m)
+		}
+	}
+	var out []kube.Mapping
+	for _, m := range all {
+		same := func(n kube.Mapping) bool { return n.GVK.GroupKind() == m.GVK.GroupKind() }
+		if (!r.grouped || r.group == m.GVK.Group) && !slices.ContainsFunc(out, same) {
+			out = append(out, m)
+		}
+	}
+	return out, err
+}
+
+// fits says whether a reference names an object. space is the namespace it means
+// when it names none.
+func (r reference) fits(id kube.ID, gvk schema.GroupVersionKind, kinds []kube.Mapping, space string) bool {
+	switch {
+	case r.kind != "" && !slices.ContainsFunc(kinds, func(m kube.Mapping) bool { return m.GVK.GroupKind() == id.GroupKind() }):
+		return false
+	case r.grouped && r.group != id.Group, r.version != "" && r.version != gvk.Version:
+		return false
+	case r.name != id.Name && !(r.loose && r.name == ""):
+		return false
+	case r.namespace != "":
+		return r.namespace == id.Namespace
+	}
+	return r.loose || id.Namespace == "" || id.Namespace == space
+}
+
+// space is the namespace that the references of an object mean.
+func (p *planning) space(id kube.ID) string {
+	if id.Namespace != "" {
+		return id.Namespace
+	}
+	return p.a.owner.Namespace
+}
+
+// beyond is for a reference that names nothing of the release.
+func (o *ordering) beyond(ctx context.Context, i int, r reference, kinds []kube.Mapping) error {
+	t := o.targets[i]
+	if r.loose && !r.outside {
+		// Charts say so about parts that are switched off, and Nelm lets them.
+		o.p.warn(t.id, t.source, "%s names no object of the release: nothing is waited for", r)
+		return nil
+	}
+	mapping, problem := o.theKind(r, kinds)
+	if problem != "" {
+		o.refuse(t, r.String()+problem, "")
+		return nil
+	}
+	need := Need{ID: kube.ID{Group: mapping.GVK.Group, Kind: mapping.GVK.Kind, Name: r.name}, State: r.state, Outside: true, GVK: mapping.GVK}
+	if need.ID.Namespace = r.namespace; mapping.Namespaced && r.namespace == "" {
+		need.ID.Namespace = o.p.space(t.id)
+	}
+	if !mapping.Namespaced && r.namespace != "" {
+		o.refuse(t, fmt.Sprintf("%s: a %s is in no namespace", r, mapping.GVK.Kind), "")
+		return nil
+	}
+	missing, err := o.missing(ctx, t, r, need.ID, mapping)
+	if missing != nil || err != nil {
+		o.refused = append(o.refused, missing...)
+		return err
+	}
+	o.outside[i] = append(o.outside[i], need)
+	o.nodes[i].apart = true
+	return nil
+}
+
+// theKind is the one kind that a reference to an object outside means.
+func (o *ordering) theKind(r reference, kinds []kube.Mapping) (kube.Mapping, string) {
+	if len(kinds) > 1 {
+		own := slices.DeleteFunc(slices.Clone(kinds), func(m kube.Mapping) bool { return !builtinGroup(m.GVK.Group) })
+		if len(own) != 1 {
+			return kube.Mapping{}, " may be of several groups: write the group before the kind"
+		}
+		kinds = own
+	}
+	switch {
+	case len(kinds) == 1:
+		return kinds[0], ""
+	case len(o.p.server.Unavailable) > 0:
+		return kube.Mapping{}, ": the API server can't list " + strings.Join(o.p.server.Unavailable, ", ") + ", and no other group has the kind"
+	}
+	return kube.Mapping{}, ": the cluster has no such kind, and none comes with the release"
+}
+
+// missing looks for an object outside of the release. It has to be there unless
+// the chart says that somebody else will make it.
+func (o *ordering) missing(ctx context.Context, t *target, r reference, id kube.ID, mapping kube.Mapping) ([]Rejection, error) {
+	if _, coming := o.p.coming[mapping.GVK]; coming && r.outside {
+		return nil, nil // its kind may not be served yet
+	}
+	meta, err := o.p.a.getMeta(ctx, mapping, id)
+	switch {
+	case apierrors.IsForbidden(err):
+		return []Rejection{t.reject(&InvalidError{
+			Text: fmt.Sprintf("%s: %s is not of this release and may not be read, so nobody could tell when it is %s", r, id, r.state),
+			What: "permit the account deployer runs as to get and watch " + mapping.Resource.GroupResource().String(),
+		})}, nil
+	case err != nil:
+		return nil, &ObjectError{ID: id, Source: t.source, Doing: "reading", Err: err}
+	case meta == nil && !r.outside:
+		return []Rejection{t.reject(&InvalidError{
+			Text: fmt.Sprintf("%s: %s is neither in the release nor in the cluster", r, id),
+			What: fmt.Sprintf("correct the name, or list it in %s if something else makes it: then it is waited for", ExternalAnnotation),
+		})}, nil
+	}
+	return nil, nil
+}
+
+// refuseHook is about what hooks say: they have an order of their own.
+func (o *ordering) refuseHook(t *target) {
+	w := wishesOf(t.obj)
+	for _, problem := range w.problems {
+		o.refuse(t, problem, "")
+	}
+	for _, r := range w.refs {
+		if r.loose {
+			o.p.warn(t.id, t.source, "%s is not followed: hooks run one after the other, by weight", r)
+			continue
+		}
+		o.refuse(t, r.String()+": hooks run one after the other, by weight, before or after all objects", "remove it, and use helm.sh/hook-weight")
+	}
+}
+
+// waves makes the waves of what was decided.
+func (o *ordering) waves() []Wave {
+	known := ranks(installOrder)
+	at := levels(o.nodes, o.weight)
+	var out []Wave
+	awaited := map[Need]bool{}
+	var before []int // what is in earlier waves
+	for _, group := range grouped(at, func(i, j int) bool { return inOrder(known, o.nodes[i].id, o.nodes[j].id) }) {
+		var w Wave
+		for _, i := range group {
+			if t := o.targets[i]; t.decided != nil {
+				c := *t.decided
+				c.After, c.Weight = t.after, t.weight
+				w.Changes = append(w.Changes, c)
+			}
+		}
+		for _, n := range o.awaits(w.Changes, at[group[0]].weight, before, at) {
+			if !awaited[n] {
+				awaited[n] = true
+				w.Await = append(w.Await, n)
+			}
+		}
+		if before = append(before, group...); len(w.Changes) > 0 {
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// awaits lists what some changes wait for: what they say, and what is of a
+// lower weight. What stays as it is waits for nothing.
+func (o *ordering) awaits(changes []Change, weight int, before []int, at []level) []Need {
+	var out []Need
+	some := false
+	for _, c := range changes {
+		if c.Action == None {
+			continue
+		}
+		some = true
+		for _, n := range c.After {
+			if n.State == Ready || n.Outside {
+				out = append(out, n)
+			}
+		}
+	}
+	if !some {
+		return nil
+	}
+	for _, i := range before {
+		if at[i].weight != earliest && at[i].weight < weight {
+			out = append(out, Need{ID: o.nodes[i].id, State: Ready})
+		}
+	}
+	return out
+}
+
+// after is what an object says that it waits for.
+func (o *ordering) after(i int) []Need {
+	out := slices.Clone(o.outside[i])
+	for _, e := range o.nodes[i].edges {
+		if n := (Need{ID: o.nodes[e.to].id, State: e.state}); !e.hard && !slices.Contains(out, n) {
+			out = append(out, n)
+		}
+	}
+	return out
+}
