@@ -319,7 +319,7 @@ func (s *story) expect(p *apply.Plan, want ...string) {
 
 func (s *story) eventually(what string, met func() error) {
 	s.t.Helper()
-	s.c.Eventually(s.t, 20*time.Second, what, func(context.Context) error { return met() })
+	s.c.Eventually(s.t, 2*time.Minute, what, func(context.Context) error { return met() })
 }
 
 // at reads a value of an object by dots; items of lists by their name.

@@ -155,7 +155,7 @@ func planned(t testing.TB) *deploy.Operation {
 	op.Variants = map[kube.ID]deploy.Variants{
 		id("", "ConfigMap", "seed"): {Rendered: seed(t, "bbb2"), Again: []*unstructured.Unstructured{seed(t, "ccc3")}},
 	}
-	op.Plan.Waves[0] = append(op.Plan.Waves[0], apply.Change{
+	op.Plan.Waves[0].Changes = append(op.Plan.Waves[0].Changes, apply.Change{
 		ID: id("", "ConfigMap", "seed"), Action: apply.Update, Source: "web/templates/seed.yaml",
 		Live: seed(t, "aaa1"), Want: seed(t, "bbb2"), Result: seed(t, "bbb2"),
 	})
