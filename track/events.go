@@ -108,7 +108,7 @@ func (s *session) takeEvent(raw *corev1.Event) {
 	}
 	if owner.subject.tell(e, owner.pod, now) {
 		s.dirty[owner.subject] = true
-		s.saw(Report{Kind: EventSeen, Time: now, Status: Status{ID: owner.subject.ID}, Event: &e})
+		s.saw(Report{Kind: EventSeen, Time: now, Status: Status{ID: owner.subject.ID}, Event: &e, Wanted: owner.subject.ShowEvents})
 	}
 }
 

@@ -37,6 +37,6 @@ func FuzzJudge(f *testing.F) {
 				}
 			}
 		}
-		Compute(&obj, now)
+		Options{}.Compute(&obj, now)
 	})
 }

@@ -28,6 +28,7 @@ type Report struct {
 	Status Status        // of the object concerned; only its ID is set for log lines and events; zero for warnings
 	Log    *LogLine      // for LogWritten
 	Event  *Event        // for EventSeen
+	Wanted bool          // for EventSeen: an annotation of the object asks for it to be shown
 	Text   string        // for Warned and APILost
 	Lost   time.Duration // for APIRegained
 }

@@ -79,10 +79,8 @@ func (s *session) run(ctx context.Context) error {
 	s.logs = newLogBook(s)
 	defer s.end(stop)
 	now := s.opts.Now()
+	s.warnSettings()
 	for _, sub := range s.subjects {
-		for _, text := range sub.Unread {
-			s.warn(sub.ID.String() + ": " + text)
-		}
 		s.judge(sub, now)
 	}
 	if s.waiting() == 0 && s.failedAt.IsZero() {
@@ -95,6 +93,33 @@ func (s *session) run(ctx context.Context) error {
 		return err
 	}
 	return s.loop(ctx)
+}
+
+// warnSettings tells of annotations that can't be followed: of those that mean
+// nothing once, with the first object that has them.
+func (s *session) warnSettings() {
+	first, more := map[string]*subject{}, map[string]int{}
+	var order []string
+	for _, sub := range s.subjects {
+		for _, text := range sub.Unread {
+			s.warn(sub.ID.String() + ": " + text)
+		}
+		for _, text := range sub.Unknown {
+			if first[text] == nil {
+				first[text] = sub
+				order = append(order, text)
+			} else {
+				more[text]++
+			}
+		}
+	}
+	for _, text := range order {
+		who := first[text].ID.String()
+		if n := more[text]; n > 0 {
+			who += fmt.Sprintf(" and %d more", n)
+		}
+		s.warn(who + ": " + text)
+	}
 }
 
 // end stops all goroutines. What they still send is thrown away.

@@ -3,6 +3,7 @@ package track
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"sort"
 	"strconv"
 	"strings"
@@ -47,6 +48,7 @@ type settings struct {
 	ShowEvents  bool
 	Sensitive   bool
 	Unread      []string // annotations that could not be read, and why
+	Unknown     []string // annotations that mean nothing here, and why
 }
 
 // annotation reads one annotation into the settings.
@@ -105,6 +107,27 @@ var aliases = map[string]annotation{
 	"sensitive":                             annotations["sensitive"],
 }
 
+// elsewhere are annotations of other parts of deployer, which read them.
+var elsewhere = map[string]bool{
+	"ready": true, "failed": true, // rules.NewOverride
+	"conflicts": true, "recreate": true, "hook-run": true,
+	"weight": true, "depends-on": true, "external-dependencies": true,
+}
+
+// without are annotations of Nelm and werf that have no effect, and what to use
+// in their place.
+var without = map[string]string{
+	"replicas-on-creation": "leave spec.replicas out of the template, or have an autoscaler: its replicas are left alone",
+	"ownership":            "objects belong to their release",
+	"delete-policy":        "use helm.sh/hook-delete-policy, helm.sh/resource-policy or deployer.io/recreate",
+	"deploy-on":            "use helm.sh/hook",
+	"sensitive-paths":      "values of Secrets are always hidden",
+}
+
+// silent are annotations of Nelm and werf that ask for what is so in any case,
+// or only inform. Probes never fail a release before its deadline.
+var silent = []string{"ignore-readiness-probe-fails-for-", "version", "release-channel", "weight", "deploy-dependency-", "external-dependency-"}
+
 // perContainer are annotations that end with the name of a container.
 var perContainer = []struct {
 	prefix string
@@ -131,7 +154,11 @@ func settingsOf(obj *unstructured.Unstructured) settings {
 	}
 	sort.Sort(sort.Reverse(sort.StringSlice(keys))) // werf.io before deployer.io, which so has the last word
 	for _, key := range keys {
-		if err := s.read(key, strings.TrimSpace(all[key])); err != nil {
+		known, err := s.read(key, strings.TrimSpace(all[key]))
+		if !known {
+			s.Unknown = append(s.Unknown, meaningless(key))
+		}
+		if err != nil {
 			s.Unread = append(s.Unread, fmt.Sprintf("annotation %s: %v", key, err))
 		}
 	}
@@ -143,22 +170,33 @@ func settingsOf(obj *unstructured.Unstructured) settings {
 	return s
 }
 
-func (s *settings) read(key, value string) error {
+// read takes an annotation; known is false when it means nothing here.
+func (s *settings) read(key, value string) (known bool, err error) {
 	for _, p := range perContainer {
 		if container, ok := strings.CutPrefix(key, p.prefix); ok {
-			return p.set(s, container, value)
+			return true, p.set(s, container, value)
 		}
 	}
 	if name, ok := strings.CutPrefix(key, prefix); ok {
 		if set := annotations[name]; set != nil {
-			return set(s, value)
+			return true, set(s, value)
 		}
-		return nil // of another part of deployer
+		return elsewhere[name], nil
 	}
-	if set := aliases[strings.TrimPrefix(key, werfPrefix)]; set != nil {
-		return set(s, value)
+	name := strings.TrimPrefix(key, werfPrefix)
+	if set := aliases[name]; set != nil {
+		return true, set(s, value)
 	}
-	return nil
+	return slices.ContainsFunc(silent, func(p string) bool { return strings.HasPrefix(name, p) }), nil
+}
+
+// meaningless says that an annotation has no effect, and what to do instead.
+func meaningless(key string) string {
+	name, werf := strings.CutPrefix(key, werfPrefix)
+	if instead := without[name]; werf && instead != "" {
+		return "annotation " + key + " has no effect: " + instead
+	}
+	return "annotation " + key + " is not known and has no effect"
 }
 
 func choose(value string, choices map[string]func()) error {

@@ -42,11 +42,12 @@ func TestSettings(t *testing.T) {
 func TestNelmSettings(t *testing.T) {
 	s := settingsOf(annotated("werf.io/failures-allowed-per-replica", "5", "werf.io/no-activity-timeout", "3m",
 		"werf.io/track-termination-mode", "NonBlocking", "werf.io/skip-logs", "true", "werf.io/log-regex", "^x",
-		"werf.io/fail-mode", "IgnoreAndContinueDeployProcess", "deployer.io/fail-mode", "fail", "werf.io/weight", "1"))
+		"werf.io/fail-mode", "IgnoreAndContinueDeployProcess", "deployer.io/fail-mode", "fail",
+		"werf.io/ignore-readiness-probe-fails-for-app", "1m", "deployer.io/conflicts", "take"))
 	if s.Allowed == nil || *s.Allowed != 5 || s.NoProgress != 3*time.Minute || !s.Background || s.Logs == nil || *s.Logs != LogsNone {
 		t.Errorf("settings = %+v", s)
 	}
-	if s.Mode != failRelease || len(s.Unread) > 0 {
+	if s.Mode != failRelease || len(s.Unread)+len(s.Unknown) > 0 {
 		t.Errorf("settings = %+v, want our own annotation to win", s)
 	}
 }
@@ -55,5 +56,17 @@ func TestUnreadableSettings(t *testing.T) {
 	s := settingsOf(annotated("deployer.io/timeout", "soon", "deployer.io/ready", "self.", "deployer.io/fail-mode", "maybe"))
 	if len(s.Unread) != 3 || !strings.Contains(strings.Join(s.Unread, "\n"), `"maybe" is none of fail, ignore, late, warn`) {
 		t.Errorf("unread = %q", s.Unread)
+	}
+}
+
+func TestAnnotationsWithoutEffect(t *testing.T) {
+	s := settingsOf(annotated("werf.io/weight", "1", "werf.io/replicas-on-creation", "2", "werf.io/deploy-dependency-db", "state=ready", "deployer.io/time-out", "1m", "example.com/x", "y"))
+	if len(s.Unknown) != 2 {
+		t.Fatalf("unknown = %q, want two", s.Unknown)
+	}
+	for i, want := range []string{"leave spec.replicas out", "deployer.io/time-out is not known"} {
+		if !strings.Contains(s.Unknown[i], want) {
+			t.Errorf("unknown = %q, want %q", s.Unknown[i], want)
+		}
 	}
 }

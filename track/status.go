@@ -112,13 +112,26 @@ type LogTail struct {
 	Why            string // why there are no lines: "missing permission to get pods/log"
 }
 
-// Compute judges an object by its own fields. It asks nobody, remembers
-// nothing, and takes the time from its caller. Without a baseline a condition
-// that lingers from an earlier change can't be told from a fresh one, so
-// conditions count as fresh.
-func Compute(obj *unstructured.Unstructured, now time.Time) Status {
-	verdict := rules.Builtin().Judge(rules.Input{Object: obj, Changed: true, Now: now, Applied: now})
+// Compute judges an object by its own fields, its annotations and the user's
+// rules. It asks nobody, remembers nothing, and takes the time from its caller.
+// Without a baseline a condition that lingers from an earlier change can't be
+// told from a fresh one, so conditions count as fresh.
+func (o Options) Compute(obj *unstructured.Unstructured, now time.Time) Status {
+	set := settingsOf(obj)
+	if set.Skip {
+		return Status{ID: kube.IDOf(obj), UID: obj.GetUID(), State: Ready}
+	}
+	verdict := o.Rules.Judge(rules.Input{Object: obj, Changed: true, Now: now, Applied: now,
+		Override: set.Override, Required: set.Required, Complete: set.AsJob && !set.AsService})
 	return statusOf(kube.IDOf(obj), obj.GetUID(), verdict)
+}
+
+// Still reports whether an object is ready once it exists, so that there is
+// nothing to wait for: by its kind, and neither its annotations nor the user's
+// rules say otherwise. Of the object only the metadata is looked at.
+func (o Options) Still(obj *unstructured.Unstructured) bool {
+	gk := obj.GroupVersionKind().GroupKind()
+	return rules.Still(gk) && !o.Rules.Has(gk) && settingsOf(obj).Override == nil
 }
 
 // statusOf writes a verdict as a status.

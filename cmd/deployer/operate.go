@@ -42,7 +42,7 @@ func (o *operation) flags(e *env) []cli.Flag {
 	const group = "Deploying"
 	s := &o.settings
 	o.wait = strconv.FormatBool(e.waitsByDefault())
-	return []cli.Flag{
+	flags := []cli.Flag{
 		&cli.DurationFlag{Name: "timeout", Category: group, Usage: "for each wait and each hook", Value: 5 * time.Minute, Destination: &s.Timeout},
 		&cli.GenericFlag{Name: "wait", Category: group, Usage: "until everything is ready; --wait=false waits for hooks only", Value: &optional{
 			value: &o.wait, bare: "true", words: []string{"true", "false"},
@@ -66,6 +66,7 @@ func (o *operation) flags(e *env) []cli.Flag {
 		&cli.StringFlag{Name: "report-junit", Category: group, Usage: "write a JUnit report to this file", Destination: &o.junitFile},
 		outputFlag(e),
 	}
+	return append(flags, trackingFlags(&s.Track)...)
 }
 
 // build decides an operation; it only reads.

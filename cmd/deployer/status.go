@@ -33,9 +33,10 @@ Examples:
   deployer status web -n prod
   deployer status web --revision 3 -o yaml
   deployer status web --watch --timeout 2m
+  deployer status web --watch --readiness-rules rules.yaml
 
 Exit codes: 0 done; 1 failed, with --watch also: not ready`,
-		Flags: []cli.Flag{
+		Flags: append([]cli.Flag{
 			revisionFlag(&q.revision),
 			&cli.BoolFlag{Name: "show-desc", Usage: "also the description", Destination: &q.description},
 			&cli.BoolFlag{Name: "show-resources", Usage: "also the live objects and their state", Destination: &q.resources},
@@ -44,7 +45,7 @@ Exit codes: 0 done; 1 failed, with --watch also: not ready`,
 			&cli.GenericFlag{Name: "progress", Usage: "of --watch: auto, plain or none", Value: newChoice(&q.progress, "auto", "plain", "none")},
 			&cli.StringFlag{Name: "result-file", Usage: "with --watch, write how it ended to this file, as JSON", Destination: &q.resultFile},
 			outputFlag(e),
-		},
+		}, trackingFlags(&q.settings.Track)...),
 		Action: action(func(ctx context.Context, c *cli.Context) error { return q.run(ctx, e, c) }),
 	}
 }

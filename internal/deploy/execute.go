@@ -13,7 +13,6 @@ import (
 	"deployer/internal/kube"
 	"deployer/release"
 	"deployer/track"
-	"deployer/track/rules"
 )
 
 // Execute carries an operation out under the lock of its release. Whatever
@@ -174,7 +173,7 @@ func (r *run) crds(ctx context.Context) error {
 		}); err != nil {
 			return err
 		}
-		if err := r.await(ctx, targetsOf(applied, nil)); err != nil {
+		if err := r.await(ctx, r.targetsOf(applied, nil)); err != nil {
 			return err
 		}
 		return r.applier.Recheck(ctx, r.op.Plan)
@@ -207,7 +206,7 @@ func (r *run) wait(ctx context.Context) error {
 	if !r.Settings.Wait {
 		return nil
 	}
-	targets := targetsOf(r.changed(), r.skipped)
+	targets := r.targetsOf(r.changed(), r.skipped)
 	return r.stage(ctx, "wait", len(targets), func() error { return r.await(ctx, targets) })
 }
 
@@ -237,7 +236,7 @@ func (r *run) await(ctx context.Context, targets []track.Target) error {
 }
 
 // targetsOf makes of changes what is to be waited for, except what skip names.
-func targetsOf(changes []apply.Change, skip func(kube.ID) bool) []track.Target {
+func (r *run) targetsOf(changes []apply.Change, skip func(kube.ID) bool) []track.Target {
 	var targets []track.Target
 	for _, c := range changes {
 		if c.Result == nil || skip != nil && skip(c.ID) {
@@ -249,7 +248,7 @@ func targetsOf(changes []apply.Change, skip func(kube.ID) bool) []track.Target {
 		}
 		if c.Recognised() {
 			// Only the metadata is known, which is enough for kinds without a status.
-			if rules.Still(c.ID.GroupKind()) {
+			if r.Settings.Track.Still(c.Result) {
 				continue
 			}
 			target.Baseline, target.Previous = nil, nil

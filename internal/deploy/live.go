@@ -74,7 +74,7 @@ func (d *Deployer) live(ctx context.Context, object *unstructured.Unstructured) 
 	case err != nil:
 		out.Status.Message = err.Error()
 	case live != nil:
-		out.Status = track.Compute(live, time.Now())
+		out.Status = d.Settings.Track.Compute(live, time.Now())
 	case expires(object):
 		out.Status.State, out.Status.Unverified, out.Status.Message = track.Ready, true, "no longer there: it goes some time after it has finished"
 	default:

@@ -6,7 +6,6 @@ import (
 	"deployer/apply"
 	"deployer/internal/kube"
 	"deployer/track"
-	"deployer/track/rules"
 )
 
 // waves applies the plan wave by wave. Where a wave awaits something, that is
@@ -45,7 +44,7 @@ func (r *run) awaitAll(ctx context.Context, needs []apply.Need) error {
 			outside = append(outside, track.Target{ID: need.ID, GVK: need.GVK, Awaited: true})
 		}
 	}
-	targets := append(targetsOf(done, r.atOnce), outside...)
+	targets := append(r.targetsOf(done, r.atOnce), outside...)
 	if err := r.stage(ctx, "wait", len(targets), func() error { return r.await(ctx, targets) }); err != nil {
 		return err
 	}
@@ -59,8 +58,7 @@ func (r *run) awaitAll(ctx context.Context, needs []apply.Need) error {
 // a status, where nobody has made a rule.
 func (r *run) atOnce(id kube.ID) bool {
 	c := r.applied[id]
-	stated := c.Result != nil && c.Result.GetAnnotations()["deployer.io/ready"] != ""
-	return rules.Still(id.GroupKind()) && !stated && r.Settings.Track.Rules == nil
+	return c.Result != nil && r.Settings.Track.Still(c.Result)
 }
 
 // applyAll applies waves of which none waits for more than the ones before it to

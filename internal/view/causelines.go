@@ -3,6 +3,8 @@ package view
 import (
 	"fmt"
 	"strings"
+
+	"deployer/track/class"
 )
 
 // lines says all there is to a cause, each line beginning with its label.
@@ -56,11 +58,8 @@ func (c Cause) where() string {
 	if c.Container != "" {
 		parts = append(parts, "container "+c.Container)
 	}
-	switch {
-	case c.Limit > 0:
-		parts = append(parts, fmt.Sprintf("attempt %d of %d", c.Attempts, c.Limit))
-	case c.Attempts > 0:
-		parts = append(parts, count(c.Attempts, "attempt"))
+	if text := attempts(class.Class(c.Class), c.Attempts, c.Limit); text != "" {
+		parts = append(parts, text)
 	}
 	text := strings.Join(parts, ", ")
 	if c.Suspect != "" {

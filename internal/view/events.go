@@ -2,6 +2,7 @@ package view
 
 import (
 	"errors"
+	"io"
 	"os"
 	"sync"
 	"time"
@@ -34,6 +35,9 @@ type Events struct {
 	glyphs  glyphs
 	ci      ci
 	now     func() time.Time
+	out     io.Writer // standard output and standard error, or outlets in front of them
+	err     io.Writer
+	outlets []*outlet
 
 	mu       sync.Mutex
 	began    time.Time
@@ -62,6 +66,8 @@ type face interface {
 // Close ends it.
 func NewEvents(s Streams, o EventOptions) *Events {
 	e := newEvents(s, o, time.Now)
+	messages, records := newOutlet(s.Err, outletRoom, false), newOutlet(s.Out, recordRoom, true)
+	e.err, e.out, e.outlets = messages, records, []*outlet{records, messages}
 	e.stop, e.stopped = make(chan struct{}), make(chan struct{})
 	go e.run()
 	return e
@@ -80,7 +86,7 @@ func newEvents(s Streams, o EventOptions, now func() time.Time) *Events {
 			return 0
 		}
 	}
-	e := &Events{streams: s, opts: o, now: now, began: now(), glyphs: glyphsFor(o.Env), ci: ciOf(o.Env)}
+	e := &Events{streams: s, opts: o, now: now, began: now(), glyphs: glyphsFor(o.Env), ci: ciOf(o.Env), out: s.Out, err: s.Err}
 	e.palette = NewPalette(o.Colour, s.ErrTTY)
 	e.tally = newTally(now)
 	switch {
@@ -177,6 +183,9 @@ func (e *Events) Close() error {
 		return e.failed
 	}
 	e.closed = true
+	for _, o := range e.outlets {
+		o.finish()
+	}
 	e.face.close()
 	if !e.known && e.tally.ended != nil {
 		e.final, e.known = e.tally.ended.Err, true
@@ -186,6 +195,9 @@ func (e *Events) Close() error {
 	}
 	if e.known && (e.final != nil || e.tally.ended != nil) {
 		e.conclude()
+	}
+	for _, o := range e.outlets {
+		e.check(o.close())
 	}
 	return e.failed
 }
@@ -201,7 +213,7 @@ func (e *Events) conclude() {
 	case FormatJSON:
 		e.emit(endedEvent(result, e.now()))
 	case FormatYAML:
-		e.check(Encode(e.streams.Out, FormatYAML, result))
+		e.check(Encode(e.out, FormatYAML, result))
 	}
 	if ran && e.opts.Format != FormatJSON {
 		e.report(result)
@@ -235,7 +247,7 @@ func (e *Events) Reported(err error) bool {
 
 // write writes text to standard error.
 func (e *Events) write(text string) {
-	_, err := e.streams.Err.Write([]byte(text))
+	_, err := e.err.Write([]byte(text))
 	e.check(err)
 }
 

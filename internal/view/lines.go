@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	// heartbeat is the longest silence of a run without a terminal: CI systems
-	// take silent jobs for hung.
-	heartbeat = 30 * time.Second
+	// heartbeat is the longest silence of a run without a terminal, half a minute
+	// with the tick that notices it: CI systems take silent jobs for hung.
+	heartbeat = 30*time.Second - tickEvery
 	// firstWait is when the first line tells what is still waited for.
 	firstWait = 3 * time.Second
 	// gather is how long objects are collected that share a line.
@@ -139,6 +139,10 @@ func (l *lines) saw(r track.Report) {
 		l.say("recovered", strings.TrimSpace(id+" "+line(r.Status.Message)))
 	case track.LogWritten:
 		l.log(r.Log)
+	case track.EventSeen:
+		if r.Wanted && r.Event != nil {
+			l.say("event", fmt.Sprintf("%s %s: %s [%s]", id, line(r.Event.Reason), line(r.Event.Message), line(r.Event.Object)))
+		}
 	case track.Warned:
 		l.warn(r.Text)
 	case track.APILost:

@@ -6,6 +6,7 @@ import (
 
 	"deployer/internal/kube"
 	"deployer/track"
+	"deployer/track/class"
 )
 
 // past are the words for what was done.
@@ -63,16 +64,30 @@ func problemText(s track.Status) string {
 	if p.ExitCode != nil {
 		more = append(more, fmt.Sprintf("exit code %d", *p.ExitCode))
 	}
-	switch {
-	case p.Limit > 0:
-		more = append(more, fmt.Sprintf("attempt %d of %d", p.Attempts, p.Limit))
-	case p.Attempts > 1:
-		more = append(more, fmt.Sprintf("%d attempts", p.Attempts))
+	if text := attempts(p.Class, p.Attempts, p.Limit); text != "" {
+		more = append(more, text)
 	}
 	if len(more) > 0 {
 		text += " (" + strings.Join(more, ", ") + ")"
 	}
 	return line(text)
+}
+
+// attempts says how often something was tried, and how often makes it final:
+// restarts of a container that crashes, else pulls and starts.
+func attempts(c class.Class, n, limit int) string {
+	word := "attempt"
+	switch c {
+	case class.CrashLoop, class.OOMKilled, class.Liveness:
+		word = "restart"
+	}
+	switch {
+	case n <= 0:
+		return ""
+	case n <= limit:
+		return fmt.Sprintf("%s %d of %d", word, n, limit)
+	}
+	return count(n, word)
 }
 
 func reasonOf(s track.Status) string {

@@ -83,7 +83,7 @@ func (n *ndjson) write(e jsonEvent) {
 }
 
 // emit writes one line of JSON.
-func (e *Events) emit(event any) { e.check(Encode(e.streams.Out, FormatJSON, event)) }
+func (e *Events) emit(event any) { e.check(Encode(e.out, FormatJSON, event)) }
 
 func (n *ndjson) observe(event deploy.Event) {
 	switch e := event.(type) {

@@ -31,6 +31,7 @@ type terminal struct {
 	pending strings.Builder // lines to stand above the region
 	frame   strings.Builder // the bar writes here
 	bar     *progressbar.ProgressBar
+	left    int    // lines that were pending and are left out
 	drawn   int    // lines of the region on the screen
 	region  string // as drawn
 	cells   int    // of the bar
@@ -39,7 +40,7 @@ type terminal struct {
 
 func newTerminal(e *Events) *terminal {
 	t := &terminal{Events: e, size: func() (int, int) { return sizeOf(e.streams) }}
-	t.lines = newLines(e, func(text string) { t.pending.WriteString(text) })
+	t.lines = newLines(e, t.above)
 	t.lines.silent = true
 	columns, _ := t.size()
 	t.cells = min(barCells, columns/4)
@@ -80,12 +81,44 @@ func (t *terminal) warn(text string) { t.lines.warn(text) }
 // tick paints what has changed.
 func (t *terminal) tick() {
 	t.lines.tick()
+	if t.held() {
+		return
+	}
 	if t.tally.op == nil {
 		t.paint("")
 		return
 	}
 	columns, rows := t.size()
 	t.paint(t.compose(columns, rows))
+}
+
+// mostPending bounds what waits to stand above the region of a terminal that
+// isn't read.
+const mostPending = 256 << 10
+
+// held reports whether the terminal hasn't taken the last frame yet. Then none
+// is painted.
+func (t *terminal) held() bool {
+	for _, o := range t.outlets {
+		if o.to == t.streams.Err && !o.idle() {
+			return true
+		}
+	}
+	return false
+}
+
+// above takes lines to stand above the region. While the terminal is held the
+// oldest of them are left out when they are many.
+func (t *terminal) above(text string) {
+	t.pending.WriteString(text)
+	if t.pending.Len() <= mostPending || !t.held() {
+		return
+	}
+	all := t.pending.String()
+	cut := len(all)/2 + strings.IndexByte(all[len(all)/2:], '\n') + 1
+	t.left += strings.Count(all[:cut], "\n")
+	t.pending.Reset()
+	t.pending.WriteString(all[cut:])
 }
 
 // close takes the region down and leaves the lines above it.
@@ -107,6 +140,10 @@ func (t *terminal) paint(region string) {
 			fmt.Fprintf(&b, "\x1b[%dA", t.drawn-1)
 		}
 		b.WriteString("\x1b[J")
+	}
+	if t.left > 0 {
+		fmt.Fprintf(&b, "(%s left out: nobody read them in time)\n", count(t.left, "line"))
+		t.left = 0
 	}
 	b.WriteString(t.pending.String())
 	t.pending.Reset()
