@@ -305,10 +305,7 @@ spec:
 func TestPolicyDenials(t *testing.T) {
 	s := begin(t)
 	s.deploy(small)
-	s.policy("configmaps, deployments", "has(object.metadata.labels) && 'team' in object.metadata.labels", "a team is needed", func(ctx context.Context) error {
-		_, err := s.client("v1", "ConfigMap").Create(ctx, s.manifests(config("probe"))[0].Object, metav1.CreateOptions{DryRun: []string{"All"}})
-		return err
-	})
+	s.policy("configmaps, deployments", "has(object.metadata.labels) && 'team' in object.metadata.labels", "a team is needed", s.dryRunOf(config("probe")))
 	s.marks = nil
 	s.expect(s.plan(small)) // nothing to do, nothing to deny
 	from := len(s.c.Audit(t, s.agent))
@@ -323,32 +320,56 @@ func TestPolicyDenials(t *testing.T) {
 }
 
 // S03: a policy judges the object as it is, so it denies the change of ownership.
-// The chart mends the object: that must be possible, and the next release takes
-// over.
+// The chart mends the object, then its fields are taken over, in one release.
 func TestPolicyDeniesTheTakeover(t *testing.T) {
 	s := begin(t)
 	s.helm3Install(small)
 	s.record("deployed", small)
-	s.policy("configmaps", "has(object.metadata.labels) && 'team' in object.metadata.labels", "a team is needed", func(ctx context.Context) error {
-		_, err := s.client("v1", "ConfigMap").Create(ctx, s.manifests(config("probe"))[0].Object, metav1.CreateOptions{DryRun: []string{"All"}})
-		return err
-	})
+	s.policy("configmaps", "has(object.metadata.labels) && 'team' in object.metadata.labels", "a team is needed", s.dryRunOf(config("probe")))
 	mended := strings.Replace(small, "metadata: {name: conf}\ndata: {a: \"1\", b: \"2\"}", "metadata: {name: conf, labels: {team: x}}\ndata: {a: \"2\"}", 1)
 	p := s.plan(mended)
 	s.expect(p, "update ConfigMap/conf")
 	for _, c := range s.run(p) {
-		if c.ID.Kind == "ConfigMap" && !strings.Contains(c.Reason, "a team is needed") {
-			t.Errorf("reason: %s", c.Reason)
+		if c.ID.Kind == "ConfigMap" && (c.Action != apply.Update || fmt.Sprint(at(c.Result, "data")) != "map[a:2]") {
+			t.Errorf("%s: %v", c.Action, c.Result)
 		}
 	}
-	s.record("deployed", small) // what an interrupted release remembers
-	s.record("deployed", mended)
-	s.past = append([]apply.Past{{Revision: 1, Status: "superseded", Objects: s.manifests(small)}}, s.past...)
-	s.marks = nil
-	s.run(s.plan(mended))
 	c := s.get("v1", "ConfigMap", "conf")
 	if got := fmt.Sprint(at(c, "data")); got != "map[a:2]" || managers(c) != "helm/Apply" {
 		t.Errorf("data %s, managers %s", got, managers(c))
+	}
+	s.record("deployed", mended)
+	s.expect(s.deploy(mended))
+}
+
+// S03: a policy that denies the change of ownership whatever the object is like
+// stops no release: the object is applied, and that fields stay is told.
+func TestPolicyDeniesEveryTakeover(t *testing.T) {
+	s := begin(t)
+	s.helm3Install(small)
+	s.record("deployed", small)
+	denied := "!has(object.data) || !has(oldObject.data) || object.data != oldObject.data"
+	s.policy("configmaps", "request.operation != 'UPDATE' || "+denied, "data has to change", func(ctx context.Context) error {
+		_, err := s.client("v1", "ConfigMap").Patch(ctx, "conf", types.MergePatchType, []byte(`{"metadata":{"labels":{"x":"z"}}}`), metav1.PatchOptions{DryRun: []string{"All"}})
+		return err
+	})
+	next := strings.Replace(small, `data: {a: "1", b: "2"}`, `data: {a: "2"}`, 1)
+	for _, c := range s.run(s.plan(next)) {
+		if c.ID.Kind == "ConfigMap" && (c.Action != apply.Update || !strings.Contains(c.Reason, "data has to change")) {
+			t.Errorf("%s: %s", c.Action, c.Reason)
+		}
+	}
+	if got := fmt.Sprint(at(s.get("v1", "ConfigMap", "conf"), "data.a")); got != "2" {
+		t.Errorf("a is %s", got)
+	}
+}
+
+// dryRunOf asks the server whether it would create an object.
+func (s *story) dryRunOf(manifest string) func(context.Context) error {
+	return func(ctx context.Context) error {
+		obj := s.manifests(manifest)[0].Object
+		_, err := s.client(obj.GetAPIVersion(), obj.GetKind()).Create(ctx, obj, metav1.CreateOptions{DryRun: []string{"All"}})
+		return err
 	}
 }
 

@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"reflect"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -32,6 +33,7 @@ type comparison struct {
 type revision struct {
 	number int
 	set    *fieldpath.Set
+	obj    map[string]any
 }
 
 // compare begins the arithmetic; settle finishes it.
@@ -64,7 +66,7 @@ func (p *planning) historyOf(ctx context.Context, t *target, conv managedfields.
 	var last *unstructured.Unstructured
 	for _, s := range p.past.objects[t.id] {
 		if last != nil && reflect.DeepEqual(last.Object, s.obj.Object) {
-			out = append(out, revision{s.revision, out[len(out)-1].set})
+			out = append(out, revision{s.revision, out[len(out)-1].set, out[len(out)-1].obj})
 			continue
 		}
 		obj := shallow(s.obj)
@@ -85,13 +87,13 @@ func (p *planning) historyOf(ctx context.Context, t *target, conv managedfields.
 			continue
 		}
 		last = s.obj
-		out = append(out, revision{s.revision, set})
+		out = append(out, revision{s.revision, set, res.Object.Object})
 	}
 	return out
 }
 
 // settle works out ownership and the result, for the present want and leave.
-func (c *comparison) settle(adopting bool, served func(string) bool) error {
+func (c *comparison) settle(adopting, revert bool, served func(string) bool) error {
 	want, err := typedOf(c.conv, c.want)
 	if err != nil {
 		return err
@@ -112,6 +114,7 @@ func (c *comparison) settle(adopting bool, served func(string) bool) error {
 		History:    history,
 		Leave:      c.leave,
 		Adopting:   adopting,
+		Revert:     revert,
 		Served:     served,
 	})
 	result, err := fields.Simulate(c.live, want, c.folded.Entries, Manager)
@@ -126,6 +129,35 @@ func (c *comparison) settle(adopting bool, served func(string) bool) error {
 	return nil
 }
 
+// byHand finds what people have added and what stays as they made it, by who
+// they are.
+func (c *comparison) byHand() map[string][]string {
+	out := map[string][]string{}
+	for _, e := range c.folded.Entries {
+		if !e.ByHand() {
+			continue
+		}
+		added := fieldpath.NewSet()
+		fields.Content(e.Set).Difference(c.leave).Iterate(func(p fieldpath.Path) {
+			if c.liveSet.Has(p) && !c.wantSet.Has(p) && below(c.wantSet, p).Empty() {
+				added.Insert(p.Copy())
+			}
+		})
+		for _, p := range fields.Top(added) {
+			out[e.Manager] = append(out[e.Manager], fields.String(p))
+		}
+	}
+	return out
+}
+
+// below is the part of a set under a path.
+func below(set *fieldpath.Set, path fieldpath.Path) *fieldpath.Set {
+	for _, e := range path {
+		set = set.WithPrefix(e)
+	}
+	return set
+}
+
 // stated says whether the chart says a field, or a stored revision did.
 func (c *comparison) stated(path fieldpath.Path) bool {
 	if c.wantSet.Has(path) {
@@ -137,6 +169,14 @@ func (c *comparison) stated(path fieldpath.Path) bool {
 		}
 	}
 	return false
+}
+
+// said says whether a stored revision gave a field this value.
+func (c *comparison) said(path fieldpath.Path, value any) bool {
+	return slices.ContainsFunc(c.history, func(r revision) bool {
+		v, ok := fields.Value(r.obj, path)
+		return ok && equalJSON(v, value)
+	})
 }
 
 // introducedBy names the latest revision that stated a field; 0 when none did.

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"deployer/apply/fields"
+	"deployer/apply/shape"
 )
 
 // policy is the one for an object: its annotation's, or the option's.
@@ -48,6 +49,9 @@ func (p *planning) contest(t *target, cmp *comparison, c *Change) error {
 		after, stated := fields.Value(cmp.want.Object, con.Path)
 		if has == stated && equalJSON(before, after) {
 			continue
+		}
+		if con.By.Class() == fields.Bounded && cmp.said(con.Path, before) {
+			continue // nobody changed it: the chart's own value of an earlier revision
 		}
 		f := conflictOf(t, con, c.Live, cmp.want)
 		switch policy {
@@ -114,21 +118,21 @@ func (c *comparison) yield(path fieldpath.Path) {
 // taking over, and thereby from being removed.
 func (c *comparison) leaveOthers(t *target) {
 	aggregated := t.id.Kind == "ClusterRole" && c.want.Object["aggregationRule"] != nil
+	bundled := shape.Bundled(t.id.GroupKind())
 	c.liveSet.Iterate(func(p fieldpath.Path) {
-		last := p[len(p)-1]
-		name := ""
-		if last.FieldName != nil {
-			name = *last.FieldName
-		}
-		top := ""
-		if p[0].FieldName != nil {
-			top = *p[0].FieldName
-		}
+		top, name := fieldName(p[0]), fieldName(p[len(p)-1])
 		switch {
-		case aggregated && top == "rules", name == "caBundle", top == "status", name == restartedAt:
+		case aggregated && top == "rules", bundled && name == "caBundle", t.mapping.Status && top == "status", name == restartedAt:
 			c.leave.Insert(p.Copy())
 		}
 	})
+}
+
+func fieldName(e fieldpath.PathElement) string {
+	if e.FieldName == nil {
+		return ""
+	}
+	return *e.FieldName
 }
 
 // restartedAt is what kubectl rollout restart sets.

@@ -206,6 +206,9 @@ func (p *planning) normalise(ctx context.Context, t *target) (*unstructured.Unst
 	for _, n := range res.Notes {
 		p.warn(t.id, t.source, "%s", n)
 	}
+	if policy := t.obj.GetAnnotations(); odd(policy) {
+		p.warn(t.id, t.source, "metadata.annotations[%s] is %q, which nobody knows: use keep", KeepAnnotation, policy[KeepAnnotation])
+	}
 	if res.Strange {
 		t.raw = "" // no mark: the kind may come to have what is dropped now
 	}

@@ -2,6 +2,7 @@ package apply_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -207,7 +208,8 @@ spec: {serviceAccountName: hook, containers: [{name: c, image: "c:1"}]}
 	t.Log(err)
 }
 
-// S110: an object changes between hook and main.
+// S110: an object changes between hook and main, and is then as one that always
+// was what it is now.
 func TestHookBecomesMain(t *testing.T) {
 	s := begin(t)
 	hook := strings.Replace(config("c"), "metadata: {name: c}", "metadata: {name: c, annotations: {helm.sh/hook: pre-install}}", 1)
@@ -216,10 +218,41 @@ func TestHookBecomesMain(t *testing.T) {
 	s.record("deployed", config("a"))
 	s.hooks = ""
 	s.deploy(config("a") + config("c"))
-	if got := s.get("v1", "ConfigMap", "c").GetAnnotations()["meta.helm.sh/release-name"]; got != "web" {
-		t.Errorf("owner %q", got)
+	c := s.get("v1", "ConfigMap", "c")
+	if got := fmt.Sprint(c.GetAnnotations()); got != "map[meta.helm.sh/release-name:web meta.helm.sh/release-namespace:"+s.ns+"]" || managers(c) != "helm/Apply" {
+		t.Errorf("annotations %s, managers %s", got, managers(c))
 	}
-	// and back: what the hook makes is not pruned
+	// and back: what the hook makes is not pruned, whether it runs now or not
 	s.hooks = hook
 	s.expect(s.plan(config("a")))
+	s.hooks, s.resting = "", hook
+	s.expect(s.plan(config("a")))
+	s.resting = ""
+	s.expect(s.plan(config("a")), "delete ConfigMap/c")
+}
+
+// S107: a hook's Job goes when the chart drops the hook; what hooks have made
+// for others stays, and so does the Job of a hook that doesn't run now.
+func TestDroppedHooks(t *testing.T) {
+	s := begin(t)
+	made := strings.Replace(config("made"), "metadata: {name: made}", "metadata: {name: made, annotations: {helm.sh/hook: pre-install}}", 1)
+	s.deploy(config("a"))
+	s.mustHook(migration)
+	s.mustHook(made)
+	helms := strings.ReplaceAll(migration, "migrate", "of-helm")
+	s.post(s.manifests(helms)[0].Object, "helm")
+	s.hooks = migration + "\n---\n" + made + "\n---\n" + helms
+	s.record("deployed", config("a"))
+	s.hooks, s.resting = "", s.hooks
+	s.expect(s.plan(config("a")))
+	s.resting = ""
+	p := s.plan(config("a"))
+	s.expect(p, "delete Job/migrate", "keep Job/of-helm")
+	if got := s.reasons(p); !strings.Contains(got, "delete migrate: left by a hook of revision 2, which the chart has no more") {
+		t.Errorf("reasons: %s", got)
+	}
+	s.run(p)
+	if s.get("batch/v1", "Job", "migrate") != nil || s.get("v1", "ConfigMap", "made") == nil {
+		t.Error("the Job is left, or the ConfigMap is gone")
+	}
 }

@@ -58,6 +58,11 @@ type Options struct {
 	Gate       Gate
 	CRDs       CRDs
 
+	// RevertManual removes what people have added to objects of the release by
+	// kubectl edit and the like, other than labels, annotations and what else is
+	// in metadata. Without it such fields stay, with a warning.
+	RevertManual bool
+
 	// AllowRecreate lets objects whose change the server refuses because a
 	// field is immutable be deleted and created again. Jobs need no permission.
 	// CustomResourceDefinitions, Namespaces and PersistentVolumes never are; a

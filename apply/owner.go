@@ -51,7 +51,8 @@ func (p *planning) owns(t *target, live *unstructured.Unstructured) (adopting bo
 		return false, nil
 	}
 	us, owner := p.a.owner, ownerOf(live)
-	if owner == us {
+	if owner == us || owner == (Owner{}) && p.past.wasHook(t.id) && isHook(live) {
+		// Helm puts no ownership on what its hooks make. (helm#8944)
 		return false, nil
 	}
 	if p.mayAdopt(t, live, owner) {
@@ -66,7 +67,7 @@ func (p *planning) mayAdopt(t *target, live *unstructured.Unstructured, owner Ow
 		return true
 	}
 	if owner == (Owner{}) {
-		return opts.TakeOwnership || p.past.wasHook(t.id) && isHook(live)
+		return opts.TakeOwnership
 	}
 	return slices.Contains(opts.TakeOwnershipFrom, "*") || slices.Contains(opts.TakeOwnershipFrom, owner.String())
 }
@@ -108,8 +109,20 @@ func adoptable(list []string, id kube.ID) bool {
 
 // keeps reads helm.sh/resource-policy as Helm does.
 // helm.sh/helm/v3/pkg/action/resource_policy.go
-func keeps(annotations map[string]string) bool {
-	return strings.ToLower(strings.TrimSpace(annotations[KeepAnnotation])) == "keep"
+func keeps(annotations map[string]string) bool { return resourcePolicy(annotations) == "keep" }
+
+func resourcePolicy(annotations map[string]string) string {
+	return strings.ToLower(strings.TrimSpace(annotations[KeepAnnotation]))
+}
+
+// odd says that a resource policy is none that Helm knows: a misspelt keep must
+// not cost an object its life.
+func odd(annotations map[string]string) bool {
+	switch resourcePolicy(annotations) {
+	case "", "keep", "delete":
+		return false
+	}
+	return true
 }
 
 func isHook(obj *unstructured.Unstructured) bool {

@@ -21,6 +21,7 @@ type candidate struct {
 	mapping kube.Mapping
 	last    stated // zero for what is only known to have been kept
 	kept    bool   // an earlier release has kept it
+	hook    bool   // a hook had it
 	unknown bool   // the server can't say where its kind is served
 }
 
@@ -81,7 +82,7 @@ func (p *planning) unseen(cand candidate) Change {
 
 // candidates are what revisions had, and what an earlier release kept.
 func (p *planning) candidates(ctx context.Context) ([]candidate, error) {
-	running := p.runningHooks(ctx)
+	hooks := p.hooksOfChart(ctx)
 	var out []candidate
 	add := func(c candidate) error {
 		mapping, err := p.a.cluster.Mapping(ctx, c.id.GroupKind().WithVersion(""), true)
@@ -97,7 +98,7 @@ func (p *planning) candidates(ctx context.Context) ([]candidate, error) {
 			c.id.Namespace = "" // was not known when its kind could not be looked up
 		}
 		c.mapping = mapping
-		if p.wanted[c.id] == nil && !running[c.id] {
+		if p.wanted[c.id] == nil && !hooks[c.id] {
 			out = append(out, c)
 		}
 		return nil
@@ -108,14 +109,14 @@ func (p *planning) candidates(ctx context.Context) ([]candidate, error) {
 			return nil, err
 		}
 	}
-	if len(p.req.Objects) == 0 { // uninstall: what hooks have run goes too, what they have made stays
-		for id, last := range p.past.hooks {
-			if kind := id.Group + "/" + id.Kind; kind != "batch/Job" && kind != "/Pod" || len(p.past.objects[id]) > 0 {
-				continue
-			}
-			if err := add(candidate{id: id, last: last}); err != nil {
-				return nil, err
-			}
+	// What hooks have run goes with them, what they have made stays: charts let
+	// hooks make Secrets that the next revision reads, and render them only once.
+	for id, last := range p.past.hooks {
+		if kind := id.Group + "/" + id.Kind; kind != "batch/Job" && kind != "/Pod" || len(p.past.objects[id]) > 0 {
+			continue
+		}
+		if err := add(candidate{id: id, last: last, hook: true}); err != nil {
+			return nil, err
 		}
 	}
 	for _, key := range p.req.Leftover {
@@ -137,10 +138,12 @@ func (p *planning) unavailable(group string) bool {
 	})
 }
 
-// runningHooks are the objects that hooks of this operation make.
-func (p *planning) runningHooks(ctx context.Context) map[kube.ID]bool {
+// hooksOfChart are the objects that hooks of the chart make, now or at another
+// time. An object that has become such a hook is not deleted: a first install
+// would have it too.
+func (p *planning) hooksOfChart(ctx context.Context) map[kube.ID]bool {
 	out := map[kube.ID]bool{}
-	for _, m := range p.req.Hooks {
+	for _, m := range slices.Concat(p.req.Hooks, p.req.Resting) {
 		// Reading the ID as prepare did; an error has been reported there.
 		_ = p.eachStated(ctx, Past{}, m, func(id kube.ID, _ stated) { out[id] = true })
 	}
@@ -213,12 +216,16 @@ func (p *planning) judge(cand candidate, meta *metav1.PartialObjectMetadata) Cha
 	owner := ownerOf(c.Live)
 	uninstall := len(p.req.Objects) == 0
 	switch controller := metav1.GetControllerOf(meta); {
+	case owner == (Owner{}) && cand.hook:
+		c.Reason = "a hook made it before deployer did: it carries no release's ownership"
 	case owner == (Owner{}):
 		c.Reason = "carries no release's ownership any more"
 	case owner != p.a.owner:
 		c.Reason = "belongs to release " + owner.String() + " now"
 	case keeps(meta.Annotations), keeps(cand.annotations()):
 		c.Reason = KeepAnnotation + ": keep"
+	case odd(meta.Annotations), odd(cand.annotations()):
+		c.Reason = KeepAnnotation + " is no policy that is known: not deleted"
 	case kind == "/Namespace" && cand.id.Name == p.a.owner.Namespace:
 		c.Reason = "the release is recorded in it"
 	case held[kind] && uninstall && cand.kept:
@@ -254,6 +261,8 @@ func (p *planning) whyDelete(cand candidate) string {
 		return "the release is uninstalled"
 	case cand.kept:
 		return "kept by an earlier release, whose reason has passed"
+	case cand.hook:
+		return fmt.Sprintf("left by a hook of revision %d, which the chart has no more", cand.last.revision)
 	case cand.last.status == "deployed" || cand.last.status == "superseded":
 		return "removed from the chart"
 	}

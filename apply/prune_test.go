@@ -97,6 +97,21 @@ keep theirs: belongs to release NS/b now`
 	s.expect(s.plan(""), "delete PersistentVolumeClaim/disk")
 }
 
+// S86: a misspelt policy is told, and costs nothing its life.
+func TestOddPolicies(t *testing.T) {
+	s := begin(t)
+	with := func(name, policy string) string {
+		return strings.Replace(config(name), "{name: "+name+"}", "{name: "+name+", annotations: {helm.sh/resource-policy: "+policy+"}}", 1)
+	}
+	chart := with("kept", "'KEEP '") + with("odd", "keeep") + with("gone", "delete")
+	p := s.deploy(chart)
+	if got := warnings(p); strings.Count(got, "\n") > 0 || !strings.Contains(got, `"keeep", which nobody knows`) {
+		t.Errorf("warnings: %s", got)
+	}
+	s.expect(s.plan(config("new")), "create ConfigMap/new", "delete ConfigMap/gone", "keep ConfigMap/kept", "keep ConfigMap/odd")
+	s.expect(s.plan(""), "delete ConfigMap/gone", "keep ConfigMap/kept", "keep ConfigMap/odd")
+}
+
 // S83: a candidate that became another object between plan and deletion stays.
 func TestDeletionIsGuarded(t *testing.T) {
 	s := begin(t)

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/rand"
 
+	"deployer/apply/fields"
 	"deployer/internal/kube"
 )
 
@@ -22,11 +23,11 @@ var precious = map[string]bool{
 	"apiextensions.k8s.io/CustomResourceDefinition": true,
 }
 
-// recreate decides about an update that the server refuses because a field
+// recreate decides about an update that the server refuses because fields, at,
 // can't be changed.
-func (p *planning) recreate(ctx context.Context, u *updating, refusal error) (Change, error) {
+func (p *planning) recreate(ctx context.Context, u *updating, refusal error, at []string) (Change, error) {
 	t := u.t
-	broken := &ImmutableError{ID: t.id, Fields: immutable(refusal), Text: explain(t.id, refusal).Error()}
+	broken := &ImmutableError{ID: t.id, Fields: at, Text: explain(t.id, refusal).Error()}
 	claims := u.claims(broken)
 	may := p.mayRecreate(t, u.live, broken)
 	if may {
@@ -43,8 +44,7 @@ func (p *planning) recreate(ctx context.Context, u *updating, refusal error) (Ch
 		p.warn(t.id, t.source, "%s", claims)
 	}
 	c := p.change(t, Recreate)
-	// A new object begins as the chart has it, number of replicas and all.
-	c.Live, c.Want = u.live, u.want
+	c.Live, c.Want = u.live, u.asScaled()
 	c.Conflicts = u.c.Conflicts
 	c.Reason = broken.Text
 	if len(broken.Fields) > 0 {
@@ -70,6 +70,20 @@ func (p *planning) recreate(ctx context.Context, u *updating, refusal error) (Ch
 	}
 	err = p.allow(ctx, &c, "delete", t.mapping)
 	return c, err
+}
+
+// asScaled is what a new object begins as: as the chart has it, but for a number
+// of replicas that isn't the chart's.
+func (u *updating) asScaled() *unstructured.Unstructured {
+	n, ok := fields.Value(u.live.Object, pathOf(u.t.replicas))
+	if !ok || u.t.replicas == nil {
+		return u.want
+	}
+	out := u.want.DeepCopy()
+	if err := unstructured.SetNestedField(out.Object, n, u.t.replicas...); err != nil {
+		return u.want
+	}
+	return out
 }
 
 func (p *planning) mayRecreate(t *target, live *unstructured.Unstructured, broken *ImmutableError) bool {

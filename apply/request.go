@@ -24,6 +24,9 @@ type Request struct {
 	// Hooks are the hooks of this operation that will run. Plan asks the server
 	// whether it would accept them, and never prunes an object of their name.
 	Hooks []kube.Manifest
+	// Resting are hooks of the chart that need not run now. What they have made
+	// stays.
+	Resting []kube.Manifest
 	// Past are the revisions that may have left something: the last successful
 	// one and everything since, oldest first; all there are when none was
 	// successful or the last one was made by another tool.

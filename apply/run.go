@@ -171,21 +171,25 @@ func yieldTo(ctx context.Context, try int) {
 
 // execute carries out one change.
 func (a *Applier) execute(ctx context.Context, c Change) (Change, error) {
-	planned := c.Action
+	planned, written := c.Action, false
 	for try := 0; ; try++ {
 		if c.step == nil {
 			if c.Action == None {
 				c.Result = c.Live
-				if planned == Create {
-					c.Action = Create // the answer to our own request had been lost
+				if planned == Create || written {
+					c.Action = planned // by an earlier request of ours, whose answer may have been lost
 				}
 			}
 			return c, nil
 		}
 		done, again, err := a.once(ctx, c)
 		if err == nil && !again {
+			if written && done.Action == None {
+				done.Action = planned
+			}
 			return done, nil
 		}
+		written = written || err == nil && !c.step.later
 		if err != nil && (!apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) || try == mostTries) {
 			return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(planned), Err: explain(c.ID, err)}
 		}
@@ -254,15 +258,18 @@ func (a *Applier) once(ctx context.Context, c Change) (done Change, again bool, 
 	}
 	if s.fold != nil {
 		folded, refused, err := a.takeOver(ctx, c)
-		if err != nil || refused && !s.apply {
+		if err != nil || refused && (!s.apply || s.t.denied == c.Live.GetResourceVersion()) {
 			return folded, false, err
 		}
 		c, s = folded, folded.step
 		if refused {
-			// A policy judges the object as it is: first make it what the chart
-			// says. The next release takes over.
+			// A policy judges the object as it is. When it is what the chart says,
+			// the policy may let us have the rest, once more.
 			c.Result, err = a.apply(ctx, s.t, c.Want, guard{uid: s.guard.uid}, do)
-			return c, false, err
+			if err == nil {
+				s.t.denied = c.Result.GetResourceVersion()
+			}
+			return c, err == nil, err
 		}
 	}
 	switch {

@@ -10,21 +10,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"deployer/apply/fields"
 	"deployer/internal/kube"
 )
 
-// replicas is where kinds with a scale subresource have their number.
-func replicas() fieldpath.Path { return fieldpath.MakePathOrDie("spec", "replicas") }
-
 // scalers knows which workloads are scaled by something: by a
 // HorizontalPodAutoscaler or a KEDA ScaledObject, live or of this release.
 type scalers struct {
-	p  *planning
-	mu sync.Mutex
-	by map[string]*scaled // by namespace
+	p     *planning
+	mu    sync.Mutex
+	by    map[string]*scaled                   // by namespace
+	paths map[schema.GroupVersionKind][]string // where kinds have their number
 }
 
 type scaled struct {
@@ -44,16 +43,21 @@ var autoscalerKinds = map[schema.GroupKind]string{
 // else decides about it, and never lets it be removed: without a value it would
 // become 1 (kubernetes.io: "Migrating Deployments ... to horizontal autoscaling").
 func (p *planning) yieldScale(ctx context.Context, t *target, cmp *comparison, c *Change) error {
+	t.replicas = nil
 	if !t.mapping.Scale {
 		return nil
 	}
-	path := replicas()
+	at, err := p.replicas(ctx, t)
+	if err != nil {
+		return err
+	}
+	path := pathOf(at)
 	wanted, stated := fields.Value(cmp.want.Object, path)
 	if !stated {
 		cmp.leave.Insert(path)
 		return nil
 	}
-	by, entry, err := p.scaledBy(ctx, t, cmp.entries)
+	by, entry, err := p.scaledBy(ctx, t, cmp.entries, path)
 	if err != nil || by == "" {
 		return err
 	}
@@ -68,8 +72,11 @@ func (p *planning) yieldScale(ctx context.Context, t *target, cmp *comparison, c
 	if has && equalJSON(live, wanted) {
 		return nil
 	}
+	if has {
+		t.replicas = at
+	}
 	f := FieldConflict{
-		Path: "spec.replicas", Manager: by, Outcome: Yielded, path: path,
+		Path: fields.String(path), Manager: by, Outcome: Yielded, path: path,
 		Before: fields.Text(live, has), After: fields.Text(wanted, true),
 	}
 	if entry != nil {
@@ -79,15 +86,60 @@ func (p *planning) yieldScale(ctx context.Context, t *target, cmp *comparison, c
 	return nil
 }
 
+// replicas is where a kind with a scale subresource has its number. For custom
+// resources their definition says it: the release's, or the cluster's.
+// https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#scale-subresource
+func (p *planning) replicas(ctx context.Context, t *target) ([]string, error) {
+	usual := []string{"spec", "replicas"}
+	gvk := t.mapping.GVK
+	if scheme.Scheme.IsGroupRegistered(gvk.Group) {
+		return usual, nil
+	}
+	return p.scalers.path(gvk, func() ([]string, error) {
+		version, err := p.definition(ctx, t)
+		path, _, _ := unstructured.NestedString(version, "subresources", "scale", "specReplicasPath")
+		if err != nil || path == "" {
+			return usual, err
+		}
+		return strings.Split(strings.TrimPrefix(path, "."), "."), nil // of names only
+	})
+}
+
+func pathOf(names []string) fieldpath.Path {
+	path := make(fieldpath.Path, len(names))
+	for i := range names {
+		path[i].FieldName = &names[i]
+	}
+	return path
+}
+
+// path finds out once where a kind has its number.
+func (s *scalers) path(gvk schema.GroupVersionKind, find func() ([]string, error)) ([]string, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known, ok := s.paths[gvk]; ok {
+		return known, nil
+	}
+	found, err := find()
+	if err != nil {
+		return nil, err
+	}
+	if s.paths == nil {
+		s.paths = map[schema.GroupVersionKind][]string{}
+	}
+	s.paths[gvk] = found
+	return found, nil
+}
+
 // scaledBy names what scales a target; empty when people and charts do.
-func (p *planning) scaledBy(ctx context.Context, t *target, entries []fields.Entry) (string, *fields.Entry, error) {
+func (p *planning) scaledBy(ctx context.Context, t *target, entries []fields.Entry, path fieldpath.Path) (string, *fields.Entry, error) {
 	known, err := p.scalers.in(ctx, t.id.Namespace)
 	if err != nil {
 		return "", nil, err
 	}
 	name := known.names[t.id]
 	for i, e := range entries {
-		if e.Subresource != "scale" || !e.Set.Has(replicas()) {
+		if e.Subresource != "scale" || !e.Set.Has(path) {
 			continue
 		}
 		switch {
@@ -139,12 +191,9 @@ func (s *scalers) find(ctx context.Context, namespace string, out *scaled) error
 			return listError(place{mapping, namespace}, err)
 		}
 		for i := range live {
-			id := kube.IDOf(&live[i])
-			// One that this release removes doesn't count.
-			if _, ours := s.p.past.objects[id]; ours && s.p.wanted[id] == nil && ownerOf(&live[i]) == s.p.a.owner {
-				continue
+			if !s.goes(&live[i]) {
+				out.add(&live[i])
 			}
-			out.add(&live[i])
 		}
 	}
 	for id, t := range s.p.wanted {
@@ -153,6 +202,19 @@ func (s *scalers) find(ctx context.Context, namespace string, out *scaled) error
 		}
 	}
 	return nil
+}
+
+// goes says that an autoscaler goes with this release: because the chart drops
+// it, or the ScaledObject that it was made for.
+func (s *scalers) goes(scaler *unstructured.Unstructured) bool {
+	id := kube.IDOf(scaler)
+	if by := metav1.GetControllerOf(scaler); by != nil && by.Kind == "ScaledObject" {
+		id = kube.ID{Group: "keda.sh", Kind: by.Kind, Namespace: id.Namespace, Name: by.Name}
+	} else if ownerOf(scaler) != s.p.a.owner {
+		return false
+	}
+	_, ours := s.p.past.objects[id]
+	return ours && s.p.wanted[id] == nil
 }
 
 func (s *scalers) list(ctx context.Context, at place) ([]unstructured.Unstructured, error) {

@@ -102,31 +102,6 @@ var immutables = []string{
 	"may not be changed in an update",
 }
 
-// immutable reads from an answer which fields can't be changed; none when the
-// refusal is of another kind, or partly of another kind: what is wrong besides
-// being immutable would be wrong in a new object too.
-func immutable(err error) []string {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return nil
-	}
-	s := status.Status()
-	if s.Reason != metav1.StatusReasonInvalid && s.Reason != metav1.StatusReasonForbidden {
-		return nil
-	}
-	if s.Details == nil || len(s.Details.Causes) == 0 {
-		return nil
-	}
-	var out []string
-	for _, c := range s.Details.Causes {
-		if !contains(c.Message, immutables) {
-			return nil
-		}
-		out = append(out, c.Field)
-	}
-	return out
-}
-
 // undeclared says that the server's schema lacks a field of ours.
 func undeclared(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "field not declared in schema")

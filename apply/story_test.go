@@ -40,6 +40,7 @@ type story struct {
 	space   []string // NewNamespaces
 	crds    string
 	hooks   string
+	resting string
 }
 
 var agents atomic.Int64
@@ -90,6 +91,7 @@ func (s *story) request(chart string) apply.Request {
 		CRDs:          s.manifests(s.crds),
 		Objects:       s.manifests(chart),
 		Hooks:         s.manifests(s.hooks),
+		Resting:       s.manifests(s.resting),
 		Past:          s.past,
 		Marks:         s.marks,
 		Leftover:      s.left,

@@ -242,7 +242,7 @@ func TestHelm3BetweenOurReleases(t *testing.T) {
 func TestNamesOfManagers(t *testing.T) {
 	const chart = "\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: conf}\ndata: {a: \"1\"%s}\n"
 	with, without := fmt.Sprintf(chart, `, b: "2"`), fmt.Sprintf(chart, "")
-	for _, manager := range []string{"helm", "Helm", "Go-http-client", "terraform-provider-helm_v2.9", "werf", "kubectl-client-side-apply", "kubectl-create", "kubectl-edit"} {
+	for _, manager := range []string{"helm", "Helm", "Go-http-client", "terraform-provider-helm_v2.9", "werf", "kubectl-client-side-apply", "kubectl-create", "kubectl-edit", "helmwave", "velero-server"} {
 		t.Run(manager, func(t *testing.T) {
 			s := begin(t)
 			s.post(s.owned(s.manifests(with)[0].Object), manager)
@@ -254,6 +254,37 @@ func TestNamesOfManagers(t *testing.T) {
 				t.Errorf("data: %s", got)
 			}
 		})
+	}
+}
+
+// A chart's own change of a value is no conflict with a program that wrote the
+// chart's earlier value under a name of its own; somebody's other value is.
+func TestOwnChangesAreNoConflicts(t *testing.T) {
+	for _, manager := range []string{"Go-http-client", "kubectl-client-side-apply", "helmwave"} {
+		t.Run(manager, func(t *testing.T) {
+			s := begin(t)
+			s.opts.Conflicts = apply.Fail
+			s.post(s.owned(s.manifests(config("a"))[0].Object), manager)
+			s.record("deployed", config("a"))
+			next := strings.Replace(config("a"), "{k: v}", "{k: w}", 1)
+			if p := s.deploy(next); len(p.Conflicts) > 0 {
+				t.Errorf("conflicts: %s", outcomes(p))
+			}
+			s.patch("v1", "ConfigMap", "a", types.MergePatchType, `{"data":{"k":"other"}}`, "kubectl-client-side-apply")
+			if err := s.refuse(next); !strings.Contains(err.Error(), `"other"`) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+}
+
+// A key that happens to be called caBundle is a key as any other.
+func TestCABundleIsAKeyToo(t *testing.T) {
+	s := begin(t)
+	s.deploy(strings.Replace(config("a"), "{k: v}", "{k: v, caBundle: x}", 1))
+	s.deploy(config("a"))
+	if got := fmt.Sprint(at(s.get("v1", "ConfigMap", "a"), "data")); got != "map[k:v]" {
+		t.Errorf("data: %s", got)
 	}
 }
 

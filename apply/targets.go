@@ -30,8 +30,11 @@ type target struct {
 	whole   string                     // why it is written whole; empty when it is applied
 	after   []Need                     // what it says it waits for
 	weight  *int                       // that it states
+	denied  string                     // version it got when a policy had refused to let its fields be taken over
 	tries   int                        // how often the object changed while it was being decided about
 	decided *Change
+
+	replicas []string // where it has a number of replicas that isn't the chart's; nil when it is
 }
 
 func (t *target) reject(err error) Rejection {
@@ -152,6 +155,9 @@ func (p *planning) hash(obj *unstructured.Unstructured) string {
 	}
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n%s\n%s\n%s\n", hashFormat, p.a.owner, p.a.opts.Conflicts, p.a.opts.Validation)
+	if p.a.opts.RevertManual {
+		fmt.Fprintln(h, "revert")
+	}
 	h.Write(data)
 	return base64.RawStdEncoding.EncodeToString(h.Sum(nil)[:12])
 }

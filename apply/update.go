@@ -3,6 +3,8 @@ package apply
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -36,6 +38,7 @@ func (p *planning) update(ctx context.Context, t *target, want, live *unstructur
 	if err := u.settle(ctx); err != nil {
 		return Change{}, err
 	}
+	u.tellByHand()
 	return u.ask(ctx)
 }
 
@@ -53,7 +56,7 @@ type updating struct {
 }
 
 func (u *updating) settle(ctx context.Context) error {
-	if err := u.cmp.settle(u.adopting, u.p.served(ctx, u.t)); err != nil {
+	if err := u.cmp.settle(u.adopting, u.p.a.opts.RevertManual, u.p.served(ctx, u.t)); err != nil {
 		r := u.t.reject(&InvalidError{Text: err.Error()})
 		return &r
 	}
@@ -73,6 +76,19 @@ func (u *updating) settle(ctx context.Context) error {
 	return nil
 }
 
+// tellByHand warns of what people have added to the object and what stays. The
+// object gets no mark, so that each release tells it.
+func (u *updating) tellByHand() {
+	if u.adopting {
+		return
+	}
+	for manager, paths := range u.cmp.byHand() {
+		u.p.warn(u.t.id, u.t.source, "%s has added %s, which stays: put it into the chart, or remove it with --revert-manual-changes",
+			manager, strings.Join(paths, ", "))
+		u.c.raw = ""
+	}
+}
+
 func adoptionReason(from Owner) string {
 	if from == (Owner{}) {
 		return "adopted: it belonged to no release"
@@ -87,11 +103,15 @@ func (u *updating) ask(ctx context.Context) (Change, error) {
 		return u.unchanged(ctx)
 	}
 	result, err := u.dryRun(ctx)
-	switch {
-	case err == nil:
+	if err == nil {
 		return u.answered(ctx, result)
-	case len(immutable(err)) > 0:
-		return u.p.recreate(ctx, u, err)
+	}
+	fixed, unknown := u.p.unchangeable(ctx, u.t, err)
+	switch {
+	case unknown != nil:
+		return Change{}, &ObjectError{ID: u.t.id, Source: u.t.source, Doing: "asking what can't be changed of", Err: unknown}
+	case len(fixed) > 0:
+		return u.p.recreate(ctx, u, err, fixed)
 	case lacks(err) != nil && !u.retried:
 		// Nobody fills in defaults here.
 		if keep := u.chosen(); !keep.Empty() {
@@ -179,7 +199,7 @@ func (u *updating) defaults(diff *typed.Comparison) *fieldpath.Set {
 	}
 	gone := fields.Top(diff.Removed)
 	diff.Modified.Union(diff.Removed).Iterate(func(path fieldpath.Path) {
-		if u.cmp.stated(path) || !u.cmp.folded.Ours.Has(path) {
+		if u.cmp.stated(path) || !u.cmp.folded.Ours.Has(path) || u.reverted(path) {
 			return
 		}
 		for _, g := range gone {
@@ -194,12 +214,17 @@ func (u *updating) defaults(diff *typed.Comparison) *fieldpath.Set {
 	return out
 }
 
+// reverted says that a field is to go because somebody set it by hand.
+func (u *updating) reverted(path fieldpath.Path) bool {
+	return u.p.a.opts.RevertManual && slices.ContainsFunc(u.cmp.entries, func(e fields.Entry) bool { return e.ByHand() && e.Set.Has(path) })
+}
+
 // chosen finds fields that would become ours although nobody has stated them:
 // single values of a structure, which a default has chosen. See defaults.
 func (u *updating) chosen() *fieldpath.Set {
 	out := fieldpath.NewSet()
 	u.cmp.folded.Ours.Iterate(func(path fieldpath.Path) {
-		if u.cmp.stated(path) {
+		if u.cmp.stated(path) || u.reverted(path) {
 			return
 		}
 		for i := 1; i <= len(path); i++ {

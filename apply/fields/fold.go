@@ -23,6 +23,10 @@ type State struct {
 	// wanted fields become ours, so that nothing of others disappears.
 	Adopting bool
 
+	// Revert says that what people have added becomes ours too, and thereby goes,
+	// but for metadata.
+	Revert bool
+
 	// Served says whether the server still has an API version.
 	Served func(apiVersion string) bool
 }
@@ -102,7 +106,10 @@ func (f *folding) lost(e Entry) *fieldpath.Set {
 	if e.Subresource != "" {
 		return fieldpath.NewSet()
 	}
-	switch ClassOf(e.Manager) {
+	if f.Revert && !f.Adopting && e.ByHand() {
+		return e.Set.Intersection(f.chart).Union(Content(e.Set)).Difference(f.Leave)
+	}
+	switch e.Class() {
 	case Legacy:
 		if f.Adopting {
 			return e.Set.Intersection(f.Want)
@@ -120,6 +127,18 @@ func (f *folding) lost(e Entry) *fieldpath.Set {
 		}
 	}
 	return fieldpath.NewSet()
+}
+
+// Content is the part of set that isn't about metadata or status.
+func Content(set *fieldpath.Set) *fieldpath.Set {
+	out := fieldpath.NewSet()
+	set.Iterate(func(p fieldpath.Path) {
+		switch name := p[0].FieldName; {
+		case name == nil, *name != "metadata" && *name != "status" && *name != "apiVersion" && *name != "kind":
+			out.Insert(p.Copy())
+		}
+	})
+	return out
 }
 
 func (f *folding) result() Folded {

@@ -1,6 +1,11 @@
 package fields
 
-import "strings"
+import (
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
 
 // Class says what the name of a field manager tells about who is behind it.
 type Class int
@@ -42,7 +47,26 @@ var human = []string{
 	"OpenLens*", "headlamp*", "dashboard", "oc", "octant", "freelens*",
 }
 
-// ClassOf says which class a manager is of.
+// Class says who is behind an entry. A program with a name we don't know that
+// has written the release's name on the object has written the chart's object:
+// it contains Helm under its own name, or restored a backup.
+func (e Entry) Class() Class {
+	class := ClassOf(e.Manager)
+	if class == Controller && e.Operation == metav1.ManagedFieldsOperationUpdate && e.Subresource == "" && e.Set.Has(releaseName) {
+		return Bounded
+	}
+	return class
+}
+
+var releaseName = fieldpath.MakePathOrDie("metadata", "annotations", "meta.helm.sh/release-name")
+
+// ByHand says that an entry is what somebody has changed with kubectl or a console.
+func (e Entry) ByHand() bool {
+	return e.Operation == metav1.ManagedFieldsOperationUpdate && e.Subresource == "" &&
+		(ClassOf(e.Manager) == Human || strings.HasPrefix(e.Manager, "kubectl-"))
+}
+
+// ClassOf says which class a manager is of by its name.
 func ClassOf(manager string) Class {
 	switch {
 	case matches(legacy, manager):

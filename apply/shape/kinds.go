@@ -138,6 +138,16 @@ func (w *walk) apiService(obj *unstructured.Unstructured) {
 	w.bundle(obj.Object["spec"], injected(obj))
 }
 
+// Bundled says that controllers fill in the caBundles of a kind.
+func Bundled(kind schema.GroupKind) bool {
+	switch kind.Group + "/" + kind.Kind {
+	case "admissionregistration.k8s.io/MutatingWebhookConfiguration", "admissionregistration.k8s.io/ValidatingWebhookConfiguration",
+		"apiextensions.k8s.io/CustomResourceDefinition", "apiregistration.k8s.io/APIService":
+		return true
+	}
+	return false
+}
+
 // bundle drops a caBundle that is a placeholder for what a controller fills in.
 func (w *walk) bundle(config any, injected bool) {
 	m, ok := config.(map[string]any)

@@ -24,7 +24,7 @@ type applyOptions struct {
 
 // planned are flags of operations that a plan has in it: what is done is
 // decided when it is made.
-var planned = []string{"conflicts", "allow-recreate", "gate", "field-validation", "no-hooks"}
+var planned = []string{"conflicts", "allow-recreate", "revert-manual-changes", "gate", "field-validation", "no-hooks"}
 
 func (o *applyOptions) flags(e *env) []cli.Flag {
 	const group = "Plan"

@@ -58,6 +58,7 @@ func (o *operation) flags(e *env) []cli.Flag {
 		&cli.DurationFlag{Name: "lock-timeout", Category: group, Usage: "how long to wait for another run on this release", Destination: &o.lockTimeout},
 		&cli.GenericFlag{Name: "conflicts", Category: group, Usage: "fields that others have set: take, fail or yield", Value: newChoice((*string)(&s.Apply.Conflicts), "take", "fail", "yield")},
 		&cli.BoolFlag{Name: "allow-recreate", Aliases: []string{"force", "force-replace"}, Category: group, Usage: "delete and create again what can't be changed in place", Destination: &s.Apply.AllowRecreate},
+		&cli.BoolFlag{Name: "revert-manual-changes", Category: group, Usage: "remove what people have added to objects by kubectl edit and the like", Destination: &s.Apply.RevertManual},
 		&cli.GenericFlag{Name: "gate", Category: group, Usage: "whole-release dry run before the first change: strict, best-effort or off", Value: newChoice((*string)(&s.Apply.Gate), "strict", "best-effort", "off")},
 		&cli.GenericFlag{Name: "field-validation", Category: group, Usage: "fields the schema doesn't have: strict, warn or ignore", Value: newChoice((*string)(&s.Apply.Validation), "strict", "warn", "ignore")},
 		&cli.GenericFlag{Name: "progress", Category: group, Usage: "auto, plain or none", Value: newChoice(&o.progress, "auto", "plain", "none")},

@@ -311,11 +311,14 @@ func (d *Deployer) decide(ctx context.Context, op *Operation, history *release.H
 	if op.NewNamespace {
 		req.NewNamespaces = []string{d.Namespace}
 	}
-	if req.Hooks, err = hookManifests(op.Hooks); err != nil {
+	if req.Hooks, err = hookManifests(slices.Concat(op.Hooks.Before, op.Hooks.After)); err != nil {
 		return err
 	}
 	if op.Verb != Uninstall {
 		if req.Objects, err = chart.Parse(op.Next.Manifest); err != nil {
+			return err
+		}
+		if req.Resting, err = hookManifests(op.Next.Hooks); err != nil {
 			return err
 		}
 	}
@@ -384,10 +387,10 @@ func pastOf(owned []*release.Record) ([]apply.Past, error) {
 
 // hookManifests are the objects of hooks, each once: one hook may run at both
 // events.
-func hookManifests(hooks Hooks) ([]kube.Manifest, error) {
+func hookManifests(hooks []*helmrelease.Hook) ([]kube.Manifest, error) {
 	var out []kube.Manifest
 	seen := map[*helmrelease.Hook]bool{}
-	for _, h := range slices.Concat(hooks.Before, hooks.After) {
+	for _, h := range hooks {
 		if seen[h] {
 			continue
 		}

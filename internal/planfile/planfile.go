@@ -70,6 +70,7 @@ type Policies struct {
 	Gate              string   `json:"gate,omitempty"`
 	CRDs              string   `json:"crds,omitempty"`
 	AllowRecreate     bool     `json:"allow_recreate,omitempty"`
+	RevertManual      bool     `json:"revert_manual_changes,omitempty"`
 	TakeOwnership     bool     `json:"take_ownership,omitempty"`
 	TakeOwnershipFrom []string `json:"take_ownership_from,omitempty"`
 	Adopt             []string `json:"adopt,omitempty"`
@@ -83,7 +84,7 @@ func policiesOf(s deploy.Settings) Policies {
 	a := s.Apply
 	return Policies{
 		Conflicts: string(a.Conflicts), Validation: string(a.Validation), Gate: string(a.Gate), CRDs: string(a.CRDs),
-		AllowRecreate: a.AllowRecreate, TakeOwnership: a.TakeOwnership, TakeOwnershipFrom: a.TakeOwnershipFrom,
+		AllowRecreate: a.AllowRecreate, RevertManual: a.RevertManual, TakeOwnership: a.TakeOwnership, TakeOwnershipFrom: a.TakeOwnershipFrom,
 		Adopt: a.Adopt, PruneKinds: a.PruneKinds, PartialDiscovery: a.PartialDiscovery, Cascade: string(a.Propagation), NoHooks: s.NoHooks,
 	}
 }
@@ -94,7 +95,7 @@ func (p Policies) Settle(s *deploy.Settings) {
 	parallel, retry := s.Apply.Parallel, s.Apply.RetryTimeout
 	s.Apply = apply.Options{
 		Conflicts: apply.Conflicts(p.Conflicts), Validation: apply.FieldValidation(p.Validation), Gate: apply.Gate(p.Gate),
-		CRDs: apply.CRDs(p.CRDs), AllowRecreate: p.AllowRecreate, TakeOwnership: p.TakeOwnership,
+		CRDs: apply.CRDs(p.CRDs), AllowRecreate: p.AllowRecreate, RevertManual: p.RevertManual, TakeOwnership: p.TakeOwnership,
 		TakeOwnershipFrom: p.TakeOwnershipFrom, Adopt: p.Adopt, PruneKinds: p.PruneKinds, PartialDiscovery: p.PartialDiscovery,
 		Propagation: metav1.DeletionPropagation(p.Cascade), Parallel: parallel, RetryTimeout: retry,
 	}

@@ -1,0 +1,118 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"deployer/internal/kube"
+)
+
+var crdKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+
+// definition is the version of a target's kind in its CustomResourceDefinition,
+// the release's or the cluster's. It is nil for kinds that have none, and when
+// the account may not read them.
+func (p *planning) definition(ctx context.Context, t *target) (map[string]any, error) {
+	gvk := t.mapping.GVK
+	name := t.mapping.Resource.Resource + "." + gvk.Group
+	for _, crd := range definitions(p.req) {
+		if crd.GetName() == name {
+			return versionOf(crd, gvk.Version), nil
+		}
+	}
+	mapping, err := p.a.cluster.Mapping(ctx, crdKind, true)
+	if err != nil {
+		return nil, err
+	}
+	crd, err := p.a.get(ctx, mapping, kube.ID{Group: crdKind.Group, Kind: crdKind.Kind, Name: name})
+	switch {
+	case apierrors.IsForbidden(err) || err == nil && crd == nil:
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("reading CustomResourceDefinition/%s: %w", name, err)
+	}
+	return versionOf(crd, gvk.Version), nil
+}
+
+func versionOf(crd *unstructured.Unstructured, name string) map[string]any {
+	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	for _, v := range versions {
+		if m, ok := v.(map[string]any); ok && m["name"] == name {
+			return m
+		}
+	}
+	return nil
+}
+
+// unchangeable reads from an answer which fields can't be changed; none when the
+// refusal is of another kind, or partly of another kind: what is wrong besides
+// being immutable would be wrong in a new object too. What a rule of a CRD
+// refuses can't be changed if that rule looks at the old value, whatever it says.
+func (p *planning) unchangeable(ctx context.Context, t *target, refusal error) ([]string, error) {
+	var status apierrors.APIStatus
+	if !errors.As(refusal, &status) {
+		return nil, nil
+	}
+	s := status.Status()
+	if s.Reason != metav1.StatusReasonInvalid && s.Reason != metav1.StatusReasonForbidden || s.Details == nil {
+		return nil, nil
+	}
+	var version map[string]any
+	if len(s.Details.Causes) > 0 && s.Reason == metav1.StatusReasonInvalid && !scheme.Scheme.IsGroupRegistered(t.id.Group) {
+		var err error
+		if version, err = p.definition(ctx, t); err != nil {
+			return nil, err
+		}
+	}
+	var out []string
+	for _, c := range s.Details.Causes {
+		transition, found := ruleOf(version, c)
+		if found && !transition || !found && !contains(c.Message, immutables) {
+			return nil, nil
+		}
+		out = append(out, c.Field)
+	}
+	return out, nil
+}
+
+// steps of a field's path: spec, .things, [0], [key].
+var steps = regexp.MustCompile(`\[[^\]]*\]|[^.\[]+`)
+
+// ruleOf finds the rule that a cause comes from, and says whether it looks at
+// the old value. https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#transition-rules
+func ruleOf(version map[string]any, cause metav1.StatusCause) (transition, found bool) {
+	node, _, _ := unstructured.NestedMap(version, "schema", "openAPIV3Schema")
+	for _, step := range steps.FindAllString(strings.TrimPrefix(cause.Field, "<nil>"), -1) {
+		if strings.HasPrefix(step, "[") {
+			items, isList := node["items"].(map[string]any)
+			if node, _ = node["additionalProperties"].(map[string]any); isList {
+				node = items
+			}
+			continue
+		}
+		properties, _ := node["properties"].(map[string]any)
+		node, _ = properties[strings.TrimPrefix(step, ".")].(map[string]any)
+	}
+	rules, _ := node["x-kubernetes-validations"].([]any)
+	for _, r := range rules {
+		m, _ := r.(map[string]any)
+		rule, _ := m["rule"].(string)
+		message, _ := m["message"].(string)
+		if message == "" {
+			message = "failed rule: " + rule
+		}
+		if m["messageExpression"] != nil || strings.Contains(cause.Message, strings.TrimSpace(message)) {
+			transition, found = transition || strings.Contains(rule, "oldSelf"), true
+		}
+	}
+	return transition, found
+}

@@ -1,0 +1,116 @@
+package apply_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"deployer/apply"
+)
+
+// unchangeable are changes that the server refuses because of what is there,
+// by kind: the object, what is replaced in it and by what. Cluster-wide names
+// bear the namespace.
+var unchangeable = map[string][3]string{
+	"ConfigMap":          {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\nimmutable: true\ndata: {a: b}", "a: b", "a: c"},
+	"Secret":             {"apiVersion: v1\nkind: Secret\nmetadata: {name: x}\nimmutable: true\nstringData: {a: b}", "a: b", "a: c"},
+	"Secret's type":      {"apiVersion: v1\nkind: Secret\nmetadata: {name: x}\ntype: Opaque\nstringData: {a: b}", "Opaque", "example.com/x"},
+	"Service":            {"apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec: {ports: [{port: 80}]}", "{ports", "{clusterIP: None, ports"},
+	"Service's address":  {"apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec: {clusterIP: None, selector: {a: b}, ports: [{port: 80}]}", "clusterIP: None, ", "clusterIP: 10.96.77.77, "},
+	"Deployment":         {"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\nspec: {replicas: 0, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}", "a: b", "a: c"},
+	"DaemonSet":          {"apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: x}\nspec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {nodeSelector: {no: where}, containers: [{name: c, image: i}]}}}", "a: b", "a: c"},
+	"ReplicaSet":         {"apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: x}\nspec: {replicas: 0, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}", "a: b", "a: c"},
+	"StatefulSet":        {"apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: x}\nspec: {replicas: 0, serviceName: one, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}", "one", "two"},
+	"Pod":                {"apiVersion: v1\nkind: Pod\nmetadata: {name: x}\nspec: {schedulerName: none, automountServiceAccountToken: false, containers: [{name: c, image: i}]}", "schedulerName", "hostNetwork: true, schedulerName"},
+	"RoleBinding":        {"apiVersion: rbac.authorization.k8s.io/v1\nkind: RoleBinding\nmetadata: {name: x}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: Role, name: a}", "name: a", "name: b"},
+	"ClusterRoleBinding": {"apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: NS-x}\nroleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: a}", "name: a", "name: b"},
+	"StorageClass":       {"apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: NS-x}\nprovisioner: example.com/x\nparameters: {a: b}", "a: b", "a: c"},
+	"StorageClass's":     {"apiVersion: storage.k8s.io/v1\nkind: StorageClass\nmetadata: {name: NS-x}\nprovisioner: example.com/x", "example.com/x", "example.com/z\nreclaimPolicy: Retain\nvolumeBindingMode: WaitForFirstConsumer"},
+	"PriorityClass":      {"apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: NS-x}\nvalue: 1", "value: 1", "value: 2"},
+	"PriorityClass's":    {"apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: NS-x}\nvalue: 1", "value: 1", "value: 1\npreemptionPolicy: Never"},
+	"IngressClass":       {"apiVersion: networking.k8s.io/v1\nkind: IngressClass\nmetadata: {name: NS-x}\nspec: {controller: example.com/x}", "example.com/x", "example.com/z"},
+	"RuntimeClass":       {"apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {name: NS-x}\nhandler: a", "handler: a", "handler: b"},
+	"CSIDriver":          {"apiVersion: storage.k8s.io/v1\nkind: CSIDriver\nmetadata: {name: NS-x}\nspec: {attachRequired: true}", "attachRequired: true", "attachRequired: false"},
+	"ResourceQuota":      {"apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: x}\nspec: {hard: {pods: '9'}, scopes: [BestEffort]}", "BestEffort", "NotBestEffort"},
+}
+
+// S63, S66, S67, S69: what can't be changed is told as such, is left alone by
+// default, and is made anew if that is allowed.
+func TestImmutableKinds(t *testing.T) {
+	for name, c := range unchangeable {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStory(t)
+			first, next := c[0], strings.ReplaceAll(c[0], c[1], c[2])
+			want := s.manifests(first)[0].Object
+			get := func() string {
+				return string(s.get(want.GetAPIVersion(), want.GetKind(), want.GetName()).GetUID())
+			}
+			t.Cleanup(func() { _ = s.client(want.GetAPIVersion(), want.GetKind()).Delete(bg, want.GetName(), deleteNow) })
+			s.deploy(first)
+			was := get()
+			err := s.refuse(next)
+			var broken *apply.ImmutableError
+			if !errors.As(err, &broken) || !strings.Contains(broken.Hint(), "--allow-recreate") {
+				t.Fatalf("got %v", err)
+			}
+			if get() != was {
+				t.Errorf("it was made anew without being allowed to")
+			}
+			s.opts.AllowRecreate = true
+			p := s.deploy(next)
+			s.expect(p, "recreate "+want.GetKind()+"/"+want.GetName())
+			if get() == was {
+				t.Errorf("it is the same object")
+			}
+			s.expect(s.deploy(next))
+		})
+	}
+}
+
+// S71: what is wrong is no reason to delete anything, whatever is allowed.
+func TestMistakesDeleteNothing(t *testing.T) {
+	s := begin(t)
+	s.opts.AllowRecreate = true
+	s.dropCRDs(1)
+	const rule = `x-kubernetes-validations: [{rule: "self.size < 50 || self.replicas > 0", message: "size is immutable above 50"}]`
+	crd := strings.Replace(definition(0, ""), "required: [size]", "required: [size]\n            "+rule, 1)
+	s.deploy(crd + foo(0, "size: 5") + "---" + small)
+	for what, chart := range map[string]string{
+		"a rule":    crd + foo(0, "size: 60") + "---" + small,
+		"a typo":    crd + foo(0, "size: 5") + "---" + strings.Replace(small, "image: nginx:1", "image: ''", 1),
+		"a limit":   crd + foo(0, "size: 5") + "---" + strings.Replace(small, "image: nginx:1", "image: nginx:1\n        resources: {requests: {cpu: 2}, limits: {cpu: 1}}", 1),
+		"a maximum": crd + foo(0, "size: 500") + "---" + small,
+		// What can't be changed and is wrong too would be wrong in a new object.
+		"both": crd + foo(0, "size: 5") + "---" + strings.NewReplacer("app: web}}\n  template", "app: z}}\n  template", "image: nginx:1", "image: ''").Replace(small),
+	} {
+		_, err := s.applier().Plan(t.Context(), s.request(chart))
+		var broken *apply.ImmutableError
+		if err == nil || errors.As(err, &broken) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
+
+// A rule of a CRD that compares with the old value makes the field immutable.
+func TestImmutableByRule(t *testing.T) {
+	s := begin(t)
+	s.dropCRDs(2)
+	rules := func(n int, rule string) string {
+		return strings.Replace(definition(n, ""), "size: {type: integer, maximum: 100}", "size: {type: integer, maximum: 100, x-kubernetes-validations: ["+rule+"]}", 1)
+	}
+	crds := rules(0, "{rule: self == oldSelf}") + rules(1, "{rule: self == oldSelf, message: stays as it was}")
+	s.deploy(crds + foo(0, "size: 5") + foo(1, "size: 5"))
+	err := s.refuse(crds + foo(0, "size: 6") + foo(1, "size: 6"))
+	var rejected *apply.RejectedError
+	if !errors.As(err, &rejected) || len(rejected.Rejections) != 2 {
+		t.Fatalf("got %v", err)
+	}
+	for _, r := range rejected.Rejections {
+		if broken := (*apply.ImmutableError)(nil); !errors.As(r.Err, &broken) {
+			t.Errorf("not taken for immutable: %v", r)
+		}
+	}
+	s.opts.AllowRecreate = true
+	s.expect(s.deploy(crds+foo(0, "size: 6")+foo(1, "size: 6")), "recreate Foo0/f", "recreate Foo1/f")
+}

@@ -1,0 +1,107 @@
+package apply_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// keda makes the kind ScaledObject known.
+func (s *story) keda() {
+	s.t.Helper()
+	crd := s.manifests(`
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: scaledobjects.keda.sh, annotations: {api-approved.kubernetes.io: unapproved}}
+spec:
+  group: keda.sh
+  scope: Namespaced
+  names: {plural: scaledobjects, singular: scaledobject, kind: ScaledObject, listKind: ScaledObjectList}
+  versions: [{name: v1alpha1, served: true, storage: true, schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}]
+`)[0].Object
+	client := s.client("apiextensions.k8s.io/v1", "CustomResourceDefinition")
+	if _, err := client.Create(s.t.Context(), crd, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = client.Delete(bg, crd.GetName(), deleteNow) })
+	s.eventually("ScaledObject is served", func() error {
+		s.cluster.Forget()
+		if _, err := s.cluster.Mapping(s.t.Context(), scaledObject, true); err != nil {
+			return err
+		}
+		_, err := s.client("keda.sh/v1alpha1", "ScaledObject").List(s.t.Context(), metav1.ListOptions{})
+		return err
+	})
+}
+
+var scaledObject = schema.GroupVersionKind{Group: "keda.sh", Version: "v1alpha1", Kind: "ScaledObject"}
+
+// S18: what a ScaledObject scales isn't the chart's, with the autoscaler that
+// KEDA makes for it, until the chart drops it.
+func TestScaledByKEDA(t *testing.T) {
+	s := begin(t)
+	s.keda()
+	const object = "\n---\napiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {name: web}\nspec: {scaleTargetRef: {name: web}, maxReplicaCount: 9}\n"
+	s.deploy(scaled + object)
+	hpa := s.manifests(strings.Replace(autoscaler, "metadata: {name: web}", "metadata: {name: keda-hpa-web}", 1))[0].Object
+	yes := true
+	hpa.SetOwnerReferences([]metav1.OwnerReference{{
+		APIVersion: "keda.sh/v1alpha1", Kind: "ScaledObject", Name: "web", Controller: &yes,
+		UID: s.get("keda.sh/v1alpha1", "ScaledObject", "web").GetUID(),
+	}})
+	s.post(hpa, "keda")
+	s.scale(7, "kube-controller-manager")
+	p := s.deploy(strings.Replace(scaled, "nginx:1", "nginx:2", 1) + object)
+	if got := s.replicas(); got != int64(7) || !strings.Contains(outcomes(p), "yielded by") {
+		t.Errorf("replicas %v, conflicts %s", got, outcomes(p))
+	}
+	s.deploy(scaled)
+	if got := s.replicas(); got != int64(2) {
+		t.Errorf("replicas when the ScaledObject has gone: %v", got)
+	}
+}
+
+// An object that is made anew begins with the number that its autoscaler has
+// come to.
+func TestRecreatedWhileAutoscaled(t *testing.T) {
+	s := begin(t)
+	s.opts.AllowRecreate = true
+	s.deploy(scaled + autoscaler)
+	s.scale(7, "kube-controller-manager")
+	p := s.deploy(strings.ReplaceAll(scaled, "app: web", "app: new") + autoscaler)
+	s.expect(p, "recreate Deployment/web")
+	if got := s.replicas(); got != int64(7) {
+		t.Errorf("replicas: %v", got)
+	}
+}
+
+// S19: where a kind has its number, its definition says.
+func TestReplicasOfCustomResources(t *testing.T) {
+	for _, inChart := range []bool{true, false} {
+		t.Run(fmt.Sprint("definition in the chart=", inChart), func(t *testing.T) {
+			s := begin(t)
+			s.dropCRDs(1)
+			crd := strings.Replace(definition(0, ""), "specReplicasPath: .spec.replicas", "specReplicasPath: .spec.size", 1)
+			s.deploy(crd)
+			if !inChart {
+				s.past, crd = nil, config("instead")
+			}
+			s.deploy(crd + foo(0, "size: 2, maybe: a"))
+			size := func() any { return at(s.get(s.ns+".example.com/v1", "Foo0", "f"), "spec.size") }
+			s.patch(s.ns+".example.com/v1", "Foo0", "f", types.MergePatchType, `{"spec":{"replicas":6}}`, "some-controller", "scale")
+			p := s.deploy(crd + foo(0, "size: 2, maybe: b"))
+			if got := size(); got != int64(6) || outcomes(p) != "spec.size: 6 -> 2 (yielded by some-controller)" {
+				t.Errorf("size %v, conflicts %s", got, outcomes(p))
+			}
+			p = s.deploy(crd + foo(0, "maybe: b, replicas: 3"))
+			if got := size(); got != int64(6) {
+				t.Errorf("size %v when the chart has none, conflicts %s", got, outcomes(p))
+			}
+		})
+	}
+}

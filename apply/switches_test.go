@@ -1,0 +1,149 @@
+package apply_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// pod is a Deployment around a container, volumes and the like.
+func pod(container, rest string) string {
+	return "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\nspec: {replicas: 0, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i" +
+		container + "}]" + rest + "}}}"
+}
+
+func service(spec string) string {
+	return "apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec: {" + spec + "}"
+}
+
+// switches are changes from one alternative of a kind to another, where
+// defaults chosen for the first don't go with the second.
+var switches = map[string][2]string{
+	"probe":           {pod(", livenessProbe: {httpGet: {port: 80}}", ""), pod(", livenessProbe: {exec: {command: [x]}}", "")},
+	"probe to tcp":    {pod(", readinessProbe: {exec: {command: [x]}, periodSeconds: 3}", ""), pod(", readinessProbe: {tcpSocket: {port: 80}}", "")},
+	"probe to none":   {pod(", startupProbe: {httpGet: {port: 80}}", ""), pod("", "")},
+	"lifecycle":       {pod(", lifecycle: {preStop: {exec: {command: [x]}}}", ""), pod(", lifecycle: {preStop: {httpGet: {port: 80}}}", "")},
+	"variable":        {pod(", env: [{name: A, value: x}]", ""), pod(", env: [{name: A, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]", "")},
+	"variable source": {pod(", env: [{name: A, valueFrom: {fieldRef: {fieldPath: metadata.name}}}]", ""), pod(", env: [{name: A, valueFrom: {secretKeyRef: {name: s, key: k}}}]", "")},
+	"volume":          {pod("", ", volumes: [{name: v, configMap: {name: x}}]"), pod("", ", volumes: [{name: v, emptyDir: {}}]")},
+	"volume source":   {pod("", ", volumes: [{name: v, emptyDir: {}}]"), pod("", ", volumes: [{name: v, projected: {sources: [{secret: {name: s}}]}}]")},
+	"host ports":      {pod(", ports: [{containerPort: 80}]", ", hostNetwork: true"), pod(", ports: [{containerPort: 80}]", "")},
+	"strategy":        {pod("", ""), strings.Replace(pod("", ""), "replicas: 0", "replicas: 0, strategy: {type: Recreate}", 1)},
+
+	"daemon set": {
+		"apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: x}\nspec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {nodeSelector: {no: where}, containers: [{name: c, image: i}]}}}",
+		"apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: x}\nspec: {updateStrategy: {type: OnDelete}, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {nodeSelector: {no: where}, containers: [{name: c, image: i}]}}}",
+	},
+	"stateful set": {
+		"apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: x}\nspec: {replicas: 0, serviceName: x, updateStrategy: {type: OnDelete}, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}",
+		"apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: x}\nspec: {replicas: 0, serviceName: x, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}",
+	},
+	"disruption budget": {
+		"apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: x}\nspec: {minAvailable: 1, selector: {matchLabels: {a: b}}}",
+		"apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: x}\nspec: {maxUnavailable: 1, selector: {matchLabels: {a: b}}}",
+	},
+	"ingress backend": {
+		"apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: x}\nspec: {defaultBackend: {service: {name: a, port: {number: 80}}}}",
+		"apiVersion: networking.k8s.io/v1\nkind: Ingress\nmetadata: {name: x}\nspec: {defaultBackend: {service: {name: a, port: {name: http}}}}",
+	},
+	"autoscaler's version": {
+		"apiVersion: autoscaling/v1\nkind: HorizontalPodAutoscaler\nmetadata: {name: x}\nspec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: w}, maxReplicas: 3, targetCPUUtilizationPercentage: 50}",
+		"apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: x}\nspec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: w}, maxReplicas: 3, metrics: [{type: Resource, resource: {name: memory, target: {type: AverageValue, averageValue: 1Gi}}}]}",
+	},
+	"autoscaler's behaviour": {
+		"apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: x}\nspec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: w}, maxReplicas: 3, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}], behavior: {scaleDown: {stabilizationWindowSeconds: 5}}}",
+		"apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: x}\nspec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: w}, maxReplicas: 3, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}]}",
+	},
+	"network policy": {
+		"apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: x}\nspec: {podSelector: {}, ingress: [{}]}",
+		"apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: x}\nspec: {podSelector: {matchLabels: {a: b}}, policyTypes: [Egress]}",
+	},
+	"cron job": {
+		"apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: x}\nspec: {suspend: true, schedule: '0 0 * * *', jobTemplate: {spec: {template: {spec: {restartPolicy: Never, containers: [{name: c, image: i}]}}}}}",
+		"apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: x}\nspec: {suspend: true, schedule: '0 0 * * *', concurrencyPolicy: Forbid, jobTemplate: {spec: {completionMode: Indexed, completions: 2, template: {spec: {restartPolicy: OnFailure, containers: [{name: c, image: i}]}}}}}",
+	},
+	"role":   {"apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: x}\nrules: [{apiGroups: [''], resources: [pods], verbs: [get]}]", "apiVersion: rbac.authorization.k8s.io/v1\nkind: Role\nmetadata: {name: x}\nrules: []"},
+	"empty":  {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: {a: b}", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}"},
+	"binary": {"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: {a: b}", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\nbinaryData: {a: eA==}"},
+
+	"service to node port":     {service("ports: [{port: 80}]"), service("type: NodePort, ports: [{port: 80}]")},
+	"service to load balancer": {service("ports: [{port: 80}]"), service("type: LoadBalancer, externalTrafficPolicy: Local, ports: [{port: 80}]")},
+	"service to external":      {service("type: NodePort, ports: [{port: 80}]"), service("type: ExternalName, externalName: example.com")},
+	"service from external":    {service("type: ExternalName, externalName: example.com"), service("ports: [{port: 80}]")},
+	"service from headless":    {service("clusterIP: None, ports: [{port: 80}]"), service("clusterIP: None, publishNotReadyAddresses: true, ports: [{port: 81, name: a}]")},
+	"service port":             {service("type: NodePort, ports: [{port: 80, nodePort: 0, name: t, targetPort: http}]"), service("type: NodePort, ports: [{port: 80, name: t, protocol: TCP}, {port: 80, name: u, protocol: UDP}]")},
+	"service affinity":         {service("sessionAffinity: ClientIP, sessionAffinityConfig: {clientIP: {timeoutSeconds: 5}}, ports: [{port: 80}]"), service("ports: [{port: 80}]")},
+}
+
+// S23, S46: an object that goes from one alternative to the other, or back, is
+// as if it had been made so.
+func TestSwitches(t *testing.T) {
+	for name, pair := range switches {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			for i, from := range pair {
+				if i == 1 && name == "autoscaler's version" {
+					continue // read as v1, what v2 had is an annotation
+				}
+				to := pair[1-i]
+				fresh := newStory(t)
+				fresh.deploy(to)
+				want := fresh.content(to)
+				for _, legacy := range []bool{true, false} {
+					s := newStory(t)
+					if legacy {
+						s.helm3Install(from)
+						s.record("deployed", from)
+					} else {
+						s.deploy(from)
+					}
+					s.deploy(to)
+					if got := s.content(to); got != want {
+						t.Errorf("back=%v helm3=%v\n%s\nhas become\n%s\nwant\n%s", i == 1, legacy, from, got, want)
+					}
+					s.expect(s.deploy(to))
+				}
+			}
+		})
+	}
+}
+
+// content is the one object of a chart, without what the server and its
+// controllers choose.
+func (s *story) content(chart string) string {
+	s.t.Helper()
+	want := s.manifests(chart)[0].Object
+	o := s.get(want.GetAPIVersion(), want.GetKind(), want.GetName())
+	if m := strings.TrimSuffix(managers(o), " kube-controller-manager/Update"); m != "helm/Apply" {
+		s.t.Errorf("managers %s of %s", m, chart)
+	}
+	for _, path := range []string{
+		"status", "metadata.uid", "metadata.resourceVersion", "metadata.generation", "metadata.creationTimestamp", "metadata.managedFields", "metadata.namespace",
+		"metadata.finalizers", "spec.clusterIP", "spec.clusterIPs", "spec.healthCheckNodePort",
+		"metadata.annotations.deployment\\kubernetes\\io/revision", "metadata.annotations.deprecated\\daemonset\\template\\generation",
+	} {
+		var keys []string
+		for _, key := range strings.Split(path, ".") {
+			keys = append(keys, strings.ReplaceAll(key, "\\", "."))
+		}
+		unstructured.RemoveNestedField(o.Object, keys...)
+	}
+	ports, _, _ := unstructured.NestedSlice(o.Object, "spec", "ports")
+	for _, p := range ports {
+		m := p.(map[string]any)
+		if _, ok := m["nodePort"]; ok {
+			m["nodePort"] = "chosen"
+		}
+	}
+	if len(ports) > 0 {
+		_ = unstructured.SetNestedSlice(o.Object, ports, "spec", "ports")
+	}
+	data, err := json.MarshalIndent(o.Object, "", " ")
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return strings.ReplaceAll(string(data), s.ns, fmt.Sprint("NS"))
+}
