@@ -5,6 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"deployer/apply"
 	"deployer/internal/kubetest"
 )
@@ -123,8 +125,14 @@ func TestOwnership(t *testing.T) {
 		t.Fatalf("got %v", err)
 	}
 	t.Log(err)
-	s.opts.Adopt = []string{"configmap/conf"}
-	s.deploy(small)
+	s.patch("v1", "ConfigMap", "conf", types.MergePatchType, `{"metadata":{"annotations":{"meta.helm.sh/release-name":"web"}}}`, "kubectl-annotate")
+	if err = s.refuse(small); !errors.As(err, &owner) || owner.Owner != (apply.Owner{}) {
+		t.Errorf("adopted by half: %v", err)
+	}
+	s.opts.Adopt = []string{"configmap/conf", "conf"}
+	if got := warnings(s.deploy(small)); !strings.Contains(got, "conf was to be adopted") || strings.Contains(got, "configmap/conf") {
+		t.Errorf("warnings: %s", got)
+	}
 
 	other := begin2(s, "other")
 	err = other.refuse(small)

@@ -150,6 +150,28 @@ func (c *comparison) byHand() map[string][]string {
 	return out
 }
 
+// heldByOthers finds what the chart has dropped and what stays because somebody
+// else has it too, by who that is.
+func (c *comparison) heldByOthers() map[string][]string {
+	dropped := fieldpath.NewSet()
+	for _, r := range c.history {
+		dropped = dropped.Union(r.set)
+	}
+	dropped = dropped.Intersection(c.liveSet).Difference(c.wantSet).Difference(c.leave)
+	out := map[string][]string{}
+	for _, e := range c.folded.Entries {
+		if e.Manager == Manager || e.Subresource != "" {
+			continue
+		}
+		for _, p := range fields.Top(e.Set.Intersection(dropped)) {
+			if below(c.wantSet, p).Empty() {
+				out[e.Label()] = append(out[e.Label()], fields.String(p))
+			}
+		}
+	}
+	return out
+}
+
 // below is the part of a set under a path.
 func below(set *fieldpath.Set, path fieldpath.Path) *fieldpath.Set {
 	for _, e := range path {

@@ -50,6 +50,53 @@ spec.template.spec.containers[name="app"].image: "nginx:hotfix" -> "nginx:1" (ta
 	}
 }
 
+// S12: a field that another applier has too stays when the chart drops it, and
+// that is told by the release that drops it.
+func TestDroppedAndHeldByOthers(t *testing.T) {
+	s := begin(t)
+	both := strings.Replace(config("a"), "{k: v}", "{k: v, both: x}", 1)
+	s.deploy(both)
+	s.patch("v1", "ConfigMap", "a", types.ApplyPatchType, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"both":"x"}}`, "team-x")
+	p := s.deploy(config("a"))
+	if got := warnings(p); !strings.Contains(got, "data.both isn't stated any more and stays, as it is also set by team-x (Apply)") {
+		t.Errorf("warnings: %s", got)
+	}
+	if got := fmt.Sprint(at(s.get("v1", "ConfigMap", "a"), "data")); got != "map[both:x k:v]" {
+		t.Errorf("data: %s", got)
+	}
+	if got := warnings(s.deploy(config("a"))); got != "" {
+		t.Errorf("warnings of the next release: %s", got)
+	}
+}
+
+// S29: what others fill into an object of the chart stays, whichever way the
+// chart left it empty and whoever made it.
+func TestFilledByOthers(t *testing.T) {
+	s := begin(t)
+	head := func(name, rest string) string {
+		return "\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: " + name + "}\n" + rest
+	}
+	forms := map[string]string{"none": "", "empty": "data: {}", "nothing": "data: null", "plain": "stringData: {}"}
+	var chart, more string
+	for name, rest := range forms {
+		chart += head(name, rest)
+		more += strings.Replace(head(name, rest), "{name", "{labels: {x: z}, name", 1)
+	}
+	s.helm3Install(chart)
+	s.record("deployed", chart)
+	for name := range forms {
+		s.patch("v1", "Secret", name, types.MergePatchType, `{"data":{"password":"eA=="}}`, "some-operator")
+	}
+	s.expect(s.deploy(chart))
+	s.deploy(more)
+	s.deploy(strings.ReplaceAll(chart, "data: {}", ""))
+	for name := range forms {
+		if got := at(s.get("v1", "Secret", name), "data.password"); got != "eA==" {
+			t.Errorf("%s: password is %v", name, got)
+		}
+	}
+}
+
 func TestConflictsFail(t *testing.T) {
 	s := begin(t)
 	s.opts.Conflicts = apply.Fail

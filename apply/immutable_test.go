@@ -17,6 +17,7 @@ var unchangeable = map[string][3]string{
 	"Secret's type":      {"apiVersion: v1\nkind: Secret\nmetadata: {name: x}\ntype: Opaque\nstringData: {a: b}", "Opaque", "example.com/x"},
 	"Service":            {"apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec: {ports: [{port: 80}]}", "{ports", "{clusterIP: None, ports"},
 	"Service's address":  {"apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec: {clusterIP: None, selector: {a: b}, ports: [{port: 80}]}", "clusterIP: None, ", "clusterIP: 10.96.77.77, "},
+	"Service's port":     {"apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec: {type: NodePort, clusterIP: 10.96.77.78, ports: [{port: 80, nodePort: 31977}]}", "10.96.77.78", "10.96.77.79"},
 	"Deployment":         {"apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\nspec: {replicas: 0, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}", "a: b", "a: c"},
 	"DaemonSet":          {"apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: x}\nspec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {nodeSelector: {no: where}, containers: [{name: c, image: i}]}}}", "a: b", "a: c"},
 	"ReplicaSet":         {"apiVersion: apps/v1\nkind: ReplicaSet\nmetadata: {name: x}\nspec: {replicas: 0, selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {containers: [{name: c, image: i}]}}}", "a: b", "a: c"},

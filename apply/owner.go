@@ -51,6 +51,9 @@ func (p *planning) owns(t *target, live *unstructured.Unstructured) (adopting bo
 		return false, nil
 	}
 	us, owner := p.a.owner, ownerOf(live)
+	if owner == (Owner{Release: us.Release}) || owner == (Owner{Namespace: us.Namespace}) {
+		owner = Owner{} // somebody began to adopt it by hand
+	}
 	if owner == us || owner == (Owner{}) && p.past.wasHook(t.id) && isHook(live) {
 		// Helm puts no ownership on what its hooks make. (helm#8944)
 		return false, nil
@@ -70,6 +73,20 @@ func (p *planning) mayAdopt(t *target, live *unstructured.Unstructured, owner Ow
 		return opts.TakeOwnership
 	}
 	return slices.Contains(opts.TakeOwnershipFrom, "*") || slices.Contains(opts.TakeOwnershipFrom, owner.String())
+}
+
+// unusedAdoptions warns of objects that may be adopted and that the chart
+// doesn't have: a misspelt one would be looked for in vain.
+func (p *planning) unusedAdoptions() {
+	for _, entry := range p.a.opts.Adopt {
+		used := false
+		for id := range p.wanted {
+			used = used || adoptable([]string{entry}, id)
+		}
+		if !used {
+			p.warn(kube.ID{}, "", "%s was to be adopted, and the chart has no object of that kind and name (kind/name or kind/namespace/name)", entry)
+		}
+	}
 }
 
 func ownershipText(us Owner, live *unstructured.Unstructured) string {

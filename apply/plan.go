@@ -62,6 +62,7 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.unusedAdoptions()
 	rejections := append(p.misplaced, order.refused...)
 	first, rest := definitionsFirst(crds, mains)
 	for _, targets := range [][]*target{first, rest} {

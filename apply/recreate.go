@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -59,6 +60,8 @@ func (p *planning) recreate(ctx context.Context, u *updating, refusal error, at 
 		c.Unverified = "an admission webhook refuses dry runs"
 	case lacks(err) != nil:
 		return p.estimate(t, c, lacks(err)), nil
+	case heldByOld(err):
+		c.Unverified = "the server can't be asked while the old one is there: " + explain(t.id, err).Error()
 	default:
 		explained := explain(t.id, err)
 		var answer *ServerError
@@ -102,6 +105,20 @@ func (p *planning) mayRecreate(t *target, live *unstructured.Unstructured, broke
 		return true
 	}
 	return annotated || p.a.opts.AllowRecreate
+}
+
+// heldByOld says that an object can't be asked about under another name: it may
+// only have its own, or needs a port, an address or a place that the old one has.
+func heldByOld(err error) bool {
+	if contains(err.Error(), []string{"already allocated", "already marked as default"}) {
+		return true
+	}
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	causes := status.Status().Details.Causes
+	return len(causes) > 0 && !slices.ContainsFunc(causes, func(c metav1.StatusCause) bool { return c.Field != "metadata.name" })
 }
 
 // rehearse asks the server about an object whose name is still taken, under

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/apply"
@@ -234,6 +235,25 @@ func TestHelm3BetweenOurReleases(t *testing.T) {
 	conf := s.get("v1", "ConfigMap", "conf")
 	if at(conf, "data.c") != nil || managers(conf) != "helm/Apply" {
 		t.Errorf("data %v, managers %s", conf.Object["data"], managers(conf))
+	}
+}
+
+// S08: what somebody changes between the plan and the takeover survives it.
+func TestTakeoverRace(t *testing.T) {
+	s := begin(t)
+	s.helm3Install(small)
+	s.record("deployed", small)
+	p := s.plan(strings.Replace(small, `, b: "2"`, "", 1))
+	s.patch("v1", "ConfigMap", "conf", types.MergePatchType, `{"metadata":{"labels":{"raced":"yes"}}}`, "kubectl-label")
+	s.patch("apps/v1", "Deployment", "web", types.MergePatchType, `{"metadata":{"labels":{"raced":"yes"}}}`, "kubectl-label")
+	s.run(p)
+	for _, o := range []*unstructured.Unstructured{s.get("v1", "ConfigMap", "conf"), s.get("apps/v1", "Deployment", "web")} {
+		if o.GetLabels()["raced"] != "yes" || !strings.HasPrefix(managers(o), "helm/Apply k") {
+			t.Errorf("%s: labels %v, managers %s", o.GetKind(), o.GetLabels(), managers(o))
+		}
+	}
+	if got := fmt.Sprint(at(s.get("v1", "ConfigMap", "conf"), "data")); got != "map[a:1]" {
+		t.Errorf("data: %s", got)
 	}
 }
 

@@ -38,7 +38,7 @@ func (p *planning) update(ctx context.Context, t *target, want, live *unstructur
 	if err := u.settle(ctx); err != nil {
 		return Change{}, err
 	}
-	u.tellByHand()
+	u.tellWhatStays()
 	return u.ask(ctx)
 }
 
@@ -76,11 +76,15 @@ func (u *updating) settle(ctx context.Context) error {
 	return nil
 }
 
-// tellByHand warns of what people have added to the object and what stays. The
-// object gets no mark, so that each release tells it.
-func (u *updating) tellByHand() {
+// tellWhatStays warns of what people have added to the object: it gets no mark,
+// so that each release tells it. And of what the chart drops and others hold, in
+// the release that drops it.
+func (u *updating) tellWhatStays() {
 	if u.adopting {
 		return
+	}
+	for manager, paths := range u.cmp.heldByOthers() {
+		u.p.warn(u.t.id, u.t.source, "%s isn't stated any more and stays, as it is also set by %s", strings.Join(paths, ", "), manager)
 	}
 	for manager, paths := range u.cmp.byHand() {
 		u.p.warn(u.t.id, u.t.source, "%s has added %s, which stays: put it into the chart, or remove it with --revert-manual-changes",
