@@ -2,7 +2,6 @@ package apply_test
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 	"testing"
 
@@ -145,5 +144,5 @@ func (s *story) content(chart string) string {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	return strings.ReplaceAll(string(data), s.ns, fmt.Sprint("NS"))
+	return strings.ReplaceAll(string(data), s.ns, "NS")
 }
