@@ -158,6 +158,7 @@ Exit codes: 0 done; 1 failed; 2 with --detailed-exitcode: there are changes;
 			&cli.BoolFlag{Name: "uninstall", Category: "Plan", Usage: "of an uninstall", Destination: &uninstall},
 			&cli.BoolFlag{Name: "detailed-exitcode", Category: "Plan", Usage: "exit with 2 when there are changes", Destination: &o.detailed},
 			&cli.BoolFlag{Name: "show-unchanged", Category: "Plan", Usage: "also list what stays as it is", Destination: &o.plan.ShowUnchanged},
+			&cli.BoolFlag{Name: "full", Category: "Plan", Usage: "also what is left out of the text of a long plan", Destination: &o.plan.Full},
 			&cli.IntFlag{Name: "context", Category: "Plan", Value: 3, Usage: "unchanged lines around each changed field", Destination: &o.plan.Context},
 		),
 		Action: action(func(ctx context.Context, c *cli.Context) error {

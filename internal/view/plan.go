@@ -40,6 +40,9 @@ type PlanOptions struct {
 	// ShowCreated writes out new objects also when all are new, as in a first
 	// install; else those are only named.
 	ShowCreated bool
+	// Full shows all of a plan that is too long to be read; else objects to which
+	// the same happens share an entry, and what doesn't fit is counted.
+	Full bool
 	// Context is how many unchanged lines are shown around each changed line of
 	// a text of several lines.
 	Context int

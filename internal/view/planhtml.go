@@ -51,9 +51,7 @@ func planHTML(w io.Writer, d planDocument, o PlanOptions) error {
 		return err
 	}
 	p := page{Title: d.title(), Conclusion: d.conclusion(), Picture: draw(d.boxes())}
-	for _, warning := range d.Warnings {
-		p.Warnings = append(p.Warnings, warning.String())
-	}
+	p.Warnings = told(d.Warnings)
 	for _, stage := range d.Stages {
 		for _, object := range stage.Objects {
 			p.Objects = append(p.Objects, pageObjectOf(stage, object, object.details(o, true)))

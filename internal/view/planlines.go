@@ -41,11 +41,21 @@ func (o planObject) details(opts PlanOptions, created bool) []planLine {
 	if o.Unverified != "" {
 		remark("not verified: %s", o.Unverified)
 	}
+	contested := map[string][]planConflict{}
+	for _, c := range o.Conflicts {
+		contested[c.Path] = append(contested[c.Path], c)
+	}
 	for _, f := range o.Fields {
 		out = append(out, f.lines(opts.Context)...)
+		for _, c := range contested[f.Path] {
+			out = append(out, planLine{'?', "  " + line(c.fate())})
+		}
+		delete(contested, f.Path)
 	}
 	for _, c := range o.Conflicts {
-		remark("%s", c)
+		if len(contested[c.Path]) > 0 {
+			remark("%s", c)
+		}
 	}
 	if len(o.TakenFrom) > 0 {
 		remark("fields of %s become the release's, their values stay", list(quotedAll(o.TakenFrom)))
@@ -69,6 +79,17 @@ func (n planNeed) String() string {
 // String tells of a contested field: what it is now, what it becomes, whose it
 // is since when.
 func (c planConflict) String() string {
+	switch apply.Outcome(c.Outcome) {
+	case apply.Yielded:
+		return fmt.Sprintf("%s stays %s, %s; the chart says %s", c.Path, c.Before, c.fate(), c.After)
+	case apply.Refused:
+		return fmt.Sprintf("%s is %s; the chart says %s: %s", c.Path, c.Before, c.After, c.fate())
+	}
+	return fmt.Sprintf("%s: %s -> %s, %s", c.Path, c.Before, c.After, c.fate())
+}
+
+// fate says whose a contested field is, and what becomes of that.
+func (c planConflict) fate() string {
 	who := strconv.Quote(c.Manager)
 	var more []string
 	for _, s := range []string{c.Operation, c.Subresource} {
@@ -84,11 +105,11 @@ func (c planConflict) String() string {
 	}
 	switch apply.Outcome(c.Outcome) {
 	case apply.Yielded:
-		return fmt.Sprintf("%s stays %s, left to %s; the chart says %s", c.Path, c.Before, who, c.After)
+		return "left to " + who
 	case apply.Refused:
-		return fmt.Sprintf("%s is %s by %s; the chart says %s: refused", c.Path, c.Before, who, c.After)
+		return "refused, it belongs to " + who
 	}
-	return fmt.Sprintf("%s: %s -> %s, taken from %s", c.Path, c.Before, c.After, who)
+	return "taken from " + who
 }
 
 // lines tells of one field.
@@ -203,17 +224,9 @@ func (o planObject) manifest() []planLine {
 		case "apiVersion", "kind":
 			continue
 		case "metadata":
-			m, _ := v.(map[string]any)
-			rest := map[string]any{}
-			for name, value := range m {
-				if name != "name" && name != "namespace" {
-					rest[name] = value
-				}
-			}
-			if len(rest) == 0 {
+			if v = ownMetadata(v); v == nil {
 				continue
 			}
-			v = rest
 		}
 		shown[key] = v
 	}
@@ -225,4 +238,35 @@ func (o planObject) manifest() []planLine {
 		lines[i].Text = strings.TrimPrefix(lines[i].Text, "    ")
 	}
 	return lines
+}
+
+// ownMetadata is what a chart's author wrote of an object's metadata, besides the
+// name: without what says which release it belongs to, which all objects have.
+// Nil when nothing is left.
+func ownMetadata(v any) any {
+	metadata, _ := v.(map[string]any)
+	out := map[string]any{}
+	for name, value := range metadata {
+		entries, isMap := value.(map[string]any)
+		switch {
+		case name == "name" || name == "namespace":
+			continue
+		case !isMap:
+			out[name] = value
+			continue
+		}
+		kept := map[string]any{}
+		for key, text := range entries {
+			if !strings.HasPrefix(key, "meta.helm.sh/release-name") && !(key == "app.kubernetes.io/managed-by" && text == "Helm") {
+				kept[key] = text
+			}
+		}
+		if len(kept) > 0 {
+			out[name] = kept
+		}
+	}
+	if len(out) == 0 {
+		return nil
+	}
+	return out
 }

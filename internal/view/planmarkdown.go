@@ -11,46 +11,74 @@ import (
 // at most 65536 characters.
 const maxMarkdown = 60_000
 
+// budgets are the numbers of lines to which a plan is shortened until it fits.
+var budgets = []int{everything, 600, 300, 150, 60, 0}
+
 // planMarkdown writes a plan for a comment on a pull request.
 func planMarkdown(w io.Writer, d planDocument, o PlanOptions) error {
-	var b strings.Builder
-	fmt.Fprintf(&b, "### %s\n\n**%s**\n", markdown(d.title()), markdown(d.conclusion()))
-	for _, warning := range d.Warnings {
-		fmt.Fprintf(&b, "\n> **Warning:** %s\n", markdown(warning.String()))
-	}
-	created := o.ShowCreated || d.BaseRevision > 0
-	left := 0
-	for _, stage := range d.Stages {
-		for _, object := range stage.Objects {
-			if object.sign() == ' ' && !o.ShowUnchanged {
-				continue
-			}
-			text := objectMarkdown(object, object.details(o, created))
-			if b.Len()+len(text) > maxMarkdown {
-				left++
-				continue
-			}
-			b.WriteString(text)
+	var head strings.Builder
+	fmt.Fprintf(&head, "### %s\n\n**%s**\n", markdown(d.title()), markdown(d.conclusion()))
+	text := ""
+	for _, budget := range budgets {
+		blocks := d.blocks(o, budget)
+		if budget == everything && length(blocks) > 20*longPlan {
+			continue // wouldn't fit, and takes a while
+		}
+		var body strings.Builder
+		for _, b := range blocks {
+			body.WriteString(blockMarkdown(b))
+		}
+		text = body.String()
+		if budget != everything {
+			text += "\nThis plan is made shorter to fit a comment: `deployer plan` with `--full` or `-o html` shows all of it.\n"
+		}
+		if head.Len()+len(text) <= maxMarkdown {
+			break
 		}
 	}
-	if left > 0 {
-		fmt.Fprintf(&b, "\n%s left out: too long for a comment.\n", count(left, "object"))
-	}
-	_, err := io.WriteString(w, b.String())
+	notes := warningsMarkdown(told(d.Warnings), maxMarkdown-head.Len()-len(text))
+	_, err := io.WriteString(w, head.String()+notes+within(text, maxMarkdown-head.Len()-len(notes)))
 	return err
 }
 
-func objectMarkdown(o planObject, lines []planLine) string {
-	name, words := o.headline()
-	head := fmt.Sprintf("<code>%s</code> %s", html.EscapeString(string(o.sign())+" "+name), html.EscapeString(words))
-	if o.Source != "" {
-		head += " <sub>" + html.EscapeString(line(o.Source)) + "</sub>"
+// warningsMarkdown writes as many warnings as fit, at least some.
+func warningsMarkdown(warnings []string, room int) string {
+	const least = 10
+	var b strings.Builder
+	for i, warning := range warnings {
+		text := fmt.Sprintf("\n> **Warning:** %s\n", markdown(warning))
+		if i >= least && b.Len()+len(text) > room {
+			fmt.Fprintf(&b, "\n%s more.\n", count(len(warnings)-i, "warning"))
+			break
+		}
+		b.WriteString(text)
 	}
-	if len(lines) == 0 {
+	return b.String()
+}
+
+// within cuts text at an entry when it is still too long: for thousands of
+// objects that are deleted.
+func within(text string, most int) string {
+	const note = "\nThe rest is left out: too long for a comment.\n"
+	if len(text) <= most {
+		return text
+	}
+	text = text[:max(0, most-len(note))]
+	// Lines within an entry begin with a sign.
+	return text[:max(0, strings.LastIndex(text, "\n<details>"), strings.LastIndex(text, "\n<code>"))] + note
+}
+
+func blockMarkdown(b planBlock) string {
+	name, words := b.headline()
+	head := fmt.Sprintf("<code>%s</code> %s", html.EscapeString(string(b.sign())+" "+name), html.EscapeString(words))
+	if b.Source != "" {
+		head += " <sub>" + html.EscapeString(line(b.Source)) + "</sub>"
+	}
+	if len(b.lines) == 0 {
 		return "\n" + head + "\n"
 	}
-	var b strings.Builder
-	for _, l := range lines {
+	var text strings.Builder
+	for _, l := range b.lines {
 		sign := l.Sign
 		switch sign {
 		case '~':
@@ -58,10 +86,10 @@ func objectMarkdown(o planObject, lines []planLine) string {
 		case '?':
 			sign = '#' // a remark
 		}
-		fmt.Fprintf(&b, "%c %s\n", sign, l.Text)
+		fmt.Fprintf(&text, "%c %s\n", sign, l.Text)
 	}
-	fence := fenceFor(b.String())
-	return fmt.Sprintf("\n<details><summary>%s</summary>\n\n%sdiff\n%s%s\n\n</details>\n", head, fence, b.String(), fence)
+	fence := fenceFor(text.String())
+	return fmt.Sprintf("\n<details><summary>%s</summary>\n\n%sdiff\n%s%s\n\n</details>\n", head, fence, text.String(), fence)
 }
 
 // fenceFor is a fence longer than any in the text, so that none ends it.

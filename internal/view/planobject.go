@@ -28,7 +28,7 @@ func objectOf(c apply.Change, again deploy.Variants) planObject {
 	}
 	switch c.Action {
 	case apply.Create:
-		o.Manifest = diff.Masked(c.Want)
+		o.Manifest = diff.Masked(diff.Stated(c.Result, c.Want))
 	case apply.Update, apply.Recreate:
 		o.Fields = fieldsOf(c, again)
 		o.Random = len(o.Fields) > 0 && !slices.ContainsFunc(o.Fields, func(f planField) bool { return !f.Random })
@@ -38,9 +38,7 @@ func objectOf(c apply.Change, again deploy.Variants) planObject {
 	if again.Named {
 		o.Random = true
 	}
-	if c.Action == apply.Recreate {
-		o.Impact = impactOf(c)
-	}
+	o.Impact = impactOf(c)
 	return o
 }
 
@@ -126,22 +124,41 @@ func conflictOf(c apply.Change, f apply.FieldConflict) planConflict {
 	return out
 }
 
-// impacts say what deleting and creating an object again costs.
+// impacts say what deleting and creating an object again costs. A StatefulSet
+// leaves its pods to its successor.
+// https://kubernetes.io/docs/tasks/run-application/delete-stateful-set/
 var impacts = map[string]string{
-	"Deployment":            "all its pods stop before new ones start: downtime",
-	"DaemonSet":             "all its pods stop before new ones start: downtime",
-	"ReplicaSet":            "all its pods stop before new ones start: downtime",
-	"StatefulSet":           "all its pods stop before new ones start: downtime; the claims of its volumes stay",
-	"PersistentVolumeClaim": "THE DATA OF THE VOLUME IS DESTROYED unless its reclaim policy is Retain",
-	"Job":                   "it runs again from the start",
-	"Pod":                   "it stops before the new one starts: downtime",
-	"Service":               "its cluster address and node ports change, connections break",
-	"Ingress":               "it serves nothing until its controller has set it up again",
+	"apps/Deployment":           "all its pods stop before new ones start: downtime",
+	"apps/DaemonSet":            "all its pods stop before new ones start: downtime",
+	"apps/ReplicaSet":           "all its pods stop before new ones start: downtime",
+	"apps/StatefulSet":          "its pods and the claims of its volumes stay and become the new one's, which replaces pods one by one where its template differs",
+	"/PersistentVolumeClaim":    "THE DATA OF THE VOLUME IS DESTROYED unless its reclaim policy is Retain",
+	"batch/Job":                 "it runs again from the start",
+	"/Pod":                      "it stops before the new one starts: downtime",
+	"/Service":                  "its cluster address and node ports change, connections break",
+	"networking.k8s.io/Ingress": "it serves nothing until its controller has set it up again",
 }
 
+// losses say what goes with an object that is deleted.
+var losses = map[string]string{
+	"/PersistentVolumeClaim": impacts["/PersistentVolumeClaim"],
+	"/PersistentVolume":      "THE DATA OF THE VOLUME IS DESTROYED unless its reclaim policy is Retain",
+	"/Namespace":             "EVERYTHING IN THE NAMESPACE IS DELETED",
+	"apiextensions.k8s.io/CustomResourceDefinition": "ALL OBJECTS OF ITS KIND ARE DELETED, everywhere in the cluster",
+	"apps/StatefulSet": "the claims of its volumes stay",
+}
+
+// impactOf says what a change costs besides itself.
 func impactOf(c apply.Change) string {
-	if text, ok := impacts[c.ID.Kind]; ok {
-		return text
+	kind := c.ID.Group + "/" + c.ID.Kind
+	switch c.Action {
+	case apply.Delete:
+		return losses[kind]
+	case apply.Recreate:
+		if text, ok := impacts[kind]; ok {
+			return text
+		}
+		return "it is missing for a moment for all that uses it"
 	}
-	return "it is missing for a moment for all that uses it"
+	return ""
 }

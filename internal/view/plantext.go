@@ -12,22 +12,20 @@ func planText(w io.Writer, s Streams, d planDocument, o PlanOptions) error {
 	p := NewPalette(o.Colour, s.OutTTY)
 	paint := painter(p)
 	fmt.Fprintf(w, "%s\n\n", p.Bold.Sprint(d.title()))
-	created := o.ShowCreated || d.BaseRevision > 0
-	any := false
-	for _, stage := range d.Stages {
-		for _, object := range stage.Objects {
-			if object.sign() == ' ' && !o.ShowUnchanged {
-				continue
-			}
-			any = true
-			objectText(w, p, paint, object, object.details(o, created))
-		}
+	blocks := d.blocks(o, everything)
+	if !o.Full && length(blocks) > longPlan {
+		blocks = d.blocks(o, longPlan)
+		defer fmt.Fprintln(w, "This plan is made shorter to be read: --full shows all of it, -o html folds it.")
+	}
+	any := len(blocks) > 0
+	for _, b := range blocks {
+		blockText(w, p, paint, b)
 	}
 	if any {
 		fmt.Fprintln(w)
 	}
-	for _, warning := range d.Warnings {
-		Warning(w, p, warning.String())
+	for _, warning := range told(d.Warnings) {
+		Warning(w, p, warning)
 	}
 	_, err := fmt.Fprintln(w, p.Bold.Sprint(d.conclusion()))
 	return err
@@ -48,18 +46,18 @@ func (d planDocument) conclusion() string {
 	return text
 }
 
-func objectText(w io.Writer, p Palette, paint map[byte]*color.Color, o planObject, lines []planLine) {
-	name, words := o.headline()
-	sign := string(o.sign())
-	if c := paint[o.sign()]; c != nil {
+func blockText(w io.Writer, p Palette, paint map[byte]*color.Color, b planBlock) {
+	name, words := b.headline()
+	sign := string(b.sign())
+	if c := paint[b.sign()]; c != nil {
 		sign, words = c.Sprint(sign), c.Sprint(words)
 	}
 	source := ""
-	if o.Source != "" {
-		source = "   " + p.Faint.Sprint("("+line(o.Source)+")")
+	if b.Source != "" {
+		source = "   " + p.Faint.Sprint("("+line(b.Source)+")")
 	}
 	fmt.Fprintf(w, "%s %s   %s%s\n", sign, p.Bold.Sprint(name), words, source)
-	for _, l := range lines {
+	for _, l := range b.lines {
 		switch l.Sign {
 		case '+', '-':
 			fmt.Fprintf(w, "  %s %s\n", paint[l.Sign].Sprint(string(l.Sign)), l.Text)

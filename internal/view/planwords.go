@@ -132,6 +132,25 @@ func (w warning) String() string {
 	return line(text)
 }
 
+// told writes warnings for people: the same words about many objects once.
+func told(warnings []warning) []string {
+	var out []string
+	at := map[string]int{}
+	more := map[string]int{}
+	for _, w := range warnings {
+		if _, known := at[w.Text]; known && w.Object != "" {
+			more[w.Text]++
+			continue
+		}
+		at[w.Text] = len(out)
+		out = append(out, w.String())
+	}
+	for text, n := range more {
+		out[at[text]] += fmt.Sprintf("; the same for %s more", count(n, "object"))
+	}
+	return out
+}
+
 // count writes a number of things.
 func count(n int, thing string) string {
 	if n == 1 {

@@ -170,6 +170,16 @@ func (w *walker) emit(c Change, p path) {
 	w.out = append(w.out, c)
 }
 
+// Stated is what a server made of the fields that were asked for; what was asked
+// for when it didn't answer.
+func Stated(result, asked *unstructured.Unstructured) *unstructured.Unstructured {
+	if result == nil || asked == nil {
+		return asked
+	}
+	out, _ := pruned(result.Object, asked.Object).(map[string]any)
+	return &unstructured.Unstructured{Object: out}
+}
+
 // pruned returns those parts of v that stated names too.
 func pruned(v, stated any) any {
 	switch v := v.(type) {

@@ -1,0 +1,81 @@
+package view
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"deployer/apply"
+	"deployer/internal/deploy"
+)
+
+// manyChanges is an upgrade that changes a thousand objects: most the same way,
+// some each its own way, and a few that nobody may miss.
+func manyChanges(t testing.TB) *deploy.Operation {
+	op := upgrade(t)
+	op.Plan.Waves = [][]apply.Change{nil, op.Plan.Waves[1]}
+	for i := range 1000 {
+		c := apply.Change{ID: id("", "ConfigMap", fmt.Sprintf("same-%03d", i)), Action: apply.Update, Source: fmt.Sprintf("web/templates/%d.yaml", i%7)}
+		before, after := "blue", "red"
+		if i%4 == 0 {
+			c.ID.Name, after = fmt.Sprintf("other-%03d", i), fmt.Sprintf("red %d", i)
+		}
+		c.Live, c.Want = config(t, before), config(t, after)
+		c.Result = c.Want
+		op.Plan.Waves[0] = append(op.Plan.Waves[0], c)
+		op.Plan.Warnings = append(op.Plan.Warnings, apply.Warning{ID: c.ID, Source: c.Source, Text: "v1 ConfigMap is old-fashioned"})
+	}
+	for i := range 30 {
+		op.Plan.Prune = append(op.Plan.Prune, apply.Change{ID: id("", "Service", fmt.Sprintf("old-%d", i)), Action: apply.Delete, Reason: "removed from the chart"})
+	}
+	return op
+}
+
+// TestPlanOfManyChanges holds that a long plan can be read, that it says where
+// the rest is, and that what is deleted or made anew is named all the same.
+func TestPlanOfManyChanges(t *testing.T) {
+	text := planOf(t, manyChanges(t), PlanOptions{Context: 3})
+	golden(t, "plan-many.txt.golden", []byte(text))
+	if n := strings.Count(text, "\n"); n > longPlan+50 {
+		t.Errorf("the plan has %d lines", n)
+	}
+	markdown := planOf(t, manyChanges(t), PlanOptions{Format: FormatMarkdown, Context: 3})
+	if len(markdown) > maxMarkdown {
+		t.Errorf("the Markdown has %d bytes", len(markdown))
+	}
+	for name, shown := range map[string]string{"text": text, "markdown": markdown} {
+		for _, what := range []string{"Job/prod/once", "Service/prod/old-29", "Deployment/prod/web", "--full", "the same for 999 objects more"} {
+			if !strings.Contains(shown, what) {
+				t.Errorf("%s: %q is missing", name, what)
+			}
+		}
+	}
+	full := planOf(t, manyChanges(t), PlanOptions{Context: 3, Full: true})
+	page := planOf(t, manyChanges(t), PlanOptions{Format: FormatHTML, Context: 3})
+	for i := range 1000 {
+		name := fmt.Sprintf("ConfigMap/prod/same-%03d", i)
+		if i%4 == 0 {
+			name = fmt.Sprintf("ConfigMap/prod/other-%03d", i)
+		}
+		if !strings.Contains(full, name) || !strings.Contains(page, name) {
+			t.Fatalf("%s is missing in what shows everything", name)
+		}
+	}
+}
+
+// TestMarkdownFits holds that no plan is too long for a comment, and that it is
+// cut between entries.
+func TestMarkdownFits(t *testing.T) {
+	op := manyChanges(t)
+	for i := range 3000 {
+		op.Plan.Prune = append(op.Plan.Prune, apply.Change{ID: id("", "Service", fmt.Sprintf("gone-%d", i)), Action: apply.Delete, Reason: fmt.Sprintf("left by failed revision %d", i)})
+		op.Warnings = append(op.Warnings, fmt.Sprintf("%d: %s", i, strings.Repeat("long ", 30)))
+	}
+	text := planOf(t, op, PlanOptions{Format: FormatMarkdown, Context: 3})
+	if len(text) > maxMarkdown || !strings.Contains(text, "too long for a comment") || !strings.Contains(text, "warnings more") {
+		t.Errorf("%d bytes of Markdown, ending in:\n%s", len(text), text[max(0, len(text)-400):])
+	}
+	if opened, closed := strings.Count(text, "<details>"), strings.Count(text, "</details>"); opened != closed {
+		t.Errorf("%d details are opened and %d closed", opened, closed)
+	}
+}
