@@ -40,6 +40,9 @@ test-alone: devcluster ## tests that disturb all others, on a cluster of their o
 test-node: devcluster ## deployer on real pods: as root on Linux; installs containerd and such
 	@GO=$(GO) sh scripts/test-node.sh
 
+test-browser: ## plans in a browser and in Graphviz; installs them where it may
+	@GO=$(GO) sh scripts/test-browser.sh
+
 lint: ## gofmt, go vet, staticcheck and the import rules
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
 	$(GO) vet ./...

@@ -117,11 +117,12 @@ func TestPlanHTML(t *testing.T) {
 		if !ok {
 			continue
 		}
-		if start.Name.Local == "img" || start.Name.Local == "link" {
+		if start.Name.Local == "img" {
 			t.Errorf("unexpected element %s", start.Name.Local)
 		}
 		for _, a := range start.Attr {
-			if a.Name.Local == "src" || a.Name.Local == "href" || strings.HasPrefix(a.Name.Local, "on") {
+			inside := strings.HasPrefix(a.Value, "#") || a.Value == "data:," // without which browsers ask for an icon
+			if a.Name.Local == "src" || a.Name.Local == "href" && !inside || strings.HasPrefix(a.Name.Local, "on") {
 				t.Errorf("unexpected attribute %s=%q of %s", a.Name.Local, a.Value, start.Name.Local)
 			}
 		}

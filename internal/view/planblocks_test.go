@@ -13,7 +13,7 @@ import (
 // some each its own way, and a few that nobody may miss.
 func manyChanges(t testing.TB) *deploy.Operation {
 	op := upgrade(t)
-	op.Plan.Waves = [][]apply.Change{nil, op.Plan.Waves[1]}
+	op.Plan.Waves[0].Changes = nil
 	for i := range 1000 {
 		c := apply.Change{ID: id("", "ConfigMap", fmt.Sprintf("same-%03d", i)), Action: apply.Update, Source: fmt.Sprintf("web/templates/%d.yaml", i%7)}
 		before, after := "blue", "red"
@@ -22,7 +22,7 @@ func manyChanges(t testing.TB) *deploy.Operation {
 		}
 		c.Live, c.Want = config(t, before), config(t, after)
 		c.Result = c.Want
-		op.Plan.Waves[0] = append(op.Plan.Waves[0], c)
+		op.Plan.Waves[0].Changes = append(op.Plan.Waves[0].Changes, c)
 		op.Plan.Warnings = append(op.Plan.Warnings, apply.Warning{ID: c.ID, Source: c.Source, Text: "v1 ConfigMap is old-fashioned"})
 	}
 	for i := range 30 {

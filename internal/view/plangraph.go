@@ -21,6 +21,7 @@ type boxLine struct {
 	Sign string // of the action
 	Text string
 	Kind string // the action, for colours
+	at   int    // which object of the stage
 }
 
 // boxes are the stages of a plan in order; what stays as it is, is counted.
@@ -29,14 +30,14 @@ func (d planDocument) boxes() []box {
 	for _, stage := range d.Stages {
 		b := box{Title: stage.Name, Lines: awaited(stage.After)}
 		left, unchanged := 0, 0
-		for _, o := range stage.Objects {
+		for i, o := range stage.Objects {
 			switch {
 			case o.sign() == ' ':
 				unchanged++
 			case len(b.Lines) >= maxBox+min(len(stage.After), maxBox+1):
 				left++
 			default:
-				b.Lines = append(b.Lines, boxLine{Sign: string(o.sign()), Text: line(o.Object) + o.goesAfter(), Kind: o.Action})
+				b.Lines = append(b.Lines, boxLine{Sign: string(o.sign()), Text: line(o.Object) + o.goesAfter(), Kind: o.Action, at: i})
 			}
 		}
 		if left > 0 {

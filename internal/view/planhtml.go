@@ -2,8 +2,11 @@ package view
 
 import (
 	_ "embed"
+	"fmt"
 	"html/template"
 	"io"
+
+	"deployer/apply"
 )
 
 //go:embed plan.html
@@ -12,36 +15,44 @@ var planPage string
 // A page is what the HTML of a plan is made of.
 type page struct {
 	Title, Conclusion string
+	Counts            []pageCount
 	Warnings          []string
-	Picture           picture
-	Objects           []pageObject
+	Steps             []pageStep
+	Stages            []pageStage
+	Open              bool // the objects are unfolded at first
+}
+
+type pageCount struct {
+	N            int
+	Action, Word string
+}
+
+// A pageStep is a box in the picture of the order of work.
+type pageStep struct {
+	Title string
+	Lines []pageStepLine
+}
+
+type pageStepLine struct {
+	boxLine
+	Anchor string // where the object is told of; empty for what isn't one object
+}
+
+type pageStage struct {
+	Title   string
+	Objects []pageObject
 }
 
 type pageObject struct {
-	Sign, Name, Words, Source, Stage, Action string
-	Lines                                    []pageLine
+	Sign, Name, Words, Source, Action, Anchor string
+	Lines                                     []pageLine
 }
 
 type pageLine struct{ Class, Sign, Text string }
 
-// A picture is the layout of the order of work, in pixels.
-type picture struct {
-	Width, Height int
-	Boxes         []pictureBox
-}
-
-type pictureBox struct {
-	box
-	X, Y, Width, Height int
-	ArrowX, ArrowY      int // where the arrow to this box begins
-	First               bool
-	Rows                []pictureRow
-}
-
-type pictureRow struct {
-	boxLine
-	X, Y int
-}
+// unfolded is up to how many objects with something below them are shown
+// unfolded at first: more are easier to look through folded.
+const unfolded = 40
 
 // planHTML writes a plan as one page that needs nothing else. All text in it is
 // escaped by html/template.
@@ -50,24 +61,68 @@ func planHTML(w io.Writer, d planDocument, o PlanOptions) error {
 	if err != nil {
 		return err
 	}
-	p := page{Title: d.title(), Conclusion: d.conclusion(), Picture: draw(d.boxes())}
-	p.Warnings = told(d.Warnings)
-	for _, stage := range d.Stages {
-		for _, object := range stage.Objects {
-			p.Objects = append(p.Objects, pageObjectOf(stage, object, object.details(o, true)))
+	p := page{Title: d.title(), Conclusion: d.conclusion(), Counts: d.Summary.counts(), Warnings: told(d.Warnings), Steps: d.steps()}
+	folding := 0
+	for i, stage := range d.Stages {
+		if len(stage.Objects) == 0 {
+			continue
+		}
+		s := pageStage{Title: line(stage.Name)}
+		for j, object := range stage.Objects {
+			out := pageObjectOf(object, object.details(o, true))
+			out.Anchor = anchor(i, j)
+			if len(out.Lines) > 0 {
+				folding++
+			}
+			s.Objects = append(s.Objects, out)
+		}
+		p.Stages = append(p.Stages, s)
+	}
+	p.Open = folding <= unfolded
+	return t.Execute(w, p)
+}
+
+// anchor names an object within the page.
+func anchor(stage, object int) string { return fmt.Sprintf("o%d-%d", stage, object) }
+
+// counts are the numbers at the head of the page, without those that are zero.
+func (s planSummary) counts() []pageCount {
+	var out []pageCount
+	for _, c := range []pageCount{
+		{s.Create, string(apply.Create), "to create"}, {s.Update, string(apply.Update), "to update"},
+		{s.Recreate, string(apply.Recreate), "to recreate"}, {s.Delete, string(apply.Delete), "to delete"},
+		{s.Hooks, "hook", "hooks"}, {s.Keep, string(apply.Keep), "kept"}, {s.Unchanged, string(apply.None), "unchanged"},
+	} {
+		if c.N > 0 {
+			out = append(out, c)
 		}
 	}
-	return t.Execute(w, p)
+	return out
+}
+
+// steps are the boxes of the plan, with links to what they name.
+func (d planDocument) steps() []pageStep {
+	var out []pageStep
+	for i, b := range d.boxes() {
+		step := pageStep{Title: line(b.Title)}
+		for _, l := range b.Lines {
+			row := pageStepLine{boxLine: l}
+			if l.Sign != " " {
+				row.Anchor = anchor(i, l.at)
+			}
+			step.Lines = append(step.Lines, row)
+		}
+		out = append(out, step)
+	}
+	return out
 }
 
 // classes name the lines of a plan for the style sheet.
 var classes = map[byte]string{'+': "added", '-': "removed", '~': "changed", '?': "remark", ' ': "context"}
 
-func pageObjectOf(stage planStage, o planObject, lines []planLine) pageObject {
+func pageObjectOf(o planObject, lines []planLine) pageObject {
 	name, words := o.headline()
-	out := pageObject{
-		Sign: string(o.sign()), Name: name, Words: words, Source: line(o.Source), Stage: line(stage.Name), Action: o.Action,
-	}
+	out := pageObject{Sign: string(o.sign()), Name: name, Words: words, Source: line(o.Source), Action: o.Action}
 	for _, l := range lines {
 		sign := string(l.Sign)
 		if l.Sign == '?' {
@@ -77,44 +132,3 @@ func pageObjectOf(stage planStage, o planObject, lines []planLine) pageObject {
 	}
 	return out
 }
-
-// Sizes of the picture, in pixels; text is set in a monospaced font of 12
-// pixels, whose characters are a little over 7 wide.
-const (
-	boxGap, boxPad  = 40, 12
-	rowHeight, cell = 18, 7.3
-	boxMinimum      = 130
-)
-
-// draw places the stages from left to right.
-func draw(boxes []box) picture {
-	p := picture{Width: boxPad, Height: 0}
-	x := boxPad
-	for i, b := range boxes {
-		longest := len(b.Title)
-		for _, l := range b.Lines {
-			longest = max(longest, width(l.Text)+2)
-		}
-		out := pictureBox{
-			box: b, X: x, Y: boxPad, First: i == 0, ArrowX: x - boxGap, ArrowY: boxPad + rowHeight,
-			Width: max(boxMinimum, int(float64(longest)*cell)+2*boxPad), Height: (len(b.Lines)+1)*rowHeight + 2*boxPad,
-		}
-		for j, l := range b.Lines {
-			out.Rows = append(out.Rows, pictureRow{boxLine: l, X: x + boxPad, Y: boxPad + (j+2)*rowHeight + 4})
-		}
-		p.Boxes = append(p.Boxes, out)
-		p.Width = x + out.Width + boxPad
-		p.Height = max(p.Height, out.Height+2*boxPad)
-		x += out.Width + boxGap
-	}
-	return p
-}
-
-// TitleX and TitleY are where the heading of a box stands.
-func (b pictureBox) TitleX() int { return b.X + boxPad }
-
-// TitleY is explained at TitleX.
-func (b pictureBox) TitleY() int { return b.Y + rowHeight }
-
-// Tip is where the arrow to the box ends.
-func (b pictureBox) Tip() int { return b.X - 6 }

@@ -1,0 +1,22 @@
+#!/bin/sh
+# Runs the tests that look at plans with other people's programs: make test-browser.
+#
+# They need a browser and Graphviz, which are installed from Debian where they are
+# missing and may be installed. Elsewhere the tests say so and are skipped, unless
+# CI is set: nobody would notice otherwise.
+set -eu
+cd "$(dirname "$0")/.."
+
+missing=
+command -v chromium >/dev/null || missing="$missing chromium"
+command -v dot >/dev/null || missing="$missing graphviz"
+if [ -n "$missing" ] && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
+	echo "test-browser: installing$missing" >&2
+	export DEBIAN_FRONTEND=noninteractive
+	apt-get update -qq
+	# shellcheck disable=SC2086 # a list of words
+	apt-get install -y -qq --no-install-recommends $missing >/dev/null
+fi
+[ -z "${CI:-}" ] || export DEPLOYER_TEST_REQUIRE_BROWSER=1
+
+exec "${GO:-go}" test -count=1 -timeout 10m -run '^TestBrowser|^TestGraphviz$' "$@" ./internal/view
