@@ -159,11 +159,23 @@ func (a *Applier) remove(ctx context.Context, m kube.Mapping, id kube.ID, g guar
 // up, and what remains for its answer. k8s.io/apiserver/pkg/endpoints/handlers
 const serverLimit = 36 * time.Second
 
+// stopLimit is how long an answer is awaited after ctx has ended: what stops us
+// doesn't wait much longer, and there is still something to record.
+const stopLimit = 5 * time.Second
+
 // whole lets a write that has begun end although ctx does: its outcome would
 // be unknown otherwise.
 func whole(ctx context.Context, write bool) (context.Context, context.CancelFunc) {
 	if !write || ctx.Err() != nil {
 		return context.WithCancel(ctx)
 	}
-	return context.WithTimeout(context.WithoutCancel(ctx), serverLimit)
+	out, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverLimit)
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.AfterFunc(stopLimit, cancel)
+		context.AfterFunc(out, func() { timer.Stop() })
+	})
+	return out, func() {
+		stop()
+		cancel()
+	}
 }

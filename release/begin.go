@@ -10,6 +10,8 @@ import (
 	helmtime "helm.sh/helm/v3/pkg/time"
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"deployer/internal/kube"
 )
 
 // finishTimeout is enough to record an end on a slow API server, and less than
@@ -199,7 +201,8 @@ func (l *Lock) Finish(ctx context.Context, rec *Record, status helmrelease.Statu
 	if active(status) {
 		return fmt.Errorf("finishing release %s/%s: %s is no end", l.store.namespace, l.name, status)
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
+	// What protects the record is that it is ours as it is stored.
+	ctx, cancel := context.WithTimeout(kube.Unguarded(context.WithoutCancel(ctx)), finishTimeout)
 	defer cancel()
 	rec.Info.Status = status
 	rec.Info.Description = description

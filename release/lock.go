@@ -76,7 +76,7 @@ type Lock struct {
 	opts   LockOptions
 	from   *Holder // whom we took over from
 
-	ctx    context.Context // ends with the caller's, or when the right is lost
+	ctx    context.Context // ends when the right is lost, or given back
 	cancel context.CancelCauseFunc
 	stop   chan struct{} // closed by Unlock
 	ended  sync.WaitGroup
@@ -86,6 +86,10 @@ type Lock struct {
 	leases typedcoord.LeaseInterface
 	mu     sync.Mutex
 	lease  *coordinationv1.Lease // as we last saw it; nil when we may not use Leases
+
+	renewing sync.Mutex // held by who sends a heartbeat
+	renewed  time.Time  // under mu: when the last one that succeeded was sent
+	failing  bool       // under renewing: the last one didn't succeed
 }
 
 // Lock gets the right to change a release: a Lease, renewed in the background
@@ -116,7 +120,8 @@ func (s *Store) Lock(ctx context.Context, name string, opts LockOptions) (*Lock,
 	} else if err != nil {
 		return nil, err
 	}
-	l.ctx, l.cancel = context.WithCancelCause(ctx)
+	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
+	l.renewed = time.Now()
 	if l.lease != nil {
 		l.ended.Go(func() { l.beat(context.WithoutCancel(ctx)) })
 	}
@@ -126,9 +131,10 @@ func (s *Store) Lock(ctx context.Context, name string, opts LockOptions) (*Lock,
 // newRun makes an identity that no other run has.
 func newRun() string { return strings.ToLower(rand.Text()) }
 
-// Context ends with the context given to Store.Lock, and when the right to
-// change the release is lost; its cause is then a *LostError. Whatever the run
-// changes, it changes under this context.
+// Context ends when the right to change the release is lost, by a *LostError, or
+// given back; not with the context given to Store.Lock, because who was stopped
+// may have something to put back. Whatever the run changes, it changes under
+// this context, and after Confirm.
 func (l *Lock) Context() context.Context { return l.ctx }
 
 // Run is the identity of this run, as it is in its records' journals.

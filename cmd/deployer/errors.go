@@ -91,6 +91,8 @@ func exitCode(ctx context.Context, err error) int {
 	var (
 		rejected *apply.RejectedError
 		busy     *release.BusyError
+		pending  *release.PendingError
+		moved    *release.MovedError
 		rolled   *deploy.RolledBackError
 		stale    *planfile.StaleError
 		tampered *planfile.TamperedError
@@ -111,7 +113,7 @@ func exitCode(ctx context.Context, err error) int {
 		return exitStale
 	case errors.As(err, &rejected), errors.As(err, &tampered), errors.As(err, &other):
 		return exitRejected
-	case errors.As(err, &busy):
+	case errors.As(err, &busy), errors.As(err, &pending), errors.As(err, &moved):
 		return exitBusy
 	}
 	return exitFailed

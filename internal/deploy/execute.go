@@ -48,10 +48,13 @@ type run struct {
 }
 
 // carryOut works under the lock's context: when the lock is lost, so is the
-// right to change anything.
+// right to change anything. A run that was paused asks before its next change.
 func (r *run) carryOut(ctx context.Context) (*release.Record, error) {
 	ctx, cancel := mergeContexts(ctx, r.lock.Context())
 	defer cancel()
+	ctx = kube.Guarded(ctx, r.lock.Confirm)
+	ctx, settled := outlast(ctx, cleanTimeout)
+	defer settled()
 	switch r.op.Verb {
 	case Uninstall:
 		return r.uninstall(ctx)
@@ -78,14 +81,19 @@ var pending = map[Verb]helmrelease.Status{
 // deploy brings the cluster to the operation's plan.
 func (r *run) deploy(ctx context.Context) error {
 	events := hookEvents[r.op.Verb]
-	steps := []func() error{
+	return r.inOrder(ctx,
 		func() error { return r.crds(ctx) },
 		func() error { return r.hooks(ctx, events[0], r.op.Hooks.Before) },
 		func() error { return r.waves(ctx) },
 		func() error { return r.wait(ctx) },
 		func() error { return r.prune(ctx) },
 		func() error { return r.hooks(ctx, events[1], r.op.Hooks.After) },
-	}
+	)
+}
+
+// inOrder takes one step after the other until one fails or the run is ended
+// from outside.
+func (r *run) inOrder(ctx context.Context, steps ...func() error) error {
 	for _, step := range steps {
 		if ctx.Err() != nil {
 			return r.stopped(ctx, nil)

@@ -18,10 +18,6 @@ import (
 	"deployer/track"
 )
 
-// cleanTimeout bounds the deletion of hooks after a run was stopped: enough
-// for a few deletions on a slow API server.
-const cleanTimeout = 5 * time.Second
-
 // A HookError says which hook failed, and at which event.
 type HookError struct {
 	Event helmrelease.HookEvent
@@ -163,20 +159,10 @@ func (r *run) hookTargets(objects []*unstructured.Unstructured) []track.Target {
 	return targets
 }
 
-// sweeping gives the context of what is still done after a run was stopped: a
-// short one of its own.
-func sweeping(ctx context.Context) (context.Context, context.CancelFunc) {
-	if ctx.Err() == nil {
-		return ctx, func() {}
-	}
-	return context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
-}
-
 // deleteHooks deletes, last created first, what the policy says. It does so
 // also after the run was stopped: the policy speaks of the outcome.
 func (r *run) deleteHooks(ctx context.Context, hooks []ranHook, policy helmrelease.HookDeletePolicy) error {
-	ctx, cancel := sweeping(ctx)
-	defer cancel()
+	ctx = sweeping(ctx)
 	var errs []error
 	for i := len(hooks) - 1; i >= 0; i-- {
 		if !hasPolicy(hooks[i].hook, policy) {

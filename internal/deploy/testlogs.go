@@ -29,8 +29,7 @@ func (r *run) tellLogs(ctx context.Context, hooks []ranHook) {
 	if !r.op.logs {
 		return
 	}
-	ctx, cancel := sweeping(ctx)
-	defer cancel()
+	ctx = sweeping(ctx)
 	for _, h := range hooks {
 		for _, obj := range h.objects {
 			if err := r.tellLogsOf(ctx, obj); err != nil {

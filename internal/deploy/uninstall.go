@@ -35,16 +35,13 @@ func (r *run) uninstall(ctx context.Context) (*release.Record, error) {
 }
 
 func (r *run) remove(ctx context.Context) error {
-	if err := r.hooks(ctx, helmrelease.HookPreDelete, r.op.Hooks.Before); err != nil {
-		return err
-	}
-	if err := r.prune(ctx); err != nil {
-		return err
-	}
-	if err := r.waitGone(ctx); err != nil {
-		return err
-	}
-	return r.hooks(ctx, helmrelease.HookPostDelete, r.op.Hooks.After)
+	events := hookEvents[Uninstall]
+	return r.inOrder(ctx,
+		func() error { return r.hooks(ctx, events[0], r.op.Hooks.Before) },
+		func() error { return r.prune(ctx) },
+		func() error { return r.waitGone(ctx) },
+		func() error { return r.hooks(ctx, events[1], r.op.Hooks.After) },
+	)
 }
 
 // waitGone waits until what was deleted is gone.

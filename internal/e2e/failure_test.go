@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -172,28 +173,46 @@ func TestTwoAtOnce(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce starts upgrades together: each ends with 0 or 5, and the
-// revisions have no gap.
+// TestManyAtOnce starts ten upgrades together: one works at a time. Those that
+// may wait all get their turn, the others end with 0 or with 5 and say who is at
+// work. The revisions have no gap, and what is there is one revision's.
 func TestManyAtOnce(t *testing.T) {
 	w := newWorld(t)
-	w.ok("install", "x", w.chart(configMap("a", "1")))
-	const runs = 5
+	release := func(value string) string {
+		return w.chart(configMap("a", value), configMap("b", value), configMap("c", value))
+	}
+	w.ok("install", "x", release("first"))
+	const runs = 10
 	results := make(chan result, runs)
 	for i := range runs {
-		chart := w.chart(configMap("a", fmt.Sprint("run ", i)))
-		go func() { results <- w.try(deployerBinary, "upgrade", "x", chart) }()
+		args := []string{"upgrade", "x", release(fmt.Sprint("run ", i))}
+		if i%2 == 0 {
+			args = append(args, "--lock-timeout", "2m")
+		}
+		go func() { results <- w.try(deployerBinary, args...) }()
 	}
 	want := []string{}
 	for range runs {
-		switch r := <-results; r.code {
-		case 0:
+		switch r := <-results; {
+		case r.code == 0:
 			want = append(want, "superseded")
-		case 5:
+		case r.code == 5 && !strings.Contains(r.line, "--lock-timeout"):
+			w.says(r, "stderr", `release `+w.ns+`/x is held by .*pid \d+ \(upgrade to revision \d+\) since 20|was changed`)
 		default:
-			t.Errorf("want exit code 0 or 5:\n%s", r)
+			t.Errorf("want exit code 0, or 5 without --lock-timeout:\n%s", r)
 		}
 	}
 	w.statuses("x", append(want, "deployed")...)
+	if w.get("leases", "deployer-x") != nil {
+		t.Error("a Lease is left")
+	}
+	value := field(w.must("configmaps", "a"), "data.key")
+	w.says(w.ok("get", "manifest", "x"), "stdout", fmt.Sprintf(`key: %q`, value))
+	for _, name := range []string{"b", "c"} {
+		if got := field(w.must("configmaps", name), "data.key"); got != value {
+			t.Errorf("ConfigMap/%s is of %v, ConfigMap/a of %v", name, got, value)
+		}
+	}
 }
 
 // TestFlagsAnywhere puts flags before and after arguments and commands.

@@ -60,12 +60,7 @@ var deaths = map[string]death{
 // hook has run twice (S113). Without DEPLOYER_TEST_LONG a sample is run.
 func TestKilledAtEveryCall(t *testing.T) {
 	charts := map[string]string{"CHART1": writeTwenty(t, 1), "CHART2": writeTwenty(t, 2)}
-	fresh := map[string]map[string]any{}
-	for name := range charts {
-		w := newSerialWorld(t)
-		w.ok("install", "x", charts[name])
-		fresh[name] = decided(withoutHooks(w.everything()), w.ns)
-	}
+	fresh := freshInstalls(t, charts)
 	for name, d := range deaths {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -80,6 +75,18 @@ func TestKilledAtEveryCall(t *testing.T) {
 			}
 		})
 	}
+}
+
+// freshInstalls tells what an install of each chart makes.
+func freshInstalls(t *testing.T, charts map[string]string) map[string]map[string]any {
+	t.Helper()
+	fresh := map[string]map[string]any{}
+	for name := range charts {
+		w := newSerialWorld(t)
+		w.ok("install", "x", charts[name], "--no-hooks")
+		fresh[name] = decided(withoutHooks(w.everything()), w.ns)
+	}
+	return fresh
 }
 
 // A point is where a program dies, and which of the next runs follows.
@@ -149,7 +156,7 @@ func (s *sweep) world(t *testing.T) (*world, *proxy) {
 func (s *sweep) count(t *testing.T) []call {
 	t.Helper()
 	w, p := s.world(t)
-	p.arm(0, before, nil)
+	p.arm(nil)
 	w.ok(s.filled(s.killed)...)
 	return p.seen()
 }
@@ -161,13 +168,7 @@ func (s *sweep) die(t *testing.T, at point) {
 	fatal := p.seen()
 	over := s.over(w)
 	next := w.ok(s.filled(s.next[at.next])...)
-	want := s.wants[at.next]
-	w.consistent("x", want != "")
-	if want != "" {
-		w.same("after the next run", decided(withoutHooks(w.everything()), w.ns), s.fresh[want])
-	} else {
-		w.nothingLeft(keys(onlyHooks(w.everything()))...)
-	}
+	s.converged(w, at.next)
 	if at.next == 0 && !over {
 		for job, times := range p.made() {
 			if times != 1 {
@@ -175,7 +176,7 @@ func (s *sweep) die(t *testing.T, at point) {
 			}
 		}
 	}
-	if want != "" && at.at%helmEvery == 0 {
+	if want := s.wants[at.next]; want != "" && at.at%helmEvery == 0 {
 		w.helmGoesOn(s.charts[want])
 	}
 	if t.Failed() {
@@ -195,6 +196,18 @@ func (w *world) written(p *proxy) string {
 	return out.String()
 }
 
+// converged checks that everything is as if only the next command had been run.
+func (s *sweep) converged(w *world, next int) {
+	w.Helper()
+	want := s.wants[next]
+	w.consistent("x", want != "")
+	if want == "" {
+		w.nothingLeft(keys(onlyHooks(w.everything()))...)
+		return
+	}
+	w.same("after the next run", decided(withoutHooks(w.everything()), w.ns), s.fresh[want])
+}
+
 // over says whether a command that died had recorded that it was done: the same
 // command is then another run.
 func (s *sweep) over(w *world) bool {
@@ -209,21 +222,32 @@ func (s *sweep) over(w *world) bool {
 // killedAt runs deployer until it dies at a point.
 func (w *world) killedAt(p *proxy, at point, args ...string) result {
 	w.Helper()
+	r := w.struck(p, fate{at: nth(at.at), when: at.when, dies: true}, syscall.SIGKILL, args...)
+	if r.code != 128+int(syscall.SIGKILL) && r.code != 0 {
+		w.Fatalf("it wasn't killed, and failed:\n%s", r)
+	}
+	return r
+}
+
+// nth is the n-th call.
+func nth(n int) func(int, call) bool { return func(i int, _ call) bool { return i == n } }
+
+// struck runs deployer, which gets a signal as its fate.
+func (w *world) struck(p *proxy, f fate, signal syscall.Signal, args ...string) result {
+	w.Helper()
 	cmd, done := w.command(deployerBinary, args...)
 	started := make(chan struct{})
-	p.arm(at.at, at.when, func() {
+	f.do = func() {
 		<-started
-		_ = cmd.Process.Kill()
-	})
+		_ = cmd.Process.Signal(signal) // it may have ended
+	}
+	p.arm(&f)
 	if err := cmd.Start(); err != nil {
 		w.Fatalf("starting deployer: %v", err)
 	}
 	close(started)
 	r := done(cmd.Wait())
 	p.disarm()
-	if r.code != 128+int(syscall.SIGKILL) && r.code != 0 {
-		w.Fatalf("it wasn't killed, and failed:\n%s", r)
-	}
 	return r
 }
 
@@ -235,7 +259,7 @@ func (w *world) consistent(name string, there bool) {
 	for revision := 1; revision <= len(statuses); revision++ {
 		want := "deployed"
 		if revision < len(statuses) {
-			want = "superseded|failed"
+			want = "superseded|failed|uninstalled"
 		}
 		if got := statuses[revision]; got == "" || !slices.Contains(strings.Split(want, "|"), got) {
 			w.Errorf("revision %d of release %s is %q, want %s; all: %v", revision, name, got, want, statuses)

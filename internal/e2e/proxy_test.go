@@ -21,13 +21,21 @@ import (
 	api "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// A moment is when at a call the process dies.
+// A moment is when at a call something happens to the program.
 type moment string
 
 const (
 	before moment = "before it is sent"
 	after  moment = "after it is committed, before its answer"
 )
+
+// A fate is what happens to a program at the first call that is its time.
+type fate struct {
+	at   func(n int, c call) bool // n counts calls from 1; called once for each
+	when moment
+	do   func()
+	dies bool // nothing of it is heard any more
+}
 
 // A call is one request to the API server that came through a proxy.
 type call struct {
@@ -54,7 +62,7 @@ func (c call) created(resource string) bool {
 }
 
 // A proxy stands on the loopback between a program and the API server. It sees
-// every call, and can end the program at one of them.
+// every call, and is the program's fate at one of them.
 type proxy struct {
 	server    *httptest.Server
 	target    *url.URL
@@ -63,9 +71,7 @@ type proxy struct {
 	mu    sync.Mutex
 	calls []call
 	jobs  map[string]int // the names of hooks to how often they were made
-	at    int            // the call to die at, from 1; 0 for none
-	when  moment
-	kill  func()
+	fate  *fate          // nil once it has struck
 	dead  bool
 	busy  sync.WaitGroup // calls on their way
 }
@@ -109,9 +115,12 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the program has gone
 	}
-	n, gone := p.arrived(r)
+	n, struck := p.arrived(r)
 	defer p.busy.Done()
-	if gone {
+	if struck != nil && struck.when == before {
+		struck.do()
+	}
+	if p.gone() {
 		panic(http.ErrAbortHandler) // without an answer
 	}
 	response, err := p.send(r, body)
@@ -120,47 +129,49 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer response.Body.Close()
-	p.answered(n, r, body, response.StatusCode)
-	if p.dies(n, after) {
-		if r.URL.Query().Get("watch") == "" {
-			_, _ = io.Copy(io.Discard, response.Body)
+	p.answered(n, body, response.StatusCode)
+	if struck != nil && struck.when == after {
+		if struck.dies {
+			p.die()
 		}
-		p.end()
+		struck.do()
+	}
+	if p.gone() {
 		panic(http.ErrAbortHandler)
 	}
 	p.pass(w, response)
 }
 
-// arrived counts a call. Gone means that the program is dead by now.
-func (p *proxy) arrived(r *http.Request) (n int, gone bool) {
+// arrived counts a call, and gives what happens at it, if anything does.
+func (p *proxy) arrived(r *http.Request) (n int, struck *fate) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.busy.Add(1)
 	if p.dead {
-		return 0, true
+		return 0, nil
 	}
-	p.calls = append(p.calls, call{method: r.Method, path: r.URL.RequestURI()})
+	c := call{method: r.Method, path: r.URL.RequestURI()}
+	p.calls = append(p.calls, c)
 	n = len(p.calls)
-	if n == p.at && p.when == before {
-		p.dead = true
-		p.kill()
-		return n, true
+	if p.fate == nil || !p.fate.at(n, c) {
+		return n, nil
 	}
-	return n, false
+	struck, p.fate = p.fate, nil
+	// What comes at the same time isn't sent any more either.
+	p.dead = struck.dies && struck.when == before
+	return n, struck
 }
 
-func (p *proxy) dies(n int, when moment) bool {
+func (p *proxy) gone() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return n == p.at && p.when == when
+	return p.dead
 }
 
-// end kills the program.
-func (p *proxy) end() {
+func (p *proxy) die() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.dead = true
-	p.kill()
 }
 
 // send forwards a call. What has been sent is carried out, whatever becomes of
@@ -178,7 +189,7 @@ func (p *proxy) send(r *http.Request, body []byte) (*http.Response, error) {
 }
 
 // answered notes what became of a call.
-func (p *proxy) answered(n int, r *http.Request, body []byte, code int) {
+func (p *proxy) answered(n int, body []byte, code int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calls[n-1].code = code
@@ -214,14 +225,13 @@ func jobName(body []byte) string {
 	return obj.Name
 }
 
-// arm makes the program die at a call, or at none when at is 0, and forgets what
-// was seen so far.
-func (p *proxy) arm(at int, when moment, kill func()) {
+// arm gives the program a fate, or none, and forgets what was seen so far.
+func (p *proxy) arm(f *fate) {
 	p.busy.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.calls, p.jobs = nil, map[string]int{}
-	p.at, p.when, p.kill, p.dead = at, when, kill, false
+	p.fate, p.dead = f, false
 }
 
 // disarm waits until nothing of a dead program is on its way, and lets all calls
@@ -230,7 +240,7 @@ func (p *proxy) disarm() {
 	p.busy.Wait()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.at, p.dead = 0, false
+	p.fate, p.dead = nil, false
 }
 
 // seen are the calls since arm.

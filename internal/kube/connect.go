@@ -78,6 +78,7 @@ func New(config *rest.Config, namespace string) *Cluster {
 	if config.QPS == 0 {
 		config.QPS = -1
 	}
+	guard(config)
 	return &Cluster{
 		config:    config,
 		namespace: namespace,

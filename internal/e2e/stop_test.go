@@ -1,0 +1,139 @@
+package e2e
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// Ctrl-C with --atomic goes back to where the release was, unless told not to.
+func TestStoppedAtomic(t *testing.T) {
+	for name, c := range map[string]struct {
+		flags    []string
+		statuses []string
+		value    string
+	}{
+		"goes back":                     {nil, []string{"superseded", "failed", "deployed"}, "1"},
+		"unless told to leave it as is": {[]string{"--rollback-on-interrupt=false"}, []string{"deployed", "failed"}, "2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.ok("install", "x", w.chart(configMap("a", "1")))
+			cmd, done := w.start(append([]string{"upgrade", "x", w.endless(), "--atomic"}, c.flags...)...)
+			w.waiting()
+			if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+				t.Fatal(err)
+			}
+			r := done(cmd.Wait())
+			if r.code != 143 {
+				t.Errorf("want exit code 143:\n%s", r)
+			}
+			w.says(r, "stderr", "SIGTERM")
+			w.statuses("x", c.statuses...)
+			if got := field(w.must("configmaps", "a"), "data.key"); got != c.value {
+				t.Errorf("ConfigMap/a has key = %v, want %s:\n%s", got, c.value, r)
+			}
+		})
+	}
+}
+
+// Whoever only waits in the queue leaves nothing.
+func TestStoppedInTheQueue(t *testing.T) {
+	w := newWorld(t)
+	w.ok("install", "x", w.chart(configMap("a", "1")))
+	first, firstDone := w.start("upgrade", "x", w.endless())
+	w.waiting()
+	for _, args := range [][]string{
+		{"upgrade", "x", w.chart(configMap("a", "3"))}, {"rollback", "x", "1"}, {"uninstall", "x"}, {"recover", "x"},
+	} {
+		other := *w
+		p := other.proxied()
+		// The second look at the Lease is one of somebody who waits.
+		looks := 0
+		waits := func(_ int, c call) bool {
+			if c.method == "GET" && strings.Contains(c.path, "/leases/") {
+				looks++
+			}
+			return looks == 2 // of somebody who waits
+		}
+		r := other.struck(p, fate{at: waits, when: before}, syscall.SIGINT, append(args, "--lock-timeout", "2m")...)
+		if r.code != 130 {
+			t.Errorf("want exit code 130:\n%s", r)
+		}
+		for _, c := range p.seen() {
+			if c.write() {
+				t.Errorf("%v wrote while it waited: %v", args, c)
+			}
+		}
+	}
+	w.statuses("x", "deployed", "pending-upgrade")
+	if err := first.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if r := firstDone(first.Wait()); r.code != 143 {
+		t.Errorf("want exit code 143:\n%s", r)
+	}
+}
+
+// The second signal ends the run at once; the next run settles what it left.
+func TestSecondSignal(t *testing.T) {
+	w := newWorld(t)
+	w.ok("install", "x", w.chart(configMap("a", "1")))
+	p := w.proxied()
+	cmd, done := w.command(deployerBinary, "upgrade", "x", w.chart(configMap("a", "2")))
+	started, goOn := make(chan struct{}), make(chan struct{})
+	defer close(goOn)
+	// When the first one comes, an answer is awaited that doesn't come.
+	p.arm(&fate{at: writes("PATCH", "/configmaps/a"), when: after, do: func() {
+		<-started
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		<-goOn
+	}})
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	close(started)
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	w.eventually("the run ends", func() bool { return w.revisions("x")[2] != "" && cmd.Process.Signal(syscall.SIGINT) != nil })
+	if r := done(<-ended); r.code != 130 {
+		t.Errorf("want exit code 130:\n%s", r)
+	}
+	w.statuses("x", "deployed", "pending-upgrade")
+	other := *w
+	other.kubeconfig = w.user.Kubeconfig(t, w.ns)
+	other.ok("upgrade", "x", w.chart(configMap("a", "3")))
+	w.statuses("x", "superseded", "failed", "deployed")
+}
+
+// The end is recorded although the API server doesn't answer what was under way:
+// a webhook may take half a minute.
+func TestStoppedWhileAnAnswerIsAwaited(t *testing.T) {
+	w := newWorld(t)
+	w.ok("install", "x", w.chart(configMap("a", "1")))
+	p := w.proxied()
+	goOn := make(chan struct{})
+	defer close(goOn)
+	cmd, done := w.command(deployerBinary, "upgrade", "x", w.chart(configMap("a", "2")))
+	started, stopped := make(chan struct{}), make(chan time.Time, 1)
+	p.arm(&fate{at: writes("PATCH", "/configmaps/a"), when: after, do: func() {
+		<-started
+		stopped <- time.Now()
+		_ = cmd.Process.Signal(syscall.SIGTERM)
+		<-goOn
+	}})
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	close(started)
+	r := done(cmd.Wait())
+	if r.code != 143 {
+		t.Errorf("want exit code 143:\n%s", r)
+	}
+	// An API server's own limit is 34 s; CI systems wait for 10.
+	if took := time.Since(<-stopped); took > 25*time.Second {
+		t.Errorf("it took %s to end:\n%s", took, r)
+	}
+	w.statuses("x", "deployed", "failed")
+}

@@ -1,0 +1,134 @@
+package release
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"deployer/internal/kube"
+)
+
+// beat renews the Lease until Unlock, or until the right is lost.
+func (l *Lock) beat(ctx context.Context) {
+	tick := time.NewTicker(l.opts.Renew)
+	defer tick.Stop()
+	for {
+		select {
+		case <-l.stop:
+			return
+		case <-tick.C:
+		}
+		if l.heartbeat(ctx); l.lost() != nil {
+			return
+		}
+	}
+}
+
+// Confirm says whether the run may change something now: nil while heartbeats
+// succeed. After a pause in which there were none (the process was stopped, or
+// the machine slept) it first sends one, because others may have taken over, and
+// no goroutine of ours had a chance to notice. The error is a *LostError, or why
+// the Lease can't be renewed.
+func (l *Lock) Confirm(ctx context.Context) error {
+	if err := l.lost(); err != nil || !l.silent() {
+		return err
+	}
+	err := l.heartbeat(kube.Unguarded(ctx))
+	if lost := l.lost(); lost != nil {
+		return lost
+	}
+	return err
+}
+
+// silent says whether others may have taken over by now, or will soon.
+func (l *Lock) silent() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lease == nil {
+		return false // only the record protects us
+	}
+	limit := l.opts.Duration - l.opts.Renew
+	now := time.Now()
+	// The monotonic clock stands still while a machine sleeps, the other doesn't.
+	return now.Sub(l.renewed) > limit || now.Round(0).Sub(l.renewed.Round(0)) > limit
+}
+
+// heartbeat renews the Lease once. When it isn't ours any more, or we don't know
+// and others may take over, the right is lost.
+func (l *Lock) heartbeat(ctx context.Context) error {
+	l.renewing.Lock()
+	defer l.renewing.Unlock()
+	if err := l.lost(); err != nil {
+		return err
+	}
+	sent := time.Now()
+	l.mu.Lock()
+	last := l.renewed
+	l.mu.Unlock()
+	// After this moment another run may take over, and we must have stopped. Who
+	// was paused in between, and so has no change under way, finds out whether one
+	// did.
+	deadline := last.Add(l.opts.Duration - l.opts.Renew)
+	if sent.After(deadline) && !l.failing {
+		deadline = sent.Add(l.opts.Duration / 4)
+	}
+	why, err := l.renew(ctx, deadline)
+	l.failing = err != nil
+	switch {
+	case why != "":
+		l.cancel(l.lostError(why))
+	case err == nil:
+		l.mu.Lock()
+		l.renewed = sent
+		l.mu.Unlock()
+	case time.Now().After(deadline):
+		l.cancel(l.lostError(fmt.Sprintf("its Lease couldn't be renewed for %s: %v", time.Since(last).Round(time.Second), err)))
+	}
+	return err
+}
+
+// renew sends one heartbeat. A reason why means that the Lease isn't ours any
+// more; an error, that we don't know.
+func (l *Lock) renew(ctx context.Context, deadline time.Time) (why string, err error) {
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	// One heartbeat that hangs must leave time for others.
+	ctx, cancelOne := context.WithTimeout(ctx, l.opts.Duration/4)
+	defer cancelOne()
+	stopped := make(chan struct{})
+	defer close(stopped)
+	go func() { // Unlock needn't wait for a server that doesn't answer
+		select {
+		case <-l.stop:
+			cancel()
+		case <-stopped:
+		}
+	}()
+	l.mu.Lock()
+	lease := l.lease.DeepCopy()
+	l.mu.Unlock()
+	lease.Spec.RenewTime = new(metav1.NewMicroTime(time.Now()))
+	updated, err := l.leases.Update(ctx, lease, metav1.UpdateOptions{})
+	if apierrors.IsConflict(err) {
+		// The answer to an earlier heartbeat was lost, or somebody took over.
+		if updated, err = getLease(ctx, l.leases, lease.Name); err == nil && updated != nil && !l.isOurs(updated) {
+			if holder := holderOf(updated); holder != nil {
+				return "it was taken over by " + holder.String(), nil
+			}
+			return "its Lease was cleared", nil
+		}
+	}
+	if apierrors.IsNotFound(err) || (err == nil && updated == nil) {
+		return "its Lease was deleted", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	l.mu.Lock()
+	l.lease = updated
+	l.mu.Unlock()
+	return "", nil
+}
