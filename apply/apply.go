@@ -6,6 +6,12 @@
 package apply
 
 import (
+	"crypto/sha256"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/util/managedfields"
+
+	"deployer/apply/builtin"
 	"deployer/internal/kube"
 )
 
@@ -23,14 +29,21 @@ type Owner struct{ Release, Namespace string }
 func (o Owner) String() string { return o.Namespace + "/" + o.Release }
 
 // An Applier plans and applies the objects of one release. It keeps no state
-// between calls except what the Cluster caches, and is safe for concurrent use.
+// between calls except what the Cluster caches and what objects have in common,
+// and is safe for concurrent use.
 type Applier struct {
 	cluster *kube.Cluster
 	owner   Owner
 	opts    Options
+	builtin func() (managedfields.TypeConverter, error)
+	shared  sharing
 }
 
 // New returns an Applier; it does no network I/O.
 func New(c *kube.Cluster, owner Owner, opts Options) *Applier {
-	return &Applier{cluster: c, owner: owner, opts: opts.withDefaults()}
+	return &Applier{
+		cluster: c, owner: owner, opts: opts.withDefaults(),
+		builtin: sync.OnceValues(builtin.TypeConverter),
+		shared:  sharing{seen: map[[sha256.Size]byte]any{}},
+	}
 }

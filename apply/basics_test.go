@@ -204,12 +204,13 @@ func TestNamespaceComesWithTheRelease(t *testing.T) {
 	err := s.refuse(inside)
 	t.Log(err)
 	chart := "\napiVersion: v1\nkind: Namespace\nmetadata: {name: NS-new}\n" + inside
-	p := s.deploy(chart)
+	p := s.plan(chart)
 	for _, c := range p.Changes() {
 		if c.ID.Kind == "ConfigMap" && !strings.Contains(c.Unverified, "comes with this release") {
 			t.Errorf("%+v", c)
 		}
 	}
+	s.deploy(chart)
 	s.expect(s.deploy(chart))
 	p = s.plan("")
 	for _, c := range p.Prune {

@@ -30,7 +30,7 @@ type step struct {
 }
 
 func (p *planning) change(t *target, action Action) Change {
-	return Change{ID: t.id, Source: t.source, Action: action, Reason: t.whole, After: t.after, Weight: t.weight, raw: t.raw}
+	return Change{ID: t.id, Source: t.source, Action: action, Reason: t.whole, After: t.after, Weight: t.weight, raw: p.proof(t)}
 }
 
 // decide finds out what has to be done for one target. The error is a

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -31,7 +32,7 @@ const runAnnotation = "deployer.io/hook-run"
 // same attempt and hasn't failed. An attempt is any name without a dot; two
 // with no name are different ones.
 func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, past []Past, attempt string) (*unstructured.Unstructured, error) {
-	p, _, _, hooks, err := a.prepare(ctx, Request{Hooks: []kube.Manifest{m}, Past: past})
+	p, _, _, hooks, err := a.prepare(ctx, Request{Hooks: []kube.Manifest{m}, Past: hooksOf(past)})
 	if err != nil {
 		return nil, err
 	}
@@ -58,6 +59,16 @@ func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, past []Past, 
 			return live, err
 		}
 	}
+}
+
+// hooksOf is past without its objects: indexing all of them for each hook would
+// take long.
+func hooksOf(past []Past) []Past {
+	out := slices.Clone(past)
+	for i := range out {
+		out[i].Objects = nil
+	}
+	return out
 }
 
 // inTheWay deals with an object that has a hook's name: it is returned if it

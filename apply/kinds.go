@@ -18,22 +18,30 @@ import (
 func (p *planning) settled(t *target) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	delete(p.changing, t.id.GroupKind())
+	if p.changing[t.id.GroupKind()] {
+		delete(p.changing, t.id.GroupKind())
+		delete(p.states, t.mapping.Resource.GroupResource()) // of the definition as it was
+	}
 }
 
 func tookFrom(labels []string, manager string) bool {
 	return slices.ContainsFunc(labels, func(l string) bool { return strings.HasPrefix(l, manager+" ") })
 }
 
-// awaitKinds waits until the kinds of CRDs just written are served: accepted
-// and established, listed by discovery, and answering.
-func (a *Applier) awaitKinds(ctx context.Context, changes []Change) error {
+// kindsIn are the CRDs among changes that will be written.
+func kindsIn(changes []Change) []Change {
 	var crds []Change
 	for _, c := range changes {
 		if isCRD(c.ID) && c.step != nil && c.step.t != nil && c.Action != None {
 			crds = append(crds, c)
 		}
 	}
+	return crds
+}
+
+// awaitKinds waits until the kinds of CRDs just written are served: accepted
+// and established, listed by discovery, and answering.
+func (a *Applier) awaitKinds(ctx context.Context, crds []Change) error {
 	if len(crds) == 0 {
 		return nil
 	}

@@ -3,8 +3,10 @@ package apply
 import (
 	"crypto/sha256"
 	"encoding/base64"
+	"encoding/json"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -57,9 +59,11 @@ func (c Change) contested() bool {
 // its metadata prove nothing: without an entry of ours, or with entries that
 // would have to be folded into it.
 //
-// Objects that count generations have theirs in it. Those that don't
-// (ConfigMaps, Roles) are hardly ever written by controllers, so they can
-// afford the strictest proof, their version.
+// Objects that count generations have theirs in it, and what we state of their
+// metadata, whose changes don't count: an entry's time has a grain of a second,
+// and entries can be put back by hand. Those that don't count them (ConfigMaps,
+// Roles) are hardly ever written by controllers, so they can afford the
+// strictest proof, their version.
 func printOf(raw string, obj metav1.Object) string {
 	var mine *metav1.ManagedFieldsEntry
 	for i, e := range obj.GetManagedFields() {
@@ -76,7 +80,7 @@ func printOf(raw string, obj metav1.Object) string {
 	}
 	state := obj.GetResourceVersion()
 	if g := obj.GetGeneration(); g != 0 {
-		state = "g" + strconv.FormatInt(g, 10)
+		state = "g" + strconv.FormatInt(g, 10) + statedMetadata(mine, obj)
 	}
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n%s\n%s\n%s\n", raw, state, mine.APIVersion, mine.Time.UTC().Format(time.RFC3339))
@@ -96,6 +100,37 @@ func (p *planning) proves(t *target, meta metav1.Object) bool {
 	if !t.foreign && owner != p.a.owner {
 		return false
 	}
-	print := printOf(t.raw, meta)
+	print := printOf(p.proof(t), meta)
 	return print != "" && print == mark.Print
+}
+
+// statedMetadata is what an entry of ours says of an object's metadata, and the
+// values these fields have.
+func statedMetadata(mine *metav1.ManagedFieldsEntry, obj metav1.Object) string {
+	var stated struct {
+		Metadata map[string]map[string]any `json:"f:metadata"`
+	}
+	if err := json.Unmarshal(mine.FieldsV1.GetRawBytes(), &stated); err != nil {
+		return obj.GetResourceVersion() // nothing is known of it: the strictest proof
+	}
+	out := map[string]any{}
+	for group, values := range map[string]map[string]string{"f:labels": obj.GetLabels(), "f:annotations": obj.GetAnnotations()} {
+		for field := range stated.Metadata[group] {
+			name := strings.TrimPrefix(field, "f:")
+			if value, ok := values[name]; ok {
+				out[group+"/"+name] = value
+			}
+		}
+	}
+	if stated.Metadata["f:finalizers"] != nil {
+		out["f:finalizers"] = obj.GetFinalizers()
+	}
+	if stated.Metadata["f:ownerReferences"] != nil {
+		out["f:ownerReferences"] = obj.GetOwnerReferences()
+	}
+	text, err := json.Marshal(out)
+	if err != nil {
+		return obj.GetResourceVersion()
+	}
+	return string(text)
 }

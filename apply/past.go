@@ -77,7 +77,7 @@ func (p *planning) eachStated(ctx context.Context, r Past, m kube.Manifest, do f
 		case err != nil:
 			return err
 		}
-		o := inNamespace(obj, mapping, p.a.owner.Namespace)
+		o := p.atHome(obj, mapping)
 		do(kube.IDOf(o), stated{revision: r.Revision, status: r.Status, source: m.Source, obj: o})
 	}
 	return nil

@@ -27,7 +27,8 @@ type planning struct {
 	mappings  map[kube.ID]kube.Mapping
 	wanted    map[kube.ID]*target // main objects
 	spaces    map[string]bool     // namespaces that are to be created
-	newSpaces map[string]bool     // those of them that the caller creates: they certainly are not there
+	homes     map[home]*unstructured.Unstructured
+	newSpaces map[string]bool // those of them that the caller creates: they certainly are not there
 	scalers   *scalers
 	permits   permits
 	server    kube.Server
@@ -39,6 +40,7 @@ type planning struct {
 	changing map[schema.GroupKind]bool // kinds whose CRD is created or updated
 	changed  map[schema.GroupKind]bool // those, also after it has been
 	closed   map[place]bool            // where the account may not list
+	states   map[schema.GroupResource]string
 }
 
 func (p *planning) warn(id kube.ID, source, format string, args ...any) {
@@ -88,6 +90,9 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 	}
 	plan.CRDs = changesOf(crds)
 	plan.Waves = order.waves()
+	for _, t := range slices.Concat(crds, mains, hooks) {
+		t.decided = nil // the plan has it now, and lets go of it as it is carried out
+	}
 	plan.Warnings = p.warnings
 	plan.Conflicts = conflictsOf(plan)
 	return plan, nil
@@ -102,14 +107,16 @@ func (a *Applier) prepare(ctx context.Context, req Request) (p *planning, crds, 
 	p = &planning{
 		a:        a,
 		req:      req,
-		schemas:  newSchemas(a.cluster),
+		schemas:  newSchemas(a),
 		mappings: map[kube.ID]kube.Mapping{},
 		wanted:   map[kube.ID]*target{},
+		homes:    map[home]*unstructured.Unstructured{},
 		spaces:   map[string]bool{}, newSpaces: map[string]bool{},
 		server:   server,
 		changing: map[schema.GroupKind]bool{},
 		changed:  map[schema.GroupKind]bool{},
 		closed:   map[place]bool{},
+		states:   map[schema.GroupResource]string{},
 	}
 	p.scalers = &scalers{p: p}
 	defs := definitions(req)
@@ -203,6 +210,9 @@ func wantedTwice(crds, mains, hooks []*target) []Rejection {
 
 // decideAll decides about each target, in as few requests as it takes.
 func (p *planning) decideAll(ctx context.Context, targets []*target) ([]Rejection, error) {
+	if err := p.lookAtKinds(ctx, targets); err != nil {
+		return nil, err
+	}
 	seen, err := p.look(ctx, targets)
 	if err != nil {
 		return nil, err
@@ -252,7 +262,7 @@ func (p *planning) gate(targets []*target, rejections []Rejection) []Rejection {
 		t := targets[i]
 		p.warn(t.id, t.source, "the server would reject this: %s", r.Err)
 		if t.decided == nil || t.decided.Action == "" {
-			t.decided = &Change{ID: t.id, Source: t.source, Action: Update, Unverified: r.Err.Error(), raw: t.raw, step: &step{p: p, t: t, later: true}}
+			t.decided = &Change{ID: t.id, Source: t.source, Action: Update, Unverified: r.Err.Error(), raw: p.proof(t), step: &step{p: p, t: t, later: true}}
 		}
 	}
 	return out

@@ -227,7 +227,7 @@ func (p *planning) readList(ctx context.Context, at place, group []*target, put 
 		}
 		for i := range list.Items {
 			if t, ok := byName[list.Items[i].GetName()]; ok {
-				put(t.id, sight{full: &list.Items[i]})
+				put(t.id, sight{full: p.a.shared.of(&list.Items[i])})
 				delete(byName, t.id.Name)
 			}
 		}

@@ -16,12 +16,12 @@ import (
 // Run carries out the changes of one list: Plan.CRDs, a wave, or Plan.Prune.
 // did hears of each change, unchanged and kept ones too, in turn and never
 // concurrently, with Result set to the server's object. When ctx ends no new
-// request is begun; Run returns when the last one under way has ended. The
-// error joins an *ObjectError for each change that failed; did is not called
-// for those. Changes that couldn't be planned yet are planned first, and if the
+// request is begun; Run returns when the last one under way has ended. In
+// changes, what was done takes the place of what was planned: predictions are as
+// large as what comes of them. The error joins an *ObjectError for each change
+// that failed; did is not called for those. Changes that couldn't be planned yet are planned first, and if the
 // server rejects some the error is a *RejectedError and nothing was changed.
 func (a *Applier) Run(ctx context.Context, changes []Change, did func(Change)) error {
-	changes = append([]Change(nil), changes...)
 	if err := permitted(changes); err != nil {
 		return err
 	}
@@ -31,7 +31,8 @@ func (a *Applier) Run(ctx context.Context, changes []Change, did func(Change)) e
 	if len(changes) > 0 && (changes[0].Action == Delete || changes[0].Action == Keep) {
 		return a.delete(ctx, changes, did)
 	}
-	return errors.Join(errors.Join(a.carryOut(ctx, changes, did)...), a.awaitKinds(ctx, changes))
+	kinds := kindsIn(changes)
+	return errors.Join(errors.Join(a.carryOut(ctx, changes, did)...), a.awaitKinds(ctx, kinds))
 }
 
 // carryOut carries changes out side by side. Each has its error, nil for those
@@ -47,6 +48,7 @@ func (a *Applier) carryOut(ctx context.Context, changes []Change, did func(Chang
 		}
 		mu.Lock()
 		defer mu.Unlock()
+		changes[i] = done
 		did(done)
 		return nil
 	})
@@ -147,6 +149,9 @@ func (s *step) again(ctx context.Context, now bool) (Change, error) {
 		t.mapping, t.coming = mapping, false
 	}
 	p.settled(t)
+	if err := p.lookAtKinds(ctx, []*target{t}); err != nil {
+		return Change{}, err
+	}
 	found, err := p.read(ctx, t)
 	if err != nil {
 		return Change{}, err

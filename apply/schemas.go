@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
-	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
@@ -19,23 +18,21 @@ import (
 )
 
 // schemas finds the schema of a kind where that costs least: the definitions
-// that client-go carries for built-in kinds (75 ms to parse, once), then the
+// that client-go carries for built-in kinds (a few ms to read, once), then the
 // server's own documents, then CRDs of the release, then none.
 type schemas struct {
 	cluster *kube.Cluster
-	builtin func() managedfields.TypeConverter
+	builtin func() (managedfields.TypeConverter, error)
 
 	mu         sync.Mutex
 	coming     map[schema.GroupVersionKind]managedfields.TypeConverter // from CRDs of this release
 	distrusted map[schema.GroupVersion]bool                            // built-in definitions that differ from the server's
 }
 
-func newSchemas(c *kube.Cluster) *schemas {
+func newSchemas(a *Applier) *schemas {
 	return &schemas{
-		cluster: c,
-		builtin: sync.OnceValue(func() managedfields.TypeConverter {
-			return applyconfigurations.NewTypeConverter(scheme.Scheme)
-		}),
+		cluster:    a.cluster,
+		builtin:    a.builtin,
 		coming:     map[schema.GroupVersionKind]managedfields.TypeConverter{},
 		distrusted: map[schema.GroupVersion]bool{},
 	}
@@ -59,8 +56,12 @@ func (s *schemas) isBuiltin(gvk schema.GroupVersionKind) bool {
 // when none is known. It asks the server only about kinds that aren't built in.
 func (s *schemas) of(ctx context.Context, gvk schema.GroupVersionKind) (managedfields.TypeConverter, shape.Type, error) {
 	if s.isBuiltin(gvk) {
-		if t, ok := typeFrom(s.builtin(), gvk); ok {
-			return s.builtin(), t, nil
+		conv, err := s.builtin()
+		if err != nil {
+			return nil, shape.Type{}, err
+		}
+		if t, ok := typeFrom(conv, gvk); ok {
+			return conv, t, nil
 		}
 	}
 	s.mu.Lock()

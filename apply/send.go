@@ -61,7 +61,7 @@ func (a *Applier) get(ctx context.Context, m kube.Mapping, id kube.ID) (*unstruc
 	if err != nil {
 		return nil, err
 	}
-	return out, nil
+	return a.shared.of(out), nil
 }
 
 // apply sends obj by server-side apply, forced: what to do about others'
@@ -131,7 +131,7 @@ func (a *Applier) patch(ctx context.Context, t *target, name string, kind types.
 	if err != nil {
 		return nil, err
 	}
-	return out, nil
+	return a.shared.of(out), nil
 }
 
 // remove deletes the object that g describes and no other.

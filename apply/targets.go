@@ -95,7 +95,7 @@ func (p *planning) target(ctx context.Context, obj *unstructured.Unstructured, s
 		return nil, err
 	}
 	t.mapping = mapping
-	t.obj = inNamespace(obj, mapping, p.a.owner.Namespace)
+	t.obj = p.atHome(obj, mapping)
 	t.id = kube.IDOf(t.obj)
 	t.raw = p.hash(t.obj)
 	return t, nil
@@ -109,6 +109,24 @@ func notText(obj *unstructured.Unstructured, path ...string) bool {
 	}
 	_, text := v.(string)
 	return !text
+}
+
+// home is where an object of a manifest belongs.
+type home struct {
+	obj        *unstructured.Unstructured
+	namespaced bool
+}
+
+// atHome is inNamespace for the release's own. An object that several revisions
+// have in common stays one.
+func (p *planning) atHome(obj *unstructured.Unstructured, m kube.Mapping) *unstructured.Unstructured {
+	at := home{obj, m.Namespaced}
+	out, ok := p.homes[at]
+	if !ok {
+		out = inNamespace(obj, m, p.a.owner.Namespace)
+		p.homes[at] = out
+	}
+	return out
 }
 
 // inNamespace gives obj the namespace that the server will see it in: none

@@ -25,16 +25,30 @@ func Parse(manifest string) ([]kube.Manifest, error) {
 	return manifests, err
 }
 
+// A Parser parses the manifests of several revisions. Documents that they have
+// in common, which is most, are read once and share their objects: these must
+// not be changed. The zero value is ready. It is not for concurrent use.
+type Parser struct{ read map[[2]string]decoded }
+
+// Parse is the function Parse, for one more manifest.
+func (p *Parser) Parse(manifest string) ([]kube.Manifest, error) {
+	if p.read == nil {
+		p.read = map[[2]string]decoded{}
+	}
+	manifests, _, err := parse(split(manifest, ""), p.read)
+	return manifests, err
+}
+
 // ParseWithWarnings is Parse, and says which keys stand twice: the API server
 // would never hear of the first value.
 func ParseWithWarnings(manifest string) ([]kube.Manifest, []string, error) {
-	return parse(split(manifest, ""))
+	return parse(split(manifest, ""), nil)
 }
 
 // ParseHook returns the objects of a hook: one, unless its template wrote a list.
 func ParseHook(hook *helmrelease.Hook) ([]kube.Manifest, error) {
 	documents := split(hook.Manifest, hook.Path)
-	manifests, _, err := parse(documents) // warnings are for manifests; a hook's text isn't shown by line
+	manifests, _, err := parse(documents, nil) // warnings are for manifests; a hook's text isn't shown by line
 	return manifests, err
 }
 
@@ -136,15 +150,21 @@ func (d *document) examine() bool {
 	return false
 }
 
-// parse reads documents on all processors and keeps their order.
-func parse(documents []document) ([]kube.Manifest, []string, error) {
+// parse reads documents on all processors and keeps their order. What is in
+// known, by source and text, isn't read again; the rest is added to it, unless
+// it is nil.
+func parse(documents []document, known map[[2]string]decoded) ([]kube.Manifest, []string, error) {
 	results := make([]decoded, len(documents))
 	var wg sync.WaitGroup
 	workers := min(runtime.GOMAXPROCS(0), len(documents)/16+1)
 	for w := range workers {
 		wg.Go(func() {
 			for i := w; i < len(documents); i += workers {
-				results[i] = documents[i].decode()
+				d := &documents[i]
+				var ok bool
+				if results[i], ok = known[[2]string{d.source, d.text}]; !ok {
+					results[i] = d.decode()
+				}
 			}
 		})
 	}
@@ -152,7 +172,10 @@ func parse(documents []document) ([]kube.Manifest, []string, error) {
 	var manifests []kube.Manifest
 	var warnings []string
 	var problems []error
-	for _, r := range results {
+	for i, r := range results {
+		if known != nil && r.err == nil {
+			known[[2]string{documents[i].source, documents[i].text}] = r
+		}
 		manifests = append(manifests, r.manifests...)
 		warnings = append(warnings, r.warnings...)
 		problems = append(problems, r.err)

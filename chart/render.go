@@ -159,6 +159,6 @@ func CRDs(c *helmchart.Chart) ([]kube.Manifest, error) {
 	for _, crd := range c.CRDObjects() {
 		documents = append(documents, split(string(crd.File.Data), crd.Filename)...)
 	}
-	manifests, _, err := parse(documents) // a key that stands twice is the chart author's affair; CRDs are long
+	manifests, _, err := parse(documents, nil) // a key that stands twice is the chart author's affair; CRDs are long
 	return manifests, err
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log"
 	"os"
+	"runtime/debug"
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
@@ -16,6 +17,7 @@ import (
 
 func main() {
 	quiet()
+	frugal()
 	os.Exit(run(context.Background(), os.Args, os.Stdin, os.Stdout, os.Stderr))
 }
 
@@ -26,6 +28,18 @@ func main() {
 func quiet() {
 	klog.SetLogger(logr.Discard())
 	log.SetOutput(io.Discard)
+}
+
+// gcPercent trades processor time for memory, of which a run uses a fifth of
+// Helm's and would use more than Helm's: with Go's 100 the peak of a release of a
+// thousand objects is a tenth higher, and its processor time a tenth lower.
+const gcPercent = 50
+
+// frugal sets the garbage collector, unless the user has.
+func frugal() {
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 }
 
 // run is the program: tests run it in-process, as often as they like.

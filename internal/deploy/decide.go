@@ -295,7 +295,8 @@ func (d *Deployer) decide(ctx context.Context, op *Operation, history *release.H
 	if err != nil {
 		return err
 	}
-	past, err := pastOf(owned)
+	var parser chart.Parser
+	past, err := pastOf(owned, &parser)
 	if err != nil {
 		return err
 	}
@@ -315,7 +316,7 @@ func (d *Deployer) decide(ctx context.Context, op *Operation, history *release.H
 		return err
 	}
 	if op.Verb != Uninstall {
-		if req.Objects, err = chart.Parse(op.Next.Manifest); err != nil {
+		if req.Objects, err = parser.Parse(op.Next.Manifest); err != nil {
 			return err
 		}
 		if req.Resting, err = hookManifests(op.Next.Hooks); err != nil {
@@ -365,12 +366,12 @@ func leftoverOf(owned []*release.Record) []string {
 	return slices.Compact(keys)
 }
 
-func pastOf(owned []*release.Record) ([]apply.Past, error) {
+func pastOf(owned []*release.Record, parser *chart.Parser) ([]apply.Past, error) {
 	var past []apply.Past
 	for _, r := range owned {
 		p := apply.Past{Revision: r.Version, Status: r.Info.Status.String()}
 		var err error
-		if p.Objects, err = chart.Parse(r.Manifest); err != nil {
+		if p.Objects, err = parser.Parse(r.Manifest); err != nil {
 			return nil, fmt.Errorf("reading the manifest of revision %d: %w", r.Version, err)
 		}
 		for _, h := range r.Hooks {

@@ -9,6 +9,7 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"deployer/apply"
+	"deployer/chart"
 	"deployer/release"
 )
 
@@ -48,7 +49,7 @@ func (d *Deployer) Test(ctx context.Context, req TestRequest) (*Operation, error
 	if err != nil {
 		return nil, err
 	}
-	op.past, err = pastOf(owned)
+	op.past, err = pastOf(owned, &chart.Parser{})
 	return op, err
 }
 

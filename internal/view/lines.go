@@ -84,7 +84,7 @@ func (l *lines) began(e deploy.Began) {
 	case deploy.Watch:
 		l.say("watch", text)
 	default:
-		sentence := strings.TrimPrefix(newPlan(e.Operation).conclusion(), "Plan: ")
+		sentence := strings.TrimPrefix(newOutline(e.Operation).conclusion(), "Plan: ")
 		l.say("plan", fmt.Sprintf("%s of %s: %s", e.Operation.Verb, text, sentence))
 	}
 	for _, w := range l.tally.warnings {

@@ -128,7 +128,7 @@ func (n *ndjson) began(op *deploy.Operation) {
 		last := n.events.earlier[len(n.events.earlier)-1]
 		n.write(jsonEvent{Event: "undo_began", Verb: string(op.Verb), Error: last.ended.Err.Error()})
 	}
-	d := newPlan(op)
+	d := newOutline(op)
 	n.write(jsonEvent{
 		Event: "began", Verb: d.Verb, Release: d.Release, Namespace: d.Namespace, Chart: d.Chart, Revision: d.Revision,
 		Target: d.TargetRevision, Plan: &d.Summary,

@@ -117,6 +117,14 @@ type warning struct {
 
 // newPlan turns an operation into its document.
 func newPlan(op *deploy.Operation) planDocument {
+	return documentOf(op, func(c apply.Change) planObject { return objectOf(c, op.Variants[c.ID]) })
+}
+
+// newOutline is newPlan without what is in the objects, which is most of it: for
+// those who count.
+func newOutline(op *deploy.Operation) planDocument { return documentOf(op, outlineOf) }
+
+func documentOf(op *deploy.Operation, object func(apply.Change) planObject) planDocument {
 	d := planDocument{
 		Format: jsonFormat, Document: "plan", Verb: string(op.Verb), Release: op.Release, Namespace: op.Namespace,
 		Chart: chartNamed(op), TargetRevision: op.Target, CreatesNamespace: op.NewNamespace, KeepsHistory: op.KeepHistory,
@@ -136,13 +144,13 @@ func newPlan(op *deploy.Operation) planDocument {
 	if op.NewNamespace {
 		d.add("namespace", "namespace", []planObject{{Object: "Namespace/" + op.Namespace, Action: string(apply.Create)}})
 	}
-	d.add("crds", "crds", objectsOf(op, plan.CRDs))
+	d.add("crds", "crds", objectsOf(plan.CRDs, object))
 	d.hooks(op, plan, "pre", op.Hooks.Before)
 	for i, wave := range plan.Waves {
-		d.add("apply "+strconv.Itoa(i+1), "apply", objectsOf(op, wave.Changes))
+		d.add("apply "+strconv.Itoa(i+1), "apply", objectsOf(wave.Changes, object))
 		d.Stages[len(d.Stages)-1].After = needsOf(wave.Await)
 	}
-	d.add("prune", "prune", objectsOf(op, plan.Prune))
+	d.add("prune", "prune", objectsOf(plan.Prune, object))
 	d.hooks(op, plan, "post", op.Hooks.After)
 	d.warnings(op, plan)
 	d.count()

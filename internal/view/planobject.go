@@ -10,15 +10,16 @@ import (
 	"deployer/internal/view/diff"
 )
 
-func objectsOf(op *deploy.Operation, changes []apply.Change) []planObject {
+func objectsOf(changes []apply.Change, object func(apply.Change) planObject) []planObject {
 	out := make([]planObject, 0, len(changes))
 	for _, c := range changes {
-		out = append(out, objectOf(c, op.Variants[c.ID]))
+		out = append(out, object(c))
 	}
 	return out
 }
 
-func objectOf(c apply.Change, again deploy.Variants) planObject {
+// outlineOf is what happens to an object, without its content.
+func outlineOf(c apply.Change) planObject {
 	o := planObject{
 		Object: c.ID.String(), Group: c.ID.Group, Action: string(c.Action), Source: c.Source, Reason: c.Reason,
 		Unverified: c.Unverified, TakenFrom: c.TakenFrom, After: needsOf(c.After), Weight: c.Weight,
@@ -26,6 +27,11 @@ func objectOf(c apply.Change, again deploy.Variants) planObject {
 	for _, f := range c.Conflicts {
 		o.Conflicts = append(o.Conflicts, conflictOf(c, f))
 	}
+	return o
+}
+
+func objectOf(c apply.Change, again deploy.Variants) planObject {
+	o := outlineOf(c)
 	switch c.Action {
 	case apply.Create:
 		o.Manifest = diff.Masked(diff.Stated(c.Result, c.Want))

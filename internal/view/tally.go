@@ -20,7 +20,7 @@ type tally struct {
 	began time.Time
 	now   func() time.Time
 
-	changes map[kube.ID]apply.Change // as planned, main objects, CRDs and prunes
+	changes map[kube.ID]apply.Change // as planned, then as done: main objects, CRDs and prunes
 	step    string
 	actions map[apply.Action]int // carried out
 	toApply int                  // main objects
@@ -105,6 +105,9 @@ func (t *tally) start(op *deploy.Operation) {
 }
 
 func (t *tally) apply(e deploy.Applied) {
+	if _, planned := t.changes[e.Change.ID]; planned && e.Step != "hook" {
+		t.changes[e.Change.ID] = e.Change // lets go of what was predicted
+	}
 	switch e.Step {
 	case "hook":
 		t.object(e.Change.ID).hook = true

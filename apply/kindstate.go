@@ -1,0 +1,79 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"deployer/internal/kube"
+)
+
+// The definition of a kind decides what of an object comes back from storage: a
+// field that it lacked for a while may be gone, and no metadata tells. So a mark
+// of a custom resource is about one generation of its CustomResourceDefinition.
+
+// definitionResource is where they are.
+var definitionResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+
+// fixedGroups are served by the API server itself, though client-go's scheme
+// lacks them.
+var fixedGroups = []string{"apiextensions.k8s.io", "apiregistration.k8s.io"}
+
+// defined tells which generation of its CustomResourceDefinition the kind of a
+// target has; ok is false when that can't be known, and no mark proves anything.
+func (p *planning) defined(t *target) (state string, ok bool) {
+	gvk := t.mapping.GVK
+	if scheme.Scheme.Recognizes(gvk) || slices.Contains(fixedGroups, gvk.Group) {
+		return "", true
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	state, ok = p.states[t.mapping.Resource.GroupResource()]
+	return state, ok
+}
+
+// lookAtKinds reads the metadata of the definitions of the targets' kinds, each
+// once.
+func (p *planning) lookAtKinds(ctx context.Context, targets []*target) error {
+	var open []schema.GroupResource
+	for _, t := range targets {
+		gr := t.mapping.Resource.GroupResource()
+		if _, known := p.defined(t); !known && !t.coming && !slices.Contains(open, gr) {
+			open = append(open, gr)
+		}
+	}
+	return p.a.each(ctx, len(open), func(i int) error { return p.lookAtKind(ctx, open[i]) })
+}
+
+func (p *planning) lookAtKind(ctx context.Context, gr schema.GroupResource) error {
+	id := kube.ID{Group: definitionResource.Group, Kind: "CustomResourceDefinition", Name: gr.String()}
+	meta, err := p.a.getMeta(ctx, kube.Mapping{Resource: definitionResource}, id)
+	switch {
+	case apierrors.IsForbidden(err):
+		return nil // not known
+	case err != nil:
+		return &ObjectError{ID: id, Doing: "reading", Err: err}
+	}
+	state := "" // of an aggregated API server
+	if meta != nil {
+		state = fmt.Sprintf("%s/%d", meta.UID, meta.Generation)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.states[gr] = state
+	return nil
+}
+
+// proof is the hash of what the object would be made from; empty when nothing
+// could be proven with it.
+func (p *planning) proof(t *target) string {
+	state, ok := p.defined(t)
+	if !ok || t.raw == "" {
+		return ""
+	}
+	return t.raw + state
+}
