@@ -187,7 +187,7 @@ func (w *world) sweep(name string) {
 		}
 		for _, crd := range all.Items {
 			// Only of the public charts: other tests add their own meanwhile.
-			if !strings.HasSuffix(crd.GetName(), ".deployer.io") {
+			if !strings.HasSuffix(crd.GetName(), ".deployer.io") && !strings.HasSuffix(crd.GetName(), ".example.com") {
 				found[crd.GetName()] = true
 			}
 		}
