@@ -169,8 +169,8 @@ func TestLoadRefuses(t *testing.T) {
 		"no such path":         {"./none", "there is no chart at ./none", "name a chart directory"},
 		"directory, no chart":  {dir, "it has no Chart.yaml", "name a chart directory"},
 		"a values file":        {filepath.Join(dir, "plain.yaml"), "seems to be a YAML file", ""},
-		"library":              {filepath.Join(testcharts, "library", "charts", "parts"), "chart parts is a library chart", "application chart"},
-		"missing dependencies": {lacking, "chart probe lacks dependencies that its Chart.yaml names: one, two", "deployer dependency build " + lacking},
+		"library":              {filepath.Join(testcharts, "library", "charts", "parts"), "library charts are not installable: parts", "application chart"},
+		"missing dependencies": {lacking, "chart probe lacks dependencies: found in Chart.yaml, but missing in charts/ directory: one, two", "deployer dependency build " + lacking},
 		"bare name":            {"nosuchchart", "fetching chart nosuchchart", "for a local chart write ./nosuchchart"},
 		"unknown repository":   {"none/web", "repo none not found", "deployer repo add none URL"},
 	} {

@@ -47,7 +47,7 @@ func (e *RemoteError) Hint() string { return e.tip }
 type TypeError struct{ Chart, Type string }
 
 func (e *TypeError) Error() string {
-	return fmt.Sprintf("chart %s is a %s chart, which can't be deployed by itself", e.Chart, e.Type)
+	return fmt.Sprintf("%s charts are not installable: %s", e.Type, e.Chart)
 }
 
 // Hint says what to do about it.
@@ -65,7 +65,7 @@ type MissingDependenciesError struct {
 }
 
 func (e *MissingDependenciesError) Error() string {
-	return fmt.Sprintf("chart %s lacks dependencies that its Chart.yaml names: %s are not in charts/",
+	return fmt.Sprintf("chart %s lacks dependencies: found in Chart.yaml, but missing in charts/ directory: %s",
 		e.Chart, strings.Join(e.Names, ", "))
 }
 

@@ -144,7 +144,7 @@ type SchemaError struct {
 }
 
 func (e *SchemaError) Error() string {
-	return fmt.Sprintf("the values don't fit the schema of chart %s:\n%s", e.Chart, e.Problems)
+	return "values don't meet the specifications of the schema(s) in the following chart(s):\n" + e.Problems // Helm's words
 }
 
 // Hint says what to do about it.

@@ -12,6 +12,7 @@ import (
 type TemplateError struct {
 	Chart  string
 	At     string   // web/templates/_helpers.tpl:5:3, where it went wrong; empty when the engine doesn't say
+	Kind   string   // "parse error" or "execution error" where Helm says so, else empty
 	Expr   string   // the expression there; may be empty
 	Reason string   // what went wrong
 	Via    []string // places that led to At, outermost first
@@ -21,7 +22,10 @@ type TemplateError struct {
 func (e *TemplateError) Error() string {
 	var out strings.Builder
 	fmt.Fprintf(&out, "rendering chart %s: ", e.Chart)
-	if e.At != "" {
+	switch {
+	case e.Kind != "":
+		fmt.Fprintf(&out, "%s at (%s): ", e.Kind, e.At) // Helm's words
+	case e.At != "":
 		out.WriteString(e.At + ": ")
 	}
 	if e.Expr != "" {
@@ -41,7 +45,7 @@ var (
 	executing = regexp.MustCompile(`^(?:template: )?(\S+:\d+(?::\d+)?): executing "(?:[^"\\]|\\.)*" at <(.*?)>: `)
 	calling   = regexp.MustCompile(`^error calling (?:include|tpl): `)
 	// Helm's way of telling parse errors and the words of required and fail.
-	located = regexp.MustCompile(`^(?:parse|execution) error at \((\S+?)\): (?s:(.*))$`)
+	located = regexp.MustCompile(`^((?:parse|execution) error) at \((\S+?)\): (?s:(.*))$`)
 	inTpl   = regexp.MustCompile(`^(?s:error during tpl function execution for ".*?"): `)
 )
 
@@ -50,7 +54,7 @@ var (
 func templateError(helm *helmchart.Chart, err error) error {
 	e := &TemplateError{Chart: helm.Name(), Reason: err.Error(), Err: err}
 	if m := located.FindStringSubmatch(e.Reason); m != nil {
-		e.At, e.Reason = m[1], m[2]
+		e.Kind, e.At, e.Reason = m[1], m[2], m[3]
 		return e
 	}
 	for {

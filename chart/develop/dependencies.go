@@ -136,8 +136,9 @@ func strangers(path string, wanted []*helmchart.Dependency) []string {
 type FillOptions struct {
 	chart.LoadOptions
 	SkipRefresh bool // don't download the indexes of all repositories first
-	// Out is told in Helm's words what happens; nil drops them.
-	Out io.Writer
+	// Out is told in Helm's words what happens, Log what the registry client
+	// did; nil drops them.
+	Out, Log io.Writer
 }
 
 // UpdateDependencies resolves the dependencies in Chart.yaml, fetches them
@@ -197,7 +198,10 @@ func manager(ctx context.Context, dir string, opts FillOptions) (*downloader.Man
 	if opts.Out == nil {
 		opts.Out = io.Discard
 	}
-	client, err := opts.Access.Registry(opts.Settings, opts.Out)
+	if opts.Log == nil {
+		opts.Log = io.Discard
+	}
+	client, err := opts.Access.Registry(opts.Settings, opts.Log)
 	if err != nil {
 		return nil, err
 	}

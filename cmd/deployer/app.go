@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -52,8 +53,18 @@ func prepare(e *env, c *cli.Command) {
 }
 
 func onUsageError(c *cli.Context, err error, _ bool) error {
+	if m := badValue.FindStringSubmatch(err.Error()); m != nil {
+		err = fmt.Errorf("--%s: %s", m[2], m[3])
+		if m[3] == "parse error" {
+			err = fmt.Errorf("--%s: %s can't be read as a value of this flag", m[2], m[1])
+		}
+	}
 	return &usageError{err: err, command: commandPath(c)}
 }
+
+// badValue is how the flag package tells of a value that a flag doesn't take.
+// It has no type for it; without a match its text is shown as it is.
+var badValue = regexp.MustCompile(`^(?s:invalid (?:boolean )?value (".*") for (?:flag )?-([\w-]+): (.*))$`)
 
 // addVariable lets DEPLOYER_FLAG_NAME stand for --flag-name. DEPLOYER_VERSION
 // doesn't stand for a chart's --version: scripts that install deployer use it.
@@ -76,7 +87,9 @@ func addVariable(f cli.Flag) {
 	case *cli.DurationFlag:
 		f.EnvVars = append([]string{name}, f.EnvVars...)
 	case *cli.GenericFlag:
-		f.EnvVars = append([]string{name}, f.EnvVars...)
+		if _, without := f.Value.(*idle); !without { // what is set for upgrade is no word to template
+			f.EnvVars = append([]string{name}, f.EnvVars...)
+		}
 	}
 }
 
@@ -88,7 +101,7 @@ const globalCategory = "Global"
 func globalFlags(e *env) []cli.Flag {
 	const group = globalCategory
 	k := &e.kube
-	return []cli.Flag{
+	return append([]cli.Flag{
 		&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Category: group, Usage: "namespace of the release", Destination: &k.Namespace, EnvVars: []string{"HELM_NAMESPACE"}},
 		&cli.StringFlag{Name: "kubeconfig", Category: group, Usage: "path of the kubeconfig file", Destination: &k.Kubeconfig},
 		&cli.StringFlag{Name: "kube-context", Category: group, Usage: "context of the kubeconfig file", Destination: &k.Context, EnvVars: []string{"HELM_KUBECONTEXT"}},
@@ -104,10 +117,10 @@ func globalFlags(e *env) []cli.Flag {
 		&cli.StringFlag{Name: "registry-config", Category: group, Usage: "file of registry credentials", Destination: &e.files.RegistryConfig},
 		&cli.StringFlag{Name: "repository-config", Category: group, Usage: "file of repository names and URLs", Destination: &e.files.RepositoryConfig},
 		&cli.StringFlag{Name: "repository-cache", Category: group, Usage: "directory of cached repository indexes", Destination: &e.files.RepositoryCache},
-		&cli.StringFlag{Name: "content-cache", Category: group, Hidden: true, Usage: "accepted for Helm 4's sake", Destination: new(string)},
+		&cli.GenericFlag{Name: "content-cache", Category: group, Hidden: true, Value: &idle{e: e, name: "content-cache", why: "charts are not kept after they were used"}},
 		&cli.GenericFlag{Name: "color", Aliases: []string{"colour"}, Category: group, Usage: "auto, always or never", Value: newChoice((*string)(&e.colour), "auto", "always", "never"), EnvVars: []string{"HELM_COLOR"}},
 		&cli.BoolFlag{Name: "debug", Category: group, Usage: "say more about what happens", Destination: &e.debug, EnvVars: []string{"HELM_DEBUG"}},
-	}
+	}, klogFlags(e)...)
 }
 
 // outputFlag is -o of commands with a result.

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"context"
+	"fmt"
 	"slices"
 
 	"github.com/urfave/cli/v2"
@@ -58,5 +60,19 @@ func commands(e *env) []*cli.Command {
 		versionCommand(e),
 		completionCommand(e),
 		helpCommand(e),
+		absentCommand("plugin", "plugins are not run", "for helm diff:     deployer plan NAME CHART\nfor helm secrets:  deployer upgrade NAME CHART -f ENCRYPTED"),
+		absentCommand("docs", "there is no generator of manual pages", "deployer help COMMAND"),
+	}
+}
+
+// absentCommand is a command of Helm's that isn't there. It says what is.
+func absentCommand(name, why, instead string) *cli.Command {
+	return &cli.Command{
+		Name: name, Hidden: true, Usage: why,
+		Description: "Examples:\n  deployer help\n\nExit codes: 1 always",
+		Flags:       []cli.Flag{},
+		Action: action(func(context.Context, *cli.Context) error {
+			return hinted{error: fmt.Errorf("deployer %s: %s", name, why), hint: instead}
+		}),
 	}
 }

@@ -97,7 +97,9 @@ func dependencyFill(e *env, c *cli.Command, fill func(context.Context, string, d
 		if err != nil {
 			return err
 		}
-		o.Settings, o.Out = e.helmFiles(), e.streams.Out
+		waiting := e.fetching("fetching the dependencies of", path)
+		defer waiting.Stop()
+		o.Settings, o.Out, o.Log = e.helmFiles(), waiting.Through(e.streams.Out), waiting.Through(e.streams.Err)
 		return fill(ctx, path, o)
 	})
 	return c
@@ -114,7 +116,11 @@ func chartDirectory(c *cli.Context) (string, error) {
 
 // updateDependencies is --dependency-update of package.
 func updateDependencies(ctx context.Context, e *env, dir string, access chart.LoadOptions) error {
-	return develop.UpdateDependencies(ctx, dir, develop.FillOptions{LoadOptions: access, Out: e.streams.Out})
+	waiting := e.fetching("fetching the dependencies of", dir)
+	defer waiting.Stop()
+	return develop.UpdateDependencies(ctx, dir, develop.FillOptions{
+		LoadOptions: access, Out: waiting.Through(e.streams.Out), Log: waiting.Through(e.streams.Err),
+	})
 }
 
 // clipped shortens cells as Helm's tables do; 0 leaves them.

@@ -4,8 +4,10 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"time"
 
 	"deployer/chart"
+	"deployer/internal/deploy"
 	"deployer/internal/view"
 )
 
@@ -19,6 +21,23 @@ func calledHelm(program string) bool {
 // waitsByDefault is what --wait means when it isn't given. Helm's users wait
 // only when they say so; deployer sees a release through.
 func (e *env) waitsByDefault() bool { return !e.dropIn }
+
+// asHelm tells whether the outcome is written as Helm writes it: that of
+// installs and upgrades under Helm's name. Programs and people parse it.
+func (o *operation) asHelm(e *env) bool { return e.dropIn && o.failure != "" }
+
+// showAsHelm shows what would be deployed: hooks and manifest, and with --debug
+// the values. (helm.sh/helm/v3/pkg/action/install.go and upgrade.go)
+func (o *operation) showAsHelm(e *env, op *deploy.Operation, format view.Format) error {
+	for _, w := range op.Warnings {
+		e.warn(w)
+	}
+	op.Rehearse(time.Now())
+	if o.hideSecrets {
+		op.Next.Manifest = chart.HideSecrets(op.Next.Manifest)
+	}
+	return o.report(e, op, op.Next, format, view.StatusOptions{Manifest: true, Everything: e.debug})
+}
 
 // helmFiles are Helm's own files as flags and environment have them.
 func (e *env) helmFiles() chart.Settings {

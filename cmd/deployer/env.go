@@ -23,6 +23,7 @@ type env struct {
 	kube       kube.Options
 	format     string
 	files      chart.Settings  // where Helm's own files are
+	command    string          // the words of the command, such as "repo add"
 	program    string          // the name it was called by: deployer or helm
 	dropIn     bool            // it was called helm: defaults and texts are Helm's
 	unreadable map[string]bool // variables of Helm that were told of
@@ -117,14 +118,17 @@ func (e *env) tell(err error) {
 		}
 		return
 	}
-	view.Error(e.streams.Err, e.palette(), e.spoken(unreachable(err)))
+	if e.cluster != nil {
+		err = unreachable(err)
+	}
+	view.Error(e.streams.Err, e.palette(), e.spoken(err))
 }
 
 // outputFormat reads -o of a command.
 func (e *env) outputFormat() (view.Format, error) {
 	f, err := view.ParseFormat(e.format)
 	if err != nil {
-		return "", &usageError{err: err}
+		return "", &usageError{err: err, command: e.command}
 	}
 	return f, nil
 }

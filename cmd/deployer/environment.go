@@ -42,6 +42,13 @@ func (e *env) variables() map[string]string {
 	k := e.kube
 	out["HELM_NAMESPACE"] = e.offlineNamespace()
 	out["HELM_DEBUG"] = fmt.Sprint(e.debug)
+	out["HELM_KUBEINSECURE_SKIP_TLS_VERIFY"] = fmt.Sprint(k.InsecureSkipTLSVerify)
+	if k.QPS != 0 {
+		out["HELM_QPS"] = fmt.Sprintf("%.2f", k.QPS)
+	}
+	if k.Burst != 0 {
+		out["HELM_BURST_LIMIT"] = fmt.Sprint(k.Burst)
+	}
 	for name, value := range map[string]string{
 		"HELM_KUBECONTEXT":         k.Context,
 		"HELM_KUBETOKEN":           k.Token,

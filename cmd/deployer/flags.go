@@ -54,10 +54,14 @@ func newChoice(value *string, words ...string) *choice { return &choice{value: v
 
 func (c *choice) Set(s string) error {
 	if !slices.Contains(c.words, s) {
-		return fmt.Errorf("%q is not one of %s", s, strings.Join(c.words, ", "))
+		return oneOf(s, c.words)
 	}
 	*c.value = s
 	return nil
+}
+
+func oneOf(given string, words []string) error {
+	return fmt.Errorf("%q is not one of %s", given, strings.Join(words, ", "))
 }
 
 func (c *choice) String() string {
@@ -87,7 +91,7 @@ func (o *optional) Set(s string) error {
 		s = o.bare
 	}
 	if !slices.Contains(o.words, s) {
-		return fmt.Errorf("%q is not one of %s", s, strings.Join(o.words, ", "))
+		return oneOf(s, o.words)
 	}
 	*o.value = s
 	return nil

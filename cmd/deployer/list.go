@@ -159,8 +159,9 @@ func (e *env) record(ctx context.Context, name string, revision int) (*release.R
 		return nil, err
 	}
 	record, err := store.Get(ctx, name, revision)
-	if err != nil {
-		return nil, fmt.Errorf("reading release %s: %w", name, err)
+	var missing *release.NotFoundError
+	if err == nil || errors.As(err, &missing) { // which names the release itself
+		return record, err
 	}
-	return record, nil
+	return nil, fmt.Errorf("reading release %s: %w", name, err)
 }

@@ -8,6 +8,7 @@ import (
 	"log"
 	"os"
 	"runtime/debug"
+	"strings"
 
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
@@ -52,6 +53,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 		return e.finish(ctx, complete(ctx, e, app, args[2:]))
 	}
 	line, err := arrange(app, args)
+	e.command = strings.Join(line.words, " ")
 	switch {
 	case err != nil:
 	case line.help:

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
+	"deployer/chart"
 	"deployer/internal/deploy"
 	"deployer/internal/view"
 	"deployer/release"
@@ -29,6 +30,7 @@ type operation struct {
 	junitFile   string
 	wait        string
 	hideNotes   bool
+	hideSecrets bool   // with dryRun: from what Helm shows
 	failure     string // words before the error, as Helm has them
 	plan        view.PlanOptions
 	detailed    bool            // plan: exit with 2 when there are changes
@@ -45,8 +47,7 @@ func (o *operation) flags(e *env) []cli.Flag {
 	flags := []cli.Flag{
 		&cli.DurationFlag{Name: "timeout", Category: group, Usage: "for each wait and each hook", Value: 5 * time.Minute, Destination: &s.Timeout},
 		&cli.GenericFlag{Name: "wait", Category: group, Usage: "until everything is ready; --wait=false waits for hooks only", Value: &optional{
-			value: &o.wait, bare: "true", words: []string{"true", "false"},
-			synonyms: map[string]string{"watcher": "true", "legacy": "true", "hookOnly": "false"},
+			value: &o.wait, bare: "true", words: []string{"true", "false"}, synonyms: waitWords,
 		}},
 		&cli.BoolFlag{Name: "wait-for-jobs", Category: group, Usage: "among it, until Jobs are complete", Value: e.waitsByDefault(), Destination: &s.WaitJobs},
 		&cli.BoolFlag{Name: "no-hooks", Category: group, Usage: "don't run hooks", Destination: &s.NoHooks},
@@ -70,6 +71,9 @@ func (o *operation) flags(e *env) []cli.Flag {
 	return append(flags, trackingFlags(&s.Track)...)
 }
 
+// waitWords are Helm 4's values of --wait, and what they mean.
+var waitWords = map[string]string{"watcher": "true", "legacy": "true", "hookOnly": "false"}
+
 // build decides an operation; it only reads.
 type build func(context.Context, *deploy.Deployer) (*deploy.Operation, error)
 
@@ -78,11 +82,15 @@ type build func(context.Context, *deploy.Deployer) (*deploy.Operation, error)
 func (o *operation) operate(ctx context.Context, e *env, build build) error {
 	planning := o.planOnly || o.dryRun == "client" || o.dryRun == "server"
 	format, err := e.outputFormat()
-	if planning {
+	if planning && !o.asHelm(e) {
 		format, err = view.ParsePlanFormat(e.format)
 	}
 	if err != nil {
-		return &usageError{err: err}
+		return &usageError{err: err, command: e.command}
+	}
+	if o.hideSecrets && !planning {
+		//lint:ignore ST1005 Helm's words
+		return prefixed(o.failure, errors.New("Hiding Kubernetes secrets requires a dry-run mode"))
 	}
 	cluster, err := e.connect()
 	if err != nil {
@@ -95,10 +103,17 @@ func (o *operation) operate(ctx context.Context, e *env, build build) error {
 		if err != nil || op == nil {
 			return prefixed(o.failure, err)
 		}
+		if o.asHelm(e) {
+			return errors.Join(o.announce(e, op, format), o.showAsHelm(e, op, format))
+		}
 		return o.show(ctx, e, d, op, format)
 	}
+	told := format // what happens; with Helm the result is all there is
+	if o.asHelm(e) {
+		told = view.FormatTable
+	}
 	e.observed = view.NewEvents(e.streams, view.EventOptions{
-		Format: format, Progress: o.progress, Colour: e.colour, Timeout: o.settings.Timeout,
+		Format: told, Progress: o.progress, Colour: e.colour, Timeout: o.settings.Timeout,
 		ResultFile: o.resultFile, JUnitFile: o.junitFile,
 		ExitCode: func(err error) int { return exitCode(ctx, err) },
 	})
@@ -106,10 +121,10 @@ func (o *operation) operate(ctx context.Context, e *env, build build) error {
 	err = prefixed(o.failure, err)
 	e.observed.Finish(err)
 	err = errors.Join(err, e.observed.Close())
-	if op == nil || format != view.FormatTable || err != nil && op.Verb != deploy.Test {
+	if op == nil || told != view.FormatTable || err != nil && op.Verb != deploy.Test {
 		return err
 	}
-	return errors.Join(err, o.report(e, op, record))
+	return errors.Join(err, o.report(e, op, record, format, view.StatusOptions{}))
 }
 
 // The words that Helm puts before the failure of these commands; scripts look
@@ -150,10 +165,8 @@ func (o *operation) carryOut(ctx context.Context, e *env, d *deploy.Deployer, fo
 	if err != nil || op == nil {
 		return nil, nil, err
 	}
-	if startsAnew(op) && o.failure == upgradeFailed && format == view.FormatTable {
-		if err := printTo(e.streams.Out, fmt.Sprintf("Release %q does not exist. Installing it now.\n", op.Release)); err != nil {
-			return nil, nil, err
-		}
+	if err := o.announce(e, op, format); err != nil {
+		return nil, nil, err
 	}
 	lock, err := d.Lock(ctx, op, o.lockTimeout, e.observed.Warn)
 	if err != nil {
@@ -178,10 +191,14 @@ func (o *operation) carryOut(ctx context.Context, e *env, d *deploy.Deployer, fo
 	return op, record, d.Undo(context.WithoutCancel(ctx), lock, op, err, e.observed.Observe)
 }
 
-// startsAnew tells whether an operation installs what isn't there, for people
-// to know that it wasn't. (helm.sh/helm/v3/cmd/helm/upgrade.go)
-func startsAnew(op *deploy.Operation) bool {
-	return op.Verb == deploy.Install && (op.Base == nil || op.Base.Status == helmrelease.StatusUninstalled)
+// announce tells people that an upgrade installs what isn't there.
+// (helm.sh/helm/v3/cmd/helm/upgrade.go)
+func (o *operation) announce(e *env, op *deploy.Operation, format view.Format) error {
+	anew := op.Verb == deploy.Install && (op.Base == nil || op.Base.Status == helmrelease.StatusUninstalled)
+	if !anew || o.failure != upgradeFailed || format != view.FormatTable {
+		return nil
+	}
+	return printTo(e.streams.Out, fmt.Sprintf("Release %q does not exist. Installing it now.\n", op.Release))
 }
 
 // observer shows what happens, and keeps what is shown at the end.
@@ -196,19 +213,26 @@ func (o *operation) observer(e *env) deploy.Observer {
 
 // report writes what Helm writes to standard output after a success, and after
 // tests in any case.
-func (o *operation) report(e *env, op *deploy.Operation, record *release.Record) error {
+func (o *operation) report(e *env, op *deploy.Operation, record *release.Record, format view.Format, show view.StatusOptions) error {
 	out := e.streams.Out
-	switch op.Verb {
-	case deploy.Rollback:
+	show.Format, show.HideNotes, show.Chart = format, o.hideNotes, true
+	switch {
+	case format != view.FormatTable:
+		return view.Status(out, record, show)
+	case op.Verb == deploy.Rollback:
 		return printTo(out, "Rollback was a success! Happy Helming!\n")
-	case deploy.Uninstall:
+	case op.Verb == deploy.Uninstall:
 		return printTo(out, fmt.Sprintf("release %q uninstalled\n", op.Release))
-	case deploy.Upgrade:
+	case op.Verb == deploy.Upgrade:
 		if err := printTo(out, fmt.Sprintf("Release %q has been upgraded. Happy Helming!\n", op.Release)); err != nil {
 			return err
 		}
 	}
-	return errors.Join(
-		view.Status(out, record, view.StatusOptions{HideNotes: o.hideNotes}),
-		view.PodLogs(out, o.podLogs))
+	if show.Everything {
+		var err error
+		if show.Computed, err = chart.AllValues(record.Chart, record.Config); err != nil {
+			return err
+		}
+	}
+	return errors.Join(view.Status(out, record, show), view.PodLogs(out, o.podLogs))
 }

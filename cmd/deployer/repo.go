@@ -26,7 +26,7 @@ func (e *env) book() repository.Book { return repository.Book{Settings: e.helmFi
 
 func repoAdd(e *env) *cli.Command {
 	var a repository.Addition
-	var stdin, noUpdate bool
+	var stdin bool
 	var timeout time.Duration
 	return &cli.Command{
 		Name: "add", Usage: "add a chart repository", ArgsUsage: "NAME URL",
@@ -40,14 +40,13 @@ Examples:
 Exit codes: 0 done; 1 failed`,
 		Flags: append([]cli.Flag{
 			&cli.BoolFlag{Name: "force-update", Usage: "replace a repository of that name", Destination: &a.Force},
-			&cli.BoolFlag{Name: "no-update", Hidden: true, Destination: &noUpdate},
 			&cli.BoolFlag{Name: "allow-deprecated-repos", Usage: "also one that is known to be gone", Destination: &a.AllowDeprecated},
 			&cli.DurationFlag{Name: "timeout", Value: indexTimeout, Usage: "for the download of the index", Destination: &timeout},
 			&cli.StringFlag{Name: "username", Category: "Access", Usage: "user of the repository", Destination: &a.Access.Username},
 			&cli.StringFlag{Name: "password", Category: "Access", Usage: "password of the repository", Destination: &a.Access.Password},
 			&cli.BoolFlag{Name: "password-stdin", Category: "Access", Usage: "read the password from standard input", Destination: &stdin},
 			&cli.BoolFlag{Name: "pass-credentials", Category: "Access", Usage: "give the credentials to all hosts", Destination: &a.Access.PassCredentials},
-		}, tlsFlags(&a.Access)...),
+		}, append(tlsFlags(&a.Access), idleFlags(e, "no-update")...)...),
 		Action: action(func(ctx context.Context, c *cli.Context) error {
 			args, err := arguments(c, 2, 2, "a name and a URL")
 			if err != nil {
@@ -61,7 +60,9 @@ Exit codes: 0 done; 1 failed`,
 			}
 			book := e.book()
 			book.Timeout = timeout
+			waiting := e.fetching("fetching the index of", a.URL)
 			added, err := book.Add(ctx, a)
+			waiting.Stop()
 			switch {
 			case err != nil:
 				return err
@@ -142,7 +143,12 @@ Exit codes: 0 done, even when some can't be reached; 1 failed`,
 			book.Timeout = timeout
 			var failed []string
 			// What can't be written here fails when the last line is written.
-			say := func(format string, args ...any) { fmt.Fprintf(e.streams.Out, format+"\n", args...) }
+			waiting := e.fetching("fetching", "indexes")
+			defer waiting.Stop()
+			out := waiting.Through(e.streams.Out)
+			say := func(format string, args ...any) {
+				fmt.Fprintln(out, view.WithoutPasswords(fmt.Sprintf(format, args...)))
+			}
 			err := book.Update(ctx, c.Args().Slice(),
 				func() { say("Hang tight while we grab the latest from your chart repositories...") },
 				func(u repository.Update) {
@@ -160,6 +166,7 @@ Exit codes: 0 done, even when some can't be reached; 1 failed`,
 				//lint:ignore ST1005 Helm's words
 				return fmt.Errorf("Failed to update the following repositories: %s", failed)
 			}
+			waiting.Stop()
 			return printTo(e.streams.Out, "Update Complete. ⎈Happy Helming!⎈\n")
 		}),
 	}

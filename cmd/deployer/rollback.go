@@ -12,11 +12,8 @@ import (
 func rollbackCommand(e *env) *cli.Command {
 	o := &operation{}
 	var description string
-	ignored := deprecatedFlags("recreate-pods", "cleanup-on-fail", "server-side", "force-conflicts")
 	flags := append(o.flags(e), &cli.StringFlag{Name: "description", Usage: "words for the history", Destination: &description})
-	for _, d := range ignored {
-		flags = append(flags, d.flag())
-	}
+	flags = append(flags, idleFlags(e, "recreate-pods", "cleanup-on-fail", "server-side", "force-conflicts")...)
 	return &cli.Command{
 		Name: "rollback", Usage: "go back to an earlier revision", ArgsUsage: "NAME [REVISION]",
 		Description: `Deploys what an earlier revision recorded as a new revision, with the same
@@ -30,9 +27,6 @@ Examples:
 Exit codes: as upgrade's`,
 		Flags: flags,
 		Action: action(func(ctx context.Context, c *cli.Context) error {
-			for _, d := range ignored {
-				d.warn(e)
-			}
 			request, err := rollbackRequest(c)
 			if err != nil {
 				return err

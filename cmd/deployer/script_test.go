@@ -3,8 +3,6 @@ package main
 import (
 	"errors"
 	"flag"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -32,11 +30,16 @@ func TestMain(m *testing.M) {
 //	until PATTERN COMMAND...
 //	                        the command is repeated until its output matches,
 //	                        however it ends
-//	serve NAME DIR [USER PASSWORD]
+//	serve [-tls] NAME DIR [USER PASSWORD]
 //	                        a web server for DIR; its URL is in $NAME
 //	keys NAME [PASSPHRASE]  a PGP key, in secring.gpg and pubring.gpg
-//	registry NAME [USER PASSWORD]
-//	                        an OCI registry; its host and port are in $NAME
+//	registry [-tls] NAME [USER PASSWORD]
+//	                        an OCI registry; its host and port are in $NAME.
+//	                        With -tls both want the client certificate that is
+//	                        in client.pem and client.key; ca.pem knows theirs
+//	both [! PATTERN] ARGS...
+//	                        the real helm and ours answer the same; see runBoth
+//	twins                   a namespace for each side of both
 //
 // and the conditions [helm3], with the real helm 3 as command helm3, and
 // [cluster], where cluster sets KUBECONFIG to a fresh namespace, $NAMESPACE.
@@ -63,6 +66,8 @@ func TestScripts(t *testing.T) {
 			"registry": serveRegistry,
 			"keys":     makeKeys,
 			"cluster":  useCluster,
+			"both":     runBoth,
+			"twins":    makeTwins,
 		},
 	})
 }
@@ -132,41 +137,4 @@ func until(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 	ts.Fatalf("%s: its output never matched %q; at last: %v", strings.Join(args[1:], " "), args[0], err)
-}
-
-func serve(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 2 && len(args) != 4 {
-		ts.Fatalf("usage: serve NAME DIR [USER PASSWORD]")
-	}
-	var handler http.Handler = http.FileServer(http.Dir(ts.MkAbs(args[1])))
-	if len(args) == 4 {
-		handler = onlyFor(args[2], args[3], handler)
-	}
-	server := httptest.NewServer(handler)
-	ts.Defer(server.Close)
-	ts.Setenv(args[0], server.URL)
-}
-
-func serveRegistry(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 && len(args) != 3 {
-		ts.Fatalf("usage: registry NAME [USER PASSWORD]")
-	}
-	r := newFakeRegistry()
-	if len(args) == 3 {
-		r.user, r.password = args[1], args[2]
-	}
-	server := httptest.NewServer(r)
-	ts.Defer(server.Close)
-	ts.Setenv(args[0], strings.TrimPrefix(server.URL, "http://"))
-}
-
-// onlyFor asks for credentials.
-func onlyFor(user, password string, next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
-		if u, p, _ := q.BasicAuth(); u != user || p != password {
-			w.WriteHeader(http.StatusUnauthorized)
-			return
-		}
-		next.ServeHTTP(w, q)
-	})
 }

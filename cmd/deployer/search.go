@@ -101,7 +101,9 @@ Exit codes: 0 done, even when nothing is found; 1 failed`,
 			&cli.BoolFlag{Name: "list-repo-url", Usage: "also show the repositories' URLs", Destination: &withRepo},
 		}, o.flags(e)...),
 		Action: action(func(ctx context.Context, c *cli.Context) error {
+			waiting := e.fetching("asking", endpoint)
 			found, err := repository.SearchHub(ctx, endpoint, strings.Join(c.Args().Slice(), " "))
+			waiting.Stop()
 			if err != nil {
 				return err
 			}

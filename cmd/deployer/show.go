@@ -45,7 +45,10 @@ Exit codes: 0 done; 1 failed`,
 				return err
 			}
 			o.Settings = e.helmFiles()
+			waiting := e.fetching("fetching", args[0])
+			o.Progress = e.progress(waiting)
 			loaded, err := chart.Read(ctx, args[0], o)
+			waiting.Stop()
 			if err != nil {
 				return err
 			}

@@ -45,12 +45,13 @@ func templateCommand(e *env) *cli.Command {
 		&cli.BoolFlag{Name: "is-upgrade", Usage: "set .Release.IsUpgrade instead of .Release.IsInstall", Destination: &o.isUpgrade},
 		&cli.StringFlag{Name: "kube-version", Usage: "Kubernetes version for .Capabilities.KubeVersion", Destination: &o.kubeVersion},
 		&cli.GenericFlag{Name: "api-versions", Aliases: []string{"a"}, Usage: "API version for .Capabilities.APIVersions (may be repeated)", Value: &o.apiVersions},
-		&cli.BoolFlag{Name: "generate-name", Aliases: []string{"g"}, Usage: "make a name from the chart's and the time", Destination: &o.generate},
+		&cli.BoolFlag{Name: "generate-name", Aliases: []string{"g"}, Usage: "a NAME isn't needed, with or without it: it is release-name then", Destination: &o.generate},
 		&cli.StringFlag{Name: "name-template", Usage: "Go template of the release's name", Destination: &o.nameFrom},
 	}
 	flags = append(flags, o.valueFlags()...)
 	flags = append(flags, o.chartFlags()...)
 	flags = append(flags, o.renderFlags()...)
+	flags = append(flags, templateIdle(e)...)
 	return &cli.Command{
 		Name: "template", Usage: "render a chart and show the manifests", ArgsUsage: "[NAME] CHART",
 		Description: `Gives what helm template gives. It needs no cluster unless asked to use one.
@@ -72,9 +73,10 @@ Exit codes: 0 done; 1 failed`,
 }
 
 func (o *templateOptions) run(ctx context.Context, e *env, args []string) error {
-	// Helm calls a rendering without a name "release-name".
+	// Helm calls a rendering without a name "release-name", also with
+	// --generate-name: the same chart has the same manifests each time.
 	name, ref := "release-name", args[len(args)-1]
-	if len(args) == 2 || o.generate || o.nameFrom != "" {
+	if len(args) == 2 || o.nameFrom != "" {
 		var err error
 		if name, ref, err = nameAndChart(args, o.generate, o.nameFrom); err != nil {
 			return &usageError{err: err, command: "template"}

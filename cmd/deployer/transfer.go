@@ -30,9 +30,12 @@ Exit codes: 0 done; 1 failed`,
 			if err != nil {
 				return err
 			}
-			o.Settings, o.Log = e.helmFiles(), e.streams.Err
+			o.Settings = e.helmFiles()
 			for _, ref := range refs {
+				waiting := e.fetching("fetching", ref)
+				o.Log = waiting.Through(e.streams.Err)
 				signature, err := repository.Pull(ctx, ref, o)
+				waiting.Stop()
 				if err != nil {
 					return err
 				}
@@ -64,7 +67,9 @@ Exit codes: 0 done; 1 failed`,
 			if err != nil {
 				return err
 			}
-			o.Settings, o.Log = e.helmFiles(), e.streams.Err
+			waiting := e.fetching("pushing", args[0])
+			defer waiting.Stop()
+			o.Settings, o.Log = e.helmFiles(), waiting.Through(e.streams.Err)
 			return repository.Push(ctx, args[0], args[1], o)
 		}),
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/urfave/cli/v2"
 
@@ -23,7 +22,6 @@ type upgradeOptions struct {
 	skipCRDs  bool
 	generate  bool
 	nameFrom  string
-	ignored   []*deprecated
 }
 
 func (o *upgradeOptions) flags(e *env) []cli.Flag {
@@ -44,16 +42,13 @@ func (o *upgradeOptions) flags(e *env) []cli.Flag {
 		&cli.BoolFlag{Name: "reuse-values", Category: "Values", Usage: "lay the values given now over those of the last release and its chart", Destination: &o.reuse},
 		&cli.BoolFlag{Name: "reset-then-reuse-values", Category: "Values", Usage: "lay the values given now over those of the last release, and both over the new chart's", Destination: &o.resetThen},
 		&cli.BoolFlag{Name: "hide-notes", Category: group, Usage: "don't show the chart's notes", Destination: &o.hideNotes},
+		&cli.BoolFlag{Name: "hide-secret", Category: group, Usage: "with --dry-run: show no Secrets; a plan never has their values", Destination: &o.hideSecrets},
 	}
 	flags = append(flags, o.operation.flags(e)...)
 	flags = append(flags, o.valueFlags()...)
 	flags = append(flags, o.chartFlags()...)
 	flags = append(flags, o.renderFlags()...)
-	o.ignored = deprecatedFlags("recreate-pods", "cleanup-on-fail", "disable-openapi-validation", "hide-secret", "server-side", "force-conflicts")
-	for _, d := range o.ignored {
-		flags = append(flags, d.flag())
-	}
-	return flags
+	return append(flags, idleFlags(e, "recreate-pods", "cleanup-on-fail", "disable-openapi-validation", "server-side", "force-conflicts")...)
 }
 
 func upgradeCommand(e *env) *cli.Command {
@@ -94,15 +89,13 @@ holds the release; 6 failed and rolled back; 7 the rollback failed too;
 
 // run deploys the chart, or shows how it would.
 func (o *upgradeOptions) run(ctx context.Context, e *env, name, ref string) error {
-	for _, d := range o.ignored {
-		d.warn(e)
-	}
-	if err := o.complete(name); err != nil {
-		return err
-	}
+	o.complete(name)
 	loaded, values, err := o.read(ctx, e, ref)
-	if err != nil {
-		return err
+	switch {
+	case err != nil && o.failure == installFailed:
+		return prefixed(installFailed, err)
+	case err != nil:
+		return err // without "UPGRADE FAILED", as Helm
 	}
 	o.request.Chart, o.request.Values, o.request.Render = loaded, values, o.render
 	return o.operate(ctx, e, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
@@ -111,26 +104,19 @@ func (o *upgradeOptions) run(ctx context.Context, e *env, name, ref string) erro
 }
 
 // complete turns flags that depend on each other into the request.
-func (o *upgradeOptions) complete(name string) error {
+func (o *upgradeOptions) complete(name string) {
 	o.request.Name, o.request.Labels = name, o.labels
 	if o.skipCRDs {
 		o.settings.Apply.CRDs = "skip"
 	}
-	chosen := 0
-	for mode, on := range map[chart.Reuse]bool{chart.ResetValues: o.reset, chart.ReuseValues: o.reuse, chart.ResetThenReuseValues: o.resetThen} {
-		if on {
-			o.request.Reuse = mode
-			chosen++
-		}
+	switch { // the first counts, as in Helm: pkg/action/upgrade.go, reuseValues
+	case o.reset:
+		o.request.Reuse = chart.ResetValues
+	case o.reuse:
+		o.request.Reuse = chart.ReuseValues
+	case o.resetThen:
+		o.request.Reuse = chart.ResetThenReuseValues
 	}
-	if o.reset && chosen > 1 {
-		o.request.Reuse = chart.ResetValues // as Helm decides it
-		return nil
-	}
-	if chosen > 1 {
-		return usagef("upgrade", "--reuse-values and --reset-then-reuse-values exclude each other")
-	}
-	return nil
 }
 
 func planCommand(e *env) *cli.Command {
@@ -235,48 +221,10 @@ Exit codes: as upgrade's`,
 			}
 			name, ref, err := nameAndChart(args, o.generate, o.nameFrom)
 			if err != nil {
-				return &usageError{err: err, command: "install"}
+				return prefixed(installFailed, &usageError{err: err, command: "install"})
 			}
 			o.request.First = deploy.FirstOnly
 			return o.run(ctx, e, name, ref)
 		}),
-	}
-}
-
-// deprecated is a Helm flag that has no meaning here; it says so when used.
-type deprecated struct {
-	name  string
-	why   string
-	given string
-}
-
-var deprecations = map[string]string{
-	"recreate-pods":              "pods are replaced when their template changes; use kubectl rollout restart to force it",
-	"cleanup-on-fail":            "what a failed release made is deleted by the next one, whichever way that ends",
-	"disable-openapi-validation": "objects are validated by the API server; see --field-validation",
-	"hide-secret":                "values of Secrets are never shown",
-	"server-side":                "every object is applied by server-side apply",
-	"force-conflicts":            "the chart wins by default; see --conflicts",
-}
-
-func deprecatedFlags(names ...string) []*deprecated {
-	var out []*deprecated
-	for _, n := range names {
-		out = append(out, &deprecated{name: n, why: deprecations[n]})
-	}
-	return out
-}
-
-func (d *deprecated) flag() cli.Flag {
-	return &cli.GenericFlag{Name: d.name, Hidden: true, Value: &optional{value: &d.given, bare: "true", words: []string{"true", "false", "auto"}}}
-}
-
-func (d *deprecated) warn(e *env) {
-	asked := d.given != "" && d.given != "false"
-	if d.name == "server-side" {
-		asked = d.given == "false" // the other values are what happens anyway
-	}
-	if asked {
-		e.warn(fmt.Sprintf("--%s has no effect: %s", d.name, d.why))
 	}
 }

@@ -100,7 +100,10 @@ func (r *chartRequest) read(ctx context.Context, e *env, ref string) (*chart.Cha
 		r.render.PostRenderer = append([]string{r.renderer}, r.args...)
 	}
 	values, verr := chart.Values(ctx, r.sources, chart.From{Stdin: e.streams.In, Settings: r.load.Settings})
+	waiting := e.fetching("fetching", ref)
+	r.load.Progress = e.progress(waiting)
 	loaded, lerr := chart.Load(ctx, ref, r.load)
+	waiting.Stop()
 	if err := errors.Join(lerr, verr); err != nil {
 		return nil, nil, err
 	}

@@ -4,16 +4,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 )
 
 // Error writes what went wrong, and below it what to do next when the error
 // knows (a Hint method).
 func Error(w io.Writer, p Palette, err error) {
-	text := strings.TrimRight(block(err.Error()), "\n")
+	text := WithoutPasswords(strings.TrimRight(block(err.Error()), "\n"))
 	fmt.Fprintf(w, "%s %s\n", p.Bad.Sprint("Error:"), text)
 	for _, hint := range hints(err) {
-		for _, line := range strings.Split(strings.TrimRight(block(hint), "\n"), "\n") {
+		for _, line := range strings.Split(WithoutPasswords(strings.TrimRight(block(hint), "\n")), "\n") {
 			fmt.Fprintf(w, "  %s\n", line)
 		}
 	}
@@ -21,8 +22,15 @@ func Error(w io.Writer, p Palette, err error) {
 
 // Warning writes something to know that stops nothing.
 func Warning(w io.Writer, p Palette, text string) {
-	fmt.Fprintf(w, "%s %s\n", p.Warn.Sprint("Warning:"), line(text))
+	fmt.Fprintf(w, "%s %s\n", p.Warn.Sprint("Warning:"), WithoutPasswords(line(text)))
 }
+
+// password is that of a URL with one: scheme://user:password@host.
+var password = regexp.MustCompile(`(://[^\s/"'@:]*:)[^\s/"'@]+@`)
+
+// WithoutPasswords takes the passwords out of the URLs in a text. Libraries
+// quote the URLs of repositories in their errors.
+func WithoutPasswords(text string) string { return password.ReplaceAllString(text, "${1}xxxxx@") }
 
 // Hint is the first next step that err or an error inside it knows.
 func Hint(err error) string {

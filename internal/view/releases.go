@@ -123,16 +123,20 @@ type StatusOptions struct {
 	Metadata    bool // also the chart's name and versions
 	Description bool
 	HideNotes   bool
-	// Everything adds values, hooks and the manifest: what `get all` shows.
-	Everything bool
-	Computed   map[string]any // with Everything: the values with the chart's defaults
-	Resources  []deploy.Live  // nil shows none
+	// Manifest adds hooks and the manifest, Everything the values besides: what
+	// `get all` shows.
+	Manifest, Everything bool
+	Computed             map[string]any // with Everything: the values with the chart's defaults
+	// Chart adds the chart where programs read: JSON and YAML.
+	Chart     bool
+	Resources []deploy.Live // nil shows none
 }
 
-// published is a release as programs get it: without its chart, as Helm has it.
+// published is a release as programs get it, with Helm's field names.
 type published struct {
 	Name        string                 `json:"name,omitempty"`
 	Info        *helmrelease.Info      `json:"info,omitempty"`
+	Chart       *helmchart.Chart       `json:"chart,omitempty"`
 	Config      map[string]interface{} `json:"config,omitempty"`
 	Manifest    string                 `json:"manifest,omitempty"`
 	Hooks       []*helmrelease.Hook    `json:"hooks,omitempty"`
@@ -184,10 +188,14 @@ func writeResources(w io.Writer, objects []deploy.Live) error {
 // Status writes one revision of a release.
 func Status(w io.Writer, r *release.Record, o StatusOptions) error {
 	if o.Format != FormatTable && o.Format != "" {
-		return Encode(w, o.Format, published{
+		p := published{
 			Name: r.Name, Info: r.Info, Config: r.Config, Manifest: r.Manifest, Hooks: r.Hooks,
 			Version: r.Version, Namespace: r.Namespace, ApplyMethod: r.ApplyMethod, Resources: resourcesOf(o.Resources),
-		})
+		}
+		if o.Chart {
+			p.Chart = r.Chart
+		}
+		return Encode(w, o.Format, p)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "NAME: %s\n", r.Name)
@@ -210,9 +218,12 @@ func Status(w io.Writer, r *release.Record, o StatusOptions) error {
 	}
 	writeTests(&b, r.Hooks)
 	if o.Everything {
-		if err := writeEverything(&b, r, o.Computed); err != nil {
+		if err := writeValues(&b, r, o.Computed); err != nil {
 			return err
 		}
+	}
+	if o.Everything || o.Manifest {
+		fmt.Fprintf(&b, "HOOKS:\n%sMANIFEST:\n%s\n", HookManifests(r.Hooks), r.Manifest)
 	}
 	if !o.HideNotes && r.Info.Notes != "" {
 		fmt.Fprintf(&b, "NOTES:\n%s\n", strings.TrimSpace(r.Info.Notes))
@@ -258,7 +269,7 @@ func PodLogs(w io.Writer, logs []deploy.PodLog) error {
 	return err
 }
 
-func writeEverything(b *strings.Builder, r *release.Record, computed map[string]any) error {
+func writeValues(b *strings.Builder, r *release.Record, computed map[string]any) error {
 	for _, part := range []struct {
 		heading string
 		values  map[string]any
@@ -269,7 +280,6 @@ func writeEverything(b *strings.Builder, r *release.Record, computed map[string]
 		}
 		fmt.Fprintf(b, "%s\n%s\n", part.heading, text)
 	}
-	fmt.Fprintf(b, "HOOKS:\n%sMANIFEST:\n%s\n", HookManifests(r.Hooks), r.Manifest)
 	return nil
 }
 

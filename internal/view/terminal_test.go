@@ -84,6 +84,10 @@ func (s *screen) sequence(text []rune, i int) int {
 		s.rows[s.y] = s.rows[s.y][:min(s.x, len(s.rows[s.y]))]
 		s.rows = s.rows[:s.y+1]
 	case 'K':
+		if n == 2 {
+			s.rows[s.y] = nil
+			break
+		}
 		s.rows[s.y] = s.rows[s.y][:min(s.x, len(s.rows[s.y]))]
 	case 'm':
 	default:

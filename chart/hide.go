@@ -1,0 +1,32 @@
+package chart
+
+import (
+	"strings"
+
+	"sigs.k8s.io/yaml"
+)
+
+// HideSecrets puts a comment in the place of every Secret of a manifest.
+// (helm.sh/helm/v3/pkg/action/action.go, renderResources, hideSecret)
+func HideSecrets(manifest string) string {
+	var out strings.Builder
+	for _, d := range split(manifest, "") {
+		if d.isSecret() {
+			out.WriteString("---\n# Source: " + d.source + "\n# HIDDEN: The Secret output has been suppressed\n")
+			continue
+		}
+		out.WriteString("---\n" + strings.TrimPrefix(d.text, "\n"))
+	}
+	return out.String()
+}
+
+// isSecret tells what a document is. What can't be read counts as a Secret:
+// it is not to be shown then.
+func (d *document) isSecret() bool {
+	var head struct {
+		APIVersion string `json:"apiVersion"`
+		Kind       string `json:"kind"`
+	}
+	err := yaml.Unmarshal([]byte(d.text), &head)
+	return err != nil || head.APIVersion == "v1" && head.Kind == "Secret"
+}

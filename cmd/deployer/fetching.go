@@ -1,0 +1,19 @@
+package main
+
+import (
+	"fmt"
+
+	"deployer/internal/view"
+)
+
+// fetching shows on a terminal that something is downloaded or uploaded, until
+// it is stopped. Passwords in URLs are not shown.
+func (e *env) fetching(verb, ref string) *view.Waiting {
+	return view.StartWaiting(e.streams, view.WithoutPasswords(verb+" "+ref))
+}
+
+// progress writes the lines of a download to standard error, as Helm does.
+func (e *env) progress(w *view.Waiting) func(line string) {
+	out := w.Through(e.streams.Err)
+	return func(line string) { fmt.Fprintln(out, line) } // who can't read it misses nothing that counts
+}
