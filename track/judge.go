@@ -112,9 +112,13 @@ func (s *subject) probation(status Status, now time.Time) time.Duration {
 }
 
 func (s *subject) input(now time.Time) rules.Input {
-	return rules.Input{Object: s.object, Baseline: s.Baseline, Previous: s.Previous, Changed: s.Changed,
+	in := rules.Input{Object: s.object, Baseline: s.Baseline, Previous: s.Previous, Changed: s.Changed,
 		Complete: (s.Until == UntilComplete || s.AsJob) && !s.AsService, Applied: s.applied, Now: now,
 		Status: s.hasStatus, Required: s.Required, Signals: s.signals, Override: s.Override}
+	if s.others != nil && !s.workload() {
+		in.Busy, in.Calm = s.others()
+	}
+	return in
 }
 
 // wake asks to be judged again after some time.

@@ -2,11 +2,14 @@ package track
 
 import (
 	"context"
+	"errors"
 	"io"
+	"net/http"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -20,6 +23,12 @@ const (
 	maxQueue     = 2000    // lines between the readers and a slow view
 	maxLate      = 1 << 20 // bytes read of a log after its Job has finished
 	tailLines    = 20
+	lineRate     = 50   // lines per second of a container, after the first ones
+	lineBurst    = 1000 // the first ones
+	allRate      = 200  // lines per second of all containers
+	allBurst     = 3000
+	firstAgain   = 200 * time.Millisecond // before a log that was cut off is read on
+	lastAgain    = 5 * time.Second
 	logsStop     = 200 * time.Millisecond // for logs of what goes on while the wait ends
 )
 
@@ -34,6 +43,7 @@ type logBook struct {
 	active  int
 	group   sync.WaitGroup
 	touched map[*subject]bool
+	limit   *logs.Limit // of all containers
 }
 
 // run is one run of a container.
@@ -45,7 +55,8 @@ type run struct {
 
 func newLogBook(s *session) *logBook {
 	return &logBook{s: s, queue: logs.NewQueue[LogLine](maxQueue), runs: map[run]bool{},
-		last: map[run]time.Time{}, touched: map[*subject]bool{}}
+		last: map[run]time.Time{}, touched: map[*subject]bool{},
+		limit: logs.NewLimit(allRate, allBurst)}
 }
 
 // mode is which logs of an object are wanted: a Job's live, others' when they
@@ -131,7 +142,7 @@ func (b *logBook) start(sub *subject, p pods.Pod, container string) {
 	b.group.Add(1)
 	b.s.group.Go(func() {
 		defer b.group.Done()
-		err := b.read(b.s.ctx, typed, sub, p, container, true)
+		err := b.keep(b.s.ctx, typed, sub, p, container)
 		b.mu.Lock()
 		b.active--
 		b.mu.Unlock()
@@ -139,6 +150,24 @@ func (b *logBook) start(sub *subject, p pods.Pod, container string) {
 			b.s.send(func() { b.s.warn("logs unavailable: " + whyNoLogs(err, p.Namespace)) })
 		}
 	})
+}
+
+// keep follows a log to its end, also when the connection is cut meanwhile.
+func (b *logBook) keep(ctx context.Context, typed kubernetes.Interface, sub *subject, p pods.Pod, container string) error {
+	for pause := firstAgain; ; pause = min(2*pause, lastAgain) {
+		err := b.read(ctx, typed, sub, p, container, true)
+		var status apierrors.APIStatus
+		if err == nil || errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError {
+			return err
+		}
+		again := time.NewTimer(pause)
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			again.Stop()
+			return nil
+		}
+	}
 }
 
 // read copies a log to the queue, without lines that were there before.
@@ -160,6 +189,7 @@ func (b *logBook) read(ctx context.Context, typed kubernetes.Interface, sub *sub
 	if !follow {
 		in = io.LimitReader(body, maxLate)
 	}
+	out := b.outlet(sub, p.Name, container)
 	err = logs.Read(in, true, func(l logs.Line) {
 		if !l.Time.IsZero() && !l.Time.After(since) {
 			return
@@ -168,13 +198,56 @@ func (b *logBook) read(ctx context.Context, typed kubernetes.Interface, sub *sub
 		b.last[key] = l.Time
 		b.mu.Unlock()
 		if sub.wants(container, l.Text) {
-			b.queue.Put(LogLine{Object: sub.ID, Pod: p.Name, Container: container, Time: l.Time, Text: l.Text})
+			out.put(l)
 		}
 	})
+	out.end()
 	if ctx.Err() != nil {
 		return nil
 	}
 	return err
+}
+
+// outlet passes the lines of one container on, as many as may pass.
+type outlet struct {
+	book    *logBook
+	line    LogLine     // but for its time and text
+	limit   *logs.Limit // of the container; nil when all lines are wanted
+	left    *logs.Line  // the last one that was left out
+	dropped int
+}
+
+func (b *logBook) outlet(sub *subject, pod, container string) *outlet {
+	o := &outlet{book: b, line: LogLine{Object: sub.ID, Pod: pod, Container: container}}
+	if b.s.opts.Logs != LogsLive && sub.settings.Logs == nil {
+		o.limit = logs.NewLimit(lineRate, lineBurst)
+	}
+	return o
+}
+
+func (o *outlet) put(l logs.Line) {
+	now := time.Now()
+	if o.limit != nil && !(o.limit.Allow(now) && o.book.limit.Allow(now)) {
+		o.left = &l
+		o.dropped++
+		return
+	}
+	o.send(l)
+}
+
+func (o *outlet) send(l logs.Line) {
+	line := o.line
+	line.Time, line.Text, line.Dropped = l.Time, l.Text, o.dropped
+	o.left, o.dropped = nil, 0
+	o.book.queue.Put(line)
+}
+
+// end sends the last line of the log, whatever the limit was.
+func (o *outlet) end() {
+	if o.left != nil {
+		o.dropped--
+		o.send(*o.left)
+	}
 }
 
 // flush hands over the lines that wait.
@@ -182,7 +255,8 @@ func (b *logBook) flush() {
 	lines, dropped := b.queue.Take()
 	now := b.s.opts.Now()
 	for i := range lines {
-		lines[i].Dropped, b.dropped = b.dropped, 0
+		lines[i].Dropped += b.dropped
+		b.dropped = 0
 		b.s.saw(Report{Kind: LogWritten, Time: now, Status: Status{ID: lines[i].Object}, Log: &lines[i]})
 	}
 	b.dropped += dropped

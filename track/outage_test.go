@@ -3,7 +3,10 @@ package track_test
 import (
 	"context"
 	"errors"
+	"net/http"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -82,4 +85,52 @@ func (w *world) availableOf(name string) error {
 		}
 	}
 	return errors.New("Deployment " + name + " has no available pod")
+}
+
+// TestLogIsReadOnAfterACut: what a hook writes while the API server is away, and
+// after that, is shown once.
+func TestLogIsReadOnAfterACut(t *testing.T) {
+	w := newWorld(t)
+	var off atomic.Bool
+	config := w.c.Config()
+	config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return cut{rt, &off} })
+	w.cluster = w.connect(config)
+	script := kubetest.Script{{State: kubetest.Running()}, {After: 12 * time.Second, Phase: "Succeeded", State: kubetest.Terminated(0, "Completed")}}
+	hook := w.apply(job("migrate", script, "first", ""))
+	hook.Until = track.UntilComplete
+	var lines []string
+	w.waitWith(track.Options{}, time.Minute, func(r track.Report) {
+		if r.Log == nil {
+			return
+		}
+		lines = append(lines, r.Log.Text)
+		if r.Log.Text != "first" {
+			return
+		}
+		off.Store(true)
+		if err := w.write("second"); err != nil {
+			t.Error(err)
+		}
+		time.AfterFunc(2*time.Second, func() { off.Store(false) })
+	}, hook).ready(50 * time.Second)
+	if got := strings.Join(lines, ","); got != "first,second" {
+		t.Errorf("lines = %s, want first,second", got)
+	}
+}
+
+// write adds a line to the log of the pods of the namespace.
+func (w *world) write(line string) error {
+	pods := w.c.Client().CoreV1().Pods(w.ns)
+	found, err := pods.List(w.Context(), metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	for i := range found.Items {
+		p := &found.Items[i]
+		p.Annotations[kubetest.LogsAnnotation] += "\n" + line
+		if _, err := pods.Update(w.Context(), p, metav1.UpdateOptions{}); err != nil {
+			return err
+		}
+	}
+	return nil
 }

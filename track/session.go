@@ -45,6 +45,8 @@ type session struct {
 	dirty      map[*subject]bool
 	said       map[string]bool
 	failedAt   time.Time
+	busy       bool      // workloads are on their way
+	calm       time.Time // when the last of them got ready; zero when all were
 
 	askedRevisions map[string]time.Time // by namespace
 
@@ -65,6 +67,7 @@ func newSession(t *Tracker, targets []Target, saw func(Report)) *session {
 			target.GVK = target.Baseline.GroupVersionKind()
 		}
 		sub := newSubject(target, s.opts, s.started)
+		sub.others = func() (bool, time.Time) { return s.busy, s.calm }
 		sub.pending = func(ref Ref) bool { return s.pending(sub.ID.Namespace, ref) }
 		s.subjects = append(s.subjects, sub)
 		s.byID[target.ID] = sub
@@ -151,6 +154,7 @@ func (s *session) loop(ctx context.Context) error {
 	defer timer.Stop()
 	for {
 		now := s.opts.Now()
+		s.mind(now)
 		s.judgeDue(now)
 		s.follow(now)
 		s.blackout(now)
@@ -243,6 +247,18 @@ func (s *session) waiting() int {
 		}
 	}
 	return n
+}
+
+// mind notes whether workloads are on their way.
+func (s *session) mind(now time.Time) {
+	busy := false
+	for _, sub := range s.subjects {
+		busy = busy || sub.workload() && !sub.Background && sub.Until != UntilGone && !sub.status.State.Done()
+	}
+	if s.busy && !busy {
+		s.calm = now
+	}
+	s.busy = busy
 }
 
 // judgeDue judges what has changed and what time may have changed.

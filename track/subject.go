@@ -46,8 +46,9 @@ type subject struct {
 	pods       map[types.UID]*pods.Memory
 	signals    rules.Signals
 	events     []Event
-	creation   *told          // why no pods are created
-	pending    func(Ref) bool // whether something on its way makes the object
+	creation   *told                              // why no pods are created
+	pending    func(Ref) bool                     // whether something on its way makes the object
+	others     func() (busy bool, calm time.Time) // about the workloads of the session
 
 	rolling    bool      // it was seen not ready: there is a rollout
 	readySince time.Time // since when its rule calls it ready; zero when it doesn't

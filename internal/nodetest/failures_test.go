@@ -32,9 +32,17 @@ func TestFailuresNameTheirCause(t *testing.T) {
 			"containers:\n" + shell("app", "sleep 1000") + "  envFrom: [{configMapRef: {name: settings}}]\n",
 			30 * time.Second, []string{"CreateContainerConfigError", `configmap "settings" not found`},
 		},
-		"missing key of a Secret": {
+		"missing Secret": {
 			"containers:\n" + shell("app", "sleep 1000") + "  env: [{name: A, valueFrom: {secretKeyRef: {name: nosuch, key: a}}}]\n",
 			30 * time.Second, []string{"CreateContainerConfigError", `secret "nosuch" not found`},
+		},
+		"missing key of a ConfigMap": {
+			"containers:\n" + shell("app", "sleep 1000") + "  env: [{name: A, valueFrom: {configMapKeyRef: {name: kube-root-ca.crt, key: nosuch}}}]\n",
+			30 * time.Second, []string{"config_error", "couldn't find key nosuch in ConfigMap", "kubectl -n"},
+		},
+		"no node fits": {
+			"affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: disk, operator: Exists}]}]}}}\ncontainers:\n" + shell("app", "sleep 1000"),
+			100 * time.Second, []string{"unschedulable_structural", "didn't match Pod's node affinity/selector"},
 		},
 		"out of memory": {
 			"containers:\n- name: app\n  image: deployer.test/busybox:1\n  command: [dd, if=/dev/zero, of=/dev/null, bs=200M]\n" +
@@ -96,5 +104,17 @@ func TestRegistryThatDoesNotAnswer(t *testing.T) {
 	r := w.deployer(1, []string{"registry.invalid/shop/app:1.9", "image_pull_transient"}, "install", "web", w.chart, "--timeout", "20s")
 	if r.took < 20*time.Second || r.took > 40*time.Second {
 		t.Errorf("it took %s, not 20 s:\n%s", r.took, r)
+	}
+}
+
+// TestReadinessProbeThatFails is never a failure before the deadline: the report
+// then has what the probe said, and the log.
+func TestReadinessProbeThatFails(t *testing.T) {
+	w := newWorld(t)
+	w.write("templates/web.yaml", deployment("containers:\n"+shell("app", "echo waiting for a licence; sleep 1000")+
+		"  readinessProbe: {exec: {command: [sh, -c, \"echo no licence; false\"]}, periodSeconds: 1, failureThreshold: 3}\n"))
+	r := w.deployer(1, []string{"TIMED OUT", "readiness_probe", "no licence", "waiting for a licence"}, "install", "web", w.chart, "--timeout", "25s")
+	if r.took < 25*time.Second || r.took > 45*time.Second {
+		t.Errorf("it took %s, not 25 s:\n%s", r.took, r)
 	}
 }

@@ -54,3 +54,39 @@ func TestFailedUpgradeIsRolledBackAndTheOldServes(t *testing.T) {
 		}
 	}
 }
+
+// TestSlowStartWithARestart: an application that starts slowly, and once in vain,
+// is no failure.
+func TestSlowStartWithARestart(t *testing.T) {
+	w := newWorld(t)
+	w.write("templates/web.yaml", deployment("containers:\n"+
+		shell("app", "if mkdir /state/tried; then echo the database is not there yet; sleep 2; exit 1; fi; sleep 6; touch /tmp/up; echo up; sleep 1000")+
+		"  volumeMounts: [{name: state, mountPath: /state}]\n"+
+		"  readinessProbe: {exec: {command: [cat, /tmp/up]}, periodSeconds: 1}\n"+
+		"volumes: [{name: state, emptyDir: {}}]\n"))
+	r := w.deployer(0, []string{"Container crashes", "recovered", "Deployment/" + w.ns + "/web"}, "install", "web", w.chart)
+	if strings.Contains(r.stderr(), "FAILED") {
+		t.Errorf("it was called failed:\n%s", r)
+	}
+}
+
+// TestBrokenReleaseThenAGoodOne: what is left of the broken one doesn't make the
+// good one fail, and no pod of it is taken for one of the good one.
+func TestBrokenReleaseThenAGoodOne(t *testing.T) {
+	w := newWorld(t)
+	w.write("templates/web.yaml", website("one"))
+	w.deployer(0, nil, "install", "web", w.chart)
+	w.write("templates/web.yaml", strings.Replace(website("two"), "exec httpd", "echo no licence; exit 5; httpd", 1))
+	w.deployer(1, []string{"no licence", "exit code 5", "the old revision still serves with 1 pod"}, "upgrade", "web", w.chart)
+	if got := w.page(); got != "one" {
+		t.Errorf("the page after the broken release is %q, want one", got)
+	}
+	w.write("templates/web.yaml", website("three"))
+	r := w.deployer(0, nil, "upgrade", "web", w.chart)
+	if strings.Contains(r.stderr(), "crash") || r.took > time.Minute {
+		t.Errorf("the broken release is held against the good one:\n%s", r)
+	}
+	if got := w.page(); got != "three" {
+		t.Errorf("the page after the good release is %q, want three", got)
+	}
+}

@@ -82,19 +82,31 @@ func service(in Input) Verdict {
 	if answered {
 		return v
 	}
+	in.Busy, in.Calm = false, time.Time{} // no workload of the release hands out addresses
 	return orUnverified(in, v, time.Minute, "no load-balancer controller answered")
 }
 
 // orUnverified gives an object that nobody seems to look after some time, and
-// then calls it ready without proof. An object that the release left as it was
-// has had its time.
+// then calls it ready without proof. The time begins when the workloads of the
+// release are ready: one of them may look after it. An object that the release
+// left as it was has had its time.
 func orUnverified(in Input, v Verdict, patience time.Duration, note string) Verdict {
-	if left := patience - in.Now.Sub(in.Applied); left > 0 && in.Changed {
+	if in.Busy {
+		v.Recheck = busyAgain
+		return v
+	}
+	from := in.Applied
+	if in.Calm.After(from) {
+		from = in.Calm
+	}
+	if left := patience - in.Now.Sub(from); left > 0 && in.Changed {
 		v.Recheck = left
 		return v
 	}
 	return Verdict{Phase: Ready, Unverified: true, Message: note, Notes: []string{note}}
 }
+
+const busyAgain = 5 * time.Second // until it is looked again whether workloads are on their way
 
 func namespace(in Input) Verdict {
 	if text(in.Object.Object, "status", "phase") == "Terminating" {

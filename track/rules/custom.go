@@ -15,6 +15,11 @@ const (
 	stalledGrace   = 10 * time.Second
 )
 
+// knownPatience is how long a kind that is known to get a status may be without.
+const knownPatience = time.Minute
+
+const noController = "no controller has written a status"
+
 // badReason are reasons of Ready=False that may be final.
 var badReason = regexp.MustCompile(`^(.*Failed|.*Failure|.*Error|Invalid.*|Denied.*|NotFound)$`)
 
@@ -49,7 +54,7 @@ func noStatus(in Input) Verdict {
 	if in.Status != nil && !*in.Status {
 		return Verdict{Phase: Ready, Unverified: true, Message: "its kind has no status"}
 	}
-	return orUnverified(in, waiting("waiting for the controller"), statusPatience, "no controller has written a status")
+	return orUnverified(in, waiting("waiting for the controller"), statusPatience, noController)
 }
 
 // The types of conditions, in the order in which the first decisive one counts.

@@ -38,6 +38,12 @@ type Input struct {
 	Required string // rollout-required: "", full, max-unavailable, none, N%
 	Signals  Signals
 	Override *Override // the object's own rules, from its annotations; nil for none
+
+	// Busy: workloads of the same release are on their way, and one of them may be
+	// the controller of the object. Calm is when the last of them got ready; zero
+	// when there was none to wait for.
+	Busy bool
+	Calm time.Time
 }
 
 // Signals are the events about the object that rules care for: reason to count.

@@ -31,6 +31,7 @@ type Rule struct {
 	NoProgress metav1.Duration `json:"noProgress,omitempty"` // how long it may stand still; 0 is the default
 
 	compiled *programs
+	shipped  bool // with deployer: the user's own rules mean what they say
 }
 
 // A Set holds rules for kinds. It is safe for concurrent use.
@@ -109,6 +110,12 @@ var wellKnown = sync.OnceValue(func() *Set {
 	if err != nil {
 		panic("wellknown.yaml: " + err.Error()) // a test reads it
 	}
+	for _, r := range set.rules {
+		r.shipped = true
+	}
+	for _, r := range set.wild {
+		r.shipped = true
+	}
 	return set
 })
 
@@ -130,6 +137,9 @@ func (r *Rule) judge(in Input) Verdict {
 	v := Verdict{Message: r.message(in, vars), NoProgress: r.NoProgress.Duration}
 	if lonely, err := r.compiled.unverified.bool(vars); lonely && err == nil {
 		return orUnverified(in, v, r.After.Duration, "nobody seems to look after it")
+	}
+	if status, _ := in.Object.Object["status"].(map[string]any); r.shipped && len(status) == 0 {
+		return orUnverified(in, v, knownPatience, noController)
 	}
 	return v
 }

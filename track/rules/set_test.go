@@ -3,6 +3,7 @@ package rules
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
@@ -54,5 +55,34 @@ rules:
 	wild := object("a.example.com/v1", "Any", map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "True"}}})
 	if v := set.Judge(Input{Object: wild}); v.Phase != Ready || v.Unverified {
 		t.Errorf("wild = %+v", v)
+	}
+}
+
+// TestObjectsThatNobodyLooksAfter: without a status an object is ready, unverified,
+// some time after the workloads are, of which one may be its controller.
+func TestObjectsThatNobodyLooksAfter(t *testing.T) {
+	begin := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for name, test := range map[string]struct {
+		apiVersion, kind string
+		after, calm      time.Duration
+		busy             bool
+		want             Phase
+	}{
+		"any kind, soon":                {"example.com/v1", "Thing", 19 * time.Second, 0, false, Progressing},
+		"any kind":                      {"example.com/v1", "Thing", 20 * time.Second, 0, false, Ready},
+		"its operator starts":           {"example.com/v1", "Thing", 10 * time.Minute, 0, true, Progressing},
+		"its operator has just started": {"example.com/v1", "Thing", 70 * time.Second, time.Minute, false, Progressing},
+		"its operator does nothing":     {"example.com/v1", "Thing", 80 * time.Second, time.Minute, false, Ready},
+		"a known kind, soon":            {"cert-manager.io/v1", "Certificate", 59 * time.Second, 0, false, Progressing},
+		"a known kind":                  {"cert-manager.io/v1", "Certificate", time.Minute, 0, false, Ready},
+	} {
+		in := Input{Object: &unstructured.Unstructured{Object: map[string]any{"apiVersion": test.apiVersion, "kind": test.kind}},
+			Changed: true, Applied: begin, Now: begin.Add(test.after), Busy: test.busy}
+		if test.calm > 0 {
+			in.Calm = begin.Add(test.calm)
+		}
+		if v := (*Set)(nil).Judge(in); v.Phase != test.want || v.Unverified != (test.want == Ready) {
+			t.Errorf("%s: %+v, want phase %d", name, v, test.want)
+		}
 	}
 }
