@@ -90,7 +90,7 @@ const (
 )
 
 // A FieldConflict is a field of the chart that another manager set to
-// something else. Values in Secrets are hidden.
+// something else. Confidential values are hidden.
 type FieldConflict struct {
 	Path        string
 	Manager     string
@@ -121,6 +121,14 @@ type Warning struct {
 type Mark struct {
 	UID   string `json:"uid"`
 	Print string `json:"print"`
+}
+
+// object is what is known of the object: as it will be, or as it is.
+func (c Change) object() *unstructured.Unstructured {
+	if c.Want != nil {
+		return c.Want
+	}
+	return c.Live
 }
 
 // Recognised tells that the object was recognised by its mark: nothing is known

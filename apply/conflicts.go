@@ -11,6 +11,7 @@ import (
 
 	"deployer/apply/fields"
 	"deployer/apply/shape"
+	"deployer/internal/hide"
 )
 
 // policy is the one for an object: its annotation's, or the option's.
@@ -19,9 +20,11 @@ func (p *planning) policy(t *target) (Conflicts, error) {
 	if !ok {
 		return p.a.opts.Conflicts, nil
 	}
-	switch c := Conflicts(word); c {
-	case Take, Fail, Yield:
+	switch c := Conflicts(word); {
+	case c == Take || c == Yield || c == Fail && !p.looking:
 		return c, nil
+	case p.looking:
+		return p.a.opts.Conflicts, nil
 	}
 	return "", rejectf(t.id, t.source, "metadata.annotations["+ConflictsAnnotation+"]",
 		"use take, fail or yield", "%q is no policy", word)
@@ -73,12 +76,10 @@ func (p *planning) contest(t *target, cmp *comparison, c *Change) error {
 	return nil
 }
 
-// explainTyped is what a schema says of an object, without values of Secrets.
+// explainTyped is what a schema says of an object, without confidential
+// values.
 func explainTyped(t *target, err error) string {
-	if t.id.Kind == "Secret" {
-		return hide(err.Error())
-	}
-	return err.Error()
+	return concealed(t.obj, err.Error())
 }
 
 func conflictOf(t *target, con fields.Contest, live, want *unstructured.Unstructured) FieldConflict {
@@ -90,17 +91,30 @@ func conflictOf(t *target, con fields.Contest, live, want *unstructured.Unstruct
 		Time:        con.By.Time,
 		path:        con.Path,
 	}
-	f.Before, f.After = shown(t, live, con.Path), shown(t, want, con.Path)
+	secret := hide.Of(live, want, t.obj)
+	f.Before, f.After = shown(live, con.Path, secret), shown(want, con.Path, secret)
 	return f
 }
 
-// shown writes a value for people, unless it is of a Secret.
-func shown(t *target, obj *unstructured.Unstructured, path fieldpath.Path) string {
+// shown writes a value for people, unless it is confidential.
+func shown(obj *unstructured.Unstructured, path fieldpath.Path, secret hide.Fields) string {
 	v, ok := fields.Value(obj.Object, path)
-	if t.id.Kind == "Secret" && ok && len(path) > 0 && path[0].FieldName != nil && *path[0].FieldName != "metadata" {
+	if ok && secret.Below(namesOf(path)) {
 		return "(hidden)"
 	}
 	return fields.Text(v, ok)
+}
+
+// namesOf writes a path as package hide wants it.
+func namesOf(path fieldpath.Path) []string {
+	names := make([]string, len(path))
+	for i, e := range path {
+		names[i] = hide.Item
+		if e.FieldName != nil {
+			names[i] = *e.FieldName
+		}
+	}
+	return names
 }
 
 // yield leaves a field to its owner: not stated, and not ours to remove.

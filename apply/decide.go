@@ -153,7 +153,7 @@ func (p *planning) unexpected(ctx context.Context, t *target, want *unstructured
 func (p *planning) refused(ctx context.Context, t *target, want *unstructured.Unstructured, c Change, err error) (Change, error) {
 	switch {
 	case noDryRun(err):
-		c.Unverified = "an admission webhook refuses dry runs: " + explain(t.id, err).Error()
+		c.Unverified = "an admission webhook refuses dry runs: " + explain(t.obj, err).Error()
 		return c, nil
 	case lacks(err) != nil:
 		return p.estimate(t, c, lacks(err)), nil
@@ -169,7 +169,7 @@ func (p *planning) refused(ctx context.Context, t *target, want *unstructured.Un
 		yieldTo(ctx, t.tries)
 		return p.decideAgain(ctx, t)
 	}
-	explained := explain(t.id, err)
+	explained := explain(t.obj, err)
 	var refusal *ServerError
 	if !errors.As(explained, &refusal) {
 		return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "asking the server about", Err: err}

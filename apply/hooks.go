@@ -37,7 +37,7 @@ func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, past []Past, 
 		return nil, err
 	}
 	if len(p.misplaced) > 0 {
-		return nil, failed(&target{id: p.misplaced[0].ID, source: m.Source}, "creating", p.misplaced[0].Err)
+		return nil, failed(&target{id: p.misplaced[0].ID, source: m.Source, obj: m.Object}, "creating", p.misplaced[0].Err)
 	}
 	if len(hooks) != 1 {
 		return nil, fmt.Errorf("a hook must be one object, %s has %d", m.Source, len(hooks))
@@ -120,7 +120,7 @@ func failed(t *target, doing string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &ObjectError{ID: t.id, Source: t.source, Doing: doing, Err: explain(t.id, err)}
+	return &ObjectError{ID: t.id, Source: t.source, Doing: doing, Err: explain(t.obj, err)}
 }
 
 // removable says why an object in the way of a hook must stay.
@@ -280,10 +280,10 @@ func (p *planning) judgeHook(ctx context.Context, t *target) (Change, error) {
 	case lacks(err) != nil:
 		return p.estimate(t, c, lacks(err)), nil
 	case p.needsComing(err):
-		c.Unverified = "it needs something that comes with this release: " + explain(t.id, err).Error()
+		c.Unverified = "it needs something that comes with this release: " + explain(t.obj, err).Error()
 	default:
 		var answer *ServerError
-		explained := explain(t.id, err)
+		explained := explain(t.obj, err)
 		exists := (*HookExistsError)(nil)
 		if !errors.As(explained, &answer) && !errors.As(err, &exists) {
 			return c, &ObjectError{ID: t.id, Source: t.source, Doing: "asking the server about", Err: err}

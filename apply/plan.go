@@ -34,6 +34,7 @@ type planning struct {
 	server    kube.Server
 
 	misplaced []Rejection // manifests that can't be resolved
+	looking   bool        // for drift: policies refuse nothing
 
 	mu       sync.Mutex
 	warnings []Warning

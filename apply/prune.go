@@ -214,7 +214,7 @@ func (p *planning) judge(cand candidate, meta *metav1.PartialObjectMetadata) Cha
 	c := Change{ID: cand.id, Source: cand.last.source, Action: Keep, Live: metaOnly(meta, cand.mapping)}
 	kind := cand.id.Group + "/" + cand.id.Kind
 	owner := ownerOf(c.Live)
-	uninstall := len(p.req.Objects) == 0
+	uninstall := p.req.Uninstall
 	switch controller := metav1.GetControllerOf(meta); {
 	case owner == (Owner{}) && cand.hook:
 		c.Reason = "a hook made it before deployer did: it carries no release's ownership"
@@ -257,7 +257,7 @@ func (c candidate) annotations() map[string]string {
 
 func (p *planning) whyDelete(cand candidate) string {
 	switch {
-	case len(p.req.Objects) == 0:
+	case p.req.Uninstall:
 		return "the release is uninstalled"
 	case cand.kept:
 		return "kept by an earlier release, whose reason has passed"

@@ -185,3 +185,19 @@ func TestCancelled(t *testing.T) {
 		t.Errorf("the error isn't the context's: %v", err)
 	}
 }
+
+// A chart that has no objects any more is not an uninstalled release.
+func TestAChartWithoutObjectsIsNoUninstall(t *testing.T) {
+	s := begin(t)
+	s.deploy(config("a"))
+	req := s.request("")
+	req.Uninstall = false
+	p, err := s.applier().Plan(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.expect(p, "delete ConfigMap/a")
+	if c := change(t, p, "ConfigMap", "a"); c.Reason != "removed from the chart" {
+		t.Errorf("reason: %s", c.Reason)
+	}
+}

@@ -28,7 +28,7 @@ var precious = map[string]bool{
 // can't be changed.
 func (p *planning) recreate(ctx context.Context, u *updating, refusal error, at []string) (Change, error) {
 	t := u.t
-	broken := &ImmutableError{ID: t.id, Fields: at, Text: explain(t.id, refusal).Error()}
+	broken := &ImmutableError{ID: t.id, Fields: at, Text: explain(t.obj, refusal).Error()}
 	claims := u.claims(broken)
 	may := p.mayRecreate(t, u.live, broken)
 	if may {
@@ -61,9 +61,9 @@ func (p *planning) recreate(ctx context.Context, u *updating, refusal error, at 
 	case lacks(err) != nil:
 		return p.estimate(t, c, lacks(err)), nil
 	case heldByOld(err):
-		c.Unverified = "the server can't be asked while the old one is there: " + explain(t.id, err).Error()
+		c.Unverified = "the server can't be asked while the old one is there: " + explain(t.obj, err).Error()
 	default:
-		explained := explain(t.id, err)
+		explained := explain(t.obj, err)
 		var answer *ServerError
 		if !errors.As(explained, &answer) {
 			return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "asking the server about", Err: err}

@@ -19,8 +19,11 @@ type Request struct {
 	// CRDs are the objects of the chart's crds/ directory. They carry no
 	// ownership and are never pruned.
 	CRDs []kube.Manifest
-	// Objects are the chart's objects in any order; none on uninstall.
+	// Objects are the chart's objects in any order.
 	Objects []kube.Manifest
+	// Uninstall says that the release goes, and not only objects of it: what its
+	// hooks have made goes too.
+	Uninstall bool
 	// Hooks are the hooks of this operation that will run. Plan asks the server
 	// whether it would accept them, and never prunes an object of their name.
 	Hooks []kube.Manifest

@@ -196,7 +196,7 @@ func (a *Applier) execute(ctx context.Context, c Change) (Change, error) {
 		}
 		written = written || err == nil && !c.step.later
 		if err != nil && (!apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) || try == mostTries) {
-			return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(planned), Err: explain(c.ID, err)}
+			return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(planned), Err: explain(c.object(), err)}
 		}
 		if try > 2*mostTries {
 			return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(planned), Err: errors.New("somebody else keeps changing it")}
@@ -316,7 +316,7 @@ func (a *Applier) takeOver(ctx context.Context, c Change) (Change, bool, error) 
 	switch {
 	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
 		c.Result = c.Live
-		c.Reason = "its fields stay with their former managers: " + explain(c.ID, err).Error()
+		c.Reason = "its fields stay with their former managers: " + explain(c.object(), err).Error()
 		return c, true, nil
 	case err != nil:
 		return c, false, err

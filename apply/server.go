@@ -7,12 +7,14 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"deployer/internal/hide"
 	"deployer/internal/kube"
 )
 
 // A ServerError is the API server's refusal of one object, without the
-// object's name and without values of Secrets.
+// object's name and without confidential values.
 type ServerError struct {
 	Code   int // HTTP
 	Reason metav1.StatusReason
@@ -39,9 +41,9 @@ func (e *ServerError) Hint() string {
 	return ""
 }
 
-// explain turns the answer to a request about id into a *ServerError. Errors
-// that aren't answers of the server are returned as they are.
-func explain(id kube.ID, err error) error {
+// explain turns the answer to a request about an object into a *ServerError.
+// Errors that aren't answers of the server are returned as they are.
+func explain(obj *unstructured.Unstructured, err error) error {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return err
@@ -61,8 +63,8 @@ func explain(id kube.ID, err error) error {
 	}
 	out.Text = typedPatch.ReplaceAllString(out.Text, "")
 	rbac := s.Reason == metav1.StatusReasonForbidden && strings.Contains(out.Text, " cannot ")
-	if id.Kind == "Secret" && !rbac && s.Reason != metav1.StatusReasonNotFound {
-		out.Text = hide(out.Text)
+	if !rbac && s.Reason != metav1.StatusReasonNotFound {
+		out.Text = concealed(obj, out.Text)
 	}
 	return out
 }
@@ -74,8 +76,17 @@ var (
 	invalid     = regexp.MustCompile(`Invalid value: [^:]*: `)
 )
 
-// hide takes values out of what the server says of a Secret.
-func hide(text string) string {
+// concealed takes confidential values out of what is said of an object: all
+// values if all are, else those that the object has.
+func concealed(obj *unstructured.Unstructured, text string) string {
+	switch secret := hide.Of(obj); {
+	case !secret.Any():
+		return text
+	case !secret.Whole():
+		var known hide.Texts
+		known.Object(obj)
+		return known.Hide(text)
+	}
 	text = typedValues.ReplaceAllString(text, "got something else (hidden)")
 	text = quoted.ReplaceAllString(text, `"(hidden)"`)
 	return invalid.ReplaceAllString(text, "Invalid value: (hidden): ")

@@ -90,6 +90,7 @@ func (s *story) request(chart string) apply.Request {
 	return apply.Request{
 		CRDs:          s.manifests(s.crds),
 		Objects:       s.manifests(chart),
+		Uninstall:     chart == "",
 		Hooks:         s.manifests(s.hooks),
 		Resting:       s.manifests(s.resting),
 		Past:          s.past,

@@ -57,7 +57,7 @@ type updating struct {
 
 func (u *updating) settle(ctx context.Context) error {
 	if err := u.cmp.settle(u.adopting, u.p.a.opts.RevertManual, u.p.served(ctx, u.t)); err != nil {
-		r := u.t.reject(&InvalidError{Text: err.Error()})
+		r := u.t.reject(&InvalidError{Text: explainTyped(u.t, err)})
 		return &r
 	}
 	u.repair = repairs(u.live, u.cmp.want, u.cmp.predicted)

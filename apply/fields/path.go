@@ -108,6 +108,20 @@ func hasKey(item any, key value.FieldList) bool {
 	return true
 }
 
+// Owns tells whether a set has the field at a path, something in it, or the
+// atomic value that it is in.
+func Owns(set *fieldpath.Set, path fieldpath.Path) bool {
+	for i, e := range path {
+		if set.Members.Has(e) {
+			if i == len(path)-1 || set.WithPrefix(e).Empty() {
+				return true
+			}
+		}
+		set = set.WithPrefix(e)
+	}
+	return !set.Empty() // something inside of it
+}
+
 // Remove takes what is at a path out of obj, and reports whether it was there.
 func Remove(obj map[string]any, p fieldpath.Path) bool {
 	if len(p) == 0 {

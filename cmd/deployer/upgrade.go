@@ -121,7 +121,7 @@ func (o *upgradeOptions) complete(name string) {
 
 func planCommand(e *env) *cli.Command {
 	o := &upgradeOptions{}
-	var rollback, uninstall bool
+	var rollback, uninstall, drift bool
 	removal := &removal{}
 	o.planOnly, o.saving = true, &saving{reuse: &o.request.Reuse}
 	return &cli.Command{
@@ -135,14 +135,19 @@ Examples:
   deployer plan --uninstall web --keep-history
   deployer plan web ./chart -f values.yaml --out web.plan --encrypt-to age1...
   deployer plan --show web.plan
+  deployer plan web --drift
 
-Exit codes: 0 done; 1 failed; 2 with --detailed-exitcode: there are changes;
-3 the server would reject it`,
+--drift compares what is in the cluster with what was deployed last: manual
+edits, what failed releases left, other releases, deleted objects, controllers.
+
+Exit codes: 0 done; 1 failed; 2 with --detailed-exitcode, or --drift: there are
+changes; 3 the server would reject it`,
 		Flags: append(append(append(o.flags(e), o.saving.flags()...), removal.flags("Plan", "with --uninstall: ")...),
 			&cli.BoolFlag{Name: "install", Aliases: []string{"i"}, Category: "Release", Value: true, Usage: "also of a release that was never deployed", Destination: &o.install},
 			&cli.BoolFlag{Name: "rollback", Category: "Plan", Usage: "of a rollback to REVISION", Destination: &rollback},
 			&cli.BoolFlag{Name: "uninstall", Category: "Plan", Usage: "of an uninstall", Destination: &uninstall},
-			&cli.BoolFlag{Name: "detailed-exitcode", Category: "Plan", Usage: "exit with 2 when there are changes", Destination: &o.detailed},
+			&cli.BoolFlag{Name: "drift", Category: "Plan", Usage: "how the cluster differs from what was deployed last; exits with 2 when it does", Destination: &drift},
+			&cli.BoolFlag{Name: "detailed-exitcode", Category: "Plan", Usage: "exit with 2 when there are changes; --drift does without it", Destination: &o.detailed},
 			&cli.BoolFlag{Name: "show-unchanged", Category: "Plan", Usage: "also list what stays as it is", Destination: &o.plan.ShowUnchanged},
 			&cli.BoolFlag{Name: "full", Category: "Plan", Usage: "also what is left out of the text of a long plan", Destination: &o.plan.Full},
 			&cli.IntFlag{Name: "context", Category: "Plan", Value: 3, Usage: "unchanged lines around each changed field", Destination: &o.plan.Context},
@@ -152,6 +157,10 @@ Exit codes: 0 done; 1 failed; 2 with --detailed-exitcode: there are changes;
 				return err
 			}
 			switch {
+			case drift && (rollback || uninstall || o.saving.shown != "" || o.saving.path != ""):
+				return usagef("plan", "--drift plans nothing: it goes with none of --rollback, --uninstall, --show and --out")
+			case drift:
+				return o.planDrift(ctx, e, c)
 			case o.saving.shown != "":
 				return o.saving.show(e, c)
 			case rollback && uninstall:

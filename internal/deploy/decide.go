@@ -51,6 +51,7 @@ func (d *Deployer) Upgrade(ctx context.Context, req UpgradeRequest) (*Operation,
 	if err := release.ValidateName(req.Name); err != nil {
 		return nil, err
 	}
+	d.Hidden.Values(req.Values)
 	missing, err := d.namespaceMissing(ctx, req.CreateNamespace)
 	if err != nil {
 		return nil, err
@@ -300,7 +301,7 @@ func (d *Deployer) decide(ctx context.Context, op *Operation, history *release.H
 	if err != nil {
 		return err
 	}
-	op.past, op.CRDs = past, crds
+	op.past, op.CRDs, op.Hidden = past, crds, d.Hidden
 	if len(owned) > 0 {
 		op.resume(owned[len(owned)-1])
 	}
@@ -308,7 +309,7 @@ func (d *Deployer) decide(ctx context.Context, op *Operation, history *release.H
 		events := hookEvents[op.Verb]
 		op.Hooks = Hooks{Before: hooksFor(events[0], op.Next.Hooks), After: hooksFor(events[1], op.Next.Hooks)}
 	}
-	req := apply.Request{CRDs: crds, Past: past, Marks: marksOf(owned), Leftover: leftoverOf(owned)}
+	req := apply.Request{CRDs: crds, Past: past, Marks: marksOf(owned), Leftover: leftoverOf(owned), Uninstall: op.Verb == Uninstall}
 	if op.NewNamespace {
 		req.NewNamespaces = []string{d.Namespace}
 	}
@@ -323,8 +324,15 @@ func (d *Deployer) decide(ctx context.Context, op *Operation, history *release.H
 			return err
 		}
 	}
+	d.learn(append(owned, op.Next), past, req.Objects, req.Hooks, req.Resting)
 	op.Plan, err = d.applier(op).Plan(ctx, req)
-	return err
+	if err != nil {
+		return err
+	}
+	for _, c := range op.Plan.Changes() {
+		d.Hidden.Object(c.Live)
+	}
+	return nil
 }
 
 func (d *Deployer) applier(op *Operation) *apply.Applier {

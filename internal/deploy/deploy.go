@@ -10,6 +10,7 @@ import (
 
 	"deployer/apply"
 	"deployer/chart"
+	"deployer/internal/hide"
 	"deployer/internal/kube"
 	"deployer/release"
 	"deployer/track"
@@ -49,6 +50,8 @@ type Deployer struct {
 	Namespace string
 	Releases  *release.Store
 	Settings  Settings
+	// Hidden is what must not be shown to anybody, as far as it has been read.
+	Hidden *hide.Texts
 }
 
 // New returns a deployer for the releases that are stored in namespace.
@@ -58,6 +61,7 @@ func New(cluster *kube.Cluster, namespace string, settings Settings) *Deployer {
 		Namespace: namespace,
 		Releases:  release.NewStore(cluster, namespace),
 		Settings:  settings,
+		Hidden:    &hide.Texts{},
 	}
 }
 
@@ -96,6 +100,8 @@ type Operation struct {
 	// Variants are the objects that come out otherwise each time they are
 	// rendered; nil before Vary.
 	Variants map[kube.ID]Variants
+	// Hidden is what must not be shown of all this.
+	Hidden *hide.Texts
 
 	past     []apply.Past
 	logs     bool                                             // test: tell the logs of the pods

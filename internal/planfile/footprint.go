@@ -233,24 +233,12 @@ func unionOf(lists ...[]fields.Entry) *fieldpath.Set {
 func ownersOf(entries []fields.Entry, path fieldpath.Path) []string {
 	var out []string
 	for _, e := range entries {
-		if owns(e.Set, path) && !slices.Contains(out, e.Label()) {
+		if fields.Owns(e.Set, path) && !slices.Contains(out, e.Label()) {
 			out = append(out, e.Label())
 		}
 	}
 	sort.Strings(out)
 	return out
-}
-
-func owns(set *fieldpath.Set, path fieldpath.Path) bool {
-	for i, e := range path {
-		if set.Members.Has(e) {
-			if i == len(path)-1 || set.WithPrefix(e).Empty() {
-				return true
-			}
-		}
-		set = set.WithPrefix(e)
-	}
-	return !set.Empty() // something inside of it
 }
 
 // states says whether an object says something at a path, or at what it is in.

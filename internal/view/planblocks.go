@@ -18,6 +18,12 @@ type planBlock struct {
 	count  int // when not 0: that many objects of one kind that are not named
 }
 
+// heading is the line of the block, free of control characters.
+func (b planBlock) heading() heading {
+	name, words := b.headline()
+	return heading{sign: b.sign(), name: name, words: words, source: line(b.Source)}
+}
+
 // Bounds of a plan that is made shorter to be read, in lines.
 const (
 	longPlan   = 300 // a plan that is longer is made shorter

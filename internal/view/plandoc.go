@@ -9,6 +9,7 @@ import (
 	"deployer/apply"
 	"deployer/internal/deploy"
 	"deployer/internal/view/diff"
+	"deployer/release"
 )
 
 // A planDocument is an operation as all formats of a plan show it. Its JSON is
@@ -253,10 +254,13 @@ func policies(h *helmrelease.Hook) []string {
 	return out
 }
 
-func chartNamed(op *deploy.Operation) string {
-	if op.Next == nil || op.Next.Chart == nil || op.Next.Chart.Metadata == nil {
+func chartNamed(op *deploy.Operation) string { return chartOf(op.Next) }
+
+// chartOf names the chart of a revision; empty when that isn't known.
+func chartOf(record *release.Record) string {
+	if record == nil || record.Chart == nil || record.Chart.Metadata == nil {
 		return ""
 	}
-	m := op.Next.Chart.Metadata
+	m := record.Chart.Metadata
 	return m.Name + "-" + m.Version
 }

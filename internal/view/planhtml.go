@@ -57,10 +57,6 @@ const unfolded = 40
 // planHTML writes a plan as one page that needs nothing else. All text in it is
 // escaped by html/template.
 func planHTML(w io.Writer, d planDocument, o PlanOptions) error {
-	t, err := template.New("plan").Parse(planPage)
-	if err != nil {
-		return err
-	}
 	p := page{Title: d.title(), Conclusion: d.conclusion(), Counts: d.Summary.counts(), Warnings: told(d.Warnings), Steps: d.steps()}
 	folding := 0
 	for i, stage := range d.Stages {
@@ -69,7 +65,7 @@ func planHTML(w io.Writer, d planDocument, o PlanOptions) error {
 		}
 		s := pageStage{Title: line(stage.Name)}
 		for j, object := range stage.Objects {
-			out := pageObjectOf(object, object.details(o, true))
+			out := pageObjectOf(object.Action, object.heading(), object.details(o, true))
 			out.Anchor = anchor(i, j)
 			if len(out.Lines) > 0 {
 				folding++
@@ -79,6 +75,14 @@ func planHTML(w io.Writer, d planDocument, o PlanOptions) error {
 		p.Stages = append(p.Stages, s)
 	}
 	p.Open = folding <= unfolded
+	return p.write(w)
+}
+
+func (p page) write(w io.Writer) error {
+	t, err := template.New("plan").Parse(planPage)
+	if err != nil {
+		return err
+	}
 	return t.Execute(w, p)
 }
 
@@ -120,9 +124,8 @@ func (d planDocument) steps() []pageStep {
 // classes name the lines of a plan for the style sheet.
 var classes = map[byte]string{'+': "added", '-': "removed", '~': "changed", '?': "remark", ' ': "context"}
 
-func pageObjectOf(o planObject, lines []planLine) pageObject {
-	name, words := o.headline()
-	out := pageObject{Sign: string(o.sign()), Name: name, Words: words, Source: line(o.Source), Action: o.Action}
+func pageObjectOf(action string, h heading, lines []planLine) pageObject {
+	out := pageObject{Sign: string(h.sign), Name: h.name, Words: h.words, Source: h.source, Action: action}
 	for _, l := range lines {
 		sign := string(l.Sign)
 		if l.Sign == '?' {

@@ -26,7 +26,7 @@ func planMarkdown(w io.Writer, d planDocument, o PlanOptions) error {
 		}
 		var body strings.Builder
 		for _, b := range blocks {
-			body.WriteString(blockMarkdown(b))
+			body.WriteString(blockMarkdown(b.heading(), b.lines))
 		}
 		text = body.String()
 		if budget != everything {
@@ -68,17 +68,16 @@ func within(text string, most int) string {
 	return text[:max(0, strings.LastIndex(text, "\n<details>"), strings.LastIndex(text, "\n<code>"))] + note
 }
 
-func blockMarkdown(b planBlock) string {
-	name, words := b.headline()
-	head := fmt.Sprintf("<code>%s</code> %s", html.EscapeString(string(b.sign())+" "+name), html.EscapeString(words))
-	if b.Source != "" {
-		head += " <sub>" + html.EscapeString(line(b.Source)) + "</sub>"
+func blockMarkdown(h heading, lines []planLine) string {
+	head := fmt.Sprintf("<code>%s</code> %s", html.EscapeString(string(h.sign)+" "+h.name), html.EscapeString(h.words))
+	if h.source != "" {
+		head += " <sub>" + html.EscapeString(h.source) + "</sub>"
 	}
-	if len(b.lines) == 0 {
+	if len(lines) == 0 {
 		return "\n" + head + "\n"
 	}
 	var text strings.Builder
-	for _, l := range b.lines {
+	for _, l := range lines {
 		sign := l.Sign
 		switch sign {
 		case '~':

@@ -19,7 +19,7 @@ func planText(w io.Writer, s Streams, d planDocument, o PlanOptions) error {
 	}
 	any := len(blocks) > 0
 	for _, b := range blocks {
-		blockText(w, p, paint, b)
+		blockText(w, p, paint, b.heading(), b.lines)
 	}
 	if any {
 		fmt.Fprintln(w)
@@ -46,18 +46,16 @@ func (d planDocument) conclusion() string {
 	return text
 }
 
-func blockText(w io.Writer, p Palette, paint map[byte]*color.Color, b planBlock) {
-	name, words := b.headline()
-	sign := string(b.sign())
-	if c := paint[b.sign()]; c != nil {
+func blockText(w io.Writer, p Palette, paint map[byte]*color.Color, h heading, lines []planLine) {
+	sign, words, source := string(h.sign), h.words, ""
+	if c := paint[h.sign]; c != nil {
 		sign, words = c.Sprint(sign), c.Sprint(words)
 	}
-	source := ""
-	if b.Source != "" {
-		source = "   " + p.Faint.Sprint("("+line(b.Source)+")")
+	if h.source != "" {
+		source = "   " + p.Faint.Sprint("("+h.source+")")
 	}
-	fmt.Fprintf(w, "%s %s   %s%s\n", sign, p.Bold.Sprint(name), words, source)
-	for _, l := range b.lines {
+	fmt.Fprintf(w, "%s %s   %s%s\n", sign, p.Bold.Sprint(h.name), words, source)
+	for _, l := range lines {
 		switch l.Sign {
 		case '+', '-':
 			fmt.Fprintf(w, "  %s %s\n", paint[l.Sign].Sprint(string(l.Sign)), l.Text)

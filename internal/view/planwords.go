@@ -9,6 +9,14 @@ import (
 	"deployer/apply"
 )
 
+// A heading is the line of an object, free of control characters.
+type heading struct {
+	sign                byte
+	name, words, source string
+}
+
+func (o planObject) heading() heading { return planBlock{planObject: o}.heading() }
+
 // headline is an object and what happens to it.
 func (o planObject) headline() (name, words string) {
 	words = o.Action

@@ -2,8 +2,8 @@
 // different from another.
 //
 // It is pure: it reads nothing but its arguments and never changes them. What
-// servers write into every object is left out, and values in Secrets never
-// leave the package.
+// servers write into every object is left out, and confidential
+// values never leave the package.
 package diff
 
 import (
@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"deployer/internal/hide"
 )
 
 // Kind is what happened to a field.
@@ -31,7 +33,7 @@ type Change struct {
 	Path string
 	Kind Kind
 	// Before and After are the values, plain JSON data; nil when absent, or
-	// Hidden, also deep inside, where a Secret's values stood.
+	// Hidden, also deep inside, where confidential values stood.
 	Before, After any
 	// Secret says that the values are hidden.
 	Secret bool
@@ -60,7 +62,7 @@ type Options struct {
 // metadata that servers write, and annotations that controllers and kubectl
 // keep for themselves.
 func Fields(before, after *unstructured.Unstructured, o Options) []Change {
-	w := &walker{partial: o.Partial, known: o.Stated != nil, secret: IsSecret(before) || IsSecret(after), variation: o.Variation}
+	w := &walker{partial: o.Partial, known: o.Stated != nil, hidden: hide.Of(before, after, o.Stated), variation: o.Variation}
 	var stated any
 	if o.Stated != nil {
 		stated = o.Stated.Object
@@ -104,10 +106,10 @@ func quoted(name string) string {
 }
 
 type walker struct {
-	partial, known, secret bool
-	raw                    bool // for use within the package: a Secret's values are not hidden
-	variation              *Variation
-	out                    []Change
+	partial, known bool
+	hidden         hide.Fields // none for use within the package
+	variation      *Variation
+	out            []Change
 }
 
 // value compares what both sides have at p. Nil is absent.
@@ -163,8 +165,8 @@ func (w *walker) add(p path, after, stated any) {
 // emit hides what has to be hidden.
 func (w *walker) emit(c Change, p path) {
 	c.Random = w.variation.explains(p, c)
-	if w.secret && !w.raw {
-		c.Before, c.After = masked(p.names, c.Before), masked(p.names, c.After)
+	if w.hidden.Any() {
+		c.Before, c.After = masked(w.hidden, p.names, c.Before), masked(w.hidden, p.names, c.After)
 		c.Secret = hasHidden(c.Before) || hasHidden(c.After)
 	}
 	w.out = append(w.out, c)

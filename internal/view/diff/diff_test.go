@@ -139,7 +139,7 @@ func TestFields(t *testing.T) {
 		{
 			name: "new secret", after: "apiVersion: v1\nkind: Secret\nstringData: {a: b}\nodd: [secret]\nextra: secret",
 			want: "added apiVersion null -> \"v1\"\nadded extra null -> \"(hidden, 6 bytes)\" secret\nadded kind null -> \"Secret\"\n" +
-				"added odd null -> \"(hidden, 10 bytes)\" secret\nadded stringData null -> {\"a\":\"(hidden, 1 byte)\"} secret\n",
+				"added odd null -> [\"(hidden, 6 bytes)\"] secret\nadded stringData null -> {\"a\":\"(hidden, 1 byte)\"} secret\n",
 		},
 		{
 			name: "a CustomResource called Secret is open", before: "apiVersion: x.io/v1\nkind: Secret\ndata: {a: b}", after: "apiVersion: x.io/v1\nkind: Secret\ndata: {a: c}",

@@ -4,12 +4,14 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"strings"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"deployer/internal/hide"
 )
 
-// Hidden stands where a value of a Secret stood. It knows its size and nothing
+// Hidden stands where a confidential value stood. It knows its size and nothing
 // else.
 type Hidden struct{ Bytes int }
 
@@ -23,19 +25,14 @@ func (h Hidden) String() string {
 // MarshalJSON writes the same words.
 func (h Hidden) MarshalJSON() ([]byte, error) { return json.Marshal(h.String()) }
 
-// IsSecret tells whether obj is a Secret.
-func IsSecret(obj *unstructured.Unstructured) bool {
-	return obj != nil && obj.GetKind() == "Secret" && obj.GroupVersionKind().Group == ""
-}
-
 // Masked returns the fields of obj that a person wrote: without those that
-// servers write, and with Hidden in place of all values of a Secret.
+// servers write, and with Hidden in place of all confidential values.
 // The object itself is not changed.
 func Masked(obj *unstructured.Unstructured) map[string]any {
 	if obj == nil {
 		return nil
 	}
-	secret := IsSecret(obj)
+	confidential := hide.Of(obj)
 	out := map[string]any{}
 	for key, v := range obj.Object {
 		p := path{}.field(key)
@@ -45,10 +42,7 @@ func Masked(obj *unstructured.Unstructured) map[string]any {
 		if key == "metadata" {
 			v = tidied(v)
 		}
-		if secret {
-			v = masked(p.names, v)
-		}
-		out[key] = v
+		out[key] = masked(confidential, p.names, v)
 	}
 	return out
 }
@@ -81,52 +75,39 @@ func tidied(v any) any {
 	return out
 }
 
-// open are the fields of a Secret that anybody may see.
-var open = map[string]bool{"apiVersion": true, "kind": true, "type": true, "immutable": true}
-
-// openAnnotations begin the annotations of a Secret that hold no data of it.
-// Others may: tools keep copies of Secrets in annotations.
-var openAnnotations = []string{"meta.helm.sh/", "helm.sh/", "deployer.io/"}
-
-// hides tells whether the value at a path of a Secret is hidden as a whole.
-func hides(names []string) bool {
-	if len(names) == 0 || open[names[0]] {
-		return false
-	}
-	if names[0] != "metadata" {
-		return len(names) > 1 // the maps data and stringData by their items
-	}
-	if len(names) < 3 || names[1] != "annotations" {
-		return false
-	}
-	for _, prefix := range openAnnotations {
-		if strings.HasPrefix(names[2], prefix) {
-			return false
-		}
-	}
-	return true
+// Mask replaces what is confidential in a value that stands at a path, and
+// tells whether anything is.
+func Mask(f hide.Fields, names []string, v any) (any, bool) {
+	out := masked(f, names, v)
+	return out, hasHidden(out)
 }
 
-// masked replaces what is hidden in a value of a Secret that stands at a path.
-func masked(names []string, v any) any {
-	if v == nil {
-		return nil
-	}
-	if hides(names) {
-		return Hidden{Bytes: size(names, v)}
-	}
-	m, ok := v.(map[string]any)
-	if !ok {
-		if len(names) == 1 && !open[names[0]] && names[0] != "metadata" {
-			return Hidden{Bytes: size(names, v)} // data that isn't a map
-		}
+// masked replaces what is confidential in a value that stands at a path.
+func masked(f hide.Fields, names []string, v any) any {
+	if v == nil || !f.Below(names) {
 		return v
 	}
-	out := make(map[string]any, len(m))
-	for key, item := range m {
-		out[key] = masked(append(names[:len(names):len(names)], key), item)
+	if f.At(names) {
+		return Hidden{Bytes: size(names, v)}
 	}
-	return out
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, item := range v {
+			out[key] = masked(f, append(names[:len(names):len(names)], key), item)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, item := range v {
+			out[i] = masked(f, append(names[:len(names):len(names)], hide.Item), item)
+		}
+		return out
+	}
+	if len(names) == 1 && names[0] != "metadata" && f.At([]string{names[0], hide.Item}) {
+		return Hidden{Bytes: size(names, v)} // data that isn't a map
+	}
+	return v
 }
 
 func hasHidden(v any) bool {
@@ -139,6 +120,8 @@ func hasHidden(v any) bool {
 				return true
 			}
 		}
+	case []any:
+		return slices.ContainsFunc(v, hasHidden)
 	}
 	return false
 }

@@ -5,6 +5,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"deployer/internal/hide"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -23,9 +25,9 @@ type variant struct {
 
 // Vary compares an object with what the same templates gave again.
 func Vary(first *unstructured.Unstructured, again ...*unstructured.Unstructured) *Variation {
-	v := &Variation{secret: IsSecret(first), fields: map[string]*variant{}}
+	v := &Variation{secret: hide.IsSecret(first), fields: map[string]*variant{}}
 	for _, other := range again {
-		w := &walker{raw: true}
+		w := &walker{}
 		w.maps(path{}, encoded(content(first), v.secret), encoded(content(other), v.secret), nil)
 		for _, c := range w.out {
 			f := v.fields[c.Path]

@@ -3,6 +3,8 @@ package diff
 import (
 	"strings"
 	"testing"
+
+	"deployer/internal/hide"
 )
 
 // TestRandom holds which changes are only what templates make up: those within
@@ -38,7 +40,7 @@ func TestRandom(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			first := object(t, test.first)
 			result := object(t, test.first)
-			result.Object = encoded(result.Object, IsSecret(result))
+			result.Object = encoded(result.Object, hide.IsSecret(result))
 			var got []string
 			for _, c := range Fields(object(t, test.live), result, Options{Variation: Vary(first, object(t, test.again))}) {
 				text := c.Path

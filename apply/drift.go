@@ -1,0 +1,290 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"deployer/internal/kube"
+)
+
+// Origin is who is behind a difference between what a release last applied and
+// what is there.
+type Origin string
+
+// The origins. What nobody owns, because it was removed, is taken for manual:
+// controllers own what they write.
+const (
+	Manual        Origin = "manual"         // people: kubectl, consoles
+	FailedRelease Origin = "failed_release" // left by another revision of the release, which failed as a rule
+	OtherRelease  Origin = "other_release"  // another release, or Helm beside the release's records
+	Deleted       Origin = "deleted"        // the object is gone
+	Controllers   Origin = "controller"     // autoscalers, operators, admission
+)
+
+// A Drift is how the cluster differs from what a release last applied.
+type Drift struct {
+	Objects  []Drifted // those that differ, by name
+	Same     int       // objects that don't
+	Reckoned int       // of these, as far as it can be told without the server's dry run
+	Warnings []Warning
+}
+
+// Drifted is one object that isn't as it was applied.
+type Drifted struct {
+	ID     kube.ID
+	Source string // template; empty when unknown
+	State  DriftState
+	Origin Origin // of the state; empty when only fields differ
+	Reason string
+
+	// Revision is the one that left an extra object.
+	Revision int
+	// Unverified says why the object could not be read, or the server not be
+	// asked what the release's manifest comes to.
+	Unverified string
+	// Expected says that a deployment would leave the object as it is.
+	Expected bool
+
+	Live   *unstructured.Unstructured // nil when it is gone or can't be read
+	Want   *unstructured.Unstructured // as it was applied; nil for what isn't the release's
+	Fields []DriftField
+}
+
+// DriftState is how an object differs.
+type DriftState string
+
+// The states.
+const (
+	Changed  DriftState = "changed"  // some of its fields
+	Missing  DriftState = "missing"  // not in the cluster
+	Going    DriftState = "deleting" // being deleted
+	Extra    DriftState = "extra"    // in the cluster, and not of the deployed revision
+	NotOurs  DriftState = "taken"    // belongs to another release, or is marked so
+	Unlooked DriftState = "unknown"  // may not be read
+)
+
+// A DriftField is one field that isn't as it was applied.
+type DriftField struct {
+	Path     string
+	Was, Is  any  // the values, plain JSON data
+	Had, Has bool // whether there are such values
+	Origin   Origin
+	By       Writer
+	Revision int  // that stated the live value; 0 for none
+	Expected bool // a deployment would leave it as it is
+	Names    []string
+}
+
+// A Writer is who owns a field.
+type Writer struct {
+	Manager     string // or what scales; empty when nobody owns the field
+	Operation   string // Apply or Update
+	Subresource string
+	Time        time.Time // when that manager last wrote the object; zero when unknown
+}
+
+// Drift compares the live objects with what a revision applied: Request.Objects
+// is its manifest and base its number. It goes the way of Plan, with the
+// server's dry run where that is permitted, and changes nothing. What the
+// server or the policies would reject is no error here: it is compared locally.
+func (a *Applier) Drift(ctx context.Context, req Request, base int) (*Drift, error) {
+	opts := a.opts
+	opts.Gate, opts.AllowRecreate, opts.CRDs = GateBestEffort, true, SkipCRDs
+	if opts.Conflicts == Fail {
+		opts.Conflicts = Take
+	}
+	req.Marks, req.CRDs, req.Hooks = nil, nil, nil // marks prove that our fields are as they were, not that none came
+	p, _, targets, _, err := New(a.cluster, a.owner, opts).prepare(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	p.looking = true
+	d := &drifting{planning: p, base: base, out: &Drift{}}
+	if err := d.targets(ctx, targets); err != nil {
+		return nil, err
+	}
+	d.lost()
+	if err := d.extras(ctx); err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(d.out.Objects, func(a, b Drifted) int { return strings.Compare(a.ID.String(), b.ID.String()) })
+	for _, w := range p.warnings {
+		if w.ID == (kube.ID{}) { // of the manifest's own, its deployment has told
+			d.out.Warnings = append(d.out.Warnings, w)
+		}
+	}
+	return d.out, nil
+}
+
+// drifting is one comparison under way.
+type drifting struct {
+	*planning
+	base int
+	out  *Drift
+}
+
+func (d *drifting) targets(ctx context.Context, targets []*target) error {
+	seen, err := d.look(ctx, targets)
+	if err == nil {
+		err = d.readAll(ctx, targets, seen)
+	}
+	if err != nil {
+		return err
+	}
+	found := make([]Drifted, len(targets))
+	err = d.a.each(ctx, len(targets), func(i int) error {
+		t, s := targets[i], seen[targets[i].id]
+		if s.full == nil && !s.absent && !s.blind { // not in a list of what has Helm's label
+			var err error
+			if s, err = d.read(ctx, t); err != nil {
+				return err
+			}
+		}
+		var err error
+		found[i], err = d.object(ctx, t, s)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for i, o := range found {
+		targets[i].decided = &Change{ID: o.ID, Action: None, Live: o.Live} // for extras to know which objects are these
+		if o.State == Changed && len(o.Fields) == 0 {
+			d.out.Same++
+			if o.Unverified != "" {
+				d.out.Reckoned++
+			}
+			continue
+		}
+		d.out.Objects = append(d.out.Objects, o)
+	}
+	return nil
+}
+
+// object compares one object.
+func (d *drifting) object(ctx context.Context, t *target, s sight) (Drifted, error) {
+	o := Drifted{ID: t.id, Source: t.source, State: Changed, Live: s.full, Want: t.obj}
+	switch {
+	case s.blind:
+		o.State, o.Unverified = Unlooked, "this account may not read it"
+		return o, nil
+	case s.full == nil && expires(t.obj):
+		o.State, o.Origin, o.Expected, o.Reason = Missing, Controllers, true, "it goes some time after it has finished"
+		return o, nil
+	case s.full == nil:
+		o.State, o.Origin, o.Reason = Missing, Deleted, "not in the cluster"
+		return o, nil
+	case s.full.GetDeletionTimestamp() != nil:
+		o.State, o.Origin, o.Reason = Going, Deleted, "is being deleted"
+		return o, nil
+	}
+	if owner := ownerOf(s.full); owner != (Owner{}) && owner != d.a.owner {
+		o.State, o.Origin, o.Reason = NotOurs, OtherRelease, "belongs to release "+owner.String()+" now"
+		return o, nil
+	}
+	c, err := d.applied(ctx, t, s.full)
+	var rejected *Rejection
+	if errors.As(err, &rejected) {
+		o.State, o.Unverified = Unlooked, "the release's manifest can't be read by the server's schema: "+rejected.Err.Error()
+		return o, nil
+	}
+	if err != nil {
+		return o, err
+	}
+	o.Live, o.Unverified = c.Live, c.Unverified
+	o.Fields, err = d.fields(ctx, t, c)
+	return o, err
+}
+
+// expires tells whether the cluster deletes an object when it has finished.
+// https://kubernetes.io/docs/concepts/workloads/controllers/ttlafterfinished/
+func expires(obj *unstructured.Unstructured) bool {
+	_, found, err := unstructured.NestedFieldNoCopy(obj.Object, "spec", "ttlSecondsAfterFinished")
+	return found && err == nil && kube.IDOf(obj).Kind == "Job"
+}
+
+// applied is what applying the manifest again would come to: by the server's
+// answer, or by our own reckoning where it has none or refuses.
+func (d *drifting) applied(ctx context.Context, t *target, live *unstructured.Unstructured) (Change, error) {
+	var rejected *Rejection
+	want, err := d.normalise(ctx, t)
+	if err != nil {
+		return Change{}, err
+	}
+	c, err := d.update(ctx, t, want, live, false)
+	switch {
+	case errors.As(err, &rejected):
+		c, err = d.reckoned(ctx, t, want, live)
+		c.Unverified = "the server would not accept the release's manifest now: " + rejected.Err.Error()
+		if _, immutable := rejected.Err.(*ImmutableError); immutable {
+			c.Unverified = ""
+		}
+	case err == nil && (c.Action == Recreate || c.Result == nil):
+		unverified := c.Unverified
+		c, err = d.reckoned(ctx, t, want, live)
+		c.Unverified = unverified
+	}
+	return c, err
+}
+
+// reckoned is applied without asking the server.
+func (p *planning) reckoned(ctx context.Context, t *target, want, live *unstructured.Unstructured) (Change, error) {
+	c := p.change(t, Update)
+	c.Live, c.Want = live, want
+	cmp, err := p.compare(ctx, t, want.DeepCopy(), live)
+	if err == nil {
+		err = p.yieldScale(ctx, t, cmp, &c)
+	}
+	if err == nil {
+		cmp.leaveOthers(t)
+		err = p.contest(t, cmp, &c)
+	}
+	if err == nil {
+		err = cmp.settle(false, p.a.opts.RevertManual, p.served(ctx, t))
+	}
+	if err != nil {
+		return c, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
+	}
+	c.Want, c.Result = cmp.want, cmp.predicted
+	return c, nil
+}
+
+// lost are objects whose manifest can't be resolved: their kind is gone,
+// and they with it.
+func (d *drifting) lost() {
+	for _, r := range d.misplaced {
+		o := Drifted{ID: r.ID, Source: r.Source, State: Missing, Origin: Deleted, Reason: r.Err.Error()}
+		var unknown *kube.NoKindError
+		if !errors.As(r.Err, &unknown) {
+			o.State, o.Origin, o.Unverified = Unlooked, "", r.Err.Error()
+		}
+		d.out.Objects = append(d.out.Objects, o)
+	}
+}
+
+// extras are what other revisions have left.
+func (d *drifting) extras(ctx context.Context) error {
+	left, err := d.prune(ctx)
+	if err != nil {
+		return err
+	}
+	for _, c := range left {
+		if c.Action != Delete && !c.Again {
+			continue // it is meant to stay, or belongs to somebody else by now
+		}
+		o := Drifted{ID: c.ID, Source: c.Source, State: Extra, Origin: FailedRelease, Reason: c.Reason, Live: c.Live, Expected: c.Action == Keep}
+		if c.Live == nil {
+			o.State, o.Origin, o.Unverified, o.Reason = Unlooked, "", c.Reason, ""
+		}
+		if history := d.past.objects[c.ID]; len(history) > 0 {
+			o.Revision = history[len(history)-1].revision
+		}
+		d.out.Objects = append(d.out.Objects, o)
+	}
+	return nil
+}

@@ -1,0 +1,254 @@
+package apply
+
+import (
+	"context"
+	"slices"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"deployer/apply/fields"
+)
+
+// fields lists what of an object isn't as it was applied: what applying again
+// would change, what it would leave to others, and what others have added.
+func (d *drifting) fields(ctx context.Context, t *target, c Change) ([]DriftField, error) {
+	conv, _, err := d.schemas.of(ctx, t.mapping.GVK)
+	if err != nil {
+		return nil, err
+	}
+	bare := shallow(c.Live)
+	bare.SetManagedFields(nil)
+	live, err := typedOf(conv, bare)
+	if err != nil {
+		return nil, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
+	}
+	cmp := &comparison{conv: conv, live: live}
+	diff, err := cmp.differences(c.Result)
+	if err != nil {
+		return nil, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
+	}
+	entries, err := fields.Parse(c.Live.GetManagedFields())
+	if err != nil {
+		return nil, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
+	}
+	l := &driftList{d: d, t: t, c: c, entries: entries, seen: fieldpath.NewSet()}
+	diff.Modified.Iterate(func(p fieldpath.Path) { l.modified(p.Copy()) })
+	for _, p := range fields.Top(diff.Removed) {
+		l.add(p, false)
+	}
+	for _, p := range fields.Top(diff.Added) {
+		if _, stated := fields.Value(t.obj.Object, p); stated || l.stamped(p) {
+			l.add(p, false) // not a default that comes with something else
+		}
+	}
+	l.yielded()
+	l.additions()
+	slices.SortStableFunc(l.out, func(a, b DriftField) int { return slices.Compare(a.Names, b.Names) })
+	return l.out, nil
+}
+
+// driftList collects the fields of one object.
+type driftList struct {
+	d       *drifting
+	t       *target
+	c       Change
+	entries []fields.Entry
+	out     []DriftField
+	seen    *fieldpath.Set
+}
+
+// modified takes a field of another value, unless the server has chosen both:
+// a default, or the doing of a webhook.
+func (l *driftList) modified(path fieldpath.Path) {
+	_, stated := fields.Value(l.t.obj.Object, path)
+	if stated || l.stamped(path) || l.owner(path) != nil || l.revision(path) > 0 {
+		l.add(path, false)
+	}
+}
+
+// stamped tells whether a field is what we write on every object.
+func (l *driftList) stamped(path fieldpath.Path) bool {
+	if l.c.Want == nil || len(path) == 0 || path[0].FieldName == nil || *path[0].FieldName != "metadata" {
+		return false
+	}
+	_, ok := fields.Value(l.c.Want.Object, path)
+	return ok
+}
+
+// add notes one field, whose released value is that of applying again.
+func (l *driftList) add(path fieldpath.Path, expected bool) {
+	was, had := fields.Value(l.c.Result.Object, path)
+	l.note(path, was, had, expected)
+}
+
+// note notes one field; nil when it is nobody's concern.
+func (l *driftList) note(path fieldpath.Path, was any, had, expected bool) *DriftField {
+	if driftNoise(path) {
+		return nil
+	}
+	f := DriftField{Path: fields.String(path), Names: namesOf(path), Was: was, Had: had, Expected: expected}
+	f.Is, f.Has = fields.Value(l.c.Live.Object, path)
+	l.blame(&f, path)
+	l.seen.Insert(path)
+	l.out = append(l.out, f)
+	return &l.out[len(l.out)-1]
+}
+
+// blame finds out who is behind a field.
+func (l *driftList) blame(f *DriftField, path fieldpath.Path) {
+	e := l.owner(path)
+	if e != nil {
+		f.By = Writer{Manager: e.Manager, Operation: string(e.Operation), Subresource: e.Subresource, Time: e.Time}
+	}
+	switch {
+	case e == nil || fields.ClassOf(e.Manager) == fields.Legacy:
+		if f.Revision = l.revision(path); f.Revision > 0 {
+			f.Origin = FailedRelease
+			return
+		}
+		f.Origin = OtherRelease
+		if e == nil {
+			f.Origin = Manual
+		}
+	case isPerson(e.Manager):
+		f.Origin = Manual
+	default:
+		f.Origin = Controllers
+	}
+}
+
+// isPerson tells whether a manager's name stands for somebody at a keyboard.
+func isPerson(manager string) bool {
+	switch fields.ClassOf(manager) {
+	case fields.Human:
+		return true
+	case fields.Bounded:
+		return len(manager) > 8 && manager[:8] == "kubectl-"
+	}
+	return false
+}
+
+// owner is the entry that owns the live value of a field: the latest of
+// somebody else's, or else ours; nil when there is none.
+func (l *driftList) owner(path fieldpath.Path) *fields.Entry {
+	if _, there := fields.Value(l.c.Live.Object, path); !there {
+		return nil
+	}
+	var best *fields.Entry
+	better := func(e *fields.Entry) bool {
+		ours, was := fields.ClassOf(e.Manager) == fields.Legacy, fields.ClassOf(best.Manager) == fields.Legacy
+		if ours != was {
+			return was
+		}
+		return e.Time.After(best.Time)
+	}
+	for i := range l.entries {
+		if e := &l.entries[i]; fields.Owns(e.Set, path) && (best == nil || better(e)) {
+			best = e
+		}
+	}
+	return best
+}
+
+// revision is the latest revision but the deployed one that says of a field
+// what is there; 0 when none does.
+func (l *driftList) revision(path fieldpath.Path) int {
+	is, has := fields.Value(l.c.Live.Object, path)
+	history := l.d.past.objects[l.t.id]
+	for i := len(history) - 1; i >= 0; i-- {
+		s := history[i]
+		if s.revision == l.d.base {
+			continue
+		}
+		says, does := fields.Value(s.obj.Object, path)
+		later := s.revision > l.d.base
+		switch {
+		case has && does && equalJSON(is, says):
+			return s.revision
+		case !has && !does && later: // it dropped the field
+			return s.revision
+		}
+	}
+	return 0
+}
+
+// yielded notes fields that a deployment leaves to others.
+func (l *driftList) yielded() {
+	for _, f := range l.c.Conflicts {
+		if f.Outcome != Yielded || f.path == nil {
+			continue
+		}
+		was, had := fields.Value(l.t.obj.Object, f.path)
+		if noted := l.note(f.path, was, had, true); noted != nil && slices.Equal(namesOf(f.path), l.t.replicas) {
+			noted.Origin = Controllers
+			noted.By = Writer{Manager: f.Manager, Operation: f.Operation, Subresource: f.Subresource, Time: f.Time}
+		}
+	}
+}
+
+// additions notes what others have added beside what the release states. What
+// controllers have added is their business.
+func (l *driftList) additions() {
+	for i := range l.entries {
+		e := &l.entries[i]
+		if fields.ClassOf(e.Manager) == fields.Legacy || e.Subresource == "status" {
+			continue
+		}
+		person := isPerson(e.Manager)
+		e.Set.Iterate(func(path fieldpath.Path) {
+			if l.isAddition(path) {
+				l.note(path.Copy(), nil, false, !person || l.isRestart(path))
+			}
+		})
+	}
+}
+
+// isAddition tells whether a field is there, the release says nothing at it or
+// in it, and it hasn't been told of.
+func (l *driftList) isAddition(path fieldpath.Path) bool {
+	if _, there := fields.Value(l.c.Live.Object, path); !there {
+		return false
+	}
+	if l.c.Want != nil {
+		if _, stated := fields.Value(l.c.Want.Object, path); stated {
+			return false
+		}
+	}
+	for n := 1; n <= len(path); n++ {
+		if l.seen.Has(path[:n]) {
+			return false
+		}
+	}
+	inside := l.seen
+	for _, e := range path {
+		inside = inside.WithPrefix(e)
+	}
+	return inside.Empty()
+}
+
+// isRestart is what kubectl rollout restart leaves, which deployments never
+// touch: the annotation, or annotations with nothing else in them.
+func (l *driftList) isRestart(path fieldpath.Path) bool {
+	v, _ := fields.Value(l.c.Live.Object, path)
+	m, isMap := v.(map[string]any)
+	last := path[len(path)-1]
+	return last.FieldName != nil && *last.FieldName == restartedAt || isMap && len(m) == 1 && m[restartedAt] != nil
+}
+
+// driftNoise is what servers and controllers keep for themselves.
+func driftNoise(path fieldpath.Path) bool {
+	names := namesOf(path)
+	switch {
+	case names[0] == "status":
+		return true
+	case names[0] != "metadata" || len(names) < 2:
+		return false
+	case len(names) == 2:
+		return slices.Contains([]string{
+			"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds",
+		}, names[1])
+	}
+	return names[1] == "annotations" && slices.Contains([]string{
+		lastApplied, "deployment.kubernetes.io/revision", "deprecated.daemonset.template.generation",
+	}, names[2])
+}

@@ -1,0 +1,249 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"deployer/internal/kubetest"
+)
+
+// driftTemplates are a release in which everything can happen.
+var driftTemplates = map[string]string{
+	"gone.yaml": "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: gone}\ndata: {a: b}\n",
+	"job.yaml": `
+apiVersion: batch/v1
+kind: Job
+metadata: {name: done}
+spec:
+  ttlSecondsAfterFinished: 3600
+  template: {spec: {restartPolicy: Never, containers: [{name: app, image: nginx}]}}
+`,
+	"scaled.yaml": `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: scaled}
+spec:
+  replicas: 1
+  selector: {matchLabels: {app: scaled}}
+  template:
+    metadata: {labels: {app: scaled}}
+    spec: {containers: [{name: app, image: nginx}]}
+---
+apiVersion: autoscaling/v2
+kind: HorizontalPodAutoscaler
+metadata: {name: scaled}
+spec: {minReplicas: 1, maxReplicas: 9, scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: scaled}}
+`,
+	"failed.yaml": `
+{{- if .Values.fail }}
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: leftover}
+data: {a: b}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: bad, annotations: {helm.sh/hook: post-upgrade}}
+spec:
+  backoffLimit: 0
+  template:
+    metadata: {annotations: {sim.deployer/steps: '[{"phase":"Failed","after":"0s"}]'}}
+    spec: {restartPolicy: Never, containers: [{name: app, image: nginx}]}
+{{- end }}
+`,
+}
+
+func newDrift(t *testing.T) *plans {
+	p := newPlans(t)
+	for name, text := range driftTemplates {
+		p.write("templates/"+name, text)
+	}
+	return p
+}
+
+// A driftLine is one difference of a drift.
+type driftLine struct{ object, origin, path, by string }
+
+// driftOf reads a drift as JSON, as one line a difference.
+func (p *plans) driftOf(code int, args ...string) []driftLine {
+	p.t.Helper()
+	var d struct {
+		HasDrift bool `json:"has_drift"`
+		Objects  []struct {
+			Object, State, Origin string
+			Expected              bool
+			By                    struct{ Manager, Subresource string }
+			Fields                []struct {
+				Path     string
+				Expected bool
+			}
+		}
+	}
+	out := p.run(code, append([]string{"plan", "web", "--drift", "-o", "json"}, args...)...)
+	if err := json.Unmarshal([]byte(out), &d); err != nil {
+		p.t.Fatalf("%v:\n%s", err, out)
+	}
+	if d.HasDrift != (code == 2) {
+		p.t.Errorf("has_drift is %v and the exit code %d:\n%s", d.HasDrift, code, out)
+	}
+	var lines []driftLine
+	for _, o := range d.Objects {
+		name := strings.ReplaceAll(o.Object, "/"+p.ns+"/", "/")
+		mark := func(expected bool) string {
+			if expected {
+				return " (expected)"
+			}
+			return ""
+		}
+		if o.State != "changed" {
+			lines = append(lines, driftLine{name, o.Origin, o.State + mark(o.Expected), ""})
+		}
+		for _, f := range o.Fields {
+			lines = append(lines, driftLine{name, o.Origin, f.Path + mark(f.Expected), o.By.Manager})
+		}
+	}
+	return lines
+}
+
+func (p *plans) wantDrift(got []driftLine, want ...driftLine) {
+	p.t.Helper()
+	left := map[driftLine]bool{}
+	for _, w := range want {
+		left[w] = true
+	}
+	for _, g := range got {
+		if !left[g] {
+			p.t.Errorf("unexpected: %+v", g)
+		}
+		delete(left, g)
+	}
+	for w := range left {
+		p.t.Errorf("missing: %+v", w)
+	}
+}
+
+// Each difference is told of once, with who is behind it; the exit code says
+// whether any of it matters.
+func TestDrift(t *testing.T) {
+	p := newDrift(t)
+	p.upgrade("password=planted-secret-1")
+	p.wantDrift(p.driftOf(0))
+	mustHave(t, p.run(0, "plan", "web", "--drift"), "No drift. 8 objects as deployed.")
+
+	p.patch("deployments", "scaled", `{"spec":{"replicas":5}}`, "kube-controller-manager", "scale")
+	p.patch("deployments", "scaled", `{"metadata":{"annotations":{"operator.example.com/seen":"yes"}}}`, "some-operator")
+	restart := `{"spec":{"template":{"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":"2026-01-01T00:00:00Z"}}}}}`
+	p.patch("deployments", "web", restart, "kubectl-rollout")
+	left := []driftLine{
+		{"Deployment/scaled", "controller", "spec.replicas (expected)", "HorizontalPodAutoscaler/scaled"},
+		{"Deployment/scaled", "controller", `metadata.annotations."operator.example.com/seen" (expected)`, "some-operator"},
+		{"Deployment/web", "manual", `spec.template.metadata.annotations (expected)`, "kubectl-rollout"},
+	}
+	p.wantDrift(p.driftOf(0), left...)
+
+	p.patch("configmaps", "conf", `{"data":{"colour":"pink","big":null}}`, "kubectl-edit")
+	p.patch("deployments", "web", `{"spec":{"replicas":4}}`, "kubectl", "scale")
+	p.patchStrategic("deployments", "web", `{"spec":{"template":{"spec":{"containers":[{"name":"debug","image":"busybox"}]}}}}`, "k9s")
+	p.patchStrategic("deployments", "web", `{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"nginx:9"}]}}}}`, "image-operator")
+	p.patch("secrets", "db", `{"stringData":{"password":"planted-secret-2"}}`, "kubectl-patch")
+	p.patch("configmaps", "old", `{"metadata":{"annotations":{"meta.helm.sh/release-name":"other"}}}`, "helm")
+	p.remove("configmaps", "gone")
+	drifted := append(left,
+		driftLine{"ConfigMap/conf", "manual", "data.colour", "kubectl-edit"},
+		driftLine{"ConfigMap/conf", "manual", "data.big", ""},
+		driftLine{"Deployment/web", "manual", "spec.replicas", "kubectl"},
+		driftLine{"Deployment/web", "manual", `spec.template.spec.containers[name="debug"]`, "k9s"},
+		driftLine{"Deployment/web", "controller", `spec.template.spec.containers[name="app"].image`, "image-operator"},
+		driftLine{"Secret/db", "manual", "data.password", "kubectl-patch"},
+		driftLine{"ConfigMap/old", "other_release", "taken", ""},
+		driftLine{"ConfigMap/gone", "deleted", "missing", ""},
+	)
+	p.wantDrift(p.driftOf(2), drifted...)
+	p.wantDrift(p.driftOf(2, "--detailed-exitcode"), drifted...)
+	for _, format := range []string{"text", "json", "yaml", "markdown", "html"} {
+		out := p.run(2, "plan", "web", "--drift", "-o", format)
+		mustHave(t, out, "kubectl-edit", "image-operator", "pink")
+		if strings.Contains(out, "planted-secret") || strings.Contains(out, "cGxhbnRlZC1zZWNyZXQt") {
+			t.Errorf("%s shows a value of a Secret:\n%s", format, out)
+		}
+	}
+	if out := p.run(0, "plan", "web", "--drift", "--detailed-exitcode=false"); !strings.Contains(out, "Manual edits") {
+		t.Errorf("no drift:\n%s", out)
+	}
+	p.driftReadsOnly(drifted)
+}
+
+// driftReadsOnly compares as an administrator, and as somebody who may only
+// read: both see the same, and nobody writes.
+func (p *plans) driftReadsOnly(want []driftLine) {
+	p.t.Helper()
+	for _, verbs := range []string{"get,list", "get,list,patch,create"} {
+		user := p.cluster.User(p.t, p.ns, kubetest.Rule("", verbs, "configmaps", "secrets", "services"),
+			kubetest.Rule("apps", verbs, "deployments"), kubetest.Rule("batch", verbs, "jobs"), kubetest.Rule("autoscaling", verbs, "horizontalpodautoscalers"))
+		q := *p
+		q.config = user.Kubeconfig(p.t, p.ns)
+		from := len(p.cluster.Audit(p.t, user.Name))
+		q.wantDrift(q.driftOf(2), want...)
+		for _, e := range kubetest.Writes(p.cluster.Audit(p.t, user.Name)[from:]) {
+			p.t.Errorf("%s: written: %s", verbs, e)
+		}
+	}
+	blind := p.cluster.User(p.t, p.ns, kubetest.Rule("", "get,list", "secrets"))
+	q := *p
+	q.config = blind.Kubeconfig(p.t, p.ns)
+	if out := q.run(2, "plan", "web", "--drift"); !strings.Contains(out, "Not known") {
+		p.t.Errorf("what can't be read is not told of:\n%s", out)
+	}
+}
+
+func (p *plans) patchStrategic(resource, name, patch, manager string) {
+	p.t.Helper()
+	_, err := p.client(resource).Patch(context.Background(), name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: manager})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// What a failed release has changed is told apart from manual edits, and
+// nothing can be said of a release that was never deployed.
+func TestDriftOfFailedReleases(t *testing.T) {
+	p := newDrift(t)
+	p.run(1, "plan", "web", "--drift")
+	p.upgrade()
+	p.run(1, "upgrade", "web", p.chart, "--wait=false", "--set", "fail=true,image=nginx:2,colour=blue")
+	p.patch("configmaps", "conf", `{"data":{"size":"7"}}`, "kubectl-edit")
+	p.wantDrift(p.driftOf(2),
+		driftLine{"ConfigMap/leftover", "failed_release", "extra", ""},
+		driftLine{"Job/bad", "failed_release", "extra", ""},
+		driftLine{"Deployment/web", "failed_release", `spec.template.spec.containers[name="app"].image`, "helm"},
+		driftLine{"Deployment/web", "failed_release", `spec.template.spec.containers[name="app"].env[name="COLOUR"].value`, "helm"},
+		driftLine{"ConfigMap/conf", "failed_release", "data.colour", "helm"},
+		driftLine{"ConfigMap/conf", "manual", "data.size", "kubectl-edit"},
+	)
+	mustHave(t, p.run(2, "plan", "web", "--drift"), "Drift of web in "+p.ns+" from revision 1, chart web-1.0.0 (revision 2 is failed)", "(from revision 2)")
+}
+
+// A policy by which a deployment would fail doesn't keep anybody from looking.
+func TestDriftIsNotRefusedByPolicies(t *testing.T) {
+	p := newPlans(t)
+	p.write("templates/strict.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: strict, annotations: {deployer.io/conflicts: fail}}\ndata: {a: b}\n")
+	p.write("templates/lenient.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: lenient, annotations: {deployer.io/conflicts: yield}}\ndata: {a: b}\n")
+	p.upgrade()
+	for _, name := range []string{"strict", "lenient"} {
+		p.patch("configmaps", name, `{"data":{"a":"c"}}`, "kubectl-edit")
+	}
+	p.wantDrift(p.driftOf(2, "--conflicts", "fail"),
+		driftLine{"ConfigMap/strict", "manual", "data.a", "kubectl-edit"},
+		driftLine{"ConfigMap/lenient", "manual", "data.a (expected)", "kubectl-edit"})
+	for _, args := range [][]string{{"--out", "x"}, {"--rollback"}, {"--uninstall"}, {"-o", "dot"}} {
+		if out := p.run(1, append([]string{"plan", "web", "--drift"}, args...)...); strings.Contains(out, "Drift of") {
+			t.Errorf("%s: %s", fmt.Sprint(args), out)
+		}
+	}
+}

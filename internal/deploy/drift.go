@@ -1,0 +1,124 @@
+package deploy
+
+import (
+	"context"
+	"fmt"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"deployer/apply"
+	"deployer/chart"
+	"deployer/internal/hide"
+	"deployer/release"
+)
+
+// A Drift is how the cluster differs from what a release last deployed.
+type Drift struct {
+	Release   string
+	Namespace string
+	Record    *release.Record  // the deployed revision
+	Latest    *release.Summary // a later one may have failed
+	*apply.Drift
+	Hidden *hide.Texts // what must not be shown
+}
+
+// Drift compares what is in the cluster with the deployed revision of a
+// release. It only reads. The error is a *release.NotFoundError, a
+// *release.NoDeployedError or an *UninstalledError when there is no such
+// revision.
+func (d *Deployer) Drift(ctx context.Context, name string) (*Drift, error) {
+	history, err := d.existing(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	record, err := d.deployed(ctx, history)
+	if err != nil {
+		return nil, err
+	}
+	owned, err := history.Owned(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var parser chart.Parser
+	past, err := pastOf(owned, &parser)
+	if err != nil {
+		return nil, err
+	}
+	objects, err := parser.Parse(record.Manifest)
+	if err != nil {
+		return nil, fmt.Errorf("reading the manifest of revision %d: %w", record.Version, err)
+	}
+	hooks, err := hookManifests(record.Hooks)
+	if err != nil {
+		return nil, err
+	}
+	d.learn(append(owned, record), past, objects, hooks)
+	req := apply.Request{Objects: objects, Resting: hooks, Past: past, Leftover: leftoverOf(owned)}
+	op := &Operation{Verb: Upgrade, Release: name, Namespace: d.Namespace}
+	found, err := d.applier(op).Drift(ctx, req, record.Version)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range found.Objects {
+		d.Hidden.Object(o.Live)
+	}
+	return &Drift{Release: name, Namespace: d.Namespace, Record: record, Latest: history.Latest(), Drift: found, Hidden: d.Hidden}, nil
+}
+
+// deployed reads the revision that a release deployed last with success.
+func (d *Deployer) deployed(ctx context.Context, history *release.History) (*release.Record, error) {
+	latest, deployed := history.Latest(), history.Deployed()
+	switch {
+	case deployed != nil:
+		return history.Load(ctx, deployed.Revision)
+	case latest.Status == helmrelease.StatusUninstalled:
+		return nil, &UninstalledError{Name: history.Name, Revision: latest.Revision}
+	}
+	return nil, &release.NoDeployedError{Namespace: history.Namespace, Name: history.Name}
+}
+
+// HasDrift tells whether anything is other than it was deployed, but for what
+// a deployment would leave as it is, such as replicas that an autoscaler set.
+func (d *Drift) HasDrift() bool {
+	for _, o := range d.Objects {
+		if o.State != apply.Changed && o.State != apply.Unlooked && !o.Expected {
+			return true
+		}
+		for _, f := range o.Fields {
+			if !f.Expected {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Blind says that objects could not be looked at, so that nobody can tell
+// whether they are as they were deployed; nil when all could.
+func (d *Drift) Blind() error {
+	n := 0
+	for _, o := range d.Objects {
+		if o.State == apply.Unlooked {
+			n++
+		}
+	}
+	if n == 0 {
+		return nil
+	}
+	return &BlindError{Release: d.Release, Objects: n}
+}
+
+// A BlindError says that a comparison is not complete.
+type BlindError struct {
+	Release string
+	Objects int
+}
+
+func (e *BlindError) Error() string {
+	return fmt.Sprintf("release %s: %d of its objects could not be looked at, so that nobody can tell whether it has drifted", e.Release, e.Objects)
+}
+
+// Hint says what to do about it.
+func (e *BlindError) Hint() string {
+	return "permit the account deployer runs as to get and list these objects (kubectl auth can-i --list)"
+}

@@ -1,0 +1,32 @@
+package deploy
+
+import (
+	"deployer/apply"
+	"deployer/internal/kube"
+	"deployer/release"
+)
+
+// learn notes what must not be shown: the confidential values of the records,
+// and of the objects of past revisions and of what is to be deployed. Names of
+// objects are shown everywhere and are no secrets.
+func (d *Deployer) learn(records []*release.Record, past []apply.Past, lists ...[]kube.Manifest) {
+	d.Hidden.Name(d.Namespace)
+	for _, r := range records {
+		d.Hidden.Values(r.Config)
+		d.Hidden.Name(r.Name)
+		if r.Chart != nil && r.Chart.Metadata != nil {
+			d.Hidden.Name(r.Chart.Metadata.Name)
+		}
+	}
+	for _, p := range past {
+		lists = append(lists, p.Objects, p.Hooks)
+	}
+	for _, list := range lists {
+		for _, m := range list {
+			if m.Object != nil {
+				d.Hidden.Object(m.Object)
+				d.Hidden.Name(m.Object.GetName())
+			}
+		}
+	}
+}

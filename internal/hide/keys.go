@@ -1,0 +1,50 @@
+package hide
+
+import (
+	"regexp"
+	"strings"
+)
+
+// suspicion is how much a key says that its value is confidential.
+type suspicion int
+
+const (
+	innocent suspicion = iota
+	doubtful           // "key" names tolerations as well as private keys: the value decides
+	telling
+)
+
+// tellingWords are the words in a key that say that its value is confidential.
+var tellingWords = regexp.MustCompile(`passw|passphrase|\b(pwd|pass|creds?|dsn|salt)\b|secret|token|credential|` +
+	`[a-z0-9] key\b|\b(api|access|private|auth|ssh|signing|encryption|master|license|account)key\b|webhook ?url|connection ?string`)
+
+// references are keys that tell where something confidential is, how it is
+// made, or which of several: existingSecret, secretName, tokenPath,
+// passwordKey, topologyKey.
+var references = regexp.MustCompile(`\b(name|ref|refs|path|paths|file|files|dir|mount|mounts|type|kind|enabled|create|created|annotations|labels|` +
+	`length|ttl|expiry|expiration|policy|namespace|version|store|class|provider|audience|interval|keys|items|rotation|required|optional|image)$|` +
+	`^existing\b|^(image ?)?pull ?secrets?$|^(external|sealed) ?secrets?$|(password|token|user|username|topology|label|annotation|primary|foreign|public) ?key$`)
+
+// camel finds where the words of a name meet.
+var camel = regexp.MustCompile(`([a-z0-9])([A-Z])`)
+
+var separators = strings.NewReplacer("-", " ", ".", " ", "_", " ", "/", " ")
+
+// suspect judges a key.
+func suspect(key string) suspicion {
+	words := strings.ToLower(separators.Replace(camel.ReplaceAllString(key, "${1} ${2}")))
+	switch {
+	case references.MatchString(words):
+		return innocent
+	case tellingWords.MatchString(words):
+		return telling
+	case words == "key" || words == "auth":
+		return doubtful
+	}
+	return innocent
+}
+
+// isReference tells whether a key below a telling one is innocent all the same.
+func isReference(key string) bool {
+	return references.MatchString(strings.ToLower(separators.Replace(camel.ReplaceAllString(key, "${1} ${2}"))))
+}

@@ -1,0 +1,162 @@
+package hide
+
+import "strings"
+
+// Paths are JSONPath as Nelm reads it (https://goessner.net/articles/JsonPath/),
+// or written as plans write them: $.spec.template.spec.containers[*].env[*].value,
+// data.*, ..password, metadata.annotations['example.com/token'],
+// containers[name="app"].image. Which item of a list is meant doesn't matter:
+// all are hidden, as an item may move.
+const (
+	anyStep  = "*"  // a field of any name, or an item
+	anyDepth = "**" // any number of steps
+)
+
+// split separates paths at commas; a backslash before one keeps it, and one in
+// brackets or quotes is part of the path.
+func split(text string) []string {
+	var out []string
+	var b strings.Builder
+	depth, quote, escaped := 0, rune(0), false
+	end := func() {
+		if path := strings.TrimSpace(b.String()); path != "" {
+			out = append(out, path)
+		}
+		b.Reset()
+	}
+	for _, r := range text {
+		switch {
+		case escaped:
+			escaped = false
+		case r == '\\':
+			escaped = true
+			continue
+		case quote != 0:
+			if r == quote {
+				quote = 0
+			}
+		case r == '\'' || r == '"':
+			quote = r
+		case r == '[':
+			depth++
+		case r == ']':
+			depth--
+		case r == ',' && depth <= 0:
+			end()
+			continue
+		}
+		b.WriteRune(r)
+	}
+	end()
+	return out
+}
+
+// parse reads one path; false when it is none.
+func parse(text string) ([]string, bool) {
+	var out []string
+	rest := strings.TrimPrefix(strings.TrimSpace(text), "$")
+	for rest != "" {
+		switch {
+		case strings.HasPrefix(rest, ".."):
+			out, rest = append(out, anyDepth), rest[2:]
+			if rest == "" {
+				return nil, false
+			}
+		case rest[0] == '.':
+			if rest = rest[1:]; rest == "" || rest[0] == '[' {
+				return nil, false
+			}
+		case rest[0] == '[':
+			inside, after, ok := bracket(rest)
+			if !ok {
+				return nil, false
+			}
+			out, rest = append(out, selector(inside)), after
+		case rest[0] == '"' || rest[0] == '\'':
+			end := strings.IndexByte(rest[1:], rest[0])
+			if end < 0 {
+				return nil, false
+			}
+			out, rest = append(out, rest[1:end+1]), rest[end+2:]
+		default:
+			end := strings.IndexAny(rest, ".[")
+			if end < 0 {
+				end = len(rest)
+			}
+			out, rest = append(out, rest[:end]), rest[end:]
+		}
+	}
+	return out, len(out) > 0
+}
+
+// bracket cuts [...] off the beginning of a path.
+func bracket(text string) (inside, after string, ok bool) {
+	depth, quote := 0, rune(0)
+	for i, r := range text {
+		switch {
+		case quote != 0:
+			if r == quote {
+				quote = 0
+			}
+		case r == '\'' || r == '"':
+			quote = r
+		case r == '[':
+			depth++
+		case r == ']':
+			if depth--; depth == 0 {
+				return text[1:i], text[i+1:], i > 1
+			}
+		}
+	}
+	return "", "", false
+}
+
+// selector reads what is in brackets: a quoted name, or anything that chooses
+// items.
+func selector(inside string) string {
+	inside = strings.TrimSpace(inside)
+	for _, q := range []string{"'", `"`} {
+		if name, ok := strings.CutPrefix(inside, q); ok && strings.HasSuffix(name, q) && !strings.Contains(strings.TrimSuffix(name, q), q) {
+			return strings.TrimSuffix(name, q)
+		}
+	}
+	if inside == anyStep || strings.ContainsAny(inside, "'\"") && !strings.ContainsAny(inside, "=?") {
+		return anyStep // all, or a union of names
+	}
+	return Item
+}
+
+// matches tells whether a pattern names a path, or something that it is in. A
+// pattern may leave items of lists out.
+func matches(pattern, path []string) bool {
+	if len(pattern) == 0 {
+		return true
+	}
+	if len(path) == 0 {
+		return false
+	}
+	if pattern[0] == anyDepth {
+		return matches(pattern[1:], path) || matches(pattern, path[1:])
+	}
+	if steps(pattern[0], path[0]) && matches(pattern[1:], path[1:]) {
+		return true
+	}
+	return path[0] == Item && matches(pattern, path[1:])
+}
+
+// leadsTo tells whether a pattern names something in what is at a path.
+func leadsTo(pattern, path []string) bool {
+	switch {
+	case len(path) == 0:
+		return true
+	case len(pattern) == 0:
+		return false
+	case pattern[0] == anyDepth:
+		return true
+	case steps(pattern[0], path[0]) && leadsTo(pattern[1:], path[1:]):
+		return true
+	}
+	return path[0] == Item && leadsTo(pattern, path[1:])
+}
+
+func steps(pattern, name string) bool { return pattern == anyStep || pattern == name }

@@ -1,0 +1,118 @@
+package hide
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+func TestKeys(t *testing.T) {
+	for key, want := range map[string]suspicion{
+		"password": telling, "dbPassword": telling, "DB_PASSWORD": telling, "postgres-password": telling, "token": telling,
+		"apiKey": telling, "API_KEY": telling, "secretKey": telling, "encryptionKey": telling, "licenseKey": telling,
+		"credentials": telling, "clientSecret": telling, "slackWebhookUrl": telling, "pwd": telling, "tls.key": telling,
+		"key": doubtful, "auth": doubtful,
+		"existingSecret": innocent, "secretName": innocent, "tokenPath": innocent, "passwordFile": innocent,
+		"existingSecretPasswordKey": innocent, "passwordKey": innocent, "topologyKey": innocent, "imagePullSecrets": innocent,
+		"secretKeyRef": innocent, "secretKeys": innocent, "externalSecrets": innocent, "tokenTTL": innocent,
+		"image": innocent, "host": innocent, "keyboard": innocent, "monkey": innocent, "passthrough": innocent, "author": innocent,
+	} {
+		if got := suspect(key); got != want {
+			t.Errorf("suspect(%s) = %d, want %d", key, got, want)
+		}
+	}
+}
+
+func secretOf(data map[string]any) *unstructured.Unstructured {
+	encoded := map[string]any{}
+	for key, v := range data {
+		encoded[key] = base64.StdEncoding.EncodeToString([]byte(v.(string)))
+	}
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "Secret", "metadata": map[string]any{"name": "db"}, "data": encoded,
+	}}
+}
+
+func TestHide(t *testing.T) {
+	var texts Texts
+	texts.Object(secretOf(map[string]any{
+		"password": "hunter2", "username": "postgres", "host": "web-db.prod.svc", "url": "http://x:1/a?b=c&d",
+		"pem":       "-----BEGIN-----\nMIIEvQIBADANBgkqhkiG9w0\nx\n",
+		"auth.json": `{"auths":{"r.io":{"auth":"dXNlcjpwYXNzd29yZA==","username":"someone","password":"quay-pass"}}}`,
+		"flag":      "true", "pin": "12",
+	}))
+	texts.Values(map[string]any{
+		"image": "nginx:1.25",
+		"auth":  map[string]any{"password": "s3cret-ABC", "existingSecret": "web-credentials", "enabled": true},
+		"smtp":  map[string]any{"apiKey": 1234567890, "token": "ab1"},
+		"secrets": map[string]any{
+			"values": []any{map[string]any{"DB": "value-of-db"}}, "name": "web-secrets", "flag": "production",
+		},
+		"tolerations": []any{map[string]any{"key": "dedicated-nodes", "value": "x"}},
+		"tls":         map[string]any{"key": "PRIVATE 0123456789"},
+	})
+	texts.Name("web-db")
+	for text, want := range map[string]string{
+		"hunter2":                        "(hidden)",
+		"got hunter2, want x":            "got (hidden), want x",
+		"postgres://me:hunter2@h/db":     "postgres://me:(hidden)@h/db",
+		"base64 aHVudGVyMg== of it":      "base64 (hidden) of it",
+		"hunter2000 is another":          "hunter2000 is another",
+		"s3cret-ABC":                     "(hidden)",
+		`{"p":"s3cret-ABC"}`:             `{"p":"(hidden)"}`,
+		"key 1234567890":                 "key (hidden)",
+		"ab1":                            "(hidden)",
+		"the ab1 of it":                  "the ab1 of it",
+		"postgres:16":                    "postgres:16",
+		"postgres":                       "(hidden)", // the whole value of a field
+		"web-db.prod.svc":                "web-db.prod.svc",
+		"to web-db.prod.svc:5432":        "to web-db.prod.svc:5432",
+		"web-credentials, web-secrets":   "web-credentials, web-secrets",
+		"x value-of-db":                  "x (hidden)",
+		"    MIIEvQIBADANBgkqhkiG9w0":    "    (hidden)",
+		"http://x:1/a?b=c\\u0026d":       "(hidden)",
+		"quay-pass dXNlcjpwYXNzd29yZA==": "(hidden) (hidden)",
+		"someone else":                   "someone else",
+		"dedicated-nodes":                "dedicated-nodes",
+		"PRIVATE 0123456789":             "(hidden)",
+		"true":                           "true",
+		"production":                     "production",
+		"12":                             "12",
+		"":                               "",
+	} {
+		if got := texts.Hide(text); got != want {
+			t.Errorf("Hide(%q) = %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestHideOfAnnotatedFields(t *testing.T) {
+	var texts Texts
+	obj := annotated("ConfigMap", map[string]any{PathsAnnotation: "data.token,spec.list[*].value"})
+	obj.Object["data"] = map[string]any{"token": "tok-123456", "other": "public-123456"}
+	obj.Object["spec"] = map[string]any{"list": []any{map[string]any{"value": "item-98765432"}}}
+	texts.Object(obj)
+	if got, want := texts.Hide("tok-123456 public-123456 item-98765432"), "(hidden) public-123456 (hidden)"; got != want {
+		t.Errorf("Hide = %q, want %q", got, want)
+	}
+}
+
+func TestHideInJSON(t *testing.T) {
+	var texts *Texts
+	data := map[string]any{"a": []any{"hunter2", map[string]any{"b": "x hunter2"}}, "n": 1.0}
+	if got := texts.Value(data); got.(map[string]any)["n"] != 1.0 || texts.Hide("hunter2") != "hunter2" {
+		t.Errorf("no texts hide something: %v", got)
+	}
+	texts = &Texts{}
+	texts.Values(map[string]any{"password": "hunter2"})
+	out, err := json.Marshal(texts.Value(data))
+	if err != nil || strings.Contains(string(out), "hunter2") {
+		t.Errorf("Value = %s, %v", out, err)
+	}
+	if data["a"].([]any)[0] != "hunter2" {
+		t.Errorf("the original was changed: %v", data)
+	}
+}
