@@ -243,3 +243,39 @@ func BenchmarkParse(b *testing.B) {
 		}
 	}
 }
+
+// FuzzParse: whatever a chart renders is read or refused, and what was read and
+// is written again reads as the same.
+func FuzzParse(f *testing.F) {
+	a, b := object("A", "a"), object("B", "b")
+	for _, seed := range []string{
+		"", "---", a, a + "---\n" + b, "--- # x\n# Source: t.yaml\n" + a + "...\n", "\xef\xbb\xbf" + a, strings.ReplaceAll(a, "\n", "\r\n"),
+		"apiVersion: v1\nkind: List\nitems: [{kind: A}, null, 1]\n", "a: &x {b: *x}\n", "? [1]\n: 2\n", "1e400: .nan\n", a + "data: {1: 0x10, true: ~, k: 012, l: 1_0}\n",
+		"- a\n- b\n", "text", a + "x: |\n  ---\n  y\n---\t\n" + b, "%YAML 1.1\n---\n" + a, "{\"apiVersion\":\"v1\",\"kind\":\"A\",\"metadata\":{\"name\":\"a\"}}",
+	} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		first, err := Parse(text)
+		if err != nil {
+			return
+		}
+		var again strings.Builder
+		for _, m := range first {
+			data, err := yaml.Marshal(m.Object.Object)
+			if err != nil {
+				t.Fatalf("Parse(%q) gives what can't be written: %v", text, err)
+			}
+			again.WriteString("---\n" + string(data))
+		}
+		second, err := Parse(again.String())
+		if err != nil || len(second) != len(first) {
+			t.Fatalf("Parse(%q) gives %d objects, again %d: %v\n%s", text, len(first), len(second), err, again.String())
+		}
+		for i := range first {
+			if !reflect.DeepEqual(first[i].Object, second[i].Object) {
+				t.Fatalf("Parse(%q) gives\n%v\nagain\n%v", text, first[i].Object, second[i].Object)
+			}
+		}
+	})
+}
