@@ -8,6 +8,7 @@ package apply
 import (
 	"crypto/sha256"
 	"sync"
+	"time"
 
 	"k8s.io/apimachinery/pkg/util/managedfields"
 
@@ -29,21 +30,24 @@ type Owner struct{ Release, Namespace string }
 func (o Owner) String() string { return o.Namespace + "/" + o.Release }
 
 // An Applier plans and applies the objects of one release. It keeps no state
-// between calls except what the Cluster caches and what objects have in common,
-// and is safe for concurrent use.
+// between calls except what the Cluster caches, what objects have in common and
+// how long it has waited for failures to pass, and is safe for concurrent use.
 type Applier struct {
 	cluster *kube.Cluster
 	owner   Owner
 	opts    Options
 	builtin func() (managedfields.TypeConverter, error)
 	shared  sharing
+	budget  *budget
 }
 
 // New returns an Applier; it does no network I/O.
 func New(c *kube.Cluster, owner Owner, opts Options) *Applier {
+	opts = opts.withDefaults()
 	return &Applier{
-		cluster: c, owner: owner, opts: opts.withDefaults(),
+		cluster: c, owner: owner, opts: opts,
 		builtin: sync.OnceValues(builtin.TypeConverter),
 		shared:  sharing{seen: map[[sha256.Size]byte]any{}},
+		budget:  &budget{left: 2 * time.Duration(opts.Parallel) * opts.RetryTimeout},
 	}
 }

@@ -54,6 +54,9 @@ type Change struct {
 	// Unverified says why the server was not, or could not be, asked beforehand.
 	Unverified string
 
+	// Warning is something to know of how the change was carried out; Run sets it.
+	Warning string
+
 	// Again says that the reason why an object is kept may pass: the next release
 	// is to look at it again, by its Key in Request.Leftover.
 	Again bool

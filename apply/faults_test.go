@@ -8,10 +8,13 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
+	"testing/iotest"
 	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/apply"
@@ -204,5 +207,145 @@ func TestRestrictedUser(t *testing.T) {
 	err = s.plan(config("q") + "\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\n").Permitted()
 	if err == nil || !strings.Contains(err.Error(), "no permission to patch secrets in namespace "+s.ns) {
 		t.Errorf("Permitted: %v", err)
+	}
+}
+
+// answered makes an answer in place of the server's.
+func answered(r *http.Request, code int, body string, header ...string) *http.Response {
+	h := http.Header{"Content-Type": {"text/plain"}}
+	if strings.HasPrefix(body, "{") {
+		h.Set("Content-Type", "application/json")
+	}
+	for i := 0; i+1 < len(header); i += 2 {
+		h.Set(header[i], header[i+1])
+	}
+	return &http.Response{StatusCode: code, Header: h, Body: io.NopCloser(strings.NewReader(body)), Request: r}
+}
+
+const conflict = `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409,` +
+	`"message":"Operation cannot be fulfilled: the object has been modified; please apply your changes to the latest version and try again"}`
+
+// Every first write of each kind goes wrong in every way: creation, takeover,
+// update, recreation, deletion and a hook. Nothing fails, and nothing is done
+// twice.
+func TestEveryWriteMeetsEveryFault(t *testing.T) {
+	lost := func(err error) func(*http.Request) (*http.Response, error) {
+		return func(*http.Request) (*http.Response, error) { return nil, err }
+	}
+	before := map[string]func(*http.Request) (*http.Response, error){
+		"429": func(r *http.Request) (*http.Response, error) {
+			return answered(r, 429, "slow down", "Retry-After", "1"), nil
+		},
+		"500": func(r *http.Request) (*http.Response, error) { return answered(r, 500, "oops"), nil },
+		"503": func(r *http.Request) (*http.Response, error) { return answered(r, 503, "<html>"), nil },
+		"409": func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodPost {
+				return nil, nil // nothing to be in conflict with
+			}
+			return answered(r, 409, conflict), nil
+		},
+		"connection reset": lost(fmt.Errorf("write: %w", syscall.ECONNRESET)),
+		"stream ended":     lost(errors.New("stream error: stream ID 7; REFUSED_STREAM; received from peer")),
+	}
+	for name := range before {
+		t.Run(name, func(t *testing.T) { everyWrite(t, &faulty{before: before[name]}) })
+	}
+	t.Run("the answer is lost", func(t *testing.T) {
+		everyWrite(t, &faulty{after: func(*http.Request, *http.Response) error { return io.ErrUnexpectedEOF }})
+	})
+	t.Run("only its end is lost", func(t *testing.T) {
+		everyWrite(t, &faulty{after: func(_ *http.Request, resp *http.Response) error {
+			resp.Body = io.NopCloser(iotest.ErrReader(syscall.ECONNRESET))
+			return nil
+		}})
+	})
+}
+
+// once lets a fault happen to the first real write of each method and path.
+func (f *faulty) once() *faulty {
+	var mu sync.Mutex
+	seen := map[string]bool{}
+	first := func(r *http.Request) bool {
+		mu.Lock()
+		defer mu.Unlock()
+		key := r.Method + r.URL.Path + r.Header.Get("Content-Type")
+		was := seen[key]
+		seen[key] = true
+		return real(r) && !was
+	}
+	out := &faulty{}
+	if before := f.before; before != nil {
+		out.before = func(r *http.Request) (*http.Response, error) {
+			if !first(r) {
+				return nil, nil
+			}
+			return before(r)
+		}
+	}
+	if after := f.after; after != nil {
+		out.after = func(r *http.Request, resp *http.Response) error {
+			if !first(r) {
+				return nil
+			}
+			return after(r, resp)
+		}
+	}
+	return out
+}
+
+func everyWrite(t *testing.T, f *faulty) {
+	s := begin(t)
+	once := func(image string) string {
+		return "\n---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: '" + image + "'}]}}}\n"
+	}
+	old := config("legacy") + config("gone") + once("a:1")
+	s.helm3Install(old)
+	s.record("deployed", old)
+	was := s.get("batch/v1", "Job", "once").GetUID()
+	s.through(f.once())
+	next := strings.Replace(config("legacy"), "k: v", "new: x", 1) + config("fresh") + once("a:2")
+	p := s.plan(next)
+	actions := map[string]apply.Action{}
+	for _, c := range s.run(p) {
+		actions[c.ID.Kind+"/"+c.ID.Name] = c.Action
+	}
+	for name, want := range map[string]apply.Action{
+		"ConfigMap/legacy": apply.Update, "ConfigMap/fresh": apply.Create, "Job/once": apply.Recreate, "ConfigMap/gone": apply.Delete,
+	} {
+		if actions[name] != want {
+			t.Errorf("%s: %s, want %s", name, actions[name], want)
+		}
+	}
+	s.record("deployed", next)
+	hook := s.mustHook(migration)
+	if got := s.get("batch/v1", "Job", "migrate").GetUID(); got != hook.GetUID() {
+		t.Error("the hook ran twice")
+	}
+	if s.get("v1", "ConfigMap", "gone") != nil || s.get("batch/v1", "Job", "once").GetUID() == was || at(s.get("v1", "ConfigMap", "legacy"), "data.new") != "x" {
+		t.Error("not done")
+	}
+	made := map[string]int{}
+	for _, e := range s.c.Audit(t, s.agent) {
+		if e.Write() && e.Code == http.StatusCreated {
+			made[e.Object.Resource+"/"+e.Object.Name]++
+		}
+	}
+	for name, n := range made {
+		if n != 1 {
+			t.Errorf("%s was made %d times", name, n)
+		}
+	}
+	s.expect(s.deploy(next))
+}
+
+// A hook that lets the server choose its name isn't made twice either.
+func TestLostAnswerOfANamelessHook(t *testing.T) {
+	s := begin(t)
+	f := &faulty{after: func(*http.Request, *http.Response) error { return io.ErrUnexpectedEOF }}
+	s.through(f.once())
+	obj := s.mustHook(strings.Replace(migration, "name: migrate", "generateName: migrate-", 1))
+	jobs, err := s.c.Client().BatchV1().Jobs(s.ns).List(t.Context(), metav1.ListOptions{})
+	if err != nil || len(jobs.Items) != 1 || jobs.Items[0].Name != obj.GetName() || !strings.HasPrefix(obj.GetName(), "migrate-") {
+		t.Errorf("%v, %d jobs, %s", err, len(jobs.Items), obj.GetName())
 	}
 }

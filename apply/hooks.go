@@ -47,6 +47,12 @@ func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, past []Past, 
 	if err != nil {
 		return nil, err
 	}
+	if want.GetName() == "" {
+		// As the server does it, but known beforehand: a request that is made again
+		// because its answer was lost must not make a second object.
+		t.id.Name = generated(want.GetGenerateName())
+		want.SetName(t.id.Name)
+	}
 	run := hookRun{hash: t.raw, attempt: attempt, nonce: rand.String(10)}
 	annotate(want, runAnnotation, run.String())
 	for {
@@ -69,6 +75,13 @@ func hooksOf(past []Past) []Past {
 		out[i].Objects = nil
 	}
 	return out
+}
+
+// generated makes a name as the API server does.
+// k8s.io/apiserver/pkg/storage/names/generate.go
+func generated(base string) string {
+	const longest, random = 63, 5
+	return base[:min(len(base), longest-random)] + rand.String(random)
 }
 
 // inTheWay deals with an object that has a hook's name: it is returned if it

@@ -88,8 +88,11 @@ type Options struct {
 	// means that they are deleted in the background.
 	Propagation metav1.DeletionPropagation
 
-	Parallel     int           // requests at once; 0 means 16
-	RetryTimeout time.Duration // how long one object's request is retried; 0 means 2 minutes
+	Parallel int // requests at once; 0 means 16
+	// RetryTimeout is how long one object's request is retried while failures
+	// pass; 0 means 2 minutes. All objects together have twice as much as that
+	// for each of Parallel.
+	RetryTimeout time.Duration
 }
 
 func (o Options) withDefaults() Options {

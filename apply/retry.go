@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -17,6 +18,26 @@ import (
 // youngWindow is how long a kind or a namespace just created may be unknown to
 // some of the API servers. kubernetes#62725: five seconds and more.
 const youngWindow = time.Minute
+
+// doubtWindow is how long a failure of the server that it says nothing about is
+// retried. Most pass at once; that which doesn't is not worth minutes.
+const doubtWindow = 10 * time.Second
+
+// A budget is how long all objects of a release together may be kept waiting by
+// failures that pass, so that what doesn't pass after all isn't waited for by
+// each of a thousand objects.
+type budget struct {
+	mu   sync.Mutex
+	left time.Duration
+}
+
+// take reports whether there is something left, and takes d of it.
+func (b *budget) take(d time.Duration) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.left -= d
+	return b.left > 0
+}
 
 // try calls f until it succeeds, fails for good, or Options.RetryTimeout is over.
 func (a *Applier) try(ctx context.Context, f func() error) error {
@@ -46,17 +67,25 @@ func quotaConflict(err error) bool {
 
 func (a *Applier) tryWhile(ctx context.Context, limit time.Duration, again func(error) bool, f func() error) error {
 	const first, most = 250 * time.Millisecond, 8 * time.Second
-	deadline := time.Now().Add(limit)
+	began := time.Now()
 	for pause := first; ; pause = min(2*pause, most) {
+		asked := time.Now()
 		err := f()
-		if err == nil || ctx.Err() != nil || !again(err) {
+		doubt := doubtful(err) && !again(err)
+		// A deadline that isn't the caller's is that of one request: no answer.
+		silent := errors.Is(err, context.DeadlineExceeded)
+		if err == nil || ctx.Err() != nil || !again(err) && !doubt && !silent {
 			return err
+		}
+		end := began.Add(limit)
+		if doubt {
+			end = began.Add(min(limit, doubtWindow))
 		}
 		wait := pause/2 + rand.N(pause/2)
 		if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
-			wait = max(wait, min(time.Duration(seconds)*time.Second, most))
+			wait = max(wait, time.Duration(seconds)*time.Second)
 		}
-		if time.Now().Add(wait).After(deadline) {
+		if time.Now().Add(wait).After(end) || !a.budget.take(time.Since(asked)+wait) {
 			return err
 		}
 		select {
@@ -71,7 +100,8 @@ func (a *Applier) tryWhile(ctx context.Context, limit time.Duration, again func(
 // of code 500.
 var hopeless = []string{
 	"failed to create typed patch object", "duplicate entries for key", "field not declared in schema",
-	"expected ", "failed to convert", "request to convert CR",
+	"expected ", "failed to convert", "request to convert CR", "etcdserver: request is too large",
+	"trying to send message larger than max",
 }
 
 // passing are the server's words for a state that ends by itself, whatever
@@ -79,7 +109,14 @@ var hopeless = []string{
 var passing = []string{
 	"etcdserver: leader changed", "etcdserver: request timed out", "etcdserver: too many requests",
 	"failed calling webhook", "conversion webhook for", "rpc error: code = Unavailable",
-	"context deadline exceeded", "transport is closing", "http2: server sent GOAWAY",
+	"context deadline exceeded", "transport is closing", "http2: server sent GOAWAY", "stream error: stream ID",
+}
+
+// doubtful says whether an answer of code 500 gives no reason that we know: a
+// proxy's, or that of a server in trouble.
+func doubtful(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code == 500 && !contains(err.Error(), hopeless)
 }
 
 // transient says whether the same request may succeed later.
@@ -96,7 +133,7 @@ func transient(err error) bool {
 	case code == 429, code == 502, code == 503, code == 504:
 		return !contains(text, []string{"exceeded quota"})
 	case code == 500:
-		return !contains(text, hopeless) && contains(text, passing)
+		return !contains(text, hopeless) && contains(text, passing) // others are doubtful
 	case code >= 500:
 		return !contains(text, hopeless)
 	}
@@ -108,6 +145,7 @@ func networkFailure(err error) bool {
 	return utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) ||
 		utilnet.IsHTTP2ConnectionLost(err) || utilnet.IsTimeout(err) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.EPIPE) ||
+		errors.Is(err, syscall.ECONNABORTED) || errors.Is(err, syscall.ENETUNREACH) || errors.Is(err, syscall.EHOSTUNREACH) ||
 		errors.As(err, &timeout) && timeout.Timeout() || contains(err.Error(), passing)
 }
 

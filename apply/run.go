@@ -8,6 +8,7 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/apply/fields"
 	"deployer/internal/kube"
@@ -177,11 +178,15 @@ func yieldTo(ctx context.Context, try int) {
 // execute carries out one change.
 func (a *Applier) execute(ctx context.Context, c Change) (Change, error) {
 	planned, written := c.Action, false
+	var old types.UID
+	if c.Live != nil {
+		old = c.Live.GetUID()
+	}
 	for try := 0; ; try++ {
 		if c.step == nil {
 			if c.Action == None {
 				c.Result = c.Live
-				if planned == Create || written {
+				if planned == Create || written || planned == Recreate && c.Live != nil && c.Live.GetUID() != old {
 					c.Action = planned // by an earlier request of ours, whose answer may have been lost
 				}
 			}
@@ -189,8 +194,8 @@ func (a *Applier) execute(ctx context.Context, c Change) (Change, error) {
 		}
 		done, again, err := a.once(ctx, c)
 		if err == nil && !again {
-			if written && done.Action == None {
-				done.Action = planned
+			if written && done.Action == None || planned == Recreate && done.Action == Create {
+				done.Action = planned // in several tries
 			}
 			return done, nil
 		}
@@ -277,6 +282,7 @@ func (a *Applier) once(ctx context.Context, c Change) (done Change, again bool, 
 			return c, err == nil, err
 		}
 	}
+	predicted := c.Result
 	switch {
 	case s.put != nil:
 		c.Result, err = a.put(ctx, s.t, s.put, do)
@@ -284,6 +290,9 @@ func (a *Applier) once(ctx context.Context, c Change) (done Change, again bool, 
 		c.Result, err = a.bring(ctx, s.t, c.Want, do)
 	case s.apply:
 		c.Result, err = a.apply(ctx, s.t, c.Want, s.guard, do)
+	}
+	if s.apply && tooLarge(err) {
+		c, err = a.putLarge(ctx, c, predicted, err)
 	}
 	return c, false, err
 }

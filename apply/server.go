@@ -31,6 +31,8 @@ func (e *ServerError) Hint() string {
 		return "raise the ResourceQuota of the namespace, or ask for less"
 	case strings.Contains(e.Text, "field can not be less than"):
 		return "volumes don't shrink: leave the size in the chart as it is, or move the data to a new claim"
+	case strings.Contains(e.Text, "missing from spec.versions"):
+		return "leave the version in the definition, with served: false if nobody is to use it any more; a chart's crds/ can be left out with --crds skip"
 	case strings.Contains(e.Text, "must support resize"):
 		return "the claim's StorageClass needs allowVolumeExpansion: true for its volumes to grow"
 	case e.Reason == metav1.StatusReasonForbidden && strings.Contains(e.Text, "cannot "):

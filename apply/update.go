@@ -17,6 +17,10 @@ import (
 
 // update decides about an object that is there and is ours, or becomes ours.
 func (p *planning) update(ctx context.Context, t *target, want, live *unstructured.Unstructured, adopting bool) (Change, error) {
+	if t.once == nil && notOwned(live) {
+		t.once, t.whole = want, oversized
+		p.warn(t.id, t.source, "%s", oversized)
+	}
 	c := p.change(t, Update)
 	c.Live = live
 	sent := want

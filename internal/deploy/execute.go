@@ -192,6 +192,9 @@ func (r *run) apply(ctx context.Context, step string, changes []apply.Change) er
 	return r.applier.Run(ctx, changes, func(c apply.Change) {
 		r.applied[c.ID] = c
 		r.observe(Applied{Step: step, Change: c})
+		if c.Warning != "" {
+			r.observe(Warned{Text: c.ID.String() + ": " + c.Warning})
+		}
 	})
 }
 

@@ -1,0 +1,66 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// What an object's fields are and who owns them is stored with it. Where both
+// together are too large, the API server stores the object without the owners,
+// for POST and PUT, but not for apply. Such an object is written whole.
+// k8s.io/apiserver/pkg/endpoints/handlers, isTooLargeError; kubernetes#87508
+
+const oversized = "too large to be stored with the owners of its fields: written whole, and others' claims to its fields are not known"
+
+// storedAlone is the size from which on an object without owners is taken for
+// one that was stored without them because of its size. etcd takes requests of
+// 1.5 MiB unless it is told otherwise, and owners take less than the fields.
+// https://etcd.io/docs/latest/dev-guide/limit/
+const storedAlone = 512 << 10
+
+// tooLarge says that storage doesn't take an object of this size. A limit of
+// the API server itself has other words, and holds for all requests.
+func tooLarge(err error) bool {
+	return err != nil && contains(err.Error(), []string{
+		"etcdserver: request is too large",
+		"trying to send message larger than max",
+	})
+}
+
+// notOwned says whether a live object was stored without the owners of its
+// fields because of its size.
+func notOwned(live *unstructured.Unstructured) bool {
+	if len(live.GetManagedFields()) > 0 {
+		return false
+	}
+	data, err := json.Marshal(live.Object)
+	return err == nil && len(data) >= storedAlone
+}
+
+// putLarge writes an object whole after an apply of it was refused for its size.
+// predicted is what the dry run of the apply came to.
+func (a *Applier) putLarge(ctx context.Context, c Change, predicted *unstructured.Unstructured, refusal error) (Change, error) {
+	s := c.step
+	var err error
+	switch {
+	case s.guard == absent():
+		c.Result, err = a.post(ctx, s.t, c.Want, do)
+	case predicted == nil || c.Live == nil:
+		return c, refusal // nobody knows what it would come to
+	default:
+		body := shallow(predicted)
+		unstructured.RemoveNestedField(body.Object, "metadata", "managedFields")
+		body.SetUID(s.guard.uid)
+		if body.SetResourceVersion(c.Live.GetResourceVersion()); s.guard.rv != "" {
+			body.SetResourceVersion(s.guard.rv)
+		}
+		c.Result, err = a.put(ctx, s.t, body, do)
+	}
+	if tooLarge(err) {
+		err = refusal
+	}
+	c.Warning = oversized
+	return c, err
+}

@@ -1,0 +1,120 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// answer is what client-go makes of an answer with this code; text is the
+// server's, or a proxy's that knows no Status.
+func answer(code int, text string, status bool) error {
+	if status {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: int32(code), Message: text}}
+	}
+	return apierrors.NewGenericServerResponse(code, "patch", schema.GroupResource{Resource: "configmaps"}, "a", text, 0, true)
+}
+
+// Each failure is tried again for as long as it may pass: not at all, for
+// seconds, or for as long as the options say.
+func TestHowLongFailuresAreRetried(t *testing.T) {
+	const limit = 2 * time.Minute
+	for _, c := range []struct {
+		name string
+		err  error
+		want time.Duration
+	}{
+		{"invalid", answer(422, "spec.x: Invalid value", true), 0},
+		{"forbidden", answer(403, "forbidden", true), 0},
+		{"conflict", answer(409, "the object has been modified", true), 0},
+		{"typed patch", answer(500, "failed to create typed patch object (default/a; v1, Kind=ConfigMap): .x: field not declared in schema", true), 0},
+		{"too large", answer(500, "etcdserver: request is too large", true), 0},
+		{"quota", answer(429, "exceeded quota: q", true), 0},
+		{"nothing said", answer(500, "oops", false), doubtWindow},
+		{"an unknown reason", answer(500, "Internal error occurred: something", true), doubtWindow},
+		{"a webhook that is down", answer(500, "Internal error occurred: failed calling webhook \"x\": connection refused", true), limit},
+		{"no leader", answer(500, "etcdserver: leader changed", true), limit},
+		{"busy", answer(429, "too many requests", true), limit},
+		{"bad gateway", answer(502, "<html>", false), limit},
+		{"unavailable", answer(503, "", false), limit},
+		{"timeout", answer(504, "", false), limit},
+		{"reset", &url.Error{Op: "Patch", URL: "https://x", Err: syscall.ECONNRESET}, limit},
+		{"refused", &url.Error{Op: "Patch", URL: "https://x", Err: syscall.ECONNREFUSED}, limit},
+		{"unreachable", &url.Error{Op: "Patch", URL: "https://x", Err: syscall.EHOSTUNREACH}, limit},
+		{"half an answer", fmt.Errorf("reading: %w", io.ErrUnexpectedEOF), limit},
+		{"a stream that ended", &url.Error{Op: "Patch", URL: "https://x", Err: errors.New("stream error: stream ID 7; INTERNAL_ERROR; received from peer")}, limit},
+		{"no answer in time", &url.Error{Op: "Patch", URL: "https://x", Err: context.DeadlineExceeded}, limit},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a, began, tries := New(nil, Owner{}, Options{RetryTimeout: limit}), time.Now(), 0
+				err := a.try(t.Context(), func() error { tries++; return c.err })
+				took := time.Since(began)
+				switch {
+				case !errors.Is(err, c.err):
+					t.Errorf("got %v", err)
+				case c.want == 0 && tries != 1:
+					t.Errorf("%d tries", tries)
+				case c.want > 0 && (took > c.want || took < c.want/3):
+					t.Errorf("%d tries in %s, want about %s", tries, took, c.want)
+				}
+			})
+		})
+	}
+}
+
+// A server that says when to come again isn't asked before.
+func TestRetryAfterIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, began, tries := New(nil, Owner{}, Options{}), time.Now(), 0
+		busy := apierrors.NewTooManyRequests("later", 20)
+		if err := a.try(t.Context(), func() error {
+			if tries++; tries == 1 {
+				return busy
+			}
+			return nil
+		}); err != nil || time.Since(began) < 20*time.Second {
+			t.Errorf("%v after %s", err, time.Since(began))
+		}
+		began = time.Now()
+		if err := a.try(t.Context(), func() error { return apierrors.NewTooManyRequests("tomorrow", 86400) }); err == nil || time.Since(began) > time.Minute {
+			t.Errorf("%v after %s", err, time.Since(began))
+		}
+	})
+}
+
+// A server that stays away isn't waited for by each of a thousand objects.
+func TestAllObjectsShareABudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, began := New(nil, Owner{}, Options{Parallel: 4, RetryTimeout: time.Minute}), time.Now()
+		err := a.each(t.Context(), 1000, func(int) error {
+			return a.try(t.Context(), func() error { return answer(http.StatusServiceUnavailable, "", false) })
+		})
+		if took := time.Since(began); err == nil || took < time.Minute || took > 3*time.Minute {
+			t.Errorf("%d objects took %s", 1000, took)
+		}
+	})
+}
+
+// What the caller stops is not tried again.
+func TestTheCallersDeadlineEndsRetrying(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		a, began := New(nil, Owner{}, Options{}), time.Now()
+		if err := a.try(ctx, func() error { return answer(503, "", false) }); err == nil || time.Since(began) > 6*time.Second {
+			t.Errorf("%v after %s", err, time.Since(began))
+		}
+	})
+}
