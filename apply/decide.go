@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -12,6 +13,7 @@ import (
 
 	"deployer/apply/fields"
 	"deployer/apply/shape"
+	"deployer/internal/kube"
 )
 
 // step is how a change is carried out, and what is needed to plan it again.
@@ -37,12 +39,28 @@ func (p *planning) change(t *target, action Action) Change {
 // *Rejection when it can't be. While the CRD of its kind changes with the
 // release, today's answer is a preview: it is asked for again afterwards.
 func (p *planning) decide(ctx context.Context, t *target, s sight) (Change, error) {
-	c, err := p.decideNow(ctx, t, s)
+	c, err := p.decideNow(p.hearing(ctx, t), t, s)
 	if err == nil && p.kindChanges(t) && (c.step == nil || !c.step.later) {
 		c.Unverified = changingKind
 		c.step = &step{p: p, t: t, later: true}
 	}
 	return c, err
+}
+
+// hearing returns a context for requests about a target. What the server warns
+// of in its answers becomes a warning of the plan.
+func (p *planning) hearing(ctx context.Context, t *target) context.Context {
+	return kube.Hearing(ctx, func(text string) bool {
+		p.warn(t.id, t.source, "%s", concealed(t.obj, text))
+		return true
+	})
+}
+
+// told tells whether the plan has warned of it.
+func (p *planning) told(t *target, text string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Contains(p.warnings, Warning{Source: t.source, ID: t.id, Text: concealed(t.obj, text)})
 }
 
 const changingKind = "its CustomResourceDefinition changes with this release"

@@ -82,6 +82,7 @@ func (p *planning) look(ctx context.Context, targets []*target) (map[kube.ID]sig
 
 // lookAt reads one object: its metadata if its mark may prove enough.
 func (p *planning) lookAt(ctx context.Context, t *target) (sight, error) {
+	ctx = p.hearing(ctx, t)
 	if _, marked := p.req.Marks[Key(t.id)]; !marked {
 		return p.read(ctx, t)
 	}
@@ -97,7 +98,7 @@ func (p *planning) lookAt(ctx context.Context, t *target) (sight, error) {
 
 // read reads one object whole.
 func (p *planning) read(ctx context.Context, t *target) (sight, error) {
-	full, err := p.a.get(ctx, t.mapping, t.id)
+	full, err := p.a.get(p.hearing(ctx, t), t.mapping, t.id)
 	switch {
 	case apierrors.IsForbidden(err):
 		return sight{blind: true}, nil

@@ -257,6 +257,8 @@ func (a *Applier) once(ctx context.Context, c Change) (done Change, again bool, 
 	if s.cand != nil {
 		return c, false, a.remove(ctx, s.cand.mapping, c.ID, s.guard, a.opts.Propagation)
 	}
+	// The server warns again of what it has warned of in the dry run.
+	ctx = kube.Hearing(ctx, func(text string) bool { return s.p.told(s.t, text) })
 	if s.gone != "" {
 		if err := a.makeRoom(ctx, c); err != nil {
 			return c, false, err

@@ -65,7 +65,7 @@ func Connect(opts Options) (*Cluster, error) {
 	}
 	config.UserAgent = opts.UserAgent
 	config.QPS, config.Burst = opts.QPS, opts.Burst
-	config.WarningHandler = warnings{opts.Warn}
+	config.WarningHandlerWithContext = warnings{opts.Warn}
 	cluster := New(config, namespace)
 	cluster.context = currentContext(loader, opts)
 	return cluster, nil
@@ -77,6 +77,9 @@ func New(config *rest.Config, namespace string) *Cluster {
 	config = rest.CopyConfig(config)
 	if config.QPS == 0 {
 		config.QPS = -1
+	}
+	if config.WarningHandler == nil && config.WarningHandlerWithContext == nil {
+		config.WarningHandlerWithContext = warnings{} // client-go's own writes to standard error
 	}
 	guard(config)
 	return &Cluster{
@@ -183,14 +186,4 @@ func (c *Cluster) Metadata() (metadata.Interface, error) {
 		return nil, err
 	}
 	return clients.metadata, nil
-}
-
-// warnings hands the API server's Warning headers on.
-// https://kubernetes.io/blog/2020/09/03/warnings/
-type warnings struct{ warn func(string) }
-
-func (w warnings) HandleWarningHeader(code int, _, text string) {
-	if code == 299 && text != "" && w.warn != nil {
-		w.warn(text)
-	}
 }

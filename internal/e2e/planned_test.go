@@ -1,0 +1,58 @@
+package e2e
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// TestServerWarningsInPlans holds that what the API server warns of is part of the
+// plan, with the object, and is told once when the plan is carried out.
+func TestServerWarningsInPlans(t *testing.T) {
+	w := newWorld(t)
+	chart := w.chart(`apiVersion: v1
+kind: Endpoints
+metadata: {name: old}
+subsets: [{addresses: [{ip: 192.0.2.1}], ports: [{port: 80}]}]
+`)
+	const words = "v1 Endpoints is deprecated in v1.33+"
+	p := w.plan("x", chart)
+	if len(p.Warnings) != 1 || !strings.HasPrefix(p.Warnings[0].Text, words) || p.Warnings[0].Object != "Endpoints/"+w.ns+"/old" {
+		w.Errorf("warnings %+v, want one that begins with %q", p.Warnings, words)
+	}
+	if r := w.ok("plan", "x", chart); !strings.Contains(r.out, words) || r.err != "" {
+		w.Errorf("the warning isn't in the plan, or told besides:\n%s", r)
+	}
+	if r := w.ok("install", "x", chart); len(regexp.MustCompile(`(?m)^\S+ warn .*`+regexp.QuoteMeta(words)).FindAllString(r.err, -1)) != 1 {
+		w.Errorf("the warning isn't told once:\n%s", r)
+	}
+}
+
+// TestPlansOnlyRead holds that no plan writes: not of a release with fields to take
+// over, hooks, objects to make anew and to delete, nor into a namespace that isn't
+// there yet. Locks and records are writes too.
+func TestPlansOnlyRead(t *testing.T) {
+	w := newWorld(t)
+	hook := hookJob("h", "pre-upgrade,pre-install,pre-rollback,pre-delete", "before-hook-creation", false)
+	before := w.chart(deployment("d", "d", "  replicas: 0"), configMap("gone", "1"), configMap("a", "1"), hook)
+	after := w.chart(deployment("d", "other", "  replicas: 0"), configMap("a", "2"), configMap("new", "1"), hook)
+	w.helm("install", "x", before, "--no-hooks")
+	w.helm("upgrade", "x", before, "--no-hooks", "--description", "again")
+	w.patch("configmaps", "a", "kubectl-edit", `{"data":{"key":"3"}}`)
+	mark := w.mark()
+	for _, args := range [][]string{
+		{"x", after, "--allow-recreate"}, {"x", after, "--allow-recreate", "--conflicts", "yield"}, {"--rollback", "x", "1"}, {"--uninstall", "x"},
+		{"new", after, "-n", w.ns + "-new", "--create-namespace"},
+	} {
+		w.ok(append([]string{"plan"}, args...)...)
+	}
+	for _, dry := range [][]string{
+		{"upgrade", "x", after, "--allow-recreate"}, {"rollback", "x", "1"}, {"uninstall", "x"}, {"install", "y", w.chart(configMap("yy", "1"))},
+	} {
+		w.ok(append(dry, "--dry-run=server")...)
+	}
+	w.exits(3, "plan", "x", after) // the selector of a Deployment can't be changed
+	for _, e := range w.allWrites(mark) {
+		w.Errorf("a plan has written: %v", e)
+	}
+}
