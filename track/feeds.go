@@ -227,12 +227,18 @@ func (f *feed) deleted(obj *unstructured.Unstructured, byName bool) {
 	f.s.dirty[sub] = true
 }
 
-// listed takes that a list had exactly these objects.
+// listed takes that a list had exactly these objects. One by labels lacks also
+// an object that only lost its labels, so that one is then watched by name.
 func (f *feed) listed(n stream.Note) {
 	for name, sub := range f.subjects {
 		here := sub.object != nil && n.UIDs[sub.object.GetUID()]
 		if n.Name != "" && n.Name != name || sub.status.State.Done() || here {
 			continue
+		}
+		if f.query.Labels != "" && n.Name == "" && sub.Until != UntilGone {
+			if err := f.follow([]string{name}, sub.ID.Namespace, stream.Query{}); err == nil {
+				continue
+			}
 		}
 		sub.lose(nil)
 		f.s.dirty[sub] = true

@@ -32,6 +32,7 @@ type census struct {
 	total, ready int
 	failing      int // not ready, with a problem that fails
 	groups       map[class.Class]*group
+	again        time.Time // when time alone makes a problem of something; zero for never
 }
 
 // podProblem finds the worst problem of the new pods, final when the pods that
@@ -74,12 +75,16 @@ func (s *subject) census(now time.Time) census {
 			c.failing++
 		}
 	}
+	s.wakeAt(c.again)
 	return c
 }
 
 // add files a finding and reports whether it can fail a workload.
 func (c *census) add(f pods.Finding, m *pods.Memory, now time.Time) bool {
-	if f.Class == class.Readiness && !m.Slow(f, now) {
+	if at := m.SlowAt(f); f.Class == class.Readiness && now.Before(at) {
+		if c.again.IsZero() || at.Before(c.again) {
+			c.again = at
+		}
 		return false
 	}
 	g := c.groups[f.Class]

@@ -13,7 +13,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -399,43 +398,4 @@ func TestManyClaimsFewRequests(t *testing.T) {
 	if got := w.requests(w.agent); len(got) > 6 {
 		t.Errorf("tracking made %d requests, want 6 at most: %s", len(got), strings.Join(got, "\n"))
 	}
-}
-
-// TestDaemonSetAndNodesThatAreDown: the controller doesn't count a node that is
-// not ready, and pods run on a cordoned one.
-func TestDaemonSetAndNodesThatAreDown(t *testing.T) {
-	w := newWorld(t)
-	w.node("dead-"+w.ns, false, false)
-	w.node("live-"+w.ns, true, false)
-	w.node("cordoned-"+w.ns, true, true)
-	agent := w.apply(strings.Replace(workload("DaemonSet", "agent", 0, nil, ""), "      containers:", "      nodeSelector: {track-test: "+w.ns+"}\n      containers:", 1))
-	w.c.Eventually(t, time.Minute, "the DaemonSet to count two nodes", func(ctx context.Context) error {
-		set, err := w.c.Client().AppsV1().DaemonSets(w.ns).Get(ctx, "agent", metav1.GetOptions{})
-		if err == nil && set.Status.DesiredNumberScheduled != 2 {
-			err = fmt.Errorf("it counts %d", set.Status.DesiredNumberScheduled)
-		}
-		return err
-	})
-	o := w.wait(track.Options{}, time.Minute, agent).ready(40 * time.Second)
-	if got := o.state(agent.ID); got.Total != 2 {
-		t.Errorf("status = %+v, want two pods; it saw %s", got, o.story())
-	}
-}
-
-// node adds a node to the cluster that only pods of this test select.
-func (w *world) node(name string, simulated, cordoned bool) {
-	w.Helper()
-	node := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{"track-test": w.ns, corev1.LabelHostname: name}}}
-	node.Spec.Unschedulable = cordoned
-	capacity := corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("4"), corev1.ResourceMemory: resource.MustParse("4Gi"), corev1.ResourcePods: resource.MustParse("100")}
-	node.Status = corev1.NodeStatus{Capacity: capacity, Allocatable: capacity,
-		Conditions: []corev1.NodeCondition{{Type: corev1.NodeReady, Status: corev1.ConditionFalse, Reason: "KubeletNotReady"}}}
-	if simulated {
-		node.Annotations = map[string]string{"kwok.x-k8s.io/node": "fake"}
-	}
-	nodes := w.c.Client().CoreV1().Nodes()
-	if _, err := nodes.Create(w.Context(), node, metav1.CreateOptions{}); err != nil {
-		w.Fatal(err)
-	}
-	w.Cleanup(func() { _ = nodes.Delete(context.Background(), name, metav1.DeleteOptions{}) })
 }

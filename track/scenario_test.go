@@ -217,3 +217,20 @@ func TestTimeoutTellsWhatIsMissing(t *testing.T) {
 		t.Errorf("text = %q", o.err)
 	}
 }
+
+// TestTimeoutHasEvidence: what can never fail by itself is the reason when time
+// is up, and comes with its log.
+func TestTimeoutHasEvidence(t *testing.T) {
+	w := newWorld(t)
+	manifest := strings.Replace(workload("Deployment", "web", 1, kubetest.NeverReady(), ""), `image: "r/x:1"`,
+		`image: "r/x:1", readinessProbe: {exec: {command: [probe]}, periodSeconds: 1, failureThreshold: 1}`, 1)
+	manifest = strings.Replace(manifest, "annotations: {sim", "annotations: {"+kubetest.LogsAnnotation+": waiting for a licence, sim", 1)
+	o := w.wait(track.Options{}, 9*time.Second, w.apply(manifest))
+	var late *track.TimeoutError
+	if !errors.As(o.err, &late) || len(late.Causes) != 1 || late.Causes[0].Class != class.Readiness {
+		t.Fatalf("Wait = %v, want a timeout with the probe as its cause; it saw %s", o.err, o.story())
+	}
+	if logs := late.Causes[0].Problem.Logs; len(logs) == 0 || strings.Join(logs[0].Lines, "") != "waiting for a licence" {
+		t.Errorf("logs = %+v, want the container's", logs)
+	}
+}

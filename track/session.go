@@ -45,6 +45,7 @@ type session struct {
 	dirty      map[*subject]bool
 	said       map[string]bool
 	failedAt   time.Time
+	late       bool      // the deadline ended the wait, and not a failure
 	busy       bool      // workloads are on their way
 	calm       time.Time // when the last of them got ready; zero when all were
 
@@ -230,6 +231,7 @@ func (s *session) outOfTime(ctx context.Context) error {
 		return nil
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		s.late = s.failedAt.IsZero()
 		s.evidence(context.WithoutCancel(ctx))
 	}
 	if !s.failedAt.IsZero() {

@@ -157,7 +157,10 @@ func headlineOf(r Result, g glyphs) string {
 	if fatal > 0 {
 		parts = append(parts, count(fatal, "cause"))
 	}
-	if other := len(r.Causes) - fatal; other > 0 {
+	switch other := len(r.Causes) - fatal; {
+	case other > 0 && fatal == 0:
+		parts = append(parts, count(other, "problem"))
+	case other > 0:
 		parts = append(parts, count(other, "other problem"))
 	}
 	if n := r.Summary.NotReady; n > 0 {

@@ -163,9 +163,12 @@ func (m *Memory) probe(c *Container) (Finding, bool) {
 	return f, true
 }
 
-// Slow reports whether a readiness problem has lasted longer than the probe
-// allows for a start.
-func (m *Memory) Slow(f Finding, now time.Time) bool {
+// SlowAt is when a readiness problem has lasted longer than the probe allows
+// for a start.
+func (m *Memory) SlowAt(f Finding) time.Time {
 	c := m.Pod.container(f.Container)
-	return c != nil && now.Sub(f.Since) >= c.Probe
+	if c == nil {
+		return f.Since
+	}
+	return f.Since.Add(c.Probe)
 }

@@ -67,9 +67,10 @@ var (
 	nodesTotal = regexp.MustCompile(`^0/(\d+) nodes are available: `)
 	nodesPart  = regexp.MustCompile(`(?:^|, )(\d+) ([^,]+(?:, [^0-9][^,]*)*)`)
 	// structural reasons don't pass while the nodes stay as they are.
-	structural = regexp.MustCompile(`didn't match Pod's node affinity/selector|node\(s\) didn't match|untolerated taint|` +
+	structural = regexp.MustCompile(`didn't match Pod's node affinity/selector|node\(s\) didn't match|untolerated taint \{|` +
 		`had volume node affinity conflict|didn't satisfy plugin`)
-	// taints of nodes that are only having a bad moment
+	// taints of nodes that are only having a bad moment; newer schedulers don't
+	// name taints at all ("untolerated taint(s)"), so there they prove nothing
 	passingTaint = regexp.MustCompile(`node\.kubernetes\.io/(not-ready|unreachable|disk-pressure|memory-pressure|network-unavailable)`)
 )
 

@@ -30,6 +30,7 @@ func TestStructural(t *testing.T) {
 		"0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't match Pod's node affinity/selector.":                                                              false,
 		"0/3 nodes are available: 1 node(s) had untolerated taint {a: b}, 2 node(s) didn't match Pod's node affinity/selector.":                                          true,
 		"0/1 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/not-ready: }.":                                                                     false,
+		"0/1 nodes are available: 1 node(s) had untolerated taint(s).":                                                                                                   false,
 		"0/1 nodes are available: 1 Insufficient memory.":                                                                                                                false,
 		`0/1 nodes are available: persistentvolumeclaim "x" not found.`:                                                                                                  true,
 		"no nodes available to schedule pods":                                                                                                                            false,
