@@ -4,7 +4,7 @@ GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.buildVersion=$(VERSION)
 
-.PHONY: help build test-alone test-node release demo cluster test lint bench golden clean devcluster helm3 helm4
+.PHONY: help build test-long test-alone test-node release demo cluster test lint bench golden clean devcluster helm3 helm4
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 12
@@ -50,8 +50,11 @@ lint: ## gofmt, go vet, staticcheck and the import rules
 	$(GO) test -run '^TestImports$$' ./internal
 	cd devcluster && $(GO) vet ./...
 
-bench: build devcluster helm3 ## time and requests against Helm 3, in one run
-	@bin/devcluster run --nodes 10 -- $(GO) run ./internal/bench
+bench: build devcluster helm3 ## time, memory and requests against Helm 3 and the targets, in one run (N=1000: only so many objects)
+	@bin/devcluster run --nodes 10 -- $(GO) run ./internal/bench $(if $(N),-n $(N))
+
+test-long: devcluster helm3 ## the random stories of make test, 200 of each (SEEDS=n: so many)
+	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 DEPLOYER_TEST_SEEDS=$(or $(SEEDS),200) $(GO) test -count=1 -timeout 180m -run '^(TestAsIfNew|TestOracle)$$' ./apply ./internal/e2e
 
 golden: devcluster helm3 ## rewrite the golden files from what the program does now
 	bin/devcluster run -- $(GO) test ./internal/view ./cmd/deployer ./chart -update

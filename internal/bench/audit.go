@@ -27,12 +27,18 @@ func (p *program) auditEnd() (int64, error) {
 	return info.Size(), nil
 }
 
+// A tally is what a program has asked of the API server.
+type tally struct {
+	requests int // -1 when not known
+	writes   int // of objects; not records, locks and dry runs
+}
+
 // requestsSince counts what the program has asked since a place in the log.
-func (p *program) requestsSince(ctx context.Context, from int64) (int, error) {
+func (p *program) requestsSince(ctx context.Context, from int64) (tally, error) {
 	if p.auditLog == "" {
-		return -1, nil
+		return tally{requests: -1}, nil
 	}
-	last := -1
+	last := tally{requests: -1}
 	for {
 		n, err := p.count(from)
 		if err != nil || n == last {
@@ -41,40 +47,62 @@ func (p *program) requestsSince(ctx context.Context, from int64) (int, error) {
 		last = n
 		select {
 		case <-ctx.Done():
-			return 0, ctx.Err()
+			return tally{}, ctx.Err()
 		case <-time.After(auditQuiet):
 		}
 	}
 }
 
+// An event is as much of a line of the log as is needed.
+type event struct {
+	AuditID, UserAgent, Verb, RequestURI string
+
+	ObjectRef struct{ Resource, Name string }
+}
+
+// writes tells whether the request was to change an object of the release.
+func (e event) writes() bool {
+	switch {
+	case e.Verb == "get" || e.Verb == "list" || e.Verb == "watch", strings.Contains(e.RequestURI, "dryRun=All"):
+		return false
+	}
+	return e.ObjectRef.Resource != "secrets" && e.ObjectRef.Resource != "leases"
+}
+
 // count reads the log once. A watch is logged twice, and counts once.
-func (p *program) count(from int64) (int, error) {
+func (p *program) count(from int64) (tally, error) {
 	file, err := os.Open(p.auditLog)
 	if err != nil {
-		return 0, err
+		return tally{}, err
 	}
 	defer file.Close()
 	if _, err := file.Seek(from, io.SeekStart); err != nil {
-		return 0, err
+		return tally{}, err
 	}
+	var out tally
 	seen := map[string]bool{}
 	for lines := bufio.NewReaderSize(file, 1<<20); ; {
 		line, err := lines.ReadBytes('\n')
 		if err == io.EOF {
-			return len(seen), nil
+			return out, nil
 		}
 		if err != nil {
-			return 0, err
+			return tally{}, err
 		}
 		if !bytes.Contains(line, []byte(p.agent)) {
 			continue
 		}
-		var event struct{ AuditID, UserAgent string }
-		if err := json.Unmarshal(line, &event); err != nil {
-			return 0, err
+		var e event
+		if err := json.Unmarshal(line, &e); err != nil {
+			return tally{}, err
 		}
-		if strings.HasPrefix(event.UserAgent, p.agent) {
-			seen[event.AuditID] = true
+		if !strings.HasPrefix(e.UserAgent, p.agent) || seen[e.AuditID] {
+			continue
+		}
+		seen[e.AuditID] = true
+		out.requests++
+		if e.writes() {
+			out.writes++
 		}
 	}
 }

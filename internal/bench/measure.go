@@ -14,12 +14,42 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 )
 
+// A phase is one thing that both programs do.
+type phase struct {
+	name    string
+	changed int // objects whose value is new
+	first   bool
+	plan    bool // by deployer only: compared with Helm's upgrade without a change
+}
+
+// The names of phases that targets are about.
+const (
+	install    = "install"
+	noop       = "no-op upgrade"
+	oneChanged = "one changed"
+	planOfNoop = "plan of a no-op"
+)
+
+// phases of a run with n objects. Each but the first is measured from a release
+// in which nothing is changed.
+func phases(n int) []phase {
+	return []phase{
+		{name: install, first: true},
+		{name: noop},
+		{name: oneChanged, changed: 1},
+		{name: fmt.Sprintf("%d changed", n/4), changed: n / 4},
+		{name: "all changed", changed: n},
+		{name: planOfNoop, plan: true},
+	}
+}
+
 // A program is one of the two that are compared, with a namespace of its own.
 type program struct {
-	name      string
+	helm      bool
 	path      string
 	agent     string // how its user agent begins
 	namespace string
@@ -31,14 +61,14 @@ type program struct {
 type measurement struct {
 	wall, cpu time.Duration
 	peak      int64 // bytes of memory
-	requests  int   // to the API server; -1 when not known
+	asked     tally
 }
 
 // programs finds both binaries.
-func programs(o options, dir string) ([]*program, error) {
+func programs(o options, dir string, n int) ([]*program, error) {
 	out := []*program{
-		{name: "helm", path: o.helm, agent: "Helm/"},
-		{name: "deployer", path: o.deployer, agent: "deployer/"},
+		{helm: true, path: o.helm, agent: "Helm/", namespace: "helm"},
+		{path: o.deployer, agent: "deployer/", namespace: "deployer"},
 	}
 	for _, p := range out {
 		var err error
@@ -48,8 +78,8 @@ func programs(o options, dir string) ([]*program, error) {
 		if _, err := os.Stat(p.path); err != nil {
 			return nil, fmt.Errorf("%s is missing: run make bench", p.path)
 		}
-		p.namespace = fmt.Sprintf("bench-%s-%d", p.name, os.Getpid())
-		p.home, p.auditLog = filepath.Join(dir, p.name), o.auditLog
+		p.home, p.auditLog = filepath.Join(dir, p.namespace), o.auditLog
+		p.namespace = fmt.Sprintf("bench-%s-%d-%d", p.namespace, n, os.Getpid())
 		if err := os.MkdirAll(p.home, 0o755); err != nil {
 			return nil, err
 		}
@@ -57,42 +87,32 @@ func programs(o options, dir string) ([]*program, error) {
 	return out, nil
 }
 
-// measure runs a phase as often as told, each time from the release without
-// changes, and gives the fastest.
-func (p *program) measure(ctx context.Context, ph phase, chart string, repeat int) (measurement, error) {
-	if ph.first {
-		return p.run(ctx, "install", "bench", chart, p.unwaited())
-	}
-	var best measurement
-	for i := range repeat {
-		m, err := p.run(ctx, p.arguments(ph, chart, i)...)
-		if err != nil {
-			return m, err
-		}
-		if i == 0 || m.wall < best.wall {
-			best = m
-		}
-		if ph.changed == 0 {
-			continue
-		}
-		if _, err := p.run(ctx, "upgrade", "bench", chart, "--set", "changed=0", p.unwaited()); err != nil {
-			return m, err
+// measure runs a phase for the i-th time, and then brings the release back to
+// where the next one begins.
+func (p *program) measure(ctx context.Context, ph phase, chart string, i int) (measurement, error) {
+	if ph.first && i > 0 {
+		if _, err := p.run(ctx, "uninstall", "bench", "--wait"); err != nil {
+			return measurement{}, err
 		}
 	}
-	return best, nil
+	m, err := p.run(ctx, p.arguments(ph, chart, i)...)
+	if err != nil || ph.changed == 0 {
+		return m, err
+	}
+	_, err = p.run(ctx, "upgrade", "bench", chart, "--set", "changed=0", "--wait=false")
+	return m, err
 }
 
-// arguments of the i-th run of a phase that isn't the first.
+// arguments of a phase. Nothing is waited for: Helm doesn't unless told.
 func (p *program) arguments(ph phase, chart string, i int) []string {
-	if ph.plan {
+	switch {
+	case ph.plan:
 		return []string{"plan", "bench", chart, "--set", "changed=0"}
+	case ph.first:
+		return []string{"install", "bench", chart, "--wait=false"}
 	}
-	return []string{"upgrade", "bench", chart, "--set", "changed=" + strconv.Itoa(ph.changed), "--set", "generation=" + strconv.Itoa(i), p.unwaited()}
+	return []string{"upgrade", "bench", chart, "--set", "changed=" + strconv.Itoa(ph.changed), "--set", "generation=" + strconv.Itoa(i), "--wait=false"}
 }
-
-// unwaited is the flag that lets the program wait for nothing, as Helm does
-// unless told otherwise.
-func (p *program) unwaited() string { return "--wait=false" }
 
 func (p *program) run(ctx context.Context, args ...string) (measurement, error) {
 	var said bytes.Buffer
@@ -105,30 +125,51 @@ func (p *program) run(ctx context.Context, args ...string) (measurement, error) 
 	}
 	began := time.Now()
 	if err := cmd.Run(); err != nil {
-		return measurement{}, fmt.Errorf("%s %v: %w\n%s", p.name, args, err, said.Bytes())
+		return measurement{}, fmt.Errorf("%s %v: %w\n%s", filepath.Base(p.path), args, err, said.Bytes())
 	}
 	m := measurement{wall: time.Since(began), cpu: cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()}
 	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
 		m.peak = usage.Maxrss * 1024 // Linux counts in KiB
 	}
-	m.requests, err = p.requestsSince(ctx, from)
+	m.asked, err = p.requestsSince(ctx, from)
 	return m, err
 }
 
-// prepare creates the program's namespace. Nobody removes it: the cluster goes,
-// or is somebody's to look at.
-func (p *program) prepare(ctx context.Context) error {
+// connect reads the configuration of the cluster of KUBECONFIG.
+func connect() (*rest.Config, *kubernetes.Clientset, error) {
 	config, err := clientcmd.BuildConfigFromFlags("", os.Getenv("KUBECONFIG"))
 	if err != nil {
-		return fmt.Errorf("the cluster of KUBECONFIG: %w", err)
+		return nil, nil, fmt.Errorf("the cluster of KUBECONFIG: %w", err)
 	}
+	config.QPS = -1
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return fmt.Errorf("the cluster of KUBECONFIG: %w", err)
+		return nil, nil, fmt.Errorf("the cluster of KUBECONFIG: %w", err)
 	}
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: p.namespace}}
+	return config, client, nil
+}
+
+// prepare creates the program's namespace.
+func (p *program) prepare(ctx context.Context) error { return createNamespace(ctx, p.namespace) }
+
+func createNamespace(ctx context.Context, name string) error {
+	_, client, err := connect()
+	if err != nil {
+		return err
+	}
+	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if _, err := client.CoreV1().Namespaces().Create(ctx, namespace, metav1.CreateOptions{}); err != nil {
-		return fmt.Errorf("creating Namespace/%s: %w", p.namespace, err)
+		return fmt.Errorf("creating Namespace/%s: %w", name, err)
 	}
 	return nil
+}
+
+// tidy has the program's namespace deleted, and doesn't wait for it.
+func (p *program) tidy() { deleteNamespace(p.namespace) }
+
+func deleteNamespace(name string) {
+	if _, client, err := connect(); err == nil {
+		// It is the user's cluster, and a measurement that is over: nothing depends on it.
+		_ = client.CoreV1().Namespaces().Delete(context.Background(), name, metav1.DeleteOptions{})
+	}
 }
