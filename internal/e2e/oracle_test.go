@@ -18,7 +18,10 @@ import (
 // of a failed test names.
 const seedVariable = "DEPLOYER_TEST_SEED"
 
-// oracleRuns is how many random stories are told.
+// seedsVariable says how many random stories are told, if more than oracleRuns.
+const seedsVariable = "DEPLOYER_TEST_SEEDS"
+
+// oracleRuns is how many are told otherwise.
 const oracleRuns = 8
 
 // TestOracle tells random stories: A is deployed, B fails, C is deployed. What is
@@ -32,7 +35,8 @@ func TestOracle(t *testing.T) {
 			t.Fatalf("%s: %v", seedVariable, err)
 		}
 	}
-	for i := range uint64(oracleRuns) {
+	runs, _ := strconv.ParseUint(os.Getenv(seedsVariable), 10, 32)
+	for i := range max(runs, oracleRuns) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Logf("repeat with %s=%d", seedVariable, seed)
 			random := rand.New(rand.NewPCG(seed, i))
