@@ -5,7 +5,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"deployer/internal/deploy"
 	"deployer/internal/view"
 )
 
@@ -25,7 +24,7 @@ func (o *upgradeOptions) planDrift(ctx context.Context, e *env, c *cli.Context) 
 		return err
 	}
 	o.plan.Colour = e.colour
-	drift, err := deploy.New(cluster, cluster.Namespace(), o.settings).Drift(ctx, args[0])
+	drift, err := e.deployer(cluster, o.settings).Drift(ctx, args[0])
 	if err != nil {
 		return err
 	}

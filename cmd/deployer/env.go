@@ -9,6 +9,8 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"deployer/chart"
+	"deployer/internal/deploy"
+	"deployer/internal/hide"
 	"deployer/internal/kube"
 	"deployer/internal/view"
 	"deployer/release"
@@ -29,6 +31,7 @@ type env struct {
 	unreadable map[string]bool // variables of Helm that were told of
 
 	cluster  *kube.Cluster
+	hidden   *hide.Texts  // what must not be shown; nil for commands that show what Helm shows
 	observed *view.Events // the view that has shown the run; nil before it began
 }
 
@@ -59,6 +62,17 @@ func (e *env) connect() (*kube.Cluster, error) {
 	}
 	e.cluster = cluster
 	return cluster, nil
+}
+
+// deployer returns a deployer of this run. What it comes to know to be
+// confidential is shown no more.
+func (e *env) deployer(cluster *kube.Cluster, settings deploy.Settings) *deploy.Deployer {
+	d := deploy.New(cluster, cluster.Namespace(), settings)
+	if e.hidden == nil {
+		e.hidden = d.Hidden
+	}
+	d.Hidden = e.hidden
+	return d
 }
 
 // namespace is the one the user named, else that of the kubeconfig context.
@@ -94,7 +108,7 @@ func (e *env) warn(text string) {
 		e.observed.Warn(text)
 		return
 	}
-	view.Warning(e.streams.Err, e.palette(), text)
+	view.Warning(e.hidden.Writer(e.streams.Err), e.palette(), text)
 }
 
 func (e *env) palette() view.Palette { return view.NewPalette(e.colour, e.streams.ErrTTY) }
@@ -114,14 +128,14 @@ func (e *env) finish(ctx context.Context, err error) int {
 func (e *env) tell(err error) {
 	if e.observed != nil && e.observed.Reported(err) {
 		if line := helmLine(err); line != "" && (e.format == "" || e.format == string(view.FormatTable)) {
-			view.Error(e.streams.Err, e.palette(), errors.New(line))
+			view.Error(e.hidden.Writer(e.streams.Err), e.palette(), errors.New(line))
 		}
 		return
 	}
 	if e.cluster != nil {
 		err = unreachable(err)
 	}
-	view.Error(e.streams.Err, e.palette(), e.spoken(err))
+	view.Error(e.hidden.Writer(e.streams.Err), e.palette(), e.spoken(err))
 }
 
 // outputFormat reads -o of a command.

@@ -97,7 +97,7 @@ func (o *operation) operate(ctx context.Context, e *env, build build) error {
 		return err
 	}
 	o.settings.Wait = o.wait == "true" || o.atomic
-	d := deploy.New(cluster, cluster.Namespace(), o.settings)
+	d := e.deployer(cluster, o.settings)
 	if planning {
 		op, err := build(ctx, d)
 		if err != nil || op == nil {
@@ -114,7 +114,7 @@ func (o *operation) operate(ctx context.Context, e *env, build build) error {
 	}
 	e.observed = view.NewEvents(e.streams, view.EventOptions{
 		Format: told, Progress: o.progress, Colour: e.colour, Timeout: o.settings.Timeout,
-		ResultFile: o.resultFile, JUnitFile: o.junitFile,
+		ResultFile: o.resultFile, JUnitFile: o.junitFile, Hidden: e.hidden,
 		ExitCode: func(err error) int { return exitCode(ctx, err) },
 	})
 	op, record, err := o.carryOut(ctx, e, d, format, build)
@@ -215,6 +215,9 @@ func (o *operation) observer(e *env) deploy.Observer {
 // tests in any case.
 func (o *operation) report(e *env, op *deploy.Operation, record *release.Record, format view.Format, show view.StatusOptions) error {
 	out := e.streams.Out
+	if format == view.FormatTable && !show.Everything {
+		out = e.hidden.Writer(out) // the notes, that is; the rest is Helm's object
+	}
 	show.Format, show.HideNotes, show.Chart = format, o.hideNotes, true
 	switch {
 	case format != view.FormatTable:

@@ -10,6 +10,7 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"deployer/apply"
+	"deployer/internal/hide"
 	"deployer/release"
 )
 
@@ -94,7 +95,7 @@ func TestVerbOfARequest(t *testing.T) {
 // The reason goes into tables: one line of bounded length.
 func TestDescriptionsAreOneLine(t *testing.T) {
 	err := fmt.Errorf("2 objects were rejected:\n  Secret/prod/a: no\n  Secret/prod/b: %s", strings.Repeat("x", 2*maxDescription))
-	r := &run{op: &Operation{Verb: Upgrade, Release: "web", Next: newRecord(helmrelease.Release{}, "", "")}}
+	r := &run{Deployer: &Deployer{Hidden: &hide.Texts{}}, op: &Operation{Verb: Upgrade, Release: "web", Next: newRecord(helmrelease.Release{}, "", "")}}
 	got := r.description(err)
 	if strings.Contains(got, "\n") || len(got) > maxDescription+64 {
 		t.Errorf("description has %d bytes: %q", len(got), got)

@@ -32,7 +32,7 @@ func (r *run) description(err error) string {
 	op := r.op
 	switch {
 	case err != nil:
-		return fmt.Sprintf(failures[op.Verb], op.Release, shorten(reason(err)))
+		return fmt.Sprintf(failures[op.Verb], op.Release, shorten(r.Hidden.Hide(reason(err))))
 	case op.Verb == Uninstall && op.Description != "":
 		return op.Description
 	case op.Verb == Uninstall:

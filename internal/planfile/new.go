@@ -138,7 +138,7 @@ func (f *File) hide(op *deploy.Operation) error {
 	for i := range f.Objects {
 		for j := range f.Objects[i].Fields {
 			field := &f.Objects[i].Fields[j]
-			field.From, field.To = r.Replace(field.From), r.Replace(field.To)
+			field.From, field.To = op.Hidden.Hide(r.Replace(field.From)), op.Hidden.Hide(r.Replace(field.To))
 		}
 	}
 	return nil

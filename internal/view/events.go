@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"deployer/internal/deploy"
+	"deployer/internal/hide"
 )
 
 // EventOptions say how a run is shown. The zero value shows it in place on a
@@ -20,6 +21,8 @@ type EventOptions struct {
 	Timeout time.Duration
 	// ResultFile and JUnitFile are written by Close; empty for none.
 	ResultFile, JUnitFile string
+	// Hidden is taken out of all that is written; nil for nothing.
+	Hidden *hide.Texts
 	// ExitCode tells with which code the program will end. Nil means 1 for errors.
 	ExitCode func(error) int
 	// Env reads environment variables; nil means os.Getenv.
@@ -67,7 +70,7 @@ type face interface {
 func NewEvents(s Streams, o EventOptions) *Events {
 	e := newEvents(s, o, time.Now)
 	messages, records := newOutlet(s.Err, outletRoom, false), newOutlet(s.Out, recordRoom, true)
-	e.err, e.out, e.outlets = messages, records, []*outlet{records, messages}
+	e.err, e.out, e.outlets = o.Hidden.Writer(messages), o.Hidden.Writer(records), []*outlet{records, messages}
 	e.stop, e.stopped = make(chan struct{}), make(chan struct{})
 	go e.run()
 	return e
@@ -219,10 +222,10 @@ func (e *Events) conclude() {
 		e.report(result)
 	}
 	if e.opts.ResultFile != "" {
-		e.check(WriteResult(e.opts.ResultFile, result))
+		e.check(WriteResult(e.opts.ResultFile, result, e.opts.Hidden))
 	}
 	if e.opts.JUnitFile != "" {
-		e.check(WriteJUnit(e.opts.JUnitFile, result))
+		e.check(WriteJUnit(e.opts.JUnitFile, result, e.opts.Hidden))
 	}
 	e.check(e.ci.summary(result))
 }

@@ -384,7 +384,7 @@ func TestResultFiles(t *testing.T) {
 	if left, _ := os.ReadDir(dir); len(left) != 2 {
 		t.Errorf("files are left: %v", left)
 	}
-	if err := WriteResult(filepath.Join(dir, "none", "x"), Result{}); err == nil {
+	if err := WriteResult(filepath.Join(dir, "none", "x"), Result{}, nil); err == nil {
 		t.Error("no error for a directory that isn't there")
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"deployer/apply"
 	"deployer/internal/deploy"
+	"deployer/internal/hide"
 	"deployer/internal/view/diff"
 	"deployer/release"
 )
@@ -155,7 +156,31 @@ func documentOf(op *deploy.Operation, object func(apply.Change) planObject) plan
 	d.hooks(op, plan, "post", op.Hooks.After)
 	d.warnings(op, plan)
 	d.count()
+	d.hide(op.Hidden)
 	return d
+}
+
+// hide takes confidential texts out of the values and the words of a plan;
+// objects, templates and paths are named as they are.
+func (d *planDocument) hide(hidden *hide.Texts) {
+	for i := range d.Warnings {
+		d.Warnings[i].Text = hidden.Hide(d.Warnings[i].Text)
+	}
+	for _, stage := range d.Stages {
+		for i := range stage.Objects {
+			o := &stage.Objects[i]
+			o.Reason, o.Unverified = hidden.Hide(o.Reason), hidden.Hide(o.Unverified)
+			for j := range o.Fields {
+				o.Fields[j].Before, o.Fields[j].After = hidden.Value(o.Fields[j].Before), hidden.Value(o.Fields[j].After)
+			}
+			for j := range o.Conflicts {
+				o.Conflicts[j].Before, o.Conflicts[j].After = hidden.Hide(o.Conflicts[j].Before), hidden.Hide(o.Conflicts[j].After)
+			}
+			if o.Manifest != nil {
+				o.Manifest, _ = hidden.Value(o.Manifest).(map[string]any)
+			}
+		}
+	}
 }
 
 func (d *planDocument) add(name, kind string, objects []planObject) {

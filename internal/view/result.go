@@ -12,6 +12,7 @@ import (
 
 	"deployer/apply"
 	"deployer/internal/deploy"
+	"deployer/internal/hide"
 	"deployer/track"
 )
 
@@ -243,12 +244,13 @@ func round(d time.Duration) float64 { return d.Round(100 * time.Millisecond).Sec
 
 // WriteResult writes r to a file as indented JSON. The file is replaced in one
 // step, so that a reader never finds half of it, and only its owner may read it.
-func WriteResult(path string, r Result) error {
+// What is hidden is taken out.
+func WriteResult(path string, r Result, hidden *hide.Texts) error {
 	data, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err
 	}
-	return replaceFile(path, append(data, '\n'))
+	return replaceFile(path, []byte(hidden.Hide(string(data))+"\n"))
 }
 
 // replaceFile writes a file next to path and renames it.
