@@ -27,6 +27,12 @@ func getCommand(e *env) *cli.Command {
 	}
 }
 
+// getHelp is the help of a command that reads the record of one revision.
+func getHelp(example string) string {
+	return "Reads what was recorded when the revision was deployed, not the cluster.\n\n" +
+		"Examples:\n  deployer get " + example + "\n\nExit codes: 0 done; 1 failed, among it no such release or revision"
+}
+
 func notes(r *release.Record) string {
 	if r.Info.Notes == "" {
 		return ""
@@ -60,8 +66,9 @@ func getPart(e *env, name, usage string, part func(*release.Record) string) *cli
 	var revision int
 	return &cli.Command{
 		Name: name, Usage: "show " + usage, ArgsUsage: "NAME",
-		Flags:  []cli.Flag{revisionFlag(&revision)},
-		Action: reader(e, &revision, func(r *release.Record) error { return printTo(e.streams.Out, part(r)) }),
+		Description: getHelp(name + " web --revision 3"),
+		Flags:       []cli.Flag{revisionFlag(&revision)},
+		Action:      reader(e, &revision, func(r *release.Record) error { return printTo(e.streams.Out, part(r)) }),
 	}
 }
 
@@ -70,6 +77,7 @@ func getAll(e *env) *cli.Command {
 	var text string
 	return &cli.Command{
 		Name: "all", Usage: "show everything: values, hooks, manifest, notes", ArgsUsage: "NAME",
+		Description: getHelp("all web --template '{{.Release.Info.Status}}'"),
 		Flags: []cli.Flag{
 			revisionFlag(&revision),
 			&cli.StringFlag{Name: "template", Usage: "Go template such as {{.Release.Name}}", Destination: &text},
@@ -103,6 +111,7 @@ func getValues(e *env) *cli.Command {
 	var all bool
 	return &cli.Command{
 		Name: "values", Usage: "show its values", ArgsUsage: "NAME",
+		Description: getHelp("values web --all -o json"),
 		Flags: []cli.Flag{
 			revisionFlag(&revision),
 			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "with the chart's defaults", Destination: &all},
@@ -129,7 +138,8 @@ func getMetadata(e *env) *cli.Command {
 	var revision int
 	return &cli.Command{
 		Name: "metadata", Usage: "show its chart, versions, status and labels", ArgsUsage: "NAME",
-		Flags: []cli.Flag{revisionFlag(&revision), outputFlag(e)},
+		Description: getHelp("metadata web -o yaml"),
+		Flags:       []cli.Flag{revisionFlag(&revision), outputFlag(e)},
 		Action: reader(e, &revision, func(r *release.Record) error {
 			format, err := e.outputFormat()
 			if err != nil {

@@ -90,6 +90,11 @@ func understood(t *testing.T, where, line string) {
 	set := flag.NewFlagSet(leaf.Name, flag.ContinueOnError)
 	set.SetOutput(&strings.Builder{})
 	for _, f := range leaf.Flags {
+		if g, ok := f.(*cli.GenericFlag); ok {
+			if _, reads := g.Value.(*rulesFile); reads {
+				g.Value = &list{} // the file of the example isn't there
+			}
+		}
 		if err := f.Apply(set); err != nil {
 			t.Fatal(err)
 		}
@@ -101,10 +106,6 @@ func understood(t *testing.T, where, line string) {
 
 func TestExamplesInHelp(t *testing.T) {
 	for name, c := range leaves(newApp(testEnv(t, "deployer")).Commands) {
-		if c.Description == "" {
-			t.Logf("%s has no help yet", name)
-			continue
-		}
 		_, examples, codes := sections(c.Description)
 		if examples == "" || codes == "" {
 			t.Errorf("the help of %s lacks examples or exit codes", name)
