@@ -215,8 +215,8 @@ func (o *operation) observer(e *env) deploy.Observer {
 // tests in any case.
 func (o *operation) report(e *env, op *deploy.Operation, record *release.Record, format view.Format, show view.StatusOptions) error {
 	out := e.streams.Out
-	if format == view.FormatTable && !show.Everything {
-		out = e.hidden.Writer(out) // the notes, that is; the rest is Helm's object
+	if format == view.FormatTable && !show.Manifest && !show.Everything {
+		out = e.hidden.Writer(out) // the notes, that is; elsewhere Helm's object is what was asked for
 	}
 	show.Format, show.HideNotes, show.Chart = format, o.hideNotes, true
 	switch {
