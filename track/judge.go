@@ -94,9 +94,10 @@ func (s *subject) living(now time.Time) Status {
 
 // stay is how long a rollout has to stay ready whose containers nobody probes.
 // The kubelet takes such a container for ready from its start to its end, and
-// looks for containers that have ended every second.
+// looks for containers that have ended every second; it takes up to another one
+// until that is known on a node that is busy.
 // (k8s.io/kubernetes/pkg/kubelet/pleg, genericPlegRelistPeriod)
-const stay = 1200 * time.Millisecond
+const stay = 2 * time.Second
 
 // probation is how long a workload that has just become ready is still to be
 // looked at, because a container that crashes at its start looks ready for a

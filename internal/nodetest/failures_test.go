@@ -74,7 +74,7 @@ func TestFailuresNameTheirCause(t *testing.T) {
 // TestCrashWithoutProbe is the same crash loop in a container without a readiness
 // probe, which Kubernetes takes for ready from its start to its end.
 func TestCrashWithoutProbe(t *testing.T) {
-	w := newWorld(t)
+	w := newQuietWorld(t)
 	w.write("templates/web.yaml", deployment("containers:\n"+shell("app", "echo boom; exit 3")))
 	w.deployer(1, []string{"exit code 3", "boom"}, "install", "web", w.chart)
 }

@@ -31,10 +31,17 @@ type world struct {
 // for the kubelet.
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	t.Parallel()
+	return newQuietWorld(t)
+}
+
+// newQuietWorld is for tests that need the kubelet to be in time: nothing else
+// runs beside them.
+func newQuietWorld(t *testing.T) *world {
+	t.Helper()
 	if os.Getenv(nodeEnv) == "" {
 		t.Skipf("no real node for tests (%s isn't set); run make test-node", nodeEnv)
 	}
-	t.Parallel()
 	cluster := kubetest.Start(t)
 	real, err := cluster.Client().CoreV1().Nodes().List(t.Context(), metav1.ListOptions{LabelSelector: "deployer.dev/node=real"})
 	if err != nil {
