@@ -57,6 +57,7 @@ func (o *operation) flags(e *env) []cli.Flag {
 		}},
 		&cli.IntFlag{Name: "history-max", Category: group, Usage: "revisions to keep; 0 keeps all", Value: 10, Destination: &s.MaxHistory, EnvVars: []string{"HELM_MAX_HISTORY"}},
 		&cli.DurationFlag{Name: "lock-timeout", Category: group, Usage: "how long to wait for another run on this release", Destination: &o.lockTimeout},
+		takeoverFlag(s, group),
 		&cli.GenericFlag{Name: "conflicts", Category: group, Usage: "fields that others have set: take, fail or yield", Value: newChoice((*string)(&s.Apply.Conflicts), "take", "fail", "yield")},
 		&cli.BoolFlag{Name: "allow-recreate", Aliases: []string{"force", "force-replace"}, Category: group, Usage: "delete and create again what can't be changed in place", Destination: &s.Apply.AllowRecreate},
 		&cli.BoolFlag{Name: "revert-manual-changes", Category: group, Usage: "remove what people have added to objects by kubectl edit and the like", Destination: &s.Apply.RevertManual},
@@ -69,6 +70,11 @@ func (o *operation) flags(e *env) []cli.Flag {
 		outputFlag(e),
 	}
 	return append(flags, trackingFlags(&s.Track)...)
+}
+
+// takeoverFlag is the one of every command that takes the lock of a release.
+func takeoverFlag(s *deploy.Settings, group string) cli.Flag {
+	return &cli.BoolFlag{Name: "takeover-pending", Category: group, Usage: "go on although another tool left the release pending, however short ago", Destination: &s.TakeoverPending}
 }
 
 // waitWords are Helm 4's values of --wait, and what they mean.

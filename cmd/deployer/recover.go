@@ -26,7 +26,7 @@ Examples:
 
 Exit codes: 0 done, or nothing to do; 1 failed; 5 another run holds the release`,
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "takeover-pending", Usage: "also what another tool left pending, whatever its age", Destination: &settings.TakeoverPending},
+			takeoverFlag(&settings, ""),
 			&cli.DurationFlag{Name: "timeout", Value: 5 * time.Minute, Usage: "how long another tool's run may take, at least an hour", Destination: &settings.Timeout},
 			&cli.DurationFlag{Name: "lock-timeout", Usage: "how long to wait for another run on this release", Destination: &lockTimeout},
 		},

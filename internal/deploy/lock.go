@@ -28,6 +28,10 @@ type Held struct {
 	created *corev1.Namespace // that we made for the release; nil when it was there
 }
 
+// grace is the least age at which what another tool left pending counts as dead:
+// its --timeout isn't known, and applies to each of its waits.
+const grace = time.Hour
+
 // Lock takes the right to change op's release, waiting at most timeout for
 // another run, and settles what a dead one has left. It creates the namespace
 // if op needs it.
@@ -44,7 +48,7 @@ func (d *Deployer) Lock(ctx context.Context, op *Operation, timeout time.Duratio
 	}
 	held := &Held{created: created, Stale: created != nil}
 	held.Lock, err = d.Releases.Lock(ctx, op.Release, release.LockOptions{
-		Operation: describe(op), Timeout: timeout, Grace: d.Settings.Timeout, Warn: warn,
+		Operation: describe(op), Timeout: timeout, Grace: max(grace, d.Settings.Timeout), Warn: warn,
 		TakeoverPending: d.Settings.TakeoverPending,
 		Waiting:         func(h release.Holder) { warn(fmt.Sprintf("waiting for another run on release %s: %s", op.Release, h)) },
 	})
