@@ -103,13 +103,28 @@ const stay = 2 * time.Second
 // looked at, because a container that crashes at its start looks ready for a
 // moment. It is over at once for what was ready from the start.
 func (s *subject) probation(status Status, now time.Time) time.Duration {
-	if !s.rolling || !s.Changed || status.Rollout == nil || status.Rollout.Wanted == 0 || !rules.Unprobed(s.object) {
+	if s.hurried || !s.rolling || !s.Changed || status.Rollout == nil || status.Rollout.Wanted == 0 || !rules.Unprobed(s.object) {
 		return 0
 	}
 	if s.readySince.IsZero() {
 		s.readySince = now
 	}
 	return stay - now.Sub(s.readySince)
+}
+
+// hurry ends the probation of what is ready when there is no time left for it,
+// unless its containers have crashed before. It reports whether there was one.
+func (s *subject) hurry() bool {
+	if s.readySince.IsZero() || !s.frozen.IsZero() {
+		return false
+	}
+	for _, m := range s.pods {
+		if m.Pod.Restarted() {
+			return false
+		}
+	}
+	s.hurried = true
+	return true
 }
 
 func (s *subject) input(now time.Time) rules.Input {

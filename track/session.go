@@ -223,6 +223,9 @@ func (s *session) outOfTime(ctx context.Context) error {
 		s.judge(sub, now)
 	}
 	for _, sub := range s.subjects {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) && sub.hurry() {
+			s.judge(sub, now)
+		}
 		if !sub.status.State.Done() {
 			sub.status.Waited = now.Sub(sub.applied)
 		}

@@ -52,6 +52,7 @@ type subject struct {
 
 	rolling    bool      // it was seen not ready: there is a rollout
 	readySince time.Time // since when its rule calls it ready; zero when it doesn't
+	hurried    bool      // there is no time to see whether it stays so
 
 	status Status
 	due    time.Time // when time alone may change the status; zero for never

@@ -24,7 +24,9 @@ func large(name string) string {
 func TestReleaseOfSeveralSecrets(t *testing.T) {
 	w := newWorld(t)
 	w.ok("install", "x", w.chart(large("a"), large("b")))
-	data := func() string { return fmt.Sprint(w.must("configmaps", "a").Object["data"], w.must("configmaps", "b").Object["data"]) }
+	data := func() string {
+		return fmt.Sprint(w.must("configmaps", "a").Object["data"], w.must("configmaps", "b").Object["data"])
+	}
 	before := data()
 	if parts := w.parts(); parts < 2 {
 		t.Fatalf("the record has %d parts", parts)

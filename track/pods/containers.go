@@ -2,6 +2,7 @@ package pods
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -72,6 +73,11 @@ func refine(known class.Class, message string) class.Class {
 		}
 	}
 	return known
+}
+
+// Restarted reports whether one of the pod's containers was restarted.
+func (p *Pod) Restarted() bool {
+	return slices.ContainsFunc(p.Containers, func(c Container) bool { return c.Restarts > 0 })
 }
 
 // tries counts failed starts: each but the present one raised the restarts.
