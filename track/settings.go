@@ -112,6 +112,7 @@ var elsewhere = map[string]bool{
 	"ready": true, "failed": true, // rules.NewOverride
 	"conflicts": true, "recreate": true, "hook-run": true,
 	"weight": true, "depends-on": true, "external-dependencies": true,
+	"sensitive-paths": true,
 }
 
 // without are annotations of Nelm and werf that have no effect, and what to use
@@ -121,12 +122,12 @@ var without = map[string]string{
 	"ownership":            "objects belong to their release",
 	"delete-policy":        "use helm.sh/hook-delete-policy, helm.sh/resource-policy or deployer.io/recreate",
 	"deploy-on":            "use helm.sh/hook",
-	"sensitive-paths":      "values of Secrets are always hidden",
 }
 
-// silent are annotations of Nelm and werf that ask for what is so in any case,
-// or only inform. Probes never fail a release before its deadline.
-var silent = []string{"ignore-readiness-probe-fails-for-", "version", "release-channel", "weight", "deploy-dependency-", "external-dependency-"}
+// silent are annotations of Nelm and werf that other parts of deployer read, or
+// that ask for what is so in any case, or only inform. Probes never fail a
+// release before its deadline.
+var silent = []string{"ignore-readiness-probe-fails-for-", "version", "release-channel", "weight", "deploy-dependency-", "external-dependency-", "sensitive-paths"}
 
 // perContainer are annotations that end with the name of a container.
 var perContainer = []struct {

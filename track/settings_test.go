@@ -59,6 +59,13 @@ func TestUnreadableSettings(t *testing.T) {
 	}
 }
 
+func TestAnnotationsOfOtherParts(t *testing.T) {
+	s := settingsOf(annotated("deployer.io/sensitive-paths", "data.a", "werf.io/sensitive-paths", "data.b", "deployer.io/depends-on", "job/a"))
+	if len(s.Unknown) > 0 {
+		t.Errorf("told to have no effect: %q", s.Unknown)
+	}
+}
+
 func TestAnnotationsWithoutEffect(t *testing.T) {
 	s := settingsOf(annotated("werf.io/weight", "1", "werf.io/replicas-on-creation", "2", "werf.io/deploy-dependency-db", "state=ready", "deployer.io/time-out", "1m", "example.com/x", "y"))
 	if len(s.Unknown) != 2 {
