@@ -16,38 +16,64 @@ import (
 	"deployer/internal/kube"
 )
 
-var crdKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
+// crdMapping is where CustomResourceDefinitions are, on every server.
+var crdMapping = kube.Mapping{
+	GVK:      schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
+	Resource: schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
+	Status:   true,
+}
+
+func isCRD(id kube.ID) bool { return id.GroupKind() == crdMapping.GVK.GroupKind() }
+
+// definitionOf is the CustomResourceDefinition of a resource.
+func definitionOf(gr schema.GroupResource) kube.ID {
+	return kube.ID{Group: crdMapping.GVK.Group, Kind: crdMapping.GVK.Kind, Name: gr.String()}
+}
+
+// defines is the kind that a CustomResourceDefinition is about.
+func defines(crd *unstructured.Unstructured) schema.GroupKind {
+	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
+	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
+	return schema.GroupKind{Group: group, Kind: kind}
+}
+
+// versionsOf are the versions of a CustomResourceDefinition.
+func versionsOf(crd *unstructured.Unstructured) []map[string]any {
+	list, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	var out []map[string]any
+	for _, v := range list {
+		if version, ok := v.(map[string]any); ok {
+			out = append(out, version)
+		}
+	}
+	return out
+}
 
 // definition is the version of a target's kind in its CustomResourceDefinition,
 // the release's or the cluster's. It is nil for kinds that have none, and when
 // the account may not read them.
 func (p *planning) definition(ctx context.Context, t *target) (map[string]any, error) {
 	gvk := t.mapping.GVK
-	name := t.mapping.Resource.Resource + "." + gvk.Group
+	id := definitionOf(t.mapping.Resource.GroupResource())
 	for _, crd := range definitions(p.req) {
-		if crd.GetName() == name {
+		if crd.GetName() == id.Name {
 			return versionOf(crd, gvk.Version), nil
 		}
 	}
-	mapping, err := p.a.cluster.Mapping(ctx, crdKind, true)
-	if err != nil {
-		return nil, err
-	}
-	crd, err := p.a.get(ctx, mapping, kube.ID{Group: crdKind.Group, Kind: crdKind.Kind, Name: name})
+	crd, err := p.a.get(ctx, crdMapping, id)
 	switch {
 	case apierrors.IsForbidden(err) || err == nil && crd == nil:
 		return nil, nil
 	case err != nil:
-		return nil, fmt.Errorf("reading CustomResourceDefinition/%s: %w", name, err)
+		return nil, fmt.Errorf("reading %s: %w", id, err)
 	}
 	return versionOf(crd, gvk.Version), nil
 }
 
 func versionOf(crd *unstructured.Unstructured, name string) map[string]any {
-	versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
-	for _, v := range versions {
-		if m, ok := v.(map[string]any); ok && m["name"] == name {
-			return m
+	for _, version := range versionsOf(crd) {
+		if version["name"] == name {
+			return version
 		}
 	}
 	return nil

@@ -8,16 +8,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
-
-	"deployer/internal/kube"
 )
 
 // The definition of a kind decides what of an object comes back from storage: a
 // field that it lacked for a while may be gone, and no metadata tells. So a mark
 // of a custom resource is about one generation of its CustomResourceDefinition.
-
-// definitionResource is where they are.
-var definitionResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
 // fixedGroups are served by the API server itself, though client-go's scheme
 // lacks them.
@@ -50,8 +45,8 @@ func (p *planning) lookAtKinds(ctx context.Context, targets []*target) error {
 }
 
 func (p *planning) lookAtKind(ctx context.Context, gr schema.GroupResource) error {
-	id := kube.ID{Group: definitionResource.Group, Kind: "CustomResourceDefinition", Name: gr.String()}
-	meta, err := p.a.getMeta(ctx, kube.Mapping{Resource: definitionResource}, id)
+	id := definitionOf(gr)
+	meta, err := p.a.getMeta(ctx, crdMapping, id)
 	switch {
 	case apierrors.IsForbidden(err):
 		return nil // not known

@@ -171,9 +171,7 @@ func (p *planning) noteChanging(crds []*target) {
 		if t.decided == nil || t.decided.Action == None {
 			continue
 		}
-		group, _, _ := unstructured.NestedString(t.obj.Object, "spec", "group")
-		kind, _, _ := unstructured.NestedString(t.obj.Object, "spec", "names", "kind")
-		gk := schema.GroupKind{Group: group, Kind: kind}
+		gk := defines(t.obj)
 		p.changing[gk], p.changed[gk] = true, true
 	}
 }

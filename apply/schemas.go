@@ -107,16 +107,9 @@ func typedOf(conv managedfields.TypeConverter, obj *unstructured.Unstructured) (
 // them. A CRD without a usable schema adds nothing.
 func (s *schemas) expect(crds []*unstructured.Unstructured) {
 	for _, crd := range crds {
-		group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
-		kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
-		versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
-		for _, v := range versions {
-			version, ok := v.(map[string]any)
-			if !ok {
-				continue
-			}
+		for _, version := range versionsOf(crd) {
 			name, _ := version["name"].(string)
-			gvk := schema.GroupVersionKind{Group: group, Version: name, Kind: kind}
+			gvk := defines(crd).WithVersion(name)
 			if conv := crdConverter(gvk, version); conv != nil {
 				s.coming[gvk] = conv
 			}

@@ -207,18 +207,15 @@ func twice(targets []*target) []Rejection {
 func comingKinds(crds []*unstructured.Unstructured) map[schema.GroupVersionKind]kube.Mapping {
 	out := map[schema.GroupVersionKind]kube.Mapping{}
 	for _, crd := range crds {
-		group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
-		kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
+		gk := defines(crd)
 		plural, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "plural")
 		scope, _, _ := unstructured.NestedString(crd.Object, "spec", "scope")
-		versions, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
-		for _, v := range versions {
-			version, ok := v.(map[string]any)
-			if !ok || version["served"] == false {
+		for _, version := range versionsOf(crd) {
+			if version["served"] == false {
 				continue
 			}
 			name, _ := version["name"].(string)
-			gvk := schema.GroupVersionKind{Group: group, Version: name, Kind: kind}
+			gvk := gk.WithVersion(name)
 			_, status, _ := unstructured.NestedMap(version, "subresources", "status")
 			_, scale, _ := unstructured.NestedMap(version, "subresources", "scale")
 			out[gvk] = kube.Mapping{
@@ -231,8 +228,4 @@ func comingKinds(crds []*unstructured.Unstructured) map[schema.GroupVersionKind]
 		}
 	}
 	return out
-}
-
-func isCRD(id kube.ID) bool {
-	return id.Group == "apiextensions.k8s.io" && id.Kind == "CustomResourceDefinition"
 }

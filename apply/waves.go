@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"deployer/internal/kube"
@@ -128,13 +127,6 @@ func (o *ordering) needs() {
 			o.nodes[i].edges = append(o.nodes[i].edges, edge{to: j, state: Present, hard: true, why: "which defines its kind"})
 		}
 	}
-}
-
-// defines is the kind that a CustomResourceDefinition is about.
-func defines(crd *unstructured.Unstructured) schema.GroupKind {
-	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
-	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
-	return schema.GroupKind{Group: group, Kind: kind}
 }
 
 // fitting are the objects of the release that a reference of t names.
