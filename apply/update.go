@@ -131,9 +131,11 @@ func (u *updating) ask(ctx context.Context) (Change, error) {
 	if err == nil && c.Unverified != "" && !c.step.later {
 		u.write(c.step)
 		c.Result = u.cmp.predicted
-		if perr := u.account(&c, c.Result); perr != nil {
-			return Change{}, perr
+		diff, err := u.differences(c.Result)
+		if err != nil {
+			return Change{}, err
 		}
+		u.account(&c, diff, c.Result)
 	}
 	return c, err
 }
@@ -169,9 +171,9 @@ func (u *updating) answered(ctx context.Context, result *unstructured.Unstructur
 		u.t.tries++
 		return u.p.decideAgain(ctx, u.t)
 	}
-	diff, err := u.cmp.differences(result)
+	diff, err := u.differences(result)
 	if err != nil {
-		return Change{}, &ObjectError{ID: u.t.id, Source: u.t.source, Doing: "comparing", Err: err}
+		return Change{}, err
 	}
 	if keep := u.defaults(diff); !u.retried && !keep.Empty() {
 		// Values that were chosen for us once, by defaults or webhooks of that
@@ -180,9 +182,7 @@ func (u *updating) answered(ctx context.Context, result *unstructured.Unstructur
 	}
 	u.c.Result = result
 	u.write(u.c.step)
-	if err := u.account(&u.c, result); err != nil {
-		return Change{}, err
-	}
+	u.account(&u.c, diff, result)
 	return u.c, nil
 }
 
@@ -290,13 +290,18 @@ func (u *updating) write(s *step) {
 	s.repair, s.apply = u.repair, true
 }
 
-// account lists what goes, and drops conflicts that come to nothing: the same
-// quantity written otherwise.
-func (u *updating) account(c *Change, result *unstructured.Unstructured) error {
+// differences compares the live object with what it would become.
+func (u *updating) differences(result *unstructured.Unstructured) (*typed.Comparison, error) {
 	diff, err := u.cmp.differences(result)
 	if err != nil {
-		return &ObjectError{ID: u.t.id, Source: u.t.source, Doing: "comparing", Err: err}
+		return nil, &ObjectError{ID: u.t.id, Source: u.t.source, Doing: "comparing", Err: err}
 	}
+	return diff, nil
+}
+
+// account lists what goes, and drops conflicts that come to nothing: the same
+// quantity written otherwise.
+func (u *updating) account(c *Change, diff *typed.Comparison, result *unstructured.Unstructured) {
 	c.Removed = nil
 	for _, path := range fields.Top(diff.Removed) {
 		c.Removed = append(c.Removed, Removal{Path: fields.String(path), Revision: u.cmp.introducedBy(path)})
@@ -310,7 +315,6 @@ func (u *updating) account(c *Change, result *unstructured.Unstructured) error {
 		}
 	}
 	c.Conflicts = kept
-	return nil
 }
 
 // served tells of which API versions the server still has a kind. Of a kind
