@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"slices"
+	"strings"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -123,7 +124,7 @@ func isPerson(manager string) bool {
 	case fields.Human:
 		return true
 	case fields.Bounded:
-		return len(manager) > 8 && manager[:8] == "kubectl-"
+		return strings.HasPrefix(manager, "kubectl-")
 	}
 	return false
 }

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
@@ -34,15 +35,8 @@ type edge struct {
 type level struct{ weight, wave, depth, patient int }
 
 func (l level) before(m level) bool {
-	switch {
-	case l.weight != m.weight:
-		return l.weight < m.weight
-	case l.wave != m.wave:
-		return l.wave < m.wave
-	case l.depth != m.depth:
-		return l.depth < m.depth
-	}
-	return l.patient < m.patient
+	return cmp.Or(cmp.Compare(l.weight, m.weight), cmp.Compare(l.wave, m.wave), cmp.Compare(l.depth, m.depth),
+		cmp.Compare(l.patient, m.patient)) < 0
 }
 
 // earliest is the weight of what comes before all stated ones.

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"strings"
 
 	"deployer/internal/kube"
@@ -74,15 +75,6 @@ func builtinGroup(group string) bool {
 // inOrder compares objects of one wave: Helm's order of kinds, then by name.
 func inOrder(ranks map[string]rank, a, b kube.ID) bool {
 	x, y := rankOf(ranks, a), rankOf(ranks, b)
-	switch {
-	case x.wave != y.wave:
-		return x.wave < y.wave
-	case x.place != y.place:
-		return x.place < y.place
-	case a.Kind != b.Kind:
-		return a.Kind < b.Kind
-	case a.Namespace != b.Namespace:
-		return a.Namespace < b.Namespace
-	}
-	return a.Name < b.Name
+	return cmp.Or(cmp.Compare(x.wave, y.wave), cmp.Compare(x.place, y.place),
+		cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name)) < 0
 }

@@ -30,9 +30,14 @@ var camel = regexp.MustCompile(`([a-z0-9])([A-Z])`)
 
 var separators = strings.NewReplacer("-", " ", ".", " ", "_", " ", "/", " ")
 
+// wordsOf separates the words of a key.
+func wordsOf(key string) string {
+	return strings.ToLower(separators.Replace(camel.ReplaceAllString(key, "${1} ${2}")))
+}
+
 // suspect judges a key.
 func suspect(key string) suspicion {
-	words := strings.ToLower(separators.Replace(camel.ReplaceAllString(key, "${1} ${2}")))
+	words := wordsOf(key)
 	switch {
 	case references.MatchString(words):
 		return innocent
@@ -46,5 +51,5 @@ func suspect(key string) suspicion {
 
 // isReference tells whether a key below a telling one is innocent all the same.
 func isReference(key string) bool {
-	return references.MatchString(strings.ToLower(separators.Replace(camel.ReplaceAllString(key, "${1} ${2}"))))
+	return references.MatchString(wordsOf(key))
 }
