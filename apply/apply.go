@@ -39,6 +39,7 @@ type Applier struct {
 	builtin func() (managedfields.TypeConverter, error)
 	shared  sharing
 	budget  *budget
+	told    *sync.Map // failures that were told of by Options.Warn
 }
 
 // New returns an Applier; it does no network I/O.
@@ -49,5 +50,6 @@ func New(c *kube.Cluster, owner Owner, opts Options) *Applier {
 		builtin: sync.OnceValues(builtin.TypeConverter),
 		shared:  sharing{seen: map[[sha256.Size]byte]any{}},
 		budget:  &budget{left: 2 * time.Duration(opts.Parallel) * opts.RetryTimeout},
+		told:    &sync.Map{},
 	}
 }

@@ -90,10 +90,16 @@ type Options struct {
 
 	Parallel int // requests at once; 0 means 16
 	// RetryTimeout is how long one object's request is retried while failures
-	// pass; 0 means 2 minutes. All objects together have twice as much as that
-	// for each of Parallel.
+	// pass, at most 2 minutes; 0 means so much. All objects together have twice as
+	// much as that for each of Parallel.
 	RetryTimeout time.Duration
+
+	// Warn is told, from any goroutine, of failures that are waited out; nil
+	// drops that.
+	Warn func(text string)
 }
+
+const longestRetry = 2 * time.Minute
 
 func (o Options) withDefaults() Options {
 	set := func(s *string, v string) {
@@ -111,8 +117,8 @@ func (o Options) withDefaults() Options {
 	if o.Parallel <= 0 {
 		o.Parallel = 16
 	}
-	if o.RetryTimeout <= 0 {
-		o.RetryTimeout = 2 * time.Minute
+	if o.RetryTimeout <= 0 || o.RetryTimeout > longestRetry {
+		o.RetryTimeout = longestRetry
 	}
 	return o
 }

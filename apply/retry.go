@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"math/rand/v2"
 	"net"
@@ -57,7 +58,28 @@ func (a *Applier) tryFor(ctx context.Context, t *target, f func() error) error {
 			return time.Now().Before(deadline)
 		}
 		return t.id.Kind != "ResourceQuota" && quotaConflict(err)
-	}, f)
+	}, a.telling(t, f))
+}
+
+// patience is how often a request may fail before anybody is told.
+const patience = 3
+
+// telling is f that tells what it fails of when that doesn't pass at once: each
+// reason is told once, whichever of a thousand objects has it.
+func (a *Applier) telling(t *target, f func() error) func() error {
+	failures := 0
+	return func() error {
+		err := f()
+		if err == nil {
+			return nil
+		}
+		if failures++; failures == patience && a.opts.Warn != nil {
+			if _, told := a.told.LoadOrStore(err.Error(), true); !told {
+				a.opts.Warn(fmt.Sprintf("%s: trying again for up to %s, the server says: %s", t.id, a.opts.RetryTimeout, err))
+			}
+		}
+		return err
+	}
 }
 
 func quotaConflict(err error) bool {

@@ -71,7 +71,7 @@ func (e *env) deployer(cluster *kube.Cluster, settings deploy.Settings) *deploy.
 	if e.hidden == nil {
 		e.hidden = d.Hidden
 	}
-	d.Hidden = e.hidden
+	d.Hidden, d.Warn = e.hidden, e.warn
 	return d
 }
 

@@ -337,6 +337,7 @@ func (d *Deployer) decide(ctx context.Context, op *Operation, history *release.H
 
 func (d *Deployer) applier(op *Operation) *apply.Applier {
 	opts := d.Settings.Apply
+	opts.RetryTimeout, opts.Warn = d.Settings.Timeout, d.Warn
 	if op.Verb == Uninstall {
 		// What the templates made goes with the release, as with Helm; the
 		// annotation helm.sh/resource-policy keeps what must outlive it.

@@ -32,7 +32,7 @@ const (
 // Settings are what all operations of one run share. The zero value waits for
 // nothing but hooks, for as long as the context allows.
 type Settings struct {
-	Timeout    time.Duration // of each wait; 0 means none
+	Timeout    time.Duration // of each wait, and of failures waited out; 0 means none and two minutes
 	Wait       bool          // until what was applied is ready
 	WaitJobs   bool          // among it, until Jobs are complete
 	NoHooks    bool
@@ -52,6 +52,9 @@ type Deployer struct {
 	Settings  Settings
 	// Hidden is what must not be shown to anybody, as far as it has been read.
 	Hidden *hide.Texts
+	// Warn is told, from any goroutine, of failures of the cluster that are
+	// waited out; nil drops that.
+	Warn func(text string)
 }
 
 // New returns a deployer for the releases that are stored in namespace.

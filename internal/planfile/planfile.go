@@ -92,12 +92,11 @@ func policiesOf(s deploy.Settings) Policies {
 // Settle writes the policies into the settings of a run.
 func (p Policies) Settle(s *deploy.Settings) {
 	s.NoHooks = p.NoHooks
-	parallel, retry := s.Apply.Parallel, s.Apply.RetryTimeout
 	s.Apply = apply.Options{
 		Conflicts: apply.Conflicts(p.Conflicts), Validation: apply.FieldValidation(p.Validation), Gate: apply.Gate(p.Gate),
 		CRDs: apply.CRDs(p.CRDs), AllowRecreate: p.AllowRecreate, RevertManual: p.RevertManual, TakeOwnership: p.TakeOwnership,
 		TakeOwnershipFrom: p.TakeOwnershipFrom, Adopt: p.Adopt, PruneKinds: p.PruneKinds, PartialDiscovery: p.PartialDiscovery,
-		Propagation: metav1.DeletionPropagation(p.Cascade), Parallel: parallel, RetryTimeout: retry,
+		Propagation: metav1.DeletionPropagation(p.Cascade),
 	}
 }
 

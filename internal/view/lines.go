@@ -303,7 +303,7 @@ func (l *lines) beat() {
 		if step := l.tally.step; step != "" {
 			l.say("waiting", "for the step "+step)
 		} else {
-			l.say("waiting", "for the operation to begin")
+			l.say("waiting", "for the plan")
 		}
 		return
 	}
