@@ -110,10 +110,13 @@ func (t *LogTail) read(ctx context.Context, typed kubernetes.Interface, namespac
 	err = logs.Read(body, false, func(l logs.Line) {
 		if sub.wants(t.Container, l.Text) {
 			tail.Add(l)
+		} else {
+			t.Why = "none of its last lines is wanted, by the annotations"
 		}
 	})
-	t.Lines = tail.Lines()
-	if err != nil && len(t.Lines) == 0 {
+	if t.Lines = tail.Lines(); len(t.Lines) > 0 {
+		t.Why = ""
+	} else if err != nil {
 		t.Why = whyNoLogs(err, namespace)
 	}
 }

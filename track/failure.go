@@ -59,13 +59,14 @@ type TimeoutError struct {
 	Causes   []Cause  // what held the objects up, as far as it is known
 	NotReady []Status // every target that isn't ready
 	Total    int      // of targets
+	Aim      State    // of the targets: Gone when all were to go, else Ready
 	Waited   time.Duration
 	Err      error // the context's error, with its cause
 }
 
 func (e *TimeoutError) Error() string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "%d of %d objects are not ready after %s:", len(e.NotReady), e.Total, e.Waited.Round(100*time.Millisecond))
+	fmt.Fprintf(&text, "%d of %d objects are not %s after %s:", len(e.NotReady), e.Total, e.Aim, e.Waited.Round(100*time.Millisecond))
 	for _, s := range e.NotReady {
 		fmt.Fprintf(&text, "\n  %s: %s", s.ID, s.Message)
 	}

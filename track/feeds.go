@@ -3,6 +3,8 @@ package track
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -19,9 +21,12 @@ import (
 // fewNames is how many objects of a kind are watched one by one.
 const fewNames = 3
 
-// A feed watches the targets of one resource in one namespace.
+// A feed watches the targets of one resource in one namespace, until all of
+// them are done.
 type feed struct {
 	s        *session
+	ctx      ctx
+	stop     context.CancelFunc
 	mapping  kube.Mapping
 	subjects map[string]*subject // by name
 	query    stream.Query
@@ -56,10 +61,14 @@ func (s *session) open(ctx context.Context) error {
 			return err
 		}
 		sub.hasStatus = &mapping.Status
+		if s.judge(sub, s.opts.Now()); sub.status.State.Done() {
+			continue
+		}
 		key := feedKey{mapping.Resource, sub.ID.Namespace}
 		if feeds[key] == nil {
-			feeds[key] = &feed{s: s, mapping: mapping, subjects: map[string]*subject{}}
-			s.feeds = append(s.feeds, feeds[key])
+			f := &feed{s: s, mapping: mapping, subjects: map[string]*subject{}}
+			f.ctx, f.stop = context.WithCancel(s.ctx)
+			feeds[key], s.feeds = f, append(s.feeds, f)
 		}
 		feeds[key].subjects[sub.ID.Name] = sub
 	}
@@ -102,13 +111,19 @@ func (f *feed) follow(names []string, namespace string, query stream.Query) erro
 	if err != nil {
 		return err
 	}
-	objects := stream.Objects{Client: client, What: f.what(), Names: names, Query: query, Pace: &f.s.pace}
+	objects := stream.Objects{Client: client, What: f.what(), Names: names, Query: query, Pace: &f.s.pace,
+		Going: allGo(slices.Collect(maps.Values(f.subjects)))}
 	f.s.group.Go(func() {
-		stream.Follow(f.s.ctx, objects, fewNames, func(n stream.Note) bool {
+		stream.Follow(f.ctx, objects, fewNames, func(n stream.Note) bool {
 			return f.s.send(func() { f.take(n) })
 		})
 	})
 	return nil
+}
+
+// allGo reports whether the objects are to go, all of them.
+func allGo(subjects []*subject) bool {
+	return !slices.ContainsFunc(subjects, func(s *subject) bool { return s.Until != UntilGone })
 }
 
 // what names the objects of the feed for people.
@@ -172,8 +187,29 @@ func (f *feed) common() string {
 	return labels.SelectorFromSet(chosen).String()
 }
 
+// waits reports whether any of the feed's targets isn't done.
+func (f *feed) waits() bool {
+	for _, sub := range f.subjects {
+		if !sub.status.State.Done() {
+			return true
+		}
+	}
+	return false
+}
+
+// end stops the streams of a feed. What they couldn't see is of no interest now.
+func (f *feed) end() {
+	f.stop()
+	for ; f.lost > 0; f.lost-- {
+		f.s.reach(f.what(), false, nil)
+	}
+}
+
 // take handles what a stream of the feed tells.
 func (f *feed) take(n stream.Note) {
+	if f.ctx.Err() != nil {
+		return
+	}
 	switch n.Kind {
 	case stream.Seen:
 		if obj, ok := n.Object.(*unstructured.Unstructured); ok {
@@ -294,24 +330,19 @@ func (s *session) reach(what string, lost bool, err error) {
 	}
 }
 
-// blackout notes since when nothing can be seen of any object that is still
-// waited for: then there is no use in waiting.
-func (s *session) blackout(now time.Time) {
-	lost, active := 0, 0
-	for _, f := range s.feeds {
-		waits := false
-		for _, sub := range f.subjects {
-			waits = waits || !sub.status.State.Done()
+// tidy ends the feeds of what is done, and notes since when nothing can be seen
+// of anything that is still waited for: then there is no use in waiting.
+func (s *session) tidy(now time.Time) {
+	lost := 0
+	s.feeds = slices.DeleteFunc(s.feeds, func(f *feed) bool {
+		if f.waits() {
+			lost += min(f.lost, 1)
+			return false
 		}
-		if !waits {
-			continue
-		}
-		active++
-		if f.lost > 0 {
-			lost++
-		}
-	}
-	switch all := lost > 0 && lost == active; {
+		f.end()
+		return true
+	})
+	switch all := lost > 0 && lost == len(s.feeds); {
 	case all && s.lostAt.IsZero():
 		s.lostAt = now
 	case !all:

@@ -15,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
 
 	"deployer/internal/kube"
 	"deployer/internal/kubetest"
@@ -122,10 +123,11 @@ func TestMountedObjectIsMissing(t *testing.T) {
 	}
 }
 
-func TestDefinitionAndItsObject(t *testing.T) {
-	w := newWorld(t)
-	group := strings.ReplaceAll(w.ns, "-", "") + ".example.com"
-	crd := parse(t, `
+// define makes a kind, Thing, and waits until it is served. It gives the group.
+func (w *world) define(more string) (group string) {
+	w.Helper()
+	group = strings.ReplaceAll(w.ns, "-", "") + ".example.com"
+	crd := parse(w, `
 apiVersion: apiextensions.k8s.io/v1
 kind: CustomResourceDefinition
 metadata: {name: things.`+group+`}
@@ -137,19 +139,28 @@ spec:
   - name: v1
     served: true
     storage: true
-    subresources: {status: {}}
     schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
-`)
-	definitions := schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
-	made, err := w.c.Dynamic().Resource(definitions).Apply(t.Context(), crd.GetName(), crd, metav1.ApplyOptions{FieldManager: "deployer"})
+`+more)
+	definitions := w.definitions()
+	made, err := definitions.Apply(w.Context(), crd.GetName(), crd, metav1.ApplyOptions{FieldManager: "deployer"})
 	if err != nil {
-		t.Fatal(err)
+		w.Fatal(err)
 	}
-	t.Cleanup(func() {
-		_ = w.c.Dynamic().Resource(definitions).Delete(context.Background(), crd.GetName(), metav1.DeleteOptions{})
-	})
+	w.Cleanup(func() { _ = definitions.Delete(context.Background(), crd.GetName(), metav1.DeleteOptions{}) })
 	w.wait(track.Options{}, 30*time.Second, track.Target{ID: kube.IDOf(made), Baseline: made, Changed: true}).ready(15 * time.Second)
 	w.admin.Forget()
+	return group
+}
+
+func (w *world) definitions() dynamic.ResourceInterface {
+	return w.c.Dynamic().Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+}
+
+const withStatus = "    subresources: {status: {}}\n"
+
+func TestDefinitionAndItsObject(t *testing.T) {
+	w := newWorld(t)
+	group := w.define(withStatus)
 	thing := w.apply("{apiVersion: " + group + "/v1, kind: Thing, metadata: {name: one, annotations: {deployer.io/no-progress-timeout: 30s}}, spec: {a: 1}}")
 	client := w.client(thing.GVK)
 	step := 0
@@ -166,6 +177,47 @@ spec:
 	}, thing).ready(5 * time.Second)
 	if step != 2 {
 		t.Errorf("it was called ready after %d of 2 steps", step)
+	}
+}
+
+// TestKindWithoutStatus: nobody can ever tell whether its objects are ready, and
+// nobody is asked.
+func TestKindWithoutStatus(t *testing.T) {
+	w := newWorld(t)
+	thing := w.apply("{apiVersion: " + w.define("") + "/v1, kind: Thing, metadata: {name: one}}")
+	before := len(w.requests(w.agent))
+	o := w.wait(track.Options{}, 30*time.Second, thing).ready(2 * time.Second)
+	if got := o.state(thing.ID); !got.Unverified {
+		t.Errorf("status = %+v, want it unverified", got)
+	}
+	if got := w.requests(w.agent)[before:]; len(got) > 0 {
+		t.Errorf("tracking made requests: %s", strings.Join(got, "\n"))
+	}
+}
+
+// TestUninstallOfAKind: with its definition gone, an object is gone too, and no
+// permission is missing.
+func TestUninstallOfAKind(t *testing.T) {
+	w := newWorld(t)
+	group := w.define("")
+	thing := w.apply("{apiVersion: " + group + "/v1, kind: Thing, metadata: {name: one}}")
+	thing.Until = track.UntilGone
+	if _, err := w.cluster.Mapping(t.Context(), thing.GVK, false); err != nil {
+		t.Fatal(err) // or what follows shows nothing
+	}
+	if err := w.definitions().Delete(t.Context(), "things."+group, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	w.c.Eventually(t, 20*time.Second, "the kind to go", func(ctx context.Context) error {
+		_, err := w.client(thing.GVK).Get(ctx, "one", metav1.GetOptions{})
+		if !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
+			return fmt.Errorf("it is still served: %v", err)
+		}
+		return nil
+	})
+	o := w.wait(track.Options{}, 30*time.Second, thing).ready(5 * time.Second)
+	if o.warned("") {
+		t.Errorf("it warned: %s", o.story())
 	}
 }
 

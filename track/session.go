@@ -158,7 +158,7 @@ func (s *session) loop(ctx context.Context) error {
 		s.mind(now)
 		s.judgeDue(now)
 		s.follow(now)
-		s.blackout(now)
+		s.tidy(now)
 		if done, err := s.outcome(ctx, now); done {
 			return err
 		}
@@ -240,7 +240,7 @@ func (s *session) outOfTime(ctx context.Context) error {
 	if !s.failedAt.IsZero() {
 		return &FailedError{Causes: s.causes(), NotReady: s.unready(), Waited: now.Sub(s.started)}
 	}
-	return &TimeoutError{Causes: s.causes(), NotReady: s.unready(), Total: len(s.subjects), Waited: now.Sub(s.started), Err: err}
+	return &TimeoutError{Causes: s.causes(), NotReady: s.unready(), Total: len(s.subjects), Aim: s.aim(), Waited: now.Sub(s.started), Err: err}
 }
 
 // waiting counts the objects that still may change for better or worse.
@@ -362,6 +362,14 @@ func (s *session) warn(text string) {
 	}
 	s.said[text] = true
 	s.saw(Report{Kind: Warned, Time: s.opts.Now(), Text: text})
+}
+
+// aim is what the targets are to become.
+func (s *session) aim() State {
+	if allGo(s.subjects) {
+		return Gone
+	}
+	return Ready
 }
 
 // unready are the statuses of all that isn't as wanted, failed ones first.

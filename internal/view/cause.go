@@ -204,9 +204,9 @@ func (c *collector) timeout(e *track.TimeoutError) {
 			told[o] = true
 		}
 	}
-	class, title := "timeout", "Not ready in time"
+	class, title := "timeout", fmt.Sprintf("Not %s in time", e.Aim)
 	if c.verdict == stoppedVerdict {
-		class, title = "stopped", "Not ready when the run was stopped"
+		class, title = "stopped", fmt.Sprintf("Not %s when the run was stopped", e.Aim)
 	}
 	for _, s := range e.NotReady {
 		if told[s.ID.String()] {

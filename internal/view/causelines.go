@@ -137,7 +137,7 @@ func (l CauseLog) lines() []string {
 	if n == 0 {
 		why := l.Why
 		if why == "" {
-			why = "it is empty"
+			why = "nothing was written"
 		}
 		return []string{pad("logs", 8) + " " + l.title() + ": " + line(why)}
 	}

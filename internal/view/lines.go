@@ -123,7 +123,7 @@ func (l *lines) stepEnded(e deploy.StepEnded) {
 		l.say("applied", fmt.Sprintf("%d/%d: %s", l.tally.applied, l.tally.toApply, l.tally.sums()))
 	case e.Step.Name == "wait":
 		l.flush()
-		l.say("ready", fmt.Sprintf("%s ready in %s", all(e.Step.Objects), seconds(e.Took)))
+		l.say(string(l.tally.aim()), fmt.Sprintf("%s %s in %s", all(e.Step.Objects), l.tally.aim(), seconds(e.Took)))
 	}
 }
 
@@ -267,7 +267,7 @@ func (l *lines) open(group string) {
 func (l *lines) paint(word string) string {
 	padded := pad(word, 8)
 	switch word {
-	case "ready", "recovered", "hook":
+	case "ready", "gone", "recovered", "hook":
 		return l.palette.Good.Sprint(padded)
 	case "problem", "warn":
 		return l.palette.Warn.Sprint(padded)

@@ -58,7 +58,7 @@ func (s *studio) timesOut(t testing.TB) {
 	s.after(31 * time.Second)
 	err := &track.TimeoutError{
 		Causes:   []track.Cause{{Class: p.Class, Title: p.Title, Objects: []kube.ID{webID()}, Problem: p, Rollout: &track.Rollout{Wanted: 3, Updated: 3, NewReady: 2, Available: 2}}},
-		NotReady: []track.Status{web, foo}, Total: 7, Waited: 37 * time.Second, Err: context.DeadlineExceeded,
+		NotReady: []track.Status{web, foo}, Total: 7, Aim: track.Ready, Waited: 37 * time.Second, Err: context.DeadlineExceeded,
 	}
 	s.Observe(deploy.StepEnded{Step: deploy.Step{Name: "wait", Objects: 7}, Took: 37 * time.Second, Err: err})
 	op.Next.Info.Status = helmrelease.StatusFailed
@@ -88,6 +88,29 @@ func TestOutcomes(t *testing.T) {
 			}
 			golden(t, "terminal-"+name+".txt.golden", []byte(scr.String()))
 		})
+	}
+}
+
+// TestUninstallSaysGone: nothing of it is called ready, or not ready.
+func TestUninstallSaysGone(t *testing.T) {
+	wait := deploy.Step{Name: "wait", Objects: 2}
+	for want, err := range map[string]error{
+		"gone     all 2 objects are gone in 1s": nil,
+		"1 object not gone": &track.TimeoutError{
+			NotReady: []track.Status{{ID: webID(), State: track.Progressing, Message: "being deleted"}}, Total: 2, Aim: track.Gone, Err: context.DeadlineExceeded,
+		},
+	} {
+		s := newStudio(EventOptions{}, false)
+		op := &deploy.Operation{Verb: deploy.Uninstall, Release: "web", Namespace: "prod", Plan: &apply.Plan{}}
+		s.Observe(deploy.Began{Operation: op})
+		s.Observe(deploy.StepBegan{Step: wait})
+		s.saw(track.StatusChanged, track.Status{ID: webID(), State: track.Progressing, Message: "being deleted"})
+		s.Observe(deploy.StepEnded{Step: wait, Took: time.Second, Err: err})
+		s.Observe(deploy.Ended{Operation: op, Took: time.Second, Err: err})
+		s.Finish(err)
+		if got := string(s.closed(t)); !strings.Contains(got, want) || strings.Contains(got, "ready") {
+			t.Errorf("it wrote %q, want %q in it", got, want)
+		}
 	}
 }
 

@@ -164,7 +164,7 @@ func headlineOf(r Result, g glyphs) string {
 		parts = append(parts, count(other, "other problem"))
 	}
 	if n := r.Summary.NotReady; n > 0 {
-		parts = append(parts, fmt.Sprintf("%s not ready", count(n, "object")))
+		parts = append(parts, fmt.Sprintf("%s not %s", count(n, "object"), aimOf(r.Verb)))
 	}
 	if len(parts) > 0 {
 		text += ": " + strings.Join(parts, ", ")

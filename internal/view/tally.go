@@ -160,11 +160,26 @@ func (t *tally) saw(r track.Report) {
 	o.status = r.Status
 }
 
-// settle knows that the wait has ended well: all that was seen is ready.
+// aim is what the objects that are waited for are to become.
+func (t *tally) aim() track.State {
+	if t.op == nil {
+		return track.Ready
+	}
+	return aimOf(string(t.op.Verb))
+}
+
+func aimOf(verb string) track.State {
+	if verb == string(deploy.Uninstall) {
+		return track.Gone
+	}
+	return track.Ready
+}
+
+// settle knows that the wait has ended well: all that was seen is as wanted.
 func (t *tally) settle() {
 	for _, o := range t.tracked {
 		if !o.hook && !o.status.State.Done() {
-			o.status.State, o.took = track.Ready, t.now().Sub(o.began)
+			o.status.State, o.took = t.aim(), t.now().Sub(o.began)
 		}
 	}
 }

@@ -268,7 +268,7 @@ func (t *terminal) footer(columns int) string {
 		parts = append(parts, fmt.Sprintf("hooks %d/%d", t.tally.hooked, t.tally.hooks))
 	}
 	if t.tally.toWait > 0 {
-		parts = append(parts, fmt.Sprintf("ready %d/%d", min(t.tally.ready(), t.tally.toWait), t.tally.toWait))
+		parts = append(parts, fmt.Sprintf("%s %d/%d", t.tally.aim(), min(t.tally.ready(), t.tally.toWait), t.tally.toWait))
 	}
 	if t.tally.toPrune > 0 {
 		parts = append(parts, fmt.Sprintf("pruned %d/%d", t.tally.pruned, t.tally.toPrune))

@@ -31,6 +31,7 @@ type Objects struct {
 	Names  []string
 	Query  Query // Labels and Fields that find them all; empty finds all of the namespace
 	Pace   *Pace // shared by all that read one by one
+	Going  bool  // they are to go: once their kind isn't served any more, they have
 }
 
 // A Pace spreads single readings of all streams over time.
@@ -79,7 +80,7 @@ func Dynamic(client dynamic.ResourceInterface) Source {
 func Follow(ctx context.Context, o Objects, few int, tell Tell) {
 	if len(o.Names) > few {
 		err := Run(ctx, Dynamic(o.Client), o.Query, tell)
-		if err == nil || ctx.Err() != nil || apierrors.IsUnauthorized(err) {
+		if o.over(ctx, err, o.Names, tell) {
 			return
 		}
 		if len(o.Names) <= maxNamed {
@@ -98,12 +99,27 @@ func Follow(ctx context.Context, o Objects, few int, tell Tell) {
 			query.Labels = ""
 			query.Fields = fields.OneTermEqualSelector("metadata.name", name).String()
 			err := Run(ctx, Dynamic(o.Client), query, tell)
-			if err != nil && ctx.Err() == nil && !apierrors.IsUnauthorized(err) {
+			if !o.over(ctx, err, []string{name}, tell) {
 				o.read(ctx, []string{name}, tell)
 			}
 		})
 	}
 	all.Wait()
+}
+
+// over tells whether nothing more can be learnt about objects whose watch has
+// ended with err.
+func (o Objects) over(ctx context.Context, err error, names []string, tell Tell) bool {
+	if err == nil || ctx.Err() != nil || apierrors.IsUnauthorized(err) {
+		return true
+	}
+	if !o.Going || !apierrors.IsNotFound(err) {
+		return false
+	}
+	for _, name := range names {
+		tell(Note{Kind: Missing, Name: name})
+	}
+	return true
 }
 
 // read looks at objects one by one, again and again.
