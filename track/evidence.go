@@ -7,6 +7,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes"
 
 	"deployer/track/class"
@@ -31,6 +33,9 @@ func (s *session) evidence(ctx context.Context) {
 		p := *sub.status.Problem
 		p.Events = sub.telling(&p)
 		sub.status.Problem = &p
+		if p.Class == class.ClaimUnbound {
+			all.Go(func() { p.Events = append(p.Events, s.ofClaims(ctx, sub, &p)...); sub.status.Problem = &p })
+		}
 		if s.logs.mode(sub) == LogsNone || !about(&p, sub) || read >= maxEvidence {
 			continue
 		}
@@ -64,6 +69,28 @@ func (s *subject) telling(p *Problem) []Event {
 	}
 	sort.SliceStable(out, func(i, j int) bool { return out[i].Last.Before(out[j].Last) })
 	return out[max(0, len(out)-eventsShown):]
+}
+
+// ofClaims reads the events of the claims that a pod waits for: they tell of a
+// missing StorageClass or of a provisioner's trouble.
+func (s *session) ofClaims(ctx context.Context, sub *subject, p *Problem) []Event {
+	typed, err := s.tracker.cluster.Typed()
+	if err != nil {
+		return nil
+	}
+	pod, _ := s.witness(ctx, sub, p)
+	var out []Event
+	for _, name := range pod.Claims {
+		of := fields.Set{"involvedObject.kind": "PersistentVolumeClaim", "involvedObject.name": name}
+		found, err := typed.CoreV1().Events(pod.Namespace).List(ctx, metav1.ListOptions{FieldSelector: of.String(), Limit: eventsShown})
+		if err != nil {
+			return out // events are only hints
+		}
+		for i := range found.Items {
+			out = append(out, eventOf(&found.Items[i]))
+		}
+	}
+	return out
 }
 
 // tails reads the ends of the logs of the pod that shows the problem best.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -449,5 +450,24 @@ func TestManyClaimsFewRequests(t *testing.T) {
 	}
 	if got := w.requests(w.agent); len(got) > 6 {
 		t.Errorf("tracking made %d requests, want 6 at most: %s", len(got), strings.Join(got, "\n"))
+	}
+}
+
+func TestClaimWithoutVolumeIsTheCause(t *testing.T) {
+	w := newWorld(t)
+	db := w.apply(workload("StatefulSet", "db", 1, nil, `  volumeClaimTemplates:
+  - metadata: {name: data}
+    spec: {accessModes: [ReadWriteOnce], storageClassName: nobody, resources: {requests: {storage: 1Gi}}}
+`))
+	o := w.wait(track.Options{}, 10*time.Second, db)
+	var failure *track.TimeoutError
+	if !errors.As(o.err, &failure) {
+		t.Fatalf("Wait = %v, want a report; it saw %s", o.err, o.story())
+	}
+	p := failure.Causes[0].Problem
+	if failure.Causes[0].Class != class.ClaimUnbound || !slices.ContainsFunc(p.Events, func(e track.Event) bool {
+		return e.Object == "PersistentVolumeClaim/data-db-0" && strings.Contains(e.Message, "nobody")
+	}) {
+		t.Errorf("cause = %+v, problem = %+v, want that of the claim with its event", failure.Causes[0], p)
 	}
 }

@@ -14,6 +14,7 @@ import (
 var podFields = map[string][]string{
 	"unschedulable":            {"nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "volumes", "runtimeClassName", "priorityClassName"},
 	"unschedulable_structural": {"nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "volumes", "runtimeClassName"},
+	"claim_unbound":            {"volumes"},
 	"image_pull_permanent":     {"imagePullSecrets", "serviceAccountName"},
 	"config_error":             {"volumes"},
 	"mount_missing_object":     {"volumes"},

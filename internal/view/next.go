@@ -50,6 +50,8 @@ func stepsFor(c string) []stepRule {
 		return []stepRule{{"read its log", "kubectl -n {ns} logs {pod} -c {container}"}, describePod()}
 	case class.Unschedulable, class.NoNodeFits:
 		return []stepRule{describePod(), {"compare with the nodes", "kubectl get nodes --show-labels"}}
+	case class.ClaimUnbound:
+		return []stepRule{{"look at the claims", "kubectl -n {ns} describe pvc"}, {"look at the storage classes", "kubectl get storageclass"}}
 	case class.Quota, class.QuotaDeadlock, class.LimitRange:
 		return []stepRule{{"look at the limits", "kubectl -n {ns} describe resourcequota,limitrange"}}
 	case class.PodSecurity:

@@ -36,6 +36,7 @@ const (
 	WaitingForNode    Class = "unschedulable_scaling_up"
 	WaitingForRoom    Class = "unschedulable_terminating" // old pods still hold the resources
 	Gated             Class = "scheduling_gated"
+	ClaimUnbound      Class = "claim_unbound" // its volume claims have no volumes
 	MountMissing      Class = "mount_missing_object"
 	Mount             Class = "mount_error"
 	MultiAttach       Class = "multi_attach"

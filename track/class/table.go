@@ -27,6 +27,7 @@ var table = map[Class]Info{
 	WaitingForNode:    {Title: "Waiting for a new node", Grace: 10 * time.Minute},
 	WaitingForRoom:    {Title: "Waiting for old pods to leave", Scope: Informational},
 	Gated:             {Title: "Pod is held by a scheduling gate", Scope: Informational},
+	ClaimUnbound:      {Title: "Volume claim has no volume", Grace: 5 * time.Minute},
 	MountMissing:      {Title: "Mounted object is missing", Grace: 30 * time.Second, Attempts: 2},
 	Mount:             {Title: "Volume can't be mounted", Grace: 3 * time.Minute},
 	MultiAttach:       {Title: "Volume is still attached elsewhere", Scope: Informational},

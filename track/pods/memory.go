@@ -225,6 +225,8 @@ func (m *Memory) ofPod(r Rules) []Finding {
 	}
 	f := Finding{Class: class.Unschedulable, Message: p.Pending.Message}
 	switch {
+	case strings.Contains(p.Pending.Message, unboundClaims):
+		f.Class = class.ClaimUnbound
 	case m.scaled:
 		f.Class = class.WaitingForNode
 	case Structural(p.Pending.Message), m.stuck:

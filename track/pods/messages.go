@@ -74,6 +74,10 @@ var (
 	passingTaint = regexp.MustCompile(`node\.kubernetes\.io/(not-ready|unreachable|disk-pressure|memory-pressure|network-unavailable)`)
 )
 
+// unboundClaims are the scheduler's words for a pod that doesn't wait for a node.
+// k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding
+const unboundClaims = "unbound immediate PersistentVolumeClaims"
+
 // Structural reports whether the scheduler's message excludes every node for
 // reasons that don't pass by themselves.
 // k8s.io/kubernetes/pkg/scheduler/framework/types.go FitError

@@ -31,7 +31,8 @@ type Pod struct {
 	Scheduled  bool
 	Pending    Why // of PodScheduled=False
 	Disrupted  string
-	Default    string // container that kubectl logs takes
+	Default    string   // container that kubectl logs takes
+	Claims     []string // PersistentVolumeClaims that it mounts
 	Containers []Container
 }
 
@@ -89,6 +90,14 @@ func Trim(p *corev1.Pod) Pod {
 		}
 	}
 	out.conditions(p.Status.Conditions)
+	for _, v := range p.Spec.Volumes {
+		switch {
+		case v.PersistentVolumeClaim != nil:
+			out.Claims = append(out.Claims, v.PersistentVolumeClaim.ClaimName)
+		case v.Ephemeral != nil:
+			out.Claims = append(out.Claims, p.Name+"-"+v.Name)
+		}
+	}
 	for i := range p.Spec.InitContainers {
 		c := &p.Spec.InitContainers[i]
 		once := c.RestartPolicy == nil || *c.RestartPolicy != corev1.ContainerRestartPolicyAlways
