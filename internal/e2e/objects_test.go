@@ -26,6 +26,7 @@ func resource(t testing.TB, name string) schema.GroupVersionResource {
 		"configmaps":                {Version: "v1", Resource: "configmaps"},
 		"secrets":                   {Version: "v1", Resource: "secrets"},
 		"services":                  {Version: "v1", Resource: "services"},
+		"resourcequotas":            {Version: "v1", Resource: "resourcequotas"},
 		"serviceaccounts":           {Version: "v1", Resource: "serviceaccounts"},
 		"pods":                      {Version: "v1", Resource: "pods"},
 		"namespaces":                {Version: "v1", Resource: "namespaces"},

@@ -1,16 +1,21 @@
 package e2e
 
 import (
+	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
-	"sort"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"deployer/internal/helmtest"
 	"deployer/testcharts"
 )
 
@@ -22,11 +27,11 @@ const seedVariable = "DEPLOYER_TEST_SEED"
 const seedsVariable = "DEPLOYER_TEST_SEEDS"
 
 // oracleRuns is how many are told otherwise.
-const oracleRuns = 8
+const oracleRuns = 20
 
-// TestOracle tells random stories: A is deployed, B fails, C is deployed. What is
-// then in the cluster has to be what a fresh install of C makes, but for what
-// the API server and controllers decide.
+// TestOracle tells random stories: A is deployed, this and that happens, C is
+// deployed or A rolled back to. What is then in the cluster has to be what a
+// fresh install makes, but for what the API server and controllers decide.
 func TestOracle(t *testing.T) {
 	seed := rand.Uint64()
 	if text := os.Getenv(seedVariable); text != "" {
@@ -39,87 +44,203 @@ func TestOracle(t *testing.T) {
 	for i := range max(runs, oracleRuns) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
 			t.Logf("repeat with %s=%d", seedVariable, seed)
-			random := rand.New(rand.NewPCG(seed, i))
 			w := newWorld(t)
-			tell := story(w, random)
-			tell.play(w, random)
-			w.sameAsFresh(tell)
+			s := &tale{world: w, Rand: rand.New(rand.NewPCG(seed, i)), name: w.unique()}
+			s.subject()
+			s.sameAsFresh(s.play())
 		})
 	}
 }
 
-// A told story is what its releases consist of.
-type told struct {
-	good  [2][]string // chart and flags of A and C
-	fails [][]string  // of the releases between them
+// A tale is a release and what becomes of it, drawn by lot.
+type tale struct {
+	*world
+	*rand.Rand
+	name   string
+	chart  func(more ...string) []string // draws a chart, with more templates, and its flags
+	global bool                          // the chart has objects outside of the namespace
+	killed bool                          // Helm would wait for ever for the run that was killed
 }
 
-// story draws one: of the test charts, or of a chart that is drawn too.
-func story(w *world, random *rand.Rand) told {
-	switch random.IntN(3) {
+// subject draws what the story is about: one of the test charts, or more often a
+// chart that is drawn too.
+func (s *tale) subject() {
+	s.chart = func(more ...string) []string { return []string{s.world.chart(append(drawn(s.Rand), more...)...)} }
+	image := func() []string { return []string{"--set", fmt.Sprint("image=r/x:", s.IntN(3))} }
+	switch s.IntN(6) {
 	case 0:
-		chart := testcharts.Dir(w.T, "rename")
-		variant := func(fail bool) []string {
-			names := strings.Join(some(random, []string{"main", "app", "proxy", "backend", "frontend"}, 1), ",")
-			return []string{chart, "--set", "containers={" + names + "}", "--set", fmt.Sprint("hook.fail=", fail), "--set", fmt.Sprint("image=r/x:", random.IntN(3))}
+		s.chart = func(more ...string) []string {
+			names := some(s.Rand, []string{"main", "app", "proxy", "backend", "frontend"}, 1)
+			return append(image(), s.extended("rename", more), "--set", "containers={"+strings.Join(names, ",")+"}")
 		}
-		return told{good: [2][]string{variant(false), variant(false)}, fails: [][]string{variant(true), variant(true)}}
-	case 1:
-		chart := testcharts.Dir(w.T, "everything")
-		variant := func() []string { // its replicas are an autoscaler's
-			return []string{chart, "--set", fmt.Sprint("image=r/x:", random.IntN(3))}
-		}
-		return told{good: [2][]string{variant(), variant()}}
-	}
-	failing := hookJob("fails", "post-upgrade", "before-hook-creation,hook-failed", true)
-	return told{
-		good:  [2][]string{{w.chart(drawn(random)...)}, {w.chart(drawn(random)...)}},
-		fails: [][]string{{w.chart(append(drawn(random), failing)...)}, {w.chart(append(drawn(random), failing)...)}},
+	case 1: // its replicas are an autoscaler's
+		s.global = true
+		s.chart = func(more ...string) []string { return append(image(), s.extended("everything", more)) }
 	}
 }
 
-// play deploys A with either program, lets up to two releases of either fail, and
-// deploys C, sometimes by way of a rollback to A and a release after it.
-func (s told) play(w *world, random *rand.Rand) {
-	w.Helper()
-	name := w.unique()
-	either := func(code int, args ...string) {
-		w.Helper()
-		if random.IntN(2) == 0 {
-			w.Log("helm", args)
-			w.helmExits(code, args...)
-			return
+// extended is a copy of a test chart with more templates.
+func (s *tale) extended(name string, more []string) string {
+	s.Helper()
+	dir := s.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(testcharts.Dir(s.T, name))); err != nil {
+		s.Fatal(err)
+	}
+	for i, text := range more {
+		if err := os.WriteFile(fmt.Sprintf("%s/templates/more%d.yaml", dir, i), []byte(text), 0o600); err != nil {
+			s.Fatal(err)
 		}
-		w.Log("deployer", args)
-		w.exits(code, append(args, "--wait=false")...)
 	}
-	either(0, append([]string{"install", name}, s.good[0]...)...)
-	for _, b := range s.fails[:min(len(s.fails), 1+random.IntN(2))] {
-		either(1, append([]string{"upgrade", name}, b...)...)
-	}
-	if random.IntN(3) == 0 {
-		w.ok("rollback", name, "1", "--wait=false")
-	}
-	args := append(append([]string{"upgrade", name}, s.good[1]...), "--wait=false", "--reset-values")
-	w.Log("deployer", args)
-	w.ok(args...)
+	return dir
 }
 
-// sameAsFresh compares with a fresh install of the last release.
-func (w *world) sameAsFresh(s told) {
-	w.Helper()
-	after := decided(withoutHooks(w.everything()), w.ns)
-	name := w.unique()
-	w.ok("uninstall", name) // also makes room for what has no namespace
-	fresh := w.beside()
-	fresh.ok(append(append([]string{"install", name}, s.good[1]...), "--wait=false")...)
-	want := decided(withoutHooks(fresh.everything()), fresh.ns)
-	for _, path := range paths(after, want) {
-		if after[path] != want[path] {
-			w.Errorf("%s = %v, a fresh install has %v", path, after[path], want[path])
-		}
+// play deploys A with either program, lets things happen, and makes the release
+// whose arguments it returns the last one.
+func (s *tale) play() []string {
+	s.Helper()
+	a := s.chart()
+	s.either(0, "install", a...)
+	for range 1 + s.IntN(2) {
+		events[s.IntN(len(events))](s)
 	}
-	fresh.ok("uninstall", name)
+	if s.IntN(4) == 0 {
+		s.either(0, "rollback", "1")
+		s.deployer(0, "rollback", "1") // whatever became of the one before
+		return a
+	}
+	c := s.chart()
+	s.deployer(0, "upgrade", append(c, "--reset-values")...)
+	return c
+}
+
+// events are what may happen to a release. Those that run either program leave
+// it to Helm to fail at what it fails at: what it leaves behind is the point.
+var events = []func(*tale){
+	func(s *tale) { s.either(0, "upgrade", append(s.chart(), "--reset-values")...) },
+	func(s *tale) { // ends badly when all is done
+		failing := hookJob("fails", "post-upgrade", "before-hook-creation,hook-failed", true)
+		s.either(1, "upgrade", append(s.chart(failing), "--reset-values")...)
+	},
+	func(s *tale) { // refused at the gate, where there is one
+		s.either(3, "upgrade", append(s.chart(configMap("Bad_Name", "1")), "--reset-values")...)
+	},
+	(*tale).overQuota,
+	(*tale).kill,
+	func(s *tale) { // also to one that failed
+		revisions := slices.Sorted(maps.Keys(s.revisions(s.name)))
+		s.either(-1, "rollback", fmt.Sprint(revisions[s.IntN(len(revisions))]))
+	},
+	(*tale).edit,
+}
+
+// either lets one of the programs do something to the release.
+func (s *tale) either(code int, verb string, args ...string) {
+	s.Helper()
+	if s.killed || s.IntN(3) > 0 {
+		s.deployer(code, verb, args...)
+		return
+	}
+	s.Log(s.try(helmtest.Helm3(s.T), append([]string{verb, s.name}, args...)...))
+}
+
+// deployer does something to the release, and has to end with the code; with -1,
+// it may be refused, or fail.
+func (s *tale) deployer(code int, verb string, args ...string) {
+	s.Helper()
+	r := s.try(deployerBinary, append([]string{verb, s.name, "--wait=false"}, args...)...)
+	s.Log(r)
+	if r.code != code && !(code < 0 && slices.Contains([]int{0, 1, 3}, r.code)) {
+		s.Fatalf("want exit code %d:\n%s", code, r)
+	}
+	s.killed = s.killed && r.code == 3
+}
+
+// overQuota lets a release fail midway: a quota admits each of its objects, but
+// not all of them.
+func (s *tale) overQuota() {
+	quota := s.in("resourcequotas")
+	s.create("resourcequotas", "kubectl-create", "{apiVersion: v1, kind: ResourceQuota, metadata: {name: q}, spec: {hard: {replicationcontrollers: 1}}}")
+	s.cluster.Eventually(s.T, waitTimeout, "the quota to count", func(context.Context) error {
+		if field(s.must("resourcequotas", "q"), "status.hard") == nil {
+			return fmt.Errorf("it has no status")
+		}
+		return nil
+	})
+	var more []string
+	for _, name := range []string{"r1", "r2"} {
+		more = append(more, "{apiVersion: v1, kind: ReplicationController, metadata: {name: "+name+"}, spec: {replicas: 0, template: {metadata: {labels: {r: r}}, spec: {containers: [{name: c, image: 'r/x:1'}]}}}}")
+	}
+	s.either(-1, "upgrade", append(s.chart(more...), "--reset-values")...) // one may be there from the last time
+	if err := quota.Delete(s.Context(), "q", metav1.DeleteOptions{}); err != nil {
+		s.Fatal(err)
+	}
+}
+
+// kill kills deployer at one of its calls.
+func (s *tale) kill() {
+	p := s.proxied()
+	at := point{at: 1 + s.IntN(50), when: []moment{before, after}[s.IntN(2)]}
+	s.Log(s.killedAt(p, at, append([]string{"upgrade", s.name, "--wait=false", "--reset-values"}, s.chart()...)...))
+	s.killed = true
+}
+
+// edit changes by hand what the release says, or deletes it.
+func (s *tale) edit() {
+	objects := s.everything()
+	all := slices.DeleteFunc(keys(objects), func(key string) bool {
+		kind := objects[key].GetKind()
+		return kind != "ConfigMap" && kind != "Deployment" || objects[key].GetLabels()["app.kubernetes.io/managed-by"] != "Helm"
+	})
+	if len(all) == 0 {
+		return
+	}
+	obj := objects[all[s.IntN(len(all))]]
+	resource := strings.ToLower(obj.GetKind()) + "s"
+	s.Log("by hand:", obj.GetKind(), obj.GetName())
+	if s.IntN(3) == 0 {
+		if err := s.in(resource).Delete(s.Context(), obj.GetName(), metav1.DeleteOptions{}); err != nil {
+			s.Fatal(err)
+		}
+		return
+	}
+	s.patch(resource, obj.GetName(), "kubectl-edit", edited(s.T, obj))
+}
+
+// edited is a patch of fields that a release has stated: what nobody has stated
+// would stay.
+func edited(t *testing.T, obj *unstructured.Unstructured) string {
+	t.Helper()
+	patch := map[string]any{}
+	if data, ok := field(obj, "data").(map[string]any); ok {
+		for key := range data {
+			data[key] = "edited"
+		}
+		patch["data"] = data
+	}
+	if containers, ok := field(obj, "spec.template.spec.containers").([]any); ok {
+		for _, c := range containers {
+			c.(map[string]any)["image"] = "r/edited:1"
+		}
+		patch["spec"] = map[string]any{"template": map[string]any{"spec": map[string]any{"containers": containers}}}
+	}
+	text, err := json.Marshal(patch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// sameAsFresh compares with a fresh install.
+func (s *tale) sameAsFresh(last []string) {
+	s.Helper()
+	after := decided(withoutHooks(s.everything()), s.ns)
+	fresh := s.beside()
+	if s.global {
+		s.ok("uninstall", s.name) // makes room
+		defer fresh.ok("uninstall", s.name)
+	}
+	fresh.ok(append([]string{"install", s.name, "--wait=false"}, last...)...)
+	s.same("in the end", after, decided(withoutHooks(fresh.everything()), fresh.ns))
 }
 
 // decided flattens objects to what a release decides.
@@ -154,79 +275,4 @@ func decided(objects map[string]*unstructured.Unstructured, ns string) map[strin
 		}
 	}
 	return out
-}
-
-// some draws at least so many of the words, in random order.
-func some(random *rand.Rand, words []string, least int) []string {
-	words = append([]string{}, words...)
-	random.Shuffle(len(words), func(i, j int) { words[i], words[j] = words[j], words[i] })
-	return words[:least+random.IntN(len(words)-least+1)]
-}
-
-// drawn are the templates of a chart that is drawn: a Deployment in many shapes
-// and some smaller objects.
-func drawn(random *rand.Rand) []string {
-	templates := []string{drawnDeployment(random)}
-	for _, name := range some(random, []string{"a", "b", "c"}, 0) {
-		templates = append(templates, configMap(name, fmt.Sprint(random.IntN(3)))+data(random))
-	}
-	if random.IntN(2) == 0 {
-		ports := "  ports:\n"
-		for _, p := range some(random, []string{"{name: http, port: 80}", "{name: dns, port: 53}", "{name: udp, port: 53, protocol: UDP}"}, 1) {
-			ports += "    - " + p + "\n"
-		}
-		templates = append(templates, "apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec:\n  selector: {app: d}\n"+ports)
-	}
-	return templates
-}
-
-// data are more entries of a ConfigMap.
-func data(random *rand.Rand) string {
-	var out strings.Builder
-	for _, key := range some(random, []string{"k1", "k2", "k3", "k4"}, 0) {
-		fmt.Fprintf(&out, "  %s: \"%d\"\n", key, random.IntN(3))
-	}
-	return out.String()
-}
-
-func drawnDeployment(random *rand.Rand) string {
-	var out strings.Builder
-	out.WriteString("apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: d\n")
-	out.WriteString(drawnMap(random, "  labels", []string{"l1", "l2", "l3"}))
-	out.WriteString("spec:\n  replicas: " + fmt.Sprint(random.IntN(3)) + "\n")
-	switch random.IntN(3) {
-	case 0:
-		out.WriteString("  strategy: {type: Recreate}\n")
-	case 1:
-		out.WriteString("  strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 2, maxUnavailable: 0}}\n")
-	}
-	out.WriteString("  selector: {matchLabels: {app: d}}\n  template:\n    metadata:\n      labels: {app: d}\n")
-	out.WriteString(drawnMap(random, "      annotations", []string{"x1", "x2"}))
-	out.WriteString("    spec:\n      containers:\n")
-	for _, name := range some(random, []string{"c1", "c2", "c3"}, 1) {
-		fmt.Fprintf(&out, "        - name: %s\n          image: r/x:%d\n", name, random.IntN(2))
-		if env := some(random, []string{"E1", "E2", "E3"}, 0); len(env) > 0 {
-			out.WriteString("          env:\n")
-			for _, e := range env {
-				fmt.Fprintf(&out, "            - {name: %s, value: \"%d\"}\n", e, random.IntN(2))
-			}
-		}
-		if random.IntN(2) == 0 {
-			out.WriteString("          resources: {limits: {memory: 64Mi}}\n")
-		}
-	}
-	return out.String()
-}
-
-func drawnMap(random *rand.Rand, field string, keys []string) string {
-	chosen := some(random, keys, 0)
-	sort.Strings(chosen)
-	var entries []string
-	for _, k := range chosen {
-		entries = append(entries, fmt.Sprintf("%s: v%d", k, random.IntN(2)))
-	}
-	if len(entries) == 0 {
-		return ""
-	}
-	return field + ": {" + strings.Join(entries, ", ") + "}\n"
 }
