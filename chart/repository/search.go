@@ -122,7 +122,8 @@ func (b Book) Charts(name string) []string {
 }
 
 // Versions lists the versions of repository/chart in the cached index, newest
-// first. It is for completion: what isn't known has no version.
+// first, each with a tab and what is known of it. It is for completion: what
+// isn't known has no version.
 func (b Book) Versions(ref string) []string {
 	name, chart, ok := strings.Cut(ref, "/")
 	if !ok {
@@ -135,7 +136,14 @@ func (b Book) Versions(ref string) []string {
 	index.SortEntries()
 	var out []string
 	for _, v := range index.Entries[chart] {
-		out = append(out, v.Version)
+		about := "Created: " + v.Created.Format("January 2, 2006")
+		if v.AppVersion != "" {
+			about = "App: " + v.AppVersion + ", " + about
+		}
+		if v.Deprecated {
+			about += " (deprecated)"
+		}
+		out = append(out, v.Version+"\t"+about)
 	}
 	return out
 }

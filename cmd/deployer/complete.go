@@ -10,19 +10,23 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// completeCommand is the hidden command that the completion scripts call:
-// program, completeCommand, and the words of the command line up to and with
-// the one that is being typed.
-const completeCommand = "__complete"
+// The hidden commands that completion scripts call, with the words of the
+// command line up to and with the one that is being typed. They and their
+// answers are those of Helm, whose scripts work with them too.
+const (
+	completeCommand = "__complete"
+	completePlain   = "__completeNoDesc" // without descriptions
+)
 
 // completeTimeout is how long a Tab may take when the cluster is asked.
 const completeTimeout = 2 * time.Second
 
 // Directives end the answer to a completion script and say what the shell adds.
+// (github.com/spf13/cobra/completions.go, ShellCompDirective)
 const (
-	onlyThese = ":only"  // nothing
-	files     = ":files" // the file names that fit
-	noSpace   = ":open"  // nothing, and no space after the word
+	onlyThese = ":4" // nothing
+	files     = ":0" // the file names that fit
+	noSpace   = ":6" // nothing, and no space after the word
 )
 
 // A completion is what may stand at one place of a command line.
@@ -33,7 +37,7 @@ type completion struct {
 
 // complete answers a completion script: a word per line, then a directive. A
 // completion fails silently: whoever types doesn't want to read errors.
-func complete(ctx context.Context, e *env, app *cli.App, typed []string) error {
+func complete(ctx context.Context, e *env, app *cli.App, typed []string, described bool) error {
 	if len(typed) == 0 {
 		typed = []string{""}
 	}
@@ -46,6 +50,9 @@ func complete(ctx context.Context, e *env, app *cli.App, typed []string) error {
 	answer := completionOf(ctx, e, app, typed[:len(typed)-1], last)
 	var out strings.Builder
 	for _, word := range answer.words {
+		if !described {
+			word, _, _ = strings.Cut(word, "\t")
+		}
 		fmt.Fprintln(&out, word)
 	}
 	fmt.Fprintln(&out, answer.directive)
@@ -167,7 +174,8 @@ func (q question) flagValue(name, written, prefix string) completion {
 	}
 	switch f.Names()[0] {
 	case "output":
-		return q.pick([]string{"table", "json", "yaml"}, prefix)
+		return q.pick([]string{"json\tOutput result in JSON format", "table\tOutput result in human-readable format",
+			"yaml\tOutput result in YAML format"}, prefix)
 	case "namespace":
 		return q.pick(q.namespaces(), prefix)
 	case "kube-context":

@@ -34,35 +34,35 @@ Exit codes: 0 done; 1 there is no such shell`,
 				return suggest(usagef("completion", "there is no completion for %q, but for bash, zsh, fish and powershell", args[0]),
 					args[0], []string{"bash", "zsh", "fish", "powershell"})
 			}
-			filter := ""
+			asks := completeCommand
 			if plain {
-				filter = " | cut -f1"
+				asks = completePlain
 			}
-			return printTo(e.streams.Out, strings.NewReplacer("PROGRAM", e.program, "COMPLETE", completeCommand, "FILTER", filter).Replace(script))
+			return printTo(e.streams.Out, strings.NewReplacer("PROGRAM", e.program, "COMPLETE", asks).Replace(script))
 		}),
 	}
 }
 
 // completionScripts by shell. PROGRAM is the program's name, COMPLETE the
-// hidden command, FILTER what takes descriptions away.
+// hidden command.
 var completionScripts = map[string]string{
 	"bash": `# bash completion for PROGRAM
 
 __PROGRAM_complete() {
     # Not COMP_WORDS: those are cut at = and :
-    local line=${COMP_LINE:0:COMP_POINT} typed cur word prefix directive=:only
+    local line=${COMP_LINE:0:COMP_POINT} typed cur word prefix directive=:4
     read -ra typed <<<"$line"
     [[ $line == *[[:space:]] ]] && typed+=("")
     cur=${typed[${#typed[@]}-1]}
     COMPREPLY=()
     while IFS= read -r word; do
         case $word in
-        :only | :files | :open) directive=$word ;;
+        :[0-9]*) directive=$word ;;
         *) COMPREPLY+=("${word%%$'\t'*}") ;;
         esac
-    done < <("${typed[0]/#\~/$HOME}" COMPLETE "${typed[@]:1}" 2>/dev/nullFILTER)
-    [ $directive = :open ] && compopt -o nospace 2>/dev/null
-    if [ $directive = :files ]; then
+    done < <("${typed[0]/#\~/$HOME}" COMPLETE "${typed[@]:1}" 2>/dev/null)
+    [ $directive = :6 ] && compopt -o nospace 2>/dev/null
+    if [ $directive = :0 ]; then
         compopt -o filenames 2>/dev/null
         while IFS= read -r word; do COMPREPLY+=("$word"); done < <(compgen -f -- "${cur##*=}")
     elif [ ${#COMPREPLY[@]} -gt 0 ]; then
@@ -78,11 +78,11 @@ complete -F __PROGRAM_complete PROGRAM
 # zsh completion for PROGRAM
 
 _PROGRAM() {
-    local line word directive=:only
+    local line word directive=:4
     local -a described
-    for line in "${(@f)$("${words[1]}" COMPLETE "${(@)words[2,CURRENT]}" 2>/dev/nullFILTER)}"; do
+    for line in "${(@f)$("${words[1]}" COMPLETE "${(@)words[2,CURRENT]}" 2>/dev/null)}"; do
         case $line in
-        :only | :files | :open) directive=$line ;;
+        :[0-9]*) directive=$line ;;
         '') ;;
         *)
             word=${line%%$'\t'*}
@@ -94,12 +94,12 @@ _PROGRAM() {
             ;;
         esac
     done
-    if [[ $directive == :open ]]; then
+    if [[ $directive == :6 ]]; then
         _describe -V completions described -S ''
     elif (( ${#described} )); then
         _describe -V completions described
     fi
-    if [[ $directive == :files ]]; then
+    if [[ $directive == :0 ]]; then
         compset -P '*='
         _files
     fi
@@ -116,16 +116,16 @@ fi
 function __PROGRAM_complete
     set -l typed (commandline -opc)
     set -l current (commandline -ct)
-    set -l directive :only
-    for line in ($typed[1] COMPLETE $typed[2..-1] "$current" 2>/dev/nullFILTER)
+    set -l directive :4
+    for line in ($typed[1] COMPLETE $typed[2..-1] "$current" 2>/dev/null)
         switch $line
-            case :only :files :open
+            case ':*'
                 set directive $line
             case '*'
                 echo $line
         end
     end
-    if test $directive = :files
+    if test $directive = :0
         __fish_complete_path (string replace -r '^-[^=]*=' '' -- "$current")
     end
 end
@@ -141,7 +141,7 @@ Register-ArgumentCompleter -Native -CommandName 'PROGRAM' -ScriptBlock {
     $program = $typed[0]
     $rest = @($typed | Select-Object -Skip 1)
     if ($wordToComplete -eq '') { $rest += '""' }
-    & $program COMPLETE @rest 2>$null | Where-Object { $_ -notmatch '^:(only|files|open)$' } | ForEach-Object {
+    & $program COMPLETE @rest 2>$null | Where-Object { $_ -notmatch '^:\d+$' } | ForEach-Object {
         $word, $text = $_ -split "` + "`" + `t", 2
         if (-not $text) { $text = $word }
         [System.Management.Automation.CompletionResult]::new($word, $word, 'ParameterValue', $text)

@@ -49,8 +49,8 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	defer stop()
 	e := newEnv(view.NewStreams(in, out, errOut), args[0])
 	app := newApp(e)
-	if len(args) > 1 && args[1] == completeCommand {
-		return e.finish(ctx, complete(ctx, e, app, args[2:]))
+	if len(args) > 1 && (args[1] == completeCommand || args[1] == completePlain) {
+		return e.finish(ctx, complete(ctx, e, app, args[2:], args[1] == completeCommand))
 	}
 	line, err := arrange(app, args)
 	e.command = strings.Join(line.words, " ")
