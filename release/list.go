@@ -25,7 +25,8 @@ type ListOptions struct {
 }
 
 // List gives the newest revision of each release that matches. Only metadata
-// is downloaded, and the records of other tools among those shown. What can't
+// is downloaded, and the records of other tools among those shown, or by date
+// among those that match. What can't
 // be read doesn't hide the rest: with an error, which joins *CorruptErrors,
 // come those that can.
 //
@@ -57,9 +58,15 @@ func (s *Store) List(ctx context.Context, opts ListOptions) ([]Summary, error) {
 	if !slices.Equal(opts.Statuses, []helmrelease.Status{helmrelease.StatusSuperseded}) {
 		all = newestOnly(all)
 	}
-	page := opts.page(slices.DeleteFunc(all, func(s Summary) bool { return !opts.matches(&s, selector) }))
-	errs = append(errs, s.describe(ctx, page))
-	return page, errors.Join(errs...)
+	shown := slices.DeleteFunc(all, func(s Summary) bool { return !opts.matches(&s, selector) })
+	if !opts.ByDate { // only the records of other tools have their dates
+		shown = opts.page(shown)
+	}
+	errs = append(errs, s.describe(ctx, shown))
+	if opts.ByDate {
+		shown = opts.page(shown)
+	}
+	return shown, errors.Join(errs...)
 }
 
 func (o *ListOptions) matches(s *Summary, selector labels.Selector) bool {

@@ -209,7 +209,7 @@ func Status(w io.Writer, r *release.Record, o StatusOptions) error {
 	if o.Description {
 		fmt.Fprintf(&b, "DESCRIPTION: %s\n", r.Info.Description)
 	}
-	if o.Resources != nil {
+	if len(o.Resources) > 0 {
 		b.WriteString("RESOURCES:\n")
 		if err := writeResources(&b, o.Resources); err != nil {
 			return err
