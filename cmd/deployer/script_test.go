@@ -40,20 +40,29 @@ func TestMain(m *testing.M) {
 //	both [! PATTERN] ARGS...
 //	                        the real helm and ours answer the same; see runBoth
 //	twins                   a namespace for each side of both
+//	golden FILE ARGS...     ours answers as Helm's golden file; see compareGolden
+//	helmdata                what Helm's tests of its commands use, in testdata
+//	records NAMESPACE FILE  releases as Helm records them; see writeRecords
 //
-// and the conditions [helm3], with the real helm 3 as command helm3, and
-// [cluster], where cluster sets KUBECONFIG to a fresh namespace, $NAMESPACE.
+// and the conditions [helm3], with the real helm 3 as command helm3, [goldens],
+// with Helm's testdata in the module cache, and [cluster], where cluster sets
+// KUBECONFIG to a fresh namespace, $NAMESPACE.
 func TestScripts(t *testing.T) {
-	helm3 := builtHelm(t)
+	helm3, testdata := builtHelm(t), helmTestdata(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
-		Setup:               func(e *testscript.Env) error { return setUp(e, helm3) },
+		Setup: func(e *testscript.Env) error {
+			e.Setenv("HELM_TESTDATA", testdata)
+			return setUp(e, helm3)
+		},
 		Condition: func(name string) (bool, error) {
 			switch name {
 			case "helm3":
 				return helm3 != "", nil
+			case "goldens":
+				return testdata != "", nil
 			case "cluster":
 				return hasCluster(), nil
 			}
@@ -68,6 +77,9 @@ func TestScripts(t *testing.T) {
 			"cluster":  useCluster,
 			"both":     runBoth,
 			"twins":    makeTwins,
+			"golden":   compareGolden,
+			"helmdata": copyTestdata,
+			"records":  writeRecords,
 		},
 	})
 }
