@@ -60,12 +60,18 @@ func (p *planning) definition(ctx context.Context, t *target) (map[string]any, e
 			return versionOf(crd, gvk.Version), nil
 		}
 	}
-	crd, err := p.a.get(ctx, crdMapping, id)
-	switch {
-	case apierrors.IsForbidden(err) || err == nil && crd == nil:
-		return nil, nil
-	case err != nil:
+	crd, err := p.crds.get(id, func() (*unstructured.Unstructured, error) {
+		crd, err := p.a.get(ctx, crdMapping, id)
+		if apierrors.IsForbidden(err) {
+			return nil, nil
+		}
+		return crd, err
+	})
+	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", id, err)
+	}
+	if crd == nil {
+		return nil, nil
 	}
 	return versionOf(crd, gvk.Version), nil
 }

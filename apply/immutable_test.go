@@ -115,3 +115,35 @@ func TestImmutableByRule(t *testing.T) {
 	s.opts.AllowRecreate = true
 	s.expect(s.deploy(crds+foo(0, "size: 6")+foo(1, "size: 6")), "recreate Foo0/f", "recreate Foo1/f")
 }
+
+// However many objects are refused, the definition of their kind is read once,
+// and its metadata.
+func TestOneReadingOfADefinition(t *testing.T) {
+	s := begin(t)
+	s.dropCRDs(1)
+	operator := newStory(t)
+	operator.ns, operator.owner.Release = s.ns, "operator"
+	operator.deploy(strings.Replace(definition(0, ""), "size: {type: integer", "size: {type: integer, x-kubernetes-validations: [{rule: self == oldSelf}]", 1))
+	chart := func(size string) string {
+		var out string
+		for _, name := range []string{"f", "g", "h", "i", "j"} {
+			out += strings.Replace(foo(0, size), "name: f", "name: "+name, 1)
+		}
+		return out
+	}
+	s.deploy(chart("size: 5"))
+	from := len(s.c.Audit(t, s.agent))
+	var rejected *apply.RejectedError
+	if err := s.refuse(chart("size: 6")); !errors.As(err, &rejected) || len(rejected.Rejections) != 5 {
+		t.Fatalf("got %v", err)
+	}
+	read := 0
+	for _, e := range s.c.Audit(t, s.agent)[from:] {
+		if e.Verb == "get" && e.Object.Resource == "customresourcedefinitions" {
+			read++
+		}
+	}
+	if read != 2 {
+		t.Errorf("read the definition %d times, want 2", read)
+	}
+}

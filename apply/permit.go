@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"regexp"
-	"sync"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -88,12 +87,6 @@ func permitted(changes []Change) error {
 	return &RejectedError{Rejections: sorted(bad)}
 }
 
-// permits remembers answers about permissions.
-type permits struct {
-	mu      sync.Mutex
-	answers map[authorizationv1.ResourceAttributes]bool
-}
-
 // allow marks a change whose writing request the server can't be asked about in
 // a dry run, if the account may not make it.
 func (p *planning) allow(ctx context.Context, c *Change, verb string, m kube.Mapping) error {
@@ -103,10 +96,10 @@ func (p *planning) allow(ctx context.Context, c *Change, verb string, m kube.Map
 	what := authorizationv1.ResourceAttributes{
 		Verb: verb, Group: m.Resource.Group, Version: m.Resource.Version, Resource: m.Resource.Resource, Namespace: c.ID.Namespace,
 	}
-	ok, err := p.permits.may(ctx, p.a, what)
+	ok, err := p.may(ctx, what)
 	if err == nil && !ok { // perhaps by name
 		what.Name = c.ID.Name
-		ok, err = p.permits.may(ctx, p.a, what)
+		ok, err = p.may(ctx, what)
 	}
 	if err != nil {
 		return fmt.Errorf("asking what the account may do: %w", err)
@@ -120,29 +113,21 @@ func (p *planning) allow(ctx context.Context, c *Change, verb string, m kube.Map
 
 // may asks the server once. Whoever may not ask is taken to be permitted, and
 // will hear it when the request is made.
-func (s *permits) may(ctx context.Context, a *Applier, what authorizationv1.ResourceAttributes) (bool, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if ok, asked := s.answers[what]; asked {
-		return ok, nil
-	}
-	typed, err := a.cluster.Typed()
-	if err != nil {
-		return false, err
-	}
-	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &what}}
-	var answer *authorizationv1.SelfSubjectAccessReview
-	err = a.try(ctx, func() error {
-		answer, err = typed.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
-		return err
+func (p *planning) may(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error) {
+	return p.permits.get(what, func() (bool, error) {
+		typed, err := p.a.cluster.Typed()
+		if err != nil {
+			return false, err
+		}
+		review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &what}}
+		var answer *authorizationv1.SelfSubjectAccessReview
+		err = p.a.try(ctx, func() error {
+			answer, err = typed.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+			return err
+		})
+		if apierrors.IsForbidden(err) {
+			return true, nil
+		}
+		return err == nil && answer.Status.Allowed, err
 	})
-	allowed := apierrors.IsForbidden(err) || err == nil && answer.Status.Allowed
-	if err != nil && !apierrors.IsForbidden(err) {
-		return false, err
-	}
-	if s.answers == nil {
-		s.answers = map[authorizationv1.ResourceAttributes]bool{}
-	}
-	s.answers[what] = allowed
-	return allowed, nil
 }

@@ -8,6 +8,7 @@ import (
 	"sort"
 	"sync"
 
+	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -28,9 +29,10 @@ type planning struct {
 	wanted    map[kube.ID]*target // main objects
 	spaces    map[string]bool     // namespaces that are to be created
 	homes     map[home]*unstructured.Unstructured
-	newSpaces map[string]bool // those of them that the caller creates: they certainly are not there
-	scalers   *scalers
-	permits   permits
+	newSpaces map[string]bool      // those of them that the caller creates: they certainly are not there
+	scaled    memo[string, scaled] // by namespace
+	crds      memo[kube.ID, *unstructured.Unstructured]
+	permits   memo[authorizationv1.ResourceAttributes, bool]
 	server    kube.Server
 
 	misplaced []Rejection // manifests that can't be resolved
@@ -119,7 +121,6 @@ func (a *Applier) prepare(ctx context.Context, req Request) (p *planning, crds, 
 		closed:   map[place]bool{},
 		states:   map[schema.GroupResource]string{},
 	}
-	p.scalers = &scalers{p: p}
 	defs := definitions(req)
 	p.coming = comingKinds(defs)
 	p.schemas.expect(defs)

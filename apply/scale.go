@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,18 +16,9 @@ import (
 	"deployer/internal/kube"
 )
 
-// scalers knows which workloads are scaled by something: by a
+// scaled are the workloads of a namespace that are scaled by something: by a
 // HorizontalPodAutoscaler or a KEDA ScaledObject, live or of this release.
-type scalers struct {
-	p     *planning
-	mu    sync.Mutex
-	by    map[string]*scaled                   // by namespace
-	paths map[schema.GroupVersionKind][]string // where kinds have their number
-}
-
 type scaled struct {
-	once  sync.Once
-	err   error
 	names map[kube.ID]string // who scales it
 	blind bool               // not permitted to look
 }
@@ -91,18 +81,15 @@ func (p *planning) yieldScale(ctx context.Context, t *target, cmp *comparison, c
 // https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#scale-subresource
 func (p *planning) replicas(ctx context.Context, t *target) ([]string, error) {
 	usual := []string{"spec", "replicas"}
-	gvk := t.mapping.GVK
-	if scheme.Scheme.IsGroupRegistered(gvk.Group) {
+	if scheme.Scheme.IsGroupRegistered(t.mapping.GVK.Group) {
 		return usual, nil
 	}
-	return p.scalers.path(gvk, func() ([]string, error) {
-		version, err := p.definition(ctx, t)
-		path, _, _ := unstructured.NestedString(version, "subresources", "scale", "specReplicasPath")
-		if err != nil || path == "" {
-			return usual, err
-		}
-		return strings.Split(strings.TrimPrefix(path, "."), "."), nil // of names only
-	})
+	version, err := p.definition(ctx, t)
+	path, _, _ := unstructured.NestedString(version, "subresources", "scale", "specReplicasPath")
+	if err != nil || path == "" {
+		return usual, err
+	}
+	return strings.Split(strings.TrimPrefix(path, "."), "."), nil // of names only
 }
 
 func pathOf(names []string) fieldpath.Path {
@@ -113,27 +100,11 @@ func pathOf(names []string) fieldpath.Path {
 	return path
 }
 
-// path finds out once where a kind has its number.
-func (s *scalers) path(gvk schema.GroupVersionKind, find func() ([]string, error)) ([]string, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if known, ok := s.paths[gvk]; ok {
-		return known, nil
-	}
-	found, err := find()
-	if err != nil {
-		return nil, err
-	}
-	if s.paths == nil {
-		s.paths = map[schema.GroupVersionKind][]string{}
-	}
-	s.paths[gvk] = found
-	return found, nil
-}
-
 // scaledBy names what scales a target; empty when people and charts do.
 func (p *planning) scaledBy(ctx context.Context, t *target, entries []fields.Entry, path fieldpath.Path) (string, *fields.Entry, error) {
-	known, err := p.scalers.in(ctx, t.id.Namespace)
+	known, err := p.scaled.get(t.id.Namespace, func() (scaled, error) {
+		return p.findScaled(ctx, t.id.Namespace)
+	})
 	if err != nil {
 		return "", nil, err
 	}
@@ -159,71 +130,57 @@ func isAutoscaler(manager string) bool {
 	return manager == "kube-controller-manager" || strings.HasPrefix(manager, "keda")
 }
 
-func (s *scalers) in(ctx context.Context, namespace string) (*scaled, error) {
-	s.mu.Lock()
-	if s.by == nil {
-		s.by = map[string]*scaled{}
-	}
-	found, ok := s.by[namespace]
-	if !ok {
-		found = &scaled{names: map[kube.ID]string{}}
-		s.by[namespace] = found
-	}
-	s.mu.Unlock()
-	found.once.Do(func() { found.err = s.find(ctx, namespace, found) })
-	return found, found.err
-}
-
-func (s *scalers) find(ctx context.Context, namespace string, out *scaled) error {
+func (p *planning) findScaled(ctx context.Context, namespace string) (scaled, error) {
+	out := scaled{names: map[kube.ID]string{}}
 	for gk := range autoscalerKinds {
-		mapping, err := s.p.a.cluster.Mapping(ctx, gk.WithVersion(""), true)
+		mapping, err := p.a.cluster.Mapping(ctx, gk.WithVersion(""), true)
 		if err != nil {
 			continue // not served, or not known to be: the field's owner still tells
 		}
-		live, err := s.list(ctx, place{mapping, namespace})
+		live, err := p.list(ctx, place{mapping, namespace})
 		if apierrors.IsForbidden(err) {
 			out.blind = true
-			s.p.warn(kube.ID{}, "", "may not list %s in namespace %s: autoscaled workloads are recognised by the owner of spec.replicas only",
+			p.warn(kube.ID{}, "", "may not list %s in namespace %s: autoscaled workloads are recognised by the owner of spec.replicas only",
 				mapping.Resource.Resource, namespace)
 			continue
 		}
 		if err != nil {
-			return listError(place{mapping, namespace}, err)
+			return out, listError(place{mapping, namespace}, err)
 		}
 		for i := range live {
-			if !s.goes(&live[i]) {
+			if !p.goes(&live[i]) {
 				out.add(&live[i])
 			}
 		}
 	}
-	for id, t := range s.p.wanted {
+	for id, t := range p.wanted {
 		if _, ok := autoscalerKinds[id.GroupKind()]; ok && id.Namespace == namespace {
 			out.add(t.obj)
 		}
 	}
-	return nil
+	return out, nil
 }
 
 // goes says that an autoscaler goes with this release: because the chart drops
 // it, or the ScaledObject that it was made for.
-func (s *scalers) goes(scaler *unstructured.Unstructured) bool {
+func (p *planning) goes(scaler *unstructured.Unstructured) bool {
 	id := kube.IDOf(scaler)
 	if by := metav1.GetControllerOf(scaler); by != nil && by.Kind == "ScaledObject" {
 		id = kube.ID{Group: "keda.sh", Kind: by.Kind, Namespace: id.Namespace, Name: by.Name}
-	} else if ownerOf(scaler) != s.p.a.owner {
+	} else if ownerOf(scaler) != p.a.owner {
 		return false
 	}
-	_, ours := s.p.past.objects[id]
-	return ours && s.p.wanted[id] == nil
+	_, ours := p.past.objects[id]
+	return ours && p.wanted[id] == nil
 }
 
-func (s *scalers) list(ctx context.Context, at place) ([]unstructured.Unstructured, error) {
-	client, err := s.p.a.client(at.mapping, at.namespace)
+func (p *planning) list(ctx context.Context, at place) ([]unstructured.Unstructured, error) {
+	client, err := p.a.client(at.mapping, at.namespace)
 	if err != nil {
 		return nil, err
 	}
 	var list *unstructured.UnstructuredList
-	err = s.p.a.try(ctx, func() error {
+	err = p.a.try(ctx, func() error {
 		list, err = client.List(ctx, metav1.ListOptions{})
 		return err
 	})
@@ -234,7 +191,7 @@ func (s *scalers) list(ctx context.Context, at place) ([]unstructured.Unstructur
 }
 
 // add notes what an autoscaler scales.
-func (s *scaled) add(scaler *unstructured.Unstructured) {
+func (s scaled) add(scaler *unstructured.Unstructured) {
 	ref, ok, _ := unstructured.NestedStringMap(scaler.Object, "spec", "scaleTargetRef")
 	if !ok {
 		m, _, _ := unstructured.NestedMap(scaler.Object, "spec", "scaleTargetRef")
