@@ -66,6 +66,10 @@ func (p *planning) contest(t *target, cmp *comparison, c *Change) error {
 			cmp.yield(con.Path)
 		default:
 			f.Outcome = Taken
+			if cmp.contended(con, after) {
+				p.warn(t.id, t.source, "%s has changed %s since the last release, and may after this one: leave it out of the chart, or let it yield with %s: yield",
+					con.By.Manager, f.Path, ConflictsAnnotation)
+			}
 		}
 		c.Conflicts = append(c.Conflicts, f)
 	}
@@ -74,6 +78,13 @@ func (p *planning) contest(t *target, cmp *comparison, c *Change) error {
 		return &r
 	}
 	return nil
+}
+
+// contended says that a controller has changed what an earlier release had set to
+// the value that it is to have again.
+func (c *comparison) contended(con fields.Contest, wanted any) bool {
+	mine := fields.Ours(c.entries, Manager)
+	return mine != nil && con.By.Class() == fields.Controller && !con.By.Time.Before(mine.Time) && c.said(con.Path, wanted)
 }
 
 // explainTyped is what a schema says of an object, without confidential

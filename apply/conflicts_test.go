@@ -3,6 +3,7 @@ package apply_test
 import (
 	"errors"
 	"fmt"
+	"sort"
 	"strings"
 	"testing"
 
@@ -94,6 +95,47 @@ func TestFilledByOthers(t *testing.T) {
 		if got := at(s.get("v1", "Secret", name), "data.password"); got != "eA==" {
 			t.Errorf("%s: password is %v", name, got)
 		}
+	}
+}
+
+// S45: a controller that changes what the release has set is named, also where
+// it shares a list that can only be set whole. A person's change is no contest.
+func TestContendedFields(t *testing.T) {
+	s := begin(t)
+	s.dropCRDs(1)
+	chart := definition(0, "list: {type: array, items: {type: string}}") + foo(0, "size: 1, list: [a, b]")
+	s.deploy(chart)
+	contended := func() string {
+		var out []string
+		for _, w := range s.deploy(chart).Warnings {
+			if strings.Contains(w.Text, "since the last release") {
+				out = append(out, w.Text[:strings.Index(w.Text, " since")])
+			}
+		}
+		sort.Strings(out)
+		return strings.Join(out, "\n")
+	}
+	edit := func(patch, manager string) { s.patch(s.ns+".example.com/v1", "Foo0", "f", merge, patch, manager) }
+	edit(`{"spec":{"size":2}}`, "kubectl-edit")
+	if got := contended(); got != "" {
+		t.Errorf("a person's change is contended: %s", got)
+	}
+	for range 2 {
+		edit(`{"spec":{"size":3,"list":["a","b","theirs"]}}`, "operator")
+		if got, want := contended(), "operator has changed spec.list\noperator has changed spec.size"; got != want {
+			t.Errorf("contended:\n%s\nwant\n%s", got, want)
+		}
+	}
+	if got := at(s.get(s.ns+".example.com/v1", "Foo0", "f"), "spec.list"); fmt.Sprint(got) != "[a b]" {
+		t.Errorf("spec.list is %v", got)
+	}
+	if got := contended(); got != "" {
+		t.Errorf("when it is left alone it is contended: %s", got)
+	}
+	chart = strings.Replace(chart, "list: [a, b]", "list: [c]", 1)
+	edit(`{"spec":{"list":["theirs"]}}`, "operator")
+	if got := contended(); got != "" {
+		t.Errorf("a new value is contended: %s", got)
 	}
 }
 
