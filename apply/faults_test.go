@@ -146,6 +146,22 @@ func TestMistakesAreNotRetried(t *testing.T) {
 	}
 }
 
+// S123: a server that is too old for server-side apply is named as such.
+func TestServerWithoutApply(t *testing.T) {
+	s := begin(t)
+	s.through(&faulty{before: func(r *http.Request) (*http.Response, error) {
+		if r.Header.Get("Content-Type") != string(types.ApplyPatchType) {
+			return nil, nil
+		}
+		return answered(r, 415, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"UnsupportedMediaType","code":415,`+
+			`"message":"the body of the request was in an unknown format - accepted media types include: application/json-patch+json"}`), nil
+	}})
+	err := s.refuse(small)
+	if !strings.Contains(err.Error(), "server-side apply") || !strings.Contains(hint(err), "1.22") {
+		t.Errorf("got %v\n%s", err, hint(err))
+	}
+}
+
 // S96: a webhook that can't do dry runs doesn't stop a release.
 func TestWebhookRefusesDryRun(t *testing.T) {
 	s := begin(t)

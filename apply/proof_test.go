@@ -82,6 +82,15 @@ var fooling = map[string]func(s *story){
 		s.helm3Upgrade(proven, other)
 		s.helm3Upgrade(other, proven)
 	},
+	"the record tampered with": func(s *story) {
+		var keys []string
+		for key := range s.marks {
+			keys = append(keys, key)
+		}
+		s.marks[keys[0]], s.marks[keys[1]] = s.marks[keys[1]], s.marks[keys[0]]
+		s.patch("v1", "ConfigMap", "conf", merge, `{"data":{"a":"9"}}`, "kubectl-edit")
+		s.patch("apps/v1", "Deployment", "web", merge, `{"metadata":{"labels":{"tier":"y"}}}`, "kubectl-edit")
+	},
 	"deleted and made again": func(s *story) {
 		live := s.get("v1", "ConfigMap", "conf")
 		if err := s.client("v1", "ConfigMap").Delete(s.t.Context(), "conf", metav1.DeleteOptions{}); err != nil {
@@ -206,4 +215,70 @@ func TestMarksEndWithTheDefinition(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// One object has several API versions: what is applied in another one is another
+// manifest, whoever applies it.
+func TestOtherVersionsProveNothing(t *testing.T) {
+	s := begin(t)
+	v1 := `
+apiVersion: autoscaling/v1
+kind: HorizontalPodAutoscaler
+metadata: {name: web}
+spec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: none}, minReplicas: 2, maxReplicas: 5}
+`
+	v2 := strings.Replace(v1, "autoscaling/v1", "autoscaling/v2", 1)
+	mine := func() string {
+		for _, e := range s.get("autoscaling/v2", "HorizontalPodAutoscaler", "web").GetManagedFields() {
+			if e.Manager == "helm" {
+				return e.APIVersion
+			}
+		}
+		return ""
+	}
+	s.deploy(v2)
+	theirs := s.owned(s.manifests(strings.Replace(v1, "maxReplicas: 5", "maxReplicas: 7", 1))[0].Object)
+	s.patch("autoscaling/v1", "HorizontalPodAutoscaler", "web", types.ApplyPatchType, string(marshal(t, theirs)), "helm")
+	s.deploy(v2)
+	if got := at(s.get("autoscaling/v2", "HorizontalPodAutoscaler", "web"), "spec.maxReplicas"); fmt.Sprint(got) != "5" {
+		t.Errorf("maxReplicas is %v, want 5", got)
+	}
+	for _, c := range []struct{ chart, version string }{{v1, "autoscaling/v1"}, {v2, "autoscaling/v2"}} {
+		s.deploy(c.chart)
+		if got := mine(); got != c.version {
+			t.Errorf("our fields are of %s, want %s", got, c.version)
+		}
+	}
+}
+
+// Custom resources go with their definition. Somebody who makes both again has
+// made others.
+func TestDefinitionMadeAgain(t *testing.T) {
+	s := begin(t)
+	s.dropCRDs(1)
+	operator := newStory(t)
+	operator.ns, operator.owner.Release = s.ns, "operator"
+	operator.deploy(definition(0, ""))
+	chart, apiVersion := foo(0, "size: 1"), s.ns+".example.com/v1"
+	s.deploy(chart)
+	s.expect(s.deploy(chart))
+	crds, name := s.client("apiextensions.k8s.io/v1", "CustomResourceDefinition"), "foos0."+s.ns+".example.com"
+	if err := crds.Delete(t.Context(), name, deleteNow); err != nil {
+		t.Fatal(err)
+	}
+	s.eventually("the definition is gone", func() error {
+		if s.get("apiextensions.k8s.io/v1", "CustomResourceDefinition", name) != nil {
+			return fmt.Errorf("it is still there")
+		}
+		return nil
+	})
+	operator.past, operator.marks = nil, nil
+	operator.deploy(definition(0, ""))
+	theirs := s.owned(s.manifests(foo(0, "size: 2"))[0].Object)
+	s.patch(apiVersion, "Foo0", "f", types.ApplyPatchType, string(marshal(t, theirs)), "helm")
+	s.deploy(chart)
+	if got := at(s.get(apiVersion, "Foo0", "f"), "spec.size"); fmt.Sprint(got) != "1" {
+		t.Errorf("spec.size is %v, want 1", got)
+	}
+	s.expect(s.deploy(chart))
 }

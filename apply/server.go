@@ -2,6 +2,7 @@ package apply
 
 import (
 	"errors"
+	"net/http"
 	"regexp"
 	"strings"
 
@@ -40,6 +41,8 @@ func (e *ServerError) Hint() string {
 		return "the claim's StorageClass needs allowVolumeExpansion: true for its volumes to grow"
 	case e.Reason == metav1.StatusReasonForbidden && strings.Contains(e.Text, "cannot "):
 		return "the account deployer runs as needs the permission named above (kubectl auth can-i --list); server-side apply needs patch, and create for new objects"
+	case e.Code == http.StatusUnsupportedMediaType:
+		return "deployer needs Kubernetes 1.22 or newer, and as much of the servers of aggregated APIs"
 	case e.Reason == metav1.StatusReasonNotFound && strings.Contains(e.Text, "namespaces "):
 		return "create the namespace first, or use --create-namespace"
 	}
@@ -65,6 +68,9 @@ func explain(obj *unstructured.Unstructured, err error) error {
 	// Deployment.apps "web" is invalid: spec.x: ... The caller says which object.
 	if _, rest, ok := strings.Cut(out.Text, " is invalid: "); ok && s.Reason == metav1.StatusReasonInvalid {
 		out.Text = rest
+	}
+	if s.Code == http.StatusUnsupportedMediaType {
+		out.Text = "the server doesn't know server-side apply: " + out.Text
 	}
 	out.Text = typedPatch.ReplaceAllString(out.Text, "")
 	rbac := s.Reason == metav1.StatusReasonForbidden && strings.Contains(out.Text, " cannot ")
