@@ -9,6 +9,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // waitTimeout bounds waits for what takes a moment, on a busy machine.
@@ -230,5 +232,22 @@ func TestFlagsAnywhere(t *testing.T) {
 		if got := field(w.must("configmaps", "a"), "data.key"); got != fmt.Sprint(i) {
 			t.Errorf("deployer %v: key = %v, want %d", args, got, i)
 		}
+	}
+}
+
+// TestNamespaceThatGoes is S84: a namespace that is being deleted takes nothing
+// new, which is said at once, and nothing is left pending in it.
+func TestNamespaceThatGoes(t *testing.T) {
+	w := newWorld(t)
+	w.ok("install", "old", w.chart(configMap("b", "1")))
+	w.create("configmaps", "test", "{apiVersion: v1, kind: ConfigMap, metadata: {name: stays, finalizers: [test.example.com/stays]}}")
+	// The namespace is deleted by the test's end too, which this would hold up.
+	defer w.patch("configmaps", "stays", "test", `{"metadata":{"finalizers":null}}`)
+	if err := w.in("namespaces").Delete(t.Context(), w.ns, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{{"install", "x"}, {"upgrade", "--install", "x", "--create-namespace"}} {
+		r := w.exits(3, append(args, w.chart(configMap("a", "1")))...)
+		w.says(r, "stderr", w.ns+`.* is being (terminated|deleted)`)
 	}
 }

@@ -263,3 +263,49 @@ func publicChart(t testing.TB, name string) string {
 	t.Helper()
 	return filepath.Join(publicCharts(t), name)
 }
+
+// TestHelmUpgradesAndRollsBackInBetween is S10 with a rollback: Helm copies the
+// record of a revision of ours, and what that one remembers of the objects isn't
+// true any more.
+func TestHelmUpgradesAndRollsBackInBetween(t *testing.T) {
+	w := newWorld(t)
+	ours, theirs := w.chart(configMap("a", "1"), deployment("d", "x", "  replicas: 0")), w.chart(configMap("a", "2"), deployment("d", "x", "  replicas: 1"))
+	w.ok("install", "x", ours, "--wait=false")
+	w.helm("upgrade", "x", theirs)
+	w.patch("configmaps", "a", "kubectl-edit", `{"data":{"key":"3"}}`)
+	w.helm("rollback", "x", "1")
+	w.patch("deployments", "d", "kubectl-edit", `{"spec":{"replicas":2}}`)
+	w.patch("configmaps", "a", "kubectl-edit", `{"data":{"key":"4"}}`)
+	w.ok("upgrade", "x", ours, "--wait=false")
+	if key, replicas := field(w.must("configmaps", "a"), "data.key"), field(w.must("deployments", "d"), "spec.replicas"); key != "1" || replicas != int64(0) {
+		t.Errorf("key = %v, replicas = %v; want 1, 0", key, replicas)
+	}
+	for kind, name := range map[string]string{"configmaps": "a", "deployments": "d"} {
+		for _, e := range w.must(kind, name).GetManagedFields() {
+			if e.Manager == "helm" && e.Operation != "Apply" {
+				t.Errorf("%s/%s is still managed by helm's %s", kind, name, e.Operation)
+			}
+		}
+	}
+	mark := w.mark()
+	w.ok("upgrade", "x", ours, "--wait=false")
+	if writes := w.writes(mark); len(writes) > 0 {
+		t.Errorf("with nothing to do, objects were written: %v", writes)
+	}
+}
+
+// TestAfterHelmForce is S121: what helm upgrade --force has written by PUT becomes
+// the release's, and what the chart drops goes.
+func TestAfterHelmForce(t *testing.T) {
+	w := newWorld(t)
+	two := replaceOnce(configMap("a", "1"), "data:\n", "data:\n  other: x\n")
+	w.helm("install", "x", w.chart(configMap("a", "1"), deployment("d", "x", "  replicas: 0")))
+	w.helm("upgrade", "x", "--force", w.chart(two, deployment("d", "x", "  replicas: 0\n  minReadySeconds: 3")))
+	before := generations(w.everything())
+	w.ok("upgrade", "x", w.chart(two, deployment("d", "x", "  replicas: 0\n  minReadySeconds: 3")), "--wait=false")
+	w.unchanged("the first release of deployer", before, generations(w.everything()))
+	w.ok("upgrade", "x", w.chart(configMap("a", "1"), deployment("d", "x", "  replicas: 0")), "--wait=false")
+	if a, d := w.must("configmaps", "a"), w.must("deployments", "d"); field(a, "data.other") != nil || field(d, "spec.minReadySeconds") != nil {
+		t.Errorf("what was dropped stayed: %v, %v", a.Object["data"], d.Object["spec"])
+	}
+}

@@ -40,7 +40,8 @@ func TestObjectOfAnotherRelease(t *testing.T) {
 	r := w.exits(3, "upgrade", "first", first)
 	w.says(r, "stderr", `ConfigMap/`+w.ns+`/a`, `second`)
 
-	// S74: what belongs to another release by now isn't pruned.
+	// S74: what belongs to another release by now isn't pruned. It is also how a
+	// release is renamed, S89: the new one takes all, the old one is uninstalled.
 	w.ok("upgrade", "first", w.chart(configMap("b", "1")))
 	w.ok("uninstall", "first")
 	w.there("configmaps", map[string]bool{"a": true, "b": false})
