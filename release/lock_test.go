@@ -2,6 +2,7 @@ package release
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
@@ -408,6 +409,46 @@ func TestLostAnswers(t *testing.T) {
 			if lost.Load() == 0 {
 				t.Error("no answer was lost: the test tests nothing")
 			}
+		})
+	}
+}
+
+// S116: clocks differ. A holder that renews its Lease lives, whatever time it
+// writes into it, and one that doesn't is dead.
+func TestClocksDiffer(t *testing.T) {
+	for name, off := range map[string]time.Duration{"behind": -time.Hour, "ahead": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newSite(t)
+			leases := s.Client().CoordinationV1().Leases(s.namespace)
+			holder := Holder{Run: "elsewhere", Who: "somebody", Since: time.Now().Add(off), Process: parseProcess("another-boot pid:[1] 1 1")}
+			lease, err := leases.Create(t.Context(), newLease(s.namespace, "web", holder, 2*time.Second), metav1.CreateOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			renewing, stop := context.WithCancel(t.Context())
+			ended := make(chan error, 1)
+			go func() {
+				for n := int64(0); renewing.Err() == nil; n++ {
+					at := metav1.NewMicroTime(holder.Since.Add(time.Duration(n) * time.Microsecond))
+					lease.Spec.RenewTime = &at
+					if lease, err = leases.Update(context.WithoutCancel(renewing), lease, metav1.UpdateOptions{}); err != nil {
+						break // somebody has taken it
+					}
+					_ = pause(renewing, 50*time.Millisecond)
+				}
+				ended <- err
+			}()
+			_, busy := s.store.Lock(t.Context(), "web", quick(t, LockOptions{}))
+			stop()
+			if err := <-ended; err != nil || !errors.As(busy, new(*BusyError)) {
+				t.Fatalf("while it was renewed: Lock = %v, the renewal %v", busy, err)
+			}
+			l := lock(t, s.store, "web", LockOptions{})
+			if l.TookOver() == nil || l.TookOver().Run != holder.Run {
+				t.Errorf("took over from %v", l.TookOver())
+			}
+			unlock(t, l)
 		})
 	}
 }
