@@ -26,7 +26,7 @@ func (s *session) grouped() []causeGroup {
 		if p == nil || sub.status.State == Ready || sub.status.State == Gone || sub.Background {
 			continue
 		}
-		if class.Of(p.Class).Scope == class.Informational && sub.status.State != Failed && (!s.late || p.Class == class.ContainerCreating) {
+		if class.Of(p.Class).Scope == class.Informational && sub.status.State != Failed && !s.late {
 			continue // when time is up, what can never fail by itself is the reason too
 		}
 		key := string(p.Class) + "\x00" + p.Image + "\x00" + normal(s.plain(sub, p))

@@ -103,8 +103,12 @@ func (s *session) tails(ctx context.Context, sub *subject, p *Problem) []LogTail
 	if !ok {
 		return nil
 	}
+	containers := suspects(pod, p)
+	if len(p.Pods) == 0 {
+		p.shownBy(pod, containers)
+	}
 	var out []LogTail
-	for _, c := range suspects(pod, p) {
+	for _, c := range containers {
 		if !sub.wantsContainer(c.Plain) {
 			continue
 		}
@@ -116,6 +120,21 @@ func (s *session) tails(ctx context.Context, sub *subject, p *Problem) []LogTail
 		out = append(out, tail)
 	}
 	return out
+}
+
+// shownBy names a pod that shows the problem of its workload, and how its
+// container has ended.
+func (p *Problem) shownBy(pod pods.Pod, containers []pods.Container) {
+	p.Pods = []string{pod.Name}
+	if pod.Node != "" {
+		p.Nodes = []string{pod.Node}
+	}
+	for _, c := range containers {
+		if c.Ended != nil && c.Ended.Code != 0 {
+			p.Container, p.ExitCode, p.Reason = c.Name, &c.Ended.Code, c.Ended.Reason
+			return
+		}
+	}
 }
 
 func (t *LogTail) read(ctx context.Context, typed kubernetes.Interface, namespace string, sub *subject) {

@@ -74,6 +74,11 @@ func (s *subject) living(now time.Time) Status {
 		if s.gk.Kind == "CustomResourceDefinition" && !s.served {
 			return Status{State: Progressing, Message: notServed}
 		}
+		if left := s.lasting(v.Grace, now); left > 0 {
+			s.wake(now, left)
+			status.State = Progressing
+			return status
+		}
 		clear(s.since)
 		if left := s.probation(status, now); left > 0 {
 			s.wake(now, left)
@@ -90,6 +95,17 @@ func (s *subject) living(now time.Time) Status {
 	s.explain(&status, now)
 	s.stall(&status, v, now)
 	return status
+}
+
+// lasting is how long an object still has to stay ready that isn't so for good.
+func (s *subject) lasting(grace time.Duration, now time.Time) time.Duration {
+	if grace == 0 {
+		return 0
+	}
+	if s.since[""] == (time.Time{}) {
+		s.since[""] = now // the empty class: nothing is wrong
+	}
+	return grace - now.Sub(s.since[""])
 }
 
 // stay is how long a rollout has to stay ready whose containers nobody probes.

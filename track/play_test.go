@@ -3,6 +3,7 @@ package track
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -133,6 +134,34 @@ func TestPlays(t *testing.T) {
 		}
 		for i := range all {
 			t.Run(strings.TrimSuffix(filepath.Base(file), ".yaml")+"/"+all[i].Name, func(t *testing.T) { all[i].run(t) })
+		}
+	}
+}
+
+// TestEachClassIsPlayed holds that no class of problem is without a play, and
+// none without a word in the documentation.
+func TestEachClassIsPlayed(t *testing.T) {
+	read := func(files ...string) (all string) {
+		for _, file := range files {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all += string(data)
+		}
+		return all
+	}
+	plays, docs := read("testdata/workloads.yaml", "testdata/others.yaml"), read("../docs/tracking.md")
+	classes := regexp.MustCompile(`Class += "(\w+)"`).FindAllStringSubmatch(read("class/class.go"), -1)
+	if len(classes) == 0 {
+		t.Fatal("no classes are found")
+	}
+	for _, c := range classes {
+		if !strings.Contains(plays, "class: "+c[1]+",") && !strings.Contains(plays, "class: "+c[1]+"}") {
+			t.Errorf("no play ends with %s", c[1])
+		}
+		if !strings.Contains(docs, "`"+c[1]+"`") {
+			t.Errorf("docs/tracking.md doesn't have %s", c[1])
 		}
 	}
 }

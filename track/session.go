@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"deployer/internal/kube"
-	"deployer/track/class"
 	"deployer/track/stream"
 )
 
@@ -323,7 +322,7 @@ func compare(before, after Status) (ReportKind, bool) {
 }
 
 func problemClass(s Status) Class {
-	if s.Problem == nil || s.Problem.Class == class.ContainerCreating {
+	if s.Problem == nil {
 		return ""
 	}
 	return s.Problem.Class

@@ -103,6 +103,9 @@ func (w *world) apply(manifest string) track.Target {
 	if err != nil {
 		w.Fatalf("applying %s: %v", obj.GetName(), err)
 	}
+	if after.GetNamespace() == "" && before == nil { // it would outlive the test
+		w.Cleanup(func() { _ = client.Delete(context.Background(), obj.GetName(), metav1.DeleteOptions{}) })
+	}
 	return track.Target{ID: kube.IDOf(after), GVK: after.GroupVersionKind(), Baseline: after, Previous: before,
 		Changed: before == nil || before.GetResourceVersion() != after.GetResourceVersion()}
 }

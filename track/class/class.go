@@ -31,19 +31,18 @@ const (
 
 // Problems of pods.
 const (
-	Unschedulable     Class = "unschedulable"
-	NoNodeFits        Class = "unschedulable_structural" // selectors, taints, volumes: no node will ever do
-	WaitingForNode    Class = "unschedulable_scaling_up"
-	WaitingForRoom    Class = "unschedulable_terminating" // old pods still hold the resources
-	Gated             Class = "scheduling_gated"
-	ClaimUnbound      Class = "claim_unbound" // its volume claims have no volumes
-	MountMissing      Class = "mount_missing_object"
-	Mount             Class = "mount_error"
-	MultiAttach       Class = "multi_attach"
-	Sandbox           Class = "pod_sandbox" // network or runtime of the node
-	Evicted           Class = "evicted"     // also preempted, rejected by the node, node shut down
-	PodFailed         Class = "pod_failed"
-	ContainerCreating Class = "container_creating"
+	Unschedulable  Class = "unschedulable"
+	NoNodeFits     Class = "unschedulable_structural" // selectors, taints, volumes: no node will ever do
+	WaitingForNode Class = "unschedulable_scaling_up"
+	WaitingForRoom Class = "unschedulable_terminating" // old pods still hold the resources
+	Gated          Class = "scheduling_gated"
+	ClaimUnbound   Class = "claim_unbound" // its volume claims have no volumes
+	MountMissing   Class = "mount_missing_object"
+	Mount          Class = "mount_error"
+	MultiAttach    Class = "multi_attach"
+	Sandbox        Class = "pod_sandbox" // network or runtime of the node
+	Evicted        Class = "evicted"     // also preempted, rejected by the node, node shut down
+	PodFailed      Class = "pod_failed"
 )
 
 // Problems of controllers that create pods.
@@ -72,7 +71,6 @@ const (
 	VolumeLost    Class = "volume_lost"
 	Provisioning  Class = "provisioning_failed"
 	LoadBalancer  Class = "load_balancer"
-	Unavailable   Class = "api_service_unavailable"
 	Condition     Class = "condition_failed" // the object's own status says so
 	Rule          Class = "rule_failed"      // the user's rule says so
 )

@@ -189,19 +189,25 @@ func (m *Memory) time(f *Finding, r Rules, now time.Time) {
 	if f.Limit == 0 {
 		f.Limit = info.Attempts
 	}
+	enough := f.Attempts >= f.Limit
 	switch {
-	case f.Class == class.ImagePermanent && now.Sub(at) >= info.Grace+10*time.Second:
-		f.Attempts = max(f.Attempts, 2) // the kubelet has tried again, seen or not
+	case retried(f.Class) && !enough:
+		grace += 10 * time.Second // by then the kubelet has tried again, seen or not
+		enough = true
 	case r.Unchanged && crashes(f.Class):
 		grace = 30 * time.Second
 	case crashes(f.Class) && m.ready[f.Container]:
 		grace = time.Minute
 	}
-	if f.Attempts >= f.Limit {
+	if enough {
 		f.FinalAt = at.Add(grace)
 		f.Final = !now.Before(f.FinalAt)
 	}
 }
+
+// retried reports whether the kubelet tries the same again every ten seconds and
+// more: what it shows meanwhile may stay as it is.
+func retried(c class.Class) bool { return c == class.ImagePermanent || c == class.ContainerCreate }
 
 func crashes(c class.Class) bool {
 	return c == class.CrashLoop || c == class.OOMKilled || c == class.Liveness

@@ -27,10 +27,7 @@ func job(in Input) Verdict {
 		return v
 	}
 	if c := condition(in.Object, "SuccessCriteriaMet"); is(c, "True") {
-		v.Message = "succeeded, finishing"
-		if in.Now.Sub(in.Applied) > time.Minute && !in.Changed {
-			v.Phase = Ready
-		}
+		v.Phase, v.Grace, v.Message = Ready, time.Minute, "succeeded, finishing"
 		return v
 	}
 	if suspended, _ := field(o, "spec", "suspend").(bool); suspended {

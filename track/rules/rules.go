@@ -57,7 +57,7 @@ type Verdict struct {
 	Unverified  bool          // Ready, but nothing proves it
 	Notes       []string      // things to know about an object that is ready all the same
 	Class       class.Class   // with Failed: what kind of failure
-	Grace       time.Duration // with Failed: how long it must last to be final
+	Grace       time.Duration // with Ready and Failed: how long it must last to be final
 	Recheck     time.Duration // after this time the verdict may be another one by time alone; 0 for never
 	Rollout     *Rollout      // counts of a workload
 	// NoProgress is how long the kind may stand still: 0 for the default,

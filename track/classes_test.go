@@ -1,0 +1,230 @@
+package track_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"deployer/internal/kubetest"
+	"deployer/track"
+	"deployer/track/class"
+)
+
+// broken is an object that can't become ready, and what is to be said of it.
+type broken struct {
+	before   []string        // applied first, and nobody's concern
+	old      string          // applied first, and ready: what the release replaces
+	object   string          // applied last
+	event    *kubetest.Event // about the first pod, which simulated nodes don't write
+	class    class.Class
+	from, to time.Duration // until it is called failed
+	timeout  time.Duration // for what never fails by itself: then it is the cause
+	says     string
+	podless  bool // no pod shows it
+}
+
+// TestFailureClasses holds each class of problem against a cluster: that it is
+// found, that it ends the wait in time and not too early, and that the cause
+// shows what it is about. Other tests of this package have those that aren't here.
+func TestFailureClasses(t *testing.T) {
+	const created, container = "Pending", "      containers: [{"
+	stuck := func(reason, message string) string {
+		return workload("Deployment", "web", 1, kubetest.Script{{Phase: created, State: kubetest.Waiting(reason, message)}}, "")
+	}
+	with := func(manifest, line string) string {
+		return strings.Replace(manifest, "      containers:", line+"      containers:", 1)
+	}
+	plain := workload("Deployment", "web", 1, nil, "")
+	creating := stuck("ContainerCreating", "")
+	probed := strings.Replace(workload("Deployment", "web", 1, kubetest.NeverReady(), ""), container, container+"readinessProbe: {exec: {command: [probe]}, periodSeconds: 1, failureThreshold: 1}, ", 1)
+	limited := func(manifest string) string {
+		return strings.Replace(manifest, container, container+"resources: {limits: {memory: 64Mi, cpu: 1}}, ", 1)
+	}
+	for name, test := range map[string]broken{
+		"image that may not be pulled": {object: stuck("ErrImageNeverPull", `Container image "r/x:1" is not present with pull policy of Never`),
+			class: class.ImageNever, from: 9 * time.Second, to: 16 * time.Second, says: "pull policy of Never"},
+		"image without a name": {object: stuck("InvalidImageName", `couldn't parse image name "UPPER//bad"`),
+			class: class.ImageName, to: 8 * time.Second, says: "UPPER//bad"},
+		"out of memory": {object: limited(workload("Deployment", "web", 1, kubetest.OOM(), "")),
+			class: class.OOMKilled, from: 20 * time.Second, to: 45 * time.Second, says: "64Mi"},
+		"command that isn't there": {object: workload("Deployment", "web", 1, kubetest.Script{
+			{State: kubetest.Waiting("RunContainerError", `exec: "serve": executable file not found in $PATH`)},
+			{After: time.Second, Restarts: 1, State: kubetest.Waiting("RunContainerError", `exec: "serve": executable file not found in $PATH`)}}, ""),
+			class: class.BadCommand, to: 12 * time.Second, says: "executable file not found"},
+		"killed by its probe": {object: workload("Deployment", "web", 1, kubetest.Crash(), ""),
+			event: &kubetest.Event{Reason: "Unhealthy", Message: "Liveness probe failed: stuck"},
+			class: class.Liveness, from: 20 * time.Second, to: 45 * time.Second, says: "stuck"},
+		"container that can't be made": {object: stuck("CreateContainerError", "failed to reserve container name"),
+			class: class.ContainerCreate, from: 20 * time.Second, to: 40 * time.Second, says: "reserve container name"},
+		"node that can't make it": {object: stuck("CreateContainerError", "no space left on device"),
+			class: class.NodeContainer, from: 2 * time.Minute, to: 130 * time.Second, says: "no space left"},
+		"crash after it had been ready": {object: strings.Replace(workload("Deployment", "web", 1, append(
+			kubetest.Script{{Ready: true}, {After: time.Second, State: kubetest.Running()}}, kubetest.Crash()...), "  minReadySeconds: 60\n"),
+			container, container+"readinessProbe: {exec: {command: [probe]}}, ", 1),
+			class: class.CrashLoop, from: time.Minute, to: 80 * time.Second, says: "exit code 1"},
+		"no room": {object: strings.Replace(plain, container, container+"resources: {requests: {cpu: 1000}}, ", 1),
+			class: class.Unschedulable, from: 5 * time.Minute, to: 310 * time.Second, says: "Insufficient cpu"},
+		"no room, and a new node": {object: strings.Replace(plain, container, container+"resources: {requests: {cpu: 1000}}, ", 1),
+			event: &kubetest.Event{Type: "Normal", Reason: "TriggeredScaleUp", Message: "pod triggered scale-up"},
+			class: class.WaitingForNode, from: 10 * time.Minute, to: 630 * time.Second, says: "Insufficient cpu"},
+		"no node fits": {object: with(plain, "      nodeSelector: {disk: none}\n"),
+			class: class.NoNodeFits, from: time.Minute, to: 70 * time.Second, says: "node affinity/selector"},
+		"held by a gate": {object: with(plain, "      schedulingGates: [{name: example.com/budget}]\n"),
+			class: class.Gated, timeout: 6 * time.Second, says: "gate"},
+		"volume that can't be mounted": {object: creating, event: &kubetest.Event{Reason: "FailedMount", Message: "mount.nfs: Connection timed out"},
+			class: class.Mount, from: 3 * time.Minute, to: 190 * time.Second, says: "mount.nfs"},
+		"volume attached elsewhere": {object: creating, event: &kubetest.Event{Reason: "FailedAttachVolume", Message: `Multi-Attach error for volume "pvc-1"`},
+			class: class.MultiAttach, timeout: 12 * time.Second, says: "Multi-Attach"},
+		"pod without network": {object: creating, event: &kubetest.Event{Reason: "FailedCreatePodSandBox", Message: "plugin type=\"bridge\" failed: no addresses"},
+			class: class.Sandbox, from: 2 * time.Minute, to: 130 * time.Second, says: "no addresses"},
+		"evicted again and again": {object: workload("Deployment", "web", 1, kubetest.Script{{Phase: "Failed", Reason: "Evicted", Message: "The node was low on resource: memory"}}, ""),
+			class: class.Evicted, to: 20 * time.Second, says: "low on resource"},
+		"readiness probe": {object: probed, event: &kubetest.Event{Reason: "Unhealthy", Message: "Readiness probe failed: HTTP probe failed with statuscode: 503"},
+			class: class.Readiness, timeout: 10 * time.Second, says: "503"},
+		"pod of its own": {object: "{apiVersion: v1, kind: Pod, metadata: {name: web, annotations: {" + kubetest.StepsAnnotation + ": '" + kubetest.Exits(time.Second, 3).String() +
+			"'}}, spec: {restartPolicy: Never, containers: [{name: app, image: r/x}]}}", class: class.PodFailed, to: 8 * time.Second, podless: true},
+		"refused by a policy": {before: []string{policy, binding}, object: plain, podless: true,
+			class: class.AdmissionDenied, from: 4 * time.Second, to: 14 * time.Second, says: "no pods here"},
+		"made invalid by defaults": {object: strings.Replace(plain, container, container+"resources: {requests: {cpu: 2}}, ", 1), podless: true,
+			before: []string{"{apiVersion: v1, kind: LimitRange, metadata: {name: l}, spec: {limits: [{type: Container, default: {cpu: 1}}]}}"},
+			class:  class.InvalidPod, from: 4 * time.Second, to: 14 * time.Second, says: "must be less than or equal to cpu limit"},
+		"more than a LimitRange allows": {object: limited(plain), podless: true,
+			before: []string{"{apiVersion: v1, kind: LimitRange, metadata: {name: l}, spec: {limits: [{type: Container, max: {memory: 32Mi}}]}}"},
+			class:  class.LimitRange, from: 4 * time.Second, to: 14 * time.Second, says: "maximum memory usage per Container is 32Mi"},
+		"priority class that isn't there": {object: with(plain, "      priorityClassName: nosuch\n"), podless: true,
+			class: class.PriorityClass, from: 4 * time.Second, to: 14 * time.Second, says: "nosuch"},
+		"service account that isn't there": {object: with(workload("StatefulSet", "web", 1, nil, ""), "      serviceAccountName: nosuch\n"), podless: true,
+			class: class.ServiceAccount, from: 14 * time.Second, to: 24 * time.Second, says: "nosuch"},
+		"no quota": {before: []string{"{apiVersion: v1, kind: ResourceQuota, metadata: {name: q}, spec: {hard: {pods: 0}}}"}, object: plain, podless: true,
+			class: class.Quota, from: time.Minute, to: 70 * time.Second, says: "exceeded quota: q"},
+		"no quota for one more": {old: plain, before: []string{"{apiVersion: v1, kind: ResourceQuota, metadata: {name: q}, spec: {hard: {pods: 1}}}"},
+			object: strings.Replace(plain, "r/x:1", "r/x:2", 1), podless: true,
+			class: class.QuotaDeadlock, from: 29 * time.Second, to: 40 * time.Second, says: "exceeded quota: q"},
+		"webhook that doesn't answer": {before: []string{webhook}, object: plain, podless: true,
+			class: class.CreateTransient, from: 2 * time.Minute, to: 135 * time.Second, says: "failed calling webhook"},
+		"Job that may not fail so": {object: job("web", kubetest.Exits(time.Second, 42), "", "  backoffLimit: 6\n  podFailurePolicy: {rules: [{action: FailJob, onExitCodes: {operator: In, values: [42]}}]}\n"),
+			class: class.JobFailed, to: 12 * time.Second, says: "FailJob rule"},
+		"Job that takes too long": {object: job("web", kubetest.NeverReady(), "", "  activeDeadlineSeconds: 3\n"),
+			class: class.JobFailed, to: 12 * time.Second, says: "longer than specified deadline", podless: true},
+		"Job with an index too bad": {object: job("web", kubetest.Exits(time.Second, 1), "", "  completionMode: Indexed\n  completions: 2\n  backoffLimitPerIndex: 0\n  maxFailedIndexes: 0\n"),
+			class: class.JobFailed, to: 12 * time.Second, says: "maximal number of failed indexes"},
+		"no progress of a StatefulSet": {object: annotated(workload("StatefulSet", "web", 2, kubetest.NeverReady(), ""), "deployer.io/no-progress-timeout: 6s"),
+			class: class.NoProgress, from: 6 * time.Second, to: 14 * time.Second, says: "no progress for 6s"},
+		"no progress of a DaemonSet": {object: annotated(workload("DaemonSet", "web", 0, kubetest.NeverReady(), ""), "deployer.io/no-progress-timeout: 6s"),
+			class: class.NoProgress, from: 6 * time.Second, to: 14 * time.Second, says: "no progress for 6s"},
+		"time of its own": {object: annotated(workload("Deployment", "web", 1, kubetest.NeverReady(), ""), "deployer.io/timeout: 5s"),
+			class: class.Timeout, from: 5 * time.Second, to: 10 * time.Second, says: "not ready after 5s"},
+		"claim whose volume is lost": {object: "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: web, annotations: {pv.kubernetes.io/bind-completed: 'yes'}}," +
+			" spec: {accessModes: [ReadWriteOnce], storageClassName: '', volumeName: nosuch, resources: {requests: {storage: 1Gi}}}}",
+			class: class.VolumeLost, from: time.Second, to: 20 * time.Second, says: "nosuch", podless: true},
+		"init container": {object: with(workload("Deployment", "web", 1, kubetest.Script{{Phase: created, Init: kubetest.Waiting("CreateContainerConfigError", `secret "db" not found`)}}, ""),
+			"      initContainers: [{name: prepare, image: r/x}]\n"),
+			class: class.ConfigError, from: 9 * time.Second, to: 16 * time.Second, says: `secret "db" not found`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if test.to > time.Minute && os.Getenv(longEnv) == "" {
+				t.Skip("it takes minutes; set " + longEnv)
+			}
+			newWorld(t).meets(test)
+		})
+	}
+}
+
+// meets lets a broken object be tracked.
+func (w *world) meets(b broken) {
+	w.Helper()
+	if b.old != "" {
+		w.wait(track.Options{}, 30*time.Second, w.apply(b.old)).ready(20 * time.Second)
+	}
+	for _, manifest := range b.before {
+		w.apply(strings.ReplaceAll(manifest, "NAMESPACE", w.ns))
+	}
+	if len(b.before) > 0 {
+		w.refuses(parse(w, b.object))
+	}
+	target := w.apply(b.object)
+	if b.event != nil {
+		w.tellOfPod(*b.event)
+	}
+	limit := b.to + 30*time.Second
+	if b.timeout > 0 {
+		limit = b.timeout
+	}
+	o := w.wait(track.Options{}, limit, target)
+	var p track.Problem
+	if b.timeout > 0 {
+		var late *track.TimeoutError
+		if !errors.As(o.err, &late) || len(late.Causes) != 1 || late.Causes[0].Fatal || late.Causes[0].Class != b.class {
+			w.Fatalf("Wait = %v, want a timeout with %s as its cause; it saw %s", o.err, b.class, o.story())
+		}
+		p = late.Causes[0].Problem
+	} else {
+		p = o.failed(b.class, b.from, b.to).Problem
+	}
+	if !strings.Contains(p.Message, b.says) || len(p.Pods) == 0 && !b.podless {
+		w.Errorf("problem = %+v, want a pod that shows it and %q in the message", p, b.says)
+	}
+	if b.event != nil && len(p.Events) == 0 {
+		w.Errorf("problem = %+v, want the event", p)
+	}
+}
+
+// What refuses pods in a namespace.
+const (
+	policy = "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicy, metadata: {name: NAMESPACE}, spec: {" +
+		"matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}, " +
+		"validations: [{expression: 'false', message: no pods here}]}}"
+	binding = "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingAdmissionPolicyBinding, metadata: {name: NAMESPACE}, spec: {" +
+		"policyName: NAMESPACE, validationActions: [Deny], matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: NAMESPACE}}}}}"
+	webhook = "{apiVersion: admissionregistration.k8s.io/v1, kind: ValidatingWebhookConfiguration, metadata: {name: NAMESPACE}, webhooks: [{" +
+		"name: nobody.example.com, sideEffects: None, admissionReviewVersions: [v1], clientConfig: {url: 'https://127.0.0.1:1/'}, " +
+		"namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: NAMESPACE}}, " +
+		"rules: [{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [pods]}]}]}"
+)
+
+// refuses returns when the API server refuses the pods of a workload: it takes
+// its time to learn of rules.
+func (w *world) refuses(workload *unstructured.Unstructured) {
+	w.Helper()
+	template, _, _ := unstructured.NestedMap(workload.Object, "spec", "template")
+	pod := &unstructured.Unstructured{Object: template}
+	pod.SetAPIVersion("v1")
+	pod.SetKind("Pod")
+	pod.SetGenerateName("refused-")
+	w.c.Eventually(w.T, 20*time.Second, "pods to be refused", func(ctx context.Context) error {
+		_, err := w.client(pod.GroupVersionKind()).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
+		if err == nil {
+			return errors.New("they are not")
+		}
+		return nil
+	})
+}
+
+// tellOfPod posts an event about a pod, once there is one.
+func (w *world) tellOfPod(event kubetest.Event) {
+	w.Helper()
+	var pod *corev1.Pod
+	w.c.Eventually(w.T, 10*time.Second, "a pod", func(ctx context.Context) error {
+		found, err := w.c.Client().CoreV1().Pods(w.ns).List(ctx, metav1.ListOptions{})
+		if err == nil && len(found.Items) == 0 {
+			err = errors.New("there is none")
+		}
+		if err == nil {
+			pod = &found.Items[0]
+		}
+		return err
+	})
+	w.c.PostEvent(w.T, pod, event)
+}
+
+// annotated writes an annotation into a workload's metadata.
+func annotated(manifest, annotation string) string {
+	return strings.Replace(manifest, "  labels: {app.kub", "  annotations: {"+annotation+"}\n  labels: {app.kub", 1)
+}
