@@ -24,7 +24,8 @@ const (
 // eventWatches are the watches of warnings, one for each namespace with
 // something slow, and whose events they are.
 type eventWatches struct {
-	namespaces map[string]bool
+	namespaces map[string]bool // of interest
+	open       map[string]bool // watched; the empty one is all of them
 	owners     map[types.UID]eventOwner
 	orphans    map[types.UID][]Event
 	kept       int
@@ -55,13 +56,20 @@ func (w *eventWatches) know(uid types.UID, sub *subject, pod types.UID) {
 // watchEvents opens the watch of a namespace's warnings. Normal events are
 // many and are asked for one object at a time.
 func (s *session) watchEvents(namespace string) {
-	if namespace == "" || s.events.namespaces[namespace] {
+	if namespace == "" {
 		return
 	}
 	if s.events.namespaces == nil {
-		s.events.namespaces = map[string]bool{}
+		s.events.namespaces, s.events.open = map[string]bool{}, map[string]bool{}
 	}
 	s.events.namespaces[namespace] = true
+	if s.wide {
+		namespace = ""
+	}
+	if s.events.open[namespace] || s.events.open[""] {
+		return
+	}
+	s.events.open[namespace] = true
 	typed, err := s.tracker.cluster.Typed()
 	if err != nil {
 		return // Wait has used the connection already
@@ -81,14 +89,29 @@ func (s *session) watchEvents(namespace string) {
 			return s.send(func() { s.takeEvent(e) })
 		})
 		if err != nil && s.ctx.Err() == nil {
-			s.send(func() {
-				s.warn("events unavailable: missing permission to list and watch events in namespace " + namespace)
-			})
+			s.send(func() { s.eventsDenied(namespace) })
 		}
 	})
 }
 
+// eventsDenied goes on without events, or with those of one namespace at a time
+// when it were all at once that may not be watched.
+func (s *session) eventsDenied(namespace string) {
+	if namespace != "" {
+		s.warn("events unavailable: missing permission to list and watch events in namespace " + namespace)
+		return
+	}
+	s.wide = false
+	delete(s.events.open, "")
+	for name := range s.events.namespaces {
+		s.watchEvents(name)
+	}
+}
+
 func (s *session) takeEvent(raw *corev1.Event) {
+	if !s.events.namespaces[raw.Namespace] {
+		return
+	}
 	e := eventOf(raw)
 	uid := raw.InvolvedObject.UID
 	owner, known := s.events.owners[uid]

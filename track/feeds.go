@@ -5,7 +5,6 @@ import (
 	"errors"
 	"maps"
 	"slices"
-	"sort"
 	"strings"
 	"time"
 
@@ -24,13 +23,14 @@ const fewNames = 3
 // A feed watches the targets of one resource in one namespace, until all of
 // them are done.
 type feed struct {
-	s        *session
-	ctx      ctx
-	stop     context.CancelFunc
-	mapping  kube.Mapping
-	subjects map[string]*subject // by name
-	query    stream.Query
-	lost     int // streams of the feed that have no answer
+	s         *session
+	ctx       ctx
+	stop      context.CancelFunc
+	mapping   kube.Mapping
+	namespace string
+	subjects  map[string]*subject // by name
+	query     stream.Query
+	lost      int // streams of the feed that have no answer
 }
 
 type feedKey struct {
@@ -66,18 +66,13 @@ func (s *session) open(ctx context.Context) error {
 		}
 		key := feedKey{mapping.Resource, sub.ID.Namespace}
 		if feeds[key] == nil {
-			f := &feed{s: s, mapping: mapping, subjects: map[string]*subject{}}
+			f := &feed{s: s, mapping: mapping, namespace: sub.ID.Namespace, subjects: map[string]*subject{}}
 			f.ctx, f.stop = context.WithCancel(s.ctx)
 			feeds[key], s.feeds = f, append(s.feeds, f)
 		}
 		feeds[key].subjects[sub.ID.Name] = sub
 	}
-	for _, f := range s.feeds {
-		if err := f.start(); err != nil {
-			return err
-		}
-	}
-	return nil
+	return s.startFeeds()
 }
 
 // mapping finds where a target is served. A kind that was defined by this
@@ -97,17 +92,13 @@ func (s *session) mapping(ctx context.Context, sub *subject) (kube.Mapping, erro
 }
 
 func (f *feed) start() error {
-	names, namespace := []string{}, ""
-	for name, sub := range f.subjects {
-		names, namespace = append(names, name), sub.ID.Namespace
-	}
-	sort.Strings(names)
-	f.query = stream.Query{Labels: f.common(), From: f.from()}
-	return f.follow(names, namespace, f.query)
+	all := slices.Collect(maps.Values(f.subjects))
+	f.query = stream.Query{Labels: common(all), From: from(all)}
+	return f.follow(slices.Sorted(maps.Keys(f.subjects)), f.query)
 }
 
-func (f *feed) follow(names []string, namespace string, query stream.Query) error {
-	client, err := f.s.tracker.cluster.ResourceAt(f.mapping, namespace)
+func (f *feed) follow(names []string, query stream.Query) error {
+	client, err := f.s.tracker.cluster.ResourceAt(f.mapping, f.namespace)
 	if err != nil {
 		return err
 	}
@@ -129,10 +120,8 @@ func allGo(subjects []*subject) bool {
 // what names the objects of the feed for people.
 func (f *feed) what() string {
 	what := f.mapping.Resource.GroupResource().String()
-	for _, sub := range f.subjects {
-		if sub.ID.Namespace != "" {
-			return what + " in namespace " + sub.ID.Namespace
-		}
+	if f.namespace != "" {
+		what += " in namespace " + f.namespace
 	}
 	return what
 }
@@ -140,9 +129,9 @@ func (f *feed) what() string {
 // from is the version after which all that concerns the targets has happened:
 // the first answer to our own writes. Without one for each the watch begins
 // with a list.
-func (f *feed) from() string {
+func from(subjects []*subject) string {
 	first := ""
-	for _, sub := range f.subjects {
+	for _, sub := range subjects {
 		if sub.Baseline == nil || sub.Baseline.GetResourceVersion() == "" {
 			return ""
 		}
@@ -164,9 +153,9 @@ func (f *feed) from() string {
 
 // common finds a selector that all targets match. The labels are read from
 // the objects, since charts may write or omit them as they like.
-func (f *feed) common() string {
+func common(subjects []*subject) string {
 	var chosen labels.Set
-	for _, sub := range f.subjects {
+	for _, sub := range subjects {
 		has := labels.Set{}
 		if sub.Baseline != nil {
 			for _, key := range []string{"app.kubernetes.io/managed-by", "app.kubernetes.io/instance"} {
@@ -256,7 +245,7 @@ func (f *feed) deleted(obj *unstructured.Unstructured, byName bool) {
 		return
 	}
 	if f.query.Labels != "" && !byName && sub.Until != UntilGone && obj.GetDeletionTimestamp() == nil {
-		f.follow([]string{obj.GetName()}, sub.ID.Namespace, stream.Query{})
+		f.follow([]string{obj.GetName()}, stream.Query{})
 		return
 	}
 	sub.lose(obj)
@@ -272,7 +261,7 @@ func (f *feed) listed(n stream.Note) {
 			continue
 		}
 		if f.query.Labels != "" && n.Name == "" && sub.Until != UntilGone {
-			if err := f.follow([]string{name}, sub.ID.Namespace, stream.Query{}); err == nil {
+			if err := f.follow([]string{name}, stream.Query{}); err == nil {
 				continue
 			}
 		}

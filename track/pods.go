@@ -61,6 +61,9 @@ func ownerKey(namespace string, uid types.UID, replicaSet string) string {
 // and again when there is another one.
 func (s *session) lookAtPods(sub *subject) {
 	query, value, owner := podsOf(sub)
+	if s.wide && query.label != "" && sub.gk.Kind != "DaemonSet" {
+		query.namespace = "" // others' pods don't have these values, save the generations of DaemonSets
+	}
 	if owner == "" || value == sub.revision && s.pods.owners[owner] == sub {
 		return
 	}
@@ -160,7 +163,7 @@ func (s *session) openWatch(q podQuery, values []string) {
 		want[v] = true
 	}
 	for _, sub := range s.pods.owners {
-		if sub.ID.Namespace == q.namespace && want[sub.revision] {
+		if (sub.ID.Namespace == q.namespace || q.namespace == "") && want[sub.revision] {
 			w.subjects = append(w.subjects, sub)
 		}
 	}
@@ -186,11 +189,26 @@ func (s *session) openWatch(q podQuery, values []string) {
 			return s.send(func() { s.takePod(w, n, pods.Pod{}) })
 		})
 		if err != nil && ctx.Err() == nil {
-			s.send(func() {
-				s.warn("pod details unavailable: missing permission to list and watch pods in namespace " + q.namespace)
-			})
+			s.send(func() { s.podsDenied(w) })
 		}
 	})
+}
+
+// podsDenied goes on without pods, or with those of one namespace at a time when
+// it were all at once that may not be watched.
+func (s *session) podsDenied(w *podWatch) {
+	if w.query.namespace != "" {
+		s.warn("pod details unavailable: missing permission to list and watch pods in namespace " + w.query.namespace)
+		return
+	}
+	s.wide = false
+	for owner, sub := range s.pods.owners {
+		if slices.Contains(w.subjects, sub) {
+			delete(s.pods.owners, owner)
+			sub.moved = true
+		}
+	}
+	s.closePods(func(other *podWatch) bool { return other == w })
 }
 
 func (s *session) takePod(w *podWatch, n stream.Note, p pods.Pod) {

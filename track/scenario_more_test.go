@@ -471,3 +471,54 @@ func TestClaimWithoutVolumeIsTheCause(t *testing.T) {
 		t.Errorf("cause = %+v, problem = %+v, want that of the claim with its event", failure.Causes[0], p)
 	}
 }
+
+// TestManyNamespaces: with the right to do so they are watched by one stream for
+// each kind, and without it one by one.
+func TestManyNamespaces(t *testing.T) {
+	const namespaces = 8
+	slow := workload("Deployment", "web", 1, kubetest.ReadyAfter(6*time.Second), "")
+	spread := func(w *world, each func(ns string)) (targets []track.Target) {
+		for range namespaces {
+			there := *w
+			there.ns = w.c.Namespace(w.T)
+			if each != nil {
+				each(there.ns)
+			}
+			targets = append(targets, there.apply(slow))
+		}
+		return targets
+	}
+	t.Run("all at once", func(t *testing.T) {
+		w := newWorld(t)
+		w.wait(track.Options{}, 60*time.Second, spread(w, nil)...).ready(40 * time.Second)
+		// Deployments, and their events; pods as their revisions become known.
+		if got := w.requests(w.agent); len(got) > 6 {
+			t.Errorf("tracking made %d requests, want 6 at most: %s", len(got), strings.Join(got, "\n"))
+		}
+	})
+	t.Run("one by one", func(t *testing.T) {
+		w := newWorld(t)
+		u := w.c.User(t, w.ns)
+		w.as(u)
+		targets := spread(w, func(ns string) {
+			u.Allow(t, ns, kubetest.Rule("apps", "get,list,watch", "deployments"))
+			u.Allow(t, ns, kubetest.Rule("", "get,list,watch", "pods"))
+			u.Allow(t, ns, kubetest.Rule("", "get,list,watch", "events"))
+		})
+		o := w.wait(track.Options{}, 60*time.Second, targets...).ready(40 * time.Second)
+		if o.warned("") {
+			t.Errorf("it warned: %s", o.story())
+		}
+		watched := map[string]int{}
+		for _, e := range w.c.Audit(w, w.agent) {
+			if e.Verb == "watch" && e.Code == http.StatusOK && e.Object.Namespace != "" {
+				watched[e.Object.Resource]++
+			}
+		}
+		for _, what := range []string{"deployments", "pods", "events"} {
+			if watched[what] != namespaces {
+				t.Errorf("%d watches of %s, want one for each of %d namespaces", watched[what], what, namespaces)
+			}
+		}
+	})
+}

@@ -36,7 +36,8 @@ type session struct {
 	pace  stream.Pace
 
 	feeds      []*feed
-	outages    int // streams that have no answer
+	wide       bool // the namespaces are many: watches of all of them are tried first
+	outages    int  // streams that have no answer
 	outageFrom time.Time
 	lostAt     time.Time // since when nothing is seen of what is waited for
 	lostErr    error     // the last answer of a stream without one

@@ -1,0 +1,91 @@
+package track
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"deployer/track/stream"
+)
+
+// manyNamespaces is how many namespaces are watched one by one. Each is a stream
+// of the connection, so with more of them one stream for all is tried first.
+const manyNamespaces = 5
+
+// startFeeds opens the streams of all feeds.
+func (s *session) startFeeds() error {
+	byResource := map[schema.GroupVersionResource][]*feed{}
+	for _, f := range s.feeds {
+		byResource[f.mapping.Resource] = append(byResource[f.mapping.Resource], f)
+	}
+	for _, feeds := range byResource {
+		if len(feeds) > manyNamespaces && s.startWide(feeds) {
+			continue
+		}
+		for _, f := range feeds {
+			if err := f.start(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// startWide watches a resource in all namespaces for feeds of many, where labels
+// tell the targets from what is no concern of the release. Without the permission
+// each feed watches for itself.
+func (s *session) startWide(feeds []*feed) bool {
+	var all []*subject
+	for _, f := range feeds {
+		for _, sub := range f.subjects {
+			all = append(all, sub)
+		}
+	}
+	query := stream.Query{Labels: common(all), From: from(all)}
+	client, err := s.tracker.cluster.ResourceAt(feeds[0].mapping, "")
+	if err != nil || query.Labels == "" {
+		return false
+	}
+	s.wide = true
+	ctx, stop := context.WithCancel(s.ctx)
+	for _, f := range feeds {
+		f.query = query
+	}
+	s.group.Go(func() {
+		defer stop()
+		for _, f := range feeds {
+			<-f.ctx.Done()
+		}
+	})
+	s.group.Go(func() {
+		err := stream.Run(ctx, stream.Dynamic(client), query, func(n stream.Note) bool {
+			return s.send(func() { hand(feeds, n) })
+		})
+		if err == nil || ctx.Err() != nil || apierrors.IsUnauthorized(err) {
+			return
+		}
+		s.send(func() {
+			for _, f := range feeds {
+				if err := f.start(); err != nil {
+					s.fatal = err
+				}
+			}
+		})
+	})
+	return true
+}
+
+// hand gives each feed what concerns its namespace.
+func hand(feeds []*feed, n stream.Note) {
+	for _, f := range feeds {
+		if n.Object == nil {
+			f.take(n)
+			continue
+		}
+		if m, err := meta.Accessor(n.Object); err == nil && m.GetNamespace() == f.namespace {
+			f.take(n)
+		}
+	}
+}
