@@ -42,16 +42,22 @@ func TestPublicChartsOfHelm4(t *testing.T) {
 				name, chart := w.unique(), publicChart(t, c.name)
 				flags := c.flags(w, name)
 				ours := append([]string{fmt.Sprint("--wait=", !c.unwaited)}, flags...)
+				theirs := flags
+				if c.name == "ingress-nginx" {
+					// Its Jobs are gone as soon as they are complete (TTL 0): Helm 4
+					// waits for ever when it misses that moment.
+					theirs = append(slices.Clone(flags), "--no-hooks")
+				}
 				w.sweep(name)
 
-				w.helm4(append([]string{"install", name, chart, "--server-side=" + method}, flags...)...)
+				w.helm4(append([]string{"install", name, chart, "--server-side=" + method}, theirs...)...)
 				before := generations(withoutHooks(w.everything()))
 				w.noChanges(w.ok(append([]string{"plan", name, chart, "-o", "json"}, flags...)...))
 				w.ok(append([]string{"upgrade", name, chart}, ours...)...)
 				w.unchanged("the first release of deployer", before, generations(withoutHooks(w.everything())))
 				w.noOpUpgrade(c, name, chart, ours)
 
-				w.helm4(append([]string{"upgrade", name, chart}, flags...)...)
+				w.helm4(append([]string{"upgrade", name, chart}, theirs...)...)
 				w.unchanged("Helm 4 after it", before, generations(withoutHooks(w.everything())))
 				w.noChanges(w.ok(append([]string{"plan", name, chart, "-o", "json"}, flags...)...))
 				w.ok(append([]string{"upgrade", name, chart}, ours...)...)
