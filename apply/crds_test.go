@@ -1,9 +1,16 @@
 package apply_test
 
 import (
+	"crypto/tls"
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/apply"
 )
@@ -215,4 +222,55 @@ spec:
 			s.expect(s.deploy(config("other")), "create ConfigMap/other", "delete Foo0/f")
 		})
 	}
+}
+
+// S57: the server that converts a kind's versions comes up while the release is
+// under way, and objects of a version that isn't stored wait for it.
+func TestConversionComesUp(t *testing.T) {
+	s := begin(t)
+	s.dropCRDs(1)
+	var asked atomic.Int64
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if asked.Add(1) <= 3 {
+			http.Error(w, "no endpoints available", http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(converted(t, r))
+	}))
+	cert, ca := localCertificate(t)
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{cert}}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	crd := definition(0, "")
+	v1 := crd[strings.Index(crd, "  - name: v1"):]
+	crd += strings.NewReplacer("name: v1", "name: v2", "storage: true", "storage: false").Replace(v1)
+	crd += "  conversion: {strategy: Webhook, webhook: {conversionReviewVersions: [v1], clientConfig: {url: '" + server.URL + "', caBundle: " + ca + "}}}\n"
+	cr := strings.Replace(foo(0, "size: 1"), "example.com/v1", "example.com/v2", 1)
+	s.deploy(crd + cr)
+	if got := at(s.get(s.ns+".example.com/v2", "Foo0", "f"), "spec.size"); fmt.Sprint(got) != "1" {
+		t.Errorf("spec.size is %v, want 1", got)
+	}
+	s.expect(s.deploy(crd + cr))
+}
+
+// converted answers a ConversionReview of versions that differ by name only.
+// https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#webhook-request-and-response
+func converted(t *testing.T, r *http.Request) map[string]any {
+	var review struct {
+		Request struct {
+			UID               string                      `json:"uid"`
+			DesiredAPIVersion string                      `json:"desiredAPIVersion"`
+			Objects           []unstructured.Unstructured `json:"objects"`
+		} `json:"request"`
+	}
+	if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
+		t.Error(err)
+	}
+	for _, obj := range review.Request.Objects {
+		obj.SetAPIVersion(review.Request.DesiredAPIVersion)
+	}
+	return map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "response": map[string]any{
+		"uid": review.Request.UID, "result": map[string]any{"status": "Success"}, "convertedObjects": review.Request.Objects,
+	}}
 }
