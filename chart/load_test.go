@@ -143,17 +143,24 @@ func TestLoadFromRepositoryByNameAndByURLOfTheArchive(t *testing.T) {
 	}
 }
 
-func TestLoadEndsWithItsContext(t *testing.T) {
-	arrived, release := make(chan struct{}), make(chan struct{})
+// silentServer gives the URL of a server that never answers, and a context that
+// ends when it is asked.
+func silentServer(t *testing.T) (string, context.Context) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	release := make(chan struct{})
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		close(arrived)
+		cancel()
 		<-release
 	}))
-	defer server.Close()
-	defer close(release)
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() { <-arrived; cancel() }()
-	_, err := Load(ctx, "web", LoadOptions{Repo: server.URL, Settings: helmHome(t)})
+	t.Cleanup(server.Close)
+	t.Cleanup(func() { close(release) })
+	return server.URL, ctx
+}
+
+func TestLoadEndsWithItsContext(t *testing.T) {
+	url, ctx := silentServer(t)
+	_, err := Load(ctx, "web", LoadOptions{Repo: url, Settings: helmHome(t)})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}

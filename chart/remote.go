@@ -3,12 +3,12 @@ package chart
 import (
 	"context"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"strings"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/cli"
 	"helm.sh/helm/v3/pkg/downloader"
 	"helm.sh/helm/v3/pkg/getter"
 	"helm.sh/helm/v3/pkg/registry"
@@ -130,8 +130,7 @@ func updateDependencies(ctx context.Context, dir string, opts LoadOptions) error
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	env := opts.Settings.env()
-	m, err := manager(dir, env, opts)
+	m, err := Manager(dir, opts, lines(opts.Progress), lines(opts.Progress))
 	if err != nil {
 		return err
 	}
@@ -141,15 +140,22 @@ func updateDependencies(ctx context.Context, dir string, opts LoadOptions) error
 	return ctx.Err()
 }
 
-func manager(dir string, env *cli.EnvSettings, opts LoadOptions) (*downloader.Manager, error) {
-	client, err := opts.Access.registry(env, lines(opts.Progress))
+// Manager is Helm's for the dependencies of the chart in dir. It tells out what
+// happens, and log what the registry client did. It verifies nothing.
+func Manager(dir string, opts LoadOptions, out, log io.Writer) (*downloader.Manager, error) {
+	env := opts.Settings.env()
+	client, err := opts.Access.registry(env, log)
+	if err != nil {
+		return nil, err
+	}
+	keyring, err := Keyring(opts.Keyring)
 	if err != nil {
 		return nil, err
 	}
 	return &downloader.Manager{
-		Out:              lines(opts.Progress),
+		Out:              out,
 		ChartPath:        dir,
-		Keyring:          opts.Keyring,
+		Keyring:          keyring,
 		Getters:          getter.All(env),
 		RegistryClient:   client,
 		RepositoryConfig: env.RepositoryConfig,

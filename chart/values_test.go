@@ -89,16 +89,8 @@ func TestValuesByStdinAndURL(t *testing.T) {
 }
 
 func TestValuesEndsWithItsContext(t *testing.T) {
-	arrived, release := make(chan struct{}), make(chan struct{})
-	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		close(arrived)
-		<-release
-	}))
-	defer server.Close()
-	defer close(release)
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() { <-arrived; cancel() }()
-	if _, err := Values(ctx, []Source{{ValuesFile, server.URL}}, From{}); !errors.Is(err, context.Canceled) {
+	url, ctx := silentServer(t)
+	if _, err := Values(ctx, []Source{{ValuesFile, url}}, From{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -14,7 +14,6 @@ import (
 	helmchart "helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/downloader"
-	"helm.sh/helm/v3/pkg/getter"
 
 	"deployer/chart"
 )
@@ -201,24 +200,10 @@ func manager(ctx context.Context, dir string, opts FillOptions) (*downloader.Man
 	if opts.Log == nil {
 		opts.Log = io.Discard
 	}
-	client, err := opts.Access.Registry(opts.Settings, opts.Log)
+	m, err := chart.Manager(dir, opts.LoadOptions, opts.Out, opts.Log)
 	if err != nil {
 		return nil, err
 	}
-	keyring, err := chart.Keyring(opts.Keyring)
-	if err != nil {
-		return nil, err
-	}
-	env := opts.Settings.Env()
-	return &downloader.Manager{
-		Out:              opts.Out,
-		ChartPath:        dir,
-		Keyring:          keyring,
-		SkipUpdate:       opts.SkipRefresh,
-		Getters:          getter.All(env),
-		RegistryClient:   client,
-		RepositoryConfig: env.RepositoryConfig,
-		RepositoryCache:  env.RepositoryCache,
-		Debug:            env.Debug,
-	}, nil
+	m.SkipUpdate = opts.SkipRefresh
+	return m, nil
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"deployer/chart"
 	"deployer/chart/develop"
 	"deployer/internal/view"
 )
@@ -112,15 +111,6 @@ func chartDirectory(c *cli.Context) (string, error) {
 		return ".", err
 	}
 	return filepath.Clean(args[0]), nil
-}
-
-// updateDependencies is --dependency-update of package.
-func updateDependencies(ctx context.Context, e *env, dir string, access chart.LoadOptions) error {
-	waiting := e.fetching("fetching the dependencies of", dir)
-	defer waiting.Stop()
-	return develop.UpdateDependencies(ctx, dir, develop.FillOptions{
-		LoadOptions: access, Out: waiting.Through(e.streams.Out), Log: waiting.Through(e.streams.Err),
-	})
 }
 
 // clipped shortens cells as Helm's tables do; 0 leaves them.

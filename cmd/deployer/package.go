@@ -73,8 +73,7 @@ func (o *packageOptions) run(ctx context.Context, e *env, dir string) error {
 		return &chart.NotFoundError{Ref: dir}
 	}
 	if o.update {
-		o.fetch.Settings = e.helmFiles()
-		if err := updateDependencies(ctx, e, dir, o.fetch); err != nil {
+		if err := o.updateDependencies(ctx, e, dir); err != nil {
 			return err
 		}
 	}
@@ -83,4 +82,13 @@ func (o *packageOptions) run(ctx context.Context, e *env, dir string) error {
 		return err
 	}
 	return printTo(e.streams.Out, fmt.Sprintf("Successfully packaged chart and saved it to: %s\n", path))
+}
+
+// updateDependencies fetches the dependencies and, as Helm does here, says
+// nothing about it.
+func (o *packageOptions) updateDependencies(ctx context.Context, e *env, dir string) error {
+	waiting := e.fetching("fetching the dependencies of", dir)
+	defer waiting.Stop()
+	o.fetch.Settings = e.helmFiles()
+	return develop.UpdateDependencies(ctx, dir, develop.FillOptions{LoadOptions: o.fetch, Log: waiting.Through(e.streams.Err)})
 }
