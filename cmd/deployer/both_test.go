@@ -65,6 +65,23 @@ func runBoth(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
+// runBothOnCharts is the command charts of a script: both, with each of the
+// public charts in the place of {chart}.
+func runBothOnCharts(ts *testscript.TestScript, neg bool, args []string) {
+	charts, err := filepath.Glob(filepath.Join(ts.Getenv("CHARTS"), "*", "Chart.yaml"))
+	ts.Check(err)
+	if neg || len(args) == 0 || len(charts) == 0 {
+		ts.Fatalf("usage: charts ARGS..., with charts in $CHARTS")
+	}
+	for _, chart := range charts {
+		mine := make([]string, len(args))
+		for i, a := range args {
+			mine[i] = strings.ReplaceAll(a, "{chart}", filepath.Dir(chart))
+		}
+		runBoth(ts, false, mine)
+	}
+}
+
 func (s side) dir(ts *testscript.TestScript) string { return ts.MkAbs(s.name + ".dir") }
 
 // run runs the program with the files and the namespace of its side.
@@ -98,6 +115,8 @@ var passing = []struct{ pattern, instead string }{
 	{`(Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}`, "TIME"},
 	{`\b([a-z]+)-\d{10}\b`, "$1-GENERATED"},
 	{`,"apply_method":"ssa"|(?m)^apply_method: ssa\n|,"applyMethod":"ssa"|(?m)^applyMethod: ssa\n`, ""},
+	{`-test-[a-z0-9]{5}\b`, "-test-RANDOM"}, // in podinfo
+	{`(?m)^( *(redis-password|checksum/secret): ).*`, "$1"},
 	{` +([\t\n])`, "$1"}, // columns are as wide as names of namespaces
 }
 

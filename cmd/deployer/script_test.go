@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"flag"
 	"os"
@@ -39,22 +40,25 @@ func TestMain(m *testing.M) {
 //	                        in client.pem and client.key; ca.pem knows theirs
 //	both [! PATTERN] ARGS...
 //	                        the real helm and ours answer the same; see runBoth
+//	charts ARGS...          both, with each public chart as {chart}
 //	twins                   a namespace for each side of both
 //	golden FILE ARGS...     ours answers as Helm's golden file; see compareGolden
 //	helmdata                what Helm's tests of its commands use, in testdata
 //	records NAMESPACE FILE  releases as Helm records them; see writeRecords
 //
 // and the conditions [helm3], with the real helm 3 as command helm3, [goldens],
-// with Helm's testdata in the module cache, and [cluster], where cluster sets
+// with Helm's testdata in the module cache, [charts], with public charts in
+// $CHARTS, and [cluster], where cluster sets
 // KUBECONFIG to a fresh namespace, $NAMESPACE.
 func TestScripts(t *testing.T) {
-	helm3, testdata := builtHelm(t), helmTestdata(t)
+	helm3, testdata, charts := builtHelm(t), helmTestdata(t), publicCharts(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		UpdateScripts:       *update,
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HELM_TESTDATA", testdata)
+			e.Setenv("CHARTS", charts)
 			return setUp(e, helm3)
 		},
 		Condition: func(name string) (bool, error) {
@@ -63,6 +67,8 @@ func TestScripts(t *testing.T) {
 				return helm3 != "", nil
 			case "goldens":
 				return testdata != "", nil
+			case "charts":
+				return charts != "", nil
 			case "cluster":
 				return hasCluster(), nil
 			}
@@ -76,6 +82,7 @@ func TestScripts(t *testing.T) {
 			"keys":     makeKeys,
 			"cluster":  useCluster,
 			"both":     runBoth,
+			"charts":   runBothOnCharts,
 			"twins":    makeTwins,
 			"golden":   compareGolden,
 			"helmdata": copyTestdata,
@@ -88,6 +95,19 @@ func TestScripts(t *testing.T) {
 func builtHelm(t *testing.T) string {
 	t.Helper()
 	path, err := filepath.Abs("../../bin/helm3/helm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		return ""
+	}
+	return path
+}
+
+// publicCharts is the directory of the public charts, "" when there is none.
+func publicCharts(t *testing.T) string {
+	t.Helper()
+	path, err := filepath.Abs(cmp.Or(os.Getenv("DEPLOYER_TEST_CHARTS"), "../../../shared/charts"))
 	if err != nil {
 		t.Fatal(err)
 	}
