@@ -77,6 +77,11 @@ func takeoverFlag(s *deploy.Settings, group string) cli.Flag {
 	return &cli.BoolFlag{Name: "takeover-pending", Category: group, Usage: "go on although another tool left the release pending, however short ago", Destination: &s.TakeoverPending}
 }
 
+// mapFlag is the one of every command that deploys what was rendered somewhen.
+func mapFlag(s *deploy.Settings) cli.Flag {
+	return &cli.BoolFlag{Name: "map-removed-apis", Category: "Deploying", Usage: "objects of API versions that the cluster has removed: use those that took their place unchanged", Destination: &s.MapRemovedAPIs}
+}
+
 // waitWords are Helm 4's values of --wait, and what they mean.
 var waitWords = map[string]string{"watcher": "true", "legacy": "true", "hookOnly": "false"}
 

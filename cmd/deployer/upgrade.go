@@ -44,7 +44,7 @@ func (o *upgradeOptions) flags(e *env) []cli.Flag {
 		&cli.BoolFlag{Name: "hide-notes", Category: group, Usage: "don't show the chart's notes", Destination: &o.hideNotes},
 		&cli.BoolFlag{Name: "hide-secret", Category: group, Usage: "with --dry-run: show no Secrets; a plan never has their values", Destination: &o.hideSecrets},
 	}
-	flags = append(flags, o.operation.flags(e)...)
+	flags = append(append(flags, o.operation.flags(e)...), mapFlag(&o.settings))
 	flags = append(flags, o.valueFlags()...)
 	flags = append(flags, o.chartFlags()...)
 	flags = append(flags, o.renderFlags()...)

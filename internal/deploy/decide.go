@@ -161,6 +161,7 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 	if base != nil {
 		op.Next.Info.FirstDeployed = base.Info.FirstDeployed
 	}
+	d.renew(ctx, op)
 	return chart.CRDs(rendered.Chart)
 }
 
@@ -239,6 +240,7 @@ func (d *Deployer) Rollback(ctx context.Context, req RollbackRequest) (*Operatio
 		Verb: Rollback, Release: req.Name, Namespace: d.Namespace,
 		Base: history.Latest(), Next: next, Target: target.Version,
 	}
+	d.renew(ctx, op)
 	return op, d.decide(ctx, op, history, nil)
 }
 

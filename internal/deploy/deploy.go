@@ -39,8 +39,11 @@ type Settings struct {
 	MaxHistory int // revisions to keep; 0 keeps all
 	// TakeoverPending settles records that another tool left pending at once.
 	TakeoverPending bool
-	Apply           apply.Options
-	Track           track.Options
+	// MapRemovedAPIs deploys objects whose API version the cluster has removed in
+	// the one that took its place, where nothing but the name is different.
+	MapRemovedAPIs bool
+	Apply          apply.Options
+	Track          track.Options
 }
 
 // A Deployer decides and carries out operations on the releases of one

@@ -38,6 +38,9 @@ func (e *NoKindError) Error() string {
 
 // Hint says what to do about it.
 func (e *NoKindError) Hint() string {
+	if next := successor(e.GVK); next != "" {
+		return fmt.Sprintf("%s has taken its place: use that in the template, or let --map-removed-apis do it", next)
+	}
 	return "install the CustomResourceDefinition that brings it, or use an apiVersion the cluster serves (kubectl api-resources)"
 }
 

@@ -78,6 +78,7 @@ type Policies struct {
 	PartialDiscovery  bool     `json:"partial_discovery,omitempty"`
 	Cascade           string   `json:"cascade,omitempty"`
 	NoHooks           bool     `json:"no_hooks,omitempty"`
+	MapRemovedAPIs    bool     `json:"map_removed_apis,omitempty"`
 }
 
 func policiesOf(s deploy.Settings) Policies {
@@ -86,12 +87,13 @@ func policiesOf(s deploy.Settings) Policies {
 		Conflicts: string(a.Conflicts), Validation: string(a.Validation), Gate: string(a.Gate), CRDs: string(a.CRDs),
 		AllowRecreate: a.AllowRecreate, RevertManual: a.RevertManual, TakeOwnership: a.TakeOwnership, TakeOwnershipFrom: a.TakeOwnershipFrom,
 		Adopt: a.Adopt, PruneKinds: a.PruneKinds, PartialDiscovery: a.PartialDiscovery, Cascade: string(a.Propagation), NoHooks: s.NoHooks,
+		MapRemovedAPIs: s.MapRemovedAPIs,
 	}
 }
 
 // Settle writes the policies into the settings of a run.
 func (p Policies) Settle(s *deploy.Settings) {
-	s.NoHooks = p.NoHooks
+	s.NoHooks, s.MapRemovedAPIs = p.NoHooks, p.MapRemovedAPIs
 	s.Apply = apply.Options{
 		Conflicts: apply.Conflicts(p.Conflicts), Validation: apply.FieldValidation(p.Validation), Gate: apply.Gate(p.Gate),
 		CRDs: apply.CRDs(p.CRDs), AllowRecreate: p.AllowRecreate, RevertManual: p.RevertManual, TakeOwnership: p.TakeOwnership,

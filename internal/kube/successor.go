@@ -1,0 +1,46 @@
+package kube
+
+import (
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// successors are API versions that took the place of others with the same fields
+// of the same meaning: the old one, the new one, and the kinds of which that is
+// so. An Ingress, for one, has had other fields.
+// https://kubernetes.io/docs/reference/using-api/deprecation-guide/
+var successors = [][3]string{
+	{"apps/v1beta2", "apps/v1", "Deployment DaemonSet ReplicaSet StatefulSet"},
+	{"autoscaling/v2beta2", "autoscaling/v2", "HorizontalPodAutoscaler"},
+	{"batch/v1beta1", "batch/v1", "CronJob"},
+	{"coordination.k8s.io/v1beta1", "coordination.k8s.io/v1", "Lease"},
+	{"extensions/v1beta1", "networking.k8s.io/v1", "NetworkPolicy"},
+	{"networking.k8s.io/v1beta1", "networking.k8s.io/v1", "IngressClass"},
+	{"node.k8s.io/v1beta1", "node.k8s.io/v1", "RuntimeClass"},
+	{"policy/v1beta1", "policy/v1", "PodDisruptionBudget"},
+	{"rbac.authorization.k8s.io/v1beta1", "rbac.authorization.k8s.io/v1", "Role RoleBinding ClusterRole ClusterRoleBinding"},
+	{"scheduling.k8s.io/v1beta1", "scheduling.k8s.io/v1", "PriorityClass"},
+	{"storage.k8s.io/v1beta1", "storage.k8s.io/v1", "StorageClass CSIDriver CSIStorageCapacity"},
+}
+
+// Successor is the API version under which an object is what it was under its
+// own; empty when there is none.
+func Successor(obj *unstructured.Unstructured) (apiVersion string) {
+	selector, stated, _ := unstructured.NestedMap(obj.Object, "spec", "selector")
+	if obj.GetKind() == "PodDisruptionBudget" && stated && len(selector) == 0 {
+		return "" // it selected nothing, and would select everything
+	}
+	return successor(obj.GroupVersionKind())
+}
+
+func successor(gvk schema.GroupVersionKind) (apiVersion string) {
+	for _, s := range successors {
+		if s[0] == gvk.GroupVersion().String() && slices.Contains(strings.Fields(s[2]), gvk.Kind) {
+			return s[1]
+		}
+	}
+	return ""
+}
