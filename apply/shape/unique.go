@@ -19,7 +19,7 @@ func (w *walk) unique(path string, list []any, ref schema.TypeRef) []any {
 	if len(atom.List.Keys) == 0 {
 		return uniqueSet(list)
 	}
-	first := map[string]int{}
+	first, doubled := map[string]int{}, len(w.doubled)
 	out := make([]any, 0, len(list))
 	for i, item := range list {
 		key, ok := itemKey(item, atom.List.Keys)
@@ -38,6 +38,11 @@ func (w *walk) unique(path string, list []any, ref schema.TypeRef) []any {
 		}
 		out = w.clash(clash{path: path, list: list, index: i, out: out, at: at, key: key})
 		first = reindex(out, atom.List.Keys)
+	}
+	if len(w.doubled) > doubled && len(out) < len(list) {
+		// What is gone may be what two others were kept for.
+		w.doubled = w.doubled[:doubled]
+		return w.unique(path, out, ref)
 	}
 	return out
 }
