@@ -213,8 +213,6 @@ func (a *Applier) post(ctx context.Context, t *target, obj *unstructured.Unstruc
 	opts := metav1.CreateOptions{FieldManager: Manager, FieldValidation: metav1.FieldValidationIgnore, DryRun: m.dryRun()}
 	var out *unstructured.Unstructured
 	err = a.tryFor(ctx, t, func() error {
-		ctx, cancel := whole(ctx, m == do)
-		defer cancel()
 		out, err = client.Create(ctx, obj, opts)
 		return err
 	})

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -123,8 +122,6 @@ func (a *Applier) patch(ctx context.Context, t *target, name string, kind types.
 	}
 	var out *unstructured.Unstructured
 	err = a.tryFor(ctx, t, func() error {
-		ctx, cancel := whole(ctx, len(opts.DryRun) == 0)
-		defer cancel()
 		out, err = client.Patch(ctx, name, kind, data, opts)
 		return err
 	})
@@ -145,37 +142,10 @@ func (a *Applier) remove(ctx context.Context, m kube.Mapping, id kube.ID, g guar
 		conditions.ResourceVersion = &g.rv
 	}
 	return a.try(ctx, func() error {
-		ctx, cancel := whole(ctx, true)
-		defer cancel()
 		err := client.Delete(ctx, id.Name, metav1.DeleteOptions{PropagationPolicy: &how, Preconditions: conditions})
 		if notFound(err) {
 			return nil
 		}
 		return err
 	})
-}
-
-// serverLimit is how long the API server works on a request before it gives
-// up, and what remains for its answer. k8s.io/apiserver/pkg/endpoints/handlers
-const serverLimit = 36 * time.Second
-
-// stopLimit is how long an answer is awaited after ctx has ended: what stops us
-// doesn't wait much longer, and there is still something to record.
-const stopLimit = 5 * time.Second
-
-// whole lets a write that has begun end although ctx does: its outcome would
-// be unknown otherwise.
-func whole(ctx context.Context, write bool) (context.Context, context.CancelFunc) {
-	if !write || ctx.Err() != nil {
-		return context.WithCancel(ctx)
-	}
-	out, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverLimit)
-	stop := context.AfterFunc(ctx, func() {
-		timer := time.AfterFunc(stopLimit, cancel)
-		context.AfterFunc(out, func() { timer.Stop() })
-	})
-	return out, func() {
-		stop()
-		cancel()
-	}
 }

@@ -100,8 +100,6 @@ func (a *Applier) put(ctx context.Context, t *target, obj *unstructured.Unstruct
 	opts := metav1.UpdateOptions{FieldManager: Manager, FieldValidation: metav1.FieldValidationIgnore, DryRun: m.dryRun()}
 	var out *unstructured.Unstructured
 	err = a.tryFor(ctx, t, func() error {
-		ctx, cancel := whole(ctx, m == do)
-		defer cancel()
 		out, err = client.Update(ctx, obj, opts)
 		return err
 	})

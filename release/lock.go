@@ -14,6 +14,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	typedcoord "k8s.io/client-go/kubernetes/typed/coordination/v1"
+
+	"deployer/internal/kube"
 )
 
 const (
@@ -123,7 +125,7 @@ func (s *Store) Lock(ctx context.Context, name string, opts LockOptions) (*Lock,
 	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	l.renewed = time.Now()
 	if l.lease != nil {
-		l.ended.Go(func() { l.beat(context.WithoutCancel(ctx)) })
+		l.ended.Go(func() { l.beat(kube.Unguarded(context.WithoutCancel(ctx))) })
 	}
 	return l, nil
 }

@@ -129,7 +129,7 @@ func (o *operation) operate(ctx context.Context, e *env, build build) error {
 		ExitCode: func(err error) int { return exitCode(ctx, err) },
 	})
 	op, record, err := o.carryOut(ctx, e, d, format, build)
-	err = prefixed(o.failure, err)
+	err = prefixed(o.failure, blamed(ctx, err))
 	e.observed.Finish(err)
 	err = errors.Join(err, e.observed.Close())
 	if op == nil || told != view.FormatTable || err != nil && op.Verb != deploy.Test {

@@ -63,3 +63,13 @@ func stoppedBy(ctx context.Context) *signalError {
 	}
 	return nil
 }
+
+// blamed names the signal that ended the context in an error that only says that
+// the context has ended.
+func blamed(ctx context.Context, err error) error {
+	signal := stoppedBy(ctx)
+	if signal == nil || err == nil || errors.As(err, new(*signalError)) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", signal, err)
+}

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"deployer/apply"
+	"deployer/internal/kube"
 	"deployer/release"
 )
 
@@ -42,6 +43,8 @@ func (d *Deployer) Lock(ctx context.Context, op *Operation, timeout time.Duratio
 			return nil, err
 		}
 	}
+	// A namespace or lock that a signal lets us forget while it is made would stay.
+	ctx = kube.Guarded(ctx, func(context.Context) error { return nil })
 	created, err := d.createNamespace(ctx, op)
 	if err != nil {
 		return nil, err

@@ -3,6 +3,8 @@ package deploy
 import (
 	"context"
 	"time"
+
+	"deployer/internal/kube"
 )
 
 // cleanTimeout bounds what is still done after a run was stopped, from the moment
@@ -14,15 +16,8 @@ type afterKey struct{}
 
 // outlast gives ctx something for sweeping: a context that ends a little later.
 func outlast(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
-	after, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, func() {
-		timer := time.AfterFunc(by, cancel)
-		context.AfterFunc(after, func() { timer.Stop() })
-	})
-	return context.WithValue(ctx, afterKey{}, after), func() {
-		stop()
-		cancel()
-	}
+	after, cancel := kube.Outlast(ctx, by)
+	return context.WithValue(ctx, afterKey{}, after), cancel
 }
 
 // sweeping gives the context of what is still done after the run was stopped: ctx

@@ -2,27 +2,31 @@ package kube
 
 import (
 	"context"
+	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"k8s.io/client-go/rest"
 )
 
-// Guarded gives a context under which nothing in the cluster is changed without
-// asking: may is called before each request that would change something, and its
-// error, if any, is that of the request, which isn't sent.
+// Guarded gives a context for changing the cluster. Before each request that would
+// change something may is called, and its error, if any, is that of the request,
+// which isn't sent. What has been sent is awaited for a short time when the
+// context ends: its outcome would be unknown otherwise, and it might happen after
+// all else.
 func Guarded(ctx context.Context, may func(context.Context) error) context.Context {
 	return context.WithValue(ctx, guardKey{}, may)
 }
 
-// Unguarded gives a context without the question of Guarded.
+// Unguarded gives a context without what Guarded does.
 func Unguarded(ctx context.Context) context.Context {
 	return context.WithValue(ctx, guardKey{}, nil)
 }
 
 type guardKey struct{}
 
-// guard makes a configuration's clients ask.
+// guard makes a configuration's clients ask, and await.
 func guard(config *rest.Config) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return guarded{next} })
 }
@@ -30,15 +34,64 @@ func guard(config *rest.Config) {
 type guarded struct{ next http.RoundTripper }
 
 func (g guarded) RoundTrip(r *http.Request) (*http.Response, error) {
-	if may, ok := r.Context().Value(guardKey{}).(func(context.Context) error); ok && changes(r) {
-		if err := may(r.Context()); err != nil {
-			if r.Body != nil {
-				r.Body.Close() // as a RoundTripper must
-			}
-			return nil, err
-		}
+	may, ok := r.Context().Value(guardKey{}).(func(context.Context) error)
+	if !ok || !changes(r) {
+		return g.next.RoundTrip(r)
 	}
-	return g.next.RoundTrip(r)
+	if err := may(r.Context()); err != nil {
+		if r.Body != nil {
+			r.Body.Close() // as a RoundTripper must
+		}
+		return nil, err
+	}
+	ctx, cancel := Outlast(r.Context(), stopLimit)
+	ctx, cancelAll := context.WithTimeout(ctx, serverLimit)
+	end := func() { cancelAll(); cancel() }
+	response, err := g.next.RoundTrip(r.WithContext(ctx))
+	if err != nil {
+		end()
+		return nil, err
+	}
+	response.Body = &awaited{response.Body, end}
+	return response, nil
+}
+
+// awaited is the body of an answer; closing it ends the request's context.
+type awaited struct {
+	io.ReadCloser
+	end func()
+}
+
+func (a *awaited) Close() error {
+	defer a.end()
+	return a.ReadCloser.Close()
+}
+
+const (
+	// serverLimit is how long the API server works on a request before it gives
+	// up, and what remains for its answer. k8s.io/apiserver/pkg/endpoints/handlers
+	serverLimit = 36 * time.Second
+
+	// stopLimit is how long an answer is awaited after the context has ended: what
+	// stops us doesn't wait much longer, and there is still something to record.
+	stopLimit = 5 * time.Second
+)
+
+// Outlast gives a context that ends so much later than ctx, unless that has ended
+// already.
+func Outlast(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
+	if ctx.Err() != nil {
+		return context.WithCancel(ctx)
+	}
+	out, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.AfterFunc(by, cancel)
+		context.AfterFunc(out, func() { timer.Stop() })
+	})
+	return out, func() {
+		stop()
+		cancel()
+	}
 }
 
 // changes says whether a request would change something. Questions about
