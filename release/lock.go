@@ -185,6 +185,31 @@ func (l *Lock) Unlock(ctx context.Context) error {
 	return l.giveBack(ctx)
 }
 
+// ClearLock deletes the Lease of a run that died after it had deleted the last
+// record of its release; nobody else would find it. The Lease of a living run
+// stays.
+func (s *Store) ClearLock(ctx context.Context, name string) error {
+	client, err := s.client()
+	if err != nil {
+		return err
+	}
+	found, err := getLease(ctx, client.CoordinationV1().Leases(s.namespace), leaseName(name))
+	if errors.Is(err, errNoLease) || found == nil && err == nil {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	lock, err := s.Lock(ctx, name, LockOptions{Operation: "removal of a lock without a release"})
+	if errors.As(err, new(*BusyError)) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return lock.Unlock(ctx)
+}
+
 // giveBack deletes the Lease if it is still ours.
 func (l *Lock) giveBack(ctx context.Context) error {
 	name := leaseName(l.name)

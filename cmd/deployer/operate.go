@@ -173,6 +173,10 @@ func (o *operation) show(ctx context.Context, e *env, d *deploy.Deployer, op *de
 // another run was in between, it decides again.
 func (o *operation) carryOut(ctx context.Context, e *env, d *deploy.Deployer, format view.Format, build build) (*deploy.Operation, *release.Record, error) {
 	op, err := build(ctx, d)
+	var missing *release.NotFoundError
+	if errors.As(err, &missing) && missing.Revision == 0 {
+		err = errors.Join(err, d.Releases.ClearLock(ctx, missing.Name))
+	}
 	if err != nil || op == nil {
 		return nil, nil, err
 	}

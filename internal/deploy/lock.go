@@ -136,6 +136,9 @@ func (d *Deployer) Abandon(ctx context.Context, held *Held) {
 // else. The error is a *release.NotFoundError when there is no such release.
 func (d *Deployer) Recover(ctx context.Context, name string, timeout time.Duration, warn func(string)) ([]release.Settled, error) {
 	history, err := d.existing(ctx, name)
+	if errors.As(err, new(*release.NotFoundError)) {
+		err = errors.Join(err, d.Releases.ClearLock(ctx, name))
+	}
 	if err != nil {
 		return nil, err
 	}
