@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -89,11 +90,11 @@ func (c chartCase) flags(w *world, name string) []string {
 func TestPublicCharts(t *testing.T) {
 	for _, c := range chartCases {
 		t.Run(c.name, func(t *testing.T) {
-			w := newSerialWorld(t)
+			w := newWorld(t)
 			name, chart := w.unique(), publicChart(t, c.name)
 			flags := c.flags(w, name)
 			ours := append([]string{fmt.Sprint("--wait=", !c.unwaited)}, flags...)
-			w.sweep(name)
+			w.sole(c.name, name)
 
 			w.ok(append([]string{"install", name, chart}, ours...)...)
 			w.noOpUpgrade(c, name, chart, ours)
@@ -173,34 +174,31 @@ func (w *world) nothingLeftOutside(name string) {
 	}
 }
 
-// sweep removes, with the test, definitions that it added and what its release
-// has left outside of its namespace.
-func (w *world) sweep(name string) {
+// kindsOf are the API groups in which charts define kinds.
+var kindsOf = map[string]string{"cert-manager": "cert-manager.io", "sealed-secrets": "bitnami.com", "velero": "velero.io"}
+
+// chartLocks are held by the test that has a chart for itself.
+var chartLocks sync.Map
+
+// sole gives the test a chart for itself: two releases of one would share the
+// kinds it defines, or the ports of nodes. What its release has outside of its
+// namespace goes with the test.
+func (w *world) sole(chart, name string) {
 	w.Helper()
-	definitions := w.cluster.Dynamic().Resource(resource(w.T, "customresourcedefinitions"))
-	list := func() map[string]bool {
-		found := map[string]bool{}
-		all, err := definitions.List(context.WithoutCancel(w.Context()), metav1.ListOptions{})
-		if err != nil {
-			w.Errorf("listing definitions: %v", err)
-			return found
+	lock, _ := chartLocks.LoadOrStore(chart, &sync.Mutex{})
+	lock.(*sync.Mutex).Lock()
+	w.Cleanup(lock.(*sync.Mutex).Unlock)
+	w.cluster.Eventually(w.T, waitTimeout, "kinds of "+chart+" gone", func(ctx context.Context) error {
+		if left := w.definitions(ctx, chart); len(left) > 0 {
+			return fmt.Errorf("there are %v", left)
 		}
-		for _, crd := range all.Items {
-			// Only of the public charts: other tests add their own meanwhile.
-			if !strings.HasSuffix(crd.GetName(), ".deployer.io") && !strings.HasSuffix(crd.GetName(), ".example.com") {
-				found[crd.GetName()] = true
-			}
-		}
-		return found
-	}
-	before := list()
+		return nil
+	})
 	w.Cleanup(func() {
 		ctx := context.WithoutCancel(w.Context())
-		for crd := range list() {
-			if before[crd] {
-				continue
-			}
-			if err := definitions.Delete(ctx, crd, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+		for _, crd := range w.definitions(ctx, chart) {
+			err := w.in("customresourcedefinitions").Delete(ctx, crd, metav1.DeleteOptions{})
+			if err != nil && !apierrors.IsNotFound(err) {
 				w.Errorf("removing CustomResourceDefinition/%s: %v", crd, err)
 			}
 		}
@@ -212,4 +210,25 @@ func (w *world) sweep(name string) {
 			}
 		}
 	})
+}
+
+// definitions are the kinds there are of those that a chart defines.
+func (w *world) definitions(ctx context.Context, chart string) []string {
+	w.Helper()
+	group, ok := kindsOf[chart]
+	if !ok {
+		return nil
+	}
+	all, err := w.in("customresourcedefinitions").List(ctx, metav1.ListOptions{})
+	if err != nil {
+		w.Errorf("listing definitions: %v", err)
+		return nil
+	}
+	var found []string
+	for _, crd := range all.Items {
+		if strings.HasSuffix(crd.GetName(), group) {
+			found = append(found, crd.GetName())
+		}
+	}
+	return found
 }

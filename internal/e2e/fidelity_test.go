@@ -58,9 +58,6 @@ var fidelityChanges = map[string][]string{
 	"schema":         {"replicas=2"},
 }
 
-// definesKinds are the charts with CustomResourceDefinitions.
-var definesKinds = map[string]bool{"cert-manager": true, "crds": true, "sealed-secrets": true, "velero": true}
-
 func fidelityCases(t *testing.T) []fidelityCase {
 	var out []fidelityCase
 	for _, name := range testcharts.Names() {
@@ -88,10 +85,6 @@ func fidelityCases(t *testing.T) []fidelityCase {
 func TestPlansComeTrue(t *testing.T) {
 	for _, c := range fidelityCases(t) {
 		t.Run(c.name, func(t *testing.T) {
-			newWorld := newWorld
-			if definesKinds[c.name] {
-				newWorld = newSerialWorld // what sweep removes afterwards might be another's
-			}
 			w := newWorld(t)
 			p := &prophecy{world: w, name: w.unique(), c: c}
 			if c.public {
@@ -99,7 +92,7 @@ func TestPlansComeTrue(t *testing.T) {
 			} else {
 				p.chart = p.ownKinds(testcharts.Dir(t, c.name))
 			}
-			w.sweep(p.name)
+			w.sole(c.name, p.name)
 			p.told()
 		})
 	}

@@ -38,7 +38,7 @@ func TestPublicChartsOfHelm4(t *testing.T) {
 				continue
 			}
 			t.Run(c.name+" server-side="+method, func(t *testing.T) {
-				w := newSerialWorld(t)
+				w := newWorld(t)
 				name, chart := w.unique(), publicChart(t, c.name)
 				flags := c.flags(w, name)
 				ours := append([]string{fmt.Sprint("--wait=", !c.unwaited)}, flags...)
@@ -48,7 +48,7 @@ func TestPublicChartsOfHelm4(t *testing.T) {
 					// waits for ever when it misses that moment.
 					theirs = append(slices.Clone(flags), "--no-hooks")
 				}
-				w.sweep(name)
+				w.sole(c.name, name)
 
 				w.helm4(append([]string{"install", name, chart, "--server-side=" + method}, theirs...)...)
 				before := generations(withoutHooks(w.everything()))

@@ -24,6 +24,35 @@ type death struct {
 	killed []string
 	next   [][]string // what may follow, each for itself; the first is the same once more
 	wants  []string   // the release as each of next leaves it: CHART1, CHART2; "" for nothing
+	sample []point    // where it dies unless all points are asked for
+	stops  []point    // where a signal comes then
+}
+
+// A point is where a command gets a signal, and which of the next runs follows.
+type point struct {
+	name   string
+	at     func(n int, c call) bool // see fate
+	when   moment
+	next   int
+	signal syscall.Signal
+}
+
+// at is a point at the first write of a kind.
+func at(when moment, method, end string, next int) point {
+	return point{name: method + end, at: writes(method, end), when: when, next: next, signal: syscall.SIGKILL}
+}
+
+// nth is a point at the n-th call.
+func nth(n int, when moment, next int) point {
+	return point{name: fmt.Sprint(n), at: func(i int, _ call) bool { return i == n }, when: when, next: next, signal: syscall.SIGKILL}
+}
+
+// following is a point at which a hook is waited for.
+func following(job string, next int) point {
+	watched := func(_ int, c call) bool {
+		return strings.Contains(c.path, "/jobs?") && strings.Contains(c.path, "metadata.name%3D"+job+"&")
+	}
+	return point{name: job, at: watched, when: before, next: next}
 }
 
 // deaths are the commands that change a release.
@@ -32,24 +61,39 @@ var deaths = map[string]death{
 		killed: []string{"install", "x", "CHART1"},
 		next:   [][]string{{"upgrade", "--install", "x", "CHART1"}, {"uninstall", "x", "--ignore-not-found"}, {"upgrade", "--install", "x", "CHART2"}},
 		wants:  []string{"CHART1", "", "CHART2"},
+		sample: []point{at(after, "POST", "/secrets", 0), at(after, "POST", "/jobs", 2), at(after, "PATCH", "/configmaps/c", 1)},
+		stops:  []point{at(before, "POST", "/leases", 0), at(before, "POST", "/secrets", 0), at(before, "PATCH", "/configmaps/c", 1)},
 	},
 	"upgrade": {
 		setup:  [][]string{{"install", "x", "CHART1"}},
 		killed: []string{"upgrade", "x", "CHART2"},
 		next:   [][]string{{"upgrade", "x", "CHART2"}, {"rollback", "x", "1"}, {"uninstall", "x"}},
 		wants:  []string{"CHART2", "CHART1", ""},
+		sample: []point{
+			at(after, "POST", "/leases", 0), at(after, "POST", "/jobs", 0), at(after, "PATCH", "/deployments/one", 0),
+			at(after, "DELETE", "/jobs/work", 1), at(after, "DELETE", "/configmaps/only1", 2),
+			at(after, "DELETE", "/jobs/post-upgrade-2", 0), at(before, "PUT", "/sh.helm.release.v1.x.v1", 1), at(before, "DELETE", "/leases/deployer-x", 0),
+		},
+		stops: []point{following("pre-upgrade-1", 0), at(before, "PATCH", "/deployments/one", 1), at(after, "DELETE", "/configmaps/only1", 2)},
 	},
 	"rollback": {
 		setup:  [][]string{{"install", "x", "CHART1"}, {"upgrade", "x", "CHART2"}},
 		killed: []string{"rollback", "x", "1"},
 		next:   [][]string{{"rollback", "x", "1"}, {"upgrade", "x", "CHART2"}, {"uninstall", "x"}},
 		wants:  []string{"CHART1", "CHART2", ""},
+		sample: []point{at(after, "POST", "/secrets", 2), at(before, "PATCH", "/services/b", 1), at(after, "DELETE", "/jobs/post-rollback-2", 0)},
+		stops:  []point{following("pre-rollback-2", 0), at(before, "PATCH", "/services/b", 1)},
 	},
 	"uninstall": {
 		setup:  [][]string{{"install", "x", "CHART1"}},
 		killed: []string{"uninstall", "x"},
 		next:   [][]string{{"uninstall", "x", "--ignore-not-found"}, {"upgrade", "--install", "x", "CHART2"}},
 		wants:  []string{"", "CHART2"},
+		sample: []point{
+			at(after, "POST", "/jobs", 0), at(after, "DELETE", "/configmaps/c", 1),
+			at(after, "DELETE", "/jobs/post-delete-2", 0), at(after, "DELETE", "/sh.helm.release.v1.x.v1", 0),
+		},
+		stops: []point{at(before, "POST", "/jobs", 0), at(after, "DELETE", "/configmaps/c", 1), following("post-delete-1", 0)},
 	},
 }
 
@@ -59,18 +103,27 @@ var deaths = map[string]death{
 // by itself: afterwards everything is as if there had been no killed run, and no
 // hook has run twice (S113). Without DEPLOYER_TEST_LONG a sample is run.
 func TestKilledAtEveryCall(t *testing.T) {
+	forEach(t, deaths, func(s *sweep, t *testing.T) []point {
+		if os.Getenv(longEnv) == "" {
+			return s.sample
+		}
+		return s.everyDeath(s.count(t))
+	}, (*sweep).die)
+}
+
+// forEach runs a test for each of the points that are chosen of each death.
+func forEach(t *testing.T, deaths map[string]death, choose func(*sweep, *testing.T) []point, test func(*sweep, *testing.T, point)) {
 	charts := map[string]string{"CHART1": writeTwenty(t, 1), "CHART2": writeTwenty(t, 2)}
 	fresh := freshInstalls(t, charts)
 	for name, d := range deaths {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			s := sweep{death: d, charts: charts, fresh: fresh}
-			calls := s.count(t)
-			t.Logf("%d calls, %d of them write", len(calls), len(slices.DeleteFunc(slices.Clone(calls), func(c call) bool { return !c.write() })))
-			for _, p := range s.points(calls) {
-				t.Run(fmt.Sprintf("%d %s %s", p.at, strings.Fields(string(p.when))[0], d.next[p.next][0]), func(t *testing.T) {
+			s := &sweep{death: d, charts: charts, fresh: fresh}
+			for _, p := range choose(s, t) {
+				when, _, _ := strings.Cut(string(p.when), " ")
+				t.Run(fmt.Sprintf("%s %s %s", when, p.name, d.next[p.next][0]), func(t *testing.T) {
 					t.Parallel()
-					s.die(t, p)
+					test(s, t, p)
 				})
 			}
 		})
@@ -82,46 +135,29 @@ func freshInstalls(t *testing.T, charts map[string]string) map[string]map[string
 	t.Helper()
 	fresh := map[string]map[string]any{}
 	for name := range charts {
-		w := newSerialWorld(t)
+		w := worldOf(t)
 		w.ok("install", "x", charts[name], "--no-hooks")
 		fresh[name] = decided(withoutHooks(w.everything()), w.ns)
 	}
 	return fresh
 }
 
-// A point is where a program dies, and which of the next runs follows.
-type point struct {
-	at   int
-	when moment
-	next int
-}
-
-// sampleEvery is how many writes lie between two points of the sample.
-const sampleEvery = 8
-
-// points are all points to die at, each write that is committed with all that
-// may follow; or a sample of the writes.
-func (s *sweep) points(calls []call) []point {
-	var all, sample []point
-	writes := 0
+// everyDeath are all points to die at: each call before it is sent, and each
+// write when it is committed with all that may follow.
+func (s *sweep) everyDeath(calls []call) []point {
+	var all []point
 	for i, c := range calls {
-		at := i + 1
+		n := i + 1
 		if !c.write() {
-			all = append(all, point{at, before, at % len(s.next)})
+			all = append(all, nth(n, before, n%len(s.next)))
 			continue
 		}
-		all = append(all, point{at, before, 0})
+		all = append(all, nth(n, before, 0))
 		for next := range s.next {
-			all = append(all, point{at, after, next})
-		}
-		if writes++; writes%sampleEvery == 1 {
-			sample = append(sample, point{at, after, len(sample) % len(s.next)})
+			all = append(all, nth(n, after, next))
 		}
 	}
-	if os.Getenv(longEnv) != "" {
-		return all
-	}
-	return append(sample, point{len(calls), before, 0})
+	return all
 }
 
 // A sweep runs one death at many points.
@@ -144,7 +180,7 @@ func (s *sweep) filled(args []string) []string {
 
 func (s *sweep) world(t *testing.T) (*world, *proxy) {
 	t.Helper()
-	w := newSerialWorld(t)
+	w := worldOf(t)
 	p := w.proxied()
 	for _, args := range s.setup {
 		w.ok(append(s.filled(args), "--no-hooks", "--wait=false")...)
@@ -166,21 +202,47 @@ func (s *sweep) die(t *testing.T, at point) {
 	w, p := s.world(t)
 	killed := w.killedAt(p, at, s.filled(s.killed)...)
 	fatal := p.seen()
-	over := s.over(w)
+	over, left := s.over(w), w.unfinished("x")
 	next := w.ok(s.filled(s.next[at.next])...)
+	if left != "" {
+		w.says(next, "stderr", left+` by .*, pid \d+, interrupted (before its first stage|in stage [^;]+); it is recorded as failed now`)
+	}
 	s.converged(w, at.next)
 	if at.next == 0 && !over {
-		for job, times := range p.made() {
-			if times != 1 {
-				t.Errorf("hook Job/%s was created %d times", job, times)
-			}
-		}
+		s.hooksRanOnce(t, p.made())
 	}
-	if want := s.wants[at.next]; want != "" && at.at%helmEvery == 0 {
+	if want := s.wants[at.next]; want != "" {
 		w.helmGoesOn(s.charts[want])
+		s.converged(w, at.next)
 	}
 	if t.Failed() {
 		t.Logf("died at %v\n%s\nthe next run: %s\nwhat both wrote: %v", fatal[len(fatal)-1], killed, next, w.written(p))
+	}
+}
+
+// unfinished is what the next run says of a revision that a dead run has left;
+// empty when there is none.
+func (w *world) unfinished(name string) string {
+	w.Helper()
+	for revision, status := range w.revisions(name) {
+		if strings.HasPrefix(status, "pending-") || status == "uninstalling" {
+			return fmt.Sprintf("revision %d was left %s", revision, status)
+		}
+	}
+	return ""
+}
+
+// hooksRanOnce checks that two runs together have made each hook of the command
+// once.
+func (s *sweep) hooksRanOnce(t *testing.T, made map[string]int) {
+	t.Helper()
+	event := strings.Replace(s.killed[0], "uninstall", "delete", 1)
+	want := map[string]int{}
+	for _, hook := range []string{"pre-%s-1", "pre-%s-2", "post-%s-1", "post-%s-2"} {
+		want[fmt.Sprintf(hook, event)] = 1
+	}
+	if !maps.Equal(made, want) {
+		t.Errorf("hooks were created so often: %v, want %v", made, want)
 	}
 }
 
@@ -222,15 +284,12 @@ func (s *sweep) over(w *world) bool {
 // killedAt runs deployer until it dies at a point.
 func (w *world) killedAt(p *proxy, at point, args ...string) result {
 	w.Helper()
-	r := w.struck(p, fate{at: nth(at.at), when: at.when, dies: true}, syscall.SIGKILL, args...)
+	r := w.struck(p, fate{at: at.at, when: at.when, dies: true}, at.signal, args...)
 	if r.code != 128+int(syscall.SIGKILL) && r.code != 0 {
 		w.Fatalf("it wasn't killed, and failed:\n%s", r)
 	}
 	return r
 }
-
-// nth is the n-th call.
-func nth(n int) func(int, call) bool { return func(i int, _ call) bool { return i == n } }
 
 // struck runs deployer, which gets a signal as its fate.
 func (w *world) struck(p *proxy, f fate, signal syscall.Signal, args ...string) result {
@@ -268,7 +327,7 @@ func (w *world) consistent(name string, there bool) {
 	if there != (len(statuses) > 0) {
 		w.Errorf("release %s has %d revisions", name, len(statuses))
 	}
-	if lease := w.get("leases", "deployer-"+name); lease != nil && there {
+	if lease := w.get("leases", "deployer-"+name); lease != nil {
 		w.Errorf("Lease/%s/deployer-%s is left: %v", w.ns, name, lease.Object)
 	}
 }
@@ -310,16 +369,11 @@ func onlyHooks(objects map[string]*unstructured.Unstructured) map[string]*unstru
 	return out
 }
 
-// helmEvery is at how many of the points Helm 3 goes on with the release.
-const helmEvery = 10
-
-// helmGoesOn lets Helm 3 read, upgrade and roll back the release.
+// helmGoesOn lets Helm 3 upgrade the release and roll it back, and goes on with
+// what it has made.
 func (w *world) helmGoesOn(chart string) {
 	w.Helper()
-	w.says(w.helm("list", "-a"), "stdout", `\nx\s`)
-	w.helm("history", "x")
-	w.helm("get", "all", "x")
-	w.helm("upgrade", "x", chart)
-	w.helm("rollback", "x")
-	w.ok("upgrade", "x", chart)
+	w.helm("upgrade", "x", chart, "--no-hooks")
+	w.helm("rollback", "x", "--no-hooks")
+	w.ok("upgrade", "x", chart, "--no-hooks", "--wait=false")
 }

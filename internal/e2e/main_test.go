@@ -1,34 +1,27 @@
 package e2e
 
 import (
+	"flag"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
+	"runtime"
+	"strconv"
 	"testing"
+
+	"deployer/internal/deployertest"
 )
 
 // deployerBinary is the program under test, built once for the test run.
 var deployerBinary string
 
-func TestMain(m *testing.M) {
-	code, err := buildAndRun(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, "e2e:", err)
-		code = 1
-	}
-	os.Exit(code)
-}
+// atOnce is how many tests run in parallel for each processor, unless -parallel
+// says so: they mostly wait for controllers.
+const atOnce = 5
 
-func buildAndRun(m *testing.M) (int, error) {
-	dir, err := os.MkdirTemp("", "e2e-")
-	if err != nil {
-		return 0, fmt.Errorf("making room for the program under test: %w", err)
+func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", strconv.Itoa(atOnce*runtime.GOMAXPROCS(0))); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
-	defer os.RemoveAll(dir)
-	deployerBinary = filepath.Join(dir, "deployer")
-	if out, err := exec.Command("go", "build", "-o", deployerBinary, "deployer/cmd/deployer").CombinedOutput(); err != nil {
-		return 0, fmt.Errorf("building the program under test: %w\n%s", err, out)
-	}
-	return m.Run(), nil
+	deployertest.Main(m, &deployerBinary)
 }

@@ -179,7 +179,7 @@ func (s *tale) overQuota() {
 // kill kills deployer at one of its calls.
 func (s *tale) kill() {
 	p := s.proxied()
-	at := point{at: 1 + s.IntN(50), when: []moment{before, after}[s.IntN(2)]}
+	at := nth(1+s.IntN(50), []moment{before, after}[s.IntN(2)], 0)
 	s.Log(s.killedAt(p, at, append([]string{"upgrade", s.name, "--wait=false", "--reset-values"}, s.chart()...)...))
 	s.killed = true
 }

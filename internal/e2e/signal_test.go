@@ -1,8 +1,9 @@
 package e2e
 
 import (
-	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"syscall"
 	"testing"
 )
@@ -12,46 +13,32 @@ import (
 // shell's code of the signal, the record has to say so, and the next run has to
 // work (S112). Without DEPLOYER_TEST_LONG a sample is run.
 func TestSignalAtEveryCall(t *testing.T) {
-	charts := map[string]string{"CHART1": writeTwenty(t, 1), "CHART2": writeTwenty(t, 2)}
-	fresh := freshInstalls(t, charts)
-	for name, d := range deaths {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			s := sweep{death: d, charts: charts, fresh: fresh}
-			for _, at := range s.signalPoints(s.count(t)) {
-				signal := []syscall.Signal{syscall.SIGTERM, syscall.SIGINT}[at.at%2]
-				t.Run(fmt.Sprintf("%d %s", at.at, d.next[at.next][0]), func(t *testing.T) {
-					t.Parallel()
-					s.stop(t, at, signal)
-				})
-			}
-		})
-	}
+	all := maps.Clone(deaths)
+	atomic := deaths["upgrade"]
+	atomic.killed, atomic.stops = append(atomic.killed, "--atomic"), nil // TestStoppedAtomic is its sample
+	all["atomic upgrade"] = atomic
+	forEach(t, all, (*sweep).signalPoints, (*sweep).stop)
 }
 
-// signalEvery is how many calls lie between two signals of the sample.
-const signalEvery = 25
-
-// signalPoints are the calls at which a signal comes.
-func (s *sweep) signalPoints(calls []call) []point {
-	every := signalEvery
+// signalPoints are the points at which a signal comes, one or the other in turn.
+func (s *sweep) signalPoints(t *testing.T) []point {
+	points := slices.Clone(s.stops)
 	if os.Getenv(longEnv) != "" {
-		every = 1
+		for n := range s.count(t) {
+			points = append(points, nth(n+1, before, n%len(s.next)))
+		}
 	}
-	var out []point
-	for at := every; at <= len(calls); at += every {
-		out = append(out, point{at, before, len(out) % len(s.next)})
+	for i := range points {
+		points[i].signal = []syscall.Signal{syscall.SIGTERM, syscall.SIGINT}[i%2]
 	}
-	return out
+	return points
 }
 
 // stop sends a signal at a point and checks how the run ends, and the next one.
-func (s *sweep) stop(t *testing.T, at point, signal syscall.Signal) {
+func (s *sweep) stop(t *testing.T, at point) {
 	w, p := s.world(t)
-	r := w.struck(p, fate{at: nth(at.at), when: at.when}, signal, s.filled(s.killed)...)
-	statuses := w.revisions("x")
-	newest := statuses[len(statuses)]
-	switch code := 128 + int(signal); {
+	r := w.struck(p, fate{at: at.at, when: at.when}, at.signal, s.filled(s.killed)...)
+	switch code := 128 + int(at.signal); {
 	case r.code == 0: // it came when everything was done
 		if !s.over(w) {
 			t.Errorf("it says that it is done, and isn't:\n%s", r)
@@ -59,18 +46,35 @@ func (s *sweep) stop(t *testing.T, at point, signal syscall.Signal) {
 	case r.code != code:
 		t.Errorf("want exit code %d:\n%s", code, r)
 	default:
-		w.says(r, "stderr", map[syscall.Signal]string{syscall.SIGTERM: "SIGTERM", syscall.SIGINT: "SIGINT"}[signal])
-		if w.get("leases", "deployer-x") != nil {
-			t.Errorf("its Lease is left:\n%s", r)
-		}
-		begun := len(statuses) > len(s.setup) && s.killed[0] != "uninstall" || s.killed[0] == "uninstall" && newest != "deployed"
-		if begun && newest != "failed" && newest != "uninstalled" && newest != "" {
-			t.Errorf("its revision is %s:\n%s", newest, r)
-		}
+		w.says(r, "stderr", map[syscall.Signal]string{syscall.SIGTERM: "SIGTERM", syscall.SIGINT: "SIGINT"}[at.signal])
+		s.settled(w, r)
 	}
 	next := w.ok(s.filled(s.next[at.next])...)
 	s.converged(w, at.next)
 	if t.Failed() {
 		t.Logf("stopped: %s\nthe next run: %s\nwhat both wrote: %v", r, next, w.written(p))
+	}
+}
+
+// settled checks what a run that was stopped has left: a revision that says so,
+// if it had begun one, and no lock.
+func (s *sweep) settled(w *world, r result) {
+	w.Helper()
+	if w.get("leases", "deployer-x") != nil {
+		w.Errorf("its Lease is left:\n%s", r)
+	}
+	statuses := w.revisions("x")
+	if len(statuses) == 0 || s.killed[0] != "uninstall" && len(statuses) == len(s.setup) {
+		return // it had not begun, or was as good as done
+	}
+	want := []string{"failed"}
+	switch {
+	case s.killed[0] == "uninstall":
+		want = []string{"deployed", "failed", "uninstalled"}
+	case s.killed[len(s.killed)-1] == "--atomic":
+		want = []string{"deployed"} // the rollback
+	}
+	if newest := statuses[len(statuses)]; !slices.Contains(want, newest) {
+		w.Errorf("its revision is %s, want %v:\n%s", newest, want, r)
 	}
 }

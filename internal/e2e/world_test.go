@@ -33,12 +33,11 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
-	return newSerialWorld(t)
+	return worldOf(t)
 }
 
-// newSerialWorld is newWorld for tests that make objects outside of their
-// namespace whose names they can't choose.
-func newSerialWorld(t *testing.T) *world {
+// worldOf is newWorld for a test that says itself what it runs in parallel with.
+func worldOf(t *testing.T) *world {
 	t.Helper()
 	cluster := kubetest.Start(t)
 	ns := cluster.Namespace(t)

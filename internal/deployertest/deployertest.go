@@ -1,0 +1,34 @@
+// Package deployertest gives tests the program under test.
+package deployertest
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// Main is a TestMain whose tests run the program: it builds it once, writes its
+// path into binary, and removes it in the end.
+func Main(m *testing.M, binary *string) {
+	code, err := buildAndRun(m, binary)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+func buildAndRun(m *testing.M, binary *string) (int, error) {
+	dir, err := os.MkdirTemp("", "deployertest-")
+	if err != nil {
+		return 0, fmt.Errorf("making room for the program under test: %w", err)
+	}
+	defer os.RemoveAll(dir)
+	*binary = filepath.Join(dir, "deployer")
+	if out, err := exec.Command("go", "build", "-o", *binary, "deployer/cmd/deployer").CombinedOutput(); err != nil {
+		return 0, fmt.Errorf("building the program under test: %w\n%s", err, out)
+	}
+	return m.Run(), nil
+}
