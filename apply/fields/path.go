@@ -176,7 +176,7 @@ func Text(v any, ok bool) string {
 		return "(unreadable)"
 	}
 	if len(data) > most {
-		return string(data[:most]) + "…"
+		return strings.ToValidUTF8(string(data[:most]), "") + "..."
 	}
 	return string(data)
 }

@@ -3,18 +3,15 @@ package main
 import (
 	"context"
 	"fmt"
-	"io"
 	"strings"
 	"time"
-
-	"filippo.io/age"
-	"github.com/urfave/cli/v2"
-	"sigs.k8s.io/yaml"
 
 	"deployer/chart"
 	"deployer/internal/deploy"
 	"deployer/internal/planfile"
 	"deployer/internal/view"
+	"filippo.io/age"
+	"github.com/urfave/cli/v2"
 )
 
 // saving is what plan does with files.
@@ -60,13 +57,13 @@ func (s *saving) save(ctx context.Context, e *env, d *deploy.Deployer, op *deplo
 	if err != nil {
 		return err
 	}
-	shown, err := s.prints(op)
-	if err != nil {
+	var shown strings.Builder
+	if err := view.Plan(view.Streams{Out: &shown}, op, view.PlanOptions{Format: view.FormatJSON}); err != nil {
 		return err
 	}
 	f, err := planfile.New(op, planfile.Options{
 		Tool: "deployer " + version(), Server: d.Cluster.Host(), Known: known, Settings: d.Settings, Reuse: string(*s.reuse),
-		EncryptTo: s.recipients, Shown: shown, Now: time.Now(),
+		EncryptTo: s.recipients, Shown: map[string]string{string(view.FormatJSON): shown.String()}, Now: time.Now(),
 	})
 	if err != nil {
 		return err
@@ -88,52 +85,22 @@ func carryOutWith(f *planfile.File, path string) string {
 	return command
 }
 
-// savedFormats are the formats in which a plan is kept.
-var savedFormats = []view.Format{view.FormatTable, view.FormatJSON, view.FormatMarkdown}
-
-func (s *saving) prints(op *deploy.Operation) (map[string]string, error) {
-	out := map[string]string{}
-	for _, format := range savedFormats {
-		var b strings.Builder
-		streams := view.Streams{Out: &b, Err: io.Discard, Width: 120, Height: 24}
-		if err := view.Plan(streams, op, view.PlanOptions{Format: format, Colour: view.ColourNever, Context: 3}); err != nil {
-			return nil, err
-		}
-		out[string(format)] = b.String()
-	}
-	return out, nil
-}
-
-// show prints a saved plan as it was printed when it was made. It needs no
+// show prints a saved plan as it is printed when it is made. It needs no
 // cluster and no key.
-func (s *saving) show(e *env, c *cli.Context) error {
+func (s *saving) show(e *env, c *cli.Context, o view.PlanOptions) error {
 	if _, err := arguments(c, 0, 0, ""); err != nil {
 		return err
 	}
-	format, err := view.ParsePlanFormat(e.format)
-	if err != nil {
+	var err error
+	if o.Format, err = view.ParsePlanFormat(e.format); err != nil {
 		return &usageError{err: err, command: "plan"}
 	}
+	o.Colour = e.colour
 	f, err := planfile.Read(s.shown)
 	if err != nil {
 		return err
 	}
-	saved := format
-	if format == view.FormatYAML {
-		saved = view.FormatJSON
-	}
-	text, ok := f.Shown[string(saved)]
-	if !ok {
-		return usagef("plan", "a saved plan can be shown as table, json, yaml or markdown, not as %s", format)
-	}
-	if format == view.FormatYAML {
-		data, err := yaml.JSONToYAML([]byte(text))
-		if err != nil {
-			return fmt.Errorf("showing the plan: %w", err)
-		}
-		text = string(data)
-	}
-	if err := printTo(e.streams.Out, text); err != nil || format != view.FormatTable {
+	if err := view.SavedPlan(e.streams, f.Shown[string(view.FormatJSON)], o); err != nil || o.Format != view.FormatTable {
 		return err
 	}
 	return printTo(e.streams.Out, fmt.Sprintf("\nMade %s by %s for %s.\nDigest %s\nCarry it out with: %s\n",

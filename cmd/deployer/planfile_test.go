@@ -490,18 +490,31 @@ func reseal(t *testing.T, line []byte) []byte {
 
 func sumOf(data []byte) [32]byte { return sha256.Sum256(data) }
 
+// A saved plan is shown without a cluster as it was when it was made, in every
+// format and with every flag of showing.
 func TestPlanShowNeedsNoCluster(t *testing.T) {
 	p := newPlans(t)
-	p.plan("colour=blue")
-	p.config = filepath.Join(t.TempDir(), "none")
-	mustHave(t, p.run(0, "plan", "--show", p.file), "ConfigMap/"+p.ns+"/conf", "Carry it out with: deployer apply "+p.file+" CHART")
-	var doc map[string]any
-	if err := json.Unmarshal([]byte(p.run(0, "plan", "--show", p.file, "-o", "json")), &doc); err != nil || doc["document"] != "plan" {
-		t.Errorf("-o json: %v, document %v", err, doc["document"])
+	p.upgrade("password=planted-secret-1")
+	p.plan("colour=blue", "password=planted-secret-2")
+	shown := [][]string{
+		{}, {"--show-unchanged"}, {"--full", "--context", "0"},
+		{"-o", "json"}, {"-o", "yaml"}, {"-o", "markdown"}, {"-o", "html"}, {"-o", "mermaid"}, {"-o", "dot"},
 	}
-	mustHave(t, p.run(0, "plan", "--show", p.file, "-o", "yaml"), "document: plan")
-	mustHave(t, p.run(0, "plan", "--show", p.file, "-o", "markdown"), "conf")
-	p.run(1, "plan", "--show", p.file, "-o", "dot")
+	var want []string
+	for _, flags := range shown {
+		want = append(want, p.run(0, append([]string{"plan", "web", p.chart, "--set", "colour=blue,password=planted-secret-2"}, flags...)...))
+	}
+	p.config = filepath.Join(t.TempDir(), "none")
+	for i, flags := range shown {
+		got := p.run(0, append([]string{"plan", "--show", p.file}, flags...)...)
+		if len(flags) == 0 || strings.HasPrefix(flags[0], "--") {
+			mustHave(t, got, "Carry it out with: deployer apply "+p.file+" CHART")
+			got, _, _ = strings.Cut(got, "\nMade ")
+		}
+		if got != want[i] {
+			t.Errorf("%v: shown\n%s\nwas\n%s", flags, got, want[i])
+		}
+	}
 }
 
 func TestPoliciesOfPlans(t *testing.T) {
@@ -512,6 +525,40 @@ func TestPoliciesOfPlans(t *testing.T) {
 	mustHave(t, p.apply(4, "colour=blue"), "it would be rejected now", "kubectl-edit")
 	p.run(1, "apply", p.file, "--conflicts", "take")
 	p.run(1, "apply", p.file, p.chart, "--namespace", "elsewhere")
+
+	// What a flag of the plan allows is done, and only then.
+	p.upgrade()
+	p.write("templates/web.yaml", strings.ReplaceAll(savedTemplates["web.yaml"], "app: web", "app: other"))
+	p.run(3, "plan", "web", p.chart)
+	old := p.get("deployments", "web").GetUID()
+	mustHave(t, p.run(0, "plan", "web", p.chart, "--allow-recreate", "--out", p.file), "! Deployment/")
+	p.run(0, "apply", p.file, "--wait=false")
+	if p.get("deployments", "web").GetUID() == old {
+		t.Error("the Deployment was not made anew")
+	}
+	p.write("templates/mine.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: mine}\ndata: {a: chart}\n")
+	p.applyNew("somebody", "mine")
+	p.run(3, "plan", "web", p.chart)
+	p.run(0, "plan", "web", p.chart, "--take-ownership", "--out", p.file)
+	p.patch("configmaps", "mine", `{"metadata":{"annotations":{"meta.helm.sh/release-name":"other"}}}`, "helm")
+	mustHave(t, p.run(4, "apply", p.file, "--wait=false"), "ConfigMap/"+p.ns+"/mine")
+	p.patch("configmaps", "mine", `{"metadata":{"annotations":{"meta.helm.sh/release-name":null}}}`, "helm")
+	p.run(0, "plan", "web", p.chart, "--take-ownership", "--out", p.file)
+	p.run(0, "apply", p.file, "--wait=false")
+	if got, _, _ := unstructured.NestedString(p.get("configmaps", "mine").Object, "data", "a"); got != "chart" {
+		t.Errorf("the adopted object has %q", got)
+	}
+}
+
+// applyNew makes a ConfigMap that belongs to no release.
+func (p *plans) applyNew(manager, name string) {
+	p.t.Helper()
+	obj := &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": name}, "data": map[string]any{"a": "theirs"},
+	}}
+	if _, err := p.client("configmaps").Create(context.Background(), obj, metav1.CreateOptions{FieldManager: manager}); err != nil {
+		p.t.Fatal(err)
+	}
 }
 
 func TestPlanThatCreatesItsNamespace(t *testing.T) {

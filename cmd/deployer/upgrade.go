@@ -162,7 +162,7 @@ changes; 3 the server would reject it`,
 			case drift:
 				return o.planDrift(ctx, e, c)
 			case o.saving.shown != "":
-				return o.saving.show(e, c)
+				return o.saving.show(e, c, o.plan)
 			case rollback && uninstall:
 				return usagef("plan", "--rollback and --uninstall exclude each other")
 			case uninstall:

@@ -37,6 +37,9 @@ func Drift(s Streams, drift *deploy.Drift, o PlanOptions) error {
 	if err != nil {
 		return err
 	}
+	if o.Format == FormatTable || o.Format == "" {
+		return s.writePeople(b.String(), o.Env)
+	}
 	_, err = io.WriteString(s.Out, b.String())
 	return err
 }

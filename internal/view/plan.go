@@ -1,6 +1,7 @@
 package view
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
@@ -53,10 +54,31 @@ type PlanOptions struct {
 // Plan writes to s.Out what op would do. Values of Secrets are never written,
 // in no format. The error is that of writing.
 func Plan(s Streams, op *deploy.Operation, o PlanOptions) error {
-	d := newPlan(op)
+	return newPlan(op).write(s, o)
+}
+
+// SavedPlan is Plan for one that was written as JSON before.
+func SavedPlan(s Streams, saved string, o PlanOptions) error {
+	if o.Format == FormatJSON {
+		_, err := io.WriteString(s.Out, saved)
+		return err
+	}
+	var d planDocument
+	decoder := json.NewDecoder(strings.NewReader(saved))
+	decoder.UseNumber() // what was 12345678901234567890 stays that
+	if err := decoder.Decode(&d); err != nil {
+		return fmt.Errorf("reading a plan: %w", err)
+	}
+	return d.write(s, o)
+}
+
+func (d planDocument) write(s Streams, o PlanOptions) error {
 	var b strings.Builder
 	if err := writePlan(&b, s, d, o); err != nil {
 		return err
+	}
+	if o.Format == FormatTable || o.Format == "" {
+		return s.writePeople(b.String(), o.Env)
 	}
 	_, err := io.WriteString(s.Out, b.String())
 	return err
