@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -334,8 +335,33 @@ func (d *Deployer) decide(ctx context.Context, op *Operation, history *release.H
 	for _, c := range op.Plan.Changes() {
 		d.Hidden.Object(c.Live)
 	}
+	if d.Settings.Wait {
+		op.Awaits = d.awaits(op)
+	}
 	return nil
 }
+
+// awaits lists what the wait at the end is about: objects that aren't ready just
+// because they are there.
+func (d *Deployer) awaits(op *Operation) []apply.Need {
+	var out []apply.Need
+	for _, wave := range op.Plan.Waves {
+		for _, c := range wave.Changes {
+			obj := cmp.Or(c.Want, c.Live)
+			if obj != nil && !d.Settings.Track.Still(obj) && (d.Settings.WaitJobs || !isJob(c.ID)) {
+				out = append(out, apply.Need{ID: c.ID, State: apply.Ready})
+			}
+		}
+	}
+	for _, c := range op.Plan.Prune {
+		if op.Verb == Uninstall && c.Action == apply.Delete {
+			out = append(out, apply.Need{ID: c.ID, State: apply.Gone})
+		}
+	}
+	return out
+}
+
+func isJob(id kube.ID) bool { return id.Kind == "Job" && id.Group == "batch" }
 
 func (d *Deployer) applier(op *Operation) *apply.Applier {
 	opts := d.Settings.Apply

@@ -92,6 +92,9 @@ type Operation struct {
 
 	Plan  *apply.Plan
 	Hooks Hooks
+	// Awaits is what is waited for when all is applied, or of an uninstall deleted;
+	// nothing when that wasn't asked for.
+	Awaits []apply.Need
 
 	// NewNamespace says that the release's namespace has to be created first.
 	NewNamespace bool

@@ -224,7 +224,7 @@ func (r *run) wait(ctx context.Context) error {
 // skipped tells which objects are not waited for. A Job that others had to wait
 // for has ended, and may have been cleaned up since.
 func (r *run) skipped(id kube.ID) bool {
-	return id.Kind == "Job" && id.Group == "batch" && (!r.Settings.WaitJobs || r.ready[id])
+	return isJob(id) && (!r.Settings.WaitJobs || r.ready[id])
 }
 
 // changed lists what was applied, in the order of the plan.

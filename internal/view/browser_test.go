@@ -140,7 +140,7 @@ func TestBrowserPlan(t *testing.T) {
 	s.check(t, map[string]any{
 		"all": 11, "unfolded": 7, "found": "11 of 11", "searched": "ConfigMap/prod/web", "words": "Deployment/prod/web",
 		"none": 0, "says": true, "cleared": 11, "closed": 0, "opened": true, "withUnchanged": 13, "focused": "search", "folded": 1,
-		"steps": "crds,pre-upgrade hooks,apply 1,apply 2,prune,post-upgrade hooks", "links": true, "wide": true,
+		"steps": "crds,pre-upgrade hooks,apply 1,apply 2,wait,prune,post-upgrade hooks", "links": true, "wide": true,
 	})
 	s.quiet(t)
 }

@@ -205,6 +205,7 @@ func upgrade(t testing.TB) *deploy.Operation {
 				DeletePolicies: []helmrelease.HookDeletePolicy{helmrelease.HookSucceeded},
 			}},
 		},
+		Awaits: []apply.Need{{ID: id("apps", "Deployment", "web"), State: apply.Ready}, {ID: id("batch", "Job", "once"), State: apply.Ready}},
 		Plan: &apply.Plan{
 			CRDs: []apply.Change{{ID: kube.ID{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "foos.example.com"}, Action: apply.None}},
 			Waves: waves([][]apply.Change{{

@@ -50,12 +50,35 @@ func (d planDocument) blocks(o PlanOptions, budget int) []planBlock {
 		if budget != everything {
 			blocks = together(blocks)
 		}
+		if stage.Kind == "wait" && d.HasChanges {
+			blocks = []planBlock{{planObject: planObject{Object: stage.Name, Action: stage.Kind, Reason: stage.until()}, stage: stage.Name}}
+		}
 		all = append(all, blocks...)
 	}
 	if budget == everything {
 		return all
 	}
 	return shortened(all, budget)
+}
+
+// until says what a wait is for.
+func (s planStage) until() string {
+	const named = 3
+	var names []string
+	for _, n := range s.After[:min(named, len(s.After))] {
+		names = append(names, n.Object)
+	}
+	state := "ready"
+	if s.After[0].State == string(apply.Gone) {
+		state = "gone"
+	}
+	if more := len(s.After) - named; more > 0 {
+		return fmt.Sprintf("until %s and %d more are %s", strings.Join(names, ", "), more, state)
+	}
+	if len(names) == 1 {
+		return fmt.Sprintf("until %s is %s", names[0], state)
+	}
+	return fmt.Sprintf("until %s are %s", list(names), state)
 }
 
 // length is how many lines blocks take.

@@ -51,9 +51,9 @@ type planSummary struct {
 
 // A planStage is what is done at one time, in any order.
 type planStage struct {
-	Name    string       `json:"name"` // "pre-upgrade hooks", "apply 1", "prune"
-	Kind    string       `json:"kind"` // namespace, crds, hooks, apply or prune
-	After   []planNeed   `json:"after,omitempty"`
+	Name    string       `json:"name"`            // "pre-upgrade hooks", "apply 1", "prune"
+	Kind    string       `json:"kind"`            // namespace, crds, hooks, apply, wait or prune
+	After   []planNeed   `json:"after,omitempty"` // what has to be before it begins; of a wait before it ends
 	Objects []planObject `json:"objects"`
 }
 
@@ -152,7 +152,13 @@ func documentOf(op *deploy.Operation, object func(apply.Change) planObject) plan
 		d.add("apply "+strconv.Itoa(i+1), "apply", objectsOf(wave.Changes, object))
 		d.Stages[len(d.Stages)-1].After = needsOf(wave.Await)
 	}
+	if op.Verb != deploy.Uninstall {
+		d.wait(op)
+	}
 	d.add("prune", "prune", objectsOf(plan.Prune, object))
+	if op.Verb == deploy.Uninstall {
+		d.wait(op)
+	}
 	d.hooks(op, plan, "post", op.Hooks.After)
 	d.warnings(op, plan)
 	d.count()
@@ -186,6 +192,13 @@ func (d *planDocument) hide(hidden *hide.Texts) {
 func (d *planDocument) add(name, kind string, objects []planObject) {
 	if len(objects) > 0 {
 		d.Stages = append(d.Stages, planStage{Name: name, Kind: kind, Objects: objects})
+	}
+}
+
+// wait is what the run waits for between its other stages.
+func (d *planDocument) wait(op *deploy.Operation) {
+	if len(op.Awaits) > 0 {
+		d.Stages = append(d.Stages, planStage{Name: "wait", Kind: "wait", Objects: []planObject{}, After: needsOf(op.Awaits)})
 	}
 }
 

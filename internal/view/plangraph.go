@@ -28,7 +28,7 @@ type boxLine struct {
 func (d planDocument) boxes() []box {
 	out := make([]box, 0, len(d.Stages))
 	for _, stage := range d.Stages {
-		b := box{Title: stage.Name, Lines: awaited(stage.After)}
+		b := box{Title: stage.Name, Lines: awaited(stage)}
 		left, unchanged := 0, 0
 		for i, o := range stage.Objects {
 			switch {
@@ -63,13 +63,17 @@ func (o planObject) goesAfter() string {
 }
 
 // awaited says what a stage waits for.
-func awaited(needs []planNeed) []boxLine {
+func awaited(s planStage) []boxLine {
 	var out []boxLine
-	for i, n := range needs {
+	word := "after"
+	if s.Kind == "wait" {
+		word = "until"
+	}
+	for i, n := range s.After {
 		if i == maxBox {
-			return append(out, boxLine{Sign: " ", Text: fmt.Sprintf("after %d more", len(needs)-i), Kind: "more"})
+			return append(out, boxLine{Sign: " ", Text: fmt.Sprintf("%s %d more", word, len(s.After)-i), Kind: "more"})
 		}
-		out = append(out, boxLine{Sign: " ", Text: line("after " + n.String()), Kind: "more"})
+		out = append(out, boxLine{Sign: " ", Text: line(word + " " + n.String()), Kind: "more"})
 	}
 	return out
 }
@@ -93,12 +97,13 @@ func planMermaid(w io.Writer, d planDocument) error {
 	return err
 }
 
-// mermaid writes text for use between quotes: all that could mean something
-// becomes a numeric entity.
+// mermaid writes text for use between quotes: all that could mean something, also
+// in Markdown, becomes a numeric entity. A dash at the beginning would be a list,
+// which isn't drawn (https://github.com/mermaid-js/mermaid-live-editor/issues/1664).
 func mermaid(s string) string {
 	var b strings.Builder
-	for _, r := range s {
-		if strings.ContainsRune("\"#<>&;`\\", r) {
+	for i, r := range s {
+		if strings.ContainsRune("\"#<>&;`\\*_~[](){}|%$", r) || i == 0 && strings.ContainsRune("+-", r) {
 			fmt.Fprintf(&b, "#%d;", r)
 			continue
 		}

@@ -20,6 +20,9 @@ func (o planObject) heading() heading { return planBlock{planObject: o}.heading(
 // headline is an object and what happens to it.
 func (o planObject) headline() (name, words string) {
 	words = o.Action
+	if o.Action == "wait" {
+		return o.Object, line(o.Reason)
+	}
 	if o.Hook != nil {
 		words = fmt.Sprintf("%s hook", o.Hook.Event)
 		if o.Hook.Weight != 0 {
@@ -60,7 +63,7 @@ func (o planObject) sign() byte {
 		return '-'
 	case apply.Keep:
 		return '='
-	case "hook":
+	case "hook", "wait":
 		return '>'
 	}
 	return ' '
