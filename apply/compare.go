@@ -43,9 +43,7 @@ func (p *planning) compare(ctx context.Context, t *target, want, live *unstructu
 		return nil, err
 	}
 	c := &comparison{conv: conv, want: want, leave: fieldpath.NewSet()}
-	bare := shallow(live)
-	bare.SetManagedFields(nil)
-	if c.live, err = typedOf(conv, bare); err != nil {
+	if c.live, err = typedOf(conv, bare(live)); err != nil {
 		return nil, err
 	}
 	if c.liveSet, err = c.live.ToFieldSet(); err != nil {
@@ -54,17 +52,24 @@ func (p *planning) compare(ctx context.Context, t *target, want, live *unstructu
 	if c.entries, err = fields.Parse(live.GetManagedFields()); err != nil {
 		return nil, err
 	}
-	c.history = p.historyOf(ctx, t, conv)
+	c.history = p.historyOf(ctx, t, conv, p.past.objects[t.id])
 	return c, nil
+}
+
+// bare is an object without managedFields.
+func bare(obj *unstructured.Unstructured) *unstructured.Unstructured {
+	out := shallow(obj)
+	out.SetManagedFields(nil)
+	return out
 }
 
 // historyOf gives what stored revisions stated about an object, in the version
 // we apply. A revision that can't be read by this version's schema says nothing:
 // it was another kind of object then.
-func (p *planning) historyOf(ctx context.Context, t *target, conv managedfields.TypeConverter) []revision {
+func (p *planning) historyOf(ctx context.Context, t *target, conv managedfields.TypeConverter, stored []stated) []revision {
 	var out []revision
 	var last *unstructured.Unstructured
-	for _, s := range p.past.objects[t.id] {
+	for _, s := range stored {
 		if last != nil && reflect.DeepEqual(last.Object, s.obj.Object) {
 			out = append(out, revision{s.revision, out[len(out)-1].set, out[len(out)-1].obj})
 			continue
@@ -213,9 +218,7 @@ func (c *comparison) introducedBy(path fieldpath.Path) int {
 
 // differences compares the live object with what it will be.
 func (c *comparison) differences(after *unstructured.Unstructured) (*typed.Comparison, error) {
-	bare := shallow(after)
-	bare.SetManagedFields(nil)
-	v, err := typedOf(c.conv, bare)
+	v, err := typedOf(c.conv, bare(after))
 	if err != nil {
 		return nil, err
 	}

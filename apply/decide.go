@@ -73,6 +73,7 @@ func (p *planning) decideNow(ctx context.Context, t *target, s sight) (Change, e
 	if t.foreign && p.a.opts.CRDs == CreateCRDs && s.full != nil {
 		c := p.change(t, None)
 		c.Live, c.Reason = s.full, "exists already; --crds create leaves it as it is"
+		c.raw = "" // no mark: nobody has looked what is in it
 		return c, nil
 	}
 	if why := p.notYet(t); why != "" {

@@ -131,7 +131,16 @@ func parseReference(from, text string) (reference, string) {
 	if r.state != Ready && r.state != Present {
 		return r, fmt.Sprintf("%s: the state in %q is neither ready nor present", from, text)
 	}
-	parts := strings.Split(object, "/")
+	if !r.object(object) {
+		return r, fmt.Sprintf("%s: %q is not an object: write kind/name, kind/namespace/name or group/kind/namespace/name,"+
+			" with =present behind it if it need not be ready", from, text)
+	}
+	return r, ""
+}
+
+// object reads the name of an object, as parseReference has it; false when it is none.
+func (r *reference) object(text string) bool {
+	parts := strings.Split(text, "/")
 	switch len(parts) {
 	case 2:
 		r.kind, r.name = parts[0], parts[1]
@@ -143,11 +152,7 @@ func parseReference(from, text string) (reference, string) {
 	if kind, group, ok := strings.Cut(r.kind, "."); ok && !r.grouped {
 		r.kind, r.group, r.grouped = kind, group, true
 	}
-	if r.kind == "" || r.name == "" || len(parts) == 3 && r.namespace == "" {
-		return r, fmt.Sprintf("%s: %q is not an object: write kind/name, kind/namespace/name or group/kind/namespace/name,"+
-			" with =present behind it if it need not be ready", from, text)
-	}
-	return r, ""
+	return r.kind != "" && r.name != "" && (len(parts) != 3 || r.namespace != "")
 }
 
 // parseProperties reads state=ready,kind=Deployment,name=web and the like.

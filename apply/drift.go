@@ -88,24 +88,17 @@ type Writer struct {
 	Time        time.Time // when that manager last wrote the object; zero when unknown
 }
 
-// Drift compares the live objects with what a revision applied: Request.Objects
-// is its manifest and base its number. It goes the way of Plan, with the
-// server's dry run where that is permitted, and changes nothing. What the
-// server or the policies would reject is no error here: it is compared locally.
+// Drift compares the live objects with what a revision applied: of Request,
+// Objects is its manifest, CRDs and Hooks what it has applied and run of these,
+// and base is its number. It goes the way of Plan, with the server's dry run
+// where that is permitted, and changes nothing. What the server or the policies
+// would reject is no error here: it is compared locally.
 func (a *Applier) Drift(ctx context.Context, req Request, base int) (*Drift, error) {
-	opts := a.opts
-	opts.Gate, opts.AllowRecreate, opts.CRDs = GateBestEffort, true, SkipCRDs
-	if opts.Conflicts == Fail {
-		opts.Conflicts = Take
-	}
-	req.Marks, req.CRDs, req.Hooks = nil, nil, nil // marks prove that our fields are as they were, not that none came
-	p, _, targets, _, err := New(a.cluster, a.owner, opts).prepare(ctx, req)
+	d, err := a.compared(ctx, req, base)
 	if err != nil {
 		return nil, err
 	}
-	p.looking = true
-	d := &drifting{planning: p, base: base, out: &Drift{}}
-	if err := d.targets(ctx, targets); err != nil {
+	if err := d.compareAll(ctx); err != nil {
 		return nil, err
 	}
 	d.lost()
@@ -113,7 +106,7 @@ func (a *Applier) Drift(ctx context.Context, req Request, base int) (*Drift, err
 		return nil, err
 	}
 	slices.SortStableFunc(d.out.Objects, func(a, b Drifted) int { return strings.Compare(a.ID.String(), b.ID.String()) })
-	for _, w := range p.warnings {
+	for _, w := range d.warnings {
 		if w.ID == (kube.ID{}) { // of the manifest's own, its deployment has told
 			d.out.Warnings = append(d.out.Warnings, w)
 		}
@@ -124,11 +117,45 @@ func (a *Applier) Drift(ctx context.Context, req Request, base int) (*Drift, err
 // drifting is one comparison under way.
 type drifting struct {
 	*planning
-	base int
-	out  *Drift
+	base    int
+	targets []*target
+	hooks   map[kube.ID]bool
+	out     *Drift
 }
 
-func (d *drifting) targets(ctx context.Context, targets []*target) error {
+// compared begins a comparison with what a revision has applied: see Drift.
+func (a *Applier) compared(ctx context.Context, req Request, base int) (*drifting, error) {
+	opts := a.opts
+	opts.Gate, opts.AllowRecreate = GateBestEffort, true
+	if opts.Conflicts == Fail {
+		opts.Conflicts = Take
+	}
+	ran := req.Hooks
+	req.Marks, req.Hooks = nil, nil // marks prove that our fields are as they were, not that none came
+	p, crds, mains, _, err := New(a.cluster, a.owner, opts).prepare(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	p.looking = true
+	d := &drifting{planning: p, base: base, targets: append(crds, mains...), hooks: map[kube.ID]bool{}, out: &Drift{}}
+	return d, d.addHooks(ctx, ran)
+}
+
+// addHooks adds what hooks have made. One whose name the server chose can't be
+// found again.
+func (d *drifting) addHooks(ctx context.Context, ran []kube.Manifest) error {
+	hooks, _, err := d.resolve(ctx, ran, false)
+	for _, t := range hooks {
+		if t.id.Name != "" && !d.hooks[t.id] && d.wanted[t.id] == nil {
+			d.hooks[t.id] = true
+			d.targets = append(d.targets, t)
+		}
+	}
+	return err
+}
+
+func (d *drifting) compareAll(ctx context.Context) error {
+	targets := d.targets
 	seen, err := d.look(ctx, targets)
 	if err == nil {
 		err = d.readAll(ctx, targets, seen)
@@ -154,6 +181,9 @@ func (d *drifting) targets(ctx context.Context, targets []*target) error {
 	}
 	for i, o := range found {
 		targets[i].decided = &Change{ID: o.ID, Action: None, Live: o.Live} // for extras to know which objects are these
+		if d.hooks[o.ID] && (o.State == Missing || o.State == Going) {
+			continue // hooks come and go
+		}
 		if o.State == Changed && len(o.Fields) == 0 {
 			d.out.Same++
 			if o.Unverified != "" {
@@ -168,37 +198,54 @@ func (d *drifting) targets(ctx context.Context, targets []*target) error {
 
 // object compares one object.
 func (d *drifting) object(ctx context.Context, t *target, s sight) (Drifted, error) {
-	o := Drifted{ID: t.id, Source: t.source, State: Changed, Live: s.full, Want: t.obj}
-	switch {
-	case s.blind:
-		o.State, o.Unverified = Unlooked, "this account may not read it"
-		return o, nil
-	case s.full == nil && expires(t.obj):
-		o.State, o.Origin, o.Expected, o.Reason = Missing, Controllers, true, "it goes some time after it has finished"
-		return o, nil
-	case s.full == nil:
-		o.State, o.Origin, o.Reason = Missing, Deleted, "not in the cluster"
-		return o, nil
-	case s.full.GetDeletionTimestamp() != nil:
-		o.State, o.Origin, o.Reason = Going, Deleted, "is being deleted"
-		return o, nil
+	if t.foreign && d.a.opts.CRDs == CreateCRDs && s.full != nil {
+		return Drifted{ID: t.id, State: Changed}, nil // whatever is in it is left
 	}
-	if owner := ownerOf(s.full); owner != (Owner{}) && owner != d.a.owner {
-		o.State, o.Origin, o.Reason = NotOurs, OtherRelease, "belongs to release "+owner.String()+" now"
-		return o, nil
+	o, c, err := d.again(ctx, t, s)
+	if err == nil && o.State == Changed {
+		o.Fields, err = d.fields(ctx, t, c)
+	}
+	return o, err
+}
+
+// again is what becomes of an object when it is applied again; of one that can't
+// be compared field by field, its state only.
+func (d *drifting) again(ctx context.Context, t *target, s sight) (Drifted, Change, error) {
+	o := d.state(t, s)
+	if o.State != Changed {
+		return o, Change{}, nil
 	}
 	c, err := d.applied(ctx, t, s.full)
 	var rejected *Rejection
 	if errors.As(err, &rejected) {
 		o.State, o.Unverified = Unlooked, "the release's manifest can't be read by the server's schema: "+rejected.Err.Error()
-		return o, nil
+		return o, c, nil
 	}
-	if err != nil {
-		return o, err
+	if err == nil {
+		o.Live, o.Unverified = c.Live, c.Unverified
 	}
-	o.Live, o.Unverified = c.Live, c.Unverified
-	o.Fields, err = d.fields(ctx, t, c)
-	return o, err
+	return o, c, err
+}
+
+// state tells of an object as a whole; Changed where its fields have to be
+// compared.
+func (d *drifting) state(t *target, s sight) Drifted {
+	o := Drifted{ID: t.id, Source: t.source, State: Changed, Live: s.full, Want: t.obj}
+	switch {
+	case s.blind:
+		o.State, o.Unverified = Unlooked, "this account may not read it"
+	case s.full == nil && expires(t.obj):
+		o.State, o.Origin, o.Expected, o.Reason = Missing, Controllers, true, "it goes some time after it has finished"
+	case s.full == nil:
+		o.State, o.Origin, o.Reason = Missing, Deleted, "not in the cluster"
+	case s.full.GetDeletionTimestamp() != nil:
+		o.State, o.Origin, o.Reason = Going, Deleted, "is being deleted"
+	default:
+		if owner := ownerOf(s.full); !t.foreign && owner != (Owner{}) && owner != d.a.owner {
+			o.State, o.Origin, o.Reason = NotOurs, OtherRelease, "belongs to release "+owner.String()+" now"
+		}
+	}
+	return o
 }
 
 // expires tells whether the cluster deletes an object when it has finished.

@@ -13,13 +13,15 @@ import (
 // fields lists what of an object isn't as it was applied: what applying again
 // would change, what it would leave to others, and what others have added.
 func (d *drifting) fields(ctx context.Context, t *target, c Change) ([]DriftField, error) {
+	l, err := d.list(t, c)
+	if err != nil {
+		return nil, err
+	}
 	conv, _, err := d.schemas.of(ctx, t.mapping.GVK)
 	if err != nil {
 		return nil, err
 	}
-	bare := shallow(c.Live)
-	bare.SetManagedFields(nil)
-	live, err := typedOf(conv, bare)
+	live, err := typedOf(conv, bare(c.Live))
 	if err != nil {
 		return nil, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
 	}
@@ -28,11 +30,6 @@ func (d *drifting) fields(ctx context.Context, t *target, c Change) ([]DriftFiel
 	if err != nil {
 		return nil, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
 	}
-	entries, err := fields.Parse(c.Live.GetManagedFields())
-	if err != nil {
-		return nil, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
-	}
-	l := &driftList{d: d, t: t, c: c, entries: entries, seen: fieldpath.NewSet()}
 	diff.Modified.Iterate(func(p fieldpath.Path) { l.modified(p.Copy()) })
 	for _, p := range fields.Top(diff.Removed) {
 		l.add(p, false)
@@ -46,6 +43,14 @@ func (d *drifting) fields(ctx context.Context, t *target, c Change) ([]DriftFiel
 	l.additions()
 	slices.SortStableFunc(l.out, func(a, b DriftField) int { return slices.Compare(a.Names, b.Names) })
 	return l.out, nil
+}
+
+func (d *drifting) list(t *target, c Change) (*driftList, error) {
+	entries, err := fields.Parse(c.Live.GetManagedFields())
+	if err != nil {
+		return nil, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
+	}
+	return &driftList{d: d, t: t, c: c, entries: entries, seen: fieldpath.NewSet()}, nil
 }
 
 // driftList collects the fields of one object.
@@ -99,7 +104,7 @@ func (l *driftList) note(path fieldpath.Path, was any, had, expected bool) *Drif
 func (l *driftList) blame(f *DriftField, path fieldpath.Path) {
 	e := l.owner(path)
 	if e != nil {
-		f.By = Writer{Manager: e.Manager, Operation: string(e.Operation), Subresource: e.Subresource, Time: e.Time}
+		f.By = writerOf(e)
 	}
 	switch {
 	case e == nil || fields.ClassOf(e.Manager) == fields.Legacy:
@@ -116,6 +121,10 @@ func (l *driftList) blame(f *DriftField, path fieldpath.Path) {
 	default:
 		f.Origin = Controllers
 	}
+}
+
+func writerOf(e *fields.Entry) Writer {
+	return Writer{Manager: e.Manager, Operation: string(e.Operation), Subresource: e.Subresource, Time: e.Time}
 }
 
 // isPerson tells whether a manager's name stands for somebody at a keyboard.
@@ -250,6 +259,6 @@ func driftNoise(path fieldpath.Path) bool {
 		}, names[1])
 	}
 	return names[1] == "annotations" && slices.Contains([]string{
-		lastApplied, "deployment.kubernetes.io/revision", "deprecated.daemonset.template.generation",
+		lastApplied, runAnnotation, "deployment.kubernetes.io/revision", "deprecated.daemonset.template.generation",
 	}, names[2])
 }

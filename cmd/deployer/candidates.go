@@ -18,6 +18,7 @@ const (
 	aRelease  = "release"
 	releases  = "releases" // this and all that follow
 	aRevision = "revision"
+	anObject  = "object"
 	aChart    = "chart"
 	aRef      = "reference" // a chart, but no local path
 	aFile     = "file"
@@ -31,7 +32,7 @@ const (
 
 // argumentsOf says what the arguments of a command are where its usage doesn't.
 var argumentsOf = map[string][]string{
-	"upgrade": {aRelease, aChart}, "install": {"", aChart}, "plan": {aRelease, aChart}, "apply": {aFile},
+	"upgrade": {aRelease, aChart}, "explain": {aRelease, anObject, ""}, "install": {"", aChart}, "plan": {aRelease, aChart}, "apply": {aFile},
 	"template": {aChart, aChart}, "lint": {aFiles}, "create": {aFile}, "package": {aFiles}, "verify": {aFile},
 	"show all": {aChart}, "show chart": {aChart}, "show values": {aChart}, "show readme": {aChart}, "show crds": {aChart},
 	"dependency list": {aFile}, "dependency update": {aFile}, "dependency build": {aFile},
@@ -69,6 +70,8 @@ func (q question) argument() completion {
 		return q.pick(q.without(q.releases()), "")
 	case aRevision:
 		return q.pick(q.revisions(), "")
+	case anObject:
+		return q.pick(q.objects(), "")
 	case aChart, aRef:
 		return q.chart(kinds[n] == aChart)
 	case aFile, aFiles:

@@ -14,7 +14,7 @@ var groups = []struct {
 	commands []string
 }{
 	{"Change a release", []string{"upgrade", "install", "plan", "apply", "rollback", "uninstall", "test", "recover"}},
-	{"Look at releases", []string{"list", "status", "history", "get"}},
+	{"Look at releases", []string{"list", "status", "history", "get", "explain"}},
 	{"Work on charts", []string{"template", "lint", "show", "create", "dependency", "package", "verify"}},
 	{"Fetch and publish charts", []string{"repo", "search", "pull", "push", "registry"}},
 	{"This program", []string{"env", "version", "completion", "help"}},
@@ -44,6 +44,7 @@ func commands(e *env) []*cli.Command {
 		statusCommand(e),
 		historyCommand(e),
 		getCommand(e),
+		explainCommand(e),
 		templateCommand(e),
 		lintCommand(e),
 		showCommand(e),

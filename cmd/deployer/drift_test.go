@@ -6,8 +6,11 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/internal/kubetest"
@@ -227,6 +230,61 @@ func TestDriftOfFailedReleases(t *testing.T) {
 		driftLine{"ConfigMap/conf", "manual", "data.size", "kubectl-edit"},
 	)
 	mustHave(t, p.run(2, "plan", "web", "--drift"), "Drift of web in "+p.ns+" from revision 1, chart web-1.0.0 (revision 2 is failed)", "(from revision 2)")
+}
+
+// Of crds/ and of hooks what the deployed revision's run has come to is compared.
+// Hooks that are gone are none of it: they come and go.
+func TestDriftOfDefinitionsAndHooks(t *testing.T) {
+	p := newPlans(t)
+	group := "x" + p.ns + ".example.com"
+	p.write("crds/thing.yaml", `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.`+group+`}
+spec:
+  group: `+group+`
+  scope: Namespaced
+  names: {kind: Thing, plural: things}
+  versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]
+`)
+	hook := func(name, event, value string) {
+		p.write("templates/"+name+".yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: "+name+", annotations: {helm.sh/hook: "+event+"}}\ndata: {a: "+value+"}\n")
+	}
+	hook("first", "pre-install", "one")
+	hook("each", "\"pre-install,pre-upgrade\"", "one")
+	hook("gone", "\"post-install,post-upgrade\"", "one")
+	p.upgrade()
+	p.wantDrift(p.driftOf(0))
+	hook("first", "pre-install", "two") // doesn't run again: nothing has applied this
+	p.upgrade("colour=blue")
+	p.remove("configmaps", "gone")
+	p.wantDrift(p.driftOf(0))
+
+	p.patch("configmaps", "each", `{"data":{"a":"edited"}}`, "kubectl-edit")
+	definitions := p.cluster.Dynamic().Resource(schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"})
+	t.Cleanup(func() { _ = definitions.Delete(context.Background(), "things."+group, metav1.DeleteOptions{}) })
+	_, err := definitions.Patch(t.Context(), "things."+group, types.MergePatchType,
+		[]byte(`{"spec":{"names":{"shortNames":["th"]}}}`), metav1.PatchOptions{FieldManager: "kubectl-edit"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	edited := driftLine{"ConfigMap/each", "manual", "data.a", "kubectl-edit"}
+	p.wantDrift(p.driftOf(2), edited,
+		driftLine{"CustomResourceDefinition/things." + group, "manual", "spec.names.shortNames", "kubectl-edit"})
+	p.wantDrift(p.driftOf(2, "--crds", "create"), edited)
+	p.wantDrift(p.driftOf(2, "--crds", "skip"), edited)
+	mustHave(t, p.run(0, "explain", "web", "crd/things."+group, ".spec.names.shortNames"), "kubectl-edit (Update, since ")
+	p.wantExplained("ConfigMap/each", ".data.a", "edited by kubectl-edit/Update, revision 0, taken -> one")
+	if err := definitions.Delete(t.Context(), "things."+group, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	p.cluster.Eventually(t, time.Minute, "the definition gone", func(ctx context.Context) error {
+		if _, err := definitions.Get(ctx, "things."+group, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			return fmt.Errorf("it is there: %w", err)
+		}
+		return nil
+	})
+	p.wantDrift(p.driftOf(2), edited, driftLine{"CustomResourceDefinition/things." + group, "deleted", "missing", ""})
 }
 
 // A policy by which a deployment would fail doesn't keep anybody from looking.

@@ -58,9 +58,9 @@ func (o *operation) flags(e *env) []cli.Flag {
 		&cli.IntFlag{Name: "history-max", Category: group, Usage: "revisions to keep; 0 keeps all", Value: 10, Destination: &s.MaxHistory, EnvVars: []string{"HELM_MAX_HISTORY"}},
 		&cli.DurationFlag{Name: "lock-timeout", Category: group, Usage: "how long to wait for another run on this release", Destination: &o.lockTimeout},
 		takeoverFlag(s, group),
-		&cli.GenericFlag{Name: "conflicts", Category: group, Usage: "fields that others have set: take, fail or yield", Value: newChoice((*string)(&s.Apply.Conflicts), "take", "fail", "yield")},
+		conflictsFlag(s, group),
 		&cli.BoolFlag{Name: "allow-recreate", Aliases: []string{"force", "force-replace"}, Category: group, Usage: "delete and create again what can't be changed in place", Destination: &s.Apply.AllowRecreate},
-		&cli.BoolFlag{Name: "revert-manual-changes", Category: group, Usage: "remove what people have added to objects by kubectl edit and the like", Destination: &s.Apply.RevertManual},
+		revertFlag(s, group),
 		&cli.GenericFlag{Name: "gate", Category: group, Usage: "whole-release dry run before the first change: strict, best-effort or off", Value: newChoice((*string)(&s.Apply.Gate), "strict", "best-effort", "off")},
 		&cli.GenericFlag{Name: "field-validation", Category: group, Usage: "fields the schema doesn't have: strict, warn or ignore", Value: newChoice((*string)(&s.Apply.Validation), "strict", "warn", "ignore")},
 		&cli.GenericFlag{Name: "progress", Category: group, Usage: "auto, plain or none", Value: newChoice(&o.progress, "auto", "plain", "none")},
@@ -80,6 +80,14 @@ func takeoverFlag(s *deploy.Settings, group string) cli.Flag {
 // mapFlag is the one of every command that deploys what was rendered somewhen.
 func mapFlag(s *deploy.Settings) cli.Flag {
 	return &cli.BoolFlag{Name: "map-removed-apis", Category: "Deploying", Usage: "objects of API versions that the cluster has removed: use those that took their place unchanged", Destination: &s.MapRemovedAPIs}
+}
+
+func conflictsFlag(s *deploy.Settings, group string) cli.Flag {
+	return &cli.GenericFlag{Name: "conflicts", Category: group, Usage: "fields that others have set: take, fail or yield", Value: newChoice((*string)(&s.Apply.Conflicts), "take", "fail", "yield")}
+}
+
+func revertFlag(s *deploy.Settings, group string) cli.Flag {
+	return &cli.BoolFlag{Name: "revert-manual-changes", Category: group, Usage: "remove what people have added to objects by kubectl edit and the like", Destination: &s.Apply.RevertManual}
 }
 
 // waitWords are Helm 4's values of --wait, and what they mean.

@@ -3,12 +3,14 @@ package deploy
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"deployer/apply"
 	"deployer/chart"
 	"deployer/internal/hide"
+	"deployer/internal/kube"
 	"deployer/release"
 )
 
@@ -35,27 +37,11 @@ func (d *Deployer) Drift(ctx context.Context, name string) (*Drift, error) {
 	if err != nil {
 		return nil, err
 	}
-	owned, err := history.Owned(ctx)
+	req, err := d.lastApplied(ctx, history, record)
 	if err != nil {
 		return nil, err
 	}
-	var parser chart.Parser
-	past, err := pastOf(owned, &parser)
-	if err != nil {
-		return nil, err
-	}
-	objects, err := parser.Parse(record.Manifest)
-	if err != nil {
-		return nil, fmt.Errorf("reading the manifest of revision %d: %w", record.Version, err)
-	}
-	hooks, err := hookManifests(record.Hooks)
-	if err != nil {
-		return nil, err
-	}
-	d.learn(append(owned, record), past, objects, hooks)
-	req := apply.Request{Objects: objects, Resting: hooks, Past: past, Leftover: leftoverOf(owned)}
-	op := &Operation{Verb: Upgrade, Release: name, Namespace: d.Namespace}
-	found, err := d.applier(op).Drift(ctx, req, record.Version)
+	found, err := d.applier(upgradeOf(history)).Drift(ctx, req, record.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -63,6 +49,64 @@ func (d *Deployer) Drift(ctx context.Context, name string) (*Drift, error) {
 		d.Hidden.Object(o.Live)
 	}
 	return &Drift{Release: name, Namespace: d.Namespace, Record: record, Latest: history.Latest(), Drift: found, Hidden: d.Hidden}, nil
+}
+
+// upgradeOf is an upgrade of a release, for those who only ask what it would do.
+func upgradeOf(history *release.History) *Operation {
+	return &Operation{Verb: Upgrade, Release: history.Name, Namespace: history.Namespace}
+}
+
+// lastApplied asks for what a revision has applied: its manifest, and of its
+// crds/ and its hooks what its run came to.
+func (d *Deployer) lastApplied(ctx context.Context, history *release.History, record *release.Record) (apply.Request, error) {
+	owned, err := history.Owned(ctx)
+	if err != nil {
+		return apply.Request{}, err
+	}
+	var parser chart.Parser
+	past, err := pastOf(owned, &parser)
+	if err != nil {
+		return apply.Request{}, err
+	}
+	req := apply.Request{Past: past, Leftover: leftoverOf(owned)}
+	if req.Objects, err = parser.Parse(record.Manifest); err != nil {
+		return req, fmt.Errorf("reading the manifest of revision %d: %w", record.Version, err)
+	}
+	if req.Resting, err = hookManifests(record.Hooks); err != nil {
+		return req, err
+	}
+	if req.Hooks, err = hookManifests(ranIn(record)); err != nil {
+		return req, err
+	}
+	if req.CRDs, err = appliedCRDs(record); err != nil {
+		return req, err
+	}
+	d.learn(append(owned, record), past, req.Objects, req.Resting)
+	return req, nil
+}
+
+// ranIn are the hooks that the run of a revision came to: those of its other
+// events may be what an earlier one, or nobody, has made.
+func ranIn(record *release.Record) []*helmrelease.Hook {
+	var out []*helmrelease.Hook
+	for _, h := range record.Hooks {
+		if h.LastRun.Phase == helmrelease.HookPhaseSucceeded && !h.LastRun.StartedAt.Before(record.Info.LastDeployed) {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// appliedCRDs are those of crds/ that the run of a revision has applied, as far
+// as its record has them: Helm stores no subcharts, and applies none in upgrades.
+func appliedCRDs(record *release.Record) ([]kube.Manifest, error) {
+	if record.Journal == nil || record.Chart == nil {
+		return nil, nil
+	}
+	all, err := chart.CRDs(record.Chart)
+	return slices.DeleteFunc(all, func(m kube.Manifest) bool {
+		return m.Object == nil || record.Journal.Objects[apply.Key(kube.IDOf(m.Object))].UID == ""
+	}), err
 }
 
 // deployed reads the revision that a release deployed last with success.

@@ -177,6 +177,7 @@ func (r *run) crds(ctx context.Context) error {
 		var applied []apply.Change
 		if err := r.applier.Run(ctx, changes, func(c apply.Change) {
 			applied = append(applied, c)
+			r.applied[c.ID] = c
 			r.observe(Applied{Step: "crds", Change: c})
 		}); err != nil {
 			return err

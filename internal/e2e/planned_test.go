@@ -51,6 +51,8 @@ func TestPlansOnlyRead(t *testing.T) {
 	} {
 		w.ok(append(dry, "--dry-run=server")...)
 	}
+	w.exits(2, "plan", "x", "--drift")
+	w.ok("explain", "x", "ConfigMap/a")
 	w.exits(3, "plan", "x", after) // the selector of a Deployment can't be changed
 	for _, e := range w.allWrites(mark) {
 		w.Errorf("a plan has written: %v", e)

@@ -1,0 +1,170 @@
+package fields
+
+import (
+	"encoding/json"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+)
+
+// A Query is a path as people type it: as String writes it, or with less.
+// Items of lists are named by any of their keys ([name=app]), by their value
+// ([=x]) or by their place ([0]); keys with dots in quotes, in brackets
+// (["a.b/c"]), or with a backslash before each dot.
+type Query []step
+
+// A step is one element of a query.
+type step struct {
+	name string            // of a field, or the value of an item
+	keys map[string]string // of an item; nil for others
+	at   int               // the place of an item; -1 for others
+}
+
+var (
+	queryStep = regexp.MustCompile(`^\.?(?:("(?:[^"\\]|\\.)*")|((?:[^.\[\]\\"]|\\.)+)|\[((?:[^\]"']|"(?:[^"\\]|\\.)*"|'[^']*')+)\])`)
+	escaped   = regexp.MustCompile(`\\(.)`)
+	queryKey  = regexp.MustCompile(`^\s*([\w.-]*)=("(?:[^"\\]|\\.)*"|'[^']*'|[^,"']*)(?:,|$)`)
+)
+
+// ParseQuery reads a path. A leading dot says nothing.
+func ParseQuery(text string) (Query, error) {
+	var out Query
+	for rest := text; rest != "" && rest != "."; {
+		m := queryStep.FindStringSubmatch(rest)
+		if m == nil {
+			return nil, fmt.Errorf("%q is no path of a field: at %q; write .spec.containers[name=app].image, or metadata.labels[\"example.com/a\"]", text, rest)
+		}
+		s := step{name: escaped.ReplaceAllString(m[2], "$1"), at: -1}
+		switch {
+		case m[1] != "":
+			s.name = unquoted(m[1])
+		case m[3] != "":
+			var err error
+			if s, err = bracketed(m[3]); err != nil {
+				return nil, fmt.Errorf("%q is no path of a field: %w", text, err)
+			}
+		}
+		out, rest = append(out, s), rest[len(m[0]):]
+	}
+	return out, nil
+}
+
+// bracketed reads what stands in brackets.
+func bracketed(text string) (step, error) {
+	if n, err := strconv.Atoi(text); err == nil && n >= 0 {
+		return step{at: n}, nil
+	}
+	s := step{at: -1, keys: map[string]string{}}
+	for rest := text; rest != ""; {
+		m := queryKey.FindStringSubmatch(rest)
+		if m == nil && rest == text {
+			return step{name: unquoted(text), at: -1}, nil
+		}
+		if m == nil {
+			return s, fmt.Errorf("[%s] is neither a place nor keys of an item", text)
+		}
+		if m[1] == "" { // [="x"] is the item with that value
+			return step{name: unquoted(m[2]), at: -1}, nil
+		}
+		s.keys[m[1]], rest = unquoted(m[2]), rest[len(m[0]):]
+	}
+	return s, nil
+}
+
+func unquoted(text string) string {
+	if out, err := strconv.Unquote(text); err == nil {
+		return out
+	}
+	return strings.Trim(text, "'")
+}
+
+// Leads tells how many steps of the query a path of obj takes, one after the
+// other from the first: all of them when it is what the query names, or is in
+// it, or when it is a value that is set as a whole and has what is named in it.
+func (q Query) Leads(obj any, path fieldpath.Path) int {
+	for i, e := range path {
+		if i == len(q) || !q[i].fits(obj, e) {
+			return i
+		}
+		obj, _ = child(obj, e)
+	}
+	for i := len(path); i < len(q); i++ {
+		var ok bool
+		if obj, ok = q[i].in(obj); !ok {
+			return i
+		}
+	}
+	return len(q)
+}
+
+// fits tells whether a step names an element of the path to something in parent.
+func (s step) fits(parent any, e fieldpath.PathElement) bool {
+	list, _ := parent.([]any)
+	switch {
+	case e.FieldName != nil:
+		return s.keys == nil && s.at < 0 && *e.FieldName == s.name
+	case s.at >= 0:
+		return Index(list, e) == s.at
+	case s.keys != nil && e.Key != nil:
+		for name, text := range s.keys {
+			if !hasText(*e.Key, name, text) {
+				return false
+			}
+		}
+		return true
+	case e.Value != nil:
+		return s.keys == nil && textOf((*e.Value).Unstructured()) == s.name
+	}
+	return false
+}
+
+func hasText(key value.FieldList, name, text string) bool {
+	for _, f := range key {
+		if f.Name == name {
+			return textOf(f.Value.Unstructured()) == text
+		}
+	}
+	return false
+}
+
+// in takes a step in a value that is set as a whole.
+func (s step) in(v any) (any, bool) {
+	switch v := v.(type) {
+	case map[string]any:
+		found, ok := v[s.name]
+		return found, ok && s.keys == nil && s.at < 0
+	case []any:
+		for i, item := range v {
+			if i == s.at || s.keys != nil && s.describes(item) || s.keys == nil && s.at < 0 && textOf(item) == s.name {
+				return item, true
+			}
+		}
+	}
+	return nil, false
+}
+
+func (s step) describes(item any) bool {
+	m, ok := item.(map[string]any)
+	for name, text := range s.keys {
+		if v, has := m[name]; !has || textOf(v) != text {
+			return false
+		}
+	}
+	return ok
+}
+
+// textOf writes a scalar as people type it.
+func textOf(v any) string {
+	if s, ok := v.(string); ok {
+		return s
+	}
+	data, err := json.Marshal(v)
+	if err != nil {
+		return ""
+	}
+	return string(data)
+}

@@ -1,0 +1,83 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"deployer/apply"
+	"deployer/chart"
+	"deployer/internal/hide"
+	"deployer/release"
+)
+
+// An Explanation is who has made an object of a release what it is.
+type Explanation struct {
+	Release   string
+	Namespace string
+	Record    *release.Record // the revision it is looked at from
+	*apply.Explanation
+	Hidden *hide.Texts // what must not be shown
+}
+
+// Explain finds out who has made an object of a release, or a field of it, what
+// it is: see apply.Question for the words. It looks from the deployed revision,
+// from the latest when none ever was. It only reads.
+func (d *Deployer) Explain(ctx context.Context, name, object, field string) (*Explanation, error) {
+	history, err := d.existing(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	record, err := d.deployed(ctx, history)
+	var never *release.NoDeployedError
+	if errors.As(err, &never) {
+		record, err = history.Load(ctx, history.Latest().Revision)
+	}
+	if err != nil {
+		return nil, err
+	}
+	q := apply.Question{Base: record.Version, Object: object, Field: field}
+	if q.Applied, err = d.lastApplied(ctx, history, record); err != nil {
+		return nil, err
+	}
+	if q.Stored, err = d.stored(ctx, history); err != nil {
+		return nil, err
+	}
+	found, err := d.applier(upgradeOf(history)).Explain(ctx, q)
+	if err != nil {
+		return nil, err
+	}
+	d.Hidden.Object(found.Object.Live)
+	return &Explanation{Release: name, Namespace: d.Namespace, Record: record, Explanation: found, Hidden: d.Hidden}, nil
+}
+
+// stored is what all stored revisions state, their hooks and crds/ too. One that
+// can't be read any more, and one of an uninstall, states nothing.
+func (d *Deployer) stored(ctx context.Context, history *release.History) ([]apply.Past, error) {
+	var out []apply.Past
+	var parser chart.Parser
+	for _, s := range history.Revisions {
+		record, err := history.Load(ctx, s.Revision)
+		var corrupt *release.CorruptError
+		if errors.As(err, &corrupt) || err == nil && record.Info.Status == helmrelease.StatusUninstalled {
+			out = append(out, apply.Past{Revision: s.Revision})
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		past, err := pastOf([]*release.Record{record}, &parser)
+		if err != nil {
+			return nil, err
+		}
+		crds, err := appliedCRDs(record)
+		if err != nil {
+			return nil, err
+		}
+		past[0].Objects = append(append(past[0].Objects, past[0].Hooks...), crds...)
+		out = append(out, past...)
+		d.learn([]*release.Record{record}, past)
+	}
+	return out, nil
+}

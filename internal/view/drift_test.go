@@ -1,0 +1,43 @@
+package view
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+	"time"
+)
+
+// edited is when somebody was at work in the fixtures.
+var edited = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+
+// shownAs shows something in a format; JSON with indentation.
+func shownAs(t *testing.T, format Format, show func(Streams, PlanOptions) error) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	if err := show(Streams{Out: &out, Err: &out, Width: 80, Height: 24}, PlanOptions{Format: format, Context: 3, Env: noEnv}); err != nil {
+		t.Fatal(err)
+	}
+	checkSecrets(t, out.String())
+	if format != FormatJSON {
+		return out.Bytes()
+	}
+	var b bytes.Buffer
+	if err := json.Indent(&b, out.Bytes(), "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestDriftFormats(t *testing.T) {
+	for format, file := range map[Format]string{
+		FormatTable: "drift.txt", FormatJSON: "drift.json", FormatYAML: "drift.yaml", FormatMarkdown: "drift.md", FormatHTML: "drift.html",
+	} {
+		golden(t, file+".golden", shownAs(t, format, func(s Streams, o PlanOptions) error { return Drift(s, drifted(t), o) }))
+	}
+}
+
+func TestExplanationFormats(t *testing.T) {
+	for format, file := range map[Format]string{FormatTable: "explain.txt", FormatJSON: "explain.json", FormatYAML: "explain.yaml"} {
+		golden(t, file+".golden", shownAs(t, format, func(s Streams, o PlanOptions) error { return Explanation(s, explanationOf(t), o) }))
+	}
+}
