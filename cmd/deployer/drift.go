@@ -24,9 +24,15 @@ func (o *upgradeOptions) planDrift(ctx context.Context, e *env, c *cli.Context) 
 		return err
 	}
 	o.plan.Colour = e.colour
-	drift, err := e.deployer(cluster, o.settings).Drift(ctx, args[0])
+	d := e.deployer(cluster, o.settings)
+	drift, err := d.Drift(ctx, args[0])
 	if err != nil {
 		return err
+	}
+	if len(drift.Objects) > 0 {
+		if err := d.Learn(ctx, args[0]); err != nil {
+			return err
+		}
 	}
 	if err := view.Drift(e.streams, drift, o.plan); err != nil {
 		return err

@@ -165,6 +165,11 @@ func (o *operation) show(ctx context.Context, e *env, d *deploy.Deployer, op *de
 	if err := op.Vary(ctx); err != nil {
 		return err
 	}
+	if op.HasChanges() {
+		if err := d.Learn(ctx, op.Release); err != nil {
+			return err
+		}
+	}
 	if err := view.Plan(e.streams, op, o.plan); err != nil {
 		return err
 	}

@@ -39,8 +39,7 @@ Exit codes: 0 done, or nothing to do; 1 failed; 5 another run holds the release`
 			if err != nil {
 				return err
 			}
-			d := deploy.New(cluster, cluster.Namespace(), settings)
-			settled, err := d.Recover(ctx, args[0], lockTimeout, e.warn)
+			settled, err := e.deployer(cluster, settings).Recover(ctx, args[0], lockTimeout, e.warn)
 			if err != nil {
 				return err
 			}

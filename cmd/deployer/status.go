@@ -63,12 +63,13 @@ func (q *statusQuery) run(ctx context.Context, e *env, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	d := deploy.New(e.cluster, e.cluster.Namespace(), q.settings)
+	d := e.deployer(e.cluster, q.settings)
 	if !q.watch {
 		return q.show(ctx, e, d, record, format)
 	}
 	e.observed = view.NewEvents(e.streams, view.EventOptions{
 		Format: format, Progress: q.progress, Colour: e.colour, Timeout: q.settings.Timeout, ResultFile: q.resultFile,
+		Hidden:   e.hidden,
 		ExitCode: func(err error) int { return exitCode(ctx, err) },
 	})
 	err = d.Watch(ctx, record, e.observed.Observe)

@@ -1,10 +1,24 @@
 package deploy
 
 import (
+	"context"
+
 	"deployer/apply"
 	"deployer/internal/kube"
 	"deployer/release"
 )
+
+// Learn notes what must not be shown of revisions that no decision has read: a
+// field that differs may have a password of long ago. It only reads; a revision
+// that can't be read has been told of or matters to nobody.
+func (d *Deployer) Learn(ctx context.Context, name string) error {
+	history, err := d.Releases.History(ctx, name)
+	if err != nil {
+		return err
+	}
+	_, err = d.stored(ctx, history)
+	return err
+}
 
 // learn notes what must not be shown: the confidential values of the records,
 // and of the objects of past revisions and of what is to be deployed. Names of

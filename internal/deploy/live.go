@@ -54,7 +54,26 @@ func (d *Deployer) Live(ctx context.Context, record *release.Record) ([]Live, er
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
+	d.learn([]*release.Record{record}, nil, manifests)
+	d.conceal(out)
 	return out, nil
+}
+
+// conceal takes what is confidential out of what is said of live objects.
+func (d *Deployer) conceal(objects []Live) {
+	for _, o := range objects {
+		d.Hidden.Object(o.Object)
+	}
+	for i := range objects {
+		s := &objects[i].Status
+		s.Message = d.Hidden.Hide(s.Message)
+		for j, note := range s.Notes {
+			s.Notes[j] = d.Hidden.Hide(note)
+		}
+		if s.Problem != nil {
+			s.Problem.Message = d.Hidden.Hide(s.Problem.Message)
+		}
+	}
 }
 
 func (d *Deployer) live(ctx context.Context, object *unstructured.Unstructured) Live {

@@ -49,8 +49,11 @@ func (d *Deployer) Test(ctx context.Context, req TestRequest) (*Operation, error
 	if err != nil {
 		return nil, err
 	}
-	op.past, err = pastOf(owned, &chart.Parser{})
-	return op, err
+	if op.past, err = pastOf(owned, &chart.Parser{}); err != nil {
+		return nil, err
+	}
+	d.learn(append(owned, record), op.past)
+	return op, nil
 }
 
 // chosenTests leaves out what the request doesn't want.
