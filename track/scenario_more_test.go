@@ -16,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
 	"deployer/internal/kube"
@@ -178,6 +179,32 @@ func TestDefinitionAndItsObject(t *testing.T) {
 	}, thing).ready(5 * time.Second)
 	if step != 2 {
 		t.Errorf("it was called ready after %d of 2 steps", step)
+	}
+}
+
+// TestRuleInTheDefinition: it holds for all objects of the kind, but those that
+// have one of their own, and one that can't be read is told.
+func TestRuleInTheDefinition(t *testing.T) {
+	w := newWorld(t)
+	group := w.define(withStatus)
+	rule := func(annotations string) {
+		t.Helper()
+		patch := `{"metadata":{"annotations":{` + annotations + `}}}`
+		if _, err := w.definitions().Patch(t.Context(), "things."+group, types.MergePatchType, []byte(patch), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rule(`"deployer.io/instances-ready":"self.spec.a == 2","deployer.io/instances-failed":"self.spec.a == 3"`)
+	thing := func(name, more string) track.Target {
+		return w.apply("{apiVersion: " + group + "/v1, kind: Thing, metadata: {name: " + name + more)
+	}
+	w.wait(track.Options{}, 20*time.Second, thing("good", "}, spec: {a: 2}}"),
+		thing("own", ", annotations: {deployer.io/ready: self.spec.a == 3}}, spec: {a: 3}}")).ready(10 * time.Second)
+	w.wait(track.Options{}, 20*time.Second, thing("bad", "}, spec: {a: 3}}")).failed(class.Rule, 0, 10*time.Second)
+	rule(`"deployer.io/instances-ready":"slef.spec.a == 2"`)
+	o := w.wait(track.Options{}, time.Second, thing("other", "}, spec: {a: 2}}"))
+	if !o.warned("undeclared reference") {
+		t.Errorf("the rule isn't told to be wrong; it saw %s", o.story())
 	}
 }
 

@@ -16,7 +16,7 @@ const (
 	drainAtOnce  = 1000            // messages taken before objects are judged
 	manyPods     = 50              // of one workload, that is judged less often then
 	judgePause   = 100 * time.Millisecond
-	evidenceTime = 3 * time.Second // for logs and events of what failed
+	evidenceTime = 3 * time.Second // for what is asked once: logs and events of what failed, rules of kinds
 	logsEnd      = 2 * time.Second // for the last lines of what has finished
 )
 
@@ -83,6 +83,7 @@ func (s *session) run(ctx context.Context) error {
 	s.logs = newLogBook(s)
 	defer s.end(stop)
 	now := s.opts.Now()
+	s.learn(ctx)
 	s.warnSettings()
 	for _, sub := range s.subjects {
 		s.judge(sub, now)

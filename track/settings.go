@@ -109,7 +109,7 @@ var aliases = map[string]annotation{
 
 // elsewhere are annotations of other parts of deployer, which read them.
 var elsewhere = map[string]bool{
-	"ready": true, "failed": true, // rules.NewOverride
+	"ready": true, "failed": true, "instances-ready": true, "instances-failed": true, // rules.NewOverride
 	"conflicts": true, "recreate": true, "hook-run": true,
 	"weight": true, "depends-on": true, "external-dependencies": true,
 	"sensitive-paths": true,

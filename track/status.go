@@ -115,13 +115,14 @@ type LogTail struct {
 // Compute judges an object by its own fields, its annotations and the user's
 // rules. It asks nobody, remembers nothing, and takes the time from its caller.
 // Without a baseline a condition that lingers from an earlier change can't be
-// told from a fresh one, so conditions count as fresh.
+// told from a fresh one, so conditions count as fresh, and what is given some time
+// had it since the object was created.
 func (o Options) Compute(obj *unstructured.Unstructured, now time.Time) Status {
 	set := settingsOf(obj)
 	if set.Skip {
 		return Status{ID: kube.IDOf(obj), UID: obj.GetUID(), State: Ready}
 	}
-	verdict := o.Rules.Judge(rules.Input{Object: obj, Changed: true, Now: now, Applied: now,
+	verdict := o.Rules.Judge(rules.Input{Object: obj, Changed: true, Now: now, Applied: obj.GetCreationTimestamp().Time,
 		Override: set.Override, Required: set.Required, Complete: set.AsJob && !set.AsService})
 	return statusOf(kube.IDOf(obj), obj.GetUID(), verdict)
 }

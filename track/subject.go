@@ -36,10 +36,11 @@ type subject struct {
 
 	gone      bool // not there any more
 	denied    string
-	hasStatus *bool     // its kind has a status subresource
-	served    bool      // of a CustomResourceDefinition: its kind answers
-	frozen    time.Time // since when nothing can be seen; zero when all is seen
-	blindness int       // streams about the object that are out of reach
+	hasStatus *bool           // its kind has a status subresource
+	served    bool            // of a CustomResourceDefinition: its kind answers
+	ofKind    *rules.Override // of the definition of its kind; the object's own goes first
+	frozen    time.Time       // since when nothing can be seen; zero when all is seen
+	blindness int             // streams about the object that are out of reach
 
 	revision   string // of the new pods; empty when unknown
 	revisionOf string // the Deployment's own number of that revision

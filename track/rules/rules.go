@@ -102,6 +102,12 @@ func (s *Set) Judge(in Input) Verdict {
 // built-in rules, so that there is nothing to watch.
 func Still(gk schema.GroupKind) bool { return still(gk) }
 
+// Custom reports whether a kind is none of Kubernetes itself.
+func Custom(gk schema.GroupKind) bool {
+	_, ruled := kinds[gk]
+	return !ruled && !stillGroups[gk.Group]
+}
+
 func ready(message string) Verdict { return Verdict{Phase: Ready, Message: message} }
 
 func waiting(message string) Verdict { return Verdict{Message: message} }
