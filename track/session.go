@@ -17,7 +17,7 @@ const (
 	manyPods     = 50              // of one workload, that is judged less often then
 	judgePause   = 100 * time.Millisecond
 	evidenceTime = 3 * time.Second // for what is asked once: logs and events of what failed, rules of kinds
-	logsEnd      = 2 * time.Second // for the last lines of what has finished
+	logsEnd      = 5 * time.Second // at most, for the last lines of what has finished
 )
 
 // session is one Wait. Its fields belong to the goroutine of run; others send
