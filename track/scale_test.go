@@ -28,7 +28,7 @@ func TestScale(t *testing.T) {
 	}
 	for _, size := range []struct{ deployments, pods, others int }{{200, 5, 0}, {400, 25, 600}} {
 		t.Run(fmt.Sprintf("%dx%d", size.deployments, size.pods), func(t *testing.T) {
-			w := newWorld(t)
+			w := loneWorld(t)
 			for i := range 10 {
 				w.bigNode(fmt.Sprintf("big-%d-%s", i, w.ns), size.deployments*size.pods/4)
 			}

@@ -35,6 +35,12 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	t.Parallel()
+	return loneWorld(t)
+}
+
+// loneWorld is for tests that would disturb others.
+func loneWorld(t *testing.T) *world {
+	t.Helper()
 	c := kubetest.Start(t)
 	w := &world{T: t, c: c, ns: c.Namespace(t)}
 	w.agent = "track-" + w.ns
