@@ -42,13 +42,15 @@ func TestMain(m *testing.M) {
 //	                        the real helm and ours answer the same; see runBoth
 //	charts ARGS...          both, with each public chart as {chart}
 //	twins                   a namespace for each side of both
+//	account                 a user of the cluster with a token; see makeAccount
+//	proxy NAME              a proxy in front of the cluster; see startProxy
 //	golden FILE ARGS...     ours answers as Helm's golden file; see compareGolden
 //	helmdata                what Helm's tests of its commands use, in testdata
 //	records NAMESPACE FILE  releases as Helm records them; see writeRecords
 //
 // and the conditions [helm3], with the real helm 3 as command helm3, [goldens],
 // with Helm's testdata in the module cache, [charts], with public charts in
-// $CHARTS, and [cluster], where cluster sets
+// $CHARTS, [mounts], with unshare(1) that may mount, and [cluster], where cluster sets
 // KUBECONFIG to a fresh namespace, $NAMESPACE.
 func TestScripts(t *testing.T) {
 	helm3, testdata, charts := builtHelm(t), helmTestdata(t), publicCharts(t)
@@ -67,6 +69,8 @@ func TestScripts(t *testing.T) {
 				return helm3 != "", nil
 			case "goldens":
 				return testdata != "", nil
+			case "mounts": // a directory of the system can be another one for a program
+				return exec.Command("unshare", "-rm", "true").Run() == nil, nil
 			case "charts":
 				return charts != "", nil
 			case "cluster":
@@ -81,6 +85,8 @@ func TestScripts(t *testing.T) {
 			"registry": serveRegistry,
 			"keys":     makeKeys,
 			"cluster":  useCluster,
+			"account":  makeAccount,
+			"proxy":    startProxy,
 			"both":     runBoth,
 			"charts":   runBothOnCharts,
 			"twins":    makeTwins,
