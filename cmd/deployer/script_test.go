@@ -34,10 +34,11 @@ func TestMain(m *testing.M) {
 //	serve [-tls] NAME DIR [USER PASSWORD]
 //	                        a web server for DIR; its URL is in $NAME
 //	keys NAME [PASSPHRASE]  a PGP key, in secring.gpg and pubring.gpg
-//	registry [-tls] NAME [USER PASSWORD]
+//	registry [-tls|-https] NAME [USER PASSWORD]
 //	                        an OCI registry; its host and port are in $NAME.
 //	                        With -tls both want the client certificate that is
-//	                        in client.pem and client.key; ca.pem knows theirs
+//	                        in client.pem and client.key; ca.pem knows theirs,
+//	                        and with -https too
 //	both [! PATTERN] ARGS...
 //	                        the real helm and ours answer the same; see runBoth
 //	charts ARGS...          both, with each public chart as {chart}
@@ -45,6 +46,7 @@ func TestMain(m *testing.M) {
 //	account                 a user of the cluster with a token; see makeAccount
 //	proxy NAME              a proxy in front of the cluster; see startProxy
 //	golden FILE ARGS...     ours answers as Helm's golden file; see compareGolden
+//	job FILE NAME           a job of one of our examples for CI; see runJob
 //	helmdata                what Helm's tests of its commands use, in testdata
 //	records NAMESPACE FILE  releases as Helm records them; see writeRecords
 //
@@ -92,6 +94,8 @@ func TestScripts(t *testing.T) {
 			"twins":    makeTwins,
 			"golden":   compareGolden,
 			"helmdata": copyTestdata,
+			"job":      runJob,
+			"secret":   readSecret,
 			"records":  writeRecords,
 		},
 	})

@@ -28,16 +28,17 @@ func serve(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 && len(args) != 4 {
 		ts.Fatalf("usage: serve [-tls] NAME DIR [USER PASSWORD]")
 	}
-	ts.Setenv(args[0], start(ts, http.FileServer(http.Dir(ts.MkAbs(args[1]))), secure, args[2:]))
+	ts.Setenv(args[0], start(ts, http.FileServer(http.Dir(ts.MkAbs(args[1]))), configOf(ts, secure, false), args[2:]))
 }
 
 // serveRegistry is the command registry of a script: an OCI registry.
 func serveRegistry(ts *testscript.TestScript, neg bool, args []string) {
 	args, secure := cutFlag(args, "-tls")
+	args, public := cutFlag(args, "-https")
 	if neg || len(args) != 1 && len(args) != 3 {
-		ts.Fatalf("usage: registry [-tls] NAME [USER PASSWORD]")
+		ts.Fatalf("usage: registry [-tls|-https] NAME [USER PASSWORD]")
 	}
-	url := start(ts, registry.New(registry.Logger(log.New(io.Discard, "", 0))), secure, args[1:])
+	url := start(ts, registry.New(registry.Logger(log.New(io.Discard, "", 0))), configOf(ts, secure, public), args[1:])
 	_, host, _ := strings.Cut(url, "://")
 	ts.Setenv(args[0], host)
 }
@@ -49,28 +50,37 @@ func cutFlag(args []string, flag string) ([]string, bool) {
 	return args, false
 }
 
-// start runs a server until the script ends and returns its URL. A secure one
-// lets in who has client.pem and client.key, and is known by ca.pem: they are
-// in the script's directory.
-func start(ts *testscript.TestScript, handler http.Handler, secure bool, login []string) string {
+// start runs a server until the script ends and returns its URL.
+func start(ts *testscript.TestScript, handler http.Handler, config *tls.Config, login []string) string {
 	if len(login) == 2 {
 		handler = onlyFor(login[0], login[1], handler)
 	}
 	server := httptest.NewUnstartedServer(handler)
 	ts.Defer(server.Close)
-	if !secure {
+	if config == nil {
 		server.Start()
 		return server.URL
 	}
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
-	pair := ownCertificate(ts)
-	server.TLS = &tls.Config{
-		Certificates: []tls.Certificate{pair},
-		ClientAuth:   tls.RequireAndVerifyClientCert, ClientCAs: x509.NewCertPool(),
-	}
-	server.TLS.ClientCAs.AddCert(pair.Leaf)
+	server.TLS = config
 	server.StartTLS()
 	return server.URL
+}
+
+// configOf is that of a server which ca.pem knows, nil of one without TLS. A
+// secure one lets in who has client.pem and client.key, a public one everybody:
+// the files are in the script's directory.
+func configOf(ts *testscript.TestScript, secure, public bool) *tls.Config {
+	if !secure && !public {
+		return nil
+	}
+	pair := ownCertificate(ts)
+	config := &tls.Config{Certificates: []tls.Certificate{pair}}
+	if secure {
+		config.ClientAuth, config.ClientCAs = tls.RequireAndVerifyClientCert, x509.NewCertPool()
+		config.ClientCAs.AddCert(pair.Leaf)
+	}
+	return config
 }
 
 // ownCertificate makes a certificate that signs itself, a server's and a
