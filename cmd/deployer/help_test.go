@@ -259,3 +259,39 @@ func TestCommandLinesInDocs(t *testing.T) {
 		}
 	}
 }
+
+// The guide for people who come from Helm names every command, every flag that
+// is accepted and does nothing, and no command line that no script has run:
+// testdata/script/migrating.txtar has them as they stand there.
+func TestMigrationGuide(t *testing.T) {
+	data, err := os.ReadFile("../../docs/migrating-from-helm.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	guide := string(data)
+	app := newApp(testEnv(t, "deployer"))
+	for _, c := range app.Commands {
+		if !c.Hidden && c.Name != "help" && !regexp.MustCompile("`(deployer |helm )?"+c.Name+"\\b").MatchString(guide) {
+			t.Errorf("the guide doesn't have the command %s", c.Name)
+		}
+	}
+	for name := range idleReasons {
+		if !strings.Contains(guide, "`--"+name+"`") {
+			t.Errorf("the guide doesn't have --%s", name)
+		}
+	}
+	script, err := os.ReadFile("testdata/script/migrating.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := regexp.MustCompile("(?m)^ *(deployer .*)$|`(deployer [^`…]*)`").FindAllStringSubmatch(guide, -1)
+	if len(shown) < 15 {
+		t.Fatalf("found only %d command lines", len(shown))
+	}
+	for _, m := range shown {
+		line := strings.ReplaceAll(m[1]+m[2], "-n prod", "-n $NAMESPACE")
+		if !strings.Contains(string(script), "exec "+line+"\n") {
+			t.Errorf("no script runs %q", line)
+		}
+	}
+}
