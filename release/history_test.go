@@ -193,7 +193,13 @@ func TestJobURL(t *testing.T) {
 		"https://gh/o/r/actions/runs/7": {"GITHUB_SERVER_URL": "https://gh", "GITHUB_REPOSITORY": "o/r", "GITHUB_RUN_ID": "7"},
 		"https://gitlab/job/1":          {"CI_JOB_URL": "https://gitlab/job/1", "BUILD_URL": "x"},
 		"https://jenkins/7":             {"BUILD_URL": "https://jenkins/7"},
-		"":                              {"GITHUB_RUN_ID": "7"},
+		"https://dev.azure.com/o/p/_build/results?buildId=7": {
+			"SYSTEM_TEAMFOUNDATIONCOLLECTIONURI": "https://dev.azure.com/o/", "SYSTEM_TEAMPROJECT": "p", "BUILD_BUILDID": "7",
+		},
+		"https://bitbucket.org/o/r/pipelines/results/7": {"BITBUCKET_GIT_HTTP_ORIGIN": "https://bitbucket.org/o/r", "BITBUCKET_BUILD_NUMBER": "7"},
+		"https://kite/7": {"BUILDKITE_BUILD_URL": "https://kite/7"},
+		"https://mine/7": {"DEPLOYER_JOB_URL": "https://mine/7"},
+		"":               {"GITHUB_RUN_ID": "7"},
 	} {
 		if got := jobURL(func(key string) string { return env[key] }); got != want {
 			t.Errorf("jobURL(%v) = %q, want %q", env, got, want)

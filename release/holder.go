@@ -87,6 +87,10 @@ func jobURL(env func(string) string) string {
 	if server, project, id := env("SYSTEM_TEAMFOUNDATIONCOLLECTIONURI"), env("SYSTEM_TEAMPROJECT"), env("BUILD_BUILDID"); server != "" && project != "" && id != "" {
 		return strings.TrimSuffix(server, "/") + "/" + project + "/_build/results?buildId=" + id
 	}
+	// https://support.atlassian.com/bitbucket-cloud/docs/variables-and-secrets
+	if origin, build := env("BITBUCKET_GIT_HTTP_ORIGIN"), env("BITBUCKET_BUILD_NUMBER"); origin != "" && build != "" {
+		return origin + "/pipelines/results/" + build
+	}
 	for _, name := range []string{
 		"CI_JOB_URL",             // GitLab
 		"BUILDKITE_BUILD_URL",    // Buildkite

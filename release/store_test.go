@@ -179,6 +179,21 @@ func TestLargeReleases(t *testing.T) {
 	})
 }
 
+// What can't be stored is refused before anything is written.
+func TestTooLargeIsNeverBegun(t *testing.T) {
+	s := newSite(t)
+	l := lock(t, s.store, "web", LockOptions{})
+	defer unlock(t, l)
+	rec := sample("web", 0, pending)
+	rec.Manifest = noise(40 << 20)
+	if err := l.Begin(t.Context(), rec); !errors.As(err, new(*SizeError)) {
+		t.Errorf("Begin = %v, want a *SizeError", err)
+	}
+	if left := s.secretsWith(t, ""); len(left) > 0 {
+		t.Errorf("Secrets were written: %v", left)
+	}
+}
+
 func TestDamagedRecordsAreErrors(t *testing.T) {
 	s := newSite(t)
 	run(t, s.store, "good", deployed)

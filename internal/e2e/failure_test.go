@@ -155,7 +155,8 @@ func TestTwoAtOnce(t *testing.T) {
 	first, done := w.start("upgrade", "x", w.endless())
 	w.waiting()
 	r := w.exits(5, "upgrade", "x", w.chart(configMap("a", "3")))
-	w.says(r, "stderr", `another operation`, `--lock-timeout`)
+	holder := `.*, pid \d+ \(upgrade to revision 2\) since 20\d\d-`
+	w.says(r, "stderr", `another operation`, `release `+w.ns+`/x is held by `+holder, `--lock-timeout`)
 	w.statuses("x", "deployed", "pending-upgrade")
 
 	second, secondDone := w.start("upgrade", "x", w.chart(configMap("a", "4")), "--lock-timeout", "60s")
@@ -168,6 +169,8 @@ func TestTwoAtOnce(t *testing.T) {
 	}
 	if r := secondDone(second.Wait()); r.code != 0 {
 		t.Errorf("the run that waited: want exit code 0:\n%s\nthe one that didn't:\n%s", r, third)
+	} else {
+		w.says(r, "stderr", `waiting for another run on release x: `+holder)
 	}
 	w.statuses("x", "superseded", "failed", "deployed")
 	if got := field(w.must("configmaps", "a"), "data.key"); got != "4" {

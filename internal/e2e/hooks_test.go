@@ -45,19 +45,39 @@ func TestDroppedHooks(t *testing.T) {
 	w.there("configmaps", map[string]bool{"b": true})
 }
 
-// TestFailingRollbackHook is S106: the rollback has failed, and nothing is stuck.
-func TestFailingRollbackHook(t *testing.T) {
-	for _, event := range []string{"pre-rollback", "post-rollback"} {
-		t.Run(event, func(t *testing.T) {
+// TestFailingRollback is S106: the rollback has failed, and nothing is stuck. It
+// can be run again.
+func TestFailingRollback(t *testing.T) {
+	fails := func(event string) string { return hookJob("back", event, "before-hook-creation", true) }
+	never := job("work", "example.com/x: never", `[{"state":{"running":{}}}]`, "r/x:1")
+	for name, c := range map[string]struct {
+		first   []string // templates of the revision that is gone back to
+		refused bool     // what has been planned is refused when it is applied
+		flags   []string
+		again   []string // flags with which it works
+	}{
+		"pre-rollback hook":  {first: []string{fails("pre-rollback")}, again: []string{"--no-hooks"}},
+		"post-rollback hook": {first: []string{fails("post-rollback")}, again: []string{"--no-hooks"}},
+		"apply":              {refused: true, again: []string{"--allow-recreate"}},
+		"wait":               {first: []string{never}, flags: []string{"--timeout=3s"}, again: []string{"--wait=false"}},
+	} {
+		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.ok("install", "x", w.chart(configMap("a", "1"), hookJob("back", event, "before-hook-creation", true)))
+			w.ok("install", "x", w.chart(append(c.first, configMap("a", "1"))...), "--wait=false")
 			w.ok("upgrade", "x", w.chart(configMap("a", "2")))
-			w.exits(1, "rollback", "x", "1")
-			w.statuses("x", "superseded", "deployed", "failed")
-			w.ok("upgrade", "x", w.chart(configMap("a", "3")))
-			if got := field(w.must("configmaps", "a"), "data.key"); got != "3" {
-				t.Errorf("ConfigMap/a has key = %v, want 3", got)
+			if c.refused {
+				w.proxied().arm(&fate{at: writes("PATCH", "/configmaps/a"), when: before, do: func() {
+					w.patch("configmaps", "a", "somebody", `{"immutable":true}`)
+				}})
 			}
+			w.exits(1, append([]string{"rollback", "x", "1"}, c.flags...)...)
+			w.statuses("x", "superseded", "deployed", "failed")
+			w.ok(append([]string{"rollback", "x", "1"}, c.again...)...)
+			w.statuses("x", "superseded", "superseded", "failed", "deployed")
+			if got := field(w.must("configmaps", "a"), "data.key"); got != "1" {
+				t.Errorf("ConfigMap/a has key = %v, want 1", got)
+			}
+			w.ok("upgrade", "x", w.chart(configMap("a", "3")), "--allow-recreate")
 		})
 	}
 }

@@ -1,8 +1,17 @@
 package e2e
 
 import (
+	"bytes"
+	"compress/gzip"
+	"encoding/base64"
+	"io"
+	"maps"
+	"reflect"
+	"slices"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/internal/kubetest"
 )
@@ -69,4 +78,75 @@ func TestWithoutLeases(t *testing.T) {
 	w.statuses("x", "superseded", "failed", "deployed")
 	w.ok("uninstall", "x")
 	w.nothingLeft("Job/endless")
+}
+
+// TestRecordsAreLikeHelms: what roles and policies may go by is the same.
+func TestRecordsAreLikeHelms(t *testing.T) {
+	w := newWorld(t)
+	w.helm("install", "theirs", w.chart(configMap("a", "1")))
+	w.ok("install", "ours", w.chart(configMap("b", "1")))
+	theirs, ours := w.must("secrets", "sh.helm.release.v1.theirs.v1"), w.must("secrets", "sh.helm.release.v1.ours.v1")
+	for what, of := range map[string]func(*unstructured.Unstructured) any{
+		"type":   func(s *unstructured.Unstructured) any { return s.Object["type"] },
+		"owner":  func(s *unstructured.Unstructured) any { return s.GetLabels()["owner"] },
+		"labels": func(s *unstructured.Unstructured) any { return slices.Sorted(maps.Keys(s.GetLabels())) },
+		"data": func(s *unstructured.Unstructured) any {
+			return slices.Sorted(maps.Keys(s.Object["data"].(map[string]any)))
+		},
+	} {
+		// Helm writes modifiedAt when it changes a record, and it has not yet.
+		want := of(theirs)
+		if what == "labels" {
+			want = slices.Sorted(slices.Values(append(want.([]string), "createdAt")))
+		}
+		if got := of(ours); !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %v, Helm has %v", what, got, want)
+		}
+	}
+}
+
+// TestRecordsKeepNoLiveSecrets: what somebody else has put into a Secret is in no
+// record, and not in what is told either.
+func TestRecordsKeepNoLiveSecrets(t *testing.T) {
+	w := newWorld(t)
+	secret := func(value string) string {
+		return w.chart("apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {password: " + value + "}\n")
+	}
+	w.ok("install", "x", secret("first"))
+	const private = "nobody-knows-this"
+	hidden := base64.StdEncoding.EncodeToString([]byte(private))
+	w.patch("secrets", "s", "somebody", `{"data":{"password":"`+hidden+`","more":"`+hidden+`"}}`)
+	for _, command := range []string{"plan x CHART -o json", "upgrade x CHART -o json", "history x -o json", "get all x", "status x -o json"} {
+		r := w.ok(strings.Fields(strings.ReplaceAll(command, "CHART", secret("second")))...)
+		if text := r.String(); strings.Contains(text, private) || strings.Contains(text, hidden) {
+			t.Errorf("it tells what is private:\n%s", r)
+		}
+	}
+	for _, name := range []string{"sh.helm.release.v1.x.v1", "sh.helm.release.v1.x.v2"} {
+		if text := w.unpacked(name); strings.Contains(text, private) || strings.Contains(text, hidden) || !strings.Contains(text, "stringData") {
+			t.Errorf("Secret/%s holds what is private, or nothing:\n%s", name, text)
+		}
+	}
+}
+
+// unpacked is what a record says, as JSON.
+func (w *world) unpacked(name string) string {
+	w.Helper()
+	data, _ := field(w.must("secrets", name), "data.release").(string)
+	for range 2 { // Kubernetes', and Helm's
+		decoded, err := base64.StdEncoding.DecodeString(data)
+		if err != nil {
+			w.Fatal(err)
+		}
+		data = string(decoded)
+	}
+	packed, err := gzip.NewReader(bytes.NewReader([]byte(data)))
+	if err != nil {
+		w.Fatal(err)
+	}
+	text, err := io.ReadAll(packed)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return string(text)
 }
