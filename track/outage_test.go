@@ -134,3 +134,44 @@ func (w *world) write(line string) error {
 	}
 	return nil
 }
+
+// TestForgottenVersion: an API server that has forgotten where a watch wants to
+// begin is asked for what is there now.
+func TestForgottenVersion(t *testing.T) {
+	w := newWorld(t)
+	web := w.apply(workload("Deployment", "web", 1, kubetest.ReadyAfter(5*time.Second), ""))
+	config := w.c.Config()
+	var asked atomic.Int32
+	config.Wrap(func(rt http.RoundTripper) http.RoundTripper {
+		return forgetful{rt, web.Baseline.GetResourceVersion(), &asked}
+	})
+	w.cluster = w.connect(config)
+	o := w.wait(track.Options{}, 60*time.Second, web).ready(50 * time.Second)
+	if asked.Load() != 1 {
+		t.Errorf("it asked %d times for the forgotten version, want once", asked.Load())
+	}
+	for _, r := range o.reports {
+		if r.Kind == track.APILost || r.Kind == track.Warned {
+			t.Errorf("it was said to be an outage: %s", o.story())
+		}
+	}
+}
+
+// forgetful is a transport on which a resource version is older than it is: the
+// API server's watch caches don't go back to the cluster's first.
+type forgetful struct {
+	base    http.RoundTripper
+	version string
+	asked   *atomic.Int32
+}
+
+func (f forgetful) RoundTrip(r *http.Request) (*http.Response, error) {
+	query := r.URL.Query()
+	if query.Get("resourceVersion") == f.version {
+		f.asked.Add(1)
+		r = r.Clone(r.Context())
+		query.Set("resourceVersion", "1")
+		r.URL.RawQuery = query.Encode()
+	}
+	return f.base.RoundTrip(r)
+}
