@@ -1,7 +1,8 @@
 #!/bin/sh
 # Builds the binaries of a release into dist/, with SHA256SUMS. The same commit,
 # version and Go give the same bytes anywhere: nothing of the machine or the time
-# goes in.
+# goes in, nor what Go finds out about the repository, which depends on tags and on
+# how it was checked out.
 #   scripts/release.sh v1.2.0                  all systems
 #   scripts/release.sh v1.2.0 linux/amd64      only some
 set -eu
@@ -10,6 +11,8 @@ version=${1:?usage: scripts/release.sh VERSION [OS/ARCH...]}
 shift
 [ $# -gt 0 ] || set -- linux/amd64 linux/arm64 darwin/amd64 darwin/arm64 windows/amd64 windows/arm64
 out=${OUT:-dist}
+commit=$(git rev-parse HEAD)
+git diff --quiet HEAD || commit=$commit-dirty
 
 mkdir -p "$out"
 rm -f "$out"/deployer-* "$out"/SHA256SUMS
@@ -18,8 +21,8 @@ for target; do
 	[ "$os" = windows ] && suffix=.exe
 	echo "building deployer-$os-$arch$suffix" >&2
 	CGO_ENABLED=0 GOOS=$os GOARCH=$arch GOFLAGS= GOAMD64=v1 GOARM64=v8.0 \
-		go build -trimpath -buildvcs=true -mod=readonly \
-		-ldflags "-s -w -buildid= -X main.buildVersion=$version" \
+		go build -trimpath -buildvcs=false -mod=readonly \
+		-ldflags "-s -w -buildid= -X main.buildVersion=$version -X main.buildCommit=$commit" \
 		-o "$out/deployer-$os-$arch$suffix" ./cmd/deployer
 done
 (cd "$out" && sha256sum deployer-* >SHA256SUMS)

@@ -14,8 +14,11 @@ import (
 	"deployer/internal/view"
 )
 
-// buildVersion is set when linking a release.
-var buildVersion = "dev"
+// buildVersion and buildCommit are set when linking a release.
+var (
+	buildVersion = "dev"
+	buildCommit  = "" // else what Go knows of the repository counts
+)
 
 func version() string { return buildVersion }
 
@@ -121,7 +124,7 @@ type buildFacts struct {
 }
 
 func buildInfo() buildFacts {
-	b := buildFacts{Version: version(), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	b := buildFacts{Version: version(), Commit: buildCommit, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return b
