@@ -1,5 +1,5 @@
 # deployer alone, without a shell, as nobody in particular:
-#   docker build --build-arg VERSION=$(git describe --tags --always) -t deployer .
+#   docker build --build-arg VERSION=$(git describe --tags --always) --build-arg COMMIT=$(git rev-parse HEAD) -t deployer .
 #   docker run --rm -v $HOME/.kube/config:/kubeconfig:ro -v $PWD:/work deployer list -A
 FROM --platform=$BUILDPLATFORM golang:1.26 AS build
 WORKDIR /src
@@ -7,10 +7,11 @@ COPY go.mod go.sum ./
 RUN go mod download
 COPY . .
 ARG VERSION=dev
+ARG COMMIT=
 ARG TARGETOS
 ARG TARGETARCH
 RUN CGO_ENABLED=0 GOOS=$TARGETOS GOARCH=$TARGETARCH \
-    go build -trimpath -ldflags "-s -w -X main.buildVersion=$VERSION" -o /out/bin/deployer ./cmd/deployer && \
+    go build -trimpath -ldflags "-s -w -X main.buildVersion=$VERSION -X main.buildCommit=$COMMIT" -o /out/bin/deployer ./cmd/deployer && \
     mkdir -p /out/tmp /out/home /out/work /out/etc/ssl/certs && \
     cp /etc/ssl/certs/ca-certificates.crt /out/etc/ssl/certs/ && \
     echo 'deployer:x:65532:65532::/home:/bin/deployer' > /out/etc/passwd && \
