@@ -652,3 +652,47 @@ data: {a: "{{ .Release.Revision }}"}
 	})
 	mustHave(t, p.run(4, "apply", p.file, "--wait=false"), "CustomResourceDefinition/"+name)
 }
+
+// Who may only read gets every kind of plan, worked out here and labelled as
+// such, the same as an administrator's in what it changes; and nothing is written
+// or tried to be. Who may not list gets it too.
+func TestPlansOfReaders(t *testing.T) {
+	p := newPlans(t)
+	p.upgrade()
+	p.upgrade("colour=black")
+	p.patch("configmaps", "conf", `{"data":{"colour":"pink"}}`, "kubectl-edit")
+	plans := [][]string{
+		{"web", p.chart, "--set", "colour=blue,old=false,image=nginx:2"}, {"new", p.chart, "--set", "old=false"},
+		{"--rollback", "web", "1"}, {"--uninstall", "web"},
+	}
+	plans[1][1] = t.TempDir() + "/new" // an install of objects that nobody has
+	q := *p
+	q.chart = plans[1][1]
+	q.write("Chart.yaml", "apiVersion: v2\nname: new\nversion: 1.0.0\n")
+	q.write("templates/new.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: new}\ndata: {a: b}\n")
+	plans[1] = plans[1][:2]
+	last := func(out string) string {
+		line := out[strings.LastIndex(out, "Plan: "):]
+		line, _, _ = strings.Cut(line, "; ")
+		return strings.TrimSpace(line)
+	}
+	for _, objects := range []string{"get,list", "get"} {
+		user := p.cluster.User(t, p.ns, kubetest.Rule("", "get,list", "secrets"), kubetest.Rule("", objects, "configmaps"), kubetest.Rule("apps", objects, "deployments"))
+		reader := *p
+		reader.config = user.Kubeconfig(t, p.ns)
+		from := len(p.cluster.Audit(t, user.Name))
+		for _, args := range plans {
+			args = append([]string{"plan"}, args...)
+			got, want := reader.run(0, args...), p.run(0, args...)
+			if last(got) != last(want) {
+				t.Errorf("%s: %v plans %q, an administrator %q", objects, args, last(got), last(want))
+			}
+			if args[1] != "--uninstall" { // of which there is nothing to ask
+				mustHave(t, got, "local estimate: no permission to ", " not verified")
+			}
+		}
+		for _, e := range kubetest.Writes(p.cluster.Audit(t, user.Name)[from:]) {
+			t.Errorf("%s: written: %s", objects, e)
+		}
+	}
+}

@@ -133,7 +133,7 @@ func parse(path string, data []byte) (*File, error) {
 		return nil, &TamperedError{Path: path, Why: err.Error()}
 	}
 	f.line, f.digest, f.seal = line, h.Digest, h.Seal
-	if again, err := f.header(); err != nil || !bytes.Equal(again, first) {
+	if again, err := json.Marshal(h); err != nil || !bytes.Equal(again, first) {
 		return nil, &TamperedError{Path: path, Why: "its first line was altered"}
 	}
 	return f, nil

@@ -269,6 +269,13 @@ func TestFiles(t *testing.T) {
 	if err := f.Write(filepath.Dir(path)); err == nil {
 		t.Error("a directory was replaced")
 	}
+	link := filepath.Join(t.TempDir(), "link.plan")
+	if err := os.Symlink(path, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Write(link); err == nil {
+		t.Error("a plan was written where somebody else's link is")
+	}
 	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(path), ".plan-*")); len(left) > 0 {
 		t.Errorf("left behind: %v", left)
 	}
