@@ -696,3 +696,54 @@ func TestPlansOfReaders(t *testing.T) {
 		}
 	}
 }
+
+// What a plan says is waited for is what the run of the same flags waits for.
+func TestPlansSayWhatIsWaitedFor(t *testing.T) {
+	p := newPlans(t)
+	p.write("templates/job.yaml", "apiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: nginx}]}}}\n")
+	waits := func(args ...string) string {
+		t.Helper()
+		var plan struct {
+			Stages []struct {
+				Kind  string
+				After []struct{ Object, State string }
+			}
+		}
+		out := p.run(0, append([]string{"plan", "-o", "json"}, args...)...)
+		if err := json.Unmarshal([]byte(out), &plan); err != nil {
+			t.Fatalf("%v:\n%s", err, out)
+		}
+		var words []string
+		for _, s := range plan.Stages {
+			if s.Kind != "wait" {
+				continue
+			}
+			for _, n := range s.After {
+				words = append(words, strings.Replace(n.Object, "/"+p.ns+"/", "/", 1)+" "+n.State)
+			}
+		}
+		return strings.Join(words, ", ")
+	}
+	check := func(got, want string) {
+		t.Helper()
+		if got != want {
+			t.Errorf("waits for %q, want %q", got, want)
+		}
+	}
+	check(waits("web", p.chart), "Deployment/web ready, Job/once ready")
+	check(waits("web", p.chart, "--wait-for-jobs=false"), "Deployment/web ready")
+	check(waits("web", p.chart, "--wait=false"), "")
+	p.run(0, "upgrade", "--install", "web", p.chart, "-o", "json", "--wait-for-jobs=false")
+	events := p.run(0, "upgrade", "web", p.chart, "--set", "image=nginx:2", "-o", "json", "--wait-for-jobs=false")
+	if !strings.Contains(events, `"event":"step_began"`) || !strings.Contains(events, `"step":"wait"`) {
+		t.Errorf("the run has not waited:\n%s", events)
+	}
+	check(waits("--rollback", "web", "1", "--wait-for-jobs=false"), "Deployment/web ready")
+	gone := waits("--uninstall", "web")
+	for _, name := range []string{"Deployment/web gone", "Job/once gone", "ConfigMap/conf gone"} {
+		if !strings.Contains(gone, name) {
+			t.Errorf("an uninstall waits for %q, not for %s", gone, name)
+		}
+	}
+	mustHave(t, p.run(0, "plan", "web", p.chart, "--set", "image=nginx:3"), "> wait   until Deployment/"+p.ns+"/web and Job/"+p.ns+"/once are ready")
+}
