@@ -113,6 +113,7 @@ func TestKilledAtEveryCall(t *testing.T) {
 
 // forEach runs a test for each of the points that are chosen of each death.
 func forEach(t *testing.T, deaths map[string]death, choose func(*sweep, *testing.T) []point, test func(*sweep, *testing.T, point)) {
+	t.Parallel()
 	charts := map[string]string{"CHART1": writeTwenty(t, 1), "CHART2": writeTwenty(t, 2)}
 	fresh := freshInstalls(t, charts)
 	for name, d := range deaths {
