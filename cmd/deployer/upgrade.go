@@ -58,16 +58,7 @@ func upgradeCommand(e *env) *cli.Command {
 		Description: upgradeHelp,
 		Flags: append(o.flags(e),
 			&cli.BoolFlag{Name: "install", Aliases: []string{"i"}, Category: "Release", Usage: "install it if it was never deployed", Destination: &o.install}),
-		Action: action(func(ctx context.Context, c *cli.Context) error {
-			args, err := arguments(c, 2, 2, "a release name and a chart")
-			if err != nil {
-				return err
-			}
-			if o.install {
-				o.request.First = deploy.FirstAllowed
-			}
-			return o.run(ctx, e, args[0], args[1])
-		}),
+		Action: action(func(ctx context.Context, c *cli.Context) error { return o.upgrade(ctx, e, c) }),
 	}
 }
 
@@ -86,6 +77,18 @@ Examples:
 Exit codes: 0 done; 1 failed; 3 rejected, nothing was changed; 5 another run
 holds the release; 6 failed and rolled back; 7 the rollback failed too;
 130, 143 stopped by a signal`
+
+// upgrade is the action of upgrade, and of plan for one.
+func (o *upgradeOptions) upgrade(ctx context.Context, e *env, c *cli.Context) error {
+	args, err := arguments(c, 2, 2, "a release name and a chart")
+	if err != nil {
+		return err
+	}
+	if o.install {
+		o.request.First = deploy.FirstAllowed
+	}
+	return o.run(ctx, e, args[0], args[1])
+}
 
 // run deploys the chart, or shows how it would.
 func (o *upgradeOptions) run(ctx context.Context, e *env, name, ref string) error {
@@ -172,14 +175,7 @@ changes; 3 the server would reject it`,
 			case rollback:
 				return o.planRollback(ctx, e, c)
 			}
-			args, err := arguments(c, 2, 2, "a release name and a chart")
-			if err != nil {
-				return err
-			}
-			if o.install {
-				o.request.First = deploy.FirstAllowed
-			}
-			return o.run(ctx, e, args[0], args[1])
+			return o.upgrade(ctx, e, c)
 		}),
 	}
 }
