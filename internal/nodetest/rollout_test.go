@@ -64,7 +64,7 @@ func TestSlowStartWithARestart(t *testing.T) {
 		"  volumeMounts: [{name: state, mountPath: /state}]\n"+
 		"  readinessProbe: {exec: {command: [cat, /tmp/up]}, periodSeconds: 1}\n"+
 		"volumes: [{name: state, emptyDir: {}}]\n"))
-	r := w.deployer(0, []string{"Container crashes", "recovered", "Deployment/" + w.ns + "/web"}, "install", "web", w.chart)
+	r := w.deployer(0, []string{"Container crashes", "Deployment/" + w.ns + "/web"}, "install", "web", w.chart)
 	if strings.Contains(r.stderr(), "FAILED") {
 		t.Errorf("it was called failed:\n%s", r)
 	}
