@@ -146,15 +146,19 @@ func driftFieldOf(f apply.DriftField, secret hide.Fields, hidden *hide.Texts) dr
 	case !f.Has:
 		out.Kind = string(diff.Removed)
 	}
-	var closed [2]bool
-	out.Released, closed[0] = diff.Mask(secret, f.Names, f.Was)
-	out.Live, closed[1] = diff.Mask(secret, f.Names, f.Is)
-	if out.Hidden = closed[0] || closed[1]; out.Hidden {
-		out.Released, out.Live = nil, nil
-		return out
-	}
-	out.Released, out.Live = hidden.Value(out.Released), hidden.Value(out.Live)
+	out.Released, out.Live, out.Hidden = shown(secret, hidden, f.Names, f.Was, f.Is)
 	return out
+}
+
+// shown is what may be shown of two values of one field: neither, if either is
+// confidential.
+func shown(secret hide.Fields, hidden *hide.Texts, names []string, a, b any) (any, any, bool) {
+	a, closedA := diff.Mask(secret, names, a)
+	b, closedB := diff.Mask(secret, names, b)
+	if closedA || closedB {
+		return nil, nil, true
+	}
+	return hidden.Value(a), hidden.Value(b), false
 }
 
 func (d *driftDocument) count() {

@@ -79,14 +79,7 @@ func explainedOf(f apply.FieldExplained, secret hide.Fields, hidden *hide.Texts)
 	for _, w := range f.Owners {
 		out.Owners = append(out.Owners, writerOf(w))
 	}
-	var closed [2]bool
-	out.Value, closed[0] = diff.Mask(secret, f.Names, f.Is)
-	out.Becomes, closed[1] = diff.Mask(secret, f.Names, f.Will)
-	if out.Hidden = closed[0] || closed[1]; out.Hidden {
-		out.Value, out.Becomes = nil, nil
-		return out
-	}
-	out.Value, out.Becomes = hidden.Value(out.Value), hidden.Value(out.Becomes)
+	out.Value, out.Becomes, out.Hidden = shown(secret, hidden, f.Names, f.Is, f.Will)
 	return out
 }
 
