@@ -3,6 +3,7 @@ package deploy
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
@@ -10,6 +11,41 @@ import (
 	"deployer/release"
 	"deployer/track"
 )
+
+// An UninstallRequest asks for everything of a release to be deleted.
+type UninstallRequest struct {
+	Name        string
+	KeepHistory bool
+	Description string
+}
+
+// Uninstall decides what removing a release takes. It only reads. The
+// operation is nil when only the records of an uninstalled release are left
+// and they are to be kept.
+func (d *Deployer) Uninstall(ctx context.Context, req UninstallRequest) (*Operation, error) {
+	history, err := d.existing(ctx, req.Name)
+	if err != nil {
+		return nil, err
+	}
+	latest := history.Latest()
+	record, err := history.Load(ctx, latest.Revision)
+	if err != nil {
+		return nil, err
+	}
+	op := &Operation{
+		Verb: Uninstall, Release: req.Name, Namespace: d.Namespace,
+		Base: latest, Next: record, KeepHistory: req.KeepHistory, Description: req.Description,
+		Cascade: d.Settings.Apply.Propagation,
+	}
+	if latest.Status == helmrelease.StatusUninstalled {
+		if req.KeepHistory {
+			return nil, fmt.Errorf("the release named %q is already deleted", req.Name)
+		}
+		op.Plan = &apply.Plan{} // only records are left to remove
+		return op, nil
+	}
+	return op, d.decide(ctx, op, history, nil)
+}
 
 // uninstall deletes what the release made and then its records, or marks the
 // latest of them uninstalled. A failure leaves the records, so that it can be

@@ -1,0 +1,39 @@
+package deploy
+
+import (
+	"context"
+	"maps"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+)
+
+// A RollbackRequest asks for the content of an earlier revision. Revision 0
+// means the last successful one before the latest.
+type RollbackRequest struct {
+	Name        string
+	Revision    int
+	Description string
+}
+
+// Rollback decides what going back takes. It only reads.
+func (d *Deployer) Rollback(ctx context.Context, req RollbackRequest) (*Operation, error) {
+	history, err := d.existing(ctx, req.Name)
+	if err != nil {
+		return nil, err
+	}
+	target, err := history.Find(ctx, req.Revision)
+	if err != nil {
+		return nil, err
+	}
+	next := newRecord(helmrelease.Release{
+		Name: req.Name, Namespace: d.Namespace, Version: history.Next(), Chart: target.Chart, Config: target.Config,
+		Manifest: target.Manifest, Hooks: target.Hooks, Labels: maps.Clone(target.Labels),
+	}, target.Info.Notes, req.Description)
+	next.Info.FirstDeployed = target.Info.FirstDeployed
+	op := &Operation{
+		Verb: Rollback, Release: req.Name, Namespace: d.Namespace,
+		Base: history.Latest(), Next: next, Target: target.Version,
+	}
+	d.renew(ctx, op)
+	return op, d.decide(ctx, op, history, nil)
+}

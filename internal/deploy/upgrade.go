@@ -1,0 +1,226 @@
+package deploy
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"deployer/chart"
+	"deployer/internal/kube"
+	"deployer/release"
+)
+
+// An UpgradeRequest asks for a chart to be deployed as the next revision of a
+// release, or as its first.
+type UpgradeRequest struct {
+	Name   string
+	Chart  *chart.Chart
+	Values map[string]any // the user's values
+	Reuse  chart.Reuse
+
+	// First says what to do about a release that was never deployed, or was:
+	// see the constants.
+	First           First
+	Replace         bool // re-use the name of an uninstalled or failed release
+	CreateNamespace bool
+	Description     string
+	Labels          map[string]string
+	// Render holds the settings of rendering: what doesn't depend on the
+	// release is taken from it, the rest is filled in.
+	Render chart.Input
+}
+
+// First is how a request treats a release that isn't deployed yet.
+type First string
+
+// The choices.
+const (
+	FirstRefused First = ""       // upgrade: there must be a deployed release
+	FirstAllowed First = "allow"  // upgrade --install: install when there is none
+	FirstOnly    First = "insist" // install: there must be none
+)
+
+// Upgrade decides what deploying a chart takes. It only reads.
+func (d *Deployer) Upgrade(ctx context.Context, req UpgradeRequest) (*Operation, error) {
+	if err := release.ValidateName(req.Name); err != nil {
+		return nil, err
+	}
+	d.Hidden.Values(req.Values)
+	missing, err := d.namespaceMissing(ctx, req.CreateNamespace)
+	if err != nil {
+		return nil, err
+	}
+	history, err := d.Releases.History(ctx, req.Name)
+	if err != nil {
+		return nil, err
+	}
+	verb, err := verbFor(req, history)
+	if err != nil {
+		return nil, err
+	}
+	op := &Operation{
+		Verb: verb, Release: req.Name, Namespace: d.Namespace, Base: history.Latest(), NewNamespace: missing,
+	}
+	crds, err := d.render(ctx, op, req, history)
+	if err != nil {
+		return nil, err
+	}
+	return op, d.decide(ctx, op, history, crds)
+}
+
+// verbFor tells an install from an upgrade: what selects install hooks and
+// .Release.IsInstall is that nothing of the release was ever deployed, not a
+// flag.
+func verbFor(req UpgradeRequest, history *release.History) (Verb, error) {
+	latest := history.Latest()
+	switch {
+	case latest == nil && req.First == FirstRefused:
+		return "", &release.NoDeployedError{Namespace: history.Namespace, Name: req.Name}
+	case latest == nil:
+		return Install, nil
+	case latest.Status == helmrelease.StatusUninstalled:
+		if req.First == FirstRefused {
+			return "", &release.NoDeployedError{Namespace: history.Namespace, Name: req.Name}
+		}
+		if req.First == FirstOnly && !req.Replace {
+			return "", &NameInUseError{Name: req.Name, Status: latest.Status.String()}
+		}
+		return Install, nil
+	case req.First == FirstOnly && !(req.Replace && latest.Status == helmrelease.StatusFailed):
+		return "", &NameInUseError{Name: req.Name, Status: latest.Status.String()}
+	case everDeployed(history):
+		return Upgrade, nil
+	}
+	return Install, nil
+}
+
+// everDeployed tells whether the release was ever up since it was installed,
+// as far as its records go back.
+func everDeployed(history *release.History) bool {
+	for _, r := range slices.Backward(history.Revisions) {
+		switch r.Status {
+		case helmrelease.StatusDeployed, helmrelease.StatusSuperseded:
+			return true
+		case helmrelease.StatusUninstalled:
+			return false
+		}
+	}
+	return false
+}
+
+// A NameInUseError refuses an install over a release that exists.
+type NameInUseError struct{ Name, Status string }
+
+func (e *NameInUseError) Error() string {
+	return fmt.Sprintf("cannot re-use a name that is still in use: release %s is %s", e.Name, e.Status)
+}
+
+// Hint says what to do about it.
+func (e *NameInUseError) Hint() string {
+	return fmt.Sprintf("to deploy over it:      deployer upgrade --install %s CHART\nto start from nothing:  deployer uninstall %s", e.Name, e.Name)
+}
+
+// render turns the chart into the record of the next revision and the objects
+// of its crds/ directory.
+func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest, history *release.History) ([]kube.Manifest, error) {
+	server, err := d.Cluster.Server(ctx)
+	if err != nil {
+		return nil, err
+	}
+	source, values := req.Chart, req.Values
+	base, err := d.baseline(ctx, op, history)
+	if err != nil {
+		return nil, err
+	}
+	if base != nil {
+		previous := chart.Previous{Chart: base.Chart, Values: base.Config}
+		if source, values, err = source.Reused(req.Reuse, previous, values); err != nil {
+			return nil, err
+		}
+	}
+	in := req.Render
+	in.Release, in.Namespace, in.Revision = req.Name, d.Namespace, history.Next()
+	in.Upgrade, in.Values = op.Verb == Upgrade, values
+	in.Server, in.Lookup = server, d.Cluster
+	rendered, err := source.Render(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	op.Warnings = slices.Concat(req.Chart.Warnings, rendered.Warnings)
+	op.variants = func(ctx context.Context) ([]*chart.Rendered, error) { return source.Variants(ctx, in) }
+	op.Next = newRecord(helmrelease.Release{
+		Name: req.Name, Namespace: d.Namespace, Version: history.Next(), Chart: rendered.Chart, Config: values,
+		Manifest: rendered.Manifest, Hooks: rendered.Hooks, Labels: labelsFor(req.Labels, base),
+	}, rendered.Notes, req.Description)
+	if base != nil {
+		op.Next.Info.FirstDeployed = base.Info.FirstDeployed
+	}
+	d.renew(ctx, op)
+	return chart.CRDs(rendered.Chart)
+}
+
+// baseline is the revision whose values an upgrade may use again; nil for an
+// install. What killed runs left pending doesn't count: it is settled before
+// the operation is carried out.
+func (d *Deployer) baseline(ctx context.Context, op *Operation, history *release.History) (*release.Record, error) {
+	if op.Verb != Upgrade {
+		return nil, nil
+	}
+	if deployed := history.Deployed(); deployed != nil {
+		return history.Load(ctx, deployed.Revision)
+	}
+	return history.Load(ctx, history.Latest().Revision)
+}
+
+// labelsFor lays the labels given now over those of the baseline, as Helm does
+// (helm.sh/helm/v3/pkg/action/upgrade.go, mergeCustomLabels): the value "null"
+// removes one.
+func labelsFor(given map[string]string, base *release.Record) map[string]string {
+	labels := map[string]string{}
+	if base != nil {
+		maps.Copy(labels, base.Labels)
+	}
+	for name, value := range given {
+		labels[name] = value
+		if value == "null" {
+			delete(labels, name)
+		}
+	}
+	return labels
+}
+
+func (d *Deployer) namespaceMissing(ctx context.Context, create bool) (bool, error) {
+	typed, err := d.Cluster.Typed()
+	if err != nil {
+		return false, err
+	}
+	_, err = typed.CoreV1().Namespaces().Get(ctx, d.Namespace, metav1.GetOptions{})
+	switch {
+	case err == nil:
+		return false, nil
+	case apierrors.IsForbidden(err):
+		return false, nil // whoever may deploy into it need not be allowed to read it
+	case !apierrors.IsNotFound(err):
+		return false, fmt.Errorf("reading Namespace/%s: %w", d.Namespace, err)
+	case create:
+		return true, nil
+	}
+	return false, &NoNamespaceError{Namespace: d.Namespace}
+}
+
+// A NoNamespaceError says that the namespace of a release isn't there.
+type NoNamespaceError struct{ Namespace string }
+
+func (e *NoNamespaceError) Error() string {
+	return fmt.Sprintf("namespaces %q not found", e.Namespace)
+}
+
+// Hint says what to do about it.
+func (e *NoNamespaceError) Hint() string {
+	return "create it with --create-namespace, or name another with --namespace"
+}
