@@ -3,6 +3,7 @@ package apply_test
 import (
 	"crypto/tls"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -150,6 +151,9 @@ func TestGateTwo(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "should be less than or equal to 100") {
 		t.Errorf("Recheck: %v", err)
 	}
+	if rejected := (*apply.RejectedError)(nil); !errors.As(err, &rejected) || !rejected.Late || strings.Contains(err.Error(), "nothing was changed") {
+		t.Errorf("Recheck: %v, want it to own up to what was made before", err)
+	}
 }
 
 // S54
@@ -157,6 +161,11 @@ func TestModesOfCRDs(t *testing.T) {
 	s := begin(t)
 	s.dropCRDs(1)
 	s.crds = definition(0, "")
+	s.opts.CRDs = apply.SkipCRDs
+	if err := s.refuse(config("a") + foo(0, "size: 5")); !strings.Contains(err.Error(), "has no kind Foo0") {
+		t.Errorf("an object whose definition is skipped: %v", err)
+	}
+	s.opts.CRDs = apply.UpgradeCRDs
 	s.deploy(config("a"))
 	s.crds = definition(0, "later: {type: string}")
 	s.opts.CRDs = apply.CreateCRDs

@@ -9,9 +9,14 @@ import (
 )
 
 // A RejectedError lists everything that speaks against carrying out a plan.
-// Nothing has been changed. Unwrap gives the reasons, so errors.As finds an
-// *OwnershipError, *ConflictError, *ImmutableError or *InvalidError in it.
-type RejectedError struct{ Rejections []Rejection }
+// Unwrap gives the reasons, so errors.As finds an *OwnershipError,
+// *ConflictError, *ImmutableError or *InvalidError in it.
+type RejectedError struct {
+	Rejections []Rejection
+	// Late says that the server could only be asked after the kinds or namespaces
+	// of the objects had been made. Else nothing has been changed.
+	Late bool
+}
 
 // A Rejection is one object's reason. Secret values never appear in it.
 type Rejection struct {
@@ -32,7 +37,11 @@ func (r Rejection) Unwrap() error { return r.Err }
 
 func (e *RejectedError) Error() string {
 	lines := make([]string, 0, len(e.Rejections)+1)
-	lines = append(lines, fmt.Sprintf("%s rejected, nothing was changed:", objects(len(e.Rejections))))
+	when := "nothing was changed"
+	if e.Late {
+		when = "after what they need was made"
+	}
+	lines = append(lines, fmt.Sprintf("%s rejected, %s:", objects(len(e.Rejections)), when))
 	for _, r := range e.Rejections {
 		lines = append(lines, "  "+strings.ReplaceAll(r.Error(), "\n", "\n    "))
 	}

@@ -107,6 +107,9 @@ func (a *Applier) prepare(ctx context.Context, req Request) (p *planning, crds, 
 	if err != nil {
 		return nil, nil, nil, nil, err
 	}
+	if a.opts.CRDs == SkipCRDs {
+		req.CRDs = nil
+	}
 	p = &planning{
 		a:        a,
 		req:      req,
@@ -124,9 +127,6 @@ func (a *Applier) prepare(ctx context.Context, req Request) (p *planning, crds, 
 	defs := definitions(req)
 	p.coming = comingKinds(defs)
 	p.schemas.expect(defs)
-	if a.opts.CRDs == SkipCRDs {
-		req.CRDs = nil
-	}
 	crds, bad1, err1 := p.resolve(ctx, req.CRDs, true)
 	mains, bad2, err2 := p.resolve(ctx, req.Objects, false)
 	hooks, bad3, err3 := p.resolve(ctx, req.Hooks, false)

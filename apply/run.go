@@ -21,7 +21,7 @@ import (
 // changes, what was done takes the place of what was planned: predictions are as
 // large as what comes of them. The error joins an *ObjectError for each change
 // that failed; did is not called for those. Changes that couldn't be planned yet are planned first, and if the
-// server rejects some the error is a *RejectedError and nothing was changed.
+// server rejects some the error is a late *RejectedError and none was carried out.
 func (a *Applier) Run(ctx context.Context, changes []Change, did func(Change)) error {
 	if err := permitted(changes); err != nil {
 		return err
@@ -61,7 +61,7 @@ func (a *Applier) carryOut(ctx context.Context, changes []Change, did func(Chang
 // there. Run does the same for the changes it is given; calling Recheck after
 // the CRDs and the first wave makes all rejections known before the first
 // workload changes. Changes whose time hasn't come stay as they are. It changes
-// nothing in the cluster. The error is as that of Plan.
+// nothing in the cluster. The error is as that of Plan, but late.
 func (a *Applier) Recheck(ctx context.Context, p *Plan) error {
 	var all []Change
 	for _, wave := range p.Waves {
@@ -83,7 +83,7 @@ func (a *Applier) Recheck(ctx context.Context, p *Plan) error {
 		i += copy(wave.Changes, all[i:])
 	}
 	if len(bad) > 0 {
-		return &RejectedError{Rejections: bad}
+		return &RejectedError{Rejections: bad, Late: true}
 	}
 	return nil
 }
@@ -125,7 +125,7 @@ func (a *Applier) recheck(ctx context.Context, changes []Change, now bool) error
 		}
 	}
 	if len(bad) > 0 && a.opts.Gate == GateStrict {
-		return &RejectedError{Rejections: bad}
+		return &RejectedError{Rejections: bad, Late: true}
 	}
 	return nil
 }

@@ -111,7 +111,7 @@ func exitCode(ctx context.Context, err error) int {
 		return exitRollbackFailed
 	case errors.As(err, &stale): // whatever made it so
 		return exitStale
-	case errors.As(err, &rejected), errors.As(err, &tampered), errors.As(err, &other):
+	case errors.As(err, &rejected) && !rejected.Late, errors.As(err, &tampered), errors.As(err, &other):
 		return exitRejected
 	case errors.As(err, &busy), errors.As(err, &pending), errors.As(err, &moved):
 		return exitBusy

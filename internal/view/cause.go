@@ -111,9 +111,12 @@ func (c *collector) walk(err error) bool {
 		c.causes = append(c.causes, Cause{Class: "api_lost", Title: "The API server is out of reach", Fatal: true, Message: e.Error(), Advice: e.Hint()})
 		return true
 	case *apply.RejectedError:
-		c.verdict = "REJECTED"
+		title := "Rejected by the API server"
+		if !e.Late {
+			c.verdict, title = "REJECTED", "Rejected before the first change"
+		}
 		for _, r := range e.Rejections {
-			c.add("rejected", "Rejected before the first change", r.ID, r.Source, r.Err)
+			c.add("rejected", title, r.ID, r.Source, r.Err)
 		}
 		return true
 	case *apply.ObjectError:

@@ -271,6 +271,9 @@ func TestEventsErrors(t *testing.T) {
 			{ID: web, Source: "web/templates/web.yaml", Err: &apply.ConflictError{Fields: []apply.FieldConflict{{Path: "spec.replicas", Manager: "hpa", Before: "5", After: "3"}}}},
 			{ID: id("", "Service", "web"), Err: &apply.InvalidError{Field: "spec.ports", Text: "required value"}},
 		}},
+		"rejected-late": &apply.RejectedError{Late: true, Rejections: []apply.Rejection{
+			{ID: id("example.com", "Widget", "w"), Source: "web/templates/widget.yaml", Err: &apply.InvalidError{Field: "spec.size", Text: "should be less than or equal to 100"}},
+		}},
 		"hook":    &deploy.HookError{Event: "pre-upgrade", Hook: "web/templates/migrate.yaml", Err: hookFailure()},
 		"timeout": &track.TimeoutError{NotReady: notReady, Total: 7, Aim: track.Ready, Waited: 5 * time.Minute, Err: errors.New("deadline")},
 		"stopped": errors.New("stopped by SIGINT"),
