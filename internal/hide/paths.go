@@ -17,7 +17,8 @@ const (
 func split(text string) []string {
 	var out []string
 	var b strings.Builder
-	depth, quote, escaped := 0, rune(0), false
+	var in nesting
+	escaped := false
 	end := func() {
 		if path := strings.TrimSpace(b.String()); path != "" {
 			out = append(out, path)
@@ -31,19 +32,11 @@ func split(text string) []string {
 		case r == '\\':
 			escaped = true
 			continue
-		case quote != 0:
-			if r == quote {
-				quote = 0
-			}
-		case r == '\'' || r == '"':
-			quote = r
-		case r == '[':
-			depth++
-		case r == ']':
-			depth--
-		case r == ',' && depth <= 0:
+		case r == ',' && in.nothing():
 			end()
 			continue
+		default:
+			in.take(r)
 		}
 		b.WriteRune(r)
 	}
@@ -91,24 +84,37 @@ func parse(text string) ([]string, bool) {
 
 // bracket cuts [...] off the beginning of a path.
 func bracket(text string) (inside, after string, ok bool) {
-	depth, quote := 0, rune(0)
+	var in nesting
 	for i, r := range text {
-		switch {
-		case quote != 0:
-			if r == quote {
-				quote = 0
-			}
-		case r == '\'' || r == '"':
-			quote = r
-		case r == '[':
-			depth++
-		case r == ']':
-			if depth--; depth == 0 {
-				return text[1:i], text[i+1:], i > 1
-			}
+		if in.take(r); r == ']' && in.nothing() {
+			return text[1:i], text[i+1:], i > 1
 		}
 	}
 	return "", "", false
+}
+
+// nesting is what brackets and quotes a path is in at some place.
+type nesting struct {
+	depth int
+	quote rune // 0: none
+}
+
+func (n *nesting) nothing() bool { return n.depth <= 0 && n.quote == 0 }
+
+// take goes past one letter. Quotes hide brackets.
+func (n *nesting) take(r rune) {
+	switch {
+	case n.quote != 0:
+		if r == n.quote {
+			n.quote = 0
+		}
+	case r == '\'' || r == '"':
+		n.quote = r
+	case r == '[':
+		n.depth++
+	case r == ']':
+		n.depth--
+	}
 }
 
 // selector reads what is in brackets: a quoted name, or anything that chooses
