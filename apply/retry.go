@@ -75,7 +75,7 @@ func (a *Applier) telling(t *target, f func() error) func() error {
 		}
 		if failures++; failures == patience && a.opts.Warn != nil {
 			if _, told := a.told.LoadOrStore(err.Error(), true); !told {
-				a.opts.Warn(fmt.Sprintf("%s: trying again for up to %s, the server says: %s", t.id, a.opts.RetryTimeout, err))
+				a.opts.Warn(fmt.Sprintf("%s: trying again for up to %s, the server says: %s", t.id, a.opts.RetryTimeout, concealed(t.obj, err.Error())))
 			}
 		}
 		return err
