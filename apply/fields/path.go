@@ -18,7 +18,7 @@ func String(p fieldpath.Path) string {
 			if b.Len() > 0 {
 				b.WriteByte('.')
 			}
-			b.WriteString(name(*e.FieldName))
+			b.WriteString(Name(*e.FieldName))
 			continue
 		}
 		b.WriteString(e.String())
@@ -26,9 +26,10 @@ func String(p fieldpath.Path) string {
 	return b.String()
 }
 
-// name quotes keys that have dots in them: metadata.labels["app.kubernetes.io/name"]
-// would be nicer, and can't be told from a list item by programs.
-func name(s string) string {
+// Name writes the name of a field as paths have it: quoted if there are dots or
+// brackets in it. metadata.labels["app.kubernetes.io/name"] would be nicer, and
+// can't be told from a list item by programs.
+func Name(s string) string {
 	if strings.ContainsAny(s, ".[]") {
 		return fmt.Sprintf("%q", s)
 	}

@@ -117,7 +117,7 @@ func (s step) fits(parent any, e fieldpath.PathElement) bool {
 		}
 		return true
 	case e.Value != nil:
-		return s.keys == nil && textOf((*e.Value).Unstructured()) == s.name
+		return s.keys == nil && Scalar((*e.Value).Unstructured()) == s.name
 	}
 	return false
 }
@@ -125,7 +125,7 @@ func (s step) fits(parent any, e fieldpath.PathElement) bool {
 func hasText(key value.FieldList, name, text string) bool {
 	for _, f := range key {
 		if f.Name == name {
-			return textOf(f.Value.Unstructured()) == text
+			return Scalar(f.Value.Unstructured()) == text
 		}
 	}
 	return false
@@ -139,7 +139,7 @@ func (s step) in(v any) (any, bool) {
 		return found, ok && s.keys == nil && s.at < 0
 	case []any:
 		for i, item := range v {
-			if i == s.at || s.keys != nil && s.describes(item) || s.keys == nil && s.at < 0 && textOf(item) == s.name {
+			if i == s.at || s.keys != nil && s.describes(item) || s.keys == nil && s.at < 0 && Scalar(item) == s.name {
 				return item, true
 			}
 		}
@@ -150,15 +150,16 @@ func (s step) in(v any) (any, bool) {
 func (s step) describes(item any) bool {
 	m, ok := item.(map[string]any)
 	for name, text := range s.keys {
-		if v, has := m[name]; !has || textOf(v) != text {
+		if v, has := m[name]; !has || Scalar(v) != text {
 			return false
 		}
 	}
 	return ok
 }
 
-// textOf writes a scalar as people type it.
-func textOf(v any) string {
+// Scalar writes a value as people type it: a text without quotes, anything else
+// as JSON.
+func Scalar(v any) string {
 	if s, ok := v.(string); ok {
 		return s
 	}

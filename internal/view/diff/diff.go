@@ -8,10 +8,10 @@ package diff
 
 import (
 	"sort"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"deployer/apply/fields"
 	"deployer/internal/hide"
 )
 
@@ -85,7 +85,7 @@ type path struct {
 }
 
 func (p path) field(name string) path {
-	text := quoted(name)
+	text := fields.Name(name)
 	if p.text != "" {
 		text = p.text + "." + text
 	}
@@ -94,15 +94,6 @@ func (p path) field(name string) path {
 
 func (p path) item(key string) path {
 	return path{text: p.text + "[" + key + "]", names: append(p.names[:len(p.names):len(p.names)], "[]")}
-}
-
-// quoted writes a field name as apply/fields does, so that paths of both can
-// be compared.
-func quoted(name string) string {
-	if strings.ContainsAny(name, ".[]") {
-		return quote(name)
-	}
-	return name
 }
 
 type walker struct {

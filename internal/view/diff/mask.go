@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"deployer/apply/fields"
 	"deployer/internal/hide"
 )
 
@@ -130,7 +131,7 @@ func hasHidden(v any) bool {
 func size(names []string, v any) int {
 	text, ok := v.(string)
 	if !ok {
-		return len(scalar(v))
+		return len(fields.Scalar(v))
 	}
 	if names[0] == "data" {
 		if decoded, err := base64.StdEncoding.DecodeString(text); err == nil {

@@ -3,9 +3,10 @@ package diff
 import (
 	"encoding/json"
 	"reflect"
-	"strconv"
 
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"deployer/apply/fields"
 )
 
 // serverMetadata is written by the API server into every object.
@@ -59,23 +60,12 @@ func sameQuantity(p path, before, after any) bool {
 	if len(n) < 2 || !quantities[n[len(n)-2]] && n[len(n)-1] != "sizeLimit" {
 		return false
 	}
-	b, err := resource.ParseQuantity(scalar(before))
+	b, err := resource.ParseQuantity(fields.Scalar(before))
 	if err != nil {
 		return false
 	}
-	a, err := resource.ParseQuantity(scalar(after))
+	a, err := resource.ParseQuantity(fields.Scalar(after))
 	return err == nil && a.Cmp(b) == 0
-}
-
-func scalar(v any) string {
-	if s, ok := v.(string); ok {
-		return s
-	}
-	data, err := json.Marshal(v)
-	if err != nil {
-		return ""
-	}
-	return string(data)
 }
 
 // equal compares JSON data; a number is one however it was decoded.
@@ -128,5 +118,3 @@ func number(v any) (float64, bool) {
 	}
 	return 0, false
 }
-
-func quote(s string) string { return strconv.Quote(s) }
