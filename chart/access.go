@@ -3,7 +3,6 @@ package chart
 import (
 	"context"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -11,7 +10,6 @@ import (
 	"helm.sh/helm/v3/pkg/cli"
 	"helm.sh/helm/v3/pkg/downloader"
 	"helm.sh/helm/v3/pkg/getter"
-	"helm.sh/helm/v3/pkg/registry"
 )
 
 // HelmVersion is the release of Helm whose charts, files and texts are
@@ -24,12 +22,6 @@ func (s Settings) Env() *cli.EnvSettings { return s.env() }
 
 // Options are the access for Helm's getters.
 func (a Access) Options() []getter.Option { return a.options() }
-
-// Registry returns a client with the logins that s names. What the client has
-// to say, such as the digest of what it pulled, is written to progress.
-func (a Access) Registry(s Settings, progress io.Writer) (*registry.Client, error) {
-	return a.registry(s.env(), progress)
-}
 
 // Keyring is the file of public keys that signatures are checked against:
 // path, or when that is empty GnuPG's.

@@ -75,11 +75,11 @@ func remoteHint(ref string, opts LoadOptions, err error) string {
 
 func download(ref, dir string, opts LoadOptions) (string, error) {
 	env := opts.Settings.env()
-	client, err := opts.Access.registry(env, lines(opts.Progress))
+	client, err := opts.Access.Registry(opts.Settings, lines(opts.Progress))
 	if err != nil {
 		return "", err
 	}
-	getters := getter.All(env)
+	getters := opts.Settings.Getters(opts.Access)
 	d := downloader.ChartDownloader{
 		Out:              lines(opts.Progress),
 		Keyring:          opts.Keyring,
@@ -144,7 +144,7 @@ func updateDependencies(ctx context.Context, dir string, opts LoadOptions) error
 // happens, and log what the registry client did. It verifies nothing.
 func Manager(dir string, opts LoadOptions, out, log io.Writer) (*downloader.Manager, error) {
 	env := opts.Settings.env()
-	client, err := opts.Access.registry(env, log)
+	client, err := opts.Access.Registry(opts.Settings, log)
 	if err != nil {
 		return nil, err
 	}
@@ -156,7 +156,7 @@ func Manager(dir string, opts LoadOptions, out, log io.Writer) (*downloader.Mana
 		Out:              out,
 		ChartPath:        dir,
 		Keyring:          keyring,
-		Getters:          getter.All(env),
+		Getters:          opts.Settings.Getters(opts.Access),
 		RegistryClient:   client,
 		RepositoryConfig: env.RepositoryConfig,
 		RepositoryCache:  env.RepositoryCache,

@@ -22,6 +22,8 @@ type Settings struct {
 	RepositoryConfig string // repositories.yaml
 	RepositoryCache  string // directory of repository indexes
 	Debug            bool   // let the registry client say more
+
+	Traffic *Traffic // counts what is transferred; nil when nobody wants to know
 }
 
 func (s Settings) env() *cli.EnvSettings {
@@ -59,8 +61,10 @@ func (a Access) options() []getter.Option {
 	}
 }
 
-// registry returns Helm's registry client. What it has to say goes to progress.
-func (a Access) registry(env *cli.EnvSettings, progress io.Writer) (*registry.Client, error) {
+// Registry returns Helm's registry client, with the logins that s names. What
+// it has to say, such as the digest of what it pulled, goes to progress.
+func (a Access) Registry(s Settings, progress io.Writer) (*registry.Client, error) {
+	env := s.env()
 	options := []registry.ClientOption{
 		registry.ClientOptDebug(env.Debug),
 		registry.ClientOptEnableCache(true),
@@ -71,19 +75,34 @@ func (a Access) registry(env *cli.EnvSettings, progress io.Writer) (*registry.Cl
 	if a.PlainHTTP {
 		options = append(options, registry.ClientOptPlainHTTP())
 	}
-	if a.CertFile != "" && a.KeyFile != "" || a.CAFile != "" || a.InsecureSkipTLS {
-		config, err := a.tls()
+	if a.ownTLS() || s.Traffic != nil {
+		transport, err := a.transport(env.Debug)
 		if err != nil {
 			return nil, err
 		}
-		transport := &http.Transport{TLSClientConfig: config, Proxy: http.ProxyFromEnvironment}
-		options = append(options, registry.ClientOptHTTPClient(&http.Client{Transport: transport}))
+		options = append(options, registry.ClientOptHTTPClient(&http.Client{Transport: s.Traffic.count(transport)}))
 	}
 	client, err := registry.NewClient(options...)
 	if err != nil {
 		return nil, fmt.Errorf("reading the registry credentials in %s: %w", env.RegistryConfig, err)
 	}
 	return client, nil
+}
+
+// transport is that of a registry client, such as Helm makes it.
+func (a Access) transport(debug bool) (http.RoundTripper, error) {
+	if !a.ownTLS() {
+		return &fallback{RoundTripper: registry.NewTransport(debug)}, nil
+	}
+	config, err := a.tls()
+	if err != nil {
+		return nil, err
+	}
+	return &http.Transport{TLSClientConfig: config, Proxy: http.ProxyFromEnvironment}, nil
+}
+
+func (a Access) ownTLS() bool {
+	return a.CertFile != "" && a.KeyFile != "" || a.CAFile != "" || a.InsecureSkipTLS
 }
 
 func (a Access) tls() (*tls.Config, error) {

@@ -56,7 +56,7 @@ func Values(ctx context.Context, sources []Source, from From) (map[string]any, e
 	if from.Env == nil {
 		from.Env = os.Getenv
 	}
-	r := &reader{ctx: ctx, stdin: from.Stdin, getters: getter.All(from.Settings.env()), decrypter: decrypter{from.Env}}
+	r := &reader{ctx: ctx, stdin: from.Stdin, getters: from.Settings.Getters(Access{}), decrypter: decrypter{from.Env}}
 	values, problems := map[string]any{}, []error(nil)
 	for _, kind := range []Kind{ValuesFile, SetJSON, Set, SetString, SetFile, SetLiteral} {
 		for _, s := range sources {

@@ -216,7 +216,8 @@ func (b Book) refresh(ctx context.Context, e *repo.Entry) error {
 	if b.Timeout > 0 {
 		options = append(options, getter.WithTimeout(b.Timeout))
 	}
-	r, err := repo.NewChartRepository(e, getter.All(b.Settings.Env(), options...))
+	access := chart.Access{CertFile: e.CertFile, KeyFile: e.KeyFile, CAFile: e.CAFile, InsecureSkipTLS: e.InsecureSkipTLSverify}
+	r, err := repo.NewChartRepository(e, b.Settings.Getters(access, options...))
 	if err != nil {
 		return err
 	}

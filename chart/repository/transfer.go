@@ -79,7 +79,7 @@ func download(ref, destination string, opts PullOptions) (string, *provenance.Ve
 	d := downloader.ChartDownloader{
 		Out:              opts.Log,
 		Verify:           downloader.VerifyNever,
-		Getters:          getter.All(env),
+		Getters:          opts.Settings.Getters(opts.Access),
 		Options:          opts.Access.Options(),
 		RegistryClient:   client,
 		RepositoryConfig: env.RepositoryConfig,
@@ -178,6 +178,7 @@ func Login(ctx context.Context, host string, opts PushOptions) error {
 	// The credentials are for the login alone; a client made with them would
 	// not look into the store.
 	a := opts.Access
+	opts.Settings.Traffic = nil // a login sets up TLS in the transport, and knows but Helm's own
 	client, err := chart.Access{}.Registry(opts.Settings, opts.Log)
 	if err != nil {
 		return err

@@ -39,10 +39,14 @@ func (o *operation) showAsHelm(e *env, op *deploy.Operation, format view.Format)
 	return o.report(e, op, op.Next, format, view.StatusOptions{Manifest: true, Everything: e.debug})
 }
 
-// helmFiles are Helm's own files as flags and environment have them.
+// helmFiles are Helm's own files as flags and environment have them. On a
+// terminal, where fetching shows it, what is transferred is counted.
 func (e *env) helmFiles() chart.Settings {
 	files := e.files
 	files.Debug = e.debug
+	if e.streams.ErrTTY {
+		files.Traffic = &e.traffic
+	}
 	return files
 }
 

@@ -30,6 +30,7 @@ type env struct {
 	dropIn     bool            // it was called helm: defaults and texts are Helm's
 	unreadable map[string]bool // variables of Helm that were told of
 
+	traffic  chart.Traffic
 	cluster  *kube.Cluster
 	hidden   *hide.Texts  // what must not be shown; nil for commands that show what Helm shows
 	observed *view.Events // the view that has shown the run; nil before it began

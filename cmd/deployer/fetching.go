@@ -9,7 +9,8 @@ import (
 // fetching shows on a terminal that something is downloaded or uploaded, until
 // it is stopped. Passwords in URLs are not shown.
 func (e *env) fetching(verb, ref string) *view.Waiting {
-	return view.StartWaiting(e.streams, view.WithoutPasswords(verb+" "+ref))
+	e.traffic.Reset()
+	return view.StartWaiting(e.streams, view.WithoutPasswords(verb+" "+ref), e.traffic.Bytes)
 }
 
 // progress writes the lines of a download to standard error, as Helm does.

@@ -5,50 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
-	"unsafe"
 
 	"deployer/internal/deploy"
+	"deployer/internal/deployertest"
 	"deployer/track"
 )
-
-// openTerminal makes a pseudo terminal: what is written to tty can be read from
-// reader.
-func openTerminal(t *testing.T) (reader, tty *os.File) {
-	t.Helper()
-	reader, err := os.OpenFile("/dev/ptmx", os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Skipf("no pseudo terminals here: %v", err)
-	}
-	t.Cleanup(func() { reader.Close() })
-	var unlocked, number int32
-	control(t, reader, syscall.TIOCSPTLCK, &unlocked)
-	control(t, reader, syscall.TIOCGPTN, &number)
-	tty, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|syscall.O_NOCTTY, 0)
-	if err != nil {
-		t.Skipf("no pseudo terminals here: %v", err)
-	}
-	t.Cleanup(func() { tty.Close() })
-	return reader, tty
-}
-
-func control(t *testing.T, f *os.File, request uintptr, value *int32) {
-	t.Helper()
-	if _, _, errno := syscall.Syscall(syscall.SYS_IOCTL, f.Fd(), request, uintptr(unsafe.Pointer(value))); errno != 0 {
-		t.Fatalf("ioctl %x: %v", request, errno)
-	}
-}
 
 // TestTerminalThatIsHeld stops reading, as Ctrl-S does: the run goes on, and
 // its report is there when the terminal is read again.
 func TestTerminalThatIsHeld(t *testing.T) {
 	for _, progress := range []string{"auto", "plain"} {
 		t.Run(progress, func(t *testing.T) {
-			reader, tty := openTerminal(t)
+			reader, tty := deployertest.Terminal(t)
 			streams := NewStreams(nil, io.Discard, tty)
 			if !streams.ErrTTY {
 				t.Fatal("a pseudo terminal isn't taken for a terminal")

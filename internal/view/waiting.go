@@ -1,6 +1,7 @@
 package view
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"sync"
@@ -14,6 +15,8 @@ const (
 	waitingAfter = 300 * time.Millisecond
 	waitingEvery = 100 * time.Millisecond
 	roomForTime  = 16 // cells for the spinner and the time
+
+	megabyte = 1_000_000
 )
 
 // Waiting shows on a terminal that something is under way whose length nobody
@@ -21,7 +24,7 @@ const (
 // gone when that has ended. Without a terminal it shows nothing.
 type Waiting struct {
 	out   io.Writer
-	what  string
+	text  func() string    // what is done, and how far
 	after <-chan time.Time // when to begin
 	tick  <-chan time.Time // when to turn
 
@@ -32,9 +35,14 @@ type Waiting struct {
 	once          sync.Once
 }
 
-// StartWaiting begins to show what is done. Stop ends it.
-func StartWaiting(s Streams, what string) *Waiting {
-	w := &Waiting{out: s.Err, what: glyphsFor(os.Getenv).fit(line(what), s.Width-roomForTime)}
+// StartWaiting begins to show what is done, and how much of a transfer. Stop
+// ends it.
+func StartWaiting(s Streams, what string, transfer func() (moved, announced int64)) *Waiting {
+	glyphs := glyphsFor(os.Getenv)
+	w := &Waiting{out: s.Err, text: func() string {
+		done := amount(transfer())
+		return glyphs.fit(line(what), s.Width-roomForTime-len(done)) + done
+	}}
 	if !s.ErrTTY || os.Getenv("TERM") == "dumb" || os.Getenv("CI") != "" {
 		return w
 	}
@@ -58,7 +66,6 @@ func (w *Waiting) run() {
 	w.mu.Lock()
 	w.bar = progressbar.NewOptions(-1,
 		progressbar.OptionSetWriter(w.out),
-		progressbar.OptionSetDescription(w.what),
 		progressbar.OptionSpinnerType(14),
 		progressbar.OptionSetElapsedTime(true),
 		progressbar.OptionSetSpinnerChangeInterval(0), // tick is the throttle
@@ -68,6 +75,7 @@ func (w *Waiting) run() {
 	w.mu.Unlock()
 	for {
 		w.mu.Lock()
+		w.bar.Describe(w.text())
 		_ = w.bar.Add(1) // what can't be painted isn't seen
 		w.mu.Unlock()
 		select {
@@ -76,6 +84,18 @@ func (w *Waiting) run() {
 		case <-w.tick:
 		}
 	}
+}
+
+// amount tells how much has been moved of what was announced. What is small is
+// over before it is read.
+func amount(moved, announced int64) string {
+	switch {
+	case max(moved, announced) < megabyte/10:
+		return ""
+	case moved > announced:
+		return fmt.Sprintf("  %.1f MB", float64(moved)/megabyte)
+	}
+	return fmt.Sprintf("  %.1f of %.1f MB", float64(moved)/megabyte, float64(announced)/megabyte)
 }
 
 // Through is a writer to out that doesn't mix with what is shown.

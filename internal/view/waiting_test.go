@@ -10,8 +10,9 @@ import (
 // lines, and leaves nothing behind.
 func TestWaiting(t *testing.T) {
 	s := newScreen(t, 60, 10)
+	var moved int64
 	after, tick := make(chan time.Time), make(chan time.Time)
-	w := &Waiting{out: s, what: "fetching local/web", after: after, tick: tick, stop: make(chan struct{}), stopped: make(chan struct{})}
+	w := &Waiting{out: s, text: func() string { return "fetching local/web" + amount(moved, 2_000_000) }, after: after, tick: tick, stop: make(chan struct{}), stopped: make(chan struct{})}
 	go w.run()
 	text := func() string {
 		w.mu.Lock()
@@ -25,6 +26,14 @@ func TestWaiting(t *testing.T) {
 	tick <- time.Time{} // is taken after the first picture
 	if got := text(); !strings.Contains(got, "fetching local/web") {
 		t.Errorf("not shown: %q", got)
+	}
+	w.mu.Lock()
+	moved = 1_450_000
+	w.mu.Unlock()
+	tick <- time.Time{}
+	tick <- time.Time{}
+	if got := text(); !strings.Contains(got, "fetching local/web  1.4 of 2.0 MB") {
+		t.Errorf("how far it is isn't shown: %q", got)
 	}
 	if _, err := w.Through(s).Write([]byte("Pulled: local/web\n")); err != nil {
 		t.Fatal(err)
@@ -43,9 +52,26 @@ func TestWaiting(t *testing.T) {
 
 func TestWaitingWithoutTerminal(t *testing.T) {
 	var out strings.Builder
-	w := StartWaiting(Streams{Err: &out, Width: 80}, "fetching local/web")
+	w := StartWaiting(Streams{Err: &out, Width: 80}, "fetching local/web", func() (int64, int64) { return 0, 0 })
 	w.Stop()
 	if w.stop != nil || out.Len() > 0 {
 		t.Errorf("shown without a terminal: %q", out.String())
+	}
+}
+
+func TestAmount(t *testing.T) {
+	for _, c := range []struct {
+		moved, announced int64
+		want             string
+	}{
+		{0, 0, ""},
+		{50_000, 60_000, ""},
+		{0, 12_340_000, "  0.0 of 12.3 MB"},
+		{4_560_000, 12_340_000, "  4.6 of 12.3 MB"},
+		{4_560_000, 2_000, "  4.6 MB"}, // the length of an answer is unknown
+	} {
+		if got := amount(c.moved, c.announced); got != c.want {
+			t.Errorf("amount(%d, %d) = %q, want %q", c.moved, c.announced, got, c.want)
+		}
 	}
 }

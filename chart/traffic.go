@@ -1,0 +1,122 @@
+package chart
+
+import (
+	"crypto/tls"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"sync/atomic"
+
+	"helm.sh/helm/v3/pkg/getter"
+	"helm.sh/helm/v3/pkg/repo"
+)
+
+// Traffic counts the bytes of what is downloaded and uploaded. The zero value
+// has counted nothing; several transfers may share one.
+type Traffic struct{ moved, announced atomic.Int64 }
+
+// Bytes returns how many bytes have moved, and how many were announced so far:
+// less than have moved when a server doesn't tell the length of an answer.
+func (t *Traffic) Bytes() (moved, announced int64) { return t.moved.Load(), t.announced.Load() }
+
+// Reset begins to count anew.
+func (t *Traffic) Reset() {
+	t.moved.Store(0)
+	t.announced.Store(0)
+}
+
+// through counts what is read of a body.
+func (t *Traffic) through(body io.ReadCloser, length int64) io.ReadCloser {
+	t.announced.Add(max(length, 0))
+	return counted{body, t}
+}
+
+type counted struct {
+	io.ReadCloser
+	traffic *Traffic
+}
+
+func (c counted) Read(p []byte) (int, error) {
+	n, err := c.ReadCloser.Read(p)
+	c.traffic.moved.Add(int64(n))
+	return n, err
+}
+
+// count returns a transport whose bodies are counted; nil counts nothing.
+func (t *Traffic) count(transport http.RoundTripper) http.RoundTripper {
+	if t == nil {
+		return transport
+	}
+	return meter{transport, t}
+}
+
+type meter struct {
+	http.RoundTripper
+	traffic *Traffic
+}
+
+func (m meter) RoundTrip(q *http.Request) (*http.Response, error) {
+	if q.Body != nil && q.Body != http.NoBody {
+		sent := *q // who was given a request may not change it
+		sent.Body = m.traffic.through(q.Body, q.ContentLength)
+		q = &sent
+	}
+	answer, err := m.RoundTripper.RoundTrip(q)
+	if err == nil && q.Method != http.MethodHead { // whose answers have the length of another's body
+		answer.Body = m.traffic.through(answer.Body, answer.ContentLength)
+	}
+	return answer, err
+}
+
+// fallback goes over to HTTP when a registry answers HTTPS with it, as the
+// transport that Helm's registry client makes itself.
+// (helm.sh/helm/v3/pkg/registry/fallback.go)
+type fallback struct {
+	http.RoundTripper
+	plain atomic.Bool
+}
+
+func (f *fallback) RoundTrip(q *http.Request) (*http.Response, error) {
+	if !f.plain.Load() {
+		answer, err := f.RoundTripper.RoundTrip(q)
+		var record tls.RecordHeaderError
+		if !errors.As(err, &record) || string(record.RecordHeader[:]) != "HTTP/" {
+			return answer, err
+		}
+		f.plain.Store(true)
+	}
+	q.URL.Scheme = "http" // in place: who sent it compares the scheme with that of an upload's location
+	return f.RoundTripper.RoundTrip(q)
+}
+
+// Getters are Helm's, which fetch what is at a URL. They count for s.Traffic
+// unless a has TLS settings, or a repository of Helm's list: Helm's HTTP getter
+// has an ear for those only with a transport that it makes itself.
+func (s Settings) Getters(a Access, options ...getter.Option) getter.Providers {
+	env := s.env()
+	if s.Traffic != nil && !a.ownTLS() && !anyOwnTLS(env.RepositoryConfig) {
+		inner := &http.Transport{DisableCompression: true, Proxy: http.ProxyFromEnvironment} // as Helm's
+		options = append(options, getter.WithTransport(asTransport(s.Traffic.count(inner))))
+	}
+	return getter.All(env, options...)
+}
+
+// asTransport makes a transport that leaves all to another one: Helm's getter
+// takes no other type.
+func asTransport(inner http.RoundTripper) *http.Transport {
+	outer := &http.Transport{Protocols: new(http.Protocols)}
+	outer.Protocols.SetHTTP1(true) // HTTP/2 would register itself for https
+	outer.RegisterProtocol("http", inner)
+	outer.RegisterProtocol("https", inner)
+	return outer
+}
+
+// anyOwnTLS tells whether a repository of a list has TLS settings. A list that
+// can't be read is told of where it is needed.
+func anyOwnTLS(list string) bool {
+	file, err := repo.LoadFile(list)
+	return err == nil && slices.ContainsFunc(file.Repositories, func(e *repo.Entry) bool {
+		return Access{CertFile: e.CertFile, KeyFile: e.KeyFile, CAFile: e.CAFile, InsecureSkipTLS: e.InsecureSkipTLSverify}.ownTLS()
+	})
+}
