@@ -2,25 +2,16 @@ package apply_test
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/json"
-	"encoding/pem"
 	"errors"
 	"fmt"
-	"math/big"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -90,28 +81,15 @@ webhooks:
 
 const admission = "admissionregistration.k8s.io/v1"
 
-// localCertificate makes a certificate of 127.0.0.1 and gives it as a caBundle too.
+// localCertificate is one whose caBundle can be in a story's manifests, where NS
+// means the namespace.
 func localCertificate(t *testing.T) (tls.Certificate, string) {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		t.Fatal(err)
+	for {
+		if cert, bundle := kubetest.Certificate(t); !strings.Contains(bundle, "NS") {
+			return cert, bundle
+		}
 	}
-	template := &x509.Certificate{
-		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "webhook"},
-		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour),
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, IsCA: true, BasicConstraintsValid: true,
-		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign,
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
-	if err != nil {
-		t.Fatal(err)
-	}
-	bundle := base64.StdEncoding.EncodeToString(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}))
-	if strings.Contains(bundle, "NS") { // which means the namespace in a story's manifests
-		return localCertificate(t)
-	}
-	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, bundle
 }
 
 // inject does what sidecar injectors, policies and defaulting webhooks do:

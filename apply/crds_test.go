@@ -1,19 +1,14 @@
 package apply_test
 
 import (
-	"crypto/tls"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"deployer/apply"
+	"deployer/internal/kubetest"
 )
 
 // definition is a CRD of a group of its own for each story.
@@ -239,18 +234,8 @@ func TestConversionComesUp(t *testing.T) {
 	s := begin(t)
 	s.dropCRDs(1)
 	var asked atomic.Int64
-	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if asked.Add(1) <= 3 {
-			http.Error(w, "no endpoints available", http.StatusServiceUnavailable)
-			return
-		}
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(converted(t, r))
-	}))
 	cert, ca := localCertificate(t)
-	server.TLS = &tls.Config{Certificates: []tls.Certificate{cert}}
-	server.StartTLS()
-	t.Cleanup(server.Close)
+	server := kubetest.Converter(t, cert, func() bool { return asked.Add(1) > 3 })
 	crd := definition(0, "")
 	v1 := crd[strings.Index(crd, "  - name: v1"):]
 	crd += strings.NewReplacer("name: v1", "name: v2", "storage: true", "storage: false").Replace(v1)
@@ -261,25 +246,4 @@ func TestConversionComesUp(t *testing.T) {
 		t.Errorf("spec.size is %v, want 1", got)
 	}
 	s.expect(s.deploy(crd + cr))
-}
-
-// converted answers a ConversionReview of versions that differ by name only.
-// https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#webhook-request-and-response
-func converted(t *testing.T, r *http.Request) map[string]any {
-	var review struct {
-		Request struct {
-			UID               string                      `json:"uid"`
-			DesiredAPIVersion string                      `json:"desiredAPIVersion"`
-			Objects           []unstructured.Unstructured `json:"objects"`
-		} `json:"request"`
-	}
-	if err := json.NewDecoder(r.Body).Decode(&review); err != nil {
-		t.Error(err)
-	}
-	for _, obj := range review.Request.Objects {
-		obj.SetAPIVersion(review.Request.DesiredAPIVersion)
-	}
-	return map[string]any{"apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview", "response": map[string]any{
-		"uid": review.Request.UID, "result": map[string]any{"status": "Success"}, "convertedObjects": review.Request.Objects,
-	}}
 }

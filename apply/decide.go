@@ -63,6 +63,8 @@ func (p *planning) told(t *target, text string) bool {
 	return slices.Contains(p.warnings, Warning{Source: t.source, ID: t.id, Text: concealed(t.obj, text)})
 }
 
+const unconvertedKind = "what converts its kind between versions doesn't answer, and comes with this release"
+
 const changingKind = "its CustomResourceDefinition changes with this release"
 
 func (p *planning) decideNow(ctx context.Context, t *target, s sight) (Change, error) {
@@ -78,6 +80,11 @@ func (p *planning) decideNow(ctx context.Context, t *target, s sight) (Change, e
 	}
 	if why := p.notYet(t); why != "" {
 		return p.postpone(t, want, why), nil
+	}
+	if s.barred {
+		c := p.postpone(t, want, unconvertedKind)
+		c.Action = Update
+		return c, nil
 	}
 	if s.full == nil {
 		return p.create(ctx, t, want, s)
@@ -176,6 +183,8 @@ func (p *planning) refused(ctx context.Context, t *target, want *unstructured.Un
 		return c, nil
 	case lacks(err) != nil:
 		return p.estimate(t, c, lacks(err)), nil
+	case t.unconverted(err):
+		return p.postpone(t, want, unconvertedKind), nil
 	case p.kindChanges(t) && !apierrors.IsForbidden(err):
 		return p.postpone(t, want, changingKind), nil
 	case undeclared(err) && p.schemas.isBuiltin(t.mapping.GVK):

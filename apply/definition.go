@@ -49,6 +49,20 @@ func versionsOf(crd *unstructured.Unstructured) []map[string]any {
 	return out
 }
 
+// converter is the Service of the webhook that converts a kind between its
+// versions, and the version that is stored.
+func converter(crd *unstructured.Unstructured) (service kube.ID, stored string) {
+	service.Kind = "Service"
+	service.Namespace, _, _ = unstructured.NestedString(crd.Object, "spec", "conversion", "webhook", "clientConfig", "service", "namespace")
+	service.Name, _, _ = unstructured.NestedString(crd.Object, "spec", "conversion", "webhook", "clientConfig", "service", "name")
+	for _, version := range versionsOf(crd) {
+		if version["storage"] == true {
+			stored, _ = version["name"].(string)
+		}
+	}
+	return service, stored
+}
+
 // definition is the version of a target's kind in its CustomResourceDefinition,
 // the release's or the cluster's. It is nil for kinds that have none, and when
 // the account may not read them.

@@ -17,6 +17,7 @@ type sight struct {
 	full   *unstructured.Unstructured
 	absent bool // certainly not there
 	blind  bool // not permitted to look
+	barred bool // what converts its kind doesn't answer
 }
 
 // A place is where a list request looks.
@@ -34,8 +35,12 @@ const worthListing = 3
 // the label; it has no sight yet.
 func (p *planning) look(ctx context.Context, targets []*target) (map[kube.ID]sight, error) {
 	groups := map[place][]*target{}
+	var single []*target
 	for _, t := range targets {
-		if !t.coming {
+		switch {
+		case t.converted && !t.coming:
+			single = append(single, t)
+		case !t.coming:
 			at := place{t.mapping, t.id.Namespace}
 			groups[at] = append(groups[at], t)
 		}
@@ -65,7 +70,6 @@ func (p *planning) look(ctx context.Context, targets []*target) (map[kube.ID]sig
 	if err := p.a.each(ctx, len(jobs), func(i int) error { return jobs[i]() }); err != nil {
 		return nil, err
 	}
-	var single []*target
 	for at, group := range groups {
 		if len(group) < worthListing || p.closed[at] {
 			single = append(single, group...)
@@ -83,7 +87,7 @@ func (p *planning) look(ctx context.Context, targets []*target) (map[kube.ID]sig
 // lookAt reads one object: its metadata if its mark may prove enough.
 func (p *planning) lookAt(ctx context.Context, t *target) (sight, error) {
 	ctx = p.hearing(ctx, t)
-	if _, marked := p.req.Marks[Key(t.id)]; !marked {
+	if _, marked := p.req.Marks[Key(t.id)]; !marked || t.converted {
 		return p.read(ctx, t)
 	}
 	meta, err := p.a.getMeta(ctx, t.mapping, t.id)
@@ -98,8 +102,10 @@ func (p *planning) lookAt(ctx context.Context, t *target) (sight, error) {
 
 // read reads one object whole.
 func (p *planning) read(ctx context.Context, t *target) (sight, error) {
-	full, err := p.a.get(p.hearing(ctx, t), t.mapping, t.id)
+	full, err := p.a.getWhile(p.hearing(ctx, t), t.mapping, t.id, func(err error) bool { return transient(err) && !t.unconverted(err) })
 	switch {
+	case t.unconverted(err):
+		return sight{barred: true}, nil
 	case apierrors.IsForbidden(err):
 		return sight{blind: true}, nil
 	case err != nil:

@@ -53,12 +53,19 @@ func (a *Applier) tryFor(ctx context.Context, t *target, f func() error) error {
 	return a.tryWhile(ctx, a.opts.RetryTimeout, func(err error) bool {
 		switch {
 		case transient(err):
-			return true
+			return !t.unconverted(err)
 		case t.young && unknownYet(err):
 			return time.Now().Before(deadline)
 		}
 		return t.id.Kind != "ResourceQuota" && quotaConflict(err)
 	}, a.telling(t, f))
+}
+
+// unconverted says that an object can't be had because nobody converts its kind,
+// which the release may be about to mend. Before its turn that is only waited
+// for as long as for failures without a reason.
+func (t *target) unconverted(err error) bool {
+	return err != nil && t.converted && !t.young && strings.Contains(err.Error(), conversionFailed)
 }
 
 // patience is how often a request may fail before anybody is told.
@@ -126,11 +133,13 @@ var hopeless = []string{
 	"trying to send message larger than max",
 }
 
+const conversionFailed = "conversion webhook for"
+
 // passing are the server's words for a state that ends by itself, whatever
 // the code of the answer.
 var passing = []string{
 	"etcdserver: leader changed", "etcdserver: request timed out", "etcdserver: too many requests",
-	"failed calling webhook", "conversion webhook for", "rpc error: code = Unavailable",
+	"failed calling webhook", conversionFailed, "rpc error: code = Unavailable",
 	"context deadline exceeded", "transport is closing", "http2: server sent GOAWAY", "stream error: stream ID",
 }
 

@@ -95,7 +95,7 @@ func (a *Applier) Recheck(ctx context.Context, p *Plan) error {
 func (a *Applier) recheck(ctx context.Context, changes []Change, now bool) error {
 	var open []int
 	for i, c := range changes {
-		if c.step != nil && c.step.later {
+		if c.step != nil && c.step.later && (now || !c.step.t.converted) {
 			open = append(open, i)
 		}
 	}

@@ -45,12 +45,16 @@ func (a *Applier) client(m kube.Mapping, namespace string) (dynamic.ResourceInte
 
 // get reads an object; nil when there is none.
 func (a *Applier) get(ctx context.Context, m kube.Mapping, id kube.ID) (*unstructured.Unstructured, error) {
+	return a.getWhile(ctx, m, id, transient)
+}
+
+func (a *Applier) getWhile(ctx context.Context, m kube.Mapping, id kube.ID, again func(error) bool) (*unstructured.Unstructured, error) {
 	client, err := a.client(m, id.Namespace)
 	if err != nil {
 		return nil, err
 	}
 	var out *unstructured.Unstructured
-	err = a.try(ctx, func() error {
+	err = a.tryWhile(ctx, a.opts.RetryTimeout, again, func() error {
 		out, err = client.Get(ctx, id.Name, metav1.GetOptions{})
 		return err
 	})

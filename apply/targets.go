@@ -18,21 +18,22 @@ import (
 
 // A target is one object that should be there.
 type target struct {
-	id      kube.ID
-	source  string
-	obj     *unstructured.Unstructured // as rendered, with its namespace resolved; not to be changed
-	mapping kube.Mapping
-	coming  bool                       // its kind comes with a CRD of this release and isn't served yet
-	young   bool                       // its kind or namespace was made a moment ago
-	foreign bool                       // of crds/: carries no ownership
-	raw     string                     // hash of obj and of the policies that shape it
-	once    *unstructured.Unstructured // what would be applied without doubled items; nil when there are none
-	whole   string                     // why it is written whole; empty when it is applied
-	after   []Need                     // what it says it waits for
-	weight  *int                       // that it states
-	denied  string                     // version it got when a policy had refused to let its fields be taken over
-	tries   int                        // how often the object changed while it was being decided about
-	decided *Change
+	id        kube.ID
+	source    string
+	obj       *unstructured.Unstructured // as rendered, with its namespace resolved; not to be changed
+	mapping   kube.Mapping
+	coming    bool                       // its kind comes with a CRD of this release and isn't served yet
+	young     bool                       // its kind or namespace was made a moment ago
+	converted bool                       // between versions by a webhook of this release
+	foreign   bool                       // of crds/: carries no ownership
+	raw       string                     // hash of obj and of the policies that shape it
+	once      *unstructured.Unstructured // what would be applied without doubled items; nil when there are none
+	whole     string                     // why it is written whole; empty when it is applied
+	after     []Need                     // what it says it waits for
+	weight    *int                       // that it states
+	denied    string                     // version it got when a policy had refused to let its fields be taken over
+	tries     int                        // how often the object changed while it was being decided about
+	decided   *Change
 
 	replicas []string // where it has a number of replicas that isn't the chart's; nil when it is
 }

@@ -7,6 +7,8 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"deployer/internal/kube"
@@ -54,6 +56,7 @@ func (p *planning) order(ctx context.Context, crds, mains, hooks []*target) (*or
 		}
 	}
 	o.needs()
+	o.conversions()
 	for _, t := range hooks {
 		o.refuseHook(t)
 	}
@@ -127,6 +130,47 @@ func (o *ordering) needs() {
 			o.nodes[i].edges = append(o.nodes[i].edges, edge{to: j, state: Present, hard: true, why: "which defines its kind"})
 		}
 	}
+}
+
+// conversions finds custom resources whose kind is converted between versions by
+// a webhook of the release. They wait for the workloads behind it, unless they say
+// themselves when their turn is. A new object of the version that is stored needs
+// no conversion, and the workload may need the object.
+func (o *ordering) conversions() {
+	for _, crd := range definitions(o.p.req) {
+		id, stored := converter(crd)
+		service := slices.IndexFunc(o.targets, func(t *target) bool { return t.id == id })
+		if service < 0 {
+			continue
+		}
+		behind := o.behind(o.targets[service])
+		for i, t := range o.targets {
+			if t.id.GroupKind() != defines(crd) {
+				continue
+			}
+			t.converted = true
+			if o.nodes[i].weight != nil || t.coming && t.mapping.GVK.Version == stored {
+				continue
+			}
+			for _, j := range behind {
+				o.nodes[i].edges = append(o.nodes[i].edges, edge{to: j, state: Ready, hard: true, why: "which converts its kind"})
+			}
+		}
+	}
+}
+
+// behind are the workloads of the release whose pods a Service selects.
+func (o *ordering) behind(service *target) []int {
+	selector, _, _ := unstructured.NestedStringMap(service.obj.Object, "spec", "selector")
+	var out []int
+	for i, t := range o.targets {
+		pods, _, _ := unstructured.NestedStringMap(t.obj.Object, "spec", "template", "metadata", "labels")
+		if t.id.Group == "apps" && t.id.Namespace == service.id.Namespace && len(selector) > 0 &&
+			labels.SelectorFromSet(selector).Matches(labels.Set(pods)) {
+			out = append(out, i)
+		}
+	}
+	return out
 }
 
 // fitting are the objects of the release that a reference of t names.
@@ -340,11 +384,11 @@ func (o *ordering) awaits(changes []Change, weight int, before []int, at []level
 	return out
 }
 
-// after is what an object says that it waits for.
+// after is what an object waits for besides its namespace and its kind.
 func (o *ordering) after(i int) []Need {
 	out := slices.Clone(o.outside[i])
 	for _, e := range o.nodes[i].edges {
-		if n := (Need{ID: o.nodes[e.to].id, State: e.state}); !e.hard && !slices.Contains(out, n) {
+		if n := (Need{ID: o.nodes[e.to].id, State: e.state}); (!e.hard || e.state == Ready) && !slices.Contains(out, n) {
 			out = append(out, n)
 		}
 	}

@@ -4,17 +4,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/apply"
@@ -174,6 +177,60 @@ func TestDependentsWait(t *testing.T) {
 		t.Errorf("steps: %v", d.steps)
 	}
 }
+
+// S57: a custom resource of another version than the stored one waits for what
+// converts it, where that comes with the release, and a release can mend what
+// converts its objects.
+func TestConvertedWaitForTheirConverter(t *testing.T) {
+	s := newSite(t)
+	name := "foos." + s.ns + ".example.com"
+	s.Cleanup(func() {
+		_ = s.cluster.Dynamic().Resource(definitions).Delete(context.WithoutCancel(s.Context()), name, metav1.DeleteOptions{})
+	})
+	cert, bundle := kubetest.Certificate(t, "hook."+s.ns+".svc")
+	var broken atomic.Bool
+	server := kubetest.Converter(t, cert, func() bool {
+		hook, err := s.cluster.Client().AppsV1().Deployments(s.ns).Get(s.Context(), "hook", metav1.GetOptions{})
+		return err == nil && hook.Status.ReadyReplicas > 0 && (!broken.Load() || hook.Generation > 1 && slices.Contains(s.ready(), "Deployment/hook"))
+	})
+	_, port, err := net.SplitHostPort(server.Listener.Addr().String())
+	s.must(err)
+	rest := fmt.Sprintf(`
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: %[1]s}
+spec:
+  group: %[2]s.example.com
+  scope: Namespaced
+  names: {plural: foos, kind: Foo}
+  versions:
+  - {name: v1, served: true, storage: true, schema: &any {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}}
+  - {name: v2, served: true, storage: false, schema: *any}
+  conversion:
+    strategy: Webhook
+    webhook: {conversionReviewVersions: [v1], clientConfig: {caBundle: %[3]s, service: {namespace: %[2]s, name: hook, port: %[4]s}}}
+---
+apiVersion: v1
+kind: Service
+metadata: {name: hook}
+spec: {type: ExternalName, externalName: localhost, selector: {app: hook}}
+`, name, s.ns, bundle, port)
+	foo := func(version, name, value string) string {
+		return fmt.Sprintf("\n---\napiVersion: %s.example.com/%s\nkind: Foo\nmetadata: {name: %s}\nspec: {size: %q}\n", s.ns, version, name, value)
+	}
+
+	d := s.diary()
+	s.must(s.run(rest+workload("hook", kubetest.ReadyAfter(2*time.Second))+foo("v2", "new", "1")+foo("v1", "stored", "1"), d.observe))
+	if want := "Deployment/hook"; !slices.Contains(d.ready["Foo/new"], want) || slices.Contains(d.ready["Foo/stored"], want) {
+		t.Errorf("ready when an object was applied: %v; want the Deployment for the converted one only", d.ready)
+	}
+
+	broken.Store(true) // until its next revision runs
+	s.must(s.run(rest+workload("hook", kubetest.ReadyAfter(time.Second))+foo("v2", "new", "2")+foo("v2", "other", "2")+foo("v1", "stored", "2"), nil))
+}
+
+var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
 // A weight orders across kinds; each waits until all of a lower one are ready.
 func TestWeights(t *testing.T) {
