@@ -30,7 +30,15 @@ var switches = map[string][2]string{
 	"volume":          {pod("", ", volumes: [{name: v, configMap: {name: x}}]"), pod("", ", volumes: [{name: v, emptyDir: {}}]")},
 	"volume source":   {pod("", ", volumes: [{name: v, emptyDir: {}}]"), pod("", ", volumes: [{name: v, projected: {sources: [{secret: {name: s}}]}}]")},
 	"host ports":      {pod(", ports: [{containerPort: 80}]", ", hostNetwork: true"), pod(", ports: [{containerPort: 80}]", "")},
-	"strategy":        {pod("", ""), strings.Replace(pod("", ""), "replicas: 0", "replicas: 0, strategy: {type: Recreate}", 1)},
+	"account":         {pod("", ", serviceAccountName: x"), pod("", "")},
+	"former account":  {pod("", ", serviceAccount: x"), pod("", ", serviceAccountName: z")},
+	"limits":          {pod(", resources: {limits: {cpu: 1, memory: 1Gi}}", ""), pod(", resources: {limits: {memory: 2Gi}}", "")},
+	"lower limits":    {pod(", resources: {limits: {cpu: 2}}", ""), pod(", resources: {limits: {cpu: 1}}", "")},
+	"directions": {
+		"apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: x}\nspec: {podSelector: {}, ingress: [{}]}",
+		"apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: x}\nspec: {podSelector: {}, ingress: [{}], egress: [{}]}",
+	},
+	"strategy": {pod("", ""), strings.Replace(pod("", ""), "replicas: 0", "replicas: 0, strategy: {type: Recreate}", 1)},
 
 	"daemon set": {
 		"apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: x}\nspec: {selector: {matchLabels: {a: b}}, template: {metadata: {labels: {a: b}}, spec: {nodeSelector: {no: where}, containers: [{name: c, image: i}]}}}",

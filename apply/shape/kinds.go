@@ -17,6 +17,7 @@ func (w *walk) kinds(obj *unstructured.Unstructured) {
 		{Kind: "ConfigMap"}:      (*walk).configMap,
 		{Kind: "Service"}:        (*walk).service,
 		{Kind: "ServiceAccount"}: (*walk).serviceAccount,
+		{Group: "networking.k8s.io", Kind: "NetworkPolicy"}:                             (*walk).networkPolicy,
 		{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}:                       (*walk).clusterRole,
 		{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:   (*walk).webhooks,
 		{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}: (*walk).webhooks,
@@ -106,6 +107,36 @@ func (w *walk) service(obj *unstructured.Unstructured) {
 func (w *walk) serviceAccount(obj *unstructured.Unstructured) {
 	dropEmpty(obj.Object, "secrets")
 	dropEmpty(obj.Object, "imagePullSecrets")
+}
+
+// networkPolicy says which directions a policy is about, which the API server
+// decides when the policy is made and never again: rules for egress that come
+// later would have no effect.
+func (w *walk) networkPolicy(obj *unstructured.Unstructured) {
+	spec, _ := obj.Object["spec"].(map[string]any)
+	if types, _ := spec["policyTypes"].([]any); spec == nil || len(types) > 0 {
+		return
+	}
+	types := []any{"Ingress"}
+	if egress, _ := spec["egress"].([]any); len(egress) > 0 {
+		types = append(types, "Egress")
+	}
+	spec["policyTypes"] = types
+}
+
+// podSpec is the type of what Pods and the templates of pods state.
+const podSpec = "io.k8s.api.core.v1.PodSpec"
+
+// accounts names the account of pods under both its names. The API server
+// fills in the one that isn't stated, and when the stated one goes, takes it
+// back from the other: pods would keep an account that the release deletes.
+func accounts(spec map[string]any) {
+	for _, name := range []string{"serviceAccountName", "serviceAccount"} {
+		if account, _ := spec[name].(string); account != "" {
+			spec["serviceAccountName"], spec["serviceAccount"] = account, account
+			return
+		}
+	}
 }
 
 // clusterRole leaves the rules of an aggregated role to the controller that

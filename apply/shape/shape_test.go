@@ -78,6 +78,7 @@ const (
 	cmHead  = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\n"
 	secHead = "apiVersion: v1\nkind: Secret\nmetadata: {name: x}\n"
 	svcHead = "apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec: "
+	netHead = "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: x}\nspec: "
 	roles   = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: x}\n"
 )
 
@@ -124,6 +125,12 @@ func TestNormalise(t *testing.T) {
 
 		{name: "Service: choose for me", in: svcHead + "{clusterIP: '', loadBalancerIP: '', externalName: '', healthCheckNodePort: 0, clusterIPs: [], ports: [{port: 1, nodePort: 0}]}", want: `{"spec":{"ports":[{"port":1,"protocol":"TCP"}]}}`},
 		{name: "Service: headless", in: svcHead + "{clusterIP: None}", want: `{"spec":{"clusterIP":"None"}}`},
+		{name: "account of a pod", in: podHead + "{serviceAccountName: a, serviceAccount: b}", want: `{"spec":{"serviceAccount":"a","serviceAccountName":"a"}}`},
+		{name: "account of a pod by its old name", in: podHead + "{serviceAccount: b, serviceAccountName: null}", want: `{"spec":{"serviceAccount":"b","serviceAccountName":"b"}}`},
+		{name: "account of a template", in: "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: x}\nspec: {template: {spec: {serviceAccountName: a}}}", want: `{"spec":{"template":{"spec":{"serviceAccount":"a","serviceAccountName":"a"}}}}`},
+		{name: "NetworkPolicy for ingress", in: netHead + "{ingress: [{}], egress: []}", want: `{"spec":{"egress":[],"ingress":[{}],"policyTypes":["Ingress"]}}`},
+		{name: "NetworkPolicy for both", in: netHead + "{egress: [{}], policyTypes: null}", want: `{"spec":{"egress":[{}],"policyTypes":["Ingress","Egress"]}}`},
+		{name: "NetworkPolicy that says what for", in: netHead + "{egress: [{}], policyTypes: [Egress]}", want: `{"spec":{"egress":[{}],"policyTypes":["Egress"]}}`},
 		{name: "ServiceAccount", in: "apiVersion: v1\nkind: ServiceAccount\nmetadata: {name: x}\nsecrets: []\nimagePullSecrets: []", want: `{}`},
 		{name: "aggregated role", in: roles + "aggregationRule: {clusterRoleSelectors: []}\nrules: []", want: `{"aggregationRule":{"clusterRoleSelectors":[]}}`},
 		{name: "aggregated role with rules", in: roles + "aggregationRule: {clusterRoleSelectors: []}\nrules: [{verbs: [get]}]", want: `{"aggregationRule":{"clusterRoleSelectors":[]}}`, notes: "rules: are computed by the cluster for a role with aggregationRule: not sent"},

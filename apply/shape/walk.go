@@ -17,6 +17,9 @@ func (w *walk) value(path string, v any, ref schema.TypeRef) {
 	switch v := v.(type) {
 	case map[string]any:
 		if atom.Map != nil {
+			if ref.NamedType != nil && *ref.NamedType == podSpec {
+				accounts(v)
+			}
 			w.object(path, v, atom.Map)
 		} else if atom.Scalar != nil || atom.List != nil {
 			w.problem(path, "is a map, should be %s", kindOf(atom))
