@@ -126,6 +126,7 @@ func (s *session) takeEvent(raw *corev1.Event) {
 		return
 	}
 	now := s.opts.Now()
+	s.pulse.heard = now
 	if owner.subject.status.State.Done() && owner.subject.status.State != Failed {
 		return
 	}

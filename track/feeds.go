@@ -190,7 +190,7 @@ func (f *feed) waits() bool {
 func (f *feed) end() {
 	f.stop()
 	for ; f.lost > 0; f.lost-- {
-		f.s.reach(f.what(), false, nil)
+		f.s.reach("", false, nil)
 	}
 }
 
@@ -201,6 +201,7 @@ func (f *feed) take(n stream.Note) {
 	}
 	switch n.Kind {
 	case stream.Seen:
+		f.s.pulse.heard = f.s.opts.Now()
 		if obj, ok := n.Object.(*unstructured.Unstructured); ok {
 			f.seen(obj)
 		}
@@ -298,18 +299,18 @@ func (f *feed) connection(n stream.Note) {
 			f.s.dirty[sub] = true
 		}
 	}
-	f.s.reach(f.what(), n.Kind == stream.Lost, n.Err)
+	f.s.reach("watching "+f.what(), n.Kind == stream.Lost, n.Err)
 }
 
-// reach notes that a stream has no answer, or has one again, and tells it of
-// the first that is lost and the last that is back.
-func (s *session) reach(what string, lost bool, err error) {
+// reach notes that what was being done has no answer, or has one again, and tells
+// it of the first that is lost and the last that is back.
+func (s *session) reach(doing string, lost bool, err error) {
 	now := s.opts.Now()
 	switch {
 	case lost:
 		if s.outages++; s.outages == 1 {
 			s.outageFrom = now
-			s.saw(Report{Kind: APILost, Time: now, Text: "watching " + what + ": " + strings.TrimSpace(err.Error())})
+			s.saw(Report{Kind: APILost, Time: now, Text: doing + ": " + strings.TrimSpace(err.Error())})
 		}
 		s.lostErr = err
 	default:
@@ -331,7 +332,7 @@ func (s *session) tidy(now time.Time) {
 		f.end()
 		return true
 	})
-	switch all := lost > 0 && lost == len(s.feeds); {
+	switch all := s.pulse.lost || lost > 0 && lost == len(s.feeds); {
 	case all && s.lostAt.IsZero():
 		s.lostAt = now
 	case !all:

@@ -17,14 +17,47 @@ import (
 	"deployer/track"
 )
 
-// TestAPIServerKilled kills the API server during the wait and starts it again.
-// Meanwhile one Deployment heals that would have failed by then. The tracker works as a user whose rights a starting server must first read.
+// TestAPIServerKilled kills the API server during the wait, or etcd behind it, and
+// starts it again. Meanwhile one Deployment heals that would have failed by then.
+// The tracker works as a user whose rights a starting server must first read.
 func TestAPIServerKilled(t *testing.T) {
-	w := newWorld(t)
-	server := w.c.Server(t)
-	user := w.c.User(t, w.ns, kubetest.Rule("apps", "get,list,watch", "deployments", "replicasets"),
-		kubetest.Rule("", "get,list,watch", "pods", "events"))
-	w.cluster = w.connect(server.Config(user.Config()))
+	for name, test := range map[string]struct {
+		kill  func(*kubetest.Server)
+		start func(*kubetest.Server) error
+	}{
+		"itself":  {(*kubetest.Server).Kill, func(s *kubetest.Server) error { return s.Start(t.Context()) }},
+		"storage": {(*kubetest.Server).KillStorage, (*kubetest.Server).StartStorage},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			server := w.c.Server(t)
+			user := w.c.User(t, w.ns, kubetest.Rule("apps", "get,list,watch", "deployments", "replicasets"),
+				kubetest.Rule("", "get,list,watch", "pods", "events"))
+			w.cluster = w.connect(server.Config(user.Config()))
+			o := w.waitThrough(func() { test.kill(server) }, func() error { return test.start(server) })
+			o.ready(100 * time.Second)
+			lost, regained := 0, 0
+			for _, r := range o.reports {
+				switch {
+				case r.Kind == track.APILost:
+					lost++
+				case r.Kind == track.APIRegained:
+					regained++
+				case r.Kind == track.Warned:
+					t.Errorf("warned of what passes: %s", r.Text)
+				}
+			}
+			if lost == 0 || lost != regained {
+				t.Errorf("the connection was lost %d times and regained %d times; it saw %s", lost, regained, o.story())
+			}
+		})
+	}
+}
+
+// waitThrough waits for two Deployments. An outage begins when one of them has a
+// problem, and ends when that is over.
+func (w *world) waitThrough(begin func(), end func() error) *outcome {
+	w.Helper()
 	heals := kubetest.Script{
 		{Phase: "Pending", State: kubetest.Waiting("CreateContainerConfigError", `secret "db" not found`)},
 		{After: 16 * time.Second, Ready: true, State: kubetest.Running()},
@@ -34,39 +67,24 @@ func TestAPIServerKilled(t *testing.T) {
 		w.apply(workload("Deployment", "slow", 2, kubetest.ReadyAfter(25*time.Second), "")),
 	}
 	var once sync.Once
-	var restarted sync.WaitGroup
-	o := w.waitWith(track.Options{}, 2*time.Minute, func(r track.Report) {
+	var ended sync.WaitGroup
+	defer ended.Wait()
+	return w.waitWith(track.Options{}, 2*time.Minute, func(r track.Report) {
 		if r.Kind != track.ProblemSeen {
 			return
 		}
 		once.Do(func() {
-			server.Kill()
-			restarted.Go(func() {
+			begin()
+			ended.Go(func() {
 				if err := w.availableOf("web"); err != nil {
-					t.Error(err)
+					w.Error(err)
 				}
-				if err := server.Start(t.Context()); err != nil {
-					t.Error(err)
+				if err := end(); err != nil {
+					w.Error(err)
 				}
 			})
 		})
 	}, targets...)
-	restarted.Wait()
-	o.ready(100 * time.Second)
-	lost, regained := 0, 0
-	for _, r := range o.reports {
-		switch {
-		case r.Kind == track.APILost:
-			lost++
-		case r.Kind == track.APIRegained:
-			regained++
-		case r.Kind == track.Warned:
-			t.Errorf("warned of what passes: %s", r.Text)
-		}
-	}
-	if lost == 0 || lost != regained {
-		t.Errorf("the connection was lost %d times and regained %d times; it saw %s", lost, regained, o.story())
-	}
 }
 
 // availableOf returns when a Deployment has an available pod, by the cluster's

@@ -217,6 +217,7 @@ func (s *session) takePod(w *podWatch, n stream.Note, p pods.Pod) {
 	}
 	switch n.Kind {
 	case stream.Seen, stream.Gone:
+		s.pulse.heard = s.opts.Now()
 		sub := s.pods.owners[ownerKey("", p.Owner, "")]
 		if sub == nil {
 			sub = s.pods.owners[ownerKey(p.Namespace, "", p.OwnerName)]
@@ -257,7 +258,7 @@ func (s *session) podsReach(w *podWatch, err error) {
 		}
 		s.dirty[sub] = true
 	}
-	s.reach("pods in namespace "+w.query.namespace, w.lost, err)
+	s.reach("watching pods in namespace "+w.query.namespace, w.lost, err)
 }
 
 // podsListed drops pods that were deleted while nothing could be seen.

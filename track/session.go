@@ -37,7 +37,8 @@ type session struct {
 
 	feeds      []*feed
 	wide       bool // the namespaces are many: watches of all of them are tried first
-	outages    int  // streams that have no answer
+	pulse      pulse
+	outages    int // streams that have no answer
 	outageFrom time.Time
 	lostAt     time.Time // since when nothing is seen of what is waited for
 	lostErr    error     // the last answer of a stream without one
@@ -61,7 +62,7 @@ func newSession(t *Tracker, targets []Target, saw func(Report)) *session {
 		saw = func(Report) {}
 	}
 	s := &session{tracker: t, opts: &t.opts, saw: saw, byID: map[kube.ID]*subject{}, started: t.opts.Now(),
-		inbox: make(chan func(), 256), dirty: map[*subject]bool{}, said: map[string]bool{},
+		pulse: pulse{heard: t.opts.Now()}, inbox: make(chan func(), 256), dirty: map[*subject]bool{}, said: map[string]bool{},
 		askedRevisions: map[string]time.Time{}}
 	for _, target := range targets {
 		if target.GVK.Empty() && target.Baseline != nil {
@@ -293,6 +294,10 @@ func (s *session) judge(sub *subject, now time.Time) {
 	}
 	before := sub.status
 	after := sub.judge(now)
+	if after.State == Failed && !s.sure(s.opts.Now()) {
+		sub.status = before
+		return
+	}
 	if after.State == Ready && sub.Mode == failWarn && after.Unverified && len(after.Notes) > 0 {
 		s.warn(sub.ID.String() + ": " + after.Notes[len(after.Notes)-1])
 	}

@@ -23,6 +23,7 @@ type Server struct {
 	cluster  *Cluster
 	command  []string
 	address  string
+	storage  *gate // its way to etcd
 	process  *exec.Cmd
 	lifeline io.Closer // the process ends when it is closed, also with the test process
 }
@@ -41,15 +42,18 @@ func (c *Cluster) Server(t testing.TB) *Server {
 	listener.Close()
 	_, port, _ := net.SplitHostPort(address)
 	command := c.serverCommand(t)
+	s := &Server{cluster: c, command: command, address: address}
 	for i, arg := range command {
-		switch name, _, _ := strings.Cut(arg, "="); name {
+		switch name, value, _ := strings.Cut(arg, "="); name {
+		case "--etcd-servers":
+			s.storage = openGate(t, strings.TrimPrefix(value, "http://"))
+			command[i] = name + "=http://" + s.storage.address
 		case "--secure-port":
 			command[i] = name + "=" + port
 		case "--audit-log-path":
 			command[i] = name + "=" + filepath.Join(t.TempDir(), "audit.log")
 		}
 	}
-	s := &Server{cluster: c, command: command, address: address}
 	t.Cleanup(s.Kill)
 	if err := s.Start(t.Context()); err != nil {
 		t.Fatal(err)
@@ -115,6 +119,14 @@ func (s *Server) Kill() {
 	s.lifeline.Close()
 	s.process = nil
 }
+
+// KillStorage takes etcd away from the server, which then sees what it sees when
+// etcd is killed: connections that end and can't be made again. The cluster's own
+// API server keeps it.
+func (s *Server) KillStorage() { s.storage.close() }
+
+// StartStorage gives etcd back, at the same address.
+func (s *Server) StartStorage() error { return s.storage.open() }
 
 // Config is a configuration with this server in place of the cluster's own.
 func (s *Server) Config(config *rest.Config) *rest.Config {
