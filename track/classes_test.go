@@ -3,6 +3,7 @@ package track_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"strings"
 	"testing"
@@ -11,6 +12,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/internal/kubetest"
 	"deployer/track"
@@ -22,7 +25,8 @@ type broken struct {
 	before   []string        // applied first, and nobody's concern
 	old      string          // applied first, and ready: what the release replaces
 	object   string          // applied last
-	event    *kubetest.Event // about the first pod, which simulated nodes don't write
+	event    *kubetest.Event // about the first pod or else the object: what simulated nodes and absent controllers don't write
+	then     func(w *world)  // what somebody does next
 	class    class.Class
 	from, to time.Duration // until it is called failed
 	timeout  time.Duration // for what never fails by itself: then it is the cause
@@ -66,9 +70,9 @@ func TestFailureClasses(t *testing.T) {
 		"node that can't make it": {object: stuck("CreateContainerError", "no space left on device"),
 			class: class.NodeContainer, from: 2 * time.Minute, to: 130 * time.Second, says: "no space left"},
 		"crash after it had been ready": {object: strings.Replace(workload("Deployment", "web", 1, append(
-			kubetest.Script{{Ready: true}, {After: time.Second, State: kubetest.Running()}}, kubetest.Crash()...), "  minReadySeconds: 60\n"),
+			kubetest.Script{{State: kubetest.Running()}, {After: 5 * time.Second, Ready: true}, {After: 5 * time.Second, State: kubetest.Running()}}, kubetest.Crash()...), "  minReadySeconds: 60\n"),
 			container, container+"readinessProbe: {exec: {command: [probe]}}, ", 1),
-			class: class.CrashLoop, from: time.Minute, to: 80 * time.Second, says: "exit code 1"},
+			class: class.CrashLoop, from: time.Minute, to: 90 * time.Second, says: "exit code 1"},
 		"no room": {object: strings.Replace(plain, container, container+"resources: {requests: {cpu: 1000}}, ", 1),
 			class: class.Unschedulable, from: 5 * time.Minute, to: 310 * time.Second, says: "Insufficient cpu"},
 		"no room, and a new node": {object: strings.Replace(plain+"  progressDeadlineSeconds: 900\n", container, container+"resources: {requests: {cpu: 1000}}, ", 1),
@@ -124,6 +128,21 @@ func TestFailureClasses(t *testing.T) {
 		"claim whose volume is lost": {object: "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: web, annotations: {pv.kubernetes.io/bind-completed: 'yes'}}," +
 			" spec: {accessModes: [ReadWriteOnce], storageClassName: '', volumeName: nosuch, resources: {requests: {storage: 1Gi}}}}",
 			class: class.VolumeLost, from: time.Second, to: 20 * time.Second, says: "nosuch", podless: true},
+		"claim whose volume can't be made": {object: "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: web}," +
+			" spec: {accessModes: [ReadWriteOnce], storageClassName: nosuch, resources: {requests: {storage: 1Gi}}}}",
+			class: class.Provisioning, from: time.Minute, to: 130 * time.Second, says: "no volume can be provisioned", podless: true},
+		"load balancer that can't be made": {object: "{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: LoadBalancer, ports: [{port: 80}]}}",
+			event: &kubetest.Event{Reason: "SyncLoadBalancerFailed", Message: "no address is left", Count: 3, Source: "service-controller"},
+			class: class.LoadBalancer, from: 2 * time.Minute, to: 140 * time.Second, says: "can't be set up", podless: true},
+		"object that somebody makes anew": {object: workload("Deployment", "web", 1, kubetest.NeverReady(), ""), then: func(w *world) {
+			w.delete("Deployment", "web")
+			w.apply(workload("Deployment", "web", 1, kubetest.NeverReady(), ""))
+		}, class: class.Replaced, from: time.Second, to: 8 * time.Second, says: "another object", podless: true},
+		"object that somebody deletes": {object: strings.Replace(workload("Deployment", "web", 1, kubetest.NeverReady(), ""), "metadata:\n", "metadata:\n  finalizers: [example.com/wait]\n", 1),
+			then:  func(w *world) { w.delete("Deployment", "web") },
+			class: class.Terminating, from: 9 * time.Second, to: 16 * time.Second, says: "example.com/wait", podless: true},
+		"definition whose names are taken": {old: fmt.Sprintf(definition, "apples"), object: fmt.Sprintf(definition, "pears"),
+			class: class.NamesRejected, from: time.Second, to: 8 * time.Second, says: "is already in use", podless: true},
 		"init container": {object: with(workload("Deployment", "web", 1, kubetest.Script{{Phase: created, Init: kubetest.Waiting("CreateContainerConfigError", `secret "db" not found`)}}, ""),
 			"      initContainers: [{name: prepare, image: r/x}]\n"),
 			class: class.ConfigError, from: 9 * time.Second, to: 16 * time.Second, says: `secret "db" not found`},
@@ -141,16 +160,22 @@ func TestFailureClasses(t *testing.T) {
 func (w *world) meets(b broken) {
 	w.Helper()
 	if b.old != "" {
-		w.wait(track.Options{}, 30*time.Second, w.apply(b.old)).ready(20 * time.Second)
+		w.wait(track.Options{}, 30*time.Second, w.apply(w.own(b.old))).ready(20 * time.Second)
 	}
 	for _, manifest := range b.before {
-		w.apply(strings.ReplaceAll(manifest, "NAMESPACE", w.ns))
+		w.apply(w.own(manifest))
 	}
 	if len(b.before) > 0 {
 		w.refuses(parse(w, b.object))
 	}
-	target := w.apply(b.object)
-	if b.event != nil {
+	target := w.apply(w.own(b.object))
+	if b.then != nil {
+		b.then(w)
+	}
+	switch {
+	case b.event != nil && b.podless:
+		w.c.PostEvent(w.T, target.Baseline, *b.event)
+	case b.event != nil:
 		w.tellOfPod(*b.event)
 	}
 	// The plays hold the times to the second; a busy machine is late to show its pods.
@@ -177,6 +202,27 @@ func (w *world) meets(b broken) {
 		w.Errorf("problem = %+v, want the event", p)
 	}
 }
+
+// own writes the test's namespace into a manifest.
+func (w *world) own(manifest string) string { return strings.ReplaceAll(manifest, "NAMESPACE", w.ns) }
+
+// delete deletes an object of the test, as far as its finalizers let it; those are
+// removed when the test is over.
+func (w *world) delete(kind, name string) {
+	w.Helper()
+	client := w.client(schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: kind})
+	if err := client.Delete(w.Context(), name, metav1.DeleteOptions{}); err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() {
+		_, _ = client.Patch(context.Background(), name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+	})
+}
+
+// definition defines a kind, Fruit, with a plural of its own.
+const definition = "{apiVersion: apiextensions.k8s.io/v1, kind: CustomResourceDefinition, metadata: {name: %[1]s.NAMESPACE.example.com}, spec: {" +
+	"group: NAMESPACE.example.com, scope: Namespaced, names: {plural: %[1]s, kind: Fruit}, " +
+	"versions: [{name: v1, served: true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}}"
 
 // What refuses pods in a namespace.
 const (
