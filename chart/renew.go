@@ -2,42 +2,94 @@ package chart
 
 import (
 	"fmt"
-	"regexp"
 	"strings"
+	"unicode/utf8"
 
+	"go.yaml.in/yaml/v3"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Renewed writes documents of a manifest in other API versions and leaves all
+// Renewed writes the objects of a manifest in other API versions and leaves all
 // other bytes as they are. newer gives an object's other API version, or nothing.
-// changes has a line for each document.
+// changes has a line for each object.
 func Renewed(manifest string, newer func(*unstructured.Unstructured) string) (out string, changes []string) {
 	var text strings.Builder
 	for _, d := range split(manifest, "") {
 		at := strings.Index(manifest, d.text)
 		text.WriteString(manifest[:at])
 		manifest = manifest[at+len(d.text):]
-		renewed, change := d.renewed(newer)
+		renewed, told := d.renewed(newer)
 		text.WriteString(renewed)
-		if change != "" {
-			changes = append(changes, change)
-		}
+		changes = append(changes, told...)
 	}
 	return text.String() + manifest, changes
 }
 
-func (d document) renewed(newer func(*unstructured.Unstructured) string) (text, change string) {
-	read := d.decode()
-	if len(read.manifests) != 1 {
-		return d.text, "" // a list, or no object: planning says what is wrong with it
+func (d document) renewed(newer func(*unstructured.Unstructured) string) (text string, changes []string) {
+	var root yaml.Node
+	objects := d.decode().manifests
+	if yaml.Unmarshal([]byte(d.text), &root) != nil || len(root.Content) != 1 {
+		return d.text, nil // planning says what is wrong with it
 	}
-	obj := read.manifests[0].Object
-	next := newer(obj)
-	line := regexp.MustCompile(`(?m)^apiVersion:[ \t]*["']?` + regexp.QuoteMeta(obj.GetAPIVersion()) + `["']?[ \t\r]*(?:#.*)?$`)
-	at := line.FindStringIndex(d.text)
-	if next == "" || at == nil {
-		return d.text, "" // what isn't written so, in JSON or as the item of a list, stays as well
+	said := versions(root.Content[0], nil)
+	if len(said) != len(objects) {
+		return d.text, nil
 	}
-	return d.text[:at[0]] + "apiVersion: " + next + d.text[at[1]:],
-		fmt.Sprintf("%s/%s: %s is not served any more, sent as %s", obj.GetKind(), obj.GetName(), obj.GetAPIVersion(), next)
+	text = d.text
+	for i := len(said) - 1; i >= 0; i-- { // from behind, so that places stay
+		obj := objects[i].Object
+		next := newer(obj)
+		at := place(d.text, said[i])
+		if next == "" || at < 0 {
+			continue
+		}
+		old := obj.GetAPIVersion()
+		text = text[:at] + next + text[at+len(old):]
+		changes = append([]string{fmt.Sprintf("%s/%s: %s is not served any more, sent as %s", obj.GetKind(), obj.GetName(), old, next)}, changes...)
+	}
+	return text, changes
+}
+
+// versions adds where the objects in a node say their API versions, in the order
+// of decode; nil for one that leaves it to its list.
+func versions(n *yaml.Node, out []*yaml.Node) []*yaml.Node {
+	kind, items := member(n, "kind"), member(n, "items")
+	if kind == nil || !strings.HasSuffix(kind.Value, "List") || items == nil || items.Kind != yaml.SequenceNode {
+		return append(out, member(n, "apiVersion"))
+	}
+	for _, item := range items.Content {
+		out = versions(item, out)
+	}
+	return out
+}
+
+// member is the value of a map's key; of a key that is repeated the last one.
+func member(n *yaml.Node, key string) (value *yaml.Node) {
+	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			value = n.Content[i+1]
+		}
+	}
+	return value
+}
+
+// place is where the text of a plain or quoted scalar begins, without the quote;
+// -1 when it can't be found as it is.
+func place(text string, n *yaml.Node) int {
+	if n == nil || n.Kind != yaml.ScalarNode {
+		return -1
+	}
+	at := 0
+	for range n.Line - 1 {
+		at += strings.IndexByte(text[at:], '\n') + 1
+	}
+	for range n.Column - 1 {
+		_, size := utf8.DecodeRuneInString(text[at:])
+		at += size
+	}
+	at += len(text[at:]) - len(strings.TrimLeft(text[at:], `"'`))
+	if !strings.HasPrefix(text[at:], n.Value) {
+		return -1
+	}
+	return at
 }

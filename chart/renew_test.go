@@ -9,13 +9,13 @@ import (
 )
 
 func TestRenewed(t *testing.T) {
-	const manifest = `# a comment
+	const old = `# a comment
 ---
 # Source: c/templates/a.yaml
 kind: PodDisruptionBudget
 metadata:
   name: a   # stays
-apiVersion: "policy/v1beta1"
+apiVersion: "OLD"
 ---
 # Source: c/templates/b.yaml
 apiVersion: v1
@@ -31,26 +31,49 @@ data:
 apiVersion: v1
 kind: List
 items:
-- {apiVersion: policy/v1beta1, kind: PodDisruptionBudget, metadata: {name: c}}
---- # the last one
+- {metadata: {name: "ä"}, apiVersion: OLD, kind: PodDisruptionBudget}
+- apiVersion: policy/v1beta1
+  kind: PodSecurityPolicy
+  metadata: {name: p}
+- kind: List
+  apiVersion: v1
+  items:
+  - kind: PodDisruptionBudget
+    apiVersion: 'OLD'   # in a list of a list
+    metadata: {name: c}
+---
+# Source: c/templates/typed.yaml
 apiVersion: policy/v1beta1
+kind: PodDisruptionBudgetList
+items: [{metadata: {name: without}}]
+---
+# Source: c/templates/d.json
+{"kind": "PodDisruptionBudget", "metadata": {"name": "d", "labels": {"x": "ä"}}, "apiVersion":"OLD"}
+---
+# Source: c/templates/anchored.yaml
+metadata: {name: e, labels: {x: &v policy/v1beta1}}
 kind: PodDisruptionBudget
-metadata: {name: d}
+apiVersion: *v
+---
+apiVersion: policy/v1beta1: broken
+--- # the last one
+apiVersion: OLD
+kind: PodDisruptionBudget
+metadata: {name: f}
 `
+	manifest := strings.ReplaceAll(old, "OLD", "policy/v1beta1")
 	out, changes := Renewed(manifest, func(obj *unstructured.Unstructured) string {
-		if obj.GetAPIVersion() == "policy/v1beta1" {
+		if obj.GetAPIVersion() == "policy/v1beta1" && obj.GetKind() == "PodDisruptionBudget" {
 			return "policy/v1"
 		}
 		return ""
 	})
-	want := strings.Replace(manifest, `apiVersion: "policy/v1beta1"`, "apiVersion: policy/v1", 1)
-	want = strings.Replace(want, "apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: d}", "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {name: d}", 1)
-	if out != want {
+	if want := strings.ReplaceAll(old, "OLD", "policy/v1"); out != want {
 		t.Errorf("got\n%s\nwant\n%s", out, want)
 	}
-	told := []string{
-		"PodDisruptionBudget/a: policy/v1beta1 is not served any more, sent as policy/v1",
-		"PodDisruptionBudget/d: policy/v1beta1 is not served any more, sent as policy/v1",
+	var told []string
+	for _, name := range []string{"a", "ä", "c", "d", "f"} {
+		told = append(told, "PodDisruptionBudget/"+name+": policy/v1beta1 is not served any more, sent as policy/v1")
 	}
 	if !slices.Equal(changes, told) {
 		t.Errorf("changes: %q, want %q", changes, told)

@@ -18,7 +18,8 @@ const budget = "apiVersion: policy/v1\nkind: PodDisruptionBudget\nmetadata: {nam
 func TestRollbackToRemovedAPIs(t *testing.T) {
 	w := newWorld(t)
 	ingress := "apiVersion: extensions/v1beta1\nkind: Ingress\nmetadata: {name: x}\nspec: {backend: {serviceName: x, servicePort: 80}}\n"
-	w.ok("install", "x", w.chart(configMap("a", "1"), budget))
+	list := `{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"policy/v1","kind":"PodDisruptionBudget","metadata":{"name":"y"},"spec":{"minAvailable":2}}]}`
+	w.ok("install", "x", w.chart(configMap("a", "1"), budget, list))
 	w.ok("upgrade", "x", w.chart(configMap("a", "2")))
 	w.rewritten("sh.helm.release.v1.x.v1", "policy/v1", "policy/v1beta1")
 	mark := w.mark()
@@ -32,6 +33,9 @@ func TestRollbackToRemovedAPIs(t *testing.T) {
 	w.says(r, "stderr", `PodDisruptionBudget/x: policy/v1beta1 is not served any more, sent as policy/v1`)
 	if got := field(w.must("poddisruptionbudgets", "x"), "spec.minAvailable"); got != int64(1) {
 		t.Errorf("minAvailable = %v, want 1", got)
+	}
+	if got := field(w.must("poddisruptionbudgets", "y"), "spec.minAvailable"); got != int64(2) {
+		t.Errorf("minAvailable of an item of a list = %v, want 2", got)
 	}
 	w.says(w.helm("get", "manifest", "x"), "stdout", `apiVersion: policy/v1\n`)
 	w.ok("upgrade", "x", w.chart(configMap("a", "3")))

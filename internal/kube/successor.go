@@ -13,17 +13,21 @@ import (
 // so. An Ingress, for one, has had other fields.
 // https://kubernetes.io/docs/reference/using-api/deprecation-guide/
 var successors = [][3]string{
+	{"apiregistration.k8s.io/v1beta1", "apiregistration.k8s.io/v1", "APIService"},
 	{"apps/v1beta2", "apps/v1", "Deployment DaemonSet ReplicaSet StatefulSet"},
 	{"autoscaling/v2beta2", "autoscaling/v2", "HorizontalPodAutoscaler"},
 	{"batch/v1beta1", "batch/v1", "CronJob"},
 	{"coordination.k8s.io/v1beta1", "coordination.k8s.io/v1", "Lease"},
 	{"extensions/v1beta1", "networking.k8s.io/v1", "NetworkPolicy"},
+	{"flowcontrol.apiserver.k8s.io/v1beta1", "flowcontrol.apiserver.k8s.io/v1", "FlowSchema"},
+	{"flowcontrol.apiserver.k8s.io/v1beta2", "flowcontrol.apiserver.k8s.io/v1", "FlowSchema"},
+	{"flowcontrol.apiserver.k8s.io/v1beta3", "flowcontrol.apiserver.k8s.io/v1", "FlowSchema"},
 	{"networking.k8s.io/v1beta1", "networking.k8s.io/v1", "IngressClass"},
 	{"node.k8s.io/v1beta1", "node.k8s.io/v1", "RuntimeClass"},
 	{"policy/v1beta1", "policy/v1", "PodDisruptionBudget"},
 	{"rbac.authorization.k8s.io/v1beta1", "rbac.authorization.k8s.io/v1", "Role RoleBinding ClusterRole ClusterRoleBinding"},
 	{"scheduling.k8s.io/v1beta1", "scheduling.k8s.io/v1", "PriorityClass"},
-	{"storage.k8s.io/v1beta1", "storage.k8s.io/v1", "StorageClass CSIDriver CSIStorageCapacity"},
+	{"storage.k8s.io/v1beta1", "storage.k8s.io/v1", "StorageClass CSIDriver CSINode CSIStorageCapacity VolumeAttachment"},
 }
 
 // Successor is the API version under which an object is what it was under its
