@@ -6,7 +6,6 @@
 package apply
 
 import (
-	"crypto/sha256"
 	"sync"
 	"time"
 
@@ -37,7 +36,7 @@ type Applier struct {
 	owner   Owner
 	opts    Options
 	builtin func() (managedfields.TypeConverter, error)
-	shared  sharing
+	shared  *sharing
 	budget  *budget
 	told    *sync.Map // failures that were told of by Options.Warn
 }
@@ -48,7 +47,7 @@ func New(c *kube.Cluster, owner Owner, opts Options) *Applier {
 	return &Applier{
 		cluster: c, owner: owner, opts: opts,
 		builtin: sync.OnceValues(builtin.TypeConverter),
-		shared:  sharing{seen: map[[sha256.Size]byte]any{}},
+		shared:  newSharing(),
 		budget:  &budget{left: 2 * time.Duration(opts.Parallel) * opts.RetryTimeout},
 		told:    &sync.Map{},
 	}

@@ -205,7 +205,7 @@ func TestNamespaceComesWithTheRelease(t *testing.T) {
 	t.Log(err)
 	chart := "\napiVersion: v1\nkind: Namespace\nmetadata: {name: NS-new}\n" + inside
 	p := s.plan(chart)
-	for _, c := range p.Changes() {
+	for c := range p.Changes() {
 		if c.ID.Kind == "ConfigMap" && !strings.Contains(c.Unverified, "comes with this release") {
 			t.Errorf("%+v", c)
 		}

@@ -77,7 +77,7 @@ func TestKindsComeWithTheRelease(t *testing.T) {
 	}
 	p := s.plan(chart)
 	verified := 0
-	for _, c := range p.Changes() {
+	for c := range p.Changes() {
 		if strings.HasPrefix(c.ID.Kind, "Foo") {
 			if c.Unverified == "" {
 				t.Errorf("%s is verified", c.ID)

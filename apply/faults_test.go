@@ -87,7 +87,7 @@ func TestLostAnswers(t *testing.T) {
 		return fmt.Errorf("reading the answer: %w", io.ErrUnexpectedEOF)
 	}})
 	p := s.deploy(many)
-	for _, c := range p.Changes() {
+	for c := range p.Changes() {
 		if c.Action != apply.Create {
 			t.Errorf("%s %s", c.Action, c.ID)
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -183,7 +184,8 @@ func (s *story) interrupted(chart string, l *lot) string {
 	a := s.applier()
 	ctx, cancel := context.WithCancel(s.t.Context())
 	defer cancel()
-	left := l.IntN(len(p.Changes()) + 1)
+	all := len(slices.Collect(p.Changes()))
+	left := l.IntN(all + 1)
 	var done []apply.Change
 	for _, list := range lists(p) {
 		if left == 0 {
@@ -198,7 +200,7 @@ func (s *story) interrupted(chart string, l *lot) string {
 	}
 	s.marks = a.Marks(done)
 	s.record("failed", chart)
-	return fmt.Sprintf("%d of %d changes", len(done), len(p.Changes()))
+	return fmt.Sprintf("%d of %d changes", len(done), all)
 }
 
 // world is everything of the release in the namespace, without what the server

@@ -3,6 +3,7 @@ package apply_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -38,7 +39,7 @@ func TestTooLargeToApply(t *testing.T) {
 		if len(done) != 1 {
 			t.Fatalf("%d changes", len(done))
 		}
-		return done[0].Warning + p.Changes()[0].Reason
+		return done[0].Warning + slices.Collect(p.Changes())[0].Reason
 	}
 	data := func(key string) any { return at(s.get("v1", "ConfigMap", "crowded"), "data."+key) }
 

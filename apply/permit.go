@@ -72,13 +72,15 @@ func (p *planning) estimate(t *target, c Change, missing *PermissionError) Chang
 // Permitted says whether the account may carry the plan out, as far as planning
 // has met the limits of its permissions. The error is a *RejectedError of
 // *PermissionErrors. Call it before the first change; Run checks its own list.
-func (p *Plan) Permitted() error { return permitted(append(p.Changes(), p.Hooks...)) }
+func (p *Plan) Permitted() error { return permitted(append(p.lists(), p.Hooks)...) }
 
-func permitted(changes []Change) error {
+func permitted(lists ...[]Change) error {
 	var bad []Rejection
-	for _, c := range changes {
-		if c.denied != nil {
-			bad = append(bad, Rejection{ID: c.ID, Source: c.Source, Err: c.denied})
+	for _, changes := range lists {
+		for _, c := range changes {
+			if c.denied != nil {
+				bad = append(bad, Rejection{ID: c.ID, Source: c.Source, Err: c.denied})
+			}
 		}
 	}
 	if len(bad) == 0 {

@@ -3,6 +3,7 @@ package apply_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,7 +21,7 @@ func (s *story) as(u *kubetest.User) *story {
 
 func change(t *testing.T, p *apply.Plan, kind, name string) apply.Change {
 	t.Helper()
-	for _, c := range append(p.Changes(), p.Hooks...) {
+	for _, c := range slices.AppendSeq(p.Hooks[:len(p.Hooks):len(p.Hooks)], p.Changes()) {
 		if c.ID.Kind == kind && c.ID.Name == name {
 			return c
 		}

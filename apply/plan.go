@@ -237,6 +237,7 @@ func (p *planning) decideAll(ctx context.Context, targets []*target) ([]Rejectio
 			rejections[i] = *rejected
 			return nil
 		}
+		c.Want = p.a.shared.of(c.Want)
 		t.decided = &c
 		return err
 	})
@@ -280,7 +281,7 @@ func changesOf(targets []*target) []Change {
 
 func conflictsOf(plan *Plan) []Conflict {
 	var out []Conflict
-	for _, c := range plan.Changes() {
+	for c := range plan.Changes() {
 		for _, f := range c.Conflicts {
 			out = append(out, Conflict{ID: c.ID, Source: c.Source, FieldConflict: f})
 		}

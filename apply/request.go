@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"iter"
 	"strings"
 
 	"deployer/internal/kube"
@@ -78,11 +79,24 @@ type Conflict struct {
 	FieldConflict
 }
 
-// Changes returns all changes but those of hooks, in the order they are made.
-func (p *Plan) Changes() []Change {
-	out := append([]Change(nil), p.CRDs...)
-	for _, wave := range p.Waves {
-		out = append(out, wave.Changes...)
+// Changes are all changes but those of hooks, in the order they are made.
+func (p *Plan) Changes() iter.Seq[Change] {
+	return func(yield func(Change) bool) {
+		for _, list := range p.lists() {
+			for _, c := range list {
+				if !yield(c) {
+					return
+				}
+			}
+		}
 	}
-	return append(out, p.Prune...)
+}
+
+// lists are the changes as Run takes them.
+func (p *Plan) lists() [][]Change {
+	lists := [][]Change{p.CRDs}
+	for _, wave := range p.Waves {
+		lists = append(lists, wave.Changes)
+	}
+	return append(lists, p.Prune)
 }

@@ -303,7 +303,7 @@ func (s *story) generation(apiVersion, kind, name string) int64 {
 // summary writes what a plan does, one line per change that isn't nothing.
 func summary(p *apply.Plan) string {
 	var lines []string
-	for _, c := range p.Changes() {
+	for c := range p.Changes() {
 		if c.Action != apply.None {
 			lines = append(lines, fmt.Sprintf("%s %s/%s", c.Action, c.ID.Kind, c.ID.Name))
 		}

@@ -336,7 +336,7 @@ func (o *ordering) waves() []Wave {
 	awaited := map[Need]bool{}
 	var before []int // what is in earlier waves
 	for _, group := range grouped(at, func(i, j int) bool { return inOrder(known, o.nodes[i].id, o.nodes[j].id) }) {
-		var w Wave
+		w := Wave{Changes: make([]Change, 0, len(group))}
 		for _, i := range group {
 			if t := o.targets[i]; t.decided != nil {
 				c := *t.decided

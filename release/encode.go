@@ -110,22 +110,15 @@ func objectCount(rec *Record) int {
 	return strings.Count("\n"+rec.Manifest, "\nkind:") + strings.Count(rec.Manifest, "\n  kind:") + len(rec.Hooks)
 }
 
-// pack is Helm's encoding without the outer base64.
+// pack is Helm's encoding without the outer base64. Records are written when all
+// else of a run is in memory too, so the JSON isn't kept beside what becomes of it.
 func pack(v any) ([]byte, error) {
-	data, err := json.Marshal(v)
-	if err != nil {
-		return nil, err
-	}
-	return compress(data)
-}
-
-func compress(data []byte) ([]byte, error) {
 	var buf bytes.Buffer
 	w, err := gzip.NewWriterLevel(&buf, gzip.BestCompression)
 	if err != nil {
 		return nil, err
 	}
-	if _, err := w.Write(data); err != nil {
+	if err := json.NewEncoder(w).Encode(v); err != nil {
 		return nil, err
 	}
 	if err := w.Close(); err != nil {

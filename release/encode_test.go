@@ -197,7 +197,7 @@ func TestEditJSONKeepsWhatWeDontKnow(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `{"future":{"a":[1,2]},"info":{"rollback_revision":7,"status":"superseded"},"name":"web","version":1}`
-	if string(data) != want {
+	if string(data) != want+"\n" {
 		t.Errorf("editJSON = %s, want %s", data, want)
 	}
 	for journal, want := range map[string]string{`{"run":"r"}`: `{"interrupted":true,"run":"r"}`, `null`: `null`} {
@@ -205,7 +205,7 @@ func TestEditJSONKeepsWhatWeDontKnow(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if data, err := unpack(edited); err != nil || string(data) != `{"deployer":`+want+`}` {
+		if data, err := unpack(edited); err != nil || string(data) != `{"deployer":`+want+"}\n" {
 			t.Errorf("editJSON of the journal %s = %s, %v, want %s", journal, data, err, want)
 		}
 	}

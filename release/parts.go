@@ -64,11 +64,7 @@ type head struct {
 
 // split encodes a record as head and parts.
 func split(rec *Record) (*encoded, error) {
-	data, err := json.Marshal(bodyOf(rec))
-	if err != nil {
-		return nil, fmt.Errorf("encoding release %s/%s: %w", rec.Namespace, rec.Name, err)
-	}
-	packed, err := compress(data)
+	packed, err := pack(bodyOf(rec))
 	if err != nil {
 		return nil, fmt.Errorf("encoding release %s/%s: %w", rec.Namespace, rec.Name, err)
 	}

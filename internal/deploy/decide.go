@@ -54,7 +54,7 @@ func (d *Deployer) decide(ctx context.Context, op *Operation, history *release.H
 	if err != nil {
 		return err
 	}
-	for _, c := range op.Plan.Changes() {
+	for c := range op.Plan.Changes() {
 		d.Hidden.Object(c.Live)
 	}
 	if d.Settings.Wait {

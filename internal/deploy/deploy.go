@@ -146,7 +146,7 @@ func (d *Deployer) within(ctx context.Context) (context.Context, context.CancelF
 // HasChanges tells whether carrying the operation out would change an object.
 // Hooks don't count: they run each time, also when all is as it should be.
 func (o *Operation) HasChanges() bool {
-	for _, c := range o.Plan.Changes() {
+	for c := range o.Plan.Changes() {
 		if c.Action != apply.None && c.Action != apply.Keep {
 			return true
 		}

@@ -17,7 +17,7 @@ func (r *run) remember() {
 	journal.Objects = map[string]release.Mark{}
 	journal.Leftover = nil
 	var done []apply.Change
-	for _, c := range r.op.Plan.Changes() {
+	for c := range r.op.Plan.Changes() {
 		now, carriedOut := r.applied[c.ID]
 		switch {
 		case carriedOut:

@@ -46,7 +46,7 @@ func (o *Operation) Vary(ctx context.Context) error {
 		}
 		others = append(others, objects)
 	}
-	for _, c := range o.Plan.Changes() {
+	for c := range o.Plan.Changes() {
 		if m, ok := rendered(first, c.ID, o.Namespace); ok {
 			o.vary(c.ID, m, others)
 		}
@@ -106,7 +106,7 @@ func (o *Operation) vary(id kube.ID, first kube.Manifest, others []map[kube.ID]k
 func (o *Operation) varyDropped() {
 	type origin struct{ kind, source string }
 	made := map[origin]bool{}
-	for _, c := range o.Plan.Changes() {
+	for c := range o.Plan.Changes() {
 		if o.Variants[c.ID].Named {
 			made[origin{c.ID.Kind, c.Source}] = true
 		}

@@ -195,7 +195,7 @@ func (p *prophecy) check(when string, decide func(*deploy.Deployer) (*deploy.Ope
 	}
 	p.ok(args...)
 	cluster = kube.New(p.user.Config(), p.ns) // one that doesn't remember which kinds there were
-	for _, c := range op.Plan.Changes() {
+	for c := range op.Plan.Changes() {
 		p.cameTrue(cluster, when, c)
 	}
 }

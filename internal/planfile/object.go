@@ -1,6 +1,8 @@
 package planfile
 
 import (
+	"slices"
+
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/apply"
@@ -129,18 +131,23 @@ func baseOf(op *deploy.Operation) *Base {
 	return &Base{Revision: op.Base.Revision, Status: op.Base.Status.String()}
 }
 
+// secretObjects are a change's objects, if it is a Secret's.
+func secretObjects(c apply.Change) []*unstructured.Unstructured {
+	if !isSecret(c.ID) {
+		return nil
+	}
+	absent := func(obj *unstructured.Unstructured) bool { return obj == nil }
+	return slices.DeleteFunc([]*unstructured.Unstructured{c.Live, c.Want, c.Result}, absent)
+}
+
 // secretValues are the values in the Secrets of a plan, also of what is live.
 func secretValues(objects []*unstructured.Unstructured, plan *apply.Plan) []string {
 	if plan != nil {
-		for _, c := range append(plan.Changes(), plan.Hooks...) {
-			if !isSecret(c.ID) {
-				continue
-			}
-			for _, obj := range []*unstructured.Unstructured{c.Live, c.Want, c.Result} {
-				if obj != nil {
-					objects = append(objects, obj)
-				}
-			}
+		for c := range plan.Changes() {
+			objects = append(objects, secretObjects(c)...)
+		}
+		for _, c := range plan.Hooks {
+			objects = append(objects, secretObjects(c)...)
 		}
 	}
 	var out []string

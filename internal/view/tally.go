@@ -89,7 +89,7 @@ func (t *tally) start(op *deploy.Operation) {
 	}
 	t.toPrune = len(op.Plan.Prune)
 	t.hooks = len(op.Hooks.Before) + len(op.Hooks.After)
-	for _, c := range op.Plan.Changes() {
+	for c := range op.Plan.Changes() {
 		t.changes[c.ID] = c
 	}
 	for _, w := range op.Warnings {
