@@ -274,10 +274,10 @@ func (f *feed) listed(n stream.Note) {
 // deny takes that nothing can be learnt about an object.
 func (f *feed) deny(n stream.Note) {
 	if sub := f.subjects[n.Name]; sub != nil {
-		sub.denied = "not verified: " + n.Err.Error()
+		sub.denied = "not verified: " + n.Text
 		f.s.dirty[sub] = true
 	}
-	f.s.warn(n.Err.Error())
+	f.s.warn(n.Text)
 }
 
 // connection counts the streams without answer. While a feed has one, the

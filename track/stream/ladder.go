@@ -2,7 +2,6 @@ package stream
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 
@@ -155,7 +154,7 @@ func (o Objects) readOne(ctx context.Context, name string, tell Tell) {
 			get, pause = o.get, firstPoll
 			continue
 		case refused(err):
-			tell(Note{Kind: Denied, Name: name, Err: fmt.Errorf("missing permission to watch or get %s: %w", o.What, err)})
+			tell(Note{Kind: Denied, Name: name, Text: "missing permission to watch or get " + o.What})
 			return
 		case apierrors.IsUnauthorized(err):
 			tell(Note{Kind: Unauthorized, Err: err})

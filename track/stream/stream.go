@@ -32,7 +32,7 @@ const (
 	Opened                   // the watch is open
 	Lost                     // Err: the API server is out of reach or in trouble
 	Back                     // it answers again
-	Denied                   // Err: we may not, and there is no other way
+	Denied                   // Text: we may not, and there is no other way
 	StepDown                 // Err: we may not, Text says what is done instead
 	Unauthorized             // Err: our credentials are not accepted
 )
