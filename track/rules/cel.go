@@ -53,6 +53,7 @@ func (r *Rule) compile() error {
 // environment declares what expressions see:
 //
 //	self      the object
+//	was       the object as the apply left it, before its controller saw it; empty when the apply changed nothing
 //	observed  whether the controller has seen the present generation, as far as it says
 //	yes, no   the types of the conditions that are True and False, and not of an earlier generation
 //	fresh     the types of the conditions that were written after the apply
@@ -63,6 +64,7 @@ func environment() (*cel.Env, error) {
 	texts := cel.MapType(cel.StringType, cel.StringType)
 	return cel.NewEnv(
 		cel.Variable("self", cel.DynType),
+		cel.Variable("was", cel.DynType),
 		cel.Variable("observed", cel.BoolType),
 		cel.Variable("yes", strs),
 		cel.Variable("no", strs),
@@ -141,8 +143,12 @@ func variables(in Input) map[string]any {
 		}
 	}
 	seen, _ := observed(in.Object)
+	was := map[string]any{}
+	if in.Changed && in.Baseline != nil {
+		was = in.Baseline.Object
+	}
 	return map[string]any{
-		"self": in.Object.Object, "observed": seen, "yes": yes, "no": no,
+		"self": in.Object.Object, "was": was, "observed": seen, "yes": yes, "no": no,
 		"fresh": freshTypes, "reason": reason, "said": said,
 	}
 }

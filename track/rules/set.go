@@ -1,11 +1,13 @@
 package rules
 
 import (
+	"cmp"
 	_ "embed" // for the rules of well-known kinds
 	"errors"
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -29,6 +31,7 @@ type Rule struct {
 	Unverified string          `json:"unverified,omitempty"` // true when nobody seems to look after the object
 	After      metav1.Duration `json:"after,omitempty"`      // how long Unverified must hold
 	NoProgress metav1.Duration `json:"noProgress,omitempty"` // how long it may stand still; 0 is the default
+	Settle     metav1.Duration `json:"settle,omitempty"`     // how long a controller that tells no generation has to see a change; 0 is 5 s
 
 	compiled *programs
 	shipped  bool // with deployer: the user's own rules mean what they say
@@ -127,7 +130,7 @@ func (r *Rule) judge(in Input) Verdict {
 	}
 	ok, err := r.compiled.ready.bool(vars)
 	if ok && err == nil {
-		v := settled(in, Verdict{Phase: Ready, Message: r.compiled.message.string(vars)})
+		v := settled(in, Verdict{Phase: Ready, Message: r.compiled.message.string(vars)}, cmp.Or(r.Settle.Duration, settleTime))
 		if note := r.compiled.note.string(vars); note != "" {
 			v.Notes = []string{note}
 		}
@@ -166,13 +169,13 @@ func (r *Rule) message(in Input, vars map[string]any) string {
 }
 
 // settled holds back a Ready that may be about the object before the change.
-func settled(in Input, v Verdict) Verdict {
+func settled(in Input, v Verdict, patience time.Duration) Verdict {
 	seen, known := observed(in.Object)
 	if !seen {
 		return waiting(unobserved)
 	}
 	if in.Changed && !known && !statusMoved(in) && !statusWritten(in) {
-		if left := settleTime - in.Now.Sub(in.Applied); left > 0 {
+		if left := patience - in.Now.Sub(in.Applied); left > 0 {
 			w := waiting("waiting for the controller")
 			w.Recheck = left
 			return w
@@ -215,5 +218,5 @@ func (o *Override) judge(in Input) (Verdict, bool) {
 	case !is:
 		return waiting("waiting for: " + o.ready.source), true
 	}
-	return settled(in, ready("")), true
+	return settled(in, ready(""), settleTime), true
 }
