@@ -56,6 +56,6 @@ func FuzzJudge(f *testing.F) {
 				}
 			}
 		}
-		Options{}.Compute(&obj, now)
+		Options{}.compute(&obj, now, nil)
 	})
 }

@@ -1,6 +1,7 @@
 package track
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -144,13 +145,9 @@ func (s *subject) hurry() bool {
 }
 
 func (s *subject) input(now time.Time) rules.Input {
-	override := s.Override
-	if override == nil {
-		override = s.ofKind
-	}
 	in := rules.Input{Object: s.object, Baseline: s.Baseline, Previous: s.Previous, Changed: s.Changed,
 		Complete: (s.Until == UntilComplete || s.AsJob) && !s.AsService, Applied: s.applied, Now: now,
-		Status: s.hasStatus, Required: s.Required, Signals: s.signals, Override: override}
+		Status: s.hasStatus, Required: s.Required, Signals: s.signals, Override: cmp.Or(s.Override, s.ofKind)}
 	if s.others != nil && !s.workload() {
 		in.Busy, in.Calm = s.others()
 	}

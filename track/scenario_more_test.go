@@ -15,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
@@ -201,6 +202,20 @@ func TestRuleInTheDefinition(t *testing.T) {
 	w.wait(track.Options{}, 20*time.Second, thing("good", "}, spec: {a: 2}}"),
 		thing("own", ", annotations: {deployer.io/ready: self.spec.a == 3}}, spec: {a: 3}}")).ready(10 * time.Second)
 	w.wait(track.Options{}, 20*time.Second, thing("bad", "}, spec: {a: 3}}")).failed(class.Rule, 0, 10*time.Second)
+	// What is judged without a wait knows the rule, and so does a wait after it for
+	// what nobody has changed.
+	tracker := track.New(w.cluster, track.Options{})
+	other := thing("other", "}, spec: {a: 1}}")
+	if got := tracker.Judge(t.Context(), []*unstructured.Unstructured{other.Baseline})[0]; got.State != track.Progressing {
+		t.Errorf("status = %+v, want it progressing by the rule", got)
+	}
+	other.Changed = false
+	ctx, stop := context.WithTimeout(t.Context(), time.Second)
+	defer stop()
+	var late *track.TimeoutError
+	if err := tracker.Wait(ctx, []track.Target{other}, nil); !errors.As(err, &late) {
+		t.Errorf("Wait = %v, want that it isn't ready by the rule", err)
+	}
 	rule(`"deployer.io/instances-ready":"slef.spec.a == 2"`)
 	o := w.wait(track.Options{}, time.Second, thing("other", "}, spec: {a: 2}}"))
 	if !o.warned("undeclared reference") {

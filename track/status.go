@@ -1,6 +1,7 @@
 package track
 
 import (
+	"cmp"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -112,18 +113,15 @@ type LogTail struct {
 	Why            string // why there are no lines: "missing permission to get pods/log"
 }
 
-// Compute judges an object by its own fields, its annotations and the user's
-// rules. It asks nobody, remembers nothing, and takes the time from its caller.
-// Without a baseline a condition that lingers from an earlier change can't be
-// told from a fresh one, so conditions count as fresh, and what is given some time
-// had it since the object was created.
-func (o Options) Compute(obj *unstructured.Unstructured, now time.Time) Status {
+// compute judges an object without a past. It asks nobody and remembers nothing.
+// ofKind is the rule in the definition of its kind; nil when it has none.
+func (o Options) compute(obj *unstructured.Unstructured, now time.Time, ofKind *rules.Override) Status {
 	set := settingsOf(obj)
 	if set.Skip {
 		return Status{ID: kube.IDOf(obj), UID: obj.GetUID(), State: Ready}
 	}
 	verdict := o.Rules.Judge(rules.Input{Object: obj, Changed: true, Now: now, Applied: obj.GetCreationTimestamp().Time,
-		Override: set.Override, Required: set.Required, Complete: set.AsJob && !set.AsService})
+		Override: cmp.Or(set.Override, ofKind), Required: set.Required, Complete: set.AsJob && !set.AsService})
 	return statusOf(kube.IDOf(obj), obj.GetUID(), verdict)
 }
 

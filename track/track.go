@@ -92,6 +92,7 @@ type Options struct {
 type Tracker struct {
 	cluster *kube.Cluster
 	opts    Options
+	kinds   kindRules
 }
 
 // New returns a Tracker. It does no network I/O.
@@ -102,7 +103,7 @@ func New(c *kube.Cluster, opts Options) *Tracker {
 	if opts.Settle == 0 {
 		opts.Settle = 2 * time.Second
 	}
-	return &Tracker{cluster: c, opts: opts}
+	return &Tracker{cluster: c, opts: opts, kinds: kindRules{known: map[schema.GroupKind]kindRule{}}}
 }
 
 // ParseRules reads a rules file. Its rules go before the built-in ones.

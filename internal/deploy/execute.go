@@ -21,7 +21,7 @@ import (
 func (d *Deployer) Execute(ctx context.Context, lock *Held, op *Operation, observe Observer) (*release.Record, error) {
 	r := &run{
 		Deployer: d, op: op, lock: lock, observe: Serial(observe), began: time.Now(),
-		applier: d.applier(op), tracker: track.New(d.Cluster, d.Settings.Track), applied: map[kube.ID]apply.Change{}, ready: map[kube.ID]bool{},
+		applier: d.applier(op), tracker: d.newTracker(), applied: map[kube.ID]apply.Change{}, ready: map[kube.ID]bool{},
 	}
 	r.observe(Began{Operation: op})
 	if err := op.Plan.Permitted(); err != nil {

@@ -32,6 +32,12 @@ type Live struct {
 // the order of the manifest. What can't be read is Waiting, and its message
 // says why. It changes nothing.
 func (d *Deployer) Live(ctx context.Context, record *release.Record) ([]Live, error) {
+	return d.liveBy(ctx, d.newTracker(), record)
+}
+
+func (d *Deployer) newTracker() *track.Tracker { return track.New(d.Cluster, d.Settings.Track) }
+
+func (d *Deployer) liveBy(ctx context.Context, tracker *track.Tracker, record *release.Record) ([]Live, error) {
 	manifests, err := chart.Parse(record.Manifest)
 	if err != nil {
 		return nil, err
@@ -54,9 +60,24 @@ func (d *Deployer) Live(ctx context.Context, record *release.Record) ([]Live, er
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
+	judge(ctx, tracker, out)
 	d.learn([]*release.Record{record}, nil, manifests)
 	d.conceal(out)
 	return out, nil
+}
+
+// judge works out the status of the objects that are there.
+func judge(ctx context.Context, tracker *track.Tracker, objects []Live) {
+	var there []*unstructured.Unstructured
+	var whose []*Live
+	for i := range objects {
+		if o := &objects[i]; o.Object != nil {
+			there, whose = append(there, o.Object), append(whose, o)
+		}
+	}
+	for i, status := range tracker.Judge(ctx, there) {
+		whose[i].Status = status
+	}
 }
 
 // conceal takes what is confidential out of what is said of live objects.
@@ -92,8 +113,7 @@ func (d *Deployer) live(ctx context.Context, object *unstructured.Unstructured) 
 	switch {
 	case err != nil:
 		out.Status.Message = err.Error()
-	case live != nil:
-		out.Status = d.Settings.Track.Compute(live, time.Now())
+	case live != nil: // judged together with the others
 	case expires(object):
 		out.Status.State, out.Status.Unverified, out.Status.Message = track.Ready, true, "no longer there: it goes some time after it has finished"
 	default:
@@ -134,7 +154,7 @@ func (e *MissingError) Hint() string {
 // track.Tracker.Wait, or a *MissingError.
 func (d *Deployer) Watch(ctx context.Context, record *release.Record, observe Observer) error {
 	op := &Operation{Verb: Watch, Release: record.Name, Namespace: d.Namespace, Next: record, Plan: &apply.Plan{}}
-	r := &run{Deployer: d, op: op, observe: Serial(observe), began: time.Now(), tracker: track.New(d.Cluster, d.Settings.Track)}
+	r := &run{Deployer: d, op: op, observe: Serial(observe), began: time.Now(), tracker: d.newTracker()}
 	r.observe(Began{Operation: op})
 	err := r.watch(ctx)
 	if err != nil {
@@ -149,7 +169,7 @@ func (r *run) watch(ctx context.Context) error {
 	if record.Info.Status == helmrelease.StatusUninstalled {
 		return &UninstalledError{Name: record.Name, Revision: record.Version}
 	}
-	objects, err := r.Live(ctx, record)
+	objects, err := r.liveBy(ctx, r.tracker, record)
 	if err != nil {
 		return err
 	}
