@@ -84,9 +84,12 @@ func TestInstallAndUpgrade(t *testing.T) {
 	s.expect(s.deploy(""), "delete ConfigMap/conf", "delete Service/web")
 }
 
+// S101: that goes for an object which has no room left for our annotations, too.
 func TestEverythingRejectedIsReportedBeforeAnythingChanges(t *testing.T) {
 	s := begin(t)
-	err := s.refuse(small + `
+	full := "\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: full, annotations: {a: " + strings.Repeat("x", 256<<10-1) + "}}\n"
+	s.post(s.manifests(strings.Replace(full, "full", "alone", 1))[0].Object, "x") // it is our addition that is too much
+	err := s.refuse(small + full + `
 ---
 apiVersion: v1
 kind: ConfigMap
@@ -109,7 +112,13 @@ metadata: {name: x}
 	if !errors.As(err, &rejected) {
 		t.Fatalf("got %T: %v", err, err)
 	}
-	t.Log(err)
+	var got []string
+	for _, r := range rejected.Rejections {
+		got = append(got, r.ID.Kind+"/"+r.ID.Name)
+	}
+	if want := "ConfigMap/Not A Name ConfigMap/full Deployment/broken Nowhere/x"; strings.Join(got, " ") != want || !strings.Contains(err.Error(), "metadata.annotations: Too long") {
+		t.Errorf("rejected are %v, want %s, and annotations that are too long:\n%v", got, want, err)
+	}
 	if got := len(kubetest.Writes(s.c.Audit(t, s.agent))); got > 0 {
 		t.Errorf("%d writes", got)
 	}
