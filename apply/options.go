@@ -94,6 +94,10 @@ type Options struct {
 	// much as that for each of Parallel.
 	RetryTimeout time.Duration
 
+	// GoneTimeout is how long an object that is being deleted is waited for until
+	// it is gone, where another one takes its place; 0 means without end.
+	GoneTimeout time.Duration
+
 	// Warn is told, from any goroutine, of failures that are waited out; nil
 	// drops that.
 	Warn func(text string)

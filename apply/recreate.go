@@ -157,6 +157,11 @@ func propagation(id kube.ID) metav1.DeletionPropagation {
 // it waits for takes from milliseconds to minutes and a watch costs a
 // permission that deployers often lack.
 func (a *Applier) awaitGone(ctx context.Context, m kube.Mapping, id kube.ID, uid string) error {
+	if limit := a.opts.GoneTimeout; limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("it is still there after %s", limit))
+		defer cancel()
+	}
 	var last *unstructured.Unstructured
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		obj, err := a.get(ctx, m, id)

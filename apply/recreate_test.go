@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -136,6 +137,12 @@ func TestTerminatingObject(t *testing.T) {
 	if err := s.client("v1", "ConfigMap").Delete(bg, "conf", metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	s.opts.GoneTimeout = time.Second
+	_, err := s.tryRun(s.plan(small))
+	if want := "(it has finalizers example.com/wait): it is still there after 1s"; err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+	s.opts.GoneTimeout = 0
 	p := s.plan(small)
 	s.expect(p, "create ConfigMap/conf")
 	done := make(chan struct{})

@@ -44,7 +44,7 @@ func (e *ServerError) Hint() string {
 	case e.Code == http.StatusUnsupportedMediaType:
 		return "deployer needs Kubernetes 1.22 or newer, and as much of the servers of aggregated APIs"
 	case e.Reason == metav1.StatusReasonNotFound && strings.Contains(e.Text, "namespaces "):
-		return "create the namespace first, or use --create-namespace"
+		return "create the namespace first, or with the chart; --create-namespace makes that of the release"
 	}
 	return ""
 }

@@ -48,7 +48,14 @@ func (w *walk) scalar(path string, v any, atom schema.Atom) {
 	want := *atom.Scalar
 	if got := typeName(v); want != schema.Untyped && want != schema.Scalar(got) {
 		w.strange = true
-		w.problem(path, "is a %s, should be a %s: quote it in the template or remove the quotes", plain(got), plain(string(want)))
+		repair := ""
+		switch {
+		case got == string(schema.String):
+			repair = ": remove the quotes in the template"
+		case want == schema.String && got != "map" && got != "list":
+			repair = ": quote it in the template"
+		}
+		w.problem(path, "is a %s, should be a %s%s", plain(got), plain(string(want)), repair)
 	}
 }
 

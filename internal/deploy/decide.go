@@ -87,7 +87,7 @@ func isJob(id kube.ID) bool { return id.Kind == "Job" && id.Group == "batch" }
 
 func (d *Deployer) applier(op *Operation) *apply.Applier {
 	opts := d.Settings.Apply
-	opts.RetryTimeout, opts.Warn = d.Settings.Timeout, d.Warn
+	opts.RetryTimeout, opts.GoneTimeout, opts.Warn = d.Settings.Timeout, d.Settings.Timeout, d.Warn
 	if op.Verb == Uninstall {
 		// What the templates made goes with the release, as with Helm; the
 		// annotation helm.sh/resource-policy keeps what must outlive it.
