@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -56,10 +57,26 @@ func onUsageError(c *cli.Context, err error, _ bool) error {
 	if m := badValue.FindStringSubmatch(err.Error()); m != nil {
 		err = fmt.Errorf("--%s: %s", m[2], m[3])
 		if m[3] == "parse error" {
-			err = fmt.Errorf("--%s: %s can't be read as a value of this flag", m[2], m[1])
+			err = fmt.Errorf("--%s: %s %s", m[2], m[1], isNot(c, m[2]))
 		}
 	}
 	return &usageError{err: err, command: commandPath(c)}
+}
+
+// isNot says of a value what a flag takes instead.
+func isNot(c *cli.Context, flag string) string {
+	for _, f := range c.Command.Flags {
+		if !slices.Contains(f.Names(), flag) {
+			continue
+		}
+		switch f.(type) {
+		case *cli.DurationFlag:
+			return "is no duration: it needs units, such as 90s or 1h30m"
+		case *cli.BoolFlag:
+			return "is not one of true, false"
+		}
+	}
+	return "is no number that this flag takes"
 }
 
 // badValue is how the flag package tells of a value that a flag doesn't take.

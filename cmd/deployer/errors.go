@@ -7,6 +7,8 @@ import (
 	"net"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"deployer/apply"
 	"deployer/internal/deploy"
 	"deployer/internal/planfile"
@@ -76,14 +78,18 @@ func hintOf(err error) string {
 	return ""
 }
 
-// unreachable adds to an error about a connection that was never made which
-// settings choose the cluster.
+// unreachable adds to an error about a connection that was never made, or that
+// the cluster doesn't let in, which settings choose the cluster and the account.
 func unreachable(err error) error {
 	var dial *net.OpError
-	if hintOf(err) != "" || !errors.As(err, &dial) || dial.Op != "dial" {
-		return err
+	switch {
+	case hintOf(err) != "":
+	case errors.As(err, &dial) && dial.Op == "dial":
+		return hinted{error: err, hint: "is this the right cluster, and is it up? It is named by --kubeconfig, --kube-context or KUBECONFIG"}
+	case apierrors.IsUnauthorized(err):
+		return hinted{error: err, hint: "the cluster doesn't know these credentials, or they have expired: log in again, or see which ones --kubeconfig, --kube-context, KUBECONFIG or --kube-token name"}
 	}
-	return hinted{error: err, hint: "is this the right cluster, and is it up? It is named by --kubeconfig, --kube-context or KUBECONFIG"}
+	return err
 }
 
 // exitCode turns an outcome into what the shell sees.

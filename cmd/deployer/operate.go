@@ -111,6 +111,9 @@ func (o *operation) operate(ctx context.Context, e *env, build build) error {
 		//lint:ignore ST1005 Helm's words
 		return prefixed(o.failure, errors.New("Hiding Kubernetes secrets requires a dry-run mode"))
 	}
+	if err := errors.Join(view.Writable(o.resultFile), view.Writable(o.junitFile)); err != nil {
+		return err
+	}
 	cluster, err := e.connect()
 	if err != nil {
 		return err

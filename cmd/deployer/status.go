@@ -59,6 +59,9 @@ func (q *statusQuery) run(ctx context.Context, e *env, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := view.Writable(q.resultFile); err != nil {
+		return err
+	}
 	record, err := e.record(ctx, args[0], q.revision)
 	if err != nil {
 		return err

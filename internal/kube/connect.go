@@ -3,6 +3,7 @@ package kube
 import (
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 
 	"k8s.io/client-go/dynamic"
@@ -56,6 +57,9 @@ func Connect(opts Options) (*Cluster, error) {
 	rules.ExplicitPath = opts.Kubeconfig
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides(opts))
 	config, err := loader.ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, fmt.Errorf("reading the Kubernetes configuration: there is none in %s", strings.Join(rules.GetLoadingPrecedence(), ", "))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the Kubernetes configuration: %w", err)
 	}

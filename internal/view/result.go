@@ -253,11 +253,36 @@ func WriteResult(path string, r Result, hidden *hide.Texts) error {
 	return replaceFile(path, []byte(hidden.Hide(string(data))+"\n"))
 }
 
+// Writable says whether a report can be written to path, before there is one;
+// path is empty when there is to be none.
+func Writable(path string) error {
+	if path == "" {
+		return nil
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return fmt.Errorf("writing %s: it is a directory", path)
+	}
+	f, err := beside(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// beside makes a file of mode 0600 next to path.
+func beside(path string) (*os.File, error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return nil, fmt.Errorf("writing %s: %w", path, errors.Unwrap(err)) // without the name that was made up
+	}
+	return f, nil
+}
+
 // replaceFile writes a file next to path and renames it.
 func replaceFile(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*") // mode 0600
+	f, err := beside(path)
 	if err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
+		return err
 	}
 	_, err = f.Write(data)
 	if err == nil {
