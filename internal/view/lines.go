@@ -35,6 +35,7 @@ type lines struct {
 	waitFrom time.Time
 
 	word     string // of the line being gathered
+	why      string
 	names    []string
 	since    time.Time
 	problems map[kube.ID]string // last told, to tell each once
@@ -98,10 +99,12 @@ func (l *lines) applied(e deploy.Applied) {
 	c := e.Change
 	switch {
 	case e.Step == "hook" || c.Action == "unchanged":
+	case c.Action == "keep":
+		l.gather("kept", line(c.ID.String()), c.Reason)
 	case e.Step == "prune":
-		l.gather("removed", done(string(c.Action), c.ID))
+		l.gather("removed", done(string(c.Action), c.ID), "")
 	default:
-		l.gather("applied", done(string(c.Action), c.ID))
+		l.gather("applied", done(string(c.Action), c.ID), "")
 	}
 }
 
@@ -171,9 +174,9 @@ func (l *lines) status(s track.Status) {
 		if o := l.tally.tracked[s.ID]; o != nil && o.took >= time.Second {
 			id += " " + seconds(o.took)
 		}
-		l.gather("ready", id)
+		l.gather("ready", id, "")
 	case track.Gone:
-		l.gather("gone", id)
+		l.gather("gone", id, "")
 	case track.Failed:
 		l.say("FAILED", id+" "+problemText(s))
 	}
@@ -211,13 +214,13 @@ func (l *lines) warn(text string) {
 	l.say("warn", text)
 }
 
-// gather collects objects with the same news into one line.
-func (l *lines) gather(word, name string) {
-	if l.word != word {
+// gather collects objects with the same news, for the same reason, into one line.
+func (l *lines) gather(word, name, why string) {
+	if l.word != word || l.why != why {
 		l.flush()
 	}
 	if len(l.names) == 0 {
-		l.word, l.since = word, l.now()
+		l.word, l.why, l.since = word, why, l.now()
 	}
 	l.names = append(l.names, name)
 }
@@ -227,11 +230,14 @@ func (l *lines) flush() {
 	if len(l.names) == 0 {
 		return
 	}
-	names, word := l.names, l.word
-	l.names, l.word = nil, ""
+	names, word, why := l.names, l.word, l.why
+	l.names, l.word, l.why = nil, "", ""
 	text := strings.Join(names[:min(len(names), mostNames)], ", ")
 	if more := len(names) - mostNames; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
+	}
+	if why != "" {
+		text += ": " + why
 	}
 	l.say(word, text)
 }
