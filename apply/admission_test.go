@@ -380,6 +380,14 @@ func TestPartialDiscovery(t *testing.T) {
 	if c := change(t, p, "ConfigMap", "x"); !c.Again || !strings.Contains(c.Reason, "can't list gone.example.com/v1") {
 		t.Errorf("%+v", c)
 	}
+	// A server of that group that goes with the release holds up nothing.
+	own := "\n---\napiVersion: apiregistration.k8s.io/v1\nkind: APIService\nmetadata: {name: v1." + gone + "}\n" +
+		"spec: {group: " + gone + ", version: v1, groupPriorityMinimum: 1, versionPriority: 1}\n"
+	s.deploy(next + config("x") + own)
+	s.expect(s.deploy(next+own), "keep ConfigMap/x")
+	s.expect(s.deploy(next), "delete ConfigMap/x", "delete APIService/v1."+gone)
+	s.deploy(next + config("x"))
+	s.expect(s.deploy(next), "keep ConfigMap/x")
 	// An object of that very group in the past is kept too, and stops nothing.
 	s.past[0].Objects = append(s.past[0].Objects, s.manifests("apiVersion: gone.example.com/v1\nkind: Thing\nmetadata: {name: t}\n")...)
 	s.expect(s.deploy(next), "keep ConfigMap/x", "keep Thing/t")

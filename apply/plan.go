@@ -34,6 +34,7 @@ type planning struct {
 	crds      memo[kube.ID, *unstructured.Unstructured]
 	permits   memo[authorizationv1.ResourceAttributes, bool]
 	server    kube.Server
+	unlisted  []string // groups that server can't list and that stay: nothing is pruned then
 
 	misplaced []Rejection // manifests that can't be resolved
 	looking   bool        // for drift: policies refuse nothing

@@ -44,6 +44,7 @@ func (p *planning) prune(ctx context.Context) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
+	p.unlisted = p.listedByOthers(list, seen)
 	uids := p.liveUIDs()
 	var out []Change
 	var there []candidate
@@ -198,6 +199,24 @@ func (p *planning) seen(ctx context.Context, list []candidate) ([]sight, error) 
 	return out, err
 }
 
+// listedByOthers are the groups that can't be listed and whose servers don't go
+// with this release. Those that do are nothing the chart could have used: it
+// has rendered what belongs into a cluster without them.
+func (p *planning) listedByOthers(list []candidate, seen []sight) []string {
+	goes := map[string]bool{}
+	for i, c := range list {
+		if c.id.Group != "apiregistration.k8s.io" || c.id.Kind != "APIService" || seen[i].meta == nil {
+			continue
+		}
+		live := metaOnly(seen[i].meta, c.mapping)
+		goes[c.id.Name] = ownerOf(live) == p.a.owner && !keeps(live.GetAnnotations()) && !keeps(c.annotations())
+	}
+	return slices.DeleteFunc(slices.Clone(p.server.Unavailable), func(gv string) bool {
+		group, version, _ := strings.Cut(gv, "/")
+		return goes[version+"."+group]
+	})
+}
+
 // liveUIDs are those of the objects that the chart has.
 func (p *planning) liveUIDs() map[types.UID]bool {
 	out := map[types.UID]bool{}
@@ -234,8 +253,8 @@ func (p *planning) judge(cand candidate, meta *metav1.PartialObjectMetadata) Cha
 		c.Reason, c.Again = "objects of this kind are kept unless their deletion is asked for", true
 	case controller != nil:
 		c.Reason, c.Again = fmt.Sprintf("is controlled by %s/%s", controller.Kind, controller.Name), true
-	case len(p.server.Unavailable) > 0 && !uninstall && !p.a.opts.PartialDiscovery:
-		c.Reason = "the API server can't list " + strings.Join(p.server.Unavailable, ", ") +
+	case len(p.unlisted) > 0 && !uninstall && !p.a.opts.PartialDiscovery:
+		c.Reason = "the API server can't list " + strings.Join(p.unlisted, ", ") +
 			", so the chart may have rendered less than it should"
 		c.Again = true
 	default:
