@@ -2,6 +2,7 @@ package apply_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -66,6 +67,27 @@ func TestImmutableKinds(t *testing.T) {
 			}
 			s.expect(s.deploy(next))
 		})
+	}
+}
+
+// Whether the live object has a policy to be kept or the chart's, and be it
+// misspelt: it isn't made anew, whatever is allowed.
+func TestKeptObjectsAreNotRecreated(t *testing.T) {
+	t.Parallel()
+	for _, policy := range []string{"keep", "Keep ", "kepe"} {
+		for _, c := range []struct{ before, after string }{{policy, policy}, {policy, "delete"}, {"delete", policy}} {
+			s := newStory(t)
+			s.opts.AllowRecreate = true
+			chart := func(policy, value string) string {
+				return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, annotations: {helm.sh/resource-policy: %q}}\nimmutable: true\ndata: {a: %s}", policy, value)
+			}
+			s.deploy(chart(c.before, "b"))
+			var broken *apply.ImmutableError
+			_, err := s.applier().Plan(t.Context(), s.request(chart(c.after, "c")))
+			if !errors.As(err, &broken) || !broken.Never {
+				t.Errorf("%q, then %q: got %v", c.before, c.after, err)
+			}
+		}
 	}
 }
 

@@ -142,6 +142,10 @@ func odd(annotations map[string]string) bool {
 	return true
 }
 
+// spared says that an object isn't to be deleted, or that its policy may have
+// meant that.
+func spared(annotations map[string]string) bool { return keeps(annotations) || odd(annotations) }
+
 func isHook(obj *unstructured.Unstructured) bool {
 	_, ok := obj.GetAnnotations()[hookAnnotation]
 	return ok

@@ -93,10 +93,7 @@ func (p *planning) mayRecreate(t *target, live *unstructured.Unstructured, broke
 	annotated := t.obj.GetAnnotations()[RecreateAnnotation] == "true"
 	kind := t.id.Group + "/" + t.id.Kind
 	switch {
-	case precious[kind]:
-		broken.Never = true
-		return false
-	case keeps(live.GetAnnotations()):
+	case precious[kind], spared(live.GetAnnotations()), spared(t.obj.GetAnnotations()):
 		broken.Never = true
 		return false
 	case kind == "/PersistentVolumeClaim":
