@@ -1,7 +1,7 @@
 # deployer alone, without a shell, as nobody in particular:
 #   docker build --build-arg VERSION=$(git describe --tags --always) --build-arg COMMIT=$(git rev-parse HEAD) -t deployer .
 #   docker run --rm -v $HOME/.kube/config:/kubeconfig:ro -v $PWD:/work deployer list -A
-FROM --platform=$BUILDPLATFORM golang:1.26 AS build
+FROM --platform=$BUILDPLATFORM docker.io/library/golang:1.26 AS build
 WORKDIR /src
 COPY go.mod go.sum ./
 RUN go mod download

@@ -134,7 +134,7 @@ func (e *env) tell(err error) {
 		return
 	}
 	if e.cluster != nil {
-		err = unreachable(err)
+		err = unauthorized(err)
 	}
 	view.Error(e.hidden.Writer(e.streams.Err), e.palette(), e.spoken(err))
 }

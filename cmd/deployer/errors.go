@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -78,18 +77,13 @@ func hintOf(err error) string {
 	return ""
 }
 
-// unreachable adds to an error about a connection that was never made, or that
-// the cluster doesn't let in, which settings choose the cluster and the account.
-func unreachable(err error) error {
-	var dial *net.OpError
-	switch {
-	case hintOf(err) != "":
-	case errors.As(err, &dial) && dial.Op == "dial":
-		return hinted{error: err, hint: "is this the right cluster, and is it up? It is named by --kubeconfig, --kube-context or KUBECONFIG"}
-	case apierrors.IsUnauthorized(err):
-		return hinted{error: err, hint: "the cluster doesn't know these credentials, or they have expired: log in again, or see which ones --kubeconfig, --kube-context, KUBECONFIG or --kube-token name"}
+// unauthorized adds to an error of a cluster that doesn't let us in which
+// settings choose the account.
+func unauthorized(err error) error {
+	if hintOf(err) != "" || !apierrors.IsUnauthorized(err) {
+		return err
 	}
-	return err
+	return hinted{error: err, hint: "the cluster doesn't know these credentials, or they have expired: log in again, or see which ones --kubeconfig, --kube-context, KUBECONFIG or --kube-token name"}
 }
 
 // exitCode turns an outcome into what the shell sees.

@@ -116,7 +116,7 @@ func (o *operation) operate(ctx context.Context, e *env, build build) error {
 	}
 	cluster, err := e.connect()
 	if err != nil {
-		return err
+		return prefixed(o.failure, err)
 	}
 	o.settings.Wait = o.wait == "true" || o.atomic
 	d := e.deployer(cluster, o.settings)

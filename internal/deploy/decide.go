@@ -134,11 +134,11 @@ func pastOf(owned []*release.Record, parser *chart.Parser) ([]apply.Past, error)
 			return nil, fmt.Errorf("reading the manifest of revision %d: %w", r.Version, err)
 		}
 		for _, h := range r.Hooks {
-			objects, err := chart.ParseHook(h)
-			if err != nil {
-				return nil, fmt.Errorf("reading the hooks of revision %d: %w", r.Version, err)
+			// Helm records hooks that nothing can be made of, such as those without a
+			// name, and lives with them until they are to run.
+			if objects, err := chart.ParseHook(h); err == nil {
+				p.Hooks = append(p.Hooks, objects...)
 			}
-			p.Hooks = append(p.Hooks, objects...)
 		}
 		past = append(past, p)
 	}

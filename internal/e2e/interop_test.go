@@ -246,6 +246,18 @@ func TestHelmUninstallsWhatFailed(t *testing.T) {
 	}
 }
 
+// TestHookWithoutName: Helm records a hook that the API server would never take,
+// and nobody notices before it runs. It is in nobody's way.
+func TestHookWithoutName(t *testing.T) {
+	w := newWorld(t)
+	nameless := w.chart(configMap("a", "1"), "apiVersion: v1\nkind: Pod\nmetadata: {annotations: {helm.sh/hook: test}}\n")
+	w.helm("install", "x", nameless)
+	w.ok("upgrade", "x", w.chart(configMap("a", "2")))
+	w.helm("upgrade", "x", nameless)
+	w.ok("uninstall", "x")
+	w.nothingLeft()
+}
+
 // noChanges checks that a plan changes no object; hooks may run.
 func (w *world) noChanges(plan result) {
 	w.Helper()

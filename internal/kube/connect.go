@@ -58,14 +58,14 @@ func Connect(opts Options) (*Cluster, error) {
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides(opts))
 	config, err := loader.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		return nil, fmt.Errorf("reading the Kubernetes configuration: there is none in %s", strings.Join(rules.GetLoadingPrecedence(), ", "))
+		return nil, fmt.Errorf("%s: there is no configuration in %s", unreachable, strings.Join(rules.GetLoadingPrecedence(), ", "))
 	}
 	if err != nil {
-		return nil, fmt.Errorf("reading the Kubernetes configuration: %w", err)
+		return nil, fmt.Errorf("%s: %w", unreachable, err)
 	}
 	namespace, _, err := loader.Namespace()
 	if err != nil {
-		return nil, fmt.Errorf("reading the Kubernetes configuration: %w", err)
+		return nil, fmt.Errorf("%s: %w", unreachable, err)
 	}
 	config.UserAgent = opts.UserAgent
 	config.QPS, config.Burst = opts.QPS, opts.Burst
@@ -85,6 +85,7 @@ func New(config *rest.Config, namespace string) *Cluster {
 	if config.WarningHandler == nil && config.WarningHandlerWithContext == nil {
 		config.WarningHandlerWithContext = warnings{} // client-go's own writes to standard error
 	}
+	tellUnreachable(config)
 	guard(config)
 	return &Cluster{
 		config:    config,

@@ -1,0 +1,39 @@
+package kube
+
+import (
+	"errors"
+	"net"
+	"net/http"
+
+	"k8s.io/client-go/rest"
+)
+
+// unreachable are Helm's words for a cluster that it has no connection to.
+// Scripts and programs look for them.
+const unreachable = "Kubernetes cluster unreachable"
+
+// An UnreachableError says that no connection to the API server was made.
+type UnreachableError struct{ *net.OpError }
+
+func (e *UnreachableError) Error() string { return unreachable + ": " + e.OpError.Error() }
+func (e *UnreachableError) Unwrap() error { return e.OpError }
+
+// Hint says which settings choose the cluster.
+func (e *UnreachableError) Hint() string {
+	return "is this the right cluster, and is it up? It is named by --kubeconfig, --kube-context or KUBECONFIG"
+}
+
+// tellUnreachable makes the errors of a configuration's clients say so.
+func tellUnreachable(config *rest.Config) {
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return reaching{next} })
+}
+
+type reaching struct{ next http.RoundTripper }
+
+func (r reaching) RoundTrip(q *http.Request) (*http.Response, error) {
+	answer, err := r.next.RoundTrip(q)
+	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
+		return nil, &UnreachableError{dial}
+	}
+	return answer, err
+}
