@@ -3,6 +3,7 @@ package hide
 import (
 	"encoding/base64"
 	"encoding/json"
+	"html"
 	"net/url"
 	"slices"
 	"strings"
@@ -221,15 +222,15 @@ func variants(text string) []string {
 		out = append(out, base64.StdEncoding.EncodeToString(data), base64.RawStdEncoding.EncodeToString(data),
 			base64.URLEncoding.EncodeToString(data), base64.RawURLEncoding.EncodeToString(data))
 	}
-	for _, html := range []bool{true, false} {
+	for _, escaped := range []bool{true, false} {
 		var b strings.Builder
 		e := json.NewEncoder(&b)
-		e.SetEscapeHTML(html)
+		e.SetEscapeHTML(escaped)
 		if e.Encode(text) == nil {
 			out = append(out, strings.Trim(strings.TrimSpace(b.String()), `"`))
 		}
 	}
-	return append(out, url.QueryEscape(text), url.PathEscape(text))
+	return append(out, url.QueryEscape(text), url.PathEscape(text), html.EscapeString(text)) // the last as XML has it, too
 }
 
 // Hide takes all that is confidential out of a text.

@@ -42,7 +42,7 @@ func TestHide(t *testing.T) {
 		"password": "hunter2", "username": "postgres", "host": "web-db.prod.svc", "url": "http://x:1/a?b=c&d",
 		"pem":       "-----BEGIN-----\nMIIEvQIBADANBgkqhkiG9w0\nx\n",
 		"auth.json": `{"auths":{"r.io":{"auth":"dXNlcjpwYXNzd29yZA==","username":"someone","password":"quay-pass"}}}`,
-		"flag":      "true", "pin": "12",
+		"flag":      "true", "pin": "12", "odd": `a<b>&"c'd9`,
 	}))
 	texts.Values(map[string]any{
 		"image": "nginx:1.25",
@@ -74,6 +74,7 @@ func TestHide(t *testing.T) {
 		"x value-of-db":                  "x (hidden)",
 		"    MIIEvQIBADANBgkqhkiG9w0":    "    (hidden)",
 		"http://x:1/a?b=c\\u0026d":       "(hidden)",
+		"a&lt;b&gt;&amp;&#34;c&#39;d9":   "(hidden)",
 		"quay-pass dXNlcjpwYXNzd29yZA==": "(hidden) (hidden)",
 		"someone else":                   "someone else",
 		"dedicated-nodes":                "dedicated-nodes",

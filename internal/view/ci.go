@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"deployer/internal/hide"
 )
 
 // A ci is what the log of a CI system understands beyond text. The zero value
@@ -85,8 +87,9 @@ func (c ci) harmless(text string) string {
 	return text
 }
 
-// summary appends the result to the page that GitHub shows with the job.
-func (c ci) summary(r Result) error {
+// summary appends the result to the page that GitHub shows with the job. What is
+// hidden is taken out.
+func (c ci) summary(r Result, hidden *hide.Texts) error {
 	if c.stepSummary == "" {
 		return nil
 	}
@@ -94,7 +97,7 @@ func (c ci) summary(r Result) error {
 	if err != nil {
 		return fmt.Errorf("writing the job summary: %w", err)
 	}
-	_, err = f.WriteString(resultMarkdown(r))
+	_, err = f.WriteString(resultMarkdown(r, hidden))
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}

@@ -227,7 +227,7 @@ func (e *Events) conclude() {
 	if e.opts.JUnitFile != "" {
 		e.check(WriteJUnit(e.opts.JUnitFile, result, e.opts.Hidden))
 	}
-	e.check(e.ci.summary(result))
+	e.check(e.ci.summary(result, e.opts.Hidden))
 }
 
 // Closed tells whether Close was called: nothing is shown any more.

@@ -16,6 +16,7 @@ import (
 
 	"deployer/apply"
 	"deployer/internal/deploy"
+	"deployer/internal/hide"
 	"deployer/internal/kube"
 	"deployer/track"
 	"deployer/track/class"
@@ -389,6 +390,42 @@ func TestResultFiles(t *testing.T) {
 	}
 	if err := WriteResult(filepath.Join(dir, "none", "x"), Result{}, nil); err == nil {
 		t.Error("no error for a directory that isn't there")
+	}
+}
+
+// TestEventsHide has what is confidential in all that a failure says, and looks
+// for it wherever that is written, and however it is escaped there.
+func TestEventsHide(t *testing.T) {
+	const secret = `p_<s>&"%* w'9`
+	hidden := &hide.Texts{}
+	hidden.Values(map[string]any{"password": secret})
+	for _, tty := range []bool{false, true} {
+		dir := t.TempDir()
+		file := func(name string) string { return filepath.Join(dir, name) }
+		s := newStudio(EventOptions{
+			Env:        environment("GITHUB_ACTIONS", "true", "GITHUB_STEP_SUMMARY", file("summary")),
+			ResultFile: file("result"), JUnitFile: file("junit"), Hidden: hidden,
+		}, tty)
+		s.Events.err = hidden.Writer(s.Events.err)
+		p := track.Problem{Class: "x", Title: "it says " + secret, Message: strings.Repeat("words ", 12) + secret, Events: []track.Event{{Message: secret}},
+			Logs: []track.LogTail{{Pod: "p", Lines: []string{"with " + secret + "."}}}}
+		s.Warn("beware of " + secret)
+		s.fail(t, errors.Join(&track.FailedError{Causes: []track.Cause{{Title: p.Title, Fatal: true, Objects: []kube.ID{webID()}, Problem: p}}}, errors.New("and "+secret)))
+		out := string(s.closed(t))
+		for _, name := range []string{"summary", "result", "junit"} {
+			data, err := os.ReadFile(file(name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			out += string(data)
+		}
+		plain := strings.NewReplacer("\\", "", "&lt;", "<", "&gt;", ">", "&amp;", "&", "&#34;", `"`, "&#39;", "'", "%25", "%", "u003c", "<", "u003e", ">", "u0026", "&").Replace(out)
+		if i := strings.Index(plain, "p_<s"); i >= 0 {
+			t.Errorf("tty %v: %q", tty, plain[max(0, i-80):min(len(plain), i+60)])
+		}
+		if n := strings.Count(plain, hide.Mark); n < 12 {
+			t.Errorf("tty %v: only %d places:\n%s", tty, n, out)
+		}
 	}
 }
 

@@ -85,7 +85,7 @@ func (e *Events) failure(r Result) string {
 	shown := r.Causes[:min(len(r.Causes), maxCauses)]
 	for i, c := range shown {
 		if c.Fatal {
-			b.WriteString(e.ci.annotation(strings.Join(c.Objects[:min(1, len(c.Objects))], ""), line(c.headline()+": "+c.Message)))
+			b.WriteString(e.ci.annotation(strings.Join(c.Objects[:min(1, len(c.Objects))], ""), line(e.opts.Hidden.Hide(c.headline()+": "+c.Message))))
 		}
 		head := fmt.Sprintf("%d) %s", i+1, c.headline())
 		tag := c.Class
