@@ -97,6 +97,20 @@ keep theirs: belongs to release NS/b now`
 	s.expect(s.plan(""), "delete PersistentVolumeClaim/disk")
 }
 
+// S84: the namespace that has the records isn't deleted with the release, nor by
+// one that drops it, even if such deletions are asked for.
+func TestOwnNamespaceIsKept(t *testing.T) {
+	s := begin(t)
+	s.opts.TakeOwnership = true
+	s.opts.PruneKinds = []string{"Namespace"}
+	s.deploy("apiVersion: v1\nkind: Namespace\nmetadata: {name: NS}\n---" + config("a"))
+	for _, next := range []string{config("a"), ""} {
+		if got := s.reasons(s.plan(next)); !strings.Contains(got, "keep NS: the release is recorded in it") {
+			t.Errorf("deletions: %s", got)
+		}
+	}
+}
+
 // S86: a misspelt policy is told, and costs nothing its life.
 func TestOddPolicies(t *testing.T) {
 	s := begin(t)

@@ -15,6 +15,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"deployer/internal/kube"
 )
 
 // answer is what client-go makes of an answer with this code; text is the
@@ -30,43 +32,53 @@ func answer(code int, text string, status bool) error {
 // seconds, or for as long as the options say.
 func TestHowLongFailuresAreRetried(t *testing.T) {
 	const limit = 2 * time.Minute
+	const converter = `conversion webhook for example.com/v2, Kind=Foo failed: connection refused`
+	const quota = `Operation cannot be fulfilled on resourcequotas "q": the object has been modified`
 	for _, c := range []struct {
-		name string
-		err  error
-		want time.Duration
+		name   string
+		err    error
+		want   time.Duration
+		target target
 	}{
-		{"invalid", answer(422, "spec.x: Invalid value", true), 0},
-		{"forbidden", answer(403, "forbidden", true), 0},
-		{"conflict", answer(409, "the object has been modified", true), 0},
-		{"typed patch", answer(500, "failed to create typed patch object (default/a; v1, Kind=ConfigMap): .x: field not declared in schema", true), 0},
-		{"too large", answer(500, "etcdserver: request is too large", true), 0},
-		{"quota", answer(429, "exceeded quota: q", true), 0},
-		{"nothing said", answer(500, "oops", false), doubtWindow},
-		{"an unknown reason", answer(500, "Internal error occurred: something", true), doubtWindow},
-		{"a webhook that is down", answer(500, "Internal error occurred: failed calling webhook \"x\": connection refused", true), limit},
-		{"no leader", answer(500, "etcdserver: leader changed", true), limit},
-		{"busy", answer(429, "too many requests", true), limit},
-		{"bad gateway", answer(502, "<html>", false), limit},
-		{"unavailable", answer(503, "", false), limit},
-		{"timeout", answer(504, "", false), limit},
-		{"reset", &url.Error{Op: "Patch", URL: "https://x", Err: syscall.ECONNRESET}, limit},
-		{"refused", &url.Error{Op: "Patch", URL: "https://x", Err: syscall.ECONNREFUSED}, limit},
-		{"unreachable", &url.Error{Op: "Patch", URL: "https://x", Err: syscall.EHOSTUNREACH}, limit},
-		{"half an answer", fmt.Errorf("reading: %w", io.ErrUnexpectedEOF), limit},
-		{"a stream that ended", &url.Error{Op: "Patch", URL: "https://x", Err: errors.New("stream error: stream ID 7; INTERNAL_ERROR; received from peer")}, limit},
-		{"no answer in time", &url.Error{Op: "Patch", URL: "https://x", Err: context.DeadlineExceeded}, limit},
+		{"invalid", answer(422, "spec.x: Invalid value", true), 0, target{}},
+		{"forbidden", answer(403, "forbidden", true), 0, target{}},
+		{"conflict", answer(409, "the object has been modified", true), 0, target{}},
+		{"typed patch", answer(500, "failed to create typed patch object (default/a; v1, Kind=ConfigMap): .x: field not declared in schema", true), 0, target{}},
+		{"too large", answer(500, "etcdserver: request is too large", true), 0, target{}},
+		{"quota", answer(429, "exceeded quota: q", true), 0, target{}},
+		{"nothing said", answer(500, "oops", false), doubtWindow, target{}},
+		{"an unknown reason", answer(500, "Internal error occurred: something", true), doubtWindow, target{}},
+		{"a webhook that is down", answer(500, "Internal error occurred: failed calling webhook \"x\": connection refused", true), limit, target{}},
+		{"no leader", answer(500, "etcdserver: leader changed", true), limit, target{}},
+		{"busy", answer(429, "too many requests", true), limit, target{}},
+		{"bad gateway", answer(502, "<html>", false), limit, target{}},
+		{"unavailable", answer(503, "", false), limit, target{}},
+		{"timeout", answer(504, "", false), limit, target{}},
+		{"reset", &url.Error{Op: "Patch", URL: "https://x", Err: syscall.ECONNRESET}, limit, target{}},
+		{"refused", &url.Error{Op: "Patch", URL: "https://x", Err: syscall.ECONNREFUSED}, limit, target{}},
+		{"unreachable", &url.Error{Op: "Patch", URL: "https://x", Err: syscall.EHOSTUNREACH}, limit, target{}},
+		{"half an answer", fmt.Errorf("reading: %w", io.ErrUnexpectedEOF), limit, target{}},
+		{"a stream that ended", &url.Error{Op: "Patch", URL: "https://x", Err: errors.New("stream error: stream ID 7; INTERNAL_ERROR; received from peer")}, limit, target{}},
+		{"no answer in time", &url.Error{Op: "Patch", URL: "https://x", Err: context.DeadlineExceeded}, limit, target{}},
+		{"a quota that others use", answer(409, quota, true), limit, target{}},
+		{"a quota that others write", answer(409, quota, true), 0, target{id: kube.ID{Kind: "ResourceQuota", Name: "q"}}},
+		{"a kind that isn't there", answer(404, "the server could not find the requested resource", true), 0, target{}},
+		{"a kind just made", answer(404, "the server could not find the requested resource", true), youngWindow, target{young: true}},
+		{"a converter of others", answer(500, converter, true), limit, target{}},
+		{"a converter that the release is about to mend", answer(500, converter, true), doubtWindow, target{converted: true}},
+		{"a converter that runs by now", answer(500, converter, true), limit, target{converted: true, young: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				a, began, tries := New(nil, Owner{}, Options{RetryTimeout: limit}), time.Now(), 0
-				err := a.try(t.Context(), func() error { tries++; return c.err })
+				err := a.tryFor(t.Context(), &c.target, func() error { tries++; return c.err })
 				took := time.Since(began)
 				switch {
 				case !errors.Is(err, c.err):
 					t.Errorf("got %v", err)
 				case c.want == 0 && tries != 1:
 					t.Errorf("%d tries", tries)
-				case c.want > 0 && (took > c.want || took < c.want/3):
+				case c.want > 0 && (took > c.want+8*time.Second || took < c.want/3): // 8s is the longest pause
 					t.Errorf("%d tries in %s, want about %s", tries, took, c.want)
 				}
 			})
