@@ -395,7 +395,9 @@ func TestPartialDiscovery(t *testing.T) {
 		t.Errorf("remembered: %s", got)
 	}
 	// One in the chart can't be applied.
-	if err := s.refuse(next + "\n---\napiVersion: gone.example.com/v1\nkind: Thing\nmetadata: {name: t}\n"); !strings.Contains(err.Error(), "gone.example.com/v1") {
+	var about *apply.ObjectError
+	err := s.refuse(next + "\n---\napiVersion: gone.example.com/v1\nkind: Thing\nmetadata: {name: t}\n")
+	if !errors.As(err, &about) || about.ID.Kind != "Thing" || !strings.Contains(about.Hint(), "apiservice v1.gone.example.com") {
 		t.Errorf("got %v", err)
 	}
 	// The server is back: what was kept goes, what never was is forgotten.

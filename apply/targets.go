@@ -93,7 +93,7 @@ func (p *planning) target(ctx context.Context, obj *unstructured.Unstructured, s
 		}
 		mapping, t.coming = coming, true
 	} else if err != nil {
-		return nil, err
+		return nil, &ObjectError{ID: t.id, Source: source, Doing: "looking for the kind of", Err: err}
 	}
 	t.mapping = mapping
 	t.obj = p.atHome(obj, mapping)

@@ -44,6 +44,25 @@ func (e *NoKindError) Hint() string {
 	return "install the CustomResourceDefinition that brings it, or use an apiVersion the cluster serves (kubectl api-resources)"
 }
 
+// UnknownKindsError says that the cluster couldn't tell which kinds it serves in
+// a group: mostly the server of an aggregated API that is down.
+type UnknownKindsError struct {
+	GV  schema.GroupVersion
+	Err error
+}
+
+func (e *UnknownKindsError) Error() string {
+	return fmt.Sprintf("asking the cluster for the kinds of %s: %s", e.GV, e.Err)
+}
+
+// Unwrap gives the server's error.
+func (e *UnknownKindsError) Unwrap() error { return e.Err }
+
+// Hint says where to look.
+func (e *UnknownKindsError) Hint() string {
+	return fmt.Sprintf("the server of this API doesn't answer: kubectl describe apiservice %s.%s", e.GV.Version, e.GV.Group)
+}
+
 type discovered struct {
 	server    Server
 	kinds     map[schema.GroupVersionKind]Mapping
@@ -79,7 +98,7 @@ func (c *Cluster) Mapping(ctx context.Context, gvk schema.GroupVersionKind, anyV
 	}
 	for gv, err := range d.failed {
 		if gv.Group == gvk.Group && (gv.Version == gvk.Version || gvk.Version == "" || anyVersion) {
-			return Mapping{}, fmt.Errorf("asking the cluster for the kinds of %s: %w", gv, err)
+			return Mapping{}, &UnknownKindsError{GV: gv, Err: err}
 		}
 	}
 	return Mapping{}, &NoKindError{GVK: gvk}
