@@ -39,7 +39,7 @@ func (m *Memory) ofContainer(c *Container, r Rules) (Finding, bool) {
 	f := Finding{Container: c.Name, Image: c.Image, Message: c.Waiting.Message}
 	reason := c.Waiting.Reason
 	if pulling(reason) {
-		f.Class = pullClass(reason, c.Waiting.Message)
+		f.Class = pullClass(reason, c.Waiting.Message, c.Image)
 		f.Attempts = m.pulls[c.Name]
 		return f, true
 	}

@@ -24,12 +24,13 @@ var (
 	missingClaim  = regexp.MustCompile(`persistentvolumeclaim "([^"]+)" not found`)
 )
 
-// pullClass tells whether pulling again may help.
-func pullClass(reason, message string) class.Class {
+// pullClass tells whether pulling the image again may help.
+func pullClass(reason, message, image string) class.Class {
+	message = withoutImage(message, image)
 	switch {
 	case reason == "SignatureValidationFailed":
 		return class.ImagePermanent
-	case reason == "RegistryUnavailable", pullForNow.MatchString(withoutImage(message)):
+	case reason == "RegistryUnavailable", pullForNow.MatchString(message):
 		return class.ImageTransient
 	case pullForGood.MatchString(message):
 		return class.ImagePermanent
@@ -37,10 +38,37 @@ func pullClass(reason, message string) class.Class {
 	return class.ImageTransient
 }
 
-// quoted are image references in messages: their names may contain anything.
+// quoted are image references in messages.
 var quoted = regexp.MustCompile(`"[^"]*"`)
 
-func withoutImage(message string) string { return quoted.ReplaceAllString(message, "") }
+// withoutImage takes the image out of a message: its name may contain anything,
+// like a port 503 or the word timeout.
+func withoutImage(message, image string) string {
+	message = quoted.ReplaceAllString(message, "")
+	if image == "" {
+		return message
+	}
+	return strings.ReplaceAll(message, image, "")
+}
+
+// wrapping is what kubelets and runtimes say before they come to the point.
+var wrapping = regexp.MustCompile(`^(?:rpc error: code = (?:Unknown|NotFound) desc = |(?:Back-off pulling image "[^"]*"|ErrImagePull|Error|` +
+	`[Ff]ailed to pull (?:and unpack )?image "[^"]*"|failed to create containerd task|failed to create shim task|failed to start container "[^"]*"|` +
+	`OCI runtime create failed|runc create failed|unable to start container process|error during container init): )+`)
+
+// toThePoint is the part of a message that says what is wrong.
+func toThePoint(message string) string {
+	if point := wrapping.ReplaceAllString(message, ""); point != "" {
+		return point
+	}
+	return message
+}
+
+// unplaced is the scheduler's message without what it says of preemption.
+func unplaced(message string) string {
+	message, _, _ = strings.Cut(message, " preemption:")
+	return strings.TrimSuffix(message, " no new claims to deallocate,")
+}
 
 // Missing finds the object whose absence a message tells of.
 func Missing(message string) (kind, name string, ok bool) {
@@ -85,7 +113,6 @@ func Structural(message string) bool {
 	if missingClaim.MatchString(message) {
 		return true
 	}
-	message, _, _ = strings.Cut(message, " preemption:")
 	m := nodesTotal.FindStringSubmatch(message)
 	if m == nil {
 		return false

@@ -7,34 +7,53 @@ import (
 )
 
 func TestPullClass(t *testing.T) {
-	for message, want := range map[string]class.Class{
-		`failed to resolve reference "r.io/x:1": r.io/x:1: not found`:                          class.ImagePermanent,
-		`failed to authorize: 401 Unauthorized`:                                                class.ImagePermanent,
-		`no match for platform in manifest: not found`:                                         class.ImagePermanent,
-		`dial tcp: lookup registry.example.com: no such host`:                                  class.ImageTransient,
-		`failed to do request: Head "https://r/timeout:1": dial tcp 10.0.0.1:443: i/o timeout`: class.ImageTransient,
-		`failed to resolve reference "r.io/timeout/x:1": pull access denied`:                   class.ImagePermanent,
-		`unexpected status code 503 Service Unavailable`:                                       class.ImageTransient,
-		`429 Too Many Requests - toomanyrequests: You have reached your pull rate limit`:       class.ImageTransient,
-		`something that nobody has seen before`:                                                class.ImageTransient,
+	for _, test := range []struct {
+		image, message string
+		want           class.Class
+	}{
+		{"x:1", `failed to resolve reference "r.io/x:1": r.io/x:1: not found`, class.ImagePermanent},
+		{"x:1", `failed to authorize: 401 Unauthorized`, class.ImagePermanent},
+		{"x:1", `no match for platform in manifest: not found`, class.ImagePermanent},
+		{"x:1", `dial tcp: lookup registry.example.com: no such host`, class.ImageTransient},
+		{"r/timeout:1", `failed to do request: Head "https://r/timeout:1": dial tcp 10.0.0.1:443: i/o timeout`, class.ImageTransient},
+		{"r.io/timeout/x:1", `failed to resolve reference "r.io/timeout/x:1": pull access denied`, class.ImagePermanent},
+		{"shop/geofence:503", `failed to resolve reference "docker.io/shop/geofence:503": docker.io/shop/geofence:503: not found`, class.ImagePermanent},
+		{"forbidden-city:1", `failed to do request for forbidden-city:1: nobody has seen this before`, class.ImageTransient},
+		{"x:1", `unexpected status code 503 Service Unavailable`, class.ImageTransient},
+		{"x:1", `429 Too Many Requests - toomanyrequests: You have reached your pull rate limit`, class.ImageTransient},
+		{"x:1", `something that nobody has seen before`, class.ImageTransient},
 	} {
-		if got := pullClass("ErrImagePull", message); got != want {
-			t.Errorf("pullClass(%q) = %s, want %s", message, got, want)
+		if got := pullClass("ErrImagePull", test.message, test.image); got != test.want {
+			t.Errorf("pullClass(%q) of %s = %s, want %s", test.message, test.image, got, test.want)
+		}
+	}
+}
+
+func TestToThePoint(t *testing.T) {
+	for message, want := range map[string]string{
+		`Back-off pulling image "r/x:1": ErrImagePull: rpc error: code = NotFound desc = failed to pull and unpack image "r/x:1": failed to resolve reference "r/x:1": r/x:1: not found`: `failed to resolve reference "r/x:1": r/x:1: not found`,
+		`Back-off pulling image "r/x:1"`: `Back-off pulling image "r/x:1"`,
+		`failed to create containerd task: failed to create shim task: OCI runtime create failed: runc create failed: unable to start container process: error during container init: exec: "serve": executable file not found in $PATH`: `exec: "serve": executable file not found in $PATH`,
+		`rpc error: code = Unavailable desc = connection error`: `rpc error: code = Unavailable desc = connection error`,
+		`secret "db" not found`:                                 `secret "db" not found`,
+	} {
+		if got := toThePoint(message); got != want {
+			t.Errorf("toThePoint(%q) = %q, want %q", message, got, want)
 		}
 	}
 }
 
 func TestStructural(t *testing.T) {
 	for message, want := range map[string]bool{
-		"0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector. preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling.": true,
-		"0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't match Pod's node affinity/selector.":                                                              false,
-		"0/3 nodes are available: 1 node(s) had untolerated taint {a: b}, 2 node(s) didn't match Pod's node affinity/selector.":                                          true,
-		"0/1 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/not-ready: }.":                                                                     false,
-		"0/1 nodes are available: 1 node(s) had untolerated taint(s).":                                                                                                   false,
-		"0/1 nodes are available: 1 Insufficient memory.":                                                                                                                false,
-		`0/1 nodes are available: persistentvolumeclaim "x" not found.`:                                                                                                  true,
-		"no nodes available to schedule pods":                                                                                                                            false,
-		"":                                                                                                                                                               false,
+		"0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector.":                                         true,
+		"0/3 nodes are available: 1 Insufficient cpu, 2 node(s) didn't match Pod's node affinity/selector.":                     false,
+		"0/3 nodes are available: 1 node(s) had untolerated taint {a: b}, 2 node(s) didn't match Pod's node affinity/selector.": true,
+		"0/1 nodes are available: 1 node(s) had untolerated taint {node.kubernetes.io/not-ready: }.":                            false,
+		"0/1 nodes are available: 1 node(s) had untolerated taint(s).":                                                          false,
+		"0/1 nodes are available: 1 Insufficient memory.":                                                                       false,
+		`0/1 nodes are available: persistentvolumeclaim "x" not found.`:                                                         true,
+		"no nodes available to schedule pods":                                                                                   false,
+		"":                                                                                                                      false,
 	} {
 		if got := Structural(message); got != want {
 			t.Errorf("Structural(%q) = %t, want %t", message, got, want)

@@ -117,7 +117,7 @@ func (p *Pod) conditions(all []corev1.PodCondition) {
 		case corev1.PodScheduled:
 			p.Scheduled = c.Status == corev1.ConditionTrue
 			if c.Status == corev1.ConditionFalse {
-				p.Pending = Why{c.Reason, cut(c.Message)}
+				p.Pending = Why{c.Reason, cut(unplaced(c.Message))}
 			}
 		case corev1.DisruptionTarget:
 			if c.Status == corev1.ConditionTrue {
@@ -149,7 +149,7 @@ func (c *Container) status(s *corev1.ContainerStatus) {
 	c.Restarts, c.Ready, c.HasImage = int(s.RestartCount), s.Ready, s.ImageID != ""
 	c.Ended, c.Last = end(s.State.Terminated), end(s.LastTerminationState.Terminated)
 	if w := s.State.Waiting; w != nil {
-		c.Waiting = Why{w.Reason, cut(w.Message)}
+		c.Waiting = Why{w.Reason, cut(toThePoint(w.Message))}
 	}
 	if r := s.State.Running; r != nil {
 		c.Running, c.Started = true, r.StartedAt.Time
@@ -160,7 +160,7 @@ func end(t *corev1.ContainerStateTerminated) *End {
 	if t == nil {
 		return nil
 	}
-	return &End{Code: t.ExitCode, Reason: t.Reason, Message: cut(t.Message), At: t.FinishedAt.Time}
+	return &End{Code: t.ExitCode, Reason: t.Reason, Message: cut(toThePoint(t.Message)), At: t.FinishedAt.Time}
 }
 
 func cut(s string) string {
