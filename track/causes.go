@@ -1,6 +1,7 @@
 package track
 
 import (
+	"slices"
 	"sort"
 	"strings"
 
@@ -110,8 +111,8 @@ func contains(ids []kube.ID, id kube.ID) bool {
 
 // maker is the target, itself not ready, that makes what a problem lacks.
 func (s *session) maker(sub *subject) *subject {
-	needs := sub.status.Problem.Needs
-	if needs == nil {
+	needs := sub.needs()
+	if len(needs) == 0 {
 		return nil
 	}
 	for _, other := range s.subjects {
@@ -119,12 +120,30 @@ func (s *session) maker(sub *subject) *subject {
 			continue
 		}
 		for _, made := range makes(other.object) {
-			if made == *needs {
+			if slices.Contains(needs, made) {
 				return other
 			}
 		}
 	}
 	return nil
+}
+
+// needs are the objects that a problem is about: what is missing, or the claims
+// whose volumes pods wait for.
+func (s *subject) needs() []Ref {
+	p := s.status.Problem
+	if p.Needs != nil {
+		return []Ref{*p.Needs}
+	}
+	var out []Ref
+	if p.Class == class.ClaimUnbound {
+		for _, m := range s.pods {
+			for _, claim := range m.Pod.Claims {
+				out = append(out, Ref{Kind: "PersistentVolumeClaim", Name: claim})
+			}
+		}
+	}
+	return out
 }
 
 // blockedBy lists what isn't ready because of a group: objects that need what

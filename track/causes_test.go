@@ -73,3 +73,34 @@ func TestRootOfAMissingSecret(t *testing.T) {
 		t.Errorf("causes = %+v, want the ExternalSecret, which blocks the Deployment", causes)
 	}
 }
+
+func TestRootOfAClaimWithoutVolume(t *testing.T) {
+	s, run := stage(t, fmt.Sprintf(deploymentYAML, "web", "web"),
+		"{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data, namespace: prod, uid: data}, status: {phase: Pending}}")
+	waits := actor{Name: "web-1", Phase: "Pending", Pending: []string{"Unschedulable", "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims."}}
+	pod := waits.pod(s.started)
+	pod.Claims = []string{"other", "data"}
+	s.subjects[0].seePod(pod)
+	s.subjects[1].tell(Event{Reason: "ProvisioningFailed", Message: "no such class", Count: 3}, "", s.started)
+	run(70 * time.Second)
+	causes := s.causes()
+	if len(causes) != 1 || causes[0].Class != class.Provisioning || len(causes[0].Blocks) != 1 || causes[0].Blocks[0].Name != "web" {
+		t.Errorf("causes = %+v, want the claim, which blocks the Deployment", causes)
+	}
+}
+
+// TestMissingKeyOfAnObjectThatIsThere: an object of the release that was applied
+// doesn't get better.
+func TestMissingKeyOfAnObjectThatIsThere(t *testing.T) {
+	s, run := stage(t, fmt.Sprintf(deploymentYAML, "web", "web"), "{apiVersion: v1, kind: Secret, metadata: {name: db, namespace: prod, uid: db}}")
+	bad := actor{Name: "web-1", Node: "node-1", Phase: "Pending", Waiting: []string{"CreateContainerConfigError", "couldn't find key PASS in Secret prod/db"}}
+	s.subjects[0].seePod(bad.pod(s.started))
+	run(19 * time.Second) // the kubelet may have looked too early
+	if got := s.subjects[0].status.State; got != Progressing {
+		t.Errorf("the Deployment is %s before the kubelet has looked again", got)
+	}
+	run(2 * time.Second)
+	if got := s.subjects[0].status.State; got != Failed {
+		t.Errorf("the Deployment is %s, want it failed by the missing key", got)
+	}
+}

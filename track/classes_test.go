@@ -130,10 +130,10 @@ func TestFailureClasses(t *testing.T) {
 			class: class.VolumeLost, from: time.Second, to: 20 * time.Second, says: "nosuch", podless: true},
 		"claim whose volume can't be made": {object: "{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: web}," +
 			" spec: {accessModes: [ReadWriteOnce], storageClassName: nosuch, resources: {requests: {storage: 1Gi}}}}",
-			class: class.Provisioning, from: time.Minute, to: 130 * time.Second, says: "no volume can be provisioned", podless: true},
+			class: class.Provisioning, from: time.Minute, to: 130 * time.Second, says: `"nosuch" not found`, podless: true},
 		"load balancer that can't be made": {object: "{apiVersion: v1, kind: Service, metadata: {name: web}, spec: {type: LoadBalancer, ports: [{port: 80}]}}",
 			event: &kubetest.Event{Reason: "SyncLoadBalancerFailed", Message: "no address is left", Count: 3, Source: "service-controller"},
-			class: class.LoadBalancer, from: 2 * time.Minute, to: 140 * time.Second, says: "can't be set up", podless: true},
+			class: class.LoadBalancer, from: 2 * time.Minute, to: 140 * time.Second, says: "no address is left", podless: true},
 		"object that somebody makes anew": {object: workload("Deployment", "web", 1, kubetest.NeverReady(), ""), then: func(w *world) {
 			w.delete("Deployment", "web")
 			w.apply(workload("Deployment", "web", 1, kubetest.NeverReady(), ""))

@@ -2,6 +2,7 @@ package track
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -153,21 +154,28 @@ func servedVersion(definition *unstructured.Unstructured) string {
 	return ""
 }
 
+const (
+	// What controllers make may come some time after they say that they are ready.
+	madeLater = 30 * time.Second
+	// A kubelet that has looked too early looks again after ten to fifteen seconds.
+	// k8s.io/kubernetes/pkg/kubelet/pod_workers.go
+	seenLater = 20 * time.Second
+)
+
 // pending reports whether something that is on its way will make the object:
 // another target, or the controller of one.
 func (s *session) pending(namespace string, ref Ref) bool {
 	for _, sub := range s.subjects {
-		if sub.object == nil || sub.ID.Namespace != namespace {
+		if sub.object == nil || sub.ID.Namespace != namespace || !slices.Contains(makes(sub.object), ref) {
 			continue
 		}
-		recent := sub.status.State == Ready && s.opts.Now().Sub(sub.applied)-sub.status.Waited < 30*time.Second
-		if sub.status.State.Done() && !recent {
-			continue
+		patience := madeLater
+		if sub.ID.Kind == ref.Kind {
+			patience = seenLater
 		}
-		for _, made := range makes(sub.object) {
-			if made == ref {
-				return true
-			}
+		recent := sub.status.State == Ready && s.opts.Now().Sub(sub.applied)-sub.status.Waited < patience
+		if recent || !sub.status.State.Done() {
+			return true
 		}
 	}
 	return false

@@ -225,16 +225,18 @@ func (s *subject) heed(e Event, pod types.UID, now time.Time) {
 		}
 		return
 	}
-	s.signals[e.Reason] = max(s.signals[e.Reason]+1, e.Count)
+	s.signals[e.Reason] = rules.Signal{Count: max(s.signals[e.Reason].Count+1, e.Count), Message: oneLine(e.Message)}
 	if e.Reason != "FailedCreate" {
 		return
 	}
 	if s.creation == nil || pods.Creation(s.creation.message) != pods.Creation(e.Message) {
 		s.creation = &told{since: now, created: s.created()}
 	}
-	s.creation.message = strings.Join(strings.Fields(e.Message), " ")
+	s.creation.message = oneLine(e.Message)
 	s.creation.count++
 }
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // created is how many pods the controller has, by its own count.
 func (s *subject) created() int {

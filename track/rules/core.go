@@ -48,15 +48,12 @@ func claim(in Input) Verdict {
 	case "Lost":
 		return failed(class.VolumeLost, "the volume "+text(o, "spec", "volumeName")+" of the claim is lost")
 	}
-	if in.Signals["WaitForFirstConsumer"]+in.Signals["WaitForPodScheduled"] > 0 {
+	if in.Signals["WaitForFirstConsumer"].Count+in.Signals["WaitForPodScheduled"].Count > 0 {
 		v := ready("waits for its first pod")
 		v.Notes = []string{"not bound yet: the volume is made for the first pod that uses it"}
 		return v
 	}
-	if n := in.Signals["ProvisioningFailed"]; n >= class.Of(class.Provisioning).Attempts {
-		return failed(class.Provisioning, "no volume can be provisioned")
-	}
-	return waiting("waiting for a volume")
+	return refused(in, "ProvisioningFailed", class.Provisioning, waiting("waiting for a volume"))
 }
 
 // service: only load balancers have something to wait for.
@@ -71,11 +68,8 @@ func service(in Input) Verdict {
 	if len(list(o, "spec", "externalIPs")) > 0 {
 		return ready("has external addresses")
 	}
-	if in.Signals["SyncLoadBalancerFailed"] >= class.Of(class.LoadBalancer).Attempts {
-		return failed(class.LoadBalancer, "the load balancer can't be set up")
-	}
-	v := waiting("waiting for an address of the load balancer")
-	answered := in.Signals["EnsuringLoadBalancer"] > 0
+	v := refused(in, "SyncLoadBalancerFailed", class.LoadBalancer, waiting("waiting for an address of the load balancer"))
+	answered := v.Phase == Failed || in.Signals["EnsuringLoadBalancer"].Count > 0
 	for _, f := range in.Object.GetFinalizers() {
 		answered = answered || f == "service.kubernetes.io/load-balancer-cleanup"
 	}
@@ -84,6 +78,19 @@ func service(in Input) Verdict {
 	}
 	in.Busy, in.Calm = false, time.Time{} // no workload of the release hands out addresses
 	return orUnverified(in, v, time.Minute, "no load-balancer controller answered")
+}
+
+// refused adds to what is waited for why its controller has refused it, and fails
+// when it has done so often enough.
+func refused(in Input, reason string, c class.Class, v Verdict) Verdict {
+	said := in.Signals[reason]
+	switch {
+	case said.Count >= class.Of(c).Attempts:
+		return failed(c, said.Message)
+	case said.Count > 0:
+		v.Message += suffix(said.Message)
+	}
+	return v
 }
 
 // orUnverified gives an object that nobody seems to look after some time, and

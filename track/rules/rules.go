@@ -46,8 +46,14 @@ type Input struct {
 	Calm time.Time
 }
 
-// Signals are the events about the object that rules care for: reason to count.
-type Signals map[string]int
+// Signals are the events about the object, by their reason.
+type Signals map[string]Signal
+
+// A Signal is how often an event has come, and what it said last.
+type Signal struct {
+	Count   int
+	Message string
+}
 
 // A Verdict is the outcome of a rule.
 type Verdict struct {
