@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"deployer/track/class"
@@ -24,7 +25,11 @@ func (c Cause) lines(g glyphs) []string {
 		add(label, l)
 	}
 	add("where", c.where())
-	add("exit", c.exit())
+	if c.ExitCode == nil {
+		add("reason", c.Reason)
+	} else {
+		add("exit", c.exit())
+	}
 	add("impact", c.Impact)
 	out = append(out, c.changed(g)...)
 	add("advice", c.Advice)
@@ -42,11 +47,7 @@ func (c Cause) where() string {
 		parts = append(parts, fmt.Sprintf("%d of %s", c.PodCount, count(c.PodTotal, "new pod")))
 	}
 	if n := len(c.Nodes); n > 0 {
-		text := "on " + strings.Join(c.Nodes[:min(n, maxPods)], ", ")
-		if n > maxPods {
-			text += fmt.Sprintf(" and %d more", n-maxPods)
-		}
-		parts = append(parts, text)
+		parts = append(parts, "on "+strings.Join(c.Nodes[:min(n, maxPods)], ", ")+more(max(0, n-maxPods)))
 	}
 	if len(c.Pods) > 0 {
 		text := "e.g. " + c.Pods[0]
@@ -69,13 +70,11 @@ func (c Cause) where() string {
 }
 
 func (c Cause) exit() string {
-	switch {
-	case c.ExitCode != nil && c.Reason != "":
-		return fmt.Sprintf("code %d (%s)", *c.ExitCode, c.Reason)
-	case c.ExitCode != nil:
-		return fmt.Sprintf("code %d", *c.ExitCode)
+	text := fmt.Sprintf("code %d", *c.ExitCode)
+	if c.Reason != "" {
+		text += " (" + c.Reason + ")"
 	}
-	return c.Reason
+	return text
 }
 
 func (c Cause) changed(g glyphs) []string {
@@ -104,24 +103,54 @@ func (c Cause) changed(g glyphs) []string {
 	return out
 }
 
+// events are what the message doesn't say already, each thing once.
 func (c Cause) events() []string {
+	told := c.told()
 	var out []string
-	from := max(0, len(c.Events)-maxEvents)
-	for i, e := range c.Events[from:] {
+	for i, t := range told[max(0, len(told)-maxEvents):] {
 		label := "events"
 		if i > 0 {
 			label = ""
 		}
-		text := strings.TrimSpace(e.Type + " " + e.Reason + ": " + e.Message)
-		if e.Count > 1 {
-			text += fmt.Sprintf(" (%d times)", e.Count)
+		text := strings.TrimSpace(t.Type + " " + t.Reason + ": " + t.Message)
+		if t.Count > 1 {
+			text += fmt.Sprintf(" (%d times)", t.Count)
 		}
-		if e.Object != "" {
-			text += " [" + e.Object + "]"
+		if t.Object != "" {
+			text += " [" + t.Object + more(t.others) + "]"
 		}
 		out = append(out, pad(label, 8)+" "+line(text))
 	}
 	return out
+}
+
+// A toldEvent is an event about one object and as many others.
+type toldEvent struct {
+	CauseEvent
+	others int
+}
+
+func (c Cause) told() []toldEvent {
+	var out []toldEvent
+	for _, e := range c.Events {
+		if c.Message != "" && strings.HasPrefix(e.Message, c.Message) {
+			continue
+		}
+		same := slices.IndexFunc(out, func(t toldEvent) bool { return t.Reason == e.Reason && t.Message == e.Message })
+		if same < 0 {
+			out = append(out, toldEvent{CauseEvent: e})
+		} else {
+			out[same].others++
+		}
+	}
+	return out
+}
+
+func more(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" and %d more", n)
 }
 
 func (l CauseLog) title() string {

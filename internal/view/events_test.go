@@ -59,7 +59,11 @@ func pull() track.Problem {
 		Message: `failed to resolve reference "registry.example/web:1.9.9": not found`,
 		Pods:    []string{"web-6d8f-k2x9n", "web-6d8f-zz1p4"}, PodCount: 3, PodTotal: 3, Nodes: []string{"node-1", "node-7"},
 		Attempts: 2, Limit: 2,
-		Events: []track.Event{{Type: "Warning", Reason: "Failed", Message: "Error: ErrImagePull", Object: "Pod/web-6d8f-k2x9n", Count: 2}},
+		Events: []track.Event{
+			{Type: "Warning", Reason: "Failed", Message: "Error: ErrImagePull", Object: "Pod/web-6d8f-k2x9n", Count: 2},
+			{Type: "Warning", Reason: "Failed", Message: "Error: ErrImagePull", Object: "Pod/web-6d8f-zz1p4", Count: 1},
+			{Type: "Warning", Reason: "Failed", Message: `failed to resolve reference "registry.example/web:1.9.9": not found`, Object: "Pod/web-6d8f-zz1p4", Count: 1},
+		},
 	}
 }
 

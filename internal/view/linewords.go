@@ -61,7 +61,7 @@ func problemText(s track.Status) string {
 	if len(p.Nodes) > 0 {
 		more = append(more, "on "+p.Nodes[0])
 	}
-	if p.ExitCode != nil {
+	if p.ExitCode != nil && !strings.Contains(p.Message, "exit code") {
 		more = append(more, fmt.Sprintf("exit code %d", *p.ExitCode))
 	}
 	if text := attempts(p.Class, p.Attempts, p.Limit); text != "" {

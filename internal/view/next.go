@@ -45,7 +45,7 @@ func stepsFor(c string) []stepRule {
 	case class.CrashLoop, class.OOMKilled, class.Liveness, class.BadCommand:
 		return []stepRule{previousLogs(), describePod()}
 	case class.ConfigError, class.MountMissing:
-		return []stepRule{{"look for what is missing", "kubectl -n {ns} get {needs}"}, describePod()}
+		return []stepRule{{"look for what is missing", "kubectl -n {ns} describe {needs}"}, describePod()}
 	case class.Readiness:
 		return []stepRule{{"read its log", "kubectl -n {ns} logs {pod} -c {container}"}, describePod()}
 	case class.Unschedulable, class.NoNodeFits:
