@@ -40,7 +40,7 @@ func measureFloor(ctx context.Context, n, times int) (time.Duration, error) {
 			err = errors.Join(err, sendAll(ctx, client, config.Host, namespace, n, query))
 		}
 		all = append(all, time.Since(began))
-		deleteNamespace(namespace)
+		removeNamespace(ctx, namespace)
 		if err != nil {
 			return 0, fmt.Errorf("measuring the floor: %w", err)
 		}

@@ -102,7 +102,7 @@ func measureSize(ctx context.Context, o options, n int) (run, error) {
 		if err := p.prepare(ctx); err != nil {
 			return r, err
 		}
-		defer p.tidy()
+		defer removeNamespace(ctx, p.namespace)
 	}
 	if r.floor, err = measureFloor(ctx, n, r.times); err != nil {
 		return r, err

@@ -13,6 +13,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
@@ -164,12 +165,18 @@ func createNamespace(ctx context.Context, name string) error {
 	return nil
 }
 
-// tidy has the program's namespace deleted, and doesn't wait for it.
-func (p *program) tidy() { deleteNamespace(p.namespace) }
-
-func deleteNamespace(name string) {
-	if _, client, err := connect(); err == nil {
-		// It is the user's cluster, and a measurement that is over: nothing depends on it.
-		_ = client.CoreV1().Namespaces().Delete(context.Background(), name, metav1.DeleteOptions{})
+// removeNamespace deletes a namespace and waits for it to be gone while ctx lasts:
+// the deletion of thousands of objects would slow down what is measured next.
+func removeNamespace(ctx context.Context, name string) {
+	_, client, err := connect()
+	if err != nil {
+		return
 	}
+	namespaces := client.CoreV1().Namespaces()
+	// It is the user's cluster, and a measurement that is over: nothing depends on it.
+	_ = namespaces.Delete(context.WithoutCancel(ctx), name, metav1.DeleteOptions{})
+	_ = wait.PollUntilContextCancel(ctx, time.Second, true, func(ctx context.Context) (bool, error) {
+		_, err := namespaces.Get(ctx, name, metav1.GetOptions{})
+		return err != nil, nil
+	})
 }
