@@ -47,6 +47,7 @@ func (a *Applier) carryOut(ctx context.Context, changes []Change, did func(Chang
 			errs[i] = err
 			return nil
 		}
+		done.step = nil // and with the last one goes what planning was made of
 		mu.Lock()
 		defer mu.Unlock()
 		changes[i] = done
