@@ -6,6 +6,9 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"deployer/apply/fields"
 )
 
 // unions are structures whose type decides which sibling may be there. Chosen
@@ -15,6 +18,36 @@ var unions = map[string]struct{ field, member, kind string }{
 	"Deployment":  {"strategy", "rollingUpdate", "RollingUpdate"},
 	"DaemonSet":   {"updateStrategy", "rollingUpdate", "RollingUpdate"},
 	"StatefulSet": {"updateStrategy", "rollingUpdate", "RollingUpdate"},
+}
+
+// inAnnotations are fields of an autoscaler that autoscaling/v1 shows as annotations,
+// so that no apply in that version removes what one in another version has set.
+// k8s.io/kubernetes/pkg/apis/autoscaling/annotations.go
+var inAnnotations = map[string]string{
+	"autoscaling.alpha.kubernetes.io/metrics":  "metrics",
+	"autoscaling.alpha.kubernetes.io/behavior": "behavior",
+}
+
+// untranslated removes annotations that stand for fields which are ours in another
+// version than the chart's, from the predicted object too.
+func (c *comparison) untranslated() []operation {
+	if c.want.GetAPIVersion() != "autoscaling/v1" {
+		return nil
+	}
+	var ops []operation
+	for key, field := range inAnnotations {
+		path := fieldpath.MakePathOrDie("spec", field)
+		ours := slices.ContainsFunc(c.entries, func(e fields.Entry) bool {
+			return e.Class() == fields.Legacy && (e.Set.Has(path) || !below(e.Set, path).Empty())
+		})
+		_, stated := c.want.GetAnnotations()[key]
+		if _, there := c.predicted.GetAnnotations()[key]; !ours || stated || !there {
+			continue
+		}
+		ops = append(ops, operation{Op: "remove", Path: "/metadata/annotations/" + strings.ReplaceAll(key, "/", "~1")})
+		unstructured.RemoveNestedField(c.predicted.Object, "metadata", "annotations", key)
+	}
+	return ops
 }
 
 // repairs finds what has to be done to the live object because no apply can,

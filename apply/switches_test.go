@@ -58,7 +58,7 @@ var switches = map[string][2]string{
 	},
 	"autoscaler's version": {
 		"apiVersion: autoscaling/v1\nkind: HorizontalPodAutoscaler\nmetadata: {name: x}\nspec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: w}, maxReplicas: 3, targetCPUUtilizationPercentage: 50}",
-		"apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: x}\nspec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: w}, maxReplicas: 3, metrics: [{type: Resource, resource: {name: memory, target: {type: AverageValue, averageValue: 1Gi}}}]}",
+		"apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: x}\nspec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: w}, maxReplicas: 3, metrics: [{type: Resource, resource: {name: memory, target: {type: AverageValue, averageValue: 1Gi}}}], behavior: {scaleDown: {stabilizationWindowSeconds: 5}}}",
 	},
 	"autoscaler's behaviour": {
 		"apiVersion: autoscaling/v2\nkind: HorizontalPodAutoscaler\nmetadata: {name: x}\nspec: {scaleTargetRef: {apiVersion: apps/v1, kind: Deployment, name: w}, maxReplicas: 3, metrics: [{type: Resource, resource: {name: cpu, target: {type: Utilization, averageUtilization: 50}}}], behavior: {scaleDown: {stabilizationWindowSeconds: 5}}}",
@@ -92,9 +92,6 @@ func TestSwitches(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			for i, from := range pair {
-				if i == 1 && name == "autoscaler's version" {
-					continue // read as v1, what v2 had is an annotation
-				}
 				to := pair[1-i]
 				fresh := newStory(t)
 				fresh.deploy(to)

@@ -64,7 +64,7 @@ func (u *updating) settle(ctx context.Context) error {
 		r := u.t.reject(&InvalidError{Text: explainTyped(u.t, err)})
 		return &r
 	}
-	u.repair = repairs(u.live, u.cmp.want, u.cmp.predicted)
+	u.repair = append(repairs(u.live, u.cmp.want, u.cmp.predicted), u.cmp.untranslated()...)
 	u.c.Want = u.cmp.want
 	u.c.TakenFrom = u.cmp.folded.From
 	u.c.step = &step{p: u.p, t: u.t, guard: guard{uid: u.live.GetUID()}}
