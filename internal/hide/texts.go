@@ -222,15 +222,25 @@ func variants(text string) []string {
 		out = append(out, base64.StdEncoding.EncodeToString(data), base64.RawStdEncoding.EncodeToString(data),
 			base64.URLEncoding.EncodeToString(data), base64.RawURLEncoding.EncodeToString(data))
 	}
-	for _, escaped := range []bool{true, false} {
+	// Servers quote values in messages, and what writes the message escapes it again.
+	for _, quoted := range append(escaped(text), text) {
+		out = append(append(out, quoted, html.EscapeString(quoted)), escaped(quoted)...) // as XML and JSON have it
+	}
+	return append(out, url.QueryEscape(text), url.PathEscape(text))
+}
+
+// escaped is a text as it stands in JSON, where <, > and & may be escaped or not.
+func escaped(text string) []string {
+	var out []string
+	for _, angles := range []bool{true, false} {
 		var b strings.Builder
 		e := json.NewEncoder(&b)
-		e.SetEscapeHTML(escaped)
+		e.SetEscapeHTML(angles)
 		if e.Encode(text) == nil {
-			out = append(out, strings.Trim(strings.TrimSpace(b.String()), `"`))
+			out = append(out, strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(b.String()), `"`), `"`))
 		}
 	}
-	return append(out, url.QueryEscape(text), url.PathEscape(text), html.EscapeString(text)) // the last as XML has it, too
+	return out
 }
 
 // Hide takes all that is confidential out of a text.
