@@ -119,6 +119,7 @@ func TestAmbiguousShapes(t *testing.T) {
 		"data.a: is a number, should be a string":                                        {`{a: "1", b: "2"}`, `{a: 1}`},
 		"spec.template.spec.containers[0].env[0].value: is a number, should be a string": {`env: [{name: A, value: "1"}]`, `env: [{name: A, value: 1}]`},
 		"spec.template.spec.containers[0]: has no name":                                  {"- name: app\n        image", "- image"},
+		`metadata.name: "web/a%b" may not contain '/' and may not contain '%'`:           {"kind: Service\nmetadata: {name: web}", "kind: Service\nmetadata: {name: web/a%b}"},
 	} {
 		err := s.refuse(strings.Replace(small, change[0], change[1], 1))
 		if !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "web/templates/") {

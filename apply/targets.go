@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/validation/path"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -83,6 +84,12 @@ func (p *planning) target(ctx context.Context, obj *unstructured.Unstructured, s
 	}
 	if _, ok := obj.Object["metadata"].(map[string]any); !ok {
 		return nil, rejectf(t.id, source, "metadata", "", "is not a map")
+	}
+	for _, field := range []string{"name", "namespace"} {
+		name, _, _ := unstructured.NestedString(obj.Object, "metadata", field)
+		if faults := path.IsValidPathSegmentName(name); len(faults) > 0 { // no request can name it
+			return nil, rejectf(t.id, source, "metadata."+field, "", "%q %s", name, strings.Join(faults, " and "))
+		}
 	}
 	mapping, err := p.a.cluster.Mapping(ctx, gvk, false)
 	var unknown *kube.NoKindError
