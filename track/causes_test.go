@@ -26,7 +26,9 @@ func stage(t *testing.T, manifests ...string) (*session, func(time.Duration)) {
 			now = now.Add(time.Second)
 			s.pulse.heard = now // the API server is fine
 			for _, sub := range s.subjects {
-				s.judge(sub, now)
+				if sub.judged.IsZero() || !sub.due.IsZero() && !now.Before(sub.due) {
+					s.judge(sub, now)
+				}
 			}
 		}
 	}

@@ -16,6 +16,7 @@ const (
 	suspectNode   = 2 * time.Minute // how long one pod may fail while others of the revision are fine
 	evictionsFail = 3               // evictions that are no bad luck any more
 	maxPods       = 20              // named in a problem
+	pendingAgain  = 2 * time.Second // until it is looked again whether what is missing is on its way
 )
 
 // A group is one class of problem with the pods that have it.
@@ -172,6 +173,7 @@ func (s *subject) finalAt(g *group, c census, needs *Ref, now time.Time) time.Ti
 		return time.Time{}
 	}
 	if needs != nil && s.pending != nil && s.pending(*needs) {
+		s.wake(now, pendingAgain)
 		return now.Add(class.Of(g.Class).Grace + 20*time.Second)
 	}
 	if s.speaksForAll(g, c, info) {

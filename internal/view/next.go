@@ -52,6 +52,8 @@ func stepsFor(c string) []stepRule {
 		return []stepRule{describePod(), {"compare with the nodes", "kubectl get nodes --show-labels"}}
 	case class.ClaimUnbound:
 		return []stepRule{{"look at the claims", "kubectl -n {ns} describe pvc"}, {"look at the storage classes", "kubectl get storageclass"}}
+	case class.Provisioning:
+		return []stepRule{describeObject(), {"look at the storage classes", "kubectl get storageclass"}}
 	case class.Quota, class.QuotaDeadlock, class.LimitRange:
 		return []stepRule{{"look at the limits", "kubectl -n {ns} describe resourcequota,limitrange"}}
 	case class.PodSecurity:
