@@ -54,6 +54,8 @@ func TestFailureClasses(t *testing.T) {
 	for name, test := range map[string]broken{
 		"image that may not be pulled": {object: stuck("ErrImageNeverPull", `Container image "r/x:1" is not present with pull policy of Never`),
 			class: class.ImageNever, from: 9 * time.Second, to: 16 * time.Second, says: "pull policy of Never"},
+		"registry that doesn't answer": {object: workload("Deployment", "web", 1, kubetest.PullTimeout(), ""),
+			class: class.ImageTransient, from: 3 * time.Minute, to: 200 * time.Second, says: "i/o timeout"},
 		"image without a name": {object: stuck("InvalidImageName", `couldn't parse image name "UPPER//bad"`),
 			class: class.ImageName, to: 8 * time.Second, says: "UPPER//bad"},
 		"out of memory": {object: limited(workload("Deployment", "web", 1, kubetest.OOM(), "")),

@@ -183,6 +183,35 @@ func TestDefinitionAndItsObject(t *testing.T) {
 	}
 }
 
+func TestObjectThatReportsAFailure(t *testing.T) {
+	w := newWorld(t)
+	thing := w.apply("{apiVersion: " + w.define(withStatus) + "/v1, kind: Thing, metadata: {name: one}, spec: {a: 1}}")
+	status := `{"status":{"conditions":[{"type":"Stalled","status":"True","reason":"QuotaReached","message":"no more of them","observedGeneration":1}]}}`
+	if _, err := w.client(thing.GVK).Patch(t.Context(), "one", types.MergePatchType, []byte(status), metav1.PatchOptions{}, "status"); err != nil {
+		t.Fatal(err)
+	}
+	cause := w.wait(track.Options{}, time.Minute, thing).failed(class.Condition, 9*time.Second, 30*time.Second)
+	if !strings.Contains(cause.Problem.Message, "no more of them") {
+		t.Errorf("problem = %+v, want what the object says", cause.Problem)
+	}
+}
+
+// TestOldPodsStillHoldTheRoom: the new pod has no node until the old one has left,
+// which is no failure.
+func TestOldPodsStillHoldTheRoom(t *testing.T) {
+	w := newWorld(t)
+	w.bigNode("room-"+w.ns, 10)
+	manifest := workload("Deployment", "web", 1, nil, "  strategy: {rollingUpdate: {maxSurge: 100%, maxUnavailable: 100%}}\n")
+	manifest = strings.Replace(manifest, "      containers: [{", "      nodeSelector: {track-test: "+w.ns+"}\n      containers: [{resources: {requests: {cpu: 60}}, ", 1)
+	manifest = strings.Replace(manifest, "labels: {app: web}\n      \n", "labels: {app: web}\n      annotations: {"+kubetest.DeleteAfterAnnotation+": 8s}\n", 1)
+	manifest = strings.Replace(manifest, "GracePeriodSeconds: 0", "GracePeriodSeconds: 30", 1)
+	w.wait(track.Options{}, 40*time.Second, w.apply(manifest)).ready(30 * time.Second)
+	o := w.wait(track.Options{}, time.Minute, w.apply(strings.Replace(manifest, "r/x:1", "r/x:2", 1))).ready(50 * time.Second)
+	if !strings.Contains(o.story(), string(class.WaitingForRoom)) {
+		t.Errorf("it wasn't said that old pods hold the room; it saw %s", o.story())
+	}
+}
+
 // TestRuleInTheDefinition: it holds for all objects of the kind, but those that
 // have one of their own, and one that can't be read is told.
 func TestRuleInTheDefinition(t *testing.T) {

@@ -28,27 +28,95 @@ func annotated(kv ...string) *unstructured.Unstructured {
 	return o
 }
 
-func TestSettings(t *testing.T) {
-	s := settingsOf(annotated("deployer.io/timeout", "90s", "deployer.io/rollout-required", "80%", "deployer.io/fail-mode", "late",
-		"deployer.io/logs-containers", "app, side", "deployer.io/logs-regex-for-app", "^ERR", "deployer.io/ready", "self.a == 1"))
-	if s.Timeout != 90*time.Second || s.Required != "80%" || s.Mode != failLate || s.Override == nil || len(s.Unread) > 0 {
-		t.Errorf("settings = %+v", s)
+// TestEachAnnotation holds what each annotation does to the settings, and that none
+// is forgotten here.
+func TestEachAnnotation(t *testing.T) {
+	is := func(m LogMode) func(settings) bool {
+		return func(s settings) bool { return s.Logs != nil && *s.Logs == m }
 	}
-	if !s.wantsContainer("side") || s.wantsContainer("other") || s.wants("app", "ok") || !s.wants("app", "ERR 1") || !s.wants("side", "ok") {
-		t.Error("the log filters are not followed")
+	mode := func(m failMode) func(settings) bool { return func(s settings) bool { return s.Mode == m } }
+	only := func(s settings) bool { return s.wantsContainer("app") && !s.wantsContainer("side") }
+	lines := func(s settings) bool { return s.wants("app", "ERR 1") && !s.wants("app", "ok") }
+	its := func(s settings) bool { return lines(s) && s.wants("side", "ok") && s.wants("side", "ERR 1") }
+	events := func(s settings) bool { return s.ShowEvents }
+	sensitive := func(s settings) bool { return s.Sensitive }
+	five := func(s settings) bool { return *s.Allowed == 5 }
+	twoPods := func(s settings) bool { return s.LogPods == 2 }
+	patience := func(s settings) bool { return s.NoProgress == 3*time.Minute }
+	tested := map[string]bool{}
+	for _, test := range []struct {
+		name, value string
+		holds       func(settings) bool
+	}{
+		{"deployer.io/track", "none", func(s settings) bool { return s.Skip }},
+		{"deployer.io/track", "apply", func(s settings) bool { return s.Skip }},
+		{"deployer.io/track", "background", func(s settings) bool { return s.Background }},
+		{"deployer.io/track-as", "job", func(s settings) bool { return s.AsJob }},
+		{"deployer.io/track-as", "service", func(s settings) bool { return s.AsService }},
+		{"deployer.io/timeout", "90s", func(s settings) bool { return s.Timeout == 90*time.Second }},
+		{"deployer.io/no-progress-timeout", "3m", patience},
+		{"deployer.io/rollout-required", "80%", func(s settings) bool { return s.Required == "80%" }},
+		{"deployer.io/failures-allowed", "5", five},
+		{"deployer.io/fail-mode", "warn", mode(failWarn)},
+		{"deployer.io/fail-mode", "ignore", mode(failIgnore)},
+		{"deployer.io/fail-mode", "late", mode(failLate)},
+		{"deployer.io/logs", "all", is(LogsLive)},
+		{"deployer.io/logs", "none", is(LogsNone)},
+		{"deployer.io/logs-containers", "app, other", only},
+		{"deployer.io/logs-skip-containers", "side", only},
+		{"deployer.io/logs-pods", "2", twoPods},
+		{"deployer.io/logs-pods", "0", is(LogsNone)},
+		{"deployer.io/logs-regex", "^ERR", lines},
+		{"deployer.io/logs-skip-regex", "^ok", lines},
+		{"deployer.io/logs-regex-for-app", "^ERR", its},
+		{"deployer.io/logs-skip-regex-for-app", "^ok", its},
+		{"deployer.io/events", "true", events},
+		{"deployer.io/sensitive", "true", sensitive},
+		{"deployer.io/ready", "self.a == 1", func(s settings) bool { return s.Override != nil }},
+		{"werf.io/track-termination-mode", "NonBlocking", func(s settings) bool { return s.Background }},
+		{"werf.io/fail-mode", "HopeUntilEndOfDeployProcess", mode(failLate)},
+		{"werf.io/fail-mode", "IgnoreAndContinueDeployProcess", mode(failIgnore)},
+		{"werf.io/failures-allowed-per-replica", "5", five},
+		{"werf.io/no-activity-timeout", "3m", patience},
+		{"werf.io/ignore-readiness-probe-fails-for-app", "1m", mode(failRelease)}, // probes don't fail anything
+		{"werf.io/log-regex", "^ERR", lines},
+		{"werf.io/log-regex-skip", "^ok", lines},
+		{"werf.io/log-regex-for-app", "^ERR", its},
+		{"werf.io/log-regex-skip-for-app", "^ok", its},
+		{"werf.io/skip-logs", "true", is(LogsNone)},
+		{"werf.io/skip-logs-for-containers", "side", only},
+		{"werf.io/show-logs-only-for-containers", "app", only},
+		{"werf.io/show-logs-only-for-number-of-replicas", "2", twoPods},
+		{"werf.io/show-service-messages", "true", events},
+		{"werf.io/sensitive", "true", sensitive},
+	} {
+		s := settingsOf(annotated(test.name, test.value))
+		if !test.holds(s) || len(s.Unread)+len(s.Unknown) > 0 {
+			t.Errorf("%s: %s gives %+v", test.name, test.value, s)
+		}
+		tested[strings.TrimSuffix(test.name, "app")] = true
+	}
+	for name := range annotations {
+		if !tested[prefix+name] {
+			t.Errorf("%s%s isn't tested", prefix, name)
+		}
+	}
+	for name := range aliases {
+		if !tested[werfPrefix+name] {
+			t.Errorf("%s%s isn't tested", werfPrefix, name)
+		}
+	}
+	for _, p := range perContainer {
+		if !tested[p.prefix] {
+			t.Errorf("%s isn't tested", p.prefix)
+		}
 	}
 }
 
-func TestNelmSettings(t *testing.T) {
-	s := settingsOf(annotated("werf.io/failures-allowed-per-replica", "5", "werf.io/no-activity-timeout", "3m",
-		"werf.io/track-termination-mode", "NonBlocking", "werf.io/skip-logs", "true", "werf.io/log-regex", "^x",
-		"werf.io/fail-mode", "IgnoreAndContinueDeployProcess", "deployer.io/fail-mode", "fail",
-		"werf.io/ignore-readiness-probe-fails-for-app", "1m", "deployer.io/conflicts", "take"))
-	if s.Allowed == nil || *s.Allowed != 5 || s.NoProgress != 3*time.Minute || !s.Background || s.Logs == nil || *s.Logs != LogsNone {
+func TestOurAnnotationsHaveTheLastWord(t *testing.T) {
+	s := settingsOf(annotated("werf.io/fail-mode", "IgnoreAndContinueDeployProcess", "deployer.io/fail-mode", "fail"))
+	if s.Mode != failRelease {
 		t.Errorf("settings = %+v", s)
-	}
-	if s.Mode != failRelease || len(s.Unread)+len(s.Unknown) > 0 {
-		t.Errorf("settings = %+v, want our own annotation to win", s)
 	}
 }
 
