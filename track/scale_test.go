@@ -20,6 +20,10 @@ import (
 // longEnv lets tests run that take minutes.
 const longEnv = "DEPLOYER_TEST_LONG"
 
+// inOneStep lets all pods be replaced at once, and a control plane on a small machine
+// take its time: left alone it calls thousands of pods late after ten minutes.
+const inOneStep = "  strategy: {rollingUpdate: {maxSurge: 100%}}\n  progressDeadlineSeconds: 3600\n"
+
 // TestScale tracks hundreds of workloads: new ones, a new image, and back again.
 // It takes at most twenty requests each time, no line per pod, and little memory.
 func TestScale(t *testing.T) {
@@ -44,7 +48,7 @@ func (w *world) track(image string, deployments, pods, others int) {
 	before := len(w.requests(w.agent))
 	var targets []track.Target
 	for i := range deployments {
-		manifest := workload("Deployment", fmt.Sprintf("web-%d", i), pods, kubetest.ReadyAfter(4*time.Second), "")
+		manifest := workload("Deployment", fmt.Sprintf("web-%d", i), pods, kubetest.ReadyAfter(4*time.Second), inOneStep)
 		manifest = strings.Replace(manifest, "      containers:", "      nodeSelector: {track-test: "+w.ns+"}\n      containers:", 1)
 		targets = append(targets, w.apply(strings.ReplaceAll(manifest, "r/x:1", image)))
 	}
@@ -52,11 +56,11 @@ func (w *world) track(image string, deployments, pods, others int) {
 		targets = append(targets, w.apply(fmt.Sprintf("{apiVersion: v1, kind: ConfigMap, metadata: {name: c-%d}, data: {a: %q}}", i, image)))
 	}
 	highest := uint64(0)
-	o := w.waitWith(track.Options{}, 20*time.Minute, func(track.Report) {
+	o := w.waitWith(track.Options{}, 40*time.Minute, func(track.Report) {
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		highest = max(highest, m.HeapInuse)
-	}, targets...).ready(20 * time.Minute)
+	}, targets...).ready(40 * time.Minute)
 	if got := w.requests(w.agent)[before:]; len(got) > 20 {
 		w.Errorf("%s: tracking made %d requests, want 20 at most: %s", image, len(got), strings.Join(got, "\n"))
 	}
