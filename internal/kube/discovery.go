@@ -30,7 +30,10 @@ type Mapping struct {
 }
 
 // NoKindError says that the cluster, seen completely, doesn't serve a kind.
-type NoKindError struct{ GVK schema.GroupVersionKind }
+type NoKindError struct {
+	GVK    schema.GroupVersionKind
+	Served schema.GroupVersion // where it serves a kind of that name instead; empty if nowhere
+}
 
 func (e *NoKindError) Error() string {
 	return fmt.Sprintf("the cluster has no kind %s in %s", e.GVK.Kind, e.GVK.GroupVersion())
@@ -40,6 +43,9 @@ func (e *NoKindError) Error() string {
 func (e *NoKindError) Hint() string {
 	if next := successor(e.GVK); next != "" {
 		return fmt.Sprintf("%s has taken its place: use that in the template, or let --map-removed-apis do it", next)
+	}
+	if !e.Served.Empty() {
+		return fmt.Sprintf("the cluster has it in %s: write it for that version in the template", e.Served)
 	}
 	return "install the CustomResourceDefinition that brings it, or use an apiVersion the cluster serves (kubectl api-resources)"
 }
@@ -101,7 +107,7 @@ func (c *Cluster) Mapping(ctx context.Context, gvk schema.GroupVersionKind, anyV
 			return Mapping{}, &UnknownKindsError{GV: gv, Err: err}
 		}
 	}
-	return Mapping{}, &NoKindError{GVK: gvk}
+	return Mapping{}, &NoKindError{GVK: gvk, Served: d.preferred[Canonical(gvk.GroupKind())].GroupVersion()}
 }
 
 // Called finds the kinds that people call by a word: Deployment, deployment,
