@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestThousandUnchangedObjects holds the upgrade that changes nothing of a
@@ -37,5 +38,18 @@ func TestThousandUnchangedObjects(t *testing.T) {
 	}
 	if writes := w.writes(mark); len(writes) > 0 {
 		t.Errorf("objects were written: %v", writes)
+	}
+}
+
+// TestRequestsArePaced holds a run to --qps and --burst-limit. A slow machine
+// can only make it slower.
+func TestRequestsArePaced(t *testing.T) {
+	w := newWorld(t)
+	mark, began := w.mark(), time.Now()
+	w.ok("install", "x", w.chart(configMap("a", "1"), configMap("b", "1"), configMap("c", "1")), "--qps", "10", "--burst-limit", "2")
+	took := time.Since(began)
+	asked := len(w.cluster.Audit(t, w.user.Name)[mark:])
+	if least := time.Duration(asked-4) * time.Second / 10; took < least { // two at once, and what asks the server for the time
+		t.Errorf("%d requests in %v, want %v at least", asked, took, least)
 	}
 }

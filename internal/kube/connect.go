@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/util/flowcontrol"
 )
 
 // Options say which cluster to talk to, and as whom. Every zero value means
@@ -81,6 +83,9 @@ func New(config *rest.Config, namespace string) *Cluster {
 	config = rest.CopyConfig(config)
 	if config.QPS == 0 {
 		config.QPS = -1
+	}
+	if config.QPS > 0 && config.RateLimiter == nil { // one for all clients, or each would have a pace of its own
+		config.RateLimiter = flowcontrol.NewTokenBucketRateLimiter(config.QPS, cmp.Or(config.Burst, rest.DefaultBurst))
 	}
 	if config.WarningHandler == nil && config.WarningHandlerWithContext == nil {
 		config.WarningHandlerWithContext = warnings{} // client-go's own writes to standard error
