@@ -134,6 +134,7 @@ func (p *plans) wantDrift(got []driftLine, want ...driftLine) {
 // Each difference is told of once, with who is behind it; the exit code says
 // whether any of it matters.
 func TestDrift(t *testing.T) {
+	t.Parallel()
 	p := newDrift(t)
 	p.upgrade("password=planted-secret-1")
 	p.wantDrift(p.driftOf(0))
@@ -216,6 +217,7 @@ func (p *plans) patchStrategic(resource, name, patch, manager string) {
 // What a failed release has changed is told apart from manual edits, and
 // nothing can be said of a release that was never deployed.
 func TestDriftOfFailedReleases(t *testing.T) {
+	t.Parallel()
 	p := newDrift(t)
 	p.run(1, "plan", "web", "--drift")
 	p.upgrade()
@@ -235,6 +237,7 @@ func TestDriftOfFailedReleases(t *testing.T) {
 // Of crds/ and of hooks what the deployed revision's run has come to is compared.
 // Hooks that are gone are none of it: they come and go.
 func TestDriftOfDefinitionsAndHooks(t *testing.T) {
+	t.Parallel()
 	p := newPlans(t)
 	group := "x" + p.ns + ".example.com"
 	p.write("crds/thing.yaml", `
@@ -289,6 +292,7 @@ spec:
 
 // A policy by which a deployment would fail doesn't keep anybody from looking.
 func TestDriftIsNotRefusedByPolicies(t *testing.T) {
+	t.Parallel()
 	p := newPlans(t)
 	p.write("templates/strict.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: strict, annotations: {deployer.io/conflicts: fail}}\ndata: {a: b}\n")
 	p.write("templates/lenient.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: lenient, annotations: {deployer.io/conflicts: yield}}\ndata: {a: b}\n")

@@ -64,6 +64,7 @@ func (p *plans) wantExplained(object, field, want string, args ...string) {
 // explain says of each field who owns it, which revision has stated its value
 // first and without a break, and what an upgrade makes of it.
 func TestExplain(t *testing.T) {
+	t.Parallel()
 	p := newDrift(t)
 	p.upgrade("password=planted-secret-1", "colour=blue")
 	p.upgrade("password=planted-secret-1", "colour=red")
@@ -135,6 +136,7 @@ func (p *plans) explainNothing() {
 // Of a release whose old revisions are gone nobody knows where a value began;
 // and explaining is reading.
 func TestExplainReadsOnly(t *testing.T) {
+	t.Parallel()
 	p := newPlans(t)
 	for _, size := range []string{"1", "2", "3"} {
 		p.run(0, "upgrade", "--install", "web", p.chart, "--wait=false", "--history-max", "2", "--set", "big="+size)

@@ -75,6 +75,7 @@ var without = []string{"plugin", "completion bash", "completion zsh", "completio
 // names, and takes a value or doesn't as there. Each flag is used by a script,
 // which looks at what comes of it, or has no effect and says why.
 func TestEveryFlagOfHelm(t *testing.T) {
+	t.Parallel()
 	helm := builtHelm(t)
 	if helm == "" {
 		t.Skip("needs the real helm: make helm3")

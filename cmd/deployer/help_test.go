@@ -105,6 +105,7 @@ func understood(t *testing.T, where, line string) {
 }
 
 func TestExamplesInHelp(t *testing.T) {
+	t.Parallel()
 	for name, c := range leaves(newApp(testEnv(t, "deployer")).Commands) {
 		_, examples, codes := sections(c.Description)
 		if examples == "" || codes == "" {

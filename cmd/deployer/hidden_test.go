@@ -61,6 +61,7 @@ spec:
 // What is confidential is in nothing that is printed or written, also where a
 // chart puts it into the open, and where the server quotes it.
 func TestNothingConfidentialIsShown(t *testing.T) {
+	t.Parallel()
 	p := newPlans(t)
 	p.write("templates/leaky.yaml", leaky)
 	p.write("templates/NOTES.txt", "Log in with {{ .Values.db.password }}\n")

@@ -195,6 +195,7 @@ func mustHave(t *testing.T, text string, wanted ...string) {
 }
 
 func TestApplySavedPlan(t *testing.T) {
+	t.Parallel()
 	p := newPlans(t)
 	t.Run("a first install of defaults has all in the file", func(t *testing.T) {
 		p.plan()
@@ -252,6 +253,7 @@ func TestApplySavedPlan(t *testing.T) {
 }
 
 func TestStalePlans(t *testing.T) {
+	t.Parallel()
 	p := newPlans(t)
 	p.upgrade()
 	moves := []struct {
@@ -316,6 +318,7 @@ func (p *plans) remake(name string) {
 }
 
 func TestScalingDoesNotSpoilPlans(t *testing.T) {
+	t.Parallel()
 	p := newPlans(t)
 	p.write("templates/hpa.yaml", `
 apiVersion: autoscaling/v2
@@ -335,6 +338,7 @@ spec:
 }
 
 func TestSecretsInPlans(t *testing.T) {
+	t.Parallel()
 	const password = "correct-horse-battery"
 	p := newPlans(t)
 	p.write("templates/leak.yaml", `
@@ -400,6 +404,7 @@ func newIdentity(t *testing.T) (recipient, path string) {
 }
 
 func TestTamperedPlans(t *testing.T) {
+	t.Parallel()
 	p := newPlans(t)
 	out := p.plan()
 	good, err := os.ReadFile(p.file)
@@ -450,6 +455,7 @@ func TestTamperedPlans(t *testing.T) {
 // TestPlanOfAnotherCluster needs no second cluster: what tells clusters apart
 // is a digest in the file, and here it is another one.
 func TestPlanOfAnotherCluster(t *testing.T) {
+	t.Parallel()
 	p := newPlans(t)
 	p.plan()
 	good, err := os.ReadFile(p.file)
@@ -493,6 +499,7 @@ func sumOf(data []byte) [32]byte { return sha256.Sum256(data) }
 // A saved plan is shown without a cluster as it was when it was made, in every
 // format and with every flag of showing.
 func TestPlanShowNeedsNoCluster(t *testing.T) {
+	t.Parallel()
 	p := newPlans(t)
 	p.upgrade("password=planted-secret-1")
 	p.plan("colour=blue", "password=planted-secret-2")
@@ -518,6 +525,7 @@ func TestPlanShowNeedsNoCluster(t *testing.T) {
 }
 
 func TestPoliciesOfPlans(t *testing.T) {
+	t.Parallel()
 	p := newPlans(t)
 	p.upgrade()
 	p.run(0, "plan", "web", p.chart, "--set", "colour=blue", "--conflicts", "fail", "--out", p.file)
@@ -562,6 +570,7 @@ func (p *plans) applyNew(manager, name string) {
 }
 
 func TestPlanThatCreatesItsNamespace(t *testing.T) {
+	t.Parallel()
 	p := newPlans(t)
 	ns := p.ns + "-new"
 	t.Cleanup(func() {
@@ -575,6 +584,7 @@ func TestPlanThatCreatesItsNamespace(t *testing.T) {
 
 // TestPlansOfNarrowAccounts plans as an account that may read no namespace.
 func TestPlansOfNarrowAccounts(t *testing.T) {
+	t.Parallel()
 	p := newPlans(t)
 	user := p.cluster.User(t, p.ns,
 		kubetest.Rule("", "*", "secrets", "configmaps", "events"), kubetest.Rule("apps", "*", "deployments"),
@@ -600,6 +610,7 @@ func TestPlansOfNarrowAccounts(t *testing.T) {
 }
 
 func TestPlansOfHooksAndDefinitions(t *testing.T) {
+	t.Parallel()
 	p := newPlans(t)
 	group := p.ns + ".example.com"
 	name := "things." + group
@@ -657,6 +668,7 @@ data: {a: "{{ .Release.Revision }}"}
 // such, the same as an administrator's in what it changes; and nothing is written
 // or tried to be. Who may not list gets it too.
 func TestPlansOfReaders(t *testing.T) {
+	t.Parallel()
 	p := newPlans(t)
 	p.upgrade()
 	p.upgrade("colour=black")
@@ -699,6 +711,7 @@ func TestPlansOfReaders(t *testing.T) {
 
 // What a plan says is waited for is what the run of the same flags waits for.
 func TestPlansSayWhatIsWaitedFor(t *testing.T) {
+	t.Parallel()
 	p := newPlans(t)
 	p.write("templates/job.yaml", "apiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec: {template: {spec: {restartPolicy: Never, containers: [{name: a, image: nginx}]}}}\n")
 	waits := func(args ...string) string {

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"errors"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"testing"
@@ -18,9 +20,17 @@ import (
 
 var update = flag.Bool("update", false, "rewrite what tests compare with")
 
+// atOnce is how many tests run in parallel for each processor: they mostly wait,
+// for the cluster and for programs.
+const atOnce = 4
+
 // TestMain makes the program a command of the scripts, under both its names;
 // exec json reads JSON, see jsonMain.
 func TestMain(m *testing.M) {
+	if err := flag.Set("test.parallel", strconv.Itoa(atOnce*runtime.GOMAXPROCS(0))); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
 	testscript.Main(m, map[string]func(){"deployer": main, "helm": main, "json": jsonMain})
 }
 
@@ -55,6 +65,7 @@ func TestMain(m *testing.M) {
 // $CHARTS, [mounts], with unshare(1) that may mount, and [cluster], where cluster sets
 // KUBECONFIG to a fresh namespace, $NAMESPACE.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	helm3, testdata, charts := builtHelm(t), helmTestdata(t), publicCharts(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
