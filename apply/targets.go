@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/validation/path"
+	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -87,7 +87,7 @@ func (p *planning) target(ctx context.Context, obj *unstructured.Unstructured, s
 	}
 	for _, field := range []string{"name", "namespace"} {
 		name, _, _ := unstructured.NestedString(obj.Object, "metadata", field)
-		if faults := path.IsValidPathSegmentName(name); len(faults) > 0 { // no request can name it
+		if faults := content.IsPathSegmentName(name); len(faults) > 0 { // no request can name it
 			return nil, rejectf(t.id, source, "metadata."+field, "", "%q %s", name, strings.Join(faults, " and "))
 		}
 	}
