@@ -9,6 +9,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
 // staysPermitted says whether a binding can be deleted and made again without
@@ -57,6 +58,18 @@ func isSubject(us authenticationv1.UserInfo, subject map[string]any) bool {
 		return us.Username == "system:serviceaccount:"+text("namespace")+":"+text("name")
 	}
 	return false
+}
+
+// staysHeadless says that a chart drops the clusterIP: None of a Service. The API
+// server takes that for no word about the address, and keeps it.
+func (u *updating) staysHeadless() bool {
+	if u.t.id.Group != "" || u.t.id.Kind != "Service" || !u.cmp.folded.Ours.Has(fieldpath.MakePathOrDie("spec", "clusterIP")) {
+		return false
+	}
+	live, _, _ := unstructured.NestedString(u.live.Object, "spec", "clusterIP")
+	kind, _, _ := unstructured.NestedString(u.want.Object, "spec", "type")
+	_, stated, _ := unstructured.NestedString(u.want.Object, "spec", "clusterIP")
+	return live == "None" && !stated && kind != "ExternalName"
 }
 
 // changeable are the fields of a StatefulSet's spec that may be changed.

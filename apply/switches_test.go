@@ -151,3 +151,26 @@ func (s *story) content(chart string) string {
 	}
 	return strings.ReplaceAll(string(data), s.ns, "NS")
 }
+
+// The one switch that the API server doesn't make is told, once.
+func TestStaysHeadless(t *testing.T) {
+	headless, plain := service("clusterIP: None, ports: [{port: 80}]"), service("ports: [{port: 80}]")
+	for _, legacy := range []bool{true, false} {
+		s := newStory(t)
+		if legacy {
+			s.helm3Install(headless)
+			s.record("deployed", headless)
+		} else {
+			s.deploy(headless)
+		}
+		if got := warnings(s.deploy(headless)); got != "" {
+			t.Errorf("helm3=%v: the chart states it, and there is %s", legacy, got)
+		}
+		if got := warnings(s.deploy(plain)); !strings.Contains(got, "spec.clusterIP: None isn't stated any more and stays") {
+			t.Errorf("helm3=%v: warnings: %s", legacy, got)
+		}
+		if got := warnings(s.deploy(plain)); got != "" {
+			t.Errorf("helm3=%v: told again: %s", legacy, got)
+		}
+	}
+}

@@ -87,6 +87,10 @@ func (u *updating) tellWhatStays() {
 	if u.adopting {
 		return
 	}
+	if u.staysHeadless() {
+		u.p.warn(u.t.id, u.t.source, "spec.clusterIP: None isn't stated any more and stays: the API server gives no address to a Service that was made without one;"+
+			" to have it made anew, delete it and deploy again")
+	}
 	for manager, paths := range u.cmp.heldByOthers() {
 		u.p.warn(u.t.id, u.t.source, "%s isn't stated any more and stays, as it is also set by %s", strings.Join(paths, ", "), manager)
 	}
