@@ -27,6 +27,33 @@ func (p *program) auditEnd() (int64, error) {
 	return info.Size(), nil
 }
 
+// idle is less than what the log of a cluster grows by in a second while it does
+// anything but keep itself alive, in bytes.
+const idle = 16 << 10
+
+// settle waits until the cluster is idle: its controllers work for many seconds
+// on thousands of objects that the program before has made.
+func (p *program) settle(ctx context.Context) error {
+	if p.auditLog == "" {
+		return nil
+	}
+	before, err := p.auditEnd()
+	for err == nil {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(time.Second):
+		}
+		var now int64
+		now, err = p.auditEnd()
+		if err == nil && now-before < idle {
+			return nil
+		}
+		before = now
+	}
+	return err
+}
+
 // A tally is what a program has asked of the API server.
 type tally struct {
 	requests int // -1 when not known

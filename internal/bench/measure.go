@@ -96,6 +96,9 @@ func (p *program) measure(ctx context.Context, ph phase, chart string, i int) (m
 			return measurement{}, err
 		}
 	}
+	if err := p.settle(ctx); err != nil {
+		return measurement{}, err
+	}
 	m, err := p.run(ctx, p.arguments(ph, chart, i)...)
 	if err != nil || ph.changed == 0 {
 		return m, err
