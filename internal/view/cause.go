@@ -280,6 +280,8 @@ func (t *tally) impact(from track.Cause, change apply.Change) string {
 	switch {
 	case from.Before:
 		return "it failed before this release, which changed nothing about it"
+	case t.isHook(from.Objects[0]) && t.untouched():
+		return "it failed before anything of the release was changed"
 	case r == nil:
 		return ""
 	case r.OldServing > 0:

@@ -141,6 +141,21 @@ func (t *tally) object(id kube.ID) *tracked {
 	return o
 }
 
+// untouched says that nothing but hooks has changed.
+func (t *tally) untouched() bool {
+	for action, n := range t.actions {
+		if n > 0 && action != apply.None && action != apply.Keep {
+			return false
+		}
+	}
+	return true
+}
+
+func (t *tally) isHook(id kube.ID) bool {
+	o := t.tracked[id]
+	return o != nil && o.hook
+}
+
 func (t *tally) saw(r track.Report) {
 	switch r.Kind {
 	case track.StatusChanged, track.ProblemSeen, track.Recovered:
