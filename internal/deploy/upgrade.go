@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -151,7 +152,7 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 	if err != nil {
 		return nil, err
 	}
-	op.Warnings = slices.Concat(req.Chart.Warnings, rendered.Warnings)
+	op.Warnings = slices.Concat(reusedUnasked(req, base), req.Chart.Warnings, rendered.Warnings)
 	op.variants = func(ctx context.Context) ([]*chart.Rendered, error) { return source.Variants(ctx, in) }
 	op.Next = newRecord(helmrelease.Release{
 		Name: req.Name, Namespace: d.Namespace, Version: history.Next(), Chart: rendered.Chart, Config: values,
@@ -162,6 +163,18 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 	}
 	d.renew(ctx, op)
 	return chart.CRDs(rendered.Chart)
+}
+
+// reusedUnasked warns that values of an earlier revision count because none are
+// given: they are Helm's rules, and have surprised many
+// (https://github.com/helm/helm/issues/3957).
+func reusedUnasked(req UpgradeRequest, base *release.Record) []string {
+	if req.Reuse != chart.ReuseDefault || len(req.Values) > 0 || base == nil || len(base.Config) == 0 {
+		return nil
+	}
+	names := slices.Sorted(maps.Keys(base.Config))
+	return []string{fmt.Sprintf("no values are given, so those of revision %d count again (%s): --reset-values leaves them out, --reset-then-reuse-values says that they are meant",
+		base.Version, strings.Join(names, ", "))}
 }
 
 // baseline is the revision whose values an upgrade may use again; nil for an
