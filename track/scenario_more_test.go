@@ -200,9 +200,9 @@ func TestObjectThatReportsAFailure(t *testing.T) {
 // which is no failure.
 func TestOldPodsStillHoldTheRoom(t *testing.T) {
 	w := newWorld(t)
-	w.bigNode("room-"+w.ns, 10)
+	room := w.roomForOne()
 	manifest := workload("Deployment", "web", 1, nil, "  strategy: {rollingUpdate: {maxSurge: 100%, maxUnavailable: 100%}}\n")
-	manifest = strings.Replace(manifest, "      containers: [{", "      nodeSelector: {track-test: "+w.ns+"}\n      containers: [{resources: {requests: {cpu: 60}}, ", 1)
+	manifest = strings.Replace(manifest, "      containers: [{", "      containers: [{resources: {limits: {"+room+": 1}}, ", 1)
 	manifest = strings.Replace(manifest, "labels: {app: web}\n      \n", "labels: {app: web}\n      annotations: {"+kubetest.DeleteAfterAnnotation+": 8s}\n", 1)
 	manifest = strings.Replace(manifest, "GracePeriodSeconds: 0", "GracePeriodSeconds: 30", 1)
 	w.wait(track.Options{}, 40*time.Second, w.apply(manifest)).ready(30 * time.Second)
@@ -210,6 +210,28 @@ func TestOldPodsStillHoldTheRoom(t *testing.T) {
 	if !strings.Contains(o.story(), string(class.WaitingForRoom)) {
 		t.Errorf("it wasn't said that old pods hold the room; it saw %s", o.story())
 	}
+}
+
+// roomForOne makes a resource that one pod at a time can have. It is on a node
+// that is there: a further one would be seen, and used, by the pods of other tests.
+func (w *world) roomForOne() string {
+	w.Helper()
+	nodes := w.c.Client().CoreV1().Nodes()
+	list, err := nodes.List(w.Context(), metav1.ListOptions{Limit: 1})
+	if err != nil || len(list.Items) == 0 {
+		w.Fatalf("there are no nodes: %v", err)
+	}
+	name, room := list.Items[0].Name, "track.test/"+w.ns
+	offer := func(ctx context.Context, value string) error {
+		patch := fmt.Sprintf(`{"status":{"capacity":{%q:%s},"allocatable":{%q:%s}}}`, room, value, room, value)
+		_, err := nodes.Patch(ctx, name, types.MergePatchType, []byte(patch), metav1.PatchOptions{}, "status")
+		return err
+	}
+	if err := offer(w.Context(), `"1"`); err != nil {
+		w.Fatal(err)
+	}
+	w.Cleanup(func() { _ = offer(context.Background(), "null") })
+	return room
 }
 
 // TestRuleInTheDefinition: it holds for all objects of the kind, but those that
