@@ -29,7 +29,8 @@ const finishTimeout = 10 * time.Second
 // The error is a *MovedError when somebody else changed the release since, a
 // *SizeError when the record can't be stored, a *LostError, or a
 // *PendingError when a revision is unsettled: call Settle first. After an
-// error, no record is left.
+// error no record is left, but for a *LostError: what was written by then is
+// settled by whoever has the release.
 func (l *Lock) Begin(ctx context.Context, next *Record) error {
 	if err := l.lost(); err != nil {
 		return err
@@ -59,10 +60,22 @@ func (l *Lock) Begin(ctx context.Context, next *Record) error {
 		// The name was free; was it still the next one? All others may be gone by now.
 		err = l.stillNext(ctx, before, next)
 	}
-	if err != nil {
-		return l.undo(ctx, next, enc, err)
+	if err == nil {
+		return nil
 	}
-	return nil
+	if err = l.orLost(ctx, err); errors.As(err, new(*LostError)) {
+		return err // and the record is the new holder's to settle
+	}
+	return l.undo(ctx, next, enc, err)
+}
+
+// orLost is why a record couldn't be begun: err, or a *LostError. Who was paused
+// meanwhile finds a history that moved, because the release has another holder.
+func (l *Lock) orLost(ctx context.Context, err error) error {
+	if lost := new(LostError); errors.As(l.Confirm(ctx), &lost) {
+		return lost
+	}
+	return err
 }
 
 // fits says whether next may follow the history.

@@ -2,6 +2,9 @@ package release
 
 import (
 	"errors"
+	"io"
+	"net/http"
+	"strings"
 	"testing"
 	"time"
 )
@@ -51,6 +54,54 @@ func TestConfirmAfterAPause(t *testing.T) {
 			}
 			unlock(t, l)
 			unlock(t, next)
+		})
+	}
+}
+
+// Who is paused while its record is on its way finds, when it goes on, that the
+// release moved. The reason is that it was taken over: it isn't told to look who
+// came before it, and it leaves its record to the new holder.
+func TestPausedWhileItsRecordIsWritten(t *testing.T) {
+	for name, lost := range map[string]error{"answered": nil, "answer lost": io.ErrUnexpectedEOF} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			var l *Lock
+			paused := false
+			pause := func() {
+				s.bury(t, "web")
+				next := lock(t, s.store, "web", LockOptions{})
+				if _, settled, err := next.Settle(t.Context()); err != nil || len(settled) != 1 {
+					t.Errorf("Settle = %v, %v", settled, err)
+				}
+				finish(t, next, begun(t, next, func(r *Record) { r.Version = 2 }), deployed)
+				unlock(t, next)
+				sleptThrough(l, func(now time.Time) time.Time { return now.Add(-2 * time.Hour) })
+			}
+			store := s.through(func(next http.RoundTripper) http.RoundTripper {
+				return transport(func(r *http.Request) (*http.Response, error) {
+					response, err := next.RoundTrip(r)
+					if r.Method == http.MethodPost && strings.HasSuffix(r.URL.Path, "/secrets") && !paused {
+						paused = true
+						pause()
+						if lost != nil {
+							response.Body.Close()
+							return nil, lost
+						}
+					}
+					return response, err
+				})
+			})
+			var err error
+			l, err = store.Lock(t.Context(), "web", LockOptions{Duration: time.Hour, Renew: 30 * time.Minute, Warn: func(string) {}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			err = l.Begin(t.Context(), sample("web", 1, pending))
+			if !errors.As(err, new(*LostError)) || errors.As(err, new(*MovedError)) {
+				t.Errorf("Begin = %v, want a *LostError", err)
+			}
+			unlock(t, l)
+			wantStatuses(t, s.store, "web", "1:failed 2:deployed")
 		})
 	}
 }

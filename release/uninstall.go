@@ -35,7 +35,10 @@ func (l *Lock) BeginUninstall(ctx context.Context, rec *Record) error {
 	rec.Info.Status = helmrelease.StatusUninstalling
 	rec.Info.Deleted = helmtime.Now()
 	rec.Info.Description = "Deletion in progress (or silently failed)" // Helm's words
-	return l.write(ctx, rec, func(by *Record) error { return l.movedError(rec.Version, by) })
+	if err := l.write(ctx, rec, func(by *Record) error { return l.movedError(rec.Version, by) }); err != nil {
+		return l.orLost(ctx, err)
+	}
+	return nil
 }
 
 // Uninstalled records that everything was removed: it deletes all revisions,
