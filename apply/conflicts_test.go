@@ -242,12 +242,7 @@ func TestAutoscaled(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := begin(t)
 			chart := scaled + autoscaler
-			if first == "helm3" {
-				s.helm3Install(chart)
-				s.record("deployed", chart)
-			} else {
-				s.deploy(chart)
-			}
+			s.install(chart, first == "helm3")
 			s.scale(7, "kube-controller-manager")
 			g := s.generation("apps/v1", "Deployment", "web")
 			for range 3 {
@@ -283,12 +278,7 @@ func TestReplicasDroppedFromTheChart(t *testing.T) {
 		t.Run(fmt.Sprint("helm3=", legacy), func(t *testing.T) {
 			s := begin(t)
 			five := strings.Replace(scaled, "replicas: 2", "replicas: 5", 1)
-			if legacy {
-				s.helm3Install(five)
-				s.record("deployed", five)
-			} else {
-				s.deploy(five)
-			}
+			s.install(five, legacy)
 			s.deploy(strings.Replace(scaled, "  replicas: 2\n", "", 1) + autoscaler)
 			if got := s.replicas(); got != int64(5) {
 				t.Errorf("replicas: %v", got)

@@ -14,12 +14,7 @@ func TestAddedByHand(t *testing.T) {
 	for _, legacy := range []bool{true, false} {
 		t.Run(fmt.Sprint("helm3=", legacy), func(t *testing.T) {
 			s := begin(t)
-			if legacy {
-				s.helm3Install(small)
-				s.record("deployed", small)
-			} else {
-				s.deploy(small)
-			}
+			s.install(small, legacy)
 			s.patch("apps/v1", "Deployment", "web", types.StrategicMergePatchType, `{"metadata":{"labels":{"by":"hand"}},"spec":{"minReadySeconds":3,"template":{
 				"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":"now"}},
 				"spec":{"terminationGracePeriodSeconds":7,"containers":[{"name":"app","env":[{"name":"MINE","value":"1"}]},{"name":"debug","image":"d:1"}]}}}}`, "kubectl-edit")

@@ -109,12 +109,7 @@ func strategySwitch(t *testing.T, legacy bool) {
 	{
 		s := begin(t)
 		recreate := strings.Replace(small, "spec:\n  selector: {matchLabels: {app: web}}", "spec:\n  strategy: {type: Recreate}\n  selector: {matchLabels: {app: web}}", 1)
-		if legacy {
-			s.helm3Install(small)
-			s.record("deployed", small)
-		} else {
-			s.deploy(small)
-		}
+		s.install(small, legacy)
 		s.expect(s.deploy(recreate), "update Deployment/web")
 		d := s.get("apps/v1", "Deployment", "web")
 		if at(d, "spec.strategy.type") != "Recreate" || at(d, "spec.strategy.rollingUpdate") != nil || managers(d) != "helm/Apply" {

@@ -134,12 +134,7 @@ func TestStringData(t *testing.T) {
 		t.Run(fmt.Sprint("helm3=", legacy), func(t *testing.T) {
 			s := begin(t)
 			const chart = "\napiVersion: v1\nkind: Secret\nmetadata: {name: pass}\nstringData: {a: x, b: 'y'}\ndata: {c: eA==}\n"
-			if legacy {
-				s.helm3Install(chart)
-				s.record("deployed", chart)
-			} else {
-				s.deploy(chart)
-			}
+			s.install(chart, legacy)
 			s.deploy(strings.Replace(chart, "a: x, ", "", 1))
 			if got := fmt.Sprint(s.get("v1", "Secret", "pass").Object["data"]); got != "map[b:eQ== c:eA==]" {
 				t.Errorf("data: %s", got)

@@ -210,6 +210,17 @@ func (s *story) helm3Install(chart string) {
 	}
 }
 
+// install makes the first release of a chart, with deployer or as Helm 3 does it.
+func (s *story) install(chart string, legacy bool) {
+	s.t.Helper()
+	if !legacy {
+		s.deploy(chart)
+		return
+	}
+	s.helm3Install(chart)
+	s.record("deployed", chart)
+}
+
 func (s *story) owned(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	o := obj.DeepCopy()
 	labels, annotations := o.GetLabels(), o.GetAnnotations()

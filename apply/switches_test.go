@@ -98,12 +98,7 @@ func TestSwitches(t *testing.T) {
 				want := fresh.content(to)
 				for _, legacy := range []bool{true, false} {
 					s := newStory(t)
-					if legacy {
-						s.helm3Install(from)
-						s.record("deployed", from)
-					} else {
-						s.deploy(from)
-					}
+					s.install(from, legacy)
 					s.deploy(to)
 					if got := s.content(to); got != want {
 						t.Errorf("back=%v helm3=%v\n%s\nhas become\n%s\nwant\n%s", i == 1, legacy, from, got, want)
@@ -157,12 +152,7 @@ func TestStaysHeadless(t *testing.T) {
 	headless, plain := service("clusterIP: None, ports: [{port: 80}]"), service("ports: [{port: 80}]")
 	for _, legacy := range []bool{true, false} {
 		s := newStory(t)
-		if legacy {
-			s.helm3Install(headless)
-			s.record("deployed", headless)
-		} else {
-			s.deploy(headless)
-		}
+		s.install(headless, legacy)
 		if got := warnings(s.deploy(headless)); got != "" {
 			t.Errorf("helm3=%v: the chart states it, and there is %s", legacy, got)
 		}
