@@ -31,6 +31,12 @@ type Previous struct {
 	Values map[string]any   // the user's values
 }
 
+// Unasked tells whether the previous user values count although nobody asked for
+// that: none are given, and no way to use values again.
+func (p Previous) Unasked(mode Reuse, values map[string]any) bool {
+	return mode == ReuseDefault && len(values) == 0 && len(p.Values) > 0
+}
+
 // Reused returns what to render: the chart, with other defaults under
 // ReuseValues, and the user's values, which are what the release records.
 // It changes none of its arguments.
@@ -42,7 +48,7 @@ func (c *Chart) Reused(mode Reuse, previous Previous, values map[string]any) (*C
 	case ResetThenReuseValues:
 		return c, chartutil.CoalesceTables(values, old), nil
 	case ReuseDefault:
-		if len(values) == 0 && len(old) > 0 {
+		if previous.Unasked(mode, values) {
 			values = old
 		}
 		return c, values, nil

@@ -140,6 +140,9 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 	}
 	if base != nil {
 		previous := chart.Previous{Chart: base.Chart, Values: base.Config}
+		if previous.Unasked(req.Reuse, values) {
+			op.Warnings = append(op.Warnings, reusedUnasked(base))
+		}
 		if source, values, err = source.Reused(req.Reuse, previous, values); err != nil {
 			return nil, err
 		}
@@ -152,7 +155,7 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 	if err != nil {
 		return nil, err
 	}
-	op.Warnings = slices.Concat(reusedUnasked(req, base), req.Chart.Warnings, rendered.Warnings)
+	op.Warnings = slices.Concat(op.Warnings, req.Chart.Warnings, rendered.Warnings)
 	op.variants = func(ctx context.Context) ([]*chart.Rendered, error) { return source.Variants(ctx, in) }
 	op.Next = newRecord(helmrelease.Release{
 		Name: req.Name, Namespace: d.Namespace, Version: history.Next(), Chart: rendered.Chart, Config: values,
@@ -165,16 +168,13 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 	return chart.CRDs(rendered.Chart)
 }
 
-// reusedUnasked warns that values of an earlier revision count because none are
-// given: they are Helm's rules, and have surprised many
+// reusedUnasked is the warning that the values of a revision count because none
+// are given: that is Helm's rule, and has surprised many
 // (https://github.com/helm/helm/issues/3957).
-func reusedUnasked(req UpgradeRequest, base *release.Record) []string {
-	if req.Reuse != chart.ReuseDefault || len(req.Values) > 0 || base == nil || len(base.Config) == 0 {
-		return nil
-	}
+func reusedUnasked(base *release.Record) string {
 	names := slices.Sorted(maps.Keys(base.Config))
-	return []string{fmt.Sprintf("no values are given, so those of revision %d count again (%s): --reset-values leaves them out, --reset-then-reuse-values says that they are meant",
-		base.Version, strings.Join(names, ", "))}
+	return fmt.Sprintf("no values are given, so those of revision %d count again (%s): --reset-values leaves them out, --reset-then-reuse-values says that they are meant",
+		base.Version, strings.Join(names, ", "))
 }
 
 // baseline is the revision whose values an upgrade may use again; nil for an
