@@ -300,6 +300,39 @@ func hookFailure() error {
 	return &track.FailedError{Causes: []track.Cause{{Class: class.JobFailed, Title: "Job failed", Fatal: true, Objects: []kube.ID{id("batch", "Job", "migrate")}, Problem: p}}}
 }
 
+// TestHeartbeat says after half a minute of silence what the run is at.
+func TestHeartbeat(t *testing.T) {
+	s := newStudio(EventOptions{}, false)
+	want := func(text string) {
+		t.Helper()
+		from := s.err.Len()
+		s.after(31 * time.Second)
+		if got := s.err.String()[from:]; !strings.Contains(got, "waiting  "+text) {
+			t.Errorf("it said %q, want %q", got, text)
+		}
+	}
+	step := func(name string, err error) {
+		t.Helper()
+		s.Observe(deploy.StepBegan{Step: deploy.Step{Name: name, Objects: 1}})
+		if name == "wait" {
+			s.saw(track.StatusChanged, track.Status{ID: webID(), State: track.Progressing, Message: "slow"})
+			want("1 left: Deployment/prod/web (slow)")
+		} else {
+			want("for the step " + name)
+		}
+		s.Observe(deploy.StepEnded{Step: deploy.Step{Name: name, Objects: 1}, Err: err})
+		want("for the record of the release")
+	}
+	want("for the plan and the lock of the release")
+	op := upgrade(t)
+	s.Observe(deploy.Began{Operation: op})
+	want("for the record of the release")
+	for _, name := range []string{"crds", "pre-upgrade hooks", "apply"} {
+		step(name, nil)
+	}
+	step("wait", failedError())
+}
+
 // TestEventsUndo shows a failed run and the rollback after it as one.
 func TestEventsUndo(t *testing.T) {
 	for name, rollback := range map[string]error{"done": nil, "failed": errors.New("no such revision")} {

@@ -305,12 +305,15 @@ func (l *lines) beat() {
 	if l.tally.step == "wait" {
 		l.waiting = true
 	}
-	if len(unready) == 0 {
-		if step := l.tally.step; step != "" {
-			l.say("waiting", "for the step "+step)
-		} else {
-			l.say("waiting", "for the plan")
-		}
+	switch step := l.tally.step; {
+	case step == "":
+		l.say("waiting", "for the plan and the lock of the release")
+		return
+	case step == recording:
+		l.say("waiting", "for the record of the release")
+		return
+	case len(unready) == 0:
+		l.say("waiting", "for the step "+step)
 		return
 	}
 	var parts []string

@@ -21,9 +21,9 @@ type tally struct {
 	now   func() time.Time
 
 	changes map[kube.ID]apply.Change // as planned, then as done: main objects, CRDs and prunes
-	step    string
-	actions map[apply.Action]int // carried out
-	toApply int                  // main objects
+	step    string                   // the stage that is open; record between stages
+	actions map[apply.Action]int     // carried out
+	toApply int                      // main objects
 	applied int
 	toWait  int
 	hooks   int // planned
@@ -36,6 +36,10 @@ type tally struct {
 	warnings []string
 	ended    *deploy.Ended
 }
+
+// recording is what a run is at before, between and after its stages: it writes
+// down how far it has come.
+const recording = "record"
 
 // A tracked object is one that is being waited for.
 type tracked struct {
@@ -54,6 +58,7 @@ func (t *tally) add(e deploy.Event) {
 	switch e := e.(type) {
 	case deploy.Began:
 		t.start(e.Operation)
+		t.step = recording
 	case deploy.StepBegan:
 		t.step = e.Step.Name
 		if e.Step.Name == "wait" {
@@ -72,6 +77,7 @@ func (t *tally) add(e deploy.Event) {
 		if e.Err == nil && e.Step.Name == "wait" {
 			t.settle()
 		}
+		t.step = recording
 	case deploy.Warned:
 		t.warn(e.Text)
 	case deploy.Ended:
