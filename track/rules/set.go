@@ -122,9 +122,15 @@ var wellKnown = sync.OnceValue(func() *Set {
 	return set
 })
 
-// judge applies the rule.
+// judge applies the rule. A controller that says Stalled won't try again.
+// https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md#conditions
 func (r *Rule) judge(in Input) Verdict {
 	vars := variables(in)
+	if c := condition(in.Object, "Stalled"); r.shipped && is(c, "True") {
+		if seen, _ := observed(in.Object); seen {
+			return Verdict{Phase: Failed, Class: class.Condition, Message: because(c)}
+		}
+	}
 	if is, err := r.compiled.failed.bool(vars); is && err == nil {
 		return Verdict{Phase: Failed, Class: class.Condition, Grace: r.FailedFor.Duration, Message: r.message(in, vars), NoProgress: r.NoProgress.Duration}
 	}
