@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v2"
+	helmrelease "helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/internal/kube"
@@ -184,6 +185,13 @@ func inherit(content, parent map[string]any) {
 	}
 }
 
+// isHook tells whether the metadata are a hook's. A hook may leave its name to
+// the server: nobody looks for it in a later revision.
+func isHook(metadata map[string]any) bool {
+	annotations, _ := metadata["annotations"].(map[string]any)
+	return annotations[helmrelease.HookAnnotation] != nil
+}
+
 // complete checks that an object says what it is.
 func complete(content map[string]any) error {
 	kind, _ := content["kind"].(string)
@@ -203,9 +211,9 @@ func complete(content map[string]any) error {
 	switch generated, _ := metadata["generateName"].(string); {
 	case metadata["name"] != nil && !isText:
 		return errors.New("its metadata.name is no text; put it in quotes")
-	case name == "" && generated != "":
+	case name == "" && generated != "" && !isHook(metadata):
 		return fmt.Errorf("%s has generateName only; objects of a release need a metadata.name to be found again", kind)
-	case name == "":
+	case name == "" && generated == "":
 		lacking = append(lacking, "metadata.name")
 	}
 	if len(lacking) == 0 {

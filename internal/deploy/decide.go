@@ -45,8 +45,10 @@ func (d *Deployer) decide(ctx context.Context, op *Operation, history *release.H
 		if req.Objects, err = parser.Parse(op.Next.Manifest); err != nil {
 			return err
 		}
-		if req.Resting, err = hookManifests(op.Next.Hooks); err != nil {
-			return err
+		var unusable []error
+		req.Resting, unusable = restingHooks(op.Next.Hooks)
+		for _, err := range unusable {
+			op.Warnings = append(op.Warnings, fmt.Sprintf("%v; this hook will fail when it is to run", err))
 		}
 	}
 	d.learn(append(owned, op.Next), past, req.Objects, req.Hooks, req.Resting)
@@ -133,13 +135,7 @@ func pastOf(owned []*release.Record, parser *chart.Parser) ([]apply.Past, error)
 		if p.Objects, err = parser.Parse(r.Manifest); err != nil {
 			return nil, fmt.Errorf("reading the manifest of revision %d: %w", r.Version, err)
 		}
-		for _, h := range r.Hooks {
-			// Helm records hooks that nothing can be made of, such as those without a
-			// name, and lives with them until they are to run.
-			if objects, err := chart.ParseHook(h); err == nil {
-				p.Hooks = append(p.Hooks, objects...)
-			}
-		}
+		p.Hooks, _ = restingHooks(r.Hooks)
 		past = append(past, p)
 	}
 	return past, nil
@@ -162,6 +158,21 @@ func hookManifests(hooks []*helmrelease.Hook) ([]kube.Manifest, error) {
 		out = append(out, objects...)
 	}
 	return out, nil
+}
+
+// restingHooks are the objects of hooks that needn't run now. Nothing can be
+// made of some, such as those without a name: Helm records them, and lives with
+// them until they are to run. The errors say which.
+func restingHooks(hooks []*helmrelease.Hook) (out []kube.Manifest, unusable []error) {
+	for _, h := range hooks {
+		objects, err := chart.ParseHook(h)
+		if err != nil {
+			unusable = append(unusable, err)
+			continue
+		}
+		out = append(out, objects...)
+	}
+	return out, unusable
 }
 
 // existing reads the history of a release that has one.

@@ -72,9 +72,7 @@ func (d *Deployer) lastApplied(ctx context.Context, history *release.History, re
 	if req.Objects, err = parser.Parse(record.Manifest); err != nil {
 		return req, fmt.Errorf("reading the manifest of revision %d: %w", record.Version, err)
 	}
-	if req.Resting, err = hookManifests(record.Hooks); err != nil {
-		return req, err
-	}
+	req.Resting, _ = restingHooks(record.Hooks)
 	if req.Hooks, err = hookManifests(ranIn(record)); err != nil {
 		return req, err
 	}

@@ -247,13 +247,30 @@ func TestHelmUninstallsWhatFailed(t *testing.T) {
 }
 
 // TestHookWithoutName: Helm records a hook that the API server would never take,
-// and nobody notices before it runs. It is in nobody's way.
+// and nobody notices before it runs. It is in nobody's way, by either program.
 func TestHookWithoutName(t *testing.T) {
 	w := newWorld(t)
 	nameless := w.chart(configMap("a", "1"), "apiVersion: v1\nkind: Pod\nmetadata: {annotations: {helm.sh/hook: test}}\n")
 	w.helm("install", "x", nameless)
+	w.ok("plan", "--drift", "x")
+	w.says(w.ok("upgrade", "x", nameless), "stderr", `warn .*Pod has no metadata.name; this hook will fail when it is to run`)
 	w.ok("upgrade", "x", w.chart(configMap("a", "2")))
 	w.helm("upgrade", "x", nameless)
+	w.says(w.exits(1, "test", "x"), "stderr", `Pod has no metadata.name`)
+	w.ok("uninstall", "x")
+	w.nothingLeft()
+}
+
+// TestHookWithGeneratedName: a hook may leave its name to the server. Its
+// deletion is by the name that it got.
+func TestHookWithGeneratedName(t *testing.T) {
+	w := newWorld(t)
+	generated := func(from string) string { return strings.Replace(from, "name: hook", "generateName: x-", 1) }
+	chart := w.chart(configMap("a", "1"), generated(hookJob("hook", "post-install,post-upgrade", "hook-succeeded", false)),
+		generated(hookJob("hook", "post-upgrade", "hook-succeeded", false)))
+	w.says(w.ok("plan", "x", chart), "stdout", `> Job/`+w.ns+`/x-\*`)
+	w.says(w.ok("install", "x", chart), "stderr", `hook +Job/`+w.ns+`/x-\* succeeded`)
+	w.ok("upgrade", "x", chart)
 	w.ok("uninstall", "x")
 	w.nothingLeft()
 }

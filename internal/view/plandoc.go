@@ -7,6 +7,7 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"deployer/apply"
+	"deployer/chart"
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
 	"deployer/internal/view/diff"
@@ -254,7 +255,10 @@ func (d *planDocument) hooks(op *deploy.Operation, plan *apply.Plan, when string
 		o.Hook = &planHook{Event: event, Weight: h.Weight, DeletePolicies: policies(h)}
 		for _, c := range plan.Hooks {
 			if c.ID.Kind == h.Kind && c.ID.Name == h.Name {
-				o.Object, o.Group, o.Reason, o.Unverified = c.ID.String(), c.ID.Group, c.Reason, c.Unverified
+				o.Group, o.Reason, o.Unverified = c.ID.Group, c.Reason, c.Unverified
+				if h.Name != "" {
+					o.Object = c.ID.String()
+				}
 				o.Manifest = diff.Masked(c.Want)
 			}
 		}
@@ -263,8 +267,13 @@ func (d *planDocument) hooks(op *deploy.Operation, plan *apply.Plan, when string
 	d.add(event+" hooks", "hooks", objects)
 }
 
+// hookName names the object of a hook: web-* when its name will be generated.
 func hookName(op *deploy.Operation, h *helmrelease.Hook) string {
-	return h.Kind + "/" + op.Namespace + "/" + h.Name
+	name := h.Name
+	if objects, err := chart.ParseHook(h); name == "" && err == nil && len(objects) == 1 {
+		name = objects[0].Object.GetGenerateName() + "*"
+	}
+	return h.Kind + "/" + op.Namespace + "/" + name
 }
 
 // eventOf is the event before or after an operation's change.
