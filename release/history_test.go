@@ -160,6 +160,7 @@ func TestListOrderAndPage(t *testing.T) {
 		{ListOptions{ByDate: true, Reverse: true, Limit: 2}, "a c"},
 		{ListOptions{Offset: 1, Limit: 1}, "b"},
 		{ListOptions{Offset: 9}, ""},
+		{ListOptions{Offset: -1, Limit: -1}, "a b c"},
 	} {
 		got := ""
 		for _, s := range c.opts.page([]Summary{at("c", 2), at("a", 3), at("b", 1)}) {

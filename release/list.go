@@ -94,7 +94,7 @@ func (o *ListOptions) page(all []Summary) []Summary {
 		}
 		return order
 	})
-	all = all[min(o.Offset, len(all)):]
+	all = all[min(max(o.Offset, 0), len(all)):]
 	if o.Limit > 0 && len(all) > o.Limit {
 		all = all[:o.Limit]
 	}
