@@ -129,7 +129,7 @@ func (a *Applier) tryWhile(ctx context.Context, limit time.Duration, again func(
 // of code 500.
 var hopeless = []string{
 	"failed to create typed patch object", "duplicate entries for key", "field not declared in schema",
-	"expected ", "failed to convert", "request to convert CR", "etcdserver: request is too large",
+	": expected ", "failed to convert", "request to convert CR", "etcdserver: request is too large",
 	"trying to send message larger than max",
 }
 
