@@ -110,22 +110,10 @@ func conflictOf(t *target, con fields.Contest, live, want *unstructured.Unstruct
 // shown writes a value for people, unless it is confidential.
 func shown(obj *unstructured.Unstructured, path fieldpath.Path, secret hide.Fields) string {
 	v, ok := fields.Value(obj.Object, path)
-	if ok && secret.Below(namesOf(path)) {
+	if ok && secret.Below(fields.Names(path)) {
 		return "(hidden)"
 	}
 	return fields.Text(v, ok)
-}
-
-// namesOf writes a path as package hide wants it.
-func namesOf(path fieldpath.Path) []string {
-	names := make([]string, len(path))
-	for i, e := range path {
-		names[i] = hide.Item
-		if e.FieldName != nil {
-			names[i] = *e.FieldName
-		}
-	}
-	return names
 }
 
 // yield leaves a field to its owner: not stated, and not ours to remove.

@@ -92,7 +92,7 @@ func (l *driftList) note(path fieldpath.Path, was any, had, expected bool) *Drif
 	if driftNoise(path) {
 		return nil
 	}
-	f := DriftField{Path: fields.String(path), Names: namesOf(path), Was: was, Had: had, Expected: expected}
+	f := DriftField{Path: fields.String(path), Names: fields.Names(path), Was: was, Had: had, Expected: expected}
 	f.Is, f.Has = fields.Value(l.c.Live.Object, path)
 	l.blame(&f, path)
 	l.seen.Insert(path)
@@ -189,7 +189,7 @@ func (l *driftList) yielded() {
 			continue
 		}
 		was, had := fields.Value(l.t.obj.Object, f.path)
-		if noted := l.note(f.path, was, had, true); noted != nil && slices.Equal(namesOf(f.path), l.t.replicas) {
+		if noted := l.note(f.path, was, had, true); noted != nil && slices.Equal(fields.Names(f.path), l.t.replicas) {
 			noted.Origin = Controllers
 			noted.By = Writer{Manager: f.Manager, Operation: f.Operation, Subresource: f.Subresource, Time: f.Time}
 		}
@@ -247,7 +247,7 @@ func (l *driftList) isRestart(path fieldpath.Path) bool {
 
 // driftNoise is what servers and controllers keep for themselves.
 func driftNoise(path fieldpath.Path) bool {
-	names := namesOf(path)
+	names := fields.Names(path)
 	switch {
 	case names[0] == "status":
 		return true

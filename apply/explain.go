@@ -260,7 +260,7 @@ func (x *explaining) all(query fields.Query, asked string) ([]FieldExplained, er
 
 // isIdentity tells whether a field is what an object is called by.
 func isIdentity(path fieldpath.Path) bool {
-	switch strings.Join(namesOf(path), ".") {
+	switch strings.Join(fields.Names(path), ".") {
 	case "apiVersion", "kind", "metadata.name", "metadata.namespace":
 		return true
 	}
@@ -268,7 +268,7 @@ func isIdentity(path fieldpath.Path) bool {
 }
 
 func (x *explaining) field(path fieldpath.Path) FieldExplained {
-	f := FieldExplained{Path: fields.String(path), Names: namesOf(path)}
+	f := FieldExplained{Path: fields.String(path), Names: fields.Names(path)}
 	f.Is, f.Has = fields.Value(x.c.Live.Object, path)
 	for _, e := range x.entries {
 		// Who owns a map without what is in it doesn't own this.

@@ -7,6 +7,8 @@ import (
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"deployer/internal/hide"
 )
 
 // String writes a path as people write it:
@@ -164,6 +166,18 @@ func replace(obj map[string]any, p fieldpath.Path, v any) bool {
 		m[*p[len(p)-1].FieldName] = v
 	}
 	return ok
+}
+
+// Names writes a path as package hide wants it.
+func Names(path fieldpath.Path) []string {
+	names := make([]string, len(path))
+	for i, e := range path {
+		names[i] = hide.Item
+		if e.FieldName != nil {
+			names[i] = *e.FieldName
+		}
+	}
+	return names
 }
 
 // Text writes a value as JSON on one line, cut to a readable length.

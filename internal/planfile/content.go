@@ -16,6 +16,7 @@ import (
 
 	"deployer/chart"
 	"deployer/internal/deploy"
+	"deployer/internal/hide"
 	"deployer/internal/kube"
 	"deployer/release"
 )
@@ -123,14 +124,12 @@ func secretsOf(op *deploy.Operation) ([]*unstructured.Unstructured, error) {
 	}
 	var out []*unstructured.Unstructured
 	for _, m := range append(manifests, op.CRDs...) {
-		if m.Object != nil && isSecret(kube.IDOf(m.Object)) {
+		if hide.IsSecret(m.Object) {
 			out = append(out, m.Object)
 		}
 	}
 	return out, nil
 }
-
-func isSecret(id kube.ID) bool { return id.Group == "" && id.Kind == "Secret" }
 
 // partsOf digests everything that a record consists of, so that what differs
 // can be named.

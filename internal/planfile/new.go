@@ -2,11 +2,7 @@ package planfile
 
 import (
 	"crypto/rand"
-	"encoding/base64"
-	"encoding/json"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"filippo.io/age"
@@ -24,7 +20,7 @@ type Options struct {
 	// EncryptTo are who can carry the plan out from the file alone. Without
 	// any, values and Secrets are left out of the file.
 	EncryptTo []age.Recipient
-	Shown     map[string]string // the plan as it is printed, by format
+	Shown     map[string]string // the plan as it is printed, by format: nothing confidential is in it
 	Now       time.Time
 }
 
@@ -49,10 +45,7 @@ func New(op *deploy.Operation, o Options) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.Objects, f.Parts = objectsOf(k, op.Plan), partsOf(k, op)
-	if err := f.hide(op); err != nil {
-		return nil, err
-	}
+	f.Objects, f.Parts = objectsOf(k, op), partsOf(k, op)
 	return f, f.sealWith(k)
 }
 
@@ -96,50 +89,4 @@ func (f *File) keep(op *deploy.Operation, o Options) (*key, error) {
 		f.Content.Data, err = encrypt(f.Content.Data, o.EncryptTo)
 	}
 	return k, err
-}
-
-// shortest is the length of the shortest value that is looked for: shorter
-// ones are in every text by chance.
-const shortest = 6
-
-// hide takes values of Secrets out of everything that is kept to be read, in
-// case a chart also writes them somewhere else: into an argument, say.
-func (f *File) hide(op *deploy.Operation) error {
-	objects, err := secretsOf(op)
-	if err != nil {
-		return err
-	}
-	hidden := map[string]bool{}
-	for _, v := range secretValues(objects, op.Plan) {
-		hidden[v] = true
-		if plain, err := base64.StdEncoding.DecodeString(v); err == nil {
-			hidden[string(plain)] = true
-		}
-		hidden[base64.StdEncoding.EncodeToString([]byte(v))] = true
-	}
-	var pairs []string
-	for v := range hidden {
-		quoted, err := json.Marshal(v)
-		if err != nil || len(v) < shortest {
-			continue
-		}
-		pairs = append(pairs, v, strings.Trim(string(quoted), `"`))
-	}
-	// Longest first: one value may be within another.
-	slices.SortFunc(pairs, func(a, b string) int { return len(b) - len(a) })
-	var args []string
-	for _, v := range slices.Compact(pairs) {
-		args = append(args, v, "(hidden)")
-	}
-	r := strings.NewReplacer(args...)
-	for format, text := range f.Shown {
-		f.Shown[format] = r.Replace(text)
-	}
-	for i := range f.Objects {
-		for j := range f.Objects[i].Fields {
-			field := &f.Objects[i].Fields[j]
-			field.From, field.To = op.Hidden.Hide(r.Replace(field.From)), op.Hidden.Hide(r.Replace(field.To))
-		}
-	}
-	return nil
 }

@@ -1,13 +1,10 @@
 package planfile
 
 import (
-	"slices"
-
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"deployer/apply"
 	"deployer/apply/fields"
 	"deployer/internal/deploy"
+	"deployer/internal/hide"
 )
 
 // The stages of a plan.
@@ -20,15 +17,15 @@ const (
 
 // objectsOf tells of each object of a plan what is done to it and what that
 // depends on. What is kept is left out: nothing is done to it.
-func objectsOf(k *key, plan *apply.Plan) []Object {
-	out := []Object{}
+func objectsOf(k *key, op *deploy.Operation) []Object {
+	out, plan := []Object{}, op.Plan
 	if plan == nil {
 		return out
 	}
 	add := func(stage string, changes []apply.Change) {
 		for _, c := range changes {
 			if c.Action != apply.Keep {
-				out = append(out, objectOf(k, stage, c))
+				out = append(out, objectOf(k, op.Hidden, stage, c))
 			}
 		}
 	}
@@ -41,7 +38,7 @@ func objectsOf(k *key, plan *apply.Plan) []Object {
 	return out
 }
 
-func objectOf(k *key, stage string, c apply.Change) Object {
+func objectOf(k *key, hidden *hide.Texts, stage string, c apply.Change) Object {
 	o := Object{
 		Object: c.ID.String(), Group: c.ID.Group, Stage: stage, Action: c.Action,
 		Unverified: c.Unverified != "",
@@ -54,7 +51,7 @@ func objectOf(k *key, stage string, c apply.Change) Object {
 	if c.Want != nil {
 		o.Want = k.of("want "+c.ID.String(), c.Want.Object)
 	}
-	entries := entriesOf(c.Live)
+	entries, secret := entriesOf(c.Live), hide.Of(c.Live, c.Want, c.Result)
 	for _, d := range changed(c) {
 		f := Field{Path: fields.String(d.path), Owners: ownersOf(entries, d.path)}
 		if d.had {
@@ -65,8 +62,8 @@ func objectOf(k *key, stage string, c apply.Change) Object {
 		if d.has && states(c.Want, d.path) {
 			f.After = k.of("field "+o.Object+" "+f.Path, d.after)
 		}
-		if !isSecret(c.ID) {
-			f.From, f.To = show(d.before, d.had), show(d.after, d.has)
+		if !secret.Below(fields.Names(d.path)) {
+			f.From, f.To = show(hidden.Value(d.before), d.had), show(hidden.Value(d.after), d.has)
 		}
 		o.Fields = append(o.Fields, f)
 	}
@@ -117,7 +114,7 @@ type print struct {
 }
 
 func printOf(k *key, op *deploy.Operation) print {
-	p := print{verb: op.Verb, base: baseOf(op), objects: objectsOf(k, op.Plan)}
+	p := print{verb: op.Verb, base: baseOf(op), objects: objectsOf(k, op)}
 	if op.Next != nil {
 		p.revision = op.Next.Version
 	}
@@ -129,37 +126,4 @@ func baseOf(op *deploy.Operation) *Base {
 		return nil
 	}
 	return &Base{Revision: op.Base.Revision, Status: op.Base.Status.String()}
-}
-
-// secretObjects are a change's objects, if it is a Secret's.
-func secretObjects(c apply.Change) []*unstructured.Unstructured {
-	if !isSecret(c.ID) {
-		return nil
-	}
-	absent := func(obj *unstructured.Unstructured) bool { return obj == nil }
-	return slices.DeleteFunc([]*unstructured.Unstructured{c.Live, c.Want, c.Result}, absent)
-}
-
-// secretValues are the values in the Secrets of a plan, also of what is live.
-func secretValues(objects []*unstructured.Unstructured, plan *apply.Plan) []string {
-	if plan != nil {
-		for c := range plan.Changes() {
-			objects = append(objects, secretObjects(c)...)
-		}
-		for _, c := range plan.Hooks {
-			objects = append(objects, secretObjects(c)...)
-		}
-	}
-	var out []string
-	for _, obj := range objects {
-		for _, name := range []string{"data", "stringData"} {
-			values, _, _ := unstructured.NestedMap(obj.Object, name)
-			for _, v := range values {
-				if text, ok := v.(string); ok {
-					out = append(out, text)
-				}
-			}
-		}
-	}
-	return out
 }

@@ -43,7 +43,7 @@ type File struct {
 	Parts   map[string]string `json:"parts"` // keyed digests of what the next record consists of
 	Content Content           `json:"content"`
 
-	// Shown is the plan as it was printed, by format. Values of Secrets are not
+	// Shown is the plan as it was printed, by format. Nothing confidential is
 	// in it.
 	Shown map[string]string `json:"shown"`
 
@@ -127,7 +127,8 @@ type Field struct {
 	After  string   `json:"after,omitempty"`  // digest of the value it gets; empty when it goes, and when the server chooses it
 	Owners []string `json:"owners,omitempty"` // managers that own it, as in managedFields
 
-	// From and To are the values as they are shown; empty in Secrets.
+	// From and To are the values as they are shown; empty where they are
+	// confidential.
 	From string `json:"from,omitempty"`
 	To   string `json:"to,omitempty"`
 }

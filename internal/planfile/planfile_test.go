@@ -20,6 +20,7 @@ import (
 	"deployer/apply"
 	"deployer/chart"
 	"deployer/internal/deploy"
+	"deployer/internal/hide"
 	"deployer/internal/kube"
 	"deployer/release"
 )
@@ -82,7 +83,7 @@ func change(t *testing.T) apply.Change {
 func testKey() *key { return &key{raw: []byte("k")} }
 
 func TestTouchedFields(t *testing.T) {
-	o := objectOf(testKey(), stageApply, change(t))
+	o := objectOf(testKey(), nil, stageApply, change(t))
 	var got []string
 	for _, f := range o.Fields {
 		line := f.Path + ": " + f.step()
@@ -134,12 +135,12 @@ func TestMoved(t *testing.T) {
 			"Deployment/prod/web: planned update; something else would be sent: its schema, or who sets its fields, has changed"},
 	}
 	k := testKey()
-	planned := objectOf(k, stageApply, change(t))
+	planned := objectOf(k, nil, stageApply, change(t))
 	for _, test := range tests {
 		c := change(t)
 		test.edit(&c)
 		got := ""
-		for _, m := range planned.moved(objectOf(k, stageApply, c)) {
+		for _, m := range planned.moved(objectOf(k, nil, stageApply, c)) {
 			got += m.String()
 		}
 		if got != test.want {
@@ -219,19 +220,35 @@ func TestContentIsWhole(t *testing.T) {
 	}
 }
 
-func TestSecretsAreHidden(t *testing.T) {
-	op := operation(nil, secretManifest)
-	f, err := New(op, Options{Known: Known{ofSystem: "one"}, Now: time.Now(), Shown: map[string]string{
-		"table": "args: --password=hunter22\nb64: aHVudGVyMjI=\n",
-	}})
+func TestConfidentialFieldsAreHidden(t *testing.T) {
+	const shown = `{"stages":[]}`
+	manifest := strings.Replace(secretManifest, "hunter22", "stages", 1)
+	op := operation(nil, manifest)
+	conf := func(pin string) *unstructured.Unstructured {
+		return object(t, `{apiVersion: v1, kind: ConfigMap, metadata: {name: c, annotations: {deployer.io/sensitive-paths: data.pin}},
+			data: {pin: "`+pin+`", args: "--password=hunter22", open: "`+pin+`!"}}`)
+	}
+	op.Hidden = &hide.Texts{}
+	op.Hidden.Object(object(t, secretManifest))
+	op.Plan.Waves = []apply.Wave{{Changes: []apply.Change{{
+		ID: kube.ID{Kind: "ConfigMap", Name: "c"}, Action: apply.Update,
+		Live: object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}"), Want: conf("4711"), Result: conf("4711"),
+	}}}}
+	f, err := New(op, Options{Known: Known{ofSystem: "one"}, Now: time.Now(), Shown: map[string]string{"json": shown}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := f.Shown["table"]; got != "args: --password=(hidden)\nb64: (hidden)\n" {
-		t.Errorf("shown %q", got)
+	got := map[string]string{}
+	for _, field := range f.Objects[0].Fields {
+		got[field.Path] = field.To
 	}
-	if strings.Contains(string(f.line), "hunter22") {
-		t.Error("the password is in the file")
+	for path, want := range map[string]string{"data.pin": "", "data.args": `"--password=(hidden)"`, "data.open": `"4711!"`} {
+		if to, ok := got[path]; !ok || to != want {
+			t.Errorf("%s is kept as %q, %v; want %q", path, to, ok, want)
+		}
+	}
+	if f.Shown["json"] != shown {
+		t.Errorf("shown %s, want %s: what is printed has been looked through before", f.Shown["json"], shown)
 	}
 }
 
