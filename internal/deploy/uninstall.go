@@ -58,8 +58,10 @@ func (r *run) uninstall(ctx context.Context) (*release.Record, error) {
 		}
 		r.observe(Recorded{Record: record})
 		if err := r.remove(ctx); err != nil {
-			description := r.description(err)
-			ferr := r.lock.Finish(ctx, record, helmrelease.StatusFailed, description)
+			ferr := r.lock.Finish(ctx, record, helmrelease.StatusFailed, r.description(err))
+			if ferr == nil {
+				r.observe(Recorded{Record: record})
+			}
 			return record, errors.Join(err, ferr)
 		}
 	}

@@ -348,7 +348,15 @@ func TestWhatIsStillNeededStays(t *testing.T) {
 	s.d.Settings.Timeout = time.Second
 	op, err := s.d.Uninstall(t.Context(), deploy.UninstallRequest{Name: "web"})
 	s.must(err)
-	err = s.observed(op, nil)
+	var recorded []string
+	err = s.observed(op, func(e deploy.Event) {
+		if r, ok := e.(deploy.Recorded); ok {
+			recorded = append(recorded, r.Record.Info.Status.String())
+		}
+	})
+	if want := []string{"uninstalling", "failed"}; !slices.Equal(recorded, want) {
+		t.Errorf("recorded %q, want %q", recorded, want)
+	}
 	if err == nil || !strings.Contains(err.Error(), "deleting ConfigMap/"+s.ns+"/base: ConfigMap/"+s.ns+"/user goes first, and is still there") ||
 		!strings.Contains(err.Error(), "finalizers example.com/held") {
 		t.Errorf("got %v", err)
