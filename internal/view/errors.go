@@ -26,7 +26,8 @@ func Warning(w io.Writer, p Palette, text string) {
 }
 
 // password is that of a URL with one: scheme://user:password@host.
-var password = regexp.MustCompile(`(://[^\s/"'@:]*:)[^\s/"'@]+@`)
+// The password may have an @ too, written as it is.
+var password = regexp.MustCompile(`(://[^\s/"'@:]*:)[^\s/"']+@`)
 
 // WithoutPasswords takes the passwords out of the URLs in a text. Libraries
 // quote the URLs of repositories in their errors.
