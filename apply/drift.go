@@ -106,7 +106,7 @@ func (a *Applier) Drift(ctx context.Context, req Request, base int) (*Drift, err
 		return nil, err
 	}
 	slices.SortStableFunc(d.out.Objects, func(a, b Drifted) int { return strings.Compare(a.ID.String(), b.ID.String()) })
-	for _, w := range d.warnings {
+	for _, w := range d.inOrder() {
 		if w.ID == (kube.ID{}) { // of the manifest's own, its deployment has told
 			d.out.Warnings = append(d.out.Warnings, w)
 		}

@@ -1,11 +1,13 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"sort"
+	"strings"
 	"sync"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -56,6 +58,15 @@ func (p *planning) warn(id kube.ID, source, format string, args ...any) {
 	}
 }
 
+// inOrder gives all warnings, which have come as the server answered, in an order
+// that is the same each time.
+func (p *planning) inOrder() []Warning {
+	slices.SortFunc(p.warnings, func(a, b Warning) int {
+		return cmp.Or(strings.Compare(a.ID.String(), b.ID.String()), strings.Compare(a.ID.Group, b.ID.Group), strings.Compare(a.Text, b.Text))
+	})
+	return p.warnings
+}
+
 // Plan finds out what has to change. It reads the cluster and asks the server
 // to dry-run; it changes nothing. The error is a *RejectedError when objects
 // can't be applied as the chart has them, listing all of them.
@@ -97,7 +108,7 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 	for _, t := range slices.Concat(crds, mains, hooks) {
 		t.decided = nil // the plan has it now, and lets go of it as it is carried out
 	}
-	plan.Warnings = p.warnings
+	plan.Warnings = p.inOrder()
 	plan.Conflicts = conflictsOf(plan)
 	return plan, nil
 }

@@ -1,6 +1,8 @@
 package apply_test
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"deployer/apply"
@@ -11,22 +13,22 @@ import (
 // answer to a dry run is in the plan, once and with the object.
 func TestServerWarningsNameTheirObject(t *testing.T) {
 	s := begin(t)
-	const old = `
-apiVersion: v1
-kind: Endpoints
-metadata: {name: old}
-subsets: [{addresses: [{ip: 192.0.2.1}], ports: [{port: 80}]}]
-`
-	p := s.plan(old)
-	want := apply.Warning{ID: kube.ID{Kind: "Endpoints", Namespace: s.owner.Namespace, Name: "old"}, Text: "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"}
-	found := 0
-	for _, w := range p.Warnings {
-		w.Source = ""
-		if w == want {
-			found++
+	manifest, want := "", []apply.Warning{}
+	for i := range 8 {
+		name := fmt.Sprintf("old-%d", i)
+		manifest += "---\napiVersion: v1\nkind: Endpoints\nmetadata: {name: " + name + "}\nsubsets: [{addresses: [{ip: 192.0.2.1}], ports: [{port: 80}]}]\n"
+		want = append(want, apply.Warning{
+			ID:   kube.ID{Kind: "Endpoints", Namespace: s.owner.Namespace, Name: name},
+			Text: "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
+		})
+	}
+	var got []apply.Warning
+	for _, w := range s.plan(manifest).Warnings {
+		if w.Text == want[0].Text {
+			got = append(got, apply.Warning{ID: w.ID, Text: w.Text})
 		}
 	}
-	if found != 1 {
-		t.Errorf("warnings %+v, want one %+v", p.Warnings, want)
+	if !slices.Equal(got, want) {
+		t.Errorf("warnings %+v, want %+v in this order", got, want)
 	}
 }
