@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,7 +58,6 @@ func (a *Applier) awaitKinds(ctx context.Context, crds []Change) error {
 }
 
 func (a *Applier) awaitKind(ctx context.Context, c Change) error {
-	var last string
 	for pause := 25 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		crd, err := a.get(ctx, c.step.t.mapping, c.ID)
 		switch {
@@ -66,12 +66,13 @@ func (a *Applier) awaitKind(ctx context.Context, c Change) error {
 		case crd == nil:
 			return errors.New("it has been deleted")
 		}
-		if last = notServed(crd); last == "" && a.answers(ctx, crd) {
+		lacks := notServed(crd)
+		if lacks == "" && a.answers(ctx, crd) {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s: %w", last, context.Cause(ctx))
+			return fmt.Errorf("%s: %w", cmp.Or(lacks, "the API server doesn't answer for it yet"), context.Cause(ctx))
 		case <-time.After(pause):
 		}
 	}
@@ -82,7 +83,7 @@ func (a *Applier) awaitKind(ctx context.Context, c Change) error {
 func notServed(crd *unstructured.Unstructured) string {
 	for _, want := range []string{"NamesAccepted", "Established"} {
 		if ok, why := condition(crd, want); !ok {
-			return fmt.Sprintf("condition %s is not true %s", want, why)
+			return strings.TrimSpace(fmt.Sprintf("condition %s is not true %s", want, why))
 		}
 	}
 	return ""
