@@ -86,7 +86,11 @@ func parse(t testing.TB, manifest string) *unstructured.Unstructured {
 
 func (w *world) client(gvk schema.GroupVersionKind) dynamic.ResourceInterface {
 	w.Helper()
-	client, err := w.admin.Resource(w.Context(), gvk, w.ns)
+	mapping, err := w.admin.Mapping(w.Context(), gvk, false)
+	if err != nil {
+		w.Fatal(err)
+	}
+	client, err := w.admin.ResourceAt(mapping, w.ns)
 	if err != nil {
 		w.Fatal(err)
 	}

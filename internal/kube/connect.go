@@ -39,7 +39,6 @@ type Options struct {
 type Cluster struct {
 	config    *rest.Config
 	namespace string
-	context   string
 	clients   func() (*clients, error)
 
 	mu        sync.Mutex
@@ -72,9 +71,7 @@ func Connect(opts Options) (*Cluster, error) {
 	config.UserAgent = opts.UserAgent
 	config.QPS, config.Burst = opts.QPS, opts.Burst
 	config.WarningHandlerWithContext = warnings{opts.Warn}
-	cluster := New(config, namespace)
-	cluster.context = currentContext(loader, opts)
-	return cluster, nil
+	return New(config, namespace), nil
 }
 
 // New returns a connection by an existing configuration. A QPS of 0 in config
@@ -148,22 +145,8 @@ func overrides(opts Options) *clientcmd.ConfigOverrides {
 	return o
 }
 
-func currentContext(loader clientcmd.ClientConfig, opts Options) string {
-	if opts.Context != "" {
-		return opts.Context
-	}
-	raw, err := loader.RawConfig()
-	if err != nil {
-		return "" // ClientConfig has read the same files; only in-cluster configuration has no context
-	}
-	return raw.CurrentContext
-}
-
 // Namespace is the one that commands work in when none is named.
 func (c *Cluster) Namespace() string { return c.namespace }
-
-// Context is the name of the kubeconfig context in use; empty in a pod.
-func (c *Cluster) Context() string { return c.context }
 
 // Host is the address of the API server.
 func (c *Cluster) Host() string { return c.config.Host }

@@ -7,21 +7,11 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 )
 
-// Resource returns the client for objects of a kind in a namespace. For a kind
-// of cluster scope the namespace is ignored. Errors are those of Mapping.
-func (c *Cluster) Resource(ctx context.Context, gvk schema.GroupVersionKind, namespace string) (dynamic.ResourceInterface, error) {
-	mapping, err := c.Mapping(ctx, gvk, false)
-	if err != nil {
-		return nil, err
-	}
-	return c.ResourceAt(mapping, namespace)
-}
-
-// ResourceAt is Resource for a mapping already known.
+// ResourceAt returns the client for objects of a kind in a namespace, which is
+// ignored for a kind of cluster scope.
 func (c *Cluster) ResourceAt(m Mapping, namespace string) (dynamic.ResourceInterface, error) {
 	client, err := c.Dynamic()
 	if err != nil {

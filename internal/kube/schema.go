@@ -13,19 +13,10 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 )
 
-// schemas holds the OpenAPI v3 documents that were asked for, by group version.
+// schemas holds what was made of the OpenAPI v3 documents that were asked for.
 type schemas struct {
 	paths      map[string]openapi.GroupVersionWithContext // index: where each document is
 	converters map[schema.GroupVersion]managedfields.TypeConverter
-	specs      map[schema.GroupVersion]map[string]*spec.Schema
-}
-
-// Schema returns the definitions of a group version as the API server
-// publishes them, by definition name. It is nil when the server has none.
-func (c *Cluster) Schema(ctx context.Context, gv schema.GroupVersion) (map[string]*spec.Schema, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.schema(ctx, gv)
 }
 
 // TypeConverter returns what turns objects of a group version into typed
@@ -33,35 +24,34 @@ func (c *Cluster) Schema(ctx context.Context, gv schema.GroupVersion) (map[strin
 func (c *Cluster) TypeConverter(ctx context.Context, gv schema.GroupVersion) (managedfields.TypeConverter, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	definitions, err := c.schema(ctx, gv)
-	if err != nil || definitions == nil {
+	if err := c.indexSchemas(ctx); err != nil {
 		return nil, err
 	}
 	if converter, ok := c.schemas.converters[gv]; ok {
 		return converter, nil
 	}
-	converter, err := managedfields.NewTypeConverter(definitions, false)
+	definitions, err := c.definitions(ctx, gv)
 	if err != nil {
-		return nil, fmt.Errorf("reading the schema of %s: %w", gv, err)
+		return nil, err
+	}
+	var converter managedfields.TypeConverter
+	if definitions != nil {
+		if converter, err = managedfields.NewTypeConverter(definitions, false); err != nil {
+			return nil, fmt.Errorf("reading the schema of %s: %w", gv, err)
+		}
 	}
 	c.schemas.converters[gv] = converter
 	return converter, nil
 }
 
-func (c *Cluster) schema(ctx context.Context, gv schema.GroupVersion) (map[string]*spec.Schema, error) {
-	if err := c.indexSchemas(ctx); err != nil {
-		return nil, err
-	}
-	if definitions, ok := c.schemas.specs[gv]; ok {
-		return definitions, nil
-	}
+// definitions asks for those of a group version, by name; nil when there are none.
+func (c *Cluster) definitions(ctx context.Context, gv schema.GroupVersion) (map[string]*spec.Schema, error) {
 	path := "apis/" + gv.String()
 	if gv.Group == "" {
 		path = "api/" + gv.Version
 	}
 	document, ok := c.schemas.paths[path]
 	if !ok {
-		c.schemas.specs[gv] = nil
 		return nil, nil
 	}
 	data, err := document.SchemaWithContext(ctx, runtime.ContentTypeJSON)
@@ -72,10 +62,10 @@ func (c *Cluster) schema(ctx context.Context, gv schema.GroupVersion) (map[strin
 	if err := json.Unmarshal(data, &parsed); err != nil {
 		return nil, fmt.Errorf("reading the schema of %s: %w", gv, err)
 	}
-	if parsed.Components != nil {
-		c.schemas.specs[gv] = parsed.Components.Schemas
+	if parsed.Components == nil {
+		return nil, nil
 	}
-	return c.schemas.specs[gv], nil
+	return parsed.Components.Schemas, nil
 }
 
 func (c *Cluster) indexSchemas(ctx context.Context) error {
@@ -93,7 +83,6 @@ func (c *Cluster) indexSchemas(ctx context.Context) error {
 	c.schemas = &schemas{
 		paths:      paths,
 		converters: map[schema.GroupVersion]managedfields.TypeConverter{},
-		specs:      map[schema.GroupVersion]map[string]*spec.Schema{},
 	}
 	return nil
 }
