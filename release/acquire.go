@@ -31,14 +31,13 @@ func (l *Lock) acquire(ctx context.Context) error {
 			l.lease = found
 			return nil
 		}
-		l.from = nil
 		if found == nil {
 			continue // it came and went between our requests
 		}
 		holder := holderOf(found)
 		silent := seen.saw(found, time.Now())
 		if holder == nil || holder.Process.dead() || silent >= durationOf(found, l.opts.Duration) {
-			if err := l.take(ctx, found, holder); err != nil {
+			if err := l.take(ctx, found); err != nil {
 				return err
 			}
 			continue // the next look shows whose it is now
@@ -87,7 +86,7 @@ func (l *Lock) look(ctx context.Context) (found *coordinationv1.Lease, err error
 
 // take writes our name on a Lease that nobody living has. Somebody may be
 // faster: that isn't an error, the next look shows it.
-func (l *Lock) take(ctx context.Context, found *coordinationv1.Lease, dead *Holder) error {
+func (l *Lock) take(ctx context.Context, found *coordinationv1.Lease) error {
 	lease := found.DeepCopy()
 	holder := l.holder
 	holder.Since = time.Now()
@@ -104,12 +103,8 @@ func (l *Lock) take(ctx context.Context, found *coordinationv1.Lease, dead *Hold
 	switch {
 	case err == nil:
 		l.holder.Since = holder.Since
-		l.from = dead
 		return nil
-	case apierrors.IsConflict(err):
-		l.from = dead // unless the next look shows that it isn't ours
-		return nil
-	case apierrors.IsNotFound(err):
+	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return nil
 	case apierrors.IsForbidden(err):
 		return fmt.Errorf("%w: %w", errNoLease, err)

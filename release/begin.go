@@ -23,8 +23,7 @@ const finishTimeout = 10 * time.Second
 // paused, or one without a Lease, or Helm, can't have it too. next.Version has
 // to be History.Next of the history that next was decided on; 0 means that of
 // now. Begin fills in the journal's Run, Holder, Process and Leased, Attempt if
-// it is empty, ApplyMethod,
-// and times that are zero.
+// it is empty, ApplyMethod, and times that are zero.
 //
 // The error is a *MovedError when somebody else changed the release since, a
 // *SizeError when the record can't be stored, a *LostError, or a
@@ -123,13 +122,9 @@ func (l *Lock) stillNext(ctx context.Context, before *History, next *Record) err
 	if err != nil {
 		return err
 	}
-	latest := after.Latest()
-	switch {
-	case latest == nil:
-		return l.movedError(next.Version, nil)
-	case latest.Revision != next.Version:
-		return l.movedError(next.Version, nil)
-	case before.Latest() != nil && after.newest(func(s *Summary) bool { return s.Revision == before.Latest().Revision }) == nil:
+	was, latest := before.Latest(), after.Latest()
+	if latest == nil || latest.Revision != next.Version ||
+		was != nil && after.newest(func(s *Summary) bool { return s.Revision == was.Revision }) == nil {
 		return l.movedError(next.Version, nil)
 	}
 	return nil

@@ -37,7 +37,6 @@ type encoded struct {
 	head   []byte   // data.release of the Secret that Helm sees
 	parts  [][]byte // nil when head is the whole record
 	digest string   // of the parts together; empty without
-	slim   bool
 }
 
 // encode packs a record: whole if it fits one Secret, else without what
@@ -54,7 +53,7 @@ func encode(rec *Record) (*encoded, error) {
 	}
 	text := toText(whole)
 	if len(text)+reserve(rec) <= maxSecret {
-		return &encoded{head: text, slim: rec.Slim}, nil
+		return &encoded{head: text}, nil
 	}
 	if len(text)+reserve(rec)-dropped(rec)*4/3 > maxSecret {
 		return split(slim) // slimming can't help; spare the time to try
@@ -64,7 +63,7 @@ func encode(rec *Record) (*encoded, error) {
 		return nil, fmt.Errorf("encoding release %s/%s: %w", rec.Namespace, rec.Name, err)
 	}
 	if text := toText(packed); len(text)+reserve(rec) <= maxSecret {
-		return &encoded{head: text, slim: true}, nil
+		return &encoded{head: text}, nil
 	}
 	return split(slim)
 }

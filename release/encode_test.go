@@ -97,26 +97,35 @@ func TestEncodeChoosesTheForm(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		rec   *Record
-		slim  bool
+		slim  bool // of a whole record; what is in parts always is
 		parts bool
 	}{
 		"small": {big(func(*Record) {}), false, false},
 		"large files": {big(func(r *Record) {
 			r.Chart.Files = append(r.Chart.Files, &helmchart.File{Name: "dash.json", Data: []byte(noise(2 << 20))})
 		}), true, false},
-		"large manifest": {big(func(r *Record) { r.Manifest = noise(5 << 20) }), true, true},
+		"large manifest": {big(func(r *Record) { r.Manifest = noise(5 << 20) }), false, true},
 		"no room for the journal": {big(func(r *Record) {
 			r.Chart.Templates = nil
 			r.Manifest = strings.Repeat("\nkind: A", 7900) + noise(40<<10)
-		}), true, true},
+		}), false, true},
 	} {
 		enc, err := encode(c.rec)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		if enc.slim != c.slim || (enc.parts != nil) != c.parts {
-			t.Errorf("%s: slim %v, %d parts; want %v, %v", name, enc.slim, len(enc.parts), c.slim, c.parts)
+		slim := false
+		if enc.parts == nil {
+			rec, err := decode(enc.head)
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			slim = rec.Slim
+		}
+		if slim != c.slim || (enc.parts != nil) != c.parts {
+			t.Errorf("%s: slim %v, %d parts; want %v, %v", name, slim, len(enc.parts), c.slim, c.parts)
 		}
 		if len(enc.head) > maxSecret {
 			t.Errorf("%s: the head has %d bytes", name, len(enc.head))
@@ -179,10 +188,10 @@ func TestLargeRecordsComeBack(t *testing.T) {
 func TestTooLargeSaysWhy(t *testing.T) {
 	rec := sample("web", 3, helmrelease.StatusPendingUpgrade)
 	rec.Manifest = noise(40 << 20)
-	_, err := Size(rec)
+	_, err := encode(rec)
 	var size *SizeError
 	if !errors.As(err, &size) || size.Estimate.Shares[0].What != "manifest" {
-		t.Errorf("Size = %v, want a *SizeError that blames the manifest", err)
+		t.Errorf("encode = %v, want a *SizeError that blames the manifest", err)
 	}
 }
 

@@ -136,28 +136,6 @@ func succeeded(rec *Record) bool {
 	return maybeSuccess(rec.Info.Status) && !strings.Contains(rec.Info.Description, "failed")
 }
 
-// Baseline is the record an upgrade starts from, whose values it may reuse:
-// the latest if it is deployed, else the last deployed, else the latest if it
-// failed or was superseded. (Helm: prepareUpgrade in pkg/action/upgrade.go.)
-// The error is a *NoDeployedError, a *PendingError when the latest is pending,
-// or a *CorruptError.
-func (h *History) Baseline(ctx context.Context) (*Record, error) {
-	latest := h.Latest()
-	if latest == nil {
-		return nil, &NoDeployedError{Namespace: h.Namespace, Name: h.Name}
-	}
-	if latest.Status.IsPending() {
-		return nil, &PendingError{Namespace: h.Namespace, Name: h.Name, Revision: latest.Revision, Status: latest.Status}
-	}
-	if deployed := h.Deployed(); deployed != nil {
-		return h.Load(ctx, deployed.Revision)
-	}
-	if latest.Status == helmrelease.StatusFailed || latest.Status == helmrelease.StatusSuperseded {
-		return h.Load(ctx, latest.Revision)
-	}
-	return nil, &NoDeployedError{Namespace: h.Namespace, Name: h.Name}
-}
-
 // Owned gives the records of all revisions that may have left objects, oldest
 // first: the last deployed one and all after it. Without one that deployer
 // deployed, it gives all there are: another tool may have left objects of any.

@@ -33,10 +33,6 @@ func historyOf(statuses ...helmrelease.Status) *History {
 
 func revisionOf(rec *Record, err error) string {
 	switch {
-	case errors.As(err, new(*NoDeployedError)):
-		return "no deployed"
-	case errors.As(err, new(*PendingError)):
-		return "pending"
 	case errors.As(err, new(*NotFoundError)):
 		return "not found"
 	case errors.As(err, new(*NoSuccessError)):
@@ -50,25 +46,22 @@ func revisionOf(rec *Record, err error) string {
 func TestHistory(t *testing.T) {
 	type statuses = []helmrelease.Status
 	for _, c := range []struct {
-		of                     statuses
-		baseline, find0, owned string
+		of           statuses
+		find0, owned string
 	}{
-		{nil, "no deployed", "not found", "[]"},
-		{statuses{deployed}, "1", "no success", "[1]"},
-		{statuses{superseded, deployed}, "2", "1", "[2]"},
-		{statuses{superseded, deployed, failed}, "2", "2", "[2 3]"},
-		{statuses{superseded, deployed, failed, pending}, "pending", "2", "[2 3 4]"},
-		{statuses{deployed, failed, deployed}, "3", "1", "[3]"},
-		{statuses{failed}, "1", "no success", "[1]"},
-		{statuses{failed, failed}, "2", "no success", "[1 2]"},
-		{statuses{superseded, superseded}, "2", "1", "[1 2]"},
-		{statuses{superseded, uninstalled}, "no deployed", "1", "[1 2]"},
-		{statuses{deployed, deployed}, "2", "1", "[2]"}, // killed before the older was superseded
+		{nil, "not found", "[]"},
+		{statuses{deployed}, "no success", "[1]"},
+		{statuses{superseded, deployed}, "1", "[2]"},
+		{statuses{superseded, deployed, failed}, "2", "[2 3]"},
+		{statuses{superseded, deployed, failed, pending}, "2", "[2 3 4]"},
+		{statuses{deployed, failed, deployed}, "1", "[3]"},
+		{statuses{failed}, "no success", "[1]"},
+		{statuses{failed, failed}, "no success", "[1 2]"},
+		{statuses{superseded, superseded}, "1", "[1 2]"},
+		{statuses{superseded, uninstalled}, "1", "[1 2]"},
+		{statuses{deployed, deployed}, "1", "[2]"}, // killed before the older was superseded
 	} {
 		h := historyOf(c.of...)
-		if got := revisionOf(h.Baseline(t.Context())); got != c.baseline {
-			t.Errorf("%v: Baseline = %s, want %s", c.of, got, c.baseline)
-		}
 		if got := revisionOf(h.Find(t.Context(), 0)); got != c.find0 {
 			t.Errorf("%v: Find(0) = %s, want %s", c.of, got, c.find0)
 		}

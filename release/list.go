@@ -26,9 +26,8 @@ type ListOptions struct {
 
 // List gives the newest revision of each release that matches. Only metadata
 // is downloaded, and the records of other tools among those shown, or by date
-// among those that match. What can't
-// be read doesn't hide the rest: with an error, which joins *CorruptErrors,
-// come those that can.
+// among those that match. What can't be read doesn't hide the rest: with an
+// error, which joins *CorruptErrors, come those that can.
 //
 // As in Helm, the status is that of the newest revision; only when asked for
 // superseded alone, all revisions count (helm.sh/helm/v3/pkg/action/list.go).

@@ -76,7 +76,6 @@ type Lock struct {
 	name   string
 	holder Holder
 	opts   LockOptions
-	from   *Holder // whom we took over from
 
 	ctx    context.Context // ends when the right is lost, or given back
 	cancel context.CancelCauseFunc
@@ -138,15 +137,6 @@ func newRun() string { return strings.ToLower(rand.Text()) }
 // may have something to put back. Whatever the run changes, it changes under
 // this context, and after Confirm.
 func (l *Lock) Context() context.Context { return l.ctx }
-
-// Run is the identity of this run, as it is in its records' journals.
-func (l *Lock) Run() string { return l.holder.Run }
-
-// Holder is who we are to others.
-func (l *Lock) Holder() Holder { return l.holder }
-
-// TookOver is the dead run that had the release before us; nil when there was none.
-func (l *Lock) TookOver() *Holder { return l.from }
 
 // Leased says whether we have a Lease, or only the record to keep others away.
 func (l *Lock) Leased() bool {

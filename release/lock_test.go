@@ -67,8 +67,8 @@ func contend(t *testing.T, s *site, inside *atomic.Int32) error {
 	if n := inside.Add(1); n != 1 {
 		t.Errorf("%d runs have the lock", n)
 	}
-	if l.TookOver() != nil {
-		t.Errorf("took over from %v, who lives", l.TookOver())
+	if s.lease(t, "web").Spec.LeaseTransitions != nil {
+		t.Error("took over from somebody who lives")
 	}
 	h, settled, err := l.Settle(t.Context())
 	if err != nil || len(settled) != 0 {
@@ -98,7 +98,7 @@ func TestBusy(t *testing.T) {
 		if !errors.As(err, &busy) {
 			t.Fatalf("Lock = %v, want a *BusyError", err)
 		}
-		for _, part := range []string{inProgress, first.Holder().Who, "upgrade to revision 7", "since 20"} {
+		for _, part := range []string{inProgress, first.holder.Who, "upgrade to revision 7", "since 20"} {
 			if !strings.Contains(err.Error(), part) {
 				t.Errorf("%q doesn't say %q", err, part)
 			}
@@ -117,8 +117,8 @@ func TestBusy(t *testing.T) {
 			}
 			got <- err
 		}()
-		if h := <-waiting; h.Run != first.Run() {
-			t.Errorf("waits for %v, want %v", h, first.Holder())
+		if h := <-waiting; h.Run != first.holder.Run {
+			t.Errorf("waits for %v, want %v", h, first.holder)
 		}
 		unlock(t, first)
 		if err := <-got; err != nil {
@@ -177,7 +177,7 @@ func TestHelperHold(t *testing.T) {
 	if err := l.Save(t.Context(), rec); err != nil {
 		t.Fatal(err)
 	}
-	fmt.Println("holding", l.Run())
+	fmt.Println("holding", l.holder.Run)
 	select {} // until killed
 }
 
@@ -231,8 +231,8 @@ func TestKilledRuns(t *testing.T) {
 			if waited == c.sameHost {
 				t.Errorf("it waited: %v", waited)
 			}
-			if l.TookOver() == nil || l.TookOver().Run != dead {
-				t.Fatalf("took over from %v, want run %s", l.TookOver(), dead)
+			if s.lease(t, "web").Spec.LeaseTransitions == nil {
+				t.Fatalf("didn't take over from run %s", dead)
 			}
 			h, settled, err := l.Settle(t.Context())
 			if err != nil || len(settled) != 1 {
@@ -330,7 +330,7 @@ func TestPausedRunIsFencedOut(t *testing.T) {
 		}
 	}
 	unlock(t, sleeper)
-	if lease := s.lease(t, "web"); lease == nil || *lease.Spec.HolderIdentity != next.Run() {
+	if lease := s.lease(t, "web"); lease == nil || *lease.Spec.HolderIdentity != next.holder.Run {
 		t.Errorf("the sleeper's Unlock changed the Lease: %v", lease)
 	}
 	finish(t, next, second, deployed)
@@ -471,8 +471,8 @@ func TestClocksDiffer(t *testing.T) {
 				t.Fatalf("while it was renewed: Lock = %v, the renewal %v", busy, err)
 			}
 			l := lock(t, s.store, "web", LockOptions{})
-			if l.TookOver() == nil || l.TookOver().Run != holder.Run {
-				t.Errorf("took over from %v", l.TookOver())
+			if s.lease(t, "web").Spec.LeaseTransitions == nil {
+				t.Errorf("didn't take over from run %s", holder.Run)
 			}
 			unlock(t, l)
 		})

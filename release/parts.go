@@ -72,7 +72,6 @@ func split(rec *Record) (*encoded, error) {
 	enc := &encoded{
 		digest: hex.EncodeToString(sum[:])[:32],
 		parts:  slices.Collect(slices.Chunk(packed, partSize)),
-		slim:   true,
 	}
 	top, err := pack(headOf(rec))
 	if err != nil {

@@ -36,7 +36,8 @@ func prunable(heads []Summary, keep int) []Summary {
 }
 
 // lastSuccess is the index of the newest deployed revision, or else of the
-// newest superseded one, which is what a killed Helm leaves; -1 without either.
+// newest superseded one, which is what a killed Helm leaves, or uninstalled one;
+// -1 without any.
 func lastSuccess(heads []Summary) int {
 	last := -1
 	for i, s := range heads {

@@ -134,9 +134,12 @@ type Summary struct {
 	Run                 string    // identity of the deployer run that wrote it
 	secret              string
 	uid                 string
-	version             string // resourceVersion
 	parts               string // the label
 }
+
+// Identity tells this revision from any other, also from one of the same number
+// that was made after this one was deleted: it is the UID of its Secret.
+func (s *Summary) Identity() string { return s.uid }
 
 // summarize reads the metadata of a head Secret. The error is a *CorruptError
 // for one that says about itself what can't be.
@@ -158,8 +161,7 @@ func summarize(meta *metav1.ObjectMeta) (Summary, error) {
 		Updated:   meta.CreationTimestamp.Time,
 		LastWrite: lastWrite(meta),
 		Run:       meta.Annotations[annotationRun],
-		secret:    meta.Name, uid: string(meta.UID), version: meta.ResourceVersion,
-		parts: labels[labelParts],
+		secret:    meta.Name, uid: string(meta.UID), parts: labels[labelParts],
 	}
 	updated, err := time.Parse(time.RFC3339Nano, meta.Annotations[annotationUpdated])
 	if err != nil {

@@ -18,7 +18,6 @@ type Settled struct {
 	Was      helmrelease.Status
 	Holder   string        // whose run died; empty for other tools
 	Step     string        // the stage it was in; empty if it never said
-	Began    time.Time     // by the dead run's clock
 	Age      time.Duration // since it was last written, by the server's clock; 0 when that didn't matter
 }
 
@@ -118,7 +117,7 @@ func (l *Lock) settle(ctx context.Context, s Summary) (*Settled, error) {
 // judge says whether the run that wrote rec is dead. nil, nil: it is of no
 // concern; *PendingError: that can't be known.
 func (l *Lock) judge(ctx context.Context, rec *Record, written time.Time) (*Settled, error) {
-	out := &Settled{Revision: rec.Version, Was: rec.Info.Status, Began: rec.Info.LastDeployed.Time}
+	out := &Settled{Revision: rec.Version, Was: rec.Info.Status}
 	if j := rec.Journal; j != nil {
 		out.Holder, out.Step = j.Holder, j.Step
 		if j.Run == l.holder.Run || l.Leased() && j.Leased || parseProcess(j.Process).dead() {

@@ -11,8 +11,6 @@ import (
 type Estimate struct {
 	Stored int     // bytes in Secrets, packed
 	Limit  int     // bytes that may be stored
-	Parts  int     // Secrets beside the one Helm sees; 0 when that holds the whole record
-	Slim   bool    // chart templates and files are left out
 	Shares []Share // what it consists of, largest first
 }
 
@@ -33,18 +31,8 @@ func (e Estimate) String() string {
 	return fmt.Sprintf("%s packed, of at most %s; before packing: %s", size(e.Stored), size(e.Limit), strings.Join(shares, ", "))
 }
 
-// Size tells how a record would be stored. The error is a *SizeError when it
-// can't be; it tells the same. Call it before changing anything: Begin does.
-func Size(rec *Record) (Estimate, error) {
-	enc, err := encode(rec)
-	if err != nil {
-		return Estimate{}, err
-	}
-	return estimate(rec, enc), nil
-}
-
 func estimate(rec *Record, enc *encoded) Estimate {
-	e := Estimate{Stored: len(enc.head), Parts: len(enc.parts), Slim: enc.slim, Limit: maxParts * partSize}
+	e := Estimate{Stored: len(enc.head), Limit: maxParts * partSize}
 	for _, part := range enc.parts {
 		e.Stored += len(part)
 	}
