@@ -308,7 +308,8 @@ func generated(obj *unstructured.Unstructured) *unstructured.Unstructured {
 }
 
 // edit changes all that a release has by hand: values of the chart, and beside
-// them.
+// them. The replicas are within the limits of all autoscalers, whose controller
+// would otherwise see to them sooner or later.
 func (p *prophecy) edit() {
 	p.Helper()
 	for _, obj := range p.everything() {
