@@ -27,10 +27,20 @@ func (l *Lock) beat(ctx context.Context) {
 	}
 }
 
+// Change begins a change of the cluster, if Confirm allows it; over tells that its
+// outcome is known.
+func (l *Lock) Change(ctx context.Context) (over func(), err error) {
+	if err := l.Confirm(ctx); err != nil {
+		return nil, err
+	}
+	l.changing.Add(1)
+	return func() { l.changing.Add(-1) }, nil
+}
+
 // Confirm says whether the run may change something now: nil while heartbeats
-// succeed. After a pause in which there were none (the process was stopped, or
-// the machine slept) it first sends one, because others may have taken over, and
-// no goroutine of ours had a chance to notice. The error is a *LostError, or why
+// succeed. After a pause in which there were none (the process was stopped, the
+// machine slept, or the API server was away) it first sends one, because others
+// may have taken over. The error is a *LostError, or why
 // the Lease can't be renewed.
 func (l *Lock) Confirm(ctx context.Context) error {
 	if err := l.lost(); err != nil || !l.silent() {
@@ -57,7 +67,7 @@ func (l *Lock) silent() bool {
 }
 
 // heartbeat renews the Lease once. When it isn't ours any more, or we don't know
-// and others may take over, the right is lost.
+// and others may take over while a change of ours is under way, the right is lost.
 func (l *Lock) heartbeat(ctx context.Context) error {
 	l.renewing.Lock()
 	defer l.renewing.Unlock()
@@ -69,10 +79,9 @@ func (l *Lock) heartbeat(ctx context.Context) error {
 	last := l.renewed
 	l.mu.Unlock()
 	// After this moment another run may take over, and we must have stopped. Who
-	// was paused in between, and so has no change under way, finds out whether one
-	// did.
+	// has no change under way, or was paused in between, finds out whether one did.
 	deadline := last.Add(l.opts.Duration - l.opts.Renew)
-	if sent.After(deadline) && !l.failing {
+	if sent.After(deadline) && (l.changing.Load() == 0 || !l.failing) {
 		deadline = sent.Add(l.opts.Duration / 4)
 	}
 	why, err := l.renew(ctx, deadline)
@@ -84,7 +93,7 @@ func (l *Lock) heartbeat(ctx context.Context) error {
 		l.mu.Lock()
 		l.renewed = sent
 		l.mu.Unlock()
-	case time.Now().After(deadline):
+	case l.changing.Load() > 0 && time.Now().After(deadline):
 		l.cancel(l.lostError(fmt.Sprintf("its Lease couldn't be renewed for %s: %v", time.Since(last).Round(time.Second), err)))
 	}
 	return err

@@ -82,7 +82,8 @@ type Lock struct {
 	stop   chan struct{} // closed by Unlock
 	ended  sync.WaitGroup
 
-	stopped atomic.Bool // Unlock was called
+	stopped  atomic.Bool  // Unlock was called
+	changing atomic.Int32 // changes that are under way
 
 	leases typedcoord.LeaseInterface
 	mu     sync.Mutex
@@ -135,7 +136,7 @@ func newRun() string { return strings.ToLower(rand.Text()) }
 // Context ends when the right to change the release is lost, by a *LostError, or
 // given back; not with the context given to Store.Lock, because who was stopped
 // may have something to put back. Whatever the run changes, it changes under
-// this context, and after Confirm.
+// this context, between Change and its end.
 func (l *Lock) Context() context.Context { return l.ctx }
 
 // Leased says whether we have a Lease, or only the record to keep others away.

@@ -293,19 +293,67 @@ func (s *site) forgetProcess(t *testing.T, name string) {
 	}
 }
 
+// cut gives a store whose requests fail while cut is set; refused tells of each.
+func (s *site) cut() (store *Store, cut *atomic.Bool, refused <-chan struct{}) {
+	cut, told := new(atomic.Bool), make(chan struct{})
+	return s.through(func(next http.RoundTripper) http.RoundTripper {
+		return transport(func(r *http.Request) (*http.Response, error) {
+			if !cut.Load() {
+				return next.RoundTrip(r)
+			}
+			select {
+			case told <- struct{}{}:
+			default:
+			}
+			return nil, errors.New("test: cut off")
+		})
+	}), cut, told
+}
+
+// A run that only waits outlives an outage that is longer than its Lease, if nobody
+// has taken over. One with a change under way stops: the change might still happen.
+func TestOutage(t *testing.T) {
+	s := newSite(t)
+	store, cut, refused := s.cut()
+	change := func(l *Lock) func() {
+		t.Helper()
+		over, err := l.Change(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return over
+	}
+	waits := lock(t, store, "waits", LockOptions{Warn: func(string) {}})
+	defer unlock(t, waits)
+	changes := lock(t, store, "changes", LockOptions{Warn: func(string) {}})
+	defer unlock(t, changes)
+	change(waits)()
+	defer change(changes)()
+	cut.Store(true)
+	if err := waitDone(t, changes.Context()); !errors.As(err, new(*LostError)) {
+		t.Errorf("the context of a change ended by %v, want a *LostError", err)
+	}
+	for n := 0; n < 3; { // heartbeats of a silent run, one of which at least was whole
+		select {
+		case <-refused:
+			if waits.silent() {
+				n++
+			}
+		case <-waits.Context().Done():
+			t.Fatalf("who only waits has stopped: %v", context.Cause(waits.Context()))
+		}
+	}
+	if _, err := waits.Change(t.Context()); err == nil || errors.As(err, new(*LostError)) {
+		t.Errorf("Change in the outage = %v, want that the Lease can't be renewed", err)
+	}
+	cut.Store(false)
+	change(waits)()
+}
+
 func TestPausedRunIsFencedOut(t *testing.T) {
 	s := newSite(t)
-	config := s.Config()
-	var paused atomic.Bool
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper {
-		return transport(func(r *http.Request) (*http.Response, error) {
-			if paused.Load() {
-				return nil, errors.New("test: asleep")
-			}
-			return next.RoundTrip(r)
-		})
-	})
-	sleeper := lock(t, s.as(config), "web", LockOptions{Warn: func(string) {}})
+	store, paused, _ := s.cut()
+	sleeper := lock(t, store, "web", LockOptions{Warn: func(string) {}})
 	rec := begun(t, sleeper)
 	s.forgetProcess(t, "web") // our own process lives, and can't be told from a paused one
 	paused.Store(true)

@@ -52,7 +52,7 @@ type run struct {
 func (r *run) carryOut(ctx context.Context) (*release.Record, error) {
 	ctx, cancel := mergeContexts(ctx, r.lock.Context())
 	defer cancel()
-	ctx = kube.Guarded(ctx, r.lock.Confirm)
+	ctx = kube.Guarded(ctx, r.lock.Change)
 	ctx, settled := outlast(ctx, cleanTimeout)
 	defer settled()
 	switch r.op.Verb {

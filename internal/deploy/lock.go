@@ -44,7 +44,7 @@ func (d *Deployer) Lock(ctx context.Context, op *Operation, timeout time.Duratio
 		}
 	}
 	// A namespace or lock that a signal lets us forget while it is made would stay.
-	ctx = kube.Guarded(ctx, func(context.Context) error { return nil })
+	ctx = kube.Guarded(ctx, func(context.Context) (func(), error) { return func() {}, nil })
 	created, err := d.createNamespace(ctx, op)
 	if err != nil {
 		return nil, err

@@ -5,18 +5,19 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
 )
 
 // Guarded gives a context for changing the cluster. Before each request that would
-// change something may is called, and its error, if any, is that of the request,
-// which isn't sent. What has been sent is awaited for a short time when the
+// change something begin is called, and its error, if any, is that of the request,
+// which isn't sent; over is called when the request is. What has been sent is awaited for a short time when the
 // context ends: its outcome would be unknown otherwise, and it might happen after
 // all else.
-func Guarded(ctx context.Context, may func(context.Context) error) context.Context {
-	return context.WithValue(ctx, guardKey{}, may)
+func Guarded(ctx context.Context, begin func(context.Context) (over func(), err error)) context.Context {
+	return context.WithValue(ctx, guardKey{}, begin)
 }
 
 // Unguarded gives a context without what Guarded does.
@@ -34,11 +35,12 @@ func guard(config *rest.Config) {
 type guarded struct{ next http.RoundTripper }
 
 func (g guarded) RoundTrip(r *http.Request) (*http.Response, error) {
-	may, ok := r.Context().Value(guardKey{}).(func(context.Context) error)
+	begin, ok := r.Context().Value(guardKey{}).(func(context.Context) (func(), error))
 	if !ok || !changes(r) {
 		return g.next.RoundTrip(r)
 	}
-	if err := may(r.Context()); err != nil {
+	over, err := begin(r.Context())
+	if err != nil {
 		if r.Body != nil {
 			r.Body.Close() // as a RoundTripper must
 		}
@@ -46,7 +48,7 @@ func (g guarded) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	ctx, cancel := Outlast(r.Context(), stopLimit)
 	ctx, cancelAll := context.WithTimeout(ctx, serverLimit)
-	end := func() { cancelAll(); cancel() }
+	end := sync.OnceFunc(func() { cancelAll(); cancel(); over() })
 	response, err := g.next.RoundTrip(r.WithContext(ctx))
 	if err != nil {
 		end()
