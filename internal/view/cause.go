@@ -68,6 +68,7 @@ type CauseLog struct {
 type NextStep struct {
 	What    string `json:"what"`
 	Command string `json:"command,omitempty"`
+	about   string // what must be there for it: a pod, an object, something to go back from; empty for nothing of the run
 }
 
 // stoppedVerdict is that of a run that a signal has ended.
@@ -88,7 +89,7 @@ func (c *collector) collect(err error) {
 		c.plain(err)
 	}
 	if len(c.causes) > 0 && c.verdict != "REJECTED" {
-		c.causes[0].Next = append(c.causes[0].Next, c.tally.backSteps()...)
+		c.causes[0].Next = append(c.causes[0].Next, c.tally.backSteps(c.causes[0].Before)...)
 	}
 }
 

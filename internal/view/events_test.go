@@ -333,6 +333,22 @@ func TestHeartbeat(t *testing.T) {
 	step("wait", failedError())
 }
 
+// TestNoWayBackToTheSame names no revision to go back to when the release has
+// changed nothing about what failed before.
+func TestNoWayBackToTheSame(t *testing.T) {
+	for action, want := range map[apply.Action]bool{apply.None: false, apply.Update: true} {
+		s := newStudio(EventOptions{}, false)
+		op := upgrade(t)
+		err := &track.FailedError{Causes: []track.Cause{{Class: class.CrashLoop, Fatal: true, Before: true, Objects: []kube.ID{webID()}}}}
+		s.Observe(deploy.Began{Operation: op})
+		s.Observe(deploy.Applied{Step: "apply", Change: apply.Change{ID: webID(), Action: action}})
+		s.Observe(deploy.Ended{Operation: op, Err: err})
+		if got := strings.Contains(string(s.closed(t)), "deployer rollback web 6 -n prod"); got != want {
+			t.Errorf("%s: it tells how to go back: %v, want %v", action, got, want)
+		}
+	}
+}
+
 // TestEventsUndo shows a failed run and the rollback after it as one.
 func TestEventsUndo(t *testing.T) {
 	for name, rollback := range map[string]error{"done": nil, "failed": errors.New("no such revision")} {

@@ -22,6 +22,23 @@ type stepInput struct {
 // {container}, {image}, {node}, {needs}. A step whose place has no name is left out.
 type stepRule struct{ what, command string }
 
+// What next steps are about.
+const (
+	aboutPod    = "pod"
+	aboutObject = "object"
+	aboutRun    = "run" // its undoing
+)
+
+func (r stepRule) about() string {
+	switch {
+	case strings.Contains(r.command, "{pod}"):
+		return aboutPod
+	case strings.Contains(r.command, "{name}"):
+		return aboutObject
+	}
+	return ""
+}
+
 // The steps that several classes share.
 func describePod() stepRule {
 	return stepRule{"look at the pod", "kubectl -n {ns} describe pod {pod}"}
@@ -91,7 +108,7 @@ func nextFor(class string, in stepInput) []NextStep {
 	var out []NextStep
 	for _, rule := range stepsFor(class) {
 		if command, ok := filled(rule.command, names); ok {
-			out = append(out, NextStep{What: rule.what, Command: command})
+			out = append(out, NextStep{What: rule.what, Command: command, about: rule.about()})
 		}
 	}
 	return out
@@ -130,16 +147,18 @@ func shellWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-const goBack = "go back"
-
-// backSteps tell how to return to what worked before.
-func (t *tally) backSteps() []NextStep {
+// backSteps tell how to return to what worked before. What failed before a release
+// that has changed nothing is what it would return to.
+func (t *tally) backSteps(before bool) []NextStep {
 	if t.op == nil || t.op.Base == nil || t.op.Verb != deploy.Upgrade && t.op.Verb != deploy.Rollback {
 		return nil
 	}
 	command := fmt.Sprintf("deployer rollback %s -n %s", shellWord(t.op.Release), shellWord(t.op.Namespace))
 	if status := t.op.Base.Status; status == helmrelease.StatusDeployed || status == helmrelease.StatusSuperseded {
+		if before && t.untouched() {
+			return nil
+		}
 		command = fmt.Sprintf("deployer rollback %s %d -n %s", shellWord(t.op.Release), t.op.Base.Revision, shellWord(t.op.Namespace))
 	}
-	return []NextStep{{What: goBack, Command: command}}
+	return []NextStep{{What: "go back", Command: command, about: aboutRun}}
 }

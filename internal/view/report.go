@@ -99,7 +99,7 @@ func (e *Events) failure(r Result) string {
 		fmt.Fprintf(&b, "\n%s not shown\n", count(more, "more cause"))
 	}
 	e.bystanders(&b, r)
-	if r.verdict == stoppedVerdict && r.Summary.NotReady > 0 {
+	if r.verdict == stoppedVerdict && r.Summary.NotReady > 0 && r.Status == "failed" {
 		b.WriteString("\nwhat was applied stays, and its rollout goes on in the cluster\n")
 	}
 	b.WriteString("\n" + e.verdict(r) + "\n")

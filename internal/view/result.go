@@ -99,7 +99,7 @@ func (e *Events) result() Result {
 		if undone.Error != "" {
 			r.Status = "rollback_failed"
 		} else {
-			r.withoutBack()
+			r.withoutGone()
 		}
 	}
 	return r
@@ -115,10 +115,15 @@ func (r *Result) stopped() {
 	}
 }
 
-// withoutBack drops the advice to do what has been done.
-func (r *Result) withoutBack() {
+// withoutGone drops the advice to go back, which has been done, and to look at what
+// has gone with it. What hooks have made stays.
+func (r *Result) withoutGone() {
 	for i := range r.Causes {
-		r.Causes[i].Next = slices.DeleteFunc(r.Causes[i].Next, func(s NextStep) bool { return s.What == goBack })
+		c := &r.Causes[i]
+		c.Next = slices.DeleteFunc(c.Next, func(s NextStep) bool {
+			gone := s.about == aboutPod || s.about == aboutObject && r.Rollback.Verb == string(deploy.Uninstall)
+			return s.about == aboutRun || gone && c.Hook == ""
+		})
 	}
 }
 
