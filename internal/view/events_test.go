@@ -333,6 +333,17 @@ func TestHeartbeat(t *testing.T) {
 	step("wait", failedError())
 }
 
+// TestLogOfAnEarlierRun is asked for where there was one: a Job makes new pods.
+func TestLogOfAnEarlierRun(t *testing.T) {
+	for restarts, want := range map[int]bool{0: false, 2: true} {
+		p := track.Problem{Container: "app", Pods: []string{"migrate-x7k2p"}, Attempts: restarts}
+		steps := nextFor(string(class.CrashLoop), stepInput{id: id("batch", "Job", "migrate"), problem: p})
+		if got := strings.HasSuffix(steps[0].Command, " --previous"); got != want {
+			t.Errorf("%d restarts: %s", restarts, steps[0].Command)
+		}
+	}
+}
+
 // TestNoWayBackToTheSame names no revision to go back to when the release has
 // changed nothing about what failed before.
 func TestNoWayBackToTheSame(t *testing.T) {

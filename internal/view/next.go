@@ -48,19 +48,24 @@ func describeObject() stepRule {
 	return stepRule{"look at the object", "kubectl -n {ns} describe {kind} {name}"}
 }
 
-func previousLogs() stepRule {
-	return stepRule{"read its whole log", "kubectl -n {ns} logs {pod} -c {container} --previous"}
+// wholeLog is that of the container's earlier run when it runs again.
+func wholeLog(again bool) stepRule {
+	command := "kubectl -n {ns} logs {pod} -c {container}"
+	if again {
+		command += " --previous"
+	}
+	return stepRule{"read its whole log", command}
 }
 
 // stepsFor are the next steps by class of problem.
-func stepsFor(c string) []stepRule {
+func stepsFor(c string, p track.Problem) []stepRule {
 	switch class.Class(c) {
 	case class.ImagePermanent, class.ImageName:
 		return []stepRule{{"check that the image was pushed", "crane manifest {image}"}, {"check the pull secrets of the pod", "kubectl -n {ns} get pod {pod} -o jsonpath='{.spec.imagePullSecrets}'"}}
 	case class.ImageTransient, class.ImageNever:
 		return []stepRule{describePod(), {"check that the registry answers", "crane manifest {image}"}}
 	case class.CrashLoop, class.OOMKilled, class.Liveness, class.BadCommand:
-		return []stepRule{previousLogs(), describePod()}
+		return []stepRule{wholeLog(p.Attempts > 0), describePod()} // a Job makes new pods instead
 	case class.ConfigError, class.MountMissing:
 		return []stepRule{{"look for what is missing", "kubectl -n {ns} describe {needs}"}, describePod()}
 	case class.Readiness:
@@ -78,7 +83,7 @@ func stepsFor(c string) []stepRule {
 	case class.Mount, class.MultiAttach, class.Sandbox, class.NodeContainer:
 		return []stepRule{describePod(), {"look at the node", "kubectl describe node {node}"}}
 	case class.JobFailed, class.PodFailed:
-		return []stepRule{{"read its whole log", "kubectl -n {ns} logs {pod} -c {container}"}, describeObject()}
+		return []stepRule{wholeLog(false), describeObject()}
 	case class.Deleted, class.Replaced:
 		return []stepRule{{"find out who did it", "kubectl -n {ns} get events --field-selector involvedObject.name={name}"}}
 	}
@@ -106,7 +111,7 @@ func nextFor(class string, in stepInput) []NextStep {
 		names["needs"] = strings.ToLower(n.Kind) + " " + shellWord(n.Name)
 	}
 	var out []NextStep
-	for _, rule := range stepsFor(class) {
+	for _, rule := range stepsFor(class, in.problem) {
 		if command, ok := filled(rule.command, names); ok {
 			out = append(out, NextStep{What: rule.what, Command: command, about: rule.about()})
 		}
