@@ -122,7 +122,16 @@ func (c *comparison) settle(adopting, revert bool, served func(string) bool) err
 		Revert:     revert,
 		Served:     served,
 	})
-	result, err := fields.Simulate(c.live, want, c.folded.Entries, Manager)
+	return c.predict(c.live)
+}
+
+// predict works out what an apply to an object comes to.
+func (c *comparison) predict(live *typed.TypedValue) error {
+	want, err := typedOf(c.conv, c.want)
+	if err != nil {
+		return err
+	}
+	result, err := fields.Simulate(live, want, c.folded.Entries, Manager)
 	if err != nil {
 		return err
 	}

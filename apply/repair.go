@@ -28,6 +28,10 @@ var inAnnotations = map[string]string{
 	"autoscaling.alpha.kubernetes.io/behavior": "behavior",
 }
 
+// pointer escapes what goes into a JSON pointer.
+// https://www.rfc-editor.org/rfc/rfc6901
+var pointer = strings.NewReplacer("~", "~0", "/", "~1")
+
 // untranslated removes annotations that stand for fields which are ours in another
 // version than the chart's, from the predicted object too.
 func (c *comparison) untranslated() []operation {
@@ -44,7 +48,7 @@ func (c *comparison) untranslated() []operation {
 		if _, there := c.predicted.GetAnnotations()[key]; !ours || stated || !there {
 			continue
 		}
-		ops = append(ops, operation{Op: "remove", Path: "/metadata/annotations/" + strings.ReplaceAll(key, "/", "~1")})
+		ops = append(ops, operation{Op: "remove", Path: "/metadata/annotations/" + pointer.Replace(key)})
 		unstructured.RemoveNestedField(c.predicted.Object, "metadata", "annotations", key)
 	}
 	return ops
@@ -100,7 +104,7 @@ func doubles(path string, live, want, predicted any) []operation {
 			return nil
 		}
 		for key, v := range l {
-			at := path + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(key)
+			at := path + "/" + pointer.Replace(key)
 			env, isList := v.([]any)
 			if key == "env" && isList {
 				if op, ok := dedupe(at, env, p); ok {

@@ -2,6 +2,7 @@ package apply_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -107,6 +108,27 @@ func TestSwitches(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// What a custom resource states as empty is empty, and not null, whatever was in it.
+func TestEmptied(t *testing.T) {
+	for _, legacy := range []bool{true, false} {
+		s := newStory(t)
+		s.dropCRDs(1)
+		s.crds = definition(0, "")
+		s.deploy("")
+		s.install(foo(0, "size: 5, any: {a: {b: 1}, l: [{name: x, m: {y: 1}}]}, things: [{name: a}]"), legacy)
+		for _, step := range [][2]string{
+			{"size: 6, any: {a: {}, l: [{name: x, m: {}}]}, things: []", "map[any:map[a:map[] l:[map[m:map[] name:x]]] deflt:abc size:6 things:[]]"},
+			{"size: 6, any: {}, things: []", "map[any:map[] deflt:abc size:6 things:[]]"},
+		} {
+			s.expect(s.deploy(foo(0, step[0])), "update Foo0/f")
+			if got := fmt.Sprint(at(s.get(s.ns+".example.com/v1", "Foo0", "f"), "spec")); got != step[1] {
+				t.Errorf("helm3=%v: %s\nhas become %s", legacy, step[0], got)
+			}
+			s.expect(s.deploy(foo(0, step[0])))
+		}
 	}
 }
 

@@ -64,7 +64,15 @@ func (u *updating) settle(ctx context.Context) error {
 		r := u.t.reject(&InvalidError{Text: explainTyped(u.t, err)})
 		return &r
 	}
-	u.repair = append(repairs(u.live, u.cmp.want, u.cmp.predicted), u.cmp.untranslated()...)
+	u.repair = nil
+	if !u.p.schemas.isBuiltin(u.t.mapping.GVK) { // whose types don't tell null from empty
+		var err error
+		if u.repair, err = u.cmp.emptied(u.live); err != nil {
+			return &ObjectError{ID: u.t.id, Source: u.t.source, Doing: "comparing", Err: err}
+		}
+	}
+	u.repair = append(u.repair, repairs(u.live, u.cmp.want, u.cmp.predicted)...)
+	u.repair = append(u.repair, u.cmp.untranslated()...)
 	u.c.Want = u.cmp.want
 	u.c.TakenFrom = u.cmp.folded.From
 	u.c.step = &step{p: u.p, t: u.t, guard: guard{uid: u.live.GetUID()}}
