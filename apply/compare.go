@@ -248,28 +248,3 @@ func plainContent(obj *unstructured.Unstructured) map[string]any {
 	}
 	return o.Object
 }
-
-// mergePatch is the JSON merge patch that makes to of from.
-// https://www.rfc-editor.org/rfc/rfc7386
-func mergePatch(from, to map[string]any) map[string]any {
-	out := map[string]any{}
-	for k, v := range to {
-		old, had := from[k]
-		if had && reflect.DeepEqual(old, v) {
-			continue
-		}
-		a, ok1 := old.(map[string]any)
-		b, ok2 := v.(map[string]any)
-		if ok1 && ok2 {
-			out[k] = mergePatch(a, b)
-		} else {
-			out[k] = v
-		}
-	}
-	for k := range from {
-		if _, still := to[k]; !still {
-			out[k] = nil
-		}
-	}
-	return out
-}

@@ -286,7 +286,7 @@ func (f *faulty) once() *faulty {
 		defer mu.Unlock()
 		key := r.Method + r.URL.Path + r.Header.Get("Content-Type")
 		was := seen[key]
-		seen[key] = true
+		seen[key] = was || real(r)
 		return real(r) && !was
 	}
 	out := &faulty{}

@@ -1,7 +1,7 @@
 package apply
 
 import (
-	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -28,103 +28,140 @@ var inAnnotations = map[string]string{
 	"autoscaling.alpha.kubernetes.io/behavior": "behavior",
 }
 
-// pointer escapes what goes into a JSON pointer.
-// https://www.rfc-editor.org/rfc/rfc6901
-var pointer = strings.NewReplacer("~", "~0", "/", "~1")
-
-// untranslated removes annotations that stand for fields which are ours in another
-// version than the chart's, from the predicted object too.
-func (c *comparison) untranslated() []operation {
-	if c.want.GetAPIVersion() != "autoscaling/v1" {
-		return nil
+// repair does to the predicted object what no apply can do, and tells whether
+// there was anything.
+func (c *comparison) repair(live *unstructured.Unstructured) (bool, error) {
+	emptied, err := c.emptied(live)
+	if err != nil {
+		return false, err
 	}
-	var ops []operation
+	united := unite(live, c.want, c.predicted)
+	deduped := dedupe(c.want.Object, c.predicted.Object)
+	return c.translate() || emptied || united || deduped, nil
+}
+
+// emptied sees to what the chart states as empty and what was all ours. An apply
+// leaves null there, which a schema refuses or which means something else. With
+// an object in which it is empty already the prediction is right.
+// sigs.k8s.io/structured-merge-diff typed/remove.go
+func (c *comparison) emptied(live *unstructured.Unstructured) (bool, error) {
+	next := bare(live).DeepCopy()
+	if !empty(c.want.Object, c.predicted.Object, next.Object) {
+		return false, nil
+	}
+	from, err := typedOf(c.conv, next)
+	if err != nil {
+		return false, err
+	}
+	return true, c.predict(from)
+}
+
+// empty empties in live what want has empty and predicted has lost, and tells
+// whether there is any. Items of lists are found by their names.
+func empty(want, predicted, live any) bool {
+	found := false
+	switch w := want.(type) {
+	case map[string]any:
+		p, _ := predicted.(map[string]any)
+		l, _ := live.(map[string]any)
+		for key, v := range w {
+			if p[key] == nil && l[key] != nil && isEmpty(v) {
+				l[key], found = v, true
+			} else if empty(v, p[key], l[key]) {
+				found = true
+			}
+		}
+	case []any:
+		p, _ := predicted.([]any)
+		l, _ := live.([]any)
+		for _, item := range w {
+			if empty(item, named(item, p), named(item, l)) {
+				found = true
+			}
+		}
+	}
+	return found
+}
+
+func isEmpty(v any) bool {
+	switch v := v.(type) {
+	case map[string]any:
+		return len(v) == 0
+	case []any:
+		return len(v) == 0
+	}
+	return false
+}
+
+// unite removes the sibling that the stated type doesn't allow.
+func unite(live, want, predicted *unstructured.Unstructured) bool {
+	u, ok := unions[live.GetKind()]
+	if !ok || !strings.HasPrefix(live.GetAPIVersion(), "apps/") {
+		return false
+	}
+	kind, stated, _ := unstructured.NestedString(want.Object, "spec", u.field, "type")
+	_, has, _ := unstructured.NestedFieldNoCopy(predicted.Object, "spec", u.field, u.member)
+	if !stated || kind == u.kind || !has {
+		return false
+	}
+	unstructured.RemoveNestedField(predicted.Object, "spec", u.field, u.member)
+	return true
+}
+
+// translate removes annotations that stand for fields which are ours in another
+// version than the chart's.
+func (c *comparison) translate() bool {
+	if c.want.GetAPIVersion() != "autoscaling/v1" {
+		return false
+	}
+	found := false
 	for key, field := range inAnnotations {
 		path := fieldpath.MakePathOrDie("spec", field)
 		ours := slices.ContainsFunc(c.entries, func(e fields.Entry) bool {
 			return e.Class() == fields.Legacy && (e.Set.Has(path) || !below(e.Set, path).Empty())
 		})
 		_, stated := c.want.GetAnnotations()[key]
-		if _, there := c.predicted.GetAnnotations()[key]; !ours || stated || !there {
-			continue
-		}
-		ops = append(ops, operation{Op: "remove", Path: "/metadata/annotations/" + pointer.Replace(key)})
-		unstructured.RemoveNestedField(c.predicted.Object, "metadata", "annotations", key)
-	}
-	return ops
-}
-
-// repairs finds what has to be done to the live object because no apply can,
-// and does the same to the predicted one.
-func repairs(live, want, predicted *unstructured.Unstructured) []operation {
-	var ops []operation
-	if u, ok := unions[live.GetKind()]; ok && strings.HasPrefix(live.GetAPIVersion(), "apps/") {
-		kind, stated, _ := unstructured.NestedString(want.Object, "spec", u.field, "type")
-		_, has, _ := unstructured.NestedFieldNoCopy(live.Object, "spec", u.field, u.member)
-		if stated && kind != u.kind && has {
-			ops = append(ops, operation{"replace", "/spec/" + u.field, map[string]any{"type": kind}})
-			unstructured.RemoveNestedField(predicted.Object, "spec", u.field, u.member)
+		_, there := c.predicted.GetAnnotations()[key]
+		if ours && there && !stated {
+			unstructured.RemoveNestedField(c.predicted.Object, "metadata", "annotations", key)
+			found = true
 		}
 	}
-	if !doubled(live.Object) {
-		return ops
-	}
-	return append(ops, doubles("", live.Object, want.Object, predicted.Object)...)
+	return found
 }
 
-// doubled says that there is work for doubles, which hardly ever is.
-func doubled(v any) bool {
-	switch v := v.(type) {
-	case map[string]any:
-		for key, child := range v {
-			if env, ok := child.([]any); ok && key == "env" {
-				if len(lastOfEach(env)) != len(env) {
-					return true
-				}
-			} else if doubled(child) {
-				return true
-			}
-		}
-	case []any:
-		return slices.ContainsFunc(v, doubled)
-	}
-	return false
-}
-
-// doubles finds variables that are set twice in one container, which Helm 3's
+// dedupe finds variables that are set twice in one container, which Helm 3's
 // POST allowed and an apply leaves as they are; the last one stays, as the
-// kubelet reads it.
-func doubles(path string, live, want, predicted any) []operation {
-	var ops []operation
-	switch l := live.(type) {
+// kubelet reads it. A chart can say the same of a kind whose lists are no maps.
+func dedupe(want, predicted any) bool {
+	found := false
+	switch p := predicted.(type) {
 	case map[string]any:
-		w, ok1 := want.(map[string]any)
-		p, ok2 := predicted.(map[string]any)
-		if !ok1 || !ok2 {
-			return nil
+		w, ok := want.(map[string]any)
+		if !ok {
+			return false
 		}
-		for key, v := range l {
-			at := path + "/" + pointer.Replace(key)
+		for key, v := range p {
 			env, isList := v.([]any)
-			if key == "env" && isList {
-				if op, ok := dedupe(at, env, p); ok {
-					ops = append(ops, op)
-				}
+			if key != "env" || !isList {
+				found = dedupe(w[key], v) || found
 				continue
 			}
-			ops = append(ops, doubles(at, v, w[key], p[key])...)
+			stated, _ := w[key].([]any)
+			if once := lastOfEach(env); len(once) < len(env) && len(lastOfEach(stated)) == len(stated) {
+				p[key], found = once, true
+			}
 		}
 	case []any:
-		w, ok1 := want.([]any)
-		p, ok2 := predicted.([]any)
-		if !ok1 || !ok2 {
-			return nil
+		w, ok := want.([]any)
+		if !ok {
+			return false
 		}
-		for i, v := range l {
-			ops = append(ops, doubles(fmt.Sprintf("%s/%d", path, i), v, named(v, w), named(v, p))...)
+		for _, item := range p {
+			found = dedupe(named(item, w), item) || found
 		}
 	}
-	return ops
+	return found
 }
 
 // named finds the item of a list that has the name of v.
@@ -144,19 +181,7 @@ func envName(item any) string {
 	return name
 }
 
-// dedupe makes the operation that leaves the last of each name, and removes
-// the same items from the predicted list.
-func dedupe(path string, env []any, predicted map[string]any) (operation, bool) {
-	kept := lastOfEach(env)
-	if len(kept) == len(env) {
-		return operation{}, false
-	}
-	if list, ok := predicted["env"].([]any); ok {
-		predicted["env"] = lastOfEach(list)
-	}
-	return operation{"replace", path, kept}, true
-}
-
+// lastOfEach leaves of the items of one name the last.
 func lastOfEach(env []any) []any {
 	last := map[string]int{}
 	for i, item := range env {
@@ -164,9 +189,38 @@ func lastOfEach(env []any) []any {
 	}
 	var out []any
 	for i, item := range env {
-		if last[envName(item)] == i {
+		if name := envName(item); name == "" || last[name] == i {
 			out = append(out, item)
 		}
 	}
 	return out
+}
+
+// pointer escapes the parts of a JSON pointer. https://www.rfc-editor.org/rfc/rfc6901
+var pointer = strings.NewReplacer("~", "~0", "/", "~1")
+
+// rewriting is the JSON patch that makes to of from, which unlike a merge patch
+// can write null.
+func rewriting(path string, from, to map[string]any) []operation {
+	var ops []operation
+	for key, v := range to {
+		at := path + "/" + pointer.Replace(key)
+		old, had := from[key]
+		if had && reflect.DeepEqual(old, v) {
+			continue
+		}
+		a, ok1 := old.(map[string]any)
+		b, ok2 := v.(map[string]any)
+		if at == "/metadata" && ok1 && ok2 {
+			ops = append(ops, rewriting(at, a, b)...)
+		} else {
+			ops = append(ops, operation{"add", at, v})
+		}
+	}
+	for key := range from {
+		if _, still := to[key]; !still {
+			ops = append(ops, operation{Op: "remove", Path: path + "/" + pointer.Replace(key)})
+		}
+	}
+	return ops
 }

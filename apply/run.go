@@ -8,7 +8,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/apply/fields"
 	"deployer/internal/kube"
@@ -179,15 +178,11 @@ func yieldTo(ctx context.Context, try int) {
 // execute carries out one change.
 func (a *Applier) execute(ctx context.Context, c Change) (Change, error) {
 	planned, written := c.Action, false
-	var old types.UID
-	if c.Live != nil {
-		old = c.Live.GetUID()
-	}
 	for try := 0; ; try++ {
 		if c.step == nil {
 			if c.Action == None {
 				c.Result = c.Live
-				if planned == Create || written || planned == Recreate && c.Live != nil && c.Live.GetUID() != old {
+				if planned == Create || written {
 					c.Action = planned // by an earlier request of ours, whose answer may have been lost
 				}
 			}
@@ -200,7 +195,7 @@ func (a *Applier) execute(ctx context.Context, c Change) (Change, error) {
 			}
 			return done, nil
 		}
-		written = written || err == nil && !c.step.later
+		written = written || !c.step.later // what was stored, and its answer lost, is a conflict when it is tried again
 		if err != nil && (!apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) || try == mostTries) {
 			return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(planned), Err: explain(c.object(), err)}
 		}

@@ -91,20 +91,11 @@ func (a *Applier) apply(ctx context.Context, t *target, obj *unstructured.Unstru
 	})
 }
 
-// merge sends a JSON merge patch.
-func (a *Applier) merge(ctx context.Context, t *target, patch map[string]any, m mode) (*unstructured.Unstructured, error) {
-	data, err := json.Marshal(patch)
-	if err != nil {
-		return nil, fmt.Errorf("encoding it: %w", err)
-	}
-	return a.patch(ctx, t, t.id.Name, types.MergePatchType, data, metav1.PatchOptions{FieldManager: Manager, DryRun: m.dryRun()})
-}
-
 // operation is one of a JSON patch. https://www.rfc-editor.org/rfc/rfc6902
 type operation struct {
 	Op    string `json:"op"`
 	Path  string `json:"path"`
-	Value any    `json:"value,omitempty"`
+	Value any    `json:"value"` // which a removal doesn't read
 }
 
 // edit sends a JSON patch that fails with a conflict unless the live object is

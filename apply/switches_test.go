@@ -33,6 +33,7 @@ var switches = map[string][2]string{
 	"host ports":      {pod(", ports: [{containerPort: 80}]", ", hostNetwork: true"), pod(", ports: [{containerPort: 80}]", "")},
 	"account":         {pod("", ", serviceAccountName: x"), pod("", "")},
 	"former account":  {pod("", ", serviceAccount: x"), pod("", ", serviceAccountName: z")},
+	"context":         {pod(", securityContext: {runAsUser: 1}", ""), pod(", securityContext: {}", "")},
 	"limits":          {pod(", resources: {limits: {cpu: 1, memory: 1Gi}}", ""), pod(", resources: {limits: {memory: 2Gi}}", "")},
 	"lower limits":    {pod(", resources: {limits: {cpu: 2}}", ""), pod(", resources: {limits: {cpu: 1}}", "")},
 	"directions": {
@@ -111,7 +112,8 @@ func TestSwitches(t *testing.T) {
 	}
 }
 
-// What a custom resource states as empty is empty, and not null, whatever was in it.
+// What a custom resource states as empty is empty, and not null, whatever was in
+// it, and is so at once. Not everything named env has names.
 func TestEmptied(t *testing.T) {
 	for _, legacy := range []bool{true, false} {
 		s := newStory(t)
@@ -122,8 +124,14 @@ func TestEmptied(t *testing.T) {
 		for _, step := range [][2]string{
 			{"size: 6, any: {a: {}, l: [{name: x, m: {}}]}, things: []", "map[any:map[a:map[] l:[map[m:map[] name:x]]] deflt:abc size:6 things:[]]"},
 			{"size: 6, any: {}, things: []", "map[any:map[] deflt:abc size:6 things:[]]"},
+			{"size: 6, maybe: null, any: {env: [A=1, B=2]}, things: []", "map[any:map[env:[A=1 B=2]] deflt:abc maybe:<nil> size:6 things:[]]"},
+			{"size: 7, maybe: null, any: {env: [A=1, B=2], l: {}}", "map[any:map[env:[A=1 B=2] l:map[]] deflt:abc maybe:<nil> size:7 things:[]]"},
 		} {
+			was := s.generation(s.ns+".example.com/v1", "Foo0", "f")
 			s.expect(s.deploy(foo(0, step[0])), "update Foo0/f")
+			if got := s.generation(s.ns+".example.com/v1", "Foo0", "f"); got != was+1 {
+				t.Errorf("helm3=%v: %s\nis written %d times", legacy, step[0], got-was)
+			}
 			if got := fmt.Sprint(at(s.get(s.ns+".example.com/v1", "Foo0", "f"), "spec")); got != step[1] {
 				t.Errorf("helm3=%v: %s\nhas become %s", legacy, step[0], got)
 			}

@@ -54,7 +54,7 @@ type updating struct {
 	want     *unstructured.Unstructured // before anything was left to others
 	live     *unstructured.Unstructured
 	adopting bool
-	repair   []operation
+	repaired bool // predicted is what no apply comes to
 	retried  bool
 	c        Change
 }
@@ -64,15 +64,10 @@ func (u *updating) settle(ctx context.Context) error {
 		r := u.t.reject(&InvalidError{Text: explainTyped(u.t, err)})
 		return &r
 	}
-	u.repair = nil
-	if !u.p.schemas.isBuiltin(u.t.mapping.GVK) { // whose types don't tell null from empty
-		var err error
-		if u.repair, err = u.cmp.emptied(u.live); err != nil {
-			return &ObjectError{ID: u.t.id, Source: u.t.source, Doing: "comparing", Err: err}
-		}
+	var err error
+	if u.repaired, err = u.cmp.repair(u.live); err != nil {
+		return &ObjectError{ID: u.t.id, Source: u.t.source, Doing: "comparing", Err: err}
 	}
-	u.repair = append(u.repair, repairs(u.live, u.cmp.want, u.cmp.predicted)...)
-	u.repair = append(u.repair, u.cmp.untranslated()...)
 	u.c.Want = u.cmp.want
 	u.c.TakenFrom = u.cmp.folded.From
 	u.c.step = &step{p: u.p, t: u.t, guard: guard{uid: u.live.GetUID()}}
@@ -119,7 +114,7 @@ func adoptionReason(from Owner) string {
 // ask asks the server what the update would come to, unless nothing would be
 // updated.
 func (u *updating) ask(ctx context.Context) (Change, error) {
-	if same(u.cmp.predicted, u.live) && len(u.repair) == 0 {
+	if same(u.cmp.predicted, u.live) {
 		return u.unchanged(ctx)
 	}
 	result, err := u.dryRun(ctx)
@@ -159,17 +154,15 @@ func (u *updating) dryRun(ctx context.Context) (*unstructured.Unstructured, erro
 	if u.t.once != nil {
 		return u.p.a.put(ctx, u.t, u.cmp.predicted, ask)
 	}
-	if !u.cmp.folded.Changed && len(u.repair) == 0 {
+	if !u.cmp.folded.Changed && !u.repaired {
 		return u.p.a.apply(ctx, u.t, u.cmp.want, guard{uid: u.live.GetUID(), rv: u.c.step.guard.rv}, ask)
 	}
-	patch := mergePatch(plainContent(u.live), plainContent(u.cmp.predicted))
-	meta, _ := patch["metadata"].(map[string]any)
-	if meta == nil {
-		meta = map[string]any{}
-		patch["metadata"] = meta
-	}
-	meta["resourceVersion"] = u.live.GetResourceVersion()
-	return u.p.a.merge(ctx, u.t, patch, ask)
+	return u.p.a.edit(ctx, u.t, u.live.GetResourceVersion(), u.rewriting(), ask)
+}
+
+// rewriting makes what is predicted of the live object.
+func (u *updating) rewriting() []operation {
+	return rewriting("", plainContent(u.live), plainContent(u.cmp.predicted))
 }
 
 // answered turns the server's answer into a change.
@@ -299,7 +292,10 @@ func (u *updating) write(s *step) {
 	if u.cmp.folded.Changed {
 		s.fold = u.cmp.folded.Entries
 	}
-	s.repair, s.apply = u.repair, true
+	s.apply = true
+	if u.repaired {
+		s.repair = u.rewriting()
+	}
 }
 
 // differences compares the live object with what it would become.

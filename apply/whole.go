@@ -45,7 +45,7 @@ func (u *updating) whole() {
 	putDoubled(u.want.Object, u.t.once.Object, u.cmp.predicted.Object)
 	want := u.cmp.want.DeepCopy()
 	putDoubled(u.want.Object, u.t.once.Object, want.Object)
-	u.c.Want, u.c.TakenFrom, u.repair = want, nil, nil
+	u.c.Want, u.c.TakenFrom = want, nil
 }
 
 // putDoubled replaces the lists in onto of which full has more items than once.
