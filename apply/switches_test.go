@@ -115,6 +115,7 @@ func TestSwitches(t *testing.T) {
 // What a custom resource states as empty is empty, and not null, whatever was in
 // it, and is so at once. Not everything named env has names.
 func TestEmptied(t *testing.T) {
+	t.Parallel()
 	for _, legacy := range []bool{true, false} {
 		s := newStory(t)
 		s.dropCRDs(1)

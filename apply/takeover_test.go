@@ -308,24 +308,31 @@ func TestCABundleIsAKeyToo(t *testing.T) {
 	}
 }
 
-// S13, S78: adopting what somebody made with kubectl keeps what the chart
-// doesn't speak of.
+// S13, S78: adopting what somebody made with kubectl, or another release with
+// Helm 3, keeps what the chart doesn't speak of, in the releases after it too.
 func TestAdoption(t *testing.T) {
-	s := begin(t)
-	s.opts.TakeOwnership = true
-	d := s.manifests(strings.Replace(small, "      - name: app\n", "      - {name: extra, image: x:1}\n      - name: app\n", 1))[2].Object
-	d.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}"})
-	s.post(d, "kubectl-client-side-apply")
-	p := s.deploy(small)
-	s.expect(p, "create ConfigMap/conf", "create Service/web", "update Deployment/web")
-	live := s.get("apps/v1", "Deployment", "web")
-	if got := names(at(live, "spec.template.spec.containers")); got != "extra app" {
-		t.Errorf("containers: %s", got)
+	t.Parallel()
+	for _, maker := range []string{"kubectl-client-side-apply", "helm"} {
+		s := newStory(t)
+		s.opts.TakeOwnership = true
+		d := s.manifests(strings.Replace(small, "      - name: app\n", "      - {name: extra, image: x:1}\n      - name: app\n", 1))[2].Object
+		d.SetAnnotations(map[string]string{"kubectl.kubernetes.io/last-applied-configuration": "{}"})
+		s.post(d, maker)
+		p := s.deploy(small)
+		s.expect(p, "create ConfigMap/conf", "create Service/web", "update Deployment/web")
+		live := s.get("apps/v1", "Deployment", "web")
+		if _, ok := live.GetAnnotations()["kubectl.kubernetes.io/last-applied-configuration"]; ok && maker != "helm" {
+			t.Errorf("kubectl's annotation is still there")
+		}
+		from := len(s.c.Audit(t, s.agent))
+		s.expect(s.deploy(small))
+		if w := kubetest.Writes(s.c.Audit(t, s.agent)[from:]); len(w) > 0 {
+			t.Errorf("%s: the next release wrote: %v", maker, w)
+		}
+		if got := names(at(s.get("apps/v1", "Deployment", "web"), "spec.template.spec.containers")); got != "extra app" {
+			t.Errorf("%s: containers: %s", maker, got)
+		}
 	}
-	if _, ok := live.GetAnnotations()["kubectl.kubernetes.io/last-applied-configuration"]; ok {
-		t.Errorf("kubectl's annotation is still there")
-	}
-	s.expect(s.deploy(small))
 }
 
 // A release that Helm 4 made by server-side apply under the same name.

@@ -83,7 +83,9 @@ func (f *folding) entry(e Entry) {
 		return
 	}
 	lost := f.lost(e)
-	if lost.Empty() {
+	// Left in Helm's name, what isn't wanted would be ours, and go, in the next release.
+	nobodys := f.Adopting && e.Class() == Legacy && e.Subresource == ""
+	if lost.Empty() && !nobodys {
 		if !f.Served(e.APIVersion) && e.Subresource == "" {
 			// The server forgets the owners of such fields at the next write,
 			// or fails to convert them (kubernetes#111937).
@@ -96,7 +98,7 @@ func (f *folding) entry(e Entry) {
 	}
 	f.from = append(f.from, e.Label())
 	f.gained = f.gained.Union(lost)
-	if left := e.Set.Difference(lost); !left.Empty() {
+	if left := e.Set.Difference(lost); !left.Empty() && !nobodys {
 		f.rest = append(f.rest, e.with(left))
 	}
 }
