@@ -8,20 +8,20 @@ import (
 
 // glyphs are the signs that go with words. None of them says anything alone.
 type glyphs struct {
-	good, bad, warn, busy, title, dot, arrow, dash, branch, more string
-	full, head, empty                                            string // of the bar
+	good, bad, warn, busy, title, dot, arrow, branch, more string
+	full, head, empty                                      string // of the bar
 }
 
 func unicodeGlyphs() glyphs {
 	return glyphs{
-		good: "✓", bad: "✗", warn: "!", busy: "…", title: "▸", dot: "·", arrow: "→", dash: "–", branch: "└", more: "…",
+		good: "✓", bad: "✗", warn: "!", busy: "…", title: "▸", dot: "·", arrow: "→", branch: "└", more: "…",
 		full: "━", head: "╸", empty: "┈",
 	}
 }
 
 func asciiGlyphs() glyphs {
 	return glyphs{
-		good: "+", bad: "x", warn: "!", busy: ".", title: ">", dot: "-", arrow: "->", dash: "-", branch: "`-", more: "...",
+		good: "+", bad: "x", warn: "!", busy: ".", title: ">", dot: "-", arrow: "->", branch: "`-", more: "...",
 		full: "=", head: ">", empty: ".",
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"deployer/apply"
 	"deployer/internal/kube"
 	"deployer/track"
 	"deployer/track/class"
@@ -25,10 +26,8 @@ func all(n int) string {
 func (t *tally) sums() string {
 	var parts []string
 	for _, action := range []string{"create", "update", "recreate", "delete", "keep", "unchanged"} {
-		for known, n := range t.actions {
-			if string(known) == action && n > 0 {
-				parts = append(parts, fmt.Sprintf("%d %s", n, past[action]))
-			}
+		if n := t.actions[apply.Action(action)]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, past[action]))
 		}
 	}
 	if len(parts) == 0 {

@@ -118,6 +118,14 @@ type warning struct {
 	Source string `json:"source,omitempty"`
 }
 
+func warningOf(w apply.Warning) warning {
+	out := warning{Text: w.Text, Source: w.Source}
+	if w.ID.Kind != "" {
+		out.Object = w.ID.String()
+	}
+	return out
+}
+
 // newPlan turns an operation into its document.
 func newPlan(op *deploy.Operation) planDocument {
 	return documentOf(op, func(c apply.Change) planObject { return objectOf(c, op.Variants[c.ID]) })
@@ -130,7 +138,7 @@ func newOutline(op *deploy.Operation) planDocument { return documentOf(op, outli
 func documentOf(op *deploy.Operation, object func(apply.Change) planObject) planDocument {
 	d := planDocument{
 		Format: jsonFormat, Document: "plan", Verb: string(op.Verb), Release: op.Release, Namespace: op.Namespace,
-		Chart: chartNamed(op), TargetRevision: op.Target, CreatesNamespace: op.NewNamespace, KeepsHistory: op.KeepHistory,
+		Chart: chartOf(op.Next), TargetRevision: op.Target, CreatesNamespace: op.NewNamespace, KeepsHistory: op.KeepHistory,
 		Cascade: strings.ToLower(string(op.Cascade)),
 		Stages:  []planStage{}, Warnings: []warning{},
 	}
@@ -208,11 +216,7 @@ func (d *planDocument) warnings(op *deploy.Operation, plan *apply.Plan) {
 		d.Warnings = append(d.Warnings, warning{Text: text})
 	}
 	for _, w := range plan.Warnings {
-		out := warning{Text: w.Text, Source: w.Source}
-		if w.ID.Kind != "" {
-			out.Object = w.ID.String()
-		}
-		d.Warnings = append(d.Warnings, out)
+		d.Warnings = append(d.Warnings, warningOf(w))
 	}
 }
 
@@ -300,8 +304,6 @@ func policies(h *helmrelease.Hook) []string {
 	}
 	return out
 }
-
-func chartNamed(op *deploy.Operation) string { return chartOf(op.Next) }
 
 // chartOf names the chart of a revision; empty when that isn't known.
 func chartOf(record *release.Record) string {

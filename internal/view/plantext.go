@@ -17,11 +17,10 @@ func planText(w io.Writer, s Streams, d planDocument, o PlanOptions) error {
 		blocks = d.blocks(o, longPlan)
 		defer fmt.Fprintln(w, "This plan is made shorter to be read: --full shows all of it, -o html folds it.")
 	}
-	any := len(blocks) > 0
 	for _, b := range blocks {
 		blockText(w, p, paint, b.heading(), b.lines)
 	}
-	if any {
+	if len(blocks) > 0 {
 		fmt.Fprintln(w)
 	}
 	for _, warning := range told(d.Warnings) {

@@ -108,13 +108,11 @@ func (e *Events) failure(r Result) string {
 
 // details writes the lines of a cause, its log folded where that is possible.
 func (e *Events) details(b *strings.Builder, c Cause) {
-	log := c.Logs
-	next, events := c.Next, c.Events
+	log, next := c.Logs, c.Next
 	c.Logs, c.Next = nil, nil
 	for _, l := range c.lines(e.glyphs) {
 		fmt.Fprintf(b, "   %s\n", e.ci.harmless(l))
 	}
-	c.Events, c.Logs = events, log
 	now := e.now()
 	for _, tail := range log {
 		title := "log of " + tail.title()

@@ -163,7 +163,7 @@ func (t *tally) result(err error) Result {
 		r.Warnings = []string{}
 	}
 	if t.op != nil {
-		r.Verb, r.Release, r.Namespace, r.Chart = string(t.op.Verb), t.op.Release, t.op.Namespace, chartNamed(t.op)
+		r.Verb, r.Release, r.Namespace, r.Chart = string(t.op.Verb), t.op.Release, t.op.Namespace, chartOf(t.op.Next)
 		_, _, r.Revision = t.name()
 		if status := endings[t.op.Verb]; status != "" {
 			r.Status = status

@@ -102,11 +102,7 @@ func (t *tally) start(op *deploy.Operation) {
 		t.warn(w)
 	}
 	for _, w := range op.Plan.Warnings {
-		out := warning{Text: w.Text, Source: w.Source}
-		if w.ID.Kind != "" {
-			out.Object = w.ID.String()
-		}
-		t.warn(out.String())
+		t.warn(warningOf(w).String())
 	}
 }
 
