@@ -48,9 +48,8 @@ func (e *VersionError) Hint() string {
 
 // A StaleError says that a plan no longer fits the cluster. Nothing was changed.
 type StaleError struct {
-	Release string
-	Moved   []Moved // never empty
-	Err     error   // why the plan can't be made again; nil when it can
+	Moved []Moved // never empty
+	Err   error   // why the plan can't be made again; nil when it can
 }
 
 func (e *StaleError) Error() string {

@@ -109,12 +109,11 @@ func rewritten(c apply.Change) []difference {
 type print struct {
 	verb     deploy.Verb
 	revision int
-	base     *Base
 	objects  []Object
 }
 
 func printOf(k *key, op *deploy.Operation) print {
-	p := print{verb: op.Verb, base: baseOf(op), objects: objectsOf(k, op)}
+	p := print{verb: op.Verb, objects: objectsOf(k, op)}
 	if op.Next != nil {
 		p.revision = op.Next.Version
 	}

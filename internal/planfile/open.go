@@ -40,10 +40,10 @@ func (f *File) Open(ctx context.Context, d *deploy.Deployer, digest string, with
 		return nil, err
 	}
 	if moved := f.Cluster.moved(f, d.Cluster.Host(), known); len(moved) > 0 {
-		return nil, &StaleError{Release: f.Release, Moved: moved}
+		return nil, &StaleError{Moved: moved}
 	}
 	if moved := f.movedBase(history.Latest()); len(moved) > 0 {
-		return nil, &StaleError{Release: f.Release, Moved: moved}
+		return nil, &StaleError{Moved: moved}
 	}
 	p := &Plan{File: f}
 	if err := p.unseal(known, digest, with); err != nil {
@@ -152,7 +152,7 @@ func (p *Plan) Decide(ctx context.Context, d *deploy.Deployer, render Build) (*d
 	if op != nil && op.Next != nil {
 		// Also when it is rejected: other inputs may be the reason for that.
 		if moved := p.movedBase(op.Base); len(moved) > 0 {
-			return nil, &StaleError{Release: p.Release, Moved: moved}
+			return nil, &StaleError{Moved: moved}
 		}
 		if parts := different(p.Parts, partsOf(p.key, op)); len(parts) > 0 {
 			return nil, &DifferentError{How: p.Content.How, Parts: parts}
@@ -162,10 +162,10 @@ func (p *Plan) Decide(ctx context.Context, d *deploy.Deployer, render Build) (*d
 		return nil, p.spoiled(err)
 	}
 	if op == nil {
-		return nil, &StaleError{Release: p.Release, Moved: []Moved{{What: "release " + p.Release, Now: "there is nothing left to do"}}}
+		return nil, &StaleError{Moved: []Moved{{What: "release " + p.Release, Now: "there is nothing left to do"}}}
 	}
 	if moved := p.compare(op); len(moved) > 0 {
-		return nil, &StaleError{Release: p.Release, Moved: moved}
+		return nil, &StaleError{Moved: moved}
 	}
 	return op, nil
 }
@@ -191,7 +191,7 @@ func (p *Plan) again(ctx context.Context, d *deploy.Deployer, render Build) (*de
 // spoiled turns what the cluster refuses now, and did not when the plan was
 // made, into a plan that no longer fits.
 func (p *Plan) spoiled(err error) error {
-	stale := &StaleError{Release: p.Release, Err: err}
+	stale := &StaleError{Err: err}
 	var (
 		rejected *apply.RejectedError
 		noSpace  *deploy.NoNamespaceError
