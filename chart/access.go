@@ -7,21 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 
-	"helm.sh/helm/v3/pkg/cli"
 	"helm.sh/helm/v3/pkg/downloader"
-	"helm.sh/helm/v3/pkg/getter"
 )
-
-// HelmVersion is the release of Helm whose charts, files and texts are
-// followed; it is what .Capabilities.HelmVersion tells a chart.
-const HelmVersion = helmVersion
-
-// Env is what Helm's libraries take: these settings, and for those that are
-// empty Helm's environment variables and default paths.
-func (s Settings) Env() *cli.EnvSettings { return s.env() }
-
-// Options are the access for Helm's getters.
-func (a Access) Options() []getter.Option { return a.options() }
 
 // Keyring is the file of public keys that signatures are checked against:
 // path, or when that is empty GnuPG's.

@@ -14,7 +14,9 @@ import (
 // linking; the library alone would say v3.22 and Kubernetes v1.20.0. The
 // Kubernetes version is that of its client-go, v0.37.0.
 const (
-	helmVersion       = "v3.22.0"
+	// HelmVersion is the release of Helm whose charts, files and texts are
+	// followed; it is what .Capabilities.HelmVersion tells a chart.
+	HelmVersion       = "v3.22.0"
 	offlineKubernetes = "v1.37.0"
 )
 
@@ -51,7 +53,7 @@ func capabilitiesOf(server kube.Server) (*chartutil.Capabilities, error) {
 	// Helm takes group versions from the list of groups, so one whose resources
 	// can't be asked for right now is there all the same.
 	out.APIVersions = slices.Concat(server.APIVersions, server.Unavailable)
-	out.HelmVersion.Version = helmVersion
+	out.HelmVersion.Version = HelmVersion
 	out.HelmVersion.GitTreeState = "clean"
 	out.HelmVersion.GoVersion = runtime.Version()
 	return out, nil

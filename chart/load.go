@@ -24,7 +24,6 @@ type LoadOptions struct {
 	Verify             bool   // check the archive's signature
 	Keyring            string // public keys for Verify; empty means ~/.gnupg/pubring.gpg
 	UpdateDependencies bool   // fetch missing dependencies into charts/ first
-	Inspect            bool   // only to be looked at: libraries, and charts without their dependencies, are welcome
 	Settings           Settings
 	Progress           func(line string) // told what is downloaded; nil drops it
 }
@@ -127,10 +126,10 @@ func read(path string) (*helmchart.Chart, error) {
 
 // finish checks what Helm checks of a loaded chart before using it.
 func finish(c *helmchart.Chart, lack MissingDependenciesError, opts LoadOptions) (*Chart, error) {
-	if kind := c.Metadata.Type; kind != "" && kind != "application" && !opts.Inspect {
+	if kind := c.Metadata.Type; kind != "" && kind != "application" {
 		return nil, &TypeError{Chart: c.Name(), Type: kind}
 	}
-	if lack.Names = missing(c); len(lack.Names) > 0 && !opts.Inspect {
+	if lack.Names = missing(c); len(lack.Names) > 0 {
 		lack.Chart = c.Name()
 		return nil, &lack
 	}

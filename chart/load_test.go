@@ -194,7 +194,7 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
-func TestLoadToInspect(t *testing.T) {
+func TestReadToLookAt(t *testing.T) {
 	for _, ref := range []string{
 		filepath.Join(testcharts, "library", "charts", "parts"),
 		chartDir(t, map[string]string{"Chart.yaml": "apiVersion: v2\nname: probe\nversion: 1.0.0\ndependencies:\n- {name: one, version: 1.x}\n"}),
@@ -202,8 +202,8 @@ func TestLoadToInspect(t *testing.T) {
 		if _, err := Load(context.Background(), ref, LoadOptions{}); err == nil {
 			t.Errorf("Load(%s) takes it to be deployed", ref)
 		}
-		if _, err := Load(context.Background(), ref, LoadOptions{Inspect: true}); err != nil {
-			t.Errorf("Load(%s) to inspect: %v", ref, err)
+		if _, err := Read(context.Background(), ref, LoadOptions{}); err != nil {
+			t.Errorf("Read(%s): %v", ref, err)
 		}
 	}
 }

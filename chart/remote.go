@@ -74,7 +74,7 @@ func remoteHint(ref string, opts LoadOptions, err error) string {
 }
 
 func download(ref, dir string, opts LoadOptions) (string, error) {
-	env := opts.Settings.env()
+	env := opts.Settings.Env()
 	client, err := opts.Access.Registry(opts.Settings, lines(opts.Progress))
 	if err != nil {
 		return "", err
@@ -84,7 +84,7 @@ func download(ref, dir string, opts LoadOptions) (string, error) {
 		Out:              lines(opts.Progress),
 		Keyring:          opts.Keyring,
 		Getters:          getters,
-		Options:          opts.Access.options(),
+		Options:          opts.Access.Options(),
 		RegistryClient:   client,
 		RepositoryConfig: env.RepositoryConfig,
 		RepositoryCache:  env.RepositoryCache,
@@ -143,7 +143,7 @@ func updateDependencies(ctx context.Context, dir string, opts LoadOptions) error
 // Manager is Helm's for the dependencies of the chart in dir. It tells out what
 // happens, and log what the registry client did. It verifies nothing.
 func Manager(dir string, opts LoadOptions, out, log io.Writer) (*downloader.Manager, error) {
-	env := opts.Settings.env()
+	env := opts.Settings.Env()
 	client, err := opts.Access.Registry(opts.Settings, log)
 	if err != nil {
 		return nil, err

@@ -71,7 +71,7 @@ func valuesFor(helm *helmchart.Chart, in Input, capabilities *chartutil.Capabili
 	}
 	merged, _ := values["Values"].(chartutil.Values)
 	if err := chartutil.ValidateAgainstSchema(helm, merged); err != nil {
-		return nil, &SchemaError{Chart: helm.Name(), Problems: strings.TrimSpace(err.Error())}
+		return nil, &SchemaError{Problems: strings.TrimSpace(err.Error())}
 	}
 	return values, nil
 }
@@ -139,7 +139,6 @@ func compatible(helm *helmchart.Chart, have string) error {
 
 // SchemaError says that values don't fit a values.schema.json.
 type SchemaError struct {
-	Chart    string
 	Problems string // all of them, one line each, by chart
 }
 

@@ -26,7 +26,9 @@ type Settings struct {
 	Traffic *Traffic // counts what is transferred; nil when nobody wants to know
 }
 
-func (s Settings) env() *cli.EnvSettings {
+// Env is what Helm's libraries take: these settings, and for those that are
+// empty Helm's environment variables and default paths.
+func (s Settings) Env() *cli.EnvSettings {
 	env := cli.New()
 	for to, from := range map[*string]string{
 		&env.RegistryConfig:   s.RegistryConfig,
@@ -51,7 +53,8 @@ type Access struct {
 	PlainHTTP          bool   // talk HTTP to a registry
 }
 
-func (a Access) options() []getter.Option {
+// Options are the access for Helm's getters.
+func (a Access) Options() []getter.Option {
 	return []getter.Option{
 		getter.WithPassCredentialsAll(a.PassCredentials),
 		getter.WithTLSClientConfig(a.CertFile, a.KeyFile, a.CAFile),
@@ -64,7 +67,7 @@ func (a Access) options() []getter.Option {
 // Registry returns Helm's registry client, with the logins that s names. What
 // it has to say, such as the digest of what it pulled, goes to progress.
 func (a Access) Registry(s Settings, progress io.Writer) (*registry.Client, error) {
-	env := s.env()
+	env := s.Env()
 	options := []registry.ClientOption{
 		registry.ClientOptDebug(env.Debug),
 		registry.ClientOptEnableCache(true),

@@ -94,7 +94,7 @@ func (f *fallback) RoundTrip(q *http.Request) (*http.Response, error) {
 // unless a has TLS settings, or a repository of Helm's list: Helm's HTTP getter
 // has an ear for those only with a transport that it makes itself.
 func (s Settings) Getters(a Access, options ...getter.Option) getter.Providers {
-	env := s.env()
+	env := s.Env()
 	if s.Traffic != nil && !a.ownTLS() && !anyOwnTLS(env.RepositoryConfig) {
 		inner := &http.Transport{DisableCompression: true, Proxy: http.ProxyFromEnvironment} // as Helm's
 		options = append(options, getter.WithTransport(asTransport(s.Traffic.count(inner))))

@@ -27,7 +27,6 @@ type LintOptions struct {
 
 // A Report is what the linter says of one chart.
 type Report struct {
-	Path     string
 	Messages []string // as Helm writes them: [WARNING] templates/: …
 	// Notable are the messages that are more than information.
 	Notable []string
@@ -37,7 +36,7 @@ type Report struct {
 // Lint examines the chart in a directory or archive as helm lint does. What
 // is wrong with the chart is in the report; a path that is no chart too.
 func Lint(path string, values map[string]any, opts LintOptions) (Report, error) {
-	report := Report{Path: path}
+	report := Report{}
 	// Left to itself the library assumes the Kubernetes it was written for.
 	server, err := chart.Offline(opts.Kubernetes)
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -187,11 +188,8 @@ func (b Book) Update(ctx context.Context, names []string, begin func(), done fun
 			}
 		}
 		for _, e := range file.Repositories {
-			for _, name := range names {
-				if e.Name == name {
-					wanted = append(wanted, e)
-					break
-				}
+			if slices.Contains(names, e.Name) {
+				wanted = append(wanted, e)
 			}
 		}
 	}

@@ -198,7 +198,7 @@ func Login(ctx context.Context, host string, opts PushOptions) error {
 }
 
 // Logout forgets the credentials for a registry.
-func Logout(_ context.Context, host string, opts PushOptions) error {
+func Logout(host string, opts PushOptions) error {
 	client, err := chart.Access{}.Registry(opts.Settings, opts.Log)
 	if err != nil {
 		return err

@@ -85,12 +85,12 @@ func registryLogout(e *env) *cli.Command {
   deployer registry logout registry.example.com
 
 Exit codes: 0 done; 1 failed`,
-		Action: action(func(ctx context.Context, c *cli.Context) error {
+		Action: action(func(_ context.Context, c *cli.Context) error {
 			args, err := arguments(c, 1, 1, "the host of a registry")
 			if err != nil {
 				return err
 			}
-			return repository.Logout(ctx, args[0], repository.PushOptions{Settings: e.helmFiles(), Log: e.streams.Err})
+			return repository.Logout(args[0], repository.PushOptions{Settings: e.helmFiles(), Log: e.streams.Err})
 		}),
 	}
 }

@@ -18,7 +18,7 @@ const indexTimeout = 2 * time.Minute
 func repoCommand(e *env) *cli.Command {
 	return &cli.Command{
 		Name: "repo", Usage: "manage chart repositories",
-		Subcommands: []*cli.Command{repoAdd(e), repoList(e), repoUpdate(e), repoRemove(e), repoIndex(e)},
+		Subcommands: []*cli.Command{repoAdd(e), repoList(e), repoUpdate(e), repoRemove(e), repoIndex()},
 	}
 }
 
@@ -193,7 +193,7 @@ Exit codes: 0 done; 1 there is none of that name`,
 	}
 }
 
-func repoIndex(e *env) *cli.Command {
+func repoIndex() *cli.Command {
 	var o repository.IndexOptions
 	return &cli.Command{
 		Name: "index", Usage: "write the index of a directory of chart archives", ArgsUsage: "DIR",
