@@ -130,7 +130,7 @@ func buildInfo() buildFacts {
 		return b
 	}
 	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" {
+		if s.Key == "vcs.revision" && b.Commit == "" {
 			b.Commit = s.Value
 		}
 	}
