@@ -81,7 +81,6 @@ func objects(n int) string {
 // An OwnershipError says that an object exists and isn't this release's.
 type OwnershipError struct {
 	ID    kube.ID
-	Us    Owner
 	Owner Owner  // empty when it belongs to no release
 	Text  string // what is missing or different, in Helm's words
 }
@@ -180,10 +179,7 @@ func (e *ObjectError) Hint() string {
 }
 
 // A HookExistsError says that an object in the way of a hook may not be removed.
-type HookExistsError struct {
-	ID  kube.ID
-	Why string
-}
+type HookExistsError struct{ Why string }
 
 func (e *HookExistsError) Error() string { return "already exists and " + e.Why }
 

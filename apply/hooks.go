@@ -141,11 +141,11 @@ func (p *planning) removable(t *target, live *unstructured.Unstructured) error {
 	owner := ownerOf(live)
 	switch {
 	case owner != (Owner{}) && owner != p.a.owner:
-		return &HookExistsError{ID: t.id, Why: "belongs to release " + owner.String()}
+		return &HookExistsError{Why: "belongs to release " + owner.String()}
 	case owner == (Owner{}) && !(p.past.wasHook(t.id) && isHook(live)):
-		return &HookExistsError{ID: t.id, Why: "is no hook of this release"}
+		return &HookExistsError{Why: "is no hook of this release"}
 	case isCRD(t.id):
-		return &HookExistsError{ID: t.id, Why: "CustomResourceDefinitions are never deleted for a hook"}
+		return &HookExistsError{Why: "CustomResourceDefinitions are never deleted for a hook"}
 	}
 	return nil
 }

@@ -58,13 +58,13 @@ func (p *planning) owns(t *target, live *unstructured.Unstructured) (adopting bo
 		// Helm puts no ownership on what its hooks make. (helm#8944)
 		return false, nil
 	}
-	if p.mayAdopt(t, live, owner) {
+	if p.mayAdopt(t, owner) {
 		return true, nil
 	}
-	return false, &OwnershipError{ID: t.id, Us: us, Owner: owner, Text: ownershipText(us, live)}
+	return false, &OwnershipError{ID: t.id, Owner: owner, Text: ownershipText(us, live)}
 }
 
-func (p *planning) mayAdopt(t *target, live *unstructured.Unstructured, owner Owner) bool {
+func (p *planning) mayAdopt(t *target, owner Owner) bool {
 	opts := p.a.opts
 	if adoptable(opts.Adopt, t.id) {
 		return true
@@ -151,6 +151,4 @@ func isHook(obj *unstructured.Unstructured) bool {
 	return ok
 }
 
-const (
-	hookAnnotation = "helm.sh/hook"
-)
+const hookAnnotation = "helm.sh/hook"

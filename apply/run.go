@@ -19,8 +19,9 @@ import (
 // request is begun; Run returns when the last one under way has ended. In
 // changes, what was done takes the place of what was planned: predictions are as
 // large as what comes of them. The error joins an *ObjectError for each change
-// that failed; did is not called for those. Changes that couldn't be planned yet are planned first, and if the
-// server rejects some the error is a late *RejectedError and none was carried out.
+// that failed; did is not called for those. Changes that couldn't be planned yet
+// are planned first, and if the server rejects some the error is a late
+// *RejectedError and none was carried out.
 func (a *Applier) Run(ctx context.Context, changes []Change, did func(Change)) error {
 	if err := permitted(changes); err != nil {
 		return err

@@ -68,8 +68,7 @@ func (a *Applier) getWhile(ctx context.Context, m kube.Mapping, id kube.ID, agai
 }
 
 // apply sends obj by server-side apply, forced: what to do about others'
-// fields has been decided before. young is for objects whose kind or namespace
-// this release has just made.
+// fields has been decided before.
 func (a *Applier) apply(ctx context.Context, t *target, obj *unstructured.Unstructured, g guard, m mode) (*unstructured.Unstructured, error) {
 	body := shallow(obj)
 	if g.uid != "" {

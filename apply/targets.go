@@ -66,7 +66,7 @@ func (p *planning) resolve(ctx context.Context, manifests []kube.Manifest, forei
 	return out, bad, nil
 }
 
-// Error of a *Rejection is that of the value; the pointer is what errors.As finds.
+// rejectf is a Rejection as an error, for errors.As to find.
 func rejectf(id kube.ID, source, field, what, format string, args ...any) error {
 	return &Rejection{ID: id, Source: source, Err: &InvalidError{Field: field, Text: fmt.Sprintf(format, args...), What: what}}
 }

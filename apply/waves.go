@@ -248,7 +248,7 @@ func (o *ordering) beyond(ctx context.Context, i int, r reference, kinds []kube.
 		o.p.warn(t.id, t.source, "%s names no object of the release: nothing is waited for", r)
 		return nil
 	}
-	mapping, problem := o.theKind(r, kinds)
+	mapping, problem := o.theKind(kinds)
 	if problem != "" {
 		o.refuse(t, r.String()+problem, "")
 		return nil
@@ -272,7 +272,7 @@ func (o *ordering) beyond(ctx context.Context, i int, r reference, kinds []kube.
 }
 
 // theKind is the one kind that a reference to an object outside means.
-func (o *ordering) theKind(r reference, kinds []kube.Mapping) (kube.Mapping, string) {
+func (o *ordering) theKind(kinds []kube.Mapping) (kube.Mapping, string) {
 	if len(kinds) > 1 {
 		own := slices.DeleteFunc(slices.Clone(kinds), func(m kube.Mapping) bool { return !builtinGroup(m.GVK.Group) })
 		if len(own) != 1 {

@@ -1,6 +1,8 @@
 package fields
 
 import (
+	"time"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
@@ -56,9 +58,8 @@ func Fold(s State) Folded {
 	f.chart = s.History.Union(s.Want)
 	if mine := Ours(s.Entries, s.Manager); mine != nil {
 		f.ours = mine.Set
-		f.time = *mine
+		f.time = mine.Time
 		f.dead = !s.Served(mine.APIVersion)
-		f.had = true
 	}
 	for _, e := range s.Entries {
 		f.entry(e)
@@ -73,9 +74,8 @@ type folding struct {
 	gained *fieldpath.Set // what becomes ours if it is live
 	rest   []Entry
 	from   []string
-	time   Entry
-	had    bool
-	dead   bool // our entry is of an API version that is gone
+	time   time.Time // of our entry; zero when there is none
+	dead   bool      // our entry is of an API version that is gone
 }
 
 func (f *folding) entry(e Entry) {
@@ -172,7 +172,7 @@ func (f *folding) mine(set *fieldpath.Set) Entry {
 		Manager:    f.Manager,
 		Operation:  metav1.ManagedFieldsOperationApply,
 		APIVersion: f.APIVersion,
-		Time:       f.time.Time,
+		Time:       f.time,
 		Set:        set,
 	}
 }
