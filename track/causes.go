@@ -82,9 +82,6 @@ func (s *session) causes() []Cause {
 				c.Objects = append(c.Objects, m.ID)
 			}
 		}
-		if c.Rollout != nil {
-			c.Ready = c.Rollout.NewReady
-		}
 		c.Blocks = s.blockedBy(g, blocked)
 		out = append(out, c)
 	}

@@ -18,7 +18,6 @@ type Cause struct {
 	Objects []kube.ID // those that fail by it, the first is the exemplar
 	Problem Problem   // of the exemplar, with its events and logs
 	Rollout *Rollout  // of the exemplar; nil when it isn't a workload
-	Ready   int       // new pods of the exemplar that are fine
 	// Blocks are objects that are not ready because of the Objects.
 	Blocks []kube.ID
 	// Before marks a failure that was there before the release, which changed
@@ -28,9 +27,8 @@ type Cause struct {
 
 // FailedError says that some objects can't become ready any more.
 type FailedError struct {
-	Causes   []Cause  // fatal ones first, at least one
-	NotReady []Status // every target that isn't ready, failed ones first
-	Waited   time.Duration
+	Causes []Cause // fatal ones first, at least one
+	Waited time.Duration
 }
 
 func (e *FailedError) Error() string {
@@ -79,9 +77,8 @@ func (e *TimeoutError) Unwrap() error { return e.Err }
 // LostError says that tracking ended because the API server was out of reach.
 // The rollout itself may go on.
 type LostError struct {
-	NotReady []Status
-	For      time.Duration
-	Err      error // the last answer
+	For time.Duration
+	Err error // the last answer
 }
 
 func (e *LostError) Error() string {

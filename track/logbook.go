@@ -85,8 +85,6 @@ func (b *logBook) live(sub *subject) bool {
 	return b.mode(sub) == LogsLive && (sub.workload() || sub.gk == podKind) && sub.Until != UntilGone
 }
 
-func (b *logBook) follows(sub *subject) bool { return b.live(sub) }
-
 // seeBare follows a pod that is tracked itself.
 func (b *logBook) seeBare(sub *subject) {
 	if sub.gk != podKind {

@@ -57,7 +57,7 @@ func ownerKey(namespace string, uid types.UID, replicaSet string) string {
 	return string(uid)
 }
 
-// pods starts to look at the pods of a workload, once its revision is known,
+// lookAtPods starts to look at the pods of a workload, once its revision is known,
 // and again when there is another one.
 func (s *session) lookAtPods(sub *subject) {
 	query, value, owner := podsOf(sub)
@@ -222,7 +222,7 @@ func (s *session) takePod(w *podWatch, n stream.Note, p pods.Pod) {
 		if sub == nil {
 			sub = s.pods.owners[ownerKey(p.Namespace, "", p.OwnerName)]
 		}
-		if sub == nil || sub.status.State.Done() && !s.logs.follows(sub) {
+		if sub == nil || sub.status.State.Done() && !s.logs.live(sub) {
 			return
 		}
 		if n.Kind == stream.Gone {

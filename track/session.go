@@ -195,7 +195,7 @@ func (s *session) outcome(ctx context.Context, now time.Time) (bool, error) {
 		return true, s.fatal
 	}
 	if !s.lostAt.IsZero() && now.Sub(s.lostAt) >= lostLimit {
-		return true, &LostError{NotReady: s.unready(), For: now.Sub(s.lostAt), Err: s.lostErr}
+		return true, &LostError{For: now.Sub(s.lostAt), Err: s.lostErr}
 	}
 	waiting := s.waiting()
 	switch {
@@ -207,7 +207,7 @@ func (s *session) outcome(ctx context.Context, now time.Time) (bool, error) {
 	case waiting == 0, now.Sub(s.failedAt) >= s.opts.Settle:
 		s.logs.finish()
 		s.evidence(ctx)
-		return true, &FailedError{Causes: s.causes(), NotReady: s.unready(), Waited: now.Sub(s.started)}
+		return true, &FailedError{Causes: s.causes(), Waited: now.Sub(s.started)}
 	}
 	return false, nil
 }
@@ -240,7 +240,7 @@ func (s *session) outOfTime(ctx context.Context) error {
 		s.evidence(context.WithoutCancel(ctx))
 	}
 	if !s.failedAt.IsZero() {
-		return &FailedError{Causes: s.causes(), NotReady: s.unready(), Waited: now.Sub(s.started)}
+		return &FailedError{Causes: s.causes(), Waited: now.Sub(s.started)}
 	}
 	return &TimeoutError{Causes: s.causes(), NotReady: s.unready(), Total: len(s.subjects), Aim: s.aim(), Waited: now.Sub(s.started), Err: err}
 }

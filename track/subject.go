@@ -152,7 +152,7 @@ func (s *subject) podRules() pods.Rules {
 	return r
 }
 
-// lost takes that the object isn't there any more.
+// lose takes that the object isn't there any more.
 func (s *subject) lose(last *unstructured.Unstructured) {
 	if last != nil && s.object != nil && last.GetUID() != s.object.GetUID() {
 		return

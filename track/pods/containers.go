@@ -118,7 +118,7 @@ func (m *Memory) name(f *Finding, c *Container, last *End, downNow bool, r Rules
 	case last == nil:
 		f.Message = "restarts again and again"
 	case last.Reason == "OOMKilled":
-		f.Class, f.Memory = class.OOMKilled, c.Memory
+		f.Class = class.OOMKilled
 		f.Message = "OOMKilled" + atLimit(c.Memory)
 		if r.Lowered != nil && r.Lowered(c.Plain) {
 			f.Limit = min(f.Limit, 2)

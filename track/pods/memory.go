@@ -22,7 +22,6 @@ type Finding struct {
 	Since     time.Time // seen without a break since then
 	FinalAt   time.Time // zero: never by itself
 	Final     bool
-	Memory    string // memory limit, for OOMKilled
 }
 
 // Rules change how patient a Memory is.

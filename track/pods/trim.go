@@ -21,7 +21,6 @@ type Pod struct {
 	Namespace  string
 	Name       string
 	Node       string
-	Revision   string // value of the label that names its revision
 	Created    time.Time
 	Deleting   bool
 	Phase      corev1.PodPhase
@@ -31,7 +30,6 @@ type Pod struct {
 	Scheduled  bool
 	Pending    Why // of PodScheduled=False
 	Disrupted  string
-	Default    string   // container that kubectl logs takes
 	Claims     []string // PersistentVolumeClaims that it mounts
 	Containers []Container
 }
@@ -47,9 +45,8 @@ type Container struct {
 	Init     bool // it runs to its end before the others start
 	Waiting  Why
 	Running  bool
-	Started  time.Time // start of the present run, by the node's clock
-	Ended    *End      // when it is terminated now
-	Last     *End      // the run before
+	Ended    *End // when it is terminated now
+	Last     *End // the run before
 	Restarts int
 	Ready    bool
 	HasImage bool // the image is on the node: it was pulled
@@ -62,11 +59,7 @@ type End struct {
 	Code    int32
 	Reason  string
 	Message string
-	At      time.Time
 }
-
-// revisionLabels name the revision of a pod by the kind of its controller.
-var revisionLabels = []string{"pod-template-hash", "controller-revision-hash", "batch.kubernetes.io/controller-uid"}
 
 const maxMessage = 512 // bytes kept of a message
 
@@ -76,13 +69,6 @@ func Trim(p *corev1.Pod) Pod {
 		UID: p.UID, Namespace: p.Namespace, Name: p.Name, Node: p.Spec.NodeName,
 		Created: p.CreationTimestamp.Time, Deleting: p.DeletionTimestamp != nil,
 		Phase: p.Status.Phase, Reason: p.Status.Reason, Message: cut(p.Status.Message),
-		Default: p.Annotations["kubectl.kubernetes.io/default-container"],
-	}
-	for _, label := range revisionLabels {
-		if v := p.Labels[label]; v != "" {
-			out.Revision = v
-			break
-		}
 	}
 	for _, o := range p.OwnerReferences {
 		if o.Controller != nil && *o.Controller {
@@ -151,16 +137,14 @@ func (c *Container) status(s *corev1.ContainerStatus) {
 	if w := s.State.Waiting; w != nil {
 		c.Waiting = Why{w.Reason, cut(toThePoint(w.Message))}
 	}
-	if r := s.State.Running; r != nil {
-		c.Running, c.Started = true, r.StartedAt.Time
-	}
+	c.Running = s.State.Running != nil
 }
 
 func end(t *corev1.ContainerStateTerminated) *End {
 	if t == nil {
 		return nil
 	}
-	return &End{Code: t.ExitCode, Reason: t.Reason, Message: cut(toThePoint(t.Message)), At: t.FinishedAt.Time}
+	return &End{Code: t.ExitCode, Reason: t.Reason, Message: cut(toThePoint(t.Message))}
 }
 
 func cut(s string) string {

@@ -95,7 +95,7 @@ func (s *Set) Judge(in Input) Verdict {
 	if rule, ok := kinds[gk]; ok {
 		return rule(in)
 	}
-	if still(gk) {
+	if Still(gk) {
 		return ready("")
 	}
 	if rule := wellKnown().find(gk); rule != nil {
@@ -106,7 +106,10 @@ func (s *Set) Judge(in Input) Verdict {
 
 // Still reports whether objects of the kind are ready once they exist, by the
 // built-in rules, so that there is nothing to watch.
-func Still(gk schema.GroupKind) bool { return still(gk) }
+func Still(gk schema.GroupKind) bool {
+	_, ruled := kinds[gk]
+	return stillGroups[gk.Group] && !ruled
+}
 
 // Custom reports whether a kind is none of Kubernetes itself.
 func Custom(gk schema.GroupKind) bool {
@@ -153,9 +156,4 @@ var stillGroups = map[string]bool{
 	"discovery.k8s.io": true, "admissionregistration.k8s.io": true, "events.k8s.io": true,
 	"flowcontrol.apiserver.k8s.io": true, "extensions": true, "resource.k8s.io": true,
 	"authentication.k8s.io": true, "authorization.k8s.io": true, "certificates.k8s.io": true,
-}
-
-func still(gk schema.GroupKind) bool {
-	_, ruled := kinds[gk]
-	return stillGroups[gk.Group] && !ruled
 }

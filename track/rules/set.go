@@ -164,9 +164,6 @@ func (r *Rule) message(in Input, vars map[string]any) string {
 		if c != nil && bad && because(c) != "" {
 			return because(c)
 		}
-		if c != nil && is(c, "False") && because(c) != "" && kind != "Stalled" && kind != "Failed" {
-			return because(c)
-		}
 	}
 	if phase := text(in.Object.Object, "status", "phase"); phase != "" {
 		return phase
