@@ -141,7 +141,7 @@ func TestMistakesAreNotRetried(t *testing.T) {
 	s := begin(t)
 	began := time.Now()
 	s.refuse(strings.Replace(small, "image: nginx:1", `image: ""`, 1))
-	if took := time.Since(began); took > 5*time.Second {
+	if took := time.Since(began); took > 30*time.Second {
 		t.Errorf("took %s", took)
 	}
 }

@@ -96,7 +96,7 @@ func TestPendingOfHelm(t *testing.T) {
 
 	for name, opts := range map[string]LockOptions{"told": {TakeoverPending: true}, "old enough": {Grace: time.Nanosecond}} {
 		t.Run(name, func(t *testing.T) {
-			s.Eventually(t, 5*time.Second, "an age", func(_ctx) error { // the server's clock has seconds
+			s.Eventually(t, time.Minute, "an age", func(_ctx) error { // the server's clock has seconds
 				l := lock(t, s.store, "web", opts)
 				defer unlock(t, l)
 				h, settled, err := l.Settle(t.Context())

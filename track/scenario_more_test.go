@@ -114,7 +114,7 @@ func TestMountedObjectIsMissing(t *testing.T) {
 	script := kubetest.Script{{Phase: "Pending", State: kubetest.Waiting("ContainerCreating", "")}}
 	web := w.apply(workload("StatefulSet", "web", 1, script, ""))
 	var pod *corev1.Pod
-	w.c.Eventually(t, 10*time.Second, "the pod", func(ctx context.Context) (err error) {
+	w.c.Eventually(t, time.Minute, "the pod", func(ctx context.Context) (err error) {
 		pod, err = w.c.Client().CoreV1().Pods(w.ns).Get(ctx, "web-0", metav1.GetOptions{})
 		return err
 	})
@@ -302,7 +302,7 @@ func TestUninstallOfAKind(t *testing.T) {
 	if err := w.definitions().Delete(t.Context(), "things."+group, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	w.c.Eventually(t, 20*time.Second, "the kind to go", func(ctx context.Context) error {
+	w.c.Eventually(t, time.Minute, "the kind to go", func(ctx context.Context) error {
 		_, err := w.client(thing.GVK).Get(ctx, "one", metav1.GetOptions{})
 		if !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse) {
 			return fmt.Errorf("it is still served: %v", err)
@@ -465,7 +465,7 @@ func TestRefusedCredentials(t *testing.T) {
 	w.cluster = w.connect(config)
 	off.Store(true)
 	o := w.wait(track.Options{}, 20*time.Second, web)
-	if !apierrors.IsUnauthorized(o.err) || o.took > 10*time.Second {
+	if !apierrors.IsUnauthorized(o.err) || o.took > 5*time.Second+slack {
 		t.Errorf("Wait = %v after %s, want that the credentials are refused", o.err, o.took)
 	}
 }
