@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -119,25 +120,43 @@ func (l *Lock) renew(ctx context.Context, deadline time.Time) (why string, err e
 	l.mu.Lock()
 	lease := l.lease.DeepCopy()
 	l.mu.Unlock()
-	lease.Spec.RenewTime = new(metav1.NewMicroTime(time.Now()))
-	updated, err := l.leases.Update(ctx, lease, metav1.UpdateOptions{})
-	if apierrors.IsConflict(err) {
-		// The answer to an earlier heartbeat was lost, or somebody took over.
-		if updated, err = getLease(ctx, l.leases, lease.Name); err == nil && updated != nil && !l.isOurs(updated) {
-			if holder := holderOf(updated); holder != nil {
-				return "it was taken over by " + holder.String(), nil
+	for {
+		lease.Spec.RenewTime = new(metav1.NewMicroTime(time.Now()))
+		updated, err := l.leases.Update(ctx, lease, metav1.UpdateOptions{})
+		if apierrors.IsConflict(err) {
+			// The answer to an earlier heartbeat was lost, or somebody took over.
+			lease, err = getLease(ctx, l.leases, lease.Name)
+			if err != nil {
+				return "", err
 			}
-			return "its Lease was cleared", nil
+			if why := l.takenBy(lease); why != "" {
+				return why, nil
+			}
+			continue // what renewed it then is older than what we are to say now
 		}
+		if apierrors.IsNotFound(err) {
+			return l.takenBy(nil), nil
+		}
+		if err != nil {
+			return "", err
+		}
+		l.mu.Lock()
+		l.lease = updated
+		l.mu.Unlock()
+		return "", nil
 	}
-	if apierrors.IsNotFound(err) || (err == nil && updated == nil) {
-		return "its Lease was deleted", nil
+}
+
+// takenBy says why a Lease isn't ours any more; nothing when it is.
+func (l *Lock) takenBy(found *coordinationv1.Lease) string {
+	if found == nil {
+		return "its Lease was deleted"
 	}
-	if err != nil {
-		return "", err
+	if l.isOurs(found) {
+		return ""
 	}
-	l.mu.Lock()
-	l.lease = updated
-	l.mu.Unlock()
-	return "", nil
+	if holder := holderOf(found); holder != nil {
+		return "it was taken over by " + holder.String()
+	}
+	return "its Lease was cleared"
 }

@@ -130,6 +130,29 @@ func TestBusy(t *testing.T) {
 	}
 }
 
+// When the answer to a heartbeat was lost, the next one renews the Lease itself:
+// that it is ours still says nothing of how long others will wait from now on.
+func TestHeartbeatAfterALostAnswer(t *testing.T) {
+	s := newSite(t)
+	l, err := s.store.Lock(t.Context(), "web", LockOptions{Renew: time.Hour}) // no heartbeats but the test's
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := l.lease
+	if err := l.heartbeat(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	renewed := s.lease(t, "web").ResourceVersion
+	l.lease = before
+	if err := l.heartbeat(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if s.lease(t, "web").ResourceVersion == renewed {
+		t.Error("the Lease wasn't renewed")
+	}
+	unlock(t, l)
+}
+
 func TestHeartbeatGoesOnAfterCancel(t *testing.T) {
 	s := newSite(t)
 	ctx, cancel := contextWithCancel(t)
