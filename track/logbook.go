@@ -39,9 +39,8 @@ type logBook struct {
 	dropped int
 	runs    map[run]bool
 	last    map[run]time.Time // time of the last line, by container, in the readers' hands
-	mu      sync.Mutex        // of last and active
-	active  int
-	group   sync.WaitGroup
+	mu      sync.Mutex        // of last
+	active  int               // readers that haven't ended
 	touched map[*subject]bool
 	limit   *logs.Limit // of all containers
 }
@@ -103,7 +102,7 @@ func (b *logBook) see(sub *subject, p pods.Pod) {
 	for i := range p.Containers {
 		c := &p.Containers[i]
 		key := run{p.UID, c.Plain, c.Restarts}
-		if !c.Running && c.Ended == nil || b.runs[key] || !sub.wantsContainer(c.Plain) || b.followers() >= maxFollowers {
+		if !c.Running && c.Ended == nil || b.runs[key] || !sub.wantsContainer(c.Plain) || b.active >= maxFollowers {
 			continue
 		}
 		b.runs[key] = true
@@ -123,30 +122,20 @@ func (b *logBook) pods(sub *subject, but types.UID) int {
 	return len(seen)
 }
 
-func (b *logBook) followers() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.active
-}
-
 func (b *logBook) start(sub *subject, p pods.Pod, container string) {
 	typed, err := b.s.tracker.cluster.Typed()
 	if err != nil {
 		return // Wait has used the connection already
 	}
-	b.mu.Lock()
 	b.active++
-	b.mu.Unlock()
-	b.group.Add(1)
 	b.s.group.Go(func() {
-		defer b.group.Done()
 		err := b.keep(b.s.ctx, typed, sub, p, container)
-		b.mu.Lock()
-		b.active--
-		b.mu.Unlock()
-		if err != nil && b.s.ctx.Err() == nil {
-			b.s.send(func() { b.s.warn("logs unavailable: " + whyNoLogs(err, p.Namespace)) })
-		}
+		b.s.send(func() {
+			b.active--
+			if err != nil && b.s.ctx.Err() == nil {
+				b.s.warn("logs unavailable: " + whyNoLogs(err, p.Namespace))
+			}
+		})
 	})
 }
 
@@ -272,11 +261,12 @@ func (b *logBook) finish() {
 	ctx, stop := context.WithTimeout(b.s.ctx, evidenceTime)
 	defer stop()
 	for _, sub := range late {
-		b.group.Add(1)
-		b.s.group.Go(func() { defer b.group.Done(); b.readLate(ctx, sub) })
+		b.active++
+		b.s.group.Go(func() {
+			b.readLate(ctx, sub)
+			b.s.send(func() { b.active-- })
+		})
 	}
-	ended := make(chan struct{})
-	b.s.group.Go(func() { b.group.Wait(); close(ended) })
 	patience := logsEnd
 	for sub := range b.touched {
 		if !sub.status.State.Done() {
@@ -285,16 +275,14 @@ func (b *logBook) finish() {
 	}
 	limit := time.NewTimer(patience)
 	defer limit.Stop()
-	for waiting := true; waiting; {
+	for over := false; b.active > 0 && !over; {
 		select {
-		case <-ended:
-			waiting = false
 		case <-b.queue.Ready():
 			b.flush()
 		case f := <-b.s.inbox:
 			f()
 		case <-limit.C:
-			waiting = false
+			over = true
 		}
 	}
 	b.flush()
