@@ -229,7 +229,7 @@ func TestFlagsAnywhere(t *testing.T) {
 		{"upgrade", "--set", "key=1", "x", chart},
 		{"upgrade", "x", "--set=key=2", chart, "--wait"},
 		{"-n", w.ns, "upgrade", "x", chart, "--set", "key=3"},
-		{"upgrade", "-n" + w.ns, "-i", "x", chart, "--set", "key=4", "--wait=false", "--timeout=5s"},
+		{"upgrade", "-n" + w.ns, "-i", "x", chart, "--set", "key=4", "--wait=false", "--timeout=5m"},
 	} {
 		w.ok(args...)
 		if got := field(w.must("configmaps", "a"), "data.key"); got != fmt.Sprint(i) {
