@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"regexp"
@@ -23,7 +25,7 @@ func newApp(e *env) *cli.App {
 		HideHelpCommand:           true,
 		DisableSliceFlagSeparator: true,
 		ExitErrHandler:            func(*cli.Context, error) {},
-		OnUsageError:              onUsageError,
+		OnUsageError:              e.onUsageError,
 		Action:                    showHelp(e),
 		Commands:                  commands(e),
 	}
@@ -37,7 +39,7 @@ func newApp(e *env) *cli.App {
 // prepare gives every command what all of them have: the global flags, an
 // environment variable for each flag, errors of our own.
 func prepare(e *env, c *cli.Command) {
-	c.OnUsageError = onUsageError
+	c.OnUsageError = e.onUsageError
 	c.HideHelp, c.HideHelpCommand = true, true
 	if len(c.Subcommands) == 0 {
 		c.Flags = append(c.Flags, globalFlags(e)...)
@@ -53,14 +55,34 @@ func prepare(e *env, c *cli.Command) {
 	}
 }
 
-func onUsageError(c *cli.Context, err error, _ bool) error {
+// onUsageError tells of all flags whose values can't be taken, where the flag
+// package knows only the first.
+func (e *env) onUsageError(c *cli.Context, first error, _ bool) error {
+	var problems []error
+	for _, given := range e.given {
+		set := flag.NewFlagSet("", flag.ContinueOnError)
+		set.SetOutput(io.Discard)
+		for _, f := range c.Command.Flags {
+			_ = f.Apply(set) // fails for a variable, and that is first
+		}
+		if err := set.Parse([]string{given}); err != nil {
+			problems = append(problems, flagProblem(c, err))
+		}
+	}
+	if len(problems) == 0 {
+		problems = append(problems, flagProblem(c, first))
+	}
+	return &usageError{err: errors.Join(problems...), command: commandPath(c)}
+}
+
+func flagProblem(c *cli.Context, err error) error {
 	if m := badValue.FindStringSubmatch(err.Error()); m != nil {
 		err = fmt.Errorf("--%s: %s", m[2], m[3])
 		if m[3] == "parse error" {
 			err = fmt.Errorf("--%s: %s %s", m[2], m[1], isNot(c, m[2]))
 		}
 	}
-	return &usageError{err: err, command: commandPath(c)}
+	return err
 }
 
 // isNot says of a value what a flag takes instead.

@@ -15,6 +15,7 @@ import (
 type arranged struct {
 	args  []string // program, command words, --flags, "--", arguments
 	words []string // the command words alone
+	flags []string // the flags alone
 	help  bool     // --help or -h was among the flags
 }
 
@@ -44,7 +45,7 @@ func arrange(app *cli.App, args []string) (arranged, error) {
 	if len(p.arguments) > 0 {
 		out = append(append(out, "--"), p.arguments...)
 	}
-	return arranged{args: out, words: p.words}, nil
+	return arranged{args: out, words: p.words, flags: p.given}, nil
 }
 
 type arranger struct {

@@ -26,6 +26,7 @@ type env struct {
 	format     string
 	files      chart.Settings  // where Helm's own files are
 	command    string          // the words of the command, such as "repo add"
+	given      []string        // its flags, each with its value: --timeout=5m
 	program    string          // the name it was called by: deployer or helm
 	dropIn     bool            // it was called helm: defaults and texts are Helm's
 	unreadable map[string]bool // variables of Helm that were told of

@@ -23,11 +23,11 @@ func main() {
 }
 
 // quiet keeps libraries from writing to standard error on their own: what
-// client-go logs of a watch that broke off is what tracking copes with, and
-// what Helm's packages log has no object and no next step. What matters of
-// both comes as errors and warnings.
+// client-go logs of a watch that broke off is what tracking copes with. Of what
+// Helm's packages log see helmLog.
 func quiet() {
 	klog.SetLogger(logr.Discard())
+	log.SetFlags(0)
 	log.SetOutput(io.Discard)
 }
 
@@ -48,12 +48,13 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	ctx, stop := withSignals(ctx)
 	defer stop()
 	e := newEnv(view.NewStreams(in, out, errOut), args[0])
+	log.SetOutput(&helmLog{warn: e.warn, told: map[string]bool{}})
 	app := newApp(e)
 	if len(args) > 1 && (args[1] == completeCommand || args[1] == completePlain) {
 		return e.finish(ctx, complete(ctx, e, app, args[2:], args[1] == completeCommand))
 	}
 	line, err := arrange(app, args)
-	e.command = strings.Join(line.words, " ")
+	e.command, e.given = strings.Join(line.words, " "), line.flags
 	switch {
 	case err != nil:
 	case line.help:

@@ -1,11 +1,14 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // suggest adds the nearest of the candidates to an error about a word that
 // nobody knows. Words that are nothing alike are not suggested.
 func suggest(err error, word string, candidates []string) error {
-	best, distance := "", len(word)/2+1
+	best, distance := "", (len(strings.TrimLeft(word, "-"))+2)/3+1
 	for _, c := range candidates {
 		d := editDistance(word, c)
 		if d < distance || d == distance && c < best {

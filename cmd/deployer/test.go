@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/csv"
+	"fmt"
 	"strings"
 	"time"
 
@@ -35,7 +36,7 @@ func (f *testFilters) add(condition string) error {
 	excluded, not := strings.CutPrefix(condition, "!")
 	key, name, ok := strings.Cut(strings.TrimSpace(excluded), "=")
 	if !ok || key != "name" {
-		return usagef("test", "--filter %q: use name=TEST or !name=TEST", condition)
+		return fmt.Errorf("%q: use name=TEST or !name=TEST", condition)
 	}
 	if after, found := strings.CutPrefix(name, "!"); found && !not {
 		name, not = after, true
