@@ -119,7 +119,10 @@ func cut(name, text string) ([]piece, error) {
 // headProblem says what is wrong with a document whose head can't be read.
 func headProblem(err error, line int) error {
 	var typed *json.UnmarshalTypeError
-	if errors.As(err, &typed) {
+	if errors.As(err, &typed) && typed.Field == "" {
+		return fmt.Errorf("the document at line %d of what it rendered is no object: %s", line+1, typed.Value)
+	}
+	if typed != nil {
 		return fmt.Errorf("the document at line %d of what it rendered has %s where Helm takes %s: %s",
 			line+1, typed.Value, typed.Type, strings.TrimPrefix(typed.Field, "."))
 	}

@@ -28,7 +28,7 @@ func Offline(kubernetes string, more ...string) (kube.Server, error) {
 	if kubernetes != "" {
 		version, err := chartutil.ParseKubeVersion(kubernetes)
 		if err != nil {
-			return kube.Server{}, fmt.Errorf("--kube-version %s is no version such as 1.37.0: %w", kubernetes, err)
+			return kube.Server{}, fmt.Errorf("invalid kube version '%s': %w", kubernetes, err) // Helm's words
 		}
 		server.Version = version.Version
 	}

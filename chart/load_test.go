@@ -173,8 +173,8 @@ func TestLoadRefuses(t *testing.T) {
 		"Chart.yaml": "apiVersion: v2\nname: probe\nversion: 1.0.0\ndependencies:\n- {name: one, version: 1.x}\n- {name: two, version: 1.x}\n"})
 	for name, c := range map[string]struct{ ref, want, hint string }{
 		"nothing":              {"", "no chart was named", "name a chart directory"},
-		"no such path":         {"./none", "there is no chart at ./none", "name a chart directory"},
-		"directory, no chart":  {dir, "it has no Chart.yaml", "name a chart directory"},
+		"no such path":         {"./none", `there is no chart: path "./none" not found`, "name a chart directory"},
+		"directory, no chart":  {dir, "Chart.yaml file is missing", "name a chart directory"},
 		"a values file":        {filepath.Join(dir, "plain.yaml"), "seems to be a YAML file", ""},
 		"library":              {filepath.Join(testcharts, "library", "charts", "parts"), "library charts are not installable: parts", "application chart"},
 		"missing dependencies": {lacking, "chart probe lacks dependencies: found in Chart.yaml, but missing in charts/ directory: one, two", "deployer dependency build " + lacking},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -52,7 +53,7 @@ func (c *Chart) Render(ctx context.Context, in Input) (*Rendered, error) {
 func valuesFor(helm *helmchart.Chart, in Input, capabilities *chartutil.Capabilities) (chartutil.Values, error) {
 	user := copyMap(in.Values)
 	if err := chartutil.ProcessDependenciesWithMerge(helm, user); err != nil {
-		return nil, fmt.Errorf("working out the dependencies of chart %s: %w", helm.Name(), err)
+		return nil, fmt.Errorf("working out the dependencies of chart %s: %w", helm.Name(), mismatch(err))
 	}
 	options := chartutil.ReleaseOptions{
 		Name:      in.Release,
@@ -64,7 +65,7 @@ func valuesFor(helm *helmchart.Chart, in Input, capabilities *chartutil.Capabili
 	const later = true // the schema is checked below, for an error of our own
 	values, err := chartutil.ToRenderValuesWithSchemaValidation(helm, user, options, capabilities, later)
 	if err != nil {
-		return nil, fmt.Errorf("working out the values of chart %s: %w", helm.Name(), err)
+		return nil, fmt.Errorf("working out the values of chart %s: %w", helm.Name(), mismatch(err))
 	}
 	if in.SkipSchema {
 		return values, nil
@@ -74,6 +75,17 @@ func valuesFor(helm *helmchart.Chart, in Input, capabilities *chartutil.Capabili
 		return nil, &SchemaError{Problems: strings.TrimSpace(err.Error())}
 	}
 	return values, nil
+}
+
+// typeMismatch is how Helm tells that the values of a subchart are no map. It
+// ends with the value itself, in a form that nobody can read.
+var typeMismatch = regexp.MustCompile(`^(type mismatch on \S+): `)
+
+func mismatch(err error) error {
+	if m := typeMismatch.FindStringSubmatch(err.Error()); m != nil {
+		return fmt.Errorf("%s: the values of a subchart have to be a map", m[1])
+	}
+	return err
 }
 
 func evaluate(ctx context.Context, helm *helmchart.Chart, values chartutil.Values, in Input) (map[string]string, error) {
@@ -121,7 +133,7 @@ func takeNotes(helm *helmchart.Chart, files map[string]string, subcharts bool) s
 type VersionError struct{ Chart, Wants, Have string }
 
 func (e *VersionError) Error() string {
-	return fmt.Sprintf("chart %s wants Kubernetes %s, but it would be deployed to %s", e.Chart, e.Wants, e.Have)
+	return fmt.Sprintf("rendering chart %s: chart requires kubeVersion: %s which is incompatible with Kubernetes %s", e.Chart, e.Wants, e.Have) // Helm's words
 }
 
 // Hint says what to do about it.

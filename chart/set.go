@@ -20,9 +20,9 @@ type SetError struct {
 
 func (e *SetError) Error() string {
 	if e.Key == "" {
-		return fmt.Sprintf("%s: %v", e.Flag, e.Err)
+		return fmt.Sprintf("failed parsing %s data: %v", e.Flag, e.Err) // Helm's words
 	}
-	return fmt.Sprintf("%s %s: %v", e.Flag, e.Key, e.Err)
+	return fmt.Sprintf("failed parsing %s data: %s: %v", e.Flag, e.Key, e.Err)
 }
 
 func (e *SetError) Unwrap() error { return e.Err }
@@ -93,7 +93,7 @@ func reason(s Source, err error) error {
 	}
 	_, value, _ := strings.Cut(s.Value, "=")
 	for _, piece := range strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(",={}", r) }) {
-		if strings.Contains(err.Error(), piece) {
+		if len(piece) > 2 && strings.Contains(err.Error(), piece) { // shorter ones are found by chance
 			return errors.New(`it can't be set there; write \ before a comma, a dot or a brace that is part of a key or value`)
 		}
 	}

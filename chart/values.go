@@ -127,9 +127,9 @@ func (r *reader) file(name string) (map[string]any, error) {
 	}
 	layer := map[string]any{}
 	if err := yaml.Unmarshal(data, &layer); decrypted && err != nil {
-		return nil, fmt.Errorf("--values %s: %w", name, secretProblem(err))
+		return nil, fmt.Errorf("failed to parse %s: %w", name, secretProblem(err)) // Helm's words
 	} else if err != nil {
-		return nil, fmt.Errorf("--values %s: %w", name, yamlProblem(data, err))
+		return nil, fmt.Errorf("failed to parse %s: %w", name, yamlProblem(data, err))
 	}
 	return layer, nil
 }

@@ -117,8 +117,8 @@ func TestValuesTellsAllProblemsAndNoSecrets(t *testing.T) {
 		t.Fatal("no error")
 	}
 	got := err.Error()
-	for _, want := range []string{"none.yaml: no such file", "bad.yaml: line 2: ", "list.yaml: the file has no keys", "--set db.password: part 2",
-		"--set-string db.token: list must terminate", "--set-json db.key", "--set-json db.other", "--set-file db.cert: file ", "none.pem", "--set s.t: "} {
+	for _, want := range []string{"none.yaml: no such file", "bad.yaml: line 2: ", "list.yaml: the file has no keys", "failed parsing --set data: db.password: part 2",
+		"--set-string data: db.token: list must terminate", "--set-json data: db.key", "--set-json data: db.other", "--set-file data: db.cert: file ", "none.pem", "--set data: s.t: "} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the error lacks %q:\n%s", want, got)
 		}

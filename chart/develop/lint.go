@@ -40,7 +40,7 @@ func Lint(path string, values map[string]any, opts LintOptions) (Report, error) 
 	// Left to itself the library assumes the Kubernetes it was written for.
 	server, err := chart.Offline(opts.Kubernetes)
 	if err != nil {
-		return report, fmt.Errorf("invalid kube version '%s': %w", opts.Kubernetes, err)
+		return report, err
 	}
 	version, err := chartutil.ParseKubeVersion(server.Version)
 	if err != nil {

@@ -86,6 +86,9 @@ func (o *templateOptions) run(ctx context.Context, e *env, args []string) error 
 	if err != nil {
 		return err
 	}
+	for _, w := range loaded.Warnings {
+		e.warn(w)
+	}
 	in := o.render
 	in.Release, in.Namespace, in.Values, in.Upgrade = name, e.offlineNamespace(), values, o.isUpgrade
 	in.IncludeCRDs = in.IncludeCRDs && !o.skipCRDs

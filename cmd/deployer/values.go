@@ -107,8 +107,5 @@ func (r *chartRequest) read(ctx context.Context, e *env, ref string) (*chart.Cha
 	if err := errors.Join(lerr, verr); err != nil {
 		return nil, nil, err
 	}
-	for _, w := range loaded.Warnings {
-		e.warn(w)
-	}
 	return loaded, values, nil
 }

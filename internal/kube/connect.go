@@ -100,7 +100,7 @@ func newClients(config *rest.Config) (*clients, error) {
 	// One HTTP client means one HTTP/2 connection for everything we ask.
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
-		return nil, fmt.Errorf("connecting to %s: %w", config.Host, err)
+		return nil, fmt.Errorf("%s: connecting to %s: %w", unreachable, config.Host, err)
 	}
 	typed, err := typedClient(config, client)
 	if err != nil {

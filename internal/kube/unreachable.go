@@ -1,6 +1,7 @@
 package kube
 
 import (
+	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
@@ -12,14 +13,18 @@ import (
 // Scripts and programs look for them.
 const unreachable = "Kubernetes cluster unreachable"
 
-// An UnreachableError says that no connection to the API server was made.
-type UnreachableError struct{ *net.OpError }
+// An UnreachableError says that no connection to the API server was made, or
+// none to the server that was meant.
+type UnreachableError struct{ err error }
 
-func (e *UnreachableError) Error() string { return unreachable + ": " + e.OpError.Error() }
-func (e *UnreachableError) Unwrap() error { return e.OpError }
+func (e *UnreachableError) Error() string { return unreachable + ": " + e.err.Error() }
+func (e *UnreachableError) Unwrap() error { return e.err }
 
 // Hint says which settings choose the cluster.
 func (e *UnreachableError) Hint() string {
+	if errors.As(e.err, new(*tls.CertificateVerificationError)) {
+		return "is this the right cluster? --kube-ca-file names who has signed its certificate, --kube-tls-server-name the server in it"
+	}
 	return "is this the right cluster, and is it up? It is named by --kubeconfig, --kube-context or KUBECONFIG"
 }
 
@@ -34,6 +39,9 @@ func (r reaching) RoundTrip(q *http.Request) (*http.Response, error) {
 	answer, err := r.next.RoundTrip(q)
 	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
 		return nil, &UnreachableError{dial}
+	}
+	if untrusted := (*tls.CertificateVerificationError)(nil); errors.As(err, &untrusted) {
+		return nil, &UnreachableError{untrusted}
 	}
 	return answer, err
 }
