@@ -84,6 +84,7 @@ func (s *subject) living(now time.Time) Status {
 		if left := s.probation(status, now); left > 0 {
 			s.wake(now, left)
 			status.State, status.Message = Progressing, status.Message+"; waiting whether it stays so"
+			status.Problem = s.lately(now)
 		}
 		return status
 	case rules.Failed:
@@ -200,7 +201,9 @@ func (s *subject) explain(status *Status, now time.Time) {
 	if found := s.podProblem(now); problem == nil || found != nil && worse(found, problem, now) {
 		problem = found
 	}
-	if problem == nil {
+	if problem != nil {
+		s.restarted = time.Time{}
+	} else if problem = s.lately(now); problem == nil {
 		return
 	}
 	status.Problem = problem
@@ -210,6 +213,30 @@ func (s *subject) explain(status *Status, now time.Time) {
 	} else {
 		s.wakeAt(problem.FinalAt)
 	}
+}
+
+// restartNews is how long a container that has crashed must run again until that
+// is news. Without a probe it looks ready as soon as it is started.
+const restartNews = 5 * time.Second
+
+// lately is the crash after which all containers have run for less than that; nil
+// for none.
+func (s *subject) lately(now time.Time) *Problem {
+	p := s.status.Problem
+	if p == nil || !runs(p.Class) {
+		return nil
+	}
+	if s.restarted.IsZero() {
+		s.restarted = now
+	}
+	at := s.restarted.Add(restartNews)
+	if !now.Before(at) {
+		return nil
+	}
+	s.wakeAt(at)
+	held := *p
+	held.FinalAt = time.Time{}
+	return &held
 }
 
 func final(p *Problem, now time.Time) bool { return !p.FinalAt.IsZero() && !now.Before(p.FinalAt) }

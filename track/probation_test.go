@@ -11,19 +11,21 @@ import (
 	"deployer/track/pods"
 )
 
+// unprobed is a Deployment whose container has no probe.
+func unprobed(available int64) *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "apps/v1", "kind": "Deployment",
+		"metadata": map[string]any{"name": "web", "namespace": "prod", "uid": "1", "generation": int64(1)},
+		"spec": map[string]any{"replicas": int64(1), "template": map[string]any{"spec": map[string]any{
+			"containers": []any{map[string]any{"name": "app"}}}}},
+		"status": map[string]any{"observedGeneration": int64(1), "replicas": int64(1), "updatedReplicas": int64(1),
+			"readyReplicas": available, "availableReplicas": available},
+	}}
+}
+
 // TestNoTimeToStay: a rollout that is ready when time is up doesn't fail for the
 // moment it should have stayed so, unless its containers have crashed before.
 func TestNoTimeToStay(t *testing.T) {
-	web := func(available int64) *unstructured.Unstructured {
-		return &unstructured.Unstructured{Object: map[string]any{
-			"apiVersion": "apps/v1", "kind": "Deployment",
-			"metadata": map[string]any{"name": "web", "namespace": "prod", "uid": "1", "generation": int64(1)},
-			"spec": map[string]any{"replicas": int64(1), "template": map[string]any{"spec": map[string]any{
-				"containers": []any{map[string]any{"name": "app"}}}}},
-			"status": map[string]any{"observedGeneration": int64(1), "replicas": int64(1), "updatedReplicas": int64(1),
-				"readyReplicas": available, "availableReplicas": available},
-		}}
-	}
 	for name, c := range map[string]struct {
 		restarts int
 		want     State
@@ -32,19 +34,51 @@ func TestNoTimeToStay(t *testing.T) {
 		"crashed": {1, Progressing},
 	} {
 		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-		s := newSubject(Target{ID: kube.IDOf(web(0)), Baseline: web(0), Changed: true}, &Options{}, now)
+		s := newSubject(Target{ID: kube.IDOf(unprobed(0)), Baseline: unprobed(0), Changed: true}, &Options{}, now)
 		pod := pods.Remember(pods.Pod{}, pods.Rules{})
 		pod.See(pods.Pod{Ready: true, Containers: []pods.Container{{Name: "app", Ready: true, Restarts: c.restarts}}})
 		s.pods[types.UID("p")] = pod
-		s.see(web(0), now)
+		s.see(unprobed(0), now)
 		s.judge(now)
-		s.see(web(1), now)
+		s.see(unprobed(1), now)
 		if got := s.judge(now); got.State != Progressing {
 			t.Errorf("%s: %s as soon as it is ready, want %s for a moment", name, got.State, Progressing)
 		}
 		s.hurry()
 		if got := s.judge(now); got.State != c.want {
 			t.Errorf("%s: %s when time is up, want %s", name, got.State, c.want)
+		}
+	}
+}
+
+// TestRestartIsNoRecovery: a container without a probe looks ready between its
+// crashes, which is told only when it lasts.
+func TestRestartIsNoRecovery(t *testing.T) {
+	web := unprobed(0)
+	begun := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	s := newSubject(Target{ID: kube.IDOf(web), Baseline: web, Changed: true}, &Options{}, begun)
+	s.see(web, begun)
+	s.pods[types.UID("p")] = pods.Remember(pods.Pod{}, pods.Rules{Unchanged: true})
+	for i, step := range []struct {
+		at    time.Duration
+		ready bool
+		want  ReportKind
+	}{
+		{1 * time.Second, false, ProblemSeen},
+		{20 * time.Second, true, ""}, // it runs again
+		{22 * time.Second, false, ""},
+		{60 * time.Second, true, ""},
+		{64 * time.Second, true, ""},
+		{66 * time.Second, true, Recovered},
+	} {
+		container := pods.Container{Name: "app", Ready: step.ready, Running: step.ready, Restarts: 1, Last: &pods.End{Code: 1}}
+		if !step.ready {
+			container.Waiting.Reason = "CrashLoopBackOff"
+		}
+		s.pods["p"].See(pods.Pod{Ready: step.ready, Containers: []pods.Container{container}})
+		before := s.status
+		if got, _ := compare(before, s.judge(begun.Add(step.at))); got != step.want {
+			t.Errorf("step %d: %q, want %q", i, got, step.want)
 		}
 	}
 }

@@ -53,6 +53,7 @@ type subject struct {
 
 	rolling    bool      // it was seen not ready: there is a rollout
 	readySince time.Time // since when its rule calls it ready; zero when it doesn't
+	restarted  time.Time // since when containers that have crashed run again; zero when they don't
 	hurried    bool      // there is no time to see whether it stays so
 
 	status Status
