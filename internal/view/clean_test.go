@@ -1,6 +1,7 @@
 package view
 
 import (
+	"errors"
 	"strings"
 	"testing"
 )
@@ -39,4 +40,16 @@ func FuzzLine(f *testing.F) {
 			t.Errorf("block(%q) = %q", s, got)
 		}
 	})
+}
+
+// TestErrorOnGitHub: what a cluster says in an error is no command to the log.
+func TestErrorOnGitHub(t *testing.T) {
+	t.Setenv("GITHUB_ACTIONS", "true")
+	var out strings.Builder
+	Error(&out, NewPalette(ColourNever, false), errors.New("refused: ##[error]x\n  ::add-mask::y"))
+	Warning(&out, NewPalette(ColourNever, false), "odd ##[warning]z")
+	want := "Error: refused: # #[error]x\n  : :add-mask::y\nWarning: odd # #[warning]z\n"
+	if got := out.String(); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }

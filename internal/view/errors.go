@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"regexp"
 	"strings"
 )
@@ -11,18 +12,26 @@ import (
 // Error writes what went wrong, and below it what to do next when the error
 // knows (a Hint method).
 func Error(w io.Writer, p Palette, err error) {
-	text := WithoutPasswords(strings.TrimRight(block(err.Error()), "\n"))
-	fmt.Fprintf(w, "%s %s\n", p.Bad.Sprint("Error:"), text)
+	fmt.Fprintf(w, "%s %s\n", p.Bad.Sprint("Error:"), strings.Join(printable(err.Error()), "\n"))
 	for _, hint := range hints(err) {
-		for _, line := range strings.Split(WithoutPasswords(strings.TrimRight(block(hint), "\n")), "\n") {
+		for _, line := range printable(hint) {
 			fmt.Fprintf(w, "  %s\n", line)
 		}
 	}
 }
 
+// printable are the lines of a text without what nobody shall see or obey.
+func printable(text string) []string {
+	lines := strings.Split(WithoutPasswords(strings.TrimRight(block(text), "\n")), "\n")
+	for i, l := range lines {
+		lines[i] = ciOf(os.Getenv).harmless(l)
+	}
+	return lines
+}
+
 // Warning writes something to know that stops nothing.
 func Warning(w io.Writer, p Palette, text string) {
-	fmt.Fprintf(w, "%s %s\n", p.Warn.Sprint("Warning:"), WithoutPasswords(line(text)))
+	fmt.Fprintf(w, "%s %s\n", p.Warn.Sprint("Warning:"), strings.Join(printable(line(text)), ""))
 }
 
 // password is that of a URL with one: scheme://user:password@host.
