@@ -43,7 +43,7 @@ Exit codes: 0 done; 1 failed`,
 			if err != nil {
 				return err
 			}
-			if err := e.credentials(&a.Username, &a.Password, stdin); err != nil {
+			if err := e.credentials(ctx, &a.Username, &a.Password, stdin); err != nil {
 				return err
 			}
 			o.Settings, o.Log = e.helmFiles(), e.streams.Err
@@ -54,7 +54,7 @@ Exit codes: 0 done; 1 failed`,
 
 // credentials asks for what the command line doesn't have. Without a user the
 // password is an identity token.
-func (e *env) credentials(user, password *string, stdin bool) (err error) {
+func (e *env) credentials(ctx context.Context, user, password *string, stdin bool) (err error) {
 	switch {
 	case stdin:
 		*password, err = e.pipedSecret()
@@ -64,7 +64,7 @@ func (e *env) credentials(user, password *string, stdin bool) (err error) {
 		return nil
 	}
 	if *user == "" {
-		if *user, err = e.readLine("Username: "); err != nil {
+		if *user, err = e.readLine(ctx, "Username: "); err != nil {
 			return err
 		}
 	}
@@ -72,7 +72,7 @@ func (e *env) credentials(user, password *string, stdin bool) (err error) {
 	if *user == "" {
 		prompt, missing = "Token: ", "token required"
 	}
-	if *password, err = e.readSecret(prompt); err == nil && *password == "" {
+	if *password, err = e.readSecret(ctx, prompt); err == nil && *password == "" {
 		return errors.New(missing)
 	}
 	return err

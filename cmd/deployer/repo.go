@@ -54,7 +54,7 @@ Exit codes: 0 done; 1 failed`,
 			}
 			a.Name, a.URL = args[0], args[1]
 			if a.Access.Username != "" && a.Access.Password == "" {
-				if a.Access.Password, err = e.password(stdin); err != nil {
+				if a.Access.Password, err = e.password(ctx, stdin); err != nil {
 					return err
 				}
 			}
@@ -74,11 +74,11 @@ Exit codes: 0 done; 1 failed`,
 	}
 }
 
-func (e *env) password(stdin bool) (string, error) {
+func (e *env) password(ctx context.Context, stdin bool) (string, error) {
 	if stdin {
 		return e.pipedSecret()
 	}
-	return e.readSecret("Password: ")
+	return e.readSecret(ctx, "Password: ")
 }
 
 func repoList(e *env) *cli.Command {

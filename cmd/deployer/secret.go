@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -9,17 +10,30 @@ import (
 	"strings"
 
 	"golang.org/x/term"
+
+	"deployer/chart"
 )
 
-// readSecret asks for a password on the terminal, without showing it.
-func (e *env) readSecret(prompt string) (string, error) {
+// readSecret asks for a password on the terminal, without showing it. When ctx
+// ends the terminal shows again what is typed.
+func (e *env) readSecret(ctx context.Context, prompt string) (string, error) {
 	in, ok := e.streams.In.(*os.File)
 	if !ok || !term.IsTerminal(int(in.Fd())) {
 		return "", hinted{error: errors.New("a password is needed, and there is no terminal to ask on"), hint: "pipe it in with --password-stdin"}
 	}
-	fmt.Fprint(e.streams.Err, prompt)
-	secret, err := term.ReadPassword(int(in.Fd()))
+	shows, err := term.GetState(int(in.Fd()))
+	if err != nil {
+		return "", fmt.Errorf("reading the password: %w", err)
+	}
+	var secret []byte
+	err = e.ask(ctx, prompt, func() (err error) {
+		secret, err = term.ReadPassword(int(in.Fd()))
+		return err
+	})
 	fmt.Fprintln(e.streams.Err)
+	if err != nil && ctx.Err() != nil { // whoever reads is left to the end of the process
+		return "", errors.Join(err, term.Restore(int(in.Fd()), shows))
+	}
 	if err != nil {
 		return "", fmt.Errorf("reading the password: %w", err)
 	}
@@ -27,13 +41,22 @@ func (e *env) readSecret(prompt string) (string, error) {
 }
 
 // readLine asks for a line on the terminal.
-func (e *env) readLine(prompt string) (string, error) {
-	fmt.Fprint(e.streams.Err, prompt)
-	line, err := bufio.NewReader(e.streams.In).ReadString('\n')
+func (e *env) readLine(ctx context.Context, prompt string) (string, error) {
+	var line string
+	err := e.ask(ctx, prompt, func() (err error) {
+		line, err = bufio.NewReader(e.streams.In).ReadString('\n')
+		return err
+	})
 	if err != nil && !errors.Is(err, io.EOF) {
 		return "", fmt.Errorf("reading the answer: %w", err)
 	}
 	return strings.TrimRight(line, "\r\n"), nil
+}
+
+// ask waits for an answer, or until ctx ends: a read can't be told to stop.
+func (e *env) ask(ctx context.Context, prompt string, answer func() error) error {
+	fmt.Fprint(e.streams.Err, prompt)
+	return chart.Interruptible(ctx, answer)
 }
 
 // pipedSecret is --password-stdin: all of standard input but its last line end.
@@ -47,10 +70,10 @@ func (e *env) pipedSecret() (string, error) {
 
 // passphrases gives the passphrase of a signing key: the first line of a file
 // or of standard input (-), or when path is empty what the user types.
-func (e *env) passphrases(path string) func(key string) ([]byte, error) {
+func (e *env) passphrases(ctx context.Context, path string) func(key string) ([]byte, error) {
 	return func(key string) ([]byte, error) {
 		if path == "" {
-			secret, err := e.readSecret(fmt.Sprintf("Password for key %q >  ", key))
+			secret, err := e.readSecret(ctx, fmt.Sprintf("Password for key %q >  ", key))
 			return []byte(secret), err
 		}
 		in := e.streams.In
