@@ -80,9 +80,9 @@ type Options struct {
 	// passes all four.
 	PruneKinds []string
 
-	// PartialDiscovery permits pruning although the server couldn't list all
-	// its API groups, so that templates may have rendered less than they should.
-	PartialDiscovery bool
+	// DependsOn tells whether the objects may be others because the server couldn't
+	// list an API group: what is dropped is kept then. Nil means that they may.
+	DependsOn func(group string) bool
 
 	// Propagation is what becomes of the dependents of pruned objects. Empty
 	// means that they are deleted in the background.

@@ -199,9 +199,9 @@ func (p *planning) seen(ctx context.Context, list []candidate) ([]sight, error) 
 	return out, err
 }
 
-// listedByOthers are the groups that can't be listed and whose servers don't go
-// with this release. Those that do are nothing the chart could have used: it
-// has rendered what belongs into a cluster without them.
+// listedByOthers are the groups that can't be listed, that the objects may depend
+// on, and whose servers don't go with this release. Those that do are nothing the
+// chart could have used: it has rendered what belongs into a cluster without them.
 func (p *planning) listedByOthers(list []candidate, seen []sight) []string {
 	goes := map[string]bool{}
 	for i, c := range list {
@@ -213,7 +213,7 @@ func (p *planning) listedByOthers(list []candidate, seen []sight) []string {
 	}
 	return slices.DeleteFunc(slices.Clone(p.server.Unavailable), func(gv string) bool {
 		group, version, _ := strings.Cut(gv, "/")
-		return goes[version+"."+group]
+		return goes[version+"."+group] || p.a.opts.DependsOn != nil && !p.a.opts.DependsOn(group)
 	})
 }
 
@@ -253,7 +253,7 @@ func (p *planning) judge(cand candidate, meta *metav1.PartialObjectMetadata) Cha
 		c.Reason, c.Again = "objects of this kind are kept unless their deletion is asked for", true
 	case controller != nil:
 		c.Reason, c.Again = fmt.Sprintf("is controlled by %s/%s", controller.Kind, controller.Name), true
-	case len(p.unlisted) > 0 && !uninstall && !p.a.opts.PartialDiscovery:
+	case len(p.unlisted) > 0 && !uninstall:
 		c.Reason = "the API server can't list " + strings.Join(p.unlisted, ", ") +
 			", so the chart may have rendered less than it should"
 		c.Again = true
