@@ -1,6 +1,7 @@
 package repository
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -68,9 +69,7 @@ func Pull(ctx context.Context, ref string, opts PullOptions) (*Signature, error)
 }
 
 func download(ref, destination string, opts PullOptions) (string, *provenance.Verification, error) {
-	if opts.Log == nil {
-		opts.Log = io.Discard
-	}
+	opts.Log = cmp.Or[io.Writer](opts.Log, io.Discard)
 	env := opts.Settings.Env()
 	client, err := opts.Access.Registry(opts.Settings, opts.Log)
 	if err != nil {
@@ -145,9 +144,7 @@ type PushOptions struct {
 // Push uploads a chart archive, with its .prov file if there is one, to a
 // registry such as oci://registry.example.com/charts.
 func Push(ctx context.Context, archive, remote string, opts PushOptions) error {
-	if opts.Log == nil {
-		opts.Log = io.Discard
-	}
+	opts.Log = cmp.Or[io.Writer](opts.Log, io.Discard)
 	client, err := opts.Access.Registry(opts.Settings, opts.Log)
 	if err != nil {
 		return err
@@ -179,7 +176,7 @@ func Login(ctx context.Context, host string, opts PushOptions) error {
 	// not look into the store.
 	a := opts.Access
 	opts.Settings.Traffic = nil // a login sets up TLS in the transport, and knows but Helm's own
-	client, err := chart.Access{}.Registry(opts.Settings, opts.Log)
+	client, err := chart.Access{}.Registry(opts.Settings, cmp.Or[io.Writer](opts.Log, io.Discard))
 	if err != nil {
 		return err
 	}
@@ -199,7 +196,7 @@ func Login(ctx context.Context, host string, opts PushOptions) error {
 
 // Logout forgets the credentials for a registry.
 func Logout(host string, opts PushOptions) error {
-	client, err := chart.Access{}.Registry(opts.Settings, opts.Log)
+	client, err := chart.Access{}.Registry(opts.Settings, cmp.Or[io.Writer](opts.Log, io.Discard))
 	if err != nil {
 		return err
 	}

@@ -39,6 +39,9 @@ Exit codes: 0 done; 1 failed; 5 another run holds the release`,
 			if err != nil {
 				return err
 			}
+			if len(names) > 1 && (o.resultFile != "" || o.junitFile != "") {
+				return usagef("uninstall", "--result-file and --report-junit tell of one release; %d are given", len(names))
+			}
 			removal.settle(&o.settings)
 			var errs []error
 			for _, name := range names {
