@@ -171,15 +171,19 @@ func (a *Applier) awaitGone(ctx context.Context, m kube.Mapping, id kube.ID, uid
 		last = obj
 		select {
 		case <-ctx.Done():
-			return stillThere(ctx, context.Cause(ctx), last)
+			return stillThere(ctx, ctx.Err(), last)
 		case <-time.After(pause):
 		}
 	}
 }
 
 func stillThere(ctx context.Context, err error, last *unstructured.Unstructured) error {
-	if ctx.Err() != nil && last != nil && len(last.GetFinalizers()) > 0 {
-		return fmt.Errorf("waiting for the old one to be gone (it has finalizers %s): %w", strings.Join(last.GetFinalizers(), ", "), err)
+	why := ""
+	if ctx.Err() != nil {
+		err = context.Cause(ctx) // also of a request that this has cut off
+		if last != nil && len(last.GetFinalizers()) > 0 {
+			why = " (it has finalizers " + strings.Join(last.GetFinalizers(), ", ") + ")"
+		}
 	}
-	return fmt.Errorf("waiting for the old one to be gone: %w", err)
+	return fmt.Errorf("waiting for the old one to be gone%s: %w", why, err)
 }
