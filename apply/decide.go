@@ -169,6 +169,11 @@ func (p *planning) unexpected(ctx context.Context, t *target, want *unstructured
 	if err != nil {
 		return Change{}, err
 	}
+	if found.full == nil && t.tries < mostTries {
+		t.tries++
+		yieldTo(ctx, t.tries)
+		return p.decide(ctx, t, found)
+	}
 	if found.full == nil {
 		return Change{}, rejectf(t.id, t.source, "", "try again", "is being created or deleted by somebody else at this moment")
 	}

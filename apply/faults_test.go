@@ -136,6 +136,20 @@ func TestPassingFailures(t *testing.T) {
 	s.deploy(strings.Replace(small, "nginx:1", "nginx:2", 1))
 }
 
+// A conflict about an object that isn't there passes too.
+func TestPassingConflicts(t *testing.T) {
+	s := begin(t)
+	var asked sync.Map
+	s.through(&faulty{before: func(r *http.Request) (*http.Response, error) {
+		if _, again := asked.LoadOrStore(r.URL.String(), true); again || r.Method != http.MethodPatch || !strings.Contains(r.URL.Path, s.ns) {
+			return nil, nil
+		}
+		return answered(r, 409, `{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409,"message":"Operation cannot be fulfilled: try again"}`), nil
+	}})
+	s.deploy(small)
+	s.deploy(strings.Replace(small, "nginx:1", "nginx:2", 1))
+}
+
 // Mistakes are told at once, not retried for minutes.
 func TestMistakesAreNotRetried(t *testing.T) {
 	s := begin(t)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -458,6 +459,39 @@ func TestWithoutPermissionForLeases(t *testing.T) {
 		unlock(t, l)
 	}
 	wantStatuses(t, store, "web", "1:deployed")
+}
+
+// A quota that is counted for another object refuses what it would allow.
+func TestContendedQuota(t *testing.T) {
+	s := newSite(t)
+	var refused sync.Map
+	store := s.through(func(next http.RoundTripper) http.RoundTripper {
+		return transport(func(r *http.Request) (*http.Response, error) {
+			if r.Method != http.MethodPost {
+				return next.RoundTrip(r)
+			}
+			if _, again := refused.LoadOrStore(r.URL.Path, true); again {
+				return next.RoundTrip(r)
+			}
+			return &http.Response{StatusCode: http.StatusConflict, Request: r, Header: http.Header{"Content-Type": {"application/json"}},
+				Body: io.NopCloser(strings.NewReader(`{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"Conflict","code":409,` +
+					`"message":"Operation cannot be fulfilled on resourcequotas \"q\"","details":{"name":"q","kind":"resourcequotas"}}`))}, nil
+		})
+	})
+	l := lock(t, store, "web", LockOptions{})
+	finish(t, l, begun(t, l), deployed)
+	unlock(t, l)
+	wantStatuses(t, s.store, "web", "1:deployed")
+	for _, kind := range []string{"leases", "secrets"} {
+		found := false
+		refused.Range(func(path, _ any) bool {
+			found = found || strings.HasSuffix(path.(string), "/"+kind)
+			return true
+		})
+		if !found {
+			t.Errorf("no creation of %s was refused: the test tests nothing", kind)
+		}
+	}
 }
 
 func TestLostAnswers(t *testing.T) {

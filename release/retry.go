@@ -56,6 +56,9 @@ func attempt(ctx context.Context, do func(context.Context) error) error {
 func passing(err error) bool {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
+		if details := status.Status().Details; apierrors.IsConflict(err) && details != nil && details.Kind == "resourcequotas" {
+			return true // another object is being counted
+		}
 		return apierrors.IsServerTimeout(err) || apierrors.IsTimeout(err) || apierrors.IsTooManyRequests(err) ||
 			apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsUnexpectedServerError(err) ||
 			status.Status().Code >= 500
