@@ -2,6 +2,7 @@ package chart
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 )
 
@@ -33,8 +34,10 @@ type RemoteError struct {
 	tip string
 }
 
+var triedUpdate = regexp.MustCompile(`\.? \(try 'helm repo update'\)`)
+
 func (e *RemoteError) Error() string {
-	reason := strings.ReplaceAll(e.Err.Error(), " (try 'helm repo update')", "") // the hint says it
+	reason := triedUpdate.ReplaceAllString(e.Err.Error(), "") // the hint says it
 	return fmt.Sprintf("fetching chart %s: %s", e.Ref, reason)
 }
 

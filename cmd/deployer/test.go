@@ -82,6 +82,9 @@ Exit codes: 0 passed; 1 failed; 5 another run holds the release;
 			if err != nil {
 				return err
 			}
+			if logs {
+				o.podLogs = []deploy.PodLog{}
+			}
 			request := deploy.TestRequest{Name: args[0], Only: filters.only, Except: filters.except, Logs: logs}
 			return o.operate(ctx, e, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
 				return d.Test(ctx, request)

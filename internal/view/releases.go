@@ -252,13 +252,15 @@ func writeTests(b *strings.Builder, hooks []*helmrelease.Hook) {
 }
 
 // PodLogs writes what the pods of tests have written, as Helm does: their
-// text is left as it is. (helm.sh/helm/v3/pkg/action/release_testing.go)
+// text is left as it is, and a blank line stands before it, also when there is
+// none. Nil writes nothing: nobody asked for logs. (helm.sh/helm/v3/pkg/action/release_testing.go)
 func PodLogs(w io.Writer, logs []deploy.PodLog) error {
+	if logs == nil {
+		return nil
+	}
 	var b strings.Builder
-	for i, l := range logs {
-		if i == 0 {
-			b.WriteString("\n")
-		}
+	b.WriteString("\n")
+	for _, l := range logs {
 		name := l.Pod
 		if l.Container != "" {
 			name += " (" + l.Container + ")"
