@@ -344,6 +344,32 @@ func TestLogOfAnEarlierRun(t *testing.T) {
 	}
 }
 
+// TestNothingGoneIsPointedAt after a rollback: neither pods, but those of hooks that
+// stay, nor what was deleted.
+func TestNothingGoneIsPointedAt(t *testing.T) {
+	steps := func() []NextStep {
+		return []NextStep{{What: "pod", about: aboutPod}, {What: "object", about: aboutObject}, {What: "back", about: aboutRun}, {What: "registry"}}
+	}
+	r := Result{
+		Rollback: &Result{Objects: []ObjectResult{{Object: "Job/prod/dropped", Action: "delete"}, {Object: "Deployment/prod/web", Action: "update"}}},
+		Causes: []Cause{
+			{Objects: []string{"Deployment/prod/web"}, Next: steps()},
+			{Objects: []string{"Job/prod/kept"}, Hook: "pre-upgrade hook", Next: steps()},
+			{Objects: []string{"Job/prod/dropped"}, Hook: "pre-upgrade hook", Next: steps()},
+		},
+	}
+	r.withoutGone()
+	for i, want := range []string{"object registry", "pod object registry", "registry"} {
+		var got []string
+		for _, s := range r.Causes[i].Next {
+			got = append(got, s.What)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %v, want %s", r.Causes[i].Objects[0], got, want)
+		}
+	}
+}
+
 // TestNoWayBackToTheSame names no revision to go back to when the release has
 // changed nothing about what failed before.
 func TestNoWayBackToTheSame(t *testing.T) {

@@ -116,14 +116,17 @@ func (r *Result) stopped() {
 }
 
 // withoutGone drops the advice to go back, which has been done, and to look at what
-// has gone with it. What hooks have made stays.
+// has gone with it: objects that were deleted, and pods, but those of hooks that stay.
 func (r *Result) withoutGone() {
+	deleted := map[string]bool{}
+	for _, o := range r.Rollback.Objects {
+		deleted[o.Object] = o.Action == string(apply.Delete)
+	}
 	for i := range r.Causes {
 		c := &r.Causes[i]
-		c.Next = slices.DeleteFunc(c.Next, func(s NextStep) bool {
-			gone := s.about == aboutPod || s.about == aboutObject && r.Rollback.Verb == string(deploy.Uninstall)
-			return s.about == aboutRun || gone && c.Hook == ""
-		})
+		object := len(c.Objects) > 0 && deleted[c.Objects[0]]
+		gone := map[string]bool{aboutRun: true, aboutObject: object, aboutPod: object || c.Hook == ""}
+		c.Next = slices.DeleteFunc(c.Next, func(s NextStep) bool { return gone[s.about] })
 	}
 }
 
