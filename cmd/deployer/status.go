@@ -26,8 +26,9 @@ func statusCommand(e *env) *cli.Command {
 	return &cli.Command{
 		Name: "status", Usage: "show the state of a release", ArgsUsage: "NAME",
 		Description: `With --show-resources it asks the cluster for every object of the release and
-judges it: ready, progressing, failed, or gone. With --watch it follows them
-as upgrade does until all are ready, one has failed, or --timeout is over.
+judges it by its own status: ready, progressing, failed, or gone. With --watch
+it follows them and their pods as upgrade does, and tells why, until all are
+ready, one has failed, or --timeout is over.
 
 Examples:
   deployer status web -n prod
