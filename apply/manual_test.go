@@ -63,3 +63,25 @@ func TestRevertingAfterAMark(t *testing.T) {
 	s.expect(s.deploy(config("a")), "update ConfigMap/a")
 	s.expect(s.deploy(config("a")))
 }
+
+// A variable that the chart takes from elsewhere and kubectl set env gave a
+// value, or the other way round, is the chart's again.
+func TestVariableSetByHand(t *testing.T) {
+	t.Parallel()
+	for stated, edited := range map[string]string{
+		"valueFrom: {fieldRef: {fieldPath: metadata.name}}": `{"name":"A","value":"x","valueFrom":null}`,
+		"value: x": `{"name":"A","value":null,"valueFrom":{"fieldRef":{"fieldPath":"metadata.name"}}}`,
+	} {
+		s := newStory(t)
+		chart := pod(", env: [{name: A, "+stated+"}]", "")
+		s.deploy(chart)
+		want := s.content(chart)
+		s.patch("apps/v1", "Deployment", "x", types.StrategicMergePatchType,
+			`{"spec":{"template":{"spec":{"containers":[{"name":"c","env":[`+edited+`]}]}}}}`, "kubectl-set")
+		s.expect(s.deploy(chart), "update Deployment/x")
+		if got := s.content(chart); got != want {
+			t.Errorf("%s after %s: %s", stated, edited, got)
+		}
+		s.expect(s.deploy(chart))
+	}
+}

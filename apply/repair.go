@@ -151,6 +151,9 @@ func dedupe(want, predicted any) bool {
 			if once := lastOfEach(env); len(once) < len(env) && len(lastOfEach(stated)) == len(stated) {
 				p[key], found = once, true
 			}
+			for _, item := range env {
+				found = oneSource(named(item, stated), item) || found
+			}
 		}
 	case []any:
 		w, ok := want.([]any)
@@ -162,6 +165,21 @@ func dedupe(want, predicted any) bool {
 		}
 	}
 	return found
+}
+
+// oneSource removes from a variable what the chart doesn't state of value and
+// valueFrom when it states the other: kubectl set env leaves it there, and the
+// server refuses the two together.
+func oneSource(want, predicted any) bool {
+	w, _ := want.(map[string]any)
+	p, _ := predicted.(map[string]any)
+	for stated, other := range map[string]string{"value": "valueFrom", "valueFrom": "value"} {
+		if w[stated] != nil && w[other] == nil && p[other] != nil {
+			delete(p, other)
+			return true
+		}
+	}
+	return false
 }
 
 // named finds the item of a list that has the name of v.
