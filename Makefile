@@ -35,7 +35,7 @@ test: devcluster helm3 helm4 test-alone ## all tests, against one real API serve
 	cd devcluster && $(GO) test -timeout 10m ./...
 
 test-alone: devcluster ## tests that disturb all others, on a cluster of their own
-	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 DEPLOYER_TEST_ALONE=1 $(GO) test -count=1 -run '^TestAlone' ./apply
+	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 DEPLOYER_TEST_ALONE=1 $(GO) test -count=1 -run '^TestAlone' ./apply ./internal/e2e
 
 test-node: devcluster ## deployer on real pods: as root on Linux; installs containerd and such
 	@GO=$(GO) sh scripts/test-node.sh

@@ -373,7 +373,7 @@ func TestPartialDiscovery(t *testing.T) {
 		body, _ = json.Marshal(list)
 		return body
 	}})
-	s.opts.DependsOn = nil
+	s.opts.PartialDiscovery = false
 	next := strings.Replace(small, "nginx:1", "nginx:2", 1)
 	p := s.deploy(next)
 	s.expect(p, "update Deployment/web", "keep ConfigMap/x")
@@ -400,13 +400,6 @@ func TestPartialDiscovery(t *testing.T) {
 	if !errors.As(err, &about) || about.ID.Kind != "Thing" || !strings.Contains(about.Hint(), "apiservice v1.gone.example.com") {
 		t.Errorf("got %v", err)
 	}
-	// What doesn't depend on the group isn't kept for it; what can't be looked at is.
-	s.deploy(next + config("z"))
-	s.opts.DependsOn = func(group string) bool { return group != gone }
-	s.expect(s.deploy(next), "delete ConfigMap/x", "delete ConfigMap/z", "keep Thing/t")
-	s.opts.DependsOn = nil
-	s.deploy(next + config("x"))
-	s.expect(s.deploy(next), "keep ConfigMap/x", "keep Thing/t")
 	// The server is back: what was kept goes, what never was is forgotten.
 	s.through(&faulty{})
 	s.expect(s.deploy(next), "delete ConfigMap/x")
@@ -432,7 +425,7 @@ kind: APIService
 metadata: {name: v1.NS.example.com}
 spec: {group: NS.example.com, version: v1, groupPriorityMinimum: 100, versionPriority: 100, insecureSkipTLSVerify: true, service: {namespace: NS, name: nowhere}}
 `)[0].Object, "x")
-	s.opts.DependsOn = nil
+	s.opts.PartialDiscovery = false
 	s.eventually("discovery is partial", func() error {
 		s.cluster.Forget()
 		server, err := s.cluster.Server(bg)
@@ -447,7 +440,7 @@ spec: {group: NS.example.com, version: v1, groupPriorityMinimum: 100, versionPri
 		t.Fatal(err)
 	}
 	s.cluster.Forget()
-	s.opts.DependsOn = func(string) bool { return false } // others may have some of their own
+	s.opts.PartialDiscovery = true // others may have some of their own
 	s.expect(s.deploy(next), "delete ConfigMap/x")
 }
 

@@ -74,15 +74,13 @@ type Options struct {
 	TakeOwnershipFrom []string // releases, as "namespace/name", whose objects may be taken; "*" means any
 	Adopt             []string // objects that may be adopted from anybody, as "kind/name" or "kind/namespace/name"
 
-	// PruneKinds permits the deletion of kinds that are otherwise kept when the
-	// chart drops them: "CustomResourceDefinition", "Namespace",
-	// "PersistentVolume", "PersistentVolumeClaim". Uninstall as Helm does it
-	// passes all four.
+	// PruneKinds permits the deletion of those HeldKinds that it names when the
+	// chart drops them. Uninstall as Helm does it passes all of them.
 	PruneKinds []string
 
-	// DependsOn tells whether the objects may be others because the server couldn't
-	// list an API group: what is dropped is kept then. Nil means that they may.
-	DependsOn func(group string) bool
+	// PartialDiscovery permits pruning although the server couldn't list all
+	// its API groups, so that templates may have rendered less than they should.
+	PartialDiscovery bool
 
 	// Propagation is what becomes of the dependents of pruned objects. Empty
 	// means that they are deleted in the background.

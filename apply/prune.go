@@ -25,8 +25,17 @@ type candidate struct {
 	unknown bool   // the server can't say where its kind is served
 }
 
-// held kinds are kept although dropped, unless Options.PruneKinds names them:
-// with them goes what a chart can't make again.
+// HeldKinds are those that are kept although the chart dropped them, unless
+// Options.PruneKinds names them: with them goes what a chart can't make again.
+func HeldKinds() []string {
+	var out []string
+	for kind := range held {
+		out = append(out, kind[strings.Index(kind, "/")+1:])
+	}
+	slices.Sort(out)
+	return out
+}
+
 var held = map[string]bool{
 	"apiextensions.k8s.io/CustomResourceDefinition": true,
 	"/Namespace":             true,
@@ -199,9 +208,9 @@ func (p *planning) seen(ctx context.Context, list []candidate) ([]sight, error) 
 	return out, err
 }
 
-// listedByOthers are the groups that can't be listed, that the objects may depend
-// on, and whose servers don't go with this release. Those that do are nothing the
-// chart could have used: it has rendered what belongs into a cluster without them.
+// listedByOthers are the groups that can't be listed and whose servers don't go
+// with this release. Those that do are nothing the chart could have used: it
+// has rendered what belongs into a cluster without them.
 func (p *planning) listedByOthers(list []candidate, seen []sight) []string {
 	goes := map[string]bool{}
 	for i, c := range list {
@@ -213,7 +222,7 @@ func (p *planning) listedByOthers(list []candidate, seen []sight) []string {
 	}
 	return slices.DeleteFunc(slices.Clone(p.server.Unavailable), func(gv string) bool {
 		group, version, _ := strings.Cut(gv, "/")
-		return goes[version+"."+group] || p.a.opts.DependsOn != nil && !p.a.opts.DependsOn(group)
+		return goes[version+"."+group]
 	})
 }
 
@@ -250,12 +259,12 @@ func (p *planning) judge(cand candidate, meta *metav1.PartialObjectMetadata) Cha
 	case held[kind] && uninstall && cand.kept:
 		c.Reason = "was kept when the chart dropped it"
 	case held[kind] && !slices.Contains(p.a.opts.PruneKinds, cand.id.Kind):
-		c.Reason, c.Again = "objects of this kind are kept unless their deletion is asked for", true
+		c.Reason, c.Again = "objects of this kind are kept unless --prune-kind names it", true
 	case controller != nil:
 		c.Reason, c.Again = fmt.Sprintf("is controlled by %s/%s", controller.Kind, controller.Name), true
-	case len(p.unlisted) > 0 && !uninstall:
+	case len(p.unlisted) > 0 && !uninstall && !p.a.opts.PartialDiscovery:
 		c.Reason = "the API server can't list " + strings.Join(p.unlisted, ", ") +
-			", so the chart may have rendered less than it should"
+			", so the chart may have rendered less than it should; --allow-partial-discovery deletes all the same"
 		c.Again = true
 	default:
 		c.Action = Delete

@@ -72,7 +72,7 @@ keep nobodys: carries no release's ownership any more
 delete plain: removed from the chart
 keep theirs: belongs to release NS/b now`
 	got := s.reasons(p)
-	for _, line := range strings.Split(want+"\nkeep disk: objects of this kind are kept unless their deletion is asked for", "\n") {
+	for _, line := range strings.Split(want+"\nkeep disk: objects of this kind are kept unless --prune-kind names it", "\n") {
 		if !strings.Contains(got, line) {
 			t.Errorf("missing %q in\n%s", line, got)
 		}

@@ -57,7 +57,7 @@ func newStory(t *testing.T) *story {
 	ns := c.Namespace(t)
 	s := &story{t: t, c: c, ns: ns, owner: apply.Owner{Release: "web", Namespace: ns}}
 	// Other tests may have APIServices without a server in the same cluster.
-	s.opts.DependsOn = func(string) bool { return false }
+	s.opts.PartialDiscovery = true
 	s.agent = fmt.Sprintf("apply-test-%d-%s", agents.Add(1), ns)
 	config := c.Config()
 	config.UserAgent = s.agent

@@ -2,12 +2,9 @@ package chart
 
 import (
 	"fmt"
-	"regexp"
 	"runtime"
 	"slices"
-	"strings"
 
-	helmchart "helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chartutil"
 
 	"deployer/internal/kube"
@@ -60,37 +57,4 @@ func capabilitiesOf(server kube.Server) (*chartutil.Capabilities, error) {
 	out.HelmVersion.GitTreeState = "clean"
 	out.HelmVersion.GoVersion = runtime.Version()
 	return out, nil
-}
-
-// asking is where templates ask what a cluster can do. Its group is empty unless
-// it says in so many words about what.
-var asking = regexp.MustCompile(`\.Capabilities(\.KubeVersion|\.HelmVersion|\.APIVersions\.Has\s+"[^"]+")?`)
-
-// DependsOn tells whether a chart may render something else in a cluster that
-// has an API group than in one that hasn't. It may not when no template names the
-// group, and all name those that they ask for. A chart that is nil may.
-func DependsOn(c *helmchart.Chart, values map[string]any, group string) bool {
-	if c == nil {
-		return true
-	}
-	found := false
-	look := func(text string) string {
-		found = found || strings.Contains(text, "{{") && mayAsk(text, group)
-		return text
-	}
-	changeText(copyChart(c), look)
-	eachText(copyMap(values), look)
-	return found
-}
-
-func mayAsk(text, group string) bool {
-	if strings.Contains(text, group) {
-		return true
-	}
-	for _, m := range asking.FindAllStringSubmatch(text, -1) {
-		if m[1] == "" {
-			return true
-		}
-	}
-	return false
 }

@@ -83,27 +83,3 @@ func TestServerSaysWhatChartsAreTold(t *testing.T) {
 		t.Error("a version that is none is taken")
 	}
 }
-
-func TestDependsOn(t *testing.T) {
-	for template, want := range map[string]bool{
-		"a: {{ .Values.x }}":                                                                  false,
-		"a: {{ .Capabilities.KubeVersion.Version }}":                                          false,
-		`{{ if $.Capabilities.APIVersions.Has "policy/v1" }}a: b{{ end }}`:                    false,
-		"group: gone.example.com":                                                             false,
-		`{{ if $.Capabilities.APIVersions.Has "gone.example.com/v1/Thing" }}a: b{{ end }}`:    true,
-		`{{ if (lookup "gone.example.com/v1" "Thing" "" "") }}a: b{{ end }}`:                  true,
-		`{{ if .Capabilities.APIVersions.Has (printf "%s/v1" .Values.group) }}a: b{{ end }}`:  true,
-		`{{ range .Capabilities.APIVersions }}{{ . }}{{ end }}`:                               true,
-		`{{ with .Capabilities }}{{ if .APIVersions.Has "policy/v1" }}a: b{{ end }}{{ end }}`: true,
-	} {
-		if got := DependsOn(chartWith(template, nil).Helm, nil, "gone.example.com"); got != want {
-			t.Errorf("DependsOn(%s) = %v, want %v", template, got, want)
-		}
-		if got := DependsOn(chartWith("{{ tpl .Values.x . }}", nil).Helm, map[string]any{"x": template}, "gone.example.com"); got != want {
-			t.Errorf("DependsOn(value %s) = %v, want %v", template, got, want)
-		}
-	}
-	if !DependsOn(nil, nil, "gone.example.com") {
-		t.Error("a chart that isn't known can't be known to depend on nothing")
-	}
-}

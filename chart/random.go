@@ -38,7 +38,7 @@ func (c *Chart) Variants(ctx context.Context, in Input) ([]*Rendered, error) {
 	note := func(name string) { times = max(times, whims[name]) }
 	changed := &Chart{Helm: copyChart(c.Helm)}
 	clock := func(text string) string { return replaceCalls(text, note) }
-	changeText(changed.Helm, clock)
+	turnClock(changed.Helm, clock)
 	in.Values = eachText(copyMap(in.Values), clock).(map[string]any)
 	var out []*Rendered
 	for range times {
@@ -51,22 +51,22 @@ func (c *Chart) Variants(ctx context.Context, in Input) ([]*Rendered, error) {
 	return out, nil
 }
 
-// changeText changes all text of a chart, a copy of the caller's own, that may be
+// turnClock changes all text of a chart, a copy of the caller's own, that may be
 // evaluated: templates, and by the function tpl values and files.
-func changeText(c *helmchart.Chart, change func(string) string) {
-	inFiles := func(files []*helmchart.File) []*helmchart.File {
+func turnClock(c *helmchart.Chart, clock func(string) string) {
+	change := func(files []*helmchart.File) []*helmchart.File {
 		files = slices.Clone(files)
 		for i, f := range files {
-			if text := change(string(f.Data)); text != string(f.Data) {
+			if text := clock(string(f.Data)); text != string(f.Data) {
 				files[i] = &helmchart.File{Name: f.Name, Data: []byte(text)}
 			}
 		}
 		return files
 	}
-	c.Templates, c.Files = inFiles(c.Templates), inFiles(c.Files)
-	eachText(c.Values, change)
+	c.Templates, c.Files = change(c.Templates), change(c.Files)
+	eachText(c.Values, clock)
 	for _, child := range c.Dependencies() {
-		changeText(child, change)
+		turnClock(child, clock)
 	}
 }
 

@@ -71,6 +71,27 @@ func (c *choice) String() string {
 	return *c.value
 }
 
+// choices is a list of a few words. Case doesn't matter.
+type choices struct {
+	values *[]string
+	words  []string
+}
+
+func (c *choices) Set(s string) error {
+	var given list
+	_ = given.Set(s)
+	for _, item := range given {
+		i := slices.IndexFunc(c.words, func(word string) bool { return strings.EqualFold(word, item) })
+		if i < 0 {
+			return oneOf(item, c.words)
+		}
+		*c.values = append(*c.values, c.words[i])
+	}
+	return nil
+}
+
+func (c *choices) String() string { return "" }
+
 // optional is a choice that may stand without a value, like --dry-run. Synonyms
 // map what else people write to one of the words.
 type optional struct {

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/urfave/cli/v2"
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
+	"deployer/apply"
 	"deployer/chart"
 	"deployer/internal/deploy"
 	"deployer/internal/view"
@@ -77,9 +79,13 @@ func takeoverFlag(s *deploy.Settings, group string) cli.Flag {
 	return &cli.BoolFlag{Name: "takeover-pending", Category: group, Usage: "go on although another tool left the release pending, however short ago", Destination: &s.TakeoverPending}
 }
 
-// mapFlag is the one of every command that deploys what was rendered somewhen.
-func mapFlag(s *deploy.Settings) cli.Flag {
-	return &cli.BoolFlag{Name: "map-removed-apis", Category: "Deploying", Usage: "objects of API versions that the cluster has removed: use those that took their place unchanged", Destination: &s.MapRemovedAPIs}
+// pastFlags are those of every command that deploys after other revisions.
+func pastFlags(s *deploy.Settings) []cli.Flag {
+	const group = "Deploying"
+	return []cli.Flag{
+		&cli.BoolFlag{Name: "map-removed-apis", Category: group, Usage: "objects of API versions that the cluster has removed: use those that took their place unchanged", Destination: &s.MapRemovedAPIs},
+		&cli.GenericFlag{Name: "prune-kind", Category: group, Usage: "delete dropped objects of this kind, too: " + strings.Join(apply.HeldKinds(), ", ") + " (may be repeated)", Value: &choices{values: &s.Apply.PruneKinds, words: apply.HeldKinds()}},
+	}
 }
 
 func conflictsFlag(s *deploy.Settings, group string) cli.Flag {

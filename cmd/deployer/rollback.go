@@ -12,7 +12,8 @@ import (
 func rollbackCommand(e *env) *cli.Command {
 	o := &operation{}
 	var description string
-	flags := append(o.flags(e), &cli.StringFlag{Name: "description", Usage: "words for the history", Destination: &description}, mapFlag(&o.settings))
+	flags := append(o.flags(e), &cli.StringFlag{Name: "description", Usage: "words for the history", Destination: &description})
+	flags = append(flags, pastFlags(&o.settings)...)
 	flags = append(flags, idleFlags(e, "recreate-pods", "cleanup-on-fail", "server-side", "force-conflicts")...)
 	return &cli.Command{
 		Name: "rollback", Usage: "go back to an earlier revision", ArgsUsage: "NAME [REVISION]",

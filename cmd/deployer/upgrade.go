@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
@@ -37,6 +38,7 @@ func (o *upgradeOptions) flags(e *env) []cli.Flag {
 		&cli.GenericFlag{Name: "take-ownership-from", Category: group, Usage: "release whose objects may be taken: namespace/name (may be repeated)", Value: (*list)(&o.settings.Apply.TakeOwnershipFrom)},
 		&cli.GenericFlag{Name: "adopt", Category: group, Usage: "existing object that may be adopted: kind/name (may be repeated)", Value: (*list)(&o.settings.Apply.Adopt)},
 		&cli.GenericFlag{Name: "crds", Category: group, Usage: "the chart's crds/ directory: create, upgrade or skip", Value: newChoice((*string)(&o.settings.Apply.CRDs), "create", "upgrade", "skip")},
+		&cli.BoolFlag{Name: "allow-partial-discovery", Category: group, Usage: "delete dropped objects although an API group doesn't answer and the chart may have rendered too little", Destination: &o.settings.Apply.PartialDiscovery},
 		&cli.BoolFlag{Name: "skip-crds", Category: group, Usage: "same as --crds skip", Destination: &o.skipCRDs},
 		&cli.BoolFlag{Name: "reset-values", Category: "Values", Usage: "use only the values given now", Destination: &o.reset},
 		&cli.BoolFlag{Name: "reuse-values", Category: "Values", Usage: "lay the values given now over those of the last release and its chart", Destination: &o.reuse},
@@ -44,7 +46,7 @@ func (o *upgradeOptions) flags(e *env) []cli.Flag {
 		&cli.BoolFlag{Name: "hide-notes", Category: group, Usage: "don't show the chart's notes", Destination: &o.hideNotes},
 		&cli.BoolFlag{Name: "hide-secret", Category: group, Usage: "with --dry-run: show no Secrets; a plan never has their values", Destination: &o.hideSecrets},
 	}
-	flags = append(append(flags, o.operation.flags(e)...), mapFlag(&o.settings))
+	flags = slices.Concat(flags, o.operation.flags(e), pastFlags(&o.settings))
 	flags = append(flags, o.valueFlags()...)
 	flags = append(flags, o.chartFlags()...)
 	flags = append(flags, o.renderFlags()...)

@@ -89,20 +89,16 @@ func isJob(id kube.ID) bool { return id.Kind == "Job" && id.Group == "batch" }
 
 func (d *Deployer) applier(op *Operation) *apply.Applier {
 	opts := d.Settings.Apply
-	opts.DependsOn = op.dependsOn
 	opts.RetryTimeout, opts.GoneTimeout, opts.Warn = d.Settings.Timeout, d.Settings.Timeout, d.Warn
-	if op.Verb == Uninstall {
+	switch op.Verb {
+	case Uninstall:
 		// What the templates made goes with the release, as with Helm; the
 		// annotation helm.sh/resource-policy keeps what must outlive it.
-		opts.PruneKinds = []string{"CustomResourceDefinition", "Namespace", "PersistentVolume", "PersistentVolumeClaim"}
+		opts.PruneKinds = apply.HeldKinds()
+	case Rollback:
+		opts.PartialDiscovery = true // it renders nothing
 	}
 	return apply.New(d.Cluster, apply.Owner{Release: op.Release, Namespace: op.Namespace}, opts)
-}
-
-// dependsOn tells whether the chart may have rendered something else than it would
-// have if the server had an API group. Rollbacks render nothing.
-func (o *Operation) dependsOn(group string) bool {
-	return o.Verb != Rollback && chart.DependsOn(o.Next.Chart, o.Next.Config, group)
 }
 
 // marksOf gives the marks of the latest revision, if deployer made it.

@@ -34,7 +34,10 @@ func newSite(t *testing.T) *site {
 	t.Parallel()
 	c := kubetest.Start(t)
 	ns := c.Namespace(t)
-	return &site{T: t, cluster: c, ns: ns, d: deploy.New(kube.New(c.Config(), ns), ns, deploy.Settings{})}
+	return &site{T: t, cluster: c, ns: ns, d: deploy.New(kube.New(c.Config(), ns), ns, deploy.Settings{
+		// Other tests may have APIServices without a server.
+		Apply: apply.Options{PartialDiscovery: true},
+	})}
 }
 
 // chart makes a chart of ConfigMaps with these names.

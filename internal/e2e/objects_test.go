@@ -35,6 +35,7 @@ func resource(t testing.TB, name string) schema.GroupVersionResource {
 		"deployments":               {Group: "apps", Version: "v1", Resource: "deployments"},
 		"statefulsets":              {Group: "apps", Version: "v1", Resource: "statefulsets"},
 		"jobs":                      {Group: "batch", Version: "v1", Resource: "jobs"},
+		"apiservices":               {Group: "apiregistration.k8s.io", Version: "v1", Resource: "apiservices"},
 		"clusterroles":              {Group: "rbac.authorization.k8s.io", Version: "v1", Resource: "clusterroles"},
 		"customresourcedefinitions": {Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
 	}
@@ -49,7 +50,7 @@ func resource(t testing.TB, name string) schema.GroupVersionResource {
 func (w *world) in(name string) dynamic.ResourceInterface {
 	w.Helper()
 	client := w.cluster.Dynamic().Resource(resource(w.T, name))
-	if slices.Contains([]string{"clusterroles", "customresourcedefinitions", "namespaces"}, name) {
+	if slices.Contains([]string{"apiservices", "clusterroles", "customresourcedefinitions", "namespaces"}, name) {
 		return client
 	}
 	return client.Namespace(w.ns)

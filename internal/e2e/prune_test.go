@@ -1,7 +1,12 @@
 package e2e
 
 import (
+	"context"
+	"os"
+	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // TestPruneAfterFailures is S75: what failed releases have made goes with the
@@ -52,6 +57,35 @@ func TestPruneAfterFailures(t *testing.T) {
 			t.Errorf("ConfigMap/a has key = %v, want 1", got)
 		}
 	})
+}
+
+// TestAloneGroupThatIsDown: while an API group doesn't answer, what the chart
+// drops stays, unless told otherwise; what a rollback drops never depends on it.
+// It disturbs all other tests in the cluster: make test-alone.
+func TestAloneGroupThatIsDown(t *testing.T) {
+	if os.Getenv("DEPLOYER_TEST_ALONE") == "" {
+		t.Skip("set DEPLOYER_TEST_ALONE to let this disturb the cluster")
+	}
+	w := newWorld(t)
+	a, b, c := configMap("a", "1"), configMap("b", "1"), configMap("c", "1")
+	w.ok("install", "x", w.chart(a, b))
+	w.ok("upgrade", "x", w.chart(a, b, c))
+	name := "v1." + w.ns + ".example.com"
+	w.create("apiservices", "test", `{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: `+name+`},
+spec: {group: `+w.ns+`.example.com, version: v1, groupPriorityMinimum: 100, versionPriority: 100, insecureSkipTLSVerify: true, service: {namespace: `+w.ns+`, name: nowhere}}}`)
+	t.Cleanup(func() { _ = w.in("apiservices").Delete(context.Background(), name, metav1.DeleteOptions{}) })
+	var plan result
+	w.eventually("the group is down", func() bool {
+		plan = w.ok("plan", "x", w.chart(a))
+		return strings.Contains(plan.out, w.ns+".example.com")
+	})
+	w.says(plan, "stdout", "keep: the API server can't list .*--allow-partial-discovery")
+	w.ok("rollback", "x", "1")
+	w.there("configmaps", map[string]bool{"a": true, "b": true, "c": false})
+	w.ok("upgrade", "x", w.chart(a))
+	w.there("configmaps", map[string]bool{"a": true, "b": true})
+	w.ok("upgrade", "x", w.chart(a), "--allow-partial-discovery")
+	w.there("configmaps", map[string]bool{"a": true, "b": false})
 }
 
 // TestRemovedVersion is S50: an object whose kind isn't served any more stops

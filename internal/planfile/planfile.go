@@ -75,6 +75,7 @@ type Policies struct {
 	TakeOwnershipFrom []string `json:"take_ownership_from,omitempty"`
 	Adopt             []string `json:"adopt,omitempty"`
 	PruneKinds        []string `json:"prune_kinds,omitempty"`
+	PartialDiscovery  bool     `json:"partial_discovery,omitempty"`
 	Cascade           string   `json:"cascade,omitempty"`
 	NoHooks           bool     `json:"no_hooks,omitempty"`
 	MapRemovedAPIs    bool     `json:"map_removed_apis,omitempty"`
@@ -85,7 +86,7 @@ func policiesOf(s deploy.Settings) Policies {
 	return Policies{
 		Conflicts: string(a.Conflicts), Validation: string(a.Validation), Gate: string(a.Gate), CRDs: string(a.CRDs),
 		AllowRecreate: a.AllowRecreate, RevertManual: a.RevertManual, TakeOwnership: a.TakeOwnership, TakeOwnershipFrom: a.TakeOwnershipFrom,
-		Adopt: a.Adopt, PruneKinds: a.PruneKinds, Cascade: string(a.Propagation), NoHooks: s.NoHooks,
+		Adopt: a.Adopt, PruneKinds: a.PruneKinds, PartialDiscovery: a.PartialDiscovery, Cascade: string(a.Propagation), NoHooks: s.NoHooks,
 		MapRemovedAPIs: s.MapRemovedAPIs,
 	}
 }
@@ -96,7 +97,7 @@ func (p Policies) Settle(s *deploy.Settings) {
 	s.Apply = apply.Options{
 		Conflicts: apply.Conflicts(p.Conflicts), Validation: apply.FieldValidation(p.Validation), Gate: apply.Gate(p.Gate),
 		CRDs: apply.CRDs(p.CRDs), AllowRecreate: p.AllowRecreate, RevertManual: p.RevertManual, TakeOwnership: p.TakeOwnership,
-		TakeOwnershipFrom: p.TakeOwnershipFrom, Adopt: p.Adopt, PruneKinds: p.PruneKinds,
+		TakeOwnershipFrom: p.TakeOwnershipFrom, Adopt: p.Adopt, PruneKinds: p.PruneKinds, PartialDiscovery: p.PartialDiscovery,
 		Propagation: metav1.DeletionPropagation(p.Cascade),
 	}
 }
