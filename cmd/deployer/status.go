@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -10,6 +12,7 @@ import (
 	"deployer/internal/deploy"
 	"deployer/internal/view"
 	"deployer/release"
+	"deployer/track"
 )
 
 // A statusQuery is the command line of status.
@@ -92,6 +95,10 @@ func (q *statusQuery) show(ctx context.Context, e *env, d *deploy.Deployer, reco
 		if options.Resources, err = d.Live(ctx, record); err != nil {
 			return err
 		}
+	}
+	unready := func(l deploy.Live) bool { return l.Status.State != track.Ready && l.Object != nil }
+	if !q.watch && format == view.FormatTable && slices.ContainsFunc(options.Resources, unready) {
+		e.warn(fmt.Sprintf("objects are judged without their pods here; to see why they aren't ready: deployer status %s -n %s --watch", record.Name, record.Namespace))
 	}
 	return view.Status(e.streams.Out, record, options)
 }
