@@ -122,15 +122,11 @@ func (c *comparison) settle(adopting, revert bool, served func(string) bool) err
 		Revert:     revert,
 		Served:     served,
 	})
-	return c.predict(c.live)
+	return c.predict(c.live, want)
 }
 
-// predict works out what an apply to an object comes to.
-func (c *comparison) predict(live *typed.TypedValue) error {
-	want, err := typedOf(c.conv, c.want)
-	if err != nil {
-		return err
-	}
+// predict works out what an apply of want to an object comes to.
+func (c *comparison) predict(live, want *typed.TypedValue) error {
 	result, err := fields.Simulate(live, want, c.folded.Entries, Manager)
 	if err != nil {
 		return err

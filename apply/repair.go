@@ -45,6 +45,9 @@ func (c *comparison) repair(live *unstructured.Unstructured) (bool, error) {
 // an object in which it is empty already the prediction is right.
 // sigs.k8s.io/structured-merge-diff typed/remove.go
 func (c *comparison) emptied(live *unstructured.Unstructured) (bool, error) {
+	if !loses(c.want.Object, c.predicted.Object) {
+		return false, nil
+	}
 	next := bare(live).DeepCopy()
 	if !empty(c.want.Object, c.predicted.Object, next.Object) {
 		return false, nil
@@ -53,7 +56,33 @@ func (c *comparison) emptied(live *unstructured.Unstructured) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	return true, c.predict(from)
+	want, err := typedOf(c.conv, c.want)
+	if err != nil {
+		return false, err
+	}
+	return true, c.predict(from, want)
+}
+
+// loses tells whether predicted has nothing where want has an empty map or list,
+// which hardly ever is.
+func loses(want, predicted any) bool {
+	switch w := want.(type) {
+	case map[string]any:
+		p, _ := predicted.(map[string]any)
+		for key, v := range w {
+			if p[key] == nil && isEmpty(v) || loses(v, p[key]) {
+				return true
+			}
+		}
+	case []any:
+		p, _ := predicted.([]any)
+		for _, item := range w {
+			if loses(item, named(item, p)) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // empty empties in live what want has empty and predicted has lost, and tells
