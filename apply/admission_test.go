@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"strings"
 	"testing"
 
@@ -414,9 +413,7 @@ func TestPartialDiscovery(t *testing.T) {
 func TestAloneBrokenAPIService(t *testing.T) {
 	s := begin(t)
 	name := "v1." + s.ns + ".example.com"
-	if !alone() {
-		t.Skip("set DEPLOYER_TEST_ALONE to let this disturb the cluster")
-	}
+	kubetest.Alone(t)
 	s.deploy(small + config("x"))
 	t.Cleanup(func() { s.client("apiregistration.k8s.io/v1", "APIService").Delete(bg, name, deleteNow) })
 	s.post(s.manifests(`
@@ -443,5 +440,3 @@ spec: {group: NS.example.com, version: v1, groupPriorityMinimum: 100, versionPri
 	s.opts.PartialDiscovery = true // others may have some of their own
 	s.expect(s.deploy(next), "delete ConfigMap/x")
 }
-
-func alone() bool { return os.Getenv("DEPLOYER_TEST_ALONE") != "" }

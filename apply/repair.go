@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -45,14 +46,11 @@ func (c *comparison) repair(live *unstructured.Unstructured) (bool, error) {
 // an object in which it is empty already the prediction is right.
 // sigs.k8s.io/structured-merge-diff typed/remove.go
 func (c *comparison) emptied(live *unstructured.Unstructured) (bool, error) {
-	if !loses(c.want.Object, c.predicted.Object) {
+	next, found := emptied(c.want.Object, c.predicted.Object, bare(live).Object)
+	if !found {
 		return false, nil
 	}
-	next := bare(live).DeepCopy()
-	if !empty(c.want.Object, c.predicted.Object, next.Object) {
-		return false, nil
-	}
-	from, err := typedOf(c.conv, next)
+	from, err := typedOf(c.conv, &unstructured.Unstructured{Object: next.(map[string]any)})
 	if err != nil {
 		return false, err
 	}
@@ -63,53 +61,49 @@ func (c *comparison) emptied(live *unstructured.Unstructured) (bool, error) {
 	return true, c.predict(from, want)
 }
 
-// loses tells whether predicted has nothing where want has an empty map or list,
-// which hardly ever is.
-func loses(want, predicted any) bool {
-	switch w := want.(type) {
-	case map[string]any:
-		p, _ := predicted.(map[string]any)
-		for key, v := range w {
-			if p[key] == nil && isEmpty(v) || loses(v, p[key]) {
-				return true
-			}
-		}
-	case []any:
-		p, _ := predicted.([]any)
-		for _, item := range w {
-			if loses(item, named(item, p)) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// empty empties in live what want has empty and predicted has lost, and tells
-// whether there is any. Items of lists are found by their names.
-func empty(want, predicted, live any) bool {
+// emptied is live with what want has empty and predicted has lost emptied, and
+// whether there is any. live stays as it is. Items of lists are found by their
+// names.
+func emptied(want, predicted, live any) (any, bool) {
 	found := false
 	switch w := want.(type) {
 	case map[string]any:
 		p, _ := predicted.(map[string]any)
 		l, _ := live.(map[string]any)
+		out := l
 		for key, v := range w {
-			if p[key] == nil && l[key] != nil && isEmpty(v) {
-				l[key], found = v, true
-			} else if empty(v, p[key], l[key]) {
-				found = true
+			now, is := v, p[key] == nil && l[key] != nil && isEmpty(v)
+			if !is {
+				now, is = emptied(v, p[key], l[key])
+			}
+			if is && !found {
+				out, found = maps.Clone(l), true
+			}
+			if is {
+				out[key] = now
 			}
 		}
+		return out, found
 	case []any:
 		p, _ := predicted.([]any)
 		l, _ := live.([]any)
+		out := l
 		for _, item := range w {
-			if empty(item, named(item, p), named(item, l)) {
-				found = true
+			i := indexOf(item, l)
+			if i < 0 {
+				continue
+			}
+			now, is := emptied(item, named(item, p), out[i])
+			if is && !found {
+				out, found = slices.Clone(l), true
+			}
+			if is {
+				out[i] = now
 			}
 		}
+		return out, found
 	}
-	return found
+	return live, false
 }
 
 func isEmpty(v any) bool {
@@ -213,13 +207,15 @@ func oneSource(want, predicted any) bool {
 
 // named finds the item of a list that has the name of v.
 func named(v any, list []any) any {
-	name := envName(v)
-	for _, item := range list {
-		if n := envName(item); n != "" && n == name {
-			return item
-		}
+	if i := indexOf(v, list); i >= 0 {
+		return list[i]
 	}
 	return nil
+}
+
+func indexOf(v any, list []any) int {
+	name := envName(v)
+	return slices.IndexFunc(list, func(item any) bool { return name != "" && envName(item) == name })
 }
 
 func envName(item any) string {

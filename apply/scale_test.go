@@ -1,6 +1,7 @@
 package apply_test
 
 import (
+	"deployer/internal/kubetest"
 	"fmt"
 	"strings"
 	"testing"
@@ -46,9 +47,7 @@ var scaledObject = schema.GroupVersionKind{Group: "keda.sh", Version: "v1alpha1"
 // cluster, which other runs of the test must not take away: make test-alone.
 func TestAloneScaledByKEDA(t *testing.T) {
 	s := begin(t)
-	if !alone() {
-		t.Skip("set DEPLOYER_TEST_ALONE to let this have KEDA's kinds for itself")
-	}
+	kubetest.Alone(t)
 	s.keda()
 	const object = "\n---\napiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {name: web}\nspec: {scaleTargetRef: {name: web}, maxReplicaCount: 9}\n"
 	s.deploy(scaled + object)

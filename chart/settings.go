@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"cmp"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -65,13 +66,14 @@ func (a Access) Options() []getter.Option {
 }
 
 // Registry returns Helm's registry client, with the logins that s names. What
-// it has to say, such as the digest of what it pulled, goes to progress.
+// it has to say, such as the digest of what it pulled, goes to progress; nil drops
+// it.
 func (a Access) Registry(s Settings, progress io.Writer) (*registry.Client, error) {
 	env := s.Env()
 	options := []registry.ClientOption{
 		registry.ClientOptDebug(env.Debug),
 		registry.ClientOptEnableCache(true),
-		registry.ClientOptWriter(progress),
+		registry.ClientOptWriter(cmp.Or[io.Writer](progress, io.Discard)),
 		registry.ClientOptCredentialsFile(env.RegistryConfig),
 		registry.ClientOptBasicAuth(a.Username, a.Password),
 	}

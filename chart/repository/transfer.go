@@ -176,7 +176,7 @@ func Login(ctx context.Context, host string, opts PushOptions) error {
 	// not look into the store.
 	a := opts.Access
 	opts.Settings.Traffic = nil // a login sets up TLS in the transport, and knows but Helm's own
-	client, err := chart.Access{}.Registry(opts.Settings, cmp.Or[io.Writer](opts.Log, io.Discard))
+	client, err := chart.Access{}.Registry(opts.Settings, opts.Log)
 	if err != nil {
 		return err
 	}
@@ -196,7 +196,7 @@ func Login(ctx context.Context, host string, opts PushOptions) error {
 
 // Logout forgets the credentials for a registry.
 func Logout(host string, opts PushOptions) error {
-	client, err := chart.Access{}.Registry(opts.Settings, cmp.Or[io.Writer](opts.Log, io.Discard))
+	client, err := chart.Access{}.Registry(opts.Settings, opts.Log)
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,6 @@ func main() {
 func quiet() {
 	klog.SetLogger(logr.Discard())
 	log.SetFlags(0)
-	log.SetOutput(io.Discard)
 }
 
 // gcPercent trades processor time for memory, of which a run uses a fifth of

@@ -144,30 +144,26 @@ func pastOf(owned []*release.Record, parser *chart.Parser) ([]apply.Past, error)
 	return past, nil
 }
 
-// hookManifests are the objects of hooks, each once: one hook may run at both
-// events.
+// hookManifests are the objects of hooks that are to run, each once.
 func hookManifests(hooks []*helmrelease.Hook) ([]kube.Manifest, error) {
-	var out []kube.Manifest
-	seen := map[*helmrelease.Hook]bool{}
-	for _, h := range hooks {
-		if seen[h] {
-			continue
-		}
-		seen[h] = true
-		objects, err := chart.ParseHook(h)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, objects...)
+	out, unusable := restingHooks(hooks)
+	if len(unusable) > 0 {
+		return nil, unusable[0]
 	}
 	return out, nil
 }
 
 // restingHooks are the objects of hooks that needn't run now. Nothing can be
 // made of some, such as those without a name: Helm records them, and lives with
-// them until they are to run. The errors say which.
+// them until they are to run. The errors say which. One hook may be there for two
+// events.
 func restingHooks(hooks []*helmrelease.Hook) (out []kube.Manifest, unusable []error) {
+	seen := map[*helmrelease.Hook]bool{}
 	for _, h := range hooks {
+		if seen[h] {
+			continue
+		}
+		seen[h] = true
 		objects, err := chart.ParseHook(h)
 		if err != nil {
 			unusable = append(unusable, err)

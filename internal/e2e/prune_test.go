@@ -2,7 +2,7 @@ package e2e
 
 import (
 	"context"
-	"os"
+	"deployer/internal/kubetest"
 	"strings"
 	"testing"
 
@@ -63,9 +63,7 @@ func TestPruneAfterFailures(t *testing.T) {
 // drops stays, unless told otherwise; what a rollback drops never depends on it.
 // It disturbs all other tests in the cluster: make test-alone.
 func TestAloneGroupThatIsDown(t *testing.T) {
-	if os.Getenv("DEPLOYER_TEST_ALONE") == "" {
-		t.Skip("set DEPLOYER_TEST_ALONE to let this disturb the cluster")
-	}
+	kubetest.Alone(t)
 	w := newWorld(t)
 	a, b, c := configMap("a", "1"), configMap("b", "1"), configMap("c", "1")
 	w.ok("install", "x", w.chart(a, b))

@@ -45,6 +45,15 @@ type Cluster struct {
 // it lives; it is package state because tests share nothing else.
 var shared = sync.OnceValues(open)
 
+// Alone skips a test that disturbs all others in the cluster unless it has one for
+// itself: make test-alone.
+func Alone(t testing.TB) {
+	t.Helper()
+	if os.Getenv("DEPLOYER_TEST_ALONE") == "" {
+		t.Skip("set DEPLOYER_TEST_ALONE to let this disturb the cluster")
+	}
+}
+
 // Start gives the cluster, which it starts if need be. Without a development
 // cluster to start, it skips the test, or fails it if the environment variable
 // DEPLOYER_TEST_REQUIRE_CLUSTER is set.

@@ -23,8 +23,9 @@ func Error(w io.Writer, p Palette, err error) {
 // printable are the lines of a text without what nobody shall see or obey.
 func printable(text string) []string {
 	lines := strings.Split(WithoutPasswords(strings.TrimRight(block(text), "\n")), "\n")
+	ci := ciOf(os.Getenv)
 	for i, l := range lines {
-		lines[i] = ciOf(os.Getenv).harmless(l)
+		lines[i] = ci.harmless(l)
 	}
 	return lines
 }

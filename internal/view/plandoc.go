@@ -274,8 +274,10 @@ func (d *planDocument) hooks(op *deploy.Operation, plan *apply.Plan, when string
 // hookName names the object of a hook: web-* when its name will be generated.
 func hookName(op *deploy.Operation, h *helmrelease.Hook) string {
 	name := h.Name
-	if objects, err := chart.ParseHook(h); name == "" && err == nil && len(objects) == 1 {
-		name = objects[0].Object.GetGenerateName() + "*"
+	if name == "" {
+		if objects, err := chart.ParseHook(h); err == nil && len(objects) == 1 {
+			name = objects[0].Object.GetGenerateName() + "*"
+		}
 	}
 	return h.Kind + "/" + op.Namespace + "/" + name
 }
