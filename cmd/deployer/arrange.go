@@ -217,13 +217,13 @@ func (p *arranger) unknown(written string) error {
 	}
 	candidates := map[string]bool{}
 	for n, f := range p.flags {
-		if len(n) > 1 && !isHidden(f) {
+		if len(n) > 1 && !isHidden(f) && !isDestructive(f) {
 			candidates["--"+n] = true
 		}
 	}
 	if p.leaf == nil {
 		everyFlag(p.commands, func(f cli.Flag) {
-			if !isHidden(f) {
+			if !isHidden(f) && !isDestructive(f) {
 				candidates["--"+f.Names()[0]] = true
 			}
 		})

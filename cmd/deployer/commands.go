@@ -17,8 +17,12 @@ var groups = []struct {
 	{"Look at releases", []string{"list", "status", "history", "get", "explain"}},
 	{"Work on charts", []string{"template", "lint", "show", "create", "dependency", "package", "verify"}},
 	{"Fetch and publish charts", []string{"repo", "search", "pull", "push", "registry"}},
-	{"This program", []string{"env", "version", "completion", "help"}},
+	{"This program", []string{"plugin", "env", "version", "completion", "help"}},
+	{pluginGroup, nil},
 }
+
+// pluginGroup is the title of what plugins have added.
+const pluginGroup = "Plugins"
 
 func groupOf(command string) string {
 	for _, g := range groups {
@@ -26,7 +30,7 @@ func groupOf(command string) string {
 			return g.title
 		}
 	}
-	return groups[len(groups)-1].title
+	return groups[len(groups)-2].title
 }
 
 // commands lists the program's commands in the order of its help.
@@ -57,11 +61,11 @@ func commands(e *env) []*cli.Command {
 		pullCommand(e),
 		pushCommand(e),
 		registryCommand(e),
+		pluginCommand(e),
 		envCommand(e),
 		versionCommand(e),
 		completionCommand(e),
 		helpCommand(e),
-		absentCommand("plugin", "plugins are not run", "for helm diff:     deployer plan NAME CHART\nfor helm secrets:  deployer upgrade NAME CHART -f ENCRYPTED"),
 		absentCommand("docs", "there is no generator of manual pages", "deployer help COMMAND"),
 	}
 }

@@ -28,8 +28,11 @@ type env struct {
 	command    string          // the words of the command, such as "repo add"
 	given      []string        // its flags, each with its value: --timeout=5m
 	program    string          // the name it was called by: deployer or helm
+	called     string          // as it was called: a path, or a name to be found in PATH
 	dropIn     bool            // it was called helm: defaults and texts are Helm's
 	unreadable map[string]bool // variables of Helm that were told of
+
+	stopSignals func() // gives signals back: a plugin is to get them
 
 	traffic  chart.Traffic
 	cluster  *kube.Cluster
@@ -39,7 +42,7 @@ type env struct {
 
 func newEnv(streams view.Streams, program string) *env {
 	dropIn := calledHelm(program)
-	e := &env{streams: streams, colour: view.ColourAuto, program: "deployer", dropIn: dropIn, unreadable: map[string]bool{}}
+	e := &env{streams: streams, colour: view.ColourAuto, program: "deployer", called: program, dropIn: dropIn, unreadable: map[string]bool{}}
 	if dropIn {
 		e.program = "helm"
 	}

@@ -97,12 +97,15 @@ func exitCode(ctx context.Context, err error) int {
 		stale    *planfile.StaleError
 		tampered *planfile.TamperedError
 		other    *planfile.DifferentError
+		plugged  *pluginError
 	)
 	switch {
 	case err == nil:
 		return exitOK
 	case errors.Is(err, errChanges):
 		return exitChanges
+	case errors.As(err, &plugged):
+		return plugged.code
 	case stoppedBy(ctx) != nil:
 		return stoppedBy(ctx).code()
 	case errors.As(err, &rolled) && rolled.Rollback == nil:

@@ -87,6 +87,7 @@ func showHelp(e *env) cli.ActionFunc {
 
 // printHelp writes the help of the command that words name.
 func (e *env) printHelp(app *cli.App, words []string) error {
+	e.addPlugins(app)
 	text, err := e.help(app, words, min(e.streams.Width, 100))
 	if err != nil {
 		return err

@@ -47,12 +47,13 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	ctx, stop := withSignals(ctx)
 	defer stop()
 	e := newEnv(view.NewStreams(in, out, errOut), args[0])
+	e.stopSignals = stop
 	log.SetOutput(&helmLog{warn: e.warn, told: map[string]bool{}})
 	app := newApp(e)
 	if len(args) > 1 && (args[1] == completeCommand || args[1] == completePlain) {
 		return e.finish(ctx, complete(ctx, e, app, args[2:], args[1] == completeCommand))
 	}
-	line, err := arrange(app, args)
+	line, err := e.lineOf(app, args)
 	e.command, e.given = strings.Join(line.words, " "), line.flags
 	switch {
 	case err != nil:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"sync"
 	"syscall"
 )
 
@@ -28,7 +29,9 @@ func signalName(s syscall.Signal) string {
 }
 
 // withSignals ends the context on the first SIGINT or SIGTERM, so that the run
-// can settle what it has begun. The second one ends the process at once.
+// can settle what it has begun. The second one ends the process at once. The
+// function gives signals back to whoever listens next; more than one call does
+// no more.
 func withSignals(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 2)
@@ -48,11 +51,11 @@ func withSignals(parent context.Context) (context.Context, func()) {
 			}
 		}
 	}()
-	return ctx, func() {
+	return ctx, sync.OnceFunc(func() {
 		signal.Stop(signals)
 		close(done)
 		cancel(nil)
-	}
+	})
 }
 
 // stoppedBy returns the signal that ended the context, or nil.

@@ -2,8 +2,22 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
+
+	"github.com/urfave/cli/v2"
 )
+
+// destructive are flags that delete, override or no longer check something.
+// None of them is ever suggested in the place of a word mistyped: who pastes a
+// suggestion has not thought about it.
+var destructive = []string{
+	"adopt", "allow-partial-discovery", "allow-recreate", "cascade", "conflicts", "crds", "disable-openapi-validation", "field-validation", "force-update",
+	"gate", "insecure", "insecure-skip-tls-verify", "kube-insecure-skip-tls-verify", "no-hooks", "pass-credentials", "plain-http", "prune-kind", "replace",
+	"reset-values", "revert-manual-changes", "skip-crds", "skip-schema-validation", "take-ownership", "take-ownership-from", "takeover-pending", "yes",
+}
+
+func isDestructive(f cli.Flag) bool { return slices.Contains(destructive, f.Names()[0]) }
 
 // suggest adds the nearest of the candidates to an error about a word that
 // nobody knows. Words that are nothing alike are not suggested.

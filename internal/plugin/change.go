@@ -1,0 +1,87 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	helmplugin "helm.sh/helm/v3/pkg/plugin"
+	"helm.sh/helm/v3/pkg/plugin/installer"
+)
+
+// Update fetches the newest state of a plugin that is a repository and runs its
+// update hook. When that fails the plugin is as it was before; only a directory
+// of the user's, which is linked, keeps what was fetched.
+func (h Host) Update(ctx context.Context, places Places, p *Plugin) error {
+	dir, err := filepath.EvalSymlinks(p.Dir)
+	if err != nil {
+		return fmt.Errorf("finding the plugin's directory: %w", err)
+	}
+	if dir, err = filepath.Abs(dir); err != nil {
+		return fmt.Errorf("finding the plugin's directory: %w", err)
+	}
+	repository, err := installer.FindSource(dir)
+	if err != nil {
+		return &hinted{withOutput(err), "only what was cloned can be updated: deployer plugin uninstall " + p.Name + ", and install it again"}
+	}
+	undo, forget, err := h.keep(places, p)
+	if err != nil {
+		return err
+	}
+	defer forget()
+	h.verbose("updating %s", dir)
+	if err := repository.Update(); err != nil {
+		return errors.Join(withOutput(err), undo())
+	}
+	updated, err := Load(p.Dir)
+	if err != nil {
+		return errors.Join(err, undo())
+	}
+	if err := h.hook(ctx, updated, helmplugin.Update); err != nil {
+		return errors.Join(err, undo())
+	}
+	return nil
+}
+
+// keep copies a plugin aside. Undo brings the copy back, forget removes it.
+func (h Host) keep(places Places, p *Plugin) (undo func() error, forget func(), err error) {
+	nothing := func() error { return nil }
+	if info, err := os.Lstat(p.Dir); err != nil || info.Mode()&os.ModeSymlink != 0 {
+		return nothing, func() {}, err
+	}
+	cache := filepath.Join(places.Cache, "plugins")
+	if err := os.MkdirAll(cache, 0o755); err != nil {
+		return nil, nil, fmt.Errorf("keeping the plugin as it is: %w", err)
+	}
+	kept, err := os.MkdirTemp(cache, "before-")
+	if err != nil {
+		return nil, nil, fmt.Errorf("keeping the plugin as it is: %w", err)
+	}
+	forget = func() { os.RemoveAll(kept) }
+	if err := os.CopyFS(kept, os.DirFS(p.Dir)); err != nil {
+		forget()
+		return nil, nil, fmt.Errorf("keeping the plugin as it is: %w", err)
+	}
+	return func() error {
+		if err := errors.Join(os.RemoveAll(p.Dir), os.CopyFS(p.Dir, os.DirFS(kept))); err != nil {
+			return fmt.Errorf("bringing the plugin back as it was: %w", err)
+		}
+		return nil
+	}, forget, nil
+}
+
+// Uninstall runs a plugin's delete hook and removes it, the link alone when it is
+// one. The hook comes first, so that it can be a file of the plugin; one that
+// fails is told of, and the plugin is removed all the same.
+func (h Host) Uninstall(ctx context.Context, p *Plugin) error {
+	err := h.hook(ctx, p, helmplugin.Delete)
+	if rerr := os.RemoveAll(p.Dir); rerr != nil {
+		return errors.Join(err, fmt.Errorf("removing the plugin: %w", rerr))
+	}
+	if err != nil {
+		return &hinted{fmt.Errorf("%w; the plugin is removed all the same", err), "see what the hook was to clean up"}
+	}
+	return nil
+}

@@ -1,0 +1,199 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+
+	helmplugin "helm.sh/helm/v3/pkg/plugin"
+)
+
+// A Host is the program that runs plugins: what they inherit from it.
+type Host struct {
+	Env     map[string]string // Helm's variables, such as HELM_BIN
+	In      io.Reader
+	Out     io.Writer
+	Err     io.Writer
+	Verbose func(string) // told what is done; nil when nobody wants to know
+}
+
+func (h Host) verbose(format string, args ...any) {
+	if h.Verbose != nil {
+		h.Verbose(fmt.Sprintf(format, args...))
+	}
+}
+
+// variables are those of a plugin, without this process's own.
+func (h Host) variables(p *Plugin) map[string]string {
+	out := map[string]string{"HELM_PLUGIN_NAME": p.Name, "HELM_PLUGIN_DIR": p.Dir}
+	for name, value := range h.Env {
+		if _, own := out[name]; !own {
+			out[name] = value
+		}
+	}
+	return out
+}
+
+// command makes a process of an expanded command line. Variables are those of
+// the plugin, then those of this process.
+func (h Host) command(ctx context.Context, p *Plugin, main string, args []string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, main, args...)
+	cmd.Env = os.Environ()
+	for name, value := range h.variables(p) {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = h.In, h.Out, h.Err
+	return cmd
+}
+
+// lookup is os.Getenv for what a plugin's commands refer to.
+func (h Host) lookup(p *Plugin) func(string) string {
+	own := h.variables(p)
+	return func(name string) string {
+		if value, ok := own[name]; ok {
+			return value
+		}
+		return os.Getenv(name)
+	}
+}
+
+// A NoCommandError is a plugin that can't be called on this platform.
+type NoCommandError struct {
+	Name      string
+	Platforms []string // that it has a command for; none when it has no command at all
+}
+
+func (e *NoCommandError) Error() string {
+	if len(e.Platforms) == 0 {
+		return fmt.Sprintf("plugin %q has no command: its plugin.yaml has neither command nor platformCommand", e.Name)
+	}
+	return fmt.Sprintf("plugin %q has no command for %s/%s, but for %s", e.Name, runtime.GOOS, runtime.GOARCH, strings.Join(e.Platforms, ", "))
+}
+
+// Command is the process that runs a plugin with arguments, not started yet.
+// The errors are a NoCommandError, and what keeps the file from being executed.
+func (h Host) Command(ctx context.Context, p *Plugin, args []string) (*exec.Cmd, error) {
+	main, own, err := h.resolve(p)
+	if err != nil {
+		return nil, err
+	}
+	if !p.IgnoreFlags {
+		own = append(own, args...)
+	}
+	if err := executable(p, main); err != nil {
+		return nil, err
+	}
+	return h.command(ctx, p, main, own), nil
+}
+
+// resolve is the program of a plugin and the arguments that its plugin.yaml has.
+func (h Host) resolve(p *Plugin) (string, []string, error) {
+	commands := p.PlatformCommand
+	if len(commands) == 0 && p.Metadata.Command != "" {
+		commands = []helmplugin.PlatformCommand{{Command: p.Metadata.Command}}
+	}
+	c := forThisPlatform(commands)
+	if c == nil {
+		missing := &NoCommandError{Name: p.Name}
+		for _, c := range commands {
+			missing.Platforms = append(missing.Platforms, strings.Trim(c.OperatingSystem+"/"+c.Architecture, "/"))
+		}
+		return "", nil, missing
+	}
+	words := expanded(c, h.lookup(p))
+	return words[0], words[1:], nil
+}
+
+// forThisPlatform chooses a command as Helm does: that of the system and the
+// architecture, else the first of the system, else the first of neither. Nil
+// when there is none.
+// (helm.sh/helm/v3/pkg/plugin/plugin.go, getPlatformCommand)
+func forThisPlatform(commands []helmplugin.PlatformCommand) *helmplugin.PlatformCommand {
+	var best *helmplugin.PlatformCommand
+	for i := range commands {
+		c := &commands[i]
+		system, arch := strings.EqualFold(c.OperatingSystem, runtime.GOOS), strings.EqualFold(c.Architecture, runtime.GOARCH)
+		switch {
+		case c.Command == "":
+		case system && arch:
+			return c
+		case c.Architecture != "" || c.OperatingSystem != "" && !system:
+		case best == nil, best.OperatingSystem == "" && system:
+			best = c
+		}
+	}
+	return best
+}
+
+// expanded is a command line with its variables replaced. The command is cut at
+// spaces, as in Helm: no shell reads it.
+func expanded(c *helmplugin.PlatformCommand, lookup func(string) string) []string {
+	var out []string
+	for _, word := range append(strings.Split(c.Command, " "), c.Args...) {
+		out = append(out, os.Expand(word, lookup))
+	}
+	return out
+}
+
+// executable tells why a program can't be started, before it is tried: what the
+// system says of a script names neither the plugin nor what to do.
+func executable(p *Plugin, main string) error {
+	path, err := exec.LookPath(main)
+	switch {
+	case err == nil || errors.Is(err, exec.ErrDot):
+		return nil
+	case errors.Is(err, fs.ErrPermission):
+		return &hinted{fmt.Errorf("plugin %q: %s is not executable", p.Name, main), "chmod +x " + main}
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, exec.ErrNotFound):
+		return &hinted{fmt.Errorf("plugin %q: its command %s is not there", p.Name, main), "install the plugin again, or what it needs"}
+	}
+	return fmt.Errorf("plugin %q: its command %s can't be run: %w", p.Name, path, err)
+}
+
+// hinted is an error with the next step for the user.
+type hinted struct {
+	error
+	hint string
+}
+
+func (h *hinted) Hint() string  { return h.hint }
+func (h *hinted) Unwrap() error { return h.error }
+
+// hook runs what a plugin wants done at an event: install, update or delete.
+// Nothing for this event and platform is no error.
+// (helm.sh/helm/v3/cmd/helm/plugin.go, runHook)
+func (h Host) hook(ctx context.Context, p *Plugin, event string) error {
+	var words []string
+	if platform := p.PlatformHooks[event]; len(platform) > 0 {
+		if c := forThisPlatform(platform); c != nil {
+			words = expanded(c, h.lookup(p))
+		}
+	} else if line := p.Hooks[event]; line != "" {
+		words = []string{"sh", "-c", line}
+	}
+	if len(words) == 0 {
+		return nil
+	}
+	h.verbose("running the %s hook of plugin %s: %s", event, p.Name, strings.Join(words, " "))
+	cmd := h.command(ctx, p, words[0], words[1:])
+	cmd.Stdin = nil
+	err := cmd.Run()
+	var exit *exec.ExitError
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case errors.As(err, &exit):
+		return fmt.Errorf("plugin %s hook for %q exited with error (%s)", event, p.Name, exit)
+	case errors.Is(err, fs.ErrPermission):
+		return &hinted{fmt.Errorf("plugin %s hook for %q: %s is not executable", event, p.Name, words[0]), "chmod +x " + words[0]}
+	case err != nil:
+		return fmt.Errorf("plugin %s hook for %q: %w", event, p.Name, err)
+	}
+	return nil
+}

@@ -1,0 +1,213 @@
+package plugin
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	helmplugin "helm.sh/helm/v3/pkg/plugin"
+	"helm.sh/helm/v3/pkg/plugin/cache"
+	"helm.sh/helm/v3/pkg/plugin/installer"
+)
+
+// Places are the directories of plugins.
+type Places struct {
+	Plugins string // where plugins are; new ones go to the first, when it is a list
+	Cache   string // where they are fetched to
+}
+
+func (p Places) first() string {
+	if list := filepath.SplitList(p.Plugins); len(list) > 0 {
+		return list[0]
+	}
+	return p.Plugins
+}
+
+// A source is what a plugin is installed from: it puts the plugin into a
+// directory that isn't there yet.
+type source struct {
+	name  string // of the directory
+	fetch func(ctx context.Context, h Host, dir string) error
+	link  bool // the directory is a link to what belongs to the user
+}
+
+// Install puts a plugin among the others and runs its install hook. The source
+// is a directory, which is linked, an archive, its URL, or a repository of a
+// version control system, in which version may choose: a reference or a range of
+// its tags. Of a plugin that can't be used nothing stays.
+func (h Host) Install(ctx context.Context, places Places, from, version string) (*Plugin, error) {
+	s, err := h.sourceOf(ctx, places, from, version)
+	if err != nil {
+		return nil, err
+	}
+	if version != "" && s.link {
+		return nil, fmt.Errorf("--version chooses in a repository, and %s is a directory", from)
+	}
+	dir := filepath.Join(places.first(), s.name)
+	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+		return nil, &hinted{fmt.Errorf("plugin already exists: %s", dir), "see deployer plugin update, or deployer plugin uninstall"}
+	}
+	if err := os.MkdirAll(places.first(), 0o755); err != nil {
+		return nil, fmt.Errorf("making room for plugins: %w", err)
+	}
+	p, err := h.install(ctx, places, s, dir)
+	if err != nil {
+		if rerr := os.RemoveAll(dir); rerr != nil { // of a link only the link
+			err = errors.Join(err, fmt.Errorf("taking the plugin back: %w", rerr))
+		}
+		return nil, err
+	}
+	return p, nil
+}
+
+func (h Host) install(ctx context.Context, places Places, s source, dir string) (*Plugin, error) {
+	others, _ := Find(places.Plugins)
+	if err := s.fetch(ctx, h, dir); err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
+	p, err := Load(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, other := range others {
+		if other.Name == p.Name {
+			return nil, &hinted{fmt.Errorf("plugin already exists: %q is that in %s", p.Name, other.Dir), "see deployer plugin update, or deployer plugin uninstall"}
+		}
+	}
+	if _, _, err := h.resolve(p); err != nil && p.commands() {
+		return nil, err
+	}
+	if err := h.hook(ctx, p, helmplugin.Install); err != nil {
+		return nil, err
+	}
+	return p, h.usable(p, s.link)
+}
+
+// commands tells whether a plugin is meant to be called. Others only download,
+// or complete.
+func (p *Plugin) commands() bool {
+	return (len(p.PlatformCommand) > 0 || p.Metadata.Command != "") && len(p.Downloaders) == 0
+}
+
+// usable tells whether the plugin's own program can be executed. What is linked
+// may be built later.
+func (h Host) usable(p *Plugin, linked bool) error {
+	main, _, err := h.resolve(p)
+	if err != nil || !strings.HasPrefix(main, p.Dir) {
+		return nil
+	}
+	if _, err := os.Stat(main); err != nil && linked {
+		return nil
+	}
+	return executable(p, main)
+}
+
+func (h Host) sourceOf(ctx context.Context, places Places, from, version string) (source, error) {
+	info, err := os.Stat(from)
+	switch {
+	case err == nil && info.IsDir():
+		return linked(from)
+	case err == nil && isArchive(from):
+		return source{name: archiveName(from), fetch: archived(places, func() ([]byte, error) { return os.ReadFile(from) })}, nil
+	case err == nil:
+		return source{}, &hinted{fmt.Errorf("expected plugin to be a folder: %s is neither one nor a .tgz or .tar.gz archive", from), ""}
+	case isRemoteArchive(ctx, from):
+		return source{name: archiveName(from), fetch: archived(places, func() ([]byte, error) { return download(ctx, from) })}, nil
+	}
+	return cloned(places, from, version)
+}
+
+// linked is a plugin in a directory of the user's, which may go on changing.
+func linked(from string) (source, error) {
+	abs, err := filepath.Abs(from)
+	if err != nil {
+		return source{}, fmt.Errorf("unable to get absolute path to plugin: %w", err)
+	}
+	return source{name: filepath.Base(abs), link: true, fetch: func(_ context.Context, h Host, dir string) error {
+		if err := hasMetadata(abs); err != nil {
+			return err
+		}
+		h.verbose("symlinking %s to %s", abs, dir)
+		return os.Symlink(abs, dir)
+	}}, nil
+}
+
+// cloned is a plugin in a repository. It is cloned anew: in what an earlier
+// install has left, another version may be checked out.
+func cloned(places Places, from, version string) (source, error) {
+	key, err := cache.Key(from)
+	if err != nil {
+		return source{}, fmt.Errorf("%s is no directory, archive or repository: %w", from, err)
+	}
+	return source{name: filepath.Base(from), fetch: func(_ context.Context, h Host, dir string) error {
+		copied := filepath.Join(places.Cache, "plugins", key)
+		if err := os.RemoveAll(copied); err != nil {
+			return fmt.Errorf("clearing the cache: %w", err)
+		}
+		vcs, err := installer.NewVCSInstaller(from, version)
+		if err != nil {
+			return cannotClone(from, err)
+		}
+		h.verbose("cloning %s to %s", from, copied)
+		if err := vcs.Install(); err != nil {
+			return errors.Join(cannotClone(from, err), os.RemoveAll(copied))
+		}
+		if vcs.Path() == dir {
+			return nil
+		}
+		return os.Rename(vcs.Path(), dir) // Helm's installer doesn't know a list of directories
+	}}, nil
+}
+
+// cannotClone says what was to be installed, and of git what it has written.
+func cannotClone(from string, err error) error {
+	if errors.Is(err, installer.ErrMissingMetadata) {
+		return fmt.Errorf("%s: %w", from, err)
+	}
+	return &hinted{fmt.Errorf("installing from %s: %w", from, withOutput(err)),
+		"a plugin comes from a directory, a .tgz archive or its URL, or a repository that git (or hg, svn, bzr) can clone"}
+}
+
+// withOutput adds to an error of a version control system what its program has
+// written, on which alone its cause can be read. (github.com/Masterminds/vcs)
+func withOutput(err error) error {
+	var told interface{ Out() string }
+	if !errors.As(err, &told) {
+		return err
+	}
+	out := strings.TrimSpace(told.Out())
+	if out == "" {
+		return err
+	}
+	return fmt.Errorf("%w\n%s", err, out)
+}
+
+func hasMetadata(dir string) error {
+	if _, err := os.Stat(filepath.Join(dir, helmplugin.PluginFileName)); err != nil {
+		return fmt.Errorf("%s: %w", dir, installer.ErrMissingMetadata)
+	}
+	return nil
+}
+
+func isArchive(path string) bool {
+	return strings.HasSuffix(path, ".tgz") || strings.HasSuffix(path, ".tar.gz")
+}
+
+// versioned is the name of an archive with a version: name-1.2.3.
+var versioned = regexp.MustCompile(`^(.*)-v?[0-9]+\..*$`)
+
+// archiveName is the directory of a plugin from an archive, by Helm's rule.
+// (helm.sh/helm/v3/pkg/plugin/installer/http_installer.go, stripPluginName)
+func archiveName(from string) string {
+	from, _, _ = strings.Cut(from, "?")
+	name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(from), ".tgz"), ".tar.gz")
+	return versioned.ReplaceAllString(name, "$1")
+}

@@ -1,0 +1,124 @@
+// Package plugin finds, installs and runs Helm's plugins, where and as Helm 3
+// does, so that both programs see the same ones.
+package plugin
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"unicode"
+
+	helmplugin "helm.sh/helm/v3/pkg/plugin"
+	"sigs.k8s.io/yaml"
+)
+
+// Metadata is what a plugin.yaml states.
+type Metadata = helmplugin.Metadata
+
+// A Plugin is an installed plugin.
+type Plugin struct {
+	Metadata
+	Dir string // its directory, or the link to it
+}
+
+// A BrokenError is a directory among the plugins that can't be used.
+type BrokenError struct {
+	Name string // what it would be called by, as far as that is known
+	Dir  string
+	Err  error
+}
+
+func (e *BrokenError) Error() string { return e.Err.Error() }
+func (e *BrokenError) Unwrap() error { return e.Err }
+
+// Hint names the directory to repair.
+func (e *BrokenError) Hint() string {
+	return fmt.Sprintf("repair or delete %s", e.Dir)
+}
+
+// validName is what a plugin may be called.
+// (helm.sh/helm/v3/pkg/plugin/plugin.go, validPluginName)
+var validName = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
+
+// Load reads the plugin of a directory.
+func Load(dir string) (*Plugin, error) {
+	path := filepath.Join(dir, helmplugin.PluginFileName)
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return nil, fmt.Errorf("failed to read plugin at %q: %w", path, err)
+	}
+	p := &Plugin{Dir: dir}
+	if err := yaml.UnmarshalStrict(data, &p.Metadata); err != nil {
+		return nil, fmt.Errorf("failed to load plugin at %q: %w", path, err)
+	}
+	if !validName.MatchString(p.Name) {
+		return nil, fmt.Errorf("invalid plugin name at %q: %q has other characters than letters, digits, - and _", path, p.Name)
+	}
+	p.Usage = printable(p.Usage)
+	return p, nil
+}
+
+// printable is a text on one line, without control characters.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case unicode.IsPrint(r):
+			return r
+		}
+		return -1
+	}, text)
+}
+
+// Find loads all plugins of a list of directories, such as HELM_PLUGINS, in the
+// order of their paths. Those that can't be used are told of apart; of two with
+// one name the second is one of them.
+func Find(directories string) ([]*Plugin, []*BrokenError) {
+	var found []*Plugin
+	var broken []*BrokenError
+	byName := map[string]*Plugin{}
+	for _, dir := range filepath.SplitList(directories) {
+		matches, err := filepath.Glob(filepath.Join(dir, "*", helmplugin.PluginFileName))
+		if err != nil {
+			broken = append(broken, &BrokenError{Dir: dir, Err: fmt.Errorf("failed to find plugins in %q: %w", dir, err)})
+		}
+		for _, match := range matches {
+			p, err := Load(filepath.Dir(match))
+			if err != nil {
+				broken = append(broken, &BrokenError{Name: nameOf(filepath.Dir(match)), Dir: filepath.Dir(match), Err: err})
+				continue
+			}
+			if other := byName[p.Name]; other != nil {
+				broken = append(broken, &BrokenError{Name: p.Name, Dir: p.Dir,
+					Err: fmt.Errorf("two plugins claim the name %q at %q and %q", p.Name, other.Dir, p.Dir)})
+				continue
+			}
+			byName[p.Name] = p
+			found = append(found, p)
+		}
+	}
+	return found, broken
+}
+
+// nameOf guesses from its directory what a plugin is called: helm-diff is diff.
+func nameOf(dir string) string { return strings.TrimPrefix(filepath.Base(dir), "helm-") }
+
+// Named finds a plugin by its name; nil, nil when there is none. A broken plugin
+// of that name, or of that directory, is a BrokenError.
+func Named(directories, name string) (*Plugin, error) {
+	found, broken := Find(directories)
+	for _, b := range broken {
+		if b.Name == name || filepath.Base(b.Dir) == name {
+			return nil, b
+		}
+	}
+	for _, p := range found {
+		if p.Name == name {
+			return p, nil
+		}
+	}
+	return nil, nil
+}
