@@ -34,6 +34,7 @@ func (l *Lock) acquire(ctx context.Context) error {
 		if found == nil {
 			continue // it came and went between our requests
 		}
+		l.waited = true
 		holder := holderOf(found)
 		silent := seen.saw(found, time.Now())
 		if holder == nil || holder.Process.dead() || silent >= durationOf(found, l.opts.Duration) {

@@ -10,22 +10,27 @@ import (
 )
 
 // Amend changes the record of a revision that has ended, such as the outcomes
-// of its tests, and returns it as it is stored then. edit is called again when
+// of its tests, and returns it as it is stored then. of is the record as it was
+// read: another one of the same revision stays as it is. edit is called again when
 // somebody else changes the record meanwhile; it must not change the status.
 // Like Finish, Amend has its own short clock, so it also works after ctx has
 // ended. The error is a *NotFoundError when there is no such revision (it is
 // not made again), a *PendingError when it hasn't ended, or a *LostError.
-func (l *Lock) Amend(ctx context.Context, revision int, edit func(*Record)) (*Record, error) {
+func (l *Lock) Amend(ctx context.Context, of *Record, edit func(*Record)) (*Record, error) {
 	if err := l.lost(); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
 	defer cancel()
 	var out *Record
+	revision := of.Version
 	err := retry(ctx, func(ctx context.Context) error {
 		rec, err := l.store.Get(ctx, l.name, revision)
 		if err != nil {
 			return err
+		}
+		if rec.stored.uid != of.stored.uid {
+			return &NotFoundError{Namespace: l.store.namespace, Name: l.name, Revision: revision}
 		}
 		if status := rec.Info.Status; active(status) {
 			return &PendingError{Namespace: l.store.namespace, Name: l.name, Revision: revision, Status: status, Grace: l.opts.Grace}

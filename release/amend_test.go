@@ -20,7 +20,7 @@ func TestAmend(t *testing.T) {
 		r.Labels = map[string]string{"team": "shop"}
 	})
 	var pendingError *PendingError
-	if _, err := l.Amend(t.Context(), rec.Version, func(*Record) {}); !errors.As(err, &pendingError) {
+	if _, err := l.Amend(t.Context(), rec, func(*Record) {}); !errors.As(err, &pendingError) {
 		t.Errorf("Amend of a pending revision: %v, want a *PendingError", err)
 	}
 	finish(t, l, rec, helmrelease.StatusDeployed)
@@ -28,7 +28,7 @@ func TestAmend(t *testing.T) {
 	ctx, cancel := contextWithCancel(t)
 	cancel() // Ctrl-C
 	calls := 0
-	_, err := l.Amend(ctx, rec.Version, func(r *Record) {
+	_, err := l.Amend(ctx, rec, func(r *Record) {
 		if calls++; calls == 1 {
 			s.relabel(t, secretName("web", rec.Version), "touched")
 		}
@@ -51,7 +51,7 @@ func TestAmend(t *testing.T) {
 		t.Fatal(err)
 	}
 	var missing *NotFoundError
-	if _, err := l.Amend(t.Context(), rec.Version, func(*Record) {}); !errors.As(err, &missing) {
+	if _, err := l.Amend(t.Context(), rec, func(*Record) {}); !errors.As(err, &missing) {
 		t.Errorf("Amend of a revision that is gone: %v, want a *NotFoundError", err)
 	}
 	wantStatuses(t, s.store, "web", "")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
@@ -22,7 +23,7 @@ const finishTimeout = 10 * time.Second
 // a run: its Secret's name is taken by whoever creates it, so a run that was
 // paused, or one without a Lease, or Helm, can't have it too. next.Version has
 // to be History.Next of the history that next was decided on; 0 means that of
-// now. Begin fills in the journal's Run, Holder, Process and Leased, Attempt if
+// now. decided is the identity of that history. Begin fills in the journal's Run, Holder, Process and Leased, Attempt if
 // it is empty, ApplyMethod, and times that are zero.
 //
 // The error is a *MovedError when somebody else changed the release since, a
@@ -30,7 +31,7 @@ const finishTimeout = 10 * time.Second
 // *PendingError when a revision is unsettled: call Settle first. After an
 // error no record is left, but for a *LostError: what was written by then is
 // settled by whoever has the release.
-func (l *Lock) Begin(ctx context.Context, next *Record) error {
+func (l *Lock) Begin(ctx context.Context, next *Record, decided Identity) error {
 	if err := l.lost(); err != nil {
 		return err
 	}
@@ -40,7 +41,7 @@ func (l *Lock) Begin(ctx context.Context, next *Record) error {
 	if err := ValidateLabels(next.Labels); err != nil {
 		return err
 	}
-	before, err := l.store.History(ctx, l.name)
+	before, err := l.asDecided(ctx, next.Version, decided)
 	if err != nil {
 		return err
 	}
@@ -56,8 +57,8 @@ func (l *Lock) Begin(ctx context.Context, next *Record) error {
 	moved := func(by *Record) error { return l.movedError(next.Version, by) }
 	err = l.writeAs(ctx, next, enc, moved)
 	if err == nil {
-		// The name was free; was it still the next one? All others may be gone by now.
-		err = l.stillNext(ctx, before, next)
+		// The name was free; was it still the next one? Others may have been here.
+		err = l.alone(ctx, before, next)
 	}
 	if err == nil {
 		return nil
@@ -115,17 +116,41 @@ func (l *Lock) sign(rec *Record) {
 	}
 }
 
-// stillNext checks, after next is written, that the history before it is what
-// it was.
-func (l *Lock) stillNext(ctx context.Context, before *History, next *Record) error {
+// asDecided reads the history, which has to be the one that a decision was based
+// on; otherwise the error is a *MovedError.
+func (l *Lock) asDecided(ctx context.Context, revision int, decided Identity) (*History, error) {
+	h, err := l.store.History(ctx, l.name)
+	if err != nil {
+		return nil, err
+	}
+	if decided.known && h.identity != decided {
+		return nil, l.movedError(revision, nil)
+	}
+	return h, nil
+}
+
+// Confirmed says whether the release still is what a decision was based on, for
+// runs that write no record before they change something. The error is a
+// *MovedError when it isn't, or a *LostError.
+func (l *Lock) Confirmed(ctx context.Context, revision int, decided Identity) error {
+	if err := l.lost(); err != nil {
+		return err
+	}
+	_, err := l.asDecided(ctx, revision, decided)
+	return err
+}
+
+// alone checks, after our record is written, that all others are what they were.
+func (l *Lock) alone(ctx context.Context, before *History, ours *Record) error {
 	after, err := l.store.History(ctx, l.name)
 	if err != nil {
 		return err
 	}
-	was, latest := before.Latest(), after.Latest()
-	if latest == nil || latest.Revision != next.Version ||
-		was != nil && after.newest(func(s *Summary) bool { return s.Revision == was.Revision }) == nil {
-		return l.movedError(next.Version, nil)
+	isOurs := func(s Summary) bool { return s.uid == string(ours.stored.uid) }
+	latest := after.Latest()
+	if latest == nil || !isOurs(*latest) ||
+		identify(slices.DeleteFunc(before.Revisions, isOurs)) != identify(slices.DeleteFunc(after.Revisions, isOurs)) {
+		return l.movedError(ours.Version, nil)
 	}
 	return nil
 }

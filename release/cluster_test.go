@@ -82,7 +82,7 @@ func begun(t *testing.T, l *Lock, change ...func(*Record)) *Record {
 	for _, c := range change {
 		c(rec)
 	}
-	if err := l.Begin(t.Context(), rec); err != nil {
+	if err := l.Begin(t.Context(), rec, Identity{}); err != nil {
 		t.Fatalf("Begin(%s): %v", l.name, err)
 	}
 	return rec

@@ -96,7 +96,7 @@ func TestPausedWhileItsRecordIsWritten(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = l.Begin(t.Context(), sample("web", 1, pending))
+			err = l.Begin(t.Context(), sample("web", 1, pending), Identity{})
 			if !errors.As(err, new(*LostError)) || errors.As(err, new(*MovedError)) {
 				t.Errorf("Begin = %v, want a *LostError", err)
 			}

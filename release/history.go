@@ -17,8 +17,9 @@ type History struct {
 	Namespace, Name string
 	Revisions       []Summary // oldest first; empty for a release nobody has heard of
 
-	store  *Store
-	loaded map[int]*Record
+	store    *Store
+	loaded   map[int]*Record
+	identity Identity
 }
 
 // History reads what revisions a release has, but not their content: one
@@ -30,7 +31,7 @@ func (s *Store) History(ctx context.Context, name string) (*History, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &History{Namespace: s.namespace, Name: name, Revisions: heads, store: s, loaded: map[int]*Record{}}, nil
+	return &History{Namespace: s.namespace, Name: name, Revisions: heads, store: s, loaded: map[int]*Record{}, identity: identify(heads)}, nil
 }
 
 func selectRelease(name string, owners []string) (labels.Selector, error) {

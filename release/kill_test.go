@@ -47,7 +47,7 @@ func wholeRun(ctx context.Context, t *testing.T, store *Store, name string) erro
 		return err
 	}
 	rec := sample(name, h.Next(), pending)
-	if err := l.Begin(ctx, rec); err != nil {
+	if err := l.Begin(ctx, rec, Identity{}); err != nil {
 		return err
 	}
 	rec.Journal.Step = "main"

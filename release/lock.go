@@ -85,6 +85,8 @@ type Lock struct {
 	stopped  atomic.Bool  // Unlock was called
 	changing atomic.Int32 // changes that are under way
 
+	waited bool // somebody had the Lease when we asked for it
+
 	leases typedcoord.LeaseInterface
 	mu     sync.Mutex
 	lease  *coordinationv1.Lease // as we last saw it; nil when we may not use Leases
@@ -146,6 +148,23 @@ func (l *Lock) Leased() bool {
 	return l.lease != nil
 }
 
+// Describe changes what the Lease says of the operation, with the next heartbeat.
+func (l *Lock) Describe(operation string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.lease != nil {
+		l.lease = l.lease.DeepCopy()
+		l.lease.Annotations[annotationOperation] = operation
+	}
+}
+
+// Waited says that somebody had the release when we asked for it, alive or dead:
+// what was decided before may have been decided on what they had done by halves.
+func (l *Lock) Waited() bool { return l.waited }
+
+// Run is the identity of the run, as the records it writes have it.
+func (l *Lock) Run() string { return l.holder.Run }
+
 // lost gives the reason why we may not write any more; nil when we may.
 func (l *Lock) lost() error {
 	var lost *LostError
@@ -174,6 +193,20 @@ func (l *Lock) Unlock(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unlockTimeout)
 	defer cancel()
 	return l.giveBack(ctx)
+}
+
+// Held says whether somebody has the Lease of a release, alive or dead. Who may
+// not read Leases is told that nobody has.
+func (s *Store) Held(ctx context.Context, name string) (bool, error) {
+	client, err := s.client()
+	if err != nil {
+		return false, err
+	}
+	found, err := getLease(ctx, client.CoordinationV1().Leases(s.namespace), leaseName(name))
+	if errors.Is(err, errNoLease) {
+		return false, nil
+	}
+	return found != nil && holderOf(found) != nil, err
 }
 
 // ClearLock deletes the Lease of a run that died after it had deleted the last

@@ -76,7 +76,7 @@ func contend(t *testing.T, s *site, inside *atomic.Int32) error {
 		return fmt.Errorf("settled %v: %w", settled, err)
 	}
 	rec := sample("web", h.Next(), pending)
-	if err := l.Begin(t.Context(), rec); err != nil {
+	if err := l.Begin(t.Context(), rec, Identity{}); err != nil {
 		return err
 	}
 	if got := strings.Count(statuses(t, store, "web"), "pending"); got != 1 {
@@ -394,7 +394,7 @@ func TestPausedRunIsFencedOut(t *testing.T) {
 	}
 	for what, err := range map[string]error{
 		"Save":   sleeper.Save(t.Context(), rec),
-		"Begin":  sleeper.Begin(t.Context(), sample("web", 0, pending)),
+		"Begin":  sleeper.Begin(t.Context(), sample("web", 0, pending), Identity{}),
 		"Finish": sleeper.Finish(t.Context(), rec, deployed, "I did it"),
 	} {
 		if !errors.As(err, new(*LostError)) {
@@ -443,10 +443,10 @@ func TestWithoutPermissionForLeases(t *testing.T) {
 		t.Errorf("leased %v, warned %q", first.Leased(), &warned)
 	}
 	rec := sample("web", 1, pending)
-	if err := first.Begin(t.Context(), rec); err != nil {
+	if err := first.Begin(t.Context(), rec, Identity{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := second.Begin(t.Context(), sample("web", 1, pending)); !errors.As(err, new(*MovedError)) {
+	if err := second.Begin(t.Context(), sample("web", 1, pending), Identity{}); !errors.As(err, new(*MovedError)) {
 		t.Errorf("the second run's Begin = %v, want a *MovedError", err)
 	}
 	// The first run lives, as far as anybody knows.

@@ -134,6 +134,7 @@ type Summary struct {
 	Run                 string    // identity of the deployer run that wrote it
 	secret              string
 	uid                 string
+	version             string // resourceVersion
 	parts               string // the label
 }
 
@@ -161,7 +162,7 @@ func summarize(meta *metav1.ObjectMeta) (Summary, error) {
 		Updated:   meta.CreationTimestamp.Time,
 		LastWrite: lastWrite(meta),
 		Run:       meta.Annotations[annotationRun],
-		secret:    meta.Name, uid: string(meta.UID), parts: labels[labelParts],
+		secret:    meta.Name, uid: string(meta.UID), version: meta.ResourceVersion, parts: labels[labelParts],
 	}
 	updated, err := time.Parse(time.RFC3339Nano, meta.Annotations[annotationUpdated])
 	if err != nil {

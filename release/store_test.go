@@ -63,7 +63,7 @@ func TestHelmAndWeReadEachOther(t *testing.T) {
 		l := lock(t, s.store, "web", LockOptions{})
 		defer unlock(t, l)
 		s.helmCreates(t, "web", 3, pending)
-		if err := l.Begin(t.Context(), sample("web", 3, pending)); !errors.As(err, new(*MovedError)) {
+		if err := l.Begin(t.Context(), sample("web", 3, pending), Identity{}); !errors.As(err, new(*MovedError)) {
 			t.Errorf("Begin = %v, want a *MovedError", err)
 		}
 	})
@@ -89,7 +89,7 @@ func TestPendingOfHelm(t *testing.T) {
 	if !errors.As(err, &pendingErr) || !strings.Contains(err.Error(), inProgress) || !strings.Contains(pendingErr.Hint(), "--takeover-pending") {
 		t.Errorf("Settle of a young one = %v, want a *PendingError", err)
 	}
-	if err := l.Begin(t.Context(), sample("web", 0, pending)); !errors.As(err, new(*PendingError)) {
+	if err := l.Begin(t.Context(), sample("web", 0, pending), Identity{}); !errors.As(err, new(*PendingError)) {
 		t.Errorf("Begin = %v, want a *PendingError", err)
 	}
 	unlock(t, l)
@@ -186,7 +186,7 @@ func TestTooLargeIsNeverBegun(t *testing.T) {
 	defer unlock(t, l)
 	rec := sample("web", 0, pending)
 	rec.Manifest = noise(40 << 20)
-	if err := l.Begin(t.Context(), rec); !errors.As(err, new(*SizeError)) {
+	if err := l.Begin(t.Context(), rec, Identity{}); !errors.As(err, new(*SizeError)) {
 		t.Errorf("Begin = %v, want a *SizeError", err)
 	}
 	if left := s.secretsWith(t, ""); len(left) > 0 {
@@ -357,7 +357,7 @@ func TestUninstall(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := l.BeginUninstall(t.Context(), rec); err != nil {
+		if err := l.BeginUninstall(t.Context(), rec, Identity{}); err != nil {
 			t.Fatal(err)
 		}
 		if got := statuses(t, s.store, "web"); !strings.HasSuffix(got, ":uninstalling") {
@@ -385,7 +385,7 @@ func TestUninstall(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := dead.BeginUninstall(t.Context(), rec); err != nil {
+		if err := dead.BeginUninstall(t.Context(), rec, Identity{}); err != nil {
 			t.Fatal(err)
 		}
 		unlock(t, dead)
@@ -404,7 +404,7 @@ func TestUninstall(t *testing.T) {
 		run(t, s.store, "web", deployed)
 		l := lock(t, s.store, "web", LockOptions{})
 		defer unlock(t, l)
-		if err := l.BeginUninstall(t.Context(), rec); !errors.As(err, new(*MovedError)) {
+		if err := l.BeginUninstall(t.Context(), rec, Identity{}); !errors.As(err, new(*MovedError)) {
 			t.Errorf("BeginUninstall = %v, want a *MovedError", err)
 		}
 	})
@@ -416,11 +416,11 @@ func TestBeginWantsTheNextRevision(t *testing.T) {
 	l := lock(t, s.store, "web", LockOptions{})
 	defer unlock(t, l)
 	for _, revision := range []int{1, 3} {
-		if err := l.Begin(t.Context(), sample("web", revision, pending)); !errors.As(err, new(*MovedError)) {
+		if err := l.Begin(t.Context(), sample("web", revision, pending), Identity{}); !errors.As(err, new(*MovedError)) {
 			t.Errorf("Begin of revision %d after 1 = %v, want a *MovedError", revision, err)
 		}
 	}
-	if err := l.Begin(t.Context(), sample("web", 2, deployed)); err == nil {
+	if err := l.Begin(t.Context(), sample("web", 2, deployed), Identity{}); err == nil {
 		t.Error("Begin took a record that isn't pending")
 	}
 	wantStatuses(t, s.store, "web", "1:deployed")

@@ -11,13 +11,14 @@ import (
 
 // BeginUninstall marks rec, the newest revision as it was read, as
 // uninstalling, before anything is removed. When it fails later, Finish
-// records that. The error is a *MovedError when somebody changed the release
-// since rec was read, a *PendingError when it is unsettled, or a *LostError.
-func (l *Lock) BeginUninstall(ctx context.Context, rec *Record) error {
+// records that. decided is the identity of the history that the uninstall was
+// decided on. The error is a *MovedError when somebody changed the release
+// since, a *PendingError when it is unsettled, or a *LostError.
+func (l *Lock) BeginUninstall(ctx context.Context, rec *Record, decided Identity) error {
 	if err := l.lost(); err != nil {
 		return err
 	}
-	h, err := l.store.History(ctx, l.name)
+	h, err := l.asDecided(ctx, rec.Version, decided)
 	if err != nil {
 		return err
 	}
@@ -28,6 +29,7 @@ func (l *Lock) BeginUninstall(ctx context.Context, rec *Record) error {
 	if latest.Status.IsPending() {
 		return &PendingError{Namespace: l.store.namespace, Name: l.name, Revision: latest.Revision, Status: latest.Status, Grace: l.opts.Grace}
 	}
+	status, description, deleted := rec.Info.Status, rec.Info.Description, rec.Info.Deleted
 	method := rec.ApplyMethod
 	l.sign(rec)
 	rec.ApplyMethod = method
@@ -37,6 +39,13 @@ func (l *Lock) BeginUninstall(ctx context.Context, rec *Record) error {
 	rec.Info.Description = "Deletion in progress (or silently failed)" // Helm's words
 	if err := l.write(ctx, rec, func(by *Record) error { return l.movedError(rec.Version, by) }); err != nil {
 		return l.orLost(ctx, err)
+	}
+	if err := l.alone(ctx, h, rec); err != nil {
+		// Somebody who has no Lease, such as Helm, has begun another revision.
+		if rec.Info.Deleted = deleted; active(status) {
+			status = helmrelease.StatusFailed
+		}
+		return errors.Join(l.orLost(ctx, err), l.Finish(ctx, rec, status, description))
 	}
 	return nil
 }

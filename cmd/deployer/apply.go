@@ -95,13 +95,12 @@ func (o *applyOptions) run(ctx context.Context, e *env, args []string) error {
 		return err
 	}
 	f.Policies.Settle(&o.settings)
-	o.again = true
-	return o.operate(ctx, e, o.build(f, identities, render))
+	return o.operate(ctx, e, f.Release, o.build(f, identities, render))
 }
 
 // build opens the plan when it is first asked, which is before the release is
 // locked, and decides by it afterwards.
-func (o *applyOptions) build(f *planfile.File, identities []age.Identity, render build) build {
+func (o *applyOptions) build(f *planfile.File, identities []age.Identity, render deploy.Decide) deploy.Decide {
 	var p *planfile.Plan
 	return func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
 		if p != nil {
@@ -122,7 +121,7 @@ func (o *applyOptions) build(f *planfile.File, identities []age.Identity, render
 
 // renders gives what makes the operation from chart and values, for plans that
 // don't have them; nil for others.
-func (o *applyOptions) renders(ctx context.Context, e *env, f *planfile.File, args []string) (build, error) {
+func (o *applyOptions) renders(ctx context.Context, e *env, f *planfile.File, args []string) (deploy.Decide, error) {
 	if f.Content.How != planfile.Render {
 		if len(args) > 1 || len(o.sources) > 0 {
 			return nil, usagef("apply", "%s has all that is to be applied in it, or takes it from the release: give no chart and no values", args[0])

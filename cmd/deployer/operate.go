@@ -37,7 +37,6 @@ type operation struct {
 	plan        view.PlanOptions
 	detailed    bool            // plan: exit with 2 when there are changes
 	saving      *saving         // plan: into a file; nil for other commands
-	again       bool            // decide again under the lock, moved or not
 	podLogs     []deploy.PodLog // test: what its pods have written
 }
 
@@ -99,12 +98,8 @@ func revertFlag(s *deploy.Settings, group string) cli.Flag {
 // waitWords are Helm 4's values of --wait, and what they mean.
 var waitWords = map[string]string{"watcher": "true", "legacy": "true", "hookOnly": "false"}
 
-// build decides an operation; it only reads.
-type build func(context.Context, *deploy.Deployer) (*deploy.Operation, error)
-
-// operate is every command that changes a cluster: decide, show, and unless
-// only the plan was asked for, do.
-func (o *operation) operate(ctx context.Context, e *env, build build) error {
+// operate is every command that changes a cluster: decide and show, or do.
+func (o *operation) operate(ctx context.Context, e *env, name string, decide deploy.Decide) error {
 	planning := o.planOnly || o.dryRun == "client" || o.dryRun == "server"
 	format, err := e.outputFormat()
 	if planning && !o.asHelm(e) {
@@ -127,8 +122,8 @@ func (o *operation) operate(ctx context.Context, e *env, build build) error {
 	o.settings.Wait = o.wait == "true" || o.atomic
 	d := e.deployer(cluster, o.settings)
 	if planning {
-		op, err := build(ctx, d)
-		if err != nil || op == nil {
+		op, err := decide(ctx, d)
+		if err != nil {
 			return prefixed(o.failure, err)
 		}
 		if o.asHelm(e) {
@@ -145,14 +140,14 @@ func (o *operation) operate(ctx context.Context, e *env, build build) error {
 		ResultFile: o.resultFile, JUnitFile: o.junitFile, Hidden: e.hidden,
 		ExitCode: func(err error) int { return exitCode(ctx, err) },
 	})
-	op, record, err := o.carryOut(ctx, e, d, format, build)
-	err = prefixed(o.failure, blamed(ctx, err))
+	done := d.Do(ctx, name, decide, o.life(e, format))
+	err = prefixed(o.failure, blamed(ctx, done.Err))
 	e.observed.Finish(err)
 	err = errors.Join(err, e.observed.Close())
-	if op == nil || told != view.FormatTable || err != nil && op.Verb != deploy.Test {
+	if done.Operation == nil || told != view.FormatTable || err != nil && (done.Operation.Verb != deploy.Test || done.Record == nil) {
 		return err
 	}
-	return errors.Join(err, o.report(e, op, record, format, view.StatusOptions{}))
+	return errors.Join(err, o.report(e, done.Operation, done.Record, format, view.StatusOptions{}))
 }
 
 // The words that Helm puts before the failure of these commands; scripts look
@@ -191,41 +186,12 @@ func (o *operation) show(ctx context.Context, e *env, d *deploy.Deployer, op *de
 	return nil
 }
 
-// carryOut takes the lock of the release and does what was decided. When
-// another run was in between, it decides again.
-func (o *operation) carryOut(ctx context.Context, e *env, d *deploy.Deployer, format view.Format, build build) (*deploy.Operation, *release.Record, error) {
-	op, err := build(ctx, d)
-	var missing *release.NotFoundError
-	if errors.As(err, &missing) && missing.Revision == 0 {
-		err = errors.Join(err, d.Releases.ClearLock(ctx, missing.Name))
+// life is how the operation is carried out.
+func (o *operation) life(e *env, format view.Format) deploy.DoOptions {
+	return deploy.DoOptions{
+		LockTimeout: o.lockTimeout, Atomic: o.atomic, UndoStopped: o.undoStopped, Observe: o.observer(e),
+		Deciding: func(op *deploy.Operation) error { return o.announce(e, op, format) },
 	}
-	if err != nil || op == nil {
-		return nil, nil, err
-	}
-	if err := o.announce(e, op, format); err != nil {
-		return nil, nil, err
-	}
-	lock, err := d.Lock(ctx, op, o.lockTimeout, e.observed.Warn)
-	if err != nil {
-		return nil, nil, err
-	}
-	defer func() {
-		if uerr := lock.Unlock(ctx); uerr != nil {
-			e.warn(uerr.Error())
-		}
-	}()
-	if lock.Stale || o.again {
-		if op, err = build(ctx, d); err != nil || op == nil {
-			d.Abandon(ctx, lock)
-			return nil, nil, err
-		}
-	}
-	record, err := d.Execute(ctx, lock, op, o.observer(e))
-	if err == nil || !o.atomic || !deploy.Started(record) || stoppedBy(ctx) != nil && !o.undoStopped {
-		return op, record, err
-	}
-	// A signal has ended the run but not the way back; a second one ends all.
-	return op, record, d.Undo(context.WithoutCancel(ctx), lock, op, err, e.observed.Observe)
 }
 
 // announce tells people that an upgrade installs what isn't there.

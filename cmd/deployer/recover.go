@@ -39,7 +39,7 @@ Exit codes: 0 done, or nothing to do; 1 failed; 5 another run holds the release`
 			if err != nil {
 				return err
 			}
-			settled, err := e.deployer(cluster, settings).Recover(ctx, args[0], lockTimeout, e.warn)
+			settled, err := e.deployer(cluster, settings).Recover(ctx, args[0], lockTimeout)
 			if err != nil {
 				return err
 			}

@@ -33,7 +33,7 @@ Exit codes: as upgrade's`,
 				return err
 			}
 			request.Description = description
-			return o.operate(ctx, e, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
+			return o.operate(ctx, e, request.Name, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
 				return d.Rollback(ctx, request)
 			})
 		}),

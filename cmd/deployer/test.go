@@ -86,7 +86,7 @@ Exit codes: 0 passed; 1 failed; 5 another run holds the release;
 				o.podLogs = []deploy.PodLog{}
 			}
 			request := deploy.TestRequest{Name: args[0], Only: filters.only, Except: filters.except, Logs: logs}
-			return o.operate(ctx, e, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
+			return o.operate(ctx, e, request.Name, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
 				return d.Test(ctx, request)
 			})
 		}),

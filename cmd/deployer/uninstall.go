@@ -46,7 +46,7 @@ Exit codes: 0 done; 1 failed; 5 another run holds the release`,
 			var errs []error
 			for _, name := range names {
 				request := deploy.UninstallRequest{Name: name, KeepHistory: removal.keep, Description: description}
-				err := o.operate(ctx, e, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
+				err := o.operate(ctx, e, name, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
 					return d.Uninstall(ctx, request)
 				})
 				var missing *release.NotFoundError

@@ -103,7 +103,7 @@ func (o *upgradeOptions) run(ctx context.Context, e *env, name, ref string) erro
 		return err // without "UPGRADE FAILED", as Helm
 	}
 	o.request.Chart, o.request.Values, o.request.Render = loaded, values, o.render
-	return o.operate(ctx, e, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
+	return o.operate(ctx, e, name, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
 		return d.Upgrade(ctx, o.request)
 	})
 }
@@ -188,7 +188,7 @@ func (o *upgradeOptions) planRollback(ctx context.Context, e *env, c *cli.Contex
 		return err
 	}
 	request.Description = o.request.Description
-	return o.operate(ctx, e, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
+	return o.operate(ctx, e, request.Name, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
 		return d.Rollback(ctx, request)
 	})
 }
@@ -200,7 +200,7 @@ func (o *upgradeOptions) planUninstall(ctx context.Context, e *env, c *cli.Conte
 	}
 	r.settle(&o.settings)
 	request := deploy.UninstallRequest{Name: args[0], KeepHistory: r.keep, Description: o.request.Description}
-	return o.operate(ctx, e, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
+	return o.operate(ctx, e, request.Name, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
 		return d.Uninstall(ctx, request)
 	})
 }

@@ -78,6 +78,8 @@ type Operation struct {
 	Release   string
 	Namespace string
 
+	// Basis is what this was decided on; carried out, it has to be the same.
+	Basis Basis
 	// Base is the latest revision when this was decided; nil before the first.
 	Base *release.Summary
 	// Next is what carrying it out will record. For an uninstall, a test or a

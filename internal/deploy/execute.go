@@ -15,10 +15,10 @@ import (
 	"deployer/track"
 )
 
-// Execute carries an operation out under the lock of its release. Whatever
+// execute carries an operation out under the lock of its release. Whatever
 // happens, the record ends in a terminal status, and observe hears Ended last.
 // The record is nil when none was written.
-func (d *Deployer) Execute(ctx context.Context, lock *Held, op *Operation, observe Observer) (*release.Record, error) {
+func (d *Deployer) execute(ctx context.Context, lock *release.Lock, op *Operation, observe Observer) (*release.Record, error) {
 	r := &run{
 		Deployer: d, op: op, lock: lock, observe: Serial(observe), began: time.Now(),
 		applier: d.applier(op), tracker: d.newTracker(), applied: map[kube.ID]apply.Change{}, ready: map[kube.ID]bool{},
@@ -37,7 +37,7 @@ func (d *Deployer) Execute(ctx context.Context, lock *Held, op *Operation, obser
 type run struct {
 	*Deployer
 	op      *Operation
-	lock    *Held
+	lock    *release.Lock
 	observe Observer
 	applier *apply.Applier
 	tracker *track.Tracker
@@ -63,7 +63,7 @@ func (r *run) carryOut(ctx context.Context) (*release.Record, error) {
 	}
 	r.op.Next.Info.Status = pending[r.op.Verb]
 	r.remember()
-	if err := r.lock.Begin(ctx, r.op.Next); err != nil {
+	if err := r.lock.Begin(ctx, r.op.Next, r.op.Basis.Records); err != nil {
 		return nil, err
 	}
 	r.observe(Recorded{Record: r.op.Next})

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -74,17 +73,7 @@ func (s *site) upgrade(names ...string) error {
 
 func (s *site) carryOut(op *deploy.Operation) error {
 	s.Helper()
-	lock, err := s.d.Lock(s.Context(), op, time.Minute, func(string) {})
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err := lock.Unlock(s.Context()); err != nil {
-			s.Errorf("Unlock: %v", err)
-		}
-	}()
-	_, err = s.d.Execute(s.Context(), lock, op, func(deploy.Event) {})
-	return err
+	return s.observed(op, func(deploy.Event) {})
 }
 
 func (s *site) must(err error) {

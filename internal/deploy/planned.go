@@ -26,9 +26,10 @@ func (d *Deployer) Planned(ctx context.Context, req PlannedRequest) (*Operation,
 	if err != nil {
 		return nil, err
 	}
-	op := &Operation{
-		Verb: req.Verb, Release: req.Next.Name, Namespace: d.Namespace, Base: history.Latest(),
-		Next: req.Next, NewNamespace: missing,
+	op := d.basisOf(req.Verb, history)
+	op.Next, op.NewNamespace = req.Next, missing
+	if err := d.awaitAccount(ctx, op); err != nil {
+		return nil, err
 	}
 	return op, d.decide(ctx, op, history, req.CRDs)
 }

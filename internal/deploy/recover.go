@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 
-	helmrelease "helm.sh/helm/v3/pkg/release"
-
 	"deployer/release"
 )
 
@@ -30,33 +28,45 @@ func (e *RolledBackError) Error() string {
 // Unwrap gives both failures.
 func (e *RolledBackError) Unwrap() []error { return []error{e.Cause, e.Rollback} }
 
-// Undo follows a failed run of op with its opposite: back to the last
-// successful revision, or away with a first install. It is an operation of its
-// own, with a plan and a record of its own, and waits. The error is always a
-// *RolledBackError about cause.
-func (d *Deployer) Undo(ctx context.Context, lock *Held, op *Operation, cause error, observe Observer) error {
-	undo := *d
+// undo follows a failed run with its opposite: back to the last successful
+// revision, or away with a first install. It is an operation of its own, with a
+// plan and a record of its own, and waits. It undoes this run and no other: the
+// failed record has to be the latest still. The error is always a
+// *RolledBackError about the failure.
+func (l *life) undo(ctx context.Context, failed Outcome) error {
+	undo := *l.Deployer
 	undo.Settings.Wait = true
-	result := &RolledBackError{Release: op.Release, Verb: Rollback, Cause: cause}
-	var (
-		back *Operation
-		err  error
-	)
+	op := failed.Operation
+	result := &RolledBackError{Release: op.Release, Verb: Rollback, Cause: failed.Err}
 	if op.Base == nil || op.Verb == Install {
 		result.Verb = Uninstall
-		back, err = undo.Uninstall(ctx, UninstallRequest{Name: op.Release, KeepHistory: op.Base != nil})
-	} else {
-		back, err = undo.Rollback(ctx, RollbackRequest{Name: op.Release})
 	}
-	if err == nil && back != nil {
-		_, err = undo.Execute(ctx, lock, back, observe)
+	back, err := l.wayBack(ctx, &undo, failed)
+	if err == nil {
+		_, err = undo.execute(ctx, l.lock, back, l.opts.Observe)
 	}
 	result.Rollback = err
 	return result
 }
 
-// Started tells whether a run of the operation got far enough to leave
-// something that can be undone.
-func Started(record *release.Record) bool {
-	return record != nil && record.Info.Status == helmrelease.StatusFailed
+// wayBack decides how to undo a failed run, under its lock.
+func (l *life) wayBack(ctx context.Context, d *Deployer, failed Outcome) (*Operation, error) {
+	// The end of the run may not have been recorded.
+	if _, _, err := l.lock.Settle(ctx); err != nil {
+		return nil, err
+	}
+	var back *Operation
+	var err error
+	switch op := failed.Operation; {
+	case op.Base == nil || op.Verb == Install:
+		back, err = d.Uninstall(ctx, UninstallRequest{Name: op.Release, KeepHistory: op.Base != nil})
+	case op.Verb == Uninstall: // to what was to go
+		back, err = d.Rollback(ctx, RollbackRequest{Name: op.Release, Revision: failed.Record.Version})
+	default:
+		back, err = d.Rollback(ctx, RollbackRequest{Name: op.Release})
+	}
+	if err == nil && !failed.Record.Latest(back.Base) {
+		err = &release.MovedError{Namespace: l.Namespace, Name: l.name, Revision: failed.Record.Version}
+	}
+	return back, err
 }

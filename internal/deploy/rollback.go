@@ -30,10 +30,8 @@ func (d *Deployer) Rollback(ctx context.Context, req RollbackRequest) (*Operatio
 		Manifest: target.Manifest, Hooks: target.Hooks, Labels: maps.Clone(target.Labels),
 	}, target.Info.Notes, req.Description)
 	next.Info.FirstDeployed = target.Info.FirstDeployed
-	op := &Operation{
-		Verb: Rollback, Release: req.Name, Namespace: d.Namespace,
-		Base: history.Latest(), Next: next, Target: target.Version,
-	}
+	op := d.basisOf(Rollback, history)
+	op.Next, op.Target = next, target.Version
 	d.renew(ctx, op)
 	return op, d.decide(ctx, op, history, nil)
 }

@@ -38,10 +38,8 @@ func (d *Deployer) Test(ctx context.Context, req TestRequest) (*Operation, error
 	if err != nil {
 		return nil, err
 	}
-	op := &Operation{
-		Verb: Test, Release: req.Name, Namespace: d.Namespace, Base: latest, Next: record,
-		Plan: &apply.Plan{}, logs: req.Logs,
-	}
+	op := d.basisOf(Test, history)
+	op.Next, op.Plan, op.logs = record, &apply.Plan{}, req.Logs
 	all := hooksFor(helmrelease.HookTest, record.Hooks)
 	op.Hooks.Before = chosenTests(all, req)
 	op.Warnings = unknownTests(all, slices.Concat(req.Only, req.Except))
@@ -98,6 +96,10 @@ func (e *UninstalledError) Hint() string {
 // run was stopped: the last run of each test is what status shows.
 func (r *run) test(ctx context.Context) (*release.Record, error) {
 	tests := r.op.Hooks.Before
+	// There is no record to begin: this is what keeps others' changes apart.
+	if err := r.lock.Confirmed(ctx, r.op.Next.Version, r.op.Basis.Records); err != nil {
+		return nil, err
+	}
 	err := r.hooks(ctx, helmrelease.HookTest, tests)
 	if err != nil {
 		err = r.stopped(ctx, err)
@@ -105,7 +107,7 @@ func (r *run) test(ctx context.Context) (*release.Record, error) {
 	if len(tests) == 0 {
 		return r.op.Next, err
 	}
-	record, rerr := r.lock.Amend(ctx, r.op.Next.Version, func(rec *release.Record) { copyRuns(tests, rec.Hooks) })
+	record, rerr := r.lock.Amend(ctx, r.op.Next, func(rec *release.Record) { copyRuns(tests, rec.Hooks) })
 	if rerr != nil {
 		return r.op.Next, errors.Join(err, rerr)
 	}

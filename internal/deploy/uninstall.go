@@ -19,9 +19,7 @@ type UninstallRequest struct {
 	Description string
 }
 
-// Uninstall decides what removing a release takes. It only reads. The
-// operation is nil when only the records of an uninstalled release are left
-// and they are to be kept.
+// Uninstall decides what removing a release takes. It only reads.
 func (d *Deployer) Uninstall(ctx context.Context, req UninstallRequest) (*Operation, error) {
 	history, err := d.existing(ctx, req.Name)
 	if err != nil {
@@ -32,11 +30,8 @@ func (d *Deployer) Uninstall(ctx context.Context, req UninstallRequest) (*Operat
 	if err != nil {
 		return nil, err
 	}
-	op := &Operation{
-		Verb: Uninstall, Release: req.Name, Namespace: d.Namespace,
-		Base: latest, Next: record, KeepHistory: req.KeepHistory, Description: req.Description,
-		Cascade: d.Settings.Apply.Propagation,
-	}
+	op := d.basisOf(Uninstall, history)
+	op.Next, op.KeepHistory, op.Description, op.Cascade = record, req.KeepHistory, req.Description, d.Settings.Apply.Propagation
 	if latest.Status == helmrelease.StatusUninstalled {
 		if req.KeepHistory {
 			return nil, fmt.Errorf("the release named %q is already deleted", req.Name)
@@ -52,8 +47,12 @@ func (d *Deployer) Uninstall(ctx context.Context, req UninstallRequest) (*Operat
 // run again.
 func (r *run) uninstall(ctx context.Context) (*release.Record, error) {
 	record := r.op.Next
-	if record.Info.Status != helmrelease.StatusUninstalled {
-		if err := r.lock.BeginUninstall(ctx, record); err != nil {
+	if record.Info.Status == helmrelease.StatusUninstalled { // only the records are left
+		if err := r.lock.Confirmed(ctx, record.Version, r.op.Basis.Records); err != nil {
+			return nil, err
+		}
+	} else {
+		if err := r.lock.BeginUninstall(ctx, record, r.op.Basis.Records); err != nil {
 			return nil, err
 		}
 		r.observe(Recorded{Record: record})

@@ -64,8 +64,10 @@ func (d *Deployer) Upgrade(ctx context.Context, req UpgradeRequest) (*Operation,
 	if err != nil {
 		return nil, err
 	}
-	op := &Operation{
-		Verb: verb, Release: req.Name, Namespace: d.Namespace, Base: history.Latest(), NewNamespace: missing,
+	op := d.basisOf(verb, history)
+	op.NewNamespace = missing
+	if err := d.awaitAccount(ctx, op); err != nil {
+		return nil, err
 	}
 	crds, err := d.render(ctx, op, req, history)
 	if err != nil {
@@ -139,6 +141,7 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 		return nil, err
 	}
 	if base != nil {
+		op.Basis.Values = base.Version
 		previous := chart.Previous{Chart: base.Chart, Values: base.Config}
 		if previous.Unasked(req.Reuse, values) {
 			op.Warnings = append(op.Warnings, reusedUnasked(base))

@@ -52,11 +52,8 @@ func (s *site) run(text string, observe deploy.Observer) error {
 
 func (s *site) observed(op *deploy.Operation, observe deploy.Observer) error {
 	s.Helper()
-	lock, err := s.d.Lock(s.Context(), op, time.Minute, func(string) {})
-	s.must(err)
-	defer func() { s.must(lock.Unlock(context.WithoutCancel(s.Context()))) }()
-	_, err = s.d.Execute(s.Context(), lock, op, observe)
-	return err
+	decided := func(context.Context, *deploy.Deployer) (*deploy.Operation, error) { return op, nil }
+	return s.d.Do(s.Context(), op.Release, decided, deploy.DoOptions{LockTimeout: time.Minute, Observe: observe}).Err
 }
 
 // config is a ConfigMap with annotations, given as "key: value".

@@ -1,0 +1,43 @@
+package deploy
+
+import (
+	"fmt"
+
+	"deployer/release"
+)
+
+// A Basis is what a decision was based on. What was decided holds as long as it
+// is the same.
+type Basis struct {
+	// Records is the identity of all records of the release; unknown for an
+	// operation that isn't decided yet.
+	Records release.Identity
+	Verb    Verb
+	Latest  string // the latest revision in words
+	Values  int    // revision whose values count again; 0 for none
+}
+
+// basisOf begins an operation on a release by what its history is.
+func (d *Deployer) basisOf(verb Verb, history *release.History) *Operation {
+	op := &Operation{Verb: verb, Release: history.Name, Namespace: d.Namespace, Base: history.Latest()}
+	op.Basis = Basis{Records: history.Identity(), Verb: verb, Latest: "no revision"}
+	if op.Base != nil {
+		op.Basis.Latest = fmt.Sprintf("revision %d, which is %s", op.Base.Revision, op.Base.Status)
+	}
+	return op
+}
+
+// differs tells whether another decision was made for another reason, as far as
+// people care.
+func (b Basis) differs(from Basis) bool {
+	return b.Verb != from.Verb || b.Latest != from.Latest || b.Values != from.Values
+}
+
+// String is the basis in words.
+func (b Basis) String() string {
+	text := fmt.Sprintf("%s upon %s", b.Verb, b.Latest)
+	if b.Values != 0 {
+		text += fmt.Sprintf(", with the values of revision %d", b.Values)
+	}
+	return text
+}

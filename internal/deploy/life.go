@@ -1,0 +1,205 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	corev1 "k8s.io/api/core/v1"
+
+	"deployer/apply"
+	"deployer/internal/kube"
+	"deployer/release"
+)
+
+// A Decide decides an operation; it only reads. It is called again when what it
+// was based on has changed.
+type Decide = func(context.Context, *Deployer) (*Operation, error)
+
+// DoOptions say how an operation is carried out. The zero value waits for no
+// other run and leaves a failure as it is.
+type DoOptions struct {
+	LockTimeout time.Duration // how long to wait for another run on the release
+	Atomic      bool          // a run that fails is undone
+	UndoStopped bool          // with Atomic: also one that was stopped because the context ended
+	// Deciding hears what is about to be carried out, under the lock; its error
+	// ends it. May be nil.
+	Deciding func(*Operation) error
+	// Settled hears of what dead runs had left unfinished; nil warns of it.
+	Settled func(release.Settled)
+	Observe Observer // may be nil
+}
+
+// An Outcome is how an operation ended.
+type Outcome struct {
+	Operation *Operation      // nil when it didn't come to that
+	Record    *release.Record // as last written; nil when none was
+	Err       error           // nil: done
+}
+
+// Do is the whole life of an operation on a release. It decides, takes the lock
+// of the release, and decides again if anything that the decision was based on is
+// different by then, or if somebody had the lock; carries the operation out;
+// undoes it if it fails and that was asked for; gives the lock back; and removes
+// a namespace that was made for a release of which there is no record.
+func (d *Deployer) Do(ctx context.Context, name string, decide Decide, opts DoOptions) Outcome {
+	l := &life{Deployer: d, name: name, decide: decide, opts: opts}
+	defer l.end(ctx)
+	if err := l.begin(ctx); err != nil {
+		return Outcome{Err: err}
+	}
+	return l.carryOut(ctx)
+}
+
+// A life is that of one operation.
+type life struct {
+	*Deployer
+	name   string
+	decide Decide
+	opts   DoOptions
+
+	op       *Operation        // as last decided; nil when that has to wait for another run
+	made     *corev1.Namespace // for this operation; nil when it was there
+	lock     *release.Lock     // nil until it is had
+	recorded bool              // there is a record: what was made isn't in vain
+}
+
+// begin decides and takes the lock. The operation is then based on what the
+// release is under the lock.
+func (l *life) begin(ctx context.Context) error {
+	if err := l.first(ctx); err != nil {
+		return err
+	}
+	// A namespace or lock that a signal lets us forget while it is made would stay.
+	guarded := kube.Guarded(ctx, func(context.Context) (func(), error) { return func() {}, nil })
+	if err := l.makeNamespace(guarded); err != nil {
+		return err
+	}
+	if err := l.acquire(guarded); err != nil {
+		return err
+	}
+	history, settled, err := l.lock.Settle(guarded)
+	l.tell(settled)
+	if err != nil {
+		return err
+	}
+	if l.op == nil || l.made != nil || l.lock.Waited() || l.op.Basis.Records != history.Identity() {
+		if err := l.again(ctx); err != nil {
+			return err
+		}
+	}
+	if l.opts.Deciding != nil {
+		return l.opts.Deciding(l.op)
+	}
+	return nil
+}
+
+// first decides before the lock is had, because that only reads and may take
+// long. What can't be decided while somebody is at work is decided when they have
+// ended, if they may be waited for: the operation is nil until then.
+func (l *life) first(ctx context.Context) error {
+	op, err := l.decide(ctx, l.Deployer)
+	if err != nil && l.opts.LockTimeout > 0 && passing(err) {
+		if held, herr := l.Releases.Held(ctx, l.name); herr == nil && held {
+			return nil
+		}
+	}
+	if missing := new(release.NotFoundError); errors.As(err, &missing) && missing.Revision == 0 {
+		err = errors.Join(err, l.Releases.ClearLock(ctx, l.name))
+	}
+	if err != nil {
+		return err
+	}
+	l.op = op
+	if op.Plan != nil {
+		// Whoever may not carry it out shall not leave a lock or a namespace.
+		return op.Plan.Permitted()
+	}
+	return nil
+}
+
+// passing tells errors of a decision that another run may be the reason for.
+func passing(err error) bool {
+	for _, is := range []any{
+		new(*release.NotFoundError), new(*release.NoDeployedError), new(*release.NoSuccessError), new(*NameInUseError),
+		new(*UninstalledError), new(*apply.RejectedError), new(*NoNamespaceError),
+	} {
+		if errors.As(err, is) {
+			return true
+		}
+	}
+	return false
+}
+
+// acquire gets the lock.
+func (l *life) acquire(ctx context.Context) (err error) {
+	l.lock, err = l.Releases.Lock(ctx, l.name, release.LockOptions{
+		Operation: describe(l.op), Timeout: l.opts.LockTimeout, Grace: max(grace, l.Settings.Timeout), Warn: l.warn,
+		TakeoverPending: l.Settings.TakeoverPending,
+		Waiting:         func(h release.Holder) { l.warn(fmt.Sprintf("waiting for another run on release %s: %s", l.name, h)) },
+	})
+	return err
+}
+
+func (l *life) tell(settled []release.Settled) {
+	for _, s := range settled {
+		if l.opts.Settled != nil {
+			l.opts.Settled(s)
+			continue
+		}
+		l.warn(s.String() + "; it is recorded as failed now")
+	}
+}
+
+// again decides under the lock: verb, values and base included.
+func (l *life) again(ctx context.Context) error {
+	before := l.op
+	op, err := l.decide(ctx, l.Deployer)
+	if err != nil {
+		return err
+	}
+	l.op = op
+	l.lock.Describe(describe(op))
+	if before != nil && before.Basis.Records.Known() && before.Basis.differs(op.Basis) {
+		l.warn(fmt.Sprintf("release %s was changed by another run meanwhile, so it was decided again: %s", l.name, op.Basis))
+	}
+	return nil
+}
+
+func (l *life) carryOut(ctx context.Context) Outcome {
+	out := Outcome{Operation: l.op}
+	out.Record, out.Err = l.execute(ctx, l.lock, l.op, l.opts.Observe)
+	l.recorded = out.Record != nil
+	if out.Err == nil || !l.opts.Atomic || !undoable(out) || ctx.Err() != nil && !l.opts.UndoStopped {
+		return out
+	}
+	// A signal has ended the run but not the way back; a second one ends all.
+	out.Err = l.undo(context.WithoutCancel(ctx), out)
+	return out
+}
+
+// undoable tells whether a run got far enough to leave something that can be
+// undone, and still has the right to.
+func undoable(o Outcome) bool {
+	return o.Record != nil && o.Record.Info.Status == helmrelease.StatusFailed && !errors.As(o.Err, new(*release.LostError))
+}
+
+// end gives back what begin has taken.
+func (l *life) end(ctx context.Context) {
+	if l.lock != nil {
+		if err := l.lock.Unlock(ctx); err != nil {
+			l.warn(err.Error())
+		}
+	}
+	if l.made != nil && !l.recorded {
+		l.removeNamespace(ctx)
+	}
+}
+
+func (d *Deployer) warn(text string) {
+	if d.Warn != nil {
+		d.Warn(text)
+	}
+}

@@ -1,0 +1,167 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"deployer/apply"
+)
+
+// makeNamespace makes the release's namespace when the operation needs it, and
+// somebody else hasn't made it by now.
+func (l *life) makeNamespace(ctx context.Context) error {
+	if l.op == nil || !l.op.NewNamespace {
+		return nil
+	}
+	typed, err := l.Cluster.Typed()
+	if err != nil {
+		return err
+	}
+	// The label is Helm's. (helm.sh/helm/v3/pkg/action/install.go)
+	wanted := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: l.Namespace, Labels: map[string]string{"name": l.Namespace}}}
+	made, err := typed.CoreV1().Namespaces().Create(ctx, wanted, metav1.CreateOptions{FieldManager: apply.Manager})
+	switch {
+	case apierrors.IsAlreadyExists(err):
+		// What was decided for a namespace that isn't there is decided again.
+		l.op = nil
+	case err != nil:
+		return fmt.Errorf("creating Namespace/%s: %w", l.Namespace, err)
+	default:
+		l.made = made
+	}
+	return nil
+}
+
+// removeNamespace deletes the namespace that was made for a release of which
+// there is no record, if nobody has put anything there since: only the very
+// object that was made, and as it was made. What stays is told of.
+func (l *life) removeNamespace(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
+	defer cancel()
+	err := l.deleteIfEmpty(ctx)
+	if err != nil && !apierrors.IsNotFound(err) {
+		l.warn(fmt.Sprintf("Namespace/%s was created for this release, and stays: %v", l.Namespace, err))
+	}
+}
+
+func (l *life) deleteIfEmpty(ctx context.Context) error {
+	typed, err := l.Cluster.Typed()
+	if err != nil {
+		return err
+	}
+	lists, err := typed.Discovery().ServerPreferredNamespacedResources()
+	if err != nil {
+		return err
+	}
+	var all []schema.GroupVersionResource
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			return err
+		}
+		for _, r := range list.APIResources {
+			// Events are no reason: the cluster writes them. What can't be created isn't stored.
+			if r.Name != "events" && slices.Contains(r.Verbs, "list") && slices.Contains(r.Verbs, "create") {
+				all = append(all, gv.WithResource(r.Name))
+			}
+		}
+	}
+	if err := l.noneOf(ctx, all); err != nil {
+		return err
+	}
+	// Last what another run begins with: who comes later has no record yet, and gets none.
+	if err := l.noneOf(ctx, []schema.GroupVersionResource{
+		{Version: "v1", Resource: "secrets"}, {Group: "coordination.k8s.io", Version: "v1", Resource: "leases"},
+	}); err != nil {
+		return err
+	}
+	uid, version := l.made.UID, l.made.ResourceVersion
+	return typed.CoreV1().Namespaces().Delete(ctx, l.made.Name, metav1.DeleteOptions{
+		Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version},
+	})
+}
+
+// noneOf returns an error that names what there is of some kinds in the namespace,
+// besides what the cluster puts into each. What can't be listed may be there.
+func (l *life) noneOf(ctx context.Context, kinds []schema.GroupVersionResource) error {
+	client, err := l.Cluster.Metadata()
+	if err != nil {
+		return err
+	}
+	errs := make([]error, len(kinds))
+	slots := make(chan struct{}, readers)
+	var wg sync.WaitGroup
+	for i, kind := range kinds {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			list, err := client.Resource(kind).Namespace(l.Namespace).List(ctx, metav1.ListOptions{Limit: 10})
+			if err != nil {
+				errs[i] = fmt.Errorf("listing %s: %w", kind.GroupResource(), err)
+				return
+			}
+			for _, item := range list.Items {
+				if !slices.Contains(furniture, kind.Resource+"/"+item.Name) {
+					errs[i] = fmt.Errorf("somebody has put %s/%s there", strings.TrimSuffix(kind.Resource, "s"), item.Name)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// furniture is what controllers of the cluster put into each namespace.
+// https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/
+// https://kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests/#cluster-trust-bundles
+var furniture = []string{"serviceaccounts/" + defaultAccount, "configmaps/kube-root-ca.crt"}
+
+// defaultAccount is whom pods run as that name no other account.
+const defaultAccount = "default"
+
+// accountTimeout is how long the cluster is given to make that account. It takes
+// milliseconds where nobody waits, and seconds where thirty namespaces are new; in
+// a cluster that makes none the API server says so when pods are created.
+const accountTimeout = 10 * time.Second
+
+// awaitAccount waits until the account that pods run as is there: the namespace
+// of an install may be new, whoever has made it. The cluster makes one soon after
+// a namespace, and admits no pods before that
+// (k8s.io/kubernetes/plugin/pkg/admission/serviceaccount). Who may not read it
+// goes on.
+func (d *Deployer) awaitAccount(ctx context.Context, op *Operation) error {
+	if op.Verb != Install || op.NewNamespace {
+		return nil
+	}
+	typed, err := d.Cluster.Typed()
+	if err != nil {
+		return err
+	}
+	accounts := typed.CoreV1().ServiceAccounts(d.Namespace)
+	if _, err = accounts.Get(ctx, defaultAccount, metav1.GetOptions{}); err == nil || !apierrors.IsNotFound(err) {
+		return ctx.Err() // what else is wrong shows where it matters
+	}
+	within, cancel := context.WithTimeout(ctx, accountTimeout)
+	defer cancel()
+	// A watch without a version begins with what is there.
+	watch, err := accounts.Watch(within, metav1.ListOptions{FieldSelector: "metadata.name=" + defaultAccount})
+	if err != nil {
+		return ctx.Err()
+	}
+	defer watch.Stop()
+	select {
+	case <-watch.ResultChan(): // it is there, or nothing more will be told
+	case <-within.Done():
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,228 @@
+package e2e
+
+import (
+	"context"
+	"strings"
+	"syscall"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// applies is the first call that changes a ConfigMap.
+func applies(name string) func(int, call) bool { return writes("PATCH", "/configmaps/"+name) }
+
+// afterTheOther runs a command that waits for a held run: it has decided, and
+// stands in the queue, when the held one goes on.
+func (h *held) afterTheOther(w *world, args ...string) (first, second result) {
+	h.Helper()
+	waits := w.hold(queues(), append(args, "--lock-timeout", "1m")...).must()
+	first = h.rest()
+	return first, waits.rest()
+}
+
+// succeeds checks exit codes.
+func (w *world) succeeds(results ...result) {
+	w.Helper()
+	for _, r := range results {
+		if r.code != 0 {
+			w.Errorf("want exit code 0:\n%s", r)
+		}
+	}
+}
+
+// value checks what a ConfigMap has; "" means that it isn't there.
+func (w *world) value(name, want string) {
+	w.Helper()
+	obj := w.get("configmaps", name)
+	got := ""
+	if obj != nil {
+		got, _ = field(obj, "data.key").(string)
+	}
+	if got != want {
+		w.Errorf("ConfigMap/%s has key %q, want %q", name, got, want)
+	}
+}
+
+// A run that decided while another had applied the half decides again: what was
+// as it should be then isn't any more, and what the other made goes.
+func TestWhoWaitedDecidesAgain(t *testing.T) {
+	w := newWorld(t)
+	one := w.chart(configMap("a", "1"), configMap("b", "1"))
+	w.ok("install", "x", one)
+	first := w.hold(applies("a"), "upgrade", "x", w.chart(configMap("a", "2"), configMap("b", "2"), configMap("c", "2"))).must()
+	r1, r2 := first.afterTheOther(w, "upgrade", "x", one)
+	w.succeeds(r1, r2)
+	w.value("a", "1")
+	w.value("b", "1")
+	w.value("c", "")
+	w.statuses("x", "superseded", "superseded", "deployed")
+}
+
+// The values that count again are those of the run that was waited for.
+func TestReusedValuesAreThoseOfTheOtherRun(t *testing.T) {
+	w := newWorld(t)
+	dir := w.chart("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {key: \"{{ .Values.one }}-{{ .Values.two }}\"}\n")
+	w.ok("install", "x", dir, "--set", "one=0,two=0")
+	first := w.hold(applies("a"), "upgrade", "x", dir, "--reuse-values", "--set", "one=1").must()
+	r1, r2 := first.afterTheOther(w, "upgrade", "x", dir, "--reuse-values", "--set", "two=2")
+	w.succeeds(r1, r2)
+	w.value("a", "1-2")
+}
+
+// A rollback during an upgrade goes back behind it.
+func TestRollbackDuringAnUpgrade(t *testing.T) {
+	w := newWorld(t)
+	w.ok("install", "x", w.chart(configMap("a", "1")))
+	w.ok("upgrade", "x", w.chart(configMap("a", "2")))
+	first := w.hold(applies("a"), "upgrade", "x", w.chart(configMap("a", "3"), configMap("c", "3"))).must()
+	r1, r2 := first.afterTheOther(w, "rollback", "x")
+	w.succeeds(r1, r2)
+	w.value("a", "2")
+	w.value("c", "")
+	w.statuses("x", "superseded", "superseded", "superseded", "deployed")
+}
+
+// Uninstalled and installed again in between, a release has the same revision and
+// is another.
+func TestUninstalledAndInstalledAgainMeanwhile(t *testing.T) {
+	for name, at := range map[string]func(int, call) bool{
+		"before the lock":   writes("POST", "/leases"),
+		"before the render": func(_ int, c call) bool { return strings.HasPrefix(c.path, "/version") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.ok("install", "x", w.chart(configMap("a", "1"), configMap("b", "1")))
+			first := w.hold(at, "upgrade", "x", w.chart(configMap("a", "1"), configMap("b", "2"))).must()
+			w.ok("uninstall", "x")
+			w.ok("install", "x", w.chart(configMap("a", "other"), configMap("c", "other")))
+			w.succeeds(first.rest())
+			w.value("a", "1")
+			w.value("b", "2")
+			w.value("c", "")
+			w.statuses("x", "superseded", "deployed")
+		})
+	}
+}
+
+// An upgrade --install --atomic that fails goes back to what the first install,
+// which was pending when it began, has made.
+func TestUndoLeavesTheOthersInstall(t *testing.T) {
+	w := newWorld(t)
+	good := w.chart(configMap("a", "1"), configMap("b", "1"))
+	first := w.hold(applies("a"), "install", "x", good).must()
+	bad := w.chart(configMap("a", "2"), hookJob("fails", "post-upgrade,post-install", "before-hook-creation", true))
+	r1, r2 := first.afterTheOther(w, "upgrade", "--install", "--atomic", "x", bad)
+	w.succeeds(r1)
+	if r2.code != 6 {
+		t.Errorf("want exit code 6:\n%s", r2)
+	}
+	w.value("a", "1")
+	w.value("b", "1")
+	w.statuses("x", "superseded", "failed", "deployed")
+}
+
+// Who may wait decides when the other is done, also what can't be decided before.
+func TestWhoMayWaitIsntRefusedBefore(t *testing.T) {
+	w := newWorld(t)
+	one := w.chart(configMap("a", "1"))
+	t.Run("install after uninstall", func(t *testing.T) {
+		w := w.beside()
+		w.T = t
+		w.ok("install", "x", one)
+		first := w.hold(writes("DELETE", "/configmaps/a"), "uninstall", "x").must()
+		r1, r2 := first.afterTheOther(w, "install", "x", one)
+		w.succeeds(r1, r2)
+		w.value("a", "1")
+		w.statuses("x", "deployed")
+	})
+	t.Run("upgrade after install", func(t *testing.T) {
+		w := w.beside()
+		w.T = t
+		first := w.hold(writes("POST", "/secrets"), "install", "x", one).must()
+		r1, r2 := first.afterTheOther(w, "upgrade", "x", w.chart(configMap("a", "2")))
+		w.succeeds(r1, r2)
+		w.value("a", "2")
+		w.statuses("x", "superseded", "deployed")
+	})
+}
+
+// newNamespace is the name of a namespace that isn't there, and that goes with the
+// test.
+func (w *world) newNamespace() string {
+	name := w.ns + "-new"
+	w.Cleanup(func() {
+		_ = w.cluster.Client().CoreV1().Namespaces().Delete(context.WithoutCancel(w.Context()), name, metav1.DeleteOptions{})
+	})
+	return name
+}
+
+// gone checks that a namespace is, or is going.
+func (w *world) namespaceGone(name string, r result) {
+	w.Helper()
+	if ns := w.get("namespaces", name); ns != nil && ns.GetDeletionTimestamp() == nil {
+		w.Errorf("Namespace/%s is left:\n%s", name, r)
+	}
+}
+
+// A namespace that was made for a release of which there is no record goes again.
+func TestNamespaceMadeInVainGoes(t *testing.T) {
+	stops := map[string]point{
+		"a signal when it was just made": at(after, "POST", "/namespaces", 0),
+		"a signal before the lock":       at(before, "POST", "/leases", 0),
+		"a signal after the lock":        at(after, "POST", "/leases", 0),
+		"a signal before the record":     at(before, "POST", "/secrets", 0),
+	}
+	for name, at := range stops {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			p, ns := w.proxied(), w.newNamespace()
+			r := w.struck(p, fate{at: at.at, when: at.when}, syscall.SIGTERM, "install", "x", w.chart(configMap("a", "1")), "-n", ns, "--create-namespace")
+			if r.code != 143 {
+				t.Errorf("want exit code 143:\n%s", r)
+			}
+			w.namespaceGone(ns, r)
+		})
+	}
+	t.Run("a rejection", func(t *testing.T) {
+		w := newWorld(t)
+		ns := w.newNamespace()
+		w.namespaceGone(ns, w.exits(3, "install", "x", w.chart(configMap("a", "1"), deployment("d", "other", "  replicas: -1")), "-n", ns, "--create-namespace"))
+	})
+}
+
+// What others have put into the namespace meanwhile isn't deleted with it.
+func TestNamespaceMadeInVainStaysWithWhatOthersPutThere(t *testing.T) {
+	w := newWorld(t)
+	ns := w.newNamespace()
+	first := w.hold(writes("POST", "/leases"), "install", "x", w.chart(configMap("a", "1")), "-n", ns, "--create-namespace").must()
+	w.ok("install", "x", w.chart(configMap("a", "2")), "-n", ns)
+	r := first.rest()
+	if r.code != 1 {
+		t.Errorf("want exit code 1:\n%s", r)
+	}
+	w.says(r, "stderr", "still in use")
+	if got := w.get("namespaces", ns); got == nil || got.GetDeletionTimestamp() != nil {
+		t.Errorf("the namespace was deleted, with the other's release:\n%s", r)
+	}
+}
+
+// Pods are admitted once the cluster has made the account they run as.
+func TestThirtyFirstInstallsAtOnce(t *testing.T) {
+	w := newWorld(t)
+	dir := w.chart("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: {containers: [{name: c, image: \"r/x:1\"}]}\n")
+	results := make(chan result)
+	for i := range 30 {
+		other := *w
+		ns := w.ns + "-" + strings.Repeat("i", i%3+1) + string(rune('a'+i/3))
+		w.Cleanup(func() {
+			_ = w.cluster.Client().CoreV1().Namespaces().Delete(context.WithoutCancel(w.Context()), ns, metav1.DeleteOptions{})
+		})
+		go func() {
+			results <- other.try(deployerBinary, "install", "x", dir, "-n", ns, "--create-namespace", "--wait=false")
+		}()
+	}
+	for range 30 {
+		w.succeeds(<-results)
+	}
+}
