@@ -89,16 +89,20 @@ func (s *session) watchEvents(namespace string) {
 			return s.send(func() { s.takeEvent(e) })
 		})
 		if err != nil && s.ctx.Err() == nil {
-			s.send(func() { s.eventsDenied(namespace) })
+			s.send(func() { s.eventsDenied(namespace, err) })
 		}
 	})
 }
 
 // eventsDenied goes on without events, or with those of one namespace at a time
 // when it were all at once that may not be watched.
-func (s *session) eventsDenied(namespace string) {
+func (s *session) eventsDenied(namespace string, err error) {
+	if apierrors.IsUnauthorized(err) {
+		s.fatal = &unauthorizedError{err}
+		return
+	}
 	if namespace != "" {
-		s.warn("events unavailable: missing permission to list and watch events in namespace " + namespace)
+		s.warn("events unavailable: " + whyNoWatch(err, "events", namespace))
 		return
 	}
 	s.wide = false

@@ -188,8 +188,10 @@ func (s *session) witness(ctx context.Context, sub *subject, p *Problem) (pods.P
 		all = append(all, m.Pod)
 	}
 	if sub.gk.Kind == "Job" {
-		if found, _, err := s.podsOfJob(ctx, sub); err == nil {
-			all = found
+		if typed, err := s.tracker.cluster.Typed(); err == nil {
+			if found, err := podsOfJob(ctx, typed, sub.ID.Namespace, sub.object.GetUID()); err == nil {
+				all = found
+			}
 		}
 	}
 	sort.Slice(all, func(i, j int) bool { return all[j].Created.Before(all[i].Created) })

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -30,7 +31,8 @@ type feed struct {
 	namespace string
 	subjects  map[string]*subject // by name
 	query     stream.Query
-	lost      int // streams of the feed that have no answer
+	named     map[string]bool // watched by name although the feed watches by labels
+	lost      int             // streams of the feed that have no answer
 }
 
 type feedKey struct {
@@ -219,7 +221,7 @@ func (f *feed) take(n stream.Note) {
 	case stream.Lost, stream.Back:
 		f.connection(n)
 	case stream.StepDown:
-		f.s.warn(n.Text)
+		f.s.warn(steppedDown(n))
 	case stream.Denied:
 		f.deny(n)
 	case stream.Unauthorized:
@@ -246,7 +248,7 @@ func (f *feed) deleted(obj *unstructured.Unstructured, byName bool) {
 		return
 	}
 	if f.query.Labels != "" && !byName && sub.Until != UntilGone && obj.GetDeletionTimestamp() == nil {
-		f.follow([]string{obj.GetName()}, stream.Query{})
+		f.followByName(obj.GetName())
 		return
 	}
 	sub.lose(obj)
@@ -262,12 +264,25 @@ func (f *feed) listed(n stream.Note) {
 			continue
 		}
 		if f.query.Labels != "" && n.Name == "" && sub.Until != UntilGone {
-			if err := f.follow([]string{name}, stream.Query{}); err == nil {
-				continue
-			}
+			f.followByName(name)
+			continue
 		}
 		sub.lose(nil)
 		f.s.dirty[sub] = true
+	}
+}
+
+// followByName watches an object by its name, once: each list by labels lacks it.
+func (f *feed) followByName(name string) {
+	if f.named[name] {
+		return
+	}
+	if f.named == nil {
+		f.named = map[string]bool{}
+	}
+	f.named[name] = true
+	if err := f.follow([]string{name}, stream.Query{}); err != nil {
+		f.s.fatal = err
 	}
 }
 
@@ -300,6 +315,15 @@ func (f *feed) connection(n stream.Note) {
 		}
 	}
 	f.s.reach("watching "+f.what(), n.Kind == stream.Lost, n.Err)
+}
+
+// steppedDown says what is done in another way than at first, and why where that
+// isn't a missing permission, which the text names.
+func steppedDown(n stream.Note) string {
+	if n.Err == nil || apierrors.IsForbidden(n.Err) {
+		return n.Text
+	}
+	return n.Text + ": " + n.Err.Error()
 }
 
 // reach notes that what was being done has no answer, or has one again, and tells

@@ -62,12 +62,8 @@ func (s *subject) living(now time.Time) Status {
 	status := statusOf(s.ID, s.object.GetUID(), v)
 	if status.Rollout != nil {
 		status.Rollout.Revision = s.revision
+		status.Rollout.NewReady = s.newReady()
 		s.status.Rollout = status.Rollout // the pod rules look at it
-		for _, m := range s.pods {
-			if m.Pod.Ready && !m.Pod.Deleting {
-				status.Rollout.NewReady++
-			}
-		}
 	}
 	s.wake(now, v.Recheck)
 	switch v.Phase {
@@ -149,10 +145,31 @@ func (s *subject) input(now time.Time) rules.Input {
 	in := rules.Input{Object: s.object, Baseline: s.Baseline, Previous: s.Previous, Changed: s.Changed,
 		Complete: (s.Until == UntilComplete || s.AsJob) && !s.AsService, Applied: s.applied, Now: now,
 		Status: s.hasStatus, Required: s.Required, Signals: s.signals, Override: cmp.Or(s.Override, s.ofKind)}
+	if s.Required != "" && s.ofRevision() {
+		in.NewReady = s.newReady()
+	}
 	if s.others != nil && !s.workload() {
 		in.Busy, in.Calm = s.others()
 	}
 	return in
+}
+
+// newReady counts the ready ones of the new pods that are known.
+func (s *subject) newReady() int {
+	n := 0
+	for _, m := range s.pods {
+		if m.Pod.Ready && !m.Pod.Deleting {
+			n++
+		}
+	}
+	return n
+}
+
+// ofRevision reports whether the known pods are of the revision that the object
+// has now: they are looked for after it was judged.
+func (s *subject) ofRevision() bool {
+	_, revision, owner := podsOf(s)
+	return owner != "" && revision == s.revision
 }
 
 // wake asks to be judged again after some time.

@@ -1,35 +1,24 @@
 package track
 
 import (
-	"context"
-	"errors"
-	"io"
-	"net/http"
 	"sync"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	"deployer/track/logs"
 	"deployer/track/pods"
 )
 
 const (
-	maxFollowers = 20      // logs followed at a time: each is a stream of the connection
-	maxQueue     = 2000    // lines between the readers and a slow view
-	maxLate      = 1 << 20 // bytes read of a log after its Job has finished
-	tailLines    = 20
-	lineRate     = 50   // lines per second of a container, after the first ones
-	lineBurst    = 1000 // the first ones
-	allRate      = 200  // lines per second of all containers
-	allBurst     = 3000
-	firstAgain   = 200 * time.Millisecond // before a log that was cut off is read on
-	lastAgain    = 5 * time.Second
-	logsStop     = 200 * time.Millisecond // for logs of what goes on while the wait ends
+	maxQueue  = 2000 // lines between the readers and a slow view
+	tailLines = 20
+	lineRate  = 50   // lines per second of a container, after the first ones
+	lineBurst = 1000 // the first ones
+	allRate   = 200  // lines per second of all containers
+	allBurst  = 3000
+	logsStop  = 200 * time.Millisecond // for logs of what goes on while the wait ends
+	logsAll   = 30 * time.Second       // for the last lines of all that have to wait for their turn
 )
 
 // logBook follows the logs that are wanted live.
@@ -40,7 +29,7 @@ type logBook struct {
 	runs    map[run]bool
 	last    map[run]time.Time // time of the last line, by container, in the readers' hands
 	mu      sync.Mutex        // of last
-	active  int               // readers that haven't ended
+	turns   logTurns
 	touched map[*subject]bool
 	limit   *logs.Limit // of all containers
 }
@@ -102,12 +91,12 @@ func (b *logBook) see(sub *subject, p pods.Pod) {
 	for i := range p.Containers {
 		c := &p.Containers[i]
 		key := run{p.UID, c.Plain, c.Restarts}
-		if !c.Running && c.Ended == nil || b.runs[key] || !sub.wantsContainer(c.Plain) || b.active >= maxFollowers {
+		if !c.Running && c.Ended == nil || b.runs[key] || !sub.wantsContainer(c.Plain) {
 			continue
 		}
 		b.runs[key] = true
 		b.touched[sub] = true
-		b.start(sub, p, c.Plain)
+		b.follow(sub, p, c.Plain)
 	}
 }
 
@@ -122,121 +111,6 @@ func (b *logBook) pods(sub *subject, but types.UID) int {
 	return len(seen)
 }
 
-func (b *logBook) start(sub *subject, p pods.Pod, container string) {
-	typed, err := b.s.tracker.cluster.Typed()
-	if err != nil {
-		return // Wait has used the connection already
-	}
-	b.active++
-	b.s.group.Go(func() {
-		err := b.keep(b.s.ctx, typed, sub, p, container)
-		b.s.send(func() {
-			b.active--
-			if err != nil && b.s.ctx.Err() == nil {
-				b.s.warn("logs unavailable: " + whyNoLogs(err, p.Namespace))
-			}
-		})
-	})
-}
-
-// keep follows a log to its end, also when the connection is cut meanwhile.
-func (b *logBook) keep(ctx context.Context, typed kubernetes.Interface, sub *subject, p pods.Pod, container string) error {
-	for pause := firstAgain; ; pause = min(2*pause, lastAgain) {
-		err := b.read(ctx, typed, sub, p, container, true)
-		var status apierrors.APIStatus
-		if err == nil || errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError {
-			return err
-		}
-		again := time.NewTimer(pause)
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			again.Stop()
-			return nil
-		}
-	}
-}
-
-// read copies a log to the queue, without lines that were there before.
-func (b *logBook) read(ctx context.Context, typed kubernetes.Interface, sub *subject, p pods.Pod, container string, follow bool) error {
-	opts := &corev1.PodLogOptions{Container: container, Follow: follow, Timestamps: true}
-	key := run{pod: p.UID, container: container}
-	b.mu.Lock()
-	since := b.last[key]
-	b.mu.Unlock()
-	if !since.IsZero() {
-		opts.SinceTime = &metav1.Time{Time: since}
-	}
-	body, err := typed.CoreV1().Pods(p.Namespace).GetLogs(p.Name, opts).Stream(ctx)
-	if err != nil {
-		return err
-	}
-	defer body.Close()
-	var in io.Reader = body
-	if !follow {
-		in = io.LimitReader(body, maxLate)
-	}
-	out := b.outlet(sub, p.Name, container)
-	err = logs.Read(in, true, func(l logs.Line) {
-		if !l.Time.IsZero() && !l.Time.After(since) {
-			return
-		}
-		b.mu.Lock()
-		b.last[key] = l.Time
-		b.mu.Unlock()
-		if sub.wants(container, l.Text) {
-			out.put(l)
-		}
-	})
-	out.end()
-	if ctx.Err() != nil {
-		return nil
-	}
-	return err
-}
-
-// outlet passes the lines of one container on, as many as may pass.
-type outlet struct {
-	book    *logBook
-	line    LogLine     // but for its time and text
-	limit   *logs.Limit // of the container; nil when all lines are wanted
-	left    *logs.Line  // the last one that was left out
-	dropped int
-}
-
-func (b *logBook) outlet(sub *subject, pod, container string) *outlet {
-	o := &outlet{book: b, line: LogLine{Object: sub.ID, Pod: pod, Container: container}}
-	if b.s.opts.Logs != LogsLive && sub.settings.Logs == nil {
-		o.limit = logs.NewLimit(lineRate, lineBurst)
-	}
-	return o
-}
-
-func (o *outlet) put(l logs.Line) {
-	now := time.Now()
-	if o.limit != nil && !(o.limit.Allow(now) && o.book.limit.Allow(now)) {
-		o.left = &l
-		o.dropped++
-		return
-	}
-	o.send(l)
-}
-
-func (o *outlet) send(l logs.Line) {
-	line := o.line
-	line.Time, line.Text, line.Dropped = l.Time, l.Text, o.dropped
-	o.left, o.dropped = nil, 0
-	o.book.queue.Put(line)
-}
-
-// end sends the last line of the log, whatever the limit was.
-func (o *outlet) end() {
-	if o.left != nil {
-		o.dropped--
-		o.send(*o.left)
-	}
-}
-
 // flush hands over the lines that wait.
 func (b *logBook) flush() {
 	lines, dropped := b.queue.Take()
@@ -249,23 +123,14 @@ func (b *logBook) flush() {
 	b.dropped += dropped
 }
 
-// finish lets the logs of what is done come to their ends. A Job may have been
-// faster than we were; its log is then read at once.
+// finish lets the logs of what is done come to their ends, and those that wait
+// have their turns. A Job may have been faster than we were; its log is then
+// read at once.
 func (b *logBook) finish() {
-	var late []*subject
 	for _, sub := range b.s.subjects {
 		if b.live(sub) && sub.status.State.Done() && !b.touched[sub] && !sub.gone && sub.object != nil && sub.looked() {
-			late = append(late, sub)
+			b.readLate(sub)
 		}
-	}
-	ctx, stop := context.WithTimeout(b.s.ctx, evidenceTime)
-	defer stop()
-	for _, sub := range late {
-		b.active++
-		b.s.group.Go(func() {
-			b.readLate(ctx, sub)
-			b.s.send(func() { b.active-- })
-		})
 	}
 	patience := logsEnd
 	for sub := range b.touched {
@@ -273,9 +138,11 @@ func (b *logBook) finish() {
 			patience = logsStop // its log doesn't end by itself
 		}
 	}
+	end := time.Now().Add(logsAll)
 	limit := time.NewTimer(patience)
 	defer limit.Stop()
-	for over := false; b.active > 0 && !over; {
+	for over := false; b.turns.active > 0 && !over; {
+		waiting := len(b.turns.waiting)
 		select {
 		case <-b.queue.Ready():
 			b.flush()
@@ -284,49 +151,9 @@ func (b *logBook) finish() {
 		case <-limit.C:
 			over = true
 		}
+		if len(b.turns.waiting) < waiting { // the next ones have as much time
+			limit.Reset(min(patience, time.Until(end)))
+		}
 	}
 	b.flush()
-}
-
-// looked reports whether the object was watched at all: what an earlier
-// release ran has no news in its log.
-func (s *subject) looked() bool { return s.Changed && (s.gk.Kind == "Job" || s.gk == podKind) }
-
-func (b *logBook) readLate(ctx context.Context, sub *subject) {
-	found, typed, err := b.s.podsOfJob(ctx, sub)
-	if err != nil {
-		return // the log is a courtesy
-	}
-	for _, p := range found {
-		for j := range p.Containers {
-			if c := p.Containers[j].Plain; sub.wantsContainer(c) {
-				_ = b.read(ctx, typed, sub, p, c, false) // as above
-			}
-		}
-	}
-}
-
-// podsOfJob lists the pods of a Job; a pod is its own.
-func (s *session) podsOfJob(ctx context.Context, sub *subject) ([]pods.Pod, kubernetes.Interface, error) {
-	typed, err := s.tracker.cluster.Typed()
-	if err != nil {
-		return nil, nil, err
-	}
-	var out []pods.Pod
-	if sub.gk == podKind {
-		for _, m := range sub.pods {
-			out = append(out, m.Pod)
-		}
-		return out, typed, nil
-	}
-	found, err := typed.CoreV1().Pods(sub.ID.Namespace).List(ctx, metav1.ListOptions{
-		LabelSelector: "batch.kubernetes.io/controller-uid=" + string(sub.object.GetUID()),
-	})
-	if err != nil {
-		return nil, nil, err
-	}
-	for i := range found.Items {
-		out = append(out, pods.Trim(&found.Items[i]))
-	}
-	return out, typed, nil
 }

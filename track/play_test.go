@@ -46,9 +46,11 @@ type step struct {
 	Object map[string]any // merged into the object
 	Pod    *actor
 	Event  *Event
-	Gone   bool
-	Lost   bool // the API server is out of reach
-	Back   bool
+	// Revision is the one whose pods are looked at from now on.
+	Revision string
+	Gone     bool
+	Lost     bool // the API server is out of reach
+	Back     bool
 }
 
 // actor is a pod in short.
@@ -235,6 +237,9 @@ func (p *play) play(s *subject, st *step, begin, now time.Time) {
 		}
 		e.Last = now
 		s.tell(*e, uid, now)
+	}
+	if st.Revision != "" {
+		s.revision = st.Revision
 	}
 	if st.Gone {
 		s.lose(nil)

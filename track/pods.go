@@ -7,6 +7,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -189,17 +190,24 @@ func (s *session) openWatch(q podQuery, values []string) {
 			return s.send(func() { s.takePod(w, n, pods.Pod{}) })
 		})
 		if err != nil && ctx.Err() == nil {
-			s.send(func() { s.podsDenied(w) })
+			s.send(func() { s.podsDenied(w, err) })
 		}
 	})
 }
 
 // podsDenied goes on without pods, or with those of one namespace at a time when
 // it were all at once that may not be watched.
-func (s *session) podsDenied(w *podWatch) {
-	if w.query.namespace != "" {
-		s.warn("pod details unavailable: missing permission to list and watch pods in namespace " + w.query.namespace)
+func (s *session) podsDenied(w *podWatch, err error) {
+	if apierrors.IsUnauthorized(err) {
+		s.fatal = &unauthorizedError{err}
 		return
+	}
+	if w.query.namespace != "" {
+		s.warn("pod details unavailable: " + whyNoWatch(err, "pods", w.query.namespace))
+		return
+	}
+	if !apierrors.IsForbidden(err) {
+		s.warn("watching pods in each namespace: " + err.Error())
 	}
 	s.wide = false
 	for owner, sub := range s.pods.owners {
@@ -209,6 +217,14 @@ func (s *session) podsDenied(w *podWatch) {
 		}
 	}
 	s.closePods(func(other *podWatch) bool { return other == w })
+}
+
+// whyNoWatch says why objects of a namespace aren't watched.
+func whyNoWatch(err error, what, namespace string) string {
+	if apierrors.IsForbidden(err) {
+		return "missing permission to list and watch " + what + " in namespace " + namespace
+	}
+	return err.Error()
 }
 
 func (s *session) takePod(w *podWatch, n stream.Note, p pods.Pod) {

@@ -83,6 +83,7 @@ func (s *session) run(ctx context.Context) error {
 	s.ctx = inner
 	s.logs = newLogBook(s)
 	defer s.end(stop)
+	defer s.logs.tellMissed()
 	now := s.opts.Now()
 	s.learn(ctx)
 	s.warnSettings()
@@ -160,6 +161,7 @@ func (s *session) loop(ctx context.Context) error {
 		s.mind(now)
 		s.judgeDue(now)
 		s.follow(now)
+		s.logs.takeTurns()
 		s.tidy(now)
 		if done, err := s.outcome(ctx, now); done {
 			return err

@@ -48,7 +48,7 @@ type settings struct {
 	ShowEvents  bool
 	Sensitive   bool
 	Unread      []string // annotations that could not be read, and why
-	Unknown     []string // annotations that mean nothing here, and why
+	Unknown     []string // annotations that mean nothing here, or not for this kind, and why
 }
 
 // annotation reads one annotation into the settings.
@@ -158,6 +158,8 @@ func settingsOf(obj *unstructured.Unstructured) settings {
 		known, err := s.read(key, strings.TrimSpace(all[key]))
 		if !known {
 			s.Unknown = append(s.Unknown, meaningless(key))
+		} else if why := unsupported(key, obj.GroupVersionKind().GroupKind()); why != "" {
+			s.Unknown = append(s.Unknown, why)
 		}
 		if err != nil {
 			s.Unread = append(s.Unread, fmt.Sprintf("annotation %s: %v", key, err))

@@ -145,3 +145,51 @@ func TestAnnotationsWithoutEffect(t *testing.T) {
 		}
 	}
 }
+
+// Each annotation that is only for some kinds is told on others, and on these not.
+func TestAnnotationsThatAKindDoesNotSupport(t *testing.T) {
+	on := func(apiVersion, kind, key, value string) []string {
+		o := annotated(key, value)
+		o.SetAPIVersion(apiVersion)
+		o.SetKind(kind)
+		return settingsOf(o).Unknown
+	}
+	for _, test := range []struct{ key, value, yes, no string }{
+		{"deployer.io/rollout-required", "80%", "apps/v1 StatefulSet", "batch/v1 Job"},
+		{"deployer.io/rollout-required", "80%", "apps/v1 DaemonSet", "apps/v1 ReplicaSet"},
+		{"deployer.io/rollout-required", "80%", "apps/v1 Deployment", "example.com/v1 Deployment"},
+		{"deployer.io/track-as", "job", "v1 Pod", "batch/v1 Job"},
+		{"deployer.io/failures-allowed", "3", "apps/v1 ReplicaSet", "batch/v1 Job"},
+		{"werf.io/failures-allowed-per-replica", "3", "v1 Pod", "v1 ConfigMap"},
+		{"deployer.io/logs", "all", "batch/v1 Job", "batch/v1 CronJob"},
+		{"deployer.io/logs-regex-for-app", "x", "apps/v1 Deployment", "v1 ConfigMap"},
+		{"werf.io/log-regex-skip-for-app", "x", "apps/v1 Deployment", "v1 Service"},
+		{"werf.io/skip-logs", "true", "apps/v1 Deployment", "v1 Service"},
+		{"deployer.io/instances-ready", "true", "apiextensions.k8s.io/v1 CustomResourceDefinition", "v1 Service"},
+		{"deployer.io/timeout", "9s", "v1 ConfigMap", ""},
+		{"deployer.io/fail-mode", "warn", "example.com/v1 Thing", ""},
+	} {
+		version, kind, _ := strings.Cut(test.yes, " ")
+		if got := on(version, kind, test.key, test.value); len(got) > 0 {
+			t.Errorf("%s on %s is told to have no effect: %q", test.key, test.yes, got)
+		}
+		if test.no == "" {
+			continue
+		}
+		version, kind, _ = strings.Cut(test.no, " ")
+		got := strings.Join(on(version, kind, test.key, test.value), "\n")
+		if want := "annotation " + test.key + " has no effect on objects of kind " + kind + ": it is for "; !strings.HasPrefix(got, want) {
+			t.Errorf("%s on %s: %q, want %q", test.key, test.no, got, want)
+		}
+	}
+	for name := range supports {
+		if annotations[name] == nil && !elsewhere[name] {
+			t.Errorf("%s is no annotation", name)
+		}
+	}
+	for alias, name := range sameAs {
+		if aliases[alias] == nil || supports[name] == nil {
+			t.Errorf("%s is no alias, or %s is for all kinds", alias, name)
+		}
+	}
+}

@@ -67,6 +67,9 @@ func (s *session) startWide(feeds []*feed) bool {
 			return
 		}
 		s.send(func() {
+			if !apierrors.IsForbidden(err) {
+				s.warn("watching " + feeds[0].mapping.Resource.GroupResource().String() + " in each namespace: " + err.Error())
+			}
 			for _, f := range feeds {
 				if err := f.start(); err != nil {
 					s.fatal = err

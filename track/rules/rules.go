@@ -36,6 +36,7 @@ type Input struct {
 	Now      time.Time
 	Status   *bool  // the kind has a status subresource; nil when unknown
 	Required string // rollout-required: "", full, max-unavailable, none, N%
+	NewReady int    // pods of the new revision that are ready, as far as they have been looked at
 	Signals  Signals
 	Override *Override // the object's own rules, from its annotations; nil for none
 

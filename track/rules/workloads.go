@@ -35,11 +35,12 @@ func deployment(in Input) Verdict {
 		v.Phase, v.Notes = Ready, []string{"paused: changes are not rolled out"}
 		return v
 	}
-	if r.enough(in.Required, maxUnavailable(o, r.Wanted)) {
-		v.Phase, v.Message = Ready, r.String()
+	v.Message = r.String()
+	need, partial := required(in.Required, r.Wanted, deploymentUnavailable(o, r.Wanted))
+	if partial && r.updatedAndAvailable(in, 0) >= need || !partial && r.complete() {
+		v.Phase = Ready
 		return v
 	}
-	v.Message = r.String()
 	if p := condition(in.Object, "Progressing"); is(p, "False") && text(p, "reason") == "ProgressDeadlineExceeded" && fresh(in, p) {
 		v.Phase, v.Class, v.Message = Failed, class.ProgressDeadline, because(p)
 		if !in.Changed {
@@ -66,39 +67,6 @@ func deadlineOf(o map[string]any) time.Duration {
 func (r *Rollout) countOld(all int) {
 	r.Old = max(0, all-r.Updated)
 	r.OldServing = min(r.Old, r.Available)
-}
-
-// enough reports whether the rollout is far enough: all of it by default.
-func (r *Rollout) enough(required string, unavailable int) bool {
-	updated := max(0, r.Available-r.Old) // at least this many available pods are new
-	switch {
-	case required == "none":
-		return true
-	case required == "max-unavailable":
-		return min(r.Updated, updated) >= r.Wanted-unavailable
-	case strings.HasSuffix(required, "%"):
-		percent, err := strconv.ParseFloat(strings.TrimSuffix(required, "%"), 64)
-		if err == nil {
-			return min(r.Updated, updated) >= int(math.Ceil(float64(r.Wanted)*percent/100))
-		}
-	}
-	return r.Updated >= r.Wanted && r.Old == 0 && r.Available >= r.Wanted
-}
-
-// maxUnavailable resolves the field as the controller does: percentages round
-// down, absent is 25%.
-func maxUnavailable(o map[string]any, wanted int) int {
-	value := field(o, "spec", "strategy", "rollingUpdate", "maxUnavailable")
-	if n, ok := number(value); ok {
-		return int(n)
-	}
-	percent := 25.0
-	if s, ok := value.(string); ok {
-		if p, err := strconv.ParseFloat(strings.TrimSuffix(s, "%"), 64); err == nil {
-			percent = p
-		}
-	}
-	return int(float64(wanted) * percent / 100)
 }
 
 func (r *Rollout) String() string {
@@ -131,17 +99,27 @@ func statefulSet(in Input) Verdict {
 	v := Verdict{Rollout: &r, Message: r.String(), Total: r.Wanted}
 	v.Done = min(r.Updated, up, r.Wanted)
 	settled := up == r.Wanted && all == r.Wanted && r.Available >= r.Wanted
+	need, partial := required(in.Required, r.Wanted, statefulSetUnavailable(o, r.Wanted))
 	if text(o, "spec", "updateStrategy", "type") == "OnDelete" {
 		v.Done = min(up, r.Wanted)
-		if settled {
+		if settled && !partial || partial && r.Available >= need {
 			v.Phase = Ready
 			v.Notes = onDelete(r.Old, same)
 		}
 		return v
 	}
 	partition := count(o, "spec", "updateStrategy", "rollingUpdate", "partition")
-	need := max(0, r.Wanted-partition)
-	if settled && r.Updated >= need && (partition > 0 || same) {
+	if partial {
+		kept := min(partition, r.Wanted)
+		if same {
+			kept = 0
+		}
+		if r.updatedAndAvailable(in, kept) >= need {
+			v.Phase = Ready
+		}
+		return v
+	}
+	if settled && r.Updated >= max(0, r.Wanted-partition) && (partition > 0 || same) {
 		v.Phase, v.Done = Ready, r.Wanted
 		if kept := r.Wanted - r.Updated; partition > 0 && kept > 0 && !same {
 			v.Notes = []string{fmt.Sprintf("partition %d keeps %s on the old revision", partition, pods(kept))}
@@ -181,19 +159,18 @@ func daemonSet(in Input) Verdict {
 		v.Phase, v.Message, v.Notes = Ready, "", []string{"no node is selected"}
 		return v
 	}
+	need, partial := required(in.Required, wanted, daemonSetUnavailable(o, wanted))
 	if text(o, "spec", "updateStrategy", "type") == "OnDelete" {
 		v.Done = min(count(o, "status", "numberReady"), wanted)
-		if v.Done == wanted {
+		if v.Done == wanted && !partial || partial && r.Available >= need {
 			v.Phase, v.Notes = Ready, onDelete(r.Old, false)
 		}
 		return v
 	}
-	unavailable := 1
-	if n, ok := number(field(o, "spec", "updateStrategy", "rollingUpdate", "maxUnavailable")); ok {
-		unavailable = int(n)
+	if partial && r.updatedAndAvailable(in, 0) >= need {
+		v.Phase = Ready
 	}
-	r.Old = max(0, wanted-r.Updated)
-	if r.enough(in.Required, unavailable) {
+	if r.Old = max(0, wanted-r.Updated); !partial && r.complete() {
 		v.Phase = Ready
 	}
 	return v
