@@ -36,8 +36,9 @@ type env struct {
 
 	traffic  chart.Traffic
 	cluster  *kube.Cluster
-	hidden   *hide.Texts  // what must not be shown; nil for commands that show what Helm shows
-	observed *view.Events // the view that has shown the run; nil before it began
+	hidden   *hide.Texts    // what must not be shown; nil for commands that show what Helm shows
+	observed *view.Events   // the view that has shown the run; nil before it began
+	outlived chan os.Signal // set while a command goes on that nobody may be reading
 }
 
 func newEnv(streams view.Streams, program string) *env {
@@ -120,12 +121,19 @@ func (e *env) palette() view.Palette { return view.NewPalette(e.colour, e.stream
 
 // finish reports the outcome and returns the exit code.
 func (e *env) finish(ctx context.Context, err error) int {
-	code := exitCode(ctx, err)
-	var shown told
-	if err == nil || errors.Is(err, errChanges) || errors.As(err, &shown) {
-		return code
+	failure, unwritten := e.outcome(err)
+	code := e.code(ctx, err)
+	if unwritten != nil && e.observed != nil {
+		e.observed.Untold(code, unwritten)
 	}
-	e.tell(err)
+	var shown told
+	switch {
+	case failure == nil && unwritten != nil:
+		e.tell(&untoldError{unwritten})
+	case failure == nil || errors.Is(failure, errChanges) || errors.As(failure, &shown):
+	default:
+		e.tell(failure)
+	}
 	return code
 }
 

@@ -24,6 +24,7 @@ const (
 	exitBusy           = 5 // another run holds this release
 	exitRolledBack     = 6 // failed, and rolled back
 	exitRollbackFailed = 7 // failed, and the rollback failed too
+	exitUntold         = 8 // done, but not all that was to be said of it could be written
 )
 
 // errChanges ends plan --detailed-exitcode when there is something to do. It

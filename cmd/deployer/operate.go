@@ -122,6 +122,7 @@ func (o *operation) operate(ctx context.Context, e *env, name string, decide dep
 	o.settings.Wait = o.wait == "true" || o.atomic
 	d := e.deployer(cluster, o.settings)
 	if planning {
+		e.showOnly()
 		op, err := decide(ctx, d)
 		if err != nil {
 			return prefixed(o.failure, err)
@@ -138,7 +139,7 @@ func (o *operation) operate(ctx context.Context, e *env, name string, decide dep
 	e.observed = view.NewEvents(e.streams, view.EventOptions{
 		Format: told, Progress: o.progress, Colour: e.colour, Timeout: o.settings.Timeout,
 		ResultFile: o.resultFile, JUnitFile: o.junitFile, Hidden: e.hidden,
-		ExitCode: func(err error) int { return exitCode(ctx, err) },
+		ExitCode: func(err error) int { return e.code(ctx, err) },
 	})
 	done := d.Do(ctx, name, decide, o.life(e, format))
 	err = prefixed(o.failure, blamed(ctx, done.Err))

@@ -24,18 +24,23 @@ func signalName(s syscall.Signal) string {
 		return "SIGINT"
 	case syscall.SIGTERM:
 		return "SIGTERM"
+	case syscall.SIGHUP:
+		return "SIGHUP"
 	}
 	return s.String()
 }
 
-// withSignals ends the context on the first SIGINT or SIGTERM, so that the run
-// can settle what it has begun. The second one ends the process at once. The
-// function gives signals back to whoever listens next; more than one call does
-// no more.
+// withSignals ends the context on the first SIGINT, SIGTERM or SIGHUP (the terminal
+// is gone), so that the run can settle what it has begun. The second one ends the
+// process at once. What nohup has made of SIGHUP stays so. The function gives
+// signals back to whoever listens next; more than one call does no more.
 func withSignals(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(signals, syscall.SIGHUP)
+	}
 	done := make(chan struct{})
 	go func() {
 		for {

@@ -77,7 +77,7 @@ func (q *statusQuery) run(ctx context.Context, e *env, c *cli.Context) error {
 	e.observed = view.NewEvents(e.streams, view.EventOptions{
 		Format: format, Progress: q.progress, Colour: e.colour, Timeout: q.settings.Timeout, ResultFile: q.resultFile,
 		Hidden:   e.hidden,
-		ExitCode: func(err error) int { return exitCode(ctx, err) },
+		ExitCode: func(err error) int { return e.code(ctx, err) },
 	})
 	err = d.Watch(ctx, record, e.observed.Observe)
 	e.observed.Finish(err)

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestSignalAtEveryCall sends SIGTERM or SIGINT to install, upgrade, rollback and
+// TestSignalAtEveryCall sends SIGTERM, SIGINT or SIGHUP to install, upgrade, rollback and
 // uninstall at each call to the API server. The run has to end by itself with the
 // shell's code of the signal, the record has to say so, and the next run has to
 // work (S112). Without DEPLOYER_TEST_LONG a sample is run.
@@ -29,7 +29,7 @@ func (s *sweep) signalPoints(t *testing.T) []point {
 		}
 	}
 	for i := range points {
-		points[i].signal = []syscall.Signal{syscall.SIGTERM, syscall.SIGINT}[i%2]
+		points[i].signal = []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP}[i%3]
 	}
 	return points
 }
@@ -46,7 +46,7 @@ func (s *sweep) stop(t *testing.T, at point) {
 	case r.code != code:
 		t.Errorf("want exit code %d:\n%s", code, r)
 	default:
-		w.says(r, "stderr", map[syscall.Signal]string{syscall.SIGTERM: "SIGTERM", syscall.SIGINT: "SIGINT"}[at.signal])
+		w.says(r, "stderr", map[syscall.Signal]string{syscall.SIGTERM: "SIGTERM", syscall.SIGINT: "SIGINT", syscall.SIGHUP: "SIGHUP"}[at.signal])
 		s.settled(w, r)
 	}
 	next := w.ok(s.filled(s.next[at.next])...)

@@ -95,11 +95,14 @@ func (c ci) summary(r Result, hidden *hide.Texts) error {
 	}
 	f, err := os.OpenFile(c.stepSummary, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
-		return fmt.Errorf("writing the job summary: %w", err)
+		return &OutputError{What: "the job summary " + c.stepSummary, Err: cause(err)}
 	}
 	_, err = f.WriteString(resultMarkdown(r, hidden))
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
-	return err
+	if err != nil {
+		return &OutputError{What: "the job summary " + c.stepSummary, Err: cause(err)}
+	}
+	return nil
 }

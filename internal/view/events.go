@@ -51,7 +51,8 @@ type Events struct {
 	known    bool  // final is set
 	reported bool
 	closed   bool
-	failed   error // the first failed write
+	failed   error  // the first failed write
+	ended    Result // as it was reported; empty before
 	stop     chan struct{}
 	stopped  chan struct{}
 }
@@ -212,10 +213,7 @@ func (e *Events) conclude() {
 	// says it in one line; programs that read our JSON are told in any case.
 	ran := e.tally.op != nil
 	e.reported = ran || e.opts.Format == FormatJSON
-	switch e.opts.Format {
-	case FormatJSON:
-		e.emit(endedEvent(result, e.now()))
-	case FormatYAML:
+	if e.opts.Format == FormatYAML {
 		e.check(Encode(e.out, FormatYAML, result))
 	}
 	if ran && e.opts.Format != FormatJSON {
@@ -228,6 +226,23 @@ func (e *Events) conclude() {
 		e.check(WriteJUnit(e.opts.JUnitFile, result, e.opts.Hidden))
 	}
 	e.check(e.ci.summary(result, e.opts.Hidden))
+	if e.opts.Format == FormatJSON { // last: it is the end, and knows of the files
+		result.untold(e.failed, e.opts.ExitCode(errors.Join(e.final, e.failed)))
+		e.emit(endedEvent(result, e.now()))
+	}
+	e.ended = result
+}
+
+// Untold writes into the result file, after Close, with which code the program
+// ends because something could not be written.
+func (e *Events) Untold(code int, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if !e.closed || e.opts.ResultFile == "" || e.ended.Document == "" {
+		return
+	}
+	e.ended.untold(err, code)
+	_ = WriteResult(e.opts.ResultFile, e.ended, e.opts.Hidden) // when that is what failed, the exit code alone tells
 }
 
 // Closed tells whether Close was called: nothing is shown any more.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sort"
+	"strings"
 	"time"
 
 	"deployer/apply"
@@ -19,23 +20,26 @@ import (
 // A Result is the outcome of a run as programs read it: --result-file, -o yaml,
 // and the last event of -o json. Its JSON is a promise, see docs/json.md.
 type Result struct {
-	Format    int            `json:"format"`
-	Document  string         `json:"document"` // "result"
-	Verb      string         `json:"verb,omitempty"`
-	Release   string         `json:"release,omitempty"`
-	Namespace string         `json:"namespace,omitempty"`
-	Chart     string         `json:"chart,omitempty"`
-	Revision  int            `json:"revision,omitempty"`
-	Status    string         `json:"status"` // deployed, uninstalled, tested, ready, failed, rolled_back, rollback_failed
-	ExitCode  int            `json:"exit_code"`
-	Began     string         `json:"began"`
-	Seconds   float64        `json:"seconds"`
-	Error     string         `json:"error,omitempty"`
-	Hint      string         `json:"hint,omitempty"`
-	Summary   ResultSummary  `json:"summary"`
-	Causes    []Cause        `json:"causes"`
-	Objects   []ObjectResult `json:"objects"`
-	Warnings  []string       `json:"warnings"`
+	Format    int     `json:"format"`
+	Document  string  `json:"document"` // "result"
+	Verb      string  `json:"verb,omitempty"`
+	Release   string  `json:"release,omitempty"`
+	Namespace string  `json:"namespace,omitempty"`
+	Chart     string  `json:"chart,omitempty"`
+	Revision  int     `json:"revision,omitempty"`
+	Status    string  `json:"status"` // deployed, uninstalled, tested, ready, failed, rolled_back, rollback_failed
+	ExitCode  int     `json:"exit_code"`
+	Began     string  `json:"began"`
+	Seconds   float64 `json:"seconds"`
+	Error     string  `json:"error,omitempty"`
+	Hint      string  `json:"hint,omitempty"`
+	// OutputError is what could not be written, in one line; the rest of the result
+	// holds all the same.
+	OutputError string         `json:"output_error,omitempty"`
+	Summary     ResultSummary  `json:"summary"`
+	Causes      []Cause        `json:"causes"`
+	Objects     []ObjectResult `json:"objects"`
+	Warnings    []string       `json:"warnings"`
 	// Rollback is the run that undid this one; nil when there was none.
 	Rollback *Result `json:"rollback,omitempty"`
 
@@ -103,6 +107,14 @@ func (e *Events) result() Result {
 		}
 	}
 	return r
+}
+
+// untold says what could not be written, if anything, and the exit code.
+func (r *Result) untold(err error, code int) {
+	r.ExitCode = code
+	if err != nil {
+		r.OutputError = line(strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
 }
 
 // stopped says what the exit code knows: that it was a signal.
@@ -272,7 +284,7 @@ func Writable(path string) error {
 	}
 	f, err := beside(path)
 	if err != nil {
-		return err
+		return fmt.Errorf("writing %s: %w", path, err)
 	}
 	return errors.Join(f.Close(), os.Remove(f.Name()))
 }
@@ -281,16 +293,17 @@ func Writable(path string) error {
 func beside(path string) (*os.File, error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
-		return nil, fmt.Errorf("writing %s: %w", path, errors.Unwrap(err)) // without the name that was made up
+		return nil, cause(err) // without the name that was made up
 	}
 	return f, nil
 }
 
-// replaceFile writes a file next to path and renames it.
+// replaceFile writes a file next to path and renames it. Its errors are
+// *OutputErrors.
 func replaceFile(path string, data []byte) error {
 	f, err := beside(path)
 	if err != nil {
-		return err
+		return &OutputError{What: path, Err: err}
 	}
 	_, err = f.Write(data)
 	if err == nil {
@@ -304,7 +317,7 @@ func replaceFile(path string, data []byte) error {
 	}
 	if err != nil {
 		_ = os.Remove(f.Name()) // what is left of it is of no use; the first error counts
-		return fmt.Errorf("writing %s: %w", path, err)
+		return &OutputError{What: path, Err: cause(err)}
 	}
 	return nil
 }

@@ -15,6 +15,9 @@ type Streams struct {
 	Out, Err       io.Writer
 	OutTTY, ErrTTY bool
 	Width, Height  int // of the terminal in cells; 80 by 24 when unknown
+
+	console *os.File // what Err writes to, when that is a file
+	sinks   []*sink  // of Out and Err
 }
 
 // NewStreams looks at what the streams are connected to.
@@ -29,6 +32,9 @@ func NewStreams(in io.Reader, out, errOut io.Writer) Streams {
 			}
 		}
 	}
+	s.console, _ = errOut.(*os.File)
+	s.sinks = []*sink{{to: out, name: "standard output"}, {to: errOut, name: "standard error"}}
+	s.Out, s.Err = s.sinks[0], s.sinks[1]
 	return s
 }
 

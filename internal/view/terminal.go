@@ -2,7 +2,6 @@ package view
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -61,8 +60,8 @@ func newTerminal(e *Events) *terminal {
 }
 
 func sizeOf(s Streams) (width, height int) {
-	if f, ok := s.Err.(*os.File); ok {
-		if w, h, err := term.GetSize(int(f.Fd())); err == nil && w > 0 && h > 0 {
+	if s.console != nil {
+		if w, h, err := term.GetSize(int(s.console.Fd())); err == nil && w > 0 && h > 0 {
 			return w, h
 		}
 	}

@@ -1,0 +1,94 @@
+package view
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+)
+
+// An OutputError says that something could not be written that was meant to be
+// read. It tells nothing of what was done.
+type OutputError struct {
+	What string // "standard output", "standard error" or the path of a file
+	Err  error
+}
+
+func (e *OutputError) Error() string { return fmt.Sprintf("writing %s: %s", e.What, e.Err) }
+func (e *OutputError) Unwrap() error { return e.Err }
+
+// OnlyOutput tells whether nothing but output has failed: every error in err is an
+// *OutputError, and there is one.
+func OnlyOutput(err error) bool {
+	switch e := err.(type) {
+	case nil:
+		return false
+	case *OutputError:
+		return true
+	case interface{ Unwrap() []error }:
+		for _, inner := range e.Unwrap() {
+			if !OnlyOutput(inner) {
+				return false
+			}
+		}
+		return len(e.Unwrap()) > 0
+	}
+	return OnlyOutput(errors.Unwrap(err))
+}
+
+// A sink is standard output or standard error. It remembers the first failure.
+type sink struct {
+	to   io.Writer
+	name string
+
+	mu      sync.Mutex
+	failed  error
+	outlive bool // failures are remembered, and not told to who writes
+}
+
+func (s *sink) Write(data []byte) (int, error) {
+	n, err := s.to.Write(data)
+	if err == nil {
+		return n, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	err = &OutputError{What: s.name, Err: cause(err)}
+	if s.failed == nil {
+		s.failed = err
+	}
+	if s.outlive {
+		return len(data), nil
+	}
+	return n, err
+}
+
+// cause is what the system said, without "write /dev/stdout" before it.
+func cause(err error) error {
+	for errors.Unwrap(err) != nil {
+		err = errors.Unwrap(err)
+	}
+	return err
+}
+
+// Outlive lets what is written go on, or not, when nobody can read it: the
+// writers are told of no failure. Failed has it.
+func (s Streams) Outlive(on bool) {
+	for _, sink := range s.sinks {
+		sink.mu.Lock()
+		sink.outlive = on
+		sink.mu.Unlock()
+	}
+}
+
+// Failed joins the first failures of standard output and standard error, as
+// *OutputErrors. It is nil when all could be written.
+func (s Streams) Failed() error {
+	var all []error
+	for _, sink := range s.sinks {
+		sink.mu.Lock()
+		all = append(all, sink.failed)
+		sink.mu.Unlock()
+	}
+	return errors.Join(all...)
+}
