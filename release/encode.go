@@ -23,10 +23,6 @@ const (
 	// spare is left free in a Secret, so that what is only known later fits in
 	// too: a longer description, a few hook results.
 	spare = 8 << 10
-
-	// maxDecoded is the largest record we unpack. Nothing that fits in maxParts
-	// parts and was packed by us gets near it; a bomb would.
-	maxDecoded = 1 << 30
 )
 
 // gzipMagic is how Helm tells compressed records from ancient plain ones.
@@ -47,22 +43,22 @@ func encode(rec *Record) (*encoded, error) {
 	if rec.stored.digest != "" {
 		return split(slim) // once split, it stays so: the head must keep saying where the parts are
 	}
-	whole, err := pack(rec)
+	whole, m, err := measured(rec)
 	if err != nil {
 		return nil, fmt.Errorf("encoding release %s/%s: %w", rec.Namespace, rec.Name, err)
 	}
 	text := toText(whole)
-	if len(text)+reserve(rec) <= maxSecret {
+	if len(text)+reserve(rec) <= maxSecret && m.over(maxWhole) == "" {
 		return &encoded{head: text}, nil
 	}
 	if len(text)+reserve(rec)-dropped(rec)*4/3 > maxSecret {
 		return split(slim) // slimming can't help; spare the time to try
 	}
-	packed, err := pack(slim)
+	packed, m, err := measured(slim)
 	if err != nil {
 		return nil, fmt.Errorf("encoding release %s/%s: %w", rec.Namespace, rec.Name, err)
 	}
-	if text := toText(packed); len(text)+reserve(rec) <= maxSecret {
+	if text := toText(packed); len(text)+reserve(rec) <= maxSecret && m.over(maxWhole) == "" {
 		return &encoded{head: text}, nil
 	}
 	return split(slim)
@@ -112,18 +108,25 @@ func objectCount(rec *Record) int {
 // pack is Helm's encoding without the outer base64. Records are written when all
 // else of a run is in memory too, so the JSON isn't kept beside what becomes of it.
 func pack(v any) ([]byte, error) {
+	packed, _, err := measured(v)
+	return packed, err
+}
+
+// measured is pack that also tells how large the JSON was.
+func measured(v any) ([]byte, *meter, error) {
 	var buf bytes.Buffer
+	m := &meter{}
 	w, err := gzip.NewWriterLevel(&buf, gzip.BestCompression)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	if err := json.NewEncoder(w).Encode(v); err != nil {
-		return nil, err
+	if err := json.NewEncoder(io.MultiWriter(m, w)).Encode(v); err != nil {
+		return nil, nil, err
 	}
 	if err := w.Close(); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return buf.Bytes(), nil
+	return buf.Bytes(), m, nil
 }
 
 func toText(packed []byte) []byte {
@@ -141,24 +144,9 @@ func unpack(text []byte) ([]byte, error) {
 		return nil, fmt.Errorf("data.release: %w", err)
 	}
 	if len(data) > 3 && bytes.Equal(data[:3], gzipMagic()) {
-		return decompress(data)
+		return decompress(data, maxWhole)
 	}
 	return data, nil
-}
-
-func decompress(data []byte) ([]byte, error) {
-	r, err := gzip.NewReader(bytes.NewReader(data))
-	if err != nil {
-		return nil, err
-	}
-	out, err := io.ReadAll(io.LimitReader(r, maxDecoded+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(out) > maxDecoded {
-		return nil, fmt.Errorf("it unpacks to more than %s", size(maxDecoded))
-	}
-	return out, nil
 }
 
 // decode reads data.release of a Secret.

@@ -2,6 +2,7 @@ package release
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -186,7 +187,8 @@ func (h *History) all(ctx context.Context) ([]*Record, error) {
 
 // Describe completes the newest max revisions by reading the records of those
 // that other tools wrote; 0 means all. Call it before showing them. It
-// completes all it can; the error joins *CorruptErrors of the rest.
+// completes all it can: what can't be read is Unreadable. The error is about
+// something else.
 func (h *History) Describe(ctx context.Context, max int) error {
 	newest := h.Revisions
 	if max > 0 && len(newest) > max {
@@ -197,14 +199,18 @@ func (h *History) Describe(ctx context.Context, max int) error {
 
 func (s *Store) describe(ctx context.Context, summaries []Summary) error {
 	return each(len(summaries), func(i int) error {
-		if summaries[i].Described {
+		of := &summaries[i]
+		if of.Described || of.Unreadable != nil {
 			return nil
 		}
-		rec, err := s.in(summaries[i].Namespace).Get(ctx, summaries[i].Name, summaries[i].Revision)
+		rec, err := s.in(of.Namespace).Get(ctx, of.Name, of.Revision)
+		if errors.As(err, &of.Unreadable) {
+			return nil
+		}
 		if err != nil {
 			return err
 		}
-		summaries[i].describe(rec)
+		of.describe(rec)
 		return nil
 	})
 }

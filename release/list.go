@@ -26,8 +26,9 @@ type ListOptions struct {
 
 // List gives the newest revision of each release that matches. Only metadata
 // is downloaded, and the records of other tools among those shown, or by date
-// among those that match. What can't be read doesn't hide the rest: with an
-// error, which joins *CorruptErrors, come those that can.
+// among those that match. What can't be read doesn't hide the rest: it is
+// among them as Unreadable, by its Secret's name when it isn't known of which release
+// it is. With an error that is about something else come those that could be read.
 //
 // As in Helm, the status is that of the newest revision; only when asked for
 // superseded alone, all revisions count (helm.sh/helm/v3/pkg/action/list.go).
@@ -44,12 +45,11 @@ func (s *Store) List(ctx context.Context, opts ListOptions) ([]Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []Summary
-	var errs []error
+	var all, strange []Summary
 	for i := range items {
 		summary, err := summarize(&items[i].ObjectMeta)
-		if err != nil {
-			errs = append(errs, err)
+		if corrupt := (*CorruptError)(nil); errors.As(err, &corrupt) {
+			strange = append(strange, unreadable(&items[i].ObjectMeta, corrupt))
 			continue
 		}
 		all = append(all, summary)
@@ -57,15 +57,16 @@ func (s *Store) List(ctx context.Context, opts ListOptions) ([]Summary, error) {
 	if !slices.Equal(opts.Statuses, []helmrelease.Status{helmrelease.StatusSuperseded}) {
 		all = newestOnly(all)
 	}
+	all = append(all, strange...) // each, for none is known to be newer than another
 	shown := slices.DeleteFunc(all, func(s Summary) bool { return !opts.matches(&s, selector) })
 	if !opts.ByDate { // only the records of other tools have their dates
 		shown = opts.page(shown)
 	}
-	errs = append(errs, s.describe(ctx, shown))
+	err = s.describe(ctx, shown)
 	if opts.ByDate {
 		shown = opts.page(shown)
 	}
-	return shown, errors.Join(errs...)
+	return shown, err
 }
 
 func (o *ListOptions) matches(s *Summary, selector labels.Selector) bool {

@@ -64,7 +64,7 @@ type head struct {
 
 // split encodes a record as head and parts.
 func split(rec *Record) (*encoded, error) {
-	packed, err := pack(bodyOf(rec))
+	packed, m, err := measured(bodyOf(rec))
 	if err != nil {
 		return nil, fmt.Errorf("encoding release %s/%s: %w", rec.Namespace, rec.Name, err)
 	}
@@ -73,12 +73,12 @@ func split(rec *Record) (*encoded, error) {
 		digest: hex.EncodeToString(sum[:])[:32],
 		parts:  slices.Collect(slices.Chunk(packed, partSize)),
 	}
-	top, err := pack(headOf(rec))
+	top, headMeter, err := measured(headOf(rec))
 	if err != nil {
 		return nil, fmt.Errorf("encoding release %s/%s: %w", rec.Namespace, rec.Name, err)
 	}
 	enc.head = toText(top)
-	if len(enc.parts) > maxParts || len(enc.head)+reserve(rec) > maxSecret {
+	if len(enc.parts) > maxParts || len(enc.head)+reserve(rec) > maxSecret || m.over(maxJoined) != "" || headMeter.over(maxWhole) != "" {
 		return nil, &SizeError{Namespace: rec.Namespace, Name: rec.Name, Estimate: estimate(rec, enc)}
 	}
 	return enc, nil
@@ -147,7 +147,7 @@ func join(text, packed []byte) (*Record, error) {
 	if err := json.Unmarshal(data, &h); err != nil {
 		return nil, err
 	}
-	if data, err = decompress(packed); err != nil {
+	if data, err = decompress(packed, maxJoined); err != nil {
 		return nil, fmt.Errorf("its parts: %w", err)
 	}
 	if err := json.Unmarshal(data, &b); err != nil {

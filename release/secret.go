@@ -132,10 +132,16 @@ type Summary struct {
 	Description         string    // shortened to 1 KiB
 	LastWrite           time.Time // of the Secret, by the server's clock
 	Run                 string    // identity of the deployer run that wrote it
-	secret              string
-	uid                 string
-	version             string // resourceVersion
-	parts               string // the label
+
+	// Unreadable says why the record can't be read; nil for others, and for those
+	// that nobody has tried to read. All of the above but the names is as far as it
+	// is known.
+	Unreadable *CorruptError
+
+	secret  string
+	uid     string
+	version string // resourceVersion
+	parts   string // the label
 }
 
 // Identity tells this revision from any other, also from one of the same number
@@ -175,6 +181,15 @@ func summarize(meta *metav1.ObjectMeta) (Summary, error) {
 	s.AppVersion = meta.Annotations[annotationAppVersion]
 	s.Description = meta.Annotations[annotationDescription]
 	return s, nil
+}
+
+// unreadable is what is known of a Secret that says about itself what can't be: it is
+// no revision of any release.
+func unreadable(meta *metav1.ObjectMeta, why *CorruptError) Summary {
+	return Summary{
+		Namespace: meta.Namespace, Name: meta.Name, Status: helmrelease.Status(meta.Labels["status"]), Labels: userLabels(meta.Labels),
+		Updated: meta.CreationTimestamp.Time, LastWrite: lastWrite(meta), Unreadable: why, secret: meta.Name, uid: string(meta.UID),
+	}
 }
 
 // describe fills in what only the record says.

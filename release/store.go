@@ -37,12 +37,13 @@ const (
 type Store struct {
 	cluster   *kube.Cluster
 	namespace string
+	large     *sync.Mutex // held while a large record is decoded
 }
 
 // NewStore returns the records in a namespace. It does no network I/O. Records
 // are in the namespace of their release, as Helm's are.
 func NewStore(cluster *kube.Cluster, namespace string) *Store {
-	return &Store{cluster: cluster, namespace: namespace}
+	return &Store{cluster: cluster, namespace: namespace, large: &sync.Mutex{}}
 }
 
 // Namespace is where the store's releases are.
@@ -50,7 +51,7 @@ func (s *Store) Namespace() string { return s.namespace }
 
 // in is the same store for another namespace.
 func (s *Store) in(namespace string) *Store {
-	return &Store{cluster: s.cluster, namespace: namespace}
+	return &Store{cluster: s.cluster, namespace: namespace, large: s.large}
 }
 
 func (s *Store) client() (kubernetes.Interface, error) { return s.cluster.Typed() }
@@ -147,6 +148,10 @@ func (s *Store) open(ctx context.Context, secret *corev1.Secret) (*Record, error
 
 func (s *Store) decodeWhole(ctx context.Context, secret *corev1.Secret, summary *Summary, count int, digest string) (*Record, error) {
 	if count == 0 {
+		if unpacksTo(secret.Data[dataKey]) > common {
+			s.large.Lock()
+			defer s.large.Unlock()
+		}
 		return decode(secret.Data[dataKey])
 	}
 	parts, err := s.in(secret.Namespace).readParts(ctx, summary, count, digest)
@@ -156,6 +161,10 @@ func (s *Store) decodeWhole(ctx context.Context, secret *corev1.Secret, summary 
 	packed, err := assemble(parts, digest)
 	if err != nil {
 		return nil, err
+	}
+	if announced(packed) > common {
+		s.large.Lock()
+		defer s.large.Unlock()
 	}
 	return join(secret.Data[dataKey], packed)
 }

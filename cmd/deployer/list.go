@@ -47,7 +47,8 @@ func listCommand(e *env) *cli.Command {
 	}
 	return &cli.Command{
 		Name: "list", Aliases: []string{"ls"}, Usage: "list releases",
-		Description: `Without a status flag it lists what is deployed or failed.
+		Description: `Without a status flag it lists what is deployed or failed. What can't be read
+is listed as unreadable, and a warning says why.
 
 Examples:
   deployer list -A
@@ -84,7 +85,18 @@ func (q *listQuery) run(ctx context.Context, e *env) error {
 	if err != nil && len(releases) == 0 {
 		return err
 	}
+	e.warnUnreadable(releases)
 	return errors.Join(view.Releases(e.streams.Out, releases, q.show), err)
+}
+
+// warnUnreadable says why some revisions can't be read. That is no failure of what
+// shows them: all that can be known of them is shown.
+func (e *env) warnUnreadable(revisions []release.Summary) {
+	for _, r := range revisions {
+		if r.Unreadable != nil {
+			e.warn(fmt.Sprintf("%s (%s)", r.Unreadable, r.Unreadable.Hint()))
+		}
+	}
 }
 
 // wanted lists the statuses to show; nil means all.
@@ -111,7 +123,9 @@ func historyCommand(e *env) *cli.Command {
 	var limit int
 	return &cli.Command{
 		Name: "history", Aliases: []string{"hist"}, Usage: "list the revisions of a release", ArgsUsage: "NAME",
-		Description: `Examples:
+		Description: `A revision that can't be read is listed as unreadable, and a warning says why.
+
+Examples:
   deployer history web -o json
 
 Exit codes: 0 done; 1 failed`,
@@ -147,6 +161,7 @@ Exit codes: 0 done; 1 failed`,
 			if limit > 0 && len(revisions) > limit {
 				revisions = revisions[len(revisions)-limit:]
 			}
+			e.warnUnreadable(revisions)
 			return errors.Join(view.History(e.streams.Out, revisions, format), derr)
 		}),
 	}

@@ -30,7 +30,8 @@ func (e *env) places() plugin.Places {
 func (e *env) host() plugin.Host {
 	variables := e.variables()
 	variables["HELM_BIN"] = e.helmBinary(variables["HELM_CACHE_HOME"])
-	h := plugin.Host{Env: variables, In: e.streams.In, Out: e.streams.Out, Err: e.streams.Err}
+	h := plugin.Host{Env: variables, In: e.streams.In}
+	h.Out, h.Err = e.streams.Inherited()
 	if e.debug {
 		h.Verbose = func(text string) { fmt.Fprintf(e.streams.Err, "[debug] %s\n", text) }
 	}

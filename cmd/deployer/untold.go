@@ -70,7 +70,7 @@ func (e *env) outcome(err error) (failure, unwritten error) {
 	if view.OnlyOutput(err) {
 		unwritten, err = errors.Join(err, unwritten), nil
 	}
-	if e.outlived == nil && (err == nil || errors.Is(err, errChanges)) {
+	if unwritten != nil && e.outlived == nil && (err == nil || errors.Is(err, errChanges)) {
 		return unwritten, nil
 	}
 	return err, unwritten

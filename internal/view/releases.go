@@ -36,16 +36,31 @@ type listed struct {
 	Status     string `json:"status"`
 	Chart      string `json:"chart"`
 	AppVersion string `json:"app_version"`
+	Error      string `json:"error,omitempty"` // of status unreadable: why
+}
+
+// unreadable is the status of what can't be read.
+const unreadable = "unreadable"
+
+// statusWord is the status of a revision, and why it can't be read, if it can't.
+func statusWord(s release.Summary) (status, why string) {
+	if s.Unreadable != nil {
+		return unreadable, s.Unreadable.Error()
+	}
+	return s.Status.String(), ""
 }
 
 // Releases writes a list of releases, one line each.
 func Releases(w io.Writer, releases []release.Summary, o ListOptions) error {
 	names, elements := make([]string, 0, len(releases)), make([]listed, 0, len(releases))
 	for _, r := range releases {
-		names = append(names, r.Name)
+		if r.Revision > 0 { // the name of another Secret is no name of a release
+			names = append(names, r.Name)
+		}
+		status, why := statusWord(r)
 		elements = append(elements, listed{
 			Name: r.Name, Namespace: r.Namespace, Revision: strconv.Itoa(r.Revision), Updated: stamp(r.Updated, o.TimeFormat),
-			Status: r.Status.String(), Chart: chartWords(r), AppVersion: r.AppVersion,
+			Status: status, Chart: chartWords(r), AppVersion: r.AppVersion, Error: why,
 		})
 	}
 	switch {
@@ -98,6 +113,7 @@ type revision struct {
 	Chart       string        `json:"chart"`
 	AppVersion  string        `json:"app_version"`
 	Description string        `json:"description"`
+	Error       string        `json:"error,omitempty"` // of status unreadable: why
 }
 
 // History writes the revisions of a release, oldest first.
@@ -105,11 +121,12 @@ func History(w io.Writer, revisions []release.Summary, f Format) error {
 	elements := make([]revision, 0, len(revisions))
 	rows := make([][]string, 0, len(revisions))
 	for _, r := range revisions {
+		status, why := statusWord(r)
 		elements = append(elements, revision{
-			Revision: r.Revision, Updated: helmtime.Time{Time: r.Updated}, Status: r.Status.String(),
-			Chart: chartWords(r), AppVersion: r.AppVersion, Description: r.Description,
+			Revision: r.Revision, Updated: helmtime.Time{Time: r.Updated}, Status: status,
+			Chart: chartWords(r), AppVersion: r.AppVersion, Description: r.Description, Error: why,
 		})
-		rows = append(rows, []string{strconv.Itoa(r.Revision), r.Updated.Format(time.ANSIC), r.Status.String(), chartWords(r), r.AppVersion, r.Description})
+		rows = append(rows, []string{strconv.Itoa(r.Revision), r.Updated.Format(time.ANSIC), status, chartWords(r), r.AppVersion, r.Description})
 	}
 	if f != FormatTable {
 		return Encode(w, f, elements)

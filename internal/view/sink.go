@@ -71,6 +71,15 @@ func cause(err error) error {
 	return err
 }
 
+// Inherited are standard output and standard error as other programs inherit them:
+// a terminal stays one for them.
+func (s Streams) Inherited() (out, errOut io.Writer) {
+	if len(s.sinks) == 0 {
+		return s.Out, s.Err
+	}
+	return s.sinks[0].to, s.sinks[1].to
+}
+
 // Outlive lets what is written go on, or not, when nobody can read it: the
 // writers are told of no failure. Failed has it.
 func (s Streams) Outlive(on bool) {

@@ -1,0 +1,152 @@
+package release
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// bomb is data.release of a record whose JSON is head, then so often middle, then tail.
+func bomb(t testing.TB, head, middle string, times int, tail string) []byte {
+	t.Helper()
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	_, err := io.WriteString(w, head)
+	block := strings.Repeat(middle, 1000)
+	for n := 0; n < times && err == nil; n += 1000 {
+		_, err = io.WriteString(w, block)
+	}
+	if err == nil {
+		_, err = io.WriteString(w, tail)
+	}
+	if err := errors.Join(err, w.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return toText(packed.Bytes())
+}
+
+const (
+	bombHead = `{"name":"web","version":1,"info":{"status":"deployed"},`
+	nothing  = " " // a byte of JSON that says nothing
+)
+
+// TestBombsAreNotUnpacked: what unpacks to more than any record has is refused, before
+// it takes the memory.
+func TestBombsAreNotUnpacked(t *testing.T) {
+	long := bomb(t, bombHead+`"manifest":"`, "x", maxWhole, `"}`)
+	if len(long) > maxSecret {
+		t.Fatalf("the bomb has %d bytes, and no Secret holds it", len(long))
+	}
+	for name, c := range map[string]struct {
+		text []byte
+		want string
+	}{
+		"a long manifest": {long, "unpacks to more than 64.0 MiB"},
+		"many hooks":      {bomb(t, bombHead+`"hooks":[{}`, ",{}", maxElements/2+1000, `]}`), "unpacks to more than 524288 values"},
+		"many values":     {bomb(t, bombHead+`"config":{"a":[0`, ",0", maxElements, `]}}`), "unpacks to more than 524288 values"},
+		"deep values":     {bomb(t, bombHead+`"config":{"a":`, "[", maxElements, `}}`), "unpacks to more than 524288 values"},
+	} {
+		if _, err := decode(c.text); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: decode = %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// TestLiesAboutTheSizeAreRefused: memory is taken by what gzip announces.
+func TestLiesAboutTheSizeAreRefused(t *testing.T) {
+	var packed bytes.Buffer
+	w := gzip.NewWriter(&packed)
+	if _, err := io.WriteString(w, strings.Repeat(nothing, 4*common)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	data := packed.Bytes()
+	if got := unpacksTo(toText(data)); got != 4*common {
+		t.Errorf("unpacksTo = %d, want %d", got, 4*common)
+	}
+	binary.LittleEndian.PutUint32(data[len(data)-4:], 10)
+	if _, err := decompress(data, maxWhole); err == nil || !strings.Contains(err.Error(), "more than the 10 B that it announces") {
+		t.Errorf("decompress = %v", err)
+	}
+}
+
+// TestNothingIsWrittenThatIsNotRead: a record over the limits is refused although it
+// would fit when packed.
+func TestNothingIsWrittenThatIsNotRead(t *testing.T) {
+	rec := sample("web", 1, helmrelease.StatusDeployed)
+	rec.Config = map[string]any{"a": make([]any, maxElements)}
+	if _, err := encode(rec); !errors.As(err, new(*SizeError)) {
+		t.Errorf("encode = %v, want a *SizeError", err)
+	}
+}
+
+// FuzzRecordJSON is FuzzDecode for what is packed: whatever a Secret says in JSON is a
+// record that can be written and read again, or an error.
+func FuzzRecordJSON(f *testing.F) {
+	for _, seed := range []string{
+		`{"name":"web","version":1,"info":{"status":"deployed"},"hooks":[null],"chart":{"files":[null],"metadata":null}}`,
+		`{"name":"web","version":3,"info":{"status":"pending-upgrade"},"config":{"a":[1e400,{"b":null}]},"deployer":{"objects":{"a/b":null}}}`,
+		`{"name":"web","version":2,"info":{"last_deployed":"x"},"manifest":"\ud800","labels":{"":""}}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		rec, err := decode(toText(data))
+		if err != nil {
+			return
+		}
+		if rec.Info == nil || rec.Name == "" || rec.Version < 1 {
+			t.Fatalf("decode gives a record without its name: %+v", rec)
+		}
+		rec.Labels = nil
+		again, err := encode(rec)
+		if errors.As(err, new(*SizeError)) {
+			return
+		}
+		if err != nil {
+			t.Fatalf("encode(decode(x)): %v", err)
+		}
+		if again.digest == "" {
+			_, err = decode(again.head)
+		} else {
+			_, err = join(again.head, bytes.Join(again.parts, nil))
+		}
+		if err != nil {
+			t.Fatalf("what was encoded can't be decoded: %v", err)
+		}
+	})
+}
+
+// FuzzSummarize: whatever Secrets say about themselves is a summary or an error.
+func FuzzSummarize(f *testing.F) {
+	f.Add("sh.helm.release.v1.web.v1", "web", "1", "deployed", "2024-01-01T00:00:00Z", "v1.2.0123456789abcdef0123456789abcdef")
+	f.Add("sh.helm.release.v1.a.v2.v03", "a.v2", "03", "", "", "")
+	f.Fuzz(func(t *testing.T, secret, name, version, status, updated, parts string) {
+		meta := metav1.ObjectMeta{
+			Name: secret, Labels: map[string]string{"name": name, "version": version, "status": status, labelParts: parts},
+			Annotations: map[string]string{annotationUpdated: updated},
+		}
+		s, err := summarize(&meta)
+		if err != nil {
+			if !errors.As(err, new(*CorruptError)) {
+				t.Fatalf("summarize = %v, want a *CorruptError", err)
+			}
+			return
+		}
+		if secretName(s.Name, s.Revision) != secret {
+			t.Fatalf("%q is said to be revision %d of %q", secret, s.Revision, s.Name)
+		}
+		if count, _ := parseParts(s.parts, s.Revision); count > maxParts {
+			t.Fatalf("%q: %d parts", parts, count)
+		}
+	})
+}
