@@ -17,6 +17,8 @@ import (
 	"filippo.io/age/armor"
 	"golang.org/x/crypto/ssh"
 	"sigs.k8s.io/yaml"
+
+	"deployer/internal/program"
 )
 
 // The heads of files that age has encrypted. https://age-encryption.org/v1
@@ -193,13 +195,13 @@ func sopsFormat(data []byte) string {
 // sops runs the user's own sops, which knows their key services. It is given
 // the file and gives back the values by pipes.
 func (d decrypter) sops(ctx context.Context, data []byte, format string) ([]byte, error) {
-	program, err := exec.LookPath("sops")
+	sops, err := exec.LookPath("sops")
 	if err != nil {
 		return nil, &DecryptError{By: "SOPS", Err: errors.New("there is no program sops to decrypt it"),
-			tip: "install sops (https://getsops.io), or decrypt the file first: sops --decrypt FILE | deployer … -f -"}
+			tip: "install sops (https://getsops.io), or decrypt the file first: sops --decrypt FILE | " + program.Name + " … -f -"}
 	}
 	var out, complaint bytes.Buffer
-	cmd := exec.CommandContext(ctx, program, "--decrypt", "--input-type", format, "--output-type", "yaml", "/dev/stdin")
+	cmd := exec.CommandContext(ctx, sops, "--decrypt", "--input-type", format, "--output-type", "yaml", "/dev/stdin")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = bytes.NewReader(data), &out, &complaint, sopsPatience
 	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+
+	"deployer/internal/program"
 )
 
 // NotFoundError says that there is no chart where one was looked for.
@@ -24,7 +26,7 @@ func (e *NotFoundError) Error() string {
 
 // Hint says what to do about it.
 func (e *NotFoundError) Hint() string {
-	return "name a chart directory, a .tgz file, a URL, repo/name (deployer repo list) or oci://registry/name"
+	return "name a chart directory, a .tgz file, a URL, repo/name (" + program.Name + " repo list) or oci://registry/name"
 }
 
 // RemoteError says that a chart could not be fetched.
@@ -75,7 +77,7 @@ func (e *MissingDependenciesError) Error() string {
 // Hint says what to do about it.
 func (e *MissingDependenciesError) Hint() string {
 	if e.Directory {
-		return "deployer dependency build " + e.Path
+		return program.Name + " dependency build " + e.Path
 	}
-	return "package the chart again after: deployer dependency build"
+	return "package the chart again after: " + program.Name + " dependency build"
 }

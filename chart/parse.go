@@ -13,6 +13,7 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"deployer/internal/kube"
+	"deployer/internal/program"
 )
 
 // Parse splits a manifest into objects, lists flattened, in the order they
@@ -74,7 +75,7 @@ func (e *DocumentError) Unwrap() error { return e.Err }
 
 // Hint says what to do about it.
 func (e *DocumentError) Hint() string {
-	return "deployer template --debug shows what the templates rendered"
+	return program.Name + " template --debug shows what the templates rendered"
 }
 
 // document is one YAML document of a manifest, not yet read.

@@ -13,6 +13,8 @@ import (
 	"helm.sh/helm/v3/pkg/getter"
 	"helm.sh/helm/v3/pkg/registry"
 	"helm.sh/helm/v3/pkg/repo"
+
+	"deployer/internal/program"
 )
 
 // loadRemote fetches a chart into a directory of its own, so that two runs
@@ -60,7 +62,7 @@ func abandonable[T any](ctx context.Context, work func() (T, error)) (T, error) 
 func remoteHint(ref string, opts LoadOptions, err error) string {
 	switch {
 	case registry.IsOCI(ref):
-		return "check the reference and the access: deployer registry login HOST"
+		return "check the reference and the access: " + program.Name + " registry login HOST"
 	case opts.Repo != "" || strings.Contains(ref, "://"):
 		return ""
 	case !strings.Contains(ref, "/"):
@@ -68,9 +70,9 @@ func remoteHint(ref string, opts LoadOptions, err error) string {
 	}
 	// Helm has no type for it; a wrong guess is no more than a lesser hint.
 	if repo, _, _ := strings.Cut(ref, "/"); strings.Contains(err.Error(), "repo "+repo+" not found") {
-		return fmt.Sprintf("to make it known: deployer repo add %s URL", repo)
+		return fmt.Sprintf("to make it known: "+program.Name+" repo add %s URL", repo)
 	}
-	return "refresh what is known of the repositories: deployer repo update"
+	return "refresh what is known of the repositories: " + program.Name + " repo update"
 }
 
 func download(ref, dir string, opts LoadOptions) (string, error) {

@@ -1,8 +1,14 @@
 package internal
 
 import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -11,20 +17,21 @@ import (
 // inside a room (apply/fields) may be imported by its house and what it names.
 var allowed = map[string][]string{
 	"internal/kube":         {},
+	"internal/program":      {},
 	"internal/hide":         {},
 	"internal/plugin":       {},
 	"internal/kubetest":     {},
 	"internal/helmtest":     {},
 	"internal/deployertest": {},
 	"internal/nodetest":     {},
-	"chart":                 {"internal/kube"},
-	"release":               {"internal/kube"},
+	"chart":                 {"internal/kube", "internal/program"},
+	"release":               {"internal/kube", "internal/program"},
 	"apply":                 {"internal/kube", "internal/hide"},
 	"track":                 {"internal/kube"},
-	"internal/deploy":       {"chart", "release", "apply", "track", "internal/kube", "internal/hide"},
-	"internal/planfile":     {"internal/deploy", "chart", "release", "apply", "internal/kube", "internal/hide"},
-	"internal/view":         {"internal/deploy", "chart", "release", "apply", "track", "internal/kube", "internal/hide"},
-	"cmd/deployer":          {"internal/deploy", "internal/planfile", "internal/plugin", "internal/view", "internal/kube", "internal/hide", "chart", "release", "apply", "track"},
+	"internal/deploy":       {"chart", "release", "apply", "track", "internal/kube", "internal/hide", "internal/program"},
+	"internal/planfile":     {"internal/deploy", "chart", "release", "apply", "internal/kube", "internal/hide", "internal/program"},
+	"internal/view":         {"internal/deploy", "chart", "release", "apply", "track", "internal/kube", "internal/hide", "internal/program"},
+	"cmd/deployer":          {"internal/deploy", "internal/planfile", "internal/plugin", "internal/view", "internal/kube", "internal/hide", "chart", "release", "apply", "track", "internal/program"},
 	"internal/bench":        {"internal/helmtest"},
 	"internal/e2e":          {"testcharts"},
 	"testcharts":            {},
@@ -137,4 +144,37 @@ func list(t *testing.T, format string, args ...string) []string {
 		t.Fatalf("go list: %v", err)
 	}
 	return strings.Split(strings.TrimSpace(string(out)), "\n")
+}
+
+// commandLine is a command line of ours in a text.
+var commandLine = regexp.MustCompile(`(^|[ ('"])deployer (upgrade|install|plan|apply|rollback|uninstall|test|recover|list|status|history|get|explain|template|lint|show|create|dependency|package|verify|repo|search|pull|push|registry|env|version|completion|help)\b`)
+
+// TestHintsNameTheProgramByItsPlaceholder: hints, errors and warnings are shown
+// under the name helm too, and no finished text is searched for the name. What
+// help says is another matter: it is put into the words of the name as a whole.
+func TestHintsNameTheProgramByItsPlaceholder(t *testing.T) {
+	files := token.NewFileSet()
+	for _, dir := range []string{"../chart", "../release", "../apply", "../track", "deploy", "planfile", "view", "kube", "../cmd/deployer"} {
+		err := filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+			if err != nil || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || path == "../release/parts.go" { // which speaks to Helm's users
+				return err
+			}
+			parsed, err := parser.ParseFile(files, path, nil, parser.SkipObjectResolution)
+			if err != nil {
+				return err
+			}
+			ast.Inspect(parsed, func(n ast.Node) bool {
+				literal, ok := n.(*ast.BasicLit)
+				help := ok && (strings.Contains(literal.Value, "Examples:") || strings.Contains(literal.Value, "\n  deployer") || strings.Contains(literal.Value, "for deployer apply"))
+				if ok && !help && literal.Kind == token.STRING && commandLine.MatchString(strings.Trim(literal.Value, "`\"")) {
+					t.Errorf("%s: use program.Name in %s", files.Position(literal.Pos()), literal.Value)
+				}
+				return true
+			})
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"deployer/internal/program"
 )
 
 // inProgress is what people have been grepping for since Helm 3.
@@ -27,9 +29,9 @@ func (e *NotFoundError) Error() string {
 // Hint says what to do about it.
 func (e *NotFoundError) Hint() string {
 	if e.Revision == 0 {
-		return fmt.Sprintf("to see the releases there: deployer list -a -n %s", e.Namespace)
+		return fmt.Sprintf("to see the releases there: "+program.Name+" list -a -n %s", e.Namespace)
 	}
-	return fmt.Sprintf("to see the revisions: deployer history -n %s %s", e.Namespace, e.Name)
+	return fmt.Sprintf("to see the revisions: "+program.Name+" history -n %s %s", e.Namespace, e.Name)
 }
 
 // NoDeployedError says that there is nothing an upgrade could start from.
@@ -41,7 +43,7 @@ func (e *NoDeployedError) Error() string {
 
 // Hint says what to do about it.
 func (e *NoDeployedError) Hint() string {
-	return fmt.Sprintf("to install it: deployer upgrade --install -n %s %s CHART", e.Namespace, e.Name)
+	return fmt.Sprintf("to install it: "+program.Name+" upgrade --install -n %s %s CHART", e.Namespace, e.Name)
 }
 
 // NoSuccessError says that rollback found no revision to go back to.
@@ -53,7 +55,7 @@ func (e *NoSuccessError) Error() string {
 
 // Hint says what to do about it.
 func (e *NoSuccessError) Hint() string {
-	return fmt.Sprintf("to go to a revision anyway, name it: deployer rollback -n %s %s REVISION", e.Namespace, e.Name)
+	return fmt.Sprintf("to go to a revision anyway, name it: "+program.Name+" rollback -n %s %s REVISION", e.Namespace, e.Name)
 }
 
 // BusyError says that another run works on the release right now.
@@ -122,7 +124,7 @@ func (e *MovedError) Error() string {
 
 // Hint says what to do about it.
 func (e *MovedError) Hint() string {
-	return fmt.Sprintf("see what was done, then run again: deployer history -n %s %s", e.Namespace, e.Name)
+	return fmt.Sprintf("see what was done, then run again: "+program.Name+" history -n %s %s", e.Namespace, e.Name)
 }
 
 // LostError says that this run has lost the right to change the release: it
@@ -138,7 +140,7 @@ func (e *LostError) Error() string {
 
 // Hint says what to do about it.
 func (e *LostError) Hint() string {
-	return fmt.Sprintf("see who has it now: deployer status -n %s %s", e.Namespace, e.Name)
+	return fmt.Sprintf("see who has it now: "+program.Name+" status -n %s %s", e.Namespace, e.Name)
 }
 
 // CorruptError says that a Secret looks like a release's record and can't be

@@ -16,6 +16,7 @@ import (
 	"helm.sh/helm/v3/pkg/downloader"
 
 	"deployer/chart"
+	"deployer/internal/program"
 )
 
 // A Dependency is an entry of Chart.yaml and what charts/ has for it.
@@ -183,12 +184,12 @@ func BuildDependencies(ctx context.Context, dir string, opts FillOptions) error 
 type UnknownRepositoryError struct{ Err error }
 
 func (e *UnknownRepositoryError) Error() string {
-	return fmt.Sprintf("%s. Please add the missing repos via 'deployer repo add'", e.Err)
+	return fmt.Sprintf("%s. Please add the missing repos via '"+program.Name+" repo add'", e.Err)
 }
 func (e *UnknownRepositoryError) Unwrap() error { return e.Err }
 
 // Hint says what to do about it.
-func (e *UnknownRepositoryError) Hint() string { return "deployer repo add NAME URL" }
+func (e *UnknownRepositoryError) Hint() string { return program.Name + " repo add NAME URL" }
 
 func manager(ctx context.Context, dir string, opts FillOptions) (*downloader.Manager, error) {
 	if err := ctx.Err(); err != nil {

@@ -10,6 +10,8 @@ import (
 	"helm.sh/helm/v3/cmd/helm/search"
 	"helm.sh/helm/v3/pkg/helmpath"
 	"helm.sh/helm/v3/pkg/repo"
+
+	"deployer/internal/program"
 )
 
 // searchScore is from which score on Helm doesn't call a chart a match.
@@ -51,7 +53,7 @@ func (b Book) Search(q Query, warn func(text string)) ([]Found, error) {
 	for _, e := range file.Repositories {
 		content, err := b.index(e.Name)
 		if err != nil {
-			warn(fmt.Sprintf("Repo %q is corrupt or missing. Try 'deployer repo update'.", e.Name))
+			warn(fmt.Sprintf("Repo %q is corrupt or missing. Try '"+program.Name+" repo update'.", e.Name))
 			warn(err.Error())
 			continue
 		}

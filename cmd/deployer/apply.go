@@ -12,6 +12,7 @@ import (
 	"deployer/chart"
 	"deployer/internal/deploy"
 	"deployer/internal/planfile"
+	"deployer/internal/program"
 )
 
 // An applyOptions is the command line of apply.
@@ -131,7 +132,7 @@ func (o *applyOptions) renders(ctx context.Context, e *env, f *planfile.File, ar
 	if len(args) < 2 {
 		return nil, &planfile.InputError{
 			Text: fmt.Sprintf("%s has no values and no Secrets in it: the chart has to be rendered again", args[0]),
-			What: fmt.Sprintf("give what it was made with:  deployer apply %s CHART -f VALUES\nor plan with --encrypt-to, for a file that has everything in it", args[0]),
+			What: fmt.Sprintf("give what it was made with:  "+program.Name+" apply %s CHART -f VALUES\nor plan with --encrypt-to, for a file that has everything in it", args[0]),
 		}
 	}
 	loaded, values, err := o.read(ctx, e, args[1])

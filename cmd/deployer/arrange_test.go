@@ -11,7 +11,7 @@ import (
 
 func testEnv(t *testing.T, program string) *env {
 	t.Helper()
-	return newEnv(view.NewStreams(strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}), program)
+	return newEnv(view.NewStreams(strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}, calledBy(program)), program)
 }
 
 func TestArrange(t *testing.T) {

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/urfave/cli/v2"
+
+	"deployer/internal/program"
 )
 
 // groups are the titles of the program's help and the commands below each.
@@ -66,7 +68,7 @@ func commands(e *env) []*cli.Command {
 		versionCommand(e),
 		completionCommand(e),
 		helpCommand(e),
-		absentCommand("docs", "there is no generator of manual pages", "deployer help COMMAND"),
+		absentCommand("docs", "there is no generator of manual pages", program.Name+" help COMMAND"),
 	}
 }
 

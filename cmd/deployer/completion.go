@@ -38,7 +38,7 @@ Exit codes: 0 done; 1 there is no such shell`,
 			if plain {
 				asks = completePlain
 			}
-			return printTo(e.streams.Out, strings.NewReplacer("PROGRAM", e.program, "COMPLETE", asks).Replace(script))
+			return printTo(e.streams.Data(), strings.NewReplacer("PROGRAM", e.program, "COMPLETE", asks).Replace(script))
 		}),
 	}
 }

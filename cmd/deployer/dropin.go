@@ -2,7 +2,6 @@ package main
 
 import (
 	"path/filepath"
-	"regexp"
 	"strings"
 	"time"
 
@@ -16,6 +15,14 @@ import (
 func calledHelm(program string) bool {
 	name := strings.TrimSuffix(filepath.Base(filepath.ToSlash(program)), ".exe")
 	return name == "helm"
+}
+
+// calledBy is the name by which hints call the program.
+func calledBy(program string) string {
+	if calledHelm(program) {
+		return "helm"
+	}
+	return "deployer"
 }
 
 // waitsByDefault is what --wait means when it isn't given. Helm's users wait
@@ -49,31 +56,3 @@ func (e *env) helmFiles() chart.Settings {
 	}
 	return files
 }
-
-// ownCommand is a command line of ours inside a text.
-var ownCommand = regexp.MustCompile(`\bdeployer ([a-z-]+)`)
-
-// speak puts a text into the words of the name the program was called by.
-func (e *env) speak(text string) string {
-	if !e.dropIn {
-		return text
-	}
-	return ownCommand.ReplaceAllString(text, e.program+" $1")
-}
-
-// spoken is speak for an error and its hints.
-func (e *env) spoken(err error) error {
-	if !e.dropIn {
-		return err
-	}
-	return &translated{error: err, env: e}
-}
-
-type translated struct {
-	error
-	env *env
-}
-
-func (t *translated) Error() string { return t.env.speak(t.error.Error()) }
-func (t *translated) Hint() string  { return t.env.speak(view.Hint(t.error)) }
-func (t *translated) Unwrap() error { return t.error }

@@ -42,12 +42,9 @@ type env struct {
 }
 
 func newEnv(streams view.Streams, program string) *env {
-	dropIn := calledHelm(program)
-	e := &env{streams: streams, colour: view.ColourAuto, program: "deployer", called: program, dropIn: dropIn, unreadable: map[string]bool{}}
-	if dropIn {
-		e.program = "helm"
+	return &env{
+		streams: streams, colour: view.ColourAuto, program: calledBy(program), called: program, dropIn: calledHelm(program), unreadable: map[string]bool{},
 	}
-	return e
 }
 
 // connect returns the connection of this run. The API server's warnings go to
@@ -114,10 +111,10 @@ func (e *env) warn(text string) {
 		e.observed.Warn(text)
 		return
 	}
-	view.Warning(e.hidden.Writer(e.streams.Err), e.palette(), text)
+	view.Warning(e.streams.Err, e.palette(), e.hidden.Hide(text))
 }
 
-func (e *env) palette() view.Palette { return view.NewPalette(e.colour, e.streams.ErrTTY) }
+func (e *env) palette() view.Palette { return e.streams.Palette(e.colour, e.streams.ErrTTY) }
 
 // finish reports the outcome and returns the exit code.
 func (e *env) finish(ctx context.Context, err error) int {
@@ -141,14 +138,14 @@ func (e *env) finish(ctx context.Context, err error) int {
 func (e *env) tell(err error) {
 	if e.observed != nil && e.observed.Reported(err) {
 		if line := helmLine(err); line != "" && (e.format == "" || e.format == string(view.FormatTable)) {
-			view.Error(e.hidden.Writer(e.streams.Err), e.palette(), errors.New(line))
+			view.Error(e.streams.Err, e.palette(), errors.New(line), e.hidden)
 		}
 		return
 	}
 	if e.cluster != nil {
 		err = unauthorized(err)
 	}
-	view.Error(e.hidden.Writer(e.streams.Err), e.palette(), e.spoken(err))
+	view.Error(e.streams.Err, e.palette(), err, e.hidden)
 }
 
 // outputFormat reads -o of a command.

@@ -11,6 +11,7 @@ import (
 	"deployer/apply"
 	"deployer/internal/deploy"
 	"deployer/internal/planfile"
+	"deployer/internal/program"
 	"deployer/release"
 )
 
@@ -46,9 +47,9 @@ func (e *usageError) Hint() string {
 		return hint
 	}
 	if e.command == "" {
-		return "see deployer --help"
+		return "see " + program.Name + " --help"
 	}
-	return fmt.Sprintf("see deployer %s --help", e.command)
+	return fmt.Sprintf("see "+program.Name+" %s --help", e.command)
 }
 
 func usagef(command, format string, args ...any) error {

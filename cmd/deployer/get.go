@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"io"
 	"text/template"
 
 	"github.com/Masterminds/sprig/v3"
@@ -18,9 +19,9 @@ func getCommand(e *env) *cli.Command {
 		Name: "get", Usage: "show what a revision of a release consists of",
 		Subcommands: []*cli.Command{
 			getAll(e),
-			getPart(e, "manifest", "its manifest, without hooks", func(r *release.Record) string { return r.Manifest + "\n" }),
-			getPart(e, "hooks", "its hooks", func(r *release.Record) string { return view.HookManifests(r.Hooks) }),
-			getPart(e, "notes", "its notes", notes),
+			getPart(e, "manifest", "its manifest, without hooks", e.streams.Data(), func(r *release.Record) string { return r.Manifest + "\n" }),
+			getPart(e, "hooks", "its hooks", e.streams.Data(), func(r *release.Record) string { return view.HookManifests(r.Hooks) }),
+			getPart(e, "notes", "its notes", e.streams.Out, notes),
 			getValues(e),
 			getMetadata(e),
 		},
@@ -62,13 +63,13 @@ func reader(e *env, revision *int, show func(*release.Record) error) cli.ActionF
 	})
 }
 
-func getPart(e *env, name, usage string, part func(*release.Record) string) *cli.Command {
+func getPart(e *env, name, usage string, out io.Writer, part func(*release.Record) string) *cli.Command {
 	var revision int
 	return &cli.Command{
 		Name: name, Usage: "show " + usage, ArgsUsage: "NAME",
 		Description: getHelp(name + " web --revision 3"),
 		Flags:       []cli.Flag{revisionFlag(&revision)},
-		Action:      reader(e, &revision, func(r *release.Record) error { return printTo(e.streams.Out, part(r)) }),
+		Action:      reader(e, &revision, func(r *release.Record) error { return printTo(out, part(r)) }),
 	}
 }
 
@@ -100,7 +101,7 @@ func byTemplate(e *env, text string, r *release.Record) error {
 	if err != nil {
 		return usagef("get all", "--template: %w", err)
 	}
-	if err := t.Execute(e.streams.Out, map[string]any{"Release": r}); err != nil {
+	if err := t.Execute(e.streams.Data(), map[string]any{"Release": r}); err != nil {
 		return fmt.Errorf("--template: %w", err)
 	}
 	return nil
@@ -129,7 +130,7 @@ func getValues(e *env) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return view.Values(e.streams.Out, values, all, format)
+			return view.Values(e.streams.Data(), values, all, format)
 		}),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"text/template"
@@ -118,6 +119,7 @@ func (e *env) help(app *cli.App, words []string, width int) (string, error) {
 	default:
 		text = commandHelp
 		p = commandPage(c, path, width)
+		p.Steps, p.Examples = e.spoken(p.Steps), e.spoken(p.Examples)
 		p.Footer = "Each flag can be set in the environment too: DEPLOYER_NAME_OF_FLAG."
 	}
 	if c != nil && len(c.Aliases) > 0 {
@@ -127,7 +129,7 @@ func (e *env) help(app *cli.App, words []string, width int) (string, error) {
 	if err := template.Must(template.New("help").Parse(text)).Execute(&out, p); err != nil {
 		return "", err
 	}
-	return e.speak(out.String()), nil
+	return out.String(), nil
 }
 
 func commandPage(c *cli.Command, path []string, width int) page {
@@ -154,6 +156,15 @@ func commandPage(c *cli.Command, path []string, width int) page {
 		p.Groups = append(p.Groups, group{Title: title, Body: flagRows(byTitle[t], width)})
 	}
 	return p
+}
+
+// ownCommand is a command line of ours in a text of ours.
+var ownCommand = regexp.MustCompile(`\bdeployer ([a-z-]+)`)
+
+// spoken puts a description from this program's source, in which it is called
+// deployer, into the words of the name that it was called by.
+func (e *env) spoken(description string) string {
+	return ownCommand.ReplaceAllString(description, e.program+" $1")
 }
 
 // sections cuts a description into what the command does, its examples and

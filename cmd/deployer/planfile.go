@@ -9,6 +9,7 @@ import (
 	"deployer/chart"
 	"deployer/internal/deploy"
 	"deployer/internal/planfile"
+	"deployer/internal/program"
 	"deployer/internal/view"
 	"filippo.io/age"
 	"github.com/urfave/cli/v2"
@@ -75,7 +76,7 @@ func (s *saving) save(ctx context.Context, e *env, d *deploy.Deployer, op *deplo
 }
 
 func carryOutWith(f *planfile.File, path string) string {
-	command := "deployer apply " + path
+	command := program.Name + " apply " + path
 	switch f.Content.How {
 	case planfile.Render:
 		command += " CHART, with the values and rendering flags given now"

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"deployer/chart/repository"
+	"deployer/internal/program"
 	"deployer/internal/view"
 )
 
@@ -113,7 +114,7 @@ Exit codes: 0 done; 1 there is none, or failed`,
 				return view.Encode(e.streams.Out, format, out)
 			}
 			if len(entries) == 0 {
-				return hinted{error: errors.New("no repositories to show"), hint: "deployer repo add NAME URL"}
+				return hinted{error: errors.New("no repositories to show"), hint: program.Name + " repo add NAME URL"}
 			}
 			rows := [][]string{}
 			for _, r := range entries {

@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"deployer/internal/deploy"
+	"deployer/internal/program"
 )
 
 func rollbackCommand(e *env) *cli.Command {
@@ -48,7 +49,7 @@ func rollbackRequest(c *cli.Context) (deploy.RollbackRequest, error) {
 	request := deploy.RollbackRequest{Name: args[0]}
 	if len(args) == 2 {
 		if request.Revision, err = strconv.Atoi(args[1]); err != nil || request.Revision < 0 {
-			return request, usagef(commandPath(c), "%q is no revision: give its number, as deployer history %s lists it", args[1], args[0])
+			return request, usagef(commandPath(c), "%q is no revision: give its number, as "+program.Name+" history %s lists it", args[1], args[0])
 		}
 	}
 	return request, nil

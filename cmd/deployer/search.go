@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"deployer/chart/repository"
+	"deployer/internal/program"
 	"deployer/internal/view"
 )
 
@@ -72,7 +73,7 @@ Exit codes: 0 done, even when nothing is found; 1 failed`,
 			q.Text = strings.Join(c.Args().Slice(), " ")
 			found, err := e.book().Search(q, e.warn)
 			if errors.Is(err, repository.ErrNone) {
-				return hinted{error: err, hint: "deployer repo add NAME URL"}
+				return hinted{error: err, hint: program.Name + " repo add NAME URL"}
 			}
 			if err != nil {
 				return err

@@ -59,6 +59,9 @@ Exit codes: 0 done; 1 failed`,
 			if err != nil {
 				return err
 			}
+			if part == develop.Values {
+				return printTo(e.streams.Data(), text)
+			}
 			return printTo(e.streams.Out, text)
 		}),
 	}

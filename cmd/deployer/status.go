@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"deployer/internal/deploy"
+	"deployer/internal/program"
 	"deployer/internal/view"
 	"deployer/release"
 	"deployer/track"
@@ -98,7 +99,7 @@ func (q *statusQuery) show(ctx context.Context, e *env, d *deploy.Deployer, reco
 	}
 	unready := func(l deploy.Live) bool { return l.Status.State != track.Ready && l.Object != nil }
 	if !q.watch && format == view.FormatTable && slices.ContainsFunc(options.Resources, unready) {
-		e.warn(fmt.Sprintf("objects are judged without their pods here; to see why they aren't ready: deployer status %s -n %s --watch", record.Name, record.Namespace))
+		e.warn(fmt.Sprintf("objects are judged without their pods here; to see why they aren't ready: "+program.Name+" status %s -n %s --watch", record.Name, record.Namespace))
 	}
 	return view.Status(e.streams.Out, record, options)
 }

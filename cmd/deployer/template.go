@@ -98,7 +98,7 @@ func (o *templateOptions) run(ctx context.Context, e *env, args []string) error 
 	rendered, err := loaded.Render(ctx, in)
 	if err != nil && e.debug && rendered != nil {
 		// What was rendered shows where the YAML goes wrong; as Helm's --debug.
-		return errors.Join(printTo(e.streams.Out, rendered.Manifest), err)
+		return errors.Join(printTo(e.streams.Data(), rendered.Manifest), err)
 	}
 	if err != nil {
 		return err
@@ -115,7 +115,7 @@ func (o *templateOptions) run(ctx context.Context, e *env, args []string) error 
 			return err
 		}
 	}
-	return printTo(e.streams.Out, out.Stdout)
+	return printTo(e.streams.Data(), out.Stdout)
 }
 
 // server is the cluster that the chart is told of.

@@ -13,6 +13,7 @@ import (
 	"deployer/apply"
 	"deployer/chart"
 	"deployer/internal/kube"
+	"deployer/internal/program"
 	"deployer/release"
 	"deployer/track"
 )
@@ -145,7 +146,7 @@ func (e *MissingError) Error() string {
 
 // Hint says what to do about it.
 func (e *MissingError) Hint() string {
-	return fmt.Sprintf("to put them back, deploy it again: deployer upgrade %s CHART", e.Release)
+	return fmt.Sprintf("to put them back, deploy it again: "+program.Name+" upgrade %s CHART", e.Release)
 }
 
 // Watch follows the objects of a revision until all are ready, one has failed,

@@ -10,6 +10,7 @@ import (
 
 	"deployer/apply"
 	"deployer/chart"
+	"deployer/internal/program"
 	"deployer/release"
 )
 
@@ -89,7 +90,7 @@ func (e *UninstalledError) Error() string {
 
 // Hint says what to do about it.
 func (e *UninstalledError) Hint() string {
-	return fmt.Sprintf("to bring it back:  deployer rollback %s %d", e.Name, e.Revision)
+	return fmt.Sprintf("to bring it back:  "+program.Name+" rollback %s %d", e.Name, e.Revision)
 }
 
 // test runs the tests and records how they ended, also when one failed or the

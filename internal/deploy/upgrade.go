@@ -13,6 +13,7 @@ import (
 
 	"deployer/chart"
 	"deployer/internal/kube"
+	"deployer/internal/program"
 	"deployer/release"
 )
 
@@ -125,7 +126,7 @@ func (e *NameInUseError) Error() string {
 
 // Hint says what to do about it.
 func (e *NameInUseError) Hint() string {
-	return fmt.Sprintf("to deploy over it:      deployer upgrade --install %s CHART\nto start from nothing:  deployer uninstall %s", e.Name, e.Name)
+	return fmt.Sprintf("to deploy over it:      "+program.Name+" upgrade --install %s CHART\nto start from nothing:  "+program.Name+" uninstall %s", e.Name, e.Name)
 }
 
 // render turns the chart into the record of the next revision and the objects

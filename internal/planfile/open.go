@@ -9,6 +9,7 @@ import (
 
 	"deployer/apply"
 	"deployer/internal/deploy"
+	"deployer/internal/program"
 	"deployer/release"
 )
 
@@ -69,7 +70,7 @@ func (p *Plan) unseal(known Known, digest string, with []age.Identity) error {
 	if !p.Cluster.bound() && digest == "" {
 		return &InputError{
 			Text: "nothing of the cluster is in the plan's seal, so anybody could have made it",
-			What: "give the digest that plan has printed: deployer apply --digest sha256:... FILE",
+			What: "give the digest that plan has printed: " + program.Name + " apply --digest sha256:... FILE",
 		}
 	}
 	if p.Content.How == Clear {

@@ -16,10 +16,10 @@ import (
 // A Cause is one root of a failure, with all that helps to mend it.
 type Cause struct {
 	Class   string   `json:"class"` // a class of package track, or apply_failed, rejected, hook_failed, api_lost, stopped, error
-	Title   string   `json:"title"`
+	Title   string   `json:"title" text:"free"`
 	Fatal   bool     `json:"fatal"`
 	Objects []string `json:"objects"`
-	Message string   `json:"message,omitempty"`
+	Message string   `json:"message,omitempty" text:"free"`
 	Hook    string   `json:"hook,omitempty"` // event and template of the hook it happened in
 
 	Container string   `json:"container,omitempty"`
@@ -34,10 +34,10 @@ type Cause struct {
 	ExitCode  *int32   `json:"exit_code,omitempty"` // of the container
 	Reason    string   `json:"reason,omitempty"`    // of its termination
 
-	Impact  string       `json:"impact,omitempty"`
-	Changed []string     `json:"changed,omitempty"` // by this release, in what fails
-	Source  string       `json:"source,omitempty"`  // template
-	Advice  string       `json:"advice,omitempty"`
+	Impact  string       `json:"impact,omitempty" text:"free"`
+	Changed []string     `json:"changed,omitempty" text:"free"` // by this release, in what fails
+	Source  string       `json:"source,omitempty"`              // template
+	Advice  string       `json:"advice,omitempty" text:"free"`
 	Blocks  []string     `json:"blocks,omitempty"`
 	Before  bool         `json:"before_release,omitempty"` // it failed before, and nothing about it was changed
 	Events  []CauseEvent `json:"events,omitempty"`
@@ -49,7 +49,7 @@ type Cause struct {
 type CauseEvent struct {
 	Type    string `json:"type"`
 	Reason  string `json:"reason"`
-	Message string `json:"message"`
+	Message string `json:"message" text:"free"`
 	Object  string `json:"object,omitempty"`
 	Count   int    `json:"count,omitempty"`
 	Last    string `json:"last,omitempty"`
@@ -60,14 +60,14 @@ type CauseLog struct {
 	Pod       string   `json:"pod"`
 	Container string   `json:"container"`
 	Previous  bool     `json:"previous,omitempty"`
-	Lines     []string `json:"lines"`
-	Why       string   `json:"why,omitempty"` // there are none
+	Lines     []string `json:"lines" text:"free"`
+	Why       string   `json:"why,omitempty" text:"free"` // there are none
 }
 
 // A NextStep is something to do, and the command for it if there is one.
 type NextStep struct {
 	What    string `json:"what"`
-	Command string `json:"command,omitempty"`
+	Command string `json:"command,omitempty" text:"command"`
 	about   string // what must be there for it: a pod, an object, something to go back from; empty for nothing of the run
 }
 

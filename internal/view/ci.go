@@ -6,22 +6,21 @@ import (
 	"strings"
 	"time"
 	"unicode"
-
-	"deployer/internal/hide"
 )
 
 // A ci is what the log of a CI system understands beyond text. The zero value
-// understands nothing.
+// understands nothing. Its commands go through own, which tells them from text.
 type ci struct {
 	github, gitlab bool
 	stepSummary    string // file that GitHub shows with the job
+	own            func(string) string
 }
 
 // ciOf tells the system by the variables that it sets.
 // https://docs.github.com/en/actions/reference/workflows-and-actions/variables
 // https://docs.gitlab.com/ci/variables/predefined_variables/
 func ciOf(env func(string) string) ci {
-	c := ci{github: env("GITHUB_ACTIONS") == "true", gitlab: env("GITLAB_CI") == "true"}
+	c := ci{github: env("GITHUB_ACTIONS") == "true", gitlab: env("GITLAB_CI") == "true", own: func(text string) string { return text }}
 	if c.github {
 		c.stepSummary = env("GITHUB_STEP_SUMMARY")
 	}
@@ -33,9 +32,9 @@ func ciOf(env func(string) string) ci {
 func (c ci) begin(name string, now time.Time) string {
 	switch {
 	case c.github:
-		return "::group::" + githubText(name) + "\n"
+		return c.own("::group::" + githubText(name) + "\n")
 	case c.gitlab:
-		return fmt.Sprintf("\x1b[0Ksection_start:%d:%s[collapsed=true]\r\x1b[0K%s\n", now.Unix(), sectionID(name), name)
+		return c.own(fmt.Sprintf("\x1b[0Ksection_start:%d:%s[collapsed=true]\r\x1b[0K%s\n", now.Unix(), sectionID(name), line(name)))
 	}
 	return ""
 }
@@ -43,9 +42,9 @@ func (c ci) begin(name string, now time.Time) string {
 func (c ci) end(name string, now time.Time) string {
 	switch {
 	case c.github:
-		return "::endgroup::\n"
+		return c.own("::endgroup::\n")
 	case c.gitlab:
-		return fmt.Sprintf("\x1b[0Ksection_end:%d:%s\r\x1b[0K\n", now.Unix(), sectionID(name))
+		return c.own(fmt.Sprintf("\x1b[0Ksection_end:%d:%s\r\x1b[0K\n", now.Unix(), sectionID(name)))
 	}
 	return ""
 }
@@ -66,30 +65,16 @@ func (c ci) annotation(title, text string) string {
 		return ""
 	}
 	title = strings.NewReplacer(":", "%3A", ",", "%2C").Replace(githubText(title))
-	return "::error title=" + title + "::" + githubText(text) + "\n"
+	return c.own("::error title=" + title + "::" + githubText(text) + "\n")
 }
 
 func githubText(s string) string {
-	s = strings.ReplaceAll(s, "##[", "# #[")
+	s = (&filter{midLine: true}).clean(s)
 	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)
 }
 
-// harmless takes from text what the log of the CI system would obey. GitHub
-// obeys "::" at the beginning of a line, and "##[" anywhere.
-func (c ci) harmless(text string) string {
-	if !c.github {
-		return text
-	}
-	text = strings.ReplaceAll(text, "##[", "# #[")
-	if strings.HasPrefix(strings.TrimSpace(text), "::") {
-		text = strings.Replace(text, "::", ": :", 1)
-	}
-	return text
-}
-
-// summary appends the result to the page that GitHub shows with the job. What is
-// hidden is taken out.
-func (c ci) summary(r Result, hidden *hide.Texts) error {
+// summary appends the result to the page that GitHub shows with the job.
+func (c ci) summary(r Result) error {
 	if c.stepSummary == "" {
 		return nil
 	}
@@ -97,7 +82,7 @@ func (c ci) summary(r Result, hidden *hide.Texts) error {
 	if err != nil {
 		return &OutputError{What: "the job summary " + c.stepSummary, Err: cause(err)}
 	}
-	_, err = f.WriteString(resultMarkdown(r, hidden))
+	_, err = f.WriteString(resultMarkdown(r))
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}

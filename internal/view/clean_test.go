@@ -42,12 +42,12 @@ func FuzzLine(f *testing.F) {
 	})
 }
 
-// TestErrorOnGitHub: what a cluster says in an error is no command to the log.
-func TestErrorOnGitHub(t *testing.T) {
-	t.Setenv("GITHUB_ACTIONS", "true")
+// TestErrorInCI: what a cluster says in an error is no command to the log.
+func TestErrorInCI(t *testing.T) {
 	var out strings.Builder
-	Error(&out, NewPalette(ColourNever, false), errors.New("refused: ##[error]x\n  ::add-mask::y"))
-	Warning(&out, NewPalette(ColourNever, false), "odd ##[warning]z")
+	s := Streams{Out: &out, Err: &out}.filtered("deployer")
+	Error(s.Err, s.Palette(ColourNever, false), errors.New("refused: ##[error]x\n  ::add-mask::y"), nil)
+	Warning(s.Err, s.Palette(ColourNever, false), "odd ##[warning]z")
 	want := "Error: refused: # #[error]x\n  : :add-mask::y\nWarning: odd # #[warning]z\n"
 	if got := out.String(); got != want {
 		t.Errorf("got %q, want %q", got, want)

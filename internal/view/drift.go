@@ -32,7 +32,7 @@ func Drift(s Streams, drift *deploy.Drift, o PlanOptions) error {
 	case FormatHTML:
 		err = driftHTML(&b, d, o)
 	default:
-		driftText(&b, NewPalette(o.Colour, s.OutTTY), d, o)
+		driftText(&b, s.Palette(o.Colour, s.OutTTY), d, o)
 	}
 	if err != nil {
 		return err
@@ -40,7 +40,7 @@ func Drift(s Streams, drift *deploy.Drift, o PlanOptions) error {
 	if o.Format == FormatTable || o.Format == "" {
 		return s.writePeople(b.String(), o.Env)
 	}
-	_, err = io.WriteString(s.Out, b.String())
+	_, err = io.WriteString(s.as(o.Format), b.String())
 	return err
 }
 

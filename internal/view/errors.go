@@ -4,17 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"regexp"
 	"strings"
+
+	"deployer/internal/hide"
 )
 
 // Error writes what went wrong, and below it what to do next when the error
-// knows (a Hint method).
-func Error(w io.Writer, p Palette, err error) {
-	fmt.Fprintf(w, "%s %s\n", p.Bad.Sprint("Error:"), strings.Join(printable(err.Error()), "\n"))
+// knows (a Hint method), without what is hidden.
+func Error(w io.Writer, p Palette, err error, hidden *hide.Texts) {
+	fmt.Fprintf(w, "%s %s\n", p.Bad.Sprint("Error:"), strings.Join(printable(hidden.Hide(err.Error())), "\n"))
 	for _, hint := range hints(err) {
-		for _, line := range printable(hint) {
+		for _, line := range printable(hidden.Hide(hint)) {
 			fmt.Fprintf(w, "  %s\n", line)
 		}
 	}
@@ -22,12 +23,7 @@ func Error(w io.Writer, p Palette, err error) {
 
 // printable are the lines of a text without what nobody shall see or obey.
 func printable(text string) []string {
-	lines := strings.Split(WithoutPasswords(strings.TrimRight(block(text), "\n")), "\n")
-	ci := ciOf(os.Getenv)
-	for i, l := range lines {
-		lines[i] = ci.harmless(l)
-	}
-	return lines
+	return strings.Split(WithoutPasswords(strings.TrimRight(block(text), "\n")), "\n")
 }
 
 // Warning writes something to know that stops nothing.

@@ -21,7 +21,7 @@ type EventOptions struct {
 	Timeout time.Duration
 	// ResultFile and JUnitFile are written by Close; empty for none.
 	ResultFile, JUnitFile string
-	// Hidden is taken out of all that is written; nil for nothing.
+	// Hidden is taken out of all text from elsewhere; nil for nothing.
 	Hidden *hide.Texts
 	// ExitCode tells with which code the program will end. Nil means 1 for errors.
 	ExitCode func(error) int
@@ -70,8 +70,8 @@ type face interface {
 // Close ends it.
 func NewEvents(s Streams, o EventOptions) *Events {
 	e := newEvents(s, o, time.Now)
-	messages, records := newOutlet(s.Err, outletRoom, false), newOutlet(s.Out, recordRoom, true)
-	e.err, e.out, e.outlets = o.Hidden.Writer(messages), o.Hidden.Writer(records), []*outlet{records, messages}
+	messages, records := newOutlet(s.Err, outletRoom, false), newOutlet(s.Data(), recordRoom, true)
+	e.err, e.out, e.outlets = messages, records, []*outlet{records, messages}
 	e.stop, e.stopped = make(chan struct{}), make(chan struct{})
 	go e.run()
 	return e
@@ -90,8 +90,9 @@ func newEvents(s Streams, o EventOptions, now func() time.Time) *Events {
 			return 0
 		}
 	}
-	e := &Events{streams: s, opts: o, now: now, began: now(), glyphs: glyphsFor(o.Env), ci: ciOf(o.Env), out: s.Out, err: s.Err}
-	e.palette = NewPalette(o.Colour, s.ErrTTY)
+	e := &Events{streams: s, opts: o, now: now, began: now(), glyphs: glyphsFor(o.Env), ci: ciOf(o.Env), out: s.Data(), err: s.Err}
+	e.ci.own = s.own
+	e.palette = s.Palette(o.Colour, s.ErrTTY)
 	e.tally = newTally(now)
 	switch {
 	case o.Format == FormatJSON:
@@ -138,6 +139,7 @@ func (e *Events) Observe(event deploy.Event) {
 		e.tally = newTally(e.now)
 		e.tally.warnings = append(e.tally.warnings, warnings...)
 	}
+	event = e.withoutHidden(event)
 	e.tally.add(event)
 	e.face.observe(event)
 }
@@ -150,6 +152,7 @@ func (e *Events) Warn(text string) {
 	if e.closed {
 		return
 	}
+	text = e.text(text)
 	before := len(e.tally.warnings)
 	e.tally.warn(text)
 	if len(e.tally.warnings) > before {
@@ -220,12 +223,12 @@ func (e *Events) conclude() {
 		e.report(result)
 	}
 	if e.opts.ResultFile != "" {
-		e.check(WriteResult(e.opts.ResultFile, result, e.opts.Hidden))
+		e.check(WriteResult(e.opts.ResultFile, result))
 	}
 	if e.opts.JUnitFile != "" {
-		e.check(WriteJUnit(e.opts.JUnitFile, result, e.opts.Hidden))
+		e.check(WriteJUnit(e.opts.JUnitFile, result))
 	}
-	e.check(e.ci.summary(result, e.opts.Hidden))
+	e.check(e.ci.summary(result))
 	if e.opts.Format == FormatJSON { // last: it is the end, and knows of the files
 		result.untold(e.failed, e.opts.ExitCode(errors.Join(e.final, e.failed)))
 		e.emit(endedEvent(result, e.now()))
@@ -242,7 +245,7 @@ func (e *Events) Untold(code int, err error) {
 		return
 	}
 	e.ended.untold(err, code)
-	_ = WriteResult(e.opts.ResultFile, e.ended, e.opts.Hidden) // when that is what failed, the exit code alone tells
+	_ = WriteResult(e.opts.ResultFile, e.ended) // when that is what failed, the exit code alone tells
 }
 
 // Closed tells whether Close was called: nothing is shown any more.

@@ -34,7 +34,7 @@ func newStudio(o EventOptions, tty bool) *studio {
 	if o.Env == nil {
 		o.Env = noEnv
 	}
-	streams := Streams{Out: &s.out, Err: &s.err, ErrTTY: tty, Width: 100, Height: 30}
+	streams := Streams{Out: &s.out, Err: &s.err, ErrTTY: tty, Width: 100, Height: 30}.filtered("deployer")
 	s.Events = newEvents(streams, o, func() time.Time { return s.clock })
 	return s
 }
@@ -478,7 +478,7 @@ func TestResultFiles(t *testing.T) {
 	if left, _ := os.ReadDir(dir); len(left) != 2 {
 		t.Errorf("files are left: %v", left)
 	}
-	if err := WriteResult(filepath.Join(dir, "none", "x"), Result{}, nil); err == nil {
+	if err := WriteResult(filepath.Join(dir, "none", "x"), Result{}); err == nil {
 		t.Error("no error for a directory that isn't there")
 	}
 }
@@ -496,7 +496,6 @@ func TestEventsHide(t *testing.T) {
 			Env:        environment("GITHUB_ACTIONS", "true", "GITHUB_STEP_SUMMARY", file("summary")),
 			ResultFile: file("result"), JUnitFile: file("junit"), Hidden: hidden,
 		}, tty)
-		s.Events.err = hidden.Writer(s.Events.err)
 		p := track.Problem{Class: "x", Title: "it says " + secret, Message: strings.Repeat("words ", 12) + secret, Events: []track.Event{{Message: secret}},
 			Logs: []track.LogTail{{Pod: "p", Lines: []string{"with " + secret + "."}}}}
 		s.Warn("beware of " + secret)

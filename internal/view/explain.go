@@ -50,7 +50,7 @@ func Explanation(s Streams, e *deploy.Explanation, o PlanOptions) error {
 		return Encode(s.Out, o.Format, d)
 	}
 	var b strings.Builder
-	d.text(&b, NewPalette(o.Colour, s.OutTTY))
+	d.text(&b, s.Palette(o.Colour, s.OutTTY))
 	return s.writePeople(b.String(), o.Env)
 }
 

@@ -111,7 +111,7 @@ func (l *lines) applied(e deploy.Applied) {
 func (l *lines) hookRan(e deploy.HookRan) {
 	name := line(l.tally.hookName(e.Hook))
 	if e.Err != nil {
-		l.say("FAILED", fmt.Sprintf("hook %s after %s: %s", name, seconds(e.Took), firstLine(e.Err.Error())))
+		l.say("FAILED", fmt.Sprintf("hook %s after %s: %s", name, seconds(e.Took), l.text(firstLine(e.Err.Error()))))
 		return
 	}
 	l.say("hook", fmt.Sprintf("%s succeeded in %s", name, seconds(e.Took)))
@@ -253,7 +253,7 @@ func (l *lines) print(word, text string) {
 	l.last = l.now()
 	elapsed := l.last.Sub(l.Events.began)
 	stamp := fmt.Sprintf("%02d:%02d", int(elapsed.Minutes()), int(elapsed.Seconds())%60)
-	l.out(l.palette.Faint.Sprint(stamp) + " " + l.paint(word) + " " + l.ci.harmless(text) + "\n")
+	l.out(l.palette.Faint.Sprint(stamp) + " " + l.paint(word) + " " + text + "\n")
 }
 
 // open changes the group of the CI system's log; empty is none.

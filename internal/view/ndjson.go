@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"deployer/internal/deploy"
+	"deployer/internal/hide"
 	"deployer/track"
 )
 
@@ -38,26 +39,26 @@ type jsonEvent struct {
 	State      string         `json:"state,omitempty"`
 	Done       *int           `json:"done,omitempty"`
 	Total      *int           `json:"total,omitempty"`
-	Message    string         `json:"message,omitempty"`
+	Message    string         `json:"message,omitempty" text:"free"`
 	Unverified bool           `json:"unverified,omitempty"`
-	Notes      []string       `json:"notes,omitempty"`
+	Notes      []string       `json:"notes,omitempty" text:"free"`
 	Problem    *jsonProblem   `json:"problem,omitempty"`
 
 	Pod       string `json:"pod,omitempty"`
 	Container string `json:"container,omitempty"`
-	Line      string `json:"line,omitempty"`
+	Line      string `json:"line,omitempty" text:"free"`
 	Dropped   int    `json:"dropped,omitempty"`
 	Count     int    `json:"count,omitempty"`
 
 	Text   string `json:"text,omitempty"`
 	Status string `json:"status,omitempty"`
-	Error  string `json:"error,omitempty"`
+	Error  string `json:"error,omitempty" text:"free"`
 }
 
 type jsonProblem struct {
 	Class     string   `json:"class"`
-	Title     string   `json:"title"`
-	Message   string   `json:"message,omitempty"`
+	Title     string   `json:"title" text:"free"`
+	Message   string   `json:"message,omitempty" text:"free"`
 	Container string   `json:"container,omitempty"`
 	Image     string   `json:"image,omitempty"`
 	Pods      []string `json:"pods,omitempty"`
@@ -79,7 +80,7 @@ func (n *ndjson) write(e jsonEvent) {
 	if e.Time == "" {
 		e.Time = n.events.now().UTC().Format(time.RFC3339Nano)
 	}
-	n.events.emit(e)
+	n.events.emit(hide.Document(e, n.events.text, n.events.named))
 }
 
 // emit writes one line of JSON.

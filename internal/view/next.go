@@ -8,6 +8,7 @@ import (
 
 	"deployer/internal/deploy"
 	"deployer/internal/kube"
+	"deployer/internal/program"
 	"deployer/track"
 	"deployer/track/class"
 )
@@ -158,12 +159,12 @@ func (t *tally) backSteps(before bool) []NextStep {
 	if t.op == nil || t.op.Base == nil || t.op.Verb != deploy.Upgrade && t.op.Verb != deploy.Rollback {
 		return nil
 	}
-	command := fmt.Sprintf("deployer rollback %s -n %s", shellWord(t.op.Release), shellWord(t.op.Namespace))
+	command := fmt.Sprintf(program.Name+" rollback %s -n %s", shellWord(t.op.Release), shellWord(t.op.Namespace))
 	if status := t.op.Base.Status; status == helmrelease.StatusDeployed || status == helmrelease.StatusSuperseded {
 		if before && t.untouched() {
 			return nil
 		}
-		command = fmt.Sprintf("deployer rollback %s %d -n %s", shellWord(t.op.Release), t.op.Base.Revision, shellWord(t.op.Namespace))
+		command = fmt.Sprintf(program.Name+" rollback %s %d -n %s", shellWord(t.op.Release), t.op.Base.Revision, shellWord(t.op.Namespace))
 	}
 	return []NextStep{{What: "go back", Command: command, about: aboutRun}}
 }

@@ -22,15 +22,19 @@ type Palette struct {
 	Good, Bad, Warn, Faint, Bold *color.Color
 }
 
-// NewPalette returns the palette of a stream. NO_COLOR (https://no-color.org)
-// and TERM=dumb turn colour off unless it was asked for.
-func NewPalette(when Colour, tty bool) Palette {
+// newPalette makes the palette of a stream whose filter knows our colours by a
+// mark; 0 when it has none. NO_COLOR (https://no-color.org) and TERM=dumb turn
+// colour off unless it was asked for.
+func newPalette(when Colour, tty bool, mark int) Palette {
 	on := when == ColourAlways
 	if when == ColourAuto || when == "" {
 		on = tty && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"
 	}
-	paint := func(attributes ...color.Attribute) *color.Color {
-		c := color.New(attributes...)
+	paint := func(attribute color.Attribute) *color.Color {
+		c := color.New(attribute)
+		if mark != 0 {
+			c = color.New(color.Attribute(mark), attribute)
+		}
 		// The library decides once, from standard output; we decide by stream.
 		if on {
 			c.EnableColor()

@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"github.com/rivo/uniseg"
+
+	"deployer/internal/program"
 )
 
 // writePeople writes text for people in the way their terminal can show it:
@@ -18,7 +20,7 @@ func (s Streams) writePeople(text string, env func(string) string) error {
 		env = os.Getenv
 	}
 	if glyphsFor(env) == asciiGlyphs() {
-		text = ascii(text)
+		text = ascii(program.In(text, s.program))
 	}
 	if s.OutTTY {
 		text = folded(text, s.Width)

@@ -60,7 +60,7 @@ func Plan(s Streams, op *deploy.Operation, o PlanOptions) error {
 // SavedPlan is Plan for one that was written as JSON before.
 func SavedPlan(s Streams, saved string, o PlanOptions) error {
 	if o.Format == FormatJSON {
-		_, err := io.WriteString(s.Out, saved)
+		_, err := io.WriteString(s.Data(), saved)
 		return err
 	}
 	var d planDocument
@@ -80,7 +80,7 @@ func (d planDocument) write(s Streams, o PlanOptions) error {
 	if o.Format == FormatTable || o.Format == "" {
 		return s.writePeople(b.String(), o.Env)
 	}
-	_, err := io.WriteString(s.Out, b.String())
+	_, err := io.WriteString(s.as(o.Format), b.String())
 	return err
 }
 

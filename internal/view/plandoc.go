@@ -101,8 +101,8 @@ type planConflict struct {
 	Operation   string `json:"operation,omitempty"`
 	Subresource string `json:"subresource,omitempty"`
 	Since       string `json:"since,omitempty"`
-	Before      string `json:"before"`
-	After       string `json:"after"`
+	Before      string `json:"before" text:"free"`
+	After       string `json:"after" text:"free"`
 	Outcome     string `json:"outcome"` // taken, yielded or refused
 }
 

@@ -9,7 +9,7 @@ import (
 
 // planText writes a plan for people.
 func planText(w io.Writer, s Streams, d planDocument, o PlanOptions) error {
-	p := NewPalette(o.Colour, s.OutTTY)
+	p := s.Palette(o.Colour, s.OutTTY)
 	paint := painter(p)
 	fmt.Fprintf(w, "%s\n\n", p.Bold.Sprint(d.title()))
 	blocks := d.blocks(o, everything)

@@ -20,7 +20,7 @@ func TestTerminalThatIsHeld(t *testing.T) {
 	for _, progress := range []string{"auto", "plain"} {
 		t.Run(progress, func(t *testing.T) {
 			reader, tty := deployertest.Terminal(t)
-			streams := NewStreams(nil, io.Discard, tty)
+			streams := NewStreams(nil, io.Discard, tty, "deployer")
 			if !streams.ErrTTY {
 				t.Fatal("a pseudo terminal isn't taken for a terminal")
 			}

@@ -49,9 +49,9 @@ func (e *Events) success(r Result) string {
 	}
 	text += "\n"
 	if n := len(r.Warnings); n > 0 {
-		text += p.Warn.Sprintf("  warnings (%d):", n) + " " + e.ci.harmless(line(r.Warnings[0])) + "\n"
+		text += p.Warn.Sprintf("  warnings (%d):", n) + " " + line(r.Warnings[0]) + "\n"
 		for _, w := range r.Warnings[1:] {
-			text += "    " + e.ci.harmless(line(w)) + "\n"
+			text += "    " + line(w) + "\n"
 		}
 	}
 	return text
@@ -81,18 +81,18 @@ func (t *tally) hookObjects() int {
 func (e *Events) failure(r Result) string {
 	p, g := e.palette, e.glyphs
 	var b strings.Builder
-	b.WriteString("\n" + p.Bad.Sprint(g.bad) + " " + p.Bold.Sprint(e.ci.harmless(headlineOf(r, g))) + "\n")
+	b.WriteString("\n" + p.Bad.Sprint(g.bad) + " " + p.Bold.Sprint(headlineOf(r, g)) + "\n")
 	shown := r.Causes[:min(len(r.Causes), maxCauses)]
 	for i, c := range shown {
 		if c.Fatal {
-			b.WriteString(e.ci.annotation(strings.Join(c.Objects[:min(1, len(c.Objects))], ""), line(e.opts.Hidden.Hide(c.headline()+": "+c.Message))))
+			b.WriteString(e.ci.annotation(strings.Join(c.Objects[:min(1, len(c.Objects))], ""), line(c.headline()+": "+c.Message)))
 		}
 		head := fmt.Sprintf("%d) %s", i+1, c.headline())
 		tag := c.Class
 		if !c.Fatal {
 			tag += ", not yet fatal"
 		}
-		fmt.Fprintf(&b, "\n%s  %s\n", p.Bold.Sprint(e.ci.harmless(line(head))), p.Faint.Sprint("["+line(tag)+"]"))
+		fmt.Fprintf(&b, "\n%s  %s\n", p.Bold.Sprint(line(head)), p.Faint.Sprint("["+line(tag)+"]"))
 		e.details(&b, c)
 	}
 	if more := len(r.Causes) - len(shown); more > 0 {
@@ -111,19 +111,19 @@ func (e *Events) details(b *strings.Builder, c Cause) {
 	log, next := c.Logs, c.Next
 	c.Logs, c.Next = nil, nil
 	for _, l := range c.lines(e.glyphs) {
-		fmt.Fprintf(b, "   %s\n", e.ci.harmless(l))
+		fmt.Fprintf(b, "   %s\n", l)
 	}
 	now := e.now()
 	for _, tail := range log {
 		title := "log of " + tail.title()
 		b.WriteString(e.ci.begin(title, now))
 		for _, l := range tail.lines() {
-			fmt.Fprintf(b, "   %s\n", e.ci.harmless(l))
+			fmt.Fprintf(b, "   %s\n", l)
 		}
 		b.WriteString(e.ci.end(title, now))
 	}
 	for _, l := range nextLines(next) {
-		fmt.Fprintf(b, "   %s\n", e.ci.harmless(l))
+		fmt.Fprintf(b, "   %s\n", l)
 	}
 }
 
@@ -213,10 +213,10 @@ func (e *Events) bystanders(b *strings.Builder, r Result) {
 		unfinished = append(unfinished, text)
 	}
 	if len(blocked) > 0 {
-		fmt.Fprintf(b, "\nnot ready because of the above: %s\n", e.ci.harmless(short(blocked)))
+		fmt.Fprintf(b, "\nnot ready because of the above: %s\n", short(blocked))
 	}
 	if len(unfinished) > 0 {
-		fmt.Fprintf(b, "\nnot finished when it ended: %s\n", e.ci.harmless(short(unfinished)))
+		fmt.Fprintf(b, "\nnot finished when it ended: %s\n", short(unfinished))
 	}
 }
 
@@ -253,5 +253,5 @@ func (e *Events) verdict(r Result) string {
 	if e.opts.ResultFile != "" {
 		text += dot + "report: " + line(e.opts.ResultFile)
 	}
-	return e.palette.Bad.Sprint(word) + e.ci.harmless(text)
+	return e.palette.Bad.Sprint(word) + text
 }

@@ -31,15 +31,15 @@ type Result struct {
 	ExitCode  int     `json:"exit_code"`
 	Began     string  `json:"began"`
 	Seconds   float64 `json:"seconds"`
-	Error     string  `json:"error,omitempty"`
-	Hint      string  `json:"hint,omitempty"`
+	Error     string  `json:"error,omitempty" text:"free"`
+	Hint      string  `json:"hint,omitempty" text:"free"`
 	// OutputError is what could not be written, in one line; the rest of the result
 	// holds all the same.
 	OutputError string         `json:"output_error,omitempty"`
 	Summary     ResultSummary  `json:"summary"`
 	Causes      []Cause        `json:"causes"`
 	Objects     []ObjectResult `json:"objects"`
-	Warnings    []string       `json:"warnings"`
+	Warnings    []string       `json:"warnings" text:"command"`
 	// Rollback is the run that undid this one; nil when there was none.
 	Rollback *Result `json:"rollback,omitempty"`
 
@@ -67,7 +67,7 @@ type ObjectResult struct {
 	Action     string  `json:"action,omitempty"` // create, update, ...; empty for hooks
 	Source     string  `json:"source,omitempty"`
 	State      string  `json:"state,omitempty"` // waiting, progressing, ready, failed or gone; empty when not waited for
-	Message    string  `json:"message,omitempty"`
+	Message    string  `json:"message,omitempty" text:"free"`
 	Class      string  `json:"class,omitempty"`
 	Seconds    float64 `json:"seconds,omitempty"` // until that state
 	Unverified bool    `json:"unverified,omitempty"`
@@ -78,6 +78,11 @@ const signalCodes = 128
 
 // result sums up everything that was shown.
 func (e *Events) result() Result {
+	return hide.Document(e.outcome(), e.text, e.named)
+}
+
+// outcome sums up everything that happened.
+func (e *Events) outcome() Result {
 	first, err := e.tally, e.final
 	if len(e.earlier) > 0 {
 		first = e.earlier[0]
@@ -264,13 +269,12 @@ func round(d time.Duration) float64 { return d.Round(100 * time.Millisecond).Sec
 
 // WriteResult writes r to a file as indented JSON. The file is replaced in one
 // step, so that a reader never finds half of it, and only its owner may read it.
-// What is hidden is taken out.
-func WriteResult(path string, r Result, hidden *hide.Texts) error {
+func WriteResult(path string, r Result) error {
 	data, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err
 	}
-	return replaceFile(path, []byte(hidden.Hide(string(data))+"\n"))
+	return replaceFile(path, append(data, '\n'))
 }
 
 // Writable says whether a report can be written to path, before there is one;

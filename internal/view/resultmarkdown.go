@@ -3,15 +3,11 @@ package view
 import (
 	"fmt"
 	"strings"
-
-	"deployer/internal/hide"
 )
 
 // resultMarkdown writes a result for the page of a CI job.
-func resultMarkdown(r Result, hidden *hide.Texts) string {
+func resultMarkdown(r Result) string {
 	g := unicodeGlyphs()
-	// Hidden before it is escaped: it wouldn't be found any more.
-	text := func(s string) string { return markdown(hidden.Hide(s)) }
 	var b strings.Builder
 	if r.Error == "" {
 		s := r.Summary
@@ -19,14 +15,14 @@ func resultMarkdown(r Result, hidden *hide.Texts) string {
 		b.WriteString("| created | updated | recreated | deleted | unchanged |\n|---|---|---|---|---|\n")
 		fmt.Fprintf(&b, "| %d | %d | %d | %d | %d |\n", s.Created, s.Updated, s.Recreated, s.Deleted, s.Unchanged)
 	} else {
-		fmt.Fprintf(&b, "### ✗ %s\n", text(headlineOf(r, g)))
+		fmt.Fprintf(&b, "### ✗ %s\n", markdown(headlineOf(r, g)))
 		for i, c := range r.Causes {
 			var lines strings.Builder
 			for _, l := range c.lines(g) {
-				lines.WriteString(hidden.Hide(l) + "\n")
+				lines.WriteString(l + "\n")
 			}
 			fence := fenceFor(lines.String())
-			fmt.Fprintf(&b, "\n**%d. %s** (%s)\n\n%s\n%s%s\n", i+1, text(c.headline()), markdown(c.Class), fence, lines.String(), fence)
+			fmt.Fprintf(&b, "\n**%d. %s** (%s)\n\n%s\n%s%s\n", i+1, markdown(c.headline()), markdown(c.Class), fence, lines.String(), fence)
 		}
 	}
 	if undo := r.Rollback; undo != nil {
@@ -34,10 +30,10 @@ func resultMarkdown(r Result, hidden *hide.Texts) string {
 		if undo.Error != "" {
 			outcome = "failed: " + undo.Error
 		}
-		fmt.Fprintf(&b, "\nThe %s %s.\n", markdown(undo.Verb), text(outcome))
+		fmt.Fprintf(&b, "\nThe %s %s.\n", markdown(undo.Verb), markdown(outcome))
 	}
 	for _, w := range r.Warnings {
-		fmt.Fprintf(&b, "\n> **Warning:** %s\n", text(w))
+		fmt.Fprintf(&b, "\n> **Warning:** %s\n", markdown(w))
 	}
 	return b.String() + "\n"
 }

@@ -4,12 +4,14 @@ package view
 
 import (
 	"io"
+	"math/rand/v2"
 	"os"
 
 	"golang.org/x/term"
 )
 
-// Streams are where a program reads and writes.
+// Streams are where a program reads and writes. What is written to Out and Err
+// is text for people: see filter. Data is for everything else.
 type Streams struct {
 	In             io.Reader
 	Out, Err       io.Writer
@@ -18,10 +20,14 @@ type Streams struct {
 
 	console *os.File // what Err writes to, when that is a file
 	sinks   []*sink  // of Out and Err
+
+	mark    int    // of what is passed on as it is; 0 without a filter
+	program string // the name that the program was called by
 }
 
-// NewStreams looks at what the streams are connected to.
-func NewStreams(in io.Reader, out, errOut io.Writer) Streams {
+// NewStreams looks at what the streams are connected to, and filters what is
+// written to them. The program is the name that it was called by.
+func NewStreams(in io.Reader, out, errOut io.Writer, program string) Streams {
 	s := Streams{In: in, Out: out, Err: errOut, Width: 80, Height: 24}
 	s.OutTTY, s.ErrTTY = isTerminal(out), isTerminal(errOut)
 	for _, w := range []io.Writer{errOut, out} {
@@ -35,8 +41,49 @@ func NewStreams(in io.Reader, out, errOut io.Writer) Streams {
 	s.console, _ = errOut.(*os.File)
 	s.sinks = []*sink{{to: out, name: "standard output"}, {to: errOut, name: "standard error"}}
 	s.Out, s.Err = s.sinks[0], s.sinks[1]
+	return s.filtered(program)
+}
+
+// filtered puts filters in front of the streams.
+func (s Streams) filtered(program string) Streams {
+	s.program, s.mark = program, 1_000_000+rand.IntN(1_000_000_000)
+	s.Out = &filter{to: s.Out, program: program, mark: s.mark}
+	s.Err = &filter{to: s.Err, program: program, mark: s.mark}
 	return s
 }
+
+// Data is standard output for what is asked for to be read by programs: to the
+// byte, as it is.
+func (s Streams) Data() io.Writer { return unfiltered(s.Out) }
+
+// as is standard output for a format.
+func (s Streams) as(f Format) io.Writer {
+	if f == FormatJSON || f == FormatYAML {
+		return s.Data()
+	}
+	return s.Out
+}
+
+func unfiltered(w io.Writer) io.Writer {
+	if f, ok := w.(*filter); ok {
+		return f.to
+	}
+	return w
+}
+
+// own marks a text as ours: sequences in it are passed on. What is in it from
+// elsewhere has to be harmless already.
+func (s Streams) own(text string) string {
+	if s.mark == 0 || text == "" {
+		return text
+	}
+	f := &filter{mark: s.mark}
+	return f.begin() + text + f.end()
+}
+
+// Palette returns the palette of one of the streams; tty says whether it is a
+// terminal.
+func (s Streams) Palette(when Colour, tty bool) Palette { return newPalette(when, tty, s.mark) }
 
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)

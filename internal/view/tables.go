@@ -32,6 +32,7 @@ func ParseFormat(s string) (Format, error) {
 
 // Encode writes a value as JSON or YAML, as Helm does: JSON on one line.
 func Encode(w io.Writer, f Format, value any) error {
+	w = unfiltered(w) // data is for programs, and escaped
 	data, err := marshal(value)
 	if err != nil {
 		return err

@@ -99,9 +99,10 @@ func (t *tally) start(op *deploy.Operation) {
 		t.changes[c.ID] = c
 	}
 	for _, w := range op.Warnings {
-		t.warn(w)
+		t.warn(op.Hidden.Hide(w))
 	}
 	for _, w := range op.Plan.Warnings {
+		w.Text = op.Hidden.Hide(w.Text)
 		t.warn(warningOf(w).String())
 	}
 }

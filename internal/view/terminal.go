@@ -134,11 +134,11 @@ func (t *terminal) paint(region string) {
 	}
 	var b strings.Builder
 	if t.drawn > 0 {
-		b.WriteString("\r")
+		back := "\r"
 		if t.drawn > 1 {
-			fmt.Fprintf(&b, "\x1b[%dA", t.drawn-1)
+			back += fmt.Sprintf("\x1b[%dA", t.drawn-1)
 		}
-		b.WriteString("\x1b[J")
+		b.WriteString(t.streams.own(back + "\x1b[J"))
 	}
 	if t.left > 0 {
 		fmt.Fprintf(&b, "(%s left out: nobody read them in time)\n", count(t.left, "line"))
@@ -196,7 +196,7 @@ func (t *terminal) header(columns int) string {
 	_ = t.bar.Set(done) // fails only when there is more done than there is to do
 	t.frame.Reset()
 	t.bar.Describe(name)
-	return strings.TrimRight(strings.TrimPrefix(t.frame.String(), "\r"), " ")
+	return strings.TrimSpace(line(t.frame.String()))
 }
 
 func clock(d time.Duration) string {

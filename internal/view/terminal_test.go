@@ -116,7 +116,7 @@ func (s *screen) region() int {
 
 func newStage(t testing.TB, width, height int) (*studio, *screen) {
 	s, scr := newStudio(EventOptions{}, true), newScreen(t, width, height)
-	streams := Streams{Out: &s.out, Err: scr, ErrTTY: true, Width: width, Height: height}
+	streams := Streams{Out: &s.out, Err: scr, ErrTTY: true, Width: width, Height: height}.filtered("deployer")
 	s.Events = newEvents(streams, EventOptions{Timeout: 5 * time.Minute, Env: noEnv}, func() time.Time { return s.clock })
 	return s, scr
 }
@@ -182,7 +182,7 @@ func TestTerminalSizes(t *testing.T) {
 // TestTerminalLive runs the real painter and many goroutines, for the race detector.
 func TestTerminalLive(t *testing.T) {
 	scr := newScreen(t, 80, 24)
-	e := NewEvents(Streams{Err: scr, Out: scr, ErrTTY: true, Width: 80, Height: 24}, EventOptions{Env: noEnv})
+	e := NewEvents(Streams{Err: scr, Out: scr, ErrTTY: true, Width: 80, Height: 24}.filtered("deployer"), EventOptions{Env: noEnv})
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

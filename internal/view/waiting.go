@@ -39,7 +39,7 @@ type Waiting struct {
 // ends it.
 func StartWaiting(s Streams, what string, transfer func() (moved, announced int64)) *Waiting {
 	glyphs := glyphsFor(os.Getenv)
-	w := &Waiting{out: s.Err, text: func() string {
+	w := &Waiting{out: unfiltered(s.Err), text: func() string {
 		done := amount(transfer())
 		return glyphs.fit(line(what), s.Width-roomForTime-len(done)) + done
 	}}

@@ -1,0 +1,13 @@
+// Package program knows how hints name the program, which runs under two names.
+package program
+
+import "strings"
+
+// Name stands in hints, and in other texts with a command line to type, for the
+// name that the program was called by. The letters around it are from Unicode's
+// private use area: nothing else that is shown has this text in it, so that names
+// and words of others are never taken for it.
+const Name = "\uf6d0deployer\uf6d1"
+
+// In puts the name that the program was called by into a text.
+func In(text, name string) string { return strings.ReplaceAll(text, Name, name) }

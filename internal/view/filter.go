@@ -1,0 +1,158 @@
+package view
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+
+	"deployer/internal/program"
+)
+
+// A filter is what all text goes through on its way to a terminal or a log. It
+// takes out what a terminal would obey, and changes what the log of a CI system
+// would obey, whoever wrote it; only sequences that carry the mark of this run are
+// passed on. It also gives the program the name that it was called by. It is
+// safe for concurrent use.
+type filter struct {
+	to      io.Writer
+	program string
+	mark    int // a number that nobody can guess, in all sequences of ours
+
+	mu      sync.Mutex
+	midLine bool // something other than blanks stands in the line already
+}
+
+func (f *filter) Write(data []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if _, err := io.WriteString(f.to, f.clean(string(data))); err != nil {
+		return 0, err
+	}
+	return len(data), nil
+}
+
+// The ends of a part of a text that is passed on as it is.
+func (f *filter) begin() string { return fmt.Sprintf("\x1b[%d;1p", f.mark) }
+func (f *filter) end() string   { return fmt.Sprintf("\x1b[%d;0p", f.mark) }
+
+// clean is what is left of a text.
+func (f *filter) clean(text string) string {
+	text = program.In(text, f.program)
+	var out strings.Builder
+	for text != "" {
+		foreign, rest, found := strings.Cut(text, f.begin())
+		out.WriteString(f.commandless(f.controlless(foreign)))
+		if !found {
+			break
+		}
+		own, after, _ := strings.Cut(rest, f.end())
+		out.WriteString(own)
+		if own != "" {
+			f.midLine = !strings.HasSuffix(own, "\n")
+		}
+		text = after
+	}
+	return out.String()
+}
+
+// controlless takes out escape sequences that aren't colours of ours, and
+// characters that control terminals but for line ends and tabs.
+func (f *filter) controlless(text string) string {
+	dangerous := func(r rune) bool { return suspicious(r) && r != '\n' && r != '\t' }
+	if !strings.ContainsFunc(text, dangerous) && utf8.ValidString(text) {
+		return text
+	}
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	colour := fmt.Sprintf("\x1b[%d;", f.mark)
+	var out strings.Builder
+	coloured := false
+	for i := 0; i < len(text); {
+		if n := escape(text[i:]); n > 0 {
+			sequence := text[i : i+n]
+			i += n
+			switch codes, ours := strings.CutPrefix(sequence, colour); {
+			case ours && strings.HasSuffix(codes, "m"):
+				coloured = true
+				out.WriteString("\x1b[" + codes)
+			case coloured && colourEnds[sequence] != "":
+				coloured = false
+				out.WriteString(colourEnds[sequence])
+			}
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(text[i:])
+		i += size
+		switch {
+		case !dangerous(r):
+			out.WriteRune(r)
+		case r == '\r':
+			out.WriteByte(' ')
+		}
+	}
+	return out.String()
+}
+
+// colourEnds are what ends our colours: as they come, with an end for the mark
+// too, and as they go.
+var colourEnds = map[string]string{"\x1b[0;0m": "\x1b[0m", "\x1b[0;22m": "\x1b[22m"}
+
+// commandless changes what the log of a CI system takes for a command. That is
+// done everywhere: a container in a CI job doesn't know that it is in one.
+//
+// https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands
+// https://learn.microsoft.com/en-us/azure/devops/pipelines/scripts/logging-commands
+// https://www.jetbrains.com/help/teamcity/service-messages.html
+func (f *filter) commandless(text string) string {
+	if text == "" {
+		return ""
+	}
+	if !strings.Contains(text, "::") && !strings.Contains(text, "##") {
+		rest := text[strings.LastIndexByte(text, '\n')+1:]
+		f.midLine = f.midLine && len(rest) == len(text) || strings.TrimSpace(rest) != ""
+		return text
+	}
+	var out strings.Builder
+	for i := 0; i < len(text); {
+		if n := escape(text[i:]); n > 0 { // a colour of ours
+			out.WriteString(text[i : i+n])
+			i += n
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(text[i:])
+		switch {
+		case r == '\n':
+			f.midLine = false
+		case unicode.IsSpace(r):
+		case !f.midLine && strings.HasPrefix(text[i:], "::"):
+			out.WriteString(": ")
+			f.midLine = true
+			i += size
+			continue
+		case r == '#' && commandAt(text[i:]):
+			out.WriteString("# ")
+			f.midLine = true
+			i += size
+			continue
+		default:
+			f.midLine = true
+		}
+		out.WriteString(text[i : i+size])
+		i += size
+	}
+	return out.String()
+}
+
+// commandWords are what stands between ## and the command of a CI system.
+var commandWords = []string{"##[", "##vso[", "##teamcity["}
+
+func commandAt(text string) bool {
+	for _, word := range commandWords {
+		if len(text) >= len(word) && strings.EqualFold(text[:len(word)], word) {
+			return true
+		}
+	}
+	return false
+}
