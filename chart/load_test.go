@@ -15,6 +15,8 @@ import (
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/provenance"
+
+	"deployer/internal/program"
 )
 
 // pack makes an archive of the web test chart in dir, with another version.
@@ -177,9 +179,9 @@ func TestLoadRefuses(t *testing.T) {
 		"directory, no chart":  {dir, "Chart.yaml file is missing", "name a chart directory"},
 		"a values file":        {filepath.Join(dir, "plain.yaml"), "seems to be a YAML file", ""},
 		"library":              {filepath.Join(testcharts, "library", "charts", "parts"), "library charts are not installable: parts", "application chart"},
-		"missing dependencies": {lacking, "chart probe lacks dependencies: found in Chart.yaml, but missing in charts/ directory: one, two", "deployer dependency build " + lacking},
+		"missing dependencies": {lacking, "chart probe lacks dependencies: found in Chart.yaml, but missing in charts/ directory: one, two", program.Name + " dependency build " + lacking},
 		"bare name":            {"nosuchchart", "fetching chart nosuchchart", "for a local chart write ./nosuchchart"},
-		"unknown repository":   {"none/web", "repo none not found", "deployer repo add none URL"},
+		"unknown repository":   {"none/web", "repo none not found", program.Name + " repo add none URL"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := Load(context.Background(), c.ref, LoadOptions{Settings: helmHome(t)})

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"deployer/internal/program"
 	"deployer/internal/view"
 )
 
@@ -91,7 +92,7 @@ func TestArrangeRefuses(t *testing.T) {
 			if err == nil {
 				t.Fatalf("arrange(%s) accepts it, want: %s", test.line, test.want)
 			}
-			if err.Error() != test.want || view.Hint(err) != test.hint {
+			if err.Error() != test.want || program.In(view.Hint(err), "deployer") != test.hint {
 				t.Errorf("arrange(%s)\n got %s (%s)\nwant %s (%s)", test.line, err, view.Hint(err), test.want, test.hint)
 			}
 		})

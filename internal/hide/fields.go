@@ -30,7 +30,8 @@ const Item = "[]"
 
 // Of reads which fields are confidential in any of some states of an object,
 // nil ones left out: all of a Secret's, whatever its annotations say, and what
-// the annotations name. A path that can't be read hides everything.
+// the annotations name, and what custom resources make Secrets of. A path that
+// can't be read hides everything.
 func Of(states ...*unstructured.Unstructured) Fields {
 	var f Fields
 	for _, obj := range states {
@@ -38,6 +39,9 @@ func Of(states ...*unstructured.Unstructured) Fields {
 			continue
 		}
 		f.whole = f.whole || IsSecret(obj)
+		if isCustom(obj) {
+			f.secretsIn(nil, obj.Object)
+		}
 		annotations := obj.GetAnnotations()
 		f.whole = f.whole || isTrue(annotations[WholeAnnotation]) || isTrue(annotations[werfWhole])
 		for _, name := range []string{PathsAnnotation, werfPaths} {

@@ -11,7 +11,10 @@ type suspicion int
 const (
 	innocent suspicion = iota
 	doubtful           // "key" names tolerations as well as private keys: the value decides
+	naming             // it names somebody or something: users, hosts, databases
 	telling
+
+	unknown = innocent // in what is confidential as a whole
 )
 
 // tellingWords are the words in a key that say that its value is confidential.
@@ -24,6 +27,9 @@ var tellingWords = regexp.MustCompile(`passw|passphrase|\b(pwd|pass|creds?|dsn|s
 var references = regexp.MustCompile(`\b(name|ref|refs|path|paths|file|files|dir|mount|mounts|type|kind|enabled|create|created|annotations|labels|` +
 	`length|ttl|expiry|expiration|policy|namespace|version|store|class|provider|audience|interval|keys|items|rotation|required|optional|image)$|` +
 	`^existing\b|^(image ?)?pull ?secrets?$|^(external|sealed) ?secrets?$|(password|token|user|username|topology|label|annotation|primary|foreign|public) ?key$`)
+
+// names are keys of what names somebody or something.
+var names = regexp.MustCompile(`(^| )(user|username|login|host|hostname|server|endpoint|addr|address|db|dbname|database|bucket|queue|topic|email|domain|region|zone|mode|level|format|driver|engine)$`)
 
 // camel finds where the words of a name meet.
 var camel = regexp.MustCompile(`([a-z0-9])([A-Z])`)
@@ -45,6 +51,8 @@ func suspect(key string) suspicion {
 		return telling
 	case words == "key" || words == "auth":
 		return doubtful
+	case names.MatchString(words):
+		return naming
 	}
 	return innocent
 }

@@ -2,13 +2,10 @@ package hide
 
 import (
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
-	"html"
-	"net/url"
-	"slices"
 	"strings"
 	"sync"
-	"unicode"
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,26 +15,28 @@ import (
 const Mark = "(hidden)"
 
 // Texts are confidential texts, to be taken out of whatever is shown: charts
-// write passwords into arguments, servers quote them, programs log them. A nil
-// *Texts hides nothing. It is safe for concurrent use.
+// write passwords into arguments, servers quote them, programs log them. They are
+// looked for in many spellings: upper and lower case, base64 that they are a part
+// of, hexadecimal, escaped as in URLs, JSON and XML. A nil *Texts hides nothing. It
+// is safe for concurrent use.
 type Texts struct {
 	mu    sync.Mutex
 	whole map[string]bool // hidden where it is all of a value
-	parts map[string]bool // hidden also inside of texts
-	names map[string]bool // what isn't hidden inside of texts although it is confidential: it names something
-	order []string        // parts, longest first; nil when it has to be made again
+	parts *search         // hidden also inside of texts
+	names map[string]bool // in lower case: what isn't hidden inside of texts although it is confidential
+	hosts map[string]bool // in lower case: confidential texts that name something when they begin with a name
 }
 
 // The lengths, in bytes, from which a text is hidden. Shorter ones are in every
-// text by chance.
+// text by chance, as short numbers are.
 const (
-	leastWhole  = 3  // all of a value, when its key says that it is confidential
-	leastNamed  = 6  // inside of a text, when its key says that it is confidential
-	leastPart   = 8  // inside of a text, when it has more than letters
-	leastWord   = 16 // inside of a text, when it has nothing but letters
-	leastLine   = 20 // a line of a text of several
-	sureAnyhow  = 12 // from here on also in the middle of a word
-	mostEncoded = 1 << 20
+	leastWhole       = 3 // all of a value, when its key says that it is confidential
+	leastOrdinary    = 8 // all of a value that is an ordinary word
+	leastInside      = leastHead
+	leastNamedNumber = 6 // a number inside of a text, when its key says that it is confidential
+	leastNumber      = 8 // a number inside of a text
+	leastLine        = 8 // a line of a text of several, in which no key stands before a value
+	leastBinary      = 8 // what is no text at all
 )
 
 // Object makes the confidential values of an object known.
@@ -49,15 +48,30 @@ func (t *Texts) Object(obj *unstructured.Unstructured) {
 	if !f.Any() {
 		return
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	f.each(nil, obj.Object, func(names []string, text string) {
-		key := names[len(names)-1]
-		t.add(text, suspect(key) == telling)
+		key := suspect(names[len(names)-1])
+		t.add(text, key)
 		if IsSecret(obj) && names[0] == "data" {
-			if plain, err := base64.StdEncoding.DecodeString(text); err == nil && utf8.Valid(plain) {
-				t.add(string(plain), suspect(key) == telling)
+			if data, err := base64.StdEncoding.DecodeString(text); err == nil {
+				t.data(data, key)
 			}
 		}
 	})
+}
+
+// data makes known what stands in base64 in a Secret.
+func (t *Texts) data(data []byte, key suspicion) {
+	switch {
+	case utf8.Valid(data):
+		t.add(string(data), key)
+	case len(data) >= leastBinary && len(data) <= mostEncoded:
+		t.search().add(part{text: hex.EncodeToString(data)})
+		for _, s := range encoded(string(data)) {
+			t.search().add(part{text: s.text, exact: true, inner: true})
+		}
+	}
 }
 
 // each calls do for every confidential text in a value.
@@ -78,10 +92,12 @@ func (f Fields) each(names []string, v any, do func(names []string, text string)
 	}
 }
 
-// Values makes those of a user's values known whose keys say that they are
-// confidential, and all that is below such a key.
+// Values makes those of a user's or a chart's values known whose keys say that
+// they are confidential, and all that is below such a key.
 func (t *Texts) Values(values map[string]any) {
 	if t != nil {
+		t.mu.Lock()
+		defer t.mu.Unlock()
 		t.values(values, innocent)
 	}
 }
@@ -98,11 +114,11 @@ func (t *Texts) values(v any, s suspicion) {
 		}
 	case string:
 		if s == telling || s == doubtful && strings.ContainsAny(v, "0123456789") {
-			t.add(v, s == telling)
+			t.add(v, s)
 		}
 	case int, int32, int64, float64, json.Number:
-		if data, err := json.Marshal(v); err == nil && s == telling && len(data) >= leastNamed {
-			t.add(string(data), true)
+		if data, err := json.Marshal(v); err == nil && s == telling {
+			t.add(string(data), s)
 		}
 	}
 }
@@ -126,198 +142,119 @@ func (t *Texts) Name(name string) {
 	if t.names == nil {
 		t.names = map[string]bool{}
 	}
-	t.names[name], t.order = true, nil
+	t.names[lowered(name)] = true
 }
 
-// add makes a text known; named says that its key tells that it is confidential.
-func (t *Texts) add(text string, named bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.whole == nil {
-		t.whole, t.parts = map[string]bool{}, map[string]bool{}
-	}
+// add makes a text known, by what its key says of it.
+func (t *Texts) add(text string, key suspicion) {
 	trimmed := strings.TrimSpace(text)
-	if t.whole[text] && (t.parts[trimmed] || !named) || ordinary[strings.ToLower(trimmed)] {
+	if meaningless[strings.ToLower(trimmed)] {
 		return
 	}
-	if named && len(trimmed) >= leastWhole || len(trimmed) >= leastPart {
+	common := isOrdinary(trimmed)
+	if key == telling && len(trimmed) >= leastWhole || len(trimmed) >= leastOrdinary || len(trimmed) >= leastInside && !common && hasLetter(trimmed) {
+		if t.whole == nil {
+			t.whole = map[string]bool{}
+		}
 		t.whole[text], t.whole[trimmed] = true, true
 	}
-	least := leastPart
 	switch {
-	case named:
-		least = leastNamed
-	case onlyLetters(trimmed):
-		least = leastWord
-	}
-	if len(trimmed) < least {
-		return
-	}
-	t.order = nil
-	for _, v := range variants(trimmed) {
-		t.parts[v] = true
+	case len(trimmed) < leastInside:
+	case !hasLetter(trimmed):
+		if len(trimmed) >= leastNumber || key == telling && len(trimmed) >= leastNamedNumber {
+			t.look(trimmed, part{word: true})
+		}
+	case common:
+		if key == telling {
+			t.look(trimmed, part{word: true, exact: true})
+		}
+	case key == naming:
+		if t.hosts == nil {
+			t.hosts = map[string]bool{}
+		}
+		t.hosts[lowered(trimmed)] = true
+		t.look(trimmed, part{word: true})
+	case key != telling && quantity.MatchString(trimmed):
+	default:
+		t.look(trimmed, part{})
 	}
 	t.inside(trimmed)
 }
 
-// inside makes known what is in a text of several lines: each line by itself,
-// as it may be shown with an indentation, and in JSON what has telling keys.
-func (t *Texts) inside(text string) {
-	for _, line := range strings.Split(text, "\n") {
-		if line = strings.TrimSpace(line); len(line) >= leastLine {
-			t.parts[line] = true
+// look has a text looked for inside of others, in all its spellings. like says how
+// the spellings that aren't in base64 are.
+func (t *Texts) look(text string, like part) {
+	for _, s := range spellings(text) {
+		p := like
+		p.text = s.text
+		if s.exact {
+			p = part{text: s.text, exact: true, inner: s.inner}
 		}
-	}
-	if !strings.HasPrefix(text, "{") {
-		return
-	}
-	var content map[string]any
-	if json.Unmarshal([]byte(text), &content) != nil {
-		return
-	}
-	t.within(content, innocent)
-}
-
-func (t *Texts) within(v any, s suspicion) {
-	switch v := v.(type) {
-	case map[string]any:
-		for key, item := range v {
-			if key == "auth" { // of a registry: https://github.com/moby/moby, cli/config/types
-				t.within(item, telling)
-				continue
-			}
-			t.within(item, below(s, key))
-		}
-	case []any:
-		for _, item := range v {
-			t.within(item, s)
-		}
-	case string:
-		if s == telling && len(v) >= leastNamed && !ordinary[strings.ToLower(v)] {
-			for _, form := range variants(v) {
-				t.parts[form] = true
-			}
-		}
+		t.search().add(p)
 	}
 }
 
-// ordinary texts are no secrets, whatever says so.
-var ordinary = map[string]bool{
-	"true": true, "false": true, "null": true, "none": true, "default": true, "disabled": true, "enabled": true,
-	"localhost": true, "127.0.0.1": true, "0.0.0.0": true, "production": true, "development": true,
-}
-
-func onlyLetters(text string) bool {
-	return !strings.ContainsFunc(text, func(r rune) bool { return !unicode.IsLetter(r) })
-}
-
-// variants are the forms in which a text is written elsewhere.
-func variants(text string) []string {
-	out := []string{text}
-	if len(text) > mostEncoded {
-		return out
+func (t *Texts) search() *search {
+	if t.parts == nil {
+		t.parts = newSearch()
 	}
-	for _, plain := range []string{text, text + "\n"} {
-		data := []byte(plain)
-		out = append(out, base64.StdEncoding.EncodeToString(data), base64.RawStdEncoding.EncodeToString(data),
-			base64.URLEncoding.EncodeToString(data), base64.RawURLEncoding.EncodeToString(data))
-	}
-	// Servers quote values in messages, and what writes the message escapes it again.
-	for _, quoted := range append(escaped(text), text) {
-		out = append(append(out, quoted, html.EscapeString(quoted)), escaped(quoted)...) // as XML and JSON have it
-	}
-	return append(out, url.QueryEscape(text), url.PathEscape(text))
-}
-
-// escaped is a text as it stands in JSON, where <, > and & may be escaped or not.
-func escaped(text string) []string {
-	var out []string
-	for _, angles := range []bool{true, false} {
-		var b strings.Builder
-		e := json.NewEncoder(&b)
-		e.SetEscapeHTML(angles)
-		if e.Encode(text) == nil {
-			out = append(out, strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(b.String()), `"`), `"`))
-		}
-	}
-	return out
+	return t.parts
 }
 
 // Hide takes all that is confidential out of a text.
 func (t *Texts) Hide(text string) string {
+	hidden, _ := t.hide(text)
+	return hidden
+}
+
+// hide also gives what was taken out, in order.
+func (t *Texts) hide(text string) (string, []string) {
 	if t == nil || text == "" {
-		return text
+		return text, nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if trimmed := strings.TrimSpace(text); (t.whole[text] || t.whole[trimmed]) && !t.isName(trimmed) {
-		return Mark
+	if trimmed := strings.TrimSpace(text); (t.whole[text] || t.whole[trimmed]) && !t.isName(lowered(trimmed)) {
+		return Mark, []string{trimmed}
 	}
-	if t.order == nil {
-		t.sort()
+	if t.parts == nil {
+		return text, nil
 	}
-	for _, part := range t.order {
-		if len(part) <= len(text) && strings.Contains(text, part) {
-			text = replaced(text, part)
-		}
-	}
-	return text
-}
-
-func (t *Texts) sort() {
-	t.order = make([]string, 0, len(t.parts))
-	for part := range t.parts {
-		if !t.isName(part) {
-			t.order = append(t.order, part)
-		}
-	}
-	slices.SortFunc(t.order, func(a, b string) int {
-		if len(a) != len(b) {
-			return len(b) - len(a)
-		}
-		return strings.Compare(a, b)
-	})
-}
-
-// isName tells whether a text is a name, or begins with one as the names of
-// pods and hosts do.
-func (t *Texts) isName(text string) bool {
-	for i := range text {
-		if (text[i] == '-' || text[i] == '.') && t.names[text[:i]] {
-			return true
-		}
-	}
-	return t.names[text]
-}
-
-// replaced takes a part out of a text; a short one only where it is a word.
-func replaced(text, part string) string {
-	if len(part) >= sureAnyhow {
-		return strings.ReplaceAll(text, part, Mark)
+	found := t.parts.find(text, t.isName)
+	if len(found) == 0 {
+		return text, nil
 	}
 	var b strings.Builder
-	for {
-		i := strings.Index(text, part)
-		if i < 0 {
-			b.WriteString(text)
-			return b.String()
-		}
-		before, _ := utf8.DecodeLastRuneInString(text[:i])
-		after, _ := utf8.DecodeRuneInString(text[i+len(part):])
-		b.WriteString(text[:i])
-		if inWord(before) || inWord(after) {
-			b.WriteString(text[i : i+len(part)])
-		} else {
-			b.WriteString(Mark)
-		}
-		text = text[i+len(part):]
+	var out []string
+	at := 0
+	for _, s := range found {
+		b.WriteString(text[at:s.from])
+		b.WriteString(Mark)
+		out = append(out, text[s.from:s.to])
+		at = s.to
 	}
+	b.WriteString(text[at:])
+	return b.String(), out
 }
 
-func inWord(r rune) bool { return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r)) }
+// isName tells whether a text, in lower case, is a name, or begins with one as the
+// names of hosts do.
+func (t *Texts) isName(text string) bool {
+	if t.names[text] {
+		return true
+	}
+	if t.hosts[text] {
+		for i := range text {
+			if (text[i] == '-' || text[i] == '.') && t.names[text[:i]] {
+				return true
+			}
+		}
+	}
+	return false
+}
 
 // Value takes all that is confidential out of JSON data, a copy of it where
-// something is.
+// something is. Keys stay.
 func (t *Texts) Value(v any) any {
 	if t == nil {
 		return v
@@ -338,5 +275,39 @@ func (t *Texts) Value(v any) any {
 		}
 		return out
 	}
+	return t.number(v)
+}
+
+// number is a number without what is confidential.
+func (t *Texts) number(v any) any {
+	switch v.(type) {
+	case int, int32, int64, float64, json.Number:
+		if data, err := json.Marshal(v); err == nil {
+			if hidden, found := t.hide(string(data)); len(found) > 0 {
+				return hidden
+			}
+		}
+	}
 	return v
+}
+
+// Manifest is Value of an object: what identifies it stays as it is.
+func (t *Texts) Manifest(obj map[string]any) map[string]any {
+	out, _ := t.Value(obj).(map[string]any)
+	if out == nil {
+		return nil
+	}
+	for _, key := range []string{"apiVersion", "kind"} {
+		if v, ok := obj[key]; ok {
+			out[key] = v
+		}
+	}
+	before, _ := obj["metadata"].(map[string]any)
+	after, _ := out["metadata"].(map[string]any)
+	for _, key := range []string{"name", "namespace", "generateName"} {
+		if v, ok := before[key]; ok {
+			after[key] = v
+		}
+	}
+	return out
 }

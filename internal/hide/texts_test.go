@@ -18,7 +18,7 @@ func TestKeys(t *testing.T) {
 		"existingSecret": innocent, "secretName": innocent, "tokenPath": innocent, "passwordFile": innocent,
 		"existingSecretPasswordKey": innocent, "passwordKey": innocent, "topologyKey": innocent, "imagePullSecrets": innocent,
 		"secretKeyRef": innocent, "secretKeys": innocent, "externalSecrets": innocent, "tokenTTL": innocent,
-		"image": innocent, "host": innocent, "keyboard": innocent, "monkey": innocent, "passthrough": innocent, "author": innocent,
+		"image": innocent, "host": naming, "username": naming, "DB_NAME": innocent, "databaseHost": naming, "keyboard": innocent, "monkey": innocent, "passthrough": innocent, "author": innocent,
 	} {
 		if got := suspect(key); got != want {
 			t.Errorf("suspect(%s) = %d, want %d", key, got, want)
@@ -60,7 +60,7 @@ func TestHide(t *testing.T) {
 		"got hunter2, want x":            "got (hidden), want x",
 		"postgres://me:hunter2@h/db":     "postgres://me:(hidden)@h/db",
 		"base64 aHVudGVyMg== of it":      "base64 (hidden) of it",
-		"hunter2000 is another":          "hunter2000 is another",
+		"hunter2000 and HUNTER2":         "(hidden)000 and (hidden)",
 		"s3cret-ABC":                     "(hidden)",
 		`{"p":"s3cret-ABC"}`:             `{"p":"(hidden)"}`,
 		"key 1234567890":                 "key (hidden)",
@@ -76,7 +76,7 @@ func TestHide(t *testing.T) {
 		"http://x:1/a?b=c\\u0026d":       "(hidden)",
 		"a&lt;b&gt;&amp;&#34;c&#39;d9":   "(hidden)",
 		"quay-pass dXNlcjpwYXNzd29yZA==": "(hidden) (hidden)",
-		"someone else":                   "someone else",
+		"someone else, someones":         "(hidden) else, someones",
 		"dedicated-nodes":                "dedicated-nodes",
 		"PRIVATE 0123456789":             "(hidden)",
 		"true":                           "true",

@@ -3,6 +3,8 @@ package planfile
 import (
 	"fmt"
 	"strings"
+
+	"deployer/internal/program"
 )
 
 // A TamperedError refuses a file that is not as it was written.
@@ -26,7 +28,7 @@ func (e *TamperedError) Error() string {
 // Hint says what to do about it.
 func (e *TamperedError) Hint() string {
 	if e.Foreign {
-		return "plans are files made by deployer plan --out FILE"
+		return "plans are files made by " + program.Name + " plan --out FILE"
 	}
 	return "a plan is carried out as it was made or not at all: make a new one, and compare the digest it prints"
 }

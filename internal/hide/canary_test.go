@@ -1,0 +1,237 @@
+package hide
+
+import (
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"html"
+	"math/big"
+	"net/url"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// canary is a text that nobody has seen before.
+func canary(t testing.TB, length int) string {
+	t.Helper()
+	const letters = "abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ"
+	for {
+		out := ""
+		for range length {
+			n, err := rand.Int(rand.Reader, big.NewInt(int64(len(letters))))
+			if err != nil {
+				t.Fatal(err)
+			}
+			out += string(letters[n.Int64()])
+		}
+		if !isOrdinary(out) {
+			return out
+		}
+	}
+}
+
+// spelled are the ways in which a text is written elsewhere, with something around it.
+func spelled(s string) []string {
+	quoted, _ := json.Marshal(s)
+	out := []string{
+		s, strings.ToUpper(s), strings.ToLower(s), "x=" + s + ";", "prefix" + s + "suffix", `{"a":` + string(quoted) + `}`,
+		hex.EncodeToString([]byte(s)), strings.ToUpper(hex.EncodeToString([]byte(s))), url.QueryEscape(s), url.PathEscape("a/" + s),
+		percent(s), strings.ToLower(percent(s)), html.EscapeString(s), fmt.Sprintf("%q", s), base64.StdEncoding.EncodeToString([]byte(base64.StdEncoding.EncodeToString([]byte(s)))),
+	}
+	for _, before := range []string{"", "a", "ab", "abc", "user:pass"} {
+		for _, after := range []string{"", "z", "zz", "\n"} {
+			out = append(out, base64.StdEncoding.EncodeToString([]byte(before+s+after)), base64.RawURLEncoding.EncodeToString([]byte(before+s+after)))
+		}
+	}
+	return out
+}
+
+// shows tells whether a text shows another: as it is, in any case, in hexadecimal,
+// or in base64 that somebody decodes.
+func shows(text, s string) bool {
+	lower, s := strings.ToLower(text), strings.ToLower(s)
+	if strings.Contains(lower, s) || strings.Contains(lower, hex.EncodeToString([]byte(s))) {
+		return true
+	}
+	if plain, err := url.QueryUnescape(text); err == nil && strings.Contains(strings.ToLower(plain), s) {
+		return true
+	}
+	for _, word := range strings.FieldsFunc(text, func(r rune) bool { return r > 0x7f || !inBase64(byte(r)) }) {
+		for cut := range min(4, len(word)) {
+			tail := strings.NewReplacer("-", "+", "_", "/").Replace(word[cut:])
+			data, _ := base64.RawStdEncoding.DecodeString(tail[:len(tail)/4*4])
+			rest, _ := base64.RawStdEncoding.DecodeString(tail)
+			for _, d := range []string{string(data), string(rest)} {
+				if strings.Contains(strings.ToLower(d), s) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
+
+// TestNoCanaryComesOut: what is confidential is hidden in every spelling, wherever
+// it was learned.
+func TestNoCanaryComesOut(t *testing.T) {
+	for _, length := range []int{4, 5, 6, 7, 8, 11, 16, 40} {
+		for source, learn := range map[string]func(*Texts, string){
+			"a Secret's password": func(x *Texts, s string) { x.Object(secretOf(map[string]any{"password": s})) },
+			"a Secret's value":    func(x *Texts, s string) { x.Object(secretOf(map[string]any{"k0": s})) },
+			"stringData": func(x *Texts, s string) {
+				x.Object(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "stringData": map[string]any{"a": s}}})
+			},
+			"values": func(x *Texts, s string) { x.Values(map[string]any{"db": map[string]any{"password": s}}) },
+			"a line of a Secret": func(x *Texts, s string) {
+				x.Object(secretOf(map[string]any{"env": "# settings\nHOST=db\nAPI_KEY=" + s + "\nLEVEL=debug\n"}))
+			},
+			"a SealedSecret": func(x *Texts, s string) {
+				x.Object(custom("bitnami.com/v1alpha1", "SealedSecret", `{"spec":{"template":{"data":{"a":"`+s+`"}}}}`))
+			},
+			"an ExternalSecret": func(x *Texts, s string) {
+				x.Object(custom("external-secrets.io/v1", "ExternalSecret", `{"spec":{"target":{"template":{"data":{"a":"`+s+`"}}}}}`))
+			},
+			"a nested Secret": func(x *Texts, s string) {
+				x.Object(custom("work.example.io/v1", "Work", `{"spec":{"manifests":[{"apiVersion":"v1","kind":"Secret","data":{"a":"`+s+`"}}]}}`))
+			},
+			"a registry's login": func(x *Texts, s string) {
+				auth := base64.StdEncoding.EncodeToString([]byte("me:" + s))
+				x.Object(secretOf(map[string]any{".dockerconfigjson": `{"auths":{"r.io":{"auth":"` + auth + `"}}}`}))
+			},
+		} {
+			s := canary(t, length)
+			var texts Texts
+			texts.Name("web")
+			learn(&texts, s)
+			for _, form := range spelled(s) {
+				got := texts.Hide("it says: " + form + " and more")
+				if shows(got, s) {
+					t.Errorf("%s of %d letters: %q of %s shows it", source, length, got, s)
+				}
+				if !strings.HasPrefix(got, "it says: ") || !strings.HasSuffix(got, " and more") {
+					t.Errorf("%s: %q: what is around it is gone", source, got)
+				}
+			}
+		}
+	}
+}
+
+// TestWordOfAConfigurationIsHiddenAlone: a value in a file of a Secret whose key
+// says nothing is hidden where it stands alone.
+func TestWordOfAConfigurationIsHiddenAlone(t *testing.T) {
+	s := canary(t, 6)
+	var texts Texts
+	texts.Object(secretOf(map[string]any{"app.conf": "flavour=" + s + "\nport=8080\nmode: cluster\ndebug\n30s\n"}))
+	if got := texts.Hide("with " + s + " on 8080 in cluster for 30s, debug"); got != "with (hidden) on 8080 in cluster for 30s, debug" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestNotHidden: what would be found by chance, or everywhere, is left.
+func TestNotHidden(t *testing.T) {
+	var texts Texts
+	texts.Object(secretOf(map[string]any{
+		"a": "true", "b": "1", "c": "abc", "d": "8080", "e": "30s", "f": "512Mi", "g": "1.2.3", "h": "postgres", "i": "debug", "kind": "Deployment", "j": "prod-db",
+	}))
+	texts.Values(map[string]any{"password": "release", "token": "failed"})
+	texts.Name("prod-db")
+	for _, text := range []string{
+		"true, 1, abc, 8080, 30s, 512Mi, 1.2.3, postgres:16, debugging", "Deployment/prod-db/web", "the releases are FAILED", "Release",
+	} {
+		if got := texts.Hide(text); got != text {
+			t.Errorf("Hide(%q) = %q", text, got)
+		}
+	}
+	if got := texts.Hide("my release"); got != "my (hidden)" { // a key says that it is one
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestPairs: what is hidden on one side is hidden on the other.
+func TestPairs(t *testing.T) {
+	known, old := canary(t, 12), canary(t, 12)
+	var texts Texts
+	texts.Values(map[string]any{"password": known})
+	list := func(items ...any) []any { return items }
+	for name, c := range map[string]struct{ a, b, wantA, wantB any }{
+		"a rotated value":      {old, known, Mark, Mark},
+		"the other way":        {known, old, Mark, Mark},
+		"inside of a text":     {"u:" + old + "@h", "u:" + known + "@h", Mark, Mark},
+		"the same in both":     {"u:" + known + "@h1", "u:" + known + "@h2", "u:" + Mark + "@h1", "u:" + Mark + "@h2"},
+		"nothing of it":        {"1", "2", "1", "2"},
+		"absent":               {nil, known, nil, Mark},
+		"a line of a file":     {"a\npw=" + old + "\nz", "a\npw=" + known + "\nz", "a\n" + Mark + "\nz", "a\n" + Mark + "\nz"},
+		"another type":         {12345, known, Mark, Mark},
+		"an item":              {list("--v", "--pw="+old), list("--pw="+known, "--v"), list("--v", Mark), list(Mark, "--v")},
+		"an item that is gone": {list("--v", "--pw="+old), list("--pw=" + known), list(Mark, Mark), list(Mark)},
+		"a map":                {map[string]any{"a": old, "b": "x"}, map[string]any{"a": known, "b": "y"}, map[string]any{"a": Mark, "b": "x"}, map[string]any{"a": Mark, "b": "y"}},
+	} {
+		a, b := texts.Pair(c.a, c.b)
+		if written(a) != written(c.wantA) || written(b) != written(c.wantB) {
+			t.Errorf("%s: got %v and %v, want %v and %v", name, a, b, c.wantA, c.wantB)
+		}
+	}
+}
+
+// TestManifestKeepsWhatIdentifiesIt: a password that is the same as a kind, a name
+// or a key doesn't change what programs look for.
+func TestManifestKeepsWhatIdentifiesIt(t *testing.T) {
+	var texts Texts
+	for _, password := range []string{"ConfigMap", "webapp-conf", "qwerty-ns", "settings"} {
+		texts.Values(map[string]any{"password": password})
+	}
+	obj := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "webapp-conf", "namespace": "qwerty-ns"}, "data": map[string]any{"settings": "settings"}}
+	if got := written(texts.Manifest(obj)); got != `{"apiVersion":"v1","data":{"settings":"(hidden)"},"kind":"ConfigMap","metadata":{"name":"webapp-conf","namespace":"qwerty-ns"}}` {
+		t.Errorf("got %s", got)
+	}
+}
+
+func custom(apiVersion, kind, content string) *unstructured.Unstructured {
+	obj := map[string]any{}
+	if err := json.Unmarshal([]byte(content), &obj); err != nil {
+		panic(err)
+	}
+	obj["apiVersion"], obj["kind"] = apiVersion, kind
+	return &unstructured.Unstructured{Object: obj}
+}
+
+// BenchmarkHide has as many texts to look for as a large release.
+func BenchmarkHide(b *testing.B) {
+	var texts Texts
+	for range 2000 {
+		texts.Object(secretOf(map[string]any{"password": canary(b, 24), "cert": strings.Repeat(canary(b, 64)+"\n", 20)}))
+	}
+	line := strings.Repeat("an ordinary line of a log with 12 words in it. ", 20)
+	b.SetBytes(int64(len(line)))
+	b.ResetTimer()
+	for range b.N {
+		texts.Hide(line)
+	}
+}
+
+// FuzzHide holds that no canary comes out of any text around it.
+func FuzzHide(f *testing.F) {
+	f.Add("it says: ", " and more", "hunter2x")
+	f.Add("aGVsbG8", "==", "pass")
+	f.Add("%", "\x00", "a<b>&\"c'd9")
+	f.Fuzz(func(t *testing.T, before, after, s string) {
+		if trimmed := strings.TrimSpace(s); trimmed != s || len(s) < leastInside || !hasLetter(s) || isOrdinary(s) || strings.ContainsAny(s, "\n\r") || strings.Contains(Mark, strings.ToLower(s)) {
+			return
+		}
+		var texts Texts
+		texts.Values(map[string]any{"password": s})
+		for _, form := range spelled(s) {
+			// What is around it may be or have the same text by itself.
+			if shows(before, s) || shows(after, s) {
+				return
+			}
+			if got := texts.Hide(before + " " + form + " " + after); strings.Contains(strings.ToLower(got), strings.ToLower(form)) && strings.ToLower(form) != strings.ToLower(Mark) {
+				t.Errorf("Hide shows %q of %q: %q", form, s, got)
+			}
+		}
+	})
+}

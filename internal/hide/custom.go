@@ -1,0 +1,47 @@
+package hide
+
+import (
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// isCustom tells whether an object may be a custom resource: its API group has a
+// domain that isn't Kubernetes' own.
+func isCustom(obj *unstructured.Unstructured) bool {
+	group := obj.GroupVersionKind().Group
+	return strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io")
+}
+
+// secretsIn makes those fields of a custom resource confidential of which its
+// controller makes Secrets: stringData anywhere, data of a template, and Secrets
+// that stand in it as a whole.
+// https://github.com/bitnami-labs/sealed-secrets#sealedsecret-templates
+// https://external-secrets.io/latest/guides/templating/
+func (f *Fields) secretsIn(names []string, v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		secret := len(names) > 0 && v["kind"] == "Secret" && v["apiVersion"] == "v1"
+		for key, item := range v {
+			at := append(names[:len(names):len(names)], key)
+			if key == "stringData" || key == "data" && (secret || inTemplate(names)) {
+				f.patterns = append(f.patterns, append(at[:len(at):len(at)], anyStep))
+				continue
+			}
+			f.secretsIn(at, item)
+		}
+	case []any:
+		for _, item := range v {
+			f.secretsIn(append(names[:len(names):len(names)], Item), item)
+		}
+	}
+}
+
+// inTemplate tells whether a path ends at a template of a Secret, or at an item of
+// a list of some.
+func inTemplate(names []string) bool {
+	if n := len(names); n > 0 && names[n-1] == Item {
+		names = names[:n-1]
+	}
+	return len(names) > 0 && (names[len(names)-1] == "template" || strings.HasSuffix(names[len(names)-1], "ecretTemplates") || names[len(names)-1] == "secretTemplate")
+}

@@ -1,0 +1,110 @@
+package hide
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// inside makes known what is in a confidential text of several lines, or in JSON:
+// each line by itself, as it may be shown with an indentation, and values by their
+// keys.
+func (t *Texts) inside(text string) {
+	if strings.HasPrefix(text, "{") {
+		var content map[string]any
+		if json.Unmarshal([]byte(text), &content) == nil {
+			t.within(content, unknown)
+			return
+		}
+	}
+	if !strings.Contains(text, "\n") {
+		return
+	}
+	for _, line := range strings.Split(text, "\n") {
+		t.line(strings.TrimSpace(line))
+	}
+}
+
+// assignment is a line of a configuration: key=value, key: value, export KEY="value".
+var assignment = regexp.MustCompile(`^(?:export\s+|-\s+)?["']?([\w.\-/]+)["']?\s*[:=]\s*(.+?)[,;]?$`)
+
+// armour is the first or the last line of a key or a certificate.
+var armour = regexp.MustCompile(`^-----(BEGIN|END)[ \w]*-----$`)
+
+func (t *Texts) line(line string) {
+	if armour.MatchString(line) {
+		return
+	}
+	if m := assignment.FindStringSubmatch(line); m != nil {
+		value := strings.Trim(m[2], `"'`)
+		key := suspect(m[1])
+		if !strings.Contains(value, "\n") {
+			t.item(value, key)
+		}
+		if key == telling || len(line) >= leastWithKey {
+			t.look(line, part{})
+		}
+		return
+	}
+	switch {
+	case len(line) >= leastLine && hasLetter(line):
+		t.look(line, part{})
+	case !isOrdinary(line):
+		t.item(line, unknown)
+	}
+}
+
+// leastWithKey is the shortest line with a key and a value that is looked for as
+// a whole.
+const leastWithKey = 20
+
+// item makes a value known that stands in a confidential text. What its key
+// doesn't call confidential is looked for as a word: configuration stands beside
+// passwords.
+func (t *Texts) item(value string, key suspicion) {
+	value = strings.TrimSpace(value)
+	switch {
+	case key == telling:
+		t.add(value, key)
+	case len(value) >= leastInside && hasLetter(value) && !isOrdinary(value) && !meaningless[strings.ToLower(value)] && !quantity.MatchString(value):
+		if key == naming {
+			t.add(value, key)
+			return
+		}
+		t.look(value, part{word: true})
+	case !hasLetter(value) && len(value) >= leastNumber:
+		t.look(value, part{word: true})
+	}
+}
+
+func (t *Texts) within(v any, s suspicion) {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, item := range v {
+			if key == "auth" { // of a registry: https://github.com/moby/moby, cli/config/types
+				t.within(item, telling)
+				t.pair(item)
+				continue
+			}
+			t.within(item, below(s, key))
+		}
+	case []any:
+		for _, item := range v {
+			t.within(item, s)
+		}
+	case string:
+		t.item(v, s)
+	}
+}
+
+// pair makes the password of user:password in base64 known.
+func (t *Texts) pair(v any) {
+	text, _ := v.(string)
+	if data, err := base64.StdEncoding.DecodeString(text); err == nil && utf8.Valid(data) {
+		if _, password, ok := strings.Cut(string(data), ":"); ok {
+			t.add(password, telling)
+		}
+	}
+}

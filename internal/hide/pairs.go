@@ -1,0 +1,166 @@
+package hide
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+)
+
+// Pair takes all that is confidential out of the values of one field, such as
+// before and after a change, nil for absent. Where what is hidden is not the same
+// in all of them, what differs is hidden in each: a rotated password is known on
+// one side only.
+func (t *Texts) Pair(a, b any) (any, any) {
+	if t == nil || a == nil || b == nil {
+		return t.Value(a), t.Value(b)
+	}
+	switch x := a.(type) {
+	case map[string]any:
+		if y, ok := b.(map[string]any); ok {
+			return t.maps(x, y)
+		}
+	case []any:
+		if y, ok := b.([]any); ok {
+			return t.lists(x, y)
+		}
+	case string:
+		if y, ok := b.(string); ok {
+			return t.texts(x, y)
+		}
+	}
+	if !t.hasHidden(a) && !t.hasHidden(b) {
+		return a, b
+	}
+	return Mark, Mark
+}
+
+// PairText is Pair for text; empty is absent.
+func (t *Texts) PairText(a, b string) (string, string) {
+	if a == "" || b == "" {
+		return t.Hide(a), t.Hide(b)
+	}
+	x, y := t.texts(a, b)
+	return x.(string), y.(string)
+}
+
+func (t *Texts) texts(a, b string) (any, any) {
+	x, fromA := t.hide(a)
+	y, fromB := t.hide(b)
+	switch {
+	case slices.Equal(fromA, fromB):
+		return x, y
+	case strings.Contains(a, "\n") || strings.Contains(b, "\n"):
+		return withoutDifferences(x, y)
+	}
+	return Mark, Mark
+}
+
+// withoutDifferences hides the lines that only one of two texts has.
+func withoutDifferences(a, b string) (any, any) {
+	lines := func(text string) map[string]bool {
+		out := map[string]bool{}
+		for _, l := range strings.Split(text, "\n") {
+			out[l] = true
+		}
+		return out
+	}
+	common := func(text string, other map[string]bool) string {
+		all := strings.Split(text, "\n")
+		for i, l := range all {
+			if !other[l] {
+				all[i] = Mark
+			}
+		}
+		return strings.Join(all, "\n")
+	}
+	return common(a, lines(b)), common(b, lines(a))
+}
+
+func (t *Texts) maps(a, b map[string]any) (any, any) {
+	x, y := map[string]any{}, map[string]any{}
+	for key, v := range a {
+		if other, ok := b[key]; ok {
+			x[key], y[key] = t.Pair(v, other)
+		} else {
+			x[key] = t.Value(v)
+		}
+	}
+	for key, v := range b {
+		if _, ok := a[key]; !ok {
+			y[key] = t.Value(v)
+		}
+	}
+	return x, y
+}
+
+// lists hides the items that only one of two lists has, unless what is hidden in
+// them is the same.
+func (t *Texts) lists(a, b []any) (any, any) {
+	var fromA, fromB []string
+	t.gather(a, &fromA)
+	t.gather(b, &fromB)
+	x, y := t.Value(a), t.Value(b)
+	if slices.Equal(fromA, fromB) {
+		return x, y
+	}
+	items := func(list any) map[string]bool {
+		out := map[string]bool{}
+		for _, item := range list.([]any) {
+			out[written(item)] = true
+		}
+		return out
+	}
+	inA, inB := items(x), items(y)
+	return only(x.([]any), inB), only(y.([]any), inA)
+}
+
+// only is a list in which all items are hidden but those that another has too.
+func only(list []any, other map[string]bool) any {
+	out := make([]any, len(list))
+	for i, item := range list {
+		if out[i] = item; !other[written(item)] {
+			out[i] = Mark
+		}
+	}
+	return out
+}
+
+func written(v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return Mark
+	}
+	return string(data)
+}
+
+// gather lists all that is confidential in JSON data.
+func (t *Texts) gather(v any, into *[]string) {
+	switch v := v.(type) {
+	case string:
+		_, found := t.hide(v)
+		*into = append(*into, found...)
+	case map[string]any:
+		keys := make([]string, 0, len(v))
+		for key := range v {
+			keys = append(keys, key)
+		}
+		slices.Sort(keys)
+		for _, key := range keys {
+			t.gather(v[key], into)
+		}
+	case []any:
+		for _, item := range v {
+			t.gather(item, into)
+		}
+	default:
+		if hidden, ok := t.number(v).(string); ok {
+			*into = append(*into, hidden)
+		}
+	}
+}
+
+func (t *Texts) hasHidden(v any) bool {
+	var found []string
+	t.gather(v, &found)
+	return len(found) > 0
+}

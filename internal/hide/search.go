@@ -1,0 +1,156 @@
+package hide
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// A search finds many texts in one pass: at each place of a text it looks at the
+// first few bytes only, and at whole texts where those are the same. What it
+// costs grows with the length of what is searched, not with how many texts are
+// looked for.
+type search struct {
+	filter [1 << 10]uint64 // which first bytes there are at all, by hash
+	byHead map[uint32][]*part
+	known  map[partKey]bool
+}
+
+// A part is a text that is looked for.
+type part struct {
+	text  string // in lower case unless exact
+	exact bool
+	word  bool // only where it stands alone
+	inner bool // of base64
+}
+
+type partKey struct {
+	text        string
+	exact, word bool
+}
+
+// leastHead is how many bytes each text that is looked for has.
+const leastHead = 4
+
+func newSearch() *search {
+	return &search{byHead: map[uint32][]*part{}, known: map[partKey]bool{}}
+}
+
+// add makes a text one that is looked for. Shorter ones than leastHead are not.
+func (s *search) add(p part) {
+	if !p.exact {
+		p.text = lowered(p.text)
+	}
+	key := partKey{p.text, p.exact, p.word}
+	if len(p.text) < leastHead || s.known[key] {
+		return
+	}
+	s.known[key] = true
+	head := headOf(lowered(p.text[:leastHead]), 0)
+	i := slot(head)
+	s.filter[i>>6] |= 1 << (i & 63)
+	list := s.byHead[head]
+	at, _ := slices.BinarySearchFunc(list, &p, func(a, b *part) int { return len(b.text) - len(a.text) }) // longest first
+	s.byHead[head] = slices.Insert(list, at, &p)
+}
+
+func headOf(lower string, at int) uint32 {
+	return uint32(lower[at]) | uint32(lower[at+1])<<8 | uint32(lower[at+2])<<16 | uint32(lower[at+3])<<24
+}
+
+func slot(head uint32) uint32 { return (head * 2654435761) >> 16 }
+
+// lowered is a text with ASCII letters in lower case; no byte moves.
+func lowered(text string) string {
+	for i := range len(text) {
+		if 'A' <= text[i] && text[i] <= 'Z' {
+			out := []byte(text)
+			for j := i; j < len(out); j++ {
+				if 'A' <= out[j] && out[j] <= 'Z' {
+					out[j] += 'a' - 'A'
+				}
+			}
+			return string(out)
+		}
+	}
+	return text
+}
+
+// A span is a place in a text.
+type span struct{ from, to int }
+
+// find gives where something stands that is looked for: places in order that don't
+// overlap. skip says which of them don't count.
+func (s *search) find(text string, skip func(string) bool) []span {
+	if len(s.byHead) == 0 || len(text) < leastHead {
+		return nil
+	}
+	lower := lowered(text)
+	var out []span
+	for i := 0; i+leastHead <= len(text); i++ {
+		head := headOf(lower, i)
+		if n := slot(head); s.filter[n>>6]&(1<<(n&63)) == 0 {
+			continue
+		}
+		for _, p := range s.byHead[head] {
+			if !p.at(text, lower, i) || skip(p.text) {
+				continue
+			}
+			found := span{i, i + len(p.text)}
+			if p.inner {
+				found = widened(text, found)
+			}
+			if n := len(out); n > 0 && found.from <= out[n-1].to {
+				out[n-1].to = max(out[n-1].to, found.to)
+			} else {
+				out = append(out, found)
+			}
+			break
+		}
+	}
+	return out
+}
+
+// at tells whether a part stands at a place.
+func (p *part) at(text, lower string, i int) bool {
+	if len(text)-i < len(p.text) {
+		return false
+	}
+	if p.exact {
+		if text[i:i+len(p.text)] != p.text {
+			return false
+		}
+	} else if lower[i:i+len(p.text)] != p.text {
+		return false
+	}
+	return !p.word || alone(text, i, i+len(p.text))
+}
+
+// widened takes in the letters of base64 on both sides, which have bits of it, and
+// what fills up the last group.
+func widened(text string, s span) span {
+	if s.from > 0 && inBase64(text[s.from-1]) {
+		s.from--
+	}
+	if s.to < len(text) && inBase64(text[s.to]) {
+		s.to++
+	}
+	for n := 0; n < 2 && s.to < len(text) && text[s.to] == '='; n++ {
+		s.to++
+	}
+	return s
+}
+
+func inBase64(b byte) bool {
+	return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || strings.IndexByte("+/-_", b) >= 0
+}
+
+// alone tells whether what is between two places is a word.
+func alone(text string, from, to int) bool {
+	before, _ := utf8.DecodeLastRuneInString(text[:from])
+	after, _ := utf8.DecodeRuneInString(text[to:])
+	return !inWord(before) && !inWord(after)
+}
+
+func inWord(r rune) bool { return r != utf8.RuneError && (unicode.IsLetter(r) || unicode.IsDigit(r)) }

@@ -1,0 +1,109 @@
+package hide
+
+import (
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"html"
+	"net/url"
+	"strings"
+)
+
+// A spelling is a form in which a text is written elsewhere.
+type spelling struct {
+	text  string
+	exact bool // upper and lower case are different letters
+	inner bool // of base64: what surrounds it belongs to it
+}
+
+// mostEncoded is the longest text, in bytes, of which all spellings are looked
+// for. What is longer is looked for as it is, and its lines one by one.
+const mostEncoded = 64 << 10
+
+// spellings are the forms of a text.
+func spellings(text string) []spelling {
+	out := []spelling{{text: text}}
+	if len(text) > mostEncoded {
+		return append(out, spelling{text: base64.StdEncoding.EncodeToString([]byte(text)), exact: true})
+	}
+	plain := func(texts ...string) {
+		for _, t := range texts {
+			out = append(out, spelling{text: t})
+		}
+	}
+	// Servers quote values in messages, and what writes the message escapes it again.
+	for _, quoted := range append(escaped(text), text) {
+		plain(quoted, html.EscapeString(quoted)) // as XML has it
+		plain(escaped(quoted)...)                // as JSON has it
+	}
+	plain(url.QueryEscape(text), url.PathEscape(text), percent(text), hex.EncodeToString([]byte(text)))
+	if upper, lower := strings.ToUpper(text), strings.ToLower(text); len(upper) != len(text) || foldable(text) {
+		plain(upper, lower) // letters beyond ASCII
+	}
+	out = append(out, encoded(text)...)
+	for _, inBase64 := range encoded(text) { // base64 of base64: what Secrets have that hold encoded text
+		if len(inBase64.text) >= leastTwice && len(text) <= mostTwice {
+			out = append(out, encoded(inBase64.text)...)
+		}
+	}
+	return out
+}
+
+// Of what length base64 is looked for in base64.
+const (
+	leastTwice = 4
+	mostTwice  = 256 // bytes of a text
+)
+
+// encoded is a text in base64 as part of any other: at each of the three places
+// where it may begin in a group of three bytes, without the letters that also
+// depend on what is around it. https://www.rfc-editor.org/rfc/rfc4648#section-4
+func encoded(text string) []spelling {
+	var out []spelling
+	seen := map[string]bool{}
+	for before := range 3 {
+		data := append(make([]byte, before), text...)
+		for _, alphabet := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+			all := alphabet.EncodeToString(data)
+			first, last := (before*8+5)/6, len(data)*8/6
+			core := all[min(first, last):last]
+			if len(core) >= leastCore && !seen[core] {
+				seen[core] = true
+				out = append(out, spelling{text: core, exact: true, inner: true})
+			}
+		}
+	}
+	return out
+}
+
+// leastCore is the shortest part of base64 that is looked for.
+const leastCore = 4
+
+// percent is a text in which each byte is escaped as in URLs.
+func percent(text string) string {
+	var b strings.Builder
+	for i := range len(text) {
+		fmt.Fprintf(&b, "%%%02X", text[i])
+	}
+	return b.String()
+}
+
+// foldable tells whether a text has letters beyond ASCII.
+func foldable(text string) bool {
+	return strings.ContainsFunc(text, func(r rune) bool { return r > 0x7f })
+}
+
+// escaped is a text as it stands in JSON, where <, > and & may be escaped or not.
+func escaped(text string) []string {
+	var out []string
+	for _, angles := range []bool{true, false} {
+		var b strings.Builder
+		e := json.NewEncoder(&b)
+		e.SetEscapeHTML(angles)
+		if e.Encode(text) == nil {
+			out = append(out, strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(b.String()), `"`), `"`))
+		}
+	}
+	return out
+}
