@@ -147,7 +147,7 @@ func list(t *testing.T, format string, args ...string) []string {
 }
 
 // commandLine is a command line of ours in a text.
-var commandLine = regexp.MustCompile(`(^|[ ('"])deployer (upgrade|install|plan|apply|rollback|uninstall|test|recover|list|status|history|get|explain|template|lint|show|create|dependency|package|verify|repo|search|pull|push|registry|env|version|completion|help)\b`)
+var commandLine = regexp.MustCompile(`(^|[ ('"])deployer (upgrade|install|plan|apply|rollback|uninstall|test|recover|list|status|history|get|explain|template|lint|show|create|dependency|package|verify|repo|search|pull|push|registry|plugin|env|version|completion|help)\b`)
 
 // TestHintsNameTheProgramByItsPlaceholder: hints, errors and warnings are shown
 // under the name helm too, and no finished text is searched for the name. What

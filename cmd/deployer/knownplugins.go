@@ -1,6 +1,10 @@
 package main
 
-import "fmt"
+import (
+	"fmt"
+
+	"deployer/internal/program"
+)
 
 // A knownPlugin is one that people have and that isn't installed here.
 type knownPlugin struct {
@@ -12,19 +16,19 @@ type knownPlugin struct {
 // or overrides anything.
 var knownPlugins = map[string]knownPlugin{
 	"2to3":             {"https://github.com/helm/helm-2to3", ""},
-	"cm-push":          {"https://github.com/chartmuseum/helm-push", "for an OCI registry: deployer push CHART oci://REGISTRY/PATH"},
-	"dashboard":        {"https://github.com/komodorio/helm-dashboard", "deployer list, deployer status NAME, deployer history NAME"},
-	"diff":             {"https://github.com/databus23/helm-diff", "deployer plan NAME CHART"},
-	"drift":            {"https://github.com/nikhilsbhat/helm-drift", "deployer plan NAME --drift"},
-	"gcs":              {"https://github.com/hayorov/helm-gcs", "for an OCI registry: deployer push CHART oci://REGISTRY/PATH"},
-	"git":              {"https://github.com/aslafy-z/helm-git", "a chart in a directory: git clone, then deployer upgrade NAME ./PATH"},
-	"images":           {"https://github.com/nikhilsbhat/helm-images", "deployer template CHART, which shows them all"},
+	"cm-push":          {"https://github.com/chartmuseum/helm-push", "for an OCI registry: " + program.Name + " push CHART oci://REGISTRY/PATH"},
+	"dashboard":        {"https://github.com/komodorio/helm-dashboard", program.Name + " list, " + program.Name + " status NAME, " + program.Name + " history NAME"},
+	"diff":             {"https://github.com/databus23/helm-diff", program.Name + " plan NAME CHART"},
+	"drift":            {"https://github.com/nikhilsbhat/helm-drift", program.Name + " plan NAME --drift"},
+	"gcs":              {"https://github.com/hayorov/helm-gcs", "for an OCI registry: " + program.Name + " push CHART oci://REGISTRY/PATH"},
+	"git":              {"https://github.com/aslafy-z/helm-git", "a chart in a directory: git clone, then " + program.Name + " upgrade NAME ./PATH"},
+	"images":           {"https://github.com/nikhilsbhat/helm-images", program.Name + " template CHART, which shows them all"},
 	"mapkubeapis":      {"https://github.com/helm/helm-mapkubeapis", "no record has to be changed: an upgrade finds objects under whatever version the cluster has"},
-	"push-artifactory": {"https://github.com/belitre/helm-push-artifactory-plugin", "for an OCI registry: deployer push CHART oci://REGISTRY/PATH"},
-	"s3":               {"https://github.com/hypnoglow/helm-s3", "for an OCI registry: deployer push CHART oci://REGISTRY/PATH"},
+	"push-artifactory": {"https://github.com/belitre/helm-push-artifactory-plugin", "for an OCI registry: " + program.Name + " push CHART oci://REGISTRY/PATH"},
+	"s3":               {"https://github.com/hypnoglow/helm-s3", "for an OCI registry: " + program.Name + " push CHART oci://REGISTRY/PATH"},
 	"schema":           {"https://github.com/losisin/helm-values-schema-json", ""},
 	"schema-gen":       {"https://github.com/karuppiah7890/helm-schema-gen", ""},
-	"secrets":          {"https://github.com/jkroepke/helm-secrets", "deployer upgrade NAME CHART -f ENCRYPTED: values files of SOPS and age are decrypted"},
+	"secrets":          {"https://github.com/jkroepke/helm-secrets", program.Name + " upgrade NAME CHART -f ENCRYPTED: values files of SOPS and age are decrypted"},
 	"unittest":         {"https://github.com/helm-unittest/helm-unittest", ""},
 }
 
@@ -35,7 +39,7 @@ func notInstalled(word string) error {
 	if !ok {
 		return nil
 	}
-	hint := "to install it:     deployer plugin install " + known.source
+	hint := "to install it:     " + program.Name + " plugin install " + known.source
 	if known.instead != "" {
 		hint = "without a plugin:  " + known.instead + "\n" + hint
 	}
