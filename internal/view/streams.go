@@ -56,10 +56,6 @@ func (s Streams) filtered(program string) Streams {
 // byte, as it is.
 func (s Streams) Data() io.Writer { return unfiltered(s.Out) }
 
-// Inherited are standard output and standard error for programs that run in our
-// place, such as plugins: what they write is theirs.
-func (s Streams) Inherited() (out, errOut io.Writer) { return unfiltered(s.Out), unfiltered(s.Err) }
-
 // as is standard output for a format.
 func (s Streams) as(f Format) io.Writer {
 	if f == FormatJSON || f == FormatYAML {
