@@ -17,6 +17,8 @@ const inProgress = "another operation (install/upgrade/rollback) is in progress"
 type NotFoundError struct {
 	Namespace, Name string
 	Revision        int // 0 for the release as a whole
+	// Vanished says that there was such a revision when the history was read.
+	Vanished bool
 }
 
 func (e *NotFoundError) Error() string {

@@ -92,13 +92,22 @@ func (h *History) Load(ctx context.Context, revision int) (*Record, error) {
 	if found == nil {
 		return nil, &NotFoundError{Namespace: h.Namespace, Name: h.Name, Revision: revision}
 	}
-	rec, err := h.store.Get(ctx, h.Name, revision)
+	rec, err := h.get(ctx, revision)
 	if err != nil {
 		return nil, err
 	}
 	h.loaded[revision] = rec
 	found.describe(rec)
 	return rec, nil
+}
+
+// get reads a record that was there when the history was read.
+func (h *History) get(ctx context.Context, revision int) (*Record, error) {
+	rec, err := h.store.Get(ctx, h.Name, revision)
+	if missing := new(NotFoundError); errors.As(err, &missing) {
+		missing.Vanished = true
+	}
+	return rec, err
 }
 
 // Find gives the revision to roll back to: the one named, or for 0 the last
@@ -171,7 +180,7 @@ func (h *History) all(ctx context.Context) ([]*Record, error) {
 			out[i] = rec
 			return nil
 		}
-		rec, err := h.store.Get(ctx, h.Name, revision)
+		rec, err := h.get(ctx, revision)
 		out[i] = rec
 		return err
 	})

@@ -123,7 +123,7 @@ func (o *operation) operate(ctx context.Context, e *env, name string, decide dep
 	d := e.deployer(cluster, o.settings)
 	if planning {
 		e.showOnly()
-		op, err := decide(ctx, d)
+		op, err := d.Decided(ctx, decide)
 		if err != nil {
 			return prefixed(o.failure, err)
 		}

@@ -1,6 +1,8 @@
 package deploy
 
 import (
+	"context"
+	"errors"
 	"fmt"
 
 	"deployer/release"
@@ -15,6 +17,26 @@ type Basis struct {
 	Verb    Verb
 	Latest  string // the latest revision in words
 	Values  int    // revision whose values count again; 0 for none
+}
+
+// A Decide decides an operation; it only reads. It is called again when what it
+// was based on has changed.
+type Decide = func(context.Context, *Deployer) (*Operation, error)
+
+// tries is how often something is decided whose records go while they are read:
+// more than once or twice nobody uninstalls a release meanwhile.
+const tries = 5
+
+// Decided decides, and again if the release was uninstalled while its records
+// were read. It only reads.
+func (d *Deployer) Decided(ctx context.Context, decide Decide) (op *Operation, err error) {
+	for range tries {
+		op, err = decide(ctx, d)
+		if missing := new(release.NotFoundError); !errors.As(err, &missing) || !missing.Vanished {
+			break
+		}
+	}
+	return op, err
 }
 
 // basisOf begins an operation on a release by what its history is.

@@ -14,10 +14,6 @@ import (
 	"deployer/release"
 )
 
-// A Decide decides an operation; it only reads. It is called again when what it
-// was based on has changed.
-type Decide = func(context.Context, *Deployer) (*Operation, error)
-
 // DoOptions say how an operation is carried out. The zero value waits for no
 // other run and leaves a failure as it is.
 type DoOptions struct {
@@ -100,7 +96,7 @@ func (l *life) begin(ctx context.Context) error {
 // long. What can't be decided while somebody is at work is decided when they have
 // ended, if they may be waited for: the operation is nil until then.
 func (l *life) first(ctx context.Context) error {
-	op, err := l.decide(ctx, l.Deployer)
+	op, err := l.Decided(ctx, l.decide)
 	if err != nil && l.opts.LockTimeout > 0 && passing(err) {
 		if held, herr := l.Releases.Held(ctx, l.name); herr == nil && held {
 			return nil
@@ -156,7 +152,7 @@ func (l *life) tell(settled []release.Settled) {
 // again decides under the lock: verb, values and base included.
 func (l *life) again(ctx context.Context) error {
 	before := l.op
-	op, err := l.decide(ctx, l.Deployer)
+	op, err := l.Decided(ctx, l.decide)
 	if err != nil {
 		return err
 	}
