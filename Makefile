@@ -53,10 +53,11 @@ lint: ## gofmt, go vet, staticcheck and the import rules
 bench: build devcluster helm3 ## time, memory and requests against Helm 3 and the targets, in one run (N=1000: only so many objects)
 	@bin/devcluster run --nodes 10 -- $(GO) run ./internal/bench $(if $(N),-n $(N))
 
-test-long: devcluster helm3 ## the random stories of make test, 200 of each (SEEDS=n: so many), 10,000 pods tracked, and runs killed at every call
+test-long: devcluster helm3 ## the random stories of make test, 200 of each (SEEDS=n: so many), 10,000 pods tracked, runs killed at every call, and two at once at every call
 	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 DEPLOYER_TEST_SEEDS=$(or $(SEEDS),200) $(GO) test -count=1 -timeout 180m -run '^(TestAsIfNew|TestOracle)$$' ./apply ./internal/e2e
 	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 DEPLOYER_TEST_LONG=1 $(GO) test -count=1 -timeout 150m -run '^(TestScale|TestFailureClasses)$$' ./track
 	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 DEPLOYER_TEST_LONG=1 $(GO) test -count=1 -timeout 180m -run '^(TestKilled|TestSignal)AtEveryCall$$' ./internal/e2e
+	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 DEPLOYER_TEST_LONG=1 $(GO) test -count=1 -timeout 300m -run '^TestTwoAtOnceAtEveryCall$$' ./internal/e2e
 
 golden: devcluster helm3 ## rewrite the golden files from what the program does now
 	bin/devcluster run -- $(GO) test ./internal/view ./cmd/deployer ./chart -update

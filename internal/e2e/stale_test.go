@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"deployer/internal/kubetest"
 )
 
 // applies is the first call that changes a ConfigMap.
@@ -225,4 +227,70 @@ func TestThirtyFirstInstallsAtOnce(t *testing.T) {
 	for range 30 {
 		w.succeeds(<-results)
 	}
+}
+
+// Without permission for Leases the record is the only fence: what slips in between
+// the last look and its creation is seen too, and nothing is changed.
+func TestWithoutLeasesTheRecordIsTheFence(t *testing.T) {
+	for name, c := range map[string]struct {
+		first []string
+		at    func(int, call) bool
+	}{
+		"an upgrade":    {[]string{"upgrade", "x", "CHART"}, writes("POST", "/secrets")},
+		"a rollback":    {[]string{"rollback", "x", "1"}, writes("POST", "/secrets")},
+		"an uninstall":  {[]string{"uninstall", "x"}, writes("PUT", "/sh.helm.release.v1.x.v1")},
+		"a test of old": {[]string{"test", "x"}, func(_ int, c call) bool { return strings.HasSuffix(c.path, "/sh.helm.release.v1.x.v1") }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.user = w.cluster.User(t, w.ns)
+			for _, group := range []string{"", "apps", "batch"} {
+				w.user.AllowEverywhere(t, kubetest.Rule(group, "*", "*"))
+			}
+			w.kubeconfig = w.user.Kubeconfig(t, w.ns)
+			test := hookJob("test", "test", "hook-succeeded", false)
+			w.ok("install", "x", w.chart(configMap("a", "1"), test))
+			first := w.hold(c.at, strings.Fields(strings.ReplaceAll(strings.Join(c.first, " "), "CHART", w.chart(configMap("a", "2"))))...).must()
+			w.ok("uninstall", "x")
+			w.ok("install", "x", w.chart(configMap("a", "other"), configMap("c", "other"), test))
+			r := first.rest()
+			if r.code != 5 && !(c.first[0] == "test" && r.code == 0) {
+				t.Errorf("want exit code 5:\n%s", r)
+			}
+			w.value("a", "other")
+			w.value("c", "other")
+			w.statuses("x", "deployed")
+		})
+	}
+}
+
+// A namespace goes when the release is refused its first record.
+func TestNamespaceMadeInVainGoesWhenNothingCanBeRecorded(t *testing.T) {
+	w := newWorld(t)
+	ns := w.newNamespace()
+	w.user = w.cluster.User(t, w.ns)
+	w.user.AllowEverywhere(t, kubetest.Rule("*", "get,list,watch", "*"), kubetest.Rule("", "create,delete", "namespaces"),
+		kubetest.Rule("", "*", "configmaps"), kubetest.Rule("coordination.k8s.io", "*", "leases"))
+	w.kubeconfig = w.user.Kubeconfig(t, w.ns)
+	r := w.exits(1, "install", "x", w.chart(configMap("a", "1")), "-n", ns, "--create-namespace")
+	w.says(r, "stderr", "sh.helm.release.v1.x.v1.*forbidden|cannot create resource \"secrets\"")
+	w.namespaceGone(ns, r)
+}
+
+// A run that couldn't get the lock leaves no namespace: here of a release whose
+// Lease somebody else holds before there is anything else.
+func TestNamespaceMadeInVainGoesWithTheWait(t *testing.T) {
+	w := newWorld(t)
+	ns := w.newNamespace()
+	one := w.chart(configMap("a", "1"))
+	// Both find no namespace, and only one of them makes it.
+	second := w.hold(writes("POST", "/namespaces"), "install", "x", one, "-n", ns, "--create-namespace").must()
+	first := w.hold(writes("POST", "/secrets"), "install", "x", one, "-n", ns, "--create-namespace").must()
+	if r := second.rest(); r.code != 5 {
+		t.Errorf("want exit code 5:\n%s", r)
+	}
+	if got := w.must("namespaces", ns); got.GetDeletionTimestamp() != nil {
+		t.Error("the namespace of the other was deleted")
+	}
+	w.succeeds(first.rest())
 }
