@@ -130,7 +130,7 @@ func (p *planning) candidates(ctx context.Context) ([]candidate, error) {
 		}
 	}
 	for _, key := range p.req.Leftover {
-		id, ok := idOf(key)
+		id, ok := IDOf(key)
 		if !ok || len(p.past.objects[id]) > 0 {
 			continue
 		}

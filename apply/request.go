@@ -49,8 +49,8 @@ func Key(id kube.ID) string {
 	return id.Group + "/" + id.Kind + "/" + id.Namespace + "/" + id.Name
 }
 
-// idOf reads a Key; false when it is none.
-func idOf(key string) (kube.ID, bool) {
+// IDOf reads a Key; false when it is none.
+func IDOf(key string) (kube.ID, bool) {
 	parts := strings.Split(key, "/")
 	if len(parts) != 4 || parts[1] == "" || parts[3] == "" {
 		return kube.ID{}, false

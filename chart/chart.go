@@ -36,6 +36,7 @@ type Input struct {
 	// release binary assumes offline, and the APIVersions come on top; see Offline.
 	Server        kube.Server
 	Lookup        *kube.Cluster // nil renders offline: the lookup function finds nothing
+	Answers       *Answers      // the cluster's answers to lookup that several renderings share; nil asks each time
 	SubchartNotes bool          // also render the notes of subcharts
 	SkipSchema    bool          // don't check values against values.schema.json
 	IncludeCRDs   bool          // put the documents of crds/ at the head of the manifest, as `helm template --include-crds`

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/rest"
@@ -21,6 +23,50 @@ import (
 type provider struct {
 	ctx     context.Context // of the one rendering it was made for
 	cluster *kube.Cluster
+	answers *Answers
+}
+
+// Answers are what the cluster has answered to lookups: renderings that share them
+// see the cluster at one time. The zero value is ready, nil asks each time. It is
+// for concurrent use.
+type Answers struct {
+	mu    sync.Mutex
+	known map[question]any // *unstructured.Unstructured, *unstructured.UnstructuredList or error
+}
+
+type question struct{ apiVersion, kind, namespace, name string }
+
+// to gives a copy of a known answer: templates may change theirs.
+func (a *Answers) to(q question) (any, bool) {
+	if a == nil {
+		return nil, false
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	answer, ok := a.known[q]
+	switch answer := answer.(type) {
+	case *unstructured.Unstructured:
+		return answer.DeepCopy(), ok
+	case *unstructured.UnstructuredList:
+		return answer.DeepCopy(), ok
+	}
+	return answer, ok
+}
+
+// remember keeps an answer, or that there is no such object. Other failures are
+// asked about again.
+func (a *Answers) remember(q question, answer runtime.Object, err error) {
+	if a == nil || err != nil && !apierrors.IsNotFound(err) {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.known == nil {
+		a.known = map[question]any{}
+	}
+	if a.known[q] = answer.DeepCopyObject(); err != nil {
+		a.known[q] = err
+	}
 }
 
 // GetClientFor implements engine.ClientProvider. A kind that is certainly not
@@ -41,7 +87,7 @@ func (p *provider) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableR
 		return nil, false, err
 	}
 	resources := client.Resource(mapping.Resource)
-	return &found{ctx: p.ctx, kind: kind, all: resources, ResourceInterface: resources}, mapping.Namespaced, nil
+	return &found{ctx: p.ctx, version: apiVersion, kind: kind, answers: p.answers, all: resources, ResourceInterface: resources}, mapping.Namespaced, nil
 }
 
 // found is a client that reads with a context of our own: the engine has none.
@@ -50,8 +96,10 @@ type found struct {
 	dynamic.ResourceInterface
 	ctx       context.Context
 	all       dynamic.NamespaceableResourceInterface
+	version   string
 	kind      string
 	namespace string
+	answers   *Answers
 }
 
 // Namespace returns the client for one namespace.
@@ -59,7 +107,10 @@ func (f *found) Namespace(namespace string) dynamic.ResourceInterface {
 	if f.all == nil {
 		return f
 	}
-	return &found{ctx: f.ctx, kind: f.kind, namespace: namespace, ResourceInterface: f.all.Namespace(namespace)}
+	return &found{
+		ctx: f.ctx, version: f.version, kind: f.kind, namespace: namespace, answers: f.answers,
+		ResourceInterface: f.all.Namespace(namespace),
+	}
 }
 
 // Get reads one object.
@@ -67,7 +118,15 @@ func (f *found) Get(_ context.Context, name string, opts metav1.GetOptions, sub 
 	if f.ResourceInterface == nil {
 		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: f.kind}, name)
 	}
+	q := question{f.version, f.kind, f.namespace, name}
+	switch answer, _ := f.answers.to(q); answer := answer.(type) {
+	case *unstructured.Unstructured:
+		return answer, nil
+	case error:
+		return nil, answer
+	}
 	obj, err := f.ResourceInterface.Get(f.ctx, name, opts, sub...)
+	f.answers.remember(q, obj, err)
 	if err != nil {
 		id := kube.ID{Kind: f.kind, Namespace: f.namespace, Name: name}
 		return nil, fmt.Errorf("reading %s from the cluster: %w", id, err)
@@ -80,7 +139,15 @@ func (f *found) List(_ context.Context, opts metav1.ListOptions) (*unstructured.
 	if f.ResourceInterface == nil {
 		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: f.kind}, "")
 	}
+	q := question{apiVersion: f.version, kind: f.kind, namespace: f.namespace}
+	switch answer, _ := f.answers.to(q); answer := answer.(type) {
+	case *unstructured.UnstructuredList:
+		return answer, nil
+	case error:
+		return nil, answer
+	}
 	list, err := f.ResourceInterface.List(f.ctx, opts)
+	f.answers.remember(q, list, err)
 	if err != nil {
 		return nil, fmt.Errorf("listing %s in the cluster: %w", f.kind, err)
 	}

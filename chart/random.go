@@ -8,65 +8,177 @@ import (
 	helmchart "helm.sh/helm/v3/pkg/chart"
 )
 
-// whims are the template functions that give something else each time, by how
-// often one has to render again to see it: with a few possibilities to choose
-// from, the same one may come out again. keys and values give the entries of a
-// map in an order that Go makes up.
+// nondeterministic are the template functions that give something else each
+// time, by how often one may have to render again to see it: with a few
+// possibilities to choose from, the same one may come out again. keys and values
+// give the entries of a map in an order that Go makes up.
 // https://masterminds.github.io/sprig/
-var whims = map[string]int{
+var nondeterministic = map[string]int{
 	"randAlphaNum": 1, "randAlpha": 1, "randAscii": 1, "randBytes": 1, "uuidv4": 1,
 	"bcrypt": 1, "htpasswd": 1, "encryptAES": 1, "genPrivateKey": 1,
 	"genCA": 1, "genCAWithKey": 1, "genSelfSignedCert": 1, "genSelfSignedCertWithKey": 1,
 	"genSignedCert": 1, "genSignedCertWithKey": 1,
-	"randNumeric": 4, "randInt": 4, "shuffle": 4, "keys": 4, "values": 4,
+	"randNumeric": 4, "randInt": 4, "shuffle": 4, "keys": 4, "values": 4, "getHostByName": 4,
 	"now": 1, "ago": 1,
 }
 
-// later are what takes the place of functions that look at the clock, which
-// would tell the same time again: a time with another year, month, day, weekday,
-// hour, minute and second, and in place of a duration other text.
-var later = map[string]string{
-	"now": `(dateModify "+9685h7m3s" now)`,
-	"ago": "typeOf",
+// substitutes take the place of functions when a chart is rendered again. Those
+// that look at the clock would tell the same time again: a time with another year,
+// month, day, weekday, hour, minute and second takes their place, and other text
+// that of a duration. Salted hashes and ciphers give what they are made of, in
+// hexadecimal: it tells whether a recorded one is still made of the same.
+var substitutes = map[string]string{
+	"now":        `(dateModify "+9685h7m3s" now)`,
+	"ago":        `printf "%T-ago"`,
+	"bcrypt":     `printf "%[1]x"`,
+	"htpasswd":   `printf "%[1]s:%[2]x"`,
+	"encryptAES": `printf "%[1]x.%[2]x"`,
 }
 
-// Variants renders the chart some more times, as it would come out another
-// time with the same input. It returns nothing when no template, value or file
-// calls a function that could make a difference. It reads what Render reads.
-func (c *Chart) Variants(ctx context.Context, in Input) ([]*Rendered, error) {
+// contents take the place of hash functions: they give what is hashed, in base64.
+var contents = map[string]string{
+	"sha1sum": "b64enc", "sha256sum": "b64enc", "sha512sum": "b64enc", "adler32sum": "b64enc",
+}
+
+// A Repetition renders a chart again with the same input, to find what comes out
+// otherwise each time.
+type Repetition struct {
+	chart  *Chart
+	in     Input
+	called map[string]bool
+	tpl    bool // values and files may be templates
+}
+
+// Repeat prepares rendering again. It reads and changes nothing; the
+// answers to lookups are those of the first rendering only when both have the same
+// in.Answers.
+func (c *Chart) Repeat(in Input) *Repetition {
+	r := &Repetition{chart: c, in: in, called: map[string]bool{}}
+	note := func(text string) string {
+		return replaceCalls(text, nil, func(name string) {
+			r.tpl = r.tpl || name == "tpl"
+			if nondeterministic[name] > 0 {
+				r.called[name] = true
+			}
+		})
+	}
+	eachChartText(c.Helm, func(text []byte) { note(string(text)) })
+	eachText(copyMap(c.Helm.Values), note)
+	eachText(copyMap(in.Values), note)
+	return r
+}
+
+// Needed tells whether a template, value or file calls a function that makes a
+// difference. Otherwise the chart comes out the same each time.
+func (r *Repetition) Needed() bool { return len(r.called) > 0 }
+
+// Certain tells whether one rendering is enough to see every difference: what is
+// chosen from few possibilities may come out the same twice.
+func (r *Repetition) Certain() bool { return r.times() <= 1 }
+
+func (r *Repetition) times() int {
 	times := 0
-	note := func(name string) { times = max(times, whims[name]) }
-	changed := &Chart{Helm: copyChart(c.Helm)}
-	clock := func(text string) string { return replaceCalls(text, note) }
-	turnClock(changed.Helm, clock)
-	in.Values = eachText(copyMap(in.Values), clock).(map[string]any)
-	var out []*Rendered
-	for range times {
-		r, err := changed.Render(ctx, in)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, r)
+	for name := range r.called {
+		times = max(times, nondeterministic[name])
+	}
+	return times
+}
+
+// Render renders the chart again, as it would come out another time. Salted
+// hashes give what they are made of, see substitutes.
+func (r *Repetition) Render(ctx context.Context) (*Rendered, error) {
+	return r.render(ctx, substitutes)
+}
+
+// RenderHashed is Render with the content in base64 in place of hashes.
+func (r *Repetition) RenderHashed(ctx context.Context) (*Rendered, error) {
+	return r.render(ctx, contents)
+}
+
+func (r *Repetition) render(ctx context.Context, instead map[string]string) (*Rendered, error) {
+	changed := &Chart{Helm: copyChart(r.chart.Helm)}
+	change := func(text string) string { return replaceCalls(text, instead, func(string) {}) }
+	changeText(changed.Helm, r.tpl, change)
+	in := r.in
+	if r.tpl {
+		in.Values = eachText(copyMap(in.Values), change).(map[string]any)
+	}
+	out, err := changed.Render(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	// What only looks like a template, such as a dashboard, is content.
+	back := func(text string) string { return restore(text, instead) }
+	out.Manifest, out.Notes = back(out.Manifest), back(out.Notes)
+	for _, h := range out.Hooks {
+		h.Manifest = back(h.Manifest)
 	}
 	return out, nil
 }
 
-// turnClock changes all text of a chart, a copy of the caller's own, that may be
-// evaluated: templates, and by the function tpl values and files.
-func turnClock(c *helmchart.Chart, clock func(string) string) {
-	change := func(files []*helmchart.File) []*helmchart.File {
+// restore takes substitutes out of text that no template has evaluated.
+func restore(text string, instead map[string]string) string {
+	for name, other := range instead {
+		if !strings.Contains(other, " ") {
+			continue // a plain word may be anybody's
+		}
+		text = strings.ReplaceAll(text, other, name)
+		text = strings.ReplaceAll(text, strings.ReplaceAll(other, `"`, `\"`), name)
+	}
+	return text
+}
+
+// Variants renders the chart as often as is needed to see what comes out
+// otherwise another time with the same input. It returns nothing when no template,
+// value or file calls a function that could make a difference. It reads what
+// Render reads.
+func (c *Chart) Variants(ctx context.Context, in Input) ([]*Rendered, error) {
+	return c.Repeat(in).Variants(ctx)
+}
+
+// Variants is that of the chart.
+func (r *Repetition) Variants(ctx context.Context) ([]*Rendered, error) {
+	var out []*Rendered
+	for range r.times() {
+		again, err := r.Render(ctx)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, again)
+	}
+	return out, nil
+}
+
+// eachChartText gives all text of a chart that may be evaluated but values.
+func eachChartText(c *helmchart.Chart, do func([]byte)) {
+	for _, f := range slices.Concat(c.Templates, c.Files) {
+		do(f.Data)
+	}
+	for _, child := range c.Dependencies() {
+		eachText(copyMap(child.Values), func(text string) string { do([]byte(text)); return text })
+		eachChartText(child, do)
+	}
+}
+
+// changeText changes all text of a chart, a copy of the caller's own, that may be
+// evaluated: templates, and with tpl values and files.
+func changeText(c *helmchart.Chart, tpl bool, change func(string) string) {
+	files := func(files []*helmchart.File) []*helmchart.File {
 		files = slices.Clone(files)
 		for i, f := range files {
-			if text := clock(string(f.Data)); text != string(f.Data) {
+			if text := change(string(f.Data)); text != string(f.Data) {
 				files[i] = &helmchart.File{Name: f.Name, Data: []byte(text)}
 			}
 		}
 		return files
 	}
-	c.Templates, c.Files = change(c.Templates), change(c.Files)
-	eachText(c.Values, clock)
+	c.Templates = files(c.Templates)
+	if tpl {
+		c.Files = files(c.Files)
+		eachText(c.Values, change)
+	}
 	for _, child := range c.Dependencies() {
-		turnClock(child, clock)
+		changeText(child, tpl, change)
 	}
 }
 
@@ -88,8 +200,8 @@ func eachText(v any, change func(string) string) any {
 }
 
 // replaceCalls calls note for each function that template text calls, and
-// returns the text with other functions in place of those in later.
-func replaceCalls(text string, note func(string)) string {
+// returns the text with other functions in place of those in instead.
+func replaceCalls(text string, instead map[string]string, note func(string)) string {
 	if !strings.Contains(text, "{{") {
 		return text
 	}
@@ -102,13 +214,13 @@ func replaceCalls(text string, note func(string)) string {
 			return out.String()
 		}
 		out.WriteString("{{")
-		rest = replaceInAction(&out, action, note)
+		rest = replaceInAction(&out, action, instead, note)
 	}
 }
 
 // replaceInAction handles an action from behind its "{{" and returns the text
 // from its end on. https://pkg.go.dev/text/template#hdr-Actions
-func replaceInAction(out *strings.Builder, text string, note func(string)) string {
+func replaceInAction(out *strings.Builder, text string, instead map[string]string, note func(string)) string {
 	for i := 0; i < len(text); {
 		size := 1
 		word := ""
@@ -129,14 +241,29 @@ func replaceInAction(out *strings.Builder, text string, note func(string)) strin
 		if word != "" {
 			note(word)
 		}
-		if other, ok := later[word]; ok {
+		if other, ok := instead[word]; ok {
 			out.WriteString(other)
+		} else if size > 1 && strings.Contains(text[i:i+size], "{{") {
+			out.WriteString(replaceInText(text[i:i+size], instead, note))
 		} else {
 			out.WriteString(text[i : i+size])
 		}
 		i += size
 	}
 	return ""
+}
+
+// replaceInText handles a text that stands in an action, and may be a template for
+// the function tpl.
+func replaceInText(quoted string, instead map[string]string, note func(string)) string {
+	if quoted[0] == '"' {
+		escaped := make(map[string]string, len(instead))
+		for name, other := range instead {
+			escaped[name] = strings.ReplaceAll(other, `"`, `\"`)
+		}
+		instead = escaped
+	}
+	return quoted[:1] + replaceCalls(quoted[1:len(quoted)-1], instead, note) + quoted[len(quoted)-1:]
 }
 
 // until is the length of the text up to and with the first end.

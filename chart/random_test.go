@@ -15,17 +15,18 @@ func TestReplaceCalls(t *testing.T) {
 		{"a call", "a{{ now }}b", "a{{ " + shifted + " }}b", "now"},
 		{"in a pipeline", `{{- date "2006" now | quote -}}`, `{{- date "2006" ` + shifted + ` | quote -}}`, "date now quote"},
 		{"with a method", "{{ now.Year }}", "{{ " + shifted + ".Year }}", "now"},
-		{"since", "{{ ago $t }}", "{{ typeOf $t }}", "ago"},
+		{"since", "{{ ago $t }}", `{{ printf "%T-ago" $t }}`, "ago"},
 		{"fields and variables", "{{ .now }}{{ $now }}{{ $now.now }}{{ .Values.now.a }}", "{{ .now }}{{ $now }}{{ $now.now }}{{ .Values.now.a }}", ""},
 		{"strings", "{{ \"now \\\" now\" }}{{ `now \\` }}{{ 'n' }}", "{{ \"now \\\" now\" }}{{ `now \\` }}{{ 'n' }}", ""},
 		{"a brace in a string", `{{ "}}" | now }}`, `{{ "}}" | ` + shifted + ` }}`, "now"},
 		{"comments", "{{/* now }} */}}{{- /* it's now */ -}}{{ now }}", "{{/* now }} */}}{{- /* it's now */ -}}{{ " + shifted + " }}", "now"},
 		{"longer words", "{{ nowhere }}{{ knows }}", "{{ nowhere }}{{ knows }}", "nowhere knows"},
+		{"a template in a text", `{{ tpl "a{{ now }}" . }}{{ tpl ` + "`{{ now }}`" + ` . }}`, `{{ tpl "a{{ (dateModify \"+9685h7m3s\" now) }}" . }}{{ tpl ` + "`{{ " + shifted + " }}`" + ` . }}`, "tpl now tpl now"},
 		{"not ended", "{{ now", "{{ " + shifted, "now"},
 		{"string not ended", `{{ "now`, `{{ "now`, ""},
 	} {
 		var calls []string
-		got := replaceCalls(test.text, func(name string) { calls = append(calls, name) })
+		got := replaceCalls(test.text, substitutes, func(name string) { calls = append(calls, name) })
 		if all := strings.Join(calls, " "); got != test.want || all != test.calls {
 			t.Errorf("%s: replaceCalls(%q) = %q calling %q, want %q calling %q", test.name, test.text, got, all, test.want, test.calls)
 		}

@@ -101,7 +101,7 @@ func evaluate(ctx context.Context, helm *helmchart.Chart, values chartutil.Value
 		e.EnableDNS = true
 		return e.Render(helm, values)
 	}
-	return engine.RenderWithClientProvider(helm, values, &provider{ctx: ctx, cluster: in.Lookup})
+	return engine.RenderWithClientProvider(helm, values, &provider{ctx: ctx, cluster: in.Lookup, answers: in.Answers})
 }
 
 // takeNotes removes every NOTES.txt from files and returns the chart's own, or

@@ -93,3 +93,16 @@ func place(text string, n *yaml.Node) int {
 	}
 	return at
 }
+
+// Rewrite replaces the text of each document of a manifest, which includes its
+// source comment, and leaves separators and blank documents as they are.
+func Rewrite(manifest string, change func(text string) string) string {
+	var out strings.Builder
+	for _, d := range split(manifest, "") {
+		at := strings.Index(manifest, d.text)
+		out.WriteString(manifest[:at])
+		manifest = manifest[at+len(d.text):]
+		out.WriteString(change(d.text))
+	}
+	return out.String() + manifest
+}

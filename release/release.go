@@ -70,6 +70,10 @@ type Journal struct {
 	// next run may go on with its attempt.
 	Interrupted bool `json:"interrupted,omitempty"`
 
+	// Generated are the fields that templates have generated, by the key of package
+	// apply and path: the revision that a value was kept from, 0 for a new one.
+	Generated map[string]map[string]int `json:"generated,omitempty"`
+
 	// Leftover are objects of earlier revisions that were kept for a reason that
 	// may pass, by the key of package apply: the next release looks at them again.
 	Leftover []string `json:"leftover,omitempty"`

@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"deployer/chart"
+	"deployer/chart/generated"
 	"deployer/internal/deploy"
 )
 
@@ -46,11 +47,23 @@ func (o *upgradeOptions) flags(e *env) []cli.Flag {
 		&cli.BoolFlag{Name: "hide-notes", Category: group, Usage: "don't show the chart's notes", Destination: &o.hideNotes},
 		&cli.BoolFlag{Name: "hide-secret", Category: group, Usage: "with --dry-run: show no Secrets; a plan never has their values", Destination: &o.hideSecrets},
 	}
-	flags = slices.Concat(flags, o.operation.flags(e), pastFlags(&o.settings))
+	flags = slices.Concat(flags, o.operation.flags(e), pastFlags(&o.settings), generatedFlag(e, &o.settings))
 	flags = append(flags, o.valueFlags()...)
 	flags = append(flags, o.chartFlags()...)
 	flags = append(flags, o.renderFlags()...)
 	return append(flags, idleFlags(e, "recreate-pods", "cleanup-on-fail", "disable-openapi-validation", "server-side", "force-conflicts")...)
+}
+
+// generatedFlag is that of commands that render a chart for a release.
+func generatedFlag(e *env, s *deploy.Settings) []cli.Flag {
+	s.Generated = generated.Keep
+	if e.dropIn {
+		s.Generated = generated.Renew // as Helm
+	}
+	return []cli.Flag{&cli.GenericFlag{
+		Name: "generated", Category: "Deploying", Usage: "passwords, certificates and what else templates generate: keep what was deployed, or renew it",
+		Value: newChoice((*string)(&s.Generated), string(generated.Keep), string(generated.Renew)),
+	}}
 }
 
 func upgradeCommand(e *env) *cli.Command {

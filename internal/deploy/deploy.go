@@ -10,6 +10,7 @@ import (
 
 	"deployer/apply"
 	"deployer/chart"
+	"deployer/chart/generated"
 	"deployer/internal/hide"
 	"deployer/internal/kube"
 	"deployer/release"
@@ -42,8 +43,11 @@ type Settings struct {
 	// MapRemovedAPIs deploys objects whose API version the cluster has removed in
 	// the one that took its place, where nothing but the name is different.
 	MapRemovedAPIs bool
-	Apply          apply.Options
-	Track          track.Options
+	// Generated says what becomes of values that templates generate and that an
+	// earlier revision has recorded; empty keeps them.
+	Generated generated.Policy
+	Apply     apply.Options
+	Track     track.Options
 }
 
 // A Deployer decides and carries out operations on the releases of one
@@ -108,6 +112,9 @@ type Operation struct {
 	// Helm's. Next has those of the other verbs.
 	Description string
 	Warnings    []string
+	// Generated are the fields that the templates generate, of an install or upgrade
+	// of a release that has revisions.
+	Generated []generated.Value
 	// Variants are the objects that come out otherwise each time they are
 	// rendered; nil before Vary.
 	Variants map[kube.ID]Variants

@@ -8,6 +8,7 @@ import (
 
 	"deployer/apply"
 	"deployer/chart"
+	"deployer/chart/generated"
 	"deployer/internal/hide"
 	"deployer/release"
 )
@@ -18,7 +19,8 @@ type Explanation struct {
 	Namespace string
 	Record    *release.Record // the revision it is looked at from
 	*apply.Explanation
-	Hidden *hide.Texts // what must not be shown
+	Generated []generated.Value // what of the object its template generates, as the record has noted
+	Hidden    *hide.Texts       // what must not be shown
 }
 
 // Explain finds out who has made an object of a release, or a field of it, what
@@ -49,7 +51,12 @@ func (d *Deployer) Explain(ctx context.Context, name, object, field string) (*Ex
 		return nil, err
 	}
 	d.Hidden.Object(found.Object.Live)
-	return &Explanation{Release: name, Namespace: d.Namespace, Record: record, Explanation: found, Hidden: d.Hidden}, nil
+	op := upgradeOf(history)
+	op.Generated = op.generatedOf(record)
+	return &Explanation{
+		Release: name, Namespace: d.Namespace, Record: record, Explanation: found,
+		Generated: op.GeneratedIn(found.Object.ID), Hidden: d.Hidden,
+	}, nil
 }
 
 // stored is what all stored revisions state, their hooks and crds/ too. One that

@@ -31,5 +31,6 @@ func (d *Deployer) Planned(ctx context.Context, req PlannedRequest) (*Operation,
 	if err := d.awaitAccount(ctx, op); err != nil {
 		return nil, err
 	}
+	op.Generated = op.generatedOf(req.Next)
 	return op, d.decide(ctx, op, history, req.CRDs)
 }

@@ -154,13 +154,15 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 	in := req.Render
 	in.Release, in.Namespace, in.Revision = req.Name, d.Namespace, history.Next()
 	in.Upgrade, in.Values = op.Verb == Upgrade, values
-	in.Server, in.Lookup = server, d.Cluster
+	in.Server, in.Lookup, in.Answers = server, d.Cluster, &chart.Answers{}
 	rendered, err := source.Render(ctx, in)
 	if err != nil {
 		return nil, err
 	}
 	op.Warnings = slices.Concat(op.Warnings, req.Chart.Warnings, rendered.Warnings)
-	op.variants = func(ctx context.Context) ([]*chart.Rendered, error) { return source.Variants(ctx, in) }
+	if err := d.keepGenerated(ctx, op, source.Repeat(in), rendered, history); err != nil {
+		return nil, err
+	}
 	op.Next = newRecord(helmrelease.Release{
 		Name: req.Name, Namespace: d.Namespace, Version: history.Next(), Chart: rendered.Chart, Config: values,
 		Manifest: rendered.Manifest, Hooks: rendered.Hooks, Labels: labelsFor(req.Labels, base),
@@ -168,6 +170,7 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 	if base != nil {
 		op.Next.Info.FirstDeployed = base.Info.FirstDeployed
 	}
+	op.noteGenerated()
 	d.renew(ctx, op)
 	return chart.CRDs(rendered.Chart)
 }

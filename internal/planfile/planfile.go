@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"deployer/apply"
+	"deployer/chart/generated"
 	"deployer/internal/deploy"
 )
 
@@ -79,6 +80,7 @@ type Policies struct {
 	Cascade           string   `json:"cascade,omitempty"`
 	NoHooks           bool     `json:"no_hooks,omitempty"`
 	MapRemovedAPIs    bool     `json:"map_removed_apis,omitempty"`
+	Generated         string   `json:"generated,omitempty"`
 }
 
 func policiesOf(s deploy.Settings) Policies {
@@ -87,13 +89,13 @@ func policiesOf(s deploy.Settings) Policies {
 		Conflicts: string(a.Conflicts), Validation: string(a.Validation), Gate: string(a.Gate), CRDs: string(a.CRDs),
 		AllowRecreate: a.AllowRecreate, RevertManual: a.RevertManual, TakeOwnership: a.TakeOwnership, TakeOwnershipFrom: a.TakeOwnershipFrom,
 		Adopt: a.Adopt, PruneKinds: a.PruneKinds, PartialDiscovery: a.PartialDiscovery, Cascade: string(a.Propagation), NoHooks: s.NoHooks,
-		MapRemovedAPIs: s.MapRemovedAPIs,
+		MapRemovedAPIs: s.MapRemovedAPIs, Generated: string(s.Generated),
 	}
 }
 
 // Settle writes the policies into the settings of a run.
 func (p Policies) Settle(s *deploy.Settings) {
-	s.NoHooks, s.MapRemovedAPIs = p.NoHooks, p.MapRemovedAPIs
+	s.NoHooks, s.MapRemovedAPIs, s.Generated = p.NoHooks, p.MapRemovedAPIs, generated.Policy(p.Generated)
 	s.Apply = apply.Options{
 		Conflicts: apply.Conflicts(p.Conflicts), Validation: apply.FieldValidation(p.Validation), Gate: apply.Gate(p.Gate),
 		CRDs: apply.CRDs(p.CRDs), AllowRecreate: p.AllowRecreate, RevertManual: p.RevertManual, TakeOwnership: p.TakeOwnership,

@@ -39,6 +39,9 @@ type explainedField struct {
 	Source   string         `json:"source,omitempty"`
 	Upgrade  string         `json:"upgrade"`
 	Becomes  any            `json:"becomes,omitempty"`
+	// Generated says that the template generates the value.
+	Generated bool `json:"generated,omitempty"`
+	KeptFrom  int  `json:"kept_from_revision,omitempty"`
 
 	has, becomes bool
 }
@@ -66,7 +69,13 @@ func newExplanation(e *deploy.Explanation) explanation {
 	}
 	secret := hide.Of(o.Live, o.Want)
 	for _, f := range e.Fields {
-		d.Fields = append(d.Fields, explainedOf(f, secret, e.Hidden))
+		field := explainedOf(f, secret, e.Hidden)
+		for _, v := range e.Generated {
+			if v.Path == f.Path {
+				field.Generated, field.KeptFrom = true, v.Revision
+			}
+		}
+		d.Fields = append(d.Fields, field)
 	}
 	return d
 }
@@ -118,6 +127,12 @@ func (f explainedField) heading() heading {
 		since = fmt.Sprintf("since revision %d or earlier; ", f.Revision)
 	case f.Revision > 0:
 		since = fmt.Sprintf("since revision %d; ", f.Revision)
+	}
+	switch {
+	case f.KeptFrom > 0:
+		since += fmt.Sprintf("generated; kept from revision %d; ", f.KeptFrom)
+	case f.Generated:
+		since += "generated; "
 	}
 	return heading{sign: words.sign, name: line(owners), words: since + words.words, source: line(f.Source)}
 }

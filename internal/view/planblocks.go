@@ -43,7 +43,7 @@ func (d planDocument) blocks(o PlanOptions, budget int) []planBlock {
 	for _, stage := range d.Stages {
 		var blocks []planBlock
 		for _, object := range stage.Objects {
-			if object.sign() != ' ' || o.ShowUnchanged {
+			if object.sign() != ' ' || o.ShowUnchanged || len(object.Generated) > 0 {
 				blocks = append(blocks, planBlock{planObject: object, stage: stage.Name, lines: object.details(o, created)})
 			}
 		}

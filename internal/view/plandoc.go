@@ -47,7 +47,9 @@ type planSummary struct {
 	Yielded    int `json:"fields_yielded"`
 	Refused    int `json:"fields_refused"`
 	Unverified int `json:"unverified"`
-	Random     int `json:"random"` // objects that change only because templates make values up
+	Random     int `json:"random"`                      // objects that change only because templates make values up
+	Kept       int `json:"generated_kept,omitempty"`    // generated fields with the values of earlier revisions
+	Renewed    int `json:"generated_renewed,omitempty"` // that could have been kept, or never are
 }
 
 // A planStage is what is done at one time, in any order.
@@ -67,21 +69,22 @@ type planNeed struct {
 }
 
 type planObject struct {
-	Object     string         `json:"object"`
-	Group      string         `json:"group"`
-	Action     string         `json:"action"` // create, update, recreate, delete, keep, unchanged or hook
-	Source     string         `json:"source,omitempty"`
-	Reason     string         `json:"reason,omitempty"`
-	Impact     string         `json:"impact,omitempty"`
-	Unverified string         `json:"unverified,omitempty"`
-	Random     bool           `json:"random,omitempty"` // changes only because its templates make values up
-	After      []planNeed     `json:"after,omitempty"`
-	Weight     *int           `json:"weight,omitempty"`
-	Fields     []planField    `json:"fields,omitempty"`
-	Conflicts  []planConflict `json:"conflicts,omitempty"`
-	TakenFrom  []string       `json:"taken_from,omitempty"`
-	Hook       *planHook      `json:"hook,omitempty"`
-	Manifest   map[string]any `json:"manifest,omitempty"` // of what is created
+	Object     string           `json:"object"`
+	Group      string           `json:"group"`
+	Action     string           `json:"action"` // create, update, recreate, delete, keep, unchanged or hook
+	Source     string           `json:"source,omitempty"`
+	Reason     string           `json:"reason,omitempty"`
+	Impact     string           `json:"impact,omitempty"`
+	Unverified string           `json:"unverified,omitempty"`
+	Random     bool             `json:"random,omitempty"` // changes only because its templates make values up
+	After      []planNeed       `json:"after,omitempty"`
+	Weight     *int             `json:"weight,omitempty"`
+	Generated  []generatedField `json:"generated,omitempty"`
+	Fields     []planField      `json:"fields,omitempty"`
+	Conflicts  []planConflict   `json:"conflicts,omitempty"`
+	TakenFrom  []string         `json:"taken_from,omitempty"`
+	Hook       *planHook        `json:"hook,omitempty"`
+	Manifest   map[string]any   `json:"manifest,omitempty"` // of what is created
 }
 
 type planField struct {
@@ -93,6 +96,13 @@ type planField struct {
 	Server   bool   `json:"by_server,omitempty"`     // not stated by the chart
 	Random   bool   `json:"random,omitempty"`        // changes only because the template makes the value up
 	Revision int    `json:"from_revision,omitempty"` // removed: the latest revision that had it
+}
+
+// A generatedField is a field that templates generate.
+type generatedField struct {
+	Path     string `json:"path"`
+	Revision int    `json:"kept_from_revision,omitempty"` // 0: it is new
+	Reason   string `json:"reason,omitempty"`             // it isn't kept; empty when there was none
 }
 
 type planConflict struct {
@@ -128,7 +138,7 @@ func warningOf(w apply.Warning) warning {
 
 // newPlan turns an operation into its document.
 func newPlan(op *deploy.Operation) planDocument {
-	return documentOf(op, func(c apply.Change) planObject { return objectOf(c, op.Variants[c.ID]) })
+	return documentOf(op, func(c apply.Change) planObject { return objectOf(c, op.Variants[c.ID], op.GeneratedIn(c.ID)) })
 }
 
 // newOutline is newPlan without what is in the objects, which is most of it: for
@@ -171,6 +181,14 @@ func documentOf(op *deploy.Operation, object func(apply.Change) planObject) plan
 	d.hooks(op, plan, "post", op.Hooks.After)
 	d.warnings(op, plan)
 	d.count()
+	for _, v := range op.Generated {
+		switch {
+		case v.Kept():
+			d.Summary.Kept++
+		case v.Reason != "":
+			d.Summary.Renewed++
+		}
+	}
 	d.hide(op.Hidden)
 	return d
 }
@@ -263,7 +281,7 @@ func (d *planDocument) hooks(op *deploy.Operation, plan *apply.Plan, when string
 				if h.Name != "" {
 					o.Object = c.ID.String()
 				}
-				o.Manifest = diff.Masked(c.Want)
+				o.Manifest, o.Generated = diff.Masked(c.Want), generatedFields(op.GeneratedIn(c.ID))
 			}
 		}
 		objects = append(objects, o)

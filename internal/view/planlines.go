@@ -41,6 +41,9 @@ func (o planObject) details(opts PlanOptions, created bool) []planLine {
 	if o.Unverified != "" {
 		remark("not verified: %s", o.Unverified)
 	}
+	for _, g := range o.Generated {
+		out = append(out, planLine{' ', line(g.String())})
+	}
 	contested := map[string][]planConflict{}
 	for _, c := range o.Conflicts {
 		contested[c.Path] = append(contested[c.Path], c)

@@ -1,11 +1,13 @@
 package view
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"deployer/apply"
+	"deployer/chart/generated"
 	"deployer/internal/deploy"
 	"deployer/internal/view/diff"
 )
@@ -30,13 +32,19 @@ func outlineOf(c apply.Change) planObject {
 	return o
 }
 
-func objectOf(c apply.Change, again deploy.Variants) planObject {
+func objectOf(c apply.Change, again deploy.Variants, made []generated.Value) planObject {
 	o := outlineOf(c)
+	o.Generated = generatedFields(made)
 	switch c.Action {
 	case apply.Create:
 		o.Manifest = diff.Masked(diff.Stated(c.Result, c.Want))
 	case apply.Update, apply.Recreate:
 		o.Fields = fieldsOf(c, again)
+		for i := range o.Fields {
+			if slices.ContainsFunc(made, func(v generated.Value) bool { return v.Kept() && v.Path == o.Fields[i].Path }) {
+				o.Fields[i].Random = false // somebody has changed it, and it is put back
+			}
+		}
 		o.Random = len(o.Fields) > 0 && !slices.ContainsFunc(o.Fields, func(f planField) bool { return !f.Random })
 	case apply.None:
 		o.TakenFrom = nil // nothing of it changes
@@ -46,6 +54,25 @@ func objectOf(c apply.Change, again deploy.Variants) planObject {
 	}
 	o.Impact = impactOf(c)
 	return o
+}
+
+func generatedFields(values []generated.Value) []generatedField {
+	var out []generatedField
+	for _, v := range values {
+		out = append(out, generatedField{Path: v.Path, Revision: v.Revision, Reason: v.Reason})
+	}
+	return out
+}
+
+// String says where a generated value comes from.
+func (g generatedField) String() string {
+	switch {
+	case g.Revision > 0:
+		return fmt.Sprintf("%s: generated; kept from revision %d", g.Path, g.Revision)
+	case g.Reason != "":
+		return fmt.Sprintf("%s: generated; new: %s", g.Path, g.Reason)
+	}
+	return g.Path + ": generated; new"
 }
 
 func needsOf(needs []apply.Need) []planNeed {

@@ -42,6 +42,9 @@ func (d planDocument) conclusion() string {
 	if n := d.Summary.Keep; n > 0 {
 		text += " " + count(n, "object") + " kept."
 	}
+	if n := d.Summary.Kept; n > 0 {
+		text += " " + count(n, "generated value") + " kept."
+	}
 	return text
 }
 

@@ -126,6 +126,12 @@ func (s planSummary) sentence() string {
 	if s.Random > 0 {
 		text += fmt.Sprintf("; %d only for random values", s.Random)
 	}
+	if s.Kept > 0 {
+		text += "; " + count(s.Kept, "generated value") + " kept"
+	}
+	if s.Renewed > 0 {
+		text += "; " + count(s.Renewed, "generated value") + " renewed"
+	}
 	if s.Unverified > 0 {
 		text += fmt.Sprintf("; %d not verified", s.Unverified)
 	}

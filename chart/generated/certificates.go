@@ -1,0 +1,113 @@
+package generated
+
+import (
+	"bytes"
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/ed25519"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"time"
+)
+
+// readCertificate gives the certificate in a PEM block; nil when it is none.
+func readCertificate(text string) *x509.Certificate {
+	block, _ := pem.Decode([]byte(text + "\n"))
+	if block == nil || block.Type != "CERTIFICATE" {
+		return nil
+	}
+	c, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil
+	}
+	return c
+}
+
+// readKey gives the private key in a PEM block; nil when it is none.
+func readKey(text string) crypto.Signer {
+	block, _ := pem.Decode([]byte(text + "\n"))
+	if block == nil {
+		return nil
+	}
+	if key, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
+		return key
+	}
+	if key, err := x509.ParseECPrivateKey(block.Bytes); err == nil {
+		return key
+	}
+	if key, err := x509.ParsePKCS8PrivateKey(block.Bytes); err == nil {
+		if signer, ok := key.(crypto.Signer); ok {
+			return signer
+		}
+	}
+	return nil
+}
+
+// publicKey is the public half of a key, comparable.
+func publicKey(key crypto.PublicKey) string {
+	data, err := x509.MarshalPKIXPublicKey(key)
+	if err != nil {
+		return ""
+	}
+	return string(data)
+}
+
+// keyKind is the algorithm and size of a key.
+func keyKind(key crypto.PublicKey) string {
+	switch k := key.(type) {
+	case *rsa.PublicKey:
+		return fmt.Sprintf("RSA %d", k.N.BitLen())
+	case *ecdsa.PublicKey:
+		return "ECDSA " + k.Curve.Params().Name
+	case ed25519.PublicKey:
+		return "Ed25519"
+	}
+	return fmt.Sprintf("%T", key)
+}
+
+// signs tells whether a CA has signed a certificate.
+func signs(ca, c *x509.Certificate) bool {
+	return ca.IsCA && bytes.Equal(ca.RawSubject, c.RawIssuer) && c.CheckSignatureFrom(ca) == nil
+}
+
+// traits are what a certificate says besides its serial number and times; each is
+// the chart's when it comes again.
+func traits(c *x509.Certificate) map[string]string {
+	return map[string]string{
+		"subject":     c.Subject.String(),
+		"issuer":      c.Issuer.String(),
+		"names":       fmt.Sprint(c.DNSNames, c.IPAddresses, c.EmailAddresses, c.URIs),
+		"use":         fmt.Sprint(c.IsCA, c.KeyUsage, c.ExtKeyUsage),
+		"lifetime":    c.NotAfter.Sub(c.NotBefore).Round(time.Hour).String(),
+		"kind of key": keyKind(c.PublicKey),
+		"key":         publicKey(c.PublicKey),
+		"signer":      string(c.AuthorityKeyId),
+	}
+}
+
+// traitNames is the order in which they are told of.
+var traitNames = []string{"subject", "names", "issuer", "use", "lifetime", "kind of key", "key", "signer"}
+
+// changedTrait names what a recorded certificate says otherwise than the chart does
+// now; empty when nothing.
+func changedTrait(a *x509.Certificate, again []*x509.Certificate, past *x509.Certificate) string {
+	now, was := traits(a), traits(past)
+	for _, name := range traitNames {
+		fixed := true
+		for _, other := range again {
+			fixed = fixed && other != nil && traits(other)[name] == now[name]
+		}
+		if fixed && was[name] != now[name] {
+			return name
+		}
+	}
+	return ""
+}
+
+// due tells whether a certificate has used two thirds of its life.
+func due(c *x509.Certificate, now time.Time) bool {
+	life := c.NotAfter.Sub(c.NotBefore)
+	return now.Sub(c.NotBefore) >= life-life/3
+}

@@ -1,0 +1,175 @@
+package generated
+
+import (
+	"encoding/base64"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// checksums decides about annotations of pod templates. One that is a hash of what
+// the chart renders is kept while no ConfigMap and no Secret of the release
+// changes; any other is there to restart the pods each time.
+func (k *keeper) checksums() {
+	changed := func() bool { return false }
+	known := false
+	for _, t := range k.tokens {
+		if !t.forced || t.kept || t.reason != "" {
+			continue
+		}
+		switch {
+		case t.owner.policy == Renew:
+			t.renew(Annotation + ": renew")
+		case k.in.Policy == Renew && t.owner.policy != Keep:
+			t.renew("--generated renew")
+		case t.whole != nil || !isHash(t.text):
+			t.renew("it is random, which restarts the pods each time")
+		case t.past == nil:
+			t.renew(t.why)
+		case k.in.Hashed == nil:
+			k.wants = true
+			t.renew("it may be a checksum")
+		case !k.ofContent(t):
+			t.renew("it is random, which restarts the pods each time")
+		default:
+			if !known {
+				is := k.contentChanged()
+				changed, known = func() bool { return is }, true
+			}
+			if changed() {
+				t.renew("a ConfigMap or Secret of the release changes")
+			} else {
+				t.keep(*t.past, t.revision)
+			}
+		}
+	}
+}
+
+var (
+	base64Run = regexp.MustCompile(`[A-Za-z0-9+/]{4,}={0,2}`)
+	// contentStart is how what templates render begins; hashes may be of part of it.
+	contentStart = regexp.MustCompile(`^\s*(---|#|\{|\[|apiVersion|kind|metadata|[A-Za-z0-9_."'/-]+:(\s|$))`)
+)
+
+// ofContent tells whether a hash is one of something that the chart renders, and not
+// only of random text.
+func (k *keeper) ofContent(t *token) bool {
+	o := k.hashed[k.key(t.owner.id)]
+	if o == nil {
+		return false
+	}
+	text, _ := at(o.content, t.at).(string)
+	runs := base64Run.FindAllString(text, -1)
+	slices.SortFunc(runs, func(a, b string) int { return len(b) - len(a) })
+	if len(runs) == 0 {
+		return false
+	}
+	run := strings.TrimRight(runs[0], "=")
+	data, err := base64.RawStdEncoding.DecodeString(run[:len(run)/4*4])
+	if rest, rerr := base64.RawStdEncoding.DecodeString(run); rerr == nil {
+		data, err = rest, nil
+	}
+	if err != nil {
+		return false
+	}
+	content := string(data)
+	return contentStart.MatchString(content) || k.mentions(content)
+}
+
+// mentions tells whether a text has a generated value of the release in it, as it
+// was rendered together with the text.
+func (k *keeper) mentions(text string) bool {
+	for _, t := range k.tokens {
+		if t.forced || t.whole != nil {
+			continue
+		}
+		o := k.hashed[k.key(t.owner.id)]
+		if o == nil {
+			continue
+		}
+		value, _ := at(o.content, t.at).(string)
+		now, _ := at(t.owner.content, t.at).(string)
+		if t.owner.isSecret() && len(t.at) == 2 && t.at[0] == "data" {
+			if plain, err := base64.StdEncoding.DecodeString(value); err == nil {
+				value = string(plain)
+			}
+			if plain, err := base64.StdEncoding.DecodeString(now); err == nil {
+				now = string(plain)
+			}
+		}
+		for _, word := range strings.FieldsFunc(value, isNoWord) {
+			if len(word) >= 6 && !strings.Contains(now, word) && strings.Contains(text, word) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// at is what stands at a path of keys and positions; nil when nothing does.
+func at(v any, path []any) any {
+	for _, step := range path {
+		switch s := step.(type) {
+		case string:
+			m, _ := v.(map[string]any)
+			v = m[s]
+		case int:
+			l, _ := v.([]any)
+			if s >= len(l) {
+				return nil
+			}
+			v = l[s]
+		}
+	}
+	return v
+}
+
+// contentChanged tells whether a ConfigMap or Secret differs from the last
+// successful revision, after all is kept that is.
+func (k *keeper) contentChanged() bool {
+	last := Revision{}
+	for _, r := range k.in.Past {
+		if r.Successful || last.Number == 0 {
+			last = r
+		}
+	}
+	var was, now []string
+	was = textsOf(last)
+	for _, d := range k.docs {
+		now = append(now, d.text)
+	}
+	old, next := index{}, index{}
+	for _, text := range was {
+		if !slices.Contains(now, text) {
+			k.hashedObjects(old, &document{text: text})
+		}
+	}
+	for _, d := range k.docs {
+		if !slices.Contains(was, d.text) || len(d.edits) > 0 {
+			k.hashedObjects(next, &document{text: d.text, edits: d.edits})
+		}
+	}
+	if len(old) != len(next) {
+		return true
+	}
+	for id, o := range next {
+		if old[id] == nil || !reflect.DeepEqual(o.content, old[id].content) {
+			return true
+		}
+	}
+	return false
+}
+
+// hashedObjects adds the ConfigMaps and Secrets of a document, with its edits.
+func (k *keeper) hashedObjects(to index, d *document) {
+	root, err := decode(d.text)
+	if err != nil {
+		return
+	}
+	for _, o := range objectsIn(d, edited(root, d.edits), nil) {
+		if o.isHashed() {
+			to[k.key(o.id)] = o
+		}
+	}
+}

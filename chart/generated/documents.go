@@ -1,0 +1,186 @@
+package generated
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/yaml"
+
+	"deployer/chart"
+	"deployer/internal/kube"
+)
+
+// A document is one YAML document of what was rendered.
+type document struct {
+	text  string
+	root  any // nil until it is read, and for one that can't be
+	edits []edit
+}
+
+// An object stands in a document, maybe in a list.
+type object struct {
+	id      kube.ID
+	content map[string]any
+	path    []any // in its document
+	doc     *document
+	policy  Policy // its annotation's; empty without
+	named   bool   // its name is generated
+}
+
+// An index finds objects of a revision.
+type index map[kube.ID]*object
+
+func eachDocument(manifest string, change func(string) string) string {
+	return chart.Rewrite(manifest, change)
+}
+
+// textsOf lists the documents of a revision, those of hooks last.
+func textsOf(r Revision) []string {
+	var out []string
+	collect := func(text string) string { out = append(out, text); return text }
+	eachDocument(r.Manifest, collect)
+	for _, hook := range r.Hooks {
+		eachDocument(hook, collect)
+	}
+	return out
+}
+
+// read finds the documents that come out otherwise each time, and what there is to
+// compare them with. Only these are parsed.
+func (k *keeper) read() {
+	counts := map[string]int{}
+	for _, again := range k.in.Again {
+		seen := map[string]bool{}
+		for _, text := range textsOf(again) {
+			if !seen[text] {
+				seen[text] = true
+				counts[text]++
+			}
+		}
+	}
+	same, rendered := map[string]bool{}, map[string]bool{}
+	for _, text := range textsOf(k.in.Rendered) {
+		d := &document{text: text}
+		k.docs = append(k.docs, d)
+		rendered[text] = true
+		if counts[text] == len(k.in.Again) {
+			same[text] = true
+			continue
+		}
+		k.objects = append(k.objects, k.parse(d)...)
+	}
+	if len(k.objects) == 0 {
+		return
+	}
+	for _, again := range k.in.Again {
+		k.again = append(k.again, k.indexOf(again, same))
+	}
+	for _, past := range k.in.Past {
+		k.past = append(k.past, k.indexOf(past, same))
+	}
+	if k.in.Hashed != nil {
+		k.hashed = k.indexOf(*k.in.Hashed, same)
+	}
+}
+
+func (k *keeper) indexOf(r Revision, without map[string]bool) index {
+	out := index{}
+	for _, text := range textsOf(r) {
+		if without[text] {
+			continue
+		}
+		for _, o := range k.parse(&document{text: text}) {
+			out[k.key(o.id)] = o
+		}
+	}
+	return out
+}
+
+// key names an object whether or not it says that it is in the release's namespace.
+func (k *keeper) key(id kube.ID) kube.ID {
+	if id.Namespace == k.in.Namespace {
+		id.Namespace = ""
+	}
+	return id
+}
+
+// parse reads a document; one that can't be read has no objects: planning says what
+// is wrong with it.
+func (k *keeper) parse(d *document) []*object {
+	root, err := decode(d.text)
+	if err != nil {
+		return nil
+	}
+	d.root = root
+	return objectsIn(d, root, nil)
+}
+
+// decode reads YAML as Helm does; numbers stay as they are written.
+func decode(text string) (any, error) {
+	var root any
+	err := yaml.Unmarshal([]byte(text), &root, func(d *json.Decoder) *json.Decoder { d.UseNumber(); return d })
+	return root, err
+}
+
+func objectsIn(d *document, value any, path []any) []*object {
+	content, ok := value.(map[string]any)
+	if !ok {
+		return nil
+	}
+	kind, _ := content["kind"].(string)
+	if items, ok := content["items"].([]any); ok && strings.HasSuffix(kind, "List") {
+		var out []*object
+		for i, item := range items {
+			out = append(out, objectsIn(d, item, append(path[:len(path):len(path)], "items", i))...)
+		}
+		return out
+	}
+	obj := &unstructured.Unstructured{Object: content}
+	o := &object{id: kube.IDOf(obj), content: content, path: path, doc: d}
+	switch p := Policy(obj.GetAnnotations()[Annotation]); p {
+	case Keep, Renew:
+		o.policy = p
+	}
+	return []*object{o}
+}
+
+func (o *object) isSecret() bool { return o.id.Kind == "Secret" && o.id.Group == "" }
+
+// isHashed tells whether an object's content is what checksums are about.
+func (o *object) isHashed() bool {
+	return o.id.Group == "" && (o.id.Kind == "Secret" || o.id.Kind == "ConfigMap")
+}
+
+// rewritten is the document with its kept values.
+func (d *document) rewritten() string {
+	if len(d.edits) == 0 {
+		return d.text
+	}
+	if out, ok := editText(d.text, d.edits, "", decode); ok {
+		return out
+	}
+	// The whole document, written anew: what counts is what it says.
+	return head(d.text) + marshal(edited(d.root, d.edits))
+}
+
+// head are the comments and blank lines that a document begins with.
+func head(text string) string {
+	var out strings.Builder
+	for line := range strings.Lines(text) {
+		if trimmed := strings.TrimSpace(line); trimmed != "" && trimmed[0] != '#' {
+			break
+		}
+		out.WriteString(line)
+	}
+	return out.String()
+}
+
+func marshal(v any) string {
+	data, err := yaml.Marshal(v)
+	if err != nil {
+		return ""
+	}
+	return string(bytes.TrimRight(data, "\n")) + "\n"
+}

@@ -1,0 +1,257 @@
+package generated
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// An edit puts another value at a path of keys and positions.
+type edit struct {
+	path []any
+	part part
+}
+
+// edited is a copy of a value with edits.
+func edited(root any, edits []edit) any {
+	out := copied(root)
+	for _, e := range edits {
+		out = set(out, e.path, e.part.value())
+	}
+	return out
+}
+
+func copied(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for key, item := range v {
+			out[key] = copied(item)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, item := range v {
+			out[i] = copied(item)
+		}
+		return out
+	}
+	return v
+}
+
+func set(v any, path []any, value any) any {
+	if len(path) == 0 {
+		return value
+	}
+	switch at := path[0].(type) {
+	case string:
+		if m, ok := v.(map[string]any); ok {
+			m[at] = set(m[at], path[1:], value)
+		}
+	case int:
+		if l, ok := v.([]any); ok && at < len(l) {
+			l[at] = set(l[at], path[1:], value)
+		}
+	}
+	return v
+}
+
+// editText writes edits into YAML or JSON text and leaves all other bytes as they
+// are. Characters are escaped as in the recorded text, where there is one. It is
+// false when the result wouldn't read as it should.
+func editText(text string, edits []edit, recorded string, decode func(string) (any, error)) (string, bool) {
+	root, err := decode(text)
+	if err != nil {
+		return text, false
+	}
+	want := edited(root, edits)
+	if reflect.DeepEqual(root, want) {
+		return text, true
+	}
+	for _, quoted := range []bool{false, true} {
+		out, ok := splice(text, edits, style{quoted, recorded})
+		if !ok {
+			continue
+		}
+		if got, err := decode(out); err == nil && reflect.DeepEqual(got, want) {
+			return out, true
+		}
+	}
+	return text, false
+}
+
+// A span is a stretch of text and what takes its place.
+type span struct {
+	from, to int
+	text     string
+}
+
+// A style is how scalars are written: quoted ones also where they needn't be.
+type style struct {
+	quoted   bool
+	recorded string // a text that has the values already
+}
+
+func splice(text string, edits []edit, how style) (string, bool) {
+	var root yaml.Node
+	if yaml.Unmarshal([]byte(text), &root) != nil || len(root.Content) != 1 {
+		return "", false
+	}
+	var spans []span
+	for _, e := range edits {
+		n := find(root.Content[0], e.path)
+		if n == nil || n.Kind != yaml.ScalarNode || n.Anchor != "" {
+			return "", false
+		}
+		s, ok := scalarSpan(text, n, e.part.value(), how)
+		if !ok {
+			return "", false
+		}
+		spans = append(spans, s)
+	}
+	slices.SortFunc(spans, func(a, b span) int { return b.from - a.from })
+	for _, s := range spans {
+		text = text[:s.from] + s.text + text[s.to:]
+	}
+	return text, true
+}
+
+// find is the node at a path; nil when there is none, or an alias is in between.
+func find(n *yaml.Node, path []any) *yaml.Node {
+	for _, step := range path {
+		var next *yaml.Node
+		switch at := step.(type) {
+		case string:
+			for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
+				if n.Content[i].Value == at {
+					next = n.Content[i+1] // of a key that is repeated the last one counts
+				}
+			}
+		case int:
+			if n.Kind == yaml.SequenceNode && at < len(n.Content) {
+				next = n.Content[at]
+			}
+		}
+		if next == nil {
+			return nil
+		}
+		n = next
+	}
+	return n
+}
+
+// scalarSpan is where a scalar stands and how another value is written in its style.
+func scalarSpan(text string, n *yaml.Node, value any, how style) (span, bool) {
+	from, ok := offset(text, n.Line, n.Column)
+	if !ok {
+		return span{}, false
+	}
+	s, isText := value.(string)
+	if !isText {
+		s = fmt.Sprint(value)
+	}
+	switch {
+	case n.Style&yaml.DoubleQuotedStyle != 0:
+		to := from + 1
+		for to < len(text) && text[to] != '"' {
+			if text[to] == '\\' {
+				to++
+			}
+			to++
+		}
+		return span{from, to + 1, how.doubleQuoted(s)}, to < len(text)
+	case n.Style&yaml.SingleQuotedStyle != 0:
+		to := from + 1
+		for to < len(text) && (text[to] != '\'' || to+1 < len(text) && text[to+1] == '\'') {
+			if text[to] == '\'' {
+				to++
+			}
+			to++
+		}
+		if how.quoted || strings.ContainsAny(s, "\n\r\t") {
+			return span{from, to + 1, how.doubleQuoted(s)}, to < len(text)
+		}
+		return span{from, to + 1, "'" + strings.ReplaceAll(s, "'", "''") + "'"}, to < len(text)
+	case n.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0:
+		return blockSpan(text, from, n, s)
+	}
+	if !strings.HasPrefix(text[from:], n.Value) {
+		return span{}, false
+	}
+	if isText && (how.quoted || s == "" || strings.Contains(s, "\n")) {
+		s = how.doubleQuoted(s)
+	}
+	return span{from, from + len(n.Value), s}, true
+}
+
+// doubleQuoted writes text as JSON does. Some encoders escape <, > and & too.
+func (how style) doubleQuoted(s string) string {
+	escaped, err := json.Marshal(s)
+	if err == nil && strings.Contains(how.recorded, string(escaped)) {
+		return string(escaped)
+	}
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(s) // of text; it can't fail
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// blockSpan rewrites the lines of a literal block; other blocks aren't.
+func blockSpan(text string, from int, n *yaml.Node, value string) (span, bool) {
+	if n.Style&yaml.LiteralStyle == 0 {
+		return span{}, false
+	}
+	start := from + strings.IndexByte(text[from:], '\n') + 1
+	indent, end := "", start
+	for line := range strings.Lines(text[start:]) {
+		bare := strings.TrimRight(line, "\r\n")
+		if strings.TrimSpace(bare) != "" {
+			if indent == "" {
+				indent = bare[:len(bare)-len(strings.TrimLeft(bare, " "))]
+			}
+			if !strings.HasPrefix(bare, indent) {
+				break
+			}
+		}
+		end += len(line)
+	}
+	if start <= from || indent == "" {
+		return span{}, false
+	}
+	block := text[start:end]
+	ending := block[len(strings.TrimRight(block, "\r\n")):]
+	var out []string
+	for _, line := range strings.Split(strings.TrimRight(value, "\n"), "\n") {
+		if line != "" {
+			line = indent + line
+		}
+		out = append(out, line)
+	}
+	return span{start, end, strings.Join(out, "\n") + ending}, true
+}
+
+// offset is where a line and column, both from 1, are in text.
+func offset(text string, line, column int) (int, bool) {
+	at := 0
+	for range line - 1 {
+		i := strings.IndexByte(text[at:], '\n')
+		if i < 0 {
+			return 0, false
+		}
+		at += i + 1
+	}
+	for range column - 1 {
+		_, size := utf8.DecodeRuneInString(text[at:])
+		if size == 0 {
+			return 0, false
+		}
+		at += size
+	}
+	return at, at < len(text)
+}

@@ -1,0 +1,175 @@
+// Package generated keeps what templates have generated, such as passwords and
+// certificates, when a chart is deployed again.
+//
+// It is pure: from a chart as it was rendered, as it came out when it was rendered
+// again, and as earlier revisions recorded it, it makes the manifest to deploy. What
+// differs between two renderings of the same input is generated; everything else is
+// the chart's and is never held back. docs/generated-values.md has the rules.
+package generated
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"deployer/internal/kube"
+)
+
+// Policy says what becomes of generated values that an earlier revision recorded.
+type Policy string
+
+// The policies. Empty means Keep.
+const (
+	Keep  Policy = "keep"
+	Renew Policy = "renew" // as Helm does
+)
+
+// Annotation on an object overrides the policy for what is generated in it.
+const Annotation = "deployer.io/generated"
+
+// A Revision is what a chart says about one revision.
+type Revision struct {
+	Number int
+	// Successful says that it was deployed completely. What another one has
+	// recorded counts only where the live object has it.
+	Successful bool
+	Manifest   string
+	Hooks      []string // the text of each
+}
+
+// Input is all that a decision depends on.
+type Input struct {
+	Namespace string // of the release, for objects that don't name one
+	Policy    Policy
+	Rendered  Revision
+	Again     []Revision // rendered again, see chart.Repetition
+	// Hashed was rendered with content in place of hashes; nil when that wasn't
+	// asked for, see Result.WantsHashed.
+	Hashed *Revision
+	Past   []Revision // that may have been deployed, oldest first
+	// Live reads an object of the cluster; nil, nil when it isn't there.
+	Live func(kube.ID) (*unstructured.Unstructured, error)
+	Now  time.Time
+}
+
+// A Value is a field with something generated in it.
+type Value struct {
+	ID   kube.ID // as the manifest names it: without a namespace where it names none
+	Path string  // data.password
+	// Revision is the one whose record the value was taken from; 0 when it is new.
+	Revision int
+	// Reason says why it isn't kept; empty when nothing is recorded of it.
+	Reason string
+}
+
+// Kept tells whether the value is that of an earlier revision.
+func (v Value) Kept() bool { return v.Revision > 0 }
+
+// A Result is what to deploy.
+type Result struct {
+	Manifest string
+	Hooks    []string
+	Values   []Value // in the order of the manifest, then of the hooks
+	Warnings []string
+	// Unsure says that rendering once more may tell chance from rule.
+	Unsure bool
+	// WantsHashed says that Input.Hashed is needed for checksums.
+	WantsHashed bool
+
+	renamed []string // fresh text, kept text, …
+}
+
+// Replace puts kept values in place of fresh ones in text that was rendered
+// together with the manifest, such as notes.
+func (r *Result) Replace(text string) string {
+	return strings.NewReplacer(r.renamed...).Replace(text)
+}
+
+// Decide finds what is generated and keeps what can be kept.
+func Decide(in Input) *Result {
+	k := &keeper{in: in}
+	k.read()
+	for _, o := range k.objects {
+		k.inspect(o)
+	}
+	k.resolve()
+	k.checksums()
+	return k.result()
+}
+
+// A keeper is one decision in the making.
+type keeper struct {
+	in      Input
+	docs    []*document // of Rendered: manifest, then hooks
+	objects []*object   // of those documents that come out otherwise each time
+	again   []index
+	past    []index // as in.Past
+	tokens  []*token
+	names   []string // that are generated
+	unsure  bool
+	hashed  index
+	values  []Value // that no token stands for
+	warns   []string
+	wants   bool
+}
+
+// result puts everything together.
+func (k *keeper) result() *Result {
+	r := &Result{Unsure: k.unsure, WantsHashed: k.wants, Warnings: k.warns}
+	texts := map[*document]string{}
+	for _, d := range k.docs {
+		texts[d] = d.rewritten()
+	}
+	next := 0
+	rewrite := func(manifest string) string {
+		return eachDocument(manifest, func(string) string {
+			next++
+			return texts[k.docs[next-1]]
+		})
+	}
+	r.Manifest = rewrite(k.in.Rendered.Manifest)
+	for _, hook := range k.in.Rendered.Hooks {
+		r.Hooks = append(r.Hooks, rewrite(hook))
+	}
+	r.Values = k.report()
+	for _, t := range k.tokens {
+		if t.kept && len(t.text) >= shared && t.text != t.final {
+			r.renamed = append(r.renamed, t.text, t.final)
+		}
+	}
+	return r
+}
+
+// report lists the fields with generated parts. One with several parts is kept when
+// all of them are.
+func (k *keeper) report() []Value {
+	type place struct {
+		id   kube.ID
+		path string
+	}
+	var out []Value
+	at := map[place]int{}
+	for _, t := range k.tokens {
+		v := Value{ID: t.owner.id, Path: t.path, Reason: t.reason}
+		if t.kept {
+			v = Value{ID: t.owner.id, Path: t.path, Revision: t.revision}
+		}
+		i, known := at[place{v.ID, v.Path}]
+		switch {
+		case !known:
+			at[place{v.ID, v.Path}] = len(out)
+			out = append(out, v)
+		case out[i].Kept() && !v.Kept():
+			out[i] = v
+		}
+	}
+	out = append(out, k.values...)
+	slices.SortStableFunc(out, func(a, b Value) int { return k.rank(a.ID) - k.rank(b.ID) })
+	return out
+}
+
+func (k *keeper) rank(id kube.ID) int {
+	return slices.IndexFunc(k.objects, func(o *object) bool { return o.id == id })
+}

@@ -1,0 +1,233 @@
+package generated
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"deployer/chart"
+	"deployer/internal/kube"
+)
+
+// A story is a release of a chart, without a cluster.
+type story struct {
+	*testing.T
+	past   []Revision
+	policy Policy
+	now    time.Time
+	live   map[string]string // documents by Kind/name
+}
+
+func newStory(t *testing.T) *story {
+	t.Helper()
+	return &story{T: t, now: time.Now(), live: map[string]string{}}
+}
+
+// chartOf is a chart of templates: one, or several by name.
+func chartOf(templates any) *chart.Chart {
+	files, ok := templates.(map[string]string)
+	if !ok {
+		files = map[string]string{"t.yaml": templates.(string)}
+	}
+	c := &helmchart.Chart{Metadata: &helmchart.Metadata{APIVersion: "v2", Name: "c", Version: "1.0.0"}}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		c.Templates = append(c.Templates, &helmchart.File{Name: "templates/" + name, Data: []byte(files[name])})
+	}
+	return &chart.Chart{Helm: c}
+}
+
+// deploy decides about a chart and records the outcome.
+func (s *story) deploy(templates any, values map[string]any) *Result {
+	s.Helper()
+	r := s.plan(templates, values)
+	s.past = append(s.past, Revision{Number: len(s.past) + 1, Successful: true, Manifest: r.Manifest, Hooks: r.Hooks})
+	return r
+}
+
+func (s *story) plan(templates any, values map[string]any) *Result {
+	s.Helper()
+	c := chartOf(templates)
+	in := chart.Input{Release: "r", Namespace: "n", Values: values, Upgrade: len(s.past) > 0}
+	first, err := c.Render(context.Background(), in)
+	if err != nil {
+		s.Fatal(err)
+	}
+	r, _, err := Render(context.Background(), c.Repeat(in), Input{
+		Namespace: "n", Policy: s.policy, Rendered: revisionOf(first), Past: s.past, Now: s.now,
+		Live: func(id kube.ID) (*unstructured.Unstructured, error) {
+			if root, err := decode(s.live[id.Kind+"/"+id.Name]); err == nil && root != nil {
+				return &unstructured.Unstructured{Object: root.(map[string]any)}, nil
+			}
+			return nil, nil
+		},
+	})
+	if err != nil {
+		s.Fatal(err)
+	}
+	return r
+}
+
+// field is what an object of a manifest has at a path of keys and positions.
+func field(t *testing.T, manifest, object string, path ...any) any {
+	t.Helper()
+	for _, text := range textsOf(Revision{Manifest: manifest}) {
+		root, err := decode(text)
+		if err != nil {
+			t.Fatalf("%v in:\n%s", err, text)
+		}
+		for _, o := range objectsIn(nil, root, nil) {
+			if o.id.Kind+"/"+o.id.Name == object {
+				return at(o.content, path)
+			}
+		}
+	}
+	t.Fatalf("no %s in:\n%s", object, manifest)
+	return nil
+}
+
+func (r *Result) lines() string {
+	var out []string
+	for _, v := range r.Values {
+		if v.Kept() {
+			out = append(out, fmt.Sprintf("%s %s kept from %d", v.ID, v.Path, v.Revision))
+		} else {
+			out = append(out, fmt.Sprintf("%s %s: %s", v.ID, v.Path, v.Reason))
+		}
+	}
+	return strings.Join(out, "\n")
+}
+
+const secret = "apiVersion: v1\nkind: Secret\nmetadata:\n  name: s\n"
+const config = "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c\n"
+
+// kept are snippets whose upgrade without a change has to write nothing.
+var kept = map[string]string{
+	"randAlphaNum":        secret + `stringData: {a: "{{ randAlphaNum 16 }}"}`,
+	"unquoted":            secret + `stringData: {a: x{{ randAlphaNum 16 }}}`,
+	"data":                secret + `data: {a: {{ randAlphaNum 16 | b64enc }}}`,
+	"randAlpha":           secret + `data: {a: {{ randAlpha 16 | b64enc | quote }}}`,
+	"randNumeric":         secret + `stringData: {a: "{{ randNumeric 12 }}"}`,
+	"a number":            config + `data: {a: "x"}` + "\nn: {{ randNumeric 6 }}",
+	"randAscii":           secret + `data: {a: {{ randAscii 16 | b64enc }}}`,
+	"randAscii quoted":    secret + `stringData: {a: {{ randAscii 24 | quote }}}`,
+	"randAscii squoted":   secret + `stringData: {a: {{ randAscii 24 | replace "'" "" | squote }}}`,
+	"randBytes":           secret + `stringData: {a: {{ randBytes 32 }}}`,
+	"randBytes in data":   secret + `data: {a: {{ randBytes 32 }}}`,
+	"randBytes in a line": secret + "stringData:\n  a: |\n    key={{ randBytes 33 }}\n    path=/var/lib/{{ randAlphaNum 8 }}/x\n",
+	"uuidv4":              config + `data: {a: {{ uuidv4 }}}`,
+	"randInt":             config + `data: {a: "{{ randInt 0 3 }}"}`,
+	"shuffle":             config + `data: {a: {{ shuffle "abcdefghij" }}}`,
+	"keys":                config + `data: {a: {{ dict "a" 1 "b" 2 "c" 3 | keys | join "," | quote }}}`,
+	"values":              config + `data: {a: {{ dict "a" 1 "b" 2 "c" 3 | values | join "" | quote }}}`,
+	"keys as items":       config + `items: [{{ range dict "a" 1 "b" 2 "c" 3 | keys }}{name: {{ . }}},{{ end }}]`,
+	"now":                 config + `data: {a: {{ now | date "2006-01-02T15:04:05.000Z" | quote }}}`,
+	"now as it is":        config + `data: {a: "{{ now }}"}`,
+	"unixEpoch":           config + `data: {a: "{{ now | unixEpoch }}"}`,
+	"ago":                 config + `data: {a: "{{ ago (toDate "2006" "2006") }}"}`,
+	"bcrypt":              secret + `stringData: {a: {{ bcrypt "pw" }}}`,
+	"htpasswd":            secret + `stringData: {a: "{{ htpasswd "bob" "pw" }}"}`,
+	"htpasswd in data":    secret + `data: {a: {{ htpasswd "bob" "pw" | b64enc }}}`,
+	"htpasswd of random":  secret + `{{ $p := randAlphaNum 12 }}data: {a: {{ htpasswd "bob" $p | b64enc }}, p: {{ $p | b64enc }}}`,
+	"encryptAES":          secret + `stringData: {a: {{ encryptAES "key" "text" }}}`,
+	"genPrivateKey":       secret + `stringData: {a: {{ genPrivateKey "ecdsa" | quote }}}`,
+	"genCA":               secret + `{{ $c := genCA "ca" 365 }}data: {crt: {{ $c.Cert | b64enc }}, key: {{ $c.Key | b64enc }}}`,
+	"genCA as a block":    secret + "{{ $c := genCA \"ca\" 365 }}stringData:\n  crt: |\n{{ $c.Cert | indent 4 }}\n  key: {{ $c.Key | quote }}",
+	"genSelfSignedCert":   secret + `{{ $c := genSelfSignedCert "a" nil (list "b") 365 }}data: {crt: {{ $c.Cert | b64enc }}, key: {{ $c.Key | b64enc }}}`,
+	"genSignedCert": secret + `{{ $ca := genCA "ca" 365 }}{{ $c := genSignedCert "a" nil (list "b") 365 $ca }}data: {ca: {{ $ca.Cert | b64enc }}, crt: {{ $c.Cert | b64enc }}, key: {{ $c.Key | b64enc }}}
+---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: w}
+webhooks: [{name: a.b.c, clientConfig: {caBundle: {{ $ca.Cert | b64enc }}}}]`,
+	"a bundle":              secret + `{{ $ca := genCA "ca" 365 }}{{ $c := genSignedCert "a" nil nil 365 $ca }}stringData: {pem: {{ print $c.Cert $ca.Cert | quote }}}`,
+	"a hash":                secret + `{{ $p := randAlphaNum 16 }}stringData: {p: {{ $p }}, h: "{{ $p | sha256sum }}", s: {{ sha1sum $p | trunc 10 | quote }}}`,
+	"a hash of nothing":     secret + `stringData: {h: "{{ randAlphaNum 9 | sha256sum }}"}`,
+	"a connection":          secret + `stringData: {url: "postgres://app:{{ randAlphaNum 12 }}@db:5432/app"}`,
+	"two in a line":         secret + `stringData: {a: "user={{ randAlphaNum 8 }};pw={{ randAlphaNum 8 }}"}`,
+	"side by side":          secret + `stringData: {a: "{{ randAlphaNum 8 }}:{{ randAlphaNum 8 }}"}`,
+	"dockerconfigjson":      secret + `{{ $p := randAlphaNum 12 }}data: {.dockerconfigjson: {{ printf "{\"auths\":{\"r.io\":{\"username\":\"u\",\"password\":%q,\"auth\":%q}}}" $p (printf "u:%s" $p | b64enc) | b64enc }}}`,
+	"YAML in YAML":          config + "data:\n  c.yaml: |\n    # a comment\n    db:\n      user: app   # another\n      password: {{ randAlphaNum 12 }}\n      \"port\": 5432\n",
+	"toYaml":                config + "data:\n  c.yaml: |\n{{ dict \"a\" (dict \"p\" (randAlphaNum 12) \"n\" 1) | toYaml | indent 4 }}\n",
+	"JSON":                  config + `data: {c: {{ dict "a" (dict "p" (randAscii 12) "n" 1) | toJson | quote }}}`,
+	"JSON of several lines": config + "data:\n  c: |\n{{ dict \"a\" (dict \"p\" (randAscii 12) \"n\" 1) | toPrettyJson | indent 4 }}\n",
+	"INI":                   config + "data:\n  c.ini: |\n    [a]\n    password = {{ randAlphaNum 12 }}\n    [b]\n    password = {{ randAlphaNum 12 }}\n",
+	"a folded block":        config + "data:\n  c: >\n    words and\n    {{ randAlphaNum 12 }}\n    more\n",
+	"a list":                "apiVersion: v1\nkind: List\nitems:\n- " + strings.ReplaceAll(secret, "\n", "\n  ") + "stringData: {a: {{ randAlphaNum 12 }}}",
+	"an environment":        "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {template: {spec: {containers: [{name: a, args: [--x, \"--token={{ randAlphaNum 12 }}\"], env: [{name: T, value: {{ randAlphaNum 12 }}}]}]}}}",
+	"a time of comments":    "# {{ now }} {{ randAlphaNum 5 }}\n" + config + "data: {a: b}",
+	"a function in tpl":     secret + "stringData: {a: {{ tpl \"{{ randAlphaNum 16 }}\" . }}}",
+	"in a helper":           `{{ define "p" }}{{ randAlphaNum 16 }}{{ end }}` + secret + "stringData: {a: {{ include \"p\" . }}}",
+	"a hook":                secret + "  annotations: {helm.sh/hook: pre-install}\nstringData: {a: {{ randAlphaNum 16 }}}",
+	"an anchor":             secret + "stringData: {a: &x {{ randAlphaNum 16 }}, b: *x}",
+	"its own metadata":      secret + "  annotations: {a: {{ uuidv4 }}}\n  labels: {l: {{ randAlpha 5 }}}",
+}
+
+// TestUpgradeWithoutAChangeKeepsEverything: each function, in each form.
+func TestUpgradeWithoutAChangeKeepsEverything(t *testing.T) {
+	for name, template := range kept {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStory(t)
+			s.deploy(template, nil)
+			for range 3 {
+				r := s.deploy(template, nil)
+				was, now := said(t, s.past[0]), said(t, s.past[len(s.past)-1])
+				if was != now {
+					t.Fatalf("from:\n%s\nto:\n%s\n%s", was, now, r.lines())
+				}
+				for _, v := range r.Values {
+					if !v.Kept() {
+						t.Errorf("not kept: %s", r.lines())
+					}
+				}
+				if len(r.Values) == 0 && name != "a time of comments" && r.Manifest != s.past[0].Manifest {
+					t.Error("nothing is told of as kept")
+				}
+			}
+		})
+	}
+}
+
+// said is what the objects of a revision say.
+func said(t *testing.T, r Revision) string {
+	t.Helper()
+	out := ""
+	for _, text := range textsOf(r) {
+		root, err := decode(text)
+		if err != nil {
+			t.Fatalf("%v in:\n%s", err, text)
+		}
+		out += marshal(root)
+	}
+	return out
+}
+
+// TestTextIsAsHelmRendersIt: of what is kept only the values are replaced.
+func TestTextIsAsHelmRendersIt(t *testing.T) {
+	s := newStory(t)
+	const template = "# what it is for\n" + secret + "  labels: {  a:   b }   # odd\ntype: Opaque\nstringData:\n    one: '{{ randAlphaNum 9 }}'   # a comment\n    two: \"{{ randAlphaNum 9 }}\"\n    three: {{ randAlpha 9 }}\n    four: |-\n        a: {{ randAlpha 9 }}\n\n        # b\n---\n" + config + "data:   {a:   'b'}\n"
+	first := s.deploy(template, nil)
+	if second := s.deploy(template, nil); first.Manifest != second.Manifest {
+		t.Errorf("first:\n%s\nsecond:\n%s", first.Manifest, second.Manifest)
+	}
+}
+
+func decodeB64(t *testing.T, v any) string {
+	t.Helper()
+	out, err := base64.StdEncoding.DecodeString(fmt.Sprint(v))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+var _ = regexp.MustCompile

@@ -1,0 +1,138 @@
+package generated
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/sha1"
+	"crypto/sha256"
+	"crypto/sha512"
+	"encoding/base64"
+	"encoding/hex"
+	"regexp"
+	"strings"
+
+	"golang.org/x/crypto/bcrypt"
+)
+
+// hashes are the hash functions of templates.
+var hashes = []func(string) string{
+	func(s string) string { h := sha256.Sum256([]byte(s)); return hex.EncodeToString(h[:]) },
+	func(s string) string { h := sha1.Sum([]byte(s)); return hex.EncodeToString(h[:]) },
+	func(s string) string { h := sha512.Sum512([]byte(s)); return hex.EncodeToString(h[:]) },
+}
+
+var (
+	hexadecimal = regexp.MustCompile(`^[0-9a-f]{8,128}$`)
+	bcrypted    = regexp.MustCompile(`^\$2[aby]\$\d\d\$[./A-Za-z0-9]{53}$`)
+)
+
+// isHash tells whether a token could be a hash, maybe a shortened one.
+func isHash(s string) bool { return hexadecimal.MatchString(s) }
+
+// A derivation tells how a token comes from another text.
+type derivation struct {
+	source *token
+	ending string // behind the source: a line end
+	hash   func(string) string
+	length int // of what is used of the hash
+}
+
+func (d derivation) of(text string) string { return d.hash(text + d.ending)[:d.length] }
+
+// derivations finds the tokens that are hashes of other tokens.
+func derivations(tokens []*token) map[*token]derivation {
+	byHash := map[string]derivation{}
+	for _, t := range tokens {
+		if len(t.text) < 6 || t.whole != nil {
+			continue
+		}
+		for _, hash := range hashes {
+			for _, ending := range []string{"", "\n"} {
+				sum := hash(t.text + ending)
+				byHash[sum[:8]] = derivation{t, ending, hash, 0}
+			}
+		}
+	}
+	out := map[*token]derivation{}
+	for _, t := range tokens {
+		if !isHash(t.text) {
+			continue
+		}
+		d, ok := byHash[t.text[:8]]
+		if full := ""; ok {
+			full = d.hash(d.source.text + d.ending)
+			if strings.HasPrefix(full, t.text) && d.source.text != t.text {
+				d.length = len(t.text)
+				out[t] = d
+			}
+		}
+	}
+	return out
+}
+
+// isBcrypt tells whether a token is a salted hash, of which rendering again has
+// given the plain text in hexadecimal.
+func (t *token) isBcrypt() bool {
+	if !bcrypted.MatchString(t.text) || len(t.again) == 0 {
+		return false
+	}
+	_, err := hex.DecodeString(t.again[0])
+	return err == nil
+}
+
+// plains are what a salted hash was made of each of the other times.
+func (t *token) plains() []string {
+	var out []string
+	for _, s := range t.again {
+		plain, err := hex.DecodeString(s)
+		if err != nil {
+			return nil
+		}
+		out = append(out, string(plain))
+	}
+	return out
+}
+
+func fits(hash, plain string) bool {
+	return bcrypt.CompareHashAndPassword([]byte(hash), []byte(plain)) == nil
+}
+
+// salted is the hash of another text.
+func salted(plain string) (string, error) {
+	out, err := bcrypt.GenerateFromPassword([]byte(plain), bcrypt.DefaultCost)
+	return string(out), err
+}
+
+// cipherOf gives the password and text of what encryptAES made; false for others.
+func (t *token) cipherOf() (password, text string, ok bool) {
+	if len(t.again) == 0 || t.again[0] != t.again[len(t.again)-1] {
+		return "", "", false
+	}
+	first, second, found := strings.Cut(t.again[0], ".")
+	a, err := hex.DecodeString(first)
+	b, berr := hex.DecodeString(second)
+	data, derr := base64.StdEncoding.DecodeString(t.text)
+	ok = found && err == nil && berr == nil && derr == nil && len(data) > aes.BlockSize && len(data)%aes.BlockSize == 0
+	return string(a), string(b), ok
+}
+
+// decrypted reads what encryptAES of sprig has made.
+// (github.com/Masterminds/sprig/v3/crypto.go)
+func decrypted(password, text string) string {
+	data, err := base64.StdEncoding.DecodeString(text)
+	if err != nil || len(data) <= aes.BlockSize || len(data)%aes.BlockSize != 0 {
+		return ""
+	}
+	key := make([]byte, 32)
+	copy(key, password)
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return ""
+	}
+	out := make([]byte, len(data)-aes.BlockSize)
+	cipher.NewCBCDecrypter(block, data[:aes.BlockSize]).CryptBlocks(out, data[aes.BlockSize:])
+	if padding := int(out[len(out)-1]); padding <= len(out) {
+		return string(out[:len(out)-padding])
+	}
+	return ""
+}

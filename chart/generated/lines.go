@@ -1,0 +1,351 @@
+package generated
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+var pemBlock = regexp.MustCompile(`-----BEGIN ([A-Z0-9 ]+)-----[^-]*-----END [A-Z0-9 ]+-----`)
+
+// A unit is a line without its end, the end of a line, or a PEM block.
+type unit struct {
+	text string
+	pem  string // its type
+}
+
+// unitsOf cuts text; nothing of it is lost.
+func unitsOf(text string) []unit {
+	var out []unit
+	plain := func(s string) {
+		for len(s) > 0 {
+			i := strings.IndexByte(s, '\n')
+			switch {
+			case i < 0:
+				out = append(out, unit{text: s})
+				return
+			case i > 0:
+				out = append(out, unit{text: s[:i]})
+			}
+			out = append(out, unit{text: "\n"})
+			s = s[i+1:]
+		}
+	}
+	at := 0
+	for _, m := range pemBlock.FindAllStringSubmatchIndex(text, -1) {
+		plain(text[at:m[0]])
+		out = append(out, unit{text: text[m[0]:m[1]], pem: text[m[2]:m[3]]})
+		at = m[1]
+	}
+	plain(text[at:])
+	return out
+}
+
+// lines takes text apart by lines, and each line by what differs.
+func (w *walker) lines(name, a string, again []string, past *string) part {
+	units := unitsOf(a)
+	var others [][]unit
+	for _, s := range again {
+		other := unitsOf(s)
+		if !slices.EqualFunc(units, other, func(a, b unit) bool { return a.pem == b.pem && (a.text == "\n") == (b.text == "\n") }) {
+			w.k.unsure = w.k.unsure || past != nil
+			return w.token(name, a, again, nil, "it differs as a whole each time")
+		}
+		others = append(others, other)
+	}
+	lines := make([]*line, len(units))
+	for i, u := range units {
+		var alternatives []string
+		for _, other := range others {
+			alternatives = append(alternatives, other[i].text)
+		}
+		if !slices.ContainsFunc(alternatives, func(s string) bool { return s != u.text }) {
+			continue
+		}
+		if u.pem != "" {
+			lines[i] = &line{segments: []segment{{text: u.text, again: alternatives, hole: true}}, pem: u.pem}
+		} else {
+			lines[i] = segmentsOf(u.text, alternatives)
+		}
+	}
+	m := &matcher{units: units, lines: lines}
+	if past != nil {
+		m.old = unitsOf(*past)
+	}
+	var out joined
+	for i, u := range units {
+		if lines[i] == nil {
+			out = append(out, fixed(u.text))
+			continue
+		}
+		var found []*string
+		why := ""
+		if past != nil {
+			found, why = m.find(i, *past)
+		}
+		at := 0
+		for _, s := range lines[i].segments {
+			if !s.hole {
+				out = append(out, fixed(s.text))
+				continue
+			}
+			var was *string
+			if at < len(found) {
+				was = found[at]
+			}
+			at++
+			w.k.unsure = w.k.unsure || past != nil && was == nil
+			out = append(out, w.token(name, s.text, s.again, was, why))
+		}
+	}
+	return out
+}
+
+// A line is fixed text with holes in it.
+type line struct {
+	segments []segment
+	pem      string
+}
+
+type segment struct {
+	text  string
+	again []string
+	hole  bool
+}
+
+// worded tells whether there is a word among what is fixed.
+func (l *line) worded() bool {
+	return slices.ContainsFunc(l.segments, func(s segment) bool { return !s.hole && strings.ContainsFunc(s.text, isWord) })
+}
+
+// skeleton is the line without what is generated.
+func (l *line) skeleton() string {
+	out := l.pem
+	for _, s := range l.segments {
+		if s.hole {
+			out += "\x00"
+		} else {
+			out += s.text
+		}
+	}
+	return out
+}
+
+// match gives what stands in the holes of a recorded line; nil when it has other
+// surroundings.
+func (l *line) match(text string) []string {
+	pattern := ""
+	for _, s := range l.segments {
+		if s.hole {
+			pattern += "(.+?)"
+		} else {
+			pattern += regexp.QuoteMeta(s.text)
+		}
+	}
+	m := regexp.MustCompile(`^(?s:` + pattern + `)$`).FindStringSubmatch(text)
+	if m == nil {
+		return nil
+	}
+	for i, s := range l.holes() {
+		// A hole of one word has one word beside other holes.
+		if len(m) > 2 && !strings.ContainsFunc(s.text, isNoWord) && strings.ContainsFunc(m[i+1], isNoWord) && l.tight(i) {
+			return nil
+		}
+	}
+	return m[1:]
+}
+
+func (l *line) holes() []segment {
+	var out []segment
+	for _, s := range l.segments {
+		if s.hole {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// tight tells whether a hole has nothing but punctuation between it and another.
+func (l *line) tight(hole int) bool {
+	at := -1
+	for i, s := range l.segments {
+		if s.hole {
+			if hole == 0 {
+				at = i
+				break
+			}
+			hole--
+		}
+	}
+	wordless := func(i int) bool { return !strings.ContainsFunc(l.segments[i].text, isWord) }
+	return at >= 2 && wordless(at-1) || at+2 < len(l.segments) && wordless(at+1)
+}
+
+func isWord(r rune) bool   { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+func isNoWord(r rune) bool { return !isWord(r) }
+
+// A matcher finds lines in a recorded text.
+type matcher struct {
+	units []unit
+	lines []*line // nil for those without holes
+	old   []unit
+}
+
+// find gives what a recorded text has in the holes of a line, or says why it
+// doesn't: nil for each hole that has no counterpart.
+func (m *matcher) find(i int, past string) ([]*string, string) {
+	const moved = "what is around it isn't what it was"
+	l := m.lines[i]
+	if len(m.units) == 1 && len(l.segments) == 1 && l.pem == "" {
+		return []*string{&past}, "" // all of it is generated
+	}
+	var siblings []int
+	for j, other := range m.lines {
+		if other != nil && other.skeleton() == l.skeleton() && m.context(m.units, j, l) == m.context(m.units, i, l) {
+			siblings = append(siblings, j)
+		}
+	}
+	var found [][]string
+	for j, u := range m.old {
+		switch {
+		case u.pem != l.pem || u.text == "\n" || m.context(m.old, j, l) != m.context(m.units, i, l):
+		case u.pem != "":
+			found = append(found, []string{u.text})
+		default:
+			if texts := l.match(u.text); texts != nil {
+				found = append(found, texts)
+			}
+		}
+	}
+	if len(found) > 0 && len(found) != len(siblings) {
+		return nil, "it can't be told which of several it was"
+	}
+	if len(found) > 0 {
+		var out []*string
+		for _, text := range found[slices.Index(siblings, i)] {
+			out = append(out, &text)
+		}
+		return out, ""
+	}
+	if l.pem != "" {
+		return nil, moved
+	}
+	return m.nearby(i), moved
+}
+
+// nearby looks for each hole of a line that has changed in another place, by what
+// stands right beside it.
+func (m *matcher) nearby(i int) []*string {
+	l := m.lines[i]
+	var out []*string
+	for at := range l.segments {
+		if !l.segments[at].hole {
+			continue
+		}
+		out = append(out, nil)
+		pattern := l.beside(at)
+		if pattern == "" {
+			continue
+		}
+		re := regexp.MustCompile(pattern)
+		count := func(units []unit, text func(int) string) (n int, last string) {
+			for j := range units {
+				if units[j].pem != "" || m.context(units, j, l) != m.context(m.units, i, l) {
+					continue
+				}
+				for _, found := range re.FindAllStringSubmatch(text(j), -1) {
+					n, last = n+1, found[1]
+				}
+			}
+			return n, last
+		}
+		mine, _ := count(m.units, func(j int) string { return m.units[j].text })
+		recorded, value := count(m.old, func(j int) string { return m.old[j].text })
+		if mine == 1 && recorded == 1 {
+			out[len(out)-1] = &value
+		}
+	}
+	return out
+}
+
+// beside is a pattern of a hole with the word before it, or else after it; empty
+// when there is neither.
+func (l *line) beside(at int) string {
+	before, after := "", ""
+	if at > 0 {
+		before = l.segments[at-1].text
+	}
+	if at+1 < len(l.segments) {
+		after = l.segments[at+1].text
+	}
+	if at > 0 && l.segments[at-1].hole || at+1 < len(l.segments) && l.segments[at+1].hole {
+		return ""
+	}
+	// Back to the beginning of the last word, on to the beginning of the next.
+	if i := strings.LastIndexFunc(before, isWord); i >= 0 {
+		j := strings.LastIndexFunc(before[:i+1], isNoWord)
+		before = before[j+1:]
+	} else {
+		if !strings.ContainsFunc(after, isWord) {
+			return ""
+		}
+		i := strings.IndexFunc(after, isWord)
+		if j := strings.IndexFunc(after[i:], isNoWord); j >= 0 {
+			after = after[:i+j]
+		}
+		return `^` + regexp.QuoteMeta(before) + `([^\s]+?)` + regexp.QuoteMeta(after)
+	}
+	if at == 1 && before == l.segments[0].text {
+		before = `^` + regexp.QuoteMeta(before)
+	} else {
+		before = `(?:^|[^\pL\pN])` + regexp.QuoteMeta(before)
+	}
+	if i := strings.IndexFunc(after, isWord); i >= 0 {
+		after = after[:i]
+	}
+	if after == "" {
+		if at+1 < len(l.segments) {
+			return ""
+		}
+		return before + `(\S+)$`
+	}
+	return before + `([^\s]+?)` + regexp.QuoteMeta(after)
+}
+
+var section = regexp.MustCompile(`^\s*\[[^\]]*\]\s*$`)
+
+// context is what a line stands under: the lines that enclose it, by their
+// indentation, and its section; and for a line without words the line before it.
+func (m *matcher) context(units []unit, i int, l *line) string {
+	var out []string
+	depth, inSection := indentation(units[i].text), false
+	previous := ""
+	for j := i - 1; j >= 0; j-- {
+		text := units[j].text
+		trimmed := strings.TrimSpace(text)
+		if trimmed == "" {
+			continue
+		}
+		if previous == "" {
+			previous = trimmed
+			if units[j].pem != "" || strings.ContainsFunc(text, unicode.IsControl) {
+				previous = "-"
+			}
+		}
+		switch {
+		case units[j].pem != "":
+		case section.MatchString(text) && !inSection:
+			out, inSection = append(out, trimmed), true
+		case indentation(text) < depth:
+			depth = indentation(text)
+			out = append(out, trimmed)
+		}
+	}
+	if len(units) > 1 && !l.worded() && l.pem == "" {
+		out = append(out, "\x00"+previous)
+	}
+	return strings.Join(out, "\n")
+}
+
+func indentation(s string) int { return len(s) - len(strings.TrimLeft(s, " \t")) }

@@ -1,0 +1,101 @@
+package generated
+
+import (
+	"encoding/base64"
+	"strings"
+)
+
+// A part is a field's value, or a piece of one, with tokens in it.
+type part interface {
+	// value is what it becomes: text, or what else the field has.
+	value() any
+}
+
+// fixed is text that the chart states.
+type fixed string
+
+func (f fixed) value() any { return string(f) }
+
+// joined is text made of pieces of text.
+type joined []part
+
+func (j joined) value() any {
+	var b strings.Builder
+	for _, p := range j {
+		b.WriteString(textOf(p))
+	}
+	return b.String()
+}
+
+func textOf(p part) string {
+	s, _ := p.value().(string)
+	return s
+}
+
+// encoded is text in base64.
+type encoded struct{ inner part }
+
+func (e encoded) value() any {
+	return base64.StdEncoding.EncodeToString([]byte(textOf(e.inner)))
+}
+
+// structured is YAML or JSON inside a text.
+type structured struct {
+	text  string
+	edits []edit
+	past  string // as recorded; empty when it isn't
+}
+
+func (s structured) value() any {
+	out, ok := editText(s.text, s.edits, s.past, decodeInner)
+	if !ok {
+		return innerText(s.text, s.edits)
+	}
+	return out
+}
+
+// A token is a piece of text, or a field, that is generated.
+type token struct {
+	owner *object
+	path  string // of the field it is in
+	at    []any  // the same, as keys and positions
+	// forced says that it is in an annotation of a pod template.
+	forced bool
+
+	text  string   // as rendered
+	again []string // as rendered again
+	past  *string  // as recorded; nil when it isn't
+	why   string   // it isn't
+
+	// Of a field that isn't text, or changes as a whole:
+	whole, pastWhole any
+
+	revision int
+	kept     bool
+	final    string
+	reason   string // it isn't kept
+
+	hashes []*group // annotations that are hashes of it
+}
+
+func (t *token) value() any {
+	switch {
+	case t.whole == nil:
+		return t.final
+	case t.kept && t.pastWhole != nil:
+		return t.pastWhole
+	case t.kept:
+		return t.final
+	}
+	return t.whole
+}
+
+// keep gives the token a value of an earlier revision.
+func (t *token) keep(value string, revision int) {
+	t.kept, t.final, t.revision, t.reason = true, value, revision, ""
+}
+
+// renew leaves the token as it was rendered.
+func (t *token) renew(reason string) {
+	t.kept, t.final, t.revision, t.reason = false, t.text, 0, reason
+}

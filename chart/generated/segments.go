@@ -1,0 +1,249 @@
+package generated
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+var (
+	pieces  = regexp.MustCompile(`[\pL\pN]+|(?s:.)`)
+	base64s = regexp.MustCompile(`[A-Za-z0-9+/]{16,}={0,2}`)
+)
+
+// piecesOf cuts a line into words and single other characters; what stands at runs
+// stays in one piece.
+func piecesOf(text string, runs [][]int) []string {
+	var out []string
+	at := 0
+	for _, r := range runs {
+		out = append(out, pieces.FindAllString(text[at:r[0]], -1)...)
+		out = append(out, text[r[0]:r[1]])
+		at = r[1]
+	}
+	return append(out, pieces.FindAllString(text[at:], -1)...)
+}
+
+// randomBase64 finds the stretches of base64 that are generated as a whole: in
+// them punctuation is by chance. There is none where words come again.
+func randomBase64(text string, again []string) [][][]int {
+	all := [][][]int{base64s.FindAllStringIndex(text, -1)}
+	for _, s := range again {
+		all = append(all, base64s.FindAllStringIndex(s, -1))
+	}
+	texts := append([]string{text}, again...)
+	out := make([][][]int, len(all))
+	for k := range all[0] {
+		seen := map[string]bool{}
+		ok, punctuated := true, false
+		for i := range all {
+			if len(all[i]) != len(all[0]) {
+				return make([][][]int, len(all))
+			}
+			run := texts[i][all[i][k][0]:all[i][k][1]]
+			ok = ok && len(run)%4 == 0
+			punctuated = punctuated || strings.ContainsAny(run, "+/=")
+			for _, word := range strings.FieldsFunc(run, isNoWord) {
+				ok = ok && (len(word) < 3 || !seen[word])
+				seen[word] = true
+			}
+		}
+		if !ok || !punctuated {
+			continue
+		}
+		for i := range all {
+			out[i] = append(out[i], all[i][k])
+		}
+	}
+	return out
+}
+
+// segmentsOf finds what of a line differs from the other times.
+func segmentsOf(text string, again []string) *line {
+	runs := randomBase64(text, again)
+	a := piecesOf(text, runs[0])
+	fixed := slices.Repeat([]bool{true}, len(a))
+	var others [][]string
+	var pairs [][]int
+	for i, s := range again {
+		other := piecesOf(s, runs[i+1])
+		pair := common(a, other)
+		for j := range a {
+			fixed[j] = fixed[j] && pair[j] >= 0
+		}
+		others, pairs = append(others, other), append(pairs, pair)
+	}
+	l := &line{}
+	for at := 0; at < len(a); {
+		if fixed[at] {
+			l.add(a[at])
+			at++
+			continue
+		}
+		end := at + 1
+		for next := end; next < len(a) && (!fixed[next] || isPunctuation(a[next])); next++ {
+			if !fixed[next] {
+				end = next + 1
+			}
+		}
+		l.region(a[at:end], counterparts(others, pairs, at, end))
+		at = end
+	}
+	return l
+}
+
+func isPunctuation(s string) bool { return !strings.ContainsFunc(s, isWord) }
+
+// counterparts are what the other times had between the same neighbours.
+func counterparts(others [][]string, pairs [][]int, from, to int) [][]string {
+	var out [][]string
+	for i, other := range others {
+		begin, end := 0, len(other)
+		if from > 0 {
+			begin = pairs[i][from-1] + 1
+		}
+		if to < len(pairs[i]) {
+			end = pairs[i][to]
+		}
+		if end < begin {
+			end = begin
+		}
+		out = append(out, other[begin:end])
+	}
+	return out
+}
+
+func (l *line) add(text string) {
+	if n := len(l.segments); n > 0 && !l.segments[n-1].hole {
+		l.segments[n-1].text += text
+		return
+	}
+	l.segments = append(l.segments, segment{text: text})
+}
+
+// region adds a stretch that differs. Where the punctuation in it comes again each
+// time it is the chart's, and each word is a hole; else all of it is one.
+func (l *line) region(words []string, again [][]string) {
+	shape := shapeOf(words)
+	alike := len(words) > 1
+	for _, other := range again {
+		alike = alike && slices.Equal(shape, shapeOf(other))
+	}
+	if !alike {
+		s := segment{text: strings.Join(words, ""), hole: true}
+		for _, other := range again {
+			s.again = append(s.again, strings.Join(other, ""))
+		}
+		l.hole(s)
+		return
+	}
+	for i, word := range words {
+		if shape[i] != "" {
+			l.add(word)
+			continue
+		}
+		s := segment{text: word, hole: true}
+		for _, other := range again {
+			s.again = append(s.again, other[i])
+		}
+		l.hole(s)
+	}
+}
+
+// affix is how many characters at an end of a generated word have to come again
+// for being the chart's: fewer may do so by chance.
+const affix = 3
+
+// hole adds a hole, and what is the chart's at its ends.
+func (l *line) hole(s segment) {
+	front, back := len(s.text), len(s.text)
+	for _, other := range s.again {
+		n := 0
+		for n < len(other) && n < front && other[n] == s.text[n] {
+			n++
+		}
+		front = n
+		n = 0
+		for n < len(other)-front && n < back && n < len(s.text)-front && other[len(other)-1-n] == s.text[len(s.text)-1-n] {
+			n++
+		}
+		back = n
+	}
+	if front < affix || !utf8.ValidString(s.text[:front]) {
+		front = 0
+	}
+	if back < affix || back > len(s.text)-front-1 || !utf8.ValidString(s.text[len(s.text)-back:]) {
+		back = 0
+	}
+	end := len(s.text) - back
+	if front > 0 {
+		l.add(s.text[:front])
+	}
+	inner := segment{text: s.text[front:end], hole: true}
+	for _, other := range s.again {
+		inner.again = append(inner.again, other[min(front, len(other)):max(min(front, len(other)), len(other)-back)])
+	}
+	l.segments = append(l.segments, inner)
+	if back > 0 {
+		l.add(s.text[end:])
+	}
+}
+
+// shapeOf has the punctuation, and nothing in place of words.
+func shapeOf(words []string) []string {
+	out := make([]string, len(words))
+	for i, word := range words {
+		if isPunctuation(word) {
+			out[i] = word
+		}
+	}
+	return out
+}
+
+// most bounds the work of comparing two lines: the product of their lengths.
+const most = 1_000_000
+
+// common pairs the pieces of a with equal ones of b, in order: a longest common
+// subsequence. -1 stands for none.
+func common(a, b []string) []int {
+	out := slices.Repeat([]int{-1}, len(a))
+	start, n, m := 0, len(a), len(b)
+	for start < n && start < m && a[start] == b[start] {
+		out[start] = start
+		start++
+	}
+	for n > start && m > start && a[n-1] == b[m-1] {
+		n, m = n-1, m-1
+		out[n] = m
+	}
+	rows, columns := n-start, m-start
+	if rows*columns > most {
+		return out
+	}
+	length := make([][]int, rows+1)
+	for i := range length {
+		length[i] = make([]int, columns+1)
+	}
+	for i := rows - 1; i >= 0; i-- {
+		for j := columns - 1; j >= 0; j-- {
+			if a[start+i] == b[start+j] {
+				length[i][j] = length[i+1][j+1] + 1
+			} else {
+				length[i][j] = max(length[i+1][j], length[i][j+1])
+			}
+		}
+	}
+	for i, j := 0, 0; i < rows && j < columns; {
+		switch {
+		case a[start+i] == b[start+j]:
+			out[start+i] = start + j
+			i, j = i+1, j+1
+		case length[i+1][j] >= length[i][j+1]:
+			i++
+		default:
+			j++
+		}
+	}
+	return out
+}

@@ -1,0 +1,612 @@
+package generated
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// inspect finds what is generated in an object, and what is recorded of it.
+func (k *keeper) inspect(o *object) {
+	var again []any
+	for _, index := range k.again {
+		if other := index[k.key(o.id)]; other != nil {
+			again = append(again, other.content)
+		}
+	}
+	if len(again) < len(k.again) {
+		o.named = true
+		k.names = append(k.names, o.id.Name)
+		k.values = append(k.values, Value{ID: o.id, Path: "metadata.name", Reason: "a generated name is never kept"})
+		again = k.namedAlike(o)
+	}
+	if reflect.DeepEqual(any(o.content), first(again)) && same(o.content, again) {
+		return // only comments differ
+	}
+	past, revision := k.recorded(o, again)
+	w := &walker{k: k, o: o, revision: revision}
+	if past == nil {
+		w.walk(nil, "", o.content, again, nil, false)
+	} else {
+		w.walk(nil, "", o.content, again, past.content, true)
+	}
+	for _, e := range w.edits {
+		o.doc.edits = append(o.doc.edits, edit{path: slices.Concat(o.path, e.path), part: e.part})
+	}
+}
+
+func first(list []any) any {
+	if len(list) == 0 {
+		return nil
+	}
+	return list[0]
+}
+
+// namedAlike pairs an object of a generated name with those that stand in its place.
+func (k *keeper) namedAlike(o *object) []any {
+	position := func(all []*object) (int, int) {
+		n, at := 0, -1
+		for _, other := range all {
+			if other.id.Kind != o.id.Kind || other.id.Group != o.id.Group {
+				continue
+			}
+			if other == o {
+				at = n
+			}
+			n++
+		}
+		return at, n
+	}
+	mine, count := position(k.objects)
+	var out []any
+	for i := range k.again {
+		var others []*object
+		for _, text := range textsOf(k.in.Again[i]) {
+			for _, other := range k.parse(&document{text: text}) {
+				if k.again[i][k.key(other.id)] != nil {
+					others = append(others, other)
+				}
+			}
+		}
+		n := 0
+		for _, other := range others {
+			if other.id.Kind != o.id.Kind || other.id.Group != o.id.Group {
+				continue
+			}
+			if n == mine {
+				out = append(out, other.content)
+			}
+			n++
+		}
+		if n != count {
+			return nil
+		}
+	}
+	return out
+}
+
+func same(a any, others []any) bool {
+	for _, other := range others {
+		if !reflect.DeepEqual(a, other) {
+			return false
+		}
+	}
+	return true
+}
+
+// A walker goes through one object, or one text with structure in it.
+type walker struct {
+	k        *keeper
+	o        *object
+	revision int    // that is compared with
+	field    string // the field that the text stands in; empty for the object
+	at       []any  // the same, as keys and positions
+	forced   bool
+	edits    []edit
+}
+
+// walk compares a value with what it was the other times, and with what is recorded.
+func (w *walker) walk(path []any, name string, a any, again []any, past any, has bool) {
+	if same(a, again) {
+		return
+	}
+	switch a := a.(type) {
+	case map[string]any:
+		w.fields(path, name, a, again, past, has)
+	case []any:
+		w.items(path, name, a, again, past, has)
+	default:
+		for _, other := range again {
+			if isStructure(other) {
+				w.unkept(name, "it has another structure each time")
+				return
+			}
+		}
+		w.leaf(path, name, a, again, past, has)
+	}
+}
+
+func isStructure(v any) bool {
+	switch v.(type) {
+	case map[string]any, []any:
+		return true
+	}
+	return false
+}
+
+// unkept tells of something that can't be looked at in detail.
+func (w *walker) unkept(name, why string) {
+	if w.field != "" {
+		name = w.field
+	}
+	w.k.values = append(w.k.values, Value{ID: w.o.id, Path: name, Reason: why})
+}
+
+func (w *walker) fields(path []any, name string, a map[string]any, again []any, past any, has bool) {
+	keys := make([]string, 0, len(a))
+	for key := range a {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	old, _ := past.(map[string]any)
+	for _, key := range keys {
+		var others []any
+		for _, other := range again {
+			m, _ := other.(map[string]any)
+			if v, ok := m[key]; ok {
+				others = append(others, v)
+			}
+		}
+		below := joinName(name, key)
+		switch {
+		case w.field == "" && (below == "metadata.name" || below == "metadata.namespace"):
+			continue // told of by inspect
+		case len(others) < len(again):
+			w.unkept(below, "it isn't there each time")
+			continue
+		}
+		was, ok := old[key]
+		if w.field == "" && w.o.isSecret() && has {
+			was, ok = secretField(name, key, old, was, ok)
+		}
+		w.walk(append(path[:len(path):len(path)], key), below, a[key], others, was, has && ok)
+	}
+}
+
+// secretField finds an entry of a Secret's data in stringData, and the other way
+// round: one is only another way to write the other.
+// https://kubernetes.io/docs/concepts/configuration/secret/#restriction-names-data
+func secretField(name, key string, old map[string]any, was any, ok bool) (any, bool) {
+	if name == "" && (key == "data" || key == "stringData") {
+		data, text := mapAt(old, "data"), mapAt(old, "stringData")
+		out := map[string]any{}
+		for name, v := range data {
+			s, _ := v.(string)
+			if key == "data" {
+				out[name] = s
+			} else if plain, err := base64.StdEncoding.DecodeString(s); err == nil {
+				out[name] = string(plain)
+			}
+		}
+		for name, v := range text {
+			if key == "stringData" {
+				out[name] = v
+			} else {
+				out[name] = base64.StdEncoding.EncodeToString([]byte(fmt.Sprint(v)))
+			}
+		}
+		return out, len(out) > 0
+	}
+	return was, ok
+}
+
+func mapAt(m map[string]any, key string) map[string]any {
+	out, _ := m[key].(map[string]any)
+	return out
+}
+
+// joinName writes a path as plans do.
+func joinName(path, key string) string {
+	if strings.ContainsAny(key, ".[]") {
+		key = strconv.Quote(key)
+	}
+	if path == "" {
+		return key
+	}
+	return path + "." + key
+}
+
+// itemKeys are the fields that tell the items of a list apart, as people do.
+var itemKeys = []string{"name", "key", "id", "mountPath", "containerPort", "port", "host", "path"}
+
+// identify names the items of a list by the first key that tells them apart; false
+// when none does.
+func identify(items []any) ([]string, bool) {
+	for _, key := range itemKeys {
+		seen := map[string]bool{}
+		var out []string
+		for _, item := range items {
+			m, _ := item.(map[string]any)
+			v, ok := m[key]
+			if !ok || isStructure(v) || seen[fmt.Sprint(v)] {
+				break
+			}
+			seen[fmt.Sprint(v)] = true
+			if s, isText := v.(string); isText {
+				v = strconv.Quote(s)
+			}
+			out = append(out, fmt.Sprintf("%s=%v", key, v))
+		}
+		if len(out) == len(items) {
+			return out, true
+		}
+	}
+	return nil, false
+}
+
+func (w *walker) items(path []any, name string, a []any, again []any, past any, has bool) {
+	old, _ := past.([]any)
+	for _, other := range again {
+		list, ok := other.([]any)
+		if !ok || len(list) != len(a) {
+			w.unkept(name, "it has another number of items each time")
+			return
+		}
+	}
+	if permuted(a, again) {
+		w.order(path, name, a, old, has)
+		return
+	}
+	keys, keyed := identify(a)
+	oldKeys, oldKeyed := identify(old)
+	for i, item := range a {
+		var others []any
+		for _, other := range again {
+			others = append(others, other.([]any)[i])
+		}
+		label := strconv.Itoa(i)
+		var was any
+		ok := false
+		switch {
+		case keyed:
+			label = keys[i]
+			if at := slices.Index(oldKeys, keys[i]); oldKeyed && at >= 0 {
+				was, ok = old[at], true
+			}
+		case len(old) == len(a):
+			was, ok = old[i], true
+		default:
+			was, ok = alike(item, others, old)
+		}
+		w.walk(append(path[:len(path):len(path)], i), name+"["+label+"]", item, others, was, has && ok)
+	}
+}
+
+// alike finds the one text of a list that has the same surroundings, such as
+// --token=… among arguments.
+func alike(item any, again []any, old []any) (any, bool) {
+	text, ok := item.(string)
+	if !ok {
+		return nil, false
+	}
+	line := segmentsOf(text, textsIn(again))
+	var found []any
+	for _, candidate := range old {
+		if s, isText := candidate.(string); isText && line.worded() && line.match(s) != nil {
+			found = append(found, s)
+		}
+	}
+	if len(found) != 1 {
+		return nil, false
+	}
+	return found[0], true
+}
+
+// permuted tells whether a list has the same items each time, in another order.
+func permuted(a []any, again []any) bool {
+	want := sortedItems(a)
+	for _, other := range again {
+		list, _ := other.([]any)
+		if !slices.Equal(want, sortedItems(list)) {
+			return false
+		}
+	}
+	return len(again) > 0
+}
+
+func sortedItems(list []any) []string {
+	var out []string
+	for _, item := range list {
+		data, _ := json.Marshal(item) // of what was read as JSON
+		out = append(out, string(data))
+	}
+	slices.Sort(out)
+	return out
+}
+
+// order keeps the recorded order of the same items.
+func (w *walker) order(path []any, name string, a, old []any, has bool) {
+	if w.field == "" {
+		w.at = path
+	}
+	t := w.token(name, "", nil, nil, "it has other items than before, in an order that is generated")
+	t.whole = a
+	if has && permuted(a, []any{old}) {
+		text := ""
+		t.past, t.pastWhole = &text, old
+	}
+	w.edits = append(w.edits, edit{path, t})
+}
+
+// leaf handles a single value.
+func (w *walker) leaf(path []any, name string, a any, again []any, past any, has bool) {
+	if w.field == "" {
+		w.forced, w.at = inPodTemplate(path), path
+	}
+	text, isText := a.(string)
+	others := textsIn(again)
+	var was *string
+	if s, ok := past.(string); ok && has {
+		was = &s
+	}
+	if isText && len(others) == len(again) && (was != nil || !has) {
+		data := w.field == "" && w.o.isSecret() && len(path) == 2 && path[0] == "data"
+		w.edits = append(w.edits, edit{path, w.text(name, text, others, was, data)})
+		return
+	}
+	t := w.token(name, fmt.Sprint(a), nil, nil, "")
+	t.whole = a
+	for _, other := range again {
+		t.again = append(t.again, fmt.Sprint(other))
+	}
+	if has && !isStructure(past) && past != nil {
+		text := fmt.Sprint(past)
+		t.past, t.pastWhole = &text, past
+	}
+	w.edits = append(w.edits, edit{path, t})
+}
+
+// inPodTemplate tells whether a path is an annotation of a pod template, which
+// restarts pods when it changes.
+func inPodTemplate(path []any) bool {
+	n := len(path)
+	return n >= 4 && path[n-4] == "template" && path[n-3] == "metadata" && path[n-2] == "annotations"
+}
+
+func textsIn(values []any) []string {
+	var out []string
+	for _, v := range values {
+		if s, ok := v.(string); ok {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func (w *walker) token(name, text string, again []string, past *string, why string) *token {
+	if w.field != "" {
+		name = w.field
+	}
+	t := &token{owner: w.o, path: name, at: w.at, forced: w.forced, text: text, final: text, again: again, past: past, why: why, revision: w.revision}
+	w.k.tokens = append(w.k.tokens, t)
+	return t
+}
+
+// text takes a text apart: base64, JSON and YAML are looked into.
+func (w *walker) text(name, a string, again []string, past *string, data bool) part {
+	if slices.IndexFunc(again, func(s string) bool { return s != a }) < 0 {
+		return fixed(a)
+	}
+	if plain, others, ok := decoded(a, again, data); ok {
+		var was *string
+		if past != nil {
+			if s, err := base64.StdEncoding.DecodeString(*past); err == nil {
+				text := string(s)
+				was = &text
+			}
+		}
+		return encoded{w.text(name, plain, others, was, false)}
+	}
+	if !utf8.ValidString(a) {
+		return w.token(name, a, again, past, "")
+	}
+	if p, ok := w.shuffled(name, a, again, past); ok {
+		return p
+	}
+	if p, ok := w.structured(name, a, again, past); ok {
+		return p
+	}
+	return w.lines(name, a, again, past)
+}
+
+// decoded reads base64. Text that isn't the data of a Secret is taken for base64
+// only when it is long and what it decodes to can be read.
+func decoded(a string, again []string, data bool) (string, []string, bool) {
+	read := func(s string) (string, bool) {
+		plain, err := base64.StdEncoding.DecodeString(s)
+		if err != nil || len(plain) == 0 {
+			return "", false
+		}
+		return string(plain), data || len(s) >= 16 && readable(plain)
+	}
+	text, ok := read(a)
+	if !ok {
+		return "", nil, false
+	}
+	var others []string
+	for _, s := range again {
+		other, ok := read(s)
+		if !ok {
+			return "", nil, false
+		}
+		others = append(others, other)
+	}
+	return text, others, true
+}
+
+func readable(b []byte) bool {
+	if !utf8.Valid(b) {
+		return false
+	}
+	for _, c := range b {
+		if c < ' ' && c != '\n' && c != '\r' && c != '\t' || c == 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+// shuffled finds text that has the same words, or else the same characters, each
+// time in another order. What it is made of is the chart's.
+func (w *walker) shuffled(name, a string, again []string, past *string) (part, bool) {
+	for _, parts := range []func(string) []string{wordsOf, func(s string) []string { return strings.Split(s, "") }} {
+		of := func(s string) []string { out := slices.Clone(parts(s)); slices.Sort(out); return out }
+		want := of(a)
+		if len(want) < 2 || slices.ContainsFunc(again, func(s string) bool { return !slices.Equal(of(s), want) }) {
+			continue
+		}
+		t := w.token(name, a, again, nil, "it has other parts than before, in an order that is generated")
+		if past != nil && slices.Equal(of(*past), want) {
+			t.past = past
+		}
+		w.k.unsure = w.k.unsure || past != nil && t.past == nil
+		return t, true
+	}
+	return nil, false
+}
+
+func wordsOf(s string) []string {
+	return strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(",;:| \t\n", r) })
+}
+
+// structured looks into a text that is a map or a list in YAML, which JSON is too.
+func (w *walker) structured(name, a string, again []string, past *string) (part, bool) {
+	root, err := decodeInner(a)
+	if err != nil || !isStructure(root) {
+		return nil, false
+	}
+	var others []any
+	for _, s := range again {
+		other, err := decodeInner(s)
+		if err != nil || !isStructure(other) {
+			return nil, false
+		}
+		others = append(others, other)
+	}
+	inner := &walker{k: w.k, o: w.o, revision: w.revision, field: name, at: w.at, forced: w.forced}
+	if w.field != "" {
+		inner.field = w.field
+	}
+	var old any
+	recorded := ""
+	if past != nil {
+		recorded = *past
+		if old, err = decodeInner(*past); err != nil || !isStructure(old) {
+			return nil, false
+		}
+	}
+	inner.walk(nil, "", root, others, old, past != nil)
+	return structured{a, inner.edits, recorded}, true
+}
+
+// raw is a scalar of YAML that isn't text, as it is written.
+type raw string
+
+// decodeInner reads the one YAML document that a text is.
+func decodeInner(text string) (any, error) {
+	var root, more yaml.Node
+	d := yaml.NewDecoder(strings.NewReader(text))
+	if err := d.Decode(&root); err != nil {
+		return nil, err
+	}
+	if err := d.Decode(&more); !errors.Is(err, io.EOF) {
+		return nil, errors.New("more than one document")
+	}
+	return plain(root.Content[0])
+}
+
+func plain(n *yaml.Node) (any, error) {
+	switch n.Kind {
+	case yaml.MappingNode:
+		out := map[string]any{}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			v, err := plain(n.Content[i+1])
+			if err != nil {
+				return nil, err
+			}
+			out[n.Content[i].Value] = v
+		}
+		return out, nil
+	case yaml.SequenceNode:
+		out := []any{}
+		for _, item := range n.Content {
+			v, err := plain(item)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, v)
+		}
+		return out, nil
+	case yaml.ScalarNode:
+		if n.ShortTag() == "!!str" {
+			return n.Value, nil
+		}
+		return raw(n.Value), nil
+	}
+	return nil, errors.New("an alias")
+}
+
+// innerText writes a text with edits anew, when they can't be put into it.
+func innerText(text string, edits []edit) string {
+	var root yaml.Node
+	if yaml.Unmarshal([]byte(text), &root) != nil {
+		return text
+	}
+	for _, e := range edits {
+		if n := find(root.Content[0], e.path); n != nil {
+			var next yaml.Node
+			if next.Encode(yamlValue(e.part.value())) == nil {
+				next.Style = next.Style | n.Style&(yaml.DoubleQuotedStyle|yaml.FlowStyle)
+				*n = next
+			}
+		}
+	}
+	out, err := yaml.Marshal(&root)
+	if err != nil {
+		return text
+	}
+	return string(out)
+}
+
+func yamlValue(v any) any {
+	switch v := v.(type) {
+	case raw:
+		var n yaml.Node
+		if yaml.Unmarshal([]byte(v), &n) == nil && len(n.Content) == 1 {
+			return n.Content[0]
+		}
+		return string(v)
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = yamlValue(v[i])
+		}
+		return out
+	case map[string]any:
+		out := map[string]any{}
+		for key := range v {
+			out[key] = yamlValue(v[key])
+		}
+		return out
+	}
+	return v
+}

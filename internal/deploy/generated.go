@@ -1,0 +1,123 @@
+package deploy
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"deployer/apply"
+	"deployer/chart"
+	"deployer/chart/generated"
+	"deployer/internal/kube"
+	"deployer/release"
+)
+
+// keepGenerated puts what earlier revisions have generated in place of what the
+// templates generated now. It renders the chart again where that is needed, and
+// reads objects of revisions that failed.
+func (d *Deployer) keepGenerated(ctx context.Context, op *Operation, repetition *chart.Repetition, rendered *chart.Rendered, history *release.History) error {
+	op.variants = func(ctx context.Context) ([]*chart.Rendered, error) { return repetition.Variants(ctx) }
+	if !repetition.Needed() || history.Latest() == nil {
+		return nil
+	}
+	records, err := history.Owned(ctx)
+	if err != nil {
+		return err
+	}
+	in := generated.Input{
+		Namespace: d.Namespace, Policy: d.Settings.Generated, Rendered: revisionFrom(rendered.Manifest, rendered.Hooks), Now: time.Now(),
+		Live: func(id kube.ID) (*unstructured.Unstructured, error) { return d.Cluster.Get(ctx, id) },
+	}
+	for _, r := range records {
+		past := revisionFrom(r.Manifest, r.Hooks)
+		past.Number, past.Successful = r.Version, deployedWhole(r)
+		in.Past = append(in.Past, past)
+	}
+	result, again, err := generated.Render(ctx, repetition, in)
+	if err != nil {
+		return labelled("rendering the chart again, to tell what its templates generate:", err)
+	}
+	if len(again) > 0 {
+		op.variants = func(context.Context) ([]*chart.Rendered, error) { return again, nil }
+	}
+	rendered.Manifest, rendered.Notes = result.Manifest, result.Replace(rendered.Notes)
+	for i, text := range result.Hooks {
+		rendered.Hooks[i].Manifest = text
+	}
+	op.Generated = result.Values
+	op.Warnings = append(op.Warnings, result.Warnings...)
+	return nil
+}
+
+func revisionFrom(manifest string, hooks []*helmrelease.Hook) generated.Revision {
+	out := generated.Revision{Manifest: manifest}
+	for _, h := range hooks {
+		out.Hooks = append(out.Hooks, h.Manifest)
+	}
+	return out
+}
+
+// deployedWhole tells whether a revision was deployed completely. Helm 3 calls even
+// a failed one superseded after a failed rollback; its description still tells.
+// (helm.sh/helm/v3/pkg/action/rollback.go)
+func deployedWhole(r *release.Record) bool {
+	switch r.Info.Status {
+	case helmrelease.StatusDeployed, helmrelease.StatusSuperseded:
+		return !strings.Contains(r.Info.Description, "failed")
+	}
+	return false
+}
+
+// noteGenerated writes into the record which of its fields are generated, for those
+// who ask about it later.
+func (o *Operation) noteGenerated() {
+	for _, v := range o.Generated {
+		journal := o.Next.Journal
+		if journal.Generated == nil {
+			journal.Generated = map[string]map[string]int{}
+		}
+		key := apply.Key(o.named(v.ID))
+		if journal.Generated[key] == nil {
+			journal.Generated[key] = map[string]int{}
+		}
+		journal.Generated[key][v.Path] = v.Revision
+	}
+}
+
+// named is an object's identity with the namespace of the release where the
+// manifest doesn't name one.
+func (o *Operation) named(id kube.ID) kube.ID {
+	if id.Namespace == "" {
+		id.Namespace = o.Namespace
+	}
+	return id
+}
+
+// GeneratedIn lists what is generated in an object.
+func (o *Operation) GeneratedIn(id kube.ID) []generated.Value {
+	return slices.DeleteFunc(slices.Clone(o.Generated), func(v generated.Value) bool { return o.named(v.ID) != o.named(id) })
+}
+
+// generatedOf is what a record has noted.
+func (o *Operation) generatedOf(r *release.Record) []generated.Value {
+	if r.Journal == nil {
+		return nil
+	}
+	var out []generated.Value
+	for key, paths := range r.Journal.Generated {
+		id, ok := apply.IDOf(key)
+		for path, revision := range paths {
+			if ok {
+				out = append(out, generated.Value{ID: id, Path: path, Revision: revision})
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b generated.Value) int {
+		return strings.Compare(a.ID.String()+" "+a.Path, b.ID.String()+" "+b.Path)
+	})
+	return out
+}
