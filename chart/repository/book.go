@@ -84,7 +84,9 @@ func (b Book) Add(ctx context.Context, a Addition) (added bool, err error) {
 		}
 		return false, nil
 	}
-	if err := b.refresh(ctx, &entry); err != nil {
+	if err := b.refresh(ctx, &entry); errors.As(err, new(*addressError)) {
+		return false, err
+	} else if err != nil {
 		return false, fmt.Errorf("looks like %q is not a valid chart repository or cannot be reached: %w", a.URL, err)
 	}
 	file.Update(&entry)
@@ -217,13 +219,23 @@ func (b Book) refresh(ctx context.Context, e *repo.Entry) error {
 	access := chart.Access{CertFile: e.CertFile, KeyFile: e.KeyFile, CAFile: e.CAFile, InsecureSkipTLS: e.InsecureSkipTLSverify}
 	r, err := repo.NewChartRepository(e, b.Settings.Getters(access, options...))
 	if err != nil {
-		return err
+		return &addressError{err}
 	}
 	r.CachePath = b.cache()
 	return chart.Interruptible(ctx, func() error {
 		_, err := r.DownloadIndexFile()
 		return err
 	})
+}
+
+// An addressError is a URL that nothing can be fetched from, in Helm's words.
+type addressError struct{ error }
+
+func (e *addressError) Unwrap() error { return e.error }
+
+// Hint says what a repository's URL looks like.
+func (e *addressError) Hint() string {
+	return "a chart repository has a URL such as https://charts.example.com"
 }
 
 func (b Book) path() string  { return b.Settings.Env().RepositoryConfig }

@@ -5,9 +5,12 @@ import (
 	"strings"
 	"time"
 
+	helmrelease "helm.sh/helm/v3/pkg/release"
+
 	"deployer/chart"
 	"deployer/internal/deploy"
 	"deployer/internal/view"
+	"deployer/release"
 )
 
 // calledHelm tells whether the program was started under the name helm, by a
@@ -44,6 +47,26 @@ func (o *operation) showAsHelm(e *env, op *deploy.Operation, format view.Format)
 		op.Next.Manifest = chart.HideSecrets(op.Next.Manifest)
 	}
 	return o.report(e, op, op.Next, format, view.StatusOptions{Manifest: true, Everything: e.debug})
+}
+
+// withoutSecrets is a record to be shown: of its Secrets only where they are from.
+func withoutSecrets(record *release.Record) *release.Record {
+	shown := *record
+	shown.Manifest = chart.HideSecrets(record.Manifest)
+	shown.Hooks = make([]*helmrelease.Hook, len(record.Hooks))
+	for i, h := range record.Hooks {
+		hook := *h
+		hook.Manifest = strings.TrimPrefix(chart.HideSecrets("---\n# Source: "+h.Path+"\n"+h.Manifest), "---\n# Source: "+h.Path+"\n")
+		shown.Hooks[i] = &hook
+	}
+	return &shown
+}
+
+// isQuiet tells whether nothing is written to standard error unless something
+// fails: under the name helm where no person reads, for tasks of CI that take any
+// such output for a failure. --debug and --progress plain ask for it.
+func (e *env) isQuiet() bool {
+	return e.dropIn && !e.streams.ErrTTY && !e.debug && e.showing != "plain"
 }
 
 // helmFiles are Helm's own files as flags and environment have them. On a

@@ -30,6 +30,8 @@ type env struct {
 	program    string          // the name it was called by: deployer or helm
 	called     string          // as it was called: a path, or a name to be found in PATH
 	dropIn     bool            // it was called helm: defaults and texts are Helm's
+	showing    string          // of progress: auto, plain or none
+	held       []string        // warnings to be shown if it fails, see isQuiet
 	unreadable map[string]bool // variables of Helm that were told of
 
 	stopSignals func() // gives signals back: a plugin is to get them
@@ -111,7 +113,27 @@ func (e *env) warn(text string) {
 		e.observed.Warn(text)
 		return
 	}
+	if e.dropIn && !e.streams.ErrTTY {
+		e.held = append(e.held, text) // flags after this one may still ask for it: see release
+		return
+	}
+	e.caution(text)
+}
+
+// caution is warn for what Helm says too, however it is called.
+func (e *env) caution(text string) {
 	view.Warning(e.streams.Err, e.palette(), e.hidden.Hide(text))
+}
+
+// release shows the warnings that were held back, unless all is well and nobody
+// has asked for them.
+func (e *env) release(err error) {
+	if err != nil || !e.isQuiet() {
+		for _, text := range e.held {
+			e.caution(text)
+		}
+	}
+	e.held = nil
 }
 
 func (e *env) palette() view.Palette { return e.streams.Palette(e.colour, e.streams.ErrTTY) }
@@ -120,6 +142,7 @@ func (e *env) palette() view.Palette { return e.streams.Palette(e.colour, e.stre
 func (e *env) finish(ctx context.Context, err error) int {
 	failure, unwritten := e.outcome(err)
 	code := e.code(ctx, err)
+	e.release(err)
 	if unwritten != nil && e.observed != nil {
 		e.observed.Untold(code, unwritten)
 	}
@@ -137,7 +160,7 @@ func (e *env) finish(ctx context.Context, err error) int {
 // tell shows an error, unless the report of the run has shown it.
 func (e *env) tell(err error) {
 	if e.observed != nil && e.observed.Reported(err) {
-		if line := helmLine(err); line != "" && (e.format == "" || e.format == string(view.FormatTable)) {
+		if line := e.helmLine(err); line != "" && (e.dropIn || e.format == "" || e.format == string(view.FormatTable)) {
 			view.Error(e.streams.Err, e.palette(), errors.New(line), e.hidden)
 		}
 		return
@@ -145,7 +168,7 @@ func (e *env) tell(err error) {
 	if e.cluster != nil {
 		err = unauthorized(err)
 	}
-	view.Error(e.streams.Err, e.palette(), err, e.hidden)
+	view.Error(e.streams.Err, e.palette(), e.inHelmsWords(err), e.hidden)
 }
 
 // outputFormat reads -o of a command.

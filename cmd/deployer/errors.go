@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
@@ -122,14 +121,4 @@ func exitCode(ctx context.Context, err error) int {
 		return exitBusy
 	}
 	return exitFailed
-}
-
-// helmLine is the line with Helm's words for a failure that a report has told
-// at length already: scripts look for it. It is empty for other errors.
-func helmLine(err error) string {
-	line, _, _ := strings.Cut(err.Error(), "\n")
-	if strings.HasPrefix(line, upgradeFailed) || strings.HasPrefix(line, installFailed) {
-		return strings.TrimSuffix(line, ":")
-	}
-	return ""
 }

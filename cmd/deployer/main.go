@@ -48,7 +48,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	defer stop()
 	e := newEnv(view.NewStreams(in, out, errOut, calledBy(args[0])), args[0])
 	e.stopSignals = stop
-	log.SetOutput(&helmLog{warn: e.warn, told: map[string]bool{}})
+	log.SetOutput(&helmLog{warn: e.caution, told: map[string]bool{}})
 	app := newApp(e)
 	if len(args) > 1 && (args[1] == completeCommand || args[1] == completePlain) {
 		return e.finish(ctx, complete(ctx, e, app, args[2:], args[1] == completeCommand))

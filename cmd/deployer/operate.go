@@ -27,7 +27,6 @@ type operation struct {
 	undoStopped bool   // with atomic: also when a signal has ended the run
 	dryRun      string // "", "client", "server": show, don't do
 	planOnly    bool
-	progress    string
 	resultFile  string
 	junitFile   string
 	wait        string
@@ -64,13 +63,18 @@ func (o *operation) flags(e *env) []cli.Flag {
 		revertFlag(s, group),
 		&cli.GenericFlag{Name: "gate", Category: group, Usage: "whole-release dry run before the first change: strict, best-effort or off", Value: newChoice((*string)(&s.Apply.Gate), "strict", "best-effort", "off")},
 		&cli.GenericFlag{Name: "field-validation", Category: group, Usage: "fields the schema doesn't have: strict, warn or ignore", Value: newChoice((*string)(&s.Apply.Validation), "strict", "warn", "ignore")},
-		&cli.GenericFlag{Name: "progress", Category: group, Usage: "auto, plain or none", Value: newChoice(&o.progress, "auto", "plain", "none")},
+		progressFlag(e, group),
 		&cli.GenericFlag{Name: "logs", Category: group, Usage: "of pods: jobs (and hooks) as they are written, failed ones at the end, all, or none", Value: &logMode{&s.Track.Logs}},
 		&cli.StringFlag{Name: "result-file", Category: group, Usage: "write how it ended to this file, as JSON", Destination: &o.resultFile},
 		&cli.StringFlag{Name: "report-junit", Category: group, Usage: "write a JUnit report to this file", Destination: &o.junitFile},
 		outputFlag(e),
 	}
 	return append(flags, trackingFlags(&s.Track)...)
+}
+
+// progressFlag is that of every command that carries something out.
+func progressFlag(e *env, group string) cli.Flag {
+	return &cli.GenericFlag{Name: "progress", Category: group, Usage: "auto, plain or none", Value: newChoice(&e.showing, "auto", "plain", "none"), EnvVars: []string{"HELM_PROGRESS"}}
 }
 
 // takeoverFlag is the one of every command that takes the lock of a release.
@@ -137,7 +141,7 @@ func (o *operation) operate(ctx context.Context, e *env, name string, decide dep
 		told = view.FormatTable
 	}
 	e.observed = view.NewEvents(e.streams, view.EventOptions{
-		Format: told, Progress: o.progress, Colour: e.colour, Timeout: o.settings.Timeout,
+		Format: told, Progress: e.showing, Quiet: e.isQuiet(), Colour: e.colour, Timeout: o.settings.Timeout,
 		ResultFile: o.resultFile, JUnitFile: o.junitFile, Hidden: e.hidden,
 		ExitCode: func(err error) int { return e.code(ctx, err) },
 	})
@@ -148,7 +152,7 @@ func (o *operation) operate(ctx context.Context, e *env, name string, decide dep
 	if done.Operation == nil || told != view.FormatTable || err != nil && (done.Operation.Verb != deploy.Test || done.Record == nil) {
 		return err
 	}
-	return errors.Join(err, o.report(e, done.Operation, done.Record, format, view.StatusOptions{}))
+	return errors.Join(err, o.report(e, done.Operation, done.Record, format, view.StatusOptions{Everything: e.debug && o.asHelm(e)}))
 }
 
 // The words that Helm puts before the failure of these commands; scripts look
@@ -219,7 +223,7 @@ func (o *operation) observer(e *env) deploy.Observer {
 // tests in any case.
 func (o *operation) report(e *env, op *deploy.Operation, record *release.Record, format view.Format, show view.StatusOptions) error {
 	out := e.streams.Out
-	if format == view.FormatTable && !show.Manifest && !show.Everything {
+	if format == view.FormatTable && !show.Manifest {
 		out = e.hidden.Writer(out) // the notes, that is; elsewhere Helm's object is what was asked for
 	}
 	show.Format, show.HideNotes, show.Chart = format, o.hideNotes, true
@@ -236,6 +240,9 @@ func (o *operation) report(e *env, op *deploy.Operation, record *release.Record,
 		}
 	}
 	if show.Everything {
+		if !show.Manifest {
+			record = withoutSecrets(record)
+		}
 		var err error
 		if show.Computed, err = chart.AllValues(record.Chart, record.Config); err != nil {
 			return err

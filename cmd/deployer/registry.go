@@ -60,7 +60,7 @@ func (e *env) credentials(ctx context.Context, user, password *string, stdin boo
 		*password, err = e.pipedSecret()
 		return err
 	case *password != "":
-		e.warn("Using --password via the CLI is insecure. Use --password-stdin.")
+		e.caution("Using --password via the CLI is insecure. Use --password-stdin.")
 		return nil
 	}
 	if *user == "" {

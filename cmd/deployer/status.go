@@ -47,7 +47,7 @@ Exit codes: 0 done; 1 failed, with --watch also: not ready`,
 			&cli.BoolFlag{Name: "show-resources", Usage: "also the live objects and their state", Destination: &q.resources},
 			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "follow the live objects until they are ready", Destination: &q.watch},
 			&cli.DurationFlag{Name: "timeout", Usage: "of --watch", Value: 5 * time.Minute, Destination: &q.settings.Timeout},
-			&cli.GenericFlag{Name: "progress", Usage: "of --watch: auto, plain or none", Value: newChoice(&q.progress, "auto", "plain", "none")},
+			&cli.GenericFlag{Name: "progress", Usage: "of --watch: auto, plain or none", Value: newChoice(&e.showing, "auto", "plain", "none"), EnvVars: []string{"HELM_PROGRESS"}},
 			&cli.StringFlag{Name: "result-file", Usage: "with --watch, write how it ended to this file, as JSON", Destination: &q.resultFile},
 			outputFlag(e),
 		}, trackingFlags(&q.settings.Track)...),
@@ -76,7 +76,7 @@ func (q *statusQuery) run(ctx context.Context, e *env, c *cli.Context) error {
 		return q.show(ctx, e, d, record, format)
 	}
 	e.observed = view.NewEvents(e.streams, view.EventOptions{
-		Format: format, Progress: q.progress, Colour: e.colour, Timeout: q.settings.Timeout, ResultFile: q.resultFile,
+		Format: format, Progress: e.showing, Colour: e.colour, Timeout: q.settings.Timeout, ResultFile: q.resultFile,
 		Hidden:   e.hidden,
 		ExitCode: func(err error) int { return e.code(ctx, err) },
 	})

@@ -72,7 +72,7 @@ Exit codes: 0 passed; 1 failed; 5 another run holds the release;
 			&cli.BoolFlag{Name: "hide-notes", Usage: "don't show the chart's notes", Destination: &o.hideNotes},
 			&cli.DurationFlag{Name: "lock-timeout", Usage: "how long to wait for another run on this release", Destination: &o.lockTimeout},
 			takeoverFlag(&o.settings, ""),
-			&cli.GenericFlag{Name: "progress", Usage: "auto, plain or none", Value: newChoice(&o.progress, "auto", "plain", "none")},
+			progressFlag(e, ""),
 			&cli.StringFlag{Name: "result-file", Usage: "write how it ended to this file, as JSON", Destination: &o.resultFile},
 			&cli.StringFlag{Name: "report-junit", Usage: "write a JUnit report to this file", Destination: &o.junitFile},
 			outputFlag(e),

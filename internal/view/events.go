@@ -16,7 +16,10 @@ import (
 type EventOptions struct {
 	Format   Format
 	Progress string // auto, plain or none; none leaves warnings and the report of a failure
-	Colour   Colour
+	// Quiet writes no warnings and no line of success: what would have been
+	// written is written when the run fails.
+	Quiet  bool
+	Colour Colour
 	// Timeout is that of the wait, to be shown; 0 for none.
 	Timeout time.Duration
 	// ResultFile and JUnitFile are written by Close; empty for none.
@@ -97,7 +100,7 @@ func newEvents(s Streams, o EventOptions, now func() time.Time) *Events {
 	switch {
 	case o.Format == FormatJSON:
 		e.face = &ndjson{events: e}
-	case o.Progress == "none":
+	case o.Progress == "none" || o.Quiet:
 		e.face = &quiet{events: e}
 	case o.Progress != "plain" && s.ErrTTY && o.Env("TERM") != "dumb" && o.Env("CI") == "":
 		e.face = newTerminal(e)
@@ -219,6 +222,9 @@ func (e *Events) conclude() {
 	if e.opts.Format == FormatYAML {
 		e.check(Encode(e.out, FormatYAML, result))
 	}
+	if q, ok := e.face.(*quiet); ok && e.final != nil {
+		q.release()
+	}
 	if ran && e.opts.Format != FormatJSON {
 		e.report(result)
 	}
@@ -279,8 +285,11 @@ func (e *Events) check(err error) {
 	}
 }
 
-// quiet shows warnings and nothing else of a run.
-type quiet struct{ events *Events }
+// quiet shows warnings and nothing else of a run; or holds them back.
+type quiet struct {
+	events *Events
+	held   []string
+}
 
 func (q *quiet) observe(event deploy.Event) {
 	if w, ok := event.(deploy.Warned); ok {
@@ -289,7 +298,21 @@ func (q *quiet) observe(event deploy.Event) {
 }
 
 func (q *quiet) warn(text string) {
+	if q.events.opts.Quiet {
+		q.held = append(q.held, text)
+		return
+	}
 	q.events.write(q.events.palette.Warn.Sprint("Warning:") + " " + line(text) + "\n")
 }
+
+// release writes what was held back.
+func (q *quiet) release() {
+	q.events.opts.Quiet = false
+	for _, text := range q.held {
+		q.warn(text)
+	}
+	q.held = nil
+}
+
 func (q *quiet) tick()  {}
 func (q *quiet) close() {}

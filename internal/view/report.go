@@ -16,7 +16,7 @@ const (
 // report writes how it ended to standard error.
 func (e *Events) report(r Result) {
 	if r.Error == "" && r.Rollback == nil {
-		if e.opts.Progress != "none" {
+		if e.opts.Progress != "none" && !e.opts.Quiet {
 			e.write(e.success(r))
 		}
 		return
