@@ -34,8 +34,8 @@ func (l *Lock) acquire(ctx context.Context) error {
 		if found == nil {
 			continue // it came and went between our requests
 		}
-		l.waited = true
 		holder := holderOf(found)
+		l.waited = l.waited || holder != nil
 		silent := seen.saw(found, time.Now())
 		if holder == nil || holder.Process.dead() || silent >= durationOf(found, l.opts.Duration) {
 			if err := l.take(ctx, found); err != nil {

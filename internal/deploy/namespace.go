@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"deployer/apply"
+	"deployer/internal/kube"
 )
 
 // makeNamespace makes the release's namespace when the operation needs it, and
@@ -48,6 +49,8 @@ func (l *life) makeNamespace(ctx context.Context) error {
 func (l *life) removeNamespace(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
 	defer cancel()
+	// Everything is listed: deprecated kinds, too, and nobody has asked for them.
+	ctx = kube.Hearing(ctx, func(string) bool { return true })
 	err := l.deleteIfEmpty(ctx)
 	if err != nil && !apierrors.IsNotFound(err) {
 		l.warn(fmt.Sprintf("Namespace/%s was created for this release, and stays: %v", l.Namespace, err))
