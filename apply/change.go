@@ -103,11 +103,18 @@ type FieldConflict struct {
 	Before      string    // the live value, as JSON on one line
 	After       string    // the chart's value
 	Outcome     Outcome
+	// CollidesWith is an item of the chart that can't be beside this one of
+	// somebody else, although their keys differ: a port of another number that has
+	// the name of the chart's. Empty for a field with two values.
+	CollidesWith string
 
 	path fieldpath.Path
 }
 
 func (c FieldConflict) String() string {
+	if c.CollidesWith != "" {
+		return fmt.Sprintf("%s: %s -> %s for %s (%s by %s)", c.Path, c.Before, c.After, c.CollidesWith, c.Outcome, c.Manager)
+	}
 	return fmt.Sprintf("%s: %s -> %s (%s by %s)", c.Path, c.Before, c.After, c.Outcome, c.Manager)
 }
 

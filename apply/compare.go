@@ -24,6 +24,7 @@ type comparison struct {
 	want    *unstructured.Unstructured
 	wantSet *fieldpath.Set
 	leave   *fieldpath.Set // what must not become ours by taking over
+	evicted *fieldpath.Set // what goes because it collides with want
 
 	folded    fields.Folded
 	predicted *unstructured.Unstructured
@@ -42,7 +43,7 @@ func (p *planning) compare(ctx context.Context, t *target, want, live *unstructu
 	if err != nil {
 		return nil, err
 	}
-	c := &comparison{conv: conv, want: want, leave: fieldpath.NewSet()}
+	c := &comparison{conv: conv, want: want, leave: fieldpath.NewSet(), evicted: fieldpath.NewSet()}
 	if c.live, err = typedOf(conv, bare(live)); err != nil {
 		return nil, err
 	}
@@ -149,7 +150,7 @@ func (c *comparison) byHand() map[string][]string {
 		}
 		added := fieldpath.NewSet()
 		fields.Content(e.Set).Difference(c.leave).Iterate(func(p fieldpath.Path) {
-			if c.liveSet.Has(p) && !c.wantSet.Has(p) && below(c.wantSet, p).Empty() {
+			if c.liveSet.Has(p) && !c.wantSet.Has(p) && !c.goes(p) && below(c.wantSet, p).Empty() {
 				added.Insert(p.Copy())
 			}
 		})
@@ -174,7 +175,7 @@ func (c *comparison) heldByOthers() map[string][]string {
 			continue
 		}
 		for _, p := range fields.Top(e.Set.Intersection(dropped)) {
-			if below(c.wantSet, p).Empty() {
+			if below(c.wantSet, p).Empty() && !c.goes(p) {
 				out[e.Label()] = append(out[e.Label()], fields.String(p))
 			}
 		}

@@ -30,20 +30,17 @@ func (p *planning) policy(t *target) (Conflicts, error) {
 		"use take, fail or yield", "%q is no policy", word)
 }
 
-// contest decides about the fields that others have set otherwise.
-func (p *planning) contest(t *target, cmp *comparison, c *Change) error {
-	policy, err := p.policy(t)
-	if err != nil {
-		return err
-	}
+// contest decides about the fields that others have set otherwise, and gives
+// those that are refused.
+func (p *planning) contest(t *target, cmp *comparison, c *Change, policy Conflicts) ([]FieldConflict, error) {
 	want, err := typedOf(cmp.conv, cmp.want)
 	if err != nil {
 		r := t.reject(&InvalidError{Text: explainTyped(t, err)})
-		return &r
+		return nil, &r
 	}
 	contests, err := fields.Contests(cmp.live, want, cmp.entries, Manager)
 	if err != nil {
-		return &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
+		return nil, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
 	}
 	var refused []FieldConflict
 	for _, con := range contests {
@@ -73,11 +70,7 @@ func (p *planning) contest(t *target, cmp *comparison, c *Change) error {
 		}
 		c.Conflicts = append(c.Conflicts, f)
 	}
-	if len(refused) > 0 {
-		r := t.reject(&ConflictError{Fields: refused})
-		return &r
-	}
-	return nil
+	return refused, nil
 }
 
 // contended says that a controller has changed what an earlier release had set to

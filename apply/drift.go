@@ -289,7 +289,10 @@ func (p *planning) reckoned(ctx context.Context, t *target, want, live *unstruct
 	}
 	if err == nil {
 		cmp.leaveOthers(t)
-		err = p.contest(t, cmp, &c)
+		var policy Conflicts
+		if policy, err = p.policy(t); err == nil {
+			_, err = p.contest(t, cmp, &c, policy) // nothing is refused where one only looks
+		}
 	}
 	if err == nil {
 		err = cmp.settle(false, p.a.opts.RevertManual, p.served(ctx, t))

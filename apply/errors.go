@@ -104,6 +104,10 @@ type ConflictError struct{ Fields []FieldConflict }
 func (e *ConflictError) Error() string {
 	lines := make([]string, len(e.Fields))
 	for i, f := range e.Fields {
+		if f.CollidesWith != "" {
+			lines[i] = fmt.Sprintf("%s is set to %s by %q, and can't be together with the chart's %s", f.Path, f.Before, f.Manager, f.CollidesWith)
+			continue
+		}
 		lines[i] = fmt.Sprintf("%s is set to %s by %q, the chart says %s", f.Path, f.Before, f.Manager, f.After)
 	}
 	return strings.Join(lines, "\n")

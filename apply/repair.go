@@ -38,7 +38,8 @@ func (c *comparison) repair(live *unstructured.Unstructured) (bool, error) {
 	}
 	united := unite(live, c.want, c.predicted)
 	deduped := dedupe(c.want.Object, c.predicted.Object)
-	return c.translate() || emptied || united || deduped, nil
+	evicted := c.evict()
+	return c.translate() || emptied || united || deduped || evicted, nil
 }
 
 // emptied sees to what the chart states as empty and what was all ours. An apply

@@ -179,6 +179,7 @@ func yieldTo(ctx context.Context, try int) {
 // execute carries out one change.
 func (a *Applier) execute(ctx context.Context, c Change) (Change, error) {
 	planned, written := c.Action, false
+	var repaired Change // what it came to when what no apply can do was written
 	for try := 0; ; try++ {
 		if c.step == nil {
 			if c.Action == None {
@@ -206,8 +207,14 @@ func (a *Applier) execute(ctx context.Context, c Change) (Change, error) {
 		if err != nil {
 			yieldTo(ctx, try)
 		}
+		if err == nil && len(c.step.repair) > 0 {
+			repaired = c
+		}
 		if c, err = a.replan(ctx, c); err != nil {
 			return c, err
+		}
+		if len(c.Conflicts)+len(c.Removed) == 0 {
+			c.Conflicts, c.Removed = repaired.Conflicts, repaired.Removed
 		}
 	}
 }

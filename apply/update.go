@@ -35,12 +35,25 @@ func (p *planning) update(ctx context.Context, t *target, want, live *unstructur
 		return Change{}, err
 	}
 	cmp.leaveOthers(t)
-	if err := p.contest(t, cmp, &c); err != nil {
+	policy, err := p.policy(t)
+	if err != nil {
+		return Change{}, err
+	}
+	refused, err := p.contest(t, cmp, &c, policy)
+	if err != nil {
 		return Change{}, err
 	}
 	u := &updating{p: p, t: t, cmp: cmp, want: want, live: live, adopting: adopting, c: c}
 	if err := u.settle(ctx); err != nil {
 		return Change{}, err
+	}
+	more, err := u.collide(ctx, policy)
+	if err != nil {
+		return Change{}, err
+	}
+	if refused = append(refused, more...); len(refused) > 0 {
+		r := t.reject(&ConflictError{Fields: refused})
+		return Change{}, &r
 	}
 	u.tellWhatStays()
 	return u.ask(ctx)

@@ -114,6 +114,8 @@ type planConflict struct {
 	Before      string `json:"before" text:"free"`
 	After       string `json:"after" text:"free"`
 	Outcome     string `json:"outcome"` // taken, yielded or refused
+
+	CollidesWith string `json:"collides_with,omitempty"` // the chart's item that can't be beside this one
 }
 
 type planHook struct {

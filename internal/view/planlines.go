@@ -82,6 +82,10 @@ func (n planNeed) String() string {
 // String tells of a contested field: what it is now, what it becomes, whose it
 // is since when.
 func (c planConflict) String() string {
+	if c.CollidesWith != "" {
+		words := map[apply.Outcome]string{apply.Taken: "goes for the chart's %s", apply.Yielded: "stays, and the chart's %s isn't sent", apply.Refused: "can't be together with the chart's %s"}
+		return fmt.Sprintf("%s: %s "+words[apply.Outcome(c.Outcome)]+", %s", c.Path, c.Before, c.CollidesWith, c.fate())
+	}
 	switch apply.Outcome(c.Outcome) {
 	case apply.Yielded:
 		return fmt.Sprintf("%s stays %s, %s; the chart says %s", c.Path, c.Before, c.fate(), c.After)

@@ -146,7 +146,7 @@ const hiddenValue = "(value hidden)"
 func conflictOf(c apply.Change, f apply.FieldConflict) planConflict {
 	out := planConflict{
 		Path: f.Path, Manager: f.Manager, Operation: f.Operation, Subresource: f.Subresource,
-		Before: f.Before, After: f.After, Outcome: string(f.Outcome),
+		Before: f.Before, After: f.After, Outcome: string(f.Outcome), CollidesWith: f.CollidesWith,
 	}
 	if !f.Time.IsZero() {
 		out.Since = f.Time.UTC().Format(time.RFC3339)
