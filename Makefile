@@ -1,6 +1,12 @@
 # Everything that is run by hand or in CI. `make help` lists it.
 SHELL := /bin/sh
 GO ?= go
+# With RACE=1 tests, and the program that they run, are built with the race
+# detector; tests of what is large, TestLarge*, are run without it.
+GOTEST := $(GO) test $(if $(RACE),-race)
+# Random tests are the same each time, but for test-long, which draws a seed unless
+# one is given: SEED=n.
+SEED ?=
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.buildVersion=$(VERSION)
 
@@ -30,12 +36,15 @@ demo: build devcluster ## the story of the incorrect update, on a cluster of its
 cluster: build devcluster ## start a cluster and tell how to use it
 	@kubeconfig=$$(bin/devcluster up) && printf '\nexport KUBECONFIG=%s\nbin/deployer install web testcharts/web\nstop it with: bin/devcluster down\n' "$$kubeconfig"
 
-test: devcluster helm3 helm4 test-alone ## all tests, against one real API server
-	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 $(GO) test -timeout 40m ./...
+test: devcluster helm3 helm4 test-alone ## all tests, against one real API server (RACE=1: with the race detector)
+ifdef RACE
+	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 $(GO) test -timeout 10m -run '^TestLarge' ./release ./internal/e2e
+endif
+	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 $(GOTEST) -timeout 40m ./...
 	cd devcluster && $(GO) test -timeout 10m ./...
 
 test-alone: devcluster ## tests that disturb all others, on a cluster of their own
-	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 DEPLOYER_TEST_ALONE=1 $(GO) test -count=1 -run '^TestAlone' ./apply ./internal/e2e
+	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 DEPLOYER_TEST_ALONE=1 $(GOTEST) -count=1 -run '^TestAlone' ./apply ./internal/e2e
 
 test-node: devcluster ## deployer on real pods: as root on Linux; installs containerd and such
 	@GO=$(GO) sh scripts/test-node.sh
@@ -53,8 +62,10 @@ lint: ## gofmt, go vet, staticcheck and the import rules
 bench: build devcluster helm3 ## time, memory and requests against Helm 3 and the targets, in one run (N=1000: only so many objects)
 	@bin/devcluster run --nodes 10 -- $(GO) run ./internal/bench $(if $(N),-n $(N))
 
-test-long: devcluster helm3 ## the random stories of make test, 200 of each (SEEDS=n: so many), 10,000 pods tracked, runs killed at every call, and two at once at every call
-	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 DEPLOYER_TEST_SEEDS=$(or $(SEEDS),200) $(GO) test -count=1 -timeout 180m -run '^(TestAsIfNew|TestOracle)$$' ./apply ./internal/e2e
+test-long: devcluster helm3 ## the random stories of make test, 200 of each (SEEDS=n: so many, SEED=n: the same again), 10,000 pods tracked, runs killed at every call, and two at once at every call
+	@seed=$(or $(SEED),$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')); \
+	echo "random stories; to tell the same again: make test-long SEED=$$seed"; \
+	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 DEPLOYER_TEST_SEED=$$seed DEPLOYER_TEST_SEEDS=$(or $(SEEDS),200) $(GO) test -count=1 -timeout 180m -run '^(TestAsIfNew|TestOracle)$$' ./apply ./internal/e2e
 	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 DEPLOYER_TEST_LONG=1 $(GO) test -count=1 -timeout 150m -run '^(TestScale|TestFailureClasses)$$' ./track
 	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 DEPLOYER_TEST_LONG=1 $(GO) test -count=1 -timeout 180m -run '^(TestKilled|TestSignal)AtEveryCall$$' ./internal/e2e
 	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 DEPLOYER_TEST_LONG=1 $(GO) test -count=1 -timeout 300m -run '^TestTwoAtOnceAtEveryCall$$' ./internal/e2e

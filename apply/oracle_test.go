@@ -24,14 +24,15 @@ import (
 // leaves its objects as a first one would, and nothing else. What happened is
 // drawn by lot: revisions of deployer and Helm 3, of which some end in the
 // middle, some never begin, and some are earlier ones again, and what people do
-// to objects. DEPLOYER_TEST_SEEDS says how many stories to try; one is repeated
-// by its name.
+// to objects. DEPLOYER_TEST_SEEDS says how many stories to try, and
+// kubetest.SeedVariable which; one of them is repeated by its name.
 func TestAsIfNew(t *testing.T) {
 	seeds, _ := strconv.Atoi(os.Getenv("DEPLOYER_TEST_SEEDS"))
+	which := kubetest.Seed(t)
 	for seed := range max(seeds, 20) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			s, fresh := begin(t), newStory(t)
-			l := &lot{rand.New(rand.NewPCG(uint64(seed), 7))}
+			l := &lot{rand.New(rand.NewPCG(uint64(seed), which))}
 			told := s.live(l)
 			chart := l.chart()
 			s.deploy(chart)

@@ -14,6 +14,8 @@ import (
 	"helm.sh/helm/v3/pkg/storage/driver"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"deployer/internal/kubetest"
 )
 
 // helm is Helm's own storage in the site.
@@ -122,6 +124,9 @@ func TestPendingOfHelm(t *testing.T) {
 }
 
 func TestLargeReleases(t *testing.T) {
+	if kubetest.Race {
+		t.Skip("compressing takes minutes with the race detector")
+	}
 	s := newSite(t)
 	large := func(rec *Record) { rec.Manifest = noise(5 << 20) }
 	first := run(t, s.store, "web", deployed, large)

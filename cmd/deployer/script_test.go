@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"deployer/internal/deployertest"
 )
 
 var update = flag.Bool("update", false, "rewrite what tests compare with")
@@ -67,6 +69,7 @@ func TestMain(m *testing.M) {
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	helm3, testdata, charts := builtHelm(t), helmTestdata(t), publicCharts(t)
+	races := deployertest.RaceReports(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("testdata", "script"),
 		UpdateScripts:       *update,
@@ -74,6 +77,8 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HELM_TESTDATA", testdata)
 			e.Setenv("CHARTS", charts)
+			name, value, _ := strings.Cut(races, "=")
+			e.Setenv(name, value)
 			return setUp(e, helm3)
 		},
 		Condition: func(name string) (bool, error) {

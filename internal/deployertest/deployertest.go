@@ -7,6 +7,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"deployer/internal/kubetest"
 )
 
 // Main is a TestMain whose tests run the program: it builds it once, writes its
@@ -27,7 +29,12 @@ func buildAndRun(m *testing.M, binary *string) (int, error) {
 	}
 	defer os.RemoveAll(dir)
 	*binary = filepath.Join(dir, "deployer")
-	if out, err := exec.Command("go", "build", "-o", *binary, "deployer/cmd/deployer").CombinedOutput(); err != nil {
+	build := []string{"build", "-o", *binary}
+	if kubetest.Race {
+		build = append(build, "-race")
+	}
+	build = append(build, "deployer/cmd/deployer")
+	if out, err := exec.Command("go", build...).CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("building the program under test: %w\n%s", err, out)
 	}
 	return m.Run(), nil

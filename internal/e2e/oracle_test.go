@@ -16,12 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/internal/helmtest"
+	"deployer/internal/kubetest"
 	"deployer/testcharts"
 )
-
-// seedVariable repeats a run of the oracle: its value is the seed that the log
-// of a failed test names.
-const seedVariable = "DEPLOYER_TEST_SEED"
 
 // seedsVariable says how many random stories are told, if more than oracleRuns.
 const seedsVariable = "DEPLOYER_TEST_SEEDS"
@@ -33,17 +30,10 @@ const oracleRuns = 20
 // deployed or A rolled back to. What is then in the cluster has to be what a
 // fresh install makes, but for what the API server and controllers decide.
 func TestOracle(t *testing.T) {
-	seed := rand.Uint64()
-	if text := os.Getenv(seedVariable); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatalf("%s: %v", seedVariable, err)
-		}
-	}
+	seed := kubetest.Seed(t)
 	runs, _ := strconv.ParseUint(os.Getenv(seedsVariable), 10, 32)
 	for i := range max(runs, oracleRuns) {
 		t.Run(fmt.Sprint(i), func(t *testing.T) {
-			t.Logf("repeat with %s=%d", seedVariable, seed)
 			w := newWorld(t)
 			s := &tale{world: w, Rand: rand.New(rand.NewPCG(seed, i)), name: w.unique()}
 			s.subject()

@@ -15,6 +15,7 @@ import (
 
 	rbacv1 "k8s.io/api/rbac/v1"
 
+	"deployer/internal/deployertest"
 	"deployer/internal/helmtest"
 	"deployer/internal/kubetest"
 )
@@ -84,6 +85,7 @@ func (w *world) command(program string, args ...string) (*exec.Cmd, func(error) 
 		"XDG_CACHE_HOME=" + home, "HELM_CACHE_HOME=" + home, "HELM_CONFIG_HOME=" + home, "HELM_DATA_HOME=" + home,
 		// A wait that doesn't end should fail the test before the test ends.
 		"DEPLOYER_TIMEOUT=60s",
+		deployertest.RaceReports(w),
 	}
 	var out, err bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &err

@@ -15,6 +15,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"deployer/internal/deployertest"
 	"deployer/internal/kubetest"
 )
 
@@ -131,7 +132,7 @@ func (w *world) run(args ...string) result {
 	defer cancel()
 	cmd := exec.CommandContext(ctx, deployerBinary, args...)
 	cmd.Dir = w.TempDir()
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + cmd.Dir, "KUBECONFIG=" + w.kubeconfig}
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + cmd.Dir, "KUBECONFIG=" + w.kubeconfig, deployertest.RaceReports(w)}
 	var out bytes.Buffer
 	cmd.Stdout = &out
 	pipe, err := cmd.StderrPipe()

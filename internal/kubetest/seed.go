@@ -1,0 +1,31 @@
+package kubetest
+
+import (
+	"os"
+	"strconv"
+	"testing"
+)
+
+// SeedVariable names the environment variable with the seed of random tests.
+// Without it they are the same each time; make test-long draws one and prints it.
+const SeedVariable = "DEPLOYER_TEST_SEED"
+
+const fixedSeed = 7
+
+// Seed is what random tests draw from. A test that fails says how to repeat it.
+func Seed(t testing.TB) uint64 {
+	t.Helper()
+	seed := uint64(fixedSeed)
+	if text := os.Getenv(SeedVariable); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatalf("%s: %v", SeedVariable, err)
+		}
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("repeat with %s=%d", SeedVariable, seed)
+		}
+	})
+	return seed
+}
