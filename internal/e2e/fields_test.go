@@ -93,6 +93,36 @@ func TestChangesByHand(t *testing.T) {
 	}
 }
 
+// TestRenumberedByHand: the port that somebody has renumbered is the chart's again,
+// whoever made the release, and its node port stays.
+func TestRenumberedByHand(t *testing.T) {
+	const service = "apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec:\n  type: NodePort\n  selector: {a: b}\n  ports: [{name: http, port: 80}]\n"
+	for name, install := range map[string]func(*world, ...string) result{"of deployer": (*world).ok, "of helm": (*world).helm} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			chart := w.chart(service)
+			install(w, "install", "x", chart)
+			ports := func() []any { list, _ := field(w.must("services", "s"), "spec.ports").([]any); return list }
+			was := ports()[0].(map[string]any)["nodePort"]
+			port := func(when string, want int64) {
+				t.Helper()
+				got := ports()
+				if is := got[0].(map[string]any); len(got) != 1 || is["port"] != want || is["nodePort"] != was {
+					t.Errorf("%s: ports %v, want one, of number %d and node port %v", when, got, want, was)
+				}
+			}
+			w.patch("services", "s", "some-operator", fmt.Sprintf(`{"spec":{"ports":[{"name":"http","port":8080,"nodePort":%v}]}}`, was))
+			w.says(w.exits(3, "upgrade", "x", chart, "--conflicts=fail"), "stderr", `spec\.ports\[port=8080,protocol="TCP"\]`, `some-operator`)
+			port("refused", 8080)
+			w.ok("upgrade", "x", chart, "--conflicts=yield")
+			port("yielded", 8080)
+			w.says(w.ok("plan", "x", chart), "stdout", `- spec\.ports\[port=8080`, `taken from "some-operator"`, `goes: it has the name "http", as the chart's spec\.ports\[port=80`)
+			w.says(w.ok("upgrade", "x", chart), "stderr", `spec\.ports\[port=8080,protocol="TCP"\], set by some-operator, goes`)
+			port("taken", 80)
+		})
+	}
+}
+
 // TestAllocatedFields is S23: what the API server gave a Service stays, whether
 // the chart leaves it out or has it empty.
 func TestAllocatedFields(t *testing.T) {

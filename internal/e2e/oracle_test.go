@@ -37,7 +37,11 @@ func TestOracle(t *testing.T) {
 			w := newWorld(t)
 			s := &tale{world: w, Rand: rand.New(rand.NewPCG(seed, i)), name: w.unique()}
 			s.subject()
-			s.sameAsFresh(s.play())
+			s.surround()
+			last := s.play()
+			s.gapless()
+			s.untouched()
+			s.sameAsFresh(last)
 		})
 	}
 }
@@ -50,6 +54,7 @@ type tale struct {
 	chart  func(more ...string) []string // draws a chart, with more templates, and its flags
 	global bool                          // the chart has objects outside of the namespace
 	killed bool                          // Helm would wait for ever for the run that was killed
+	others map[string]other              // by name: what is of others, and stays as it is
 }
 
 // subject draws what the story is about: one of the test charts, or more often a
@@ -90,7 +95,7 @@ func (s *tale) play() []string {
 	s.Helper()
 	a := s.chart()
 	s.either(0, "install", a...)
-	for range 1 + s.IntN(2) {
+	for range 1 + s.IntN(3) {
 		events[s.IntN(len(events))](s)
 	}
 	if s.IntN(4) == 0 {
@@ -121,6 +126,9 @@ var events = []func(*tale){
 		s.either(-1, "rollback", fmt.Sprint(revisions[s.IntN(len(revisions))]))
 	},
 	(*tale).edit,
+	(*tale).claim,
+	(*tale).adopt,
+	(*tale).twoAtOnce,
 }
 
 // either lets one of the programs do something to the release.
@@ -179,7 +187,7 @@ func (s *tale) edit() {
 	objects := s.everything()
 	all := slices.DeleteFunc(keys(objects), func(key string) bool {
 		kind := objects[key].GetKind()
-		return kind != "ConfigMap" && kind != "Deployment" || objects[key].GetLabels()["app.kubernetes.io/managed-by"] != "Helm"
+		return kind != "ConfigMap" && kind != "Deployment" || objects[key].GetAnnotations()["meta.helm.sh/release-name"] != s.name
 	})
 	if len(all) == 0 {
 		return
@@ -223,7 +231,9 @@ func edited(t *testing.T, obj *unstructured.Unstructured) string {
 // sameAsFresh compares with a fresh install.
 func (s *tale) sameAsFresh(last []string) {
 	s.Helper()
-	after := decided(withoutHooks(s.everything()), s.ns)
+	all := withoutHooks(s.everything())
+	maps.DeleteFunc(all, func(_ string, obj *unstructured.Unstructured) bool { return slices.Contains(foreign, obj.GetName()) })
+	after := decided(all, s.ns)
 	fresh := s.beside()
 	if s.global {
 		s.ok("uninstall", s.name) // makes room
