@@ -13,6 +13,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"deployer/internal/kubetest"
 )
 
 // An actor is one of two commands on the same release.
@@ -97,9 +99,9 @@ func TestTwoAtOnceAtEveryCall(t *testing.T) {
 // environment says another seed.
 func drawnFrom(t *testing.T, seed uint64) *rand.Rand {
 	t.Helper()
-	if text := os.Getenv(seedVariable); text != "" {
+	if text := os.Getenv(kubetest.SeedVariable); text != "" {
 		if _, err := fmt.Sscan(text, &seed); err != nil {
-			t.Fatalf("%s: %v", seedVariable, err)
+			t.Fatalf("%s: %v", kubetest.SeedVariable, err)
 		}
 	}
 	return rand.New(rand.NewPCG(seed, 0))
