@@ -22,7 +22,7 @@ var allowed = map[string][]string{
 	"internal/plugin":       {},
 	"internal/kubetest":     {},
 	"internal/helmtest":     {},
-	"internal/deployertest": {},
+	"internal/deployertest": {"internal/kubetest"},
 	"internal/nodetest":     {},
 	"chart":                 {"internal/kube", "internal/program"},
 	"release":               {"internal/kube", "internal/program"},
