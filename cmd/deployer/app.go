@@ -166,7 +166,7 @@ func globalFlags(e *env) []cli.Flag {
 
 // outputFlag is -o of commands with a result.
 func outputFlag(e *env) cli.Flag {
-	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "table, json or yaml", Value: "table", Destination: &e.format}
+	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "format of the result: table, json, yaml", Value: "table", Destination: &e.format}
 }
 
 // action adapts a command's body.

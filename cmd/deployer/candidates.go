@@ -28,6 +28,7 @@ const (
 	aVariable = "variable"
 	aShell    = "shell"
 	aCommand  = "command"
+	plugins   = "plugins"
 )
 
 // argumentsOf says what the arguments of a command are where its usage doesn't.
@@ -37,7 +38,7 @@ var argumentsOf = map[string][]string{
 	"show all": {aChart}, "show chart": {aChart}, "show values": {aChart}, "show readme": {aChart}, "show crds": {aChart},
 	"dependency list": {aFile}, "dependency update": {aFile}, "dependency build": {aFile},
 	"repo add": {"", ""}, "repo remove": {repos}, "repo update": {repos}, "repo index": {aFile},
-	"pull": {aRef}, "push": {aFile}, "env": {aVariable}, "completion": {aShell}, "help": {aCommand},
+	"pull": {aRef}, "push": {aFile}, "env": {aVariable}, "plugin install": {aFile}, "plugin update": {plugins}, "plugin uninstall": {plugins}, "completion": {aShell}, "help": {aCommand},
 }
 
 // argumentsIn reads from a usage such as "NAME [REVISION]" what the arguments
@@ -60,7 +61,7 @@ func (q question) argument() completion {
 	}
 	n := len(q.at.arguments)
 	if n >= len(kinds) {
-		if len(kinds) == 0 || !slices.Contains([]string{releases, repos, aFiles}, kinds[len(kinds)-1]) {
+		if len(kinds) == 0 || !slices.Contains([]string{releases, repos, aFiles, plugins}, kinds[len(kinds)-1]) {
 			return completion{directive: onlyThese}
 		}
 		n = len(kinds) - 1
@@ -78,6 +79,12 @@ func (q question) argument() completion {
 		return completion{directive: files}
 	case aRepo, repos:
 		return q.pick(q.without(q.repositories()), "")
+	case plugins:
+		var words []string
+		for _, p := range q.e.installedPlugins(nil) {
+			words = append(words, p.Name+"\t"+p.Usage)
+		}
+		return q.pick(q.without(words), "")
 	case aVariable:
 		return q.pick(slices.Sorted(maps.Keys(q.e.variables())), "")
 	case aShell:

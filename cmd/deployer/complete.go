@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -61,6 +62,11 @@ func complete(ctx context.Context, e *env, app *cli.App, typed []string, describ
 
 func completionOf(ctx context.Context, e *env, app *cli.App, before []string, last string) completion {
 	p := &arranger{flags: flagTable(app.Flags), commands: app.Commands}
+	if plug, at := e.calledPlugin(app, before); plug != nil {
+		p.flags = flagTable(globalFlags(e))
+		q := question{ctx: ctx, e: e, at: p, last: last}
+		return q.pluginWord(plug, append(slices.Clone(before[:at]), before[at+1:]...))
+	}
 	pending := ""
 	for len(before) > 0 {
 		rest, err := p.next(before)
@@ -74,6 +80,9 @@ func completionOf(ctx context.Context, e *env, app *cli.App, before []string, la
 		before = rest
 	}
 	e.adopt(p)
+	if p.leaf == nil {
+		p.flags = merged(p.flags, flagTable(globalFlags(e)))
+	}
 	q := question{ctx: ctx, e: e, at: p, last: last}
 	switch {
 	case pending != "":
@@ -127,9 +136,15 @@ func (q question) pick(words []string, prefix string) completion {
 
 func (q question) commandNames() completion {
 	var words []string
+	root := len(q.at.words) == 0
 	for _, c := range q.at.commands {
-		if !c.Hidden {
+		if !c.Hidden && (!root || !q.e.dropIn || slices.Contains(helmsCommands, c.Name)) {
 			words = append(words, c.Name+"\t"+c.Usage)
+		}
+	}
+	if root {
+		for _, p := range q.e.installedPlugins(q.at.commands) {
+			words = append(words, p.Name+"\t"+cmp.Or(p.Usage, fmt.Sprintf("the %q plugin", p.Name)))
 		}
 	}
 	return q.pick(words, "")
@@ -138,12 +153,13 @@ func (q question) commandNames() completion {
 func (q question) flagNames() completion {
 	var words []string
 	for name, f := range q.at.flags {
-		if len(name) > 1 && !isHidden(f) {
+		if !isHidden(f) {
+			dashes := "--"[:min(len(name), 2)]
 			usage := ""
 			if d, ok := f.(cli.DocGenerationFlag); ok {
 				usage = d.GetUsage()
 			}
-			words = append(words, "--"+name+"\t"+usage)
+			words = append(words, dashes+name+"\t"+usage)
 		}
 	}
 	slices.Sort(words)

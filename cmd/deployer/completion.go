@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"path/filepath"
+	"regexp"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -38,17 +40,33 @@ Exit codes: 0 done; 1 there is no such shell`,
 			if plain {
 				asks = completePlain
 			}
-			return printTo(e.streams.Data(), strings.NewReplacer("PROGRAM", e.program, "COMPLETE", asks).Replace(script))
+			return printTo(e.streams.Data(), strings.NewReplacer("PROGRAM", e.calledName(), "COMPLETE", asks).Replace(script))
 		}),
 	}
 }
+
+// calledName is the file name that the program was called by: scripts complete
+// renamed programs too.
+func (e *env) calledName() string {
+	if e.dropIn {
+		return e.program
+	}
+	name := strings.TrimSuffix(filepath.Base(filepath.ToSlash(e.called)), ".exe")
+	if !programName.MatchString(name) {
+		return e.program
+	}
+	return name
+}
+
+// programName is a name that can be part of a function's in all shells.
+var programName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`)
 
 // completionScripts by shell. PROGRAM is the program's name, COMPLETE the
 // hidden command.
 var completionScripts = map[string]string{
 	"bash": `# bash completion for PROGRAM
 
-__PROGRAM_complete() {
+__start_PROGRAM() {
     # Not COMP_WORDS: those are cut at = and :
     local line=${COMP_LINE:0:COMP_POINT} typed cur word prefix directive=:4
     read -ra typed <<<"$line"
@@ -60,7 +78,7 @@ __PROGRAM_complete() {
         :[0-9]*) directive=$word ;;
         *) COMPREPLY+=("${word%%$'\t'*}") ;;
         esac
-    done < <("${typed[0]/#\~/$HOME}" COMPLETE "${typed[@]:1}" 2>/dev/null)
+    done < <(eval "${typed[0]} COMPLETE $(printf '%q ' "${typed[@]:1}")" 2>/dev/null)
     [ $directive = :6 ] && compopt -o nospace 2>/dev/null
     if [ $directive = :0 ]; then
         compopt -o filenames 2>/dev/null
@@ -72,7 +90,7 @@ __PROGRAM_complete() {
     fi
 }
 
-complete -F __PROGRAM_complete PROGRAM
+complete -F __start_PROGRAM PROGRAM
 `,
 	"zsh": `#compdef PROGRAM
 # zsh completion for PROGRAM

@@ -92,6 +92,15 @@ func (h Host) Command(ctx context.Context, p *Plugin, args []string) (*exec.Cmd,
 	return h.command(ctx, p, main, own), nil
 }
 
+// Program is the process that runs a file of a plugin, such as the one that
+// completes its command lines.
+func (h Host) Program(ctx context.Context, p *Plugin, path string, args []string) (*exec.Cmd, error) {
+	if err := executable(p, path); err != nil {
+		return nil, err
+	}
+	return h.command(ctx, p, path, args), nil
+}
+
 // resolve is the program of a plugin and the arguments that its plugin.yaml has.
 func (h Host) resolve(p *Plugin) (string, []string, error) {
 	commands := p.PlatformCommand
