@@ -134,7 +134,7 @@ func (p *pluginError) Error() string { return fmt.Sprintf("plugin %q exited with
 // runPlugin runs a plugin in the place of this program: it has our streams,
 // gets our signals, and how it ends is how we end.
 func (e *env) runPlugin(ctx context.Context, p *plugin.Plugin, args []string) error {
-	if p.UseTunnelDeprecated {
+	if p.UseTunnelDeprecated && (!e.dropIn || e.debug) { // helm-diff has it, and scripts look at its standard error
 		e.warn(fmt.Sprintf("plugin %q asks for a tunnel to Tiller (useTunnel), which went with Helm 2: it gets none", p.Name))
 	}
 	cmd, err := e.host().Command(context.WithoutCancel(ctx), p, args)
