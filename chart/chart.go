@@ -55,6 +55,9 @@ type Rendered struct {
 	// Documents are the pieces Manifest was made of, in the same order, before
 	// any post-renderer.
 	Documents []Document
+	// AsksCluster says that what was rendered may depend on what the cluster
+	// serves or has; false when neither templates nor values can have asked.
+	AsksCluster bool
 	// Warnings are what the user should know, one sentence each.
 	Warnings []string
 }

@@ -232,7 +232,7 @@ func TestTemplateIsHelmsForSharedCharts(t *testing.T) {
 				r.chart, r.sources = path, fixed[name]
 				rendered := r.compare(t, random[name])
 				parsesAsHelm(t, rendered)
-				if _, err := CRDs(rendered.Chart); err != nil {
+				if _, _, err := CRDs(rendered.Chart); err != nil {
 					t.Errorf("parsing the CRDs of %s: %v", name, err)
 				}
 			}

@@ -11,8 +11,6 @@ import (
 	helmchart "helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
-
-	"deployer/internal/kube"
 )
 
 // Render evaluates the templates as Helm does (helm.sh/helm/v3/pkg/action,
@@ -43,6 +41,7 @@ func (c *Chart) Render(ctx context.Context, in Input) (*Rendered, error) {
 		return nil, templateError(helm, err)
 	}
 	out := &Rendered{Chart: helm, Notes: takeNotes(helm, files, in.SubchartNotes)}
+	out.AsksCluster = len(in.PostRenderer) > 0 || mayAskCluster(helm, in.Values)
 	if err := out.arrange(helm, files, in.IncludeCRDs); err != nil {
 		return out, err
 	}
@@ -161,15 +160,4 @@ func (e *SchemaError) Error() string {
 // Hint says what to do about it.
 func (e *SchemaError) Hint() string {
 	return "correct the values; --skip-schema-validation renders with them all the same"
-}
-
-// CRDs returns the documents in crds/ of a chart and its subcharts, which Helm
-// never templates, in Helm's order.
-func CRDs(c *helmchart.Chart) ([]kube.Manifest, error) {
-	var documents []document
-	for _, crd := range c.CRDObjects() {
-		documents = append(documents, split(string(crd.File.Data), crd.Filename)...)
-	}
-	manifests, _, err := parse(documents, nil) // a key that stands twice is the chart author's affair; CRDs are long
-	return manifests, err
 }

@@ -307,7 +307,7 @@ func TestCRDsAreThoseOfSubchartsToo(t *testing.T) {
 		"charts/one/crds/x.json":     `{"apiVersion": "v1", "kind": "CustomResourceDefinition", "metadata": {"name": "x"}}`,
 		"charts/one/templates/t.txt": "",
 	})
-	got, err := CRDs(c.Helm)
+	got, _, err := CRDs(c.Helm)
 	if err != nil {
 		t.Fatal(err)
 	}

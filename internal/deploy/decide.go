@@ -97,6 +97,8 @@ func (d *Deployer) applier(op *Operation) *apply.Applier {
 		opts.PruneKinds = apply.HeldKinds()
 	case Rollback:
 		opts.PartialDiscovery = true // it renders nothing
+	case Install, Upgrade:
+		opts.PartialDiscovery = opts.PartialDiscovery || op.Independent
 	}
 	return apply.New(d.Cluster, apply.Owner{Release: op.Release, Namespace: op.Namespace}, opts)
 }

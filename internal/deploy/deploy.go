@@ -102,6 +102,10 @@ type Operation struct {
 	// nothing when that wasn't asked for.
 	Awaits []apply.Need
 
+	// Independent says that what was rendered can't depend on what the cluster
+	// serves or has: an API group that doesn't answer hides nothing from it.
+	Independent bool
+
 	// NewNamespace says that the release's namespace has to be created first.
 	NewNamespace bool
 	// KeepHistory says that an uninstall leaves the records.

@@ -101,7 +101,7 @@ func appliedCRDs(record *release.Record) ([]kube.Manifest, error) {
 	if record.Journal == nil || record.Chart == nil {
 		return nil, nil
 	}
-	all, err := chart.CRDs(record.Chart)
+	all, _, err := chart.CRDs(record.Chart)
 	return slices.DeleteFunc(all, func(m kube.Manifest) bool {
 		return m.Object == nil || record.Journal.Objects[apply.Key(kube.IDOf(m.Object))].UID == ""
 	}), err

@@ -171,8 +171,11 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 		op.Next.Info.FirstDeployed = base.Info.FirstDeployed
 	}
 	op.noteGenerated()
+	op.Independent = !rendered.AsksCluster
 	d.renew(ctx, op)
-	return chart.CRDs(rendered.Chart)
+	crds, warnings, err := chart.CRDs(rendered.Chart)
+	op.Warnings = append(op.Warnings, warnings...)
+	return crds, err
 }
 
 // reusedUnasked is the warning that the values of a revision count because none

@@ -2,11 +2,13 @@ package e2e
 
 import (
 	"context"
-	"deployer/internal/kubetest"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"deployer/internal/kubetest"
 )
 
 // TestPruneAfterFailures is S75: what failed releases have made goes with the
@@ -60,30 +62,46 @@ func TestPruneAfterFailures(t *testing.T) {
 }
 
 // TestAloneGroupThatIsDown: while an API group doesn't answer, what the chart
-// drops stays, unless told otherwise; what a rollback drops never depends on it.
+// drops stays, unless told otherwise; what a rollback drops never depends on it,
+// nor what a chart drops that can't have asked what the cluster serves.
 // It disturbs all other tests in the cluster: make test-alone.
 func TestAloneGroupThatIsDown(t *testing.T) {
 	kubetest.Alone(t)
 	w := newWorld(t)
 	a, b, c := configMap("a", "1"), configMap("b", "1"), configMap("c", "1")
-	w.ok("install", "x", w.chart(a, b))
-	w.ok("upgrade", "x", w.chart(a, b, c))
+	asks := "{{ if .Capabilities.APIVersions.Has \"gone.example.com/v1\" }}" + configMap("gone", "1") + "{{ end }}"
+	w.ok("install", "x", w.chart(a, b, asks))
+	w.ok("upgrade", "x", w.chart(a, b, c, asks))
+	w.ok("install", "y", w.chart(configMap("d", "1"), configMap("e", "1"), configMap("f", "1")))
 	name := "v1." + w.ns + ".example.com"
 	w.create("apiservices", "test", `{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: `+name+`},
 spec: {group: `+w.ns+`.example.com, version: v1, groupPriorityMinimum: 100, versionPriority: 100, insecureSkipTLSVerify: true, service: {namespace: `+w.ns+`, name: nowhere}}}`)
 	t.Cleanup(func() { _ = w.in("apiservices").Delete(context.Background(), name, metav1.DeleteOptions{}) })
 	var plan result
 	w.eventually("the group is down", func() bool {
-		plan = w.ok("plan", "x", w.chart(a))
+		plan = w.ok("plan", "x", w.chart(a, asks))
 		return strings.Contains(plan.out, w.ns+".example.com")
 	})
 	w.says(plan, "stdout", "keep: the API server can't list .*--allow-partial-discovery")
 	w.ok("rollback", "x", "1")
 	w.there("configmaps", map[string]bool{"a": true, "b": true, "c": false})
-	w.ok("upgrade", "x", w.chart(a))
+	w.ok("upgrade", "x", w.chart(a, asks))
 	w.there("configmaps", map[string]bool{"a": true, "b": true})
-	w.ok("upgrade", "x", w.chart(a), "--allow-partial-discovery")
+	w.ok("upgrade", "x", w.chart(a, asks), "--allow-partial-discovery")
 	w.there("configmaps", map[string]bool{"a": true, "b": false})
+
+	w.ok("upgrade", "y", w.chart(configMap("d", "1"), configMap("e", "1")))
+	w.there("configmaps", map[string]bool{"d": true, "e": true, "f": false})
+	evaluated := map[string]string{
+		"templates/d.yaml": configMap("d", "1") + "\n# {{ tpl .Values.text . }}\n",
+		"values.yaml":      "text: '{{ .Capabilities.KubeVersion }}'\n",
+	}
+	w.ok("upgrade", "y", w.chartOf(evaluated))
+	w.there("configmaps", map[string]bool{"d": true, "e": true})
+	file := filepath.Join(t.TempDir(), "plan")
+	w.ok("plan", "y", w.chart(configMap("d", "1")), "--out", file)
+	w.ok("apply", file)
+	w.there("configmaps", map[string]bool{"d": true, "e": false})
 }
 
 // TestRemovedVersion is S50: an object whose kind isn't served any more stops

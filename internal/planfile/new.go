@@ -31,7 +31,7 @@ func New(op *deploy.Operation, o Options) (*File, error) {
 	f := &File{
 		Tool: o.Tool, Created: o.Now.UTC().Truncate(time.Second), Verb: op.Verb, Release: op.Release, Namespace: op.Namespace,
 		CreateNamespace: op.NewNamespace, Target: op.Target, KeepHistory: op.KeepHistory, Reuse: o.Reuse,
-		Base: baseOf(op), Policies: policiesOf(o.Settings), Shown: o.Shown,
+		Base: baseOf(op), Policies: policiesOf(op, o.Settings), Shown: o.Shown,
 	}
 	if op.Next == nil {
 		return nil, fmt.Errorf("there is nothing to save: release %s needs nothing", op.Release)

@@ -83,13 +83,15 @@ type Policies struct {
 	Generated         string   `json:"generated,omitempty"`
 }
 
-func policiesOf(s deploy.Settings) Policies {
+func policiesOf(op *deploy.Operation, s deploy.Settings) Policies {
 	a := s.Apply
 	return Policies{
 		Conflicts: string(a.Conflicts), Validation: string(a.Validation), Gate: string(a.Gate), CRDs: string(a.CRDs),
 		AllowRecreate: a.AllowRecreate, RevertManual: a.RevertManual, TakeOwnership: a.TakeOwnership, TakeOwnershipFrom: a.TakeOwnershipFrom,
-		Adopt: a.Adopt, PruneKinds: a.PruneKinds, PartialDiscovery: a.PartialDiscovery, Cascade: string(a.Propagation), NoHooks: s.NoHooks,
+		Adopt: a.Adopt, PruneKinds: a.PruneKinds, Cascade: string(a.Propagation), NoHooks: s.NoHooks,
 		MapRemovedAPIs: s.MapRemovedAPIs, Generated: string(s.Generated),
+		// What was rendered is in the file, and no template is looked at again.
+		PartialDiscovery: a.PartialDiscovery || op.Independent,
 	}
 }
 

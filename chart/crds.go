@@ -1,0 +1,43 @@
+package chart
+
+import (
+	"fmt"
+	"reflect"
+
+	helmchart "helm.sh/helm/v3/pkg/chart"
+
+	"deployer/internal/kube"
+)
+
+// CRDs returns the documents in crds/ of a chart and its subcharts, which Helm
+// never templates, in Helm's order. An object that is in several of these files
+// is returned once: a subchart under two aliases brings its files twice. Where
+// the definitions differ, the first one counts, as with Helm, which passes over
+// what exists already (helm.sh/helm/v3/pkg/action/install.go, installCRDs);
+// warnings says so.
+func CRDs(c *helmchart.Chart) (manifests []kube.Manifest, warnings []string, err error) {
+	var documents []document
+	for _, crd := range c.CRDObjects() {
+		documents = append(documents, split(string(crd.File.Data), crd.Filename)...)
+	}
+	all, _, err := parse(documents, nil) // a key that stands twice is the chart author's affair; CRDs are long
+	if err != nil {
+		return nil, nil, err
+	}
+	first := map[kube.ID]kube.Manifest{}
+	for _, m := range all {
+		if m.Object == nil {
+			continue
+		}
+		id := kube.IDOf(m.Object)
+		one, again := first[id]
+		switch {
+		case !again || id.Name == "":
+			first[id] = m
+			manifests = append(manifests, m)
+		case !reflect.DeepEqual(one.Object.Object, m.Object.Object):
+			warnings = append(warnings, fmt.Sprintf("%s is defined in %s and otherwise in %s: the first one counts, as with Helm", id, one.Source, m.Source))
+		}
+	}
+	return manifests, warnings, nil
+}

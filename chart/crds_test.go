@@ -1,0 +1,60 @@
+package chart
+
+import (
+	"strings"
+	"testing"
+
+	helmchart "helm.sh/helm/v3/pkg/chart"
+
+	"deployer/internal/kube"
+)
+
+// A subchart under two aliases brings its crds/ twice. Helm installs that, and
+// passes over definitions that are there already.
+func TestDefinitionsInSeveralSubcharts(t *testing.T) {
+	crd := func(name, more string) string {
+		return "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: " + name + ".example.com}\n" + more
+	}
+	subchart := func(name, file string) *helmchart.Chart {
+		return &helmchart.Chart{
+			Metadata: &helmchart.Metadata{Name: name, Version: "1.0.0"},
+			Files:    []*helmchart.File{{Name: "crds/all.yaml", Data: []byte(file)}},
+		}
+	}
+	for _, tt := range []struct {
+		name, one, two string
+		want           string
+		warnings       []string
+	}{
+		{"equal", crd("a", "spec: {x: 1}\n") + "---\n" + crd("b", ""), crd("a", "# the same\nspec: {x: 1}\n") + "---\n" + crd("b", ""),
+			"a.example.com of web/charts/one/crds/all.yaml, b.example.com of web/charts/one/crds/all.yaml", nil},
+		{"different", crd("a", "spec: {x: 1}\n"), crd("a", "spec: {x: 2}\n") + "---\n" + crd("c", ""),
+			"a.example.com of web/charts/one/crds/all.yaml, c.example.com of web/charts/two/crds/all.yaml",
+			[]string{"CustomResourceDefinition/a.example.com is defined in web/charts/one/crds/all.yaml and otherwise in web/charts/two/crds/all.yaml: the first one counts, as with Helm"}},
+		{"twice in a file", crd("a", "") + "---\n" + crd("a", ""), crd("b", ""),
+			"a.example.com of web/charts/one/crds/all.yaml, b.example.com of web/charts/two/crds/all.yaml", nil},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			web := &helmchart.Chart{Metadata: &helmchart.Metadata{Name: "web", Version: "1.0.0"}}
+			web.AddDependency(subchart("one", tt.one), subchart("two", tt.two))
+			manifests, warnings, err := CRDs(web)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := sources(manifests); got != tt.want {
+				t.Errorf("got %s, want %s", got, tt.want)
+			}
+			if strings.Join(warnings, "\n") != strings.Join(tt.warnings, "\n") {
+				t.Errorf("warnings %q, want %q", warnings, tt.warnings)
+			}
+		})
+	}
+}
+
+func sources(manifests []kube.Manifest) string {
+	var out []string
+	for _, m := range manifests {
+		out = append(out, m.Object.GetName()+" of "+m.Source)
+	}
+	return strings.Join(out, ", ")
+}

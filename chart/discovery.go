@@ -1,0 +1,83 @@
+package chart
+
+import (
+	"strings"
+
+	helmchart "helm.sh/helm/v3/pkg/chart"
+)
+
+// asksCluster are the words by which templates learn what a cluster serves or has.
+// https://helm.sh/docs/chart_template_guide/builtin_objects/
+var asksCluster = []string{"Capabilities", "lookup"}
+
+// mayAskCluster tells whether what a chart renders can depend on what the
+// cluster serves or has: some template of the chart or a subchart says
+// Capabilities or lookup, or what one hands to tpl does: values, those of the
+// user among them, and files. It would rather say so once too often.
+func mayAskCluster(c *helmchart.Chart, user map[string]any) bool {
+	templates, files := texts(c)
+	if saysAny(templates, asksCluster...) {
+		return true
+	}
+	if !saysAny(templates, "tpl") {
+		return false
+	}
+	values := &valueTexts{}
+	values.read(user)
+	values.readAll(c)
+	return saysAny(values.found, asksCluster...) || saysAny(templates, "Files") && saysAny(files, asksCluster...)
+}
+
+// texts are the templates and the other files of a chart and its subcharts.
+func texts(c *helmchart.Chart) (templates, files []string) {
+	for _, f := range c.Templates {
+		templates = append(templates, string(f.Data))
+	}
+	for _, f := range c.Files {
+		if strings.Contains(string(f.Data), "{{") {
+			files = append(files, string(f.Data))
+		}
+	}
+	for _, child := range c.Dependencies() {
+		t, f := texts(child)
+		templates, files = append(templates, t...), append(files, f...)
+	}
+	return templates, files
+}
+
+// valueTexts collects the texts in values.
+type valueTexts struct{ found []string }
+
+func (v *valueTexts) readAll(c *helmchart.Chart) {
+	v.read(c.Values)
+	for _, child := range c.Dependencies() {
+		v.readAll(child)
+	}
+}
+
+func (v *valueTexts) read(value any) {
+	switch value := value.(type) {
+	case string:
+		v.found = append(v.found, value)
+	case map[string]any:
+		for key, item := range value {
+			v.found = append(v.found, key)
+			v.read(item)
+		}
+	case []any:
+		for _, item := range value {
+			v.read(item)
+		}
+	}
+}
+
+func saysAny(texts []string, words ...string) bool {
+	for _, text := range texts {
+		for _, word := range words {
+			if strings.Contains(text, word) {
+				return true
+			}
+		}
+	}
+	return false
+}
