@@ -13,7 +13,8 @@ import (
 // Action is what happens to one object.
 type Action string
 
-// The actions. Keep is an object left alone although the chart dropped it.
+// The actions. Keep is an object left alone although the chart dropped it, or
+// would take away from it what is not its release's.
 const (
 	Create   Action = "create"
 	Update   Action = "update"
@@ -53,6 +54,9 @@ type Change struct {
 
 	// Unverified says why the server was not, or could not be, asked beforehand.
 	Unverified string
+	// Deferral says what the decision itself waits for, where that is the reason;
+	// nil for a change that is decided.
+	Deferral *Deferral
 
 	// Warning is something to know of how the change was carried out; Run sets it.
 	Warning string
@@ -61,11 +65,17 @@ type Change struct {
 	// is to look at it again, by its Key in Request.Leftover.
 	Again bool
 
+	// Brought is what the release has to remember of a definition of crds/, once it
+	// was carried out; nil when nothing of it is the release's own.
+	Brought *Brought
+
 	at     level            // when its turn comes, where it is deleted
 	behind []kube.ID        // what has to be gone before it is deleted
 	mark   Mark             // by which it was recognised
+	was    *Brought         // what of a definition was the release's own before
 	raw    string           // hash of the manifest; empty for what isn't to be marked
 	step   *step            // how Run carries it out; nil when there is nothing to do
+	waited *arrivals        // where it is noted when the change is made; nil when nobody waits for it
 	denied *PermissionError // why the account may not carry it out; nil when nothing is known against it
 }
 
@@ -144,3 +154,8 @@ func (c Change) object() *unstructured.Unstructured {
 // Recognised tells that the object was recognised by its mark: nothing is known
 // of it but its metadata.
 func (c Change) Recognised() bool { return c.Action == None && c.Want == nil }
+
+// removes says that the change is about an object that the chart doesn't have.
+func (c Change) removes() bool {
+	return c.Action == Delete || c.Action == Keep && c.Want == nil
+}

@@ -55,9 +55,10 @@ func foo(n int, spec string) string {
 }
 
 func (s *story) dropCRDs(n int) {
+	definitions := s.client("apiextensions.k8s.io/v1", "CustomResourceDefinition")
 	s.t.Cleanup(func() {
 		for i := range n {
-			s.client("apiextensions.k8s.io/v1", "CustomResourceDefinition").Delete(bg, fmt.Sprintf("foos%d.%s.example.com", i, s.ns), deleteNow)
+			definitions.Delete(bg, fmt.Sprintf("foos%d.%s.example.com", i, s.ns), deleteNow)
 		}
 	})
 }
@@ -167,7 +168,7 @@ func TestModesOfCRDs(t *testing.T) {
 	s.expect(s.deploy(config("a")))
 	s.opts.CRDs = apply.SkipCRDs
 	s.expect(s.deploy(config("a")))
-	s.opts.CRDs = apply.UpgradeCRDs
+	s.opts.CRDs = apply.AddCRDs
 	s.expect(s.deploy(config("a")), "update CustomResourceDefinition/foos0."+s.ns+".example.com")
 	s.crds = ""
 	s.expect(s.deploy(config("a")))

@@ -3,7 +3,6 @@ package apply
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -18,9 +17,8 @@ import (
 
 // step is how a change is carried out, and what is needed to plan it again.
 type step struct {
-	p     *planning
-	t     *target
-	later bool // not decided for real yet: plan it again when its turn comes
+	p *planning
+	t *target
 
 	guard  guard                      // what the live object must be
 	fold   []fields.Entry             // managedFields to be written first; nil when they are right
@@ -40,9 +38,8 @@ func (p *planning) change(t *target, action Action) Change {
 // release, today's answer is a preview: it is asked for again afterwards.
 func (p *planning) decide(ctx context.Context, t *target, s sight) (Change, error) {
 	c, err := p.decideNow(p.hearing(ctx, t), t, s)
-	if err == nil && p.kindChanges(t) && (c.step == nil || !c.step.later) {
-		c.Unverified = changingKind
-		c.step = &step{p: p, t: t, later: true}
+	if err == nil && c.Deferral == nil && p.kindChanges(t) {
+		c = p.postpone(t, c, &Deferral{Reason: changingKind, Until: []kube.ID{t.definition()}})
 	}
 	return c, err
 }
@@ -63,10 +60,6 @@ func (p *planning) told(t *target, text string) bool {
 	return slices.Contains(p.warnings, Warning{Source: t.source, ID: t.id, Text: concealed(t.obj, text)})
 }
 
-const unconvertedKind = "what converts its kind between versions doesn't answer, and comes with this release"
-
-const changingKind = "its CustomResourceDefinition changes with this release"
-
 func (p *planning) decideNow(ctx context.Context, t *target, s sight) (Change, error) {
 	want, err := p.normalise(ctx, t)
 	if err != nil {
@@ -78,35 +71,28 @@ func (p *planning) decideNow(ctx context.Context, t *target, s sight) (Change, e
 		c.raw = "" // no mark: nobody has looked what is in it
 		return c, nil
 	}
-	if why := p.notYet(t); why != "" {
-		return p.postpone(t, want, why), nil
+	if d := p.notYet(t); d != nil {
+		c := p.postpone(t, p.making(t, want), d)
+		return c, p.allowInside(ctx, &c, t)
 	}
-	if s.barred {
-		c := p.postpone(t, want, unconvertedKind)
+	if s.deferral != nil {
+		c := p.postpone(t, p.making(t, want), s.deferral)
 		c.Action = Update
 		return c, nil
 	}
 	if s.full == nil {
 		return p.create(ctx, t, want, s)
 	}
+	if t.foreign && isCRD(t.id) && s.full.GetDeletionTimestamp() == nil {
+		return p.adding(ctx, t, want, s.full)
+	}
 	return p.existing(ctx, t, want, s.full)
 }
 
-// notYet says why the server can't be asked about a target yet.
-func (p *planning) notYet(t *target) string {
-	if t.coming {
-		return fmt.Sprintf("kind %s comes with this release; checked against the schema of its CustomResourceDefinition only", t.id.Kind)
-	}
-	if p.newSpaces[t.id.Namespace] {
-		return fmt.Sprintf("namespace %s comes with this release", t.id.Namespace)
-	}
-	return ""
-}
-
-func (p *planning) postpone(t *target, want *unstructured.Unstructured, why string) Change {
+// making is a change that creates an object, as far as one knows.
+func (p *planning) making(t *target, want *unstructured.Unstructured) Change {
 	c := p.change(t, Create)
-	c.Want, c.Unverified = want, why
-	c.step = &step{p: p, t: t, later: true}
+	c.Want = want
 	return c
 }
 
@@ -144,8 +130,6 @@ func (p *planning) create(ctx context.Context, t *target, want *unstructured.Uns
 		return c, nil
 	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
 		return p.unexpected(ctx, t, want, s)
-	case noNamespace(err, t.id) && p.spaces[t.id.Namespace]:
-		return p.postpone(t, want, fmt.Sprintf("namespace %s comes with this release", t.id.Namespace)), nil
 	case lacks(err) != nil && !s.absent && !s.blind:
 		found, err2 := p.read(ctx, t)
 		if err2 != nil {
@@ -189,9 +173,13 @@ func (p *planning) refused(ctx context.Context, t *target, want *unstructured.Un
 	case lacks(err) != nil:
 		return p.estimate(t, c, lacks(err)), nil
 	case t.unconverted(err):
-		return p.postpone(t, want, unconvertedKind), nil
+		return p.postpone(t, p.making(t, want), t.unconvertedYet()), nil
 	case p.kindChanges(t) && !apierrors.IsForbidden(err):
-		return p.postpone(t, want, changingKind), nil
+		return p.making(t, want), nil // put off by decide
+	case vanished(err, t.id) && c.Live != nil && t.tries < mostTries:
+		// It has gone since we looked: a Job by its TTL.
+		t.tries++
+		return p.decideAgain(ctx, t)
 	case undeclared(err) && p.schemas.isBuiltin(t.mapping.GVK):
 		// Our built-in schema is of a newer Kubernetes than the server.
 		p.schemas.distrust(t.mapping.GVK.GroupVersion())
@@ -217,13 +205,6 @@ func (p *planning) decideAgain(ctx context.Context, t *target) (Change, error) {
 		return Change{}, err
 	}
 	return p.decide(ctx, t, found)
-}
-
-// kindChanges says whether the release changes the CRD of a target's kind.
-func (p *planning) kindChanges(t *target) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.changing[t.id.GroupKind()]
 }
 
 // normalise makes what will be sent of what was rendered.

@@ -37,9 +37,10 @@ func defines(crd *unstructured.Unstructured) schema.GroupKind {
 	return schema.GroupKind{Group: group, Kind: kind}
 }
 
-// versionsOf are the versions of a CustomResourceDefinition.
+// versionsOf are the versions of a CustomResourceDefinition, not to be changed.
 func versionsOf(crd *unstructured.Unstructured) []map[string]any {
-	list, _, _ := unstructured.NestedSlice(crd.Object, "spec", "versions")
+	value, _, _ := unstructured.NestedFieldNoCopy(crd.Object, "spec", "versions")
+	list, _ := value.([]any)
 	var out []map[string]any
 	for _, v := range list {
 		if version, ok := v.(map[string]any); ok {
@@ -69,7 +70,7 @@ func converter(crd *unstructured.Unstructured) (service kube.ID, stored string) 
 func (p *planning) definition(ctx context.Context, t *target) (map[string]any, error) {
 	gvk := t.mapping.GVK
 	id := definitionOf(t.mapping.Resource.GroupResource())
-	for _, crd := range definitions(p.req) {
+	for _, crd := range p.defs {
 		if crd.GetName() == id.Name {
 			return versionOf(crd, gvk.Version), nil
 		}

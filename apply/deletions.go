@@ -45,6 +45,7 @@ func (p *planning) backwards(ctx context.Context, changes []Change, list []candi
 			reversed[e.to].edges = append(reversed[e.to].edges, edge{to: i, state: e.state})
 		}
 	}
+	aggregatedFirst(list, changes, reversed)
 	at := levels(reversed, weight)
 	var out []Change
 	for _, group := range grouped(at, func(i, j int) bool { return inOrder(uninstall, list[i].id, list[j].id) }) {
@@ -85,8 +86,10 @@ func (c *Change) waitFor(changes []Change, n node, at []level) {
 	}
 }
 
-// delete carries deletions out, one level after the other.
+// delete carries deletions out, one level after the other, and sees to it that
+// what was deleted stays so.
 func (a *Applier) delete(ctx context.Context, changes []Change, did func(Change)) error {
+	gone := departing(changes)
 	l := leaving{a: a, asked: map[kube.ID]Change{}, left: map[kube.ID]error{}}
 	var errs []error
 	for len(changes) > 0 {
@@ -103,6 +106,9 @@ func (a *Applier) delete(ctx context.Context, changes []Change, did func(Change)
 			errs = append(errs, err)
 		}
 		changes = changes[n:]
+	}
+	if ctx.Err() == nil {
+		errs = append(errs, a.stayedGone(ctx, gone))
 	}
 	return errors.Join(errs...)
 }

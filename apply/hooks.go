@@ -269,9 +269,9 @@ func (p *planning) judgeHook(ctx context.Context, t *target) (Change, error) {
 		return c, err
 	}
 	c.Want, c.raw = want, ""
-	if why := p.notYet(t); why != "" {
-		c.Unverified = why
-		return c, nil
+	if d := p.notYet(t); d != nil {
+		c.Deferral, c.Unverified = d, d.Reason
+		return c, p.allowInside(ctx, &c, t)
 	}
 	if p.a.opts.Gate == GateOff {
 		c.Unverified = "the server was not asked beforehand (--gate off)"
@@ -286,10 +286,11 @@ func (p *planning) judgeHook(ctx context.Context, t *target) (Change, error) {
 		return c, nil
 	case noDryRun(err):
 		c.Unverified = "an admission webhook refuses dry runs"
-	case noNamespace(err, t.id) && p.spaces[t.id.Namespace]:
-		c.Unverified = fmt.Sprintf("namespace %s comes with this release", t.id.Namespace)
 	case lacks(err) != nil:
 		return p.estimate(t, c, lacks(err)), nil
+	case p.kindChanges(t) && !apierrors.IsForbidden(err):
+		c.Deferral = &Deferral{Reason: changingKind, Until: []kube.ID{t.definition()}}
+		c.Unverified = changingKind
 	case p.needsComing(err):
 		c.Unverified = "it needs something that comes with this release: " + explain(t.obj, err).Error()
 	default:

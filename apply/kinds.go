@@ -15,25 +15,15 @@ import (
 	"deployer/internal/kube"
 )
 
-// settled drops what was assumed because something was still to come.
-func (p *planning) settled(t *target) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.changing[t.id.GroupKind()] {
-		delete(p.changing, t.id.GroupKind())
-		delete(p.states, t.mapping.Resource.GroupResource()) // of the definition as it was
-	}
-}
-
 func tookFrom(labels []string, manager string) bool {
 	return slices.ContainsFunc(labels, func(l string) bool { return strings.HasPrefix(l, manager+" ") })
 }
 
-// kindsIn are the CRDs among changes that will be written.
-func kindsIn(changes []Change) []Change {
+// definitionsIn are the CRDs among changes that were written.
+func definitionsIn(changes []Change, errs []error) []Change {
 	var crds []Change
-	for _, c := range changes {
-		if isCRD(c.ID) && c.step != nil && c.step.t != nil && c.Action != None {
+	for i, c := range changes {
+		if isCRD(c.ID) && errs[i] == nil && (c.Action == Create || c.Action == Update) {
 			crds = append(crds, c)
 		}
 	}
@@ -59,7 +49,7 @@ func (a *Applier) awaitKinds(ctx context.Context, crds []Change) error {
 
 func (a *Applier) awaitKind(ctx context.Context, c Change) error {
 	for pause := 25 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		crd, err := a.get(ctx, c.step.t.mapping, c.ID)
+		crd, err := a.get(ctx, crdMapping, c.ID)
 		switch {
 		case err != nil:
 			return err

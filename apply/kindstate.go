@@ -27,8 +27,15 @@ func (p *planning) defined(t *target) (state string, ok bool) {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	state, ok = p.states[t.mapping.Resource.GroupResource()]
-	return state, ok
+	seen, ok := p.states[t.mapping.Resource.GroupResource()]
+	return seen.state, ok && seen.before == p.kindChanges(t)
+}
+
+// A kindState is the state of a definition, and whether it was read before the
+// release wrote it.
+type kindState struct {
+	state  string
+	before bool
 }
 
 // lookAtKinds reads the metadata of the definitions of the targets' kinds, each
@@ -37,7 +44,7 @@ func (p *planning) lookAtKinds(ctx context.Context, targets []*target) error {
 	var open []schema.GroupResource
 	for _, t := range targets {
 		gr := t.mapping.Resource.GroupResource()
-		if _, known := p.defined(t); !known && !t.coming && !slices.Contains(open, gr) {
+		if _, known := p.defined(t); !known && p.notYet(t) == nil && !slices.Contains(open, gr) {
 			open = append(open, gr)
 		}
 	}
@@ -53,13 +60,13 @@ func (p *planning) lookAtKind(ctx context.Context, gr schema.GroupResource) erro
 	case err != nil:
 		return &ObjectError{ID: id, Doing: "reading", Err: err}
 	}
-	state := "" // of an aggregated API server
+	seen := kindState{before: p.arrivals.missing(id)} // no state: of an aggregated API server
 	if meta != nil {
-		state = fmt.Sprintf("%s/%d", meta.UID, meta.Generation)
+		seen.state = fmt.Sprintf("%s/%d", meta.UID, meta.Generation)
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.states[gr] = state
+	p.states[gr] = seen
 	return nil
 }
 

@@ -44,8 +44,9 @@ const (
 // CRDs says what to do with the objects of a chart's crds/ directory.
 type CRDs string
 
-// The modes. The zero value is UpgradeCRDs.
+// The modes. The zero value is AddCRDs.
 const (
+	AddCRDs     CRDs = "add"     // create, and update unless that takes away what the release didn't bring
 	UpgradeCRDs CRDs = "upgrade" // create or update
 	CreateCRDs  CRDs = "create"  // leave those that exist alone, as Helm 3 does
 	SkipCRDs    CRDs = "skip"
@@ -112,7 +113,7 @@ func (o Options) withDefaults() Options {
 	set((*string)(&o.Conflicts), string(Take))
 	set((*string)(&o.Validation), string(Warn))
 	set((*string)(&o.Gate), string(GateStrict))
-	set((*string)(&o.CRDs), string(UpgradeCRDs))
+	set((*string)(&o.CRDs), string(AddCRDs))
 	if o.Propagation == "" {
 		o.Propagation = metav1.DeletePropagationBackground
 	}

@@ -113,6 +113,21 @@ func (p *planning) allow(ctx context.Context, c *Change, verb string, m kube.Map
 	return nil
 }
 
+// allowInside marks a change in a namespace that is still to come, if the account
+// may not make it there: it is asked before the namespace is made. Of a kind that
+// is still to come too, nobody can say whose rights grow with it.
+// https://kubernetes.io/docs/reference/access-authn-authz/rbac/#aggregated-clusterroles
+func (p *planning) allowInside(ctx context.Context, c *Change, t *target) error {
+	if !c.Deferral.waitsFor(namespaceID(t.id.Namespace)) || c.Deferral.waitsFor(t.definition()) {
+		return nil
+	}
+	err := p.allow(ctx, c, "create", t.mapping)
+	if err == nil && !isHook(t.obj) { // what is applied is patched as well
+		err = p.allow(ctx, c, "patch", t.mapping)
+	}
+	return err
+}
+
 // may asks the server once. Whoever may not ask is taken to be permitted, and
 // will hear it when the request is made.
 func (p *planning) may(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error) {

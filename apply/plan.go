@@ -22,31 +22,31 @@ import (
 // planning is one planning under way, and what is needed to plan an object of
 // it again while it is carried out.
 type planning struct {
-	a         *Applier
-	req       Request
-	past      *past
-	coming    map[schema.GroupVersionKind]kube.Mapping
-	schemas   *schemas
-	mappings  map[kube.ID]kube.Mapping
-	wanted    map[kube.ID]*target // main objects
-	spaces    map[string]bool     // namespaces that are to be created
-	homes     map[home]*unstructured.Unstructured
-	newSpaces map[string]bool      // those of them that the caller creates: they certainly are not there
-	scaled    memo[string, scaled] // by namespace
-	crds      memo[kube.ID, *unstructured.Unstructured]
-	permits   memo[authorizationv1.ResourceAttributes, bool]
-	server    kube.Server
-	unlisted  []string // groups that server can't list and that stay: nothing is pruned then
+	a        *Applier
+	req      Request
+	past     *past
+	coming   map[schema.GroupVersionKind]kube.Mapping
+	schemas  *schemas
+	mappings map[kube.ID]kube.Mapping
+	wanted   map[kube.ID]*target // main objects
+	homes    map[home]*unstructured.Unstructured
+	defs     []*unstructured.Unstructured        // CRDs of the release, but for those left as they are
+	left     map[schema.GroupVersionKind]*Change // kinds of those, with what was decided
+	arrivals *arrivals                           // what decisions wait for
+	scaled   memo[string, scaled]                // by namespace
+	crds     memo[kube.ID, *unstructured.Unstructured]
+	permits  memo[authorizationv1.ResourceAttributes, bool]
+	server   kube.Server
+	unlisted []string // groups that server can't list and that stay: nothing is pruned then
 
+	askedAnew sync.Once   // which kinds there are
 	misplaced []Rejection // manifests that can't be resolved
 	looking   bool        // for drift: policies refuse nothing
 
 	mu       sync.Mutex
 	warnings []Warning
-	changing map[schema.GroupKind]bool // kinds whose CRD is created or updated
-	changed  map[schema.GroupKind]bool // those, also after it has been
-	closed   map[place]bool            // where the account may not list
-	states   map[schema.GroupResource]string
+	closed   map[place]bool // where the account may not list
+	states   map[schema.GroupResource]kindState
 }
 
 func (p *planning) warn(id kube.ID, source, format string, args ...any) {
@@ -71,7 +71,16 @@ func (p *planning) inOrder() []Warning {
 // to dry-run; it changes nothing. The error is a *RejectedError when objects
 // can't be applied as the chart has them, listing all of them.
 func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
-	p, crds, mains, hooks, err := a.prepare(ctx, req)
+	p, crds, err := a.begin(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	rejections, err := p.decideAll(ctx, crds)
+	if err != nil {
+		return nil, err
+	}
+	p.count(crds)
+	mains, hooks, err := p.resolveRest(ctx, crds)
 	if err != nil {
 		return nil, err
 	}
@@ -80,15 +89,16 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 		return nil, err
 	}
 	p.unusedAdoptions()
-	rejections := append(p.misplaced, order.refused...)
-	first, rest := definitionsFirst(crds, mains)
+	rejections = slices.Concat(rejections, p.misplaced, order.refused)
+	p.expect(crds)
+	first, rest := neededFirst(mains)
 	for _, targets := range [][]*target{first, rest} {
 		refused, err := p.decideAll(ctx, targets)
 		if err != nil {
 			return nil, err
 		}
 		rejections = append(rejections, refused...)
-		p.noteChanging(first)
+		p.expect(first)
 	}
 	plan := &Plan{}
 	verdicts, refused, err := p.judgeHooks(ctx, hooks)
@@ -105,6 +115,7 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 	}
 	plan.CRDs = changesOf(crds)
 	plan.Waves = order.waves()
+	p.noteWaited(plan)
 	for _, t := range slices.Concat(crds, mains, hooks) {
 		t.decided = nil // the plan has it now, and lets go of it as it is carried out
 	}
@@ -115,9 +126,20 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 
 // prepare resolves all that a request names, as far as it can be.
 func (a *Applier) prepare(ctx context.Context, req Request) (p *planning, crds, mains, hooks []*target, err error) {
-	server, err := a.cluster.Server(ctx)
+	p, crds, err = a.begin(ctx, req)
 	if err != nil {
 		return nil, nil, nil, nil, err
+	}
+	mains, hooks, err = p.resolveRest(ctx, crds)
+	return p, crds, mains, hooks, err
+}
+
+// begin begins a planning, with what is in crds/: it decides what can be said of
+// all else.
+func (a *Applier) begin(ctx context.Context, req Request) (p *planning, crds []*target, err error) {
+	server, err := a.cluster.Server(ctx)
+	if err != nil {
+		return nil, nil, err
 	}
 	if a.opts.CRDs == SkipCRDs {
 		req.CRDs = nil
@@ -129,26 +151,49 @@ func (a *Applier) prepare(ctx context.Context, req Request) (p *planning, crds, 
 		mappings: map[kube.ID]kube.Mapping{},
 		wanted:   map[kube.ID]*target{},
 		homes:    map[home]*unstructured.Unstructured{},
-		spaces:   map[string]bool{}, newSpaces: map[string]bool{},
+		left:     map[schema.GroupVersionKind]*Change{},
+		arrivals: newArrivals(),
 		server:   server,
-		changing: map[schema.GroupKind]bool{},
-		changed:  map[schema.GroupKind]bool{},
 		closed:   map[place]bool{},
-		states:   map[schema.GroupResource]string{},
+		states:   map[schema.GroupResource]kindState{},
 	}
-	defs := definitions(req)
-	p.coming = comingKinds(defs)
-	p.schemas.expect(defs)
-	crds, bad1, err1 := p.resolve(ctx, req.CRDs, true)
-	mains, bad2, err2 := p.resolve(ctx, req.Objects, false)
-	hooks, bad3, err3 := p.resolve(ctx, req.Hooks, false)
-	if err := errors.Join(err1, err2, err3); err != nil {
-		return nil, nil, nil, nil, err
+	for _, name := range req.NewNamespaces {
+		p.arrivals.expect(namespaceID(name))
 	}
-	p.note(append(append([]*target{}, crds...), mains...))
-	p.misplaced = slices.Concat(bad1, bad2, bad3, wantedTwice(crds, mains, hooks))
-	p.past, err = p.index(ctx, req.Past)
-	return p, crds, mains, hooks, err
+	p.defs = definitions(req)
+	p.coming = comingKinds(p.defs)
+	if p.past, err = p.index(ctx, req.Past); err != nil {
+		return nil, nil, err
+	}
+	crds, p.misplaced, err = p.resolve(ctx, req.CRDs, true)
+	p.note(crds)
+	return p, crds, err
+}
+
+// count leaves those definitions of crds/ out of account that stay as they are in
+// the cluster: what is there then decides about its kind.
+func (p *planning) count(crds []*target) {
+	left := map[string]bool{}
+	for _, t := range crds {
+		if c := t.decided; c != nil && (c.Action == Keep || c.Action == None && p.a.opts.CRDs == CreateCRDs) {
+			left[t.id.Name] = true
+			for gvk := range comingKinds([]*unstructured.Unstructured{t.obj}) {
+				p.left[gvk] = c
+			}
+		}
+	}
+	p.defs = slices.DeleteFunc(p.defs, func(crd *unstructured.Unstructured) bool { return left[crd.GetName()] })
+	p.coming = comingKinds(p.defs)
+}
+
+// resolveRest resolves the objects and hooks of the release.
+func (p *planning) resolveRest(ctx context.Context, crds []*target) (mains, hooks []*target, err error) {
+	p.schemas.expect(p.defs)
+	mains, bad1, err1 := p.resolve(ctx, p.req.Objects, false)
+	hooks, bad2, err2 := p.resolve(ctx, p.req.Hooks, false)
+	p.note(mains)
+	p.misplaced = slices.Concat(p.misplaced, bad1, bad2, wantedTwice(crds, mains, hooks))
+	return mains, hooks, errors.Join(err1, err2)
 }
 
 // definitions are the CRDs of a release, of crds/ and of templates.
@@ -164,12 +209,11 @@ func definitions(req Request) []*unstructured.Unstructured {
 	return out
 }
 
-// definitionsFirst separates CRDs, which decide what the server can be asked
-// about the others.
-func definitionsFirst(crds, mains []*target) (first, rest []*target) {
-	first = append(first, crds...)
+// neededFirst separates CRDs and Namespaces, which decide what the server can be
+// asked about the others.
+func neededFirst(mains []*target) (first, rest []*target) {
 	for _, t := range mains {
-		if isCRD(t.id) {
+		if isCRD(t.id) || isNamespace(t.id) {
 			first = append(first, t)
 		} else {
 			rest = append(rest, t)
@@ -178,14 +222,15 @@ func definitionsFirst(crds, mains []*target) (first, rest []*target) {
 	return first, rest
 }
 
-// noteChanging remembers which kinds will have another CRD than now.
-func (p *planning) noteChanging(crds []*target) {
-	for _, t := range crds {
-		if t.decided == nil || t.decided.Action == None {
-			continue
+// noteWaited marks the changes that others wait for, where being made is enough:
+// what converts a kind has to be ready, which only its order tells.
+func (p *planning) noteWaited(plan *Plan) {
+	for _, list := range plan.lists() {
+		for i := range list {
+			if id := list[i].ID; (isCRD(id) || isNamespace(id)) && p.arrivals.expected(id) {
+				list[i].waited = p.arrivals
+			}
 		}
-		gk := defines(t.obj)
-		p.changing[gk], p.changed[gk] = true, true
 	}
 }
 
@@ -195,16 +240,10 @@ func sorted(list []Rejection) []Rejection {
 }
 
 func (p *planning) note(targets []*target) {
-	for _, name := range p.req.NewNamespaces {
-		p.spaces[name], p.newSpaces[name] = true, true
-	}
 	for _, t := range targets {
 		p.mappings[t.id] = t.mapping
 		if !t.foreign {
 			p.wanted[t.id] = t
-		}
-		if t.id.Group == "" && t.id.Kind == "Namespace" {
-			p.spaces[t.id.Name] = true
 		}
 	}
 }
@@ -233,7 +272,7 @@ func (p *planning) decideAll(ctx context.Context, targets []*target) ([]Rejectio
 	for _, t := range targets {
 		s := seen[t.id]
 		if s.meta != nil && !p.kindChanges(t) && p.proves(t, s.meta) {
-			t.decided = &Change{ID: t.id, Source: t.source, Action: None, Live: metaOnly(s.meta, t.mapping), mark: p.req.Marks[Key(t.id)]}
+			t.decided = p.recognised(t, s.meta)
 			continue
 		}
 		open = append(open, t)
@@ -259,6 +298,16 @@ func (p *planning) decideAll(ctx context.Context, targets []*target) ([]Rejectio
 	return p.gate(open, rejections), nil
 }
 
+// recognised is the change of an object whose mark proves that it needs none.
+func (p *planning) recognised(t *target, meta *metav1.PartialObjectMetadata) *Change {
+	key := Key(t.id)
+	c := &Change{ID: t.id, Source: t.source, Action: None, Live: metaOnly(meta, t.mapping), mark: p.req.Marks[key]}
+	if b, ok := p.req.Brought[key]; ok && t.foreign {
+		c.was = &b // as nobody has written it since
+	}
+	return c
+}
+
 // gate turns rejections into warnings where the mode says so. What is wrong
 // with ownership, or ambiguous, stays a rejection.
 func (p *planning) gate(targets []*target, rejections []Rejection) []Rejection {
@@ -275,7 +324,8 @@ func (p *planning) gate(targets []*target, rejections []Rejection) []Rejection {
 		t := targets[i]
 		p.warn(t.id, t.source, "the server would reject this: %s", r.Err)
 		if t.decided == nil || t.decided.Action == "" {
-			t.decided = &Change{ID: t.id, Source: t.source, Action: Update, Unverified: r.Err.Error(), raw: p.proof(t), step: &step{p: p, t: t, later: true}}
+			c := p.postpone(t, p.change(t, Update), &Deferral{Reason: r.Err.Error()})
+			t.decided = &c
 		}
 	}
 	return out

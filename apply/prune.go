@@ -243,6 +243,9 @@ func (p *planning) judge(cand candidate, meta *metav1.PartialObjectMetadata) Cha
 	kind := cand.id.Group + "/" + cand.id.Kind
 	owner := ownerOf(c.Live)
 	uninstall := p.req.Uninstall
+	if remade(cand, meta) {
+		owner = p.a.owner // whatever else it was, it came of ours
+	}
 	switch controller := metav1.GetControllerOf(meta); {
 	case owner == (Owner{}) && cand.hook:
 		c.Reason = "a hook made it before deployer did: it carries no release's ownership"

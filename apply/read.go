@@ -17,7 +17,8 @@ type sight struct {
 	full   *unstructured.Unstructured
 	absent bool // certainly not there
 	blind  bool // not permitted to look
-	barred bool // what converts its kind doesn't answer
+	// deferral says why it can't be looked at yet; nil when it could be.
+	deferral *Deferral
 }
 
 // A place is where a list request looks.
@@ -38,9 +39,10 @@ func (p *planning) look(ctx context.Context, targets []*target) (map[kube.ID]sig
 	var single []*target
 	for _, t := range targets {
 		switch {
-		case t.converted && !t.coming:
+		case p.notYet(t) != nil:
+		case len(t.converter) > 0:
 			single = append(single, t)
-		case !t.coming:
+		default:
 			at := place{t.mapping, t.id.Namespace}
 			groups[at] = append(groups[at], t)
 		}
@@ -87,7 +89,7 @@ func (p *planning) look(ctx context.Context, targets []*target) (map[kube.ID]sig
 // lookAt reads one object: its metadata if its mark may prove enough.
 func (p *planning) lookAt(ctx context.Context, t *target) (sight, error) {
 	ctx = p.hearing(ctx, t)
-	if _, marked := p.req.Marks[Key(t.id)]; !marked || t.converted {
+	if _, marked := p.req.Marks[Key(t.id)]; !marked || len(t.converter) > 0 {
 		return p.read(ctx, t)
 	}
 	meta, err := p.a.getMeta(ctx, t.mapping, t.id)
@@ -105,7 +107,7 @@ func (p *planning) read(ctx context.Context, t *target) (sight, error) {
 	full, err := p.a.getWhile(p.hearing(ctx, t), t.mapping, t.id, func(err error) bool { return transient(err) && !t.unconverted(err) })
 	switch {
 	case t.unconverted(err):
-		return sight{barred: true}, nil
+		return sight{deferral: t.unconvertedYet()}, nil
 	case apierrors.IsForbidden(err):
 		return sight{blind: true}, nil
 	case err != nil:

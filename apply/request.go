@@ -40,6 +40,9 @@ type Request struct {
 	Leftover []string
 	// Marks are those of the last record, by Key; nil when it has none.
 	Marks map[string]Mark
+	// Brought are what earlier revisions remember of the definitions in crds/, by
+	// Key: see Change.Brought. What isn't in it counts as brought by others.
+	Brought map[string]Brought
 	// NewNamespaces are namespaces that the caller creates before the first Run.
 	NewNamespaces []string
 }

@@ -14,6 +14,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"deployer/internal/kube"
 )
 
 // youngWindow is how long a kind or a namespace just created may be unknown to
@@ -45,8 +47,8 @@ func (a *Applier) try(ctx context.Context, f func() error) error {
 	return a.tryWhile(ctx, a.opts.RetryTimeout, transient, f)
 }
 
-// tryFor is try for a request about t. Where its kind or namespace has just been
-// made, the server may not know it yet. A conflict about a ResourceQuota that
+// tryFor is try for a request about t. Where it had to wait for its kind or
+// namespace, these have just been made, and the server may not know them yet. A conflict about a ResourceQuota that
 // isn't the object itself is admission's own, and passes.
 func (a *Applier) tryFor(ctx context.Context, t *target, f func() error) error {
 	deadline := time.Now().Add(youngWindow)
@@ -54,7 +56,7 @@ func (a *Applier) tryFor(ctx context.Context, t *target, f func() error) error {
 		switch {
 		case transient(err):
 			return !t.unconverted(err)
-		case t.young && unknownYet(err):
+		case t.deferral != nil && unknownYet(err):
 			return time.Now().Before(deadline)
 		}
 		return t.id.Kind != "ResourceQuota" && quotaConflict(err)
@@ -65,7 +67,7 @@ func (a *Applier) tryFor(ctx context.Context, t *target, f func() error) error {
 // which the release may be about to mend. Before its turn that is only waited
 // for as long as for failures without a reason.
 func (t *target) unconverted(err error) bool {
-	return err != nil && t.converted && !t.young && strings.Contains(err.Error(), conversionFailed)
+	return err != nil && len(t.converter) > 0 && strings.Contains(err.Error(), conversionFailed)
 }
 
 // patience is how often a request may fail before anybody is told.
@@ -186,8 +188,26 @@ func unknownYet(err error) bool {
 	if !errors.As(err, &status) {
 		return false
 	}
-	return status.Status().Code == 404 ||
+	return status.Status().Code == 404 && !isOf(err) ||
 		contains(err.Error(), []string{"no matches for kind", "failed to convert", "no corresponding type", "unable to find api field"})
+}
+
+// vanished says that an answer is about an object that isn't there, and not about
+// its kind or namespace.
+func vanished(err error, id kube.ID) bool {
+	return isOf(err) && !noNamespace(err, id)
+}
+
+// isOf says whether the server misses an object: of a kind that it doesn't serve
+// it gives no answer of its own, or names no object.
+// k8s.io/apimachinery/pkg/api/errors, NewNotFound and NewGenericServerResponse
+func isOf(err error) bool {
+	var status apierrors.APIStatus
+	if !notFound(err) || !errors.As(err, &status) {
+		return false
+	}
+	details := status.Status().Details
+	return details != nil && details.Name != "" && len(details.Causes) == 0 && details.Kind != "namespaces"
 }
 
 func contains(text string, words []string) bool {

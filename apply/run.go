@@ -29,11 +29,29 @@ func (a *Applier) Run(ctx context.Context, changes []Change, did func(Change)) e
 	if err := a.recheck(ctx, changes, true); err != nil {
 		return err
 	}
-	if len(changes) > 0 && (changes[0].Action == Delete || changes[0].Action == Keep) {
+	if len(changes) > 0 && changes[0].removes() {
 		return a.delete(ctx, changes, did)
 	}
-	kinds := kindsIn(changes)
-	return errors.Join(errors.Join(a.carryOut(ctx, changes, did)...), a.awaitKinds(ctx, kinds))
+	waited := waitedFor(changes)
+	errs := a.carryOut(ctx, changes, did)
+	err := a.awaitKinds(ctx, definitionsIn(changes, errs))
+	for i, arrivals := range waited {
+		if errs[i] == nil && err == nil {
+			arrivals.arrive(changes[i].ID)
+		}
+	}
+	return errors.Join(errors.Join(errs...), err)
+}
+
+// waitedFor are those of changes that others wait for.
+func waitedFor(changes []Change) map[int]*arrivals {
+	out := map[int]*arrivals{}
+	for i, c := range changes {
+		if c.waited != nil {
+			out[i] = c.waited
+		}
+	}
+	return out
 }
 
 // carryOut carries changes out side by side. Each has its error, nil for those
@@ -47,6 +65,9 @@ func (a *Applier) carryOut(ctx context.Context, changes []Change, did func(Chang
 			errs[i] = err
 			return nil
 		}
+		if done.was != nil || done.step != nil && done.step.t != nil && done.step.t.foreign {
+			done.Brought = done.brought()
+		}
 		done.step = nil // and with the last one goes what planning was made of
 		mu.Lock()
 		defer mu.Unlock()
@@ -57,12 +78,12 @@ func (a *Applier) carryOut(ctx context.Context, changes []Change, did func(Chang
 	return errs
 }
 
-// Recheck plans again, in place, the changes of p that were Unverified because
-// their namespace or kind did not exist yet, now that CRDs and namespaces are
-// there. Run does the same for the changes it is given; calling Recheck after
-// the CRDs and the first wave makes all rejections known before the first
-// workload changes. Changes whose time hasn't come stay as they are. It changes
-// nothing in the cluster. The error is as that of Plan, but late.
+// Recheck plans again, in place, those changes of p with a Deferral for which all
+// that they wait for is there by now. Run does the same for the changes it is
+// given; calling Recheck when the new namespaces, the CRDs and what else others
+// need have been made, makes all rejections known before the first workload
+// changes. Changes whose time hasn't come stay as they are. It changes nothing in
+// the cluster. The error is as that of Plan, but late.
 func (a *Applier) Recheck(ctx context.Context, p *Plan) error {
 	var all []Change
 	for _, wave := range p.Waves {
@@ -96,7 +117,11 @@ func (a *Applier) Recheck(ctx context.Context, p *Plan) error {
 func (a *Applier) recheck(ctx context.Context, changes []Change, now bool) error {
 	var open []int
 	for i, c := range changes {
-		if c.step != nil && c.step.later && (now || !c.step.t.converted) {
+		if c.Deferral == nil || c.step == nil {
+			continue
+		}
+		c.step.p.begun()
+		if now || !c.step.p.arrivals.missing(c.Deferral.Until...) {
 			open = append(open, i)
 		}
 	}
@@ -134,8 +159,10 @@ func (a *Applier) recheck(ctx context.Context, changes []Change, now bool) error
 // again plans a target anew, from the live object.
 func (s *step) again(ctx context.Context, now bool) (Change, error) {
 	p, t := s.p, s.t
-	t.young = t.young || s.later && now
-	if t.coming {
+	if now {
+		t.arrived(p.arrivals)
+	}
+	if t.deferral.waitsFor(t.definition()) {
 		mapping, err := p.a.cluster.Mapping(ctx, t.mapping.GVK, false)
 		var unknown *kube.NoKindError
 		if errors.As(err, &unknown) {
@@ -148,9 +175,8 @@ func (s *step) again(ctx context.Context, now bool) (Change, error) {
 		if err != nil {
 			return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "looking for the kind of", Err: err}
 		}
-		t.mapping, t.coming = mapping, false
+		t.mapping = mapping
 	}
-	p.settled(t)
 	if err := p.lookAtKinds(ctx, []*target{t}); err != nil {
 		return Change{}, err
 	}
@@ -197,8 +223,8 @@ func (a *Applier) execute(ctx context.Context, c Change) (Change, error) {
 			}
 			return done, nil
 		}
-		written = written || !c.step.later // what was stored, and its answer lost, is a conflict when it is tried again
-		if err != nil && (!apierrors.IsConflict(err) && !apierrors.IsAlreadyExists(err) || try == mostTries) {
+		written = written || c.Deferral == nil // what was stored, and its answer lost, is a conflict when it is tried again
+		if err != nil && (!moved(err, c.ID) || try == mostTries) {
 			return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(planned), Err: explain(c.object(), err)}
 		}
 		if try > 2*mostTries {
@@ -219,6 +245,12 @@ func (a *Applier) execute(ctx context.Context, c Change) (Change, error) {
 	}
 }
 
+// moved says that a request failed because the object isn't any more what the
+// decision was about: somebody has changed, made or deleted it.
+func moved(err error, id kube.ID) bool {
+	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || vanished(err, id)
+}
+
 // replan decides anew about an object that isn't any more what it was.
 func (a *Applier) replan(ctx context.Context, c Change) (Change, error) {
 	s := c.step
@@ -227,13 +259,16 @@ func (a *Applier) replan(ctx context.Context, c Change) (Change, error) {
 		if err != nil {
 			return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: "reading", Err: err}
 		}
-		if meta == nil || meta.UID != s.guard.uid {
+		if meta == nil {
 			c.step = nil
 			return c, nil
 		}
 		return s.p.judge(*s.cand, meta), nil
 	}
 	next, err := s.again(ctx, true)
+	if next.Action == Keep {
+		next.Warning = "kept as it is: " + next.Reason // the plan didn't say so
+	}
 	if rejected := (*Rejection)(nil); errors.As(err, &rejected) {
 		return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(c.Action), Err: rejected.Err}
 	}
@@ -255,7 +290,7 @@ func doing(action Action) string {
 // once makes the requests of a change. again asks for planning anew.
 func (a *Applier) once(ctx context.Context, c Change) (done Change, again bool, err error) {
 	s := c.step
-	if s.later {
+	if c.Deferral != nil {
 		return c, true, nil
 	}
 	if s.cand != nil {

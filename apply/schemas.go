@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -19,14 +20,16 @@ import (
 
 // schemas finds the schema of a kind where that costs least: the definitions
 // that client-go carries for built-in kinds (a few ms to read, once), then the
-// server's own documents, then CRDs of the release, then none.
+// CRDs of the release, then the server's own documents, then the CRDs that are in
+// the cluster, then none.
 type schemas struct {
 	cluster *kube.Cluster
 	builtin func() (managedfields.TypeConverter, error)
 
 	mu         sync.Mutex
-	coming     map[schema.GroupVersionKind]managedfields.TypeConverter // from CRDs of this release
-	distrusted map[schema.GroupVersion]bool                            // built-in definitions that differ from the server's
+	coming     map[schema.GroupVersionKind]managedfields.TypeConverter    // from CRDs of this release
+	young      memo[schema.GroupVersionKind, managedfields.TypeConverter] // from CRDs that the server hasn't published yet
+	distrusted map[schema.GroupVersion]bool                               // built-in definitions that differ from the server's
 }
 
 func newSchemas(a *Applier) *schemas {
@@ -80,7 +83,34 @@ func (s *schemas) of(ctx context.Context, gvk schema.GroupVersionKind) (managedf
 			return conv, t, nil
 		}
 	}
+	if conv, err = s.ofDefinition(ctx, gvk); err != nil {
+		return nil, shape.Type{}, err
+	}
+	if conv != nil {
+		t, _ := typeFrom(conv, gvk)
+		return conv, t, nil
+	}
 	return managedfields.NewDeducedTypeConverter(), shape.Type{}, nil
+}
+
+// ofDefinition finds the schema of a custom resource in the CRD that is in the
+// cluster: what the server publishes comes some time after the kind itself. It is
+// nil where there is none, or none that may be read.
+func (s *schemas) ofDefinition(ctx context.Context, gvk schema.GroupVersionKind) (managedfields.TypeConverter, error) {
+	mapping, err := s.cluster.Mapping(ctx, gvk, false)
+	if err != nil {
+		return nil, nil // whoever needs the kind will say so
+	}
+	return s.young.get(gvk, func() (managedfields.TypeConverter, error) {
+		crd, err := s.cluster.Get(ctx, definitionOf(mapping.Resource.GroupResource()))
+		if err != nil && !apierrors.IsForbidden(err) {
+			return nil, err
+		}
+		if crd == nil {
+			return nil, nil
+		}
+		return crdConverter(gvk, versionOf(crd, gvk.Version)), nil
+	})
 }
 
 func typeFrom(conv managedfields.TypeConverter, gvk schema.GroupVersionKind) (shape.Type, bool) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"sort"
 	"strings"
 	"sync/atomic"
@@ -38,6 +39,7 @@ type story struct {
 	marks   map[string]apply.Mark
 	left    []string
 	space   []string // NewNamespaces
+	brought map[string]apply.Brought
 	crds    string
 	hooks   string
 	resting string
@@ -97,6 +99,7 @@ func (s *story) request(chart string) apply.Request {
 		Marks:         s.marks,
 		Leftover:      s.left,
 		NewNamespaces: s.space,
+		Brought:       s.brought,
 	}
 }
 
@@ -149,6 +152,13 @@ func (s *story) tryRun(p *apply.Plan) ([]apply.Change, error) {
 	s.marks = a.Marks(done)
 	s.left = nil
 	for _, c := range done {
+		if c.Brought != nil {
+			s.brought = maps.Clone(s.brought)
+			if s.brought == nil {
+				s.brought = map[string]apply.Brought{}
+			}
+			s.brought[apply.Key(c.ID)] = *c.Brought
+		}
 		if c.Again {
 			s.left = append(s.left, apply.Key(c.ID))
 		}

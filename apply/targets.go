@@ -23,9 +23,8 @@ type target struct {
 	source    string
 	obj       *unstructured.Unstructured // as rendered, with its namespace resolved; not to be changed
 	mapping   kube.Mapping
-	coming    bool                       // its kind comes with a CRD of this release and isn't served yet
-	young     bool                       // its kind or namespace was made a moment ago
-	converted bool                       // between versions by a webhook of this release
+	deferral  *Deferral                  // what a decision has to wait for, or had to; nil when it needn't
+	converter []kube.ID                  // what of this release converts its kind and isn't there yet
 	foreign   bool                       // of crds/: carries no ownership
 	raw       string                     // hash of obj and of the policies that shape it
 	once      *unstructured.Unstructured // what would be applied without doubled items; nil when there are none
@@ -92,13 +91,20 @@ func (p *planning) target(ctx context.Context, obj *unstructured.Unstructured, s
 		}
 	}
 	mapping, err := p.a.cluster.Mapping(ctx, gvk, false)
+	coming, comes := p.coming[gvk]
 	var unknown *kube.NoKindError
+	if errors.As(err, &unknown) && !comes {
+		// Somebody may have made it since the cluster was asked for its kinds.
+		p.askedAnew.Do(p.a.cluster.Forget)
+		mapping, err = p.a.cluster.Mapping(ctx, gvk, false)
+	}
 	if errors.As(err, &unknown) {
-		coming, ok := p.coming[gvk]
-		if !ok {
-			return nil, &Rejection{ID: t.id, Source: source, Err: unknown}
+		if !comes {
+			return nil, &Rejection{ID: t.id, Source: source, Err: p.unused(gvk, unknown)}
 		}
-		mapping, t.coming = coming, true
+		mapping, t.mapping = coming, coming
+		p.arrivals.expect(t.definition())
+		t.waitFor(t.definition(), fmt.Sprintf("kind %s comes with this release; checked against the schema of its CustomResourceDefinition only", gvk.Kind))
 	} else if err != nil {
 		return nil, &ObjectError{ID: t.id, Source: source, Doing: "looking for the kind of", Err: err}
 	}
@@ -107,6 +113,16 @@ func (p *planning) target(ctx context.Context, obj *unstructured.Unstructured, s
 	t.id = kube.IDOf(t.obj)
 	t.raw = p.hash(t.obj)
 	return t, nil
+}
+
+// unused says of a kind that the cluster lacks, and that a definition of the chart
+// has, why that isn't used.
+func (p *planning) unused(gvk schema.GroupVersionKind, unknown *kube.NoKindError) error {
+	c, ok := p.left[gvk]
+	if !ok {
+		return unknown
+	}
+	return fmt.Errorf("%w; %s of %s has it, and is not used: %s", unknown, c.ID, c.Source, c.Reason)
 }
 
 // notText says that a field has a value and that isn't a string.

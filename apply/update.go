@@ -148,7 +148,7 @@ func (u *updating) ask(ctx context.Context) (Change, error) {
 	}
 	u.c.Result = nil
 	c, err := u.p.refused(ctx, u.t, u.cmp.want, u.c, err)
-	if err == nil && c.Unverified != "" && !c.step.later {
+	if err == nil && c.Unverified != "" && c.Deferral == nil {
 		u.write(c.step)
 		c.Result = u.cmp.predicted
 		diff, err := u.differences(c.Result)
@@ -344,10 +344,7 @@ func (u *updating) account(c *Change, diff *typed.Comparison, result *unstructur
 func (p *planning) served(ctx context.Context, t *target) func(apiVersion string) bool {
 	return func(apiVersion string) bool {
 		gvk := schema.FromAPIVersionAndKind(apiVersion, t.mapping.GVK.Kind)
-		p.mu.Lock()
-		changed := p.changed[gvk.GroupKind()]
-		p.mu.Unlock()
-		if changed {
+		if p.arrivals.expected(t.definition()) {
 			_, comes := p.coming[gvk]
 			return comes
 		}

@@ -137,19 +137,24 @@ func (o *ordering) needs() {
 // themselves when their turn is. A new object of the version that is stored needs
 // no conversion, and the workload may need the object.
 func (o *ordering) conversions() {
-	for _, crd := range definitions(o.p.req) {
+	for _, crd := range o.p.defs {
 		id, stored := converter(crd)
 		service := slices.IndexFunc(o.targets, func(t *target) bool { return t.id == id })
 		if service < 0 {
 			continue
 		}
 		behind := o.behind(o.targets[service])
+		converter := []kube.ID{id}
+		for _, j := range behind {
+			converter = append(converter, o.targets[j].id)
+		}
+		o.p.arrivals.expect(converter...)
 		for i, t := range o.targets {
 			if t.id.GroupKind() != defines(crd) {
 				continue
 			}
-			t.converted = true
-			if o.nodes[i].weight != nil || t.coming && t.mapping.GVK.Version == stored {
+			t.converter = converter
+			if o.nodes[i].weight != nil || t.deferral.waitsFor(t.definition()) && t.mapping.GVK.Version == stored {
 				continue
 			}
 			for _, j := range behind {

@@ -77,6 +77,19 @@ type Journal struct {
 	// Leftover are objects of earlier revisions that were kept for a reason that
 	// may pass, by the key of package apply: the next release looks at them again.
 	Leftover []string `json:"leftover,omitempty"`
+
+	// Definitions are what the release has brought of the definitions in crds/, by
+	// the key of package apply. They are carried from revision to revision; nil in
+	// records that don't know of them.
+	Definitions map[string]Definition `json:"definitions"`
+}
+
+// A Definition is how a release left a CustomResourceDefinition that it does not
+// own, and what of it is its own; see apply.Brought.
+type Definition struct {
+	Left   string   `json:"left"`
+	Whole  bool     `json:"whole,omitempty"`
+	Places []string `json:"places,omitempty"`
 }
 
 // A Mark is how one object was left. One without UID was planned: the run may

@@ -481,7 +481,7 @@ func TestPlanOfAnotherCluster(t *testing.T) {
 func resealed(t *testing.T, good []byte, text string) []byte {
 	t.Helper()
 	_, line, _ := bytes.Cut(bytes.TrimSuffix(good, []byte("\n")), []byte("\n"))
-	edited := strings.Replace(string(line), `"policies":{`, `"policies":{`+strings.TrimSuffix(text, ","), 1)
+	edited := strings.Replace(string(line), `"policies":{`, `"policies":{`+text, 1)
 	if edited == string(line) {
 		t.Fatal("nothing was edited")
 	}

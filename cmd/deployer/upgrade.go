@@ -38,7 +38,7 @@ func (o *upgradeOptions) flags(e *env) []cli.Flag {
 		&cli.BoolFlag{Name: "take-ownership", Category: group, Usage: "adopt existing objects that no release owns", Destination: &o.settings.Apply.TakeOwnership},
 		&cli.GenericFlag{Name: "take-ownership-from", Category: group, Usage: "release whose objects may be taken: namespace/name (may be repeated)", Value: (*list)(&o.settings.Apply.TakeOwnershipFrom)},
 		&cli.GenericFlag{Name: "adopt", Category: group, Usage: "existing object that may be adopted: kind/name (may be repeated)", Value: (*list)(&o.settings.Apply.Adopt)},
-		&cli.GenericFlag{Name: "crds", Category: group, Usage: "the chart's crds/ directory: create, upgrade or skip", Value: newChoice((*string)(&o.settings.Apply.CRDs), "create", "upgrade", "skip")},
+		&cli.GenericFlag{Name: "crds", Category: group, Usage: "the chart's crds/ directory: add (the default; takes away nothing that others have brought), create, upgrade or skip", Value: newChoice((*string)(&o.settings.Apply.CRDs), "add", "create", "upgrade", "skip")},
 		&cli.BoolFlag{Name: "allow-partial-discovery", Category: group, Usage: "delete dropped objects although an API group doesn't answer and the chart may have rendered too little", Destination: &o.settings.Apply.PartialDiscovery},
 		&cli.BoolFlag{Name: "skip-crds", Category: group, Usage: "same as --crds skip", Destination: &o.skipCRDs},
 		&cli.BoolFlag{Name: "reset-values", Category: "Values", Usage: "use only the values given now", Destination: &o.reset},

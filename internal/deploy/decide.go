@@ -35,6 +35,8 @@ func (d *Deployer) decide(ctx context.Context, op *Operation, history *release.H
 		op.Hooks = Hooks{Before: hooksFor(events[0], op.Next.Hooks), After: hooksFor(events[1], op.Next.Hooks)}
 	}
 	req := apply.Request{CRDs: crds, Past: past, Marks: marksOf(owned), Leftover: leftoverOf(owned), Uninstall: op.Verb == Uninstall}
+	op.brought = broughtBy(owned)
+	req.Brought = op.brought
 	if op.NewNamespace {
 		req.NewNamespaces = []string{d.Namespace}
 	}

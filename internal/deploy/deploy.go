@@ -126,6 +126,7 @@ type Operation struct {
 	Hidden *hide.Texts
 
 	past     []apply.Past
+	brought  map[string]apply.Brought                         // what earlier revisions have brought of definitions in crds/
 	logs     bool                                             // test: tell the logs of the pods
 	variants func(context.Context) ([]*chart.Rendered, error) // renders the chart again; nil when there is none
 }

@@ -107,6 +107,16 @@ func appliedCRDs(record *release.Record) ([]kube.Manifest, error) {
 	}), err
 }
 
+// installedCRDs are those of a revision that Helm has made: it applies crds/ in a
+// first install only. (helm.sh/helm/v3/pkg/action/install.go)
+func installedCRDs(record *release.Record) ([]kube.Manifest, error) {
+	if record.Chart == nil || record.Version != 1 {
+		return nil, nil
+	}
+	all, _, err := chart.CRDs(record.Chart)
+	return all, err
+}
+
 // deployed reads the revision that a release deployed last with success.
 func (d *Deployer) deployed(ctx context.Context, history *release.History) (*release.Record, error) {
 	latest, deployed := history.Latest(), history.Deployed()

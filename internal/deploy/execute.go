@@ -174,15 +174,16 @@ func mergeContexts(ctx, other context.Context) (context.Context, context.CancelF
 func (r *run) crds(ctx context.Context) error {
 	changes := r.op.Plan.CRDs
 	return r.stage(ctx, "crds", len(changes), func() error {
-		var applied []apply.Change
+		var written []apply.Change // others are nobody's to wait for
 		if err := r.applier.Run(ctx, changes, func(c apply.Change) {
-			applied = append(applied, c)
-			r.applied[c.ID] = c
-			r.observe(Applied{Step: "crds", Change: c})
+			if c.Action != apply.None {
+				written = append(written, c)
+			}
+			r.told("crds", c)
 		}); err != nil {
 			return err
 		}
-		if err := r.await(ctx, r.targetsOf(applied, nil)); err != nil {
+		if err := r.await(ctx, r.targetsOf(written, nil)); err != nil {
 			return err
 		}
 		return r.applier.Recheck(ctx, r.op.Plan)
@@ -190,13 +191,16 @@ func (r *run) crds(ctx context.Context) error {
 }
 
 func (r *run) apply(ctx context.Context, step string, changes []apply.Change) error {
-	return r.applier.Run(ctx, changes, func(c apply.Change) {
-		r.applied[c.ID] = c
-		r.observe(Applied{Step: step, Change: c})
-		if c.Warning != "" {
-			r.observe(Warned{Text: c.ID.String() + ": " + c.Warning})
-		}
-	})
+	return r.applier.Run(ctx, changes, func(c apply.Change) { r.told(step, c) })
+}
+
+// told notes a change that was carried out.
+func (r *run) told(step string, c apply.Change) {
+	r.applied[c.ID] = c
+	r.observe(Applied{Step: step, Change: c})
+	if c.Warning != "" {
+		r.observe(Warned{Text: c.ID.String() + ": " + c.Warning})
+	}
 }
 
 // prune deletes what the chart dropped. It comes after the wait: until the new

@@ -33,6 +33,7 @@ func (r *run) remember() {
 			journal.Leftover = append(journal.Leftover, apply.Key(c.ID))
 		}
 	}
+	journal.Definitions = definitions(r.op.brought, r.op.Plan.CRDs)
 	for key, mark := range r.applier.Marks(done) {
 		journal.Objects[key] = release.Mark{UID: mark.UID, Print: mark.Print, Created: journal.Objects[key].Created}
 	}

@@ -3,11 +3,15 @@ package e2e
 import (
 	"context"
 	"fmt"
+	"maps"
+	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"deployer/internal/kubetest"
@@ -147,4 +151,98 @@ func TestStoredVersionsStay(t *testing.T) {
 			}
 		})
 	}
+}
+
+// sizedCRD is a Widget definition whose spec has some fields.
+func sizedCRD(name string, fields ...string) string {
+	text := widgetCRD(name)
+	for _, field := range fields {
+		text += "                " + field + ": {type: string}\n"
+	}
+	return text
+}
+
+// fieldsOf are the fields of a Widget's spec that its definition has.
+func (w *world) fieldsOf(name string) []string {
+	w.Helper()
+	versions, _, _ := unstructured.NestedSlice(w.must("customresourcedefinitions", "widgets."+name+".deployer.io").Object, "spec", "versions")
+	properties, _, _ := unstructured.NestedMap(versions[0].(map[string]any), "schema", "openAPIV3Schema", "properties", "spec", "properties")
+	return slices.Sorted(maps.Keys(properties))
+}
+
+func (w *world) wantFields(name string, want ...string) {
+	w.Helper()
+	if got := w.fieldsOf(name); !slices.Equal(got, want) {
+		w.Errorf("the definition has %v, want %v", got, want)
+	}
+}
+
+// A chart's older definition takes no fields from the objects of somebody's newer
+// one, unless that is asked for; what a release has brought itself goes with it,
+// also from a subchart, and also after it was installed by Helm.
+func TestDefinitionsOnlyAdd(t *testing.T) {
+	for _, by := range []string{"deployer", "helm"} {
+		t.Run(by, func(t *testing.T) {
+			w := newWorld(t)
+			name := w.unique()
+			definition := "widgets." + name + ".deployer.io"
+			w.dropCRD(definition)
+			chart := func(fields ...string) string {
+				return w.chartOf(map[string]string{"crds/widgets.yaml": sizedCRD(name, fields...), "templates/a.yaml": configMap("a", strings.Join(fields, "-"))})
+			}
+			if by == "helm" {
+				w.helm("install", "x", chart("own"))
+			} else {
+				w.ok("install", "x", chart("own"))
+			}
+			w.ok("upgrade", "x", chart())
+			w.wantFields(name, "size")
+			w.ok("upgrade", "x", chart("own"))
+
+			other := w.beside()
+			other.ok("install", "y", chart("own", "theirs"))
+			w.wantFields(name, "own", "size", "theirs")
+			plan := w.ok("plan", "x", chart("own", "more"))
+			w.says(plan, "stdout", "CustomResourceDefinition/"+definition+" +keep: ", "kept as it is.*v1 spec.theirs.*--crds upgrade replaces it")
+			w.says(w.ok("upgrade", "x", chart("own", "more")), "stderr", "kept as it is.*v1 spec.theirs")
+			w.wantFields(name, "own", "size", "theirs")
+			other.ok("upgrade", "y", chart("own", "theirs", "more"))
+			w.ok("upgrade", "x", chart("own", "theirs"), "--crds", "add")
+			w.wantFields(name, "more", "own", "size", "theirs")
+			w.ok("upgrade", "x", chart("own"), "--crds", "create")
+			w.ok("rollback", "x")
+			w.wantFields(name, "more", "own", "size", "theirs")
+			other.ok("upgrade", "y", chart("own", "theirs"))
+			w.wantFields(name, "own", "size", "theirs")
+			w.ok("upgrade", "x", chart("own"), "--crds", "upgrade")
+			w.wantFields(name, "own", "size")
+			file := filepath.Join(t.TempDir(), "plan")
+			w.ok("plan", "x", chart("own", "saved"), "--out", file)
+			w.ok("apply", file)
+			w.wantFields(name, "own", "saved", "size")
+		})
+	}
+}
+
+// One subchart under two aliases is a very common form, and brings its crds/
+// twice. Of two definitions that differ the first counts, as with Helm.
+func TestDefinitionsOfOneSubchartTwice(t *testing.T) {
+	w := newWorld(t)
+	name := w.unique()
+	w.dropCRD("widgets." + name + ".deployer.io")
+	chart := func(other ...string) string {
+		return w.chartOf(map[string]string{
+			"Chart.yaml":                   "apiVersion: v2\nname: c\nversion: 1.0.0\ndependencies:\n- {name: s, version: 1.0.0, alias: one}\n- {name: s, version: 1.0.0, alias: two}\n- {name: r, version: 1.0.0}\n",
+			"charts/s/Chart.yaml":          "apiVersion: v2\nname: s\nversion: 1.0.0\n",
+			"charts/s/crds/widgets.yaml":   sizedCRD(name, "own"),
+			"charts/s/templates/a.yaml":    configMap("{{ .Chart.Name }}", "1"),
+			"charts/r/Chart.yaml":          "apiVersion: v2\nname: r\nversion: 1.0.0\n",
+			"charts/r/crds/widgets.yaml":   sizedCRD(name, other...),
+			"templates/custom-object.yaml": widget(name),
+		})
+	}
+	w.ok("install", "x", chart("own"))
+	w.there("configmaps", map[string]bool{"one": true, "two": true})
+	w.says(w.ok("upgrade", "x", chart("different")), "stderr", "CustomResourceDefinition/widgets.*the first one counts")
+	w.wantFields(name, "own", "size")
 }

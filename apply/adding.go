@@ -1,0 +1,172 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// A Brought is what a release remembers of a definition of crds/ that it has
+// written: how it left it, and what of it is its own. What others have brought is
+// not taken away from them without being asked.
+type Brought struct {
+	Left   string   `json:"left"`             // digest of what the definition allowed
+	Whole  bool     `json:"whole,omitempty"`  // all of it came with this release
+	Places []string `json:"places,omitempty"` // else what did: "v1 spec.size", "v2 " for a version
+}
+
+// mostPlaces bounds what is remembered of one definition. Of more nothing is, and
+// it counts as brought by others.
+const mostPlaces = 200
+
+// BroughtBy is what a release has brought that made a definition as a manifest
+// has it; for revisions that don't say it themselves.
+func BroughtBy(crd *unstructured.Unstructured) Brought {
+	return Brought{Left: surface(crd), Whole: true}
+}
+
+// mine says what of a live definition is this release's: nothing unless it is
+// exactly as the release left it.
+func (p *planning) mine(t *target, live *unstructured.Unstructured) *Brought {
+	b, ok := p.req.Brought[Key(t.id)]
+	if !ok || b.Left == "" || b.Left != surface(live) {
+		return nil
+	}
+	return &b
+}
+
+// others are those of losses that b hasn't brought.
+func (b *Brought) others(losses []loss) []loss {
+	if b == nil {
+		return losses
+	}
+	if b.Whole {
+		return nil
+	}
+	return slices.DeleteFunc(slices.Clone(losses), func(l loss) bool {
+		return slices.ContainsFunc(b.Places, func(place string) bool { return covers(place, l.place()) })
+	})
+}
+
+// adding decides about a definition of crds/ that is there. By default the chart
+// only adds to what others have brought: an update that would take something away
+// isn't made.
+func (p *planning) adding(ctx context.Context, t *target, want, live *unstructured.Unstructured) (Change, error) {
+	mine := p.mine(t, live)
+	adds := p.a.opts.CRDs == AddCRDs
+	if gone := mine.others(lowered(live, wholeOf(want, live))); adds && len(gone) > 0 {
+		return p.leaveDefinition(t, live, want, gone), nil
+	}
+	c, err := p.existing(ctx, t, want, live)
+	if err != nil {
+		return c, err
+	}
+	c.was = mine
+	if c.Action != Update || c.Result == nil {
+		return c, nil
+	}
+	if c.step != nil && c.step.guard.uid != "" {
+		c.step.guard.rv = live.GetResourceVersion() // what has been looked at, and nothing that others make of it meanwhile
+	}
+	switch gone := mine.others(lowered(live, c.Result)); {
+	case len(gone) > 0 && adds:
+		return p.leaveDefinition(t, live, want, gone), nil
+	case len(gone) > 0:
+		p.warn(t.id, t.source, "the chart's definition takes away what this release didn't bring: %s", listed(gone))
+	}
+	return c, nil
+}
+
+// wholeOf is what the chart states, and of a part that it leaves to others what
+// is there.
+func wholeOf(want, live *unstructured.Unstructured) *unstructured.Unstructured {
+	if conversionOf(want) != "" {
+		return want
+	}
+	out := shallow(want)
+	spec, _ := want.Object["spec"].(map[string]any)
+	copied := map[string]any{}
+	for key, value := range spec {
+		copied[key] = value
+	}
+	if conversion, ok, _ := unstructured.NestedFieldNoCopy(live.Object, "spec", "conversion"); ok {
+		copied["conversion"] = conversion
+	}
+	out.Object["spec"] = copied
+	return out
+}
+
+// leaveDefinition leaves a definition as it is, and says why.
+func (p *planning) leaveDefinition(t *target, live, want *unstructured.Unstructured, gone []loss) Change {
+	c := p.change(t, Keep)
+	c.Live, c.Want = live, want
+	c.raw = "" // no mark: the next release looks again
+	whose := ""
+	if owner := ownerOf(live); owner != (Owner{}) && owner != p.a.owner {
+		whose = " of release " + owner.String()
+	}
+	c.Reason = fmt.Sprintf("the definition%s in the cluster has what the chart's lacks and this release didn't bring: %s", whose, listed(gone))
+	way := "--crds upgrade replaces it all the same"
+	if stored := storedIn(live, want); len(stored) > 0 {
+		way = fmt.Sprintf("objects may be stored as %s, so that not even --crds upgrade could replace it: use a chart whose definition has that version",
+			strings.Join(stored, ", "))
+	}
+	p.warn(t.id, t.source, "kept as it is: %s; %s", c.Reason, way)
+	return c
+}
+
+// storedIn are the versions in which objects may be stored and that the next
+// definition lacks: the API server doesn't let them go.
+// https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#upgrade-existing-objects-to-a-new-stored-version
+func storedIn(live, next *unstructured.Unstructured) []string {
+	stored, _, _ := unstructured.NestedStringSlice(live.Object, "status", "storedVersions")
+	return slices.DeleteFunc(stored, func(version string) bool { return versionOf(next, version) != nil })
+}
+
+// mostListed is how many losses a text names.
+const mostListed = 12
+
+func listed(losses []loss) string {
+	var names []string
+	for i, l := range losses {
+		if i == mostListed {
+			names = append(names, fmt.Sprintf("and %d more", len(losses)-i))
+			break
+		}
+		names = append(names, l.String())
+	}
+	return strings.Join(names, ", ")
+}
+
+// brought is what a release has to remember of a definition of crds/ that it has
+// dealt with; nil when nothing of it is its own.
+func (c Change) brought() *Brought {
+	switch {
+	case c.Result == nil || !isCRD(c.ID):
+		return nil
+	case c.Action == Create:
+		b := BroughtBy(c.Result)
+		return &b
+	case c.Action == Update && c.Live != nil:
+		b := Brought{Left: surface(c.Result)}
+		if c.was != nil {
+			b.Whole, b.Places = c.was.Whole, c.was.Places
+		}
+		if b.Whole {
+			return &b
+		}
+		for _, l := range lowered(c.Result, c.Live) {
+			if !slices.Contains(b.Places, l.place()) {
+				b.Places = append(slices.Clone(b.Places), l.place())
+			}
+		}
+		if len(b.Places) == 0 || len(b.Places) > mostPlaces {
+			return nil
+		}
+		return &b
+	}
+	return c.was
+}

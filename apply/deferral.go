@@ -1,0 +1,149 @@
+package apply
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+
+	"deployer/internal/kube"
+)
+
+// A Deferral says why a change can't be decided yet, and which objects it waits
+// for: its namespace, the definition of its kind, what converts its kind between
+// versions. It is decided again when all of them are there, and not before: an
+// answer that the server gives by the old definition is none.
+type Deferral struct {
+	Reason string
+	Until  []kube.ID // empty: until the change's own turn
+}
+
+// The reasons that don't name the object.
+const (
+	unconvertedKind = "what converts its kind between versions doesn't answer, and comes with this release"
+	changingKind    = "its CustomResourceDefinition changes with this release"
+)
+
+func (d *Deferral) waitsFor(id kube.ID) bool { return d != nil && slices.Contains(d.Until, id) }
+
+// waitFor adds an object that t waits for.
+func (t *target) waitFor(id kube.ID, reason string) {
+	switch {
+	case t.deferral.waitsFor(id):
+	case t.deferral == nil:
+		t.deferral = &Deferral{Reason: reason, Until: []kube.ID{id}}
+	default:
+		t.deferral = &Deferral{Reason: t.deferral.Reason + "; " + reason, Until: append(slices.Clone(t.deferral.Until), id)}
+	}
+}
+
+// arrivals are the objects of a release that decisions about others wait for.
+type arrivals struct {
+	mu    sync.Mutex
+	there map[kube.ID]bool // what nobody waits for is not in it
+}
+
+func newArrivals() *arrivals { return &arrivals{there: map[kube.ID]bool{}} }
+
+// expect notes that objects are still to come.
+func (a *arrivals) expect(ids ...kube.ID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, id := range ids {
+		a.there[id] = false
+	}
+}
+
+// arrive notes that objects, where they are expected, are there.
+func (a *arrivals) arrive(ids ...kube.ID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, id := range ids {
+		if _, expected := a.there[id]; expected {
+			a.there[id] = true
+		}
+	}
+}
+
+// missing tells whether one of some objects is still to come.
+func (a *arrivals) missing(ids ...kube.ID) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return slices.ContainsFunc(ids, func(id kube.ID) bool {
+		there, expected := a.there[id]
+		return expected && !there
+	})
+}
+
+// expected tells whether an object was to come, also if it has meanwhile.
+func (a *arrivals) expected(id kube.ID) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	_, expected := a.there[id]
+	return expected
+}
+
+func namespaceID(name string) kube.ID { return kube.ID{Kind: "Namespace", Name: name} }
+
+func isNamespace(id kube.ID) bool { return id.Group == "" && id.Kind == "Namespace" }
+
+// definition is the CustomResourceDefinition that a target's kind would have.
+func (t *target) definition() kube.ID { return definitionOf(t.mapping.Resource.GroupResource()) }
+
+// expect notes which of the objects that others need will be made, or made anew:
+// definitions that are written, and namespaces that aren't there.
+func (p *planning) expect(targets []*target) {
+	for _, t := range targets {
+		c := t.decided
+		switch {
+		case isCRD(t.id) && (c == nil || c.Action != None && c.Action != Keep),
+			isNamespace(t.id) && (c == nil || c.Action == Create):
+			p.arrivals.expect(t.id)
+		}
+	}
+}
+
+// notYet says why the server can't be asked about a target; nil when it can.
+func (p *planning) notYet(t *target) *Deferral {
+	if space := namespaceID(t.id.Namespace); t.id.Namespace != "" && p.arrivals.missing(space) {
+		t.waitFor(space, fmt.Sprintf("namespace %s comes with this release", t.id.Namespace))
+		if p.kindChanges(t) {
+			t.waitFor(t.definition(), changingKind)
+		}
+	}
+	if t.deferral == nil || !p.arrivals.missing(t.deferral.Until...) {
+		return nil
+	}
+	return t.deferral
+}
+
+// kindChanges says whether the CRD of a target's kind is still to be written.
+func (p *planning) kindChanges(t *target) bool { return p.arrivals.missing(t.definition()) }
+
+// unconvertedYet is the deferral of an object that nobody converts.
+func (t *target) unconvertedYet() *Deferral {
+	return &Deferral{Reason: unconvertedKind, Until: t.converter}
+}
+
+// arrived notes that a target's turn has come, and with it all it waits for.
+func (t *target) arrived(a *arrivals) {
+	a.arrive(t.converter...)
+	t.converter = nil
+	if t.deferral != nil {
+		a.arrive(t.deferral.Until...)
+	}
+}
+
+// postpone puts a change off.
+func (p *planning) postpone(t *target, c Change, d *Deferral) Change {
+	t.deferral = d
+	c.Deferral, c.Unverified = d, d.Reason
+	c.step = &step{p: p, t: t}
+	return c
+}
+
+// begun notes what the caller has made before the first change.
+func (p *planning) begun() {
+	for _, name := range p.req.NewNamespaces {
+		p.arrivals.arrive(namespaceID(name))
+	}
+}

@@ -1,0 +1,271 @@
+package apply
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// A loss is something that a definition allows and its successor doesn't: a
+// served version, a field, a type. With it goes what objects have there, at the
+// next write of each.
+// https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#field-pruning
+type loss struct {
+	version string // empty for what is of the whole kind
+	path    string // spec.size; empty for what is of the whole version
+	text    string // what becomes of it; empty when it goes
+}
+
+func (l loss) String() string {
+	out := strings.TrimSpace(l.version + " " + l.path)
+	switch {
+	case out == "":
+		return l.text
+	case l.text != "":
+		out += " (" + l.text + ")"
+	}
+	return out
+}
+
+const notServedAnyMore = "no longer served"
+
+// place names the loss, for covers: a version or a field, which have others in
+// them, or one thing about it.
+func (l loss) place() string {
+	if l.text == "" || l.text == notServedAnyMore {
+		return l.version + " " + l.path
+	}
+	return l.version + " " + l.path + " (" + l.text + ")"
+}
+
+// covers tells whether a place is the other one, or has it in it.
+func covers(place, other string) bool {
+	rest, ok := strings.CutPrefix(other, place)
+	return ok && (rest == "" || strings.HasSuffix(place, " ") || strings.ContainsRune(".[ ", rune(rest[0])))
+}
+
+// lowered lists what would be lost if a definition were replaced by another one.
+// Rules about values, such as patterns and bounds, are not in it: they take
+// nothing away from what is stored.
+func lowered(live, next *unstructured.Unstructured) []loss {
+	l := &lowering{}
+	if was, is := defines(live).Kind, defines(next).Kind; was != is {
+		l.add("", "", fmt.Sprintf("kind %s", was))
+	}
+	if was, is := conversionOf(live), conversionOf(next); was == "Webhook" && is != was {
+		l.add("", "", "conversion between versions by a webhook")
+	}
+	for _, was := range versionsOf(live) {
+		name, _ := was["name"].(string)
+		is := versionOf(next, name)
+		if was["served"] == true && (is == nil || is["served"] != true) {
+			l.add(name, "", notServedAnyMore)
+			continue
+		}
+		if is == nil {
+			continue // nobody can write it, and one that is stored the API server itself keeps
+		}
+		for _, sub := range []string{"status", "scale"} {
+			if _, had, _ := unstructured.NestedFieldNoCopy(was, "subresources", sub); !had {
+				continue
+			}
+			if _, has, _ := unstructured.NestedFieldNoCopy(is, "subresources", sub); !has {
+				l.add(name, "", "subresource "+sub)
+			}
+		}
+		l.root(name, schemaOf(was), schemaOf(is))
+	}
+	return l.found
+}
+
+func schemaOf(version map[string]any) map[string]any {
+	node, _, _ := unstructured.NestedFieldNoCopy(version, "schema", "openAPIV3Schema")
+	m, _ := node.(map[string]any)
+	return m
+}
+
+// conversionOf is the strategy of a definition; None where it states none.
+func conversionOf(crd *unstructured.Unstructured) string {
+	strategy, _, _ := unstructured.NestedString(crd.Object, "spec", "conversion", "strategy")
+	return strategy
+}
+
+// lowering is one comparison of two definitions.
+type lowering struct{ found []loss }
+
+func (l *lowering) add(version, path, text string) {
+	l.found = append(l.found, loss{version, path, text})
+}
+
+// root compares schemas. What every object has needn't be in them.
+func (l *lowering) root(version string, was, is map[string]any) {
+	l.node(version, "", was, is, "apiVersion", "kind", "metadata")
+}
+
+// node compares two nodes of structural schemas at one path.
+func (l *lowering) node(version, path string, was, is map[string]any, except ...string) {
+	if gone := goneTypes(was, is); gone != "" {
+		l.add(version, path, gone)
+		return
+	}
+	if was["nullable"] == true && is["nullable"] != true && !preserves(is) {
+		l.add(version, path, "nullable")
+	}
+	for _, value := range goneValues(was, is) {
+		l.add(version, path, "value "+value)
+	}
+	if preserves(was) && !preserves(is) && is["additionalProperties"] != true {
+		l.add(version, join(path, "*"), "")
+	}
+	l.properties(version, path, was, is, except)
+	l.children(version, path, was, is)
+}
+
+func (l *lowering) properties(version, path string, was, is map[string]any, except []string) {
+	had, _ := was["properties"].(map[string]any)
+	has, _ := is["properties"].(map[string]any)
+	for _, name := range sortedKeys(had) {
+		field, _ := had[name].(map[string]any)
+		next, stays := has[name].(map[string]any)
+		value, open := is["additionalProperties"].(map[string]any)
+		switch {
+		case slices.Contains(except, name):
+		case stays:
+			l.node(version, join(path, name), field, next)
+		case open:
+			l.node(version, join(path, name), field, value)
+		case preserves(is), is["additionalProperties"] == true:
+		default:
+			l.add(version, join(path, name), "")
+		}
+	}
+}
+
+// children compares what stands for all values of a map and all items of a list.
+func (l *lowering) children(version, path string, was, is map[string]any) {
+	for _, child := range [][2]string{{"additionalProperties", "[*]"}, {"items", "[]"}} {
+		key, sign := child[0], child[1]
+		had, some := was[key].(map[string]any)
+		has, still := is[key].(map[string]any)
+		switch {
+		case some && still:
+			l.node(version, path+sign, had, has)
+		case !some && was[key] != true, is[key] == true, preserves(is):
+		default:
+			l.add(version, path+sign, "")
+		}
+	}
+}
+
+func join(path, name string) string {
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+func sortedKeys(m map[string]any) []string {
+	keys := make([]string, 0, len(m))
+	for key := range m {
+		keys = append(keys, key)
+	}
+	sort.Strings(keys)
+	return keys
+}
+
+func preserves(node map[string]any) bool { return node["x-kubernetes-preserve-unknown-fields"] == true }
+
+// typesOf are the types of values that a node allows; nil means any.
+func typesOf(node map[string]any) []string {
+	if node["x-kubernetes-int-or-string"] == true {
+		return []string{"integer", "string"}
+	}
+	switch t, _ := node["type"].(string); t {
+	case "":
+		return nil
+	case "number":
+		return []string{"integer", "number"}
+	default:
+		return []string{t}
+	}
+}
+
+// goneTypes says that values of a type wouldn't be allowed any more.
+func goneTypes(was, is map[string]any) string {
+	next := typesOf(is)
+	if next == nil {
+		return ""
+	}
+	had := typesOf(was)
+	if had != nil && !slices.ContainsFunc(had, func(t string) bool { return !slices.Contains(next, t) }) {
+		return ""
+	}
+	from := strings.Join(had, " or ")
+	if from == "" {
+		from = "any"
+	}
+	return fmt.Sprintf("type %s -> %s", from, strings.Join(next, " or "))
+}
+
+// goneValues are those of an enumeration that its successor lacks.
+func goneValues(was, is map[string]any) []string {
+	had, _ := was["enum"].([]any)
+	has, some := is["enum"].([]any)
+	var out []string
+	for _, value := range had {
+		if some && !slices.ContainsFunc(has, func(v any) bool { return equalJSON(v, value) }) {
+			out = append(out, fmt.Sprintf("%q", fmt.Sprint(value)))
+		}
+	}
+	return out
+}
+
+// surface is a digest of all that lowered compares.
+func surface(crd *unstructured.Unstructured) string {
+	versions := map[string]any{}
+	for _, v := range versionsOf(crd) {
+		name, _ := v["name"].(string)
+		_, status, _ := unstructured.NestedFieldNoCopy(v, "subresources", "status")
+		_, scale, _ := unstructured.NestedFieldNoCopy(v, "subresources", "scale")
+		versions[name] = []any{v["served"], status, scale, essence(schemaOf(v))}
+	}
+	data, err := json.Marshal([]any{defines(crd).Kind, conversionOf(crd) == "Webhook", versions})
+	if err != nil {
+		return "" // equal to none
+	}
+	sum := sha256.Sum256(data)
+	return base64.RawStdEncoding.EncodeToString(sum[:12])
+}
+
+// essence is a node of a schema with what lowered reads of it.
+func essence(node map[string]any) map[string]any {
+	out := map[string]any{}
+	for key, value := range node {
+		switch key {
+		case "type", "enum", "nullable", "x-kubernetes-preserve-unknown-fields", "x-kubernetes-int-or-string":
+			if value != false {
+				out[key] = value
+			}
+		case "items", "additionalProperties":
+			out[key] = value
+			if child, ok := value.(map[string]any); ok {
+				out[key] = essence(child)
+			}
+		case "properties":
+			fields := map[string]any{}
+			children, _ := value.(map[string]any)
+			for name, child := range children {
+				m, _ := child.(map[string]any)
+				fields[name] = essence(m)
+			}
+			out[key] = fields
+		}
+	}
+	return out
+}

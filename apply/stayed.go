@@ -1,0 +1,109 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// A departed object is one that a run has deleted.
+type departed struct {
+	candidate
+	p   *planning
+	uid types.UID
+}
+
+// departing are the objects that changes are to delete.
+func departing(changes []Change) []departed {
+	var out []departed
+	for _, c := range changes {
+		if c.Action == Delete && c.step != nil && c.step.cand != nil {
+			out = append(out, departed{*c.step.cand, c.step.p, c.step.guard.uid})
+		}
+	}
+	return out
+}
+
+// mostReturns is how often what comes back is deleted once more.
+const mostReturns = 5
+
+// stayedGone looks for objects that somebody has made anew while others were
+// deleted, as the release's own, and deletes them again. What others have made
+// under the same names is theirs. The error names what can't be got rid of.
+func (a *Applier) stayedGone(ctx context.Context, gone []departed) error {
+	for try := 0; len(gone) > 0; try++ {
+		back, err := a.cameBack(ctx, gone)
+		if err != nil || len(back) == 0 {
+			return err
+		}
+		if try == mostReturns {
+			var errs []error
+			for _, c := range back {
+				errs = append(errs, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(Delete),
+					Err: fmt.Errorf("somebody makes it anew each time, %d times by now", try)})
+			}
+			return errors.Join(errs...)
+		}
+		yieldTo(ctx, try)
+		gone = departing(back)
+		if err := errors.Join(a.carryOut(ctx, back, func(Change) {})...); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cameBack lists the deletions of what is there again and may be deleted.
+func (a *Applier) cameBack(ctx context.Context, gone []departed) ([]Change, error) {
+	groups := map[place][]departed{}
+	for _, d := range gone {
+		at := place{d.mapping, d.id.Namespace}
+		groups[at] = append(groups[at], d)
+	}
+	var out []Change
+	var mu sync.Mutex
+	var jobs []func() error
+	look := func(d departed, meta *metav1.PartialObjectMetadata) {
+		if meta == nil || meta.UID == d.uid {
+			return // gone, or on its way
+		}
+		if c := d.p.judge(d.candidate, meta); c.Action == Delete && c.step != nil {
+			mu.Lock()
+			defer mu.Unlock()
+			out = append(out, c)
+		}
+	}
+	for at, group := range groups {
+		var single []departed
+		if len(group) >= worthListing {
+			jobs = append(jobs, func() error {
+				metas, err := group[0].p.listMeta(ctx, at) // what is ours has Helm's label
+				for _, d := range group {
+					look(d, metas[d.id.Name])
+				}
+				return err
+			})
+		}
+		for _, d := range group {
+			if len(group) < worthListing || selectorsOf(d.last.obj) != nil {
+				single = append(single, d)
+			}
+		}
+		for _, d := range single {
+			jobs = append(jobs, func() error {
+				meta, err := a.getMeta(ctx, d.mapping, d.id)
+				look(d, meta)
+				return err
+			})
+		}
+	}
+	err := a.each(ctx, len(jobs), func(i int) error { return jobs[i]() })
+	slices.SortFunc(out, func(a, b Change) int { return strings.Compare(a.ID.String(), b.ID.String()) })
+	return out, err
+}

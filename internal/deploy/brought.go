@@ -1,0 +1,50 @@
+package deploy
+
+import (
+	"deployer/apply"
+	"deployer/internal/kube"
+	"deployer/release"
+)
+
+// broughtBy is what revisions have brought of the definitions in crds/: as the
+// latest of them says, or for those that don't say it, what their charts have.
+// Of these only the chart itself is recorded, not its subcharts.
+func broughtBy(owned []*release.Record) map[string]apply.Brought {
+	out := map[string]apply.Brought{}
+	for _, r := range owned {
+		if r.Journal != nil && r.Journal.Definitions != nil {
+			out = map[string]apply.Brought{}
+			for key, d := range r.Journal.Definitions {
+				out[key] = apply.Brought(d)
+			}
+			continue
+		}
+		applied := appliedCRDs
+		if r.Journal == nil {
+			applied = installedCRDs
+		}
+		crds, err := applied(r)
+		if err != nil {
+			continue // what can't be read counts as brought by others
+		}
+		for _, m := range crds {
+			out[apply.Key(kube.IDOf(m.Object))] = apply.BroughtBy(m.Object)
+		}
+	}
+	return out
+}
+
+// definitions is what a record remembers of definitions in crds/: what earlier
+// ones did, and what has been carried out since.
+func definitions(before map[string]apply.Brought, changes []apply.Change) map[string]release.Definition {
+	out := map[string]release.Definition{}
+	for key, b := range before {
+		out[key] = release.Definition(b)
+	}
+	for _, c := range changes {
+		if c.Brought != nil {
+			out[apply.Key(c.ID)] = release.Definition(*c.Brought)
+		}
+	}
+	return out
+}
