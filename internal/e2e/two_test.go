@@ -80,7 +80,9 @@ func TestTwoAtOnceAtEveryCall(t *testing.T) {
 	for _, a := range actors {
 		s.charts[a.name] = s.chart(a.name, a.fails)
 	}
-	s.charts["before"] = s.chart("before", false)
+	for _, name := range []string{"before", "older"} {
+		s.charts[name] = s.chart(name, false)
+	}
 	var all []meeting
 	if os.Getenv(longEnv) == "" {
 		all = s.sample(drawnFrom(t, meetingsSeed))
@@ -178,10 +180,12 @@ func (s *stage) set(w *world, m meeting) (plan string) {
 	w.Helper()
 	has := func(name string) bool { return m.first.name == name || m.second.name == name }
 	if m.first.name != "install" {
-		w.ok("install", "x", s.charts["before"], "--wait=false")
+		verb := "install"
 		if has("rollback") {
-			w.ok("upgrade", "x", s.charts["before"], "--wait=false", "--set", "again=1")
+			w.ok("install", "x", s.charts["older"], "--wait=false")
+			verb = "upgrade"
 		}
+		w.ok(verb, "x", s.charts["before"], "--wait=false")
 	}
 	if has("apply") {
 		plan = filepath.Join(w.TempDir(), "x.plan")
