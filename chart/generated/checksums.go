@@ -74,6 +74,11 @@ func (k *keeper) ofContent(t *token) bool {
 		return false
 	}
 	content := string(data)
+	for _, start := range []string{"apiVersion:", "kind:", "metadata:"} {
+		if len(content) >= 4 && strings.HasPrefix(start, strings.TrimSpace(content)) {
+			return true // the beginning of a shortened one
+		}
+	}
 	return contentStart.MatchString(content) || k.mentions(content)
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -229,5 +228,3 @@ func decodeB64(t *testing.T, v any) string {
 	}
 	return string(out)
 }
-
-var _ = regexp.MustCompile

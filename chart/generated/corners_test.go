@@ -1,0 +1,192 @@
+package generated
+
+import (
+	"strings"
+	"testing"
+	"time"
+)
+
+const password = secret + `data: {password: {{ randAlphaNum 16 | b64enc }}}`
+
+// TestCorners: what is kept of the second rendering, and what isn't.
+func TestCorners(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		first, second any
+		values, later map[string]any
+		object        string
+		path          []any
+		kept          bool // the field is what it was
+		says          string
+	}{
+		{name: "another field changes", first: password + "\ntype: a", second: password + "\ntype: b", object: "Secret/s", path: []any{"data", "password"}, kept: true},
+		{name: "another length", first: password, second: strings.Replace(password, "16", "32", 1), object: "Secret/s", path: []any{"data", "password"}, kept: true},
+		{name: "a renamed key", first: password, second: strings.Replace(password, "password:", "pass:", 1), object: "Secret/s", path: []any{"data", "pass"}},
+		{name: "data becomes stringData", first: secret + `data: {p: {{ randAlphaNum 16 | b64enc }}}`, second: secret + `stringData: {p: {{ randAlphaNum 16 }}}`,
+			object: "Secret/s", path: []any{"stringData", "p"}, kept: true, says: "kept from 1"},
+		{name: "a value is given", first: secret + `data: {p: {{ .Values.p | default (randAlphaNum 16) | b64enc }}}`, second: secret + `data: {p: {{ .Values.p | default (randAlphaNum 16) | b64enc }}}`,
+			later: map[string]any{"p": "given"}, object: "Secret/s", path: []any{"data", "p"}},
+		{name: "a value isn't given any more", first: secret + `data: {p: {{ .Values.p | default (randAlphaNum 16) | b64enc }}}`, second: secret + `data: {p: {{ .Values.p | default (randAlphaNum 16) | b64enc }}}`,
+			values: map[string]any{"p": "given"}, object: "Secret/s", path: []any{"data", "p"}, kept: true},
+		{name: "htpasswd of another password", first: secret + `stringData: {a: "{{ htpasswd "bob" .Values.p }}"}`, second: secret + `stringData: {a: "{{ htpasswd "bob" .Values.p }}"}`,
+			values: map[string]any{"p": "a"}, later: map[string]any{"p": "b"}, object: "Secret/s", path: []any{"stringData", "a"}, says: "made of another value"},
+		{name: "htpasswd of another user", first: secret + `stringData: {a: "{{ htpasswd .Values.u "p" }}"}`, second: secret + `stringData: {a: "{{ htpasswd .Values.u "p" }}"}`,
+			values: map[string]any{"u": "a"}, later: map[string]any{"u": "b"}, object: "Secret/s", path: []any{"stringData", "a"}, says: "what is around it"},
+		{name: "encryptAES of other text", first: secret + `stringData: {a: {{ encryptAES "k" .Values.p }}}`, second: secret + `stringData: {a: {{ encryptAES "k" .Values.p }}}`,
+			values: map[string]any{"p": "a"}, later: map[string]any{"p": "b"}, object: "Secret/s", path: []any{"stringData", "a"}, says: "made of another value"},
+		{name: "other names in a certificate", first: secret + `{{ $c := genSelfSignedCert "a" nil (list .Values.p) 365 }}stringData: {c: {{ $c.Cert | quote }}}`,
+			second: secret + `{{ $c := genSelfSignedCert "a" nil (list .Values.p) 365 }}stringData: {c: {{ $c.Cert | quote }}}`,
+			values: map[string]any{"p": "a"}, later: map[string]any{"p": "b"}, object: "Secret/s", path: []any{"stringData", "c"}, says: "the names of the certificate changed"},
+		{name: "another lifetime", first: secret + `stringData: {c: {{ (genCA "a" 365).Cert | quote }}}`, second: secret + `stringData: {c: {{ (genCA "a" 730).Cert | quote }}}`,
+			object: "Secret/s", path: []any{"stringData", "c"}, says: "lifetime"},
+		{name: "another kind of key", first: secret + `stringData: {c: {{ genPrivateKey "ecdsa" | quote }}}`, second: secret + `stringData: {c: {{ genPrivateKey "ed25519" | quote }}}`,
+			object: "Secret/s", path: []any{"stringData", "c"}, says: "what is around it"},
+		{name: "one more certificate of the CA", first: secret + `{{ $ca := genCA "ca" 365 }}stringData: {ca: {{ $ca.Cert | quote }}}`,
+			second: secret + `{{ $ca := genCA "ca" 365 }}stringData: {ca: {{ $ca.Cert | quote }}, c: {{ (genSignedCert "x" nil nil 365 $ca).Cert | quote }}}`,
+			object: "Secret/s", path: []any{"stringData", "ca"}, says: "belongs to it and is new"},
+		{name: "one more copy of the CA", first: secret + `{{ $ca := genCA "ca" 365 }}stringData: {ca: {{ $ca.Cert | quote }}}`,
+			second: secret + `{{ $ca := genCA "ca" 365 }}stringData: {ca: {{ $ca.Cert | quote }}, c: {{ $ca.Cert | quote }}}`,
+			object: "Secret/s", path: []any{"stringData", "ca"}, kept: true},
+		{name: "a prefix in one word", first: secret + `stringData: {a: app{{ randAlphaNum 12 }}}`, second: secret + `stringData: {a: svc{{ randAlphaNum 12 }}}`,
+			object: "Secret/s", path: []any{"stringData", "a"}, says: "what is around it"},
+		{name: "one more of a list", first: secret + `stringData: {a: "{{ randAlphaNum 9 }},{{ randAlphaNum 9 }}"}`, second: secret + `stringData: {a: "{{ randAlphaNum 9 }},{{ randAlphaNum 9 }},{{ randAlphaNum 9 }}"}`,
+			object: "Secret/s", path: []any{"stringData", "a"}, says: "what is around it"},
+		{name: "one more entry of a map", first: config + `data: {a: {{ dict "a" 1 "b" 2 "c" 3 | keys | join "," | quote }}}`, second: config + `data: {a: {{ dict "a" 1 "b" 2 "c" 3 "d" 4 | keys | join "," | quote }}}`,
+			object: "ConfigMap/c", path: []any{"data", "a"}, says: "other parts than before"},
+		{name: "a section is new", first: config + "data:\n  c: |\n    [a]\n    p = {{ randAlphaNum 9 }}\n", second: config + "data:\n  c: |\n    [0]\n    p = {{ randAlphaNum 9 }}\n    [a]\n    q = 1\n    p = {{ randAlphaNum 9 }}\n",
+			object: "ConfigMap/c", path: []any{"data", "c"}, says: "ConfigMap/c data.c"},
+		{name: "a template becomes a hook", first: password, second: strings.Replace(password, "  name: s\n", "  name: s\n  annotations: {helm.sh/hook: pre-upgrade}\n", 1) + "\n---\n" + config,
+			object: "ConfigMap/c", path: []any{"data"}, kept: true, says: "Secret/s data.password kept from 1"},
+		{name: "restarts go on", first: workload(`{{ randAlphaNum 5 }}`), second: workload(`{{ randAlphaNum 5 }}`), object: "Deployment/d", path: annotation, says: "restarts the pods"},
+		{name: "restarts by hash go on", first: workload(`{{ randAlphaNum 5 | sha256sum }}`), second: workload(`{{ randAlphaNum 5 | sha256sum }}`), object: "Deployment/d", path: annotation, says: "restarts the pods"},
+		{name: "restarts by time go on", first: workload(`{{ now.UnixNano }}`), second: workload(`{{ now.UnixNano }}`), object: "Deployment/d", path: annotation, says: "restarts the pods"},
+		{name: "restarts by hash of time go on", first: workload(`{{ now | toString | sha256sum }}`), second: workload(`{{ now | toString | sha256sum }}`), object: "Deployment/d", path: annotation, says: "restarts the pods"},
+		{name: "a checksum stays", first: checksummed("a"), second: checksummed("a"), object: "Deployment/d", path: annotation, kept: true},
+		{name: "a checksum in part stays", first: checksummed("a", " | trunc 10"), second: checksummed("a", " | trunc 10"), object: "Deployment/d", path: annotation, kept: true},
+		{name: "a checksum goes with its Secret", first: checksummed("a"), second: checksummed("b"), object: "Deployment/d", path: annotation, says: "ConfigMap or Secret of the release changes"},
+		{name: "a copy in an annotation", first: secret + `{{ $p := randAlphaNum 16 }}data: {p: {{ $p | b64enc }}}` + "\n---\n" + workload(`{{ $p }}`), second: secret + `{{ $p := randAlphaNum 16 }}data: {p: {{ $p | b64enc }}}` + "\n---\n" + workload(`{{ $p }}`),
+			object: "Deployment/d", path: annotation, kept: true},
+		{name: "a hash of a password in an annotation", first: secret + `{{ $p := randAlphaNum 16 }}data: {p: {{ $p | b64enc }}}` + "\n---\n" + workload(`{{ $p | sha256sum }}`), second: secret + `{{ $p := randAlphaNum 16 }}data: {p: {{ $p | b64enc }}}` + "\n---\n" + workload(`{{ $p | sha256sum }}`),
+			object: "Deployment/d", path: annotation, kept: true},
+		{name: "an annotation asks for new ones", first: password, second: strings.Replace(password, "  name: s\n", "  name: s\n  annotations: {deployer.io/generated: renew}\n", 1),
+			object: "Secret/s", path: []any{"data", "password"}, says: "deployer.io/generated: renew"},
+		{name: "a generated name and what refers to it", first: config + "data: {ref: job-{{ randAlphaNum 9 | lower }}}\n---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: z}\n",
+			second: "{{ $n := printf \"job-%s\" (randAlphaNum 9 | lower) }}" + config + "data: {ref: {{ $n }}}\n---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: {{ $n }}}\n",
+			object: "ConfigMap/c", path: []any{"data", "ref"}, says: "generated name"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			s := newStory(t)
+			first := s.deploy(c.first, c.values)
+			if c.later == nil {
+				c.later = c.values
+				if c.name == "a value isn't given any more" {
+					c.later = nil
+				}
+			}
+			second := s.deploy(c.second, c.later)
+			now := field(t, second.Manifest, c.object, c.path...)
+			var was any
+			if c.path[0] == "stringData" && !strings.Contains(first.Manifest, "stringData") {
+				was = decodeB64(t, field(t, first.Manifest, c.object, "data", c.path[1]))
+			} else if strings.Contains(first.Manifest, "name: "+c.object[strings.Index(c.object, "/")+1:]) {
+				was = field(t, first.Manifest, c.object, c.path...)
+			}
+			if (now == was) != c.kept || !strings.Contains(second.lines(), c.says) {
+				t.Errorf("kept %v, want %v, saying %q:\n%s\nfrom:\n%s\nto:\n%s", now == was, c.kept, c.says, second.lines(), first.Manifest, second.Manifest)
+			}
+		})
+	}
+}
+
+var annotation = []any{"spec", "template", "metadata", "annotations", "x"}
+
+func workload(value string) string {
+	return "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {template: {metadata: {annotations: {x: \"" + value + "\"}}}}\n"
+}
+
+func checksummed(level string, more ...string) map[string]string {
+	return map[string]string{
+		"secret.yaml": secret + `data: {p: {{ randAlphaNum 16 | b64enc }}, level: {{ "` + level + `" | b64enc }}}`,
+		"d.yaml":      workload(`{{ include (print $.Template.BasePath "/secret.yaml") . | sha256sum` + strings.Join(more, "") + ` }}`),
+	}
+}
+
+// TestAllOfASetIsRenewed: a certificate that is due takes along its CA, the other
+// certificates, and their copies, but nothing else.
+func TestAllOfASetIsRenewed(t *testing.T) {
+	template := `{{ $ca := genCA "ca" 3650 }}{{ $c := genSignedCert "a" nil nil 90 $ca }}` + secret +
+		`stringData: {ca: {{ $ca.Cert | quote }}, crt: {{ $c.Cert | quote }}, key: {{ $c.Key | quote }}, p: {{ randAlphaNum 12 }}}
+---
+` + config + `data: {ca: {{ $ca.Cert | quote }}}`
+	s := newStory(t)
+	first := s.deploy(template, nil)
+	s.now = s.now.Add(59 * 24 * time.Hour)
+	if early := s.plan(template, nil); early.Manifest != first.Manifest || len(early.Warnings) > 0 {
+		t.Fatalf("renewed before two thirds: %v\n%s", early.Warnings, early.lines())
+	}
+	s.now = s.now.Add(2 * 24 * time.Hour)
+	second := s.deploy(template, nil)
+	for _, key := range []string{"ca", "crt", "key"} {
+		if field(t, first.Manifest, "Secret/s", "stringData", key) == field(t, second.Manifest, "Secret/s", "stringData", key) {
+			t.Errorf("%s is kept", key)
+		}
+	}
+	if field(t, second.Manifest, "Secret/s", "stringData", "ca") != field(t, second.Manifest, "ConfigMap/c", "data", "ca") {
+		t.Error("the copy of the CA is another one")
+	}
+	if field(t, first.Manifest, "Secret/s", "stringData", "p") != field(t, second.Manifest, "Secret/s", "stringData", "p") {
+		t.Error("the password has changed too")
+	}
+	if len(second.Warnings) != 1 || !strings.Contains(second.Warnings[0], "certificate of Secret/n/s expires on ") {
+		t.Errorf("warnings: %q", second.Warnings)
+	}
+}
+
+// TestFailedRevisionsCountWhereTheyAreLive: the value that a release wrote last is
+// kept; what somebody has changed by hand isn't.
+func TestFailedRevisionsCountWhereTheyAreLive(t *testing.T) {
+	s := newStory(t)
+	read := func(r *Result) any { return field(t, r.Manifest, "Secret/s", "data", "password") }
+	document := func(r *Result) string { return r.Manifest }
+	first := s.deploy(password, nil)
+	s.policy = Renew
+	failed := s.deploy(password, nil)
+	s.past[1].Successful = false
+	s.policy = Keep
+	if got := read(s.plan(password, nil)); got != read(first) {
+		t.Error("nothing is live, and the value of a failed revision counts")
+	}
+	s.live["Secret/s"] = document(failed)
+	if r := s.plan(password, nil); read(r) != read(failed) || !strings.Contains(r.lines(), "kept from 2") {
+		t.Errorf("the live value of a failed revision doesn't count: %s", r.lines())
+	}
+	s.live["Secret/s"] = document(first)
+	if got := read(s.plan(password, nil)); got != read(first) {
+		t.Error("a value that was never written counts")
+	}
+	s.live["Secret/s"] = secret + "data: {password: YnkgaGFuZA==}"
+	if got := read(s.plan(password, nil)); got != read(first) {
+		t.Error("a value set by hand, or of a failed revision, counts")
+	}
+	s.past = s.past[1:] // the first install has failed
+	s.live["Secret/s"] = document(failed)
+	if got := read(s.plan(password, nil)); got != read(failed) {
+		t.Error("what a failed install has written is lost")
+	}
+}
+
+// TestNotesHaveWhatIsDeployed: text rendered beside the manifest gets kept values.
+func TestNotesHaveWhatIsDeployed(t *testing.T) {
+	s := newStory(t)
+	template := secret + "stringData: {p: {{ randAlphaNum 16 }}}"
+	first := s.deploy(template, nil)
+	second := s.plan(template, nil)
+	if len(second.renamed) != 2 {
+		t.Fatal(second.renamed)
+	}
+	want := "password: " + field(t, first.Manifest, "Secret/s", "stringData", "p").(string)
+	if got := second.Replace("password: " + second.renamed[0]); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
