@@ -96,3 +96,18 @@ func TestVariantsOfFewChoices(t *testing.T) {
 		}
 	}
 }
+
+// BenchmarkRepeat is what an upgrade pays for asking whether a chart generates
+// anything: of a thousand objects, in templates of fifty.
+func BenchmarkRepeat(b *testing.B) {
+	c := chartWith("", nil)
+	text := strings.Repeat("---\napiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: o\ndata:\n  value: {{ if lt 1 (int .Values.changed) }}new-{{ .Values.generation }}{{ else }}old{{ end }}\n", 50)
+	for range 20 {
+		c.Helm.Templates = append(c.Helm.Templates, &helmchart.File{Name: "templates/t.yaml", Data: []byte(text)})
+	}
+	for b.Loop() {
+		if c.Repeat(Input{}).Needed() {
+			b.Fatal("nothing is generated")
+		}
+	}
+}

@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -38,8 +39,14 @@ func (d *Deployer) keepGenerated(ctx context.Context, op *Operation, repetition 
 		in.Past = append(in.Past, past)
 	}
 	result, again, err := generated.Render(ctx, repetition, in)
+	if err != nil && ctx.Err() == nil {
+		// Templates may refuse what only rendering again gives, such as a later time.
+		op.variants = nil
+		op.Warnings = append(op.Warnings, fmt.Sprintf("what the templates generate is renewed: rendering the chart again, to tell it from the rest: %v", err))
+		return nil
+	}
 	if err != nil {
-		return labelled("rendering the chart again, to tell what its templates generate:", err)
+		return err
 	}
 	if len(again) > 0 {
 		op.variants = func(context.Context) ([]*chart.Rendered, error) { return again, nil }

@@ -55,7 +55,7 @@ func TestPublicChartsOfHelm4(t *testing.T) {
 				w.noChanges(w.ok(append([]string{"plan", name, chart, "-o", "json"}, flags...)...))
 				w.ok(append([]string{"upgrade", name, chart}, ours...)...)
 				w.unchanged("the first release of deployer", before, generations(withoutHooks(w.everything())))
-				w.noOpUpgrade(c, name, chart, ours)
+				w.noOpUpgrade(name, chart, ours)
 
 				w.helm4(append([]string{"upgrade", name, chart}, theirs...)...)
 				w.unchanged("Helm 4 after it", before, generations(withoutHooks(w.everything())))

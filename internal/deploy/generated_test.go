@@ -1,0 +1,47 @@
+package deploy
+
+import (
+	"testing"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"deployer/release"
+)
+
+// TestFailedRevisionsAreNotSuccessful: Helm 3 calls a failed revision superseded
+// after a failed rollback.
+func TestFailedRevisionsAreNotSuccessful(t *testing.T) {
+	for _, c := range []struct {
+		status      helmrelease.Status
+		description string
+		want        bool
+	}{
+		{helmrelease.StatusDeployed, "Upgrade complete", true},
+		{helmrelease.StatusSuperseded, "Upgrade complete", true},
+		{helmrelease.StatusSuperseded, `Upgrade "x" failed: timed out`, false},
+		{helmrelease.StatusFailed, "", false},
+		{helmrelease.StatusPendingInstall, "", false},
+		{helmrelease.StatusUninstalled, "", false},
+	} {
+		r := &release.Record{Release: helmrelease.Release{Info: &helmrelease.Info{Status: c.status, Description: c.description}}}
+		if got := deployedWhole(r); got != c.want {
+			t.Errorf("deployedWhole(%s, %q) = %v, want %v", c.status, c.description, got, c.want)
+		}
+	}
+}
+
+// TestGeneratedFieldsAreNoted: what a record notes can be read again from it.
+func TestGeneratedFieldsAreNoted(t *testing.T) {
+	o := &Operation{Namespace: "n", Next: &release.Record{Journal: &release.Journal{
+		Generated: map[string]map[string]int{"/Secret/n/db": {"data.password": 3, "data.url": 0}, "nonsense": {"x": 1}},
+	}}}
+	o.Generated = o.generatedOf(o.Next)
+	if len(o.Generated) != 2 || o.Generated[0].Path != "data.password" || o.Generated[0].Revision != 3 || o.Generated[1].Kept() {
+		t.Fatalf("generatedOf: %v", o.Generated)
+	}
+	o.Next.Journal.Generated = nil
+	o.noteGenerated()
+	if got := o.Next.Journal.Generated["/Secret/n/db"]["data.password"]; got != 3 {
+		t.Errorf("noteGenerated: %v", o.Next.Journal.Generated)
+	}
+}
