@@ -19,7 +19,8 @@ func RaceReports(t testing.TB) string {
 			t.Errorf("the program under test has a data race:\n%s", report)
 		}
 	})
-	return "GORACE=log_path=" + filepath.Join(dir, "race")
+	// By default a program waits for a second before it ends, for other goroutines' reports.
+	return "GORACE=log_path=" + filepath.Join(dir, "race") + " atexit_sleep_ms=0"
 }
 
 func readReports(dir string) []string {
