@@ -18,7 +18,7 @@ help: ## this list
 build: ## bin/deployer
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/deployer ./cmd/deployer
 
-release: ## dist/: binaries for linux, darwin and windows, with checksums
+release: ## dist/: binaries for linux, darwin and windows, with bills of materials and checksums
 	scripts/release.sh $(VERSION)
 
 devcluster: ## bin/devcluster, a real Kubernetes for development and tests
@@ -52,12 +52,13 @@ test-node: devcluster ## deployer on real pods: as root on Linux; installs conta
 test-browser: ## plans in a browser and in Graphviz; installs them where it may
 	@GO=$(GO) sh scripts/test-browser.sh
 
-lint: ## gofmt, go vet, staticcheck and the import rules
+lint: ## gofmt, go vet, staticcheck, the import rules and known vulnerabilities, where their database can be reached
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 	$(GO) test -run '^TestImports$$' ./internal
 	cd devcluster && $(GO) vet ./...
+	@GO="$(GO)" sh scripts/vulncheck.sh
 
 bench: build devcluster helm3 ## time, memory and requests against Helm 3 and the targets, in one run (N=1000: only so many objects)
 	@bin/devcluster run --nodes 10 -- $(GO) run ./internal/bench $(if $(N),-n $(N))

@@ -17,7 +17,7 @@ import (
 // renderResources). It changes nothing, not even c; with in.Lookup set it
 // reads from the cluster.
 //
-// Errors for callers: *SchemaError, *TemplateError, *VersionError. With an
+// Errors for callers: *SchemaError, *TemplateError, *VersionError, *LimitError. With an
 // error that has *DocumentErrors, Rendered isn't nil: its Manifest is what the
 // templates gave, hooks among it and unsorted, to be looked at.
 func (c *Chart) Render(ctx context.Context, in Input) (*Rendered, error) {
@@ -91,16 +91,22 @@ func evaluate(ctx context.Context, helm *helmchart.Chart, values chartutil.Value
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	switch {
-	case in.Lookup == nil:
-		return engine.Engine{EnableDNS: in.DNS}.Render(helm, values)
-	case in.DNS:
-		// Helm's engine takes a client provider or allows DNS, not both.
-		e := engine.New(boundConfig(ctx, in.Lookup))
+	if in.DNS { // Helm's engine takes a client provider or allows DNS, not both
+		e := engine.Engine{}
+		if in.Lookup != nil {
+			e = engine.New(boundConfig(ctx, in.Lookup))
+		}
 		e.EnableDNS = true
-		return e.Render(helm, values)
+		return within(ctx, helm, func() string { return "" }, func() (map[string]string, error) { return e.Render(helm, values) })
 	}
-	return engine.RenderWithClientProvider(helm, values, &provider{ctx: ctx, cluster: in.Lookup, answers: in.Answers})
+	at := &places{}
+	marked := copyChart(helm) // what is recorded has no marks
+	at.mark(marked)
+	clients := watched{at, in.Lookup == nil, &provider{ctx: ctx, cluster: in.Lookup, answers: in.Answers}}
+	return within(ctx, helm, at.current, func() (map[string]string, error) {
+		files, err := engine.RenderWithClientProvider(marked, values, clients)
+		return files, at.unmoved(err)
+	})
 }
 
 // takeNotes removes every NOTES.txt from files and returns the chart's own, or

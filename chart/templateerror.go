@@ -1,6 +1,8 @@
 package chart
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -52,6 +54,9 @@ var (
 // templateError turns the chain of an engine error into its innermost place
 // and the places that led there.
 func templateError(helm *helmchart.Chart, err error) error {
+	if errors.As(err, new(*LimitError)) || errors.Is(err, context.Canceled) {
+		return err
+	}
 	e := &TemplateError{Chart: helm.Name(), Reason: err.Error(), Err: err}
 	if m := located.FindStringSubmatch(e.Reason); m != nil {
 		e.Kind, e.At, e.Reason = m[1], m[2], m[3]

@@ -1,5 +1,6 @@
 #!/bin/sh
-# Builds the binaries of a release into dist/, with SHA256SUMS. The same commit,
+# Builds the binaries of a release into dist/, each with its bill of materials (SBOM:
+# CycloneDX, from what Go has put into the binary), and SHA256SUMS of all. The same commit,
 # version and Go give the same bytes anywhere: nothing of the machine or the time
 # goes in, nor what Go finds out about the repository, which depends on tags and on
 # how it was checked out.
@@ -19,11 +20,13 @@ rm -f "$out"/deployer-* "$out"/SHA256SUMS
 for target; do
 	os=${target%/*} arch=${target#*/} suffix=
 	[ "$os" = windows ] && suffix=.exe
-	echo "building deployer-$os-$arch$suffix" >&2
+	name=deployer-$os-$arch$suffix
+	echo "building $name" >&2
 	CGO_ENABLED=0 GOOS=$os GOARCH=$arch GOFLAGS= GOAMD64=v1 GOARM64=v8.0 \
 		go build -trimpath -buildvcs=false -mod=readonly \
 		-ldflags "-s -w -buildid= -X main.buildVersion=$version -X main.buildCommit=$commit" \
-		-o "$out/deployer-$os-$arch$suffix" ./cmd/deployer
+		-o "$out/$name" ./cmd/deployer
+	go run ./internal/sbom "$out/$name" "$version" >"$out/$name.cdx.json"
 done
 (cd "$out" && sha256sum deployer-* >SHA256SUMS)
 cat "$out/SHA256SUMS"

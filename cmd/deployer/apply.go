@@ -135,7 +135,9 @@ func (o *applyOptions) renders(ctx context.Context, e *env, f *planfile.File, ar
 			What: fmt.Sprintf("give what it was made with:  "+program.Name+" apply %s CHART -f VALUES\nor plan with --encrypt-to, for a file that has everything in it", args[0]),
 		}
 	}
-	loaded, values, err := o.read(ctx, e, args[1])
+	reading, over := deploy.Phase(ctx, "reading the chart", o.settings.Timeout)
+	loaded, values, err := o.read(reading, e, args[1])
+	err = over(err)
 	if err != nil {
 		return nil, err
 	}

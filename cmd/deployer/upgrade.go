@@ -108,7 +108,9 @@ func (o *upgradeOptions) upgrade(ctx context.Context, e *env, c *cli.Context) er
 // run deploys the chart, or shows how it would.
 func (o *upgradeOptions) run(ctx context.Context, e *env, name, ref string) error {
 	o.complete(name)
-	loaded, values, err := o.read(ctx, e, ref)
+	reading, over := deploy.Phase(ctx, "reading the chart", o.settings.Timeout)
+	loaded, values, err := o.read(reading, e, ref)
+	err = over(err)
 	switch {
 	case err != nil && o.failure == installFailed:
 		return prefixed(installFailed, err)

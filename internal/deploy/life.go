@@ -68,16 +68,7 @@ func (l *life) begin(ctx context.Context) error {
 	if err := l.first(ctx); err != nil {
 		return err
 	}
-	// A namespace or lock that a signal lets us forget while it is made would stay.
-	guarded := kube.Guarded(ctx, func(context.Context) (func(), error) { return func() {}, nil })
-	if err := l.makeNamespace(guarded); err != nil {
-		return err
-	}
-	if err := l.acquire(guarded); err != nil {
-		return err
-	}
-	history, settled, err := l.lock.Settle(guarded)
-	l.tell(settled)
+	history, err := l.locked(ctx)
 	if err != nil {
 		return err
 	}
@@ -90,6 +81,28 @@ func (l *life) begin(ctx context.Context) error {
 		return l.opts.Deciding(l.op)
 	}
 	return nil
+}
+
+// locked takes the lock, and settles what dead runs have left, within the time of a
+// phase and of waiting for others.
+func (l *life) locked(ctx context.Context) (_ *release.History, err error) {
+	limit := l.Settings.Timeout
+	if limit > 0 {
+		limit += l.opts.LockTimeout
+	}
+	ctx, over := Phase(ctx, "locking the release", limit)
+	defer func() { err = over(err) }()
+	// A namespace or lock that a signal lets us forget while it is made would stay.
+	guarded := kube.Guarded(ctx, func(context.Context) (func(), error) { return func() {}, nil })
+	if err := l.makeNamespace(guarded); err != nil {
+		return nil, err
+	}
+	if err := l.acquire(guarded); err != nil {
+		return nil, err
+	}
+	history, settled, err := l.lock.Settle(guarded)
+	l.tell(settled)
+	return history, err
 }
 
 // first decides before the lock is had, because that only reads and may take

@@ -1,0 +1,61 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// phaseGrace is how much longer than one wait each phase before the first change may
+// take: reading the chart, deciding, locking. A timeout of a few seconds is about
+// what is waited for, and planning on a busy cluster shall not fail for it.
+const phaseGrace = 10 * time.Second
+
+// Phase bounds a phase before the first change by the timeout of the waits and a
+// little more; 0 doesn't bound it. The function ends it, and turns an error that
+// comes from the bound into a *LateError.
+func Phase(ctx context.Context, name string, timeout time.Duration) (context.Context, func(error) error) {
+	if timeout <= 0 {
+		return ctx, func(err error) error { return err }
+	}
+	late := &LateError{Phase: name, Limit: timeout + phaseGrace}
+	ctx, cancel := context.WithTimeoutCause(ctx, late.Limit, late)
+	return ctx, func(err error) error {
+		defer cancel()
+		if err == nil || context.Cause(ctx) != error(late) {
+			return err
+		}
+		late.Err = err
+		return late
+	}
+}
+
+// A LateError says that a phase took too long. Nothing has been changed.
+type LateError struct {
+	Phase string // "planning"
+	Limit time.Duration
+	Err   error // what was under way
+}
+
+func (e *LateError) Error() string {
+	if e.Err == nil || errors.Is(e.Err, e) {
+		return fmt.Sprintf("%s took more than %s", e.Phase, e.Limit)
+	}
+	return fmt.Sprintf("%s took more than %s: %s", e.Phase, e.Limit, e.Err)
+}
+
+// Unwrap gives what was under way.
+func (e *LateError) Unwrap() error { return e.Err }
+
+// Hint says what decides how long it may take.
+func (e *LateError) Hint() string {
+	return fmt.Sprintf("a server answers slowly, or not to its end; a longer --timeout gives it more: each phase before the first change may take that and %s", phaseGrace)
+}
+
+// Decided is what decide says, within the time of a phase.
+func (d *Deployer) Decided(ctx context.Context, decide Decide) (*Operation, error) {
+	ctx, over := Phase(ctx, "planning", d.Settings.Timeout)
+	op, err := decide(ctx, d)
+	return op, over(err)
+}

@@ -1,0 +1,38 @@
+package e2e
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// TestEndlessTemplatesEnd: templates that come to no end, or need more memory than
+// there is, are an error that names them, and take no machine down.
+func TestEndlessTemplatesEnd(t *testing.T) {
+	w := worldOf(t)      // by itself: each takes what memory it may
+	const most = 3 << 20 // KiB
+	for name, text := range map[string]string{
+		"range":    `{{ range 100000000000 }}{{ end }}`,
+		"lines":    "{{ range 100000000000 }}a line of text\n{{ end }}",
+		"tpl":      `{{ tpl .Values.self . }}`,
+		"include":  `{{ define "a" }}{{ include "b" . }}{{ include "b" . }}{{ end }}{{ define "b" }}{{ include "a" . }}{{ include "a" . }}{{ end }}{{ include "a" . }}`,
+		"template": `{{ define "a" }}{{ template "a" . }}{{ end }}{{ template "a" . }}`,
+		"until":    `{{ range until 10000000000 }}{{ end }}`,
+	} {
+		chart := w.chartOf(map[string]string{
+			"templates/innocent.yaml": "a: 1\n", "templates/deep/guilty.yaml": text, "values.yaml": "self: '{{ tpl .Values.self . }}'\n",
+		})
+		for _, args := range [][]string{{"template", chart}, {"install", "x", chart, "--timeout", "3s"}} {
+			if (args[0] == "template") == (name == "range") {
+				continue // without --timeout it has a minute
+			}
+			cmd, done := w.command(deployerBinary, args...)
+			r := done(cmd.Run())
+			used := cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss
+			if r.code != 1 || used > most || !strings.Contains(r.err, "c/templates/deep/guilty.yaml") {
+				t.Errorf("%s: want exit code 1, the template's name and less than %d MiB, not %d:\n%.2000s", name, most>>10, used>>10, r)
+			}
+		}
+	}
+	w.statuses("x")
+}
