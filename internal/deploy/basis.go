@@ -28,8 +28,10 @@ type Decide = func(context.Context, *Deployer) (*Operation, error)
 const tries = 5
 
 // Decided decides, and again if the release was uninstalled while its records
-// were read. It only reads.
+// were read, within the time of a phase. It only reads.
 func (d *Deployer) Decided(ctx context.Context, decide Decide) (op *Operation, err error) {
+	ctx, over := Phase(ctx, "planning", d.Settings.Timeout)
+	defer func() { err = over(err) }()
 	for range tries {
 		op, err = decide(ctx, d)
 		if missing := new(release.NotFoundError); !errors.As(err, &missing) || !missing.Vanished {

@@ -52,10 +52,3 @@ func (e *LateError) Unwrap() error { return e.Err }
 func (e *LateError) Hint() string {
 	return fmt.Sprintf("a server answers slowly, or not to its end; a longer --timeout gives it more: each phase before the first change may take that and %s", phaseGrace)
 }
-
-// Decided is what decide says, within the time of a phase.
-func (d *Deployer) Decided(ctx context.Context, decide Decide) (*Operation, error) {
-	ctx, over := Phase(ctx, "planning", d.Settings.Timeout)
-	op, err := decide(ctx, d)
-	return op, over(err)
-}
