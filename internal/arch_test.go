@@ -33,6 +33,7 @@ var allowed = map[string][]string{
 	"internal/view":         {"internal/deploy", "chart", "release", "apply", "track", "internal/kube", "internal/hide", "internal/program"},
 	"cmd/deployer":          {"internal/deploy", "internal/planfile", "internal/plugin", "internal/view", "internal/kube", "internal/hide", "chart", "release", "apply", "track", "internal/program"},
 	"internal/bench":        {"internal/helmtest"},
+	"internal/sbom":         {},
 	"internal/e2e":          {"testcharts"},
 	"testcharts":            {},
 	"internal":              {},
