@@ -54,6 +54,7 @@ func (p *planning) contest(t *target, cmp *comparison, c *Change, policy Conflic
 			continue // nobody changed it: the chart's own value of an earlier revision
 		}
 		f := conflictOf(t, con, c.Live, cmp.want)
+		f.Before, f.After = p.a.opts.Hidden.PairText(f.Before, f.After)
 		switch policy {
 		case Fail:
 			f.Outcome = Refused

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"deployer/internal/hide"
 )
 
 // Conflicts says what to do with a field that the chart states and somebody
@@ -54,6 +56,9 @@ const (
 
 // Options are the policies of one operation. Every zero value is the default.
 type Options struct {
+	// Hidden is what must not be shown in what is told of conflicts; nil is nothing.
+	Hidden *hide.Texts
+
 	Conflicts  Conflicts
 	Validation FieldValidation
 	Gate       Gate

@@ -4,6 +4,7 @@ package chart
 import (
 	helmchart "helm.sh/helm/v3/pkg/chart"
 	helmrelease "helm.sh/helm/v3/pkg/release"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/internal/kube"
 )
@@ -34,14 +35,16 @@ type Input struct {
 	Values             map[string]any // the user's values, without the chart's defaults
 	// Server is what .Capabilities tells. Without a version it is what the Helm
 	// release binary assumes offline, and the APIVersions come on top; see Offline.
-	Server        kube.Server
-	Lookup        *kube.Cluster // nil renders offline: the lookup function finds nothing
-	Answers       *Answers      // the cluster's answers to lookup that several renderings share; nil asks each time
-	SubchartNotes bool          // also render the notes of subcharts
-	SkipSchema    bool          // don't check values against values.schema.json
-	IncludeCRDs   bool          // put the documents of crds/ at the head of the manifest, as `helm template --include-crds`
-	DNS           bool          // let templates resolve host names
-	PostRenderer  []string      // command and arguments; empty means none
+	Server  kube.Server
+	Lookup  *kube.Cluster // nil renders offline: the lookup function finds nothing
+	Answers *Answers      // the cluster's answers to lookup that several renderings share; nil asks each time
+	// Seen is told of each object that the lookup function reads; nil drops that.
+	Seen          func(*unstructured.Unstructured)
+	SubchartNotes bool     // also render the notes of subcharts
+	SkipSchema    bool     // don't check values against values.schema.json
+	IncludeCRDs   bool     // put the documents of crds/ at the head of the manifest, as `helm template --include-crds`
+	DNS           bool     // let templates resolve host names
+	PostRenderer  []string // command and arguments; empty means none
 }
 
 // Rendered is everything a chart says about one revision.

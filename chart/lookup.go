@@ -1,9 +1,11 @@
 package chart
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"sync"
 
@@ -24,6 +26,7 @@ type provider struct {
 	ctx     context.Context // of the one rendering it was made for
 	cluster *kube.Cluster
 	answers *Answers
+	seen    func(*unstructured.Unstructured) // nil: nobody asks
 }
 
 // Answers are what the cluster has answered to lookups: renderings that share them
@@ -87,7 +90,7 @@ func (p *provider) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableR
 		return nil, false, err
 	}
 	resources := client.Resource(mapping.Resource)
-	return &found{ctx: p.ctx, version: apiVersion, kind: kind, answers: p.answers, all: resources, ResourceInterface: resources}, mapping.Namespaced, nil
+	return &found{ctx: p.ctx, version: apiVersion, kind: kind, answers: p.answers, seen: p.seen, all: resources, ResourceInterface: resources}, mapping.Namespaced, nil
 }
 
 // found is a client that reads with a context of our own: the engine has none.
@@ -99,6 +102,7 @@ type found struct {
 	version   string
 	kind      string
 	namespace string
+	seen      func(*unstructured.Unstructured)
 	answers   *Answers
 }
 
@@ -108,7 +112,7 @@ func (f *found) Namespace(namespace string) dynamic.ResourceInterface {
 		return f
 	}
 	return &found{
-		ctx: f.ctx, version: f.version, kind: f.kind, namespace: namespace, answers: f.answers,
+		ctx: f.ctx, version: f.version, kind: f.kind, namespace: namespace, answers: f.answers, seen: f.seen,
 		ResourceInterface: f.all.Namespace(namespace),
 	}
 }
@@ -131,6 +135,9 @@ func (f *found) Get(_ context.Context, name string, opts metav1.GetOptions, sub 
 		id := kube.ID{Kind: f.kind, Namespace: f.namespace, Name: name}
 		return nil, fmt.Errorf("reading %s from the cluster: %w", id, err)
 	}
+	if f.seen != nil {
+		f.seen(obj)
+	}
 	return obj, nil
 }
 
@@ -151,21 +158,57 @@ func (f *found) List(_ context.Context, opts metav1.ListOptions) (*unstructured.
 	if err != nil {
 		return nil, fmt.Errorf("listing %s in the cluster: %w", f.kind, err)
 	}
+	for i := range list.Items {
+		if f.seen != nil {
+			f.seen(&list.Items[i])
+		}
+	}
 	return list, nil
 }
 
-// boundConfig is the cluster's configuration with every request ending with ctx.
-func boundConfig(ctx context.Context, cluster *kube.Cluster) *rest.Config {
+// boundConfig is the cluster's configuration with every request ending with ctx,
+// and seen told of every object that is read.
+func boundConfig(ctx context.Context, cluster *kube.Cluster, seen func(*unstructured.Unstructured)) *rest.Config {
 	config := cluster.Config()
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return bound{ctx, next} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return bound{ctx, next, seen} })
 	return config
 }
 
 type bound struct {
 	ctx  context.Context
 	next http.RoundTripper
+	seen func(*unstructured.Unstructured)
 }
 
 func (b bound) RoundTrip(request *http.Request) (*http.Response, error) {
-	return b.next.RoundTrip(request.WithContext(b.ctx))
+	response, err := b.next.RoundTrip(request.WithContext(b.ctx))
+	if err != nil || b.seen == nil || response.StatusCode != http.StatusOK {
+		return response, err
+	}
+	data, err := io.ReadAll(response.Body)
+	if cerr := response.Body.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return nil, err
+	}
+	response.Body = io.NopCloser(bytes.NewReader(data))
+	b.tell(data)
+	return response, nil
+}
+
+// tell finds the objects in an answer. What can't be read here fails where it is used.
+func (b bound) tell(data []byte) {
+	content, err := runtime.Decode(unstructured.UnstructuredJSONScheme, data)
+	if err != nil {
+		return
+	}
+	switch content := content.(type) {
+	case *unstructured.Unstructured:
+		b.seen(content)
+	case *unstructured.UnstructuredList:
+		for i := range content.Items {
+			b.seen(&content.Items[i])
+		}
+	}
 }

@@ -94,7 +94,7 @@ func evaluate(ctx context.Context, helm *helmchart.Chart, values chartutil.Value
 	if in.DNS { // Helm's engine takes a client provider or allows DNS, not both
 		e := engine.Engine{}
 		if in.Lookup != nil {
-			e = engine.New(boundConfig(ctx, in.Lookup))
+			e = engine.New(boundConfig(ctx, in.Lookup, in.Seen))
 		}
 		e.EnableDNS = true
 		return within(ctx, helm, func() string { return "" }, func() (map[string]string, error) { return e.Render(helm, values) })
@@ -102,7 +102,7 @@ func evaluate(ctx context.Context, helm *helmchart.Chart, values chartutil.Value
 	at := &places{}
 	marked := copyChart(helm) // what is recorded has no marks
 	at.mark(marked)
-	clients := watched{at, in.Lookup == nil, &provider{ctx: ctx, cluster: in.Lookup, answers: in.Answers}}
+	clients := watched{at, in.Lookup == nil, &provider{ctx: ctx, cluster: in.Lookup, answers: in.Answers, seen: in.Seen}}
 	return within(ctx, helm, at.current, func() (map[string]string, error) {
 		files, err := engine.RenderWithClientProvider(marked, values, clients)
 		return files, at.unmoved(err)

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/lint"
 	"helm.sh/helm/v3/pkg/lint/support"
@@ -31,6 +32,8 @@ type Report struct {
 	// Notable are the messages that are more than information.
 	Notable []string
 	Failed  bool
+	// Defaults are the chart's own values, and those of the charts in it.
+	Defaults []map[string]any
 }
 
 // Lint examines the chart in a directory or archive as helm lint does. What
@@ -64,6 +67,9 @@ func Lint(path string, values map[string]any, opts LintOptions) (Report, error) 
 		limit = support.WarningSev
 	}
 	result := lint.AllWithKubeVersionAndSchemaValidation(dir, values, opts.Namespace, version, opts.SkipSchema)
+	if loaded, err := loader.Load(dir); err == nil { // what is wrong with it has been said
+		report.Defaults = chart.Defaults(loaded)
+	}
 	for _, m := range result.Messages {
 		report.Messages = append(report.Messages, m.Error())
 		if m.Severity > support.InfoSev {

@@ -80,6 +80,17 @@ func (e *env) deployer(cluster *kube.Cluster, settings deploy.Settings) *deploy.
 	return d
 }
 
+// conceal makes values known whose keys say that they are confidential: what is
+// said of them is not to show them.
+func (e *env) conceal(values ...map[string]any) {
+	if e.hidden == nil {
+		e.hidden = &hide.Texts{}
+	}
+	for _, v := range values {
+		e.hidden.Values(v)
+	}
+}
+
 // namespace is the one the user named, else that of the kubeconfig context.
 func (e *env) namespace() (string, error) {
 	if e.kube.Namespace != "" {

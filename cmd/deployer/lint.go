@@ -46,6 +46,7 @@ Exit codes: 0 no errors; 1 errors, or with --strict warnings`,
 			if err != nil {
 				return err
 			}
+			e.conceal(values)
 			o.Namespace = e.offlineNamespace()
 			return lint(e, paths, values, o, quiet)
 		}),
@@ -60,6 +61,7 @@ func lint(e *env, paths []string, values map[string]any, o develop.LintOptions, 
 		if err != nil {
 			return err
 		}
+		e.conceal(report.Defaults...)
 		lines := report.Messages
 		if quiet {
 			lines = report.Notable
@@ -73,7 +75,7 @@ func lint(e *env, paths []string, values map[string]any, o develop.LintOptions, 
 		}
 		text += fmt.Sprintf("==> Linting %s\n", path)
 		for _, line := range lines {
-			text += line + "\n"
+			text += e.hidden.Hide(line) + "\n"
 		}
 		text += "\n"
 	}

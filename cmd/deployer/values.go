@@ -104,8 +104,10 @@ func (r *chartRequest) read(ctx context.Context, e *env, ref string) (*chart.Cha
 	r.load.Progress = e.progress(waiting)
 	loaded, lerr := chart.Load(ctx, ref, r.load)
 	waiting.Stop()
+	e.conceal(values)
 	if err := errors.Join(lerr, verr); err != nil {
 		return nil, nil, err
 	}
+	e.conceal(chart.Defaults(loaded.Helm)...)
 	return loaded, values, nil
 }

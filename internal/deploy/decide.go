@@ -54,6 +54,10 @@ func (d *Deployer) decide(ctx context.Context, op *Operation, history *release.H
 		}
 	}
 	d.learn(append(owned, op.Next), past, req.Objects, req.Hooks, req.Resting)
+	op.Description = d.Hidden.Hide(op.Description) // annotations and tables show it
+	if op.Verb != Uninstall && op.Next.Info != nil {
+		op.Next.Info.Description = d.Hidden.Hide(op.Next.Info.Description)
+	}
 	op.Plan, err = d.applier(op).Plan(ctx, req)
 	if err != nil {
 		return err
@@ -92,6 +96,7 @@ func isJob(id kube.ID) bool { return id.Kind == "Job" && id.Group == "batch" }
 func (d *Deployer) applier(op *Operation) *apply.Applier {
 	opts := d.Settings.Apply
 	opts.RetryTimeout, opts.GoneTimeout, opts.Warn = d.Settings.Timeout, d.Settings.Timeout, d.Warn
+	opts.Hidden = d.Hidden
 	switch op.Verb {
 	case Uninstall:
 		// What the templates made goes with the release, as with Helm; the

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"deployer/apply"
+	"deployer/chart"
 	"deployer/internal/kube"
 	"deployer/release"
 )
@@ -27,6 +28,9 @@ func (d *Deployer) learn(records []*release.Record, past []apply.Past, lists ...
 	d.Hidden.Name(d.Namespace)
 	for _, r := range records {
 		d.Hidden.Values(r.Config)
+		for _, defaults := range chart.Defaults(r.Chart) {
+			d.Hidden.Values(defaults)
+		}
 		d.Hidden.Name(r.Name)
 		if r.Chart != nil && r.Chart.Metadata != nil {
 			d.Hidden.Name(r.Chart.Metadata.Name)
@@ -40,6 +44,7 @@ func (d *Deployer) learn(records []*release.Record, past []apply.Past, lists ...
 			if m.Object != nil {
 				d.Hidden.Object(m.Object)
 				d.Hidden.Name(m.Object.GetName())
+				d.Hidden.Name(m.Object.GetKind())
 			}
 		}
 	}

@@ -53,6 +53,9 @@ func (d *Deployer) Upgrade(ctx context.Context, req UpgradeRequest) (*Operation,
 		return nil, err
 	}
 	d.Hidden.Values(req.Values)
+	for _, defaults := range chart.Defaults(req.Chart.Helm) {
+		d.Hidden.Values(defaults)
+	}
 	missing, err := d.namespaceMissing(ctx, req.CreateNamespace)
 	if err != nil {
 		return nil, err
@@ -154,7 +157,7 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 	in := req.Render
 	in.Release, in.Namespace, in.Revision = req.Name, d.Namespace, history.Next()
 	in.Upgrade, in.Values = op.Verb == Upgrade, values
-	in.Server, in.Lookup, in.Answers = server, d.Cluster, &chart.Answers{}
+	in.Server, in.Lookup, in.Answers, in.Seen = server, d.Cluster, &chart.Answers{}, d.Hidden.Object
 	rendered, err := source.Render(ctx, in)
 	if err != nil {
 		return nil, err

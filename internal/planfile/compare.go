@@ -7,6 +7,7 @@ import (
 
 	"deployer/apply"
 	"deployer/internal/deploy"
+	"deployer/internal/hide"
 )
 
 // compare says what has moved since the plan was made, as far as it matters to
@@ -110,6 +111,9 @@ func (o Object) movedFields(now Object) []Moved {
 			continue
 		}
 		g := now.field(f.Path)
+		if g != nil {
+			f, g = together(f, *g)
+		}
 		switch {
 		case g == nil:
 			add(f.Path, f.step(), "it wouldn't change any more")
@@ -127,6 +131,18 @@ func (o Object) movedFields(now Object) []Moved {
 		}
 	}
 	return out
+}
+
+// together are a field as it was planned and as it is now, without values when any
+// of them is hidden.
+func together(planned, now Field) (Field, *Field) {
+	closed := func(f Field) bool {
+		return f.Before != "" && f.From == "" || strings.Contains(f.From+f.To, hide.Mark)
+	}
+	if closed(planned) || closed(now) {
+		planned.From, planned.To, now.From, now.To = "", "", "", ""
+	}
+	return planned, &now
 }
 
 // skips says that a field's value doesn't matter: a new object begins with the

@@ -63,11 +63,23 @@ func objectOf(k *key, hidden *hide.Texts, stage string, c apply.Change) Object {
 			f.After = k.of("field "+o.Object+" "+f.Path, d.after)
 		}
 		if !secret.Below(fields.Names(d.path)) {
-			f.From, f.To = show(hidden.Value(d.before), d.had), show(hidden.Value(d.after), d.has)
+			f.From, f.To = shown(hidden, d)
 		}
 		o.Fields = append(o.Fields, f)
 	}
 	return o
+}
+
+// shown are the values of a field, or nothing when either is hidden.
+func shown(hidden *hide.Texts, d difference) (from, to string) {
+	if !d.had || !d.has {
+		return show(hidden.Value(d.before), d.had), show(hidden.Value(d.after), d.has)
+	}
+	before, after := hidden.Pair(d.before, d.after)
+	if before == hide.Mark && after == hide.Mark {
+		return "", ""
+	}
+	return show(before, true), show(after, true)
 }
 
 // changed lists the fields that a change touches.

@@ -9,6 +9,7 @@ import (
 
 	"deployer/apply"
 	"deployer/internal/deploy"
+	"deployer/internal/hide"
 	"deployer/internal/kube"
 	"deployer/track"
 )
@@ -232,6 +233,14 @@ func (c *collector) timeout(e *track.TimeoutError) {
 	}
 }
 
+// hidden is what must not be shown of the operation; nil when there is none.
+func (t *tally) hidden() *hide.Texts {
+	if t.op == nil {
+		return nil
+	}
+	return t.op.Hidden
+}
+
 // cause adds to what tracking found what this release knows of the object.
 func (t *tally) cause(from track.Cause) Cause {
 	p := from.Problem
@@ -270,7 +279,7 @@ func (t *tally) cause(from track.Cause) Cause {
 	if out.Impact = t.impact(from, change); watching && out.Impact == newObject {
 		out.Impact = nothingAvailable
 	}
-	out.Changed = changedIn(change, p.Container, string(from.Class))
+	out.Changed = changedIn(change, p.Container, string(from.Class), t.hidden())
 	out.Next = nextFor(string(from.Class), stepInput{id: id, problem: p})
 	return out
 }

@@ -7,6 +7,7 @@ import (
 
 	"deployer/apply"
 	"deployer/internal/deploy"
+	"deployer/internal/hide"
 )
 
 // podFields are the fields of a pod template, outside of containers, that may
@@ -38,7 +39,7 @@ const maxChanged = 8
 // changedIn lists what the release changed in the container that fails, and in
 // those fields of its pod that the class makes suspect. An unknown container
 // means all of them.
-func changedIn(c apply.Change, container, class string) []string {
+func changedIn(c apply.Change, container, class string, hidden *hide.Texts) []string {
 	if c.Action != apply.Update && c.Action != apply.Recreate || secret(c) {
 		return nil
 	}
@@ -46,6 +47,7 @@ func changedIn(c apply.Change, container, class string) []string {
 	for _, f := range fieldsOf(c, deploy.Variants{}) {
 		text, ok := relative(f.Path, strings.TrimPrefix(container, "init:"), class)
 		if ok {
+			f = f.without(hidden)
 			f.Path = text
 			fields = append(fields, f)
 		}

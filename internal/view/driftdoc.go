@@ -158,7 +158,10 @@ func shown(secret hide.Fields, hidden *hide.Texts, names []string, a, b any) (an
 	if closedA || closedB {
 		return nil, nil, true
 	}
-	return hidden.Value(a), hidden.Value(b), false
+	if a, b = hidden.Pair(a, b); a == hide.Mark && b == hide.Mark {
+		return nil, nil, true
+	}
+	return a, b, false
 }
 
 func (d *driftDocument) count() {

@@ -206,14 +206,35 @@ func (d *planDocument) hide(hidden *hide.Texts) {
 			o := &stage.Objects[i]
 			o.Reason, o.Unverified = hidden.Hide(o.Reason), hidden.Hide(o.Unverified)
 			for j := range o.Fields {
-				o.Fields[j].Before, o.Fields[j].After = hidden.Value(o.Fields[j].Before), hidden.Value(o.Fields[j].After)
+				o.Fields[j] = o.Fields[j].without(hidden)
 			}
-			for j := range o.Conflicts {
-				o.Conflicts[j].Before, o.Conflicts[j].After = hidden.Hide(o.Conflicts[j].Before), hidden.Hide(o.Conflicts[j].After)
-			}
+			o.hideConflicts(hidden)
 			if o.Manifest != nil {
-				o.Manifest, _ = hidden.Value(o.Manifest).(map[string]any)
+				o.Manifest = hidden.Manifest(o.Manifest)
 			}
+		}
+	}
+}
+
+// without is a field whose values have nothing in them that is hidden.
+func (f planField) without(hidden *hide.Texts) planField {
+	if f.Before, f.After = hidden.Pair(f.Before, f.After); f.Before == hide.Mark && f.After == hide.Mark {
+		f.Before, f.After, f.Hidden = nil, nil, true
+	}
+	return f
+}
+
+// hideConflicts hides what others have set where what becomes of the field is
+// hidden, and the other way round.
+func (o *planObject) hideConflicts(hidden *hide.Texts) {
+	closed := map[string]bool{}
+	for _, f := range o.Fields {
+		closed[f.Path] = f.Hidden
+	}
+	for i := range o.Conflicts {
+		c := &o.Conflicts[i]
+		if c.Before, c.After = hidden.PairText(c.Before, c.After); closed[c.Path] {
+			c.Before, c.After = hiddenValue, hiddenValue
 		}
 	}
 }

@@ -69,9 +69,9 @@ func within(text string, most int) string {
 }
 
 func blockMarkdown(h heading, lines []planLine) string {
-	head := fmt.Sprintf("<code>%s</code> %s", html.EscapeString(string(h.sign)+" "+h.name), html.EscapeString(h.words))
+	head := fmt.Sprintf("<code>%s</code> %s", html.EscapeString(string(h.sign))+" "+entities(h.name), entities(h.words))
 	if h.source != "" {
-		head += " <sub>" + html.EscapeString(h.source) + "</sub>"
+		head += " <sub>" + entities(h.source) + "</sub>"
 	}
 	if len(lines) == 0 {
 		return "\n" + head + "\n"
@@ -103,29 +103,4 @@ func fenceFor(text string) string {
 		longest = max(longest, run)
 	}
 	return strings.Repeat("`", max(3, longest+1))
-}
-
-// markdown writes text that means itself: https://spec.commonmark.org/0.31.2/#backslash-escapes
-func markdown(s string) string {
-	var b strings.Builder
-	for _, r := range line(s) {
-		switch {
-		case r == '<':
-			b.WriteString("&lt;")
-			continue
-		case r == '>':
-			b.WriteString("&gt;")
-			continue
-		case r == '&':
-			b.WriteString("&amp;")
-			continue
-		case r == '@': // would notify the person
-			b.WriteString("&#64;")
-			continue
-		case strings.ContainsRune("\\`*_{}[]#!|~", r):
-			b.WriteByte('\\')
-		}
-		b.WriteRune(r)
-	}
-	return b.String()
 }

@@ -1,0 +1,67 @@
+package view
+
+import (
+	"fmt"
+	"html"
+	"regexp"
+	"strings"
+)
+
+// markdown writes text that means itself where Markdown is read: it makes no link,
+// image, mention, HTML or code, and ends none.
+// https://spec.commonmark.org/0.31.2/#backslash-escapes
+func markdown(s string) string {
+	var b strings.Builder
+	for _, r := range unlinked(line(s)) {
+		switch {
+		case strings.ContainsRune("<>&@", r):
+			b.WriteString(entity(r))
+			continue
+		case strings.ContainsRune("\\`*_{}[]#!|~$", r):
+			b.WriteByte('\\')
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// entities writes text that means itself inside of HTML that stands in Markdown,
+// where backslashes count in some places and not in others: what has a meaning in
+// either is written by its number.
+// https://spec.commonmark.org/0.31.2/#entity-and-numeric-character-references
+func entities(s string) string {
+	var b strings.Builder
+	for _, r := range unlinked(line(s)) {
+		if strings.ContainsRune("<>&@\\`*_{}[]#!|~$", r) {
+			b.WriteString(entity(r))
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+func entity(r rune) string {
+	if name := html.EscapeString(string(r)); name != string(r) {
+		return name
+	}
+	return fmt.Sprintf("&#%d;", r)
+}
+
+// joiner is an invisible letter where no line is broken.
+const joiner = "\u2060"
+
+// What GitHub and GitLab make links of in finished text, however it is escaped:
+// mentions, addresses, issues and the like.
+// https://github.github.com/gfm/#autolinks-extension-
+// https://docs.gitlab.com/user/markdown/#gitlab-specific-references
+var (
+	references = regexp.MustCompile(`([@#!$%~&*^])([\pL\pN_"\[])`)
+	addresses  = regexp.MustCompile(`(?i)(://|\b(?:mailto|xmpp):|\bwww\.|\bgh-)`)
+)
+
+// unlinked is text of which nothing is made a link.
+func unlinked(s string) string {
+	s = references.ReplaceAllString(s, "${1}"+joiner+"${2}")
+	return addresses.ReplaceAllStringFunc(s, func(m string) string { return m[:1] + joiner + m[1:] })
+}
