@@ -10,7 +10,7 @@ SEED ?=
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.buildVersion=$(VERSION)
 
-.PHONY: help build test-long test-alone test-node release demo cluster test lint bench golden clean devcluster helm3 helm4
+.PHONY: help fuzz build test-long test-alone test-node release demo cluster test lint bench golden clean devcluster helm3 helm4
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 12
@@ -70,6 +70,11 @@ test-long: devcluster helm3 ## the random stories of make test, 200 of each (SEE
 	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 DEPLOYER_TEST_LONG=1 $(GO) test -count=1 -timeout 150m -run '^(TestScale|TestFailureClasses)$$' ./track
 	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 DEPLOYER_TEST_LONG=1 $(GO) test -count=1 -timeout 180m -run '^(TestKilled|TestSignal)AtEveryCall$$' ./internal/e2e
 	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 DEPLOYER_TEST_LONG=1 $(GO) test -count=1 -timeout 300m -run '^TestTwoAtOnceAtEveryCall$$' ./internal/e2e
+
+FUZZ := ./internal/hide:FuzzHide ./internal/view:FuzzFilter ./internal/view:FuzzLine ./internal/view:FuzzMarkdown
+
+fuzz: ## what must never be shown or obeyed, with texts made up (FUZZTIME=10m: for so long each)
+	@for f in $(FUZZ); do $(GO) test -run '^$$' -fuzz "^$${f##*:}$$" -fuzztime $(or $(FUZZTIME),1m) $${f%%:*} || exit 1; done
 
 golden: devcluster helm3 ## rewrite the golden files from what the program does now
 	bin/devcluster run -- $(GO) test ./internal/view ./cmd/deployer ./chart -update
