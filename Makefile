@@ -10,7 +10,7 @@ SEED ?=
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.buildVersion=$(VERSION)
 
-.PHONY: help fuzz build test-long test-alone test-node release demo cluster test lint bench golden clean devcluster helm3 helm4
+.PHONY: test-clients help fuzz build test-long test-alone test-node release demo cluster test lint bench golden clean devcluster helm3 helm4
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 12
@@ -51,6 +51,9 @@ test-node: devcluster ## deployer on real pods: as root on Linux; installs conta
 
 test-browser: ## plans in a browser and in Graphviz; installs them where it may
 	@GO=$(GO) sh scripts/test-browser.sh
+
+test-clients: build devcluster helm3 ## programs that call Helm (helm-diff, kustomize), with Helm and with us: the same output
+	@sh scripts/test-clients.sh
 
 lint: ## gofmt, go vet, staticcheck, the import rules and known vulnerabilities, where their database can be reached
 	@test -z "$$(gofmt -l . | tee /dev/stderr)"

@@ -1,0 +1,65 @@
+#!/bin/sh
+# Programs that call Helm, run with the real Helm and with deployer under its name, on
+# a cluster of their own: what they write has to be the same. Each is built from a
+# module of its own in internal/clients. Needs bin/deployer, bin/devcluster and bin/helm3.
+set -eu
+cd "$(dirname "$0")/.."
+root=$PWD
+if [ "${1:-}" != run ]; then
+	for client in helm-diff:github.com/databus23/helm-diff/v3 kustomize:sigs.k8s.io/kustomize/kustomize/v5; do
+		(cd "internal/clients/${client%%:*}" && CGO_ENABLED=0 GOWORK=off go build -trimpath -ldflags '-s -w' -o "$root/bin/clients/${client%%:*}" "${client#*:}")
+	done
+	exec bin/devcluster run -- sh scripts/test-clients.sh run
+fi
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+mkdir -p "$work/theirs" "$work/ours" "$work/plugins/helm-diff/bin"
+ln -s "$root/bin/helm3/helm" "$work/theirs/helm"
+ln -s "$root/bin/deployer" "$work/ours/helm"
+cp "$(cd internal/clients/helm-diff && go list -m -f '{{.Dir}}' github.com/databus23/helm-diff/v3)/plugin.yaml" "$work/plugins/helm-diff/plugin.yaml"
+cp bin/clients/helm-diff "$work/plugins/helm-diff/bin/diff"
+export HELM_PLUGINS="$work/plugins"
+cd "$work"
+failed=0
+
+# both COMMAND...: HELM in it is one program, then the other.
+both() {
+	for side in theirs ours; do
+		code=0
+		command=$(printf '%s' "$*" | sed "s|HELM|$work/$side/helm|g")
+		sh -c "$command" >"$side.out" 2>"$side.err" || code=$?
+		echo "exit code $code" >>"$side.out"
+	done
+	if cmp -s theirs.out ours.out; then
+		echo "same    $*"
+	else
+		failed=1
+		echo "DIFFERS $*"
+		diff theirs.out ours.out || true
+		cat ours.err
+	fi
+}
+
+theirs/helm create chart >/dev/null
+ours/helm upgrade --install web chart -n default >/dev/null
+both HELM plugin list
+for values in replicaCount=3 image.tag=2 service.type=NodePort; do
+	both "HELM diff upgrade web chart -n default --set $values"
+	both "HELM diff upgrade web chart -n default --set $values --three-way-merge --detailed-exitcode --no-color"
+done
+both HELM diff upgrade new chart -n default --allow-unreleased
+both HELM diff upgrade new chart -n default
+ours/helm upgrade web chart -n default --set replicaCount=2 >/dev/null
+both HELM diff revision web 1 2 -n default
+both HELM diff rollback web 1 -n default
+
+mkdir -p kustomized/charts
+cp -r chart kustomized/charts/chart
+cat >kustomized/kustomization.yaml <<'X'
+helmCharts:
+- {name: chart, releaseName: web, namespace: shop, includeCRDs: true, valuesInline: {replicaCount: 2}}
+namePrefix: my-
+X
+both "$root/bin/clients/kustomize build --enable-helm --helm-command HELM kustomized"
+exit $failed
