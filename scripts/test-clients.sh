@@ -62,4 +62,22 @@ helmCharts:
 namePrefix: my-
 X
 both "$root/bin/clients/kustomize build --enable-helm --helm-command HELM kustomized"
+# Ansible, twice: the second run changes nothing. From Debian's packages ansible and
+# python3-kubernetes.
+if command -v ansible-playbook >/dev/null; then
+	cat >play.yaml <<'X'
+- hosts: localhost
+  connection: local
+  gather_facts: false
+  tasks:
+    - kubernetes.core.helm: {binary_path: "{{ helm }}", name: played, chart_ref: "{{ chart }}", release_namespace: "{{ space }}", create_namespace: true, values: {replicaCount: 2}}
+    - kubernetes.core.helm_info: {binary_path: "{{ helm }}", name: played, release_namespace: "{{ space }}"}
+X
+	for run in first second; do
+		both "ansible-playbook -i localhost, -e space=\$(basename \$(dirname HELM)) -e helm=HELM -e chart=$work/chart -e ansible_python_interpreter=/usr/bin/python3 play.yaml 2>/dev/null # $run"
+	done
+	grep -q 'changed=0' ours.out || failed=1
+else
+	echo "Ansible isn't installed: its playbook is left out" >&2
+fi
 exit $failed
