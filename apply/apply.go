@@ -6,6 +6,7 @@
 package apply
 
 import (
+	"context"
 	"sync"
 	"time"
 
@@ -39,6 +40,8 @@ type Applier struct {
 	shared  *sharing
 	budget  *budget
 	told    *sync.Map // failures that were told of by Options.Warn
+
+	adopting func(context.Context, Change) error // see Announcing; nil records nothing
 }
 
 // New returns an Applier; it does no network I/O.

@@ -14,13 +14,15 @@ import (
 type Action string
 
 // The actions. Keep is an object left alone although the chart dropped it, or
-// would take away from it what is not its release's.
+// would take away from it what is not its release's. GiveBack is one that was
+// somebody else's and is so again.
 const (
 	Create   Action = "create"
 	Update   Action = "update"
 	Recreate Action = "recreate"
 	Delete   Action = "delete"
 	Keep     Action = "keep"
+	GiveBack Action = "give-back"
 	None     Action = "unchanged"
 )
 
@@ -60,6 +62,11 @@ type Change struct {
 
 	// Warning is something to know of how the change was carried out; Run sets it.
 	Warning string
+
+	// Provenance is where the live object came from, with what Run is about to do to it
+	// where it may have to be given back; nil for one that isn't there, and when
+	// no record says it.
+	Provenance *Provenance
 
 	// Again says that the reason why an object is kept may pass: the next release
 	// is to look at it again, by its Key in Request.Leftover.
@@ -157,5 +164,5 @@ func (c Change) Recognised() bool { return c.Action == None && c.Want == nil }
 
 // removes says that the change is about an object that the chart doesn't have.
 func (c Change) removes() bool {
-	return c.Action == Delete || c.Action == Keep && c.Want == nil
+	return c.Action == Delete || c.Action == GiveBack || c.Action == Keep && c.Want == nil
 }

@@ -109,6 +109,7 @@ func (p *planning) existing(ctx context.Context, t *target, want, live *unstruct
 		c.Reason = "the existing one is being deleted"
 		c.Unverified = "the server can't be asked while the existing one is being deleted"
 		c.step = &step{p: p, t: t, apply: true, guard: absent(), gone: string(live.GetUID())}
+		t.missed = true
 		return c, nil
 	}
 	return p.update(ctx, t, want, live, adopting)
@@ -119,6 +120,7 @@ func (p *planning) create(ctx context.Context, t *target, want *unstructured.Uns
 	c := p.change(t, Create)
 	c.Want = want
 	c.step = &step{p: p, t: t, apply: true, guard: absent()}
+	t.missed = s.absent
 	if p.a.opts.Gate == GateOff && s.absent {
 		c.Unverified = "the server was not asked beforehand (--gate off)"
 		return c, nil
@@ -126,7 +128,7 @@ func (p *planning) create(ctx context.Context, t *target, want *unstructured.Uns
 	result, err := p.a.bring(ctx, t, want, ask)
 	switch {
 	case err == nil:
-		c.Result = result
+		c.Result, t.missed = result, true
 		return c, nil
 	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
 		return p.unexpected(ctx, t, want, s)

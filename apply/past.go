@@ -12,9 +12,11 @@ import (
 
 // past is what earlier revisions may have left, by object.
 type past struct {
-	objects map[kube.ID][]stated // oldest first
-	hooks   map[kube.ID]stated
-	order   []kube.ID
+	objects    map[kube.ID][]stated // oldest first
+	hooks      map[kube.ID]stated
+	order      []kube.ID
+	provenance map[kube.ID]*Provenance // of objects of that name; see noteProvenance
+	since      int                     // the latest revision that was uninstalled
 }
 
 // stated is an object as a revision had it.
@@ -34,10 +36,12 @@ func (p *past) wasHook(id kube.ID) bool {
 // remembered with the namespace it would have had: that kind may be back under
 // another group, and is nothing to fail for (helm#7219).
 func (p *planning) index(ctx context.Context, revisions []Past) (*past, error) {
-	out := &past{objects: map[kube.ID][]stated{}, hooks: map[kube.ID]stated{}}
+	out := &past{objects: map[kube.ID][]stated{}, hooks: map[kube.ID]stated{}, provenance: map[kube.ID]*Provenance{}}
 	for _, r := range revisions {
+		var had []kube.ID
 		for _, m := range r.Objects {
 			err := p.eachStated(ctx, r, m, func(id kube.ID, s stated) {
+				had = append(had, id)
 				if len(out.objects[id]) == 0 {
 					out.order = append(out.order, id)
 				}
@@ -52,6 +56,7 @@ func (p *planning) index(ctx context.Context, revisions []Past) (*past, error) {
 				return nil, err
 			}
 		}
+		out.noteProvenance(r, had)
 	}
 	return out, nil
 }

@@ -301,7 +301,7 @@ func (p *planning) decideAll(ctx context.Context, targets []*target) ([]Rejectio
 // recognised is the change of an object whose mark proves that it needs none.
 func (p *planning) recognised(t *target, meta *metav1.PartialObjectMetadata) *Change {
 	key := Key(t.id)
-	c := &Change{ID: t.id, Source: t.source, Action: None, Live: metaOnly(meta, t.mapping), mark: p.req.Marks[key]}
+	c := &Change{ID: t.id, Source: t.source, Action: None, Live: metaOnly(meta, t.mapping), Provenance: p.provenanceOf(t, meta, false), mark: p.req.Marks[key]}
 	if b, ok := p.req.Brought[key]; ok && t.foreign {
 		c.was = &b // as nobody has written it since
 	}

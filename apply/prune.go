@@ -76,13 +76,17 @@ func (p *planning) prune(ctx context.Context) ([]Change, error) {
 		if c.step == nil {
 			return nil
 		}
-		return p.allow(ctx, c, "delete", c.step.cand.mapping)
+		verb := "delete"
+		if c.Action == GiveBack {
+			verb = "patch"
+		}
+		return p.allow(ctx, c, verb, c.step.cand.mapping)
 	})
 }
 
 // unseen keeps what can't be looked at.
 func (p *planning) unseen(cand candidate) Change {
-	c := Change{ID: cand.id, Source: cand.last.source, Action: Keep, Again: true}
+	c := Change{ID: cand.id, Source: cand.last.source, Action: Keep, Again: true, Provenance: p.past.provenance[cand.id]}
 	c.Reason = "may not be read, so that nobody can tell whose it is"
 	if cand.unknown {
 		c.Reason = "the API server can't list " + strings.Join(p.server.Unavailable, ", ") + ", so it can't be looked at"
@@ -243,6 +247,9 @@ func (p *planning) judge(cand candidate, meta *metav1.PartialObjectMetadata) Cha
 	kind := cand.id.Group + "/" + cand.id.Kind
 	owner := ownerOf(c.Live)
 	uninstall := p.req.Uninstall
+	if p.judgeAdopted(cand, meta, &c) {
+		return c
+	}
 	if remade(cand, meta) {
 		owner = p.a.owner // whatever else it was, it came of ours
 	}
@@ -263,6 +270,9 @@ func (p *planning) judge(cand candidate, meta *metav1.PartialObjectMetadata) Cha
 		c.Reason = "was kept when the chart dropped it"
 	case held[kind] && !slices.Contains(p.a.opts.PruneKinds, cand.id.Kind):
 		c.Reason, c.Again = "objects of this kind are kept unless --prune-kind names it", true
+		if p.req.Undo {
+			c.Reason = "objects of this kind are kept when a failed run is undone: delete it if nobody needs it"
+		}
 	case controller != nil:
 		c.Reason, c.Again = fmt.Sprintf("is controlled by %s/%s", controller.Kind, controller.Name), true
 	case len(p.unlisted) > 0 && !uninstall && !p.a.opts.PartialDiscovery:

@@ -52,6 +52,7 @@ func (p *planning) recreate(ctx context.Context, u *updating, refusal error, at 
 		c.Reason = strings.Join(broken.Fields, ", ") + " can't be changed"
 	}
 	c.step = &step{p: p, t: t, apply: true, guard: absent(), gone: string(u.live.GetUID())}
+	t.missed = true // what is there afterwards is ours
 	result, err := p.rehearse(ctx, t, c.Want)
 	switch {
 	case err == nil:

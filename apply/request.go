@@ -13,6 +13,9 @@ type Past struct {
 	Status   string // Helm's word: deployed, superseded, failed, pending-upgrade, ...
 	Objects  []kube.Manifest
 	Hooks    []kube.Manifest
+	// Provenance is where the objects came from, by Key, as its run has noted it;
+	// nil when its record has no such notes.
+	Provenance map[string]Provenance
 }
 
 // A Request is what the cluster should look like, and what was there before.
@@ -25,6 +28,8 @@ type Request struct {
 	// Uninstall says that the release goes, and not only objects of it: what its
 	// hooks have made goes too.
 	Uninstall bool
+	// Undo says that a run which failed is undone.
+	Undo bool
 	// Hooks are the hooks of this operation that will run. Plan asks the server
 	// whether it would accept them, and never prunes an object of their name.
 	Hooks []kube.Manifest

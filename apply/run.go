@@ -216,6 +216,9 @@ func (a *Applier) execute(ctx context.Context, c Change) (Change, error) {
 			}
 			return c, nil
 		}
+		if err := a.announce(ctx, c); err != nil {
+			return c, err
+		}
 		done, again, err := a.once(ctx, c)
 		if err == nil && !again {
 			if written && done.Action == None || planned == Recreate && done.Action == Create {
@@ -283,6 +286,8 @@ func doing(action Action) string {
 		return "recreating"
 	case Delete:
 		return "deleting"
+	case GiveBack:
+		return "giving back"
 	}
 	return "updating"
 }
@@ -292,6 +297,9 @@ func (a *Applier) once(ctx context.Context, c Change) (done Change, again bool, 
 	s := c.step
 	if c.Deferral != nil {
 		return c, true, nil
+	}
+	if s.cand != nil && c.Action == GiveBack {
+		return a.giveBack(ctx, c)
 	}
 	if s.cand != nil {
 		return c, false, a.remove(ctx, s.cand.mapping, c.ID, s.guard, a.opts.Propagation)

@@ -26,12 +26,14 @@ type target struct {
 	deferral  *Deferral                  // what a decision has to wait for, or had to; nil when it needn't
 	converter []kube.ID                  // what of this release converts its kind and isn't there yet
 	foreign   bool                       // of crds/: carries no ownership
+	missed    bool                       // it was looked for, and was not there
 	raw       string                     // hash of obj and of the policies that shape it
 	once      *unstructured.Unstructured // what would be applied without doubled items; nil when there are none
 	whole     string                     // why it is written whole; empty when it is applied
 	after     []Need                     // what it says it waits for
 	weight    *int                       // that it states
 	denied    string                     // version it got when a policy had refused to let its fields be taken over
+	begun     *Provenance                // of the object, since we began to write it
 	tries     int                        // how often the object changed while it was being decided about
 	decided   *Change
 

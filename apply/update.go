@@ -22,7 +22,7 @@ func (p *planning) update(ctx context.Context, t *target, want, live *unstructur
 		p.warn(t.id, t.source, "%s", oversized)
 	}
 	c := p.change(t, Update)
-	c.Live = live
+	c.Live, c.Provenance = live, p.provenanceOf(t, live, adopting)
 	sent := want
 	if t.once != nil {
 		sent = t.once
@@ -323,6 +323,7 @@ func (u *updating) differences(result *unstructured.Unstructured) (*typed.Compar
 // account lists what goes, and drops conflicts that come to nothing: the same
 // quantity written otherwise.
 func (u *updating) account(c *Change, diff *typed.Comparison, result *unstructured.Unstructured) {
+	u.rememberPrior(c, diff, result)
 	c.Removed = nil
 	for _, path := range fields.Top(diff.Removed) {
 		c.Removed = append(c.Removed, Removal{Path: fields.String(path), Revision: u.cmp.introducedBy(path)})

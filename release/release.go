@@ -8,6 +8,7 @@
 package release
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"sort"
@@ -97,7 +98,25 @@ type Definition struct {
 type Mark struct {
 	UID     string `json:"uid"`
 	Print   string `json:"print,omitempty"`   // fingerprint of our managed fields; see package apply
-	Created bool   `json:"created,omitempty"` // this revision created it
+	Created bool   `json:"created,omitempty"` // the release created it, in this revision or before
+
+	// Adopted says that it was there before the release had it; nil for one that
+	// the release created, and in records without provenance.
+	Adopted *Adoption `json:"adopted,omitempty"`
+}
+
+// An Adoption is what is remembered of an object that a release adopted. It is
+// written before the first change to the object.
+type Adoption struct {
+	UID      string `json:"uid"`            // the object's
+	Revision int    `json:"revision"`       // that adopted it
+	From     string `json:"from,omitempty"` // the release that had it, as "namespace/name"; empty for none
+	// Final says that a revision with the object has succeeded: it isn't given
+	// back any more.
+	Final bool `json:"final,omitempty"`
+	// Prior is what the object was, in the words of package apply; it may hold
+	// confidential values.
+	Prior json.RawMessage `json:"prior,omitempty"`
 }
 
 // active says whether a run works, or worked when it died, on a revision of

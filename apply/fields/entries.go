@@ -88,16 +88,18 @@ func Encode(entries []Entry) ([]metav1.ManagedFieldsEntry, error) {
 	return out, nil
 }
 
-// with returns the entry owning set.
+// With returns the entry owning set.
+func (e Entry) With(set *fieldpath.Set) Entry { return e.with(set) }
+
 func (e Entry) with(set *fieldpath.Set) Entry {
 	e.Set = set
 	e.raw = metav1.ManagedFieldsEntry{}
 	return e
 }
 
-// never is what nobody owns.
+// Never is what nobody owns.
 // k8s.io/apimachinery/pkg/util/managedfields/internal/stripmeta.go
-func never() *fieldpath.Set {
+func Never() *fieldpath.Set {
 	return fieldpath.NewSet(
 		fieldpath.MakePathOrDie("apiVersion"),
 		fieldpath.MakePathOrDie("kind"),
@@ -120,7 +122,7 @@ func Of(v *typed.TypedValue) (*fieldpath.Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	return set.Difference(never()), nil
+	return set.Difference(Never()), nil
 }
 
 // Ours finds our own apply entry; nil when there is none.

@@ -34,7 +34,7 @@ func (d *Deployer) decide(ctx context.Context, op *Operation, history *release.H
 		events := hookEvents[op.Verb]
 		op.Hooks = Hooks{Before: hooksFor(events[0], op.Next.Hooks), After: hooksFor(events[1], op.Next.Hooks)}
 	}
-	req := apply.Request{CRDs: crds, Past: past, Marks: marksOf(owned), Leftover: leftoverOf(owned), Uninstall: op.Verb == Uninstall}
+	req := apply.Request{CRDs: crds, Past: past, Marks: marksOf(owned), Leftover: leftoverOf(owned), Uninstall: op.Verb == Uninstall, Undo: d.undoing}
 	op.brought = broughtBy(owned)
 	req.Brought = op.brought
 	if op.NewNamespace {
@@ -97,14 +97,17 @@ func (d *Deployer) applier(op *Operation) *apply.Applier {
 	opts := d.Settings.Apply
 	opts.RetryTimeout, opts.GoneTimeout, opts.Warn = d.Settings.Timeout, d.Settings.Timeout, d.Warn
 	opts.Hidden = d.Hidden
-	switch op.Verb {
-	case Uninstall:
+	switch {
+	case d.undoing:
+		// Others may use by now what can't be made again, also what this run made.
+		opts.PruneKinds, opts.PartialDiscovery = nil, op.Verb == Rollback
+	case op.Verb == Uninstall:
 		// What the templates made goes with the release, as with Helm; the
 		// annotation helm.sh/resource-policy keeps what must outlive it.
 		opts.PruneKinds = apply.HeldKinds()
-	case Rollback:
+	case op.Verb == Rollback:
 		opts.PartialDiscovery = true // it renders nothing
-	case Install, Upgrade:
+	case op.Verb == Install || op.Verb == Upgrade:
 		opts.PartialDiscovery = opts.PartialDiscovery || op.Independent
 	}
 	return apply.New(d.Cluster, apply.Owner{Release: op.Release, Namespace: op.Namespace}, opts)
@@ -142,7 +145,7 @@ func leftoverOf(owned []*release.Record) []string {
 func pastOf(owned []*release.Record, parser *chart.Parser) ([]apply.Past, error) {
 	var past []apply.Past
 	for _, r := range owned {
-		p := apply.Past{Revision: r.Version, Status: r.Info.Status.String()}
+		p := apply.Past{Revision: r.Version, Status: r.Info.Status.String(), Provenance: provenanceOf(r)}
 		var err error
 		if p.Objects, err = parser.Parse(r.Manifest); err != nil {
 			return nil, fmt.Errorf("reading the manifest of revision %d: %w", r.Version, err)

@@ -62,6 +62,8 @@ type Deployer struct {
 	// Warn is told, from any goroutine, of failures of the cluster that are
 	// waited out; nil drops that.
 	Warn func(text string)
+
+	undoing bool // what is carried out undoes a run that failed
 }
 
 // New returns a deployer for the releases that are stored in namespace.

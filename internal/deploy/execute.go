@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
@@ -23,6 +24,7 @@ func (d *Deployer) execute(ctx context.Context, lock *release.Lock, op *Operatio
 		Deployer: d, op: op, lock: lock, observe: Serial(observe), began: time.Now(),
 		applier: d.applier(op), tracker: d.newTracker(), applied: map[kube.ID]apply.Change{}, ready: map[kube.ID]bool{},
 	}
+	r.applier = r.applier.Announcing(r.adopting)
 	r.observe(Began{Operation: op})
 	if err := op.Plan.Permitted(); err != nil {
 		r.observe(Ended{Operation: op, Took: time.Since(r.began), Err: err})
@@ -45,6 +47,9 @@ type run struct {
 	step    string                   // the stage it has come to
 	applied map[kube.ID]apply.Change // what is now as it should be
 	ready   map[kube.ID]bool         // what others had to wait for, and was ready
+
+	journal   sync.Mutex                   // held while objects are applied and the record is written
+	announced map[string]*release.Adoption // of objects that were about to be written, by Key
 }
 
 // carryOut works under the lock's context: when the lock is lost, so is the
@@ -283,6 +288,9 @@ func (r *run) finish(ctx context.Context, err error) (*release.Record, error) {
 		status, description = helmrelease.StatusFailed, r.description(err)
 	}
 	r.remember()
+	if err == nil {
+		r.settleAdoptions()
+	}
 	if ferr := r.lock.Finish(ctx, next, status, description); ferr != nil {
 		return next, errors.Join(err, ferr)
 	}

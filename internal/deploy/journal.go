@@ -18,23 +18,25 @@ func (r *run) remember() {
 	journal.Leftover = nil
 	var done []apply.Change
 	for c := range r.op.Plan.Changes() {
+		key := apply.Key(c.ID)
 		now, carriedOut := r.applied[c.ID]
-		switch {
-		case carriedOut:
+		if carriedOut {
 			c = now
 			done = append(done, now)
-			if c.Result != nil {
-				journal.Objects[apply.Key(c.ID)] = release.Mark{UID: string(c.Result.GetUID()), Created: c.Action == apply.Create}
-			}
-		case c.Action != apply.None && c.Action != apply.Keep:
-			journal.Objects[apply.Key(c.ID)] = release.Mark{}
+		}
+		mark, known := r.markOf(c, carriedOut)
+		if known {
+			journal.Objects[key] = mark
 		}
 		if c.Again {
-			journal.Leftover = append(journal.Leftover, apply.Key(c.ID))
+			journal.Leftover = append(journal.Leftover, key)
 		}
 	}
 	journal.Definitions = definitions(r.op.brought, r.op.Plan.CRDs)
 	for key, mark := range r.applier.Marks(done) {
-		journal.Objects[key] = release.Mark{UID: mark.UID, Print: mark.Print, Created: journal.Objects[key].Created}
+		was := journal.Objects[key]
+		was.UID, was.Print = mark.UID, mark.Print
+		journal.Objects[key] = was
 	}
+	bound(journal)
 }

@@ -35,7 +35,7 @@ func (e *RolledBackError) Unwrap() []error { return []error{e.Cause, e.Rollback}
 // *RolledBackError about the failure.
 func (l *life) undo(ctx context.Context, failed Outcome) error {
 	undo := *l.Deployer
-	undo.Settings.Wait = true
+	undo.Settings.Wait, undo.undoing = true, true
 	op := failed.Operation
 	result := &RolledBackError{Release: op.Release, Verb: Rollback, Cause: failed.Err}
 	if op.Base == nil || op.Verb == Install {

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -224,3 +225,13 @@ func (w *world) mark() int {
 	w.Helper()
 	return len(w.cluster.Audit(w.T, w.user.Name))
 }
+
+// within is the same world in another namespace, for objects only.
+func (w *world) within(namespace string) *world {
+	other := *w
+	other.ns = namespace
+	return &other
+}
+
+// bound is a context for cleaning up, when that of the test has ended.
+func (w *world) bound() context.Context { return context.WithoutCancel(w.Context()) }

@@ -101,6 +101,8 @@ func (l *lines) applied(e deploy.Applied) {
 	case e.Step == "hook" || c.Action == "unchanged":
 	case c.Action == "keep":
 		l.gather("kept", line(c.ID.String()), c.Reason)
+	case c.Action == "give-back":
+		l.gather("returned", line(c.ID.String()), c.Reason)
 	case e.Step == "prune":
 		l.gather("removed", done(string(c.Action), c.ID), "")
 	default:

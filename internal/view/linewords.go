@@ -11,7 +11,7 @@ import (
 )
 
 // past are the words for what was done.
-var past = map[string]string{"create": "created", "update": "updated", "recreate": "recreated", "delete": "deleted", "keep": "kept", "unchanged": "unchanged"}
+var past = map[string]string{"create": "created", "update": "updated", "recreate": "recreated", "delete": "deleted", "give-back": "given back", "keep": "kept", "unchanged": "unchanged"}
 
 func done(action string, id kube.ID) string { return past[action] + " " + line(id.String()) }
 
@@ -25,7 +25,7 @@ func all(n int) string {
 // sums counts what was done.
 func (t *tally) sums() string {
 	var parts []string
-	for _, action := range []string{"create", "update", "recreate", "delete", "keep", "unchanged"} {
+	for _, action := range []string{"create", "update", "recreate", "delete", "give-back", "keep", "unchanged"} {
 		if n := t.actions[apply.Action(action)]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, past[action]))
 		}

@@ -158,7 +158,7 @@ func shortened(blocks []planBlock, budget int) []planBlock {
 // grave tells what must not be left out of the sight of whoever approves a plan.
 func (b planBlock) grave() bool {
 	switch apply.Action(b.Action) {
-	case apply.Recreate, apply.Delete:
+	case apply.Recreate, apply.Delete, apply.GiveBack:
 		return true
 	}
 	return b.Hook != nil

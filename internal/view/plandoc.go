@@ -40,6 +40,7 @@ type planSummary struct {
 	Update     int `json:"update"`
 	Recreate   int `json:"recreate"`
 	Delete     int `json:"delete"`
+	GiveBack   int `json:"give_back,omitempty"`
 	Keep       int `json:"keep"`
 	Unchanged  int `json:"unchanged"`
 	Hooks      int `json:"hooks"`
@@ -265,7 +266,7 @@ func (d *planDocument) count() {
 	s := &d.Summary
 	counters := map[string]*int{
 		string(apply.Create): &s.Create, string(apply.Update): &s.Update, string(apply.Recreate): &s.Recreate,
-		string(apply.Delete): &s.Delete, string(apply.Keep): &s.Keep, string(apply.None): &s.Unchanged, "hook": &s.Hooks,
+		string(apply.Delete): &s.Delete, string(apply.GiveBack): &s.GiveBack, string(apply.Keep): &s.Keep, string(apply.None): &s.Unchanged, "hook": &s.Hooks,
 	}
 	outcomes := map[string]*int{
 		string(apply.Taken): &s.Taken, string(apply.Yielded): &s.Yielded, string(apply.Refused): &s.Refused,

@@ -94,7 +94,7 @@ func (s planSummary) counts() []pageCount {
 	var out []pageCount
 	for _, c := range []pageCount{
 		{s.Create, string(apply.Create), "to create"}, {s.Update, string(apply.Update), "to update"},
-		{s.Recreate, string(apply.Recreate), "to recreate"}, {s.Delete, string(apply.Delete), "to delete"},
+		{s.Recreate, string(apply.Recreate), "to recreate"}, {s.Delete, string(apply.Delete), "to delete"}, {s.GiveBack, string(apply.GiveBack), "to give back"},
 		{s.Hooks, "hook", "hooks"}, {s.Keep, string(apply.Keep), "kept"}, {s.Unchanged, string(apply.None), "unchanged"},
 	} {
 		if c.N > 0 {

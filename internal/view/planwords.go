@@ -61,6 +61,8 @@ func (o planObject) sign() byte {
 		return '!'
 	case apply.Delete:
 		return '-'
+	case apply.GiveBack:
+		return '<'
 	case apply.Keep:
 		return '='
 	case "hook", "wait":
@@ -107,6 +109,9 @@ func (d planDocument) removal() string {
 func (s planSummary) sentence() string {
 	text := fmt.Sprintf("Plan: %d to create, %d to update, %d to recreate, %d to delete, %d unchanged",
 		s.Create, s.Update, s.Recreate, s.Delete, s.Unchanged)
+	if s.GiveBack > 0 {
+		text += fmt.Sprintf(", %d to give back", s.GiveBack)
+	}
 	if s.Keep > 0 {
 		text += fmt.Sprintf(", %d kept", s.Keep)
 	}

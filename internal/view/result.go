@@ -52,6 +52,7 @@ type ResultSummary struct {
 	Updated    int `json:"updated"`
 	Recreated  int `json:"recreated"`
 	Deleted    int `json:"deleted"`
+	GivenBack  int `json:"given_back,omitempty"`
 	Kept       int `json:"kept"`
 	Unchanged  int `json:"unchanged"`
 	Ready      int `json:"ready"`
@@ -208,7 +209,7 @@ func (t *tally) result(err error) Result {
 func (t *tally) summary() ResultSummary {
 	s := ResultSummary{
 		Created: t.actions[apply.Create], Updated: t.actions[apply.Update], Recreated: t.actions[apply.Recreate],
-		Deleted: t.actions[apply.Delete], Kept: t.actions[apply.Keep], Unchanged: t.actions[apply.None],
+		Deleted: t.actions[apply.Delete], GivenBack: t.actions[apply.GiveBack], Kept: t.actions[apply.Keep], Unchanged: t.actions[apply.None],
 	}
 	for _, o := range t.tracked {
 		switch {

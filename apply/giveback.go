@@ -1,0 +1,365 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"deployer/apply/fields"
+	"deployer/internal/kube"
+)
+
+// is tells whether o speaks of this very object.
+func (o *Provenance) is(obj metav1.Object) bool { return o != nil && o.UID == string(obj.GetUID()) }
+
+// adopter names the revision that adopted the object.
+func (o *Provenance) adopter() string {
+	if o.Adopted.Revision == 0 {
+		return "a revision that failed"
+	}
+	return fmt.Sprintf("revision %d, which failed", o.Adopted.Revision)
+}
+
+// judgeAdopted decides about what is there of a candidate that only unsuccessful
+// runs have adopted; false when it is none of these. It is never deleted: nobody
+// can tell what its owner has in it.
+func (p *planning) judgeAdopted(cand candidate, meta *metav1.PartialObjectMetadata, c *Change) bool {
+	from := p.past.provenance[cand.id]
+	if from.is(meta) {
+		c.Provenance = from
+	}
+	ours := ownerOf(c.Live) == p.a.owner
+	switch {
+	case !from.given():
+		return false
+	case !from.is(meta):
+		c.Reason = "was made anew by somebody else since " + from.adopter() + ", had adopted the one before"
+		return ours
+	case meta.DeletionTimestamp != nil, !ours && !p.unfinished(from, meta):
+		return false // and belongs to whom it says
+	case len(p.unlisted) > 0 && !p.req.Uninstall && !p.a.opts.PartialDiscovery:
+		c.Again = true
+		c.Reason = "the API server can't list " + strings.Join(p.unlisted, ", ") + ", so the chart may have rendered less than it should"
+		return true
+	}
+	c.Action = GiveBack
+	c.Reason = "given back to " + from.formerOwner() + ": only " + from.adopter() + ", had adopted it"
+	if from.Adopted.Prior.Cut {
+		c.Reason += "; what its fields were was too large to be recorded, so they stay as they are"
+	}
+	c.step = &step{p: p, guard: guard{uid: meta.UID}, cand: &cand}
+	return true
+}
+
+// formerOwner names who had the object before it was adopted: a release, or those
+// whose fields are in it.
+func (o *Provenance) formerOwner() string {
+	if o.Adopted.From != "" {
+		return "release " + o.Adopted.From
+	}
+	var names []string
+	for _, e := range o.Adopted.Prior.Owners {
+		if e.Subresource == "" && !slices.Contains(names, e.Manager) {
+			names = append(names, e.Manager)
+		}
+	}
+	if len(names) == 0 || len(names) > 3 {
+		return "those who had it before"
+	}
+	return strings.Join(names, ", ") + ", as an object of no release"
+}
+
+// unfinished tells whether an object that carries its former marks of ownership
+// has fields of ours all the same: a run died, or was refused, halfway.
+func (p *planning) unfinished(from *Provenance, meta *metav1.PartialObjectMetadata) bool {
+	if !maps.Equal(stampsOf(meta), from.Adopted.Prior.Stamps) {
+		return false
+	}
+	ours := func(e metav1.ManagedFieldsEntry) bool { return e.Manager == Manager && e.Subresource == "" }
+	return slices.ContainsFunc(meta.ManagedFields, ours) && !slices.ContainsFunc(from.Adopted.Prior.Owners, ours) && !from.Adopted.Prior.Cut
+}
+
+// giveBack makes an object what it was before it was adopted: its marks of
+// ownership, what was written over as far as it still is as we wrote it, and the
+// owners of its fields. All of that is one request, bound to the version that was
+// looked at; a second one takes out of the owners what the first has written.
+func (a *Applier) giveBack(ctx context.Context, c Change) (Change, bool, error) {
+	s := c.step
+	r := &returning{p: s.p, from: c.Provenance, last: s.cand.last.obj, t: &target{id: c.ID, mapping: s.cand.mapping}}
+	if err := r.read(ctx); err != nil {
+		return c, false, err
+	}
+	if r.live == nil || !r.from.is(r.live) {
+		return c, false, nil // gone, and another one is nothing of ours
+	}
+	if ownerOf(r.live) != ownerOf(c.Live) {
+		return c, false, changedMeanwhile(c.ID, s.cand.mapping)
+	}
+	r.t.obj = r.live
+	if err := r.compute(ctx); err != nil {
+		r.onlyStamps(err)
+	}
+	err := r.write(ctx)
+	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
+		// Volumes don't shrink; a policy may not want its former fields.
+		r.onlyStamps(explain(r.live, err))
+		err = r.write(ctx)
+	}
+	if notFound(err) {
+		err = nil
+	}
+	if err == nil && len(r.stays) > 0 {
+		c.Warning = "given back, but not all as it was: " + strings.Join(r.stays, "; ")
+	}
+	return c, false, err
+}
+
+// onlyStamps leaves the fields as they are, for a reason.
+func (r *returning) onlyStamps(why error) {
+	r.becomes = r.live.DeepCopy()
+	restamp(r.becomes, r.from.Adopted.Prior.Stamps)
+	r.stays = []string{"its fields stay as this release left them: " + why.Error()}
+}
+
+// write makes the requests.
+func (r *returning) write(ctx context.Context) error {
+	owners, err := r.owners()
+	if err != nil {
+		return err
+	}
+	set := operation{"add", "/metadata/managedFields", owners}
+	ops := rewriting("", plainContent(r.live), plainContent(r.becomes))
+	result, err := r.p.a.edit(ctx, r.t, r.live.GetResourceVersion(), append(ops, set), do)
+	if err != nil || !r.stillOurs(result) {
+		return err
+	}
+	_, err = r.p.a.edit(ctx, r.t, result.GetResourceVersion(), []operation{set}, do)
+	if apierrors.IsConflict(err) {
+		return nil // somebody writes it: it is theirs again
+	}
+	return err
+}
+
+// changedMeanwhile is the conflict that makes an object be looked at again.
+func changedMeanwhile(id kube.ID, m kube.Mapping) error {
+	return apierrors.NewConflict(m.Resource.GroupResource(), id.Name, fmt.Errorf("its owner has changed"))
+}
+
+// returning is one object being given back.
+type returning struct {
+	p    *planning
+	t    *target
+	from *Provenance
+	last *unstructured.Unstructured // as the last revision that had it stated it; nil when none is known
+	live *unstructured.Unstructured
+
+	becomes *unstructured.Unstructured
+	stays   []string // what isn't as it was, and why
+	entries []fields.Entry
+}
+
+// read reads the object in the version that its former values are of, where that
+// is still served.
+func (r *returning) read(ctx context.Context) error {
+	values, err := r.from.Adopted.Prior.values()
+	if err != nil {
+		return fmt.Errorf("reading what it was before: %w", err)
+	}
+	if values != nil {
+		if m, err := r.p.a.cluster.Mapping(ctx, values.GroupVersionKind(), false); err == nil {
+			r.t.mapping = m
+		}
+	}
+	r.live, err = r.p.a.get(ctx, r.t.mapping, r.t.id)
+	return err
+}
+
+// compute works out what becomes of the object.
+func (r *returning) compute(ctx context.Context) error {
+	conv, _, err := r.p.schemas.of(ctx, r.t.mapping.GVK)
+	if err != nil {
+		return err
+	}
+	if r.entries, err = fields.Parse(r.live.GetManagedFields()); err != nil {
+		return err
+	}
+	live, err := typedOf(conv, bare(r.live))
+	if err != nil {
+		return err
+	}
+	if live, err = r.withoutAdded(conv, live); err == nil {
+		live, err = r.withFormer(conv, live)
+	}
+	if err != nil {
+		return err
+	}
+	obj, err := conv.TypedToObject(live)
+	if err != nil {
+		return err
+	}
+	r.becomes = obj.(*unstructured.Unstructured).DeepCopy()
+	restamp(r.becomes, r.from.Adopted.Prior.Stamps)
+	return nil
+}
+
+// split gives the fields that are ours, and those that somebody else has too.
+func (r *returning) split() (ours, others *fieldpath.Set) {
+	ours, others = fieldpath.NewSet(), fieldpath.NewSet()
+	for _, e := range r.entries {
+		if isManagers(e) {
+			ours = ours.Union(e.Set)
+		} else {
+			others = others.Union(e.Set)
+		}
+	}
+	return ours, others
+}
+
+// isManagers tells whether an entry is of our name, however it was written.
+func isManagers(e fields.Entry) bool { return e.Manager == Manager && e.Subresource == "" }
+
+// withoutAdded takes out what wasn't there before, as the API server would if we
+// applied nothing of it.
+func (r *returning) withoutAdded(conv managedfields.TypeConverter, live *typed.TypedValue) (*typed.TypedValue, error) {
+	added, err := r.from.Adopted.Prior.added()
+	if err != nil || added.Empty() {
+		return live, err
+	}
+	ours, _ := r.split()
+	entries := slices.DeleteFunc(slices.Clone(r.entries), isManagers)
+	mine := fields.Entry{Manager: Manager, Operation: metav1.ManagedFieldsOperationApply}
+	entries = append(entries, mine.With(ours.Intersection(added)))
+	nothing := &unstructured.Unstructured{Object: map[string]any{"apiVersion": r.live.GetAPIVersion(), "kind": r.live.GetKind()}}
+	nothing.SetName(r.live.GetName())
+	if ns := r.live.GetNamespace(); ns != "" {
+		nothing.SetNamespace(ns)
+	}
+	want, err := typedOf(conv, nothing)
+	if err != nil {
+		return nil, err
+	}
+	return fields.Simulate(live, want, entries, Manager)
+}
+
+// withFormer puts in the former values of fields that are as we left them.
+func (r *returning) withFormer(conv managedfields.TypeConverter, live *typed.TypedValue) (*typed.TypedValue, error) {
+	values, err := r.from.Adopted.Prior.values()
+	if err != nil || values == nil {
+		return live, err
+	}
+	if values.GetAPIVersion() != r.live.GetAPIVersion() {
+		r.stays = append(r.stays, "what it was is recorded in "+values.GetAPIVersion()+", which isn't served any more")
+		return live, nil
+	}
+	former, err := typedOf(conv, values)
+	if err != nil {
+		return nil, err
+	}
+	set, err := former.ToFieldSet()
+	if err != nil {
+		return nil, err
+	}
+	drop := fieldpath.NewSet()
+	set.Leaves().Iterate(func(path fieldpath.Path) {
+		switch {
+		case len(path) == 1 && path[0].FieldName != nil && (*path[0].FieldName == "apiVersion" || *path[0].FieldName == "kind"), isKey(path):
+		case r.asWritten(path):
+		default:
+			drop.Insert(path.Copy())
+			if now, ok := fields.Value(r.live.Object, path); ok {
+				if was, had := fields.Value(values.Object, path); !had || !equalJSON(now, was) {
+					r.stays = append(r.stays, fields.String(path)+" has been changed since")
+				}
+			}
+		}
+	})
+	if !drop.Empty() {
+		former = former.RemoveItems(drop)
+	}
+	return live.Merge(former)
+}
+
+// isKey tells whether a path is that of a field by which a list's item is known.
+func isKey(path fieldpath.Path) bool {
+	if len(path) < 2 || path[len(path)-2].Key == nil || path[len(path)-1].FieldName == nil {
+		return false
+	}
+	return slices.ContainsFunc(*path[len(path)-2].Key, func(f value.Field) bool { return f.Name == *path[len(path)-1].FieldName })
+}
+
+// asWritten tells whether a field that we have written over is as we left it:
+// whoever changes it takes it out of what is ours. What isn't there is what our
+// later revisions have removed.
+func (r *returning) asWritten(path fieldpath.Path) bool {
+	ours, others := r.split()
+	now, there := fields.Value(r.live.Object, path)
+	stated, has := any(nil), false
+	if r.last != nil {
+		stated, has = fields.Value(r.last.Object, path)
+	}
+	switch {
+	case !there:
+		return !has
+	case len(r.entries) == 0:
+		return has && equalJSON(now, stated) // stored without owners
+	}
+	return fields.Owns(ours, path) && !fields.Owns(others, path)
+}
+
+// owners are the managers of the object as it becomes: those of others as they
+// are, and what the former ones had of it, as far as it is nobody else's.
+func (r *returning) owners() ([]metav1.ManagedFieldsEntry, error) {
+	_, others := r.split()
+	list := slices.DeleteFunc(slices.Clone(r.entries), isManagers)
+	former, err := fields.Parse(r.from.Adopted.Prior.Owners)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range former {
+		if e.Subresource != "" {
+			continue
+		}
+		again := fieldpath.NewSet()
+		e.Set.Iterate(func(path fieldpath.Path) {
+			if _, there := fields.Value(r.becomes.Object, path); there && !others.Has(path) {
+				again.Insert(path.Copy())
+			}
+		})
+		if again.Empty() {
+			continue
+		}
+		i := slices.IndexFunc(list, func(o fields.Entry) bool {
+			return o.Manager == e.Manager && o.Operation == e.Operation && o.Subresource == "" && o.APIVersion == e.APIVersion
+		})
+		if i < 0 {
+			list = append(list, e.With(again))
+		} else {
+			list[i] = list[i].With(list[i].Set.Union(again))
+		}
+	}
+	out, err := fields.Encode(list)
+	if len(out) == 0 {
+		out = []metav1.ManagedFieldsEntry{{}} // an empty list would be no change
+	}
+	return out, err
+}
+
+// stillOurs tells whether an object has entries of our name that it didn't have
+// before it was adopted.
+func (r *returning) stillOurs(obj *unstructured.Unstructured) bool {
+	return obj != nil && slices.ContainsFunc(obj.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
+		return e.Manager == Manager && e.Subresource == "" && !slices.ContainsFunc(r.from.Adopted.Prior.Owners, func(o metav1.ManagedFieldsEntry) bool {
+			return o.Manager == e.Manager && o.Operation == e.Operation && o.Subresource == ""
+		})
+	})
+}

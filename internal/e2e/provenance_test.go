@@ -1,0 +1,252 @@
+package e2e
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// strangers are objects that no release made, one of each kind whose loss costs
+// most, and the object of a healthy release, with charts that want all of them.
+type strangers struct {
+	*world
+	group string // first label of the group of the kind that the definition makes
+	guest string // a namespace with something in it
+	was   map[string]map[string]any
+}
+
+// newStrangers makes the objects, and the release "other" with one more.
+func newStrangers(w *world) *strangers {
+	w.Helper()
+	s := &strangers{world: w, group: w.unique(), guest: w.ns + "-guest"}
+	w.create("configmaps", "kubectl-create", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm, labels: {team: red}}\ndata: {key: theirs, extra: '1'}\n")
+	w.create("persistentvolumeclaims", "kubectl-create", s.claim(""))
+	w.create("namespaces", "kubectl-create", "apiVersion: v1\nkind: Namespace\nmetadata: {name: "+s.guest+", labels: {team: red}}\n")
+	w.Cleanup(func() { _ = w.in("namespaces").Delete(w.bound(), s.guest, metav1.DeleteOptions{}) })
+	w.within(s.guest).create("configmaps", "kubectl-create", configMap("content", "theirs"))
+	w.dropCRD(s.definition())
+	w.create("customresourcedefinitions", "kubectl-create", widgetCRD(s.group))
+	w.eventually("a widget can be made", func() bool {
+		_, err := w.cluster.Dynamic().Resource(widgetsOf(s.group)).Namespace(w.ns).Create(w.Context(), object(w.T, widget(s.group)), metav1.CreateOptions{})
+		return err == nil
+	})
+	w.ok("install", "other", s.chartOfOther())
+	s.was = s.content()
+	return s
+}
+
+func (s *strangers) definition() string { return "widgets." + s.group + ".deployer.io" }
+
+func (s *strangers) claim(labels string) string {
+	return "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: claim, labels: {" + labels + "}}\n" +
+		"spec: {accessModes: [ReadWriteOnce], storageClassName: none, resources: {requests: {storage: 1Gi}}}\n"
+}
+
+func (s *strangers) chartOfOther() string {
+	return s.chart(configMap("shared", "of other"), configMap("alone", "1"))
+}
+
+// wanting is a chart that has all of the strangers, changed, objects of its own,
+// and more templates.
+func (s *strangers) wanting(more ...string) string {
+	return s.chart(append([]string{
+		configMap("own", "1"),
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm, labels: {team: blue, new: here}}\ndata: {key: ours, added: '2'}\n",
+		s.claim("app: ours"),
+		"apiVersion: v1\nkind: Namespace\nmetadata: {name: " + s.guest + ", labels: {team: blue}}\n",
+		strings.Replace(widgetCRD(s.group), "size: {type: integer}", "size: {type: integer}\n                colour: {type: string}", 1),
+		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shared}\ndata: {key: taken, more: '1'}\n",
+	}, more...)...)
+}
+
+// fails is a hook that fails when all else is done.
+func fails() string {
+	return hookJob("fails", "post-install,post-upgrade", "before-hook-creation,hook-failed", true)
+}
+
+func widgetsOf(group string) schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: group + ".deployer.io", Version: "v1", Resource: "widgets"}
+}
+
+// taking are the flags with which a release may have all of the strangers.
+func (s *strangers) taking(args ...string) []string {
+	return append(args, "--take-ownership", "--take-ownership-from", s.ns+"/other")
+}
+
+// content is what the strangers are, by "kind/name".
+func (s *strangers) content() map[string]map[string]any {
+	s.Helper()
+	out := map[string]map[string]any{}
+	add := func(w *world, kind, name string) {
+		out[kind+"/"+name] = substance(w.get(kind, name))
+	}
+	add(s.world, "configmaps", "cm")
+	add(s.world, "configmaps", "shared")
+	add(s.world, "persistentvolumeclaims", "claim")
+	add(s.world, "namespaces", s.guest)
+	add(s.within(s.guest), "configmaps", "content")
+	add(s.world, "customresourcedefinitions", s.definition())
+	widgets, err := s.cluster.Dynamic().Resource(widgetsOf(s.group)).Namespace(s.ns).List(s.Context(), metav1.ListOptions{})
+	if err != nil {
+		s.Fatalf("listing widgets: %v", err)
+	}
+	for i := range widgets.Items {
+		out["widgets/"+widgets.Items[i].GetName()] = substance(&widgets.Items[i])
+	}
+	return out
+}
+
+// substance is an object without its bookkeeping; nil when it isn't there.
+func substance(obj *unstructured.Unstructured) map[string]any {
+	if obj == nil {
+		return nil
+	}
+	out := obj.DeepCopy()
+	for _, name := range []string{"managedFields", "resourceVersion", "generation"} {
+		unstructured.RemoveNestedField(out.Object, "metadata", name)
+	}
+	delete(out.Object, "status")
+	return out.Object
+}
+
+// asBefore checks that the strangers are what they were, that nothing of them is
+// ours, and that the release "other" has nothing to do.
+func (s *strangers) asBefore(when string) {
+	s.Helper()
+	now := s.content()
+	for _, key := range slices.Sorted(maps.Keys(s.was)) {
+		s.sameJSONValue(when+": "+key, s.was[key], now[key])
+	}
+	for kind, name := range map[string]string{
+		"configmaps": "cm", "persistentvolumeclaims": "claim", "namespaces": s.guest, "customresourcedefinitions": s.definition(),
+	} {
+		obj := s.get(kind, name)
+		if obj == nil {
+			continue // has been told
+		}
+		for _, e := range obj.GetManagedFields() {
+			if e.Manager == "helm" {
+				s.Errorf("%s: %s/%s has fields of ours: %s", when, kind, name, e.FieldsV1.GetRawString())
+			}
+		}
+	}
+	s.noChanges(s.ok("plan", "other", s.chartOfOther(), "-o", "json"))
+}
+
+// sameJSONValue checks that an object is what it was.
+func (w *world) sameJSONValue(what string, was, is map[string]any) {
+	w.Helper()
+	if got, want := fmt.Sprint(is), fmt.Sprint(was); got != want {
+		w.Errorf("%s has changed\nwas %s\nis  %s", what, want, got)
+	}
+}
+
+// TestUndoGivesBack is an install, and an upgrade, that adopt what others made,
+// fail, and are undone: the others have it as before.
+func TestUndoGivesBack(t *testing.T) {
+	for name, command := range map[string][]string{
+		"install":           {"install"},
+		"upgrade --install": {"upgrade", "--install"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStrangers(newWorld(t))
+			r := s.exits(6, s.taking(append(command, "x", s.wanting(fails()), "--atomic")...)...)
+			s.asBefore("after the undo")
+			s.there("configmaps", map[string]bool{"own": false})
+			s.says(r, "stderr", `ConfigMap/`+s.ns+`/shared.*given back to release `+s.ns+`/other`, `Namespace/`+s.guest+`.*given back`)
+			s.statuses("x")
+		})
+	}
+	t.Run("upgrade", func(t *testing.T) {
+		s := newStrangers(newWorld(t))
+		s.ok("install", "x", s.chart(configMap("own", "0")))
+		s.exits(6, s.taking("upgrade", "x", s.wanting(configMap("new", "1"), fails()), "--atomic")...)
+		s.asBefore("after the way back")
+		s.there("configmaps", map[string]bool{"own": true, "new": false})
+		s.statuses("x", "superseded", "failed", "deployed")
+	})
+}
+
+// TestFailedAdoptionIsGivenBack is a failed upgrade that isn't undone: the next
+// run gives back what it had adopted, never deletes it.
+func TestFailedAdoptionIsGivenBack(t *testing.T) {
+	for name, next := range map[string]func(*strangers) []string{
+		"upgrade":   func(s *strangers) []string { return []string{"upgrade", "x", s.chart(configMap("own", "2"))} },
+		"rollback":  func(*strangers) []string { return []string{"rollback", "x", "1"} },
+		"uninstall": func(*strangers) []string { return []string{"uninstall", "x"} },
+		"uninstall --keep-history": func(*strangers) []string {
+			return []string{"uninstall", "x", "--keep-history"}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStrangers(newWorld(t))
+			s.ok("install", "x", s.chart(configMap("own", "0")))
+			s.exits(1, s.taking("upgrade", "x", s.wanting(configMap("new", "1"), fails()))...)
+			s.ok(next(s)...)
+			s.asBefore("after the next run")
+			s.there("configmaps", map[string]bool{"new": false, "own": !strings.HasPrefix(name, "uninstall")})
+		})
+	}
+}
+
+// TestFailedInstallIsGivenBack is a first install that adopts and fails, and is
+// removed by hand.
+func TestFailedInstallIsGivenBack(t *testing.T) {
+	s := newStrangers(newWorld(t))
+	s.exits(1, s.taking("install", "x", s.wanting(fails()))...)
+	s.ok("uninstall", "x")
+	s.asBefore("after the uninstall")
+	s.there("configmaps", map[string]bool{"own": false})
+}
+
+// TestAdoptedForGood is that an object adopted in a revision that succeeds is the
+// release's: what fails later doesn't give it back, and an uninstall deletes it.
+func TestAdoptedForGood(t *testing.T) {
+	s := newStrangers(newWorld(t))
+	s.exits(1, s.taking("install", "x", s.wanting(fails()))...)
+	s.ok("upgrade", "--install", "x", s.wanting())
+	s.exits(6, "upgrade", "x", s.wanting(fails()), "--atomic")
+	if got := field(s.must("configmaps", "cm"), "data.key"); got != "ours" {
+		t.Errorf("ConfigMap/cm has key = %v, want ours", got)
+	}
+	s.ok("uninstall", "x")
+	s.there("configmaps", map[string]bool{"cm": false, "shared": false})
+	s.eventually("the claim is gone", func() bool { return s.get("persistentvolumeclaims", "claim") == nil })
+	s.eventually("the definition is gone", func() bool { return s.get("customresourcedefinitions", s.definition()) == nil })
+}
+
+// TestStampedByHandIsGivenBack is the way to let Helm adopt an object: to write
+// its annotations on it beforehand. The object was there all the same.
+func TestStampedByHandIsGivenBack(t *testing.T) {
+	w := newWorld(t)
+	w.create("configmaps", "kubectl-create", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm, labels: {app.kubernetes.io/managed-by: Helm},"+
+		" annotations: {meta.helm.sh/release-name: x, meta.helm.sh/release-namespace: "+w.ns+"}}\ndata: {key: theirs}\n")
+	was := substance(w.get("configmaps", "cm"))
+	w.exits(6, "install", "x", w.chart(configMap("cm", "ours"), fails()), "--atomic")
+	w.sameJSONValue("ConfigMap/cm", was, substance(w.get("configmaps", "cm")))
+}
+
+// TestUndoKeepsProtectedKinds is that what a failed run has made and others may
+// use by now stays.
+func TestUndoKeepsProtectedKinds(t *testing.T) {
+	w := newWorld(t)
+	name := w.unique()
+	w.dropCRD("widgets." + name + ".deployer.io")
+	claim := (&strangers{}).claim("")
+	r := w.exits(6, "install", "x", w.chart(configMap("a", "1"), claim, widgetCRD(name), fails()), "--atomic")
+	w.there("persistentvolumeclaims", map[string]bool{"claim": true})
+	w.there("customresourcedefinitions", map[string]bool{"widgets." + name + ".deployer.io": true})
+	w.there("configmaps", map[string]bool{"a": false})
+	w.says(r, "stderr", `PersistentVolumeClaim/`+w.ns+`/claim`)
+
+	// Another try has them, and an uninstall that somebody asks for deletes them.
+	w.ok("install", "x", w.chart(configMap("a", "1"), claim, widgetCRD(name)))
+	w.ok("uninstall", "x")
+	w.eventually("the claim is gone", func() bool { return w.get("persistentvolumeclaims", "claim") == nil })
+}
