@@ -313,7 +313,7 @@ func (r *returning) asWritten(path fieldpath.Path) bool {
 	case len(r.entries) == 0:
 		return has && equalJSON(now, stated) // stored without owners
 	}
-	return fields.Owns(ours, path) && !fields.Owns(others, path)
+	return fields.Owns(ours, path) && !others.Has(path)
 }
 
 // owners are the managers of the object as it becomes: those of others as they

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	storagev1 "k8s.io/api/storage/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -26,7 +27,8 @@ func newStrangers(w *world) *strangers {
 	w.Helper()
 	s := &strangers{world: w, group: w.unique(), guest: w.ns + "-guest"}
 	w.create("configmaps", "kubectl-create", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm, labels: {team: red}}\ndata: {key: theirs, extra: '1'}\n")
-	w.create("persistentvolumeclaims", "kubectl-create", s.claim(""))
+	w.storageClass(s.group)
+	w.create("persistentvolumeclaims", "kubectl-create", claim(s.group, ""))
 	w.create("namespaces", "kubectl-create", "apiVersion: v1\nkind: Namespace\nmetadata: {name: "+s.guest+", labels: {team: red}}\n")
 	w.Cleanup(func() { _ = w.in("namespaces").Delete(w.bound(), s.guest, metav1.DeleteOptions{}) })
 	w.within(s.guest).create("configmaps", "kubectl-create", configMap("content", "theirs"))
@@ -43,13 +45,26 @@ func newStrangers(w *world) *strangers {
 
 func (s *strangers) definition() string { return "widgets." + s.group + ".deployer.io" }
 
-func (s *strangers) claim(labels string) string {
+// claim is a PersistentVolumeClaim.
+func claim(class, labels string) string {
 	return "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: claim, labels: {" + labels + "}}\n" +
-		"spec: {accessModes: [ReadWriteOnce], storageClassName: none, resources: {requests: {storage: 1Gi}}}\n"
+		"spec: {accessModes: [ReadWriteOnce], storageClassName: " + class + ", resources: {requests: {storage: 1Gi}}}\n"
 }
 
 func (s *strangers) chartOfOther() string {
 	return s.chart(configMap("shared", "of other"), configMap("alone", "1"))
+}
+
+// storageClass makes a class of volumes that nobody waits for.
+func (w *world) storageClass(name string) {
+	w.Helper()
+	classes := w.cluster.Client().StorageV1().StorageClasses()
+	mode := storagev1.VolumeBindingWaitForFirstConsumer
+	class := &storagev1.StorageClass{ObjectMeta: metav1.ObjectMeta{Name: name}, Provisioner: "example.com/none", VolumeBindingMode: &mode}
+	if _, err := classes.Create(w.Context(), class, metav1.CreateOptions{}); err != nil {
+		w.Fatalf("creating StorageClass/%s: %v", name, err)
+	}
+	w.Cleanup(func() { _ = classes.Delete(w.bound(), name, metav1.DeleteOptions{}) })
 }
 
 // wanting is a chart that has all of the strangers, changed, objects of its own,
@@ -58,7 +73,7 @@ func (s *strangers) wanting(more ...string) string {
 	return s.chart(append([]string{
 		configMap("own", "1"),
 		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm, labels: {team: blue, new: here}}\ndata: {key: ours, added: '2'}\n",
-		s.claim("app: ours"),
+		claim(s.group, "app: ours"),
 		"apiVersion: v1\nkind: Namespace\nmetadata: {name: " + s.guest + ", labels: {team: blue}}\n",
 		strings.Replace(widgetCRD(s.group), "size: {type: integer}", "size: {type: integer}\n                colour: {type: string}", 1),
 		"apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shared}\ndata: {key: taken, more: '1'}\n",
@@ -238,7 +253,8 @@ func TestUndoKeepsProtectedKinds(t *testing.T) {
 	w := newWorld(t)
 	name := w.unique()
 	w.dropCRD("widgets." + name + ".deployer.io")
-	claim := (&strangers{}).claim("")
+	w.storageClass(name)
+	claim := claim(name, "")
 	r := w.exits(6, "install", "x", w.chart(configMap("a", "1"), claim, widgetCRD(name), fails()), "--atomic")
 	w.there("persistentvolumeclaims", map[string]bool{"claim": true})
 	w.there("customresourcedefinitions", map[string]bool{"widgets." + name + ".deployer.io": true})

@@ -289,7 +289,7 @@ func (d *planDocument) count() {
 			}
 		}
 	}
-	d.HasChanges = s.Create+s.Update+s.Recreate+s.Delete+s.Hooks > 0
+	d.HasChanges = s.Create+s.Update+s.Recreate+s.Delete+s.GiveBack+s.Hooks > 0
 }
 
 // hooks adds the hooks that run before ("pre") or after ("post") the change.
