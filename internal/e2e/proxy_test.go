@@ -37,6 +37,13 @@ type fate struct {
 	dies bool // nothing of it is heard any more
 }
 
+// A fault says what is answered to a call that is not sent: a code of HTTP, or
+// hangUp; 0 lets it through. n counts calls from 1.
+type fault func(n int, c call) int
+
+// hangUp is no answer at all.
+const hangUp = -1
+
 // A call is one request to the API server that came through a proxy.
 type call struct {
 	method string
@@ -72,6 +79,7 @@ type proxy struct {
 	calls []call
 	jobs  map[string]int // the names of hooks to how often they were made
 	fate  *fate          // nil once it has struck
+	fault fault          // nil: all calls are answered by the server
 	dead  bool
 	busy  sync.WaitGroup // calls on their way
 }
@@ -122,6 +130,13 @@ func (p *proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if p.gone() {
 		panic(http.ErrAbortHandler) // without an answer
+	}
+	if code := p.refusal(n, r); code == hangUp {
+		panic(http.ErrAbortHandler)
+	} else if code != 0 {
+		p.answered(n, body, code)
+		refuse(w, code)
+		return
 	}
 	response, err := p.send(r, body)
 	if err != nil {
@@ -255,4 +270,35 @@ func (p *proxy) made() map[string]int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return maps.Clone(p.jobs)
+}
+
+// failing makes calls fail, until it is told nil.
+func (p *proxy) failing(f fault) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.fault = f
+}
+
+func (p *proxy) refusal(n int, r *http.Request) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.fault == nil {
+		return 0
+	}
+	return p.fault(n, call{method: r.Method, path: r.URL.RequestURI()})
+}
+
+// refuse answers as the API server does.
+func refuse(w http.ResponseWriter, code int) {
+	reason := map[int]metav1.StatusReason{http.StatusForbidden: metav1.StatusReasonForbidden}[code]
+	text, err := json.Marshal(metav1.Status{
+		TypeMeta: metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}, Status: metav1.StatusFailure,
+		Message: "refused by the test", Reason: reason, Code: int32(code),
+	})
+	if err != nil {
+		code = http.StatusInternalServerError
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_, _ = w.Write(text) // whoever has gone doesn't want it
 }
