@@ -30,7 +30,7 @@ func (p *planning) recreate(ctx context.Context, u *updating, refusal error, at 
 	t := u.t
 	broken := &ImmutableError{ID: t.id, Fields: at, Text: explain(t.obj, refusal).Error()}
 	claims := u.claims(broken)
-	may := p.mayRecreate(t, u.live, broken)
+	may := p.mayRecreate(t, u.live, broken) && (!u.foreign() || p.a.opts.AllowRecreate)
 	if may {
 		var err error
 		if may, err = p.staysPermitted(ctx, u.live, broken); err != nil {
@@ -74,6 +74,12 @@ func (p *planning) recreate(ctx context.Context, u *updating, refusal error, at 
 	}
 	err = p.allow(ctx, &c, "delete", t.mapping)
 	return c, err
+}
+
+// foreign tells whether the object was somebody else's until now, or until runs
+// that have failed: then it can't be given back once it is deleted.
+func (u *updating) foreign() bool {
+	return u.adopting || u.c.Provenance.given() && u.c.Provenance.Adopted.Revision != 0
 }
 
 // asScaled is what a new object begins as: as the chart has it, but for a number
