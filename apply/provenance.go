@@ -216,6 +216,12 @@ func (c *comparison) extend(prior *Prior, live *unstructured.Unstructured, over 
 			return err
 		}
 	}
+	if foreign := c.notOurs(over); known != nil && !foreign.Empty() {
+		// Somebody has set it since: that is what is overwritten now.
+		known, knownSet, added = known.RemoveItems(foreign.Intersection(knownSet)), knownSet.Difference(foreign), added.Difference(foreign)
+	} else {
+		added = added.Difference(foreign)
+	}
 	over = over.Difference(stampPaths()).Difference(knownSet).Difference(added)
 	more := becomes.Difference(c.liveSet).Difference(stampPaths()).Difference(knownSet).Difference(fields.Never())
 	if added = added.Union(more); !added.Empty() {
@@ -234,6 +240,16 @@ func (c *comparison) extend(prior *Prior, live *unstructured.Unstructured, over 
 	}
 	prior.Values, err = json.Marshal(identified(values, live))
 	return err
+}
+
+// notOurs is the part of set that others own alone.
+func (c *comparison) notOurs(set *fieldpath.Set) *fieldpath.Set {
+	for _, e := range c.entries {
+		if isManagers(e) {
+			set = set.Difference(e.Set)
+		}
+	}
+	return set
 }
 
 // identified is part of an object with its apiVersion and kind.

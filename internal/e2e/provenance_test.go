@@ -266,3 +266,103 @@ func TestUndoKeepsProtectedKinds(t *testing.T) {
 	w.ok("uninstall", "x")
 	w.eventually("the claim is gone", func() bool { return w.get("persistentvolumeclaims", "claim") == nil })
 }
+
+// TestChangedSinceStays is that giving back leaves what others have changed
+// since the adoption, and says so.
+func TestChangedSinceStays(t *testing.T) {
+	w := newWorld(t)
+	w.create("configmaps", "kubectl-create", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm}\ndata: {key: theirs, other: '1'}\n")
+	taking := []string{"upgrade", "--install", "x", w.chart("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm}\ndata: {key: ours, other: '2', added: '3'}\n", fails()), "--take-ownership"}
+	w.exits(1, taking...)
+	w.patch("configmaps", "cm", "kubectl-edit", `{"data":{"key":"changed","added":"kept"}}`)
+	w.says(w.ok("upgrade", "--install", "x", w.chart(configMap("own", "1"))), "stderr", `data\.key has been changed since`)
+	if got, want := fmt.Sprint(field(w.must("configmaps", "cm"), "data")), "map[added:kept key:changed other:1]"; got != want {
+		t.Errorf("ConfigMap/cm has %s, want %s", got, want)
+	}
+
+	// What a second failed run overwrites of what others have set since the first.
+	w.exits(1, taking...)
+	w.patch("configmaps", "cm", "kubectl-edit", `{"data":{"key":"changed","added":"kept"}}`)
+	w.exits(1, "upgrade", "--install", "x", w.chart("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: cm}\ndata: {other: '4', more: '5'}\n", fails()))
+	w.ok("uninstall", "x")
+	got := fmt.Sprint(field(w.must("configmaps", "cm"), "data"))
+	if want := "map[added:kept key:changed other:1]"; got != want {
+		t.Errorf("ConfigMap/cm has %s, want %s", got, want)
+	}
+}
+
+// TestSecretGivenBack is that a Secret has its values again and none is shown.
+func TestSecretGivenBack(t *testing.T) {
+	w := newWorld(t)
+	secret := func(password string) string {
+		return "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData: {password: " + password + "}\n"
+	}
+	was := substance(w.create("secrets", "kubectl-create", secret("theirs-hunter2")))
+	chart := w.chart(secret("ours-hunter3"), fails())
+	failed := w.exits(1, "install", "x", chart, "--take-ownership")
+	for _, r := range []result{failed, w.ok("plan", "--uninstall", "x"), w.ok("plan", "--uninstall", "x", "-o", "json"), w.ok("get", "all", "x"), w.ok("status", "x", "-o", "json"), w.ok("uninstall", "x", "--debug")} {
+		if strings.Contains(r.out+r.err, "theirs-hunter2") || strings.Contains(r.out+r.err, "dGhlaXJzLWh1bnRlcjI") {
+			t.Errorf("it shows a former value:\n%s", r)
+		}
+	}
+	w.sameJSONValue("Secret/s", was, substance(w.get("secrets", "s")))
+}
+
+// TestMadeAnewIsKept is an object that somebody has deleted and made anew, with
+// the annotations on it, after a failed run had adopted it.
+func TestMadeAnewIsKept(t *testing.T) {
+	w := newWorld(t)
+	w.create("configmaps", "kubectl-create", configMap("cm", "theirs"))
+	w.exits(1, "install", "x", w.chart(configMap("cm", "ours"), fails()), "--take-ownership")
+	copied := w.must("configmaps", "cm")
+	if err := w.in("configmaps").Delete(w.Context(), "cm", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	copied.SetUID("")
+	copied.SetResourceVersion("")
+	copied.SetManagedFields(nil)
+	if _, err := w.in("configmaps").Create(w.Context(), copied, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	r := w.ok("uninstall", "x")
+	w.there("configmaps", map[string]bool{"cm": true})
+	w.says(r, "stderr", "made anew")
+}
+
+// TestHookDoesNotDeleteAdopted is an object that a failed run had adopted, and
+// that the next chart has as a hook.
+func TestHookDoesNotDeleteAdopted(t *testing.T) {
+	w := newWorld(t)
+	was := substance(w.create("configmaps", "kubectl-create", configMap("cm", "theirs")))
+	w.exits(1, "install", "x", w.chart(configMap("cm", "ours"), fails()), "--take-ownership")
+	hook := strings.Replace(configMap("cm", "hook"), "  name: cm", "  name: cm\n  annotations: {helm.sh/hook: pre-install}", 1)
+	w.exits(3, "upgrade", "--install", "x", w.chart(hook, configMap("own", "1")))
+	w.ok("uninstall", "x")
+	w.sameJSONValue("ConfigMap/cm", was, substance(w.get("configmaps", "cm")))
+}
+
+// TestJobOfOthersIsNotRecreated is that what would be deleted to be made anew is
+// not, when it is somebody else's.
+func TestJobOfOthersIsNotRecreated(t *testing.T) {
+	w := newWorld(t)
+	const ends = `[{"phase":"Succeeded","state":{"terminated":{"exitCode":0}}}]`
+	was := w.create("jobs", "kubectl-create", job("work", "a: b", ends, "r/x:1"))
+	w.exits(3, "install", "x", w.chart(job("work", "a: b", ends, "r/x:2")), "--take-ownership")
+	if is := w.must("jobs", "work"); is.GetUID() != was.GetUID() {
+		t.Error("Job/work was deleted and made anew")
+	}
+}
+
+// TestHelmAfterFailedAdoption is Helm going on after a failed run that adopted:
+// what Helm deploys is the release's, what it doesn't have is given back.
+func TestHelmAfterFailedAdoption(t *testing.T) {
+	w := newWorld(t)
+	w.create("configmaps", "kubectl-create", configMap("taken", "theirs"))
+	was := substance(w.create("configmaps", "kubectl-create", configMap("left", "theirs")))
+	w.ok("install", "x", w.chart(configMap("own", "1")))
+	w.exits(1, "upgrade", "x", w.chart(configMap("own", "1"), configMap("taken", "ours"), configMap("left", "ours"), fails()), "--take-ownership")
+	w.helm("upgrade", "x", w.chart(configMap("own", "2"), configMap("taken", "helm")))
+	w.ok("upgrade", "x", w.chart(configMap("own", "3")))
+	w.there("configmaps", map[string]bool{"own": true, "taken": false})
+	w.sameJSONValue("ConfigMap/left", was, substance(w.get("configmaps", "left")))
+}
