@@ -19,15 +19,17 @@ func Phase(ctx context.Context, name string, timeout time.Duration) (context.Con
 	if timeout <= 0 {
 		return ctx, func(err error) error { return err }
 	}
-	late := &LateError{Phase: name, Limit: timeout + phaseGrace}
-	ctx, cancel := context.WithTimeoutCause(ctx, late.Limit, late)
+	limit := timeout + phaseGrace
+	// Not the *LateError itself: the errors of requests have the cause in them, and it
+	// would be in itself.
+	late := errors.New("time is up")
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, late)
 	return ctx, func(err error) error {
 		defer cancel()
-		if err == nil || context.Cause(ctx) != error(late) {
+		if err == nil || context.Cause(ctx) != late {
 			return err
 		}
-		late.Err = err
-		return late
+		return &LateError{Phase: name, Limit: limit, Err: err}
 	}
 }
 
@@ -39,9 +41,6 @@ type LateError struct {
 }
 
 func (e *LateError) Error() string {
-	if e.Err == nil || errors.Is(e.Err, e) {
-		return fmt.Sprintf("%s took more than %s", e.Phase, e.Limit)
-	}
 	return fmt.Sprintf("%s took more than %s: %s", e.Phase, e.Limit, e.Err)
 }
 

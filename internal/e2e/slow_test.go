@@ -1,0 +1,60 @@
+package e2e
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+)
+
+// slowServers never come to the end of an answer, each in its way.
+var slowServers = map[string]http.HandlerFunc{
+	"a body that trickles": func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		ticker := time.NewTicker(50 * time.Millisecond)
+		defer ticker.Stop()
+		for {
+			select {
+			case <-r.Context().Done():
+				return
+			case <-ticker.C:
+				w.Write([]byte(" "))
+				w.(http.Flusher).Flush()
+			}
+		}
+	},
+	"connections that are reset": func(w http.ResponseWriter, r *http.Request) {
+		if conn, _, err := w.(http.Hijacker).Hijack(); err == nil {
+			conn.Close()
+		}
+	},
+	"too many requests": func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Retry-After", "5")
+		w.WriteHeader(http.StatusTooManyRequests)
+	},
+}
+
+// TestPlanningIsBoundedByTheTimeout: a server that answers without end doesn't hold a
+// run for longer than --timeout and a little.
+func TestPlanningIsBoundedByTheTimeout(t *testing.T) {
+	for name, handler := range slowServers {
+		for command, args := range map[string][]string{
+			"upgrade": {"upgrade", "--install", "x"}, "uninstall": {"uninstall", "x"}, "rollback": {"rollback", "x"}, "plan": {"plan", "x"},
+		} {
+			t.Run(command+" with "+name, func(t *testing.T) {
+				w := newWorld(t)
+				server := httptest.NewServer(handler)
+				t.Cleanup(server.Close)
+				w.kubeconfig = w.kubeconfigFor(server.URL)
+				if command == "upgrade" || command == "plan" {
+					args = append(args, w.chart(configMap("a", "1")))
+				}
+				// Without a bound the first ends with the test, the last after minutes.
+				r := w.exits(1, append(args, "--timeout", "1s")...)
+				if name != "connections that are reset" {
+					w.says(r, "stderr", "planning took more than 11s")
+				}
+			})
+		}
+	}
+}
