@@ -1,9 +1,10 @@
 # Everything that is run by hand or in CI. `make help` lists it.
 SHELL := /bin/sh
 GO ?= go
-# With RACE=1 tests, and the program that they run, are built with the race
-# detector; tests of what is large, TestLarge*, are run without it.
-GOTEST := $(GO) test $(if $(RACE),-race)
+# With RACE=1 tests are built with the race detector; RACE=program also builds the
+# program that they start with it, which takes several times as long. Tests of what
+# is large, TestLarge*, are run without it.
+GOTEST := $(if $(filter program,$(RACE)),DEPLOYER_TEST_RACE_PROGRAM=1 )$(GO) test $(if $(RACE),-race)
 # Random tests are the same each time, but for test-long, which draws a seed unless
 # one is given: SEED=n.
 SEED ?=

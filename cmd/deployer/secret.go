@@ -18,21 +18,25 @@ import (
 // ends the terminal shows again what is typed.
 func (e *env) readSecret(ctx context.Context, prompt string) (string, error) {
 	in, ok := e.streams.In.(*os.File)
-	if !ok || !term.IsTerminal(int(in.Fd())) {
+	fd := -1 // asked for once: whoever is left reading below may outlive the file
+	if ok {
+		fd = int(in.Fd())
+	}
+	if !term.IsTerminal(fd) {
 		return "", hinted{error: errors.New("a password is needed, and there is no terminal to ask on"), hint: "pipe it in with --password-stdin"}
 	}
-	shows, err := term.GetState(int(in.Fd()))
+	shows, err := term.GetState(fd)
 	if err != nil {
 		return "", fmt.Errorf("reading the password: %w", err)
 	}
 	var secret []byte
 	err = e.ask(ctx, prompt, func() (err error) {
-		secret, err = term.ReadPassword(int(in.Fd()))
+		secret, err = term.ReadPassword(fd)
 		return err
 	})
 	fmt.Fprintln(e.streams.Err)
 	if err != nil && ctx.Err() != nil { // whoever reads is left to the end of the process
-		return "", errors.Join(err, term.Restore(int(in.Fd()), shows))
+		return "", errors.Join(err, term.Restore(fd, shows))
 	}
 	if err != nil {
 		return "", fmt.Errorf("reading the password: %w", err)

@@ -30,7 +30,7 @@ func buildAndRun(m *testing.M, binary *string) (int, error) {
 	defer os.RemoveAll(dir)
 	*binary = filepath.Join(dir, "deployer")
 	build := []string{"build", "-o", *binary}
-	if kubetest.Race {
+	if kubetest.Race && os.Getenv("DEPLOYER_TEST_RACE_PROGRAM") != "" {
 		build = append(build, "-race")
 	}
 	build = append(build, "deployer/cmd/deployer")
