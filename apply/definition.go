@@ -75,20 +75,26 @@ func (p *planning) definition(ctx context.Context, t *target) (map[string]any, e
 			return versionOf(crd, gvk.Version), nil
 		}
 	}
-	crd, err := p.crds.get(id, func() (*unstructured.Unstructured, error) {
+	crd, err := p.liveDefinition(ctx, id)
+	if err != nil || crd == nil {
+		return nil, err
+	}
+	return versionOf(crd, gvk.Version), nil
+}
+
+// liveDefinition reads a CustomResourceDefinition of the cluster, once. It is nil
+// where there is none, and when the account may not read it.
+func (p *planning) liveDefinition(ctx context.Context, id kube.ID) (*unstructured.Unstructured, error) {
+	return p.crds.get(id, func() (*unstructured.Unstructured, error) {
 		crd, err := p.a.get(ctx, crdMapping, id)
 		if apierrors.IsForbidden(err) {
 			return nil, nil
 		}
-		return crd, err
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %w", id, err)
+		}
+		return crd, nil
 	})
-	if err != nil {
-		return nil, fmt.Errorf("reading %s: %w", id, err)
-	}
-	if crd == nil {
-		return nil, nil
-	}
-	return versionOf(crd, gvk.Version), nil
 }
 
 func versionOf(crd *unstructured.Unstructured, name string) map[string]any {

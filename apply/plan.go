@@ -157,6 +157,7 @@ func (a *Applier) begin(ctx context.Context, req Request) (p *planning, crds []*
 		closed:   map[place]bool{},
 		states:   map[schema.GroupResource]kindState{},
 	}
+	p.schemas.live = p.liveDefinition
 	for _, name := range req.NewNamespaces {
 		p.arrivals.expect(namespaceID(name))
 	}

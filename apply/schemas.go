@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"sync"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/managedfields"
@@ -25,6 +24,9 @@ import (
 type schemas struct {
 	cluster *kube.Cluster
 	builtin func() (managedfields.TypeConverter, error)
+	// live reads a CustomResourceDefinition of the cluster; nil when there is none
+	// that may be read.
+	live func(context.Context, kube.ID) (*unstructured.Unstructured, error)
 
 	mu         sync.Mutex
 	coming     map[schema.GroupVersionKind]managedfields.TypeConverter    // from CRDs of this release
@@ -102,12 +104,9 @@ func (s *schemas) ofDefinition(ctx context.Context, gvk schema.GroupVersionKind)
 		return nil, nil // whoever needs the kind will say so
 	}
 	return s.young.get(gvk, func() (managedfields.TypeConverter, error) {
-		crd, err := s.cluster.Get(ctx, definitionOf(mapping.Resource.GroupResource()))
-		if err != nil && !apierrors.IsForbidden(err) {
+		crd, err := s.live(ctx, definitionOf(mapping.Resource.GroupResource()))
+		if err != nil || crd == nil {
 			return nil, err
-		}
-		if crd == nil {
-			return nil, nil
 		}
 		return crdConverter(gvk, versionOf(crd, gvk.Version)), nil
 	})
