@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"deployer/apply/fields"
+	"deployer/internal/kube"
 )
 
 // comparison is the arithmetic of applying want to live.
@@ -239,7 +240,7 @@ func same(a, b *unstructured.Unstructured) bool {
 func plainContent(obj *unstructured.Unstructured) map[string]any {
 	o := shallow(obj)
 	if meta, ok := o.Object["metadata"].(map[string]any); ok {
-		for _, name := range []string{"managedFields", "resourceVersion", "generation"} {
+		for _, name := range kube.ServerMetadata() {
 			delete(meta, name)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"deployer/apply/fields"
+	"deployer/internal/kube"
 )
 
 // fields lists what of an object isn't as it was applied: what applying again
@@ -248,17 +249,5 @@ func (l *driftList) isRestart(path fieldpath.Path) bool {
 // driftNoise is what servers and controllers keep for themselves.
 func driftNoise(path fieldpath.Path) bool {
 	names := fields.Names(path)
-	switch {
-	case names[0] == "status":
-		return true
-	case names[0] != "metadata" || len(names) < 2:
-		return false
-	case len(names) == 2:
-		return slices.Contains([]string{
-			"managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink", "deletionTimestamp", "deletionGracePeriodSeconds",
-		}, names[1])
-	}
-	return names[1] == "annotations" && slices.Contains([]string{
-		lastApplied, runAnnotation, "deployment.kubernetes.io/revision", "deprecated.daemonset.template.generation",
-	}, names[2])
+	return kube.IsBookkeeping(names) || slices.Equal(names, []string{"metadata", "annotations", runAnnotation})
 }

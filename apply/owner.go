@@ -17,7 +17,6 @@ const (
 	managedBy           = "Helm"
 	releaseName         = "meta.helm.sh/release-name"
 	releaseNamespace    = "meta.helm.sh/release-namespace"
-	lastApplied         = "kubectl.kubernetes.io/last-applied-configuration"
 	managedByHelmFilter = managedByLabel + "=" + managedBy
 )
 

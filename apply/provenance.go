@@ -182,8 +182,8 @@ func (u *updating) rememberPrior(c *Change, diff *typed.Comparison, result *unst
 	}
 	prior := &c.Provenance.Adopted.Prior
 	over := diff.Modified.Union(diff.Removed)
-	if _, ok := u.live.GetAnnotations()[lastApplied]; ok && tookFrom(c.TakenFrom, "kubectl-client-side-apply") {
-		over.Insert(fieldpath.MakePathOrDie("metadata", "annotations", lastApplied)) // see takeOver
+	if _, ok := u.live.GetAnnotations()[kube.LastAppliedAnnotation]; ok && tookFrom(c.TakenFrom, "kubectl-client-side-apply") {
+		over.Insert(fieldpath.MakePathOrDie("metadata", "annotations", kube.LastAppliedAnnotation)) // see takeOver
 	}
 	if err := u.cmp.extend(prior, u.live, over, result); err != nil {
 		*prior = Prior{Stamps: prior.Stamps, Cut: true}

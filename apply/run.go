@@ -366,9 +366,9 @@ func (a *Applier) takeOver(ctx context.Context, c Change) (Change, bool, error) 
 		return c, false, err
 	}
 	ops := []operation{{"add", "/metadata/managedFields", list}}
-	if _, ok := c.Live.GetAnnotations()[lastApplied]; ok && tookFrom(c.TakenFrom, "kubectl-client-side-apply") {
+	if _, ok := c.Live.GetAnnotations()[kube.LastAppliedAnnotation]; ok && tookFrom(c.TakenFrom, "kubectl-client-side-apply") {
 		// Left, it would make a later kubectl apply remove fields of ours.
-		ops = append(ops, operation{Op: "remove", Path: "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration"})
+		ops = append(ops, operation{Op: "remove", Path: "/metadata/annotations/" + pointer.Replace(kube.LastAppliedAnnotation)})
 	}
 	result, err := a.edit(ctx, s.t, c.Live.GetResourceVersion(), ops, do)
 	switch {

@@ -1,6 +1,10 @@
 package apply
 
-import "fmt"
+import (
+	"fmt"
+
+	"deployer/internal/kube"
+)
 
 // Keys of lists whose items the API server tells apart by more than their keys. Two
 // items with different keys, one of them the chart's and one somebody else's, are
@@ -112,12 +116,12 @@ func textOf(v any) string {
 	return s
 }
 
-// protocolOf is the protocol of a port; the API server's default is TCP.
+// protocolOf is the protocol of a port.
 func protocolOf(item map[string]any) string {
 	if p := textOf(item["protocol"]); p != "" {
 		return p
 	}
-	return "TCP"
+	return kube.KeyDefault("protocol")
 }
 
 func isUnset(port any) bool { return port == nil || equalJSON(port, 0) }

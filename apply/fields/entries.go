@@ -13,6 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	"deployer/internal/kube"
 )
 
 // An Entry is one line of metadata.managedFields.
@@ -100,20 +102,15 @@ func (e Entry) with(set *fieldpath.Set) Entry {
 // Never is what nobody owns.
 // k8s.io/apimachinery/pkg/util/managedfields/internal/stripmeta.go
 func Never() *fieldpath.Set {
-	return fieldpath.NewSet(
+	out := fieldpath.NewSet(
 		fieldpath.MakePathOrDie("apiVersion"),
 		fieldpath.MakePathOrDie("kind"),
 		fieldpath.MakePathOrDie("metadata"),
-		fieldpath.MakePathOrDie("metadata", "name"),
-		fieldpath.MakePathOrDie("metadata", "namespace"),
-		fieldpath.MakePathOrDie("metadata", "creationTimestamp"),
-		fieldpath.MakePathOrDie("metadata", "selfLink"),
-		fieldpath.MakePathOrDie("metadata", "uid"),
-		fieldpath.MakePathOrDie("metadata", "clusterName"),
-		fieldpath.MakePathOrDie("metadata", "generation"),
-		fieldpath.MakePathOrDie("metadata", "managedFields"),
-		fieldpath.MakePathOrDie("metadata", "resourceVersion"),
 	)
+	for _, name := range append(kube.ServerMetadata(), "name", "namespace", "clusterName") {
+		out.Insert(fieldpath.MakePathOrDie("metadata", name))
+	}
+	return out
 }
 
 // Of returns the fields that applying v makes ours.

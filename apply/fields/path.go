@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"deployer/internal/hide"
+	"deployer/internal/kube"
 )
 
 // String writes a path as people write it:
@@ -98,8 +99,7 @@ func hasKey(item any, key value.FieldList) bool {
 	for _, f := range key {
 		v, ok := m[f.Name]
 		if !ok {
-			// protocol is the only defaulted key of built-in kinds.
-			if f.Name == "protocol" && f.Value.IsString() && f.Value.AsString() == "TCP" {
+			if d := kube.KeyDefault(f.Name); d != "" && f.Value.IsString() && f.Value.AsString() == d {
 				continue
 			}
 			return false

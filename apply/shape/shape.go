@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
+
+	"deployer/internal/kube"
 )
 
 // A Type is the schema of a kind. The zero Type means that none is known.
@@ -98,16 +100,9 @@ func (w *walk) problem(path, format string, args ...any) {
 	w.problems = append(w.problems, Note{path, fmt.Sprintf(format, args...)})
 }
 
-// serverSide are metadata that only the API server writes. It refuses an apply
-// with managedFields, and takes uid and resourceVersion as conditions.
-var serverSide = []string{
-	"managedFields", "resourceVersion", "uid", "generation", "creationTimestamp",
-	"selfLink", "deletionTimestamp", "deletionGracePeriodSeconds",
-}
-
 func (w *walk) metadata(obj *unstructured.Unstructured) {
 	if meta, ok := obj.Object["metadata"].(map[string]any); ok {
-		for _, name := range serverSide {
+		for _, name := range kube.ServerMetadata() {
 			delete(meta, name)
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"deployer/apply/fields"
+	"deployer/internal/kube"
 )
 
 // A difference is one field of an object that isn't the same in two states.
@@ -20,10 +21,7 @@ type difference struct {
 	had, has      bool
 }
 
-// bookkeeping are the metadata that servers write.
-var bookkeeping = []string{"managedFields", "resourceVersion", "generation", "uid", "selfLink", "creationTimestamp"}
-
-// bare is an object without bookkeeping, and without status unless the chart
+// bare is an object without metadata that only the server writes, and without status unless the chart
 // states one.
 func bare(obj, want *unstructured.Unstructured) map[string]any {
 	out := make(map[string]any, len(obj.Object))
@@ -33,7 +31,7 @@ func bare(obj, want *unstructured.Unstructured) map[string]any {
 	if meta, ok := out["metadata"].(map[string]any); ok {
 		copied := make(map[string]any, len(meta))
 		for name, v := range meta {
-			if !slices.Contains(bookkeeping, name) {
+			if !kube.IsServerMetadata(name) {
 				copied[name] = v
 			}
 		}
@@ -173,8 +171,8 @@ func byKey(list []any, names []string) ([]item, bool) {
 		var pairs []any
 		for _, name := range names {
 			field, ok := m[name]
-			if !ok && name == "protocol" {
-				field, ok = "TCP", true // the only default of a key in built-in kinds
+			if d := kube.KeyDefault(name); !ok && d != "" {
+				field, ok = d, true
 			}
 			if !ok {
 				return nil, false

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strconv"
 	"strings"
+
+	"deployer/internal/kube"
 )
 
 // listKeys names, for lists by the field they stand in, the fields that tell
@@ -85,8 +87,8 @@ func keyOf(keys []string, item any) (string, bool) {
 	parts := make([]string, 0, len(keys))
 	for _, key := range keys {
 		v := m[key]
-		if v == nil && key == "protocol" {
-			v = "TCP" // the only defaulted key of built-in kinds
+		if d := kube.KeyDefault(key); v == nil && d != "" {
+			v = d
 		}
 		switch v.(type) {
 		case nil, map[string]any, []any:

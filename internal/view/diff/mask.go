@@ -10,6 +10,7 @@ import (
 
 	"deployer/apply/fields"
 	"deployer/internal/hide"
+	"deployer/internal/kube"
 )
 
 // Hidden stands where a confidential value stood. It knows its size and nothing
@@ -56,13 +57,13 @@ func tidied(v any) any {
 	}
 	out := map[string]any{}
 	for key, v := range m {
-		if serverMetadata[key] || v == nil {
+		if kube.IsServerMetadata(key) || v == nil {
 			continue
 		}
 		if annotations, ok := v.(map[string]any); ok && key == "annotations" {
 			kept := map[string]any{}
 			for name, text := range annotations {
-				if !keptAnnotations[name] {
+				if !kube.IsBookkeeping([]string{"metadata", "annotations", name}) {
 					kept[name] = text
 				}
 			}

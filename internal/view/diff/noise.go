@@ -7,44 +7,26 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"deployer/apply/fields"
+	"deployer/internal/kube"
 )
-
-// serverMetadata is written by the API server into every object.
-// https://kubernetes.io/docs/reference/kubernetes-api/common-definitions/object-meta/
-var serverMetadata = map[string]bool{
-	"managedFields": true, "resourceVersion": true, "generation": true, "uid": true,
-	"creationTimestamp": true, "selfLink": true, "deletionTimestamp": true, "deletionGracePeriodSeconds": true,
-}
-
-// keptAnnotations belong to kubectl and to controllers.
-var keptAnnotations = map[string]bool{
-	"kubectl.kubernetes.io/last-applied-configuration": true,
-	"deployment.kubernetes.io/revision":                true,
-	"deprecated.daemonset.template.generation":         true,
-}
 
 // noise tells what people don't want to read about.
 func noise(p path, before, after any) bool {
 	n := p.names
-	switch {
-	case len(n) == 1:
-		return n[0] == "status"
-	case len(n) == 2 && n[0] == "metadata":
-		return serverMetadata[n[1]] || n[1] == "annotations" && onlyKept(before) && onlyKept(after)
-	case len(n) == 3 && n[0] == "metadata" && n[1] == "annotations":
-		return keptAnnotations[n[2]]
+	if len(n) == 2 && n[0] == "metadata" && n[1] == "annotations" {
+		return onlyBookkeeping(p, before) && onlyBookkeeping(p, after)
 	}
-	return false
+	return kube.IsBookkeeping(n)
 }
 
-// onlyKept tells whether annotations have nothing in them to show.
-func onlyKept(annotations any) bool {
+// onlyBookkeeping tells whether annotations have nothing in them to show.
+func onlyBookkeeping(p path, annotations any) bool {
 	m, ok := annotations.(map[string]any)
 	if !ok {
 		return annotations == nil
 	}
 	for key := range m {
-		if !keptAnnotations[key] {
+		if !kube.IsBookkeeping(p.field(key).names) {
 			return false
 		}
 	}
