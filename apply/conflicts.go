@@ -11,23 +11,20 @@ import (
 
 	"deployer/apply/fields"
 	"deployer/apply/shape"
+	"deployer/internal/annotation"
 	"deployer/internal/hide"
 )
 
 // policy is the one for an object: its annotation's, or the option's.
 func (p *planning) policy(t *target) (Conflicts, error) {
-	word, ok := t.obj.GetAnnotations()[ConflictsAnnotation]
-	if !ok {
+	word, stated, errs := annotation.Conflicts.Read(t.obj.GetAnnotations())
+	switch {
+	case len(errs) > 0 && !p.looking:
+		return "", rejectf(t.id, t.source, "metadata.annotations["+errs[0].Name+"]", "use take, fail or yield", "%v", errs[0].Err)
+	case !stated, p.looking && word == string(Fail):
 		return p.a.opts.Conflicts, nil
 	}
-	switch c := Conflicts(word); {
-	case c == Take || c == Yield || c == Fail && !p.looking:
-		return c, nil
-	case p.looking:
-		return p.a.opts.Conflicts, nil
-	}
-	return "", rejectf(t.id, t.source, "metadata.annotations["+ConflictsAnnotation+"]",
-		"use take, fail or yield", "%q is no policy", word)
+	return Conflicts(word), nil
 }
 
 // contest decides about the fields that others have set otherwise, and gives
@@ -66,7 +63,7 @@ func (p *planning) contest(t *target, cmp *comparison, c *Change, policy Conflic
 			f.Outcome = Taken
 			if cmp.contended(con, after) {
 				p.warn(t.id, t.source, "%s has changed %s since the last release, and may after this one: leave it out of the chart, or let it yield with %s: yield",
-					con.By.Manager, f.Path, ConflictsAnnotation)
+					con.By.Manager, f.Path, annotation.Conflicts.Name)
 			}
 		}
 		c.Conflicts = append(c.Conflicts, f)

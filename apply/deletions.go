@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"deployer/internal/annotation"
 	"deployer/internal/kube"
 )
 
@@ -20,16 +21,16 @@ func (p *planning) backwards(ctx context.Context, changes []Change, list []candi
 		if cand.last.obj == nil {
 			continue
 		}
-		w := wishesOf(cand.last.obj)
-		nodes[i].weight = w.weight
-		for _, r := range w.refs {
+		stated := annotation.OrderOf(cand.last.obj.GetAnnotations())
+		nodes[i].weight = stated.Weight
+		for _, r := range stated.Dependencies {
 			kinds, err := p.called(ctx, r)
 			if err != nil {
 				return nil, err
 			}
 			for j, other := range list {
-				if i != j && r.fits(other.id, other.mapping.GVK, kinds, p.space(cand.id)) {
-					nodes[i].edges = append(nodes[i].edges, edge{to: j, state: r.state})
+				if i != j && fits(r, other.id, other.mapping.GVK, kinds, p.space(cand.id)) {
+					nodes[i].edges = append(nodes[i].edges, edge{to: j, state: State(r.State)})
 				}
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"deployer/apply/fields"
+	"deployer/internal/annotation"
 	"deployer/internal/kube"
 )
 
@@ -249,5 +250,5 @@ func (l *driftList) isRestart(path fieldpath.Path) bool {
 // driftNoise is what servers and controllers keep for themselves.
 func driftNoise(path fieldpath.Path) bool {
 	names := fields.Names(path)
-	return kube.IsBookkeeping(names) || slices.Equal(names, []string{"metadata", "annotations", runAnnotation})
+	return kube.IsBookkeeping(names) || slices.Equal(names, []string{"metadata", "annotations", annotation.HookRun.Name})
 }

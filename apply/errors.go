@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"deployer/internal/annotation"
 	"deployer/internal/kube"
 )
 
@@ -137,9 +138,9 @@ func (e *ImmutableError) Hint() string {
 	case e.Never:
 		return fmt.Sprintf("%s can't be changed in this way and is never recreated by deployer: revert the change in the chart", e.ID)
 	case e.ID.Kind == "PersistentVolumeClaim":
-		return fmt.Sprintf("recreating %s destroys its data: revert the change, or add the annotation %s: \"true\" and use --allow-recreate", e.ID, RecreateAnnotation)
+		return fmt.Sprintf("recreating %s destroys its data: revert the change, or add the annotation %s: \"true\" and use --allow-recreate", e.ID, annotation.Recreate.Name)
 	}
-	return fmt.Sprintf("to delete and create %s again: --allow-recreate, or the annotation %s: \"true\" in the template", e.ID, RecreateAnnotation)
+	return fmt.Sprintf("to delete and create %s again: --allow-recreate, or the annotation %s: \"true\" in the template", e.ID, annotation.Recreate.Name)
 }
 
 // An InvalidError says what is wrong with an object of the chart, by itself or

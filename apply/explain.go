@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"deployer/apply/fields"
+	"deployer/internal/annotation"
 	"deployer/internal/kube"
 )
 
@@ -141,7 +142,7 @@ func (a *Applier) Explain(ctx context.Context, q Question) (*Explanation, error)
 	if err != nil {
 		return nil, err
 	}
-	x.refused = a.opts.Conflicts == Fail || t.obj.GetAnnotations()[ConflictsAnnotation] == string(Fail)
+	x.refused = a.opts.Conflicts == Fail || t.obj.GetAnnotations()[annotation.Conflicts.Name] == string(Fail)
 	e.Fields, err = x.all(query, q.Field)
 	return e, err
 }
@@ -149,16 +150,15 @@ func (a *Applier) Explain(ctx context.Context, q Question) (*Explanation, error)
 // named finds the object that people mean.
 func (d *drifting) named(ctx context.Context, text string) (*target, error) {
 	missing := &NoObjectError{Object: text, Revision: d.base}
-	r := reference{}
-	if r.object(text) {
-		r.loose = r.namespace == "" // in whichever namespace it is
+	if object, ok := annotation.ParseObject(text); ok {
+		r := annotation.Dependency{Object: object, Loose: object.Namespace == ""} // in whichever namespace it is
 		kinds, err := d.called(ctx, r)
 		if err != nil {
 			return nil, err
 		}
 		var found []*target
 		for _, t := range d.targets {
-			if r.fits(t.id, t.mapping.GVK, kinds, d.a.owner.Namespace) {
+			if fits(r, t.id, t.mapping.GVK, kinds, d.a.owner.Namespace) {
 				found = append(found, t)
 				missing.Fitting = append(missing.Fitting, t.id)
 			}

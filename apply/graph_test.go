@@ -5,8 +5,6 @@ import (
 	"strings"
 	"testing"
 
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-
 	"deployer/internal/kube"
 )
 
@@ -137,92 +135,5 @@ func TestCycles(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestWishes(t *testing.T) {
-	for _, c := range []struct {
-		key, value string
-		want       string
-	}{
-		{DependsOnAnnotation, "deployment/db", "deployment//db ready"},
-		{DependsOnAnnotation, "deployment/db, Job/other/migrate=present\n  secret/x=ready", "deployment//db ready; Job/other/migrate present; secret//x ready"},
-		{DependsOnAnnotation, "certificate.cert-manager.io/prod/tls", "certificate(cert-manager.io)/prod/tls ready"},
-		{DependsOnAnnotation, "apps/Deployment/prod/web=present", "Deployment(apps)/prod/web present"},
-		{DependsOnAnnotation, "/Service/prod/web", "Service()/prod/web ready"},
-		{DependsOnAnnotation, "rbac.authorization.k8s.io/ClusterRole//admin", "ClusterRole(rbac.authorization.k8s.io)//admin ready"},
-		{DependsOnAnnotation, "", ""},
-		{DependsOnAnnotation, "db", "! is not an object"},
-		{DependsOnAnnotation, "a/b/c/d/e", "! is not an object"},
-		{DependsOnAnnotation, "deployment//db", "! is not an object"},
-		{DependsOnAnnotation, "deployment/", "! is not an object"},
-		{DependsOnAnnotation, "deployment/db=started", "! neither ready nor present"},
-		{DependsOnAnnotation, "deployment/db=", "! neither ready nor present"},
-		{ExternalAnnotation, "secret/tls=present", "secret//tls present outside"},
-		{WeightAnnotation, "-7", "weight -7"},
-		{WeightAnnotation, " 7", "! is not a whole number"},
-		{WeightAnnotation, "1.5", "! is not a whole number"},
-		{werfWeight, "3", "weight 3"},
-		{werfWeight, "", "! is not a whole number"},
-		{"werf.io/deploy-dependency-db", "state=ready,kind=StatefulSet,name=postgres", "StatefulSet//postgres ready loose"},
-		{"werf.io/deploy-dependency-db", " state=present , kind=Deployment,group=apps,version=v1,name=app,namespace=app", "Deployment(apps)/app/app v1 present loose"},
-		{"werf.io/deploy-dependency-db", "state=present,name=backend", "//backend present loose"},
-		{"werf.io/deploy-dependency-db", "kind=Job,name=a", "! lacks state="},
-		{"werf.io/deploy-dependency-db", "state=ready", "! names no object"},
-		{"werf.io/deploy-dependency-db", "state=done,kind=Job", "! neither ready nor present"},
-		{"werf.io/deploy-dependency-db", "state=ready,kid=Job", "! is none of"},
-		{"db.dependency.werf.io", "state=ready,kind=Job,name=a", "Job//a ready loose"},
-		{"werf.io/external-dependency-db", "kind=Secret,name=a,namespace=b", "Secret/b/a ready outside loose"},
-		{"werf.io/external-dependency-db", "kind=Secret", "! has to be named"},
-		{"db.external-dependency.werf.io", "state=present,kind=Secret,name=a", "Secret//a present outside loose"},
-		{"s.external-dependency.werf.io/resource", "secret/config", "secret//config ready outside loose"},
-		{"s.external-dependency.werf.io/resource", "deployments.v1.apps/app", "deployments(apps)//app v1 ready outside loose"},
-		{"s.external-dependency.werf.io/resource", "certificates.v1.cert-manager.io/tls", "certificates(cert-manager.io)//tls v1 ready outside loose"},
-		{"s.external-dependency.werf.io/resource", "deployments.apps/app", "deployments(apps)//app ready outside loose"},
-		{"s.external-dependency.werf.io/resource", "config", "! is not an object"},
-		{"helm.sh/hook-weight", "3", ""},
-	} {
-		obj := &unstructured.Unstructured{Object: map[string]any{}}
-		obj.SetAnnotations(map[string]string{c.key: c.value})
-		if got := told(wishesOf(obj)); got != c.want && !(strings.HasPrefix(c.want, "!") && strings.Contains(got, c.want[1:])) {
-			t.Errorf("%s: %q\ngot  %s\nwant %s", c.key, c.value, got, c.want)
-		}
-	}
-}
-
-func told(w wishes) string {
-	out := append([]string(nil), w.problems...)
-	for _, r := range w.refs {
-		text := r.kind
-		if r.grouped {
-			text += "(" + r.group + ")"
-		}
-		text += "/" + r.namespace + "/" + r.name
-		for _, word := range []struct {
-			text string
-			said bool
-		}{{r.version, r.version != ""}, {string(r.state), true}, {"outside", r.outside}, {"loose", r.loose}} {
-			if word.said {
-				text += " " + word.text
-			}
-		}
-		out = append(out, text)
-	}
-	if w.weight != nil {
-		out = append(out, fmt.Sprintf("weight %d", *w.weight))
-	}
-	return strings.Join(out, "; ")
-}
-
-// With Nelm a dependency makes the weight of its own object mean nothing.
-func TestWeightOfNelmYieldsToDependencies(t *testing.T) {
-	obj := &unstructured.Unstructured{Object: map[string]any{}}
-	obj.SetAnnotations(map[string]string{werfWeight: "3", "werf.io/deploy-dependency-a": "state=ready,kind=Job"})
-	if got := told(wishesOf(obj)); got != "Job// ready loose" {
-		t.Errorf("got %s", got)
-	}
-	obj.SetAnnotations(map[string]string{werfWeight: "3", WeightAnnotation: "4"})
-	if got := told(wishesOf(obj)); got != "weight 4" {
-		t.Errorf("got %s", got)
 	}
 }

@@ -12,13 +12,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/rand"
 
+	"deployer/internal/annotation"
 	"deployer/internal/kube"
 )
-
-// runAnnotation tells the objects of two runs of a hook apart:
-// "HASH.ATTEMPT.RUN". By it we recognise an object that we created although the
-// answer was lost, and one that does or has done the same work already.
-const runAnnotation = "deployer.io/hook-run"
 
 // CreateHook creates a hook's object and returns it as the server has it. An
 // object of the same name is deleted first if it is provably a hook of this
@@ -54,7 +50,7 @@ func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, past []Past, 
 		want.SetName(t.id.Name)
 	}
 	run := hookRun{hash: t.raw, attempt: attempt, nonce: rand.String(10)}
-	annotate(want, runAnnotation, run.String())
+	annotate(want, annotation.HookRun.Name, run.String())
 	for {
 		obj, err := a.post(ctx, t, want, do)
 		if !apierrors.IsAlreadyExists(err) {
@@ -110,14 +106,16 @@ func (p *planning) inTheWay(ctx context.Context, t *target, run hookRun) (*unstr
 	return nil, failed(t, "deleting", p.a.awaitGone(ctx, t.mapping, t.id, string(live.GetUID())))
 }
 
-// A hookRun is one run of a hook.
+// A hookRun is one run of a hook. By its annotation we recognise an object that we
+// created although the answer was lost, and one that does or has done the same work
+// already.
 type hookRun struct{ hash, attempt, nonce string }
 
 func (r hookRun) String() string { return r.hash + "." + r.attempt + "." + r.nonce }
 
 // continues says whether an object does the work of this run, or has done it.
 func (r hookRun) continues(live *unstructured.Unstructured) bool {
-	was := live.GetAnnotations()[runAnnotation]
+	was := live.GetAnnotations()[annotation.HookRun.Name]
 	hash, rest, _ := strings.Cut(was, ".")
 	attempt, _, _ := strings.Cut(rest, ".")
 	switch {

@@ -131,9 +131,5 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Annotations that a chart's author or an operator puts on an object.
-const (
-	ConflictsAnnotation = "deployer.io/conflicts" // take, fail or yield
-	RecreateAnnotation  = "deployer.io/recreate"  // "true": an immutable field may cost the object's life
-	KeepAnnotation      = "helm.sh/resource-policy"
-)
+// KeepAnnotation is Helm's, by which an object outlives its release.
+const KeepAnnotation = "helm.sh/resource-policy"

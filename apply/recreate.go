@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"deployer/apply/fields"
+	"deployer/internal/annotation"
 	"deployer/internal/kube"
 )
 
@@ -97,7 +98,7 @@ func (u *updating) asScaled() *unstructured.Unstructured {
 }
 
 func (p *planning) mayRecreate(t *target, live *unstructured.Unstructured, broken *ImmutableError) bool {
-	annotated := t.obj.GetAnnotations()[RecreateAnnotation] == "true"
+	annotated, _, _ := annotation.Recreate.Read(t.obj.GetAnnotations())
 	kind := t.id.Group + "/" + t.id.Kind
 	switch {
 	case precious[kind], spared(live.GetAnnotations()), spared(t.obj.GetAnnotations()):

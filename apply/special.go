@@ -10,6 +10,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"deployer/internal/annotation"
 )
 
 // staysPermitted says whether a binding can be deleted and made again without
@@ -114,7 +116,7 @@ func (u *updating) claims(broken *ImmutableError) string {
 	}
 	text := strings.Join(lines, "\n")
 	broken.What = text + "\n" + fmt.Sprintf("then let %s be made anew: --allow-recreate, or the annotation %s: \"true\" in the template; pods and claims stay",
-		u.t.id, RecreateAnnotation)
+		u.t.id, annotation.Recreate.Name)
 	return text
 }
 

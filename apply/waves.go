@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"deployer/internal/annotation"
 	"deployer/internal/kube"
 )
 
@@ -66,7 +67,7 @@ func (p *planning) order(ctx context.Context, crds, mains, hooks []*target) (*or
 	o.weight = weights(o.nodes)
 	for _, c := range cycles(o.nodes, o.weight) {
 		i := slices.IndexFunc(mains, func(t *target) bool { return t.id == c.id })
-		o.refuse(mains[i], c.text, "remove one of these dependencies, or give one of the objects another "+WeightAnnotation)
+		o.refuse(mains[i], c.text, "remove one of these dependencies, or give one of the objects another "+annotation.Weight.Name)
 	}
 	return o, nil
 }
@@ -78,28 +79,28 @@ func (o *ordering) refuse(t *target, text, what string) {
 // read takes in what one object says about its turn.
 func (o *ordering) read(ctx context.Context, i int, crds, hooks []*target) error {
 	t, space := o.targets[i], o.p.space(o.targets[i].id)
-	w := wishesOf(t.obj)
-	for _, problem := range w.problems {
+	stated := annotation.OrderOf(t.obj.GetAnnotations())
+	for _, problem := range stated.Problems {
 		o.refuse(t, problem, "")
 	}
-	o.nodes[i].weight = w.weight
-	for _, r := range w.refs {
+	o.nodes[i].weight = stated.Weight
+	for _, r := range stated.Dependencies {
 		kinds, err := o.p.called(ctx, r)
 		if err != nil {
-			return &ObjectError{ID: t.id, Source: t.source, Doing: "looking for what is named by " + r.from + " of", Err: err}
+			return &ObjectError{ID: t.id, Source: t.source, Doing: "looking for what is named by " + r.Annotation + " of", Err: err}
 		}
 		found := o.fitting(r, kinds, t)
 		switch {
-		case len(found) > 1 && !r.loose:
+		case len(found) > 1 && !r.Loose:
 			o.refuse(t, r.String()+" may be "+o.names(found), "write the group before the kind, or the namespace before the name")
 		case len(found) > 0:
 			for _, j := range found {
-				o.nodes[i].edges = append(o.nodes[i].edges, edge{to: j, state: r.state, why: r.String()})
+				o.nodes[i].edges = append(o.nodes[i].edges, edge{to: j, state: State(r.State), why: r.String()})
 			}
-		case slices.ContainsFunc(crds, func(c *target) bool { return r.fits(c.id, c.mapping.GVK, kinds, space) }):
+		case slices.ContainsFunc(crds, func(c *target) bool { return fits(r, c.id, c.mapping.GVK, kinds, space) }):
 			// What is in crds/ is there before everything else.
-		case slices.ContainsFunc(hooks, func(h *target) bool { return r.fits(h.id, h.mapping.GVK, kinds, space) }):
-			if !r.loose {
+		case slices.ContainsFunc(hooks, func(h *target) bool { return fits(r, h.id, h.mapping.GVK, kinds, space) }):
+			if !r.Loose {
 				o.refuse(t, r.String()+" is a hook, and hooks run before or after all objects", "remove it")
 			}
 		default:
@@ -179,10 +180,10 @@ func (o *ordering) behind(service *target) []int {
 }
 
 // fitting are the objects of the release that a reference of t names.
-func (o *ordering) fitting(r reference, kinds []kube.Mapping, t *target) []int {
+func (o *ordering) fitting(r annotation.Dependency, kinds []kube.Mapping, t *target) []int {
 	var out []int
 	for j, other := range o.targets {
-		if r.fits(other.id, other.mapping.GVK, kinds, o.p.space(t.id)) && !(r.loose && other == t) {
+		if fits(r, other.id, other.mapping.GVK, kinds, o.p.space(t.id)) && !(r.Loose && other == t) {
 			out = append(out, j)
 		}
 	}
@@ -201,20 +202,20 @@ func (o *ordering) names(list []int) string {
 }
 
 // called are the kinds that a reference may mean.
-func (p *planning) called(ctx context.Context, r reference) ([]kube.Mapping, error) {
-	if r.kind == "" {
+func (p *planning) called(ctx context.Context, r annotation.Dependency) ([]kube.Mapping, error) {
+	if r.Kind == "" {
 		return nil, nil
 	}
-	all, err := p.a.cluster.Called(ctx, r.kind)
+	all, err := p.a.cluster.Called(ctx, r.Kind)
 	for gvk, m := range p.coming {
-		if strings.EqualFold(r.kind, gvk.Kind) || strings.EqualFold(r.kind, m.Resource.Resource) {
+		if strings.EqualFold(r.Kind, gvk.Kind) || strings.EqualFold(r.Kind, m.Resource.Resource) {
 			all = append(all, m)
 		}
 	}
 	var out []kube.Mapping
 	for _, m := range all {
 		same := func(n kube.Mapping) bool { return n.GVK.GroupKind() == m.GVK.GroupKind() }
-		if (!r.grouped || r.group == m.GVK.Group) && !slices.ContainsFunc(out, same) {
+		if (!r.HasGroup || r.Group == m.GVK.Group) && !slices.ContainsFunc(out, same) {
 			out = append(out, m)
 		}
 	}
@@ -223,18 +224,18 @@ func (p *planning) called(ctx context.Context, r reference) ([]kube.Mapping, err
 
 // fits says whether a reference names an object. space is the namespace it means
 // when it names none.
-func (r reference) fits(id kube.ID, gvk schema.GroupVersionKind, kinds []kube.Mapping, space string) bool {
+func fits(r annotation.Dependency, id kube.ID, gvk schema.GroupVersionKind, kinds []kube.Mapping, space string) bool {
 	switch {
-	case r.kind != "" && !slices.ContainsFunc(kinds, func(m kube.Mapping) bool { return m.GVK.GroupKind() == id.GroupKind() }):
+	case r.Kind != "" && !slices.ContainsFunc(kinds, func(m kube.Mapping) bool { return m.GVK.GroupKind() == id.GroupKind() }):
 		return false
-	case r.grouped && r.group != id.Group, r.version != "" && r.version != gvk.Version:
+	case r.HasGroup && r.Group != id.Group, r.Version != "" && r.Version != gvk.Version:
 		return false
-	case r.name != id.Name && !(r.loose && r.name == ""):
+	case r.Name != id.Name && !(r.Loose && r.Name == ""):
 		return false
-	case r.namespace != "":
-		return r.namespace == id.Namespace
+	case r.Namespace != "":
+		return r.Namespace == id.Namespace
 	}
-	return r.loose || id.Namespace == "" || id.Namespace == space
+	return r.Loose || id.Namespace == "" || id.Namespace == space
 }
 
 // space is the namespace that the references of an object mean.
@@ -246,9 +247,9 @@ func (p *planning) space(id kube.ID) string {
 }
 
 // beyond is for a reference that names nothing of the release.
-func (o *ordering) beyond(ctx context.Context, i int, r reference, kinds []kube.Mapping) error {
+func (o *ordering) beyond(ctx context.Context, i int, r annotation.Dependency, kinds []kube.Mapping) error {
 	t := o.targets[i]
-	if r.loose && !r.outside {
+	if r.Loose && !r.External {
 		// Charts say so about parts that are switched off, and Nelm lets them.
 		o.p.warn(t.id, t.source, "%s names no object of the release: nothing is waited for", r)
 		return nil
@@ -258,11 +259,11 @@ func (o *ordering) beyond(ctx context.Context, i int, r reference, kinds []kube.
 		o.refuse(t, r.String()+problem, "")
 		return nil
 	}
-	need := Need{ID: kube.ID{Group: mapping.GVK.Group, Kind: mapping.GVK.Kind, Name: r.name}, State: r.state, Outside: true, GVK: mapping.GVK}
-	if need.ID.Namespace = r.namespace; mapping.Namespaced && r.namespace == "" {
+	need := Need{ID: kube.ID{Group: mapping.GVK.Group, Kind: mapping.GVK.Kind, Name: r.Name}, State: State(r.State), Outside: true, GVK: mapping.GVK}
+	if need.ID.Namespace = r.Namespace; mapping.Namespaced && r.Namespace == "" {
 		need.ID.Namespace = o.p.space(t.id)
 	}
-	if !mapping.Namespaced && r.namespace != "" {
+	if !mapping.Namespaced && r.Namespace != "" {
 		o.refuse(t, fmt.Sprintf("%s: a %s is in no namespace", r, mapping.GVK.Kind), "")
 		return nil
 	}
@@ -296,23 +297,23 @@ func (o *ordering) theKind(kinds []kube.Mapping) (kube.Mapping, string) {
 
 // missing looks for an object outside of the release. It has to be there unless
 // the chart says that somebody else will make it.
-func (o *ordering) missing(ctx context.Context, t *target, r reference, id kube.ID, mapping kube.Mapping) ([]Rejection, error) {
-	if _, coming := o.p.coming[mapping.GVK]; coming && r.outside {
+func (o *ordering) missing(ctx context.Context, t *target, r annotation.Dependency, id kube.ID, mapping kube.Mapping) ([]Rejection, error) {
+	if _, coming := o.p.coming[mapping.GVK]; coming && r.External {
 		return nil, nil // its kind may not be served yet
 	}
 	meta, err := o.p.a.getMeta(ctx, mapping, id)
 	switch {
 	case apierrors.IsForbidden(err):
 		return []Rejection{t.reject(&InvalidError{
-			Text: fmt.Sprintf("%s: %s is not of this release and may not be read, so nobody could tell when it is %s", r, id, r.state),
+			Text: fmt.Sprintf("%s: %s is not of this release and may not be read, so nobody could tell when it is %s", r, id, r.State),
 			What: "permit the account deployer runs as to get and watch " + mapping.Resource.GroupResource().String(),
 		})}, nil
 	case err != nil:
 		return nil, &ObjectError{ID: id, Source: t.source, Doing: "reading", Err: err}
-	case meta == nil && !r.outside:
+	case meta == nil && !r.External:
 		return []Rejection{t.reject(&InvalidError{
 			Text: fmt.Sprintf("%s: %s is neither in the release nor in the cluster", r, id),
-			What: fmt.Sprintf("correct the name, or list it in %s if something else makes it: then it is waited for", ExternalAnnotation),
+			What: fmt.Sprintf("correct the name, or list it in %s if something else makes it: then it is waited for", annotation.ExternalDependencies.Name),
 		})}, nil
 	}
 	return nil, nil
@@ -320,12 +321,12 @@ func (o *ordering) missing(ctx context.Context, t *target, r reference, id kube.
 
 // refuseHook is about what hooks say: they have an order of their own.
 func (o *ordering) refuseHook(t *target) {
-	w := wishesOf(t.obj)
-	for _, problem := range w.problems {
+	stated := annotation.OrderOf(t.obj.GetAnnotations())
+	for _, problem := range stated.Problems {
 		o.refuse(t, problem, "")
 	}
-	for _, r := range w.refs {
-		if r.loose {
+	for _, r := range stated.Dependencies {
+		if r.Loose {
 			o.p.warn(t.id, t.source, "%s is not followed: hooks run one after the other, by weight", r)
 			continue
 		}

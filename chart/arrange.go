@@ -14,6 +14,8 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	"helm.sh/helm/v3/pkg/releaseutil"
 	"sigs.k8s.io/yaml"
+
+	"deployer/internal/annotation"
 )
 
 // hookEvents are the values of the annotation helm.sh/hook.
@@ -162,22 +164,21 @@ func byKind(pieces []piece) []piece {
 	return pieces
 }
 
-// weightAnnotations say when a hook's turn comes; the first that is there
-// counts. Ours and Nelm's are for all objects alike.
-var weightAnnotations = []string{"deployer.io/weight", "werf.io/weight", helmrelease.HookWeightAnnotation}
-
-// hookWeight reads a hook's weight. One that is no number is 0 in Helm.
+// hookWeight reads a hook's weight: that of all objects counts before that of Helm,
+// which takes one that isn't a number for 0.
 func (p piece) hookWeight() int {
-	for _, name := range weightAnnotations {
-		if text, ok := p.annotation(name); ok {
-			n, err := strconv.Atoi(text)
-			if err != nil {
-				return 0
-			}
-			return n
-		}
+	if p.head.Metadata == nil {
+		return 0
 	}
-	return 0
+	weight, stated, errs := annotation.Weight.Read(p.head.Metadata.Annotations)
+	if stated || len(errs) > 0 {
+		return weight
+	}
+	weight, err := strconv.Atoi(p.head.Metadata.Annotations[helmrelease.HookWeightAnnotation])
+	if err != nil {
+		return 0
+	}
+	return weight
 }
 
 // addHook makes a piece a hook. One with an event that Helm doesn't know is

@@ -10,11 +10,13 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"deployer/internal/annotation"
 )
 
 const (
-	// prefix is that of every label and annotation of ours.
-	prefix = "deployer.io/"
+	// prefix is that of every label and annotation of records and locks.
+	prefix = annotation.Prefix
 
 	// secretType and keyPrefix are Helm's
 	// (helm.sh/helm/v3/pkg/storage/driver/secrets.go, pkg/storage/storage.go).

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"deployer/internal/annotation"
 	"deployer/track/rules"
 )
 
@@ -116,9 +117,10 @@ func (t *Tracker) instances(ctx context.Context, gvk schema.GroupVersionKind) (k
 		return kindRule{}, err
 	}
 	said := definition.GetAnnotations()
-	rule, err := rules.NewOverride(said[prefix+"instances-ready"], said[prefix+"instances-failed"])
+	ready, failed := annotation.InstancesReady.Name, annotation.InstancesFailed.Name
+	rule, err := rules.NewOverride(said[ready], said[failed])
 	if err != nil {
-		return kindRule{problem: fmt.Sprintf("annotation %sinstances-ready or %sinstances-failed of CustomResourceDefinition/%s: %v", prefix, prefix, name, err)}, nil
+		return kindRule{problem: fmt.Sprintf("annotation %s or %s of CustomResourceDefinition/%s: %v", ready, failed, name, err)}, nil
 	}
 	return kindRule{rule: rule}, nil
 }

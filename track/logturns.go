@@ -9,6 +9,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"deployer/track/pods"
+
+	"deployer/internal/annotation"
 )
 
 const maxFollowers = 20 // logs followed at a time: each is a stream of the connection
@@ -112,7 +114,7 @@ func (b *logBook) ended(r *logReader, err error, stopped bool) {
 func (b *logBook) tellMissed() {
 	if n := len(b.turns.waiting) + b.turns.missed; n > 0 {
 		b.s.warn(fmt.Sprintf("the logs of %s are not shown: those of %d containers are followed at a time, and it was not their turn; "+
-			"choose with %slogs, %slogs-containers or %slogs-pods", containers(n), maxFollowers, prefix, prefix, prefix))
+			"choose with %s, %s or %s", containers(n), maxFollowers, annotation.Logs.Name, annotation.LogsContainers.Name, annotation.LogsPods.Name))
 	}
 }
 

@@ -3,20 +3,12 @@ package track
 import (
 	"fmt"
 	"regexp"
-	"slices"
-	"sort"
-	"strconv"
-	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"deployer/internal/annotation"
 	"deployer/track/rules"
-)
-
-const (
-	prefix     = "deployer.io/"
-	werfPrefix = "werf.io/" // annotations of Nelm charts mean the same here
 )
 
 // failMode says what a failure of an object does to the release.
@@ -51,267 +43,88 @@ type settings struct {
 	Unknown     []string // annotations that mean nothing here, or not for this kind, and why
 }
 
-// annotation reads one annotation into the settings.
-type annotation func(s *settings, value string) error
-
-// annotations are those of deployer.io, without the prefix.
-// docs/tracking.md lists them for users.
-var annotations = map[string]annotation{
-	"track":                setTrack,
-	"track-as":             setTrackAs,
-	"timeout":              func(s *settings, v string) error { return setDuration(&s.Timeout, v) },
-	"no-progress-timeout":  func(s *settings, v string) error { return setDuration(&s.NoProgress, v) },
-	"rollout-required":     setRequired,
-	"failures-allowed":     setAllowed,
-	"fail-mode":            setFailMode,
-	"logs":                 setLogs,
-	"logs-containers":      func(s *settings, v string) error { s.Only = names(v); return nil },
-	"logs-skip-containers": func(s *settings, v string) error { s.Not = names(v); return nil },
-	"logs-pods":            setLogPods,
-	"logs-regex":           func(s *settings, v string) error { return setRegexp(&s.Match, "", v) },
-	"logs-skip-regex":      func(s *settings, v string) error { return setRegexp(&s.Drop, "", v) },
-	"events":               func(s *settings, v string) error { return setBool(&s.ShowEvents, v) },
-	"sensitive":            func(s *settings, v string) error { return setBool(&s.Sensitive, v) },
-}
-
-// aliases are the tracking annotations of Nelm and werf, without the prefix.
-// https://werf.io/docs/v2/reference/deploy_annotations.html
-var aliases = map[string]annotation{
-	"track-termination-mode": func(s *settings, v string) error {
-		return choose(v, map[string]func(){"WaitUntilResourceReady": func() {}, "NonBlocking": func() { s.Background = true }})
-	},
-	"fail-mode": func(s *settings, v string) error {
-		return choose(v, map[string]func(){
-			"FailWholeDeployProcessImmediately": func() {},
-			"HopeUntilEndOfDeployProcess":       func() { s.Mode = failLate },
-			"IgnoreAndContinueDeployProcess":    func() { s.Mode = failIgnore },
-		})
-	},
-	"failures-allowed-per-replica": setAllowed,
-	"no-activity-timeout":          annotations["no-progress-timeout"],
-	"log-regex":                    annotations["logs-regex"],
-	"log-regex-skip":               annotations["logs-skip-regex"],
-	"skip-logs": func(s *settings, v string) error {
-		var skip bool
-		err := setBool(&skip, v)
-		if skip {
-			none := LogsNone
-			s.Logs = &none
-		}
-		return err
-	},
-	"skip-logs-for-containers":              annotations["logs-skip-containers"],
-	"show-logs-only-for-containers":         annotations["logs-containers"],
-	"show-logs-only-for-number-of-replicas": setLogPods,
-	"show-service-messages":                 annotations["events"],
-	"sensitive":                             annotations["sensitive"],
-}
-
-// elsewhere are annotations of other parts of deployer, which read them.
-var elsewhere = map[string]bool{
-	"ready": true, "failed": true, "instances-ready": true, "instances-failed": true, // rules.NewOverride
-	"conflicts": true, "recreate": true, "hook-run": true,
-	"weight": true, "depends-on": true, "external-dependencies": true,
-	"sensitive-paths": true,
-}
-
-// without are annotations of Nelm and werf that have no effect, and what to use
-// in their place.
-var without = map[string]string{
-	"replicas-on-creation": "leave spec.replicas out of the template, or have an autoscaler: its replicas are left alone",
-	"ownership":            "objects belong to their release",
-	"delete-policy":        "use helm.sh/hook-delete-policy, helm.sh/resource-policy or deployer.io/recreate",
-	"deploy-on":            "use helm.sh/hook",
-}
-
-// silent are annotations of Nelm and werf that other parts of deployer read, or
-// that ask for what is so in any case, or only inform. Probes never fail a
-// release before its deadline.
-var silent = []string{"ignore-readiness-probe-fails-for-", "version", "release-channel", "weight", "deploy-dependency-", "external-dependency-", "sensitive-paths"}
-
-// perContainer are annotations that end with the name of a container.
-var perContainer = []struct {
-	prefix string
-	set    func(s *settings, container, value string) error
-}{
-	{prefix + "logs-regex-for-", func(s *settings, c, v string) error { return setRegexp(&s.Match, c, v) }},
-	{prefix + "logs-skip-regex-for-", func(s *settings, c, v string) error { return setRegexp(&s.Drop, c, v) }},
-	{werfPrefix + "log-regex-for-", func(s *settings, c, v string) error { return setRegexp(&s.Match, c, v) }},
-	{werfPrefix + "log-regex-skip-for-", func(s *settings, c, v string) error { return setRegexp(&s.Drop, c, v) }},
-}
-
-// settingsOf reads the annotations of an object. Our own go before aliases.
+// settingsOf reads the annotations of an object.
 func settingsOf(obj *unstructured.Unstructured) settings {
 	var s settings
 	if obj == nil {
 		return s
 	}
-	all := obj.GetAnnotations()
-	keys := make([]string, 0, len(all))
-	for key := range all {
-		if strings.HasPrefix(key, prefix) || strings.HasPrefix(key, werfPrefix) {
-			keys = append(keys, key)
-		}
+	stated := obj.GetAnnotations()
+	s.Unknown = annotation.WithoutEffect(stated, obj.GroupVersionKind().GroupKind())
+
+	track := read(&s, annotation.Track, stated)
+	s.Skip, s.Background = track == "none" || track == "apply", track == "background"
+	trackAs := read(&s, annotation.TrackAs, stated)
+	s.AsJob, s.AsService = trackAs == "job", trackAs == "service"
+	s.Timeout = read(&s, annotation.Timeout, stated)
+	s.NoProgress = read(&s, annotation.NoProgressTimeout, stated)
+	s.Required = read(&s, annotation.RolloutRequired, stated)
+	if n, ok := readStated(&s, annotation.FailuresAllowed, stated); ok {
+		s.Allowed = &n
 	}
-	sort.Sort(sort.Reverse(sort.StringSlice(keys))) // werf.io before deployer.io, which so has the last word
-	for _, key := range keys {
-		known, err := s.read(key, strings.TrimSpace(all[key]))
-		if !known {
-			s.Unknown = append(s.Unknown, meaningless(key))
-		} else if why := unsupported(key, obj.GroupVersionKind().GroupKind()); why != "" {
-			s.Unknown = append(s.Unknown, why)
-		}
-		if err != nil {
-			s.Unread = append(s.Unread, fmt.Sprintf("annotation %s: %v", key, err))
-		}
-	}
-	override, err := rules.NewOverride(all[prefix+"ready"], all[prefix+"failed"])
+	s.Mode = failModes[read(&s, annotation.FailMode, stated)]
+	s.readLogs(stated)
+	s.ShowEvents = read(&s, annotation.Events, stated)
+	s.Sensitive = read(&s, annotation.Sensitive, stated)
+
+	ready, failed := annotation.Ready.Name, annotation.Failed.Name
+	override, err := rules.NewOverride(stated[ready], stated[failed])
 	if err != nil {
-		s.Unread = append(s.Unread, fmt.Sprintf("annotation %sready or %sfailed: %v", prefix, prefix, err))
+		s.Unread = append(s.Unread, fmt.Sprintf("annotation %s or %s: %v", ready, failed, err))
 	}
 	s.Override = override
 	return s
 }
 
-// read takes an annotation; known is false when it means nothing here.
-func (s *settings) read(key, value string) (known bool, err error) {
-	for _, p := range perContainer {
-		if container, ok := strings.CutPrefix(key, p.prefix); ok {
-			return true, p.set(s, container, value)
-		}
+// failModes are the words of the annotation; none is failRelease.
+var failModes = map[string]failMode{"fail": failRelease, "warn": failWarn, "ignore": failIgnore, "late": failLate}
+
+// logModes are the words of the annotation.
+var logModes = map[string]LogMode{"none": LogsNone, "failed": LogsFailed, "all": LogsLive, "live": LogsLive}
+
+func (s *settings) readLogs(stated map[string]string) {
+	pods, ok := readStated(s, annotation.LogsPods, stated)
+	s.LogPods = pods
+	if ok && pods == 0 {
+		s.Logs = new(LogsNone)
 	}
-	if name, ok := strings.CutPrefix(key, prefix); ok {
-		if set := annotations[name]; set != nil {
-			return true, set(s, value)
-		}
-		return elsewhere[name], nil
+	if mode, ok := logModes[read(s, annotation.Logs, stated)]; ok {
+		s.Logs = &mode
 	}
-	name := strings.TrimPrefix(key, werfPrefix)
-	if set := aliases[name]; set != nil {
-		return true, set(s, value)
-	}
-	return slices.ContainsFunc(silent, func(p string) bool { return strings.HasPrefix(name, p) }), nil
+	s.Only = read(s, annotation.LogsContainers, stated)
+	s.Not = read(s, annotation.LogsSkipContainers, stated)
+	s.Match = readForContainers(s, annotation.LogsRegex, annotation.LogsRegexFor, stated)
+	s.Drop = readForContainers(s, annotation.LogsSkipRegex, annotation.LogsSkipRegexFor, stated)
 }
 
-// meaningless says that an annotation has no effect, and what to do instead.
-func meaningless(key string) string {
-	name, werf := strings.CutPrefix(key, werfPrefix)
-	if instead := without[name]; werf && instead != "" {
-		return "annotation " + key + " has no effect: " + instead
-	}
-	return "annotation " + key + " is not known and has no effect"
+// read gives the value of an annotation; the zero value when there is none.
+func read[T any](s *settings, key *annotation.Key[T], stated map[string]string) T {
+	value, _ := readStated(s, key, stated)
+	return value
 }
 
-func choose(value string, choices map[string]func()) error {
-	if do := choices[value]; do != nil {
-		do()
-		return nil
-	}
-	known := make([]string, 0, len(choices))
-	for k := range choices {
-		known = append(known, k)
-	}
-	sort.Strings(known)
-	return fmt.Errorf("%q is none of %s", value, strings.Join(known, ", "))
+// readStated also says whether there is a value.
+func readStated[T any](s *settings, key *annotation.Key[T], stated map[string]string) (T, bool) {
+	value, ok, errs := key.Read(stated)
+	s.unread(errs)
+	return value, ok
 }
 
-func setTrack(s *settings, v string) error {
-	return choose(v, map[string]func(){
-		"full": func() {}, "none": func() { s.Skip = true }, "apply": func() { s.Skip = true },
-		"background": func() { s.Background = true },
-	})
-}
-
-func setTrackAs(s *settings, v string) error {
-	return choose(v, map[string]func(){"job": func() { s.AsJob = true }, "service": func() { s.AsService = true }})
-}
-
-func setFailMode(s *settings, v string) error {
-	return choose(v, map[string]func(){
-		"fail": func() { s.Mode = failRelease }, "warn": func() { s.Mode = failWarn },
-		"ignore": func() { s.Mode = failIgnore }, "late": func() { s.Mode = failLate },
-	})
-}
-
-func setLogs(s *settings, v string) error {
-	set := func(m LogMode) func() { return func() { s.Logs = &m } }
-	return choose(v, map[string]func(){
-		"none": set(LogsNone), "failed": set(LogsFailed), "all": set(LogsLive), "live": set(LogsLive),
-	})
-}
-
-func setRequired(s *settings, v string) error {
-	if percent, ok := strings.CutSuffix(v, "%"); ok {
-		if n, err := strconv.Atoi(percent); err != nil || n < 0 || n > 100 {
-			return fmt.Errorf("%q is no percentage", v)
-		}
-	} else if v != "full" && v != "max-unavailable" && v != "none" {
-		return fmt.Errorf("%q is none of full, max-unavailable, none and N%%", v)
+// readForContainers gives the values of an annotation for all containers, by "", and
+// for single ones.
+func readForContainers[T any](s *settings, forAll, forOne *annotation.Key[T], stated map[string]string) map[string]T {
+	values, errs := forOne.ReadEach(stated)
+	s.unread(errs)
+	if value, ok := readStated(s, forAll, stated); ok {
+		values[""] = value
 	}
-	s.Required = v
-	return nil
+	return values
 }
 
-func setAllowed(s *settings, v string) error {
-	n, err := strconv.Atoi(v)
-	if err != nil || n < 0 {
-		return fmt.Errorf("%q is no number", v)
+func (s *settings) unread(errs []*annotation.ValueError) {
+	for _, err := range errs {
+		s.Unread = append(s.Unread, "annotation "+err.Error())
 	}
-	s.Allowed = &n
-	return nil
-}
-
-func setLogPods(s *settings, v string) error {
-	n, err := strconv.Atoi(v)
-	if err != nil || n < 0 {
-		return fmt.Errorf("%q is no number", v)
-	}
-	s.LogPods = n
-	if n == 0 {
-		none := LogsNone
-		s.Logs = &none
-	}
-	return nil
-}
-
-func setDuration(into *time.Duration, v string) error {
-	d, err := time.ParseDuration(v)
-	if err != nil || d < 0 {
-		return fmt.Errorf("%q is no duration such as 90s", v)
-	}
-	*into = d
-	return nil
-}
-
-func setBool(into *bool, v string) error {
-	b, err := strconv.ParseBool(v)
-	if err != nil {
-		return fmt.Errorf("%q is neither true nor false", v)
-	}
-	*into = b
-	return nil
-}
-
-func setRegexp(into *map[string]*regexp.Regexp, container, v string) error {
-	re, err := regexp.Compile(v)
-	if err != nil {
-		return err
-	}
-	if *into == nil {
-		*into = map[string]*regexp.Regexp{}
-	}
-	(*into)[container] = re
-	return nil
-}
-
-func names(v string) map[string]bool {
-	out := map[string]bool{}
-	for _, name := range strings.Split(v, ",") {
-		if name = strings.TrimSpace(name); name != "" {
-			out[name] = true
-		}
-	}
-	return out
 }
 
 // wants reports whether a line of a container's log is to be shown.

@@ -1,12 +1,15 @@
 package track
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/yaml"
+
+	"deployer/internal/annotation"
 )
 
 func normalisedYAML(t *testing.T, manifest string) *unstructured.Unstructured {
@@ -43,7 +46,7 @@ func TestEachAnnotation(t *testing.T) {
 	five := func(s settings) bool { return *s.Allowed == 5 }
 	twoPods := func(s settings) bool { return s.LogPods == 2 }
 	patience := func(s settings) bool { return s.NoProgress == 3*time.Minute }
-	tested := map[string]bool{}
+	tested := map[string]bool{"deployer.io/instances-ready": true, "deployer.io/instances-failed": true} // of definitions
 	for _, test := range []struct {
 		name, value string
 		holds       func(settings) bool
@@ -73,6 +76,7 @@ func TestEachAnnotation(t *testing.T) {
 		{"deployer.io/events", "true", events},
 		{"deployer.io/sensitive", "true", sensitive},
 		{"deployer.io/ready", "self.a == 1", func(s settings) bool { return s.Override != nil }},
+		{"deployer.io/failed", "self.a == 1", func(s settings) bool { return s.Override != nil }},
 		{"werf.io/track-termination-mode", "NonBlocking", func(s settings) bool { return s.Background }},
 		{"werf.io/fail-mode", "HopeUntilEndOfDeployProcess", mode(failLate)},
 		{"werf.io/fail-mode", "IgnoreAndContinueDeployProcess", mode(failIgnore)},
@@ -96,19 +100,11 @@ func TestEachAnnotation(t *testing.T) {
 		}
 		tested[strings.TrimSuffix(test.name, "app")] = true
 	}
-	for name := range annotations {
-		if !tested[prefix+name] {
-			t.Errorf("%s%s isn't tested", prefix, name)
-		}
-	}
-	for name := range aliases {
-		if !tested[werfPrefix+name] {
-			t.Errorf("%s%s isn't tested", werfPrefix, name)
-		}
-	}
-	for _, p := range perContainer {
-		if !tested[p.prefix] {
-			t.Errorf("%s isn't tested", p.prefix)
+	for _, info := range annotation.All() {
+		for _, name := range append([]string{info.Name}, info.Aliases...) {
+			if slices.Contains(info.Packages, "track") && !tested[strings.TrimSuffix(name, "*")] {
+				t.Errorf("%s isn't tested", name)
+			}
 		}
 	}
 }
@@ -180,16 +176,6 @@ func TestAnnotationsThatAKindDoesNotSupport(t *testing.T) {
 		got := strings.Join(on(version, kind, test.key, test.value), "\n")
 		if want := "annotation " + test.key + " has no effect on objects of kind " + kind + ": it is for "; !strings.HasPrefix(got, want) {
 			t.Errorf("%s on %s: %q, want %q", test.key, test.no, got, want)
-		}
-	}
-	for name := range supports {
-		if annotations[name] == nil && !elsewhere[name] {
-			t.Errorf("%s is no annotation", name)
-		}
-	}
-	for alias, name := range sameAs {
-		if aliases[alias] == nil || supports[name] == nil {
-			t.Errorf("%s is no alias, or %s is for all kinds", alias, name)
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"deployer/internal/annotation"
 )
 
 // checksums decides about annotations of pod templates. One that is a hash of what
@@ -20,7 +22,7 @@ func (k *keeper) checksums() {
 		}
 		switch {
 		case t.owner.policy == Renew:
-			t.renew(Annotation + ": renew")
+			t.renew(annotation.Generated.Name + ": renew")
 		case k.in.Policy == Renew && t.owner.policy != Keep:
 			t.renew("--generated renew")
 		case t.whole != nil || !isHash(t.text):

@@ -57,17 +57,17 @@ func TestCorners(t *testing.T) {
 			object: "ConfigMap/c", path: []any{"data", "c"}, says: "ConfigMap/c data.c"},
 		{name: "a template becomes a hook", first: password, second: strings.Replace(password, "  name: s\n", "  name: s\n  annotations: {helm.sh/hook: pre-upgrade}\n", 1) + "\n---\n" + config,
 			object: "ConfigMap/c", path: []any{"data"}, kept: true, says: "Secret/s data.password kept from 1"},
-		{name: "restarts go on", first: workload(`{{ randAlphaNum 5 }}`), second: workload(`{{ randAlphaNum 5 }}`), object: "Deployment/d", path: annotation, says: "restarts the pods"},
-		{name: "restarts by hash go on", first: workload(`{{ randAlphaNum 5 | sha256sum }}`), second: workload(`{{ randAlphaNum 5 | sha256sum }}`), object: "Deployment/d", path: annotation, says: "restarts the pods"},
-		{name: "restarts by time go on", first: workload(`{{ now.UnixNano }}`), second: workload(`{{ now.UnixNano }}`), object: "Deployment/d", path: annotation, says: "restarts the pods"},
-		{name: "restarts by hash of time go on", first: workload(`{{ now | toString | sha256sum }}`), second: workload(`{{ now | toString | sha256sum }}`), object: "Deployment/d", path: annotation, says: "restarts the pods"},
-		{name: "a checksum stays", first: checksummed("a"), second: checksummed("a"), object: "Deployment/d", path: annotation, kept: true},
-		{name: "a checksum in part stays", first: checksummed("a", " | trunc 10"), second: checksummed("a", " | trunc 10"), object: "Deployment/d", path: annotation, kept: true},
-		{name: "a checksum goes with its Secret", first: checksummed("a"), second: checksummed("b"), object: "Deployment/d", path: annotation, says: "ConfigMap or Secret of the release changes"},
+		{name: "restarts go on", first: workload(`{{ randAlphaNum 5 }}`), second: workload(`{{ randAlphaNum 5 }}`), object: "Deployment/d", path: podAnnotation, says: "restarts the pods"},
+		{name: "restarts by hash go on", first: workload(`{{ randAlphaNum 5 | sha256sum }}`), second: workload(`{{ randAlphaNum 5 | sha256sum }}`), object: "Deployment/d", path: podAnnotation, says: "restarts the pods"},
+		{name: "restarts by time go on", first: workload(`{{ now.UnixNano }}`), second: workload(`{{ now.UnixNano }}`), object: "Deployment/d", path: podAnnotation, says: "restarts the pods"},
+		{name: "restarts by hash of time go on", first: workload(`{{ now | toString | sha256sum }}`), second: workload(`{{ now | toString | sha256sum }}`), object: "Deployment/d", path: podAnnotation, says: "restarts the pods"},
+		{name: "a checksum stays", first: checksummed("a"), second: checksummed("a"), object: "Deployment/d", path: podAnnotation, kept: true},
+		{name: "a checksum in part stays", first: checksummed("a", " | trunc 10"), second: checksummed("a", " | trunc 10"), object: "Deployment/d", path: podAnnotation, kept: true},
+		{name: "a checksum goes with its Secret", first: checksummed("a"), second: checksummed("b"), object: "Deployment/d", path: podAnnotation, says: "ConfigMap or Secret of the release changes"},
 		{name: "a copy in an annotation", first: secret + `{{ $p := randAlphaNum 16 }}data: {p: {{ $p | b64enc }}}` + "\n---\n" + workload(`{{ $p }}`), second: secret + `{{ $p := randAlphaNum 16 }}data: {p: {{ $p | b64enc }}}` + "\n---\n" + workload(`{{ $p }}`),
-			object: "Deployment/d", path: annotation, kept: true},
+			object: "Deployment/d", path: podAnnotation, kept: true},
 		{name: "a hash of a password in an annotation", first: secret + `{{ $p := randAlphaNum 16 }}data: {p: {{ $p | b64enc }}}` + "\n---\n" + workload(`{{ $p | sha256sum }}`), second: secret + `{{ $p := randAlphaNum 16 }}data: {p: {{ $p | b64enc }}}` + "\n---\n" + workload(`{{ $p | sha256sum }}`),
-			object: "Deployment/d", path: annotation, kept: true},
+			object: "Deployment/d", path: podAnnotation, kept: true},
 		{name: "an annotation asks for new ones", first: password, second: strings.Replace(password, "  name: s\n", "  name: s\n  annotations: {deployer.io/generated: renew}\n", 1),
 			object: "Secret/s", path: []any{"data", "password"}, says: "deployer.io/generated: renew"},
 		{name: "a generated name and what refers to it", first: config + "data: {ref: job-{{ randAlphaNum 9 | lower }}}\n---\napiVersion: batch/v1\nkind: Job\nmetadata: {name: z}\n",
@@ -99,7 +99,7 @@ func TestCorners(t *testing.T) {
 	}
 }
 
-var annotation = []any{"spec", "template", "metadata", "annotations", "x"}
+var podAnnotation = []any{"spec", "template", "metadata", "annotations", "x"}
 
 func workload(value string) string {
 	return "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {template: {metadata: {annotations: {x: \"" + value + "\"}}}}\n"

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"deployer/chart"
+	"deployer/internal/annotation"
 	"deployer/internal/kube"
 )
 
@@ -139,10 +140,8 @@ func objectsIn(d *document, value any, path []any) []*object {
 	}
 	obj := &unstructured.Unstructured{Object: content}
 	o := &object{id: kube.IDOf(obj), content: content, path: path, doc: d}
-	switch p := Policy(obj.GetAnnotations()[Annotation]); p {
-	case Keep, Renew:
-		o.policy = p
-	}
+	policy, _, _ := annotation.Generated.Read(obj.GetAnnotations())
+	o.policy = Policy(policy)
 	return []*object{o}
 }
 

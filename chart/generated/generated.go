@@ -26,9 +26,6 @@ const (
 	Renew Policy = "renew" // as Helm does
 )
 
-// Annotation on an object overrides the policy for what is generated in it.
-const Annotation = "deployer.io/generated"
-
 // A Revision is what a chart says about one revision.
 type Revision struct {
 	Number int

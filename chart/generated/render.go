@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"deployer/chart"
+	"deployer/internal/annotation"
 )
 
 // Bounds of how often a chart is rendered to find what is generated.
@@ -52,7 +53,7 @@ func Render(ctx context.Context, repetition *chart.Repetition, in Input) (*Resul
 
 // keepsNothing tells whether everything is renewed, so that nothing need be known.
 func (in Input) keepsNothing() bool {
-	return in.Policy == Renew && !slices.ContainsFunc(textsOf(in.Rendered), func(text string) bool { return strings.Contains(text, Annotation) })
+	return in.Policy == Renew && !slices.ContainsFunc(textsOf(in.Rendered), func(text string) bool { return strings.Contains(text, annotation.Generated.Name) })
 }
 
 func (in Input) chances() int {

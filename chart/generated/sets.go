@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"deployer/internal/annotation"
 )
 
 // shared is how long a token has to be for two equal ones to be copies of one
@@ -204,7 +206,7 @@ func (k *keeper) asked(set []*group) string {
 		for _, t := range g.tokens {
 			switch t.owner.policy {
 			case Renew:
-				return fmt.Sprintf("%s: renew on %s", Annotation, k.show(t.owner))
+				return fmt.Sprintf("%s: renew on %s", annotation.Generated.Name, k.show(t.owner))
 			case Keep:
 				keep = true
 			}

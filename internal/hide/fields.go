@@ -3,20 +3,12 @@
 package hide
 
 import (
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-)
 
-// Annotations by which an object says that fields of it are confidential, and
-// Nelm's of the same meaning.
-// https://werf.io/docs/v2/reference/deploy_annotations.html
-const (
-	WholeAnnotation = "deployer.io/sensitive"       // "true": everything but its name and labels
-	PathsAnnotation = "deployer.io/sensitive-paths" // paths, separated by commas
-
-	werfWhole = "werf.io/sensitive"
-	werfPaths = "werf.io/sensitive-paths"
+	"deployer/internal/annotation"
 )
 
 // Fields are the confidential ones of an object. The zero value has none.
@@ -43,9 +35,9 @@ func Of(states ...*unstructured.Unstructured) Fields {
 			f.secretsIn(nil, obj.Object)
 		}
 		annotations := obj.GetAnnotations()
-		f.whole = f.whole || isTrue(annotations[WholeAnnotation]) || isTrue(annotations[werfWhole])
-		for _, name := range []string{PathsAnnotation, werfPaths} {
-			for _, text := range split(annotations[name]) {
+		f.whole = f.whole || slices.Contains(annotation.Sensitive.ReadAll(annotations), true)
+		for _, paths := range annotation.SensitivePaths.ReadAll(annotations) {
+			for _, text := range split(paths) {
 				pattern, ok := parse(text)
 				if !ok {
 					f.whole = true
@@ -118,7 +110,7 @@ var open = map[string]bool{"apiVersion": true, "kind": true, "type": true, "immu
 
 // openAnnotations begin the annotations that hold no data of the object.
 // Others may: tools keep copies of Secrets in annotations.
-var openAnnotations = []string{"meta.helm.sh/", "helm.sh/", "deployer.io/", "werf.io/"}
+var openAnnotations = []string{"meta.helm.sh/", "helm.sh/", annotation.Prefix, annotation.WerfPrefix}
 
 // closed tells whether a field of an object that is confidential as a whole is
 // hidden.
@@ -138,12 +130,4 @@ func closed(names []string) bool {
 		}
 	}
 	return true
-}
-
-func isTrue(text string) bool {
-	switch strings.ToLower(strings.TrimSpace(text)) {
-	case "1", "t", "true":
-		return true
-	}
-	return false
 }

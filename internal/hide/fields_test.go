@@ -39,7 +39,7 @@ func TestFields(t *testing.T) {
 		{"a..", "data.a", "metadata.name"},
 		{"", "", "data.a"},
 	} {
-		for _, annotation := range []string{PathsAnnotation, werfPaths} {
+		for _, annotation := range []string{"deployer.io/sensitive-paths", "werf.io/sensitive-paths"} {
 			f := Of(nil, annotated("ConfigMap", map[string]any{annotation: c.paths}))
 			for want, list := range map[bool]string{true: c.hid, false: c.shown} {
 				for _, path := range strings.Fields(list) {
@@ -62,9 +62,9 @@ func TestFields(t *testing.T) {
 func TestFieldsOfWholeObjects(t *testing.T) {
 	for name, obj := range map[string]*unstructured.Unstructured{
 		"a Secret":                      annotated("Secret", nil),
-		"a Secret that says it is none": annotated("Secret", map[string]any{WholeAnnotation: "false", werfWhole: "false"}),
-		"ours":                          annotated("ConfigMap", map[string]any{WholeAnnotation: "true"}),
-		"Nelm's":                        annotated("ConfigMap", map[string]any{werfWhole: "true"}),
+		"a Secret that says it is none": annotated("Secret", map[string]any{"deployer.io/sensitive": "false", "werf.io/sensitive": "false"}),
+		"ours":                          annotated("ConfigMap", map[string]any{"deployer.io/sensitive": "true"}),
+		"Nelm's":                        annotated("ConfigMap", map[string]any{"werf.io/sensitive": "true"}),
 	} {
 		f := Of(obj)
 		for path, want := range map[string]bool{
@@ -83,7 +83,7 @@ func TestFieldsOfWholeObjects(t *testing.T) {
 			}
 		}
 	}
-	if Of(annotated("ConfigMap", map[string]any{WholeAnnotation: "false"})).Any() {
+	if Of(annotated("ConfigMap", map[string]any{"deployer.io/sensitive": "false"})).Any() {
 		t.Errorf("a ConfigMap that isn't confidential is")
 	}
 }

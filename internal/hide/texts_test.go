@@ -92,7 +92,7 @@ func TestHide(t *testing.T) {
 
 func TestHideOfAnnotatedFields(t *testing.T) {
 	var texts Texts
-	obj := annotated("ConfigMap", map[string]any{PathsAnnotation: "data.token,spec.list[*].value"})
+	obj := annotated("ConfigMap", map[string]any{"deployer.io/sensitive-paths": "data.token,spec.list[*].value"})
 	obj.Object["data"] = map[string]any{"token": "tok-123456", "other": "public-123456"}
 	obj.Object["spec"] = map[string]any{"list": []any{map[string]any{"value": "item-98765432"}}}
 	texts.Object(obj)
