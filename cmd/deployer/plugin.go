@@ -31,7 +31,7 @@ func (e *env) host() plugin.Host {
 	variables := e.variables()
 	variables["HELM_BIN"] = e.helmBinary(variables["HELM_CACHE_HOME"])
 	h := plugin.Host{Env: variables, In: e.streams.In}
-	h.Out, h.Err = e.streams.Inherited()
+	h.Out, h.Err = e.streams.Unfiltered()
 	if e.debug {
 		h.Verbose = func(text string) { fmt.Fprintf(e.streams.Err, "[debug] %s\n", text) }
 	}

@@ -43,7 +43,7 @@ func (e *env) outlive() {
 	pipes := make(chan os.Signal, 1)
 	signal.Notify(pipes, syscall.SIGPIPE)
 	e.outlived = pipes
-	e.streams.Outlive(true)
+	e.streams.IgnoreWriteErrors(true)
 }
 
 // showOnly takes outlive back: what is shown is all there is to a plan.
@@ -53,7 +53,7 @@ func (e *env) showOnly() {
 	}
 	signal.Stop(e.outlived)
 	e.outlived = nil
-	e.streams.Outlive(false)
+	e.streams.IgnoreWriteErrors(false)
 }
 
 // An untoldError says that a command has done what it was asked for, and that
@@ -66,7 +66,7 @@ func (e *untoldError) Unwrap() error { return e.err }
 // outcome tells a failure of what was to be done, or nil, from what could not be
 // written. Where showing is all there is to do the latter is the former.
 func (e *env) outcome(err error) (failure, unwritten error) {
-	unwritten = e.streams.Failed()
+	unwritten = e.streams.WriteErrors()
 	if view.OnlyOutput(err) {
 		unwritten, err = errors.Join(err, unwritten), nil
 	}

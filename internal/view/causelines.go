@@ -94,7 +94,7 @@ func (c Cause) changed(g glyphs) []string {
 		if i > 0 {
 			label = ""
 		}
-		text = strings.ReplaceAll(line(text), " -> ", " "+g.arrow+" ")
+		text = strings.ReplaceAll(line(text), " -> ", " "+g.Arrow+" ")
 		if i == 0 && source != "" {
 			text += "   " + source
 		}
@@ -144,13 +144,6 @@ func (c Cause) told() []toldEvent {
 		}
 	}
 	return out
-}
-
-func more(n int) string {
-	if n == 0 {
-		return ""
-	}
-	return fmt.Sprintf(" and %d more", n)
 }
 
 func (l CauseLog) title() string {

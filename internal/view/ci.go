@@ -69,7 +69,7 @@ func (c ci) annotation(title, text string) string {
 }
 
 func githubText(s string) string {
-	s = (&filter{midLine: true}).clean(s)
+	s = Inline(s)
 	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)
 }
 

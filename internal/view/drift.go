@@ -38,9 +38,9 @@ func Drift(s Streams, drift *deploy.Drift, o PlanOptions) error {
 		return err
 	}
 	if o.Format == FormatTable || o.Format == "" {
-		return s.writePeople(b.String(), o.Env)
+		return s.WriteText(b.String(), o.Env)
 	}
-	_, err = io.WriteString(s.as(o.Format), b.String())
+	_, err = io.WriteString(s.For(o.Format), b.String())
 	return err
 }
 

@@ -4,11 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"testing"
-	"time"
 )
-
-// edited is when somebody was at work in the fixtures.
-var edited = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 
 // shownAs shows something in a format; JSON with indentation.
 func shownAs(t *testing.T, format Format, show func(Streams, PlanOptions) error) []byte {

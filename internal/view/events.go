@@ -94,7 +94,7 @@ func newEvents(s Streams, o EventOptions, now func() time.Time) *Events {
 		}
 	}
 	e := &Events{streams: s, opts: o, now: now, began: now(), glyphs: glyphsFor(o.Env), ci: ciOf(o.Env), out: s.Data(), err: s.Err}
-	e.ci.own = s.own
+	e.ci.own = s.Trusted
 	e.palette = s.Palette(o.Colour, s.ErrTTY)
 	e.tally = newTally(now)
 	switch {
@@ -194,7 +194,7 @@ func (e *Events) Close() error {
 	}
 	e.closed = true
 	for _, o := range e.outlets {
-		o.finish()
+		o.WaitForRoom()
 	}
 	e.face.close()
 	if !e.known && e.tally.ended != nil {
@@ -207,7 +207,7 @@ func (e *Events) Close() error {
 		e.conclude()
 	}
 	for _, o := range e.outlets {
-		e.check(o.close())
+		e.check(o.Close())
 	}
 	return e.failed
 }

@@ -34,7 +34,7 @@ func newStudio(o EventOptions, tty bool) *studio {
 	if o.Env == nil {
 		o.Env = noEnv
 	}
-	streams := Streams{Out: &s.out, Err: &s.err, ErrTTY: tty, Width: 100, Height: 30}.filtered("deployer")
+	streams := Streams{Out: &s.out, Err: &s.err, ErrTTY: tty, Width: 100, Height: 30}.Filtered("deployer")
 	s.Events = newEvents(streams, o, func() time.Time { return s.clock })
 	return s
 }
@@ -49,22 +49,6 @@ func (s *studio) after(d time.Duration) {
 
 func (s *studio) saw(kind track.ReportKind, status track.Status) {
 	s.Observe(deploy.Saw{Report: track.Report{Kind: kind, Time: s.clock, Status: status}})
-}
-
-func webID() kube.ID { return id("apps", "Deployment", "web") }
-
-func pull() track.Problem {
-	return track.Problem{
-		Class: class.ImagePermanent, Title: "Image can't be pulled", Container: "web", Image: "registry.example/web:1.9.9",
-		Message: `failed to resolve reference "registry.example/web:1.9.9": not found`,
-		Pods:    []string{"web-6d8f-k2x9n", "web-6d8f-zz1p4"}, PodCount: 3, PodTotal: 3, Nodes: []string{"node-1", "node-7"},
-		Attempts: 2, Limit: 2,
-		Events: []track.Event{
-			{Type: "Warning", Reason: "Failed", Message: "Error: ErrImagePull", Object: "Pod/web-6d8f-k2x9n", Count: 2},
-			{Type: "Warning", Reason: "Failed", Message: "Error: ErrImagePull", Object: "Pod/web-6d8f-zz1p4", Count: 1},
-			{Type: "Warning", Reason: "Failed", Message: `failed to resolve reference "registry.example/web:1.9.9": not found`, Object: "Pod/web-6d8f-zz1p4", Count: 1},
-		},
-	}
 }
 
 // play is a run up to the wait, with the rest of it left to the caller.

@@ -54,7 +54,7 @@ func Explanation(s Streams, e *deploy.Explanation, o PlanOptions) error {
 	}
 	var b strings.Builder
 	d.text(&b, s.Palette(o.Colour, s.OutTTY))
-	return s.writePeople(b.String(), o.Env)
+	return s.WriteText(b.String(), o.Env)
 }
 
 func newExplanation(e *deploy.Explanation) explanation {

@@ -44,7 +44,7 @@ func (f *filter) clean(text string) string {
 	var out strings.Builder
 	for text != "" {
 		foreign, rest, found := strings.Cut(text, f.begin())
-		out.WriteString(f.commandless(f.controlless(foreign)))
+		out.WriteString(f.withoutCommands(f.withoutControls(foreign)))
 		if !found {
 			break
 		}
@@ -58,9 +58,9 @@ func (f *filter) clean(text string) string {
 	return out.String()
 }
 
-// controlless takes out escape sequences that aren't colours of ours, and
+// withoutControls takes out escape sequences that aren't colours of ours, and
 // characters that control terminals but for line ends and tabs.
-func (f *filter) controlless(text string) string {
+func (f *filter) withoutControls(text string) string {
 	dangerous := func(r rune) bool { return suspicious(r) && r != '\n' && r != '\t' }
 	if !strings.ContainsFunc(text, dangerous) && utf8.ValidString(text) {
 		return text
@@ -99,13 +99,13 @@ func (f *filter) controlless(text string) string {
 // too, and as they go.
 var colourEnds = map[string]string{"\x1b[0;0m": "\x1b[0m", "\x1b[0;22m": "\x1b[22m"}
 
-// commandless changes what the log of a CI system takes for a command. That is
+// withoutCommands changes what the log of a CI system takes for a command. That is
 // done everywhere: a container in a CI job doesn't know that it is in one.
 //
 // https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands
 // https://learn.microsoft.com/en-us/azure/devops/pipelines/scripts/logging-commands
 // https://www.jetbrains.com/help/teamcity/service-messages.html
-func (f *filter) commandless(text string) string {
+func (f *filter) withoutCommands(text string) string {
 	if text == "" {
 		return ""
 	}
@@ -145,9 +145,6 @@ func (f *filter) commandless(text string) string {
 	return out.String()
 }
 
-// commandWords are what stands between ## and the command of a CI system.
-var commandWords = []string{"##[", "##vso[", "##teamcity["}
-
 func commandAt(text string) bool {
 	for _, word := range commandWords {
 		if len(text) >= len(word) && strings.EqualFold(text[:len(word)], word) {
@@ -156,3 +153,9 @@ func commandAt(text string) bool {
 	}
 	return false
 }
+
+// commandWords are what stands between ## and the command of a CI system.
+var commandWords = []string{"##[", "##vso[", "##teamcity["}
+
+// Inline cleans a text that stands in the middle of a line of ours.
+func Inline(text string) string { return (&filter{midLine: true}).clean(text) }

@@ -3,6 +3,7 @@ package view
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -39,7 +40,7 @@ func TestFilter(t *testing.T) {
 			want = strings.NewReplacer("\r", " ").Replace(block(text))
 		}
 		var out bytes.Buffer
-		s := Streams{Out: &out, Err: &out}.filtered("helm")
+		s := Streams{Out: &out, Err: &out}.Filtered("helm")
 		if n, err := s.Out.Write([]byte(text)); err != nil || n != len(text) {
 			t.Errorf("Write(%q) = %d, %v", text, n, err)
 		}
@@ -59,7 +60,7 @@ func TestFilter(t *testing.T) {
 // TestFilterRemembersTheLine writes a command in pieces.
 func TestFilterRemembersTheLine(t *testing.T) {
 	var out bytes.Buffer
-	s := Streams{Out: &out, Err: &out}.filtered("deployer")
+	s := Streams{Out: &out, Err: &out}.Filtered("deployer")
 	for _, piece := range []string{"name", "::x\n", "  ", "::error::y\n", "::end\n"} {
 		fmt.Fprint(s.Out, piece)
 	}
@@ -72,15 +73,15 @@ func TestFilterRemembersTheLine(t *testing.T) {
 // the mark of another run.
 func TestFilterPassesOurs(t *testing.T) {
 	var out bytes.Buffer
-	s := Streams{Out: &out, Err: &out}.filtered("deployer")
+	s := Streams{Out: &out, Err: &out}.Filtered("deployer")
 	p := s.Palette(ColourAlways, false)
-	fmt.Fprint(s.Err, p.Bad.Sprint("bad\x1b[5m")+" "+p.Faint.Sprint("faint")+"\x1b[0m\n"+s.own("::group::x\n")+"::group::y\n")
+	fmt.Fprint(s.Err, p.Bad.Sprint("bad\x1b[5m")+" "+p.Faint.Sprint("faint")+"\x1b[0m\n"+s.Trusted("::group::x\n")+"::group::y\n")
 	if got, want := out.String(), "\x1b[31mbad\x1b[0m \x1b[2mfaint\x1b[22m\n::group::x\n: :group::y\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	out.Reset()
-	other := Streams{}.filtered("deployer")
-	fmt.Fprint(s.Err, other.Palette(ColourAlways, false).Bad.Sprint("bad")+other.own("::group::x\n"))
+	other := Streams{}.Filtered("deployer")
+	fmt.Fprint(s.Err, other.Palette(ColourAlways, false).Bad.Sprint("bad")+other.Trusted("::group::x\n"))
 	if got := out.String(); strings.Contains(got, "\x1b") || strings.HasPrefix(got, "::") {
 		t.Errorf("the mark of another run is obeyed: %q", got)
 	}
@@ -90,7 +91,7 @@ func TestFilterPassesOurs(t *testing.T) {
 // log of a CI system all the same.
 func TestDataIsNotFiltered(t *testing.T) {
 	var out bytes.Buffer
-	s := Streams{Out: &out, Err: &out}.filtered("deployer")
+	s := Streams{Out: &out, Err: &out}.Filtered("deployer")
 	want := map[string]any{"a": "::error::\u202e##[x] ##vso[y] ##teamcity[z]\x1b"}
 	for _, format := range []Format{FormatJSON, FormatYAML} {
 		out.Reset()
@@ -126,7 +127,7 @@ func FuzzFilter(f *testing.F) {
 			cut = 0
 		}
 		var out bytes.Buffer
-		s := Streams{Out: &out, Err: &out}.filtered("deployer")
+		s := Streams{Out: &out, Err: &out}.Filtered("deployer")
 		// A line is written at once, as everywhere in the program.
 		if i := strings.LastIndexByte(text[:cut], '\n') + 1; i > 0 {
 			fmt.Fprint(s.Out, text[:i])
@@ -147,4 +148,16 @@ func FuzzFilter(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestErrorInCI: what a cluster says in an error is no command to the log.
+func TestErrorInCI(t *testing.T) {
+	var out strings.Builder
+	s := Streams{Out: &out, Err: &out}.Filtered("deployer")
+	Error(s.Err, s.Palette(ColourNever, false), errors.New("refused: ##[error]x\n  ::add-mask::y"), nil)
+	Warning(s.Err, s.Palette(ColourNever, false), "odd ##[warning]z")
+	want := "Error: refused: # #[error]x\n  : :add-mask::y\nWarning: odd # #[warning]z\n"
+	if got := out.String(); got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }

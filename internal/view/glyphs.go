@@ -8,21 +8,21 @@ import (
 
 // glyphs are the signs that go with words. None of them says anything alone.
 type glyphs struct {
-	good, bad, warn, busy, title, dot, arrow, branch, more string
-	full, head, empty                                      string // of the bar
+	Good, Bad, Warn, Busy, Title, Dot, Arrow, Branch, More string
+	Full, Head, Empty                                      string // of the bar
 }
 
 func unicodeGlyphs() glyphs {
 	return glyphs{
-		good: "✓", bad: "✗", warn: "!", busy: "…", title: "▸", dot: "·", arrow: "→", branch: "└", more: "…",
-		full: "━", head: "╸", empty: "┈",
+		Good: "✓", Bad: "✗", Warn: "!", Busy: "…", Title: "▸", Dot: "·", Arrow: "→", Branch: "└", More: "…",
+		Full: "━", Head: "╸", Empty: "┈",
 	}
 }
 
 func asciiGlyphs() glyphs {
 	return glyphs{
-		good: "+", bad: "x", warn: "!", busy: ".", title: ">", dot: "-", arrow: "->", branch: "`-", more: "...",
-		full: "=", head: ">", empty: ".",
+		Good: "+", Bad: "x", Warn: "!", Busy: ".", Title: ">", Dot: "-", Arrow: "->", Branch: "`-", More: "...",
+		Full: "=", Head: ">", Empty: ".",
 	}
 }
 
@@ -41,15 +41,12 @@ func glyphsFor(env func(string) string) glyphs {
 	return unicodeGlyphs()
 }
 
-// width is how many cells of a terminal s takes.
-func width(s string) int { return uniseg.StringWidth(s) }
-
 // fit cuts s to at most cells cells, and says by more that it did.
-func (g glyphs) fit(s string, cells int) string {
+func (g glyphs) Fit(s string, cells int) string {
 	if width(s) <= cells {
 		return s
 	}
-	room := cells - width(g.more)
+	room := cells - width(g.More)
 	if room <= 0 {
 		return ""
 	}
@@ -65,13 +62,5 @@ func (g glyphs) fit(s string, cells int) string {
 		used += w
 		b.WriteString(cluster)
 	}
-	return b.String() + g.more
-}
-
-// pad fills s up with blanks.
-func pad(s string, cells int) string {
-	if missing := cells - width(s); missing > 0 {
-		return s + strings.Repeat(" ", missing)
-	}
-	return s
+	return b.String() + g.More
 }

@@ -2,7 +2,6 @@ package view
 
 import (
 	"deployer/internal/deploy"
-	"deployer/internal/program"
 	"deployer/track"
 )
 
@@ -12,7 +11,7 @@ import (
 func (e *Events) text(s string) string { return e.opts.Hidden.Hide(e.named(s)) }
 
 // named is a text of ours, such as a command line, with the program's name in it.
-func (e *Events) named(s string) string { return program.In(s, e.streams.program) }
+func (e *Events) named(s string) string { return e.streams.Named(s) }
 
 // withoutHidden gives an event whose text from elsewhere has nothing in it that
 // is hidden. Errors are left: what is said of them is asked of text.

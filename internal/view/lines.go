@@ -75,7 +75,7 @@ func (l *lines) began(e deploy.Began) {
 	if e.Operation == nil {
 		return
 	}
-	text := fmt.Sprintf("%s %s %s", release, l.glyphs.arrow, namespace)
+	text := fmt.Sprintf("%s %s %s", release, l.glyphs.Arrow, namespace)
 	if revision > 0 && e.Operation.Verb != deploy.Uninstall {
 		text += fmt.Sprintf(" revision %d", revision)
 	}

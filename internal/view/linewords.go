@@ -98,8 +98,3 @@ func reasonOf(s track.Status) string {
 	}
 	return line(s.Message)
 }
-
-func firstLine(s string) string {
-	first, _, _ := strings.Cut(s, "\n")
-	return first
-}

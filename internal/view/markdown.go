@@ -65,3 +65,17 @@ func unlinked(s string) string {
 	s = references.ReplaceAllString(s, "${1}"+joiner+"${2}")
 	return addresses.ReplaceAllStringFunc(s, func(m string) string { return m[:1] + joiner + m[1:] })
 }
+
+// fenceFor is a fence longer than any in the text, so that none ends it.
+func fenceFor(text string) string {
+	longest, run := 0, 0
+	for _, r := range text {
+		if r != '`' {
+			run = 0
+			continue
+		}
+		run++
+		longest = max(longest, run)
+	}
+	return strings.Repeat("`", max(3, longest+1))
+}

@@ -141,18 +141,6 @@ func filled(command string, names map[string]string) (string, bool) {
 	return command, true
 }
 
-// shellWord makes text safe to paste into a shell.
-func shellWord(s string) string {
-	s = line(s)
-	safe := func(r rune) bool {
-		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@,+=", r)
-	}
-	if s != "" && !strings.ContainsFunc(s, func(r rune) bool { return !safe(r) }) && s[0] != '-' {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
-}
-
 // backSteps tell how to return to what worked before. What failed before a release
 // that has changed nothing is what it would return to.
 func (t *tally) backSteps(before bool) []NextStep {

@@ -78,9 +78,9 @@ func (d planDocument) write(s Streams, o PlanOptions) error {
 		return err
 	}
 	if o.Format == FormatTable || o.Format == "" {
-		return s.writePeople(b.String(), o.Env)
+		return s.WriteText(b.String(), o.Env)
 	}
-	_, err := io.WriteString(s.as(o.Format), b.String())
+	_, err := io.WriteString(s.For(o.Format), b.String())
 	return err
 }
 

@@ -129,21 +129,6 @@ func TestPlanHTML(t *testing.T) {
 	}
 }
 
-// hostile is what a cluster or chart may send to a terminal or a page.
-const hostile = "\x1b[2J\x1b]0;owned\x07\x1b[31mred\u009b1A\r\nFAKE line\u202edlrow <script>alert(1)</script> `````` \x00\x08 @team"
-
-func hostileOperation(t *testing.T) *deploy.Operation {
-	op := upgrade(t)
-	op.Warnings = []string{hostile}
-	c := &op.Plan.Waves[1].Changes[0]
-	c.Reason, c.Unverified, c.Source, c.TakenFrom = hostile, hostile, hostile, []string{hostile}
-	c.Conflicts[0].Manager, c.Conflicts[0].Before = hostile, hostile
-	c.Result.SetAnnotations(map[string]string{hostile: hostile, "multi": hostile + "\nline two"})
-	op.Plan.Prune[0].ID.Name = hostile
-	op.Plan.Waves[1].Changes[2].Want.SetLabels(map[string]string{"a": hostile})
-	return op
-}
-
 func TestPlanInjection(t *testing.T) {
 	for format := range planFormats {
 		got := planOf(t, hostileOperation(t), PlanOptions{Format: format, ShowCreated: true})

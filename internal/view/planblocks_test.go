@@ -6,30 +6,7 @@ import (
 	"testing"
 
 	"deployer/apply"
-	"deployer/internal/deploy"
 )
-
-// manyChanges is an upgrade that changes a thousand objects: most the same way,
-// some each its own way, and a few that nobody may miss.
-func manyChanges(t testing.TB) *deploy.Operation {
-	op := upgrade(t)
-	op.Plan.Waves[0].Changes = nil
-	for i := range 1000 {
-		c := apply.Change{ID: id("", "ConfigMap", fmt.Sprintf("same-%03d", i)), Action: apply.Update, Source: fmt.Sprintf("web/templates/%d.yaml", i%7)}
-		before, after := "blue", "red"
-		if i%4 == 0 {
-			c.ID.Name, after = fmt.Sprintf("other-%03d", i), fmt.Sprintf("red %d", i)
-		}
-		c.Live, c.Want = config(t, before), config(t, after)
-		c.Result = c.Want
-		op.Plan.Waves[0].Changes = append(op.Plan.Waves[0].Changes, c)
-		op.Plan.Warnings = append(op.Plan.Warnings, apply.Warning{ID: c.ID, Source: c.Source, Text: "v1 ConfigMap is old-fashioned"})
-	}
-	for i := range 30 {
-		op.Plan.Prune = append(op.Plan.Prune, apply.Change{ID: id("", "Service", fmt.Sprintf("old-%d", i)), Action: apply.Delete, Reason: "removed from the chart"})
-	}
-	return op
-}
 
 // TestPlanOfManyChanges holds that a long plan can be read, that it says where
 // the rest is, and that what is deleted or made anew is named all the same.

@@ -206,9 +206,6 @@ func below(sign byte, v any) []planLine {
 	return out
 }
 
-// visible is a line with its indentation, without control characters.
-func visible(s string) string { return strings.TrimRight(strings.ReplaceAll(block(s), "\n", " "), " ") }
-
 // inline writes a value on one line, in quotes when it is text.
 func inline(v any) string {
 	if s, ok := v.(string); ok {

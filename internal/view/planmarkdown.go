@@ -90,17 +90,3 @@ func blockMarkdown(h heading, lines []planLine) string {
 	fence := fenceFor(text.String())
 	return fmt.Sprintf("\n<details><summary>%s</summary>\n\n%sdiff\n%s%s\n\n</details>\n", head, fence, text.String(), fence)
 }
-
-// fenceFor is a fence longer than any in the text, so that none ends it.
-func fenceFor(text string) string {
-	longest, run := 0, 0
-	for _, r := range text {
-		if r != '`' {
-			run = 0
-			continue
-		}
-		run++
-		longest = max(longest, run)
-	}
-	return strings.Repeat("`", max(3, longest+1))
-}

@@ -3,8 +3,6 @@ package view
 import (
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"deployer/apply"
 )
@@ -171,36 +169,4 @@ func told(warnings []warning) []string {
 		out[at[text]] += fmt.Sprintf("; the same for %s more", count(n, "object"))
 	}
 	return out
-}
-
-// count writes a number of things.
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}
-
-// list joins words as in a sentence.
-func list(words []string) string {
-	if len(words) < 2 {
-		return strings.Join(words, "")
-	}
-	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
-}
-
-func quotedAll(words []string) []string {
-	out := make([]string, len(words))
-	for i, w := range words {
-		out[i] = strconv.Quote(w)
-	}
-	return out
-}
-
-// capital begins a sentence.
-func capital(s string) string {
-	if s == "" {
-		return s
-	}
-	return strings.ToUpper(s[:1]) + s[1:]
 }

@@ -31,21 +31,21 @@ func (e *Events) success(r Result) string {
 	if verb == "" {
 		verb = "deployed to"
 	}
-	text := fmt.Sprintf("%s %s %s %s in %s", p.Good.Sprint(g.good), p.Bold.Sprint(line(r.Release)), verb, line(r.Namespace), took(r))
+	text := fmt.Sprintf("%s %s %s %s in %s", p.Good.Sprint(g.Good), p.Bold.Sprint(line(r.Release)), verb, line(r.Namespace), took(r))
 	total := len(r.Objects) - e.tally.hookObjects()
 	switch r.Verb {
 	case "test":
-		text += fmt.Sprintf(" %s %s", g.dot, passed(e.tally.hooked))
+		text += fmt.Sprintf(" %s %s", g.Dot, passed(e.tally.hooked))
 	case "watch":
-		text += fmt.Sprintf(" %s %s", g.dot, count(total, "object"))
+		text += fmt.Sprintf(" %s %s", g.Dot, count(total, "object"))
 	default:
-		text += fmt.Sprintf(" %s %s: %s", g.dot, count(total, "object"), e.tally.sums())
+		text += fmt.Sprintf(" %s %s: %s", g.Dot, count(total, "object"), e.tally.sums())
 	}
 	if n := r.Summary.Unverified; n > 0 {
 		text += fmt.Sprintf(", %d ready unverified", n)
 	}
 	if slow := e.tally.slowest(); slow != nil {
-		text += fmt.Sprintf(" %s slowest %s %s", g.dot, line(slow.status.ID.String()), seconds(slow.took))
+		text += fmt.Sprintf(" %s slowest %s %s", g.Dot, line(slow.status.ID.String()), seconds(slow.took))
 	}
 	text += "\n"
 	if n := len(r.Warnings); n > 0 {
@@ -81,7 +81,7 @@ func (t *tally) hookObjects() int {
 func (e *Events) failure(r Result) string {
 	p, g := e.palette, e.glyphs
 	var b strings.Builder
-	b.WriteString("\n" + p.Bad.Sprint(g.bad) + " " + p.Bold.Sprint(headlineOf(r, g)) + "\n")
+	b.WriteString("\n" + p.Bad.Sprint(g.Bad) + " " + p.Bold.Sprint(headlineOf(r, g)) + "\n")
 	shown := r.Causes[:min(len(r.Causes), maxCauses)]
 	for i, c := range shown {
 		if c.Fatal {
@@ -129,7 +129,7 @@ func (e *Events) details(b *strings.Builder, c Cause) {
 
 // headlineOf says in one sentence what happened.
 func headlineOf(r Result, g glyphs) string {
-	text := fmt.Sprintf("%s %s %s", r.Release, g.arrow, r.Namespace)
+	text := fmt.Sprintf("%s %s %s", r.Release, g.Arrow, r.Namespace)
 	if r.Release == "" {
 		text = "run"
 	}
@@ -240,7 +240,7 @@ func (e *Events) verdict(r Result) string {
 			text += fmt.Sprintf(", revision %d", r.Revision)
 		}
 	}
-	dot := " " + e.glyphs.dot + " "
+	dot := " " + e.glyphs.Dot + " "
 	if undo := r.Rollback; undo != nil {
 		what := map[string]string{"uninstall": "uninstalled", "rollback": "rolled back"}[undo.Verb]
 		if undo.Error != "" {

@@ -3,6 +3,7 @@
 package view
 
 import (
+	"deployer/internal/program"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -41,11 +42,11 @@ func NewStreams(in io.Reader, out, errOut io.Writer, program string) Streams {
 	s.console, _ = errOut.(*os.File)
 	s.sinks = []*sink{{to: out, name: "standard output"}, {to: errOut, name: "standard error"}}
 	s.Out, s.Err = s.sinks[0], s.sinks[1]
-	return s.filtered(program)
+	return s.Filtered(program)
 }
 
-// filtered puts filters in front of the streams.
-func (s Streams) filtered(program string) Streams {
+// Filtered puts filters in front of the streams.
+func (s Streams) Filtered(program string) Streams {
 	s.program, s.mark = program, 1_000_000+rand.IntN(1_000_000_000)
 	s.Out = &filter{to: s.Out, program: program, mark: s.mark}
 	s.Err = &filter{to: s.Err, program: program, mark: s.mark}
@@ -56,8 +57,8 @@ func (s Streams) filtered(program string) Streams {
 // byte, as it is.
 func (s Streams) Data() io.Writer { return unfiltered(s.Out) }
 
-// as is standard output for a format.
-func (s Streams) as(f Format) io.Writer {
+// For is standard output for a format.
+func (s Streams) For(f Format) io.Writer {
 	if f == FormatJSON || f == FormatYAML {
 		return s.Data()
 	}
@@ -71,9 +72,9 @@ func unfiltered(w io.Writer) io.Writer {
 	return w
 }
 
-// own marks a text as ours: sequences in it are passed on. What is in it from
+// Trusted marks a text as ours: sequences in it are passed on. What is in it from
 // elsewhere has to be harmless already.
-func (s Streams) own(text string) string {
+func (s Streams) Trusted(text string) string {
 	if s.mark == 0 || text == "" {
 		return text
 	}
@@ -89,3 +90,33 @@ func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
+
+// WriteText writes text for people in the way their terminal can show it:
+// without a UTF-8 locale in ASCII, and on a terminal in lines that fit. What goes
+// into a file or a pipe keeps its lines, as programs look for them.
+func (s Streams) WriteText(text string, env func(string) string) error {
+	if env == nil {
+		env = os.Getenv
+	}
+	if glyphsFor(env) == asciiGlyphs() {
+		text = ascii(program.In(text, s.program))
+	}
+	if s.OutTTY {
+		text = folded(text, s.Width)
+	}
+	_, err := io.WriteString(s.Out, text)
+	return err
+}
+
+func (s Streams) Size() (width, height int) {
+	if s.console != nil {
+		if w, h, err := term.GetSize(int(s.console.Fd())); err == nil && w > 0 && h > 0 {
+			return w, h
+		}
+	}
+	return max(s.Width, 20), max(s.Height, 4)
+}
+
+// Named is a text of ours, such as a command line, with the name that the program
+// was called by.
+func (s Streams) Named(text string) string { return program.In(text, s.program) }

@@ -2,7 +2,6 @@ package view
 
 import (
 	"sort"
-	"strings"
 	"time"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
@@ -299,15 +298,4 @@ func (t *tally) name() (release, namespace string, revision int) {
 		revision = t.op.Next.Version
 	}
 	return line(t.op.Release), line(t.op.Namespace), revision
-}
-
-// seconds writes a duration the way people say it: 9s, 1m12s.
-func seconds(d time.Duration) string {
-	switch {
-	case d < 10*time.Second:
-		return strings.TrimSuffix(d.Round(100*time.Millisecond).String(), ".0s")
-	case d < time.Hour:
-		return d.Round(time.Second).String()
-	}
-	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
 }

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/schollz/progressbar/v3"
-	"golang.org/x/term"
 
 	"deployer/internal/deploy"
 	"deployer/track"
@@ -38,7 +37,7 @@ type terminal struct {
 }
 
 func newTerminal(e *Events) *terminal {
-	t := &terminal{Events: e, size: func() (int, int) { return sizeOf(e.streams) }}
+	t := &terminal{Events: e, size: func() (int, int) { return e.streams.Size() }}
 	t.lines = newLines(e, t.above)
 	t.lines.silent = true
 	columns, _ := t.size()
@@ -53,19 +52,10 @@ func newTerminal(e *Events) *terminal {
 		progressbar.OptionThrottle(0), // tick is the throttle
 		progressbar.OptionUseANSICodes(true),
 		progressbar.OptionSetTheme(progressbar.Theme{
-			Saucer: e.glyphs.full, SaucerHead: e.glyphs.head, SaucerPadding: e.glyphs.empty, BarStart: "", BarEnd: "",
+			Saucer: e.glyphs.Full, SaucerHead: e.glyphs.Head, SaucerPadding: e.glyphs.Empty, BarStart: "", BarEnd: "",
 		}),
 	)
 	return t
-}
-
-func sizeOf(s Streams) (width, height int) {
-	if s.console != nil {
-		if w, h, err := term.GetSize(int(s.console.Fd())); err == nil && w > 0 && h > 0 {
-			return w, h
-		}
-	}
-	return max(s.Width, 20), max(s.Height, 4)
 }
 
 func (t *terminal) observe(event deploy.Event) {
@@ -99,7 +89,7 @@ const mostPending = 256 << 10
 // is painted.
 func (t *terminal) held() bool {
 	for _, o := range t.outlets {
-		if o.to == t.streams.Err && !o.idle() {
+		if o.to == t.streams.Err && !o.IsIdle() {
 			return true
 		}
 	}
@@ -138,7 +128,7 @@ func (t *terminal) paint(region string) {
 		if t.drawn > 1 {
 			back += fmt.Sprintf("\x1b[%dA", t.drawn-1)
 		}
-		b.WriteString(t.streams.own(back + "\x1b[J"))
+		b.WriteString(t.streams.Trusted(back + "\x1b[J"))
 	}
 	if t.left > 0 {
 		fmt.Fprintf(&b, "(%s left out: nobody read them in time)\n", count(t.left, "line"))
@@ -169,7 +159,7 @@ func (t *terminal) compose(columns, rows int) string {
 				i++
 			}
 			if more := len(unready) - i; more > 0 && room > 0 {
-				out = append(out, t.cut(fmt.Sprintf("  %s %d more in progress", t.glyphs.busy, more), columns))
+				out = append(out, t.cut(fmt.Sprintf("  %s %d more in progress", t.glyphs.Busy, more), columns))
 			}
 			break
 		}
@@ -181,7 +171,7 @@ func (t *terminal) compose(columns, rows int) string {
 // header is the bar behind the name of the operation.
 func (t *terminal) header(columns int) string {
 	release, namespace, revision := t.tally.name()
-	name := fmt.Sprintf("%s %s %s %s %s", t.glyphs.title, capital(string(t.tally.op.Verb)), release, t.glyphs.arrow, namespace)
+	name := fmt.Sprintf("%s %s %s %s %s", t.glyphs.Title, capital(string(t.tally.op.Verb)), release, t.glyphs.Arrow, namespace)
 	if revision > 0 {
 		name += fmt.Sprintf(" (revision %d)", revision)
 	}
@@ -189,7 +179,7 @@ func (t *terminal) header(columns int) string {
 	if t.opts.Timeout > 0 && t.tally.step == "wait" {
 		name += fmt.Sprintf("  %s timeout", seconds(t.opts.Timeout))
 	}
-	name = t.glyphs.fit(name, columns-t.cells-10)
+	name = t.glyphs.Fit(name, columns-t.cells-10)
 	done, total := t.tally.work()
 	t.bar.ChangeMax(total + 1) // never full before the end: the record is written last
 	t.frame.Reset()
@@ -206,12 +196,12 @@ func clock(d time.Duration) string {
 // objectLines are an object that isn't ready, and below it the pod that shows why.
 func (t *terminal) objectLines(o *tracked, columns int) []string {
 	s := o.status
-	sign, paint := t.glyphs.busy, t.palette.Faint.Sprint
+	sign, paint := t.glyphs.Busy, t.palette.Faint.Sprint
 	switch {
 	case s.State == track.Failed:
-		sign, paint = t.glyphs.bad, t.palette.Bad.Sprint
+		sign, paint = t.glyphs.Bad, t.palette.Bad.Sprint
 	case s.Problem != nil:
-		sign, paint = t.glyphs.warn, t.palette.Warn.Sprint
+		sign, paint = t.glyphs.Warn, t.palette.Warn.Sprint
 	}
 	progress := string(s.State)
 	if s.Total > 0 {
@@ -220,10 +210,10 @@ func (t *terminal) objectLines(o *tracked, columns int) []string {
 	age := seconds(t.tally.age(o).Truncate(time.Second))
 	text := fmt.Sprintf("%s  %s  %s", pad(line(s.ID.String()), 32), pad(progress, 11), t.headOf(s))
 	room := columns - 6 - width(age)
-	text = pad(t.glyphs.fit(text, room), min(room, maxText))
+	text = pad(t.glyphs.Fit(text, room), min(room, maxText))
 	out := []string{"  " + paint(sign) + " " + text + "  " + t.palette.Faint.Sprint(age)}
 	if p := s.Problem; p != nil && len(p.Pods) > 0 {
-		out = append(out, t.cut("      "+t.glyphs.branch+" "+exemplar(s), columns))
+		out = append(out, t.cut("      "+t.glyphs.Branch+" "+exemplar(s), columns))
 	}
 	return out
 }
@@ -275,7 +265,7 @@ func (t *terminal) footer(columns int) string {
 	if t.tally.step != "" {
 		parts = append(parts, "now: "+t.tally.step)
 	}
-	return t.cut("  "+strings.Join(parts, " "+t.glyphs.dot+" "), columns)
+	return t.cut("  "+strings.Join(parts, " "+t.glyphs.Dot+" "), columns)
 }
 
-func (t *terminal) cut(text string, columns int) string { return t.glyphs.fit(text, columns-1) }
+func (t *terminal) cut(text string, columns int) string { return t.glyphs.Fit(text, columns-1) }

@@ -1,7 +1,6 @@
 package view
 
 import (
-	"errors"
 	"strings"
 	"testing"
 )
@@ -40,16 +39,4 @@ func FuzzLine(f *testing.F) {
 			t.Errorf("block(%q) = %q", s, got)
 		}
 	})
-}
-
-// TestErrorInCI: what a cluster says in an error is no command to the log.
-func TestErrorInCI(t *testing.T) {
-	var out strings.Builder
-	s := Streams{Out: &out, Err: &out}.filtered("deployer")
-	Error(s.Err, s.Palette(ColourNever, false), errors.New("refused: ##[error]x\n  ::add-mask::y"), nil)
-	Warning(s.Err, s.Palette(ColourNever, false), "odd ##[warning]z")
-	want := "Error: refused: # #[error]x\n  : :add-mask::y\nWarning: odd # #[warning]z\n"
-	if got := out.String(); got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
 }

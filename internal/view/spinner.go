@@ -41,7 +41,7 @@ func StartWaiting(s Streams, what string, transfer func() (moved, announced int6
 	glyphs := glyphsFor(os.Getenv)
 	w := &Waiting{out: unfiltered(s.Err), text: func() string {
 		done := amount(transfer())
-		return glyphs.fit(line(what), s.Width-roomForTime-len(done)) + done
+		return glyphs.Fit(line(what), s.Width-roomForTime-len(done)) + done
 	}}
 	if !s.ErrTTY || os.Getenv("TERM") == "dumb" || os.Getenv("CI") != "" {
 		return w

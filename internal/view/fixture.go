@@ -3,6 +3,7 @@ package view
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,6 +19,8 @@ import (
 	"deployer/internal/deploy"
 	"deployer/internal/kube"
 	"deployer/release"
+	"deployer/track"
+	"deployer/track/class"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -248,6 +251,62 @@ func upgrade(t testing.TB) *deploy.Operation {
 			Warnings: []apply.Warning{{
 				ID: id("", "ConfigMap", "web"), Source: "web/templates/config.yaml", Text: "data.x has no value: sent as an empty string",
 			}},
+		},
+	}
+}
+
+// hostile is what a cluster or chart may send to a terminal or a page.
+const hostile = "\x1b[2J\x1b]0;owned\x07\x1b[31mred\u009b1A\r\nFAKE line\u202edlrow <script>alert(1)</script> `````` \x00\x08 @team"
+
+func hostileOperation(t *testing.T) *deploy.Operation {
+	op := upgrade(t)
+	op.Warnings = []string{hostile}
+	c := &op.Plan.Waves[1].Changes[0]
+	c.Reason, c.Unverified, c.Source, c.TakenFrom = hostile, hostile, hostile, []string{hostile}
+	c.Conflicts[0].Manager, c.Conflicts[0].Before = hostile, hostile
+	c.Result.SetAnnotations(map[string]string{hostile: hostile, "multi": hostile + "\nline two"})
+	op.Plan.Prune[0].ID.Name = hostile
+	op.Plan.Waves[1].Changes[2].Want.SetLabels(map[string]string{"a": hostile})
+	return op
+}
+
+// edited is when somebody was at work in the fixtures.
+var edited = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+
+// manyChanges is an upgrade that changes a thousand objects: most the same way,
+// some each its own way, and a few that nobody may miss.
+func manyChanges(t testing.TB) *deploy.Operation {
+	op := upgrade(t)
+	op.Plan.Waves[0].Changes = nil
+	for i := range 1000 {
+		c := apply.Change{ID: id("", "ConfigMap", fmt.Sprintf("same-%03d", i)), Action: apply.Update, Source: fmt.Sprintf("web/templates/%d.yaml", i%7)}
+		before, after := "blue", "red"
+		if i%4 == 0 {
+			c.ID.Name, after = fmt.Sprintf("other-%03d", i), fmt.Sprintf("red %d", i)
+		}
+		c.Live, c.Want = config(t, before), config(t, after)
+		c.Result = c.Want
+		op.Plan.Waves[0].Changes = append(op.Plan.Waves[0].Changes, c)
+		op.Plan.Warnings = append(op.Plan.Warnings, apply.Warning{ID: c.ID, Source: c.Source, Text: "v1 ConfigMap is old-fashioned"})
+	}
+	for i := range 30 {
+		op.Plan.Prune = append(op.Plan.Prune, apply.Change{ID: id("", "Service", fmt.Sprintf("old-%d", i)), Action: apply.Delete, Reason: "removed from the chart"})
+	}
+	return op
+}
+
+func webID() kube.ID { return id("apps", "Deployment", "web") }
+
+func pull() track.Problem {
+	return track.Problem{
+		Class: class.ImagePermanent, Title: "Image can't be pulled", Container: "web", Image: "registry.example/web:1.9.9",
+		Message: `failed to resolve reference "registry.example/web:1.9.9": not found`,
+		Pods:    []string{"web-6d8f-k2x9n", "web-6d8f-zz1p4"}, PodCount: 3, PodTotal: 3, Nodes: []string{"node-1", "node-7"},
+		Attempts: 2, Limit: 2,
+		Events: []track.Event{
+			{Type: "Warning", Reason: "Failed", Message: "Error: ErrImagePull", Object: "Pod/web-6d8f-k2x9n", Count: 2},
+			{Type: "Warning", Reason: "Failed", Message: "Error: ErrImagePull", Object: "Pod/web-6d8f-zz1p4", Count: 1},
+			{Type: "Warning", Reason: "Failed", Message: `failed to resolve reference "registry.example/web:1.9.9": not found`, Object: "Pod/web-6d8f-zz1p4", Count: 1},
 		},
 	}
 }

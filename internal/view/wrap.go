@@ -1,33 +1,12 @@
 package view
 
 import (
-	"io"
-	"os"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/rivo/uniseg"
-
-	"deployer/internal/program"
 )
-
-// writePeople writes text for people in the way their terminal can show it:
-// without a UTF-8 locale in ASCII, and on a terminal in lines that fit. What goes
-// into a file or a pipe keeps its lines, as programs look for them.
-func (s Streams) writePeople(text string, env func(string) string) error {
-	if env == nil {
-		env = os.Getenv
-	}
-	if glyphsFor(env) == asciiGlyphs() {
-		text = ascii(program.In(text, s.program))
-	}
-	if s.OutTTY {
-		text = folded(text, s.Width)
-	}
-	_, err := io.WriteString(s.Out, text)
-	return err
-}
 
 // ascii writes all other letters by their numbers.
 func ascii(text string) string {
@@ -104,4 +83,15 @@ func fold(text string, cells int) string {
 
 func colourless(text string) string {
 	return cleaned(text, func(r rune) rune { return r })
+}
+
+// width is how many cells of a terminal s takes.
+func width(s string) int { return uniseg.StringWidth(s) }
+
+// pad fills s up with blanks.
+func pad(s string, cells int) string {
+	if missing := cells - width(s); missing > 0 {
+		return s + strings.Repeat(" ", missing)
+	}
+	return s
 }

@@ -5,48 +5,7 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
-
-	"sigs.k8s.io/yaml"
 )
-
-// Format is how a result is written.
-type Format string
-
-// The formats of -o.
-const (
-	FormatTable Format = "table"
-	FormatJSON  Format = "json"
-	FormatYAML  Format = "yaml"
-)
-
-// ParseFormat accepts what -o accepts; empty means a table.
-func ParseFormat(s string) (Format, error) {
-	switch f := Format(s); f {
-	case "":
-		return FormatTable, nil
-	case FormatTable, FormatJSON, FormatYAML:
-		return f, nil
-	}
-	return "", fmt.Errorf("invalid format type %q: use table, json or yaml", s)
-}
-
-// Encode writes a value as JSON or YAML, as Helm does: JSON on one line.
-func Encode(w io.Writer, f Format, value any) error {
-	w = unfiltered(w) // data is for programs, and escaped
-	data, err := marshal(value)
-	if err != nil {
-		return err
-	}
-	if f == FormatYAML {
-		if data, err = yaml.JSONToYAML(data); err != nil {
-			return err
-		}
-		_, err = w.Write(data)
-		return err
-	}
-	_, err = fmt.Fprintf(w, "%s\n", data)
-	return err
-}
 
 // Table writes rows under their headings the way Helm's tables look: columns
 // set apart by a tab, as wide as their widest cell. No headings, no heading row.

@@ -116,3 +116,6 @@ func stringEnd(s string) int {
 	}
 	return len(s)
 }
+
+// visible is a line with its indentation, without control characters.
+func visible(s string) string { return strings.TrimRight(strings.ReplaceAll(block(s), "\n", " "), " ") }

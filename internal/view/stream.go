@@ -41,9 +41,9 @@ type sink struct {
 	to   io.Writer
 	name string
 
-	mu      sync.Mutex
-	failed  error
-	outlive bool // failures are remembered, and not told to who writes
+	mu           sync.Mutex
+	firstError   error
+	ignoreErrors bool // failures are remembered, and not told to who writes
 }
 
 func (s *sink) Write(data []byte) (int, error) {
@@ -54,10 +54,10 @@ func (s *sink) Write(data []byte) (int, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	err = &OutputError{What: s.name, Err: cause(err)}
-	if s.failed == nil {
-		s.failed = err
+	if s.firstError == nil {
+		s.firstError = err
 	}
-	if s.outlive {
+	if s.ignoreErrors {
 		return len(data), nil
 	}
 	return n, err
@@ -71,32 +71,32 @@ func cause(err error) error {
 	return err
 }
 
-// Inherited are standard output and standard error as other programs inherit them:
+// Unfiltered are standard output and standard error as other programs inherit them:
 // a terminal stays one for them.
-func (s Streams) Inherited() (out, errOut io.Writer) {
+func (s Streams) Unfiltered() (out, errOut io.Writer) {
 	if len(s.sinks) == 0 {
 		return s.Out, s.Err
 	}
 	return s.sinks[0].to, s.sinks[1].to
 }
 
-// Outlive lets what is written go on, or not, when nobody can read it: the
-// writers are told of no failure. Failed has it.
-func (s Streams) Outlive(on bool) {
+// IgnoreWriteErrors lets whoever writes go on, or not, when nobody can read it: the
+// writers are told of no failure. WriteErrors has it.
+func (s Streams) IgnoreWriteErrors(on bool) {
 	for _, sink := range s.sinks {
 		sink.mu.Lock()
-		sink.outlive = on
+		sink.ignoreErrors = on
 		sink.mu.Unlock()
 	}
 }
 
-// Failed joins the first failures of standard output and standard error, as
+// WriteErrors joins the first failures of standard output and standard error, as
 // *OutputErrors. It is nil when all could be written.
-func (s Streams) Failed() error {
+func (s Streams) WriteErrors() error {
 	var all []error
 	for _, sink := range s.sinks {
 		sink.mu.Lock()
-		all = append(all, sink.failed)
+		all = append(all, sink.firstError)
 		sink.mu.Unlock()
 	}
 	return errors.Join(all...)

@@ -1,0 +1,116 @@
+package view
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"sync"
+)
+
+const (
+	// outletRoom is how much may wait for a terminal that isn't read: some
+	// thousand lines.
+	outletRoom = 512 << 10
+	// recordRoom is the same for a program that reads our events.
+	recordRoom = 16 << 20
+)
+
+// An outlet writes in a goroutine of its own, so that a terminal that is held
+// (Ctrl-S) or a reader that is slow doesn't hold up the run. What finds no room
+// is left out, and how much it was is said; or its writer waits, when nothing
+// may be left out.
+type outlet struct {
+	to       io.Writer
+	limit    int
+	lossless bool // writers wait for room; else lines are dropped
+
+	mu      sync.Mutex
+	changed *sync.Cond
+	queue   []byte
+	writing bool // a write is under way
+	dropped int  // lines left out
+	err     error
+	closed  bool
+}
+
+func newOutlet(to io.Writer, limit int, lossless bool) *outlet {
+	o := &outlet{to: to, limit: limit, lossless: lossless}
+	o.changed = sync.NewCond(&o.mu)
+	go o.run()
+	return o
+}
+
+// Write takes text in. Its error is that of an earlier write.
+func (o *outlet) Write(text []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for o.lossless && o.err == nil && len(o.queue) > 0 && len(o.queue)+len(text) > o.limit {
+		o.changed.Wait()
+	}
+	if o.err != nil {
+		return 0, o.err
+	}
+	if len(o.queue) > 0 && len(o.queue)+len(text) > o.limit {
+		o.dropped += bytes.Count(text, []byte("\n"))
+		return len(text), nil
+	}
+	if o.dropped > 0 {
+		o.queue = fmt.Appendf(o.queue, "(%s left out: nobody read them in time)\n", count(o.dropped, "line"))
+		o.dropped = 0
+	}
+	o.queue = append(o.queue, text...)
+	o.changed.Broadcast()
+	return len(text), nil
+}
+
+// WaitForRoom lets the writer wait for room from now on: what ends a run is told,
+// however long that takes.
+func (o *outlet) WaitForRoom() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.lossless = true
+}
+
+// IsIdle reports whether all that was written has been taken by its reader.
+func (o *outlet) IsIdle() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.queue) == 0 && !o.writing
+}
+
+func (o *outlet) run() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for {
+		for len(o.queue) == 0 && !o.closed {
+			o.changed.Wait()
+		}
+		if len(o.queue) == 0 {
+			o.writing = false
+			return
+		}
+		text := o.queue
+		o.queue, o.writing = nil, true
+		o.mu.Unlock()
+		_, err := o.to.Write(text)
+		o.mu.Lock()
+		o.writing = false
+		if o.err == nil {
+			o.err = err
+		}
+		o.changed.Broadcast()
+	}
+}
+
+// Close waits until all has been written. Its error is that of the first write
+// that failed.
+func (o *outlet) Close() error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closed = true
+	o.changed.Broadcast()
+	for (len(o.queue) > 0 || o.writing) && o.err == nil {
+		o.changed.Wait()
+	}
+	return o.err
+}

@@ -1,0 +1,78 @@
+package view
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"sigs.k8s.io/yaml"
+)
+
+// jsonFormat is the version of all our JSON documents and events. It changes
+// when a field is renamed or changes its meaning, which is to say never.
+const jsonFormat = 1
+
+// marshal writes a value as JSON on one line that a terminal and the log of a CI
+// system can be shown: control characters beyond those that JSON escapes are
+// escaped too, and what a CI system would take for a command.
+func marshal(value any) ([]byte, error) {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return nil, err
+	}
+	for _, word := range commandWords {
+		data = bytes.ReplaceAll(data, []byte(word), []byte(`#\u0023`+word[2:]))
+	}
+	if !bytes.ContainsFunc(data, suspicious) {
+		return data, nil
+	}
+	var b bytes.Buffer
+	for _, r := range string(data) {
+		if suspicious(r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.Bytes(), nil
+}
+
+// Format is how a result is written.
+type Format string
+
+// The formats of -o.
+const (
+	FormatTable Format = "table"
+	FormatJSON  Format = "json"
+	FormatYAML  Format = "yaml"
+)
+
+// ParseFormat accepts what -o accepts; empty means a table.
+func ParseFormat(s string) (Format, error) {
+	switch f := Format(s); f {
+	case "":
+		return FormatTable, nil
+	case FormatTable, FormatJSON, FormatYAML:
+		return f, nil
+	}
+	return "", fmt.Errorf("invalid format type %q: use table, json or yaml", s)
+}
+
+// Encode writes a value as JSON or YAML, as Helm does: JSON on one line.
+func Encode(w io.Writer, f Format, value any) error {
+	w = unfiltered(w) // data is for programs, and escaped
+	data, err := marshal(value)
+	if err != nil {
+		return err
+	}
+	if f == FormatYAML {
+		if data, err = yaml.JSONToYAML(data); err != nil {
+			return err
+		}
+		_, err = w.Write(data)
+		return err
+	}
+	_, err = fmt.Fprintf(w, "%s\n", data)
+	return err
+}
