@@ -7,12 +7,12 @@ import (
 	"testing"
 
 	"deployer/internal/program"
-	"deployer/internal/view"
+	"deployer/internal/view/output"
 )
 
 func testEnv(t *testing.T, program string) *env {
 	t.Helper()
-	return newEnv(view.NewStreams(strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}, calledBy(program)), program)
+	return newEnv(output.NewStreams(strings.NewReader(""), &bytes.Buffer{}, &bytes.Buffer{}, calledBy(program)), program)
 }
 
 func TestArrange(t *testing.T) {
@@ -92,8 +92,8 @@ func TestArrangeRefuses(t *testing.T) {
 			if err == nil {
 				t.Fatalf("arrange(%s) accepts it, want: %s", test.line, test.want)
 			}
-			if err.Error() != test.want || program.In(view.Hint(err), "deployer") != test.hint {
-				t.Errorf("arrange(%s)\n got %s (%s)\nwant %s (%s)", test.line, err, view.Hint(err), test.want, test.hint)
+			if err.Error() != test.want || program.In(output.Hint(err), "deployer") != test.hint {
+				t.Errorf("arrange(%s)\n got %s (%s)\nwant %s (%s)", test.line, err, output.Hint(err), test.want, test.hint)
 			}
 		})
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"deployer/chart/develop"
-	"deployer/internal/view"
+	"deployer/internal/view/output"
 )
 
 func dependencyCommand(e *env) *cli.Command {
@@ -45,7 +45,7 @@ Exit codes: 0 done, even when some are missing; 1 failed`,
 			for _, d := range found {
 				rows = append(rows, []string{d.Name, d.Version, d.Repository, d.Status})
 			}
-			if err := view.Table(e.streams.Out, nil, clipped(rows, int(width))); err != nil {
+			if err := output.Table(e.streams.Out, nil, clipped(rows, int(width))); err != nil {
 				return err
 			}
 			text := "\n"

@@ -10,6 +10,7 @@ import (
 	"deployer/chart"
 	"deployer/internal/deploy"
 	"deployer/internal/view"
+	"deployer/internal/view/output"
 	"deployer/release"
 )
 
@@ -38,7 +39,7 @@ func (o *operation) asHelm(e *env) bool { return e.dropIn && o.failure != "" }
 
 // showAsHelm shows what would be deployed: hooks and manifest, and with --debug
 // the values. (helm.sh/helm/v3/pkg/action/install.go and upgrade.go)
-func (o *operation) showAsHelm(e *env, op *deploy.Operation, format view.Format) error {
+func (o *operation) showAsHelm(e *env, op *deploy.Operation, format output.Format) error {
 	for _, w := range op.Warnings {
 		e.warn(w)
 	}

@@ -13,14 +13,15 @@ import (
 	"deployer/internal/hide"
 	"deployer/internal/kube"
 	"deployer/internal/view"
+	"deployer/internal/view/output"
 	"deployer/release"
 )
 
 // An env is what every command of one run shares: its streams, the global
 // settings, and the connection, made when first asked for.
 type env struct {
-	streams    view.Streams
-	colour     view.Colour
+	streams    output.Streams
+	colour     output.Colour
 	debug      bool
 	kube       kube.Options
 	format     string
@@ -43,9 +44,9 @@ type env struct {
 	outlived chan os.Signal // set while a command goes on that nobody may be reading
 }
 
-func newEnv(streams view.Streams, program string) *env {
+func newEnv(streams output.Streams, program string) *env {
 	return &env{
-		streams: streams, colour: view.ColourAuto, program: calledBy(program), called: program, dropIn: calledHelm(program), unreadable: map[string]bool{},
+		streams: streams, colour: output.ColourAuto, program: calledBy(program), called: program, dropIn: calledHelm(program), unreadable: map[string]bool{},
 	}
 }
 
@@ -133,7 +134,7 @@ func (e *env) warn(text string) {
 
 // caution is warn for what Helm says too, however it is called.
 func (e *env) caution(text string) {
-	view.Warning(e.streams.Err, e.palette(), e.hidden.Hide(text))
+	output.PrintWarning(e.streams.Err, e.palette(), e.hidden.Hide(text))
 }
 
 // release shows the warnings that were held back, unless all is well and nobody
@@ -147,7 +148,7 @@ func (e *env) release(err error) {
 	e.held = nil
 }
 
-func (e *env) palette() view.Palette { return e.streams.Palette(e.colour, e.streams.ErrTTY) }
+func (e *env) palette() output.Palette { return e.streams.Palette(e.colour, e.streams.ErrTTY) }
 
 // finish reports the outcome and returns the exit code.
 func (e *env) finish(ctx context.Context, err error) int {
@@ -171,20 +172,20 @@ func (e *env) finish(ctx context.Context, err error) int {
 // tell shows an error, unless the report of the run has shown it.
 func (e *env) tell(err error) {
 	if e.observed != nil && e.observed.Reported(err) {
-		if line := e.helmLine(err); line != "" && (e.dropIn || e.format == "" || e.format == string(view.FormatTable)) {
-			view.Error(e.streams.Err, e.palette(), errors.New(line), e.hidden)
+		if line := e.helmLine(err); line != "" && (e.dropIn || e.format == "" || e.format == string(output.FormatTable)) {
+			output.PrintError(e.streams.Err, e.palette(), errors.New(line), e.hidden)
 		}
 		return
 	}
 	if e.cluster != nil {
 		err = unauthorized(err)
 	}
-	view.Error(e.streams.Err, e.palette(), e.inHelmsWords(err), e.hidden)
+	output.PrintError(e.streams.Err, e.palette(), e.inHelmsWords(err), e.hidden)
 }
 
 // outputFormat reads -o of a command.
-func (e *env) outputFormat() (view.Format, error) {
-	f, err := view.ParseFormat(e.format)
+func (e *env) outputFormat() (output.Format, error) {
+	f, err := output.ParseFormat(e.format)
 	if err != nil {
 		return "", &usageError{err: err, command: e.command}
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 
-	"deployer/internal/view"
+	"deployer/internal/view/output"
 )
 
 func main() {
@@ -46,7 +46,7 @@ func frugal() {
 func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
 	ctx, stop := withSignals(ctx)
 	defer stop()
-	e := newEnv(view.NewStreams(in, out, errOut, calledBy(args[0])), args[0])
+	e := newEnv(output.NewStreams(in, out, errOut, calledBy(args[0])), args[0])
 	e.stopSignals = stop
 	log.SetOutput(&helmLog{warn: e.caution, told: map[string]bool{}})
 	app := newApp(e)

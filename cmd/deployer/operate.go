@@ -15,6 +15,7 @@ import (
 	"deployer/chart"
 	"deployer/internal/deploy"
 	"deployer/internal/view"
+	"deployer/internal/view/output"
 	"deployer/release"
 )
 
@@ -138,7 +139,7 @@ func (o *operation) operate(ctx context.Context, e *env, name string, decide dep
 	}
 	told := format // what happens; with Helm the result is all there is
 	if o.asHelm(e) {
-		told = view.FormatTable
+		told = output.FormatTable
 	}
 	e.observed = view.NewEvents(e.streams, view.EventOptions{
 		Format: told, Progress: e.showing, Quiet: e.isQuiet(), Colour: e.colour, Timeout: o.settings.Timeout,
@@ -149,7 +150,7 @@ func (o *operation) operate(ctx context.Context, e *env, name string, decide dep
 	err = prefixed(o.failure, blamed(ctx, done.Err))
 	e.observed.Finish(err)
 	err = errors.Join(err, e.observed.Close())
-	if done.Operation == nil || told != view.FormatTable || err != nil && (done.Operation.Verb != deploy.Test || done.Record == nil) {
+	if done.Operation == nil || told != output.FormatTable || err != nil && (done.Operation.Verb != deploy.Test || done.Record == nil) {
 		return err
 	}
 	return errors.Join(err, o.report(e, done.Operation, done.Record, format, view.StatusOptions{Everything: e.debug && o.asHelm(e)}))
@@ -169,7 +170,7 @@ func prefixed(words string, err error) error {
 	return fmt.Errorf("%s: %w", words, err)
 }
 
-func (o *operation) show(ctx context.Context, e *env, d *deploy.Deployer, op *deploy.Operation, format view.Format) error {
+func (o *operation) show(ctx context.Context, e *env, d *deploy.Deployer, op *deploy.Operation, format output.Format) error {
 	o.plan.Format, o.plan.Colour = format, e.colour
 	if err := op.Vary(ctx); err != nil {
 		return err
@@ -192,7 +193,7 @@ func (o *operation) show(ctx context.Context, e *env, d *deploy.Deployer, op *de
 }
 
 // life is how the operation is carried out.
-func (o *operation) life(e *env, format view.Format) deploy.DoOptions {
+func (o *operation) life(e *env, format output.Format) deploy.DoOptions {
 	return deploy.DoOptions{
 		LockTimeout: o.lockTimeout, Atomic: o.atomic, UndoStopped: o.undoStopped, Observe: o.observer(e),
 		Deciding: func(op *deploy.Operation) error { return o.announce(e, op, format) },
@@ -201,9 +202,9 @@ func (o *operation) life(e *env, format view.Format) deploy.DoOptions {
 
 // announce tells people that an upgrade installs what isn't there.
 // (helm.sh/helm/v3/cmd/helm/upgrade.go)
-func (o *operation) announce(e *env, op *deploy.Operation, format view.Format) error {
+func (o *operation) announce(e *env, op *deploy.Operation, format output.Format) error {
 	anew := op.Verb == deploy.Install && (op.Base == nil || op.Base.Status == helmrelease.StatusUninstalled)
-	if !anew || o.failure != upgradeFailed || format != view.FormatTable {
+	if !anew || o.failure != upgradeFailed || format != output.FormatTable {
 		return nil
 	}
 	return printTo(e.streams.Out, fmt.Sprintf("Release %q does not exist. Installing it now.\n", op.Release))
@@ -221,14 +222,14 @@ func (o *operation) observer(e *env) deploy.Observer {
 
 // report writes what Helm writes to standard output after a success, and after
 // tests in any case.
-func (o *operation) report(e *env, op *deploy.Operation, record *release.Record, format view.Format, show view.StatusOptions) error {
+func (o *operation) report(e *env, op *deploy.Operation, record *release.Record, format output.Format, show view.StatusOptions) error {
 	out := e.streams.Out
-	if format == view.FormatTable && !show.Manifest {
+	if format == output.FormatTable && !show.Manifest {
 		out = e.hidden.Writer(out) // the notes, that is; elsewhere Helm's object is what was asked for
 	}
 	show.Format, show.HideNotes, show.Chart = format, o.hideNotes, true
 	switch {
-	case format != view.FormatTable:
+	case format != output.FormatTable:
 		return view.Status(out, record, show)
 	case op.Verb == deploy.Rollback:
 		return printTo(out, "Rollback was a success! Happy Helming!\n")

@@ -11,6 +11,8 @@ import (
 	"deployer/internal/planfile"
 	"deployer/internal/program"
 	"deployer/internal/view"
+	"deployer/internal/view/output"
+
 	"filippo.io/age"
 	"github.com/urfave/cli/v2"
 )
@@ -59,12 +61,12 @@ func (s *saving) save(ctx context.Context, e *env, d *deploy.Deployer, op *deplo
 		return err
 	}
 	var shown strings.Builder
-	if err := view.Plan(view.Streams{Out: &shown}, op, view.PlanOptions{Format: view.FormatJSON}); err != nil {
+	if err := view.Plan(output.Streams{Out: &shown}, op, view.PlanOptions{Format: output.FormatJSON}); err != nil {
 		return err
 	}
 	f, err := planfile.New(op, planfile.Options{
 		Tool: "deployer " + version(), Server: d.Cluster.Host(), Known: known, Settings: d.Settings, Reuse: string(*s.reuse),
-		EncryptTo: s.recipients, Shown: map[string]string{string(view.FormatJSON): shown.String()}, Now: time.Now(),
+		EncryptTo: s.recipients, Shown: map[string]string{string(output.FormatJSON): shown.String()}, Now: time.Now(),
 	})
 	if err != nil {
 		return err
@@ -101,7 +103,7 @@ func (s *saving) show(e *env, c *cli.Context, o view.PlanOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := view.SavedPlan(e.streams, f.Shown[string(view.FormatJSON)], o); err != nil || o.Format != view.FormatTable {
+	if err := view.SavedPlan(e.streams, f.Shown[string(output.FormatJSON)], o); err != nil || o.Format != output.FormatTable {
 		return err
 	}
 	return printTo(e.streams.Out, fmt.Sprintf("\nMade %s by %s for %s.\nDigest %s\nCarry it out with: %s\n",

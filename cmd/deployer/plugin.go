@@ -10,7 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"deployer/internal/plugin"
-	"deployer/internal/view"
+	"deployer/internal/view/output"
 )
 
 func pluginCommand(e *env) *cli.Command {
@@ -87,7 +87,7 @@ Exit codes: 0 done, also when there is none; 1 a plugin is broken`,
 			for _, p := range found {
 				rows = append(rows, []string{p.Name, p.Version, p.Description})
 			}
-			return errors.Join(view.Table(e.streams.Out, []string{"NAME", "VERSION", "DESCRIPTION"}, rows), joined(broken))
+			return errors.Join(output.Table(e.streams.Out, []string{"NAME", "VERSION", "DESCRIPTION"}, rows), joined(broken))
 		}),
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 	"deployer/chart/repository"
 	"deployer/internal/program"
-	"deployer/internal/view"
+	"deployer/internal/view/output"
 )
 
 // indexTimeout is how long the download of one index may take, as in Helm.
@@ -102,7 +102,7 @@ Exit codes: 0 done; 1 there is none, or failed`,
 			if err != nil {
 				return err
 			}
-			if format != view.FormatTable {
+			if format != output.FormatTable {
 				type element struct {
 					Name string `json:"name"`
 					URL  string `json:"url"`
@@ -111,7 +111,7 @@ Exit codes: 0 done; 1 there is none, or failed`,
 				for _, r := range entries {
 					out = append(out, element(r))
 				}
-				return view.Encode(e.streams.Out, format, out)
+				return output.Encode(e.streams.Out, format, out)
 			}
 			if len(entries) == 0 {
 				return hinted{error: errors.New("no repositories to show"), hint: program.Name + " repo add NAME URL"}
@@ -120,7 +120,7 @@ Exit codes: 0 done; 1 there is none, or failed`,
 			for _, r := range entries {
 				rows = append(rows, []string{r.Name, r.URL})
 			}
-			return view.Table(e.streams.Out, []string{"NAME", "URL"}, rows)
+			return output.Table(e.streams.Out, []string{"NAME", "URL"}, rows)
 		}),
 	}
 }
@@ -148,7 +148,7 @@ Exit codes: 0 done, even when some can't be reached; 1 failed`,
 			defer waiting.Stop()
 			out := waiting.Through(e.streams.Out)
 			say := func(format string, args ...any) {
-				fmt.Fprintln(out, view.WithoutPasswords(fmt.Sprintf(format, args...)))
+				fmt.Fprintln(out, output.WithoutPasswords(fmt.Sprintf(format, args...)))
 			}
 			err := book.Update(ctx, c.Args().Slice(),
 				func() { say("Hang tight while we grab the latest from your chart repositories...") },

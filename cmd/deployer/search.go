@@ -9,7 +9,7 @@ import (
 
 	"deployer/chart/repository"
 	"deployer/internal/program"
-	"deployer/internal/view"
+	"deployer/internal/view/output"
 )
 
 // A searchOptions is what both searches share.
@@ -36,12 +36,12 @@ func (o *searchOptions) write(e *env, results any, rows [][]string) error {
 	switch {
 	case empty && o.strict:
 		return errors.New("no results found")
-	case format != view.FormatTable:
-		return view.Encode(e.streams.Out, format, results)
+	case format != output.FormatTable:
+		return output.Encode(e.streams.Out, format, results)
 	case empty:
 		return printTo(e.streams.Out, "No results found\n")
 	}
-	return view.Table(e.streams.Out, nil, clipped(rows, int(o.width)))
+	return output.Table(e.streams.Out, nil, clipped(rows, int(o.width)))
 }
 
 func searchCommand(e *env) *cli.Command {

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"deployer/internal/deployertest"
-	"deployer/internal/view"
+	"deployer/internal/view/output"
 )
 
 // Ctrl-C at a password prompt ends it, and the terminal shows again what is typed.
@@ -25,7 +25,7 @@ func TestPasswordPromptEndsWithItsContext(t *testing.T) {
 		return s
 	}
 	shows := state()
-	e := &env{streams: view.NewStreams(tty, io.Discard, io.Discard, "deployer")}
+	e := &env{streams: output.NewStreams(tty, io.Discard, io.Discard, "deployer")}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() {

@@ -12,6 +12,7 @@ import (
 	"deployer/internal/deploy"
 	"deployer/internal/program"
 	"deployer/internal/view"
+	"deployer/internal/view/output"
 	"deployer/release"
 	"deployer/track"
 )
@@ -83,13 +84,13 @@ func (q *statusQuery) run(ctx context.Context, e *env, c *cli.Context) error {
 	err = d.Watch(ctx, record, e.observed.Observe)
 	e.observed.Finish(err)
 	err = errors.Join(err, e.observed.Close())
-	if format != view.FormatTable || ctx.Err() != nil {
+	if format != output.FormatTable || ctx.Err() != nil {
 		return err
 	}
 	return errors.Join(err, q.show(ctx, e, d, record, format))
 }
 
-func (q *statusQuery) show(ctx context.Context, e *env, d *deploy.Deployer, record *release.Record, format view.Format) error {
+func (q *statusQuery) show(ctx context.Context, e *env, d *deploy.Deployer, record *release.Record, format output.Format) error {
 	options := view.StatusOptions{Format: format, Description: q.description}
 	if q.resources {
 		var err error
@@ -98,7 +99,7 @@ func (q *statusQuery) show(ctx context.Context, e *env, d *deploy.Deployer, reco
 		}
 	}
 	unready := func(l deploy.Live) bool { return l.Status.State != track.Ready && l.Object != nil }
-	if !q.watch && format == view.FormatTable && slices.ContainsFunc(options.Resources, unready) {
+	if !q.watch && format == output.FormatTable && slices.ContainsFunc(options.Resources, unready) {
 		e.warn(fmt.Sprintf("objects are judged without their pods here; to see why they aren't ready: "+program.Name+" status %s -n %s --watch", record.Name, record.Namespace))
 	}
 	return view.Status(e.streams.Out, record, options)

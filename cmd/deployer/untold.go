@@ -11,7 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"deployer/internal/view"
+	"deployer/internal/view/output"
 )
 
 // changing are the commands that change something: a cluster, or files and servers
@@ -67,7 +67,7 @@ func (e *untoldError) Unwrap() error { return e.err }
 // written. Where showing is all there is to do the latter is the former.
 func (e *env) outcome(err error) (failure, unwritten error) {
 	unwritten = e.streams.WriteErrors()
-	if view.OnlyOutput(err) {
+	if output.OnlyWriteErrors(err) {
 		unwritten, err = errors.Join(err, unwritten), nil
 	}
 	if unwritten != nil && e.outlived == nil && (err == nil || errors.Is(err, errChanges)) {

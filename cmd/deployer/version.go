@@ -11,7 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"deployer/chart"
-	"deployer/internal/view"
+	"deployer/internal/view/output"
 )
 
 // buildVersion and buildCommit are set when linking a release.
@@ -64,8 +64,8 @@ func (e *env) printVersion() error {
 		return err
 	}
 	info := buildInfo()
-	if format != view.FormatTable {
-		return view.Encode(e.streams.Out, format, info)
+	if format != output.FormatTable {
+		return output.Encode(e.streams.Out, format, info)
 	}
 	return printTo(e.streams.Out, fmt.Sprintf("deployer %s (commit %s, %s, Helm engine %s, client-go %s)\n",
 		info.Version, orNone(info.Commit), info.Go, info.Helm, info.ClientGo))

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"deployer/internal/deploy"
+	"deployer/internal/view/viewtest"
 )
 
 // requireTools makes tests fail instead of skip where the programs that they
@@ -118,7 +119,7 @@ func htmlOf(t *testing.T, op *deploy.Operation) string {
 
 // TestBrowserPlan drives the page of a plan: search, folding, links, keys.
 func TestBrowserPlan(t *testing.T) {
-	s := browse(t, htmlOf(t, planned(t)), `
+	s := browse(t, htmlOf(t, viewtest.UpgradePlan(t)), `
   var out = {all: names().length, unfolded: unfolded(), found: at("found").textContent};
   type("search", "LISTEN 8080"); out.searched = names().join();
   type("search", "deployment sidecar"); out.words = names().join();
@@ -147,7 +148,7 @@ func TestBrowserPlan(t *testing.T) {
 
 // TestBrowserNarrow holds that nothing sticks out of a telephone's screen.
 func TestBrowserNarrow(t *testing.T) {
-	s := browse(t, htmlOf(t, planned(t)), `
+	s := browse(t, htmlOf(t, viewtest.UpgradePlan(t)), `
   var boxes = [...page.querySelectorAll(".step")].map(b => b.getBoundingClientRect());
   return {
     fits: page.documentElement.scrollWidth <= view.innerWidth, width: view.innerWidth,
@@ -159,7 +160,7 @@ func TestBrowserNarrow(t *testing.T) {
 
 // TestBrowserHostile holds that nothing of what a cluster or a chart says is run.
 func TestBrowserHostile(t *testing.T) {
-	op := hostileOperation(t)
+	op := viewtest.HostileOperation(t)
 	op.Warnings = append(op.Warnings, `<img src="https://evil.example/x.png" onerror="document.title='owned'">`)
 	s := browse(t, htmlOf(t, op), `return {title: page.title, images: page.images.length, scripts: page.scripts.length};`, 1200)
 	s.check(t, map[string]any{"title": "Upgrade of web in prod, revision 6 -> 7, chart web-1.3.0", "images": 0, "scripts": 1})
@@ -168,7 +169,7 @@ func TestBrowserHostile(t *testing.T) {
 
 // TestBrowserManyChanges holds that a thousand objects are folded and found.
 func TestBrowserManyChanges(t *testing.T) {
-	s := browse(t, htmlOf(t, manyChanges(t)), `
+	s := browse(t, htmlOf(t, viewtest.ManyChanges(t)), `
   var out = {all: names().length, unfolded: unfolded()}, began = performance.now();
   for (var text of ["o", "ot", "oth", "other-500"]) { type("search", text); }
   out.searched = names().join();
@@ -195,7 +196,7 @@ func TestColoursOfThePage(t *testing.T) {
 // TestGraphviz holds that the order of work as a graph can be drawn.
 func TestGraphviz(t *testing.T) {
 	dot := tool(t, "dot")
-	for name, op := range map[string]*deploy.Operation{"plan": planned(t), "hostile": hostileOperation(t), "many": manyChanges(t), "nothing": {Verb: deploy.Uninstall, Release: "web"}} {
+	for name, op := range map[string]*deploy.Operation{"plan": viewtest.UpgradePlan(t), "hostile": viewtest.HostileOperation(t), "many": viewtest.ManyChanges(t), "nothing": {Verb: deploy.Uninstall, Release: "web"}} {
 		cmd := exec.CommandContext(t.Context(), dot, "-Tsvg")
 		cmd.Stdin = strings.NewReader(planOf(t, op, PlanOptions{Format: FormatDot}))
 		var complaints strings.Builder

@@ -11,6 +11,8 @@ import (
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
 	"deployer/internal/kube"
+	"deployer/internal/view/output"
+	"deployer/internal/view/textfmt"
 	"deployer/track"
 )
 
@@ -122,7 +124,7 @@ func (c *collector) walk(err error) bool {
 		}
 		return true
 	case *apply.ObjectError:
-		c.add("apply_failed", capital(e.Doing)+" failed", e.ID, e.Source, e.Err)
+		c.add("apply_failed", textfmt.Capitalized(e.Doing)+" failed", e.ID, e.Source, e.Err)
 		return true
 	case interface{ Unwrap() []error }:
 		return c.several(e.Unwrap())
@@ -143,7 +145,7 @@ func (c *collector) several(errs []error) bool {
 }
 
 func (c *collector) plain(err error) {
-	cause := Cause{Class: "error", Title: "The run failed", Fatal: true, Message: err.Error(), Advice: Hint(err)}
+	cause := Cause{Class: "error", Title: "The run failed", Fatal: true, Message: err.Error(), Advice: output.Hint(err)}
 	if errors.Is(err, context.Canceled) {
 		cause.Class, cause.Title, c.verdict = "stopped", "The run was stopped", stoppedVerdict
 	}
@@ -161,7 +163,7 @@ func (c *collector) add(class, title string, id kube.ID, source string, err erro
 			return
 		}
 	}
-	cause := Cause{Class: class, Title: title, Fatal: true, Objects: []string{id.String()}, Message: message, Source: source, Advice: Hint(err)}
+	cause := Cause{Class: class, Title: title, Fatal: true, Objects: []string{id.String()}, Message: message, Source: source, Advice: output.Hint(err)}
 	c.decorate(&cause)
 	c.causes = append(c.causes, cause)
 }
@@ -223,7 +225,7 @@ func (c *collector) timeout(e *track.TimeoutError) {
 		}
 		message := s.Message
 		if s.Waited > 0 {
-			message = strings.TrimSpace(message + " (waited " + seconds(s.Waited) + ")")
+			message = strings.TrimSpace(message + " (waited " + textfmt.Duration(s.Waited) + ")")
 		}
 		cause := Cause{Class: class, Title: title, Fatal: class == "timeout", Objects: []string{s.ID.String()}, Message: message}
 		cause.Source = c.tally.changes[s.ID].Source
@@ -295,7 +297,7 @@ func (t *tally) impact(from track.Cause, change apply.Change) string {
 	case r == nil:
 		return ""
 	case r.OldServing > 0:
-		return fmt.Sprintf("rollout stopped at %d of %d updated; the old revision still serves with %s", r.NewReady, r.Wanted, count(r.OldServing, "pod"))
+		return fmt.Sprintf("rollout stopped at %d of %d updated; the old revision still serves with %s", r.NewReady, r.Wanted, textfmt.Count(r.OldServing, "pod"))
 	case r.Available > 0:
 		return fmt.Sprintf("%d of %d pods are available", r.Available, r.Wanted)
 	case change.Live == nil:

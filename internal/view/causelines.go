@@ -5,19 +5,20 @@ import (
 	"slices"
 	"strings"
 
+	"deployer/internal/view/textfmt"
 	"deployer/track/class"
 )
 
 // lines says all there is to a cause, each line beginning with its label.
-func (c Cause) lines(g glyphs) []string {
+func (c Cause) lines(g textfmt.Glyphs) []string {
 	var out []string
 	add := func(label, text string) {
 		if text != "" {
-			out = append(out, pad(label, 8)+" "+line(text))
+			out = append(out, textfmt.Pad(label, 8)+" "+textfmt.Line(text))
 		}
 	}
 	add("image", c.Image)
-	for i, l := range strings.Split(strings.TrimRight(block(c.Message), "\n"), "\n") {
+	for i, l := range strings.Split(strings.TrimRight(textfmt.Block(c.Message), "\n"), "\n") {
 		label := ""
 		if i == 0 {
 			label = "message"
@@ -44,10 +45,10 @@ func (c Cause) lines(g glyphs) []string {
 func (c Cause) where() string {
 	var parts []string
 	if c.PodCount > 0 && c.PodTotal > 0 {
-		parts = append(parts, fmt.Sprintf("%d of %s", c.PodCount, count(c.PodTotal, "new pod")))
+		parts = append(parts, fmt.Sprintf("%d of %s", c.PodCount, textfmt.Count(c.PodTotal, "new pod")))
 	}
 	if n := len(c.Nodes); n > 0 {
-		parts = append(parts, "on "+strings.Join(c.Nodes[:min(n, maxPods)], ", ")+more(max(0, n-maxPods)))
+		parts = append(parts, "on "+strings.Join(c.Nodes[:min(n, maxPods)], ", ")+textfmt.AndMore(max(0, n-maxPods)))
 	}
 	if len(c.Pods) > 0 {
 		text := "e.g. " + c.Pods[0]
@@ -77,16 +78,16 @@ func (c Cause) exit() string {
 	return text
 }
 
-func (c Cause) changed(g glyphs) []string {
+func (c Cause) changed(g textfmt.Glyphs) []string {
 	source := ""
 	if c.Source != "" {
-		source = "(" + line(c.Source) + ")"
+		source = "(" + textfmt.Line(c.Source) + ")"
 	}
 	if len(c.Changed) == 0 {
 		if source == "" {
 			return nil
 		}
-		return []string{pad("template", 8) + " " + line(c.Source)}
+		return []string{textfmt.Pad("template", 8) + " " + textfmt.Line(c.Source)}
 	}
 	var out []string
 	for i, text := range c.Changed {
@@ -94,11 +95,11 @@ func (c Cause) changed(g glyphs) []string {
 		if i > 0 {
 			label = ""
 		}
-		text = strings.ReplaceAll(line(text), " -> ", " "+g.Arrow+" ")
+		text = strings.ReplaceAll(textfmt.Line(text), " -> ", " "+g.Arrow+" ")
 		if i == 0 && source != "" {
 			text += "   " + source
 		}
-		out = append(out, pad(label, 8)+" "+text)
+		out = append(out, textfmt.Pad(label, 8)+" "+text)
 	}
 	return out
 }
@@ -117,9 +118,9 @@ func (c Cause) events() []string {
 			text += fmt.Sprintf(" (%d times)", t.Count)
 		}
 		if t.Object != "" {
-			text += " [" + t.Object + more(t.others) + "]"
+			text += " [" + t.Object + textfmt.AndMore(t.others) + "]"
 		}
-		out = append(out, pad(label, 8)+" "+line(text))
+		out = append(out, textfmt.Pad(label, 8)+" "+textfmt.Line(text))
 	}
 	return out
 }
@@ -147,7 +148,7 @@ func (c Cause) told() []toldEvent {
 }
 
 func (l CauseLog) title() string {
-	text := line(l.Pod + "/" + l.Container)
+	text := textfmt.Line(l.Pod + "/" + l.Container)
 	if l.Previous {
 		text += ", previous run"
 	}
@@ -161,13 +162,13 @@ func (l CauseLog) lines() []string {
 		if why == "" {
 			why = "nothing was written"
 		}
-		return []string{pad("logs", 8) + " " + l.title() + ": " + line(why)}
+		return []string{textfmt.Pad("logs", 8) + " " + l.title() + ": " + textfmt.Line(why)}
 	}
 	shown := l.Lines[max(0, n-maxLog):]
-	what := fmt.Sprintf(", last %s:", count(len(shown), "line"))
-	out := []string{pad("logs", 8) + " " + l.title() + what}
+	what := fmt.Sprintf(", last %s:", textfmt.Count(len(shown), "line"))
+	out := []string{textfmt.Pad("logs", 8) + " " + l.title() + what}
 	for _, text := range shown {
-		out = append(out, pad("", 8)+" | "+visible(text))
+		out = append(out, textfmt.Pad("", 8)+" | "+textfmt.Visible(text))
 	}
 	return out
 }
@@ -176,7 +177,7 @@ func (l CauseLog) lines() []string {
 func nextLines(steps []NextStep) []string {
 	longest := 0
 	for _, s := range steps {
-		longest = max(longest, width(s.What))
+		longest = max(longest, textfmt.Width(s.What))
 	}
 	var out []string
 	for i, s := range steps {
@@ -184,11 +185,11 @@ func nextLines(steps []NextStep) []string {
 		if i > 0 {
 			label = ""
 		}
-		text := line(s.What)
+		text := textfmt.Line(s.What)
 		if s.Command != "" {
-			text = pad(text+":", longest+1) + "  " + line(s.Command)
+			text = textfmt.Pad(text+":", longest+1) + "  " + textfmt.Line(s.Command)
 		}
-		out = append(out, pad(label, 8)+" "+text)
+		out = append(out, textfmt.Pad(label, 8)+" "+text)
 	}
 	return out
 }

@@ -6,6 +6,9 @@ import (
 	"strings"
 	"time"
 	"unicode"
+
+	"deployer/internal/view/output"
+	"deployer/internal/view/textfmt"
 )
 
 // A ci is what the log of a CI system understands beyond text. The zero value
@@ -34,7 +37,7 @@ func (c ci) begin(name string, now time.Time) string {
 	case c.github:
 		return c.own("::group::" + githubText(name) + "\n")
 	case c.gitlab:
-		return c.own(fmt.Sprintf("\x1b[0Ksection_start:%d:%s[collapsed=true]\r\x1b[0K%s\n", now.Unix(), sectionID(name), line(name)))
+		return c.own(fmt.Sprintf("\x1b[0Ksection_start:%d:%s[collapsed=true]\r\x1b[0K%s\n", now.Unix(), sectionID(name), textfmt.Line(name)))
 	}
 	return ""
 }
@@ -69,7 +72,7 @@ func (c ci) annotation(title, text string) string {
 }
 
 func githubText(s string) string {
-	s = Inline(s)
+	s = output.Inline(s)
 	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)
 }
 
@@ -80,14 +83,14 @@ func (c ci) summary(r Result) error {
 	}
 	f, err := os.OpenFile(c.stepSummary, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
 	if err != nil {
-		return &OutputError{What: "the job summary " + c.stepSummary, Err: cause(err)}
+		return &output.WriteError{What: "the job summary " + c.stepSummary, Err: output.SystemError(err)}
 	}
 	_, err = f.WriteString(resultMarkdown(r))
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
 	if err != nil {
-		return &OutputError{What: "the job summary " + c.stepSummary, Err: cause(err)}
+		return &output.WriteError{What: "the job summary " + c.stepSummary, Err: output.SystemError(err)}
 	}
 	return nil
 }

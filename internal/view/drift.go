@@ -7,10 +7,12 @@ import (
 
 	"deployer/apply"
 	"deployer/internal/deploy"
+	"deployer/internal/view/output"
+	"deployer/internal/view/textfmt"
 )
 
 // ParseDriftFormat accepts what plan --drift -o accepts.
-func ParseDriftFormat(s string) (Format, error) {
+func ParseDriftFormat(s string) (output.Format, error) {
 	f, err := ParsePlanFormat(s)
 	if err == nil && (f == FormatMermaid || f == FormatDot) {
 		err = fmt.Errorf("invalid format type %q: a drift has no order of work; use table, json, yaml, markdown or html", s)
@@ -20,13 +22,13 @@ func ParseDriftFormat(s string) (Format, error) {
 
 // Drift writes how the cluster differs from what a release has deployed, as
 // Plan writes plans.
-func Drift(s Streams, drift *deploy.Drift, o PlanOptions) error {
+func Drift(s output.Streams, drift *deploy.Drift, o PlanOptions) error {
 	d := newDrift(drift)
 	var b strings.Builder
 	var err error
 	switch o.Format {
-	case FormatJSON, FormatYAML:
-		err = Encode(&b, o.Format, d)
+	case output.FormatJSON, output.FormatYAML:
+		err = output.Encode(&b, o.Format, d)
 	case FormatMarkdown:
 		driftMarkdown(&b, d, o)
 	case FormatHTML:
@@ -37,7 +39,7 @@ func Drift(s Streams, drift *deploy.Drift, o PlanOptions) error {
 	if err != nil {
 		return err
 	}
-	if o.Format == FormatTable || o.Format == "" {
+	if o.Format == output.FormatTable || o.Format == "" {
 		return s.WriteText(b.String(), o.Env)
 	}
 	_, err = io.WriteString(s.For(o.Format), b.String())
@@ -84,7 +86,7 @@ func (d driftDocument) title() string {
 	if d.LatestRevision != d.Revision {
 		text += fmt.Sprintf(" (revision %d is %s)", d.LatestRevision, d.LatestStatus)
 	}
-	return line(text)
+	return textfmt.Line(text)
 }
 
 // conclusion is the last line of a drift.
@@ -110,7 +112,7 @@ func (d driftDocument) conclusion() string {
 	if d.HasDrift && expected > 0 {
 		text += fmt.Sprintf(" Deployments leave %d of it alone.", expected)
 	}
-	text += " " + count(d.Summary.Same, "object") + " as deployed"
+	text += " " + textfmt.Count(d.Summary.Same, "object") + " as deployed"
 	if n := d.Summary.Reckoned; n > 0 {
 		text += fmt.Sprintf(" (%d by local estimate)", n)
 	}
@@ -129,12 +131,12 @@ var driftPhrases = map[apply.Origin]string{
 func counted(n driftCount) string {
 	var parts []string
 	if n.Fields > 0 {
-		parts = append(parts, count(n.Fields, "field"))
+		parts = append(parts, textfmt.Count(n.Fields, "field"))
 	}
 	if n.Objects > 0 {
-		parts = append(parts, count(n.Objects, "object"))
+		parts = append(parts, textfmt.Count(n.Objects, "object"))
 	}
-	return list(parts)
+	return textfmt.List(parts)
 }
 
 // heading says of an object how it differs, and who was it.
@@ -161,13 +163,13 @@ func (o driftObject) heading() heading {
 	if o.Expected && o.Origin != "" {
 		words += "; deployments leave it alone"
 	}
-	return heading{sign: sign, name: line(o.Object), words: line(words), source: line(o.Source)}
+	return heading{sign: sign, name: textfmt.Line(o.Object), words: textfmt.Line(words), source: textfmt.Line(o.Source)}
 }
 
 func (o driftObject) lines(context int) []planLine {
 	var out []planLine
 	if o.Unverified != "" {
-		out = append(out, planLine{'?', line("not verified: " + o.Unverified)})
+		out = append(out, planLine{'?', textfmt.Line("not verified: " + o.Unverified)})
 	}
 	for _, f := range o.Fields {
 		shown := planField{Path: f.Path, Kind: f.Kind, Before: f.Released, After: f.Live, Hidden: f.Hidden, Revision: f.Revision}
@@ -176,7 +178,7 @@ func (o driftObject) lines(context int) []planLine {
 	return out
 }
 
-func driftText(w io.Writer, p Palette, d driftDocument, o PlanOptions) {
+func driftText(w io.Writer, p output.Palette, d driftDocument, o PlanOptions) {
 	paint := painter(p)
 	fmt.Fprintf(w, "%s\n\n", p.Bold.Sprint(d.title()))
 	for _, section := range d.sections() {
@@ -187,19 +189,19 @@ func driftText(w io.Writer, p Palette, d driftDocument, o PlanOptions) {
 		fmt.Fprintln(w)
 	}
 	for _, warning := range d.Warnings {
-		Warning(w, p, warning.String())
+		output.PrintWarning(w, p, warning.String())
 	}
 	fmt.Fprintln(w, p.Bold.Sprint(d.conclusion()))
 }
 
 func driftMarkdown(w *strings.Builder, d driftDocument, o PlanOptions) {
-	fmt.Fprintf(w, "### %s\n\n**%s**\n", markdown(d.title()), markdown(d.conclusion()))
+	fmt.Fprintf(w, "### %s\n\n**%s**\n", textfmt.EscapeMarkdown(d.title()), textfmt.EscapeMarkdown(d.conclusion()))
 	for _, warning := range d.Warnings {
-		fmt.Fprintf(w, "\n> **Warning:** %s\n", markdown(warning.String()))
+		fmt.Fprintf(w, "\n> **Warning:** %s\n", textfmt.EscapeMarkdown(warning.String()))
 	}
 	left := 0
 	for _, section := range d.sections() {
-		fmt.Fprintf(w, "\n#### %s\n", markdown(section.title))
+		fmt.Fprintf(w, "\n#### %s\n", textfmt.EscapeMarkdown(section.title))
 		for _, object := range section.objects {
 			text := blockMarkdown(object.heading(), object.lines(o.Context))
 			if w.Len()+len(text) > maxMarkdown {
@@ -210,7 +212,7 @@ func driftMarkdown(w *strings.Builder, d driftDocument, o PlanOptions) {
 		}
 	}
 	if left > 0 {
-		fmt.Fprintf(w, "\n%s left out: too long for a comment.\n", count(left, "object"))
+		fmt.Fprintf(w, "\n%s left out: too long for a comment.\n", textfmt.Count(left, "object"))
 	}
 }
 

@@ -4,17 +4,20 @@ import (
 	"bytes"
 	"encoding/json"
 	"testing"
+
+	"deployer/internal/view/output"
+	"deployer/internal/view/viewtest"
 )
 
 // shownAs shows something in a format; JSON with indentation.
-func shownAs(t *testing.T, format Format, show func(Streams, PlanOptions) error) []byte {
+func shownAs(t *testing.T, format output.Format, show func(output.Streams, PlanOptions) error) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	if err := show(Streams{Out: &out, Err: &out, Width: 80, Height: 24}, PlanOptions{Format: format, Context: 3, Env: noEnv}); err != nil {
+	if err := show(output.Streams{Out: &out, Err: &out, Width: 80, Height: 24}, PlanOptions{Format: format, Context: 3, Env: viewtest.NoEnv}); err != nil {
 		t.Fatal(err)
 	}
-	checkSecrets(t, out.String())
-	if format != FormatJSON {
+	viewtest.CheckSecrets(t, out.String())
+	if format != output.FormatJSON {
 		return out.Bytes()
 	}
 	var b bytes.Buffer
@@ -25,15 +28,15 @@ func shownAs(t *testing.T, format Format, show func(Streams, PlanOptions) error)
 }
 
 func TestDriftFormats(t *testing.T) {
-	for format, file := range map[Format]string{
-		FormatTable: "drift.txt", FormatJSON: "drift.json", FormatYAML: "drift.yaml", FormatMarkdown: "drift.md", FormatHTML: "drift.html",
+	for format, file := range map[output.Format]string{
+		output.FormatTable: "drift.txt", output.FormatJSON: "drift.json", output.FormatYAML: "drift.yaml", FormatMarkdown: "drift.md", FormatHTML: "drift.html",
 	} {
-		golden(t, file+".golden", shownAs(t, format, func(s Streams, o PlanOptions) error { return Drift(s, drifted(t), o) }))
+		viewtest.Golden(t, file+".golden", shownAs(t, format, func(s output.Streams, o PlanOptions) error { return Drift(s, drifted(t), o) }))
 	}
 }
 
 func TestExplanationFormats(t *testing.T) {
-	for format, file := range map[Format]string{FormatTable: "explain.txt", FormatJSON: "explain.json", FormatYAML: "explain.yaml"} {
-		golden(t, file+".golden", shownAs(t, format, func(s Streams, o PlanOptions) error { return Explanation(s, explanationOf(t), o) }))
+	for format, file := range map[output.Format]string{output.FormatTable: "explain.txt", output.FormatJSON: "explain.json", output.FormatYAML: "explain.yaml"} {
+		viewtest.Golden(t, file+".golden", shownAs(t, format, func(s output.Streams, o PlanOptions) error { return Explanation(s, explanationOf(t), o) }))
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
 	"deployer/internal/view/diff"
+	"deployer/internal/view/output"
 )
 
 // A driftDocument is a drift as all its formats show it. Its JSON is a promise,
@@ -80,7 +81,7 @@ var origins = []apply.Origin{apply.Manual, apply.FailedRelease, apply.OtherRelea
 // newDrift turns a drift into its document.
 func newDrift(f *deploy.Drift) driftDocument {
 	d := driftDocument{
-		Format: jsonFormat, Document: "drift", Release: f.Release, Namespace: f.Namespace, Revision: f.Record.Version,
+		Format: output.JSONVersion, Document: "drift", Release: f.Release, Namespace: f.Namespace, Revision: f.Record.Version,
 		LatestRevision: f.Latest.Revision, LatestStatus: f.Latest.Status.String(), HasDrift: f.HasDrift(),
 		Objects: []driftObject{}, Warnings: []warning{}, Chart: chartOf(f.Record),
 	}

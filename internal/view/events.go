@@ -9,17 +9,19 @@ import (
 
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
+	"deployer/internal/view/output"
+	"deployer/internal/view/textfmt"
 )
 
 // EventOptions say how a run is shown. The zero value shows it in place on a
 // terminal and as lines elsewhere.
 type EventOptions struct {
-	Format   Format
+	Format   output.Format
 	Progress string // auto, plain or none; none leaves warnings and the report of a failure
 	// Quiet writes no warnings and no line of success: what would have been
 	// written is written when the run fails.
 	Quiet  bool
-	Colour Colour
+	Colour output.Colour
 	// Timeout is that of the wait, to be shown; 0 for none.
 	Timeout time.Duration
 	// ResultFile and JUnitFile are written by Close; empty for none.
@@ -35,15 +37,15 @@ type EventOptions struct {
 // Events shows runs while they happen and reports how they ended. A run that
 // is followed by the run that undoes it is shown as one.
 type Events struct {
-	streams Streams
+	streams output.Streams
 	opts    EventOptions
-	palette Palette
-	glyphs  glyphs
+	palette output.Palette
+	glyphs  textfmt.Glyphs
 	ci      ci
 	now     func() time.Time
 	out     io.Writer // standard output and standard error, or outlets in front of them
 	err     io.Writer
-	outlets []*outlet
+	outlets []*output.AsyncWriter
 
 	mu       sync.Mutex
 	began    time.Time
@@ -71,17 +73,17 @@ type face interface {
 
 // NewEvents returns a view of one run, or of a run and the run that undoes it.
 // Close ends it.
-func NewEvents(s Streams, o EventOptions) *Events {
+func NewEvents(s output.Streams, o EventOptions) *Events {
 	e := newEvents(s, o, time.Now)
-	messages, records := newOutlet(s.Err, outletRoom, false), newOutlet(s.Data(), recordRoom, true)
-	e.err, e.out, e.outlets = messages, records, []*outlet{records, messages}
+	messages, records := output.NewAsyncWriter(s.Err, output.MessageLimit, false), output.NewAsyncWriter(s.Data(), output.EventLimit, true)
+	e.err, e.out, e.outlets = messages, records, []*output.AsyncWriter{records, messages}
 	e.stop, e.stopped = make(chan struct{}), make(chan struct{})
 	go e.run()
 	return e
 }
 
 // newEvents leaves the ticking to the caller.
-func newEvents(s Streams, o EventOptions, now func() time.Time) *Events {
+func newEvents(s output.Streams, o EventOptions, now func() time.Time) *Events {
 	if o.Env == nil {
 		o.Env = os.Getenv
 	}
@@ -93,12 +95,12 @@ func newEvents(s Streams, o EventOptions, now func() time.Time) *Events {
 			return 0
 		}
 	}
-	e := &Events{streams: s, opts: o, now: now, began: now(), glyphs: glyphsFor(o.Env), ci: ciOf(o.Env), out: s.Data(), err: s.Err}
+	e := &Events{streams: s, opts: o, now: now, began: now(), glyphs: textfmt.GlyphsFor(o.Env), ci: ciOf(o.Env), out: s.Data(), err: s.Err}
 	e.ci.own = s.Trusted
 	e.palette = s.Palette(o.Colour, s.ErrTTY)
 	e.tally = newTally(now)
 	switch {
-	case o.Format == FormatJSON:
+	case o.Format == output.FormatJSON:
 		e.face = &ndjson{events: e}
 	case o.Progress == "none" || o.Quiet:
 		e.face = &quiet{events: e}
@@ -218,14 +220,14 @@ func (e *Events) conclude() {
 	// What failed before there was anything to do is left to the caller, who
 	// says it in one line; programs that read our JSON are told in any case.
 	ran := e.tally.op != nil
-	e.reported = ran || e.opts.Format == FormatJSON
-	if e.opts.Format == FormatYAML {
-		e.check(Encode(e.out, FormatYAML, result))
+	e.reported = ran || e.opts.Format == output.FormatJSON
+	if e.opts.Format == output.FormatYAML {
+		e.check(output.Encode(e.out, output.FormatYAML, result))
 	}
 	if q, ok := e.face.(*quiet); ok && e.final != nil {
 		q.release()
 	}
-	if ran && e.opts.Format != FormatJSON {
+	if ran && e.opts.Format != output.FormatJSON {
 		e.report(result)
 	}
 	if e.opts.ResultFile != "" {
@@ -235,7 +237,7 @@ func (e *Events) conclude() {
 		e.check(WriteJUnit(e.opts.JUnitFile, result))
 	}
 	e.check(e.ci.summary(result))
-	if e.opts.Format == FormatJSON { // last: it is the end, and knows of the files
+	if e.opts.Format == output.FormatJSON { // last: it is the end, and knows of the files
 		result.untold(e.failed, e.opts.ExitCode(errors.Join(e.final, e.failed)))
 		e.emit(endedEvent(result, e.now()))
 	}
@@ -302,7 +304,7 @@ func (q *quiet) warn(text string) {
 		q.held = append(q.held, text)
 		return
 	}
-	q.events.write(q.events.palette.Warn.Sprint("Warning:") + " " + line(text) + "\n")
+	q.events.write(q.events.palette.Warn.Sprint("Warning:") + " " + textfmt.Line(text) + "\n")
 }
 
 // release writes what was held back.

@@ -18,6 +18,8 @@ import (
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
 	"deployer/internal/kube"
+	"deployer/internal/view/output"
+	"deployer/internal/view/viewtest"
 	"deployer/track"
 	"deployer/track/class"
 )
@@ -32,9 +34,9 @@ type studio struct {
 func newStudio(o EventOptions, tty bool) *studio {
 	s := &studio{clock: time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)}
 	if o.Env == nil {
-		o.Env = noEnv
+		o.Env = viewtest.NoEnv
 	}
-	streams := Streams{Out: &s.out, Err: &s.err, ErrTTY: tty, Width: 100, Height: 30}.Filtered("deployer")
+	streams := output.Streams{Out: &s.out, Err: &s.err, ErrTTY: tty, Width: 100, Height: 30}.Filtered("deployer")
 	s.Events = newEvents(streams, o, func() time.Time { return s.clock })
 	return s
 }
@@ -53,19 +55,19 @@ func (s *studio) saw(kind track.ReportKind, status track.Status) {
 
 // play is a run up to the wait, with the rest of it left to the caller.
 func (s *studio) play(t testing.TB) *deploy.Operation {
-	op := upgrade(t)
+	op := viewtest.Upgrade(t)
 	s.Observe(deploy.Began{Operation: op})
 	s.Observe(deploy.Recorded{Record: op.Next})
 	s.Observe(deploy.StepBegan{Step: deploy.Step{Name: "pre-upgrade hooks", Objects: 1}})
-	s.Observe(deploy.Applied{Step: "hook", Change: apply.Change{ID: id("batch", "Job", "migrate"), Action: apply.Create}})
+	s.Observe(deploy.Applied{Step: "hook", Change: apply.Change{ID: viewtest.ID("batch", "Job", "migrate"), Action: apply.Create}})
 	s.after(time.Second)
 	for _, text := range []string{"applying 0042_orders.sql", "done"} {
 		s.Observe(deploy.Saw{Report: track.Report{Kind: track.LogWritten, Log: &track.LogLine{
-			Object: id("batch", "Job", "migrate"), Pod: "migrate-x7k2p", Container: "app", Text: text,
+			Object: viewtest.ID("batch", "Job", "migrate"), Pod: "migrate-x7k2p", Container: "app", Text: text,
 		}}})
 	}
 	s.after(time.Second)
-	s.saw(track.StatusChanged, track.Status{ID: id("batch", "Job", "migrate"), State: track.Ready, Message: "complete"})
+	s.saw(track.StatusChanged, track.Status{ID: viewtest.ID("batch", "Job", "migrate"), State: track.Ready, Message: "complete"})
 	s.Observe(deploy.HookRan{Hook: op.Hooks.Before[0], Took: 2 * time.Second})
 	s.Observe(deploy.StepEnded{Step: deploy.Step{Name: "pre-upgrade hooks", Objects: 1}, Took: 2 * time.Second})
 	s.Observe(deploy.StepBegan{Step: deploy.Step{Name: "apply", Objects: 7}})
@@ -76,28 +78,28 @@ func (s *studio) play(t testing.TB) *deploy.Operation {
 	}
 	s.Observe(deploy.StepEnded{Step: deploy.Step{Name: "apply", Objects: 7}})
 	s.Observe(deploy.StepBegan{Step: deploy.Step{Name: "wait", Objects: 7}})
-	for _, name := range []kube.ID{id("", "ServiceAccount", "web"), id("", "ConfigMap", "web"), id("", "Secret", "db"), id("", "Secret", "new")} {
+	for _, name := range []kube.ID{viewtest.ID("", "ServiceAccount", "web"), viewtest.ID("", "ConfigMap", "web"), viewtest.ID("", "Secret", "db"), viewtest.ID("", "Secret", "new")} {
 		s.saw(track.StatusChanged, track.Status{ID: name, State: track.Ready})
 	}
-	s.saw(track.StatusChanged, track.Status{ID: webID(), State: track.Progressing, Message: "0 of 3 pods ready", Done: 0, Total: 3})
-	s.saw(track.StatusChanged, track.Status{ID: id("example.com", "Foo", "foo"), State: track.Progressing, Message: "Issuing: DNS-01 challenge pending"})
+	s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Progressing, Message: "0 of 3 pods ready", Done: 0, Total: 3})
+	s.saw(track.StatusChanged, track.Status{ID: viewtest.ID("example.com", "Foo", "foo"), State: track.Progressing, Message: "Issuing: DNS-01 challenge pending"})
 	s.after(time.Second)
 	return op
 }
 
 func (s *studio) succeed(t testing.TB) {
 	op := s.play(t)
-	p := pull()
-	s.saw(track.ProblemSeen, track.Status{ID: webID(), State: track.Progressing, Total: 3, Problem: &p, Rollout: &track.Rollout{Wanted: 3, OldServing: 1}})
-	s.saw(track.ProblemSeen, track.Status{ID: webID(), State: track.Progressing, Total: 3, Problem: &p}) // the same again
+	p := viewtest.Pull()
+	s.saw(track.ProblemSeen, track.Status{ID: viewtest.WebID(), State: track.Progressing, Total: 3, Problem: &p, Rollout: &track.Rollout{Wanted: 3, OldServing: 1}})
+	s.saw(track.ProblemSeen, track.Status{ID: viewtest.WebID(), State: track.Progressing, Total: 3, Problem: &p}) // the same again
 	s.after(40 * time.Second)
 	s.Warn("spec.x is deprecated")
 	s.Warn("spec.x is deprecated")
-	s.saw(track.Recovered, track.Status{ID: webID(), State: track.Progressing, Done: 2, Total: 3, Message: "2 of 3 pods ready"})
+	s.saw(track.Recovered, track.Status{ID: viewtest.WebID(), State: track.Progressing, Done: 2, Total: 3, Message: "2 of 3 pods ready"})
 	s.after(8 * time.Second)
-	s.saw(track.StatusChanged, track.Status{ID: webID(), State: track.Ready, Done: 3, Total: 3})
-	s.saw(track.StatusChanged, track.Status{ID: id("batch", "Job", "once"), State: track.Ready, Notes: []string{"suspended"}})
-	s.saw(track.StatusChanged, track.Status{ID: id("example.com", "Foo", "foo"), State: track.Ready, Unverified: true})
+	s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Ready, Done: 3, Total: 3})
+	s.saw(track.StatusChanged, track.Status{ID: viewtest.ID("batch", "Job", "once"), State: track.Ready, Notes: []string{"suspended"}})
+	s.saw(track.StatusChanged, track.Status{ID: viewtest.ID("example.com", "Foo", "foo"), State: track.Ready, Unverified: true})
 	s.Observe(deploy.StepEnded{Step: deploy.Step{Name: "wait", Objects: 7}, Took: 49 * time.Second})
 	s.Observe(deploy.StepBegan{Step: deploy.Step{Name: "prune", Objects: 2}})
 	for _, c := range op.Plan.Prune {
@@ -120,8 +122,8 @@ func failedError() error {
 	}
 	return &track.FailedError{
 		Causes: []track.Cause{
-			{Class: class.ImagePermanent, Title: "Image can't be pulled", Fatal: true, Objects: []kube.ID{webID(), id("apps", "Deployment", "worker")}, Problem: pull(), Rollout: &track.Rollout{Wanted: 3, OldServing: 3}, Blocks: []kube.ID{{Kind: "APIService", Name: "v1.shop"}}},
-			{Class: class.CrashLoop, Title: "Container crashes", Objects: []kube.ID{id("apps", "Deployment", "api")}, Problem: crash},
+			{Class: class.ImagePermanent, Title: "Image can't be pulled", Fatal: true, Objects: []kube.ID{viewtest.WebID(), viewtest.ID("apps", "Deployment", "worker")}, Problem: viewtest.Pull(), Rollout: &track.Rollout{Wanted: 3, OldServing: 3}, Blocks: []kube.ID{{Kind: "APIService", Name: "v1.shop"}}},
+			{Class: class.CrashLoop, Title: "Container crashes", Objects: []kube.ID{viewtest.ID("apps", "Deployment", "api")}, Problem: crash},
 		},
 		Waited: 15 * time.Second,
 	}
@@ -129,10 +131,10 @@ func failedError() error {
 
 func (s *studio) fail(t testing.TB, err error) *deploy.Operation {
 	op := s.play(t)
-	p := pull()
-	s.saw(track.ProblemSeen, track.Status{ID: webID(), State: track.Progressing, Total: 3, Problem: &p})
+	p := viewtest.Pull()
+	s.saw(track.ProblemSeen, track.Status{ID: viewtest.WebID(), State: track.Progressing, Total: 3, Problem: &p})
 	s.after(15 * time.Second)
-	s.saw(track.StatusChanged, track.Status{ID: webID(), State: track.Failed, Total: 3, Problem: &p})
+	s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Failed, Total: 3, Problem: &p})
 	s.Observe(deploy.StepEnded{Step: deploy.Step{Name: "wait", Objects: 7}, Took: 16 * time.Second, Err: err})
 	op.Next.Info.Status = helmrelease.StatusFailed
 	s.Observe(deploy.Ended{Operation: op, Record: op.Next, Took: s.clock.Sub(s.began), Err: err})
@@ -155,7 +157,7 @@ func (s *studio) closed(t testing.TB) []byte {
 
 func checkSecretsOf(t testing.TB, out string) {
 	t.Helper()
-	if strings.Contains(out, planted) || strings.Contains(out, plantedBase64) {
+	if strings.Contains(out, viewtest.Planted) || strings.Contains(out, viewtest.PlantedBase64) {
 		t.Errorf("a Secret's value is in the output:\n%s", out)
 	}
 }
@@ -163,7 +165,7 @@ func checkSecretsOf(t testing.TB, out string) {
 func TestEventsPlain(t *testing.T) {
 	s := newStudio(EventOptions{}, false)
 	s.succeed(t)
-	golden(t, "run-success.txt.golden", s.closed(t))
+	viewtest.Golden(t, "run-success.txt.golden", s.closed(t))
 	if s.Reported(nil) {
 		t.Error("Reported(nil) is true")
 	}
@@ -172,14 +174,14 @@ func TestEventsPlain(t *testing.T) {
 	s = newStudio(EventOptions{ResultFile: filepath.Join(t.TempDir(), "result.json")}, false)
 	s.opts.ResultFile = ""
 	s.fail(t, err)
-	golden(t, "run-failure.txt.golden", s.closed(t))
+	viewtest.Golden(t, "run-failure.txt.golden", s.closed(t))
 	if !s.Reported(err) || !s.Reported(fmt.Errorf("wrapped: %w", err)) || s.Reported(errors.New("other")) {
 		t.Error("Reported doesn't know what was reported")
 	}
 }
 
 func TestEventsASCII(t *testing.T) {
-	s := newStudio(EventOptions{Env: environment("LANG", "C")}, false)
+	s := newStudio(EventOptions{Env: viewtest.Environment("LANG", "C")}, false)
 	s.fail(t, failedError())
 	for _, r := range s.closed(t) {
 		if r > 127 {
@@ -193,9 +195,9 @@ func TestEventsJSON(t *testing.T) {
 		"success": func(s *studio) { s.succeed(t) },
 		"failure": func(s *studio) { s.fail(t, failedError()) },
 	} {
-		s := newStudio(EventOptions{Format: FormatJSON}, false)
+		s := newStudio(EventOptions{Format: output.FormatJSON}, false)
 		play(s)
-		golden(t, "run-"+name+".json.golden", s.closed(t))
+		viewtest.Golden(t, "run-"+name+".json.golden", s.closed(t))
 		if s.err.Len() > 0 {
 			t.Errorf("%s: standard error isn't empty: %s", name, s.err.String())
 		}
@@ -213,9 +215,9 @@ func TestEventsJSON(t *testing.T) {
 }
 
 func TestEventsYAML(t *testing.T) {
-	s := newStudio(EventOptions{Format: FormatYAML, Progress: "none"}, false)
+	s := newStudio(EventOptions{Format: output.FormatYAML, Progress: "none"}, false)
 	s.succeed(t)
-	golden(t, "run-success.yaml.golden", s.closed(t))
+	viewtest.Golden(t, "run-success.yaml.golden", s.closed(t))
 }
 
 func TestEventsNone(t *testing.T) {
@@ -228,40 +230,40 @@ func TestEventsNone(t *testing.T) {
 
 func TestEventsGitHub(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "summary.md")
-	s := newStudio(EventOptions{Env: environment("GITHUB_ACTIONS", "true", "GITHUB_STEP_SUMMARY", page, "CI", "true")}, true)
+	s := newStudio(EventOptions{Env: viewtest.Environment("GITHUB_ACTIONS", "true", "GITHUB_STEP_SUMMARY", page, "CI", "true")}, true)
 	s.fail(t, failedError())
-	golden(t, "run-github.txt.golden", s.closed(t))
+	viewtest.Golden(t, "run-github.txt.golden", s.closed(t))
 	summary, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "run-github.md.golden", summary)
+	viewtest.Golden(t, "run-github.md.golden", summary)
 }
 
 func TestEventsGitLab(t *testing.T) {
-	s := newStudio(EventOptions{Env: environment("GITLAB_CI", "true")}, false)
+	s := newStudio(EventOptions{Env: viewtest.Environment("GITLAB_CI", "true")}, false)
 	s.fail(t, failedError())
-	golden(t, "run-gitlab.txt.golden", s.closed(t))
+	viewtest.Golden(t, "run-gitlab.txt.golden", s.closed(t))
 }
 
 // TestEventsErrors shows the reports of failures other than tracking's.
 func TestEventsErrors(t *testing.T) {
-	web := webID()
+	web := viewtest.WebID()
 	notReady := []track.Status{
 		{ID: web, State: track.Progressing, Message: "1 of 3 pods ready", Waited: 5 * time.Minute},
-		{ID: id("", "Service", "web"), State: track.Progressing, Message: "no load balancer address", Waited: 5 * time.Minute},
+		{ID: viewtest.ID("", "Service", "web"), State: track.Progressing, Message: "no load balancer address", Waited: 5 * time.Minute},
 	}
 	for name, err := range map[string]error{
 		"object": errors.Join(
 			&apply.ObjectError{ID: web, Source: "web/templates/web.yaml", Doing: "updating", Err: errors.New("admission webhook \"policy\" denied the request: no latest tags")},
-			&apply.ObjectError{ID: id("", "Service", "web"), Doing: "creating", Err: &apply.OwnershipError{ID: id("", "Service", "web"), Text: "label missing"}},
+			&apply.ObjectError{ID: viewtest.ID("", "Service", "web"), Doing: "creating", Err: &apply.OwnershipError{ID: viewtest.ID("", "Service", "web"), Text: "label missing"}},
 		),
 		"rejected": &apply.RejectedError{Rejections: []apply.Rejection{
 			{ID: web, Source: "web/templates/web.yaml", Err: &apply.ConflictError{Fields: []apply.FieldConflict{{Path: "spec.replicas", Manager: "hpa", Before: "5", After: "3"}}}},
-			{ID: id("", "Service", "web"), Err: &apply.InvalidError{Field: "spec.ports", Text: "required value"}},
+			{ID: viewtest.ID("", "Service", "web"), Err: &apply.InvalidError{Field: "spec.ports", Text: "required value"}},
 		}},
 		"rejected-late": &apply.RejectedError{Late: true, Rejections: []apply.Rejection{
-			{ID: id("example.com", "Widget", "w"), Source: "web/templates/widget.yaml", Err: &apply.InvalidError{Field: "spec.size", Text: "should be less than or equal to 100"}},
+			{ID: viewtest.ID("example.com", "Widget", "w"), Source: "web/templates/widget.yaml", Err: &apply.InvalidError{Field: "spec.size", Text: "should be less than or equal to 100"}},
 		}},
 		"hook":    &deploy.HookError{Event: "pre-upgrade", Hook: "web/templates/migrate.yaml", Err: hookFailure()},
 		"timeout": &track.TimeoutError{NotReady: notReady, Total: 7, Aim: track.Ready, Waited: 5 * time.Minute, Err: errors.New("deadline")},
@@ -272,7 +274,7 @@ func TestEventsErrors(t *testing.T) {
 		code := map[string]int{"stopped": 130, "rejected": 3}[name]
 		s := newStudio(EventOptions{Progress: "none", ExitCode: func(error) int { return max(code, 1) }}, false)
 		s.fail(t, err)
-		golden(t, "error-"+name+".txt.golden", s.closed(t))
+		viewtest.Golden(t, "error-"+name+".txt.golden", s.closed(t))
 	}
 }
 
@@ -281,7 +283,7 @@ func hookFailure() error {
 		Class: class.JobFailed, Title: "Job failed", Message: "BackoffLimitExceeded", Container: "app", Pods: []string{"migrate-x7k2p"},
 		Logs: []track.LogTail{{Pod: "migrate-x7k2p", Container: "app", Lines: []string{"relation \"orders\" does not exist"}}},
 	}
-	return &track.FailedError{Causes: []track.Cause{{Class: class.JobFailed, Title: "Job failed", Fatal: true, Objects: []kube.ID{id("batch", "Job", "migrate")}, Problem: p}}}
+	return &track.FailedError{Causes: []track.Cause{{Class: class.JobFailed, Title: "Job failed", Fatal: true, Objects: []kube.ID{viewtest.ID("batch", "Job", "migrate")}, Problem: p}}}
 }
 
 // TestHeartbeat says after half a minute of silence what the run is at.
@@ -299,7 +301,7 @@ func TestHeartbeat(t *testing.T) {
 		t.Helper()
 		s.Observe(deploy.StepBegan{Step: deploy.Step{Name: name, Objects: 1}})
 		if name == "wait" {
-			s.saw(track.StatusChanged, track.Status{ID: webID(), State: track.Progressing, Message: "slow"})
+			s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Progressing, Message: "slow"})
 			want("1 left: Deployment/prod/web (slow)")
 		} else {
 			want("for the step " + name)
@@ -308,7 +310,7 @@ func TestHeartbeat(t *testing.T) {
 		want("for the record of the release")
 	}
 	want("for the plan and the lock of the release")
-	op := upgrade(t)
+	op := viewtest.Upgrade(t)
 	s.Observe(deploy.Began{Operation: op})
 	want("for the record of the release")
 	for _, name := range []string{"crds", "pre-upgrade hooks", "apply"} {
@@ -321,7 +323,7 @@ func TestHeartbeat(t *testing.T) {
 func TestLogOfAnEarlierRun(t *testing.T) {
 	for restarts, want := range map[int]bool{0: false, 2: true} {
 		p := track.Problem{Container: "app", Pods: []string{"migrate-x7k2p"}, Attempts: restarts}
-		steps := nextFor(string(class.CrashLoop), stepInput{id: id("batch", "Job", "migrate"), problem: p})
+		steps := nextFor(string(class.CrashLoop), stepInput{id: viewtest.ID("batch", "Job", "migrate"), problem: p})
 		if got := strings.HasSuffix(steps[0].Command, " --previous"); got != want {
 			t.Errorf("%d restarts: %s", restarts, steps[0].Command)
 		}
@@ -359,10 +361,10 @@ func TestNothingGoneIsPointedAt(t *testing.T) {
 func TestNoWayBackToTheSame(t *testing.T) {
 	for action, want := range map[apply.Action]bool{apply.None: false, apply.Update: true} {
 		s := newStudio(EventOptions{}, false)
-		op := upgrade(t)
-		err := &track.FailedError{Causes: []track.Cause{{Class: class.CrashLoop, Fatal: true, Before: true, Objects: []kube.ID{webID()}}}}
+		op := viewtest.Upgrade(t)
+		err := &track.FailedError{Causes: []track.Cause{{Class: class.CrashLoop, Fatal: true, Before: true, Objects: []kube.ID{viewtest.WebID()}}}}
 		s.Observe(deploy.Began{Operation: op})
-		s.Observe(deploy.Applied{Step: "apply", Change: apply.Change{ID: webID(), Action: action}})
+		s.Observe(deploy.Applied{Step: "apply", Change: apply.Change{ID: viewtest.WebID(), Action: action}})
 		s.Observe(deploy.Ended{Operation: op, Err: err})
 		if got := strings.Contains(string(s.closed(t)), "deployer rollback web 6 -n prod"); got != want {
 			t.Errorf("%s: it tells how to go back: %v, want %v", action, got, want)
@@ -375,7 +377,7 @@ func TestEventsUndo(t *testing.T) {
 	for name, rollback := range map[string]error{"done": nil, "failed": errors.New("no such revision")} {
 		cause := failedError()
 		rolled := &deploy.RolledBackError{Release: "web", Verb: deploy.Rollback, Cause: cause, Rollback: rollback}
-		for _, format := range []Format{FormatTable, FormatJSON} {
+		for _, format := range []output.Format{output.FormatTable, output.FormatJSON} {
 			s := newStudio(EventOptions{Format: format, ExitCode: func(err error) int {
 				if errors.As(err, new(*deploy.RolledBackError)) {
 					return 6
@@ -383,12 +385,12 @@ func TestEventsUndo(t *testing.T) {
 				return 1
 			}}, false)
 			s.fail(t, cause)
-			back := &deploy.Operation{Verb: deploy.Rollback, Release: "web", Namespace: "prod", Target: 6, Base: summary(7, "failed"), Next: record(8, "deployed"), Plan: &apply.Plan{}}
+			back := &deploy.Operation{Verb: deploy.Rollback, Release: "web", Namespace: "prod", Target: 6, Base: viewtest.Summary(7, "failed"), Next: viewtest.Record(8, "deployed"), Plan: &apply.Plan{}}
 			s.Observe(deploy.Began{Operation: back})
 			s.after(time.Second)
 			s.Observe(deploy.Ended{Operation: back, Record: back.Next, Took: time.Second, Err: rollback})
 			s.Finish(rolled)
-			golden(t, fmt.Sprintf("undo-%s.%s.golden", name, format), s.closed(t))
+			viewtest.Golden(t, fmt.Sprintf("undo-%s.%s.golden", name, format), s.closed(t))
 			if !s.Reported(rolled) {
 				t.Errorf("%s: not reported", name)
 			}
@@ -398,20 +400,20 @@ func TestEventsUndo(t *testing.T) {
 
 func TestEventsInjection(t *testing.T) {
 	for _, tty := range []bool{false, true} {
-		for _, env := range []func(string) string{noEnv, environment("GITHUB_ACTIONS", "true", "CI", "1")} {
-			s := newStudio(EventOptions{Env: env, Colour: ColourNever, ExitCode: func(error) int { return 1 }}, tty)
-			op := hostileOperation(t)
+		for _, env := range []func(string) string{viewtest.NoEnv, viewtest.Environment("GITHUB_ACTIONS", "true", "CI", "1")} {
+			s := newStudio(EventOptions{Env: env, Colour: output.ColourNever, ExitCode: func(error) int { return 1 }}, tty)
+			op := viewtest.HostileOperation(t)
 			s.Observe(deploy.Began{Operation: op})
-			evil := hostile + "\n::error::x ##[error]y"
+			evil := viewtest.Hostile + "\n::error::x ##[error]y"
 			p := track.Problem{Class: "x", Title: evil, Message: evil, Container: evil, Image: evil, Pods: []string{evil}, Nodes: []string{evil}, PodCount: 1, PodTotal: 1, Reason: evil, Advice: evil,
 				Events: []track.Event{{Type: evil, Reason: evil, Message: evil, Object: evil}}, Logs: []track.LogTail{{Pod: evil, Container: evil, Lines: []string{evil}}, {Pod: evil, Why: evil}}}
-			s.Observe(deploy.Saw{Report: track.Report{Kind: track.LogWritten, Log: &track.LogLine{Object: webID(), Pod: evil, Container: evil, Text: "\r" + evil}}})
-			s.saw(track.StatusChanged, track.Status{ID: webID(), State: track.Progressing, Message: evil})
+			s.Observe(deploy.Saw{Report: track.Report{Kind: track.LogWritten, Log: &track.LogLine{Object: viewtest.WebID(), Pod: evil, Container: evil, Text: "\r" + evil}}})
+			s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Progressing, Message: evil})
 			s.after(35 * time.Second)
-			s.saw(track.ProblemSeen, track.Status{ID: webID(), State: track.Progressing, Problem: &p})
+			s.saw(track.ProblemSeen, track.Status{ID: viewtest.WebID(), State: track.Progressing, Problem: &p})
 			s.after(35 * time.Second)
 			s.Warn(evil)
-			err := errors.Join(&track.FailedError{Causes: []track.Cause{{Title: evil, Fatal: true, Objects: []kube.ID{webID()}, Problem: p}}}, errors.New(evil))
+			err := errors.Join(&track.FailedError{Causes: []track.Cause{{Title: evil, Fatal: true, Objects: []kube.ID{viewtest.WebID()}, Problem: p}}}, errors.New(evil))
 			s.Observe(deploy.Ended{Operation: op, Err: err})
 			if cerr := s.Close(); cerr != nil {
 				t.Fatal(cerr)
@@ -449,8 +451,8 @@ func TestResultFiles(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		checkSecrets(t, string(data))
-		golden(t, name, data)
+		viewtest.CheckSecrets(t, string(data))
+		viewtest.Golden(t, name, data)
 		info, err := os.Stat(filepath.Join(dir, file))
 		if err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("%s: mode %v, %v", file, info.Mode(), err)
@@ -477,13 +479,13 @@ func TestEventsHide(t *testing.T) {
 		dir := t.TempDir()
 		file := func(name string) string { return filepath.Join(dir, name) }
 		s := newStudio(EventOptions{
-			Env:        environment("GITHUB_ACTIONS", "true", "GITHUB_STEP_SUMMARY", file("summary")),
+			Env:        viewtest.Environment("GITHUB_ACTIONS", "true", "GITHUB_STEP_SUMMARY", file("summary")),
 			ResultFile: file("result"), JUnitFile: file("junit"), Hidden: hidden,
 		}, tty)
 		p := track.Problem{Class: "x", Title: "it says " + secret, Message: strings.Repeat("words ", 12) + secret, Events: []track.Event{{Message: secret}},
 			Logs: []track.LogTail{{Pod: "p", Lines: []string{"with " + secret + "."}}}}
 		s.Warn("beware of " + secret)
-		s.fail(t, errors.Join(&track.FailedError{Causes: []track.Cause{{Title: p.Title, Fatal: true, Objects: []kube.ID{webID()}, Problem: p}}}, errors.New("and "+secret)))
+		s.fail(t, errors.Join(&track.FailedError{Causes: []track.Cause{{Title: p.Title, Fatal: true, Objects: []kube.ID{viewtest.WebID()}, Problem: p}}}, errors.New("and "+secret)))
 		out := string(s.closed(t))
 		for _, name := range []string{"summary", "result", "junit"} {
 			data, err := os.ReadFile(file(name))
@@ -506,18 +508,18 @@ func TestEventsHide(t *testing.T) {
 // and never says much.
 func TestEventsSilence(t *testing.T) {
 	s := newStudio(EventOptions{}, false)
-	op := &deploy.Operation{Verb: deploy.Upgrade, Release: "web", Namespace: "prod", Next: record(7, "deployed"), Plan: &apply.Plan{
-		Waves: waves([][]apply.Change{{{ID: webID(), Action: apply.Update}}}),
+	op := &deploy.Operation{Verb: deploy.Upgrade, Release: "web", Namespace: "prod", Next: viewtest.Record(7, "deployed"), Plan: &apply.Plan{
+		Waves: viewtest.Waves([][]apply.Change{{{ID: viewtest.WebID(), Action: apply.Update}}}),
 	}}
 	s.Observe(deploy.Began{Operation: op})
 	s.Observe(deploy.StepBegan{Step: deploy.Step{Name: "wait", Objects: 1}})
 	for i := range 9 {
-		s.saw(track.StatusChanged, track.Status{ID: webID(), State: track.Progressing, Message: fmt.Sprintf("%d of 9 pods ready", i), Done: i, Total: 9})
+		s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Progressing, Message: fmt.Sprintf("%d of 9 pods ready", i), Done: i, Total: 9})
 		s.after(10 * time.Second)
 	}
-	s.saw(track.StatusChanged, track.Status{ID: webID(), State: track.Ready, Done: 9, Total: 9})
+	s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Ready, Done: 9, Total: 9})
 	s.Observe(deploy.Ended{Operation: op, Took: 90 * time.Second})
-	golden(t, "run-silence.txt.golden", s.closed(t))
+	viewtest.Golden(t, "run-silence.txt.golden", s.closed(t))
 	if n := strings.Count(s.err.String(), "\n"); n > 12 {
 		t.Errorf("%d lines are too many:\n%s", n, s.err.String())
 	}
@@ -527,17 +529,17 @@ func TestEventsSilence(t *testing.T) {
 // to the caller, JSON is complete.
 func TestEventsBefore(t *testing.T) {
 	busy := errors.New("another run holds the release")
-	for format, reported := range map[Format]bool{FormatTable: false, FormatJSON: true} {
+	for format, reported := range map[output.Format]bool{output.FormatTable: false, output.FormatJSON: true} {
 		s := newStudio(EventOptions{Format: format, ExitCode: func(error) int { return 5 }}, false)
 		s.Finish(busy)
 		s.closed(t)
 		if s.Reported(busy) != reported {
 			t.Errorf("%s: Reported = %v", format, !reported)
 		}
-		if format == FormatTable && s.err.Len() > 0 {
+		if format == output.FormatTable && s.err.Len() > 0 {
 			t.Errorf("wrote %q", s.err.String())
 		}
-		if format == FormatJSON && !strings.Contains(s.out.String(), `"exit_code":5`) {
+		if format == output.FormatJSON && !strings.Contains(s.out.String(), `"exit_code":5`) {
 			t.Errorf("wrote %q", s.out.String())
 		}
 	}
@@ -549,12 +551,12 @@ type failingWriter struct{}
 func (failingWriter) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
 
 func TestEventsWriteError(t *testing.T) {
-	e := newEvents(Streams{Out: failingWriter{}, Err: failingWriter{}}, EventOptions{Env: noEnv}, time.Now)
+	e := newEvents(output.Streams{Out: failingWriter{}, Err: failingWriter{}}, EventOptions{Env: viewtest.NoEnv}, time.Now)
 	e.Warn("x")
 	if err := e.Close(); err == nil {
 		t.Error("Close didn't report the failed write")
 	}
-	if err := Plan(Streams{Out: failingWriter{}}, upgrade(t), PlanOptions{}); err == nil {
+	if err := Plan(output.Streams{Out: failingWriter{}}, viewtest.Upgrade(t), PlanOptions{}); err == nil {
 		t.Error("Plan didn't report the failed write")
 	}
 }
@@ -564,7 +566,7 @@ func TestEventsWriteError(t *testing.T) {
 func TestEarlyWarningsAreToldOnce(t *testing.T) {
 	s := newStudio(EventOptions{Progress: "plain"}, false)
 	s.Warn("revision 6 was left pending")
-	op := upgrade(t)
+	op := viewtest.Upgrade(t)
 	op.Warnings = []string{"the chart is deprecated"}
 	s.Observe(deploy.Began{Operation: op})
 	for _, want := range []string{"revision 6 was left pending", "the chart is deprecated"} {

@@ -9,6 +9,8 @@ import (
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
 	"deployer/internal/view/diff"
+	"deployer/internal/view/output"
+	"deployer/internal/view/textfmt"
 )
 
 // An explanation is who has made an object what it is, as all formats show it.
@@ -47,10 +49,10 @@ type explainedField struct {
 }
 
 // Explanation writes who has made an object what it is.
-func Explanation(s Streams, e *deploy.Explanation, o PlanOptions) error {
+func Explanation(s output.Streams, e *deploy.Explanation, o PlanOptions) error {
 	d := newExplanation(e)
-	if o.Format != FormatTable && o.Format != "" {
-		return Encode(s.Out, o.Format, d)
+	if o.Format != output.FormatTable && o.Format != "" {
+		return output.Encode(s.Out, o.Format, d)
 	}
 	var b strings.Builder
 	d.text(&b, s.Palette(o.Colour, s.OutTTY))
@@ -60,7 +62,7 @@ func Explanation(s Streams, e *deploy.Explanation, o PlanOptions) error {
 func newExplanation(e *deploy.Explanation) explanation {
 	o := e.Object
 	d := explanation{
-		Format: jsonFormat, Document: "explanation", Release: e.Release, Namespace: e.Namespace, Chart: chartOf(e.Record),
+		Format: output.JSONVersion, Document: "explanation", Release: e.Release, Namespace: e.Namespace, Chart: chartOf(e.Record),
 		Revision: e.Record.Version, Object: o.ID.String(), Group: o.ID.Group, Source: o.Source, State: string(o.State),
 		Reason: e.Hidden.Hide(o.Reason), Unverified: e.Hidden.Hide(o.Unverified), Fields: []explainedField{},
 	}
@@ -118,7 +120,7 @@ func (f explainedField) heading() heading {
 	case !f.has:
 		owners = "not there"
 	case len(names) > 0:
-		owners = list(names)
+		owners = textfmt.List(names)
 	}
 	words := upgradeWords[f.Upgrade]
 	since := ""
@@ -134,7 +136,7 @@ func (f explainedField) heading() heading {
 	case f.Generated:
 		since += "generated; "
 	}
-	return heading{sign: words.sign, name: line(owners), words: since + words.words, source: line(f.Source)}
+	return heading{sign: words.sign, name: textfmt.Line(owners), words: since + words.words, source: textfmt.Line(f.Source)}
 }
 
 // lines tells of the value, and of what it would become.
@@ -142,23 +144,23 @@ func (f explainedField) lines() []planLine {
 	shown := planField{Path: f.Path, Kind: string(diff.Changed), Before: f.Value, After: f.Becomes, Hidden: f.Hidden}
 	switch {
 	case f.Hidden:
-		return []planLine{{' ', line(f.Path) + ": (value hidden)"}}
+		return []planLine{{' ', textfmt.Line(f.Path) + ": (value hidden)"}}
 	case f.Upgrade == string(apply.Dropped):
 		shown.Kind = string(diff.Removed)
 	case !f.has:
 		shown.Kind = string(diff.Added)
 	case !f.becomes:
-		return valueLines(' ', line(f.Path), f.Value, "")
+		return valueLines(' ', textfmt.Line(f.Path), f.Value, "")
 	case f.Upgrade == string(apply.Yielded), f.Upgrade == string(apply.Refused):
-		return valueLines(' ', line(f.Path), f.Value, "   (the chart says "+inline(f.Becomes)+")")
+		return valueLines(' ', textfmt.Line(f.Path), f.Value, "   (the chart says "+inline(f.Becomes)+")")
 	}
 	return shown.lines(3)
 }
 
-func (d explanation) text(w io.Writer, p Palette) {
-	title := heading{sign: ' ', name: line(d.Object), words: fmt.Sprintf("of %s in %s, revision %d", d.Release, d.Namespace, d.Revision), source: line(d.Source)}
+func (d explanation) text(w io.Writer, p output.Palette) {
+	title := heading{sign: ' ', name: textfmt.Line(d.Object), words: fmt.Sprintf("of %s in %s, revision %d", d.Release, d.Namespace, d.Revision), source: textfmt.Line(d.Source)}
 	if d.Chart != "" {
-		title.words += ", chart " + line(d.Chart)
+		title.words += ", chart " + textfmt.Line(d.Chart)
 	}
 	blockText(w, p, painter(p), title, d.remarks())
 	type group struct {
@@ -185,13 +187,13 @@ func (d explanation) text(w io.Writer, p Palette) {
 func (d explanation) remarks() []planLine {
 	var out []planLine
 	if d.Reason != "" {
-		out = append(out, planLine{'?', line(d.Reason)})
+		out = append(out, planLine{'?', textfmt.Line(d.Reason)})
 	}
 	if d.State == string(apply.Missing) {
 		out = append(out, planLine{'?', "an upgrade creates it"})
 	}
 	if d.Unverified != "" {
-		out = append(out, planLine{'?', line("not verified: " + d.Unverified)})
+		out = append(out, planLine{'?', textfmt.Line("not verified: " + d.Unverified)})
 	}
 	return out
 }

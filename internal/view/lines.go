@@ -7,6 +7,7 @@ import (
 
 	"deployer/internal/deploy"
 	"deployer/internal/kube"
+	"deployer/internal/view/textfmt"
 	"deployer/track"
 )
 
@@ -81,7 +82,7 @@ func (l *lines) began(e deploy.Began) {
 	}
 	switch e.Operation.Verb {
 	case deploy.Test:
-		l.say("test", fmt.Sprintf("%s: %s", text, count(len(e.Operation.Hooks.Before), "test")))
+		l.say("test", fmt.Sprintf("%s: %s", text, textfmt.Count(len(e.Operation.Hooks.Before), "test")))
 	case deploy.Watch:
 		l.say("watch", text)
 	default:
@@ -100,9 +101,9 @@ func (l *lines) applied(e deploy.Applied) {
 	switch {
 	case e.Step == "hook" || c.Action == "unchanged":
 	case c.Action == "keep":
-		l.gather("kept", line(c.ID.String()), c.Reason)
+		l.gather("kept", textfmt.Line(c.ID.String()), c.Reason)
 	case c.Action == "give-back":
-		l.gather("returned", line(c.ID.String()), c.Reason)
+		l.gather("returned", textfmt.Line(c.ID.String()), c.Reason)
 	case e.Step == "prune":
 		l.gather("removed", done(string(c.Action), c.ID), "")
 	default:
@@ -111,12 +112,12 @@ func (l *lines) applied(e deploy.Applied) {
 }
 
 func (l *lines) hookRan(e deploy.HookRan) {
-	name := line(l.tally.hookName(e.Hook))
+	name := textfmt.Line(l.tally.hookName(e.Hook))
 	if e.Err != nil {
-		l.say("FAILED", fmt.Sprintf("hook %s after %s: %s", name, seconds(e.Took), l.text(firstLine(e.Err.Error()))))
+		l.say("FAILED", fmt.Sprintf("hook %s after %s: %s", name, textfmt.Duration(e.Took), l.text(textfmt.FirstLine(e.Err.Error()))))
 		return
 	}
-	l.say("hook", fmt.Sprintf("%s succeeded in %s", name, seconds(e.Took)))
+	l.say("hook", fmt.Sprintf("%s succeeded in %s", name, textfmt.Duration(e.Took)))
 }
 
 func (l *lines) stepEnded(e deploy.StepEnded) {
@@ -128,12 +129,12 @@ func (l *lines) stepEnded(e deploy.StepEnded) {
 		l.say("applied", fmt.Sprintf("%d/%d: %s", l.tally.applied, l.tally.toApply, l.tally.sums()))
 	case e.Step.Name == "wait":
 		l.flush()
-		l.say(string(l.tally.aim()), fmt.Sprintf("%s %s in %s", all(e.Step.Objects), l.tally.aim(), seconds(e.Took)))
+		l.say(string(l.tally.aim()), fmt.Sprintf("%s %s in %s", all(e.Step.Objects), l.tally.aim(), textfmt.Duration(e.Took)))
 	}
 }
 
 func (l *lines) saw(r track.Report) {
-	id := line(r.Status.ID.String())
+	id := textfmt.Line(r.Status.ID.String())
 	switch r.Kind {
 	case track.StatusChanged:
 		l.status(r.Status)
@@ -141,24 +142,24 @@ func (l *lines) saw(r track.Report) {
 		l.problem(r.Status)
 	case track.Recovered:
 		delete(l.problems, r.Status.ID)
-		l.say("recovered", strings.TrimSpace(id+" "+line(r.Status.Message)))
+		l.say("recovered", strings.TrimSpace(id+" "+textfmt.Line(r.Status.Message)))
 	case track.LogWritten:
 		l.log(r.Log)
 	case track.EventSeen:
 		if r.Wanted && r.Event != nil {
-			l.say("event", fmt.Sprintf("%s %s: %s [%s]", id, line(r.Event.Reason), line(r.Event.Message), line(r.Event.Object)))
+			l.say("event", fmt.Sprintf("%s %s: %s [%s]", id, textfmt.Line(r.Event.Reason), textfmt.Line(r.Event.Message), textfmt.Line(r.Event.Object)))
 		}
 	case track.Warned:
 		l.warn(r.Text)
 	case track.APILost:
 		l.warn("the API server is out of reach, clocks stand still: " + r.Text)
 	case track.APIRegained:
-		l.say("recovered", "the API server is back after "+seconds(r.Lost))
+		l.say("recovered", "the API server is back after "+textfmt.Duration(r.Lost))
 	}
 }
 
 func (l *lines) status(s track.Status) {
-	id := line(s.ID.String())
+	id := textfmt.Line(s.ID.String())
 	if o := l.tally.tracked[s.ID]; o != nil && o.hook && s.State != track.Failed {
 		return // its own line tells how a hook ended
 	}
@@ -171,10 +172,10 @@ func (l *lines) status(s track.Status) {
 			id += " (unverified)"
 		}
 		for _, note := range s.Notes {
-			id += " (" + line(note) + ")"
+			id += " (" + textfmt.Line(note) + ")"
 		}
 		if o := l.tally.tracked[s.ID]; o != nil && o.took >= time.Second {
-			id += " " + seconds(o.took)
+			id += " " + textfmt.Duration(o.took)
 		}
 		l.gather("ready", id, "")
 	case track.Gone:
@@ -195,20 +196,20 @@ func (l *lines) problem(s track.Status) {
 		return
 	}
 	l.problems[s.ID] = key
-	l.say("problem", line(s.ID.String())+" "+problemText(s))
+	l.say("problem", textfmt.Line(s.ID.String())+" "+problemText(s))
 }
 
 func (l *lines) log(entry *track.LogLine) {
 	if entry == nil {
 		return
 	}
-	name := line(entry.Object.String() + " " + entry.Pod + "/" + entry.Container)
+	name := textfmt.Line(entry.Object.String() + " " + entry.Pod + "/" + entry.Container)
 	l.flush()
 	l.open(name)
 	if entry.Dropped > 0 {
-		l.print("log", fmt.Sprintf("%s | (%s left out)", name, count(entry.Dropped, "line")))
+		l.print("log", fmt.Sprintf("%s | (%s left out)", name, textfmt.Count(entry.Dropped, "line")))
 	}
-	l.print("log", name+" | "+visible(entry.Text))
+	l.print("log", name+" | "+textfmt.Visible(entry.Text))
 }
 
 func (l *lines) warn(text string) {
@@ -248,7 +249,7 @@ func (l *lines) flush() {
 func (l *lines) say(word, text string) {
 	l.flush()
 	l.open("")
-	l.print(word, line(text))
+	l.print(word, textfmt.Line(text))
 }
 
 func (l *lines) print(word, text string) {
@@ -273,7 +274,7 @@ func (l *lines) open(group string) {
 }
 
 func (l *lines) paint(word string) string {
-	padded := pad(word, 8)
+	padded := textfmt.Pad(word, 8)
 	switch word {
 	case "ready", "gone", "recovered", "hook":
 		return l.palette.Good.Sprint(padded)
@@ -320,14 +321,14 @@ func (l *lines) beat() {
 	}
 	var parts []string
 	for _, o := range unready[:min(len(unready), mostWaiting)] {
-		text := line(o.status.ID.String())
+		text := textfmt.Line(o.status.ID.String())
 		if o.status.Total > 0 {
 			text += fmt.Sprintf(" %d/%d", o.status.Done, o.status.Total)
 		}
 		if why := reasonOf(o.status); why != "" {
 			text += " (" + why + ")"
 		}
-		parts = append(parts, text+" "+seconds(l.tally.age(o)))
+		parts = append(parts, text+" "+textfmt.Duration(l.tally.age(o)))
 	}
 	text := fmt.Sprintf("%d left: %s", len(unready), strings.Join(parts, ", "))
 	if more := len(unready) - mostWaiting; more > 0 {

@@ -6,6 +6,7 @@ import (
 
 	"deployer/apply"
 	"deployer/internal/kube"
+	"deployer/internal/view/textfmt"
 	"deployer/track"
 	"deployer/track/class"
 )
@@ -13,7 +14,7 @@ import (
 // past are the words for what was done.
 var past = map[string]string{"create": "created", "update": "updated", "recreate": "recreated", "delete": "deleted", "give-back": "given back", "keep": "kept", "unchanged": "unchanged"}
 
-func done(action string, id kube.ID) string { return past[action] + " " + line(id.String()) }
+func done(action string, id kube.ID) string { return past[action] + " " + textfmt.Line(id.String()) }
 
 func all(n int) string {
 	if n == 1 {
@@ -40,7 +41,7 @@ func (t *tally) sums() string {
 func problemText(s track.Status) string {
 	p := s.Problem
 	if p == nil {
-		return line(s.Message)
+		return textfmt.Line(s.Message)
 	}
 	text := p.Title
 	if text == "" {
@@ -69,7 +70,7 @@ func problemText(s track.Status) string {
 	if len(more) > 0 {
 		text += " (" + strings.Join(more, ", ") + ")"
 	}
-	return line(text)
+	return textfmt.Line(text)
 }
 
 // attempts says how often something was tried, and how often makes it final:
@@ -86,15 +87,15 @@ func attempts(c class.Class, n, limit int) string {
 	case n <= limit:
 		return fmt.Sprintf("%s %d of %d", word, n, limit)
 	}
-	return count(n, word)
+	return textfmt.Count(n, word)
 }
 
 func reasonOf(s track.Status) string {
 	if p := s.Problem; p != nil && p.Title != "" {
-		return line(p.Title) // the rest was told when it appeared
+		return textfmt.Line(p.Title) // the rest was told when it appeared
 	}
 	if s.Problem != nil {
 		return problemText(s)
 	}
-	return line(s.Message)
+	return textfmt.Line(s.Message)
 }

@@ -4,6 +4,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"deployer/internal/view/textfmt"
+	"deployer/internal/view/viewtest"
 )
 
 // comments are texts by which an object of the cluster would write into a comment
@@ -19,7 +22,7 @@ var obeyed = regexp.MustCompile(`(?i)(^|[^\\])\]\(|!\[|<(img|a|h1|script)\b|@[\w
 
 func TestTextOfTheClusterMakesNothingInComments(t *testing.T) {
 	for _, text := range comments {
-		for name, write := range map[string]func(string) string{"markdown": markdown, "entities": entities} {
+		for name, write := range map[string]func(string) string{"markdown": textfmt.EscapeMarkdown, "entities": textfmt.EscapeMarkdownHTML} {
 			got := write(text)
 			if m := obeyed.FindString(got); m != "" {
 				t.Errorf("%s(%q) = %q has %q", name, text, got, m)
@@ -41,11 +44,11 @@ func TestTextOfTheClusterMakesNothingInComments(t *testing.T) {
 
 // FuzzMarkdown holds it for any text.
 func FuzzMarkdown(f *testing.F) {
-	for _, text := range append(comments, hostile) {
+	for _, text := range append(comments, viewtest.Hostile) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		for name, write := range map[string]func(string) string{"markdown": markdown, "entities": entities} {
+		for name, write := range map[string]func(string) string{"markdown": textfmt.EscapeMarkdown, "entities": textfmt.EscapeMarkdownHTML} {
 			got := write(text)
 			if strings.ContainsAny(got, "<>@\n") {
 				t.Errorf("%s(%q) = %q", name, text, got)

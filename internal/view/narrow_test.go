@@ -7,11 +7,14 @@ import (
 
 	"deployer/apply"
 	"deployer/internal/deploy"
+	"deployer/internal/view/output"
+	"deployer/internal/view/textfmt"
+	"deployer/internal/view/viewtest"
 )
 
 // longWords is an upgrade in which nothing fits into 80 columns.
 func longWords(t *testing.T) *deploy.Operation {
-	op := planned(t)
+	op := viewtest.UpgradePlan(t)
 	c := &op.Plan.Waves[1].Changes[0]
 	c.Source = "web/charts/" + strings.Repeat("sub/charts/", 6) + "templates/web.yaml"
 	c.Reason = "the words of a server that has very much to say about an object and says it all on one line"
@@ -22,10 +25,10 @@ func longWords(t *testing.T) *deploy.Operation {
 }
 
 // on shows something on a terminal.
-func on(t *testing.T, columns int, colour Colour, env func(string) string, show func(Streams, PlanOptions) error) string {
+func on(t *testing.T, columns int, colour output.Colour, env func(string) string, show func(output.Streams, PlanOptions) error) string {
 	t.Helper()
 	var out bytes.Buffer
-	s := Streams{Out: &out, Err: &out, OutTTY: true, Width: columns, Height: 24}
+	s := output.Streams{Out: &out, Err: &out, OutTTY: true, Width: columns, Height: 24}
 	if err := show(s, PlanOptions{Colour: colour, Context: 1, ShowUnchanged: true, Env: env}); err != nil {
 		t.Fatal(err)
 	}
@@ -35,32 +38,32 @@ func on(t *testing.T, columns int, colour Colour, env func(string) string, show 
 // Plans, drifts and explanations fit a terminal of 80 columns, or of fewer, that
 // shows neither colours nor UTF-8, and say there what they say elsewhere.
 func TestNarrowTerminals(t *testing.T) {
-	posix, utf8 := environment("LANG", "C"), environment("LANG", "C.UTF-8")
-	for name, show := range map[string]func(Streams, PlanOptions) error{
-		"plan":    func(s Streams, o PlanOptions) error { return Plan(s, longWords(t), o) },
-		"many":    func(s Streams, o PlanOptions) error { return Plan(s, manyChanges(t), o) },
-		"drift":   func(s Streams, o PlanOptions) error { return Drift(s, drifted(t), o) },
-		"explain": func(s Streams, o PlanOptions) error { return Explanation(s, explanationOf(t), o) },
+	posix, utf8 := viewtest.Environment("LANG", "C"), viewtest.Environment("LANG", "C.UTF-8")
+	for name, show := range map[string]func(output.Streams, PlanOptions) error{
+		"plan":    func(s output.Streams, o PlanOptions) error { return Plan(s, longWords(t), o) },
+		"many":    func(s output.Streams, o PlanOptions) error { return Plan(s, viewtest.ManyChanges(t), o) },
+		"drift":   func(s output.Streams, o PlanOptions) error { return Drift(s, drifted(t), o) },
+		"explain": func(s output.Streams, o PlanOptions) error { return Explanation(s, explanationOf(t), o) },
 	} {
-		plain := on(t, 80, ColourNever, posix, show)
+		plain := on(t, 80, output.ColourNever, posix, show)
 		if name != "many" {
-			golden(t, name+"-80.txt.golden", []byte(plain))
+			viewtest.Golden(t, name+"-80.txt.golden", []byte(plain))
 		}
 		if i := strings.IndexFunc(plain, func(r rune) bool { return r > 0x7e }); i >= 0 {
 			t.Errorf("%s: without UTF-8 it shows %q", name, plain[i:min(i+20, len(plain))])
 		}
 		for _, columns := range []int{80, 41} {
-			for _, l := range strings.Split(on(t, columns, ColourNever, utf8, show), "\n") {
-				if width(l) > columns {
-					t.Errorf("%s: a line of %d cells on %d columns: %s", name, width(l), columns, l)
+			for _, l := range strings.Split(on(t, columns, output.ColourNever, utf8, show), "\n") {
+				if textfmt.Width(l) > columns {
+					t.Errorf("%s: a line of %d cells on %d columns: %s", name, textfmt.Width(l), columns, l)
 				}
 			}
 		}
-		if coloured := on(t, 80, ColourAlways, utf8, show); colourless(coloured) != on(t, 80, ColourNever, utf8, show) {
+		if coloured := on(t, 80, output.ColourAlways, utf8, show); textfmt.WithoutColours(coloured) != on(t, 80, output.ColourNever, utf8, show) {
 			t.Errorf("%s: colours break lines elsewhere:\n%s", name, coloured)
 		}
 		words := func(s string) string { return strings.Join(strings.Fields(s), "") }
-		if wide := on(t, 100000, ColourNever, utf8, show); words(wide) != words(on(t, 80, ColourNever, utf8, show)) {
+		if wide := on(t, 100000, output.ColourNever, utf8, show); words(wide) != words(on(t, 80, output.ColourNever, utf8, show)) {
 			t.Errorf("%s: something is lost on 80 columns", name)
 		}
 	}
@@ -75,34 +78,34 @@ func TestFilesKeepLines(t *testing.T) {
 
 // drifted is a drift with one of everything.
 func drifted(t *testing.T) *deploy.Drift {
-	edit := apply.Writer{Manager: "kubectl-edit", Operation: "Update", Time: edited}
+	edit := apply.Writer{Manager: "kubectl-edit", Operation: "Update", Time: viewtest.Edited}
 	scaler := apply.Writer{Manager: "HorizontalPodAutoscaler/web", Operation: "Update", Subresource: "scale"}
-	web := id("apps", "Deployment", "web")
+	web := viewtest.ID("apps", "Deployment", "web")
 	found := &apply.Drift{Same: 14, Reckoned: 2, Objects: []apply.Drifted{
-		{ID: web, Source: "web/templates/web.yaml", State: apply.Changed, Live: object(t, liveWeb), Want: object(t, wantWeb), Fields: []apply.DriftField{
+		{ID: web, Source: "web/templates/web.yaml", State: apply.Changed, Live: viewtest.Object(t, viewtest.LiveWeb), Want: viewtest.Object(t, viewtest.WantWeb), Fields: []apply.DriftField{
 			{Path: "spec.replicas", Names: []string{"spec", "replicas"}, Was: int64(3), Is: int64(1), Had: true, Has: true, Origin: apply.Controllers, By: scaler, Expected: true},
 			{Path: `spec.template.spec.containers[name="web"].image`, Names: []string{"spec", "template", "spec", "containers", "[]", "image"},
-				Was: "registry.example/web:1.9.9", Is: "registry.example/web:1.9.8", Had: true, Has: true, Origin: apply.FailedRelease, By: apply.Writer{Manager: "helm", Operation: "Apply", Time: edited}, Revision: 7},
+				Was: "registry.example/web:1.9.9", Is: "registry.example/web:1.9.8", Had: true, Has: true, Origin: apply.FailedRelease, By: apply.Writer{Manager: "helm", Operation: "Apply", Time: viewtest.Edited}, Revision: 7},
 			{Path: `spec.template.spec.containers[name="sidecar"]`, Names: []string{"spec", "template", "spec", "containers", "[]"},
 				Is: map[string]any{"name": "sidecar", "image": "proxy:1"}, Has: true, Origin: apply.Manual, By: edit},
 			{Path: "spec.minReadySeconds", Names: []string{"spec", "minReadySeconds"}, Was: int64(5), Had: true, Origin: apply.Manual},
 		}},
-		{ID: id("", "Secret", "db"), Source: "web/templates/secret.yaml", State: apply.Changed,
-			Live: secretObject(t, "password: "+plantedBase64), Want: secretObject(t, "password: "+plantedBase64+"MQ=="), Fields: []apply.DriftField{
-				{Path: "data.password", Names: []string{"data", "password"}, Was: plantedBase64 + "MQ==", Is: plantedBase64, Had: true, Has: true, Origin: apply.Manual, By: edit},
+		{ID: viewtest.ID("", "Secret", "db"), Source: "web/templates/secret.yaml", State: apply.Changed,
+			Live: viewtest.SecretObject(t, "password: "+viewtest.PlantedBase64), Want: viewtest.SecretObject(t, "password: "+viewtest.PlantedBase64+"MQ=="), Fields: []apply.DriftField{
+				{Path: "data.password", Names: []string{"data", "password"}, Was: viewtest.PlantedBase64 + "MQ==", Is: viewtest.PlantedBase64, Had: true, Has: true, Origin: apply.Manual, By: edit},
 			}},
-		{ID: id("", "Service", "web"), State: apply.Missing, Origin: apply.Deleted, Reason: "not in the cluster", Source: "web/templates/service.yaml"},
-		{ID: id("", "ConfigMap", "theirs"), State: apply.NotOurs, Origin: apply.OtherRelease, Reason: "belongs to release prod/other now"},
-		{ID: id("", "ConfigMap", "leftover"), State: apply.Extra, Origin: apply.FailedRelease, Reason: "left by failed revision 7", Revision: 7},
-		{ID: id("", "Secret", "closed"), State: apply.Unlooked, Unverified: "this account may not read it"},
+		{ID: viewtest.ID("", "Service", "web"), State: apply.Missing, Origin: apply.Deleted, Reason: "not in the cluster", Source: "web/templates/service.yaml"},
+		{ID: viewtest.ID("", "ConfigMap", "theirs"), State: apply.NotOurs, Origin: apply.OtherRelease, Reason: "belongs to release prod/other now"},
+		{ID: viewtest.ID("", "ConfigMap", "leftover"), State: apply.Extra, Origin: apply.FailedRelease, Reason: "left by failed revision 7", Revision: 7},
+		{ID: viewtest.ID("", "Secret", "closed"), State: apply.Unlooked, Unverified: "this account may not read it"},
 	}}
-	return &deploy.Drift{Release: "web", Namespace: "prod", Record: record(6, "deployed"), Latest: summary(7, "failed"), Drift: found}
+	return &deploy.Drift{Release: "web", Namespace: "prod", Record: viewtest.Record(6, "deployed"), Latest: viewtest.Summary(7, "failed"), Drift: found}
 }
 
 // explanationOf is an explanation with one of everything.
 func explanationOf(t *testing.T) *deploy.Explanation {
-	helm := apply.Writer{Manager: "helm", Operation: "Apply", Time: edited}
-	edit := apply.Writer{Manager: "kubectl-edit", Operation: "Update", Time: edited}
+	helm := apply.Writer{Manager: "helm", Operation: "Apply", Time: viewtest.Edited}
+	edit := apply.Writer{Manager: "kubectl-edit", Operation: "Update", Time: viewtest.Edited}
 	const template = "web/templates/web.yaml"
 	field := func(path string, is any, outcome apply.Outcome, revision int, owners ...apply.Writer) apply.FieldExplained {
 		f := apply.FieldExplained{Path: path, Names: strings.Split(path, "."), Is: is, Has: is != nil, Outcome: outcome, Revision: revision, Owners: owners}
@@ -118,7 +121,7 @@ func explanationOf(t *testing.T) *deploy.Explanation {
 	earlier := field("spec.selector.matchLabels.app", "web", apply.Kept, 2, helm)
 	earlier.Earlier = true
 	found := &apply.Explanation{
-		Object: apply.Drifted{ID: id("apps", "Deployment", "web"), Source: template, State: apply.Changed, Live: object(t, liveWeb), Want: object(t, wantWeb),
+		Object: apply.Drifted{ID: viewtest.ID("apps", "Deployment", "web"), Source: template, State: apply.Changed, Live: viewtest.Object(t, viewtest.LiveWeb), Want: viewtest.Object(t, viewtest.WantWeb),
 			Unverified: "this account may not patch it, so the server was not asked"},
 		Fields: []apply.FieldExplained{
 			field("metadata.labels.app", "web", apply.Kept, 5, helm),
@@ -132,5 +135,5 @@ func explanationOf(t *testing.T) *deploy.Explanation {
 			field("spec.template.spec.dnsPolicy", "ClusterFirst", apply.Ignored, 0),
 		},
 	}
-	return &deploy.Explanation{Release: "web", Namespace: "prod", Record: record(6, "deployed"), Explanation: found}
+	return &deploy.Explanation{Release: "web", Namespace: "prod", Record: viewtest.Record(6, "deployed"), Explanation: found}
 }

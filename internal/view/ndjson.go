@@ -5,6 +5,7 @@ import (
 
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
+	"deployer/internal/view/output"
 	"deployer/track"
 )
 
@@ -76,7 +77,7 @@ func (n *ndjson) close() {}
 func (n *ndjson) warn(text string) { n.write(jsonEvent{Event: "warned", Text: text}) }
 
 func (n *ndjson) write(e jsonEvent) {
-	e.Format = jsonFormat
+	e.Format = output.JSONVersion
 	if e.Time == "" {
 		e.Time = n.events.now().UTC().Format(time.RFC3339Nano)
 	}
@@ -84,7 +85,7 @@ func (n *ndjson) write(e jsonEvent) {
 }
 
 // emit writes one line of JSON.
-func (e *Events) emit(event any) { e.check(Encode(e.out, FormatJSON, event)) }
+func (e *Events) emit(event any) { e.check(output.Encode(e.out, output.FormatJSON, event)) }
 
 func (n *ndjson) observe(event deploy.Event) {
 	switch e := event.(type) {
@@ -215,5 +216,5 @@ type ended struct {
 }
 
 func endedEvent(r Result, now time.Time) any {
-	return ended{Format: jsonFormat, Event: "ended", Time: now.UTC().Format(time.RFC3339Nano), Result: r}
+	return ended{Format: output.JSONVersion, Event: "ended", Time: now.UTC().Format(time.RFC3339Nano), Result: r}
 }

@@ -9,6 +9,7 @@ import (
 	"deployer/internal/deploy"
 	"deployer/internal/kube"
 	"deployer/internal/program"
+	"deployer/internal/view/textfmt"
 	"deployer/track"
 	"deployer/track/class"
 )
@@ -109,7 +110,7 @@ func nextFor(class string, in stepInput) []NextStep {
 		names["node"] = in.problem.Nodes[0]
 	}
 	if n := in.problem.Needs; n != nil {
-		names["needs"] = strings.ToLower(n.Kind) + " " + shellWord(n.Name)
+		names["needs"] = strings.ToLower(n.Kind) + " " + textfmt.ShellWord(n.Name)
 	}
 	var out []NextStep
 	for _, rule := range stepsFor(class, in.problem) {
@@ -129,7 +130,7 @@ func filled(command string, names map[string]string) (string, bool) {
 			continue
 		}
 		if name != "needs" {
-			value = shellWord(value)
+			value = textfmt.ShellWord(value)
 		}
 		command = strings.ReplaceAll(command, "{"+name+"}", value)
 	}
@@ -147,12 +148,12 @@ func (t *tally) backSteps(before bool) []NextStep {
 	if t.op == nil || t.op.Base == nil || t.op.Verb != deploy.Upgrade && t.op.Verb != deploy.Rollback {
 		return nil
 	}
-	command := fmt.Sprintf(program.Name+" rollback %s -n %s", shellWord(t.op.Release), shellWord(t.op.Namespace))
+	command := fmt.Sprintf(program.Name+" rollback %s -n %s", textfmt.ShellWord(t.op.Release), textfmt.ShellWord(t.op.Namespace))
 	if status := t.op.Base.Status; status == helmrelease.StatusDeployed || status == helmrelease.StatusSuperseded {
 		if before && t.untouched() {
 			return nil
 		}
-		command = fmt.Sprintf(program.Name+" rollback %s %d -n %s", shellWord(t.op.Release), t.op.Base.Revision, shellWord(t.op.Namespace))
+		command = fmt.Sprintf(program.Name+" rollback %s %d -n %s", textfmt.ShellWord(t.op.Release), t.op.Base.Revision, textfmt.ShellWord(t.op.Namespace))
 	}
 	return []NextStep{{What: "go back", Command: command, about: aboutRun}}
 }

@@ -12,14 +12,16 @@ import (
 	"deployer/apply"
 	"deployer/internal/deploy"
 	"deployer/internal/kube"
+	"deployer/internal/view/output"
+	"deployer/internal/view/viewtest"
 	"deployer/track"
 	"deployer/track/class"
 )
 
 // hookFails is a run that ends with its first hook.
 func (s *studio) hookFails(t testing.TB) {
-	op := upgrade(t)
-	migrate := id("batch", "Job", "migrate")
+	op := viewtest.Upgrade(t)
+	migrate := viewtest.ID("batch", "Job", "migrate")
 	err := &deploy.HookError{Event: "pre-upgrade", Hook: "web/templates/migrate.yaml", Err: hookFailure()}
 	s.Observe(deploy.Began{Operation: op})
 	s.Observe(deploy.StepBegan{Step: deploy.Step{Name: "pre-upgrade hooks", Objects: 1}})
@@ -48,8 +50,8 @@ func (s *studio) timesOut(t testing.TB) {
 		Pods: []string{"web-6d8f-k2x9n"}, PodCount: 1, PodTotal: 3, Nodes: []string{"node-1"},
 		Logs: []track.LogTail{{Pod: "web-6d8f-k2x9n", Container: "web", Lines: []string{"waiting for the licence server"}}},
 	}
-	web := track.Status{ID: webID(), State: track.Progressing, Message: "2 of 3 pods ready", Done: 2, Total: 3, Problem: &p, Waited: 36 * time.Second}
-	foo := track.Status{ID: id("example.com", "Foo", "foo"), State: track.Progressing, Message: "Issuing: DNS-01 challenge pending", Waited: 36 * time.Second}
+	web := track.Status{ID: viewtest.WebID(), State: track.Progressing, Message: "2 of 3 pods ready", Done: 2, Total: 3, Problem: &p, Waited: 36 * time.Second}
+	foo := track.Status{ID: viewtest.ID("example.com", "Foo", "foo"), State: track.Progressing, Message: "Issuing: DNS-01 challenge pending", Waited: 36 * time.Second}
 	s.saw(track.ProblemSeen, web)
 	s.after(2 * time.Second)
 	s.Observe(deploy.Saw{Report: track.Report{Kind: track.APILost, Text: "watching deployments.apps in namespace prod: connection refused"}})
@@ -57,7 +59,7 @@ func (s *studio) timesOut(t testing.TB) {
 	s.Observe(deploy.Saw{Report: track.Report{Kind: track.APIRegained, Lost: 4 * time.Second}})
 	s.after(31 * time.Second)
 	err := &track.TimeoutError{
-		Causes:   []track.Cause{{Class: p.Class, Title: p.Title, Objects: []kube.ID{webID()}, Problem: p, Rollout: &track.Rollout{Wanted: 3, Updated: 3, NewReady: 2, Available: 2}}},
+		Causes:   []track.Cause{{Class: p.Class, Title: p.Title, Objects: []kube.ID{viewtest.WebID()}, Problem: p, Rollout: &track.Rollout{Wanted: 3, Updated: 3, NewReady: 2, Available: 2}}},
 		NotReady: []track.Status{web, foo}, Total: 7, Aim: track.Ready, Waited: 37 * time.Second, Err: context.DeadlineExceeded,
 	}
 	s.Observe(deploy.StepEnded{Step: deploy.Step{Name: "wait", Objects: 7}, Took: 37 * time.Second, Err: err})
@@ -77,16 +79,16 @@ func TestOutcomes(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := newStudio(EventOptions{}, false)
 			play(s)
-			golden(t, "run-"+name+".txt.golden", s.closed(t))
-			s = newStudio(EventOptions{Format: FormatJSON}, false)
+			viewtest.Golden(t, "run-"+name+".txt.golden", s.closed(t))
+			s = newStudio(EventOptions{Format: output.FormatJSON}, false)
 			play(s)
-			golden(t, "run-"+name+".json.golden", s.closed(t))
+			viewtest.Golden(t, "run-"+name+".json.golden", s.closed(t))
 			s, scr := newStage(t, 110, 24)
 			play(s)
 			if err := s.Close(); err != nil {
 				t.Fatal(err)
 			}
-			golden(t, "terminal-"+name+".txt.golden", []byte(scr.String()))
+			viewtest.Golden(t, "terminal-"+name+".txt.golden", []byte(scr.String()))
 		})
 	}
 }
@@ -97,14 +99,14 @@ func TestUninstallSaysGone(t *testing.T) {
 	for want, err := range map[string]error{
 		"gone     all 2 objects are gone in 1s": nil,
 		"1 object not gone": &track.TimeoutError{
-			NotReady: []track.Status{{ID: webID(), State: track.Progressing, Message: "being deleted"}}, Total: 2, Aim: track.Gone, Err: context.DeadlineExceeded,
+			NotReady: []track.Status{{ID: viewtest.WebID(), State: track.Progressing, Message: "being deleted"}}, Total: 2, Aim: track.Gone, Err: context.DeadlineExceeded,
 		},
 	} {
 		s := newStudio(EventOptions{}, false)
 		op := &deploy.Operation{Verb: deploy.Uninstall, Release: "web", Namespace: "prod", Plan: &apply.Plan{}}
 		s.Observe(deploy.Began{Operation: op})
 		s.Observe(deploy.StepBegan{Step: wait})
-		s.saw(track.StatusChanged, track.Status{ID: webID(), State: track.Progressing, Message: "being deleted"})
+		s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Progressing, Message: "being deleted"})
 		s.Observe(deploy.StepEnded{Step: wait, Took: time.Second, Err: err})
 		s.Observe(deploy.Ended{Operation: op, Took: time.Second, Err: err})
 		s.Finish(err)
@@ -136,7 +138,7 @@ func TestAttempts(t *testing.T) {
 func TestWantedEvents(t *testing.T) {
 	s := newStudio(EventOptions{}, false)
 	for _, wanted := range []bool{true, false} {
-		s.Observe(deploy.Saw{Report: track.Report{Kind: track.EventSeen, Wanted: wanted, Status: track.Status{ID: webID()},
+		s.Observe(deploy.Saw{Report: track.Report{Kind: track.EventSeen, Wanted: wanted, Status: track.Status{ID: viewtest.WebID()},
 			Event: &track.Event{Type: "Warning", Reason: "Unhealthy", Message: fmt.Sprintf("wanted %t", wanted), Object: "Pod/web-0"}}})
 	}
 	if got := s.err.String(); !strings.Contains(got, "event    Deployment/prod/web Unhealthy: wanted true [Pod/web-0]") || strings.Contains(got, "wanted false") {

@@ -1,3 +1,5 @@
+// Package view writes everything that people and programs read: plans, events,
+// tables and errors, as text, progress or JSON. Nothing else writes.
 package view
 
 import (
@@ -7,25 +9,26 @@ import (
 	"strings"
 
 	"deployer/internal/deploy"
+	"deployer/internal/view/output"
 )
 
 // The formats of plans beyond those of all commands.
 const (
-	FormatMarkdown Format = "markdown" // for comments on pull requests
-	FormatHTML     Format = "html"     // one page that needs no network
-	FormatMermaid  Format = "mermaid"  // the order of work, for Markdown that draws
-	FormatDot      Format = "dot"      // the order of work, for Graphviz
+	FormatMarkdown output.Format = "markdown" // for comments on pull requests
+	FormatHTML     output.Format = "html"     // one page that needs no network
+	FormatMermaid  output.Format = "mermaid"  // the order of work, for Markdown that draws
+	FormatDot      output.Format = "dot"      // the order of work, for Graphviz
 )
 
 // ParsePlanFormat accepts what plan -o accepts; empty means a table, which for
 // plans is text, so text is accepted too.
-func ParsePlanFormat(s string) (Format, error) {
-	switch f := Format(s); f {
+func ParsePlanFormat(s string) (output.Format, error) {
+	switch f := output.Format(s); f {
 	case "", "text":
-		return FormatTable, nil
+		return output.FormatTable, nil
 	case "md":
 		return FormatMarkdown, nil
-	case FormatTable, FormatJSON, FormatYAML, FormatMarkdown, FormatHTML, FormatMermaid, FormatDot:
+	case output.FormatTable, output.FormatJSON, output.FormatYAML, FormatMarkdown, FormatHTML, FormatMermaid, FormatDot:
 		return f, nil
 	}
 	return "", fmt.Errorf("invalid format type %q: use table, json, yaml, markdown, html, mermaid or dot", s)
@@ -34,8 +37,8 @@ func ParsePlanFormat(s string) (Format, error) {
 // PlanOptions say how to show a plan. The zero value is text, coloured on a
 // terminal, of what changes.
 type PlanOptions struct {
-	Format Format
-	Colour Colour
+	Format output.Format
+	Colour output.Colour
 	// ShowUnchanged lists the objects that stay as they are; else they are counted.
 	ShowUnchanged bool
 	// ShowCreated writes out new objects also when all are new, as in a first
@@ -53,13 +56,13 @@ type PlanOptions struct {
 
 // Plan writes to s.Out what op would do. Values of Secrets are never written,
 // in no format. The error is that of writing.
-func Plan(s Streams, op *deploy.Operation, o PlanOptions) error {
+func Plan(s output.Streams, op *deploy.Operation, o PlanOptions) error {
 	return newPlan(op).write(s, o)
 }
 
 // SavedPlan is Plan for one that was written as JSON before.
-func SavedPlan(s Streams, saved string, o PlanOptions) error {
-	if o.Format == FormatJSON {
+func SavedPlan(s output.Streams, saved string, o PlanOptions) error {
+	if o.Format == output.FormatJSON {
 		_, err := io.WriteString(s.Data(), saved)
 		return err
 	}
@@ -72,22 +75,22 @@ func SavedPlan(s Streams, saved string, o PlanOptions) error {
 	return d.write(s, o)
 }
 
-func (d planDocument) write(s Streams, o PlanOptions) error {
+func (d planDocument) write(s output.Streams, o PlanOptions) error {
 	var b strings.Builder
 	if err := writePlan(&b, s, d, o); err != nil {
 		return err
 	}
-	if o.Format == FormatTable || o.Format == "" {
+	if o.Format == output.FormatTable || o.Format == "" {
 		return s.WriteText(b.String(), o.Env)
 	}
 	_, err := io.WriteString(s.For(o.Format), b.String())
 	return err
 }
 
-func writePlan(w io.Writer, s Streams, d planDocument, o PlanOptions) error {
+func writePlan(w io.Writer, s output.Streams, d planDocument, o PlanOptions) error {
 	switch o.Format {
-	case FormatJSON, FormatYAML:
-		return Encode(w, o.Format, d)
+	case output.FormatJSON, output.FormatYAML:
+		return output.Encode(w, o.Format, d)
 	case FormatMarkdown:
 		return planMarkdown(w, d, o)
 	case FormatHTML:

@@ -13,12 +13,15 @@ import (
 
 	"deployer/apply"
 	"deployer/internal/deploy"
+	"deployer/internal/view/output"
+	"deployer/internal/view/textfmt"
+	"deployer/internal/view/viewtest"
 )
 
 func planOf(t *testing.T, op *deploy.Operation, o PlanOptions) string {
 	t.Helper()
 	var out, errOut bytes.Buffer
-	if err := Plan(Streams{Out: &out, Err: &errOut, Width: 80, Height: 24}, op, o); err != nil {
+	if err := Plan(output.Streams{Out: &out, Err: &errOut, Width: 80, Height: 24}, op, o); err != nil {
 		t.Fatal(err)
 	}
 	if errOut.Len() > 0 {
@@ -28,78 +31,78 @@ func planOf(t *testing.T, op *deploy.Operation, o PlanOptions) string {
 }
 
 // planFormats are all formats and how their golden files are called.
-var planFormats = map[Format]string{
-	FormatTable: "plan.txt", FormatJSON: "plan.json", FormatYAML: "plan.yaml", FormatMarkdown: "plan.md",
+var planFormats = map[output.Format]string{
+	output.FormatTable: "plan.txt", output.FormatJSON: "plan.json", output.FormatYAML: "plan.yaml", FormatMarkdown: "plan.md",
 	FormatHTML: "plan.html", FormatMermaid: "plan.mmd", FormatDot: "plan.dot",
 }
 
 func TestPlanFormats(t *testing.T) {
 	for format, file := range planFormats {
 		t.Run(string(format), func(t *testing.T) {
-			got := planOf(t, planned(t), PlanOptions{Format: format, Context: 1})
-			checkSecrets(t, got)
-			if format == FormatJSON {
+			got := planOf(t, viewtest.UpgradePlan(t), PlanOptions{Format: format, Context: 1})
+			viewtest.CheckSecrets(t, got)
+			if format == output.FormatJSON {
 				var b bytes.Buffer
 				if err := json.Indent(&b, []byte(got), "", "  "); err != nil {
 					t.Fatal(err)
 				}
 				got = b.String()
 			}
-			golden(t, file+".golden", []byte(got))
+			viewtest.Golden(t, file+".golden", []byte(got))
 		})
 	}
 }
 
 func TestPlanColours(t *testing.T) {
-	got := planOf(t, planned(t), PlanOptions{Colour: ColourAlways, ShowUnchanged: true, Context: 1})
-	golden(t, "plan-colour.txt.golden", []byte(got))
-	plain := planOf(t, planned(t), PlanOptions{ShowUnchanged: true, Context: 1})
-	if block(got) != plain {
-		t.Errorf("colour tells more than words:\n%s\n%s", block(got), plain)
+	got := planOf(t, viewtest.UpgradePlan(t), PlanOptions{Colour: output.ColourAlways, ShowUnchanged: true, Context: 1})
+	viewtest.Golden(t, "plan-colour.txt.golden", []byte(got))
+	plain := planOf(t, viewtest.UpgradePlan(t), PlanOptions{ShowUnchanged: true, Context: 1})
+	if textfmt.Block(got) != plain {
+		t.Errorf("colour tells more than words:\n%s\n%s", textfmt.Block(got), plain)
 	}
 }
 
 func TestPlanVerbs(t *testing.T) {
 	install := &deploy.Operation{
-		Verb: deploy.Install, Release: "web", Namespace: "prod", NewNamespace: true, Next: record(1, helmrelease.StatusPendingInstall),
-		Plan: &apply.Plan{Waves: waves([][]apply.Change{{{
-			ID: id("apps", "Deployment", "web"), Action: apply.Create, Source: "web/templates/web.yaml", Want: object(t, wantWeb),
+		Verb: deploy.Install, Release: "web", Namespace: "prod", NewNamespace: true, Next: viewtest.Record(1, helmrelease.StatusPendingInstall),
+		Plan: &apply.Plan{Waves: viewtest.Waves([][]apply.Change{{{
+			ID: viewtest.ID("apps", "Deployment", "web"), Action: apply.Create, Source: "web/templates/web.yaml", Want: viewtest.Object(t, viewtest.WantWeb),
 			Unverified: "namespace prod doesn't exist yet",
 		}}})},
 	}
-	rollback := upgrade(t)
+	rollback := viewtest.Upgrade(t)
 	rollback.Verb, rollback.Target, rollback.Hooks = deploy.Rollback, 5, deploy.Hooks{}
-	rollback.Plan = &apply.Plan{Waves: waves([][]apply.Change{{{
-		ID: id("apps", "Deployment", "web"), Action: apply.Update, Live: object(t, wantWeb), Want: object(t, liveWeb),
+	rollback.Plan = &apply.Plan{Waves: viewtest.Waves([][]apply.Change{{{
+		ID: viewtest.ID("apps", "Deployment", "web"), Action: apply.Update, Live: viewtest.Object(t, viewtest.WantWeb), Want: viewtest.Object(t, viewtest.LiveWeb),
 		Unverified: "the server could not be asked: 403", Removed: []apply.Removal{{Path: "spec.minReadySeconds"}},
 	}}})}
 	uninstall := &deploy.Operation{
-		Verb: deploy.Uninstall, Release: "web", Namespace: "prod", Base: summary(6, helmrelease.StatusDeployed), Next: record(6, helmrelease.StatusDeployed),
+		Verb: deploy.Uninstall, Release: "web", Namespace: "prod", Base: viewtest.Summary(6, helmrelease.StatusDeployed), Next: viewtest.Record(6, helmrelease.StatusDeployed),
 		KeepHistory: true,
 		Hooks:       deploy.Hooks{After: []*helmrelease.Hook{{Name: "bye", Kind: "Job"}}},
 		Plan: &apply.Plan{Prune: []apply.Change{
-			{ID: id("apps", "Deployment", "web"), Action: apply.Delete, Reason: "the release is uninstalled"},
-			{ID: id("", "PersistentVolumeClaim", "data"), Action: apply.Keep, Reason: "helm.sh/resource-policy is keep"},
+			{ID: viewtest.ID("apps", "Deployment", "web"), Action: apply.Delete, Reason: "the release is uninstalled"},
+			{ID: viewtest.ID("", "PersistentVolumeClaim", "data"), Action: apply.Keep, Reason: "helm.sh/resource-policy is keep"},
 		}},
 	}
 	same := &deploy.Operation{
-		Verb: deploy.Upgrade, Release: "web", Namespace: "prod", Base: summary(6, helmrelease.StatusDeployed), Next: record(7, helmrelease.StatusPendingUpgrade),
-		Plan: &apply.Plan{Waves: waves([][]apply.Change{{{ID: id("apps", "Deployment", "web"), Action: apply.None}, {ID: id("", "Service", "web"), Action: apply.None}}})},
+		Verb: deploy.Upgrade, Release: "web", Namespace: "prod", Base: viewtest.Summary(6, helmrelease.StatusDeployed), Next: viewtest.Record(7, helmrelease.StatusPendingUpgrade),
+		Plan: &apply.Plan{Waves: viewtest.Waves([][]apply.Change{{{ID: viewtest.ID("apps", "Deployment", "web"), Action: apply.None}, {ID: viewtest.ID("", "Service", "web"), Action: apply.None}}})},
 	}
 	empty := &deploy.Operation{Verb: deploy.Uninstall, Release: "web", Namespace: "prod"}
 	var all strings.Builder
 	for name, op := range map[string]*deploy.Operation{"install": install, "rollback": rollback, "uninstall": uninstall, "same": same, "empty": empty} {
-		golden(t, "plan-"+name+".txt.golden", []byte(planOf(t, op, PlanOptions{Context: 3})))
+		viewtest.Golden(t, "plan-"+name+".txt.golden", []byte(planOf(t, op, PlanOptions{Context: 3})))
 		for format := range planFormats {
 			all.WriteString(planOf(t, op, PlanOptions{Format: format, ShowUnchanged: true, ShowCreated: true}))
 		}
 	}
-	checkSecrets(t, all.String())
+	viewtest.CheckSecrets(t, all.String())
 }
 
 // TestPlanHTML holds that the page is well-formed and refers to nothing outside.
 func TestPlanHTML(t *testing.T) {
-	op := upgrade(t)
+	op := viewtest.Upgrade(t)
 	op.Plan.Waves[0].Changes[0].Action, op.Plan.Waves[0].Changes[0].Reason = apply.Update, `</script><script src="https://evil.example/x.js">`
 	op.Warnings = append(op.Warnings, "<img src=x onerror=alert(1)>")
 	page := planOf(t, op, PlanOptions{Format: FormatHTML})
@@ -131,8 +134,8 @@ func TestPlanHTML(t *testing.T) {
 
 func TestPlanInjection(t *testing.T) {
 	for format := range planFormats {
-		got := planOf(t, hostileOperation(t), PlanOptions{Format: format, ShowCreated: true})
-		if strings.ContainsFunc(strings.ReplaceAll(got, "\n", ""), suspicious) && format != FormatJSON && format != FormatYAML {
+		got := planOf(t, viewtest.HostileOperation(t), PlanOptions{Format: format, ShowCreated: true})
+		if strings.ContainsFunc(strings.ReplaceAll(got, "\n", ""), textfmt.IsControl) && format != output.FormatJSON && format != output.FormatYAML {
 			t.Errorf("%s: control characters in the output: %q", format, got)
 		}
 		if strings.ContainsAny(got, "\x1b\x00\x07\r") {
@@ -148,7 +151,7 @@ func TestPlanInjection(t *testing.T) {
 }
 
 func TestParsePlanFormat(t *testing.T) {
-	for in, want := range map[string]Format{"": FormatTable, "text": FormatTable, "md": FormatMarkdown, "html": FormatHTML, "dot": FormatDot, "json": FormatJSON} {
+	for in, want := range map[string]output.Format{"": output.FormatTable, "text": output.FormatTable, "md": FormatMarkdown, "html": FormatHTML, "dot": FormatDot, "json": output.FormatJSON} {
 		if got, err := ParsePlanFormat(in); got != want || err != nil {
 			t.Errorf("ParsePlanFormat(%q) = %q, %v, want %q", in, got, err, want)
 		}

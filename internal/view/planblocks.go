@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"deployer/apply"
+	"deployer/internal/view/textfmt"
 )
 
 // A planBlock is one entry of a plan for people: an object and what there is to
@@ -21,7 +22,7 @@ type planBlock struct {
 // heading is the line of the block, free of control characters.
 func (b planBlock) heading() heading {
 	name, words := b.headline()
-	return heading{sign: b.sign(), name: name, words: words, source: line(b.Source)}
+	return heading{sign: b.sign(), name: name, words: words, source: textfmt.Line(b.Source)}
 }
 
 // Bounds of a plan that is made shorter to be read, in lines.
@@ -78,7 +79,7 @@ func (s planStage) until() string {
 	if len(names) == 1 {
 		return fmt.Sprintf("until %s is %s", names[0], state)
 	}
-	return fmt.Sprintf("until %s are %s", list(names), state)
+	return fmt.Sprintf("until %s are %s", textfmt.List(names), state)
 }
 
 // length is how many lines blocks take.
@@ -177,19 +178,19 @@ func (b planBlock) briefly(most int) []planLine {
 		if more := len(b.others) - len(names); more > 0 {
 			text += fmt.Sprintf(" and %d more", more)
 		}
-		out = append(out, planLine{'?', line(text)})
+		out = append(out, planLine{'?', textfmt.Line(text)})
 	}
 	if len(b.lines) <= most {
 		return append(out, b.lines...)
 	}
 	out = append(out, b.lines[:most]...)
-	return append(out, planLine{' ', fmt.Sprintf("... %s more", count(len(b.lines)-most, "line"))})
+	return append(out, planLine{' ', fmt.Sprintf("... %s more", textfmt.Count(len(b.lines)-most, "line"))})
 }
 
 // headline is the object and what happens to it, or how many objects.
 func (b planBlock) headline() (name, words string) {
 	if b.count > 0 {
-		return fmt.Sprintf("%d more %s", b.count, line(kindOf(b.Object))), b.Action
+		return fmt.Sprintf("%d more %s", b.count, textfmt.Line(kindOf(b.Object))), b.Action
 	}
 	name, words = b.planObject.headline()
 	if n := len(b.others); n > 0 {

@@ -6,17 +6,18 @@ import (
 	"testing"
 
 	"deployer/apply"
+	"deployer/internal/view/viewtest"
 )
 
 // TestPlanOfManyChanges holds that a long plan can be read, that it says where
 // the rest is, and that what is deleted or made anew is named all the same.
 func TestPlanOfManyChanges(t *testing.T) {
-	text := planOf(t, manyChanges(t), PlanOptions{Context: 3})
-	golden(t, "plan-many.txt.golden", []byte(text))
+	text := planOf(t, viewtest.ManyChanges(t), PlanOptions{Context: 3})
+	viewtest.Golden(t, "plan-many.txt.golden", []byte(text))
 	if n := strings.Count(text, "\n"); n > longPlan+50 {
 		t.Errorf("the plan has %d lines", n)
 	}
-	markdown := planOf(t, manyChanges(t), PlanOptions{Format: FormatMarkdown, Context: 3})
+	markdown := planOf(t, viewtest.ManyChanges(t), PlanOptions{Format: FormatMarkdown, Context: 3})
 	if len(markdown) > maxMarkdown {
 		t.Errorf("the Markdown has %d bytes", len(markdown))
 	}
@@ -27,8 +28,8 @@ func TestPlanOfManyChanges(t *testing.T) {
 			}
 		}
 	}
-	full := planOf(t, manyChanges(t), PlanOptions{Context: 3, Full: true})
-	page := planOf(t, manyChanges(t), PlanOptions{Format: FormatHTML, Context: 3})
+	full := planOf(t, viewtest.ManyChanges(t), PlanOptions{Context: 3, Full: true})
+	page := planOf(t, viewtest.ManyChanges(t), PlanOptions{Format: FormatHTML, Context: 3})
 	for i := range 1000 {
 		name := fmt.Sprintf("ConfigMap/prod/same-%03d", i)
 		if i%4 == 0 {
@@ -43,9 +44,9 @@ func TestPlanOfManyChanges(t *testing.T) {
 // TestMarkdownFits holds that no plan is too long for a comment, and that it is
 // cut between entries.
 func TestMarkdownFits(t *testing.T) {
-	op := manyChanges(t)
+	op := viewtest.ManyChanges(t)
 	for i := range 3000 {
-		op.Plan.Prune = append(op.Plan.Prune, apply.Change{ID: id("", "Service", fmt.Sprintf("gone-%d", i)), Action: apply.Delete, Reason: fmt.Sprintf("left by failed revision %d", i)})
+		op.Plan.Prune = append(op.Plan.Prune, apply.Change{ID: viewtest.ID("", "Service", fmt.Sprintf("gone-%d", i)), Action: apply.Delete, Reason: fmt.Sprintf("left by failed revision %d", i)})
 		op.Warnings = append(op.Warnings, fmt.Sprintf("%d: %s", i, strings.Repeat("long ", 30)))
 	}
 	text := planOf(t, op, PlanOptions{Format: FormatMarkdown, Context: 3})

@@ -11,6 +11,7 @@ import (
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
 	"deployer/internal/view/diff"
+	"deployer/internal/view/output"
 	"deployer/release"
 )
 
@@ -150,7 +151,7 @@ func newOutline(op *deploy.Operation) planDocument { return documentOf(op, outli
 
 func documentOf(op *deploy.Operation, object func(apply.Change) planObject) planDocument {
 	d := planDocument{
-		Format: jsonFormat, Document: "plan", Verb: string(op.Verb), Release: op.Release, Namespace: op.Namespace,
+		Format: output.JSONVersion, Document: "plan", Verb: string(op.Verb), Release: op.Release, Namespace: op.Namespace,
 		Chart: chartOf(op.Next), TargetRevision: op.Target, CreatesNamespace: op.NewNamespace, KeepsHistory: op.KeepHistory,
 		Cascade: strings.ToLower(string(op.Cascade)),
 		Stages:  []planStage{}, Warnings: []warning{},

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"deployer/apply"
+	"deployer/internal/view/textfmt"
 )
 
 // maxBox is how many objects of a stage a picture names; the rest is counted.
@@ -37,7 +38,7 @@ func (d planDocument) boxes() []box {
 			case len(b.Lines) >= maxBox+min(len(stage.After), maxBox+1):
 				left++
 			default:
-				b.Lines = append(b.Lines, boxLine{Sign: string(o.sign()), Text: line(o.Object) + o.goesAfter(), Kind: o.Action, at: i})
+				b.Lines = append(b.Lines, boxLine{Sign: string(o.sign()), Text: textfmt.Line(o.Object) + o.goesAfter(), Kind: o.Action, at: i})
 			}
 		}
 		if left > 0 {
@@ -57,9 +58,9 @@ func (o planObject) goesAfter() string {
 	case o.Action != string(apply.Delete) || len(o.After) == 0:
 		return ""
 	case len(o.After) == 1:
-		return " after " + line(o.After[0].Object)
+		return " after " + textfmt.Line(o.After[0].Object)
 	}
-	return fmt.Sprintf(" after %s and %d more", line(o.After[0].Object), len(o.After)-1)
+	return fmt.Sprintf(" after %s and %d more", textfmt.Line(o.After[0].Object), len(o.After)-1)
 }
 
 // awaited says what a stage waits for.
@@ -73,7 +74,7 @@ func awaited(s planStage) []boxLine {
 		if i == maxBox {
 			return append(out, boxLine{Sign: " ", Text: fmt.Sprintf("%s %d more", word, len(s.After)-i), Kind: "more"})
 		}
-		out = append(out, boxLine{Sign: " ", Text: line(word + " " + n.String()), Kind: "more"})
+		out = append(out, boxLine{Sign: " ", Text: textfmt.Line(word + " " + n.String()), Kind: "more"})
 	}
 	return out
 }

@@ -10,6 +10,7 @@ import (
 
 	"deployer/apply"
 	"deployer/internal/deploy"
+	"deployer/internal/view/viewtest"
 )
 
 // mermaidLines are the lines that a picture of ours may have, by the grammar of
@@ -21,13 +22,13 @@ var mermaidLines = regexp.MustCompile("^(flowchart LR|  subgraph s\\d+\\[\"TEXT\
 func TestMermaid(t *testing.T) {
 	odd := `end [a] "b" #35; {c} (d) ; &lt; <e> *f* __g__ ` + "`h`" + ` 50% $x$ ünï→`
 	op := &deploy.Operation{
-		Verb: deploy.Upgrade, Release: "web", Namespace: "prod", Base: summary(6, helmrelease.StatusDeployed), Next: record(7, helmrelease.StatusPendingUpgrade),
-		Plan: &apply.Plan{Prune: []apply.Change{{ID: id("", "Service", odd), Action: apply.Delete}, {ID: id("", "Service", "end"), Action: apply.Delete}}},
+		Verb: deploy.Upgrade, Release: "web", Namespace: "prod", Base: viewtest.Summary(6, helmrelease.StatusDeployed), Next: viewtest.Record(7, helmrelease.StatusPendingUpgrade),
+		Plan: &apply.Plan{Prune: []apply.Change{{ID: viewtest.ID("", "Service", odd), Action: apply.Delete}, {ID: viewtest.ID("", "Service", "end"), Action: apply.Delete}}},
 	}
 	label := regexp.MustCompile(`\["((?:[^"#<>&;\x60\\*_~\[\](){}|%$+-]|#\d+;)(?:[^"#<>&;\x60\\*_~\[\](){}|%$]|#\d+;)*)"\]$`)
 	entity := regexp.MustCompile(`#(\d+);`)
 	var labels []string
-	for name, op := range map[string]*deploy.Operation{"odd": op, "plan": planned(t), "hostile": hostileOperation(t), "many": manyChanges(t)} {
+	for name, op := range map[string]*deploy.Operation{"odd": op, "plan": viewtest.UpgradePlan(t), "hostile": viewtest.HostileOperation(t), "many": viewtest.ManyChanges(t)} {
 		for _, l := range strings.Split(strings.TrimSuffix(planOf(t, op, PlanOptions{Format: FormatMermaid}), "\n"), "\n") {
 			if m := label.FindStringSubmatch(l); m != nil {
 				labels = append(labels, html.UnescapeString(entity.ReplaceAllString(m[1], "&#$1;")))

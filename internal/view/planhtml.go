@@ -7,6 +7,7 @@ import (
 	"io"
 
 	"deployer/apply"
+	"deployer/internal/view/textfmt"
 )
 
 //go:embed plan.html
@@ -63,7 +64,7 @@ func planHTML(w io.Writer, d planDocument, o PlanOptions) error {
 		if len(stage.Objects) == 0 {
 			continue
 		}
-		s := pageStage{Title: line(stage.Name)}
+		s := pageStage{Title: textfmt.Line(stage.Name)}
 		for j, object := range stage.Objects {
 			out := pageObjectOf(object.Action, object.heading(), object.details(o, true))
 			out.Anchor = anchor(i, j)
@@ -108,7 +109,7 @@ func (s planSummary) counts() []pageCount {
 func (d planDocument) steps() []pageStep {
 	var out []pageStep
 	for i, b := range d.boxes() {
-		step := pageStep{Title: line(b.Title)}
+		step := pageStep{Title: textfmt.Line(b.Title)}
 		for _, l := range b.Lines {
 			row := pageStepLine{boxLine: l}
 			if l.Sign != " " {

@@ -11,6 +11,7 @@ import (
 
 	"deployer/apply"
 	"deployer/internal/view/diff"
+	"deployer/internal/view/textfmt"
 )
 
 // A planLine is one line about an object, of the text, Markdown and HTML of a
@@ -27,7 +28,7 @@ const maxInline = 100
 func (o planObject) details(opts PlanOptions, created bool) []planLine {
 	var out []planLine
 	remark := func(format string, args ...any) {
-		out = append(out, planLine{'?', line(fmt.Sprintf(format, args...))})
+		out = append(out, planLine{'?', textfmt.Line(fmt.Sprintf(format, args...))})
 	}
 	for _, n := range o.After {
 		remark("after %s", n)
@@ -42,7 +43,7 @@ func (o planObject) details(opts PlanOptions, created bool) []planLine {
 		remark("not verified: %s", o.Unverified)
 	}
 	for _, g := range o.Generated {
-		out = append(out, planLine{' ', line(g.String())})
+		out = append(out, planLine{' ', textfmt.Line(g.String())})
 	}
 	contested := map[string][]planConflict{}
 	for _, c := range o.Conflicts {
@@ -51,7 +52,7 @@ func (o planObject) details(opts PlanOptions, created bool) []planLine {
 	for _, f := range o.Fields {
 		out = append(out, f.lines(opts.Context)...)
 		for _, c := range contested[f.Path] {
-			out = append(out, planLine{'?', "  " + line(c.fate())})
+			out = append(out, planLine{'?', "  " + textfmt.Line(c.fate())})
 		}
 		delete(contested, f.Path)
 	}
@@ -61,7 +62,7 @@ func (o planObject) details(opts PlanOptions, created bool) []planLine {
 		}
 	}
 	if len(o.TakenFrom) > 0 {
-		remark("fields of %s become the release's, their values stay", list(quotedAll(o.TakenFrom)))
+		remark("fields of %s become the release's, their values stay", textfmt.List(textfmt.Quoted(o.TakenFrom)))
 	}
 	if created && o.Action == string(apply.Create) {
 		out = append(out, o.manifest()...)
@@ -121,7 +122,7 @@ func (c planConflict) fate() string {
 
 // lines tells of one field.
 func (f planField) lines(context int) []planLine {
-	path := line(f.Path)
+	path := textfmt.Line(f.Path)
 	note := ""
 	if f.Revision > 0 {
 		note = fmt.Sprintf("   (from revision %d)", f.Revision)
@@ -161,7 +162,7 @@ func changedLines(path string, before, after any, note string, context int) []pl
 			if l == "..." {
 				sign, text = ' ', l
 			}
-			out = append(out, planLine{sign, "    " + visible(text)})
+			out = append(out, planLine{sign, "    " + textfmt.Visible(text)})
 		}
 		return out
 	}
@@ -201,7 +202,7 @@ func below(sign byte, v any) []planLine {
 	}
 	var out []planLine
 	for _, l := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
-		out = append(out, planLine{sign, "    " + visible(l)})
+		out = append(out, planLine{sign, "    " + textfmt.Visible(l)})
 	}
 	return out
 }
@@ -217,7 +218,7 @@ func inline(v any) string {
 	if err := e.Encode(v); err != nil {
 		return "(unreadable)"
 	}
-	return line(b.String())
+	return textfmt.Line(b.String())
 }
 
 // manifest writes a new object out, without what its name says already.

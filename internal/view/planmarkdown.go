@@ -5,6 +5,8 @@ import (
 	"html"
 	"io"
 	"strings"
+
+	"deployer/internal/view/textfmt"
 )
 
 // maxMarkdown bounds the Markdown of a plan, in bytes: GitHub takes comments of
@@ -17,7 +19,7 @@ var budgets = []int{everything, 600, 300, 150, 60, 0}
 // planMarkdown writes a plan for a comment on a pull request.
 func planMarkdown(w io.Writer, d planDocument, o PlanOptions) error {
 	var head strings.Builder
-	fmt.Fprintf(&head, "### %s\n\n**%s**\n", markdown(d.title()), markdown(d.conclusion()))
+	fmt.Fprintf(&head, "### %s\n\n**%s**\n", textfmt.EscapeMarkdown(d.title()), textfmt.EscapeMarkdown(d.conclusion()))
 	text := ""
 	for _, budget := range budgets {
 		blocks := d.blocks(o, budget)
@@ -46,9 +48,9 @@ func warningsMarkdown(warnings []string, room int) string {
 	const least = 10
 	var b strings.Builder
 	for i, warning := range warnings {
-		text := fmt.Sprintf("\n> **Warning:** %s\n", markdown(warning))
+		text := fmt.Sprintf("\n> **Warning:** %s\n", textfmt.EscapeMarkdown(warning))
 		if i >= least && b.Len()+len(text) > room {
-			fmt.Fprintf(&b, "\n%s more.\n", count(len(warnings)-i, "warning"))
+			fmt.Fprintf(&b, "\n%s more.\n", textfmt.Count(len(warnings)-i, "warning"))
 			break
 		}
 		b.WriteString(text)
@@ -69,9 +71,9 @@ func within(text string, most int) string {
 }
 
 func blockMarkdown(h heading, lines []planLine) string {
-	head := fmt.Sprintf("<code>%s</code> %s", html.EscapeString(string(h.sign))+" "+entities(h.name), entities(h.words))
+	head := fmt.Sprintf("<code>%s</code> %s", html.EscapeString(string(h.sign))+" "+textfmt.EscapeMarkdownHTML(h.name), textfmt.EscapeMarkdownHTML(h.words))
 	if h.source != "" {
-		head += " <sub>" + entities(h.source) + "</sub>"
+		head += " <sub>" + textfmt.EscapeMarkdownHTML(h.source) + "</sub>"
 	}
 	if len(lines) == 0 {
 		return "\n" + head + "\n"
@@ -87,6 +89,6 @@ func blockMarkdown(h heading, lines []planLine) string {
 		}
 		fmt.Fprintf(&text, "%c %s\n", sign, l.Text)
 	}
-	fence := fenceFor(text.String())
+	fence := textfmt.Fence(text.String())
 	return fmt.Sprintf("\n<details><summary>%s</summary>\n\n%sdiff\n%s%s\n\n</details>\n", head, fence, text.String(), fence)
 }

@@ -7,29 +7,30 @@ import (
 
 	"deployer/apply"
 	"deployer/internal/deploy"
+	"deployer/internal/view/viewtest"
 )
 
 // What waits for what is in every format of a plan.
 func TestPlanOrder(t *testing.T) {
-	db := apply.Need{ID: id("apps", "StatefulSet", "db"), State: apply.Ready}
-	tls := apply.Need{ID: id("", "Secret", "tls"), State: apply.Present, Outside: true}
+	db := apply.Need{ID: viewtest.ID("apps", "StatefulSet", "db"), State: apply.Ready}
+	tls := apply.Need{ID: viewtest.ID("", "Secret", "tls"), State: apply.Present, Outside: true}
 	weight := 5
 	op := &deploy.Operation{
-		Verb: deploy.Install, Release: "web", Namespace: "prod", Next: record(1, helmrelease.StatusPendingInstall),
+		Verb: deploy.Install, Release: "web", Namespace: "prod", Next: viewtest.Record(1, helmrelease.StatusPendingInstall),
 		Plan: &apply.Plan{
 			Waves: []apply.Wave{
 				{Changes: []apply.Change{{ID: db.ID, Action: apply.Create}}},
-				{Await: []apply.Need{db, tls}, Changes: []apply.Change{{ID: webID(), Action: apply.Create, After: []apply.Need{db, tls}}}},
-				{Await: []apply.Need{{ID: webID(), State: apply.Ready}}, Changes: []apply.Change{{ID: id("", "ConfigMap", "late"), Action: apply.Create, Weight: &weight}}},
+				{Await: []apply.Need{db, tls}, Changes: []apply.Change{{ID: viewtest.WebID(), Action: apply.Create, After: []apply.Need{db, tls}}}},
+				{Await: []apply.Need{{ID: viewtest.WebID(), State: apply.Ready}}, Changes: []apply.Change{{ID: viewtest.ID("", "ConfigMap", "late"), Action: apply.Create, Weight: &weight}}},
 			},
 			Prune: []apply.Change{
-				{ID: id("", "Service", "user"), Action: apply.Delete, Reason: "removed from the chart"},
-				{ID: id("", "ConfigMap", "base"), Action: apply.Delete, Reason: "removed from the chart",
-					After: []apply.Need{{ID: id("", "Service", "user"), State: apply.Gone}}},
+				{ID: viewtest.ID("", "Service", "user"), Action: apply.Delete, Reason: "removed from the chart"},
+				{ID: viewtest.ID("", "ConfigMap", "base"), Action: apply.Delete, Reason: "removed from the chart",
+					After: []apply.Need{{ID: viewtest.ID("", "Service", "user"), State: apply.Gone}}},
 			},
 		},
 	}
 	for format, file := range planFormats {
-		golden(t, "order-"+file+".golden", []byte(planOf(t, op, PlanOptions{Format: format})))
+		viewtest.Golden(t, "order-"+file+".golden", []byte(planOf(t, op, PlanOptions{Format: format})))
 	}
 }

@@ -5,10 +5,13 @@ import (
 	"io"
 
 	"github.com/fatih/color"
+
+	"deployer/internal/view/output"
+	"deployer/internal/view/textfmt"
 )
 
 // planText writes a plan for people.
-func planText(w io.Writer, s Streams, d planDocument, o PlanOptions) error {
+func planText(w io.Writer, s output.Streams, d planDocument, o PlanOptions) error {
 	p := s.Palette(o.Colour, s.OutTTY)
 	paint := painter(p)
 	fmt.Fprintf(w, "%s\n\n", p.Bold.Sprint(d.title()))
@@ -24,7 +27,7 @@ func planText(w io.Writer, s Streams, d planDocument, o PlanOptions) error {
 		fmt.Fprintln(w)
 	}
 	for _, warning := range told(d.Warnings) {
-		Warning(w, p, warning)
+		output.PrintWarning(w, p, warning)
 	}
 	_, err := fmt.Fprintln(w, p.Bold.Sprint(d.conclusion()))
 	return err
@@ -37,18 +40,18 @@ func (d planDocument) conclusion() string {
 	}
 	text := "No changes."
 	if n := d.Summary.Unchanged; n > 0 {
-		text += " " + count(n, "object") + " unchanged."
+		text += " " + textfmt.Count(n, "object") + " unchanged."
 	}
 	if n := d.Summary.Keep; n > 0 {
-		text += " " + count(n, "object") + " kept."
+		text += " " + textfmt.Count(n, "object") + " kept."
 	}
 	if n := d.Summary.Kept; n > 0 {
-		text += " " + count(n, "generated value") + " kept."
+		text += " " + textfmt.Count(n, "generated value") + " kept."
 	}
 	return text
 }
 
-func blockText(w io.Writer, p Palette, paint map[byte]*color.Color, h heading, lines []planLine) {
+func blockText(w io.Writer, p output.Palette, paint map[byte]*color.Color, h heading, lines []planLine) {
 	sign, words, source := string(h.sign), h.words, ""
 	if c := paint[h.sign]; c != nil {
 		sign, words = c.Sprint(sign), c.Sprint(words)
@@ -70,7 +73,7 @@ func blockText(w io.Writer, p Palette, paint map[byte]*color.Color, h heading, l
 }
 
 // painter gives each sign its colour.
-func painter(p Palette) map[byte]*color.Color {
+func painter(p output.Palette) map[byte]*color.Color {
 	return map[byte]*color.Color{
 		'+': p.Good, '-': p.Bad, '~': p.Warn, '!': p.Bad, '=': p.Faint, ' ': p.Faint,
 	}

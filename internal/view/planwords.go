@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"deployer/apply"
+	"deployer/internal/view/textfmt"
 )
 
 // A heading is the line of an object, free of control characters.
@@ -19,7 +20,7 @@ func (o planObject) heading() heading { return planBlock{planObject: o}.heading(
 func (o planObject) headline() (name, words string) {
 	words = o.Action
 	if o.Action == "wait" {
-		return o.Object, line(o.Reason)
+		return o.Object, textfmt.Line(o.Reason)
 	}
 	if o.Hook != nil {
 		words = fmt.Sprintf("%s hook", o.Hook.Event)
@@ -27,7 +28,7 @@ func (o planObject) headline() (name, words string) {
 			words += fmt.Sprintf(", weight %d", o.Hook.Weight)
 		}
 		if !slices.Equal(o.Hook.DeletePolicies, []string{"before-hook-creation"}) {
-			words += ", deleted by " + list(o.Hook.DeletePolicies)
+			words += ", deleted by " + textfmt.List(o.Hook.DeletePolicies)
 		}
 	}
 	if o.Reason != "" {
@@ -36,7 +37,7 @@ func (o planObject) headline() (name, words string) {
 	if o.Random {
 		words += ", " + o.whim()
 	}
-	return line(o.Object), line(words)
+	return textfmt.Line(o.Object), textfmt.Line(words)
 }
 
 // whim says what of an object its templates make up.
@@ -71,7 +72,7 @@ func (o planObject) sign() byte {
 
 // title is the heading of a plan.
 func (d planDocument) title() string {
-	text := capital(d.Verb) + " of " + d.Release + " in " + d.Namespace
+	text := textfmt.Capitalized(d.Verb) + " of " + d.Release + " in " + d.Namespace
 	switch {
 	case d.Verb == "uninstall":
 		text += d.removal()
@@ -85,7 +86,7 @@ func (d planDocument) title() string {
 	if d.Chart != "" && d.Verb != "uninstall" {
 		text += ", chart " + d.Chart
 	}
-	return line(text)
+	return textfmt.Line(text)
 }
 
 // removal says how an uninstall differs from the usual one.
@@ -120,20 +121,20 @@ func (s planSummary) sentence() string {
 		{s.Taken, "taken over"}, {s.Yielded, "left to others"}, {s.Refused, "refused"},
 	} {
 		if part.n > 0 {
-			text += "; " + count(part.n, "field") + " " + part.what
+			text += "; " + textfmt.Count(part.n, "field") + " " + part.what
 		}
 	}
 	if s.Hooks > 0 {
-		text += "; " + count(s.Hooks, "hook")
+		text += "; " + textfmt.Count(s.Hooks, "hook")
 	}
 	if s.Random > 0 {
 		text += fmt.Sprintf("; %d only for random values", s.Random)
 	}
 	if s.Kept > 0 {
-		text += "; " + count(s.Kept, "generated value") + " kept"
+		text += "; " + textfmt.Count(s.Kept, "generated value") + " kept"
 	}
 	if s.Renewed > 0 {
-		text += "; " + count(s.Renewed, "generated value") + " renewed"
+		text += "; " + textfmt.Count(s.Renewed, "generated value") + " renewed"
 	}
 	if s.Unverified > 0 {
 		text += fmt.Sprintf("; %d not verified", s.Unverified)
@@ -149,7 +150,7 @@ func (w warning) String() string {
 	if w.Source != "" {
 		text += " (" + w.Source + ")"
 	}
-	return line(text)
+	return textfmt.Line(text)
 }
 
 // told writes warnings for people: the same words about many objects once.
@@ -166,7 +167,7 @@ func told(warnings []warning) []string {
 		out = append(out, w.String())
 	}
 	for text, n := range more {
-		out[at[text]] += fmt.Sprintf("; the same for %s more", count(n, "object"))
+		out[at[text]] += fmt.Sprintf("; the same for %s more", textfmt.Count(n, "object"))
 	}
 	return out
 }

@@ -11,6 +11,8 @@ import (
 
 	"deployer/internal/deploy"
 	"deployer/internal/deployertest"
+	"deployer/internal/view/output"
+	"deployer/internal/view/viewtest"
 	"deployer/track"
 )
 
@@ -20,19 +22,19 @@ func TestTerminalThatIsHeld(t *testing.T) {
 	for _, progress := range []string{"auto", "plain"} {
 		t.Run(progress, func(t *testing.T) {
 			reader, tty := deployertest.Terminal(t)
-			streams := NewStreams(nil, io.Discard, tty, "deployer")
+			streams := output.NewStreams(nil, io.Discard, tty, "deployer")
 			if !streams.ErrTTY {
 				t.Fatal("a pseudo terminal isn't taken for a terminal")
 			}
-			e := NewEvents(streams, EventOptions{Progress: progress, Env: noEnv})
-			op := upgrade(t)
+			e := NewEvents(streams, EventOptions{Progress: progress, Env: viewtest.NoEnv})
+			op := viewtest.Upgrade(t)
 			ran := make(chan struct{})
 			go func() {
 				defer close(ran)
 				e.Observe(deploy.Began{Operation: op})
 				for i := range 20_000 {
 					e.Observe(deploy.Saw{Report: track.Report{Kind: track.LogWritten, Log: &track.LogLine{
-						Object: webID(), Pod: "web-6d8f-k2x9n", Container: "app", Text: fmt.Sprintf("line %d %s", i, strings.Repeat("x", 80)),
+						Object: viewtest.WebID(), Pod: "web-6d8f-k2x9n", Container: "app", Text: fmt.Sprintf("line %d %s", i, strings.Repeat("x", 80)),
 					}}})
 				}
 				e.Observe(deploy.Ended{Operation: op, Err: errors.New("the end of it")})

@@ -14,6 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"deployer/internal/deploy"
+	"deployer/internal/view/output"
 	"deployer/release"
 )
 
@@ -22,7 +23,7 @@ import (
 
 // ListOptions say how a list of releases is shown.
 type ListOptions struct {
-	Format     Format
+	Format     output.Format
 	TimeFormat string // Go's layout; empty for Helm's
 	NoHeaders  bool
 	Short      bool // names alone
@@ -64,8 +65,8 @@ func Releases(w io.Writer, releases []release.Summary, o ListOptions) error {
 		})
 	}
 	switch {
-	case o.Short && o.Format != FormatTable:
-		return Encode(w, o.Format, names)
+	case o.Short && o.Format != output.FormatTable:
+		return output.Encode(w, o.Format, names)
 	case o.Short:
 		for _, n := range names {
 			if _, err := fmt.Fprintln(w, n); err != nil {
@@ -73,8 +74,8 @@ func Releases(w io.Writer, releases []release.Summary, o ListOptions) error {
 			}
 		}
 		return nil
-	case o.Format != FormatTable:
-		return Encode(w, o.Format, elements)
+	case o.Format != output.FormatTable:
+		return output.Encode(w, o.Format, elements)
 	}
 	headings := []string{"NAME", "NAMESPACE", "REVISION", "UPDATED", "STATUS", "CHART", "APP VERSION"}
 	if o.NoHeaders {
@@ -84,7 +85,7 @@ func Releases(w io.Writer, releases []release.Summary, o ListOptions) error {
 	for _, e := range elements {
 		rows = append(rows, []string{e.Name, e.Namespace, e.Revision, e.Updated, e.Status, e.Chart, e.AppVersion})
 	}
-	return Table(w, headings, rows)
+	return output.Table(w, headings, rows)
 }
 
 // chartWords names a chart with its version. Some records have none.
@@ -117,7 +118,7 @@ type revision struct {
 }
 
 // History writes the revisions of a release, oldest first.
-func History(w io.Writer, revisions []release.Summary, f Format) error {
+func History(w io.Writer, revisions []release.Summary, f output.Format) error {
 	elements := make([]revision, 0, len(revisions))
 	rows := make([][]string, 0, len(revisions))
 	for _, r := range revisions {
@@ -128,15 +129,15 @@ func History(w io.Writer, revisions []release.Summary, f Format) error {
 		})
 		rows = append(rows, []string{strconv.Itoa(r.Revision), r.Updated.Format(time.ANSIC), status, chartWords(r), r.AppVersion, r.Description})
 	}
-	if f != FormatTable {
-		return Encode(w, f, elements)
+	if f != output.FormatTable {
+		return output.Encode(w, f, elements)
 	}
-	return Table(w, []string{"REVISION", "UPDATED", "STATUS", "CHART", "APP VERSION", "DESCRIPTION"}, rows)
+	return output.Table(w, []string{"REVISION", "UPDATED", "STATUS", "CHART", "APP VERSION", "DESCRIPTION"}, rows)
 }
 
 // StatusOptions say what of a release is shown.
 type StatusOptions struct {
-	Format      Format
+	Format      output.Format
 	Metadata    bool // also the chart's name and versions
 	Description bool
 	HideNotes   bool
@@ -199,12 +200,12 @@ func writeResources(w io.Writer, objects []deploy.Live) error {
 		}
 		rows = append(rows, []string{r.Object, state, strings.TrimPrefix(message, "; ")})
 	}
-	return Table(w, []string{"OBJECT", "STATE", "MESSAGE"}, rows)
+	return output.Table(w, []string{"OBJECT", "STATE", "MESSAGE"}, rows)
 }
 
 // Status writes one revision of a release.
 func Status(w io.Writer, r *release.Record, o StatusOptions) error {
-	if o.Format != FormatTable && o.Format != "" {
+	if o.Format != output.FormatTable && o.Format != "" {
 		p := published{
 			Name: r.Name, Info: r.Info, Config: r.Config, Manifest: r.Manifest, Hooks: r.Hooks,
 			Version: r.Version, Namespace: r.Namespace, ApplyMethod: r.ApplyMethod, Resources: resourcesOf(o.Resources),
@@ -212,7 +213,7 @@ func Status(w io.Writer, r *release.Record, o StatusOptions) error {
 		if o.Chart {
 			p.Chart = r.Chart
 		}
-		return Encode(w, o.Format, p)
+		return output.Encode(w, o.Format, p)
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "NAME: %s\n", r.Name)
@@ -312,9 +313,9 @@ func HookManifests(hooks []*helmrelease.Hook) string {
 }
 
 // Values writes the values of a revision under Helm's heading.
-func Values(w io.Writer, values map[string]any, all bool, f Format) error {
-	if f != FormatTable {
-		return Encode(w, f, values)
+func Values(w io.Writer, values map[string]any, all bool, f output.Format) error {
+	if f != output.FormatTable {
+		return output.Encode(w, f, values)
 	}
 	heading := "USER-SUPPLIED VALUES:"
 	if all {
@@ -323,7 +324,7 @@ func Values(w io.Writer, values map[string]any, all bool, f Format) error {
 	if _, err := fmt.Fprintln(w, heading); err != nil {
 		return err
 	}
-	return Encode(w, FormatYAML, values)
+	return output.Encode(w, output.FormatYAML, values)
 }
 
 type metadata struct {
@@ -342,7 +343,7 @@ type metadata struct {
 }
 
 // Metadata writes what `get metadata` shows.
-func Metadata(w io.Writer, r *release.Record, f Format) error {
+func Metadata(w io.Writer, r *release.Record, f output.Format) error {
 	m := metadata{
 		Name: r.Name, Namespace: r.Namespace, Revision: r.Version, Status: r.Info.Status.String(),
 		DeployedAt: r.Info.LastDeployed.Format(time.RFC3339), Labels: r.Labels, ApplyMethod: r.ApplyMethod,
@@ -351,8 +352,8 @@ func Metadata(w io.Writer, r *release.Record, f Format) error {
 		m.Chart, m.Version, m.AppVersion = c.Name, c.Version, c.AppVersion
 		m.Annotations, m.Dependencies = c.Annotations, c.Dependencies
 	}
-	if f != FormatTable {
-		return Encode(w, f, m)
+	if f != output.FormatTable {
+		return output.Encode(w, f, m)
 	}
 	var dependencies, annotations []string
 	for _, d := range m.Dependencies {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"deployer/internal/view/textfmt"
 )
 
 const (
@@ -31,27 +33,27 @@ func (e *Events) success(r Result) string {
 	if verb == "" {
 		verb = "deployed to"
 	}
-	text := fmt.Sprintf("%s %s %s %s in %s", p.Good.Sprint(g.Good), p.Bold.Sprint(line(r.Release)), verb, line(r.Namespace), took(r))
+	text := fmt.Sprintf("%s %s %s %s in %s", p.Good.Sprint(g.Good), p.Bold.Sprint(textfmt.Line(r.Release)), verb, textfmt.Line(r.Namespace), took(r))
 	total := len(r.Objects) - e.tally.hookObjects()
 	switch r.Verb {
 	case "test":
 		text += fmt.Sprintf(" %s %s", g.Dot, passed(e.tally.hooked))
 	case "watch":
-		text += fmt.Sprintf(" %s %s", g.Dot, count(total, "object"))
+		text += fmt.Sprintf(" %s %s", g.Dot, textfmt.Count(total, "object"))
 	default:
-		text += fmt.Sprintf(" %s %s: %s", g.Dot, count(total, "object"), e.tally.sums())
+		text += fmt.Sprintf(" %s %s: %s", g.Dot, textfmt.Count(total, "object"), e.tally.sums())
 	}
 	if n := r.Summary.Unverified; n > 0 {
 		text += fmt.Sprintf(", %d ready unverified", n)
 	}
 	if slow := e.tally.slowest(); slow != nil {
-		text += fmt.Sprintf(" %s slowest %s %s", g.Dot, line(slow.status.ID.String()), seconds(slow.took))
+		text += fmt.Sprintf(" %s slowest %s %s", g.Dot, textfmt.Line(slow.status.ID.String()), textfmt.Duration(slow.took))
 	}
 	text += "\n"
 	if n := len(r.Warnings); n > 0 {
-		text += p.Warn.Sprintf("  warnings (%d):", n) + " " + line(r.Warnings[0]) + "\n"
+		text += p.Warn.Sprintf("  warnings (%d):", n) + " " + textfmt.Line(r.Warnings[0]) + "\n"
 		for _, w := range r.Warnings[1:] {
-			text += "    " + line(w) + "\n"
+			text += "    " + textfmt.Line(w) + "\n"
 		}
 	}
 	return text
@@ -61,10 +63,10 @@ func passed(tests int) string {
 	if tests == 0 {
 		return "no tests"
 	}
-	return count(tests, "test") + " passed"
+	return textfmt.Count(tests, "test") + " passed"
 }
 
-func took(r Result) string { return seconds(time.Duration(r.Seconds * float64(time.Second))) }
+func took(r Result) string { return textfmt.Duration(time.Duration(r.Seconds * float64(time.Second))) }
 
 // hookObjects counts the objects that hooks consist of.
 func (t *tally) hookObjects() int {
@@ -85,18 +87,18 @@ func (e *Events) failure(r Result) string {
 	shown := r.Causes[:min(len(r.Causes), maxCauses)]
 	for i, c := range shown {
 		if c.Fatal {
-			b.WriteString(e.ci.annotation(strings.Join(c.Objects[:min(1, len(c.Objects))], ""), line(c.headline()+": "+c.Message)))
+			b.WriteString(e.ci.annotation(strings.Join(c.Objects[:min(1, len(c.Objects))], ""), textfmt.Line(c.headline()+": "+c.Message)))
 		}
 		head := fmt.Sprintf("%d) %s", i+1, c.headline())
 		tag := c.Class
 		if !c.Fatal {
 			tag += ", not yet fatal"
 		}
-		fmt.Fprintf(&b, "\n%s  %s\n", p.Bold.Sprint(line(head)), p.Faint.Sprint("["+line(tag)+"]"))
+		fmt.Fprintf(&b, "\n%s  %s\n", p.Bold.Sprint(textfmt.Line(head)), p.Faint.Sprint("["+textfmt.Line(tag)+"]"))
 		e.details(&b, c)
 	}
 	if more := len(r.Causes) - len(shown); more > 0 {
-		fmt.Fprintf(&b, "\n%s not shown\n", count(more, "more cause"))
+		fmt.Fprintf(&b, "\n%s not shown\n", textfmt.Count(more, "more cause"))
 	}
 	e.bystanders(&b, r)
 	if r.verdict == stoppedVerdict && r.Summary.NotReady > 0 && r.Status == "failed" {
@@ -128,7 +130,7 @@ func (e *Events) details(b *strings.Builder, c Cause) {
 }
 
 // headlineOf says in one sentence what happened.
-func headlineOf(r Result, g glyphs) string {
+func headlineOf(r Result, g textfmt.Glyphs) string {
 	text := fmt.Sprintf("%s %s %s", r.Release, g.Arrow, r.Namespace)
 	if r.Release == "" {
 		text = "run"
@@ -153,21 +155,21 @@ func headlineOf(r Result, g glyphs) string {
 	}
 	var parts []string
 	if fatal > 0 {
-		parts = append(parts, count(fatal, "cause"))
+		parts = append(parts, textfmt.Count(fatal, "cause"))
 	}
 	switch other := len(r.Causes) - fatal; {
 	case other > 0 && fatal == 0:
-		parts = append(parts, count(other, "problem"))
+		parts = append(parts, textfmt.Count(other, "problem"))
 	case other > 0:
-		parts = append(parts, count(other, "other problem"))
+		parts = append(parts, textfmt.Count(other, "other problem"))
 	}
 	if n := r.Summary.NotReady; n > 0 {
-		parts = append(parts, fmt.Sprintf("%s not %s", count(n, "object"), aimOf(r.Verb)))
+		parts = append(parts, fmt.Sprintf("%s not %s", textfmt.Count(n, "object"), aimOf(r.Verb)))
 	}
 	if len(parts) > 0 {
 		text += ": " + strings.Join(parts, ", ")
 	}
-	return line(text)
+	return textfmt.Line(text)
 }
 
 // headline is what happened to what.
@@ -198,7 +200,7 @@ func (e *Events) bystanders(b *strings.Builder, r Result) {
 		for _, o := range c.Blocks {
 			if !told[o] {
 				told[o] = true
-				blocked = append(blocked, line(o))
+				blocked = append(blocked, textfmt.Line(o))
 			}
 		}
 	}
@@ -206,9 +208,9 @@ func (e *Events) bystanders(b *strings.Builder, r Result) {
 		if told[o.Object] || o.State != "waiting" && o.State != "progressing" {
 			continue
 		}
-		text := line(o.Object)
+		text := textfmt.Line(o.Object)
 		if o.Message != "" {
-			text += " (" + line(o.Message) + ")"
+			text += " (" + textfmt.Line(o.Message) + ")"
 		}
 		unfinished = append(unfinished, text)
 	}
@@ -235,7 +237,7 @@ func (e *Events) verdict(r Result) string {
 	}
 	text := ""
 	if r.Release != "" {
-		text = fmt.Sprintf("  release %s, namespace %s", line(r.Release), line(r.Namespace))
+		text = fmt.Sprintf("  release %s, namespace %s", textfmt.Line(r.Release), textfmt.Line(r.Namespace))
 		if r.Revision > 0 {
 			text += fmt.Sprintf(", revision %d", r.Revision)
 		}
@@ -244,14 +246,14 @@ func (e *Events) verdict(r Result) string {
 	if undo := r.Rollback; undo != nil {
 		what := map[string]string{"uninstall": "uninstalled", "rollback": "rolled back"}[undo.Verb]
 		if undo.Error != "" {
-			text += dot + "the " + line(undo.Verb) + " failed too: " + line(undo.Error)
+			text += dot + "the " + textfmt.Line(undo.Verb) + " failed too: " + textfmt.Line(undo.Error)
 		} else if text += dot + what; undo.Verb == "rollback" && undo.Revision > 0 {
 			text += fmt.Sprintf(" as revision %d", undo.Revision)
 		}
 	}
 	text += dot + fmt.Sprintf("exit code %d", r.ExitCode)
 	if e.opts.ResultFile != "" {
-		text += dot + "report: " + line(e.opts.ResultFile)
+		text += dot + "report: " + textfmt.Line(e.opts.ResultFile)
 	}
 	return e.palette.Bad.Sprint(word) + text
 }

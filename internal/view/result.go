@@ -14,6 +14,8 @@ import (
 	"deployer/apply"
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
+	"deployer/internal/view/output"
+	"deployer/internal/view/textfmt"
 	"deployer/track"
 )
 
@@ -119,7 +121,7 @@ func (e *Events) outcome() Result {
 func (r *Result) untold(err error, code int) {
 	r.ExitCode = code
 	if err != nil {
-		r.OutputError = line(strings.ReplaceAll(err.Error(), "\n", "; "))
+		r.OutputError = textfmt.Line(strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 }
 
@@ -157,7 +159,7 @@ func (t *tally) undone(rolled *deploy.RolledBackError, ran bool) Result {
 		err = t.ended.Err
 	}
 	if !ran {
-		r := Result{Format: jsonFormat, Document: "result", Verb: string(rolled.Verb), Release: rolled.Release, Status: "failed"}
+		r := Result{Format: output.JSONVersion, Document: "result", Verb: string(rolled.Verb), Release: rolled.Release, Status: "failed"}
 		r.Causes, r.Objects, r.Warnings = []Cause{}, []ObjectResult{}, []string{}
 		if err != nil {
 			r.Error = err.Error()
@@ -177,7 +179,7 @@ var endings = map[deploy.Verb]string{deploy.Uninstall: "uninstalled", deploy.Tes
 // result sums up one run that ended with err.
 func (t *tally) result(err error) Result {
 	r := Result{
-		Format: jsonFormat, Document: "result", Status: "deployed", Causes: []Cause{}, Objects: t.objects(), Warnings: t.warnings,
+		Format: output.JSONVersion, Document: "result", Status: "deployed", Causes: []Cause{}, Objects: t.objects(), Warnings: t.warnings,
 		Began: t.began.UTC().Format(time.RFC3339), Seconds: round(t.now().Sub(t.began)),
 	}
 	if r.Warnings == nil {
@@ -194,7 +196,7 @@ func (t *tally) result(err error) Result {
 		r.Seconds = round(t.ended.Took)
 	}
 	if err != nil {
-		r.Status, r.Error, r.Hint = "failed", err.Error(), Hint(err)
+		r.Status, r.Error, r.Hint = "failed", err.Error(), output.Hint(err)
 		c := &collector{tally: t}
 		c.collect(err)
 		r.Causes, r.verdict = c.causes, c.verdict
@@ -298,7 +300,7 @@ func Writable(path string) error {
 func beside(path string) (*os.File, error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {
-		return nil, cause(err) // without the name that was made up
+		return nil, output.SystemError(err) // without the name that was made up
 	}
 	return f, nil
 }
@@ -308,7 +310,7 @@ func beside(path string) (*os.File, error) {
 func replaceFile(path string, data []byte) error {
 	f, err := beside(path)
 	if err != nil {
-		return &OutputError{What: path, Err: err}
+		return &output.WriteError{What: path, Err: err}
 	}
 	_, err = f.Write(data)
 	if err == nil {
@@ -322,7 +324,7 @@ func replaceFile(path string, data []byte) error {
 	}
 	if err != nil {
 		_ = os.Remove(f.Name()) // what is left of it is of no use; the first error counts
-		return &OutputError{What: path, Err: cause(err)}
+		return &output.WriteError{What: path, Err: output.SystemError(err)}
 	}
 	return nil
 }

@@ -3,26 +3,28 @@ package view
 import (
 	"fmt"
 	"strings"
+
+	"deployer/internal/view/textfmt"
 )
 
 // resultMarkdown writes a result for the page of a CI job.
 func resultMarkdown(r Result) string {
-	g := unicodeGlyphs()
+	g := textfmt.UnicodeGlyphs()
 	var b strings.Builder
 	if r.Error == "" {
 		s := r.Summary
-		fmt.Fprintf(&b, "### ✓ %s %s → %s in %s\n\n", markdown(r.Release), markdown(r.Status), markdown(r.Namespace), took(r))
+		fmt.Fprintf(&b, "### ✓ %s %s → %s in %s\n\n", textfmt.EscapeMarkdown(r.Release), textfmt.EscapeMarkdown(r.Status), textfmt.EscapeMarkdown(r.Namespace), took(r))
 		b.WriteString("| created | updated | recreated | deleted | unchanged |\n|---|---|---|---|---|\n")
 		fmt.Fprintf(&b, "| %d | %d | %d | %d | %d |\n", s.Created, s.Updated, s.Recreated, s.Deleted, s.Unchanged)
 	} else {
-		fmt.Fprintf(&b, "### ✗ %s\n", markdown(headlineOf(r, g)))
+		fmt.Fprintf(&b, "### ✗ %s\n", textfmt.EscapeMarkdown(headlineOf(r, g)))
 		for i, c := range r.Causes {
 			var lines strings.Builder
 			for _, l := range c.lines(g) {
 				lines.WriteString(l + "\n")
 			}
-			fence := fenceFor(lines.String())
-			fmt.Fprintf(&b, "\n**%d. %s** (%s)\n\n%s\n%s%s\n", i+1, markdown(c.headline()), markdown(c.Class), fence, lines.String(), fence)
+			fence := textfmt.Fence(lines.String())
+			fmt.Fprintf(&b, "\n**%d. %s** (%s)\n\n%s\n%s%s\n", i+1, textfmt.EscapeMarkdown(c.headline()), textfmt.EscapeMarkdown(c.Class), fence, lines.String(), fence)
 		}
 	}
 	if undo := r.Rollback; undo != nil {
@@ -30,10 +32,10 @@ func resultMarkdown(r Result) string {
 		if undo.Error != "" {
 			outcome = "failed: " + undo.Error
 		}
-		fmt.Fprintf(&b, "\nThe %s %s.\n", markdown(undo.Verb), markdown(outcome))
+		fmt.Fprintf(&b, "\nThe %s %s.\n", textfmt.EscapeMarkdown(undo.Verb), textfmt.EscapeMarkdown(outcome))
 	}
 	for _, w := range r.Warnings {
-		fmt.Fprintf(&b, "\n> **Warning:** %s\n", markdown(w))
+		fmt.Fprintf(&b, "\n> **Warning:** %s\n", textfmt.EscapeMarkdown(w))
 	}
 	return b.String() + "\n"
 }

@@ -9,6 +9,7 @@ import (
 	"deployer/apply"
 	"deployer/internal/deploy"
 	"deployer/internal/kube"
+	"deployer/internal/view/textfmt"
 	"deployer/track"
 )
 
@@ -297,5 +298,5 @@ func (t *tally) name() (release, namespace string, revision int) {
 	if t.op.Next != nil {
 		revision = t.op.Next.Version
 	}
-	return line(t.op.Release), line(t.op.Namespace), revision
+	return textfmt.Line(t.op.Release), textfmt.Line(t.op.Namespace), revision
 }

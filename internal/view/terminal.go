@@ -8,6 +8,7 @@ import (
 	"github.com/schollz/progressbar/v3"
 
 	"deployer/internal/deploy"
+	"deployer/internal/view/textfmt"
 	"deployer/track"
 )
 
@@ -88,8 +89,8 @@ const mostPending = 256 << 10
 // held reports whether the terminal hasn't taken the last frame yet. Then none
 // is painted.
 func (t *terminal) held() bool {
-	for _, o := range t.outlets {
-		if o.to == t.streams.Err && !o.IsIdle() {
+	for _, o := range t.outlets[max(0, len(t.outlets)-1):] {
+		if !o.IsIdle() {
 			return true
 		}
 	}
@@ -131,7 +132,7 @@ func (t *terminal) paint(region string) {
 		b.WriteString(t.streams.Trusted(back + "\x1b[J"))
 	}
 	if t.left > 0 {
-		fmt.Fprintf(&b, "(%s left out: nobody read them in time)\n", count(t.left, "line"))
+		fmt.Fprintf(&b, "(%s left out: nobody read them in time)\n", textfmt.Count(t.left, "line"))
 		t.left = 0
 	}
 	b.WriteString(t.pending.String())
@@ -171,13 +172,13 @@ func (t *terminal) compose(columns, rows int) string {
 // header is the bar behind the name of the operation.
 func (t *terminal) header(columns int) string {
 	release, namespace, revision := t.tally.name()
-	name := fmt.Sprintf("%s %s %s %s %s", t.glyphs.Title, capital(string(t.tally.op.Verb)), release, t.glyphs.Arrow, namespace)
+	name := fmt.Sprintf("%s %s %s %s %s", t.glyphs.Title, textfmt.Capitalized(string(t.tally.op.Verb)), release, t.glyphs.Arrow, namespace)
 	if revision > 0 {
 		name += fmt.Sprintf(" (revision %d)", revision)
 	}
 	name += "  " + clock(t.now().Sub(t.Events.began))
 	if t.opts.Timeout > 0 && t.tally.step == "wait" {
-		name += fmt.Sprintf("  %s timeout", seconds(t.opts.Timeout))
+		name += fmt.Sprintf("  %s timeout", textfmt.Duration(t.opts.Timeout))
 	}
 	name = t.glyphs.Fit(name, columns-t.cells-10)
 	done, total := t.tally.work()
@@ -186,7 +187,7 @@ func (t *terminal) header(columns int) string {
 	_ = t.bar.Set(done) // fails only when there is more done than there is to do
 	t.frame.Reset()
 	t.bar.Describe(name)
-	return strings.TrimSpace(line(t.frame.String()))
+	return strings.TrimSpace(textfmt.Line(t.frame.String()))
 }
 
 func clock(d time.Duration) string {
@@ -207,10 +208,10 @@ func (t *terminal) objectLines(o *tracked, columns int) []string {
 	if s.Total > 0 {
 		progress = fmt.Sprintf("%d/%d ready", s.Done, s.Total)
 	}
-	age := seconds(t.tally.age(o).Truncate(time.Second))
-	text := fmt.Sprintf("%s  %s  %s", pad(line(s.ID.String()), 32), pad(progress, 11), t.headOf(s))
-	room := columns - 6 - width(age)
-	text = pad(t.glyphs.Fit(text, room), min(room, maxText))
+	age := textfmt.Duration(t.tally.age(o).Truncate(time.Second))
+	text := fmt.Sprintf("%s  %s  %s", textfmt.Pad(textfmt.Line(s.ID.String()), 32), textfmt.Pad(progress, 11), t.headOf(s))
+	room := columns - 6 - textfmt.Width(age)
+	text = textfmt.Pad(t.glyphs.Fit(text, room), min(room, maxText))
 	out := []string{"  " + paint(sign) + " " + text + "  " + t.palette.Faint.Sprint(age)}
 	if p := s.Problem; p != nil && len(p.Pods) > 0 {
 		out = append(out, t.cut("      "+t.glyphs.Branch+" "+exemplar(s), columns))
@@ -221,14 +222,14 @@ func (t *terminal) objectLines(o *tracked, columns int) []string {
 // headOf is the news about an object without its pods.
 func (t *terminal) headOf(s track.Status) string {
 	if s.Problem == nil {
-		return line(s.Message)
+		return textfmt.Line(s.Message)
 	}
 	bare := *s.Problem
 	bare.Pods, bare.Nodes = nil, nil
 	s.Problem = &bare
 	text := problemText(s)
 	if left := bare.FinalAt.Sub(t.now()); left > 0 && s.State != track.Failed {
-		text = "fails in " + seconds(left.Round(time.Second)) + ": " + text
+		text = "fails in " + textfmt.Duration(left.Round(time.Second)) + ": " + text
 	}
 	return text
 }
@@ -238,16 +239,16 @@ func exemplar(s track.Status) string {
 	p := s.Problem
 	text := ""
 	if p.PodTotal > 0 {
-		text = fmt.Sprintf("%d of %s, first ", p.PodCount, count(p.PodTotal, "new pod"))
+		text = fmt.Sprintf("%d of %s, first ", p.PodCount, textfmt.Count(p.PodTotal, "new pod"))
 	}
 	text += p.Pods[0]
 	if len(p.Nodes) > 0 {
 		text += " on " + p.Nodes[0]
 	}
 	if s.Rollout != nil && s.Rollout.OldServing > 0 {
-		text += fmt.Sprintf("; old revision still serves with %s", count(s.Rollout.OldServing, "pod"))
+		text += fmt.Sprintf("; old revision still serves with %s", textfmt.Count(s.Rollout.OldServing, "pod"))
 	}
-	return line(text)
+	return textfmt.Line(text)
 }
 
 // footer counts what is done.

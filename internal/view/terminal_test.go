@@ -8,31 +8,33 @@ import (
 	"deployer/apply"
 	"deployer/internal/deploy"
 	"deployer/internal/kube"
+	"deployer/internal/view/output"
+	"deployer/internal/view/viewtest"
 	"deployer/track"
 )
 
-func newStage(t testing.TB, width, height int) (*studio, *screen) {
-	s, scr := newStudio(EventOptions{}, true), newScreen(t, width, height)
-	streams := Streams{Out: &s.out, Err: scr, ErrTTY: true, Width: width, Height: height}.Filtered("deployer")
-	s.Events = newEvents(streams, EventOptions{Timeout: 5 * time.Minute, Env: noEnv}, func() time.Time { return s.clock })
+func newStage(t testing.TB, width, height int) (*studio, *viewtest.Screen) {
+	s, scr := newStudio(EventOptions{}, true), viewtest.NewScreen(t, width, height)
+	streams := output.Streams{Out: &s.out, Err: scr, ErrTTY: true, Width: width, Height: height}.Filtered("deployer")
+	s.Events = newEvents(streams, EventOptions{Timeout: 5 * time.Minute, Env: viewtest.NoEnv}, func() time.Time { return s.clock })
 	return s, scr
 }
 
 func TestTerminal(t *testing.T) {
 	s, scr := newStage(t, 110, 24)
 	s.play(t)
-	p := pull()
-	s.saw(track.ProblemSeen, track.Status{ID: webID(), State: track.Progressing, Total: 3, Problem: &p, Rollout: &track.Rollout{Wanted: 3, OldServing: 3}})
+	p := viewtest.Pull()
+	s.saw(track.ProblemSeen, track.Status{ID: viewtest.WebID(), State: track.Progressing, Total: 3, Problem: &p, Rollout: &track.Rollout{Wanted: 3, OldServing: 3}})
 	s.after(9 * time.Second)
-	golden(t, "terminal-during.txt.golden", []byte(scr.String()))
+	viewtest.Golden(t, "terminal-during.txt.golden", []byte(scr.String()))
 	err := failedError()
-	s.saw(track.StatusChanged, track.Status{ID: webID(), State: track.Failed, Total: 3, Problem: &p})
+	s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Failed, Total: 3, Problem: &p})
 	s.Observe(deploy.Ended{Operation: s.tally.op, Err: err, Took: 12 * time.Second})
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	golden(t, "terminal-after.txt.golden", []byte(scr.String()))
-	if scr.region() != 0 {
+	viewtest.Golden(t, "terminal-after.txt.golden", []byte(scr.String()))
+	if scr.Region() != 0 {
 		t.Errorf("the region is still there:\n%s", scr)
 	}
 }
@@ -42,15 +44,15 @@ func TestTerminal(t *testing.T) {
 func TestTerminalSizes(t *testing.T) {
 	for _, size := range [][2]int{{20, 4}, {40, 6}, {80, 24}, {200, 60}} {
 		s, scr := newStage(t, size[0], size[1])
-		op := &deploy.Operation{Verb: deploy.Upgrade, Release: "web-with-a-rather-long-name", Namespace: "production", Next: record(7, "deployed"), Plan: &apply.Plan{Waves: waves([][]apply.Change{{}})}}
+		op := &deploy.Operation{Verb: deploy.Upgrade, Release: "web-with-a-rather-long-name", Namespace: "production", Next: viewtest.Record(7, "deployed"), Plan: &apply.Plan{Waves: viewtest.Waves([][]apply.Change{{}})}}
 		var ids []kube.ID
 		for i := range 50 {
-			ids = append(ids, id("apps", "Deployment", fmt.Sprintf("worker-%02d-with-a-long-name-日本語", i)))
+			ids = append(ids, viewtest.ID("apps", "Deployment", fmt.Sprintf("worker-%02d-with-a-long-name-日本語", i)))
 			op.Plan.Waves[0].Changes = append(op.Plan.Waves[0].Changes, apply.Change{ID: ids[i], Action: apply.Update})
 		}
 		s.Observe(deploy.Began{Operation: op})
 		s.Observe(deploy.StepBegan{Step: deploy.Step{Name: "wait", Objects: 50}})
-		p := pull()
+		p := viewtest.Pull()
 		for i, name := range ids {
 			status := track.Status{ID: name, State: track.Progressing, Message: "0 of 3 pods ready", Total: 3}
 			if i%7 == 0 {
@@ -58,7 +60,7 @@ func TestTerminalSizes(t *testing.T) {
 			}
 			s.saw(track.StatusChanged, status)
 			s.after(tickEvery)
-			if n := scr.region(); n > max(2, min(size[1]/2, maxRegion)) {
+			if n := scr.Region(); n > max(2, min(size[1]/2, maxRegion)) {
 				t.Fatalf("%v: the region has %d lines:\n%s", size, n, scr)
 			}
 		}
@@ -70,7 +72,7 @@ func TestTerminalSizes(t *testing.T) {
 		if err := s.Close(); err != nil {
 			t.Fatal(err)
 		}
-		if scr.region() != 0 {
+		if scr.Region() != 0 {
 			t.Errorf("%v: the region is still there:\n%s", size, scr)
 		}
 	}
@@ -78,8 +80,8 @@ func TestTerminalSizes(t *testing.T) {
 
 // TestTerminalLive runs the real painter and many goroutines, for the race detector.
 func TestTerminalLive(t *testing.T) {
-	scr := newScreen(t, 80, 24)
-	e := NewEvents(Streams{Err: scr, Out: scr, ErrTTY: true, Width: 80, Height: 24}.Filtered("deployer"), EventOptions{Env: noEnv})
+	scr := viewtest.NewScreen(t, 80, 24)
+	e := NewEvents(output.Streams{Err: scr, Out: scr, ErrTTY: true, Width: 80, Height: 24}.Filtered("deployer"), EventOptions{Env: viewtest.NoEnv})
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -87,7 +89,7 @@ func TestTerminalLive(t *testing.T) {
 			e.Warn(fmt.Sprintf("warning %d", i))
 		}
 	}()
-	e.Observe(deploy.Began{Operation: upgrade(t)})
+	e.Observe(deploy.Began{Operation: viewtest.Upgrade(t)})
 	<-done
 	e.Observe(deploy.Ended{})
 	for range 2 {

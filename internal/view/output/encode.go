@@ -1,4 +1,4 @@
-package view
+package output
 
 import (
 	"bytes"
@@ -7,16 +7,18 @@ import (
 	"io"
 
 	"sigs.k8s.io/yaml"
+
+	"deployer/internal/view/textfmt"
 )
 
-// jsonFormat is the version of all our JSON documents and events. It changes
+// JSONVersion is the version of all our JSON documents and events. It changes
 // when a field is renamed or changes its meaning, which is to say never.
-const jsonFormat = 1
+const JSONVersion = 1
 
-// marshal writes a value as JSON on one line that a terminal and the log of a CI
+// marshalJSON writes a value as JSON on one line that a terminal and the log of a CI
 // system can be shown: control characters beyond those that JSON escapes are
 // escaped too, and what a CI system would take for a command.
-func marshal(value any) ([]byte, error) {
+func marshalJSON(value any) ([]byte, error) {
 	data, err := json.Marshal(value)
 	if err != nil {
 		return nil, err
@@ -24,12 +26,12 @@ func marshal(value any) ([]byte, error) {
 	for _, word := range commandWords {
 		data = bytes.ReplaceAll(data, []byte(word), []byte(`#\u0023`+word[2:]))
 	}
-	if !bytes.ContainsFunc(data, suspicious) {
+	if !bytes.ContainsFunc(data, textfmt.IsControl) {
 		return data, nil
 	}
 	var b bytes.Buffer
 	for _, r := range string(data) {
-		if suspicious(r) {
+		if textfmt.IsControl(r) {
 			fmt.Fprintf(&b, `\u%04x`, r)
 			continue
 		}
@@ -62,7 +64,7 @@ func ParseFormat(s string) (Format, error) {
 // Encode writes a value as JSON or YAML, as Helm does: JSON on one line.
 func Encode(w io.Writer, f Format, value any) error {
 	w = unfiltered(w) // data is for programs, and escaped
-	data, err := marshal(value)
+	data, err := marshalJSON(value)
 	if err != nil {
 		return err
 	}

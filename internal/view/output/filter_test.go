@@ -1,4 +1,4 @@
-package view
+package output
 
 import (
 	"bytes"
@@ -8,6 +8,9 @@ import (
 	"strings"
 	"testing"
 	"unicode/utf8"
+
+	"deployer/internal/view/textfmt"
+	"deployer/internal/view/viewtest"
 )
 
 // TestFilter has all that a terminal or the log of a CI system would obey in text
@@ -16,7 +19,7 @@ func TestFilter(t *testing.T) {
 	for text, want := range map[string]string{
 		"plain ✓ text\n\twith tabs\n": "plain ✓ text\n\twith tabs\n",
 		"":                            "",
-		hostile:                       "",
+		viewtest.Hostile:              "",
 		"a\x1b]8;;http://evil\x1b\\link\x1b]8;;\x1b\\b": "alinkb",
 		"a\x1b]52;c;ZXZpbA==\x07b":                      "ab",
 		"a\x1b[2J\x1b[1;1Hb\x1b[8mhidden\x1b[0m":        "abhidden",
@@ -37,14 +40,14 @@ func TestFilter(t *testing.T) {
 		"see \uf6d0deployer\uf6d1 status deployer":      "see helm status deployer",
 	} {
 		if want == "" && text != "" {
-			want = strings.NewReplacer("\r", " ").Replace(block(text))
+			want = strings.NewReplacer("\r", " ").Replace(textfmt.Block(text))
 		}
 		var out bytes.Buffer
 		s := Streams{Out: &out, Err: &out}.Filtered("helm")
 		if n, err := s.Out.Write([]byte(text)); err != nil || n != len(text) {
 			t.Errorf("Write(%q) = %d, %v", text, n, err)
 		}
-		if text == hostile { // tabs may stay
+		if text == viewtest.Hostile { // tabs may stay
 			want, text = strings.ReplaceAll(want, "\t", " "), strings.ReplaceAll(out.String(), "\t", " ")
 			if text != want {
 				t.Errorf("hostile text:\n got %q\nwant %q", text, want)
@@ -119,7 +122,7 @@ func TestDataIsNotFiltered(t *testing.T) {
 // FuzzFilter holds that nothing that a terminal or a log obeys is left, however
 // the text is cut into writes.
 func FuzzFilter(f *testing.F) {
-	for _, text := range []string{hostile, "::error::x", "#\x00#[x]\n:\x1b[0m:y", "\x1b[\x1b[31m##vso[", "\n\u00a0::x", "a\x1b]8;;x"} {
+	for _, text := range []string{viewtest.Hostile, "::error::x", "#\x00#[x]\n:\x1b[0m:y", "\x1b[\x1b[31m##vso[", "\n\u00a0::x", "a\x1b]8;;x"} {
 		f.Add(text, 3)
 	}
 	f.Fuzz(func(t *testing.T, text string, cut int) {
@@ -135,7 +138,7 @@ func FuzzFilter(f *testing.F) {
 		}
 		fmt.Fprint(s.Out, text)
 		for _, l := range strings.Split(out.String(), "\n") {
-			if strings.ContainsFunc(strings.ReplaceAll(l, "\t", " "), suspicious) {
+			if strings.ContainsFunc(strings.ReplaceAll(l, "\t", " "), textfmt.IsControl) {
 				t.Errorf("a terminal obeys %q", l)
 			}
 			if strings.HasPrefix(strings.TrimSpace(l), "::") {
@@ -154,8 +157,8 @@ func FuzzFilter(f *testing.F) {
 func TestErrorInCI(t *testing.T) {
 	var out strings.Builder
 	s := Streams{Out: &out, Err: &out}.Filtered("deployer")
-	Error(s.Err, s.Palette(ColourNever, false), errors.New("refused: ##[error]x\n  ::add-mask::y"), nil)
-	Warning(s.Err, s.Palette(ColourNever, false), "odd ##[warning]z")
+	PrintError(s.Err, s.Palette(ColourNever, false), errors.New("refused: ##[error]x\n  ::add-mask::y"), nil)
+	PrintWarning(s.Err, s.Palette(ColourNever, false), "odd ##[warning]z")
 	want := "Error: refused: # #[error]x\n  : :add-mask::y\nWarning: odd # #[warning]z\n"
 	if got := out.String(); got != want {
 		t.Errorf("got %q, want %q", got, want)

@@ -1,9 +1,11 @@
-// Package view writes everything that people and programs read: plans, events,
-// tables and errors, as text, progress or JSON. Nothing else writes.
-package view
+// Package output is where the program writes: standard output and standard error,
+// filtered and coloured, and what all commands write there: JSON and YAML, tables,
+// errors, warnings, a spinner.
+package output
 
 import (
 	"deployer/internal/program"
+	"deployer/internal/view/textfmt"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -19,8 +21,8 @@ type Streams struct {
 	OutTTY, ErrTTY bool
 	Width, Height  int // of the terminal in cells; 80 by 24 when unknown
 
-	console *os.File // what Err writes to, when that is a file
-	sinks   []*sink  // of Out and Err
+	console *os.File  // what Err writes to, when that is a file
+	sinks   []*stream // of Out and Err
 
 	mark    int    // of what is passed on as it is; 0 without a filter
 	program string // the name that the program was called by
@@ -40,7 +42,7 @@ func NewStreams(in io.Reader, out, errOut io.Writer, program string) Streams {
 		}
 	}
 	s.console, _ = errOut.(*os.File)
-	s.sinks = []*sink{{to: out, name: "standard output"}, {to: errOut, name: "standard error"}}
+	s.sinks = []*stream{{to: out, name: "standard output"}, {to: errOut, name: "standard error"}}
 	s.Out, s.Err = s.sinks[0], s.sinks[1]
 	return s.Filtered(program)
 }
@@ -98,11 +100,11 @@ func (s Streams) WriteText(text string, env func(string) string) error {
 	if env == nil {
 		env = os.Getenv
 	}
-	if glyphsFor(env) == asciiGlyphs() {
-		text = ascii(program.In(text, s.program))
+	if textfmt.GlyphsFor(env) == textfmt.ASCIIGlyphs() {
+		text = textfmt.ASCII(program.In(text, s.program))
 	}
 	if s.OutTTY {
-		text = folded(text, s.Width)
+		text = textfmt.Wrap(text, s.Width)
 	}
 	_, err := io.WriteString(s.Out, text)
 	return err

@@ -1,4 +1,6 @@
-package view
+// Package viewtest has what the tests of views share: golden files, an operation
+// with one of everything, and a small terminal.
+package viewtest
 
 import (
 	"bytes"
@@ -25,8 +27,8 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// golden compares got with a file in testdata.
-func golden(t *testing.T, name string, got []byte) {
+// Golden compares got with a file in testdata.
+func Golden(t *testing.T, name string, got []byte) {
 	t.Helper()
 	file := filepath.Join("testdata", name)
 	if *update {
@@ -47,21 +49,21 @@ func golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-// planted is what no output may ever contain, nor its encoding.
-const planted = "hunter2-planted"
+// Planted is what no output may ever contain, nor its encoding.
+const Planted = "hunter2-planted"
 
-const plantedBase64 = "aHVudGVyMi1wbGFudGVk"
+const PlantedBase64 = "aHVudGVyMi1wbGFudGVk"
 
-func checkSecrets(t *testing.T, out string) {
+func CheckSecrets(t *testing.T, out string) {
 	t.Helper()
-	for _, secret := range []string{planted, plantedBase64} {
+	for _, secret := range []string{Planted, PlantedBase64} {
 		if i := strings.Index(out, secret); i >= 0 {
 			t.Errorf("a Secret's value is in the output: %q", out[max(0, i-80):min(len(out), i+60)])
 		}
 	}
 }
 
-func object(t testing.TB, text string) *unstructured.Unstructured {
+func Object(t testing.TB, text string) *unstructured.Unstructured {
 	t.Helper()
 	var m map[string]any
 	if err := yaml.Unmarshal([]byte(text), &m); err != nil {
@@ -70,7 +72,7 @@ func object(t testing.TB, text string) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: m}
 }
 
-func waves(lists [][]apply.Change) []apply.Wave {
+func Waves(lists [][]apply.Change) []apply.Wave {
 	var out []apply.Wave
 	for _, changes := range lists {
 		out = append(out, apply.Wave{Changes: changes})
@@ -78,9 +80,9 @@ func waves(lists [][]apply.Change) []apply.Wave {
 	return out
 }
 
-func noEnv(string) string { return "" }
+func NoEnv(string) string { return "" }
 
-func environment(pairs ...string) func(string) string {
+func Environment(pairs ...string) func(string) string {
 	return func(name string) string {
 		for i := 0; i+1 < len(pairs); i += 2 {
 			if pairs[i] == name {
@@ -91,7 +93,7 @@ func environment(pairs ...string) func(string) string {
 	}
 }
 
-const liveWeb = `
+const LiveWeb = `
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web, namespace: prod, uid: u1, resourceVersion: "9", annotations: {deployment.kubernetes.io/revision: "4"}}
@@ -109,7 +111,7 @@ spec:
 status: {replicas: 1}
 `
 
-const wantWeb = `
+const WantWeb = `
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web, namespace: prod}
@@ -131,7 +133,7 @@ spec:
 
 // resultWeb is what a server makes of wantWeb.
 func resultWeb(t testing.TB) *unstructured.Unstructured {
-	obj := object(t, wantWeb)
+	obj := Object(t, WantWeb)
 	obj.SetUID("u1")
 	obj.SetGeneration(5)
 	containers, _, _ := unstructured.NestedSlice(obj.Object, "spec", "template", "spec", "containers")
@@ -142,24 +144,24 @@ func resultWeb(t testing.TB) *unstructured.Unstructured {
 	return obj
 }
 
-func id(group, kind, name string) kube.ID {
+func ID(group, kind, name string) kube.ID {
 	return kube.ID{Group: group, Kind: kind, Namespace: "prod", Name: name}
 }
 
 func config(t testing.TB, text string) *unstructured.Unstructured {
-	obj := object(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, namespace: prod}")
+	obj := Object(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web, namespace: prod}")
 	_ = unstructured.SetNestedField(obj.Object, text, "data", "nginx.conf")
 	return obj
 }
 
-// planned is upgrade, with what only plans tell of.
-func planned(t testing.TB) *deploy.Operation {
-	op := upgrade(t)
+// UpgradePlan is upgrade, with what only plans tell of.
+func UpgradePlan(t testing.TB) *deploy.Operation {
+	op := Upgrade(t)
 	op.Variants = map[kube.ID]deploy.Variants{
-		id("", "ConfigMap", "seed"): {Rendered: seed(t, "bbb2"), Again: []*unstructured.Unstructured{seed(t, "ccc3")}},
+		ID("", "ConfigMap", "seed"): {Rendered: seed(t, "bbb2"), Again: []*unstructured.Unstructured{seed(t, "ccc3")}},
 	}
 	op.Plan.Waves[0].Changes = append(op.Plan.Waves[0].Changes, apply.Change{
-		ID: id("", "ConfigMap", "seed"), Action: apply.Update, Source: "web/templates/seed.yaml",
+		ID: ID("", "ConfigMap", "seed"), Action: apply.Update, Source: "web/templates/seed.yaml",
 		Live: seed(t, "aaa1"), Want: seed(t, "bbb2"), Result: seed(t, "bbb2"),
 	})
 	return op
@@ -167,15 +169,15 @@ func planned(t testing.TB) *deploy.Operation {
 
 // seed is an object whose template makes a value up.
 func seed(t testing.TB, value string) *unstructured.Unstructured {
-	return object(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: seed, namespace: prod}\ndata: {seed: "+value+", long: \"a\\n"+value+"\\nb\\n\"}")
+	return Object(t, "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: seed, namespace: prod}\ndata: {seed: "+value+", long: \"a\\n"+value+"\\nb\\n\"}")
 }
 
-func secretObject(t testing.TB, data string) *unstructured.Unstructured {
-	return object(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: db, namespace: prod, annotations: {kubectl.kubernetes.io/last-applied-configuration: "+
-		planted+", copy: "+planted+"}}\ndata: {"+data+"}")
+func SecretObject(t testing.TB, data string) *unstructured.Unstructured {
+	return Object(t, "apiVersion: v1\nkind: Secret\nmetadata: {name: db, namespace: prod, annotations: {kubectl.kubernetes.io/last-applied-configuration: "+
+		Planted+", copy: "+Planted+"}}\ndata: {"+data+"}")
 }
 
-func record(version int, status helmrelease.Status) *release.Record {
+func Record(version int, status helmrelease.Status) *release.Record {
 	r := &release.Record{}
 	r.Name, r.Namespace, r.Version = "web", "prod", version
 	r.Info = &helmrelease.Info{Status: status}
@@ -183,12 +185,12 @@ func record(version int, status helmrelease.Status) *release.Record {
 	return r
 }
 
-func summary(revision int, status helmrelease.Status) *release.Summary {
+func Summary(revision int, status helmrelease.Status) *release.Summary {
 	return &release.Summary{Name: "web", Namespace: "prod", Revision: revision, Status: status}
 }
 
-// upgrade is an operation with one of everything.
-func upgrade(t testing.TB) *deploy.Operation {
+// Upgrade is an operation with one of everything.
+func Upgrade(t testing.TB) *deploy.Operation {
 	t.Helper()
 	lines := "server {\n  listen 80;\n  root /srv;\n  index index.html;\n  gzip on;\n  etag on;\n}\n"
 	conflict := apply.FieldConflict{
@@ -199,7 +201,7 @@ func upgrade(t testing.TB) *deploy.Operation {
 	yielded.Path, yielded.Manager, yielded.Outcome = "spec.paused", "argo-rollouts", apply.Yielded
 	return &deploy.Operation{
 		Verb: deploy.Upgrade, Release: "web", Namespace: "prod",
-		Base: summary(6, helmrelease.StatusDeployed), Next: record(7, helmrelease.StatusPendingUpgrade),
+		Base: Summary(6, helmrelease.StatusDeployed), Next: Record(7, helmrelease.StatusPendingUpgrade),
 		Warnings: []string{"values: \"image.tagg\" is not in the chart's schema"},
 		Hooks: deploy.Hooks{
 			Before: []*helmrelease.Hook{{Name: "migrate", Kind: "Job", Path: "web/templates/migrate.yaml", Weight: -5}},
@@ -208,78 +210,78 @@ func upgrade(t testing.TB) *deploy.Operation {
 				DeletePolicies: []helmrelease.HookDeletePolicy{helmrelease.HookSucceeded},
 			}},
 		},
-		Awaits: []apply.Need{{ID: id("apps", "Deployment", "web"), State: apply.Ready}, {ID: id("batch", "Job", "once"), State: apply.Ready}},
+		Awaits: []apply.Need{{ID: ID("apps", "Deployment", "web"), State: apply.Ready}, {ID: ID("batch", "Job", "once"), State: apply.Ready}},
 		Plan: &apply.Plan{
 			CRDs: []apply.Change{{ID: kube.ID{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "foos.example.com"}, Action: apply.None}},
-			Waves: waves([][]apply.Change{{
-				{ID: id("", "ServiceAccount", "web"), Action: apply.None, Source: "web/templates/sa.yaml"},
+			Waves: Waves([][]apply.Change{{
+				{ID: ID("", "ServiceAccount", "web"), Action: apply.None, Source: "web/templates/sa.yaml"},
 				{
-					ID: id("", "ConfigMap", "web"), Action: apply.Update, Source: "web/templates/config.yaml",
+					ID: ID("", "ConfigMap", "web"), Action: apply.Update, Source: "web/templates/config.yaml",
 					Live: config(t, lines), Want: config(t, strings.Replace(lines, "80", "8080", 1)), Result: config(t, strings.Replace(lines, "80", "8080", 1)),
 				},
 				{
-					ID: id("", "Secret", "db"), Action: apply.Update, Source: "web/templates/secret.yaml",
-					Live:      secretObject(t, "password: "+plantedBase64+", gone: "+plantedBase64),
-					Want:      secretObject(t, "password: "+plantedBase64+"MQ==, token: "+plantedBase64),
-					Result:    secretObject(t, "password: "+plantedBase64+"MQ==, token: "+plantedBase64),
+					ID: ID("", "Secret", "db"), Action: apply.Update, Source: "web/templates/secret.yaml",
+					Live:      SecretObject(t, "password: "+PlantedBase64+", gone: "+PlantedBase64),
+					Want:      SecretObject(t, "password: "+PlantedBase64+"MQ==, token: "+PlantedBase64),
+					Result:    SecretObject(t, "password: "+PlantedBase64+"MQ==, token: "+PlantedBase64),
 					Removed:   []apply.Removal{{Path: "data.gone", Revision: 6}},
-					Conflicts: []apply.FieldConflict{{Path: "data.password", Manager: "vault", Operation: "Update", Before: planted, After: planted, Outcome: apply.Taken}},
+					Conflicts: []apply.FieldConflict{{Path: "data.password", Manager: "vault", Operation: "Update", Before: Planted, After: Planted, Outcome: apply.Taken}},
 				},
-				{ID: id("", "Secret", "new"), Action: apply.Create, Source: "web/templates/secret.yaml", Want: secretObject(t, "key: "+plantedBase64)},
+				{ID: ID("", "Secret", "new"), Action: apply.Create, Source: "web/templates/secret.yaml", Want: SecretObject(t, "key: "+PlantedBase64)},
 			}, {
 				{
-					ID: id("apps", "Deployment", "web"), Action: apply.Update, Source: "web/templates/web.yaml",
-					Live: object(t, liveWeb), Want: object(t, wantWeb), Result: resultWeb(t),
+					ID: ID("apps", "Deployment", "web"), Action: apply.Update, Source: "web/templates/web.yaml",
+					Live: Object(t, LiveWeb), Want: Object(t, WantWeb), Result: resultWeb(t),
 					Conflicts: []apply.FieldConflict{conflict, yielded}, TakenFrom: []string{"helm (Update)"},
 					Removed: []apply.Removal{{Path: `spec.template.spec.containers[name="sidecar"]`, Revision: 6}},
 				},
 				{
-					ID: id("batch", "Job", "once"), Action: apply.Recreate, Source: "web/templates/job.yaml", Reason: "spec.template is immutable",
-					Live: object(t, "apiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec: {backoffLimit: 6, template: {spec: {containers: [{name: a, image: b:1}]}}}"),
-					Want: object(t, "apiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec: {template: {spec: {containers: [{name: a, image: b:2}]}}}"),
+					ID: ID("batch", "Job", "once"), Action: apply.Recreate, Source: "web/templates/job.yaml", Reason: "spec.template is immutable",
+					Live: Object(t, "apiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec: {backoffLimit: 6, template: {spec: {containers: [{name: a, image: b:1}]}}}"),
+					Want: Object(t, "apiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec: {template: {spec: {containers: [{name: a, image: b:2}]}}}"),
 				},
 				{
-					ID: id("example.com", "Foo", "foo"), Action: apply.Create, Source: "web/templates/foo.yaml", Unverified: "its kind arrives with the chart's CRDs",
-					Want: object(t, "apiVersion: example.com/v1\nkind: Foo\nmetadata: {name: foo, namespace: prod, labels: {app: web}}\nspec: {size: 3}"),
+					ID: ID("example.com", "Foo", "foo"), Action: apply.Create, Source: "web/templates/foo.yaml", Unverified: "its kind arrives with the chart's CRDs",
+					Want: Object(t, "apiVersion: example.com/v1\nkind: Foo\nmetadata: {name: foo, namespace: prod, labels: {app: web}}\nspec: {size: 3}"),
 				},
 			}}),
 			Prune: []apply.Change{
-				{ID: id("", "Service", "old"), Action: apply.Delete, Reason: "removed from the chart"},
-				{ID: id("", "PersistentVolumeClaim", "data"), Action: apply.Keep, Reason: "helm.sh/resource-policy is keep"},
+				{ID: ID("", "Service", "old"), Action: apply.Delete, Reason: "removed from the chart"},
+				{ID: ID("", "PersistentVolumeClaim", "data"), Action: apply.Keep, Reason: "helm.sh/resource-policy is keep"},
 			},
-			Hooks: []apply.Change{{ID: id("batch", "Job", "migrate"), Action: apply.Create}},
+			Hooks: []apply.Change{{ID: ID("batch", "Job", "migrate"), Action: apply.Create}},
 			Warnings: []apply.Warning{{
-				ID: id("", "ConfigMap", "web"), Source: "web/templates/config.yaml", Text: "data.x has no value: sent as an empty string",
+				ID: ID("", "ConfigMap", "web"), Source: "web/templates/config.yaml", Text: "data.x has no value: sent as an empty string",
 			}},
 		},
 	}
 }
 
-// hostile is what a cluster or chart may send to a terminal or a page.
-const hostile = "\x1b[2J\x1b]0;owned\x07\x1b[31mred\u009b1A\r\nFAKE line\u202edlrow <script>alert(1)</script> `````` \x00\x08 @team"
+// Hostile is what a cluster or chart may send to a terminal or a page.
+const Hostile = "\x1b[2J\x1b]0;owned\x07\x1b[31mred\u009b1A\r\nFAKE line\u202edlrow <script>alert(1)</script> `````` \x00\x08 @team"
 
-func hostileOperation(t *testing.T) *deploy.Operation {
-	op := upgrade(t)
-	op.Warnings = []string{hostile}
+func HostileOperation(t *testing.T) *deploy.Operation {
+	op := Upgrade(t)
+	op.Warnings = []string{Hostile}
 	c := &op.Plan.Waves[1].Changes[0]
-	c.Reason, c.Unverified, c.Source, c.TakenFrom = hostile, hostile, hostile, []string{hostile}
-	c.Conflicts[0].Manager, c.Conflicts[0].Before = hostile, hostile
-	c.Result.SetAnnotations(map[string]string{hostile: hostile, "multi": hostile + "\nline two"})
-	op.Plan.Prune[0].ID.Name = hostile
-	op.Plan.Waves[1].Changes[2].Want.SetLabels(map[string]string{"a": hostile})
+	c.Reason, c.Unverified, c.Source, c.TakenFrom = Hostile, Hostile, Hostile, []string{Hostile}
+	c.Conflicts[0].Manager, c.Conflicts[0].Before = Hostile, Hostile
+	c.Result.SetAnnotations(map[string]string{Hostile: Hostile, "multi": Hostile + "\nline two"})
+	op.Plan.Prune[0].ID.Name = Hostile
+	op.Plan.Waves[1].Changes[2].Want.SetLabels(map[string]string{"a": Hostile})
 	return op
 }
 
-// edited is when somebody was at work in the fixtures.
-var edited = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
+// Edited is when somebody was at work in the fixtures.
+var Edited = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 
-// manyChanges is an upgrade that changes a thousand objects: most the same way,
+// ManyChanges is an upgrade that changes a thousand objects: most the same way,
 // some each its own way, and a few that nobody may miss.
-func manyChanges(t testing.TB) *deploy.Operation {
-	op := upgrade(t)
+func ManyChanges(t testing.TB) *deploy.Operation {
+	op := Upgrade(t)
 	op.Plan.Waves[0].Changes = nil
 	for i := range 1000 {
-		c := apply.Change{ID: id("", "ConfigMap", fmt.Sprintf("same-%03d", i)), Action: apply.Update, Source: fmt.Sprintf("web/templates/%d.yaml", i%7)}
+		c := apply.Change{ID: ID("", "ConfigMap", fmt.Sprintf("same-%03d", i)), Action: apply.Update, Source: fmt.Sprintf("web/templates/%d.yaml", i%7)}
 		before, after := "blue", "red"
 		if i%4 == 0 {
 			c.ID.Name, after = fmt.Sprintf("other-%03d", i), fmt.Sprintf("red %d", i)
@@ -290,14 +292,14 @@ func manyChanges(t testing.TB) *deploy.Operation {
 		op.Plan.Warnings = append(op.Plan.Warnings, apply.Warning{ID: c.ID, Source: c.Source, Text: "v1 ConfigMap is old-fashioned"})
 	}
 	for i := range 30 {
-		op.Plan.Prune = append(op.Plan.Prune, apply.Change{ID: id("", "Service", fmt.Sprintf("old-%d", i)), Action: apply.Delete, Reason: "removed from the chart"})
+		op.Plan.Prune = append(op.Plan.Prune, apply.Change{ID: ID("", "Service", fmt.Sprintf("old-%d", i)), Action: apply.Delete, Reason: "removed from the chart"})
 	}
 	return op
 }
 
-func webID() kube.ID { return id("apps", "Deployment", "web") }
+func WebID() kube.ID { return ID("apps", "Deployment", "web") }
 
-func pull() track.Problem {
+func Pull() track.Problem {
 	return track.Problem{
 		Class: class.ImagePermanent, Title: "Image can't be pulled", Container: "web", Image: "registry.example/web:1.9.9",
 		Message: `failed to resolve reference "registry.example/web:1.9.9": not found`,

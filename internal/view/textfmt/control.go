@@ -1,4 +1,6 @@
-package view
+// Package textfmt makes text fit to be shown: free of control characters, wrapped,
+// padded, escaped for Markdown and shells, in the words of a sentence.
+package textfmt
 
 import (
 	"strings"
@@ -6,12 +8,12 @@ import (
 	"unicode/utf8"
 )
 
-// line makes one harmless line of text that comes from a cluster, a chart or a
+// Line makes one harmless line of text that comes from a cluster, a chart or a
 // log: escape sequences and other control characters are taken out, line ends
 // become blanks. What is left can't move a cursor, ring, colour or hide
 // anything (https://cwe.mitre.org/data/definitions/150.html).
-func line(s string) string {
-	return strings.TrimSpace(cleaned(s, func(r rune) rune {
+func Line(s string) string {
+	return strings.TrimSpace(withoutControls(s, func(r rune) rune {
 		if r == '\n' || r == '\r' || r == '\t' {
 			return ' '
 		}
@@ -19,9 +21,9 @@ func line(s string) string {
 	}))
 }
 
-// block is line for text of several lines: line ends stay, tabs become blanks.
-func block(s string) string {
-	return cleaned(strings.ReplaceAll(s, "\r\n", "\n"), func(r rune) rune {
+// Block is line for text of several lines: line ends stay, tabs become blanks.
+func Block(s string) string {
+	return withoutControls(strings.ReplaceAll(s, "\r\n", "\n"), func(r rune) rune {
 		switch r {
 		case '\n':
 			return r
@@ -32,21 +34,21 @@ func block(s string) string {
 	})
 }
 
-// cleaned drops escape sequences, and maps control characters by control,
+// withoutControls drops escape sequences, and maps control characters by control,
 // which returns -1 for those to drop.
-func cleaned(s string, control func(rune) rune) string {
-	if !strings.ContainsFunc(s, suspicious) && utf8.ValidString(s) {
+func withoutControls(s string, control func(rune) rune) string {
+	if !strings.ContainsFunc(s, IsControl) && utf8.ValidString(s) {
 		return s
 	}
 	var b strings.Builder
 	for i := 0; i < len(s); {
-		if n := escape(s[i:]); n > 0 {
+		if n := EscapeLength(s[i:]); n > 0 {
 			i += n
 			continue
 		}
 		r, size := utf8.DecodeRuneInString(s[i:])
 		i += size
-		if suspicious(r) {
+		if IsControl(r) {
 			if r = control(r); r < 0 {
 				continue
 			}
@@ -56,17 +58,17 @@ func cleaned(s string, control func(rune) rune) string {
 	return b.String()
 }
 
-// suspicious are control characters, and those that turn the direction of
+// IsControl are control characters, and those that turn the direction of
 // writing, with which text can be made to look like other text.
-func suspicious(r rune) bool {
+func IsControl(r rune) bool {
 	return unicode.IsControl(r) || r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069' ||
 		r == '\u200e' || r == '\u200f' || r == '\u061c' || r == '\u2028' || r == '\u2029'
 }
 
-// escape returns the length of the escape sequence that s begins with, 0 for
+// EscapeLength returns the length of the escape sequence that s begins with, 0 for
 // none: CSI sequences, and strings (OSC, DCS, APC, PM, SOS) up to their end.
 // https://ecma-international.org/publications-and-standards/standards/ecma-48/
-func escape(s string) int {
+func EscapeLength(s string) int {
 	start := 0
 	var kind byte
 	switch {
@@ -117,5 +119,5 @@ func stringEnd(s string) int {
 	return len(s)
 }
 
-// visible is a line with its indentation, without control characters.
-func visible(s string) string { return strings.TrimRight(strings.ReplaceAll(block(s), "\n", " "), " ") }
+// Visible is a line with its indentation, without control characters.
+func Visible(s string) string { return strings.TrimRight(strings.ReplaceAll(Block(s), "\n", " "), " ") }

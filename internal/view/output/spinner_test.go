@@ -1,18 +1,20 @@
-package view
+package output
 
 import (
 	"strings"
 	"testing"
 	"time"
+
+	"deployer/internal/view/viewtest"
 )
 
 // What is waited for is shown on a terminal after a while, makes room for
 // lines, and leaves nothing behind.
 func TestWaiting(t *testing.T) {
-	s := newScreen(t, 60, 10)
+	s := viewtest.NewScreen(t, 60, 10)
 	var moved int64
 	after, tick := make(chan time.Time), make(chan time.Time)
-	w := &Waiting{out: s, text: func() string { return "fetching local/web" + amount(moved, 2_000_000) }, after: after, tick: tick, stop: make(chan struct{}), stopped: make(chan struct{})}
+	w := &Spinner{out: s, text: func() string { return "fetching local/web" + transferred(moved, 2_000_000) }, after: after, tick: tick, stop: make(chan struct{}), stopped: make(chan struct{})}
 	go w.run()
 	text := func() string {
 		w.mu.Lock()
@@ -52,7 +54,7 @@ func TestWaiting(t *testing.T) {
 
 func TestWaitingWithoutTerminal(t *testing.T) {
 	var out strings.Builder
-	w := StartWaiting(Streams{Err: &out, Width: 80}, "fetching local/web", func() (int64, int64) { return 0, 0 })
+	w := StartSpinner(Streams{Err: &out, Width: 80}, "fetching local/web", func() (int64, int64) { return 0, 0 })
 	w.Stop()
 	if w.stop != nil || out.Len() > 0 {
 		t.Errorf("shown without a terminal: %q", out.String())
@@ -70,7 +72,7 @@ func TestAmount(t *testing.T) {
 		{4_560_000, 12_340_000, "  4.6 of 12.3 MB"},
 		{4_560_000, 2_000, "  4.6 MB"}, // the length of an answer is unknown
 	} {
-		if got := amount(c.moved, c.announced); got != c.want {
+		if got := transferred(c.moved, c.announced); got != c.want {
 			t.Errorf("amount(%d, %d) = %q, want %q", c.moved, c.announced, got, c.want)
 		}
 	}

@@ -1,4 +1,4 @@
-package view
+package output
 
 import (
 	"fmt"
@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"deployer/internal/program"
+	"deployer/internal/view/textfmt"
 )
 
 // A filter is what all text goes through on its way to a terminal or a log. It
@@ -61,7 +62,7 @@ func (f *filter) clean(text string) string {
 // withoutControls takes out escape sequences that aren't colours of ours, and
 // characters that control terminals but for line ends and tabs.
 func (f *filter) withoutControls(text string) string {
-	dangerous := func(r rune) bool { return suspicious(r) && r != '\n' && r != '\t' }
+	dangerous := func(r rune) bool { return textfmt.IsControl(r) && r != '\n' && r != '\t' }
 	if !strings.ContainsFunc(text, dangerous) && utf8.ValidString(text) {
 		return text
 	}
@@ -70,7 +71,7 @@ func (f *filter) withoutControls(text string) string {
 	var out strings.Builder
 	coloured := false
 	for i := 0; i < len(text); {
-		if n := escape(text[i:]); n > 0 {
+		if n := textfmt.EscapeLength(text[i:]); n > 0 {
 			sequence := text[i : i+n]
 			i += n
 			switch codes, ours := strings.CutPrefix(sequence, colour); {
@@ -116,7 +117,7 @@ func (f *filter) withoutCommands(text string) string {
 	}
 	var out strings.Builder
 	for i := 0; i < len(text); {
-		if n := escape(text[i:]); n > 0 { // a colour of ours
+		if n := textfmt.EscapeLength(text[i:]); n > 0 { // a colour of ours
 			out.WriteString(text[i : i+n])
 			i += n
 			continue

@@ -1,4 +1,4 @@
-package view
+package textfmt
 
 import (
 	"strings"
@@ -6,47 +6,47 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// glyphs are the signs that go with words. None of them says anything alone.
-type glyphs struct {
+// Glyphs are the signs that go with words. None of them says anything alone.
+type Glyphs struct {
 	Good, Bad, Warn, Busy, Title, Dot, Arrow, Branch, More string
 	Full, Head, Empty                                      string // of the bar
 }
 
-func unicodeGlyphs() glyphs {
-	return glyphs{
+func UnicodeGlyphs() Glyphs {
+	return Glyphs{
 		Good: "✓", Bad: "✗", Warn: "!", Busy: "…", Title: "▸", Dot: "·", Arrow: "→", Branch: "└", More: "…",
 		Full: "━", Head: "╸", Empty: "┈",
 	}
 }
 
-func asciiGlyphs() glyphs {
-	return glyphs{
+func ASCIIGlyphs() Glyphs {
+	return Glyphs{
 		Good: "+", Bad: "x", Warn: "!", Busy: ".", Title: ">", Dot: "-", Arrow: "->", Branch: "`-", More: "...",
 		Full: "=", Head: ">", Empty: ".",
 	}
 }
 
-// glyphsFor picks signs that the user's locale can show: the first of LC_ALL,
+// GlyphsFor picks signs that the user's locale can show: the first of LC_ALL,
 // LC_CTYPE and LANG that is set decides, as in POSIX. With none set, which is
 // how containers of CI run, UTF-8 is assumed.
-func glyphsFor(env func(string) string) glyphs {
+func GlyphsFor(env func(string) string) Glyphs {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		if v := strings.ToUpper(env(name)); v != "" {
 			if strings.Contains(v, "UTF-8") || strings.Contains(v, "UTF8") {
-				return unicodeGlyphs()
+				return UnicodeGlyphs()
 			}
-			return asciiGlyphs()
+			return ASCIIGlyphs()
 		}
 	}
-	return unicodeGlyphs()
+	return UnicodeGlyphs()
 }
 
 // fit cuts s to at most cells cells, and says by more that it did.
-func (g glyphs) Fit(s string, cells int) string {
-	if width(s) <= cells {
+func (g Glyphs) Fit(s string, cells int) string {
+	if Width(s) <= cells {
 		return s
 	}
-	room := cells - width(g.More)
+	room := cells - Width(g.More)
 	if room <= 0 {
 		return ""
 	}

@@ -1,25 +1,27 @@
-package view
+package output
 
 import (
 	"bytes"
 	"fmt"
 	"io"
 	"sync"
+
+	"deployer/internal/view/textfmt"
 )
 
 const (
-	// outletRoom is how much may wait for a terminal that isn't read: some
+	// MessageLimit is how much may wait for a terminal that isn't read: some
 	// thousand lines.
-	outletRoom = 512 << 10
-	// recordRoom is the same for a program that reads our events.
-	recordRoom = 16 << 20
+	MessageLimit = 512 << 10
+	// EventLimit is the same for a program that reads our events.
+	EventLimit = 16 << 20
 )
 
-// An outlet writes in a goroutine of its own, so that a terminal that is held
+// An AsyncWriter writes in a goroutine of its own, so that a terminal that is held
 // (Ctrl-S) or a reader that is slow doesn't hold up the run. What finds no room
 // is left out, and how much it was is said; or its writer waits, when nothing
 // may be left out.
-type outlet struct {
+type AsyncWriter struct {
 	to       io.Writer
 	limit    int
 	lossless bool // writers wait for room; else lines are dropped
@@ -33,15 +35,15 @@ type outlet struct {
 	closed  bool
 }
 
-func newOutlet(to io.Writer, limit int, lossless bool) *outlet {
-	o := &outlet{to: to, limit: limit, lossless: lossless}
+func NewAsyncWriter(to io.Writer, limit int, lossless bool) *AsyncWriter {
+	o := &AsyncWriter{to: to, limit: limit, lossless: lossless}
 	o.changed = sync.NewCond(&o.mu)
 	go o.run()
 	return o
 }
 
 // Write takes text in. Its error is that of an earlier write.
-func (o *outlet) Write(text []byte) (int, error) {
+func (o *AsyncWriter) Write(text []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for o.lossless && o.err == nil && len(o.queue) > 0 && len(o.queue)+len(text) > o.limit {
@@ -55,7 +57,7 @@ func (o *outlet) Write(text []byte) (int, error) {
 		return len(text), nil
 	}
 	if o.dropped > 0 {
-		o.queue = fmt.Appendf(o.queue, "(%s left out: nobody read them in time)\n", count(o.dropped, "line"))
+		o.queue = fmt.Appendf(o.queue, "(%s left out: nobody read them in time)\n", textfmt.Count(o.dropped, "line"))
 		o.dropped = 0
 	}
 	o.queue = append(o.queue, text...)
@@ -65,20 +67,20 @@ func (o *outlet) Write(text []byte) (int, error) {
 
 // WaitForRoom lets the writer wait for room from now on: what ends a run is told,
 // however long that takes.
-func (o *outlet) WaitForRoom() {
+func (o *AsyncWriter) WaitForRoom() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.lossless = true
 }
 
 // IsIdle reports whether all that was written has been taken by its reader.
-func (o *outlet) IsIdle() bool {
+func (o *AsyncWriter) IsIdle() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return len(o.queue) == 0 && !o.writing
 }
 
-func (o *outlet) run() {
+func (o *AsyncWriter) run() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	for {
@@ -104,7 +106,7 @@ func (o *outlet) run() {
 
 // Close waits until all has been written. Its error is that of the first write
 // that failed.
-func (o *outlet) Close() error {
+func (o *AsyncWriter) Close() error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.closed = true

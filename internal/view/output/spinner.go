@@ -1,4 +1,4 @@
-package view
+package output
 
 import (
 	"fmt"
@@ -8,21 +8,23 @@ import (
 	"time"
 
 	"github.com/schollz/progressbar/v3"
+
+	"deployer/internal/view/textfmt"
 )
 
 const (
-	// waitingAfter is how long something may take without a word.
-	waitingAfter = 300 * time.Millisecond
-	waitingEvery = 100 * time.Millisecond
+	// spinnerAfter is how long something may take without a word.
+	spinnerAfter = 300 * time.Millisecond
+	spinnerEvery = 100 * time.Millisecond
 	roomForTime  = 16 // cells for the spinner and the time
 
 	megabyte = 1_000_000
 )
 
-// Waiting shows on a terminal that something is under way whose length nobody
+// Spinner shows on a terminal that something is under way whose length nobody
 // knows, such as a download: a spinner, what is done, and for how long. It is
 // gone when that has ended. Without a terminal it shows nothing.
-type Waiting struct {
+type Spinner struct {
 	out   io.Writer
 	text  func() string    // what is done, and how far
 	after <-chan time.Time // when to begin
@@ -35,19 +37,19 @@ type Waiting struct {
 	once          sync.Once
 }
 
-// StartWaiting begins to show what is done, and how much of a transfer. Stop
+// StartSpinner begins to show what is done, and how much of a transfer. Stop
 // ends it.
-func StartWaiting(s Streams, what string, transfer func() (moved, announced int64)) *Waiting {
-	glyphs := glyphsFor(os.Getenv)
-	w := &Waiting{out: unfiltered(s.Err), text: func() string {
-		done := amount(transfer())
-		return glyphs.Fit(line(what), s.Width-roomForTime-len(done)) + done
+func StartSpinner(s Streams, what string, transfer func() (moved, announced int64)) *Spinner {
+	glyphs := textfmt.GlyphsFor(os.Getenv)
+	w := &Spinner{out: unfiltered(s.Err), text: func() string {
+		done := transferred(transfer())
+		return glyphs.Fit(textfmt.Line(what), s.Width-roomForTime-len(done)) + done
 	}}
 	if !s.ErrTTY || os.Getenv("TERM") == "dumb" || os.Getenv("CI") != "" {
 		return w
 	}
-	ticker := time.NewTicker(waitingEvery)
-	w.after, w.tick = time.After(waitingAfter), ticker.C
+	ticker := time.NewTicker(spinnerEvery)
+	w.after, w.tick = time.After(spinnerAfter), ticker.C
 	w.stop, w.stopped = make(chan struct{}), make(chan struct{})
 	go func() {
 		defer ticker.Stop()
@@ -56,7 +58,7 @@ func StartWaiting(s Streams, what string, transfer func() (moved, announced int6
 	return w
 }
 
-func (w *Waiting) run() {
+func (w *Spinner) run() {
 	defer close(w.stopped)
 	select {
 	case <-w.stop:
@@ -86,9 +88,9 @@ func (w *Waiting) run() {
 	}
 }
 
-// amount tells how much has been moved of what was announced. What is small is
+// transferred tells how much has been moved of what was announced. What is small is
 // over before it is read.
-func amount(moved, announced int64) string {
+func transferred(moved, announced int64) string {
 	switch {
 	case max(moved, announced) < megabyte/10:
 		return ""
@@ -99,14 +101,14 @@ func amount(moved, announced int64) string {
 }
 
 // Through is a writer to out that doesn't mix with what is shown.
-func (w *Waiting) Through(out io.Writer) io.Writer { return aside{w, out} }
+func (w *Spinner) Through(out io.Writer) io.Writer { return asideWriter{w, out} }
 
-type aside struct {
-	w   *Waiting
+type asideWriter struct {
+	w   *Spinner
 	out io.Writer
 }
 
-func (a aside) Write(p []byte) (int, error) {
+func (a asideWriter) Write(p []byte) (int, error) {
 	a.w.mu.Lock()
 	defer a.w.mu.Unlock()
 	if a.w.bar != nil {
@@ -116,7 +118,7 @@ func (a aside) Write(p []byte) (int, error) {
 }
 
 // Stop takes away what is shown. It may be called again.
-func (w *Waiting) Stop() {
+func (w *Spinner) Stop() {
 	if w.stop == nil {
 		return
 	}

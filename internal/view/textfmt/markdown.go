@@ -1,4 +1,4 @@
-package view
+package textfmt
 
 import (
 	"fmt"
@@ -7,12 +7,12 @@ import (
 	"strings"
 )
 
-// markdown writes text that means itself where Markdown is read: it makes no link,
+// EscapeMarkdown writes text that means itself where Markdown is read: it makes no link,
 // image, mention, HTML or code, and ends none.
 // https://spec.commonmark.org/0.31.2/#backslash-escapes
-func markdown(s string) string {
+func EscapeMarkdown(s string) string {
 	var b strings.Builder
-	for _, r := range unlinked(line(s)) {
+	for _, r := range unlinked(Line(s)) {
 		switch {
 		case strings.ContainsRune("<>&@", r):
 			b.WriteString(entity(r))
@@ -25,13 +25,13 @@ func markdown(s string) string {
 	return b.String()
 }
 
-// entities writes text that means itself inside of HTML that stands in Markdown,
+// EscapeMarkdownHTML writes text that means itself inside of HTML that stands in Markdown,
 // where backslashes count in some places and not in others: what has a meaning in
 // either is written by its number.
 // https://spec.commonmark.org/0.31.2/#entity-and-numeric-character-references
-func entities(s string) string {
+func EscapeMarkdownHTML(s string) string {
 	var b strings.Builder
-	for _, r := range unlinked(line(s)) {
+	for _, r := range unlinked(Line(s)) {
 		if strings.ContainsRune("<>&@\\`*_{}[]#!|~$", r) {
 			b.WriteString(entity(r))
 			continue
@@ -66,8 +66,8 @@ func unlinked(s string) string {
 	return addresses.ReplaceAllStringFunc(s, func(m string) string { return m[:1] + joiner + m[1:] })
 }
 
-// fenceFor is a fence longer than any in the text, so that none ends it.
-func fenceFor(text string) string {
+// Fence is a fence longer than any in the text, so that none ends it.
+func Fence(text string) string {
 	longest, run := 0, 0
 	for _, r := range text {
 		if r != '`' {

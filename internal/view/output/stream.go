@@ -1,4 +1,4 @@
-package view
+package output
 
 import (
 	"errors"
@@ -7,37 +7,37 @@ import (
 	"sync"
 )
 
-// An OutputError says that something could not be written that was meant to be
+// An WriteError says that something could not be written that was meant to be
 // read. It tells nothing of what was done.
-type OutputError struct {
+type WriteError struct {
 	What string // "standard output", "standard error" or the path of a file
 	Err  error
 }
 
-func (e *OutputError) Error() string { return fmt.Sprintf("writing %s: %s", e.What, e.Err) }
-func (e *OutputError) Unwrap() error { return e.Err }
+func (e *WriteError) Error() string { return fmt.Sprintf("writing %s: %s", e.What, e.Err) }
+func (e *WriteError) Unwrap() error { return e.Err }
 
-// OnlyOutput tells whether nothing but output has failed: every error in err is an
+// OnlyWriteErrors tells whether nothing but output has failed: every error in err is an
 // *OutputError, and there is one.
-func OnlyOutput(err error) bool {
+func OnlyWriteErrors(err error) bool {
 	switch e := err.(type) {
 	case nil:
 		return false
-	case *OutputError:
+	case *WriteError:
 		return true
 	case interface{ Unwrap() []error }:
 		for _, inner := range e.Unwrap() {
-			if !OnlyOutput(inner) {
+			if !OnlyWriteErrors(inner) {
 				return false
 			}
 		}
 		return len(e.Unwrap()) > 0
 	}
-	return OnlyOutput(errors.Unwrap(err))
+	return OnlyWriteErrors(errors.Unwrap(err))
 }
 
-// A sink is standard output or standard error. It remembers the first failure.
-type sink struct {
+// A stream is standard output or standard error. It remembers the first failure.
+type stream struct {
 	to   io.Writer
 	name string
 
@@ -46,14 +46,14 @@ type sink struct {
 	ignoreErrors bool // failures are remembered, and not told to who writes
 }
 
-func (s *sink) Write(data []byte) (int, error) {
+func (s *stream) Write(data []byte) (int, error) {
 	n, err := s.to.Write(data)
 	if err == nil {
 		return n, nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	err = &OutputError{What: s.name, Err: cause(err)}
+	err = &WriteError{What: s.name, Err: SystemError(err)}
 	if s.firstError == nil {
 		s.firstError = err
 	}
@@ -63,8 +63,8 @@ func (s *sink) Write(data []byte) (int, error) {
 	return n, err
 }
 
-// cause is what the system said, without "write /dev/stdout" before it.
-func cause(err error) error {
+// SystemError is what the system said, without "write /dev/stdout" before it.
+func SystemError(err error) error {
 	for errors.Unwrap(err) != nil {
 		err = errors.Unwrap(err)
 	}

@@ -1,10 +1,10 @@
-package view
+package textfmt
 
 import "strings"
 
-// shellWord makes text safe to paste into a shell.
-func shellWord(s string) string {
-	s = line(s)
+// ShellWord makes text safe to paste into a shell.
+func ShellWord(s string) string {
+	s = Line(s)
 	safe := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@,+=", r)
 	}

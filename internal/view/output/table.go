@@ -1,10 +1,12 @@
-package view
+package output
 
 import (
 	"fmt"
 	"io"
 	"strings"
 	"unicode/utf8"
+
+	"deployer/internal/view/textfmt"
 )
 
 // Table writes rows under their headings the way Helm's tables look: columns
@@ -13,7 +15,7 @@ func Table(w io.Writer, headings []string, rows [][]string) error {
 	if len(headings) > 0 {
 		rows = append([][]string{headings}, rows...)
 	}
-	rows = harmlessCells(rows)
+	rows = cleanCells(rows)
 	widths := map[int]int{}
 	for _, row := range rows {
 		for i, cell := range row {
@@ -36,13 +38,13 @@ func Table(w io.Writer, headings []string, rows [][]string) error {
 	return nil
 }
 
-// harmlessCells takes control characters out of what may come from a cluster.
-func harmlessCells(rows [][]string) [][]string {
+// cleanCells takes control characters out of what may come from a cluster.
+func cleanCells(rows [][]string) [][]string {
 	out := make([][]string, len(rows))
 	for i, row := range rows {
 		out[i] = make([]string, len(row))
 		for j, cell := range row {
-			out[i][j] = strings.ReplaceAll(block(cell), "\n", " ")
+			out[i][j] = strings.ReplaceAll(textfmt.Block(cell), "\n", " ")
 		}
 	}
 	return out

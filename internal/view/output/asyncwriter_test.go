@@ -1,4 +1,4 @@
-package view
+package output
 
 import (
 	"bytes"
@@ -10,7 +10,7 @@ import (
 // TestEventsAreComplete: what programs read is never left out.
 func TestEventsAreComplete(t *testing.T) {
 	reader, writer := io.Pipe()
-	o := newOutlet(writer, 1000, true)
+	o := NewAsyncWriter(writer, 1000, true)
 	lines := make(chan int)
 	go func() {
 		var all bytes.Buffer

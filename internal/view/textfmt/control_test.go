@@ -1,8 +1,10 @@
-package view
+package textfmt
 
 import (
 	"strings"
 	"testing"
+
+	"deployer/internal/view/viewtest"
 )
 
 func TestLine(t *testing.T) {
@@ -20,7 +22,7 @@ func TestLine(t *testing.T) {
 		"\x1bcreset \x1b(Bset":       "reset Bset",
 		"broken \xff\xfe utf-8":      "broken \ufffd\ufffd utf-8",
 	} {
-		if got := line(in); got != want {
+		if got := Line(in); got != want {
 			t.Errorf("line(%q) = %q, want %q", in, got, want)
 		}
 	}
@@ -28,14 +30,14 @@ func TestLine(t *testing.T) {
 
 // FuzzLine holds that nothing that a terminal obeys is left of any text.
 func FuzzLine(f *testing.F) {
-	f.Add(hostile)
+	f.Add(viewtest.Hostile)
 	f.Add("\x1b[\x1b[31m")
 	f.Add("\x1b\x1b]x\x07[2J")
 	f.Fuzz(func(t *testing.T, s string) {
-		if got := line(s); strings.ContainsFunc(got, suspicious) {
+		if got := Line(s); strings.ContainsFunc(got, IsControl) {
 			t.Errorf("line(%q) = %q", s, got)
 		}
-		if got := strings.ReplaceAll(block(s), "\n", ""); strings.ContainsFunc(got, suspicious) {
+		if got := strings.ReplaceAll(Block(s), "\n", ""); strings.ContainsFunc(got, IsControl) {
 			t.Errorf("block(%q) = %q", s, got)
 		}
 	})

@@ -1,4 +1,4 @@
-package view
+package textfmt
 
 import (
 	"strconv"
@@ -8,8 +8,8 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// ascii writes all other letters by their numbers.
-func ascii(text string) string {
+// ASCII writes all other letters by their numbers.
+func ASCII(text string) string {
 	var b strings.Builder
 	for _, r := range text {
 		if r < utf8.RuneSelf {
@@ -21,25 +21,25 @@ func ascii(text string) string {
 	return b.String()
 }
 
-// leastWidth is the narrowest terminal that lines are made to fit.
-const leastWidth = 40
+// narrowest is the narrowest terminal that lines are made to fit.
+const narrowest = 40
 
-// folded breaks lines longer than a width, between words where there are any.
+// Wrap breaks lines longer than a width, between words where there are any.
 // What goes on is further to the right than where it began.
-func folded(text string, cells int) string {
-	cells = max(cells, leastWidth)
+func Wrap(text string, cells int) string {
+	cells = max(cells, narrowest)
 	lines := strings.Split(text, "\n")
 	for i, l := range lines {
-		if width(colourless(l)) > cells {
-			lines[i] = fold(l, cells)
+		if Width(WithoutColours(l)) > cells {
+			lines[i] = wrapLine(l, cells)
 		}
 	}
 	return strings.Join(lines, "\n")
 }
 
-// fold breaks one line. Colours take no room.
-func fold(text string, cells int) string {
-	plain := colourless(text)
+// wrapLine breaks one line. Colours take no room.
+func wrapLine(text string, cells int) string {
+	plain := WithoutColours(text)
 	indent := strings.Repeat(" ", min(len(plain)-len(strings.TrimLeft(plain, " "))+4, cells/2))
 	var out, word strings.Builder
 	at, gap, long := 0, 0, 0 // cells of the line, of the blanks behind it, and of the word that may have to go to the next
@@ -54,7 +54,7 @@ func fold(text string, cells int) string {
 	}
 	state := -1
 	for rest := text; rest != ""; {
-		if n := escape(rest); n > 0 {
+		if n := EscapeLength(rest); n > 0 {
 			word.WriteString(rest[:n])
 			rest, state = rest[n:], -1
 			continue
@@ -81,16 +81,16 @@ func fold(text string, cells int) string {
 	return out.String()
 }
 
-func colourless(text string) string {
-	return cleaned(text, func(r rune) rune { return r })
+func WithoutColours(text string) string {
+	return withoutControls(text, func(r rune) rune { return r })
 }
 
-// width is how many cells of a terminal s takes.
-func width(s string) int { return uniseg.StringWidth(s) }
+// Width is how many cells of a terminal s takes.
+func Width(s string) int { return uniseg.StringWidth(s) }
 
-// pad fills s up with blanks.
-func pad(s string, cells int) string {
-	if missing := cells - width(s); missing > 0 {
+// Pad fills s up with blanks.
+func Pad(s string, cells int) string {
+	if missing := cells - Width(s); missing > 0 {
 		return s + strings.Repeat(" ", missing)
 	}
 	return s

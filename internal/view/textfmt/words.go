@@ -1,4 +1,4 @@
-package view
+package textfmt
 
 import (
 	"fmt"
@@ -7,23 +7,23 @@ import (
 	"time"
 )
 
-// count writes a number of things.
-func count(n int, thing string) string {
+// Count writes a number of things.
+func Count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing
 	}
 	return fmt.Sprintf("%d %ss", n, thing)
 }
 
-// list joins words as in a sentence.
-func list(words []string) string {
+// List joins words as in a sentence.
+func List(words []string) string {
 	if len(words) < 2 {
 		return strings.Join(words, "")
 	}
 	return strings.Join(words[:len(words)-1], ", ") + " and " + words[len(words)-1]
 }
 
-func quotedAll(words []string) []string {
+func Quoted(words []string) []string {
 	out := make([]string, len(words))
 	for i, w := range words {
 		out[i] = strconv.Quote(w)
@@ -31,16 +31,16 @@ func quotedAll(words []string) []string {
 	return out
 }
 
-// capital begins a sentence.
-func capital(s string) string {
+// Capitalized begins a sentence.
+func Capitalized(s string) string {
 	if s == "" {
 		return s
 	}
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// seconds writes a duration the way people say it: 9s, 1m12s.
-func seconds(d time.Duration) string {
+// Duration writes a duration the way people say it: 9s, 1m12s.
+func Duration(d time.Duration) string {
 	switch {
 	case d < 10*time.Second:
 		return strings.TrimSuffix(d.Round(100*time.Millisecond).String(), ".0s")
@@ -50,14 +50,14 @@ func seconds(d time.Duration) string {
 	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
 }
 
-func more(n int) string {
+func AndMore(n int) string {
 	if n == 0 {
 		return ""
 	}
 	return fmt.Sprintf(" and %d more", n)
 }
 
-func firstLine(s string) string {
+func FirstLine(s string) string {
 	first, _, _ := strings.Cut(s, "\n")
 	return first
 }

@@ -1,4 +1,4 @@
-package view
+package textfmt
 
 import (
 	"strings"
@@ -13,7 +13,7 @@ func TestFold(t *testing.T) {
 		strings.Repeat("x", 45):              strings.Repeat("x", 36) + "\n    " + strings.Repeat("x", 9),
 		"   " + strings.Repeat("漢", 20) + " end": "   " + strings.Repeat("漢", 16) + "\n       " + strings.Repeat("漢", 4) + " end",
 	} {
-		if got := folded(in, 40); got != want {
+		if got := Wrap(in, 40); got != want {
 			t.Errorf("folded(%q) =\n%s\nwant\n%s", in, got, want)
 		}
 	}

@@ -1,4 +1,4 @@
-package view
+package output
 
 import (
 	"errors"
@@ -8,11 +8,12 @@ import (
 	"strings"
 
 	"deployer/internal/hide"
+	"deployer/internal/view/textfmt"
 )
 
-// Error writes what went wrong, and below it what to do next when the error
+// PrintError writes what went wrong, and below it what to do next when the error
 // knows (a Hint method), without what is hidden.
-func Error(w io.Writer, p Palette, err error, hidden *hide.Texts) {
+func PrintError(w io.Writer, p Palette, err error, hidden *hide.Texts) {
 	fmt.Fprintf(w, "%s %s\n", p.Bad.Sprint("Error:"), strings.Join(printable(hidden.Hide(err.Error())), "\n"))
 	for _, hint := range hints(err) {
 		for _, line := range printable(hidden.Hide(hint)) {
@@ -23,12 +24,12 @@ func Error(w io.Writer, p Palette, err error, hidden *hide.Texts) {
 
 // printable are the lines of a text without what nobody shall see or obey.
 func printable(text string) []string {
-	return strings.Split(WithoutPasswords(strings.TrimRight(block(text), "\n")), "\n")
+	return strings.Split(WithoutPasswords(strings.TrimRight(textfmt.Block(text), "\n")), "\n")
 }
 
-// Warning writes something to know that stops nothing.
-func Warning(w io.Writer, p Palette, text string) {
-	fmt.Fprintf(w, "%s %s\n", p.Warn.Sprint("Warning:"), strings.Join(printable(line(text)), ""))
+// PrintWarning writes something to know that stops nothing.
+func PrintWarning(w io.Writer, p Palette, text string) {
+	fmt.Fprintf(w, "%s %s\n", p.Warn.Sprint("Warning:"), strings.Join(printable(textfmt.Line(text)), ""))
 }
 
 // password is that of a URL with one: scheme://user:password@host.
