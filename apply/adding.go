@@ -141,6 +141,15 @@ func listed(losses []loss) string {
 	return strings.Join(names, ", ")
 }
 
+// TakesAway lists what the definition of a change that was carried out allowed
+// before and doesn't any more; empty for nothing, and for other objects.
+func (c Change) TakesAway() string {
+	if c.Action != Update || c.Live == nil || c.Result == nil || !isCRD(c.ID) {
+		return ""
+	}
+	return listed(lowered(c.Live, c.Result))
+}
+
 // brought is what a release has to remember of a definition of crds/ that it has
 // dealt with; nil when nothing of it is its own.
 func (c Change) brought() *Brought {

@@ -164,5 +164,5 @@ func (c Change) Recognised() bool { return c.Action == None && c.Want == nil }
 
 // removes says that the change is about an object that the chart doesn't have.
 func (c Change) removes() bool {
-	return c.Action == Delete || c.Action == GiveBack || c.Action == Keep && c.Want == nil
+	return c.Action == Delete || (c.Action == GiveBack || c.Action == Keep) && c.Want == nil
 }

@@ -98,6 +98,12 @@ func (p *planning) making(t *target, want *unstructured.Unstructured) Change {
 
 // existing decides about an object that is there.
 func (p *planning) existing(ctx context.Context, t *target, want, live *unstructured.Unstructured) (Change, error) {
+	if c, ok := p.goingBack(t, want, live); ok {
+		if c.Action == Keep {
+			return c, nil
+		}
+		return c, p.allow(ctx, &c, "patch", t.mapping)
+	}
 	adopting, err := p.owns(t, live)
 	if err != nil {
 		r := t.reject(err)

@@ -52,13 +52,18 @@ func (p *planning) judgeAdopted(cand candidate, meta *metav1.PartialObjectMetada
 		c.Reason = "the API server can't list " + strings.Join(p.unlisted, ", ") + ", so the chart may have rendered less than it should"
 		return true
 	}
-	c.Action = GiveBack
-	c.Reason = "given back to " + from.formerOwner() + ": only " + from.adopter() + ", had adopted it"
-	if from.Adopted.Prior.Cut {
-		c.Reason += "; what its fields were was too large to be recorded, so they stay as they are"
-	}
+	c.Action, c.Reason = GiveBack, from.whyGivenBack()
 	c.step = &step{p: p, guard: guard{uid: meta.UID}, cand: &cand}
 	return true
+}
+
+// whyGivenBack says to whom an object is given back, and why.
+func (o *Provenance) whyGivenBack() string {
+	text := "given back to " + o.formerOwner() + ": only " + o.adopter() + ", had adopted it"
+	if o.Adopted.Prior.Cut {
+		text += "; what its fields were was too large to be recorded, so they stay as they are"
+	}
+	return text
 }
 
 // formerOwner names who had the object before it was adopted: a release, or those
@@ -81,12 +86,12 @@ func (o *Provenance) formerOwner() string {
 
 // unfinished tells whether an object that carries its former marks of ownership
 // has fields of ours all the same: a run died, or was refused, halfway.
-func (p *planning) unfinished(from *Provenance, meta *metav1.PartialObjectMetadata) bool {
+func (p *planning) unfinished(from *Provenance, meta metav1.Object) bool {
 	if !maps.Equal(stampsOf(meta), from.Adopted.Prior.Stamps) {
 		return false
 	}
 	ours := func(e metav1.ManagedFieldsEntry) bool { return e.Manager == Manager && e.Subresource == "" }
-	return slices.ContainsFunc(meta.ManagedFields, ours) && !slices.ContainsFunc(from.Adopted.Prior.Owners, ours) && !from.Adopted.Prior.Cut
+	return slices.ContainsFunc(meta.GetManagedFields(), ours) && !slices.ContainsFunc(from.Adopted.Prior.Owners, ours) && !from.Adopted.Prior.Cut
 }
 
 // giveBack makes an object what it was before it was adopted: its marks of

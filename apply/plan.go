@@ -272,7 +272,7 @@ func (p *planning) decideAll(ctx context.Context, targets []*target) ([]Rejectio
 	var open []*target
 	for _, t := range targets {
 		s := seen[t.id]
-		if s.meta != nil && !p.kindChanges(t) && p.proves(t, s.meta) {
+		if s.meta != nil && !p.kindChanges(t) && p.proves(t, s.meta) && !p.adoptedSince(t, s.meta) {
 			t.decided = p.recognised(t, s.meta)
 			continue
 		}

@@ -321,7 +321,7 @@ func (a *Applier) Announcing(adopting func(ctx context.Context, c Change) error)
 // announce tells of an object that is about to be written and may have to be
 // given back: what it was must be on record before.
 func (a *Applier) announce(ctx context.Context, c Change) error {
-	if c.Deferral != nil || !c.Provenance.given() {
+	if c.Deferral != nil || c.Action == GiveBack || !c.Provenance.given() {
 		return nil
 	}
 	if c.step.t != nil {

@@ -30,6 +30,10 @@ type Request struct {
 	Uninstall bool
 	// Undo says that a run which failed is undone.
 	Undo bool
+	// BackTo is the revision that is gone back to; 0 for what isn't a rollback. What
+	// only unsuccessful runs have adopted since is given back, also if that revision
+	// has it.
+	BackTo int
 	// Hooks are the hooks of this operation that will run. Plan asks the server
 	// whether it would accept them, and never prunes an object of their name.
 	Hooks []kube.Manifest

@@ -257,7 +257,7 @@ func moved(err error, id kube.ID) bool {
 // replan decides anew about an object that isn't any more what it was.
 func (a *Applier) replan(ctx context.Context, c Change) (Change, error) {
 	s := c.step
-	if s.cand != nil {
+	if s.cand != nil && s.t == nil {
 		meta, err := a.getMeta(ctx, s.cand.mapping, c.ID)
 		if err != nil {
 			return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: "reading", Err: err}

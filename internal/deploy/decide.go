@@ -34,7 +34,7 @@ func (d *Deployer) decide(ctx context.Context, op *Operation, history *release.H
 		events := hookEvents[op.Verb]
 		op.Hooks = Hooks{Before: hooksFor(events[0], op.Next.Hooks), After: hooksFor(events[1], op.Next.Hooks)}
 	}
-	req := apply.Request{CRDs: crds, Past: past, Marks: marksOf(owned), Leftover: leftoverOf(owned), Uninstall: op.Verb == Uninstall, Undo: d.undoing}
+	req := apply.Request{CRDs: crds, Past: past, Marks: marksOf(owned), Leftover: leftoverOf(owned), Uninstall: op.Verb == Uninstall, Undo: d.undoing, BackTo: op.Target}
 	op.brought = broughtBy(owned)
 	req.Brought = op.brought
 	if op.NewNamespace {
@@ -78,6 +78,9 @@ func (d *Deployer) awaits(op *Operation) []apply.Need {
 	for _, wave := range op.Plan.Waves {
 		for _, c := range wave.Changes {
 			obj := cmp.Or(c.Want, c.Live)
+			if c.Action == apply.GiveBack || c.Action == apply.Keep {
+				continue // it isn't the release's
+			}
 			if obj != nil && !d.Settings.Track.Still(obj) && (d.Settings.WaitJobs || !isJob(c.ID)) {
 				out = append(out, apply.Need{ID: c.ID, State: apply.Ready})
 			}

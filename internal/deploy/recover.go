@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"deployer/apply"
 	"deployer/release"
 )
 
@@ -43,6 +44,9 @@ func (l *life) undo(ctx context.Context, failed Outcome) error {
 	}
 	back, err := l.wayBack(ctx, &undo, failed)
 	if err == nil {
+		for _, text := range definitionsLeft(failed) {
+			l.warn(text)
+		}
 		_, err = undo.execute(ctx, l.lock, back, l.opts.Observe)
 	}
 	result.Rollback = err
@@ -69,4 +73,24 @@ func (l *life) wayBack(ctx context.Context, d *Deployer, failed Outcome) (*Opera
 		err = &release.MovedError{Namespace: l.Namespace, Name: l.name, Revision: failed.Record.Version}
 	}
 	return back, err
+}
+
+// definitionsLeft tells of the definitions in crds/ that a failed run has written,
+// and that stay when it is undone. What they allow since, objects may have by
+// now, and would lose. What they don't allow any more, objects that nobody has
+// written still have stored.
+// https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#field-pruning
+func definitionsLeft(failed Outcome) []string {
+	var out []string
+	for _, c := range failed.Operation.Plan.CRDs {
+		if c.Action != apply.Create && c.Action != apply.Update || failed.Record.Journal.Objects[apply.Key(c.ID)].UID == "" {
+			continue
+		}
+		text := c.ID.String() + ": stays as the failed run has made it: objects may use what it allows by now"
+		if gone := c.TakesAway(); gone != "" {
+			text += "; what was taken away isn't put back: " + gone + " (objects keep it until they are written: apply the former definition soon, if they need it)"
+		}
+		out = append(out, text)
+	}
+	return out
 }

@@ -1,0 +1,56 @@
+package apply
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"deployer/internal/kube"
+)
+
+// goingBack decides about an object of the revision that is gone back to, where
+// it isn't the release's any more; false when it is. Somebody else has had it since that
+// revision: what only unsuccessful runs have adopted then is given back, whether
+// or not that revision has it. An undo adopts nothing either, not even what the
+// run that it undoes was asked to adopt and didn't come to.
+func (p *planning) goingBack(t *target, want, live *unstructured.Unstructured) (Change, bool) {
+	if p.req.BackTo == 0 || t.foreign || live.GetDeletionTimestamp() != nil {
+		return Change{}, false
+	}
+	if p.adoptedSince(t, live) {
+		c := p.change(t, GiveBack)
+		c.Live, c.Want, c.Provenance, c.raw = live, want, p.past.provenance[t.id], ""
+		c.Reason = c.Provenance.whyGivenBack()
+		c.step = &step{p: p, t: t, guard: guard{uid: live.GetUID()}, cand: &candidate{id: t.id, mapping: t.mapping, last: p.past.latest(t.id)}}
+		return c, true
+	}
+	if adopting, err := p.owns(t, live); !p.req.Undo || !adopting && err == nil {
+		return Change{}, false
+	}
+	c := p.change(t, Keep)
+	c.Live, c.Want, c.raw = live, want, ""
+	c.Reason = "stays as it is: it belongs to no release"
+	if owner := ownerOf(live); owner != (Owner{}) {
+		c.Reason = "stays as it is: it belongs to release " + owner.String()
+	}
+	return c, true
+}
+
+// adoptedSince tells whether only unsuccessful runs after the revision that is
+// gone back to have adopted an object, and it is still to be given back.
+func (p *planning) adoptedSince(t *target, live metav1.Object) bool {
+	from := p.past.provenance[t.id]
+	if p.req.BackTo == 0 || !from.given() || !from.is(live) || from.Adopted.Revision <= p.req.BackTo {
+		return false
+	}
+	a := live.GetAnnotations()
+	return Owner{Release: a[releaseName], Namespace: a[releaseNamespace]} == p.a.owner || p.unfinished(from, live)
+}
+
+// latest is an object as the latest revision that had it stated it; zero when none
+// had it.
+func (p *past) latest(id kube.ID) stated {
+	if history := p.objects[id]; len(history) > 0 {
+		return history[len(history)-1]
+	}
+	return stated{}
+}
