@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"deployer/apply/ordering"
 	"deployer/internal/kube"
 )
 
@@ -50,7 +51,7 @@ type Change struct {
 
 	// After is what the object says it waits for: others to be ready or there, or,
 	// where it is deleted, to be gone.
-	After []Need
+	After []ordering.Dependency
 	// Weight is the one that the object states; nil when it states none.
 	Weight *int
 
@@ -76,7 +77,7 @@ type Change struct {
 	// was carried out; nil when nothing of it is the release's own.
 	Brought *Brought
 
-	at     level            // when its turn comes, where it is deleted
+	turn   int              // when its turn comes, where it is deleted
 	behind []kube.ID        // what has to be gone before it is deleted
 	mark   Mark             // by which it was recognised
 	was    *Brought         // what of a definition was the release's own before

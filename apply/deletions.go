@@ -6,85 +6,48 @@ import (
 	"fmt"
 	"slices"
 
+	"deployer/apply/ordering"
 	"deployer/internal/annotation"
 	"deployer/internal/kube"
 )
 
-// backwards puts deletions in order: that of Helm's uninstall, and what waited
-// for an object when it was made goes before it. What is wrong with annotations
-// keeps nothing from being deleted.
-func (p *planning) backwards(ctx context.Context, changes []Change, list []candidate) ([]Change, error) {
-	nodes := make([]node, len(list))
-	install, uninstall := ranks(installOrder), ranks(uninstallOrder)
+// inDeletionOrder puts deletions in order. What is wrong with annotations keeps
+// nothing from being deleted.
+func (p *planning) inDeletionOrder(ctx context.Context, changes []Change, list []candidate) ([]Change, error) {
+	nodes := make([]ordering.Node, len(list))
+	var first []ordering.Precedence
 	for i, cand := range list {
-		nodes[i] = node{id: cand.id, early: rankOf(install, cand.id).wave <= lastEarly}
+		nodes[i].ID = cand.id
 		if cand.last.obj == nil {
 			continue
 		}
-		stated := annotation.OrderOf(cand.last.obj.GetAnnotations())
-		nodes[i].weight = stated.Weight
-		for _, r := range stated.Dependencies {
+		constraints := annotation.OrderOf(cand.last.obj.GetAnnotations())
+		nodes[i].Weight = constraints.Weight
+		for _, r := range constraints.Dependencies {
 			kinds, err := p.called(ctx, r)
 			if err != nil {
 				return nil, err
 			}
 			for j, other := range list {
-				if i != j && fits(r, other.id, other.mapping.GVK, kinds, p.space(cand.id)) {
-					nodes[i].edges = append(nodes[i].edges, edge{to: j, state: State(r.State)})
+				if i != j && ordering.Matches(r, other.id, other.mapping.GVK, kinds, p.space(cand.id)) {
+					nodes[i].Edges = append(nodes[i].Edges, ordering.Edge{To: j, State: ordering.State(r.State)})
 				}
 			}
 		}
-	}
-	weight := weights(nodes)
-	reversed := make([]node, len(list))
-	for i := range list {
-		weight[i] = -weight[i]
-		reversed[i] = node{id: list[i].id, wave: rankOf(uninstall, list[i].id).wave}
-	}
-	for i, n := range nodes {
-		for _, e := range n.edges {
-			reversed[e.to].edges = append(reversed[e.to].edges, edge{to: i, state: e.state})
+		for j, part := range list {
+			if i != j && ordering.Aggregates(cand.last.obj, part.last.obj, changes[j].Live) {
+				first = append(first, ordering.Precedence{First: i, Then: j})
+			}
 		}
 	}
-	aggregatedFirst(list, changes, reversed)
-	at := levels(reversed, weight)
 	var out []Change
-	for _, group := range grouped(at, func(i, j int) bool { return inOrder(uninstall, list[i].id, list[j].id) }) {
-		for _, i := range group {
-			c := changes[i]
-			c.at, c.Weight = at[i], nodes[i].weight
-			c.waitFor(changes, reversed[i], at)
-			out = append(out, c)
-		}
+	for _, d := range ordering.Deletions(nodes, first, func(i int) bool { return changes[i].Action == Delete }) {
+		c := changes[d.Node]
+		c.Weight, c.turn, c.behind = nodes[d.Node].Weight, d.Turn, d.Behind
+		c.After = append(c.After, d.Dependencies...)
+		out = append(out, c)
 	}
 	return out, nil
-}
-
-// waitFor notes what has to be gone before an object is deleted: what waited
-// for it to be ready, and what is of a greater weight.
-func (c *Change) waitFor(changes []Change, n node, at []level) {
-	seen := map[kube.ID]bool{}
-	add := func(id kube.ID) bool {
-		if seen[id] {
-			return false
-		}
-		seen[id] = true
-		c.behind = append(c.behind, id)
-		return true
-	}
-	for _, e := range n.edges {
-		if other := changes[e.to]; e.state == Ready && other.Action == Delete && at[e.to].before(c.at) && add(other.ID) {
-			c.After = append(c.After, Need{ID: other.ID, State: Gone})
-		}
-	}
-	if c.at.weight == -earliest {
-		return
-	}
-	for i, other := range changes {
-		if other.Action == Delete && at[i].weight < c.at.weight {
-			add(other.ID)
-		}
-	}
 }
 
 // delete carries deletions out, one level after the other, and sees to it that
@@ -95,7 +58,7 @@ func (a *Applier) delete(ctx context.Context, changes []Change, did func(Change)
 	var errs []error
 	for len(changes) > 0 {
 		n := 1
-		for n < len(changes) && changes[n].at == changes[0].at {
+		for n < len(changes) && changes[n].turn == changes[0].turn {
 			n++
 		}
 		free, refused := l.turn(ctx, changes[:n])

@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"deployer/apply/fields"
+	"deployer/apply/ordering"
 	"deployer/internal/annotation"
 	"deployer/internal/kube"
 )
@@ -158,7 +159,7 @@ func (d *drifting) named(ctx context.Context, text string) (*target, error) {
 		}
 		var found []*target
 		for _, t := range d.targets {
-			if fits(r, t.id, t.mapping.GVK, kinds, d.a.owner.Namespace) {
+			if ordering.Matches(r, t.id, t.mapping.GVK, kinds, d.a.owner.Namespace) {
 				found = append(found, t)
 				missing.Fitting = append(missing.Fitting, t.id)
 			}

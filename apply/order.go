@@ -1,80 +1,329 @@
 package apply
 
 import (
-	"cmp"
+	"context"
+	"fmt"
+	"slices"
 	"strings"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"deployer/apply/ordering"
+	"deployer/internal/annotation"
 	"deployer/internal/kube"
 )
 
-// installOrder is Helm's, by wave: kinds of one line need no order among
-// themselves. Kinds that aren't listed come in the wave "others".
-// helm.sh/helm/v3/pkg/releaseutil/kind_sorter.go
-var installOrder = []string{
-	"PriorityClass Namespace",
-	"CustomResourceDefinition",
-	"NetworkPolicy ResourceQuota LimitRange PodSecurityPolicy PodDisruptionBudget ServiceAccount Secret SecretList ConfigMap" +
-		" StorageClass PersistentVolume PersistentVolumeClaim ClusterRole ClusterRoleList Role RoleList RuntimeClass IngressClass",
-	"ClusterRoleBinding ClusterRoleBindingList RoleBinding RoleBindingList Service",
-	"DaemonSet Pod ReplicationController ReplicaSet Deployment StatefulSet Job CronJob",
-	"HorizontalPodAutoscaler Ingress",
-	others,
-	"MutatingWebhookConfiguration ValidatingWebhookConfiguration APIService" +
-		" ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding MutatingAdmissionPolicy MutatingAdmissionPolicyBinding",
+// A Wave is a list of changes that need no order among themselves, and what has
+// to be before the first of them.
+type Wave struct {
+	Changes []Change
+	// Await lists what tracking has to find ready, or there, before the wave
+	// begins; what only has to be applied isn't in it. Nothing is in it twice,
+	// nor in that of an earlier wave.
+	Await []ordering.Dependency
 }
 
-const others = "*"
-
-// lastEarly is the last wave of what all else may need: kinds and namespaces.
-const lastEarly = 1
-
-// uninstallOrder is Helm's: what admits requests goes first, then what is
-// reached from outside, then workloads, then what they use. Custom resources
-// come before the workloads that may hold their finalizers.
-var uninstallOrder = []string{
-	"APIService MutatingWebhookConfiguration ValidatingWebhookConfiguration" +
-		" ValidatingAdmissionPolicyBinding MutatingAdmissionPolicyBinding ValidatingAdmissionPolicy MutatingAdmissionPolicy",
-	others,
-	"Ingress Service HorizontalPodAutoscaler",
-	"CronJob Job StatefulSet Deployment ReplicaSet ReplicationController Pod DaemonSet",
-	"RoleBindingList RoleBinding ClusterRoleBindingList ClusterRoleBinding",
-	"RoleList Role ClusterRoleList ClusterRole",
-	"PersistentVolumeClaim PersistentVolume StorageClass ConfigMap SecretList Secret ServiceAccount PodDisruptionBudget" +
-		" PodSecurityPolicy LimitRange ResourceQuota NetworkPolicy IngressClass RuntimeClass",
-	"CustomResourceDefinition",
-	"Namespace PriorityClass",
+// releaseOrder is how the objects of a release follow each other.
+type releaseOrder struct {
+	p       *planning
+	targets []*target
+	nodes   []ordering.Node // of the same index
+	refused []Rejection
 }
 
-// ranks gives the wave of each kind of an order, and its place in it. The place
-// of kinds that aren't listed is at "*".
-func ranks(order []string) map[string]rank {
-	out := map[string]rank{}
-	for i, line := range order {
-		for j, kind := range strings.Fields(line) {
-			out[kind] = rank{i, j}
+// order finds out what waits for what. What is wrong with it is in refused.
+func (p *planning) order(ctx context.Context, crds, mains, hooks []*target) (*releaseOrder, error) {
+	o := &releaseOrder{p: p, targets: mains, nodes: make([]ordering.Node, len(mains))}
+	for i, t := range mains {
+		o.nodes[i].ID = t.id
+	}
+	for i := range mains {
+		if err := o.read(ctx, i, crds, hooks); err != nil {
+			return nil, err
+		}
+	}
+	o.addImplied()
+	o.addConversions()
+	for _, t := range hooks {
+		o.refuseHook(t)
+	}
+	for i, t := range mains {
+		t.after, t.weight = ordering.Dependencies(o.nodes, i), o.nodes[i].Weight
+	}
+	for _, c := range ordering.Cycles(o.nodes) {
+		i := slices.IndexFunc(mains, func(t *target) bool { return t.id == c.ID })
+		o.refuse(mains[i], c.Text, "remove one of these dependencies, or give one of the objects another "+annotation.Weight.Name)
+	}
+	return o, nil
+}
+
+func (o *releaseOrder) refuse(t *target, text, what string) {
+	o.refused = append(o.refused, t.reject(&InvalidError{Text: text, What: what}))
+}
+
+// read takes in what one object says about its turn.
+func (o *releaseOrder) read(ctx context.Context, i int, crds, hooks []*target) error {
+	t, space := o.targets[i], o.p.space(o.targets[i].id)
+	constraints := annotation.OrderOf(t.obj.GetAnnotations())
+	for _, problem := range constraints.Problems {
+		o.refuse(t, problem, "")
+	}
+	o.nodes[i].Weight = constraints.Weight
+	for _, r := range constraints.Dependencies {
+		kinds, err := o.p.called(ctx, r)
+		if err != nil {
+			return &ObjectError{ID: t.id, Source: t.source, Doing: "looking for what is named by " + r.Annotation + " of", Err: err}
+		}
+		found := o.fitting(r, kinds, t)
+		switch {
+		case len(found) > 1 && !r.Loose:
+			o.refuse(t, r.String()+" may be "+o.names(found), "write the group before the kind, or the namespace before the name")
+		case len(found) > 0:
+			for _, j := range found {
+				o.nodes[i].Edges = append(o.nodes[i].Edges, ordering.Edge{To: j, State: ordering.State(r.State), Reason: r.String()})
+			}
+		case slices.ContainsFunc(crds, func(c *target) bool { return ordering.Matches(r, c.id, c.mapping.GVK, kinds, space) }):
+			// What is in crds/ is there before everything else.
+		case slices.ContainsFunc(hooks, func(h *target) bool { return ordering.Matches(r, h.id, h.mapping.GVK, kinds, space) }):
+			if !r.Loose {
+				o.refuse(t, r.String()+" is a hook, and hooks run before or after all objects", "remove it")
+			}
+		default:
+			if err := o.beyond(ctx, i, r, kinds); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// addImplied adds what nobody has to say: an object's namespace and kind come first.
+func (o *releaseOrder) addImplied() {
+	spaces, kinds := map[string]int{}, map[schema.GroupKind]int{}
+	for i, t := range o.targets {
+		if t.id.Group == "" && t.id.Kind == "Namespace" {
+			spaces[t.id.Name] = i
+		}
+		if isCRD(t.id) {
+			kinds[defines(t.obj)] = i
+		}
+	}
+	for i, t := range o.targets {
+		if j, ok := spaces[t.id.Namespace]; ok {
+			o.nodes[i].Edges = append(o.nodes[i].Edges, ordering.Edge{To: j, State: ordering.Present, Implied: true, Reason: "which is its namespace"})
+		}
+		if j, ok := kinds[t.id.GroupKind()]; ok {
+			o.nodes[i].Edges = append(o.nodes[i].Edges, ordering.Edge{To: j, State: ordering.Present, Implied: true, Reason: "which defines its kind"})
+		}
+	}
+}
+
+// addConversions finds custom resources whose kind is converted between versions by
+// a webhook of the release. They wait for the workloads behind it, unless they say
+// themselves when their turn is. A new object of the version that is stored needs
+// no conversion, and the workload may need the object.
+func (o *releaseOrder) addConversions() {
+	for _, crd := range o.p.defs {
+		id, stored := converter(crd)
+		service := slices.IndexFunc(o.targets, func(t *target) bool { return t.id == id })
+		if service < 0 {
+			continue
+		}
+		behind := o.behind(o.targets[service])
+		converter := []kube.ID{id}
+		for _, j := range behind {
+			converter = append(converter, o.targets[j].id)
+		}
+		o.p.arrivals.expect(converter...)
+		for i, t := range o.targets {
+			if t.id.GroupKind() != defines(crd) {
+				continue
+			}
+			t.converter = converter
+			if o.nodes[i].Weight != nil || t.deferral.waitsFor(t.definition()) && t.mapping.GVK.Version == stored {
+				continue
+			}
+			for _, j := range behind {
+				o.nodes[i].Edges = append(o.nodes[i].Edges, ordering.Edge{To: j, State: ordering.Ready, Implied: true, Reason: "which converts its kind"})
+			}
+		}
+	}
+}
+
+// behind are the workloads of the release whose pods a Service selects.
+func (o *releaseOrder) behind(service *target) []int {
+	selector, _, _ := unstructured.NestedStringMap(service.obj.Object, "spec", "selector")
+	var out []int
+	for i, t := range o.targets {
+		pods, _, _ := unstructured.NestedStringMap(t.obj.Object, "spec", "template", "metadata", "labels")
+		if t.id.Group == "apps" && t.id.Namespace == service.id.Namespace && len(selector) > 0 &&
+			labels.SelectorFromSet(selector).Matches(labels.Set(pods)) {
+			out = append(out, i)
 		}
 	}
 	return out
 }
 
-type rank struct{ wave, place int }
-
-// rankOf finds the rank of an object: a kind of somebody's own API group that
-// happens to be called Service or Job is one of the others.
-func rankOf(ranks map[string]rank, id kube.ID) rank {
-	if r, ok := ranks[id.Kind]; ok && builtinGroup(id.Group) {
-		return r
+// fitting are the objects of the release that a reference of t names.
+func (o *releaseOrder) fitting(r annotation.Dependency, kinds []kube.Mapping, t *target) []int {
+	var out []int
+	for j, other := range o.targets {
+		if ordering.Matches(r, other.id, other.mapping.GVK, kinds, o.p.space(t.id)) && !(r.Loose && other == t) {
+			out = append(out, j)
+		}
 	}
-	return ranks[others]
+	return out
 }
 
-func builtinGroup(group string) bool {
-	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
+func (o *releaseOrder) names(list []int) string {
+	names := make([]string, len(list))
+	for n, i := range list {
+		names[n] = o.targets[i].id.String()
+		if group := o.targets[i].id.Group; group != "" {
+			names[n] += " of " + group
+		}
+	}
+	return strings.Join(names, " or ")
 }
 
-// inOrder compares objects of one wave: Helm's order of kinds, then by name.
-func inOrder(ranks map[string]rank, a, b kube.ID) bool {
-	x, y := rankOf(ranks, a), rankOf(ranks, b)
-	return cmp.Or(cmp.Compare(x.wave, y.wave), cmp.Compare(x.place, y.place),
-		cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name)) < 0
+// called are the kinds that a reference may mean.
+func (p *planning) called(ctx context.Context, r annotation.Dependency) ([]kube.Mapping, error) {
+	if r.Kind == "" {
+		return nil, nil
+	}
+	all, err := p.a.cluster.Called(ctx, r.Kind)
+	for gvk, m := range p.coming {
+		if strings.EqualFold(r.Kind, gvk.Kind) || strings.EqualFold(r.Kind, m.Resource.Resource) {
+			all = append(all, m)
+		}
+	}
+	var out []kube.Mapping
+	for _, m := range all {
+		same := func(n kube.Mapping) bool { return n.GVK.GroupKind() == m.GVK.GroupKind() }
+		if (!r.HasGroup || r.Group == m.GVK.Group) && !slices.ContainsFunc(out, same) {
+			out = append(out, m)
+		}
+	}
+	return out, err
+}
+
+// space is the namespace that the references of an object mean.
+func (p *planning) space(id kube.ID) string {
+	if id.Namespace != "" {
+		return id.Namespace
+	}
+	return p.a.owner.Namespace
+}
+
+// beyond is for a reference that names nothing of the release.
+func (o *releaseOrder) beyond(ctx context.Context, i int, r annotation.Dependency, kinds []kube.Mapping) error {
+	t := o.targets[i]
+	if r.Loose && !r.External {
+		// Charts say so about parts that are switched off, and Nelm lets them.
+		o.p.warn(t.id, t.source, "%s names no object of the release: nothing is waited for", r)
+		return nil
+	}
+	mapping, problem := o.theKind(kinds)
+	if problem != "" {
+		o.refuse(t, r.String()+problem, "")
+		return nil
+	}
+	need := ordering.Dependency{ID: kube.ID{Group: mapping.GVK.Group, Kind: mapping.GVK.Kind, Name: r.Name}, State: ordering.State(r.State), Outside: true, GVK: mapping.GVK}
+	if need.ID.Namespace = r.Namespace; mapping.Namespaced && r.Namespace == "" {
+		need.ID.Namespace = o.p.space(t.id)
+	}
+	if !mapping.Namespaced && r.Namespace != "" {
+		o.refuse(t, fmt.Sprintf("%s: a %s is in no namespace", r, mapping.GVK.Kind), "")
+		return nil
+	}
+	missing, err := o.missing(ctx, t, r, need.ID, mapping)
+	if missing != nil || err != nil {
+		o.refused = append(o.refused, missing...)
+		return err
+	}
+	o.nodes[i].Outside = append(o.nodes[i].Outside, need)
+	return nil
+}
+
+// theKind is the one kind that a reference to an object outside means.
+func (o *releaseOrder) theKind(kinds []kube.Mapping) (kube.Mapping, string) {
+	if len(kinds) > 1 {
+		own := slices.DeleteFunc(slices.Clone(kinds), func(m kube.Mapping) bool { return !ordering.IsBuiltinGroup(m.GVK.Group) })
+		if len(own) != 1 {
+			return kube.Mapping{}, " may be of several groups: write the group before the kind"
+		}
+		kinds = own
+	}
+	switch {
+	case len(kinds) == 1:
+		return kinds[0], ""
+	case len(o.p.server.Unavailable) > 0:
+		return kube.Mapping{}, ": the API server can't list " + strings.Join(o.p.server.Unavailable, ", ") + ", and no other group has the kind"
+	}
+	return kube.Mapping{}, ": the cluster has no such kind, and none comes with the release"
+}
+
+// missing looks for an object outside of the release. It has to be there unless
+// the chart says that somebody else will make it.
+func (o *releaseOrder) missing(ctx context.Context, t *target, r annotation.Dependency, id kube.ID, mapping kube.Mapping) ([]Rejection, error) {
+	if _, coming := o.p.coming[mapping.GVK]; coming && r.External {
+		return nil, nil // its kind may not be served yet
+	}
+	meta, err := o.p.a.getMeta(ctx, mapping, id)
+	switch {
+	case apierrors.IsForbidden(err):
+		return []Rejection{t.reject(&InvalidError{
+			Text: fmt.Sprintf("%s: %s is not of this release and may not be read, so nobody could tell when it is %s", r, id, r.State),
+			What: "permit the account deployer runs as to get and watch " + mapping.Resource.GroupResource().String(),
+		})}, nil
+	case err != nil:
+		return nil, &ObjectError{ID: id, Source: t.source, Doing: "reading", Err: err}
+	case meta == nil && !r.External:
+		return []Rejection{t.reject(&InvalidError{
+			Text: fmt.Sprintf("%s: %s is neither in the release nor in the cluster", r, id),
+			What: fmt.Sprintf("correct the name, or list it in %s if something else makes it: then it is waited for", annotation.ExternalDependencies.Name),
+		})}, nil
+	}
+	return nil, nil
+}
+
+// refuseHook is about what hooks say: they have an order of their own.
+func (o *releaseOrder) refuseHook(t *target) {
+	constraints := annotation.OrderOf(t.obj.GetAnnotations())
+	for _, problem := range constraints.Problems {
+		o.refuse(t, problem, "")
+	}
+	for _, r := range constraints.Dependencies {
+		if r.Loose {
+			o.p.warn(t.id, t.source, "%s is not followed: hooks run one after the other, by weight", r)
+			continue
+		}
+		o.refuse(t, r.String()+": hooks run one after the other, by weight, before or after all objects", "remove it, and use helm.sh/hook-weight")
+	}
+}
+
+// waves makes the waves of what was decided.
+func (o *releaseOrder) waves() []Wave {
+	changes := func(i int) bool {
+		c := o.targets[i].decided
+		return c != nil && c.Action != None
+	}
+	var out []Wave
+	for _, wave := range ordering.Waves(o.nodes, changes) {
+		w := Wave{Changes: make([]Change, 0, len(wave.Nodes)), Await: wave.Await}
+		for _, i := range wave.Nodes {
+			if t := o.targets[i]; t.decided != nil {
+				c := *t.decided
+				c.After, c.Weight = t.after, t.weight
+				w.Changes = append(w.Changes, c)
+			}
+		}
+		if len(w.Changes) > 0 {
+			out = append(out, w)
+		}
+	}
+	return out
 }

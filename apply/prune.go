@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"deployer/apply/ordering"
 	"deployer/internal/kube"
 )
 
@@ -68,7 +69,7 @@ func (p *planning) prune(ctx context.Context) ([]Change, error) {
 			out, there = append(out, p.judge(cand, s.meta)), append(there, cand)
 		}
 	}
-	if out, err = p.backwards(ctx, out, there); err != nil {
+	if out, err = p.inDeletionOrder(ctx, out, there); err != nil {
 		return nil, err
 	}
 	return out, p.a.each(ctx, len(out), func(i int) error {
@@ -250,7 +251,7 @@ func (p *planning) judge(cand candidate, meta *metav1.PartialObjectMetadata) Cha
 	if p.judgeAdopted(cand, meta, &c) {
 		return c
 	}
-	if remade(cand, meta) {
+	if remadeByAggregator(cand, meta) {
 		owner = p.a.owner // whatever else it was, it came of ours
 	}
 	switch controller := metav1.GetControllerOf(meta); {
@@ -308,4 +309,15 @@ func (p *planning) whyDelete(cand candidate) string {
 		return "removed from the chart"
 	}
 	return fmt.Sprintf("left by %s revision %d", cand.last.status, cand.last.revision)
+}
+
+// aggregator is the controller that fills aggregated ClusterRoles, by server-side
+// apply. k8s.io/kubernetes/pkg/controller/clusterroleaggregation
+const aggregator = "clusterrole-aggregation-controller"
+
+// remadeByAggregator tells whether what is there of an aggregated ClusterRole is
+// nothing but what its controller has made of it after it was deleted.
+func remadeByAggregator(cand candidate, meta *metav1.PartialObjectMetadata) bool {
+	return ordering.IsAggregated(cand.last.obj) && len(meta.ManagedFields) > 0 &&
+		!slices.ContainsFunc(meta.ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return e.Manager != aggregator })
 }

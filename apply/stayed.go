@@ -10,6 +10,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"deployer/apply/ordering"
 )
 
 // A departed object is one that a run has deleted.
@@ -91,7 +93,7 @@ func (a *Applier) cameBack(ctx context.Context, gone []departed) ([]Change, erro
 			})
 		}
 		for _, d := range group {
-			if len(group) < worthListing || selectorsOf(d.last.obj) != nil {
+			if len(group) < worthListing || ordering.IsAggregated(d.last.obj) {
 				single = append(single, d)
 			}
 		}

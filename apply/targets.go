@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"deployer/apply/ordering"
 	"deployer/apply/shape"
 	"deployer/internal/kube"
 )
@@ -30,7 +31,7 @@ type target struct {
 	raw       string                     // hash of obj and of the policies that shape it
 	once      *unstructured.Unstructured // what would be applied without doubled items; nil when there are none
 	whole     string                     // why it is written whole; empty when it is applied
-	after     []Need                     // what it says it waits for
+	after     []ordering.Dependency      // what it says it waits for
 	weight    *int                       // that it states
 	denied    string                     // version it got when a policy had refused to let its fields be taken over
 	begun     *Provenance                // of the object, since we began to write it

@@ -9,6 +9,7 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"deployer/apply"
+	"deployer/apply/ordering"
 	"deployer/chart"
 	"deployer/internal/kube"
 	"deployer/release"
@@ -73,8 +74,8 @@ func (d *Deployer) decide(ctx context.Context, op *Operation, history *release.H
 
 // awaits lists what the wait at the end is about: objects that aren't ready just
 // because they are there.
-func (d *Deployer) awaits(op *Operation) []apply.Need {
-	var out []apply.Need
+func (d *Deployer) awaits(op *Operation) []ordering.Dependency {
+	var out []ordering.Dependency
 	for _, wave := range op.Plan.Waves {
 		for _, c := range wave.Changes {
 			obj := cmp.Or(c.Want, c.Live)
@@ -82,13 +83,13 @@ func (d *Deployer) awaits(op *Operation) []apply.Need {
 				continue // it isn't the release's
 			}
 			if obj != nil && !d.Settings.Track.Still(obj) && (d.Settings.WaitJobs || !isJob(c.ID)) {
-				out = append(out, apply.Need{ID: c.ID, State: apply.Ready})
+				out = append(out, ordering.Dependency{ID: c.ID, State: ordering.Ready})
 			}
 		}
 	}
 	for _, c := range op.Plan.Prune {
 		if op.Verb == Uninstall && c.Action == apply.Delete {
-			out = append(out, apply.Need{ID: c.ID, State: apply.Gone})
+			out = append(out, ordering.Dependency{ID: c.ID, State: ordering.Gone})
 		}
 	}
 	return out

@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"deployer/apply"
+	"deployer/apply/ordering"
 	"deployer/chart"
 	"deployer/chart/generated"
 	"deployer/internal/hide"
@@ -102,7 +103,7 @@ type Operation struct {
 	Hooks Hooks
 	// Awaits is what is waited for when all is applied, or of an uninstall deleted;
 	// nothing when that wasn't asked for.
-	Awaits []apply.Need
+	Awaits []ordering.Dependency
 
 	// Independent says that what was rendered can't depend on what the cluster
 	// serves or has: an API group that doesn't answer hides nothing from it.

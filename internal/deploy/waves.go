@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"deployer/apply"
+	"deployer/apply/ordering"
 	"deployer/internal/kube"
 	"deployer/track"
 )
@@ -31,14 +32,14 @@ func (r *run) waves(ctx context.Context) error {
 }
 
 // awaitAll follows what the next objects wait for.
-func (r *run) awaitAll(ctx context.Context, needs []apply.Need) error {
+func (r *run) awaitAll(ctx context.Context, needs []ordering.Dependency) error {
 	var done []apply.Change
 	var outside []track.Target
 	for _, need := range needs {
 		switch {
 		case !need.Outside:
 			done = append(done, r.applied[need.ID])
-		case need.State == apply.Present:
+		case need.State == ordering.Present:
 			outside = append(outside, track.Target{ID: need.ID, GVK: need.GVK, Until: track.UntilPresent, Awaited: true})
 		default:
 			outside = append(outside, track.Target{ID: need.ID, GVK: need.GVK, Awaited: true})

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"deployer/apply"
+	"deployer/apply/ordering"
 	"deployer/internal/view/textfmt"
 )
 
@@ -70,7 +71,7 @@ func (s planStage) until() string {
 		names = append(names, n.Object)
 	}
 	state := "ready"
-	if s.After[0].State == string(apply.Gone) {
+	if s.After[0].State == string(ordering.Gone) {
 		state = "gone"
 	}
 	if more := len(s.After) - named; more > 0 {

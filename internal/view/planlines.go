@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"deployer/apply"
+	"deployer/apply/ordering"
 	"deployer/internal/view/diff"
 	"deployer/internal/view/textfmt"
 )
@@ -72,7 +73,7 @@ func (o planObject) details(opts PlanOptions, created bool) []planLine {
 
 // String says what somebody waits for.
 func (n planNeed) String() string {
-	words := map[string]string{string(apply.Ready): " is ready", string(apply.Present): " is there", string(apply.Gone): " is gone"}
+	words := map[string]string{string(ordering.Ready): " is ready", string(ordering.Present): " is there", string(ordering.Gone): " is gone"}
 	text := n.Object + words[n.State]
 	if n.Outside {
 		text += " (not of this release)"

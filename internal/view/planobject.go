@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"deployer/apply"
+	"deployer/apply/ordering"
 	"deployer/chart/generated"
 	"deployer/internal/deploy"
 	"deployer/internal/view/diff"
@@ -75,7 +76,7 @@ func (g generatedField) String() string {
 	return g.Path + ": generated; new"
 }
 
-func needsOf(needs []apply.Need) []planNeed {
+func needsOf(needs []ordering.Dependency) []planNeed {
 	var out []planNeed
 	for _, n := range needs {
 		out = append(out, planNeed{Object: n.ID.String(), Group: n.ID.Group, State: string(n.State), Outside: n.Outside})

@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"deployer/apply"
+	"deployer/apply/ordering"
 	"deployer/internal/deploy"
 	"deployer/internal/kube"
 	"deployer/release"
@@ -210,7 +211,7 @@ func Upgrade(t testing.TB) *deploy.Operation {
 				DeletePolicies: []helmrelease.HookDeletePolicy{helmrelease.HookSucceeded},
 			}},
 		},
-		Awaits: []apply.Need{{ID: ID("apps", "Deployment", "web"), State: apply.Ready}, {ID: ID("batch", "Job", "once"), State: apply.Ready}},
+		Awaits: []ordering.Dependency{{ID: ID("apps", "Deployment", "web"), State: ordering.Ready}, {ID: ID("batch", "Job", "once"), State: ordering.Ready}},
 		Plan: &apply.Plan{
 			CRDs: []apply.Change{{ID: kube.ID{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "foos.example.com"}, Action: apply.None}},
 			Waves: Waves([][]apply.Change{{

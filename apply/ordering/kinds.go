@@ -1,0 +1,88 @@
+package ordering
+
+import (
+	"cmp"
+	"strings"
+
+	"deployer/internal/kube"
+)
+
+// A KindOrder is an order of kinds, in waves: kinds of one wave need no order
+// among themselves.
+type KindOrder struct{ ranks map[string]rank }
+
+// A rank is the wave of a kind, and its place in it.
+type rank struct{ wave, place int }
+
+// otherKinds stands for all kinds that an order doesn't list.
+const otherKinds = "*"
+
+// InstallOrder is the order in which Helm creates objects.
+// helm.sh/helm/v3/pkg/releaseutil/kind_sorter.go
+var InstallOrder = newKindOrder(
+	"PriorityClass Namespace",
+	"CustomResourceDefinition",
+	"NetworkPolicy ResourceQuota LimitRange PodSecurityPolicy PodDisruptionBudget ServiceAccount Secret SecretList ConfigMap"+
+		" StorageClass PersistentVolume PersistentVolumeClaim ClusterRole ClusterRoleList Role RoleList RuntimeClass IngressClass",
+	"ClusterRoleBinding ClusterRoleBindingList RoleBinding RoleBindingList Service",
+	"DaemonSet Pod ReplicationController ReplicaSet Deployment StatefulSet Job CronJob",
+	"HorizontalPodAutoscaler Ingress",
+	otherKinds,
+	"MutatingWebhookConfiguration ValidatingWebhookConfiguration APIService"+
+		" ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding MutatingAdmissionPolicy MutatingAdmissionPolicyBinding",
+)
+
+// lastEarlyWave is the last wave of InstallOrder of what all else may need:
+// namespaces and the definitions of kinds.
+const lastEarlyWave = 1
+
+// UninstallOrder is the order in which Helm deletes objects: what admits requests
+// goes first, then what is reached from outside, then workloads, then what they
+// use. Custom resources come before the workloads that may hold their finalizers.
+var UninstallOrder = newKindOrder(
+	"APIService MutatingWebhookConfiguration ValidatingWebhookConfiguration"+
+		" ValidatingAdmissionPolicyBinding MutatingAdmissionPolicyBinding ValidatingAdmissionPolicy MutatingAdmissionPolicy",
+	otherKinds,
+	"Ingress Service HorizontalPodAutoscaler",
+	"CronJob Job StatefulSet Deployment ReplicaSet ReplicationController Pod DaemonSet",
+	"RoleBindingList RoleBinding ClusterRoleBindingList ClusterRoleBinding",
+	"RoleList Role ClusterRoleList ClusterRole",
+	"PersistentVolumeClaim PersistentVolume StorageClass ConfigMap SecretList Secret ServiceAccount PodDisruptionBudget"+
+		" PodSecurityPolicy LimitRange ResourceQuota NetworkPolicy IngressClass RuntimeClass",
+	"CustomResourceDefinition",
+	"Namespace PriorityClass",
+)
+
+func newKindOrder(waves ...string) KindOrder {
+	ranks := map[string]rank{}
+	for i, wave := range waves {
+		for j, kind := range strings.Fields(wave) {
+			ranks[kind] = rank{i, j}
+		}
+	}
+	return KindOrder{ranks}
+}
+
+// Wave is the wave of an object's kind, counted from 0.
+func (o KindOrder) Wave(id kube.ID) int { return o.rank(id).wave }
+
+// rank finds the rank of an object: a kind of somebody's own API group that
+// happens to be called Service or Job is one of the other kinds.
+func (o KindOrder) rank(id kube.ID) rank {
+	if r, ok := o.ranks[id.Kind]; ok && IsBuiltinGroup(id.Group) {
+		return r
+	}
+	return o.ranks[otherKinds]
+}
+
+// less compares objects of one wave: Helm's order of kinds, then by name.
+func (o KindOrder) less(a, b kube.ID) bool {
+	x, y := o.rank(a), o.rank(b)
+	return cmp.Or(cmp.Compare(x.wave, y.wave), cmp.Compare(x.place, y.place),
+		cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name)) < 0
+}
+
+// IsBuiltinGroup tells whether an API group is one of Kubernetes itself.
+func IsBuiltinGroup(group string) bool {
+	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
+}

@@ -1,0 +1,131 @@
+package ordering
+
+import (
+	"slices"
+
+	"deployer/internal/kube"
+)
+
+// A Wave is a list of objects that need no order among themselves.
+type Wave struct {
+	Nodes []int
+	// Await lists what has to be ready, or present, before the wave begins; what
+	// only has to be applied isn't in it, as earlier waves do that. Nothing is in it
+	// twice, nor in that of an earlier wave.
+	Await []Dependency
+}
+
+// Waves puts the nodes in the order in which they are created. changes tells
+// whether something is to be done about a node: what stays as it is waits for
+// nothing.
+func Waves(nodes []Node, changes func(i int) bool) []Wave {
+	at := levels(nodes, weights(nodes), InstallOrder)
+	var out []Wave
+	awaited := map[Dependency]bool{}
+	var earlier []int
+	for _, group := range groups(nodes, at, InstallOrder) {
+		wave := Wave{Nodes: group}
+		for _, d := range awaits(nodes, at, slices.DeleteFunc(slices.Clone(group), func(i int) bool { return !changes(i) }), earlier) {
+			if !awaited[d] {
+				awaited[d] = true
+				wave.Await = append(wave.Await, d)
+			}
+		}
+		out, earlier = append(out, wave), append(earlier, group...)
+	}
+	return out
+}
+
+// awaits lists what the nodes of one level wait for: what they say, and what is
+// of a lower weight.
+func awaits(nodes []Node, at []level, group, earlier []int) []Dependency {
+	var out []Dependency
+	for _, i := range group {
+		for _, d := range Dependencies(nodes, i) {
+			if d.State == Ready || d.Outside {
+				out = append(out, d)
+			}
+		}
+	}
+	if len(group) == 0 {
+		return nil
+	}
+	for _, i := range earlier {
+		if at[i].weight != earliest && at[i].weight < at[group[0]].weight {
+			out = append(out, Dependency{ID: nodes[i].ID, State: Ready})
+		}
+	}
+	return out
+}
+
+// A Deletion is when the turn of one object comes to be deleted.
+type Deletion struct {
+	Node int
+	Turn int // those of one turn need no order among themselves
+	// Dependencies are the objects that have waited for this one to be ready: they
+	// are gone before it is deleted.
+	Dependencies []Dependency
+	// Behind are all objects that have to be gone before: those, and what has a
+	// greater weight.
+	Behind []kube.ID
+}
+
+// A Precedence says that one node is deleted before another one.
+type Precedence struct{ First, Then int }
+
+// Deletions puts the nodes in the order in which they are deleted: that of Helm's
+// uninstall, and what waited for an object when it was made goes before it.
+// deleted tells which of the nodes are deleted at all: nothing waits for the
+// others to be gone.
+func Deletions(nodes []Node, more []Precedence, deleted func(i int) bool) []Deletion {
+	weight := weights(nodes)
+	reversed := make([]Node, len(nodes))
+	for i := range nodes {
+		weight[i] = -weight[i]
+		reversed[i] = Node{ID: nodes[i].ID}
+	}
+	for i, n := range nodes {
+		for _, e := range n.Edges {
+			reversed[e.To].Edges = append(reversed[e.To].Edges, Edge{To: i, State: e.State})
+		}
+	}
+	for _, p := range more {
+		reversed[p.Then].Edges = append(reversed[p.Then].Edges, Edge{To: p.First, State: Present})
+	}
+	at := levels(reversed, weight, UninstallOrder)
+	var out []Deletion
+	for turn, group := range groups(reversed, at, UninstallOrder) {
+		for _, i := range group {
+			d := Deletion{Node: i, Turn: turn}
+			d.wait(reversed, at, deleted)
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+// wait finds out what has to be gone before.
+func (d *Deletion) wait(reversed []Node, at []level, deleted func(i int) bool) {
+	seen, turn := map[kube.ID]bool{}, at[d.Node]
+	add := func(id kube.ID) bool {
+		if seen[id] {
+			return false
+		}
+		seen[id] = true
+		d.Behind = append(d.Behind, id)
+		return true
+	}
+	for _, e := range reversed[d.Node].Edges {
+		if other := reversed[e.To].ID; e.State == Ready && deleted(e.To) && at[e.To].before(turn) && add(other) {
+			d.Dependencies = append(d.Dependencies, Dependency{ID: other, State: Gone})
+		}
+	}
+	if turn.weight == -earliest {
+		return
+	}
+	for i := range reversed {
+		if deleted(i) && at[i].weight < turn.weight {
+			add(reversed[i].ID)
+		}
+	}
+}
