@@ -95,7 +95,7 @@ func TestNewerDefinitionsOfOthersStay(t *testing.T) {
 }
 
 func (s *story) serves(kind string) (bool, error) {
-	s.cluster.Forget()
+	s.cluster.ForgetKinds()
 	_, err := s.cluster.Mapping(bg, (&unstructured.Unstructured{Object: map[string]any{"apiVersion": s.ns + ".example.com/v1", "kind": kind}}).GroupVersionKind(), false)
 	return err == nil, err
 }

@@ -424,7 +424,7 @@ spec: {group: NS.example.com, version: v1, groupPriorityMinimum: 100, versionPri
 `)[0].Object, "x")
 	s.opts.PartialDiscovery = false
 	s.eventually("discovery is partial", func() error {
-		s.cluster.Forget()
+		s.cluster.ForgetKinds()
 		server, err := s.cluster.Server(bg)
 		if err == nil && !strings.Contains(strings.Join(server.Unavailable, " "), s.ns) {
 			err = fmt.Errorf("unavailable: %v", server.Unavailable)
@@ -436,7 +436,7 @@ spec: {group: NS.example.com, version: v1, groupPriorityMinimum: 100, versionPri
 	if err := s.client("apiregistration.k8s.io/v1", "APIService").Delete(bg, name, deleteNow); err != nil {
 		t.Fatal(err)
 	}
-	s.cluster.Forget()
+	s.cluster.ForgetKinds()
 	s.opts.PartialDiscovery = true // others may have some of their own
 	s.expect(s.deploy(next), "delete ConfigMap/x")
 }

@@ -47,7 +47,7 @@ func (p *planning) decide(ctx context.Context, t *target, s sight) (Change, erro
 // hearing returns a context for requests about a target. What the server warns
 // of in its answers becomes a warning of the plan.
 func (p *planning) hearing(ctx context.Context, t *target) context.Context {
-	return kube.Hearing(ctx, func(text string) bool {
+	return kube.WithWarnings(ctx, func(text string) bool {
 		p.warn(t.id, t.source, "%s", concealed(t.obj, text))
 		return true
 	})

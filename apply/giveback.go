@@ -94,7 +94,7 @@ func (p *planning) unfinished(from *Provenance, meta metav1.Object) bool {
 	return slices.ContainsFunc(meta.GetManagedFields(), ours) && !slices.ContainsFunc(from.Adopted.Prior.Owners, ours) && !from.Adopted.Prior.Cut
 }
 
-// giveBack makes an object what it was before it was adopted: its marks of
+// deleteLease makes an object what it was before it was adopted: its marks of
 // ownership, what was written over as far as it still is as we wrote it, and the
 // owners of its fields. All of that is one request, bound to the version that was
 // looked at; a second one takes out of the owners what the first has written.

@@ -36,7 +36,7 @@ func (a *Applier) awaitKinds(ctx context.Context, crds []Change) error {
 	if len(crds) == 0 {
 		return nil
 	}
-	defer a.cluster.Forget()
+	defer a.cluster.ForgetKinds()
 	ctx, cancel := context.WithTimeout(ctx, a.opts.RetryTimeout)
 	defer cancel()
 	return a.each(ctx, len(crds), func(i int) error {
@@ -103,7 +103,7 @@ func (a *Applier) answers(ctx context.Context, crd *unstructured.Unstructured) b
 		if notFound(err) {
 			return false
 		}
-		a.cluster.Forget()
+		a.cluster.ForgetKinds()
 		_, err = a.cluster.Mapping(ctx, gvk, false)
 		var unknown *kube.NoKindError
 		if errors.As(err, &unknown) {

@@ -194,7 +194,7 @@ func (p *planning) called(ctx context.Context, r annotation.Dependency) ([]kube.
 	if r.Kind == "" {
 		return nil, nil
 	}
-	all, err := p.a.cluster.Called(ctx, r.Kind)
+	all, err := p.a.cluster.KindsCalled(ctx, r.Kind)
 	for gvk, m := range p.coming {
 		if strings.EqualFold(r.Kind, gvk.Kind) || strings.EqualFold(r.Kind, m.Resource.Resource) {
 			all = append(all, m)

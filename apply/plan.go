@@ -58,7 +58,7 @@ func (p *planning) warn(id kube.ID, source, format string, args ...any) {
 	}
 }
 
-// inOrder gives all warnings, which have come as the server answered, in an order
+// inSequence gives all warnings, which have come as the server answered, in an order
 // that is the same each time.
 func (p *planning) inOrder() []Warning {
 	slices.SortFunc(p.warnings, func(a, b Warning) int {

@@ -54,7 +54,7 @@ func waitedFor(changes []Change) map[int]*arrivals {
 	return out
 }
 
-// carryOut carries changes out side by side. Each has its error, nil for those
+// executeOrUndo carries changes out side by side. Each has its error, nil for those
 // that ended well; the last one is that of the whole.
 func (a *Applier) carryOut(ctx context.Context, changes []Change, did func(Change)) []error {
 	errs := make([]error, len(changes)+1)
@@ -166,7 +166,7 @@ func (s *step) again(ctx context.Context, now bool) (Change, error) {
 		mapping, err := p.a.cluster.Mapping(ctx, t.mapping.GVK, false)
 		var unknown *kube.NoKindError
 		if errors.As(err, &unknown) {
-			p.a.cluster.Forget()
+			p.a.cluster.ForgetKinds()
 			mapping, err = p.a.cluster.Mapping(ctx, t.mapping.GVK, false)
 		}
 		if errors.As(err, &unknown) {
@@ -305,7 +305,7 @@ func (a *Applier) once(ctx context.Context, c Change) (done Change, again bool, 
 		return c, false, a.remove(ctx, s.cand.mapping, c.ID, s.guard, a.opts.Propagation)
 	}
 	// The server warns again of what it has warned of in the dry run.
-	ctx = kube.Hearing(ctx, func(text string) bool { return s.p.told(s.t, text) })
+	ctx = kube.WithWarnings(ctx, func(text string) bool { return s.p.told(s.t, text) })
 	if s.gone != "" {
 		if err := a.makeRoom(ctx, c); err != nil {
 			return c, false, err

@@ -98,7 +98,7 @@ func (p *planning) target(ctx context.Context, obj *unstructured.Unstructured, s
 	var unknown *kube.NoKindError
 	if errors.As(err, &unknown) && !comes {
 		// Somebody may have made it since the cluster was asked for its kinds.
-		p.askedAnew.Do(p.a.cluster.Forget)
+		p.askedAnew.Do(p.a.cluster.ForgetKinds)
 		mapping, err = p.a.cluster.Mapping(ctx, gvk, false)
 	}
 	if errors.As(err, &unknown) {

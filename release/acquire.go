@@ -12,18 +12,18 @@ import (
 )
 
 const (
-	// looks is how often we look at a Lease during its duration.
-	looks   = 30
-	maxLook = time.Second
+	// looksPerDuration is how often we look at a Lease during its duration.
+	looksPerDuration = 30
+	maxLookInterval  = time.Second
 )
 
 // acquire gets the Lease, or fails with *BusyError or errNoLease.
 func (l *Lock) acquire(ctx context.Context) error {
 	began := time.Now()
-	var seen watch
+	var seen leaseWatch
 	var told string
 	for {
-		found, err := l.look(ctx)
+		found, err := l.readOrCreateLease(ctx)
 		if err != nil {
 			return err
 		}
@@ -36,9 +36,9 @@ func (l *Lock) acquire(ctx context.Context) error {
 		}
 		holder := holderOf(found)
 		l.waited = l.waited || holder != nil
-		silent := seen.saw(found, time.Now())
-		if holder == nil || holder.Process.dead() || silent >= durationOf(found, l.opts.Duration) {
-			if err := l.take(ctx, found); err != nil {
+		silent := seen.observe(found, time.Now())
+		if holder == nil || holder.Process.isDead() || silent >= durationOf(found, l.opts.Duration) {
+			if err := l.takeOverLease(ctx, found); err != nil {
 				return err
 			}
 			continue // the next look shows whose it is now
@@ -52,14 +52,14 @@ func (l *Lock) acquire(ctx context.Context) error {
 			told = holder.Run
 			l.opts.Waiting(*holder)
 		}
-		if err := pause(ctx, min(maxLook, durationOf(found, l.opts.Duration)/looks)); err != nil {
+		if err := sleep(ctx, min(maxLookInterval, durationOf(found, l.opts.Duration)/looksPerDuration)); err != nil {
 			return fmt.Errorf("waiting for release %s/%s, held by %s: %w", l.store.namespace, l.name, holder, err)
 		}
 	}
 }
 
-// look reads the Lease, and makes one if there is none: then it is ours.
-func (l *Lock) look(ctx context.Context) (found *coordinationv1.Lease, err error) {
+// readOrCreateLease reads the Lease, and makes one if there is none: then it is ours.
+func (l *Lock) readOrCreateLease(ctx context.Context) (found *coordinationv1.Lease, err error) {
 	name := leaseName(l.name)
 	err = retry(ctx, func(ctx context.Context) error {
 		if found, err = getLease(ctx, l.leases, name); err != nil || found != nil {
@@ -68,7 +68,7 @@ func (l *Lock) look(ctx context.Context) (found *coordinationv1.Lease, err error
 		found, err = l.leases.Create(ctx, newLease(l.store.namespace, l.name, l.holder, l.opts.Duration), metav1.CreateOptions{})
 		switch {
 		case apierrors.IsAlreadyExists(err):
-			return errAgain // somebody's, or ours when the answer to the first try was lost
+			return errRetry // somebody's, or ours when the answer to the first try was lost
 		case apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, "NamespaceTerminating"):
 			return fmt.Errorf("%w: %w", errNoLease, err)
 		case err != nil:
@@ -76,7 +76,7 @@ func (l *Lock) look(ctx context.Context) (found *coordinationv1.Lease, err error
 		}
 		return nil
 	})
-	if errors.Is(err, errAgain) {
+	if errors.Is(err, errRetry) {
 		return nil, nil
 	}
 	if err != nil {
@@ -85,13 +85,13 @@ func (l *Lock) look(ctx context.Context) (found *coordinationv1.Lease, err error
 	return found, nil
 }
 
-// take writes our name on a Lease that nobody living has. Somebody may be
+// takeOverLease writes our name on a Lease that nobody living has. Somebody may be
 // faster: that isn't an error, the next look shows it.
-func (l *Lock) take(ctx context.Context, found *coordinationv1.Lease) error {
+func (l *Lock) takeOverLease(ctx context.Context, found *coordinationv1.Lease) error {
 	lease := found.DeepCopy()
 	holder := l.holder
 	holder.Since = time.Now()
-	claim(lease, l.name, holder, l.opts.Duration)
+	writeHolder(lease, l.name, holder, l.opts.Duration)
 	transitions := int32(1)
 	if found.Spec.LeaseTransitions != nil {
 		transitions += *found.Spec.LeaseTransitions

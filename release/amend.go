@@ -32,12 +32,12 @@ func (l *Lock) Amend(ctx context.Context, of *Record, edit func(*Record)) (*Reco
 		if rec.stored.uid != of.stored.uid {
 			return &NotFoundError{Namespace: l.store.namespace, Name: l.name, Revision: revision}
 		}
-		if status := rec.Info.Status; active(status) {
+		if status := rec.Info.Status; isActive(status) {
 			return &PendingError{Namespace: l.store.namespace, Name: l.name, Revision: revision, Status: status, Grace: l.opts.Grace}
 		}
 		edit(rec)
 		out = rec
-		return l.replace(ctx, rec)
+		return l.replaceRecord(ctx, rec)
 	})
 	if err != nil {
 		return nil, err
@@ -45,9 +45,9 @@ func (l *Lock) Amend(ctx context.Context, of *Record, edit func(*Record)) (*Reco
 	return out, nil
 }
 
-// replace is one try to write a record over the very one that it was read
-// from. errAgain means that it has to be read again.
-func (l *Lock) replace(ctx context.Context, rec *Record) error {
+// replaceRecord is one try to write a record over the very one that it was read
+// from. errRetry means that it has to be read again.
+func (l *Lock) replaceRecord(ctx context.Context, rec *Record) error {
 	enc, err := encode(rec)
 	if err != nil {
 		return err
@@ -63,11 +63,11 @@ func (l *Lock) replace(ctx context.Context, rec *Record) error {
 	written, err := secrets.Update(ctx, newSecret(rec, enc, time.Now()), metav1.UpdateOptions{})
 	switch {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
-		return errAgain
+		return errRetry
 	case err != nil:
 		return fmt.Errorf("writing Secret/%s/%s: %w", rec.Namespace, secretName(rec.Name, rec.Version), err)
 	}
-	rec.stored.at(written, enc)
-	l.tidyParts(ctx, secrets, rec, enc, old)
+	rec.stored.set(written, enc)
+	l.replaceParts(ctx, secrets, rec, enc, old)
 	return nil
 }

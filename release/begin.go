@@ -41,14 +41,14 @@ func (l *Lock) Begin(ctx context.Context, next *Record, decided Identity) error 
 	if err := ValidateLabels(next.Labels); err != nil {
 		return err
 	}
-	before, err := l.asDecided(ctx, next.Version, decided)
+	before, err := l.historyAsDecided(ctx, next.Version, decided)
 	if err != nil {
 		return err
 	}
-	if err := l.fits(before, next); err != nil {
+	if err := l.checkIsNext(before, next); err != nil {
 		return err
 	}
-	l.sign(next)
+	l.signRecord(next)
 	next.stored = stored{}
 	enc, err := encode(next)
 	if err != nil {
@@ -58,28 +58,28 @@ func (l *Lock) Begin(ctx context.Context, next *Record, decided Identity) error 
 	err = l.writeAs(ctx, next, enc, moved)
 	if err == nil {
 		// The name was free; was it still the next one? Others may have been here.
-		err = l.alone(ctx, before, next)
+		err = l.confirmNoOthers(ctx, before, next)
 	}
 	if err == nil {
 		return nil
 	}
-	if err = l.orLost(ctx, err); errors.As(err, new(*LostError)) {
+	if err = l.orLostError(ctx, err); errors.As(err, new(*LostError)) {
 		return err // and the record is the new holder's to settle
 	}
-	return l.undo(ctx, next, enc, err)
+	return l.removeBegun(ctx, next, enc, err)
 }
 
-// orLost is why a record couldn't be begun: err, or a *LostError. Who was paused
+// orLostError is why a record couldn't be begun: err, or a *LostError. Who was paused
 // meanwhile finds a history that moved, because the release has another holder.
-func (l *Lock) orLost(ctx context.Context, err error) error {
+func (l *Lock) orLostError(ctx context.Context, err error) error {
 	if lost := new(LostError); errors.As(l.Confirm(ctx), &lost) {
 		return lost
 	}
 	return err
 }
 
-// fits says whether next may follow the history.
-func (l *Lock) fits(h *History, next *Record) error {
+// checkIsNext says whether next may follow the history.
+func (l *Lock) checkIsNext(h *History, next *Record) error {
 	if next.Version == 0 {
 		next.Version = h.Next()
 	}
@@ -92,8 +92,8 @@ func (l *Lock) fits(h *History, next *Record) error {
 	return nil
 }
 
-// sign writes into a record whose it is.
-func (l *Lock) sign(rec *Record) {
+// signRecord writes into a record whose it is.
+func (l *Lock) signRecord(rec *Record) {
 	rec.Name, rec.Namespace = l.name, l.store.namespace
 	rec.ApplyMethod = ApplySSA
 	if rec.Journal == nil {
@@ -106,7 +106,7 @@ func (l *Lock) sign(rec *Record) {
 	rec.Journal.Interrupted = false
 	rec.Journal.Holder = l.holder.Who
 	rec.Journal.Process = l.holder.Process.String()
-	rec.Journal.Leased = l.Leased()
+	rec.Journal.Leased = l.HasLease()
 	now := helmtime.Now()
 	if rec.Info.LastDeployed.IsZero() {
 		rec.Info.LastDeployed = now
@@ -116,9 +116,9 @@ func (l *Lock) sign(rec *Record) {
 	}
 }
 
-// asDecided reads the history, which has to be the one that a decision was based
+// historyAsDecided reads the history, which has to be the one that a decision was based
 // on; otherwise the error is a *MovedError.
-func (l *Lock) asDecided(ctx context.Context, revision int, decided Identity) (*History, error) {
+func (l *Lock) historyAsDecided(ctx context.Context, revision int, decided Identity) (*History, error) {
 	h, err := l.store.History(ctx, l.name)
 	if err != nil {
 		return nil, err
@@ -129,19 +129,19 @@ func (l *Lock) asDecided(ctx context.Context, revision int, decided Identity) (*
 	return h, nil
 }
 
-// Confirmed says whether the release still is what a decision was based on, for
+// ConfirmHistory says whether the release still is what a decision was based on, for
 // runs that write no record before they change something. The error is a
 // *MovedError when it isn't, or a *LostError.
-func (l *Lock) Confirmed(ctx context.Context, revision int, decided Identity) error {
+func (l *Lock) ConfirmHistory(ctx context.Context, revision int, decided Identity) error {
 	if err := l.lost(); err != nil {
 		return err
 	}
-	_, err := l.asDecided(ctx, revision, decided)
+	_, err := l.historyAsDecided(ctx, revision, decided)
 	return err
 }
 
-// alone checks, after our record is written, that all others are what they were.
-func (l *Lock) alone(ctx context.Context, before *History, ours *Record) error {
+// confirmNoOthers checks, after our record is written, that all others are what they were.
+func (l *Lock) confirmNoOthers(ctx context.Context, before *History, ours *Record) error {
 	after, err := l.store.History(ctx, l.name)
 	if err != nil {
 		return err
@@ -155,9 +155,9 @@ func (l *Lock) alone(ctx context.Context, before *History, ours *Record) error {
 	return nil
 }
 
-// undo removes what Begin has written when it fails with err, if it can: what
+// removeBegun removes what Begin has written when it fails with err, if it can: what
 // stays is pending, signed, and settled by the next run.
-func (l *Lock) undo(ctx context.Context, next *Record, enc *encoded, err error) error {
+func (l *Lock) removeBegun(ctx context.Context, next *Record, enc *encoded, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
 	defer cancel()
 	secrets, clientErr := l.store.secrets()
@@ -165,22 +165,22 @@ func (l *Lock) undo(ctx context.Context, next *Record, enc *encoded, err error) 
 		return errors.Join(err, clientErr)
 	}
 	if next.stored.uid == "" {
-		next.stored.uid = l.written(ctx, next)
+		next.stored.uid = l.storedUID(ctx, next)
 	}
 	errs := []error{err}
 	if next.stored.uid != "" {
-		errs = append(errs, remove(ctx, secrets, secretName(next.Name, next.Version), string(next.stored.uid)))
+		errs = append(errs, deleteSecret(ctx, secrets, secretName(next.Name, next.Version), string(next.stored.uid)))
 	}
 	next.stored = stored{}
 	for i := range enc.parts {
-		errs = append(errs, remove(ctx, secrets, partName(next.Name, next.Version, enc.digest, i), ""))
+		errs = append(errs, deleteSecret(ctx, secrets, partName(next.Name, next.Version, enc.digest, i), ""))
 	}
 	return errors.Join(errs...)
 }
 
-// written finds the record of a Begin that failed, if it was stored in spite
+// storedUID finds the record of a Begin that failed, if it was stored in spite
 // of that; empty otherwise, also when the server doesn't say.
-func (l *Lock) written(ctx context.Context, next *Record) types.UID {
+func (l *Lock) storedUID(ctx context.Context, next *Record) types.UID {
 	rec, _, err := l.store.read(ctx, next.Name, next.Version)
 	if err != nil || rec == nil || rec.Journal == nil || rec.Journal.Run != l.holder.Run {
 		return ""
@@ -231,7 +231,7 @@ func (l *Lock) save(ctx context.Context, rec *Record) error {
 // meanwhile is written again, with a warning. The error is a *LostError, and
 // nothing is written, when another run has taken over.
 func (l *Lock) Finish(ctx context.Context, rec *Record, status helmrelease.Status, description string) error {
-	if active(status) {
+	if isActive(status) {
 		return fmt.Errorf("finishing release %s/%s: %s is no end", l.store.namespace, l.name, status)
 	}
 	// What protects the record is that it is ours as it is stored.

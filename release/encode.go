@@ -20,9 +20,9 @@ const (
 	// https://kubernetes.io/docs/concepts/configuration/secret/#restriction-data-size
 	maxSecret = 1 << 20
 
-	// spare is left free in a Secret, so that what is only known later fits in
+	// spareSize is left free in a Secret, so that what is only known later fits in
 	// too: a longer description, a few hook results.
-	spare = 8 << 10
+	spareSize = 8 << 10
 )
 
 // gzipMagic is how Helm tells compressed records from ancient plain ones.
@@ -39,34 +39,34 @@ type encoded struct {
 // rollback doesn't need, else in parts. It doesn't change rec. The error is a
 // *SizeError when it doesn't fit at all.
 func encode(rec *Record) (*encoded, error) {
-	slim := slimmed(rec)
+	slim := slim(rec)
 	if rec.stored.digest != "" {
-		return split(slim) // once split, it stays so: the head must keep saying where the parts are
+		return splitRecord(slim) // once split, it stays so: the head must keep saying where the parts are
 	}
-	whole, m, err := measured(rec)
+	whole, m, err := packMeasured(rec)
 	if err != nil {
 		return nil, fmt.Errorf("encoding release %s/%s: %w", rec.Namespace, rec.Name, err)
 	}
 	text := toText(whole)
-	if len(text)+reserve(rec) <= maxSecret && m.over(maxWhole) == "" {
+	if len(text)+reservedSize(rec) <= maxSecret && m.tooLarge(maxWhole) == "" {
 		return &encoded{head: text}, nil
 	}
-	if len(text)+reserve(rec)-dropped(rec)*4/3 > maxSecret {
-		return split(slim) // slimming can't help; spare the time to try
+	if len(text)+reservedSize(rec)-slimmedSize(rec)*4/3 > maxSecret {
+		return splitRecord(slim) // slimming can't help; spare the time to try
 	}
-	packed, m, err := measured(slim)
+	packed, m, err := packMeasured(slim)
 	if err != nil {
 		return nil, fmt.Errorf("encoding release %s/%s: %w", rec.Namespace, rec.Name, err)
 	}
-	if text := toText(packed); len(text)+reserve(rec) <= maxSecret && m.over(maxWhole) == "" {
+	if text := toText(packed); len(text)+reservedSize(rec) <= maxSecret && m.tooLarge(maxWhole) == "" {
 		return &encoded{head: text}, nil
 	}
-	return split(slim)
+	return splitRecord(slim)
 }
 
-// dropped is how many bytes slimming removes at most, before packing; base64
+// slimmedSize is how many bytes slimming removes at most, before packing; base64
 // in JSON included.
-func dropped(rec *Record) int {
+func slimmedSize(rec *Record) int {
 	if rec.Chart == nil {
 		return 0
 	}
@@ -77,18 +77,18 @@ func dropped(rec *Record) int {
 	return n * 4 / 3
 }
 
-// reserve is how much room a record has to leave for what its journal will say
+// reservedSize is how much room a record has to leave for what its journal will say
 // once the run is over: nothing more when it is over already.
-func reserve(rec *Record) int {
-	if !active(rec.Info.Status) {
+func reservedSize(rec *Record) int {
+	if !isActive(rec.Info.Status) {
 		return 0
 	}
 	// 128 bytes hold a packed Mark: a random UID, a fingerprint, a known name.
-	return spare + 128*max(0, objectCount(rec)-marks(rec))
+	return spareSize + 128*max(0, objectCount(rec)-markedObjects(rec))
 }
 
-// marks counts those that have their size already: planned ones grow.
-func marks(rec *Record) int {
+// markedObjects counts those that have their size already: planned ones grow.
+func markedObjects(rec *Record) int {
 	n := 0
 	if rec.Journal != nil {
 		for _, mark := range rec.Journal.Objects {
@@ -108,12 +108,12 @@ func objectCount(rec *Record) int {
 // pack is Helm's encoding without the outer base64. Records are written when all
 // else of a run is in memory too, so the JSON isn't kept beside what becomes of it.
 func pack(v any) ([]byte, error) {
-	packed, _, err := measured(v)
+	packed, _, err := packMeasured(v)
 	return packed, err
 }
 
-// measured is pack that also tells how large the JSON was.
-func measured(v any) ([]byte, *meter, error) {
+// packMeasured is pack that also tells how large the JSON was.
+func packMeasured(v any) ([]byte, *meter, error) {
 	var buf bytes.Buffer
 	m := &meter{}
 	w, err := gzip.NewWriterLevel(&buf, gzip.BestCompression)
@@ -229,10 +229,10 @@ func editMember(data json.RawMessage, set map[string]any) (json.RawMessage, erro
 	return json.Marshal(member)
 }
 
-// slimmed is a copy of rec without what only rendering the chart again needs.
+// slim is a copy of rec without what only rendering the chart again needs.
 // Rollback takes manifest, hooks, notes and values; crds/ stay because package
 // deploy reads them from stored charts.
-func slimmed(rec *Record) *Record {
+func slim(rec *Record) *Record {
 	out := *rec
 	out.Slim = true
 	if rec.Chart == nil {

@@ -49,7 +49,7 @@ func noise(bytes int) string {
 func TestDecodeGivesWhatEncodeTook(t *testing.T) {
 	rec := sample("web", 3, helmrelease.StatusPendingUpgrade)
 	rec.ApplyMethod = ApplySSA
-	rec.Journal = &Journal{Run: "r", Step: "main", Objects: map[string]Mark{"ConfigMap/x/a": {UID: "u", Created: true}}}
+	rec.Journal = &Journal{Run: "r", Step: "main", Objects: map[string]ObjectState{"ConfigMap/x/a": {UID: "u", Created: true}}}
 	enc, err := encode(rec)
 	if err != nil {
 		t.Fatal(err)
@@ -142,15 +142,15 @@ func TestLargeRecordsComeBack(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	packed, err := assemble(enc.parts, enc.digest)
+	packed, err := joinParts(enc.parts, enc.digest)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := join(enc.head, packed)
+	got, err := joinRecord(enc.head, packed)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := slimmed(rec)
+	want := slim(rec)
 	got.Labels = want.Labels
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("a record of %d bytes came back different: description %q, hooks %+v", len(rec.Manifest), got.Info.Description, got.Hooks[0])
@@ -165,7 +165,7 @@ func TestLargeRecordsComeBack(t *testing.T) {
 		if err := json.Unmarshal(data, &seen); err != nil {
 			t.Fatal(err)
 		}
-		if !strings.Contains(seen.Manifest, largeKind) || !strings.HasSuffix(seen.Info.Description, largeNote) {
+		if !strings.Contains(seen.Manifest, largeKind) || !strings.HasSuffix(seen.Info.Description, largeSuffix) {
 			t.Errorf("Helm sees description %q, manifest %q", seen.Info.Description, seen.Manifest)
 		}
 	})
@@ -179,7 +179,7 @@ func TestLargeRecordsComeBack(t *testing.T) {
 	})
 	t.Run("damaged parts are noticed", func(t *testing.T) {
 		enc.parts[1][7] ^= 1
-		if _, err := assemble(enc.parts, enc.digest); err == nil {
+		if _, err := joinParts(enc.parts, enc.digest); err == nil {
 			t.Error("assemble took damaged parts")
 		}
 	})
@@ -190,7 +190,7 @@ func TestTooLargeSaysWhy(t *testing.T) {
 	rec.Manifest = noise(40 << 20)
 	_, err := encode(rec)
 	var size *SizeError
-	if !errors.As(err, &size) || size.Estimate.Shares[0].What != "manifest" {
+	if !errors.As(err, &size) || size.Estimate.Constituents[0].What != "manifest" {
 		t.Errorf("encode = %v, want a *SizeError that blames the manifest", err)
 	}
 }
@@ -240,7 +240,7 @@ func FuzzDecode(f *testing.F) {
 		if _, err := encode(rec); err != nil {
 			t.Errorf("encode(decode(%q)): %v", text, err)
 		}
-		if _, err := split(rec); err != nil {
+		if _, err := splitRecord(rec); err != nil {
 			t.Errorf("split(decode(%q)): %v", text, err)
 		}
 		if _, err := editJSON(text, map[string]map[string]any{"info": {"status": "failed"}}); err != nil {

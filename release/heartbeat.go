@@ -12,13 +12,13 @@ import (
 	"deployer/internal/kube"
 )
 
-// beat renews the Lease until Unlock, or until the right is lost.
-func (l *Lock) beat(ctx context.Context) {
+// renewUntilUnlock renews the Lease until Unlock, or until the right is lost.
+func (l *Lock) renewUntilUnlock(ctx context.Context) {
 	tick := time.NewTicker(l.opts.Renew)
 	defer tick.Stop()
 	for {
 		select {
-		case <-l.stop:
+		case <-l.unlocking:
 			return
 		case <-tick.C:
 		}
@@ -28,9 +28,9 @@ func (l *Lock) beat(ctx context.Context) {
 	}
 }
 
-// Change begins a change of the cluster, if Confirm allows it; over tells that its
+// BeginChange begins a change of the cluster, if Confirm allows it; over tells that its
 // outcome is known.
-func (l *Lock) Change(ctx context.Context) (over func(), err error) {
+func (l *Lock) BeginChange(ctx context.Context) (over func(), err error) {
 	if err := l.Confirm(ctx); err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (l *Lock) Change(ctx context.Context) (over func(), err error) {
 // may have taken over. The error is a *LostError, or why
 // the Lease can't be renewed.
 func (l *Lock) Confirm(ctx context.Context) error {
-	if err := l.lost(); err != nil || !l.silent() {
+	if err := l.lost(); err != nil || !l.mayBeTakenOver() {
 		return err
 	}
 	err := l.heartbeat(kube.Unguarded(ctx))
@@ -54,8 +54,8 @@ func (l *Lock) Confirm(ctx context.Context) error {
 	return err
 }
 
-// silent says whether others may have taken over by now, or will soon.
-func (l *Lock) silent() bool {
+// mayBeTakenOver says whether others may have taken over by now, or will soon.
+func (l *Lock) mayBeTakenOver() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.lease == nil {
@@ -112,7 +112,7 @@ func (l *Lock) renew(ctx context.Context, deadline time.Time) (why string, err e
 	defer close(stopped)
 	go func() { // Unlock needn't wait for a server that doesn't answer
 		select {
-		case <-l.stop:
+		case <-l.unlocking:
 			cancel()
 		case <-stopped:
 		}
@@ -129,13 +129,13 @@ func (l *Lock) renew(ctx context.Context, deadline time.Time) (why string, err e
 			if err != nil {
 				return "", err
 			}
-			if why := l.takenBy(lease); why != "" {
+			if why := l.whyNotOurs(lease); why != "" {
 				return why, nil
 			}
 			continue // what renewed it then is older than what we are to say now
 		}
 		if apierrors.IsNotFound(err) {
-			return l.takenBy(nil), nil
+			return l.whyNotOurs(nil), nil
 		}
 		if err != nil {
 			return "", err
@@ -147,8 +147,8 @@ func (l *Lock) renew(ctx context.Context, deadline time.Time) (why string, err e
 	}
 }
 
-// takenBy says why a Lease isn't ours any more; nothing when it is.
-func (l *Lock) takenBy(found *coordinationv1.Lease) string {
+// whyNotOurs says why a Lease isn't ours any more; nothing when it is.
+func (l *Lock) whyNotOurs(found *coordinationv1.Lease) string {
 	if found == nil {
 		return "its Lease was deleted"
 	}

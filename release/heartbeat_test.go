@@ -70,7 +70,7 @@ func TestPausedWhileItsRecordIsWritten(t *testing.T) {
 			pause := func() {
 				s.bury(t, "web")
 				next := lock(t, s.store, "web", LockOptions{})
-				if _, settled, err := next.Settle(t.Context()); err != nil || len(settled) != 1 {
+				if _, settled, err := next.Recover(t.Context()); err != nil || len(settled) != 1 {
 					t.Errorf("Settle = %v, %v", settled, err)
 				}
 				finish(t, next, begun(t, next, func(r *Record) { r.Version = 2 }), deployed)

@@ -70,10 +70,10 @@ func (h *History) Next() int {
 // Deployed is the newest revision of status deployed; nil when there is none.
 // A run killed at the right moment leaves two: the newer one is right.
 func (h *History) Deployed() *Summary {
-	return h.newest(func(s *Summary) bool { return s.Status == helmrelease.StatusDeployed })
+	return h.newestWhere(func(s *Summary) bool { return s.Status == helmrelease.StatusDeployed })
 }
 
-func (h *History) newest(is func(*Summary) bool) *Summary {
+func (h *History) newestWhere(is func(*Summary) bool) *Summary {
 	for i := len(h.Revisions) - 1; i >= 0; i-- {
 		if is(&h.Revisions[i]) {
 			return &h.Revisions[i]
@@ -88,11 +88,11 @@ func (h *History) Load(ctx context.Context, revision int) (*Record, error) {
 	if rec, ok := h.loaded[revision]; ok {
 		return rec, nil
 	}
-	found := h.newest(func(s *Summary) bool { return s.Revision == revision })
+	found := h.newestWhere(func(s *Summary) bool { return s.Revision == revision })
 	if found == nil {
 		return nil, &NotFoundError{Namespace: h.Namespace, Name: h.Name, Revision: revision}
 	}
-	rec, err := h.get(ctx, revision)
+	rec, err := h.read(ctx, revision)
 	if err != nil {
 		return nil, err
 	}
@@ -101,8 +101,8 @@ func (h *History) Load(ctx context.Context, revision int) (*Record, error) {
 	return rec, nil
 }
 
-// get reads a record that was there when the history was read.
-func (h *History) get(ctx context.Context, revision int) (*Record, error) {
+// read reads a record that was there when the history was read.
+func (h *History) read(ctx context.Context, revision int) (*Record, error) {
 	rec, err := h.store.Get(ctx, h.Name, revision)
 	if missing := new(NotFoundError); errors.As(err, &missing) {
 		missing.Vanished = true
@@ -110,10 +110,10 @@ func (h *History) get(ctx context.Context, revision int) (*Record, error) {
 	return rec, err
 }
 
-// Find gives the revision to roll back to: the one named, or for 0 the last
+// RollbackTarget gives the revision to roll back to: the one named, or for 0 the last
 // successful one before the latest. The error is a *NotFoundError, a
 // *NoSuccessError for 0, or a *CorruptError.
-func (h *History) Find(ctx context.Context, revision int) (*Record, error) {
+func (h *History) RollbackTarget(ctx context.Context, revision int) (*Record, error) {
 	if h.Latest() == nil {
 		return nil, &NotFoundError{Namespace: h.Namespace, Name: h.Name}
 	}
@@ -121,37 +121,37 @@ func (h *History) Find(ctx context.Context, revision int) (*Record, error) {
 		return h.Load(ctx, revision)
 	}
 	for i := len(h.Revisions) - 2; i >= 0; i-- {
-		if !maybeSuccess(h.Revisions[i].Status) {
+		if !mayHaveSucceeded(h.Revisions[i].Status) {
 			continue
 		}
 		rec, err := h.Load(ctx, h.Revisions[i].Revision)
 		if err != nil {
 			return nil, err
 		}
-		if succeeded(rec) {
+		if hasSucceeded(rec) {
 			return rec, nil
 		}
 	}
 	return nil, &NoSuccessError{Namespace: h.Namespace, Name: h.Name}
 }
 
-func maybeSuccess(s helmrelease.Status) bool {
+func mayHaveSucceeded(s helmrelease.Status) bool {
 	return s == helmrelease.StatusDeployed || s == helmrelease.StatusSuperseded
 }
 
-// succeeded says whether a revision was once deployed completely. Superseded
+// hasSucceeded says whether a revision was once deployed completely. Superseded
 // is no proof: Helm 3's failed rollback marks the current revision superseded,
 // even a failed one (helm.sh/helm/v3/pkg/action/rollback.go). Then the
 // description still tells of the failure.
-func succeeded(rec *Record) bool {
-	return maybeSuccess(rec.Info.Status) && !strings.Contains(rec.Info.Description, "failed")
+func hasSucceeded(rec *Record) bool {
+	return mayHaveSucceeded(rec.Info.Status) && !strings.Contains(rec.Info.Description, "failed")
 }
 
-// Owned gives the records of all revisions that may have left objects, oldest
+// MayHaveObjects gives the records of all revisions that may have left objects, oldest
 // first: the last deployed one and all after it. Without one that deployer
 // deployed, it gives all there are: another tool may have left objects of any.
 // The error is a *CorruptError when one of them can't be read.
-func (h *History) Owned(ctx context.Context) ([]*Record, error) {
+func (h *History) MayHaveObjects(ctx context.Context) ([]*Record, error) {
 	var out []*Record
 	for i := len(h.Revisions) - 1; i >= 0; i-- {
 		s := h.Revisions[i]
@@ -168,19 +168,19 @@ func (h *History) Owned(ctx context.Context) ([]*Record, error) {
 			return out, nil
 		}
 	}
-	return h.all(ctx)
+	return h.loadAll(ctx)
 }
 
-// all reads every record, several at once.
-func (h *History) all(ctx context.Context) ([]*Record, error) {
+// loadAll reads every record, several at once.
+func (h *History) loadAll(ctx context.Context) ([]*Record, error) {
 	out := make([]*Record, len(h.Revisions))
-	err := each(len(out), func(i int) error {
+	err := forEach(len(out), func(i int) error {
 		revision := h.Revisions[i].Revision
 		if rec, ok := h.loaded[revision]; ok {
 			out[i] = rec
 			return nil
 		}
-		rec, err := h.get(ctx, revision)
+		rec, err := h.read(ctx, revision)
 		out[i] = rec
 		return err
 	})
@@ -207,12 +207,12 @@ func (h *History) Describe(ctx context.Context, max int) error {
 }
 
 func (s *Store) describe(ctx context.Context, summaries []Summary) error {
-	return each(len(summaries), func(i int) error {
+	return forEach(len(summaries), func(i int) error {
 		of := &summaries[i]
 		if of.Described || of.Unreadable != nil {
 			return nil
 		}
-		rec, err := s.in(of.Namespace).Get(ctx, of.Name, of.Revision)
+		rec, err := s.inNamespace(of.Namespace).Get(ctx, of.Name, of.Revision)
 		if errors.As(err, &of.Unreadable) {
 			return nil
 		}

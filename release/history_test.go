@@ -62,10 +62,10 @@ func TestHistory(t *testing.T) {
 		{statuses{deployed, deployed}, "1", "[2]"}, // killed before the older was superseded
 	} {
 		h := historyOf(c.of...)
-		if got := revisionOf(h.Find(t.Context(), 0)); got != c.find0 {
+		if got := revisionOf(h.RollbackTarget(t.Context(), 0)); got != c.find0 {
 			t.Errorf("%v: Find(0) = %s, want %s", c.of, got, c.find0)
 		}
-		owned, err := h.Owned(t.Context())
+		owned, err := h.MayHaveObjects(t.Context())
 		got := []int{}
 		for _, rec := range owned {
 			got = append(got, rec.Version)
@@ -79,13 +79,13 @@ func TestHistory(t *testing.T) {
 func TestFindPassesOverFailuresThatHelmCallsSuperseded(t *testing.T) {
 	h := historyOf(superseded, superseded, deployed)
 	h.loaded[2].Info.Description = `Upgrade "web" failed: timed out`
-	if got := revisionOf(h.Find(t.Context(), 0)); got != "1" {
+	if got := revisionOf(h.RollbackTarget(t.Context(), 0)); got != "1" {
 		t.Errorf("Find(0) = %s, want 1", got)
 	}
-	if got := revisionOf(h.Find(t.Context(), 2)); got != "2" {
+	if got := revisionOf(h.RollbackTarget(t.Context(), 2)); got != "2" {
 		t.Errorf("Find(2) = %s, want 2: who names a revision gets it", got)
 	}
-	if got := revisionOf(h.Find(t.Context(), 9)); got != "not found" {
+	if got := revisionOf(h.RollbackTarget(t.Context(), 9)); got != "not found" {
 		t.Errorf("Find(9) = %s, want not found", got)
 	}
 }
@@ -94,7 +94,7 @@ func TestOwnedIsEverythingAfterAnotherTool(t *testing.T) {
 	h := historyOf(superseded, deployed, failed)
 	h.loaded[2].Journal = nil
 	h.Revisions[1].Run = ""
-	owned, err := h.Owned(context.Background())
+	owned, err := h.MayHaveObjects(context.Background())
 	if len(owned) != 3 || err != nil {
 		t.Errorf("Owned = %d records, %v, want all 3", len(owned), err)
 	}
@@ -206,7 +206,7 @@ func TestProcess(t *testing.T) {
 	if p.Boot == "" {
 		t.Skip("this system doesn't name its boots")
 	}
-	if p.dead() {
+	if p.isDead() {
 		t.Errorf("%v is dead, but it's us", p)
 	}
 	if got := parseProcess(p.String()); got != p {
@@ -214,16 +214,16 @@ func TestProcess(t *testing.T) {
 	}
 	reused := p
 	reused.Start = "1"
-	if !reused.dead() {
+	if !reused.isDead() {
 		t.Errorf("%v lives, but our PID was given to us later", reused)
 	}
 	elsewhere := p
 	elsewhere.Boot, elsewhere.Start = "another", "1"
-	if elsewhere.dead() {
+	if elsewhere.isDead() {
 		t.Errorf("%v is dead, but it isn't of this machine", elsewhere)
 	}
 	for _, text := range []string{"", "a b c d", "a b -1 d", "a b 1"} {
-		if got := parseProcess(text); got != (Process{}) || got.dead() {
+		if got := parseProcess(text); got != (Process{}) || got.isDead() {
 			t.Errorf("parseProcess(%q) = %v", text, got)
 		}
 	}

@@ -28,11 +28,11 @@ func identify(heads []Summary) Identity {
 	return Identity{known: true, records: b.String()}
 }
 
-// Known says whether it is that of a history.
-func (i Identity) Known() bool { return i.known }
+// IsKnown says whether it is that of a history.
+func (i Identity) IsKnown() bool { return i.known }
 
-// Latest says whether the record, as it was stored, is the newest of a history:
+// IsLatest says whether the record, as it was stored, is the newest of a history:
 // that of the same Secret, which no other run has written since.
-func (r *Record) Latest(latest *Summary) bool {
+func (r *Record) IsLatest(latest *Summary) bool {
 	return latest != nil && latest.uid == string(r.stored.uid) && r.Journal != nil && latest.Run == r.Journal.Run
 }

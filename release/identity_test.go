@@ -40,7 +40,7 @@ func TestBeginWantsTheHistoryThatWasDecidedOn(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			errs := map[string]error{"Confirmed": l.Confirmed(t.Context(), 2, h.Identity())}
+			errs := map[string]error{"Confirmed": l.ConfirmHistory(t.Context(), 2, h.Identity())}
 			if c.moved {
 				errs["BeginUninstall"] = l.BeginUninstall(t.Context(), rec, h.Identity())
 			}

@@ -42,7 +42,7 @@ func wholeRun(ctx context.Context, t *testing.T, store *Store, name string) erro
 	if err != nil {
 		return err
 	}
-	h, _, err := l.Settle(ctx)
+	h, _, err := l.Recover(ctx)
 	if err != nil {
 		return err
 	}
@@ -82,7 +82,7 @@ func TestKilledAtEachWrite(t *testing.T) {
 				s.bury(t, name)
 				l := lock(t, s.store, name, LockOptions{})
 				defer unlock(t, l)
-				if _, _, err := l.Settle(t.Context()); err != nil {
+				if _, _, err := l.Recover(t.Context()); err != nil {
 					t.Fatalf("Settle: %v", err)
 				}
 				rec := begun(t, l)

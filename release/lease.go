@@ -29,12 +29,12 @@ func leaseName(release string) string { return "deployer-" + release }
 // newLease says that holder has the release, and promises to renew within duration.
 func newLease(namespace, release string, holder Holder, duration time.Duration) *coordinationv1.Lease {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: leaseName(release), Namespace: namespace}}
-	claim(lease, release, holder, duration)
+	writeHolder(lease, release, holder, duration)
 	return lease
 }
 
-// claim writes holder into a Lease.
-func claim(lease *coordinationv1.Lease, release string, holder Holder, duration time.Duration) {
+// writeHolder writes holder into a Lease.
+func writeHolder(lease *coordinationv1.Lease, release string, holder Holder, duration time.Duration) {
 	now := metav1.NewMicroTime(holder.Since)
 	lease.Labels = map[string]string{
 		"app.kubernetes.io/managed-by": "deployer",
@@ -80,14 +80,14 @@ func durationOf(lease *coordinationv1.Lease, otherwise time.Duration) time.Durat
 
 // A watch is how long a Lease has been seen unchanged, by our own monotonic
 // clock. Times written in the Lease are never compared with it: clocks differ.
-type watch struct {
+type leaseWatch struct {
 	version string // uid and resourceVersion
 	since   time.Time
 	renewed bool // it has changed while we watched
 }
 
-// saw notes a Lease and gives how long it has been the same.
-func (w *watch) saw(lease *coordinationv1.Lease, now time.Time) time.Duration {
+// observe notes a Lease and gives how long it has been the same.
+func (w *leaseWatch) observe(lease *coordinationv1.Lease, now time.Time) time.Duration {
 	version := string(lease.UID) + "/" + lease.ResourceVersion
 	if version != w.version {
 		w.renewed = w.version != ""

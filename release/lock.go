@@ -77,10 +77,10 @@ type Lock struct {
 	holder Holder
 	opts   LockOptions
 
-	ctx    context.Context // ends when the right is lost, or given back
-	cancel context.CancelCauseFunc
-	stop   chan struct{} // closed by Unlock
-	ended  sync.WaitGroup
+	ctx        context.Context // ends when the right is lost, or given back
+	cancel     context.CancelCauseFunc
+	unlocking  chan struct{} // closed by Unlock
+	heartbeats sync.WaitGroup
 
 	stopped  atomic.Bool  // Unlock was called
 	changing atomic.Int32 // changes that are under way
@@ -113,9 +113,9 @@ func (s *Store) Lock(ctx context.Context, name string, opts LockOptions) (*Lock,
 	}
 	l := &Lock{
 		store: s, name: name, opts: opts.withDefaults(),
-		holder: Holder{Run: newRun(), Who: Who(), Operation: opts.Operation, Since: time.Now(), Process: thisProcess()},
-		stop:   make(chan struct{}),
-		leases: client.CoordinationV1().Leases(s.namespace),
+		holder:    Holder{Run: newRun(), Who: Who(), Operation: opts.Operation, Since: time.Now(), Process: thisProcess()},
+		unlocking: make(chan struct{}),
+		leases:    client.CoordinationV1().Leases(s.namespace),
 	}
 	err = l.acquire(ctx)
 	if errors.Is(err, errNoLease) {
@@ -127,7 +127,7 @@ func (s *Store) Lock(ctx context.Context, name string, opts LockOptions) (*Lock,
 	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	l.renewed = time.Now()
 	if l.lease != nil {
-		l.ended.Go(func() { l.beat(kube.Unguarded(context.WithoutCancel(ctx))) })
+		l.heartbeats.Go(func() { l.renewUntilUnlock(kube.Unguarded(context.WithoutCancel(ctx))) })
 	}
 	return l, nil
 }
@@ -141,8 +141,8 @@ func newRun() string { return strings.ToLower(rand.Text()) }
 // this context, between Change and its end.
 func (l *Lock) Context() context.Context { return l.ctx }
 
-// Leased says whether we have a Lease, or only the record to keep others away.
-func (l *Lock) Leased() bool {
+// HasLease says whether we have a Lease, or only the record to keep others away.
+func (l *Lock) HasLease() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.lease != nil
@@ -158,9 +158,9 @@ func (l *Lock) Describe(operation string) {
 	}
 }
 
-// Waited says that somebody had the release when we asked for it, alive or dead:
+// HadToWait says that somebody had the release when we asked for it, alive or dead:
 // what was decided before may have been decided on what they had done by halves.
-func (l *Lock) Waited() bool { return l.waited }
+func (l *Lock) HadToWait() bool { return l.waited }
 
 // Run is the identity of the run, as the records it writes have it.
 func (l *Lock) Run() string { return l.holder.Run }
@@ -184,20 +184,20 @@ func (l *Lock) Unlock(ctx context.Context) error {
 	if l.stopped.Swap(true) {
 		return nil
 	}
-	close(l.stop)
-	l.ended.Wait()
+	close(l.unlocking)
+	l.heartbeats.Wait()
 	l.cancel(context.Canceled)
 	if l.lease == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unlockTimeout)
 	defer cancel()
-	return l.giveBack(ctx)
+	return l.deleteLease(ctx)
 }
 
-// Held says whether somebody has the Lease of a release, alive or dead. Who may
+// HasLease says whether somebody has the Lease of a release, alive or dead. Who may
 // not read Leases is told that nobody has.
-func (s *Store) Held(ctx context.Context, name string) (bool, error) {
+func (s *Store) HasLease(ctx context.Context, name string) (bool, error) {
 	client, err := s.client()
 	if err != nil {
 		return false, err
@@ -209,10 +209,10 @@ func (s *Store) Held(ctx context.Context, name string) (bool, error) {
 	return found != nil && holderOf(found) != nil, err
 }
 
-// ClearLock deletes the Lease of a run that died after it had deleted the last
+// DeleteDeadLease deletes the Lease of a run that died after it had deleted the last
 // record of its release; nobody else would find it. The Lease of a living run
 // stays.
-func (s *Store) ClearLock(ctx context.Context, name string) error {
+func (s *Store) DeleteDeadLease(ctx context.Context, name string) error {
 	client, err := s.client()
 	if err != nil {
 		return err
@@ -234,8 +234,8 @@ func (s *Store) ClearLock(ctx context.Context, name string) error {
 	return lock.Unlock(ctx)
 }
 
-// giveBack deletes the Lease if it is still ours.
-func (l *Lock) giveBack(ctx context.Context) error {
+// deleteLease deletes the Lease if it is still ours.
+func (l *Lock) deleteLease(ctx context.Context) error {
 	name := leaseName(l.name)
 	return retry(ctx, func(ctx context.Context) error {
 		version := l.lease.ResourceVersion
@@ -246,7 +246,7 @@ func (l *Lock) giveBack(ctx context.Context) error {
 		case err == nil || apierrors.IsNotFound(err):
 			return nil
 		case apierrors.IsForbidden(err):
-			return l.clear(ctx)
+			return l.clearHolder(ctx)
 		case !apierrors.IsConflict(err):
 			return fmt.Errorf("deleting Lease/%s/%s: %w", l.store.namespace, name, err)
 		}
@@ -259,12 +259,12 @@ func (l *Lock) giveBack(ctx context.Context) error {
 			return nil
 		}
 		l.lease = found
-		return errAgain
+		return errRetry
 	})
 }
 
-// clear takes our name off the Lease, for those who may not delete.
-func (l *Lock) clear(ctx context.Context) error {
+// clearHolder takes our name off the Lease, for those who may not delete.
+func (l *Lock) clearHolder(ctx context.Context) error {
 	lease := l.lease.DeepCopy()
 	lease.Spec.HolderIdentity = nil
 	_, err := l.leases.Update(ctx, lease, metav1.UpdateOptions{})

@@ -71,7 +71,7 @@ func contend(t *testing.T, s *site, inside *atomic.Int32) error {
 	if s.lease(t, "web").Spec.LeaseTransitions != nil {
 		t.Error("took over from somebody who lives")
 	}
-	h, settled, err := l.Settle(t.Context())
+	h, settled, err := l.Recover(t.Context())
 	if err != nil || len(settled) != 0 {
 		return fmt.Errorf("settled %v: %w", settled, err)
 	}
@@ -258,7 +258,7 @@ func TestKilledRuns(t *testing.T) {
 			if s.lease(t, "web").Spec.LeaseTransitions == nil {
 				t.Fatalf("didn't take over from run %s", dead)
 			}
-			h, settled, err := l.Settle(t.Context())
+			h, settled, err := l.Recover(t.Context())
 			if err != nil || len(settled) != 1 {
 				t.Fatalf("Settle = %v, %v", settled, err)
 			}
@@ -295,14 +295,14 @@ func TestClearLock(t *testing.T) {
 	if s.lease(t, "web") == nil {
 		t.Fatal("the dead run has left no Lease")
 	}
-	if err := s.store.ClearLock(t.Context(), "web"); err != nil || s.lease(t, "web") != nil {
+	if err := s.store.DeleteDeadLease(t.Context(), "web"); err != nil || s.lease(t, "web") != nil {
 		t.Errorf("ClearLock = %v, and leaves %v", err, s.lease(t, "web"))
 	}
-	if err := s.store.ClearLock(t.Context(), "web"); err != nil {
+	if err := s.store.DeleteDeadLease(t.Context(), "web"); err != nil {
 		t.Errorf("ClearLock without a lock = %v", err)
 	}
 	defer unlock(t, lock(t, s.store, "web", LockOptions{}))
-	if err := s.store.ClearLock(t.Context(), "web"); err != nil || s.lease(t, "web") == nil {
+	if err := s.store.DeleteDeadLease(t.Context(), "web"); err != nil || s.lease(t, "web") == nil {
 		t.Errorf("ClearLock = %v, and the Lease of a living run is %v", err, s.lease(t, "web"))
 	}
 }
@@ -341,7 +341,7 @@ func TestOutage(t *testing.T) {
 	store, cut, refused := s.cut()
 	change := func(l *Lock) func() {
 		t.Helper()
-		over, err := l.Change(t.Context())
+		over, err := l.BeginChange(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -360,14 +360,14 @@ func TestOutage(t *testing.T) {
 	for n := 0; n < 3; { // heartbeats of a silent run, one of which at least was whole
 		select {
 		case <-refused:
-			if waits.silent() {
+			if waits.mayBeTakenOver() {
 				n++
 			}
 		case <-waits.Context().Done():
 			t.Fatalf("who only waits has stopped: %v", context.Cause(waits.Context()))
 		}
 	}
-	if _, err := waits.Change(t.Context()); err == nil || errors.As(err, new(*LostError)) {
+	if _, err := waits.BeginChange(t.Context()); err == nil || errors.As(err, new(*LostError)) {
 		t.Errorf("Change in the outage = %v, want that the Lease can't be renewed", err)
 	}
 	cut.Store(false)
@@ -383,7 +383,7 @@ func TestPausedRunIsFencedOut(t *testing.T) {
 	paused.Store(true)
 
 	next := lock(t, s.store, "web", LockOptions{})
-	if _, settled, err := next.Settle(t.Context()); err != nil || len(settled) != 1 {
+	if _, settled, err := next.Recover(t.Context()); err != nil || len(settled) != 1 {
 		t.Fatalf("Settle = %v, %v", settled, err)
 	}
 	second := begun(t, next)
@@ -439,8 +439,8 @@ func TestWithoutPermissionForLeases(t *testing.T) {
 	var warned warnings
 	first := lock(t, store, "web", LockOptions{Warn: warned.add})
 	second := lock(t, store, "web", LockOptions{Warn: warned.add})
-	if first.Leased() || !strings.Contains(warned.String(), "leases.coordination.k8s.io") {
-		t.Errorf("leased %v, warned %q", first.Leased(), &warned)
+	if first.HasLease() || !strings.Contains(warned.String(), "leases.coordination.k8s.io") {
+		t.Errorf("leased %v, warned %q", first.HasLease(), &warned)
 	}
 	rec := sample("web", 1, pending)
 	if err := first.Begin(t.Context(), rec, Identity{}); err != nil {
@@ -451,7 +451,7 @@ func TestWithoutPermissionForLeases(t *testing.T) {
 	}
 	// The first run lives, as far as anybody knows.
 	var pendingErr *PendingError
-	if _, _, err := second.Settle(t.Context()); !errors.As(err, &pendingErr) {
+	if _, _, err := second.Recover(t.Context()); !errors.As(err, &pendingErr) {
 		t.Errorf("Settle = %v, want a *PendingError", err)
 	}
 	finish(t, first, rec, deployed)
@@ -566,7 +566,7 @@ func TestClocksDiffer(t *testing.T) {
 					if lease, err = leases.Update(context.WithoutCancel(renewing), lease, metav1.UpdateOptions{}); err != nil {
 						break // somebody has taken it
 					}
-					_ = pause(renewing, 50*time.Millisecond)
+					_ = sleep(renewing, 50*time.Millisecond)
 				}
 				ended <- err
 			}()

@@ -41,8 +41,8 @@ const (
 	// `helm get values`.
 	maxHeadConfig = 64 << 10
 
-	largeNote = " [large release in several Secrets: only deployer can read it]"
-	largeKind = "ReleaseTooLargeForHelmUseDeployer"
+	largeSuffix = " [large release in several Secrets: only deployer can read it]"
+	largeKind   = "ReleaseTooLargeForHelmUseDeployer"
 )
 
 // body is what of a record doesn't change once it is begun.
@@ -62,9 +62,9 @@ type head struct {
 	LastRuns []helmrelease.HookExecution `json:"deployer_runs,omitempty"` // by index of the body's hooks
 }
 
-// split encodes a record as head and parts.
-func split(rec *Record) (*encoded, error) {
-	packed, m, err := measured(bodyOf(rec))
+// splitRecord encodes a record as head and parts.
+func splitRecord(rec *Record) (*encoded, error) {
+	packed, m, err := packMeasured(bodyOf(rec))
 	if err != nil {
 		return nil, fmt.Errorf("encoding release %s/%s: %w", rec.Namespace, rec.Name, err)
 	}
@@ -73,12 +73,12 @@ func split(rec *Record) (*encoded, error) {
 		digest: hex.EncodeToString(sum[:])[:32],
 		parts:  slices.Collect(slices.Chunk(packed, partSize)),
 	}
-	top, headMeter, err := measured(headOf(rec))
+	top, headMeter, err := packMeasured(headOf(rec))
 	if err != nil {
 		return nil, fmt.Errorf("encoding release %s/%s: %w", rec.Namespace, rec.Name, err)
 	}
 	enc.head = toText(top)
-	if len(enc.parts) > maxParts || len(enc.head)+reserve(rec) > maxSecret || m.over(maxJoined) != "" || headMeter.over(maxWhole) != "" {
+	if len(enc.parts) > maxParts || len(enc.head)+reservedSize(rec) > maxSecret || m.tooLarge(maxJoined) != "" || headMeter.tooLarge(maxWhole) != "" {
 		return nil, &SizeError{Namespace: rec.Namespace, Name: rec.Name, Estimate: estimate(rec, enc)}
 	}
 	return enc, nil
@@ -101,7 +101,7 @@ func headOf(rec *Record) *head {
 	h := &head{Record: *rec}
 	info := *rec.Info
 	info.Notes = ""
-	info.Description = strings.TrimSuffix(info.Description, largeNote) + largeNote
+	info.Description = strings.TrimSuffix(info.Description, largeSuffix) + largeSuffix
 	h.Info = &info
 	h.Hooks = nil
 	for _, hook := range rec.Hooks {
@@ -132,9 +132,9 @@ metadata:
 `, rec.Name, rec.Version, rec.Namespace, rec.Name, rec.Version, largeKind, rec.Name)
 }
 
-// join puts a large record together again. What is in the head wins: another
+// joinRecord puts a large record together again. What is in the head wins: another
 // tool may have changed the status there.
-func join(text, packed []byte) (*Record, error) {
+func joinRecord(text, packed []byte) (*Record, error) {
 	var h head
 	var b body
 	data, err := unpack(text)
@@ -157,7 +157,7 @@ func join(text, packed []byte) (*Record, error) {
 	rec.Slim = true
 	rec.Chart, rec.Config, rec.Manifest, rec.Hooks = b.Chart, b.Config, b.Manifest, b.Hooks
 	rec.Info.Notes = b.Notes
-	rec.Info.Description = strings.TrimSuffix(rec.Info.Description, largeNote)
+	rec.Info.Description = strings.TrimSuffix(rec.Info.Description, largeSuffix)
 	for i, hook := range rec.Hooks {
 		if i < len(h.LastRuns) {
 			hook.LastRun = h.LastRuns[i]
@@ -210,8 +210,8 @@ func newPart(rec *Record, enc *encoded, index int) *corev1.Secret {
 	}
 }
 
-// assemble checks that parts are those that digest was made of.
-func assemble(parts [][]byte, digest string) ([]byte, error) {
+// joinParts checks that parts are those that digest was made of.
+func joinParts(parts [][]byte, digest string) ([]byte, error) {
 	packed := bytes.Join(parts, nil)
 	sum := sha256.Sum256(packed)
 	if hex.EncodeToString(sum[:])[:32] != digest {

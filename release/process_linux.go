@@ -25,10 +25,10 @@ func thisProcess() Process {
 	return Process{Boot: strings.TrimSpace(string(boot)), Space: space, PID: os.Getpid(), Start: start}
 }
 
-// dead says whether p has certainly ended. It knows this only of processes on
+// isDead says whether p has certainly ended. It knows this only of processes on
 // this machine, in this PID namespace, or before this machine's last boot if
 // the machine is the same, which it can't know; so not of these.
-func (p Process) dead() bool {
+func (p Process) isDead() bool {
 	self := thisProcess()
 	if p.Boot == "" || p.Boot != self.Boot || p.Space != self.Space {
 		return false

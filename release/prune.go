@@ -22,7 +22,7 @@ func (s *Store) Prune(ctx context.Context, name string, keep int) error {
 	for _, old := range prunable(heads, keep) {
 		errs = append(errs, s.Delete(ctx, &old))
 	}
-	errs = append(errs, s.sweep(ctx, heads, parts))
+	errs = append(errs, s.deleteOrphanedParts(ctx, heads, parts))
 	return errors.Join(errs...)
 }
 
@@ -56,9 +56,9 @@ func lastSuccess(heads []Summary) int {
 	return last
 }
 
-// sweep deletes parts without a head. A run writes parts before the head, so
+// deleteOrphanedParts deletes parts without a head. A run writes parts before the head, so
 // those of a revision yet to come aren't touched.
-func (s *Store) sweep(ctx context.Context, heads []Summary, parts []metav1.PartialObjectMetadata) error {
+func (s *Store) deleteOrphanedParts(ctx context.Context, heads []Summary, parts []metav1.PartialObjectMetadata) error {
 	orphans := orphaned(heads, parts)
 	if len(orphans) == 0 {
 		return nil
@@ -67,8 +67,8 @@ func (s *Store) sweep(ctx context.Context, heads []Summary, parts []metav1.Parti
 	if err != nil {
 		return err
 	}
-	return each(len(orphans), func(i int) error {
-		return remove(ctx, secrets, orphans[i].Name, string(orphans[i].UID))
+	return forEach(len(orphans), func(i int) error {
+		return deleteSecret(ctx, secrets, orphans[i].Name, string(orphans[i].UID))
 	})
 }
 

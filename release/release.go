@@ -58,14 +58,14 @@ type stored struct {
 
 // Journal is what deployer keeps in a record beyond what Helm does.
 type Journal struct {
-	Run     string            `json:"run"`               // identity of the run that wrote the record
-	Attempt string            `json:"attempt,omitempty"` // that of the first of the runs which went on with each other's work
-	Holder  string            `json:"holder,omitempty"`  // who ran it, for people: host, pid, CI job
-	Process string            `json:"process,omitempty"` // the same for programs; see Process
-	Leased  bool              `json:"leased,omitempty"`  // the run held the release's Lease
-	Step    string            `json:"step,omitempty"`    // the stage the run is in
-	Objects map[string]Mark   `json:"objects,omitempty"` // by kube.ID.String with group; as the last apply left them
-	Hooks   map[string]string `json:"hooks,omitempty"`   // hooks finished in this attempt: name to outcome
+	Run     string                 `json:"run"`               // identity of the run that wrote the record
+	Attempt string                 `json:"attempt,omitempty"` // that of the first of the runs which went on with each other's work
+	Holder  string                 `json:"holder,omitempty"`  // who ran it, for people: host, pid, CI job
+	Process string                 `json:"process,omitempty"` // the same for programs; see Process
+	Leased  bool                   `json:"leased,omitempty"`  // the run held the release's Lease
+	Step    string                 `json:"step,omitempty"`    // the stage the run is in
+	Objects map[string]ObjectState `json:"objects,omitempty"` // by kube.ID.String with group; as the last apply left them
+	Hooks   map[string]string      `json:"hooks,omitempty"`   // hooks finished in this attempt: name to outcome
 
 	// Interrupted says that the run died and somebody else recorded its end: the
 	// next run may go on with its attempt.
@@ -75,9 +75,9 @@ type Journal struct {
 	// apply and path: the revision that a value was kept from, 0 for a new one.
 	Generated map[string]map[string]int `json:"generated,omitempty"`
 
-	// Leftover are objects of earlier revisions that were kept for a reason that
+	// Orphans are objects of earlier revisions that were kept for a reason that
 	// may pass, by the key of package apply: the next release looks at them again.
-	Leftover []string `json:"leftover,omitempty"`
+	Orphans []string `json:"leftover,omitempty"`
 
 	// Definitions are what the release has brought of the definitions in crds/, by
 	// the key of package apply. They are carried from revision to revision; nil in
@@ -95,10 +95,10 @@ type Definition struct {
 
 // A Mark is how one object was left. One without UID was planned: the run may
 // or may not have applied it.
-type Mark struct {
-	UID     string `json:"uid"`
-	Print   string `json:"print,omitempty"`   // fingerprint of our managed fields; see package apply
-	Created bool   `json:"created,omitempty"` // the release created it, in this revision or before
+type ObjectState struct {
+	UID         string `json:"uid"`
+	Fingerprint string `json:"print,omitempty"`   // fingerprint of our managed fields; see package apply
+	Created     bool   `json:"created,omitempty"` // the release created it, in this revision or before
 
 	// Adopted says that it was there before the release had it; nil for one that
 	// the release created, and in records without provenance.
@@ -119,9 +119,9 @@ type Adoption struct {
 	Prior json.RawMessage `json:"prior,omitempty"`
 }
 
-// active says whether a run works, or worked when it died, on a revision of
+// isActive says whether a run works, or worked when it died, on a revision of
 // this status.
-func active(s helmrelease.Status) bool {
+func isActive(s helmrelease.Status) bool {
 	return s.IsPending() || s == helmrelease.StatusUninstalling
 }
 

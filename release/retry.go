@@ -9,8 +9,8 @@ import (
 )
 
 const (
-	// tries is how often a request is repeated after an answer that says nothing.
-	tries = 8
+	// maxTries is how often a request is repeated after an answer that says nothing.
+	maxTries = 8
 
 	// firstPause before the second try; it doubles up to maxPause.
 	firstPause = 50 * time.Millisecond
@@ -21,28 +21,28 @@ const (
 	maxAttempt = 30 * time.Second
 )
 
-// errAgain asks retry for another try at once.
-var errAgain = errors.New("again")
+// errRetry asks retry for another try at once.
+var errRetry = errors.New("again")
 
 // retry calls do until it succeeds, or fails for a reason that stays. What do
 // sends must be safe to be sent twice: after a lost answer, it is.
 func retry(ctx context.Context, do func(context.Context) error) error {
 	wait := firstPause
 	for n := 1; ; n++ {
-		err := attempt(ctx, do)
-		if err == nil || ctx.Err() != nil || n == tries || !passing(err) {
+		err := tryOnce(ctx, do)
+		if err == nil || ctx.Err() != nil || n == maxTries || !isTransient(err) {
 			return err
 		}
-		if pause(ctx, wait) != nil {
+		if sleep(ctx, wait) != nil {
 			return err // it tells more than that time is up
 		}
 		wait = min(2*wait, maxPause)
 	}
 }
 
-// attempt gives one try half of the time that is left, so that a request that
+// tryOnce gives one try half of the time that is left, so that a request that
 // hangs leaves time for another.
-func attempt(ctx context.Context, do func(context.Context) error) error {
+func tryOnce(ctx context.Context, do func(context.Context) error) error {
 	limit := maxAttempt
 	if end, ok := ctx.Deadline(); ok {
 		limit = min(limit, time.Until(end)/2)
@@ -52,8 +52,8 @@ func attempt(ctx context.Context, do func(context.Context) error) error {
 	return do(ctx)
 }
 
-// passing says whether an error is about the moment and not about the request.
-func passing(err error) bool {
+// isTransient says whether an error is about the moment and not about the request.
+func isTransient(err error) bool {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
 		if details := status.Status().Details; apierrors.IsConflict(err) && details != nil && details.Kind == "resourcequotas" {
@@ -65,11 +65,11 @@ func passing(err error) bool {
 	}
 	// Errors of ours say what is so; all others come from the way to the server.
 	var ours interface{ Hint() string }
-	return !errors.As(err, &ours) && !errors.Is(err, errLeave)
+	return !errors.As(err, &ours) && !errors.Is(err, errUnchanged)
 }
 
-// pause waits, or gives the context's error when that ends first.
-func pause(ctx context.Context, wait time.Duration) error {
+// sleep waits, or gives the context's error when that ends first.
+func sleep(ctx context.Context, wait time.Duration) error {
 	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {

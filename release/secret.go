@@ -95,7 +95,7 @@ func newSecret(rec *Record, enc *encoded, now time.Time) *corev1.Secret {
 // manifests must not be in it.
 func annotations(rec *Record) map[string]string {
 	out := map[string]string{
-		annotationDescription: cut(rec.Info.Description, maxDescription),
+		annotationDescription: truncate(rec.Info.Description, maxDescription),
 		annotationUpdated:     rec.Info.LastDeployed.UTC().Format(time.RFC3339Nano),
 	}
 	if rec.Journal != nil {
@@ -109,8 +109,8 @@ func annotations(rec *Record) map[string]string {
 	return out
 }
 
-// cut shortens text to at most max bytes without breaking a character.
-func cut(text string, max int) string {
+// truncate shortens text to at most max bytes without breaking a character.
+func truncate(text string, max int) string {
 	if len(text) <= max {
 		return text
 	}
@@ -199,7 +199,7 @@ func (s *Summary) describe(rec *Record) {
 	s.Described = true
 	s.Status = rec.Info.Status
 	s.Updated = rec.Info.LastDeployed.Time
-	s.Description = cut(rec.Info.Description, maxDescription)
+	s.Description = truncate(rec.Info.Description, maxDescription)
 	if rec.Chart != nil && rec.Chart.Metadata != nil {
 		s.Chart = rec.Chart.Metadata.Name
 		s.ChartVersion = rec.Chart.Metadata.Version

@@ -9,13 +9,13 @@ import (
 
 // An Estimate is how much room a record takes, and what takes it.
 type Estimate struct {
-	Stored int     // bytes in Secrets, packed
-	Limit  int     // bytes that may be stored
-	Shares []Share // what it consists of, largest first
+	Stored       int           // bytes in Secrets, packed
+	Limit        int           // bytes that may be stored
+	Constituents []Constituent // what it consists of, largest first
 }
 
 // A Share is one constituent of a record, in bytes before packing.
-type Share struct {
+type Constituent struct {
 	What  string
 	Bytes int
 }
@@ -23,7 +23,7 @@ type Share struct {
 // String writes the estimate for people, the largest shares first.
 func (e Estimate) String() string {
 	var shares []string
-	for _, s := range e.Shares {
+	for _, s := range e.Constituents {
 		if s.Bytes > 1<<10 {
 			shares = append(shares, s.What+" "+size(s.Bytes))
 		}
@@ -39,7 +39,7 @@ func estimate(rec *Record, enc *encoded) Estimate {
 	share := func(what string, v any) {
 		data, err := json.Marshal(v)
 		if err == nil { // what can't be encoded has failed before
-			e.Shares = append(e.Shares, Share{what, len(data)})
+			e.Constituents = append(e.Constituents, Constituent{what, len(data)})
 		}
 	}
 	share("manifest", rec.Manifest)
@@ -52,7 +52,7 @@ func estimate(rec *Record, enc *encoded) Estimate {
 		share("chart templates", rec.Chart.Templates)
 		share("chart files", rec.Chart.Files)
 	}
-	sort.SliceStable(e.Shares, func(i, j int) bool { return e.Shares[i].Bytes > e.Shares[j].Bytes })
+	sort.SliceStable(e.Constituents, func(i, j int) bool { return e.Constituents[i].Bytes > e.Constituents[j].Bytes })
 	return e
 }
 

@@ -24,34 +24,34 @@ const (
 	// pageSize is how many Secrets' metadata one answer of the server has.
 	pageSize = 500
 
-	// parallel is how many records are read at once.
-	parallel = 8
+	// maxParallel is how many records are read at once.
+	maxParallel = 8
 
-	// rereads is how often a large record is read again when its parts were
+	// maxRereads is how often a large record is read again when its parts were
 	// replaced between reading its head and them.
-	rereads = 4
+	maxRereads = 4
 )
 
 // Store reads the records of one namespace, or of all when only listing. It
 // writes nothing; Lock does, and Prune, and Delete.
 type Store struct {
-	cluster   *kube.Cluster
-	namespace string
-	large     *sync.Mutex // held while a large record is decoded
+	cluster      *kube.Cluster
+	namespace    string
+	largeRecords *sync.Mutex // held while a large record is decoded
 }
 
 // NewStore returns the records in a namespace. It does no network I/O. Records
 // are in the namespace of their release, as Helm's are.
 func NewStore(cluster *kube.Cluster, namespace string) *Store {
-	return &Store{cluster: cluster, namespace: namespace, large: &sync.Mutex{}}
+	return &Store{cluster: cluster, namespace: namespace, largeRecords: &sync.Mutex{}}
 }
 
 // Namespace is where the store's releases are.
 func (s *Store) Namespace() string { return s.namespace }
 
-// in is the same store for another namespace.
-func (s *Store) in(namespace string) *Store {
-	return &Store{cluster: s.cluster, namespace: namespace, large: s.large}
+// inNamespace is the same store for another namespace.
+func (s *Store) inNamespace(namespace string) *Store {
+	return &Store{cluster: s.cluster, namespace: namespace, largeRecords: s.largeRecords}
 }
 
 func (s *Store) client() (kubernetes.Interface, error) { return s.cluster.Typed() }
@@ -91,7 +91,7 @@ func (s *Store) read(ctx context.Context, name string, revision int) (*Record, *
 		return nil, nil, err
 	}
 	var gone error
-	for range rereads {
+	for range maxRereads {
 		secret, err := secrets.Get(ctx, secretName(name, revision), metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil, nil, nil
@@ -99,7 +99,7 @@ func (s *Store) read(ctx context.Context, name string, revision int) (*Record, *
 		if err != nil {
 			return nil, nil, fmt.Errorf("reading Secret/%s/%s: %w", s.namespace, secretName(name, revision), err)
 		}
-		rec, err := s.open(ctx, secret)
+		rec, err := s.decodeSecret(ctx, secret)
 		if !errors.Is(err, errPartGone) {
 			return rec, secret, err
 		}
@@ -111,9 +111,9 @@ func (s *Store) read(ctx context.Context, name string, revision int) (*Record, *
 // errPartGone is in the error of open when a part isn't there.
 var errPartGone = errors.New("is missing")
 
-// open decodes a head Secret and reads its parts. Errors are *CorruptError or
+// decodeSecret decodes a head Secret and reads its parts. Errors are *CorruptError or
 // those of the API server.
-func (s *Store) open(ctx context.Context, secret *corev1.Secret) (*Record, error) {
+func (s *Store) decodeSecret(ctx context.Context, secret *corev1.Secret) (*Record, error) {
 	bad := func(reason string, err error) error {
 		return &CorruptError{Namespace: secret.Namespace, Secret: secret.Name, Reason: reason, Err: err}
 	}
@@ -148,25 +148,25 @@ func (s *Store) open(ctx context.Context, secret *corev1.Secret) (*Record, error
 
 func (s *Store) decodeWhole(ctx context.Context, secret *corev1.Secret, summary *Summary, count int, digest string) (*Record, error) {
 	if count == 0 {
-		if unpacksTo(secret.Data[dataKey]) > common {
-			s.large.Lock()
-			defer s.large.Unlock()
+		if unpackedSize(secret.Data[dataKey]) > usualSize {
+			s.largeRecords.Lock()
+			defer s.largeRecords.Unlock()
 		}
 		return decode(secret.Data[dataKey])
 	}
-	parts, err := s.in(secret.Namespace).readParts(ctx, summary, count, digest)
+	parts, err := s.inNamespace(secret.Namespace).readParts(ctx, summary, count, digest)
 	if err != nil {
 		return nil, err
 	}
-	packed, err := assemble(parts, digest)
+	packed, err := joinParts(parts, digest)
 	if err != nil {
 		return nil, err
 	}
-	if announced(packed) > common {
-		s.large.Lock()
-		defer s.large.Unlock()
+	if announcedSize(packed) > usualSize {
+		s.largeRecords.Lock()
+		defer s.largeRecords.Unlock()
 	}
-	return join(secret.Data[dataKey], packed)
+	return joinRecord(secret.Data[dataKey], packed)
 }
 
 func (s *Store) readParts(ctx context.Context, of *Summary, count int, digest string) ([][]byte, error) {
@@ -175,7 +175,7 @@ func (s *Store) readParts(ctx context.Context, of *Summary, count int, digest st
 		return nil, err
 	}
 	parts := make([][]byte, count)
-	return parts, each(count, func(i int) error {
+	return parts, forEach(count, func(i int) error {
 		name := partName(of.Name, of.Revision, digest, i)
 		part, err := secrets.Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
@@ -190,10 +190,10 @@ func (s *Store) readParts(ctx context.Context, of *Summary, count int, digest st
 	})
 }
 
-// each calls do for 0..n-1, several at once, and returns all errors joined.
-func each(n int, do func(int) error) error {
+// forEach calls do for 0..n-1, several at once, and returns all errors joined.
+func forEach(n int, do func(int) error) error {
 	errs := make([]error, n)
-	slots := make(chan struct{}, parallel)
+	slots := make(chan struct{}, maxParallel)
 	var all sync.WaitGroup
 	for i := range n {
 		slots <- struct{}{}
@@ -240,17 +240,17 @@ func (s *Store) Delete(ctx context.Context, of *Summary) error {
 	if err != nil {
 		return err
 	}
-	if err := remove(ctx, secrets, of.secret, of.uid); err != nil {
+	if err := deleteSecret(ctx, secrets, of.secret, of.uid); err != nil {
 		return err
 	}
 	count, digest := parseParts(of.parts, of.Revision)
-	return each(count, func(i int) error {
-		return remove(ctx, secrets, partName(of.Name, of.Revision, digest, i), "")
+	return forEach(count, func(i int) error {
+		return deleteSecret(ctx, secrets, partName(of.Name, of.Revision, digest, i), "")
 	})
 }
 
-// remove deletes a Secret, if uid isn't empty only the one with that uid.
-func remove(ctx context.Context, secrets typedcore.SecretInterface, name, uid string) error {
+// deleteSecret deletes a Secret, if uid isn't empty only the one with that uid.
+func deleteSecret(ctx context.Context, secrets typedcore.SecretInterface, name, uid string) error {
 	var opts metav1.DeleteOptions
 	if uid != "" {
 		opts.Preconditions = metav1.NewUIDPreconditions(uid)

@@ -86,7 +86,7 @@ func TestPendingOfHelm(t *testing.T) {
 	s.helmCreates(t, "web", 2, pending)
 
 	l := lock(t, s.store, "web", LockOptions{})
-	_, _, err := l.Settle(t.Context())
+	_, _, err := l.Recover(t.Context())
 	var pendingErr *PendingError
 	if !errors.As(err, &pendingErr) || !strings.Contains(err.Error(), inProgress) || !strings.Contains(pendingErr.Hint(), "--takeover-pending") {
 		t.Errorf("Settle of a young one = %v, want a *PendingError", err)
@@ -101,7 +101,7 @@ func TestPendingOfHelm(t *testing.T) {
 			s.Eventually(t, time.Minute, "an age", func(_ctx) error { // the server's clock has seconds
 				l := lock(t, s.store, "web", opts)
 				defer unlock(t, l)
-				h, settled, err := l.Settle(t.Context())
+				h, settled, err := l.Recover(t.Context())
 				if err == nil && (len(settled) != 1 || h.Latest().Status != failed) {
 					t.Errorf("Settle = %v, %v", h.Revisions, settled)
 				}
@@ -254,7 +254,7 @@ func mustEncode(t *testing.T, rec *Record) []byte {
 func TestListOf500DownloadsNoRecords(t *testing.T) {
 	s := newSite(t)
 	const releases = 500
-	err := each(releases, func(i int) error {
+	err := forEach(releases, func(i int) error {
 		rec := sample(fmt.Sprintf("app-%03d", i), 1, deployed)
 		rec.Namespace, rec.Manifest = s.namespace, noise(8<<10)
 		enc, err := encode(rec)
@@ -396,7 +396,7 @@ func TestUninstall(t *testing.T) {
 		unlock(t, dead)
 		l := lock(t, s.store, "web", LockOptions{})
 		defer unlock(t, l)
-		if _, settled, err := l.Settle(t.Context()); err != nil || len(settled) != 1 || settled[0].Was != helmrelease.StatusUninstalling {
+		if _, settled, err := l.Recover(t.Context()); err != nil || len(settled) != 1 || settled[0].Was != helmrelease.StatusUninstalling {
 			t.Errorf("Settle = %v, %v", settled, err)
 		}
 		wantStatuses(t, s.store, "web", "1:failed")
@@ -434,7 +434,7 @@ func TestBeginWantsTheNextRevision(t *testing.T) {
 func TestPagesOfHistory(t *testing.T) {
 	s := newSite(t)
 	const revisions = pageSize + 3
-	err := each(revisions, func(i int) error {
+	err := forEach(revisions, func(i int) error {
 		rec := sample("web", i+1, superseded)
 		rec.Namespace = s.namespace
 		enc, err := encode(rec)

@@ -18,7 +18,7 @@ func (l *Lock) BeginUninstall(ctx context.Context, rec *Record, decided Identity
 	if err := l.lost(); err != nil {
 		return err
 	}
-	h, err := l.asDecided(ctx, rec.Version, decided)
+	h, err := l.historyAsDecided(ctx, rec.Version, decided)
 	if err != nil {
 		return err
 	}
@@ -31,21 +31,21 @@ func (l *Lock) BeginUninstall(ctx context.Context, rec *Record, decided Identity
 	}
 	status, description, deleted := rec.Info.Status, rec.Info.Description, rec.Info.Deleted
 	method := rec.ApplyMethod
-	l.sign(rec)
+	l.signRecord(rec)
 	rec.ApplyMethod = method
 	rec.Journal.Step = ""
 	rec.Info.Status = helmrelease.StatusUninstalling
 	rec.Info.Deleted = helmtime.Now()
 	rec.Info.Description = "Deletion in progress (or silently failed)" // Helm's words
 	if err := l.write(ctx, rec, func(by *Record) error { return l.movedError(rec.Version, by) }); err != nil {
-		return l.orLost(ctx, err)
+		return l.orLostError(ctx, err)
 	}
-	if err := l.alone(ctx, h, rec); err != nil {
+	if err := l.confirmNoOthers(ctx, h, rec); err != nil {
 		// Somebody who has no Lease, such as Helm, has begun another revision.
-		if rec.Info.Deleted = deleted; active(status) {
+		if rec.Info.Deleted = deleted; isActive(status) {
 			status = helmrelease.StatusFailed
 		}
-		return errors.Join(l.orLost(ctx, err), l.Finish(ctx, rec, status, description))
+		return errors.Join(l.orLostError(ctx, err), l.Finish(ctx, rec, status, description))
 	}
 	return nil
 }
@@ -65,11 +65,11 @@ func (l *Lock) Uninstalled(ctx context.Context, rec *Record, keep bool, descript
 		l.supersede(recordCtx, rec.Version)
 		return nil
 	}
-	return l.purge(ctx, rec.Version)
+	return l.deleteRevisions(ctx, rec.Version)
 }
 
-// purge deletes all revisions up to newest, that one last.
-func (l *Lock) purge(ctx context.Context, newest int) error {
+// deleteRevisions deletes all revisions up to newest, that one last.
+func (l *Lock) deleteRevisions(ctx context.Context, newest int) error {
 	heads, parts, err := l.store.revisions(ctx, l.name, true)
 	if err != nil {
 		return err
@@ -81,7 +81,7 @@ func (l *Lock) purge(ctx context.Context, newest int) error {
 			older = append(older, s)
 		}
 	}
-	errs = append(errs, each(len(older), func(i int) error { return l.store.Delete(ctx, &older[i]) }))
+	errs = append(errs, forEach(len(older), func(i int) error { return l.store.Delete(ctx, &older[i]) }))
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("release %s/%s is uninstalled, but its history isn't deleted: %w", l.store.namespace, l.name, err)
 	}
@@ -96,7 +96,7 @@ func (l *Lock) purge(ctx context.Context, newest int) error {
 	}
 	for _, p := range parts { // also those a killed run left
 		if parseRevision(p.Labels["version"]) <= newest {
-			errs = append(errs, remove(ctx, secrets, p.Name, string(p.UID)))
+			errs = append(errs, deleteSecret(ctx, secrets, p.Name, string(p.UID)))
 		}
 	}
 	return errors.Join(errs...)

@@ -42,11 +42,11 @@ func (l *Lock) writeAs(ctx context.Context, rec *Record, enc *encoded, taken fun
 	if err != nil {
 		return err
 	}
-	l.tidyParts(ctx, secrets, rec, enc, old)
+	l.replaceParts(ctx, secrets, rec, enc, old)
 	return nil
 }
 
-// writeHead is one try to write the Secret that Helm sees. errAgain means that
+// writeHead is one try to write the Secret that Helm sees. errRetry means that
 // the next try has a chance, because rec.stored is right now.
 func (l *Lock) writeHead(ctx context.Context, secrets typedcore.SecretInterface, rec *Record, enc *encoded, taken func(*Record) error) error {
 	secret := newSecret(rec, enc, time.Now())
@@ -60,20 +60,20 @@ func (l *Lock) writeHead(ctx context.Context, secrets typedcore.SecretInterface,
 	}
 	switch {
 	case err == nil:
-		rec.stored.at(written, enc)
+		rec.stored.set(written, enc)
 		return nil
 	case creating && apierrors.IsAlreadyExists(err), !creating && apierrors.IsConflict(err):
-		return l.reconsider(ctx, rec, enc, secret.Name, taken)
+		return l.resolveRefusal(ctx, rec, enc, secret.Name, taken)
 	case !creating && apierrors.IsNotFound(err):
 		l.opts.Warn(fmt.Sprintf("Secret/%s/%s, the record of this run, was deleted by somebody while the run was at work; it is written again", secret.Namespace, secret.Name))
 		rec.stored = stored{}
-		return errAgain
+		return errRetry
 	}
 	return fmt.Errorf("writing Secret/%s/%s: %w", secret.Namespace, secret.Name, err)
 }
 
-// reconsider looks at what is stored where our write was refused.
-func (l *Lock) reconsider(ctx context.Context, rec *Record, enc *encoded, name string, taken func(*Record) error) error {
+// resolveRefusal looks at what is stored where our write was refused.
+func (l *Lock) resolveRefusal(ctx context.Context, rec *Record, enc *encoded, name string, taken func(*Record) error) error {
 	secrets, err := l.store.secrets()
 	if err != nil {
 		return err
@@ -81,29 +81,29 @@ func (l *Lock) reconsider(ctx context.Context, rec *Record, enc *encoded, name s
 	found, err := secrets.Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		rec.stored = stored{}
-		return errAgain
+		return errRetry
 	}
 	if err != nil {
 		return fmt.Errorf("reading Secret/%s/%s: %w", l.store.namespace, name, err)
 	}
 	if bytes.Equal(found.Data[dataKey], enc.head) {
-		rec.stored.at(found, enc) // only the answer was lost
+		rec.stored.set(found, enc) // only the answer was lost
 		return nil
 	}
-	current, err := l.store.open(ctx, found)
+	current, err := l.store.decodeSecret(ctx, found)
 	if err != nil {
 		return err
 	}
-	if current.Journal == nil || current.Journal.Run != l.holder.Run || !active(current.Info.Status) {
+	if current.Journal == nil || current.Journal.Run != l.holder.Run || !isActive(current.Info.Status) {
 		return taken(current)
 	}
 	// Ours: an earlier write whose answer was lost, or somebody changed labels.
 	rec.stored.uid, rec.stored.version = found.UID, found.ResourceVersion
-	return errAgain
+	return errRetry
 }
 
-// at notes where and how a record is stored now.
-func (s *stored) at(secret *corev1.Secret, enc *encoded) {
+// set notes where and how a record is stored now.
+func (s *stored) set(secret *corev1.Secret, enc *encoded) {
 	*s = stored{
 		uid: secret.UID, version: secret.ResourceVersion, created: secret.Labels["createdAt"],
 		digest: enc.digest, parts: len(enc.parts),
@@ -116,7 +116,7 @@ func (l *Lock) writeParts(ctx context.Context, secrets typedcore.SecretInterface
 	if enc.digest == rec.stored.digest {
 		return nil
 	}
-	return each(len(enc.parts), func(i int) error {
+	return forEach(len(enc.parts), func(i int) error {
 		part := newPart(rec, enc, i)
 		return retry(ctx, func(ctx context.Context) error {
 			_, err := secrets.Create(ctx, part, metav1.CreateOptions{})
@@ -128,18 +128,18 @@ func (l *Lock) writeParts(ctx context.Context, secrets typedcore.SecretInterface
 	})
 }
 
-// tidyParts removes the parts that the head no longer names, and ties the new
+// replaceParts removes the parts that the head no longer names, and ties the new
 // ones to the head so that they go with it whoever deletes it. Both are
 // housekeeping, done again by Prune: what fails is only a warning.
-func (l *Lock) tidyParts(ctx context.Context, secrets typedcore.SecretInterface, rec *Record, enc *encoded, old stored) {
+func (l *Lock) replaceParts(ctx context.Context, secrets typedcore.SecretInterface, rec *Record, enc *encoded, old stored) {
 	if enc.digest == old.digest {
 		return
 	}
-	err := each(old.parts, func(i int) error {
-		return remove(ctx, secrets, partName(rec.Name, rec.Version, old.digest, i), "")
+	err := forEach(old.parts, func(i int) error {
+		return deleteSecret(ctx, secrets, partName(rec.Name, rec.Version, old.digest, i), "")
 	})
 	owner, marshalErr := ownerPatch(rec)
-	err = errors.Join(err, marshalErr, each(len(enc.parts), func(i int) error {
+	err = errors.Join(err, marshalErr, forEach(len(enc.parts), func(i int) error {
 		_, err := secrets.Patch(ctx, partName(rec.Name, rec.Version, enc.digest, i), types.MergePatchType, owner, metav1.PatchOptions{})
 		if apierrors.IsForbidden(err) {
 			return nil // Helm's permissions needn't include patch; Prune and Delete do without
@@ -171,7 +171,7 @@ func (a *amendment) edits(large bool) map[string]map[string]any {
 	if a.description != "" {
 		info["description"] = a.description
 		if large { // its head says so in its description; see parts.go
-			info["description"] = a.description + largeNote
+			info["description"] = a.description + largeSuffix
 		}
 	}
 	edits := map[string]map[string]any{"info": info}
@@ -203,7 +203,7 @@ func (s *Store) amend(ctx context.Context, name string, revision int, change ame
 		_, err = secrets.Update(ctx, amended, metav1.UpdateOptions{})
 		switch {
 		case apierrors.IsConflict(err):
-			return errAgain
+			return errRetry
 		case apierrors.IsNotFound(err):
 			return nil
 		case err != nil:
@@ -223,7 +223,7 @@ func amendSecret(secret *corev1.Secret, rec *Record, change *amendment, now time
 	out.Labels["status"] = change.status.String()
 	out.Labels["modifiedAt"] = fmt.Sprint(now.Unix())
 	if change.description != "" && out.Annotations[annotationUpdated] != "" {
-		out.Annotations[annotationDescription] = cut(change.description, maxDescription)
+		out.Annotations[annotationDescription] = truncate(change.description, maxDescription)
 	}
 	return out, nil
 }

@@ -87,7 +87,7 @@ func (s *session) mapping(ctx context.Context, sub *subject) (kube.Mapping, erro
 	mapping, err := s.tracker.cluster.Mapping(ctx, gvk, true)
 	var no *kube.NoKindError
 	if errors.As(err, &no) && sub.Until != UntilGone {
-		s.tracker.cluster.Forget()
+		s.tracker.cluster.ForgetKinds()
 		mapping, err = s.tracker.cluster.Mapping(ctx, gvk, true)
 	}
 	return mapping, err

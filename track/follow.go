@@ -133,7 +133,7 @@ func (s *session) askServed(sub *subject, now time.Time) {
 		s.send(func() {
 			sub.asking, sub.served = false, served
 			if served {
-				s.tracker.cluster.Forget()
+				s.tracker.cluster.ForgetKinds()
 			}
 			s.dirty[sub] = true
 		})

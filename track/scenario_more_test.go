@@ -151,7 +151,7 @@ spec:
 	}
 	w.Cleanup(func() { _ = definitions.Delete(context.Background(), crd.GetName(), metav1.DeleteOptions{}) })
 	w.wait(track.Options{}, 30*time.Second, track.Target{ID: kube.IDOf(made), Baseline: made, Changed: true}).ready(15 * time.Second)
-	w.admin.Forget()
+	w.admin.ForgetKinds()
 	return group
 }
 

@@ -101,7 +101,7 @@ func (o *applyOptions) run(ctx context.Context, e *env, args []string) error {
 
 // build opens the plan when it is first asked, which is before the release is
 // locked, and decides by it afterwards.
-func (o *applyOptions) build(f *planfile.File, identities []age.Identity, render deploy.Decide) deploy.Decide {
+func (o *applyOptions) build(f *planfile.File, identities []age.Identity, render deploy.DecideFunc) deploy.DecideFunc {
 	var p *planfile.Plan
 	return func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
 		if p != nil {
@@ -122,7 +122,7 @@ func (o *applyOptions) build(f *planfile.File, identities []age.Identity, render
 
 // renders gives what makes the operation from chart and values, for plans that
 // don't have them; nil for others.
-func (o *applyOptions) renders(ctx context.Context, e *env, f *planfile.File, args []string) (deploy.Decide, error) {
+func (o *applyOptions) renders(ctx context.Context, e *env, f *planfile.File, args []string) (deploy.DecideFunc, error) {
 	if f.Content.How != planfile.Render {
 		if len(args) > 1 || len(o.sources) > 0 {
 			return nil, usagef("apply", "%s has all that is to be applied in it, or takes it from the release: give no chart and no values", args[0])
@@ -135,14 +135,14 @@ func (o *applyOptions) renders(ctx context.Context, e *env, f *planfile.File, ar
 			What: fmt.Sprintf("give what it was made with:  "+program.Name+" apply %s CHART -f VALUES\nor plan with --encrypt-to, for a file that has everything in it", args[0]),
 		}
 	}
-	reading, over := deploy.Phase(ctx, "reading the chart", o.settings.Timeout)
+	reading, over := deploy.LimitStep(ctx, "reading the chart", o.settings.Timeout)
 	loaded, values, err := o.read(reading, e, args[1])
 	err = over(err)
 	if err != nil {
 		return nil, err
 	}
 	request := deploy.UpgradeRequest{
-		Name: f.Release, Chart: loaded, Values: values, Reuse: chart.Reuse(f.Reuse), First: deploy.FirstAllowed,
+		Name: f.Release, Chart: loaded, Values: values, Reuse: chart.Reuse(f.Reuse), Install: deploy.InstallIfMissing,
 		CreateNamespace: f.CreateNamespace, Description: f.Description, Render: o.render,
 	}
 	return func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {

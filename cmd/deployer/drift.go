@@ -30,7 +30,7 @@ func (o *upgradeOptions) planDrift(ctx context.Context, e *env, c *cli.Context) 
 		return err
 	}
 	if len(drift.Objects) > 0 {
-		if err := d.Learn(ctx, args[0]); err != nil {
+		if err := d.HideStoredRevisions(ctx, args[0]); err != nil {
 			return err
 		}
 	}
@@ -40,5 +40,5 @@ func (o *upgradeOptions) planDrift(ctx context.Context, e *env, c *cli.Context) 
 	if drift.HasDrift() && (o.detailed || !c.IsSet("detailed-exitcode")) {
 		return errChanges
 	}
-	return drift.Blind()
+	return drift.Unverified()
 }

@@ -43,7 +43,7 @@ func (o *operation) showAsHelm(e *env, op *deploy.Operation, format output.Forma
 	for _, w := range op.Warnings {
 		e.warn(w)
 	}
-	op.Rehearse(time.Now())
+	op.MarkAsDryRun(time.Now())
 	if o.hideSecrets {
 		op.Next.Manifest = chart.HideSecrets(op.Next.Manifest)
 	}

@@ -104,7 +104,7 @@ func revertFlag(s *deploy.Settings, group string) cli.Flag {
 var waitWords = map[string]string{"watcher": "true", "legacy": "true", "hookOnly": "false"}
 
 // operate is every command that changes a cluster: decide and show, or do.
-func (o *operation) operate(ctx context.Context, e *env, name string, decide deploy.Decide) error {
+func (o *operation) operate(ctx context.Context, e *env, name string, decide deploy.DecideFunc) error {
 	planning := o.planOnly || o.dryRun == "client" || o.dryRun == "server"
 	format, err := e.outputFormat()
 	if planning && !o.asHelm(e) {
@@ -128,7 +128,7 @@ func (o *operation) operate(ctx context.Context, e *env, name string, decide dep
 	d := e.deployer(cluster, o.settings)
 	if planning {
 		e.showOnly()
-		op, err := d.Decided(ctx, decide)
+		op, err := d.Decide(ctx, decide)
 		if err != nil {
 			return prefixed(o.failure, err)
 		}
@@ -172,11 +172,11 @@ func prefixed(words string, err error) error {
 
 func (o *operation) show(ctx context.Context, e *env, d *deploy.Deployer, op *deploy.Operation, format output.Format) error {
 	o.plan.Format, o.plan.Colour = format, e.colour
-	if err := op.Vary(ctx); err != nil {
+	if err := op.FindNondeterminism(ctx); err != nil {
 		return err
 	}
 	if op.HasChanges() {
-		if err := d.Learn(ctx, op.Release); err != nil {
+		if err := d.HideStoredRevisions(ctx, op.Release); err != nil {
 			return err
 		}
 	}
@@ -196,7 +196,7 @@ func (o *operation) show(ctx context.Context, e *env, d *deploy.Deployer, op *de
 func (o *operation) life(e *env, format output.Format) deploy.DoOptions {
 	return deploy.DoOptions{
 		LockTimeout: o.lockTimeout, Atomic: o.atomic, UndoStopped: o.undoStopped, Observe: o.observer(e),
-		Deciding: func(op *deploy.Operation) error { return o.announce(e, op, format) },
+		BeforeExecute: func(op *deploy.Operation) error { return o.announce(e, op, format) },
 	}
 }
 

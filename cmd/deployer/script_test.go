@@ -22,7 +22,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite what tests compare with")
 
-// atOnce is how many tests run in parallel for each processor: they mostly wait,
+// isReadyWhenApplied is how many tests run in parallel for each processor: they mostly wait,
 // for the cluster and for programs.
 const atOnce = 4
 

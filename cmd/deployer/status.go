@@ -94,11 +94,11 @@ func (q *statusQuery) show(ctx context.Context, e *env, d *deploy.Deployer, reco
 	options := view.StatusOptions{Format: format, Description: q.description}
 	if q.resources {
 		var err error
-		if options.Resources, err = d.Live(ctx, record); err != nil {
+		if options.Resources, err = d.LiveObjects(ctx, record); err != nil {
 			return err
 		}
 	}
-	unready := func(l deploy.Live) bool { return l.Status.State != track.Ready && l.Object != nil }
+	unready := func(l deploy.LiveObject) bool { return l.Status.State != track.Ready && l.Object != nil }
 	if !q.watch && format == output.FormatTable && slices.ContainsFunc(options.Resources, unready) {
 		e.warn(fmt.Sprintf("objects are judged without their pods here; to see why they aren't ready: "+program.Name+" status %s -n %s --watch", record.Name, record.Namespace))
 	}

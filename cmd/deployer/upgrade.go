@@ -100,7 +100,7 @@ func (o *upgradeOptions) upgrade(ctx context.Context, e *env, c *cli.Context) er
 		return err
 	}
 	if o.install {
-		o.request.First = deploy.FirstAllowed
+		o.request.Install = deploy.InstallIfMissing
 	}
 	return o.run(ctx, e, args[0], args[1])
 }
@@ -108,7 +108,7 @@ func (o *upgradeOptions) upgrade(ctx context.Context, e *env, c *cli.Context) er
 // run deploys the chart, or shows how it would.
 func (o *upgradeOptions) run(ctx context.Context, e *env, name, ref string) error {
 	o.complete(name)
-	reading, over := deploy.Phase(ctx, "reading the chart", o.settings.Timeout)
+	reading, over := deploy.LimitStep(ctx, "reading the chart", o.settings.Timeout)
 	loaded, values, err := o.read(reading, e, ref)
 	err = over(err)
 	switch {
@@ -245,7 +245,7 @@ Exit codes: as upgrade's`,
 			if err != nil {
 				return prefixed(installFailed, &usageError{err: err, command: "install"})
 			}
-			o.request.First = deploy.FirstOnly
+			o.request.Install = deploy.InstallOnly
 			return o.run(ctx, e, name, ref)
 		}),
 	}

@@ -13,26 +13,26 @@ import (
 type Basis struct {
 	// Records is the identity of all records of the release; unknown for an
 	// operation that isn't decided yet.
-	Records release.Identity
-	Verb    Verb
-	Latest  string // the latest revision in words
-	Values  int    // revision whose values count again; 0 for none
+	Records        release.Identity
+	Verb           Verb
+	Latest         string // the latest revision in words
+	ReusedRevision int    // revision whose values count again; 0 for none
 }
 
 // A Decide decides an operation; it only reads. It is called again when what it
 // was based on has changed.
-type Decide = func(context.Context, *Deployer) (*Operation, error)
+type DecideFunc = func(context.Context, *Deployer) (*Operation, error)
 
-// tries is how often something is decided whose records go while they are read:
+// maxDecisions is how often something is decided whose records go while they are read:
 // more than once or twice nobody uninstalls a release meanwhile.
-const tries = 5
+const maxDecisions = 5
 
-// Decided decides, and again if the release was uninstalled while its records
+// Decide decides, and again if the release was uninstalled while its records
 // were read, within the time of a phase. It only reads.
-func (d *Deployer) Decided(ctx context.Context, decide Decide) (op *Operation, err error) {
-	ctx, over := Phase(ctx, "planning", d.Settings.Timeout)
+func (d *Deployer) Decide(ctx context.Context, decide DecideFunc) (op *Operation, err error) {
+	ctx, over := LimitStep(ctx, "planning", d.Settings.Timeout)
 	defer func() { err = over(err) }()
-	for range tries {
+	for range maxDecisions {
 		op, err = decide(ctx, d)
 		if missing := new(release.NotFoundError); !errors.As(err, &missing) || !missing.Vanished {
 			break
@@ -41,8 +41,8 @@ func (d *Deployer) Decided(ctx context.Context, decide Decide) (op *Operation, e
 	return op, err
 }
 
-// basisOf begins an operation on a release by what its history is.
-func (d *Deployer) basisOf(verb Verb, history *release.History) *Operation {
+// newOperation begins an operation on a release by what its history is.
+func (d *Deployer) newOperation(verb Verb, history *release.History) *Operation {
 	op := &Operation{Verb: verb, Release: history.Name, Namespace: d.Namespace, Base: history.Latest()}
 	op.Basis = Basis{Records: history.Identity(), Verb: verb, Latest: "no revision"}
 	if op.Base != nil {
@@ -51,17 +51,17 @@ func (d *Deployer) basisOf(verb Verb, history *release.History) *Operation {
 	return op
 }
 
-// differs tells whether another decision was made for another reason, as far as
+// differsFrom tells whether another decision was made for another reason, as far as
 // people care.
-func (b Basis) differs(from Basis) bool {
-	return b.Verb != from.Verb || b.Latest != from.Latest || b.Values != from.Values
+func (b Basis) differsFrom(from Basis) bool {
+	return b.Verb != from.Verb || b.Latest != from.Latest || b.ReusedRevision != from.ReusedRevision
 }
 
 // String is the basis in words.
 func (b Basis) String() string {
 	text := fmt.Sprintf("%s upon %s", b.Verb, b.Latest)
-	if b.Values != 0 {
-		text += fmt.Sprintf(", with the values of revision %d", b.Values)
+	if b.ReusedRevision != 0 {
+		text += fmt.Sprintf(", with the values of revision %d", b.ReusedRevision)
 	}
 	return text
 }

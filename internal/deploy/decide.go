@@ -15,33 +15,33 @@ import (
 	"deployer/release"
 )
 
-// decide is where upgrade, rollback and uninstall become the same thing: it
+// fillIn is where upgrade, rollback and uninstall become the same thing: it
 // fills in the plan and the hooks of the operation.
-func (d *Deployer) decide(ctx context.Context, op *Operation, history *release.History, crds []kube.Manifest) error {
-	owned, err := history.Owned(ctx)
+func (d *Deployer) fillIn(ctx context.Context, op *Operation, history *release.History, crds []kube.Manifest) error {
+	owned, err := history.MayHaveObjects(ctx)
 	if err != nil {
 		return err
 	}
 	var parser chart.Parser
-	past, err := pastOf(owned, &parser)
+	past, err := revisionsOf(owned, &parser)
 	if err != nil {
 		return err
 	}
 	op.past, op.CRDs, op.Hidden = past, crds, d.Hidden
 	if len(owned) > 0 {
-		op.resume(owned[len(owned)-1])
+		op.resumeAttempt(owned[len(owned)-1])
 	}
 	if !d.Settings.NoHooks {
 		events := hookEvents[op.Verb]
 		op.Hooks = Hooks{Before: hooksFor(events[0], op.Next.Hooks), After: hooksFor(events[1], op.Next.Hooks)}
 	}
-	req := apply.Request{CRDs: crds, Past: past, Marks: marksOf(owned), Leftover: leftoverOf(owned), Uninstall: op.Verb == Uninstall, Undo: d.undoing, BackTo: op.Target}
-	op.brought = broughtBy(owned)
-	req.Brought = op.brought
+	req := apply.Request{CRDs: crds, Past: past, Marks: fingerprintsOf(owned), Leftover: orphansOf(owned), Uninstall: op.Verb == Uninstall, Undo: d.undoing, BackTo: op.Target}
+	op.definitions = definitionsOf(owned)
+	req.Brought = op.definitions
 	if op.NewNamespace {
 		req.NewNamespaces = []string{d.Namespace}
 	}
-	if req.Hooks, err = hookManifests(slices.Concat(op.Hooks.Before, op.Hooks.After)); err != nil {
+	if req.Hooks, err = objectsOfHooksToRun(slices.Concat(op.Hooks.Before, op.Hooks.After)); err != nil {
 		return err
 	}
 	if op.Verb != Uninstall {
@@ -49,17 +49,17 @@ func (d *Deployer) decide(ctx context.Context, op *Operation, history *release.H
 			return err
 		}
 		var unusable []error
-		req.Resting, unusable = restingHooks(op.Next.Hooks)
+		req.Resting, unusable = objectsOfHooks(op.Next.Hooks)
 		for _, err := range unusable {
 			op.Warnings = append(op.Warnings, fmt.Sprintf("%v; this hook will fail when it is to run", err))
 		}
 	}
-	d.learn(append(owned, op.Next), past, req.Objects, req.Hooks, req.Resting)
+	d.hide(append(owned, op.Next), past, req.Objects, req.Hooks, req.Resting)
 	op.Description = d.Hidden.Hide(op.Description) // annotations and tables show it
 	if op.Verb != Uninstall && op.Next.Info != nil {
 		op.Next.Info.Description = d.Hidden.Hide(op.Next.Info.Description)
 	}
-	op.Plan, err = d.applier(op).Plan(ctx, req)
+	op.Plan, err = d.newApplier(op).Plan(ctx, req)
 	if err != nil {
 		return err
 	}
@@ -67,14 +67,14 @@ func (d *Deployer) decide(ctx context.Context, op *Operation, history *release.H
 		d.Hidden.Object(c.Live)
 	}
 	if d.Settings.Wait {
-		op.Awaits = d.awaits(op)
+		op.WaitsFor = d.waitsFor(op)
 	}
 	return nil
 }
 
-// awaits lists what the wait at the end is about: objects that aren't ready just
+// waitsFor lists what the wait at the end is about: objects that aren't ready just
 // because they are there.
-func (d *Deployer) awaits(op *Operation) []ordering.Dependency {
+func (d *Deployer) waitsFor(op *Operation) []ordering.Dependency {
 	var out []ordering.Dependency
 	for _, wave := range op.Plan.Waves {
 		for _, c := range wave.Changes {
@@ -97,7 +97,7 @@ func (d *Deployer) awaits(op *Operation) []ordering.Dependency {
 
 func isJob(id kube.ID) bool { return id.Kind == "Job" && id.Group == "batch" }
 
-func (d *Deployer) applier(op *Operation) *apply.Applier {
+func (d *Deployer) newApplier(op *Operation) *apply.Applier {
 	opts := d.Settings.Apply
 	opts.RetryTimeout, opts.GoneTimeout, opts.Warn = d.Settings.Timeout, d.Settings.Timeout, d.Warn
 	opts.Hidden = d.Hidden
@@ -112,41 +112,41 @@ func (d *Deployer) applier(op *Operation) *apply.Applier {
 	case op.Verb == Rollback:
 		opts.PartialDiscovery = true // it renders nothing
 	case op.Verb == Install || op.Verb == Upgrade:
-		opts.PartialDiscovery = opts.PartialDiscovery || op.Independent
+		opts.PartialDiscovery = opts.PartialDiscovery || op.ClusterIndependent
 	}
 	return apply.New(d.Cluster, apply.Owner{Release: op.Release, Namespace: op.Namespace}, opts)
 }
 
-// marksOf gives the marks of the latest revision, if deployer made it.
-func marksOf(owned []*release.Record) map[string]apply.Mark {
+// fingerprintsOf gives the marks of the latest revision, if deployer made it.
+func fingerprintsOf(owned []*release.Record) map[string]apply.Mark {
 	if len(owned) == 0 || owned[len(owned)-1].Journal == nil {
 		return nil
 	}
 	marks := map[string]apply.Mark{}
 	for key, m := range owned[len(owned)-1].Journal.Objects {
-		if m.Print == "" {
+		if m.Fingerprint == "" {
 			continue // only planned, or nothing to recognise it by
 		}
-		marks[key] = apply.Mark{UID: m.UID, Print: m.Print}
+		marks[key] = apply.Mark{UID: m.UID, Print: m.Fingerprint}
 	}
 	return marks
 }
 
-// leftoverOf lists what earlier releases kept and wanted looked at again. A
+// orphansOf lists what earlier releases kept and wanted looked at again. A
 // failed one may not have come to it, so those since the last successful one
 // all count.
-func leftoverOf(owned []*release.Record) []string {
+func orphansOf(owned []*release.Record) []string {
 	var keys []string
 	for _, r := range owned {
 		if r.Journal != nil {
-			keys = append(keys, r.Journal.Leftover...)
+			keys = append(keys, r.Journal.Orphans...)
 		}
 	}
 	slices.Sort(keys)
 	return slices.Compact(keys)
 }
 
-func pastOf(owned []*release.Record, parser *chart.Parser) ([]apply.Past, error) {
+func revisionsOf(owned []*release.Record, parser *chart.Parser) ([]apply.Past, error) {
 	var past []apply.Past
 	for _, r := range owned {
 		p := apply.Past{Revision: r.Version, Status: r.Info.Status.String(), Provenance: provenanceOf(r)}
@@ -154,26 +154,26 @@ func pastOf(owned []*release.Record, parser *chart.Parser) ([]apply.Past, error)
 		if p.Objects, err = parser.Parse(r.Manifest); err != nil {
 			return nil, fmt.Errorf("reading the manifest of revision %d: %w", r.Version, err)
 		}
-		p.Hooks, _ = restingHooks(r.Hooks)
+		p.Hooks, _ = objectsOfHooks(r.Hooks)
 		past = append(past, p)
 	}
 	return past, nil
 }
 
-// hookManifests are the objects of hooks that are to run, each once.
-func hookManifests(hooks []*helmrelease.Hook) ([]kube.Manifest, error) {
-	out, unusable := restingHooks(hooks)
+// objectsOfHooksToRun are the objects of hooks that are to run, each once.
+func objectsOfHooksToRun(hooks []*helmrelease.Hook) ([]kube.Manifest, error) {
+	out, unusable := objectsOfHooks(hooks)
 	if len(unusable) > 0 {
 		return nil, unusable[0]
 	}
 	return out, nil
 }
 
-// restingHooks are the objects of hooks that needn't run now. Nothing can be
+// objectsOfHooks are the objects of hooks that needn't run now. Nothing can be
 // made of some, such as those without a name: Helm records them, and lives with
 // them until they are to run. The errors say which. One hook may be there for two
 // events.
-func restingHooks(hooks []*helmrelease.Hook) (out []kube.Manifest, unusable []error) {
+func objectsOfHooks(hooks []*helmrelease.Hook) (out []kube.Manifest, unusable []error) {
 	seen := map[*helmrelease.Hook]bool{}
 	for _, h := range hooks {
 		if seen[h] {
@@ -190,8 +190,8 @@ func restingHooks(hooks []*helmrelease.Hook) (out []kube.Manifest, unusable []er
 	return out, unusable
 }
 
-// existing reads the history of a release that has one.
-func (d *Deployer) existing(ctx context.Context, name string) (*release.History, error) {
+// existingHistory reads the history of a release that has one.
+func (d *Deployer) existingHistory(ctx context.Context, name string) (*release.History, error) {
 	if err := release.ValidateName(name); err != nil {
 		return nil, err
 	}
@@ -205,12 +205,12 @@ func (d *Deployer) existing(ctx context.Context, name string) (*release.History,
 // newRecord makes the record of a revision from what it consists of.
 func newRecord(content helmrelease.Release, notes, description string) *release.Record {
 	content.Info = &helmrelease.Info{Notes: notes, Description: description}
-	content.Hooks = freshHooks(content.Hooks)
+	content.Hooks = withoutLastRuns(content.Hooks)
 	return &release.Record{Release: content, Journal: &release.Journal{}}
 }
 
-// freshHooks copies hooks without the outcomes of an earlier run.
-func freshHooks(hooks []*helmrelease.Hook) []*helmrelease.Hook {
+// withoutLastRuns copies hooks without the outcomes of an earlier run.
+func withoutLastRuns(hooks []*helmrelease.Hook) []*helmrelease.Hook {
 	out := make([]*helmrelease.Hook, 0, len(hooks))
 	for _, h := range hooks {
 		hook := *h

@@ -101,13 +101,13 @@ type Operation struct {
 
 	Plan  *apply.Plan
 	Hooks Hooks
-	// Awaits is what is waited for when all is applied, or of an uninstall deleted;
+	// WaitsFor is what is waited for when all is applied, or of an uninstall deleted;
 	// nothing when that wasn't asked for.
-	Awaits []ordering.Dependency
+	WaitsFor []ordering.Dependency
 
-	// Independent says that what was rendered can't depend on what the cluster
+	// ClusterIndependent says that what was rendered can't depend on what the cluster
 	// serves or has: an API group that doesn't answer hides nothing from it.
-	Independent bool
+	ClusterIndependent bool
 
 	// NewNamespace says that the release's namespace has to be created first.
 	NewNamespace bool
@@ -122,38 +122,38 @@ type Operation struct {
 	// Generated are the fields that the templates generate, of an install or upgrade
 	// of a release that has revisions.
 	Generated []generated.Value
-	// Variants are the objects that come out otherwise each time they are
+	// Nondeterminism are the objects that come out otherwise each time they are
 	// rendered; nil before Vary.
-	Variants map[kube.ID]Variants
+	Nondeterminism map[kube.ID]Nondeterminism
 	// Hidden is what must not be shown of all this.
 	Hidden *hide.Texts
 
-	past     []apply.Past
-	brought  map[string]apply.Brought                         // what earlier revisions have brought of definitions in crds/
-	logs     bool                                             // test: tell the logs of the pods
-	variants func(context.Context) ([]*chart.Rendered, error) // renders the chart again; nil when there is none
+	past        []apply.Past
+	definitions map[string]apply.Brought                         // what earlier revisions have brought of definitions in crds/
+	showLogs    bool                                             // test: tell the logs of the pods
+	renderAgain func(context.Context) ([]*chart.Rendered, error) // renders the chart again; nil when there is none
 }
 
 // Hooks are the hooks that run before and after the change, in order.
 type Hooks struct{ Before, After []*helmrelease.Hook }
 
-// journals tells whether the operation has a record that is pending while it is
+// hasPendingRecord tells whether the operation has a record that is pending while it is
 // carried out, in which it notes how far it has come.
-func (o *Operation) journals() bool {
+func (o *Operation) hasPendingRecord() bool {
 	return o.Verb == Install || o.Verb == Upgrade || o.Verb == Rollback || o.Verb == Uninstall
 }
 
-// attempt names what the hooks of an event are run for, also over several runs
+// hookAttempt names what the hooks of an event are run for, also over several runs
 // when some of them die; empty for tests, which run each time.
-func (o *Operation) attempt(event helmrelease.HookEvent) string {
-	if !o.journals() {
+func (o *Operation) hookAttempt(event helmrelease.HookEvent) string {
+	if !o.hasPendingRecord() {
 		return ""
 	}
 	return o.Next.Journal.Attempt + "-" + string(event)
 }
 
-// within bounds ctx by the timeout of one wait.
-func (d *Deployer) within(ctx context.Context) (context.Context, context.CancelFunc) {
+// withTimeout bounds ctx by the timeout of one wait.
+func (d *Deployer) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
 	if d.Settings.Timeout <= 0 {
 		return context.WithCancel(ctx)
 	}

@@ -59,33 +59,33 @@ func TestVerbOfARequest(t *testing.T) {
 	)
 	for _, c := range []struct {
 		name    string
-		first   First
+		first   InstallPolicy
 		replace bool
 		history []helmrelease.Status
 		want    Verb
 		err     any // pointer to the error's type; nil for none
 	}{
-		{"upgrade of nothing", FirstRefused, false, nil, "", &none},
-		{"upgrade --install of nothing", FirstAllowed, false, nil, Install, nil},
-		{"install of nothing", FirstOnly, false, nil, Install, nil},
-		{"upgrade", FirstRefused, false, []helmrelease.Status{deployed}, Upgrade, nil},
-		{"upgrade after a failed upgrade", FirstRefused, false, []helmrelease.Status{deployed, failed}, Upgrade, nil},
-		{"upgrade after a failed install", FirstRefused, false, []helmrelease.Status{failed}, Install, nil},
-		{"upgrade --install after a killed install", FirstAllowed, false, []helmrelease.Status{pending}, Install, nil},
-		{"upgrade when only superseded are left", FirstRefused, false, []helmrelease.Status{superseded, failed}, Upgrade, nil},
-		{"install of what is deployed", FirstOnly, false, []helmrelease.Status{deployed}, "", &inUse},
-		{"install --replace of what is deployed", FirstOnly, true, []helmrelease.Status{deployed}, "", &inUse},
-		{"install --replace after a failed install", FirstOnly, true, []helmrelease.Status{failed}, Install, nil},
-		{"upgrade after uninstall --keep-history", FirstRefused, false, []helmrelease.Status{superseded, uninstalled}, "", &none},
-		{"upgrade --install after uninstall --keep-history", FirstAllowed, false, []helmrelease.Status{superseded, uninstalled}, Install, nil},
-		{"install after uninstall --keep-history", FirstOnly, false, []helmrelease.Status{uninstalled}, "", &inUse},
-		{"install --replace after uninstall --keep-history", FirstOnly, true, []helmrelease.Status{uninstalled}, Install, nil},
+		{"upgrade of nothing", InstallNever, false, nil, "", &none},
+		{"upgrade --install of nothing", InstallIfMissing, false, nil, Install, nil},
+		{"install of nothing", InstallOnly, false, nil, Install, nil},
+		{"upgrade", InstallNever, false, []helmrelease.Status{deployed}, Upgrade, nil},
+		{"upgrade after a failed upgrade", InstallNever, false, []helmrelease.Status{deployed, failed}, Upgrade, nil},
+		{"upgrade after a failed install", InstallNever, false, []helmrelease.Status{failed}, Install, nil},
+		{"upgrade --install after a killed install", InstallIfMissing, false, []helmrelease.Status{pending}, Install, nil},
+		{"upgrade when only superseded are left", InstallNever, false, []helmrelease.Status{superseded, failed}, Upgrade, nil},
+		{"install of what is deployed", InstallOnly, false, []helmrelease.Status{deployed}, "", &inUse},
+		{"install --replace of what is deployed", InstallOnly, true, []helmrelease.Status{deployed}, "", &inUse},
+		{"install --replace after a failed install", InstallOnly, true, []helmrelease.Status{failed}, Install, nil},
+		{"upgrade after uninstall --keep-history", InstallNever, false, []helmrelease.Status{superseded, uninstalled}, "", &none},
+		{"upgrade --install after uninstall --keep-history", InstallIfMissing, false, []helmrelease.Status{superseded, uninstalled}, Install, nil},
+		{"install after uninstall --keep-history", InstallOnly, false, []helmrelease.Status{uninstalled}, "", &inUse},
+		{"install --replace after uninstall --keep-history", InstallOnly, true, []helmrelease.Status{uninstalled}, Install, nil},
 	} {
 		history := &release.History{Namespace: "prod", Name: "web"}
 		for i, s := range c.history {
 			history.Revisions = append(history.Revisions, release.Summary{Name: "web", Revision: i + 1, Status: s})
 		}
-		got, err := verbFor(UpgradeRequest{Name: "web", First: c.first, Replace: c.replace}, history)
+		got, err := decideVerb(UpgradeRequest{Name: "web", Install: c.first, Replace: c.replace}, history)
 		if got != c.want || (err != nil) != (c.err != nil) || c.err != nil && !errors.As(err, c.err) {
 			t.Errorf("%s: verbFor = %q, %v; want %q and an error of %T", c.name, got, err, c.want, c.err)
 		}
@@ -129,11 +129,11 @@ func TestStoppedNamesTheCause(t *testing.T) {
 	cause := errors.New("stopped by SIGTERM")
 	ctx, cancel := context.WithCancelCause(context.Background())
 	r := &run{step: "wait"}
-	if failure := errors.New("boom"); r.stopped(ctx, failure) != failure {
+	if failure := errors.New("boom"); r.orStopped(ctx, failure) != failure {
 		t.Error("a failure of its own was replaced")
 	}
 	cancel(cause)
-	err := r.stopped(ctx, fmt.Errorf("applying: %w", context.Canceled))
+	err := r.orStopped(ctx, fmt.Errorf("applying: %w", context.Canceled))
 	if want := "stopped by SIGTERM in step wait"; err.Error() != want || !errors.Is(err, cause) {
 		t.Errorf("stopped = %v, want %s", err, want)
 	}

@@ -32,7 +32,7 @@ func (r *run) description(err error) string {
 	op := r.op
 	switch {
 	case err != nil:
-		return fmt.Sprintf(failures[op.Verb], op.Release, shorten(r.Hidden.Hide(reason(err))))
+		return fmt.Sprintf(failures[op.Verb], op.Release, oneLine(r.Hidden.Hide(reason(err))))
 	case op.Verb == Uninstall && op.Description != "":
 		return op.Description
 	case op.Verb == Uninstall:
@@ -52,8 +52,8 @@ func reason(err error) string {
 	return err.Error()
 }
 
-// shorten makes one line of a text, of bounded length.
-func shorten(s string) string {
+// oneLine makes one line of a text, of bounded length.
+func oneLine(s string) string {
 	lines := strings.FieldsFunc(s, func(r rune) bool { return r == '\n' })
 	for i := range lines {
 		lines[i] = strings.TrimSpace(lines[i])

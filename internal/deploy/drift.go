@@ -29,19 +29,19 @@ type Drift struct {
 // *release.NoDeployedError or an *UninstalledError when there is no such
 // revision.
 func (d *Deployer) Drift(ctx context.Context, name string) (*Drift, error) {
-	history, err := d.existing(ctx, name)
+	history, err := d.existingHistory(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	record, err := d.deployed(ctx, history)
+	record, err := d.deployedRecord(ctx, history)
 	if err != nil {
 		return nil, err
 	}
-	req, err := d.lastApplied(ctx, history, record)
+	req, err := d.requestOf(ctx, history, record)
 	if err != nil {
 		return nil, err
 	}
-	found, err := d.applier(upgradeOf(history)).Drift(ctx, req, record.Version)
+	found, err := d.newApplier(upgradeOperation(history)).Drift(ctx, req, record.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -51,41 +51,41 @@ func (d *Deployer) Drift(ctx context.Context, name string) (*Drift, error) {
 	return &Drift{Release: name, Namespace: d.Namespace, Record: record, Latest: history.Latest(), Drift: found, Hidden: d.Hidden}, nil
 }
 
-// upgradeOf is an upgrade of a release, for those who only ask what it would do.
-func upgradeOf(history *release.History) *Operation {
+// upgradeOperation is an upgrade of a release, for those who only ask what it would do.
+func upgradeOperation(history *release.History) *Operation {
 	return &Operation{Verb: Upgrade, Release: history.Name, Namespace: history.Namespace}
 }
 
-// lastApplied asks for what a revision has applied: its manifest, and of its
+// requestOf asks for what a revision has applied: its manifest, and of its
 // crds/ and its hooks what its run came to.
-func (d *Deployer) lastApplied(ctx context.Context, history *release.History, record *release.Record) (apply.Request, error) {
-	owned, err := history.Owned(ctx)
+func (d *Deployer) requestOf(ctx context.Context, history *release.History, record *release.Record) (apply.Request, error) {
+	owned, err := history.MayHaveObjects(ctx)
 	if err != nil {
 		return apply.Request{}, err
 	}
 	var parser chart.Parser
-	past, err := pastOf(owned, &parser)
+	past, err := revisionsOf(owned, &parser)
 	if err != nil {
 		return apply.Request{}, err
 	}
-	req := apply.Request{Past: past, Leftover: leftoverOf(owned)}
+	req := apply.Request{Past: past, Leftover: orphansOf(owned)}
 	if req.Objects, err = parser.Parse(record.Manifest); err != nil {
 		return req, fmt.Errorf("reading the manifest of revision %d: %w", record.Version, err)
 	}
-	req.Resting, _ = restingHooks(record.Hooks)
-	if req.Hooks, err = hookManifests(ranIn(record)); err != nil {
+	req.Resting, _ = objectsOfHooks(record.Hooks)
+	if req.Hooks, err = objectsOfHooksToRun(hooksThatRan(record)); err != nil {
 		return req, err
 	}
 	if req.CRDs, err = appliedCRDs(record); err != nil {
 		return req, err
 	}
-	d.learn(append(owned, record), past, req.Objects, req.Resting)
+	d.hide(append(owned, record), past, req.Objects, req.Resting)
 	return req, nil
 }
 
-// ranIn are the hooks that the run of a revision came to: those of its other
+// hooksThatRan are the hooks that the run of a revision came to: those of its other
 // events may be what an earlier one, or nobody, has made.
-func ranIn(record *release.Record) []*helmrelease.Hook {
+func hooksThatRan(record *release.Record) []*helmrelease.Hook {
 	var out []*helmrelease.Hook
 	for _, h := range record.Hooks {
 		if h.LastRun.Phase == helmrelease.HookPhaseSucceeded && !h.LastRun.StartedAt.Before(record.Info.LastDeployed) {
@@ -117,8 +117,8 @@ func installedCRDs(record *release.Record) ([]kube.Manifest, error) {
 	return all, err
 }
 
-// deployed reads the revision that a release deployed last with success.
-func (d *Deployer) deployed(ctx context.Context, history *release.History) (*release.Record, error) {
+// deployedRecord reads the revision that a release deployed last with success.
+func (d *Deployer) deployedRecord(ctx context.Context, history *release.History) (*release.Record, error) {
 	latest, deployed := history.Latest(), history.Deployed()
 	switch {
 	case deployed != nil:
@@ -145,9 +145,9 @@ func (d *Drift) HasDrift() bool {
 	return false
 }
 
-// Blind says that objects could not be looked at, so that nobody can tell
+// Unverified says that objects could not be looked at, so that nobody can tell
 // whether they are as they were deployed; nil when all could.
-func (d *Drift) Blind() error {
+func (d *Drift) Unverified() error {
 	n := 0
 	for _, o := range d.Objects {
 		if o.State == apply.Unlooked {
@@ -157,20 +157,20 @@ func (d *Drift) Blind() error {
 	if n == 0 {
 		return nil
 	}
-	return &BlindError{Release: d.Release, Objects: n}
+	return &UnverifiedDriftError{Release: d.Release, Objects: n}
 }
 
-// A BlindError says that a comparison is not complete.
-type BlindError struct {
+// A UnverifiedDriftError says that a comparison is not complete.
+type UnverifiedDriftError struct {
 	Release string
 	Objects int
 }
 
-func (e *BlindError) Error() string {
+func (e *UnverifiedDriftError) Error() string {
 	return fmt.Sprintf("release %s: %d of its objects could not be looked at, so that nobody can tell whether it has drifted", e.Release, e.Objects)
 }
 
 // Hint says what to do about it.
-func (e *BlindError) Hint() string {
+func (e *UnverifiedDriftError) Hint() string {
 	return "permit the account deployer runs as to get and list these objects (kubectl auth can-i --list)"
 }

@@ -35,8 +35,8 @@ type (
 	// PodLogged tells what a container of a test has written, after all tests
 	// have ended.
 	PodLogged struct{ Log PodLog }
-	// Saw tells of one object's new status, or of a line of its log.
-	Saw struct{ Report track.Report }
+	// Tracked tells of one object's new status, or of a line of its log.
+	Tracked struct{ Report track.Report }
 	// StepEnded closes a stage.
 	StepEnded struct {
 		Step Step
@@ -61,7 +61,7 @@ func (StepBegan) event() {}
 func (Applied) event()   {}
 func (HookRan) event()   {}
 func (PodLogged) event() {}
-func (Saw) event()       {}
+func (Tracked) event()   {}
 func (StepEnded) event() {}
 func (Warned) event()    {}
 func (Recorded) event()  {}
@@ -69,7 +69,7 @@ func (Ended) event()     {}
 
 // A Step is one stage of a run.
 type Step struct {
-	Name    string // "crds", "pre-upgrade hooks", "apply", "wait", "prune", "post-upgrade hooks"
+	Step    string // "crds", "pre-upgrade hooks", "apply", "wait", "prune", "post-upgrade hooks"
 	Objects int    // how many it is about
 }
 

@@ -22,15 +22,15 @@ import (
 func (d *Deployer) execute(ctx context.Context, lock *release.Lock, op *Operation, observe Observer) (*release.Record, error) {
 	r := &run{
 		Deployer: d, op: op, lock: lock, observe: Serial(observe), began: time.Now(),
-		applier: d.applier(op), tracker: d.newTracker(), applied: map[kube.ID]apply.Change{}, ready: map[kube.ID]bool{},
+		applier: d.newApplier(op), tracker: d.newTracker(), applied: map[kube.ID]apply.Change{}, wasAwaited: map[kube.ID]bool{},
 	}
-	r.applier = r.applier.Announcing(r.adopting)
+	r.applier = r.applier.Announcing(r.recordAdoption)
 	r.observe(Began{Operation: op})
 	if err := op.Plan.Permitted(); err != nil {
 		r.observe(Ended{Operation: op, Took: time.Since(r.began), Err: err})
 		return nil, err
 	}
-	record, err := r.carryOut(ctx)
+	record, err := r.underLock(ctx)
 	r.observe(Ended{Operation: op, Record: record, Took: time.Since(r.began), Err: err})
 	return record, err
 }
@@ -38,27 +38,27 @@ func (d *Deployer) execute(ctx context.Context, lock *release.Lock, op *Operatio
 // A run is one operation being carried out.
 type run struct {
 	*Deployer
-	op      *Operation
-	lock    *release.Lock
-	observe Observer
-	applier *apply.Applier
-	tracker *track.Tracker
-	began   time.Time
-	step    string                   // the stage it has come to
-	applied map[kube.ID]apply.Change // what is now as it should be
-	ready   map[kube.ID]bool         // what others had to wait for, and was ready
+	op         *Operation
+	lock       *release.Lock
+	observe    Observer
+	applier    *apply.Applier
+	tracker    *track.Tracker
+	began      time.Time
+	step       string                   // the stage it has come to
+	applied    map[kube.ID]apply.Change // what is now as it should be
+	wasAwaited map[kube.ID]bool         // what others had to wait for, and was ready
 
 	journal   sync.Mutex                   // held while objects are applied and the record is written
-	announced map[string]*release.Adoption // of objects that were about to be written, by Key
+	adoptions map[string]*release.Adoption // of objects that were about to be written, by Key
 }
 
-// carryOut works under the lock's context: when the lock is lost, so is the
+// executeOrUndo works under the lock's context: when the lock is lost, so is the
 // right to change anything. A run that was paused asks before its next change.
-func (r *run) carryOut(ctx context.Context) (*release.Record, error) {
+func (r *run) underLock(ctx context.Context) (*release.Record, error) {
 	ctx, cancel := mergeContexts(ctx, r.lock.Context())
 	defer cancel()
-	ctx = kube.Guarded(ctx, r.lock.Change)
-	ctx, settled := outlast(ctx, cleanTimeout)
+	ctx = kube.Guarded(ctx, r.lock.BeginChange)
+	ctx, settled := withCleanup(ctx, cleanupTimeout)
 	defer settled()
 	switch r.op.Verb {
 	case Uninstall:
@@ -67,12 +67,12 @@ func (r *run) carryOut(ctx context.Context) (*release.Record, error) {
 		return r.test(ctx)
 	}
 	r.op.Next.Info.Status = pending[r.op.Verb]
-	r.remember()
+	r.updateJournal()
 	if err := r.lock.Begin(ctx, r.op.Next, r.op.Basis.Records); err != nil {
 		return nil, err
 	}
 	r.observe(Recorded{Record: r.op.Next})
-	err := r.deploy(ctx)
+	err := r.deployObjects(ctx)
 	return r.finish(ctx, err)
 }
 
@@ -83,28 +83,28 @@ var pending = map[Verb]helmrelease.Status{
 	Rollback: helmrelease.StatusPendingRollback,
 }
 
-// deploy brings the cluster to the operation's plan.
-func (r *run) deploy(ctx context.Context) error {
+// deployObjects brings the cluster to the operation's plan.
+func (r *run) deployObjects(ctx context.Context) error {
 	events := hookEvents[r.op.Verb]
-	return r.inOrder(ctx,
-		func() error { return r.crds(ctx) },
-		func() error { return r.hooks(ctx, events[0], r.op.Hooks.Before) },
-		func() error { return r.waves(ctx) },
-		func() error { return r.wait(ctx) },
+	return r.inSequence(ctx,
+		func() error { return r.applyCRDs(ctx) },
+		func() error { return r.runHooks(ctx, events[0], r.op.Hooks.Before) },
+		func() error { return r.applyWaves(ctx) },
+		func() error { return r.waitUntilReady(ctx) },
 		func() error { return r.prune(ctx) },
-		func() error { return r.hooks(ctx, events[1], r.op.Hooks.After) },
+		func() error { return r.runHooks(ctx, events[1], r.op.Hooks.After) },
 	)
 }
 
-// inOrder takes one step after the other until one fails or the run is ended
+// inSequence takes one step after the other until one fails or the run is ended
 // from outside.
-func (r *run) inOrder(ctx context.Context, steps ...func() error) error {
+func (r *run) inSequence(ctx context.Context, steps ...func() error) error {
 	for _, step := range steps {
 		if ctx.Err() != nil {
-			return r.stopped(ctx, nil)
+			return r.orStopped(ctx, nil)
 		}
 		if err := step(); err != nil {
-			return r.stopped(ctx, err)
+			return r.orStopped(ctx, err)
 		}
 	}
 	return nil
@@ -128,23 +128,23 @@ func (e *StoppedError) Error() string {
 // Unwrap gives the cause, and what the step said of it.
 func (e *StoppedError) Unwrap() []error { return []error{e.Cause, e.Err} }
 
-// stopped tells an end from outside from a failure of the step itself.
-func (r *run) stopped(ctx context.Context, err error) error {
+// orStopped tells an end from outside from a failure of the step itself.
+func (r *run) orStopped(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
 	}
 	return &StoppedError{Step: r.step, Cause: context.Cause(ctx), Err: err}
 }
 
-// stage runs one step of the operation between its events. Steps about nothing
+// runStep runs one step of the operation between its events. Steps about nothing
 // are passed over in silence.
-func (r *run) stage(ctx context.Context, name string, objects int, body func() error) error {
+func (r *run) runStep(ctx context.Context, name string, objects int, body func() error) error {
 	if objects == 0 {
 		return nil
 	}
-	s, began := Step{Name: name, Objects: objects}, time.Now()
+	s, began := Step{Step: name, Objects: objects}, time.Now()
 	r.observe(StepBegan{Step: s})
-	err := r.note(ctx, name)
+	err := r.recordStep(ctx, name)
 	if err == nil {
 		err = body()
 	}
@@ -152,15 +152,15 @@ func (r *run) stage(ctx context.Context, name string, objects int, body func() e
 	return err
 }
 
-// note writes into the record which stage the run has come to, for whoever
+// recordStep writes into the record which stage the run has come to, for whoever
 // finds it if the run dies.
-func (r *run) note(ctx context.Context, step string) error {
+func (r *run) recordStep(ctx context.Context, step string) error {
 	r.step = step
-	if !r.op.journals() {
+	if !r.op.hasPendingRecord() {
 		return nil
 	}
 	r.op.Next.Journal.Step = step
-	r.remember()
+	r.updateJournal()
 	return r.lock.Save(ctx, r.op.Next)
 }
 
@@ -174,33 +174,33 @@ func mergeContexts(ctx, other context.Context) (context.Context, context.CancelF
 	}
 }
 
-// crds applies the chart's crds/ directory and waits until the kinds are
+// applyCRDs applies the chart's crds/ directory and waits until the kinds are
 // served: hooks and objects may use them.
-func (r *run) crds(ctx context.Context) error {
+func (r *run) applyCRDs(ctx context.Context) error {
 	changes := r.op.Plan.CRDs
-	return r.stage(ctx, "crds", len(changes), func() error {
+	return r.runStep(ctx, "crds", len(changes), func() error {
 		var written []apply.Change // others are nobody's to wait for
 		if err := r.applier.Run(ctx, changes, func(c apply.Change) {
 			if c.Action != apply.None {
 				written = append(written, c)
 			}
-			r.told("crds", c)
+			r.reportApplied("crds", c)
 		}); err != nil {
 			return err
 		}
-		if err := r.await(ctx, r.targetsOf(written, nil)); err != nil {
+		if err := r.track(ctx, r.trackTargets(written, nil)); err != nil {
 			return err
 		}
 		return r.applier.Recheck(ctx, r.op.Plan)
 	})
 }
 
-func (r *run) apply(ctx context.Context, step string, changes []apply.Change) error {
-	return r.applier.Run(ctx, changes, func(c apply.Change) { r.told(step, c) })
+func (r *run) applyChanges(ctx context.Context, step string, changes []apply.Change) error {
+	return r.applier.Run(ctx, changes, func(c apply.Change) { r.reportApplied(step, c) })
 }
 
-// told notes a change that was carried out.
-func (r *run) told(step string, c apply.Change) {
+// reportApplied notes a change that was carried out.
+func (r *run) reportApplied(step string, c apply.Change) {
 	r.applied[c.ID] = c
 	r.observe(Applied{Step: step, Change: c})
 	if c.Warning != "" {
@@ -212,33 +212,33 @@ func (r *run) told(step string, c apply.Change) {
 // is ready, the old may still serve.
 func (r *run) prune(ctx context.Context) error {
 	inTurn := slices.ContainsFunc(r.op.Plan.Prune, func(c apply.Change) bool { return len(c.After) > 0 || c.Weight != nil })
-	return r.stage(ctx, "prune", len(r.op.Plan.Prune), func() error {
+	return r.runStep(ctx, "prune", len(r.op.Plan.Prune), func() error {
 		if inTurn { // some wait until others are gone
 			var cancel context.CancelFunc
-			ctx, cancel = r.within(ctx)
+			ctx, cancel = r.withTimeout(ctx)
 			defer cancel()
 		}
-		return r.apply(ctx, "prune", r.op.Plan.Prune)
+		return r.applyChanges(ctx, "prune", r.op.Plan.Prune)
 	})
 }
 
-// wait follows what was applied until it is ready.
-func (r *run) wait(ctx context.Context) error {
+// waitUntilReady follows what was applied until it is ready.
+func (r *run) waitUntilReady(ctx context.Context) error {
 	if !r.Settings.Wait {
 		return nil
 	}
-	targets := r.targetsOf(r.changed(), r.skipped)
-	return r.stage(ctx, "wait", len(targets), func() error { return r.await(ctx, targets) })
+	targets := r.trackTargets(r.appliedInOrder(), r.isNotAwaited)
+	return r.runStep(ctx, "wait", len(targets), func() error { return r.track(ctx, targets) })
 }
 
-// skipped tells which objects are not waited for. A Job that others had to wait
+// isNotAwaited tells which objects are not waited for. A Job that others had to wait
 // for has ended, and may have been cleaned up since.
-func (r *run) skipped(id kube.ID) bool {
-	return isJob(id) && (!r.Settings.WaitJobs || r.ready[id])
+func (r *run) isNotAwaited(id kube.ID) bool {
+	return isJob(id) && (!r.Settings.WaitJobs || r.wasAwaited[id])
 }
 
-// changed lists what was applied, in the order of the plan.
-func (r *run) changed() []apply.Change {
+// appliedInOrder lists what was applied, in the order of the plan.
+func (r *run) appliedInOrder() []apply.Change {
 	var out []apply.Change
 	for _, wave := range r.op.Plan.Waves {
 		for _, c := range wave.Changes {
@@ -250,14 +250,14 @@ func (r *run) changed() []apply.Change {
 	return out
 }
 
-func (r *run) await(ctx context.Context, targets []track.Target) error {
-	ctx, cancel := r.within(ctx)
+func (r *run) track(ctx context.Context, targets []track.Target) error {
+	ctx, cancel := r.withTimeout(ctx)
 	defer cancel()
-	return r.tracker.Wait(ctx, targets, func(report track.Report) { r.observe(Saw{Report: report}) })
+	return r.tracker.Wait(ctx, targets, func(report track.Report) { r.observe(Tracked{Report: report}) })
 }
 
-// targetsOf makes of changes what is to be waited for, except what skip names.
-func (r *run) targetsOf(changes []apply.Change, skip func(kube.ID) bool) []track.Target {
+// trackTargets makes of changes what is to be waited for, except what skip names.
+func (r *run) trackTargets(changes []apply.Change, skip func(kube.ID) bool) []track.Target {
 	var targets []track.Target
 	for _, c := range changes {
 		if c.Result == nil || skip != nil && skip(c.ID) {
@@ -287,9 +287,9 @@ func (r *run) finish(ctx context.Context, err error) (*release.Record, error) {
 	if err != nil {
 		status, description = helmrelease.StatusFailed, r.description(err)
 	}
-	r.remember()
+	r.updateJournal()
 	if err == nil {
-		r.settleAdoptions()
+		r.confirmAdoptions()
 	}
 	if ferr := r.lock.Finish(ctx, next, status, description); ferr != nil {
 		return next, errors.Join(err, ferr)

@@ -27,11 +27,11 @@ type Explanation struct {
 // it is: see apply.Question for the words. It looks from the deployed revision,
 // from the latest when none ever was. It only reads.
 func (d *Deployer) Explain(ctx context.Context, name, object, field string) (*Explanation, error) {
-	history, err := d.existing(ctx, name)
+	history, err := d.existingHistory(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	record, err := d.deployed(ctx, history)
+	record, err := d.deployedRecord(ctx, history)
 	var never *release.NoDeployedError
 	if errors.As(err, &never) {
 		record, err = history.Load(ctx, history.Latest().Revision)
@@ -40,28 +40,28 @@ func (d *Deployer) Explain(ctx context.Context, name, object, field string) (*Ex
 		return nil, err
 	}
 	q := apply.Question{Base: record.Version, Object: object, Field: field}
-	if q.Applied, err = d.lastApplied(ctx, history, record); err != nil {
+	if q.Applied, err = d.requestOf(ctx, history, record); err != nil {
 		return nil, err
 	}
-	if q.Stored, err = d.stored(ctx, history); err != nil {
+	if q.Stored, err = d.storedRevisions(ctx, history); err != nil {
 		return nil, err
 	}
-	found, err := d.applier(upgradeOf(history)).Explain(ctx, q)
+	found, err := d.newApplier(upgradeOperation(history)).Explain(ctx, q)
 	if err != nil {
 		return nil, err
 	}
 	d.Hidden.Object(found.Object.Live)
-	op := upgradeOf(history)
-	op.Generated = op.generatedOf(record)
+	op := upgradeOperation(history)
+	op.Generated = op.recordedGenerated(record)
 	return &Explanation{
 		Release: name, Namespace: d.Namespace, Record: record, Explanation: found,
 		Generated: op.GeneratedIn(found.Object.ID), Hidden: d.Hidden,
 	}, nil
 }
 
-// stored is what all stored revisions state, their hooks and crds/ too. One that
+// storedRevisions is what all stored revisions state, their hooks and crds/ too. One that
 // can't be read any more, and one of an uninstall, states nothing.
-func (d *Deployer) stored(ctx context.Context, history *release.History) ([]apply.Past, error) {
+func (d *Deployer) storedRevisions(ctx context.Context, history *release.History) ([]apply.Past, error) {
 	var out []apply.Past
 	var parser chart.Parser
 	for _, s := range history.Revisions {
@@ -74,7 +74,7 @@ func (d *Deployer) stored(ctx context.Context, history *release.History) ([]appl
 		if err != nil {
 			return nil, err
 		}
-		past, err := pastOf([]*release.Record{record}, &parser)
+		past, err := revisionsOf([]*release.Record{record}, &parser)
 		if err != nil {
 			return nil, err
 		}
@@ -84,7 +84,7 @@ func (d *Deployer) stored(ctx context.Context, history *release.History) ([]appl
 		}
 		past[0].Objects = append(append(past[0].Objects, past[0].Hooks...), crds...)
 		out = append(out, past...)
-		d.learn([]*release.Record{record}, past)
+		d.hide([]*release.Record{record}, past)
 	}
 	return out, nil
 }

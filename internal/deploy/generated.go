@@ -21,27 +21,27 @@ import (
 // templates generated now. It renders the chart again where that is needed, and
 // reads objects of revisions that failed.
 func (d *Deployer) keepGenerated(ctx context.Context, op *Operation, repetition *chart.Repetition, rendered *chart.Rendered, history *release.History) error {
-	op.variants = func(ctx context.Context) ([]*chart.Rendered, error) { return repetition.Variants(ctx) }
+	op.renderAgain = func(ctx context.Context) ([]*chart.Rendered, error) { return repetition.Variants(ctx) }
 	if !repetition.Needed() || history.Latest() == nil {
 		return nil
 	}
-	records, err := history.Owned(ctx)
+	records, err := history.MayHaveObjects(ctx)
 	if err != nil {
 		return err
 	}
 	in := generated.Input{
-		Namespace: d.Namespace, Policy: d.Settings.Generated, Rendered: revisionFrom(rendered.Manifest, rendered.Hooks), Now: time.Now(),
+		Namespace: d.Namespace, Policy: d.Settings.Generated, Rendered: generatedRevision(rendered.Manifest, rendered.Hooks), Now: time.Now(),
 		Live: func(id kube.ID) (*unstructured.Unstructured, error) { return d.Cluster.Get(ctx, id) },
 	}
 	for _, r := range records {
-		past := revisionFrom(r.Manifest, r.Hooks)
-		past.Number, past.Successful = r.Version, deployedWhole(r)
+		past := generatedRevision(r.Manifest, r.Hooks)
+		past.Number, past.Successful = r.Version, wasDeployedCompletely(r)
 		in.Past = append(in.Past, past)
 	}
 	result, again, err := generated.Render(ctx, repetition, in)
 	if err != nil && ctx.Err() == nil {
 		// Templates may refuse what only rendering again gives, such as a later time.
-		op.variants = nil
+		op.renderAgain = nil
 		op.Warnings = append(op.Warnings, fmt.Sprintf("what the templates generate is renewed: rendering the chart again, to tell it from the rest: %v", err))
 		return nil
 	}
@@ -49,7 +49,7 @@ func (d *Deployer) keepGenerated(ctx context.Context, op *Operation, repetition 
 		return err
 	}
 	if len(again) > 0 {
-		op.variants = func(context.Context) ([]*chart.Rendered, error) { return again, nil }
+		op.renderAgain = func(context.Context) ([]*chart.Rendered, error) { return again, nil }
 	}
 	rendered.Manifest, rendered.Notes = result.Manifest, result.Replace(rendered.Notes)
 	for i, text := range result.Hooks {
@@ -60,7 +60,7 @@ func (d *Deployer) keepGenerated(ctx context.Context, op *Operation, repetition 
 	return nil
 }
 
-func revisionFrom(manifest string, hooks []*helmrelease.Hook) generated.Revision {
+func generatedRevision(manifest string, hooks []*helmrelease.Hook) generated.Revision {
 	out := generated.Revision{Manifest: manifest}
 	for _, h := range hooks {
 		out.Hooks = append(out.Hooks, h.Manifest)
@@ -68,10 +68,10 @@ func revisionFrom(manifest string, hooks []*helmrelease.Hook) generated.Revision
 	return out
 }
 
-// deployedWhole tells whether a revision was deployed completely. Helm 3 calls even
+// wasDeployedCompletely tells whether a revision was deployed completely. Helm 3 calls even
 // a failed one superseded after a failed rollback; its description still tells.
 // (helm.sh/helm/v3/pkg/action/rollback.go)
-func deployedWhole(r *release.Record) bool {
+func wasDeployedCompletely(r *release.Record) bool {
 	switch r.Info.Status {
 	case helmrelease.StatusDeployed, helmrelease.StatusSuperseded:
 		return !strings.Contains(r.Info.Description, "failed")
@@ -79,15 +79,15 @@ func deployedWhole(r *release.Record) bool {
 	return false
 }
 
-// noteGenerated writes into the record which of its fields are generated, for those
+// recordGenerated writes into the record which of its fields are generated, for those
 // who ask about it later.
-func (o *Operation) noteGenerated() {
+func (o *Operation) recordGenerated() {
 	for _, v := range o.Generated {
 		journal := o.Next.Journal
 		if journal.Generated == nil {
 			journal.Generated = map[string]map[string]int{}
 		}
-		key := apply.Key(o.named(v.ID))
+		key := apply.Key(o.withNamespace(v.ID))
 		if journal.Generated[key] == nil {
 			journal.Generated[key] = map[string]int{}
 		}
@@ -95,9 +95,9 @@ func (o *Operation) noteGenerated() {
 	}
 }
 
-// named is an object's identity with the namespace of the release where the
+// withNamespace is an object's identity with the namespace of the release where the
 // manifest doesn't name one.
-func (o *Operation) named(id kube.ID) kube.ID {
+func (o *Operation) withNamespace(id kube.ID) kube.ID {
 	if id.Namespace == "" {
 		id.Namespace = o.Namespace
 	}
@@ -106,11 +106,11 @@ func (o *Operation) named(id kube.ID) kube.ID {
 
 // GeneratedIn lists what is generated in an object.
 func (o *Operation) GeneratedIn(id kube.ID) []generated.Value {
-	return slices.DeleteFunc(slices.Clone(o.Generated), func(v generated.Value) bool { return o.named(v.ID) != o.named(id) })
+	return slices.DeleteFunc(slices.Clone(o.Generated), func(v generated.Value) bool { return o.withNamespace(v.ID) != o.withNamespace(id) })
 }
 
-// generatedOf is what a record has noted.
-func (o *Operation) generatedOf(r *release.Record) []generated.Value {
+// recordedGenerated is what a record has noted.
+func (o *Operation) recordedGenerated(r *release.Record) []generated.Value {
 	if r.Journal == nil {
 		return nil
 	}

@@ -24,7 +24,7 @@ func TestFailedRevisionsAreNotSuccessful(t *testing.T) {
 		{helmrelease.StatusUninstalled, "", false},
 	} {
 		r := &release.Record{Release: helmrelease.Release{Info: &helmrelease.Info{Status: c.status, Description: c.description}}}
-		if got := deployedWhole(r); got != c.want {
+		if got := wasDeployedCompletely(r); got != c.want {
 			t.Errorf("deployedWhole(%s, %q) = %v, want %v", c.status, c.description, got, c.want)
 		}
 	}
@@ -35,12 +35,12 @@ func TestGeneratedFieldsAreNoted(t *testing.T) {
 	o := &Operation{Namespace: "n", Next: &release.Record{Journal: &release.Journal{
 		Generated: map[string]map[string]int{"/Secret/n/db": {"data.password": 3, "data.url": 0}, "nonsense": {"x": 1}},
 	}}}
-	o.Generated = o.generatedOf(o.Next)
+	o.Generated = o.recordedGenerated(o.Next)
 	if len(o.Generated) != 2 || o.Generated[0].Path != "data.password" || o.Generated[0].Revision != 3 || o.Generated[1].Kept() {
 		t.Fatalf("generatedOf: %v", o.Generated)
 	}
 	o.Next.Journal.Generated = nil
-	o.noteGenerated()
+	o.recordGenerated()
 	if got := o.Next.Journal.Generated["/Secret/n/db"]["data.password"]; got != 3 {
 		t.Errorf("noteGenerated: %v", o.Next.Journal.Generated)
 	}

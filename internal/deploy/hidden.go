@@ -9,22 +9,22 @@ import (
 	"deployer/release"
 )
 
-// Learn notes what must not be shown of revisions that no decision has read: a
+// HideStoredRevisions notes what must not be shown of revisions that no decision has read: a
 // field that differs may have a password of long ago. It only reads; a revision
 // that can't be read has been told of or matters to nobody.
-func (d *Deployer) Learn(ctx context.Context, name string) error {
+func (d *Deployer) HideStoredRevisions(ctx context.Context, name string) error {
 	history, err := d.Releases.History(ctx, name)
 	if err != nil {
 		return err
 	}
-	_, err = d.stored(ctx, history)
+	_, err = d.storedRevisions(ctx, history)
 	return err
 }
 
-// learn notes what must not be shown: the confidential values of the records,
+// hide notes what must not be shown: the confidential values of the records,
 // and of the objects of past revisions and of what is to be deployed. Names of
 // objects are shown everywhere and are no secrets.
-func (d *Deployer) learn(records []*release.Record, past []apply.Past, lists ...[]kube.Manifest) {
+func (d *Deployer) hide(records []*release.Record, past []apply.Past, lists ...[]kube.Manifest) {
 	d.Hidden.Name(d.Namespace)
 	for _, r := range records {
 		d.Hidden.Values(r.Config)

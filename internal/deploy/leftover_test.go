@@ -64,7 +64,7 @@ func (s *site) chart(names ...string) *chart.Chart {
 
 func (s *site) upgrade(names ...string) error {
 	s.Helper()
-	op, err := s.d.Upgrade(s.Context(), deploy.UpgradeRequest{Name: "web", Chart: s.chart(names...), First: deploy.FirstAllowed})
+	op, err := s.d.Upgrade(s.Context(), deploy.UpgradeRequest{Name: "web", Chart: s.chart(names...), Install: deploy.InstallIfMissing})
 	if err != nil {
 		s.Fatalf("Upgrade: %v", err)
 	}
@@ -112,8 +112,8 @@ func TestLeftoversAreRemembered(t *testing.T) {
 	s.must(err)
 	latest, err := history.Load(t.Context(), 3)
 	s.must(err)
-	if want := []string{"/ConfigMap/" + s.ns + "/b"}; !slices.Equal(latest.Journal.Leftover, want) {
-		t.Errorf("Leftover: %v, want %v", latest.Journal.Leftover, want)
+	if want := []string{"/ConfigMap/" + s.ns + "/b"}; !slices.Equal(latest.Journal.Orphans, want) {
+		t.Errorf("Leftover: %v, want %v", latest.Journal.Orphans, want)
 	}
 	s.fail("a", "d")
 	s.annotate("b", `{"metadata":{"ownerReferences":null}}`)
@@ -127,7 +127,7 @@ func TestLeftoversAreRemembered(t *testing.T) {
 // name between decision and action.
 func (s *site) fail(names ...string) {
 	s.Helper()
-	op, err := s.d.Upgrade(s.Context(), deploy.UpgradeRequest{Name: "web", Chart: s.chart(names...), First: deploy.FirstAllowed})
+	op, err := s.d.Upgrade(s.Context(), deploy.UpgradeRequest{Name: "web", Chart: s.chart(names...), Install: deploy.InstallIfMissing})
 	s.must(err)
 	taken := names[len(names)-1]
 	maps := s.cluster.Client().CoreV1().ConfigMaps(s.ns)

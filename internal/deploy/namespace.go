@@ -18,9 +18,9 @@ import (
 	"deployer/internal/kube"
 )
 
-// makeNamespace makes the release's namespace when the operation needs it, and
+// createNamespace makes the release's namespace when the operation needs it, and
 // somebody else hasn't made it by now.
-func (l *life) makeNamespace(ctx context.Context) error {
+func (l *lifecycle) createNamespace(ctx context.Context) error {
 	if l.op == nil || !l.op.NewNamespace {
 		return nil
 	}
@@ -38,26 +38,26 @@ func (l *life) makeNamespace(ctx context.Context) error {
 	case err != nil:
 		return fmt.Errorf("creating Namespace/%s: %w", l.Namespace, err)
 	default:
-		l.made = made
+		l.createdNamespace = made
 	}
 	return nil
 }
 
-// removeNamespace deletes the namespace that was made for a release of which
+// removeCreatedNamespace deletes the namespace that was made for a release of which
 // there is no record, if nobody has put anything there since: only the very
 // object that was made, and as it was made. What stays is told of.
-func (l *life) removeNamespace(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTimeout)
+func (l *lifecycle) removeCreatedNamespace(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
 	// Everything is listed: deprecated kinds, too, and nobody has asked for them.
-	ctx = kube.Hearing(ctx, func(string) bool { return true })
-	err := l.deleteIfEmpty(ctx)
+	ctx = kube.WithWarnings(ctx, func(string) bool { return true })
+	err := l.deleteNamespaceIfEmpty(ctx)
 	if err != nil && !apierrors.IsNotFound(err) {
 		l.warn(fmt.Sprintf("Namespace/%s was created for this release, and stays: %v", l.Namespace, err))
 	}
 }
 
-func (l *life) deleteIfEmpty(ctx context.Context) error {
+func (l *lifecycle) deleteNamespaceIfEmpty(ctx context.Context) error {
 	typed, err := l.Cluster.Typed()
 	if err != nil {
 		return err
@@ -79,30 +79,30 @@ func (l *life) deleteIfEmpty(ctx context.Context) error {
 			}
 		}
 	}
-	if err := l.noneOf(ctx, all); err != nil {
+	if err := l.confirmNone(ctx, all); err != nil {
 		return err
 	}
 	// Last what another run begins with: who comes later has no record yet, and gets none.
-	if err := l.noneOf(ctx, []schema.GroupVersionResource{
+	if err := l.confirmNone(ctx, []schema.GroupVersionResource{
 		{Version: "v1", Resource: "secrets"}, {Group: "coordination.k8s.io", Version: "v1", Resource: "leases"},
 	}); err != nil {
 		return err
 	}
-	uid, version := l.made.UID, l.made.ResourceVersion
-	return typed.CoreV1().Namespaces().Delete(ctx, l.made.Name, metav1.DeleteOptions{
+	uid, version := l.createdNamespace.UID, l.createdNamespace.ResourceVersion
+	return typed.CoreV1().Namespaces().Delete(ctx, l.createdNamespace.Name, metav1.DeleteOptions{
 		Preconditions: &metav1.Preconditions{UID: &uid, ResourceVersion: &version},
 	})
 }
 
-// noneOf returns an error that names what there is of some kinds in the namespace,
+// confirmNone returns an error that names what there is of some kinds in the namespace,
 // besides what the cluster puts into each. What can't be listed may be there.
-func (l *life) noneOf(ctx context.Context, kinds []schema.GroupVersionResource) error {
+func (l *lifecycle) confirmNone(ctx context.Context, kinds []schema.GroupVersionResource) error {
 	client, err := l.Cluster.Metadata()
 	if err != nil {
 		return err
 	}
 	errs := make([]error, len(kinds))
-	slots := make(chan struct{}, readers)
+	slots := make(chan struct{}, maxParallelReads)
 	var wg sync.WaitGroup
 	for i, kind := range kinds {
 		slots <- struct{}{}
@@ -114,7 +114,7 @@ func (l *life) noneOf(ctx context.Context, kinds []schema.GroupVersionResource) 
 				return
 			}
 			for _, item := range list.Items {
-				if !slices.Contains(furniture, kind.Resource+"/"+item.Name) {
+				if !slices.Contains(inEveryNamespace, kind.Resource+"/"+item.Name) {
 					errs[i] = fmt.Errorf("somebody has put %s/%s there", strings.TrimSuffix(kind.Resource, "s"), item.Name)
 				}
 			}
@@ -124,25 +124,25 @@ func (l *life) noneOf(ctx context.Context, kinds []schema.GroupVersionResource) 
 	return errors.Join(errs...)
 }
 
-// furniture is what controllers of the cluster put into each namespace.
+// inEveryNamespace is what controllers of the cluster put into each namespace.
 // https://kubernetes.io/docs/reference/access-authn-authz/service-accounts-admin/
 // https://kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests/#cluster-trust-bundles
-var furniture = []string{"serviceaccounts/" + defaultAccount, "configmaps/kube-root-ca.crt"}
+var inEveryNamespace = []string{"serviceaccounts/" + defaultAccount, "configmaps/kube-root-ca.crt"}
 
 // defaultAccount is whom pods run as that name no other account.
 const defaultAccount = "default"
 
-// accountTimeout is how long the cluster is given to make that account. It takes
+// defaultAccountTimeout is how long the cluster is given to make that account. It takes
 // milliseconds where nobody waits, and seconds where thirty namespaces are new; in
 // a cluster that makes none the API server says so when pods are created.
-const accountTimeout = 10 * time.Second
+const defaultAccountTimeout = 10 * time.Second
 
-// awaitAccount waits until the account that pods run as is there: the namespace
+// awaitDefaultAccount waits until the account that pods run as is there: the namespace
 // of an install may be new, whoever has made it. The cluster makes one soon after
 // a namespace, and admits no pods before that
 // (k8s.io/kubernetes/plugin/pkg/admission/serviceaccount). Who may not read it
 // goes on.
-func (d *Deployer) awaitAccount(ctx context.Context, op *Operation) error {
+func (d *Deployer) awaitDefaultAccount(ctx context.Context, op *Operation) error {
 	if op.Verb != Install || op.NewNamespace {
 		return nil
 	}
@@ -154,7 +154,7 @@ func (d *Deployer) awaitAccount(ctx context.Context, op *Operation) error {
 	if _, err = accounts.Get(ctx, defaultAccount, metav1.GetOptions{}); err == nil || !apierrors.IsNotFound(err) {
 		return ctx.Err() // what else is wrong shows where it matters
 	}
-	within, cancel := context.WithTimeout(ctx, accountTimeout)
+	within, cancel := context.WithTimeout(ctx, defaultAccountTimeout)
 	defer cancel()
 	// A watch without a version begins with what is there.
 	watch, err := accounts.Watch(within, metav1.ListOptions{FieldSelector: "metadata.name=" + defaultAccount})

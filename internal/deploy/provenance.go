@@ -34,10 +34,10 @@ func provenanceOf(r *release.Record) map[string]apply.Provenance {
 	return out
 }
 
-// markOf is what the journal says of an object that was dealt with, or will be;
+// journalEntry is what the journal says of an object that was dealt with, or will be;
 // false when it says nothing.
-func (r *run) markOf(c apply.Change, carriedOut bool) (release.Mark, bool) {
-	var m release.Mark
+func (r *run) journalEntry(c apply.Change, carriedOut bool) (release.ObjectState, bool) {
+	var m release.ObjectState
 	known := false
 	switch {
 	case carriedOut && c.Result != nil:
@@ -52,7 +52,7 @@ func (r *run) markOf(c apply.Change, carriedOut bool) (release.Mark, bool) {
 		m.Created = m.Created || from.Created
 		m.Adopted = r.adoptionOf(from)
 	}
-	if late := r.announced[apply.Key(c.ID)]; late != nil && !carriedOut {
+	if late := r.adoptions[apply.Key(c.ID)]; late != nil && !carriedOut {
 		m.Adopted = late // it has turned out to be somebody else's, and may have been written
 	}
 	return m, known || m.Adopted != nil || m.Created
@@ -73,13 +73,13 @@ func (r *run) adoptionOf(from *apply.Provenance) *release.Adoption {
 	return out
 }
 
-// maxPriors bounds what a journal remembers of the former state of all objects
+// maxPriorBytes bounds what a journal remembers of the former state of all objects
 // together, in bytes of JSON.
-const maxPriors = 1 << 20
+const maxPriorBytes = 1 << 20
 
-// bound forgets the former values of the objects that are too many.
-func bound(journal *release.Journal) {
-	left := maxPriors
+// dropLargePriors forgets the former values of the objects that are too many.
+func dropLargePriors(journal *release.Journal) {
+	left := maxPriorBytes
 	for _, key := range slices.Sorted(maps.Keys(journal.Objects)) {
 		a := journal.Objects[key].Adopted
 		if a == nil {
@@ -104,11 +104,11 @@ func shortened(prior json.RawMessage) json.RawMessage {
 	return short
 }
 
-// adopting records what an object is before the run writes it for the first
+// recordAdoption records what an object is before the run writes it for the first
 // time, unless the record says so already. An object may turn out to be somebody
 // else's only when its turn has come.
-func (r *run) adopting(ctx context.Context, c apply.Change) error {
-	if !r.op.journals() || r.op.Verb == Uninstall {
+func (r *run) recordAdoption(ctx context.Context, c apply.Change) error {
+	if !r.op.hasPendingRecord() || r.op.Verb == Uninstall {
 		return nil
 	}
 	r.journal.Lock()
@@ -118,20 +118,20 @@ func (r *run) adopting(ctx context.Context, c apply.Change) error {
 	if was := objects[key].Adopted; was != nil && was.UID == adoption.UID && (bytes.Equal(was.Prior, adoption.Prior) || bytes.Equal(was.Prior, shortened(adoption.Prior))) {
 		return nil
 	}
-	if r.announced == nil {
-		r.announced = map[string]*release.Adoption{}
+	if r.adoptions == nil {
+		r.adoptions = map[string]*release.Adoption{}
 	}
-	r.announced[key] = adoption
+	r.adoptions[key] = adoption
 	mark := objects[key]
 	mark.Adopted = adoption
 	objects[key] = mark
-	bound(r.op.Next.Journal)
+	dropLargePriors(r.op.Next.Journal)
 	return r.lock.Save(ctx, r.op.Next)
 }
 
-// settleAdoptions makes what the revision has adopted the release's for good:
+// confirmAdoptions makes what the revision has adopted the release's for good:
 // it has succeeded. What the objects were before is forgotten.
-func (r *run) settleAdoptions() {
+func (r *run) confirmAdoptions() {
 	for _, wave := range r.op.Plan.Waves {
 		for _, c := range wave.Changes {
 			mark := r.op.Next.Journal.Objects[apply.Key(c.ID)]

@@ -3,94 +3,45 @@ package deploy
 import (
 	"context"
 	"fmt"
+	"time"
 
-	"deployer/apply"
 	"deployer/release"
 )
 
-// A RolledBackError is a failed run that was undone, or could not be.
-type RolledBackError struct {
-	Release  string
-	Verb     Verb // what undid it: rollback, or uninstall after a failed install
-	Cause    error
-	Rollback error // nil: undone
+// leastPendingAge is the least age at which what another tool left pending counts as dead:
+// its --timeout isn't known, and applies to each of its waits.
+const leastPendingAge = time.Hour
+
+// lockDescription says in the lock what is going to be done; op is nil when that is
+// decided later.
+func lockDescription(op *Operation) string {
+	switch {
+	case op == nil:
+		return "to be decided"
+	case op.Verb == Uninstall || op.Next == nil:
+		return string(op.Verb)
+	case op.Verb == Test:
+		return fmt.Sprintf("test of revision %d", op.Next.Version)
+	}
+	return fmt.Sprintf("%s to revision %d", op.Verb, op.Next.Version)
 }
 
-func (e *RolledBackError) Error() string {
-	if e.Rollback != nil {
-		return fmt.Sprintf("%s\nand the %s failed too: %s", e.Cause, e.Verb, e.Rollback)
-	}
-	if e.Verb == Uninstall {
-		return fmt.Sprintf("release %s failed, and has been uninstalled due to atomic being set: %s", e.Release, e.Cause)
-	}
-	return fmt.Sprintf("release %s failed, and has been rolled back due to atomic being set: %s", e.Release, e.Cause)
-}
-
-// Unwrap gives both failures.
-func (e *RolledBackError) Unwrap() []error { return []error{e.Cause, e.Rollback} }
-
-// undo follows a failed run with its opposite: back to the last successful
-// revision, or away with a first install. It is an operation of its own, with a
-// plan and a record of its own, and waits. It undoes this run and no other: the
-// failed record has to be the latest still. The error is always a
-// *RolledBackError about the failure.
-func (l *life) undo(ctx context.Context, failed Outcome) error {
-	undo := *l.Deployer
-	undo.Settings.Wait, undo.undoing = true, true
-	op := failed.Operation
-	result := &RolledBackError{Release: op.Release, Verb: Rollback, Cause: failed.Err}
-	if op.Base == nil || op.Verb == Install {
-		result.Verb = Uninstall
-	}
-	back, err := l.wayBack(ctx, &undo, failed)
-	if err == nil {
-		for _, text := range definitionsLeft(failed) {
-			l.warn(text)
+// Recover settles what dead runs have left of a release and changes nothing
+// else. The error is a *release.NotFoundError when there is no such release.
+func (d *Deployer) Recover(ctx context.Context, name string, timeout time.Duration) (settled []release.Recovered, err error) {
+	l := &lifecycle{Deployer: d, name: name, opts: DoOptions{
+		LockTimeout: timeout, Recovered: func(s release.Recovered) { settled = append(settled, s) },
+	}}
+	l.decide = func(ctx context.Context, d *Deployer) (*Operation, error) {
+		history, err := d.existingHistory(ctx, name)
+		if err != nil {
+			return nil, err
 		}
-		_, err = undo.execute(ctx, l.lock, back, l.opts.Observe)
+		return d.newOperation("recover", history), nil
 	}
-	result.Rollback = err
-	return result
-}
-
-// wayBack decides how to undo a failed run, under its lock.
-func (l *life) wayBack(ctx context.Context, d *Deployer, failed Outcome) (*Operation, error) {
-	// The end of the run may not have been recorded.
-	if _, _, err := l.lock.Settle(ctx); err != nil {
+	defer l.giveBack(ctx)
+	if err := l.decideUnderLock(ctx); err != nil {
 		return nil, err
 	}
-	var back *Operation
-	var err error
-	switch op := failed.Operation; {
-	case op.Base == nil || op.Verb == Install:
-		back, err = d.Uninstall(ctx, UninstallRequest{Name: op.Release, KeepHistory: op.Base != nil})
-	case op.Verb == Uninstall: // to what was to go
-		back, err = d.Rollback(ctx, RollbackRequest{Name: op.Release, Revision: failed.Record.Version})
-	default:
-		back, err = d.Rollback(ctx, RollbackRequest{Name: op.Release})
-	}
-	if err == nil && !failed.Record.Latest(back.Base) {
-		err = &release.MovedError{Namespace: l.Namespace, Name: l.name, Revision: failed.Record.Version}
-	}
-	return back, err
-}
-
-// definitionsLeft tells of the definitions in crds/ that a failed run has written,
-// and that stay when it is undone. What they allow since, objects may have by
-// now, and would lose. What they don't allow any more, objects that nobody has
-// written still have stored.
-// https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#field-pruning
-func definitionsLeft(failed Outcome) []string {
-	var out []string
-	for _, c := range failed.Operation.Plan.CRDs {
-		if c.Action != apply.Create && c.Action != apply.Update || failed.Record.Journal.Objects[apply.Key(c.ID)].UID == "" {
-			continue
-		}
-		text := c.ID.String() + ": stays as the failed run has made it: objects may use what it allows by now"
-		if gone := c.TakesAway(); gone != "" {
-			text += "; what was taken away isn't put back: " + gone + " (objects keep it until they are written: apply the former definition soon, if they need it)"
-		}
-		out = append(out, text)
-	}
-	return out
+	return settled, nil
 }

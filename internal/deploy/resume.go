@@ -8,11 +8,11 @@ import (
 	"deployer/release"
 )
 
-// resume makes the operation go on with the attempt of a run that died, if that
+// resumeAttempt makes the operation go on with the attempt of a run that died, if that
 // was about the very same: a hook that has finished isn't run again, one that is
 // at work is waited for. What a run has recorded as failed itself is over: its
 // hooks run again, as with Helm.
-func (o *Operation) resume(latest *release.Record) {
+func (o *Operation) resumeAttempt(latest *release.Record) {
 	var dead *release.Journal // of the run that died
 	if latest != nil && latest.Journal != nil && latest.Journal.Interrupted {
 		dead = latest.Journal

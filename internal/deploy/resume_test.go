@@ -56,10 +56,10 @@ func TestResume(t *testing.T) {
 				}
 			}
 			if c.verb != Test { // which doesn't decide
-				op.resume(c.latest)
+				op.resumeAttempt(c.latest)
 			}
 			r := &run{op: op, observe: func(Event) {}}
-			if got := r.finished(c.event, h); got != c.finished {
+			if got := r.hasFinished(c.event, h); got != c.finished {
 				t.Errorf("finished = %v, want %v", got, c.finished)
 			}
 			if got := op.Next.Journal.Attempt; got != c.attempt {

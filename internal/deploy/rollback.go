@@ -17,11 +17,11 @@ type RollbackRequest struct {
 
 // Rollback decides what going back takes. It only reads.
 func (d *Deployer) Rollback(ctx context.Context, req RollbackRequest) (*Operation, error) {
-	history, err := d.existing(ctx, req.Name)
+	history, err := d.existingHistory(ctx, req.Name)
 	if err != nil {
 		return nil, err
 	}
-	target, err := history.Find(ctx, req.Revision)
+	target, err := history.RollbackTarget(ctx, req.Revision)
 	if err != nil {
 		return nil, err
 	}
@@ -30,8 +30,8 @@ func (d *Deployer) Rollback(ctx context.Context, req RollbackRequest) (*Operatio
 		Manifest: target.Manifest, Hooks: target.Hooks, Labels: maps.Clone(target.Labels),
 	}, target.Info.Notes, req.Description)
 	next.Info.FirstDeployed = target.Info.FirstDeployed
-	op := d.basisOf(Rollback, history)
+	op := d.newOperation(Rollback, history)
 	op.Next, op.Target = next, target.Version
-	d.renew(ctx, op)
-	return op, d.decide(ctx, op, history, nil)
+	d.replaceRemovedAPIs(ctx, op)
+	return op, d.fillIn(ctx, op, history, nil)
 }

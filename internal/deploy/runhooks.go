@@ -32,50 +32,50 @@ func (e *HookError) Error() string {
 // Unwrap gives the reason.
 func (e *HookError) Unwrap() error { return e.Err }
 
-// hooks runs the hooks of one event one after the other, each to its end, and
+// runHooks runs the hooks of one event one after the other, each to its end, and
 // deletes them as their policies say. (helm.sh/helm/v3/pkg/action/hooks.go)
-func (r *run) hooks(ctx context.Context, event helmrelease.HookEvent, hooks []*helmrelease.Hook) error {
-	return r.stage(ctx, string(event)+" hooks", len(hooks), func() error {
+func (r *run) runHooks(ctx context.Context, event helmrelease.HookEvent, hooks []*helmrelease.Hook) error {
+	return r.runStep(ctx, string(event)+" hooks", len(hooks), func() error {
 		var done []ranHook
 		for _, h := range hooks {
-			if r.finished(event, h) {
+			if r.hasFinished(event, h) {
 				continue
 			}
-			ran, err := r.hook(ctx, event, h)
+			ran, err := r.runHook(ctx, event, h)
 			if err == nil {
 				done = append(done, ran)
-				err = r.remembered(ctx, event, h)
+				err = r.recordFinished(ctx, event, h)
 			}
 			if err == nil {
 				continue
 			}
-			r.tellLogs(ctx, append(done, ran))
+			r.reportLogs(ctx, append(done, ran))
 			// Those before it have succeeded and go as if all had.
 			failed := r.deleteHooks(ctx, []ranHook{ran}, helmrelease.HookFailed)
 			cleaned := r.deleteHooks(ctx, done, helmrelease.HookSucceeded)
 			return errors.Join(&HookError{Event: event, Hook: h.Path, Err: err}, failed, cleaned)
 		}
-		r.tellLogs(ctx, done)
+		r.reportLogs(ctx, done)
 		return r.deleteHooks(ctx, done, helmrelease.HookSucceeded)
 	})
 }
 
-// finished tells whether a run that died had come past this very hook while it
+// hasFinished tells whether a run that died had come past this very hook while it
 // did the very same thing: then it isn't run again.
-func (r *run) finished(event helmrelease.HookEvent, h *helmrelease.Hook) bool {
+func (r *run) hasFinished(event helmrelease.HookEvent, h *helmrelease.Hook) bool {
 	journal := r.op.Next.Journal
-	if !r.op.journals() || journal == nil || journal.Hooks[hookKey(event, h)] != string(helmrelease.HookPhaseSucceeded) {
+	if !r.op.hasPendingRecord() || journal == nil || journal.Hooks[hookKey(event, h)] != string(helmrelease.HookPhaseSucceeded) {
 		return false
 	}
 	r.observe(Warned{Text: fmt.Sprintf("%s hook %s had finished in the run that died: it is not run again", event, h.Path)})
 	return true
 }
 
-// remembered notes in the record that a hook has succeeded, for whoever has to
+// recordFinished notes in the record that a hook has succeeded, for whoever has to
 // go on after us.
-func (r *run) remembered(ctx context.Context, event helmrelease.HookEvent, h *helmrelease.Hook) error {
+func (r *run) recordFinished(ctx context.Context, event helmrelease.HookEvent, h *helmrelease.Hook) error {
 	journal := r.op.Next.Journal
-	if !r.op.journals() || journal == nil {
+	if !r.op.hasPendingRecord() || journal == nil {
 		return nil
 	}
 	if journal.Hooks == nil {
@@ -97,13 +97,13 @@ type ranHook struct {
 	objects []*unstructured.Unstructured
 }
 
-func (r *run) hook(ctx context.Context, event helmrelease.HookEvent, h *helmrelease.Hook) (ranHook, error) {
+func (r *run) runHook(ctx context.Context, event helmrelease.HookEvent, h *helmrelease.Hook) (ranHook, error) {
 	ran := ranHook{hook: h}
 	h.LastRun = helmrelease.HookExecution{StartedAt: helmtime.Now(), Phase: helmrelease.HookPhaseRunning}
 	began := time.Now()
 	err := r.createHook(ctx, event, h, &ran)
 	if err == nil {
-		err = r.await(ctx, r.hookTargets(ran.objects))
+		err = r.track(ctx, r.hookTargets(ran.objects))
 	}
 	h.LastRun.CompletedAt = helmtime.Now()
 	h.LastRun.Phase = helmrelease.HookPhaseSucceeded
@@ -120,7 +120,7 @@ func (r *run) createHook(ctx context.Context, event helmrelease.HookEvent, h *he
 		return err
 	}
 	for _, m := range manifests {
-		obj, err := r.applier.CreateHook(ctx, m, r.op.past, r.op.attempt(event))
+		obj, err := r.applier.CreateHook(ctx, m, r.op.past, r.op.hookAttempt(event))
 		if err != nil {
 			return err
 		}
@@ -130,11 +130,11 @@ func (r *run) createHook(ctx context.Context, event helmrelease.HookEvent, h *he
 	return nil
 }
 
-// waitedHooks are the kinds of hooks that are followed: Jobs and Pods to their
+// trackedHookKinds are the kinds of hooks that are followed: Jobs and Pods to their
 // end, as Helm does; CustomResourceDefinitions until their kind is served,
 // because what comes next may use it. All else is done when it is there.
 // https://helm.sh/docs/topics/charts_hooks/#hooks-and-the-release-lifecycle
-var waitedHooks = map[schema.GroupKind]bool{
+var trackedHookKinds = map[schema.GroupKind]bool{
 	{Group: "batch", Kind: "Job"}:                                     true,
 	{Group: "", Kind: "Pod"}:                                          true,
 	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: true,
@@ -149,7 +149,7 @@ func (r *run) hookTargets(objects []*unstructured.Unstructured) []track.Target {
 	}
 	for _, obj := range objects {
 		id := kube.IDOf(obj)
-		if !waitedHooks[id.GroupKind()] {
+		if !trackedHookKinds[id.GroupKind()] {
 			continue
 		}
 		targets = append(targets, track.Target{
@@ -162,7 +162,7 @@ func (r *run) hookTargets(objects []*unstructured.Unstructured) []track.Target {
 // deleteHooks deletes, last created first, what the policy says. It does so
 // also after the run was stopped: the policy speaks of the outcome.
 func (r *run) deleteHooks(ctx context.Context, hooks []ranHook, policy helmrelease.HookDeletePolicy) error {
-	ctx = sweeping(ctx)
+	ctx = cleanupContext(ctx)
 	var errs []error
 	for i := len(hooks) - 1; i >= 0; i-- {
 		if !hasPolicy(hooks[i].hook, policy) {

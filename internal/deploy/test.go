@@ -27,7 +27,7 @@ type TestRequest struct {
 // the operation changes no object of the release and makes no revision; the
 // outcomes go into the record of the latest.
 func (d *Deployer) Test(ctx context.Context, req TestRequest) (*Operation, error) {
-	history, err := d.existing(ctx, req.Name)
+	history, err := d.existingHistory(ctx, req.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -39,25 +39,25 @@ func (d *Deployer) Test(ctx context.Context, req TestRequest) (*Operation, error
 	if err != nil {
 		return nil, err
 	}
-	op := d.basisOf(Test, history)
-	op.Next, op.Plan, op.logs = record, &apply.Plan{}, req.Logs
+	op := d.newOperation(Test, history)
+	op.Next, op.Plan, op.showLogs = record, &apply.Plan{}, req.Logs
 	all := hooksFor(helmrelease.HookTest, record.Hooks)
-	op.Hooks.Before = chosenTests(all, req)
+	op.Hooks.Before = selectTests(all, req)
 	op.Warnings = unknownTests(all, slices.Concat(req.Only, req.Except))
-	owned, err := history.Owned(ctx)
+	owned, err := history.MayHaveObjects(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if op.past, err = pastOf(owned, &chart.Parser{}); err != nil {
+	if op.past, err = revisionsOf(owned, &chart.Parser{}); err != nil {
 		return nil, err
 	}
-	d.learn(append(owned, record), op.past)
+	d.hide(append(owned, record), op.past)
 	return op, nil
 }
 
-// chosenTests leaves out what the request doesn't want.
+// selectTests leaves out what the request doesn't want.
 // (helm.sh/helm/v3/pkg/action/release_testing.go)
-func chosenTests(tests []*helmrelease.Hook, req TestRequest) []*helmrelease.Hook {
+func selectTests(tests []*helmrelease.Hook, req TestRequest) []*helmrelease.Hook {
 	var out []*helmrelease.Hook
 	for _, h := range tests {
 		if slices.Contains(req.Except, h.Name) || len(req.Only) > 0 && !slices.Contains(req.Only, h.Name) {
@@ -98,12 +98,12 @@ func (e *UninstalledError) Hint() string {
 func (r *run) test(ctx context.Context) (*release.Record, error) {
 	tests := r.op.Hooks.Before
 	// There is no record to begin: this is what keeps others' changes apart.
-	if err := r.lock.Confirmed(ctx, r.op.Next.Version, r.op.Basis.Records); err != nil {
+	if err := r.lock.ConfirmHistory(ctx, r.op.Next.Version, r.op.Basis.Records); err != nil {
 		return nil, err
 	}
-	err := r.hooks(ctx, helmrelease.HookTest, tests)
+	err := r.runHooks(ctx, helmrelease.HookTest, tests)
 	if err != nil {
-		err = r.stopped(ctx, err)
+		err = r.orStopped(ctx, err)
 	}
 	if len(tests) == 0 {
 		return r.op.Next, err

@@ -23,23 +23,23 @@ type PodLog struct {
 	Text      string
 }
 
-// tellLogs reads the logs of the pods of hooks, as long as they are there.
+// reportLogs reads the logs of the pods of hooks, as long as they are there.
 // What can't be read is only a warning: the hooks have ended.
-func (r *run) tellLogs(ctx context.Context, hooks []ranHook) {
-	if !r.op.logs {
+func (r *run) reportLogs(ctx context.Context, hooks []ranHook) {
+	if !r.op.showLogs {
 		return
 	}
-	ctx = sweeping(ctx)
+	ctx = cleanupContext(ctx)
 	for _, h := range hooks {
 		for _, obj := range h.objects {
-			if err := r.tellLogsOf(ctx, obj); err != nil {
+			if err := r.reportLogsOf(ctx, obj); err != nil {
 				r.observe(Warned{Text: err.Error()})
 			}
 		}
 	}
 }
 
-func (r *run) tellLogsOf(ctx context.Context, obj *unstructured.Unstructured) error {
+func (r *run) reportLogsOf(ctx context.Context, obj *unstructured.Unstructured) error {
 	pods, err := r.podsOf(ctx, obj)
 	if err != nil {
 		return fmt.Errorf("finding the pods of %s: %w", kube.IDOf(obj), err)

@@ -21,7 +21,7 @@ type UninstallRequest struct {
 
 // Uninstall decides what removing a release takes. It only reads.
 func (d *Deployer) Uninstall(ctx context.Context, req UninstallRequest) (*Operation, error) {
-	history, err := d.existing(ctx, req.Name)
+	history, err := d.existingHistory(ctx, req.Name)
 	if err != nil {
 		return nil, err
 	}
@@ -30,7 +30,7 @@ func (d *Deployer) Uninstall(ctx context.Context, req UninstallRequest) (*Operat
 	if err != nil {
 		return nil, err
 	}
-	op := d.basisOf(Uninstall, history)
+	op := d.newOperation(Uninstall, history)
 	op.Next, op.KeepHistory, op.Description, op.Cascade = record, req.KeepHistory, req.Description, d.Settings.Apply.Propagation
 	if latest.Status == helmrelease.StatusUninstalled {
 		if req.KeepHistory {
@@ -39,7 +39,7 @@ func (d *Deployer) Uninstall(ctx context.Context, req UninstallRequest) (*Operat
 		op.Plan = &apply.Plan{} // only records are left to remove
 		return op, nil
 	}
-	return op, d.decide(ctx, op, history, nil)
+	return op, d.fillIn(ctx, op, history, nil)
 }
 
 // uninstall deletes what the release made and then its records, or marks the
@@ -48,7 +48,7 @@ func (d *Deployer) Uninstall(ctx context.Context, req UninstallRequest) (*Operat
 func (r *run) uninstall(ctx context.Context) (*release.Record, error) {
 	record := r.op.Next
 	if record.Info.Status == helmrelease.StatusUninstalled { // only the records are left
-		if err := r.lock.Confirmed(ctx, record.Version, r.op.Basis.Records); err != nil {
+		if err := r.lock.ConfirmHistory(ctx, record.Version, r.op.Basis.Records); err != nil {
 			return nil, err
 		}
 	} else {
@@ -56,7 +56,7 @@ func (r *run) uninstall(ctx context.Context) (*release.Record, error) {
 			return nil, err
 		}
 		r.observe(Recorded{Record: record})
-		if err := r.remove(ctx); err != nil {
+		if err := r.removeObjects(ctx); err != nil {
 			ferr := r.lock.Finish(ctx, record, helmrelease.StatusFailed, r.description(err))
 			if ferr == nil {
 				r.observe(Recorded{Record: record})
@@ -71,18 +71,18 @@ func (r *run) uninstall(ctx context.Context) (*release.Record, error) {
 	return record, err
 }
 
-func (r *run) remove(ctx context.Context) error {
+func (r *run) removeObjects(ctx context.Context) error {
 	events := hookEvents[Uninstall]
-	return r.inOrder(ctx,
-		func() error { return r.hooks(ctx, events[0], r.op.Hooks.Before) },
+	return r.inSequence(ctx,
+		func() error { return r.runHooks(ctx, events[0], r.op.Hooks.Before) },
 		func() error { return r.prune(ctx) },
-		func() error { return r.waitGone(ctx) },
-		func() error { return r.hooks(ctx, events[1], r.op.Hooks.After) },
+		func() error { return r.waitUntilGone(ctx) },
+		func() error { return r.runHooks(ctx, events[1], r.op.Hooks.After) },
 	)
 }
 
-// waitGone waits until what was deleted is gone.
-func (r *run) waitGone(ctx context.Context) error {
+// waitUntilGone waits until what was deleted is gone.
+func (r *run) waitUntilGone(ctx context.Context) error {
 	if !r.Settings.Wait {
 		return nil
 	}
@@ -92,5 +92,5 @@ func (r *run) waitGone(ctx context.Context) error {
 			targets = append(targets, track.Target{ID: c.ID, GVK: c.Live.GroupVersionKind(), Until: track.UntilGone, Baseline: c.Live})
 		}
 	}
-	return r.stage(ctx, "wait", len(targets), func() error { return r.await(ctx, targets) })
+	return r.runStep(ctx, "wait", len(targets), func() error { return r.track(ctx, targets) })
 }

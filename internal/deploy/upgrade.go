@@ -25,9 +25,9 @@ type UpgradeRequest struct {
 	Values map[string]any // the user's values
 	Reuse  chart.Reuse
 
-	// First says what to do about a release that was never deployed, or was:
+	// Install says what to do about a release that was never deployed, or was:
 	// see the constants.
-	First           First
+	Install         InstallPolicy
 	Replace         bool // re-use the name of an uninstalled or failed release
 	CreateNamespace bool
 	Description     string
@@ -37,14 +37,14 @@ type UpgradeRequest struct {
 	Render chart.Input
 }
 
-// First is how a request treats a release that isn't deployed yet.
-type First string
+// InstallPolicy is how a request treats a release that isn't deployed yet.
+type InstallPolicy string
 
 // The choices.
 const (
-	FirstRefused First = ""       // upgrade: there must be a deployed release
-	FirstAllowed First = "allow"  // upgrade --install: install when there is none
-	FirstOnly    First = "insist" // install: there must be none
+	InstallNever     InstallPolicy = ""       // upgrade: there must be a deployed release
+	InstallIfMissing InstallPolicy = "allow"  // upgrade --install: install when there is none
+	InstallOnly      InstallPolicy = "insist" // install: there must be none
 )
 
 // Upgrade decides what deploying a chart takes. It only reads.
@@ -56,7 +56,7 @@ func (d *Deployer) Upgrade(ctx context.Context, req UpgradeRequest) (*Operation,
 	for _, defaults := range chart.Defaults(req.Chart.Helm) {
 		d.Hidden.Values(defaults)
 	}
-	missing, err := d.namespaceMissing(ctx, req.CreateNamespace)
+	missing, err := d.isNamespaceMissing(ctx, req.CreateNamespace)
 	if err != nil {
 		return nil, err
 	}
@@ -64,51 +64,51 @@ func (d *Deployer) Upgrade(ctx context.Context, req UpgradeRequest) (*Operation,
 	if err != nil {
 		return nil, err
 	}
-	verb, err := verbFor(req, history)
+	verb, err := decideVerb(req, history)
 	if err != nil {
 		return nil, err
 	}
-	op := d.basisOf(verb, history)
+	op := d.newOperation(verb, history)
 	op.NewNamespace = missing
-	if err := d.awaitAccount(ctx, op); err != nil {
+	if err := d.awaitDefaultAccount(ctx, op); err != nil {
 		return nil, err
 	}
 	crds, err := d.render(ctx, op, req, history)
 	if err != nil {
 		return nil, err
 	}
-	return op, d.decide(ctx, op, history, crds)
+	return op, d.fillIn(ctx, op, history, crds)
 }
 
-// verbFor tells an install from an upgrade: what selects install hooks and
+// decideVerb tells an install from an upgrade: what selects install hooks and
 // .Release.IsInstall is that nothing of the release was ever deployed, not a
 // flag.
-func verbFor(req UpgradeRequest, history *release.History) (Verb, error) {
+func decideVerb(req UpgradeRequest, history *release.History) (Verb, error) {
 	latest := history.Latest()
 	switch {
-	case latest == nil && req.First == FirstRefused:
+	case latest == nil && req.Install == InstallNever:
 		return "", &release.NoDeployedError{Namespace: history.Namespace, Name: req.Name}
 	case latest == nil:
 		return Install, nil
 	case latest.Status == helmrelease.StatusUninstalled:
-		if req.First == FirstRefused {
+		if req.Install == InstallNever {
 			return "", &release.NoDeployedError{Namespace: history.Namespace, Name: req.Name}
 		}
-		if req.First == FirstOnly && !req.Replace {
+		if req.Install == InstallOnly && !req.Replace {
 			return "", &NameInUseError{Name: req.Name, Status: latest.Status.String()}
 		}
 		return Install, nil
-	case req.First == FirstOnly && !(req.Replace && latest.Status == helmrelease.StatusFailed):
+	case req.Install == InstallOnly && !(req.Replace && latest.Status == helmrelease.StatusFailed):
 		return "", &NameInUseError{Name: req.Name, Status: latest.Status.String()}
-	case everDeployed(history):
+	case wasEverDeployed(history):
 		return Upgrade, nil
 	}
 	return Install, nil
 }
 
-// everDeployed tells whether the release was ever up since it was installed,
+// wasEverDeployed tells whether the release was ever up since it was installed,
 // as far as its records go back.
-func everDeployed(history *release.History) bool {
+func wasEverDeployed(history *release.History) bool {
 	for _, r := range slices.Backward(history.Revisions) {
 		switch r.Status {
 		case helmrelease.StatusDeployed, helmrelease.StatusSuperseded:
@@ -140,15 +140,15 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 		return nil, err
 	}
 	source, values := req.Chart, req.Values
-	base, err := d.baseline(ctx, op, history)
+	base, err := d.reusableRevision(ctx, op, history)
 	if err != nil {
 		return nil, err
 	}
 	if base != nil {
-		op.Basis.Values = base.Version
+		op.Basis.ReusedRevision = base.Version
 		previous := chart.Previous{Chart: base.Chart, Values: base.Config}
 		if previous.Unasked(req.Reuse, values) {
-			op.Warnings = append(op.Warnings, reusedUnasked(base))
+			op.Warnings = append(op.Warnings, valuesReusedWarning(base))
 		}
 		if source, values, err = source.Reused(req.Reuse, previous, values); err != nil {
 			return nil, err
@@ -173,27 +173,27 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 	if base != nil {
 		op.Next.Info.FirstDeployed = base.Info.FirstDeployed
 	}
-	op.noteGenerated()
-	op.Independent = !rendered.AsksCluster
-	d.renew(ctx, op)
+	op.recordGenerated()
+	op.ClusterIndependent = !rendered.AsksCluster
+	d.replaceRemovedAPIs(ctx, op)
 	crds, warnings, err := chart.CRDs(rendered.Chart)
 	op.Warnings = append(op.Warnings, warnings...)
 	return crds, err
 }
 
-// reusedUnasked is the warning that the values of a revision count because none
+// valuesReusedWarning is the warning that the values of a revision count because none
 // are given: that is Helm's rule, and has surprised many
 // (https://github.com/helm/helm/issues/3957).
-func reusedUnasked(base *release.Record) string {
+func valuesReusedWarning(base *release.Record) string {
 	names := slices.Sorted(maps.Keys(base.Config))
 	return fmt.Sprintf("no values are given, so those of revision %d count again (%s): --reset-values leaves them out, --reset-then-reuse-values says that they are meant",
 		base.Version, strings.Join(names, ", "))
 }
 
-// baseline is the revision whose values an upgrade may use again; nil for an
+// reusableRevision is the revision whose values an upgrade may use again; nil for an
 // install. What killed runs left pending doesn't count: it is settled before
 // the operation is carried out.
-func (d *Deployer) baseline(ctx context.Context, op *Operation, history *release.History) (*release.Record, error) {
+func (d *Deployer) reusableRevision(ctx context.Context, op *Operation, history *release.History) (*release.Record, error) {
 	if op.Verb != Upgrade {
 		return nil, nil
 	}
@@ -220,7 +220,7 @@ func labelsFor(given map[string]string, base *release.Record) map[string]string 
 	return labels
 }
 
-func (d *Deployer) namespaceMissing(ctx context.Context, create bool) (bool, error) {
+func (d *Deployer) isNamespaceMissing(ctx context.Context, create bool) (bool, error) {
 	typed, err := d.Cluster.Typed()
 	if err != nil {
 		return false, err

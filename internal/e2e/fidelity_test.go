@@ -164,7 +164,7 @@ func (p *prophecy) upgrade(when string, set []string) {
 			return nil, err
 		}
 		return d.Upgrade(p.Context(), deploy.UpgradeRequest{
-			Name: p.name, Chart: loaded, Values: values, First: deploy.FirstAllowed, Reuse: chart.ResetValues,
+			Name: p.name, Chart: loaded, Values: values, Install: deploy.InstallIfMissing, Reuse: chart.ResetValues,
 		})
 	}, args...)
 }

@@ -42,7 +42,7 @@ type Cluster struct {
 	clients   func() (*clients, error)
 
 	mu        sync.Mutex
-	discovery *discovered
+	discovery *discoveredKinds
 	schemas   *schemas
 }
 
@@ -87,7 +87,7 @@ func New(config *rest.Config, namespace string) *Cluster {
 	if config.WarningHandler == nil && config.WarningHandlerWithContext == nil {
 		config.WarningHandlerWithContext = warnings{} // client-go's own writes to standard error
 	}
-	tellUnreachable(config)
+	wrapUnreachable(config)
 	guard(config)
 	return &Cluster{
 		config:    config,

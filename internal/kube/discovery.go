@@ -41,7 +41,7 @@ func (e *NoKindError) Error() string {
 
 // Hint says what to do about it.
 func (e *NoKindError) Hint() string {
-	if next := successor(e.GVK); next != "" {
+	if next := replacementAPI(e.GVK); next != "" {
 		return fmt.Sprintf("%s has taken its place: use that in the template, or let --map-removed-apis do it", next)
 	}
 	if !e.Served.Empty() {
@@ -69,11 +69,11 @@ func (e *UnknownKindsError) Hint() string {
 	return fmt.Sprintf("the server of this API doesn't answer: kubectl describe apiservice %s.%s", e.GV.Version, e.GV.Group)
 }
 
-type discovered struct {
+type discoveredKinds struct {
 	server    Server
 	kinds     map[schema.GroupVersionKind]Mapping
 	preferred map[schema.GroupKind]schema.GroupVersionKind
-	called    map[string][]schema.GroupKind // by kind, plural, singular and short names, in lower case
+	byWord    map[string][]schema.GroupKind // by kind, plural, singular and short names, in lower case
 	failed    map[schema.GroupVersion]error
 }
 
@@ -110,30 +110,30 @@ func (c *Cluster) Mapping(ctx context.Context, gvk schema.GroupVersionKind, anyV
 	return Mapping{}, &NoKindError{GVK: gvk, Served: d.preferred[Canonical(gvk.GroupKind())].GroupVersion()}
 }
 
-// Called finds the kinds that people call by a word: Deployment, deployment,
+// KindsCalled finds the kinds that people call by a word: Deployment, deployment,
 // deployments or deploy, with the API server's preferred version of each. It is
 // empty when there is none as far as the cluster could be seen.
-func (c *Cluster) Called(ctx context.Context, word string) ([]Mapping, error) {
+func (c *Cluster) KindsCalled(ctx context.Context, word string) ([]Mapping, error) {
 	d, err := c.discover(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var out []Mapping
-	for _, gk := range d.called[strings.ToLower(word)] {
+	for _, gk := range d.byWord[strings.ToLower(word)] {
 		out = append(out, d.kinds[d.preferred[gk]])
 	}
 	return out, nil
 }
 
-// Forget drops what is known about the cluster's kinds, so that the next
+// ForgetKinds drops what is known about the cluster's kinds, so that the next
 // question asks again. Call it after a CustomResourceDefinition has changed.
-func (c *Cluster) Forget() {
+func (c *Cluster) ForgetKinds() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.discovery, c.schemas = nil, nil
 }
 
-func (c *Cluster) discover(ctx context.Context) (*discovered, error) {
+func (c *Cluster) discover(ctx context.Context) (*discoveredKinds, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.discovery != nil {
@@ -160,11 +160,11 @@ func (c *Cluster) discover(ctx context.Context) (*discovered, error) {
 	return c.discovery, nil
 }
 
-func newDiscovered(version string, lists []*metav1.APIResourceList, failed map[schema.GroupVersion]error) *discovered {
-	d := &discovered{
+func newDiscovered(version string, lists []*metav1.APIResourceList, failed map[schema.GroupVersion]error) *discoveredKinds {
+	d := &discoveredKinds{
 		kinds:     map[schema.GroupVersionKind]Mapping{},
 		preferred: map[schema.GroupKind]schema.GroupVersionKind{},
-		called:    map[string][]schema.GroupKind{},
+		byWord:    map[string][]schema.GroupKind{},
 		failed:    failed,
 	}
 	for _, list := range lists {
@@ -180,7 +180,7 @@ func newDiscovered(version string, lists []*metav1.APIResourceList, failed map[s
 
 // add notes the kinds of one group version. Lists come in the server's order
 // of preference, so the first version that has a kind is its preferred one.
-func (d *discovered) add(list *metav1.APIResourceList) {
+func (d *discoveredKinds) add(list *metav1.APIResourceList) {
 	gv, err := schema.ParseGroupVersion(list.GroupVersion)
 	if err != nil {
 		return // the API server wouldn't serve such a list
@@ -206,21 +206,21 @@ func (d *discovered) add(list *metav1.APIResourceList) {
 		}
 		if gk := gvk.GroupKind(); d.preferred[gk].Empty() {
 			d.preferred[gk] = gvk
-			d.call(gk, append([]string{r.Kind, r.Name, r.SingularName}, r.ShortNames...))
+			d.addWords(gk, append([]string{r.Kind, r.Name, r.SingularName}, r.ShortNames...))
 		}
 	}
 }
 
-// call notes what a kind is called. A kind that moved to another group and is
+// addWords notes what a kind is called. A kind that moved to another group and is
 // still served in the old one is called by its present group only.
-func (d *discovered) call(gk schema.GroupKind, words []string) {
+func (d *discoveredKinds) addWords(gk schema.GroupKind, words []string) {
 	if Canonical(gk) != gk {
 		return
 	}
 	for _, word := range words {
 		word = strings.ToLower(word)
-		if word != "" && !slices.Contains(d.called[word], gk) {
-			d.called[word] = append(d.called[word], gk)
+		if word != "" && !slices.Contains(d.byWord[word], gk) {
+			d.byWord[word] = append(d.byWord[word], gk)
 		}
 	}
 }

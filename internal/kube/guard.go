@@ -29,14 +29,14 @@ type guardKey struct{}
 
 // guard makes a configuration's clients ask, and await.
 func guard(config *rest.Config) {
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return guarded{next} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return guardedTransport{next} })
 }
 
-type guarded struct{ next http.RoundTripper }
+type guardedTransport struct{ next http.RoundTripper }
 
-func (g guarded) RoundTrip(r *http.Request) (*http.Response, error) {
+func (g guardedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	begin, ok := r.Context().Value(guardKey{}).(func(context.Context) (func(), error))
-	if !ok || !changes(r) {
+	if !ok || !isWrite(r) {
 		return g.next.RoundTrip(r)
 	}
 	over, err := begin(r.Context())
@@ -46,7 +46,7 @@ func (g guarded) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	ctx, cancel := Outlast(r.Context(), stopLimit)
+	ctx, cancel := WithGracePeriod(r.Context(), stopLimit)
 	ctx, cancelAll := context.WithTimeout(ctx, serverLimit)
 	end := sync.OnceFunc(func() { cancelAll(); cancel(); over() })
 	response, err := g.next.RoundTrip(r.WithContext(ctx))
@@ -54,17 +54,17 @@ func (g guarded) RoundTrip(r *http.Request) (*http.Response, error) {
 		end()
 		return nil, err
 	}
-	response.Body = &awaited{response.Body, end}
+	response.Body = &guardedBody{response.Body, end}
 	return response, nil
 }
 
-// awaited is the body of an answer; closing it ends the request's context.
-type awaited struct {
+// guardedBody is the body of an answer; closing it ends the request's context.
+type guardedBody struct {
 	io.ReadCloser
 	end func()
 }
 
-func (a *awaited) Close() error {
+func (a *guardedBody) Close() error {
 	defer a.end()
 	return a.ReadCloser.Close()
 }
@@ -79,9 +79,9 @@ const (
 	stopLimit = 5 * time.Second
 )
 
-// Outlast gives a context that ends so much later than ctx, unless that has ended
+// WithGracePeriod gives a context that ends so much later than ctx, unless that has ended
 // already.
-func Outlast(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
+func WithGracePeriod(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
 	if ctx.Err() != nil {
 		return context.WithCancel(ctx)
 	}
@@ -96,9 +96,9 @@ func Outlast(ctx context.Context, by time.Duration) (context.Context, context.Ca
 	}
 }
 
-// changes says whether a request would change something. Questions about
+// isWrite says whether a request would change something. Questions about
 // permissions take the form of creating an object.
-func changes(r *http.Request) bool {
+func isWrite(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:
 		return false

@@ -32,10 +32,10 @@ func (id ID) String() string {
 	return id.Kind + "/" + id.Namespace + "/" + id.Name
 }
 
-// moved maps kinds that were served from more than one API group over one
+// movedGroups maps kinds that were served from more than one API group over one
 // storage to the group that serves them now.
 // https://kubernetes.io/docs/reference/using-api/deprecation-guide/
-var moved = map[schema.GroupKind]string{
+var movedGroups = map[schema.GroupKind]string{
 	{Group: "extensions", Kind: "Deployment"}:        "apps",
 	{Group: "extensions", Kind: "DaemonSet"}:         "apps",
 	{Group: "extensions", Kind: "ReplicaSet"}:        "apps",
@@ -47,7 +47,7 @@ var moved = map[schema.GroupKind]string{
 
 // Canonical returns gk in the group that serves it today.
 func Canonical(gk schema.GroupKind) schema.GroupKind {
-	if group, ok := moved[gk]; ok {
+	if group, ok := movedGroups[gk]; ok {
 		gk.Group = group
 	}
 	return gk

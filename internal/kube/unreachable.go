@@ -28,14 +28,14 @@ func (e *UnreachableError) Hint() string {
 	return "is this the right cluster, and is it up? It is named by --kubeconfig, --kube-context or KUBECONFIG"
 }
 
-// tellUnreachable makes the errors of a configuration's clients say so.
-func tellUnreachable(config *rest.Config) {
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return reaching{next} })
+// wrapUnreachable makes the errors of a configuration's clients say so.
+func wrapUnreachable(config *rest.Config) {
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return unreachableTransport{next} })
 }
 
-type reaching struct{ next http.RoundTripper }
+type unreachableTransport struct{ next http.RoundTripper }
 
-func (r reaching) RoundTrip(q *http.Request) (*http.Response, error) {
+func (r unreachableTransport) RoundTrip(q *http.Request) (*http.Response, error) {
 	answer, err := r.next.RoundTrip(q)
 	if dial := (*net.OpError)(nil); errors.As(err, &dial) && dial.Op == "dial" {
 		return nil, &UnreachableError{dial}

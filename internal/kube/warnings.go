@@ -23,8 +23,8 @@ func (w warnings) HandleWarningHeaderWithContext(ctx context.Context, code int, 
 // hearing is the key of who hears the warnings of a context's requests.
 type hearing struct{}
 
-// Hearing returns a context for requests whose warnings are given to hear first,
+// WithWarnings returns a context for requests whose warnings are given to hear first,
 // which says whether it has dealt with them. The others go to Options.Warn.
-func Hearing(ctx context.Context, hear func(text string) bool) context.Context {
+func WithWarnings(ctx context.Context, hear func(text string) bool) context.Context {
 	return context.WithValue(ctx, hearing{}, hear)
 }

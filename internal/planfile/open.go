@@ -184,7 +184,7 @@ func (p *Plan) again(ctx context.Context, d *deploy.Deployer, render Build) (*de
 		}
 		return op, err
 	}
-	return d.Planned(ctx, deploy.PlannedRequest{
+	return d.DeployRendered(ctx, deploy.RenderedRequest{
 		Verb: p.Verb, Next: p.content.Record, CRDs: p.content.crds(), CreateNamespace: p.CreateNamespace,
 	})
 }

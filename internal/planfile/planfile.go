@@ -91,7 +91,7 @@ func policiesOf(op *deploy.Operation, s deploy.Settings) Policies {
 		Adopt: a.Adopt, PruneKinds: a.PruneKinds, Cascade: string(a.Propagation), NoHooks: s.NoHooks,
 		MapRemovedAPIs: s.MapRemovedAPIs, Generated: string(s.Generated),
 		// What was rendered is in the file, and no template is looked at again.
-		PartialDiscovery: a.PartialDiscovery || op.Independent,
+		PartialDiscovery: a.PartialDiscovery || op.ClusterIndependent,
 	}
 }
 

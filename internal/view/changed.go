@@ -44,7 +44,7 @@ func changedIn(c apply.Change, container, class string, hidden *hide.Texts) []st
 		return nil
 	}
 	var fields []planField
-	for _, f := range fieldsOf(c, deploy.Variants{}) {
+	for _, f := range fieldsOf(c, deploy.Nondeterminism{}) {
 		text, ok := relative(f.Path, strings.TrimPrefix(container, "init:"), class)
 		if ok {
 			f = f.without(hidden)

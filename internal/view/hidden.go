@@ -23,7 +23,7 @@ func (e *Events) withoutHidden(event deploy.Event) deploy.Event {
 	case deploy.Applied:
 		event.Change.Reason = e.text(event.Change.Reason)
 		return event
-	case deploy.Saw:
+	case deploy.Tracked:
 		event.Report = e.reportWithoutHidden(event.Report)
 		return event
 	}

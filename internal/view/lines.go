@@ -53,14 +53,14 @@ func (l *lines) observe(event deploy.Event) {
 	case deploy.Began:
 		l.began(e)
 	case deploy.StepBegan:
-		if e.Step.Name == "wait" {
+		if e.Step.Step == "wait" {
 			l.waiting, l.waitFrom = false, l.now()
 		}
 	case deploy.Applied:
 		l.applied(e)
 	case deploy.HookRan:
 		l.hookRan(e)
-	case deploy.Saw:
+	case deploy.Tracked:
 		l.saw(e.Report)
 	case deploy.StepEnded:
 		l.stepEnded(e)
@@ -124,10 +124,10 @@ func (l *lines) stepEnded(e deploy.StepEnded) {
 	switch {
 	case e.Err != nil:
 		l.flush()
-	case e.Step.Name == "apply":
+	case e.Step.Step == "apply":
 		l.flush()
 		l.say("applied", fmt.Sprintf("%d/%d: %s", l.tally.applied, l.tally.toApply, l.tally.sums()))
-	case e.Step.Name == "wait":
+	case e.Step.Step == "wait":
 		l.flush()
 		l.say(string(l.tally.aim()), fmt.Sprintf("%s %s in %s", all(e.Step.Objects), l.tally.aim(), textfmt.Duration(e.Took)))
 	}

@@ -92,7 +92,7 @@ func (n *ndjson) observe(event deploy.Event) {
 	case deploy.Began:
 		n.began(e.Operation)
 	case deploy.StepBegan:
-		n.write(jsonEvent{Event: "step_began", Step: e.Step.Name, Objects: &e.Step.Objects})
+		n.write(jsonEvent{Event: "step_began", Step: e.Step.Step, Objects: &e.Step.Objects})
 	case deploy.Applied:
 		n.applied(e)
 	case deploy.HookRan:
@@ -101,10 +101,10 @@ func (n *ndjson) observe(event deploy.Event) {
 			out.Status, out.Error = "failed", e.Err.Error()
 		}
 		n.write(out)
-	case deploy.Saw:
+	case deploy.Tracked:
 		n.saw(e.Report)
 	case deploy.StepEnded:
-		out := jsonEvent{Event: "step_ended", Step: e.Step.Name, Objects: &e.Step.Objects, Seconds: span(e.Took)}
+		out := jsonEvent{Event: "step_ended", Step: e.Step.Step, Objects: &e.Step.Objects, Seconds: span(e.Took)}
 		if e.Err != nil {
 			out.Error = e.Err.Error()
 		}

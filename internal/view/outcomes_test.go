@@ -24,11 +24,11 @@ func (s *studio) hookFails(t testing.TB) {
 	migrate := viewtest.ID("batch", "Job", "migrate")
 	err := &deploy.HookError{Event: "pre-upgrade", Hook: "web/templates/migrate.yaml", Err: hookFailure()}
 	s.Observe(deploy.Began{Operation: op})
-	s.Observe(deploy.StepBegan{Step: deploy.Step{Name: "pre-upgrade hooks", Objects: 1}})
+	s.Observe(deploy.StepBegan{Step: deploy.Step{Step: "pre-upgrade hooks", Objects: 1}})
 	s.Observe(deploy.Applied{Step: "hook", Change: apply.Change{ID: migrate, Action: apply.Create}})
 	s.after(time.Second)
 	for i, text := range []string{"applying 0042_orders.sql", `relation "orders" does not exist`} {
-		s.Observe(deploy.Saw{Report: track.Report{Kind: track.LogWritten, Log: &track.LogLine{
+		s.Observe(deploy.Tracked{Report: track.Report{Kind: track.LogWritten, Log: &track.LogLine{
 			Object: migrate, Pod: "migrate-x7k2p", Container: "app", Text: text, Dropped: 17 * i,
 		}}})
 	}
@@ -36,7 +36,7 @@ func (s *studio) hookFails(t testing.TB) {
 	p := track.Problem{Class: class.JobFailed, Title: "Job failed", Message: "BackoffLimitExceeded"}
 	s.saw(track.StatusChanged, track.Status{ID: migrate, State: track.Failed, Problem: &p})
 	s.Observe(deploy.HookRan{Hook: op.Hooks.Before[0], Took: 2 * time.Second, Err: err})
-	s.Observe(deploy.StepEnded{Step: deploy.Step{Name: "pre-upgrade hooks", Objects: 1}, Took: 2 * time.Second, Err: err})
+	s.Observe(deploy.StepEnded{Step: deploy.Step{Step: "pre-upgrade hooks", Objects: 1}, Took: 2 * time.Second, Err: err})
 	op.Next.Info.Status = helmrelease.StatusFailed
 	s.Observe(deploy.Ended{Operation: op, Record: op.Next, Took: s.clock.Sub(s.began), Err: err})
 }
@@ -54,15 +54,15 @@ func (s *studio) timesOut(t testing.TB) {
 	foo := track.Status{ID: viewtest.ID("example.com", "Foo", "foo"), State: track.Progressing, Message: "Issuing: DNS-01 challenge pending", Waited: 36 * time.Second}
 	s.saw(track.ProblemSeen, web)
 	s.after(2 * time.Second)
-	s.Observe(deploy.Saw{Report: track.Report{Kind: track.APILost, Text: "watching deployments.apps in namespace prod: connection refused"}})
+	s.Observe(deploy.Tracked{Report: track.Report{Kind: track.APILost, Text: "watching deployments.apps in namespace prod: connection refused"}})
 	s.after(4 * time.Second)
-	s.Observe(deploy.Saw{Report: track.Report{Kind: track.APIRegained, Lost: 4 * time.Second}})
+	s.Observe(deploy.Tracked{Report: track.Report{Kind: track.APIRegained, Lost: 4 * time.Second}})
 	s.after(31 * time.Second)
 	err := &track.TimeoutError{
 		Causes:   []track.Cause{{Class: p.Class, Title: p.Title, Objects: []kube.ID{viewtest.WebID()}, Problem: p, Rollout: &track.Rollout{Wanted: 3, Updated: 3, NewReady: 2, Available: 2}}},
 		NotReady: []track.Status{web, foo}, Total: 7, Aim: track.Ready, Waited: 37 * time.Second, Err: context.DeadlineExceeded,
 	}
-	s.Observe(deploy.StepEnded{Step: deploy.Step{Name: "wait", Objects: 7}, Took: 37 * time.Second, Err: err})
+	s.Observe(deploy.StepEnded{Step: deploy.Step{Step: "wait", Objects: 7}, Took: 37 * time.Second, Err: err})
 	op.Next.Info.Status = helmrelease.StatusFailed
 	s.Observe(deploy.Ended{Operation: op, Record: op.Next, Took: s.clock.Sub(s.began), Err: err})
 }
@@ -95,7 +95,7 @@ func TestOutcomes(t *testing.T) {
 
 // TestUninstallSaysGone: nothing of it is called ready, or not ready.
 func TestUninstallSaysGone(t *testing.T) {
-	wait := deploy.Step{Name: "wait", Objects: 2}
+	wait := deploy.Step{Step: "wait", Objects: 2}
 	for want, err := range map[string]error{
 		"gone     all 2 objects are gone in 1s": nil,
 		"1 object not gone": &track.TimeoutError{
@@ -138,7 +138,7 @@ func TestAttempts(t *testing.T) {
 func TestWantedEvents(t *testing.T) {
 	s := newStudio(EventOptions{}, false)
 	for _, wanted := range []bool{true, false} {
-		s.Observe(deploy.Saw{Report: track.Report{Kind: track.EventSeen, Wanted: wanted, Status: track.Status{ID: viewtest.WebID()},
+		s.Observe(deploy.Tracked{Report: track.Report{Kind: track.EventSeen, Wanted: wanted, Status: track.Status{ID: viewtest.WebID()},
 			Event: &track.Event{Type: "Warning", Reason: "Unhealthy", Message: fmt.Sprintf("wanted %t", wanted), Object: "Pod/web-0"}}})
 	}
 	if got := s.err.String(); !strings.Contains(got, "event    Deployment/prod/web Unhealthy: wanted true [Pod/web-0]") || strings.Contains(got, "wanted false") {

@@ -142,7 +142,7 @@ func warningOf(w apply.Warning) warning {
 
 // newPlan turns an operation into its document.
 func newPlan(op *deploy.Operation) planDocument {
-	return documentOf(op, func(c apply.Change) planObject { return objectOf(c, op.Variants[c.ID], op.GeneratedIn(c.ID)) })
+	return documentOf(op, func(c apply.Change) planObject { return objectOf(c, op.Nondeterminism[c.ID], op.GeneratedIn(c.ID)) })
 }
 
 // newOutline is newPlan without what is in the objects, which is most of it: for
@@ -249,8 +249,8 @@ func (d *planDocument) add(name, kind string, objects []planObject) {
 
 // wait is what the run waits for between its other stages.
 func (d *planDocument) wait(op *deploy.Operation) {
-	if len(op.Awaits) > 0 {
-		d.Stages = append(d.Stages, planStage{Name: "wait", Kind: "wait", Objects: []planObject{}, After: needsOf(op.Awaits)})
+	if len(op.WaitsFor) > 0 {
+		d.Stages = append(d.Stages, planStage{Name: "wait", Kind: "wait", Objects: []planObject{}, After: needsOf(op.WaitsFor)})
 	}
 }
 

@@ -33,7 +33,7 @@ func outlineOf(c apply.Change) planObject {
 	return o
 }
 
-func objectOf(c apply.Change, again deploy.Variants, made []generated.Value) planObject {
+func objectOf(c apply.Change, again deploy.Nondeterminism, made []generated.Value) planObject {
 	o := outlineOf(c)
 	o.Generated = generatedFields(made)
 	switch c.Action {
@@ -50,7 +50,7 @@ func objectOf(c apply.Change, again deploy.Variants, made []generated.Value) pla
 	case apply.None:
 		o.TakenFrom = nil // nothing of it changes
 	}
-	if again.Named {
+	if again.NameDiffers {
 		o.Random = true
 	}
 	o.Impact = impactOf(c)
@@ -86,7 +86,7 @@ func needsOf(needs []ordering.Dependency) []planNeed {
 
 // fieldsOf compares a change's live object with what the server said it will
 // be, or with what was asked for when the server wasn't.
-func fieldsOf(c apply.Change, again deploy.Variants) []planField {
+func fieldsOf(c apply.Change, again deploy.Nondeterminism) []planField {
 	var out []planField
 	seen := map[string]bool{}
 	revisions := map[string]int{}
@@ -112,13 +112,13 @@ func fieldsOf(c apply.Change, again deploy.Variants) []planField {
 	return out
 }
 
-func differences(c apply.Change, again deploy.Variants) []diff.Change {
+func differences(c apply.Change, again deploy.Nondeterminism) []diff.Change {
 	if c.Live == nil || c.Want == nil && c.Result == nil {
 		return nil
 	}
 	options := diff.Options{Stated: c.Want}
 	if again.Rendered != nil {
-		options.Variation = diff.Vary(again.Rendered, again.Again...)
+		options.Variation = diff.Vary(again.Rendered, again.Others...)
 	}
 	if c.Result == nil || c.Action == apply.Recreate {
 		options.Partial = true

@@ -33,7 +33,7 @@ func TestTerminalThatIsHeld(t *testing.T) {
 				defer close(ran)
 				e.Observe(deploy.Began{Operation: op})
 				for i := range 20_000 {
-					e.Observe(deploy.Saw{Report: track.Report{Kind: track.LogWritten, Log: &track.LogLine{
+					e.Observe(deploy.Tracked{Report: track.Report{Kind: track.LogWritten, Log: &track.LogLine{
 						Object: viewtest.WebID(), Pod: "web-6d8f-k2x9n", Container: "app", Text: fmt.Sprintf("line %d %s", i, strings.Repeat("x", 80)),
 					}}})
 				}

@@ -147,7 +147,7 @@ type StatusOptions struct {
 	Computed             map[string]any // with Everything: the values with the chart's defaults
 	// Chart adds the chart where programs read: JSON and YAML.
 	Chart     bool
-	Resources []deploy.Live // nil shows none
+	Resources []deploy.LiveObject // nil shows none
 }
 
 // published is a release as programs get it, with Helm's field names.
@@ -177,7 +177,7 @@ type resource struct {
 	Problem    *jsonProblem `json:"problem,omitempty"`
 }
 
-func resourcesOf(objects []deploy.Live) []resource {
+func resourcesOf(objects []deploy.LiveObject) []resource {
 	var out []resource
 	for _, o := range objects {
 		var e jsonEvent
@@ -191,7 +191,7 @@ func resourcesOf(objects []deploy.Live) []resource {
 }
 
 // writeResources writes a table of live objects.
-func writeResources(w io.Writer, objects []deploy.Live) error {
+func writeResources(w io.Writer, objects []deploy.LiveObject) error {
 	rows := make([][]string, 0, len(objects))
 	for _, r := range resourcesOf(objects) {
 		state, message := r.State, strings.Join(append([]string{r.Message}, r.Notes...), "; ")

@@ -60,8 +60,8 @@ func (t *tally) add(e deploy.Event) {
 		t.start(e.Operation)
 		t.step = recording
 	case deploy.StepBegan:
-		t.step = e.Step.Name
-		if e.Step.Name == "wait" {
+		t.step = e.Step.Step
+		if e.Step.Step == "wait" {
 			t.toWait = e.Step.Objects
 		}
 	case deploy.Applied:
@@ -71,10 +71,10 @@ func (t *tally) add(e deploy.Event) {
 		if e.Err == nil {
 			t.settleHook()
 		}
-	case deploy.Saw:
+	case deploy.Tracked:
 		t.saw(e.Report)
 	case deploy.StepEnded:
-		if e.Err == nil && e.Step.Name == "wait" {
+		if e.Err == nil && e.Step.Step == "wait" {
 			t.settle()
 		}
 		t.step = recording

@@ -60,7 +60,7 @@ func newTerminal(e *Events) *terminal {
 }
 
 func (t *terminal) observe(event deploy.Event) {
-	if saw, ok := event.(deploy.Saw); ok && saw.Report.Kind == track.ProblemSeen {
+	if saw, ok := event.(deploy.Tracked); ok && saw.Report.Kind == track.ProblemSeen {
 		return // the region shows what can still heal
 	}
 	t.lines.observe(event)

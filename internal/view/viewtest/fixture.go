@@ -158,8 +158,8 @@ func config(t testing.TB, text string) *unstructured.Unstructured {
 // UpgradePlan is upgrade, with what only plans tell of.
 func UpgradePlan(t testing.TB) *deploy.Operation {
 	op := Upgrade(t)
-	op.Variants = map[kube.ID]deploy.Variants{
-		ID("", "ConfigMap", "seed"): {Rendered: seed(t, "bbb2"), Again: []*unstructured.Unstructured{seed(t, "ccc3")}},
+	op.Nondeterminism = map[kube.ID]deploy.Nondeterminism{
+		ID("", "ConfigMap", "seed"): {Rendered: seed(t, "bbb2"), Others: []*unstructured.Unstructured{seed(t, "ccc3")}},
 	}
 	op.Plan.Waves[0].Changes = append(op.Plan.Waves[0].Changes, apply.Change{
 		ID: ID("", "ConfigMap", "seed"), Action: apply.Update, Source: "web/templates/seed.yaml",
@@ -211,7 +211,7 @@ func Upgrade(t testing.TB) *deploy.Operation {
 				DeletePolicies: []helmrelease.HookDeletePolicy{helmrelease.HookSucceeded},
 			}},
 		},
-		Awaits: []ordering.Dependency{{ID: ID("apps", "Deployment", "web"), State: ordering.Ready}, {ID: ID("batch", "Job", "once"), State: ordering.Ready}},
+		WaitsFor: []ordering.Dependency{{ID: ID("apps", "Deployment", "web"), State: ordering.Ready}, {ID: ID("batch", "Job", "once"), State: ordering.Ready}},
 		Plan: &apply.Plan{
 			CRDs: []apply.Change{{ID: kube.ID{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "foos.example.com"}, Action: apply.None}},
 			Waves: Waves([][]apply.Change{{

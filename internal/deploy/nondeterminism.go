@@ -12,46 +12,46 @@ import (
 	"deployer/internal/kube"
 )
 
-// Variants are what a chart whose templates make values up, or look at the
+// Nondeterminism are what a chart whose templates make values up, or look at the
 // clock, says about one object.
-type Variants struct {
+type Nondeterminism struct {
 	Rendered *unstructured.Unstructured // as it is to be deployed; nil for what such an object of an earlier revision was
-	Again    []*unstructured.Unstructured
-	// Named says that the object's name is made up: it never comes again.
-	Named bool
+	Others   []*unstructured.Unstructured
+	// NameDiffers says that the object's name is made up: it never comes again.
+	NameDiffers bool
 }
 
-// Vary finds out which objects of the operation come out otherwise each time,
+// FindNondeterminism finds out which objects of the operation come out otherwise each time,
 // by rendering the chart again. It reads what rendering reads. It costs nothing
 // when no object would be changed, no template makes anything up, or nothing was
 // there before.
-func (o *Operation) Vary(ctx context.Context) error {
-	o.Variants = map[kube.ID]Variants{}
-	if o.variants == nil || o.Verb != Upgrade || !o.HasChanges() {
+func (o *Operation) FindNondeterminism(ctx context.Context) error {
+	o.Nondeterminism = map[kube.ID]Nondeterminism{}
+	if o.renderAgain == nil || o.Verb != Upgrade || !o.HasChanges() {
 		return nil
 	}
-	again, err := o.variants(ctx)
+	again, err := o.renderAgain(ctx)
 	if err != nil || len(again) == 0 {
 		return labelled("rendering the chart again, to tell what its templates make up:", err)
 	}
-	first, err := byID(o.Next.Manifest)
+	first, err := objectsByID(o.Next.Manifest)
 	if err != nil {
 		return err
 	}
 	var others []map[kube.ID]kube.Manifest
 	for _, r := range again {
-		objects, err := byID(r.Manifest)
+		objects, err := objectsByID(r.Manifest)
 		if err != nil {
 			return labelled("reading the chart rendered again:", err)
 		}
 		others = append(others, objects)
 	}
 	for c := range o.Plan.Changes() {
-		if m, ok := rendered(first, c.ID, o.Namespace); ok {
-			o.vary(c.ID, m, others)
+		if m, ok := findObject(first, c.ID, o.Namespace); ok {
+			o.compareRenderings(c.ID, m, others)
 		}
 	}
-	o.varyDropped()
+	o.findRenamed()
 	return nil
 }
 
@@ -62,8 +62,8 @@ func labelled(label string, err error) error {
 	return fmt.Errorf("%s %w", label, err)
 }
 
-// byID are the objects of a manifest, by the names that it gives them.
-func byID(manifest string) (map[kube.ID]kube.Manifest, error) {
+// objectsByID are the objects of a manifest, by the names that it gives them.
+func objectsByID(manifest string) (map[kube.ID]kube.Manifest, error) {
 	objects, err := chart.Parse(manifest)
 	if err != nil {
 		return nil, err
@@ -75,9 +75,9 @@ func byID(manifest string) (map[kube.ID]kube.Manifest, error) {
 	return out, nil
 }
 
-// rendered finds an object of the plan among those of a manifest, which need not
+// findObject finds an object of the plan among those of a manifest, which need not
 // say the namespace.
-func rendered(objects map[kube.ID]kube.Manifest, id kube.ID, namespace string) (kube.Manifest, bool) {
+func findObject(objects map[kube.ID]kube.Manifest, id kube.ID, namespace string) (kube.Manifest, bool) {
 	m, ok := objects[id]
 	if !ok && id.Namespace == namespace {
 		id.Namespace = ""
@@ -86,34 +86,34 @@ func rendered(objects map[kube.ID]kube.Manifest, id kube.ID, namespace string) (
 	return m, ok
 }
 
-func (o *Operation) vary(id kube.ID, first kube.Manifest, others []map[kube.ID]kube.Manifest) {
-	v := Variants{Rendered: first.Object, Named: true}
+func (o *Operation) compareRenderings(id kube.ID, first kube.Manifest, others []map[kube.ID]kube.Manifest) {
+	v := Nondeterminism{Rendered: first.Object, NameDiffers: true}
 	differs := false
 	for _, objects := range others {
-		m, ok := rendered(objects, id, o.Namespace)
+		m, ok := findObject(objects, id, o.Namespace)
 		if ok {
-			v.Again, v.Named = append(v.Again, m.Object), false
+			v.Others, v.NameDiffers = append(v.Others, m.Object), false
 		}
 		differs = differs || !ok || !reflect.DeepEqual(first.Object.Object, m.Object.Object)
 	}
 	if differs {
-		o.Variants[id] = v
+		o.Nondeterminism[id] = v
 	}
 }
 
-// varyDropped finds what goes only because it had such a name too: what the same
+// findRenamed finds what goes only because it had such a name too: what the same
 // template made before.
-func (o *Operation) varyDropped() {
+func (o *Operation) findRenamed() {
 	type origin struct{ kind, source string }
 	made := map[origin]bool{}
 	for c := range o.Plan.Changes() {
-		if o.Variants[c.ID].Named {
+		if o.Nondeterminism[c.ID].NameDiffers {
 			made[origin{c.ID.Kind, c.Source}] = true
 		}
 	}
 	for _, c := range o.Plan.Prune {
 		if c.Action == apply.Delete && c.Source != "" && made[origin{c.ID.Kind, c.Source}] {
-			o.Variants[c.ID] = Variants{Named: true}
+			o.Nondeterminism[c.ID] = Nondeterminism{NameDiffers: true}
 		}
 	}
 }

@@ -7,10 +7,10 @@ import (
 	helmtime "helm.sh/helm/v3/pkg/time"
 )
 
-// Rehearse gives the record of an install or upgrade that is only shown the
+// MarkAsDryRun gives the record of an install or upgrade that is only shown the
 // status, times and words that Helm gives it in a dry run.
 // (helm.sh/helm/v3/pkg/action/install.go and upgrade.go)
-func (o *Operation) Rehearse(now time.Time) {
+func (o *Operation) MarkAsDryRun(now time.Time) {
 	info := o.Next.Info
 	info.Description, info.LastDeployed = "Dry run complete", helmtime.Time{Time: now}
 	info.Status = helmrelease.StatusPendingUpgrade

@@ -8,11 +8,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// successors are API versions that took the place of others with the same fields
+// replacementAPIs are API versions that took the place of others with the same fields
 // of the same meaning: the old one, the new one, and the kinds of which that is
 // so. An Ingress, for one, has had other fields.
 // https://kubernetes.io/docs/reference/using-api/deprecation-guide/
-var successors = [][3]string{
+var replacementAPIs = [][3]string{
 	{"apiregistration.k8s.io/v1beta1", "apiregistration.k8s.io/v1", "APIService"},
 	{"apps/v1beta2", "apps/v1", "Deployment DaemonSet ReplicaSet StatefulSet"},
 	{"autoscaling/v2beta2", "autoscaling/v2", "HorizontalPodAutoscaler"},
@@ -30,18 +30,18 @@ var successors = [][3]string{
 	{"storage.k8s.io/v1beta1", "storage.k8s.io/v1", "StorageClass CSIDriver CSINode CSIStorageCapacity VolumeAttachment"},
 }
 
-// Successor is the API version under which an object is what it was under its
+// ReplacementAPI is the API version under which an object is what it was under its
 // own; empty when there is none.
-func Successor(obj *unstructured.Unstructured) (apiVersion string) {
+func ReplacementAPI(obj *unstructured.Unstructured) (apiVersion string) {
 	selector, stated, _ := unstructured.NestedMap(obj.Object, "spec", "selector")
 	if obj.GetKind() == "PodDisruptionBudget" && stated && len(selector) == 0 {
 		return "" // it selected nothing, and would select everything
 	}
-	return successor(obj.GroupVersionKind())
+	return replacementAPI(obj.GroupVersionKind())
 }
 
-func successor(gvk schema.GroupVersionKind) (apiVersion string) {
-	for _, s := range successors {
+func replacementAPI(gvk schema.GroupVersionKind) (apiVersion string) {
+	for _, s := range replacementAPIs {
 		if s[0] == gvk.GroupVersion().String() && slices.Contains(strings.Fields(s[2]), gvk.Kind) {
 			return s[1]
 		}

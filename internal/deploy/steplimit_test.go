@@ -13,10 +13,10 @@ import (
 // context in them, and walking through them has to come to an end.
 func TestLatePhaseIsAnErrorThatEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		ctx, over := Phase(t.Context(), "planning", time.Second)
+		ctx, over := LimitStep(t.Context(), "planning", time.Second)
 		<-ctx.Done()
 		err := over(fmt.Errorf("asking the cluster: %w", context.Cause(ctx)))
-		var late *LateError
+		var late *StepTimeoutError
 		if !errors.As(err, &late) || errors.Is(err, context.Canceled) {
 			t.Fatalf("over = %v, want a *LateError", err)
 		}

@@ -18,38 +18,38 @@ import (
 	"deployer/track"
 )
 
-// readers is how many objects are read at a time.
-const readers = 8
+// maxParallelReads is how many objects are read at a time.
+const maxParallelReads = 8
 
 // A Live object is one of a revision's manifest as the cluster has it now.
-type Live struct {
+type LiveObject struct {
 	ID     kube.ID
 	GVK    schema.GroupVersionKind    // as in the manifest
 	Object *unstructured.Unstructured // nil: it isn't there, or can't be read
 	Status track.Status               // Gone when it isn't there
 }
 
-// Live reads the objects of a revision and judges each by its own fields, in
+// LiveObjects reads the objects of a revision and judges each by its own fields, in
 // the order of the manifest. What can't be read is Waiting, and its message
 // says why. It changes nothing.
-func (d *Deployer) Live(ctx context.Context, record *release.Record) ([]Live, error) {
-	return d.liveBy(ctx, d.newTracker(), record)
+func (d *Deployer) LiveObjects(ctx context.Context, record *release.Record) ([]LiveObject, error) {
+	return d.readLiveObjects(ctx, d.newTracker(), record)
 }
 
 func (d *Deployer) newTracker() *track.Tracker { return track.New(d.Cluster, d.Settings.Track) }
 
-func (d *Deployer) liveBy(ctx context.Context, tracker *track.Tracker, record *release.Record) ([]Live, error) {
+func (d *Deployer) readLiveObjects(ctx context.Context, tracker *track.Tracker, record *release.Record) ([]LiveObject, error) {
 	manifests, err := chart.Parse(record.Manifest)
 	if err != nil {
 		return nil, err
 	}
-	out := make([]Live, len(manifests))
+	out := make([]LiveObject, len(manifests))
 	next := make(chan int)
 	var wg sync.WaitGroup
-	for range min(readers, len(manifests)) {
+	for range min(maxParallelReads, len(manifests)) {
 		wg.Go(func() {
 			for i := range next {
-				out[i] = d.live(ctx, manifests[i].Object)
+				out[i] = d.readLiveObject(ctx, manifests[i].Object)
 			}
 		})
 	}
@@ -61,16 +61,16 @@ func (d *Deployer) liveBy(ctx context.Context, tracker *track.Tracker, record *r
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
-	judge(ctx, tracker, out)
-	d.learn([]*release.Record{record}, nil, manifests)
-	d.conceal(out)
+	fillInStatuses(ctx, tracker, out)
+	d.hide([]*release.Record{record}, nil, manifests)
+	d.hideIn(out)
 	return out, nil
 }
 
-// judge works out the status of the objects that are there.
-func judge(ctx context.Context, tracker *track.Tracker, objects []Live) {
+// fillInStatuses works out the status of the objects that are there.
+func fillInStatuses(ctx context.Context, tracker *track.Tracker, objects []LiveObject) {
 	var there []*unstructured.Unstructured
-	var whose []*Live
+	var whose []*LiveObject
 	for i := range objects {
 		if o := &objects[i]; o.Object != nil {
 			there, whose = append(there, o.Object), append(whose, o)
@@ -81,8 +81,8 @@ func judge(ctx context.Context, tracker *track.Tracker, objects []Live) {
 	}
 }
 
-// conceal takes what is confidential out of what is said of live objects.
-func (d *Deployer) conceal(objects []Live) {
+// hideIn takes what is confidential out of what is said of live objects.
+func (d *Deployer) hideIn(objects []LiveObject) {
 	for _, o := range objects {
 		d.Hidden.Object(o.Object)
 	}
@@ -98,7 +98,7 @@ func (d *Deployer) conceal(objects []Live) {
 	}
 }
 
-func (d *Deployer) live(ctx context.Context, object *unstructured.Unstructured) Live {
+func (d *Deployer) readLiveObject(ctx context.Context, object *unstructured.Unstructured) LiveObject {
 	id := kube.IDOf(object)
 	mapping, err := d.Cluster.Mapping(ctx, object.GroupVersionKind(), true)
 	if err == nil {
@@ -110,12 +110,12 @@ func (d *Deployer) live(ctx context.Context, object *unstructured.Unstructured) 
 		}
 	}
 	live, err := d.Cluster.Get(ctx, id)
-	out := Live{ID: id, GVK: object.GroupVersionKind(), Object: live, Status: track.Status{ID: id, State: track.Waiting}}
+	out := LiveObject{ID: id, GVK: object.GroupVersionKind(), Object: live, Status: track.Status{ID: id, State: track.Waiting}}
 	switch {
 	case err != nil:
 		out.Status.Message = err.Error()
 	case live != nil: // judged together with the others
-	case expires(object):
+	case isDeletedWhenFinished(object):
 		out.Status.State, out.Status.Unverified, out.Status.Message = track.Ready, true, "no longer there: it goes some time after it has finished"
 	default:
 		out.Status.State, out.Status.Message = track.Gone, "not in the cluster"
@@ -123,9 +123,9 @@ func (d *Deployer) live(ctx context.Context, object *unstructured.Unstructured) 
 	return out
 }
 
-// expires tells whether the cluster deletes an object when it has finished.
+// isDeletedWhenFinished tells whether the cluster deletes an object when it has finished.
 // https://kubernetes.io/docs/concepts/workloads/controllers/ttlafterfinished/
-func expires(object *unstructured.Unstructured) bool {
+func isDeletedWhenFinished(object *unstructured.Unstructured) bool {
 	_, found, err := unstructured.NestedFieldNoCopy(object.Object, "spec", "ttlSecondsAfterFinished")
 	return found && err == nil && kube.IDOf(object).Kind == "Job"
 }
@@ -159,7 +159,7 @@ func (d *Deployer) Watch(ctx context.Context, record *release.Record, observe Ob
 	r.observe(Began{Operation: op})
 	err := r.watch(ctx)
 	if err != nil {
-		err = r.stopped(ctx, err)
+		err = r.orStopped(ctx, err)
 	}
 	r.observe(Ended{Operation: op, Record: record, Took: time.Since(r.began), Err: err})
 	return err
@@ -170,7 +170,7 @@ func (r *run) watch(ctx context.Context) error {
 	if record.Info.Status == helmrelease.StatusUninstalled {
 		return &UninstalledError{Name: record.Name, Revision: record.Version}
 	}
-	objects, err := r.liveBy(ctx, r.tracker, record)
+	objects, err := r.readLiveObjects(ctx, r.tracker, record)
 	if err != nil {
 		return err
 	}
@@ -186,18 +186,18 @@ func (r *run) watch(ctx context.Context) error {
 			missing.Objects = append(missing.Objects, o.ID)
 		case o.Object == nil && o.Status.State == track.Ready:
 		default:
-			targets = append(targets, watched(o))
+			targets = append(targets, watchTarget(o))
 		}
 	}
 	if len(missing.Objects) > 0 {
 		return missing
 	}
-	return r.stage(ctx, "wait", len(targets), func() error { return r.await(ctx, targets) })
+	return r.runStep(ctx, "wait", len(targets), func() error { return r.track(ctx, targets) })
 }
 
-// watched is a target for an object that nobody has just applied: its
+// watchTarget is a target for an object that nobody has just applied: its
 // conditions are taken for what they say.
-func watched(o Live) track.Target {
+func watchTarget(o LiveObject) track.Target {
 	target := track.Target{ID: o.ID, GVK: o.GVK, Baseline: o.Object}
 	if o.Object != nil {
 		target.GVK = o.Object.GroupVersionKind()

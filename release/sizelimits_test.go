@@ -63,15 +63,15 @@ func TestBombsAreNotUnpacked(t *testing.T) {
 func TestLiesAboutTheSizeAreRefused(t *testing.T) {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
-	if _, err := io.WriteString(w, strings.Repeat(nothing, 4*common)); err != nil {
+	if _, err := io.WriteString(w, strings.Repeat(nothing, 4*usualSize)); err != nil {
 		t.Fatal(err)
 	}
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}
 	data := packed.Bytes()
-	if got := unpacksTo(toText(data)); got != 4*common {
-		t.Errorf("unpacksTo = %d, want %d", got, 4*common)
+	if got := unpackedSize(toText(data)); got != 4*usualSize {
+		t.Errorf("unpacksTo = %d, want %d", got, 4*usualSize)
 	}
 	binary.LittleEndian.PutUint32(data[len(data)-4:], 10)
 	if _, err := decompress(data, maxWhole); err == nil || !strings.Contains(err.Error(), "more than the 10 B that it announces") {
@@ -118,7 +118,7 @@ func FuzzRecordJSON(f *testing.F) {
 		if again.digest == "" {
 			_, err = decode(again.head)
 		} else {
-			_, err = join(again.head, bytes.Join(again.parts, nil))
+			_, err = joinRecord(again.head, bytes.Join(again.parts, nil))
 		}
 		if err != nil {
 			t.Fatalf("what was encoded can't be decoded: %v", err)

@@ -6,10 +6,10 @@ import (
 	"deployer/release"
 )
 
-// broughtBy is what revisions have brought of the definitions in crds/: as the
+// definitionsOf is what revisions have brought of the definitions in crds/: as the
 // latest of them says, or for those that don't say it, what their charts have.
 // Of these only the chart itself is recorded, not its subcharts.
-func broughtBy(owned []*release.Record) map[string]apply.Brought {
+func definitionsOf(owned []*release.Record) map[string]apply.Brought {
 	out := map[string]apply.Brought{}
 	for _, r := range owned {
 		if r.Journal != nil && r.Journal.Definitions != nil {
@@ -34,9 +34,9 @@ func broughtBy(owned []*release.Record) map[string]apply.Brought {
 	return out
 }
 
-// definitions is what a record remembers of definitions in crds/: what earlier
+// definitionsAfter is what a record remembers of definitions in crds/: what earlier
 // ones did, and what has been carried out since.
-func definitions(before map[string]apply.Brought, changes []apply.Change) map[string]release.Definition {
+func definitionsAfter(before map[string]apply.Brought, changes []apply.Change) map[string]release.Definition {
 	out := map[string]release.Definition{}
 	for key, b := range before {
 		out[key] = release.Definition(b)

@@ -20,12 +20,12 @@ type DoOptions struct {
 	LockTimeout time.Duration // how long to wait for another run on the release
 	Atomic      bool          // a run that fails is undone
 	UndoStopped bool          // with Atomic: also one that was stopped because the context ended
-	// Deciding hears what is about to be carried out, under the lock; its error
+	// BeforeExecute hears what is about to be carried out, under the lock; its error
 	// ends it. May be nil.
-	Deciding func(*Operation) error
-	// Settled hears of what dead runs had left unfinished; nil warns of it.
-	Settled func(release.Settled)
-	Observe Observer // may be nil
+	BeforeExecute func(*Operation) error
+	// Recovered hears of what dead runs had left unfinished; nil warns of it.
+	Recovered func(release.Recovered)
+	Observe   Observer // may be nil
 }
 
 // An Outcome is how an operation ended.
@@ -40,83 +40,83 @@ type Outcome struct {
 // different by then, or if somebody had the lock; carries the operation out;
 // undoes it if it fails and that was asked for; gives the lock back; and removes
 // a namespace that was made for a release of which there is no record.
-func (d *Deployer) Do(ctx context.Context, name string, decide Decide, opts DoOptions) Outcome {
-	l := &life{Deployer: d, name: name, decide: decide, opts: opts}
-	defer l.end(ctx)
-	if err := l.begin(ctx); err != nil {
+func (d *Deployer) Do(ctx context.Context, name string, decide DecideFunc, opts DoOptions) Outcome {
+	l := &lifecycle{Deployer: d, name: name, decide: decide, opts: opts}
+	defer l.giveBack(ctx)
+	if err := l.decideUnderLock(ctx); err != nil {
 		return Outcome{Err: err}
 	}
-	return l.carryOut(ctx)
+	return l.executeOrUndo(ctx)
 }
 
 // A life is that of one operation.
-type life struct {
+type lifecycle struct {
 	*Deployer
 	name   string
-	decide Decide
+	decide DecideFunc
 	opts   DoOptions
 
-	op       *Operation        // as last decided; nil when that has to wait for another run
-	made     *corev1.Namespace // for this operation; nil when it was there
-	lock     *release.Lock     // nil until it is had
-	recorded bool              // there is a record: what was made isn't in vain
+	op               *Operation        // as last decided; nil when that has to wait for another run
+	createdNamespace *corev1.Namespace // for this operation; nil when it was there
+	lock             *release.Lock     // nil until it is had
+	hasRecord        bool              // there is a record: what was made isn't in vain
 }
 
-// begin decides and takes the lock. The operation is then based on what the
+// decideUnderLock decides and takes the lock. The operation is then based on what the
 // release is under the lock.
-func (l *life) begin(ctx context.Context) error {
-	if err := l.first(ctx); err != nil {
+func (l *lifecycle) decideUnderLock(ctx context.Context) error {
+	if err := l.decideBeforeLock(ctx); err != nil {
 		return err
 	}
-	history, err := l.locked(ctx)
+	history, err := l.lockAndRecover(ctx)
 	if err != nil {
 		return err
 	}
-	if l.op == nil || l.made != nil || l.lock.Waited() || l.op.Basis.Records != history.Identity() {
-		if err := l.again(ctx); err != nil {
+	if l.op == nil || l.createdNamespace != nil || l.lock.HadToWait() || l.op.Basis.Records != history.Identity() {
+		if err := l.redecide(ctx); err != nil {
 			return err
 		}
 	}
-	if l.opts.Deciding != nil {
-		return l.opts.Deciding(l.op)
+	if l.opts.BeforeExecute != nil {
+		return l.opts.BeforeExecute(l.op)
 	}
 	return nil
 }
 
-// locked takes the lock, and settles what dead runs have left, within the time of a
+// lockAndRecover takes the lock, and settles what dead runs have left, within the time of a
 // phase and of waiting for others.
-func (l *life) locked(ctx context.Context) (_ *release.History, err error) {
+func (l *lifecycle) lockAndRecover(ctx context.Context) (_ *release.History, err error) {
 	limit := l.Settings.Timeout
 	if limit > 0 {
 		limit += l.opts.LockTimeout
 	}
-	ctx, over := Phase(ctx, "locking the release", limit)
+	ctx, over := LimitStep(ctx, "locking the release", limit)
 	defer func() { err = over(err) }()
 	// A namespace or lock that a signal lets us forget while it is made would stay.
 	guarded := kube.Guarded(ctx, func(context.Context) (func(), error) { return func() {}, nil })
-	if err := l.makeNamespace(guarded); err != nil {
+	if err := l.createNamespace(guarded); err != nil {
 		return nil, err
 	}
-	if err := l.acquire(guarded); err != nil {
+	if err := l.acquireLock(guarded); err != nil {
 		return nil, err
 	}
-	history, settled, err := l.lock.Settle(guarded)
-	l.tell(settled)
+	history, settled, err := l.lock.Recover(guarded)
+	l.reportRecovered(settled)
 	return history, err
 }
 
-// first decides before the lock is had, because that only reads and may take
+// decideBeforeLock decides before the lock is had, because that only reads and may take
 // long. What can't be decided while somebody is at work is decided when they have
 // ended, if they may be waited for: the operation is nil until then.
-func (l *life) first(ctx context.Context) error {
-	op, err := l.Decided(ctx, l.decide)
-	if err != nil && l.opts.LockTimeout > 0 && passing(err) {
-		if held, herr := l.Releases.Held(ctx, l.name); herr == nil && held {
+func (l *lifecycle) decideBeforeLock(ctx context.Context) error {
+	op, err := l.Decide(ctx, l.decide)
+	if err != nil && l.opts.LockTimeout > 0 && mayBeDueToOtherRun(err) {
+		if held, herr := l.Releases.HasLease(ctx, l.name); herr == nil && held {
 			return nil
 		}
 	}
 	if missing := new(release.NotFoundError); errors.As(err, &missing) && missing.Revision == 0 {
-		err = errors.Join(err, l.Releases.ClearLock(ctx, l.name))
+		err = errors.Join(err, l.Releases.DeleteDeadLease(ctx, l.name))
 	}
 	if err != nil {
 		return err
@@ -129,8 +129,8 @@ func (l *life) first(ctx context.Context) error {
 	return nil
 }
 
-// passing tells errors of a decision that another run may be the reason for.
-func passing(err error) bool {
+// mayBeDueToOtherRun tells errors of a decision that another run may be the reason for.
+func mayBeDueToOtherRun(err error) bool {
 	for _, is := range []any{
 		new(*release.NotFoundError), new(*release.NoDeployedError), new(*release.NoSuccessError), new(*NameInUseError),
 		new(*UninstalledError), new(*apply.RejectedError), new(*NoNamespaceError),
@@ -142,46 +142,46 @@ func passing(err error) bool {
 	return false
 }
 
-// acquire gets the lock.
-func (l *life) acquire(ctx context.Context) (err error) {
+// acquireLock gets the lock.
+func (l *lifecycle) acquireLock(ctx context.Context) (err error) {
 	l.lock, err = l.Releases.Lock(ctx, l.name, release.LockOptions{
-		Operation: describe(l.op), Timeout: l.opts.LockTimeout, Grace: max(grace, l.Settings.Timeout), Warn: l.warn,
+		Operation: lockDescription(l.op), Timeout: l.opts.LockTimeout, Grace: max(leastPendingAge, l.Settings.Timeout), Warn: l.warn,
 		TakeoverPending: l.Settings.TakeoverPending,
 		Waiting:         func(h release.Holder) { l.warn(fmt.Sprintf("waiting for another run on release %s: %s", l.name, h)) },
 	})
 	return err
 }
 
-func (l *life) tell(settled []release.Settled) {
+func (l *lifecycle) reportRecovered(settled []release.Recovered) {
 	for _, s := range settled {
-		if l.opts.Settled != nil {
-			l.opts.Settled(s)
+		if l.opts.Recovered != nil {
+			l.opts.Recovered(s)
 			continue
 		}
 		l.warn(s.String() + "; it is recorded as failed now")
 	}
 }
 
-// again decides under the lock: verb, values and base included.
-func (l *life) again(ctx context.Context) error {
+// redecide decides under the lock: verb, values and base included.
+func (l *lifecycle) redecide(ctx context.Context) error {
 	before := l.op
-	op, err := l.Decided(ctx, l.decide)
+	op, err := l.Decide(ctx, l.decide)
 	if err != nil {
 		return err
 	}
 	l.op = op
-	l.lock.Describe(describe(op))
-	if before != nil && before.Basis.Records.Known() && before.Basis.differs(op.Basis) {
+	l.lock.Describe(lockDescription(op))
+	if before != nil && before.Basis.Records.IsKnown() && before.Basis.differsFrom(op.Basis) {
 		l.warn(fmt.Sprintf("release %s was changed by another run meanwhile, so it was decided again: %s", l.name, op.Basis))
 	}
 	return nil
 }
 
-func (l *life) carryOut(ctx context.Context) Outcome {
+func (l *lifecycle) executeOrUndo(ctx context.Context) Outcome {
 	out := Outcome{Operation: l.op}
 	out.Record, out.Err = l.execute(ctx, l.lock, l.op, l.opts.Observe)
-	l.recorded = out.Record != nil
-	if out.Err == nil || !l.opts.Atomic || !undoable(out) || ctx.Err() != nil && !l.opts.UndoStopped {
+	l.hasRecord = out.Record != nil
+	if out.Err == nil || !l.opts.Atomic || !canBeUndone(out) || ctx.Err() != nil && !l.opts.UndoStopped {
 		return out
 	}
 	// A signal has ended the run but not the way back; a second one ends all.
@@ -189,21 +189,21 @@ func (l *life) carryOut(ctx context.Context) Outcome {
 	return out
 }
 
-// undoable tells whether a run got far enough to leave something that can be
+// canBeUndone tells whether a run got far enough to leave something that can be
 // undone, and still has the right to.
-func undoable(o Outcome) bool {
+func canBeUndone(o Outcome) bool {
 	return o.Record != nil && o.Record.Info.Status == helmrelease.StatusFailed && !errors.As(o.Err, new(*release.LostError))
 }
 
-// end gives back what begin has taken.
-func (l *life) end(ctx context.Context) {
+// giveBack gives back what begin has taken.
+func (l *lifecycle) giveBack(ctx context.Context) {
 	if l.lock != nil {
 		if err := l.lock.Unlock(ctx); err != nil {
 			l.warn(err.Error())
 		}
 	}
-	if l.made != nil && !l.recorded {
-		l.removeNamespace(ctx)
+	if l.createdNamespace != nil && !l.hasRecord {
+		l.removeCreatedNamespace(ctx)
 	}
 }
 

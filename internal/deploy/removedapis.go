@@ -11,16 +11,16 @@ import (
 	"deployer/internal/kube"
 )
 
-// renew writes what op is to deploy in the API versions that took the place of
+// replaceRemovedAPIs writes what op is to deploy in the API versions that took the place of
 // those that the cluster has removed, if that is wanted, and warns of each. It
 // is what will be recorded: the next rollback finds versions that are served.
-func (d *Deployer) renew(ctx context.Context, op *Operation) {
+func (d *Deployer) replaceRemovedAPIs(ctx context.Context, op *Operation) {
 	if !d.Settings.MapRemovedAPIs {
 		return
 	}
 	newer := func(obj *unstructured.Unstructured) string {
-		next := kube.Successor(obj)
-		if next == "" || !d.removed(ctx, obj.GroupVersionKind()) || d.removed(ctx, schema.FromAPIVersionAndKind(next, obj.GetKind())) {
+		next := kube.ReplacementAPI(obj)
+		if next == "" || !d.isRemoved(ctx, obj.GroupVersionKind()) || d.isRemoved(ctx, schema.FromAPIVersionAndKind(next, obj.GetKind())) {
 			return ""
 		}
 		return next
@@ -34,8 +34,8 @@ func (d *Deployer) renew(ctx context.Context, op *Operation) {
 	}
 }
 
-// removed says that the cluster certainly doesn't serve a kind.
-func (d *Deployer) removed(ctx context.Context, gvk schema.GroupVersionKind) bool {
+// isRemoved says that the cluster certainly doesn't serve a kind.
+func (d *Deployer) isRemoved(ctx context.Context, gvk schema.GroupVersionKind) bool {
 	_, err := d.Cluster.Mapping(ctx, gvk, false)
 	return errors.As(err, new(*kube.NoKindError))
 }

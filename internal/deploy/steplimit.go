@@ -12,15 +12,15 @@ import (
 // what is waited for, and planning on a busy cluster shall not fail for it.
 const phaseGrace = 10 * time.Second
 
-// Phase bounds a phase before the first change by the timeout of the waits and a
+// LimitStep bounds a phase before the first change by the timeout of the waits and a
 // little more; 0 doesn't bound it. The function ends it, and turns an error that
-// comes from the bound into a *LateError.
-func Phase(ctx context.Context, name string, timeout time.Duration) (context.Context, func(error) error) {
+// comes from the bound into a *StepTimeoutError.
+func LimitStep(ctx context.Context, name string, timeout time.Duration) (context.Context, func(error) error) {
 	if timeout <= 0 {
 		return ctx, func(err error) error { return err }
 	}
 	limit := timeout + phaseGrace
-	// Not the *LateError itself: the errors of requests have the cause in them, and it
+	// Not the *StepTimeoutError itself: the errors of requests have the cause in them, and it
 	// would be in itself.
 	late := errors.New("time is up")
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, late)
@@ -29,25 +29,25 @@ func Phase(ctx context.Context, name string, timeout time.Duration) (context.Con
 		if err == nil || context.Cause(ctx) != late {
 			return err
 		}
-		return &LateError{Phase: name, Limit: limit, Err: err}
+		return &StepTimeoutError{Step: name, Limit: limit, Err: err}
 	}
 }
 
-// A LateError says that a phase took too long. Nothing has been changed.
-type LateError struct {
-	Phase string // "planning"
+// A StepTimeoutError says that a phase took too long. Nothing has been changed.
+type StepTimeoutError struct {
+	Step  string // "planning"
 	Limit time.Duration
 	Err   error // what was under way
 }
 
-func (e *LateError) Error() string {
-	return fmt.Sprintf("%s took more than %s: %s", e.Phase, e.Limit, e.Err)
+func (e *StepTimeoutError) Error() string {
+	return fmt.Sprintf("%s took more than %s: %s", e.Step, e.Limit, e.Err)
 }
 
 // Unwrap gives what was under way.
-func (e *LateError) Unwrap() error { return e.Err }
+func (e *StepTimeoutError) Unwrap() error { return e.Err }
 
 // Hint says what decides how long it may take.
-func (e *LateError) Hint() string {
+func (e *StepTimeoutError) Hint() string {
 	return fmt.Sprintf("a server answers slowly, or not to its end; a longer --timeout gives it more: each phase before the first change may take that and %s", phaseGrace)
 }

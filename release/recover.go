@@ -11,9 +11,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Settled tells about a revision that a dead run left unfinished, and that is
+// Recovered tells about a revision that a dead run left unfinished, and that is
 // recorded as failed now.
-type Settled struct {
+type Recovered struct {
 	Revision int
 	Was      helmrelease.Status
 	Holder   string        // whose run died; empty for other tools
@@ -22,7 +22,7 @@ type Settled struct {
 }
 
 // String writes it for people.
-func (s Settled) String() string {
+func (s Recovered) String() string {
 	who := s.Holder
 	if who == "" {
 		who = "another tool"
@@ -37,12 +37,12 @@ func (s Settled) String() string {
 	return fmt.Sprintf("revision %d was left %s by %s, interrupted %s", s.Revision, s.Was, who, where)
 }
 
-// Settle records as failed what dead runs left pending or uninstalling, and
+// Recover records as failed what dead runs left pending or uninstalling, and
 // returns the history as it is then. Whoever holds the Lease knows that no
 // other run of deployer lives. Of records of other tools, and of runs that
 // had no Lease, it is known only after LockOptions.Grace, by the server's
 // clock, or by LockOptions.TakeoverPending; else the error is a *PendingError.
-func (l *Lock) Settle(ctx context.Context) (*History, []Settled, error) {
+func (l *Lock) Recover(ctx context.Context) (*History, []Recovered, error) {
 	if err := l.lost(); err != nil {
 		return nil, nil, err
 	}
@@ -50,12 +50,12 @@ func (l *Lock) Settle(ctx context.Context) (*History, []Settled, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	var all []Settled
+	var all []Recovered
 	for _, s := range h.Revisions {
-		if !active(s.Status) {
+		if !isActive(s.Status) {
 			continue
 		}
-		settled, err := l.settle(ctx, s)
+		settled, err := l.recoverRevision(ctx, s)
 		if err != nil {
 			return nil, all, err
 		}
@@ -70,12 +70,12 @@ func (l *Lock) Settle(ctx context.Context) (*History, []Settled, error) {
 	return h, all, err
 }
 
-// errLeave means that a revision is to stay as it is.
-var errLeave = errors.New("leave")
+// errUnchanged means that a revision is to stay as it is.
+var errUnchanged = errors.New("leave")
 
-// settle deals with one unfinished revision; nil, nil when it needs nothing.
-func (l *Lock) settle(ctx context.Context, s Summary) (*Settled, error) {
-	var out *Settled
+// recoverRevision deals with one unfinished revision; nil, nil when it needs nothing.
+func (l *Lock) recoverRevision(ctx context.Context, s Summary) (*Recovered, error) {
+	var out *Recovered
 	rec, err := l.store.Get(ctx, l.name, s.Revision)
 	if errors.As(err, new(*NotFoundError)) {
 		return nil, nil
@@ -83,29 +83,29 @@ func (l *Lock) settle(ctx context.Context, s Summary) (*Settled, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !active(rec.Info.Status) {
-		return nil, l.relabel(ctx, rec)
+	if !isActive(rec.Info.Status) {
+		return nil, l.correctLabel(ctx, rec)
 	}
-	out, err = l.judge(ctx, rec, s.LastWrite)
+	out, err = l.isAbandoned(ctx, rec, s.LastWrite)
 	if out == nil || err != nil {
 		return nil, err
 	}
-	failed := amendment{status: helmrelease.StatusFailed, description: l.epitaph(out, rec), interrupted: true}
+	failed := amendment{status: helmrelease.StatusFailed, description: l.recoveryDescription(out, rec), interrupted: true}
 	err = l.store.amend(ctx, l.name, s.Revision, failed, func(now *Record, secret *corev1.Secret) error {
 		if now.stored.version != rec.stored.version {
 			// It was written since we judged it: judge what is there now.
-			if !active(now.Info.Status) {
-				return errLeave
+			if !isActive(now.Info.Status) {
+				return errUnchanged
 			}
-			again, err := l.judge(ctx, now, lastWrite(&secret.ObjectMeta))
+			again, err := l.isAbandoned(ctx, now, lastWrite(&secret.ObjectMeta))
 			if err == nil && again == nil {
-				return errLeave
+				return errUnchanged
 			}
 			return err
 		}
 		return nil
 	})
-	if errors.Is(err, errLeave) {
+	if errors.Is(err, errUnchanged) {
 		return nil, nil
 	}
 	if err != nil {
@@ -114,13 +114,13 @@ func (l *Lock) settle(ctx context.Context, s Summary) (*Settled, error) {
 	return out, nil
 }
 
-// judge says whether the run that wrote rec is dead. nil, nil: it is of no
+// isAbandoned says whether the run that wrote rec is dead. nil, nil: it is of no
 // concern; *PendingError: that can't be known.
-func (l *Lock) judge(ctx context.Context, rec *Record, written time.Time) (*Settled, error) {
-	out := &Settled{Revision: rec.Version, Was: rec.Info.Status}
+func (l *Lock) isAbandoned(ctx context.Context, rec *Record, written time.Time) (*Recovered, error) {
+	out := &Recovered{Revision: rec.Version, Was: rec.Info.Status}
 	if j := rec.Journal; j != nil {
 		out.Holder, out.Step = j.Holder, j.Step
-		if j.Run == l.holder.Run || l.Leased() && j.Leased || parseProcess(j.Process).dead() {
+		if j.Run == l.holder.Run || l.HasLease() && j.Leased || parseProcess(j.Process).isDead() {
 			return out, nil
 		}
 	} else if rec.Info.Status == helmrelease.StatusUninstalling {
@@ -140,23 +140,23 @@ func (l *Lock) judge(ctx context.Context, rec *Record, written time.Time) (*Sett
 		Status: rec.Info.Status, Holder: out.Holder, Age: out.Age, Grace: l.opts.Grace}
 }
 
-// relabel makes the label of a record say what the record says. Somebody
+// correctLabel makes the label of a record say what the record says. Somebody
 // changed it by hand; Helm, too, believes the record.
-func (l *Lock) relabel(ctx context.Context, rec *Record) error {
+func (l *Lock) correctLabel(ctx context.Context, rec *Record) error {
 	err := l.store.amend(ctx, l.name, rec.Version, amendment{status: rec.Info.Status}, func(now *Record, _ *corev1.Secret) error {
 		if now.stored.version != rec.stored.version {
-			return errLeave
+			return errUnchanged
 		}
 		return nil
 	})
-	if errors.Is(err, errLeave) {
+	if errors.Is(err, errUnchanged) {
 		return nil
 	}
 	return err
 }
 
-// epitaph is the description of a settled revision.
-func (l *Lock) epitaph(s *Settled, rec *Record) string {
+// recoveryDescription is the description of a settled revision.
+func (l *Lock) recoveryDescription(s *Recovered, rec *Record) string {
 	var b strings.Builder
 	switch {
 	case s.Was == helmrelease.StatusUninstalling:

@@ -25,9 +25,9 @@ const (
 	// most. A manifest is one of them; values and journals are most of the rest.
 	maxElements = 1 << 19
 
-	// common is what nearly all records are below. Larger ones are unpacked one at
+	// usualSize is what nearly all records are below. Larger ones are unpacked one at
 	// a time, so that a list needs the memory for one.
-	common = 1 << 20
+	usualSize = 1 << 20
 )
 
 // A meter counts the bytes and elements of JSON that is written to it.
@@ -54,8 +54,8 @@ func (m *meter) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// over says by what a record is too large to be read; empty when it isn't.
-func (m *meter) over(limit int) string {
+// tooLarge says by what a record is too large to be read; empty when it isn't.
+func (m *meter) tooLarge(limit int) string {
 	switch {
 	case m.bytes > limit:
 		return "more than " + size(limit)
@@ -72,7 +72,7 @@ func decompress(data []byte, limit int) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	expected := announced(data)
+	expected := announcedSize(data)
 	if expected > limit {
 		return nil, fmt.Errorf("it unpacks to more than %s, or is damaged", size(limit))
 	}
@@ -87,22 +87,22 @@ func decompress(data []byte, limit int) ([]byte, error) {
 	out = out[:n]
 	var m meter
 	_, _ = m.Write(out) // never fails
-	if over := m.over(limit); over != "" {
+	if over := m.tooLarge(limit); over != "" {
 		return nil, fmt.Errorf("it unpacks to %s", over)
 	}
 	return out, nil
 }
 
-// unpacksTo is announced for data.release of a Secret.
-func unpacksTo(text []byte) int {
+// unpackedSize is announced for data.release of a Secret.
+func unpackedSize(text []byte) int {
 	if data, err := base64.StdEncoding.DecodeString(string(text[max(0, (len(text)-8)/4*4):])); err == nil {
-		return announced(data)
+		return announcedSize(data)
 	}
 	return len(text)
 }
 
-// announced is how much gzip says it unpacks to, modulo 4 GiB. It may lie. (RFC 1952)
-func announced(data []byte) int {
+// announcedSize is how much gzip says it unpacks to, modulo 4 GiB. It may lie. (RFC 1952)
+func announcedSize(data []byte) int {
 	if len(data) < 4 {
 		return 0
 	}

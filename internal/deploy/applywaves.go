@@ -9,20 +9,20 @@ import (
 	"deployer/track"
 )
 
-// waves applies the plan wave by wave. Where a wave awaits something, that is
+// applyWaves applies the plan wave by wave. Where a wave awaits something, that is
 // followed first, whatever was said about waiting: the order is the chart's, and
 // --wait is about the end of the release.
-func (r *run) waves(ctx context.Context) error {
+func (r *run) applyWaves(ctx context.Context) error {
 	for rest := r.op.Plan.Waves; len(rest) > 0; {
 		n, total := 1, len(rest[0].Changes)
 		for n < len(rest) && len(rest[n].Await) == 0 {
 			total += len(rest[n].Changes)
 			n++
 		}
-		if err := r.awaitAll(ctx, rest[0].Await); err != nil {
+		if err := r.awaitNeeds(ctx, rest[0].Await); err != nil {
 			return err
 		}
-		err := r.stage(ctx, "apply", total, func() error { return r.applyAll(ctx, rest[:n]) })
+		err := r.runStep(ctx, "apply", total, func() error { return r.applyTogether(ctx, rest[:n]) })
 		if err != nil {
 			return err
 		}
@@ -31,8 +31,8 @@ func (r *run) waves(ctx context.Context) error {
 	return nil
 }
 
-// awaitAll follows what the next objects wait for.
-func (r *run) awaitAll(ctx context.Context, needs []ordering.Dependency) error {
+// awaitNeeds follows what the next objects wait for.
+func (r *run) awaitNeeds(ctx context.Context, needs []ordering.Dependency) error {
 	var done []apply.Change
 	var outside []track.Target
 	for _, need := range needs {
@@ -45,31 +45,31 @@ func (r *run) awaitAll(ctx context.Context, needs []ordering.Dependency) error {
 			outside = append(outside, track.Target{ID: need.ID, GVK: need.GVK, Awaited: true})
 		}
 	}
-	targets := append(r.targetsOf(done, r.atOnce), outside...)
-	if err := r.stage(ctx, "wait", len(targets), func() error { return r.await(ctx, targets) }); err != nil {
+	targets := append(r.trackTargets(done, r.isReadyWhenApplied), outside...)
+	if err := r.runStep(ctx, "wait", len(targets), func() error { return r.track(ctx, targets) }); err != nil {
 		return err
 	}
 	for _, c := range done {
-		r.ready[c.ID] = true
+		r.wasAwaited[c.ID] = true
 	}
 	return ctx.Err()
 }
 
-// atOnce tells which objects are ready as soon as they are there: those without
+// isReadyWhenApplied tells which objects are ready as soon as they are there: those without
 // a status, where nobody has made a rule.
-func (r *run) atOnce(id kube.ID) bool {
+func (r *run) isReadyWhenApplied(id kube.ID) bool {
 	c := r.applied[id]
 	return c.Result != nil && r.Settings.Track.Still(c.Result)
 }
 
-// applyAll applies waves of which none waits for more than the ones before it to
+// applyTogether applies waves of which none waits for more than the ones before it to
 // be applied.
-func (r *run) applyAll(ctx context.Context, waves []apply.Wave) error {
+func (r *run) applyTogether(ctx context.Context, waves []apply.Wave) error {
 	for _, wave := range waves {
-		if err := r.apply(ctx, "apply", wave.Changes); err != nil {
+		if err := r.applyChanges(ctx, "apply", wave.Changes); err != nil {
 			return err
 		}
-		if !opens(wave) {
+		if !createsKindsOrNamespaces(wave) {
 			continue
 		}
 		// What could not be asked about until now is, before the first workload changes.
@@ -80,8 +80,8 @@ func (r *run) applyAll(ctx context.Context, waves []apply.Wave) error {
 	return nil
 }
 
-// opens tells whether a wave makes kinds or namespaces that later ones need.
-func opens(wave apply.Wave) bool {
+// createsKindsOrNamespaces tells whether a wave makes kinds or namespaces that later ones need.
+func createsKindsOrNamespaces(wave apply.Wave) bool {
 	for _, c := range wave.Changes {
 		if (c.ID.Kind == "Namespace" || c.ID.Kind == "CustomResourceDefinition") && c.Action != apply.None {
 			return true

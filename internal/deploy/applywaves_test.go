@@ -43,7 +43,7 @@ func (s *site) written(text string) *chart.Chart {
 // run deploys a chart of one template and tells of what happens.
 func (s *site) run(text string, observe deploy.Observer) error {
 	s.Helper()
-	op, err := s.d.Upgrade(s.Context(), deploy.UpgradeRequest{Name: "web", Chart: s.written(text), First: deploy.FirstAllowed})
+	op, err := s.d.Upgrade(s.Context(), deploy.UpgradeRequest{Name: "web", Chart: s.written(text), Install: deploy.InstallIfMissing})
 	if err != nil {
 		return err
 	}
@@ -111,7 +111,7 @@ type diary struct {
 func (d *diary) observe(e deploy.Event) {
 	switch e := e.(type) {
 	case deploy.StepBegan:
-		d.steps = append(d.steps, e.Step.Name)
+		d.steps = append(d.steps, e.Step.Step)
 	case deploy.Applied:
 		name := e.Change.ID.Kind + "/" + e.Change.ID.Name
 		d.order = append(d.order, name)
@@ -166,7 +166,7 @@ func TestDependentsWait(t *testing.T) {
 
 	// What stays as it is waits for nothing.
 	op, err := s.d.Upgrade(t.Context(), deploy.UpgradeRequest{Name: "web", Chart: s.written(workload("db", kubetest.NeverReady()) +
-		config("late", "deployer.io/depends-on: deployment/db")), First: deploy.FirstAllowed})
+		config("late", "deployer.io/depends-on: deployment/db")), Install: deploy.InstallIfMissing})
 	s.must(err)
 	d = s.diary()
 	s.must(s.observed(op, d.observe))
@@ -271,7 +271,7 @@ func TestOutsideDependencies(t *testing.T) {
 			d := s.diary()
 			s.must(s.run(config("app", how)+config("other"), func(e deploy.Event) {
 				d.observe(e)
-				if saw, ok := e.(deploy.Saw); ok && saw.Report.Status.ID.Name == "made" {
+				if saw, ok := e.(deploy.Tracked); ok && saw.Report.Status.ID.Name == "made" {
 					once.Do(func() {
 						if s.exists("app") || !s.exists("other") {
 							t.Errorf("order: %v", d.order)
@@ -421,7 +421,7 @@ func TestDependingOnWhatIsThere(t *testing.T) {
 // A part that is switched off is no mistake with Nelm.
 func TestDependenciesOfNelmOnNothing(t *testing.T) {
 	s := newSite(t)
-	op, err := s.d.Upgrade(t.Context(), deploy.UpgradeRequest{Name: "web", First: deploy.FirstAllowed,
+	op, err := s.d.Upgrade(t.Context(), deploy.UpgradeRequest{Name: "web", Install: deploy.InstallIfMissing,
 		Chart: s.written(config("a", `werf.io/deploy-dependency-db: "state=ready,kind=StatefulSet,name=db"`))})
 	s.must(err)
 	if len(op.Plan.Warnings) != 1 || !strings.Contains(op.Plan.Warnings[0].Text, "names no object of the release") {

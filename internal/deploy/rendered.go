@@ -1,0 +1,36 @@
+package deploy
+
+import (
+	"context"
+
+	"deployer/internal/kube"
+	"deployer/release"
+)
+
+// A RenderedRequest is an install or upgrade whose record was rendered before.
+type RenderedRequest struct {
+	Verb            Verb
+	Next            *release.Record // whole; Begin refuses it when it isn't the next one any more
+	CRDs            []kube.Manifest // of the chart's crds/ directory
+	CreateNamespace bool
+}
+
+// DeployRendered decides what deploying a record that was rendered before takes now.
+// It only reads.
+func (d *Deployer) DeployRendered(ctx context.Context, req RenderedRequest) (*Operation, error) {
+	missing, err := d.isNamespaceMissing(ctx, req.CreateNamespace)
+	if err != nil {
+		return nil, err
+	}
+	history, err := d.Releases.History(ctx, req.Next.Name)
+	if err != nil {
+		return nil, err
+	}
+	op := d.newOperation(req.Verb, history)
+	op.Next, op.NewNamespace = req.Next, missing
+	if err := d.awaitDefaultAccount(ctx, op); err != nil {
+		return nil, err
+	}
+	op.Generated = op.recordedGenerated(req.Next)
+	return op, d.fillIn(ctx, op, history, req.CRDs)
+}

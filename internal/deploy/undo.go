@@ -1,0 +1,96 @@
+package deploy
+
+import (
+	"context"
+	"fmt"
+
+	"deployer/apply"
+	"deployer/release"
+)
+
+// A RolledBackError is a failed run that was undone, or could not be.
+type RolledBackError struct {
+	Release  string
+	Verb     Verb // what undid it: rollback, or uninstall after a failed install
+	Cause    error
+	Rollback error // nil: undone
+}
+
+func (e *RolledBackError) Error() string {
+	if e.Rollback != nil {
+		return fmt.Sprintf("%s\nand the %s failed too: %s", e.Cause, e.Verb, e.Rollback)
+	}
+	if e.Verb == Uninstall {
+		return fmt.Sprintf("release %s failed, and has been uninstalled due to atomic being set: %s", e.Release, e.Cause)
+	}
+	return fmt.Sprintf("release %s failed, and has been rolled back due to atomic being set: %s", e.Release, e.Cause)
+}
+
+// Unwrap gives both failures.
+func (e *RolledBackError) Unwrap() []error { return []error{e.Cause, e.Rollback} }
+
+// undo follows a failed run with its opposite: back to the last successful
+// revision, or away with a first install. It is an operation of its own, with a
+// plan and a record of its own, and waits. It undoes this run and no other: the
+// failed record has to be the latest still. The error is always a
+// *RolledBackError about the failure.
+func (l *lifecycle) undo(ctx context.Context, failed Outcome) error {
+	undo := *l.Deployer
+	undo.Settings.Wait, undo.undoing = true, true
+	op := failed.Operation
+	result := &RolledBackError{Release: op.Release, Verb: Rollback, Cause: failed.Err}
+	if op.Base == nil || op.Verb == Install {
+		result.Verb = Uninstall
+	}
+	back, err := l.decideUndo(ctx, &undo, failed)
+	if err == nil {
+		for _, text := range definitionsLeft(failed) {
+			l.warn(text)
+		}
+		_, err = undo.execute(ctx, l.lock, back, l.opts.Observe)
+	}
+	result.Rollback = err
+	return result
+}
+
+// decideUndo decides how to undo a failed run, under its lock.
+func (l *lifecycle) decideUndo(ctx context.Context, d *Deployer, failed Outcome) (*Operation, error) {
+	// The end of the run may not have been recorded.
+	if _, _, err := l.lock.Recover(ctx); err != nil {
+		return nil, err
+	}
+	var back *Operation
+	var err error
+	switch op := failed.Operation; {
+	case op.Base == nil || op.Verb == Install:
+		back, err = d.Uninstall(ctx, UninstallRequest{Name: op.Release, KeepHistory: op.Base != nil})
+	case op.Verb == Uninstall: // to what was to go
+		back, err = d.Rollback(ctx, RollbackRequest{Name: op.Release, Revision: failed.Record.Version})
+	default:
+		back, err = d.Rollback(ctx, RollbackRequest{Name: op.Release})
+	}
+	if err == nil && !failed.Record.IsLatest(back.Base) {
+		err = &release.MovedError{Namespace: l.Namespace, Name: l.name, Revision: failed.Record.Version}
+	}
+	return back, err
+}
+
+// definitionsLeft tells of the definitions in crds/ that a failed run has written,
+// and that stay when it is undone. What they allow since, objects may have by
+// now, and would lose. What they don't allow any more, objects that nobody has
+// written still have stored.
+// https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#field-pruning
+func definitionsLeft(failed Outcome) []string {
+	var out []string
+	for _, c := range failed.Operation.Plan.CRDs {
+		if c.Action != apply.Create && c.Action != apply.Update || failed.Record.Journal.Objects[apply.Key(c.ID)].UID == "" {
+			continue
+		}
+		text := c.ID.String() + ": stays as the failed run has made it: objects may use what it allows by now"
+		if gone := c.TakesAway(); gone != "" {
+			text += "; what was taken away isn't put back: " + gone + " (objects keep it until they are written: apply the former definition soon, if they need it)"
+		}
+		out = append(out, text)
+	}
+	return out
+}
