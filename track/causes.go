@@ -13,24 +13,24 @@ import (
 
 // causeGroup are objects that are held up by the same thing.
 type causeGroup struct {
-	lead    *subject
-	members []*subject
+	lead    *trackedObject
+	members []*trackedObject
 }
 
-// grouped puts objects with the same problem together: same class, container
+// groupByCause puts objects with the same problem together: same class, container
 // image and words. The lead is the one that failed first.
-func (s *session) grouped() []causeGroup {
+func (s *session) groupByCause() []causeGroup {
 	index := map[string]int{}
 	var groups []causeGroup
-	for _, sub := range s.subjects {
+	for _, sub := range s.objects {
 		p := sub.status.Problem
-		if p == nil || sub.status.State == Ready || sub.status.State == Gone || sub.Background {
+		if p == nil || sub.status.State == Ready || sub.status.State == Gone || sub.settings.isBackground() {
 			continue
 		}
-		if class.Of(p.Class).Scope == class.Informational && sub.status.State != Failed && !s.late {
+		if class.Of(p.Class).Scope == class.Informational && sub.status.State != Failed && !s.timedOut {
 			continue // when time is up, what can never fail by itself is the reason too
 		}
-		key := string(p.Class) + "\x00" + p.Image + "\x00" + normal(s.plain(sub, p))
+		key := string(p.Class) + "\x00" + p.Image + "\x00" + withoutPodNames(s.withoutNames(sub, p))
 		if p.Needs != nil {
 			key = "needs " + p.Needs.Kind + "/" + sub.ID.Namespace + "/" + p.Needs.Name
 		}
@@ -48,8 +48,8 @@ func (s *session) grouped() []causeGroup {
 	return groups
 }
 
-// plain is a message without the names of the object and its pods.
-func (s *session) plain(sub *subject, p *Problem) string {
+// withoutNames is a message without the names of the object and its pods.
+func (s *session) withoutNames(sub *trackedObject, p *Problem) string {
 	message := p.Message
 	for _, name := range append(append([]string{}, p.Pods...), sub.ID.Name) {
 		message = strings.ReplaceAll(message, name, "#")
@@ -61,10 +61,10 @@ func (s *session) plain(sub *subject, p *Problem) string {
 // held up by another target is listed with that one.
 func (s *session) causes() []Cause {
 	var out []Cause
-	blocked := map[*subject]bool{}
-	groups := s.grouped()
+	blocked := map[*trackedObject]bool{}
+	groups := s.groupByCause()
 	for _, g := range groups {
-		if maker := s.maker(g.lead); maker != nil {
+		if maker := s.makerOf(g.lead); maker != nil {
 			for _, m := range g.members {
 				blocked[m] = maker.status.Problem != nil
 			}
@@ -82,7 +82,7 @@ func (s *session) causes() []Cause {
 				c.Objects = append(c.Objects, m.ID)
 			}
 		}
-		c.Blocks = s.blockedBy(g, blocked)
+		c.Blocks = s.blockedObjects(g, blocked)
 		out = append(out, c)
 	}
 	sort.SliceStable(out, func(i, j int) bool { return out[i].Fatal && !out[j].Fatal })
@@ -106,17 +106,17 @@ func contains(ids []kube.ID, id kube.ID) bool {
 	return false
 }
 
-// maker is the target, itself not ready, that makes what a problem lacks.
-func (s *session) maker(sub *subject) *subject {
-	needs := sub.needs()
+// makerOf is the target, itself not ready, that makes what a problem lacks.
+func (s *session) makerOf(sub *trackedObject) *trackedObject {
+	needs := sub.missingRefs()
 	if len(needs) == 0 {
 		return nil
 	}
-	for _, other := range s.subjects {
+	for _, other := range s.objects {
 		if other == sub || other.object == nil || other.ID.Namespace != sub.ID.Namespace || other.status.State == Ready {
 			continue
 		}
-		for _, made := range makes(other.object) {
+		for _, made := range createdObjects(other.object) {
 			if slices.Contains(needs, made) {
 				return other
 			}
@@ -125,9 +125,9 @@ func (s *session) maker(sub *subject) *subject {
 	return nil
 }
 
-// needs are the objects that a problem is about: what is missing, or the claims
+// missingRefs are the objects that a problem is about: what is missing, or the claims
 // whose volumes pods wait for.
-func (s *subject) needs() []Ref {
+func (s *trackedObject) missingRefs() []Ref {
 	p := s.status.Problem
 	if p.Needs != nil {
 		return []Ref{*p.Needs}
@@ -135,7 +135,7 @@ func (s *subject) needs() []Ref {
 	var out []Ref
 	if p.Class == class.ClaimUnbound {
 		for _, m := range s.pods {
-			for _, claim := range m.Pod.Claims {
+			for _, claim := range m.Pod.VolumeClaims {
 				out = append(out, Ref{Kind: "PersistentVolumeClaim", Name: claim})
 			}
 		}
@@ -143,16 +143,16 @@ func (s *subject) needs() []Ref {
 	return out
 }
 
-// blockedBy lists what isn't ready because of a group: objects that need what
+// blockedObjects lists what isn't ready because of a group: objects that need what
 // it makes, and API services behind it.
-func (s *session) blockedBy(g causeGroup, blocked map[*subject]bool) []kube.ID {
+func (s *session) blockedObjects(g causeGroup, blocked map[*trackedObject]bool) []kube.ID {
 	var out []kube.ID
-	for _, sub := range s.subjects {
+	for _, sub := range s.objects {
 		if sub.status.State == Ready || sub.status.State == Gone {
 			continue
 		}
 		for _, m := range g.members {
-			if blocked[sub] && s.maker(sub) == m || s.serves(sub, m) {
+			if blocked[sub] && s.makerOf(sub) == m || s.isAPIOf(sub, m) {
 				out = append(out, sub.ID)
 				break
 			}
@@ -161,10 +161,10 @@ func (s *session) blockedBy(g causeGroup, blocked map[*subject]bool) []kube.ID {
 	return out
 }
 
-// serves reports whether an APIService isn't available because of a workload
+// isAPIOf reports whether an APIService isn't available because of a workload
 // whose pods its Service selects. Only a Service that was applied with them
 // is known.
-func (s *session) serves(api, workload *subject) bool {
+func (s *session) isAPIOf(api, workload *trackedObject) bool {
 	if api.object == nil || api.ID.Kind != "APIService" || workload.object == nil {
 		return false
 	}

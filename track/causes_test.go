@@ -20,14 +20,14 @@ func stage(t *testing.T, manifests ...string) (*session, func(time.Duration)) {
 		targets = append(targets, Target{ID: kube.IDOf(o), Baseline: o, Changed: true})
 	}
 	s := newSession(New(nil, Options{Now: func() time.Time { return now }}), targets, nil)
-	s.logs = newLogBook(s)
+	s.logs = newLogFollower(s)
 	return s, func(d time.Duration) {
 		for range int(d / time.Second) {
 			now = now.Add(time.Second)
-			s.pulse.heard = now // the API server is fine
-			for _, sub := range s.subjects {
-				if sub.judged.IsZero() || !sub.due.IsZero() && !now.Before(sub.due) {
-					s.judge(sub, now)
+			s.health.heardAt = now // the API server is fine
+			for _, sub := range s.objects {
+				if sub.computedAt.IsZero() || !sub.recheckAt.IsZero() && !now.Before(sub.recheckAt) {
+					s.updateStatus(sub, now)
 				}
 			}
 		}
@@ -43,12 +43,12 @@ const (
 
 func TestSameReasonIsOneCause(t *testing.T) {
 	s, run := stage(t, fmt.Sprintf(deploymentYAML, "a", "a"), fmt.Sprintf(deploymentYAML, "b", "b"), fmt.Sprintf(deploymentYAML, "c", "c"))
-	for i, sub := range s.subjects {
+	for i, sub := range s.objects {
 		bad := actor{Name: sub.ID.Name + "-1", Node: fmt.Sprintf("node-%d", i), Phase: "Pending", Waiting: []string{"ErrImagePull", "r/x:1: not found"}}
 		if i == 2 {
 			bad.Waiting[1] = "unauthorized"
 		}
-		sub.seePod(bad.pod(s.started))
+		sub.updatePod(bad.pod(s.started))
 	}
 	run(40 * time.Second)
 	causes := s.causes()
@@ -64,9 +64,9 @@ func TestSameReasonIsOneCause(t *testing.T) {
 func TestRootOfAMissingSecret(t *testing.T) {
 	s, run := stage(t, fmt.Sprintf(deploymentYAML, "web", "web"), externalYAML)
 	bad := actor{Name: "web-1", Node: "node-1", Phase: "Pending", Waiting: []string{"CreateContainerConfigError", `secret "db" not found`}}
-	s.subjects[0].seePod(bad.pod(s.started))
+	s.objects[0].updatePod(bad.pod(s.started))
 	run(30 * time.Second)
-	if got := s.subjects[0].status.State; got != Progressing {
+	if got := s.objects[0].status.State; got != Progressing {
 		t.Errorf("the Deployment is %s while its Secret is on its way", got)
 	}
 	run(40 * time.Second)
@@ -81,9 +81,9 @@ func TestRootOfAClaimWithoutVolume(t *testing.T) {
 		"{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data, namespace: prod, uid: data}, status: {phase: Pending}}")
 	waits := actor{Name: "web-1", Phase: "Pending", Pending: []string{"Unschedulable", "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims."}}
 	pod := waits.pod(s.started)
-	pod.Claims = []string{"other", "data"}
-	s.subjects[0].seePod(pod)
-	s.subjects[1].tell(Event{Reason: "ProvisioningFailed", Message: "no such class", Count: 3}, "", s.started)
+	pod.VolumeClaims = []string{"other", "data"}
+	s.objects[0].updatePod(pod)
+	s.objects[1].addEvent(Event{Reason: "ProvisioningFailed", Message: "no such class", Count: 3}, "", s.started)
 	run(70 * time.Second)
 	causes := s.causes()
 	if len(causes) != 1 || causes[0].Class != class.Provisioning || len(causes[0].Blocks) != 1 || causes[0].Blocks[0].Name != "web" {
@@ -96,13 +96,13 @@ func TestRootOfAClaimWithoutVolume(t *testing.T) {
 func TestMissingKeyOfAnObjectThatIsThere(t *testing.T) {
 	s, run := stage(t, fmt.Sprintf(deploymentYAML, "web", "web"), "{apiVersion: v1, kind: Secret, metadata: {name: db, namespace: prod, uid: db}}")
 	bad := actor{Name: "web-1", Node: "node-1", Phase: "Pending", Waiting: []string{"CreateContainerConfigError", "couldn't find key PASS in Secret prod/db"}}
-	s.subjects[0].seePod(bad.pod(s.started))
+	s.objects[0].updatePod(bad.pod(s.started))
 	run(19 * time.Second) // the kubelet may have looked too early
-	if got := s.subjects[0].status.State; got != Progressing {
+	if got := s.objects[0].status.State; got != Progressing {
 		t.Errorf("the Deployment is %s before the kubelet has looked again", got)
 	}
 	run(2 * time.Second)
-	if got := s.subjects[0].status.State; got != Failed {
+	if got := s.objects[0].status.State; got != Failed {
 		t.Errorf("the Deployment is %s, want it failed by the missing key", got)
 	}
 }

@@ -22,41 +22,41 @@ const (
 	lastContainer = 2  // containers of a pod whose logs are read
 )
 
-// evidence adds events and log lines to the problems that a report will show.
-func (s *session) evidence(ctx context.Context) {
-	ctx, stop := context.WithTimeout(ctx, evidenceTime)
+// addEvidence adds events and log lines to the problems that a report will show.
+func (s *session) addEvidence(ctx context.Context) {
+	ctx, stop := context.WithTimeout(ctx, lookupTimeout)
 	defer stop()
 	var all sync.WaitGroup
 	read := 0
-	for _, cause := range s.grouped() {
+	for _, cause := range s.groupByCause() {
 		sub := cause.lead
 		p := *sub.status.Problem
-		p.Events = sub.telling(&p)
+		p.Events = sub.eventsAbout(&p)
 		sub.status.Problem = &p
 		if p.Class == class.ClaimUnbound {
-			all.Go(func() { p.Events = append(p.Events, s.ofClaims(ctx, sub, &p)...); sub.status.Problem = &p })
+			all.Go(func() { p.Events = append(p.Events, s.claimEvents(ctx, sub, &p)...); sub.status.Problem = &p })
 		}
-		if s.logs.mode(sub) == LogsNone || !about(&p, sub) || read >= maxEvidence {
+		if s.logs.logMode(sub) == LogsNone || !logsMayExplain(&p, sub) || read >= maxEvidence {
 			continue
 		}
 		read++
-		all.Go(func() { p.Logs = s.tails(ctx, sub, &p); sub.status.Problem = &p })
+		all.Go(func() { p.Logs = s.logTails(ctx, sub, &p); sub.status.Problem = &p })
 	}
 	all.Wait()
 }
 
-// about reports whether logs may tell more about a problem.
-func about(p *Problem, sub *subject) bool {
+// logsMayExplain reports whether logs may tell more about a problem.
+func logsMayExplain(p *Problem, sub *trackedObject) bool {
 	switch p.Class {
 	case class.CrashLoop, class.OOMKilled, class.BadCommand, class.Liveness, class.Readiness, class.PodFailed,
 		class.JobFailed, class.ProgressDeadline, class.NoProgress, class.Timeout:
-		return sub.workload() || sub.gk == podKind
+		return sub.isWorkload() || sub.gk == podKind
 	}
 	return false
 }
 
-// telling are the newest events about a problem.
-func (s *subject) telling(p *Problem) []Event {
+// eventsAbout are the newest events about a problem.
+func (s *trackedObject) eventsAbout(p *Problem) []Event {
 	about := map[string]bool{s.ID.Kind + "/" + s.ID.Name: true}
 	for _, name := range p.Pods {
 		about["Pod/"+name] = true
@@ -71,16 +71,16 @@ func (s *subject) telling(p *Problem) []Event {
 	return out[max(0, len(out)-eventsShown):]
 }
 
-// ofClaims reads the events of the claims that a pod waits for: they tell of a
+// claimEvents reads the events of the claims that a pod waits for: they tell of a
 // missing StorageClass or of a provisioner's trouble.
-func (s *session) ofClaims(ctx context.Context, sub *subject, p *Problem) []Event {
+func (s *session) claimEvents(ctx context.Context, sub *trackedObject, p *Problem) []Event {
 	typed, err := s.tracker.cluster.Typed()
 	if err != nil {
 		return nil
 	}
-	pod, _ := s.witness(ctx, sub, p)
+	pod, _ := s.podShowing(ctx, sub, p)
 	var out []Event
-	for _, name := range pod.Claims {
+	for _, name := range pod.VolumeClaims {
 		of := fields.Set{"involvedObject.kind": "PersistentVolumeClaim", "involvedObject.name": name}
 		found, err := typed.CoreV1().Events(pod.Namespace).List(ctx, metav1.ListOptions{FieldSelector: of.String(), Limit: eventsShown})
 		if err != nil {
@@ -93,27 +93,27 @@ func (s *session) ofClaims(ctx context.Context, sub *subject, p *Problem) []Even
 	return out
 }
 
-// tails reads the ends of the logs of the pod that shows the problem best.
-func (s *session) tails(ctx context.Context, sub *subject, p *Problem) []LogTail {
+// logTails reads the ends of the logs of the pod that shows the problem best.
+func (s *session) logTails(ctx context.Context, sub *trackedObject, p *Problem) []LogTail {
 	typed, err := s.tracker.cluster.Typed()
 	if err != nil {
 		return nil
 	}
-	pod, ok := s.witness(ctx, sub, p)
+	pod, ok := s.podShowing(ctx, sub, p)
 	if !ok {
 		return nil
 	}
-	containers := suspects(pod, p)
+	containers := suspectContainers(pod, p)
 	if len(p.Pods) == 0 {
-		p.shownBy(pod, containers)
+		p.addWitness(pod, containers)
 	}
 	var out []LogTail
 	for _, c := range containers {
-		if !sub.wantsContainer(c.Plain) {
+		if !sub.settings.logs.wantsContainer(c.PlainName) {
 			continue
 		}
-		tail := LogTail{Pod: pod.Name, Container: c.Plain}
-		if !c.Running && c.Ended == nil && c.Last != nil || c.Running && c.Last != nil && p.Class != class.Readiness {
+		tail := LogTail{Pod: pod.Name, Container: c.PlainName}
+		if !c.Running && c.Terminated == nil && c.LastTermination != nil || c.Running && c.LastTermination != nil && p.Class != class.Readiness {
 			tail.Previous = true
 		}
 		tail.read(ctx, typed, pod.Namespace, sub)
@@ -122,22 +122,22 @@ func (s *session) tails(ctx context.Context, sub *subject, p *Problem) []LogTail
 	return out
 }
 
-// shownBy names a pod that shows the problem of its workload, and how its
+// addWitness names a pod that shows the problem of its workload, and how its
 // container has ended.
-func (p *Problem) shownBy(pod pods.Pod, containers []pods.Container) {
+func (p *Problem) addWitness(pod pods.Pod, containers []pods.Container) {
 	p.Pods = []string{pod.Name}
 	if pod.Node != "" {
 		p.Nodes = []string{pod.Node}
 	}
 	for _, c := range containers {
-		if c.Ended != nil && c.Ended.Code != 0 {
-			p.Container, p.ExitCode, p.Reason = c.Name, &c.Ended.Code, c.Ended.Reason
+		if c.Terminated != nil && c.Terminated.ExitCode != 0 {
+			p.Container, p.ExitCode, p.Reason = c.Name, &c.Terminated.ExitCode, c.Terminated.Reason
 			return
 		}
 	}
 }
 
-func (t *LogTail) read(ctx context.Context, typed kubernetes.Interface, namespace string, sub *subject) {
+func (t *LogTail) read(ctx context.Context, typed kubernetes.Interface, namespace string, sub *trackedObject) {
 	lines := int64(tailLines)
 	body, err := typed.CoreV1().Pods(namespace).GetLogs(t.Pod, &corev1.PodLogOptions{
 		Container: t.Container, Previous: t.Previous, TailLines: &lines,
@@ -148,13 +148,13 @@ func (t *LogTail) read(ctx context.Context, typed kubernetes.Interface, namespac
 		return
 	}
 	if err != nil {
-		t.Why = whyNoLogs(err, namespace)
+		t.Why = noLogsReason(err, namespace)
 		return
 	}
 	defer body.Close()
 	tail := logs.NewTail(tailLines)
 	err = logs.Read(body, false, func(l logs.Line) {
-		if sub.wants(t.Container, l.Text) {
+		if sub.settings.logs.wantsLine(t.Container, l.Text) {
 			tail.Add(l)
 		} else {
 			t.Why = "none of its last lines is wanted, by the annotations"
@@ -163,19 +163,19 @@ func (t *LogTail) read(ctx context.Context, typed kubernetes.Interface, namespac
 	if t.Lines = tail.Lines(); len(t.Lines) > 0 {
 		t.Why = ""
 	} else if err != nil {
-		t.Why = whyNoLogs(err, namespace)
+		t.Why = noLogsReason(err, namespace)
 	}
 }
 
-func whyNoLogs(err error, namespace string) string {
+func noLogsReason(err error, namespace string) string {
 	if apierrors.IsForbidden(err) {
 		return "missing permission to get pods/log in namespace " + namespace
 	}
 	return err.Error()
 }
 
-// witness is the pod that a problem names first; of a Job the one that failed last.
-func (s *session) witness(ctx context.Context, sub *subject, p *Problem) (pods.Pod, bool) {
+// podShowing is the pod that a problem names first; of a Job the one that failed last.
+func (s *session) podShowing(ctx context.Context, sub *trackedObject, p *Problem) (pods.Pod, bool) {
 	for _, name := range p.Pods {
 		for _, m := range sub.pods {
 			if m.Pod.Name == name {
@@ -206,14 +206,14 @@ func (s *session) witness(ctx context.Context, sub *subject, p *Problem) (pods.P
 	return all[0], true
 }
 
-// suspects are the containers whose logs may tell: the one the problem names,
+// suspectContainers are the containers whose logs may tell: the one the problem names,
 // else those that failed or aren't ready.
-func suspects(pod pods.Pod, p *Problem) []pods.Container {
+func suspectContainers(pod pods.Pod, p *Problem) []pods.Container {
 	var out, rest []pods.Container
 	for _, c := range pod.Containers {
-		failed := c.Ended != nil && c.Ended.Code != 0 || c.Last != nil
+		failed := c.Terminated != nil && c.Terminated.ExitCode != 0 || c.LastTermination != nil
 		switch {
-		case !c.Running && c.Ended == nil && c.Last == nil:
+		case !c.Running && c.Terminated == nil && c.LastTermination == nil:
 		case c.Name == p.Container, p.Container == "" && failed:
 			out = append(out, c)
 		case p.Container == "" && !c.Ready && !c.Init:

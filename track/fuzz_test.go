@@ -39,23 +39,23 @@ func FuzzJudge(f *testing.F) {
 			t.Skip()
 		}
 		for _, until := range []Until{UntilReady, UntilComplete, UntilGone} {
-			s := newSubject(Target{ID: kube.IDOf(&obj), Baseline: &obj, Changed: true, Until: until}, &Options{}, now)
+			s := newTrackedObject(Target{ID: kube.IDOf(&obj), Baseline: &obj, Changed: true, Until: until}, &Options{}, now)
 			for i := range 10 {
 				at := now.Add(time.Duration(i) * 5 * time.Minute)
 				switch i {
 				case 2:
-					s.seePod(pods.Trim(&p))
+					s.updatePod(pods.Trim(&p))
 				case 4:
-					s.see(later.DeepCopy(), at)
+					s.update(later.DeepCopy(), at)
 				case 6:
-					s.tell(Event{Reason: reason, Message: message, Count: i}, p.UID, at)
+					s.addEvent(Event{Reason: reason, Message: message, Count: i}, p.UID, at)
 				}
-				status := s.judge(at)
+				status := s.computeStatus(at)
 				if status.State == "" || status.State == Failed && (status.Problem == nil || status.Problem.Class == "") {
 					t.Errorf("status = %+v", status)
 				}
 			}
 		}
-		Options{}.compute(&obj, now, nil)
+		Options{}.computeStatus(&obj, now, nil)
 	})
 }

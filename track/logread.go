@@ -19,14 +19,14 @@ import (
 )
 
 const (
-	maxLate    = 1 << 20                // bytes read of a log after its Job has finished
-	firstAgain = 200 * time.Millisecond // before a log that was cut off is read on
-	lastAgain  = 5 * time.Second
+	maxFinishedLog = 1 << 20                // bytes read of a log after its Job has finished
+	firstLogRetry  = 200 * time.Millisecond // before a log that was cut off is read on
+	lastLogRetry   = 5 * time.Second
 )
 
-// keep follows a log to its end, also when the connection is cut meanwhile.
-func (b *logBook) keep(ctx context.Context, typed kubernetes.Interface, r *logReader, id kube.ID, p pods.Pod, container string) error {
-	for pause := firstAgain; ; pause = min(2*pause, lastAgain) {
+// readToEnd follows a log to its end, also when the connection is cut meanwhile.
+func (b *logFollower) readToEnd(ctx context.Context, typed kubernetes.Interface, r *logReader, id kube.ID, p pods.Pod, container string) error {
+	for pause := firstLogRetry; ; pause = min(2*pause, lastLogRetry) {
 		err := b.read(ctx, typed, r, id, p, container, true)
 		var status apierrors.APIStatus
 		if err == nil || errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError {
@@ -43,11 +43,11 @@ func (b *logBook) keep(ctx context.Context, typed kubernetes.Interface, r *logRe
 }
 
 // read copies a log to the queue, without lines that were there before.
-func (b *logBook) read(ctx context.Context, typed kubernetes.Interface, r *logReader, id kube.ID, p pods.Pod, container string, follow bool) error {
+func (b *logFollower) read(ctx context.Context, typed kubernetes.Interface, r *logReader, id kube.ID, p pods.Pod, container string, follow bool) error {
 	opts := &corev1.PodLogOptions{Container: container, Follow: follow, Timestamps: true}
-	key := run{pod: p.UID, container: container}
+	key := containerRun{pod: p.UID, container: container}
 	b.mu.Lock()
-	since := b.last[key]
+	since := b.lastLine[key]
 	b.mu.Unlock()
 	if !since.IsZero() {
 		opts.SinceTime = &metav1.Time{Time: since}
@@ -59,18 +59,18 @@ func (b *logBook) read(ctx context.Context, typed kubernetes.Interface, r *logRe
 	defer body.Close()
 	var in io.Reader = body
 	if !follow {
-		in = io.LimitReader(body, maxLate)
+		in = io.LimitReader(body, maxFinishedLog)
 	}
-	out := b.outlet(r, id, p.Name, container)
+	out := b.newSampler(r, id, p.Name, container)
 	err = logs.Read(in, true, func(l logs.Line) {
 		if !l.Time.IsZero() && !l.Time.After(since) {
 			return
 		}
 		b.mu.Lock()
-		b.last[key] = l.Time
+		b.lastLine[key] = l.Time
 		b.mu.Unlock()
-		if r.wants(container, l.Text) {
-			out.put(l)
+		if r.logs.wantsLine(container, l.Text) {
+			out.add(l)
 		}
 	})
 	out.end()
@@ -80,45 +80,45 @@ func (b *logBook) read(ctx context.Context, typed kubernetes.Interface, r *logRe
 	return err
 }
 
-// outlet passes the lines of one container on, as many as may pass.
-type outlet struct {
-	book    *logBook
+// lineSampler passes the lines of one container on, as many as may pass.
+type lineSampler struct {
+	book    *logFollower
 	line    LogLine     // but for its time and text
 	limit   *logs.Limit // of the container; nil when all lines are wanted
-	left    *logs.Line  // the last one that was left out
+	skipped *logs.Line  // the last one that was left out
 	dropped int
 }
 
-func (b *logBook) outlet(r *logReader, id kube.ID, pod, container string) *outlet {
-	o := &outlet{book: b, line: LogLine{Object: id, Pod: pod, Container: container}}
-	if r.limits {
+func (b *logFollower) newSampler(r *logReader, id kube.ID, pod, container string) *lineSampler {
+	o := &lineSampler{book: b, line: LogLine{Object: id, Pod: pod, Container: container}}
+	if r.isSampled {
 		o.limit = logs.NewLimit(lineRate, lineBurst)
 	}
 	return o
 }
 
-func (o *outlet) put(l logs.Line) {
+func (o *lineSampler) add(l logs.Line) {
 	now := time.Now()
 	if o.limit != nil && !(o.limit.Allow(now) && o.book.limit.Allow(now)) {
-		o.left = &l
+		o.skipped = &l
 		o.dropped++
 		return
 	}
 	o.send(l)
 }
 
-func (o *outlet) send(l logs.Line) {
+func (o *lineSampler) send(l logs.Line) {
 	line := o.line
 	line.Time, line.Text, line.Dropped = l.Time, l.Text, o.dropped
-	o.left, o.dropped = nil, 0
+	o.skipped, o.dropped = nil, 0
 	o.book.queue.Put(line)
 }
 
 // end sends the last line of the log, whatever the limit was.
-func (o *outlet) end() {
-	if o.left != nil {
+func (o *lineSampler) end() {
+	if o.skipped != nil {
 		o.dropped--
-		o.send(*o.left)
+		o.send(*o.skipped)
 	}
 }
 

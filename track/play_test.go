@@ -178,10 +178,10 @@ func (p *play) run(t *testing.T) {
 			next++
 		}
 		at := now
-		if !s.frozen.IsZero() {
-			at = s.frozen
+		if !s.pausedSince.IsZero() {
+			at = s.pausedSince
 		}
-		if status := s.judge(at); status.State.Done() {
+		if status := s.computeStatus(at); status.State.IsFinal() {
 			p.check(t, status, now.Sub(begin))
 			return
 		}
@@ -189,7 +189,7 @@ func (p *play) run(t *testing.T) {
 	p.check(t, s.status, p.End.Duration)
 }
 
-func (p *play) subject(t *testing.T, begin time.Time) *subject {
+func (p *play) subject(t *testing.T, begin time.Time) *trackedObject {
 	t.Helper()
 	object := normalised(t, p.Object)
 	object.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "deployer", Operation: "Apply", Time: &metav1.Time{Time: begin}}})
@@ -197,7 +197,7 @@ func (p *play) subject(t *testing.T, begin time.Time) *subject {
 	if p.Previous != nil {
 		target.Previous = normalised(t, p.Previous)
 	}
-	return newSubject(target, &Options{TolerateFailures: p.Options.Tolerate}, begin)
+	return newTrackedObject(target, &Options{TolerateFailures: p.Options.Tolerate}, begin)
 }
 
 // normalised gives an object the numbers that a real one has.
@@ -217,18 +217,18 @@ func normalised(t *testing.T, o map[string]any) *unstructured.Unstructured {
 	return u
 }
 
-func (p *play) play(s *subject, st *step, begin, now time.Time) {
+func (p *play) play(s *trackedObject, st *step, begin, now time.Time) {
 	if st.Object != nil {
 		object := s.object.DeepCopy()
 		merge(object.Object, st.Object)
 		data, _ := object.MarshalJSON()
 		_ = object.UnmarshalJSON(data)
-		s.see(object, now)
+		s.update(object, now)
 	}
 	if a := st.Pod; a != nil && a.Gone {
-		s.dropPod(types.UID(a.Name))
+		s.deletePod(types.UID(a.Name))
 	} else if a != nil {
-		s.seePod(a.pod(begin))
+		s.updatePod(a.pod(begin))
 	}
 	if e := st.Event; e != nil {
 		uid := types.UID("")
@@ -236,19 +236,19 @@ func (p *play) play(s *subject, st *step, begin, now time.Time) {
 			uid = types.UID(name)
 		}
 		e.Last = now
-		s.tell(*e, uid, now)
+		s.addEvent(*e, uid, now)
 	}
 	if st.Revision != "" {
 		s.revision = st.Revision
 	}
 	if st.Gone {
-		s.lose(nil)
+		s.markGone(nil)
 	}
 	if st.Lost {
-		s.blind(now)
+		s.pauseTimers(now)
 	}
 	if st.Back {
-		s.sighted(now)
+		s.resumeTimers(now)
 	}
 }
 

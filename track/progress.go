@@ -8,19 +8,19 @@ import (
 	"deployer/track/pods"
 )
 
-// advance moves the clock of progress when a count is higher than ever.
-func (s *subject) advance(now time.Time) {
+// updateProgress moves the clock of progress when a count is higher than ever.
+func (s *trackedObject) updateProgress(now time.Time) {
 	counts := map[string]int{}
 	if s.object != nil {
-		s.statusCounts(counts)
+		s.addStatusCounts(counts)
 	}
 	for uid, m := range s.pods {
 		counts["pods"]++
 		podCounts(counts, string(uid), m)
 	}
 	for key, n := range counts {
-		if n > s.marks[key] {
-			s.marks[key], s.progressed = n, now
+		if n > s.highestCounts[key] {
+			s.highestCounts[key], s.progressedAt = n, now
 		}
 	}
 }
@@ -29,14 +29,14 @@ func (s *subject) advance(now time.Time) {
 var progressCounts = []string{"updatedReplicas", "readyReplicas", "availableReplicas", "succeeded",
 	"updatedNumberScheduled", "numberReady", "numberAvailable", "fullyLabeledReplicas", "observedGeneration"}
 
-func (s *subject) statusCounts(counts map[string]int) {
+func (s *trackedObject) addStatusCounts(counts map[string]int) {
 	status, _ := s.object.Object["status"].(map[string]any)
 	for _, key := range progressCounts {
 		if n, ok := status[key].(int64); ok {
 			counts[key] = int(n)
 		}
 	}
-	if s.workload() {
+	if s.isWorkload() {
 		return
 	}
 	// Other kinds: a condition in a state not seen before is progress, one that
@@ -54,7 +54,7 @@ func (s *subject) statusCounts(counts map[string]int) {
 	counts["phase "+phase] = 1
 }
 
-func podCounts(counts map[string]int, uid string, m *pods.Memory) {
+func podCounts(counts map[string]int, uid string, m *pods.History) {
 	if m.Pod.Scheduled {
 		counts["scheduled"]++
 	}
@@ -66,7 +66,7 @@ func podCounts(counts map[string]int, uid string, m *pods.Memory) {
 		if c.Running {
 			counts["started "+uid+c.Name] = 1
 		}
-		if c.Init && c.Ended != nil && c.Ended.Code == 0 {
+		if c.Init && c.Terminated != nil && c.Terminated.ExitCode == 0 {
 			counts["done "+uid+c.Name] = 1
 		}
 	}
@@ -77,4 +77,4 @@ var workloadKinds = map[schema.GroupKind]bool{
 	{Group: "apps", Kind: "DaemonSet"}: true, {Group: "apps", Kind: "ReplicaSet"}: true, {Group: "batch", Kind: "Job"}: true,
 }
 
-func (s *subject) workload() bool { return workloadKinds[s.gk] }
+func (s *trackedObject) isWorkload() bool { return workloadKinds[s.gk] }

@@ -11,16 +11,16 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 )
 
-const askAgain = 5 * time.Second // for the ReplicaSet of a Deployment
+const revisionRecheck = 5 * time.Second // for the ReplicaSet of a Deployment
 
-// podsOf says how to find the pods of a workload's new revision; owner is
+// newPodsOf says how to find the pods of a workload's new revision; owner is
 // empty while that isn't known.
-func podsOf(sub *subject) (query podQuery, value, owner string) {
+func newPodsOf(sub *trackedObject) (query podQuery, value, owner string) {
 	o := sub.object
 	query.namespace = sub.ID.Namespace
 	switch sub.gk.Kind {
 	case "Deployment":
-		if !sub.current() {
+		if !sub.hasCurrentRevision() {
 			sub.revision = ""
 			clear(sub.pods)
 		}
@@ -31,11 +31,11 @@ func podsOf(sub *subject) (query podQuery, value, owner string) {
 			return query, "", ""
 		}
 		query.label = "pod-template-hash"
-		return query, sub.revision, ownerKey(query.namespace, "", sub.replicaSet())
+		return query, sub.revision, ownerKey(query.namespace, "", sub.newReplicaSet())
 	case "StatefulSet":
 		query.label = "controller-revision-hash"
 		value, _, _ = unstructured.NestedString(o.Object, "status", "updateRevision")
-		if value == "" || !sub.observed() {
+		if value == "" || !sub.isObserved() {
 			return query, "", ""
 		}
 	case "DaemonSet":
@@ -69,26 +69,26 @@ func selectorOf(o *unstructured.Unstructured) (string, error) {
 	return metav1.FormatLabelSelector(&selector), nil
 }
 
-func (s *subject) observed() bool {
+func (s *trackedObject) isObserved() bool {
 	n, _, _ := unstructured.NestedInt64(s.object.Object, "status", "observedGeneration")
 	return n >= s.object.GetGeneration()
 }
 
 // setRevision notes the hash of a Deployment's new ReplicaSet.
-func (s *subject) setRevision(hash string) {
+func (s *trackedObject) setRevision(hash string) {
 	if hash != "" {
-		s.revision, s.revisionOf = hash, revisionOf(s.object)
+		s.revision, s.revisionNumber = hash, revisionNumberOf(s.object)
 	}
 }
 
-// current reports whether the known ReplicaSet still is the new one.
-func (s *subject) current() bool {
-	return s.revisionOf == revisionOf(s.object)
+// hasCurrentRevision reports whether the known ReplicaSet still is the new one.
+func (s *trackedObject) hasCurrentRevision() bool {
+	return s.revisionNumber == revisionNumberOf(s.object)
 }
 
-// revisionOf is the number that a Deployment's controller gives its revision,
+// revisionNumber is the number that a Deployment's controller gives its revision,
 // or that of a ReplicaSet.
-func revisionOf(o metav1.Object) string {
+func revisionNumberOf(o metav1.Object) string {
 	return o.GetAnnotations()["deployment.kubernetes.io/revision"]
 }
 
@@ -97,12 +97,12 @@ func revisionOf(o metav1.Object) string {
 // unless the controller has seen the change and counts no new revision: then
 // only the scale has changed.
 // k8s.io/kubernetes/pkg/controller/deployment/progress.go
-func revisionByMessage(s *subject) string {
-	if !s.observed() {
+func revisionByMessage(s *trackedObject) string {
+	if !s.isObserved() {
 		return ""
 	}
-	message := progressing(s.object)
-	if s.Changed && s.Baseline != nil && message == progressing(s.Baseline) && revisionOf(s.object) != revisionOf(s.Baseline) {
+	message := progressingMessage(s.object)
+	if s.Changed && s.Baseline != nil && message == progressingMessage(s.Baseline) && revisionNumberOf(s.object) != revisionNumberOf(s.Baseline) {
 		return ""
 	}
 	for _, word := range strings.Split(message, `"`) {
@@ -113,7 +113,7 @@ func revisionByMessage(s *subject) string {
 	return ""
 }
 
-func progressing(o *unstructured.Unstructured) string {
+func progressingMessage(o *unstructured.Unstructured) string {
 	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
 	for _, c := range conditions {
 		if m, ok := c.(map[string]any); ok && m["type"] == "Progressing" {
@@ -124,29 +124,29 @@ func progressing(o *unstructured.Unstructured) string {
 	return ""
 }
 
-// askRevisions lists the ReplicaSets of Deployments whose status doesn't name
+// findRevisions lists the ReplicaSets of Deployments whose status doesn't name
 // the new one, as after a rollback: one list for each namespace.
-func (s *session) askRevisions(now time.Time) {
-	unknown := map[string][]*subject{}
-	for _, sub := range s.subjects {
-		if (sub.slow || s.logs.live(sub)) && sub.gk.Kind == "Deployment" && sub.revision == "" && !sub.status.State.Done() && sub.frozen.IsZero() &&
-			!sub.asking && !now.Before(sub.askAt) && sub.object != nil && sub.observed() {
+func (s *session) findRevisions(now time.Time) {
+	unknown := map[string][]*trackedObject{}
+	for _, sub := range s.objects {
+		if (sub.slow || s.logs.isLive(sub)) && sub.gk.Kind == "Deployment" && sub.revision == "" && !sub.status.State.IsFinal() && sub.pausedSince.IsZero() &&
+			!sub.inFlight && !now.Before(sub.nextAt) && sub.object != nil && sub.isObserved() {
 			unknown[sub.ID.Namespace] = append(unknown[sub.ID.Namespace], sub)
 		}
 	}
 	for namespace, subjects := range unknown {
-		if again := s.askedRevisions[namespace].Add(askAgain); now.Before(again) {
+		if again := s.revisionsListedAt[namespace].Add(revisionRecheck); now.Before(again) {
 			for _, sub := range subjects {
-				sub.askAt = again // together with others that come to light meanwhile
+				sub.nextAt = again // together with others that come to light meanwhile
 			}
 			continue
 		}
-		s.askedRevisions[namespace] = now
-		s.askRevision(namespace, subjects)
+		s.revisionsListedAt[namespace] = now
+		s.findRevisionsIn(namespace, subjects)
 	}
 }
 
-func (s *session) askRevision(namespace string, subjects []*subject) {
+func (s *session) findRevisionsIn(namespace string, subjects []*trackedObject) {
 	client, err := s.tracker.cluster.Metadata()
 	if err != nil {
 		return // Wait has used the connection already
@@ -158,31 +158,31 @@ func (s *session) askRevision(namespace string, subjects []*subject) {
 		}
 	}
 	for _, sub := range subjects {
-		sub.asking = true
+		sub.inFlight = true
 	}
 	s.group.Go(func() {
 		found, err := client.Resource(appsv1.SchemeGroupVersion.WithResource("replicasets")).Namespace(namespace).List(s.ctx, opts)
 		s.send(func() {
-			again := s.opts.Now().Add(askAgain)
+			again := s.opts.Now().Add(revisionRecheck)
 			if apierrors.IsForbidden(err) {
 				again = again.Add(24 * time.Hour)
 				s.warn("pod details unavailable: missing permission to list replicasets in namespace " + namespace)
 			}
 			for _, sub := range subjects {
-				sub.asking, sub.askAt = false, again
+				sub.inFlight, sub.nextAt = false, again
 				if err == nil {
-					sub.setRevision(newest(found.Items, sub))
+					sub.setRevision(newestHash(found.Items, sub))
 				}
-				sub.moved, s.dirty[sub] = true, true
+				sub.podsOutdated, s.dirty[sub] = true, true
 			}
 		})
 	})
 }
 
-// newest finds the hash of a Deployment's ReplicaSet of its present revision.
-func newest(sets []metav1.PartialObjectMetadata, sub *subject) string {
+// newestHash finds the hash of a Deployment's ReplicaSet of its present revision.
+func newestHash(sets []metav1.PartialObjectMetadata, sub *trackedObject) string {
 	for i := range sets {
-		if metav1.IsControlledBy(&sets[i], sub.object) && revisionOf(&sets[i]) == revisionOf(sub.object) {
+		if metav1.IsControlledBy(&sets[i], sub.object) && revisionNumberOf(&sets[i]) == revisionNumberOf(sub.object) {
 			return sets[i].Labels["pod-template-hash"]
 		}
 	}

@@ -257,7 +257,7 @@ func TestRuleInTheDefinition(t *testing.T) {
 	// what nobody has changed.
 	tracker := track.New(w.cluster, track.Options{})
 	other := thing("other", "}, spec: {a: 1}}")
-	if got := tracker.Judge(t.Context(), []*unstructured.Unstructured{other.Baseline})[0]; got.State != track.Progressing {
+	if got := tracker.ComputeStatus(t.Context(), []*unstructured.Unstructured{other.Baseline})[0]; got.State != track.Progressing {
 		t.Errorf("status = %+v, want it progressing by the rule", got)
 	}
 	other.Changed = false

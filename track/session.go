@@ -8,70 +8,70 @@ import (
 	"time"
 
 	"deployer/internal/kube"
-	"deployer/track/stream"
+	"deployer/track/watch"
 )
 
 const (
-	lostLimit    = 2 * time.Minute // without any answer of the API server
-	drainAtOnce  = 1000            // messages taken before objects are judged
-	manyPods     = 50              // of one workload, that is judged less often then
-	judgePause   = 100 * time.Millisecond
-	evidenceTime = 3 * time.Second // for what is asked once: logs and events of what failed, rules of kinds
-	logsEnd      = 5 * time.Second // at most, for the last lines of what has finished
+	unreachableLimit    = 2 * time.Minute // without any answer of the API server
+	maxDrain            = 1000            // messages taken before objects are judged
+	manyPods            = 50              // of one workload, that is judged less often then
+	manyPodsPause       = 100 * time.Millisecond
+	lookupTimeout       = 3 * time.Second // for what is asked once: logs and events of what failed, rules of kinds
+	finishedLogsTimeout = 5 * time.Second // at most, for the last lines of what has finished
 )
 
 // session is one Wait. Its fields belong to the goroutine of run; others send
 // functions to the inbox, which run calls in turn.
 type session struct {
-	tracker  *Tracker
-	opts     *Options
-	saw      func(Report)
-	subjects []*subject
-	byID     map[kube.ID]*subject
-	started  time.Time
+	tracker *Tracker
+	opts    *Options
+	report  func(Report)
+	objects []*trackedObject
+	byID    map[kube.ID]*trackedObject
+	started time.Time
 
 	inbox chan func()
 	ctx   context.Context // of the goroutines of this session, ended by run
 	group sync.WaitGroup
-	pace  stream.Pace
+	pace  watch.Pace
 
-	feeds      []*feed
-	wide       bool // the namespaces are many: watches of all of them are tried first
-	pulse      pulse
-	outages    int // streams that have no answer
-	outageFrom time.Time
-	lostAt     time.Time // since when nothing is seen of what is waited for
-	lostErr    error     // the last answer of a stream without one
-	fatal      error     // ends the wait: credentials
-	dirty      map[*subject]bool
-	said       map[string]bool
-	failedAt   time.Time
-	late       bool      // the deadline ended the wait, and not a failure
-	busy       bool      // workloads are on their way
-	calm       time.Time // when the last of them got ready; zero when all were
+	objectWatches    []*objectWatch
+	allNamespaces    bool // the namespaces are many: watches of all of them are tried first
+	health           apiHealth
+	outages          int // streams that have no answer
+	outageFrom       time.Time
+	lostAt           time.Time // since when nothing is seen of what is waited for
+	lostErr          error     // the last answer of a stream without one
+	fatal            error     // ends the wait: credentials
+	dirty            map[*trackedObject]bool
+	warned           map[string]bool
+	failedAt         time.Time
+	timedOut         bool      // the deadline ended the wait, and not a failure
+	workloadsBusy    bool      // workloads are on their way
+	workloadsReadyAt time.Time // when the last of them got ready; zero when all were
 
-	askedRevisions map[string]time.Time // by namespace
+	revisionsListedAt map[string]time.Time // by namespace
 
 	pods   podWatches
 	events eventWatches
-	logs   *logBook
+	logs   *logFollower
 }
 
 func newSession(t *Tracker, targets []Target, saw func(Report)) *session {
 	if saw == nil {
 		saw = func(Report) {}
 	}
-	s := &session{tracker: t, opts: &t.opts, saw: saw, byID: map[kube.ID]*subject{}, started: t.opts.Now(),
-		pulse: pulse{heard: t.opts.Now()}, inbox: make(chan func(), 256), dirty: map[*subject]bool{}, said: map[string]bool{},
-		askedRevisions: map[string]time.Time{}}
+	s := &session{tracker: t, opts: &t.opts, report: saw, byID: map[kube.ID]*trackedObject{}, started: t.opts.Now(),
+		health: apiHealth{heardAt: t.opts.Now()}, inbox: make(chan func(), 256), dirty: map[*trackedObject]bool{}, warned: map[string]bool{},
+		revisionsListedAt: map[string]time.Time{}}
 	for _, target := range targets {
 		if target.GVK.Empty() && target.Baseline != nil {
 			target.GVK = target.Baseline.GroupVersionKind()
 		}
-		sub := newSubject(target, s.opts, s.started)
-		sub.others = func() (bool, time.Time) { return s.busy, s.calm }
-		sub.pending = func(ref Ref) bool { return s.pending(sub.ID.Namespace, ref) }
-		s.subjects = append(s.subjects, sub)
+		sub := newTrackedObject(target, s.opts, s.started)
+		sub.workloads = func() (bool, time.Time) { return s.workloadsBusy, s.workloadsReadyAt }
+		sub.isPending = func(ref Ref) bool { return s.isPending(sub.ID.Namespace, ref) }
+		s.objects = append(s.objects, sub)
 		s.byID[target.ID] = sub
 	}
 	return s
@@ -81,19 +81,19 @@ func newSession(t *Tracker, targets []Target, saw func(Report)) *session {
 func (s *session) run(ctx context.Context) error {
 	inner, stop := context.WithCancel(ctx)
 	s.ctx = inner
-	s.logs = newLogBook(s)
+	s.logs = newLogFollower(s)
 	defer s.end(stop)
-	defer s.logs.tellMissed()
+	defer s.logs.warnMissed()
 	now := s.opts.Now()
-	s.learn(ctx)
+	s.readKindRules(ctx)
 	s.warnSettings()
-	for _, sub := range s.subjects {
-		s.judge(sub, now)
+	for _, sub := range s.objects {
+		s.updateStatus(sub, now)
 	}
 	if s.waiting() == 0 && s.failedAt.IsZero() {
 		return nil
 	}
-	if err := s.open(ctx); err != nil {
+	if err := s.openWatches(ctx); err != nil {
 		if ctx.Err() != nil {
 			return s.outOfTime(ctx)
 		}
@@ -105,13 +105,13 @@ func (s *session) run(ctx context.Context) error {
 // warnSettings tells of annotations that can't be followed: of those that mean
 // nothing once, with the first object that has them.
 func (s *session) warnSettings() {
-	first, more := map[string]*subject{}, map[string]int{}
+	first, more := map[string]*trackedObject{}, map[string]int{}
 	var order []string
-	for _, sub := range s.subjects {
-		for _, text := range sub.Unread {
+	for _, sub := range s.objects {
+		for _, text := range sub.settings.unreadable {
 			s.warn(sub.ID.String() + ": " + text)
 		}
-		for _, text := range sub.Unknown {
+		for _, text := range sub.settings.ineffective {
 			if first[text] == nil {
 				first[text] = sub
 				order = append(order, text)
@@ -158,11 +158,11 @@ func (s *session) loop(ctx context.Context) error {
 	defer timer.Stop()
 	for {
 		now := s.opts.Now()
-		s.mind(now)
-		s.judgeDue(now)
-		s.follow(now)
-		s.logs.takeTurns()
-		s.tidy(now)
+		s.noteWorkloads(now)
+		s.updateDue(now)
+		s.lookCloser(now)
+		s.logs.startReaders()
+		s.closeWatches(now)
 		if done, err := s.outcome(ctx, now); done {
 			return err
 		}
@@ -181,7 +181,7 @@ func (s *session) loop(ctx context.Context) error {
 }
 
 func (s *session) drain() {
-	for range drainAtOnce {
+	for range maxDrain {
 		select {
 		case f := <-s.inbox:
 			f()
@@ -196,8 +196,8 @@ func (s *session) outcome(ctx context.Context, now time.Time) (bool, error) {
 	if s.fatal != nil {
 		return true, s.fatal
 	}
-	if !s.lostAt.IsZero() && now.Sub(s.lostAt) >= lostLimit {
-		return true, &LostError{For: now.Sub(s.lostAt), Err: s.lostErr}
+	if !s.lostAt.IsZero() && now.Sub(s.lostAt) >= unreachableLimit {
+		return true, &UnreachableError{For: now.Sub(s.lostAt), Err: s.lostErr}
 	}
 	waiting := s.waiting()
 	switch {
@@ -208,7 +208,7 @@ func (s *session) outcome(ctx context.Context, now time.Time) (bool, error) {
 		return false, nil
 	case waiting == 0, now.Sub(s.failedAt) >= s.opts.Settle:
 		s.logs.finish()
-		s.evidence(ctx)
+		s.addEvidence(ctx)
 		return true, &FailedError{Causes: s.causes(), Waited: now.Sub(s.started)}
 	}
 	return false, nil
@@ -224,98 +224,98 @@ func (s *session) outOfTime(ctx context.Context) error {
 	s.drain()
 	now := s.opts.Now()
 	for sub := range s.dirty {
-		s.judge(sub, now)
+		s.updateStatus(sub, now)
 	}
-	for _, sub := range s.subjects {
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) && sub.hurry() {
-			s.judge(sub, now)
+	for _, sub := range s.objects {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) && sub.waiveStability() {
+			s.updateStatus(sub, now)
 		}
-		if !sub.status.State.Done() {
-			sub.status.Waited = now.Sub(sub.applied)
+		if !sub.status.State.IsFinal() {
+			sub.status.Waited = now.Sub(sub.appliedAt)
 		}
 	}
 	if s.waiting() == 0 && s.failedAt.IsZero() {
 		return nil
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		s.late = s.failedAt.IsZero()
-		s.evidence(context.WithoutCancel(ctx))
+		s.timedOut = s.failedAt.IsZero()
+		s.addEvidence(context.WithoutCancel(ctx))
 	}
 	if !s.failedAt.IsZero() {
 		return &FailedError{Causes: s.causes(), Waited: now.Sub(s.started)}
 	}
-	return &TimeoutError{Causes: s.causes(), NotReady: s.unready(), Total: len(s.subjects), Aim: s.aim(), Waited: now.Sub(s.started), Err: err}
+	return &TimeoutError{Causes: s.causes(), NotReady: s.unready(), Total: len(s.objects), Aim: s.goal(), Waited: now.Sub(s.started), Err: err}
 }
 
 // waiting counts the objects that still may change for better or worse.
 func (s *session) waiting() int {
 	n := 0
-	for _, sub := range s.subjects {
-		if !sub.status.State.Done() && !sub.Background {
+	for _, sub := range s.objects {
+		if !sub.status.State.IsFinal() && !sub.settings.isBackground() {
 			n++
 		}
 	}
 	return n
 }
 
-// mind notes whether workloads are on their way.
-func (s *session) mind(now time.Time) {
+// noteWorkloads notes whether workloads are on their way.
+func (s *session) noteWorkloads(now time.Time) {
 	busy := false
-	for _, sub := range s.subjects {
-		busy = busy || sub.workload() && !sub.Background && sub.Until != UntilGone && !sub.status.State.Done()
+	for _, sub := range s.objects {
+		busy = busy || sub.isWorkload() && !sub.settings.isBackground() && sub.Until != UntilGone && !sub.status.State.IsFinal()
 	}
-	if s.busy && !busy {
-		s.calm = now
+	if s.workloadsBusy && !busy {
+		s.workloadsReadyAt = now
 	}
-	s.busy = busy
+	s.workloadsBusy = busy
 }
 
-// judgeDue judges what has changed and what time may have changed.
-func (s *session) judgeDue(now time.Time) {
-	for _, sub := range s.subjects {
+// updateDue judges what has changed and what time may have changed.
+func (s *session) updateDue(now time.Time) {
+	for _, sub := range s.objects {
 		at := now
-		if !sub.frozen.IsZero() {
-			at = sub.frozen
+		if !sub.pausedSince.IsZero() {
+			at = sub.pausedSince
 		}
-		if soon := sub.judged.Add(judgePause); len(sub.pods) > manyPods && at.Before(soon) {
-			sub.wakeAt(soon)
+		if soon := sub.computedAt.Add(manyPodsPause); len(sub.pods) > manyPods && at.Before(soon) {
+			sub.recheckBy(soon)
 			continue
 		}
-		due := !sub.due.IsZero() && !at.Before(sub.due)
-		if (due || s.dirty[sub]) && !sub.status.State.Done() {
-			s.judge(sub, at)
+		due := !sub.recheckAt.IsZero() && !at.Before(sub.recheckAt)
+		if (due || s.dirty[sub]) && !sub.status.State.IsFinal() {
+			s.updateStatus(sub, at)
 		}
 		delete(s.dirty, sub)
 	}
 }
 
-// judge works out the status of an object and reports what is new.
-func (s *session) judge(sub *subject, now time.Time) {
-	if sub.status.State.Done() {
+// updateStatus works out the status of an object and reports what is new.
+func (s *session) updateStatus(sub *trackedObject, now time.Time) {
+	if sub.status.State.IsFinal() {
 		return
 	}
 	before := sub.status
-	after := sub.judge(now)
-	if after.State == Failed && !s.sure(s.opts.Now()) {
+	after := sub.computeStatus(now)
+	if after.State == Failed && !s.trustsSilence(s.opts.Now()) {
 		sub.status = before
 		return
 	}
-	if after.State == Ready && sub.Mode == failWarn && after.Unverified && len(after.Notes) > 0 {
+	if after.State == Ready && sub.settings.failMode == failWarn && after.Unverified && len(after.Notes) > 0 {
 		s.warn(sub.ID.String() + ": " + after.Notes[len(after.Notes)-1])
 	}
-	if after.State == Failed && s.failedAt.IsZero() && !sub.Background {
+	if after.State == Failed && s.failedAt.IsZero() && !sub.settings.isBackground() {
 		s.failedAt = now
 	}
-	if kind, news := compare(before, after); news {
-		s.saw(Report{Kind: kind, Time: now, Status: after})
+	if kind, news := changeOf(before, after); news {
+		s.report(Report{Kind: kind, Time: now, Status: after})
 	}
 }
 
-// compare tells what kind of news the difference of two statuses is.
-func compare(before, after Status) (ReportKind, bool) {
+// changeOf tells what kind of news the difference of two statuses is.
+func changeOf(before, after Status) (ReportKind, bool) {
 	was, is := problemClass(before), problemClass(after)
 	switch {
-	case after.State.Done() && before.State != after.State:
+	case after.State.IsFinal() && before.State != after.State:
 		return StatusChanged, true
 	case was != is && is != "":
 		return ProblemSeen, true
@@ -345,36 +345,36 @@ func (s *session) nextDue(now time.Time) time.Duration {
 			next = at
 		}
 	}
-	for _, sub := range s.subjects {
-		if sub.status.State.Done() || !sub.frozen.IsZero() {
+	for _, sub := range s.objects {
+		if sub.status.State.IsFinal() || !sub.pausedSince.IsZero() {
 			continue
 		}
-		earlier(sub.due)
-		earlier(s.followAt(sub))
+		earlier(sub.recheckAt)
+		earlier(s.nextLookAt(sub))
 	}
 	if len(s.pods.wanted) > 0 {
-		earlier(s.pods.next)
+		earlier(s.pods.nextOpen)
 	}
 	if !s.failedAt.IsZero() {
 		earlier(s.failedAt.Add(s.opts.Settle))
 	}
 	if !s.lostAt.IsZero() {
-		earlier(s.lostAt.Add(lostLimit))
+		earlier(s.lostAt.Add(unreachableLimit))
 	}
 	return max(next.Sub(now), 5*time.Millisecond)
 }
 
 func (s *session) warn(text string) {
-	if s.said[text] {
+	if s.warned[text] {
 		return
 	}
-	s.said[text] = true
-	s.saw(Report{Kind: Warned, Time: s.opts.Now(), Text: text})
+	s.warned[text] = true
+	s.report(Report{Kind: Warned, Time: s.opts.Now(), Text: text})
 }
 
-// aim is what the targets are to become.
-func (s *session) aim() State {
-	if allGo(s.subjects) {
+// goal is what the targets are to become.
+func (s *session) goal() State {
+	if allAwaitDeletion(s.objects) {
 		return Gone
 	}
 	return Ready
@@ -383,11 +383,11 @@ func (s *session) aim() State {
 // unready are the statuses of all that isn't as wanted, failed ones first.
 func (s *session) unready() []Status {
 	var failed, other []Status
-	for _, sub := range s.subjects {
+	for _, sub := range s.objects {
 		switch {
 		case sub.status.State == Failed:
 			failed = append(failed, sub.status)
-		case !sub.status.State.Done() && !sub.Background:
+		case !sub.status.State.IsFinal() && !sub.settings.isBackground():
 			other = append(other, sub.status)
 		}
 	}

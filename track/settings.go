@@ -23,24 +23,34 @@ const (
 
 // settings are what an object's annotations say about tracking it.
 type settings struct {
-	Skip        bool // ready as soon as it is applied
-	Background  bool // watched while others are waited for
-	AsJob       bool
-	AsService   bool
-	Timeout     time.Duration
-	NoProgress  time.Duration
-	Required    string
-	Allowed     *int
-	Mode        failMode
-	Override    *rules.Override
-	Logs        *LogMode
-	LogPods     int                       // 0: all
-	Only, Not   map[string]bool           // containers
-	Match, Drop map[string]*regexp.Regexp // by container; "" is for each of them
-	ShowEvents  bool
-	Sensitive   bool
-	Unread      []string // annotations that could not be read, and why
-	Unknown     []string // annotations that mean nothing here, or not for this kind, and why
+	mode              string        // of annotation.Track; empty is "full"
+	trackAs           string        // of annotation.TrackAs: "job", "service" or empty
+	timeout           time.Duration // 0: none
+	noProgressTimeout time.Duration // 0: as for the whole run
+	rolloutRequired   string        // see rules.Input
+	failuresAllowed   *int          // nil: as for the whole run
+	failMode          failMode
+	override          *rules.Override // the readiness expressions; nil for none
+	logs              logSettings
+	showEvents        bool
+	sensitive         bool
+
+	unreadable  []string // annotations that could not be read, and why
+	ineffective []string // annotations that mean nothing here, or not for this kind, and why
+}
+
+// isSkipped reports whether the object counts as ready as soon as it is applied.
+func (s *settings) isSkipped() bool { return s.mode == "none" || s.mode == "apply" }
+
+// isBackground reports whether the object is only watched while others are waited for.
+func (s *settings) isBackground() bool { return s.mode == "background" }
+
+// logSettings say which log lines of an object's pods are wanted.
+type logSettings struct {
+	mode             *LogMode                  // nil: as for the whole run
+	maxPods          int                       // 0: all
+	only, except     map[string]bool           // containers
+	include, exclude map[string]*regexp.Regexp // by container; "" is for each of them
 }
 
 // settingsOf reads the annotations of an object.
@@ -50,29 +60,27 @@ func settingsOf(obj *unstructured.Unstructured) settings {
 		return s
 	}
 	stated := obj.GetAnnotations()
-	s.Unknown = annotation.WithoutEffect(stated, obj.GroupVersionKind().GroupKind())
+	s.ineffective = annotation.WithoutEffect(stated, obj.GroupVersionKind().GroupKind())
 
-	track := read(&s, annotation.Track, stated)
-	s.Skip, s.Background = track == "none" || track == "apply", track == "background"
-	trackAs := read(&s, annotation.TrackAs, stated)
-	s.AsJob, s.AsService = trackAs == "job", trackAs == "service"
-	s.Timeout = read(&s, annotation.Timeout, stated)
-	s.NoProgress = read(&s, annotation.NoProgressTimeout, stated)
-	s.Required = read(&s, annotation.RolloutRequired, stated)
+	s.mode = read(&s, annotation.Track, stated)
+	s.trackAs = read(&s, annotation.TrackAs, stated)
+	s.timeout = read(&s, annotation.Timeout, stated)
+	s.noProgressTimeout = read(&s, annotation.NoProgressTimeout, stated)
+	s.rolloutRequired = read(&s, annotation.RolloutRequired, stated)
 	if n, ok := readStated(&s, annotation.FailuresAllowed, stated); ok {
-		s.Allowed = &n
+		s.failuresAllowed = &n
 	}
-	s.Mode = failModes[read(&s, annotation.FailMode, stated)]
+	s.failMode = failModes[read(&s, annotation.FailMode, stated)]
 	s.readLogs(stated)
-	s.ShowEvents = read(&s, annotation.Events, stated)
-	s.Sensitive = read(&s, annotation.Sensitive, stated)
+	s.showEvents = read(&s, annotation.Events, stated)
+	s.sensitive = read(&s, annotation.Sensitive, stated)
 
 	ready, failed := annotation.Ready.Name, annotation.Failed.Name
 	override, err := rules.NewOverride(stated[ready], stated[failed])
 	if err != nil {
-		s.Unread = append(s.Unread, fmt.Sprintf("annotation %s or %s: %v", ready, failed, err))
+		s.unreadable = append(s.unreadable, fmt.Sprintf("annotation %s or %s: %v", ready, failed, err))
 	}
-	s.Override = override
+	s.override = override
 	return s
 }
 
@@ -84,17 +92,17 @@ var logModes = map[string]LogMode{"none": LogsNone, "failed": LogsFailed, "all":
 
 func (s *settings) readLogs(stated map[string]string) {
 	pods, ok := readStated(s, annotation.LogsPods, stated)
-	s.LogPods = pods
+	s.logs.maxPods = pods
 	if ok && pods == 0 {
-		s.Logs = new(LogsNone)
+		s.logs.mode = new(LogsNone)
 	}
 	if mode, ok := logModes[read(s, annotation.Logs, stated)]; ok {
-		s.Logs = &mode
+		s.logs.mode = &mode
 	}
-	s.Only = read(s, annotation.LogsContainers, stated)
-	s.Not = read(s, annotation.LogsSkipContainers, stated)
-	s.Match = readForContainers(s, annotation.LogsRegex, annotation.LogsRegexFor, stated)
-	s.Drop = readForContainers(s, annotation.LogsSkipRegex, annotation.LogsSkipRegexFor, stated)
+	s.logs.only = read(s, annotation.LogsContainers, stated)
+	s.logs.except = read(s, annotation.LogsSkipContainers, stated)
+	s.logs.include = readForContainers(s, annotation.LogsRegex, annotation.LogsRegexFor, stated)
+	s.logs.exclude = readForContainers(s, annotation.LogsSkipRegex, annotation.LogsSkipRegexFor, stated)
 }
 
 // read gives the value of an annotation; the zero value when there is none.
@@ -106,7 +114,7 @@ func read[T any](s *settings, key *annotation.Key[T], stated map[string]string) 
 // readStated also says whether there is a value.
 func readStated[T any](s *settings, key *annotation.Key[T], stated map[string]string) (T, bool) {
 	value, ok, errs := key.Read(stated)
-	s.unread(errs)
+	s.addUnreadable(errs)
 	return value, ok
 }
 
@@ -114,32 +122,32 @@ func readStated[T any](s *settings, key *annotation.Key[T], stated map[string]st
 // for single ones.
 func readForContainers[T any](s *settings, forAll, forOne *annotation.Key[T], stated map[string]string) map[string]T {
 	values, errs := forOne.ReadEach(stated)
-	s.unread(errs)
+	s.addUnreadable(errs)
 	if value, ok := readStated(s, forAll, stated); ok {
 		values[""] = value
 	}
 	return values
 }
 
-func (s *settings) unread(errs []*annotation.ValueError) {
+func (s *settings) addUnreadable(errs []*annotation.ValueError) {
 	for _, err := range errs {
-		s.Unread = append(s.Unread, "annotation "+err.Error())
+		s.unreadable = append(s.unreadable, "annotation "+err.Error())
 	}
 }
 
-// wants reports whether a line of a container's log is to be shown.
-func (s *settings) wants(container, line string) bool {
-	match, drop := s.Match[container], s.Drop[container]
-	if match == nil {
-		match = s.Match[""]
+// wantsLine reports whether a line of a container's log is to be shown.
+func (s *logSettings) wantsLine(container, line string) bool {
+	include, exclude := s.include[container], s.exclude[container]
+	if include == nil {
+		include = s.include[""]
 	}
-	if drop == nil {
-		drop = s.Drop[""]
+	if exclude == nil {
+		exclude = s.exclude[""]
 	}
-	return (match == nil || match.MatchString(line)) && (drop == nil || !drop.MatchString(line))
+	return (include == nil || include.MatchString(line)) && (exclude == nil || !exclude.MatchString(line))
 }
 
 // wantsContainer reports whether a container's log is to be shown at all.
-func (s *settings) wantsContainer(container string) bool {
-	return !s.Not[container] && (len(s.Only) == 0 || s.Only[container])
+func (s *logSettings) wantsContainer(container string) bool {
+	return !s.except[container] && (len(s.only) == 0 || s.only[container])
 }

@@ -35,30 +35,32 @@ func annotated(kv ...string) *unstructured.Unstructured {
 // is forgotten here.
 func TestEachAnnotation(t *testing.T) {
 	is := func(m LogMode) func(settings) bool {
-		return func(s settings) bool { return s.Logs != nil && *s.Logs == m }
+		return func(s settings) bool { return s.logs.mode != nil && *s.logs.mode == m }
 	}
-	mode := func(m failMode) func(settings) bool { return func(s settings) bool { return s.Mode == m } }
-	only := func(s settings) bool { return s.wantsContainer("app") && !s.wantsContainer("side") }
-	lines := func(s settings) bool { return s.wants("app", "ERR 1") && !s.wants("app", "ok") }
-	its := func(s settings) bool { return lines(s) && s.wants("side", "ok") && s.wants("side", "ERR 1") }
-	events := func(s settings) bool { return s.ShowEvents }
-	sensitive := func(s settings) bool { return s.Sensitive }
-	five := func(s settings) bool { return *s.Allowed == 5 }
-	twoPods := func(s settings) bool { return s.LogPods == 2 }
-	patience := func(s settings) bool { return s.NoProgress == 3*time.Minute }
+	mode := func(m failMode) func(settings) bool { return func(s settings) bool { return s.failMode == m } }
+	only := func(s settings) bool { return s.logs.wantsContainer("app") && !s.logs.wantsContainer("side") }
+	lines := func(s settings) bool { return s.logs.wantsLine("app", "ERR 1") && !s.logs.wantsLine("app", "ok") }
+	its := func(s settings) bool {
+		return lines(s) && s.logs.wantsLine("side", "ok") && s.logs.wantsLine("side", "ERR 1")
+	}
+	events := func(s settings) bool { return s.showEvents }
+	sensitive := func(s settings) bool { return s.sensitive }
+	five := func(s settings) bool { return *s.failuresAllowed == 5 }
+	twoPods := func(s settings) bool { return s.logs.maxPods == 2 }
+	patience := func(s settings) bool { return s.noProgressTimeout == 3*time.Minute }
 	tested := map[string]bool{"deployer.io/instances-ready": true, "deployer.io/instances-failed": true} // of definitions
 	for _, test := range []struct {
 		name, value string
 		holds       func(settings) bool
 	}{
-		{"deployer.io/track", "none", func(s settings) bool { return s.Skip }},
-		{"deployer.io/track", "apply", func(s settings) bool { return s.Skip }},
-		{"deployer.io/track", "background", func(s settings) bool { return s.Background }},
-		{"deployer.io/track-as", "job", func(s settings) bool { return s.AsJob }},
-		{"deployer.io/track-as", "service", func(s settings) bool { return s.AsService }},
-		{"deployer.io/timeout", "90s", func(s settings) bool { return s.Timeout == 90*time.Second }},
+		{"deployer.io/track", "none", func(s settings) bool { return s.isSkipped() }},
+		{"deployer.io/track", "apply", func(s settings) bool { return s.isSkipped() }},
+		{"deployer.io/track", "background", func(s settings) bool { return s.isBackground() }},
+		{"deployer.io/track-as", "job", func(s settings) bool { return s.trackAs == "job" }},
+		{"deployer.io/track-as", "service", func(s settings) bool { return s.trackAs == "service" }},
+		{"deployer.io/timeout", "90s", func(s settings) bool { return s.timeout == 90*time.Second }},
 		{"deployer.io/no-progress-timeout", "3m", patience},
-		{"deployer.io/rollout-required", "80%", func(s settings) bool { return s.Required == "80%" }},
+		{"deployer.io/rollout-required", "80%", func(s settings) bool { return s.rolloutRequired == "80%" }},
 		{"deployer.io/failures-allowed", "5", five},
 		{"deployer.io/fail-mode", "warn", mode(failWarn)},
 		{"deployer.io/fail-mode", "ignore", mode(failIgnore)},
@@ -75,9 +77,9 @@ func TestEachAnnotation(t *testing.T) {
 		{"deployer.io/logs-skip-regex-for-app", "^ok", its},
 		{"deployer.io/events", "true", events},
 		{"deployer.io/sensitive", "true", sensitive},
-		{"deployer.io/ready", "self.a == 1", func(s settings) bool { return s.Override != nil }},
-		{"deployer.io/failed", "self.a == 1", func(s settings) bool { return s.Override != nil }},
-		{"werf.io/track-termination-mode", "NonBlocking", func(s settings) bool { return s.Background }},
+		{"deployer.io/ready", "self.a == 1", func(s settings) bool { return s.override != nil }},
+		{"deployer.io/failed", "self.a == 1", func(s settings) bool { return s.override != nil }},
+		{"werf.io/track-termination-mode", "NonBlocking", func(s settings) bool { return s.isBackground() }},
 		{"werf.io/fail-mode", "HopeUntilEndOfDeployProcess", mode(failLate)},
 		{"werf.io/fail-mode", "IgnoreAndContinueDeployProcess", mode(failIgnore)},
 		{"werf.io/failures-allowed-per-replica", "5", five},
@@ -95,7 +97,7 @@ func TestEachAnnotation(t *testing.T) {
 		{"werf.io/sensitive", "true", sensitive},
 	} {
 		s := settingsOf(annotated(test.name, test.value))
-		if !test.holds(s) || len(s.Unread)+len(s.Unknown) > 0 {
+		if !test.holds(s) || len(s.unreadable)+len(s.ineffective) > 0 {
 			t.Errorf("%s: %s gives %+v", test.name, test.value, s)
 		}
 		tested[strings.TrimSuffix(test.name, "app")] = true
@@ -111,33 +113,33 @@ func TestEachAnnotation(t *testing.T) {
 
 func TestOurAnnotationsHaveTheLastWord(t *testing.T) {
 	s := settingsOf(annotated("werf.io/fail-mode", "IgnoreAndContinueDeployProcess", "deployer.io/fail-mode", "fail"))
-	if s.Mode != failRelease {
+	if s.failMode != failRelease {
 		t.Errorf("settings = %+v", s)
 	}
 }
 
 func TestUnreadableSettings(t *testing.T) {
 	s := settingsOf(annotated("deployer.io/timeout", "soon", "deployer.io/ready", "self.", "deployer.io/fail-mode", "maybe"))
-	if len(s.Unread) != 3 || !strings.Contains(strings.Join(s.Unread, "\n"), `"maybe" is none of fail, ignore, late, warn`) {
-		t.Errorf("unread = %q", s.Unread)
+	if len(s.unreadable) != 3 || !strings.Contains(strings.Join(s.unreadable, "\n"), `"maybe" is none of fail, ignore, late, warn`) {
+		t.Errorf("unread = %q", s.unreadable)
 	}
 }
 
 func TestAnnotationsOfOtherParts(t *testing.T) {
 	s := settingsOf(annotated("deployer.io/sensitive-paths", "data.a", "werf.io/sensitive-paths", "data.b", "deployer.io/depends-on", "job/a"))
-	if len(s.Unknown) > 0 {
-		t.Errorf("told to have no effect: %q", s.Unknown)
+	if len(s.ineffective) > 0 {
+		t.Errorf("told to have no effect: %q", s.ineffective)
 	}
 }
 
 func TestAnnotationsWithoutEffect(t *testing.T) {
 	s := settingsOf(annotated("werf.io/weight", "1", "werf.io/replicas-on-creation", "2", "werf.io/deploy-dependency-db", "state=ready", "deployer.io/time-out", "1m", "example.com/x", "y"))
-	if len(s.Unknown) != 2 {
-		t.Fatalf("unknown = %q, want two", s.Unknown)
+	if len(s.ineffective) != 2 {
+		t.Fatalf("unknown = %q, want two", s.ineffective)
 	}
 	for i, want := range []string{"leave spec.replicas out", "deployer.io/time-out is not known"} {
-		if !strings.Contains(s.Unknown[i], want) {
-			t.Errorf("unknown = %q, want %q", s.Unknown[i], want)
+		if !strings.Contains(s.ineffective[i], want) {
+			t.Errorf("unknown = %q, want %q", s.ineffective[i], want)
 		}
 	}
 }
@@ -148,7 +150,7 @@ func TestAnnotationsThatAKindDoesNotSupport(t *testing.T) {
 		o := annotated(key, value)
 		o.SetAPIVersion(apiVersion)
 		o.SetKind(kind)
-		return settingsOf(o).Unknown
+		return settingsOf(o).ineffective
 	}
 	for _, test := range []struct{ key, value, yes, no string }{
 		{"deployer.io/rollout-required", "80%", "apps/v1 StatefulSet", "batch/v1 Job"},

@@ -53,8 +53,8 @@ type Status struct {
 	Waited time.Duration
 }
 
-// Done reports whether nothing more will happen to the status.
-func (s State) Done() bool { return s == Ready || s == Failed || s == Gone }
+// IsFinal reports whether nothing more will happen to the status.
+func (s State) IsFinal() bool { return s == Ready || s == Failed || s == Gone }
 
 // Rollout counts the pods of a workload, as its controller counts them.
 type Rollout struct {
@@ -113,24 +113,24 @@ type LogTail struct {
 	Why            string // why there are no lines: "missing permission to get pods/log"
 }
 
-// compute judges an object without a past. It asks nobody and remembers nothing.
-// ofKind is the rule in the definition of its kind; nil when it has none.
-func (o Options) compute(obj *unstructured.Unstructured, now time.Time, ofKind *rules.Override) Status {
+// computeStatus judges an object without a past. It asks nobody and remembers nothing.
+// kindOverride is the rule in the definition of its kind; nil when it has none.
+func (o Options) computeStatus(obj *unstructured.Unstructured, now time.Time, ofKind *rules.Override) Status {
 	set := settingsOf(obj)
-	if set.Skip {
+	if set.isSkipped() {
 		return Status{ID: kube.IDOf(obj), UID: obj.GetUID(), State: Ready}
 	}
-	verdict := o.Rules.Judge(rules.Input{Object: obj, Changed: true, Now: now, Applied: obj.GetCreationTimestamp().Time,
-		Override: cmp.Or(set.Override, ofKind), Required: set.Required, Complete: set.AsJob && !set.AsService})
+	verdict := o.Rules.Evaluate(rules.Input{Object: obj, Changed: true, Now: now, Applied: obj.GetCreationTimestamp().Time,
+		Override: cmp.Or(set.override, ofKind), Required: set.rolloutRequired, Complete: set.trackAs == "job"})
 	return statusOf(kube.IDOf(obj), obj.GetUID(), verdict)
 }
 
-// Still reports whether an object is ready once it exists, so that there is
+// ReadyWhenPresent reports whether an object is ready once it exists, so that there is
 // nothing to wait for: by its kind, and neither its annotations nor the user's
 // rules say otherwise. Of the object only the metadata is looked at.
-func (o Options) Still(obj *unstructured.Unstructured) bool {
+func (o Options) ReadyWhenPresent(obj *unstructured.Unstructured) bool {
 	gk := obj.GroupVersionKind().GroupKind()
-	return rules.Still(gk) && !o.Rules.Has(gk) && settingsOf(obj).Override == nil
+	return rules.ReadyWhenPresent(gk) && !o.Rules.Has(gk) && settingsOf(obj).override == nil
 }
 
 // statusOf writes a verdict as a status.

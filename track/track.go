@@ -112,7 +112,7 @@ func ParseRules(data []byte) (*rules.Set, error) { return rules.Parse(data) }
 // Wait returns nil when every target got there, *FailedError naming those that
 // can't any more and why, or, when ctx ends first, *TimeoutError listing all
 // that are unready; the latter wraps the context's error and cause. It returns
-// *LostError when the API server was out of reach for two minutes.
+// *UnreachableError when the API server was out of reach for two minutes.
 //
 // Targets that are ready by their baselines cost no request; with all of them
 // ready Wait returns at once. saw is called for each change, by one goroutine

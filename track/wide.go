@@ -7,21 +7,21 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"deployer/track/stream"
+	"deployer/track/watch"
 )
 
 // manyNamespaces is how many namespaces are watched one by one. Each is a stream
 // of the connection, so with more of them one stream for all is tried first.
 const manyNamespaces = 5
 
-// startFeeds opens the streams of all feeds.
-func (s *session) startFeeds() error {
-	byResource := map[schema.GroupVersionResource][]*feed{}
-	for _, f := range s.feeds {
+// startObjectWatches opens the streams of all feeds.
+func (s *session) startObjectWatches() error {
+	byResource := map[schema.GroupVersionResource][]*objectWatch{}
+	for _, f := range s.objectWatches {
 		byResource[f.mapping.Resource] = append(byResource[f.mapping.Resource], f)
 	}
 	for _, feeds := range byResource {
-		if len(feeds) > manyNamespaces && s.startWide(feeds) {
+		if len(feeds) > manyNamespaces && s.startAllNamespaces(feeds) {
 			continue
 		}
 		for _, f := range feeds {
@@ -33,22 +33,22 @@ func (s *session) startFeeds() error {
 	return nil
 }
 
-// startWide watches a resource in all namespaces for feeds of many, where labels
+// startAllNamespaces watches a resource in all namespaces for feeds of many, where labels
 // tell the targets from what is no concern of the release. Without the permission
 // each feed watches for itself.
-func (s *session) startWide(feeds []*feed) bool {
-	var all []*subject
+func (s *session) startAllNamespaces(feeds []*objectWatch) bool {
+	var all []*trackedObject
 	for _, f := range feeds {
-		for _, sub := range f.subjects {
+		for _, sub := range f.objects {
 			all = append(all, sub)
 		}
 	}
-	query := stream.Query{Labels: common(all), From: from(all)}
+	query := watch.Query{Labels: commonLabels(all), From: startVersion(all)}
 	client, err := s.tracker.cluster.ResourceAt(feeds[0].mapping, "")
 	if err != nil || query.Labels == "" {
 		return false
 	}
-	s.wide = true
+	s.allNamespaces = true
 	ctx, stop := context.WithCancel(s.ctx)
 	for _, f := range feeds {
 		f.query = query
@@ -60,8 +60,8 @@ func (s *session) startWide(feeds []*feed) bool {
 		}
 	})
 	s.group.Go(func() {
-		err := stream.Run(ctx, stream.Dynamic(client), query, func(n stream.Note) bool {
-			return s.send(func() { hand(feeds, n) })
+		err := watch.Watch(ctx, watch.SourceOf(client), query, func(n watch.Event) bool {
+			return s.send(func() { dispatch(feeds, n) })
 		})
 		if err == nil || ctx.Err() != nil || apierrors.IsUnauthorized(err) {
 			return
@@ -80,15 +80,15 @@ func (s *session) startWide(feeds []*feed) bool {
 	return true
 }
 
-// hand gives each feed what concerns its namespace.
-func hand(feeds []*feed, n stream.Note) {
+// dispatch gives each feed what concerns its namespace.
+func dispatch(feeds []*objectWatch, n watch.Event) {
 	for _, f := range feeds {
 		if n.Object == nil {
-			f.take(n)
+			f.handle(n)
 			continue
 		}
 		if m, err := meta.Accessor(n.Object); err == nil && m.GetNamespace() == f.namespace {
-			f.take(n)
+			f.handle(n)
 		}
 	}
 }

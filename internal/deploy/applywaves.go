@@ -59,7 +59,7 @@ func (r *run) awaitNeeds(ctx context.Context, needs []ordering.Dependency) error
 // a status, where nobody has made a rule.
 func (r *run) isReadyWhenApplied(id kube.ID) bool {
 	c := r.applied[id]
-	return c.Result != nil && r.Settings.Track.Still(c.Result)
+	return c.Result != nil && r.Settings.Track.ReadyWhenPresent(c.Result)
 }
 
 // applyTogether applies waves of which none waits for more than the ones before it to

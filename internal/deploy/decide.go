@@ -82,7 +82,7 @@ func (d *Deployer) waitsFor(op *Operation) []ordering.Dependency {
 			if c.Action == apply.GiveBack || c.Action == apply.Keep {
 				continue // it isn't the release's
 			}
-			if obj != nil && !d.Settings.Track.Still(obj) && (d.Settings.WaitJobs || !isJob(c.ID)) {
+			if obj != nil && !d.Settings.Track.ReadyWhenPresent(obj) && (d.Settings.WaitJobs || !isJob(c.ID)) {
 				out = append(out, ordering.Dependency{ID: c.ID, State: ordering.Ready})
 			}
 		}

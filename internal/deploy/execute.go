@@ -269,7 +269,7 @@ func (r *run) trackTargets(changes []apply.Change, skip func(kube.ID) bool) []tr
 		}
 		if c.Recognised() {
 			// Only the metadata is known, which is enough for kinds without a status.
-			if r.Settings.Track.Still(c.Result) {
+			if r.Settings.Track.ReadyWhenPresent(c.Result) {
 				continue
 			}
 			target.Baseline, target.Previous = nil, nil

@@ -76,7 +76,7 @@ func fillInStatuses(ctx context.Context, tracker *track.Tracker, objects []LiveO
 			there, whose = append(there, o.Object), append(whose, o)
 		}
 	}
-	for i, status := range tracker.Judge(ctx, there) {
+	for i, status := range tracker.ComputeStatus(ctx, there) {
 		whose[i].Status = status
 	}
 }

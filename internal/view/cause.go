@@ -111,7 +111,7 @@ func (c *collector) walk(err error) bool {
 	case *track.TimeoutError:
 		c.timeout(e)
 		return true
-	case *track.LostError:
+	case *track.UnreachableError:
 		c.causes = append(c.causes, Cause{Class: "api_lost", Title: "The API server is out of reach", Fatal: true, Message: e.Error(), Advice: e.Hint()})
 		return true
 	case *apply.RejectedError:

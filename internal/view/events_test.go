@@ -268,7 +268,7 @@ func TestEventsErrors(t *testing.T) {
 		"hook":    &deploy.HookError{Event: "pre-upgrade", Hook: "web/templates/migrate.yaml", Err: hookFailure()},
 		"timeout": &track.TimeoutError{NotReady: notReady, Total: 7, Aim: track.Ready, Waited: 5 * time.Minute, Err: errors.New("deadline")},
 		"stopped": errors.New("stopped by SIGINT"),
-		"lost":    &track.LostError{For: 2 * time.Minute, Err: errors.New("connection refused")},
+		"lost":    &track.UnreachableError{For: 2 * time.Minute, Err: errors.New("connection refused")},
 		"plain":   errors.New("writing the record of revision 7: conflict\nsecond line"),
 	} {
 		code := map[string]int{"stopped": 130, "rejected": 3}[name]

@@ -169,7 +169,7 @@ func (t *tally) saw(r track.Report) {
 		return
 	}
 	o := t.object(r.Status.ID)
-	if r.Status.State.Done() && !o.status.State.Done() {
+	if r.Status.State.IsFinal() && !o.status.State.IsFinal() {
 		o.took = t.now().Sub(o.began)
 		if r.Status.Waited > 0 {
 			o.took = r.Status.Waited
@@ -196,7 +196,7 @@ func aimOf(verb string) track.State {
 // settle knows that the wait has ended well: all that was seen is as wanted.
 func (t *tally) settle() {
 	for _, o := range t.tracked {
-		if !o.hook && !o.status.State.Done() {
+		if !o.hook && !o.status.State.IsFinal() {
 			o.status.State, o.took = t.aim(), t.now().Sub(o.began)
 		}
 	}
@@ -206,7 +206,7 @@ func (t *tally) settle() {
 // hooks run one after the other.
 func (t *tally) settleHook() {
 	for _, o := range t.tracked {
-		if o.hook && !o.status.State.Done() {
+		if o.hook && !o.status.State.IsFinal() {
 			o.status.State, o.took = track.Ready, t.now().Sub(o.began)
 		}
 	}
@@ -284,7 +284,7 @@ func (t *tally) hookName(h *helmrelease.Hook) string {
 
 // age is how long an object has been waited for.
 func (t *tally) age(o *tracked) time.Duration {
-	if o.status.State.Done() {
+	if o.status.State.IsFinal() {
 		return o.took
 	}
 	return t.now().Sub(o.began)

@@ -9,8 +9,8 @@ import (
 	"deployer/track/class"
 )
 
-// pulling reports whether a waiting reason is about getting the image.
-func pulling(reason string) bool {
+// isPulling reports whether a waiting reason is about getting the image.
+func isPulling(reason string) bool {
 	switch reason {
 	case "ErrImagePull", "ImagePullBackOff", "RegistryUnavailable", "SignatureValidationFailed":
 		return true
@@ -18,9 +18,9 @@ func pulling(reason string) bool {
 	return false
 }
 
-// waits gives waiting reasons of the kubelet their class.
+// waitingReasons gives waiting reasons of the kubelet their class.
 // k8s.io/kubernetes/pkg/kubelet/container/sync_result.go and images/types.go
-var waits = map[string]class.Class{
+var waitingReasons = map[string]class.Class{
 	"InvalidImageName":           class.ImageName,
 	"ErrImageNeverPull":          class.ImageNever,
 	"ImageInspectError":          class.ContainerCreate,
@@ -35,30 +35,30 @@ var waits = map[string]class.Class{
 	"KillContainerError":         class.NodeContainer,
 }
 
-func (m *Memory) ofContainer(c *Container, r Rules) (Finding, bool) {
+func (m *History) containerProblem(c *Container, r Policy) (Finding, bool) {
 	f := Finding{Container: c.Name, Image: c.Image, Message: c.Waiting.Message}
 	reason := c.Waiting.Reason
-	if pulling(reason) {
+	if isPulling(reason) {
 		f.Class = pullClass(reason, c.Waiting.Message, c.Image)
-		f.Attempts = m.pulls[c.Name]
+		f.Attempts = m.pullAttempts[c.Name]
 		return f, true
 	}
-	if known, ok := waits[reason]; ok {
-		f.Class = refine(known, c.Waiting.Message)
+	if known, ok := waitingReasons[reason]; ok {
+		f.Class = refineClass(known, c.Waiting.Message)
 		f.Reason = reason
-		f.Attempts = m.tries(c)
+		f.Attempts = m.startAttempts(c)
 		if f.Message == "" {
 			f.Message = reason
 		}
 		return f, true
 	}
-	if f, ok := m.crash(c, r); ok {
+	if f, ok := m.crashProblem(c, r); ok {
 		return f, true
 	}
-	return m.probe(c)
+	return m.readinessProblem(c)
 }
 
-func refine(known class.Class, message string) class.Class {
+func refineClass(known class.Class, message string) class.Class {
 	switch known {
 	case class.ConfigError:
 		if nodeTrouble.MatchString(message) {
@@ -75,90 +75,90 @@ func refine(known class.Class, message string) class.Class {
 	return known
 }
 
-// Restarted reports whether one of the pod's containers was restarted.
-func (p *Pod) Restarted() bool {
+// HasRestarted reports whether one of the pod's containers was restarted.
+func (p *Pod) HasRestarted() bool {
 	return slices.ContainsFunc(p.Containers, func(c Container) bool { return c.Restarts > 0 })
 }
 
-// tries counts failed starts: each but the present one raised the restarts.
-func (m *Memory) tries(c *Container) int { return m.restarts(c) + 1 }
+// startAttempts counts failed starts: each but the present one raised the restarts.
+func (m *History) startAttempts(c *Container) int { return m.restarts(c) + 1 }
 
-func (m *Memory) restarts(c *Container) int { return max(0, c.Restarts-m.first[c.Name].restarts) }
+func (m *History) restarts(c *Container) int { return max(0, c.Restarts-m.firstSeen[c.Name].restarts) }
 
-// crash tells about containers that end and are started again. The restart
+// crashProblem tells about containers that end and are started again. The restart
 // policy Never has no restarts: there the pod fails.
-func (m *Memory) crash(c *Container, r Rules) (Finding, bool) {
+func (m *History) crashProblem(c *Container, r Policy) (Finding, bool) {
 	restarts := m.restarts(c)
-	last := c.Ended
+	last := c.Terminated
 	if last == nil {
-		last = c.Last
+		last = c.LastTermination
 	}
-	downNow := c.Waiting.Reason == "CrashLoopBackOff" || c.Ended != nil && c.Ended.Code != 0
-	fine := c.Ready && (c.Probe > 0 || restarts == 0)
-	if fine || c.Init && c.Ended != nil && c.Ended.Code == 0 || !downNow && restarts == 0 {
+	downNow := c.Waiting.Reason == "CrashLoopBackOff" || c.Terminated != nil && c.Terminated.ExitCode != 0
+	fine := c.Ready && (c.ReadinessWindow > 0 || restarts == 0)
+	if fine || c.Init && c.Terminated != nil && c.Terminated.ExitCode == 0 || !downNow && restarts == 0 {
 		return Finding{}, false
 	}
 	f := Finding{Class: class.CrashLoop, Container: c.Name, Image: c.Image, Attempts: restarts}
 	allowed := 2
-	if r.Allowed != nil {
-		allowed = *r.Allowed
+	if r.FailuresAllowed != nil {
+		allowed = *r.FailuresAllowed
 	}
 	f.Limit = allowed + 1
 	if last != nil {
-		f.Code, f.Reason = &last.Code, last.Reason
+		f.ExitCode, f.Reason = &last.ExitCode, last.Reason
 	}
-	m.name(&f, c, last, downNow, r)
+	m.describeCrash(&f, c, last, downNow, r)
 	return f, true
 }
 
-// name tells which kind of crash it is.
-func (m *Memory) name(f *Finding, c *Container, last *End, downNow bool, r Rules) {
+// describeCrash tells which kind of crash it is.
+func (m *History) describeCrash(f *Finding, c *Container, last *Termination, downNow bool, r Policy) {
 	liveness := m.events[class.Liveness]
 	switch {
 	case last == nil:
 		f.Message = "restarts again and again"
 	case last.Reason == "OOMKilled":
 		f.Class = class.OOMKilled
-		f.Message = "OOMKilled" + atLimit(c.Memory)
-		if r.Lowered != nil && r.Lowered(c.Plain) {
+		f.Message = "OOMKilled" + limitText(c.MemoryLimit)
+		if r.MemoryLowered != nil && r.MemoryLowered(c.PlainName) {
 			f.Limit = min(f.Limit, 2)
 			f.Message += ", which this release has lowered"
 		}
-	case unrunnable(last):
+	case isBadCommand(last):
 		f.Class, f.Limit = class.BadCommand, min(f.Limit, class.Of(class.BadCommand).Attempts)
 		if downNow {
 			f.Attempts++
 		}
-		f.Message = join(fmt.Sprintf("exit code %d", last.Code), last.Message)
+		f.Message = joinText(fmt.Sprintf("exit code %d", last.ExitCode), last.Message)
 	case liveness != nil:
 		f.Class, f.Message = class.Liveness, liveness.Message
 	default:
-		f.Message = fmt.Sprintf("exit code %d", last.Code)
+		f.Message = fmt.Sprintf("exit code %d", last.ExitCode)
 		if last.Reason != "" && last.Reason != "Error" {
 			f.Message = last.Reason + ", " + f.Message
 		}
-		f.Message = join(f.Message, last.Message)
+		f.Message = joinText(f.Message, last.Message)
 	}
 }
 
-func atLimit(memory string) string {
+func limitText(memory string) string {
 	if memory == "" {
 		return ""
 	}
 	return " at its limit of " + memory
 }
 
-// unrunnable: shells use 126 and 127 for what they can't run, and runtimes
+// isBadCommand: shells use 126 and 127 for what they can't run, and runtimes
 // give StartError with 128 for everything, so there the text decides.
-func unrunnable(e *End) bool {
+func isBadCommand(e *Termination) bool {
 	start := e.Reason == "StartError" || e.Reason == "ContainerCannotRun"
-	return e.Code == 126 || e.Code == 127 || start && (e.Code != 128 || badCommand.MatchString(e.Message))
+	return e.ExitCode == 126 || e.ExitCode == 127 || start && (e.ExitCode != 128 || badCommand.MatchString(e.Message))
 }
 
-// probe tells about a container that runs and isn't ready. That is never a
+// readinessProblem tells about a container that runs and isn't ready. That is never a
 // failure by itself.
-func (m *Memory) probe(c *Container) (Finding, bool) {
-	if !c.Running || c.Ready || c.Probe == 0 || c.Init {
+func (m *History) readinessProblem(c *Container) (Finding, bool) {
+	if !c.Running || c.Ready || c.ReadinessWindow == 0 || c.Init {
 		return Finding{}, false
 	}
 	f := Finding{Class: class.Readiness, Container: c.Name, Message: "readiness probe is failing"}
@@ -169,12 +169,12 @@ func (m *Memory) probe(c *Container) (Finding, bool) {
 	return f, true
 }
 
-// SlowAt is when a readiness problem has lasted longer than the probe allows
+// SlowSince is when a readiness problem has lasted longer than the probe allows
 // for a start.
-func (m *Memory) SlowAt(f Finding) time.Time {
+func (m *History) SlowSince(f Finding) time.Time {
 	c := m.Pod.container(f.Container)
 	if c == nil {
 		return f.Since
 	}
-	return f.Since.Add(c.Probe)
+	return f.Since.Add(c.ReadinessWindow)
 }

@@ -11,9 +11,9 @@ import (
 // What registries and runtimes say. Texts are those of containerd, CRI-O and
 // the kubelet; k8s.io/kubernetes/pkg/kubelet/images/types.go has the reasons.
 var (
-	pullForGood = regexp.MustCompile(`(?i)not found|manifest unknown|name unknown|repository does not exist|pull access denied|` +
+	permanentPull = regexp.MustCompile(`(?i)not found|manifest unknown|name unknown|repository does not exist|pull access denied|` +
 		`unauthorized|authentication required|denied|forbidden|no match for platform|no matching manifest|invalid reference format|signature`)
-	pullForNow = regexp.MustCompile(`(?i)timeout|timed out|i/o|tls|x509|toomanyrequests|too many requests|rate limit|no such host|` +
+	transientPull = regexp.MustCompile(`(?i)timeout|timed out|i/o|tls|x509|toomanyrequests|too many requests|rate limit|no such host|` +
 		`connection refused|connection reset|server misbehaving|unavailable|EOF|\b5\d\d\b|\b429\b|deadline exceeded|network is unreachable|qps exceeded`)
 	badCommand = regexp.MustCompile(`(?i)executable file not found|no such file or directory|permission denied|exec format error|` +
 		`not a directory|is a directory`)
@@ -30,48 +30,48 @@ func pullClass(reason, message, image string) class.Class {
 	switch {
 	case reason == "SignatureValidationFailed":
 		return class.ImagePermanent
-	case reason == "RegistryUnavailable", pullForNow.MatchString(message):
+	case reason == "RegistryUnavailable", transientPull.MatchString(message):
 		return class.ImageTransient
-	case pullForGood.MatchString(message):
+	case permanentPull.MatchString(message):
 		return class.ImagePermanent
 	}
 	return class.ImageTransient
 }
 
-// quoted are image references in messages.
-var quoted = regexp.MustCompile(`"[^"]*"`)
+// quotedText are image references in messages.
+var quotedText = regexp.MustCompile(`"[^"]*"`)
 
 // withoutImage takes the image out of a message: its name may contain anything,
 // like a port 503 or the word timeout.
 func withoutImage(message, image string) string {
-	message = quoted.ReplaceAllString(message, "")
+	message = quotedText.ReplaceAllString(message, "")
 	if image == "" {
 		return message
 	}
 	return strings.ReplaceAll(message, image, "")
 }
 
-// wrapping is what kubelets and runtimes say before they come to the point.
-var wrapping = regexp.MustCompile(`^(?:rpc error: code = (?:Unknown|NotFound) desc = |(?:Back-off pulling image "[^"]*"|ErrImagePull|Error|` +
+// messagePrefixes is what kubelets and runtimes say before they come to the point.
+var messagePrefixes = regexp.MustCompile(`^(?:rpc error: code = (?:Unknown|NotFound) desc = |(?:Back-off pulling image "[^"]*"|ErrImagePull|Error|` +
 	`[Ff]ailed to pull (?:and unpack )?image "[^"]*"|failed to create containerd task|failed to create shim task|failed to start container "[^"]*"|` +
 	`OCI runtime create failed|runc create failed|unable to start container process|error during container init): )+`)
 
-// toThePoint is the part of a message that says what is wrong.
-func toThePoint(message string) string {
-	if point := wrapping.ReplaceAllString(message, ""); point != "" {
+// withoutPrefixes is the part of a message that says what is wrong.
+func withoutPrefixes(message string) string {
+	if point := messagePrefixes.ReplaceAllString(message, ""); point != "" {
 		return point
 	}
 	return message
 }
 
-// unplaced is the scheduler's message without what it says of preemption.
-func unplaced(message string) string {
+// withoutPreemption is the scheduler's message without what it says of preemption.
+func withoutPreemption(message string) string {
 	message, _, _ = strings.Cut(message, " preemption:")
 	return strings.TrimSuffix(message, " no new claims to deallocate,")
 }
 
-// Missing finds the object whose absence a message tells of.
-func Missing(message string) (kind, name string, ok bool) {
+// MissingObject finds the object whose absence a message tells of.
+func MissingObject(message string) (kind, name string, ok bool) {
 	if m := missingObject.FindStringSubmatch(message); m != nil {
 		return kindOf(m[1]), m[2], true
 	}
@@ -94,8 +94,8 @@ func kindOf(word string) string {
 var (
 	nodesTotal = regexp.MustCompile(`^0/(\d+) nodes are available: `)
 	nodesPart  = regexp.MustCompile(`(?:^|, )(\d+) ([^,]+(?:, [^0-9][^,]*)*)`)
-	// structural reasons don't pass while the nodes stay as they are.
-	structural = regexp.MustCompile(`didn't match Pod's node affinity/selector|node\(s\) didn't match|untolerated taint \{|` +
+	// structuralReason reasons don't pass while the nodes stay as they are.
+	structuralReason = regexp.MustCompile(`didn't match Pod's node affinity/selector|node\(s\) didn't match|untolerated taint \{|` +
 		`had volume node affinity conflict|didn't satisfy plugin`)
 	// taints of nodes that are only having a bad moment; newer schedulers don't
 	// name taints at all ("untolerated taint(s)"), so there they prove nothing
@@ -106,10 +106,10 @@ var (
 // k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding
 const unboundClaims = "unbound immediate PersistentVolumeClaims"
 
-// Structural reports whether the scheduler's message excludes every node for
+// ExcludesEveryNode reports whether the scheduler's message excludes every node for
 // reasons that don't pass by themselves.
 // k8s.io/kubernetes/pkg/scheduler/framework/types.go FitError
-func Structural(message string) bool {
+func ExcludesEveryNode(message string) bool {
 	if missingClaim.MatchString(message) {
 		return true
 	}
@@ -121,15 +121,15 @@ func Structural(message string) bool {
 	covered := 0
 	for _, part := range nodesPart.FindAllStringSubmatch(message[len(m[0]):], -1) {
 		n, _ := strconv.Atoi(part[1])
-		if structural.MatchString(part[2]) && !passingTaint.MatchString(part[2]) {
+		if structuralReason.MatchString(part[2]) && !passingTaint.MatchString(part[2]) {
 			covered += n
 		}
 	}
 	return total > 0 && covered >= total
 }
 
-// creation are messages of controllers that can't create pods, in order.
-var creation = []struct {
+// creationMessages are messages of controllers that can't create pods, in order.
+var creationMessages = []struct {
 	match *regexp.Regexp
 	class class.Class
 }{
@@ -145,9 +145,9 @@ var creation = []struct {
 	{regexp.MustCompile(`is forbidden`), class.AdmissionDenied},
 }
 
-// Creation tells why a controller can't create pods, by its message.
-func Creation(message string) class.Class {
-	for _, rule := range creation {
+// CreationFailureClass tells why a controller can't create pods, by its message.
+func CreationFailureClass(message string) class.Class {
+	for _, rule := range creationMessages {
 		if rule.match.MatchString(message) {
 			return rule.class
 		}
@@ -155,9 +155,9 @@ func Creation(message string) class.Class {
 	return class.CreateTransient
 }
 
-// Mounting tells why a volume can't be mounted, by the reason and message of
+// MountFailureClass tells why a volume can't be mounted, by the reason and message of
 // an event; empty for other events.
-func Mounting(reason, message string) class.Class {
+func MountFailureClass(reason, message string) class.Class {
 	switch reason {
 	case "FailedMount", "FailedAttachVolume", "FailedMapVolume":
 	case "FailedCreatePodSandBox", "FailedCreatePodSandbox":

@@ -37,7 +37,7 @@ func TestToThePoint(t *testing.T) {
 		`rpc error: code = Unavailable desc = connection error`: `rpc error: code = Unavailable desc = connection error`,
 		`secret "db" not found`:                                 `secret "db" not found`,
 	} {
-		if got := toThePoint(message); got != want {
+		if got := withoutPrefixes(message); got != want {
 			t.Errorf("toThePoint(%q) = %q, want %q", message, got, want)
 		}
 	}
@@ -55,7 +55,7 @@ func TestStructural(t *testing.T) {
 		"no nodes available to schedule pods":                                                                                   false,
 		"":                                                                                                                      false,
 	} {
-		if got := Structural(message); got != want {
+		if got := ExcludesEveryNode(message); got != want {
 			t.Errorf("Structural(%q) = %t, want %t", message, got, want)
 		}
 	}
@@ -75,7 +75,7 @@ func TestCreation(t *testing.T) {
 		`pods "web-0" is forbidden: unable to create new content in namespace a because it is being terminated`:          class.Terminating,
 		`Timeout: request did not complete within requested timeout`:                                                     class.CreateTransient,
 	} {
-		if got := Creation(message); got != want {
+		if got := CreationFailureClass(message); got != want {
 			t.Errorf("Creation(%q) = %s, want %s", message, got, want)
 		}
 	}
@@ -89,11 +89,11 @@ func TestMissing(t *testing.T) {
 		`MountVolume.SetUp failed for volume "c" : configmap "app" not found`: {"ConfigMap", "app"},
 		`0/1 nodes are available: persistentvolumeclaim "data" not found.`:    {"PersistentVolumeClaim", "data"},
 	} {
-		if kind, name, ok := Missing(message); !ok || [2]string{kind, name} != want {
+		if kind, name, ok := MissingObject(message); !ok || [2]string{kind, name} != want {
 			t.Errorf("Missing(%q) = %s %s, want %v", message, kind, name, want)
 		}
 	}
-	if _, _, ok := Missing("i/o timeout"); ok {
+	if _, _, ok := MissingObject("i/o timeout"); ok {
 		t.Error("Missing found something in a timeout")
 	}
 }

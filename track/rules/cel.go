@@ -129,20 +129,20 @@ func variables(in Input) map[string]any {
 	for _, c := range conditions(in.Object) {
 		kind := text(c, "type")
 		reason[kind], said[kind] = text(c, "reason"), oneLine(text(c, "message"))
-		if fresh(in, c) {
+		if isFresh(in, c) {
 			freshTypes = append(freshTypes, kind)
 		}
 		if g, known := number(c["observedGeneration"]); known && g < in.Object.GetGeneration() {
 			continue
 		}
 		switch {
-		case is(c, "True"):
+		case hasStatus(c, "True"):
 			yes = append(yes, kind)
-		case is(c, "False"):
+		case hasStatus(c, "False"):
 			no = append(no, kind)
 		}
 	}
-	seen, _ := observed(in.Object)
+	seen, _ := observesGeneration(in.Object)
 	was := map[string]any{}
 	if in.Changed && in.Baseline != nil {
 		was = in.Baseline.Object

@@ -24,10 +24,10 @@ func pod(in Input) Verdict {
 	}
 	policy := text(o, "spec", "restartPolicy")
 	serves := policy == "" || policy == "Always"
-	if serves && !in.Complete && is(condition(in.Object, "Ready"), "True") {
+	if serves && !in.Complete && hasStatus(condition(in.Object, "Ready"), "True") {
 		return ready("")
 	}
-	v := waiting(strings.ToLower(phase))
+	v := progressing(strings.ToLower(phase))
 	if phase == "Running" && serves && !in.Complete {
 		v.Message = "running, not ready"
 	}
@@ -37,10 +37,10 @@ func pod(in Input) Verdict {
 	return v
 }
 
-// claim: a claim whose class binds with the first consumer stays pending until
+// volumeClaim: a claim whose class binds with the first consumer stays pending until
 // a pod uses it. Only an event says so.
 // k8s.io/kubernetes/pkg/controller/volume/persistentvolume/pv_controller.go
-func claim(in Input) Verdict {
+func volumeClaim(in Input) Verdict {
 	o := in.Object.Object
 	switch text(o, "status", "phase") {
 	case "Bound":
@@ -48,12 +48,12 @@ func claim(in Input) Verdict {
 	case "Lost":
 		return failed(class.VolumeLost, "the volume "+text(o, "spec", "volumeName")+" of the claim is lost")
 	}
-	if in.Signals["WaitForFirstConsumer"].Count+in.Signals["WaitForPodScheduled"].Count > 0 {
+	if in.Events["WaitForFirstConsumer"].Count+in.Events["WaitForPodScheduled"].Count > 0 {
 		v := ready("waits for its first pod")
 		v.Notes = []string{"not bound yet: the volume is made for the first pod that uses it"}
 		return v
 	}
-	return refused(in, "ProvisioningFailed", class.Provisioning, waiting("waiting for a volume"))
+	return refusedByController(in, "ProvisioningFailed", class.Provisioning, progressing("waiting for a volume"))
 }
 
 // service: only load balancers have something to wait for.
@@ -68,8 +68,8 @@ func service(in Input) Verdict {
 	if len(list(o, "spec", "externalIPs")) > 0 {
 		return ready("has external addresses")
 	}
-	v := refused(in, "SyncLoadBalancerFailed", class.LoadBalancer, waiting("waiting for an address of the load balancer"))
-	answered := v.Phase == Failed || in.Signals["EnsuringLoadBalancer"].Count > 0
+	v := refusedByController(in, "SyncLoadBalancerFailed", class.LoadBalancer, progressing("waiting for an address of the load balancer"))
+	answered := v.Phase == Failed || in.Events["EnsuringLoadBalancer"].Count > 0
 	for _, f := range in.Object.GetFinalizers() {
 		answered = answered || f == "service.kubernetes.io/load-balancer-cleanup"
 	}
@@ -80,15 +80,15 @@ func service(in Input) Verdict {
 	return orUnverified(in, v, time.Minute, "no load-balancer controller answered")
 }
 
-// refused adds to what is waited for why its controller has refused it, and fails
+// refusedByController adds to what is waited for why its controller has refused it, and fails
 // when it has done so often enough.
-func refused(in Input, reason string, c class.Class, v Verdict) Verdict {
-	said := in.Signals[reason]
+func refusedByController(in Input, reason string, c class.Class, v Verdict) Verdict {
+	said := in.Events[reason]
 	switch {
 	case said.Count >= class.Of(c).Attempts:
 		return failed(c, said.Message)
 	case said.Count > 0:
-		v.Message += suffix(said.Message)
+		v.Message += withColon(said.Message)
 	}
 	return v
 }
@@ -99,7 +99,7 @@ func refused(in Input, reason string, c class.Class, v Verdict) Verdict {
 // left as it was has had its time.
 func orUnverified(in Input, v Verdict, patience time.Duration, note string) Verdict {
 	if in.Busy {
-		v.Recheck = busyAgain
+		v.RecheckAfter = workloadsRecheck
 		return v
 	}
 	from := in.Applied
@@ -107,13 +107,13 @@ func orUnverified(in Input, v Verdict, patience time.Duration, note string) Verd
 		from = in.Calm
 	}
 	if left := patience - in.Now.Sub(from); left > 0 && in.Changed {
-		v.Recheck = left
+		v.RecheckAfter = left
 		return v
 	}
 	return Verdict{Phase: Ready, Unverified: true, Message: note, Notes: []string{note}}
 }
 
-const busyAgain = 5 * time.Second // until it is looked again whether workloads are on their way
+const workloadsRecheck = 5 * time.Second // until it is looked again whether workloads are on their way
 
 func namespace(in Input) Verdict {
 	if text(in.Object.Object, "status", "phase") == "Terminating" {
@@ -122,10 +122,10 @@ func namespace(in Input) Verdict {
 	return ready("")
 }
 
-func budget(in Input) Verdict {
+func disruptionBudget(in Input) Verdict {
 	v := ready("")
-	if c := condition(in.Object, "DisruptionAllowed"); is(c, "False") && text(c, "reason") == "SyncFailed" {
-		v.Notes = []string{because(c)}
+	if c := condition(in.Object, "DisruptionAllowed"); hasStatus(c, "False") && text(c, "reason") == "SyncFailed" {
+		v.Notes = []string{conditionText(c)}
 	}
 	return v
 }

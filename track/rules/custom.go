@@ -9,19 +9,19 @@ import (
 )
 
 const (
-	statusPatience = 20 * time.Second // for a first status; configuration kinds never get one
-	settleTime     = 5 * time.Second  // for a controller that doesn't say which generation it has seen
-	falsePatience  = time.Minute      // operators pass through Ready=False with reasons of failure
-	stalledGrace   = 10 * time.Second
+	firstStatusTimeout  = 20 * time.Second // for a first status; configuration kinds never get one
+	settleTime          = 5 * time.Second  // for a controller that doesn't say which generation it has seen
+	falseConditionGrace = time.Minute      // operators pass through Ready=False with reasons of failure
+	stalledGrace        = 10 * time.Second
 )
 
-// knownPatience is how long a kind that is known to get a status may be without.
-const knownPatience = time.Minute
+// knownKindStatusTimeout is how long a kind that is known to get a status may be without.
+const knownKindStatusTimeout = time.Minute
 
 const noController = "no controller has written a status"
 
-// badReason are reasons of Ready=False that may be final.
-var badReason = regexp.MustCompile(`^(.*Failed|.*Failure|.*Error|Invalid.*|Denied.*|NotFound)$`)
+// failureReason are reasons of Ready=False that may be final.
+var failureReason = regexp.MustCompile(`^(.*Failed|.*Failure|.*Error|Invalid.*|Denied.*|NotFound)$`)
 
 // custom judges an object of a kind that has no rule, by the API conventions.
 // https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md#typical-status-properties
@@ -30,31 +30,31 @@ func custom(in Input) Verdict {
 	if len(status) == 0 {
 		return noStatus(in)
 	}
-	seen, known := observed(in.Object)
+	seen, known := observesGeneration(in.Object)
 	if !seen {
-		return waiting(unobserved)
+		return progressing(notObserved)
 	}
-	if in.Changed && !known && !statusMoved(in) && !statusWritten(in) {
+	if in.Changed && !known && !statusChanged(in) && !statusWritten(in) {
 		if left := settleTime - in.Now.Sub(in.Applied); left > 0 {
-			v := waiting("waiting for the controller")
-			v.Recheck = left
+			v := progressing("waiting for the controller")
+			v.RecheckAfter = left
 			return v
 		}
 	}
 	if v, ok := byConditions(in); ok {
 		return v
 	}
-	if v, ok := byWords(status); ok {
+	if v, ok := byPhase(status); ok {
 		return v
 	}
 	return Verdict{Phase: Ready, Unverified: true, Message: "its status says nothing about readiness"}
 }
 
 func noStatus(in Input) Verdict {
-	if in.Status != nil && !*in.Status {
+	if in.HasStatus != nil && !*in.HasStatus {
 		return Verdict{Phase: Ready, Unverified: true, Message: "its kind has no status"}
 	}
-	return orUnverified(in, waiting("waiting for the controller"), statusPatience, noController)
+	return orUnverified(in, progressing("waiting for the controller"), firstStatusTimeout, noController)
 }
 
 // The types of conditions, in the order in which the first decisive one counts.
@@ -66,8 +66,8 @@ var (
 
 func byConditions(in Input) (Verdict, bool) {
 	for _, kind := range fatalConditions {
-		if c := condition(in.Object, kind); is(c, "True") && fresh(in, c) {
-			return Verdict{Phase: Failed, Class: class.Condition, Grace: stalledGrace, Message: because(c)}, true
+		if c := condition(in.Object, kind); hasStatus(c, "True") && isFresh(in, c) {
+			return Verdict{Phase: Failed, Class: class.Condition, Grace: stalledGrace, Message: conditionText(c)}, true
 		}
 	}
 	types := readyConditions
@@ -76,19 +76,19 @@ func byConditions(in Input) (Verdict, bool) {
 	}
 	verdict := func(c map[string]any) (Verdict, bool) {
 		switch {
-		case is(c, "True"):
-			return ready(because(c)), true
-		case is(c, "False") && badReason.MatchString(text(c, "reason")) && fresh(in, c):
-			return Verdict{Phase: Failed, Class: class.Condition, Grace: falsePatience, Message: because(c)}, true
+		case hasStatus(c, "True"):
+			return ready(conditionText(c)), true
+		case hasStatus(c, "False") && failureReason.MatchString(text(c, "reason")) && isFresh(in, c):
+			return Verdict{Phase: Failed, Class: class.Condition, Grace: falseConditionGrace, Message: conditionText(c)}, true
 		}
-		return waiting(text(c, "type") + " is " + text(c, "status") + suffix(because(c))), true
+		return progressing(text(c, "type") + " is " + text(c, "status") + withColon(conditionText(c))), true
 	}
 	for _, kind := range motionConditions {
 		c := condition(in.Object, kind)
 		// Some kinds leave Progressing=True for ever, as a Deployment does.
-		settled := kind == "Progressing" && is(condition(in.Object, "Available"), "True")
-		if is(c, "True") && !settled {
-			return waiting(text(c, "type") + suffix(because(c))), true
+		settled := kind == "Progressing" && hasStatus(condition(in.Object, "Available"), "True")
+		if hasStatus(c, "True") && !settled {
+			return progressing(text(c, "type") + withColon(conditionText(c))), true
 		}
 	}
 	for _, kind := range types {
@@ -99,15 +99,15 @@ func byConditions(in Input) (Verdict, bool) {
 	return Verdict{}, false
 }
 
-func suffix(s string) string {
+func withColon(s string) string {
 	if s == "" {
 		return ""
 	}
 	return ": " + s
 }
 
-// words give phases their meaning; what isn't here is progress.
-var words = map[string]Phase{
+// phaseWords give phases their meaning; what isn't here is progress.
+var phaseWords = map[string]Phase{
 	"active": Ready, "available": Ready, "bound": Ready, "complete": Ready, "completed": Ready,
 	"created": Ready, "deployed": Ready, "established": Ready, "healthy": Ready, "ok": Ready,
 	"online": Ready, "ready": Ready, "running": Ready, "succeeded": Ready, "success": Ready,
@@ -115,21 +115,21 @@ var words = map[string]Phase{
 	"error": Failed, "failed": Failed, "failure": Failed, "invalid": Failed, "degraded": Failed, "rejected": Failed,
 }
 
-func byWords(status map[string]any) (Verdict, bool) {
+func byPhase(status map[string]any) (Verdict, bool) {
 	for _, path := range [][]string{{"phase"}, {"state"}, {"health"}, {"health", "status"}, {"status"}} {
 		word := text(status, path...)
 		if word == "" {
 			continue
 		}
 		message := oneLine(text(status, "message"))
-		phase, known := words[strings.ToLower(word)]
+		phase, known := phaseWords[strings.ToLower(word)]
 		switch {
 		case !known:
-			return waiting(word + suffix(message)), true
+			return progressing(word + withColon(message)), true
 		case phase == Ready:
 			return ready(word), true
 		default:
-			return Verdict{Phase: Failed, Class: class.Condition, Grace: falsePatience, Message: word + suffix(message)}, true
+			return Verdict{Phase: Failed, Class: class.Condition, Grace: falseConditionGrace, Message: word + withColon(message)}, true
 		}
 	}
 	return Verdict{}, false

@@ -27,18 +27,18 @@ const (
 
 // Input is what a rule may look at.
 type Input struct {
-	Object   *unstructured.Unstructured // as last seen
-	Baseline *unstructured.Unstructured // the apply's response; nil when there is none
-	Previous *unstructured.Unstructured // before the release; nil when new or unknown
-	Changed  bool                       // the apply changed the object
-	Complete bool                       // the object must run to its end: a hook's Job or Pod
-	Applied  time.Time                  // when the baseline was received, by our clock
-	Now      time.Time
-	Status   *bool  // the kind has a status subresource; nil when unknown
-	Required string // rollout-required: "", full, max-unavailable, none, N%
-	NewReady int    // pods of the new revision that are ready, as far as they have been looked at
-	Signals  Signals
-	Override *Override // the object's own rules, from its annotations; nil for none
+	Object    *unstructured.Unstructured // as last seen
+	Baseline  *unstructured.Unstructured // the apply's response; nil when there is none
+	Previous  *unstructured.Unstructured // before the release; nil when new or unknown
+	Changed   bool                       // the apply changed the object
+	Complete  bool                       // the object must run to its end: a hook's Job or Pod
+	Applied   time.Time                  // when the baseline was received, by our clock
+	Now       time.Time
+	HasStatus *bool  // the kind has a status subresource; nil when unknown
+	Required  string // rollout-required: "", full, max-unavailable, none, N%
+	NewReady  int    // pods of the new revision that are ready, as far as they have been looked at
+	Events    EventCounts
+	Override  *Override // the object's own rules, from its annotations; nil for none
 
 	// Busy: workloads of the same release are on their way, and one of them may be
 	// the controller of the object. Calm is when the last of them got ready; zero
@@ -47,26 +47,26 @@ type Input struct {
 	Calm time.Time
 }
 
-// Signals are the events about the object, by their reason.
-type Signals map[string]Signal
+// EventCounts are the events about the object, by their reason.
+type EventCounts map[string]EventCount
 
 // A Signal is how often an event has come, and what it said last.
-type Signal struct {
+type EventCount struct {
 	Count   int
 	Message string
 }
 
 // A Verdict is the outcome of a rule.
 type Verdict struct {
-	Phase       Phase
-	Message     string
-	Done, Total int
-	Unverified  bool          // Ready, but nothing proves it
-	Notes       []string      // things to know about an object that is ready all the same
-	Class       class.Class   // with Failed: what kind of failure
-	Grace       time.Duration // with Ready and Failed: how long it must last to be final
-	Recheck     time.Duration // after this time the verdict may be another one by time alone; 0 for never
-	Rollout     *Rollout      // counts of a workload
+	Phase        Phase
+	Message      string
+	Done, Total  int
+	Unverified   bool          // Ready, but nothing proves it
+	Notes        []string      // things to know about an object that is ready all the same
+	Class        class.Class   // with Failed: what kind of failure
+	Grace        time.Duration // with Ready and Failed: how long it must last to be final
+	RecheckAfter time.Duration // after this time the verdict may be another one by time alone; 0 for never
+	Rollout      *Rollout      // counts of a workload
 	// NoProgress is how long the kind may stand still: 0 for the default,
 	// negative for as long as it likes.
 	NoProgress time.Duration
@@ -77,57 +77,57 @@ type Rollout struct {
 	Wanted, Updated, Available, Old, OldServing, Terminating int
 }
 
-// judge is the rule of one kind.
-type judge func(in Input) Verdict
+// evaluator is the rule of one kind.
+type evaluator func(in Input) Verdict
 
-// Judge applies the first rule that knows the object: the object's own
+// Evaluate applies the first rule that knows the object: the object's own
 // annotations, the user's rules, the rule of its kind, the customs of the API.
 // A nil Set has the built-in rules.
-func (s *Set) Judge(in Input) Verdict {
+func (s *Set) Evaluate(in Input) Verdict {
 	if in.Override != nil {
-		if v, ok := in.Override.judge(in); ok {
+		if v, ok := in.Override.evaluate(in); ok {
 			return v
 		}
 	}
 	gk := in.Object.GroupVersionKind().GroupKind()
 	if rule := s.find(gk); rule != nil {
-		return rule.judge(in)
+		return rule.evaluate(in)
 	}
-	if rule, ok := kinds[gk]; ok {
+	if rule, ok := builtInRules[gk]; ok {
 		return rule(in)
 	}
-	if Still(gk) {
+	if ReadyWhenPresent(gk) {
 		return ready("")
 	}
 	if rule := wellKnown().find(gk); rule != nil {
-		return rule.judge(in)
+		return rule.evaluate(in)
 	}
 	return custom(in)
 }
 
-// Still reports whether objects of the kind are ready once they exist, by the
+// ReadyWhenPresent reports whether objects of the kind are ready once they exist, by the
 // built-in rules, so that there is nothing to watch.
-func Still(gk schema.GroupKind) bool {
-	_, ruled := kinds[gk]
-	return stillGroups[gk.Group] && !ruled
+func ReadyWhenPresent(gk schema.GroupKind) bool {
+	_, ruled := builtInRules[gk]
+	return kubernetesGroups[gk.Group] && !ruled
 }
 
-// Custom reports whether a kind is none of Kubernetes itself.
-func Custom(gk schema.GroupKind) bool {
-	_, ruled := kinds[gk]
-	return !ruled && !stillGroups[gk.Group]
+// IsCustom reports whether a kind is none of Kubernetes itself.
+func IsCustom(gk schema.GroupKind) bool {
+	_, ruled := builtInRules[gk]
+	return !ruled && !kubernetesGroups[gk.Group]
 }
 
 func ready(message string) Verdict { return Verdict{Phase: Ready, Message: message} }
 
-func waiting(message string) Verdict { return Verdict{Message: message} }
+func progressing(message string) Verdict { return Verdict{Message: message} }
 
 func failed(c class.Class, message string) Verdict {
 	return Verdict{Phase: Failed, Class: c, Message: message, Grace: class.Of(c).Grace}
 }
 
-// kinds holds the rules of built-in kinds whose status says something.
-var kinds = map[schema.GroupKind]judge{
+// builtInRules holds the rules of built-in kinds whose status says something.
+var builtInRules = map[schema.GroupKind]evaluator{
 	{Group: "apps", Kind: "Deployment"}:                               deployment,
 	{Group: "apps", Kind: "StatefulSet"}:                              statefulSet,
 	{Group: "apps", Kind: "DaemonSet"}:                                daemonSet,
@@ -136,21 +136,21 @@ var kinds = map[schema.GroupKind]judge{
 	{Group: "batch", Kind: "Job"}:                                     job,
 	{Group: "batch", Kind: "CronJob"}:                                 cronJob,
 	{Kind: "Pod"}:                                                     pod,
-	{Kind: "PersistentVolumeClaim"}:                                   claim,
+	{Kind: "PersistentVolumeClaim"}:                                   volumeClaim,
 	{Kind: "Service"}:                                                 service,
 	{Kind: "Namespace"}:                                               namespace,
-	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: definition,
+	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: customResourceDefinition,
 	{Group: "apiregistration.k8s.io", Kind: "APIService"}:             apiService,
-	{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}: webhooks,
-	{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:   webhooks,
-	{Group: "policy", Kind: "PodDisruptionBudget"}:                                  budget,
+	{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}: webhookConfiguration,
+	{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:   webhookConfiguration,
+	{Group: "policy", Kind: "PodDisruptionBudget"}:                                  disruptionBudget,
 }
 
-// stillGroups are API groups of Kubernetes itself: a kind of theirs that has no
+// kubernetesGroups are API groups of Kubernetes itself: a kind of theirs that has no
 // rule is ready once it exists. HorizontalPodAutoscalers report failures for
 // the first minutes of any workload; Ingresses of many controllers never get
 // an address; so neither is waited for.
-var stillGroups = map[string]bool{
+var kubernetesGroups = map[string]bool{
 	"": true, "apps": true, "batch": true, "autoscaling": true, "networking.k8s.io": true,
 	"rbac.authorization.k8s.io": true, "policy": true, "storage.k8s.io": true,
 	"scheduling.k8s.io": true, "node.k8s.io": true, "coordination.k8s.io": true,

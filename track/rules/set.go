@@ -34,23 +34,23 @@ type Rule struct {
 	Settle     metav1.Duration `json:"settle,omitempty"`     // how long a controller that tells no generation has to see a change; 0 is 5 s
 
 	compiled *programs
-	shipped  bool // with deployer: the user's own rules mean what they say
+	builtIn  bool // with deployer: the user's own rules mean what they say
 }
 
 // A Set holds rules for kinds. It is safe for concurrent use.
 type Set struct {
-	rules map[schema.GroupKind]*Rule
-	wild  []*Rule // with a * in group or kind, in the order of the file
+	rules     map[schema.GroupKind]*Rule
+	wildcards []*Rule // with a * in group or kind, in the order of the file
 }
 
-type file struct {
+type ruleFile struct {
 	Rules []*Rule `json:"rules"`
 }
 
 // Parse reads a rules file, in YAML or JSON, and compiles its expressions. The
 // error lists everything that is wrong with it.
 func Parse(data []byte) (*Set, error) {
-	var f file
+	var f ruleFile
 	if err := yaml.UnmarshalStrict(data, &f); err != nil {
 		return nil, fmt.Errorf("reading the rules: %w", err)
 	}
@@ -62,7 +62,7 @@ func Parse(data []byte) (*Set, error) {
 			continue
 		}
 		if err := r.compile(); err != nil {
-			errs = append(errs, fmt.Errorf("rule %d, %s: %w", i+1, r.name(), err))
+			errs = append(errs, fmt.Errorf("rule %d, %s: %w", i+1, r.kindName(), err))
 			continue
 		}
 		set.add(r)
@@ -73,11 +73,11 @@ func Parse(data []byte) (*Set, error) {
 	return set, nil
 }
 
-func (r *Rule) name() string { return schema.GroupKind{Group: r.Group, Kind: r.Kind}.String() }
+func (r *Rule) kindName() string { return schema.GroupKind{Group: r.Group, Kind: r.Kind}.String() }
 
 func (s *Set) add(r *Rule) {
 	if strings.Contains(r.Group+r.Kind, "*") {
-		s.wild = append(s.wild, r)
+		s.wildcards = append(s.wildcards, r)
 		return
 	}
 	s.rules[schema.GroupKind{Group: r.Group, Kind: r.Kind}] = r
@@ -90,7 +90,7 @@ func (s *Set) find(gk schema.GroupKind) *Rule {
 	if r, ok := s.rules[gk]; ok {
 		return r
 	}
-	for _, r := range s.wild {
+	for _, r := range s.wildcards {
 		group := r.Group == gk.Group || r.Group == "*" ||
 			strings.HasPrefix(r.Group, "*.") && strings.HasSuffix(gk.Group, r.Group[1:])
 		if group && (r.Kind == "*" || r.Kind == gk.Kind) {
@@ -114,21 +114,21 @@ var wellKnown = sync.OnceValue(func() *Set {
 		panic("wellknown.yaml: " + err.Error()) // a test reads it
 	}
 	for _, r := range set.rules {
-		r.shipped = true
+		r.builtIn = true
 	}
-	for _, r := range set.wild {
-		r.shipped = true
+	for _, r := range set.wildcards {
+		r.builtIn = true
 	}
 	return set
 })
 
-// judge applies the rule. A controller that says Stalled won't try again.
+// evaluate applies the rule. A controller that says Stalled won't try again.
 // https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md#conditions
-func (r *Rule) judge(in Input) Verdict {
+func (r *Rule) evaluate(in Input) Verdict {
 	vars := variables(in)
-	if c := condition(in.Object, "Stalled"); r.shipped && is(c, "True") {
-		if seen, _ := observed(in.Object); seen {
-			return Verdict{Phase: Failed, Class: class.Condition, Message: because(c)}
+	if c := condition(in.Object, "Stalled"); r.builtIn && hasStatus(c, "True") {
+		if seen, _ := observesGeneration(in.Object); seen {
+			return Verdict{Phase: Failed, Class: class.Condition, Message: conditionText(c)}
 		}
 	}
 	if is, err := r.compiled.failed.bool(vars); is && err == nil {
@@ -136,7 +136,7 @@ func (r *Rule) judge(in Input) Verdict {
 	}
 	ok, err := r.compiled.ready.bool(vars)
 	if ok && err == nil {
-		v := settled(in, Verdict{Phase: Ready, Message: r.compiled.message.string(vars)}, cmp.Or(r.Settle.Duration, settleTime))
+		v := afterSettling(in, Verdict{Phase: Ready, Message: r.compiled.message.string(vars)}, cmp.Or(r.Settle.Duration, settleTime))
 		if note := r.compiled.note.string(vars); note != "" {
 			v.Notes = []string{note}
 		}
@@ -147,8 +147,8 @@ func (r *Rule) judge(in Input) Verdict {
 	if lonely, err := r.compiled.unverified.bool(vars); lonely && err == nil {
 		return orUnverified(in, v, r.After.Duration, "nobody seems to look after it")
 	}
-	if status, _ := in.Object.Object["status"].(map[string]any); r.shipped && len(status) == 0 {
-		return orUnverified(in, v, knownPatience, noController)
+	if status, _ := in.Object.Object["status"].(map[string]any); r.builtIn && len(status) == 0 {
+		return orUnverified(in, v, knownKindStatusTimeout, noController)
 	}
 	return v
 }
@@ -160,9 +160,9 @@ func (r *Rule) message(in Input, vars map[string]any) string {
 	}
 	for _, kind := range append(append(append([]string{}, fatalConditions...), "Synced"), readyConditions...) {
 		c := condition(in.Object, kind)
-		bad := is(c, "True") == (kind == "Stalled" || kind == "Failed")
-		if c != nil && bad && because(c) != "" {
-			return because(c)
+		bad := hasStatus(c, "True") == (kind == "Stalled" || kind == "Failed")
+		if c != nil && bad && conditionText(c) != "" {
+			return conditionText(c)
 		}
 	}
 	if phase := text(in.Object.Object, "status", "phase"); phase != "" {
@@ -171,16 +171,16 @@ func (r *Rule) message(in Input, vars map[string]any) string {
 	return "waiting for the controller"
 }
 
-// settled holds back a Ready that may be about the object before the change.
-func settled(in Input, v Verdict, patience time.Duration) Verdict {
-	seen, known := observed(in.Object)
+// afterSettling holds back a Ready that may be about the object before the change.
+func afterSettling(in Input, v Verdict, patience time.Duration) Verdict {
+	seen, known := observesGeneration(in.Object)
 	if !seen {
-		return waiting(unobserved)
+		return progressing(notObserved)
 	}
-	if in.Changed && !known && !statusMoved(in) && !statusWritten(in) {
+	if in.Changed && !known && !statusChanged(in) && !statusWritten(in) {
 		if left := patience - in.Now.Sub(in.Applied); left > 0 {
-			w := waiting("waiting for the controller")
-			w.Recheck = left
+			w := progressing("waiting for the controller")
+			w.RecheckAfter = left
 			return w
 		}
 	}
@@ -206,7 +206,7 @@ func NewOverride(ready, failed string) (*Override, error) {
 	return &o, nil
 }
 
-func (o *Override) judge(in Input) (Verdict, bool) {
+func (o *Override) evaluate(in Input) (Verdict, bool) {
 	vars := variables(in)
 	if is, err := o.failed.bool(vars); is && err == nil {
 		return Verdict{Phase: Failed, Class: class.Rule, Message: "failed: " + o.failed.source}, true
@@ -217,9 +217,9 @@ func (o *Override) judge(in Input) (Verdict, bool) {
 	is, err := o.ready.bool(vars)
 	switch {
 	case err != nil:
-		return waiting("waiting for: " + o.ready.source + " (" + oneLine(err.Error()) + ")"), true
+		return progressing("waiting for: " + o.ready.source + " (" + oneLine(err.Error()) + ")"), true
 	case !is:
-		return waiting("waiting for: " + o.ready.source), true
+		return progressing("waiting for: " + o.ready.source), true
 	}
-	return settled(in, ready(""), settleTime), true
+	return afterSettling(in, ready(""), settleTime), true
 }

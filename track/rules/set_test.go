@@ -45,15 +45,15 @@ rules:
 	object := func(apiVersion, kind string, status map[string]any) *unstructured.Unstructured {
 		return &unstructured.Unstructured{Object: map[string]any{"apiVersion": apiVersion, "kind": kind, "status": status}}
 	}
-	one := set.Judge(Input{Object: object("apps/v1", "Deployment", map[string]any{"readyReplicas": int64(1)})})
+	one := set.Evaluate(Input{Object: object("apps/v1", "Deployment", map[string]any{"readyReplicas": int64(1)})})
 	if one.Phase != Progressing || one.Message != "only 1" {
 		t.Errorf("one ready = %+v", one)
 	}
-	if two := set.Judge(Input{Object: object("apps/v1", "Deployment", map[string]any{"readyReplicas": int64(2)})}); two.Phase != Ready {
+	if two := set.Evaluate(Input{Object: object("apps/v1", "Deployment", map[string]any{"readyReplicas": int64(2)})}); two.Phase != Ready {
 		t.Errorf("two ready = %+v", two)
 	}
 	wild := object("a.example.com/v1", "Any", map[string]any{"conditions": []any{map[string]any{"type": "Ready", "status": "True"}}})
-	if v := set.Judge(Input{Object: wild}); v.Phase != Ready || v.Unverified {
+	if v := set.Evaluate(Input{Object: wild}); v.Phase != Ready || v.Unverified {
 		t.Errorf("wild = %+v", v)
 	}
 }
@@ -81,7 +81,7 @@ func TestObjectsThatNobodyLooksAfter(t *testing.T) {
 		if test.calm > 0 {
 			in.Calm = begin.Add(test.calm)
 		}
-		if v := (*Set)(nil).Judge(in); v.Phase != test.want || v.Unverified != (test.want == Ready) {
+		if v := (*Set)(nil).Evaluate(in); v.Phase != test.want || v.Unverified != (test.want == Ready) {
 			t.Errorf("%s: %+v, want phase %d", name, v, test.want)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"deployer/track/class"
 )
 
-const unobserved = "the controller has not seen the change yet"
+const notObserved = "the controller has not seen the change yet"
 
 // deployment follows kubectl rollout status, but counts surplus old pods too,
 // and takes an expired deadline only when it belongs to this change.
@@ -26,9 +26,9 @@ func deployment(in Input) Verdict {
 		Terminating: count(o, "status", "terminatingReplicas"),
 	}
 	r.countOld(count(o, "status", "replicas"))
-	deadline := deadlineOf(o)
-	if seen, known := observed(in.Object); !seen || !known {
-		return Verdict{Message: unobserved, Total: r.Wanted, NoProgress: deadline}
+	deadline := progressDeadline(o)
+	if seen, known := observesGeneration(in.Object); !seen || !known {
+		return Verdict{Message: notObserved, Total: r.Wanted, NoProgress: deadline}
 	}
 	v := Verdict{Rollout: &r, Done: min(r.Updated, r.Available, r.Wanted), Total: r.Wanted, NoProgress: deadline}
 	if paused, _ := field(o, "spec", "paused").(bool); paused {
@@ -36,13 +36,13 @@ func deployment(in Input) Verdict {
 		return v
 	}
 	v.Message = r.String()
-	need, partial := required(in.Required, r.Wanted, deploymentUnavailable(o, r.Wanted))
-	if partial && r.updatedAndAvailable(in, 0) >= need || !partial && r.complete() {
+	need, partial := requiredPods(in.Required, r.Wanted, deploymentUnavailable(o, r.Wanted))
+	if partial && r.updatedAndAvailable(in, 0) >= need || !partial && r.isComplete() {
 		v.Phase = Ready
 		return v
 	}
-	if p := condition(in.Object, "Progressing"); is(p, "False") && text(p, "reason") == "ProgressDeadlineExceeded" && fresh(in, p) {
-		v.Phase, v.Class, v.Message = Failed, class.ProgressDeadline, because(p)
+	if p := condition(in.Object, "Progressing"); hasStatus(p, "False") && text(p, "reason") == "ProgressDeadlineExceeded" && isFresh(in, p) {
+		v.Phase, v.Class, v.Message = Failed, class.ProgressDeadline, conditionText(p)
 		if !in.Changed {
 			v.Grace = 30 * time.Second // it is from before the release: let the pods say why
 		}
@@ -50,10 +50,10 @@ func deployment(in Input) Verdict {
 	return v
 }
 
-// deadlineOf is the Deployment's own patience. The maximum means none, and the
+// progressDeadline is the Deployment's own patience. The maximum means none, and the
 // API server's default is 600.
 // https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#progress-deadline-seconds
-func deadlineOf(o map[string]any) time.Duration {
+func progressDeadline(o map[string]any) time.Duration {
 	n, ok := number(field(o, "spec", "progressDeadlineSeconds"))
 	switch {
 	case !ok:
@@ -88,8 +88,8 @@ func statefulSet(in Input) Verdict {
 		Available: count(o, "status", "availableReplicas"),
 	}
 	all, up := count(o, "status", "replicas"), count(o, "status", "readyReplicas")
-	if seen, known := observed(in.Object); !seen || !known {
-		return Verdict{Message: unobserved, Total: r.Wanted}
+	if seen, known := observesGeneration(in.Object); !seen || !known {
+		return Verdict{Message: notObserved, Total: r.Wanted}
 	}
 	same := text(o, "status", "currentRevision") == text(o, "status", "updateRevision")
 	if same {
@@ -99,12 +99,12 @@ func statefulSet(in Input) Verdict {
 	v := Verdict{Rollout: &r, Message: r.String(), Total: r.Wanted}
 	v.Done = min(r.Updated, up, r.Wanted)
 	settled := up == r.Wanted && all == r.Wanted && r.Available >= r.Wanted
-	need, partial := required(in.Required, r.Wanted, statefulSetUnavailable(o, r.Wanted))
+	need, partial := requiredPods(in.Required, r.Wanted, statefulSetUnavailable(o, r.Wanted))
 	if text(o, "spec", "updateStrategy", "type") == "OnDelete" {
 		v.Done = min(up, r.Wanted)
 		if settled && !partial || partial && r.Available >= need {
 			v.Phase = Ready
-			v.Notes = onDelete(r.Old, same)
+			v.Notes = onDeleteNote(r.Old, same)
 		}
 		return v
 	}
@@ -122,20 +122,20 @@ func statefulSet(in Input) Verdict {
 	if settled && r.Updated >= max(0, r.Wanted-partition) && (partition > 0 || same) {
 		v.Phase, v.Done = Ready, r.Wanted
 		if kept := r.Wanted - r.Updated; partition > 0 && kept > 0 && !same {
-			v.Notes = []string{fmt.Sprintf("partition %d keeps %s on the old revision", partition, pods(kept))}
+			v.Notes = []string{fmt.Sprintf("partition %d keeps %s on the old revision", partition, podsText(kept))}
 		}
 	}
 	return v
 }
 
-func onDelete(old int, same bool) []string {
+func onDeleteNote(old int, same bool) []string {
 	if old == 0 || same {
 		return nil
 	}
-	return []string{fmt.Sprintf("update strategy OnDelete: %s of the old revision; delete them to update", pods(old))}
+	return []string{fmt.Sprintf("update strategy OnDelete: %s of the old revision; delete them to update", podsText(old))}
 }
 
-func pods(n int) string {
+func podsText(n int) string {
 	if n == 1 {
 		return "1 pod"
 	}
@@ -150,8 +150,8 @@ func daemonSet(in Input) Verdict {
 		Updated:   count(o, "status", "updatedNumberScheduled"),
 		Available: count(o, "status", "numberAvailable"),
 	}
-	if seen, known := observed(in.Object); !seen || !known {
-		return Verdict{Message: unobserved}
+	if seen, known := observesGeneration(in.Object); !seen || !known {
+		return Verdict{Message: notObserved}
 	}
 	r.countOld(count(o, "status", "currentNumberScheduled"))
 	v := Verdict{Rollout: &r, Message: r.String(), Total: wanted, Done: min(r.Updated, r.Available, wanted)}
@@ -159,31 +159,31 @@ func daemonSet(in Input) Verdict {
 		v.Phase, v.Message, v.Notes = Ready, "", []string{"no node is selected"}
 		return v
 	}
-	need, partial := required(in.Required, wanted, daemonSetUnavailable(o, wanted))
+	need, partial := requiredPods(in.Required, wanted, daemonSetUnavailable(o, wanted))
 	if text(o, "spec", "updateStrategy", "type") == "OnDelete" {
 		v.Done = min(count(o, "status", "numberReady"), wanted)
 		if v.Done == wanted && !partial || partial && r.Available >= need {
-			v.Phase, v.Notes = Ready, onDelete(r.Old, false)
+			v.Phase, v.Notes = Ready, onDeleteNote(r.Old, false)
 		}
 		return v
 	}
 	if partial && r.updatedAndAvailable(in, 0) >= need {
 		v.Phase = Ready
 	}
-	if r.Old = max(0, wanted-r.Updated); !partial && r.complete() {
+	if r.Old = max(0, wanted-r.Updated); !partial && r.isComplete() {
 		v.Phase = Ready
 	}
 	return v
 }
 
-// replicaSet is for ReplicaSets and ReplicationControllers that no Deployment
+// newReplicaSet is for ReplicaSets and ReplicationControllers that no Deployment
 // owns. A change of the template reaches only pods created later.
 func replicaSet(in Input) Verdict {
 	o := in.Object.Object
 	wanted := replicas(o, "spec", "replicas")
 	available := count(o, "status", "availableReplicas")
-	if seen, known := observed(in.Object); !seen || !known {
-		return Verdict{Message: unobserved, Total: wanted}
+	if seen, known := observesGeneration(in.Object); !seen || !known {
+		return Verdict{Message: notObserved, Total: wanted}
 	}
 	v := Verdict{Total: wanted, Done: min(available, wanted), Message: fmt.Sprintf("%d of %d pods available", available, wanted)}
 	v.Rollout = &Rollout{Wanted: wanted, Updated: count(o, "status", "replicas"), Available: available}
@@ -193,14 +193,14 @@ func replicaSet(in Input) Verdict {
 	return v
 }
 
-// Failure returns the message of the condition by which a Deployment or a
+// PodCreationFailure returns the message of the condition by which a Deployment or a
 // ReplicaSet says that it can't create pods; empty when it can. The controller
 // shows a failure of an old ReplicaSet when the new one has none, so a message
 // about pods of another ReplicaSet than the new one is no news.
 // k8s.io/kubernetes/pkg/controller/deployment/progress.go getReplicaFailures
-func Failure(obj *unstructured.Unstructured, replicaSet string) string {
+func PodCreationFailure(obj *unstructured.Unstructured, replicaSet string) string {
 	c := condition(obj, "ReplicaFailure")
-	if !is(c, "True") {
+	if !hasStatus(c, "True") {
 		return ""
 	}
 	message := oneLine(text(c, "message"))
@@ -213,11 +213,11 @@ func Failure(obj *unstructured.Unstructured, replicaSet string) string {
 	return message
 }
 
-// Unprobed tells whether a workload's template has a container that is called
+// LacksReadinessProbe tells whether a workload's template has a container that is called
 // ready as soon as it runs: without a readiness probe, in a workload that
 // doesn't ask for minReadySeconds.
 // https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#container-probes
-func Unprobed(obj *unstructured.Unstructured) bool {
+func LacksReadinessProbe(obj *unstructured.Unstructured) bool {
 	if seconds, _, _ := unstructured.NestedInt64(obj.Object, "spec", "minReadySeconds"); seconds > 0 {
 		return false
 	}

@@ -70,9 +70,9 @@ func replicas(m map[string]any, path ...string) int {
 	return 1
 }
 
-// observed reports whether the controller has seen the object's present
+// observesGeneration reports whether the controller has seen the object's present
 // generation. known is false when it doesn't say which one it has seen.
-func observed(obj *unstructured.Unstructured) (seen, known bool) {
+func observesGeneration(obj *unstructured.Unstructured) (seen, known bool) {
 	got, ok := number(field(obj.Object, "status", "observedGeneration"))
 	if !ok {
 		for _, c := range conditions(obj) {
@@ -111,14 +111,14 @@ func condition(obj *unstructured.Unstructured, kind string) map[string]any {
 	return nil
 }
 
-// is reports whether a condition has a status, in any case of letters.
-func is(c map[string]any, status string) bool {
+// hasStatus reports whether a condition has a status, in any case of letters.
+func hasStatus(c map[string]any, status string) bool {
 	return c != nil && strings.EqualFold(text(c, "status"), status)
 }
 
-// fresh reports whether a condition was written after the baseline. Times are
+// isFresh reports whether a condition was written after the baseline. Times are
 // compared with the baseline's times only: both are the cluster's.
-func fresh(in Input, c map[string]any) bool {
+func isFresh(in Input, c map[string]any) bool {
 	if !in.Changed || in.Baseline == nil {
 		return true
 	}
@@ -136,8 +136,8 @@ func fresh(in Input, c map[string]any) bool {
 	return known && now != was && now >= in.Baseline.GetGeneration()
 }
 
-// because writes a condition for people.
-func because(c map[string]any) string {
+// conditionText writes a condition for people.
+func conditionText(c map[string]any) string {
 	reason, message := text(c, "reason"), oneLine(text(c, "message"))
 	switch {
 	case message == "":
@@ -157,7 +157,7 @@ func oneLine(s string) string {
 	return s
 }
 
-func statusMoved(in Input) bool {
+func statusChanged(in Input) bool {
 	if in.Baseline == nil {
 		return true
 	}

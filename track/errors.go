@@ -74,22 +74,22 @@ func (e *TimeoutError) Error() string {
 // Unwrap returns the context's error.
 func (e *TimeoutError) Unwrap() error { return e.Err }
 
-// LostError says that tracking ended because the API server was out of reach.
+// UnreachableError says that tracking ended because the API server was out of reach.
 // The rollout itself may go on.
-type LostError struct {
+type UnreachableError struct {
 	For time.Duration
 	Err error // the last answer
 }
 
-func (e *LostError) Error() string {
+func (e *UnreachableError) Error() string {
 	return fmt.Sprintf("the API server was out of reach for %s: %v", e.For.Round(time.Second), e.Err)
 }
 
 // Unwrap returns the last answer of the connection.
-func (e *LostError) Unwrap() error { return e.Err }
+func (e *UnreachableError) Unwrap() error { return e.Err }
 
 // Hint says what to do about it.
-func (e *LostError) Hint() string {
+func (e *UnreachableError) Hint() string {
 	return "the rollout goes on in the cluster; look at it when the API server is back"
 }
 

@@ -1,4 +1,4 @@
-package stream
+package watch
 
 import (
 	"context"
@@ -16,21 +16,21 @@ import (
 )
 
 const (
-	maxNamed  = 30                     // watches of single objects: each is a stream of the connection
-	firstPoll = 2 * time.Second        // between two readings of one object
-	lastPoll  = 15 * time.Second       // the same, for one that stays as it is
-	dryPoll   = 10 * time.Second       // between two dry runs for one object
-	pollPace  = 100 * time.Millisecond // between two readings of any objects
+	maxNamedWatches = 30                     // watches of single objects: each is a stream of the connection
+	firstPoll       = 2 * time.Second        // between two readings of one object
+	lastPoll        = 15 * time.Second       // the same, for one that stays as it is
+	dryRunPoll      = 10 * time.Second       // between two dry runs for one object
+	pollInterval    = 100 * time.Millisecond // between two readings of any objects
 )
 
 // Objects are named objects of one resource in one namespace.
 type Objects struct {
-	Client dynamic.ResourceInterface
-	What   string // for people: "deployments.apps in namespace prod"
-	Names  []string
-	Query  Query // Labels and Fields that find them all; empty finds all of the namespace
-	Pace   *Pace // shared by all that read one by one
-	Going  bool  // they are to go: once their kind isn't served any more, they have
+	Client        dynamic.ResourceInterface
+	Description   string // for people: "deployments.apps in namespace prod"
+	Names         []string
+	Query         Query // Labels and Fields that find them all; empty finds all of the namespace
+	Pace          *Pace // shared by all that read one by one
+	AwaitDeletion bool  // they are to go: once their kind isn't served any more, they have
 }
 
 // A Pace spreads single readings of all streams over time.
@@ -45,12 +45,12 @@ func (p *Pace) wait(ctx context.Context) bool {
 	if p.next.After(at) {
 		at = p.next
 	}
-	p.next = at.Add(pollPace)
+	p.next = at.Add(pollInterval)
 	p.mu.Unlock()
-	return sleep(ctx, time.Until(at))
+	return sleepContext(ctx, time.Until(at))
 }
 
-func sleep(ctx context.Context, d time.Duration) bool {
+func sleepContext(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -61,8 +61,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Dynamic makes a source of a dynamic client.
-func Dynamic(client dynamic.ResourceInterface) Source {
+// SourceOf makes a source of a dynamic client.
+func SourceOf(client dynamic.ResourceInterface) Source {
 	return Source{
 		List: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
 			return client.List(ctx, opts)
@@ -76,62 +76,62 @@ func Dynamic(client dynamic.ResourceInterface) Source {
 // Follow tells about the objects until ctx ends, in the best way permitted.
 // Few objects are watched by name, which a Role with resourceNames permits too.
 // https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources
-func Follow(ctx context.Context, o Objects, few int, tell Tell) {
+func Follow(ctx context.Context, o Objects, few int, tell Handler) {
 	if len(o.Names) > few {
-		err := Run(ctx, Dynamic(o.Client), o.Query, tell)
-		if o.over(ctx, err, o.Names, tell) {
+		err := Watch(ctx, SourceOf(o.Client), o.Query, tell)
+		if o.isFinal(ctx, err, o.Names, tell) {
 			return
 		}
-		if len(o.Names) <= maxNamed {
-			tell(Note{Kind: StepDown, Err: err, Text: "watching " + o.What + " one by one"})
+		if len(o.Names) <= maxNamedWatches {
+			tell(Event{Kind: FellBack, Err: err, Text: "watching " + o.Description + " one by one"})
 		}
 	}
-	if len(o.Names) > maxNamed {
-		o.read(ctx, o.Names, tell)
+	if len(o.Names) > maxNamedWatches {
+		o.pollAll(ctx, o.Names, tell)
 		return
 	}
 	var all sync.WaitGroup
 	for _, name := range o.Names {
-		tell := func(n Note) bool { n.Name = name; return tell(n) }
+		tell := func(n Event) bool { n.Name = name; return tell(n) }
 		all.Go(func() {
 			query := o.Query
 			query.Labels = ""
 			query.Fields = fields.OneTermEqualSelector("metadata.name", name).String()
-			err := Run(ctx, Dynamic(o.Client), query, tell)
-			if !o.over(ctx, err, []string{name}, tell) {
-				o.read(ctx, []string{name}, tell)
+			err := Watch(ctx, SourceOf(o.Client), query, tell)
+			if !o.isFinal(ctx, err, []string{name}, tell) {
+				o.pollAll(ctx, []string{name}, tell)
 			}
 		})
 	}
 	all.Wait()
 }
 
-// over tells whether nothing more can be learnt about objects whose watch has
+// isFinal tells whether nothing more can be learnt about objects whose watch has
 // ended with err.
-func (o Objects) over(ctx context.Context, err error, names []string, tell Tell) bool {
+func (o Objects) isFinal(ctx context.Context, err error, names []string, tell Handler) bool {
 	if err == nil || ctx.Err() != nil || apierrors.IsUnauthorized(err) {
 		return true
 	}
-	if !o.Going || !apierrors.IsNotFound(err) {
+	if !o.AwaitDeletion || !apierrors.IsNotFound(err) {
 		return false
 	}
 	for _, name := range names {
-		tell(Note{Kind: Missing, Name: name})
+		tell(Event{Kind: NotFound, Name: name})
 	}
 	return true
 }
 
-// read looks at objects one by one, again and again.
-func (o Objects) read(ctx context.Context, names []string, tell Tell) {
-	tell(Note{Kind: StepDown, Text: "reading " + o.What + " from time to time: missing permission to watch them"})
+// pollAll looks at objects one by one, again and again.
+func (o Objects) pollAll(ctx context.Context, names []string, tell Handler) {
+	tell(Event{Kind: FellBack, Text: "reading " + o.Description + " from time to time: missing permission to watch them"})
 	var all sync.WaitGroup
 	for _, name := range names {
-		all.Go(func() { o.readOne(ctx, name, tell) })
+		all.Go(func() { o.poll(ctx, name, tell) })
 	}
 	all.Wait()
 }
 
-func (o Objects) readOne(ctx context.Context, name string, tell Tell) {
+func (o Objects) poll(ctx context.Context, name string, tell Handler) {
 	get := o.get
 	var lost, again bool
 	for pause := firstPoll; o.Pace.wait(ctx); {
@@ -140,45 +140,45 @@ func (o Objects) readOne(ctx context.Context, name string, tell Tell) {
 		case ctx.Err() != nil:
 			return
 		case err == nil:
-			tell(Note{Kind: Seen, Object: obj})
-		case gone(err):
-			tell(Note{Kind: Missing, Name: name})
-		case refused(err) && pause < dryPoll:
-			get, pause = o.dryRun, dryPoll
+			tell(Event{Kind: Changed, Object: obj})
+		case isAbsent(err):
+			tell(Event{Kind: NotFound, Name: name})
+		case isRefusal(err) && pause < dryRunPoll:
+			get, pause = o.dryRun, dryRunPoll
 			continue
-		case refused(err) && !again:
+		case isRefusal(err) && !again:
 			again = true // one of several servers may not know our roles yet
-			if !sleep(ctx, firstPoll) {
+			if !sleepContext(ctx, firstPoll) {
 				return
 			}
 			get, pause = o.get, firstPoll
 			continue
-		case refused(err):
-			tell(Note{Kind: Denied, Name: name, Text: "missing permission to watch or get " + o.What})
+		case isRefusal(err):
+			tell(Event{Kind: Denied, Name: name, Text: "missing permission to watch or get " + o.Description})
 			return
 		case apierrors.IsUnauthorized(err):
-			tell(Note{Kind: Unauthorized, Err: err})
+			tell(Event{Kind: Unauthorized, Err: err})
 			return
 		}
-		answered := err == nil || gone(err)
+		answered := err == nil || isAbsent(err)
 		if lost == answered {
 			lost = !answered
-			kind := Lost
+			kind := Unreachable
 			if answered {
-				kind = Back
+				kind = Reachable
 			}
-			tell(Note{Kind: kind, Err: err})
+			tell(Event{Kind: kind, Err: err})
 		}
-		if !sleep(ctx, pause) {
+		if !sleepContext(ctx, pause) {
 			return
 		}
 		pause = min(pause*3/2, lastPoll)
 	}
 }
 
-// gone reports whether the object isn't there. A server that doesn't serve its
+// isAbsent reports whether the object isn't there. A server that doesn't serve its
 // kind yet doesn't know.
-func gone(err error) bool {
+func isAbsent(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
 

@@ -13,8 +13,8 @@ import (
 	"deployer/track/rules"
 )
 
-// definitions are where the API server keeps the definitions of custom resources.
-var definitions = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+// definitionResource are where the API server keeps the definitions of custom resources.
+var definitionResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
 // kindRules are what definitions of custom resources say about the readiness of
 // their objects, each read once by a Tracker.
@@ -28,23 +28,23 @@ type kindRule struct {
 	problem string          // why it can't be followed
 }
 
-// Judge works out the status of objects by their own fields, their annotations, the
+// ComputeStatus works out the status of objects by their own fields, their annotations, the
 // user's rules and those in the definitions of their kinds, which takes one request
 // for each kind that may have one. Without a baseline a condition that lingers from
 // an earlier change can't be told from a fresh one, so conditions count as fresh, and
 // what is given some time had it since the object was created.
-func (t *Tracker) Judge(ctx context.Context, objects []*unstructured.Unstructured) []Status {
+func (t *Tracker) ComputeStatus(ctx context.Context, objects []*unstructured.Unstructured) []Status {
 	var kinds []schema.GroupVersionKind
 	for _, obj := range objects {
-		if t.ruledByKind(obj) {
+		if t.mayHaveKindRule(obj) {
 			kinds = append(kinds, obj.GroupVersionKind())
 		}
 	}
-	t.learn(ctx, kinds)
+	t.readKindRules(ctx, kinds)
 	out := make([]Status, len(objects))
 	for i, obj := range objects {
-		said := t.ofKind(obj)
-		out[i] = t.opts.compute(obj, t.opts.Now(), said.rule)
+		said := t.kindRuleOf(obj)
+		out[i] = t.opts.computeStatus(obj, t.opts.Now(), said.rule)
 		if said.problem != "" {
 			out[i].Notes = append(out[i].Notes, said.problem)
 		}
@@ -52,17 +52,17 @@ func (t *Tracker) Judge(ctx context.Context, objects []*unstructured.Unstructure
 	return out
 }
 
-// ruledByKind tells whether the definition of an object's kind has a say: it
+// mayHaveKindRule tells whether the definition of an object's kind has a say: it
 // isn't a kind of Kubernetes, and neither the object nor the user says otherwise.
-func (t *Tracker) ruledByKind(obj *unstructured.Unstructured) bool {
+func (t *Tracker) mayHaveKindRule(obj *unstructured.Unstructured) bool {
 	gk := obj.GroupVersionKind().GroupKind()
-	return rules.Custom(gk) && !t.opts.Rules.Has(gk) && settingsOf(obj).Override == nil
+	return rules.IsCustom(gk) && !t.opts.Rules.Has(gk) && settingsOf(obj).override == nil
 }
 
-// ofKind is what the definition of an object's kind says, as far as it was read and
+// kindOverride is what the definition of an object's kind says, as far as it was read and
 // has a say.
-func (t *Tracker) ofKind(obj *unstructured.Unstructured) kindRule {
-	if !t.ruledByKind(obj) {
+func (t *Tracker) kindRuleOf(obj *unstructured.Unstructured) kindRule {
+	if !t.mayHaveKindRule(obj) {
 		return kindRule{}
 	}
 	t.kinds.mu.Lock()
@@ -70,14 +70,14 @@ func (t *Tracker) ofKind(obj *unstructured.Unstructured) kindRule {
 	return t.kinds.known[obj.GroupVersionKind().GroupKind()]
 }
 
-// learn reads the definitions of kinds that aren't known yet.
-func (t *Tracker) learn(ctx context.Context, kinds []schema.GroupVersionKind) {
-	ctx, stop := context.WithTimeout(ctx, evidenceTime)
+// readKindRules reads the definitions of kinds that aren't known yet.
+func (t *Tracker) readKindRules(ctx context.Context, kinds []schema.GroupVersionKind) {
+	ctx, stop := context.WithTimeout(ctx, lookupTimeout)
 	defer stop()
 	var all sync.WaitGroup
-	for gk, gvk := range t.unknown(kinds) {
+	for gk, gvk := range t.unknownKinds(kinds) {
 		all.Go(func() {
-			said, err := t.instances(ctx, gvk)
+			said, err := t.readKindRule(ctx, gvk)
 			if err != nil {
 				return // not everybody may read them, and hardly one has a rule
 			}
@@ -89,7 +89,7 @@ func (t *Tracker) learn(ctx context.Context, kinds []schema.GroupVersionKind) {
 	all.Wait()
 }
 
-func (t *Tracker) unknown(kinds []schema.GroupVersionKind) map[schema.GroupKind]schema.GroupVersionKind {
+func (t *Tracker) unknownKinds(kinds []schema.GroupVersionKind) map[schema.GroupKind]schema.GroupVersionKind {
 	t.kinds.mu.Lock()
 	defer t.kinds.mu.Unlock()
 	out := map[schema.GroupKind]schema.GroupVersionKind{}
@@ -101,8 +101,8 @@ func (t *Tracker) unknown(kinds []schema.GroupVersionKind) map[schema.GroupKind]
 	return out
 }
 
-// instances reads the rule in the definition of a kind.
-func (t *Tracker) instances(ctx context.Context, gvk schema.GroupVersionKind) (kindRule, error) {
+// readKindRule reads the rule in the definition of a kind.
+func (t *Tracker) readKindRule(ctx context.Context, gvk schema.GroupVersionKind) (kindRule, error) {
 	mapping, err := t.cluster.Mapping(ctx, gvk, true)
 	if err != nil {
 		return kindRule{}, err
@@ -112,7 +112,7 @@ func (t *Tracker) instances(ctx context.Context, gvk schema.GroupVersionKind) (k
 		return kindRule{}, err
 	}
 	name := mapping.Resource.GroupResource().String()
-	definition, err := client.Resource(definitions).Get(ctx, name, metav1.GetOptions{})
+	definition, err := client.Resource(definitionResource).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return kindRule{}, err
 	}
@@ -125,28 +125,28 @@ func (t *Tracker) instances(ctx context.Context, gvk schema.GroupVersionKind) (k
 	return kindRule{rule: rule}, nil
 }
 
-// learn reads what the definitions say about targets that there is something to
+// readKindRules reads what the definitions say about targets that there is something to
 // wait for. What is known already goes for all of them.
-func (s *session) learn(ctx context.Context) {
-	var ruled []*subject
+func (s *session) readKindRules(ctx context.Context) {
+	var ruled []*trackedObject
 	var kinds []schema.GroupVersionKind
-	for _, sub := range s.subjects {
+	for _, sub := range s.objects {
 		waits := sub.Until == UntilReady || sub.Until == UntilComplete
-		if !waits || sub.Skip || sub.Baseline == nil || !s.tracker.ruledByKind(sub.Baseline) {
+		if !waits || sub.settings.isSkipped() || sub.Baseline == nil || !s.tracker.mayHaveKindRule(sub.Baseline) {
 			continue
 		}
 		ruled = append(ruled, sub)
-		if sub.Changed || s.opts.compute(sub.Baseline, s.started, nil).State != Ready {
+		if sub.Changed || s.opts.computeStatus(sub.Baseline, s.started, nil).State != Ready {
 			kinds = append(kinds, sub.GVK)
 		}
 	}
-	s.tracker.learn(ctx, kinds)
+	s.tracker.readKindRules(ctx, kinds)
 	told := map[string]bool{}
 	for _, sub := range ruled {
-		said := s.tracker.ofKind(sub.Baseline)
-		if sub.ofKind = said.rule; said.problem != "" && !told[said.problem] {
+		said := s.tracker.kindRuleOf(sub.Baseline)
+		if sub.kindOverride = said.rule; said.problem != "" && !told[said.problem] {
 			told[said.problem] = true
-			sub.Unread = append(sub.Unread, said.problem)
+			sub.settings.unreadable = append(sub.settings.unreadable, said.problem)
 		}
 	}
 }

@@ -9,33 +9,33 @@ import (
 	"deployer/track/rules"
 )
 
-// disappeared judges an object that was deleted while it was tracked. A Job
+// disappearedStatus judges an object that was deleted while it was tracked. A Job
 // may have been cleaned up after it had finished.
 // https://kubernetes.io/docs/concepts/workloads/controllers/ttlafterfinished/
-func (s *subject) disappeared(now time.Time) Status {
+func (s *trackedObject) disappearedStatus(now time.Time) Status {
 	if s.object == nil {
-		return s.own(now, class.Deleted, "it is not there")
+		return s.ownFailure(now, class.Deleted, "it is not there")
 	}
 	if s.gk.Kind == "Job" || s.gk == podKind {
-		v := s.opts.Rules.Judge(s.input(now))
+		v := s.opts.Rules.Evaluate(s.ruleInput(now))
 		if v.Phase != rules.Progressing {
 			return statusOf(s.ID, s.object.GetUID(), v)
 		}
 		if s.gk.Kind == "Job" {
-			return s.own(now, class.Deleted, "deleted before it finished; if it was cleaned up, set ttlSecondsAfterFinished to 60 or more")
+			return s.ownFailure(now, class.Deleted, "deleted before it finished; if it was cleaned up, set ttlSecondsAfterFinished to 60 or more")
 		}
 	}
-	return s.own(now, class.Deleted, "deleted while it was tracked")
+	return s.ownFailure(now, class.Deleted, "deleted while it was tracked")
 }
 
-// absence judges an object that is to go. Another object of the name is none
+// deletionStatus judges an object that is to go. Another object of the name is none
 // of our business: somebody made it anew.
-func (s *subject) absence() Status {
+func (s *trackedObject) deletionStatus() Status {
 	if s.gone {
 		return Status{State: Gone}
 	}
-	if s.denied != "" {
-		return Status{State: Gone, Unverified: true, Notes: []string{s.denied}}
+	if s.unverifiable != "" {
+		return Status{State: Gone, Unverified: true, Notes: []string{s.unverifiable}}
 	}
 	if s.object == nil {
 		return Status{State: Waiting, Message: "waiting to be deleted"}

@@ -10,35 +10,35 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
 
-	"deployer/track/stream"
+	"deployer/track/watch"
 )
 
 const (
-	firstEvents = 500  // of a namespace, read when its watch begins
-	orphanLimit = 1000 // events kept for pods that are not known yet
-	askedEvents = 2000 // read at a time of objects of a kind
+	maxInitialEvents = 500  // of a namespace, read when its watch begins
+	maxOrphans       = 1000 // events kept for pods that are not known yet
+	maxEventsRead    = 2000 // read at a time of objects of a kind
 )
 
 // eventWatches are the watches of warnings, one for each namespace with
 // something slow, and whose events they are.
 type eventWatches struct {
-	namespaces map[string]bool // of interest
-	open       map[string]bool // watched; the empty one is all of them
-	owners     map[types.UID]eventOwner
-	orphans    map[types.UID][]Event
-	kept       int
-	asked      map[eventsAsked]map[types.UID]*subject
+	namespaces  map[string]bool // of interest
+	open        map[string]bool // watched; the empty one is all of them
+	owners      map[types.UID]eventOwner
+	orphans     map[types.UID][]Event
+	orphanCount int
+	queued      map[eventQuery]map[types.UID]*trackedObject
 }
 
 type eventOwner struct {
-	subject *subject
+	subject *trackedObject
 	pod     types.UID // when the event is about one of its pods
 }
 
-// know notes whose events those about uid are.
-func (w *eventWatches) know(uid types.UID, sub *subject, pod types.UID) {
+// addOwner notes whose events those about uid are.
+func (w *eventWatches) addOwner(uid types.UID, sub *trackedObject, pod types.UID) {
 	if w.owners == nil {
 		w.owners = map[types.UID]eventOwner{}
 	}
@@ -47,8 +47,8 @@ func (w *eventWatches) know(uid types.UID, sub *subject, pod types.UID) {
 	}
 	w.owners[uid] = eventOwner{sub, pod}
 	for _, e := range w.orphans[uid] {
-		w.kept--
-		sub.tell(e, pod, sub.opts.Now())
+		w.orphanCount--
+		sub.addEvent(e, pod, sub.opts.Now())
 	}
 	delete(w.orphans, uid)
 }
@@ -63,7 +63,7 @@ func (s *session) watchEvents(namespace string) {
 		s.events.namespaces, s.events.open = map[string]bool{}, map[string]bool{}
 	}
 	s.events.namespaces[namespace] = true
-	if s.wide {
+	if s.allNamespaces {
 		namespace = ""
 	}
 	if s.events.open[namespace] || s.events.open[""] {
@@ -75,18 +75,18 @@ func (s *session) watchEvents(namespace string) {
 		return // Wait has used the connection already
 	}
 	client := typed.CoreV1().Events(namespace)
-	source := stream.Source{
+	source := watch.Source{
 		List:  func(ctx ctx, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
-		Watch: func(ctx ctx, o metav1.ListOptions) (watch.Interface, error) { return client.Watch(ctx, o) },
+		Watch: func(ctx ctx, o metav1.ListOptions) (apiwatch.Interface, error) { return client.Watch(ctx, o) },
 	}
-	query := stream.Query{Fields: fields.OneTermNotEqualSelector("type", corev1.EventTypeNormal).String(), Limit: firstEvents}
+	query := watch.Query{Fields: fields.OneTermNotEqualSelector("type", corev1.EventTypeNormal).String(), Limit: maxInitialEvents}
 	s.group.Go(func() {
-		err := stream.Run(s.ctx, source, query, func(n stream.Note) bool {
+		err := watch.Watch(s.ctx, source, query, func(n watch.Event) bool {
 			e, ok := n.Object.(*corev1.Event)
-			if !ok || n.Kind != stream.Seen {
+			if !ok || n.Kind != watch.Changed {
 				return true
 			}
-			return s.send(func() { s.takeEvent(e) })
+			return s.send(func() { s.handleEvent(e) })
 		})
 		if err != nil && s.ctx.Err() == nil {
 			s.send(func() { s.eventsDenied(namespace, err) })
@@ -102,17 +102,17 @@ func (s *session) eventsDenied(namespace string, err error) {
 		return
 	}
 	if namespace != "" {
-		s.warn("events unavailable: " + whyNoWatch(err, "events", namespace))
+		s.warn("events unavailable: " + noWatchReason(err, "events", namespace))
 		return
 	}
-	s.wide = false
+	s.allNamespaces = false
 	delete(s.events.open, "")
 	for name := range s.events.namespaces {
 		s.watchEvents(name)
 	}
 }
 
-func (s *session) takeEvent(raw *corev1.Event) {
+func (s *session) handleEvent(raw *corev1.Event) {
 	if !s.events.namespaces[raw.Namespace] {
 		return
 	}
@@ -120,23 +120,23 @@ func (s *session) takeEvent(raw *corev1.Event) {
 	uid := raw.InvolvedObject.UID
 	owner, known := s.events.owners[uid]
 	if !known {
-		if s.events.kept < orphanLimit {
+		if s.events.orphanCount < maxOrphans {
 			if s.events.orphans == nil {
 				s.events.orphans = map[types.UID][]Event{}
 			}
 			s.events.orphans[uid] = append(s.events.orphans[uid], e)
-			s.events.kept++
+			s.events.orphanCount++
 		}
 		return
 	}
 	now := s.opts.Now()
-	s.pulse.heard = now
-	if owner.subject.status.State.Done() && owner.subject.status.State != Failed {
+	s.health.heardAt = now
+	if owner.subject.status.State.IsFinal() && owner.subject.status.State != Failed {
 		return
 	}
-	if owner.subject.tell(e, owner.pod, now) {
+	if owner.subject.addEvent(e, owner.pod, now) {
 		s.dirty[owner.subject] = true
-		s.saw(Report{Kind: EventSeen, Time: now, Status: Status{ID: owner.subject.ID}, Event: &e, Wanted: owner.subject.ShowEvents})
+		s.report(Report{Kind: EventSeen, Time: now, Status: Status{ID: owner.subject.ID}, Event: &e, Wanted: owner.subject.settings.showEvents})
 	}
 }
 
@@ -160,42 +160,42 @@ func eventOf(e *corev1.Event) Event {
 	return out
 }
 
-// eventsAsked are objects of one kind in one namespace whose events are to be
+// eventQuery are objects of one kind in one namespace whose events are to be
 // read, normal ones too: of the subject itself, or of one of its pods.
-type eventsAsked struct {
+type eventQuery struct {
 	namespace, kind string
 }
 
-// askEvents notes that the events of an object are to be read.
-func (s *session) askEvents(sub *subject, uid types.UID) {
-	if s.events.asked == nil {
-		s.events.asked = map[eventsAsked]map[types.UID]*subject{}
+// queueEventRead notes that the events of an object are to be read.
+func (s *session) queueEventRead(sub *trackedObject, uid types.UID) {
+	if s.events.queued == nil {
+		s.events.queued = map[eventQuery]map[types.UID]*trackedObject{}
 	}
-	key := eventsAsked{sub.ID.Namespace, sub.gk.Kind}
+	key := eventQuery{sub.ID.Namespace, sub.gk.Kind}
 	if uid != sub.object.GetUID() {
 		key.kind = "Pod"
 	}
-	if s.events.asked[key] == nil {
-		s.events.asked[key] = map[types.UID]*subject{}
+	if s.events.queued[key] == nil {
+		s.events.queued[key] = map[types.UID]*trackedObject{}
 	}
-	s.events.asked[key][uid] = sub
-	sub.asking = true
+	s.events.queued[key][uid] = sub
+	sub.inFlight = true
 }
 
-// readEvents reads what was asked for: the events of one object, or in one
+// readQueuedEvents reads what was asked for: the events of one object, or in one
 // request those of all of its kind.
-func (s *session) readEvents() {
-	for key, objects := range s.events.asked {
+func (s *session) readQueuedEvents() {
+	for key, objects := range s.events.queued {
 		for _, selector := range key.selectors(objects) {
-			s.group.Go(func() { s.readSelected(key, objects, selector) })
+			s.group.Go(func() { s.readEventsOf(key, objects, selector) })
 		}
 	}
-	clear(s.events.asked)
+	clear(s.events.queued)
 }
 
 // selectors find the events of one object, or those that are worth reading of
 // a kind: pods have many, and only the autoscaler's are of interest.
-func (k eventsAsked) selectors(objects map[types.UID]*subject) []fields.Set {
+func (k eventQuery) selectors(objects map[types.UID]*trackedObject) []fields.Set {
 	switch {
 	case len(objects) == 1:
 		for uid := range objects {
@@ -207,17 +207,17 @@ func (k eventsAsked) selectors(objects map[types.UID]*subject) []fields.Set {
 	return []fields.Set{{"involvedObject.kind": k.kind}}
 }
 
-func (s *session) readSelected(key eventsAsked, objects map[types.UID]*subject, selector fields.Set) {
+func (s *session) readEventsOf(key eventQuery, objects map[types.UID]*trackedObject, selector fields.Set) {
 	typed, err := s.tracker.cluster.Typed()
 	if err != nil {
 		return // Wait has used the connection already
 	}
-	found, err := typed.CoreV1().Events(key.namespace).List(s.ctx, metav1.ListOptions{FieldSelector: selector.String(), Limit: askedEvents})
+	found, err := typed.CoreV1().Events(key.namespace).List(s.ctx, metav1.ListOptions{FieldSelector: selector.String(), Limit: maxEventsRead})
 	s.send(func() {
 		for _, sub := range objects {
-			sub.asking, s.dirty[sub] = false, true
+			sub.inFlight, s.dirty[sub] = false, true
 			if apierrors.IsForbidden(err) {
-				s.blindTo(sub)
+				s.eventsForbidden(sub)
 			}
 		}
 		if err != nil {
@@ -226,25 +226,25 @@ func (s *session) readSelected(key eventsAsked, objects map[types.UID]*subject, 
 		for i := range found.Items {
 			uid := found.Items[i].InvolvedObject.UID
 			if sub := objects[uid]; sub != nil {
-				sub.tell(eventOf(&found.Items[i]), s.events.owners[uid].pod, s.opts.Now())
+				sub.addEvent(eventOf(&found.Items[i]), s.events.owners[uid].pod, s.opts.Now())
 			}
 		}
 	})
 }
 
-// blindTo handles that events may not be read. Whether a claim waits for its
+// eventsForbidden handles that events may not be read. Whether a claim waits for its
 // first pod is told by events alone, so that claim can't be judged.
-func (s *session) blindTo(sub *subject) {
+func (s *session) eventsForbidden(sub *trackedObject) {
 	s.warn("events unavailable: missing permission to list and watch events in namespace " + sub.ID.Namespace)
 	if sub.gk.Kind == "PersistentVolumeClaim" {
-		sub.denied = "not verified: without events it can't be told whether the claim waits for its first pod"
+		sub.unverifiable = "not verified: without events it can't be told whether the claim waits for its first pod"
 		s.dirty[sub] = true
 	}
 }
 
-// looks are the times at which events of an object that waits are read:
+// eventReadTimes are the times at which events of an object that waits are read:
 // normal events tell of load balancers, volumes and new nodes.
-var looks = map[string][]time.Duration{
+var eventReadTimes = map[string][]time.Duration{
 	"PersistentVolumeClaim": {time.Second, 5 * time.Second, 20 * time.Second, time.Minute},
 	"Service":               {20 * time.Second, 55 * time.Second},
 	"Pod":                   {20 * time.Second, 50 * time.Second}, // that has no node

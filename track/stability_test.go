@@ -34,18 +34,18 @@ func TestNoTimeToStay(t *testing.T) {
 		"crashed": {1, Progressing},
 	} {
 		now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-		s := newSubject(Target{ID: kube.IDOf(unprobed(0)), Baseline: unprobed(0), Changed: true}, &Options{}, now)
-		pod := pods.Remember(pods.Pod{}, pods.Rules{})
-		pod.See(pods.Pod{Ready: true, Containers: []pods.Container{{Name: "app", Ready: true, Restarts: c.restarts}}})
+		s := newTrackedObject(Target{ID: kube.IDOf(unprobed(0)), Baseline: unprobed(0), Changed: true}, &Options{}, now)
+		pod := pods.NewHistory(pods.Pod{}, pods.Policy{})
+		pod.Update(pods.Pod{Ready: true, Containers: []pods.Container{{Name: "app", Ready: true, Restarts: c.restarts}}})
 		s.pods[types.UID("p")] = pod
-		s.see(unprobed(0), now)
-		s.judge(now)
-		s.see(unprobed(1), now)
-		if got := s.judge(now); got.State != Progressing {
+		s.update(unprobed(0), now)
+		s.computeStatus(now)
+		s.update(unprobed(1), now)
+		if got := s.computeStatus(now); got.State != Progressing {
 			t.Errorf("%s: %s as soon as it is ready, want %s for a moment", name, got.State, Progressing)
 		}
-		s.hurry()
-		if got := s.judge(now); got.State != c.want {
+		s.waiveStability()
+		if got := s.computeStatus(now); got.State != c.want {
 			t.Errorf("%s: %s when time is up, want %s", name, got.State, c.want)
 		}
 	}
@@ -56,9 +56,9 @@ func TestNoTimeToStay(t *testing.T) {
 func TestRestartIsNoRecovery(t *testing.T) {
 	web := unprobed(0)
 	begun := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	s := newSubject(Target{ID: kube.IDOf(web), Baseline: web, Changed: true}, &Options{}, begun)
-	s.see(web, begun)
-	s.pods[types.UID("p")] = pods.Remember(pods.Pod{}, pods.Rules{Unchanged: true})
+	s := newTrackedObject(Target{ID: kube.IDOf(web), Baseline: web, Changed: true}, &Options{}, begun)
+	s.update(web, begun)
+	s.pods[types.UID("p")] = pods.NewHistory(pods.Pod{}, pods.Policy{Unchanged: true})
 	for i, step := range []struct {
 		at    time.Duration
 		ready bool
@@ -71,13 +71,13 @@ func TestRestartIsNoRecovery(t *testing.T) {
 		{64 * time.Second, true, ""},
 		{66 * time.Second, true, Recovered},
 	} {
-		container := pods.Container{Name: "app", Ready: step.ready, Running: step.ready, Restarts: 1, Last: &pods.End{Code: 1}}
+		container := pods.Container{Name: "app", Ready: step.ready, Running: step.ready, Restarts: 1, LastTermination: &pods.Termination{ExitCode: 1}}
 		if !step.ready {
 			container.Waiting.Reason = "CrashLoopBackOff"
 		}
-		s.pods["p"].See(pods.Pod{Ready: step.ready, Containers: []pods.Container{container}})
+		s.pods["p"].Update(pods.Pod{Ready: step.ready, Containers: []pods.Container{container}})
 		before := s.status
-		if got, _ := compare(before, s.judge(begun.Add(step.at))); got != step.want {
+		if got, _ := changeOf(before, s.computeStatus(begun.Add(step.at))); got != step.want {
 			t.Errorf("step %d: %q, want %q", i, got, step.want)
 		}
 	}

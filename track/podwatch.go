@@ -11,14 +11,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
+	apiwatch "k8s.io/apimachinery/pkg/watch"
 
 	"deployer/track/pods"
-	"deployer/track/stream"
+	"deployer/track/watch"
 )
 
 const (
-	maxValues = 150 // of a label in one watch, for the length of its URL
+	maxLabelValues = 150 // of a label in one watch, for the length of its URL
 	// maxPodWatches is how many watches of a namespace's pods may be open before
 	// they are made into fewer: each is a stream of the connection.
 	maxPodWatches = 6
@@ -31,11 +31,11 @@ const (
 
 // podWatches are the watches of new pods, and whose pods they are.
 type podWatches struct {
-	owners map[string]*subject // by ownerKey
-	wanted map[podQuery][]string
-	open   []*podWatch
-	next   time.Time // when the wanted ones are opened
-	gather time.Duration
+	owners    map[string]*trackedObject // by ownerKey
+	wanted    map[podQuery][]string
+	open      []*podWatch
+	nextOpen  time.Time // when the wanted ones are opened
+	gatherFor time.Duration
 }
 
 // podQuery is what one watch of pods can select by: a label with many values,
@@ -43,10 +43,10 @@ type podWatches struct {
 type podQuery struct{ namespace, label, selector string }
 
 type podWatch struct {
-	query    podQuery
-	subjects []*subject
-	stop     context.CancelFunc
-	lost     bool
+	query       podQuery
+	subjects    []*trackedObject
+	stop        context.CancelFunc
+	unreachable bool
 }
 
 // ownerKey names the controller of pods. ReplicaSets go by name: that follows
@@ -58,18 +58,18 @@ func ownerKey(namespace string, uid types.UID, replicaSet string) string {
 	return string(uid)
 }
 
-// lookAtPods starts to look at the pods of a workload, once its revision is known,
+// wantPods starts to look at the pods of a workload, once its revision is known,
 // and again when there is another one.
-func (s *session) lookAtPods(sub *subject) {
-	query, value, owner := podsOf(sub)
-	if s.wide && query.label != "" && sub.gk.Kind != "DaemonSet" {
+func (s *session) wantPods(sub *trackedObject) {
+	query, value, owner := newPodsOf(sub)
+	if s.allNamespaces && query.label != "" && sub.gk.Kind != "DaemonSet" {
 		query.namespace = "" // others' pods don't have these values, save the generations of DaemonSets
 	}
 	if owner == "" || value == sub.revision && s.pods.owners[owner] == sub {
 		return
 	}
 	if s.pods.owners == nil {
-		s.pods.owners, s.pods.wanted = map[string]*subject{}, map[podQuery][]string{}
+		s.pods.owners, s.pods.wanted = map[string]*trackedObject{}, map[podQuery][]string{}
 	}
 	if sub.revision != "" && sub.revision != value {
 		clear(sub.pods)
@@ -80,31 +80,31 @@ func (s *session) lookAtPods(sub *subject) {
 	s.dirty[sub] = true
 }
 
-// openPods opens watches for the pods that are wanted and not yet watched, and
+// openPodWatches opens watches for the pods that are wanted and not yet watched, and
 // ends those whose workloads are done.
-func (s *session) openPods(now time.Time) {
-	s.closePods(func(w *podWatch) bool { return w.done() })
-	if len(s.pods.wanted) == 0 || now.Before(s.pods.next) {
+func (s *session) openPodWatches(now time.Time) {
+	s.closePodWatches(func(w *podWatch) bool { return w.isDone() })
+	if len(s.pods.wanted) == 0 || now.Before(s.pods.nextOpen) {
 		return
 	}
-	s.pods.gather = min(max(2*s.pods.gather, firstGather), lastGather)
-	s.pods.next = now.Add(s.pods.gather)
+	s.pods.gatherFor = min(max(2*s.pods.gatherFor, firstGather), lastGather)
+	s.pods.nextOpen = now.Add(s.pods.gatherFor)
 	for q, values := range s.pods.wanted {
-		values = append(values, s.mergePods(q)...)
+		values = append(values, s.mergePodWatches(q)...)
 		slices.Sort(values)
 		values = slices.Compact(values)
 		for len(values) > 0 {
-			n := min(len(values), maxValues)
-			s.openWatch(q, values[:n])
+			n := min(len(values), maxLabelValues)
+			s.openPodWatch(q, values[:n])
 			values = values[n:]
 		}
 	}
 	clear(s.pods.wanted)
 }
 
-// mergePods ends the watches of a label when they have become many, and gives
+// mergePodWatches ends the watches of a label when they have become many, and gives
 // what has to be watched in their place.
-func (s *session) mergePods(q podQuery) []string {
+func (s *session) mergePodWatches(q podQuery) []string {
 	n := 0
 	for _, w := range s.pods.open {
 		if w.query == q && w.stop != nil {
@@ -115,12 +115,12 @@ func (s *session) mergePods(q podQuery) []string {
 		return nil
 	}
 	var values []string
-	s.closePods(func(w *podWatch) bool {
+	s.closePodWatches(func(w *podWatch) bool {
 		if w.query != q {
 			return false
 		}
 		for _, sub := range w.subjects {
-			if !sub.status.State.Done() {
+			if !sub.status.State.IsFinal() {
 				values = append(values, sub.revision)
 			}
 		}
@@ -129,8 +129,8 @@ func (s *session) mergePods(q podQuery) []string {
 	return values
 }
 
-// closePods ends the watches that are of no use any more.
-func (s *session) closePods(useless func(*podWatch) bool) {
+// closePodWatches ends the watches that are of no use any more.
+func (s *session) closePodWatches(useless func(*podWatch) bool) {
 	open := s.pods.open[:0]
 	for _, w := range s.pods.open {
 		if !useless(w) {
@@ -139,21 +139,21 @@ func (s *session) closePods(useless func(*podWatch) bool) {
 		}
 		w.stop()
 		w.stop = nil
-		s.podsReach(w, nil)
+		s.setPodsReachable(w, nil)
 	}
 	s.pods.open = open
 }
 
-func (w *podWatch) done() bool {
+func (w *podWatch) isDone() bool {
 	for _, sub := range w.subjects {
-		if !sub.status.State.Done() {
+		if !sub.status.State.IsFinal() {
 			return false
 		}
 	}
 	return true
 }
 
-func (s *session) openWatch(q podQuery, values []string) {
+func (s *session) openPodWatch(q podQuery, values []string) {
 	typed, err := s.tracker.cluster.Typed()
 	if err != nil {
 		return // Wait has used the connection already
@@ -176,18 +176,20 @@ func (s *session) openWatch(q podQuery, values []string) {
 	ctx, w.stop = context.WithCancel(s.ctx)
 	s.pods.open = append(s.pods.open, w)
 	client := typed.CoreV1().Pods(q.namespace)
-	source := stream.Source{
-		List:  func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
-		Watch: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return client.Watch(ctx, o) },
+	source := watch.Source{
+		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
+		Watch: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
+			return client.Watch(ctx, o)
+		},
 	}
 	s.group.Go(func() {
-		err := stream.Run(ctx, source, stream.Query{Labels: selector}, func(n stream.Note) bool {
+		err := watch.Watch(ctx, source, watch.Query{Labels: selector}, func(n watch.Event) bool {
 			if p, ok := n.Object.(*corev1.Pod); ok {
 				trimmed := pods.Trim(p) // here, so that the session keeps little and does little
 				n.Object = nil
-				return s.send(func() { s.takePod(w, n, trimmed) })
+				return s.send(func() { s.handlePod(w, n, trimmed) })
 			}
-			return s.send(func() { s.takePod(w, n, pods.Pod{}) })
+			return s.send(func() { s.handlePod(w, n, pods.Pod{}) })
 		})
 		if err != nil && ctx.Err() == nil {
 			s.send(func() { s.podsDenied(w, err) })
@@ -203,78 +205,78 @@ func (s *session) podsDenied(w *podWatch, err error) {
 		return
 	}
 	if w.query.namespace != "" {
-		s.warn("pod details unavailable: " + whyNoWatch(err, "pods", w.query.namespace))
+		s.warn("pod details unavailable: " + noWatchReason(err, "pods", w.query.namespace))
 		return
 	}
 	if !apierrors.IsForbidden(err) {
 		s.warn("watching pods in each namespace: " + err.Error())
 	}
-	s.wide = false
+	s.allNamespaces = false
 	for owner, sub := range s.pods.owners {
 		if slices.Contains(w.subjects, sub) {
 			delete(s.pods.owners, owner)
-			sub.moved = true
+			sub.podsOutdated = true
 		}
 	}
-	s.closePods(func(other *podWatch) bool { return other == w })
+	s.closePodWatches(func(other *podWatch) bool { return other == w })
 }
 
-// whyNoWatch says why objects of a namespace aren't watched.
-func whyNoWatch(err error, what, namespace string) string {
+// noWatchReason says why objects of a namespace aren't watched.
+func noWatchReason(err error, what, namespace string) string {
 	if apierrors.IsForbidden(err) {
 		return "missing permission to list and watch " + what + " in namespace " + namespace
 	}
 	return err.Error()
 }
 
-func (s *session) takePod(w *podWatch, n stream.Note, p pods.Pod) {
+func (s *session) handlePod(w *podWatch, n watch.Event, p pods.Pod) {
 	if w.stop == nil {
 		return // another watch has taken its place
 	}
 	switch n.Kind {
-	case stream.Seen, stream.Gone:
-		s.pulse.heard = s.opts.Now()
+	case watch.Changed, watch.Deleted:
+		s.health.heardAt = s.opts.Now()
 		sub := s.pods.owners[ownerKey("", p.Owner, "")]
 		if sub == nil {
 			sub = s.pods.owners[ownerKey(p.Namespace, "", p.OwnerName)]
 		}
-		if sub == nil || sub.status.State.Done() && !s.logs.live(sub) {
+		if sub == nil || sub.status.State.IsFinal() && !s.logs.isLive(sub) {
 			return
 		}
-		if n.Kind == stream.Gone {
-			sub.dropPod(p.UID)
+		if n.Kind == watch.Deleted {
+			sub.deletePod(p.UID)
 		} else {
-			sub.seePod(p)
-			s.events.know(p.UID, sub, p.UID)
-			s.logs.see(sub, p)
+			sub.updatePod(p)
+			s.events.addOwner(p.UID, sub, p.UID)
+			s.logs.followPod(sub, p)
 		}
 		s.dirty[sub] = true
-	case stream.Listed:
+	case watch.Listed:
 		s.podsListed(w, n.UIDs)
-	case stream.Lost:
-		s.podsReach(w, n.Err)
-	case stream.Back:
-		s.podsReach(w, nil)
+	case watch.Unreachable:
+		s.setPodsReachable(w, n.Err)
+	case watch.Reachable:
+		s.setPodsReachable(w, nil)
 	}
 }
 
-// podsReach stops the clocks of workloads whose pods can't be seen, and lets
+// setPodsReachable stops the clocks of workloads whose pods can't be seen, and lets
 // them go on when err is nil.
-func (s *session) podsReach(w *podWatch, err error) {
-	if w.lost == (err != nil) {
+func (s *session) setPodsReachable(w *podWatch, err error) {
+	if w.unreachable == (err != nil) {
 		return
 	}
-	w.lost = err != nil
+	w.unreachable = err != nil
 	now := s.opts.Now()
 	for _, sub := range w.subjects {
-		if w.lost {
-			sub.blind(now)
+		if w.unreachable {
+			sub.pauseTimers(now)
 		} else {
-			sub.sighted(now)
+			sub.resumeTimers(now)
 		}
 		s.dirty[sub] = true
 	}
-	s.reach("watching pods in namespace "+w.query.namespace, w.lost, err)
+	s.setReachable("watching pods in namespace "+w.query.namespace, w.unreachable, err)
 }
 
 // podsListed drops pods that were deleted while nothing could be seen.
@@ -282,7 +284,7 @@ func (s *session) podsListed(w *podWatch, there map[types.UID]bool) {
 	for _, sub := range w.subjects {
 		for uid := range sub.pods {
 			if !there[uid] {
-				sub.dropPod(uid)
+				sub.deletePod(uid)
 				s.dirty[sub] = true
 			}
 		}

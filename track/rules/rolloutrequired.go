@@ -6,25 +6,25 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// required is how many pods of the new revision have to be available by an
+// requiredPods is how many pods of the new revision have to be available by an
 // annotation rollout-required; partial is false when it asks for the whole
 // rollout. A percentage is rounded up, as that of a PodDisruptionBudget's
 // minAvailable is: less would not be what was asked for.
 // https://kubernetes.io/docs/tasks/run-application/configure-pdb/
-func required(annotation string, wanted, unavailable int) (need int, partial bool) {
+func requiredPods(annotation string, wanted, unavailable int) (need int, partial bool) {
 	switch {
 	case annotation == "none":
 		return 0, true
 	case annotation == "max-unavailable":
 		return max(0, wanted-unavailable), true
 	case strings.HasSuffix(annotation, "%"):
-		return scaled(annotation, "", wanted, true), true
+		return scaledValue(annotation, "", wanted, true), true
 	}
 	return 0, false
 }
 
-// complete reports whether all pods are new and available.
-func (r *Rollout) complete() bool {
+// isComplete reports whether all pods are new and available.
+func (r *Rollout) isComplete() bool {
 	return r.Updated >= r.Wanted && r.Old == 0 && r.Available >= r.Wanted
 }
 
@@ -48,8 +48,8 @@ func deploymentUnavailable(o map[string]any, wanted int) int {
 	if text(o, "spec", "strategy", "type") == "Recreate" {
 		return 0
 	}
-	unavailable := scaled(field(o, "spec", "strategy", "rollingUpdate", "maxUnavailable"), "25%", wanted, false)
-	if unavailable == 0 && scaled(field(o, "spec", "strategy", "rollingUpdate", "maxSurge"), "25%", wanted, true) == 0 {
+	unavailable := scaledValue(field(o, "spec", "strategy", "rollingUpdate", "maxUnavailable"), "25%", wanted, false)
+	if unavailable == 0 && scaledValue(field(o, "spec", "strategy", "rollingUpdate", "maxSurge"), "25%", wanted, true) == 0 {
 		return 1
 	}
 	return unavailable
@@ -62,7 +62,7 @@ func statefulSetUnavailable(o map[string]any, wanted int) int {
 	if text(o, "spec", "updateStrategy", "type") == "OnDelete" {
 		return 0
 	}
-	return max(1, scaled(field(o, "spec", "updateStrategy", "rollingUpdate", "maxUnavailable"), "1", wanted, false))
+	return max(1, scaledValue(field(o, "spec", "updateStrategy", "rollingUpdate", "maxUnavailable"), "1", wanted, false))
 }
 
 // daemonSetUnavailable is how many nodes may be without an available pod: both
@@ -72,15 +72,15 @@ func daemonSetUnavailable(o map[string]any, wanted int) int {
 	if text(o, "spec", "updateStrategy", "type") == "OnDelete" {
 		return 0
 	}
-	unavailable := scaled(field(o, "spec", "updateStrategy", "rollingUpdate", "maxUnavailable"), "1", wanted, true)
-	if unavailable == 0 && scaled(field(o, "spec", "updateStrategy", "rollingUpdate", "maxSurge"), "0", wanted, true) == 0 {
+	unavailable := scaledValue(field(o, "spec", "updateStrategy", "rollingUpdate", "maxUnavailable"), "1", wanted, true)
+	if unavailable == 0 && scaledValue(field(o, "spec", "updateStrategy", "rollingUpdate", "maxSurge"), "0", wanted, true) == 0 {
 		return 1
 	}
 	return unavailable
 }
 
-// scaled is a number, or a percentage of a total; absent is used when there is none.
-func scaled(value any, absent string, total int, up bool) int {
+// scaledValue is a number, or a percentage of a total; absent is used when there is none.
+func scaledValue(value any, absent string, total int, up bool) int {
 	n := intstr.Parse(absent)
 	switch v := value.(type) {
 	case nil:

@@ -14,84 +14,84 @@ import (
 
 type ctx = context.Context
 
-const servedAgain = 500 * time.Millisecond // between two questions whether a new kind is served
+const servedRecheck = 500 * time.Millisecond // between two questions whether a new kind is served
 
-// follow looks closer at what is slow: its pods, its events, and what only a
+// lookCloser looks closer at what is slow: its pods, its events, and what only a
 // question can tell.
-func (s *session) follow(now time.Time) {
-	for _, sub := range s.subjects {
-		if sub.status.State.Done() || sub.Until == UntilGone || !sub.frozen.IsZero() {
+func (s *session) lookCloser(now time.Time) {
+	for _, sub := range s.objects {
+		if sub.status.State.IsFinal() || sub.Until == UntilGone || !sub.pausedSince.IsZero() {
 			continue
 		}
-		if at := s.followAt(sub); !at.IsZero() && !now.Before(at) {
-			s.look(sub, now)
+		if at := s.nextLookAt(sub); !at.IsZero() && !now.Before(at) {
+			s.lookAt(sub, now)
 		}
-		if (sub.slow || s.logs.live(sub)) && sub.workload() && sub.object != nil && sub.moved {
-			sub.moved = false
-			s.lookAtPods(sub)
+		if (sub.slow || s.logs.isLive(sub)) && sub.isWorkload() && sub.object != nil && sub.podsOutdated {
+			sub.podsOutdated = false
+			s.wantPods(sub)
 		}
 	}
-	s.readEvents()
-	s.askRevisions(now)
-	s.openPods(now)
+	s.readQueuedEvents()
+	s.findRevisions(now)
+	s.openPodWatches(now)
 }
 
-// followAt is when to look at an object next; zero for never.
-func (s *session) followAt(sub *subject) time.Time {
+// nextLookAt is when to look at an object next; zero for never.
+func (s *session) nextLookAt(sub *trackedObject) time.Time {
 	if sub.object == nil || sub.Until == UntilGone {
 		return time.Time{}
 	}
-	if sub.unserved() {
-		if sub.asking {
+	if sub.awaitsServing() {
+		if sub.inFlight {
 			return time.Time{}
 		}
-		return later(sub.askAt, sub.applied)
+		return latest(sub.nextAt, sub.appliedAt)
 	}
 	if !sub.slow {
 		if sub.gk.Kind == "PersistentVolumeClaim" {
-			return sub.applied.Add(looks["PersistentVolumeClaim"][0])
+			return sub.appliedAt.Add(eventReadTimes["PersistentVolumeClaim"][0])
 		}
-		return sub.applied.Add(slowAfter)
+		return sub.appliedAt.Add(slowRolloutAfter)
 	}
-	if times, _, since := s.lookTimes(sub); sub.looks < len(times) && !sub.asking {
-		return since.Add(times[sub.looks])
+	if times, _, since := s.lookTimes(sub); sub.eventReads < len(times) && !sub.inFlight {
+		return since.Add(times[sub.eventReads])
 	}
-	if sub.gk.Kind == "Deployment" && sub.revision == "" && !sub.asking && sub.observed() {
-		return later(sub.askAt, sub.applied)
+	if sub.gk.Kind == "Deployment" && sub.revision == "" && !sub.inFlight && sub.isObserved() {
+		return latest(sub.nextAt, sub.appliedAt)
 	}
 	return time.Time{}
 }
 
-func later(a, b time.Time) time.Time {
+func latest(a, b time.Time) time.Time {
 	if a.After(b) {
 		return a
 	}
 	return b
 }
 
-func (s *session) look(sub *subject, now time.Time) {
-	if sub.unserved() {
-		s.askServed(sub, now)
+func (s *session) lookAt(sub *trackedObject, now time.Time) {
+	if sub.awaitsServing() {
+		s.checkServed(sub, now)
 		return
 	}
 	sub.slow = true
-	s.events.know(sub.object.GetUID(), sub, "")
+	s.events.addOwner(sub.object.GetUID(), sub, "")
 	s.watchEvents(sub.ID.Namespace)
-	if times, uid, since := s.lookTimes(sub); sub.looks < len(times) && !now.Before(since.Add(times[sub.looks])) {
-		sub.looks++
-		s.askEvents(sub, uid)
+	if times, uid, since := s.lookTimes(sub); sub.eventReads < len(times) && !now.Before(since.Add(times[sub.eventReads])) {
+		sub.eventReads++
+		s.queueEventRead(sub, uid)
 	}
 }
 
 // lookTimes are when to read whose events: of the object, or of one of its
 // pods that finds no node.
-func (s *session) lookTimes(sub *subject) ([]time.Duration, types.UID, time.Time) {
+func (s *session) lookTimes(sub *trackedObject) ([]time.Duration, types.UID, time.Time) {
 	if p := sub.status.Problem; p != nil && sub.gk.Kind != "Service" {
 		switch p.Class {
 		case class.Unschedulable, class.NoNodeFits, class.WaitingForNode:
 			for uid, m := range sub.pods {
 				if !m.Pod.Scheduled {
-					return looks["Pod"], uid, p.Since
+					return eventReadTimes["Pod"], uid, p.Since
 				}
 			}
 		}
@@ -99,21 +99,21 @@ func (s *session) lookTimes(sub *subject) ([]time.Duration, types.UID, time.Time
 	if sub.gk == podKind {
 		return nil, "", time.Time{}
 	}
-	return looks[sub.gk.Kind], sub.object.GetUID(), sub.applied
+	return eventReadTimes[sub.gk.Kind], sub.object.GetUID(), sub.appliedAt
 }
 
 var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
-// unserved reports whether the object is a CustomResourceDefinition of which
+// awaitsServing reports whether the object is a CustomResourceDefinition of which
 // nothing is missing but that the API server answers for its kind.
-func (s *subject) unserved() bool {
-	return s.gk == definitionKind && s.status.Message == notServed
+func (s *trackedObject) awaitsServing() bool {
+	return s.gk == definitionKind && s.status.Message == notServedMessage
 }
 
-const notServed = "established, not served yet"
+const notServedMessage = "established, not served yet"
 
-// askServed asks whether the new kind answers.
-func (s *session) askServed(sub *subject, now time.Time) {
+// checkServed asks whether the new kind answers.
+func (s *session) checkServed(sub *trackedObject, now time.Time) {
 	typed, err := s.tracker.cluster.Typed()
 	if err != nil {
 		return
@@ -121,7 +121,7 @@ func (s *session) askServed(sub *subject, now time.Time) {
 	group, _, _ := unstructured.NestedString(sub.object.Object, "spec", "group")
 	plural, _, _ := unstructured.NestedString(sub.object.Object, "spec", "names", "plural")
 	version := servedVersion(sub.object)
-	sub.asking, sub.askAt = true, now.Add(servedAgain)
+	sub.inFlight, sub.nextAt = true, now.Add(servedRecheck)
 	s.group.Go(func() {
 		found, err := typed.Discovery().ServerResourcesForGroupVersionWithContext(s.ctx, group+"/"+version)
 		served := version == ""
@@ -131,7 +131,7 @@ func (s *session) askServed(sub *subject, now time.Time) {
 			}
 		}
 		s.send(func() {
-			sub.asking, sub.served = false, served
+			sub.inFlight, sub.served = false, served
 			if served {
 				s.tracker.cluster.ForgetKinds()
 			}
@@ -156,33 +156,33 @@ func servedVersion(definition *unstructured.Unstructured) string {
 
 const (
 	// What controllers make may come some time after they say that they are ready.
-	madeLater = 30 * time.Second
+	madeByControllerWithin = 30 * time.Second
 	// A kubelet that has looked too early looks again after ten to fifteen seconds.
 	// k8s.io/kubernetes/pkg/kubelet/pod_workers.go
-	seenLater = 20 * time.Second
+	noticedByKubeletWithin = 20 * time.Second
 )
 
-// pending reports whether something that is on its way will make the object:
+// isPending reports whether something that is on its way will make the object:
 // another target, or the controller of one.
-func (s *session) pending(namespace string, ref Ref) bool {
-	for _, sub := range s.subjects {
-		if sub.object == nil || sub.ID.Namespace != namespace || !slices.Contains(makes(sub.object), ref) {
+func (s *session) isPending(namespace string, ref Ref) bool {
+	for _, sub := range s.objects {
+		if sub.object == nil || sub.ID.Namespace != namespace || !slices.Contains(createdObjects(sub.object), ref) {
 			continue
 		}
-		patience := madeLater
+		patience := madeByControllerWithin
 		if sub.ID.Kind == ref.Kind {
-			patience = seenLater
+			patience = noticedByKubeletWithin
 		}
-		recent := sub.status.State == Ready && s.opts.Now().Sub(sub.applied)-sub.status.Waited < patience
-		if recent || !sub.status.State.Done() {
+		recent := sub.status.State == Ready && s.opts.Now().Sub(sub.appliedAt)-sub.status.Waited < patience
+		if recent || !sub.status.State.IsFinal() {
 			return true
 		}
 	}
 	return false
 }
 
-// makes are the objects that come with an object, in its namespace.
-func makes(o *unstructured.Unstructured) []Ref {
+// createdObjects are the objects that come with an object, in its namespace.
+func createdObjects(o *unstructured.Unstructured) []Ref {
 	at := func(path ...string) string { v, _, _ := unstructured.NestedString(o.Object, path...); return v }
 	own := Ref{Kind: o.GetKind(), Name: o.GetName()}
 	secret := ""

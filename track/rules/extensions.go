@@ -6,18 +6,18 @@ import (
 	"deployer/track/class"
 )
 
-// definition: the names must be accepted and the kind established; whether it
+// customResourceDefinition: the names must be accepted and the kind established; whether it
 // is served is asked by the tracker.
 // https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/
-func definition(in Input) Verdict {
+func customResourceDefinition(in Input) Verdict {
 	names := condition(in.Object, "NamesAccepted")
-	if is(names, "False") && fresh(in, names) {
-		return failed(class.NamesRejected, because(names))
+	if hasStatus(names, "False") && isFresh(in, names) {
+		return failed(class.NamesRejected, conditionText(names))
 	}
-	if is(names, "True") && is(condition(in.Object, "Established"), "True") {
+	if hasStatus(names, "True") && hasStatus(condition(in.Object, "Established"), "True") {
 		return ready("established")
 	}
-	return waiting("waiting to be established")
+	return progressing("waiting to be established")
 }
 
 // apiService: one without a service is served by the API server itself.
@@ -26,18 +26,18 @@ func apiService(in Input) Verdict {
 		return ready("")
 	}
 	c := condition(in.Object, "Available")
-	if is(c, "True") {
+	if hasStatus(c, "True") {
 		return ready("available")
 	}
 	if c == nil {
-		return waiting("waiting to become available")
+		return progressing("waiting to become available")
 	}
-	return waiting(because(c))
+	return progressing(conditionText(c))
 }
 
-// webhooks: cert-manager fills in the CA later when an annotation asks for it.
+// webhookConfiguration: cert-manager fills in the CA later when an annotation asks for it.
 // https://cert-manager.io/docs/concepts/ca-injector/
-func webhooks(in Input) Verdict {
+func webhookConfiguration(in Input) Verdict {
 	injected := false
 	for key := range in.Object.GetAnnotations() {
 		switch key {
@@ -51,7 +51,7 @@ func webhooks(in Input) Verdict {
 	for _, w := range list(in.Object.Object, "webhooks") {
 		hook, _ := w.(map[string]any)
 		if text(hook, "clientConfig", "caBundle") == "" {
-			return orUnverified(in, waiting("waiting for cert-manager to inject the CA"), time.Minute, "cert-manager has not injected the CA")
+			return orUnverified(in, progressing("waiting for cert-manager to inject the CA"), time.Minute, "cert-manager has not injected the CA")
 		}
 	}
 	return ready("")

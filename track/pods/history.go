@@ -1,0 +1,278 @@
+package pods
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"deployer/track/class"
+)
+
+// A Finding is something wrong with a pod.
+type Finding struct {
+	Class     class.Class
+	Message   string
+	Container string
+	Image     string
+	Attempts  int
+	Limit     int
+	ExitCode  *int32
+	Reason    string
+	Since     time.Time // seen without a break since then
+	FinalAt   time.Time // zero: never by itself
+	Final     bool
+}
+
+// Policy change how patient a Memory is.
+type Policy struct {
+	FailuresAllowed *int      // restarts that are no failure; nil is 2
+	Unchanged       bool      // the release changed nothing: what failed before counts
+	AppliedAt       time.Time // by the cluster's clock; zero when unknown
+	MemoryLowered   func(container string) bool
+	OldPodsLeaving  bool // old pods are on their way out and will make room
+}
+
+// A Memory follows one pod.
+type History struct {
+	Pod            Pod
+	firstSeen      map[string]seen // by container, when first seen
+	problemSince   map[string]time.Time
+	pullAttempts   map[string]int
+	wasReady       map[string]bool // containers that were ready in this rollout
+	events         map[class.Class]*EventProblem
+	nodeComing     bool // the autoscaler adds a node
+	nodeImpossible bool // the autoscaler can't help
+}
+
+type seen struct{ restarts int }
+
+// EventProblem is what events say about one class.
+type EventProblem struct {
+	Message string
+	Count   int
+	Since   time.Time
+}
+
+// NewHistory starts to follow a pod. Restarts of a pod that is older than the
+// apply count from now.
+func NewHistory(p Pod, r Policy) *History {
+	m := &History{firstSeen: map[string]seen{}, problemSince: map[string]time.Time{}, pullAttempts: map[string]int{},
+		wasReady: map[string]bool{}, events: map[class.Class]*EventProblem{}}
+	old := !r.AppliedAt.IsZero() && p.Created.Before(r.AppliedAt.Add(-time.Second))
+	for i := range p.Containers {
+		c := &p.Containers[i]
+		if (old || r.AppliedAt.IsZero()) && !r.Unchanged {
+			m.firstSeen[c.Name] = seen{restarts: c.Restarts}
+		}
+	}
+	return m
+}
+
+// Update takes the pod's newest state.
+func (m *History) Update(p Pod) {
+	for i := range p.Containers {
+		c := &p.Containers[i]
+		if isPulling(c.Waiting.Reason) {
+			before := m.Pod.container(c.Name)
+			if m.pullAttempts[c.Name] == 0 || c.Waiting.Reason == "ErrImagePull" && before != nil && before.Waiting.Reason != "ErrImagePull" {
+				m.pullAttempts[c.Name]++
+			}
+		}
+		if c.Ready && !c.Init && c.ReadinessWindow > 0 { // without a probe ready says no more than running
+			m.wasReady[c.Name] = true
+			m.firstSeen[c.Name] = seen{restarts: c.Restarts}
+		}
+	}
+	m.Pod = p
+}
+
+// AddEvent takes an event about the pod.
+func (m *History) AddEvent(reason, message string, count int, now time.Time) {
+	switch reason {
+	case "TriggeredScaleUp":
+		m.nodeComing = true
+	case "NotTriggerScaleUp":
+		m.nodeImpossible = true
+	}
+	c := MountFailureClass(reason, message)
+	switch {
+	case reason == "Unhealthy" && strings.HasPrefix(message, "Readiness"):
+		c = class.Readiness
+	case reason == "Unhealthy", reason == "Killing" && strings.Contains(message, "probe"):
+		c = class.Liveness
+	}
+	if c == "" {
+		return
+	}
+	told := m.events[c]
+	if told == nil {
+		told = &EventProblem{Since: now}
+		m.events[c] = told
+	}
+	told.Message, told.Count = shorten(message), max(told.Count+1, count)
+}
+
+// ShiftTimers moves the clocks on by a time in which nothing could be seen.
+func (m *History) ShiftTimers(d time.Duration) {
+	for key, at := range m.problemSince {
+		m.problemSince[key] = at.Add(d)
+	}
+	for _, told := range m.events {
+		told.Since = told.Since.Add(d)
+	}
+}
+
+func (p *Pod) container(name string) *Container {
+	for i := range p.Containers {
+		if p.Containers[i].Name == name {
+			return &p.Containers[i]
+		}
+	}
+	return nil
+}
+
+// GotPast reports whether the pod got past what a class of problem is about,
+// so that the template as such can't be its reason.
+func (m *History) GotPast(c class.Class, container string) bool {
+	p := m.Pod
+	own := p.container(container)
+	switch c {
+	case class.ImagePermanent, class.ImageName:
+		return own != nil && (own.HasImage || own.hasStarted())
+	case class.ConfigError, class.ContainerCreate, class.BadCommand:
+		return own != nil && own.Running && own.Restarts == 0 || p.Ready
+	}
+	return p.Ready
+}
+
+// Findings tells what is wrong with the pod now. It moves the memory's clocks
+// and so must be called for each state and each time of interest.
+func (m *History) Findings(r Policy, now time.Time) []Finding {
+	found := m.podProblems(r)
+	for i := range m.Pod.Containers {
+		if f, ok := m.containerProblem(&m.Pod.Containers[i], r); ok {
+			found = append(found, f)
+		}
+	}
+	found = append(found, m.eventProblems(found)...)
+	held := map[string]bool{}
+	for i := range found {
+		m.startTimer(&found[i], r, now)
+		held[found[i].key()] = true
+	}
+	for key := range m.problemSince {
+		if !held[key] {
+			delete(m.problemSince, key)
+		}
+	}
+	return found
+}
+
+// key joins what is the same problem in different words.
+func (f *Finding) key() string { return string(f.Class) + " " + f.Container }
+
+// startTimer starts the problem's clock, or reads it.
+func (m *History) startTimer(f *Finding, r Policy, now time.Time) {
+	at, ok := m.problemSince[f.key()]
+	if !ok {
+		at = now
+		m.problemSince[f.key()] = at
+	}
+	f.Since = at
+	info := class.Of(f.Class)
+	if info.Scope == class.Informational {
+		return
+	}
+	grace := info.Grace
+	if f.Limit == 0 {
+		f.Limit = info.Attempts
+	}
+	enough := f.Attempts >= f.Limit
+	switch {
+	case isRetriedByKubelet(f.Class) && !enough:
+		grace += 10 * time.Second // by then the kubelet has tried again, seen or not
+		enough = true
+	case r.Unchanged && isCrash(f.Class):
+		grace = 30 * time.Second
+	case isCrash(f.Class) && m.wasReady[f.Container]:
+		grace = time.Minute
+	}
+	if enough {
+		f.FinalAt = at.Add(grace)
+		f.Final = !now.Before(f.FinalAt)
+	}
+}
+
+// isRetriedByKubelet reports whether the kubelet tries the same again every ten seconds and
+// more: what it shows meanwhile may stay as it is.
+func isRetriedByKubelet(c class.Class) bool {
+	return c == class.ImagePermanent || c == class.ContainerCreate
+}
+
+func isCrash(c class.Class) bool {
+	return c == class.CrashLoop || c == class.OOMKilled || c == class.Liveness
+}
+
+func (m *History) podProblems(r Policy) []Finding {
+	p := &m.Pod
+	switch {
+	case p.Deleting:
+		return nil
+	case p.Phase == corev1.PodFailed:
+		f := Finding{Class: class.PodFailed, Message: joinText(p.Reason, p.Message)}
+		if evictionReasons[p.Reason] || p.DisruptionReason != "" || strings.HasPrefix(p.Reason, "OutOf") {
+			f.Class = class.Evicted
+		}
+		return []Finding{f}
+	case p.NotScheduled.Reason == "SchedulingGated":
+		return []Finding{{Class: class.Gated, Message: p.NotScheduled.Message}}
+	case p.NotScheduled.Reason == "" || p.Scheduled:
+		return nil
+	}
+	f := Finding{Class: class.Unschedulable, Message: p.NotScheduled.Message}
+	switch {
+	case strings.Contains(p.NotScheduled.Message, unboundClaims):
+		f.Class = class.ClaimUnbound
+	case m.nodeComing:
+		f.Class = class.WaitingForNode
+	case ExcludesEveryNode(p.NotScheduled.Message), m.nodeImpossible:
+		f.Class = class.NoNodeFits
+	case r.OldPodsLeaving && strings.Contains(p.NotScheduled.Message, "Insufficient"):
+		f.Class = class.WaitingForRoom
+	}
+	return []Finding{f}
+}
+
+// evictionReasons are reasons of failed pods that say nothing about the pod.
+var evictionReasons = map[string]bool{
+	"Evicted": true, "Preempting": true, "Preempted": true, "NodeAffinity": true, "UnexpectedAdmissionError": true,
+	"Terminated": true, "NodeShutdown": true, "NodeLost": true, "Shutdown": true,
+}
+
+func joinText(a, b string) string {
+	if a == "" || b == "" {
+		return a + b
+	}
+	return a + ": " + b
+}
+
+// eventProblems are the problems that only events tell. Events come late and may be
+// missing: they count while the pod still waits for its containers.
+func (m *History) eventProblems(found []Finding) []Finding {
+	creating := false
+	for i := range m.Pod.Containers {
+		reason := m.Pod.Containers[i].Waiting.Reason
+		creating = creating || reason == "ContainerCreating" || reason == "PodInitializing"
+	}
+	unready := m.Pod.Phase == corev1.PodPending && m.Pod.Scheduled
+	if !unready || len(found) > 0 || !creating && len(m.Pod.Containers) > 0 && m.Pod.Containers[0].Waiting.Reason != "" {
+		return nil
+	}
+	for _, c := range []class.Class{class.MountMissing, class.Mount, class.MultiAttach, class.Sandbox} {
+		if told := m.events[c]; told != nil {
+			return []Finding{{Class: c, Message: told.Message, Attempts: told.Count}}
+		}
+	}
+	return nil
+}

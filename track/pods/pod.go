@@ -1,0 +1,162 @@
+// Package pods tells what is wrong with pods.
+//
+// Pods are cut down to what the rules need when they arrive; a Memory follows
+// one pod through time, since restarts and pull attempts count from when they
+// were first seen. Nothing here does I/O.
+package pods
+
+import (
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// A Pod is what is kept of a pod.
+type Pod struct {
+	UID              types.UID
+	Owner            types.UID // of its controller; empty for a bare pod
+	OwnerName        string
+	Namespace        string
+	Name             string
+	Node             string
+	Created          time.Time
+	Deleting         bool
+	Phase            corev1.PodPhase
+	Reason           string
+	Message          string
+	Ready            bool
+	Scheduled        bool
+	NotScheduled     StateReason // of PodScheduled=False
+	DisruptionReason string
+	VolumeClaims     []string // PersistentVolumeClaims that it mounts
+	Containers       []Container
+}
+
+// StateReason is the reason and message of a condition.
+type StateReason struct{ Reason, Message string }
+
+// A Container is one container of a pod, with its status.
+type Container struct {
+	Name            string // "app", "init:migrate"
+	PlainName       string // "app", "migrate"
+	Image           string
+	Init            bool // it runs to its end before the others start
+	Waiting         StateReason
+	Running         bool
+	Terminated      *Termination // when it is terminated now
+	LastTermination *Termination // the run before
+	Restarts        int
+	Ready           bool
+	HasImage        bool // the image is on the node: it was pulled
+	MemoryLimit     string
+	ReadinessWindow time.Duration // how long readiness may fail before that says anything; 0 without a probe
+}
+
+// An End is how a run of a container ended.
+type Termination struct {
+	ExitCode int32
+	Reason   string
+	Message  string
+}
+
+const maxMessage = 512 // bytes kept of a message
+
+// Trim keeps of a pod what the rules need.
+func Trim(p *corev1.Pod) Pod {
+	out := Pod{
+		UID: p.UID, Namespace: p.Namespace, Name: p.Name, Node: p.Spec.NodeName,
+		Created: p.CreationTimestamp.Time, Deleting: p.DeletionTimestamp != nil,
+		Phase: p.Status.Phase, Reason: p.Status.Reason, Message: shorten(p.Status.Message),
+	}
+	for _, o := range p.OwnerReferences {
+		if o.Controller != nil && *o.Controller {
+			out.Owner, out.OwnerName = o.UID, o.Name
+		}
+	}
+	out.conditions(p.Status.Conditions)
+	for _, v := range p.Spec.Volumes {
+		switch {
+		case v.PersistentVolumeClaim != nil:
+			out.VolumeClaims = append(out.VolumeClaims, v.PersistentVolumeClaim.ClaimName)
+		case v.Ephemeral != nil:
+			out.VolumeClaims = append(out.VolumeClaims, p.Name+"-"+v.Name)
+		}
+	}
+	for i := range p.Spec.InitContainers {
+		c := &p.Spec.InitContainers[i]
+		once := c.RestartPolicy == nil || *c.RestartPolicy != corev1.ContainerRestartPolicyAlways
+		out.Containers = append(out.Containers, containerOf("init:", once, c, p.Status.InitContainerStatuses))
+	}
+	for i := range p.Spec.Containers {
+		out.Containers = append(out.Containers, containerOf("", false, &p.Spec.Containers[i], p.Status.ContainerStatuses))
+	}
+	return out
+}
+
+func (p *Pod) conditions(all []corev1.PodCondition) {
+	for _, c := range all {
+		switch c.Type {
+		case corev1.PodReady:
+			p.Ready = c.Status == corev1.ConditionTrue
+		case corev1.PodScheduled:
+			p.Scheduled = c.Status == corev1.ConditionTrue
+			if c.Status == corev1.ConditionFalse {
+				p.NotScheduled = StateReason{c.Reason, shorten(withoutPreemption(c.Message))}
+			}
+		case corev1.DisruptionTarget:
+			if c.Status == corev1.ConditionTrue {
+				p.DisruptionReason = c.Reason
+			}
+		}
+	}
+	p.Scheduled = p.Scheduled || p.Node != ""
+}
+
+func containerOf(prefix string, once bool, spec *corev1.Container, all []corev1.ContainerStatus) Container {
+	c := Container{Name: prefix + spec.Name, PlainName: spec.Name, Image: spec.Image, Init: once}
+	if m := spec.Resources.Limits.Memory(); m != nil && !m.IsZero() {
+		c.MemoryLimit = m.String()
+	}
+	if probe := spec.ReadinessProbe; probe != nil {
+		period, failures := max(probe.PeriodSeconds, 1), max(probe.FailureThreshold, 1)
+		c.ReadinessWindow = time.Duration(probe.InitialDelaySeconds+period*failures) * time.Second
+	}
+	for i := range all {
+		if all[i].Name == spec.Name {
+			c.status(&all[i])
+		}
+	}
+	return c
+}
+
+func (c *Container) status(s *corev1.ContainerStatus) {
+	c.Restarts, c.Ready, c.HasImage = int(s.RestartCount), s.Ready, s.ImageID != ""
+	c.Terminated, c.LastTermination = terminationOf(s.State.Terminated), terminationOf(s.LastTerminationState.Terminated)
+	if w := s.State.Waiting; w != nil {
+		c.Waiting = StateReason{w.Reason, shorten(withoutPrefixes(w.Message))}
+	}
+	c.Running = s.State.Running != nil
+}
+
+func terminationOf(t *corev1.ContainerStateTerminated) *Termination {
+	if t == nil {
+		return nil
+	}
+	return &Termination{ExitCode: t.ExitCode, Reason: t.Reason, Message: shorten(withoutPrefixes(t.Message))}
+}
+
+func shorten(s string) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) <= maxMessage {
+		return s
+	}
+	return strings.ToValidUTF8(s[:maxMessage], "") + "…"
+}
+
+// hasTerminated reports whether a run of the container has ended.
+func (c *Container) hasTerminated() bool { return c.Terminated != nil || c.LastTermination != nil }
+
+// hasStarted reports whether the container got past its image and its creation.
+func (c *Container) hasStarted() bool { return c.Running || c.hasTerminated() }

@@ -1,0 +1,325 @@
+// Package watch keeps watches of the Kubernetes API open.
+//
+// A stream survives whatever ends a watch: timeouts, restarts of the API
+// server, expired resource versions. Where a watch is not permitted it steps
+// down to what is: one object at a time, then reading, then dry runs.
+package watch
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"net/http"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
+)
+
+// EventKind says what a Note tells.
+type EventKind int
+
+// The kinds of note.
+const (
+	Changed      EventKind = iota // Object was added or changed, or was there when we looked
+	Deleted                       // Object was deleted; it is as last seen
+	NotFound                      // Name isn't there, found by reading
+	Listed                        // what matches is exactly UIDs: the others are gone
+	Opened                        // the watch is open
+	Unreachable                   // Err: the API server is out of reach or in trouble
+	Reachable                     // it answers again
+	Denied                        // Text: we may not, and there is no other way
+	FellBack                      // Err: we may not, Text says what is done instead
+	Unauthorized                  // Err: our credentials are not accepted
+)
+
+// A Note is one thing a stream tells.
+type Event struct {
+	Kind   EventKind
+	Object runtime.Object
+	Name   string // of the one object that the stream is about; empty for streams of many
+	UIDs   map[types.UID]bool
+	Err    error
+	Text   string
+}
+
+// Handler hands a note over; it returns false when nobody listens any more.
+type Handler func(Event) bool
+
+// Source reads objects of one resource in one namespace.
+type Source struct {
+	List  func(context.Context, metav1.ListOptions) (runtime.Object, error)
+	Watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
+}
+
+// Query says which objects of a source, and from when on.
+type Query struct {
+	Labels, Fields string
+	// From is the resource version after which changes are wanted; empty means
+	// that what is there is listed first.
+	From string
+	// Limit ends the first list early; 0 is no limit. The watch starts at the
+	// list's version all the same.
+	Limit int64
+}
+
+const (
+	firstBackOff = 200 * time.Millisecond
+	lastBackOff  = 5 * time.Second
+	// refusalConfirmed is how long an API server must refuse what it granted before, and
+	// firstRefusalConfirmed how long it must refuse at all. One that has just started answers
+	// before it has read its roles, its tokens and its custom resources, and one
+	// of several learns of new roles later than another.
+	refusalConfirmed      = 20 * time.Second
+	firstRefusalConfirmed = time.Second
+)
+
+var errWatchEnded = errors.New("no answer")
+
+// watcher is one stream on its way.
+type watcher struct {
+	source          Source
+	query           Query
+	handle          Handler
+	resourceVersion string // resource version reached
+	unreachable     bool
+	wasOpen         bool
+	mustList        bool // the server doesn't send what is there by a watch: list it
+	pause           time.Duration
+	initial         map[types.UID]bool // what was there when the watch began, until all of it has been told
+	unauthorized    int                // answers of 401 in a row
+	refusedSince    time.Time          // since when the server refuses what it granted before
+}
+
+// Watch watches until ctx ends, or returns the reason why it may not.
+func Watch(ctx context.Context, source Source, query Query, tell Handler) error {
+	w := &watcher{source: source, query: query, handle: tell, resourceVersion: query.From}
+	for ctx.Err() == nil {
+		err := w.listAndWatch(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		switch {
+		case err == nil:
+		case w.mayBeTemporary(err):
+			if w.wasOpen {
+				w.reportUnreachable(err)
+			}
+			w.backOff(ctx)
+		case isRefusal(err):
+			w.reportReachable()
+			return err
+		case apierrors.IsUnauthorized(err):
+			if w.unauthorized++; w.unauthorized > 2 {
+				tell(Event{Kind: Unauthorized, Err: err})
+				return err
+			}
+			w.backOff(ctx)
+		case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
+			w.resourceVersion = ""
+		default:
+			w.reportUnreachable(err)
+			w.backOff(ctx)
+		}
+	}
+	return nil
+}
+
+// isRefusal reports whether an answer won't change by asking again.
+func isRefusal(err error) bool {
+	return apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsNotFound(err) ||
+		apierrors.IsBadRequest(err) || apierrors.IsInvalid(err) || apierrors.IsNotAcceptable(err)
+}
+
+// mayBeTemporary reports whether a refusal may be that of an API server that doesn't
+// know better yet.
+func (w *watcher) mayBeTemporary(err error) bool {
+	if !isRefusal(err) && !(w.wasOpen && apierrors.IsUnauthorized(err)) {
+		return false
+	}
+	if w.refusedSince.IsZero() {
+		w.refusedSince = time.Now()
+	}
+	if w.wasOpen {
+		return time.Since(w.refusedSince) < refusalConfirmed
+	}
+	return time.Since(w.refusedSince) < firstRefusalConfirmed
+}
+
+func (w *watcher) reportUnreachable(err error) {
+	if !w.unreachable {
+		w.unreachable = true
+		w.handle(Event{Kind: Unreachable, Err: err})
+	}
+}
+
+func (w *watcher) reportReachable() {
+	if w.unreachable {
+		w.unreachable = false
+		w.handle(Event{Kind: Reachable})
+	}
+}
+
+func (w *watcher) reportOpen() {
+	w.pause, w.unauthorized, w.refusedSince = 0, 0, time.Time{}
+	w.reportReachable()
+	if !w.wasOpen {
+		w.wasOpen = true
+		w.handle(Event{Kind: Opened})
+	}
+}
+
+// backOff pauses longer each time, unevenly so that many clients don't return at
+// one moment.
+func (w *watcher) backOff(ctx context.Context) {
+	w.pause = min(max(2*w.pause, firstBackOff), lastBackOff)
+	timer := time.NewTimer(w.pause/2 + rand.N(w.pause/2))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+	case <-ctx.Done():
+	}
+}
+
+// listAndWatch lists if it must and watches until the watch ends. A nil error means
+// that the watch may be opened again at once.
+func (w *watcher) listAndWatch(ctx context.Context) error {
+	opts := metav1.ListOptions{LabelSelector: w.query.Labels, FieldSelector: w.query.Fields, AllowWatchBookmarks: true}
+	whole := w.resourceVersion == "" && w.query.Limit == 0 && !w.mustList
+	switch {
+	case whole:
+		// One request for what is there and what becomes of it.
+		// https://kubernetes.io/docs/reference/using-api/api-concepts/#streaming-lists
+		yes := true
+		opts.SendInitialEvents, opts.ResourceVersionMatch = &yes, metav1.ResourceVersionMatchNotOlderThan
+	case w.resourceVersion == "":
+		if err := w.list(ctx); err != nil {
+			return err
+		}
+	}
+	opts.ResourceVersion = w.resourceVersion
+	// The API server ends a watch after this time at the latest, and reflectors
+	// of client-go choose the same span.
+	seconds := int64(300 + rand.N(300))
+	opts.TimeoutSeconds = &seconds
+	opened := time.Now()
+	events, err := w.source.Watch(ctx, opts)
+	if whole && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) {
+		w.mustList = true // an older server, or one that was told not to
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer events.Stop()
+	if w.initial = nil; whole {
+		w.initial = map[types.UID]bool{}
+	}
+	// client-go answers timeouts of the network with a watch that has ended.
+	// k8s.io/client-go/rest/request.go
+	select {
+	case event, open := <-events.ResultChan():
+		if !open {
+			return errWatchEnded
+		}
+		if err := w.handleEvent(event); err != nil {
+			return err
+		}
+	default:
+	}
+	w.reportOpen()
+	if err := w.readEvents(ctx, events); err != nil {
+		return err
+	}
+	if ctx.Err() == nil && time.Since(opened) < time.Second {
+		w.backOff(ctx) // a server that closes each watch at once must not be asked in a loop
+	}
+	return nil
+}
+
+func (w *watcher) list(ctx context.Context) error {
+	found, err := w.source.List(ctx, metav1.ListOptions{
+		LabelSelector: w.query.Labels, FieldSelector: w.query.Fields, Limit: w.query.Limit,
+	})
+	if err != nil {
+		return err
+	}
+	uids := map[types.UID]bool{}
+	err = meta.EachListItem(found, func(item runtime.Object) error {
+		if m, err := meta.Accessor(item); err == nil {
+			uids[m.GetUID()] = true
+		}
+		if !w.handle(Event{Kind: Changed, Object: item}) {
+			return context.Canceled
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	l, err := meta.ListAccessor(found)
+	if err != nil {
+		return err
+	}
+	w.resourceVersion = l.GetResourceVersion()
+	if w.query.Limit == 0 {
+		w.handle(Event{Kind: Listed, UIDs: uids})
+	}
+	return nil
+}
+
+func (w *watcher) readEvents(ctx context.Context, events watch.Interface) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case event, open := <-events.ResultChan():
+			if !open {
+				return nil
+			}
+			if err := w.handleEvent(event); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+func (w *watcher) handleEvent(event watch.Event) error {
+	if event.Type == watch.Error {
+		err := apierrors.FromObject(event.Object)
+		var status *apierrors.StatusError
+		if errors.As(err, &status) && status.Status().Code == http.StatusGone {
+			return err
+		}
+		if apierrors.IsResourceExpired(err) || apierrors.IsTimeout(err) || apierrors.IsInternalError(err) {
+			return err
+		}
+		return nil // one object that can't be decoded is no reason to stop
+	}
+	m, err := meta.Accessor(event.Object)
+	if err != nil {
+		return nil
+	}
+	if w.initial == nil {
+		w.resourceVersion = m.GetResourceVersion()
+	}
+	switch event.Type {
+	case watch.Added, watch.Modified:
+		if w.initial != nil {
+			w.initial[m.GetUID()] = true
+		}
+		w.handle(Event{Kind: Changed, Object: event.Object})
+	case watch.Deleted:
+		w.handle(Event{Kind: Deleted, Object: event.Object})
+	case watch.Bookmark:
+		if w.initial != nil && m.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
+			w.handle(Event{Kind: Listed, UIDs: w.initial})
+			w.resourceVersion, w.initial = m.GetResourceVersion(), nil
+		}
+	}
+	return nil
+}
