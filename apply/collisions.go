@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"deployer/apply/fields"
+	"deployer/apply/ownership"
 	"deployer/internal/hide"
 )
 
@@ -234,12 +235,12 @@ func removeEmpty(obj map[string]any, path fieldpath.Path) {
 
 // conflictsOf describes a collision, once for each owner of what it is with.
 func (u *updating) conflictsOf(col collision, policy Conflicts) []FieldConflict {
-	owners := slices.DeleteFunc(slices.Clone(u.cmp.entries), func(e fields.Entry) bool { return !fields.Owns(e.Set, col.theirs) })
-	if others := slices.DeleteFunc(slices.Clone(owners), func(e fields.Entry) bool { return e.Manager == Manager }); len(others) > 0 {
+	owners := slices.DeleteFunc(slices.Clone(u.cmp.entries), func(e ownership.Entry) bool { return !fields.Owns(e.Set, col.theirs) })
+	if others := slices.DeleteFunc(slices.Clone(owners), func(e ownership.Entry) bool { return e.Manager == Manager }); len(others) > 0 {
 		owners = others
 	}
 	if len(owners) == 0 {
-		owners = []fields.Entry{{Manager: "unknown"}} // as the server calls a manager without a name
+		owners = []ownership.Entry{{Manager: "unknown"}} // as the server calls a manager without a name
 	}
 	outcome := map[Conflicts]Outcome{Fail: Refused, Yield: Yielded}[policy]
 	if outcome == "" {

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"deployer/apply/fields"
+	"deployer/apply/ownership"
 	"deployer/internal/kube"
 )
 
@@ -19,7 +20,7 @@ type comparison struct {
 	conv    managedfields.TypeConverter
 	live    *typed.TypedValue // without managedFields
 	liveSet *fieldpath.Set
-	entries []fields.Entry
+	entries []ownership.Entry
 	history []revision
 
 	want    *unstructured.Unstructured
@@ -27,7 +28,7 @@ type comparison struct {
 	leave   *fieldpath.Set // what must not become ours by taking over
 	evicted *fieldpath.Set // what goes because it collides with want
 
-	folded    fields.Folded
+	folded    ownership.Migrated
 	predicted *unstructured.Unstructured
 }
 
@@ -51,7 +52,7 @@ func (p *planning) compare(ctx context.Context, t *target, want, live *unstructu
 	if c.liveSet, err = c.live.ToFieldSet(); err != nil {
 		return nil, err
 	}
-	if c.entries, err = fields.Parse(live.GetManagedFields()); err != nil {
+	if c.entries, err = ownership.Parse(live.GetManagedFields()); err != nil {
 		return nil, err
 	}
 	c.history = p.historyOf(ctx, t, conv, p.past.objects[t.id])
@@ -89,7 +90,7 @@ func (p *planning) historyOf(ctx context.Context, t *target, conv managedfields.
 		if err != nil {
 			continue
 		}
-		set, err := fields.Of(v)
+		set, err := ownership.Appliable(v)
 		if err != nil {
 			continue
 		}
@@ -105,31 +106,31 @@ func (c *comparison) settle(adopting, revert bool, served func(string) bool) err
 	if err != nil {
 		return err
 	}
-	if c.wantSet, err = fields.Of(want); err != nil {
+	if c.wantSet, err = ownership.Appliable(want); err != nil {
 		return err
 	}
 	history := fieldpath.NewSet()
 	for _, r := range c.history {
 		history = history.Union(r.set)
 	}
-	c.folded = fields.Fold(fields.State{
-		Manager:    Manager,
-		APIVersion: c.want.GetAPIVersion(),
-		Entries:    c.entries,
-		Live:       c.liveSet,
-		Want:       c.wantSet,
-		History:    history,
-		Leave:      c.leave,
-		Adopting:   adopting,
-		Revert:     revert,
-		Served:     served,
+	c.folded = ownership.Migrate(ownership.Migration{
+		Manager:      Manager,
+		APIVersion:   c.want.GetAPIVersion(),
+		Entries:      c.entries,
+		Live:         c.liveSet,
+		Desired:      c.wantSet,
+		Declared:     history,
+		Relinquished: c.leave,
+		Adopting:     adopting,
+		RevertManual: revert,
+		Served:       served,
 	})
 	return c.predict(c.live, want)
 }
 
 // predict works out what an apply of want to an object comes to.
 func (c *comparison) predict(live, want *typed.TypedValue) error {
-	result, err := fields.Simulate(live, want, c.folded.Entries, Manager)
+	result, err := ownership.SimulateApply(live, want, c.folded.Entries, Manager)
 	if err != nil {
 		return err
 	}
@@ -146,16 +147,16 @@ func (c *comparison) predict(live, want *typed.TypedValue) error {
 func (c *comparison) byHand() map[string][]string {
 	out := map[string][]string{}
 	for _, e := range c.folded.Entries {
-		if !e.ByHand() {
+		if !e.IsManual() {
 			continue
 		}
 		added := fieldpath.NewSet()
-		fields.Content(e.Set).Difference(c.leave).Iterate(func(p fieldpath.Path) {
+		ownership.Content(e.Set).Difference(c.leave).Iterate(func(p fieldpath.Path) {
 			if c.liveSet.Has(p) && !c.wantSet.Has(p) && !c.goes(p) && below(c.wantSet, p).Empty() {
 				added.Insert(p.Copy())
 			}
 		})
-		for _, p := range fields.Top(added) {
+		for _, p := range fields.Topmost(added) {
 			out[e.Manager] = append(out[e.Manager], fields.String(p))
 		}
 	}
@@ -175,7 +176,7 @@ func (c *comparison) heldByOthers() map[string][]string {
 		if e.Manager == Manager || e.Subresource != "" {
 			continue
 		}
-		for _, p := range fields.Top(e.Set.Intersection(dropped)) {
+		for _, p := range fields.Topmost(e.Set.Intersection(dropped)) {
 			if below(c.wantSet, p).Empty() && !c.goes(p) {
 				out[e.Label()] = append(out[e.Label()], fields.String(p))
 			}

@@ -10,7 +10,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"deployer/apply/fields"
-	"deployer/apply/shape"
+	"deployer/apply/manifest"
+	"deployer/apply/ownership"
 	"deployer/internal/annotation"
 	"deployer/internal/hide"
 )
@@ -35,7 +36,7 @@ func (p *planning) contest(t *target, cmp *comparison, c *Change, policy Conflic
 		r := t.reject(&InvalidError{Text: explainTyped(t, err)})
 		return nil, &r
 	}
-	contests, err := fields.Contests(cmp.live, want, cmp.entries, Manager)
+	contests, err := ownership.Conflicts(cmp.live, want, cmp.entries, Manager)
 	if err != nil {
 		return nil, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
 	}
@@ -47,7 +48,7 @@ func (p *planning) contest(t *target, cmp *comparison, c *Change, policy Conflic
 		if has == stated && equalJSON(before, after) {
 			continue
 		}
-		if con.By.Class() == fields.Bounded && cmp.said(con.Path, before) {
+		if con.By.Class() == ownership.Ambiguous && cmp.said(con.Path, before) {
 			continue // nobody changed it: the chart's own value of an earlier revision
 		}
 		f := conflictOf(t, con, c.Live, cmp.want)
@@ -73,9 +74,9 @@ func (p *planning) contest(t *target, cmp *comparison, c *Change, policy Conflic
 
 // contended says that a controller has changed what an earlier release had set to
 // the value that it is to have again.
-func (c *comparison) contended(con fields.Contest, wanted any) bool {
-	mine := fields.Ours(c.entries, Manager)
-	return mine != nil && con.By.Class() == fields.Controller && !con.By.Time.Before(mine.Time) && c.said(con.Path, wanted)
+func (c *comparison) contended(con ownership.Conflict, wanted any) bool {
+	mine := ownership.ApplyEntry(c.entries, Manager)
+	return mine != nil && con.By.Class() == ownership.Controller && !con.By.Time.Before(mine.Time) && c.said(con.Path, wanted)
 }
 
 // explainTyped is what a schema says of an object, without confidential
@@ -84,7 +85,7 @@ func explainTyped(t *target, err error) string {
 	return concealed(t.obj, err.Error())
 }
 
-func conflictOf(t *target, con fields.Contest, live, want *unstructured.Unstructured) FieldConflict {
+func conflictOf(t *target, con ownership.Conflict, live, want *unstructured.Unstructured) FieldConflict {
 	f := FieldConflict{
 		Path:        fields.String(con.Path),
 		Manager:     con.By.Manager,
@@ -122,7 +123,7 @@ func (c *comparison) yield(path fieldpath.Path) {
 // taking over, and thereby from being removed.
 func (c *comparison) leaveOthers(t *target) {
 	aggregated := t.id.Kind == "ClusterRole" && c.want.Object["aggregationRule"] != nil
-	bundled := shape.Bundled(t.id.GroupKind())
+	bundled := manifest.Bundled(t.id.GroupKind())
 	c.liveSet.Iterate(func(p fieldpath.Path) {
 		top, name := fieldName(p[0]), fieldName(p[len(p)-1])
 		switch {

@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"deployer/apply/fields"
-	"deployer/apply/shape"
+	"deployer/apply/manifest"
+	"deployer/apply/ownership"
 	"deployer/internal/kube"
 )
 
@@ -21,7 +21,7 @@ type step struct {
 	t *target
 
 	guard  guard                      // what the live object must be
-	fold   []fields.Entry             // managedFields to be written first; nil when they are right
+	fold   []ownership.Entry          // managedFields to be written first; nil when they are right
 	repair []operation                // what no apply can do, to be done before it
 	apply  bool                       // apply Want
 	cand   *candidate                 // what is to be deleted
@@ -242,33 +242,33 @@ func (p *planning) normalise(ctx context.Context, t *target) (*unstructured.Unst
 
 // shaped normalises by the schema that is at hand, and by the server's own if
 // that one seems to lack something.
-func (p *planning) shaped(ctx context.Context, obj *unstructured.Unstructured, gvk schema.GroupVersionKind, status bool) (shape.Result, error) {
-	return p.shapedBy(ctx, obj, gvk, shape.Rules{Status: status})
+func (p *planning) shaped(ctx context.Context, obj *unstructured.Unstructured, gvk schema.GroupVersionKind, status bool) (manifest.Result, error) {
+	return p.shapedBy(ctx, obj, gvk, manifest.Rules{Status: status})
 }
 
-func (p *planning) shapedBy(ctx context.Context, obj *unstructured.Unstructured, gvk schema.GroupVersionKind, rules shape.Rules) (shape.Result, error) {
+func (p *planning) shapedBy(ctx context.Context, obj *unstructured.Unstructured, gvk schema.GroupVersionKind, rules manifest.Rules) (manifest.Result, error) {
 	switch p.a.opts.Validation {
 	case Strict:
-		rules.Unknown = shape.Refuse
+		rules.Unknown = manifest.Refuse
 	case Ignore:
-		rules.Unknown = shape.Hush
+		rules.Unknown = manifest.Hush
 	}
 	var err error
 	if _, rules.Type, err = p.schemas.of(ctx, gvk); err != nil {
-		return shape.Result{}, err
+		return manifest.Result{}, err
 	}
-	res := shape.Normalise(obj, rules)
+	res := manifest.Normalise(obj, rules)
 	if !res.Strange || !p.schemas.isBuiltin(gvk) {
 		return res, nil
 	}
 	p.schemas.distrust(gvk.GroupVersion())
 	if _, rules.Type, err = p.schemas.of(ctx, gvk); err != nil {
-		return shape.Result{}, err
+		return manifest.Result{}, err
 	}
-	return shape.Normalise(obj, rules), nil
+	return manifest.Normalise(obj, rules), nil
 }
 
-func problems(notes []shape.Note) error {
+func problems(notes []manifest.Note) error {
 	if len(notes) == 1 {
 		return &InvalidError{Field: notes[0].Path, Text: notes[0].Text}
 	}

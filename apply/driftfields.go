@@ -8,6 +8,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"deployer/apply/fields"
+	"deployer/apply/ownership"
 	"deployer/internal/annotation"
 	"deployer/internal/kube"
 )
@@ -33,10 +34,10 @@ func (d *drifting) fields(ctx context.Context, t *target, c Change) ([]DriftFiel
 		return nil, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
 	}
 	diff.Modified.Iterate(func(p fieldpath.Path) { l.modified(p.Copy()) })
-	for _, p := range fields.Top(diff.Removed) {
+	for _, p := range fields.Topmost(diff.Removed) {
 		l.add(p, false)
 	}
-	for _, p := range fields.Top(diff.Added) {
+	for _, p := range fields.Topmost(diff.Added) {
 		if _, stated := fields.Value(t.obj.Object, p); stated || l.stamped(p) {
 			l.add(p, false) // not a default that comes with something else
 		}
@@ -48,7 +49,7 @@ func (d *drifting) fields(ctx context.Context, t *target, c Change) ([]DriftFiel
 }
 
 func (d *drifting) list(t *target, c Change) (*driftList, error) {
-	entries, err := fields.Parse(c.Live.GetManagedFields())
+	entries, err := ownership.Parse(c.Live.GetManagedFields())
 	if err != nil {
 		return nil, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
 	}
@@ -60,7 +61,7 @@ type driftList struct {
 	d       *drifting
 	t       *target
 	c       Change
-	entries []fields.Entry
+	entries []ownership.Entry
 	out     []DriftField
 	seen    *fieldpath.Set
 }
@@ -109,7 +110,7 @@ func (l *driftList) blame(f *DriftField, path fieldpath.Path) {
 		f.By = writerOf(e)
 	}
 	switch {
-	case e == nil || fields.ClassOf(e.Manager) == fields.Legacy:
+	case e == nil || ownership.ClassOf(e.Manager) == ownership.Helm:
 		if f.Revision = l.revision(path); f.Revision > 0 {
 			f.Origin = FailedRelease
 			return
@@ -125,16 +126,16 @@ func (l *driftList) blame(f *DriftField, path fieldpath.Path) {
 	}
 }
 
-func writerOf(e *fields.Entry) Writer {
+func writerOf(e *ownership.Entry) Writer {
 	return Writer{Manager: e.Manager, Operation: string(e.Operation), Subresource: e.Subresource, Time: e.Time}
 }
 
 // isPerson tells whether a manager's name stands for somebody at a keyboard.
 func isPerson(manager string) bool {
-	switch fields.ClassOf(manager) {
-	case fields.Human:
+	switch ownership.ClassOf(manager) {
+	case ownership.Person:
 		return true
-	case fields.Bounded:
+	case ownership.Ambiguous:
 		return strings.HasPrefix(manager, "kubectl-")
 	}
 	return false
@@ -142,13 +143,13 @@ func isPerson(manager string) bool {
 
 // owner is the entry that owns the live value of a field: the latest of
 // somebody else's, or else ours; nil when there is none.
-func (l *driftList) owner(path fieldpath.Path) *fields.Entry {
+func (l *driftList) owner(path fieldpath.Path) *ownership.Entry {
 	if _, there := fields.Value(l.c.Live.Object, path); !there {
 		return nil
 	}
-	var best *fields.Entry
-	better := func(e *fields.Entry) bool {
-		ours, was := fields.ClassOf(e.Manager) == fields.Legacy, fields.ClassOf(best.Manager) == fields.Legacy
+	var best *ownership.Entry
+	better := func(e *ownership.Entry) bool {
+		ours, was := ownership.ClassOf(e.Manager) == ownership.Helm, ownership.ClassOf(best.Manager) == ownership.Helm
 		if ours != was {
 			return was
 		}
@@ -203,7 +204,7 @@ func (l *driftList) yielded() {
 func (l *driftList) additions() {
 	for i := range l.entries {
 		e := &l.entries[i]
-		if fields.ClassOf(e.Manager) == fields.Legacy || e.Subresource == "status" {
+		if ownership.ClassOf(e.Manager) == ownership.Helm || e.Subresource == "status" {
 			continue
 		}
 		person := isPerson(e.Manager)

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"deployer/apply/fields"
+	"deployer/apply/ownership"
 	"deployer/internal/kube"
 )
 
@@ -170,7 +171,7 @@ type returning struct {
 
 	becomes *unstructured.Unstructured
 	stays   []string // what isn't as it was, and why
-	entries []fields.Entry
+	entries []ownership.Entry
 }
 
 // read reads the object in the version that its former values are of, where that
@@ -195,7 +196,7 @@ func (r *returning) compute(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if r.entries, err = fields.Parse(r.live.GetManagedFields()); err != nil {
+	if r.entries, err = ownership.Parse(r.live.GetManagedFields()); err != nil {
 		return err
 	}
 	live, err := typedOf(conv, bare(r.live))
@@ -231,7 +232,7 @@ func (r *returning) split() (ours, others *fieldpath.Set) {
 }
 
 // isManagers tells whether an entry is of our name, however it was written.
-func isManagers(e fields.Entry) bool { return e.Manager == Manager && e.Subresource == "" }
+func isManagers(e ownership.Entry) bool { return e.Manager == Manager && e.Subresource == "" }
 
 // withoutAdded takes out what wasn't there before, as the API server would if we
 // applied nothing of it.
@@ -242,7 +243,7 @@ func (r *returning) withoutAdded(conv managedfields.TypeConverter, live *typed.T
 	}
 	ours, _ := r.split()
 	entries := slices.DeleteFunc(slices.Clone(r.entries), isManagers)
-	mine := fields.Entry{Manager: Manager, Operation: metav1.ManagedFieldsOperationApply}
+	mine := ownership.Entry{Manager: Manager, Operation: metav1.ManagedFieldsOperationApply}
 	entries = append(entries, mine.With(ours.Intersection(added)))
 	nothing := &unstructured.Unstructured{Object: map[string]any{"apiVersion": r.live.GetAPIVersion(), "kind": r.live.GetKind()}}
 	nothing.SetName(r.live.GetName())
@@ -253,7 +254,7 @@ func (r *returning) withoutAdded(conv managedfields.TypeConverter, live *typed.T
 	if err != nil {
 		return nil, err
 	}
-	return fields.Simulate(live, want, entries, Manager)
+	return ownership.SimulateApply(live, want, entries, Manager)
 }
 
 // withFormer puts in the former values of fields that are as we left them.
@@ -326,7 +327,7 @@ func (r *returning) asWritten(path fieldpath.Path) bool {
 func (r *returning) owners() ([]metav1.ManagedFieldsEntry, error) {
 	_, others := r.split()
 	list := slices.DeleteFunc(slices.Clone(r.entries), isManagers)
-	former, err := fields.Parse(r.from.Adopted.Prior.Owners)
+	former, err := ownership.Parse(r.from.Adopted.Prior.Owners)
 	if err != nil {
 		return nil, err
 	}
@@ -343,7 +344,7 @@ func (r *returning) owners() ([]metav1.ManagedFieldsEntry, error) {
 		if again.Empty() {
 			continue
 		}
-		i := slices.IndexFunc(list, func(o fields.Entry) bool {
+		i := slices.IndexFunc(list, func(o ownership.Entry) bool {
 			return o.Manager == e.Manager && o.Operation == e.Operation && o.Subresource == "" && o.APIVersion == e.APIVersion
 		})
 		if i < 0 {
@@ -352,7 +353,7 @@ func (r *returning) owners() ([]metav1.ManagedFieldsEntry, error) {
 			list[i] = list[i].With(list[i].Set.Union(again))
 		}
 	}
-	out, err := fields.Encode(list)
+	out, err := ownership.Encode(list)
 	if len(out) == 0 {
 		out = []metav1.ManagedFieldsEntry{{}} // an empty list would be no change
 	}

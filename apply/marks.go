@@ -11,7 +11,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"deployer/apply/fields"
+	"deployer/apply/ownership"
 )
 
 // Marks returns what to remember of changes that have been carried out or
@@ -71,7 +71,7 @@ func printOf(raw string, obj metav1.Object) string {
 		case e.Subresource != "":
 		case e.Manager == Manager && e.Operation == metav1.ManagedFieldsOperationApply:
 			mine = &obj.GetManagedFields()[i]
-		case fields.ClassOf(e.Manager) == fields.Legacy:
+		case ownership.ClassOf(e.Manager) == ownership.Helm:
 			return ""
 		}
 	}

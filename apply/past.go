@@ -6,7 +6,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"deployer/apply/shape"
+	"deployer/apply/manifest"
 	"deployer/internal/kube"
 )
 
@@ -65,7 +65,7 @@ func (p *planning) eachStated(ctx context.Context, r Past, m kube.Manifest, do f
 	if m.Object == nil {
 		return nil
 	}
-	for _, obj := range shape.Flatten(m.Object) {
+	for _, obj := range manifest.Flatten(m.Object) {
 		if obj.GetName() == "" {
 			continue
 		}

@@ -12,7 +12,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
-	"deployer/apply/fields"
+	"deployer/apply/ownership"
 	"deployer/internal/kube"
 )
 
@@ -223,7 +223,7 @@ func (c *comparison) extend(prior *Prior, live *unstructured.Unstructured, over 
 		added = added.Difference(foreign)
 	}
 	over = over.Difference(stampPaths()).Difference(knownSet).Difference(added)
-	more := becomes.Difference(c.liveSet).Difference(stampPaths()).Difference(knownSet).Difference(fields.Never())
+	more := becomes.Difference(c.liveSet).Difference(stampPaths()).Difference(knownSet).Difference(ownership.Unownable())
 	if added = added.Union(more); !added.Empty() {
 		if prior.Added, err = added.ToJSON(); err != nil {
 			return err

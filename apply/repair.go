@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
-	"deployer/apply/fields"
+	"deployer/apply/ownership"
 )
 
 // unions are structures whose type decides which sibling may be there. Chosen
@@ -141,8 +141,8 @@ func (c *comparison) translate() bool {
 	found := false
 	for key, field := range inAnnotations {
 		path := fieldpath.MakePathOrDie("spec", field)
-		ours := slices.ContainsFunc(c.entries, func(e fields.Entry) bool {
-			return e.Class() == fields.Legacy && (e.Set.Has(path) || !below(e.Set, path).Empty())
+		ours := slices.ContainsFunc(c.entries, func(e ownership.Entry) bool {
+			return e.Class() == ownership.Helm && (e.Set.Has(path) || !below(e.Set, path).Empty())
 		})
 		_, stated := c.want.GetAnnotations()[key]
 		_, there := c.predicted.GetAnnotations()[key]

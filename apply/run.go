@@ -9,7 +9,7 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"deployer/apply/fields"
+	"deployer/apply/ownership"
 	"deployer/internal/kube"
 )
 
@@ -361,7 +361,7 @@ func (a *Applier) makeRoom(ctx context.Context, c Change) error {
 // result says that a policy wouldn't have it.
 func (a *Applier) takeOver(ctx context.Context, c Change) (Change, bool, error) {
 	s := c.step
-	list, err := fields.Encode(s.fold)
+	list, err := ownership.Encode(s.fold)
 	if err != nil {
 		return c, false, err
 	}

@@ -13,6 +13,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"deployer/apply/fields"
+	"deployer/apply/ownership"
 	"deployer/internal/kube"
 )
 
@@ -101,7 +102,7 @@ func pathOf(names []string) fieldpath.Path {
 }
 
 // scaledBy names what scales a target; empty when people and charts do.
-func (p *planning) scaledBy(ctx context.Context, t *target, entries []fields.Entry, path fieldpath.Path) (string, *fields.Entry, error) {
+func (p *planning) scaledBy(ctx context.Context, t *target, entries []ownership.Entry, path fieldpath.Path) (string, *ownership.Entry, error) {
 	known, err := p.scaled.get(t.id.Namespace, func() (scaled, error) {
 		return p.findScaled(ctx, t.id.Namespace)
 	})
@@ -116,7 +117,7 @@ func (p *planning) scaledBy(ctx context.Context, t *target, entries []fields.Ent
 		switch {
 		case name != "":
 			return name, &entries[i], nil
-		case fields.ClassOf(e.Manager) != fields.Controller:
+		case ownership.ClassOf(e.Manager) != ownership.Controller:
 		case !known.blind && isAutoscaler(e.Manager):
 			// There is no autoscaler any more: the chart may have its say again.
 		default:

@@ -13,7 +13,7 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
-	"deployer/apply/shape"
+	"deployer/apply/manifest"
 	"deployer/internal/kube"
 )
 
@@ -59,11 +59,11 @@ func (s *schemas) isBuiltin(gvk schema.GroupVersionKind) bool {
 
 // of returns what makes typed values of a kind, and its schema; the zero Type
 // when none is known. It asks the server only about kinds that aren't built in.
-func (s *schemas) of(ctx context.Context, gvk schema.GroupVersionKind) (managedfields.TypeConverter, shape.Type, error) {
+func (s *schemas) of(ctx context.Context, gvk schema.GroupVersionKind) (managedfields.TypeConverter, manifest.Type, error) {
 	if s.isBuiltin(gvk) {
 		conv, err := s.builtin()
 		if err != nil {
-			return nil, shape.Type{}, err
+			return nil, manifest.Type{}, err
 		}
 		if t, ok := typeFrom(conv, gvk); ok {
 			return conv, t, nil
@@ -78,7 +78,7 @@ func (s *schemas) of(ctx context.Context, gvk schema.GroupVersionKind) (managedf
 	}
 	conv, err := s.cluster.TypeConverter(ctx, gvk.GroupVersion())
 	if err != nil {
-		return nil, shape.Type{}, err
+		return nil, manifest.Type{}, err
 	}
 	if conv != nil {
 		if t, ok := typeFrom(conv, gvk); ok {
@@ -86,13 +86,13 @@ func (s *schemas) of(ctx context.Context, gvk schema.GroupVersionKind) (managedf
 		}
 	}
 	if conv, err = s.ofDefinition(ctx, gvk); err != nil {
-		return nil, shape.Type{}, err
+		return nil, manifest.Type{}, err
 	}
 	if conv != nil {
 		t, _ := typeFrom(conv, gvk)
 		return conv, t, nil
 	}
-	return managedfields.NewDeducedTypeConverter(), shape.Type{}, nil
+	return managedfields.NewDeducedTypeConverter(), manifest.Type{}, nil
 }
 
 // ofDefinition finds the schema of a custom resource in the CRD that is in the
@@ -112,14 +112,14 @@ func (s *schemas) ofDefinition(ctx context.Context, gvk schema.GroupVersionKind)
 	})
 }
 
-func typeFrom(conv managedfields.TypeConverter, gvk schema.GroupVersionKind) (shape.Type, bool) {
+func typeFrom(conv managedfields.TypeConverter, gvk schema.GroupVersionKind) (manifest.Type, bool) {
 	empty := &unstructured.Unstructured{Object: map[string]any{}}
 	empty.SetGroupVersionKind(gvk)
 	v, err := conv.ObjectToTyped(empty)
 	if err != nil {
-		return shape.Type{}, false
+		return manifest.Type{}, false
 	}
-	return shape.TypeOf(v), true
+	return manifest.TypeOf(v), true
 }
 
 // typedOf makes a typed value of an object as the server has it, or as we

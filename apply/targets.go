@@ -13,8 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"deployer/apply/manifest"
 	"deployer/apply/ordering"
-	"deployer/apply/shape"
 	"deployer/internal/kube"
 )
 
@@ -54,7 +54,7 @@ func (p *planning) resolve(ctx context.Context, manifests []kube.Manifest, forei
 		if m.Object == nil {
 			continue
 		}
-		for _, obj := range shape.Flatten(m.Object) {
+		for _, obj := range manifest.Flatten(m.Object) {
 			t, err := p.target(ctx, obj, m.Source, foreign)
 			if rejected := (*Rejection)(nil); errors.As(err, &rejected) {
 				bad = append(bad, *rejected)

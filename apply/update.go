@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"deployer/apply/fields"
+	"deployer/apply/ownership"
 	"deployer/internal/kube"
 )
 
@@ -223,7 +224,7 @@ func (u *updating) defaults(diff *typed.Comparison) *fieldpath.Set {
 	if !u.cmp.folded.Changed {
 		return out
 	}
-	gone := fields.Top(diff.Removed)
+	gone := fields.Topmost(diff.Removed)
 	diff.Modified.Union(diff.Removed).Iterate(func(path fieldpath.Path) {
 		if u.cmp.stated(path) || !u.cmp.folded.Ours.Has(path) || u.reverted(path) {
 			return
@@ -242,7 +243,7 @@ func (u *updating) defaults(diff *typed.Comparison) *fieldpath.Set {
 
 // reverted says that a field is to go because somebody set it by hand.
 func (u *updating) reverted(path fieldpath.Path) bool {
-	return u.p.a.opts.RevertManual && slices.ContainsFunc(u.cmp.entries, func(e fields.Entry) bool { return e.ByHand() && e.Set.Has(path) })
+	return u.p.a.opts.RevertManual && slices.ContainsFunc(u.cmp.entries, func(e ownership.Entry) bool { return e.IsManual() && e.Set.Has(path) })
 }
 
 // chosen finds fields that would become ours although nobody has stated them:
@@ -269,7 +270,7 @@ func (u *updating) unchanged(ctx context.Context) (Change, error) {
 	c := u.c
 	c.Action, c.Result = None, u.live
 	c.Conflicts = onlyYielded(c.Conflicts)
-	mine := fields.Ours(u.cmp.entries, Manager)
+	mine := ownership.ApplyEntry(u.cmp.entries, Manager)
 	switch {
 	case u.t.once != nil:
 		c.step = nil
@@ -325,7 +326,7 @@ func (u *updating) differences(result *unstructured.Unstructured) (*typed.Compar
 func (u *updating) account(c *Change, diff *typed.Comparison, result *unstructured.Unstructured) {
 	u.rememberPrior(c, diff, result)
 	c.Removed = nil
-	for _, path := range fields.Top(diff.Removed) {
+	for _, path := range fields.Topmost(diff.Removed) {
 		c.Removed = append(c.Removed, Removal{Path: fields.String(path), Revision: u.cmp.introducedBy(path)})
 	}
 	var kept []FieldConflict

@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"deployer/apply/shape"
+	"deployer/apply/manifest"
 )
 
 // Two ports of one number and protocol, of which a Service uses the one name
@@ -20,12 +20,12 @@ import (
 // (helm, Update), which counts as ours.
 
 // noteDoubled sees to it that an object with doubled items is written whole.
-func (p *planning) noteDoubled(ctx context.Context, t *target, res shape.Result) error {
+func (p *planning) noteDoubled(ctx context.Context, t *target, res manifest.Result) error {
 	t.once, t.whole = nil, ""
 	if len(res.Doubled) == 0 {
 		return nil
 	}
-	once, err := p.shapedBy(ctx, t.obj, t.mapping.GVK, shape.Rules{Status: t.mapping.Status, Once: true})
+	once, err := p.shapedBy(ctx, t.obj, t.mapping.GVK, manifest.Rules{Status: t.mapping.Status, Once: true})
 	if err != nil {
 		return &ObjectError{ID: t.id, Source: t.source, Doing: "checking", Err: err}
 	}

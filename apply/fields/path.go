@@ -1,8 +1,11 @@
+// Package fields has the fields of objects: paths to them, as people write them
+// and as sigs.k8s.io/structured-merge-diff has them, and the values there.
 package fields
 
 import (
 	"encoding/json"
 	"fmt"
+	"sort"
 	"strings"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -194,4 +197,20 @@ func Text(v any, ok bool) string {
 		return strings.ToValidUTF8(string(data[:most]), "") + "..."
 	}
 	return string(data)
+}
+
+// Topmost returns the members of set that have no member of set above them, in
+// order: a removed list item stands for everything in it.
+func Topmost(set *fieldpath.Set) []fieldpath.Path {
+	var out []fieldpath.Path
+	set.Iterate(func(p fieldpath.Path) {
+		for i := 1; i < len(p); i++ {
+			if set.Has(p[:i]) {
+				return
+			}
+		}
+		out = append(out, p.Copy())
+	})
+	sort.Slice(out, func(i, j int) bool { return out[i].Compare(out[j]) < 0 })
+	return out
 }

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
 	"deployer/apply/fields"
+	"deployer/apply/ownership"
 	"deployer/internal/kube"
 )
 
@@ -206,18 +207,18 @@ func distinct(items []item) ([]item, bool) {
 }
 
 // entriesOf reads an object's managedFields; what can't be read says nothing.
-func entriesOf(obj *unstructured.Unstructured) []fields.Entry {
+func entriesOf(obj *unstructured.Unstructured) []ownership.Entry {
 	if obj == nil {
 		return nil
 	}
-	entries, err := fields.Parse(obj.GetManagedFields())
+	entries, err := ownership.Parse(obj.GetManagedFields())
 	if err != nil {
 		return nil
 	}
 	return entries
 }
 
-func unionOf(lists ...[]fields.Entry) *fieldpath.Set {
+func unionOf(lists ...[]ownership.Entry) *fieldpath.Set {
 	out := fieldpath.NewSet()
 	for _, list := range lists {
 		for _, e := range list {
@@ -228,7 +229,7 @@ func unionOf(lists ...[]fields.Entry) *fieldpath.Set {
 }
 
 // ownersOf lists who owns the field at a path, or the atomic value it is in.
-func ownersOf(entries []fields.Entry, path fieldpath.Path) []string {
+func ownersOf(entries []ownership.Entry, path fieldpath.Path) []string {
 	var out []string
 	for _, e := range entries {
 		if fields.Owns(e.Set, path) && !slices.Contains(out, e.Label()) {

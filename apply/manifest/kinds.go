@@ -1,9 +1,11 @@
-package shape
+package manifest
 
 import (
 	"encoding/base64"
 	"encoding/pem"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -47,7 +49,7 @@ func (w *walk) secret(obj *unstructured.Unstructured) {
 	if data == nil {
 		data = map[string]any{}
 	}
-	for _, key := range sortedKeys(values) {
+	for _, key := range slices.Sorted(maps.Keys(values)) {
 		switch v := values[key].(type) {
 		case nil:
 			data[key] = ""
@@ -73,7 +75,7 @@ func (w *walk) strings(obj *unstructured.Unstructured, field string) {
 	if !ok {
 		return
 	}
-	for _, key := range sortedKeys(values) {
+	for _, key := range slices.Sorted(maps.Keys(values)) {
 		switch v := values[key].(type) {
 		case string:
 		case nil:

@@ -1,4 +1,4 @@
-package shape_test
+package manifest_test
 
 import (
 	"encoding/json"
@@ -14,15 +14,15 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
-	"deployer/apply/shape"
+	"deployer/apply/manifest"
 )
 
 // types gives the types of built-in kinds.
-func types(t testing.TB) func(*unstructured.Unstructured) shape.Type {
+func types(t testing.TB) func(*unstructured.Unstructured) manifest.Type {
 	t.Helper()
 	conv := applyconfigurations.NewTypeConverter(scheme.Scheme)
-	known := map[schema.GroupVersionKind]shape.Type{}
-	return func(obj *unstructured.Unstructured) shape.Type {
+	known := map[schema.GroupVersionKind]manifest.Type{}
+	return func(obj *unstructured.Unstructured) manifest.Type {
 		gvk := obj.GroupVersionKind()
 		if found, ok := known[gvk]; ok {
 			return found
@@ -32,14 +32,14 @@ func types(t testing.TB) func(*unstructured.Unstructured) shape.Type {
 	}
 }
 
-func typeOf(conv managedfields.TypeConverter, gvk schema.GroupVersionKind) shape.Type {
+func typeOf(conv managedfields.TypeConverter, gvk schema.GroupVersionKind) manifest.Type {
 	empty := &unstructured.Unstructured{Object: map[string]any{}}
 	empty.SetGroupVersionKind(gvk)
 	v, err := conv.ObjectToTyped(empty)
 	if err != nil {
-		return shape.Type{} // a kind without a schema
+		return manifest.Type{} // a kind without a schema
 	}
-	return shape.TypeOf(v)
+	return manifest.TypeOf(v)
 }
 
 func parse(t testing.TB, text string) *unstructured.Unstructured {
@@ -65,7 +65,7 @@ func text(t testing.TB, v any) string {
 	return string(data)
 }
 
-func notes(list []shape.Note) string {
+func notes(list []manifest.Note) string {
 	var out []string
 	for _, n := range list {
 		out = append(out, n.String())
@@ -141,7 +141,7 @@ func TestNormalise(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			in := parse(t, tt.in)
 			before := text(t, in.Object)
-			res := shape.Normalise(in, shape.Rules{Type: of(in), Status: true})
+			res := manifest.Normalise(in, manifest.Rules{Type: of(in), Status: true})
 			if text(t, in.Object) != before {
 				t.Errorf("the argument was changed: %s", text(t, in.Object))
 			}
@@ -163,7 +163,7 @@ func TestNormalise(t *testing.T) {
 				}
 			}
 			if tt.doubled != "" {
-				once := shape.Normalise(in, shape.Rules{Type: of(in), Once: true})
+				once := manifest.Normalise(in, manifest.Rules{Type: of(in), Once: true})
 				if len(once.Doubled)+len(once.Problems) > 0 || text(t, once.Object) == text(t, res.Object) {
 					t.Errorf("Once: %s, %v %v", text(t, once.Object), once.Doubled, once.Problems)
 				}
@@ -185,7 +185,7 @@ func TestFlatten(t *testing.T) {
 		"{apiVersion: example.com/v1, kind: AccessList, metadata: {name: l}, spec: {items: [1]}}":                                                   "AccessList l",
 	} {
 		var got []string
-		for _, obj := range shape.Flatten(parse(t, in)) {
+		for _, obj := range manifest.Flatten(parse(t, in)) {
 			got = append(got, obj.GetKind()+" "+obj.GetName())
 		}
 		if strings.Join(got, ", ") != want {
@@ -203,12 +203,12 @@ func FuzzNormalise(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		obj := arbitrary(rand.New(rand.NewPCG(seed, 1)))
 		for _, once := range []bool{false, true} {
-			rules := shape.Rules{Type: of(obj), Status: true, Once: once}
-			first := shape.Normalise(obj, rules)
+			rules := manifest.Rules{Type: of(obj), Status: true, Once: once}
+			first := manifest.Normalise(obj, rules)
 			if len(first.Problems) > 0 {
 				continue
 			}
-			second := shape.Normalise(first.Object, rules)
+			second := manifest.Normalise(first.Object, rules)
 			if !reflect.DeepEqual(first.Object, second.Object) {
 				t.Errorf("%s\nbecomes %s\nthen    %s", text(t, obj.Object), text(t, first.Object.Object), text(t, second.Object.Object))
 			}

@@ -1,4 +1,4 @@
-package fields
+package ownership
 
 import (
 	"errors"
@@ -11,12 +11,12 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// Simulate does what the API server does with a forced apply of want to live
+// SimulateApply does what the API server does with a forced apply of want to live
 // while entries own its fields: it merges, and removes what is ours and no
 // longer wanted unless somebody else owns it too. Defaulting and admission come
 // after that and only the server can do them. All entries are taken to be of
 // one API version.
-func Simulate(live, want *typed.TypedValue, entries []Entry, manager string) (*typed.TypedValue, error) {
+func SimulateApply(live, want *typed.TypedValue, entries []Entry, manager string) (*typed.TypedValue, error) {
 	managers, mine := versioned(entries, manager)
 	result, _, err := updater().Apply(live, want, version, managers, mine, true)
 	if err != nil {
@@ -28,19 +28,19 @@ func Simulate(live, want *typed.TypedValue, entries []Entry, manager string) (*t
 	return result, nil
 }
 
-// A Contest is a field that somebody else has set to another value.
-type Contest struct {
+// A Conflict is a field that somebody else has set to another value.
+type Conflict struct {
 	Path fieldpath.Path
 	By   Entry
 }
 
-// Contests finds the fields that a forced apply of want would take from the
+// Conflicts finds the fields that a forced apply of want would take from the
 // owners of entries, as the API server finds them. Entries of ours and of
 // Helm's older names don't count.
-func Contests(live, want *typed.TypedValue, entries []Entry, manager string) ([]Contest, error) {
+func Conflicts(live, want *typed.TypedValue, entries []Entry, manager string) ([]Conflict, error) {
 	others := make([]Entry, 0, len(entries))
 	for _, e := range entries {
-		if !isOurs(e, manager) && ClassOf(e.Manager) != Legacy {
+		if !isApplyEntry(e, manager) && ClassOf(e.Manager) != Helm {
 			others = append(others, e)
 		}
 	}
@@ -53,13 +53,13 @@ func Contests(live, want *typed.TypedValue, entries []Entry, manager string) ([]
 	if err == nil || !errors.As(err, &found) {
 		return nil, err
 	}
-	var out []Contest
+	var out []Conflict
 	for _, c := range found {
 		i, err := strconv.Atoi(c.Manager)
 		if err != nil || i >= len(others) {
 			return nil, fmt.Errorf("a conflict with unknown manager %q", c.Manager)
 		}
-		out = append(out, Contest{Path: c.Path.Copy(), By: others[i]})
+		out = append(out, Conflict{Path: c.Path.Copy(), By: others[i]})
 	}
 	sort.SliceStable(out, func(i, j int) bool { return out[i].Path.Compare(out[j].Path) < 0 })
 	return out, nil
@@ -77,7 +77,7 @@ func versioned(entries []Entry, manager string) (fieldpath.ManagedFields, string
 	out := fieldpath.ManagedFields{}
 	for i, e := range entries {
 		key := strconv.Itoa(i)
-		if isOurs(e, manager) {
+		if isApplyEntry(e, manager) {
 			key = mine
 		}
 		out[key] = fieldpath.NewVersionedSet(e.Set, version, e.Operation == "Apply")
@@ -92,19 +92,3 @@ func (oneVersion) Convert(v *typed.TypedValue, _ fieldpath.APIVersion) (*typed.T
 }
 
 func (oneVersion) IsMissingVersionError(error) bool { return false }
-
-// Top returns the members of set that have no member of set above them, in
-// order: a removed list item stands for everything in it.
-func Top(set *fieldpath.Set) []fieldpath.Path {
-	var out []fieldpath.Path
-	set.Iterate(func(p fieldpath.Path) {
-		for i := 1; i < len(p); i++ {
-			if set.Has(p[:i]) {
-				return
-			}
-		}
-		out = append(out, p.Copy())
-	})
-	sort.Slice(out, func(i, j int) bool { return out[i].Compare(out[j]) < 0 })
-	return out
-}

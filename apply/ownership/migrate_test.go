@@ -1,4 +1,4 @@
-package fields
+package ownership
 
 import (
 	"fmt"
@@ -10,6 +10,8 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"deployer/apply/fields"
 )
 
 func set(paths ...string) *fieldpath.Set {
@@ -38,7 +40,7 @@ func show(entries []Entry) string {
 	var out []string
 	for _, e := range entries {
 		var paths []string
-		e.Set.Iterate(func(p fieldpath.Path) { paths = append(paths, String(p)) })
+		e.Set.Iterate(func(p fieldpath.Path) { paths = append(paths, fields.String(p)) })
 		sort.Strings(paths)
 		out = append(out, fmt.Sprintf("%s %s: %s", e.Label(), e.APIVersion, strings.Join(paths, " ")))
 	}
@@ -46,104 +48,104 @@ func show(entries []Entry) string {
 	return strings.Join(out, "\n")
 }
 
-func TestFold(t *testing.T) {
+func TestMigrate(t *testing.T) {
 	all := set("spec.a", "spec.b", "spec.c", "spec.d", "spec.replicas", "status.x")
 	served := func(v string) bool { return v == "apps/v1" }
 	scale := update("kube-controller-manager", "apps/v1", "spec.replicas")
 	scale.Subresource = "scale"
 	for name, c := range map[string]struct {
-		state State
+		state Migration
 		want  string
 	}{
 		"nothing to do": {
-			State{Entries: []Entry{applied("helm", "apps/v1", "spec.a"), update("x", "apps/v1", "spec.b")}, Want: set("spec.a")},
+			Migration{Entries: []Entry{applied("helm", "apps/v1", "spec.a"), update("x", "apps/v1", "spec.b")}, Desired: set("spec.a")},
 			"unchanged",
 		},
 		"S05 one name, two versions": {
-			State{Entries: []Entry{update("helm", "extensions/v1beta1", "spec.a"), update("helm", "apps/v1", "spec.b")}, Want: set("spec.a")},
+			Migration{Entries: []Entry{update("helm", "extensions/v1beta1", "spec.a"), update("helm", "apps/v1", "spec.b")}, Desired: set("spec.a")},
 			"helm (Apply) apps/v1: spec.a spec.b",
 		},
 		"S04 several names": {
-			State{Entries: []Entry{update("Helm", "apps/v1", "spec.a"), update("terraform-provider-helm_v2.9", "apps/v1", "spec.b"), update("nginx-controller", "apps/v1", "spec.c")}, Want: set("spec.a")},
+			Migration{Entries: []Entry{update("Helm", "apps/v1", "spec.a"), update("terraform-provider-helm_v2.9", "apps/v1", "spec.b"), update("nginx-controller", "apps/v1", "spec.c")}, Desired: set("spec.a")},
 			"helm (Apply) apps/v1: spec.a spec.b\nnginx-controller (Update) apps/v1: spec.c",
 		},
-		"bounded by history": {
-			State{Entries: []Entry{update("before-first-apply", "apps/v1", "spec.a", "spec.b", "spec.c")}, Want: set("spec.a"), History: set("spec.b")},
+		"ambiguousManagers by history": {
+			Migration{Entries: []Entry{update("before-first-apply", "apps/v1", "spec.a", "spec.b", "spec.c")}, Desired: set("spec.a"), Declared: set("spec.b")},
 			"before-first-apply (Update) apps/v1: spec.c\nhelm (Apply) apps/v1: spec.a spec.b",
 		},
 		"a person keeps what the chart never said": {
-			State{Entries: []Entry{applied("helm", "apps/v1", "spec.a"), update("kubectl-edit", "apps/v1", "spec.b", "spec.c")}, Want: set("spec.a"), History: set("spec.b")},
+			Migration{Entries: []Entry{applied("helm", "apps/v1", "spec.a"), update("kubectl-edit", "apps/v1", "spec.b", "spec.c")}, Desired: set("spec.a"), Declared: set("spec.b")},
 			"helm (Apply) apps/v1: spec.a spec.b\nkubectl-edit (Update) apps/v1: spec.c",
 		},
 		"history that is not live is nobody's": {
-			State{Entries: []Entry{applied("helm", "apps/v1", "spec.a")}, Want: set("spec.a"), History: set("spec.gone")},
+			Migration{Entries: []Entry{applied("helm", "apps/v1", "spec.a")}, Desired: set("spec.a"), Declared: set("spec.gone")},
 			"unchanged",
 		},
 		"replicas are left": {
-			State{Entries: []Entry{applied("helm", "apps/v1", "spec.a", "spec.replicas"), scale}, Want: set("spec.a"), Leave: set("spec.replicas")},
+			Migration{Entries: []Entry{applied("helm", "apps/v1", "spec.a", "spec.replicas"), scale}, Desired: set("spec.a"), Relinquished: set("spec.replicas")},
 			"helm (Apply) apps/v1: spec.a\nkube-controller-manager (Update, scale) apps/v1: spec.replicas",
 		},
 		"adoption takes only what is wanted": {
-			State{Entries: []Entry{update("kubectl-create", "apps/v1", "spec.a", "spec.b"), update("helm", "apps/v1", "spec.c")}, Want: set("spec.a"), Adopting: true},
+			Migration{Entries: []Entry{update("kubectl-create", "apps/v1", "spec.a", "spec.b"), update("helm", "apps/v1", "spec.c")}, Desired: set("spec.a"), Adopting: true},
 			"helm (Apply) apps/v1: spec.a\nkubectl-create (Update) apps/v1: spec.b",
 		},
 		"S06 a version that is gone": {
-			State{Entries: []Entry{applied("helm", "apps/v1beta1", "spec.a"), update("x", "apps/v1beta1", "spec.b")}, Want: set("spec.a")},
+			Migration{Entries: []Entry{applied("helm", "apps/v1beta1", "spec.a"), update("x", "apps/v1beta1", "spec.b")}, Desired: set("spec.a")},
 			"helm (Apply) apps/v1: spec.a\nx (Update) apps/v1: spec.b",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c.state.Manager, c.state.APIVersion, c.state.Live, c.state.Served = "helm", "apps/v1", all, served
-			f := Fold(c.state)
+			f := Migrate(c.state)
 			got := "unchanged"
 			if f.Changed {
 				got = show(f.Entries)
 			}
 			if got != c.want {
-				t.Errorf("Fold(%s)\n%s\nwant\n%s", show(c.state.Entries), got, c.want)
+				t.Errorf("Migrate(%s)\n%s\nwant\n%s", show(c.state.Entries), got, c.want)
 			}
 		})
 	}
 }
 
-// FuzzFold: no path that a manager of Helm's owns is lost unless it isn't live;
+// FuzzMigrate: no path that a manager of Helm's owns is lost unless it isn't live;
 // controllers' entries don't change, nor people's metadata; what is wanted and
 // live stays somebody's; a second fold changes nothing.
-func FuzzFold(f *testing.F) {
+func FuzzMigrate(f *testing.F) {
 	for seed := range uint64(500) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		s := arbitrary(rand.New(rand.NewPCG(seed, 2)))
-		folded := Fold(s)
+		folded := Migrate(s)
 		for _, e := range s.Entries {
 			after := show(folded.Entries)
 			lost := e.Set.Difference(folded.Ours)
 			switch class := e.Class(); {
-			case isOurs(e, s.Manager):
-			case class == Legacy && !s.Adopting && !lost.Intersection(s.Live).Difference(s.Leave).Empty():
+			case isApplyEntry(e, s.Manager):
+			case class == Helm && !s.Adopting && !lost.Intersection(s.Live).Difference(s.Relinquished).Empty():
 				t.Fatalf("lost %s of %s:\n%s", lost, show(s.Entries), after)
 			case class == Controller && !strings.Contains(after, show([]Entry{e})):
 				t.Fatalf("%s changed:\n%s", show([]Entry{e}), after)
-			case e.ByHand() && s.Revert && !s.Adopting && !Content(e.Set).Intersection(s.Live).Difference(s.Leave).Difference(folded.Ours).Empty():
+			case e.IsManual() && s.RevertManual && !s.Adopting && !Content(e.Set).Intersection(s.Live).Difference(s.Relinquished).Difference(folded.Ours).Empty():
 				t.Fatalf("%s is not reverted:\n%s", show([]Entry{e}), after)
 			}
 		}
-		if s.Adopting && !folded.Ours.Difference(s.Want).Empty() {
-			t.Fatalf("%s became ours by adoption of %s", folded.Ours.Difference(s.Want), show(s.Entries))
+		if s.Adopting && !folded.Ours.Difference(s.Desired).Empty() {
+			t.Fatalf("%s became ours by adoption of %s", folded.Ours.Difference(s.Desired), show(s.Entries))
 		}
-		if left := folded.Ours.Intersection(s.Leave).Difference(s.Want); !left.Empty() {
-			t.Fatalf("%s became ours against Leave", left)
+		if left := folded.Ours.Intersection(s.Relinquished).Difference(s.Desired); !left.Empty() {
+			t.Fatalf("%s became ours although relinquished", left)
 		}
 		s.Entries = folded.Entries
-		if again := Fold(s); again.Changed && again.Ours.Equals(folded.Ours) && len(again.From) == 0 {
+		if again := Migrate(s); again.Changed && again.Ours.Equals(folded.Ours) && len(again.From) == 0 {
 			t.Fatalf("not settled: %s", show(again.Entries))
 		}
 	})
 }
 
 // arbitrary makes up who owns what of an object.
-func arbitrary(random *rand.Rand) State {
+func arbitrary(random *rand.Rand) Migration {
 	some := func() *fieldpath.Set {
 		var picked []string
 		for _, p := range []string{"spec.a", "spec.b.c", "spec.b.d", "metadata.labels.x", "metadata.labels.y", "data.k", "spec.replicas", "status.s"} {
@@ -154,12 +156,12 @@ func arbitrary(random *rand.Rand) State {
 		return set(picked...)
 	}
 	managers := []string{"helm", "Helm", "werf-2", "controller", "kubectl-edit", "kubectl-client-side-apply", "before-first-apply", "terraform-provider-helm_v1", "embedder"}
-	s := State{
-		Manager: "helm", APIVersion: "v2", Live: some(), Want: some(), History: some(), Leave: fieldpath.NewSet(),
-		Adopting: random.IntN(4) == 0, Revert: random.IntN(3) == 0, Served: func(string) bool { return true },
+	s := Migration{
+		Manager: "helm", APIVersion: "v2", Live: some(), Desired: some(), Declared: some(), Relinquished: fieldpath.NewSet(),
+		Adopting: random.IntN(4) == 0, RevertManual: random.IntN(3) == 0, Served: func(string) bool { return true },
 	}
 	if random.IntN(2) == 0 {
-		s.Leave = some()
+		s.Relinquished = some()
 	}
 	for range random.IntN(6) {
 		e := update(managers[random.IntN(len(managers))], []string{"v1", "v2"}[random.IntN(2)])
@@ -173,11 +175,4 @@ func arbitrary(random *rand.Rand) State {
 		s.Entries = append(s.Entries, e)
 	}
 	return s
-}
-
-func TestString(t *testing.T) {
-	p := fieldpath.MakePathOrDie("spec", "containers", fieldpath.KeyByFields("name", "app"), "env", fieldpath.KeyByFields("name", "A"), "value")
-	if got, want := String(p), `spec.containers[name="app"].env[name="A"].value`; got != want {
-		t.Errorf("String = %s, want %s", got, want)
-	}
 }

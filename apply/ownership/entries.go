@@ -1,10 +1,10 @@
-// Package fields is the arithmetic of metadata.managedFields: who owns what,
+// Package ownership is the arithmetic of metadata.managedFields: who owns what,
 // what becomes ours, and what an apply will do. It asks nobody.
 //
 // The rules of ownership are those of
 // https://kubernetes.io/docs/reference/using-api/server-side-apply/ and of
 // sigs.k8s.io/structured-merge-diff, which the API server runs.
-package fields
+package ownership
 
 import (
 	"fmt"
@@ -91,17 +91,15 @@ func Encode(entries []Entry) ([]metav1.ManagedFieldsEntry, error) {
 }
 
 // With returns the entry owning set.
-func (e Entry) With(set *fieldpath.Set) Entry { return e.with(set) }
-
-func (e Entry) with(set *fieldpath.Set) Entry {
+func (e Entry) With(set *fieldpath.Set) Entry {
 	e.Set = set
 	e.raw = metav1.ManagedFieldsEntry{}
 	return e
 }
 
-// Never is what nobody owns.
+// Unownable are the fields that nobody owns.
 // k8s.io/apimachinery/pkg/util/managedfields/internal/stripmeta.go
-func Never() *fieldpath.Set {
+func Unownable() *fieldpath.Set {
 	out := fieldpath.NewSet(
 		fieldpath.MakePathOrDie("apiVersion"),
 		fieldpath.MakePathOrDie("kind"),
@@ -113,25 +111,29 @@ func Never() *fieldpath.Set {
 	return out
 }
 
-// Of returns the fields that applying v makes ours.
-func Of(v *typed.TypedValue) (*fieldpath.Set, error) {
+// Appliable returns the fields that applying v makes ours.
+func Appliable(v *typed.TypedValue) (*fieldpath.Set, error) {
 	set, err := v.ToFieldSet()
 	if err != nil {
 		return nil, err
 	}
-	return set.Difference(Never()), nil
+	return set.Difference(Unownable()), nil
 }
 
-// Ours finds our own apply entry; nil when there is none.
-func Ours(entries []Entry, manager string) *Entry {
+// ApplyEntry finds the entry of what a manager has applied; nil when there is none.
+func ApplyEntry(entries []Entry, manager string) *Entry {
 	for i, e := range entries {
-		if isOurs(e, manager) {
+		if isApplyEntry(e, manager) {
 			return &entries[i]
 		}
 	}
 	return nil
 }
 
-func isOurs(e Entry, manager string) bool {
+func isApplyEntry(e Entry, manager string) bool {
 	return e.Manager == manager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
+}
+
+func newApplyEntry(manager, apiVersion string, set *fieldpath.Set, at time.Time) Entry {
+	return Entry{Manager: manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: apiVersion, Time: at, Set: set}
 }

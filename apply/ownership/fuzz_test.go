@@ -1,4 +1,4 @@
-package fields
+package ownership
 
 import (
 	"encoding/json"
@@ -8,11 +8,11 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// FuzzFoldAsSent takes managedFields as a server might send them, down to ones that
+// FuzzMigrateAsSent takes managedFields as a server might send them, down to ones that
 // somebody wrote by hand: what can't be read is an error, and what can be read
 // is folded without losing what Helm's managers own of the live object, without
 // touching controllers, into entries that can be written and read again.
-func FuzzFoldAsSent(f *testing.F) {
+func FuzzMigrateAsSent(f *testing.F) {
 	for _, seed := range []string{
 		`[{"manager":"helm","operation":"Update","apiVersion":"v1","fieldsType":"FieldsV1","fieldsV1":{"f:data":{".":{},"f:a":{}}}}]`,
 		`[{"manager":"helm","operation":"Apply","apiVersion":"apps/v1","time":"2026-01-01T00:00:00Z","fieldsType":"FieldsV1","fieldsV1":{"f:spec":{"f:ports":{"k:{\"port\":80,\"protocol\":\"TCP\"}":{".":{},"f:port":{}}}}}},{"manager":"kube-controller-manager","operation":"Update","subresource":"status","apiVersion":"apps/v1","fieldsType":"FieldsV1","fieldsV1":{"f:status":{}}}]`,
@@ -35,16 +35,16 @@ func FuzzFoldAsSent(f *testing.F) {
 		for _, e := range entries {
 			all = all.Union(e.Set)
 		}
-		s := State{
-			Manager: "helm", APIVersion: "v1", Entries: entries, Live: all.Leaves(), Want: fieldpath.NewSet(),
+		s := Migration{
+			Manager: "helm", APIVersion: "v1", Entries: entries, Live: all.Leaves(), Desired: fieldpath.NewSet(),
 			Adopting: how&1 != 0, Served: func(v string) bool { return how&2 == 0 || v == "v1" },
 		}
 		if how&4 != 0 {
-			s.Want = all
+			s.Desired = all
 		}
-		folded := Fold(s)
+		folded := Migrate(s)
 		for _, e := range entries {
-			if e.Subresource != "" || s.Adopting || ClassOf(e.Manager) != Legacy || isOurs(e, "helm") {
+			if e.Subresource != "" || s.Adopting || ClassOf(e.Manager) != Helm || isApplyEntry(e, "helm") {
 				continue
 			}
 			if lost := e.Set.Intersection(s.Live).Difference(folded.Ours); !lost.Empty() {

@@ -1,9 +1,9 @@
-package shape
+package manifest
 
 import (
 	"fmt"
+	"maps"
 	"slices"
-	"sort"
 
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 )
@@ -65,7 +65,7 @@ func free(a schema.Atom) bool {
 }
 
 func (w *walk) object(path string, m map[string]any, t *schema.Map) {
-	for _, key := range sortedKeys(m) {
+	for _, key := range slices.Sorted(maps.Keys(m)) {
 		at := join(path, key)
 		ref, known := fieldType(t, key)
 		if !known {
@@ -224,16 +224,4 @@ func join(path, key string) string {
 		return key
 	}
 	return path + "." + key
-}
-
-func sortedKeys(m map[string]any) []string {
-	keys := make([]string, 0, len(m))
-	for k := range m {
-		keys = append(keys, k)
-	}
-	if slices.IsSorted(keys) {
-		return keys
-	}
-	sort.Strings(keys)
-	return keys
 }

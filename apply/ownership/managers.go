@@ -1,4 +1,4 @@
-package fields
+package ownership
 
 import (
 	"strings"
@@ -14,35 +14,35 @@ type Class int
 const (
 	// Controller is everybody we know nothing of: never touched.
 	Controller Class = iota
-	// Legacy is Helm, and programs that contain it: what they own in an object
+	// Helm is Helm, and programs that contain it: what they own in an object
 	// of the release is the chart's, whichever revision it came from.
-	Legacy
-	// Bounded are names that stand for the chart's objects having been written
+	Helm
+	// Ambiguous are names that may stand for the chart's objects having been written
 	// by another way, and also for anything else: what they own is the chart's
-	// only as far as a stored revision, or the new one, states it.
-	Bounded
-	// Human is a person at work: keeps what the chart doesn't state.
-	Human
+	// only as far as a stored revision, or the new one, declares it.
+	Ambiguous
+	// Person is a person at work: keeps what the chart doesn't declare.
+	Person
 )
 
-// legacy: Helm 3 names itself "helm" (since 3.7, commit aeb9479); embedders get
+// helmManagers: Helm 3 names itself "helm" (since 3.7, commit aeb9479); embedders get
 // the base name of their binary. Nelm and werf before it used their own names.
-var legacy = []string{"helm", "Helm", "helm-controller", "terraform-provider-helm*", "werf*"}
+var helmManagers = []string{"helm", "Helm", "helm-controller", "terraform-provider-helm*", "werf*"}
 
-// bounded: Go-http-client is what helm before 3.7 was called by the API server,
+// ambiguousManagers: Go-http-client is what helm before 3.7 was called by the API server,
 // and what any Go program without a name is called. before-first-apply is
 // written by the API server itself when managedFields were empty and covers
 // everything, controllers' fields too. ancient-changes is where it merges the
 // oldest entries of objects with more than ten.
 // k8s.io/apimachinery/pkg/util/managedfields/internal/{skipnonapplied,capmanagers}.go
-var bounded = []string{
+var ambiguousManagers = []string{
 	"Go-http-client", "before-first-apply", "ancient-changes", "unknown",
 	"kubectl-client-side-apply", "kubectl-create", "kubectl-replace", "kubectl-last-applied",
 }
 
-// human: kubectl's commands name themselves kubectl-VERB, scale is plain
+// personManagers: kubectl's commands name themselves kubectl-VERB, scale is plain
 // kubectl; consoles use the browser's or the program's name.
-var human = []string{
+var personManagers = []string{
 	"kubectl", "kubectl-*", "k9s", "rancher", "Mozilla", "node-fetch", "lens", "Lens*",
 	"OpenLens*", "headlamp*", "dashboard", "oc", "octant", "freelens*",
 }
@@ -53,28 +53,28 @@ var human = []string{
 func (e Entry) Class() Class {
 	class := ClassOf(e.Manager)
 	if class == Controller && e.Operation == metav1.ManagedFieldsOperationUpdate && e.Subresource == "" && e.Set.Has(releaseName) {
-		return Bounded
+		return Ambiguous
 	}
 	return class
 }
 
 var releaseName = fieldpath.MakePathOrDie("metadata", "annotations", "meta.helm.sh/release-name")
 
-// ByHand says that an entry is what somebody has changed with kubectl or a console.
-func (e Entry) ByHand() bool {
+// IsManual says that an entry is what somebody has changed with kubectl or a console.
+func (e Entry) IsManual() bool {
 	return e.Operation == metav1.ManagedFieldsOperationUpdate && e.Subresource == "" &&
-		(ClassOf(e.Manager) == Human || strings.HasPrefix(e.Manager, "kubectl-"))
+		(ClassOf(e.Manager) == Person || strings.HasPrefix(e.Manager, "kubectl-"))
 }
 
 // ClassOf says which class a manager is of by its name.
 func ClassOf(manager string) Class {
 	switch {
-	case matches(legacy, manager):
-		return Legacy
-	case matches(bounded, manager):
-		return Bounded
-	case matches(human, manager):
-		return Human
+	case matches(helmManagers, manager):
+		return Helm
+	case matches(ambiguousManagers, manager):
+		return Ambiguous
+	case matches(personManagers, manager):
+		return Person
 	}
 	return Controller
 }

@@ -1,10 +1,10 @@
-// Package shape turns what a chart wrote into what server-side apply takes,
+// Package manifest turns what a chart wrote into what server-side apply takes,
 // and says what it had to change. It asks nobody.
 //
 // Helm 3 sends manifests by POST and PATCH, which forgive much that
 // server-side apply doesn't: unknown fields, nulls, items named twice,
 // write-only fields. The forgiven is repaired here; the ambiguous is an error.
-package shape
+package manifest
 
 import (
 	"fmt"

@@ -1,0 +1,172 @@
+package ownership
+
+import (
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+)
+
+// A Migration is what is known of an object's fields before we apply to it.
+type Migration struct {
+	Manager    string // ours
+	APIVersion string // of what we will apply
+	Entries    []Entry
+
+	Live     *fieldpath.Set // all fields of the live object
+	Desired  *fieldpath.Set // what we will apply
+	Declared *fieldpath.Set // what revisions that may have left something have declared; nil for nothing
+
+	// Relinquished are fields that must not be ours unless Desired has them: what
+	// is ours and isn't desired is removed by the next apply. Nil is none.
+	Relinquished *fieldpath.Set
+
+	// Adopting is true when the object isn't the release's yet. Then only
+	// desired fields become ours, so nothing of others disappears.
+	Adopting bool
+
+	// RevertManual says that what people have added becomes ours too, and is
+	// thereby removed, except for metadata.
+	RevertManual bool
+
+	// Served tells whether the server still has an API version.
+	Served func(apiVersion string) bool
+}
+
+// Migrated is who owns what after a migration.
+type Migrated struct {
+	Entries []Entry
+	Ours    *fieldpath.Set
+	From    []string // labels of the entries that lost fields to us
+	Changed bool     // Entries differ from what is there
+}
+
+// Migrate works out the managedFields under which one apply leaves the object as
+// the chart has it: everything that Helm ever wrote, or a revision declared, is
+// ours; the rest belongs to whom it belonged.
+//
+// csaupgrade.UpgradeManagedFields can't be used: it looks at one API version of
+// each manager and throws the other entries away.
+func Migrate(m Migration) Migrated {
+	if m.Declared == nil || m.Adopting {
+		m.Declared = fieldpath.NewSet()
+	}
+	if m.Relinquished == nil {
+		m.Relinquished = fieldpath.NewSet()
+	}
+	c := claim{Migration: m, ours: fieldpath.NewSet(), gained: m.Declared, chart: m.Declared.Union(m.Desired)}
+	if entry := ApplyEntry(m.Entries, m.Manager); entry != nil {
+		c.ours, c.time, c.unserved = entry.Set, entry.Time, !m.Served(entry.APIVersion)
+	}
+	for _, e := range m.Entries {
+		if !isApplyEntry(e, m.Manager) {
+			c.claimFrom(e)
+		}
+	}
+	return c.result()
+}
+
+// A claim is a migration under way.
+type claim struct {
+	Migration
+	chart    *fieldpath.Set // what revisions have declared, and what is desired
+	ours     *fieldpath.Set // what is ours now
+	gained   *fieldpath.Set // what becomes ours if it is live
+	rest     []Entry        // of the others, after the migration
+	from     []string       // labels; "" for entries that only change their API version
+	time     time.Time      // of our entry; zero when there is none
+	unserved bool           // our entry is of an API version that is gone
+}
+
+// claimFrom takes over what we gain from an entry of somebody else.
+func (c *claim) claimFrom(e Entry) {
+	lost := c.lostBy(e)
+	// Left in Helm's name, what isn't desired would be ours, and removed, in the next release.
+	dropRest := c.Adopting && e.Class() == Helm && e.Subresource == ""
+	if lost.Empty() && !dropRest {
+		if !c.Served(e.APIVersion) && e.Subresource == "" {
+			// The server forgets the owners of such fields at the next write,
+			// or fails to convert them (kubernetes#111937).
+			e = e.With(e.Set)
+			e.APIVersion = c.APIVersion
+			c.from = append(c.from, "")
+		}
+		c.rest = append(c.rest, e)
+		return
+	}
+	c.from = append(c.from, e.Label())
+	c.gained = c.gained.Union(lost)
+	if left := e.Set.Difference(lost); !left.Empty() && !dropRest {
+		c.rest = append(c.rest, e.With(left))
+	}
+}
+
+// lostBy is what an entry loses to us.
+func (c *claim) lostBy(e Entry) *fieldpath.Set {
+	if e.Subresource != "" {
+		return fieldpath.NewSet()
+	}
+	if c.RevertManual && !c.Adopting && e.IsManual() {
+		return e.Set.Intersection(c.chart).Union(Content(e.Set)).Difference(c.Relinquished)
+	}
+	isUpdate := e.Operation == metav1.ManagedFieldsOperationUpdate
+	switch class := e.Class(); {
+	case class == Helm && c.Adopting:
+		return e.Set.Intersection(c.Desired)
+	case class == Helm:
+		return e.Set
+	case class == Ambiguous && isUpdate:
+		return e.Set.Intersection(c.chart).Difference(c.Relinquished)
+	case class == Person && isUpdate:
+		// Only what the chart used to declare and now drops: what it declares,
+		// an apply takes by itself where the values differ.
+		return e.Set.Intersection(c.ours.Union(c.Declared)).Difference(c.Desired).Difference(c.Relinquished)
+	}
+	return fieldpath.NewSet()
+}
+
+// Content is the part of set that isn't about metadata or status.
+func Content(set *fieldpath.Set) *fieldpath.Set {
+	out := fieldpath.NewSet()
+	set.Iterate(func(p fieldpath.Path) {
+		switch name := p[0].FieldName; {
+		case name == nil, *name != "metadata" && *name != "status" && *name != "apiVersion" && *name != "kind":
+			out.Insert(p.Copy())
+		}
+	})
+	return out
+}
+
+func (c *claim) result() Migrated {
+	ours := c.ours.Union(c.gained.Intersection(c.Live))
+	if c.Adopting {
+		ours = ours.Intersection(c.Desired)
+	}
+	ours = ours.Difference(c.Relinquished.Difference(c.Desired))
+	out := Migrated{Ours: ours, Entries: c.Entries, Changed: len(c.from) > 0 || c.unserved || !ours.Equals(c.ours)}
+	for _, label := range c.from {
+		if label != "" {
+			out.From = append(out.From, label)
+		}
+	}
+	if !out.Changed {
+		return out
+	}
+	out.Entries = c.rest
+	if !ours.Empty() {
+		out.Entries = append(out.Entries, newApplyEntry(c.Manager, c.APIVersion, ours, c.time))
+	}
+	return out
+}
+
+// WithOurs returns the migrated entries with our own owning exactly set. It is
+// what an apply of the desired object would leave.
+func (m Migrated) WithOurs(manager, apiVersion string, set *fieldpath.Set) []Entry {
+	out := make([]Entry, 0, len(m.Entries)+1)
+	for _, e := range m.Entries {
+		if !isApplyEntry(e, manager) {
+			out = append(out, e)
+		}
+	}
+	return append(out, newApplyEntry(manager, apiVersion, set, time.Time{}))
+}
