@@ -8,89 +8,12 @@ import (
 	"deployer/internal/hide"
 )
 
-// Conflicts says what to do with a field that the chart states and somebody
-// else has set to another value. The annotation deployer.io/conflicts on an
-// object, with one of the same words, wins over the option.
-// The number of replicas of an autoscaled workload always yields.
-type Conflicts string
-
-// The policies. The zero value is Take.
-const (
-	Take  Conflicts = "take"  // the chart's value wins; the plan names who loses what
-	Fail  Conflicts = "fail"  // refuse before the first change
-	Yield Conflicts = "yield" // leave the field, and its ownership, to whoever set it
-)
-
-// FieldValidation says what to do with fields that a kind's schema doesn't have.
-type FieldValidation string
-
-// The policies. The zero value is Warn: server-side apply knows no leniency, so
-// what Helm 3 sent and the API server dropped is dropped here, with a warning.
-const (
-	Warn   FieldValidation = "warn"
-	Strict FieldValidation = "strict"
-	Ignore FieldValidation = "ignore"
-)
-
-// Gate says how much of the release the server must have accepted in a dry run
-// before the first change.
-type Gate string
-
-// The modes. The zero value is GateStrict.
-const (
-	GateStrict     Gate = "strict"      // any rejection stops the release; what couldn't be asked is marked Unverified
-	GateBestEffort Gate = "best-effort" // rejections become warnings and are met again when the object's turn comes
-	GateOff        Gate = "off"         // no dry run of objects that are to be created; existing ones are still compared
-)
-
-// CRDs says what to do with the objects of a chart's crds/ directory.
-type CRDs string
-
-// The modes. The zero value is AddCRDs.
-const (
-	AddCRDs     CRDs = "add"     // create, and update unless that takes away what the release didn't bring
-	UpgradeCRDs CRDs = "upgrade" // create or update
-	CreateCRDs  CRDs = "create"  // leave those that exist alone, as Helm 3 does
-	SkipCRDs    CRDs = "skip"
-)
-
-// Options are the policies of one operation. Every zero value is the default.
+// Options say how one operation plans and applies. Every zero value is the default.
 type Options struct {
+	Policies
+
 	// Hidden is what must not be shown in what is told of conflicts; nil is nothing.
 	Hidden *hide.Texts
-
-	Conflicts  Conflicts
-	Validation FieldValidation
-	Gate       Gate
-	CRDs       CRDs
-
-	// RevertManual removes what people have added to objects of the release by
-	// kubectl edit and the like, other than labels, annotations and what else is
-	// in metadata. Without it such fields stay, with a warning.
-	RevertManual bool
-
-	// AllowRecreate lets objects whose change the server refuses because a
-	// field is immutable be deleted and created again. Jobs need no permission.
-	// CustomResourceDefinitions, Namespaces and PersistentVolumes never are; a
-	// PersistentVolumeClaim only if it also says deployer.io/recreate: "true".
-	// That annotation on an object permits it for other kinds by itself.
-	AllowRecreate bool
-
-	TakeOwnership     bool     // adopt objects that belong to no release
-	TakeOwnershipFrom []string // releases, as "namespace/name", whose objects may be taken; "*" means any
-	Adopt             []string // objects that may be adopted from anybody, as "kind/name" or "kind/namespace/name"
-
-	// PruneKinds permits the deletion of those HeldKinds that it names when the
-	// chart drops them. Uninstall as Helm does it passes all of them.
-	PruneKinds []string
-
-	// PartialDiscovery permits pruning although the server couldn't list all
-	// its API groups, so that templates may have rendered less than they should.
-	PartialDiscovery bool
-
-	// Propagation is what becomes of the dependents of pruned objects. Empty
-	// means that they are deleted in the background.
-	Propagation metav1.DeletionPropagation
 
 	Parallel int // requests at once; 0 means 16
 	// RetryTimeout is how long one object's request is retried while failures

@@ -95,7 +95,7 @@ func (o *applyOptions) run(ctx context.Context, e *env, args []string) error {
 	if err != nil {
 		return err
 	}
-	f.Policies.Settle(&o.settings)
+	o.settings.Policies = f.Policies
 	return o.operate(ctx, e, f.Release, o.build(f, identities, render))
 }
 

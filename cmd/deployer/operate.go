@@ -60,10 +60,10 @@ func (o *operation) flags(e *env) []cli.Flag {
 		&cli.DurationFlag{Name: "lock-timeout", Category: group, Usage: "how long to wait for another run on this release", Destination: &o.lockTimeout},
 		takeoverFlag(s, group),
 		conflictsFlag(s, group),
-		&cli.BoolFlag{Name: "allow-recreate", Aliases: []string{"force", "force-replace"}, Category: group, Usage: "delete and create again what can't be changed in place", Destination: &s.Apply.AllowRecreate},
+		&cli.BoolFlag{Name: "allow-recreate", Aliases: []string{"force", "force-replace"}, Category: group, Usage: "delete and create again what can't be changed in place", Destination: &s.AllowRecreate},
 		revertFlag(s, group),
-		&cli.GenericFlag{Name: "gate", Category: group, Usage: "whole-release dry run before the first change: strict, best-effort or off", Value: newChoice((*string)(&s.Apply.Gate), "strict", "best-effort", "off")},
-		&cli.GenericFlag{Name: "field-validation", Category: group, Usage: "fields the schema doesn't have: strict, warn or ignore", Value: newChoice((*string)(&s.Apply.Validation), "strict", "warn", "ignore")},
+		&cli.GenericFlag{Name: "gate", Category: group, Usage: "whole-release dry run before the first change: strict, best-effort or off", Value: newChoice((*string)(&s.Gate), "strict", "best-effort", "off")},
+		&cli.GenericFlag{Name: "field-validation", Category: group, Usage: "fields the schema doesn't have: strict, warn or ignore", Value: newChoice((*string)(&s.Validation), "strict", "warn", "ignore")},
 		progressFlag(e, group),
 		&cli.GenericFlag{Name: "logs", Category: group, Usage: "of pods: jobs (and hooks) as they are written, failed ones at the end, all, or none", Value: &logMode{&s.Track.Logs}},
 		&cli.StringFlag{Name: "result-file", Category: group, Usage: "write how it ended to this file, as JSON", Destination: &o.resultFile},
@@ -88,16 +88,16 @@ func pastFlags(s *deploy.Settings) []cli.Flag {
 	const group = "Deploying"
 	return []cli.Flag{
 		&cli.BoolFlag{Name: "map-removed-apis", Category: group, Usage: "objects of API versions that the cluster has removed: use those that took their place unchanged", Destination: &s.MapRemovedAPIs},
-		&cli.GenericFlag{Name: "prune-kind", Category: group, Usage: "delete dropped objects of this kind, too: " + strings.Join(apply.HeldKinds(), ", ") + " (may be repeated)", Value: &choices{values: &s.Apply.PruneKinds, words: apply.HeldKinds()}},
+		&cli.GenericFlag{Name: "prune-kind", Category: group, Usage: "delete dropped objects of this kind, too: " + strings.Join(apply.HeldKinds(), ", ") + " (may be repeated)", Value: &choices{values: &s.PruneKinds, words: apply.HeldKinds()}},
 	}
 }
 
 func conflictsFlag(s *deploy.Settings, group string) cli.Flag {
-	return &cli.GenericFlag{Name: "conflicts", Category: group, Usage: "fields that others have set: take, fail or yield", Value: newChoice((*string)(&s.Apply.Conflicts), "take", "fail", "yield")}
+	return &cli.GenericFlag{Name: "conflicts", Category: group, Usage: "fields that others have set: take, fail or yield", Value: newChoice((*string)(&s.Conflicts), "take", "fail", "yield")}
 }
 
 func revertFlag(s *deploy.Settings, group string) cli.Flag {
-	return &cli.BoolFlag{Name: "revert-manual-changes", Category: group, Usage: "remove what people have added to objects by kubectl edit and the like", Destination: &s.Apply.RevertManual}
+	return &cli.BoolFlag{Name: "revert-manual-changes", Category: group, Usage: "remove what people have added to objects by kubectl edit and the like", Destination: &s.RevertManual}
 }
 
 // waitWords are Helm 4's values of --wait, and what they mean.

@@ -65,7 +65,7 @@ func (s *saving) save(ctx context.Context, e *env, d *deploy.Deployer, op *deplo
 		return err
 	}
 	f, err := planfile.New(op, planfile.Options{
-		Tool: "deployer " + version(), Server: d.Cluster.Host(), Known: known, Settings: d.Settings, Reuse: string(*s.reuse),
+		Tool: "deployer " + version(), Server: d.Cluster.Host(), Known: known, Policies: d.Settings.Policies, Reuse: string(*s.reuse),
 		EncryptTo: s.recipients, Shown: map[string]string{string(output.FormatJSON): shown.String()}, Now: time.Now(),
 	})
 	if err != nil {

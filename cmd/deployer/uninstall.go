@@ -81,7 +81,7 @@ func (r *removal) flags(category, when string) []cli.Flag {
 // given tells whether the user has said anything of it.
 func (r *removal) given(c *cli.Context) bool { return c.IsSet("keep-history") || c.IsSet("cascade") }
 
-func (r *removal) settle(s *deploy.Settings) { s.Apply.Propagation = propagations[r.cascade] }
+func (r *removal) settle(s *deploy.Settings) { s.Propagation = propagations[r.cascade] }
 
 // propagations are the words of --cascade.
 // https://kubernetes.io/docs/concepts/architecture/garbage-collection/#cascading-deletion

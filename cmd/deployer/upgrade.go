@@ -35,11 +35,11 @@ func (o *upgradeOptions) flags(e *env) []cli.Flag {
 		&cli.GenericFlag{Name: "labels", Aliases: []string{"l"}, Category: group, Usage: "labels of the release record: name=value,…", Value: &o.labels},
 		&cli.BoolFlag{Name: "atomic", Aliases: []string{"rollback-on-failure"}, Category: group, Usage: "when it fails, go back to the last successful revision", Destination: &o.atomic},
 		&cli.BoolFlag{Name: "rollback-on-interrupt", Category: group, Value: true, Usage: "with --atomic, also go back when a signal ends the run", Destination: &o.undoStopped},
-		&cli.BoolFlag{Name: "take-ownership", Category: group, Usage: "adopt existing objects that no release owns", Destination: &o.settings.Apply.TakeOwnership},
-		&cli.GenericFlag{Name: "take-ownership-from", Category: group, Usage: "release whose objects may be taken: namespace/name (may be repeated)", Value: (*list)(&o.settings.Apply.TakeOwnershipFrom)},
-		&cli.GenericFlag{Name: "adopt", Category: group, Usage: "existing object that may be adopted: kind/name (may be repeated)", Value: (*list)(&o.settings.Apply.Adopt)},
-		&cli.GenericFlag{Name: "crds", Category: group, Usage: "the chart's crds/ directory: add (the default; takes away nothing that others have brought), create, upgrade or skip", Value: newChoice((*string)(&o.settings.Apply.CRDs), "add", "create", "upgrade", "skip")},
-		&cli.BoolFlag{Name: "allow-partial-discovery", Category: group, Usage: "delete dropped objects although an API group doesn't answer and the chart may have rendered too little", Destination: &o.settings.Apply.PartialDiscovery},
+		&cli.BoolFlag{Name: "take-ownership", Category: group, Usage: "adopt existing objects that no release owns", Destination: &o.settings.TakeOwnership},
+		&cli.GenericFlag{Name: "take-ownership-from", Category: group, Usage: "release whose objects may be taken: namespace/name (may be repeated)", Value: (*list)(&o.settings.TakeOwnershipFrom)},
+		&cli.GenericFlag{Name: "adopt", Category: group, Usage: "existing object that may be adopted: kind/name (may be repeated)", Value: (*list)(&o.settings.Adopt)},
+		&cli.GenericFlag{Name: "crds", Category: group, Usage: "the chart's crds/ directory: add (the default; takes away nothing that others have brought), create, upgrade or skip", Value: newChoice((*string)(&o.settings.CRDs), "add", "create", "upgrade", "skip")},
+		&cli.BoolFlag{Name: "allow-partial-discovery", Category: group, Usage: "delete dropped objects although an API group doesn't answer and the chart may have rendered too little", Destination: &o.settings.PartialDiscovery},
 		&cli.BoolFlag{Name: "skip-crds", Category: group, Usage: "same as --crds skip", Destination: &o.skipCRDs},
 		&cli.BoolFlag{Name: "reset-values", Category: "Values", Usage: "use only the values given now", Destination: &o.reset},
 		&cli.BoolFlag{Name: "reuse-values", Category: "Values", Usage: "lay the values given now over those of the last release and its chart", Destination: &o.reuse},
@@ -127,7 +127,7 @@ func (o *upgradeOptions) run(ctx context.Context, e *env, name, ref string) erro
 func (o *upgradeOptions) complete(name string) {
 	o.request.Name, o.request.Labels = name, o.labels
 	if o.skipCRDs {
-		o.settings.Apply.CRDs = "skip"
+		o.settings.CRDs = "skip"
 	}
 	switch { // the first counts, as in Helm: pkg/action/upgrade.go, reuseValues
 	case o.reset:

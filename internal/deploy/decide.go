@@ -98,9 +98,10 @@ func (d *Deployer) waitsFor(op *Operation) []ordering.Dependency {
 func isJob(id kube.ID) bool { return id.Kind == "Job" && id.Group == "batch" }
 
 func (d *Deployer) newApplier(op *Operation) *apply.Applier {
-	opts := d.Settings.Apply
-	opts.RetryTimeout, opts.GoneTimeout, opts.Warn = d.Settings.Timeout, d.Settings.Timeout, d.Warn
-	opts.Hidden = d.Hidden
+	opts := apply.Options{
+		Policies: d.Settings.Policies.Policies, Hidden: d.Hidden, Warn: d.Warn,
+		RetryTimeout: d.Settings.Timeout, GoneTimeout: d.Settings.Timeout,
+	}
 	switch {
 	case d.undoing:
 		// Others may use by now what can't be made again, also what this run made.

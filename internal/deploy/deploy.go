@@ -31,24 +31,30 @@ const (
 	Watch     Verb = "watch" // follow what is there
 )
 
+// Policies decide what an operation does. Plan files hold them, in this order: fields
+// are added at the end, never renamed. Every zero value is the default.
+type Policies struct {
+	apply.Policies
+	NoHooks bool `json:"no_hooks,omitempty"`
+	// MapRemovedAPIs deploys objects whose API version the cluster has removed in
+	// the one that took its place, where nothing but the name is different.
+	MapRemovedAPIs bool `json:"map_removed_apis,omitempty"`
+	// Generated says what becomes of values that templates generate and that an
+	// earlier revision has recorded; empty keeps them.
+	Generated generated.Policy `json:"generated,omitempty"`
+}
+
 // Settings are what all operations of one run share. The zero value waits for
 // nothing but hooks, for as long as the context allows.
 type Settings struct {
+	Policies
 	Timeout    time.Duration // of each wait, and of failures waited out; 0 means none and two minutes
 	Wait       bool          // until what was applied is ready
-	WaitJobs   bool          // among it, until Jobs are complete
-	NoHooks    bool
-	MaxHistory int // revisions to keep; 0 keeps all
-	// TakeoverPending settles records that another tool left pending at once.
+	WaitJobs   bool          // with Wait, also until Jobs are complete
+	MaxHistory int           // revisions to keep; 0 keeps all
+	// TakeoverPending recovers records that another tool left pending at once.
 	TakeoverPending bool
-	// MapRemovedAPIs deploys objects whose API version the cluster has removed in
-	// the one that took its place, where nothing but the name is different.
-	MapRemovedAPIs bool
-	// Generated says what becomes of values that templates generate and that an
-	// earlier revision has recorded; empty keeps them.
-	Generated generated.Policy
-	Apply     apply.Options
-	Track     track.Options
+	Track           track.Options
 }
 
 // A Deployer decides and carries out operations on the releases of one

@@ -35,7 +35,7 @@ func newSite(t *testing.T) *site {
 	ns := c.Namespace(t)
 	return &site{T: t, cluster: c, ns: ns, d: deploy.New(kube.New(c.Config(), ns), ns, deploy.Settings{
 		// Other tests may have APIServices without a server.
-		Apply: apply.Options{PartialDiscovery: true},
+		Policies: deploy.Policies{Policies: apply.Policies{PartialDiscovery: true}},
 	})}
 }
 

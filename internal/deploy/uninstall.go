@@ -31,7 +31,7 @@ func (d *Deployer) Uninstall(ctx context.Context, req UninstallRequest) (*Operat
 		return nil, err
 	}
 	op := d.newOperation(Uninstall, history)
-	op.Next, op.KeepHistory, op.Description, op.Cascade = record, req.KeepHistory, req.Description, d.Settings.Apply.Propagation
+	op.Next, op.KeepHistory, op.Description, op.Cascade = record, req.KeepHistory, req.Description, d.Settings.Propagation
 	if latest.Status == helmrelease.StatusUninstalled {
 		if req.KeepHistory {
 			return nil, fmt.Errorf("the release named %q is already deleted", req.Name)

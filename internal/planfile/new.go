@@ -15,7 +15,7 @@ type Options struct {
 	Tool     string // deployer and its version
 	Server   string // address of the API server
 	Known    Known  // as Identify gives it
-	Settings deploy.Settings
+	Policies deploy.Policies
 	Reuse    string // how values of the base are used again
 	// EncryptTo are who can carry the plan out from the file alone. Without
 	// any, values and Secrets are left out of the file.
@@ -31,8 +31,10 @@ func New(op *deploy.Operation, o Options) (*File, error) {
 	f := &File{
 		Tool: o.Tool, Created: o.Now.UTC().Truncate(time.Second), Verb: op.Verb, Release: op.Release, Namespace: op.Namespace,
 		CreateNamespace: op.NewNamespace, Target: op.Target, KeepHistory: op.KeepHistory, Reuse: o.Reuse,
-		Base: baseOf(op), Policies: policiesOf(op, o.Settings), Shown: o.Shown,
+		Base: baseOf(op), Policies: o.Policies, Shown: o.Shown,
 	}
+	// What was rendered is in the file, and no template is looked at again.
+	f.Policies.PartialDiscovery = f.Policies.PartialDiscovery || op.ClusterIndependent
 	if op.Next == nil {
 		return nil, fmt.Errorf("there is nothing to save: release %s needs nothing", op.Release)
 	}

@@ -9,10 +9,7 @@ package planfile
 import (
 	"time"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
 	"deployer/apply"
-	"deployer/chart/generated"
 	"deployer/internal/deploy"
 )
 
@@ -38,7 +35,10 @@ type File struct {
 	Labels          map[string]string `json:"labels,omitempty"` // of the next record
 	Reuse           string            `json:"reuse,omitempty"`  // how the values of the base are used again; see chart.Reuse
 	Base            *Base             `json:"base,omitempty"`   // the latest revision; nil before the first
-	Policies        Policies          `json:"policies"`
+
+	// Policies are those that the plan was made with. They decide what is done; how a
+	// run is followed (timeouts, waiting) is said when it is carried out.
+	Policies deploy.Policies `json:"policies"`
 
 	Objects []Object          `json:"objects"`
 	Parts   map[string]string `json:"parts"` // keyed digests of what the next record consists of
@@ -61,49 +61,6 @@ func (f *File) Digest() string { return f.digest }
 type Base struct {
 	Revision int    `json:"revision"`
 	Status   string `json:"status"`
-}
-
-// Policies are those that the plan was made with. They decide what is done; how
-// a run is followed (timeouts, waiting) is said when it is carried out.
-type Policies struct {
-	Conflicts         string   `json:"conflicts,omitempty"`
-	Validation        string   `json:"field_validation,omitempty"`
-	Gate              string   `json:"gate,omitempty"`
-	CRDs              string   `json:"crds,omitempty"`
-	AllowRecreate     bool     `json:"allow_recreate,omitempty"`
-	RevertManual      bool     `json:"revert_manual_changes,omitempty"`
-	TakeOwnership     bool     `json:"take_ownership,omitempty"`
-	TakeOwnershipFrom []string `json:"take_ownership_from,omitempty"`
-	Adopt             []string `json:"adopt,omitempty"`
-	PruneKinds        []string `json:"prune_kinds,omitempty"`
-	PartialDiscovery  bool     `json:"partial_discovery,omitempty"`
-	Cascade           string   `json:"cascade,omitempty"`
-	NoHooks           bool     `json:"no_hooks,omitempty"`
-	MapRemovedAPIs    bool     `json:"map_removed_apis,omitempty"`
-	Generated         string   `json:"generated,omitempty"`
-}
-
-func policiesOf(op *deploy.Operation, s deploy.Settings) Policies {
-	a := s.Apply
-	return Policies{
-		Conflicts: string(a.Conflicts), Validation: string(a.Validation), Gate: string(a.Gate), CRDs: string(a.CRDs),
-		AllowRecreate: a.AllowRecreate, RevertManual: a.RevertManual, TakeOwnership: a.TakeOwnership, TakeOwnershipFrom: a.TakeOwnershipFrom,
-		Adopt: a.Adopt, PruneKinds: a.PruneKinds, Cascade: string(a.Propagation), NoHooks: s.NoHooks,
-		MapRemovedAPIs: s.MapRemovedAPIs, Generated: string(s.Generated),
-		// What was rendered is in the file, and no template is looked at again.
-		PartialDiscovery: a.PartialDiscovery || op.ClusterIndependent,
-	}
-}
-
-// Settle writes the policies into the settings of a run.
-func (p Policies) Settle(s *deploy.Settings) {
-	s.NoHooks, s.MapRemovedAPIs, s.Generated = p.NoHooks, p.MapRemovedAPIs, generated.Policy(p.Generated)
-	s.Apply = apply.Options{
-		Conflicts: apply.Conflicts(p.Conflicts), Validation: apply.FieldValidation(p.Validation), Gate: apply.Gate(p.Gate),
-		CRDs: apply.CRDs(p.CRDs), AllowRecreate: p.AllowRecreate, RevertManual: p.RevertManual, TakeOwnership: p.TakeOwnership,
-		TakeOwnershipFrom: p.TakeOwnershipFrom, Adopt: p.Adopt, PruneKinds: p.PruneKinds, PartialDiscovery: p.PartialDiscovery,
-		Propagation: metav1.DeletionPropagation(p.Cascade),
-	}
 }
 
 // An Object is what the plan does to one object, and what that depends on.
