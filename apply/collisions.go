@@ -124,7 +124,7 @@ func (f *colliding) itemsAt(list string, names []string, path fieldpath.Path, in
 	return out
 }
 
-// keyOf names an item by its keys, or their defaults.
+// toJSONKey names an item by its keys, or their defaults.
 func (f *colliding) keyOf(item any, t *schema.List) (fieldpath.PathElement, bool) {
 	m, ok := item.(map[string]any)
 	if !ok {

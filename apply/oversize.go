@@ -20,7 +20,7 @@ const oversized = "too large to be stored with the owners of its fields: written
 // https://etcd.io/docs/latest/dev-guide/limit/
 const storedAlone = 512 << 10
 
-// tooLarge says that storage doesn't take an object of this size. A limit of
+// checkOutputSize says that storage doesn't take an object of this size. A limit of
 // the API server itself has other words, and holds for all requests.
 func tooLarge(err error) bool {
 	return err != nil && contains(err.Error(), []string{

@@ -35,11 +35,11 @@ type Input struct {
 	Values             map[string]any // the user's values, without the chart's defaults
 	// Server is what .Capabilities tells. Without a version it is what the Helm
 	// release binary assumes offline, and the APIVersions come on top; see Offline.
-	Server  kube.Server
-	Lookup  *kube.Cluster // nil renders offline: the lookup function finds nothing
-	Answers *Answers      // the cluster's answers to lookup that several renderings share; nil asks each time
-	// Seen is told of each object that the lookup function reads; nil drops that.
-	Seen          func(*unstructured.Unstructured)
+	Server      kube.Server
+	Lookup      *kube.Cluster // nil renders offline: the lookup function finds nothing
+	LookupCache *LookupCache  // the cluster's answers to lookup that several renderings share; nil asks each time
+	// OnLookup is told of each object that the lookup function reads; nil drops that.
+	OnLookup      func(*unstructured.Unstructured)
 	SubchartNotes bool     // also render the notes of subcharts
 	SkipSchema    bool     // don't check values against values.schema.json
 	IncludeCRDs   bool     // put the documents of crds/ at the head of the manifest, as `helm template --include-crds`
@@ -58,9 +58,9 @@ type Rendered struct {
 	// Documents are the pieces Manifest was made of, in the same order, before
 	// any post-renderer.
 	Documents []Document
-	// AsksCluster says that what was rendered may depend on what the cluster
+	// MayUseCluster says that what was rendered may depend on what the cluster
 	// serves or has; false when neither templates nor values can have asked.
-	AsksCluster bool
+	MayUseCluster bool
 	// Warnings are what the user should know, one sentence each.
 	Warnings []string
 }

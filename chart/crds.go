@@ -18,9 +18,9 @@ import (
 func CRDs(c *helmchart.Chart) (manifests []kube.Manifest, warnings []string, err error) {
 	var documents []document
 	for _, crd := range c.CRDObjects() {
-		documents = append(documents, split(string(crd.File.Data), crd.Filename)...)
+		documents = append(documents, splitManifest(string(crd.File.Data), crd.Filename)...)
 	}
-	all, _, err := parse(documents, nil) // a key that stands twice is the chart author's affair; CRDs are long
+	all, _, err := parseDocuments(documents, nil) // a key that stands twice is the chart author's affair; CRDs are long
 	if err != nil {
 		return nil, nil, err
 	}

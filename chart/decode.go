@@ -14,8 +14,8 @@ import (
 	"deployer/internal/kube"
 )
 
-// decoded is what became of one document.
-type decoded struct {
+// decodedDocument is what became of one document.
+type decodedDocument struct {
 	manifests []kube.Manifest
 	warnings  []string
 	err       error
@@ -23,26 +23,26 @@ type decoded struct {
 
 // decode reads a document as Helm does: YAML 1.1, so that yes and on are true.
 // (Helm reads by sigs.k8s.io/yaml, which is this library and a detour by JSON.)
-func (d document) decode() decoded {
+func (d document) decode() decodedDocument {
 	value, repeated, err := d.unmarshal()
 	if err != nil {
-		return decoded{err: d.problem(err)}
+		return decodedDocument{err: d.documentError(err)}
 	}
-	converted, err := convert(value)
+	converted, err := toJSONTypes(value)
 	if err != nil {
-		return decoded{err: d.problem(err)}
+		return decodedDocument{err: d.documentError(err)}
 	}
 	if converted == nil {
-		return decoded{}
+		return decodedDocument{}
 	}
 	content, ok := converted.(map[string]any)
 	if !ok {
-		return decoded{err: d.problem(errors.New("it is no object, but plain text, a number or a YAML list"))}
+		return decodedDocument{err: d.documentError(errors.New("it is no object, but plain text, a number or a YAML list"))}
 	}
-	out := decoded{warnings: repeated}
-	objects, err := flatten(content, nil)
+	out := decodedDocument{warnings: repeated}
+	objects, err := flattenLists(content, nil)
 	if err != nil {
-		return decoded{err: d.problem(err)}
+		return decodedDocument{err: d.documentError(err)}
 	}
 	for _, o := range objects {
 		out.manifests = append(out.manifests, kube.Manifest{Source: d.source, Object: o})
@@ -50,8 +50,8 @@ func (d document) decode() decoded {
 	return out
 }
 
-func (d document) problem(err error) error {
-	return &DocumentError{Source: d.source, Line: d.line + d.head, Err: err}
+func (d document) documentError(err error) error {
+	return &DocumentError{Source: d.source, Line: d.line + d.linesBefore, Err: err}
 }
 
 // unmarshal also tells of keys that stand twice in a map.
@@ -61,13 +61,13 @@ func (d document) unmarshal() (any, []string, error) {
 	var repeated *yaml.TypeError
 	if err == nil || !errors.As(err, &repeated) {
 		if err != nil {
-			err = shifted(err, -d.head)
+			err = shiftedYAMLError(err, -d.linesBefore)
 		}
 		return value, nil, err
 	}
 	value = nil
 	if err := yaml.Unmarshal([]byte(d.text), &value); err != nil {
-		return nil, nil, shifted(err, -d.head)
+		return nil, nil, shiftedYAMLError(err, -d.linesBefore)
 	}
 	if strings.Contains(d.text, "<<:") {
 		// A key that overrides a merged one looks repeated to the library.
@@ -75,23 +75,23 @@ func (d document) unmarshal() (any, []string, error) {
 	}
 	var warnings []string
 	for _, text := range repeated.Errors {
-		warnings = append(warnings, fmt.Sprintf("%s: %v; the last one counts", d.source, shifted(errors.New(text), -d.head)))
+		warnings = append(warnings, fmt.Sprintf("%s: %v; the last one counts", d.source, shiftedYAMLError(errors.New(text), -d.linesBefore)))
 	}
 	return value, sortedUnique(warnings), nil
 }
 
-// convert makes of YAML values what reading them by way of JSON would: string
+// toJSONTypes makes of YAML values what reading them by way of JSON would: string
 // keys, int64 for whole numbers, float64 for others.
-func convert(value any) (any, error) {
+func toJSONTypes(value any) (any, error) {
 	switch v := value.(type) {
 	case map[any]any:
 		out := make(map[string]any, len(v))
 		for key, element := range v {
-			name, err := keyOf(key)
+			name, err := toJSONKey(key)
 			if err != nil {
 				return nil, err
 			}
-			if out[name], err = convert(element); err != nil {
+			if out[name], err = toJSONTypes(element); err != nil {
 				return nil, err
 			}
 		}
@@ -99,7 +99,7 @@ func convert(value any) (any, error) {
 	case []any:
 		for i := range v {
 			var err error
-			if v[i], err = convert(v[i]); err != nil {
+			if v[i], err = toJSONTypes(v[i]); err != nil {
 				return nil, err
 			}
 		}
@@ -109,13 +109,13 @@ func convert(value any) (any, error) {
 	case uint64:
 		return float64(v), nil
 	case float64:
-		return number(v)
+		return toJSONNumber(v)
 	}
 	return value, nil
 }
 
-// number is a float as JSON would carry it: 1.0 arrives as the integer 1.
-func number(f float64) (any, error) {
+// toJSONNumber is a float as JSON would carry it: 1.0 arrives as the integer 1.
+func toJSONNumber(f float64) (any, error) {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return nil, fmt.Errorf("%v is no number that Kubernetes can take", f)
 	}
@@ -125,7 +125,7 @@ func number(f float64) (any, error) {
 	return f, nil
 }
 
-func keyOf(key any) (string, error) {
+func toJSONKey(key any) (string, error) {
 	switch k := key.(type) {
 	case string:
 		return k, nil
@@ -143,18 +143,18 @@ func keyOf(key any) (string, error) {
 	return "", fmt.Errorf("a key is neither text nor a number, but %T", key)
 }
 
-// flatten returns the object, or the objects in it when it is a list (v1 List,
+// flattenLists returns the object, or the objects in it when it is a list (v1 List,
 // ConfigMapList, …). Members of a typed list may leave out what they are.
 // All that is wrong is in the error.
-func flatten(content map[string]any, parent map[string]any) ([]*unstructured.Unstructured, error) {
+func flattenLists(content map[string]any, parent map[string]any) ([]*unstructured.Unstructured, error) {
 	if parent != nil {
-		inherit(content, parent)
+		inheritListKind(content, parent)
 	}
 	kind, _ := content["kind"].(string)
 	items, ok := content["items"].([]any)
 	if !strings.HasSuffix(kind, "List") || !ok {
 		object := &unstructured.Unstructured{Object: content}
-		return []*unstructured.Unstructured{object}, complete(content)
+		return []*unstructured.Unstructured{object}, checkIdentity(content)
 	}
 	var out []*unstructured.Unstructured
 	var problems []error
@@ -164,7 +164,7 @@ func flatten(content map[string]any, parent map[string]any) ([]*unstructured.Uns
 			problems = append(problems, fmt.Errorf("item %d of %s is no object", i+1, kind))
 			continue
 		}
-		objects, err := flatten(member, content)
+		objects, err := flattenLists(member, content)
 		if err != nil {
 			problems = append(problems, fmt.Errorf("item %d of %s: %w", i+1, kind, err))
 		}
@@ -173,9 +173,9 @@ func flatten(content map[string]any, parent map[string]any) ([]*unstructured.Uns
 	return out, errors.Join(problems...)
 }
 
-// inherit names the kind of a member of a typed list by its list, as client-go
+// inheritListKind names the kind of a member of a typed list by its list, as client-go
 // does. (k8s.io/apimachinery/pkg/apis/meta/v1/unstructured, decodeToList)
-func inherit(content, parent map[string]any) {
+func inheritListKind(content, parent map[string]any) {
 	listKind, _ := parent["kind"].(string)
 	if itemKind := strings.TrimSuffix(listKind, "List"); itemKind != "" && content["kind"] == nil {
 		content["kind"] = itemKind
@@ -192,8 +192,8 @@ func isHook(metadata map[string]any) bool {
 	return annotations[helmrelease.HookAnnotation] != nil
 }
 
-// complete checks that an object says what it is.
-func complete(content map[string]any) error {
+// checkIdentity checks that an object says what it is.
+func checkIdentity(content map[string]any) error {
 	kind, _ := content["kind"].(string)
 	version, _ := content["apiVersion"].(string)
 	var lacking []string

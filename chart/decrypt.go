@@ -30,16 +30,16 @@ const (
 const (
 	// maxDecrypted bounds what an encrypted values file may grow to, in bytes.
 	maxDecrypted = 64 << 20
-	// sopsPatience is how long sops may take to end after it was told to.
-	sopsPatience = 2 * time.Second
+	// sopsWaitDelay is how long sops may take to end after it was told to.
+	sopsWaitDelay = 2 * time.Second
 )
 
 // A DecryptError says why an encrypted values file can't be read. It never has
 // what the file says in it.
 type DecryptError struct {
-	By  string // age or sops
-	Err error
-	tip string
+	By   string // age or sops
+	Err  error
+	hint string
 }
 
 func (e *DecryptError) Error() string { return fmt.Sprintf("it is encrypted by %s: %v", e.By, e.Err) }
@@ -48,7 +48,7 @@ func (e *DecryptError) Error() string { return fmt.Sprintf("it is encrypted by %
 func (e *DecryptError) Unwrap() error { return e.Err }
 
 // Hint says what to do about it.
-func (e *DecryptError) Hint() string { return e.tip }
+func (e *DecryptError) Hint() string { return e.hint }
 
 // A decrypter makes the plain text of encrypted values files, in memory.
 type decrypter struct {
@@ -77,25 +77,25 @@ func (d decrypter) age(encrypted io.Reader) ([]byte, error) {
 	const hint = "name the file with the private key in DEPLOYER_AGE_IDENTITY or SOPS_AGE_KEY_FILE, or put the key into SOPS_AGE_KEY"
 	identities, err := d.identities()
 	if err != nil {
-		return nil, &DecryptError{By: "age", Err: err, tip: hint}
+		return nil, &DecryptError{By: "age", Err: err, hint: hint}
 	}
 	if len(identities) == 0 {
-		return nil, &DecryptError{By: "age", Err: errors.New("there is no private key at hand"), tip: hint}
+		return nil, &DecryptError{By: "age", Err: errors.New("there is no private key at hand"), hint: hint}
 	}
 	r, err := age.Decrypt(encrypted, identities...)
 	var none *age.NoIdentityMatchError
 	if errors.As(err, &none) {
-		return nil, &DecryptError{By: "age", Err: errors.New("none of the private keys at hand is for it"), tip: hint}
+		return nil, &DecryptError{By: "age", Err: errors.New("none of the private keys at hand is for it"), hint: hint}
 	}
 	if err != nil {
-		return nil, &DecryptError{By: "age", Err: err, tip: "the file is damaged: encrypt it again"}
+		return nil, &DecryptError{By: "age", Err: err, hint: "the file is damaged: encrypt it again"}
 	}
 	plain, err := io.ReadAll(io.LimitReader(r, maxDecrypted+1))
 	if err == nil && len(plain) > maxDecrypted {
 		err = fmt.Errorf("it has more than %d MiB", maxDecrypted>>20)
 	}
 	if err != nil {
-		return nil, &DecryptError{By: "age", Err: err, tip: "the file is damaged: encrypt it again"}
+		return nil, &DecryptError{By: "age", Err: err, hint: "the file is damaged: encrypt it again"}
 	}
 	return plain, nil
 }
@@ -109,7 +109,7 @@ func (d decrypter) identities() ([]age.Identity, error) {
 		if path == "" {
 			continue
 		}
-		data, err := plainFile(path)
+		data, err := readFile(path)
 		if err != nil {
 			return nil, fmt.Errorf("%s %s: %w", variable, path, err)
 		}
@@ -126,12 +126,12 @@ func (d decrypter) identities() ([]age.Identity, error) {
 		}
 		out = append(out, some...)
 	}
-	return append(out, d.usualIdentities()...), nil
+	return append(out, d.defaultIdentities()...), nil
 }
 
-// usualIdentities are those of the file that sops looks at by itself. One that
+// defaultIdentities are those of the file that sops looks at by itself. One that
 // can't be read is as good as none.
-func (d decrypter) usualIdentities() []age.Identity {
+func (d decrypter) defaultIdentities() []age.Identity {
 	dir := d.getenv("XDG_CONFIG_HOME")
 	if dir == "" {
 		var err error
@@ -198,11 +198,11 @@ func (d decrypter) sops(ctx context.Context, data []byte, format string) ([]byte
 	sops, err := exec.LookPath("sops")
 	if err != nil {
 		return nil, &DecryptError{By: "SOPS", Err: errors.New("there is no program sops to decrypt it"),
-			tip: "install sops (https://getsops.io), or decrypt the file first: sops --decrypt FILE | " + program.Name + " … -f -"}
+			hint: "install sops (https://getsops.io), or decrypt the file first: sops --decrypt FILE | " + program.Name + " … -f -"}
 	}
 	var out, complaint bytes.Buffer
 	cmd := exec.CommandContext(ctx, sops, "--decrypt", "--input-type", format, "--output-type", "yaml", "/dev/stdin")
-	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = bytes.NewReader(data), &out, &complaint, sopsPatience
+	cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = bytes.NewReader(data), &out, &complaint, sopsWaitDelay
 	if err := cmd.Run(); err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -210,14 +210,14 @@ func (d decrypter) sops(ctx context.Context, data []byte, format string) ([]byte
 		if text := strings.TrimSpace(complaint.String()); text != "" {
 			err = fmt.Errorf("sops: %w:\n%s", err, text)
 		}
-		return nil, &DecryptError{By: "SOPS", Err: err, tip: "check that sops --decrypt prints the file"}
+		return nil, &DecryptError{By: "SOPS", Err: err, hint: "check that sops --decrypt prints the file"}
 	}
 	return out.Bytes(), nil
 }
 
-// secretProblem says what is wrong with a decrypted file, and nothing of what
+// decryptedFileError says what is wrong with a decrypted file, and nothing of what
 // is in it.
-func secretProblem(err error) error {
+func decryptedFileError(err error) error {
 	if m := lineNumber.FindStringSubmatch(err.Error()); m[1] != "" {
 		return fmt.Errorf("decrypted, it is no YAML with keys at its top level: line %s (what it says isn't shown)", m[1])
 	}

@@ -90,7 +90,7 @@ func (r run) ours(t *testing.T) (*Output, *Rendered, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	values, err := Values(ctx, r.sources, From{})
+	values, err := Values(ctx, r.sources, ValuesOptions{})
 	if err != nil {
 		return nil, nil, err
 	}

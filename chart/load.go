@@ -35,7 +35,7 @@ type LoadOptions struct {
 // Errors for callers: *NotFoundError, *RemoteError, *TypeError,
 // *MissingDependenciesError.
 func Load(ctx context.Context, ref string, opts LoadOptions) (*Chart, error) {
-	opts, err := opts.complete()
+	opts, err := opts.withDefaults()
 	if err != nil {
 		return nil, err
 	}
@@ -53,10 +53,10 @@ func Load(ctx context.Context, ref string, opts LoadOptions) (*Chart, error) {
 	if err != nil {
 		return nil, err
 	}
-	return finish(c, MissingDependenciesError{Path: ref}, opts)
+	return checkLoaded(c, MissingDependenciesError{Path: ref}, opts)
 }
 
-func (o LoadOptions) complete() (LoadOptions, error) {
+func (o LoadOptions) withDefaults() (LoadOptions, error) {
 	o.Version = strings.TrimSpace(o.Version)
 	if o.Version == "" && o.Devel {
 		o.Version = ">0.0.0-0"
@@ -86,7 +86,7 @@ func loadLocal(ctx context.Context, path string, opts LoadOptions) (*Chart, erro
 			return nil, fmt.Errorf("verifying chart %s: %w", path, err)
 		}
 	}
-	c, err := read(path)
+	c, err := readChart(path)
 	if err != nil {
 		return nil, err
 	}
@@ -94,15 +94,15 @@ func loadLocal(ctx context.Context, path string, opts LoadOptions) (*Chart, erro
 	if err != nil {
 		return nil, fmt.Errorf("loading chart %s: %w", path, err)
 	}
-	if opts.UpdateDependencies && info.IsDir() && len(missing(c)) > 0 {
+	if opts.UpdateDependencies && info.IsDir() && len(missingDependencies(c)) > 0 {
 		if err := updateDependencies(ctx, path, opts); err != nil {
 			return nil, err
 		}
-		if c, err = read(path); err != nil {
+		if c, err = readChart(path); err != nil {
 			return nil, err
 		}
 	}
-	loaded, err := finish(c, MissingDependenciesError{Path: path, Directory: info.IsDir()}, opts)
+	loaded, err := checkLoaded(c, MissingDependenciesError{Path: path, Directory: info.IsDir()}, opts)
 	if err == nil && opts.Repo != "" {
 		loaded.Warnings = append(loaded.Warnings,
 			fmt.Sprintf("the chart was read from %s, which exists; repository %s was not asked", path, opts.Repo))
@@ -110,8 +110,8 @@ func loadLocal(ctx context.Context, path string, opts LoadOptions) (*Chart, erro
 	return loaded, err
 }
 
-// read runs Helm's own loader.
-func read(path string) (*helmchart.Chart, error) {
+// readChart runs Helm's own loader.
+func readChart(path string) (*helmchart.Chart, error) {
 	c, err := loader.Load(path)
 	if err == nil {
 		return c, nil
@@ -124,12 +124,12 @@ func read(path string) (*helmchart.Chart, error) {
 	return nil, fmt.Errorf("loading chart %s: %w", path, err)
 }
 
-// finish checks what Helm checks of a loaded chart before using it.
-func finish(c *helmchart.Chart, lack MissingDependenciesError, opts LoadOptions) (*Chart, error) {
+// checkLoaded checks what Helm checks of a loaded chart before using it.
+func checkLoaded(c *helmchart.Chart, lack MissingDependenciesError, opts LoadOptions) (*Chart, error) {
 	if kind := c.Metadata.Type; kind != "" && kind != "application" {
 		return nil, &TypeError{Chart: c.Name(), Type: kind}
 	}
-	if lack.Names = missing(c); len(lack.Names) > 0 {
+	if lack.Names = missingDependencies(c); len(lack.Names) > 0 {
 		lack.Chart = c.Name()
 		return nil, &lack
 	}
@@ -137,13 +137,13 @@ func finish(c *helmchart.Chart, lack MissingDependenciesError, opts LoadOptions)
 	if c.Metadata.Deprecated {
 		loaded.Warnings = append(loaded.Warnings, fmt.Sprintf("chart %s is deprecated", c.Name()))
 	}
-	loaded.Warnings = append(loaded.Warnings, mismatched(c)...)
+	loaded.Warnings = append(loaded.Warnings, mismatchedDependencies(c)...)
 	return loaded, nil
 }
 
-// missing names the dependencies of Chart.yaml that charts/ doesn't have. Like
+// missingDependencies names the dependencies of Chart.yaml that charts/ doesn't have. Like
 // Helm it asks for the name only.
-func missing(c *helmchart.Chart) []string {
+func missingDependencies(c *helmchart.Chart) []string {
 	present := map[string]bool{}
 	for _, d := range c.Dependencies() {
 		present[d.Name()] = true
@@ -157,10 +157,10 @@ func missing(c *helmchart.Chart) []string {
 	return names
 }
 
-// mismatched warns of dependencies whose version isn't the wanted one. Helm
+// mismatchedDependencies warns of dependencies whose version isn't the wanted one. Helm
 // renders them without a word, and without regard to conditions, tags and
 // aliases. (helm.sh/helm/v3/pkg/chartutil/dependencies.go)
-func mismatched(c *helmchart.Chart) []string {
+func mismatchedDependencies(c *helmchart.Chart) []string {
 	var warnings []string
 	for _, want := range c.Metadata.Dependencies {
 		have, fits := "", false

@@ -31,22 +31,22 @@ func (e *NotFoundError) Hint() string {
 
 // RemoteError says that a chart could not be fetched.
 type RemoteError struct {
-	Ref string
-	Err error
-	tip string
+	Ref  string
+	Err  error
+	hint string
 }
 
-var triedUpdate = regexp.MustCompile(`\.? \(try 'helm repo update'\)`)
+var repoUpdateAdvice = regexp.MustCompile(`\.? \(try 'helm repo update'\)`)
 
 func (e *RemoteError) Error() string {
-	reason := triedUpdate.ReplaceAllString(e.Err.Error(), "") // the hint says it
+	reason := repoUpdateAdvice.ReplaceAllString(e.Err.Error(), "") // the hint says it
 	return fmt.Sprintf("fetching chart %s: %s", e.Ref, reason)
 }
 
 func (e *RemoteError) Unwrap() error { return e.Err }
 
 // Hint says what to do about it; empty when nothing better is known.
-func (e *RemoteError) Hint() string { return e.tip }
+func (e *RemoteError) Hint() string { return e.hint }
 
 // TypeError says that a chart is of a type that can't be deployed by itself.
 type TypeError struct{ Chart, Type string }

@@ -20,33 +20,33 @@ import (
 	"deployer/internal/kube"
 )
 
-// provider gives the template function lookup its clients. Kinds come from the
+// lookupProvider gives the template function lookup its clients. Kinds come from the
 // cluster's one discovery, and every request ends with ctx.
-type provider struct {
+type lookupProvider struct {
 	ctx     context.Context // of the one rendering it was made for
 	cluster *kube.Cluster
-	answers *Answers
-	seen    func(*unstructured.Unstructured) // nil: nobody asks
+	cache   *LookupCache
+	onRead  func(*unstructured.Unstructured) // nil: nobody asks
 }
 
-// Answers are what the cluster has answered to lookups: renderings that share them
+// LookupCache are what the cluster has answered to lookups: renderings that share them
 // see the cluster at one time. The zero value is ready, nil asks each time. It is
 // for concurrent use.
-type Answers struct {
-	mu    sync.Mutex
-	known map[question]any // *unstructured.Unstructured, *unstructured.UnstructuredList or error
+type LookupCache struct {
+	mu      sync.Mutex
+	answers map[lookupKey]any // *unstructured.Unstructured, *unstructured.UnstructuredList or error
 }
 
-type question struct{ apiVersion, kind, namespace, name string }
+type lookupKey struct{ apiVersion, kind, namespace, name string }
 
-// to gives a copy of a known answer: templates may change theirs.
-func (a *Answers) to(q question) (any, bool) {
+// get gives a copy of a known answer: templates may change theirs.
+func (a *LookupCache) get(q lookupKey) (any, bool) {
 	if a == nil {
 		return nil, false
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	answer, ok := a.known[q]
+	answer, ok := a.answers[q]
 	switch answer := answer.(type) {
 	case *unstructured.Unstructured:
 		return answer.DeepCopy(), ok
@@ -56,31 +56,31 @@ func (a *Answers) to(q question) (any, bool) {
 	return answer, ok
 }
 
-// remember keeps an answer, or that there is no such object. Other failures are
+// store keeps an answer, or that there is no such object. Other failures are
 // asked about again.
-func (a *Answers) remember(q question, answer runtime.Object, err error) {
+func (a *LookupCache) store(q lookupKey, answer runtime.Object, err error) {
 	if a == nil || err != nil && !apierrors.IsNotFound(err) {
 		return
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.known == nil {
-		a.known = map[question]any{}
+	if a.answers == nil {
+		a.answers = map[lookupKey]any{}
 	}
-	if a.known[q] = answer.DeepCopyObject(); err != nil {
-		a.known[q] = err
+	if a.answers[q] = answer.DeepCopyObject(); err != nil {
+		a.answers[q] = err
 	}
 }
 
 // GetClientFor implements engine.ClientProvider. A kind that is certainly not
 // served has no objects: that is an answer, and lets a plan be made before a
 // chart's CRDs exist. (Helm fails when not even the group is served.)
-func (p *provider) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
+func (p *lookupProvider) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
 	gvk := schema.FromAPIVersionAndKind(apiVersion, kind)
 	mapping, err := p.cluster.Mapping(p.ctx, gvk, false)
 	var none *kube.NoKindError
 	if errors.As(err, &none) {
-		return &found{ctx: p.ctx, kind: kind}, false, nil
+		return &lookupClient{ctx: p.ctx, kind: kind}, false, nil
 	}
 	if err != nil {
 		return nil, false, err
@@ -90,99 +90,99 @@ func (p *provider) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableR
 		return nil, false, err
 	}
 	resources := client.Resource(mapping.Resource)
-	return &found{ctx: p.ctx, version: apiVersion, kind: kind, answers: p.answers, seen: p.seen, all: resources, ResourceInterface: resources}, mapping.Namespaced, nil
+	return &lookupClient{ctx: p.ctx, version: apiVersion, kind: kind, cache: p.cache, onRead: p.onRead, resources: resources, ResourceInterface: resources}, mapping.Namespaced, nil
 }
 
-// found is a client that reads with a context of our own: the engine has none.
+// lookupClient is a client that reads with a context of our own: the engine has none.
 // Nil resources are those of a kind that isn't served.
-type found struct {
+type lookupClient struct {
 	dynamic.ResourceInterface
 	ctx       context.Context
-	all       dynamic.NamespaceableResourceInterface
+	resources dynamic.NamespaceableResourceInterface
 	version   string
 	kind      string
 	namespace string
-	seen      func(*unstructured.Unstructured)
-	answers   *Answers
+	onRead    func(*unstructured.Unstructured)
+	cache     *LookupCache
 }
 
 // Namespace returns the client for one namespace.
-func (f *found) Namespace(namespace string) dynamic.ResourceInterface {
-	if f.all == nil {
+func (f *lookupClient) Namespace(namespace string) dynamic.ResourceInterface {
+	if f.resources == nil {
 		return f
 	}
-	return &found{
-		ctx: f.ctx, version: f.version, kind: f.kind, namespace: namespace, answers: f.answers, seen: f.seen,
-		ResourceInterface: f.all.Namespace(namespace),
+	return &lookupClient{
+		ctx: f.ctx, version: f.version, kind: f.kind, namespace: namespace, cache: f.cache, onRead: f.onRead,
+		ResourceInterface: f.resources.Namespace(namespace),
 	}
 }
 
 // Get reads one object.
-func (f *found) Get(_ context.Context, name string, opts metav1.GetOptions, sub ...string) (*unstructured.Unstructured, error) {
+func (f *lookupClient) Get(_ context.Context, name string, opts metav1.GetOptions, sub ...string) (*unstructured.Unstructured, error) {
 	if f.ResourceInterface == nil {
 		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: f.kind}, name)
 	}
-	q := question{f.version, f.kind, f.namespace, name}
-	switch answer, _ := f.answers.to(q); answer := answer.(type) {
+	q := lookupKey{f.version, f.kind, f.namespace, name}
+	switch answer, _ := f.cache.get(q); answer := answer.(type) {
 	case *unstructured.Unstructured:
 		return answer, nil
 	case error:
 		return nil, answer
 	}
 	obj, err := f.ResourceInterface.Get(f.ctx, name, opts, sub...)
-	f.answers.remember(q, obj, err)
+	f.cache.store(q, obj, err)
 	if err != nil {
 		id := kube.ID{Kind: f.kind, Namespace: f.namespace, Name: name}
 		return nil, fmt.Errorf("reading %s from the cluster: %w", id, err)
 	}
-	if f.seen != nil {
-		f.seen(obj)
+	if f.onRead != nil {
+		f.onRead(obj)
 	}
 	return obj, nil
 }
 
 // List reads all objects of the kind.
-func (f *found) List(_ context.Context, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
+func (f *lookupClient) List(_ context.Context, opts metav1.ListOptions) (*unstructured.UnstructuredList, error) {
 	if f.ResourceInterface == nil {
 		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: f.kind}, "")
 	}
-	q := question{apiVersion: f.version, kind: f.kind, namespace: f.namespace}
-	switch answer, _ := f.answers.to(q); answer := answer.(type) {
+	q := lookupKey{apiVersion: f.version, kind: f.kind, namespace: f.namespace}
+	switch answer, _ := f.cache.get(q); answer := answer.(type) {
 	case *unstructured.UnstructuredList:
 		return answer, nil
 	case error:
 		return nil, answer
 	}
 	list, err := f.ResourceInterface.List(f.ctx, opts)
-	f.answers.remember(q, list, err)
+	f.cache.store(q, list, err)
 	if err != nil {
 		return nil, fmt.Errorf("listing %s in the cluster: %w", f.kind, err)
 	}
 	for i := range list.Items {
-		if f.seen != nil {
-			f.seen(&list.Items[i])
+		if f.onRead != nil {
+			f.onRead(&list.Items[i])
 		}
 	}
 	return list, nil
 }
 
-// boundConfig is the cluster's configuration with every request ending with ctx,
+// contextConfig is the cluster's configuration with every request ending with ctx,
 // and seen told of every object that is read.
-func boundConfig(ctx context.Context, cluster *kube.Cluster, seen func(*unstructured.Unstructured)) *rest.Config {
+func contextConfig(ctx context.Context, cluster *kube.Cluster, seen func(*unstructured.Unstructured)) *rest.Config {
 	config := cluster.Config()
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return bound{ctx, next, seen} })
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return contextTransport{ctx, next, seen} })
 	return config
 }
 
-type bound struct {
-	ctx  context.Context
-	next http.RoundTripper
-	seen func(*unstructured.Unstructured)
+type contextTransport struct {
+	ctx    context.Context
+	next   http.RoundTripper
+	onRead func(*unstructured.Unstructured)
 }
 
-func (b bound) RoundTrip(request *http.Request) (*http.Response, error) {
+func (b contextTransport) RoundTrip(request *http.Request) (*http.Response, error) {
 	response, err := b.next.RoundTrip(request.WithContext(b.ctx))
-	if err != nil || b.seen == nil || response.StatusCode != http.StatusOK {
+	if err != nil || b.onRead == nil || response.StatusCode != http.StatusOK {
 		return response, err
 	}
 	data, err := io.ReadAll(response.Body)
@@ -193,22 +193,22 @@ func (b bound) RoundTrip(request *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	response.Body = io.NopCloser(bytes.NewReader(data))
-	b.tell(data)
+	b.reportObjects(data)
 	return response, nil
 }
 
-// tell finds the objects in an answer. What can't be read here fails where it is used.
-func (b bound) tell(data []byte) {
+// reportObjects finds the objects in an answer. What can't be read here fails where it is used.
+func (b contextTransport) reportObjects(data []byte) {
 	content, err := runtime.Decode(unstructured.UnstructuredJSONScheme, data)
 	if err != nil {
 		return
 	}
 	switch content := content.(type) {
 	case *unstructured.Unstructured:
-		b.seen(content)
+		b.onRead(content)
 	case *unstructured.UnstructuredList:
 		for i := range content.Items {
-			b.seen(&content.Items[i])
+			b.onRead(&content.Items[i])
 		}
 	}
 }

@@ -29,27 +29,27 @@ func Parse(manifest string) ([]kube.Manifest, error) {
 // A Parser parses the manifests of several revisions. Documents that they have
 // in common, which is most, are read once and share their objects: these must
 // not be changed. The zero value is ready. It is not for concurrent use.
-type Parser struct{ read map[[2]string]decoded }
+type Parser struct{ decoded map[[2]string]decodedDocument }
 
 // Parse is the function Parse, for one more manifest.
 func (p *Parser) Parse(manifest string) ([]kube.Manifest, error) {
-	if p.read == nil {
-		p.read = map[[2]string]decoded{}
+	if p.decoded == nil {
+		p.decoded = map[[2]string]decodedDocument{}
 	}
-	manifests, _, err := parse(split(manifest, ""), p.read)
+	manifests, _, err := parseDocuments(splitManifest(manifest, ""), p.decoded)
 	return manifests, err
 }
 
 // ParseWithWarnings is Parse, and says which keys stand twice: the API server
 // would never hear of the first value.
 func ParseWithWarnings(manifest string) ([]kube.Manifest, []string, error) {
-	return parse(split(manifest, ""), nil)
+	return parseDocuments(splitManifest(manifest, ""), nil)
 }
 
 // ParseHook returns the objects of a hook: one, unless its template wrote a list.
 func ParseHook(hook *helmrelease.Hook) ([]kube.Manifest, error) {
-	documents := split(hook.Manifest, hook.Path)
-	manifests, _, err := parse(documents, nil) // warnings are for manifests; a hook's text isn't shown by line
+	documents := splitManifest(hook.Manifest, hook.Path)
+	manifests, _, err := parseDocuments(documents, nil) // warnings are for manifests; a hook's text isn't shown by line
 	return manifests, err
 }
 
@@ -80,25 +80,25 @@ func (e *DocumentError) Hint() string {
 
 // document is one YAML document of a manifest, not yet read.
 type document struct {
-	source string
-	text   string
-	line   int // line of the manifest on which text begins, from 1
-	head   int // lines of text that stand before what the template gave
+	source      string
+	text        string
+	line        int // line of the manifest on which text begins, from 1
+	linesBefore int // lines of text that stand before what the template gave
 }
 
-// split cuts a manifest at its document separators: lines of three dashes,
+// splitManifest cuts a manifest at its document separators: lines of three dashes,
 // maybe with a comment or content behind them. Dashes inside a block scalar
 // are indented and don't count. Documents without a source comment are
 // source's, or of the comment that stands alone before them: CRD files often
 // begin with a separator of their own.
-func split(manifest, source string) []document {
+func splitManifest(manifest, source string) []document {
 	var out []document
 	start, line := 0, 1
 	first, head := 1, 0
 	inherited := source
 	finish := func(end int) {
-		d := document{source: inherited, text: manifest[start:end], line: first, head: head}
-		if d.examine() {
+		d := document{source: inherited, text: manifest[start:end], line: first, linesBefore: head}
+		if d.readSource() {
 			out = append(out, d)
 			inherited = source
 		} else {
@@ -110,7 +110,7 @@ func split(manifest, source string) []document {
 		if i := strings.IndexByte(manifest[at:], '\n'); i >= 0 {
 			next = at + i + 1
 		}
-		if skip := separator(manifest[at:next]); skip > 0 {
+		if skip := separatorLength(manifest[at:next]); skip > 0 {
 			finish(at)
 			start, first, head = at+skip, line, 1
 		}
@@ -120,9 +120,9 @@ func split(manifest, source string) []document {
 	return out
 }
 
-// separator returns the length of a document separator at the beginning of a
+// separatorLength returns the length of a document separator at the beginning of a
 // line, and 0 when there is none.
-func separator(line string) int {
+func separatorLength(line string) int {
 	if len(line) < 3 || line[:3] != "---" && line[:3] != "..." {
 		return 0
 	}
@@ -132,9 +132,9 @@ func separator(line string) int {
 	return 3
 }
 
-// examine finds the source comment at the head of a document and tells
+// readSource finds the source comment at the head of a document and tells
 // whether there is more in it than blank lines, comments and YAML directives.
-func (d *document) examine() bool {
+func (d *document) readSource() bool {
 	const mark = "# Source: "
 	lines, named := 0, false
 	for line := range strings.Lines(d.text) {
@@ -145,17 +145,17 @@ func (d *document) examine() bool {
 		case trimmed[0] != '#':
 			return true
 		case !named && strings.HasPrefix(trimmed, mark):
-			d.source, d.head, named = strings.TrimPrefix(trimmed, mark), lines, true
+			d.source, d.linesBefore, named = strings.TrimPrefix(trimmed, mark), lines, true
 		}
 	}
 	return false
 }
 
-// parse reads documents on all processors and keeps their order. What is in
+// parseDocuments reads documents on all processors and keeps their order. What is in
 // known, by source and text, isn't read again; the rest is added to it, unless
 // it is nil.
-func parse(documents []document, known map[[2]string]decoded) ([]kube.Manifest, []string, error) {
-	results := make([]decoded, len(documents))
+func parseDocuments(documents []document, known map[[2]string]decodedDocument) ([]kube.Manifest, []string, error) {
+	results := make([]decodedDocument, len(documents))
 	var wg sync.WaitGroup
 	workers := min(runtime.GOMAXPROCS(0), len(documents)/16+1)
 	for w := range workers {
@@ -189,11 +189,13 @@ func parse(documents []document, known map[[2]string]decoded) ([]kube.Manifest, 
 
 var lineNumber = regexp.MustCompile(`^(?:error converting YAML to JSON: )?(?:yaml: )?(?:line (\d+): )?`)
 
-// shifted retells a YAML error about what a template rendered, with its line
+// shiftedYAMLError retells a YAML error about what a template rendered, with its line
 // counted from lines further up.
-func shifted(err error, lines int) error { return retell(err, " of what it rendered", lines) }
+func shiftedYAMLError(err error, lines int) error {
+	return reworded(err, " of what it rendered", lines)
+}
 
-func retell(err error, of string, lines int) error {
+func reworded(err error, of string, lines int) error {
 	text := err.Error()
 	m := lineNumber.FindStringSubmatch(text)
 	reason := strings.TrimPrefix(text, m[0])

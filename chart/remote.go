@@ -24,23 +24,23 @@ func loadRemote(ctx context.Context, ref string, opts LoadOptions) (*helmchart.C
 	if err != nil {
 		return nil, fmt.Errorf("making room for chart %s: %w", ref, err)
 	}
-	c, err := abandonable(ctx, func() (*helmchart.Chart, error) {
+	c, err := interruptible(ctx, func() (*helmchart.Chart, error) {
 		defer os.RemoveAll(dir) // leftovers in the temporary directory harm nobody
 		path, err := download(ref, dir, opts)
 		if err != nil {
 			return nil, err
 		}
-		return read(path)
+		return readChart(path)
 	})
 	if err != nil {
-		return nil, &RemoteError{Ref: ref, Err: err, tip: remoteHint(ref, opts, err)}
+		return nil, &RemoteError{Ref: ref, Err: err, hint: remoteHint(ref, opts, err)}
 	}
 	return c, nil
 }
 
-// abandonable runs what can't be told to stop: Helm's downloader takes no
+// interruptible runs what can't be told to stop: Helm's downloader takes no
 // context. When ctx ends first, work is left to its own HTTP timeout.
-func abandonable[T any](ctx context.Context, work func() (T, error)) (T, error) {
+func interruptible[T any](ctx context.Context, work func() (T, error)) (T, error) {
 	type outcome struct {
 		value T
 		err   error
@@ -77,13 +77,13 @@ func remoteHint(ref string, opts LoadOptions, err error) string {
 
 func download(ref, dir string, opts LoadOptions) (string, error) {
 	env := opts.Settings.Env()
-	client, err := opts.Access.Registry(opts.Settings, lines(opts.Progress))
+	client, err := opts.Access.Registry(opts.Settings, lineWriter(opts.Progress))
 	if err != nil {
 		return "", err
 	}
 	getters := opts.Settings.Getters(opts.Access)
 	d := downloader.ChartDownloader{
-		Out:              lines(opts.Progress),
+		Out:              lineWriter(opts.Progress),
 		Keyring:          opts.Keyring,
 		Getters:          getters,
 		Options:          opts.Access.Options(),
@@ -132,7 +132,7 @@ func updateDependencies(ctx context.Context, dir string, opts LoadOptions) error
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	m, err := Manager(dir, opts, lines(opts.Progress), lines(opts.Progress))
+	m, err := DependencyManager(dir, opts, lineWriter(opts.Progress), lineWriter(opts.Progress))
 	if err != nil {
 		return err
 	}
@@ -142,9 +142,9 @@ func updateDependencies(ctx context.Context, dir string, opts LoadOptions) error
 	return ctx.Err()
 }
 
-// Manager is Helm's for the dependencies of the chart in dir. It tells out what
+// DependencyManager is Helm's for the dependencies of the chart in dir. It tells out what
 // happens, and log what the registry client did. It verifies nothing.
-func Manager(dir string, opts LoadOptions, out, log io.Writer) (*downloader.Manager, error) {
+func DependencyManager(dir string, opts LoadOptions, out, log io.Writer) (*downloader.Manager, error) {
 	env := opts.Settings.Env()
 	client, err := opts.Access.Registry(opts.Settings, log)
 	if err != nil {

@@ -29,30 +29,30 @@ func (c *Chart) Render(ctx context.Context, in Input) (*Rendered, error) {
 		return nil, err
 	}
 	helm := copyChart(c.Helm)
-	if err := compatible(helm, capabilities.KubeVersion.Version); err != nil {
+	if err := checkKubeVersion(helm, capabilities.KubeVersion.Version); err != nil {
 		return nil, err
 	}
-	values, err := valuesFor(helm, in, capabilities)
+	values, err := renderValues(helm, in, capabilities)
 	if err != nil {
 		return nil, err
 	}
-	files, err := evaluate(ctx, helm, values, in)
+	files, err := executeTemplates(ctx, helm, values, in)
 	if err != nil {
 		return nil, templateError(helm, err)
 	}
-	out := &Rendered{Chart: helm, Notes: takeNotes(helm, files, in.SubchartNotes)}
-	out.AsksCluster = len(in.PostRenderer) > 0 || mayAskCluster(helm, in.Values)
-	if err := out.arrange(helm, files, in.IncludeCRDs); err != nil {
+	out := &Rendered{Chart: helm, Notes: extractNotes(helm, files, in.SubchartNotes)}
+	out.MayUseCluster = len(in.PostRenderer) > 0 || mayUseCluster(helm, in.Values)
+	if err := out.sortIntoManifest(helm, files, in.IncludeCRDs); err != nil {
 		return out, err
 	}
 	return out, out.postRender(ctx, in.PostRenderer)
 }
 
-// valuesFor prepares dependencies and returns what templates see. It changes helm.
-func valuesFor(helm *helmchart.Chart, in Input, capabilities *chartutil.Capabilities) (chartutil.Values, error) {
+// renderValues prepares dependencies and returns what templates see. It changes helm.
+func renderValues(helm *helmchart.Chart, in Input, capabilities *chartutil.Capabilities) (chartutil.Values, error) {
 	user := copyMap(in.Values)
 	if err := chartutil.ProcessDependenciesWithMerge(helm, user); err != nil {
-		return nil, fmt.Errorf("working out the dependencies of chart %s: %w", helm.Name(), mismatch(err))
+		return nil, fmt.Errorf("working out the dependencies of chart %s: %w", helm.Name(), typeMismatchError(err))
 	}
 	options := chartutil.ReleaseOptions{
 		Name:      in.Release,
@@ -64,7 +64,7 @@ func valuesFor(helm *helmchart.Chart, in Input, capabilities *chartutil.Capabili
 	const later = true // the schema is checked below, for an error of our own
 	values, err := chartutil.ToRenderValuesWithSchemaValidation(helm, user, options, capabilities, later)
 	if err != nil {
-		return nil, fmt.Errorf("working out the values of chart %s: %w", helm.Name(), mismatch(err))
+		return nil, fmt.Errorf("working out the values of chart %s: %w", helm.Name(), typeMismatchError(err))
 	}
 	if in.SkipSchema {
 		return values, nil
@@ -80,38 +80,38 @@ func valuesFor(helm *helmchart.Chart, in Input, capabilities *chartutil.Capabili
 // ends with the value itself, in a form that nobody can read.
 var typeMismatch = regexp.MustCompile(`^(type mismatch on \S+): `)
 
-func mismatch(err error) error {
+func typeMismatchError(err error) error {
 	if m := typeMismatch.FindStringSubmatch(err.Error()); m != nil {
 		return fmt.Errorf("%s: the values of a subchart have to be a map", m[1])
 	}
 	return err
 }
 
-func evaluate(ctx context.Context, helm *helmchart.Chart, values chartutil.Values, in Input) (map[string]string, error) {
+func executeTemplates(ctx context.Context, helm *helmchart.Chart, values chartutil.Values, in Input) (map[string]string, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	if in.DNS { // Helm's engine takes a client provider or allows DNS, not both
 		e := engine.Engine{}
 		if in.Lookup != nil {
-			e = engine.New(boundConfig(ctx, in.Lookup, in.Seen))
+			e = engine.New(contextConfig(ctx, in.Lookup, in.OnLookup))
 		}
 		e.EnableDNS = true
-		return within(ctx, helm, func() string { return "" }, func() (map[string]string, error) { return e.Render(helm, values) })
+		return renderWithinLimits(ctx, helm, func() string { return "" }, func() (map[string]string, error) { return e.Render(helm, values) })
 	}
-	at := &places{}
+	at := &templateTracker{}
 	marked := copyChart(helm) // what is recorded has no marks
-	at.mark(marked)
-	clients := watched{at, in.Lookup == nil, &provider{ctx: ctx, cluster: in.Lookup, answers: in.Answers, seen: in.Seen}}
-	return within(ctx, helm, at.current, func() (map[string]string, error) {
+	at.addMarks(marked)
+	clients := trackingProvider{at, in.Lookup == nil, &lookupProvider{ctx: ctx, cluster: in.Lookup, cache: in.LookupCache, onRead: in.OnLookup}}
+	return renderWithinLimits(ctx, helm, at.current, func() (map[string]string, error) {
 		files, err := engine.RenderWithClientProvider(marked, values, clients)
-		return files, at.unmoved(err)
+		return files, at.restoreColumns(err)
 	})
 }
 
-// takeNotes removes every NOTES.txt from files and returns the chart's own, or
+// extractNotes removes every NOTES.txt from files and returns the chart's own, or
 // all of them in order of their paths.
-func takeNotes(helm *helmchart.Chart, files map[string]string, subcharts bool) string {
+func extractNotes(helm *helmchart.Chart, files map[string]string, subcharts bool) string {
 	const suffix = "NOTES.txt"
 	own := path.Join(helm.Name(), "templates", suffix)
 	var found []string
@@ -146,7 +146,7 @@ func (e *VersionError) Hint() string {
 	return "use a version of the chart made for this Kubernetes; offline, say which one with --kube-version"
 }
 
-func compatible(helm *helmchart.Chart, have string) error {
+func checkKubeVersion(helm *helmchart.Chart, have string) error {
 	wants := helm.Metadata.KubeVersion
 	if wants == "" || chartutil.IsCompatibleRange(wants, have) {
 		return nil

@@ -31,16 +31,16 @@ type Previous struct {
 	Values map[string]any   // the user's values
 }
 
-// Unasked tells whether the previous user values count although nobody asked for
+// ReusedByDefault tells whether the previous user values count although nobody asked for
 // that: none are given, and no way to use values again.
-func (p Previous) Unasked(mode Reuse, values map[string]any) bool {
+func (p Previous) ReusedByDefault(mode Reuse, values map[string]any) bool {
 	return mode == ReuseDefault && len(values) == 0 && len(p.Values) > 0
 }
 
-// Reused returns what to render: the chart, with other defaults under
+// WithPreviousValues returns what to render: the chart, with other defaults under
 // ReuseValues, and the user's values, which are what the release records.
 // It changes none of its arguments.
-func (c *Chart) Reused(mode Reuse, previous Previous, values map[string]any) (*Chart, map[string]any, error) {
+func (c *Chart) WithPreviousValues(mode Reuse, previous Previous, values map[string]any) (*Chart, map[string]any, error) {
 	values, old := copyMap(values), copyMap(previous.Values)
 	switch mode {
 	case ResetValues:
@@ -48,7 +48,7 @@ func (c *Chart) Reused(mode Reuse, previous Previous, values map[string]any) (*C
 	case ResetThenReuseValues:
 		return c, chartutil.CoalesceTables(values, old), nil
 	case ReuseDefault:
-		if previous.Unasked(mode, values) {
+		if previous.ReusedByDefault(mode, values) {
 			values = old
 		}
 		return c, values, nil

@@ -45,7 +45,7 @@ func TestReusedIsWhatHelmUpgradesWith(t *testing.T) {
 
 				previous, values := Previous{Chart: load(t, oldChart).Helm, Values: decodeValues(t, c.old)}, decodeValues(t, c.new)
 				before, next := jsonOf(t, previous.Values, previous.Chart.Values, values), load(t, newChart)
-				chart, config, err := next.Reused(mode, previous, values)
+				chart, config, err := next.WithPreviousValues(mode, previous, values)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -120,12 +120,12 @@ func jsonOf(t *testing.T, values ...any) string {
 func TestReusedWithoutPrevious(t *testing.T) {
 	c := load(t, nil)
 	for _, mode := range reuseModes {
-		got, values, err := c.Reused(mode, Previous{}, map[string]any{"a": 1})
+		got, values, err := c.WithPreviousValues(mode, Previous{}, map[string]any{"a": 1})
 		if err != nil || got != c || jsonOf(t, values) != `[{"a":1}]` {
 			t.Errorf("%q: %v, %v, %v", mode, got, values, err)
 		}
 	}
-	if _, _, err := c.Reused("--nonsense", Previous{}, nil); err == nil {
+	if _, _, err := c.WithPreviousValues("--nonsense", Previous{}, nil); err == nil {
 		t.Error("an unknown mode is taken")
 	}
 }

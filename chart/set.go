@@ -13,7 +13,7 @@ import (
 // SetError says that a --set flag, or one of its kin, can't be used. It knows
 // the value's key, not the value, which may be a secret.
 type SetError struct {
-	Flag Kind
+	Flag SourceKind
 	Key  string // up to the first "="; empty when there is none
 	Err  error
 }
@@ -28,7 +28,7 @@ func (e *SetError) Error() string {
 func (e *SetError) Unwrap() error { return e.Err }
 
 // set writes the values of a --set flag into values.
-func (r *reader) set(values map[string]any, s Source) error {
+func (r *valuesReader) set(values map[string]any, s Source) error {
 	var err, unread error
 	switch s.Kind {
 	case SetJSON:
@@ -60,14 +60,14 @@ func (r *reader) set(values map[string]any, s Source) error {
 	if unread != nil {
 		return &SetError{Flag: s.Kind, Key: key, Err: unread}
 	}
-	return &SetError{Flag: s.Kind, Key: key, Err: reason(s, err)}
+	return &SetError{Flag: s.Kind, Key: key, Err: setReason(s, err)}
 }
 
 // setJSON takes Helm 3's key=JSON and Helm 4's whole object.
 func setJSON(text string, values map[string]any) error {
 	var object map[string]any
 	if strings.HasPrefix(strings.TrimSpace(text), "{") && json.Unmarshal([]byte(text), &object) == nil {
-		for k, v := range overlay(values, object) {
+		for k, v := range mergeMaps(values, object) {
 			values[k] = v
 		}
 		return nil
@@ -75,8 +75,8 @@ func setJSON(text string, values map[string]any) error {
 	return strvals.ParseJSON(text, values)
 }
 
-// reason retells what strvals says without any piece of the value.
-func reason(s Source, err error) error {
+// setReason retells what strvals says without any piece of the value.
+func setReason(s Source, err error) error {
 	var syntax *json.SyntaxError
 	switch {
 	case errors.As(err, &syntax):
@@ -86,7 +86,7 @@ func reason(s Source, err error) error {
 	case errors.Is(err, os.ErrNotExist):
 		return os.ErrNotExist
 	}
-	for i, part := range fields(s.Value) {
+	for i, part := range splitSetFlag(s.Value) {
 		if !strings.Contains(part, "=") {
 			return fmt.Errorf(`part %d after a comma has no "="; write \, for a comma inside a value`, i+1)
 		}
@@ -100,8 +100,8 @@ func reason(s Source, err error) error {
 	return err
 }
 
-// fields splits a --set value at its commas, braces and escapes respected.
-func fields(text string) []string {
+// splitSetFlag splits a --set value at its commas, braces and escapes respected.
+func splitSetFlag(text string) []string {
 	var out []string
 	var field strings.Builder
 	depth, escaped := 0, false

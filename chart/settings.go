@@ -80,7 +80,7 @@ func (a Access) Registry(s Settings, progress io.Writer) (*registry.Client, erro
 	if a.PlainHTTP {
 		options = append(options, registry.ClientOptPlainHTTP())
 	}
-	if a.ownTLS() || s.Traffic != nil {
+	if a.hasTLSSettings() || s.Traffic != nil {
 		transport, err := a.transport(env.Debug)
 		if err != nil {
 			return nil, err
@@ -96,21 +96,21 @@ func (a Access) Registry(s Settings, progress io.Writer) (*registry.Client, erro
 
 // transport is that of a registry client, such as Helm makes it.
 func (a Access) transport(debug bool) (http.RoundTripper, error) {
-	if !a.ownTLS() {
+	if !a.hasTLSSettings() {
 		return &fallback{RoundTripper: registry.NewTransport(debug)}, nil
 	}
-	config, err := a.tls()
+	config, err := a.tlsConfig()
 	if err != nil {
 		return nil, err
 	}
 	return &http.Transport{TLSClientConfig: config, Proxy: http.ProxyFromEnvironment}, nil
 }
 
-func (a Access) ownTLS() bool {
+func (a Access) hasTLSSettings() bool {
 	return a.CertFile != "" && a.KeyFile != "" || a.CAFile != "" || a.InsecureSkipTLS
 }
 
-func (a Access) tls() (*tls.Config, error) {
+func (a Access) tlsConfig() (*tls.Config, error) {
 	config := &tls.Config{InsecureSkipVerify: a.InsecureSkipTLS}
 	if a.CertFile != "" && a.KeyFile != "" {
 		pair, err := tls.LoadX509KeyPair(a.CertFile, a.KeyFile)
@@ -133,10 +133,10 @@ func (a Access) tls() (*tls.Config, error) {
 	return config, nil
 }
 
-// lines is a writer that hands on each line it gets; nil hands on nothing.
-type lines func(string)
+// lineWriter is a writer that hands on each line it gets; nil hands on nothing.
+type lineWriter func(string)
 
-func (l lines) Write(p []byte) (int, error) {
+func (l lineWriter) Write(p []byte) (int, error) {
 	if l == nil {
 		return len(p), nil
 	}

@@ -41,7 +41,7 @@ func Template(r *Rendered, opts TemplateOptions) (*Output, error) {
 	}
 	var text strings.Builder
 	fmt.Fprintln(&text, strings.TrimSpace(r.Manifest))
-	for _, h := range r.shownHooks(opts) {
+	for _, h := range r.hooksToShow(opts) {
 		text.WriteString(Document{Source: h.Path, Text: h.Manifest}.String())
 	}
 	if len(opts.ShowOnly) == 0 {
@@ -51,7 +51,7 @@ func Template(r *Rendered, opts TemplateOptions) (*Output, error) {
 	return &Output{Stdout: shown}, err
 }
 
-func (r *Rendered) shownHooks(opts TemplateOptions) []*helmrelease.Hook {
+func (r *Rendered) hooksToShow(opts TemplateOptions) []*helmrelease.Hook {
 	if opts.NoHooks {
 		return nil
 	}
@@ -100,7 +100,7 @@ func (r *Rendered) toFiles(opts TemplateOptions) (*Output, error) {
 	for _, d := range r.Documents {
 		add(d)
 	}
-	for _, h := range r.shownHooks(opts) {
+	for _, h := range r.hooksToShow(opts) {
 		add(Document{Source: h.Path, Text: h.Manifest})
 	}
 	out.Stdout += "\n"

@@ -44,11 +44,11 @@ func (e *TemplateError) Unwrap() error { return e.Err }
 
 var (
 	// One link of the chain that text/template writes.
-	executing = regexp.MustCompile(`^(?:template: )?(\S+:\d+(?::\d+)?): executing "(?:[^"\\]|\\.)*" at <(.*?)>: `)
-	calling   = regexp.MustCompile(`^error calling (?:include|tpl): `)
+	executingLink = regexp.MustCompile(`^(?:template: )?(\S+:\d+(?::\d+)?): executing "(?:[^"\\]|\\.)*" at <(.*?)>: `)
+	callingLink   = regexp.MustCompile(`^error calling (?:include|tpl): `)
 	// Helm's way of telling parse errors and the words of required and fail.
-	located = regexp.MustCompile(`^((?:parse|execution) error) at \((\S+?)\): (?s:(.*))$`)
-	inTpl   = regexp.MustCompile(`^(?s:error during tpl function execution for ".*?"): `)
+	locatedError = regexp.MustCompile(`^((?:parse|execution) error) at \((\S+?)\): (?s:(.*))$`)
+	tplLink      = regexp.MustCompile(`^(?s:error during tpl function execution for ".*?"): `)
 )
 
 // templateError turns the chain of an engine error into its innermost place
@@ -58,13 +58,13 @@ func templateError(helm *helmchart.Chart, err error) error {
 		return err
 	}
 	e := &TemplateError{Chart: helm.Name(), Reason: err.Error(), Err: err}
-	if m := located.FindStringSubmatch(e.Reason); m != nil {
+	if m := locatedError.FindStringSubmatch(e.Reason); m != nil {
 		e.Kind, e.At, e.Reason = m[1], m[2], m[3]
 		return e
 	}
 	for {
-		rest := inTpl.ReplaceAllString(calling.ReplaceAllString(e.Reason, ""), "")
-		m := executing.FindStringSubmatch(rest)
+		rest := tplLink.ReplaceAllString(callingLink.ReplaceAllString(e.Reason, ""), "")
+		m := executingLink.FindStringSubmatch(rest)
 		if m == nil {
 			return e
 		}

@@ -95,7 +95,7 @@ func (f *fallback) RoundTrip(q *http.Request) (*http.Response, error) {
 // has an ear for those only with a transport that it makes itself.
 func (s Settings) Getters(a Access, options ...getter.Option) getter.Providers {
 	env := s.Env()
-	if s.Traffic != nil && !a.ownTLS() && !anyOwnTLS(env.RepositoryConfig) {
+	if s.Traffic != nil && !a.hasTLSSettings() && !anyRepositoryHasTLSSettings(env.RepositoryConfig) {
 		inner := &http.Transport{DisableCompression: true, Proxy: http.ProxyFromEnvironment} // as Helm's
 		options = append(options, getter.WithTransport(asTransport(s.Traffic.count(inner))))
 	}
@@ -112,11 +112,11 @@ func asTransport(inner http.RoundTripper) *http.Transport {
 	return outer
 }
 
-// anyOwnTLS tells whether a repository of a list has TLS settings. A list that
+// anyRepositoryHasTLSSettings tells whether a repository of a list has TLS settings. A list that
 // can't be read is told of where it is needed.
-func anyOwnTLS(list string) bool {
+func anyRepositoryHasTLSSettings(list string) bool {
 	file, err := repo.LoadFile(list)
 	return err == nil && slices.ContainsFunc(file.Repositories, func(e *repo.Entry) bool {
-		return Access{CertFile: e.CertFile, KeyFile: e.KeyFile, CAFile: e.CAFile, InsecureSkipTLS: e.InsecureSkipTLSverify}.ownTLS()
+		return Access{CertFile: e.CertFile, KeyFile: e.KeyFile, CAFile: e.CAFile, InsecureSkipTLS: e.InsecureSkipTLSverify}.hasTLSSettings()
 	})
 }

@@ -10,32 +10,33 @@ import (
 	"os"
 	"strings"
 
+	helmchart "helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/getter"
 	"sigs.k8s.io/yaml"
 )
 
-// Kind is the flag a source of values was given with.
-type Kind string
+// SourceKind is the flag a source of values was given with.
+type SourceKind string
 
 // The kinds of sources, in the order in which Helm lays them over each other.
 // (helm.sh/helm/v3/pkg/cli/values/options.go)
 const (
-	ValuesFile Kind = "--values"      // files, URLs or "-", separated by commas
-	SetJSON    Kind = "--set-json"    // key=JSON,…; or one JSON object, as in Helm 4
-	Set        Kind = "--set"         // key=value,…
-	SetString  Kind = "--set-string"  // key=value,…; every value is a string
-	SetFile    Kind = "--set-file"    // key=path,…; the value is the file's content
-	SetLiteral Kind = "--set-literal" // key=value; nothing in the value has a meaning
+	ValuesFile SourceKind = "--values"      // files, URLs or "-", separated by commas
+	SetJSON    SourceKind = "--set-json"    // key=JSON,…; or one JSON object, as in Helm 4
+	Set        SourceKind = "--set"         // key=value,…
+	SetString  SourceKind = "--set-string"  // key=value,…; every value is a string
+	SetFile    SourceKind = "--set-file"    // key=path,…; the value is the file's content
+	SetLiteral SourceKind = "--set-literal" // key=value; nothing in the value has a meaning
 )
 
 // A Source is one flag of the command line that gives values.
 type Source struct {
-	Kind  Kind
+	Kind  SourceKind
 	Value string // as typed
 }
 
-// From is where Values reads what sources refer to.
-type From struct {
+// ValuesOptions is where Values reads what sources refer to.
+type ValuesOptions struct {
 	Stdin    io.Reader // for "-"; nil is empty
 	Settings Settings
 	// Env reads the environment variables that name private keys; nil means os.Getenv.
@@ -52,19 +53,19 @@ type From struct {
 //
 // All bad sources are in the error, one line each. It names flags, files and
 // keys, never the values given by --set and its kin.
-func Values(ctx context.Context, sources []Source, from From) (map[string]any, error) {
+func Values(ctx context.Context, sources []Source, from ValuesOptions) (map[string]any, error) {
 	if from.Env == nil {
 		from.Env = os.Getenv
 	}
-	r := &reader{ctx: ctx, stdin: from.Stdin, getters: from.Settings.Getters(Access{}), decrypter: decrypter{from.Env}}
+	r := &valuesReader{ctx: ctx, stdin: from.Stdin, getters: from.Settings.Getters(Access{}), decrypter: decrypter{from.Env}}
 	values, problems := map[string]any{}, []error(nil)
-	for _, kind := range []Kind{ValuesFile, SetJSON, Set, SetString, SetFile, SetLiteral} {
+	for _, kind := range []SourceKind{ValuesFile, SetJSON, Set, SetString, SetFile, SetLiteral} {
 		for _, s := range sources {
 			if s.Kind != kind {
 				continue
 			}
 			var err error
-			if values, err = r.add(values, s); err != nil {
+			if values, err = r.addSource(values, s); err != nil {
 				problems = append(problems, err)
 			}
 			if ctx.Err() != nil {
@@ -78,8 +79,8 @@ func Values(ctx context.Context, sources []Source, from From) (map[string]any, e
 	return values, nil
 }
 
-// reader reads the files behind sources.
-type reader struct {
+// valuesReader reads the files behind sources.
+type valuesReader struct {
 	ctx       context.Context // of the one call that made the reader
 	stdin     io.Reader
 	stdinRead bool
@@ -87,15 +88,15 @@ type reader struct {
 	decrypter decrypter
 }
 
-// add returns values with s laid over them. It may change values.
-func (r *reader) add(values map[string]any, s Source) (map[string]any, error) {
+// addSource returns values with s laid over them. It may change values.
+func (r *valuesReader) addSource(values map[string]any, s Source) (map[string]any, error) {
 	if s.Kind == ValuesFile {
 		return r.addFiles(values, s.Value)
 	}
 	return values, r.set(values, s)
 }
 
-func (r *reader) addFiles(values map[string]any, list string) (map[string]any, error) {
+func (r *valuesReader) addFiles(values map[string]any, list string) (map[string]any, error) {
 	if list == "" {
 		return values, nil
 	}
@@ -106,17 +107,17 @@ func (r *reader) addFiles(values map[string]any, list string) (map[string]any, e
 	}
 	var problems []error
 	for _, name := range names {
-		layer, err := r.file(name)
+		layer, err := r.readValuesFile(name)
 		if err != nil {
 			problems = append(problems, err)
 			continue
 		}
-		values = overlay(values, layer)
+		values = mergeMaps(values, layer)
 	}
 	return values, errors.Join(problems...)
 }
 
-func (r *reader) file(name string) (map[string]any, error) {
+func (r *valuesReader) readValuesFile(name string) (map[string]any, error) {
 	data, err := r.read(name)
 	if err != nil {
 		return nil, fmt.Errorf("--values %s: %w", name, err)
@@ -127,15 +128,15 @@ func (r *reader) file(name string) (map[string]any, error) {
 	}
 	layer := map[string]any{}
 	if err := yaml.Unmarshal(data, &layer); decrypted && err != nil {
-		return nil, fmt.Errorf("failed to parse %s: %w", name, secretProblem(err)) // Helm's words
+		return nil, fmt.Errorf("failed to parse %s: %w", name, decryptedFileError(err)) // Helm's words
 	} else if err != nil {
-		return nil, fmt.Errorf("failed to parse %s: %w", name, yamlProblem(data, err))
+		return nil, fmt.Errorf("failed to parse %s: %w", name, valuesFileError(data, err))
 	}
 	return layer, nil
 }
 
 // read returns the content of a file, of a URL, or of standard input for "-".
-func (r *reader) read(name string) ([]byte, error) {
+func (r *valuesReader) read(name string) ([]byte, error) {
 	if err := r.ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -144,13 +145,13 @@ func (r *reader) read(name string) ([]byte, error) {
 	}
 	u, err := url.Parse(name)
 	if err != nil {
-		return plainFile(name)
+		return readFile(name)
 	}
 	get, err := r.getters.ByScheme(u.Scheme)
 	if err != nil {
-		return plainFile(name)
+		return readFile(name)
 	}
-	return abandonable(r.ctx, func() ([]byte, error) {
+	return interruptible(r.ctx, func() ([]byte, error) {
 		data, err := get.Get(name, getter.WithURL(name))
 		if err != nil {
 			return nil, err
@@ -159,7 +160,7 @@ func (r *reader) read(name string) ([]byte, error) {
 	})
 }
 
-func plainFile(name string) ([]byte, error) {
+func readFile(name string) ([]byte, error) {
 	data, err := os.ReadFile(name)
 	var path *os.PathError
 	if errors.As(err, &path) {
@@ -168,7 +169,7 @@ func plainFile(name string) ([]byte, error) {
 	return data, err
 }
 
-func (r *reader) readStdin() ([]byte, error) {
+func (r *valuesReader) readStdin() ([]byte, error) {
 	if r.stdinRead {
 		return nil, errors.New("standard input was read already; use - once")
 	}
@@ -179,8 +180,8 @@ func (r *reader) readStdin() ([]byte, error) {
 	return io.ReadAll(r.stdin)
 }
 
-// overlay returns a with b over it: maps are merged, all else is replaced.
-func overlay(a, b map[string]any) map[string]any {
+// mergeMaps returns a with b over it: maps are merged, all else is replaced.
+func mergeMaps(a, b map[string]any) map[string]any {
 	out := make(map[string]any, len(a)+len(b))
 	for k, v := range a {
 		out[k] = v
@@ -189,18 +190,31 @@ func overlay(a, b map[string]any) map[string]any {
 		over, ok := v.(map[string]any)
 		under, both := out[k].(map[string]any)
 		if ok && both {
-			v = overlay(under, over)
+			v = mergeMaps(under, over)
 		}
 		out[k] = v
 	}
 	return out
 }
 
-// yamlProblem says what is wrong with a values file.
-func yamlProblem(data []byte, err error) error {
+// valuesFileError says what is wrong with a values file.
+func valuesFileError(data []byte, err error) error {
 	var other any
 	if yaml.Unmarshal(data, &other) != nil {
-		return retell(err, "", 0)
+		return reworded(err, "", 0)
 	}
 	return errors.New("the file has no keys at its top level, as values must")
+}
+
+// DefaultValues are the values that a chart and the charts in it have by themselves.
+// Nil has none.
+func DefaultValues(c *helmchart.Chart) []map[string]any {
+	if c == nil {
+		return nil
+	}
+	out := []map[string]any{c.Values}
+	for _, child := range c.Dependencies() {
+		out = append(out, DefaultValues(child)...)
+	}
+	return out
 }

@@ -55,7 +55,7 @@ func TestValuesPrecedenceIsHelms(t *testing.T) {
 }
 
 func TestValuesOfHelm4JSONObject(t *testing.T) {
-	got, err := Values(context.Background(), []Source{{SetJSON, `{"a":{"b":1}}`}, {SetJSON, `a.c=2`}}, From{})
+	got, err := Values(context.Background(), []Source{{SetJSON, `{"a":{"b":1}}`}, {SetJSON, `a.c=2`}}, ValuesOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,15 +74,15 @@ func TestValuesByStdinAndURL(t *testing.T) {
 	}))
 	defer server.Close()
 	ctx := context.Background()
-	got, err := Values(ctx, []Source{{ValuesFile, server.URL + "/values.yaml"}, {ValuesFile, "-"}}, From{Stdin: strings.NewReader("b: stdin\n")})
+	got, err := Values(ctx, []Source{{ValuesFile, server.URL + "/values.yaml"}, {ValuesFile, "-"}}, ValuesOptions{Stdin: strings.NewReader("b: stdin\n")})
 	if err != nil || got["a"] != "url" || got["b"] != "stdin" {
 		t.Errorf("got %v, %v", got, err)
 	}
-	_, err = Values(ctx, []Source{{ValuesFile, server.URL + "/none.yaml"}}, From{})
+	_, err = Values(ctx, []Source{{ValuesFile, server.URL + "/none.yaml"}}, ValuesOptions{})
 	if err == nil || !strings.Contains(err.Error(), "404") || !strings.Contains(err.Error(), "/none.yaml") {
 		t.Errorf("of a missing URL: %v", err)
 	}
-	_, err = Values(ctx, []Source{{ValuesFile, "-"}, {SetFile, "a=-"}}, From{Stdin: strings.NewReader("b: 1\n")})
+	_, err = Values(ctx, []Source{{ValuesFile, "-"}, {SetFile, "a=-"}}, ValuesOptions{Stdin: strings.NewReader("b: 1\n")})
 	if err == nil || !strings.Contains(err.Error(), "standard input") {
 		t.Errorf("of standard input twice: %v", err)
 	}
@@ -90,7 +90,7 @@ func TestValuesByStdinAndURL(t *testing.T) {
 
 func TestValuesEndsWithItsContext(t *testing.T) {
 	url, ctx := silentServer(t)
-	if _, err := Values(ctx, []Source{{ValuesFile, url}}, From{}); !errors.Is(err, context.Canceled) {
+	if _, err := Values(ctx, []Source{{ValuesFile, url}}, ValuesOptions{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -112,7 +112,7 @@ func TestValuesTellsAllProblemsAndNoSecrets(t *testing.T) {
 		{SetFile, "db.cert=" + filepath.Join(dir, "none.pem")},
 		{Set, "s=swordfish"},
 		{Set, "s.t=hunter2"},
-	}, From{})
+	}, ValuesOptions{})
 	if err == nil {
 		t.Fatal("no error")
 	}

@@ -38,14 +38,14 @@ func Dependencies(path string) ([]Dependency, []string, error) {
 	}
 	out := []Dependency{}
 	for _, d := range c.Metadata.Dependencies {
-		out = append(out, Dependency{Name: d.Name, Version: d.Version, Repository: d.Repository, Status: status(path, d, c)})
+		out = append(out, Dependency{Name: d.Name, Version: d.Version, Repository: d.Repository, Status: dependencyStatus(path, d, c)})
 	}
-	return out, strangers(path, c.Metadata.Dependencies), nil
+	return out, undeclaredCharts(path, c.Metadata.Dependencies), nil
 }
 
-// status looks for an archive first, as Helm does: that is "ok", while a
+// dependencyStatus looks for an archive first, as Helm does: that is "ok", while a
 // directory, or a dependency inside of an archived chart, is "unpacked".
-func status(path string, want *helmchart.Dependency, parent *helmchart.Chart) string {
+func dependencyStatus(path string, want *helmchart.Dependency, parent *helmchart.Chart) string {
 	archives, err := filepath.Glob(filepath.Join(path, "charts", want.Name+"-*.tgz"))
 	if err != nil {
 		return "bad pattern"
@@ -68,7 +68,7 @@ func status(path string, want *helmchart.Dependency, parent *helmchart.Chart) st
 		case c.Name() != want.Name:
 			return "misnamed"
 		}
-		if fits := fit(want.Version, c.Metadata.Version); fits != "" {
+		if fits := matchesRange(want.Version, c.Metadata.Version); fits != "" {
 			return fits
 		}
 		return "ok"
@@ -77,7 +77,7 @@ func status(path string, want *helmchart.Dependency, parent *helmchart.Chart) st
 		if c.Name() != want.Name {
 			continue
 		}
-		if fits := fit(want.Version, c.Metadata.Version); fits != "" {
+		if fits := matchesRange(want.Version, c.Metadata.Version); fits != "" {
 			return fits
 		}
 		return "unpacked"
@@ -85,8 +85,8 @@ func status(path string, want *helmchart.Dependency, parent *helmchart.Chart) st
 	return "missing"
 }
 
-// fit says what is wrong with a version, empty when nothing is.
-func fit(want, have string) string {
+// matchesRange says what is wrong with a version, empty when nothing is.
+func matchesRange(want, have string) string {
 	if want == have {
 		return ""
 	}
@@ -104,8 +104,8 @@ func fit(want, have string) string {
 	return ""
 }
 
-// strangers warns of what lies in charts/ without being a dependency.
-func strangers(path string, wanted []*helmchart.Dependency) []string {
+// undeclaredCharts warns of what lies in charts/ without being a dependency.
+func undeclaredCharts(path string, wanted []*helmchart.Dependency) []string {
 	files, err := filepath.Glob(filepath.Join(path, "charts", "*"))
 	if err != nil {
 		return nil // the path has characters of patterns in it; the list is complete without
@@ -132,8 +132,8 @@ func strangers(path string, wanted []*helmchart.Dependency) []string {
 	return warnings
 }
 
-// FillOptions say how dependencies are fetched.
-type FillOptions struct {
+// DependencyOptions say how dependencies are fetched.
+type DependencyOptions struct {
 	chart.LoadOptions
 	SkipRefresh bool // don't download the indexes of all repositories first
 	// Out is told in Helm's words what happens, Log what the registry client
@@ -144,7 +144,7 @@ type FillOptions struct {
 // UpdateDependencies resolves the dependencies in Chart.yaml, fetches them
 // into charts/ and writes Chart.lock. It isn't abandoned halfway: it writes
 // into the user's chart.
-func UpdateDependencies(ctx context.Context, dir string, opts FillOptions) error {
+func UpdateDependencies(ctx context.Context, dir string, opts DependencyOptions) error {
 	m, err := manager(ctx, dir, opts)
 	if err != nil {
 		return err
@@ -160,7 +160,7 @@ func UpdateDependencies(ctx context.Context, dir string, opts FillOptions) error
 
 // BuildDependencies fetches into charts/ what Chart.lock names, or works as
 // UpdateDependencies when there is no Chart.lock.
-func BuildDependencies(ctx context.Context, dir string, opts FillOptions) error {
+func BuildDependencies(ctx context.Context, dir string, opts DependencyOptions) error {
 	m, err := manager(ctx, dir, opts)
 	if err != nil {
 		return err
@@ -191,7 +191,7 @@ func (e *UnknownRepositoryError) Unwrap() error { return e.Err }
 // Hint says what to do about it.
 func (e *UnknownRepositoryError) Hint() string { return program.Name + " repo add NAME URL" }
 
-func manager(ctx context.Context, dir string, opts FillOptions) (*downloader.Manager, error) {
+func manager(ctx context.Context, dir string, opts DependencyOptions) (*downloader.Manager, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -201,7 +201,7 @@ func manager(ctx context.Context, dir string, opts FillOptions) (*downloader.Man
 	if opts.Log == nil {
 		opts.Log = io.Discard
 	}
-	m, err := chart.Manager(dir, opts.LoadOptions, opts.Out, opts.Log)
+	m, err := chart.DependencyManager(dir, opts.LoadOptions, opts.Out, opts.Log)
 	if err != nil {
 		return nil, err
 	}

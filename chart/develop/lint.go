@@ -49,7 +49,7 @@ func Lint(path string, values map[string]any, opts LintOptions) (Report, error) 
 	if err != nil {
 		return report, err
 	}
-	dir, cleanup, err := directory(path)
+	dir, cleanup, err := unpackedDirectory(path)
 	defer cleanup()
 	if err == nil {
 		_, err = os.Stat(filepath.Join(dir, "Chart.yaml"))
@@ -68,7 +68,7 @@ func Lint(path string, values map[string]any, opts LintOptions) (Report, error) 
 	}
 	result := lint.AllWithKubeVersionAndSchemaValidation(dir, values, opts.Namespace, version, opts.SkipSchema)
 	if loaded, err := loader.Load(dir); err == nil { // what is wrong with it has been said
-		report.Defaults = chart.Defaults(loaded)
+		report.Defaults = chart.DefaultValues(loaded)
 	}
 	for _, m := range result.Messages {
 		report.Messages = append(report.Messages, m.Error())
@@ -80,8 +80,8 @@ func Lint(path string, values map[string]any, opts LintOptions) (Report, error) 
 	return report, nil
 }
 
-// directory is the chart as a directory: itself, or an archive unpacked.
-func directory(path string) (dir string, cleanup func(), err error) {
+// unpackedDirectory is the chart as a directory: itself, or an archive unpacked.
+func unpackedDirectory(path string) (dir string, cleanup func(), err error) {
 	cleanup = func() {}
 	if !isArchive(path) {
 		return path, cleanup, nil

@@ -46,7 +46,7 @@ func Package(dir string, opts PackageOptions) (string, error) {
 	if opts.AppVersion != "" {
 		c.Metadata.AppVersion = opts.AppVersion
 	}
-	if names := missing(c); len(names) > 0 {
+	if names := missingDependencies(c); len(names) > 0 {
 		return "", &chart.MissingDependenciesError{Chart: c.Name(), Path: dir, Directory: true, Names: names}
 	}
 	destination := opts.Destination
@@ -65,8 +65,8 @@ func Package(dir string, opts PackageOptions) (string, error) {
 	return path, opts.Signer.sign(path)
 }
 
-// missing names the dependencies that charts/ doesn't have.
-func missing(c *helmchart.Chart) []string {
+// missingDependencies names the dependencies that charts/ doesn't have.
+func missingDependencies(c *helmchart.Chart) []string {
 	var names []string
 	for _, want := range c.Metadata.Dependencies {
 		if !slices.ContainsFunc(c.Dependencies(), func(d *helmchart.Chart) bool { return d.Name() == want.Name }) {

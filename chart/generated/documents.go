@@ -34,7 +34,7 @@ type object struct {
 type index map[kube.ID]*object
 
 func eachDocument(manifest string, change func(string) string) string {
-	return chart.Rewrite(manifest, change)
+	return chart.RewriteDocuments(manifest, change)
 }
 
 // textsOf lists the documents of a revision, those of hooks last.

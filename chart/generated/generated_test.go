@@ -60,7 +60,7 @@ func (s *story) plan(templates any, values map[string]any) *Result {
 	if err != nil {
 		s.Fatal(err)
 	}
-	r, _, err := Render(context.Background(), c.Repeat(in), Input{
+	r, _, err := Render(context.Background(), c.Nondeterminism(in), Input{
 		Namespace: "n", Policy: s.policy, Rendered: revisionOf(first), Past: s.past, Now: s.now,
 		Live: func(id kube.ID) (*unstructured.Unstructured, error) {
 			if root, err := decode(s.live[id.Kind+"/"+id.Name]); err == nil && root != nil {

@@ -19,28 +19,28 @@ const (
 // Render renders a chart again as often as is needed, and decides. in has
 // everything but Again and Hashed. The second result is what came out; it is empty
 // when nothing can be generated. It reads what rendering reads.
-func Render(ctx context.Context, repetition *chart.Repetition, in Input) (*Result, []*chart.Rendered, error) {
+func Render(ctx context.Context, repetition *chart.Nondeterminism, in Input) (*Result, []*chart.Rendered, error) {
 	unchanged := &Result{Manifest: in.Rendered.Manifest, Hooks: in.Rendered.Hooks}
-	if !repetition.Needed() || in.keepsNothing() || !in.differs(unchanged) {
+	if !repetition.Found() || in.keepsNothing() || !in.differs(unchanged) {
 		return unchanged, nil, nil
 	}
 	var all []*chart.Rendered
 	var result *Result
 	for {
-		again, err := repetition.Render(ctx)
+		again, err := repetition.RenderAgain(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
 		all = append(all, again)
 		in.Again = append(in.Again, revisionOf(again))
 		result = Decide(in)
-		chance := !repetition.Certain() && in.differs(result) && len(all) < in.chances()
+		chance := !repetition.SeenInOneRender() && in.differs(result) && len(all) < in.chances()
 		if !chance && (!result.Unsure || len(all) >= timesUnsure) {
 			break
 		}
 	}
 	if result.WantsHashed {
-		hashed, err := repetition.RenderHashed(ctx)
+		hashed, err := repetition.RenderWithHashInputs(ctx)
 		if err != nil {
 			return nil, nil, err
 		}

@@ -25,12 +25,12 @@ import (
 // Helm waits as long.
 const lockTimeout = 30 * time.Second
 
-// ErrNone says that no repository is configured.
-var ErrNone = errors.New("no repositories configured")
+// ErrNoRepositories says that no repository is configured.
+var ErrNoRepositories = errors.New("no repositories configured")
 
-// gone are repositories that no longer exist, and where their charts went.
+// retiredRepositories are repositories that no longer exist, and where their charts went.
 // (helm.sh/helm/v3/cmd/helm/repo_add.go)
-var gone = map[string]string{
+var retiredRepositories = map[string]string{
 	"//kubernetes-charts.storage.googleapis.com":           "https://charts.helm.sh/stable",
 	"//kubernetes-charts-incubator.storage.googleapis.com": "https://charts.helm.sh/incubator",
 }
@@ -59,7 +59,7 @@ type Addition struct {
 // false when it was there already, with the same access.
 func (b Book) Add(ctx context.Context, a Addition) (added bool, err error) {
 	if !a.AllowDeprecated {
-		for old, instead := range gone {
+		for old, instead := range retiredRepositories {
 			if strings.Contains(a.URL, old) {
 				return false, fmt.Errorf("repo %q is no longer available; try %q instead", a.URL, instead)
 			}
@@ -80,7 +80,7 @@ func (b Book) Add(ctx context.Context, a Addition) (added bool, err error) {
 	entry := a.entry()
 	if existing := file.Get(a.Name); existing != nil && !a.Force {
 		if *existing != entry {
-			return false, &TakenError{Name: a.Name, URL: existing.URL}
+			return false, &NameTakenError{Name: a.Name, URL: existing.URL}
 		}
 		return false, nil
 	}
@@ -107,15 +107,15 @@ func (a Addition) entry() repo.Entry {
 	}
 }
 
-// TakenError says that another repository has that name.
-type TakenError struct{ Name, URL string }
+// NameTakenError says that another repository has that name.
+type NameTakenError struct{ Name, URL string }
 
-func (e *TakenError) Error() string {
+func (e *NameTakenError) Error() string {
 	return fmt.Sprintf("repository name (%s) already exists, please specify a different name", e.Name)
 }
 
 // Hint says what to do about it.
-func (e *TakenError) Hint() string {
+func (e *NameTakenError) Hint() string {
 	return fmt.Sprintf("it stands for %s; --force-update replaces it", e.URL)
 }
 
@@ -145,7 +145,7 @@ func (b Book) Remove(ctx context.Context, names []string, removed func(name stri
 		return err
 	}
 	if len(file.Repositories) == 0 {
-		return ErrNone
+		return ErrNoRepositories
 	}
 	for _, name := range names {
 		if !file.Remove(name) {
@@ -222,7 +222,7 @@ func (b Book) refresh(ctx context.Context, e *repo.Entry) error {
 		return &addressError{err}
 	}
 	r.CachePath = b.cache()
-	return chart.Interruptible(ctx, func() error {
+	return chart.RunInterruptible(ctx, func() error {
 		_, err := r.DownloadIndexFile()
 		return err
 	})

@@ -63,7 +63,7 @@ func TestAddKeepsWhatIsThere(t *testing.T) {
 	if added, err := b.Add(t.Context(), Addition{Entry: Entry{Name: "one", URL: url}}); added || err != nil {
 		t.Errorf("the same again: %t, %v", added, err)
 	}
-	var taken *TakenError
+	var taken *NameTakenError
 	if _, err := b.Add(t.Context(), Addition{Entry: Entry{Name: "one", URL: url + "/other"}}); !errors.As(err, &taken) || taken.URL != url {
 		t.Errorf("another of that name: %v", err)
 	}
@@ -85,7 +85,7 @@ func TestAddKeepsWhatIsThere(t *testing.T) {
 func TestRemoveEndsAtTheFirstThatIsNotThere(t *testing.T) {
 	b := newBook(t)
 	url, _ := shelf(t)
-	if err := b.Remove(t.Context(), []string{"one"}, func(string) {}); !errors.Is(err, ErrNone) {
+	if err := b.Remove(t.Context(), []string{"one"}, func(string) {}); !errors.Is(err, ErrNoRepositories) {
 		t.Errorf("of none: %v", err)
 	}
 	for _, name := range []string{"one", "two", "three"} {

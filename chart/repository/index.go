@@ -28,7 +28,7 @@ func Index(dir string, opts IndexOptions) error {
 		return fmt.Errorf("indexing %s: %w", dir, err)
 	}
 	if opts.Merge != "" {
-		other, err := opts.other()
+		other, err := opts.mergedIndex()
 		if err != nil {
 			return err
 		}
@@ -38,7 +38,7 @@ func Index(dir string, opts IndexOptions) error {
 	return opts.write(index, filepath.Join(dir, "index.yaml"))
 }
 
-func (o IndexOptions) other() (*repo.IndexFile, error) {
+func (o IndexOptions) mergedIndex() (*repo.IndexFile, error) {
 	if _, err := os.Stat(o.Merge); errors.Is(err, os.ErrNotExist) {
 		empty := repo.NewIndexFile()
 		return empty, o.write(empty, o.Merge)

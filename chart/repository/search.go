@@ -36,7 +36,7 @@ type Found struct {
 
 // Search looks through the cached indexes, best matches first. It warns of
 // repositories without a readable index. Without repositories the error is
-// ErrNone.
+// ErrNoRepositories.
 func (b Book) Search(q Query, warn func(text string)) ([]Found, error) {
 	constraint, err := q.constraint()
 	if err != nil {
@@ -47,7 +47,7 @@ func (b Book) Search(q Query, warn func(text string)) ([]Found, error) {
 		return nil, err
 	}
 	if len(file.Repositories) == 0 {
-		return nil, ErrNone
+		return nil, ErrNoRepositories
 	}
 	index := search.NewIndex()
 	for _, e := range file.Repositories {
@@ -66,7 +66,7 @@ func (b Book) Search(q Query, warn func(text string)) ([]Found, error) {
 		}
 	}
 	search.SortScore(results)
-	return q.pick(results, constraint), nil
+	return q.pickVersions(results, constraint), nil
 }
 
 func (q Query) constraint() (*semver.Constraints, error) {
@@ -85,9 +85,9 @@ func (q Query) constraint() (*semver.Constraints, error) {
 	return c, nil
 }
 
-// pick keeps the versions that the query allows: of each chart all, or the
+// pickVersions keeps the versions that the query allows: of each chart all, or the
 // newest, which comes first.
-func (q Query) pick(results []*search.Result, constraint *semver.Constraints) []Found {
+func (q Query) pickVersions(results []*search.Result, constraint *semver.Constraints) []Found {
 	found := []Found{}
 	seen := map[string]bool{}
 	for _, r := range results {

@@ -51,7 +51,7 @@ func Pull(ctx context.Context, ref string, opts PullOptions) (*Signature, error)
 	}
 	var saved string
 	var signed *provenance.Verification
-	err := chart.Interruptible(ctx, func() (err error) {
+	err := chart.RunInterruptible(ctx, func() (err error) {
 		saved, signed, err = download(ref, destination, opts)
 		return err
 	})
@@ -162,7 +162,7 @@ func Push(ctx context.Context, archive, remote string, opts PushOptions) error {
 	if registry.IsOCI(remote) {
 		u.Options = append(u.Options, pusher.WithRegistryClient(client))
 	}
-	err = chart.Interruptible(ctx, func() error { return u.UploadTo(archive, remote) })
+	err = chart.RunInterruptible(ctx, func() error { return u.UploadTo(archive, remote) })
 	if err != nil {
 		return fmt.Errorf("pushing %s to %s: %w", archive, remote, err)
 	}
@@ -181,7 +181,7 @@ func Login(ctx context.Context, host string, opts PushOptions) error {
 		return err
 	}
 	host = strings.TrimPrefix(host, registry.OCIScheme+"://")
-	err = chart.Interruptible(ctx, func() error {
+	err = chart.RunInterruptible(ctx, func() error {
 		return client.Login(host,
 			registry.LoginOptBasicAuth(a.Username, a.Password),
 			registry.LoginOptInsecure(a.InsecureSkipTLS),

@@ -83,8 +83,8 @@ Exit codes: 0 done; 1 failed, among it Chart.lock not matching Chart.yaml`,
 	}, develop.BuildDependencies)
 }
 
-func dependencyFill(e *env, c *cli.Command, fill func(context.Context, string, develop.FillOptions) error) *cli.Command {
-	var o develop.FillOptions
+func dependencyFill(e *env, c *cli.Command, fill func(context.Context, string, develop.DependencyOptions) error) *cli.Command {
+	var o develop.DependencyOptions
 	c.ArgsUsage = "[CHART]"
 	c.Flags = append([]cli.Flag{
 		&cli.BoolFlag{Name: "verify", Usage: "check the signatures of the charts", Destination: &o.Verify},

@@ -146,7 +146,7 @@ func (f *float32Value) String() string {
 // source is one of the flags that give values. All of a command append to one
 // list, so that their order on the command line is kept.
 type source struct {
-	kind chart.Kind
+	kind chart.SourceKind
 	into *[]chart.Source
 }
 

@@ -42,7 +42,7 @@ Exit codes: 0 no errors; 1 errors, or with --strict warnings`,
 					paths = append(paths, develop.Subcharts(p)...)
 				}
 			}
-			values, err := chart.Values(ctx, request.sources, chart.From{Stdin: e.streams.In, Settings: e.helmFiles()})
+			values, err := chart.Values(ctx, request.sources, chart.ValuesOptions{Stdin: e.streams.In, Settings: e.helmFiles()})
 			if err != nil {
 				return err
 			}

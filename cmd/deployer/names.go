@@ -22,10 +22,10 @@ func nameAndChart(args []string, generate bool, nameTemplate string) (name, ref 
 	}
 	switch {
 	case nameTemplate != "":
-		name, err = chart.NameFromTemplate(nameTemplate)
+		name, err = chart.ReleaseNameFromTemplate(nameTemplate)
 		return name, ref, err
 	case generate:
-		return chart.GeneratedName(ref, time.Now()), ref, nil
+		return chart.GenerateReleaseName(ref, time.Now()), ref, nil
 	}
 	return "", "", errors.New("must either provide a name or specify --generate-name")
 }

@@ -90,5 +90,5 @@ func (o *packageOptions) updateDependencies(ctx context.Context, e *env, dir str
 	waiting := e.fetching("fetching the dependencies of", dir)
 	defer waiting.Stop()
 	o.fetch.Settings = e.helmFiles()
-	return develop.UpdateDependencies(ctx, dir, develop.FillOptions{LoadOptions: o.fetch, Log: waiting.Through(e.streams.Err)})
+	return develop.UpdateDependencies(ctx, dir, develop.DependencyOptions{LoadOptions: o.fetch, Log: waiting.Through(e.streams.Err)})
 }

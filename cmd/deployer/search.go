@@ -72,7 +72,7 @@ Exit codes: 0 done, even when nothing is found; 1 failed`,
 		Action: action(func(_ context.Context, c *cli.Context) error {
 			q.Text = strings.Join(c.Args().Slice(), " ")
 			found, err := e.book().Search(q, e.warn)
-			if errors.Is(err, repository.ErrNone) {
+			if errors.Is(err, repository.ErrNoRepositories) {
 				return hinted{error: err, hint: program.Name + " repo add NAME URL"}
 			}
 			if err != nil {

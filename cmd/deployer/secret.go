@@ -60,7 +60,7 @@ func (e *env) readLine(ctx context.Context, prompt string) (string, error) {
 // ask waits for an answer, or until ctx ends: a read can't be told to stop.
 func (e *env) ask(ctx context.Context, prompt string, answer func() error) error {
 	fmt.Fprint(e.streams.Err, prompt)
-	return chart.Interruptible(ctx, answer)
+	return chart.RunInterruptible(ctx, answer)
 }
 
 // pipedSecret is --password-stdin: all of standard input but its last line end.

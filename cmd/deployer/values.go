@@ -21,7 +21,7 @@ type chartRequest struct {
 // valueFlags are the flags that give values.
 func (r *chartRequest) valueFlags() []cli.Flag {
 	const group = "Values"
-	value := func(kind chart.Kind, usage string, aliases ...string) cli.Flag {
+	value := func(kind chart.SourceKind, usage string, aliases ...string) cli.Flag {
 		return &cli.GenericFlag{Name: string(kind)[2:], Aliases: aliases, Category: group, Usage: usage, Value: &source{kind: kind, into: &r.sources}}
 	}
 	return []cli.Flag{
@@ -99,7 +99,7 @@ func (r *chartRequest) read(ctx context.Context, e *env, ref string) (*chart.Cha
 	if r.renderer != "" {
 		r.render.PostRenderer = append([]string{r.renderer}, r.args...)
 	}
-	values, verr := chart.Values(ctx, r.sources, chart.From{Stdin: e.streams.In, Settings: r.load.Settings})
+	values, verr := chart.Values(ctx, r.sources, chart.ValuesOptions{Stdin: e.streams.In, Settings: r.load.Settings})
 	waiting := e.fetching("fetching", ref)
 	r.load.Progress = e.progress(waiting)
 	loaded, lerr := chart.Load(ctx, ref, r.load)
@@ -108,6 +108,6 @@ func (r *chartRequest) read(ctx context.Context, e *env, ref string) (*chart.Cha
 	if err := errors.Join(lerr, verr); err != nil {
 		return nil, nil, err
 	}
-	e.conceal(chart.Defaults(loaded.Helm)...)
+	e.conceal(chart.DefaultValues(loaded.Helm)...)
 	return loaded, values, nil
 }

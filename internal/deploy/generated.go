@@ -20,9 +20,9 @@ import (
 // keepGenerated puts what earlier revisions have generated in place of what the
 // templates generated now. It renders the chart again where that is needed, and
 // reads objects of revisions that failed.
-func (d *Deployer) keepGenerated(ctx context.Context, op *Operation, repetition *chart.Repetition, rendered *chart.Rendered, history *release.History) error {
+func (d *Deployer) keepGenerated(ctx context.Context, op *Operation, repetition *chart.Nondeterminism, rendered *chart.Rendered, history *release.History) error {
 	op.renderAgain = func(ctx context.Context) ([]*chart.Rendered, error) { return repetition.Variants(ctx) }
-	if !repetition.Needed() || history.Latest() == nil {
+	if !repetition.Found() || history.Latest() == nil {
 		return nil
 	}
 	records, err := history.MayHaveObjects(ctx)

@@ -28,7 +28,7 @@ func (d *Deployer) hide(records []*release.Record, past []apply.Past, lists ...[
 	d.Hidden.Name(d.Namespace)
 	for _, r := range records {
 		d.Hidden.Values(r.Config)
-		for _, defaults := range chart.Defaults(r.Chart) {
+		for _, defaults := range chart.DefaultValues(r.Chart) {
 			d.Hidden.Values(defaults)
 		}
 		d.Hidden.Name(r.Name)

@@ -26,10 +26,10 @@ func (d *Deployer) replaceRemovedAPIs(ctx context.Context, op *Operation) {
 		return next
 	}
 	var changes []string
-	op.Next.Manifest, changes = chart.Renewed(op.Next.Manifest, newer)
+	op.Next.Manifest, changes = chart.ReplaceAPIVersions(op.Next.Manifest, newer)
 	op.Warnings = append(op.Warnings, changes...)
 	for _, h := range op.Next.Hooks {
-		h.Manifest, changes = chart.Renewed(h.Manifest, newer)
+		h.Manifest, changes = chart.ReplaceAPIVersions(h.Manifest, newer)
 		op.Warnings = append(op.Warnings, changes...)
 	}
 }

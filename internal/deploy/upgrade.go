@@ -53,7 +53,7 @@ func (d *Deployer) Upgrade(ctx context.Context, req UpgradeRequest) (*Operation,
 		return nil, err
 	}
 	d.Hidden.Values(req.Values)
-	for _, defaults := range chart.Defaults(req.Chart.Helm) {
+	for _, defaults := range chart.DefaultValues(req.Chart.Helm) {
 		d.Hidden.Values(defaults)
 	}
 	missing, err := d.isNamespaceMissing(ctx, req.CreateNamespace)
@@ -147,23 +147,23 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 	if base != nil {
 		op.Basis.ReusedRevision = base.Version
 		previous := chart.Previous{Chart: base.Chart, Values: base.Config}
-		if previous.Unasked(req.Reuse, values) {
+		if previous.ReusedByDefault(req.Reuse, values) {
 			op.Warnings = append(op.Warnings, valuesReusedWarning(base))
 		}
-		if source, values, err = source.Reused(req.Reuse, previous, values); err != nil {
+		if source, values, err = source.WithPreviousValues(req.Reuse, previous, values); err != nil {
 			return nil, err
 		}
 	}
 	in := req.Render
 	in.Release, in.Namespace, in.Revision = req.Name, d.Namespace, history.Next()
 	in.Upgrade, in.Values = op.Verb == Upgrade, values
-	in.Server, in.Lookup, in.Answers, in.Seen = server, d.Cluster, &chart.Answers{}, d.Hidden.Object
+	in.Server, in.Lookup, in.LookupCache, in.OnLookup = server, d.Cluster, &chart.LookupCache{}, d.Hidden.Object
 	rendered, err := source.Render(ctx, in)
 	if err != nil {
 		return nil, err
 	}
 	op.Warnings = slices.Concat(op.Warnings, req.Chart.Warnings, rendered.Warnings)
-	if err := d.keepGenerated(ctx, op, source.Repeat(in), rendered, history); err != nil {
+	if err := d.keepGenerated(ctx, op, source.Nondeterminism(in), rendered, history); err != nil {
 		return nil, err
 	}
 	op.Next = newRecord(helmrelease.Release{
@@ -174,7 +174,7 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 		op.Next.Info.FirstDeployed = base.Info.FirstDeployed
 	}
 	op.recordGenerated()
-	op.ClusterIndependent = !rendered.AsksCluster
+	op.ClusterIndependent = !rendered.MayUseCluster
 	d.replaceRemovedAPIs(ctx, op)
 	crds, warnings, err := chart.CRDs(rendered.Chart)
 	op.Warnings = append(op.Warnings, warnings...)

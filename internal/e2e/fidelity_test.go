@@ -159,7 +159,7 @@ func (p *prophecy) upgrade(when string, set []string) {
 		if err != nil {
 			return nil, err
 		}
-		values, err := chart.Values(p.Context(), p.sources(set), chart.From{})
+		values, err := chart.Values(p.Context(), p.sources(set), chart.ValuesOptions{})
 		if err != nil {
 			return nil, err
 		}

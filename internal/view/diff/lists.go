@@ -78,7 +78,7 @@ func byKey(keys []string, list []any) (map[string]any, bool) {
 	return out, true
 }
 
-// keyOf writes an item's key as apply/fields does: name="web".
+// toJSONKey writes an item's key as apply/fields does: name="web".
 func keyOf(keys []string, item any) (string, bool) {
 	m, ok := item.(map[string]any)
 	if !ok {

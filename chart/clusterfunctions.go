@@ -6,30 +6,30 @@ import (
 	helmchart "helm.sh/helm/v3/pkg/chart"
 )
 
-// asksCluster are the words by which templates learn what a cluster serves or has.
+// clusterFunctions are the words by which templates learn what a cluster serves or has.
 // https://helm.sh/docs/chart_template_guide/builtin_objects/
-var asksCluster = []string{"Capabilities", "lookup"}
+var clusterFunctions = []string{"Capabilities", "lookup"}
 
-// mayAskCluster tells whether what a chart renders can depend on what the
+// mayUseCluster tells whether what a chart renders can depend on what the
 // cluster serves or has: some template of the chart or a subchart says
 // Capabilities or lookup, or what one hands to tpl does: values, those of the
 // user among them, and files. It would rather say so once too often.
-func mayAskCluster(c *helmchart.Chart, user map[string]any) bool {
-	templates, files := texts(c)
-	if saysAny(templates, asksCluster...) {
+func mayUseCluster(c *helmchart.Chart, user map[string]any) bool {
+	templates, files := templatesAndFiles(c)
+	if containsAny(templates, clusterFunctions...) {
 		return true
 	}
-	if !saysAny(templates, "tpl") {
+	if !containsAny(templates, "tpl") {
 		return false
 	}
 	values := &valueTexts{}
 	values.read(user)
 	values.readAll(c)
-	return saysAny(values.found, asksCluster...) || saysAny(templates, "Files") && saysAny(files, asksCluster...)
+	return containsAny(values.found, clusterFunctions...) || containsAny(templates, "Files") && containsAny(files, clusterFunctions...)
 }
 
-// texts are the templates and the other files of a chart and its subcharts.
-func texts(c *helmchart.Chart) (templates, files []string) {
+// templatesAndFiles are the templates and the other files of a chart and its subcharts.
+func templatesAndFiles(c *helmchart.Chart) (templates, files []string) {
 	for _, f := range c.Templates {
 		templates = append(templates, string(f.Data))
 	}
@@ -39,7 +39,7 @@ func texts(c *helmchart.Chart) (templates, files []string) {
 		}
 	}
 	for _, child := range c.Dependencies() {
-		t, f := texts(child)
+		t, f := templatesAndFiles(child)
 		templates, files = append(templates, t...), append(files, f...)
 	}
 	return templates, files
@@ -71,7 +71,7 @@ func (v *valueTexts) read(value any) {
 	}
 }
 
-func saysAny(texts []string, words ...string) bool {
+func containsAny(texts []string, words ...string) bool {
 	for _, text := range texts {
 		for _, word := range words {
 			if strings.Contains(text, word) {

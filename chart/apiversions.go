@@ -9,29 +9,29 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Renewed writes the objects of a manifest in other API versions and leaves all
+// ReplaceAPIVersions writes the objects of a manifest in other API versions and leaves all
 // other bytes as they are. newer gives an object's other API version, or nothing.
 // changes has a line for each object.
-func Renewed(manifest string, newer func(*unstructured.Unstructured) string) (out string, changes []string) {
+func ReplaceAPIVersions(manifest string, newer func(*unstructured.Unstructured) string) (out string, changes []string) {
 	var text strings.Builder
-	for _, d := range split(manifest, "") {
+	for _, d := range splitManifest(manifest, "") {
 		at := strings.Index(manifest, d.text)
 		text.WriteString(manifest[:at])
 		manifest = manifest[at+len(d.text):]
-		renewed, told := d.renewed(newer)
+		renewed, told := d.replaceAPIVersions(newer)
 		text.WriteString(renewed)
 		changes = append(changes, told...)
 	}
 	return text.String() + manifest, changes
 }
 
-func (d document) renewed(newer func(*unstructured.Unstructured) string) (text string, changes []string) {
+func (d document) replaceAPIVersions(newer func(*unstructured.Unstructured) string) (text string, changes []string) {
 	var root yaml.Node
 	objects := d.decode().manifests
 	if yaml.Unmarshal([]byte(d.text), &root) != nil || len(root.Content) != 1 {
 		return d.text, nil // planning says what is wrong with it
 	}
-	said := versions(root.Content[0], nil)
+	said := apiVersionNodes(root.Content[0], nil)
 	if len(said) != len(objects) {
 		return d.text, nil
 	}
@@ -39,7 +39,7 @@ func (d document) renewed(newer func(*unstructured.Unstructured) string) (text s
 	for i := len(said) - 1; i >= 0; i-- { // from behind, so that places stay
 		obj := objects[i].Object
 		next := newer(obj)
-		at := place(d.text, said[i])
+		at := scalarOffset(d.text, said[i])
 		if next == "" || at < 0 {
 			continue
 		}
@@ -50,21 +50,21 @@ func (d document) renewed(newer func(*unstructured.Unstructured) string) (text s
 	return text, changes
 }
 
-// versions adds where the objects in a node say their API versions, in the order
+// apiVersionNodes adds where the objects in a node say their API versions, in the order
 // of decode; nil for one that leaves it to its list.
-func versions(n *yaml.Node, out []*yaml.Node) []*yaml.Node {
-	kind, items := member(n, "kind"), member(n, "items")
+func apiVersionNodes(n *yaml.Node, out []*yaml.Node) []*yaml.Node {
+	kind, items := mapValue(n, "kind"), mapValue(n, "items")
 	if kind == nil || !strings.HasSuffix(kind.Value, "List") || items == nil || items.Kind != yaml.SequenceNode {
-		return append(out, member(n, "apiVersion"))
+		return append(out, mapValue(n, "apiVersion"))
 	}
 	for _, item := range items.Content {
-		out = versions(item, out)
+		out = apiVersionNodes(item, out)
 	}
 	return out
 }
 
-// member is the value of a map's key; of a key that is repeated the last one.
-func member(n *yaml.Node, key string) (value *yaml.Node) {
+// mapValue is the value of a map's key; of a key that is repeated the last one.
+func mapValue(n *yaml.Node, key string) (value *yaml.Node) {
 	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == key {
 			value = n.Content[i+1]
@@ -73,9 +73,9 @@ func member(n *yaml.Node, key string) (value *yaml.Node) {
 	return value
 }
 
-// place is where the text of a plain or quoted scalar begins, without the quote;
+// scalarOffset is where the text of a plain or quoted scalar begins, without the quote;
 // -1 when it can't be found as it is.
-func place(text string, n *yaml.Node) int {
+func scalarOffset(text string, n *yaml.Node) int {
 	if n == nil || n.Kind != yaml.ScalarNode {
 		return -1
 	}
@@ -94,11 +94,11 @@ func place(text string, n *yaml.Node) int {
 	return at
 }
 
-// Rewrite replaces the text of each document of a manifest, which includes its
+// RewriteDocuments replaces the text of each document of a manifest, which includes its
 // source comment, and leaves separators and blank documents as they are.
-func Rewrite(manifest string, change func(text string) string) string {
+func RewriteDocuments(manifest string, change func(text string) string) string {
 	var out strings.Builder
-	for _, d := range split(manifest, "") {
+	for _, d := range splitManifest(manifest, "") {
 		at := strings.Index(manifest, d.text)
 		out.WriteString(manifest[:at])
 		manifest = manifest[at+len(d.text):]

@@ -12,9 +12,9 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 )
 
-// GeneratedName is the release name that --generate-name makes of a chart
+// GenerateReleaseName is the release name that --generate-name makes of a chart
 // reference, as Helm does: "web-1763718000".
-func GeneratedName(ref string, now time.Time) string {
+func GenerateReleaseName(ref string, now time.Time) string {
 	base, _, _ := strings.Cut(filepath.Base(ref), ".")
 	if base == "" {
 		base = "chart"
@@ -22,9 +22,9 @@ func GeneratedName(ref string, now time.Time) string {
 	return fmt.Sprintf("%s-%d", base, now.Unix())
 }
 
-// NameFromTemplate is the release name that --name-template gives. The
+// ReleaseNameFromTemplate is the release name that --name-template gives. The
 // template has the Sprig functions and no data.
-func NameFromTemplate(text string) (string, error) {
+func ReleaseNameFromTemplate(text string) (string, error) {
 	t, err := template.New("--name-template").Funcs(sprig.TxtFuncMap()).Parse(text)
 	if err != nil {
 		return "", fmt.Errorf("reading the release name's %w", err)

@@ -33,7 +33,7 @@ const (
 	// outputLimit is how much a chart may render to: what its record holds of it.
 	outputLimit = 128 << 20
 
-	watchEvery = 5 * time.Millisecond
+	limitCheckInterval = 5 * time.Millisecond
 )
 
 // A LimitError says that a rendering took too much.
@@ -55,9 +55,9 @@ func (e *LimitError) Hint() string {
 	return "does a range, an include or a tpl in it, or in what it includes, come to no end?"
 }
 
-// within runs what renders helm within the limits. The work may go on when it has
+// renderWithinLimits runs what renders helm within the limits. The work may go on when it has
 // returned with an error.
-func within(ctx context.Context, helm *helmchart.Chart, at func() string, work func() (map[string]string, error)) (map[string]string, error) {
+func renderWithinLimits(ctx context.Context, helm *helmchart.Chart, at func() string, work func() (map[string]string, error)) (map[string]string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, renderLimit, &LimitError{What: fmt.Sprintf("took more than %s", renderLimit)})
 	defer cancel()
 	type outcome struct {
@@ -65,12 +65,12 @@ func within(ctx context.Context, helm *helmchart.Chart, at func() string, work f
 		err   error
 	}
 	done := make(chan outcome, 1)
-	heap, stacks := memory()
+	heap, stacks := memoryInUse()
 	go func() {
 		files, err := work()
 		done <- outcome{files, err}
 	}()
-	ticker := time.NewTicker(watchEvery)
+	ticker := time.NewTicker(limitCheckInterval)
 	defer ticker.Stop()
 	exceeded := func(what string) error { return &LimitError{Chart: helm.Name(), Template: at(), What: what} }
 	for {
@@ -79,7 +79,7 @@ func within(ctx context.Context, helm *helmchart.Chart, at func() string, work f
 			if o.err != nil {
 				return nil, o.err
 			}
-			return o.files, tooLarge(helm, o.files)
+			return o.files, checkOutputSize(helm, o.files)
 		case <-ctx.Done():
 			if own := (*LimitError)(nil); errors.As(context.Cause(ctx), &own) {
 				return nil, exceeded(own.What)
@@ -90,7 +90,7 @@ func within(ctx context.Context, helm *helmchart.Chart, at func() string, work f
 			return nil, ctx.Err()
 		case <-ticker.C:
 		}
-		nowHeap, nowStacks := memory()
+		nowHeap, nowStacks := memoryInUse()
 		switch {
 		case nowStacks > stacks+stackLimit:
 			return nil, exceeded("calls itself without end")
@@ -100,15 +100,15 @@ func within(ctx context.Context, helm *helmchart.Chart, at func() string, work f
 	}
 }
 
-// memory is what the program uses for data and for stacks.
-func memory() (heap, stacks uint64) {
+// memoryInUse is what the program uses for data and for stacks.
+func memoryInUse() (heap, stacks uint64) {
 	samples := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
 	metrics.Read(samples)
 	return samples[0].Value.Uint64(), samples[1].Value.Uint64()
 }
 
-// tooLarge refuses more output than any release can have.
-func tooLarge(helm *helmchart.Chart, files map[string]string) error {
+// checkOutputSize refuses more output than any release can have.
+func checkOutputSize(helm *helmchart.Chart, files map[string]string) error {
 	total, largest := 0, ""
 	for name, text := range files {
 		total += len(text)
@@ -127,19 +127,19 @@ func tooLarge(helm *helmchart.Chart, files map[string]string) error {
 // a lookup of a kind that isn't one, which comes to our provider. It assigns to a
 // variable and prints nothing; only columns of the first line are moved.
 const (
-	placeKind = "deployer.io/template"
-	placeMark = `{{$_ := lookup "" "` + placeKind + `" "" "%d"}}`
+	templateMarkKind = "deployer.io/template"
+	templateMark     = `{{$_ := lookup "" "` + templateMarkKind + `" "" "%d"}}`
 )
 
-// places knows the templates by number, and which began last.
-type places struct {
+// templateTracker knows the templates by number, and which began last.
+type templateTracker struct {
 	names []string
 	last  atomic.Int64
 }
 
-// mark puts the marks into the templates of a chart, a copy of the caller's own, and
+// addMarks puts the marks into the templates of a chart, a copy of the caller's own, and
 // of its subcharts. Their files are copied.
-func (p *places) mark(c *helmchart.Chart) {
+func (p *templateTracker) addMarks(c *helmchart.Chart) {
 	templates := make([]*helmchart.File, 0, len(c.Templates))
 	for _, t := range c.Templates {
 		if t == nil || strings.HasPrefix(t.Name[strings.LastIndex(t.Name, "/")+1:], "_") {
@@ -147,44 +147,44 @@ func (p *places) mark(c *helmchart.Chart) {
 			continue
 		}
 		marked := *t
-		marked.Data = append(fmt.Appendf(nil, placeMark, len(p.names)), t.Data...)
+		marked.Data = append(fmt.Appendf(nil, templateMark, len(p.names)), t.Data...)
 		p.names = append(p.names, c.ChartFullPath()+"/"+t.Name)
 		templates = append(templates, &marked)
 	}
 	c.Templates = templates
 	for _, sub := range c.Dependencies() {
-		p.mark(sub)
+		p.addMarks(sub)
 	}
 }
 
 // current is the template that began last; empty before the first.
-func (p *places) current() string {
+func (p *templateTracker) current() string {
 	if n := int(p.last.Load()) - 1; n >= 0 && n < len(p.names) {
 		return p.names[n]
 	}
 	return ""
 }
 
-// began takes note of a mark.
-func (p *places) began(number string) {
+// recordStart takes note of a mark.
+func (p *templateTracker) recordStart(number string) {
 	if n, err := strconv.Atoi(number); err == nil {
 		p.last.Store(int64(n) + 1)
 	}
 }
 
-// firstLine finds places in the first line of a file, in an error of the engine.
-var firstLine = regexp.MustCompile(`([^\s()<>"]+):1:(\d+)`)
+// firstLinePosition finds places in the first line of a file, in an error of the engine.
+var firstLinePosition = regexp.MustCompile(`([^\s()<>"]+):1:(\d+)`)
 
-// unmoved gives an error of the engine with the columns as they are in the chart.
-func (p *places) unmoved(err error) error {
+// restoreColumns gives an error of the engine with the columns as they are in the chart.
+func (p *templateTracker) restoreColumns(err error) error {
 	if err == nil {
 		return nil
 	}
-	text := firstLine.ReplaceAllStringFunc(err.Error(), func(place string) string {
-		m := firstLine.FindStringSubmatch(place)
+	text := firstLinePosition.ReplaceAllStringFunc(err.Error(), func(place string) string {
+		m := firstLinePosition.FindStringSubmatch(place)
 		column, _ := strconv.Atoi(m[2]) // only digits
 		for n, name := range p.names {
-			if moved := len(fmt.Sprintf(placeMark, n)); name == m[1] && column >= moved {
+			if moved := len(fmt.Sprintf(templateMark, n)); name == m[1] && column >= moved {
 				return fmt.Sprintf("%s:1:%d", name, column-moved)
 			}
 		}
@@ -193,44 +193,44 @@ func (p *places) unmoved(err error) error {
 	if text == err.Error() {
 		return err
 	}
-	return &relocated{text: text, err: err}
+	return &relocatedError{text: text, err: err}
 }
 
-// relocated is an error of the engine with other columns.
-type relocated struct {
+// relocatedError is an error of the engine with other columns.
+type relocatedError struct {
 	text string
 	err  error
 }
 
-func (e *relocated) Error() string { return e.text }
-func (e *relocated) Unwrap() error { return e.err }
+func (e *relocatedError) Error() string { return e.text }
+func (e *relocatedError) Unwrap() error { return e.err }
 
 // A watched provider takes note of the marks, and asks the real one about all else.
-type watched struct {
-	places  *places
+type trackingProvider struct {
+	tracker *templateTracker
 	offline bool // lookup finds nothing
-	*provider
+	*lookupProvider
 }
 
 // GetClientFor implements engine.ClientProvider.
-func (w watched) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
+func (w trackingProvider) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
 	switch {
-	case kind == placeKind && apiVersion == "":
-		return &placed{&found{ctx: w.ctx, kind: kind}, w.places}, false, nil
+	case kind == templateMarkKind && apiVersion == "":
+		return &trackingClient{&lookupClient{ctx: w.ctx, kind: kind}, w.tracker}, false, nil
 	case w.offline:
-		return &found{ctx: w.ctx, kind: kind}, false, nil
+		return &lookupClient{ctx: w.ctx, kind: kind}, false, nil
 	}
-	return w.provider.GetClientFor(apiVersion, kind)
+	return w.lookupProvider.GetClientFor(apiVersion, kind)
 }
 
-// placed is the client of the marks.
-type placed struct {
-	*found
-	places *places
+// trackingClient is the client of the marks.
+type trackingClient struct {
+	*lookupClient
+	tracker *templateTracker
 }
 
 // Get takes note of the template with the number name, and finds nothing.
-func (p *placed) Get(ctx context.Context, name string, opts metav1.GetOptions, sub ...string) (*unstructured.Unstructured, error) {
-	p.places.began(name)
-	return p.found.Get(ctx, name, opts, sub...)
+func (p *trackingClient) Get(ctx context.Context, name string, opts metav1.GetOptions, sub ...string) (*unstructured.Unstructured, error) {
+	p.tracker.recordStart(name)
+	return p.lookupClient.Get(ctx, name, opts, sub...)
 }

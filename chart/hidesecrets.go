@@ -10,7 +10,7 @@ import (
 // (helm.sh/helm/v3/pkg/action/action.go, renderResources, hideSecret)
 func HideSecrets(manifest string) string {
 	var out strings.Builder
-	for _, d := range split(manifest, "") {
+	for _, d := range splitManifest(manifest, "") {
 		if d.isSecret() {
 			out.WriteString("---\n# Source: " + d.source + "\n# HIDDEN: The Secret output has been suppressed\n")
 			continue

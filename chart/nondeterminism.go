@@ -35,80 +35,80 @@ var substitutes = map[string]string{
 	"encryptAES": `printf "%[1]x.%[2]x"`,
 }
 
-// contents take the place of hash functions: they give what is hashed, in base64.
-var contents = map[string]string{
+// hashInputs take the place of hash functions: they give what is hashed, in base64.
+var hashInputs = map[string]string{
 	"sha1sum": "b64enc", "sha256sum": "b64enc", "sha512sum": "b64enc", "adler32sum": "b64enc",
 }
 
 // A Repetition renders a chart again with the same input, to find what comes out
 // otherwise each time.
-type Repetition struct {
-	chart  *Chart
-	in     Input
-	called map[string]bool
-	tpl    bool // values and files may be templates
+type Nondeterminism struct {
+	chart     *Chart
+	in        Input
+	functions map[string]bool
+	usesTpl   bool // values and files may be templates
 }
 
-// Repeat prepares rendering again. It reads and changes nothing; the
+// Nondeterminism prepares rendering again. It reads and changes nothing; the
 // answers to lookups are those of the first rendering only when both have the same
 // in.Answers.
-func (c *Chart) Repeat(in Input) *Repetition {
-	r := &Repetition{chart: c, in: in, called: map[string]bool{}}
+func (c *Chart) Nondeterminism(in Input) *Nondeterminism {
+	r := &Nondeterminism{chart: c, in: in, functions: map[string]bool{}}
 	note := func(text string) string {
 		return replaceCalls(text, nil, func(name string) {
-			r.tpl = r.tpl || name == "tpl"
+			r.usesTpl = r.usesTpl || name == "tpl"
 			if nondeterministic[name] > 0 {
-				r.called[name] = true
+				r.functions[name] = true
 			}
 		})
 	}
 	eachChartText(c.Helm, func(text []byte) { note(string(text)) })
-	eachText(copyMap(c.Helm.Values), note)
-	eachText(copyMap(in.Values), note)
+	replaceTexts(copyMap(c.Helm.Values), note)
+	replaceTexts(copyMap(in.Values), note)
 	return r
 }
 
-// Needed tells whether a template, value or file calls a function that makes a
+// Found tells whether a template, value or file calls a function that makes a
 // difference. Otherwise the chart comes out the same each time.
-func (r *Repetition) Needed() bool { return len(r.called) > 0 }
+func (r *Nondeterminism) Found() bool { return len(r.functions) > 0 }
 
-// Certain tells whether one rendering is enough to see every difference: what is
+// SeenInOneRender tells whether one rendering is enough to see every difference: what is
 // chosen from few possibilities may come out the same twice.
-func (r *Repetition) Certain() bool { return r.times() <= 1 }
+func (r *Nondeterminism) SeenInOneRender() bool { return r.rendersNeeded() <= 1 }
 
-func (r *Repetition) times() int {
+func (r *Nondeterminism) rendersNeeded() int {
 	times := 0
-	for name := range r.called {
+	for name := range r.functions {
 		times = max(times, nondeterministic[name])
 	}
 	return times
 }
 
-// Render renders the chart again, as it would come out another time. Salted
+// RenderAgain renders the chart again, as it would come out another time. Salted
 // hashes give what they are made of, see substitutes.
-func (r *Repetition) Render(ctx context.Context) (*Rendered, error) {
+func (r *Nondeterminism) RenderAgain(ctx context.Context) (*Rendered, error) {
 	return r.render(ctx, substitutes)
 }
 
-// RenderHashed is Render with the content in base64 in place of hashes.
-func (r *Repetition) RenderHashed(ctx context.Context) (*Rendered, error) {
-	return r.render(ctx, contents)
+// RenderWithHashInputs is Render with the content in base64 in place of hashes.
+func (r *Nondeterminism) RenderWithHashInputs(ctx context.Context) (*Rendered, error) {
+	return r.render(ctx, hashInputs)
 }
 
-func (r *Repetition) render(ctx context.Context, instead map[string]string) (*Rendered, error) {
+func (r *Nondeterminism) render(ctx context.Context, instead map[string]string) (*Rendered, error) {
 	changed := &Chart{Helm: copyChart(r.chart.Helm)}
 	change := func(text string) string { return replaceCalls(text, instead, func(string) {}) }
-	changeText(changed.Helm, r.tpl, change)
+	rewriteTexts(changed.Helm, r.usesTpl, change)
 	in := r.in
-	if r.tpl {
-		in.Values = eachText(copyMap(in.Values), change).(map[string]any)
+	if r.usesTpl {
+		in.Values = replaceTexts(copyMap(in.Values), change).(map[string]any)
 	}
 	out, err := changed.Render(ctx, in)
 	if err != nil {
 		return nil, err
 	}
 	// What only looks like a template, such as a dashboard, is content.
-	back := func(text string) string { return restore(text, instead) }
+	back := func(text string) string { return restoreCalls(text, instead) }
 	out.Manifest, out.Notes = back(out.Manifest), back(out.Notes)
 	for _, h := range out.Hooks {
 		h.Manifest = back(h.Manifest)
@@ -116,8 +116,8 @@ func (r *Repetition) render(ctx context.Context, instead map[string]string) (*Re
 	return out, nil
 }
 
-// restore takes substitutes out of text that no template has evaluated.
-func restore(text string, instead map[string]string) string {
+// restoreCalls takes substitutes out of text that no template has evaluated.
+func restoreCalls(text string, instead map[string]string) string {
 	for name, other := range instead {
 		if !strings.Contains(other, " ") {
 			continue // a plain word may be anybody's
@@ -133,14 +133,14 @@ func restore(text string, instead map[string]string) string {
 // value or file calls a function that could make a difference. It reads what
 // Render reads.
 func (c *Chart) Variants(ctx context.Context, in Input) ([]*Rendered, error) {
-	return c.Repeat(in).Variants(ctx)
+	return c.Nondeterminism(in).Variants(ctx)
 }
 
 // Variants is that of the chart.
-func (r *Repetition) Variants(ctx context.Context) ([]*Rendered, error) {
+func (r *Nondeterminism) Variants(ctx context.Context) ([]*Rendered, error) {
 	var out []*Rendered
-	for range r.times() {
-		again, err := r.Render(ctx)
+	for range r.rendersNeeded() {
+		again, err := r.RenderAgain(ctx)
 		if err != nil {
 			return nil, err
 		}
@@ -155,14 +155,14 @@ func eachChartText(c *helmchart.Chart, do func([]byte)) {
 		do(f.Data)
 	}
 	for _, child := range c.Dependencies() {
-		eachText(copyMap(child.Values), func(text string) string { do([]byte(text)); return text })
+		replaceTexts(copyMap(child.Values), func(text string) string { do([]byte(text)); return text })
 		eachChartText(child, do)
 	}
 }
 
-// changeText changes all text of a chart, a copy of the caller's own, that may be
+// rewriteTexts changes all text of a chart, a copy of the caller's own, that may be
 // evaluated: templates, and with tpl values and files.
-func changeText(c *helmchart.Chart, tpl bool, change func(string) string) {
+func rewriteTexts(c *helmchart.Chart, tpl bool, change func(string) string) {
 	files := func(files []*helmchart.File) []*helmchart.File {
 		files = slices.Clone(files)
 		for i, f := range files {
@@ -175,25 +175,25 @@ func changeText(c *helmchart.Chart, tpl bool, change func(string) string) {
 	c.Templates = files(c.Templates)
 	if tpl {
 		c.Files = files(c.Files)
-		eachText(c.Values, change)
+		replaceTexts(c.Values, change)
 	}
 	for _, child := range c.Dependencies() {
-		changeText(child, tpl, change)
+		rewriteTexts(child, tpl, change)
 	}
 }
 
-// eachText replaces all texts in values, in place.
-func eachText(v any, change func(string) string) any {
+// replaceTexts replaces all texts in values, in place.
+func replaceTexts(v any, change func(string) string) any {
 	switch v := v.(type) {
 	case string:
 		return change(v)
 	case map[string]any:
 		for key, item := range v {
-			v[key] = eachText(item, change)
+			v[key] = replaceTexts(item, change)
 		}
 	case []any:
 		for i, item := range v {
-			v[i] = eachText(item, change)
+			v[i] = replaceTexts(item, change)
 		}
 	}
 	return v
@@ -228,7 +228,7 @@ func replaceInAction(out *strings.Builder, text string, instead map[string]strin
 		case strings.HasPrefix(text[i:], "}}"):
 			return text[i:]
 		case strings.HasPrefix(text[i:], "/*"):
-			size = until(text[i:], "*/")
+			size = lengthUntil(text[i:], "*/")
 		case b == '"' || b == '\'' || b == '`':
 			size = quotedLength(text[i:])
 		case b == '.' || b == '$':
@@ -244,7 +244,7 @@ func replaceInAction(out *strings.Builder, text string, instead map[string]strin
 		if other, ok := instead[word]; ok {
 			out.WriteString(other)
 		} else if size > 1 && strings.Contains(text[i:i+size], "{{") {
-			out.WriteString(replaceInText(text[i:i+size], instead, note))
+			out.WriteString(replaceInQuoted(text[i:i+size], instead, note))
 		} else {
 			out.WriteString(text[i : i+size])
 		}
@@ -253,9 +253,9 @@ func replaceInAction(out *strings.Builder, text string, instead map[string]strin
 	return ""
 }
 
-// replaceInText handles a text that stands in an action, and may be a template for
+// replaceInQuoted handles a text that stands in an action, and may be a template for
 // the function tpl.
-func replaceInText(quoted string, instead map[string]string, note func(string)) string {
+func replaceInQuoted(quoted string, instead map[string]string, note func(string)) string {
 	if quoted[0] == '"' {
 		escaped := make(map[string]string, len(instead))
 		for name, other := range instead {
@@ -266,8 +266,8 @@ func replaceInText(quoted string, instead map[string]string, note func(string)) 
 	return quoted[:1] + replaceCalls(quoted[1:len(quoted)-1], instead, note) + quoted[len(quoted)-1:]
 }
 
-// until is the length of the text up to and with the first end.
-func until(text, end string) int {
+// lengthUntil is the length of the text up to and with the first end.
+func lengthUntil(text, end string) int {
 	if i := strings.Index(text, end); i >= 0 {
 		return i + len(end)
 	}

@@ -15,18 +15,18 @@ func TestGeneratedName(t *testing.T) {
 		"..":                   "chart-1763718000",
 		"oci://host/a/web:1.0": "web:1-1763718000", // Helm's too, and refused as a name
 	} {
-		if got := GeneratedName(ref, at); got != want {
+		if got := GenerateReleaseName(ref, at); got != want {
 			t.Errorf("GeneratedName(%q) = %s, want %s", ref, got, want)
 		}
 	}
 }
 
 func TestNameFromTemplate(t *testing.T) {
-	if got, err := NameFromTemplate(`web-{{ "ABC" | lower }}`); err != nil || got != "web-abc" {
+	if got, err := ReleaseNameFromTemplate(`web-{{ "ABC" | lower }}`); err != nil || got != "web-abc" {
 		t.Errorf("got %q, %v", got, err)
 	}
 	for _, bad := range []string{"{{", "{{ nosuch }}", `{{ fail "x" }}`} {
-		if got, err := NameFromTemplate(bad); err == nil {
+		if got, err := ReleaseNameFromTemplate(bad); err == nil {
 			t.Errorf("%s gives %q", bad, got)
 		}
 	}

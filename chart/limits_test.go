@@ -47,7 +47,7 @@ func TestMarksAreNotRecorded(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, f := range append(r.Chart.Templates, c.Helm.Templates...) {
-		if strings.Contains(string(f.Data), placeKind) {
+		if strings.Contains(string(f.Data), templateMarkKind) {
 			t.Errorf("%s has a mark: %s", f.Name, f.Data)
 		}
 	}

@@ -62,7 +62,7 @@ kind: PodDisruptionBudget
 metadata: {name: f}
 `
 	manifest := strings.ReplaceAll(old, "OLD", "policy/v1beta1")
-	out, changes := Renewed(manifest, func(obj *unstructured.Unstructured) string {
+	out, changes := ReplaceAPIVersions(manifest, func(obj *unstructured.Unstructured) string {
 		if obj.GetAPIVersion() == "policy/v1beta1" && obj.GetKind() == "PodDisruptionBudget" {
 			return "policy/v1"
 		}
@@ -78,7 +78,7 @@ metadata: {name: f}
 	if !slices.Equal(changes, told) {
 		t.Errorf("changes: %q, want %q", changes, told)
 	}
-	if same, _ := Renewed(manifest, func(*unstructured.Unstructured) string { return "" }); same != manifest {
+	if same, _ := ReplaceAPIVersions(manifest, func(*unstructured.Unstructured) string { return "" }); same != manifest {
 		t.Errorf("nothing to renew, got\n%s", same)
 	}
 }

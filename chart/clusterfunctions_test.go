@@ -35,7 +35,7 @@ func TestMayAskCluster(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			tt.sub.Metadata = &helmchart.Metadata{Name: "sub"}
 			tt.chart.AddDependency(&tt.sub)
-			if got := mayAskCluster(&tt.chart, tt.values); got != tt.want {
+			if got := mayUseCluster(&tt.chart, tt.values); got != tt.want {
 				t.Errorf("got %v, want %v", got, tt.want)
 			}
 		})

@@ -33,19 +33,19 @@ var hookEvents = map[string]helmrelease.HookEvent{
 	"test-success":  helmrelease.HookTest, // Helm 2's word
 }
 
-// piece is one rendered document with its head, on its way into the order.
-type piece struct {
+// renderedDocument is one rendered document with its head, on its way into the order.
+type renderedDocument struct {
 	Document
 	head releaseutil.SimpleHead
 }
 
-// arrange sorts rendered files into the manifest and hooks, in the order in
+// sortIntoManifest sorts rendered files into the manifest and hooks, in the order in
 // which Helm has them. All documents that can't be read are in the error.
-func (r *Rendered) arrange(helm *helmchart.Chart, files map[string]string, crds bool) error {
-	var main, hooks []piece
+func (r *Rendered) sortIntoManifest(helm *helmchart.Chart, files map[string]string, crds bool) error {
+	var main, hooks []renderedDocument
 	var problems []error
-	for _, name := range paths(files) {
-		pieces, err := cut(name, files[name])
+	for _, name := range manifestFiles(files) {
+		pieces, err := splitFile(name, files[name])
 		problems = append(problems, err)
 		for _, p := range pieces {
 			if _, ok := p.annotation(helmrelease.HookAnnotation); ok {
@@ -56,7 +56,7 @@ func (r *Rendered) arrange(helm *helmchart.Chart, files map[string]string, crds 
 		}
 	}
 	if err := errors.Join(problems...); err != nil {
-		for _, name := range paths(files) {
+		for _, name := range manifestFiles(files) {
 			r.Manifest += Document{Source: name, Text: files[name]}.String()
 		}
 		return err
@@ -66,17 +66,17 @@ func (r *Rendered) arrange(helm *helmchart.Chart, files map[string]string, crds 
 			r.Documents = append(r.Documents, Document{Source: crd.Filename, Text: string(crd.File.Data)})
 		}
 	}
-	for _, p := range byKind(main) {
+	for _, p := range sortByInstallOrder(main) {
 		r.Documents = append(r.Documents, p.Document)
 	}
-	for _, p := range byKind(hooks) {
+	for _, p := range sortByInstallOrder(hooks) {
 		r.addHook(p)
 	}
-	r.Manifest = join(r.Documents)
+	r.Manifest = joinDocuments(r.Documents)
 	return nil
 }
 
-func join(documents []Document) string {
+func joinDocuments(documents []Document) string {
 	var out strings.Builder
 	for _, d := range documents {
 		out.WriteString(d.String())
@@ -87,8 +87,8 @@ func join(documents []Document) string {
 // String is the document as Helm writes it.
 func (d Document) String() string { return fmt.Sprintf("---\n# Source: %s\n%s\n", d.Source, d.Text) }
 
-// paths lists the files that are neither partials nor blank, sorted.
-func paths(files map[string]string) []string {
+// manifestFiles lists the files that are neither partials nor blank, sorted.
+func manifestFiles(files map[string]string) []string {
 	var out []string
 	for name, text := range files {
 		if !strings.HasPrefix(path.Base(name), "_") && strings.TrimSpace(text) != "" {
@@ -99,18 +99,18 @@ func paths(files map[string]string) []string {
 	return out
 }
 
-// cut splits a rendered file into documents where Helm does.
-func cut(name, text string) ([]piece, error) {
-	var out []piece
+// splitFile splits a rendered file into documents where Helm does.
+func splitFile(name, text string) ([]renderedDocument, error) {
+	var out []renderedDocument
 	var problems []error
 	documents, at := releaseutil.SplitManifests(text), 0
 	for i := range len(documents) {
-		p := piece{Document: Document{Source: name, Text: documents["manifest-"+strconv.Itoa(i)]}}
+		p := renderedDocument{Document: Document{Source: name, Text: documents["manifest-"+strconv.Itoa(i)]}}
 		start := at + max(strings.Index(text[at:], p.Text), 0)
 		at = start + len(p.Text)
 		if err := yaml.Unmarshal([]byte(p.Text), &p.head); err != nil {
 			line := strings.Count(text[:start], "\n")
-			problems = append(problems, &DocumentError{Source: name, Err: headProblem(err, line)})
+			problems = append(problems, &DocumentError{Source: name, Err: headError(err, line)})
 			continue
 		}
 		out = append(out, p)
@@ -118,8 +118,8 @@ func cut(name, text string) ([]piece, error) {
 	return out, errors.Join(problems...)
 }
 
-// headProblem says what is wrong with a document whose head can't be read.
-func headProblem(err error, line int) error {
+// headError says what is wrong with a document whose head can't be read.
+func headError(err error, line int) error {
 	var typed *json.UnmarshalTypeError
 	if errors.As(err, &typed) && typed.Field == "" {
 		return fmt.Errorf("the document at line %d of what it rendered is no object: %s", line+1, typed.Value)
@@ -128,10 +128,10 @@ func headProblem(err error, line int) error {
 		return fmt.Errorf("the document at line %d of what it rendered has %s where Helm takes %s: %s",
 			line+1, typed.Value, typed.Type, strings.TrimPrefix(typed.Field, "."))
 	}
-	return shifted(err, line)
+	return shiftedYAMLError(err, line)
 }
 
-func (p *piece) annotation(name string) (string, bool) {
+func (p *renderedDocument) annotation(name string) (string, bool) {
 	if p.head.Metadata == nil {
 		return "", false
 	}
@@ -139,15 +139,15 @@ func (p *piece) annotation(name string) (string, bool) {
 	return value, ok
 }
 
-// byKind puts pieces in Helm's install order, which is part of the manifest
+// sortByInstallOrder puts pieces in Helm's install order, which is part of the manifest
 // that Helm stores; unknown kinds come last, by name.
-func byKind(pieces []piece) []piece {
+func sortByInstallOrder(pieces []renderedDocument) []renderedDocument {
 	rank := make(map[string]int, len(releaseutil.InstallOrder))
 	for i, kind := range releaseutil.InstallOrder {
 		rank[kind] = i
 	}
 	last := len(rank)
-	slices.SortStableFunc(pieces, func(a, b piece) int {
+	slices.SortStableFunc(pieces, func(a, b renderedDocument) int {
 		i, known := rank[a.head.Kind]
 		j, alsoKnown := rank[b.head.Kind]
 		if !known && !alsoKnown {
@@ -166,7 +166,7 @@ func byKind(pieces []piece) []piece {
 
 // hookWeight reads a hook's weight: that of all objects counts before that of Helm,
 // which takes one that isn't a number for 0.
-func (p piece) hookWeight() int {
+func (p renderedDocument) hookWeight() int {
 	if p.head.Metadata == nil {
 		return 0
 	}
@@ -183,7 +183,7 @@ func (p piece) hookWeight() int {
 
 // addHook makes a piece a hook. One with an event that Helm doesn't know is
 // left out altogether, as Helm does.
-func (r *Rendered) addHook(p piece) {
+func (r *Rendered) addHook(p renderedDocument) {
 	events, _ := p.annotation(helmrelease.HookAnnotation)
 	hook := &helmrelease.Hook{
 		Name:              p.head.Metadata.Name,
@@ -204,17 +204,17 @@ func (r *Rendered) addHook(p piece) {
 		hook.Events = append(hook.Events, event)
 	}
 	hook.Weight = p.hookWeight()
-	for _, word := range p.words(helmrelease.HookDeleteAnnotation) {
+	for _, word := range p.annotationList(helmrelease.HookDeleteAnnotation) {
 		hook.DeletePolicies = append(hook.DeletePolicies, helmrelease.HookDeletePolicy(word))
 	}
-	for _, word := range p.words(helmrelease.HookOutputLogAnnotation) {
+	for _, word := range p.annotationList(helmrelease.HookOutputLogAnnotation) {
 		hook.OutputLogPolicies = append(hook.OutputLogPolicies, helmrelease.HookOutputLogPolicy(word))
 	}
 	r.Hooks = append(r.Hooks, hook)
 }
 
-// words are the comma-separated words of an annotation, in lower case.
-func (p *piece) words(annotation string) []string {
+// annotationList are the comma-separated words of an annotation, in lower case.
+func (p *renderedDocument) annotationList(annotation string) []string {
 	value, ok := p.annotation(annotation)
 	if !ok {
 		return nil

@@ -13,14 +13,14 @@ import (
 // Keyring is the file of public keys that signatures are checked against:
 // path, or when that is empty GnuPG's.
 func Keyring(path string) (string, error) {
-	opts, err := LoadOptions{Keyring: path, Verify: true}.complete()
+	opts, err := LoadOptions{Keyring: path, Verify: true}.withDefaults()
 	return opts.Keyring, err
 }
 
 // Read is Load for looking at a chart: one that can't be deployed, because it
 // is a library or lacks dependencies, is read too.
 func Read(ctx context.Context, ref string, opts LoadOptions) (*Chart, error) {
-	opts, err := opts.complete()
+	opts, err := opts.withDefaults()
 	if err != nil {
 		return nil, err
 	}
@@ -40,7 +40,7 @@ func Read(ctx context.Context, ref string, opts LoadOptions) (*Chart, error) {
 			return nil, fmt.Errorf("verifying chart %s: %w", ref, err)
 		}
 	}
-	c, err := read(ref)
+	c, err := readChart(ref)
 	if err != nil {
 		return nil, err
 	}
@@ -51,9 +51,9 @@ func Read(ctx context.Context, ref string, opts LoadOptions) (*Chart, error) {
 	return out, nil
 }
 
-// Interruptible does what can't be told to stop, as Helm's libraries take no
+// RunInterruptible does what can't be told to stop, as Helm's libraries take no
 // context. When ctx ends first, the work is left to its own time limits.
-func Interruptible(ctx context.Context, work func() error) error {
-	_, err := abandonable(ctx, func() (struct{}, error) { return struct{}{}, work() })
+func RunInterruptible(ctx context.Context, work func() error) error {
+	_, err := interruptible(ctx, func() (struct{}, error) { return struct{}{}, work() })
 	return err
 }
