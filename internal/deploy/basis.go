@@ -43,7 +43,7 @@ func (d *Deployer) Decide(ctx context.Context, decide DecideFunc) (op *Operation
 
 // newOperation begins an operation on a release by what its history is.
 func (d *Deployer) newOperation(verb Verb, history *release.History) *Operation {
-	op := &Operation{Verb: verb, Release: history.Name, Namespace: d.Namespace, Base: history.Latest()}
+	op := &Operation{Verb: verb, Release: history.Name, Namespace: d.Namespace, Base: history.Latest(), Revisions: history.Revisions}
 	op.Basis = Basis{Records: history.Identity(), Verb: verb, Latest: "no revision"}
 	if op.Base != nil {
 		op.Basis.Latest = fmt.Sprintf("revision %d, which is %s", op.Base.Revision, op.Base.Status)

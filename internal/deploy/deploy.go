@@ -95,6 +95,8 @@ type Operation struct {
 	Basis Basis
 	// Base is the latest revision when this was decided; nil before the first.
 	Base *release.Summary
+	// Revisions are all that there were when this was decided, oldest first.
+	Revisions []release.Summary
 	// Next is what carrying it out will record. For an uninstall, a test or a
 	// watch it is the revision as it was read.
 	Next *release.Record

@@ -54,11 +54,12 @@ func sameObject(a, b call) bool {
 }
 
 // An adopter is a command that adopts strangers' objects and is to be undone when
-// it fails.
+// it fails: where a mishap comes to it, or by itself.
 type adopter struct {
 	setup [][]string
 	args  []string
 	next  [][]string // what gives all back where the undo could not, each for itself
+	fails bool       // its chart fails when all is done, and what undoes that is struck too
 }
 
 var adopters = map[string]adopter{
@@ -70,6 +71,17 @@ var adopters = map[string]adopter{
 		setup: [][]string{{"install", "x", "OWN"}},
 		args:  []string{"upgrade", "x", "WANTING", "--atomic"},
 		next:  [][]string{{"rollback", "x", "1"}, {"upgrade", "x", "OWN"}, {"uninstall", "x"}},
+	},
+	"failing install": {
+		args:  []string{"install", "x", "WANTING", "--atomic"},
+		next:  [][]string{{"uninstall", "x", "--ignore-not-found"}, {"upgrade", "--install", "x", "OWN"}},
+		fails: true,
+	},
+	"failing upgrade": {
+		setup: [][]string{{"install", "x", "OWN"}},
+		args:  []string{"upgrade", "x", "WANTING", "--atomic"},
+		next:  [][]string{{"rollback", "x", "1"}, {"upgrade", "x", "OWN"}, {"uninstall", "x"}},
+		fails: true,
 	},
 }
 
@@ -86,7 +98,7 @@ func TestUndoAtEveryCall(t *testing.T) {
 			draw := rand.New(rand.NewPCG(13, uint64(len(name))))
 			for n := range countWrites(t, a) {
 				for i, m := range mishaps {
-					if os.Getenv(longEnv) == "" && draw.IntN(22) != 0 {
+					if os.Getenv(longEnv) == "" && draw.IntN(36) != 0 {
 						continue
 					}
 					next := a.next[(n+i)%len(a.next)]
@@ -105,7 +117,7 @@ func countWrites(t *testing.T, a adopter) int {
 	t.Helper()
 	s, p := a.world(t)
 	p.arm(nil)
-	s.ok(s.filled(a.args)...)
+	s.exits(map[bool]int{true: 6}[a.fails], s.filled(a)...)
 	writes := 0
 	for _, c := range p.seen() {
 		if c.write() {
@@ -122,22 +134,27 @@ func (a adopter) world(t *testing.T) (*strangers, *proxy) {
 	s := newStrangers(w)
 	p := w.proxied()
 	for _, args := range a.setup {
-		s.ok(s.filled(args)...)
+		s.ok(s.own(args)...)
 	}
 	return s, p
 }
 
-// filled puts charts into a command line.
-func (s *strangers) filled(args []string) []string {
+// filled is the command line of the adopter, with its chart.
+func (s *strangers) filled(a adopter) []string {
+	more := []string{configMap("new", "1")}
+	if a.fails {
+		more = append(more, fails())
+	}
+	out := slices.Clone(a.args)
+	out[slices.Index(out, "WANTING")] = s.wanting(more...)
+	return s.taking(out...)
+}
+
+// own puts a chart without objects of strangers into a command line.
+func (s *strangers) own(args []string) []string {
 	out := slices.Clone(args)
-	for i, arg := range out {
-		switch arg {
-		case "WANTING":
-			out[i] = s.wanting(configMap("new", "1"))
-			out = s.taking(out...)
-		case "OWN":
-			out[i] = s.chart(configMap("own", "0"))
-		}
+	if i := slices.Index(out, "OWN"); i >= 0 {
+		out[i] = s.chart(configMap("own", "0"))
 	}
 	return out
 }
@@ -148,10 +165,10 @@ func (a adopter) strike(t *testing.T, nth int, m mishap, next []string) {
 	p.arm(nil)
 	var r result
 	if m.kills {
-		r = s.struckAt(p, nth, m.when, s.filled(a.args)...)
+		r = s.struckAt(p, nth, m.when, s.filled(a)...)
 	} else {
 		p.failing(faultAt(nth, m))
-		r = s.try(deployerBinary, s.filled(a.args)...)
+		r = s.try(deployerBinary, s.filled(a)...)
 		p.failing(nil)
 	}
 	calls := s.written(p)
@@ -163,7 +180,10 @@ func (a adopter) strike(t *testing.T, nth int, m mishap, next []string) {
 	case r.code == 6:
 		s.asBefore("after the undo")
 	default:
-		s.ok(s.filled(next)...)
+		if nth%2 == 0 && len(s.revisions("x")) > 0 {
+			s.ok("recover", "x") // which changes no object, and nothing of what becomes of them
+		}
+		s.ok(s.own(next)...)
 		s.asBefore("after the next run")
 	}
 	own := r.code == 6 && a.setup != nil || r.code != 6 && next[0] != "uninstall"

@@ -78,6 +78,7 @@ func (f *File) keep(op *deploy.Operation, o Options) (*key, error) {
 	if f.Cluster, k, err = newCluster(o.Server, o.Known, c.Key); err != nil {
 		return nil, err
 	}
+	f.Records = f.Cluster.recordsOf(op)
 	if f.Content.How == Render && !f.Cluster.bound() {
 		return nil, &InputError{
 			Text: "the plan has Secrets or values, and this account can read nothing of the cluster that their digests could be protected by",

@@ -43,7 +43,7 @@ func (f *File) Open(ctx context.Context, d *deploy.Deployer, digest string, with
 	if moved := f.Cluster.moved(f, d.Cluster.Host(), known); len(moved) > 0 {
 		return nil, &StaleError{Moved: moved}
 	}
-	if moved := f.movedBase(history.Latest()); len(moved) > 0 {
+	if moved := f.movedRecords(history.Revisions); len(moved) > 0 {
 		return nil, &StaleError{Moved: moved}
 	}
 	p := &Plan{File: f}
@@ -98,36 +98,6 @@ func (p *Plan) decrypt(with []age.Identity) error {
 	return err
 }
 
-// movedBase says how the release has moved on.
-func (f *File) movedBase(latest *release.Summary) []Moved {
-	m := Moved{What: "release " + f.Release, Planned: "upon no revision"}
-	if f.Base != nil {
-		m.Planned = fmt.Sprintf("upon revision %d, %s", f.Base.Revision, f.Base.Status)
-	}
-	switch {
-	case f.Base == nil && latest == nil:
-		return nil
-	case latest == nil:
-		m.Now = "it isn't there any more"
-	case f.Base == nil || latest.Revision != f.Base.Revision:
-		m.Now = fmt.Sprintf("the latest is revision %d, %s", latest.Revision, latest.Status)
-	case f.Cluster.Identities[ofRevision] != f.Cluster.identity(ofRevision, latest.Identity()):
-		m.Now = fmt.Sprintf("revision %d was deleted and made again", latest.Revision)
-	case sameStatus(f.Base.Status, latest.Status.String()):
-		return nil
-	default:
-		m.Now = fmt.Sprintf("it is %s", latest.Status)
-	}
-	return []Moved{m}
-}
-
-// sameStatus also takes for the same what a dead run had left pending and is
-// recorded as failed by now.
-func sameStatus(planned, now string) bool {
-	pending := planned == "pending-install" || planned == "pending-upgrade" || planned == "pending-rollback"
-	return planned == now || pending && now == "failed"
-}
-
 // Lead is as much of the operation as is needed to take the lock of its
 // release: it can't be carried out.
 func (p *Plan) Lead() *deploy.Operation {
@@ -152,7 +122,7 @@ func (p *Plan) Decide(ctx context.Context, d *deploy.Deployer, render Build) (*d
 	op, err := p.again(ctx, d, render)
 	if op != nil && op.Next != nil {
 		// Also when it is rejected: other inputs may be the reason for that.
-		if moved := p.movedBase(op.Base); len(moved) > 0 {
+		if moved := p.movedRecords(op.Revisions); len(moved) > 0 {
 			return nil, &StaleError{Moved: moved}
 		}
 		if parts := different(p.Parts, partsOf(p.key, op)); len(parts) > 0 {

@@ -35,6 +35,7 @@ type File struct {
 	Labels          map[string]string `json:"labels,omitempty"` // of the next record
 	Reuse           string            `json:"reuse,omitempty"`  // how the values of the base are used again; see chart.Reuse
 	Base            *Base             `json:"base,omitempty"`   // the latest revision; nil before the first
+	Records         []Record          `json:"records,omitempty"`
 
 	// Policies are those that the plan was made with. They decide what is done; how a
 	// run is followed (timeouts, waiting) is said when it is carried out.
@@ -61,6 +62,14 @@ func (f *File) Digest() string { return f.digest }
 type Base struct {
 	Revision int    `json:"revision"`
 	Status   string `json:"status"`
+}
+
+// A Record is one of the records of the release that a plan was made upon. Files
+// of before have none.
+type Record struct {
+	Revision int    `json:"revision"`
+	Status   string `json:"status"`
+	Identity string `json:"identity"` // salted digest of its UID
 }
 
 // An Object is what the plan does to one object, and what that depends on.

@@ -1,0 +1,93 @@
+package e2e
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestRefusedRestore is an object whose former values the server doesn't take
+// back: the rest is given back, and that is told.
+func TestRefusedRestore(t *testing.T) {
+	w := newWorld(t)
+	w.create("configmaps", "kubectl-create", configMap("cm", "theirs"))
+	w.exits(1, "install", "x", w.chart(configMap("cm", "ours")+"immutable: true\n", fails()), "--take-ownership")
+	r := w.ok("uninstall", "x")
+	w.says(r, "stderr", `ConfigMap/`+w.ns+`/cm: given back, but not all as it was: its fields stay as this release left them: .*immutable`)
+	w.notOurs("cm")
+	if got := field(w.must("configmaps", "cm"), "data.key"); got != "ours" {
+		t.Errorf("ConfigMap/cm has key = %v, want ours", got)
+	}
+}
+
+// notOurs checks that a ConfigMap has no marks of the release and no fields of ours.
+func (w *world) notOurs(name string) {
+	w.Helper()
+	cm := w.must("configmaps", name)
+	if a := cm.GetAnnotations(); a["meta.helm.sh/release-name"] != "" || cm.GetLabels()["app.kubernetes.io/managed-by"] != "" {
+		w.Errorf("ConfigMap/%s has marks of the release: %v %v", name, a, cm.GetLabels())
+	}
+	if owners := managers(cm); strings.Contains(owners, "helm (") {
+		w.Errorf("fields of ConfigMap/%s belong to\n%s", name, owners)
+	}
+}
+
+// TestLargeFormerValues is that what is recorded of adopted objects has limits: of
+// one object beyond 64 KiB, and of those beyond 1 MiB together, only the marks of
+// ownership are given back, and plan and run say so.
+func TestLargeFormerValues(t *testing.T) {
+	large := func(name, word string, size int) string {
+		return fmt.Sprintf("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: %s}\ndata: {key: %q}\n", name, strings.Repeat(word, size/len(word)))
+	}
+	for _, c := range []struct {
+		name        string
+		count, size int
+		restored    int // the first so many, by name
+	}{
+		{"just small enough", 1, 63 << 10, 1},
+		{"one too large", 1, 65 << 10, 0},
+		{"too many", 18, 62 << 10, 16},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := newWorld(t)
+			var templates []string
+			for i := range c.count {
+				name := fmt.Sprintf("c%02d", i)
+				w.create("configmaps", "kubectl-create", large(name, "theirs,", c.size))
+				templates = append(templates, large(name, "ours,", 4<<10))
+			}
+			w.exits(1, "install", "x", w.chart(append(templates, fails())...), "--take-ownership")
+			plan := w.plan("--uninstall", "x")
+			r := w.ok("uninstall", "x")
+			for i := range c.count {
+				name, want := fmt.Sprintf("c%02d", i), "ours,"
+				if i < c.restored {
+					want = "theirs,"
+				}
+				w.notOurs(name)
+				if got := fmt.Sprint(field(w.must("configmaps", name), "data.key")); !strings.HasPrefix(got, want) {
+					t.Errorf("ConfigMap/%s begins with %.10s, want %s", name, got, want)
+				}
+				const told = "what its fields were was too large to be recorded, so they stay as they are"
+				if said := strings.Contains(plan.reason("ConfigMap/"+w.ns+"/"+name), told); said == (i < c.restored) {
+					t.Errorf("the plan says of ConfigMap/%s that it stays as it is: %v", name, said)
+				}
+			}
+			if said := strings.Contains(r.err, "too large to be recorded"); said == (c.restored == c.count) {
+				t.Errorf("it tells of values that aren't given back: %v\n%s", said, r)
+			}
+		})
+	}
+}
+
+// reason is why the plan does something to an object; empty when it does nothing.
+func (p shownPlan) reason(object string) string {
+	for _, stage := range p.Stages {
+		for _, o := range stage.Objects {
+			if o.Object == object {
+				return o.Reason
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,104 @@
+package planfile
+
+import (
+	"fmt"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"deployer/internal/deploy"
+	"deployer/release"
+)
+
+// recordsOf are the records that an operation was decided upon. resourceVersions
+// are not among what is compared: tests write their outcome into the record.
+func (c Cluster) recordsOf(op *deploy.Operation) []Record {
+	var out []Record
+	for _, r := range op.Revisions {
+		out = append(out, Record{Revision: r.Revision, Status: r.Status.String(), Identity: c.identity(ofRevision, r.Identity())})
+	}
+	return out
+}
+
+// movedRecords says how the release has moved on: the latest record, or any of
+// the earlier ones, which say what there may be of the release.
+func (f *File) movedRecords(now []release.Summary) []Moved {
+	var latest *release.Summary
+	if len(now) > 0 {
+		latest = &now[len(now)-1]
+	}
+	if moved := f.movedBase(latest); len(moved) > 0 || len(f.Records) == 0 {
+		return moved
+	}
+	found := map[int]release.Summary{}
+	for _, r := range now {
+		found[r.Revision] = r
+	}
+	var out []Moved
+	for _, planned := range f.Records {
+		r, ok := found[planned.Revision]
+		delete(found, planned.Revision)
+		if text := f.movedRecord(planned, r, ok); text != "" {
+			out = append(out, Moved{What: "release " + f.Release, Planned: fmt.Sprintf("with revision %d, %s", planned.Revision, planned.Status), Now: text})
+		}
+	}
+	for _, r := range now {
+		if _, come := found[r.Revision]; come {
+			out = append(out, Moved{What: "release " + f.Release, Planned: fmt.Sprintf("without revision %d", r.Revision), Now: fmt.Sprintf("it is there, %s", r.Status)})
+		}
+	}
+	return out
+}
+
+// movedRecord says what has become of one record; empty for nothing.
+func (f *File) movedRecord(planned Record, now release.Summary, found bool) string {
+	switch {
+	case !found:
+		return "it isn't there any more"
+	case planned.Identity != f.Cluster.identity(ofRevision, now.Identity()):
+		return "it was deleted and made again"
+	case sameStatus(planned.Status, now.Status.String()), f.superseded(planned) && now.Status == helmrelease.StatusSuperseded:
+		return ""
+	}
+	return fmt.Sprintf("it is %s", now.Status)
+}
+
+// superseded tells of one that is deployed whether a later one is too: a dead run
+// has left it so, and the next one puts it straight.
+func (f *File) superseded(r Record) bool {
+	for _, other := range f.Records {
+		if other.Revision > r.Revision && other.Status == "deployed" {
+			return r.Status == "deployed"
+		}
+	}
+	return false
+}
+
+// movedBase says how the release has moved on.
+func (f *File) movedBase(latest *release.Summary) []Moved {
+	m := Moved{What: "release " + f.Release, Planned: "upon no revision"}
+	if f.Base != nil {
+		m.Planned = fmt.Sprintf("upon revision %d, %s", f.Base.Revision, f.Base.Status)
+	}
+	switch {
+	case f.Base == nil && latest == nil:
+		return nil
+	case latest == nil:
+		m.Now = "it isn't there any more"
+	case f.Base == nil || latest.Revision != f.Base.Revision:
+		m.Now = fmt.Sprintf("the latest is revision %d, %s", latest.Revision, latest.Status)
+	case f.Cluster.Identities[ofRevision] != f.Cluster.identity(ofRevision, latest.Identity()):
+		m.Now = fmt.Sprintf("revision %d was deleted and made again", latest.Revision)
+	case sameStatus(f.Base.Status, latest.Status.String()):
+		return nil
+	default:
+		m.Now = fmt.Sprintf("it is %s", latest.Status)
+	}
+	return []Moved{m}
+}
+
+// sameStatus also takes for the same what a dead run had left pending and is
+// recorded as failed by now.
+func sameStatus(planned, now string) bool {
+	pending := planned == "pending-install" || planned == "pending-upgrade" || planned == "pending-rollback"
+	return planned == now || pending && now == "failed"
+}
