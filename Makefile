@@ -75,13 +75,13 @@ test-long: devcluster helm3 ## the random stories of make test, 200 of each (SEE
 	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 DEPLOYER_TEST_LONG=1 $(GO) test -count=1 -timeout 180m -run '^(TestKilled|TestSignal|TestUndo)AtEveryCall$$' ./internal/e2e
 	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 DEPLOYER_TEST_LONG=1 $(GO) test -count=1 -timeout 300m -run '^TestTwoAtOnceAtEveryCall$$' ./internal/e2e
 
-FUZZ := ./internal/hide:FuzzHide ./internal/view/output:FuzzFilter ./internal/view/textfmt:FuzzLine ./internal/view:FuzzMarkdown
+FUZZ := ./internal/hide:FuzzHide ./internal/view/output:FuzzFilter ./internal/view/textfmt:FuzzLine ./internal/view/document:FuzzMarkdown
 
 fuzz: ## what must never be shown or obeyed, with texts made up (FUZZTIME=10m: for so long each)
 	@for f in $(FUZZ); do $(GO) test -run '^$$' -fuzz "^$${f##*:}$$" -fuzztime $(or $(FUZZTIME),1m) $${f%%:*} || exit 1; done
 
 golden: devcluster helm3 ## rewrite the golden files from what the program does now
-	bin/devcluster run -- $(GO) test ./internal/view ./cmd/deployer ./chart -update
+	bin/devcluster run -- $(GO) test ./internal/view/plan ./internal/view/inspection ./internal/view/document ./internal/view/run ./cmd/deployer ./chart -update
 
 clean: ## what was built
 	rm -rf bin

@@ -119,7 +119,7 @@ func TestArrangeHelp(t *testing.T) {
 func TestArrangedLinesRun(t *testing.T) {
 	var out, errOut bytes.Buffer
 	args := []string{"deployer", "version", "--short", "-n", "a", "--namespace=b", "--debug=false", "--color", "never"}
-	if code := run(context.Background(), args, strings.NewReader(""), &out, &errOut); code != 0 || out.String() != "dev\n" {
+	if code := execute(context.Background(), args, strings.NewReader(""), &out, &errOut); code != 0 || out.String() != "dev\n" {
 		t.Errorf("%v exits with %d and prints %q, %q", args, code, out.String(), errOut.String())
 	}
 }

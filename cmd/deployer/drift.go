@@ -5,7 +5,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 
-	"deployer/internal/view"
+	"deployer/internal/view/document"
+	"deployer/internal/view/inspection"
 )
 
 // planDrift shows how the cluster differs from what a release has deployed. As
@@ -16,7 +17,7 @@ func (o *upgradeOptions) planDrift(ctx context.Context, e *env, c *cli.Context) 
 	if err != nil {
 		return err
 	}
-	if o.plan.Format, err = view.ParseDriftFormat(e.format); err != nil {
+	if o.plan.Format, err = document.ParseDriftFormat(e.format); err != nil {
 		return &usageError{err: err, command: "plan"}
 	}
 	cluster, err := e.connect()
@@ -34,7 +35,7 @@ func (o *upgradeOptions) planDrift(ctx context.Context, e *env, c *cli.Context) 
 			return err
 		}
 	}
-	if err := view.Drift(e.streams, drift, o.plan); err != nil {
+	if err := inspection.ShowDrift(e.streams, drift, o.plan); err != nil {
 		return err
 	}
 	if drift.HasDrift() && (o.detailed || !c.IsSet("detailed-exitcode")) {

@@ -9,7 +9,7 @@ import (
 
 	"deployer/chart"
 	"deployer/internal/deploy"
-	"deployer/internal/view"
+	"deployer/internal/view/helm"
 	"deployer/internal/view/output"
 	"deployer/release"
 )
@@ -47,7 +47,7 @@ func (o *operation) showAsHelm(e *env, op *deploy.Operation, format output.Forma
 	if o.hideSecrets {
 		op.Next.Manifest = chart.HideSecrets(op.Next.Manifest)
 	}
-	return o.report(e, op, op.Next, format, view.StatusOptions{Manifest: true, Everything: e.debug})
+	return o.report(e, op, op.Next, format, helm.StatusOptions{Manifest: true, Everything: e.debug})
 }
 
 // withoutSecrets is a record to be shown: of its Secrets only where they are from.

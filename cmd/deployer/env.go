@@ -12,8 +12,8 @@ import (
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
 	"deployer/internal/kube"
-	"deployer/internal/view"
 	"deployer/internal/view/output"
+	"deployer/internal/view/run"
 	"deployer/release"
 )
 
@@ -40,7 +40,7 @@ type env struct {
 	traffic  chart.Traffic
 	cluster  *kube.Cluster
 	hidden   *hide.Texts    // what must not be shown; nil for commands that show what Helm shows
-	observed *view.Events   // the view that has shown the run; nil before it began
+	observed *run.View      // the view that has shown the run; nil before it began
 	outlived chan os.Signal // set while a command goes on that nobody may be reading
 }
 

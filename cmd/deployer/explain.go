@@ -7,7 +7,8 @@ import (
 
 	"deployer/chart"
 	"deployer/internal/deploy"
-	"deployer/internal/view"
+	"deployer/internal/view/document"
+	"deployer/internal/view/inspection"
 )
 
 func explainCommand(e *env) *cli.Command {
@@ -51,7 +52,7 @@ Exit codes: 0 done; 1 failed, among it no such release, object or field`,
 			if err != nil {
 				return err
 			}
-			return view.Explanation(e.streams, found, view.PlanOptions{Format: format, Colour: e.colour})
+			return inspection.ShowExplanation(e.streams, found, document.Options{Format: format, Colour: e.colour})
 		}),
 	}
 }

@@ -84,7 +84,7 @@ func TestTransfersAreShown(t *testing.T) {
 	}
 	dir := bigChart(t)
 	archive := filepath.Join(dir, "big-1.0.0.tgz")
-	if code := run(context.Background(), []string{"deployer", "package", filepath.Join(dir, "big"), "-d", dir}, nil, io.Discard, io.Discard); code != 0 {
+	if code := execute(context.Background(), []string{"deployer", "package", filepath.Join(dir, "big"), "-d", dir}, nil, io.Discard, io.Discard); code != 0 {
 		t.Fatalf("package: exit code %d", code)
 	}
 	web, hub := http.FileServer(http.Dir(dir)), registry.New(registry.Logger(log.New(io.Discard, "", 0)))
@@ -115,7 +115,7 @@ func testShown(t *testing.T, handler http.Handler, args []string) {
 	for _, a := range args {
 		line = append(line, strings.ReplaceAll(a, "ADDRESS", server.Listener.Addr().String()))
 	}
-	if code := run(context.Background(), line, nil, io.Discard, tty); code != 0 {
+	if code := execute(context.Background(), line, nil, io.Discard, tty); code != 0 {
 		t.Errorf("%s: exit code %d", strings.Join(line, " "), code)
 	}
 	tty.Close()

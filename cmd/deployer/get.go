@@ -10,7 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"deployer/chart"
-	"deployer/internal/view"
+	"deployer/internal/view/helm"
 	"deployer/release"
 )
 
@@ -20,7 +20,7 @@ func getCommand(e *env) *cli.Command {
 		Subcommands: []*cli.Command{
 			getAll(e),
 			getPart(e, "manifest", "its manifest, without hooks", e.streams.Data(), func(r *release.Record) string { return r.Manifest + "\n" }),
-			getPart(e, "hooks", "its hooks", e.streams.Data(), func(r *release.Record) string { return view.HookManifests(r.Hooks) }),
+			getPart(e, "hooks", "its hooks", e.streams.Data(), func(r *release.Record) string { return helm.HookManifests(r.Hooks) }),
 			getPart(e, "notes", "its notes", e.streams.Out, notes),
 			getValues(e),
 			getMetadata(e),
@@ -91,7 +91,7 @@ func getAll(e *env) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return view.Status(e.streams.Out, r, view.StatusOptions{Metadata: true, Everything: true, Computed: computed})
+			return helm.Status(e.streams.Out, r, helm.StatusOptions{Metadata: true, Everything: true, Computed: computed})
 		}),
 	}
 }
@@ -130,7 +130,7 @@ func getValues(e *env) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return view.Values(e.streams.Data(), values, all, format)
+			return helm.Values(e.streams.Data(), values, all, format)
 		}),
 	}
 }
@@ -146,7 +146,7 @@ func getMetadata(e *env) *cli.Command {
 			if err != nil {
 				return err
 			}
-			return view.Metadata(e.streams.Out, r, format)
+			return helm.Metadata(e.streams.Out, r, format)
 		}),
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
-	"deployer/internal/view"
+	"deployer/internal/view/helm"
 	"deployer/release"
 )
 
@@ -20,7 +20,7 @@ type listQuery struct {
 	all     bool
 	states  map[helmrelease.Status]*bool
 	pending bool
-	show    view.ListOptions
+	show    helm.ListOptions
 }
 
 func listCommand(e *env) *cli.Command {
@@ -86,7 +86,7 @@ func (q *listQuery) run(ctx context.Context, e *env) error {
 		return err
 	}
 	e.warnUnreadable(releases)
-	return errors.Join(view.Releases(e.streams.Out, releases, q.show), err)
+	return errors.Join(helm.Releases(e.streams.Out, releases, q.show), err)
 }
 
 // warnUnreadable says why some revisions can't be read. That is no failure of what
@@ -162,7 +162,7 @@ Exit codes: 0 done; 1 failed`,
 				revisions = revisions[len(revisions)-limit:]
 			}
 			e.warnUnreadable(revisions)
-			return errors.Join(view.History(e.streams.Out, revisions, format), derr)
+			return errors.Join(helm.History(e.streams.Out, revisions, format), derr)
 		}),
 	}
 }

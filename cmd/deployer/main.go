@@ -19,7 +19,7 @@ import (
 func main() {
 	quiet()
 	frugal()
-	os.Exit(run(context.Background(), os.Args, os.Stdin, os.Stdout, os.Stderr))
+	os.Exit(execute(context.Background(), os.Args, os.Stdin, os.Stdout, os.Stderr))
 }
 
 // quiet keeps libraries from writing to standard error on their own: what
@@ -42,8 +42,8 @@ func frugal() {
 	}
 }
 
-// run is the program: tests run it in-process, as often as they like.
-func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
+// execute is the program: tests run it in-process, as often as they like.
+func execute(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
 	ctx, stop := withSignals(ctx)
 	defer stop()
 	e := newEnv(output.NewStreams(in, out, errOut, calledBy(args[0])), args[0])

@@ -14,8 +14,11 @@ import (
 	"deployer/apply"
 	"deployer/chart"
 	"deployer/internal/deploy"
-	"deployer/internal/view"
+	"deployer/internal/view/document"
+	"deployer/internal/view/helm"
 	"deployer/internal/view/output"
+	"deployer/internal/view/plan"
+	"deployer/internal/view/run"
 	"deployer/release"
 )
 
@@ -34,7 +37,7 @@ type operation struct {
 	hideNotes   bool
 	hideSecrets bool   // with dryRun: from what Helm shows
 	failure     string // words before the error, as Helm has them
-	plan        view.PlanOptions
+	plan        document.Options
 	detailed    bool            // plan: exit with 2 when there are changes
 	saving      *saving         // plan: into a file; nil for other commands
 	podLogs     []deploy.PodLog // test: what its pods have written
@@ -108,7 +111,7 @@ func (o *operation) operate(ctx context.Context, e *env, name string, decide dep
 	planning := o.planOnly || o.dryRun == "client" || o.dryRun == "server"
 	format, err := e.outputFormat()
 	if planning && !o.asHelm(e) {
-		format, err = view.ParsePlanFormat(e.format)
+		format, err = document.ParsePlanFormat(e.format)
 	}
 	if err != nil {
 		return &usageError{err: err, command: e.command}
@@ -117,7 +120,7 @@ func (o *operation) operate(ctx context.Context, e *env, name string, decide dep
 		//lint:ignore ST1005 Helm's words
 		return prefixed(o.failure, errors.New("Hiding Kubernetes secrets requires a dry-run mode"))
 	}
-	if err := errors.Join(view.Writable(o.resultFile), view.Writable(o.junitFile)); err != nil {
+	if err := errors.Join(run.CheckWritable(o.resultFile), run.CheckWritable(o.junitFile)); err != nil {
 		return err
 	}
 	cluster, err := e.connect()
@@ -141,7 +144,7 @@ func (o *operation) operate(ctx context.Context, e *env, name string, decide dep
 	if o.asHelm(e) {
 		told = output.FormatTable
 	}
-	e.observed = view.NewEvents(e.streams, view.EventOptions{
+	e.observed = run.New(e.streams, run.Options{
 		Format: told, Progress: e.showing, Quiet: e.isQuiet(), Colour: e.colour, Timeout: o.settings.Timeout,
 		ResultFile: o.resultFile, JUnitFile: o.junitFile, Hidden: e.hidden,
 		ExitCode: func(err error) int { return e.code(ctx, err) },
@@ -153,7 +156,7 @@ func (o *operation) operate(ctx context.Context, e *env, name string, decide dep
 	if done.Operation == nil || told != output.FormatTable || err != nil && (done.Operation.Verb != deploy.Test || done.Record == nil) {
 		return err
 	}
-	return errors.Join(err, o.report(e, done.Operation, done.Record, format, view.StatusOptions{Everything: e.debug && o.asHelm(e)}))
+	return errors.Join(err, o.report(e, done.Operation, done.Record, format, helm.StatusOptions{Everything: e.debug && o.asHelm(e)}))
 }
 
 // The words that Helm puts before the failure of these commands; scripts look
@@ -180,7 +183,7 @@ func (o *operation) show(ctx context.Context, e *env, d *deploy.Deployer, op *de
 			return err
 		}
 	}
-	if err := view.Plan(e.streams, op, o.plan); err != nil {
+	if err := plan.Show(e.streams, op, o.plan); err != nil {
 		return err
 	}
 	if err := o.saving.save(ctx, e, d, op); err != nil {
@@ -222,7 +225,7 @@ func (o *operation) observer(e *env) deploy.Observer {
 
 // report writes what Helm writes to standard output after a success, and after
 // tests in any case.
-func (o *operation) report(e *env, op *deploy.Operation, record *release.Record, format output.Format, show view.StatusOptions) error {
+func (o *operation) report(e *env, op *deploy.Operation, record *release.Record, format output.Format, show helm.StatusOptions) error {
 	out := e.streams.Out
 	if format == output.FormatTable && !show.Manifest {
 		out = e.hidden.Writer(out) // the notes, that is; elsewhere Helm's object is what was asked for
@@ -230,7 +233,7 @@ func (o *operation) report(e *env, op *deploy.Operation, record *release.Record,
 	show.Format, show.HideNotes, show.Chart = format, o.hideNotes, true
 	switch {
 	case format != output.FormatTable:
-		return view.Status(out, record, show)
+		return helm.Status(out, record, show)
 	case op.Verb == deploy.Rollback:
 		return printTo(out, "Rollback was a success! Happy Helming!\n")
 	case op.Verb == deploy.Uninstall:
@@ -249,5 +252,5 @@ func (o *operation) report(e *env, op *deploy.Operation, record *release.Record,
 			return err
 		}
 	}
-	return errors.Join(view.Status(out, record, show), view.PodLogs(out, o.podLogs))
+	return errors.Join(helm.Status(out, record, show), helm.PodLogs(out, o.podLogs))
 }

@@ -6,15 +6,16 @@ import (
 	"strings"
 	"time"
 
+	"filippo.io/age"
+	"github.com/urfave/cli/v2"
+
 	"deployer/chart"
 	"deployer/internal/deploy"
 	"deployer/internal/planfile"
 	"deployer/internal/program"
-	"deployer/internal/view"
+	"deployer/internal/view/document"
 	"deployer/internal/view/output"
-
-	"filippo.io/age"
-	"github.com/urfave/cli/v2"
+	"deployer/internal/view/plan"
 )
 
 // saving is what plan does with files.
@@ -61,7 +62,7 @@ func (s *saving) save(ctx context.Context, e *env, d *deploy.Deployer, op *deplo
 		return err
 	}
 	var shown strings.Builder
-	if err := view.Plan(output.Streams{Out: &shown}, op, view.PlanOptions{Format: output.FormatJSON}); err != nil {
+	if err := plan.Show(output.Streams{Out: &shown}, op, document.Options{Format: output.FormatJSON}); err != nil {
 		return err
 	}
 	f, err := planfile.New(op, planfile.Options{
@@ -90,12 +91,12 @@ func carryOutWith(f *planfile.File, path string) string {
 
 // show prints a saved plan as it is printed when it is made. It needs no
 // cluster and no key.
-func (s *saving) show(e *env, c *cli.Context, o view.PlanOptions) error {
+func (s *saving) show(e *env, c *cli.Context, o document.Options) error {
 	if _, err := arguments(c, 0, 0, ""); err != nil {
 		return err
 	}
 	var err error
-	if o.Format, err = view.ParsePlanFormat(e.format); err != nil {
+	if o.Format, err = document.ParsePlanFormat(e.format); err != nil {
 		return &usageError{err: err, command: "plan"}
 	}
 	o.Colour = e.colour
@@ -103,7 +104,7 @@ func (s *saving) show(e *env, c *cli.Context, o view.PlanOptions) error {
 	if err != nil {
 		return err
 	}
-	if err := view.SavedPlan(e.streams, f.Shown[string(output.FormatJSON)], o); err != nil || o.Format != output.FormatTable {
+	if err := plan.ShowSaved(e.streams, f.Shown[string(output.FormatJSON)], o); err != nil || o.Format != output.FormatTable {
 		return err
 	}
 	return printTo(e.streams.Out, fmt.Sprintf("\nMade %s by %s for %s.\nDigest %s\nCarry it out with: %s\n",

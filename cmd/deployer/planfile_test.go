@@ -104,7 +104,7 @@ func (p *plans) run(code int, args ...string) string {
 	p.t.Helper()
 	var out bytes.Buffer
 	args = append([]string{"deployer"}, append(args, "--kubeconfig", p.config)...)
-	if got := run(context.Background(), args, strings.NewReader(""), &out, &out); got != code {
+	if got := execute(context.Background(), args, strings.NewReader(""), &out, &out); got != code {
 		p.t.Fatalf("%s: exit code %d, want %d\n%s", strings.Join(args, " "), got, code, out.String())
 	}
 	return out.String()
@@ -427,7 +427,7 @@ func TestTamperedPlans(t *testing.T) {
 		write(bad)
 		var sink bytes.Buffer
 		args := []string{"deployer", "apply", p.file, "--dry-run", "--kubeconfig", p.config}
-		if code := run(context.Background(), args, strings.NewReader(""), &sink, &sink); code != 3 && code != 1 {
+		if code := execute(context.Background(), args, strings.NewReader(""), &sink, &sink); code != 3 && code != 1 {
 			t.Errorf("byte %d altered: exit code %d\n%s", at, code, sink.String())
 		}
 	}

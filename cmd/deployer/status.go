@@ -11,8 +11,9 @@ import (
 
 	"deployer/internal/deploy"
 	"deployer/internal/program"
-	"deployer/internal/view"
+	"deployer/internal/view/helm"
 	"deployer/internal/view/output"
+	"deployer/internal/view/run"
 	"deployer/release"
 	"deployer/track"
 )
@@ -65,7 +66,7 @@ func (q *statusQuery) run(ctx context.Context, e *env, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := view.Writable(q.resultFile); err != nil {
+	if err := run.CheckWritable(q.resultFile); err != nil {
 		return err
 	}
 	record, err := e.record(ctx, args[0], q.revision)
@@ -76,7 +77,7 @@ func (q *statusQuery) run(ctx context.Context, e *env, c *cli.Context) error {
 	if !q.watch {
 		return q.show(ctx, e, d, record, format)
 	}
-	e.observed = view.NewEvents(e.streams, view.EventOptions{
+	e.observed = run.New(e.streams, run.Options{
 		Format: format, Progress: e.showing, Colour: e.colour, Timeout: q.settings.Timeout, ResultFile: q.resultFile,
 		Hidden:   e.hidden,
 		ExitCode: func(err error) int { return e.code(ctx, err) },
@@ -91,7 +92,7 @@ func (q *statusQuery) run(ctx context.Context, e *env, c *cli.Context) error {
 }
 
 func (q *statusQuery) show(ctx context.Context, e *env, d *deploy.Deployer, record *release.Record, format output.Format) error {
-	options := view.StatusOptions{Format: format, Description: q.description}
+	options := helm.StatusOptions{Format: format, Description: q.description}
 	if q.resources {
 		var err error
 		if options.Resources, err = d.LiveObjects(ctx, record); err != nil {
@@ -102,5 +103,5 @@ func (q *statusQuery) show(ctx context.Context, e *env, d *deploy.Deployer, reco
 	if !q.watch && format == output.FormatTable && slices.ContainsFunc(options.Resources, unready) {
 		e.warn(fmt.Sprintf("objects are judged without their pods here; to see why they aren't ready: "+program.Name+" status %s -n %s --watch", record.Name, record.Namespace))
 	}
-	return view.Status(e.streams.Out, record, options)
+	return helm.Status(e.streams.Out, record, options)
 }

@@ -5,9 +5,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"deployer/internal/hide"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"deployer/internal/hide"
 )
 
 // A Variation is how an object differs from itself rendered again.

@@ -4,13 +4,14 @@
 package output
 
 import (
-	"deployer/internal/program"
-	"deployer/internal/view/textfmt"
 	"io"
 	"math/rand/v2"
 	"os"
 
 	"golang.org/x/term"
+
+	"deployer/internal/program"
+	"deployer/internal/view/textfmt"
 )
 
 // Streams are where a program reads and writes. What is written to Out and Err

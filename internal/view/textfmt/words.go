@@ -61,3 +61,9 @@ func FirstLine(s string) string {
 	first, _, _ := strings.Cut(s, "\n")
 	return first
 }
+
+// First names the first of many things, and says how many more there are.
+func First(names []string, most int) string {
+	most = min(most, len(names))
+	return strings.Join(names[:most], ", ") + AndMore(len(names)-most)
+}

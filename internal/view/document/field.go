@@ -1,0 +1,154 @@
+package document
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"deployer/internal/hide"
+	"deployer/internal/view/diff"
+	"deployer/internal/view/textfmt"
+)
+
+// maxInline is how long a value may be to stand on the line of its path.
+const maxInline = 100
+
+// Lines tells of one field.
+func (f Field) Lines(context int) []Line {
+	path := textfmt.Line(f.Path)
+	note := ""
+	if f.Revision > 0 {
+		note = fmt.Sprintf("   (from revision %d)", f.Revision)
+	}
+	if f.Server {
+		note += "   (by the server)"
+	}
+	if f.Random {
+		note += "   (random)"
+	}
+	switch {
+	case f.Random && multiline(f.Before) && multiline(f.After):
+		return []Line{{'~', path + ": other text each time" + note}}
+	case f.Hidden && f.Kind == string(diff.Changed):
+		return []Line{{'~', path + ": changed (value hidden)" + note}}
+	case f.Hidden:
+		return []Line{{signOfKind[f.Kind], path + ": " + f.Kind + " (value hidden)" + note}}
+	case f.Kind == string(diff.Added):
+		return ValueLines('+', path, f.After, note)
+	case f.Kind == string(diff.Removed) && f.Before == nil:
+		return []Line{{'-', path + note}}
+	case f.Kind == string(diff.Removed):
+		return ValueLines('-', path, f.Before, note)
+	}
+	return changedLines(path, f.Before, f.After, note, context)
+}
+
+var signOfKind = map[string]byte{string(diff.Added): '+', string(diff.Removed): '-', string(diff.Changed): '~'}
+
+func changedLines(path string, before, after any, note string, context int) []Line {
+	old, isText := before.(string)
+	now, alsoText := after.(string)
+	if isText && alsoText && (multiline(old) || multiline(now)) {
+		out := []Line{{'~', path + ":" + note}}
+		for _, l := range diff.Unified(old, now, context) {
+			sign, text := l[0], l[1:]
+			if l == "..." {
+				sign, text = ' ', l
+			}
+			out = append(out, Line{sign, "    " + textfmt.Visible(text)})
+		}
+		return out
+	}
+	a, b := Inline(before), Inline(after)
+	if len(a)+len(b) <= 2*maxInline {
+		return []Line{{'~', path + ": " + a + " -> " + b + note}}
+	}
+	out := []Line{{'~', path + ":" + note}}
+	return append(append(out, ValueBlock('-', before)...), ValueBlock('+', after)...)
+}
+
+// multiline tells whether a value is text of several lines.
+func multiline(v any) bool {
+	text, ok := v.(string)
+	return ok && strings.Contains(text, "\n")
+}
+
+// ValueLines writes a value behind its path, or below it when it is long.
+func ValueLines(sign byte, path string, v any, note string) []Line {
+	if one := Inline(v); len(one) <= maxInline && !multiline(v) {
+		return []Line{{sign, path + ": " + one + note}}
+	}
+	return append([]Line{{sign, path + ":" + note}}, ValueBlock(sign, v)...)
+}
+
+// ValueBlock writes a value as lines of YAML, text as it is.
+func ValueBlock(sign byte, v any) []Line {
+	text, ok := v.(string)
+	if !ok {
+		data, err := yaml.Marshal(v)
+		if err != nil {
+			data = []byte(Inline(v))
+		}
+		text = string(data)
+	} else if !strings.Contains(text, "\n") {
+		text = strconv.Quote(text)
+	}
+	var out []Line
+	for _, l := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
+		out = append(out, Line{sign, "    " + textfmt.Visible(l)})
+	}
+	return out
+}
+
+// Inline writes a value on one line, in quotes when it is text.
+func Inline(v any) string {
+	if s, ok := v.(string); ok {
+		return strconv.Quote(s)
+	}
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		return "(unreadable)"
+	}
+	return textfmt.Line(b.String())
+}
+
+type Field struct {
+	Path     string `json:"path"`
+	Kind     string `json:"kind"` // added, removed or changed
+	Before   any    `json:"before,omitempty"`
+	After    any    `json:"after,omitempty"`
+	Hidden   bool   `json:"hidden,omitempty"`        // a Secret's value: before and after are left out
+	Server   bool   `json:"by_server,omitempty"`     // not stated by the chart
+	Random   bool   `json:"random,omitempty"`        // changes only because the template makes the value up
+	Revision int    `json:"from_revision,omitempty"` // removed: the latest revision that had it
+}
+
+// Without is a field whose values have nothing in them that is hidden.
+func (f Field) Without(hidden *hide.Texts) Field {
+	if f.Before, f.After = hidden.Pair(f.Before, f.After); f.Before == hide.Mark && f.After == hide.Mark {
+		f.Before, f.After, f.Hidden = nil, nil, true
+	}
+	return f
+}
+
+// Visible is what may be shown of two values of one field: neither, if either is
+// confidential.
+func Visible(secret hide.Fields, hidden *hide.Texts, names []string, a, b any) (any, any, bool) {
+	a, closedA := diff.Mask(secret, names, a)
+	b, closedB := diff.Mask(secret, names, b)
+	if closedA || closedB {
+		return nil, nil, true
+	}
+	if a, b = hidden.Pair(a, b); a == hide.Mark && b == hide.Mark {
+		return nil, nil, true
+	}
+	return a, b, false
+}
+
+const HiddenValue = "(value hidden)"

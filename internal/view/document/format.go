@@ -1,0 +1,79 @@
+package document
+
+import (
+	"fmt"
+	"io"
+
+	"deployer/internal/view/output"
+	"deployer/release"
+)
+
+// ParseDriftFormat accepts what plan --drift -o accepts.
+func ParseDriftFormat(s string) (output.Format, error) {
+	f, err := ParsePlanFormat(s)
+	if err == nil && (f == FormatMermaid || f == FormatDot) {
+		err = fmt.Errorf("invalid format type %q: a drift has no order of work; use table, json, yaml, markdown or html", s)
+	}
+	return f, err
+}
+
+// The formats of plans beyond those of all commands.
+const (
+	FormatMarkdown output.Format = "markdown" // for comments on pull requests
+	FormatHTML     output.Format = "html"     // one page that needs no network
+	FormatMermaid  output.Format = "mermaid"  // the order of work, for Markdown that draws
+	FormatDot      output.Format = "dot"      // the order of work, for Graphviz
+)
+
+// ParsePlanFormat accepts what plan -o accepts; empty means a table, which for
+// plans is text, so text is accepted too.
+func ParsePlanFormat(s string) (output.Format, error) {
+	switch f := output.Format(s); f {
+	case "", "text":
+		return output.FormatTable, nil
+	case "md":
+		return FormatMarkdown, nil
+	case output.FormatTable, output.FormatJSON, output.FormatYAML, FormatMarkdown, FormatHTML, FormatMermaid, FormatDot:
+		return f, nil
+	}
+	return "", fmt.Errorf("invalid format type %q: use table, json, yaml, markdown, html, mermaid or dot", s)
+}
+
+// Options say how documents are shown. The zero value is text, coloured on a
+// terminal.
+type Options struct {
+	Format output.Format
+	Colour output.Colour
+	// Context is how many unchanged lines are shown around each changed line of
+	// a text of several lines.
+	Context int
+	// ShowUnchanged lists the objects of a plan that stay as they are; else they
+	// are counted.
+	ShowUnchanged bool
+	// ShowCreated writes out the new objects of a plan also when all are new, as in
+	// a first install; else those are only named.
+	ShowCreated bool
+	// Full shows all of a plan that is too long to be read; else objects to which
+	// the same happens share an entry, and what doesn't fit is counted.
+	Full bool
+	// Env reads environment variables; nil means os.Getenv.
+	Env func(string) string
+}
+
+// Write writes a finished document to standard output.
+func Write(s output.Streams, o Options, text string) error {
+	if o.Format == output.FormatTable || o.Format == "" {
+		return s.WriteText(text, o.Env)
+	}
+	_, err := io.WriteString(s.For(o.Format), text)
+	return err
+}
+
+// ChartName names the chart of a revision; empty when that isn't known.
+func ChartName(record *release.Record) string {
+	if record == nil || record.Chart == nil || record.Chart.Metadata == nil {
+		return ""
+	}
+	m := record.Chart.Metadata
+	return m.Name + "-" + m.Version
+}

@@ -1,0 +1,83 @@
+package document
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"strings"
+)
+
+//go:embed page.html
+var pageTemplate string
+
+// An HTMLPage is a page with what only HTML shows.
+type HTMLPage struct {
+	Page   Page
+	Counts []Count
+	Steps  []Step // the picture of the order of work; none draws none
+}
+
+// A Count is a number at the head of the page.
+type Count struct {
+	N           int
+	Class, Word string
+}
+
+// A Step is a box in the picture of the order of work.
+type Step struct {
+	Title string
+	Lines []StepLine
+}
+
+// A StepLine is a line in a box.
+type StepLine struct {
+	Sign, Text string
+	Class      string
+	Anchor     string // of the entry that it is about; empty for what isn't one object
+}
+
+// Anchor names an entry within the page, by the places of its section and of
+// itself in the section.
+func Anchor(section, entry int) string { return fmt.Sprintf("o%d-%d", section, entry) }
+
+// maxUnfolded is up to how many entries with lines are shown unfolded at first:
+// more are easier to look through folded.
+const maxUnfolded = 40
+
+// Render is one page that needs nothing else. All text in it is escaped by
+// html/template.
+func (p HTMLPage) Render() (string, error) {
+	t, err := template.New("page").Funcs(template.FuncMap{"anchor": Anchor, "sign": func(b byte) string { return string(b) }}).Parse(pageTemplate)
+	if err != nil {
+		return "", err
+	}
+	var b strings.Builder
+	err = t.Execute(&b, p)
+	return b.String(), err
+}
+
+// Open tells whether the entries are unfolded at first.
+func (p HTMLPage) Open() bool {
+	folded := 0
+	for _, section := range p.Page.Sections {
+		for _, entry := range section.Entries {
+			if len(entry.Lines) > 0 {
+				folded++
+			}
+		}
+	}
+	return folded <= maxUnfolded
+}
+
+// HTMLClass names the line for the style sheet.
+func (l Line) HTMLClass() string {
+	return map[byte]string{'+': "added", '-': "removed", '~': "changed", '?': "remark", ' ': "context"}[l.Sign]
+}
+
+// HTMLSign is the sign as it is shown: remarks have none.
+func (l Line) HTMLSign() string {
+	if l.Sign == '?' {
+		return " "
+	}
+	return string(l.Sign)
+}

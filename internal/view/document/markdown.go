@@ -1,0 +1,81 @@
+package document
+
+import (
+	"fmt"
+	"html"
+	"strings"
+
+	"deployer/internal/view/textfmt"
+)
+
+// MaxMarkdown bounds the Markdown of a page, in bytes: GitHub takes comments of
+// at most 65536 characters.
+const MaxMarkdown = 60_000
+
+// Markdown is the page for a comment on a pull request. Entries that don't fit are
+// counted.
+func (p Page) Markdown() string {
+	var b strings.Builder
+	b.WriteString(p.MarkdownHead() + MarkdownWarnings(p.Warnings, len(p.Warnings), 0))
+	omitted := 0
+	for _, section := range p.Sections {
+		fmt.Fprintf(&b, "\n#### %s\n", textfmt.EscapeMarkdown(section.Title))
+		for _, entry := range section.Entries {
+			text := entry.Markdown()
+			if b.Len()+len(text) > MaxMarkdown {
+				omitted++
+				continue
+			}
+			b.WriteString(text)
+		}
+	}
+	if omitted > 0 {
+		fmt.Fprintf(&b, "\n%s left out: too long for a comment.\n", textfmt.Count(omitted, "object"))
+	}
+	return b.String()
+}
+
+// MarkdownHead is the title and the conclusion.
+func (p Page) MarkdownHead() string {
+	return fmt.Sprintf("### %s\n\n**%s**\n", textfmt.EscapeMarkdown(p.Title), textfmt.EscapeMarkdown(p.Conclusion))
+}
+
+// MarkdownWarnings writes as many warnings as fit into some bytes, and some in any
+// case.
+func MarkdownWarnings(warnings []string, least, room int) string {
+	var b strings.Builder
+	for i, warning := range warnings {
+		text := fmt.Sprintf("\n> **Warning:** %s\n", textfmt.EscapeMarkdown(warning))
+		if i >= least && b.Len()+len(text) > room {
+			fmt.Fprintf(&b, "\n%s more.\n", textfmt.Count(len(warnings)-i, "warning"))
+			break
+		}
+		b.WriteString(text)
+	}
+	return b.String()
+}
+
+// Markdown is the entry as a line, or as a part to unfold when there is more to it.
+func (e Entry) Markdown() string {
+	h := e.Heading
+	head := fmt.Sprintf("<code>%s</code> %s", html.EscapeString(string(h.Sign))+" "+textfmt.EscapeMarkdownHTML(h.Name), textfmt.EscapeMarkdownHTML(h.Words))
+	if h.Source != "" {
+		head += " <sub>" + textfmt.EscapeMarkdownHTML(h.Source) + "</sub>"
+	}
+	if len(e.Lines) == 0 {
+		return "\n" + head + "\n"
+	}
+	var text strings.Builder
+	for _, l := range e.Lines {
+		sign := l.Sign
+		switch sign {
+		case '~':
+			sign = '!' // what GitHub marks as changed
+		case '?':
+			sign = '#' // a remark
+		}
+		fmt.Fprintf(&text, "%c %s\n", sign, l.Text)
+	}
+	fence := textfmt.Fence(text.String())
+	return fmt.Sprintf("\n<details><summary>%s</summary>\n\n%sdiff\n%s%s\n\n</details>\n", head, fence, text.String(), fence)
+}

@@ -1,0 +1,106 @@
+// Package document is a page about objects: sections of entries, each a heading
+// and lines about one object. It is written as text, Markdown or HTML. Plans,
+// drifts and explanations are such pages.
+package document
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/fatih/color"
+
+	"deployer/internal/view/output"
+	"deployer/internal/view/textfmt"
+)
+
+// A Page is a document for people. All text in it is free of control characters.
+type Page struct {
+	Title      string
+	Conclusion string // one sentence at its end, or below the title
+	Warnings   []string
+	Sections   []Section
+}
+
+// A Section is a group of entries; its title is empty when there is only one.
+type Section struct {
+	Title   string
+	Entries []Entry
+}
+
+// An Entry is an object and what there is to say about it.
+type Entry struct {
+	Heading Heading
+	Lines   []Line
+	Class   string // of the entry in the style sheet of the HTML: an action or a state
+}
+
+// A Heading is the first line of an entry.
+type Heading struct {
+	Sign                byte // '+' '-' '~' '!' '=' '<' '>' '?' or ' '
+	Name, Words, Source string
+}
+
+// A Line is one line of an entry.
+type Line struct {
+	Sign byte // '+' '-' '~' of fields, '?' of remarks, ' ' of context
+	Text string
+}
+
+// Text is the page for a terminal or a file.
+func (p Page) Text(palette output.Palette) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n\n", palette.Bold.Sprint(p.Title))
+	for _, section := range p.Sections {
+		if section.Title != "" {
+			fmt.Fprintf(&b, "%s\n", palette.Bold.Sprint(section.Title))
+		}
+		for _, entry := range section.Entries {
+			b.WriteString(entry.Text(palette))
+		}
+		if len(section.Entries) > 0 {
+			b.WriteString("\n")
+		}
+	}
+	for _, warning := range p.Warnings {
+		output.PrintWarning(&b, palette, warning)
+	}
+	return b.String() + palette.Bold.Sprint(p.Conclusion) + "\n"
+}
+
+// Text is the entry for a terminal or a file.
+func (e Entry) Text(palette output.Palette) string {
+	paint := map[byte]*color.Color{
+		'+': palette.Good, '-': palette.Bad, '~': palette.Warn, '!': palette.Bad, '=': palette.Faint, ' ': palette.Faint,
+	}
+	h := e.Heading
+	sign, words, source := string(h.Sign), h.Words, ""
+	if c := paint[h.Sign]; c != nil {
+		sign, words = c.Sprint(sign), c.Sprint(words)
+	}
+	if h.Source != "" {
+		source = "   " + palette.Faint.Sprint("("+h.Source+")")
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s   %s%s\n", sign, palette.Bold.Sprint(h.Name), words, source)
+	for _, l := range e.Lines {
+		switch l.Sign {
+		case '+', '-':
+			fmt.Fprintf(&b, "  %s %s\n", paint[l.Sign].Sprint(string(l.Sign)), l.Text)
+		case '?':
+			fmt.Fprintf(&b, "    %s\n", palette.Warn.Sprint(l.Text))
+		default:
+			fmt.Fprintf(&b, "    %s\n", l.Text)
+		}
+	}
+	return b.String()
+}
+
+// Remark is a line about an entry that is no field of it.
+func Remark(format string, args ...any) Line {
+	return Line{Sign: '?', Text: textfmt.Line(fmt.Sprintf(format, args...))}
+}
+
+// Context is a line without a sign.
+func Context(format string, args ...any) Line {
+	return Line{Sign: ' ', Text: textfmt.Line(fmt.Sprintf(format, args...))}
+}

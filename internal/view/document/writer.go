@@ -1,0 +1,45 @@
+package document
+
+import (
+	"strings"
+	"time"
+
+	"deployer/apply"
+)
+
+// A Writer is a field manager and how it has written.
+type Writer struct {
+	Manager     string `json:"manager"`
+	Operation   string `json:"operation,omitempty"`
+	Subresource string `json:"subresource,omitempty"`
+	Since       string `json:"since,omitempty"`
+}
+
+// String names who has written, as people know them.
+func (w Writer) String() string { return w.Described(w.Manager) }
+
+// Described adds to a name of the writer how and since when.
+func (w Writer) Described(name string) string {
+	var more []string
+	for _, s := range []string{w.Operation, w.Subresource} {
+		if s != "" {
+			more = append(more, s)
+		}
+	}
+	if w.Since != "" {
+		more = append(more, "since "+w.Since)
+	}
+	if len(more) == 0 {
+		return name
+	}
+	return name + " (" + strings.Join(more, ", ") + ")"
+}
+
+// WriterOf is the writer of a managedFields entry.
+func WriterOf(w apply.Writer) Writer {
+	out := Writer{Manager: w.Manager, Operation: w.Operation, Subresource: w.Subresource}
+	if !w.Time.IsZero() {
+		out.Since = w.Time.UTC().Format(time.RFC3339)
+	}
+	return out
+}

@@ -1,0 +1,161 @@
+// Package inspection shows drifts and explanations of objects.
+package inspection
+
+import (
+	"fmt"
+	"strings"
+
+	"deployer/apply"
+	"deployer/internal/deploy"
+	"deployer/internal/view/document"
+	"deployer/internal/view/output"
+	"deployer/internal/view/textfmt"
+)
+
+// ShowDrift writes how the cluster differs from what a release has deployed.
+func ShowDrift(s output.Streams, drift *deploy.Drift, o document.Options) error {
+	d := newDrift(drift)
+	switch o.Format {
+	case output.FormatJSON, output.FormatYAML:
+		return output.Encode(s.Out, o.Format, d)
+	case document.FormatMarkdown:
+		return document.Write(s, o, d.page(o.Context).Markdown())
+	case document.FormatHTML:
+		page, err := document.HTMLPage{Page: d.page(o.Context)}.Render()
+		if err != nil {
+			return err
+		}
+		return document.Write(s, o, page)
+	}
+	return document.Write(s, o, d.page(o.Context).Text(s.Palette(o.Colour, s.OutTTY)))
+}
+
+// page has a section for each origin.
+func (d driftDocument) page(context int) document.Page {
+	p := document.Page{Title: d.title(), Conclusion: d.conclusion()}
+	for _, w := range d.Warnings {
+		p.Warnings = append(p.Warnings, w.String())
+	}
+	for _, origin := range append(origins, "") {
+		section := document.Section{Title: originTitles[origin]}
+		for _, o := range d.Objects {
+			if o.Origin == string(origin) {
+				section.Entries = append(section.Entries, document.Entry{Heading: o.heading(), Lines: o.lines(context), Class: o.State})
+			}
+		}
+		if len(section.Entries) > 0 {
+			p.Sections = append(p.Sections, section)
+		}
+	}
+	return p
+}
+
+// originTitles are the titles of the sections of a drift.
+var originTitles = map[apply.Origin]string{
+	apply.Manual:        "Manual edits",
+	apply.FailedRelease: "Left by failed or other revisions",
+	apply.OtherRelease:  "Other releases",
+	apply.Deleted:       "Deleted objects",
+	apply.Controllers:   "Controllers",
+	"":                  "Not known",
+}
+
+func (d driftDocument) title() string {
+	text := fmt.Sprintf("Drift of %s in %s from revision %d", d.Release, d.Namespace, d.Revision)
+	if d.Chart != "" {
+		text += ", chart " + d.Chart
+	}
+	if d.LatestRevision != d.Revision {
+		text += fmt.Sprintf(" (revision %d is %s)", d.LatestRevision, d.LatestStatus)
+	}
+	return textfmt.Line(text)
+}
+
+// conclusion is the last line of a drift.
+func (d driftDocument) conclusion() string {
+	var parts []string
+	expected := 0
+	for _, origin := range origins {
+		n := d.Summary.Origins[string(origin)]
+		expected += n.Expected
+		what := counted(n)
+		if what == "" {
+			continue
+		}
+		parts = append(parts, what+driftPhrases[origin])
+	}
+	text := "No drift."
+	switch {
+	case d.HasDrift:
+		text = "Drift: " + strings.Join(parts, "; ") + "."
+	case len(parts) > 0:
+		text = "No drift but what the next upgrade leaves unchanged: " + strings.Join(parts, "; ") + "."
+	}
+	if d.HasDrift && expected > 0 {
+		text += fmt.Sprintf(" The next upgrade leaves %d of it unchanged.", expected)
+	}
+	text += " " + textfmt.Count(d.Summary.Same, "object") + " as deployed"
+	if n := d.Summary.Reckoned; n > 0 {
+		text += fmt.Sprintf(" (%d by local estimate)", n)
+	}
+	if n := d.Summary.Unknown; n > 0 {
+		text += fmt.Sprintf(", %d not known", n)
+	}
+	return text + "."
+}
+
+// driftPhrases say who it was.
+var driftPhrases = map[apply.Origin]string{
+	apply.Manual: " edited by hand", apply.FailedRelease: " left by other revisions", apply.OtherRelease: " of other releases",
+	apply.Deleted: " deleted", apply.Controllers: " set by controllers",
+}
+
+func counted(n driftCount) string {
+	var parts []string
+	if n.Fields > 0 {
+		parts = append(parts, textfmt.Count(n.Fields, "field"))
+	}
+	if n.Objects > 0 {
+		parts = append(parts, textfmt.Count(n.Objects, "object"))
+	}
+	return textfmt.List(parts)
+}
+
+// heading says of an object how it differs, and who it was.
+func (o driftObject) heading() document.Heading {
+	sign, words := byte('~'), "changed"
+	switch apply.DriftState(o.State) {
+	case apply.Missing, apply.Going:
+		sign, words = '-', "missing"
+	case apply.Extra:
+		sign, words = '+', "extra"
+	case apply.NotOurs:
+		sign, words = '=', "taken"
+	case apply.Unlooked:
+		sign, words = '?', "not known"
+	}
+	switch {
+	case o.By != nil:
+		words += " by " + o.By.String()
+	case o.State == string(apply.Changed) && o.Origin == string(apply.Manual):
+		words = "removed, nobody knows by whom"
+	case o.Reason != "":
+		words += ": " + o.Reason
+	}
+	if o.Expected && o.Origin != "" {
+		words += "; the next upgrade leaves it unchanged"
+	}
+	return document.Heading{Sign: sign, Name: textfmt.Line(o.Object), Words: textfmt.Line(words), Source: textfmt.Line(o.Source)}
+}
+
+func (o driftObject) lines(context int) []document.Line {
+	var out []document.Line
+	if o.Unverified != "" {
+		out = append(out, document.Remark("not verified: %s", o.Unverified))
+	}
+	for _, f := range o.Fields {
+		shown := document.Field{Path: f.Path, Kind: f.Kind, Before: f.Released, After: f.Live, Hidden: f.Hidden, Revision: f.Revision}
+		out = append(out, shown.Lines(context)...)
+	}
+	return out
+}

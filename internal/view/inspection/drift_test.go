@@ -1,0 +1,45 @@
+package inspection
+
+import (
+	"bytes"
+	"encoding/json"
+	"testing"
+
+	"deployer/internal/view/document"
+	"deployer/internal/view/output"
+	"deployer/internal/view/viewtest"
+)
+
+// shownAs shows something in a format; JSON with indentation.
+func shownAs(t *testing.T, format output.Format, show func(output.Streams, document.Options) error) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	if err := show(output.Streams{Out: &out, Err: &out, Width: 80, Height: 24}, document.Options{Format: format, Context: 3, Env: viewtest.NoEnv}); err != nil {
+		t.Fatal(err)
+	}
+	viewtest.CheckSecrets(t, out.String())
+	if format != output.FormatJSON {
+		return out.Bytes()
+	}
+	var b bytes.Buffer
+	if err := json.Indent(&b, out.Bytes(), "", "  "); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+func TestDriftFormats(t *testing.T) {
+	for format, file := range map[output.Format]string{
+		output.FormatTable: "drift.txt", output.FormatJSON: "drift.json", output.FormatYAML: "drift.yaml", document.FormatMarkdown: "drift.md", document.FormatHTML: "drift.html",
+	} {
+		viewtest.Golden(t, file+".golden", shownAs(t, format, func(s output.Streams, o document.Options) error { return ShowDrift(s, viewtest.Drift(t), o) }))
+	}
+}
+
+func TestExplanationFormats(t *testing.T) {
+	for format, file := range map[output.Format]string{output.FormatTable: "explain.txt", output.FormatJSON: "explain.json", output.FormatYAML: "explain.yaml"} {
+		viewtest.Golden(t, file+".golden", shownAs(t, format, func(s output.Streams, o document.Options) error {
+			return ShowExplanation(s, viewtest.Explanation(t), o)
+		}))
+	}
+}

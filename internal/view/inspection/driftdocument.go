@@ -1,0 +1,162 @@
+package inspection
+
+import (
+	"deployer/apply"
+	"deployer/internal/deploy"
+	"deployer/internal/hide"
+	"deployer/internal/view/diff"
+	"deployer/internal/view/document"
+	"deployer/internal/view/output"
+)
+
+// A driftDocument is a drift as all its formats show it. Its JSON is a promise,
+// see docs/json.md. No confidential value is in it.
+type driftDocument struct {
+	Format         int                `json:"format"`
+	Document       string             `json:"document"` // "drift"
+	Release        string             `json:"release"`
+	Namespace      string             `json:"namespace"`
+	Chart          string             `json:"chart,omitempty"`
+	Revision       int                `json:"revision"`
+	LatestRevision int                `json:"latest_revision"`
+	LatestStatus   string             `json:"latest_status"`
+	HasDrift       bool               `json:"has_drift"`
+	Summary        driftSummary       `json:"summary"`
+	Objects        []driftObject      `json:"objects"`
+	Warnings       []document.Warning `json:"warnings"`
+}
+
+type driftSummary struct {
+	Same     int                   `json:"same"`
+	Reckoned int                   `json:"estimated"`
+	Unknown  int                   `json:"unknown"`
+	Origins  map[string]driftCount `json:"origins"`
+}
+
+// A driftCount counts fields of objects that are there, and objects that came
+// or went as a whole.
+type driftCount struct {
+	Objects  int `json:"objects"`
+	Fields   int `json:"fields"`
+	Expected int `json:"expected"` // of both, what a deployment would leave as it is
+}
+
+// A driftObject is what one writer has done to one object.
+type driftObject struct {
+	Object     string           `json:"object"`
+	Group      string           `json:"group"`
+	State      string           `json:"state"`
+	Origin     string           `json:"origin,omitempty"`
+	Source     string           `json:"source,omitempty"`
+	Reason     string           `json:"reason,omitempty"`
+	Revision   int              `json:"revision,omitempty"`
+	Expected   bool             `json:"expected"`
+	Unverified string           `json:"unverified,omitempty"`
+	By         *document.Writer `json:"by,omitempty"`
+	Fields     []driftField     `json:"fields,omitempty"`
+}
+
+type driftField struct {
+	Path     string `json:"path"`
+	Kind     string `json:"kind"` // added, removed or changed since it was deployed
+	Released any    `json:"released,omitempty"`
+	Live     any    `json:"live,omitempty"`
+	Hidden   bool   `json:"hidden,omitempty"`
+	Expected bool   `json:"expected"`
+	Revision int    `json:"revision,omitempty"`
+}
+
+// origins are those of a drift in the order in which they are shown.
+var origins = []apply.Origin{apply.Manual, apply.FailedRelease, apply.OtherRelease, apply.Deleted, apply.Controllers}
+
+// newDrift turns a drift into its document.
+func newDrift(f *deploy.Drift) driftDocument {
+	d := driftDocument{
+		Format: output.JSONVersion, Document: "drift", Release: f.Release, Namespace: f.Namespace, Revision: f.Record.Version,
+		LatestRevision: f.Latest.Revision, LatestStatus: f.Latest.Status.String(), HasDrift: f.HasDrift(),
+		Objects: []driftObject{}, Warnings: []document.Warning{}, Chart: document.ChartName(f.Record),
+	}
+	d.Summary = driftSummary{Same: f.Same, Reckoned: f.Reckoned, Origins: map[string]driftCount{}}
+	for _, o := range f.Objects {
+		d.Objects = append(d.Objects, driftObjects(o, f.Hidden)...)
+	}
+	for _, w := range f.Warnings {
+		d.Warnings = append(d.Warnings, document.Warning{Text: f.Hidden.Hide(w.Text), Source: w.Source})
+	}
+	d.count()
+	return d
+}
+
+// driftObjects tells of one object: as a whole, or by who has written it.
+func driftObjects(o apply.Drifted, hidden *hide.Texts) []driftObject {
+	whole := driftObject{
+		Object: o.ID.String(), Group: o.ID.Group, State: string(o.State), Origin: string(o.Origin), Source: o.Source,
+		Reason: hidden.Hide(o.Reason), Revision: o.Revision, Expected: o.Expected, Unverified: hidden.Hide(o.Unverified),
+	}
+	if o.State != apply.Changed {
+		return []driftObject{whole}
+	}
+	type author struct {
+		origin apply.Origin
+		by     apply.Writer
+	}
+	secret := hide.Of(o.Live, o.Want)
+	var out []driftObject
+	at := map[author]int{}
+	for _, f := range o.Fields {
+		key := author{f.Origin, f.By}
+		i, ok := at[key]
+		if !ok {
+			i = len(out)
+			at[key] = i
+			part := whole
+			part.Origin, part.Expected = string(f.Origin), true
+			if by := document.WriterOf(f.By); by.Manager != "" {
+				part.By = &by
+			}
+			out = append(out, part)
+		}
+		out[i].Fields = append(out[i].Fields, driftFieldOf(f, secret, hidden))
+		out[i].Expected = out[i].Expected && f.Expected
+	}
+	return out
+}
+
+func driftFieldOf(f apply.DriftField, secret hide.Fields, hidden *hide.Texts) driftField {
+	out := driftField{Path: f.Path, Kind: string(diff.Changed), Expected: f.Expected, Revision: f.Revision}
+	switch {
+	case !f.Had:
+		out.Kind = string(diff.Added)
+	case !f.Has:
+		out.Kind = string(diff.Removed)
+	}
+	out.Released, out.Live, out.Hidden = document.Visible(secret, hidden, f.Names, f.Was, f.Is)
+	return out
+}
+
+func (d *driftDocument) count() {
+	for _, origin := range origins {
+		d.Summary.Origins[string(origin)] = driftCount{}
+	}
+	for _, o := range d.Objects {
+		if o.State == string(apply.Unlooked) {
+			d.Summary.Unknown++
+			continue
+		}
+		n := d.Summary.Origins[o.Origin]
+		switch {
+		case o.State != string(apply.Changed) && o.Expected:
+			n.Objects++
+			n.Expected++
+		case o.State != string(apply.Changed):
+			n.Objects++
+		}
+		for _, f := range o.Fields {
+			n.Fields++
+			if f.Expected {
+				n.Expected++
+			}
+		}
+		d.Summary.Origins[o.Origin] = n
+	}
+}

@@ -1,0 +1,197 @@
+package inspection
+
+import (
+	"fmt"
+	"strings"
+
+	"deployer/apply"
+	"deployer/internal/deploy"
+	"deployer/internal/hide"
+	"deployer/internal/view/diff"
+	"deployer/internal/view/document"
+	"deployer/internal/view/output"
+	"deployer/internal/view/textfmt"
+)
+
+// An explanation is who has made an object what it is, as all formats show it.
+// Its JSON is a promise, see docs/json.md. No confidential value is in it.
+type explanation struct {
+	Format     int              `json:"format"`
+	Document   string           `json:"document"` // "explanation"
+	Release    string           `json:"release"`
+	Namespace  string           `json:"namespace"`
+	Chart      string           `json:"chart,omitempty"`
+	Revision   int              `json:"revision"`
+	Object     string           `json:"object"`
+	Group      string           `json:"group"`
+	Source     string           `json:"source,omitempty"`
+	State      string           `json:"state"` // there, or as in a drift
+	Reason     string           `json:"reason,omitempty"`
+	Unverified string           `json:"unverified,omitempty"`
+	Fields     []explainedField `json:"fields"`
+}
+
+type explainedField struct {
+	Path     string            `json:"path"`
+	Value    any               `json:"value,omitempty"`
+	Hidden   bool              `json:"hidden,omitempty"`
+	Owners   []document.Writer `json:"owners"`
+	Revision int               `json:"revision,omitempty"`
+	Earlier  bool              `json:"or_earlier,omitempty"`
+	Source   string            `json:"source,omitempty"`
+	Upgrade  string            `json:"upgrade"`
+	Becomes  any               `json:"becomes,omitempty"`
+	// Generated says that the template generates the value.
+	Generated bool `json:"generated,omitempty"`
+	KeptFrom  int  `json:"kept_from_revision,omitempty"`
+
+	has, becomes bool
+}
+
+// ShowExplanation writes who has made an object what it is.
+func ShowExplanation(s output.Streams, e *deploy.Explanation, o document.Options) error {
+	d := newExplanation(e)
+	if o.Format != output.FormatTable && o.Format != "" {
+		return output.Encode(s.Out, o.Format, d)
+	}
+	return document.Write(s, o, d.text(s.Palette(o.Colour, s.OutTTY)))
+}
+
+func newExplanation(e *deploy.Explanation) explanation {
+	o := e.Object
+	d := explanation{
+		Format: output.JSONVersion, Document: "explanation", Release: e.Release, Namespace: e.Namespace, Chart: document.ChartName(e.Record),
+		Revision: e.Record.Version, Object: o.ID.String(), Group: o.ID.Group, Source: o.Source, State: string(o.State),
+		Reason: e.Hidden.Hide(o.Reason), Unverified: e.Hidden.Hide(o.Unverified), Fields: []explainedField{},
+	}
+	if o.State == apply.Changed {
+		d.State = "there"
+	}
+	secret := hide.Of(o.Live, o.Want)
+	for _, f := range e.Fields {
+		field := explainedOf(f, secret, e.Hidden)
+		for _, v := range e.Generated {
+			if v.Path == f.Path {
+				field.Generated, field.KeptFrom = true, v.Revision
+			}
+		}
+		d.Fields = append(d.Fields, field)
+	}
+	return d
+}
+
+func explainedOf(f apply.FieldExplained, secret hide.Fields, hidden *hide.Texts) explainedField {
+	out := explainedField{
+		Path: f.Path, Revision: f.Revision, Earlier: f.Earlier, Source: f.Source, Upgrade: string(f.Outcome),
+		Owners: []document.Writer{}, has: f.Has, becomes: f.WillHave,
+	}
+	for _, w := range f.Owners {
+		out.Owners = append(out.Owners, document.WriterOf(w))
+	}
+	out.Value, out.Becomes, out.Hidden = document.Visible(secret, hidden, f.Names, f.Is, f.Will)
+	return out
+}
+
+// upgradeWords say what an upgrade makes of a field, and the signs of that.
+var upgradeWords = map[string]struct {
+	sign  byte
+	words string
+}{
+	string(apply.Kept):    {'=', "an upgrade keeps it"},
+	string(apply.Set):     {'~', "an upgrade sets it"},
+	string(apply.Taken):   {'~', "an upgrade takes it"},
+	string(apply.Yielded): {'=', "an upgrade leaves it to its owner, whatever the chart says"},
+	string(apply.Refused): {'!', "an upgrade is refused because of it"},
+	string(apply.Dropped): {'-', "an upgrade removes it"},
+	string(apply.Ignored): {' ', "the release doesn't state it, an upgrade leaves it"},
+}
+
+// heading says who owns a field, which revision has stated it, and what becomes
+// of it.
+func (f explainedField) heading() document.Heading {
+	owners := "nobody"
+	var names []string
+	for _, w := range f.Owners {
+		names = append(names, w.String())
+	}
+	switch {
+	case !f.has:
+		owners = "not there"
+	case len(names) > 0:
+		owners = textfmt.List(names)
+	}
+	words := upgradeWords[f.Upgrade]
+	since := ""
+	switch {
+	case f.Earlier:
+		since = fmt.Sprintf("since revision %d or earlier; ", f.Revision)
+	case f.Revision > 0:
+		since = fmt.Sprintf("since revision %d; ", f.Revision)
+	}
+	switch {
+	case f.KeptFrom > 0:
+		since += fmt.Sprintf("generated; kept from revision %d; ", f.KeptFrom)
+	case f.Generated:
+		since += "generated; "
+	}
+	return document.Heading{Sign: words.sign, Name: textfmt.Line(owners), Words: since + words.words, Source: textfmt.Line(f.Source)}
+}
+
+// lines tells of the value, and of what it would become.
+func (f explainedField) lines() []document.Line {
+	shown := document.Field{Path: f.Path, Kind: string(diff.Changed), Before: f.Value, After: f.Becomes, Hidden: f.Hidden}
+	switch {
+	case f.Hidden:
+		return []document.Line{document.Context("%s: %s", f.Path, document.HiddenValue)}
+	case f.Upgrade == string(apply.Dropped):
+		shown.Kind = string(diff.Removed)
+	case !f.has:
+		shown.Kind = string(diff.Added)
+	case !f.becomes:
+		return document.ValueLines(' ', textfmt.Line(f.Path), f.Value, "")
+	case f.Upgrade == string(apply.Yielded), f.Upgrade == string(apply.Refused):
+		return document.ValueLines(' ', textfmt.Line(f.Path), f.Value, "   (the chart says "+document.Inline(f.Becomes)+")")
+	}
+	return shown.Lines(3)
+}
+
+// text has an entry for the object, and one for each group of fields of which the
+// same is to be said.
+func (d explanation) text(palette output.Palette) string {
+	title := document.Heading{Sign: ' ', Name: textfmt.Line(d.Object), Words: fmt.Sprintf("of %s in %s, revision %d", d.Release, d.Namespace, d.Revision), Source: textfmt.Line(d.Source)}
+	if d.Chart != "" {
+		title.Words += ", chart " + textfmt.Line(d.Chart)
+	}
+	entries := []document.Entry{{Heading: title, Lines: d.remarks()}}
+	at := map[document.Heading]int{}
+	for _, f := range d.Fields {
+		h := f.heading()
+		i, known := at[h]
+		if !known {
+			i = len(entries)
+			at[h] = i
+			entries = append(entries, document.Entry{Heading: h})
+		}
+		entries[i].Lines = append(entries[i].Lines, f.lines()...)
+	}
+	var texts []string
+	for _, e := range entries {
+		texts = append(texts, e.Text(palette))
+	}
+	return strings.Join(texts, "\n")
+}
+
+// remarks are what there is to say about the object as a whole.
+func (d explanation) remarks() []document.Line {
+	var out []document.Line
+	if d.Reason != "" {
+		out = append(out, document.Remark("%s", d.Reason))
+	}
+	if d.State == string(apply.Missing) {
+		out = append(out, document.Remark("an upgrade creates it"))
+	}
+	if d.Unverified != "" {
+		out = append(out, document.Remark("not verified: %s", d.Unverified))
+	}
+	return out
+}

@@ -1,0 +1,315 @@
+package plan
+
+import (
+	"strconv"
+	"strings"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"deployer/apply"
+	"deployer/chart"
+	"deployer/internal/deploy"
+	"deployer/internal/hide"
+	"deployer/internal/view/diff"
+	"deployer/internal/view/document"
+	"deployer/internal/view/output"
+)
+
+// A Document is an operation as all formats of a plan show it. Its JSON is
+// a promise, see docs/json.md. No value of a Secret is in it.
+type Document struct {
+	Format           int                `json:"format"`
+	Document         string             `json:"document"` // "plan"
+	Verb             string             `json:"verb"`
+	Release          string             `json:"release"`
+	Namespace        string             `json:"namespace"`
+	Chart            string             `json:"chart,omitempty"`
+	Revision         int                `json:"revision,omitempty"`
+	BaseRevision     int                `json:"base_revision,omitempty"`
+	TargetRevision   int                `json:"target_revision,omitempty"`
+	HasChanges       bool               `json:"has_changes"`
+	CreatesNamespace bool               `json:"creates_namespace"`
+	KeepsHistory     bool               `json:"keeps_history"`
+	Cascade          string             `json:"cascade,omitempty"` // uninstall: background, foreground or orphan
+	Summary          Summary            `json:"summary"`
+	Stages           []stage            `json:"stages"`
+	Warnings         []document.Warning `json:"warnings"`
+}
+
+type Summary struct {
+	Create     int `json:"create"`
+	Update     int `json:"update"`
+	Recreate   int `json:"recreate"`
+	Delete     int `json:"delete"`
+	GiveBack   int `json:"give_back,omitempty"`
+	Keep       int `json:"keep"`
+	Unchanged  int `json:"unchanged"`
+	Hooks      int `json:"hooks"`
+	Taken      int `json:"fields_taken"`
+	Yielded    int `json:"fields_yielded"`
+	Refused    int `json:"fields_refused"`
+	Unverified int `json:"unverified"`
+	Random     int `json:"random"`                      // objects that change only because templates make values up
+	Kept       int `json:"generated_kept,omitempty"`    // generated fields with the values of earlier revisions
+	Renewed    int `json:"generated_renewed,omitempty"` // that could have been kept, or never are
+}
+
+// A stage is what is done at one time, in any order.
+type stage struct {
+	Name    string   `json:"name"`            // "pre-upgrade hooks", "apply 1", "prune"
+	Kind    string   `json:"kind"`            // namespace, crds, hooks, apply, wait or prune
+	After   []need   `json:"after,omitempty"` // what has to be before it begins; of a wait before it ends
+	Objects []object `json:"objects"`
+}
+
+// A need is an object that another one waits for.
+type need struct {
+	Object  string `json:"object"`
+	Group   string `json:"group"`
+	State   string `json:"state"` // ready, present or gone
+	Outside bool   `json:"outside,omitempty"`
+}
+
+type object struct {
+	Object     string           `json:"object"`
+	Group      string           `json:"group"`
+	Action     string           `json:"action"` // create, update, recreate, delete, keep, unchanged or hook
+	Source     string           `json:"source,omitempty"`
+	Reason     string           `json:"reason,omitempty"`
+	Impact     string           `json:"impact,omitempty"`
+	Unverified string           `json:"unverified,omitempty"`
+	Random     bool             `json:"random,omitempty"` // changes only because its templates make values up
+	After      []need           `json:"after,omitempty"`
+	Weight     *int             `json:"weight,omitempty"`
+	Generated  []generatedField `json:"generated,omitempty"`
+	Fields     []document.Field `json:"fields,omitempty"`
+	Conflicts  []Conflict       `json:"conflicts,omitempty"`
+	TakenFrom  []string         `json:"taken_from,omitempty"`
+	Hook       *hook            `json:"hook,omitempty"`
+	Manifest   map[string]any   `json:"manifest,omitempty"` // of what is created
+}
+
+// A generatedField is a field that templates generate.
+type generatedField struct {
+	Path     string `json:"path"`
+	Revision int    `json:"kept_from_revision,omitempty"` // 0: it is new
+	Reason   string `json:"reason,omitempty"`             // it isn't kept; empty when there was none
+}
+
+type Conflict struct {
+	Path string `json:"path"`
+	document.Writer
+	Before  string `json:"before" text:"free"`
+	After   string `json:"after" text:"free"`
+	Outcome string `json:"outcome"` // taken, yielded or refused
+
+	CollidesWith string `json:"collides_with,omitempty"` // the chart's item that can't be beside this one
+}
+
+type hook struct {
+	Event          string   `json:"event"`
+	Weight         int      `json:"weight"`
+	DeletePolicies []string `json:"delete_policies"`
+}
+
+// newDocument turns an operation into its document.
+func newDocument(op *deploy.Operation) Document {
+	return build(op, func(c apply.Change) object { return objectOf(c, op.Nondeterminism[c.ID], op.GeneratedIn(c.ID)) })
+}
+
+// Outline is newPlan without what is in the objects, which is most of it: for
+// those who count.
+func Outline(op *deploy.Operation) Document { return build(op, outlineOf) }
+
+func build(op *deploy.Operation, describe func(apply.Change) object) Document {
+	d := Document{
+		Format: output.JSONVersion, Document: "plan", Verb: string(op.Verb), Release: op.Release, Namespace: op.Namespace,
+		Chart: document.ChartName(op.Next), TargetRevision: op.Target, CreatesNamespace: op.NewNamespace, KeepsHistory: op.KeepHistory,
+		Cascade: strings.ToLower(string(op.Cascade)),
+		Stages:  []stage{}, Warnings: []document.Warning{},
+	}
+	if op.Next != nil {
+		d.Revision = op.Next.Version
+	}
+	if op.Base != nil {
+		d.BaseRevision = op.Base.Revision
+	}
+	plan := op.Plan
+	if plan == nil {
+		plan = &apply.Plan{}
+	}
+	if op.NewNamespace {
+		d.add("namespace", "namespace", []object{{Object: "Namespace/" + op.Namespace, Action: string(apply.Create)}})
+	}
+	d.add("crds", "crds", objectsOf(plan.CRDs, describe))
+	d.hooks(op, plan, "pre", op.Hooks.Before)
+	for i, wave := range plan.Waves {
+		d.add("apply "+strconv.Itoa(i+1), "apply", objectsOf(wave.Changes, describe))
+		d.Stages[len(d.Stages)-1].After = needsOf(wave.Await)
+	}
+	if op.Verb != deploy.Uninstall {
+		d.wait(op)
+	}
+	d.add("prune", "prune", objectsOf(plan.Prune, describe))
+	if op.Verb == deploy.Uninstall {
+		d.wait(op)
+	}
+	d.hooks(op, plan, "post", op.Hooks.After)
+	d.warnings(op, plan)
+	d.count()
+	for _, v := range op.Generated {
+		switch {
+		case v.Kept():
+			d.Summary.Kept++
+		case v.Reason != "":
+			d.Summary.Renewed++
+		}
+	}
+	d.hide(op.Hidden)
+	return d
+}
+
+// hide takes confidential texts out of the values and the words of a plan;
+// objects, templates and paths are named as they are.
+func (d *Document) hide(hidden *hide.Texts) {
+	for i := range d.Warnings {
+		d.Warnings[i].Text = hidden.Hide(d.Warnings[i].Text)
+	}
+	for _, stage := range d.Stages {
+		for i := range stage.Objects {
+			o := &stage.Objects[i]
+			o.Reason, o.Unverified = hidden.Hide(o.Reason), hidden.Hide(o.Unverified)
+			for j := range o.Fields {
+				o.Fields[j] = o.Fields[j].Without(hidden)
+			}
+			o.hideConflicts(hidden)
+			if o.Manifest != nil {
+				o.Manifest = hidden.Manifest(o.Manifest)
+			}
+		}
+	}
+}
+
+// hideConflicts hides what others have set where what becomes of the field is
+// hidden, and the other way round.
+func (o *object) hideConflicts(hidden *hide.Texts) {
+	closed := map[string]bool{}
+	for _, f := range o.Fields {
+		closed[f.Path] = f.Hidden
+	}
+	for i := range o.Conflicts {
+		c := &o.Conflicts[i]
+		if c.Before, c.After = hidden.PairText(c.Before, c.After); closed[c.Path] {
+			c.Before, c.After = document.HiddenValue, document.HiddenValue
+		}
+	}
+}
+
+func (d *Document) add(name, kind string, objects []object) {
+	if len(objects) > 0 {
+		d.Stages = append(d.Stages, stage{Name: name, Kind: kind, Objects: objects})
+	}
+}
+
+// wait is what the run waits for between its other stages.
+func (d *Document) wait(op *deploy.Operation) {
+	if len(op.WaitsFor) > 0 {
+		d.Stages = append(d.Stages, stage{Name: "wait", Kind: "wait", Objects: []object{}, After: needsOf(op.WaitsFor)})
+	}
+}
+
+func (d *Document) warnings(op *deploy.Operation, plan *apply.Plan) {
+	for _, text := range op.Warnings {
+		d.Warnings = append(d.Warnings, document.Warning{Text: text})
+	}
+	for _, w := range plan.Warnings {
+		d.Warnings = append(d.Warnings, document.WarningOf(w))
+	}
+}
+
+func (d *Document) count() {
+	s := &d.Summary
+	counters := map[string]*int{
+		string(apply.Create): &s.Create, string(apply.Update): &s.Update, string(apply.Recreate): &s.Recreate,
+		string(apply.Delete): &s.Delete, string(apply.GiveBack): &s.GiveBack, string(apply.Keep): &s.Keep, string(apply.None): &s.Unchanged, "hook": &s.Hooks,
+	}
+	outcomes := map[string]*int{
+		string(apply.Taken): &s.Taken, string(apply.Yielded): &s.Yielded, string(apply.Refused): &s.Refused,
+	}
+	for _, stage := range d.Stages {
+		for _, o := range stage.Objects {
+			if n := counters[o.Action]; n != nil {
+				*n++
+			}
+			if o.Unverified != "" {
+				s.Unverified++
+			}
+			if o.Random {
+				s.Random++
+			}
+			for _, c := range o.Conflicts {
+				if n := outcomes[c.Outcome]; n != nil {
+					*n++
+				}
+			}
+		}
+	}
+	d.HasChanges = s.Create+s.Update+s.Recreate+s.Delete+s.GiveBack+s.Hooks > 0
+}
+
+// hooks adds the hooks that run before ("pre") or after ("post") the change.
+func (d *Document) hooks(op *deploy.Operation, plan *apply.Plan, when string, hooks []*helmrelease.Hook) {
+	event := hookEvent(op, when)
+	var objects []object
+	for _, h := range hooks {
+		o := object{Object: HookName(op, h), Action: "hook", Source: h.Path}
+		o.Hook = &hook{Event: event, Weight: h.Weight, DeletePolicies: deletePolicies(h)}
+		for _, c := range plan.Hooks {
+			if c.ID.Kind == h.Kind && c.ID.Name == h.Name {
+				o.Group, o.Reason, o.Unverified = c.ID.Group, c.Reason, c.Unverified
+				if h.Name != "" {
+					o.Object = c.ID.String()
+				}
+				o.Manifest, o.Generated = diff.Masked(c.Want), generatedFields(op.GeneratedIn(c.ID))
+			}
+		}
+		objects = append(objects, o)
+	}
+	d.add(event+" hooks", "hooks", objects)
+}
+
+// HookName names the object of a hook: web-* when its name will be generated.
+func HookName(op *deploy.Operation, h *helmrelease.Hook) string {
+	name := h.Name
+	if name == "" {
+		if objects, err := chart.ParseHook(h); err == nil && len(objects) == 1 {
+			name = objects[0].Object.GetGenerateName() + "*"
+		}
+	}
+	return h.Kind + "/" + op.Namespace + "/" + name
+}
+
+// hookEvent is the event before or after an operation's change.
+// https://helm.sh/docs/topics/charts_hooks/
+func hookEvent(op *deploy.Operation, when string) string {
+	switch op.Verb {
+	case deploy.Uninstall:
+		return when + "-delete"
+	case deploy.Test:
+		return string(op.Verb)
+	}
+	return when + "-" + string(op.Verb)
+}
+
+// deletePolicies names when a hook is deleted; before its next creation when it
+// doesn't say. https://helm.sh/docs/topics/charts_hooks/#hook-deletion-policies
+func deletePolicies(h *helmrelease.Hook) []string {
+	out := make([]string, 0, len(h.DeletePolicies))
+	for _, p := range h.DeletePolicies {
+		out = append(out, string(p))
+	}
+	if len(out) == 0 {
+		out = append(out, string(helmrelease.HookBeforeHookCreation))
+	}
+	return out
+}

@@ -1,0 +1,126 @@
+package plan
+
+import (
+	"fmt"
+	"strings"
+
+	"deployer/apply"
+	"deployer/internal/view/document"
+	"deployer/internal/view/textfmt"
+)
+
+// maxStepLines is how many objects of a stage a picture names; the rest is counted.
+const maxStepLines = 12
+
+// steps are the stages of a plan as boxes in order, with links to the entries of
+// what they name; what stays as it is, is counted.
+func (d Document) steps() []document.Step {
+	out := make([]document.Step, 0, len(d.Stages))
+	for i, stage := range d.Stages {
+		step := document.Step{Title: stage.Name, Lines: stage.needLines()}
+		omitted, unchanged := 0, 0
+		for j, o := range stage.Objects {
+			switch {
+			case o.sign() == ' ':
+				unchanged++
+			case len(step.Lines) >= maxStepLines+min(len(stage.After), maxStepLines+1):
+				omitted++
+			default:
+				step.Lines = append(step.Lines, document.StepLine{Sign: string(o.sign()), Text: textfmt.Line(o.Object) + o.deletedAfter(), Class: o.Action, Anchor: document.Anchor(i, j)})
+			}
+		}
+		if omitted > 0 {
+			step.Lines = append(step.Lines, remarkLine("%d more", omitted))
+		}
+		if unchanged > 0 {
+			step.Lines = append(step.Lines, remarkLine("%d unchanged", unchanged))
+		}
+		out = append(out, step)
+	}
+	return out
+}
+
+// remarkLine is a line in a box that is about no single object.
+func remarkLine(format string, args ...any) document.StepLine {
+	return document.StepLine{Sign: " ", Text: textfmt.Line(fmt.Sprintf(format, args...)), Class: "more"}
+}
+
+// deletedAfter says what of its own stage an object's deletion waits for.
+func (o object) deletedAfter() string {
+	switch {
+	case o.Action != string(apply.Delete) || len(o.After) == 0:
+		return ""
+	case len(o.After) == 1:
+		return " after " + textfmt.Line(o.After[0].Object)
+	}
+	return fmt.Sprintf(" after %s and %d more", textfmt.Line(o.After[0].Object), len(o.After)-1)
+}
+
+// needLines say what a stage waits for.
+func (s stage) needLines() []document.StepLine {
+	var out []document.StepLine
+	word := "after"
+	if s.Kind == "wait" {
+		word = "until"
+	}
+	for i, n := range s.After {
+		if i == maxStepLines {
+			return append(out, remarkLine("%s %d more", word, len(s.After)-i))
+		}
+		out = append(out, remarkLine("%s %s", word, n))
+	}
+	return out
+}
+
+// mermaid is the order of work as a Mermaid flowchart.
+// https://mermaid.js.org/syntax/flowchart.html
+func (d Document) mermaid() string {
+	var b strings.Builder
+	b.WriteString("flowchart LR\n")
+	for i, step := range d.steps() {
+		fmt.Fprintf(&b, "  subgraph s%d[\"%s\"]\n    direction TB\n", i, escapeMermaid(step.Title))
+		for j, l := range step.Lines {
+			fmt.Fprintf(&b, "    s%do%d[\"%s\"]\n", i, j, escapeMermaid(strings.TrimSpace(l.Sign+" "+l.Text)))
+		}
+		b.WriteString("  end\n")
+		if i > 0 {
+			fmt.Fprintf(&b, "  s%d --> s%d\n", i-1, i)
+		}
+	}
+	return b.String()
+}
+
+// escapeMermaid writes text for use between quotes: all that could mean something,
+// also in Markdown, becomes a numeric entity. A dash at the beginning would be a list,
+// which isn't drawn (https://github.com/mermaid-js/mermaid-live-editor/issues/1664).
+func escapeMermaid(s string) string {
+	var b strings.Builder
+	for i, r := range s {
+		if strings.ContainsRune("\"#<>&;`\\*_~[](){}|%$", r) || i == 0 && strings.ContainsRune("+-", r) {
+			fmt.Fprintf(&b, "#%d;", r)
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+// graphviz is the order of work in the language of Graphviz.
+// https://graphviz.org/doc/info/lang.html
+func (d Document) graphviz() string {
+	escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace
+	var b strings.Builder
+	b.WriteString("digraph plan {\n  rankdir=LR;\n  node [shape=box, fontname=\"monospace\"];\n")
+	for i, step := range d.steps() {
+		label := escape(step.Title) + `\n\n`
+		for _, l := range step.Lines {
+			label += escape(strings.TrimSpace(l.Sign+" "+l.Text)) + `\l`
+		}
+		fmt.Fprintf(&b, "  s%d [label=\"%s\"];\n", i, label)
+		if i > 0 {
+			fmt.Fprintf(&b, "  s%d -> s%d;\n", i-1, i)
+		}
+	}
+	b.WriteString("}\n")
+	return b.String()
+}

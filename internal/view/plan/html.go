@@ -1,0 +1,37 @@
+package plan
+
+import (
+	"deployer/apply"
+	"deployer/internal/view/document"
+	"deployer/internal/view/textfmt"
+)
+
+// html is the plan as one page that needs nothing else.
+func (d Document) html(o document.Options) (string, error) {
+	page := document.HTMLPage{Counts: d.Summary.counts(), Steps: d.steps()}
+	page.Page = document.Page{Title: d.title(), Conclusion: d.Conclusion(), Warnings: document.WarningTexts(d.Warnings)}
+	for _, stage := range d.Stages {
+		section := document.Section{Title: textfmt.Line(stage.Name)}
+		for _, object := range stage.Objects {
+			section.Entries = append(section.Entries, document.Entry{Heading: object.heading(), Lines: object.details(o, true), Class: object.Action})
+		}
+		page.Page.Sections = append(page.Page.Sections, section)
+	}
+	return page.Render()
+}
+
+// counts are the numbers at the head of the page, without those that are zero.
+func (s Summary) counts() []document.Count {
+	var out []document.Count
+	for _, c := range []document.Count{
+		{N: s.Create, Class: string(apply.Create), Word: "to create"}, {N: s.Update, Class: string(apply.Update), Word: "to update"},
+		{N: s.Recreate, Class: string(apply.Recreate), Word: "to recreate"}, {N: s.Delete, Class: string(apply.Delete), Word: "to delete"},
+		{N: s.GiveBack, Class: string(apply.GiveBack), Word: "to give back"}, {N: s.Hooks, Class: "hook", Word: "hooks"},
+		{N: s.Keep, Class: string(apply.Keep), Word: "kept"}, {N: s.Unchanged, Class: string(apply.None), Word: "unchanged"},
+	} {
+		if c.N > 0 {
+			out = append(out, c)
+		}
+	}
+	return out
+}

@@ -1,0 +1,194 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"deployer/apply"
+	"deployer/apply/ordering"
+	"deployer/internal/view/document"
+	"deployer/internal/view/textfmt"
+)
+
+// An item is an entry of a plan for people: an object and what there is to say about
+// it, or several objects of which the same is to be said.
+type item struct {
+	object object
+	stage  string
+	others []string // the names of the objects besides the first
+	lines  []document.Line
+	count  int // when not 0: that many objects of one kind that are not named
+}
+
+func (i item) entry() document.Entry {
+	name, words := i.headline()
+	return document.Entry{Heading: document.Heading{Sign: i.object.sign(), Name: name, Words: words, Source: textfmt.Line(i.object.Source)}, Lines: i.lines}
+}
+
+// headline is the object and what happens to it, or how many objects.
+func (i item) headline() (name, words string) {
+	if i.count > 0 {
+		return fmt.Sprintf("%d more %s", i.count, textfmt.Line(kindOf(i.object.Object))), i.object.Action
+	}
+	name, words = i.object.headline()
+	return name + textfmt.AndMore(len(i.others)), words
+}
+
+// Bounds of a plan that is made shorter to be read, in lines.
+const (
+	longPlan   = 300 // a plan that is longer is made shorter
+	longObject = 20  // of an object, in a plan that is made shorter
+)
+
+// unlimited as the budget of items makes nothing shorter.
+const unlimited = -1
+
+// items are the entries of a plan in the order of work. With a budget of lines
+// objects of which the same is to be said share an entry; when the budget is used
+// up, objects are only named, and those that are created or updated only
+// counted. What is deleted or made anew is always named.
+func (d Document) items(o document.Options, budget int) []item {
+	created := o.ShowCreated || d.BaseRevision > 0
+	var all []item
+	for _, stage := range d.Stages {
+		var items []item
+		for _, object := range stage.Objects {
+			if object.sign() != ' ' || o.ShowUnchanged || len(object.Generated) > 0 {
+				items = append(items, item{object: object, stage: stage.Name, lines: object.details(o, created)})
+			}
+		}
+		if budget != unlimited {
+			items = joinAlike(items)
+		}
+		if stage.Kind == "wait" && d.HasChanges {
+			items = []item{{object: object{Object: stage.Name, Action: stage.Kind, Reason: stage.until()}, stage: stage.Name}}
+		}
+		all = append(all, items...)
+	}
+	if budget == unlimited {
+		return all
+	}
+	return shorten(all, budget)
+}
+
+// until says what a wait is for.
+func (s stage) until() string {
+	const named = 3
+	var names []string
+	for _, n := range s.After[:min(named, len(s.After))] {
+		names = append(names, n.Object)
+	}
+	state := "ready"
+	if s.After[0].State == string(ordering.Gone) {
+		state = "gone"
+	}
+	if more := len(s.After) - named; more > 0 {
+		return fmt.Sprintf("until %s and %d more are %s", strings.Join(names, ", "), more, state)
+	}
+	if len(names) == 1 {
+		return fmt.Sprintf("until %s is %s", names[0], state)
+	}
+	return fmt.Sprintf("until %s are %s", textfmt.List(names), state)
+}
+
+// length is how many lines items take.
+func length(items []item) int {
+	n := 0
+	for _, i := range items {
+		n += 1 + len(i.lines)
+	}
+	return n
+}
+
+// joinAlike joins items of which the same is to be said.
+func joinAlike(items []item) []item {
+	var out []item
+	at := map[string]int{}
+	for _, i := range items {
+		if i.object.Hook != nil { // their order means something
+			out = append(out, i)
+			continue
+		}
+		_, words := i.headline()
+		key := fmt.Sprintf("%q", []any{kindOf(i.object.Object), i.object.Group, words, i.lines})
+		n, known := at[key]
+		if !known {
+			at[key] = len(out)
+			out = append(out, i)
+			continue
+		}
+		out[n].others = append(out[n].others, i.object.Object)
+		if out[n].object.Source != i.object.Source {
+			out[n].object.Source = ""
+		}
+	}
+	return out
+}
+
+func kindOf(object string) string {
+	kind, _, _ := strings.Cut(object, "/")
+	return kind
+}
+
+// maxOfKind is how many objects of a kind to which the same is done in a stage are
+// named, in a plan that is made shorter: the many must not hide the few.
+const maxOfKind = 10
+
+// shorten cuts items to about a number of lines.
+func shorten(items []item, budget int) []item {
+	var out []item
+	counted, nth := map[string]int{}, map[string]int{}
+	used := 0
+	for _, i := range items {
+		o := i.object
+		key := fmt.Sprintf("%q", []string{i.stage, o.Action, kindOf(o.Object), o.Group})
+		nth[key]++
+		i.lines = i.firstLines(longObject)
+		switch used += 1 + len(i.lines); {
+		case o.isGrave() && used > budget:
+			i.lines = slices.DeleteFunc(i.lines, func(l document.Line) bool { return l.Sign != '?' })
+		case o.isGrave():
+		case nth[key] > maxOfKind:
+			used -= 1 + len(i.lines)
+			n, known := counted[key]
+			if !known {
+				n = len(out)
+				counted[key] = n
+				out = append(out, item{object: object{Object: o.Object, Group: o.Group, Action: o.Action}, stage: i.stage})
+			}
+			out[n].count += 1 + len(i.others)
+			continue
+		case used > budget:
+			i.lines = nil
+		}
+		out = append(out, i)
+	}
+	return out
+}
+
+// isGrave tells what whoever approves a plan must not overlook.
+func (o object) isGrave() bool {
+	switch apply.Action(o.Action) {
+	case apply.Recreate, apply.Delete, apply.GiveBack:
+		return true
+	}
+	return o.Hook != nil
+}
+
+// firstLines are the names of the other objects, and as many of the lines.
+func (i item) firstLines(most int) []document.Line {
+	named := 4
+	if i.object.isGrave() {
+		named = 50
+	}
+	var out []document.Line
+	if len(i.others) > 0 {
+		out = append(out, document.Remark("also %s", textfmt.First(i.others, named)))
+	}
+	if len(i.lines) <= most {
+		return append(out, i.lines...)
+	}
+	out = append(out, i.lines[:most]...)
+	return append(out, document.Context("... %s more", textfmt.Count(len(i.lines)-most, "line")))
+}

@@ -1,0 +1,193 @@
+package plan
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"deployer/apply"
+	"deployer/apply/ordering"
+	"deployer/chart/generated"
+	"deployer/internal/deploy"
+	"deployer/internal/view/diff"
+	"deployer/internal/view/document"
+)
+
+func objectsOf(changes []apply.Change, describe func(apply.Change) object) []object {
+	out := make([]object, 0, len(changes))
+	for _, c := range changes {
+		out = append(out, describe(c))
+	}
+	return out
+}
+
+// outlineOf is what happens to an object, without its content.
+func outlineOf(c apply.Change) object {
+	o := object{
+		Object: c.ID.String(), Group: c.ID.Group, Action: string(c.Action), Source: c.Source, Reason: c.Reason,
+		Unverified: c.Unverified, TakenFrom: c.TakenFrom, After: needsOf(c.After), Weight: c.Weight,
+	}
+	for _, f := range c.Conflicts {
+		o.Conflicts = append(o.Conflicts, ConflictOf(c, f))
+	}
+	return o
+}
+
+func objectOf(c apply.Change, again deploy.Nondeterminism, made []generated.Value) object {
+	o := outlineOf(c)
+	o.Generated = generatedFields(made)
+	switch c.Action {
+	case apply.Create:
+		o.Manifest = diff.Masked(diff.Stated(c.Result, c.Want))
+	case apply.Update, apply.Recreate:
+		o.Fields = FieldsOf(c, again)
+		for i := range o.Fields {
+			if slices.ContainsFunc(made, func(v generated.Value) bool { return v.Kept() && v.Path == o.Fields[i].Path }) {
+				o.Fields[i].Random = false // somebody has changed it, and it is put back
+			}
+		}
+		o.Random = len(o.Fields) > 0 && !slices.ContainsFunc(o.Fields, func(f document.Field) bool { return !f.Random })
+	case apply.None:
+		o.TakenFrom = nil // nothing of it changes
+	}
+	if again.NameDiffers {
+		o.Random = true
+	}
+	o.Impact = impactOf(c)
+	return o
+}
+
+func generatedFields(values []generated.Value) []generatedField {
+	var out []generatedField
+	for _, v := range values {
+		out = append(out, generatedField{Path: v.Path, Revision: v.Revision, Reason: v.Reason})
+	}
+	return out
+}
+
+// String says where a generated value comes from.
+func (g generatedField) String() string {
+	switch {
+	case g.Revision > 0:
+		return fmt.Sprintf("%s: generated; kept from revision %d", g.Path, g.Revision)
+	case g.Reason != "":
+		return fmt.Sprintf("%s: generated; new: %s", g.Path, g.Reason)
+	}
+	return g.Path + ": generated; new"
+}
+
+func needsOf(needs []ordering.Dependency) []need {
+	var out []need
+	for _, n := range needs {
+		out = append(out, need{Object: n.ID.String(), Group: n.ID.Group, State: string(n.State), Outside: n.Outside})
+	}
+	return out
+}
+
+// FieldsOf compares a change's live object with what the server said it will
+// be, or with what was asked for when the server wasn't.
+func FieldsOf(c apply.Change, again deploy.Nondeterminism) []document.Field {
+	var out []document.Field
+	seen := map[string]bool{}
+	revisions := map[string]int{}
+	for _, r := range c.Removed {
+		revisions[r.Path] = r.Revision
+	}
+	for _, f := range differences(c, again) {
+		field := document.Field{Path: f.Path, Kind: string(f.Kind), Before: f.Before, After: f.After, Server: f.Server, Random: f.Random}
+		if f.Secret {
+			field.Before, field.After, field.Hidden = nil, nil, true
+		}
+		if f.Kind == diff.Removed {
+			field.Revision = revisions[f.Path]
+		}
+		seen[f.Path] = true
+		out = append(out, field)
+	}
+	for _, r := range c.Removed {
+		if !covered(seen, r.Path) {
+			out = append(out, document.Field{Path: r.Path, Kind: string(diff.Removed), Revision: r.Revision, Hidden: IsSecret(c)})
+		}
+	}
+	return out
+}
+
+func differences(c apply.Change, again deploy.Nondeterminism) []diff.Change {
+	if c.Live == nil || c.Want == nil && c.Result == nil {
+		return nil
+	}
+	options := diff.Options{Stated: c.Want}
+	if again.Rendered != nil {
+		options.Variation = diff.Vary(again.Rendered, again.Others...)
+	}
+	if c.Result == nil || c.Action == apply.Recreate {
+		options.Partial = true
+		return diff.Fields(c.Live, c.Want, options)
+	}
+	return diff.Fields(c.Live, c.Result, options)
+}
+
+// covered tells whether a path, or a field that it is in, has been told of.
+func covered(seen map[string]bool, path string) bool {
+	if seen[path] {
+		return true
+	}
+	for known := range seen {
+		if strings.HasPrefix(path, known+".") || strings.HasPrefix(path, known+"[") {
+			return true
+		}
+	}
+	return false
+}
+
+func IsSecret(c apply.Change) bool { return c.ID.Kind == "Secret" && c.ID.Group == "" }
+
+func ConflictOf(c apply.Change, f apply.FieldConflict) Conflict {
+	out := Conflict{
+		Path: f.Path, Writer: document.WriterOf(apply.Writer{Manager: f.Manager, Operation: f.Operation, Subresource: f.Subresource, Time: f.Time}),
+		Before: f.Before, After: f.After, Outcome: string(f.Outcome), CollidesWith: f.CollidesWith,
+	}
+	if IsSecret(c) && !strings.HasPrefix(f.Path, "metadata.labels") && f.Path != "type" {
+		out.Before, out.After = document.HiddenValue, document.HiddenValue
+	}
+	return out
+}
+
+// recreateImpacts say what deleting and creating an object again costs. A StatefulSet
+// leaves its pods to its successor.
+// https://kubernetes.io/docs/tasks/run-application/delete-stateful-set/
+var recreateImpacts = map[string]string{
+	"apps/Deployment":           "all its pods stop before new ones start: downtime",
+	"apps/DaemonSet":            "all its pods stop before new ones start: downtime",
+	"apps/ReplicaSet":           "all its pods stop before new ones start: downtime",
+	"apps/StatefulSet":          "its pods and the claims of its volumes stay and become the new one's, which replaces pods one by one where its template differs",
+	"/PersistentVolumeClaim":    "THE DATA OF THE VOLUME IS DESTROYED unless its reclaim policy is Retain",
+	"batch/Job":                 "it runs again from the start",
+	"/Pod":                      "it stops before the new one starts: downtime",
+	"/Service":                  "its cluster address and node ports change, connections break",
+	"networking.k8s.io/Ingress": "it serves nothing until its controller has set it up again",
+}
+
+// deleteImpacts say what goes with an object that is deleted.
+var deleteImpacts = map[string]string{
+	"/PersistentVolumeClaim": recreateImpacts["/PersistentVolumeClaim"],
+	"/PersistentVolume":      "THE DATA OF THE VOLUME IS DESTROYED unless its reclaim policy is Retain",
+	"/Namespace":             "EVERYTHING IN THE NAMESPACE IS DELETED",
+	"apiextensions.k8s.io/CustomResourceDefinition": "ALL OBJECTS OF ITS KIND ARE DELETED, everywhere in the cluster",
+	"apps/StatefulSet": "the claims of its volumes stay",
+}
+
+// impactOf says what a change costs besides itself.
+func impactOf(c apply.Change) string {
+	kind := c.ID.Group + "/" + c.ID.Kind
+	switch c.Action {
+	case apply.Delete:
+		return deleteImpacts[kind]
+	case apply.Recreate:
+		if text, ok := recreateImpacts[kind]; ok {
+			return text
+		}
+		return "it is missing for a moment for all that uses it"
+	}
+	return ""
+}

@@ -1,0 +1,22 @@
+package plan
+
+import (
+	"deployer/internal/view/document"
+	"deployer/internal/view/output"
+)
+
+// text is the plan for people.
+func (d Document) text(palette output.Palette, o document.Options) string {
+	items, note := d.items(o, unlimited), ""
+	if !o.Full && length(items) > longPlan {
+		items = d.items(o, longPlan)
+		note = "This plan is made shorter to be read: --full shows all of it, -o html folds it.\n"
+	}
+	page := document.Page{Title: d.title(), Conclusion: d.Conclusion(), Warnings: document.WarningTexts(d.Warnings)}
+	var all document.Section
+	for _, i := range items {
+		all.Entries = append(all.Entries, i.entry())
+	}
+	page.Sections = []document.Section{all}
+	return page.Text(palette) + note
+}

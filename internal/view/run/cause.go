@@ -1,0 +1,312 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"deployer/apply"
+	"deployer/internal/deploy"
+	"deployer/internal/hide"
+	"deployer/internal/kube"
+	"deployer/internal/view/output"
+	"deployer/internal/view/textfmt"
+	"deployer/track"
+)
+
+// A Cause is one root of a failure, with all that helps to mend it.
+type Cause struct {
+	Class   string   `json:"class"` // a class of package track, or apply_failed, rejected, hook_failed, api_lost, stopped, error
+	Title   string   `json:"title" text:"free"`
+	Fatal   bool     `json:"fatal"`
+	Objects []string `json:"objects"`
+	Message string   `json:"message,omitempty" text:"free"`
+	Hook    string   `json:"hook,omitempty"` // event and template of the hook it happened in
+
+	Container string   `json:"container,omitempty"`
+	Image     string   `json:"image,omitempty"`
+	Pods      []string `json:"pods,omitempty"`
+	PodCount  int      `json:"pod_count,omitempty"`
+	PodTotal  int      `json:"pod_total,omitempty"`
+	Nodes     []string `json:"nodes,omitempty"`
+	Suspect   string   `json:"suspect_node,omitempty"`
+	Attempts  int      `json:"attempts,omitempty"`
+	Limit     int      `json:"attempts_limit,omitempty"`
+	ExitCode  *int32   `json:"exit_code,omitempty"` // of the container
+	Reason    string   `json:"reason,omitempty"`    // of its termination
+
+	Impact  string       `json:"impact,omitempty" text:"free"`
+	Changed []string     `json:"changed,omitempty" text:"free"` // by this release, in what fails
+	Source  string       `json:"source,omitempty"`              // template
+	Advice  string       `json:"advice,omitempty" text:"free"`
+	Blocks  []string     `json:"blocks,omitempty"`
+	Before  bool         `json:"before_release,omitempty"` // it failed before, and nothing about it was changed
+	Events  []CauseEvent `json:"events,omitempty"`
+	Logs    []CauseLog   `json:"logs,omitempty"`
+	Next    []NextStep   `json:"next,omitempty"`
+}
+
+// A CauseEvent is a Kubernetes event.
+type CauseEvent struct {
+	Type    string `json:"type"`
+	Reason  string `json:"reason"`
+	Message string `json:"message" text:"free"`
+	Object  string `json:"object,omitempty"`
+	Count   int    `json:"count,omitempty"`
+	Last    string `json:"last,omitempty"`
+}
+
+// A CauseLog is the end of a container's log.
+type CauseLog struct {
+	Pod       string   `json:"pod"`
+	Container string   `json:"container"`
+	Previous  bool     `json:"previous,omitempty"`
+	Lines     []string `json:"lines" text:"free"`
+	Why       string   `json:"why,omitempty" text:"free"` // there are none
+}
+
+// A NextStep is something to do, and the command for it if there is one.
+type NextStep struct {
+	What    string `json:"what"`
+	Command string `json:"command,omitempty" text:"command"`
+	about   string // what must be there for it: a pod, an object, something to go back from; empty for nothing of the run
+}
+
+// stoppedVerdict is that of a run that a signal has ended.
+const stoppedVerdict = "STOPPED"
+
+// A collector takes the causes out of an error.
+type collector struct {
+	tally   *state
+	causes  []Cause
+	verdict string
+	hook    *deploy.HookError
+}
+
+// collect finds at least one cause in err.
+func (c *collector) collect(err error) {
+	c.verdict = "FAILED"
+	if !c.walk(err) {
+		c.plain(err)
+	}
+	if len(c.causes) > 0 && c.verdict != "REJECTED" {
+		c.causes[0].Next = append(c.causes[0].Next, c.tally.backSteps(c.causes[0].Before)...)
+	}
+}
+
+// walk reports whether it found something it knows.
+func (c *collector) walk(err error) bool {
+	switch e := err.(type) {
+	case nil:
+		return false
+	case *deploy.RolledBackError:
+		return c.walk(e.Cause)
+	case *deploy.HookError:
+		return c.inHook(e)
+	case *track.FailedError:
+		c.tracked(e.Causes)
+		return len(e.Causes) > 0
+	case *track.TimeoutError:
+		c.timeout(e)
+		return true
+	case *track.UnreachableError:
+		c.causes = append(c.causes, Cause{Class: "api_lost", Title: "The API server is out of reach", Fatal: true, Message: e.Error(), Advice: e.Hint()})
+		return true
+	case *apply.RejectedError:
+		title := "Rejected by the API server"
+		if !e.Late {
+			c.verdict, title = "REJECTED", "Rejected before the first change"
+		}
+		for _, r := range e.Rejections {
+			c.add("rejected", title, r.ID, r.Source, r.Err)
+		}
+		return true
+	case *apply.ObjectError:
+		c.add("apply_failed", textfmt.Capitalized(e.Doing)+" failed", e.ID, e.Source, e.Err)
+		return true
+	case interface{ Unwrap() []error }:
+		return c.several(e.Unwrap())
+	case interface{ Unwrap() error }:
+		return c.walk(e.Unwrap())
+	}
+	return false
+}
+
+// several takes each of many errors: those it doesn't know as they are.
+func (c *collector) several(errs []error) bool {
+	for _, err := range errs {
+		if err != nil && !c.walk(err) {
+			c.plain(err)
+		}
+	}
+	return len(errs) > 0
+}
+
+func (c *collector) plain(err error) {
+	cause := Cause{Class: "error", Title: "The run failed", Fatal: true, Message: err.Error(), Advice: output.Hint(err)}
+	if errors.Is(err, context.Canceled) {
+		cause.Class, cause.Title, c.verdict = "stopped", "The run was stopped", stoppedVerdict
+	}
+	c.decorate(&cause)
+	c.causes = append(c.causes, cause)
+}
+
+// add makes a cause of a failure at one object. Failures of the same kind with
+// the same words are one cause.
+func (c *collector) add(class, title string, id kube.ID, source string, err error) {
+	message := err.Error()
+	for i := range c.causes {
+		if known := &c.causes[i]; known.Class == class && known.Message == message && known.Title == title {
+			known.Objects = append(known.Objects, id.String())
+			return
+		}
+	}
+	cause := Cause{Class: class, Title: title, Fatal: true, Objects: []string{id.String()}, Message: message, Source: source, Advice: output.Hint(err)}
+	c.decorate(&cause)
+	c.causes = append(c.causes, cause)
+}
+
+// inHook takes what happened in a hook; the hook itself is the object when
+// nothing else is known.
+func (c *collector) inHook(e *deploy.HookError) bool {
+	c.hook = e
+	defer func() { c.hook = nil }()
+	if !c.walk(e.Err) {
+		c.plain(e.Err)
+		last := &c.causes[len(c.causes)-1]
+		if last.Class == "error" {
+			last.Class, last.Title = "hook_failed", "Hook failed"
+		}
+	}
+	return true
+}
+
+func (c *collector) decorate(cause *Cause) {
+	if c.hook != nil {
+		cause.Hook = fmt.Sprintf("%s hook %s", c.hook.Event, c.hook.Hook)
+		cause.Source = c.hook.Hook
+	}
+}
+
+func (c *collector) tracked(causes []track.Cause) {
+	for _, from := range causes {
+		cause := c.tally.cause(from)
+		c.decorate(&cause)
+		c.causes = append(c.causes, cause)
+	}
+}
+
+// timeout adds to the known causes what else is not ready.
+func (c *collector) timeout(e *track.TimeoutError) {
+	c.verdict = "TIMED OUT"
+	if errors.Is(e.Err, context.Canceled) {
+		c.verdict = stoppedVerdict
+	}
+	told := map[string]bool{}
+	c.tracked(e.Causes)
+	for _, cause := range c.causes {
+		for _, o := range append(cause.Objects, cause.Blocks...) {
+			told[o] = true
+		}
+	}
+	class, title := "timeout", fmt.Sprintf("Not %s in time", e.Aim)
+	if c.verdict == stoppedVerdict {
+		class, title = "stopped", fmt.Sprintf("Not %s when the run was stopped", e.Aim)
+	}
+	for _, s := range e.NotReady {
+		if told[s.ID.String()] {
+			continue
+		}
+		if s.Problem != nil {
+			c.tracked([]track.Cause{{Class: s.Problem.Class, Title: s.Problem.Title, Objects: []kube.ID{s.ID}, Problem: *s.Problem, Rollout: s.Rollout}})
+			continue
+		}
+		message := s.Message
+		if s.Waited > 0 {
+			message = strings.TrimSpace(message + " (waited " + textfmt.Duration(s.Waited) + ")")
+		}
+		cause := Cause{Class: class, Title: title, Fatal: class == "timeout", Objects: []string{s.ID.String()}, Message: message}
+		cause.Source = c.tally.changes[s.ID].Source
+		cause.Next = nextFor(class, stepInput{id: s.ID})
+		c.decorate(&cause)
+		c.causes = append(c.causes, cause)
+	}
+}
+
+// hidden is what must not be shown of the operation; nil when there is none.
+func (t *state) hidden() *hide.Texts {
+	if t.op == nil {
+		return nil
+	}
+	return t.op.Hidden
+}
+
+// cause adds to what tracking found what this release knows of the object.
+func (t *state) cause(from track.Cause) Cause {
+	p := from.Problem
+	watching := t.op != nil && t.op.Verb == deploy.Watch // nothing is being released
+	from.Before = from.Before && !watching
+	out := Cause{
+		Class: string(from.Class), Title: from.Title, Fatal: from.Fatal, Message: p.Message, Before: from.Before,
+		Container: p.Container, Image: p.Image, Pods: p.Pods, PodCount: p.PodCount, PodTotal: p.PodTotal, Nodes: p.Nodes,
+		Suspect: p.Suspect, Attempts: p.Attempts, Limit: p.Limit, ExitCode: p.ExitCode, Reason: p.Reason, Advice: p.Advice,
+	}
+	if out.Title == "" {
+		out.Title = p.Title
+	}
+	for _, id := range from.Objects {
+		out.Objects = append(out.Objects, id.String())
+	}
+	for _, id := range from.Blocks {
+		out.Blocks = append(out.Blocks, id.String())
+	}
+	for _, e := range p.Events {
+		event := CauseEvent{Type: e.Type, Reason: e.Reason, Message: e.Message, Object: e.Object, Count: e.Count}
+		if !e.Last.IsZero() {
+			event.Last = e.Last.UTC().Format(time.RFC3339)
+		}
+		out.Events = append(out.Events, event)
+	}
+	for _, l := range p.Logs {
+		out.Logs = append(out.Logs, CauseLog{Pod: l.Pod, Container: l.Container, Previous: l.Previous, Lines: append([]string{}, l.Lines...), Why: l.Why})
+	}
+	if len(from.Objects) == 0 {
+		return out
+	}
+	id := from.Objects[0]
+	change := t.changes[id]
+	out.Source = change.Source
+	if out.Impact = t.impact(from, change); watching && out.Impact == newObject {
+		out.Impact = nothingAvailable
+	}
+	out.Changed = changesToBlame(change, p.Container, string(from.Class), t.hidden())
+	out.Next = nextFor(string(from.Class), stepInput{id: id, problem: p})
+	return out
+}
+
+// impact says what still works.
+func (t *state) impact(from track.Cause, change apply.Change) string {
+	r := from.Rollout
+	switch {
+	case from.Before:
+		return "it failed before this release, which changed nothing about it"
+	case t.isHook(from.Objects[0]) && t.untouched():
+		return "it failed before anything of the release was changed"
+	case r == nil:
+		return ""
+	case r.OldServing > 0:
+		return fmt.Sprintf("rollout stopped at %d of %d updated; the old revision still serves with %s", r.NewReady, r.Wanted, textfmt.Count(r.OldServing, "pod"))
+	case r.Available > 0:
+		return fmt.Sprintf("%d of %d pods are available", r.Available, r.Wanted)
+	case change.Live == nil:
+		return newObject
+	}
+	return nothingAvailable
+}
+
+const (
+	newObject        = "it is new and serves nothing yet"
+	nothingAvailable = "nothing of it is available"
+)

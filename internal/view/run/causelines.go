@@ -1,0 +1,195 @@
+package run
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"deployer/internal/view/textfmt"
+	"deployer/track/class"
+)
+
+// lines says all there is to a cause, each line beginning with its label.
+func (c Cause) lines(g textfmt.Glyphs) []string {
+	var out []string
+	add := func(label, text string) {
+		if text != "" {
+			out = append(out, textfmt.Pad(label, 8)+" "+textfmt.Line(text))
+		}
+	}
+	add("image", c.Image)
+	for i, l := range strings.Split(strings.TrimRight(textfmt.Block(c.Message), "\n"), "\n") {
+		label := ""
+		if i == 0 {
+			label = "message"
+		}
+		add(label, l)
+	}
+	add("where", c.where())
+	if c.ExitCode == nil {
+		add("reason", c.Reason)
+	} else {
+		add("exit", c.exit())
+	}
+	add("impact", c.Impact)
+	out = append(out, c.changed(g)...)
+	add("advice", c.Advice)
+	out = append(out, c.events()...)
+	for _, l := range c.Logs {
+		out = append(out, l.lines()...)
+	}
+	return append(out, nextLines(c.Next)...)
+}
+
+// where names pods, nodes and containers.
+func (c Cause) where() string {
+	var parts []string
+	if c.PodCount > 0 && c.PodTotal > 0 {
+		parts = append(parts, fmt.Sprintf("%d of %s", c.PodCount, textfmt.Count(c.PodTotal, "new pod")))
+	}
+	if n := len(c.Nodes); n > 0 {
+		parts = append(parts, "on "+strings.Join(c.Nodes[:min(n, maxPods)], ", ")+textfmt.AndMore(max(0, n-maxPods)))
+	}
+	if len(c.Pods) > 0 {
+		text := "e.g. " + c.Pods[0]
+		if len(c.Pods) == 1 {
+			text = c.Pods[0]
+		}
+		parts = append(parts, text)
+	}
+	if c.Container != "" {
+		parts = append(parts, "container "+c.Container)
+	}
+	if text := attempts(class.Class(c.Class), c.Attempts, c.Limit); text != "" {
+		parts = append(parts, text)
+	}
+	text := strings.Join(parts, ", ")
+	if c.Suspect != "" {
+		text += "; pods on other nodes are fine: suspect node " + c.Suspect
+	}
+	return text
+}
+
+func (c Cause) exit() string {
+	text := fmt.Sprintf("code %d", *c.ExitCode)
+	if c.Reason != "" {
+		text += " (" + c.Reason + ")"
+	}
+	return text
+}
+
+func (c Cause) changed(g textfmt.Glyphs) []string {
+	source := ""
+	if c.Source != "" {
+		source = "(" + textfmt.Line(c.Source) + ")"
+	}
+	if len(c.Changed) == 0 {
+		if source == "" {
+			return nil
+		}
+		return []string{textfmt.Pad("template", 8) + " " + textfmt.Line(c.Source)}
+	}
+	var out []string
+	for i, text := range c.Changed {
+		label := "changed"
+		if i > 0 {
+			label = ""
+		}
+		text = strings.ReplaceAll(textfmt.Line(text), " -> ", " "+g.Arrow+" ")
+		if i == 0 && source != "" {
+			text += "   " + source
+		}
+		out = append(out, textfmt.Pad(label, 8)+" "+text)
+	}
+	return out
+}
+
+// events are what the message doesn't say already, each thing once.
+func (c Cause) events() []string {
+	told := c.told()
+	var out []string
+	for i, t := range told[max(0, len(told)-maxEvents):] {
+		label := "events"
+		if i > 0 {
+			label = ""
+		}
+		text := strings.TrimSpace(t.Type + " " + t.Reason + ": " + t.Message)
+		if t.Count > 1 {
+			text += fmt.Sprintf(" (%d times)", t.Count)
+		}
+		if t.Object != "" {
+			text += " [" + t.Object + textfmt.AndMore(t.others) + "]"
+		}
+		out = append(out, textfmt.Pad(label, 8)+" "+textfmt.Line(text))
+	}
+	return out
+}
+
+// A toldEvent is an event about one object and as many others.
+type toldEvent struct {
+	CauseEvent
+	others int
+}
+
+func (c Cause) told() []toldEvent {
+	var out []toldEvent
+	for _, e := range c.Events {
+		if c.Message != "" && strings.HasPrefix(e.Message, c.Message) {
+			continue
+		}
+		same := slices.IndexFunc(out, func(t toldEvent) bool { return t.Reason == e.Reason && t.Message == e.Message })
+		if same < 0 {
+			out = append(out, toldEvent{CauseEvent: e})
+		} else {
+			out[same].others++
+		}
+	}
+	return out
+}
+
+func (l CauseLog) title() string {
+	text := textfmt.Line(l.Pod + "/" + l.Container)
+	if l.Previous {
+		text += ", previous run"
+	}
+	return text
+}
+
+func (l CauseLog) lines() []string {
+	n := len(l.Lines)
+	if n == 0 {
+		why := l.Why
+		if why == "" {
+			why = "nothing was written"
+		}
+		return []string{textfmt.Pad("logs", 8) + " " + l.title() + ": " + textfmt.Line(why)}
+	}
+	shown := l.Lines[max(0, n-maxLog):]
+	what := fmt.Sprintf(", last %s:", textfmt.Count(len(shown), "line"))
+	out := []string{textfmt.Pad("logs", 8) + " " + l.title() + what}
+	for _, text := range shown {
+		out = append(out, textfmt.Pad("", 8)+" | "+textfmt.Visible(text))
+	}
+	return out
+}
+
+// nextLines align the commands.
+func nextLines(steps []NextStep) []string {
+	longest := 0
+	for _, s := range steps {
+		longest = max(longest, textfmt.Width(s.What))
+	}
+	var out []string
+	for i, s := range steps {
+		label := "next"
+		if i > 0 {
+			label = ""
+		}
+		text := textfmt.Line(s.What)
+		if s.Command != "" {
+			text = textfmt.Pad(text+":", longest+1) + "  " + textfmt.Line(s.Command)
+		}
+		out = append(out, textfmt.Pad(label, 8)+" "+text)
+	}
+	return out
+}

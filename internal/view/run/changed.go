@@ -1,0 +1,128 @@
+package run
+
+import (
+	"fmt"
+	"sort"
+	"strings"
+
+	"deployer/apply"
+	"deployer/internal/deploy"
+	"deployer/internal/hide"
+	"deployer/internal/view/document"
+	"deployer/internal/view/plan"
+)
+
+// podFields are the fields of a pod template, outside of containers, that may
+// be to blame for a class of problems.
+var podFields = map[string][]string{
+	"unschedulable":            {"nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "volumes", "runtimeClassName", "priorityClassName"},
+	"unschedulable_structural": {"nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "volumes", "runtimeClassName"},
+	"claim_unbound":            {"volumes"},
+	"image_pull_permanent":     {"imagePullSecrets", "serviceAccountName"},
+	"config_error":             {"volumes"},
+	"mount_missing_object":     {"volumes"},
+	"mount_error":              {"volumes", "securityContext"},
+	"pod_security":             {"securityContext", "hostNetwork", "hostPID", "volumes"},
+	"service_account_missing":  {"serviceAccountName"},
+	"priority_class_missing":   {"priorityClassName"},
+	"crash_loop":               {"securityContext", "volumes", "serviceAccountName"},
+}
+
+// containerFields are those of a container that may be to blame.
+var containerFields = map[string]bool{
+	"image": true, "command": true, "args": true, "env": true, "envFrom": true, "resources": true, "workingDir": true,
+	"livenessProbe": true, "readinessProbe": true, "startupProbe": true, "lifecycle": true, "ports": true,
+	"securityContext": true, "volumeMounts": true, "imagePullPolicy": true,
+}
+
+// maxChanged bounds the list.
+const maxChanged = 8
+
+// changesToBlame lists what the release changed in the container that fails, and in
+// those fields of its pod that the class makes suspect. An unknown container
+// means all of them.
+func changesToBlame(c apply.Change, container, class string, hidden *hide.Texts) []string {
+	if c.Action != apply.Update && c.Action != apply.Recreate || plan.IsSecret(c) {
+		return nil
+	}
+	var fields []document.Field
+	for _, f := range plan.FieldsOf(c, deploy.Nondeterminism{}) {
+		text, ok := relativePath(f.Path, strings.TrimPrefix(container, "init:"), class)
+		if ok {
+			f = f.Without(hidden)
+			f.Path = text
+			fields = append(fields, f)
+		}
+	}
+	sort.SliceStable(fields, func(i, j int) bool { return isSuspect(class, fields[i].Path) && !isSuspect(class, fields[j].Path) })
+	var out []string
+	for _, f := range fields[:min(len(fields), maxChanged)] {
+		lines := f.Lines(0)
+		if len(lines) > maxChanged { // a file: that it changed is news enough
+			lines = lines[:1]
+		}
+		for _, l := range lines {
+			out = append(out, strings.TrimSpace(changeSign(l.Sign)+l.Text))
+		}
+	}
+	if more := len(fields) - maxChanged; more > 0 {
+		out = append(out, fmt.Sprintf("and %d more", more))
+	}
+	return out
+}
+
+// isSuspect tells whether a field is the first to look at for a class.
+func isSuspect(class, path string) bool {
+	switch class {
+	case "image_name_invalid", "image_never_pull", "image_pull_permanent", "image_pull_transient":
+		return strings.HasPrefix(path, "image")
+	case "oom_killed", "unschedulable", "quota", "limit_range", "quota_deadlock":
+		return strings.HasPrefix(path, "resources")
+	case "readiness_probe", "liveness_probe":
+		return strings.Contains(path, "Probe")
+	case "bad_command":
+		return strings.HasPrefix(path, "command") || strings.HasPrefix(path, "args")
+	}
+	return false
+}
+
+func changeSign(sign byte) string {
+	if sign == '+' || sign == '-' {
+		return string(sign) + " "
+	}
+	return ""
+}
+
+// relativePath cuts a path down to the part below its container, or to the field
+// of the pod. It reports whether that matters to the failure.
+func relativePath(path, container, class string) (string, bool) {
+	for _, kind := range []string{"containers[", "initContainers["} {
+		_, rest, ok := strings.Cut(path, "."+kind)
+		if !ok {
+			continue
+		}
+		key, field, found := strings.Cut(rest, "].")
+		if container != "" && key != fmt.Sprintf("name=%q", container) && key != fmt.Sprintf("name=%q]", container) {
+			return "", false
+		}
+		if !found { // the container as a whole
+			return kind + rest, true
+		}
+		name, _, _ := strings.Cut(field, ".")
+		name, _, _ = strings.Cut(name, "[")
+		if container == "" {
+			field = key + " " + field
+		}
+		return field, containerFields[name]
+	}
+	for _, name := range podFields[class] {
+		if strings.HasSuffix(path, ".spec."+name) || strings.Contains(path, ".spec."+name+".") || strings.Contains(path, ".spec."+name+"[") {
+			_, field, _ := strings.Cut(path, "template.spec.")
+			if field == "" {
+				field = path
+			}
+			return field, true
+		}
+	}
+	return "", false
+}

@@ -1,0 +1,96 @@
+package run
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+	"unicode"
+
+	"deployer/internal/view/output"
+	"deployer/internal/view/textfmt"
+)
+
+// A ci is what the log of a CI system understands beyond text. The zero value
+// understands nothing. Its commands go through own, which tells them from text.
+type ci struct {
+	github, gitlab bool
+	stepSummary    string // file that GitHub shows with the job
+	own            func(string) string
+}
+
+// ciOf tells the system by the variables that it sets.
+// https://docs.github.com/en/actions/reference/workflows-and-actions/variables
+// https://docs.gitlab.com/ci/variables/predefined_variables/
+func ciOf(env func(string) string) ci {
+	c := ci{github: env("GITHUB_ACTIONS") == "true", gitlab: env("GITLAB_CI") == "true", own: func(text string) string { return text }}
+	if c.github {
+		c.stepSummary = env("GITHUB_STEP_SUMMARY")
+	}
+	return c
+}
+
+// begin opens a part of the log that can be folded.
+// https://docs.gitlab.com/ci/jobs/job_logs/#custom-collapsible-sections
+func (c ci) begin(name string, now time.Time) string {
+	switch {
+	case c.github:
+		return c.own("::group::" + githubText(name) + "\n")
+	case c.gitlab:
+		return c.own(fmt.Sprintf("\x1b[0Ksection_start:%d:%s[collapsed=true]\r\x1b[0K%s\n", now.Unix(), sectionID(name), textfmt.Line(name)))
+	}
+	return ""
+}
+
+func (c ci) end(name string, now time.Time) string {
+	switch {
+	case c.github:
+		return c.own("::endgroup::\n")
+	case c.gitlab:
+		return c.own(fmt.Sprintf("\x1b[0Ksection_end:%d:%s\r\x1b[0K\n", now.Unix(), sectionID(name)))
+	}
+	return ""
+}
+
+func sectionID(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r < unicode.MaxASCII && (unicode.IsLetter(r) || unicode.IsDigit(r)) {
+			return r
+		}
+		return '_'
+	}, name)
+}
+
+// annotation marks an error where GitHub lists them.
+// https://docs.github.com/en/actions/reference/workflows-and-actions/workflow-commands
+func (c ci) annotation(title, text string) string {
+	if !c.github {
+		return ""
+	}
+	title = strings.NewReplacer(":", "%3A", ",", "%2C").Replace(githubText(title))
+	return c.own("::error title=" + title + "::" + githubText(text) + "\n")
+}
+
+func githubText(s string) string {
+	s = output.Inline(s)
+	return strings.NewReplacer("%", "%25", "\r", "%0D", "\n", "%0A").Replace(s)
+}
+
+// summary appends the result to the page that GitHub shows with the job.
+func (c ci) summary(r Result) error {
+	if c.stepSummary == "" {
+		return nil
+	}
+	f, err := os.OpenFile(c.stepSummary, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return &output.WriteError{What: "the job summary " + c.stepSummary, Err: output.SystemError(err)}
+	}
+	_, err = f.WriteString(resultMarkdown(r))
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err != nil {
+		return &output.WriteError{What: "the job summary " + c.stepSummary, Err: output.SystemError(err)}
+	}
+	return nil
+}

@@ -1,0 +1,579 @@
+package run
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"deployer/apply"
+	"deployer/internal/deploy"
+	"deployer/internal/hide"
+	"deployer/internal/kube"
+	"deployer/internal/view/document"
+	"deployer/internal/view/output"
+	"deployer/internal/view/plan"
+	"deployer/internal/view/viewtest"
+	"deployer/track"
+	"deployer/track/class"
+)
+
+// A studio records what a view writes, with a clock of its own.
+type studio struct {
+	*View
+	out, err bytes.Buffer
+	clock    time.Time
+}
+
+func newStudio(o Options, tty bool) *studio {
+	s := &studio{clock: time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)}
+	if o.Env == nil {
+		o.Env = viewtest.NoEnv
+	}
+	streams := output.Streams{Out: &s.out, Err: &s.err, ErrTTY: tty, Width: 100, Height: 30}.Filtered("deployer")
+	s.View = newView(streams, o, func() time.Time { return s.clock })
+	return s
+}
+
+// after lets time pass, with the ticks that would happen.
+func (s *studio) after(d time.Duration) {
+	for end := s.clock.Add(d); s.clock.Before(end); {
+		s.clock = s.clock.Add(min(tickEvery, end.Sub(s.clock)))
+		s.face.tick()
+	}
+}
+
+func (s *studio) saw(kind track.ReportKind, status track.Status) {
+	s.Observe(deploy.Tracked{Report: track.Report{Kind: kind, Time: s.clock, Status: status}})
+}
+
+// play is a run up to the wait, with the rest of it left to the caller.
+func (s *studio) play(t testing.TB) *deploy.Operation {
+	op := viewtest.Upgrade(t)
+	s.Observe(deploy.Began{Operation: op})
+	s.Observe(deploy.Recorded{Record: op.Next})
+	s.Observe(deploy.StepBegan{Step: deploy.Step{Step: "pre-upgrade hooks", Objects: 1}})
+	s.Observe(deploy.Applied{Step: "hook", Change: apply.Change{ID: viewtest.ID("batch", "Job", "migrate"), Action: apply.Create}})
+	s.after(time.Second)
+	for _, text := range []string{"applying 0042_orders.sql", "done"} {
+		s.Observe(deploy.Tracked{Report: track.Report{Kind: track.LogWritten, Log: &track.LogLine{
+			Object: viewtest.ID("batch", "Job", "migrate"), Pod: "migrate-x7k2p", Container: "app", Text: text,
+		}}})
+	}
+	s.after(time.Second)
+	s.saw(track.StatusChanged, track.Status{ID: viewtest.ID("batch", "Job", "migrate"), State: track.Ready, Message: "complete"})
+	s.Observe(deploy.HookRan{Hook: op.Hooks.Before[0], Took: 2 * time.Second})
+	s.Observe(deploy.StepEnded{Step: deploy.Step{Step: "pre-upgrade hooks", Objects: 1}, Took: 2 * time.Second})
+	s.Observe(deploy.StepBegan{Step: deploy.Step{Step: "apply", Objects: 7}})
+	for _, wave := range op.Plan.Waves {
+		for _, c := range wave.Changes {
+			s.Observe(deploy.Applied{Step: "apply", Change: c})
+		}
+	}
+	s.Observe(deploy.StepEnded{Step: deploy.Step{Step: "apply", Objects: 7}})
+	s.Observe(deploy.StepBegan{Step: deploy.Step{Step: "wait", Objects: 7}})
+	for _, name := range []kube.ID{viewtest.ID("", "ServiceAccount", "web"), viewtest.ID("", "ConfigMap", "web"), viewtest.ID("", "Secret", "db"), viewtest.ID("", "Secret", "new")} {
+		s.saw(track.StatusChanged, track.Status{ID: name, State: track.Ready})
+	}
+	s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Progressing, Message: "0 of 3 pods ready", Done: 0, Total: 3})
+	s.saw(track.StatusChanged, track.Status{ID: viewtest.ID("example.com", "Foo", "foo"), State: track.Progressing, Message: "Issuing: DNS-01 challenge pending"})
+	s.after(time.Second)
+	return op
+}
+
+func (s *studio) succeed(t testing.TB) {
+	op := s.play(t)
+	p := viewtest.Pull()
+	s.saw(track.ProblemSeen, track.Status{ID: viewtest.WebID(), State: track.Progressing, Total: 3, Problem: &p, Rollout: &track.Rollout{Wanted: 3, OldServing: 1}})
+	s.saw(track.ProblemSeen, track.Status{ID: viewtest.WebID(), State: track.Progressing, Total: 3, Problem: &p}) // the same again
+	s.after(40 * time.Second)
+	s.Warn("spec.x is deprecated")
+	s.Warn("spec.x is deprecated")
+	s.saw(track.Recovered, track.Status{ID: viewtest.WebID(), State: track.Progressing, Done: 2, Total: 3, Message: "2 of 3 pods ready"})
+	s.after(8 * time.Second)
+	s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Ready, Done: 3, Total: 3})
+	s.saw(track.StatusChanged, track.Status{ID: viewtest.ID("batch", "Job", "once"), State: track.Ready, Notes: []string{"suspended"}})
+	s.saw(track.StatusChanged, track.Status{ID: viewtest.ID("example.com", "Foo", "foo"), State: track.Ready, Unverified: true})
+	s.Observe(deploy.StepEnded{Step: deploy.Step{Step: "wait", Objects: 7}, Took: 49 * time.Second})
+	s.Observe(deploy.StepBegan{Step: deploy.Step{Step: "prune", Objects: 2}})
+	for _, c := range op.Plan.Prune {
+		s.Observe(deploy.Applied{Step: "prune", Change: c})
+	}
+	s.Observe(deploy.StepEnded{Step: deploy.Step{Step: "prune", Objects: 2}})
+	s.Observe(deploy.HookRan{Hook: op.Hooks.After[0], Took: time.Second})
+	op.Next.Info.Status = helmrelease.StatusDeployed
+	s.Observe(deploy.Recorded{Record: op.Next})
+	s.Observe(deploy.Ended{Operation: op, Record: op.Next, Took: s.clock.Sub(s.began)})
+}
+
+func failedError() error {
+	exit := int32(1)
+	crash := track.Problem{
+		Class: class.CrashLoop, Title: "Container crashes", Message: "back-off restarting failed container", Container: "app",
+		Pods: []string{"api-77c9-zz1p4"}, PodCount: 1, PodTotal: 4, Nodes: []string{"node-3"}, Suspect: "node-3", Attempts: 2, Limit: 3,
+		ExitCode: &exit, Reason: "Error",
+		Logs: []track.LogTail{{Pod: "api-77c9-zz1p4", Container: "app", Previous: true, Lines: []string{"connecting to pg:5432", "FATAL: no route to host"}}},
+	}
+	return &track.FailedError{
+		Causes: []track.Cause{
+			{Class: class.ImagePermanent, Title: "Image can't be pulled", Fatal: true, Objects: []kube.ID{viewtest.WebID(), viewtest.ID("apps", "Deployment", "worker")}, Problem: viewtest.Pull(), Rollout: &track.Rollout{Wanted: 3, OldServing: 3}, Blocks: []kube.ID{{Kind: "APIService", Name: "v1.shop"}}},
+			{Class: class.CrashLoop, Title: "Container crashes", Objects: []kube.ID{viewtest.ID("apps", "Deployment", "api")}, Problem: crash},
+		},
+		Waited: 15 * time.Second,
+	}
+}
+
+func (s *studio) fail(t testing.TB, err error) *deploy.Operation {
+	op := s.play(t)
+	p := viewtest.Pull()
+	s.saw(track.ProblemSeen, track.Status{ID: viewtest.WebID(), State: track.Progressing, Total: 3, Problem: &p})
+	s.after(15 * time.Second)
+	s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Failed, Total: 3, Problem: &p})
+	s.Observe(deploy.StepEnded{Step: deploy.Step{Step: "wait", Objects: 7}, Took: 16 * time.Second, Err: err})
+	op.Next.Info.Status = helmrelease.StatusFailed
+	s.Observe(deploy.Ended{Operation: op, Record: op.Next, Took: s.clock.Sub(s.began), Err: err})
+	return op
+}
+
+func (s *studio) both() []byte {
+	return []byte("-- stdout --\n" + s.out.String() + "-- stderr --\n" + s.err.String())
+}
+
+// closed closes the view and hands over what it wrote.
+func (s *studio) closed(t testing.TB) []byte {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	checkSecretsOf(t, s.out.String()+s.err.String())
+	return s.both()
+}
+
+func checkSecretsOf(t testing.TB, out string) {
+	t.Helper()
+	if strings.Contains(out, viewtest.Planted) || strings.Contains(out, viewtest.PlantedBase64) {
+		t.Errorf("a Secret's value is in the output:\n%s", out)
+	}
+}
+
+func TestEventsPlain(t *testing.T) {
+	s := newStudio(Options{}, false)
+	s.succeed(t)
+	viewtest.Golden(t, "run-success.txt.golden", s.closed(t))
+	if s.Reported(nil) {
+		t.Error("Reported(nil) is true")
+	}
+
+	err := failedError()
+	s = newStudio(Options{ResultFile: filepath.Join(t.TempDir(), "result.json")}, false)
+	s.opts.ResultFile = ""
+	s.fail(t, err)
+	viewtest.Golden(t, "run-failure.txt.golden", s.closed(t))
+	if !s.Reported(err) || !s.Reported(fmt.Errorf("wrapped: %w", err)) || s.Reported(errors.New("other")) {
+		t.Error("Reported doesn't know what was reported")
+	}
+}
+
+func TestEventsASCII(t *testing.T) {
+	s := newStudio(Options{Env: viewtest.Environment("LANG", "C")}, false)
+	s.fail(t, failedError())
+	for _, r := range s.closed(t) {
+		if r > 127 {
+			t.Fatalf("beyond ASCII in a locale without UTF-8:\n%s", s.err.String())
+		}
+	}
+}
+
+func TestEventsJSON(t *testing.T) {
+	for name, play := range map[string]func(*studio){
+		"success": func(s *studio) { s.succeed(t) },
+		"failure": func(s *studio) { s.fail(t, failedError()) },
+	} {
+		s := newStudio(Options{Format: output.FormatJSON}, false)
+		play(s)
+		viewtest.Golden(t, "run-"+name+".json.golden", s.closed(t))
+		if s.err.Len() > 0 {
+			t.Errorf("%s: standard error isn't empty: %s", name, s.err.String())
+		}
+		var last map[string]any
+		for _, l := range strings.Split(strings.TrimSpace(s.out.String()), "\n") {
+			last = nil
+			if err := json.Unmarshal([]byte(l), &last); err != nil || last["format"] != 1.0 || last["event"] == "" {
+				t.Errorf("%s: %v in %s", name, err, l)
+			}
+		}
+		if last["event"] != "ended" {
+			t.Errorf("%s: the last event is %v", name, last["event"])
+		}
+	}
+}
+
+func TestEventsYAML(t *testing.T) {
+	s := newStudio(Options{Format: output.FormatYAML, Progress: "none"}, false)
+	s.succeed(t)
+	viewtest.Golden(t, "run-success.yaml.golden", s.closed(t))
+}
+
+func TestEventsNone(t *testing.T) {
+	s := newStudio(Options{Progress: "none"}, false)
+	s.succeed(t)
+	if got := s.closed(t); string(got) != "-- stdout --\n-- stderr --\nWarning: spec.x is deprecated\n" {
+		t.Errorf("progress none wrote:\n%s", got)
+	}
+}
+
+func TestEventsGitHub(t *testing.T) {
+	page := filepath.Join(t.TempDir(), "summary.md")
+	s := newStudio(Options{Env: viewtest.Environment("GITHUB_ACTIONS", "true", "GITHUB_STEP_SUMMARY", page, "CI", "true")}, true)
+	s.fail(t, failedError())
+	viewtest.Golden(t, "run-github.txt.golden", s.closed(t))
+	summary, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	viewtest.Golden(t, "run-github.md.golden", summary)
+}
+
+func TestEventsGitLab(t *testing.T) {
+	s := newStudio(Options{Env: viewtest.Environment("GITLAB_CI", "true")}, false)
+	s.fail(t, failedError())
+	viewtest.Golden(t, "run-gitlab.txt.golden", s.closed(t))
+}
+
+// TestEventsErrors shows the reports of failures other than tracking's.
+func TestEventsErrors(t *testing.T) {
+	web := viewtest.WebID()
+	notReady := []track.Status{
+		{ID: web, State: track.Progressing, Message: "1 of 3 pods ready", Waited: 5 * time.Minute},
+		{ID: viewtest.ID("", "Service", "web"), State: track.Progressing, Message: "no load balancer address", Waited: 5 * time.Minute},
+	}
+	for name, err := range map[string]error{
+		"object": errors.Join(
+			&apply.ObjectError{ID: web, Source: "web/templates/web.yaml", Doing: "updating", Err: errors.New("admission webhook \"policy\" denied the request: no latest tags")},
+			&apply.ObjectError{ID: viewtest.ID("", "Service", "web"), Doing: "creating", Err: &apply.OwnershipError{ID: viewtest.ID("", "Service", "web"), Text: "label missing"}},
+		),
+		"rejected": &apply.RejectedError{Rejections: []apply.Rejection{
+			{ID: web, Source: "web/templates/web.yaml", Err: &apply.ConflictError{Fields: []apply.FieldConflict{{Path: "spec.replicas", Manager: "hpa", Before: "5", After: "3"}}}},
+			{ID: viewtest.ID("", "Service", "web"), Err: &apply.InvalidError{Field: "spec.ports", Text: "required value"}},
+		}},
+		"rejected-late": &apply.RejectedError{Late: true, Rejections: []apply.Rejection{
+			{ID: viewtest.ID("example.com", "Widget", "w"), Source: "web/templates/widget.yaml", Err: &apply.InvalidError{Field: "spec.size", Text: "should be less than or equal to 100"}},
+		}},
+		"hook":    &deploy.HookError{Event: "pre-upgrade", Hook: "web/templates/migrate.yaml", Err: hookFailure()},
+		"timeout": &track.TimeoutError{NotReady: notReady, Total: 7, Aim: track.Ready, Waited: 5 * time.Minute, Err: errors.New("deadline")},
+		"stopped": errors.New("stopped by SIGINT"),
+		"lost":    &track.UnreachableError{For: 2 * time.Minute, Err: errors.New("connection refused")},
+		"plain":   errors.New("writing the record of revision 7: conflict\nsecond line"),
+	} {
+		code := map[string]int{"stopped": 130, "rejected": 3}[name]
+		s := newStudio(Options{Progress: "none", ExitCode: func(error) int { return max(code, 1) }}, false)
+		s.fail(t, err)
+		viewtest.Golden(t, "error-"+name+".txt.golden", s.closed(t))
+	}
+}
+
+func hookFailure() error {
+	p := track.Problem{
+		Class: class.JobFailed, Title: "Job failed", Message: "BackoffLimitExceeded", Container: "app", Pods: []string{"migrate-x7k2p"},
+		Logs: []track.LogTail{{Pod: "migrate-x7k2p", Container: "app", Lines: []string{"relation \"orders\" does not exist"}}},
+	}
+	return &track.FailedError{Causes: []track.Cause{{Class: class.JobFailed, Title: "Job failed", Fatal: true, Objects: []kube.ID{viewtest.ID("batch", "Job", "migrate")}, Problem: p}}}
+}
+
+// TestHeartbeat says after half a minute of silence what the run is at.
+func TestHeartbeat(t *testing.T) {
+	s := newStudio(Options{}, false)
+	want := func(text string) {
+		t.Helper()
+		from := s.err.Len()
+		s.after(31 * time.Second)
+		if got := s.err.String()[from:]; !strings.Contains(got, "waiting  "+text) {
+			t.Errorf("it said %q, want %q", got, text)
+		}
+	}
+	step := func(name string, err error) {
+		t.Helper()
+		s.Observe(deploy.StepBegan{Step: deploy.Step{Step: name, Objects: 1}})
+		if name == "wait" {
+			s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Progressing, Message: "slow"})
+			want("1 left: Deployment/prod/web (slow)")
+		} else {
+			want("for the step " + name)
+		}
+		s.Observe(deploy.StepEnded{Step: deploy.Step{Step: name, Objects: 1}, Err: err})
+		want("for the record of the release")
+	}
+	want("for the plan and the lock of the release")
+	op := viewtest.Upgrade(t)
+	s.Observe(deploy.Began{Operation: op})
+	want("for the record of the release")
+	for _, name := range []string{"crds", "pre-upgrade hooks", "apply"} {
+		step(name, nil)
+	}
+	step("wait", failedError())
+}
+
+// TestLogOfAnEarlierRun is asked for where there was one: a Job makes new pods.
+func TestLogOfAnEarlierRun(t *testing.T) {
+	for restarts, want := range map[int]bool{0: false, 2: true} {
+		p := track.Problem{Container: "app", Pods: []string{"migrate-x7k2p"}, Attempts: restarts}
+		steps := nextFor(string(class.CrashLoop), stepInput{id: viewtest.ID("batch", "Job", "migrate"), problem: p})
+		if got := strings.HasSuffix(steps[0].Command, " --previous"); got != want {
+			t.Errorf("%d restarts: %s", restarts, steps[0].Command)
+		}
+	}
+}
+
+// TestNothingGoneIsPointedAt after a rollback: neither pods, but those of hooks that
+// stay, nor what was deleted.
+func TestNothingGoneIsPointedAt(t *testing.T) {
+	steps := func() []NextStep {
+		return []NextStep{{What: "pod", about: aboutPod}, {What: "object", about: aboutObject}, {What: "back", about: aboutRun}, {What: "registry"}}
+	}
+	r := Result{
+		Rollback: &Result{Objects: []ObjectResult{{Object: "Job/prod/dropped", Action: "delete"}, {Object: "Deployment/prod/web", Action: "update"}}},
+		Causes: []Cause{
+			{Objects: []string{"Deployment/prod/web"}, Next: steps()},
+			{Objects: []string{"Job/prod/kept"}, Hook: "pre-upgrade hook", Next: steps()},
+			{Objects: []string{"Job/prod/dropped"}, Hook: "pre-upgrade hook", Next: steps()},
+		},
+	}
+	r.withoutGone()
+	for i, want := range []string{"object registry", "pod object registry", "registry"} {
+		var got []string
+		for _, s := range r.Causes[i].Next {
+			got = append(got, s.What)
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("%s: %v, want %s", r.Causes[i].Objects[0], got, want)
+		}
+	}
+}
+
+// TestNoWayBackToTheSame names no revision to go back to when the release has
+// changed nothing about what failed before.
+func TestNoWayBackToTheSame(t *testing.T) {
+	for action, want := range map[apply.Action]bool{apply.None: false, apply.Update: true} {
+		s := newStudio(Options{}, false)
+		op := viewtest.Upgrade(t)
+		err := &track.FailedError{Causes: []track.Cause{{Class: class.CrashLoop, Fatal: true, Before: true, Objects: []kube.ID{viewtest.WebID()}}}}
+		s.Observe(deploy.Began{Operation: op})
+		s.Observe(deploy.Applied{Step: "apply", Change: apply.Change{ID: viewtest.WebID(), Action: action}})
+		s.Observe(deploy.Ended{Operation: op, Err: err})
+		if got := strings.Contains(string(s.closed(t)), "deployer rollback web 6 -n prod"); got != want {
+			t.Errorf("%s: it tells how to go back: %v, want %v", action, got, want)
+		}
+	}
+}
+
+// TestEventsUndo shows a failed run and the rollback after it as one.
+func TestEventsUndo(t *testing.T) {
+	for name, rollback := range map[string]error{"done": nil, "failed": errors.New("no such revision")} {
+		cause := failedError()
+		rolled := &deploy.RolledBackError{Release: "web", Verb: deploy.Rollback, Cause: cause, Rollback: rollback}
+		for _, format := range []output.Format{output.FormatTable, output.FormatJSON} {
+			s := newStudio(Options{Format: format, ExitCode: func(err error) int {
+				if errors.As(err, new(*deploy.RolledBackError)) {
+					return 6
+				}
+				return 1
+			}}, false)
+			s.fail(t, cause)
+			back := &deploy.Operation{Verb: deploy.Rollback, Release: "web", Namespace: "prod", Target: 6, Base: viewtest.Summary(7, "failed"), Next: viewtest.Record(8, "deployed"), Plan: &apply.Plan{}}
+			s.Observe(deploy.Began{Operation: back})
+			s.after(time.Second)
+			s.Observe(deploy.Ended{Operation: back, Record: back.Next, Took: time.Second, Err: rollback})
+			s.Finish(rolled)
+			viewtest.Golden(t, fmt.Sprintf("undo-%s.%s.golden", name, format), s.closed(t))
+			if !s.Reported(rolled) {
+				t.Errorf("%s: not reported", name)
+			}
+		}
+	}
+}
+
+func TestEventsInjection(t *testing.T) {
+	for _, tty := range []bool{false, true} {
+		for _, env := range []func(string) string{viewtest.NoEnv, viewtest.Environment("GITHUB_ACTIONS", "true", "CI", "1")} {
+			s := newStudio(Options{Env: env, Colour: output.ColourNever, ExitCode: func(error) int { return 1 }}, tty)
+			op := viewtest.HostileOperation(t)
+			s.Observe(deploy.Began{Operation: op})
+			evil := viewtest.Hostile + "\n::error::x ##[error]y"
+			p := track.Problem{Class: "x", Title: evil, Message: evil, Container: evil, Image: evil, Pods: []string{evil}, Nodes: []string{evil}, PodCount: 1, PodTotal: 1, Reason: evil, Advice: evil,
+				Events: []track.Event{{Type: evil, Reason: evil, Message: evil, Object: evil}}, Logs: []track.LogTail{{Pod: evil, Container: evil, Lines: []string{evil}}, {Pod: evil, Why: evil}}}
+			s.Observe(deploy.Tracked{Report: track.Report{Kind: track.LogWritten, Log: &track.LogLine{Object: viewtest.WebID(), Pod: evil, Container: evil, Text: "\r" + evil}}})
+			s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Progressing, Message: evil})
+			s.after(35 * time.Second)
+			s.saw(track.ProblemSeen, track.Status{ID: viewtest.WebID(), State: track.Progressing, Problem: &p})
+			s.after(35 * time.Second)
+			s.Warn(evil)
+			err := errors.Join(&track.FailedError{Causes: []track.Cause{{Title: evil, Fatal: true, Objects: []kube.ID{viewtest.WebID()}, Problem: p}}}, errors.New(evil))
+			s.Observe(deploy.Ended{Operation: op, Err: err})
+			if cerr := s.Close(); cerr != nil {
+				t.Fatal(cerr)
+			}
+			got := s.err.String()
+			for _, bad := range []string{"\x1b[2J", "\x1b]", "\x07", "\u009b", "\u202e", "\x00", "\x1b[31m"} {
+				if strings.Contains(got, bad) {
+					at := strings.Index(got, bad)
+					t.Errorf("%q reached the terminal (tty %v): %q", bad, tty, got[max(0, at-60):min(len(got), at+60)])
+				}
+			}
+			if !tty && strings.Contains(got, "\r") {
+				t.Errorf("a carriage return reached the log:\n%q", got)
+			}
+			if s.ci.github {
+				for _, l := range strings.Split(got, "\n") {
+					if strings.Contains(l, "##[") || strings.HasPrefix(strings.TrimSpace(l), "::error::") {
+						t.Errorf("a command reached GitHub: %q", l)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestResultFiles(t *testing.T) {
+	dir := t.TempDir()
+	s := newStudio(Options{ResultFile: filepath.Join(dir, "result.json"), JUnitFile: filepath.Join(dir, "junit.xml")}, false)
+	s.fail(t, failedError())
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for file, name := range map[string]string{"result.json": "result.json.golden", "junit.xml": "junit.xml.golden"} {
+		data, err := os.ReadFile(filepath.Join(dir, file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		viewtest.CheckSecrets(t, string(data))
+		viewtest.Golden(t, name, data)
+		info, err := os.Stat(filepath.Join(dir, file))
+		if err != nil || info.Mode().Perm() != 0o600 {
+			t.Errorf("%s: mode %v, %v", file, info.Mode(), err)
+		}
+		if file == "junit.xml" && xml.Unmarshal(data, new(junitSuites)) != nil {
+			t.Errorf("junit.xml can't be read")
+		}
+	}
+	if left, _ := os.ReadDir(dir); len(left) != 2 {
+		t.Errorf("files are left: %v", left)
+	}
+	if err := WriteResult(filepath.Join(dir, "none", "x"), Result{}); err == nil {
+		t.Error("no error for a directory that isn't there")
+	}
+}
+
+// TestEventsHide has what is confidential in all that a failure says, and looks
+// for it wherever that is written, and however it is escaped there.
+func TestEventsHide(t *testing.T) {
+	const secret = `p_<s>&"%* w'9`
+	hidden := &hide.Texts{}
+	hidden.Values(map[string]any{"password": secret})
+	for _, tty := range []bool{false, true} {
+		dir := t.TempDir()
+		file := func(name string) string { return filepath.Join(dir, name) }
+		s := newStudio(Options{
+			Env:        viewtest.Environment("GITHUB_ACTIONS", "true", "GITHUB_STEP_SUMMARY", file("summary")),
+			ResultFile: file("result"), JUnitFile: file("junit"), Hidden: hidden,
+		}, tty)
+		p := track.Problem{Class: "x", Title: "it says " + secret, Message: strings.Repeat("words ", 12) + secret, Events: []track.Event{{Message: secret}},
+			Logs: []track.LogTail{{Pod: "p", Lines: []string{"with " + secret + "."}}}}
+		s.Warn("beware of " + secret)
+		s.fail(t, errors.Join(&track.FailedError{Causes: []track.Cause{{Title: p.Title, Fatal: true, Objects: []kube.ID{viewtest.WebID()}, Problem: p}}}, errors.New("and "+secret)))
+		out := string(s.closed(t))
+		for _, name := range []string{"summary", "result", "junit"} {
+			data, err := os.ReadFile(file(name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			out += string(data)
+		}
+		plain := strings.NewReplacer("\\", "", "&lt;", "<", "&gt;", ">", "&amp;", "&", "&#34;", `"`, "&#39;", "'", "%25", "%", "u003c", "<", "u003e", ">", "u0026", "&").Replace(out)
+		if i := strings.Index(plain, "p_<s"); i >= 0 {
+			t.Errorf("tty %v: %q", tty, plain[max(0, i-80):min(len(plain), i+60)])
+		}
+		if n := strings.Count(plain, hide.Mark); n < 12 {
+			t.Errorf("tty %v: only %d places:\n%s", tty, n, out)
+		}
+	}
+}
+
+// TestEventsSilence is a run of 90 s without news: it is never silent for long,
+// and never says much.
+func TestEventsSilence(t *testing.T) {
+	s := newStudio(Options{}, false)
+	op := &deploy.Operation{Verb: deploy.Upgrade, Release: "web", Namespace: "prod", Next: viewtest.Record(7, "deployed"), Plan: &apply.Plan{
+		Waves: viewtest.Waves([][]apply.Change{{{ID: viewtest.WebID(), Action: apply.Update}}}),
+	}}
+	s.Observe(deploy.Began{Operation: op})
+	s.Observe(deploy.StepBegan{Step: deploy.Step{Step: "wait", Objects: 1}})
+	for i := range 9 {
+		s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Progressing, Message: fmt.Sprintf("%d of 9 pods ready", i), Done: i, Total: 9})
+		s.after(10 * time.Second)
+	}
+	s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Ready, Done: 9, Total: 9})
+	s.Observe(deploy.Ended{Operation: op, Took: 90 * time.Second})
+	viewtest.Golden(t, "run-silence.txt.golden", s.closed(t))
+	if n := strings.Count(s.err.String(), "\n"); n > 12 {
+		t.Errorf("%d lines are too many:\n%s", n, s.err.String())
+	}
+}
+
+// TestEventsBefore shows what fails before there is an operation: text is left
+// to the caller, JSON is complete.
+func TestEventsBefore(t *testing.T) {
+	busy := errors.New("another run holds the release")
+	for format, reported := range map[output.Format]bool{output.FormatTable: false, output.FormatJSON: true} {
+		s := newStudio(Options{Format: format, ExitCode: func(error) int { return 5 }}, false)
+		s.Finish(busy)
+		s.closed(t)
+		if s.Reported(busy) != reported {
+			t.Errorf("%s: Reported = %v", format, !reported)
+		}
+		if format == output.FormatTable && s.err.Len() > 0 {
+			t.Errorf("wrote %q", s.err.String())
+		}
+		if format == output.FormatJSON && !strings.Contains(s.out.String(), `"exit_code":5`) {
+			t.Errorf("wrote %q", s.out.String())
+		}
+	}
+}
+
+// failingWriter is a stream that has been closed at the other end.
+type failingWriter struct{}
+
+func (failingWriter) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
+
+func TestEventsWriteError(t *testing.T) {
+	e := newView(output.Streams{Out: failingWriter{}, Err: failingWriter{}}, Options{Env: viewtest.NoEnv}, time.Now)
+	e.Warn("x")
+	if err := e.Close(); err == nil {
+		t.Error("Close didn't report the failed write")
+	}
+	if err := plan.Show(output.Streams{Out: failingWriter{}}, viewtest.Upgrade(t), document.Options{}); err == nil {
+		t.Error("Plan didn't report the failed write")
+	}
+}
+
+// What was warned of while the lock was taken isn't told again when the run
+// begins; what the plan warns of is.
+func TestEarlyWarningsAreToldOnce(t *testing.T) {
+	s := newStudio(Options{Progress: "plain"}, false)
+	s.Warn("revision 6 was left pending")
+	op := viewtest.Upgrade(t)
+	op.Warnings = []string{"the chart is deprecated"}
+	s.Observe(deploy.Began{Operation: op})
+	for _, want := range []string{"revision 6 was left pending", "the chart is deprecated"} {
+		if got := strings.Count(s.err.String(), want); got != 1 {
+			t.Errorf("%q is told %d times:\n%s", want, got, s.err.String())
+		}
+	}
+}

@@ -1,0 +1,109 @@
+package run
+
+import (
+	"encoding/xml"
+	"fmt"
+	"strings"
+
+	"deployer/internal/view/textfmt"
+)
+
+// The JUnit report has one test case for each object of the run, so that CI
+// systems list what failed. https://github.com/testmoapp/junitxml
+type (
+	junitSuites struct {
+		XMLName xml.Name   `xml:"testsuites"`
+		Suite   junitSuite `xml:"testsuite"`
+	}
+	junitSuite struct {
+		Name      string      `xml:"name,attr"`
+		Tests     int         `xml:"tests,attr"`
+		Failures  int         `xml:"failures,attr"`
+		Errors    int         `xml:"errors,attr"`
+		Skipped   int         `xml:"skipped,attr"`
+		Time      float64     `xml:"time,attr"`
+		Timestamp string      `xml:"timestamp,attr"`
+		Cases     []junitCase `xml:"testcase"`
+	}
+	junitCase struct {
+		Class   string     `xml:"classname,attr"`
+		Name    string     `xml:"name,attr"`
+		Time    float64    `xml:"time,attr"`
+		Failure *junitNote `xml:"failure"`
+		Error   *junitNote `xml:"error"`
+		Skipped *junitNote `xml:"skipped"`
+	}
+	junitNote struct {
+		Message string `xml:"message,attr"`
+		Type    string `xml:"type,attr,omitempty"`
+		Text    string `xml:",chardata"`
+	}
+)
+
+// WriteJUnit writes r to a file as a JUnit report: a failure for each object
+// with a cause, an error for a failure that is no object's, skipped for what was
+// not ready when the run ended. As WriteResult it replaces the file in one step.
+func WriteJUnit(path string, r Result) error {
+	data, err := xml.MarshalIndent(junitOf(r), "", "  ")
+	if err != nil {
+		return err
+	}
+	return replaceFile(path, []byte(xml.Header+string(data)+"\n"))
+}
+
+func junitOf(r Result) junitSuites {
+	suite := junitSuite{Name: textfmt.Line(strings.TrimSpace(fmt.Sprintf("%s %s/%s", r.Verb, r.Namespace, r.Release))), Time: r.Seconds, Timestamp: r.Began}
+	causes := map[string]Cause{}
+	for _, c := range r.Causes {
+		for _, o := range c.Objects {
+			if _, told := causes[o]; !told {
+				causes[o] = c
+			}
+		}
+	}
+	for _, o := range r.Objects {
+		test := junitCase{Class: suite.Name, Name: textfmt.Line(o.Object), Time: o.Seconds}
+		cause, failed := causes[o.Object]
+		delete(causes, o.Object)
+		switch {
+		case failed:
+			test.Failure = &junitNote{Message: textfmt.Line(cause.headline()), Type: cause.Class, Text: cause.text()}
+		case o.State == "waiting" || o.State == "progressing":
+			test.Skipped = &junitNote{Message: "not ready when the run ended: " + textfmt.Line(o.Message)}
+		}
+		suite.Cases = append(suite.Cases, test)
+	}
+	for _, c := range r.Causes { // hooks, and failures that are no object's
+		if len(c.Objects) > 0 {
+			if _, left := causes[c.Objects[0]]; !left {
+				continue
+			}
+		}
+		name := "run"
+		if len(c.Objects) > 0 {
+			name = c.Objects[0]
+		}
+		suite.Cases = append(suite.Cases, junitCase{Class: suite.Name, Name: textfmt.Line(name), Error: &junitNote{Message: textfmt.Line(c.headline()), Type: c.Class, Text: c.text()}})
+	}
+	for _, c := range suite.Cases {
+		suite.Tests++
+		switch {
+		case c.Failure != nil:
+			suite.Failures++
+		case c.Error != nil:
+			suite.Errors++
+		case c.Skipped != nil:
+			suite.Skipped++
+		}
+	}
+	return junitSuites{Suite: suite}
+}
+
+// text is the cause as the report of a failure writes it.
+func (c Cause) text() string {
+	var b strings.Builder
+	for _, l := range c.lines(textfmt.ASCIIGlyphs()) {
+		b.WriteString(l + "\n")
+	}
+	return b.String()
+}

@@ -1,0 +1,344 @@
+package run
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"deployer/internal/deploy"
+	"deployer/internal/kube"
+	"deployer/internal/view/plan"
+	"deployer/internal/view/textfmt"
+	"deployer/track"
+)
+
+const (
+	// maxSilence is the longest silence of a run without a terminal, half a minute
+	// with the tick that notices it: CI systems take silent jobs for hung.
+	maxSilence = 30*time.Second - tickEvery
+	// firstWaitingLine is when the first line tells what is still waited for.
+	firstWaitingLine = 3 * time.Second
+	// gather is how long objects are collected that share a line.
+	gather = 500 * time.Millisecond
+	// maxNames is how many objects share a line.
+	maxNames = 8
+	// maxWaiting is how many unready objects a heartbeat names.
+	maxWaiting = 5
+)
+
+// lines shows a run as lines, each of which can be understood alone: time since
+// the beginning, a word, the object, the news.
+type lines struct {
+	*View
+	out      func(text string)
+	silent   bool // no heartbeat: something else shows what is waited for
+	last     time.Time
+	waiting  bool // the first line of the wait has been printed
+	waitFrom time.Time
+
+	word     string // of the line being gathered
+	why      string
+	names    []string
+	since    time.Time
+	problems map[kube.ID]string // last told, to tell each once
+	warned   map[string]bool    // told before the run began
+	group    string             // open in the log of the CI system
+}
+
+func newLines(e *View, out func(string)) *lines {
+	return &lines{View: e, out: out, last: e.now(), problems: map[kube.ID]string{}, warned: map[string]bool{}}
+}
+
+func (l *lines) observe(event deploy.Event) {
+	switch e := event.(type) {
+	case deploy.Began:
+		l.began(e)
+	case deploy.StepBegan:
+		if e.Step.Step == "wait" {
+			l.waiting, l.waitFrom = false, l.now()
+		}
+	case deploy.Applied:
+		l.applied(e)
+	case deploy.HookRan:
+		l.hookRan(e)
+	case deploy.Tracked:
+		l.saw(e.Report)
+	case deploy.StepEnded:
+		l.stepEnded(e)
+	case deploy.Warned:
+		l.warn(e.Text)
+	case deploy.Ended:
+		l.flush()
+	}
+}
+
+func (l *lines) began(e deploy.Began) {
+	release, namespace, revision := l.tally.name()
+	if e.Operation == nil {
+		return
+	}
+	text := fmt.Sprintf("%s %s %s", release, l.glyphs.Arrow, namespace)
+	if revision > 0 && e.Operation.Verb != deploy.Uninstall {
+		text += fmt.Sprintf(" revision %d", revision)
+	}
+	switch e.Operation.Verb {
+	case deploy.Test:
+		l.say("test", fmt.Sprintf("%s: %s", text, textfmt.Count(len(e.Operation.Hooks.Before), "test")))
+	case deploy.Watch:
+		l.say("watch", text)
+	default:
+		sentence := strings.TrimPrefix(plan.Outline(e.Operation).Conclusion(), "Plan: ")
+		l.say("plan", fmt.Sprintf("%s of %s: %s", e.Operation.Verb, text, sentence))
+	}
+	for _, w := range l.tally.warnings {
+		if len(l.earlier) == 0 && !l.warned[w] {
+			l.warn(w)
+		}
+	}
+}
+
+func (l *lines) applied(e deploy.Applied) {
+	c := e.Change
+	switch {
+	case e.Step == "hook" || c.Action == "unchanged":
+	case c.Action == "keep":
+		l.gather("kept", textfmt.Line(c.ID.String()), c.Reason)
+	case c.Action == "give-back":
+		l.gather("returned", textfmt.Line(c.ID.String()), c.Reason)
+	case e.Step == "prune":
+		l.gather("removed", actionDone(string(c.Action), c.ID), "")
+	default:
+		l.gather("applied", actionDone(string(c.Action), c.ID), "")
+	}
+}
+
+func (l *lines) hookRan(e deploy.HookRan) {
+	name := textfmt.Line(l.tally.hookName(e.Hook))
+	if e.Err != nil {
+		l.say("FAILED", fmt.Sprintf("hook %s after %s: %s", name, textfmt.Duration(e.Took), l.text(textfmt.FirstLine(e.Err.Error()))))
+		return
+	}
+	l.say("hook", fmt.Sprintf("%s succeeded in %s", name, textfmt.Duration(e.Took)))
+}
+
+func (l *lines) stepEnded(e deploy.StepEnded) {
+	switch {
+	case e.Err != nil:
+		l.flush()
+	case e.Step.Step == "apply":
+		l.flush()
+		l.say("applied", fmt.Sprintf("%d/%d: %s", l.tally.applied, l.tally.toApply, l.tally.sums()))
+	case e.Step.Step == "wait":
+		l.flush()
+		l.say(string(l.tally.aim()), fmt.Sprintf("%s %s in %s", all(e.Step.Objects), l.tally.aim(), textfmt.Duration(e.Took)))
+	}
+}
+
+func (l *lines) saw(r track.Report) {
+	id := textfmt.Line(r.Status.ID.String())
+	switch r.Kind {
+	case track.StatusChanged:
+		l.status(r.Status)
+	case track.ProblemSeen:
+		l.problem(r.Status)
+	case track.Recovered:
+		delete(l.problems, r.Status.ID)
+		l.say("recovered", strings.TrimSpace(id+" "+textfmt.Line(r.Status.Message)))
+	case track.LogWritten:
+		l.log(r.Log)
+	case track.EventSeen:
+		if r.Wanted && r.Event != nil {
+			l.say("event", fmt.Sprintf("%s %s: %s [%s]", id, textfmt.Line(r.Event.Reason), textfmt.Line(r.Event.Message), textfmt.Line(r.Event.Object)))
+		}
+	case track.Warned:
+		l.warn(r.Text)
+	case track.APILost:
+		l.warn("the API server is out of reach, clocks stand still: " + r.Text)
+	case track.APIRegained:
+		l.say("recovered", "the API server is back after "+textfmt.Duration(r.Lost))
+	}
+}
+
+func (l *lines) status(s track.Status) {
+	id := textfmt.Line(s.ID.String())
+	if o := l.tally.tracked[s.ID]; o != nil && o.hook && s.State != track.Failed {
+		return // its own line tells how a hook ended
+	}
+	switch s.State {
+	case track.Ready:
+		if s.Total > 0 {
+			id += fmt.Sprintf(" %d/%d", s.Done, s.Total)
+		}
+		if s.Unverified {
+			id += " (unverified)"
+		}
+		for _, note := range s.Notes {
+			id += " (" + textfmt.Line(note) + ")"
+		}
+		if o := l.tally.tracked[s.ID]; o != nil && o.took >= time.Second {
+			id += " " + textfmt.Duration(o.took)
+		}
+		l.gather("ready", id, "")
+	case track.Gone:
+		l.gather("gone", id, "")
+	case track.Failed:
+		l.say("FAILED", id+" "+problemText(s))
+	}
+}
+
+// problem tells of a problem once, until it becomes another.
+func (l *lines) problem(s track.Status) {
+	if s.Problem == nil || s.State == track.Failed {
+		return
+	}
+	p := s.Problem
+	key := string(p.Class) + "\x00" + p.Container + "\x00" + p.Message
+	if l.problems[s.ID] == key {
+		return
+	}
+	l.problems[s.ID] = key
+	l.say("problem", textfmt.Line(s.ID.String())+" "+problemText(s))
+}
+
+func (l *lines) log(entry *track.LogLine) {
+	if entry == nil {
+		return
+	}
+	name := textfmt.Line(entry.Object.String() + " " + entry.Pod + "/" + entry.Container)
+	l.flush()
+	l.open(name)
+	if entry.Dropped > 0 {
+		l.print("log", fmt.Sprintf("%s | (%s left out)", name, textfmt.Count(entry.Dropped, "line")))
+	}
+	l.print("log", name+" | "+textfmt.Visible(entry.Text))
+}
+
+func (l *lines) warn(text string) {
+	l.warned[text] = true
+	l.say("warn", text)
+}
+
+// gather collects objects with the same news, for the same reason, into one line.
+func (l *lines) gather(word, name, why string) {
+	if l.word != word || l.why != why {
+		l.flush()
+	}
+	if len(l.names) == 0 {
+		l.word, l.why, l.since = word, why, l.now()
+	}
+	l.names = append(l.names, name)
+}
+
+// flush prints the line that was being gathered.
+func (l *lines) flush() {
+	if len(l.names) == 0 {
+		return
+	}
+	names, word, why := l.names, l.word, l.why
+	l.names, l.word, l.why = nil, "", ""
+	text := strings.Join(names[:min(len(names), maxNames)], ", ")
+	if more := len(names) - maxNames; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	if why != "" {
+		text += ": " + why
+	}
+	l.say(word, text)
+}
+
+// say prints a line of its own.
+func (l *lines) say(word, text string) {
+	l.flush()
+	l.open("")
+	l.print(word, textfmt.Line(text))
+}
+
+func (l *lines) print(word, text string) {
+	l.last = l.now()
+	elapsed := l.last.Sub(l.View.began)
+	stamp := fmt.Sprintf("%02d:%02d", int(elapsed.Minutes()), int(elapsed.Seconds())%60)
+	l.out(l.palette.Faint.Sprint(stamp) + " " + l.paint(word) + " " + text + "\n")
+}
+
+// open changes the group of the CI system's log; empty is none.
+func (l *lines) open(group string) {
+	if l.group == group {
+		return
+	}
+	if l.group != "" {
+		l.out(l.ci.end(l.group, l.now()))
+	}
+	if group != "" {
+		l.out(l.ci.begin(group, l.now()))
+	}
+	l.group = group
+}
+
+func (l *lines) paint(word string) string {
+	padded := textfmt.Pad(word, 8)
+	switch word {
+	case "ready", "gone", "recovered", "hook":
+		return l.palette.Good.Sprint(padded)
+	case "problem", "warn":
+		return l.palette.Warn.Sprint(padded)
+	case "FAILED":
+		return l.palette.Bad.Sprint(padded)
+	case "log":
+		return l.palette.Faint.Sprint(padded)
+	}
+	return padded
+}
+
+func (l *lines) tick() {
+	now := l.now()
+	if len(l.names) > 0 && now.Sub(l.since) >= gather {
+		l.flush()
+	}
+	if l.silent || l.tally.ended != nil {
+		return
+	}
+	first := l.tally.step == "wait" && !l.waiting && now.Sub(l.waitFrom) >= firstWaitingLine
+	if (first || now.Sub(l.last) >= maxSilence) && len(l.names) == 0 {
+		l.beat()
+	}
+}
+
+// beat tells what is still waited for.
+func (l *lines) beat() {
+	unready := l.tally.unready()
+	if l.tally.step == "wait" {
+		l.waiting = true
+	}
+	switch step := l.tally.step; {
+	case step == "":
+		l.say("waiting", "for the plan and the lock of the release")
+		return
+	case step == recording:
+		l.say("waiting", "for the record of the release")
+		return
+	case len(unready) == 0:
+		l.say("waiting", "for the step "+step)
+		return
+	}
+	var parts []string
+	for _, o := range unready[:min(len(unready), maxWaiting)] {
+		text := textfmt.Line(o.status.ID.String())
+		if o.status.Total > 0 {
+			text += fmt.Sprintf(" %d/%d", o.status.Done, o.status.Total)
+		}
+		if why := reasonOf(o.status); why != "" {
+			text += " (" + why + ")"
+		}
+		parts = append(parts, text+" "+textfmt.Duration(l.tally.age(o)))
+	}
+	text := fmt.Sprintf("%d left: %s", len(unready), strings.Join(parts, ", "))
+	if more := len(unready) - maxWaiting; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	l.say("waiting", text)
+}
+
+func (l *lines) close() {
+	l.flush()
+	l.open("")
+}

@@ -1,0 +1,103 @@
+package run
+
+import (
+	"fmt"
+	"strings"
+
+	"deployer/apply"
+	"deployer/internal/kube"
+	"deployer/internal/view/textfmt"
+	"deployer/track"
+	"deployer/track/class"
+)
+
+// actionsDone are the words for what was done.
+var actionsDone = map[string]string{"create": "created", "update": "updated", "recreate": "recreated", "delete": "deleted", "give-back": "given back", "keep": "kept", "unchanged": "unchanged"}
+
+func actionDone(action string, id kube.ID) string {
+	return actionsDone[action] + " " + textfmt.Line(id.String())
+}
+
+func all(n int) string {
+	if n == 1 {
+		return "the object is"
+	}
+	return fmt.Sprintf("all %d objects are", n)
+}
+
+// sums counts what was done.
+func (t *state) sums() string {
+	var parts []string
+	for _, action := range []string{"create", "update", "recreate", "delete", "give-back", "keep", "unchanged"} {
+		if n := t.actions[apply.Action(action)]; n > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", n, actionsDone[action]))
+		}
+	}
+	if len(parts) == 0 {
+		return "nothing to do"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// problemText is what holds an object up, on one line.
+func problemText(s track.Status) string {
+	p := s.Problem
+	if p == nil {
+		return textfmt.Line(s.Message)
+	}
+	text := p.Title
+	if text == "" {
+		text = string(p.Class)
+	}
+	if p.Message != "" {
+		text += ": " + p.Message
+	}
+	var more []string
+	if len(p.Pods) > 0 {
+		where := "pod " + p.Pods[0]
+		if n := max(p.PodCount, len(p.Pods)) - 1; n > 0 {
+			where += fmt.Sprintf(" and %d more", n)
+		}
+		more = append(more, where)
+	}
+	if len(p.Nodes) > 0 {
+		more = append(more, "on "+p.Nodes[0])
+	}
+	if p.ExitCode != nil && !strings.Contains(p.Message, "exit code") {
+		more = append(more, fmt.Sprintf("exit code %d", *p.ExitCode))
+	}
+	if text := attempts(p.Class, p.Attempts, p.Limit); text != "" {
+		more = append(more, text)
+	}
+	if len(more) > 0 {
+		text += " (" + strings.Join(more, ", ") + ")"
+	}
+	return textfmt.Line(text)
+}
+
+// attempts says how often something was tried, and how often makes it final:
+// restarts of a container that crashes, else pulls and starts.
+func attempts(c class.Class, n, limit int) string {
+	word := "attempt"
+	switch c {
+	case class.CrashLoop, class.OOMKilled, class.Liveness:
+		word = "restart"
+	}
+	switch {
+	case n <= 0:
+		return ""
+	case n <= limit:
+		return fmt.Sprintf("%s %d of %d", word, n, limit)
+	}
+	return textfmt.Count(n, word)
+}
+
+func reasonOf(s track.Status) string {
+	if p := s.Problem; p != nil && p.Title != "" {
+		return textfmt.Line(p.Title) // the rest was told when it appeared
+	}
+	if s.Problem != nil {
+		return problemText(s)
+	}
+	return textfmt.Line(s.Message)
+}

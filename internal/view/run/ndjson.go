@@ -1,0 +1,221 @@
+package run
+
+import (
+	"time"
+
+	"deployer/internal/deploy"
+	"deployer/internal/hide"
+	"deployer/internal/view/output"
+	"deployer/internal/view/plan"
+	"deployer/track"
+)
+
+// jsonLines writes a run as events, one JSON document per line of standard output.
+type jsonLines struct{ events *View }
+
+// A Event is any event. Which fields it has follows from its name; they are
+// described in docs/json.md.
+type Event struct {
+	Format int    `json:"format"`
+	Event  string `json:"event"`
+	Time   string `json:"time"`
+
+	Verb      string        `json:"verb,omitempty"`
+	Release   string        `json:"release,omitempty"`
+	Namespace string        `json:"namespace,omitempty"`
+	Chart     string        `json:"chart,omitempty"`
+	Revision  int           `json:"revision,omitempty"`
+	Target    int           `json:"target_revision,omitempty"`
+	Plan      *plan.Summary `json:"plan,omitempty"`
+
+	Step    string   `json:"step,omitempty"`
+	Objects *int     `json:"objects,omitempty"`
+	Seconds *float64 `json:"seconds,omitempty"`
+
+	Object     string          `json:"object,omitempty"`
+	Group      string          `json:"group,omitempty"`
+	Action     string          `json:"action,omitempty"`
+	Source     string          `json:"source,omitempty"`
+	Reason     string          `json:"reason,omitempty"`
+	Conflicts  []plan.Conflict `json:"conflicts,omitempty"`
+	State      string          `json:"state,omitempty"`
+	Done       *int            `json:"done,omitempty"`
+	Total      *int            `json:"total,omitempty"`
+	Message    string          `json:"message,omitempty" text:"free"`
+	Unverified bool            `json:"unverified,omitempty"`
+	Notes      []string        `json:"notes,omitempty" text:"free"`
+	Problem    *Problem        `json:"problem,omitempty"`
+
+	Pod       string `json:"pod,omitempty"`
+	Container string `json:"container,omitempty"`
+	Line      string `json:"line,omitempty" text:"free"`
+	Dropped   int    `json:"dropped,omitempty"`
+	Count     int    `json:"count,omitempty"`
+
+	Text   string `json:"text,omitempty"`
+	Status string `json:"status,omitempty"`
+	Error  string `json:"error,omitempty" text:"free"`
+}
+
+type Problem struct {
+	Class     string   `json:"class"`
+	Title     string   `json:"title" text:"free"`
+	Message   string   `json:"message,omitempty" text:"free"`
+	Container string   `json:"container,omitempty"`
+	Image     string   `json:"image,omitempty"`
+	Pods      []string `json:"pods,omitempty"`
+	PodCount  int      `json:"pod_count,omitempty"`
+	PodTotal  int      `json:"pod_total,omitempty"`
+	Nodes     []string `json:"nodes,omitempty"`
+	Attempts  int      `json:"attempts,omitempty"`
+	Limit     int      `json:"attempts_limit,omitempty"`
+	FinalAt   string   `json:"final_at,omitempty"`
+}
+
+func (n *jsonLines) tick()  {}
+func (n *jsonLines) close() {}
+
+func (n *jsonLines) warn(text string) { n.write(Event{Event: "warned", Text: text}) }
+
+func (n *jsonLines) write(e Event) {
+	e.Format = output.JSONVersion
+	if e.Time == "" {
+		e.Time = n.events.now().UTC().Format(time.RFC3339Nano)
+	}
+	n.events.emit(hide.Document(e, n.events.text, n.events.named))
+}
+
+// emit writes one line of JSON.
+func (e *View) emit(event any) { e.check(output.Encode(e.out, output.FormatJSON, event)) }
+
+func (n *jsonLines) observe(event deploy.Event) {
+	switch e := event.(type) {
+	case deploy.Began:
+		n.began(e.Operation)
+	case deploy.StepBegan:
+		n.write(Event{Event: "step_began", Step: e.Step.Step, Objects: &e.Step.Objects})
+	case deploy.Applied:
+		n.applied(e)
+	case deploy.HookRan:
+		out := Event{Event: "hook_ran", Object: n.events.tally.hookName(e.Hook), Source: e.Hook.Path, Seconds: secondsOf(e.Took), Status: "succeeded"}
+		if e.Err != nil {
+			out.Status, out.Error = "failed", e.Err.Error()
+		}
+		n.write(out)
+	case deploy.Tracked:
+		n.saw(e.Report)
+	case deploy.StepEnded:
+		out := Event{Event: "step_ended", Step: e.Step.Step, Objects: &e.Step.Objects, Seconds: secondsOf(e.Took)}
+		if e.Err != nil {
+			out.Error = e.Err.Error()
+		}
+		n.write(out)
+	case deploy.Warned:
+		n.warn(e.Text)
+	case deploy.Recorded:
+		if r := e.Record; r != nil {
+			out := Event{Event: "recorded", Revision: r.Version}
+			if r.Info != nil {
+				out.Status = r.Info.Status.String()
+			}
+			n.write(out)
+		}
+	}
+}
+
+func (n *jsonLines) began(op *deploy.Operation) {
+	if op == nil {
+		return
+	}
+	if len(n.events.earlier) > 0 { // the failed run is over; its report comes at the end
+		last := n.events.earlier[len(n.events.earlier)-1]
+		n.write(Event{Event: "undo_began", Verb: string(op.Verb), Error: last.ended.Err.Error()})
+	}
+	d := plan.Outline(op)
+	n.write(Event{
+		Event: "began", Verb: d.Verb, Release: d.Release, Namespace: d.Namespace, Chart: d.Chart, Revision: d.Revision,
+		Target: d.TargetRevision, Plan: &d.Summary,
+	})
+	for _, w := range d.Warnings {
+		n.warn(w.String())
+	}
+}
+
+func (n *jsonLines) applied(e deploy.Applied) {
+	c := e.Change
+	out := Event{Event: "applied", Step: e.Step, Object: c.ID.String(), Group: c.ID.Group, Action: string(c.Action), Source: c.Source, Reason: c.Reason}
+	for _, f := range c.Conflicts {
+		out.Conflicts = append(out.Conflicts, plan.ConflictOf(c, f))
+	}
+	n.write(out)
+}
+
+func (n *jsonLines) saw(r track.Report) {
+	out := Event{}
+	if !r.Time.IsZero() {
+		out.Time = r.Time.UTC().Format(time.RFC3339Nano)
+	}
+	if r.Status.ID.Kind != "" {
+		out.Object, out.Group = r.Status.ID.String(), r.Status.ID.Group
+	}
+	switch r.Kind {
+	case track.StatusChanged, track.ProblemSeen, track.Recovered:
+		out.Event = map[track.ReportKind]string{track.StatusChanged: "status_changed", track.ProblemSeen: "problem_seen", track.Recovered: "recovered"}[r.Kind]
+		StatusFields(&out, r.Status)
+	case track.LogWritten:
+		if r.Log == nil {
+			return
+		}
+		out.Event, out.Object, out.Group = "log_written", r.Log.Object.String(), r.Log.Object.Group
+		out.Pod, out.Container, out.Line, out.Dropped = r.Log.Pod, r.Log.Container, r.Log.Text, r.Log.Dropped
+	case track.EventSeen:
+		if r.Event == nil {
+			return
+		}
+		out.Event, out.Reason, out.Message, out.Count, out.Text = "event_seen", r.Event.Reason, r.Event.Message, r.Event.Count, r.Event.Object
+	case track.Warned:
+		out.Event, out.Text = "warned", r.Text
+	case track.APILost:
+		out.Event, out.Text = "api_lost", r.Text
+	case track.APIRegained:
+		out.Event, out.Seconds = "api_regained", secondsOf(r.Lost)
+	default:
+		return
+	}
+	n.write(out)
+}
+
+func StatusFields(out *Event, s track.Status) {
+	out.State, out.Message, out.Unverified, out.Notes = string(s.State), s.Message, s.Unverified, s.Notes
+	if s.Total > 0 {
+		out.Done, out.Total = &s.Done, &s.Total
+	}
+	p := s.Problem
+	if p == nil {
+		return
+	}
+	out.Problem = &Problem{
+		Class: string(p.Class), Title: p.Title, Message: p.Message, Container: p.Container, Image: p.Image, Pods: p.Pods,
+		PodCount: p.PodCount, PodTotal: p.PodTotal, Nodes: p.Nodes, Attempts: p.Attempts, Limit: p.Limit,
+	}
+	if !p.FinalAt.IsZero() {
+		out.Problem.FinalAt = p.FinalAt.UTC().Format(time.RFC3339)
+	}
+}
+
+func secondsOf(d time.Duration) *float64 {
+	s := round(d)
+	return &s
+}
+
+// An ended event is the result with the head of an event.
+type ended struct {
+	Format int    `json:"format"`
+	Event  string `json:"event"`
+	Time   string `json:"time"`
+	Result
+}
+
+func endedEvent(r Result, now time.Time) any {
+	return ended{Format: output.JSONVersion, Event: "ended", Time: now.UTC().Format(time.RFC3339Nano), Result: r}
+}

@@ -1,0 +1,147 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"deployer/apply"
+	"deployer/internal/deploy"
+	"deployer/internal/kube"
+	"deployer/internal/view/output"
+	"deployer/internal/view/viewtest"
+	"deployer/track"
+	"deployer/track/class"
+)
+
+// hookFails is a run that ends with its first hook.
+func (s *studio) hookFails(t testing.TB) {
+	op := viewtest.Upgrade(t)
+	migrate := viewtest.ID("batch", "Job", "migrate")
+	err := &deploy.HookError{Event: "pre-upgrade", Hook: "web/templates/migrate.yaml", Err: hookFailure()}
+	s.Observe(deploy.Began{Operation: op})
+	s.Observe(deploy.StepBegan{Step: deploy.Step{Step: "pre-upgrade hooks", Objects: 1}})
+	s.Observe(deploy.Applied{Step: "hook", Change: apply.Change{ID: migrate, Action: apply.Create}})
+	s.after(time.Second)
+	for i, text := range []string{"applying 0042_orders.sql", `relation "orders" does not exist`} {
+		s.Observe(deploy.Tracked{Report: track.Report{Kind: track.LogWritten, Log: &track.LogLine{
+			Object: migrate, Pod: "migrate-x7k2p", Container: "app", Text: text, Dropped: 17 * i,
+		}}})
+	}
+	s.after(time.Second)
+	p := track.Problem{Class: class.JobFailed, Title: "Job failed", Message: "BackoffLimitExceeded"}
+	s.saw(track.StatusChanged, track.Status{ID: migrate, State: track.Failed, Problem: &p})
+	s.Observe(deploy.HookRan{Hook: op.Hooks.Before[0], Took: 2 * time.Second, Err: err})
+	s.Observe(deploy.StepEnded{Step: deploy.Step{Step: "pre-upgrade hooks", Objects: 1}, Took: 2 * time.Second, Err: err})
+	op.Next.Info.Status = helmrelease.StatusFailed
+	s.Observe(deploy.Ended{Operation: op, Record: op.Next, Took: s.clock.Sub(s.began), Err: err})
+}
+
+// timesOut is a run in which one container isn't ready in time, the API server
+// is away for a while, and nothing else is known of a custom resource.
+func (s *studio) timesOut(t testing.TB) {
+	op := s.play(t)
+	p := track.Problem{
+		Class: class.Readiness, Title: "Readiness probe fails", Message: "Readiness probe failed: HTTP probe failed with statuscode: 503", Container: "web",
+		Pods: []string{"web-6d8f-k2x9n"}, PodCount: 1, PodTotal: 3, Nodes: []string{"node-1"},
+		Logs: []track.LogTail{{Pod: "web-6d8f-k2x9n", Container: "web", Lines: []string{"waiting for the licence server"}}},
+	}
+	web := track.Status{ID: viewtest.WebID(), State: track.Progressing, Message: "2 of 3 pods ready", Done: 2, Total: 3, Problem: &p, Waited: 36 * time.Second}
+	foo := track.Status{ID: viewtest.ID("example.com", "Foo", "foo"), State: track.Progressing, Message: "Issuing: DNS-01 challenge pending", Waited: 36 * time.Second}
+	s.saw(track.ProblemSeen, web)
+	s.after(2 * time.Second)
+	s.Observe(deploy.Tracked{Report: track.Report{Kind: track.APILost, Text: "watching deployments.apps in namespace prod: connection refused"}})
+	s.after(4 * time.Second)
+	s.Observe(deploy.Tracked{Report: track.Report{Kind: track.APIRegained, Lost: 4 * time.Second}})
+	s.after(31 * time.Second)
+	err := &track.TimeoutError{
+		Causes:   []track.Cause{{Class: p.Class, Title: p.Title, Objects: []kube.ID{viewtest.WebID()}, Problem: p, Rollout: &track.Rollout{Wanted: 3, Updated: 3, NewReady: 2, Available: 2}}},
+		NotReady: []track.Status{web, foo}, Total: 7, Aim: track.Ready, Waited: 37 * time.Second, Err: context.DeadlineExceeded,
+	}
+	s.Observe(deploy.StepEnded{Step: deploy.Step{Step: "wait", Objects: 7}, Took: 37 * time.Second, Err: err})
+	op.Next.Info.Status = helmrelease.StatusFailed
+	s.Observe(deploy.Ended{Operation: op, Record: op.Next, Took: s.clock.Sub(s.began), Err: err})
+}
+
+// TestOutcomes shows one success and three failures on a terminal, in the log
+// of a CI system and as JSON.
+func TestOutcomes(t *testing.T) {
+	for name, play := range map[string]func(*studio){
+		"success": func(s *studio) { s.succeed(t) },
+		"failure": func(s *studio) { s.fail(t, failedError()) },
+		"hook":    func(s *studio) { s.hookFails(t) },
+		"timeout": func(s *studio) { s.timesOut(t) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStudio(Options{}, false)
+			play(s)
+			viewtest.Golden(t, "run-"+name+".txt.golden", s.closed(t))
+			s = newStudio(Options{Format: output.FormatJSON}, false)
+			play(s)
+			viewtest.Golden(t, "run-"+name+".json.golden", s.closed(t))
+			s, scr := newStage(t, 110, 24)
+			play(s)
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			viewtest.Golden(t, "terminal-"+name+".txt.golden", []byte(scr.String()))
+		})
+	}
+}
+
+// TestUninstallSaysGone: nothing of it is called ready, or not ready.
+func TestUninstallSaysGone(t *testing.T) {
+	wait := deploy.Step{Step: "wait", Objects: 2}
+	for want, err := range map[string]error{
+		"gone     all 2 objects are gone in 1s": nil,
+		"1 object not gone": &track.TimeoutError{
+			NotReady: []track.Status{{ID: viewtest.WebID(), State: track.Progressing, Message: "being deleted"}}, Total: 2, Aim: track.Gone, Err: context.DeadlineExceeded,
+		},
+	} {
+		s := newStudio(Options{}, false)
+		op := &deploy.Operation{Verb: deploy.Uninstall, Release: "web", Namespace: "prod", Plan: &apply.Plan{}}
+		s.Observe(deploy.Began{Operation: op})
+		s.Observe(deploy.StepBegan{Step: wait})
+		s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Progressing, Message: "being deleted"})
+		s.Observe(deploy.StepEnded{Step: wait, Took: time.Second, Err: err})
+		s.Observe(deploy.Ended{Operation: op, Took: time.Second, Err: err})
+		s.Finish(err)
+		if got := string(s.closed(t)); !strings.Contains(got, want) || strings.Contains(got, "ready") {
+			t.Errorf("it wrote %q, want %q in it", got, want)
+		}
+	}
+}
+
+func TestAttempts(t *testing.T) {
+	for want, in := range map[string]struct {
+		class    track.Class
+		n, limit int
+	}{
+		"":               {class.CrashLoop, 0, 3},
+		"restart 1 of 3": {class.CrashLoop, 1, 3},
+		"4 restarts":     {class.OOMKilled, 4, 3},
+		"attempt 1 of 2": {class.ImagePermanent, 1, 2},
+		"1 attempt":      {class.ImageTransient, 1, 0},
+	} {
+		if got := attempts(in.class, in.n, in.limit); got != want {
+			t.Errorf("attempts(%s, %d, %d) = %q, want %q", in.class, in.n, in.limit, got, want)
+		}
+	}
+}
+
+// TestWantedEvents shows the events of objects whose annotation asks for it,
+// and of no others.
+func TestWantedEvents(t *testing.T) {
+	s := newStudio(Options{}, false)
+	for _, wanted := range []bool{true, false} {
+		s.Observe(deploy.Tracked{Report: track.Report{Kind: track.EventSeen, Wanted: wanted, Status: track.Status{ID: viewtest.WebID()},
+			Event: &track.Event{Type: "Warning", Reason: "Unhealthy", Message: fmt.Sprintf("wanted %t", wanted), Object: "Pod/web-0"}}})
+	}
+	if got := s.err.String(); !strings.Contains(got, "event    Deployment/prod/web Unhealthy: wanted true [Pod/web-0]") || strings.Contains(got, "wanted false") {
+		t.Errorf("it wrote %q", got)
+	}
+}

@@ -1,0 +1,331 @@
+package run
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"deployer/apply"
+	"deployer/internal/deploy"
+	"deployer/internal/hide"
+	"deployer/internal/view/document"
+	"deployer/internal/view/output"
+	"deployer/internal/view/textfmt"
+	"deployer/track"
+)
+
+// A Result is the outcome of a run as programs read it: --result-file, -o yaml,
+// and the last event of -o json. Its JSON is a promise, see docs/json.md.
+type Result struct {
+	Format    int     `json:"format"`
+	Document  string  `json:"document"` // "result"
+	Verb      string  `json:"verb,omitempty"`
+	Release   string  `json:"release,omitempty"`
+	Namespace string  `json:"namespace,omitempty"`
+	Chart     string  `json:"chart,omitempty"`
+	Revision  int     `json:"revision,omitempty"`
+	Status    string  `json:"status"` // deployed, uninstalled, tested, ready, failed, rolled_back, rollback_failed
+	ExitCode  int     `json:"exit_code"`
+	Began     string  `json:"began"`
+	Seconds   float64 `json:"seconds"`
+	Error     string  `json:"error,omitempty" text:"free"`
+	Hint      string  `json:"hint,omitempty" text:"free"`
+	// OutputError is what could not be written, in one line; the rest of the result
+	// holds all the same.
+	OutputError string         `json:"output_error,omitempty"`
+	Summary     ResultSummary  `json:"summary"`
+	Causes      []Cause        `json:"causes"`
+	Objects     []ObjectResult `json:"objects"`
+	Warnings    []string       `json:"warnings" text:"command"`
+	// Rollback is the run that undid this one; nil when there was none.
+	Rollback *Result `json:"rollback,omitempty"`
+
+	verdict string // FAILED, TIMED OUT, REJECTED or STOPPED
+}
+
+// ResultSummary counts objects.
+type ResultSummary struct {
+	Created    int `json:"created"`
+	Updated    int `json:"updated"`
+	Recreated  int `json:"recreated"`
+	Deleted    int `json:"deleted"`
+	GivenBack  int `json:"given_back,omitempty"`
+	Kept       int `json:"kept"`
+	Unchanged  int `json:"unchanged"`
+	Ready      int `json:"ready"`
+	Unverified int `json:"unverified"`
+	Failed     int `json:"failed"`
+	NotReady   int `json:"not_ready"`
+}
+
+// An ObjectResult is what became of one object.
+type ObjectResult struct {
+	Object     string  `json:"object"`
+	Group      string  `json:"group"`
+	Action     string  `json:"action,omitempty"` // create, update, ...; empty for hooks
+	Source     string  `json:"source,omitempty"`
+	State      string  `json:"state,omitempty"` // waiting, progressing, ready, failed or gone; empty when not waited for
+	Message    string  `json:"message,omitempty" text:"free"`
+	Class      string  `json:"class,omitempty"`
+	Seconds    float64 `json:"seconds,omitempty"` // until that state
+	Unverified bool    `json:"unverified,omitempty"`
+}
+
+// signalCodes are below the exit codes of programs that a signal has ended.
+const signalCodes = 128
+
+// result sums up everything that was shown.
+func (e *View) result() Result {
+	return hide.Document(e.outcome(), e.text, e.named)
+}
+
+// outcome sums up everything that happened.
+func (e *View) outcome() Result {
+	first, err := e.tally, e.final
+	if len(e.earlier) > 0 {
+		first = e.earlier[0]
+		if err == nil {
+			err = first.ended.Err
+		}
+	}
+	var rolled *deploy.RolledBackError
+	cause := err
+	if errors.As(err, &rolled) {
+		cause = rolled.Cause
+	}
+	r := first.result(cause)
+	r.Began = e.began.UTC().Format(time.RFC3339)
+	r.Seconds = round(e.now().Sub(e.began))
+	r.ExitCode = e.opts.ExitCode(e.final)
+	if err != nil && r.ExitCode > signalCodes {
+		r.stopped()
+	}
+	if len(e.earlier) > 0 || rolled != nil {
+		undone := e.tally.undone(rolled, len(e.earlier) > 0)
+		r.Rollback, r.Status = &undone, "rolled_back"
+		if undone.Error != "" {
+			r.Status = "rollback_failed"
+		} else {
+			r.withoutGone()
+		}
+	}
+	return r
+}
+
+// untold says what could not be written, if anything, and the exit code.
+func (r *Result) untold(err error, code int) {
+	r.ExitCode = code
+	if err != nil {
+		r.OutputError = textfmt.Line(strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+}
+
+// stopped says what the exit code knows: that it was a signal.
+func (r *Result) stopped() {
+	r.verdict = stoppedVerdict
+	for i := range r.Causes {
+		if c := &r.Causes[i]; c.Class == "error" {
+			c.Class, c.Title = "stopped", "The run was stopped"
+		}
+	}
+}
+
+// withoutGone drops the advice to go back, which has been done, and to look at what
+// has gone with it: objects that were deleted, and pods, but those of hooks that stay.
+func (r *Result) withoutGone() {
+	deleted := map[string]bool{}
+	for _, o := range r.Rollback.Objects {
+		deleted[o.Object] = o.Action == string(apply.Delete)
+	}
+	for i := range r.Causes {
+		c := &r.Causes[i]
+		object := len(c.Objects) > 0 && deleted[c.Objects[0]]
+		gone := map[string]bool{aboutRun: true, aboutObject: object, aboutPod: object || c.Hook == ""}
+		c.Next = slices.DeleteFunc(c.Next, func(s NextStep) bool { return gone[s.about] })
+	}
+}
+
+// undone is the result of the run that undid another. It may not have begun.
+func (t *state) undone(rolled *deploy.RolledBackError, ran bool) Result {
+	var err error
+	if rolled != nil {
+		err = rolled.Rollback
+	} else if t.ended != nil {
+		err = t.ended.Err
+	}
+	if !ran {
+		r := Result{Format: output.JSONVersion, Document: "result", Verb: string(rolled.Verb), Release: rolled.Release, Status: "failed"}
+		r.Causes, r.Objects, r.Warnings = []Cause{}, []ObjectResult{}, []string{}
+		if err != nil {
+			r.Error = err.Error()
+		}
+		return r
+	}
+	r := t.result(err)
+	if err != nil {
+		r.ExitCode = 1
+	}
+	return r
+}
+
+// endings are the statuses of successful runs of verbs that deploy nothing.
+var endings = map[deploy.Verb]string{deploy.Uninstall: "uninstalled", deploy.Test: "tested", deploy.Watch: "ready"}
+
+// result sums up one run that ended with err.
+func (t *state) result(err error) Result {
+	r := Result{
+		Format: output.JSONVersion, Document: "result", Status: "deployed", Causes: []Cause{}, Objects: t.objects(), Warnings: t.warnings,
+		Began: t.began.UTC().Format(time.RFC3339), Seconds: round(t.now().Sub(t.began)),
+	}
+	if r.Warnings == nil {
+		r.Warnings = []string{}
+	}
+	if t.op != nil {
+		r.Verb, r.Release, r.Namespace, r.Chart = string(t.op.Verb), t.op.Release, t.op.Namespace, document.ChartName(t.op.Next)
+		_, _, r.Revision = t.name()
+		if status := endings[t.op.Verb]; status != "" {
+			r.Status = status
+		}
+	}
+	if t.ended != nil {
+		r.Seconds = round(t.ended.Took)
+	}
+	if err != nil {
+		r.Status, r.Error, r.Hint = "failed", err.Error(), output.Hint(err)
+		c := &collector{tally: t}
+		c.collect(err)
+		r.Causes, r.verdict = c.causes, c.verdict
+		if r.Causes == nil {
+			r.Causes = []Cause{}
+		}
+	}
+	r.Summary = t.summary()
+	return r
+}
+
+func (t *state) summary() ResultSummary {
+	s := ResultSummary{
+		Created: t.actions[apply.Create], Updated: t.actions[apply.Update], Recreated: t.actions[apply.Recreate],
+		Deleted: t.actions[apply.Delete], GivenBack: t.actions[apply.GiveBack], Kept: t.actions[apply.Keep], Unchanged: t.actions[apply.None],
+	}
+	for _, o := range t.tracked {
+		switch {
+		case o.hook:
+		case o.status.State == track.Failed:
+			s.Failed++
+		case o.status.State == track.Ready || o.status.State == track.Gone:
+			s.Ready++
+			if o.status.Unverified {
+				s.Unverified++
+			}
+		default:
+			s.NotReady++
+		}
+	}
+	return s
+}
+
+// objects lists what became of each object, in order of their names.
+func (t *state) objects() []ObjectResult {
+	out := []ObjectResult{}
+	for id, c := range t.changes {
+		o := ObjectResult{Object: id.String(), Group: id.Group, Action: string(c.Action), Source: c.Source}
+		if tracked := t.tracked[id]; tracked != nil {
+			tracked.describe(&o, t)
+		}
+		out = append(out, o)
+	}
+	for id, tracked := range t.tracked {
+		if _, planned := t.changes[id]; !planned {
+			o := ObjectResult{Object: id.String(), Group: id.Group}
+			tracked.describe(&o, t)
+			out = append(out, o)
+		}
+	}
+	sort.Slice(out, func(i, j int) bool {
+		if out[i].Object != out[j].Object {
+			return out[i].Object < out[j].Object
+		}
+		return out[i].Group < out[j].Group
+	})
+	return out
+}
+
+func (o *trackedObject) describe(out *ObjectResult, t *state) {
+	s := o.status
+	out.State, out.Message, out.Unverified = string(s.State), s.Message, s.Unverified
+	out.Seconds = round(t.age(o))
+	if s.Problem != nil {
+		out.Class = string(s.Problem.Class)
+		if out.Message == "" {
+			out.Message = s.Problem.Message
+		}
+	}
+}
+
+func round(d time.Duration) float64 { return d.Round(100 * time.Millisecond).Seconds() }
+
+// WriteResult writes r to a file as indented JSON. The file is replaced in one
+// step, so that a reader never finds half of it, and only its owner may read it.
+func WriteResult(path string, r Result) error {
+	data, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return replaceFile(path, append(data, '\n'))
+}
+
+// CheckWritable says whether a report can be written to path, before there is one;
+// path is empty when there is to be none.
+func CheckWritable(path string) error {
+	if path == "" {
+		return nil
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return fmt.Errorf("writing %s: it is a directory", path)
+	}
+	f, err := createBeside(path)
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// createBeside makes a file of mode 0600 next to path.
+func createBeside(path string) (*os.File, error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return nil, output.SystemError(err) // without the name that was made up
+	}
+	return f, nil
+}
+
+// replaceFile writes a file next to path and renames it. Its errors are
+// *OutputErrors.
+func replaceFile(path string, data []byte) error {
+	f, err := createBeside(path)
+	if err != nil {
+		return &output.WriteError{What: path, Err: err}
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name()) // what is left of it is of no use; the first error counts
+		return &output.WriteError{What: path, Err: output.SystemError(err)}
+	}
+	return nil
+}

@@ -1,0 +1,41 @@
+package run
+
+import (
+	"fmt"
+	"strings"
+
+	"deployer/internal/view/textfmt"
+)
+
+// resultMarkdown writes a result for the page of a CI job.
+func resultMarkdown(r Result) string {
+	g := textfmt.UnicodeGlyphs()
+	var b strings.Builder
+	if r.Error == "" {
+		s := r.Summary
+		fmt.Fprintf(&b, "### ✓ %s %s → %s in %s\n\n", textfmt.EscapeMarkdown(r.Release), textfmt.EscapeMarkdown(r.Status), textfmt.EscapeMarkdown(r.Namespace), took(r))
+		b.WriteString("| created | updated | recreated | deleted | unchanged |\n|---|---|---|---|---|\n")
+		fmt.Fprintf(&b, "| %d | %d | %d | %d | %d |\n", s.Created, s.Updated, s.Recreated, s.Deleted, s.Unchanged)
+	} else {
+		fmt.Fprintf(&b, "### ✗ %s\n", textfmt.EscapeMarkdown(headlineOf(r, g)))
+		for i, c := range r.Causes {
+			var lines strings.Builder
+			for _, l := range c.lines(g) {
+				lines.WriteString(l + "\n")
+			}
+			fence := textfmt.Fence(lines.String())
+			fmt.Fprintf(&b, "\n**%d. %s** (%s)\n\n%s\n%s%s\n", i+1, textfmt.EscapeMarkdown(c.headline()), textfmt.EscapeMarkdown(c.Class), fence, lines.String(), fence)
+		}
+	}
+	if undo := r.Rollback; undo != nil {
+		outcome := "succeeded"
+		if undo.Error != "" {
+			outcome = "failed: " + undo.Error
+		}
+		fmt.Fprintf(&b, "\nThe %s %s.\n", textfmt.EscapeMarkdown(undo.Verb), textfmt.EscapeMarkdown(outcome))
+	}
+	for _, w := range r.Warnings {
+		fmt.Fprintf(&b, "\n> **Warning:** %s\n", textfmt.EscapeMarkdown(w))
+	}
+	return b.String() + "\n"
+}

@@ -1,0 +1,304 @@
+package run
+
+import (
+	"sort"
+	"time"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"deployer/apply"
+	"deployer/internal/deploy"
+	"deployer/internal/kube"
+	"deployer/internal/view/document"
+	"deployer/internal/view/plan"
+	"deployer/internal/view/textfmt"
+	"deployer/track"
+)
+
+// A state is what is known of a run so far: the events summed up. Every way of
+// showing a run reads it, none has a memory of its own for facts.
+type state struct {
+	op    *deploy.Operation
+	began time.Time
+	now   func() time.Time
+
+	changes map[kube.ID]apply.Change // as planned, then as done: main objects, CRDs and prunes
+	step    string                   // the stage that is open; record between stages
+	actions map[apply.Action]int     // carried out
+	toApply int                      // main objects
+	applied int
+	toWait  int
+	hooks   int // planned
+	hooked  int // ended
+	toPrune int
+	pruned  int
+
+	tracked  map[kube.ID]*trackedObject
+	order    []kube.ID // of tracked, as first seen
+	warnings []string
+	ended    *deploy.Ended
+}
+
+// recording is what a run is at before, between and after its stages: it writes
+// down how far it has come.
+const recording = "record"
+
+// A trackedObject object is one that is being waited for.
+type trackedObject struct {
+	status track.Status
+	began  time.Time
+	took   time.Duration // until it was ready, failed or gone
+	hook   bool
+}
+
+func newState(now func() time.Time) *state {
+	return &state{now: now, began: now(), changes: map[kube.ID]apply.Change{}, actions: map[apply.Action]int{}, tracked: map[kube.ID]*trackedObject{}}
+}
+
+// add takes an event in.
+func (t *state) add(e deploy.Event) {
+	switch e := e.(type) {
+	case deploy.Began:
+		t.start(e.Operation)
+		t.step = recording
+	case deploy.StepBegan:
+		t.step = e.Step.Step
+		if e.Step.Step == "wait" {
+			t.toWait = e.Step.Objects
+		}
+	case deploy.Applied:
+		t.apply(e)
+	case deploy.HookRan:
+		t.hooked++
+		if e.Err == nil {
+			t.settleHook()
+		}
+	case deploy.Tracked:
+		t.saw(e.Report)
+	case deploy.StepEnded:
+		if e.Err == nil && e.Step.Step == "wait" {
+			t.settle()
+		}
+		t.step = recording
+	case deploy.Warned:
+		t.warn(e.Text)
+	case deploy.Ended:
+		t.ended = &e
+	}
+}
+
+func (t *state) start(op *deploy.Operation) {
+	t.op = op
+	if op == nil || op.Plan == nil {
+		return
+	}
+	for _, wave := range op.Plan.Waves {
+		t.toApply += len(wave.Changes)
+	}
+	t.toPrune = len(op.Plan.Prune)
+	t.hooks = len(op.Hooks.Before) + len(op.Hooks.After)
+	for c := range op.Plan.Changes() {
+		t.changes[c.ID] = c
+	}
+	for _, w := range op.Warnings {
+		t.warn(op.Hidden.Hide(w))
+	}
+	for _, w := range op.Plan.Warnings {
+		w.Text = op.Hidden.Hide(w.Text)
+		t.warn(document.WarningOf(w).String())
+	}
+}
+
+func (t *state) apply(e deploy.Applied) {
+	if _, planned := t.changes[e.Change.ID]; planned && e.Step != "hook" {
+		t.changes[e.Change.ID] = e.Change // lets go of what was predicted
+	}
+	switch e.Step {
+	case "hook":
+		t.object(e.Change.ID).hook = true
+	case "prune":
+		t.pruned++
+		t.actions[e.Change.Action]++
+	case "apply":
+		t.applied++
+		t.actions[e.Change.Action]++
+	default:
+		t.actions[e.Change.Action]++
+	}
+}
+
+func (t *state) warn(text string) {
+	for _, known := range t.warnings {
+		if known == text {
+			return
+		}
+	}
+	t.warnings = append(t.warnings, text)
+}
+
+func (t *state) object(id kube.ID) *trackedObject {
+	o := t.tracked[id]
+	if o == nil {
+		o = &trackedObject{status: track.Status{ID: id, State: track.Waiting}, began: t.now()}
+		t.tracked[id] = o
+		t.order = append(t.order, id)
+	}
+	return o
+}
+
+// untouched says that nothing but hooks has changed.
+func (t *state) untouched() bool {
+	for action, n := range t.actions {
+		if n > 0 && action != apply.None && action != apply.Keep {
+			return false
+		}
+	}
+	return true
+}
+
+func (t *state) isHook(id kube.ID) bool {
+	o := t.tracked[id]
+	return o != nil && o.hook
+}
+
+func (t *state) saw(r track.Report) {
+	switch r.Kind {
+	case track.StatusChanged, track.ProblemSeen, track.Recovered:
+	case track.Warned:
+		t.warn(r.Text)
+		return
+	default:
+		return
+	}
+	o := t.object(r.Status.ID)
+	if r.Status.State.IsFinal() && !o.status.State.IsFinal() {
+		o.took = t.now().Sub(o.began)
+		if r.Status.Waited > 0 {
+			o.took = r.Status.Waited
+		}
+	}
+	o.status = r.Status
+}
+
+// aim is what the objects that are waited for are to become.
+func (t *state) aim() track.State {
+	if t.op == nil {
+		return track.Ready
+	}
+	return aimOf(string(t.op.Verb))
+}
+
+func aimOf(verb string) track.State {
+	if verb == string(deploy.Uninstall) {
+		return track.Gone
+	}
+	return track.Ready
+}
+
+// settle knows that the wait has ended well: all that was seen is as wanted.
+func (t *state) settle() {
+	for _, o := range t.tracked {
+		if !o.hook && !o.status.State.IsFinal() {
+			o.status.State, o.took = t.aim(), t.now().Sub(o.began)
+		}
+	}
+}
+
+// settleHook knows that a hook has come to its end, its objects included:
+// hooks run one after the other.
+func (t *state) settleHook() {
+	for _, o := range t.tracked {
+		if o.hook && !o.status.State.IsFinal() {
+			o.status.State, o.took = track.Ready, t.now().Sub(o.began)
+		}
+	}
+}
+
+// ready counts the objects of the wait that are where they should be.
+func (t *state) ready() int {
+	n := 0
+	for _, o := range t.tracked {
+		if !o.hook && (o.status.State == track.Ready || o.status.State == track.Gone) {
+			n++
+		}
+	}
+	return n
+}
+
+// unready lists what is still waited for: failed first, then what has a
+// problem, then what has waited longest.
+func (t *state) unready() []*trackedObject {
+	var out []*trackedObject
+	for _, id := range t.order {
+		if o := t.tracked[id]; o.status.State != track.Ready && o.status.State != track.Gone {
+			out = append(out, o)
+		}
+	}
+	rank := func(o *trackedObject) int {
+		switch {
+		case o.status.State == track.Failed:
+			return 0
+		case o.status.Problem != nil:
+			return 1
+		case o.status.State == track.Progressing:
+			return 2
+		}
+		return 3
+	}
+	sort.SliceStable(out, func(i, j int) bool { return rank(out[i]) < rank(out[j]) })
+	return out
+}
+
+// slowest is the object that took longest to become ready; nil when none was
+// waited for.
+func (t *state) slowest() *trackedObject {
+	var slow *trackedObject
+	for _, id := range t.order {
+		o := t.tracked[id]
+		if o.status.State == track.Ready && o.took >= time.Second && (slow == nil || o.took > slow.took) {
+			slow = o
+		}
+	}
+	return slow
+}
+
+// work is how much is done of how much, in objects: applied, ready, deleted,
+// and hooks that ran.
+func (t *state) work() (done, total int) {
+	wait := t.toWait
+	done = t.applied + t.hooked + t.pruned + min(t.ready(), max(wait, 0))
+	total = t.toApply + t.hooks + t.toPrune + wait
+	return min(done, total), max(total, 1)
+}
+
+// hookName names the object of a hook, as its creation or the plan did.
+func (t *state) hookName(h *helmrelease.Hook) string {
+	for _, id := range t.order {
+		if t.tracked[id].hook && id.Kind == h.Kind && id.Name == h.Name {
+			return id.String()
+		}
+	}
+	if t.op == nil {
+		return h.Kind + "/" + h.Name
+	}
+	return plan.HookName(t.op, h)
+}
+
+// age is how long an object has been waited for.
+func (t *state) age(o *trackedObject) time.Duration {
+	if o.status.State.IsFinal() {
+		return o.took
+	}
+	return t.now().Sub(o.began)
+}
+
+// names of the operation for sentences.
+func (t *state) name() (release, namespace string, revision int) {
+	if t.op == nil {
+		return "", "", 0
+	}
+	if t.op.Next != nil {
+		revision = t.op.Next.Version
+	}
+	return textfmt.Line(t.op.Release), textfmt.Line(t.op.Namespace), revision
+}

@@ -1,0 +1,272 @@
+package run
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+
+	"deployer/internal/deploy"
+	"deployer/internal/view/textfmt"
+	"deployer/track"
+)
+
+const (
+	// maxRegion bounds the region that is painted in place, in lines.
+	maxRegion = 16
+	// maxText is where the ages of objects stand on a wide terminal.
+	maxText = 110
+	// barCells is how wide the bar is; less on narrow terminals.
+	barCells = 24
+)
+
+// terminal shows a run in a region that is painted in place: the bar, what
+// fails, what is slow. What is finished, and logs, scroll by above it. Events
+// only change what will be painted next; tick paints, in one goroutine.
+type terminal struct {
+	*View
+	lines   *lines
+	pending strings.Builder // lines to stand above the region
+	frame   strings.Builder // the bar writes here
+	bar     *progressbar.ProgressBar
+	left    int    // lines that were pending and are left out
+	drawn   int    // lines of the region on the screen
+	region  string // as drawn
+	cells   int    // of the bar
+	size    func() (width, height int)
+}
+
+func newTerminal(e *View) *terminal {
+	t := &terminal{View: e, size: func() (int, int) { return e.streams.Size() }}
+	t.lines = newLines(e, t.above)
+	t.lines.silent = true
+	columns, _ := t.size()
+	t.cells = min(barCells, columns/4)
+	t.bar = progressbar.NewOptions(1,
+		// A frame is written at once, so that it never flickers: the bar draws
+		// into the frame, the frame goes to standard error.
+		progressbar.OptionSetWriter(&t.frame),
+		progressbar.OptionSetWidth(t.cells),
+		progressbar.OptionSetPredictTime(false),
+		progressbar.OptionClearOnFinish(),
+		progressbar.OptionThrottle(0), // tick is the throttle
+		progressbar.OptionUseANSICodes(true),
+		progressbar.OptionSetTheme(progressbar.Theme{
+			Saucer: e.glyphs.Full, SaucerHead: e.glyphs.Head, SaucerPadding: e.glyphs.Empty, BarStart: "", BarEnd: "",
+		}),
+	)
+	return t
+}
+
+func (t *terminal) observe(event deploy.Event) {
+	if saw, ok := event.(deploy.Tracked); ok && saw.Report.Kind == track.ProblemSeen {
+		return // the region shows what can still heal
+	}
+	t.lines.observe(event)
+}
+
+func (t *terminal) warn(text string) { t.lines.warn(text) }
+
+// tick paints what has changed.
+func (t *terminal) tick() {
+	t.lines.tick()
+	if t.held() {
+		return
+	}
+	if t.tally.op == nil {
+		t.paint("")
+		return
+	}
+	columns, rows := t.size()
+	t.paint(t.compose(columns, rows))
+}
+
+// maxPending bounds what waits to stand above the region of a terminal that
+// isn't read.
+const maxPending = 256 << 10
+
+// held reports whether the terminal hasn't taken the last frame yet. Then none
+// is painted.
+func (t *terminal) held() bool {
+	for _, o := range t.outlets[max(0, len(t.outlets)-1):] {
+		if !o.IsIdle() {
+			return true
+		}
+	}
+	return false
+}
+
+// above takes lines to stand above the region. While the terminal is held the
+// oldest of them are left out when they are many.
+func (t *terminal) above(text string) {
+	t.pending.WriteString(text)
+	if t.pending.Len() <= maxPending || !t.held() {
+		return
+	}
+	all := t.pending.String()
+	cut := len(all)/2 + strings.IndexByte(all[len(all)/2:], '\n') + 1
+	t.left += strings.Count(all[:cut], "\n")
+	t.pending.Reset()
+	t.pending.WriteString(all[cut:])
+}
+
+// close takes the region down and leaves the lines above it.
+func (t *terminal) close() {
+	t.lines.close()
+	t.paint("")
+}
+
+// paint replaces the region by another and puts the finished lines above it,
+// in one write.
+func (t *terminal) paint(region string) {
+	if region == t.region && t.pending.Len() == 0 {
+		return
+	}
+	var b strings.Builder
+	if t.drawn > 0 {
+		back := "\r"
+		if t.drawn > 1 {
+			back += fmt.Sprintf("\x1b[%dA", t.drawn-1)
+		}
+		b.WriteString(t.streams.Trusted(back + "\x1b[J"))
+	}
+	if t.left > 0 {
+		fmt.Fprintf(&b, "(%s left out: nobody read them in time)\n", textfmt.Count(t.left, "line"))
+		t.left = 0
+	}
+	b.WriteString(t.pending.String())
+	t.pending.Reset()
+	t.drawn = 0
+	if region != "" {
+		t.drawn = strings.Count(region, "\n") + 1
+		b.WriteString(region)
+	}
+	t.region = region
+	t.write(b.String())
+}
+
+// compose makes the region: at most half of the terminal.
+func (t *terminal) compose(columns, rows int) string {
+	room := max(min(rows/2, maxRegion), 2)
+	out := []string{t.header(columns)}
+	unready := t.tally.unready()
+	room -= 2 // the header and the last line
+	for i, o := range unready {
+		text := t.objectLines(o, columns)
+		if len(text) > room-1 && !(i == len(unready)-1 && len(text) <= room) {
+			if len(text) > 1 && room > 1 {
+				out, room = append(out, text[0]), room-1
+				i++
+			}
+			if more := len(unready) - i; more > 0 && room > 0 {
+				out = append(out, t.cut(fmt.Sprintf("  %s %d more in progress", t.glyphs.Busy, more), columns))
+			}
+			break
+		}
+		out, room = append(out, text...), room-len(text)
+	}
+	return strings.Join(append(out, t.footer(columns)), "\n")
+}
+
+// header is the bar behind the name of the operation.
+func (t *terminal) header(columns int) string {
+	release, namespace, revision := t.tally.name()
+	name := fmt.Sprintf("%s %s %s %s %s", t.glyphs.Title, textfmt.Capitalized(string(t.tally.op.Verb)), release, t.glyphs.Arrow, namespace)
+	if revision > 0 {
+		name += fmt.Sprintf(" (revision %d)", revision)
+	}
+	name += "  " + clock(t.now().Sub(t.View.began))
+	if t.opts.Timeout > 0 && t.tally.step == "wait" {
+		name += fmt.Sprintf("  %s timeout", textfmt.Duration(t.opts.Timeout))
+	}
+	name = t.glyphs.Fit(name, columns-t.cells-10)
+	done, total := t.tally.work()
+	t.bar.ChangeMax(total + 1) // never full before the end: the record is written last
+	t.frame.Reset()
+	_ = t.bar.Set(done) // fails only when there is more done than there is to do
+	t.frame.Reset()
+	t.bar.Describe(name)
+	return strings.TrimSpace(textfmt.Line(t.frame.String()))
+}
+
+func clock(d time.Duration) string {
+	return fmt.Sprintf("%d:%02d", int(d.Minutes()), int(d.Seconds())%60)
+}
+
+// objectLines are an object that isn't ready, and below it the pod that shows why.
+func (t *terminal) objectLines(o *trackedObject, columns int) []string {
+	s := o.status
+	sign, paint := t.glyphs.Busy, t.palette.Faint.Sprint
+	switch {
+	case s.State == track.Failed:
+		sign, paint = t.glyphs.Bad, t.palette.Bad.Sprint
+	case s.Problem != nil:
+		sign, paint = t.glyphs.Warn, t.palette.Warn.Sprint
+	}
+	progress := string(s.State)
+	if s.Total > 0 {
+		progress = fmt.Sprintf("%d/%d ready", s.Done, s.Total)
+	}
+	age := textfmt.Duration(t.tally.age(o).Truncate(time.Second))
+	text := fmt.Sprintf("%s  %s  %s", textfmt.Pad(textfmt.Line(s.ID.String()), 32), textfmt.Pad(progress, 11), t.headOf(s))
+	room := columns - 6 - textfmt.Width(age)
+	text = textfmt.Pad(t.glyphs.Fit(text, room), min(room, maxText))
+	out := []string{"  " + paint(sign) + " " + text + "  " + t.palette.Faint.Sprint(age)}
+	if p := s.Problem; p != nil && len(p.Pods) > 0 {
+		out = append(out, t.cut("      "+t.glyphs.Branch+" "+exemplar(s), columns))
+	}
+	return out
+}
+
+// headOf is the news about an object without its pods.
+func (t *terminal) headOf(s track.Status) string {
+	if s.Problem == nil {
+		return textfmt.Line(s.Message)
+	}
+	bare := *s.Problem
+	bare.Pods, bare.Nodes = nil, nil
+	s.Problem = &bare
+	text := problemText(s)
+	if left := bare.FinalAt.Sub(t.now()); left > 0 && s.State != track.Failed {
+		text = "fails in " + textfmt.Duration(left.Round(time.Second)) + ": " + text
+	}
+	return text
+}
+
+// exemplar names one pod of a problem and what still serves.
+func exemplar(s track.Status) string {
+	p := s.Problem
+	text := ""
+	if p.PodTotal > 0 {
+		text = fmt.Sprintf("%d of %s, first ", p.PodCount, textfmt.Count(p.PodTotal, "new pod"))
+	}
+	text += p.Pods[0]
+	if len(p.Nodes) > 0 {
+		text += " on " + p.Nodes[0]
+	}
+	if s.Rollout != nil && s.Rollout.OldServing > 0 {
+		text += fmt.Sprintf("; old revision still serves with %s", textfmt.Count(s.Rollout.OldServing, "pod"))
+	}
+	return textfmt.Line(text)
+}
+
+// footer counts what is done.
+func (t *terminal) footer(columns int) string {
+	parts := []string{fmt.Sprintf("applied %d/%d", t.tally.applied, t.tally.toApply)}
+	if t.tally.hooks > 0 {
+		parts = append(parts, fmt.Sprintf("hooks %d/%d", t.tally.hooked, t.tally.hooks))
+	}
+	if t.tally.toWait > 0 {
+		parts = append(parts, fmt.Sprintf("%s %d/%d", t.tally.aim(), min(t.tally.ready(), t.tally.toWait), t.tally.toWait))
+	}
+	if t.tally.toPrune > 0 {
+		parts = append(parts, fmt.Sprintf("pruned %d/%d", t.tally.pruned, t.tally.toPrune))
+	}
+	if t.tally.step != "" {
+		parts = append(parts, "now: "+t.tally.step)
+	}
+	return t.cut("  "+strings.Join(parts, " "+t.glyphs.Dot+" "), columns)
+}
+
+func (t *terminal) cut(text string, columns int) string { return t.glyphs.Fit(text, columns-1) }
