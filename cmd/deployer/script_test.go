@@ -22,7 +22,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite what tests compare with")
 
-// isReadyWhenApplied is how many tests run in parallel for each processor: they mostly wait,
+// atOnce is how many tests run in parallel for each processor: they mostly wait,
 // for the cluster and for programs.
 const atOnce = 4
 
