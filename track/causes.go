@@ -11,15 +11,18 @@ import (
 	"deployer/track/class"
 )
 
+// A diagnosis finds out what the causes are of what isn't ready at the end of a wait.
+type diagnosis struct{ *session }
+
 // causeGroup are objects that are held up by the same thing.
 type causeGroup struct {
-	lead    *trackedObject
+	first   *trackedObject
 	members []*trackedObject
 }
 
 // groupByCause puts objects with the same problem together: same class, container
 // image and words. The lead is the one that failed first.
-func (s *session) groupByCause() []causeGroup {
+func (s diagnosis) groupByCause() []causeGroup {
 	index := map[string]int{}
 	var groups []causeGroup
 	for _, sub := range s.objects {
@@ -27,29 +30,29 @@ func (s *session) groupByCause() []causeGroup {
 		if p == nil || sub.status.State == Ready || sub.status.State == Gone || sub.settings.isBackground() {
 			continue
 		}
-		if class.Of(p.Class).Scope == class.Informational && sub.status.State != Failed && !s.timedOut {
+		if class.Of(p.Class).Scope == class.Informational && sub.status.State != Failed && !s.progress.timedOut {
 			continue // when time is up, what can never fail by itself is the reason too
 		}
 		key := string(p.Class) + "\x00" + p.Image + "\x00" + withoutPodNames(s.withoutNames(sub, p))
-		if p.Needs != nil {
-			key = "needs " + p.Needs.Kind + "/" + sub.ID.Namespace + "/" + p.Needs.Name
+		if p.MissingObject != nil {
+			key = "needs " + p.MissingObject.Kind + "/" + sub.ID.Namespace + "/" + p.MissingObject.Name
 		}
 		i, ok := index[key]
 		if !ok {
 			i = len(groups)
 			index[key] = i
-			groups = append(groups, causeGroup{lead: sub})
+			groups = append(groups, causeGroup{first: sub})
 		}
 		groups[i].members = append(groups[i].members, sub)
-		if sub.status.State == Failed && groups[i].lead.status.State != Failed {
-			groups[i].lead = sub
+		if sub.status.State == Failed && groups[i].first.status.State != Failed {
+			groups[i].first = sub
 		}
 	}
 	return groups
 }
 
 // withoutNames is a message without the names of the object and its pods.
-func (s *session) withoutNames(sub *trackedObject, p *Problem) string {
+func (s diagnosis) withoutNames(sub *trackedObject, p *Problem) string {
 	message := p.Message
 	for _, name := range append(append([]string{}, p.Pods...), sub.ID.Name) {
 		message = strings.ReplaceAll(message, name, "#")
@@ -59,26 +62,26 @@ func (s *session) withoutNames(sub *trackedObject, p *Problem) string {
 
 // causes are the roots of what went wrong: fatal ones first, and what is only
 // held up by another target is listed with that one.
-func (s *session) causes() []Cause {
+func (s diagnosis) causes() []Cause {
 	var out []Cause
 	blocked := map[*trackedObject]bool{}
 	groups := s.groupByCause()
 	for _, g := range groups {
-		if maker := s.makerOf(g.lead); maker != nil {
+		if maker := s.makerOf(g.first); maker != nil {
 			for _, m := range g.members {
 				blocked[m] = maker.status.Problem != nil
 			}
 		}
 	}
 	for _, g := range groups {
-		if blocked[g.lead] {
+		if blocked[g.first] {
 			continue
 		}
-		c := Cause{Class: g.lead.status.Problem.Class, Title: g.lead.status.Problem.Title, Problem: *g.lead.status.Problem,
-			Fatal: g.lead.status.State == Failed, Rollout: g.lead.status.Rollout, Before: !g.lead.Changed}
-		c.Objects = append(c.Objects, g.lead.ID)
+		c := Cause{Class: g.first.status.Problem.Class, Title: g.first.status.Problem.Title, Problem: *g.first.status.Problem,
+			Fatal: g.first.status.State == Failed, Rollout: g.first.status.Rollout, BeforeRelease: !g.first.Changed}
+		c.Objects = append(c.Objects, g.first.ID)
 		for _, m := range g.members {
-			if m != g.lead {
+			if m != g.first {
 				c.Objects = append(c.Objects, m.ID)
 			}
 		}
@@ -107,16 +110,16 @@ func contains(ids []kube.ID, id kube.ID) bool {
 }
 
 // makerOf is the target, itself not ready, that makes what a problem lacks.
-func (s *session) makerOf(sub *trackedObject) *trackedObject {
+func (s diagnosis) makerOf(sub *trackedObject) *trackedObject {
 	needs := sub.missingRefs()
 	if len(needs) == 0 {
 		return nil
 	}
 	for _, other := range s.objects {
-		if other == sub || other.object == nil || other.ID.Namespace != sub.ID.Namespace || other.status.State == Ready {
+		if other == sub || other.observed.object == nil || other.ID.Namespace != sub.ID.Namespace || other.status.State == Ready {
 			continue
 		}
-		for _, made := range createdObjects(other.object) {
+		for _, made := range createdObjects(other.observed.object) {
 			if slices.Contains(needs, made) {
 				return other
 			}
@@ -129,12 +132,12 @@ func (s *session) makerOf(sub *trackedObject) *trackedObject {
 // whose volumes pods wait for.
 func (s *trackedObject) missingRefs() []Ref {
 	p := s.status.Problem
-	if p.Needs != nil {
-		return []Ref{*p.Needs}
+	if p.MissingObject != nil {
+		return []Ref{*p.MissingObject}
 	}
 	var out []Ref
 	if p.Class == class.ClaimUnbound {
-		for _, m := range s.pods {
+		for _, m := range s.newPods.byUID {
 			for _, claim := range m.Pod.VolumeClaims {
 				out = append(out, Ref{Kind: "PersistentVolumeClaim", Name: claim})
 			}
@@ -145,7 +148,7 @@ func (s *trackedObject) missingRefs() []Ref {
 
 // blockedObjects lists what isn't ready because of a group: objects that need what
 // it makes, and API services behind it.
-func (s *session) blockedObjects(g causeGroup, blocked map[*trackedObject]bool) []kube.ID {
+func (s diagnosis) blockedObjects(g causeGroup, blocked map[*trackedObject]bool) []kube.ID {
 	var out []kube.ID
 	for _, sub := range s.objects {
 		if sub.status.State == Ready || sub.status.State == Gone {
@@ -164,18 +167,18 @@ func (s *session) blockedObjects(g causeGroup, blocked map[*trackedObject]bool) 
 // isAPIOf reports whether an APIService isn't available because of a workload
 // whose pods its Service selects. Only a Service that was applied with them
 // is known.
-func (s *session) isAPIOf(api, workload *trackedObject) bool {
-	if api.object == nil || api.ID.Kind != "APIService" || workload.object == nil {
+func (s diagnosis) isAPIOf(api, workload *trackedObject) bool {
+	if api.observed.object == nil || api.ID.Kind != "APIService" || workload.observed.object == nil {
 		return false
 	}
-	name, _, _ := unstructured.NestedString(api.object.Object, "spec", "service", "name")
-	namespace, _, _ := unstructured.NestedString(api.object.Object, "spec", "service", "namespace")
-	service := s.byID[kube.ID{Kind: "Service", Namespace: namespace, Name: name}]
-	if service == nil || service.object == nil || workload.ID.Namespace != namespace {
+	name, _, _ := unstructured.NestedString(api.observed.object.Object, "spec", "service", "name")
+	namespace, _, _ := unstructured.NestedString(api.observed.object.Object, "spec", "service", "namespace")
+	service := s.object(kube.ID{Kind: "Service", Namespace: namespace, Name: name})
+	if service == nil || service.observed.object == nil || workload.ID.Namespace != namespace {
 		return false
 	}
-	selector, _, _ := unstructured.NestedStringMap(service.object.Object, "spec", "selector")
-	labels, _, _ := unstructured.NestedStringMap(workload.object.Object, "spec", "template", "metadata", "labels")
+	selector, _, _ := unstructured.NestedStringMap(service.observed.object.Object, "spec", "selector")
+	labels, _, _ := unstructured.NestedStringMap(workload.observed.object.Object, "spec", "template", "metadata", "labels")
 	for key, value := range selector {
 		if labels[key] != value {
 			return false

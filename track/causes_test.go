@@ -26,7 +26,7 @@ func stage(t *testing.T, manifests ...string) (*session, func(time.Duration)) {
 			now = now.Add(time.Second)
 			s.health.heardAt = now // the API server is fine
 			for _, sub := range s.objects {
-				if sub.computedAt.IsZero() || !sub.recheckAt.IsZero() && !now.Before(sub.recheckAt) {
+				if sub.timers.computedAt.IsZero() || !sub.timers.recheckAt.IsZero() && !now.Before(sub.timers.recheckAt) {
 					s.updateStatus(sub, now)
 				}
 			}
@@ -48,10 +48,10 @@ func TestSameReasonIsOneCause(t *testing.T) {
 		if i == 2 {
 			bad.Waiting[1] = "unauthorized"
 		}
-		sub.updatePod(bad.pod(s.started))
+		sub.updatePod(bad.pod(s.progress.startedAt))
 	}
 	run(40 * time.Second)
-	causes := s.causes()
+	causes := diagnosis{s}.causes()
 	if len(causes) != 2 || len(causes[0].Objects) != 2 || !causes[0].Fatal || causes[0].Class != class.ImagePermanent {
 		t.Errorf("causes = %+v, want one of two objects and one of one", causes)
 	}
@@ -64,13 +64,13 @@ func TestSameReasonIsOneCause(t *testing.T) {
 func TestRootOfAMissingSecret(t *testing.T) {
 	s, run := stage(t, fmt.Sprintf(deploymentYAML, "web", "web"), externalYAML)
 	bad := actor{Name: "web-1", Node: "node-1", Phase: "Pending", Waiting: []string{"CreateContainerConfigError", `secret "db" not found`}}
-	s.objects[0].updatePod(bad.pod(s.started))
+	s.objects[0].updatePod(bad.pod(s.progress.startedAt))
 	run(30 * time.Second)
 	if got := s.objects[0].status.State; got != Progressing {
 		t.Errorf("the Deployment is %s while its Secret is on its way", got)
 	}
 	run(40 * time.Second)
-	causes := s.causes()
+	causes := diagnosis{s}.causes()
 	if len(causes) != 1 || causes[0].Objects[0].Kind != "ExternalSecret" || len(causes[0].Blocks) != 1 || causes[0].Blocks[0].Name != "web" {
 		t.Errorf("causes = %+v, want the ExternalSecret, which blocks the Deployment", causes)
 	}
@@ -80,12 +80,12 @@ func TestRootOfAClaimWithoutVolume(t *testing.T) {
 	s, run := stage(t, fmt.Sprintf(deploymentYAML, "web", "web"),
 		"{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data, namespace: prod, uid: data}, status: {phase: Pending}}")
 	waits := actor{Name: "web-1", Phase: "Pending", Pending: []string{"Unschedulable", "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims."}}
-	pod := waits.pod(s.started)
+	pod := waits.pod(s.progress.startedAt)
 	pod.VolumeClaims = []string{"other", "data"}
 	s.objects[0].updatePod(pod)
-	s.objects[1].addEvent(Event{Reason: "ProvisioningFailed", Message: "no such class", Count: 3}, "", s.started)
+	s.objects[1].addEvent(Event{Reason: "ProvisioningFailed", Message: "no such class", Count: 3}, "", s.progress.startedAt)
 	run(70 * time.Second)
-	causes := s.causes()
+	causes := diagnosis{s}.causes()
 	if len(causes) != 1 || causes[0].Class != class.Provisioning || len(causes[0].Blocks) != 1 || causes[0].Blocks[0].Name != "web" {
 		t.Errorf("causes = %+v, want the claim, which blocks the Deployment", causes)
 	}
@@ -96,7 +96,7 @@ func TestRootOfAClaimWithoutVolume(t *testing.T) {
 func TestMissingKeyOfAnObjectThatIsThere(t *testing.T) {
 	s, run := stage(t, fmt.Sprintf(deploymentYAML, "web", "web"), "{apiVersion: v1, kind: Secret, metadata: {name: db, namespace: prod, uid: db}}")
 	bad := actor{Name: "web-1", Node: "node-1", Phase: "Pending", Waiting: []string{"CreateContainerConfigError", "couldn't find key PASS in Secret prod/db"}}
-	s.objects[0].updatePod(bad.pod(s.started))
+	s.objects[0].updatePod(bad.pod(s.progress.startedAt))
 	run(19 * time.Second) // the kubelet may have looked too early
 	if got := s.objects[0].status.State; got != Progressing {
 		t.Errorf("the Deployment is %s before the kubelet has looked again", got)

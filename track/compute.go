@@ -19,14 +19,14 @@ const (
 // computeStatus works out the status at a time. It is pure but for the clocks that
 // the subject keeps.
 func (s *trackedObject) computeStatus(now time.Time) Status {
-	s.recheckAt, s.computedAt = time.Time{}, now
+	s.timers.recheckAt, s.timers.computedAt = time.Time{}, now
 	s.updateProgress(now)
 	status := s.currentStatus(now)
-	status.ID, status.Waited = s.ID, now.Sub(s.appliedAt)
-	if s.object != nil {
-		status.UID = s.object.GetUID()
+	status.ID, status.Waited = s.ID, now.Sub(s.timers.appliedAt)
+	if s.observed.object != nil {
+		status.UID = s.observed.object.GetUID()
 	}
-	status.Notes = append(append([]string(nil), s.notes...), status.Notes...)
+	status.Notes = append(append([]string(nil), s.observed.notes...), status.Notes...)
 	s.applyFailMode(&status, now)
 	s.status = status
 	return status
@@ -38,18 +38,18 @@ func (s *trackedObject) currentStatus(now time.Time) Status {
 		return Status{State: Ready}
 	case s.Until == UntilGone:
 		return s.deletionStatus()
-	case s.Awaited && (s.gone || s.object == nil) && s.unverifiable == "":
+	case s.MayAppearLater && (s.observed.isGone || s.observed.object == nil) && s.observed.unverifiable == "":
 		return Status{State: Waiting, Message: "it is not there yet"}
-	case s.gone:
+	case s.observed.isGone:
 		return s.disappearedStatus(now)
-	case s.object == nil && s.unverifiable != "":
-		return Status{State: Ready, Unverified: true, Notes: []string{s.unverifiable}}
-	case s.object == nil:
+	case s.observed.object == nil && s.observed.unverifiable != "":
+		return Status{State: Ready, Unverified: true, Notes: []string{s.observed.unverifiable}}
+	case s.observed.object == nil:
 		return Status{State: Waiting, Message: "not seen yet"}
-	case s.Baseline.GetUID() != "" && s.object.GetUID() != s.Baseline.GetUID():
+	case s.Baseline.GetUID() != "" && s.observed.object.GetUID() != s.Baseline.GetUID():
 		return s.ownFailure(now, class.Replaced, "another object took its name during the rollout")
-	case s.object.GetDeletionTimestamp() != nil:
-		return s.ownFailure(now, class.Terminating, "it is being deleted"+finalizersText(s.object.GetFinalizers()))
+	case s.observed.object.GetDeletionTimestamp() != nil:
+		return s.ownFailure(now, class.Terminating, "it is being deleted"+finalizersText(s.observed.object.GetFinalizers()))
 	case s.Until == UntilPresent:
 		return Status{State: Ready}
 	}
@@ -59,26 +59,26 @@ func (s *trackedObject) currentStatus(now time.Time) Status {
 // liveStatus judges an object that is there and stays.
 func (s *trackedObject) liveStatus(now time.Time) Status {
 	v := s.opts.Rules.Evaluate(s.ruleInput(now))
-	status := statusOf(s.ID, s.object.GetUID(), v)
+	status := statusOf(s.ID, s.observed.object.GetUID(), v)
 	if status.Rollout != nil {
-		status.Rollout.Revision = s.revision
+		status.Rollout.Revision = s.newPods.revision
 		status.Rollout.NewReady = s.newPodsReady()
 		s.status.Rollout = status.Rollout // the pod rules look at it
 	}
-	s.recheckAfter(now, v.RecheckAfter)
+	s.timers.recheckAfter(now, v.RecheckAfter)
 	switch v.Phase {
 	case rules.Ready:
-		if s.gk.Kind == "CustomResourceDefinition" && !s.served {
+		if s.gk.Kind == "CustomResourceDefinition" && !s.observed.isServed {
 			return Status{State: Progressing, Message: notServedMessage}
 		}
 		if left := s.readyGraceLeft(v.Grace, now); left > 0 {
-			s.recheckAfter(now, left)
+			s.timers.recheckAfter(now, left)
 			status.State = Progressing
 			return status
 		}
-		clear(s.failingSince)
+		clear(s.timers.failingSince)
 		if left := s.stabilityLeft(status, now); left > 0 {
-			s.recheckAfter(now, left)
+			s.timers.recheckAfter(now, left)
 			status.State, status.Message = Progressing, status.Message+"; waiting whether it stays so"
 			status.Problem = s.recentCrash(now)
 		}
@@ -86,9 +86,9 @@ func (s *trackedObject) liveStatus(now time.Time) Status {
 	case rules.Failed:
 		return s.failureStatus(status, v, now)
 	}
-	s.rolloutSeen, s.readySince = true, time.Time{}
-	if s.unverifiable != "" {
-		return Status{State: Ready, Unverified: true, Message: "not verified", Notes: []string{s.unverifiable}}
+	s.timers.rolloutSeen, s.timers.readySince = true, time.Time{}
+	if s.observed.unverifiable != "" {
+		return Status{State: Ready, Unverified: true, Message: "not verified", Notes: []string{s.observed.unverifiable}}
 	}
 	s.addProblem(&status, now)
 	s.failIfStalled(&status, v, now)
@@ -100,10 +100,10 @@ func (s *trackedObject) readyGraceLeft(grace time.Duration, now time.Time) time.
 	if grace == 0 {
 		return 0
 	}
-	if s.failingSince[""] == (time.Time{}) {
-		s.failingSince[""] = now // the empty class: nothing is wrong
+	if s.timers.failingSince[""] == (time.Time{}) {
+		s.timers.failingSince[""] = now // the empty class: nothing is wrong
 	}
-	return grace - now.Sub(s.failingSince[""])
+	return grace - now.Sub(s.timers.failingSince[""])
 }
 
 // stableFor is how long a rollout has to stay ready whose containers nobody probes.
@@ -117,39 +117,39 @@ const stableFor = 2 * time.Second
 // looked at, because a container that crashes at its start looks ready for a
 // moment. It is over at once for what was ready from the start.
 func (s *trackedObject) stabilityLeft(status Status, now time.Time) time.Duration {
-	if s.stableWaived || !s.rolloutSeen || !s.Changed || status.Rollout == nil || status.Rollout.Wanted == 0 || !rules.LacksReadinessProbe(s.object) {
+	if s.timers.stabilityWaived || !s.timers.rolloutSeen || !s.Changed || status.Rollout == nil || status.Rollout.Wanted == 0 || !rules.LacksReadinessProbe(s.observed.object) {
 		return 0
 	}
-	if s.readySince.IsZero() {
-		s.readySince = now
+	if s.timers.readySince.IsZero() {
+		s.timers.readySince = now
 	}
-	return stableFor - now.Sub(s.readySince)
+	return stableFor - now.Sub(s.timers.readySince)
 }
 
 // waiveStability ends the probation of what is ready when there is no time left for it,
 // unless its containers have crashed before. It reports whether there was one.
 func (s *trackedObject) waiveStability() bool {
-	if s.readySince.IsZero() || !s.pausedSince.IsZero() {
+	if s.timers.readySince.IsZero() || s.timers.arePaused() {
 		return false
 	}
-	for _, m := range s.pods {
+	for _, m := range s.newPods.byUID {
 		if m.Pod.HasRestarted() {
 			return false
 		}
 	}
-	s.stableWaived = true
+	s.timers.stabilityWaived = true
 	return true
 }
 
 func (s *trackedObject) ruleInput(now time.Time) rules.Input {
-	in := rules.Input{Object: s.object, Baseline: s.Baseline, Previous: s.Previous, Changed: s.Changed,
-		Complete: (s.Until == UntilComplete || s.settings.trackAs == "job") && s.settings.trackAs != "service", Applied: s.appliedAt, Now: now,
-		HasStatus: s.hasStatus, Required: s.settings.rolloutRequired, Events: s.eventCounts, Override: cmp.Or(s.settings.override, s.kindOverride)}
+	in := rules.Input{Object: s.observed.object, Baseline: s.Baseline, Changed: s.Changed,
+		Complete: (s.Until == UntilComplete || s.settings.trackAs == "job") && s.settings.trackAs != "service", Applied: s.timers.appliedAt, Now: now,
+		HasStatus: s.observed.hasStatus, Required: s.settings.rolloutRequired, Events: s.observed.eventCounts, Override: cmp.Or(s.settings.override, s.kindOverride)}
 	if s.settings.rolloutRequired != "" && s.knowsNewPods() {
 		in.NewReady = s.newPodsReady()
 	}
-	if s.workloads != nil && !s.isWorkload() {
-		in.Busy, in.Calm = s.workloads()
+	if s.release.workloads != nil && !s.isWorkload() {
+		in.Workloads = s.release.workloads()
 	}
 	return in
 }
@@ -157,7 +157,7 @@ func (s *trackedObject) ruleInput(now time.Time) rules.Input {
 // newPodsReady counts the ready ones of the new pods that are known.
 func (s *trackedObject) newPodsReady() int {
 	n := 0
-	for _, m := range s.pods {
+	for _, m := range s.newPods.byUID {
 		if m.Pod.Ready && !m.Pod.Deleting {
 			n++
 		}
@@ -169,20 +169,7 @@ func (s *trackedObject) newPodsReady() int {
 // has now: they are looked for after it was judged.
 func (s *trackedObject) knowsNewPods() bool {
 	_, revision, owner := newPodsOf(s)
-	return owner != "" && revision == s.revision
-}
-
-// recheckAfter asks to be judged again after some time.
-func (s *trackedObject) recheckAfter(now time.Time, after time.Duration) {
-	if after > 0 {
-		s.recheckBy(now.Add(after))
-	}
-}
-
-func (s *trackedObject) recheckBy(at time.Time) {
-	if !at.IsZero() && (s.recheckAt.IsZero() || at.Before(s.recheckAt)) {
-		s.recheckAt = at
-	}
+	return owner != "" && revision == s.newPods.revision
 }
 
 // ownFailure makes a failure of the object itself final when it has lasted.
@@ -192,15 +179,15 @@ func (s *trackedObject) ownFailure(now time.Time, c Class, message string) Statu
 }
 
 func (s *trackedObject) failureStatus(status Status, v rules.Verdict, now time.Time) Status {
-	at, ok := s.failingSince[v.Class]
+	at, ok := s.timers.failingSince[v.Class]
 	if !ok {
 		at = now
-		s.failingSince[v.Class] = at
+		s.timers.failingSince[v.Class] = at
 	}
 	p := &Problem{Class: v.Class, Title: titleOf(v.Class), Message: v.Message, Since: at, FinalAt: at.Add(v.Grace)}
 	if now.Before(p.FinalAt) {
 		status.State = Progressing
-		s.recheckBy(p.FinalAt)
+		s.timers.recheckBy(p.FinalAt)
 	}
 	if found := s.podProblem(now); found != nil && status.State == Failed && v.Class == class.ProgressDeadline {
 		// The pods say more than the controller.
@@ -219,7 +206,7 @@ func (s *trackedObject) addProblem(status *Status, now time.Time) {
 		problem = found
 	}
 	if problem != nil {
-		s.runningAgainSince = time.Time{}
+		s.timers.runningAgainSince = time.Time{}
 	} else if problem = s.recentCrash(now); problem == nil {
 		return
 	}
@@ -228,7 +215,7 @@ func (s *trackedObject) addProblem(status *Status, now time.Time) {
 	if isFinal(problem, now) {
 		status.State = Failed
 	} else {
-		s.recheckBy(problem.FinalAt)
+		s.timers.recheckBy(problem.FinalAt)
 	}
 }
 
@@ -243,14 +230,14 @@ func (s *trackedObject) recentCrash(now time.Time) *Problem {
 	if p == nil || !isRunFailure(p.Class) {
 		return nil
 	}
-	if s.runningAgainSince.IsZero() {
-		s.runningAgainSince = now
+	if s.timers.runningAgainSince.IsZero() {
+		s.timers.runningAgainSince = now
 	}
-	at := s.runningAgainSince.Add(runningAgainFor)
+	at := s.timers.runningAgainSince.Add(runningAgainFor)
 	if !now.Before(at) {
 		return nil
 	}
-	s.recheckBy(at)
+	s.timers.recheckBy(at)
 	held := *p
 	held.FinalAt = time.Time{}
 	return &held
@@ -291,10 +278,10 @@ func (s *trackedObject) failIfStalled(status *Status, v rules.Verdict, now time.
 		return
 	}
 	if s.settings.timeout > 0 {
-		s.failAfter(status, class.Timeout, s.appliedAt.Add(s.settings.timeout), "not ready after "+s.settings.timeout.String(), now)
+		s.failAfter(status, class.Timeout, s.timers.appliedAt.Add(s.settings.timeout), "not ready after "+s.settings.timeout.String(), now)
 	}
 	patience, last := s.progressTimeout(v)
-	if patience <= 0 || s.object.GetLabels()["kueue.x-k8s.io/queue-name"] != "" {
+	if patience <= 0 || s.observed.object.GetLabels()["kueue.x-k8s.io/queue-name"] != "" {
 		return
 	}
 	s.failAfter(status, class.NoProgress, last.Add(patience), "no progress for "+patience.String(), now)
@@ -303,17 +290,17 @@ func (s *trackedObject) failIfStalled(status *Status, v rules.Verdict, now time.
 func (s *trackedObject) progressTimeout(v rules.Verdict) (time.Duration, time.Time) {
 	switch {
 	case s.settings.noProgressTimeout > 0:
-		return s.settings.noProgressTimeout, s.progressedAt
+		return s.settings.noProgressTimeout, s.timers.progressedAt
 	case v.NoProgress < 0:
-		return 0, s.progressedAt
+		return 0, s.timers.progressedAt
 	case v.NoProgress > 0 && s.gk.Kind == "Deployment":
-		return v.NoProgress, s.progressedAt.Add(controllerHeadStart)
+		return v.NoProgress, s.timers.progressedAt.Add(controllerHeadStart)
 	case v.NoProgress > 0:
-		return v.NoProgress, s.progressedAt
-	case s.opts.NoProgress > 0:
-		return s.opts.NoProgress, s.progressedAt
+		return v.NoProgress, s.timers.progressedAt
+	case s.opts.NoProgressTimeout > 0:
+		return s.opts.NoProgressTimeout, s.timers.progressedAt
 	}
-	return defaultNoProgress, s.progressedAt
+	return defaultNoProgress, s.timers.progressedAt
 }
 
 func (s *trackedObject) failAfter(status *Status, c Class, at time.Time, what string, now time.Time) {
@@ -321,10 +308,10 @@ func (s *trackedObject) failAfter(status *Status, c Class, at time.Time, what st
 		return
 	}
 	if now.Before(at) {
-		s.recheckBy(at)
+		s.timers.recheckBy(at)
 		return
 	}
-	p := &Problem{Class: c, Title: titleOf(c), Message: what, Since: s.progressedAt, FinalAt: at}
+	p := &Problem{Class: c, Title: titleOf(c), Message: what, Since: s.timers.progressedAt, FinalAt: at}
 	if under := status.Problem; under != nil {
 		full := *under
 		full.Class, full.Title, full.FinalAt, full.Since = p.Class, p.Title, p.FinalAt, p.Since
@@ -345,7 +332,7 @@ func (s *trackedObject) applyFailMode(status *Status, now time.Time) {
 	if status.State != Failed {
 		return
 	}
-	late := s.settings.failMode == failLate || s.opts.TolerateFailures || s.Awaited
+	late := s.settings.failMode == failLate || s.opts.TolerateFailures || s.MayAppearLater
 	timedOut := status.Problem != nil && status.Problem.Class == class.Timeout
 	switch {
 	case s.settings.failMode == failWarn || s.settings.failMode == failIgnore:
@@ -353,7 +340,7 @@ func (s *trackedObject) applyFailMode(status *Status, now time.Time) {
 		status.Notes = append(status.Notes, "failed, which is tolerated: "+status.Message)
 	case late && !timedOut && s.canHeal(status):
 		status.State = Progressing
-		s.recheckAfter(now, 10*time.Second)
+		s.timers.recheckAfter(now, 10*time.Second)
 	}
 }
 

@@ -13,13 +13,13 @@ import (
 // may have been cleaned up after it had finished.
 // https://kubernetes.io/docs/concepts/workloads/controllers/ttlafterfinished/
 func (s *trackedObject) disappearedStatus(now time.Time) Status {
-	if s.object == nil {
+	if s.observed.object == nil {
 		return s.ownFailure(now, class.Deleted, "it is not there")
 	}
 	if s.gk.Kind == "Job" || s.gk == podKind {
 		v := s.opts.Rules.Evaluate(s.ruleInput(now))
 		if v.Phase != rules.Progressing {
-			return statusOf(s.ID, s.object.GetUID(), v)
+			return statusOf(s.ID, s.observed.object.GetUID(), v)
 		}
 		if s.gk.Kind == "Job" {
 			return s.ownFailure(now, class.Deleted, "deleted before it finished; if it was cleaned up, set ttlSecondsAfterFinished to 60 or more")
@@ -31,25 +31,25 @@ func (s *trackedObject) disappearedStatus(now time.Time) Status {
 // deletionStatus judges an object that is to go. Another object of the name is none
 // of our business: somebody made it anew.
 func (s *trackedObject) deletionStatus() Status {
-	if s.gone {
+	if s.observed.isGone {
 		return Status{State: Gone}
 	}
-	if s.unverifiable != "" {
-		return Status{State: Gone, Unverified: true, Notes: []string{s.unverifiable}}
+	if s.observed.unverifiable != "" {
+		return Status{State: Gone, Unverified: true, Notes: []string{s.observed.unverifiable}}
 	}
-	if s.object == nil {
+	if s.observed.object == nil {
 		return Status{State: Waiting, Message: "waiting to be deleted"}
 	}
-	if s.Baseline != nil && s.Baseline.GetUID() != "" && s.object.GetUID() != s.Baseline.GetUID() {
+	if s.Baseline != nil && s.Baseline.GetUID() != "" && s.observed.object.GetUID() != s.Baseline.GetUID() {
 		return Status{State: Gone, Notes: []string{"somebody has made it anew"}}
 	}
-	status := Status{State: Progressing, Message: "being deleted", Finalizers: s.object.GetFinalizers()}
-	if s.object.GetDeletionTimestamp() == nil {
+	status := Status{State: Progressing, Message: "being deleted", Finalizers: s.observed.object.GetFinalizers()}
+	if s.observed.object.GetDeletionTimestamp() == nil {
 		status.Message = "waiting to be deleted"
 	}
 	status.Message += finalizersText(status.Finalizers)
 	if s.gk.Kind == "Namespace" {
-		status.Message += namespaceContent(s.object.Object)
+		status.Message += namespaceContent(s.observed.object.Object)
 	}
 	return status
 }

@@ -20,9 +20,9 @@ type Cause struct {
 	Rollout *Rollout  // of the exemplar; nil when it isn't a workload
 	// Blocks are objects that are not ready because of the Objects.
 	Blocks []kube.ID
-	// Before marks a failure that was there before the release, which changed
+	// BeforeRelease marks a failure that was there before the release, which changed
 	// nothing about the object.
-	Before bool
+	BeforeRelease bool
 }
 
 // FailedError says that some objects can't become ready any more.

@@ -8,9 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	apiwatch "k8s.io/apimachinery/pkg/watch"
 
 	"deployer/track/watch"
 )
@@ -24,24 +22,27 @@ const (
 // eventWatches are the watches of warnings, one for each namespace with
 // something slow, and whose events they are.
 type eventWatches struct {
+	session     *session
 	namespaces  map[string]bool // of interest
 	open        map[string]bool // watched; the empty one is all of them
 	owners      map[types.UID]eventOwner
-	orphans     map[types.UID][]Event
+	orphans     map[types.UID][]Event // of pods that are not known yet
 	orphanCount int
 	queued      map[eventQuery]map[types.UID]*trackedObject
 }
 
+func newEventWatches(s *session) eventWatches {
+	return eventWatches{session: s, namespaces: map[string]bool{}, open: map[string]bool{}, owners: map[types.UID]eventOwner{},
+		orphans: map[types.UID][]Event{}, queued: map[eventQuery]map[types.UID]*trackedObject{}}
+}
+
 type eventOwner struct {
-	subject *trackedObject
-	pod     types.UID // when the event is about one of its pods
+	object *trackedObject
+	pod    types.UID // when the event is about one of its pods
 }
 
 // addOwner notes whose events those about uid are.
 func (w *eventWatches) addOwner(uid types.UID, sub *trackedObject, pod types.UID) {
-	if w.owners == nil {
-		w.owners = map[types.UID]eventOwner{}
-	}
 	if _, known := w.owners[uid]; known {
 		return
 	}
@@ -53,90 +54,65 @@ func (w *eventWatches) addOwner(uid types.UID, sub *trackedObject, pod types.UID
 	delete(w.orphans, uid)
 }
 
-// watchEvents opens the watch of a namespace's warnings. Normal events are
-// many and are asked for one object at a time.
-func (s *session) watchEvents(namespace string) {
+// watch opens the watch of a namespace's warnings. Normal events are many and are asked
+// for one object at a time.
+func (w *eventWatches) watch(namespace string) {
 	if namespace == "" {
 		return
 	}
-	if s.events.namespaces == nil {
-		s.events.namespaces, s.events.open = map[string]bool{}, map[string]bool{}
-	}
-	s.events.namespaces[namespace] = true
-	if s.allNamespaces {
+	w.namespaces[namespace] = true
+	if w.session.watches.allNamespaces {
 		namespace = ""
 	}
-	if s.events.open[namespace] || s.events.open[""] {
+	if w.open[namespace] || w.open[""] {
 		return
 	}
-	s.events.open[namespace] = true
-	typed, err := s.tracker.cluster.Typed()
+	w.open[namespace] = true
+	typed, err := w.session.tracker.cluster.Typed()
 	if err != nil {
 		return // Wait has used the connection already
 	}
-	client := typed.CoreV1().Events(namespace)
-	source := watch.Source{
-		List:  func(ctx ctx, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
-		Watch: func(ctx ctx, o metav1.ListOptions) (apiwatch.Interface, error) { return client.Watch(ctx, o) },
-	}
 	query := watch.Query{Fields: fields.OneTermNotEqualSelector("type", corev1.EventTypeNormal).String(), Limit: maxInitialEvents}
-	s.group.Go(func() {
-		err := watch.Watch(s.ctx, source, query, func(n watch.Event) bool {
-			e, ok := n.Object.(*corev1.Event)
-			if !ok || n.Kind != watch.Changed {
-				return true
-			}
-			return s.send(func() { s.handleEvent(e) })
-		})
-		if err != nil && s.ctx.Err() == nil {
-			s.send(func() { s.eventsDenied(namespace, err) })
-		}
+	w.session.watches.start(w.session.tasks.ctx, watchRequest{
+		resource: "events", namespace: namespace, source: watch.SourceOf(typed.CoreV1().Events(namespace)), query: query,
+		handle: w.handle, eachNamespace: w.eachNamespace, unavailable: "events",
 	})
 }
 
-// eventsDenied goes on without events, or with those of one namespace at a time
-// when it were all at once that may not be watched.
-func (s *session) eventsDenied(namespace string, err error) {
-	if apierrors.IsUnauthorized(err) {
-		s.fatal = &unauthorizedError{err}
-		return
-	}
-	if namespace != "" {
-		s.warn("events unavailable: " + noWatchReason(err, "events", namespace))
-		return
-	}
-	s.allNamespaces = false
-	delete(s.events.open, "")
-	for name := range s.events.namespaces {
-		s.watchEvents(name)
+// eachNamespace watches each namespace of interest in place of all namespaces.
+func (w *eventWatches) eachNamespace() {
+	w.session.watches.allNamespaces = false
+	delete(w.open, "")
+	for name := range w.namespaces {
+		w.watch(name)
 	}
 }
 
-func (s *session) handleEvent(raw *corev1.Event) {
-	if !s.events.namespaces[raw.Namespace] {
-		return
+func (w *eventWatches) handle(e watch.Event) {
+	if raw, ok := e.Object.(*corev1.Event); ok && e.Kind == watch.Changed && w.namespaces[raw.Namespace] {
+		w.handleEvent(raw)
 	}
-	e := eventOf(raw)
-	uid := raw.InvolvedObject.UID
-	owner, known := s.events.owners[uid]
+}
+
+func (w *eventWatches) handleEvent(raw *corev1.Event) {
+	e, uid := eventOf(raw), raw.InvolvedObject.UID
+	owner, known := w.owners[uid]
 	if !known {
-		if s.events.orphanCount < maxOrphans {
-			if s.events.orphans == nil {
-				s.events.orphans = map[types.UID][]Event{}
-			}
-			s.events.orphans[uid] = append(s.events.orphans[uid], e)
-			s.events.orphanCount++
+		if w.orphanCount < maxOrphans {
+			w.orphans[uid] = append(w.orphans[uid], e)
+			w.orphanCount++
 		}
 		return
 	}
+	s := w.session
 	now := s.opts.Now()
-	s.health.heardAt = now
-	if owner.subject.status.State.IsFinal() && owner.subject.status.State != Failed {
+	s.health.heard()
+	if owner.object.status.State.IsFinal() && owner.object.status.State != Failed {
 		return
 	}
-	if owner.subject.addEvent(e, owner.pod, now) {
-		s.dirty[owner.subject] = true
-		s.report(Report{Kind: EventSeen, Time: now, Status: Status{ID: owner.subject.ID}, Event: &e, Wanted: owner.subject.settings.showEvents})
+	if owner.object.addEvent(e, owner.pod, now) {
+		s.dirty[owner.object] = true
+		s.report(Report{Kind: EventSeen, Time: now, Status: Status{ID: owner.object.ID}, Event: &e, Wanted: owner.object.settings.showEvents})
 	}
 }
 
@@ -166,31 +142,28 @@ type eventQuery struct {
 	namespace, kind string
 }
 
-// queueEventRead notes that the events of an object are to be read.
-func (s *session) queueEventRead(sub *trackedObject, uid types.UID) {
-	if s.events.queued == nil {
-		s.events.queued = map[eventQuery]map[types.UID]*trackedObject{}
-	}
+// queueRead notes that the events of an object are to be read.
+func (w *eventWatches) queueRead(sub *trackedObject, uid types.UID) {
 	key := eventQuery{sub.ID.Namespace, sub.gk.Kind}
-	if uid != sub.object.GetUID() {
+	if uid != sub.observed.object.GetUID() {
 		key.kind = "Pod"
 	}
-	if s.events.queued[key] == nil {
-		s.events.queued[key] = map[types.UID]*trackedObject{}
+	if w.queued[key] == nil {
+		w.queued[key] = map[types.UID]*trackedObject{}
 	}
-	s.events.queued[key][uid] = sub
-	sub.inFlight = true
+	w.queued[key][uid] = sub
+	sub.lookups.inFlight = true
 }
 
-// readQueuedEvents reads what was asked for: the events of one object, or in one
+// readQueued reads what was asked for: the events of one object, or in one
 // request those of all of its kind.
-func (s *session) readQueuedEvents() {
-	for key, objects := range s.events.queued {
+func (w *eventWatches) readQueued() {
+	for key, objects := range w.queued {
 		for _, selector := range key.selectors(objects) {
-			s.group.Go(func() { s.readEventsOf(key, objects, selector) })
+			w.session.tasks.group.Go(func() { w.read(key, objects, selector) })
 		}
 	}
-	clear(s.events.queued)
+	clear(w.queued)
 }
 
 // selectors find the events of one object, or those that are worth reading of
@@ -207,17 +180,17 @@ func (k eventQuery) selectors(objects map[types.UID]*trackedObject) []fields.Set
 	return []fields.Set{{"involvedObject.kind": k.kind}}
 }
 
-func (s *session) readEventsOf(key eventQuery, objects map[types.UID]*trackedObject, selector fields.Set) {
-	typed, err := s.tracker.cluster.Typed()
+func (w *eventWatches) read(key eventQuery, objects map[types.UID]*trackedObject, selector fields.Set) {
+	typed, err := w.session.tracker.cluster.Typed()
 	if err != nil {
 		return // Wait has used the connection already
 	}
-	found, err := typed.CoreV1().Events(key.namespace).List(s.ctx, metav1.ListOptions{FieldSelector: selector.String(), Limit: maxEventsRead})
-	s.send(func() {
+	found, err := typed.CoreV1().Events(key.namespace).List(w.session.tasks.ctx, metav1.ListOptions{FieldSelector: selector.String(), Limit: maxEventsRead})
+	w.session.tasks.send(func() {
 		for _, sub := range objects {
-			sub.inFlight, s.dirty[sub] = false, true
+			sub.lookups.inFlight, w.session.dirty[sub] = false, true
 			if apierrors.IsForbidden(err) {
-				s.eventsForbidden(sub)
+				w.forbidden(sub)
 			}
 		}
 		if err != nil {
@@ -226,19 +199,19 @@ func (s *session) readEventsOf(key eventQuery, objects map[types.UID]*trackedObj
 		for i := range found.Items {
 			uid := found.Items[i].InvolvedObject.UID
 			if sub := objects[uid]; sub != nil {
-				sub.addEvent(eventOf(&found.Items[i]), s.events.owners[uid].pod, s.opts.Now())
+				sub.addEvent(eventOf(&found.Items[i]), w.owners[uid].pod, w.session.opts.Now())
 			}
 		}
 	})
 }
 
-// eventsForbidden handles that events may not be read. Whether a claim waits for its
+// forbidden handles that events may not be read. Whether a claim waits for its
 // first pod is told by events alone, so that claim can't be judged.
-func (s *session) eventsForbidden(sub *trackedObject) {
-	s.warn("events unavailable: missing permission to list and watch events in namespace " + sub.ID.Namespace)
+func (w *eventWatches) forbidden(sub *trackedObject) {
+	w.session.warn("events unavailable: missing permission to list and watch events in namespace " + sub.ID.Namespace)
 	if sub.gk.Kind == "PersistentVolumeClaim" {
-		sub.unverifiable = "not verified: without events it can't be told whether the claim waits for its first pod"
-		s.dirty[sub] = true
+		sub.observed.unverifiable = "not verified: without events it can't be told whether the claim waits for its first pod"
+		w.session.dirty[sub] = true
 	}
 }
 

@@ -23,13 +23,13 @@ const (
 )
 
 // addEvidence adds events and log lines to the problems that a report will show.
-func (s *session) addEvidence(ctx context.Context) {
+func (s diagnosis) addEvidence(ctx context.Context) {
 	ctx, stop := context.WithTimeout(ctx, lookupTimeout)
 	defer stop()
 	var all sync.WaitGroup
 	read := 0
 	for _, cause := range s.groupByCause() {
-		sub := cause.lead
+		sub := cause.first
 		p := *sub.status.Problem
 		p.Events = sub.eventsAbout(&p)
 		sub.status.Problem = &p
@@ -62,7 +62,7 @@ func (s *trackedObject) eventsAbout(p *Problem) []Event {
 		about["Pod/"+name] = true
 	}
 	var out []Event
-	for _, e := range s.events {
+	for _, e := range s.observed.events {
 		if about[e.Object] || len(p.Pods) == 0 {
 			out = append(out, e)
 		}
@@ -73,7 +73,7 @@ func (s *trackedObject) eventsAbout(p *Problem) []Event {
 
 // claimEvents reads the events of the claims that a pod waits for: they tell of a
 // missing StorageClass or of a provisioner's trouble.
-func (s *session) claimEvents(ctx context.Context, sub *trackedObject, p *Problem) []Event {
+func (s diagnosis) claimEvents(ctx context.Context, sub *trackedObject, p *Problem) []Event {
 	typed, err := s.tracker.cluster.Typed()
 	if err != nil {
 		return nil
@@ -94,7 +94,7 @@ func (s *session) claimEvents(ctx context.Context, sub *trackedObject, p *Proble
 }
 
 // logTails reads the ends of the logs of the pod that shows the problem best.
-func (s *session) logTails(ctx context.Context, sub *trackedObject, p *Problem) []LogTail {
+func (s diagnosis) logTails(ctx context.Context, sub *trackedObject, p *Problem) []LogTail {
 	typed, err := s.tracker.cluster.Typed()
 	if err != nil {
 		return nil
@@ -148,7 +148,7 @@ func (t *LogTail) read(ctx context.Context, typed kubernetes.Interface, namespac
 		return
 	}
 	if err != nil {
-		t.Why = noLogsReason(err, namespace)
+		t.UnavailableReason = noLogsReason(err, namespace)
 		return
 	}
 	defer body.Close()
@@ -157,13 +157,13 @@ func (t *LogTail) read(ctx context.Context, typed kubernetes.Interface, namespac
 		if sub.settings.logs.wantsLine(t.Container, l.Text) {
 			tail.Add(l)
 		} else {
-			t.Why = "none of its last lines is wanted, by the annotations"
+			t.UnavailableReason = "none of its last lines is wanted, by the annotations"
 		}
 	})
 	if t.Lines = tail.Lines(); len(t.Lines) > 0 {
-		t.Why = ""
+		t.UnavailableReason = ""
 	} else if err != nil {
-		t.Why = noLogsReason(err, namespace)
+		t.UnavailableReason = noLogsReason(err, namespace)
 	}
 }
 
@@ -175,21 +175,21 @@ func noLogsReason(err error, namespace string) string {
 }
 
 // podShowing is the pod that a problem names first; of a Job the one that failed last.
-func (s *session) podShowing(ctx context.Context, sub *trackedObject, p *Problem) (pods.Pod, bool) {
+func (s diagnosis) podShowing(ctx context.Context, sub *trackedObject, p *Problem) (pods.Pod, bool) {
 	for _, name := range p.Pods {
-		for _, m := range sub.pods {
+		for _, m := range sub.newPods.byUID {
 			if m.Pod.Name == name {
 				return m.Pod, true
 			}
 		}
 	}
 	var all []pods.Pod
-	for _, m := range sub.pods {
+	for _, m := range sub.newPods.byUID {
 		all = append(all, m.Pod)
 	}
 	if sub.gk.Kind == "Job" {
 		if typed, err := s.tracker.cluster.Typed(); err == nil {
-			if found, err := podsOfJob(ctx, typed, sub.ID.Namespace, sub.object.GetUID()); err == nil {
+			if found, err := podsOfJob(ctx, typed, sub.ID.Namespace, sub.observed.object.GetUID()); err == nil {
 				all = found
 			}
 		}

@@ -43,10 +43,10 @@ func (t *Tracker) ComputeStatus(ctx context.Context, objects []*unstructured.Uns
 	t.readKindRules(ctx, kinds)
 	out := make([]Status, len(objects))
 	for i, obj := range objects {
-		said := t.kindRuleOf(obj)
-		out[i] = t.opts.computeStatus(obj, t.opts.Now(), said.rule)
-		if said.problem != "" {
-			out[i].Notes = append(out[i].Notes, said.problem)
+		rule := t.kindRuleOf(obj)
+		out[i] = t.opts.computeStatus(obj, t.opts.Now(), rule.rule)
+		if rule.problem != "" {
+			out[i].Notes = append(out[i].Notes, rule.problem)
 		}
 	}
 	return out
@@ -77,13 +77,13 @@ func (t *Tracker) readKindRules(ctx context.Context, kinds []schema.GroupVersion
 	var all sync.WaitGroup
 	for gk, gvk := range t.unknownKinds(kinds) {
 		all.Go(func() {
-			said, err := t.readKindRule(ctx, gvk)
+			rule, err := t.readKindRule(ctx, gvk)
 			if err != nil {
 				return // not everybody may read them, and hardly one has a rule
 			}
 			t.kinds.mu.Lock()
 			defer t.kinds.mu.Unlock()
-			t.kinds.known[gk] = said
+			t.kinds.known[gk] = rule
 		})
 	}
 	all.Wait()
@@ -116,37 +116,37 @@ func (t *Tracker) readKindRule(ctx context.Context, gvk schema.GroupVersionKind)
 	if err != nil {
 		return kindRule{}, err
 	}
-	said := definition.GetAnnotations()
+	stated := definition.GetAnnotations()
 	ready, failed := annotation.InstancesReady.Name, annotation.InstancesFailed.Name
-	rule, err := rules.NewOverride(said[ready], said[failed])
+	rule, err := rules.NewOverride(stated[ready], stated[failed])
 	if err != nil {
 		return kindRule{problem: fmt.Sprintf("annotation %s or %s of CustomResourceDefinition/%s: %v", ready, failed, name, err)}, nil
 	}
 	return kindRule{rule: rule}, nil
 }
 
-// readKindRules reads what the definitions say about targets that there is something to
-// wait for. What is known already goes for all of them.
-func (s *session) readKindRules(ctx context.Context) {
+// setKindRules sets what the definitions of their kinds say about objects that are
+// waited for. What is known already goes for all of them.
+func (t *Tracker) setKindRules(ctx context.Context, objects []*trackedObject) {
 	var ruled []*trackedObject
 	var kinds []schema.GroupVersionKind
-	for _, sub := range s.objects {
-		waits := sub.Until == UntilReady || sub.Until == UntilComplete
-		if !waits || sub.settings.isSkipped() || sub.Baseline == nil || !s.tracker.mayHaveKindRule(sub.Baseline) {
+	for _, obj := range objects {
+		waits := obj.Until == UntilReady || obj.Until == UntilComplete
+		if !waits || obj.settings.isSkipped() || obj.Baseline == nil || !t.mayHaveKindRule(obj.Baseline) {
 			continue
 		}
-		ruled = append(ruled, sub)
-		if sub.Changed || s.opts.computeStatus(sub.Baseline, s.started, nil).State != Ready {
-			kinds = append(kinds, sub.GVK)
+		ruled = append(ruled, obj)
+		if obj.Changed || t.opts.computeStatus(obj.Baseline, obj.timers.appliedAt, nil).State != Ready {
+			kinds = append(kinds, obj.GVK)
 		}
 	}
-	s.tracker.readKindRules(ctx, kinds)
+	t.readKindRules(ctx, kinds)
 	told := map[string]bool{}
-	for _, sub := range ruled {
-		said := s.tracker.kindRuleOf(sub.Baseline)
-		if sub.kindOverride = said.rule; said.problem != "" && !told[said.problem] {
-			told[said.problem] = true
-			sub.settings.unreadable = append(sub.settings.unreadable, said.problem)
+	for _, obj := range ruled {
+		rule := t.kindRuleOf(obj.Baseline)
+		if obj.kindOverride = rule.rule; rule.problem != "" && !told[rule.problem] {
+			told[rule.problem] = true
+			obj.settings.unreadable = append(obj.settings.unreadable, rule.problem)
 		}
 	}
 }

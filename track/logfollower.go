@@ -4,6 +4,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/track/logs"
@@ -13,25 +14,22 @@ import (
 const (
 	maxQueue              = 2000 // lines between the readers and a slow view
 	tailLines             = 20
-	lineRate              = 50   // lines per second of a container, after the first ones
-	lineBurst             = 1000 // the first ones
-	totalRate             = 200  // lines per second of all containers
-	totalBurst            = 3000
+	finishedLogsTimeout   = 5 * time.Second        // at most, for the last lines of what has finished
 	unfinishedLogsTimeout = 200 * time.Millisecond // for logs of what goes on while the wait ends
 	queuedLogsTimeout     = 30 * time.Second       // for the last lines of all that have to wait for their turn
 )
 
 // logFollower follows the logs that are wanted live.
 type logFollower struct {
-	s           *session
+	session     *session
 	queue       *logs.Queue[LogLine]
 	dropped     int
 	followed    map[containerRun]bool
 	lastLine    map[containerRun]time.Time // time of the last line, by container, in the readers' hands
-	mu          sync.Mutex                 // of last
+	mu          sync.Mutex                 // of lastLine
 	slots       readerSlots
 	hasFollowed map[*trackedObject]bool
-	limit       *logs.Limit // of all containers
+	totalLimit  *rate.Limiter // of all containers
 }
 
 // containerRun is one run of a container.
@@ -42,20 +40,32 @@ type containerRun struct {
 }
 
 func newLogFollower(s *session) *logFollower {
-	return &logFollower{s: s, queue: logs.NewQueue[LogLine](maxQueue), followed: map[containerRun]bool{},
+	return &logFollower{session: s, queue: logs.NewQueue[LogLine](maxQueue), followed: map[containerRun]bool{},
 		lastLine: map[containerRun]time.Time{}, hasFollowed: map[*trackedObject]bool{},
-		limit: logs.NewLimit(totalRate, totalBurst)}
+		totalLimit: rate.NewLimiter(totalRate, totalBurst)}
+}
+
+func (f *logFollower) lastLineOf(run containerRun) time.Time {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.lastLine[run]
+}
+
+func (f *logFollower) setLastLine(run containerRun, at time.Time) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.lastLine[run] = at
 }
 
 // logMode is which logs of an object are wanted: a Job's live, others' when they
 // fail, unless somebody says otherwise; the annotation has the last word.
-func (b *logFollower) logMode(sub *trackedObject) LogMode {
+func (f *logFollower) logMode(sub *trackedObject) LogMode {
 	mode := LogsFailed
 	if sub.gk.Kind == "Job" {
 		mode = LogsLive
 	}
-	if b.s.opts.Logs != "" {
-		mode = b.s.opts.Logs
+	if f.session.opts.Logs != "" {
+		mode = f.session.opts.Logs
 	}
 	if sub.Target.Logs != "" {
 		mode = sub.Target.Logs
@@ -69,42 +79,42 @@ func (b *logFollower) logMode(sub *trackedObject) LogMode {
 	return mode
 }
 
-func (b *logFollower) isLive(sub *trackedObject) bool {
-	return b.logMode(sub) == LogsLive && (sub.isWorkload() || sub.gk == podKind) && sub.Until != UntilGone
+func (f *logFollower) isLive(sub *trackedObject) bool {
+	return f.logMode(sub) == LogsLive && (sub.isWorkload() || sub.gk == podKind) && sub.Until != UntilGone
 }
 
 // followBarePod follows a pod that is tracked itself.
-func (b *logFollower) followBarePod(sub *trackedObject) {
+func (f *logFollower) followBarePod(sub *trackedObject) {
 	if sub.gk != podKind {
 		return
 	}
-	for _, m := range sub.pods {
-		b.followPod(sub, m.Pod)
+	for _, m := range sub.newPods.byUID {
+		f.followPod(sub, m.Pod)
 	}
 }
 
 // followPod starts to follow containers that have begun to run.
-func (b *logFollower) followPod(sub *trackedObject, p pods.Pod) {
-	if !b.isLive(sub) || sub.settings.logs.maxPods > 0 && b.podsFollowed(sub, p.UID) >= sub.settings.logs.maxPods {
+func (f *logFollower) followPod(sub *trackedObject, p pods.Pod) {
+	if !f.isLive(sub) || sub.settings.logs.maxPods > 0 && f.podsFollowed(sub, p.UID) >= sub.settings.logs.maxPods {
 		return
 	}
 	for i := range p.Containers {
 		c := &p.Containers[i]
 		key := containerRun{p.UID, c.PlainName, c.Restarts}
-		if !c.Running && c.Terminated == nil || b.followed[key] || !sub.settings.logs.wantsContainer(c.PlainName) {
+		if !c.Running && c.Terminated == nil || f.followed[key] || !sub.settings.logs.wantsContainer(c.PlainName) {
 			continue
 		}
-		b.followed[key] = true
-		b.hasFollowed[sub] = true
-		b.follow(sub, p, c.PlainName)
+		f.followed[key] = true
+		f.hasFollowed[sub] = true
+		f.follow(sub, p, c.PlainName)
 	}
 }
 
 // podsFollowed counts the pods of an object, other than one, that are followed.
-func (b *logFollower) podsFollowed(sub *trackedObject, but types.UID) int {
+func (f *logFollower) podsFollowed(sub *trackedObject, but types.UID) int {
 	seen := map[types.UID]bool{}
-	for key := range b.followed {
-		if sub.pods[key.pod] != nil && key.pod != but {
+	for key := range f.followed {
+		if sub.newPods.byUID[key.pod] != nil && key.pod != but {
 			seen[key.pod] = true
 		}
 	}
@@ -112,28 +122,28 @@ func (b *logFollower) podsFollowed(sub *trackedObject, but types.UID) int {
 }
 
 // flush hands over the lines that wait.
-func (b *logFollower) flush() {
-	lines, dropped := b.queue.Take()
-	now := b.s.opts.Now()
+func (f *logFollower) flush() {
+	lines, dropped := f.queue.Take()
+	now := f.session.opts.Now()
 	for i := range lines {
-		lines[i].Dropped += b.dropped
-		b.dropped = 0
-		b.s.report(Report{Kind: LogWritten, Time: now, Status: Status{ID: lines[i].Object}, Log: &lines[i]})
+		lines[i].Dropped += f.dropped
+		f.dropped = 0
+		f.session.report(Report{Kind: LogWritten, Time: now, Status: Status{ID: lines[i].Object}, Log: &lines[i]})
 	}
-	b.dropped += dropped
+	f.dropped += dropped
 }
 
 // finish lets the logs of what is done come to their ends, and those that wait
 // have their turns. A Job may have been faster than we were; its log is then
 // read at once.
-func (b *logFollower) finish() {
-	for _, sub := range b.s.objects {
-		if b.isLive(sub) && sub.status.State.IsFinal() && !b.hasFollowed[sub] && !sub.gone && sub.object != nil && sub.hasNewLogs() {
-			b.readLate(sub)
+func (f *logFollower) finish() {
+	for _, sub := range f.session.objects {
+		if f.isLive(sub) && sub.status.State.IsFinal() && !f.hasFollowed[sub] && !sub.observed.isGone && sub.observed.object != nil && sub.hasNewLogs() {
+			f.readLate(sub)
 		}
 	}
 	patience := finishedLogsTimeout
-	for sub := range b.hasFollowed {
+	for sub := range f.hasFollowed {
 		if !sub.status.State.IsFinal() {
 			patience = unfinishedLogsTimeout // its log doesn't end by itself
 		}
@@ -141,19 +151,19 @@ func (b *logFollower) finish() {
 	end := time.Now().Add(queuedLogsTimeout)
 	limit := time.NewTimer(patience)
 	defer limit.Stop()
-	for over := false; b.slots.active > 0 && !over; {
-		waiting := len(b.slots.waiting)
+	for over := false; f.slots.active > 0 && !over; {
+		waiting := len(f.slots.waiting)
 		select {
-		case <-b.queue.Ready():
-			b.flush()
-		case f := <-b.s.inbox:
-			f()
+		case <-f.queue.Ready():
+			f.flush()
+		case call := <-f.session.tasks.inbox:
+			call()
 		case <-limit.C:
 			over = true
 		}
-		if len(b.slots.waiting) < waiting { // the next ones have as much time
+		if len(f.slots.waiting) < waiting { // the next ones have as much time
 			limit.Reset(min(patience, time.Until(end)))
 		}
 	}
-	b.flush()
+	f.flush()
 }

@@ -89,7 +89,7 @@ func TestSettingsOfARecreatedObjectAreItsOwn(t *testing.T) {
 	}
 	target := w.apply(annotated("old", "none", time.Minute))
 	client := w.client(target.GVK)
-	target.Awaited = true
+	target.MayAppearLater = true
 	pods := map[string]string{}
 	var none []string
 	w.waitWith(track.Options{}, 60*time.Second, func(r track.Report) {

@@ -20,44 +20,44 @@ const servedRecheck = 500 * time.Millisecond // between two questions whether a 
 // question can tell.
 func (s *session) lookCloser(now time.Time) {
 	for _, sub := range s.objects {
-		if sub.status.State.IsFinal() || sub.Until == UntilGone || !sub.pausedSince.IsZero() {
+		if sub.status.State.IsFinal() || sub.Until == UntilGone || sub.timers.arePaused() {
 			continue
 		}
 		if at := s.nextLookAt(sub); !at.IsZero() && !now.Before(at) {
 			s.lookAt(sub, now)
 		}
-		if (sub.slow || s.logs.isLive(sub)) && sub.isWorkload() && sub.object != nil && sub.podsOutdated {
-			sub.podsOutdated = false
-			s.wantPods(sub)
+		if (sub.lookups.isSlow || s.logs.isLive(sub)) && sub.isWorkload() && sub.observed.object != nil && sub.newPods.isOutdated {
+			sub.newPods.isOutdated = false
+			s.pods.want(sub)
 		}
 	}
-	s.readQueuedEvents()
-	s.findRevisions(now)
-	s.openPodWatches(now)
+	s.events.readQueued()
+	s.pods.findRevisions(now)
+	s.pods.update(now)
 }
 
 // nextLookAt is when to look at an object next; zero for never.
 func (s *session) nextLookAt(sub *trackedObject) time.Time {
-	if sub.object == nil || sub.Until == UntilGone {
+	if sub.observed.object == nil || sub.Until == UntilGone {
 		return time.Time{}
 	}
 	if sub.awaitsServing() {
-		if sub.inFlight {
+		if sub.lookups.inFlight {
 			return time.Time{}
 		}
-		return latest(sub.nextAt, sub.appliedAt)
+		return latest(sub.lookups.nextAt, sub.timers.appliedAt)
 	}
-	if !sub.slow {
+	if !sub.lookups.isSlow {
 		if sub.gk.Kind == "PersistentVolumeClaim" {
-			return sub.appliedAt.Add(eventReadTimes["PersistentVolumeClaim"][0])
+			return sub.timers.appliedAt.Add(eventReadTimes["PersistentVolumeClaim"][0])
 		}
-		return sub.appliedAt.Add(slowRolloutAfter)
+		return sub.timers.appliedAt.Add(slowRolloutAfter)
 	}
-	if times, _, since := s.lookTimes(sub); sub.eventReads < len(times) && !sub.inFlight {
-		return since.Add(times[sub.eventReads])
+	if times, _, since := s.lookTimes(sub); sub.lookups.eventReads < len(times) && !sub.lookups.inFlight {
+		return since.Add(times[sub.lookups.eventReads])
 	}
-	if sub.gk.Kind == "Deployment" && sub.revision == "" && !sub.inFlight && sub.isObserved() {
-		return latest(sub.nextAt, sub.appliedAt)
+	if sub.gk.Kind == "Deployment" && sub.newPods.revision == "" && !sub.lookups.inFlight && sub.isObserved() {
+		return latest(sub.lookups.nextAt, sub.timers.appliedAt)
 	}
 	return time.Time{}
 }
@@ -74,12 +74,12 @@ func (s *session) lookAt(sub *trackedObject, now time.Time) {
 		s.checkServed(sub, now)
 		return
 	}
-	sub.slow = true
-	s.events.addOwner(sub.object.GetUID(), sub, "")
-	s.watchEvents(sub.ID.Namespace)
-	if times, uid, since := s.lookTimes(sub); sub.eventReads < len(times) && !now.Before(since.Add(times[sub.eventReads])) {
-		sub.eventReads++
-		s.queueEventRead(sub, uid)
+	sub.lookups.isSlow = true
+	s.events.addOwner(sub.observed.object.GetUID(), sub, "")
+	s.events.watch(sub.ID.Namespace)
+	if times, uid, since := s.lookTimes(sub); sub.lookups.eventReads < len(times) && !now.Before(since.Add(times[sub.lookups.eventReads])) {
+		sub.lookups.eventReads++
+		s.events.queueRead(sub, uid)
 	}
 }
 
@@ -89,7 +89,7 @@ func (s *session) lookTimes(sub *trackedObject) ([]time.Duration, types.UID, tim
 	if p := sub.status.Problem; p != nil && sub.gk.Kind != "Service" {
 		switch p.Class {
 		case class.Unschedulable, class.NoNodeFits, class.WaitingForNode:
-			for uid, m := range sub.pods {
+			for uid, m := range sub.newPods.byUID {
 				if !m.Pod.Scheduled {
 					return eventReadTimes["Pod"], uid, p.Since
 				}
@@ -99,7 +99,7 @@ func (s *session) lookTimes(sub *trackedObject) ([]time.Duration, types.UID, tim
 	if sub.gk == podKind {
 		return nil, "", time.Time{}
 	}
-	return eventReadTimes[sub.gk.Kind], sub.object.GetUID(), sub.appliedAt
+	return eventReadTimes[sub.gk.Kind], sub.observed.object.GetUID(), sub.timers.appliedAt
 }
 
 var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
@@ -118,20 +118,20 @@ func (s *session) checkServed(sub *trackedObject, now time.Time) {
 	if err != nil {
 		return
 	}
-	group, _, _ := unstructured.NestedString(sub.object.Object, "spec", "group")
-	plural, _, _ := unstructured.NestedString(sub.object.Object, "spec", "names", "plural")
-	version := servedVersion(sub.object)
-	sub.inFlight, sub.nextAt = true, now.Add(servedRecheck)
-	s.group.Go(func() {
-		found, err := typed.Discovery().ServerResourcesForGroupVersionWithContext(s.ctx, group+"/"+version)
+	group, _, _ := unstructured.NestedString(sub.observed.object.Object, "spec", "group")
+	plural, _, _ := unstructured.NestedString(sub.observed.object.Object, "spec", "names", "plural")
+	version := servedVersion(sub.observed.object)
+	sub.lookups.inFlight, sub.lookups.nextAt = true, now.Add(servedRecheck)
+	s.tasks.group.Go(func() {
+		found, err := typed.Discovery().ServerResourcesForGroupVersionWithContext(s.tasks.ctx, group+"/"+version)
 		served := version == ""
 		if err == nil {
 			for _, r := range found.APIResources {
 				served = served || r.Name == plural
 			}
 		}
-		s.send(func() {
-			sub.inFlight, sub.served = false, served
+		s.tasks.send(func() {
+			sub.lookups.inFlight, sub.observed.isServed = false, served
 			if served {
 				s.tracker.cluster.ForgetKinds()
 			}
@@ -162,18 +162,18 @@ const (
 	noticedByKubeletWithin = 20 * time.Second
 )
 
-// isPending reports whether something that is on its way will make the object:
+// willCreate reports whether something that is on its way will make the object:
 // another target, or the controller of one.
-func (s *session) isPending(namespace string, ref Ref) bool {
+func (s *session) willCreate(namespace string, ref Ref) bool {
 	for _, sub := range s.objects {
-		if sub.object == nil || sub.ID.Namespace != namespace || !slices.Contains(createdObjects(sub.object), ref) {
+		if sub.observed.object == nil || sub.ID.Namespace != namespace || !slices.Contains(createdObjects(sub.observed.object), ref) {
 			continue
 		}
 		patience := madeByControllerWithin
 		if sub.ID.Kind == ref.Kind {
 			patience = noticedByKubeletWithin
 		}
-		recent := sub.status.State == Ready && s.opts.Now().Sub(sub.appliedAt)-sub.status.Waited < patience
+		recent := sub.status.State == Ready && s.opts.Now().Sub(sub.timers.appliedAt)-sub.status.Waited < patience
 		if recent || !sub.status.State.IsFinal() {
 			return true
 		}

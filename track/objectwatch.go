@@ -2,130 +2,86 @@ package track
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
-	"strings"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"deployer/internal/kube"
 	"deployer/track/watch"
 )
 
-// namedWatchLimit is how many objects of a kind are watched one by one.
-const namedWatchLimit = 3
+// watchedByNameLimit is how many objects of a kind are watched one by one from the start.
+const watchedByNameLimit = 3
 
-// A feed watches the targets of one resource in one namespace, until all of
-// them are done.
+// An objectWatch watches the targets of one resource in one namespace, until the status
+// of all of them is final.
 type objectWatch struct {
-	s             *session
-	ctx           ctx
+	watches       *watches
+	ctx           context.Context
 	stop          context.CancelFunc
 	mapping       kube.Mapping
 	namespace     string
 	objects       map[string]*trackedObject // by name
 	query         watch.Query
-	watchedByName map[string]bool // watched by name although the feed watches by labels
-	unanswered    int             // streams of the feed that have no answer
+	watchedByName map[string]bool // although the query is by labels
+	outage        outage
+	unanswered    int // streams without an answer; with one there is an outage
 }
 
-type objectWatchKey struct {
-	resource  schema.GroupVersionResource
-	namespace string
+func newObjectWatch(w *watches, mapping kube.Mapping, namespace string) *objectWatch {
+	o := &objectWatch{watches: w, mapping: mapping, namespace: namespace,
+		objects: map[string]*trackedObject{}, watchedByName: map[string]bool{}}
+	o.ctx, o.stop = context.WithCancel(w.session.tasks.ctx)
+	o.outage.doing = "watching " + o.description()
+	return o
 }
 
-// openWatches starts a feed for each resource and namespace with something to wait for.
-func (s *session) openWatches(ctx context.Context) error {
-	feeds := map[objectWatchKey]*objectWatch{}
-	for _, sub := range s.objects {
-		if sub.status.State.IsFinal() {
-			continue
-		}
-		mapping, err := s.mapping(ctx, sub)
-		var no *kube.NoKindError
-		if errors.As(err, &no) && sub.Until == UntilGone {
-			sub.gone = true // objects of a kind that isn't served don't exist
-			s.updateStatus(sub, s.opts.Now())
-			continue
-		}
-		if errors.As(err, &no) {
-			sub.unverifiable = "not verified: " + err.Error()
-			s.updateStatus(sub, s.opts.Now())
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		sub.hasStatus = &mapping.Status
-		if s.updateStatus(sub, s.opts.Now()); sub.status.State.IsFinal() {
-			continue
-		}
-		key := objectWatchKey{mapping.Resource, sub.ID.Namespace}
-		if feeds[key] == nil {
-			f := &objectWatch{s: s, mapping: mapping, namespace: sub.ID.Namespace, objects: map[string]*trackedObject{}}
-			f.ctx, f.stop = context.WithCancel(s.ctx)
-			feeds[key], s.objectWatches = f, append(s.objectWatches, f)
-		}
-		feeds[key].objects[sub.ID.Name] = sub
+func (o *objectWatch) add(obj *trackedObject) {
+	o.objects[obj.ID.Name] = obj
+	o.outage.objects = append(o.outage.objects, obj)
+}
+
+func (o *objectWatch) tracked() []*trackedObject { return slices.Collect(maps.Values(o.objects)) }
+
+// description names the objects for people.
+func (o *objectWatch) description() string {
+	resource := o.mapping.Resource.GroupResource().String()
+	if o.namespace == "" {
+		return resource
 	}
-	return s.startObjectWatches()
+	return resource + " in namespace " + o.namespace
 }
 
-// mapping finds where a target is served. A kind that was defined by this
-// release may be newer than what is known about the cluster.
-func (s *session) mapping(ctx context.Context, sub *trackedObject) (kube.Mapping, error) {
-	gvk := sub.GVK
-	if gvk.Empty() {
-		gvk = sub.ID.GroupKind().WithVersion("")
-	}
-	mapping, err := s.tracker.cluster.Mapping(ctx, gvk, true)
-	var no *kube.NoKindError
-	if errors.As(err, &no) && sub.Until != UntilGone {
-		s.tracker.cluster.ForgetKinds()
-		mapping, err = s.tracker.cluster.Mapping(ctx, gvk, true)
-	}
-	return mapping, err
+func (o *objectWatch) start() error {
+	all := o.tracked()
+	o.query = watch.Query{Labels: commonLabels(all), From: startVersion(all)}
+	return o.follow(slices.Sorted(maps.Keys(o.objects)), o.query)
 }
 
-func (f *objectWatch) start() error {
-	all := slices.Collect(maps.Values(f.objects))
-	f.query = watch.Query{Labels: commonLabels(all), From: startVersion(all)}
-	return f.follow(slices.Sorted(maps.Keys(f.objects)), f.query)
-}
-
-func (f *objectWatch) follow(names []string, query watch.Query) error {
-	client, err := f.s.tracker.cluster.ResourceAt(f.mapping, f.namespace)
+func (o *objectWatch) follow(names []string, query watch.Query) error {
+	client, err := o.watches.session.tracker.cluster.ResourceAt(o.mapping, o.namespace)
 	if err != nil {
 		return err
 	}
-	objects := watch.Objects{Client: client, Description: f.description(), Names: names, Query: query, Pace: &f.s.pace,
-		AwaitDeletion: allAwaitDeletion(slices.Collect(maps.Values(f.objects)))}
-	f.s.group.Go(func() {
-		watch.Follow(f.ctx, objects, namedWatchLimit, func(n watch.Event) bool {
-			return f.s.send(func() { f.handle(n) })
+	objects := watch.Objects{Client: client, Description: o.description(), Names: names, Query: query,
+		ReadLimit: o.watches.readLimit, AwaitDeletion: allAwaitDeletion(o.tracked())}
+	tasks := &o.watches.session.tasks
+	tasks.group.Go(func() {
+		watch.Follow(o.ctx, objects, watchedByNameLimit, func(e watch.Event) bool {
+			return tasks.send(func() { o.handle(e) })
 		})
 	})
 	return nil
 }
 
-// allAwaitDeletion reports whether the objects are to go, all of them.
-func allAwaitDeletion(subjects []*trackedObject) bool {
-	return !slices.ContainsFunc(subjects, func(s *trackedObject) bool { return s.Until != UntilGone })
-}
-
-// description names the objects of the feed for people.
-func (f *objectWatch) description() string {
-	what := f.mapping.Resource.GroupResource().String()
-	if f.namespace != "" {
-		what += " in namespace " + f.namespace
-	}
-	return what
+// allAwaitDeletion reports whether all objects are to be deleted.
+func allAwaitDeletion(objects []*trackedObject) bool {
+	return !slices.ContainsFunc(objects, func(obj *trackedObject) bool { return obj.Until != UntilGone })
 }
 
 // startVersion is the version after which all that concerns the targets has happened:
@@ -178,201 +134,141 @@ func commonLabels(subjects []*trackedObject) string {
 	return labels.SelectorFromSet(chosen).String()
 }
 
-// isNeeded reports whether any of the feed's targets isn't done.
-func (f *objectWatch) isNeeded() bool {
-	for _, sub := range f.objects {
-		if !sub.status.State.IsFinal() {
-			return true
+// isNeeded reports whether the status of any object isn't final.
+func (o *objectWatch) isNeeded() bool {
+	return slices.ContainsFunc(o.outage.objects, func(obj *trackedObject) bool { return !obj.status.State.IsFinal() })
+}
+
+// close ends the watch, and with it an outage that it has.
+func (o *objectWatch) close() {
+	o.stop()
+	o.unanswered = 0
+	o.watches.session.health.end(&o.outage)
+}
+
+// dispatch gives each watch what concerns its namespace.
+func dispatch(group []*objectWatch, e watch.Event) {
+	for _, o := range group {
+		if e.Object == nil {
+			o.handle(e)
+			continue
+		}
+		if m, err := meta.Accessor(e.Object); err == nil && m.GetNamespace() == o.namespace {
+			o.handle(e)
 		}
 	}
-	return false
 }
 
-// close stops the streams of a feed. What they couldn't see is of no interest now.
-func (f *objectWatch) close() {
-	f.stop()
-	for ; f.unanswered > 0; f.unanswered-- {
-		f.s.setReachable("", false, nil)
-	}
-}
-
-// handle handles what a stream of the feed tells.
-func (f *objectWatch) handle(n watch.Event) {
-	if f.ctx.Err() != nil {
+func (o *objectWatch) handle(e watch.Event) {
+	if o.ctx.Err() != nil {
 		return
 	}
-	switch n.Kind {
+	s := o.watches.session
+	switch e.Kind {
 	case watch.Changed:
-		f.s.health.heardAt = f.s.opts.Now()
-		if obj, ok := n.Object.(*unstructured.Unstructured); ok {
-			f.changed(obj)
+		s.health.heard()
+		if obj, ok := e.Object.(*unstructured.Unstructured); ok {
+			o.changed(obj)
 		}
 	case watch.Deleted:
-		if obj, ok := n.Object.(*unstructured.Unstructured); ok {
-			f.deleted(obj, n.Name != "")
+		if obj, ok := e.Object.(*unstructured.Unstructured); ok {
+			o.deleted(obj, e.Name != "")
 		}
 	case watch.NotFound:
-		if sub := f.objects[n.Name]; sub != nil && !sub.status.State.IsFinal() {
-			sub.markGone(nil)
-			f.s.dirty[sub] = true
+		if obj := o.objects[e.Name]; obj != nil && !obj.status.State.IsFinal() {
+			o.markGone(obj, nil)
 		}
 	case watch.Listed:
-		f.listed(n)
-	case watch.Unreachable, watch.Reachable:
-		f.reachable(n)
+		o.listed(e)
+	case watch.Unreachable:
+		o.unanswered++
+		s.health.begin(&o.outage, s.opts.Now(), e.Err)
+	case watch.Reachable:
+		if o.unanswered--; o.unanswered == 0 {
+			s.health.end(&o.outage)
+		}
 	case watch.FellBack:
-		f.s.warn(fallbackText(n))
+		s.warn(fallbackText(e))
 	case watch.Denied:
-		f.unverifiable(n)
+		o.setUnverifiable(e)
 	case watch.Unauthorized:
-		f.s.fatal = &unauthorizedError{n.Err}
+		s.progress.fatal = &unauthorizedError{e.Err}
 	}
 }
 
-func (f *objectWatch) changed(obj *unstructured.Unstructured) {
-	sub := f.objects[obj.GetName()]
-	if sub == nil || sub.status.State.IsFinal() {
+func (o *objectWatch) changed(live *unstructured.Unstructured) {
+	obj := o.objects[live.GetName()]
+	if obj == nil || obj.status.State.IsFinal() {
 		return
 	}
-	sub.update(obj, f.s.opts.Now())
-	f.s.events.addOwner(obj.GetUID(), sub, "")
-	f.s.logs.followBarePod(sub)
-	f.s.dirty[sub] = true
+	s := o.watches.session
+	obj.update(live, s.opts.Now())
+	s.events.addOwner(live.GetUID(), obj, "")
+	s.logs.followBarePod(obj)
+	s.dirty[obj] = true
 }
 
-// deleted takes the end of an object. A watch by labels says the same of an
+// deleted handles the end of an object. A watch by labels says the same of an object
+// that only lost its labels, so that one is then watched by name.
+func (o *objectWatch) deleted(live *unstructured.Unstructured, byName bool) {
+	obj := o.objects[live.GetName()]
+	if obj == nil || obj.status.State.IsFinal() {
+		return
+	}
+	if o.query.Labels != "" && !byName && obj.Until != UntilGone && live.GetDeletionTimestamp() == nil {
+		o.followByName(live.GetName())
+		return
+	}
+	o.markGone(obj, live)
+}
+
+func (o *objectWatch) markGone(obj *trackedObject, last *unstructured.Unstructured) {
+	obj.markGone(last)
+	o.watches.session.dirty[obj] = true
+}
+
+// listed handles that a list had exactly these objects. One by labels lacks also an
 // object that only lost its labels, so that one is then watched by name.
-func (f *objectWatch) deleted(obj *unstructured.Unstructured, byName bool) {
-	sub := f.objects[obj.GetName()]
-	if sub == nil || sub.status.State.IsFinal() {
-		return
-	}
-	if f.query.Labels != "" && !byName && sub.Until != UntilGone && obj.GetDeletionTimestamp() == nil {
-		f.followByName(obj.GetName())
-		return
-	}
-	sub.markGone(obj)
-	f.s.dirty[sub] = true
-}
-
-// listed takes that a list had exactly these objects. One by labels lacks also
-// an object that only lost its labels, so that one is then watched by name.
-func (f *objectWatch) listed(n watch.Event) {
-	for name, sub := range f.objects {
-		here := sub.object != nil && n.UIDs[sub.object.GetUID()]
-		if n.Name != "" && n.Name != name || sub.status.State.IsFinal() || here {
+func (o *objectWatch) listed(e watch.Event) {
+	for name, obj := range o.objects {
+		isListed := obj.observed.object != nil && e.UIDs[obj.observed.object.GetUID()]
+		if e.Name != "" && e.Name != name || obj.status.State.IsFinal() || isListed {
 			continue
 		}
-		if f.query.Labels != "" && n.Name == "" && sub.Until != UntilGone {
-			f.followByName(name)
+		if o.query.Labels != "" && e.Name == "" && obj.Until != UntilGone {
+			o.followByName(name)
 			continue
 		}
-		sub.markGone(nil)
-		f.s.dirty[sub] = true
+		o.markGone(obj, nil)
 	}
 }
 
 // followByName watches an object by its name, once: each list by labels lacks it.
-func (f *objectWatch) followByName(name string) {
-	if f.watchedByName[name] {
+func (o *objectWatch) followByName(name string) {
+	if o.watchedByName[name] {
 		return
 	}
-	if f.watchedByName == nil {
-		f.watchedByName = map[string]bool{}
-	}
-	f.watchedByName[name] = true
-	if err := f.follow([]string{name}, watch.Query{}); err != nil {
-		f.s.fatal = err
+	o.watchedByName[name] = true
+	if err := o.follow([]string{name}, watch.Query{}); err != nil {
+		o.watches.session.progress.fatal = err
 	}
 }
 
-// unverifiable takes that nothing can be learnt about an object.
-func (f *objectWatch) unverifiable(n watch.Event) {
-	if sub := f.objects[n.Name]; sub != nil {
-		sub.unverifiable = "not verified: " + n.Text
-		f.s.dirty[sub] = true
+// setUnverifiable notes that an object can neither be watched nor read.
+func (o *objectWatch) setUnverifiable(e watch.Event) {
+	s := o.watches.session
+	if obj := o.objects[e.Name]; obj != nil {
+		obj.observed.unverifiable = "not verified: " + e.Text
+		s.dirty[obj] = true
 	}
-	f.s.warn(n.Text)
-}
-
-// reachable counts the streams without answer. While a feed has one, the
-// clocks of its objects stand still: silence proves nothing then.
-func (f *objectWatch) reachable(n watch.Event) {
-	now := f.s.opts.Now()
-	was := f.unanswered
-	if n.Kind == watch.Unreachable {
-		f.unanswered++
-	} else {
-		f.unanswered--
-	}
-	for _, sub := range f.objects {
-		switch {
-		case was == 0 && f.unanswered == 1:
-			sub.pauseTimers(now)
-		case was == 1 && f.unanswered == 0:
-			sub.resumeTimers(now)
-			f.s.dirty[sub] = true
-		}
-	}
-	f.s.setReachable("watching "+f.description(), n.Kind == watch.Unreachable, n.Err)
+	s.warn(e.Text)
 }
 
 // fallbackText says what is done in another way than at first, and why where that
 // isn't a missing permission, which the text names.
-func fallbackText(n watch.Event) string {
-	if n.Err == nil || apierrors.IsForbidden(n.Err) {
-		return n.Text
+func fallbackText(e watch.Event) string {
+	if e.Err == nil || apierrors.IsForbidden(e.Err) {
+		return e.Text
 	}
-	return n.Text + ": " + n.Err.Error()
-}
-
-// setReachable notes that what was being done has no answer, or has one again, and tells
-// it of the first that is lost and the last that is back.
-func (s *session) setReachable(doing string, lost bool, err error) {
-	now := s.opts.Now()
-	switch {
-	case lost:
-		if s.outages++; s.outages == 1 {
-			s.outageFrom = now
-			s.report(Report{Kind: APILost, Time: now, Text: doing + ": " + strings.TrimSpace(err.Error())})
-		}
-		s.lostErr = err
-	default:
-		if s.outages--; s.outages == 0 {
-			s.report(Report{Kind: APIRegained, Time: now, Lost: now.Sub(s.outageFrom)})
-		}
-	}
-}
-
-// closeWatches ends the feeds of what is done, and notes since when nothing can be seen
-// of anything that is still waited for: then there is no use in waiting.
-func (s *session) closeWatches(now time.Time) {
-	lost := 0
-	s.objectWatches = slices.DeleteFunc(s.objectWatches, func(f *objectWatch) bool {
-		if f.isNeeded() {
-			lost += min(f.unanswered, 1)
-			return false
-		}
-		f.close()
-		return true
-	})
-	switch all := s.health.storageLost || lost > 0 && lost == len(s.objectWatches); {
-	case all && s.lostAt.IsZero():
-		s.lostAt = now
-	case !all:
-		s.lostAt = time.Time{}
-	}
-}
-
-// unauthorizedError ends a wait: nothing can be learnt without credentials.
-type unauthorizedError struct{ err error }
-
-func (e *unauthorizedError) Error() string {
-	return "the API server doesn't accept our credentials any more: " + e.err.Error()
-}
-
-func (e *unauthorizedError) Unwrap() error { return e.err }
-
-func (e *unauthorizedError) Hint() string {
-	return "renew the credentials of the kubeconfig; the rollout goes on in the cluster"
+	return e.Text + ": " + e.Err.Error()
 }

@@ -178,8 +178,8 @@ func (p *play) run(t *testing.T) {
 			next++
 		}
 		at := now
-		if !s.pausedSince.IsZero() {
-			at = s.pausedSince
+		if s.timers.arePaused() {
+			at = s.timers.pausedSince
 		}
 		if status := s.computeStatus(at); status.State.IsFinal() {
 			p.check(t, status, now.Sub(begin))
@@ -219,7 +219,7 @@ func normalised(t *testing.T, o map[string]any) *unstructured.Unstructured {
 
 func (p *play) play(s *trackedObject, st *step, begin, now time.Time) {
 	if st.Object != nil {
-		object := s.object.DeepCopy()
+		object := s.observed.object.DeepCopy()
 		merge(object.Object, st.Object)
 		data, _ := object.MarshalJSON()
 		_ = object.UnmarshalJSON(data)
@@ -239,7 +239,7 @@ func (p *play) play(s *trackedObject, st *step, begin, now time.Time) {
 		s.addEvent(*e, uid, now)
 	}
 	if st.Revision != "" {
-		s.revision = st.Revision
+		s.newPods.revision = st.Revision
 	}
 	if st.Gone {
 		s.markGone(nil)

@@ -22,10 +22,10 @@ const (
 // A group is one class of problem with the pods that have it.
 type podProblem struct {
 	class.Class
-	worst         pods.Finding // of the pod that is nearest to a verdict
-	pod           *pods.History
-	members       []*pods.History
-	earliestFinal time.Time // earliest; zero for never
+	finding pods.Finding // of the pod that is nearest to a verdict
+	pod     *pods.History
+	members []*pods.History
+	finalAt time.Time // earliest; zero for never
 }
 
 // podSummary counts the new pods.
@@ -58,7 +58,7 @@ func (s *trackedObject) podProblem(now time.Time) *Problem {
 func (s *trackedObject) summarizePods(now time.Time) podSummary {
 	c := podSummary{problems: map[class.Class]*podProblem{}}
 	r := s.podPolicy()
-	for _, m := range s.pods {
+	for _, m := range s.newPods.byUID {
 		if m.Pod.Deleting {
 			continue
 		}
@@ -76,7 +76,7 @@ func (s *trackedObject) summarizePods(now time.Time) podSummary {
 			c.failing++
 		}
 	}
-	s.recheckBy(c.recheckAt)
+	s.timers.recheckBy(c.recheckAt)
 	return c
 }
 
@@ -97,38 +97,38 @@ func (c *podSummary) addFinding(f pods.Finding, m *pods.History, now time.Time) 
 		g.members = append(g.members, m)
 	}
 	if g.pod == nil || isNearerToFinal(f, m, g) {
-		g.worst, g.pod = f, m
+		g.finding, g.pod = f, m
 	}
-	if !f.FinalAt.IsZero() && (g.earliestFinal.IsZero() || f.FinalAt.Before(g.earliestFinal)) {
-		g.earliestFinal = f.FinalAt
+	if !f.FinalAt.IsZero() && (g.finalAt.IsZero() || f.FinalAt.Before(g.finalAt)) {
+		g.finalAt = f.FinalAt
 	}
 	return class.Of(f.Class).Scope != class.Informational
 }
 
 func isNearerToFinal(f pods.Finding, m *pods.History, g *podProblem) bool {
-	if f.Final != g.worst.Final {
+	if f.Final != g.finding.Final {
 		return f.Final
 	}
-	if f.Attempts != g.worst.Attempts {
-		return f.Attempts > g.worst.Attempts
+	if f.Attempts != g.finding.Attempts {
+		return f.Attempts > g.finding.Attempts
 	}
 	return m.Pod.Name < g.pod.Pod.Name
 }
 
 func (s *trackedObject) problemOf(g *podProblem, c podSummary, now time.Time) *Problem {
-	f := g.worst
+	f := g.finding
 	p := &Problem{Class: g.Class, Title: titleOf(g.Class), Message: f.Message, Container: f.Container, Image: f.Image,
 		PodCount: len(g.members), PodTotal: c.total, Attempts: f.Attempts, Limit: f.Limit, ExitCode: f.ExitCode,
 		Reason: f.Reason, Since: f.Since}
 	if kind, name, ok := pods.MissingObject(f.Message); ok {
-		p.Needs = &Ref{Kind: kind, Name: name}
+		p.MissingObject = &Ref{Kind: kind, Name: name}
 	}
 	p.addPods(g.members, c)
-	p.FinalAt = s.finalAt(g, c, p.Needs, now)
+	p.FinalAt = s.finalAt(g, c, p.MissingObject, now)
 	if s.updatesInOrder() && !p.FinalAt.IsZero() {
 		p.Advice = "delete pod " + g.pod.Pod.Name + " after the fix: a StatefulSet doesn't replace a broken pod by itself"
 	}
-	s.recheckBy(p.FinalAt)
+	s.timers.recheckBy(p.FinalAt)
 	return p
 }
 
@@ -150,11 +150,11 @@ func (p *Problem) addPods(members []*pods.History, c podSummary) {
 	}
 	sort.Strings(p.Nodes)
 	if len(p.Nodes) == 1 && c.ready > 0 {
-		p.Suspect = p.Nodes[0]
+		p.SuspectNode = p.Nodes[0]
 	}
 }
 
-// earliestFinal decides when a problem of pods fails the workload: zero for never.
+// finalAt decides when a problem of pods fails the workload: zero for never.
 func (s *trackedObject) finalAt(g *podProblem, c podSummary, needs *Ref, now time.Time) time.Time {
 	info := class.Of(g.Class)
 	switch {
@@ -169,17 +169,17 @@ func (s *trackedObject) finalAt(g *podProblem, c podSummary, needs *Ref, now tim
 		return time.Time{} // a Job's controller counts failed runs itself
 	case g.Class == class.PodFailed:
 		return time.Time{} // its controller makes another one
-	case g.earliestFinal.IsZero():
+	case g.finalAt.IsZero():
 		return time.Time{}
 	}
-	if needs != nil && s.isPending != nil && s.isPending(*needs) {
-		s.recheckAfter(now, pendingRecheck)
+	if needs != nil && s.release.willCreate != nil && s.release.willCreate(*needs) {
+		s.timers.recheckAfter(now, pendingRecheck)
 		return now.Add(class.Of(g.Class).Grace + 20*time.Second)
 	}
 	if s.affectsAllPods(g, c, info) {
-		return g.earliestFinal
+		return g.finalAt
 	}
-	return g.earliestFinal.Add(badNodeGrace)
+	return g.finalAt.Add(badNodeGrace)
 }
 
 // isRunFailure reports whether a class is about containers that have run: a Job's
@@ -200,8 +200,8 @@ func (s *trackedObject) affectsAllPods(g *podProblem, c podSummary, info class.I
 		return true
 	}
 	if info.Scope == class.Deterministic {
-		for _, m := range s.pods {
-			if m.GotPast(g.Class, g.worst.Container) {
+		for _, m := range s.newPods.byUID {
+			if m.GotPast(g.Class, g.finding.Container) {
 				return c.ready == 0 && c.failing >= c.total
 			}
 		}
@@ -213,10 +213,10 @@ func (s *trackedObject) affectsAllPods(g *podProblem, c podSummary, info class.I
 // updatesInOrder reports whether the object is a StatefulSet that updates one pod
 // after the other.
 func (s *trackedObject) updatesInOrder() bool {
-	if s.gk.Kind != "StatefulSet" || s.object == nil {
+	if s.gk.Kind != "StatefulSet" || s.observed.object == nil {
 		return false
 	}
-	policy, _, _ := unstructured.NestedString(s.object.Object, "spec", "podManagementPolicy")
+	policy, _, _ := unstructured.NestedString(s.observed.object.Object, "spec", "podManagementPolicy")
 	return policy != "Parallel"
 }
 
@@ -224,45 +224,45 @@ func (s *trackedObject) updatesInOrder() bool {
 // Deployment or ReplicaSet, by events for the other kinds.
 func (s *trackedObject) creationProblem(r *Rollout, now time.Time) *Problem {
 	if s.gk.Kind == "Deployment" || s.gk.Kind == "ReplicaSet" {
-		message := rules.PodCreationFailure(s.object, s.newReplicaSet())
+		message := rules.PodCreationFailure(s.observed.object, s.newReplicaSet())
 		switch {
 		case message == "":
-			s.creationFailure = nil
-		case s.creationFailure == nil || pods.CreationFailureClass(s.creationFailure.message) != pods.CreationFailureClass(message):
-			s.creationFailure = &podCreationFailure{message: message, since: now, podsBefore: s.podsCreated()}
+			s.newPods.creationFailure = nil
+		case s.newPods.creationFailure == nil || pods.CreationFailureClass(s.newPods.creationFailure.message) != pods.CreationFailureClass(message):
+			s.newPods.creationFailure = &podCreationFailure{message: message, since: now, podsBefore: s.podsCreated()}
 		default:
-			s.creationFailure.message = message
+			s.newPods.creationFailure.message = message
 		}
 	}
-	if s.creationFailure == nil {
+	if s.newPods.creationFailure == nil {
 		return nil
 	}
-	if s.podsCreated() > s.creationFailure.podsBefore {
-		s.creationFailure = nil // it could be made after all
+	if s.podsCreated() > s.newPods.creationFailure.podsBefore {
+		s.newPods.creationFailure = nil // it could be made after all
 		return nil
 	}
-	c := pods.CreationFailureClass(s.creationFailure.message)
-	p := &Problem{Message: s.creationFailure.message, Since: s.creationFailure.since, Attempts: s.creationFailure.count}
+	c := pods.CreationFailureClass(s.newPods.creationFailure.message)
+	p := &Problem{Message: s.newPods.creationFailure.message, Since: s.newPods.creationFailure.since, Attempts: s.newPods.creationFailure.count}
 	if c == class.Quota && r != nil {
 		switch {
 		case r.Terminating > 0:
-			c, s.creationFailure.since = class.WaitingForRoom, now // the clock starts when they have left
+			c, s.newPods.creationFailure.since = class.WaitingForRoom, now // the clock starts when they have left
 		case r.Updated == 0 && r.Old > 0 && s.gk.Kind == "Deployment":
 			c = class.QuotaDeadlock
 		}
 	}
 	p.Class, p.Title = c, titleOf(c)
 	if info := class.Of(c); info.Scope != class.Informational {
-		p.FinalAt = s.creationFailure.since.Add(info.Grace)
+		p.FinalAt = s.newPods.creationFailure.since.Add(info.Grace)
 	}
 	return p
 }
 
 func (s *trackedObject) newReplicaSet() string {
-	if s.revision == "" || s.gk.Kind != "Deployment" {
+	if s.newPods.revision == "" || s.gk.Kind != "Deployment" {
 		return ""
 	}
-	return s.ID.Name + "-" + s.revision
+	return s.ID.Name + "-" + s.newPods.revision
 }
 
 // withoutPodNames writes a message without what differs from pod to pod.

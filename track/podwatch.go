@@ -7,11 +7,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	apiwatch "k8s.io/apimachinery/pkg/watch"
 
 	"deployer/track/pods"
 	"deployer/track/watch"
@@ -31,22 +28,40 @@ const (
 
 // podWatches are the watches of new pods, and whose pods they are.
 type podWatches struct {
+	session   *session
 	owners    map[string]*trackedObject // by ownerKey
-	wanted    map[podQuery][]string
+	wanted    map[podQuery][]string     // values of the query's label that aren't watched yet
 	open      []*podWatch
 	nextOpen  time.Time // when the wanted ones are opened
 	gatherFor time.Duration
+
+	revisionsListedAt map[string]time.Time // by namespace
+}
+
+func newPodWatches(s *session) podWatches {
+	return podWatches{session: s, owners: map[string]*trackedObject{}, wanted: map[podQuery][]string{}, revisionsListedAt: map[string]time.Time{}}
 }
 
 // podQuery is what one watch of pods can select by: a label with many values,
 // or a selector of its own.
 type podQuery struct{ namespace, label, selector string }
 
+func (q podQuery) labelSelector(values []string) string {
+	if q.selector != "" {
+		return q.selector
+	}
+	return q.label + " in (" + strings.Join(values, ",") + ")"
+}
+
 type podWatch struct {
-	query       podQuery
-	subjects    []*trackedObject
-	stop        context.CancelFunc
-	unreachable bool
+	query  podQuery
+	stop   context.CancelFunc // nil when the watch is closed
+	outage outage             // of the workloads whose pods are watched
+}
+
+// isDone reports whether no pod is of interest any more.
+func (w *podWatch) isDone() bool {
+	return !slices.ContainsFunc(w.outage.objects, func(obj *trackedObject) bool { return !obj.status.State.IsFinal() })
 }
 
 // ownerKey names the controller of pods. ReplicaSets go by name: that follows
@@ -58,70 +73,72 @@ func ownerKey(namespace string, uid types.UID, replicaSet string) string {
 	return string(uid)
 }
 
-// wantPods starts to look at the pods of a workload, once its revision is known,
-// and again when there is another one.
-func (s *session) wantPods(sub *trackedObject) {
-	query, value, owner := newPodsOf(sub)
-	if s.allNamespaces && query.label != "" && sub.gk.Kind != "DaemonSet" {
+// ownerOf finds the workload whose pod it is; nil when no target owns it.
+func (p *podWatches) ownerOf(pod pods.Pod) *trackedObject {
+	if obj := p.owners[ownerKey("", pod.Owner, "")]; obj != nil {
+		return obj
+	}
+	return p.owners[ownerKey(pod.Namespace, "", pod.OwnerName)]
+}
+
+// want asks for the pods of a workload, once its revision is known, and again when there
+// is another one.
+func (p *podWatches) want(obj *trackedObject) {
+	query, value, owner := newPodsOf(obj)
+	if p.session.watches.allNamespaces && query.label != "" && obj.gk.Kind != "DaemonSet" {
 		query.namespace = "" // others' pods don't have these values, save the generations of DaemonSets
 	}
-	if owner == "" || value == sub.revision && s.pods.owners[owner] == sub {
+	if owner == "" || value == obj.newPods.revision && p.owners[owner] == obj {
 		return
 	}
-	if s.pods.owners == nil {
-		s.pods.owners, s.pods.wanted = map[string]*trackedObject{}, map[podQuery][]string{}
+	if obj.newPods.revision != "" && obj.newPods.revision != value {
+		clear(obj.newPods.byUID)
 	}
-	if sub.revision != "" && sub.revision != value {
-		clear(sub.pods)
-	}
-	sub.revision = value
-	s.pods.owners[owner] = sub
-	s.pods.wanted[query] = append(s.pods.wanted[query], value)
-	s.dirty[sub] = true
+	obj.newPods.revision = value
+	p.owners[owner] = obj
+	p.wanted[query] = append(p.wanted[query], value)
+	p.session.dirty[obj] = true
 }
 
-// openPodWatches opens watches for the pods that are wanted and not yet watched, and
-// ends those whose workloads are done.
-func (s *session) openPodWatches(now time.Time) {
-	s.closePodWatches(func(w *podWatch) bool { return w.isDone() })
-	if len(s.pods.wanted) == 0 || now.Before(s.pods.nextOpen) {
+// update opens watches for the pods that are wanted and not watched yet, and closes
+// those whose workloads are done.
+func (p *podWatches) update(now time.Time) {
+	p.close((*podWatch).isDone)
+	if len(p.wanted) == 0 || now.Before(p.nextOpen) {
 		return
 	}
-	s.pods.gatherFor = min(max(2*s.pods.gatherFor, firstGather), lastGather)
-	s.pods.nextOpen = now.Add(s.pods.gatherFor)
-	for q, values := range s.pods.wanted {
-		values = append(values, s.mergePodWatches(q)...)
+	p.gatherFor = min(max(2*p.gatherFor, firstGather), lastGather)
+	p.nextOpen = now.Add(p.gatherFor)
+	for query, values := range p.wanted {
+		values = append(values, p.merge(query)...)
 		slices.Sort(values)
-		values = slices.Compact(values)
-		for len(values) > 0 {
-			n := min(len(values), maxLabelValues)
-			s.openPodWatch(q, values[:n])
-			values = values[n:]
+		for some := range slices.Chunk(slices.Compact(values), maxLabelValues) {
+			p.start(query, some)
 		}
 	}
-	clear(s.pods.wanted)
+	clear(p.wanted)
 }
 
-// mergePodWatches ends the watches of a label when they have become many, and gives
-// what has to be watched in their place.
-func (s *session) mergePodWatches(q podQuery) []string {
+// merge closes the watches of a label when they have become many, and returns the values
+// that have to be watched in their place.
+func (p *podWatches) merge(query podQuery) []string {
 	n := 0
-	for _, w := range s.pods.open {
-		if w.query == q && w.stop != nil {
+	for _, w := range p.open {
+		if w.query == query {
 			n++
 		}
 	}
-	if q.label == "" || n < maxPodWatches {
+	if query.label == "" || n < maxPodWatches {
 		return nil
 	}
 	var values []string
-	s.closePodWatches(func(w *podWatch) bool {
-		if w.query != q {
+	p.close(func(w *podWatch) bool {
+		if w.query != query {
 			return false
 		}
-		for _, sub := range w.subjects {
-			if !sub.status.State.IsFinal() {
-				values = append(values, sub.revision)
+		for _, obj := range w.outage.objects {
+			if !obj.status.State.IsFinal() {
+				values = append(values, obj.newPods.revision)
 			}
 		}
 		return true
@@ -129,163 +146,103 @@ func (s *session) mergePodWatches(q podQuery) []string {
 	return values
 }
 
-// closePodWatches ends the watches that are of no use any more.
-func (s *session) closePodWatches(useless func(*podWatch) bool) {
-	open := s.pods.open[:0]
-	for _, w := range s.pods.open {
-		if !useless(w) {
-			open = append(open, w)
-			continue
+// close closes the watches that are of no use any more.
+func (p *podWatches) close(isUseless func(*podWatch) bool) {
+	p.open = slices.DeleteFunc(p.open, func(w *podWatch) bool {
+		if !isUseless(w) {
+			return false
 		}
 		w.stop()
 		w.stop = nil
-		s.setPodsReachable(w, nil)
-	}
-	s.pods.open = open
-}
-
-func (w *podWatch) isDone() bool {
-	for _, sub := range w.subjects {
-		if !sub.status.State.IsFinal() {
-			return false
-		}
-	}
-	return true
-}
-
-func (s *session) openPodWatch(q podQuery, values []string) {
-	typed, err := s.tracker.cluster.Typed()
-	if err != nil {
-		return // Wait has used the connection already
-	}
-	w := &podWatch{query: q}
-	want := map[string]bool{}
-	for _, v := range values {
-		want[v] = true
-	}
-	for _, sub := range s.pods.owners {
-		if (sub.ID.Namespace == q.namespace || q.namespace == "") && want[sub.revision] {
-			w.subjects = append(w.subjects, sub)
-		}
-	}
-	selector := q.selector
-	if selector == "" {
-		selector = q.label + " in (" + strings.Join(values, ",") + ")"
-	}
-	var ctx context.Context
-	ctx, w.stop = context.WithCancel(s.ctx)
-	s.pods.open = append(s.pods.open, w)
-	client := typed.CoreV1().Pods(q.namespace)
-	source := watch.Source{
-		List: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return client.List(ctx, o) },
-		Watch: func(ctx context.Context, o metav1.ListOptions) (apiwatch.Interface, error) {
-			return client.Watch(ctx, o)
-		},
-	}
-	s.group.Go(func() {
-		err := watch.Watch(ctx, source, watch.Query{Labels: selector}, func(n watch.Event) bool {
-			if p, ok := n.Object.(*corev1.Pod); ok {
-				trimmed := pods.Trim(p) // here, so that the session keeps little and does little
-				n.Object = nil
-				return s.send(func() { s.handlePod(w, n, trimmed) })
-			}
-			return s.send(func() { s.handlePod(w, n, pods.Pod{}) })
-		})
-		if err != nil && ctx.Err() == nil {
-			s.send(func() { s.podsDenied(w, err) })
-		}
+		p.session.health.end(&w.outage)
+		return true
 	})
 }
 
-// podsDenied goes on without pods, or with those of one namespace at a time when
-// it were all at once that may not be watched.
-func (s *session) podsDenied(w *podWatch, err error) {
-	if apierrors.IsUnauthorized(err) {
-		s.fatal = &unauthorizedError{err}
-		return
+func (p *podWatches) start(query podQuery, values []string) {
+	typed, err := p.session.tracker.cluster.Typed()
+	if err != nil {
+		return // Wait has used the connection already
 	}
-	if w.query.namespace != "" {
-		s.warn("pod details unavailable: " + noWatchReason(err, "pods", w.query.namespace))
-		return
-	}
-	if !apierrors.IsForbidden(err) {
-		s.warn("watching pods in each namespace: " + err.Error())
-	}
-	s.allNamespaces = false
-	for owner, sub := range s.pods.owners {
-		if slices.Contains(w.subjects, sub) {
-			delete(s.pods.owners, owner)
-			sub.podsOutdated = true
+	w := &podWatch{query: query, outage: outage{doing: "watching pods in namespace " + query.namespace}}
+	for _, obj := range p.owners {
+		if (obj.ID.Namespace == query.namespace || query.namespace == "") && slices.Contains(values, obj.newPods.revision) {
+			w.outage.objects = append(w.outage.objects, obj)
 		}
 	}
-	s.closePodWatches(func(other *podWatch) bool { return other == w })
+	var ctx context.Context
+	ctx, w.stop = context.WithCancel(p.session.tasks.ctx)
+	p.open = append(p.open, w)
+	source := watch.SourceOf(typed.CoreV1().Pods(query.namespace))
+	source.Transform = trimPod
+	p.session.watches.start(ctx, watchRequest{
+		resource: "pods", namespace: query.namespace, source: source, query: watch.Query{Labels: query.labelSelector(values)},
+		handle: func(e watch.Event) { p.handle(w, e) }, eachNamespace: func() { p.eachNamespace(w) }, unavailable: "pod details",
+	})
 }
 
-// noWatchReason says why objects of a namespace aren't watched.
-func noWatchReason(err error, what, namespace string) string {
-	if apierrors.IsForbidden(err) {
-		return "missing permission to list and watch " + what + " in namespace " + namespace
+// trimPod keeps of a pod what is needed, before the session has to hold it.
+func trimPod(object runtime.Object) any {
+	if pod, ok := object.(*corev1.Pod); ok {
+		return pods.Trim(pod)
 	}
-	return err.Error()
+	return object
 }
 
-func (s *session) handlePod(w *podWatch, n watch.Event, p pods.Pod) {
+// eachNamespace wants the pods of a watch of all namespaces anew.
+func (p *podWatches) eachNamespace(w *podWatch) {
+	p.session.watches.allNamespaces = false
+	for owner, obj := range p.owners {
+		if slices.Contains(w.outage.objects, obj) {
+			delete(p.owners, owner)
+			obj.newPods.isOutdated = true
+		}
+	}
+	p.close(func(other *podWatch) bool { return other == w })
+}
+
+func (p *podWatches) handle(w *podWatch, e watch.Event) {
 	if w.stop == nil {
 		return // another watch has taken its place
 	}
-	switch n.Kind {
+	s := p.session
+	switch e.Kind {
 	case watch.Changed, watch.Deleted:
-		s.health.heardAt = s.opts.Now()
-		sub := s.pods.owners[ownerKey("", p.Owner, "")]
-		if sub == nil {
-			sub = s.pods.owners[ownerKey(p.Namespace, "", p.OwnerName)]
+		s.health.heard()
+		if pod, ok := e.Object.(pods.Pod); ok {
+			p.handlePod(pod, e.Kind == watch.Deleted)
 		}
-		if sub == nil || sub.status.State.IsFinal() && !s.logs.isLive(sub) {
-			return
-		}
-		if n.Kind == watch.Deleted {
-			sub.deletePod(p.UID)
-		} else {
-			sub.updatePod(p)
-			s.events.addOwner(p.UID, sub, p.UID)
-			s.logs.followPod(sub, p)
-		}
-		s.dirty[sub] = true
 	case watch.Listed:
-		s.podsListed(w, n.UIDs)
+		p.handleListed(w, e.UIDs)
 	case watch.Unreachable:
-		s.setPodsReachable(w, n.Err)
+		s.health.begin(&w.outage, s.opts.Now(), e.Err)
 	case watch.Reachable:
-		s.setPodsReachable(w, nil)
+		s.health.end(&w.outage)
 	}
 }
 
-// setPodsReachable stops the clocks of workloads whose pods can't be seen, and lets
-// them go on when err is nil.
-func (s *session) setPodsReachable(w *podWatch, err error) {
-	if w.unreachable == (err != nil) {
+func (p *podWatches) handlePod(pod pods.Pod, deleted bool) {
+	s, obj := p.session, p.ownerOf(pod)
+	if obj == nil || obj.status.State.IsFinal() && !s.logs.isLive(obj) {
 		return
 	}
-	w.unreachable = err != nil
-	now := s.opts.Now()
-	for _, sub := range w.subjects {
-		if w.unreachable {
-			sub.pauseTimers(now)
-		} else {
-			sub.resumeTimers(now)
-		}
-		s.dirty[sub] = true
+	s.dirty[obj] = true
+	if deleted {
+		obj.deletePod(pod.UID)
+		return
 	}
-	s.setReachable("watching pods in namespace "+w.query.namespace, w.unreachable, err)
+	obj.updatePod(pod)
+	s.events.addOwner(pod.UID, obj, pod.UID)
+	s.logs.followPod(obj, pod)
 }
 
-// podsListed drops pods that were deleted while nothing could be seen.
-func (s *session) podsListed(w *podWatch, there map[types.UID]bool) {
-	for _, sub := range w.subjects {
-		for uid := range sub.pods {
-			if !there[uid] {
-				sub.deletePod(uid)
-				s.dirty[sub] = true
+// handleListed drops pods that were deleted while nothing could be seen.
+func (p *podWatches) handleListed(w *podWatch, listed map[types.UID]bool) {
+	for _, obj := range w.outage.objects {
+		for uid := range obj.newPods.byUID {
+			if !listed[uid] {
+				obj.deletePod(uid)
+				p.session.dirty[obj] = true
 			}
 		}
 	}

@@ -11,16 +11,16 @@ import (
 // updateProgress moves the clock of progress when a count is higher than ever.
 func (s *trackedObject) updateProgress(now time.Time) {
 	counts := map[string]int{}
-	if s.object != nil {
+	if s.observed.object != nil {
 		s.addStatusCounts(counts)
 	}
-	for uid, m := range s.pods {
+	for uid, m := range s.newPods.byUID {
 		counts["pods"]++
 		podCounts(counts, string(uid), m)
 	}
 	for key, n := range counts {
-		if n > s.highestCounts[key] {
-			s.highestCounts[key], s.progressedAt = n, now
+		if n > s.timers.highestCounts[key] {
+			s.timers.highestCounts[key], s.timers.progressedAt = n, now
 		}
 	}
 }
@@ -30,7 +30,7 @@ var progressCounts = []string{"updatedReplicas", "readyReplicas", "availableRepl
 	"updatedNumberScheduled", "numberReady", "numberAvailable", "fullyLabeledReplicas", "observedGeneration"}
 
 func (s *trackedObject) addStatusCounts(counts map[string]int) {
-	status, _ := s.object.Object["status"].(map[string]any)
+	status, _ := s.observed.object.Object["status"].(map[string]any)
 	for _, key := range progressCounts {
 		if n, ok := status[key].(int64); ok {
 			counts[key] = int(n)

@@ -16,22 +16,22 @@ const revisionRecheck = 5 * time.Second // for the ReplicaSet of a Deployment
 // newPodsOf says how to find the pods of a workload's new revision; owner is
 // empty while that isn't known.
 func newPodsOf(sub *trackedObject) (query podQuery, value, owner string) {
-	o := sub.object
+	o := sub.observed.object
 	query.namespace = sub.ID.Namespace
 	switch sub.gk.Kind {
 	case "Deployment":
 		if !sub.hasCurrentRevision() {
-			sub.revision = ""
-			clear(sub.pods)
+			sub.newPods.revision = ""
+			clear(sub.newPods.byUID)
 		}
-		if sub.revision == "" {
+		if sub.newPods.revision == "" {
 			sub.setRevision(revisionByMessage(sub))
 		}
-		if sub.revision == "" {
+		if sub.newPods.revision == "" {
 			return query, "", ""
 		}
 		query.label = "pod-template-hash"
-		return query, sub.revision, ownerKey(query.namespace, "", sub.newReplicaSet())
+		return query, sub.newPods.revision, ownerKey(query.namespace, "", sub.newReplicaSet())
 	case "StatefulSet":
 		query.label = "controller-revision-hash"
 		value, _, _ = unstructured.NestedString(o.Object, "status", "updateRevision")
@@ -70,23 +70,23 @@ func selectorOf(o *unstructured.Unstructured) (string, error) {
 }
 
 func (s *trackedObject) isObserved() bool {
-	n, _, _ := unstructured.NestedInt64(s.object.Object, "status", "observedGeneration")
-	return n >= s.object.GetGeneration()
+	n, _, _ := unstructured.NestedInt64(s.observed.object.Object, "status", "observedGeneration")
+	return n >= s.observed.object.GetGeneration()
 }
 
 // setRevision notes the hash of a Deployment's new ReplicaSet.
 func (s *trackedObject) setRevision(hash string) {
 	if hash != "" {
-		s.revision, s.revisionNumber = hash, revisionNumberOf(s.object)
+		s.newPods.revision, s.newPods.revisionNumber = hash, revisionNumberOf(s.observed.object)
 	}
 }
 
 // hasCurrentRevision reports whether the known ReplicaSet still is the new one.
 func (s *trackedObject) hasCurrentRevision() bool {
-	return s.revisionNumber == revisionNumberOf(s.object)
+	return s.newPods.revisionNumber == revisionNumberOf(s.observed.object)
 }
 
-// revisionNumber is the number that a Deployment's controller gives its revision,
+// newPods.revisionNumber is the number that a Deployment's controller gives its revision,
 // or that of a ReplicaSet.
 func revisionNumberOf(o metav1.Object) string {
 	return o.GetAnnotations()["deployment.kubernetes.io/revision"]
@@ -101,8 +101,8 @@ func revisionByMessage(s *trackedObject) string {
 	if !s.isObserved() {
 		return ""
 	}
-	message := progressingMessage(s.object)
-	if s.Changed && s.Baseline != nil && message == progressingMessage(s.Baseline) && revisionNumberOf(s.object) != revisionNumberOf(s.Baseline) {
+	message := progressingMessage(s.observed.object)
+	if s.Changed && s.Baseline != nil && message == progressingMessage(s.Baseline) && revisionNumberOf(s.observed.object) != revisionNumberOf(s.Baseline) {
 		return ""
 	}
 	for _, word := range strings.Split(message, `"`) {
@@ -126,54 +126,56 @@ func progressingMessage(o *unstructured.Unstructured) string {
 
 // findRevisions lists the ReplicaSets of Deployments whose status doesn't name
 // the new one, as after a rollback: one list for each namespace.
-func (s *session) findRevisions(now time.Time) {
+func (p *podWatches) findRevisions(now time.Time) {
+	s := p.session
 	unknown := map[string][]*trackedObject{}
 	for _, sub := range s.objects {
-		if (sub.slow || s.logs.isLive(sub)) && sub.gk.Kind == "Deployment" && sub.revision == "" && !sub.status.State.IsFinal() && sub.pausedSince.IsZero() &&
-			!sub.inFlight && !now.Before(sub.nextAt) && sub.object != nil && sub.isObserved() {
+		if (sub.lookups.isSlow || s.logs.isLive(sub)) && sub.gk.Kind == "Deployment" && sub.newPods.revision == "" && !sub.status.State.IsFinal() && !sub.timers.arePaused() &&
+			!sub.lookups.inFlight && !now.Before(sub.lookups.nextAt) && sub.observed.object != nil && sub.isObserved() {
 			unknown[sub.ID.Namespace] = append(unknown[sub.ID.Namespace], sub)
 		}
 	}
 	for namespace, subjects := range unknown {
-		if again := s.revisionsListedAt[namespace].Add(revisionRecheck); now.Before(again) {
+		if again := p.revisionsListedAt[namespace].Add(revisionRecheck); now.Before(again) {
 			for _, sub := range subjects {
-				sub.nextAt = again // together with others that come to light meanwhile
+				sub.lookups.nextAt = again // together with others that come to light meanwhile
 			}
 			continue
 		}
-		s.revisionsListedAt[namespace] = now
-		s.findRevisionsIn(namespace, subjects)
+		p.revisionsListedAt[namespace] = now
+		p.findRevisionsIn(namespace, subjects)
 	}
 }
 
-func (s *session) findRevisionsIn(namespace string, subjects []*trackedObject) {
+func (p *podWatches) findRevisionsIn(namespace string, subjects []*trackedObject) {
+	s := p.session
 	client, err := s.tracker.cluster.Metadata()
 	if err != nil {
 		return // Wait has used the connection already
 	}
 	var opts metav1.ListOptions
 	if len(subjects) == 1 {
-		if opts.LabelSelector, err = selectorOf(subjects[0].object); err != nil {
+		if opts.LabelSelector, err = selectorOf(subjects[0].observed.object); err != nil {
 			return
 		}
 	}
 	for _, sub := range subjects {
-		sub.inFlight = true
+		sub.lookups.inFlight = true
 	}
-	s.group.Go(func() {
-		found, err := client.Resource(appsv1.SchemeGroupVersion.WithResource("replicasets")).Namespace(namespace).List(s.ctx, opts)
-		s.send(func() {
+	s.tasks.group.Go(func() {
+		found, err := client.Resource(appsv1.SchemeGroupVersion.WithResource("replicasets")).Namespace(namespace).List(s.tasks.ctx, opts)
+		s.tasks.send(func() {
 			again := s.opts.Now().Add(revisionRecheck)
 			if apierrors.IsForbidden(err) {
 				again = again.Add(24 * time.Hour)
 				s.warn("pod details unavailable: missing permission to list replicasets in namespace " + namespace)
 			}
 			for _, sub := range subjects {
-				sub.inFlight, sub.nextAt = false, again
+				sub.lookups.inFlight, sub.lookups.nextAt = false, again
 				if err == nil {
 					sub.setRevision(newestHash(found.Items, sub))
 				}
-				sub.podsOutdated, s.dirty[sub] = true, true
+				sub.newPods.isOutdated, s.dirty[sub] = true, true
 			}
 		})
 	})
@@ -182,7 +184,7 @@ func (s *session) findRevisionsIn(namespace string, subjects []*trackedObject) {
 // newestHash finds the hash of a Deployment's ReplicaSet of its present revision.
 func newestHash(sets []metav1.PartialObjectMetadata, sub *trackedObject) string {
 	for i := range sets {
-		if metav1.IsControlledBy(&sets[i], sub.object) && revisionNumberOf(&sets[i]) == revisionNumberOf(sub.object) {
+		if metav1.IsControlledBy(&sets[i], sub.observed.object) && revisionNumberOf(&sets[i]) == revisionNumberOf(sub.observed.object) {
 			return sets[i].Labels["pod-template-hash"]
 		}
 	}

@@ -98,7 +98,7 @@ func TestMissingSecret(t *testing.T) {
 	script := kubetest.Script{{After: time.Second, Phase: "Pending", State: kubetest.Waiting("CreateContainerConfigError", `secret "db" not found`)}}
 	cause := w.wait(track.Options{}, time.Minute, w.apply(workload("Deployment", "web", 1, script, ""))).
 		failed(class.ConfigError, 9*time.Second, 16*time.Second)
-	if n := cause.Problem.Needs; n == nil || *n != (track.Ref{Kind: "Secret", Name: "db"}) {
+	if n := cause.Problem.MissingObject; n == nil || *n != (track.Ref{Kind: "Secret", Name: "db"}) {
 		t.Errorf("needs = %+v, want the Secret", n)
 	}
 }

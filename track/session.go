@@ -2,98 +2,117 @@ package track
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"deployer/internal/kube"
-	"deployer/track/watch"
+	"deployer/track/rules"
 )
 
 const (
-	unreachableLimit    = 2 * time.Minute // without any answer of the API server
-	maxDrain            = 1000            // messages taken before objects are judged
-	manyPods            = 50              // of one workload, that is judged less often then
-	manyPodsPause       = 100 * time.Millisecond
-	lookupTimeout       = 3 * time.Second // for what is asked once: logs and events of what failed, rules of kinds
-	finishedLogsTimeout = 5 * time.Second // at most, for the last lines of what has finished
+	manyPods      = 50 // of one workload, whose status is computed less often then
+	manyPodsPause = 100 * time.Millisecond
+	lookupTimeout = 3 * time.Second // for what is asked once: logs and events of what failed, rules of kinds
 )
 
-// session is one Wait. Its fields belong to the goroutine of run; others send
-// functions to the inbox, which run calls in turn.
+// session is one Wait. Its fields belong to the goroutine of run; what other
+// goroutines have to say goes through tasks.
 type session struct {
-	tracker *Tracker
-	opts    *Options
-	report  func(Report)
-	objects []*trackedObject
-	byID    map[kube.ID]*trackedObject
-	started time.Time
+	tracker  *Tracker
+	opts     *Options
+	objects  []*trackedObject
+	dirty    map[*trackedObject]bool // whose status has to be computed again
+	reporter reporter
+	tasks    tasks
 
-	inbox chan func()
-	ctx   context.Context // of the goroutines of this session, ended by run
-	group sync.WaitGroup
-	pace  watch.Pace
+	health    apiHealth
+	watches   watches
+	pods      podWatches
+	events    eventWatches
+	logs      *logFollower
+	workloads rules.Workloads // of this wait
+	progress  waitProgress
+}
 
-	objectWatches    []*objectWatch
-	allNamespaces    bool // the namespaces are many: watches of all of them are tried first
-	health           apiHealth
-	outages          int // streams that have no answer
-	outageFrom       time.Time
-	lostAt           time.Time // since when nothing is seen of what is waited for
-	lostErr          error     // the last answer of a stream without one
-	fatal            error     // ends the wait: credentials
-	dirty            map[*trackedObject]bool
-	warned           map[string]bool
-	failedAt         time.Time
-	timedOut         bool      // the deadline ended the wait, and not a failure
-	workloadsBusy    bool      // workloads are on their way
-	workloadsReadyAt time.Time // when the last of them got ready; zero when all were
+// waitProgress says how far a wait is.
+type waitProgress struct {
+	startedAt time.Time
+	failedAt  time.Time // when the first object failed; zero before
+	timedOut  bool      // the deadline ended the wait, and not a failure
+	fatal     error     // ends the wait: credentials
+}
 
-	revisionsListedAt map[string]time.Time // by namespace
+// reporter tells the caller of Wait what happens.
+type reporter struct {
+	saw    func(Report)
+	now    func() time.Time
+	warned map[string]bool
+}
 
-	pods   podWatches
-	events eventWatches
-	logs   *logFollower
+func (r *reporter) report(report Report) { r.saw(report) }
+
+// warn tells a warning, once.
+func (r *reporter) warn(text string) {
+	if r.warned[text] {
+		return
+	}
+	r.warned[text] = true
+	r.saw(Report{Kind: Warned, Time: r.now(), Text: text})
 }
 
 func newSession(t *Tracker, targets []Target, saw func(Report)) *session {
 	if saw == nil {
 		saw = func(Report) {}
 	}
-	s := &session{tracker: t, opts: &t.opts, report: saw, byID: map[kube.ID]*trackedObject{}, started: t.opts.Now(),
-		health: apiHealth{heardAt: t.opts.Now()}, inbox: make(chan func(), 256), dirty: map[*trackedObject]bool{}, warned: map[string]bool{},
-		revisionsListedAt: map[string]time.Time{}}
+	now := t.opts.Now()
+	s := &session{tracker: t, opts: &t.opts, dirty: map[*trackedObject]bool{}, tasks: newTasks(),
+		reporter: reporter{saw: saw, now: t.opts.Now, warned: map[string]bool{}}, progress: waitProgress{startedAt: now}}
 	for _, target := range targets {
 		if target.GVK.Empty() && target.Baseline != nil {
 			target.GVK = target.Baseline.GroupVersionKind()
 		}
-		sub := newTrackedObject(target, s.opts, s.started)
-		sub.workloads = func() (bool, time.Time) { return s.workloadsBusy, s.workloadsReadyAt }
-		sub.isPending = func(ref Ref) bool { return s.isPending(sub.ID.Namespace, ref) }
-		s.objects = append(s.objects, sub)
-		s.byID[target.ID] = sub
+		obj := newTrackedObject(target, s.opts, now)
+		obj.release.workloads = func() rules.Workloads { return s.workloads }
+		obj.release.willCreate = func(ref Ref) bool { return s.willCreate(obj.ID.Namespace, ref) }
+		s.objects = append(s.objects, obj)
 	}
+	s.health = newAPIHealth(s)
+	s.watches = newWatches(s)
+	s.pods = newPodWatches(s)
+	s.events = newEventWatches(s)
+	s.logs = newLogFollower(s)
 	return s
 }
 
-// run judges the baselines, watches what isn't ready, and returns the outcome.
+func (s *session) warn(text string) { s.reporter.warn(text) }
+
+func (s *session) report(r Report) { s.reporter.report(r) }
+
+// object finds a target by its identity; nil when it isn't one.
+func (s *session) object(id kube.ID) *trackedObject {
+	for _, obj := range s.objects {
+		if obj.ID == id {
+			return obj
+		}
+	}
+	return nil
+}
+
+// run computes the status of the baselines, watches what isn't ready, and returns the
+// outcome.
 func (s *session) run(ctx context.Context) error {
-	inner, stop := context.WithCancel(ctx)
-	s.ctx = inner
-	s.logs = newLogFollower(s)
-	defer s.end(stop)
+	defer s.tasks.begin(ctx)()
 	defer s.logs.warnMissed()
 	now := s.opts.Now()
-	s.readKindRules(ctx)
+	s.tracker.setKindRules(ctx, s.objects)
 	s.warnSettings()
 	for _, sub := range s.objects {
 		s.updateStatus(sub, now)
 	}
-	if s.waiting() == 0 && s.failedAt.IsZero() {
+	if s.waiting() == 0 && s.progress.failedAt.IsZero() {
 		return nil
 	}
-	if err := s.openWatches(ctx); err != nil {
+	if err := s.watches.openAll(ctx); err != nil {
 		if ctx.Err() != nil {
 			return s.outOfTime(ctx)
 		}
@@ -129,30 +148,6 @@ func (s *session) warnSettings() {
 	}
 }
 
-// end stops all goroutines. What they still send is thrown away.
-func (s *session) end(stop context.CancelFunc) {
-	stop()
-	done := make(chan struct{})
-	go func() { s.group.Wait(); close(done) }()
-	for {
-		select {
-		case <-s.inbox:
-		case <-done:
-			return
-		}
-	}
-}
-
-// send gives a function to the session's goroutine; false when it has ended.
-func (s *session) send(f func()) bool {
-	select {
-	case s.inbox <- f:
-		return true
-	case <-s.ctx.Done():
-		return false
-	}
-}
-
 func (s *session) loop(ctx context.Context) error {
 	timer := time.NewTimer(0)
 	defer timer.Stop()
@@ -162,7 +157,7 @@ func (s *session) loop(ctx context.Context) error {
 		s.updateDue(now)
 		s.lookCloser(now)
 		s.logs.startReaders()
-		s.closeWatches(now)
+		s.watches.closeUnneeded(now)
 		if done, err := s.outcome(ctx, now); done {
 			return err
 		}
@@ -170,92 +165,14 @@ func (s *session) loop(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return s.outOfTime(ctx)
-		case f := <-s.inbox:
+		case f := <-s.tasks.inbox:
 			f()
-			s.drain()
+			s.tasks.drain()
 		case <-s.logs.queue.Ready():
 			s.logs.flush()
 		case <-timer.C:
 		}
 	}
-}
-
-func (s *session) drain() {
-	for range maxDrain {
-		select {
-		case f := <-s.inbox:
-			f()
-		default:
-			return
-		}
-	}
-}
-
-// outcome tells whether the wait is over, and how.
-func (s *session) outcome(ctx context.Context, now time.Time) (bool, error) {
-	if s.fatal != nil {
-		return true, s.fatal
-	}
-	if !s.lostAt.IsZero() && now.Sub(s.lostAt) >= unreachableLimit {
-		return true, &UnreachableError{For: now.Sub(s.lostAt), Err: s.lostErr}
-	}
-	waiting := s.waiting()
-	switch {
-	case waiting == 0 && s.failedAt.IsZero():
-		s.logs.finish()
-		return true, nil
-	case s.failedAt.IsZero():
-		return false, nil
-	case waiting == 0, now.Sub(s.failedAt) >= s.opts.Settle:
-		s.logs.finish()
-		s.addEvidence(ctx)
-		return true, &FailedError{Causes: s.causes(), Waited: now.Sub(s.started)}
-	}
-	return false, nil
-}
-
-// outOfTime is the outcome when the caller's context has ended. A cancelled
-// wait ends at once; after a deadline there is time to ask why.
-func (s *session) outOfTime(ctx context.Context) error {
-	err := context.Cause(ctx)
-	if ctxErr := ctx.Err(); !errors.Is(err, ctxErr) {
-		err = fmt.Errorf("%w: %w", ctxErr, err)
-	}
-	s.drain()
-	now := s.opts.Now()
-	for sub := range s.dirty {
-		s.updateStatus(sub, now)
-	}
-	for _, sub := range s.objects {
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) && sub.waiveStability() {
-			s.updateStatus(sub, now)
-		}
-		if !sub.status.State.IsFinal() {
-			sub.status.Waited = now.Sub(sub.appliedAt)
-		}
-	}
-	if s.waiting() == 0 && s.failedAt.IsZero() {
-		return nil
-	}
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		s.timedOut = s.failedAt.IsZero()
-		s.addEvidence(context.WithoutCancel(ctx))
-	}
-	if !s.failedAt.IsZero() {
-		return &FailedError{Causes: s.causes(), Waited: now.Sub(s.started)}
-	}
-	return &TimeoutError{Causes: s.causes(), NotReady: s.unready(), Total: len(s.objects), Aim: s.goal(), Waited: now.Sub(s.started), Err: err}
-}
-
-// waiting counts the objects that still may change for better or worse.
-func (s *session) waiting() int {
-	n := 0
-	for _, sub := range s.objects {
-		if !sub.status.State.IsFinal() && !sub.settings.isBackground() {
-			n++
-		}
-	}
-	return n
 }
 
 // noteWorkloads notes whether workloads are on their way.
@@ -264,24 +181,21 @@ func (s *session) noteWorkloads(now time.Time) {
 	for _, sub := range s.objects {
 		busy = busy || sub.isWorkload() && !sub.settings.isBackground() && sub.Until != UntilGone && !sub.status.State.IsFinal()
 	}
-	if s.workloadsBusy && !busy {
-		s.workloadsReadyAt = now
+	if s.workloads.Busy && !busy {
+		s.workloads.ReadySince = now
 	}
-	s.workloadsBusy = busy
+	s.workloads.Busy = busy
 }
 
 // updateDue judges what has changed and what time may have changed.
 func (s *session) updateDue(now time.Time) {
 	for _, sub := range s.objects {
-		at := now
-		if !sub.pausedSince.IsZero() {
-			at = sub.pausedSince
-		}
-		if soon := sub.computedAt.Add(manyPodsPause); len(sub.pods) > manyPods && at.Before(soon) {
-			sub.recheckBy(soon)
+		at := sub.timers.now(now)
+		if soon := sub.timers.computedAt.Add(manyPodsPause); len(sub.newPods.byUID) > manyPods && at.Before(soon) {
+			sub.timers.recheckBy(soon)
 			continue
 		}
-		due := !sub.recheckAt.IsZero() && !at.Before(sub.recheckAt)
+		due := !sub.timers.recheckAt.IsZero() && !at.Before(sub.timers.recheckAt)
 		if (due || s.dirty[sub]) && !sub.status.State.IsFinal() {
 			s.updateStatus(sub, at)
 		}
@@ -296,15 +210,15 @@ func (s *session) updateStatus(sub *trackedObject, now time.Time) {
 	}
 	before := sub.status
 	after := sub.computeStatus(now)
-	if after.State == Failed && !s.trustsSilence(s.opts.Now()) {
+	if after.State == Failed && !s.health.silenceIsReliable(s.opts.Now()) {
 		sub.status = before
 		return
 	}
 	if after.State == Ready && sub.settings.failMode == failWarn && after.Unverified && len(after.Notes) > 0 {
 		s.warn(sub.ID.String() + ": " + after.Notes[len(after.Notes)-1])
 	}
-	if after.State == Failed && s.failedAt.IsZero() && !sub.settings.isBackground() {
-		s.failedAt = now
+	if after.State == Failed && s.progress.failedAt.IsZero() && !sub.settings.isBackground() {
+		s.progress.failedAt = now
 	}
 	if kind, news := changeOf(before, after); news {
 		s.report(Report{Kind: kind, Time: now, Status: after})
@@ -346,50 +260,20 @@ func (s *session) nextDue(now time.Time) time.Duration {
 		}
 	}
 	for _, sub := range s.objects {
-		if sub.status.State.IsFinal() || !sub.pausedSince.IsZero() {
+		if sub.status.State.IsFinal() || sub.timers.arePaused() {
 			continue
 		}
-		earlier(sub.recheckAt)
+		earlier(sub.timers.recheckAt)
 		earlier(s.nextLookAt(sub))
 	}
 	if len(s.pods.wanted) > 0 {
 		earlier(s.pods.nextOpen)
 	}
-	if !s.failedAt.IsZero() {
-		earlier(s.failedAt.Add(s.opts.Settle))
+	if !s.progress.failedAt.IsZero() {
+		earlier(s.progress.failedAt.Add(s.opts.CollectCausesFor))
 	}
-	if !s.lostAt.IsZero() {
-		earlier(s.lostAt.Add(unreachableLimit))
+	if !s.health.blindSince.IsZero() {
+		earlier(s.health.blindSince.Add(unreachableLimit))
 	}
 	return max(next.Sub(now), 5*time.Millisecond)
-}
-
-func (s *session) warn(text string) {
-	if s.warned[text] {
-		return
-	}
-	s.warned[text] = true
-	s.report(Report{Kind: Warned, Time: s.opts.Now(), Text: text})
-}
-
-// goal is what the targets are to become.
-func (s *session) goal() State {
-	if allAwaitDeletion(s.objects) {
-		return Gone
-	}
-	return Ready
-}
-
-// unready are the statuses of all that isn't as wanted, failed ones first.
-func (s *session) unready() []Status {
-	var failed, other []Status
-	for _, sub := range s.objects {
-		switch {
-		case sub.status.State == Failed:
-			failed = append(failed, sub.status)
-		case !sub.status.State.IsFinal() && !sub.settings.isBackground():
-			other = append(other, sub.status)
-		}
-	}
-	return append(failed, other...)
 }

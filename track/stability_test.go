@@ -37,7 +37,7 @@ func TestNoTimeToStay(t *testing.T) {
 		s := newTrackedObject(Target{ID: kube.IDOf(unprobed(0)), Baseline: unprobed(0), Changed: true}, &Options{}, now)
 		pod := pods.NewHistory(pods.Pod{}, pods.Policy{})
 		pod.Update(pods.Pod{Ready: true, Containers: []pods.Container{{Name: "app", Ready: true, Restarts: c.restarts}}})
-		s.pods[types.UID("p")] = pod
+		s.newPods.byUID[types.UID("p")] = pod
 		s.update(unprobed(0), now)
 		s.computeStatus(now)
 		s.update(unprobed(1), now)
@@ -58,7 +58,7 @@ func TestRestartIsNoRecovery(t *testing.T) {
 	begun := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 	s := newTrackedObject(Target{ID: kube.IDOf(web), Baseline: web, Changed: true}, &Options{}, begun)
 	s.update(web, begun)
-	s.pods[types.UID("p")] = pods.NewHistory(pods.Pod{}, pods.Policy{Unchanged: true})
+	s.newPods.byUID[types.UID("p")] = pods.NewHistory(pods.Pod{}, pods.Policy{Unchanged: true})
 	for i, step := range []struct {
 		at    time.Duration
 		ready bool
@@ -75,7 +75,7 @@ func TestRestartIsNoRecovery(t *testing.T) {
 		if !step.ready {
 			container.Waiting.Reason = "CrashLoopBackOff"
 		}
-		s.pods["p"].Update(pods.Pod{Ready: step.ready, Containers: []pods.Container{container}})
+		s.newPods.byUID["p"].Update(pods.Pod{Ready: step.ready, Containers: []pods.Container{container}})
 		before := s.status
 		if got, _ := changeOf(before, s.computeStatus(begun.Add(step.at))); got != step.want {
 			t.Errorf("step %d: %q, want %q", i, got, step.want)

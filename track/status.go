@@ -70,26 +70,26 @@ type Rollout struct {
 
 // A Problem is one reason why an object isn't ready.
 type Problem struct {
-	Class     Class
-	Title     string // heading of the class: "Image can't be pulled"
-	Message   string // what the cluster said, on one line
-	Container string // "app", "init:migrate"; empty when it isn't about one
-	Image     string
-	Pods      []string // new pods that have it, at most 20, in order of name
-	PodCount  int      // how many have it
-	PodTotal  int      // new pods seen
-	Nodes     []string // nodes of those pods, in order of name
-	Suspect   string   // a node that all these pods share while pods elsewhere are fine
-	Attempts  int      // restarts or pulls so far
-	Limit     int      // attempts that make it final; 0 when time alone does
-	ExitCode  *int32
-	Reason    string // reason of the last termination: OOMKilled, Error
-	Since     time.Time
-	FinalAt   time.Time // when it becomes final if nothing changes; zero when it never does by itself
-	Advice    string    // what must be done that a new release alone doesn't: "delete pod web-2 after the fix"
-	Needs     *Ref      // the object whose absence is the cause, when it is known
-	Events    []Event   // newest last, at most 10
-	Logs      []LogTail // of at most two containers; set when the wait has ended
+	Class         Class
+	Title         string // heading of the class: "Image can't be pulled"
+	Message       string // what the cluster said, on one line
+	Container     string // "app", "init:migrate"; empty when it isn't about one
+	Image         string
+	Pods          []string // new pods that have it, at most 20, in order of name
+	PodCount      int      // how many have it
+	PodTotal      int      // new pods seen
+	Nodes         []string // nodes of those pods, in order of name
+	SuspectNode   string   // a node that all these pods share while pods elsewhere are fine
+	Attempts      int      // restarts or pulls so far
+	Limit         int      // attempts that make it final; 0 when time alone does
+	ExitCode      *int32
+	Reason        string // reason of the last termination: OOMKilled, Error
+	Since         time.Time
+	FinalAt       time.Time // when it becomes final if nothing changes; zero when it never does by itself
+	Advice        string    // what must be done that a new release alone doesn't: "delete pod web-2 after the fix"
+	MissingObject *Ref      // the object whose absence is the cause, when it is known
+	Events        []Event   // newest last, at most 10
+	Logs          []LogTail // of at most two containers; set when the wait has ended
 }
 
 // A Ref names an object that something else needs, in the same namespace.
@@ -107,10 +107,10 @@ type Event struct {
 
 // A LogTail is the end of a container's log.
 type LogTail struct {
-	Pod, Container string
-	Previous       bool // of the run before the present one
-	Lines          []string
-	Why            string // why there are no lines: "missing permission to get pods/log"
+	Pod, Container    string
+	Previous          bool // of the run before the present one
+	Lines             []string
+	UnavailableReason string // why there are no lines: "missing permission to get pods/log"
 }
 
 // computeStatus judges an object without a past. It asks nobody and remembers nothing.

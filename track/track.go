@@ -59,9 +59,9 @@ type Target struct {
 	// not known.
 	Previous *unstructured.Unstructured
 
-	// Awaited says that somebody else makes the object, maybe later: while it
+	// MayAppearLater says that somebody else makes the object, maybe later: while it
 	// isn't there it is waited for, and what can still heal is given the chance.
-	Awaited bool
+	MayAppearLater bool
 
 	Logs LogMode
 }
@@ -78,12 +78,12 @@ type Options struct {
 	// FailuresAllowed is how many restarts of a container are no failure yet.
 	// nil means 2: the third fails. Annotations go first.
 	FailuresAllowed *int
-	// NoProgress is how long an object may stand still. 0 means 10 minutes, or
+	// NoProgressTimeout is how long an object may stand still. 0 means 10 minutes, or
 	// the Deployment's own progressDeadlineSeconds. Annotations go first.
-	NoProgress time.Duration
-	// Settle is how long other causes are collected after the first failure.
+	NoProgressTimeout time.Duration
+	// CollectCausesFor is how long other causes are collected after the first failure.
 	// 0 means 2 seconds.
-	Settle time.Duration
+	CollectCausesFor time.Duration
 	// Now is the clock; nil means time.Now. For tests.
 	Now func() time.Time
 }
@@ -100,8 +100,8 @@ func New(c *kube.Cluster, opts Options) *Tracker {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	if opts.Settle == 0 {
-		opts.Settle = 2 * time.Second
+	if opts.CollectCausesFor == 0 {
+		opts.CollectCausesFor = 2 * time.Second
 	}
 	return &Tracker{cluster: c, opts: opts, kinds: kindRules{known: map[schema.GroupKind]kindRule{}}}
 }

@@ -12,60 +12,65 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
-	"deployer/track/class"
 	"deployer/track/pods"
 	"deployer/track/rules"
 )
 
-// A subject is all that is known about one target. It does no I/O and takes
+// A trackedObject is all that is known about one target. It does no I/O and takes
 // every time from its caller, so that recorded sequences can be played to it.
 type trackedObject struct {
 	Target
-	settings settings
-	opts     *Options
-	gk       schema.GroupKind
-
-	object          *unstructured.Unstructured // as last seen; nil before
-	generation      int64                      // generation that the verdict is about
-	appliedAt       time.Time                  // t0, by our clock
-	serverAppliedAt time.Time                  // of the apply, by the cluster's clock; zero when unknown
-	progressedAt    time.Time                  // tp: last progress
-	highestCounts   map[string]int             // highest counts so far: more is progress
-	failingSince    map[class.Class]time.Time  // tf of problems that pods don't have
-	notes           []string
-
-	gone         bool // not there any more
-	unverifiable string
-	hasStatus    *bool           // its kind has a status subresource
-	served       bool            // of a CustomResourceDefinition: its kind answers
+	gk           schema.GroupKind
+	opts         *Options
+	settings     settings
 	kindOverride *rules.Override // of the definition of its kind; the object's own goes first
-	pausedSince  time.Time       // since when nothing can be seen; zero when all is seen
-	outages      int             // streams about the object that are out of reach
+	release      releaseView
 
-	revision        string // of the new pods; empty when unknown
-	revisionNumber  string // the Deployment's own number of that revision
-	pods            map[types.UID]*pods.History
-	eventCounts     rules.EventCounts
-	events          []Event
-	creationFailure *podCreationFailure                // why no pods are created
-	isPending       func(Ref) bool                     // whether something on its way makes the object
-	workloads       func() (busy bool, calm time.Time) // about the workloads of the session
-
-	rolloutSeen       bool      // it was seen not ready: there is a rollout
-	readySince        time.Time // since when its rule calls it ready; zero when it doesn't
-	runningAgainSince time.Time // since when containers that have crashed run again; zero when they don't
-	stableWaived      bool      // there is no time to see whether it stays so
-
-	status       Status
-	recheckAt    time.Time // when time alone may change the status; zero for never
-	podsOutdated bool      // it was seen since its new pods were looked for
-	computedAt   time.Time // when it was judged last
-	slow         bool      // it takes long: its pods and events are looked at
-	eventReads   int       // how often events were asked for
-	inFlight     bool      // a request about it is on its way
-	nextAt       time.Time // when to ask again
+	observed observation
+	newPods  newPods
+	timers   timers
+	lookups  lookups
+	status   Status
 }
 
+// A releaseView answers questions about the other targets. Its functions may be nil.
+type releaseView struct {
+	willCreate func(Ref) bool // whether something on its way makes the object
+	workloads  func() rules.Workloads
+}
+
+// An observation is what the API server has shown of an object.
+type observation struct {
+	object          *unstructured.Unstructured // as last seen; nil before
+	generation      int64                      // that the status is about
+	serverAppliedAt time.Time                  // by the cluster's clock; zero when unknown
+	isGone          bool                       // it was there and isn't any more
+	isServed        bool                       // of a CustomResourceDefinition: its kind answers
+	hasStatus       *bool                      // its kind has a status subresource; nil when unknown
+	unverifiable    string                     // why the object can't be observed; empty when it can
+	eventCounts     rules.EventCounts
+	events          []Event // newest last, at most maxEvents
+	notes           []string
+}
+
+// newPods is what is known of the pods of a workload's new revision.
+type newPods struct {
+	revision        string // label value of the pods; empty when unknown
+	revisionNumber  string // the Deployment's own number of that revision
+	byUID           map[types.UID]*pods.History
+	creationFailure *podCreationFailure // why the controller creates none; nil when it does
+	isOutdated      bool                // the workload has changed since its pods were looked for
+}
+
+// lookups is what is read about an object beyond its watch.
+type lookups struct {
+	isSlow     bool      // its rollout takes long: its pods and events are looked at
+	inFlight   bool      // a request about it is on its way
+	nextAt     time.Time // when to ask again
+	eventReads int       // how often its events were read
+}
+
+// podCreationFailure is what a controller says of pods that it can't create.
 type podCreationFailure struct {
 	message    string
 	since      time.Time
@@ -74,21 +79,22 @@ type podCreationFailure struct {
 }
 
 func newTrackedObject(t Target, opts *Options, now time.Time) *trackedObject {
-	s := &trackedObject{Target: t, opts: opts, object: t.Baseline, podsOutdated: true, appliedAt: now, progressedAt: now,
-		highestCounts: map[string]int{}, failingSince: map[class.Class]time.Time{}, pods: map[types.UID]*pods.History{}, eventCounts: rules.EventCounts{}}
+	s := &trackedObject{Target: t, opts: opts, timers: newTimers(now),
+		observed: observation{object: t.Baseline, eventCounts: rules.EventCounts{}},
+		newPods:  newPods{byUID: map[types.UID]*pods.History{}, isOutdated: true}}
 	s.settings = settingsOf(t.Baseline)
 	s.gk = t.ID.GroupKind()
 	if t.Baseline != nil {
-		s.generation = t.Baseline.GetGeneration()
+		s.observed.generation = t.Baseline.GetGeneration()
 		for _, f := range t.Baseline.GetManagedFields() {
-			if f.Time != nil && f.Time.After(s.serverAppliedAt) {
-				s.serverAppliedAt = f.Time.Time
+			if f.Time != nil && f.Time.After(s.observed.serverAppliedAt) {
+				s.observed.serverAppliedAt = f.Time.Time
 			}
 		}
 	}
 	s.status = Status{ID: t.ID, State: Waiting}
 	if s.gk == definitionKind && t.Baseline != nil {
-		s.served = opts.Rules.Evaluate(s.ruleInput(now)).Phase == rules.Ready // it was there before
+		s.observed.isServed = opts.Rules.Evaluate(s.ruleInput(now)).Phase == rules.Ready // it was there before
 	}
 	if s.gk == podKind && t.Baseline != nil && t.Until != UntilGone {
 		s.updateBarePod(t.Baseline)
@@ -98,22 +104,22 @@ func newTrackedObject(t Target, opts *Options, now time.Time) *trackedObject {
 
 // update takes the object as the API server shows it.
 func (s *trackedObject) update(obj *unstructured.Unstructured, now time.Time) {
-	if s.object != nil && isOlder(obj, s.object) {
+	if s.observed.object != nil && isOlder(obj, s.observed.object) {
 		return // the list or the watch was behind what we have
 	}
-	anew := s.Awaited && s.Baseline != nil && obj.GetUID() != s.Baseline.GetUID()
+	anew := s.MayAppearLater && s.Baseline != nil && obj.GetUID() != s.Baseline.GetUID()
 	if anew || s.Baseline == nil && s.Until != UntilGone {
 		s.Target.Baseline = obj
 		s.settings = settingsOf(obj)
-		s.generation = obj.GetGeneration()
+		s.observed.generation = obj.GetGeneration()
 	}
-	s.object, s.gone, s.podsOutdated = obj, false, true
-	if g := obj.GetGeneration(); g > s.generation && s.generation > 0 {
-		if s.generation > 0 && s.Baseline != nil {
+	s.observed.object, s.observed.isGone, s.newPods.isOutdated = obj, false, true
+	if g := obj.GetGeneration(); g > s.observed.generation && s.observed.generation > 0 {
+		if s.observed.generation > 0 && s.Baseline != nil {
 			s.addNote("changed by " + lastWriter(obj) + " during the rollout")
 		}
-		s.generation, s.progressedAt = g, now
-		clear(s.failingSince)
+		s.observed.generation, s.timers.progressedAt = g, now
+		clear(s.timers.failingSince)
 	}
 	if s.gk == podKind {
 		s.updateBarePod(obj)
@@ -132,18 +138,18 @@ func (s *trackedObject) updateBarePod(obj *unstructured.Unstructured) {
 
 // updatePod takes a pod of the new revision.
 func (s *trackedObject) updatePod(p pods.Pod) {
-	m := s.pods[p.UID]
+	m := s.newPods.byUID[p.UID]
 	if m == nil {
 		m = pods.NewHistory(p, s.podPolicy())
-		s.pods[p.UID] = m
+		s.newPods.byUID[p.UID] = m
 	}
 	m.Update(p)
 }
 
-func (s *trackedObject) deletePod(uid types.UID) { delete(s.pods, uid) }
+func (s *trackedObject) deletePod(uid types.UID) { delete(s.newPods.byUID, uid) }
 
 func (s *trackedObject) podPolicy() pods.Policy {
-	r := pods.Policy{FailuresAllowed: s.opts.FailuresAllowed, Unchanged: !s.Changed, AppliedAt: s.serverAppliedAt, MemoryLowered: s.memoryLowered}
+	r := pods.Policy{FailuresAllowed: s.opts.FailuresAllowed, Unchanged: !s.Changed, AppliedAt: s.observed.serverAppliedAt, MemoryLowered: s.memoryLowered}
 	if s.settings.failuresAllowed != nil {
 		r.FailuresAllowed = s.settings.failuresAllowed
 	}
@@ -155,13 +161,13 @@ func (s *trackedObject) podPolicy() pods.Policy {
 
 // markGone takes that the object isn't there any more.
 func (s *trackedObject) markGone(last *unstructured.Unstructured) {
-	if last != nil && s.object != nil && last.GetUID() != s.object.GetUID() {
+	if last != nil && s.observed.object != nil && last.GetUID() != s.observed.object.GetUID() {
 		return
 	}
-	if last != nil && !isOlder(last, s.object) {
-		s.object = last // its last state tells whether a Job had finished
+	if last != nil && !isOlder(last, s.observed.object) {
+		s.observed.object = last // its last state tells whether a Job had finished
 	}
-	s.gone = true
+	s.observed.isGone = true
 }
 
 // isOlder compares resource versions, which grow within one resource.
@@ -186,12 +192,12 @@ func lastWriter(obj *unstructured.Unstructured) string {
 }
 
 func (s *trackedObject) addNote(text string) {
-	for _, n := range s.notes {
+	for _, n := range s.observed.notes {
 		if n == text {
 			return
 		}
 	}
-	s.notes = append(s.notes, text)
+	s.observed.notes = append(s.observed.notes, text)
 }
 
 const maxEvents = 50 // kept for one object
@@ -199,11 +205,11 @@ const maxEvents = 50 // kept for one object
 // addEvent takes an event about the object or, with a pod, about that pod.
 // Counts of events from before the apply are no news.
 func (s *trackedObject) addEvent(e Event, pod types.UID, now time.Time) bool {
-	if s.Changed && !s.serverAppliedAt.IsZero() && !e.Last.IsZero() && e.Last.Before(s.serverAppliedAt.Add(-time.Second)) {
+	if s.Changed && !s.observed.serverAppliedAt.IsZero() && !e.Last.IsZero() && e.Last.Before(s.observed.serverAppliedAt.Add(-time.Second)) {
 		return false
 	}
-	for i := range s.events {
-		if old := &s.events[i]; old.Object == e.Object && old.Reason == e.Reason && withoutPodNames(old.Message) == withoutPodNames(e.Message) {
+	for i := range s.observed.events {
+		if old := &s.observed.events[i]; old.Object == e.Object && old.Reason == e.Reason && withoutPodNames(old.Message) == withoutPodNames(e.Message) {
 			if e.Count <= old.Count && !e.Last.After(old.Last) {
 				return false
 			}
@@ -212,8 +218,8 @@ func (s *trackedObject) addEvent(e Event, pod types.UID, now time.Time) bool {
 			return true
 		}
 	}
-	if s.events = append(s.events, e); len(s.events) > maxEvents {
-		s.events = s.events[1:]
+	if s.observed.events = append(s.observed.events, e); len(s.observed.events) > maxEvents {
+		s.observed.events = s.observed.events[1:]
 	}
 	s.countEvent(e, pod, now)
 	return true
@@ -221,65 +227,36 @@ func (s *trackedObject) addEvent(e Event, pod types.UID, now time.Time) bool {
 
 func (s *trackedObject) countEvent(e Event, pod types.UID, now time.Time) {
 	if pod != "" {
-		if m := s.pods[pod]; m != nil {
+		if m := s.newPods.byUID[pod]; m != nil {
 			m.AddEvent(e.Reason, e.Message, e.Count, now)
 		}
 		return
 	}
-	s.eventCounts[e.Reason] = rules.EventCount{Count: max(s.eventCounts[e.Reason].Count+1, e.Count), Message: singleLine(e.Message)}
+	s.observed.eventCounts[e.Reason] = rules.EventCount{Count: max(s.observed.eventCounts[e.Reason].Count+1, e.Count), Message: singleLine(e.Message)}
 	if e.Reason != "FailedCreate" {
 		return
 	}
-	if s.creationFailure == nil || pods.CreationFailureClass(s.creationFailure.message) != pods.CreationFailureClass(e.Message) {
-		s.creationFailure = &podCreationFailure{since: now, podsBefore: s.podsCreated()}
+	if s.newPods.creationFailure == nil || pods.CreationFailureClass(s.newPods.creationFailure.message) != pods.CreationFailureClass(e.Message) {
+		s.newPods.creationFailure = &podCreationFailure{since: now, podsBefore: s.podsCreated()}
 	}
-	s.creationFailure.message = singleLine(e.Message)
-	s.creationFailure.count++
+	s.newPods.creationFailure.message = singleLine(e.Message)
+	s.newPods.creationFailure.count++
 }
 
 func singleLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // podsCreated is how many pods the controller has, by its own count.
 func (s *trackedObject) podsCreated() int {
-	if s.object == nil {
+	if s.observed.object == nil {
 		return 0
 	}
-	status, _ := s.object.Object["status"].(map[string]any)
+	status, _ := s.observed.object.Object["status"].(map[string]any)
 	total := 0
 	for _, key := range []string{"updatedReplicas", "currentNumberScheduled", "active", "succeeded", "failed"} {
 		n, _ := status[key].(int64)
 		total += int(n)
 	}
 	return total
-}
-
-// pauseTimers stops the clocks: a stream about the object is out of reach.
-func (s *trackedObject) pauseTimers(now time.Time) {
-	if s.outages++; s.outages == 1 {
-		s.pausedSince = now
-	}
-}
-
-// resumeTimers lets the clocks go on when all streams are back.
-func (s *trackedObject) resumeTimers(now time.Time) {
-	if s.outages--; s.outages == 0 {
-		s.shiftTimers(now.Sub(s.pausedSince))
-		s.pausedSince = time.Time{}
-	}
-}
-
-// shiftTimers moves all clocks on by a time in which the API server was out of reach.
-func (s *trackedObject) shiftTimers(d time.Duration) {
-	s.appliedAt, s.progressedAt = s.appliedAt.Add(d), s.progressedAt.Add(d)
-	for c, at := range s.failingSince {
-		s.failingSince[c] = at.Add(d)
-	}
-	if s.creationFailure != nil {
-		s.creationFailure.since = s.creationFailure.since.Add(d)
-	}
-	for _, m := range s.pods {
-		m.ShiftTimers(d)
-	}
 }
 
 // memoryLowered reports whether the release lowered a container's memory limit.

@@ -16,7 +16,7 @@ func trackingFlags(o *track.Options) []cli.Flag {
 	return []cli.Flag{
 		&cli.GenericFlag{Name: "readiness-rules", Category: group, Usage: "rules for kinds, in a `FILE`; they go before deployer's own", Value: &rulesFile{options: o}},
 		&cli.GenericFlag{Name: "failures-allowed", Category: group, Usage: "restarts of a new container that are no failure yet (default: 2)", Value: &allowance{&o.FailuresAllowed}},
-		&cli.DurationFlag{Name: "no-progress-timeout", Category: group, Usage: "how long an object may stand still (default: 10m, or a Deployment's progressDeadlineSeconds)", Destination: &o.NoProgress},
+		&cli.DurationFlag{Name: "no-progress-timeout", Category: group, Usage: "how long an object may stand still (default: 10m, or a Deployment's progressDeadlineSeconds)", Destination: &o.NoProgressTimeout},
 		&cli.BoolFlag{Name: "tolerate-failures", Category: group, Usage: "don't fail before --timeout what can still heal", Destination: &o.TolerateFailures},
 	}
 }

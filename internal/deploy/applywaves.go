@@ -40,9 +40,9 @@ func (r *run) awaitNeeds(ctx context.Context, needs []ordering.Dependency) error
 		case !need.Outside:
 			done = append(done, r.applied[need.ID])
 		case need.State == ordering.Present:
-			outside = append(outside, track.Target{ID: need.ID, GVK: need.GVK, Until: track.UntilPresent, Awaited: true})
+			outside = append(outside, track.Target{ID: need.ID, GVK: need.GVK, Until: track.UntilPresent, MayAppearLater: true})
 		default:
-			outside = append(outside, track.Target{ID: need.ID, GVK: need.GVK, Awaited: true})
+			outside = append(outside, track.Target{ID: need.ID, GVK: need.GVK, MayAppearLater: true})
 		}
 	}
 	targets := append(r.trackTargets(done, r.isReadyWhenApplied), outside...)

@@ -76,7 +76,7 @@ func service(in Input) Verdict {
 	if answered {
 		return v
 	}
-	in.Busy, in.Calm = false, time.Time{} // no workload of the release hands out addresses
+	in.Workloads = Workloads{} // no workload of the release hands out addresses
 	return orUnverified(in, v, time.Minute, "no load-balancer controller answered")
 }
 
@@ -98,13 +98,13 @@ func refusedByController(in Input, reason string, c class.Class, v Verdict) Verd
 // release are ready: one of them may look after it. An object that the release
 // left as it was has had its time.
 func orUnverified(in Input, v Verdict, patience time.Duration, note string) Verdict {
-	if in.Busy {
+	if in.Workloads.Busy {
 		v.RecheckAfter = workloadsRecheck
 		return v
 	}
 	from := in.Applied
-	if in.Calm.After(from) {
-		from = in.Calm
+	if in.Workloads.ReadySince.After(from) {
+		from = in.Workloads.ReadySince
 	}
 	if left := patience - in.Now.Sub(from); left > 0 && in.Changed {
 		v.RecheckAfter = left

@@ -29,7 +29,6 @@ const (
 type Input struct {
 	Object    *unstructured.Unstructured // as last seen
 	Baseline  *unstructured.Unstructured // the apply's response; nil when there is none
-	Previous  *unstructured.Unstructured // before the release; nil when new or unknown
 	Changed   bool                       // the apply changed the object
 	Complete  bool                       // the object must run to its end: a hook's Job or Pod
 	Applied   time.Time                  // when the baseline was received, by our clock
@@ -40,11 +39,14 @@ type Input struct {
 	Events    EventCounts
 	Override  *Override // the object's own rules, from its annotations; nil for none
 
-	// Busy: workloads of the same release are on their way, and one of them may be
-	// the controller of the object. Calm is when the last of them got ready; zero
-	// when there was none to wait for.
-	Busy bool
-	Calm time.Time
+	Workloads Workloads
+}
+
+// Workloads says how far the workloads of the same release are. One of them may be
+// the controller of an object, which then can't have a status before it is ready.
+type Workloads struct {
+	Busy       bool      // at least one of them isn't ready
+	ReadySince time.Time // when the last one became ready; zero when there was none to wait for
 }
 
 // EventCounts are the events about the object, by their reason.

@@ -77,9 +77,9 @@ func TestObjectsThatNobodyLooksAfter(t *testing.T) {
 		"a known kind":                  {"cert-manager.io/v1", "Certificate", time.Minute, 0, false, Ready},
 	} {
 		in := Input{Object: &unstructured.Unstructured{Object: map[string]any{"apiVersion": test.apiVersion, "kind": test.kind}},
-			Changed: true, Applied: begin, Now: begin.Add(test.after), Busy: test.busy}
+			Changed: true, Applied: begin, Now: begin.Add(test.after), Workloads: Workloads{Busy: test.busy}}
 		if test.calm > 0 {
-			in.Calm = begin.Add(test.calm)
+			in.Workloads.ReadySince = begin.Add(test.calm)
 		}
 		if v := (*Set)(nil).Evaluate(in); v.Phase != test.want || v.Unverified != (test.want == Ready) {
 			t.Errorf("%s: %+v, want phase %d", name, v, test.want)

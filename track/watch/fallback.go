@@ -5,22 +5,20 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/dynamic"
 )
 
 const (
-	maxNamedWatches = 30                     // watches of single objects: each is a stream of the connection
-	firstPoll       = 2 * time.Second        // between two readings of one object
-	lastPoll        = 15 * time.Second       // the same, for one that stays as it is
-	dryRunPoll      = 10 * time.Second       // between two dry runs for one object
-	pollInterval    = 100 * time.Millisecond // between two readings of any objects
+	maxNamedWatches = 30               // watches of single objects: each is a stream of the connection
+	firstPoll       = 2 * time.Second  // between two readings of one object
+	lastPoll        = 15 * time.Second // the same, for one that stays as it is
+	dryRunPoll      = 10 * time.Second // between two dry runs for one object
 )
 
 // Objects are named objects of one resource in one namespace.
@@ -28,26 +26,9 @@ type Objects struct {
 	Client        dynamic.ResourceInterface
 	Description   string // for people: "deployments.apps in namespace prod"
 	Names         []string
-	Query         Query // Labels and Fields that find them all; empty finds all of the namespace
-	Pace          *Pace // shared by all that read one by one
-	AwaitDeletion bool  // they are to go: once their kind isn't served any more, they have
-}
-
-// A Pace spreads single readings of all streams over time.
-type Pace struct {
-	mu   sync.Mutex
-	next time.Time
-}
-
-func (p *Pace) wait(ctx context.Context) bool {
-	p.mu.Lock()
-	at := time.Now()
-	if p.next.After(at) {
-		at = p.next
-	}
-	p.next = at.Add(pollInterval)
-	p.mu.Unlock()
-	return sleepContext(ctx, time.Until(at))
+	Query         Query         // Labels and Fields that find them all; empty finds all of the namespace
+	ReadLimit     *rate.Limiter // of reading single objects, shared with others
+	AwaitDeletion bool          // they are to go: once their kind isn't served any more, they have
 }
 
 func sleepContext(ctx context.Context, d time.Duration) bool {
@@ -58,18 +39,6 @@ func sleepContext(ctx context.Context, d time.Duration) bool {
 		return true
 	case <-ctx.Done():
 		return false
-	}
-}
-
-// SourceOf makes a source of a dynamic client.
-func SourceOf(client dynamic.ResourceInterface) Source {
-	return Source{
-		List: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
-			return client.List(ctx, opts)
-		},
-		Watch: func(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error) {
-			return client.Watch(ctx, opts)
-		},
 	}
 }
 
@@ -134,7 +103,7 @@ func (o Objects) pollAll(ctx context.Context, names []string, tell Handler) {
 func (o Objects) poll(ctx context.Context, name string, tell Handler) {
 	get := o.get
 	var lost, again bool
-	for pause := firstPoll; o.Pace.wait(ctx); {
+	for pause := firstPoll; o.ReadLimit.Wait(ctx) == nil; {
 		obj, err := get(ctx, name)
 		switch {
 		case ctx.Err() != nil:

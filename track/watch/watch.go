@@ -40,7 +40,7 @@ const (
 // A Note is one thing a stream tells.
 type Event struct {
 	Kind   EventKind
-	Object runtime.Object
+	Object any    // a runtime.Object, or what Source.Transform makes of it; nil when the event is about none
 	Name   string // of the one object that the stream is about; empty for streams of many
 	UIDs   map[types.UID]bool
 	Err    error
@@ -54,6 +54,29 @@ type Handler func(Event) bool
 type Source struct {
 	List  func(context.Context, metav1.ListOptions) (runtime.Object, error)
 	Watch func(context.Context, metav1.ListOptions) (watch.Interface, error)
+	// Transform makes of each object what events carry, so that little has to be kept;
+	// nil keeps the objects.
+	Transform func(runtime.Object) any
+}
+
+// SourceOf makes a source of a client of client-go, dynamic or typed.
+func SourceOf[L runtime.Object](client interface {
+	List(ctx context.Context, opts metav1.ListOptions) (L, error)
+	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
+}) Source {
+	return Source{
+		List: func(ctx context.Context, opts metav1.ListOptions) (runtime.Object, error) {
+			return client.List(ctx, opts)
+		},
+		Watch: client.Watch,
+	}
+}
+
+func (s Source) transform(object runtime.Object) any {
+	if s.Transform == nil {
+		return object
+	}
+	return s.Transform(object)
 }
 
 // Query says which objects of a source, and from when on.
@@ -253,7 +276,7 @@ func (w *watcher) list(ctx context.Context) error {
 		if m, err := meta.Accessor(item); err == nil {
 			uids[m.GetUID()] = true
 		}
-		if !w.handle(Event{Kind: Changed, Object: item}) {
+		if !w.handle(Event{Kind: Changed, Object: w.source.transform(item)}) {
 			return context.Canceled
 		}
 		return nil
@@ -312,9 +335,9 @@ func (w *watcher) handleEvent(event watch.Event) error {
 		if w.initial != nil {
 			w.initial[m.GetUID()] = true
 		}
-		w.handle(Event{Kind: Changed, Object: event.Object})
+		w.handle(Event{Kind: Changed, Object: w.source.transform(event.Object)})
 	case watch.Deleted:
-		w.handle(Event{Kind: Deleted, Object: event.Object})
+		w.handle(Event{Kind: Deleted, Object: w.source.transform(event.Object)})
 	case watch.Bookmark:
 		if w.initial != nil && m.GetAnnotations()[metav1.InitialEventsAnnotationKey] == "true" {
 			w.handle(Event{Kind: Listed, UIDs: w.initial})

@@ -247,11 +247,11 @@ func (t *state) hidden() *hide.Texts {
 func (t *state) cause(from track.Cause) Cause {
 	p := from.Problem
 	watching := t.op != nil && t.op.Verb == deploy.Watch // nothing is being released
-	from.Before = from.Before && !watching
+	from.BeforeRelease = from.BeforeRelease && !watching
 	out := Cause{
-		Class: string(from.Class), Title: from.Title, Fatal: from.Fatal, Message: p.Message, Before: from.Before,
+		Class: string(from.Class), Title: from.Title, Fatal: from.Fatal, Message: p.Message, Before: from.BeforeRelease,
 		Container: p.Container, Image: p.Image, Pods: p.Pods, PodCount: p.PodCount, PodTotal: p.PodTotal, Nodes: p.Nodes,
-		Suspect: p.Suspect, Attempts: p.Attempts, Limit: p.Limit, ExitCode: p.ExitCode, Reason: p.Reason, Advice: p.Advice,
+		Suspect: p.SuspectNode, Attempts: p.Attempts, Limit: p.Limit, ExitCode: p.ExitCode, Reason: p.Reason, Advice: p.Advice,
 	}
 	if out.Title == "" {
 		out.Title = p.Title
@@ -270,7 +270,7 @@ func (t *state) cause(from track.Cause) Cause {
 		out.Events = append(out.Events, event)
 	}
 	for _, l := range p.Logs {
-		out.Logs = append(out.Logs, CauseLog{Pod: l.Pod, Container: l.Container, Previous: l.Previous, Lines: append([]string{}, l.Lines...), Why: l.Why})
+		out.Logs = append(out.Logs, CauseLog{Pod: l.Pod, Container: l.Container, Previous: l.Previous, Lines: append([]string{}, l.Lines...), Why: l.UnavailableReason})
 	}
 	if len(from.Objects) == 0 {
 		return out
@@ -290,7 +290,7 @@ func (t *state) cause(from track.Cause) Cause {
 func (t *state) impact(from track.Cause, change apply.Change) string {
 	r := from.Rollout
 	switch {
-	case from.Before:
+	case from.BeforeRelease:
 		return "it failed before this release, which changed nothing about it"
 	case t.isHook(from.Objects[0]) && t.untouched():
 		return "it failed before anything of the release was changed"

@@ -118,7 +118,7 @@ func failedError() error {
 	exit := int32(1)
 	crash := track.Problem{
 		Class: class.CrashLoop, Title: "Container crashes", Message: "back-off restarting failed container", Container: "app",
-		Pods: []string{"api-77c9-zz1p4"}, PodCount: 1, PodTotal: 4, Nodes: []string{"node-3"}, Suspect: "node-3", Attempts: 2, Limit: 3,
+		Pods: []string{"api-77c9-zz1p4"}, PodCount: 1, PodTotal: 4, Nodes: []string{"node-3"}, SuspectNode: "node-3", Attempts: 2, Limit: 3,
 		ExitCode: &exit, Reason: "Error",
 		Logs: []track.LogTail{{Pod: "api-77c9-zz1p4", Container: "app", Previous: true, Lines: []string{"connecting to pg:5432", "FATAL: no route to host"}}},
 	}
@@ -364,7 +364,7 @@ func TestNoWayBackToTheSame(t *testing.T) {
 	for action, want := range map[apply.Action]bool{apply.None: false, apply.Update: true} {
 		s := newStudio(Options{}, false)
 		op := viewtest.Upgrade(t)
-		err := &track.FailedError{Causes: []track.Cause{{Class: class.CrashLoop, Fatal: true, Before: true, Objects: []kube.ID{viewtest.WebID()}}}}
+		err := &track.FailedError{Causes: []track.Cause{{Class: class.CrashLoop, Fatal: true, BeforeRelease: true, Objects: []kube.ID{viewtest.WebID()}}}}
 		s.Observe(deploy.Began{Operation: op})
 		s.Observe(deploy.Applied{Step: "apply", Change: apply.Change{ID: viewtest.WebID(), Action: action}})
 		s.Observe(deploy.Ended{Operation: op, Err: err})
@@ -408,7 +408,7 @@ func TestEventsInjection(t *testing.T) {
 			s.Observe(deploy.Began{Operation: op})
 			evil := viewtest.Hostile + "\n::error::x ##[error]y"
 			p := track.Problem{Class: "x", Title: evil, Message: evil, Container: evil, Image: evil, Pods: []string{evil}, Nodes: []string{evil}, PodCount: 1, PodTotal: 1, Reason: evil, Advice: evil,
-				Events: []track.Event{{Type: evil, Reason: evil, Message: evil, Object: evil}}, Logs: []track.LogTail{{Pod: evil, Container: evil, Lines: []string{evil}}, {Pod: evil, Why: evil}}}
+				Events: []track.Event{{Type: evil, Reason: evil, Message: evil, Object: evil}}, Logs: []track.LogTail{{Pod: evil, Container: evil, Lines: []string{evil}}, {Pod: evil, UnavailableReason: evil}}}
 			s.Observe(deploy.Tracked{Report: track.Report{Kind: track.LogWritten, Log: &track.LogLine{Object: viewtest.WebID(), Pod: evil, Container: evil, Text: "\r" + evil}}})
 			s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Progressing, Message: evil})
 			s.after(35 * time.Second)

@@ -58,7 +58,7 @@ func (e *View) statusWithoutHidden(s track.Status) track.Status {
 	}
 	p.Logs = append([]track.LogTail{}, p.Logs...)
 	for i := range p.Logs {
-		p.Logs[i].Lines, p.Logs[i].Why = e.texts(p.Logs[i].Lines), e.text(p.Logs[i].Why)
+		p.Logs[i].Lines, p.Logs[i].UnavailableReason = e.texts(p.Logs[i].Lines), e.text(p.Logs[i].UnavailableReason)
 	}
 	s.Problem = &p
 	return s

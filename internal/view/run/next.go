@@ -109,7 +109,7 @@ func nextFor(class string, in stepInput) []NextStep {
 	if len(in.problem.Nodes) > 0 {
 		names["node"] = in.problem.Nodes[0]
 	}
-	if n := in.problem.Needs; n != nil {
+	if n := in.problem.MissingObject; n != nil {
 		names["needs"] = strings.ToLower(n.Kind) + " " + textfmt.ShellWord(n.Name)
 	}
 	var out []NextStep

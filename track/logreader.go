@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -24,10 +25,41 @@ const (
 	lastLogRetry   = 5 * time.Second
 )
 
+// A logReader reads the log of one container, or of a Job that is over. It runs beside
+// the session, so it has what it needs of the object by itself.
+type logReader struct {
+	follower  *logFollower
+	object    *trackedObject // only for the session's goroutine
+	id        kube.ID        // of the object
+	settings  logSettings    // of the object when the reader was made
+	isSampled bool           // not all lines are wanted
+	hasWaited bool           // for its turn
+	stop      context.CancelFunc
+	read      func(context.Context, kubernetes.Interface) error
+}
+
+func (f *logFollower) newReader(obj *trackedObject) *logReader {
+	return &logReader{follower: f, object: obj, id: obj.ID, settings: obj.settings.logs,
+		isSampled: f.session.opts.Logs != LogsLive && obj.settings.logs.mode == nil}
+}
+
+func (r *logReader) sampler(pod, container string) *lineSampler {
+	s := &lineSampler{queue: r.follower.queue, line: LogLine{Object: r.id, Pod: pod, Container: container}}
+	if r.isSampled {
+		s.limits = []*rate.Limiter{rate.NewLimiter(lineRate, lineBurst), r.follower.totalLimit}
+	}
+	return s
+}
+
+// isEndless tells whether what it reads will not end by itself although the object is done.
+func (r *logReader) isEndless() bool {
+	return r.object.status.State.IsFinal() && r.object.gk.Kind != "Job" && r.object.gk != podKind
+}
+
 // readToEnd follows a log to its end, also when the connection is cut meanwhile.
-func (b *logFollower) readToEnd(ctx context.Context, typed kubernetes.Interface, r *logReader, id kube.ID, p pods.Pod, container string) error {
+func (r *logReader) readToEnd(ctx context.Context, typed kubernetes.Interface, p pods.Pod, container string) error {
 	for pause := firstLogRetry; ; pause = min(2*pause, lastLogRetry) {
-		err := b.read(ctx, typed, r, id, p, container, true)
+		err := r.readLog(ctx, typed, p, container, true)
 		var status apierrors.APIStatus
 		if err == nil || errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError {
 			return err
@@ -42,13 +74,11 @@ func (b *logFollower) readToEnd(ctx context.Context, typed kubernetes.Interface,
 	}
 }
 
-// read copies a log to the queue, without lines that were there before.
-func (b *logFollower) read(ctx context.Context, typed kubernetes.Interface, r *logReader, id kube.ID, p pods.Pod, container string, follow bool) error {
+// readLog copies a log to the queue, without lines that were there before.
+func (r *logReader) readLog(ctx context.Context, typed kubernetes.Interface, p pods.Pod, container string, follow bool) error {
 	opts := &corev1.PodLogOptions{Container: container, Follow: follow, Timestamps: true}
 	key := containerRun{pod: p.UID, container: container}
-	b.mu.Lock()
-	since := b.lastLine[key]
-	b.mu.Unlock()
+	since := r.follower.lastLineOf(key)
 	if !since.IsZero() {
 		opts.SinceTime = &metav1.Time{Time: since}
 	}
@@ -61,15 +91,13 @@ func (b *logFollower) read(ctx context.Context, typed kubernetes.Interface, r *l
 	if !follow {
 		in = io.LimitReader(body, maxFinishedLog)
 	}
-	out := b.newSampler(r, id, p.Name, container)
+	out := r.sampler(p.Name, container)
 	err = logs.Read(in, true, func(l logs.Line) {
 		if !l.Time.IsZero() && !l.Time.After(since) {
 			return
 		}
-		b.mu.Lock()
-		b.lastLine[key] = l.Time
-		b.mu.Unlock()
-		if r.logs.wantsLine(container, l.Text) {
+		r.follower.setLastLine(key, l.Time)
+		if r.settings.wantsLine(container, l.Text) {
 			out.add(l)
 		}
 	})
@@ -78,48 +106,6 @@ func (b *logFollower) read(ctx context.Context, typed kubernetes.Interface, r *l
 		return nil
 	}
 	return err
-}
-
-// lineSampler passes the lines of one container on, as many as may pass.
-type lineSampler struct {
-	book    *logFollower
-	line    LogLine     // but for its time and text
-	limit   *logs.Limit // of the container; nil when all lines are wanted
-	skipped *logs.Line  // the last one that was left out
-	dropped int
-}
-
-func (b *logFollower) newSampler(r *logReader, id kube.ID, pod, container string) *lineSampler {
-	o := &lineSampler{book: b, line: LogLine{Object: id, Pod: pod, Container: container}}
-	if r.isSampled {
-		o.limit = logs.NewLimit(lineRate, lineBurst)
-	}
-	return o
-}
-
-func (o *lineSampler) add(l logs.Line) {
-	now := time.Now()
-	if o.limit != nil && !(o.limit.Allow(now) && o.book.limit.Allow(now)) {
-		o.skipped = &l
-		o.dropped++
-		return
-	}
-	o.send(l)
-}
-
-func (o *lineSampler) send(l logs.Line) {
-	line := o.line
-	line.Time, line.Text, line.Dropped = l.Time, l.Text, o.dropped
-	o.skipped, o.dropped = nil, 0
-	o.book.queue.Put(line)
-}
-
-// end sends the last line of the log, whatever the limit was.
-func (o *lineSampler) end() {
-	if o.skipped != nil {
-		o.dropped--
-		o.send(*o.skipped)
-	}
 }
 
 // podsOfJob lists the pods of a Job.

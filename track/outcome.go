@@ -1,0 +1,97 @@
+package track
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// outcome tells whether the wait is over, and how.
+func (s *session) outcome(ctx context.Context, now time.Time) (bool, error) {
+	if s.progress.fatal != nil {
+		return true, s.progress.fatal
+	}
+	if err := s.health.failure(now); err != nil {
+		return true, err
+	}
+	waiting := s.waiting()
+	switch {
+	case waiting == 0 && s.progress.failedAt.IsZero():
+		s.logs.finish()
+		return true, nil
+	case s.progress.failedAt.IsZero():
+		return false, nil
+	case waiting == 0, now.Sub(s.progress.failedAt) >= s.opts.CollectCausesFor:
+		s.logs.finish()
+		diagnosis{s}.addEvidence(ctx)
+		return true, &FailedError{Causes: diagnosis{s}.causes(), Waited: now.Sub(s.progress.startedAt)}
+	}
+	return false, nil
+}
+
+// outOfTime is the outcome when the caller's context has ended. A cancelled
+// wait ends at once; after a deadline there is time to ask why.
+func (s *session) outOfTime(ctx context.Context) error {
+	err := context.Cause(ctx)
+	if ctxErr := ctx.Err(); !errors.Is(err, ctxErr) {
+		err = fmt.Errorf("%w: %w", ctxErr, err)
+	}
+	s.tasks.drain()
+	now := s.opts.Now()
+	for sub := range s.dirty {
+		s.updateStatus(sub, now)
+	}
+	for _, sub := range s.objects {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) && sub.waiveStability() {
+			s.updateStatus(sub, now)
+		}
+		if !sub.status.State.IsFinal() {
+			sub.status.Waited = now.Sub(sub.timers.appliedAt)
+		}
+	}
+	if s.waiting() == 0 && s.progress.failedAt.IsZero() {
+		return nil
+	}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		s.progress.timedOut = s.progress.failedAt.IsZero()
+		diagnosis{s}.addEvidence(context.WithoutCancel(ctx))
+	}
+	if !s.progress.failedAt.IsZero() {
+		return &FailedError{Causes: diagnosis{s}.causes(), Waited: now.Sub(s.progress.startedAt)}
+	}
+	return &TimeoutError{Causes: diagnosis{s}.causes(), NotReady: s.unready(), Total: len(s.objects), Aim: s.goal(), Waited: now.Sub(s.progress.startedAt), Err: err}
+}
+
+// waiting counts the objects that still may change for better or worse.
+func (s *session) waiting() int {
+	n := 0
+	for _, sub := range s.objects {
+		if !sub.status.State.IsFinal() && !sub.settings.isBackground() {
+			n++
+		}
+	}
+	return n
+}
+
+// goal is what the targets are to become.
+func (s *session) goal() State {
+	if allAwaitDeletion(s.objects) {
+		return Gone
+	}
+	return Ready
+}
+
+// unready are the statuses of all that isn't as wanted, failed ones first.
+func (s *session) unready() []Status {
+	var failed, other []Status
+	for _, sub := range s.objects {
+		switch {
+		case sub.status.State == Failed:
+			failed = append(failed, sub.status)
+		case !sub.status.State.IsFinal() && !sub.settings.isBackground():
+			other = append(other, sub.status)
+		}
+	}
+	return append(failed, other...)
+}

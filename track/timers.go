@@ -1,0 +1,85 @@
+package track
+
+import (
+	"time"
+
+	"deployer/track/class"
+)
+
+// timers are the times from which an object's limits count. They pause while the
+// API server is unreachable: silence proves nothing then.
+type timers struct {
+	appliedAt     time.Time                 // by our clock
+	progressedAt  time.Time                 // when a count was last higher than ever
+	highestCounts map[string]int            // so far; a higher one is progress
+	failingSince  map[class.Class]time.Time // since when the object has a problem that pods don't have
+
+	rolloutSeen       bool      // the object was seen not ready
+	readySince        time.Time // since when its rule calls it ready; zero when it doesn't
+	stabilityWaived   bool      // there is no time to see whether it stays ready
+	runningAgainSince time.Time // since when containers that have crashed run again; zero when they don't
+
+	recheckAt   time.Time // when time alone may change the status; zero for never
+	computedAt  time.Time // when the status was computed last
+	pausedSince time.Time // zero when the timers run
+	outages     int       // of what tells about the object; with none the timers run
+}
+
+func newTimers(now time.Time) timers {
+	return timers{appliedAt: now, progressedAt: now, highestCounts: map[string]int{}, failingSince: map[class.Class]time.Time{}}
+}
+
+// arePaused reports whether there is an outage.
+func (t *timers) arePaused() bool { return !t.pausedSince.IsZero() }
+
+// now is the time at which the timers stand at a time of the clock.
+func (t *timers) now(clock time.Time) time.Time {
+	if t.arePaused() {
+		return t.pausedSince
+	}
+	return clock
+}
+
+// pauseTimers begins an outage.
+func (s *trackedObject) pauseTimers(now time.Time) {
+	if s.timers.outages++; s.timers.outages == 1 {
+		s.timers.pausedSince = now
+	}
+}
+
+// resumeTimers ends an outage. With the last one the timers go on where they stood.
+func (s *trackedObject) resumeTimers(now time.Time) {
+	if s.timers.outages--; s.timers.outages == 0 {
+		s.shiftTimers(now.Sub(s.timers.pausedSince))
+		s.timers.pausedSince = time.Time{}
+	}
+}
+
+func (s *trackedObject) shiftTimers(d time.Duration) {
+	t := &s.timers
+	t.appliedAt, t.progressedAt = t.appliedAt.Add(d), t.progressedAt.Add(d)
+	for c, at := range t.failingSince {
+		t.failingSince[c] = at.Add(d)
+	}
+	if failure := s.newPods.creationFailure; failure != nil {
+		failure.since = failure.since.Add(d)
+	}
+	for _, history := range s.newPods.byUID {
+		history.ShiftTimers(d)
+	}
+}
+
+// recheckAfter asks for the status to be computed again after some time; 0 asks for
+// nothing.
+func (t *timers) recheckAfter(now time.Time, after time.Duration) {
+	if after > 0 {
+		t.recheckBy(now.Add(after))
+	}
+}
+
+// recheckBy asks for the status to be computed again at a time; zero asks for nothing.
+func (t *timers) recheckBy(at time.Time) {
+	if !at.IsZero() && (t.recheckAt.IsZero() || at.Before(t.recheckAt)) {
+		t.recheckAt = at
+	}
+}
