@@ -116,6 +116,9 @@ func (a *Applier) giveBack(ctx context.Context, c Change) (Change, bool, error) 
 		r.onlyStamps(err)
 	}
 	err := r.write(ctx)
+	if apierrors.IsForbidden(err) {
+		err = r.write(ctx) // perhaps only that once: what isn't given back now is lost
+	}
 	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
 		// Volumes don't shrink; a policy may not want its former fields.
 		r.onlyStamps(explain(r.live, err))
@@ -275,10 +278,12 @@ func (r *returning) withFormer(conv managedfields.TypeConverter, live *typed.Typ
 	if err != nil {
 		return nil, err
 	}
-	drop := fieldpath.NewSet()
+	drop, server := fieldpath.NewSet(), ownership.Unownable()
 	set.Leaves().Iterate(func(path fieldpath.Path) {
 		switch {
 		case len(path) == 1 && path[0].FieldName != nil && (*path[0].FieldName == "apiVersion" || *path[0].FieldName == "kind"), isKey(path):
+		case server.Has(path):
+			drop.Insert(path.Copy()) // earlier versions have recorded metadata.generation
 		case r.asWritten(path):
 		default:
 			drop.Insert(path.Copy())

@@ -222,7 +222,7 @@ func (c *comparison) extend(prior *Prior, live *unstructured.Unstructured, over 
 	} else {
 		added = added.Difference(foreign)
 	}
-	over = over.Difference(stampPaths()).Difference(knownSet).Difference(added)
+	over = over.Difference(stampPaths()).Difference(knownSet).Difference(added).Difference(ownership.Unownable())
 	more := becomes.Difference(c.liveSet).Difference(stampPaths()).Difference(knownSet).Difference(ownership.Unownable())
 	if added = added.Union(more); !added.Empty() {
 		if prior.Added, err = added.ToJSON(); err != nil {

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 )
@@ -17,6 +18,37 @@ func TestRefusedRestore(t *testing.T) {
 	w.notOurs("cm")
 	if got := field(w.must("configmaps", "cm"), "data.key"); got != "ours" {
 		t.Errorf("ConfigMap/cm has key = %v, want ours", got)
+	}
+}
+
+// TestRefusedOnce is that one refusal doesn't cost the former values, which are
+// recorded nowhere else: of what is restored, and of whose it is.
+func TestRefusedOnce(t *testing.T) {
+	for nth, what := range []string{"values", "owners"} {
+		t.Run(what, func(t *testing.T) {
+			w := newWorld(t)
+			was := w.create("configmaps", "kubectl-create", configMap("cm", "theirs"))
+			w.exits(1, "install", "x", w.chart(configMap("cm", "ours"), fails()), "--take-ownership")
+			p := w.proxied()
+			writes := 0
+			p.failing(func(_ int, c call) int {
+				if !c.write() || !strings.Contains(c.path, "/configmaps/cm") {
+					return 0
+				}
+				writes++
+				return when(writes == nth+1, http.StatusForbidden)
+			})
+			r := w.ok("uninstall", "x")
+			p.failing(nil)
+			is := w.must("configmaps", "cm")
+			w.sameJSONValue("ConfigMap/cm", substance(was), substance(is))
+			if got, want := managers(is), managers(was); got != want {
+				t.Errorf("fields of ConfigMap/cm belong to %s, want %s", got, want)
+			}
+			if t.Failed() || strings.Contains(r.err, "not all as it was") {
+				t.Errorf("it was refused once:\n%s", r)
+			}
+		})
 	}
 }
 
