@@ -37,7 +37,7 @@ func (d document) decode() decodedDocument {
 	}
 	content, ok := converted.(map[string]any)
 	if !ok {
-		return decodedDocument{err: d.documentError(errors.New("it is no object, but plain text, a number or a YAML list"))}
+		return decodedDocument{err: d.documentError(errors.New("it is not an object, but plain text, a number or a YAML list"))}
 	}
 	out := decodedDocument{warnings: repeated}
 	objects, err := flattenLists(content, nil)
@@ -117,7 +117,7 @@ func toJSONTypes(value any) (any, error) {
 // toJSONNumber is a float as JSON would carry it: 1.0 arrives as the integer 1.
 func toJSONNumber(f float64) (any, error) {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
-		return nil, fmt.Errorf("%v is no number that Kubernetes can take", f)
+		return nil, fmt.Errorf("%v is not a number that Kubernetes can take", f)
 	}
 	if n, err := strconv.ParseInt(strconv.FormatFloat(f, 'f', -1, 64), 10, 64); err == nil {
 		return n, nil
@@ -161,7 +161,7 @@ func flattenLists(content map[string]any, parent map[string]any) ([]*unstructure
 	for i, item := range items {
 		member, ok := item.(map[string]any)
 		if !ok {
-			problems = append(problems, fmt.Errorf("item %d of %s is no object", i+1, kind))
+			problems = append(problems, fmt.Errorf("item %d of %s is not an object", i+1, kind))
 			continue
 		}
 		objects, err := flattenLists(member, content)
@@ -205,12 +205,12 @@ func checkIdentity(content map[string]any) error {
 	}
 	metadata, ok := content["metadata"].(map[string]any)
 	if !ok && content["metadata"] != nil {
-		return errors.New("its metadata is no map")
+		return errors.New("its metadata is not a map")
 	}
 	name, isText := metadata["name"].(string)
 	switch generated, _ := metadata["generateName"].(string); {
 	case metadata["name"] != nil && !isText:
-		return errors.New("its metadata.name is no text; put it in quotes")
+		return errors.New("its metadata.name is not text; put it in quotes")
 	case name == "" && generated != "" && !isHook(metadata):
 		return fmt.Errorf("%s has generateName only; objects of a release need a metadata.name to be found again", kind)
 	case name == "" && generated == "":

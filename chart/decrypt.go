@@ -166,7 +166,7 @@ func ParseIdentities(data []byte) ([]age.Identity, error) {
 		return nil, errors.New("the SSH key is protected by a passphrase, for which there is nobody to ask: use one without, or an age identity")
 	}
 	if err != nil {
-		return nil, errors.New("it is no SSH key that age can use")
+		return nil, errors.New("it is not an SSH key that age can use")
 	}
 	return []age.Identity{identity}, nil
 }
@@ -219,7 +219,7 @@ func (d decrypter) sops(ctx context.Context, data []byte, format string) ([]byte
 // is in it.
 func decryptedFileError(err error) error {
 	if m := lineNumber.FindStringSubmatch(err.Error()); m[1] != "" {
-		return fmt.Errorf("decrypted, it is no YAML with keys at its top level: line %s (what it says isn't shown)", m[1])
+		return fmt.Errorf("decrypted, it is not YAML with keys at its top level: line %s (what it says isn't shown)", m[1])
 	}
-	return errors.New("decrypted, it is no YAML with keys at its top level (what it says isn't shown)")
+	return errors.New("decrypted, it is not YAML with keys at its top level (what it says isn't shown)")
 }

@@ -19,7 +19,7 @@ func (e *NotFoundError) Error() string {
 	case e.Ref == "":
 		return "no chart was named"
 	case e.Directory:
-		return fmt.Sprintf("%s is no chart: Chart.yaml file is missing", e.Ref)
+		return fmt.Sprintf("%s is not a chart: Chart.yaml file is missing", e.Ref)
 	}
 	return fmt.Sprintf("there is no chart: path %q not found", e.Ref) // Helm's words
 }

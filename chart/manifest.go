@@ -122,7 +122,7 @@ func splitFile(name, text string) ([]renderedDocument, error) {
 func headError(err error, line int) error {
 	var typed *json.UnmarshalTypeError
 	if errors.As(err, &typed) && typed.Field == "" {
-		return fmt.Errorf("the document at line %d of what it rendered is no object: %s", line+1, typed.Value)
+		return fmt.Errorf("the document at line %d of what it rendered is not an object: %s", line+1, typed.Value)
 	}
 	if typed != nil {
 		return fmt.Errorf("the document at line %d of what it rendered has %s where Helm takes %s: %s",
@@ -197,7 +197,7 @@ func (r *Rendered) addHook(p renderedDocument) {
 	for _, word := range strings.Split(events, ",") {
 		event, ok := hookEvents[strings.ToLower(strings.TrimSpace(word))]
 		if !ok {
-			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: %s/%s is left out: %q is no hook event",
+			r.Warnings = append(r.Warnings, fmt.Sprintf("%s: %s/%s is left out: %q is not a hook event",
 				p.Source, hook.Kind, hook.Name, events))
 			return
 		}

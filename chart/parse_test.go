@@ -148,11 +148,11 @@ func TestParseTellsAllBadDocuments(t *testing.T) {
 		"x/noname.yaml (line 14 of the manifest): A has no metadata.name",
 		"x/nokind.yaml (line 19 of the manifest): the object has no apiVersion, no kind",
 		"x/generated.yaml (line 23 of the manifest): A has generateName only",
-		"x/number.yaml (line 29 of the manifest): its metadata.name is no text",
-		"x/text.yaml (line 35 of the manifest): it is no object",
-		"x/metadata.yaml (line 38 of the manifest): its metadata is no map",
-		"x/nan.yaml (line 43 of the manifest): NaN is no number",
-		"x/list.yaml (line 50 of the manifest): item 1 of List is no object\nitem 2 of List: B has no metadata.name",
+		"x/number.yaml (line 29 of the manifest): its metadata.name is not text",
+		"x/text.yaml (line 35 of the manifest): it is not an object",
+		"x/metadata.yaml (line 38 of the manifest): its metadata is not a map",
+		"x/nan.yaml (line 43 of the manifest): NaN is not a number",
+		"x/list.yaml (line 50 of the manifest): item 1 of List is not an object\nitem 2 of List: B has no metadata.name",
 	} {
 		if !strings.Contains(err.Error(), want) {
 			t.Errorf("the error lacks\n%s\nin\n%v", want, err)

@@ -85,7 +85,7 @@ metadata: {name: b, annotations: {helm.sh/hook: "test,wrong"}}
 	if len(r.Hooks) != 1 || r.Manifest != "" {
 		t.Errorf("got %d hooks and the manifest %q", len(r.Hooks), r.Manifest)
 	}
-	if want := `probe/templates/h.yaml: Job/b is left out: "test,wrong" is no hook event`; len(r.Warnings) != 1 || r.Warnings[0] != want {
+	if want := `probe/templates/h.yaml: Job/b is left out: "test,wrong" is not a hook event`; len(r.Warnings) != 1 || r.Warnings[0] != want {
 		t.Errorf("warnings are %q, want %q", r.Warnings, want)
 	}
 }

@@ -65,7 +65,7 @@ func (c *Chart) WithPreviousValues(mode Reuse, previous Previous, values map[str
 		out.Helm.Values = copyMap(defaults)
 		return &out, chartutil.CoalesceTables(values, old), nil
 	}
-	return nil, nil, fmt.Errorf("%q is no way to use values again", mode)
+	return nil, nil, fmt.Errorf("%q is not a way to reuse values", mode)
 }
 
 // copyMap copies values so deep that nothing is shared. nil becomes empty, as

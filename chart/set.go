@@ -48,7 +48,7 @@ func (r *valuesReader) set(values map[string]any, s Source) error {
 	case SetLiteral:
 		err = strvals.ParseLiteralInto(s.Value, values)
 	default:
-		return fmt.Errorf("%s is no source of values", s.Kind)
+		return fmt.Errorf("%s is not a source of values", s.Kind)
 	}
 	if err == nil {
 		return nil

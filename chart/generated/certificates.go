@@ -67,14 +67,14 @@ func keyKind(key crypto.PublicKey) string {
 	return fmt.Sprintf("%T", key)
 }
 
-// signs tells whether a CA has signed a certificate.
-func signs(ca, c *x509.Certificate) bool {
+// hasSigned tells whether a CA has signed a certificate.
+func hasSigned(ca, c *x509.Certificate) bool {
 	return ca.IsCA && bytes.Equal(ca.RawSubject, c.RawIssuer) && c.CheckSignatureFrom(ca) == nil
 }
 
-// traits are what a certificate says besides its serial number and times; each is
+// certificateTraits are what a certificate says besides its serial number and times; each is
 // the chart's when it comes again.
-func traits(c *x509.Certificate) map[string]string {
+func certificateTraits(c *x509.Certificate) map[string]string {
 	return map[string]string{
 		"subject":     c.Subject.String(),
 		"issuer":      c.Issuer.String(),
@@ -93,11 +93,11 @@ var traitNames = []string{"subject", "names", "issuer", "use", "lifetime", "kind
 // changedTrait names what a recorded certificate says otherwise than the chart does
 // now; empty when nothing.
 func changedTrait(a *x509.Certificate, again []*x509.Certificate, past *x509.Certificate) string {
-	now, was := traits(a), traits(past)
+	now, was := certificateTraits(a), certificateTraits(past)
 	for _, name := range traitNames {
 		fixed := true
 		for _, other := range again {
-			fixed = fixed && other != nil && traits(other)[name] == now[name]
+			fixed = fixed && other != nil && certificateTraits(other)[name] == now[name]
 		}
 		if fixed && was[name] != now[name] {
 			return name
@@ -106,8 +106,8 @@ func changedTrait(a *x509.Certificate, again []*x509.Certificate, past *x509.Cer
 	return ""
 }
 
-// due tells whether a certificate has used two thirds of its life.
-func due(c *x509.Certificate, now time.Time) bool {
+// needsRenewal tells whether a certificate has used two thirds of its life.
+func needsRenewal(c *x509.Certificate, now time.Time) bool {
 	life := c.NotAfter.Sub(c.NotBefore)
 	return now.Sub(c.NotBefore) >= life-life/3
 }

@@ -10,14 +10,14 @@ import (
 	"deployer/internal/annotation"
 )
 
-// checksums decides about annotations of pod templates. One that is a hash of what
+// decideChecksums decides about annotations of pod templates. One that is a hash of what
 // the chart renders is kept while no ConfigMap and no Secret of the release
 // changes; any other is there to restart the pods each time.
-func (k *keeper) checksums() {
+func (k *decider) decideChecksums() {
 	changed := func() bool { return false }
 	known := false
 	for _, t := range k.tokens {
-		if !t.forced || t.kept || t.reason != "" {
+		if !t.inPodAnnotation || t.kept || t.reason != "" {
 			continue
 		}
 		switch {
@@ -25,24 +25,24 @@ func (k *keeper) checksums() {
 			t.renew(annotation.Generated.Name + ": renew")
 		case k.in.Policy == Renew && t.owner.policy != Keep:
 			t.renew("--generated renew")
-		case t.whole != nil || !isHash(t.text):
+		case t.nonText != nil || !isHash(t.text):
 			t.renew("it is random, which restarts the pods each time")
-		case t.past == nil:
-			t.renew(t.why)
-		case k.in.Hashed == nil:
-			k.wants = true
+		case t.recorded == nil:
+			t.renew(t.missingReason)
+		case k.in.WithHashInputs == nil:
+			k.wantsHashInputs = true
 			t.renew("it may be a checksum")
-		case !k.ofContent(t):
+		case !k.isContentHash(t):
 			t.renew("it is random, which restarts the pods each time")
 		default:
 			if !known {
-				is := k.contentChanged()
+				is := k.configChanged()
 				changed, known = func() bool { return is }, true
 			}
 			if changed() {
 				t.renew("a ConfigMap or Secret of the release changes")
 			} else {
-				t.keep(*t.past, t.revision)
+				t.keep(*t.recorded, t.revision)
 			}
 		}
 	}
@@ -54,14 +54,14 @@ var (
 	contentStart = regexp.MustCompile(`^\s*(---|#|\{|\[|apiVersion|kind|metadata|[A-Za-z0-9_."'/-]+:(\s|$))`)
 )
 
-// ofContent tells whether a hash is one of something that the chart renders, and not
+// isContentHash tells whether a hash is one of something that the chart renders, and not
 // only of random text.
-func (k *keeper) ofContent(t *token) bool {
-	o := k.hashed[k.key(t.owner.id)]
+func (k *decider) isContentHash(t *token) bool {
+	o := k.withHashInputs[k.objectKey(t.owner.id)]
 	if o == nil {
 		return false
 	}
-	text, _ := at(o.content, t.at).(string)
+	text, _ := valueAt(o.content, t.keys).(string)
 	runs := base64Run.FindAllString(text, -1)
 	slices.SortFunc(runs, func(a, b string) int { return len(b) - len(a) })
 	if len(runs) == 0 {
@@ -81,23 +81,23 @@ func (k *keeper) ofContent(t *token) bool {
 			return true // the beginning of a shortened one
 		}
 	}
-	return contentStart.MatchString(content) || k.mentions(content)
+	return contentStart.MatchString(content) || k.containsGenerated(content)
 }
 
-// mentions tells whether a text has a generated value of the release in it, as it
+// containsGenerated tells whether a text has a generated value of the release in it, as it
 // was rendered together with the text.
-func (k *keeper) mentions(text string) bool {
+func (k *decider) containsGenerated(text string) bool {
 	for _, t := range k.tokens {
-		if t.forced || t.whole != nil {
+		if t.inPodAnnotation || t.nonText != nil {
 			continue
 		}
-		o := k.hashed[k.key(t.owner.id)]
+		o := k.withHashInputs[k.objectKey(t.owner.id)]
 		if o == nil {
 			continue
 		}
-		value, _ := at(o.content, t.at).(string)
-		now, _ := at(t.owner.content, t.at).(string)
-		if t.owner.isSecret() && len(t.at) == 2 && t.at[0] == "data" {
+		value, _ := valueAt(o.content, t.keys).(string)
+		now, _ := valueAt(t.owner.content, t.keys).(string)
+		if t.owner.isSecret() && len(t.keys) == 2 && t.keys[0] == "data" {
 			if plain, err := base64.StdEncoding.DecodeString(value); err == nil {
 				value = string(plain)
 			}
@@ -105,7 +105,7 @@ func (k *keeper) mentions(text string) bool {
 				now = string(plain)
 			}
 		}
-		for _, word := range strings.FieldsFunc(value, isNoWord) {
+		for _, word := range strings.FieldsFunc(value, isNotWord) {
 			if len(word) >= 6 && !strings.Contains(now, word) && strings.Contains(text, word) {
 				return true
 			}
@@ -114,8 +114,8 @@ func (k *keeper) mentions(text string) bool {
 	return false
 }
 
-// at is what stands at a path of keys and positions; nil when nothing does.
-func at(v any, path []any) any {
+// valueAt is what stands at a path of keys and positions; nil when nothing does.
+func valueAt(v any, path []any) any {
 	for _, step := range path {
 		switch s := step.(type) {
 		case string:
@@ -132,29 +132,29 @@ func at(v any, path []any) any {
 	return v
 }
 
-// contentChanged tells whether a ConfigMap or Secret differs from the last
+// configChanged tells whether a ConfigMap or Secret differs from the last
 // successful revision, after all is kept that is.
-func (k *keeper) contentChanged() bool {
+func (k *decider) configChanged() bool {
 	last := Revision{}
-	for _, r := range k.in.Past {
+	for _, r := range k.in.Earlier {
 		if r.Successful || last.Number == 0 {
 			last = r
 		}
 	}
 	var was, now []string
 	was = textsOf(last)
-	for _, d := range k.docs {
+	for _, d := range k.documents {
 		now = append(now, d.text)
 	}
 	old, next := index{}, index{}
 	for _, text := range was {
 		if !slices.Contains(now, text) {
-			k.hashedObjects(old, &document{text: text})
+			k.addConfigObjects(old, &document{text: text})
 		}
 	}
-	for _, d := range k.docs {
+	for _, d := range k.documents {
 		if !slices.Contains(was, d.text) || len(d.edits) > 0 {
-			k.hashedObjects(next, &document{text: d.text, edits: d.edits})
+			k.addConfigObjects(next, &document{text: d.text, edits: d.edits})
 		}
 	}
 	if len(old) != len(next) {
@@ -168,15 +168,15 @@ func (k *keeper) contentChanged() bool {
 	return false
 }
 
-// hashedObjects adds the ConfigMaps and Secrets of a document, with its edits.
-func (k *keeper) hashedObjects(to index, d *document) {
+// addConfigObjects adds the ConfigMaps and Secrets of a document, with its edits.
+func (k *decider) addConfigObjects(to index, d *document) {
 	root, err := decode(d.text)
 	if err != nil {
 		return
 	}
 	for _, o := range objectsIn(d, edited(root, d.edits), nil) {
-		if o.isHashed() {
-			to[k.key(o.id)] = o
+		if o.isConfig() {
+			to[k.objectKey(o.id)] = o
 		}
 	}
 }

@@ -182,11 +182,11 @@ func TestNotesHaveWhatIsDeployed(t *testing.T) {
 	template := secret + "stringData: {p: {{ randAlphaNum 16 }}}"
 	first := s.deploy(template, nil)
 	second := s.plan(template, nil)
-	if len(second.renamed) != 2 {
-		t.Fatal(second.renamed)
+	if len(second.replacements) != 2 {
+		t.Fatal(second.replacements)
 	}
 	want := "password: " + field(t, first.Manifest, "Secret/s", "stringData", "p").(string)
-	if got := second.Replace("password: " + second.renamed[0]); got != want {
+	if got := second.Replace("password: " + second.replacements[0]); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

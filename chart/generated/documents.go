@@ -22,12 +22,12 @@ type document struct {
 
 // An object stands in a document, maybe in a list.
 type object struct {
-	id      kube.ID
-	content map[string]any
-	path    []any // in its document
-	doc     *document
-	policy  Policy // its annotation's; empty without
-	named   bool   // its name is generated
+	id               kube.ID
+	content          map[string]any
+	path             []any // in its document
+	doc              *document
+	policy           Policy // its annotation's; empty without
+	hasGeneratedName bool   // its name is generated
 }
 
 // An index finds objects of a revision.
@@ -48,11 +48,11 @@ func textsOf(r Revision) []string {
 	return out
 }
 
-// read finds the documents that come out otherwise each time, and what there is to
+// readInputs finds the documents that come out otherwise each time, and what there is to
 // compare them with. Only these are parsed.
-func (k *keeper) read() {
+func (k *decider) readInputs() {
 	counts := map[string]int{}
-	for _, again := range k.in.Again {
+	for _, again := range k.in.Rerendered {
 		seen := map[string]bool{}
 		for _, text := range textsOf(again) {
 			if !seen[text] {
@@ -64,9 +64,9 @@ func (k *keeper) read() {
 	same, rendered := map[string]bool{}, map[string]bool{}
 	for _, text := range textsOf(k.in.Rendered) {
 		d := &document{text: text}
-		k.docs = append(k.docs, d)
+		k.documents = append(k.documents, d)
 		rendered[text] = true
-		if counts[text] == len(k.in.Again) {
+		if counts[text] == len(k.in.Rerendered) {
 			same[text] = true
 			continue
 		}
@@ -75,32 +75,32 @@ func (k *keeper) read() {
 	if len(k.objects) == 0 {
 		return
 	}
-	for _, again := range k.in.Again {
-		k.again = append(k.again, k.indexOf(again, same))
+	for _, again := range k.in.Rerendered {
+		k.rerendered = append(k.rerendered, k.indexOf(again, same))
 	}
-	for _, past := range k.in.Past {
-		k.past = append(k.past, k.indexOf(past, same))
+	for _, past := range k.in.Earlier {
+		k.earlier = append(k.earlier, k.indexOf(past, same))
 	}
-	if k.in.Hashed != nil {
-		k.hashed = k.indexOf(*k.in.Hashed, same)
+	if k.in.WithHashInputs != nil {
+		k.withHashInputs = k.indexOf(*k.in.WithHashInputs, same)
 	}
 }
 
-func (k *keeper) indexOf(r Revision, without map[string]bool) index {
+func (k *decider) indexOf(r Revision, without map[string]bool) index {
 	out := index{}
 	for _, text := range textsOf(r) {
 		if without[text] {
 			continue
 		}
 		for _, o := range k.parse(&document{text: text}) {
-			out[k.key(o.id)] = o
+			out[k.objectKey(o.id)] = o
 		}
 	}
 	return out
 }
 
-// key names an object whether or not it says that it is in the release's namespace.
-func (k *keeper) key(id kube.ID) kube.ID {
+// objectKey names an object whether or not it says that it is in the release's namespace.
+func (k *decider) objectKey(id kube.ID) kube.ID {
 	if id.Namespace == k.in.Namespace {
 		id.Namespace = ""
 	}
@@ -109,7 +109,7 @@ func (k *keeper) key(id kube.ID) kube.ID {
 
 // parse reads a document; one that can't be read has no objects: planning says what
 // is wrong with it.
-func (k *keeper) parse(d *document) []*object {
+func (k *decider) parse(d *document) []*object {
 	root, err := decode(d.text)
 	if err != nil {
 		return nil
@@ -147,8 +147,8 @@ func objectsIn(d *document, value any, path []any) []*object {
 
 func (o *object) isSecret() bool { return o.id.Kind == "Secret" && o.id.Group == "" }
 
-// isHashed tells whether an object's content is what checksums are about.
-func (o *object) isHashed() bool {
+// isConfig tells whether an object's content is what checksums are about.
+func (o *object) isConfig() bool {
 	return o.id.Group == "" && (o.id.Kind == "Secret" || o.id.Kind == "ConfigMap")
 }
 

@@ -38,14 +38,14 @@ type Revision struct {
 
 // Input is all that a decision depends on.
 type Input struct {
-	Namespace string // of the release, for objects that don't name one
-	Policy    Policy
-	Rendered  Revision
-	Again     []Revision // rendered again, see chart.Repetition
-	// Hashed was rendered with content in place of hashes; nil when that wasn't
-	// asked for, see Result.WantsHashed.
-	Hashed *Revision
-	Past   []Revision // that may have been deployed, oldest first
+	Namespace  string // of the release, for objects that don't name one
+	Policy     Policy
+	Rendered   Revision
+	Rerendered []Revision // rendered again, see chart.Repetition
+	// WithHashInputs was rendered with content in place of hashes; nil when that wasn't
+	// asked for, see Result.WantsHashInputs.
+	WithHashInputs *Revision
+	Earlier        []Revision // that may have been deployed, oldest first
 	// Live reads an object of the cluster; nil, nil when it isn't there.
 	Live func(kube.ID) (*unstructured.Unstructured, error)
 	Now  time.Time
@@ -72,76 +72,76 @@ type Result struct {
 	Warnings []string
 	// Unsure says that rendering once more may tell chance from rule.
 	Unsure bool
-	// WantsHashed says that Input.Hashed is needed for checksums.
-	WantsHashed bool
+	// WantsHashInputs says that Input.Hashed is needed for checksums.
+	WantsHashInputs bool
 
-	renamed []string // fresh text, kept text, …
+	replacements []string // fresh text, kept text, …
 }
 
 // Replace puts kept values in place of fresh ones in text that was rendered
 // together with the manifest, such as notes.
 func (r *Result) Replace(text string) string {
-	return strings.NewReplacer(r.renamed...).Replace(text)
+	return strings.NewReplacer(r.replacements...).Replace(text)
 }
 
 // Decide finds what is generated and keeps what can be kept.
 func Decide(in Input) *Result {
-	k := &keeper{in: in}
-	k.read()
+	k := &decider{in: in}
+	k.readInputs()
 	for _, o := range k.objects {
-		k.inspect(o)
+		k.findGenerated(o)
 	}
-	k.resolve()
-	k.checksums()
+	k.decideSets()
+	k.decideChecksums()
 	return k.result()
 }
 
 // A keeper is one decision in the making.
-type keeper struct {
-	in      Input
-	docs    []*document // of Rendered: manifest, then hooks
-	objects []*object   // of those documents that come out otherwise each time
-	again   []index
-	past    []index // as in.Past
-	tokens  []*token
-	names   []string // that are generated
-	unsure  bool
-	hashed  index
-	values  []Value // that no token stands for
-	warns   []string
-	wants   bool
+type decider struct {
+	in              Input
+	documents       []*document // of Rendered: manifest, then hooks
+	objects         []*object   // of those documents that come out otherwise each time
+	rerendered      []index
+	earlier         []index // as in.Past
+	tokens          []*token
+	generatedNames  []string // that are generated
+	unsure          bool
+	withHashInputs  index
+	values          []Value // that no token stands for
+	warnings        []string
+	wantsHashInputs bool
 }
 
 // result puts everything together.
-func (k *keeper) result() *Result {
-	r := &Result{Unsure: k.unsure, WantsHashed: k.wants, Warnings: k.warns}
+func (k *decider) result() *Result {
+	r := &Result{Unsure: k.unsure, WantsHashInputs: k.wantsHashInputs, Warnings: k.warnings}
 	texts := map[*document]string{}
-	for _, d := range k.docs {
+	for _, d := range k.documents {
 		texts[d] = d.rewritten()
 	}
 	next := 0
 	rewrite := func(manifest string) string {
 		return eachDocument(manifest, func(string) string {
 			next++
-			return texts[k.docs[next-1]]
+			return texts[k.documents[next-1]]
 		})
 	}
 	r.Manifest = rewrite(k.in.Rendered.Manifest)
 	for _, hook := range k.in.Rendered.Hooks {
 		r.Hooks = append(r.Hooks, rewrite(hook))
 	}
-	r.Values = k.report()
+	r.Values = k.listValues()
 	for _, t := range k.tokens {
-		if t.kept && len(t.text) >= shared && t.text != t.final {
-			r.renamed = append(r.renamed, t.text, t.final)
+		if t.kept && len(t.text) >= minCopyLength && t.text != t.final {
+			r.replacements = append(r.replacements, t.text, t.final)
 		}
 	}
 	return r
 }
 
-// report lists the fields with generated parts. One with several parts is kept when
+// listValues lists the fields with generated parts. One with several parts is kept when
 // all of them are.
-func (k *keeper) report() []Value {
+func (k *decider) listValues() []Value {
 	type place struct {
 		id   kube.ID
 		path string
@@ -149,9 +149,9 @@ func (k *keeper) report() []Value {
 	var out []Value
 	at := map[place]int{}
 	for _, t := range k.tokens {
-		v := Value{ID: t.owner.id, Path: t.path, Reason: t.reason}
+		v := Value{ID: t.owner.id, Path: t.fieldPath, Reason: t.reason}
 		if t.kept {
-			v = Value{ID: t.owner.id, Path: t.path, Revision: t.revision}
+			v = Value{ID: t.owner.id, Path: t.fieldPath, Revision: t.revision}
 		}
 		i, known := at[place{v.ID, v.Path}]
 		switch {
@@ -163,10 +163,10 @@ func (k *keeper) report() []Value {
 		}
 	}
 	out = append(out, k.values...)
-	slices.SortStableFunc(out, func(a, b Value) int { return k.rank(a.ID) - k.rank(b.ID) })
+	slices.SortStableFunc(out, func(a, b Value) int { return k.position(a.ID) - k.position(b.ID) })
 	return out
 }
 
-func (k *keeper) rank(id kube.ID) int {
+func (k *decider) position(id kube.ID) int {
 	return slices.IndexFunc(k.objects, func(o *object) bool { return o.id == id })
 }

@@ -61,7 +61,7 @@ func (s *story) plan(templates any, values map[string]any) *Result {
 		s.Fatal(err)
 	}
 	r, _, err := Render(context.Background(), c.Nondeterminism(in), Input{
-		Namespace: "n", Policy: s.policy, Rendered: revisionOf(first), Past: s.past, Now: s.now,
+		Namespace: "n", Policy: s.policy, Rendered: revisionOf(first), Earlier: s.past, Now: s.now,
 		Live: func(id kube.ID) (*unstructured.Unstructured, error) {
 			if root, err := decode(s.live[id.Kind+"/"+id.Name]); err == nil && root != nil {
 				return &unstructured.Unstructured{Object: root.(map[string]any)}, nil
@@ -85,7 +85,7 @@ func field(t *testing.T, manifest, object string, path ...any) any {
 		}
 		for _, o := range objectsIn(nil, root, nil) {
 			if o.id.Kind+"/"+o.id.Name == object {
-				return at(o.content, path)
+				return valueAt(o.content, path)
 			}
 		}
 	}

@@ -43,7 +43,7 @@ func (d derivation) of(text string) string { return d.hash(text + d.ending)[:d.l
 func derivations(tokens []*token) map[*token]derivation {
 	byHash := map[string]derivation{}
 	for _, t := range tokens {
-		if len(t.text) < 6 || t.whole != nil {
+		if len(t.text) < 6 || t.nonText != nil {
 			continue
 		}
 		for _, hash := range hashes {
@@ -73,17 +73,17 @@ func derivations(tokens []*token) map[*token]derivation {
 // isBcrypt tells whether a token is a salted hash, of which rendering again has
 // given the plain text in hexadecimal.
 func (t *token) isBcrypt() bool {
-	if !bcrypted.MatchString(t.text) || len(t.again) == 0 {
+	if !bcrypted.MatchString(t.text) || len(t.rerendered) == 0 {
 		return false
 	}
-	_, err := hex.DecodeString(t.again[0])
+	_, err := hex.DecodeString(t.rerendered[0])
 	return err == nil
 }
 
-// plains are what a salted hash was made of each of the other times.
-func (t *token) plains() []string {
+// bcryptInputs are what a salted hash was made of each of the other times.
+func (t *token) bcryptInputs() []string {
 	var out []string
-	for _, s := range t.again {
+	for _, s := range t.rerendered {
 		plain, err := hex.DecodeString(s)
 		if err != nil {
 			return nil
@@ -93,22 +93,22 @@ func (t *token) plains() []string {
 	return out
 }
 
-func fits(hash, plain string) bool {
+func bcryptMatches(hash, plain string) bool {
 	return bcrypt.CompareHashAndPassword([]byte(hash), []byte(plain)) == nil
 }
 
-// salted is the hash of another text.
-func salted(plain string) (string, error) {
+// bcryptHash is the hash of another text.
+func bcryptHash(plain string) (string, error) {
 	out, err := bcrypt.GenerateFromPassword([]byte(plain), bcrypt.DefaultCost)
 	return string(out), err
 }
 
-// cipherOf gives the password and text of what encryptAES made; false for others.
-func (t *token) cipherOf() (password, text string, ok bool) {
-	if len(t.again) == 0 || t.again[0] != t.again[len(t.again)-1] {
+// cipherInput gives the password and text of what encryptAES made; false for others.
+func (t *token) cipherInput() (password, text string, ok bool) {
+	if len(t.rerendered) == 0 || t.rerendered[0] != t.rerendered[len(t.rerendered)-1] {
 		return "", "", false
 	}
-	first, second, found := strings.Cut(t.again[0], ".")
+	first, second, found := strings.Cut(t.rerendered[0], ".")
 	a, err := hex.DecodeString(first)
 	b, berr := hex.DecodeString(second)
 	data, derr := base64.StdEncoding.DecodeString(t.text)
@@ -116,9 +116,9 @@ func (t *token) cipherOf() (password, text string, ok bool) {
 	return string(a), string(b), ok
 }
 
-// decrypted reads what encryptAES of sprig has made.
+// decryptAES reads what encryptAES of sprig has made.
 // (github.com/Masterminds/sprig/v3/crypto.go)
-func decrypted(password, text string) string {
+func decryptAES(password, text string) string {
 	data, err := base64.StdEncoding.DecodeString(text)
 	if err != nil || len(data) <= aes.BlockSize || len(data)%aes.BlockSize != 0 {
 		return ""

@@ -42,14 +42,14 @@ func unitsOf(text string) []unit {
 	return out
 }
 
-// lines takes text apart by lines, and each line by what differs.
-func (w *walker) lines(name, a string, again []string, past *string) part {
+// compareLines takes text apart by lines, and each line by what differs.
+func (w *fieldWalker) compareLines(name, a string, again []string, past *string) part {
 	units := unitsOf(a)
 	var others [][]unit
 	for _, s := range again {
 		other := unitsOf(s)
 		if !slices.EqualFunc(units, other, func(a, b unit) bool { return a.pem == b.pem && (a.text == "\n") == (b.text == "\n") }) {
-			w.k.unsure = w.k.unsure || past != nil
+			w.decider.unsure = w.decider.unsure || past != nil
 			return w.token(name, a, again, nil, "it differs as a whole each time")
 		}
 		others = append(others, other)
@@ -95,7 +95,7 @@ func (w *walker) lines(name, a string, again []string, past *string) part {
 				was = found[at]
 			}
 			at++
-			w.k.unsure = w.k.unsure || past != nil && was == nil
+			w.decider.unsure = w.decider.unsure || past != nil && was == nil
 			out = append(out, w.token(name, s.text, s.again, was, why))
 		}
 	}
@@ -114,8 +114,8 @@ type segment struct {
 	hole  bool
 }
 
-// worded tells whether there is a word among what is fixed.
-func (l *line) worded() bool {
+// hasWords tells whether there is a word among what is fixed.
+func (l *line) hasWords() bool {
 	return slices.ContainsFunc(l.segments, func(s segment) bool { return !s.hole && strings.ContainsFunc(s.text, isWord) })
 }
 
@@ -147,16 +147,16 @@ func (l *line) match(text string) []string {
 	if m == nil {
 		return nil
 	}
-	for i, s := range l.holes() {
+	for i, s := range l.generatedSegments() {
 		// A hole of one word has one word beside other holes.
-		if len(m) > 2 && !strings.ContainsFunc(s.text, isNoWord) && strings.ContainsFunc(m[i+1], isNoWord) && l.tight(i) {
+		if len(m) > 2 && !strings.ContainsFunc(s.text, isNotWord) && strings.ContainsFunc(m[i+1], isNotWord) && l.tight(i) {
 			return nil
 		}
 	}
 	return m[1:]
 }
 
-func (l *line) holes() []segment {
+func (l *line) generatedSegments() []segment {
 	var out []segment
 	for _, s := range l.segments {
 		if s.hole {
@@ -182,8 +182,8 @@ func (l *line) tight(hole int) bool {
 	return at >= 2 && wordless(at-1) || at+2 < len(l.segments) && wordless(at+1)
 }
 
-func isWord(r rune) bool   { return unicode.IsLetter(r) || unicode.IsDigit(r) }
-func isNoWord(r rune) bool { return !isWord(r) }
+func isWord(r rune) bool    { return unicode.IsLetter(r) || unicode.IsDigit(r) }
+func isNotWord(r rune) bool { return !isWord(r) }
 
 // A matcher finds lines in a recorded text.
 type matcher struct {
@@ -244,7 +244,7 @@ func (m *matcher) nearby(i int) []*string {
 			continue
 		}
 		out = append(out, nil)
-		pattern := l.beside(at)
+		pattern := l.textAround(at)
 		if pattern == "" {
 			continue
 		}
@@ -269,9 +269,9 @@ func (m *matcher) nearby(i int) []*string {
 	return out
 }
 
-// beside is a pattern of a hole with the word before it, or else after it; empty
+// textAround is a pattern of a hole with the word before it, or else after it; empty
 // when there is neither.
-func (l *line) beside(at int) string {
+func (l *line) textAround(at int) string {
 	before, after := "", ""
 	if at > 0 {
 		before = l.segments[at-1].text
@@ -284,14 +284,14 @@ func (l *line) beside(at int) string {
 	}
 	// Back to the beginning of the last word, on to the beginning of the next.
 	if i := strings.LastIndexFunc(before, isWord); i >= 0 {
-		j := strings.LastIndexFunc(before[:i+1], isNoWord)
+		j := strings.LastIndexFunc(before[:i+1], isNotWord)
 		before = before[j+1:]
 	} else {
 		if !strings.ContainsFunc(after, isWord) {
 			return ""
 		}
 		i := strings.IndexFunc(after, isWord)
-		if j := strings.IndexFunc(after[i:], isNoWord); j >= 0 {
+		if j := strings.IndexFunc(after[i:], isNotWord); j >= 0 {
 			after = after[:i+j]
 		}
 		return `^` + regexp.QuoteMeta(before) + `([^\s]+?)` + regexp.QuoteMeta(after)
@@ -342,7 +342,7 @@ func (m *matcher) context(units []unit, i int, l *line) string {
 			out = append(out, trimmed)
 		}
 	}
-	if len(units) > 1 && !l.worded() && l.pem == "" {
+	if len(units) > 1 && !l.hasWords() && l.pem == "" {
 		out = append(out, "\x00"+previous)
 	}
 	return strings.Join(out, "\n")

@@ -56,38 +56,38 @@ func (s structured) value() any {
 
 // A token is a piece of text, or a field, that is generated.
 type token struct {
-	owner *object
-	path  string // of the field it is in
-	at    []any  // the same, as keys and positions
-	// forced says that it is in an annotation of a pod template.
-	forced bool
+	owner     *object
+	fieldPath string // of the field it is in
+	keys      []any  // the same, as keys and positions
+	// inPodAnnotation says that it is in an annotation of a pod template.
+	inPodAnnotation bool
 
-	text  string   // as rendered
-	again []string // as rendered again
-	past  *string  // as recorded; nil when it isn't
-	why   string   // it isn't
+	text          string   // as rendered
+	rerendered    []string // as rendered again
+	recorded      *string  // as recorded; nil when it isn't
+	missingReason string   // it isn't
 
 	// Of a field that isn't text, or changes as a whole:
-	whole, pastWhole any
+	nonText, recordedNonText any
 
 	revision int
 	kept     bool
 	final    string
 	reason   string // it isn't kept
 
-	hashes []*group // annotations that are hashes of it
+	derivedHashes []*group // annotations that are hashes of it
 }
 
 func (t *token) value() any {
 	switch {
-	case t.whole == nil:
+	case t.nonText == nil:
 		return t.final
-	case t.kept && t.pastWhole != nil:
-		return t.pastWhole
+	case t.kept && t.recordedNonText != nil:
+		return t.recordedNonText
 	case t.kept:
 		return t.final
 	}
-	return t.whole
+	return t.nonText
 }
 
 // keep gives the token a value of an earlier revision.

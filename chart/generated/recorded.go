@@ -9,16 +9,16 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// recorded is the object of the revision whose generated values count, and the
+// recordedObject is the object of the revision whose generated values count, and the
 // revision's number; nil when there is none. That is the last successful revision,
 // unless a later one has written other values into the live object: what is there
 // counts when a release wrote it.
-func (k *keeper) recorded(o *object, again []any) (*object, int) {
+func (k *decider) recordedObject(o *object, again []any) (*object, int) {
 	var base *object
 	number := 0
 	var later []int
-	for i, r := range k.in.Past {
-		found := k.past[i][k.key(o.id)]
+	for i, r := range k.in.Earlier {
+		found := k.earlier[i][k.objectKey(o.id)]
 		switch {
 		case r.Successful:
 			base, number, later = found, r.Number, nil
@@ -26,33 +26,33 @@ func (k *keeper) recorded(o *object, again []any) (*object, int) {
 			later = append(later, i)
 		}
 	}
-	paths := differing(nil, o.content, again)
+	paths := generatedPaths(nil, o.content, again)
 	var live *unstructured.Unstructured
 	read := false
 	for _, i := range slices.Backward(later) {
-		found := k.past[i][k.key(o.id)]
-		if base != nil && agree(paths, found, base.content) {
+		found := k.earlier[i][k.objectKey(o.id)]
+		if base != nil && agreeAt(paths, found, base.content) {
 			continue // nothing that differs
 		}
 		if !read {
-			live, read = k.live(o), true
+			live, read = k.liveObject(o), true
 		}
 		if live == nil {
 			continue
 		}
-		if base != nil && agree(paths, base, live.Object) {
+		if base != nil && agreeAt(paths, base, live.Object) {
 			return base, number
 		}
-		if agree(paths, found, live.Object) {
-			return found, k.in.Past[i].Number
+		if agreeAt(paths, found, live.Object) {
+			return found, k.in.Earlier[i].Number
 		}
 	}
 	return base, number
 }
 
-// live reads an object; nil when it isn't there or can't be read, which planning
+// liveObject reads an object; nil when it isn't there or can't be read, which planning
 // tells.
-func (k *keeper) live(o *object) *unstructured.Unstructured {
+func (k *decider) liveObject(o *object) *unstructured.Unstructured {
 	if k.in.Live == nil {
 		return nil
 	}
@@ -62,15 +62,15 @@ func (k *keeper) live(o *object) *unstructured.Unstructured {
 	}
 	live, err := k.in.Live(id)
 	if err != nil {
-		k.warns = append(k.warns, "what is generated in "+id.String()+" is compared with its last successful revision only: "+err.Error())
+		k.warnings = append(k.warnings, "what is generated in "+id.String()+" is compared with its last successful revision only: "+err.Error())
 		return nil
 	}
 	return live
 }
 
-// differing lists the paths of what is generated in a value.
-func differing(path []any, a any, again []any) [][]any {
-	if same(a, again) {
+// generatedPaths lists the paths of what is generated in a value.
+func generatedPaths(path []any, a any, again []any) [][]any {
+	if allEqual(a, again) {
 		return nil
 	}
 	m, ok := a.(map[string]any)
@@ -84,14 +84,14 @@ func differing(path []any, a any, again []any) [][]any {
 			o, _ := other.(map[string]any)
 			others = append(others, o[key])
 		}
-		out = append(out, differing(append(path[:len(path):len(path)], key), v, others)...)
+		out = append(out, generatedPaths(append(path[:len(path):len(path)], key), v, others)...)
 	}
 	return out
 }
 
-// agree tells whether a recorded object has the same at all paths as another one,
+// agreeAt tells whether a recorded object has the same at all paths as another one,
 // and anything there at all.
-func agree(paths [][]any, recorded *object, other map[string]any) bool {
+func agreeAt(paths [][]any, recorded *object, other map[string]any) bool {
 	found := false
 	for _, path := range paths {
 		if inPodTemplate(path) {
@@ -101,7 +101,7 @@ func agree(paths [][]any, recorded *object, other map[string]any) bool {
 		if a == nil {
 			continue
 		}
-		if !contains(b, a) {
+		if !containsValue(b, a) {
 			return false
 		}
 		found = true
@@ -109,46 +109,46 @@ func agree(paths [][]any, recorded *object, other map[string]any) bool {
 	return found
 }
 
-// contains tells whether a live value is the recorded one; in maps and lists the
+// containsValue tells whether a live value is the recorded one; in maps and lists the
 // server may have added defaults.
-func contains(live, recorded any) bool {
+func containsValue(live, recorded any) bool {
 	switch r := recorded.(type) {
 	case map[string]any:
 		l, ok := live.(map[string]any)
 		for key, v := range r {
-			ok = ok && contains(l[key], v)
+			ok = ok && containsValue(l[key], v)
 		}
 		return ok
 	case []any:
 		l, ok := live.([]any)
 		ok = ok && len(l) == len(r)
 		for i := 0; ok && i < len(r); i++ {
-			ok = contains(l[i], r[i])
+			ok = containsValue(l[i], r[i])
 		}
 		return ok
 	}
-	return reflect.DeepEqual(plainNumber(live), plainNumber(recorded))
+	return reflect.DeepEqual(normalizedNumber(live), normalizedNumber(recorded))
 }
 
 // fieldOf is at, with a Secret's stringData as data.
 func fieldOf(content map[string]any, path []any) any {
 	if content["kind"] == "Secret" && len(path) >= 2 && (path[0] == "stringData" || path[0] == "data") {
 		key, _ := path[1].(string)
-		if v, ok := mapAt(content, "stringData")[key].(string); ok {
+		if v, ok := mapField(content, "stringData")[key].(string); ok {
 			return v
 		}
-		if v, ok := mapAt(content, "data")[key].(string); ok {
+		if v, ok := mapField(content, "data")[key].(string); ok {
 			if plain, err := base64.StdEncoding.DecodeString(v); err == nil {
 				return string(plain)
 			}
 		}
 		return nil
 	}
-	return at(content, path)
+	return valueAt(content, path)
 }
 
-// plainNumber writes numbers alike, however they were read.
-func plainNumber(v any) any {
+// normalizedNumber writes numbers alike, however they were read.
+func normalizedNumber(v any) any {
 	switch v.(type) {
 	case string, bool, nil:
 		return v

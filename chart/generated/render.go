@@ -11,9 +11,9 @@ import (
 
 // Bounds of how often a chart is rendered to find what is generated.
 const (
-	timesUnsure  = 6  // until what is around a value fits what is recorded
-	timesChances = 16 // while what comes out of few possibilities may agree by chance
-	largeChart   = 256 << 10
+	maxRendersUnsure = 6  // until what is around a value fits what is recorded
+	maxRendersChance = 16 // while what comes out of few possibilities may agree by chance
+	largeManifest    = 256 << 10
 )
 
 // Render renders a chart again as often as is needed, and decides. in has
@@ -21,7 +21,7 @@ const (
 // when nothing can be generated. It reads what rendering reads.
 func Render(ctx context.Context, repetition *chart.Nondeterminism, in Input) (*Result, []*chart.Rendered, error) {
 	unchanged := &Result{Manifest: in.Rendered.Manifest, Hooks: in.Rendered.Hooks}
-	if !repetition.Found() || in.keepsNothing() || !in.differs(unchanged) {
+	if !repetition.Found() || in.renewsEverything() || !in.hasNewDocument(unchanged) {
 		return unchanged, nil, nil
 	}
 	var all []*chart.Rendered
@@ -32,35 +32,35 @@ func Render(ctx context.Context, repetition *chart.Nondeterminism, in Input) (*R
 			return nil, nil, err
 		}
 		all = append(all, again)
-		in.Again = append(in.Again, revisionOf(again))
+		in.Rerendered = append(in.Rerendered, revisionOf(again))
 		result = Decide(in)
-		chance := !repetition.SeenInOneRender() && in.differs(result) && len(all) < in.chances()
-		if !chance && (!result.Unsure || len(all) >= timesUnsure) {
+		chance := !repetition.SeenInOneRender() && in.hasNewDocument(result) && len(all) < in.maxRenders()
+		if !chance && (!result.Unsure || len(all) >= maxRendersUnsure) {
 			break
 		}
 	}
-	if result.WantsHashed {
+	if result.WantsHashInputs {
 		hashed, err := repetition.RenderWithHashInputs(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
 		r := revisionOf(hashed)
-		in.Hashed = &r
+		in.WithHashInputs = &r
 		result = Decide(in)
 	}
 	return result, all, nil
 }
 
-// keepsNothing tells whether everything is renewed, so that nothing need be known.
-func (in Input) keepsNothing() bool {
+// renewsEverything tells whether everything is renewed, so that nothing need be known.
+func (in Input) renewsEverything() bool {
 	return in.Policy == Renew && !slices.ContainsFunc(textsOf(in.Rendered), func(text string) bool { return strings.Contains(text, annotation.Generated.Name) })
 }
 
-func (in Input) chances() int {
-	if len(in.Rendered.Manifest) > largeChart {
-		return timesUnsure
+func (in Input) maxRenders() int {
+	if len(in.Rendered.Manifest) > largeManifest {
+		return maxRendersUnsure
 	}
-	return timesChances
+	return maxRendersChance
 }
 
 func revisionOf(r *chart.Rendered) Revision {
@@ -71,10 +71,10 @@ func revisionOf(r *chart.Rendered) Revision {
 	return out
 }
 
-// differs tells whether a result has a document that no earlier revision has.
-func (in Input) differs(r *Result) bool {
+// hasNewDocument tells whether a result has a document that no earlier revision has.
+func (in Input) hasNewDocument(r *Result) bool {
 	known := map[string]bool{}
-	for _, past := range in.Past {
+	for _, past := range in.Earlier {
 		for _, text := range textsOf(past) {
 			known[text] = true
 		}

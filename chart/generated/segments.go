@@ -44,7 +44,7 @@ func randomBase64(text string, again []string) [][][]int {
 			run := texts[i][all[i][k][0]:all[i][k][1]]
 			ok = ok && len(run)%4 == 0
 			punctuated = punctuated || strings.ContainsAny(run, "+/=")
-			for _, word := range strings.FieldsFunc(run, isNoWord) {
+			for _, word := range strings.FieldsFunc(run, isNotWord) {
 				ok = ok && (len(word) < 3 || !seen[word])
 				seen[word] = true
 			}
@@ -135,7 +135,7 @@ func (l *line) region(words []string, again [][]string) {
 		for _, other := range again {
 			s.again = append(s.again, strings.Join(other, ""))
 		}
-		l.hole(s)
+		l.addGenerated(s)
 		return
 	}
 	for i, word := range words {
@@ -147,16 +147,16 @@ func (l *line) region(words []string, again [][]string) {
 		for _, other := range again {
 			s.again = append(s.again, other[i])
 		}
-		l.hole(s)
+		l.addGenerated(s)
 	}
 }
 
-// affix is how many characters at an end of a generated word have to come again
+// minAffix is how many characters at an end of a generated word have to come again
 // for being the chart's: fewer may do so by chance.
-const affix = 3
+const minAffix = 3
 
-// hole adds a hole, and what is the chart's at its ends.
-func (l *line) hole(s segment) {
+// addGenerated adds a hole, and what is the chart's at its ends.
+func (l *line) addGenerated(s segment) {
 	front, back := len(s.text), len(s.text)
 	for _, other := range s.again {
 		n := 0
@@ -170,10 +170,10 @@ func (l *line) hole(s segment) {
 		}
 		back = n
 	}
-	if front < affix || !utf8.ValidString(s.text[:front]) {
+	if front < minAffix || !utf8.ValidString(s.text[:front]) {
 		front = 0
 	}
-	if back < affix || back > len(s.text)-front-1 || !utf8.ValidString(s.text[len(s.text)-back:]) {
+	if back < minAffix || back > len(s.text)-front-1 || !utf8.ValidString(s.text[len(s.text)-back:]) {
 		back = 0
 	}
 	end := len(s.text) - back
@@ -201,8 +201,8 @@ func shapeOf(words []string) []string {
 	return out
 }
 
-// most bounds the work of comparing two lines: the product of their lengths.
-const most = 1_000_000
+// maxComparisons bounds the work of comparing two lines: the product of their lengths.
+const maxComparisons = 1_000_000
 
 // common pairs the pieces of a with equal ones of b, in order: a longest common
 // subsequence. -1 stands for none.
@@ -218,7 +218,7 @@ func common(a, b []string) []int {
 		out[n] = m
 	}
 	rows, columns := n-start, m-start
-	if rows*columns > most {
+	if rows*columns > maxComparisons {
 		return out
 	}
 	length := make([][]int, rows+1)

@@ -11,45 +11,45 @@ import (
 	"deployer/internal/annotation"
 )
 
-// shared is how long a token has to be for two equal ones to be copies of one
+// minCopyLength is how long a token has to be for two equal ones to be copies of one
 // value, and not by chance.
-const shared = 8
+const minCopyLength = 8
 
 // A group is a generated value with its copies.
 type group struct {
 	tokens []*token
 	cert   *x509.Certificate
 	key    crypto.Signer
-	set    *group // representative; itself for one
+	parent *group // representative; itself for one
 
 	hashOf *derivation // how it comes from another group
 	source *group      // of hashOf, or of what a salted hash is made of
 
-	past     string
-	has      bool
-	revision int
+	recorded   string
+	isRecorded bool
+	revision   int
 }
 
 func (g *group) text() string { return g.tokens[0].text }
 
 func (g *group) root() *group {
-	for g.set != g {
-		g = g.set
+	for g.parent != g {
+		g = g.parent
 	}
 	return g
 }
 
-func join(a, b *group) {
+func mergeSets(a, b *group) {
 	if ra, rb := a.root(), b.root(); ra != rb {
-		rb.set = ra
+		rb.parent = ra
 	}
 }
 
-// resolve decides which tokens are kept: values with their copies, and everything
+// decideSets decides which tokens are kept: values with their copies, and everything
 // that was made of them, together.
-func (k *keeper) resolve() {
-	groups := k.groups()
-	k.link(groups)
+func (k *decider) decideSets() {
+	groups := k.groupCopies()
+	k.linkGroups(groups)
 	var order []*group
 	sets := map[*group][]*group{}
 	for _, g := range groups {
@@ -60,41 +60,41 @@ func (k *keeper) resolve() {
 		sets[root] = append(sets[root], g)
 	}
 	for _, root := range order {
-		k.decide(sets[root])
+		k.decideSet(sets[root])
 	}
 }
 
-// groups puts copies together. Annotations that force restarts are only in the
+// groupCopies puts copies together. Annotations that force restarts are only in the
 // group of something else; what is part of a generated name is in none.
-func (k *keeper) groups() []*group {
+func (k *decider) groupCopies() []*group {
 	var out []*group
 	byText := map[string]*group{}
 	add := func(t *token) {
 		key := strings.TrimSpace(t.text)
-		if t.whole == nil && len(t.text) >= shared && strings.ContainsFunc(key, isLetter) {
+		if t.nonText == nil && len(t.text) >= minCopyLength && strings.ContainsFunc(key, isLetter) {
 			if g := byText[key]; g != nil {
 				g.tokens = append(g.tokens, t)
 				return
 			}
 		}
-		if t.forced && (byText[key] == nil || t.whole != nil) {
+		if t.inPodAnnotation && (byText[key] == nil || t.nonText != nil) {
 			return // see checksums
 		}
 		g := &group{tokens: []*token{t}}
-		g.set = g
+		g.parent = g
 		byText[key] = g
 		out = append(out, g)
 	}
 	for _, t := range k.tokens {
 		switch {
-		case t.whole == nil && len(t.text) >= 4 && slices.ContainsFunc(k.names, func(name string) bool { return strings.Contains(name, t.text) }):
+		case t.nonText == nil && len(t.text) >= 4 && slices.ContainsFunc(k.generatedNames, func(name string) bool { return strings.Contains(name, t.text) }):
 			t.renew("it is part of a generated name, which is never kept")
-		case !t.forced:
+		case !t.inPodAnnotation:
 			add(t)
 		}
 	}
 	for _, t := range k.tokens {
-		if t.forced && t.reason == "" {
+		if t.inPodAnnotation && t.reason == "" {
 			add(t)
 		}
 	}
@@ -103,9 +103,9 @@ func (k *keeper) groups() []*group {
 
 func isLetter(r rune) bool { return isWord(r) && (r < '0' || r > '9') }
 
-// link joins what belongs together: keys and certificates, a CA and what it signed,
+// linkGroups joins what belongs together: keys and certificates, a CA and what it signed,
 // hashes and what they are made of.
-func (k *keeper) link(groups []*group) {
+func (k *decider) linkGroups(groups []*group) {
 	of := map[*token]*group{}
 	keys := map[string]*group{}
 	var certs []*group
@@ -124,89 +124,89 @@ func (k *keeper) link(groups []*group) {
 	}
 	for _, g := range certs {
 		if key := keys[publicKey(g.cert.PublicKey)]; key != nil {
-			join(key, g)
+			mergeSets(key, g)
 		}
 		for _, ca := range certs {
-			if ca != g && signs(ca.cert, g.cert) {
-				join(ca, g)
+			if ca != g && hasSigned(ca.cert, g.cert) {
+				mergeSets(ca, g)
 			}
 		}
 	}
 	for t, d := range derivations(k.tokens) {
-		if g, source := of[t], of[d.source]; g == nil && source != nil && t.forced {
+		if g, source := of[t], of[d.source]; g == nil && source != nil && t.inPodAnnotation {
 			g = &group{tokens: []*token{t}, hashOf: &d, source: source}
-			k.derive(g, source)
+			k.addHash(g, source)
 		} else if g != nil && source != nil && g != source {
 			g.hashOf, g.source = &d, source
-			join(source, g)
+			mergeSets(source, g)
 		}
 	}
 	for _, g := range groups {
 		if t := g.tokens[0]; t.isBcrypt() {
-			if g.source = madeOf(t, groups); g.source != nil {
-				join(g.source, g)
+			if g.source = saltedHashSource(t, groups); g.source != nil {
+				mergeSets(g.source, g)
 			}
 		}
 	}
 }
 
-// derive makes of an annotation that is a hash of a value a member of its set. It
+// addHash makes of an annotation that is a hash of a value a member of its set. It
 // isn't in the groups: nothing depends on it.
-func (k *keeper) derive(g, source *group) {
-	g.set = source
-	source.tokens[0].hashes = append(source.tokens[0].hashes, g)
+func (k *decider) addHash(g, source *group) {
+	g.parent = source
+	source.tokens[0].derivedHashes = append(source.tokens[0].derivedHashes, g)
 }
 
-// madeOf finds the generated value of which a salted hash is.
-func madeOf(t *token, groups []*group) *group {
-	plain := t.plains()
+// saltedHashSource finds the generated value of which a salted hash is.
+func saltedHashSource(t *token, groups []*group) *group {
+	plain := t.bcryptInputs()
 	for _, g := range groups {
-		if other := g.tokens[0]; other != t && len(plain) > 0 && other.whole == nil && len(plain[0]) >= 4 && slices.Equal(other.again, plain) {
+		if other := g.tokens[0]; other != t && len(plain) > 0 && other.nonText == nil && len(plain[0]) >= 4 && slices.Equal(other.rerendered, plain) {
 			return g
 		}
 	}
 	return nil
 }
 
-// decide keeps or renews a set.
-func (k *keeper) decide(set []*group) {
+// decideSet keeps or renews a set.
+func (k *decider) decideSet(set []*group) {
 	for _, g := range set {
-		g.recall()
+		g.collectRecorded()
 	}
-	reason := k.asked(set)
+	reason := k.requestedRenewal(set)
 	if reason == "" {
-		reason = disagreement(set)
+		reason = recordedCopiesDiffer(set)
 	}
 	if reason == "" {
-		reason = k.certificates(set)
+		reason = k.checkCertificates(set)
 	}
 	for _, g := range set {
 		if g.source == nil {
-			g.assign(reason)
-			if reason == "" && g.has {
-				k.saltOrCipher(g)
+			g.keepOrRenew(reason)
+			if reason == "" && g.isRecorded {
+				k.renewChangedSalt(g)
 			}
 		}
 	}
 	for _, g := range set {
 		if g.source != nil {
-			k.follow(g, reason)
+			k.deriveFromSource(g, reason)
 		}
-		for _, h := range g.tokens[0].hashes {
-			k.follow(h, reason)
+		for _, h := range g.tokens[0].derivedHashes {
+			k.deriveFromSource(h, reason)
 		}
 	}
 }
 
-// asked says why a set is renewed although it could be kept: an object's annotation
+// requestedRenewal says why a set is renewed although it could be kept: an object's annotation
 // comes before the policy, and renewing before keeping.
-func (k *keeper) asked(set []*group) string {
+func (k *decider) requestedRenewal(set []*group) string {
 	var keep bool
 	for _, g := range set {
 		for _, t := range g.tokens {
 			switch t.owner.policy {
 			case Renew:
-				return fmt.Sprintf("%s: renew on %s", annotation.Generated.Name, k.show(t.owner))
+				return fmt.Sprintf("%s: renew on %s", annotation.Generated.Name, k.displayName(t.owner))
 			case Keep:
 				keep = true
 			}
@@ -218,10 +218,10 @@ func (k *keeper) asked(set []*group) string {
 	return ""
 }
 
-// show names an object for people.
-func (k *keeper) show(o *object) string {
+// displayName names an object for people.
+func (k *decider) displayName(o *object) string {
 	id := o.id
-	if id.Namespace == "" && (o.isHashed() || !clusterScoped[id.Kind]) {
+	if id.Namespace == "" && (o.isConfig() || !clusterScoped[id.Kind]) {
 		id.Namespace = k.in.Namespace
 	}
 	return id.String()
@@ -235,26 +235,26 @@ var clusterScoped = map[string]bool{
 	"StorageClass": true, "PriorityClass": true, "IngressClass": true,
 }
 
-// recall collects what is recorded of a value.
-func (g *group) recall() {
+// collectRecorded collects what is recorded of a value.
+func (g *group) collectRecorded() {
 	for _, t := range g.tokens {
-		if t.past == nil {
+		if t.recorded == nil {
 			continue
 		}
-		if !g.has || t.revision > g.revision {
-			g.past, g.has, g.revision = *t.past, true, t.revision
+		if !g.isRecorded || t.revision > g.revision {
+			g.recorded, g.isRecorded, g.revision = *t.recorded, true, t.revision
 		}
 	}
 }
 
-// disagreement says that copies of one value are recorded otherwise.
-func disagreement(set []*group) string {
+// recordedCopiesDiffer says that copies of one value are recorded otherwise.
+func recordedCopiesDiffer(set []*group) string {
 	for _, g := range set {
 		if g.source != nil || len(g.tokens) < 2 {
 			continue
 		}
 		for _, t := range g.tokens {
-			if t.past != nil && strings.TrimSpace(*t.past) != strings.TrimSpace(g.past) {
+			if t.recorded != nil && strings.TrimSpace(*t.recorded) != strings.TrimSpace(g.recorded) {
 				return "its copies are recorded with different values"
 			}
 		}
@@ -262,24 +262,24 @@ func disagreement(set []*group) string {
 	return ""
 }
 
-// assign keeps what is recorded, unless there is a reason not to.
-func (g *group) assign(reason string) {
+// keepOrRenew keeps what is recorded, unless there is a reason not to.
+func (g *group) keepOrRenew(reason string) {
 	for _, t := range g.tokens {
 		switch {
 		case reason != "":
 			t.renew(reason)
-		case !g.has:
-			t.renew(t.why)
-		case t.past != nil:
-			t.keep(*t.past, t.revision)
+		case !g.isRecorded:
+			t.renew(t.missingReason)
+		case t.recorded != nil:
+			t.keep(*t.recorded, t.revision)
 		default:
-			t.keep(g.past, g.revision)
+			t.keep(g.recorded, g.revision)
 		}
 	}
 }
 
-// follow gives a hash the value that fits what it is made of.
-func (k *keeper) follow(g *group, reason string) {
+// deriveFromSource gives a hash the value that fits what it is made of.
+func (k *decider) deriveFromSource(g *group, reason string) {
 	source := g.source.tokens[0]
 	if reason == "" && !source.kept {
 		reason = "what it is made of is new"
@@ -294,11 +294,11 @@ func (k *keeper) follow(g *group, reason string) {
 	switch {
 	case g.hashOf != nil:
 		value = g.hashOf.of(source.final)
-	case g.has && fits(g.past, source.final):
-		value = g.past
+	case g.isRecorded && bcryptMatches(g.recorded, source.final):
+		value = g.recorded
 	default:
 		var err error
-		if value, err = salted(source.final); err != nil {
+		if value, err = bcryptHash(source.final); err != nil {
 			value = g.text()
 		}
 	}
@@ -307,23 +307,23 @@ func (k *keeper) follow(g *group, reason string) {
 	}
 }
 
-// saltOrCipher renews a salted hash or a cipher that is made of something else now.
-func (k *keeper) saltOrCipher(g *group) {
+// renewChangedSalt renews a salted hash or a cipher that is made of something else now.
+func (k *decider) renewChangedSalt(g *group) {
 	t := g.tokens[0]
 	const changed = "it is made of another value now"
 	if t.isBcrypt() {
-		if plains := t.plains(); !fits(g.past, plains[0]) {
-			g.assign(changed)
+		if plains := t.bcryptInputs(); !bcryptMatches(g.recorded, plains[0]) {
+			g.keepOrRenew(changed)
 		}
 		return
 	}
-	if password, text, ok := t.cipherOf(); ok && decrypted(password, g.past) != text {
-		g.assign(changed)
+	if password, text, ok := t.cipherInput(); ok && decryptAES(password, g.recorded) != text {
+		g.keepOrRenew(changed)
 	}
 }
 
-// certificates says why a set with certificates can't be kept.
-func (k *keeper) certificates(set []*group) string {
+// checkCertificates says why a set with certificates can't be kept.
+func (k *decider) checkCertificates(set []*group) string {
 	pastCert, pastKey := map[*group]*x509.Certificate{}, map[*group]crypto.Signer{}
 	var crypts []*group
 	var recorded int
@@ -332,9 +332,9 @@ func (k *keeper) certificates(set []*group) string {
 			continue
 		}
 		crypts = append(crypts, g)
-		if g.has {
+		if g.isRecorded {
 			recorded++
-			pastCert[g], pastKey[g] = readCertificate(g.past), readKey(g.past)
+			pastCert[g], pastKey[g] = readCertificate(g.recorded), readKey(g.recorded)
 		}
 	}
 	if recorded == 0 {
@@ -342,22 +342,22 @@ func (k *keeper) certificates(set []*group) string {
 	}
 	for _, g := range crypts {
 		t := g.tokens[0]
-		place := k.show(t.owner) + " " + t.path
-		if !g.has {
+		place := k.displayName(t.owner) + " " + t.fieldPath
+		if !g.isRecorded {
 			return fmt.Sprintf("%s belongs to it and is new", place)
 		}
-		if reason := unlike(g, pastCert[g], pastKey[g]); reason != "" {
+		if reason := certificateMismatch(g, pastCert[g], pastKey[g]); reason != "" {
 			return fmt.Sprintf("%s: %s", place, reason)
 		}
 	}
-	if !consistent(crypts, pastCert, pastKey) {
+	if !chainsMatch(crypts, pastCert, pastKey) {
 		return "what is recorded of it doesn't belong together"
 	}
 	for _, g := range crypts {
-		if c := pastCert[g]; c != nil && due(c, k.in.Now) {
-			text := fmt.Sprintf("certificate of %s expires on %s: renewed", k.show(g.tokens[0].owner), c.NotAfter.UTC().Format(time.DateOnly))
-			if !slices.Contains(k.warns, text) {
-				k.warns = append(k.warns, text)
+		if c := pastCert[g]; c != nil && needsRenewal(c, k.in.Now) {
+			text := fmt.Sprintf("certificate of %s expires on %s: renewed", k.displayName(g.tokens[0].owner), c.NotAfter.UTC().Format(time.DateOnly))
+			if !slices.Contains(k.warnings, text) {
+				k.warnings = append(k.warnings, text)
 			}
 			return text
 		}
@@ -365,8 +365,8 @@ func (k *keeper) certificates(set []*group) string {
 	return ""
 }
 
-// unlike says why a recorded certificate or key isn't what the chart wants now.
-func unlike(g *group, cert *x509.Certificate, key crypto.Signer) string {
+// certificateMismatch says why a recorded certificate or key isn't what the chart wants now.
+func certificateMismatch(g *group, cert *x509.Certificate, key crypto.Signer) string {
 	if g.key != nil {
 		switch {
 		case key == nil:
@@ -380,7 +380,7 @@ func unlike(g *group, cert *x509.Certificate, key crypto.Signer) string {
 		return "no certificate is recorded"
 	}
 	var again []*x509.Certificate
-	for _, text := range g.tokens[0].again {
+	for _, text := range g.tokens[0].rerendered {
 		again = append(again, readCertificate(text))
 	}
 	if trait := changedTrait(g.cert, again, cert); trait != "" {
@@ -389,8 +389,8 @@ func unlike(g *group, cert *x509.Certificate, key crypto.Signer) string {
 	return ""
 }
 
-// consistent tells whether recorded keys and signatures fit as the rendered ones do.
-func consistent(crypts []*group, certs map[*group]*x509.Certificate, keys map[*group]crypto.Signer) bool {
+// chainsMatch tells whether recorded keys and signatures fit as the rendered ones do.
+func chainsMatch(crypts []*group, certs map[*group]*x509.Certificate, keys map[*group]crypto.Signer) bool {
 	for _, g := range crypts {
 		if g.cert == nil {
 			continue
@@ -401,8 +401,8 @@ func consistent(crypts []*group, certs map[*group]*x509.Certificate, keys map[*g
 				if publicKey(keys[other].Public()) != publicKey(certs[g].PublicKey) {
 					return false
 				}
-			case other.cert != nil && other != g && signs(other.cert, g.cert):
-				if !signs(certs[other], certs[g]) {
+			case other.cert != nil && other != g && hasSigned(other.cert, g.cert):
+				if !hasSigned(certs[other], certs[g]) {
 					return false
 				}
 			}

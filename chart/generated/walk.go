@@ -15,44 +15,44 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// inspect finds what is generated in an object, and what is recorded of it.
-func (k *keeper) inspect(o *object) {
+// findGenerated finds what is generated in an object, and what is recorded of it.
+func (k *decider) findGenerated(o *object) {
 	var again []any
-	for _, index := range k.again {
-		if other := index[k.key(o.id)]; other != nil {
+	for _, index := range k.rerendered {
+		if other := index[k.objectKey(o.id)]; other != nil {
 			again = append(again, other.content)
 		}
 	}
-	if len(again) < len(k.again) {
-		o.named = true
-		k.names = append(k.names, o.id.Name)
+	if len(again) < len(k.rerendered) {
+		o.hasGeneratedName = true
+		k.generatedNames = append(k.generatedNames, o.id.Name)
 		k.values = append(k.values, Value{ID: o.id, Path: "metadata.name", Reason: "a generated name is never kept"})
-		again = k.namedAlike(o)
+		again = k.counterpartsByPosition(o)
 	}
-	if reflect.DeepEqual(any(o.content), first(again)) && same(o.content, again) {
+	if reflect.DeepEqual(any(o.content), firstOf(again)) && allEqual(o.content, again) {
 		return // only comments differ
 	}
-	past, revision := k.recorded(o, again)
-	w := &walker{k: k, o: o, revision: revision}
+	past, revision := k.recordedObject(o, again)
+	w := &fieldWalker{decider: k, object: o, revision: revision}
 	if past == nil {
-		w.walk(nil, "", o.content, again, nil, false)
+		w.compare(nil, "", o.content, again, nil, false)
 	} else {
-		w.walk(nil, "", o.content, again, past.content, true)
+		w.compare(nil, "", o.content, again, past.content, true)
 	}
 	for _, e := range w.edits {
 		o.doc.edits = append(o.doc.edits, edit{path: slices.Concat(o.path, e.path), part: e.part})
 	}
 }
 
-func first(list []any) any {
+func firstOf(list []any) any {
 	if len(list) == 0 {
 		return nil
 	}
 	return list[0]
 }
 
-// namedAlike pairs an object of a generated name with those that stand in its place.
-func (k *keeper) namedAlike(o *object) []any {
+// counterpartsByPosition pairs an object of a generated name with those that stand in its place.
+func (k *decider) counterpartsByPosition(o *object) []any {
 	position := func(all []*object) (int, int) {
 		n, at := 0, -1
 		for _, other := range all {
@@ -68,11 +68,11 @@ func (k *keeper) namedAlike(o *object) []any {
 	}
 	mine, count := position(k.objects)
 	var out []any
-	for i := range k.again {
+	for i := range k.rerendered {
 		var others []*object
-		for _, text := range textsOf(k.in.Again[i]) {
+		for _, text := range textsOf(k.in.Rerendered[i]) {
 			for _, other := range k.parse(&document{text: text}) {
-				if k.again[i][k.key(other.id)] != nil {
+				if k.rerendered[i][k.objectKey(other.id)] != nil {
 					others = append(others, other)
 				}
 			}
@@ -94,7 +94,7 @@ func (k *keeper) namedAlike(o *object) []any {
 	return out
 }
 
-func same(a any, others []any) bool {
+func allEqual(a any, others []any) bool {
 	for _, other := range others {
 		if !reflect.DeepEqual(a, other) {
 			return false
@@ -104,34 +104,34 @@ func same(a any, others []any) bool {
 }
 
 // A walker goes through one object, or one text with structure in it.
-type walker struct {
-	k        *keeper
-	o        *object
-	revision int    // that is compared with
-	field    string // the field that the text stands in; empty for the object
-	at       []any  // the same, as keys and positions
-	forced   bool
-	edits    []edit
+type fieldWalker struct {
+	decider         *decider
+	object          *object
+	revision        int    // that is compared with
+	field           string // the field that the text stands in; empty for the object
+	keys            []any  // the same, as keys and positions
+	inPodAnnotation bool
+	edits           []edit
 }
 
-// walk compares a value with what it was the other times, and with what is recorded.
-func (w *walker) walk(path []any, name string, a any, again []any, past any, has bool) {
-	if same(a, again) {
+// compare compares a value with what it was the other times, and with what is recorded.
+func (w *fieldWalker) compare(path []any, name string, a any, again []any, past any, has bool) {
+	if allEqual(a, again) {
 		return
 	}
 	switch a := a.(type) {
 	case map[string]any:
-		w.fields(path, name, a, again, past, has)
+		w.compareFields(path, name, a, again, past, has)
 	case []any:
-		w.items(path, name, a, again, past, has)
+		w.compareItems(path, name, a, again, past, has)
 	default:
 		for _, other := range again {
 			if isStructure(other) {
-				w.unkept(name, "it has another structure each time")
+				w.reportRenewed(name, "it has another structure each time")
 				return
 			}
 		}
-		w.leaf(path, name, a, again, past, has)
+		w.compareLeaf(path, name, a, again, past, has)
 	}
 }
 
@@ -143,15 +143,15 @@ func isStructure(v any) bool {
 	return false
 }
 
-// unkept tells of something that can't be looked at in detail.
-func (w *walker) unkept(name, why string) {
+// reportRenewed tells of something that can't be looked at in detail.
+func (w *fieldWalker) reportRenewed(name, why string) {
 	if w.field != "" {
 		name = w.field
 	}
-	w.k.values = append(w.k.values, Value{ID: w.o.id, Path: name, Reason: why})
+	w.decider.values = append(w.decider.values, Value{ID: w.object.id, Path: name, Reason: why})
 }
 
-func (w *walker) fields(path []any, name string, a map[string]any, again []any, past any, has bool) {
+func (w *fieldWalker) compareFields(path []any, name string, a map[string]any, again []any, past any, has bool) {
 	keys := make([]string, 0, len(a))
 	for key := range a {
 		keys = append(keys, key)
@@ -171,14 +171,14 @@ func (w *walker) fields(path []any, name string, a map[string]any, again []any, 
 		case w.field == "" && (below == "metadata.name" || below == "metadata.namespace"):
 			continue // told of by inspect
 		case len(others) < len(again):
-			w.unkept(below, "it isn't there each time")
+			w.reportRenewed(below, "it isn't there each time")
 			continue
 		}
 		was, ok := old[key]
-		if w.field == "" && w.o.isSecret() && has {
+		if w.field == "" && w.object.isSecret() && has {
 			was, ok = secretField(name, key, old, was, ok)
 		}
-		w.walk(append(path[:len(path):len(path)], key), below, a[key], others, was, has && ok)
+		w.compare(append(path[:len(path):len(path)], key), below, a[key], others, was, has && ok)
 	}
 }
 
@@ -187,7 +187,7 @@ func (w *walker) fields(path []any, name string, a map[string]any, again []any, 
 // https://kubernetes.io/docs/concepts/configuration/secret/#restriction-names-data
 func secretField(name, key string, old map[string]any, was any, ok bool) (any, bool) {
 	if name == "" && (key == "data" || key == "stringData") {
-		data, text := mapAt(old, "data"), mapAt(old, "stringData")
+		data, text := mapField(old, "data"), mapField(old, "stringData")
 		out := map[string]any{}
 		for name, v := range data {
 			s, _ := v.(string)
@@ -209,7 +209,7 @@ func secretField(name, key string, old map[string]any, was any, ok bool) (any, b
 	return was, ok
 }
 
-func mapAt(m map[string]any, key string) map[string]any {
+func mapField(m map[string]any, key string) map[string]any {
 	out, _ := m[key].(map[string]any)
 	return out
 }
@@ -253,17 +253,17 @@ func identify(items []any) ([]string, bool) {
 	return nil, false
 }
 
-func (w *walker) items(path []any, name string, a []any, again []any, past any, has bool) {
+func (w *fieldWalker) compareItems(path []any, name string, a []any, again []any, past any, has bool) {
 	old, _ := past.([]any)
 	for _, other := range again {
 		list, ok := other.([]any)
 		if !ok || len(list) != len(a) {
-			w.unkept(name, "it has another number of items each time")
+			w.reportRenewed(name, "it has another number of items each time")
 			return
 		}
 	}
-	if permuted(a, again) {
-		w.order(path, name, a, old, has)
+	if isPermutation(a, again) {
+		w.keepOrder(path, name, a, old, has)
 		return
 	}
 	keys, keyed := identify(a)
@@ -285,15 +285,15 @@ func (w *walker) items(path []any, name string, a []any, again []any, past any, 
 		case len(old) == len(a):
 			was, ok = old[i], true
 		default:
-			was, ok = alike(item, others, old)
+			was, ok = matchingItem(item, others, old)
 		}
-		w.walk(append(path[:len(path):len(path)], i), name+"["+label+"]", item, others, was, has && ok)
+		w.compare(append(path[:len(path):len(path)], i), name+"["+label+"]", item, others, was, has && ok)
 	}
 }
 
-// alike finds the one text of a list that has the same surroundings, such as
+// matchingItem finds the one text of a list that has the same surroundings, such as
 // --token=… among arguments.
-func alike(item any, again []any, old []any) (any, bool) {
+func matchingItem(item any, again []any, old []any) (any, bool) {
 	text, ok := item.(string)
 	if !ok {
 		return nil, false
@@ -301,7 +301,7 @@ func alike(item any, again []any, old []any) (any, bool) {
 	line := segmentsOf(text, textsIn(again))
 	var found []any
 	for _, candidate := range old {
-		if s, isText := candidate.(string); isText && line.worded() && line.match(s) != nil {
+		if s, isText := candidate.(string); isText && line.hasWords() && line.match(s) != nil {
 			found = append(found, s)
 		}
 	}
@@ -311,8 +311,8 @@ func alike(item any, again []any, old []any) (any, bool) {
 	return found[0], true
 }
 
-// permuted tells whether a list has the same items each time, in another order.
-func permuted(a []any, again []any) bool {
+// isPermutation tells whether a list has the same items each time, in another order.
+func isPermutation(a []any, again []any) bool {
 	want := sortedItems(a)
 	for _, other := range again {
 		list, _ := other.([]any)
@@ -333,24 +333,24 @@ func sortedItems(list []any) []string {
 	return out
 }
 
-// order keeps the recorded order of the same items.
-func (w *walker) order(path []any, name string, a, old []any, has bool) {
+// keepOrder keeps the recorded order of the same items.
+func (w *fieldWalker) keepOrder(path []any, name string, a, old []any, has bool) {
 	if w.field == "" {
-		w.at = path
+		w.keys = path
 	}
 	t := w.token(name, "", nil, nil, "it has other items than before, in an order that is generated")
-	t.whole = a
-	if has && permuted(a, []any{old}) {
+	t.nonText = a
+	if has && isPermutation(a, []any{old}) {
 		text := ""
-		t.past, t.pastWhole = &text, old
+		t.recorded, t.recordedNonText = &text, old
 	}
 	w.edits = append(w.edits, edit{path, t})
 }
 
-// leaf handles a single value.
-func (w *walker) leaf(path []any, name string, a any, again []any, past any, has bool) {
+// compareLeaf handles a single value.
+func (w *fieldWalker) compareLeaf(path []any, name string, a any, again []any, past any, has bool) {
 	if w.field == "" {
-		w.forced, w.at = inPodTemplate(path), path
+		w.inPodAnnotation, w.keys = inPodTemplate(path), path
 	}
 	text, isText := a.(string)
 	others := textsIn(again)
@@ -359,18 +359,18 @@ func (w *walker) leaf(path []any, name string, a any, again []any, past any, has
 		was = &s
 	}
 	if isText && len(others) == len(again) && (was != nil || !has) {
-		data := w.field == "" && w.o.isSecret() && len(path) == 2 && path[0] == "data"
-		w.edits = append(w.edits, edit{path, w.text(name, text, others, was, data)})
+		data := w.field == "" && w.object.isSecret() && len(path) == 2 && path[0] == "data"
+		w.edits = append(w.edits, edit{path, w.compareText(name, text, others, was, data)})
 		return
 	}
 	t := w.token(name, fmt.Sprint(a), nil, nil, "")
-	t.whole = a
+	t.nonText = a
 	for _, other := range again {
-		t.again = append(t.again, fmt.Sprint(other))
+		t.rerendered = append(t.rerendered, fmt.Sprint(other))
 	}
 	if has && !isStructure(past) && past != nil {
 		text := fmt.Sprint(past)
-		t.past, t.pastWhole = &text, past
+		t.recorded, t.recordedNonText = &text, past
 	}
 	w.edits = append(w.edits, edit{path, t})
 }
@@ -392,17 +392,17 @@ func textsIn(values []any) []string {
 	return out
 }
 
-func (w *walker) token(name, text string, again []string, past *string, why string) *token {
+func (w *fieldWalker) token(name, text string, again []string, past *string, why string) *token {
 	if w.field != "" {
 		name = w.field
 	}
-	t := &token{owner: w.o, path: name, at: w.at, forced: w.forced, text: text, final: text, again: again, past: past, why: why, revision: w.revision}
-	w.k.tokens = append(w.k.tokens, t)
+	t := &token{owner: w.object, fieldPath: name, keys: w.keys, inPodAnnotation: w.inPodAnnotation, text: text, final: text, rerendered: again, recorded: past, missingReason: why, revision: w.revision}
+	w.decider.tokens = append(w.decider.tokens, t)
 	return t
 }
 
-// text takes a text apart: base64, JSON and YAML are looked into.
-func (w *walker) text(name, a string, again []string, past *string, data bool) part {
+// compareText takes a text apart: base64, JSON and YAML are looked into.
+func (w *fieldWalker) compareText(name, a string, again []string, past *string, data bool) part {
 	if slices.IndexFunc(again, func(s string) bool { return s != a }) < 0 {
 		return fixed(a)
 	}
@@ -414,18 +414,18 @@ func (w *walker) text(name, a string, again []string, past *string, data bool) p
 				was = &text
 			}
 		}
-		return encoded{w.text(name, plain, others, was, false)}
+		return encoded{w.compareText(name, plain, others, was, false)}
 	}
 	if !utf8.ValidString(a) {
 		return w.token(name, a, again, past, "")
 	}
-	if p, ok := w.shuffled(name, a, again, past); ok {
+	if p, ok := w.compareShuffled(name, a, again, past); ok {
 		return p
 	}
-	if p, ok := w.structured(name, a, again, past); ok {
+	if p, ok := w.compareStructured(name, a, again, past); ok {
 		return p
 	}
-	return w.lines(name, a, again, past)
+	return w.compareLines(name, a, again, past)
 }
 
 // decoded reads base64. Text that isn't the data of a Secret is taken for base64
@@ -465,9 +465,9 @@ func readable(b []byte) bool {
 	return true
 }
 
-// shuffled finds text that has the same words, or else the same characters, each
+// compareShuffled finds text that has the same words, or else the same characters, each
 // time in another order. What it is made of is the chart's.
-func (w *walker) shuffled(name, a string, again []string, past *string) (part, bool) {
+func (w *fieldWalker) compareShuffled(name, a string, again []string, past *string) (part, bool) {
 	for _, parts := range []func(string) []string{wordsOf, func(s string) []string { return strings.Split(s, "") }} {
 		of := func(s string) []string { out := slices.Clone(parts(s)); slices.Sort(out); return out }
 		want := of(a)
@@ -476,9 +476,9 @@ func (w *walker) shuffled(name, a string, again []string, past *string) (part, b
 		}
 		t := w.token(name, a, again, nil, "it has other parts than before, in an order that is generated")
 		if past != nil && slices.Equal(of(*past), want) {
-			t.past = past
+			t.recorded = past
 		}
-		w.k.unsure = w.k.unsure || past != nil && t.past == nil
+		w.decider.unsure = w.decider.unsure || past != nil && t.recorded == nil
 		return t, true
 	}
 	return nil, false
@@ -488,8 +488,8 @@ func wordsOf(s string) []string {
 	return strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(",;:| \t\n", r) })
 }
 
-// structured looks into a text that is a map or a list in YAML, which JSON is too.
-func (w *walker) structured(name, a string, again []string, past *string) (part, bool) {
+// compareStructured looks into a text that is a map or a list in YAML, which JSON is too.
+func (w *fieldWalker) compareStructured(name, a string, again []string, past *string) (part, bool) {
 	root, err := decodeInner(a)
 	if err != nil || !isStructure(root) {
 		return nil, false
@@ -502,7 +502,7 @@ func (w *walker) structured(name, a string, again []string, past *string) (part,
 		}
 		others = append(others, other)
 	}
-	inner := &walker{k: w.k, o: w.o, revision: w.revision, field: name, at: w.at, forced: w.forced}
+	inner := &fieldWalker{decider: w.decider, object: w.object, revision: w.revision, field: name, keys: w.keys, inPodAnnotation: w.inPodAnnotation}
 	if w.field != "" {
 		inner.field = w.field
 	}
@@ -514,7 +514,7 @@ func (w *walker) structured(name, a string, again []string, past *string) (part,
 			return nil, false
 		}
 	}
-	inner.walk(nil, "", root, others, old, past != nil)
+	inner.compare(nil, "", root, others, old, past != nil)
 	return structured{a, inner.edits, recorded}, true
 }
 
@@ -531,15 +531,15 @@ func decodeInner(text string) (any, error) {
 	if err := d.Decode(&more); !errors.Is(err, io.EOF) {
 		return nil, errors.New("more than one document")
 	}
-	return plain(root.Content[0])
+	return plainYAML(root.Content[0])
 }
 
-func plain(n *yaml.Node) (any, error) {
+func plainYAML(n *yaml.Node) (any, error) {
 	switch n.Kind {
 	case yaml.MappingNode:
 		out := map[string]any{}
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			v, err := plain(n.Content[i+1])
+			v, err := plainYAML(n.Content[i+1])
 			if err != nil {
 				return nil, err
 			}
@@ -549,7 +549,7 @@ func plain(n *yaml.Node) (any, error) {
 	case yaml.SequenceNode:
 		out := []any{}
 		for _, item := range n.Content {
-			v, err := plain(item)
+			v, err := plainYAML(item)
 			if err != nil {
 				return nil, err
 			}

@@ -36,7 +36,7 @@ func (d *Deployer) keepGenerated(ctx context.Context, op *Operation, repetition 
 	for _, r := range records {
 		past := generatedRevision(r.Manifest, r.Hooks)
 		past.Number, past.Successful = r.Version, wasDeployedCompletely(r)
-		in.Past = append(in.Past, past)
+		in.Earlier = append(in.Earlier, past)
 	}
 	result, again, err := generated.Render(ctx, repetition, in)
 	if err != nil && ctx.Err() == nil {
