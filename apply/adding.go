@@ -68,14 +68,12 @@ func (p *planning) adding(ctx context.Context, t *target, want, live *unstructur
 	if c.Action != Update || c.Result == nil {
 		return c, nil
 	}
-	if c.step != nil && c.step.guard.uid != "" {
-		c.step.guard.rv = live.GetResourceVersion() // what has been looked at, and nothing that others make of it meanwhile
-	}
+	c.execution.bindTo(live) // and to nothing that others make of it meanwhile
 	switch gone := mine.others(lowered(live, c.Result)); {
 	case len(gone) > 0 && adds:
 		return p.leaveDefinition(t, live, want, gone), nil
 	case len(gone) > 0:
-		p.warn(t.id, t.source, "the chart's definition takes away what this release didn't bring: %s", listed(gone))
+		p.warnings.add(t.id, t.source, "the chart's definition takes away what this release didn't bring: %s", listed(gone))
 	}
 	return c, nil
 }
@@ -114,7 +112,7 @@ func (p *planning) leaveDefinition(t *target, live, want *unstructured.Unstructu
 		way = fmt.Sprintf("objects may be stored as %s, so that not even --crds upgrade could replace it: use a chart whose definition has that version",
 			strings.Join(stored, ", "))
 	}
-	p.warn(t.id, t.source, "kept as it is: %s; %s", c.Reason, way)
+	p.warnings.add(t.id, t.source, "kept as it is: %s; %s", c.Reason, way)
 	return c
 }
 

@@ -77,14 +77,14 @@ type Change struct {
 	// was carried out; nil when nothing of it is the release's own.
 	Brought *Brought
 
-	turn   int              // when its turn comes, where it is deleted
-	behind []kube.ID        // what has to be gone before it is deleted
-	mark   Mark             // by which it was recognised
-	was    *Brought         // what of a definition was the release's own before
-	raw    string           // hash of the manifest; empty for what isn't to be marked
-	step   *step            // how Run carries it out; nil when there is nothing to do
-	waited *arrivals        // where it is noted when the change is made; nil when nobody waits for it
-	denied *PermissionError // why the account may not carry it out; nil when nothing is known against it
+	turn      int              // when its turn comes, where it is deleted
+	behind    []kube.ID        // what has to be gone before it is deleted
+	mark      Mark             // by which it was recognised
+	was       *Brought         // what of a definition was the release's own before
+	raw       string           // hash of the manifest; empty for what isn't to be marked
+	execution *execution       // how Run carries it out; nil when there is nothing to do
+	waited    *arrivals        // where it is noted when the change is made; nil when nobody waits for it
+	denied    *PermissionError // why the account may not carry it out; nil when nothing is known against it
 }
 
 // A Removal is a field that goes because the chart doesn't say it any more.
@@ -134,13 +134,6 @@ func (c FieldConflict) String() string {
 		return fmt.Sprintf("%s: %s -> %s for %s (%s by %s)", c.Path, c.Before, c.After, c.CollidesWith, c.Outcome, c.Manager)
 	}
 	return fmt.Sprintf("%s: %s -> %s (%s by %s)", c.Path, c.Before, c.After, c.Outcome, c.Manager)
-}
-
-// A Warning is something a person should know and nothing stops for.
-type Warning struct {
-	Source string // template; empty when unknown
-	ID     kube.ID
-	Text   string
 }
 
 // A Mark is what a release record remembers of an object so that the next

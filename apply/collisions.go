@@ -205,7 +205,7 @@ func (u *updating) collide(ctx context.Context, policy Conflicts) ([]FieldConfli
 				u.cmp.yieldItem(col.held)
 			default:
 				u.cmp.evicted.Insert(col.theirs)
-				u.p.warn(u.t.id, u.t.source, "%s, set by %s, goes: it %s the chart's %s", fields.String(col.theirs), managersOf(list), col.why, fields.String(col.ours))
+				u.p.warnings.add(u.t.id, u.t.source, "%s, set by %s, goes: it %s the chart's %s", fields.String(col.theirs), managersOf(list), col.why, fields.String(col.ours))
 			}
 		}
 		if policy == Fail {

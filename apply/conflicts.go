@@ -20,9 +20,9 @@ import (
 func (p *planning) policy(t *target) (Conflicts, error) {
 	word, stated, errs := annotation.Conflicts.Read(t.obj.GetAnnotations())
 	switch {
-	case len(errs) > 0 && !p.looking:
+	case len(errs) > 0 && !p.a.opts.refuseNothing:
 		return "", rejectf(t.id, t.source, "metadata.annotations["+errs[0].Name+"]", "use take, fail or yield", "%v", errs[0].Err)
-	case !stated, p.looking && word == string(Fail):
+	case !stated, p.a.opts.refuseNothing && word == string(Fail):
 		return p.a.opts.Conflicts, nil
 	}
 	return Conflicts(word), nil
@@ -63,7 +63,7 @@ func (p *planning) contest(t *target, cmp *comparison, c *Change, policy Conflic
 		default:
 			f.Outcome = Taken
 			if cmp.contended(con, after) {
-				p.warn(t.id, t.source, "%s has changed %s since the last release, and may after this one: leave it out of the chart, or let it yield with %s: yield",
+				p.warnings.add(t.id, t.source, "%s has changed %s since the last release, and may after this one: leave it out of the chart, or let it yield with %s: yield",
 					con.By.Manager, f.Path, annotation.Conflicts.Name)
 			}
 		}

@@ -3,7 +3,6 @@ package apply
 import (
 	"context"
 	"errors"
-	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -11,23 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"deployer/apply/manifest"
-	"deployer/apply/ownership"
 	"deployer/internal/kube"
 )
-
-// step is how a change is carried out, and what is needed to plan it again.
-type step struct {
-	p *planning
-	t *target
-
-	guard  guard                      // what the live object must be
-	fold   []ownership.Entry          // managedFields to be written first; nil when they are right
-	repair []operation                // what no apply can do, to be done before it
-	apply  bool                       // apply Want
-	cand   *candidate                 // what is to be deleted
-	put    *unstructured.Unstructured // the whole object, where no apply can say what is wanted
-	gone   string                     // uid of an object that is being deleted and must be gone first
-}
 
 func (p *planning) change(t *target, action Action) Change {
 	return Change{ID: t.id, Source: t.source, Action: action, Reason: t.whole, After: t.after, Weight: t.weight, raw: p.proof(t)}
@@ -36,31 +20,15 @@ func (p *planning) change(t *target, action Action) Change {
 // decide finds out what has to be done for one target. The error is a
 // *Rejection when it can't be. While the CRD of its kind changes with the
 // release, today's answer is a preview: it is asked for again afterwards.
-func (p *planning) decide(ctx context.Context, t *target, s sight) (Change, error) {
-	c, err := p.decideNow(p.hearing(ctx, t), t, s)
-	if err == nil && c.Deferral == nil && p.kindChanges(t) {
+func (p *planning) decide(ctx context.Context, t *target, s observation) (Change, error) {
+	c, err := p.decideNow(p.warnings.hear(ctx, t), t, s)
+	if err == nil && c.Deferral == nil && p.arrivals.kindChanges(t) {
 		c = p.postpone(t, c, &Deferral{Reason: changingKind, Until: []kube.ID{t.definition()}})
 	}
 	return c, err
 }
 
-// hearing returns a context for requests about a target. What the server warns
-// of in its answers becomes a warning of the plan.
-func (p *planning) hearing(ctx context.Context, t *target) context.Context {
-	return kube.WithWarnings(ctx, func(text string) bool {
-		p.warn(t.id, t.source, "%s", concealed(t.obj, text))
-		return true
-	})
-}
-
-// told tells whether the plan has warned of it.
-func (p *planning) told(t *target, text string) bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Contains(p.warnings, Warning{Source: t.source, ID: t.id, Text: concealed(t.obj, text)})
-}
-
-func (p *planning) decideNow(ctx context.Context, t *target, s sight) (Change, error) {
+func (p *planning) decideNow(ctx context.Context, t *target, s observation) (Change, error) {
 	want, err := p.normalise(ctx, t)
 	if err != nil {
 		return Change{}, err
@@ -71,9 +39,9 @@ func (p *planning) decideNow(ctx context.Context, t *target, s sight) (Change, e
 		c.raw = "" // no mark: nobody has looked what is in it
 		return c, nil
 	}
-	if d := p.notYet(t); d != nil {
+	if d := p.arrivals.deferralOf(t); d != nil {
 		c := p.postpone(t, p.making(t, want), d)
-		return c, p.allowInside(ctx, &c, t)
+		return c, p.permissions.checkInside(ctx, &c, t)
 	}
 	if s.deferral != nil {
 		c := p.postpone(t, p.making(t, want), s.deferral)
@@ -102,7 +70,7 @@ func (p *planning) existing(ctx context.Context, t *target, want, live *unstruct
 		if c.Action == Keep {
 			return c, nil
 		}
-		return c, p.allow(ctx, &c, "patch", t.mapping)
+		return c, p.permissions.check(ctx, &c, "patch", t.mapping)
 	}
 	adopting, err := p.owns(t, live)
 	if err != nil {
@@ -114,7 +82,7 @@ func (p *planning) existing(ctx context.Context, t *target, want, live *unstruct
 		c.Live, c.Want = live, want
 		c.Reason = "the existing one is being deleted"
 		c.Unverified = "the server can't be asked while the existing one is being deleted"
-		c.step = &step{p: p, t: t, apply: true, guard: absent(), gone: string(live.GetUID())}
+		c.execution = p.executionOf(t, write{verb: awaitGone, precondition: precondition{uid: live.GetUID()}}, write{verb: createObject})
 		t.missed = true
 		return c, nil
 	}
@@ -122,24 +90,24 @@ func (p *planning) existing(ctx context.Context, t *target, want, live *unstruct
 }
 
 // create asks the server about an object that seems not to be there.
-func (p *planning) create(ctx context.Context, t *target, want *unstructured.Unstructured, s sight) (Change, error) {
+func (p *planning) create(ctx context.Context, t *target, want *unstructured.Unstructured, s observation) (Change, error) {
 	c := p.change(t, Create)
 	c.Want = want
-	c.step = &step{p: p, t: t, apply: true, guard: absent()}
+	c.execution = p.executionOf(t, write{verb: createObject})
 	t.missed = s.absent
 	if p.a.opts.Gate == GateOff && s.absent {
 		c.Unverified = "the server was not asked beforehand (--gate off)"
 		return c, nil
 	}
-	result, err := p.a.bring(ctx, t, want, ask)
+	result, err := p.a.create(ctx, t, want, ask)
 	switch {
 	case err == nil:
 		c.Result, t.missed = result, true
 		return c, nil
 	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
 		return p.unexpected(ctx, t, want, s)
-	case lacks(err) != nil && !s.absent && !s.blind:
-		found, err2 := p.read(ctx, t)
+	case missingPermission(err) != nil && !s.absent && !s.forbidden:
+		found, err2 := p.observer.read(ctx, t)
 		if err2 != nil {
 			return Change{}, err2
 		}
@@ -152,12 +120,12 @@ func (p *planning) create(ctx context.Context, t *target, want *unstructured.Uns
 
 // unexpected is for an object that turned out to exist: without Helm's label,
 // or made since we looked.
-func (p *planning) unexpected(ctx context.Context, t *target, want *unstructured.Unstructured, s sight) (Change, error) {
-	if s.blind {
+func (p *planning) unexpected(ctx context.Context, t *target, want *unstructured.Unstructured, s observation) (Change, error) {
+	if s.forbidden {
 		return Change{}, rejectf(t.id, t.source, "", "permit the account deployer runs as to get "+t.mapping.Resource.Resource,
 			"exists and may not be read, so that nobody can tell whose it is")
 	}
-	found, err := p.read(ctx, t)
+	found, err := p.observer.read(ctx, t)
 	if err != nil {
 		return Change{}, err
 	}
@@ -178,25 +146,25 @@ func (p *planning) refused(ctx context.Context, t *target, want *unstructured.Un
 	case noDryRun(err):
 		c.Unverified = "an admission webhook refuses dry runs: " + explain(t.obj, err).Error()
 		return c, nil
-	case lacks(err) != nil:
-		return p.estimate(t, c, lacks(err)), nil
+	case missingPermission(err) != nil:
+		return p.estimate(t, c, missingPermission(err)), nil
 	case t.unconverted(err):
 		return p.postpone(t, p.making(t, want), t.unconvertedYet()), nil
-	case p.kindChanges(t) && !apierrors.IsForbidden(err):
+	case p.arrivals.kindChanges(t) && !apierrors.IsForbidden(err):
 		return p.making(t, want), nil // put off by decide
 	case vanished(err, t.id) && c.Live != nil && t.tries < mostTries:
 		// It has gone since we looked: a Job by its TTL.
 		t.tries++
-		return p.decideAgain(ctx, t)
+		return p.redecide(ctx, t)
 	case undeclared(err) && p.schemas.isBuiltin(t.mapping.GVK):
 		// Our built-in schema is of a newer Kubernetes than the server.
 		p.schemas.distrust(t.mapping.GVK.GroupVersion())
-		return p.decideAgain(ctx, t)
+		return p.redecide(ctx, t)
 	case apierrors.IsConflict(err) && t.tries < mostTries:
 		// A controller wrote its status since we looked.
 		t.tries++
 		yieldTo(ctx, t.tries)
-		return p.decideAgain(ctx, t)
+		return p.redecide(ctx, t)
 	}
 	explained := explain(t.obj, err)
 	var refusal *ServerError
@@ -207,8 +175,9 @@ func (p *planning) refused(ctx context.Context, t *target, want *unstructured.Un
 	return Change{}, &r
 }
 
-func (p *planning) decideAgain(ctx context.Context, t *target) (Change, error) {
-	found, err := p.read(ctx, t)
+// redecide decides about a target as it is now.
+func (p *planning) redecide(ctx context.Context, t *target) (Change, error) {
+	found, err := p.observer.read(ctx, t)
 	if err != nil {
 		return Change{}, err
 	}
@@ -226,10 +195,10 @@ func (p *planning) normalise(ctx context.Context, t *target) (*unstructured.Unst
 		return nil, &r
 	}
 	for _, n := range res.Notes {
-		p.warn(t.id, t.source, "%s", n)
+		p.warnings.add(t.id, t.source, "%s", n)
 	}
 	if policy := t.obj.GetAnnotations(); odd(policy) {
-		p.warn(t.id, t.source, "metadata.annotations[%s] is %q, which nobody knows: use keep", KeepAnnotation, policy[KeepAnnotation])
+		p.warnings.add(t.id, t.source, "metadata.annotations[%s] is %q, which nobody knows: use keep", KeepAnnotation, policy[KeepAnnotation])
 	}
 	if res.Strange {
 		t.raw = "" // no mark: the kind may come to have what is dropped now

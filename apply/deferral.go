@@ -84,40 +84,48 @@ func (a *arrivals) expected(id kube.ID) bool {
 
 func namespaceID(name string) kube.ID { return kube.ID{Kind: "Namespace", Name: name} }
 
+func namespaceIDs(names []string) []kube.ID {
+	ids := make([]kube.ID, len(names))
+	for i, name := range names {
+		ids[i] = namespaceID(name)
+	}
+	return ids
+}
+
 func isNamespace(id kube.ID) bool { return id.Group == "" && id.Kind == "Namespace" }
 
 // definition is the CustomResourceDefinition that a target's kind would have.
 func (t *target) definition() kube.ID { return definitionOf(t.mapping.Resource.GroupResource()) }
 
-// expect notes which of the objects that others need will be made, or made anew:
+// expectFrom notes which of the objects that others need will be made, or made anew:
 // definitions that are written, and namespaces that aren't there.
-func (p *planning) expect(targets []*target) {
+func (a *arrivals) expectFrom(targets []*target) {
 	for _, t := range targets {
 		c := t.decided
 		switch {
 		case isCRD(t.id) && (c == nil || c.Action != None && c.Action != Keep),
 			isNamespace(t.id) && (c == nil || c.Action == Create):
-			p.arrivals.expect(t.id)
+			a.expect(t.id)
 		}
 	}
 }
 
-// notYet says why the server can't be asked about a target; nil when it can.
-func (p *planning) notYet(t *target) *Deferral {
-	if space := namespaceID(t.id.Namespace); t.id.Namespace != "" && p.arrivals.missing(space) {
+// deferralOf says why the server can't be asked about a target; nil when it can.
+func (a *arrivals) deferralOf(t *target) *Deferral {
+	if space := namespaceID(t.id.Namespace); t.id.Namespace != "" && a.missing(space) {
 		t.waitFor(space, fmt.Sprintf("namespace %s comes with this release", t.id.Namespace))
-		if p.kindChanges(t) {
+		if a.kindChanges(t) {
 			t.waitFor(t.definition(), changingKind)
 		}
 	}
-	if t.deferral == nil || !p.arrivals.missing(t.deferral.Until...) {
+	if t.deferral == nil || !a.missing(t.deferral.Until...) {
 		return nil
 	}
 	return t.deferral
 }
 
 // kindChanges says whether the CRD of a target's kind is still to be written.
-func (p *planning) kindChanges(t *target) bool { return p.arrivals.missing(t.definition()) }
+func (a *arrivals) kindChanges(t *target) bool { return a.missing(t.definition()) }
 
 // unconvertedYet is the deferral of an object that nobody converts.
 func (t *target) unconvertedYet() *Deferral {
@@ -137,13 +145,6 @@ func (t *target) arrived(a *arrivals) {
 func (p *planning) postpone(t *target, c Change, d *Deferral) Change {
 	t.deferral = d
 	c.Deferral, c.Unverified = d, d.Reason
-	c.step = &step{p: p, t: t}
+	c.execution = p.executionOf(t)
 	return c
-}
-
-// begun notes what the caller has made before the first change.
-func (p *planning) begun() {
-	for _, name := range p.req.NewNamespaces {
-		p.arrivals.arrive(namespaceID(name))
-	}
 }

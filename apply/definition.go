@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
+	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -64,29 +66,84 @@ func converter(crd *unstructured.Unstructured) (service kube.ID, stored string) 
 	return service, stored
 }
 
-// definition is the version of a target's kind in its CustomResourceDefinition,
+// definitions are the CustomResourceDefinitions that concern a release: those
+// that it brings, and those that are in the cluster.
+type definitions struct {
+	a        *Applier
+	arrivals *arrivals
+	released []*unstructured.Unstructured             // of the release, but for those left as they are
+	kinds    map[schema.GroupVersionKind]kube.Mapping // that released bring
+	kept     map[schema.GroupVersionKind]*Change      // kinds of those left as they are, with what was decided
+	live     memo[kube.ID, *unstructured.Unstructured]
+
+	mu          sync.Mutex
+	generations map[schema.GroupResource]generation
+}
+
+func newDefinitions(a *Applier, arrivals *arrivals, req Request) *definitions {
+	d := &definitions{
+		a: a, arrivals: arrivals,
+		kept:        map[schema.GroupVersionKind]*Change{},
+		generations: map[schema.GroupResource]generation{},
+	}
+	for _, m := range slices.Concat(req.CRDs, req.Objects) {
+		if m.Object != nil && isCRD(kube.IDOf(m.Object)) {
+			d.released = append(d.released, m.Object)
+		}
+	}
+	d.kinds = comingKinds(d.released)
+	return d
+}
+
+// leaveOut leaves those definitions of crds/ out of account that stay as they are
+// in the cluster: what is there then decides about its kind.
+func (d *definitions) leaveOut(crds []*target) {
+	kept := map[string]bool{}
+	for _, t := range crds {
+		if c := t.decided; c != nil && (c.Action == Keep || c.Action == None && d.a.opts.CRDs == CreateCRDs) {
+			kept[t.id.Name] = true
+			for gvk := range comingKinds([]*unstructured.Unstructured{t.obj}) {
+				d.kept[gvk] = c
+			}
+		}
+	}
+	d.released = slices.DeleteFunc(d.released, func(crd *unstructured.Unstructured) bool { return kept[crd.GetName()] })
+	d.kinds = comingKinds(d.released)
+}
+
+// whyUnused says of a kind that the cluster lacks, and that a definition of the
+// chart has, why that isn't used.
+func (d *definitions) whyUnused(gvk schema.GroupVersionKind, unknown *kube.NoKindError) error {
+	c, ok := d.kept[gvk]
+	if !ok {
+		return unknown
+	}
+	return fmt.Errorf("%w; %s of %s has it, and is not used: %s", unknown, c.ID, c.Source, c.Reason)
+}
+
+// version is the version of a target's kind in its CustomResourceDefinition,
 // the release's or the cluster's. It is nil for kinds that have none, and when
 // the account may not read them.
-func (p *planning) definition(ctx context.Context, t *target) (map[string]any, error) {
+func (d *definitions) version(ctx context.Context, t *target) (map[string]any, error) {
 	gvk := t.mapping.GVK
 	id := definitionOf(t.mapping.Resource.GroupResource())
-	for _, crd := range p.defs {
+	for _, crd := range d.released {
 		if crd.GetName() == id.Name {
 			return versionOf(crd, gvk.Version), nil
 		}
 	}
-	crd, err := p.liveDefinition(ctx, id)
+	crd, err := d.inCluster(ctx, id)
 	if err != nil || crd == nil {
 		return nil, err
 	}
 	return versionOf(crd, gvk.Version), nil
 }
 
-// liveDefinition reads a CustomResourceDefinition of the cluster, once. It is nil
+// inCluster reads a CustomResourceDefinition of the cluster, once. It is nil
 // where there is none, and when the account may not read it.
-func (p *planning) liveDefinition(ctx context.Context, id kube.ID) (*unstructured.Unstructured, error) {
-	return p.crds.get(id, func() (*unstructured.Unstructured, error) {
-		crd, err := p.a.get(ctx, crdMapping, id)
+func (d *definitions) inCluster(ctx context.Context, id kube.ID) (*unstructured.Unstructured, error) {
+	return d.live.get(id, func() (*unstructured.Unstructured, error) {
+		crd, err := d.a.get(ctx, crdMapping, id)
 		if apierrors.IsForbidden(err) {
 			return nil, nil
 		}
@@ -122,7 +179,7 @@ func (p *planning) unchangeable(ctx context.Context, t *target, refusal error) (
 	var version map[string]any
 	if len(s.Details.Causes) > 0 && s.Reason == metav1.StatusReasonInvalid && !scheme.Scheme.IsGroupRegistered(t.id.Group) {
 		var err error
-		if version, err = p.definition(ctx, t); err != nil {
+		if version, err = p.definitions.version(ctx, t); err != nil {
 			return nil, err
 		}
 	}

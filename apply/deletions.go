@@ -13,15 +13,15 @@ import (
 
 // inDeletionOrder puts deletions in order. What is wrong with annotations keeps
 // nothing from being deleted.
-func (p *planning) inDeletionOrder(ctx context.Context, changes []Change, list []candidate) ([]Change, error) {
+func (p *pruner) inDeletionOrder(ctx context.Context, changes []Change, list []orphan) ([]Change, error) {
 	nodes := make([]ordering.Node, len(list))
 	var first []ordering.Precedence
-	for i, cand := range list {
-		nodes[i].ID = cand.id
-		if cand.last.obj == nil {
+	for i, o := range list {
+		nodes[i].ID = o.id
+		if o.last.obj == nil {
 			continue
 		}
-		constraints := annotation.OrderOf(cand.last.obj.GetAnnotations())
+		constraints := annotation.OrderOf(o.last.obj.GetAnnotations())
 		nodes[i].Weight = constraints.Weight
 		for _, r := range constraints.Dependencies {
 			kinds, err := p.called(ctx, r)
@@ -29,13 +29,13 @@ func (p *planning) inDeletionOrder(ctx context.Context, changes []Change, list [
 				return nil, err
 			}
 			for j, other := range list {
-				if i != j && ordering.Matches(r, other.id, other.mapping.GVK, kinds, p.space(cand.id)) {
+				if i != j && ordering.Matches(r, other.id, other.mapping.GVK, kinds, p.space(o.id)) {
 					nodes[i].Edges = append(nodes[i].Edges, ordering.Edge{To: j, State: ordering.State(r.State)})
 				}
 			}
 		}
 		for j, part := range list {
-			if i != j && ordering.Aggregates(cand.last.obj, part.last.obj, changes[j].Live) {
+			if i != j && ordering.Aggregates(o.last.obj, part.last.obj, changes[j].Live) {
 				first = append(first, ordering.Precedence{First: i, Then: j})
 			}
 		}
@@ -53,7 +53,7 @@ func (p *planning) inDeletionOrder(ctx context.Context, changes []Change, list [
 // delete carries deletions out, one level after the other, and sees to it that
 // what was deleted stays so.
 func (a *Applier) delete(ctx context.Context, changes []Change, did func(Change)) error {
-	gone := departing(changes)
+	gone := deletionsIn(changes)
 	l := leaving{a: a, asked: map[kube.ID]Change{}, left: map[kube.ID]error{}}
 	var errs []error
 	for len(changes) > 0 {
@@ -72,7 +72,7 @@ func (a *Applier) delete(ctx context.Context, changes []Change, did func(Change)
 		changes = changes[n:]
 	}
 	if ctx.Err() == nil {
-		errs = append(errs, a.stayedGone(ctx, gone))
+		errs = append(errs, a.ensureGone(ctx, gone))
 	}
 	return errors.Join(errs...)
 }
@@ -121,7 +121,7 @@ func (l *leaving) await(ctx context.Context, group []Change) {
 		live := l.asked[ids[i]].Live
 		mapping, err := l.a.cluster.Mapping(ctx, live.GroupVersionKind(), true)
 		if err == nil {
-			err = l.a.awaitGone(ctx, mapping, ids[i], string(live.GetUID()))
+			err = l.a.awaitGone(ctx, mapping, ids[i], live.GetUID())
 		}
 		errs[i] = err
 		return nil

@@ -106,7 +106,7 @@ func (a *Applier) Drift(ctx context.Context, req Request, base int) (*Drift, err
 		return nil, err
 	}
 	slices.SortStableFunc(d.out.Objects, func(a, b Drifted) int { return strings.Compare(a.ID.String(), b.ID.String()) })
-	for _, w := range d.inOrder() {
+	for _, w := range d.warnings.sorted() {
 		if w.ID == (kube.ID{}) { // of the manifest's own, its deployment has told
 			d.out.Warnings = append(d.out.Warnings, w)
 		}
@@ -126,7 +126,7 @@ type drifting struct {
 // compared begins a comparison with what a revision has applied: see Drift.
 func (a *Applier) compared(ctx context.Context, req Request, base int) (*drifting, error) {
 	opts := a.opts
-	opts.Gate, opts.AllowRecreate = GateBestEffort, true
+	opts.Gate, opts.AllowRecreate, opts.refuseNothing = GateBestEffort, true, true
 	if opts.Conflicts == Fail {
 		opts.Conflicts = Take
 	}
@@ -136,7 +136,6 @@ func (a *Applier) compared(ctx context.Context, req Request, base int) (*driftin
 	if err != nil {
 		return nil, err
 	}
-	p.looking = true
 	d := &drifting{planning: p, base: base, targets: append(crds, mains...), hooks: map[kube.ID]bool{}, out: &Drift{}}
 	return d, d.addHooks(ctx, ran)
 }
@@ -144,7 +143,9 @@ func (a *Applier) compared(ctx context.Context, req Request, base int) (*driftin
 // addHooks adds what hooks have made. One whose name the server chose can't be
 // found again.
 func (d *drifting) addHooks(ctx context.Context, ran []kube.Manifest) error {
-	hooks, _, err := d.resolve(ctx, ran, false)
+	rejected := d.resolver.rejected
+	hooks, err := d.resolver.resolve(ctx, ran, false)
+	d.resolver.rejected = rejected // what hooks lack is no matter
 	for _, t := range hooks {
 		if t.id.Name != "" && !d.hooks[t.id] && d.wanted[t.id] == nil {
 			d.hooks[t.id] = true
@@ -156,9 +157,9 @@ func (d *drifting) addHooks(ctx context.Context, ran []kube.Manifest) error {
 
 func (d *drifting) compareAll(ctx context.Context) error {
 	targets := d.targets
-	seen, err := d.look(ctx, targets)
+	seen, err := d.observer.observe(ctx, targets)
 	if err == nil {
-		err = d.readAll(ctx, targets, seen)
+		err = d.observer.readAll(ctx, targets, targets, seen)
 	}
 	if err != nil {
 		return err
@@ -166,9 +167,9 @@ func (d *drifting) compareAll(ctx context.Context) error {
 	found := make([]Drifted, len(targets))
 	err = d.a.each(ctx, len(targets), func(i int) error {
 		t, s := targets[i], seen[targets[i].id]
-		if s.full == nil && !s.absent && !s.blind { // not in a list of what has Helm's label
+		if s.full == nil && !s.absent && !s.forbidden { // not in a list of what has Helm's label
 			var err error
-			if s, err = d.read(ctx, t); err != nil {
+			if s, err = d.observer.read(ctx, t); err != nil {
 				return err
 			}
 		}
@@ -197,7 +198,7 @@ func (d *drifting) compareAll(ctx context.Context) error {
 }
 
 // object compares one object.
-func (d *drifting) object(ctx context.Context, t *target, s sight) (Drifted, error) {
+func (d *drifting) object(ctx context.Context, t *target, s observation) (Drifted, error) {
 	if t.foreign && d.a.opts.CRDs == CreateCRDs && s.full != nil {
 		return Drifted{ID: t.id, State: Changed}, nil // whatever is in it is left
 	}
@@ -210,7 +211,7 @@ func (d *drifting) object(ctx context.Context, t *target, s sight) (Drifted, err
 
 // again is what becomes of an object when it is applied again; of one that can't
 // be compared field by field, its state only.
-func (d *drifting) again(ctx context.Context, t *target, s sight) (Drifted, Change, error) {
+func (d *drifting) again(ctx context.Context, t *target, s observation) (Drifted, Change, error) {
 	o := d.state(t, s)
 	if o.State != Changed {
 		return o, Change{}, nil
@@ -229,10 +230,10 @@ func (d *drifting) again(ctx context.Context, t *target, s sight) (Drifted, Chan
 
 // state tells of an object as a whole; Changed where its fields have to be
 // compared.
-func (d *drifting) state(t *target, s sight) Drifted {
+func (d *drifting) state(t *target, s observation) Drifted {
 	o := Drifted{ID: t.id, Source: t.source, State: Changed, Live: s.full, Want: t.obj}
 	switch {
-	case s.blind:
+	case s.forbidden:
 		o.State, o.Unverified = Unlooked, "this account may not read it"
 	case s.full == nil && expires(t.obj):
 		o.State, o.Origin, o.Expected, o.Reason = Missing, Controllers, true, "it goes some time after it has finished"
@@ -307,7 +308,7 @@ func (p *planning) reckoned(ctx context.Context, t *target, want, live *unstruct
 // lost are objects whose manifest can't be resolved: their kind is gone,
 // and they with it.
 func (d *drifting) lost() {
-	for _, r := range d.misplaced {
+	for _, r := range d.resolver.rejected {
 		o := Drifted{ID: r.ID, Source: r.Source, State: Missing, Origin: Deleted, Reason: r.Err.Error()}
 		var unknown *kube.NoKindError
 		if !errors.As(r.Err, &unknown) {
@@ -319,7 +320,7 @@ func (d *drifting) lost() {
 
 // extras are what other revisions have left.
 func (d *drifting) extras(ctx context.Context) error {
-	left, err := d.prune(ctx)
+	left, err := (&pruner{planning: d.planning}).prune(ctx)
 	if err != nil {
 		return err
 	}

@@ -130,7 +130,7 @@ func (a *Applier) Explain(ctx context.Context, q Question) (*Explanation, error)
 	if err != nil {
 		return nil, err
 	}
-	s, err := d.read(ctx, t)
+	s, err := d.observer.read(ctx, t)
 	if err != nil {
 		return nil, err
 	}
@@ -208,7 +208,7 @@ func (d *drifting) explaining(ctx context.Context, t *target, c Change, stored [
 		x.leaves = x.leaves.Union(set)
 	}
 	x.leaves = x.leaves.Leaves()
-	past, err := d.index(ctx, stored)
+	past, err := d.resolver.index(ctx, stored)
 	if err != nil {
 		return nil, err
 	}

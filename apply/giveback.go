@@ -31,11 +31,11 @@ func (o *Provenance) adopter() string {
 	return fmt.Sprintf("revision %d, which failed", o.Adopted.Revision)
 }
 
-// judgeAdopted decides about what is there of a candidate that only unsuccessful
+// judgeAdopted decides about what is there of an orphan that only unsuccessful
 // runs have adopted; false when it is none of these. It is never deleted: nobody
 // can tell what its owner has in it.
-func (p *planning) judgeAdopted(cand candidate, meta *metav1.PartialObjectMetadata, c *Change) bool {
-	from := p.past.provenance[cand.id]
+func (p *pruner) judgeAdopted(o orphan, meta *metav1.PartialObjectMetadata, c *Change) bool {
+	from := p.past.provenance[o.id]
 	if from.is(meta) {
 		c.Provenance = from
 	}
@@ -46,7 +46,7 @@ func (p *planning) judgeAdopted(cand candidate, meta *metav1.PartialObjectMetada
 	case !from.is(meta):
 		c.Reason = "was made anew by somebody else since " + from.adopter() + ", had adopted the one before"
 		return ours
-	case meta.DeletionTimestamp != nil, !ours && !p.unfinished(from, meta):
+	case meta.DeletionTimestamp != nil, !ours && !isUnfinished(from, meta):
 		return false // and belongs to whom it says
 	case len(p.unlisted) > 0 && !p.req.Uninstall && !p.a.opts.PartialDiscovery:
 		c.Again = true
@@ -54,7 +54,7 @@ func (p *planning) judgeAdopted(cand candidate, meta *metav1.PartialObjectMetada
 		return true
 	}
 	c.Action, c.Reason = GiveBack, from.whyGivenBack()
-	c.step = &step{p: p, guard: guard{uid: meta.UID}, cand: &cand}
+	c.execution = p.executionOf(o, write{verb: giveBackObject, precondition: precondition{uid: meta.UID}})
 	return true
 }
 
@@ -85,31 +85,33 @@ func (o *Provenance) formerOwner() string {
 	return strings.Join(names, ", ") + ", as an object of no release"
 }
 
-// unfinished tells whether an object that carries its former marks of ownership
+// isUnfinished tells whether an object that carries its former marks of ownership
 // has fields of ours all the same: a run died, or was refused, halfway.
-func (p *planning) unfinished(from *Provenance, meta metav1.Object) bool {
+func isUnfinished(from *Provenance, meta metav1.Object) bool {
 	if !maps.Equal(stampsOf(meta), from.Adopted.Prior.Stamps) {
 		return false
 	}
-	ours := func(e metav1.ManagedFieldsEntry) bool { return e.Manager == Manager && e.Subresource == "" }
-	return slices.ContainsFunc(meta.GetManagedFields(), ours) && !slices.ContainsFunc(from.Adopted.Prior.Owners, ours) && !from.Adopted.Prior.Cut
+	return slices.ContainsFunc(meta.GetManagedFields(), isOursRaw) && !slices.ContainsFunc(from.Adopted.Prior.Owners, isOursRaw) && !from.Adopted.Prior.Cut
 }
 
-// deleteLease makes an object what it was before it was adopted: its marks of
+// giveBack makes an object what it was before it was adopted: its marks of
 // ownership, what was written over as far as it still is as we wrote it, and the
 // owners of its fields. All of that is one request, bound to the version that was
 // looked at; a second one takes out of the owners what the first has written.
-func (a *Applier) giveBack(ctx context.Context, c Change) (Change, bool, error) {
-	s := c.step
-	r := &returning{p: s.p, from: c.Provenance, last: s.cand.last.obj, t: &target{id: c.ID, mapping: s.cand.mapping}}
+func (a *Applier) giveBack(ctx context.Context, c Change) (Change, error) {
+	o := c.execution.orphan
+	r := &returning{
+		p: c.execution.p, from: c.Provenance, last: o.last.obj, t: &target{id: c.ID, mapping: o.mapping},
+		ours: fieldpath.NewSet(), others: fieldpath.NewSet(),
+	}
 	if err := r.read(ctx); err != nil {
-		return c, false, err
+		return c, err
 	}
 	if r.live == nil || !r.from.is(r.live) {
-		return c, false, nil // gone, and another one is nothing of ours
+		return c, nil // gone, and another one is nothing of ours
 	}
 	if ownerOf(r.live) != ownerOf(c.Live) {
-		return c, false, changedMeanwhile(c.ID, s.cand.mapping)
+		return c, changedMeanwhile(c.ID, o.mapping)
 	}
 	r.t.obj = r.live
 	if err := r.compute(ctx); err != nil {
@@ -130,7 +132,7 @@ func (a *Applier) giveBack(ctx context.Context, c Change) (Change, bool, error) 
 	if err == nil && len(r.stays) > 0 {
 		c.Warning = "given back, but not all as it was: " + strings.Join(r.stays, "; ")
 	}
-	return c, false, err
+	return c, err
 }
 
 // onlyStamps leaves the fields as they are, for a reason.
@@ -175,6 +177,8 @@ type returning struct {
 	becomes *unstructured.Unstructured
 	stays   []string // what isn't as it was, and why
 	entries []ownership.Entry
+	ours    *fieldpath.Set // the fields of our entries
+	others  *fieldpath.Set // those of all others
 }
 
 // read reads the object in the version that its former values are of, where that
@@ -202,6 +206,13 @@ func (r *returning) compute(ctx context.Context) error {
 	if r.entries, err = ownership.Parse(r.live.GetManagedFields()); err != nil {
 		return err
 	}
+	for _, e := range r.entries {
+		if isOurs(e) {
+			r.ours = r.ours.Union(e.Set)
+		} else {
+			r.others = r.others.Union(e.Set)
+		}
+	}
 	live, err := typedOf(conv, bare(r.live))
 	if err != nil {
 		return err
@@ -221,21 +232,11 @@ func (r *returning) compute(ctx context.Context) error {
 	return nil
 }
 
-// split gives the fields that are ours, and those that somebody else has too.
-func (r *returning) split() (ours, others *fieldpath.Set) {
-	ours, others = fieldpath.NewSet(), fieldpath.NewSet()
-	for _, e := range r.entries {
-		if isManagers(e) {
-			ours = ours.Union(e.Set)
-		} else {
-			others = others.Union(e.Set)
-		}
-	}
-	return ours, others
-}
+// isOurs tells whether an entry is of our name, however it was written.
+func isOurs(e ownership.Entry) bool { return e.Manager == Manager && e.Subresource == "" }
 
-// isManagers tells whether an entry is of our name, however it was written.
-func isManagers(e ownership.Entry) bool { return e.Manager == Manager && e.Subresource == "" }
+// isOursRaw is isOurs of an entry as the API has it.
+func isOursRaw(e metav1.ManagedFieldsEntry) bool { return e.Manager == Manager && e.Subresource == "" }
 
 // withoutAdded takes out what wasn't there before, as the API server would if we
 // applied nothing of it.
@@ -244,10 +245,9 @@ func (r *returning) withoutAdded(conv managedfields.TypeConverter, live *typed.T
 	if err != nil || added.Empty() {
 		return live, err
 	}
-	ours, _ := r.split()
-	entries := slices.DeleteFunc(slices.Clone(r.entries), isManagers)
+	entries := slices.DeleteFunc(slices.Clone(r.entries), isOurs)
 	mine := ownership.Entry{Manager: Manager, Operation: metav1.ManagedFieldsOperationApply}
-	entries = append(entries, mine.With(ours.Intersection(added)))
+	entries = append(entries, mine.With(r.ours.Intersection(added)))
 	nothing := &unstructured.Unstructured{Object: map[string]any{"apiVersion": r.live.GetAPIVersion(), "kind": r.live.GetKind()}}
 	nothing.SetName(r.live.GetName())
 	if ns := r.live.GetNamespace(); ns != "" {
@@ -312,7 +312,6 @@ func isKey(path fieldpath.Path) bool {
 // whoever changes it takes it out of what is ours. What isn't there is what our
 // later revisions have removed.
 func (r *returning) asWritten(path fieldpath.Path) bool {
-	ours, others := r.split()
 	now, there := fields.Value(r.live.Object, path)
 	stated, has := any(nil), false
 	if r.last != nil {
@@ -324,14 +323,13 @@ func (r *returning) asWritten(path fieldpath.Path) bool {
 	case len(r.entries) == 0:
 		return has && equalJSON(now, stated) // stored without owners
 	}
-	return fields.Owns(ours, path) && !others.Has(path)
+	return fields.Owns(r.ours, path) && !r.others.Has(path)
 }
 
 // owners are the managers of the object as it becomes: those of others as they
 // are, and what the former ones had of it, as far as it is nobody else's.
 func (r *returning) owners() ([]metav1.ManagedFieldsEntry, error) {
-	_, others := r.split()
-	list := slices.DeleteFunc(slices.Clone(r.entries), isManagers)
+	list := slices.DeleteFunc(slices.Clone(r.entries), isOurs)
 	former, err := ownership.Parse(r.from.Adopted.Prior.Owners)
 	if err != nil {
 		return nil, err
@@ -342,7 +340,7 @@ func (r *returning) owners() ([]metav1.ManagedFieldsEntry, error) {
 		}
 		again := fieldpath.NewSet()
 		e.Set.Iterate(func(path fieldpath.Path) {
-			if _, there := fields.Value(r.becomes.Object, path); there && !others.Has(path) {
+			if _, there := fields.Value(r.becomes.Object, path); there && !r.others.Has(path) {
 				again.Insert(path.Copy())
 			}
 		})
@@ -369,7 +367,7 @@ func (r *returning) owners() ([]metav1.ManagedFieldsEntry, error) {
 // before it was adopted.
 func (r *returning) stillOurs(obj *unstructured.Unstructured) bool {
 	return obj != nil && slices.ContainsFunc(obj.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
-		return e.Manager == Manager && e.Subresource == "" && !slices.ContainsFunc(r.from.Adopted.Prior.Owners, func(o metav1.ManagedFieldsEntry) bool {
+		return isOursRaw(e) && !slices.ContainsFunc(r.from.Adopted.Prior.Owners, func(o metav1.ManagedFieldsEntry) bool {
 			return o.Manager == e.Manager && o.Operation == e.Operation && o.Subresource == ""
 		})
 	})

@@ -20,7 +20,8 @@ func (p *planning) goingBack(t *target, want, live *unstructured.Unstructured) (
 		c := p.change(t, GiveBack)
 		c.Live, c.Want, c.Provenance, c.raw = live, want, p.past.provenance[t.id], ""
 		c.Reason = c.Provenance.whyGivenBack()
-		c.step = &step{p: p, t: t, guard: guard{uid: live.GetUID()}, cand: &candidate{id: t.id, mapping: t.mapping, last: p.past.latest(t.id)}}
+		c.execution = p.executionOf(t, write{verb: giveBackObject, precondition: precondition{uid: live.GetUID()}})
+		c.execution.orphan = &orphan{id: t.id, mapping: t.mapping, last: p.past.latest(t.id)}
 		return c, true
 	}
 	if adopting, err := p.owns(t, live); !p.req.Undo || !adopting && err == nil {
@@ -43,7 +44,7 @@ func (p *planning) adoptedSince(t *target, live metav1.Object) bool {
 		return false
 	}
 	a := live.GetAnnotations()
-	return Owner{Release: a[releaseName], Namespace: a[releaseNamespace]} == p.a.owner || p.unfinished(from, live)
+	return Owner{Release: a[releaseName], Namespace: a[releaseNamespace]} == p.a.owner || isUnfinished(from, live)
 }
 
 // latest is an object as the latest revision that had it stated it; zero when none

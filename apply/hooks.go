@@ -32,8 +32,8 @@ func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, past []Past, 
 	if err != nil {
 		return nil, err
 	}
-	if len(p.misplaced) > 0 {
-		return nil, failed(&target{id: p.misplaced[0].ID, source: m.Source, obj: m.Object}, "creating", p.misplaced[0].Err)
+	if len(p.resolver.rejected) > 0 {
+		return nil, failed(&target{id: p.resolver.rejected[0].ID, source: m.Source, obj: m.Object}, "creating", p.resolver.rejected[0].Err)
 	}
 	if len(hooks) != 1 {
 		return nil, fmt.Errorf("a hook must be one object, %s has %d", m.Source, len(hooks))
@@ -98,12 +98,12 @@ func (p *planning) inTheWay(ctx context.Context, t *target, run hookRun) (*unstr
 		if err := p.removable(t, live); err != nil {
 			return nil, failed(t, "creating", err)
 		}
-		err = p.a.remove(ctx, t.mapping, t.id, guard{uid: live.GetUID()}, metav1.DeletePropagationBackground)
+		err = p.a.remove(ctx, t.mapping, t.id, precondition{uid: live.GetUID()}, metav1.DeletePropagationBackground)
 		if err != nil && !apierrors.IsConflict(err) {
 			return nil, failed(t, "deleting", err)
 		}
 	}
-	return nil, failed(t, "deleting", p.a.awaitGone(ctx, t.mapping, t.id, string(live.GetUID())))
+	return nil, failed(t, "deleting", p.a.awaitGone(ctx, t.mapping, t.id, live.GetUID()))
 }
 
 // A hookRun is one run of a hook. By its annotation we recognise an object that we
@@ -194,14 +194,14 @@ func (a *Applier) DeleteHook(ctx context.Context, obj *unstructured.Unstructured
 		return err
 	}
 	t := &target{id: id, mapping: mapping}
-	err = a.remove(ctx, mapping, id, guard{uid: obj.GetUID()}, metav1.DeletePropagationBackground)
+	err = a.remove(ctx, mapping, id, precondition{uid: obj.GetUID()}, metav1.DeletePropagationBackground)
 	if apierrors.IsConflict(err) {
 		return nil // it is another one
 	}
 	if err != nil {
 		return failed(t, "deleting", err)
 	}
-	return failed(t, "deleting", a.awaitGone(ctx, mapping, id, string(obj.GetUID())))
+	return failed(t, "deleting", a.awaitGone(ctx, mapping, id, obj.GetUID()))
 }
 
 // post creates an object the plain way: a hook is never an update.
@@ -253,7 +253,7 @@ func (p *planning) judgeHooks(ctx context.Context, hooks []*target) ([]Change, [
 			continue
 		}
 		if answer := (*ServerError)(nil); p.a.opts.Gate != GateStrict && errors.As(r.Err, &answer) {
-			p.warn(r.ID, r.Source, "the server would reject this hook: %s", r.Err)
+			p.warnings.add(r.ID, r.Source, "the server would reject this hook: %s", r.Err)
 			changes[i] = Change{ID: r.ID, Source: r.Source, Action: Create, Unverified: r.Err.Error()}
 			continue
 		}
@@ -269,9 +269,9 @@ func (p *planning) judgeHook(ctx context.Context, t *target) (Change, error) {
 		return c, err
 	}
 	c.Want, c.raw = want, ""
-	if d := p.notYet(t); d != nil {
+	if d := p.arrivals.deferralOf(t); d != nil {
 		c.Deferral, c.Unverified = d, d.Reason
-		return c, p.allowInside(ctx, &c, t)
+		return c, p.permissions.checkInside(ctx, &c, t)
 	}
 	if p.a.opts.Gate == GateOff {
 		c.Unverified = "the server was not asked beforehand (--gate off)"
@@ -286,9 +286,9 @@ func (p *planning) judgeHook(ctx context.Context, t *target) (Change, error) {
 		return c, nil
 	case noDryRun(err):
 		c.Unverified = "an admission webhook refuses dry runs"
-	case lacks(err) != nil:
-		return p.estimate(t, c, lacks(err)), nil
-	case p.kindChanges(t) && !apierrors.IsForbidden(err):
+	case missingPermission(err) != nil:
+		return p.estimate(t, c, missingPermission(err)), nil
+	case p.arrivals.kindChanges(t) && !apierrors.IsForbidden(err):
 		c.Deferral = &Deferral{Reason: changingKind, Until: []kube.ID{t.definition()}}
 		c.Unverified = changingKind
 	case p.needsComing(err):
@@ -318,7 +318,7 @@ func (p *planning) replaceable(ctx context.Context, t *target, c *Change) (*unst
 		return nil, err
 	}
 	c.Reason = "the one of an earlier run is deleted first"
-	if err := p.allow(ctx, c, "delete", t.mapping); err != nil {
+	if err := p.permissions.check(ctx, c, "delete", t.mapping); err != nil {
 		return nil, err
 	}
 	return p.rehearse(ctx, t, c.Want)

@@ -18,62 +18,61 @@ import (
 // lacks them.
 var fixedGroups = []string{"apiextensions.k8s.io", "apiregistration.k8s.io"}
 
-// defined tells which generation of its CustomResourceDefinition the kind of a
+// generationOf tells which generation of its CustomResourceDefinition the kind of a
 // target has; ok is false when that can't be known, and no mark proves anything.
-func (p *planning) defined(t *target) (state string, ok bool) {
+func (d *definitions) generationOf(t *target) (state string, ok bool) {
 	gvk := t.mapping.GVK
 	if scheme.Scheme.Recognizes(gvk) || slices.Contains(fixedGroups, gvk.Group) {
 		return "", true
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	seen, ok := p.states[t.mapping.Resource.GroupResource()]
-	return seen.state, ok && seen.before == p.kindChanges(t)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	read, ok := d.generations[t.mapping.Resource.GroupResource()]
+	return read.text, ok && read.old == d.arrivals.kindChanges(t)
 }
 
-// A kindState is the state of a definition, and whether it was read before the
-// release wrote it.
-type kindState struct {
-	state  string
-	before bool
+// A generation is that of a definition.
+type generation struct {
+	text string // uid and number; empty for a kind of an aggregated API server
+	old  bool   // it was read before the release wrote the definition
 }
 
-// lookAtKinds reads the metadata of the definitions of the targets' kinds, each
+// readGenerations reads the metadata of the definitions of the targets' kinds, each
 // once.
-func (p *planning) lookAtKinds(ctx context.Context, targets []*target) error {
+func (d *definitions) readGenerations(ctx context.Context, targets []*target) error {
 	var open []schema.GroupResource
 	for _, t := range targets {
 		gr := t.mapping.Resource.GroupResource()
-		if _, known := p.defined(t); !known && p.notYet(t) == nil && !slices.Contains(open, gr) {
+		if _, known := d.generationOf(t); !known && d.arrivals.deferralOf(t) == nil && !slices.Contains(open, gr) {
 			open = append(open, gr)
 		}
 	}
-	return p.a.each(ctx, len(open), func(i int) error { return p.lookAtKind(ctx, open[i]) })
+	return d.a.each(ctx, len(open), func(i int) error { return d.readGeneration(ctx, open[i]) })
 }
 
-func (p *planning) lookAtKind(ctx context.Context, gr schema.GroupResource) error {
+func (d *definitions) readGeneration(ctx context.Context, gr schema.GroupResource) error {
 	id := definitionOf(gr)
-	meta, err := p.a.getMeta(ctx, crdMapping, id)
+	meta, err := d.a.getMeta(ctx, crdMapping, id)
 	switch {
 	case apierrors.IsForbidden(err):
 		return nil // not known
 	case err != nil:
 		return &ObjectError{ID: id, Doing: "reading", Err: err}
 	}
-	seen := kindState{before: p.arrivals.missing(id)} // no state: of an aggregated API server
+	read := generation{old: d.arrivals.missing(id)}
 	if meta != nil {
-		seen.state = fmt.Sprintf("%s/%d", meta.UID, meta.Generation)
+		read.text = fmt.Sprintf("%s/%d", meta.UID, meta.Generation)
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.states[gr] = seen
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.generations[gr] = read
 	return nil
 }
 
 // proof is the hash of what the object would be made from; empty when nothing
 // could be proven with it.
 func (p *planning) proof(t *target) string {
-	state, ok := p.defined(t)
+	state, ok := p.definitions.generationOf(t)
 	if !ok || t.raw == "" {
 		return ""
 	}

@@ -25,6 +25,8 @@ type Options struct {
 	// it is gone, where another one takes its place; 0 means without end.
 	GoneTimeout time.Duration
 
+	refuseNothing bool // of what a chart says by annotations: for drift
+
 	// Warn is told, from any goroutine, of failures that are waited out; nil
 	// drops that.
 	Warn func(text string)

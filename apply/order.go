@@ -126,7 +126,7 @@ func (o *releaseOrder) addImplied() {
 // themselves when their turn is. A new object of the version that is stored needs
 // no conversion, and the workload may need the object.
 func (o *releaseOrder) addConversions() {
-	for _, crd := range o.p.defs {
+	for _, crd := range o.p.definitions.released {
 		id, stored := converter(crd)
 		service := slices.IndexFunc(o.targets, func(t *target) bool { return t.id == id })
 		if service < 0 {
@@ -195,7 +195,7 @@ func (p *planning) called(ctx context.Context, r annotation.Dependency) ([]kube.
 		return nil, nil
 	}
 	all, err := p.a.cluster.KindsCalled(ctx, r.Kind)
-	for gvk, m := range p.coming {
+	for gvk, m := range p.definitions.kinds {
 		if strings.EqualFold(r.Kind, gvk.Kind) || strings.EqualFold(r.Kind, m.Resource.Resource) {
 			all = append(all, m)
 		}
@@ -223,7 +223,7 @@ func (o *releaseOrder) beyond(ctx context.Context, i int, r annotation.Dependenc
 	t := o.targets[i]
 	if r.Loose && !r.External {
 		// Charts say so about parts that are switched off, and Nelm lets them.
-		o.p.warn(t.id, t.source, "%s names no object of the release: nothing is waited for", r)
+		o.p.warnings.add(t.id, t.source, "%s names no object of the release: nothing is waited for", r)
 		return nil
 	}
 	mapping, problem := o.theKind(kinds)
@@ -260,8 +260,8 @@ func (o *releaseOrder) theKind(kinds []kube.Mapping) (kube.Mapping, string) {
 	switch {
 	case len(kinds) == 1:
 		return kinds[0], ""
-	case len(o.p.server.Unavailable) > 0:
-		return kube.Mapping{}, ": the API server can't list " + strings.Join(o.p.server.Unavailable, ", ") + ", and no other group has the kind"
+	case len(o.p.resolver.unavailable) > 0:
+		return kube.Mapping{}, ": the API server can't list " + strings.Join(o.p.resolver.unavailable, ", ") + ", and no other group has the kind"
 	}
 	return kube.Mapping{}, ": the cluster has no such kind, and none comes with the release"
 }
@@ -269,7 +269,7 @@ func (o *releaseOrder) theKind(kinds []kube.Mapping) (kube.Mapping, string) {
 // missing looks for an object outside of the release. It has to be there unless
 // the chart says that somebody else will make it.
 func (o *releaseOrder) missing(ctx context.Context, t *target, r annotation.Dependency, id kube.ID, mapping kube.Mapping) ([]Rejection, error) {
-	if _, coming := o.p.coming[mapping.GVK]; coming && r.External {
+	if _, coming := o.p.definitions.kinds[mapping.GVK]; coming && r.External {
 		return nil, nil // its kind may not be served yet
 	}
 	meta, err := o.p.a.getMeta(ctx, mapping, id)
@@ -298,7 +298,7 @@ func (o *releaseOrder) refuseHook(t *target) {
 	}
 	for _, r := range constraints.Dependencies {
 		if r.Loose {
-			o.p.warn(t.id, t.source, "%s is not followed: hooks run one after the other, by weight", r)
+			o.p.warnings.add(t.id, t.source, "%s is not followed: hooks run one after the other, by weight", r)
 			continue
 		}
 		o.refuse(t, r.String()+": hooks run one after the other, by weight, before or after all objects", "remove it, and use helm.sh/hook-weight")

@@ -39,24 +39,24 @@ func notOwned(live *unstructured.Unstructured) bool {
 	return err == nil && len(data) >= storedAlone
 }
 
-// putLarge writes an object whole after an apply of it was refused for its size.
+// writeLarge writes an object whole after an apply of it was refused for its size.
 // predicted is what the dry run of the apply came to.
-func (a *Applier) putLarge(ctx context.Context, c Change, predicted *unstructured.Unstructured, refusal error) (Change, error) {
-	s := c.step
+func (a *Applier) writeLarge(ctx context.Context, c Change, w write, predicted *unstructured.Unstructured, refusal error) (Change, error) {
+	t := c.execution.t
 	var err error
 	switch {
-	case s.guard == absent():
-		c.Result, err = a.post(ctx, s.t, c.Want, do)
+	case w.verb == createObject:
+		c.Result, err = a.post(ctx, t, c.Want, do)
 	case predicted == nil || c.Live == nil:
 		return c, refusal // nobody knows what it would come to
 	default:
 		body := shallow(predicted)
 		unstructured.RemoveNestedField(body.Object, "metadata", "managedFields")
-		body.SetUID(s.guard.uid)
-		if body.SetResourceVersion(c.Live.GetResourceVersion()); s.guard.rv != "" {
-			body.SetResourceVersion(s.guard.rv)
+		body.SetUID(w.precondition.uid)
+		if body.SetResourceVersion(c.Live.GetResourceVersion()); w.precondition.resourceVersion != "" {
+			body.SetResourceVersion(w.precondition.resourceVersion)
 		}
-		c.Result, err = a.put(ctx, s.t, body, do)
+		c.Result, err = a.put(ctx, t, body, do)
 	}
 	if tooLarge(err) {
 		err = refusal

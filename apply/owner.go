@@ -83,7 +83,7 @@ func (p *planning) unusedAdoptions() {
 			used = used || adoptable([]string{entry}, id)
 		}
 		if !used {
-			p.warn(kube.ID{}, "", "%s was to be adopted, and the chart has no object of that kind and name (kind/name or kind/namespace/name)", entry)
+			p.warnings.add(kube.ID{}, "", "%s was to be adopted, and the chart has no object of that kind and name (kind/name or kind/namespace/name)", entry)
 		}
 	}
 }

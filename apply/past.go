@@ -3,6 +3,8 @@ package apply
 import (
 	"context"
 	"errors"
+	"slices"
+	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -35,12 +37,12 @@ func (p *past) wasHook(id kube.ID) bool {
 // index reads the revisions. An object of a kind that no longer exists is
 // remembered with the namespace it would have had: that kind may be back under
 // another group, and is nothing to fail for (helm#7219).
-func (p *planning) index(ctx context.Context, revisions []Past) (*past, error) {
+func (r *resolver) index(ctx context.Context, revisions []Past) (*past, error) {
 	out := &past{objects: map[kube.ID][]stated{}, hooks: map[kube.ID]stated{}, provenance: map[kube.ID]*Provenance{}}
-	for _, r := range revisions {
+	for _, revision := range revisions {
 		var had []kube.ID
-		for _, m := range r.Objects {
-			err := p.eachStated(ctx, r, m, func(id kube.ID, s stated) {
+		for _, m := range revision.Objects {
+			err := r.eachStated(ctx, revision, m, func(id kube.ID, s stated) {
 				had = append(had, id)
 				if len(out.objects[id]) == 0 {
 					out.order = append(out.order, id)
@@ -51,17 +53,17 @@ func (p *planning) index(ctx context.Context, revisions []Past) (*past, error) {
 				return nil, err
 			}
 		}
-		for _, m := range r.Hooks {
-			if err := p.eachStated(ctx, r, m, func(id kube.ID, s stated) { out.hooks[id] = s }); err != nil {
+		for _, m := range revision.Hooks {
+			if err := r.eachStated(ctx, revision, m, func(id kube.ID, s stated) { out.hooks[id] = s }); err != nil {
 				return nil, err
 			}
 		}
-		out.noteProvenance(r, had)
+		out.noteProvenance(revision, had)
 	}
 	return out, nil
 }
 
-func (p *planning) eachStated(ctx context.Context, r Past, m kube.Manifest, do func(kube.ID, stated)) error {
+func (r *resolver) eachStated(ctx context.Context, revision Past, m kube.Manifest, do func(kube.ID, stated)) error {
 	if m.Object == nil {
 		return nil
 	}
@@ -69,26 +71,26 @@ func (p *planning) eachStated(ctx context.Context, r Past, m kube.Manifest, do f
 		if obj.GetName() == "" {
 			continue
 		}
-		mapping, err := p.a.cluster.Mapping(ctx, kube.IDOf(obj).GroupKind().WithVersion(""), true)
+		mapping, err := r.a.cluster.Mapping(ctx, kube.IDOf(obj).GroupKind().WithVersion(""), true)
 		var unknown *kube.NoKindError
 		switch {
 		case errors.As(err, &unknown):
 			mapping = kube.Mapping{Namespaced: true}
-			if m, ok := p.comingKind(obj); ok {
+			if m, ok := r.definitions.kinds[obj.GroupVersionKind()]; ok {
 				mapping = m
 			}
-		case err != nil && p.unavailable(kube.IDOf(obj).Group):
+		case err != nil && r.isUnavailable(kube.IDOf(obj).Group):
 			mapping = kube.Mapping{Namespaced: true} // until it can be looked up
 		case err != nil:
 			return err
 		}
-		o := p.atHome(obj, mapping)
-		do(kube.IDOf(o), stated{revision: r.Revision, status: r.Status, source: m.Source, obj: o})
+		o := r.placed(obj, mapping)
+		do(kube.IDOf(o), stated{revision: revision.Revision, status: revision.Status, source: m.Source, obj: o})
 	}
 	return nil
 }
 
-func (p *planning) comingKind(obj *unstructured.Unstructured) (kube.Mapping, bool) {
-	m, ok := p.coming[obj.GroupVersionKind()]
-	return m, ok
+// isUnavailable says that the server couldn't list kinds of an API group.
+func (r *resolver) isUnavailable(group string) bool {
+	return slices.ContainsFunc(r.unavailable, func(gv string) bool { return strings.HasPrefix(gv, group+"/") })
 }

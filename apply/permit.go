@@ -43,9 +43,9 @@ func (e *PermissionError) Hint() string {
 // k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go
 var denial = regexp.MustCompile(`cannot (\S+) resource "([^"]+)"(?: in API group "([^"]*)")?(?: in the namespace "([^"]*)")?`)
 
-// lacks reads from an answer which permission is missing; nil when it is about
+// missingPermission reads from an answer which permission is missing; nil when it is about
 // something else, such as the refusal of an admission policy.
-func lacks(err error) *PermissionError {
+func missingPermission(err error) *PermissionError {
 	if !apierrors.IsForbidden(err) {
 		return nil
 	}
@@ -64,7 +64,7 @@ func (p *planning) estimate(t *target, c Change, missing *PermissionError) Chang
 	if p.a.opts.Gate == GateStrict {
 		c.denied = missing
 	} else {
-		p.warn(t.id, t.source, "%s", missing)
+		p.warnings.add(t.id, t.source, "%s", missing)
 	}
 	return c
 }
@@ -89,9 +89,15 @@ func permitted(lists ...[]Change) error {
 	return &RejectedError{Rejections: sorted(bad)}
 }
 
-// allow marks a change whose writing request the server can't be asked about in
+// permissions are what the account is known to be permitted; see may.
+type permissions struct {
+	a     *Applier
+	asked memo[authorizationv1.ResourceAttributes, bool]
+}
+
+// check marks a change whose writing request the server can't be asked about in
 // a dry run, if the account may not make it.
-func (p *planning) allow(ctx context.Context, c *Change, verb string, m kube.Mapping) error {
+func (p *permissions) check(ctx context.Context, c *Change, verb string, m kube.Mapping) error {
 	if p.a.opts.Gate != GateStrict || c.denied != nil {
 		return nil
 	}
@@ -113,25 +119,25 @@ func (p *planning) allow(ctx context.Context, c *Change, verb string, m kube.Map
 	return nil
 }
 
-// allowInside marks a change in a namespace that is still to come, if the account
+// checkInside marks a change in a namespace that is still to come, if the account
 // may not make it there: it is asked before the namespace is made. Of a kind that
 // is still to come too, nobody can say whose rights grow with it.
 // https://kubernetes.io/docs/reference/access-authn-authz/rbac/#aggregated-clusterroles
-func (p *planning) allowInside(ctx context.Context, c *Change, t *target) error {
+func (p *permissions) checkInside(ctx context.Context, c *Change, t *target) error {
 	if !c.Deferral.waitsFor(namespaceID(t.id.Namespace)) || c.Deferral.waitsFor(t.definition()) {
 		return nil
 	}
-	err := p.allow(ctx, c, "create", t.mapping)
+	err := p.check(ctx, c, "create", t.mapping)
 	if err == nil && !isHook(t.obj) { // what is applied is patched as well
-		err = p.allow(ctx, c, "patch", t.mapping)
+		err = p.check(ctx, c, "patch", t.mapping)
 	}
 	return err
 }
 
 // may asks the server once. Whoever may not ask is taken to be permitted, and
 // will hear it when the request is made.
-func (p *planning) may(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error) {
-	return p.permits.get(what, func() (bool, error) {
+func (p *permissions) may(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error) {
+	return p.asked.get(what, func() (bool, error) {
 		typed, err := p.a.cluster.Typed()
 		if err != nil {
 			return false, err

@@ -1,70 +1,33 @@
 package apply
 
 import (
-	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"sort"
-	"strings"
-	"sync"
 
-	authorizationv1 "k8s.io/api/authorization/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"deployer/internal/kube"
 )
 
-// planning is one planning under way, and what is needed to plan an object of
-// it again while it is carried out.
+// A planning decides about the objects of one release: once for the plan, and
+// again about single objects while it is carried out.
 type planning struct {
-	a        *Applier
-	req      Request
-	past     *past
-	coming   map[schema.GroupVersionKind]kube.Mapping
-	schemas  *schemas
-	mappings map[kube.ID]kube.Mapping
-	wanted   map[kube.ID]*target // main objects
-	homes    map[home]*unstructured.Unstructured
-	defs     []*unstructured.Unstructured        // CRDs of the release, but for those left as they are
-	left     map[schema.GroupVersionKind]*Change // kinds of those, with what was decided
-	arrivals *arrivals                           // what decisions wait for
-	scaled   memo[string, scaled]                // by namespace
-	crds     memo[kube.ID, *unstructured.Unstructured]
-	permits  memo[authorizationv1.ResourceAttributes, bool]
-	server   kube.Server
-	unlisted []string // groups that server can't list and that stay: nothing is pruned then
-
-	askedAnew sync.Once   // which kinds there are
-	misplaced []Rejection // manifests that can't be resolved
-	looking   bool        // for drift: policies refuse nothing
-
-	mu       sync.Mutex
-	warnings []Warning
-	closed   map[place]bool // where the account may not list
-	states   map[schema.GroupResource]kindState
-}
-
-func (p *planning) warn(id kube.ID, source, format string, args ...any) {
-	w := Warning{Source: source, ID: id, Text: fmt.Sprintf(format, args...)}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !slices.Contains(p.warnings, w) {
-		p.warnings = append(p.warnings, w)
-	}
-}
-
-// inSequence gives all warnings, which have come as the server answered, in an order
-// that is the same each time.
-func (p *planning) inOrder() []Warning {
-	slices.SortFunc(p.warnings, func(a, b Warning) int {
-		return cmp.Or(strings.Compare(a.ID.String(), b.ID.String()), strings.Compare(a.ID.Group, b.ID.Group), strings.Compare(a.Text, b.Text))
-	})
-	return p.warnings
+	a           *Applier
+	req         Request
+	past        *past
+	wanted      map[kube.ID]*target // main objects
+	resolver    *resolver
+	definitions *definitions
+	schemas     *schemas
+	arrivals    *arrivals // what decisions wait for
+	observer    *observer
+	autoscalers *autoscalers
+	permissions *permissions
+	warnings    *warnings
 }
 
 // Plan finds out what has to change. It reads the cluster and asks the server
@@ -79,7 +42,7 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.count(crds)
+	p.definitions.leaveOut(crds)
 	mains, hooks, err := p.resolveRest(ctx, crds)
 	if err != nil {
 		return nil, err
@@ -89,8 +52,8 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 		return nil, err
 	}
 	p.unusedAdoptions()
-	rejections = slices.Concat(rejections, p.misplaced, order.refused)
-	p.expect(crds)
+	rejections = slices.Concat(rejections, p.resolver.rejected, order.refused)
+	p.arrivals.expectFrom(crds)
 	first, rest := neededFirst(mains)
 	for _, targets := range [][]*target{first, rest} {
 		refused, err := p.decideAll(ctx, targets)
@@ -98,7 +61,7 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 			return nil, err
 		}
 		rejections = append(rejections, refused...)
-		p.expect(first)
+		p.arrivals.expectFrom(first)
 	}
 	plan := &Plan{}
 	verdicts, refused, err := p.judgeHooks(ctx, hooks)
@@ -110,7 +73,7 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 		return nil, &RejectedError{Rejections: sorted(rejections)}
 	}
 	plan.Hooks = verdicts
-	if plan.Prune, err = p.prune(ctx); err != nil {
+	if plan.Prune, err = (&pruner{planning: p}).prune(ctx); err != nil {
 		return nil, err
 	}
 	plan.CRDs = changesOf(crds)
@@ -119,7 +82,7 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 	for _, t := range slices.Concat(crds, mains, hooks) {
 		t.decided = nil // the plan has it now, and lets go of it as it is carried out
 	}
-	plan.Warnings = p.inOrder()
+	plan.Warnings = p.warnings.sorted()
 	plan.Conflicts = conflictsOf(plan)
 	return plan, nil
 }
@@ -144,70 +107,38 @@ func (a *Applier) begin(ctx context.Context, req Request) (p *planning, crds []*
 	if a.opts.CRDs == SkipCRDs {
 		req.CRDs = nil
 	}
+	arrivals, warned := newArrivals(), &warnings{}
+	arrivals.expect(namespaceIDs(req.NewNamespaces)...)
+	definitions := newDefinitions(a, arrivals, req)
 	p = &planning{
-		a:        a,
-		req:      req,
-		schemas:  newSchemas(a),
-		mappings: map[kube.ID]kube.Mapping{},
-		wanted:   map[kube.ID]*target{},
-		homes:    map[home]*unstructured.Unstructured{},
-		left:     map[schema.GroupVersionKind]*Change{},
-		arrivals: newArrivals(),
-		server:   server,
-		closed:   map[place]bool{},
-		states:   map[schema.GroupResource]kindState{},
+		a:           a,
+		req:         req,
+		wanted:      map[kube.ID]*target{},
+		resolver:    newResolver(a, definitions, server.Unavailable),
+		definitions: definitions,
+		schemas:     newSchemas(a, definitions),
+		arrivals:    arrivals,
+		observer:    &observer{a: a, arrivals: arrivals, warnings: warned, marks: req.Marks, unlistable: map[place]bool{}},
+		permissions: &permissions{a: a},
+		warnings:    warned,
 	}
-	p.schemas.live = p.liveDefinition
-	for _, name := range req.NewNamespaces {
-		p.arrivals.expect(namespaceID(name))
-	}
-	p.defs = definitions(req)
-	p.coming = comingKinds(p.defs)
-	if p.past, err = p.index(ctx, req.Past); err != nil {
+	if p.past, err = p.resolver.index(ctx, req.Past); err != nil {
 		return nil, nil, err
 	}
-	crds, p.misplaced, err = p.resolve(ctx, req.CRDs, true)
+	p.autoscalers = &autoscalers{a: a, past: p.past, wanted: p.wanted, warnings: warned}
+	crds, err = p.resolver.resolve(ctx, req.CRDs, true)
 	p.note(crds)
 	return p, crds, err
 }
 
-// count leaves those definitions of crds/ out of account that stay as they are in
-// the cluster: what is there then decides about its kind.
-func (p *planning) count(crds []*target) {
-	left := map[string]bool{}
-	for _, t := range crds {
-		if c := t.decided; c != nil && (c.Action == Keep || c.Action == None && p.a.opts.CRDs == CreateCRDs) {
-			left[t.id.Name] = true
-			for gvk := range comingKinds([]*unstructured.Unstructured{t.obj}) {
-				p.left[gvk] = c
-			}
-		}
-	}
-	p.defs = slices.DeleteFunc(p.defs, func(crd *unstructured.Unstructured) bool { return left[crd.GetName()] })
-	p.coming = comingKinds(p.defs)
-}
-
 // resolveRest resolves the objects and hooks of the release.
 func (p *planning) resolveRest(ctx context.Context, crds []*target) (mains, hooks []*target, err error) {
-	p.schemas.expect(p.defs)
-	mains, bad1, err1 := p.resolve(ctx, p.req.Objects, false)
-	hooks, bad2, err2 := p.resolve(ctx, p.req.Hooks, false)
+	p.schemas.expect(p.definitions.released)
+	mains, err1 := p.resolver.resolve(ctx, p.req.Objects, false)
+	hooks, err2 := p.resolver.resolve(ctx, p.req.Hooks, false)
 	p.note(mains)
-	p.misplaced = slices.Concat(p.misplaced, bad1, bad2, wantedTwice(crds, mains, hooks))
+	p.resolver.rejected = append(p.resolver.rejected, wantedTwice(crds, mains, hooks)...)
 	return mains, hooks, errors.Join(err1, err2)
-}
-
-// definitions are the CRDs of a release, of crds/ and of templates.
-func definitions(req Request) []*unstructured.Unstructured {
-	var out []*unstructured.Unstructured
-	for _, list := range [][]kube.Manifest{req.CRDs, req.Objects} {
-		for _, m := range list {
-			if m.Object != nil && isCRD(kube.IDOf(m.Object)) {
-				out = append(out, m.Object)
-			}
-		}
-	}
-	return out
 }
 
 // neededFirst separates CRDs and Namespaces, which decide what the server can be
@@ -242,7 +173,6 @@ func sorted(list []Rejection) []Rejection {
 
 func (p *planning) note(targets []*target) {
 	for _, t := range targets {
-		p.mappings[t.id] = t.mapping
 		if !t.foreign {
 			p.wanted[t.id] = t
 		}
@@ -262,23 +192,23 @@ func wantedTwice(crds, mains, hooks []*target) []Rejection {
 
 // decideAll decides about each target, in as few requests as it takes.
 func (p *planning) decideAll(ctx context.Context, targets []*target) ([]Rejection, error) {
-	if err := p.lookAtKinds(ctx, targets); err != nil {
+	if err := p.definitions.readGenerations(ctx, targets); err != nil {
 		return nil, err
 	}
-	seen, err := p.look(ctx, targets)
+	seen, err := p.observer.observe(ctx, targets)
 	if err != nil {
 		return nil, err
 	}
 	var open []*target
 	for _, t := range targets {
 		s := seen[t.id]
-		if s.meta != nil && !p.kindChanges(t) && p.proves(t, s.meta) && !p.adoptedSince(t, s.meta) {
+		if s.meta != nil && !p.arrivals.kindChanges(t) && p.proves(t, s.meta) && !p.adoptedSince(t, s.meta) {
 			t.decided = p.recognised(t, s.meta)
 			continue
 		}
 		open = append(open, t)
 	}
-	if err := p.readAll(ctx, open, seen); err != nil {
+	if err := p.observer.readAll(ctx, targets, open, seen); err != nil {
 		return nil, err
 	}
 	rejections := make([]Rejection, len(open))
@@ -323,7 +253,7 @@ func (p *planning) gate(targets []*target, rejections []Rejection) []Rejection {
 			continue
 		}
 		t := targets[i]
-		p.warn(t.id, t.source, "the server would reject this: %s", r.Err)
+		p.warnings.add(t.id, t.source, "the server would reject this: %s", r.Err)
 		if t.decided == nil || t.decided.Action == "" {
 			c := p.postpone(t, p.change(t, Update), &Deferral{Reason: r.Err.Error()})
 			t.decided = &c

@@ -245,7 +245,7 @@ func (c *comparison) extend(prior *Prior, live *unstructured.Unstructured, over 
 // notOurs is the part of set that others own alone.
 func (c *comparison) notOurs(set *fieldpath.Set) *fieldpath.Set {
 	for _, e := range c.entries {
-		if isManagers(e) {
+		if isOurs(e) {
 			set = set.Difference(e.Set)
 		}
 	}
@@ -324,8 +324,8 @@ func (a *Applier) announce(ctx context.Context, c Change) error {
 	if c.Deferral != nil || c.Action == GiveBack || !c.Provenance.given() {
 		return nil
 	}
-	if c.step.t != nil {
-		c.step.t.begun = c.Provenance
+	if t := c.execution.t; t != nil {
+		t.begun = c.Provenance
 	}
 	if a.adopting == nil {
 		return nil

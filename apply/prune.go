@@ -16,8 +16,14 @@ import (
 	"deployer/internal/kube"
 )
 
-// A candidate is an object that a revision had and the chart no longer has.
-type candidate struct {
+// A pruner decides about the orphans of a release.
+type pruner struct {
+	*planning
+	unlisted []string // groups that the server can't list and that stay: nothing is deleted then
+}
+
+// An orphan is an object that a revision had and the chart no longer has.
+type orphan struct {
 	id      kube.ID
 	mapping kube.Mapping
 	last    stated // zero for what is only known to have been kept
@@ -45,8 +51,8 @@ var held = map[string]bool{
 }
 
 // prune decides about everything earlier revisions may have left.
-func (p *planning) prune(ctx context.Context) ([]Change, error) {
-	list, err := p.candidates(ctx)
+func (p *pruner) prune(ctx context.Context) ([]Change, error) {
+	list, err := p.orphans(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -57,16 +63,16 @@ func (p *planning) prune(ctx context.Context) ([]Change, error) {
 	p.unlisted = p.listedByOthers(list, seen)
 	uids := p.liveUIDs()
 	var out []Change
-	var there []candidate
-	for i, cand := range list {
+	var there []orphan
+	for i, o := range list {
 		s := seen[i]
 		switch {
-		case s.blind:
-			out, there = append(out, p.unseen(cand)), append(there, cand)
+		case s.forbidden:
+			out, there = append(out, p.unseen(o)), append(there, o)
 		case s.meta == nil || uids[s.meta.UID]:
 			// Gone, or the same object by another name of its API group.
 		default:
-			out, there = append(out, p.judge(cand, s.meta)), append(there, cand)
+			out, there = append(out, p.judge(o, s.meta)), append(there, o)
 		}
 	}
 	if out, err = p.inDeletionOrder(ctx, out, there); err != nil {
@@ -74,38 +80,38 @@ func (p *planning) prune(ctx context.Context) ([]Change, error) {
 	}
 	return out, p.a.each(ctx, len(out), func(i int) error {
 		c := &out[i]
-		if c.step == nil {
+		if c.execution == nil {
 			return nil
 		}
 		verb := "delete"
 		if c.Action == GiveBack {
 			verb = "patch"
 		}
-		return p.allow(ctx, c, verb, c.step.cand.mapping)
+		return p.permissions.check(ctx, c, verb, c.execution.orphan.mapping)
 	})
 }
 
 // unseen keeps what can't be looked at.
-func (p *planning) unseen(cand candidate) Change {
-	c := Change{ID: cand.id, Source: cand.last.source, Action: Keep, Again: true, Provenance: p.past.provenance[cand.id]}
+func (p *pruner) unseen(o orphan) Change {
+	c := Change{ID: o.id, Source: o.last.source, Action: Keep, Again: true, Provenance: p.past.provenance[o.id]}
 	c.Reason = "may not be read, so that nobody can tell whose it is"
-	if cand.unknown {
-		c.Reason = "the API server can't list " + strings.Join(p.server.Unavailable, ", ") + ", so it can't be looked at"
+	if o.unknown {
+		c.Reason = "the API server can't list " + strings.Join(p.resolver.unavailable, ", ") + ", so it can't be looked at"
 	}
 	return c
 }
 
-// candidates are what revisions had, and what an earlier release kept.
-func (p *planning) candidates(ctx context.Context) ([]candidate, error) {
+// orphans are what revisions had, and what an earlier release kept.
+func (p *pruner) orphans(ctx context.Context) ([]orphan, error) {
 	hooks := p.hooksOfChart(ctx)
-	var out []candidate
-	add := func(c candidate) error {
+	var out []orphan
+	add := func(c orphan) error {
 		mapping, err := p.a.cluster.Mapping(ctx, c.id.GroupKind().WithVersion(""), true)
 		var unknown *kube.NoKindError
 		switch {
 		case errors.As(err, &unknown):
 			return nil // the kind is gone, and its objects with it
-		case err != nil && p.unavailable(c.id.Group):
+		case err != nil && p.resolver.isUnavailable(c.id.Group):
 			c.unknown = true
 		case err != nil:
 			return &ObjectError{ID: c.id, Source: c.last.source, Doing: "looking for what earlier revisions left:", Err: err}
@@ -120,7 +126,7 @@ func (p *planning) candidates(ctx context.Context) ([]candidate, error) {
 	}
 	for _, id := range p.past.order {
 		history := p.past.objects[id]
-		if err := add(candidate{id: id, last: history[len(history)-1]}); err != nil {
+		if err := add(orphan{id: id, last: history[len(history)-1]}); err != nil {
 			return nil, err
 		}
 	}
@@ -130,7 +136,7 @@ func (p *planning) candidates(ctx context.Context) ([]candidate, error) {
 		if kind := id.Group + "/" + id.Kind; kind != "batch/Job" && kind != "/Pod" || len(p.past.objects[id]) > 0 {
 			continue
 		}
-		if err := add(candidate{id: id, last: last, hook: true}); err != nil {
+		if err := add(orphan{id: id, last: last, hook: true}); err != nil {
 			return nil, err
 		}
 	}
@@ -139,39 +145,32 @@ func (p *planning) candidates(ctx context.Context) ([]candidate, error) {
 		if !ok || len(p.past.objects[id]) > 0 {
 			continue
 		}
-		if err := add(candidate{id: id, kept: true}); err != nil {
+		if err := add(orphan{id: id, kept: true}); err != nil {
 			return nil, err
 		}
 	}
 	return out, nil
 }
 
-// unavailable says that the server couldn't list kinds of an API group.
-func (p *planning) unavailable(group string) bool {
-	return slices.ContainsFunc(p.server.Unavailable, func(gv string) bool {
-		return strings.HasPrefix(gv, group+"/")
-	})
-}
-
 // hooksOfChart are the objects that hooks of the chart make, now or at another
 // time. An object that has become such a hook is not deleted: a first install
 // would have it too.
-func (p *planning) hooksOfChart(ctx context.Context) map[kube.ID]bool {
+func (p *pruner) hooksOfChart(ctx context.Context) map[kube.ID]bool {
 	out := map[kube.ID]bool{}
 	for _, m := range slices.Concat(p.req.Hooks, p.req.Resting) {
 		// Reading the ID as prepare did; an error has been reported there.
-		_ = p.eachStated(ctx, Past{}, m, func(id kube.ID, _ stated) { out[id] = true })
+		_ = p.resolver.eachStated(ctx, Past{}, m, func(id kube.ID, _ stated) { out[id] = true })
 	}
 	return out
 }
 
 // seen reads the metadata of candidates.
-func (p *planning) seen(ctx context.Context, list []candidate) ([]sight, error) {
+func (p *pruner) seen(ctx context.Context, list []orphan) ([]observation, error) {
 	groups := map[place][]int{}
-	out := make([]sight, len(list))
+	out := make([]observation, len(list))
 	for i, c := range list {
 		if c.unknown {
-			out[i].blind = true
+			out[i].forbidden = true
 			continue
 		}
 		at := place{c.mapping, c.id.Namespace}
@@ -185,7 +184,7 @@ func (p *planning) seen(ctx context.Context, list []candidate) ([]sight, error) 
 	}
 	var mu sync.Mutex
 	err := p.a.each(ctx, len(places), func(i int) error {
-		metas, err := p.listMeta(ctx, places[i])
+		metas, err := p.observer.listMeta(ctx, places[i])
 		mu.Lock()
 		defer mu.Unlock()
 		for _, j := range groups[places[i]] {
@@ -197,13 +196,13 @@ func (p *planning) seen(ctx context.Context, list []candidate) ([]sight, error) 
 		return nil, err
 	}
 	err = p.a.each(ctx, len(list), func(i int) error {
-		if out[i].meta != nil || out[i].blind {
+		if out[i].meta != nil || out[i].forbidden {
 			return nil
 		}
 		meta, err := p.a.getMeta(ctx, list[i].mapping, list[i].id)
 		switch {
 		case apierrors.IsForbidden(err):
-			out[i].blind = true
+			out[i].forbidden = true
 		case err != nil:
 			return &ObjectError{ID: list[i].id, Source: list[i].last.source, Doing: "reading", Err: err}
 		}
@@ -216,7 +215,7 @@ func (p *planning) seen(ctx context.Context, list []candidate) ([]sight, error) 
 // listedByOthers are the groups that can't be listed and whose servers don't go
 // with this release. Those that do are nothing the chart could have used: it
 // has rendered what belongs into a cluster without them.
-func (p *planning) listedByOthers(list []candidate, seen []sight) []string {
+func (p *pruner) listedByOthers(list []orphan, seen []observation) []string {
 	goes := map[string]bool{}
 	for i, c := range list {
 		if c.id.Group != "apiregistration.k8s.io" || c.id.Kind != "APIService" || seen[i].meta == nil {
@@ -225,14 +224,14 @@ func (p *planning) listedByOthers(list []candidate, seen []sight) []string {
 		live := metaOnly(seen[i].meta, c.mapping)
 		goes[c.id.Name] = ownerOf(live) == p.a.owner && !keeps(live.GetAnnotations()) && !keeps(c.annotations())
 	}
-	return slices.DeleteFunc(slices.Clone(p.server.Unavailable), func(gv string) bool {
+	return slices.DeleteFunc(slices.Clone(p.resolver.unavailable), func(gv string) bool {
 		group, version, _ := strings.Cut(gv, "/")
 		return goes[version+"."+group]
 	})
 }
 
 // liveUIDs are those of the objects that the chart has.
-func (p *planning) liveUIDs() map[types.UID]bool {
+func (p *pruner) liveUIDs() map[types.UID]bool {
 	out := map[types.UID]bool{}
 	for _, t := range p.wanted {
 		if t.decided != nil && t.decided.Live != nil {
@@ -242,34 +241,34 @@ func (p *planning) liveUIDs() map[types.UID]bool {
 	return out
 }
 
-// judge decides whether what is there of a candidate may be deleted.
-func (p *planning) judge(cand candidate, meta *metav1.PartialObjectMetadata) Change {
-	c := Change{ID: cand.id, Source: cand.last.source, Action: Keep, Live: metaOnly(meta, cand.mapping)}
-	kind := cand.id.Group + "/" + cand.id.Kind
+// judge decides whether what is there of an orphan may be deleted.
+func (p *pruner) judge(o orphan, meta *metav1.PartialObjectMetadata) Change {
+	c := Change{ID: o.id, Source: o.last.source, Action: Keep, Live: metaOnly(meta, o.mapping)}
+	kind := o.id.Group + "/" + o.id.Kind
 	owner := ownerOf(c.Live)
 	uninstall := p.req.Uninstall
-	if p.judgeAdopted(cand, meta, &c) {
+	if p.judgeAdopted(o, meta, &c) {
 		return c
 	}
-	if remadeByAggregator(cand, meta) {
+	if remadeByAggregator(o, meta) {
 		owner = p.a.owner // whatever else it was, it came of ours
 	}
 	switch controller := metav1.GetControllerOf(meta); {
-	case owner == (Owner{}) && cand.hook:
+	case owner == (Owner{}) && o.hook:
 		c.Reason = "a hook made it before deployer did: it carries no release's ownership"
 	case owner == (Owner{}):
 		c.Reason = "carries no release's ownership any more"
 	case owner != p.a.owner:
 		c.Reason = "belongs to release " + owner.String() + " now"
-	case keeps(meta.Annotations), keeps(cand.annotations()):
+	case keeps(meta.Annotations), keeps(o.annotations()):
 		c.Reason = KeepAnnotation + ": keep"
-	case odd(meta.Annotations), odd(cand.annotations()):
+	case odd(meta.Annotations), odd(o.annotations()):
 		c.Reason = KeepAnnotation + " is no policy that is known: not deleted"
-	case kind == "/Namespace" && cand.id.Name == p.a.owner.Namespace:
+	case kind == "/Namespace" && o.id.Name == p.a.owner.Namespace:
 		c.Reason = "the release is recorded in it"
-	case held[kind] && uninstall && cand.kept:
+	case held[kind] && uninstall && o.kept:
 		c.Reason = "was kept when the chart dropped it"
-	case held[kind] && !slices.Contains(p.a.opts.PruneKinds, cand.id.Kind):
+	case held[kind] && !slices.Contains(p.a.opts.PruneKinds, o.id.Kind):
 		c.Reason, c.Again = "objects of this kind are kept unless --prune-kind names it", true
 		if p.req.Undo {
 			c.Reason = "objects of this kind are kept when a failed run is undone: delete it if nobody needs it"
@@ -282,33 +281,50 @@ func (p *planning) judge(cand candidate, meta *metav1.PartialObjectMetadata) Cha
 		c.Again = true
 	default:
 		c.Action = Delete
-		c.Reason = p.whyDelete(cand)
+		c.Reason = p.whyDelete(o)
 		if meta.DeletionTimestamp == nil {
-			c.step = &step{p: p, guard: guard{uid: meta.UID, rv: meta.ResourceVersion}, cand: &cand}
+			c.execution = p.executionOf(o, write{
+				verb: deleteObject, propagation: p.a.opts.Propagation,
+				precondition: precondition{uid: meta.UID, resourceVersion: meta.ResourceVersion},
+			})
 		}
 	}
 	return c
 }
 
-func (c candidate) annotations() map[string]string {
-	if c.last.obj == nil {
-		return nil
+// redecide decides again about an orphan that isn't any more what it was.
+func (p *pruner) redecide(ctx context.Context, c Change) (Change, error) {
+	o := *c.execution.orphan
+	meta, err := p.a.getMeta(ctx, o.mapping, c.ID)
+	if err != nil {
+		return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: "reading", Err: err}
 	}
-	return c.last.obj.GetAnnotations()
+	if meta == nil {
+		c.execution = nil // gone
+		return c, nil
+	}
+	return p.judge(o, meta), nil
 }
 
-func (p *planning) whyDelete(cand candidate) string {
+func (o orphan) annotations() map[string]string {
+	if o.last.obj == nil {
+		return nil
+	}
+	return o.last.obj.GetAnnotations()
+}
+
+func (p *pruner) whyDelete(o orphan) string {
 	switch {
 	case p.req.Uninstall:
 		return "the release is uninstalled"
-	case cand.kept:
+	case o.kept:
 		return "kept by an earlier release, whose reason has passed"
-	case cand.hook:
-		return fmt.Sprintf("left by a hook of revision %d, which the chart has no more", cand.last.revision)
-	case cand.last.status == "deployed" || cand.last.status == "superseded":
+	case o.hook:
+		return fmt.Sprintf("left by a hook of revision %d, which the chart has no more", o.last.revision)
+	case o.last.status == "deployed" || o.last.status == "superseded":
 		return "removed from the chart"
 	}
-	return fmt.Sprintf("left by %s revision %d", cand.last.status, cand.last.revision)
+	return fmt.Sprintf("left by %s revision %d", o.last.status, o.last.revision)
 }
 
 // aggregator is the controller that fills aggregated ClusterRoles, by server-side
@@ -317,7 +333,7 @@ const aggregator = "clusterrole-aggregation-controller"
 
 // remadeByAggregator tells whether what is there of an aggregated ClusterRole is
 // nothing but what its controller has made of it after it was deleted.
-func remadeByAggregator(cand candidate, meta *metav1.PartialObjectMetadata) bool {
-	return ordering.IsAggregated(cand.last.obj) && len(meta.ManagedFields) > 0 &&
+func remadeByAggregator(o orphan, meta *metav1.PartialObjectMetadata) bool {
+	return ordering.IsAggregated(o.last.obj) && len(meta.ManagedFields) > 0 &&
 		!slices.ContainsFunc(meta.ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return e.Manager != aggregator })
 }

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"deployer/apply/fields"
@@ -43,7 +44,7 @@ func (p *planning) recreate(ctx context.Context, u *updating, refusal error, at 
 		return Change{}, &r
 	}
 	if claims != "" {
-		p.warn(t.id, t.source, "%s", claims)
+		p.warnings.add(t.id, t.source, "%s", claims)
 	}
 	c := p.change(t, Recreate)
 	c.Live, c.Want = u.live, u.asScaled()
@@ -52,7 +53,11 @@ func (p *planning) recreate(ctx context.Context, u *updating, refusal error, at 
 	if len(broken.Fields) > 0 {
 		c.Reason = strings.Join(broken.Fields, ", ") + " can't be changed"
 	}
-	c.step = &step{p: p, t: t, apply: true, guard: absent(), gone: string(u.live.GetUID())}
+	was := precondition{uid: u.live.GetUID()}
+	c.execution = p.executionOf(t,
+		write{verb: deleteObject, precondition: was, propagation: propagation(t.id)},
+		write{verb: awaitGone, precondition: was},
+		write{verb: createObject})
 	t.missed = true // what is there afterwards is ours
 	result, err := p.rehearse(ctx, t, c.Want)
 	switch {
@@ -60,8 +65,8 @@ func (p *planning) recreate(ctx context.Context, u *updating, refusal error, at 
 		c.Result = result
 	case noDryRun(err):
 		c.Unverified = "an admission webhook refuses dry runs"
-	case lacks(err) != nil:
-		return p.estimate(t, c, lacks(err)), nil
+	case missingPermission(err) != nil:
+		return p.estimate(t, c, missingPermission(err)), nil
 	case heldByOld(err):
 		c.Unverified = "the server can't be asked while the old one is there: " + explain(t.obj, err).Error()
 	default:
@@ -73,7 +78,7 @@ func (p *planning) recreate(ctx context.Context, u *updating, refusal error, at 
 		r := t.reject(explained)
 		return Change{}, &r
 	}
-	err = p.allow(ctx, &c, "delete", t.mapping)
+	err = p.permissions.check(ctx, &c, "delete", t.mapping)
 	return c, err
 }
 
@@ -137,7 +142,7 @@ func (p *planning) rehearse(ctx context.Context, t *target, want *unstructured.U
 		name = strings.TrimRight(name[:longest-len(suffix)], "-.")
 	}
 	other.SetName(name + suffix)
-	result, err := p.a.bring(ctx, t, other, ask)
+	result, err := p.a.create(ctx, t, other, ask)
 	if err != nil {
 		return nil, err
 	}
@@ -161,7 +166,7 @@ func propagation(id kube.ID) metav1.DeletionPropagation {
 // awaitGone waits until an object is gone or is another one. It polls, as what
 // it waits for takes from milliseconds to minutes and a watch costs a
 // permission that deployers often lack.
-func (a *Applier) awaitGone(ctx context.Context, m kube.Mapping, id kube.ID, uid string) error {
+func (a *Applier) awaitGone(ctx context.Context, m kube.Mapping, id kube.ID, uid types.UID) error {
 	if limit := a.opts.GoneTimeout; limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("it is still there after %s", limit))
@@ -173,7 +178,7 @@ func (a *Applier) awaitGone(ctx context.Context, m kube.Mapping, id kube.ID, uid
 		if err != nil && !apierrors.IsForbidden(err) {
 			return stillThere(ctx, err, last)
 		}
-		if obj == nil || string(obj.GetUID()) != uid {
+		if obj == nil || obj.GetUID() != uid {
 			return nil
 		}
 		last = obj

@@ -9,7 +9,6 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"deployer/apply/ownership"
 	"deployer/internal/kube"
 )
 
@@ -65,10 +64,10 @@ func (a *Applier) carryOut(ctx context.Context, changes []Change, did func(Chang
 			errs[i] = err
 			return nil
 		}
-		if done.was != nil || done.step != nil && done.step.t != nil && done.step.t.foreign {
+		if done.was != nil || done.execution != nil && done.execution.t != nil && done.execution.t.foreign {
 			done.Brought = done.brought()
 		}
-		done.step = nil // and with the last one goes what planning was made of
+		done.execution = nil // and with the last one goes what planning was made of
 		mu.Lock()
 		defer mu.Unlock()
 		changes[i] = done
@@ -117,18 +116,18 @@ func (a *Applier) Recheck(ctx context.Context, p *Plan) error {
 func (a *Applier) recheck(ctx context.Context, changes []Change, now bool) error {
 	var open []int
 	for i, c := range changes {
-		if c.Deferral == nil || c.step == nil {
+		if c.Deferral == nil || c.execution == nil {
 			continue
 		}
-		c.step.p.begun()
-		if now || !c.step.p.arrivals.missing(c.Deferral.Until...) {
+		c.execution.p.arrivals.arrive(namespaceIDs(c.execution.p.req.NewNamespaces)...) // made before the first change
+		if now || !c.execution.p.arrivals.missing(c.Deferral.Until...) {
 			open = append(open, i)
 		}
 	}
 	rejections := make([]Rejection, len(open))
 	err := a.each(ctx, len(open), func(i int) error {
 		c := &changes[open[i]]
-		next, err := c.step.again(ctx, now)
+		next, err := c.execution.redecide(ctx, *c, now)
 		if rejected := (*Rejection)(nil); errors.As(err, &rejected) {
 			rejections[i] = *rejected
 			return nil
@@ -156,37 +155,6 @@ func (a *Applier) recheck(ctx context.Context, changes []Change, now bool) error
 	return nil
 }
 
-// again plans a target anew, from the live object.
-func (s *step) again(ctx context.Context, now bool) (Change, error) {
-	p, t := s.p, s.t
-	if now {
-		t.arrived(p.arrivals)
-	}
-	if t.deferral.waitsFor(t.definition()) {
-		mapping, err := p.a.cluster.Mapping(ctx, t.mapping.GVK, false)
-		var unknown *kube.NoKindError
-		if errors.As(err, &unknown) {
-			p.a.cluster.ForgetKinds()
-			mapping, err = p.a.cluster.Mapping(ctx, t.mapping.GVK, false)
-		}
-		if errors.As(err, &unknown) {
-			return Change{}, &Rejection{ID: t.id, Source: t.source, Err: unknown}
-		}
-		if err != nil {
-			return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "looking for the kind of", Err: err}
-		}
-		t.mapping = mapping
-	}
-	if err := p.lookAtKinds(ctx, []*target{t}); err != nil {
-		return Change{}, err
-	}
-	found, err := p.read(ctx, t)
-	if err != nil {
-		return Change{}, err
-	}
-	return p.decide(ctx, t, found)
-}
-
 // mostTries is how often an object is planned anew because somebody else wrote
 // it between our reading and our writing: a dozen times in a row while a
 // controller follows pods becoming ready. With the pauses of yieldTo it comes to
@@ -207,7 +175,7 @@ func (a *Applier) execute(ctx context.Context, c Change) (Change, error) {
 	planned, written := c.Action, false
 	var repaired Change // what it came to when what no apply can do was written
 	for try := 0; ; try++ {
-		if c.step == nil {
+		if c.execution == nil {
 			if c.Action == None {
 				c.Result = c.Live
 				if planned == Create || written {
@@ -219,8 +187,8 @@ func (a *Applier) execute(ctx context.Context, c Change) (Change, error) {
 		if err := a.announce(ctx, c); err != nil {
 			return c, err
 		}
-		done, again, err := a.once(ctx, c)
-		if err == nil && !again {
+		done, redecide, err := a.perform(ctx, c)
+		if err == nil && !redecide {
 			if written && done.Action == None || planned == Recreate && done.Action == Create {
 				done.Action = planned // in several tries
 			}
@@ -236,12 +204,20 @@ func (a *Applier) execute(ctx context.Context, c Change) (Change, error) {
 		if err != nil {
 			yieldTo(ctx, try)
 		}
-		if err == nil && len(c.step.repair) > 0 {
+		if err == nil && c.execution.patches() {
 			repaired = c
 		}
-		if c, err = a.replan(ctx, c); err != nil {
+		next, err := c.execution.redecide(ctx, c, true)
+		if rejected := (*Rejection)(nil); errors.As(err, &rejected) {
+			return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(c.Action), Err: rejected.Err}
+		}
+		if err != nil {
 			return c, err
 		}
+		if next.Action == Keep && next.execution == nil && c.execution.t != nil {
+			next.Warning = "kept as it is: " + next.Reason // the plan didn't say so
+		}
+		c = next
 		if len(c.Conflicts)+len(c.Removed) == 0 {
 			c.Conflicts, c.Removed = repaired.Conflicts, repaired.Removed
 		}
@@ -254,28 +230,44 @@ func moved(err error, id kube.ID) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || vanished(err, id)
 }
 
-// replan decides anew about an object that isn't any more what it was.
-func (a *Applier) replan(ctx context.Context, c Change) (Change, error) {
-	s := c.step
-	if s.cand != nil && s.t == nil {
-		meta, err := a.getMeta(ctx, s.cand.mapping, c.ID)
-		if err != nil {
-			return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: "reading", Err: err}
+// redecide decides about a change again. now says that its turn has come, and with
+// it all that it waits for.
+func (e *execution) redecide(ctx context.Context, c Change, now bool) (Change, error) {
+	if e.t == nil {
+		return e.pruner.redecide(ctx, c)
+	}
+	p, t := e.p, e.t
+	if now {
+		t.arrived(p.arrivals)
+	}
+	if t.deferral.waitsFor(t.definition()) {
+		if err := p.refreshMapping(ctx, t); err != nil {
+			return Change{}, err
 		}
-		if meta == nil {
-			c.step = nil
-			return c, nil
-		}
-		return s.p.judge(*s.cand, meta), nil
 	}
-	next, err := s.again(ctx, true)
-	if next.Action == Keep {
-		next.Warning = "kept as it is: " + next.Reason // the plan didn't say so
+	if err := p.definitions.readGenerations(ctx, []*target{t}); err != nil {
+		return Change{}, err
 	}
-	if rejected := (*Rejection)(nil); errors.As(err, &rejected) {
-		return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(c.Action), Err: rejected.Err}
+	return p.redecide(ctx, t)
+}
+
+// refreshMapping finds out where a kind is served whose definition has been
+// written meanwhile.
+func (p *planning) refreshMapping(ctx context.Context, t *target) error {
+	mapping, err := p.a.cluster.Mapping(ctx, t.mapping.GVK, false)
+	var unknown *kube.NoKindError
+	if errors.As(err, &unknown) {
+		p.a.cluster.ForgetKinds()
+		mapping, err = p.a.cluster.Mapping(ctx, t.mapping.GVK, false)
 	}
-	return next, err
+	if errors.As(err, &unknown) {
+		return &Rejection{ID: t.id, Source: t.source, Err: unknown}
+	}
+	if err != nil {
+		return &ObjectError{ID: t.id, Source: t.source, Doing: "looking for the kind of", Err: err}
+	}
+	t.mapping = mapping
+	return nil
 }
 
 func doing(action Action) string {
@@ -290,98 +282,4 @@ func doing(action Action) string {
 		return "giving back"
 	}
 	return "updating"
-}
-
-// once makes the requests of a change. again asks for planning anew.
-func (a *Applier) once(ctx context.Context, c Change) (done Change, again bool, err error) {
-	s := c.step
-	if c.Deferral != nil {
-		return c, true, nil
-	}
-	if s.cand != nil && c.Action == GiveBack {
-		return a.giveBack(ctx, c)
-	}
-	if s.cand != nil {
-		return c, false, a.remove(ctx, s.cand.mapping, c.ID, s.guard, a.opts.Propagation)
-	}
-	// The server warns again of what it has warned of in the dry run.
-	ctx = kube.WithWarnings(ctx, func(text string) bool { return s.p.told(s.t, text) })
-	if s.gone != "" {
-		if err := a.makeRoom(ctx, c); err != nil {
-			return c, false, err
-		}
-	}
-	if len(s.repair) > 0 {
-		_, err := a.edit(ctx, s.t, c.Live.GetResourceVersion(), s.repair, do)
-		return c, true, err
-	}
-	if s.fold != nil {
-		folded, refused, err := a.takeOver(ctx, c)
-		if err != nil || refused && (!s.apply || s.t.denied == c.Live.GetResourceVersion()) {
-			return folded, false, err
-		}
-		c, s = folded, folded.step
-		if refused {
-			// A policy judges the object as it is. When it is what the chart says,
-			// the policy may let us have the rest, once more.
-			c.Result, err = a.apply(ctx, s.t, c.Want, guard{uid: s.guard.uid}, do)
-			if err == nil {
-				s.t.denied = c.Result.GetResourceVersion()
-			}
-			return c, err == nil, err
-		}
-	}
-	predicted := c.Result
-	switch {
-	case s.put != nil:
-		c.Result, err = a.put(ctx, s.t, s.put, do)
-	case s.apply && s.guard == absent():
-		c.Result, err = a.bring(ctx, s.t, c.Want, do)
-	case s.apply:
-		c.Result, err = a.apply(ctx, s.t, c.Want, s.guard, do)
-	}
-	if s.apply && tooLarge(err) {
-		c, err = a.putLarge(ctx, c, predicted, err)
-	}
-	return c, false, err
-}
-
-// makeRoom deletes an object that is to be recreated, and waits for it to go.
-func (a *Applier) makeRoom(ctx context.Context, c Change) error {
-	s := c.step
-	if c.Action == Recreate {
-		if err := a.remove(ctx, s.t.mapping, c.ID, guard{uid: c.Live.GetUID()}, propagation(c.ID)); err != nil {
-			return err
-		}
-	}
-	return a.awaitGone(ctx, s.t.mapping, c.ID, s.gone)
-}
-
-// takeOver writes managedFields, and nothing else of the object. Its second
-// result says that a policy wouldn't have it.
-func (a *Applier) takeOver(ctx context.Context, c Change) (Change, bool, error) {
-	s := c.step
-	list, err := ownership.Encode(s.fold)
-	if err != nil {
-		return c, false, err
-	}
-	ops := []operation{{"add", "/metadata/managedFields", list}}
-	if _, ok := c.Live.GetAnnotations()[kube.LastAppliedAnnotation]; ok && tookFrom(c.TakenFrom, "kubectl-client-side-apply") {
-		// Left, it would make a later kubectl apply remove fields of ours.
-		ops = append(ops, operation{Op: "remove", Path: "/metadata/annotations/" + pointer.Replace(kube.LastAppliedAnnotation)})
-	}
-	result, err := a.edit(ctx, s.t, c.Live.GetResourceVersion(), ops, do)
-	switch {
-	case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
-		c.Result = c.Live
-		c.Reason = "its fields stay with their former managers: " + explain(c.object(), err).Error()
-		return c, true, nil
-	case err != nil:
-		return c, false, err
-	}
-	c.Result = result
-	next := *s
-	next.guard.rv = result.GetResourceVersion()
-	c.step = &next
-	return c, false, nil
 }

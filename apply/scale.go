@@ -17,11 +17,20 @@ import (
 	"deployer/internal/kube"
 )
 
-// scaled are the workloads of a namespace that are scaled by something: by a
-// HorizontalPodAutoscaler or a KEDA ScaledObject, live or of this release.
+// autoscalers know which workloads are scaled by a HorizontalPodAutoscaler or a
+// KEDA ScaledObject, live or of this release.
+type autoscalers struct {
+	a        *Applier
+	past     *past
+	wanted   map[kube.ID]*target
+	warnings *warnings
+	found    memo[string, scaled] // by namespace
+}
+
+// scaled are the workloads of a namespace that are scaled by something.
 type scaled struct {
-	names map[kube.ID]string // who scales it
-	blind bool               // not permitted to look
+	names     map[kube.ID]string // who scales it
+	forbidden bool               // the account may not list autoscalers
 }
 
 // autoscalerKinds, and the names under which they scale.
@@ -48,7 +57,7 @@ func (p *planning) yieldScale(ctx context.Context, t *target, cmp *comparison, c
 		cmp.leave.Insert(path)
 		return nil
 	}
-	by, entry, err := p.scaledBy(ctx, t, cmp.entries, path)
+	by, entry, err := p.autoscalers.scaledBy(ctx, t, cmp.entries, path)
 	if err != nil || by == "" {
 		return err
 	}
@@ -85,7 +94,7 @@ func (p *planning) replicas(ctx context.Context, t *target) ([]string, error) {
 	if scheme.Scheme.IsGroupRegistered(t.mapping.GVK.Group) {
 		return usual, nil
 	}
-	version, err := p.definition(ctx, t)
+	version, err := p.definitions.version(ctx, t)
 	path, _, _ := unstructured.NestedString(version, "subresources", "scale", "specReplicasPath")
 	if err != nil || path == "" {
 		return usual, err
@@ -102,9 +111,9 @@ func pathOf(names []string) fieldpath.Path {
 }
 
 // scaledBy names what scales a target; empty when people and charts do.
-func (p *planning) scaledBy(ctx context.Context, t *target, entries []ownership.Entry, path fieldpath.Path) (string, *ownership.Entry, error) {
-	known, err := p.scaled.get(t.id.Namespace, func() (scaled, error) {
-		return p.findScaled(ctx, t.id.Namespace)
+func (s *autoscalers) scaledBy(ctx context.Context, t *target, entries []ownership.Entry, path fieldpath.Path) (string, *ownership.Entry, error) {
+	known, err := s.found.get(t.id.Namespace, func() (scaled, error) {
+		return s.find(ctx, t.id.Namespace)
 	})
 	if err != nil {
 		return "", nil, err
@@ -118,7 +127,7 @@ func (p *planning) scaledBy(ctx context.Context, t *target, entries []ownership.
 		case name != "":
 			return name, &entries[i], nil
 		case ownership.ClassOf(e.Manager) != ownership.Controller:
-		case !known.blind && isAutoscaler(e.Manager):
+		case !known.forbidden && isAutoscaler(e.Manager):
 			// There is no autoscaler any more: the chart may have its say again.
 		default:
 			return e.Manager, &entries[i], nil
@@ -131,17 +140,17 @@ func isAutoscaler(manager string) bool {
 	return manager == "kube-controller-manager" || strings.HasPrefix(manager, "keda")
 }
 
-func (p *planning) findScaled(ctx context.Context, namespace string) (scaled, error) {
+func (s *autoscalers) find(ctx context.Context, namespace string) (scaled, error) {
 	out := scaled{names: map[kube.ID]string{}}
 	for gk := range autoscalerKinds {
-		mapping, err := p.a.cluster.Mapping(ctx, gk.WithVersion(""), true)
+		mapping, err := s.a.cluster.Mapping(ctx, gk.WithVersion(""), true)
 		if err != nil {
 			continue // not served, or not known to be: the field's owner still tells
 		}
-		live, err := p.list(ctx, place{mapping, namespace})
+		live, err := s.list(ctx, place{mapping, namespace})
 		if apierrors.IsForbidden(err) {
-			out.blind = true
-			p.warn(kube.ID{}, "", "may not list %s in namespace %s: autoscaled workloads are recognised by the owner of spec.replicas only",
+			out.forbidden = true
+			s.warnings.add(kube.ID{}, "", "may not list %s in namespace %s: autoscaled workloads are recognised by the owner of spec.replicas only",
 				mapping.Resource.Resource, namespace)
 			continue
 		}
@@ -149,12 +158,12 @@ func (p *planning) findScaled(ctx context.Context, namespace string) (scaled, er
 			return out, listError(place{mapping, namespace}, err)
 		}
 		for i := range live {
-			if !p.goes(&live[i]) {
+			if !s.isDropped(&live[i]) {
 				out.add(&live[i])
 			}
 		}
 	}
-	for id, t := range p.wanted {
+	for id, t := range s.wanted {
 		if _, ok := autoscalerKinds[id.GroupKind()]; ok && id.Namespace == namespace {
 			out.add(t.obj)
 		}
@@ -162,26 +171,26 @@ func (p *planning) findScaled(ctx context.Context, namespace string) (scaled, er
 	return out, nil
 }
 
-// goes says that an autoscaler goes with this release: because the chart drops
+// isDropped tells whether an autoscaler goes with this release: because the chart drops
 // it, or the ScaledObject that it was made for.
-func (p *planning) goes(scaler *unstructured.Unstructured) bool {
+func (s *autoscalers) isDropped(scaler *unstructured.Unstructured) bool {
 	id := kube.IDOf(scaler)
 	if by := metav1.GetControllerOf(scaler); by != nil && by.Kind == "ScaledObject" {
 		id = kube.ID{Group: "keda.sh", Kind: by.Kind, Namespace: id.Namespace, Name: by.Name}
-	} else if ownerOf(scaler) != p.a.owner {
+	} else if ownerOf(scaler) != s.a.owner {
 		return false
 	}
-	_, ours := p.past.objects[id]
-	return ours && p.wanted[id] == nil
+	_, ours := s.past.objects[id]
+	return ours && s.wanted[id] == nil
 }
 
-func (p *planning) list(ctx context.Context, at place) ([]unstructured.Unstructured, error) {
-	client, err := p.a.client(at.mapping, at.namespace)
+func (s *autoscalers) list(ctx context.Context, at place) ([]unstructured.Unstructured, error) {
+	client, err := s.a.client(at.mapping, at.namespace)
 	if err != nil {
 		return nil, err
 	}
 	var list *unstructured.UnstructuredList
-	err = p.a.try(ctx, func() error {
+	err = s.a.try(ctx, func() error {
 		list, err = client.List(ctx, metav1.ListOptions{})
 		return err
 	})

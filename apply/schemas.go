@@ -22,11 +22,9 @@ import (
 // CRDs of the release, then the server's own documents, then the CRDs that are in
 // the cluster, then none.
 type schemas struct {
-	cluster *kube.Cluster
-	builtin func() (managedfields.TypeConverter, error)
-	// live reads a CustomResourceDefinition of the cluster; nil when there is none
-	// that may be read.
-	live func(context.Context, kube.ID) (*unstructured.Unstructured, error)
+	cluster     *kube.Cluster
+	builtin     func() (managedfields.TypeConverter, error)
+	definitions *definitions
 
 	mu         sync.Mutex
 	coming     map[schema.GroupVersionKind]managedfields.TypeConverter    // from CRDs of this release
@@ -34,12 +32,13 @@ type schemas struct {
 	distrusted map[schema.GroupVersion]bool                               // built-in definitions that differ from the server's
 }
 
-func newSchemas(a *Applier) *schemas {
+func newSchemas(a *Applier, definitions *definitions) *schemas {
 	return &schemas{
-		cluster:    a.cluster,
-		builtin:    a.builtin,
-		coming:     map[schema.GroupVersionKind]managedfields.TypeConverter{},
-		distrusted: map[schema.GroupVersion]bool{},
+		cluster:     a.cluster,
+		builtin:     a.builtin,
+		definitions: definitions,
+		coming:      map[schema.GroupVersionKind]managedfields.TypeConverter{},
+		distrusted:  map[schema.GroupVersion]bool{},
 	}
 }
 
@@ -104,7 +103,7 @@ func (s *schemas) ofDefinition(ctx context.Context, gvk schema.GroupVersionKind)
 		return nil, nil // whoever needs the kind will say so
 	}
 	return s.young.get(gvk, func() (managedfields.TypeConverter, error) {
-		crd, err := s.live(ctx, definitionOf(mapping.Resource.GroupResource()))
+		crd, err := s.definitions.inCluster(ctx, definitionOf(mapping.Resource.GroupResource()))
 		if err != nil || crd == nil {
 			return nil, err
 		}

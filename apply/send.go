@@ -28,17 +28,6 @@ func (m mode) dryRun() []string {
 	return nil
 }
 
-// guard is what must be true of the live object for a write to happen.
-type guard struct {
-	uid types.UID
-	rv  string
-}
-
-// absent makes an apply create and nothing else: the server compares the
-// version only with an object that exists. Seen on 1.36: 201 when there is
-// none, 409 when there is one, for built-in kinds and custom resources.
-func absent() guard { return guard{rv: "1"} }
-
 func (a *Applier) client(m kube.Mapping, namespace string) (dynamic.ResourceInterface, error) {
 	return a.cluster.ResourceAt(m, namespace)
 }
@@ -69,13 +58,13 @@ func (a *Applier) getWhile(ctx context.Context, m kube.Mapping, id kube.ID, agai
 
 // apply sends obj by server-side apply, forced: what to do about others'
 // fields has been decided before.
-func (a *Applier) apply(ctx context.Context, t *target, obj *unstructured.Unstructured, g guard, m mode) (*unstructured.Unstructured, error) {
+func (a *Applier) apply(ctx context.Context, t *target, obj *unstructured.Unstructured, condition precondition, m mode) (*unstructured.Unstructured, error) {
 	body := shallow(obj)
-	if g.uid != "" {
-		body.SetUID(g.uid)
+	if condition.uid != "" {
+		body.SetUID(condition.uid)
 	}
-	if g.rv != "" {
-		body.SetResourceVersion(g.rv)
+	if condition.resourceVersion != "" {
+		body.SetResourceVersion(condition.resourceVersion)
 	}
 	data, err := json.Marshal(body.Object)
 	if err != nil {
@@ -126,14 +115,14 @@ func (a *Applier) patch(ctx context.Context, t *target, name string, kind types.
 }
 
 // remove deletes the object that g describes and no other.
-func (a *Applier) remove(ctx context.Context, m kube.Mapping, id kube.ID, g guard, how metav1.DeletionPropagation) error {
+func (a *Applier) remove(ctx context.Context, m kube.Mapping, id kube.ID, condition precondition, how metav1.DeletionPropagation) error {
 	client, err := a.client(m, id.Namespace)
 	if err != nil {
 		return err
 	}
-	conditions := &metav1.Preconditions{UID: &g.uid}
-	if g.rv != "" {
-		conditions.ResourceVersion = &g.rv
+	conditions := &metav1.Preconditions{UID: &condition.uid}
+	if condition.resourceVersion != "" {
+		conditions.ResourceVersion = &condition.resourceVersion
 	}
 	return a.try(ctx, func() error {
 		err := client.Delete(ctx, id.Name, metav1.DeleteOptions{PropagationPolicy: &how, Preconditions: conditions})

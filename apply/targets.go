@@ -7,7 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/api/validate/content"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -20,23 +22,23 @@ import (
 
 // A target is one object that should be there.
 type target struct {
-	id        kube.ID
-	source    string
-	obj       *unstructured.Unstructured // as rendered, with its namespace resolved; not to be changed
-	mapping   kube.Mapping
-	deferral  *Deferral                  // what a decision has to wait for, or had to; nil when it needn't
-	converter []kube.ID                  // what of this release converts its kind and isn't there yet
-	foreign   bool                       // of crds/: carries no ownership
-	missed    bool                       // it was looked for, and was not there
-	raw       string                     // hash of obj and of the policies that shape it
-	once      *unstructured.Unstructured // what would be applied without doubled items; nil when there are none
-	whole     string                     // why it is written whole; empty when it is applied
-	after     []ordering.Dependency      // what it says it waits for
-	weight    *int                       // that it states
-	denied    string                     // version it got when a policy had refused to let its fields be taken over
-	begun     *Provenance                // of the object, since we began to write it
-	tries     int                        // how often the object changed while it was being decided about
-	decided   *Change
+	id                 kube.ID
+	source             string
+	obj                *unstructured.Unstructured // as rendered, with its namespace resolved; not to be changed
+	mapping            kube.Mapping
+	deferral           *Deferral                  // what a decision has to wait for, or had to; nil when it needn't
+	converter          []kube.ID                  // what of this release converts its kind and isn't there yet
+	foreign            bool                       // of crds/: carries no ownership
+	missed             bool                       // it was looked for, and was not there
+	raw                string                     // hash of obj and of the policies that shape it
+	once               *unstructured.Unstructured // what would be applied without doubled items; nil when there are none
+	whole              string                     // why it is written whole; empty when it is applied
+	after              []ordering.Dependency      // what it says it waits for
+	weight             *int                       // that it states
+	migrationRefusedAt string                     // version it got when a policy had refused to let its fields be taken over
+	begun              *Provenance                // of the object, since we began to write it
+	tries              int                        // how often the object changed while it was being decided about
+	decided            *Change
 
 	replicas []string // where it has a number of replicas that isn't the chart's; nil when it is
 }
@@ -45,27 +47,44 @@ func (t *target) reject(err error) Rejection {
 	return Rejection{ID: t.id, Source: t.source, Err: err}
 }
 
+// A resolver finds out which objects manifests are about.
+type resolver struct {
+	a           *Applier
+	definitions *definitions
+	arrivals    *arrivals
+	unavailable []string                                // groups that the API server can't list
+	inPlace     map[unplaced]*unstructured.Unstructured // objects with their namespace
+	askAgain    sync.Once                               // which kinds there are
+	rejected    []Rejection                             // manifests that can't be resolved
+}
+
+func newResolver(a *Applier, definitions *definitions, unavailable []string) *resolver {
+	return &resolver{
+		a: a, definitions: definitions, arrivals: definitions.arrivals, unavailable: unavailable,
+		inPlace: map[unplaced]*unstructured.Unstructured{},
+	}
+}
+
 // resolve finds out what the manifests are about: lists flattened, kinds
-// found, namespaces filled in, and nothing twice.
-func (p *planning) resolve(ctx context.Context, manifests []kube.Manifest, foreign bool) ([]*target, []Rejection, error) {
+// found, and namespaces filled in. What is wrong with them is in rejected.
+func (r *resolver) resolve(ctx context.Context, manifests []kube.Manifest, foreign bool) ([]*target, error) {
 	var out []*target
-	var bad []Rejection
 	for _, m := range manifests {
 		if m.Object == nil {
 			continue
 		}
 		for _, obj := range manifest.Flatten(m.Object) {
-			t, err := p.target(ctx, obj, m.Source, foreign)
+			t, err := r.target(ctx, obj, m.Source, foreign)
 			if rejected := (*Rejection)(nil); errors.As(err, &rejected) {
-				bad = append(bad, *rejected)
+				r.rejected = append(r.rejected, *rejected)
 			} else if err != nil {
-				return nil, nil, err
+				return nil, err
 			} else {
 				out = append(out, t)
 			}
 		}
 	}
-	return out, bad, nil
+	return out, nil
 }
 
 // rejectf is a Rejection as an error, for errors.As to find.
@@ -73,7 +92,7 @@ func rejectf(id kube.ID, source, field, what, format string, args ...any) error 
 	return &Rejection{ID: id, Source: source, Err: &InvalidError{Field: field, Text: fmt.Sprintf(format, args...), What: what}}
 }
 
-func (p *planning) target(ctx context.Context, obj *unstructured.Unstructured, source string, foreign bool) (*target, error) {
+func (r *resolver) target(ctx context.Context, obj *unstructured.Unstructured, source string, foreign bool) (*target, error) {
 	t := &target{source: source, foreign: foreign, id: kube.IDOf(obj)}
 	gvk := obj.GroupVersionKind()
 	switch {
@@ -93,39 +112,29 @@ func (p *planning) target(ctx context.Context, obj *unstructured.Unstructured, s
 			return nil, rejectf(t.id, source, "metadata."+field, "", "%q %s", name, strings.Join(faults, " and "))
 		}
 	}
-	mapping, err := p.a.cluster.Mapping(ctx, gvk, false)
-	coming, comes := p.coming[gvk]
+	mapping, err := r.a.cluster.Mapping(ctx, gvk, false)
+	coming, comes := r.definitions.kinds[gvk]
 	var unknown *kube.NoKindError
 	if errors.As(err, &unknown) && !comes {
 		// Somebody may have made it since the cluster was asked for its kinds.
-		p.askedAnew.Do(p.a.cluster.ForgetKinds)
-		mapping, err = p.a.cluster.Mapping(ctx, gvk, false)
+		r.askAgain.Do(r.a.cluster.ForgetKinds)
+		mapping, err = r.a.cluster.Mapping(ctx, gvk, false)
 	}
 	if errors.As(err, &unknown) {
 		if !comes {
-			return nil, &Rejection{ID: t.id, Source: source, Err: p.unused(gvk, unknown)}
+			return nil, &Rejection{ID: t.id, Source: source, Err: r.definitions.whyUnused(gvk, unknown)}
 		}
 		mapping, t.mapping = coming, coming
-		p.arrivals.expect(t.definition())
+		r.arrivals.expect(t.definition())
 		t.waitFor(t.definition(), fmt.Sprintf("kind %s comes with this release; checked against the schema of its CustomResourceDefinition only", gvk.Kind))
 	} else if err != nil {
 		return nil, &ObjectError{ID: t.id, Source: source, Doing: "looking for the kind of", Err: err}
 	}
 	t.mapping = mapping
-	t.obj = p.atHome(obj, mapping)
+	t.obj = r.placed(obj, mapping)
 	t.id = kube.IDOf(t.obj)
-	t.raw = p.hash(t.obj)
+	t.raw = r.hash(t.obj)
 	return t, nil
-}
-
-// unused says of a kind that the cluster lacks, and that a definition of the chart
-// has, why that isn't used.
-func (p *planning) unused(gvk schema.GroupVersionKind, unknown *kube.NoKindError) error {
-	c, ok := p.left[gvk]
-	if !ok {
-		return unknown
-	}
-	return fmt.Errorf("%w; %s of %s has it, and is not used: %s", unknown, c.ID, c.Source, c.Reason)
 }
 
 // notText says that a field has a value and that isn't a string.
@@ -138,20 +147,20 @@ func notText(obj *unstructured.Unstructured, path ...string) bool {
 	return !text
 }
 
-// home is where an object of a manifest belongs.
-type home struct {
+// unplaced is an object whose namespace may have to be filled in.
+type unplaced struct {
 	obj        *unstructured.Unstructured
 	namespaced bool
 }
 
-// atHome is inNamespace for the release's own. An object that several revisions
+// placed is inNamespace for the release's own. An object that several revisions
 // have in common stays one.
-func (p *planning) atHome(obj *unstructured.Unstructured, m kube.Mapping) *unstructured.Unstructured {
-	at := home{obj, m.Namespaced}
-	out, ok := p.homes[at]
+func (r *resolver) placed(obj *unstructured.Unstructured, m kube.Mapping) *unstructured.Unstructured {
+	key := unplaced{obj, m.Namespaced}
+	out, ok := r.inPlace[key]
 	if !ok {
-		out = inNamespace(obj, m, p.a.owner.Namespace)
-		p.homes[at] = out
+		out = inNamespace(obj, m, r.a.owner.Namespace)
+		r.inPlace[key] = out
 	}
 	return out
 }
@@ -175,16 +184,9 @@ func inNamespace(obj *unstructured.Unstructured, m kube.Mapping, release string)
 
 // shallow copies an object so far that its metadata can be changed.
 func shallow(obj *unstructured.Unstructured) *unstructured.Unstructured {
-	out := make(map[string]any, len(obj.Object))
-	for k, v := range obj.Object {
-		out[k] = v
-	}
+	out := maps.Clone(obj.Object)
 	if meta, ok := out["metadata"].(map[string]any); ok {
-		copied := make(map[string]any, len(meta)+1)
-		for k, v := range meta {
-			copied[k] = v
-		}
-		out["metadata"] = copied
+		out["metadata"] = maps.Clone(meta)
 	}
 	return &unstructured.Unstructured{Object: out}
 }
@@ -193,14 +195,14 @@ func shallow(obj *unstructured.Unstructured) *unstructured.Unstructured {
 // server differently, so that marks of older versions prove nothing.
 const hashFormat = "1"
 
-func (p *planning) hash(obj *unstructured.Unstructured) string {
+func (r *resolver) hash(obj *unstructured.Unstructured) string {
 	data, err := json.Marshal(obj.Object)
 	if err != nil {
 		return "" // no mark: it will be looked at
 	}
 	h := sha256.New()
-	fmt.Fprintf(h, "%s\n%s\n%s\n%s\n", hashFormat, p.a.owner, p.a.opts.Conflicts, p.a.opts.Validation)
-	if p.a.opts.RevertManual {
+	fmt.Fprintf(h, "%s\n%s\n%s\n%s\n", hashFormat, r.a.owner, r.a.opts.Conflicts, r.a.opts.Validation)
+	if r.a.opts.RevertManual {
 		fmt.Fprintln(h, "revert")
 	}
 	h.Write(data)

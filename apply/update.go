@@ -20,7 +20,7 @@ import (
 func (p *planning) update(ctx context.Context, t *target, want, live *unstructured.Unstructured, adopting bool) (Change, error) {
 	if t.once == nil && notOwned(live) {
 		t.once, t.whole = want, oversized
-		p.warn(t.id, t.source, "%s", oversized)
+		p.warnings.add(t.id, t.source, "%s", oversized)
 	}
 	c := p.change(t, Update)
 	c.Live, c.Provenance = live, p.provenanceOf(t, live, adopting)
@@ -62,15 +62,16 @@ func (p *planning) update(ctx context.Context, t *target, want, live *unstructur
 
 // updating is one update being decided.
 type updating struct {
-	p        *planning
-	t        *target
-	cmp      *comparison
-	want     *unstructured.Unstructured // before anything was left to others
-	live     *unstructured.Unstructured
-	adopting bool
-	repaired bool // predicted is what no apply comes to
-	retried  bool
-	c        Change
+	p            *planning
+	t            *target
+	cmp          *comparison
+	want         *unstructured.Unstructured // before anything was left to others
+	live         *unstructured.Unstructured
+	adopting     bool
+	repaired     bool // predicted is what no apply comes to
+	precondition precondition
+	retried      bool
+	c            Change
 }
 
 func (u *updating) settle(ctx context.Context) error {
@@ -84,9 +85,9 @@ func (u *updating) settle(ctx context.Context) error {
 	}
 	u.c.Want = u.cmp.want
 	u.c.TakenFrom = u.cmp.folded.From
-	u.c.step = &step{p: u.p, t: u.t, guard: guard{uid: u.live.GetUID()}}
+	u.precondition = precondition{uid: u.live.GetUID()}
 	if u.adopting || u.cmp.folded.Changed {
-		u.c.step.guard.rv = u.live.GetResourceVersion()
+		u.precondition.resourceVersion = u.live.GetResourceVersion()
 	}
 	if u.adopting {
 		u.c.Reason = adoptionReason(ownerOf(u.live))
@@ -105,14 +106,14 @@ func (u *updating) tellWhatStays() {
 		return
 	}
 	if u.staysHeadless() {
-		u.p.warn(u.t.id, u.t.source, "spec.clusterIP: None isn't stated any more and stays: the API server gives no address to a Service that was made without one;"+
+		u.p.warnings.add(u.t.id, u.t.source, "spec.clusterIP: None isn't stated any more and stays: the API server gives no address to a Service that was made without one;"+
 			" to have it made anew, delete it and deploy again")
 	}
 	for manager, paths := range u.cmp.heldByOthers() {
-		u.p.warn(u.t.id, u.t.source, "%s isn't stated any more and stays, as it is also set by %s", strings.Join(paths, ", "), manager)
+		u.p.warnings.add(u.t.id, u.t.source, "%s isn't stated any more and stays, as it is also set by %s", strings.Join(paths, ", "), manager)
 	}
 	for manager, paths := range u.cmp.byHand() {
-		u.p.warn(u.t.id, u.t.source, "%s has added %s, which stays: put it into the chart, or remove it with --revert-manual-changes",
+		u.p.warnings.add(u.t.id, u.t.source, "%s has added %s, which stays: put it into the chart, or remove it with --revert-manual-changes",
 			manager, strings.Join(paths, ", "))
 		u.c.raw = ""
 	}
@@ -141,7 +142,7 @@ func (u *updating) ask(ctx context.Context) (Change, error) {
 		return Change{}, &ObjectError{ID: u.t.id, Source: u.t.source, Doing: "asking what can't be changed of", Err: unknown}
 	case len(fixed) > 0:
 		return u.p.recreate(ctx, u, err, fixed)
-	case lacks(err) != nil && !u.retried:
+	case missingPermission(err) != nil && !u.retried:
 		// Nobody fills in defaults here.
 		if keep := u.chosen(); !keep.Empty() {
 			return u.leaving(ctx, keep)
@@ -150,7 +151,7 @@ func (u *updating) ask(ctx context.Context) (Change, error) {
 	u.c.Result = nil
 	c, err := u.p.refused(ctx, u.t, u.cmp.want, u.c, err)
 	if err == nil && c.Unverified != "" && c.Deferral == nil {
-		u.write(c.step)
+		c.execution = u.execution()
 		c.Result = u.cmp.predicted
 		diff, err := u.differences(c.Result)
 		if err != nil {
@@ -169,7 +170,7 @@ func (u *updating) dryRun(ctx context.Context) (*unstructured.Unstructured, erro
 		return u.p.a.put(ctx, u.t, u.cmp.predicted, ask)
 	}
 	if !u.cmp.folded.Changed && !u.repaired {
-		return u.p.a.apply(ctx, u.t, u.cmp.want, guard{uid: u.live.GetUID(), rv: u.c.step.guard.rv}, ask)
+		return u.p.a.apply(ctx, u.t, u.cmp.want, u.precondition, ask)
 	}
 	return u.p.a.edit(ctx, u.t, u.live.GetResourceVersion(), u.rewriting(), ask)
 }
@@ -188,7 +189,7 @@ func (u *updating) answered(ctx context.Context, result *unstructured.Unstructur
 		// A dry run answers with the version it started from: a controller
 		// wrote the object since we looked, and its doing isn't the chart's.
 		u.t.tries++
-		return u.p.decideAgain(ctx, u.t)
+		return u.p.redecide(ctx, u.t)
 	}
 	diff, err := u.differences(result)
 	if err != nil {
@@ -200,7 +201,7 @@ func (u *updating) answered(ctx context.Context, result *unstructured.Unstructur
 		return u.leaving(ctx, keep)
 	}
 	u.c.Result = result
-	u.write(u.c.step)
+	u.c.execution = u.execution()
 	u.account(&u.c, diff, result)
 	return u.c, nil
 }
@@ -273,17 +274,17 @@ func (u *updating) unchanged(ctx context.Context) (Change, error) {
 	mine := ownership.ApplyEntry(u.cmp.entries, Manager)
 	switch {
 	case u.t.once != nil:
-		c.step = nil
+		c.execution = nil
 		return c, nil
 	case u.cmp.folded.Changed:
-		c.step.fold = u.cmp.folded.WithOurs(Manager, u.cmp.want.GetAPIVersion(), u.cmp.wantSet)
+		c.execution = u.p.executionOf(u.t, u.migration(u.cmp.folded.WithOurs(Manager, u.cmp.want.GetAPIVersion(), u.cmp.wantSet)))
 	case mine == nil || !mine.Set.Equals(u.cmp.wantSet):
-		c.step.apply = true
+		c.execution = u.p.executionOf(u.t, write{verb: applyObject, precondition: u.precondition})
 	default:
-		c.step = nil
+		c.execution = nil
 		return c, nil
 	}
-	err := u.p.allow(ctx, &c, "patch", u.t.mapping)
+	err := u.p.permissions.check(ctx, &c, "patch", u.t.mapping)
 	return c, err
 }
 
@@ -297,19 +298,24 @@ func onlyYielded(list []FieldConflict) []FieldConflict {
 	return out
 }
 
-// write says how to carry the update out.
-func (u *updating) write(s *step) {
-	if u.t.once != nil {
-		s.put = u.cmp.predicted
-		return
+// execution says how to carry the update out.
+func (u *updating) execution() *execution {
+	switch {
+	case u.t.once != nil:
+		return u.p.executionOf(u.t, write{verb: replaceObject, object: u.cmp.predicted})
+	case u.repaired:
+		return u.p.executionOf(u.t, write{verb: patchObject, operations: u.rewriting(), precondition: u.precondition})
 	}
+	e := u.p.executionOf(u.t)
 	if u.cmp.folded.Changed {
-		s.fold = u.cmp.folded.Entries
+		e.writes = append(e.writes, u.migration(u.cmp.folded.Entries))
 	}
-	s.apply = true
-	if u.repaired {
-		s.repair = u.rewriting()
-	}
+	e.writes = append(e.writes, write{verb: applyObject, precondition: u.precondition})
+	return e
+}
+
+func (u *updating) migration(entries []ownership.Entry) write {
+	return write{verb: migrateOwnership, entries: entries, precondition: u.precondition}
 }
 
 // differences compares the live object with what it would become.
@@ -347,7 +353,7 @@ func (p *planning) served(ctx context.Context, t *target) func(apiVersion string
 	return func(apiVersion string) bool {
 		gvk := schema.FromAPIVersionAndKind(apiVersion, t.mapping.GVK.Kind)
 		if p.arrivals.expected(t.definition()) {
-			_, comes := p.coming[gvk]
+			_, comes := p.definitions.kinds[gvk]
 			return comes
 		}
 		_, err := p.a.cluster.Mapping(ctx, gvk, false)

@@ -34,7 +34,7 @@ func (p *planning) noteDoubled(ctx context.Context, t *target, res manifest.Resu
 		p.a.owner.stamp(t.once)
 	}
 	for _, n := range res.Doubled {
-		p.warn(t.id, t.source, "%s: server-side apply can't have that, so the object is written whole", n)
+		p.warnings.add(t.id, t.source, "%s: server-side apply can't have that, so the object is written whole", n)
 	}
 	t.whole = "written whole: " + res.Doubled[0].String()
 	return nil
@@ -82,8 +82,8 @@ func putDoubled(full, once, onto any) {
 	}
 }
 
-// bring makes an object that isn't there.
-func (a *Applier) bring(ctx context.Context, t *target, obj *unstructured.Unstructured, m mode) (*unstructured.Unstructured, error) {
+// create makes an object that isn't there.
+func (a *Applier) create(ctx context.Context, t *target, obj *unstructured.Unstructured, m mode) (*unstructured.Unstructured, error) {
 	if t.once != nil {
 		return a.post(ctx, t, obj, m)
 	}

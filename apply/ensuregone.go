@@ -14,19 +14,19 @@ import (
 	"deployer/apply/ordering"
 )
 
-// A departed object is one that a run has deleted.
-type departed struct {
-	candidate
-	p   *planning
-	uid types.UID
+// A deletedObject is one that a run has deleted.
+type deletedObject struct {
+	orphan
+	pruner *pruner
+	uid    types.UID
 }
 
-// departing are the objects that changes are to delete.
-func departing(changes []Change) []departed {
-	var out []departed
+// deletionsIn are the objects that changes are to delete.
+func deletionsIn(changes []Change) []deletedObject {
+	var out []deletedObject
 	for _, c := range changes {
-		if c.Action == Delete && c.step != nil && c.step.cand != nil {
-			out = append(out, departed{*c.step.cand, c.step.p, c.step.guard.uid})
+		if c.Action == Delete && c.execution != nil && c.execution.orphan != nil {
+			out = append(out, deletedObject{*c.execution.orphan, c.execution.pruner, c.Live.GetUID()})
 		}
 	}
 	return out
@@ -35,12 +35,12 @@ func departing(changes []Change) []departed {
 // mostReturns is how often what comes back is deleted once more.
 const mostReturns = 5
 
-// stayedGone looks for objects that somebody has made anew while others were
+// ensureGone looks for objects that somebody has made anew while others were
 // deleted, as the release's own, and deletes them again. What others have made
 // under the same names is theirs. The error names what can't be got rid of.
-func (a *Applier) stayedGone(ctx context.Context, gone []departed) error {
+func (a *Applier) ensureGone(ctx context.Context, gone []deletedObject) error {
 	for try := 0; len(gone) > 0; try++ {
-		back, err := a.cameBack(ctx, gone)
+		back, err := a.recreatedObjects(ctx, gone)
 		if err != nil || len(back) == 0 {
 			return err
 		}
@@ -53,7 +53,7 @@ func (a *Applier) stayedGone(ctx context.Context, gone []departed) error {
 			return errors.Join(errs...)
 		}
 		yieldTo(ctx, try)
-		gone = departing(back)
+		gone = deletionsIn(back)
 		if err := errors.Join(a.carryOut(ctx, back, func(Change) {})...); err != nil {
 			return err
 		}
@@ -61,9 +61,9 @@ func (a *Applier) stayedGone(ctx context.Context, gone []departed) error {
 	return nil
 }
 
-// cameBack lists the deletions of what is there again and may be deleted.
-func (a *Applier) cameBack(ctx context.Context, gone []departed) ([]Change, error) {
-	groups := map[place][]departed{}
+// recreatedObjects lists the deletions of what is there again and may be deleted.
+func (a *Applier) recreatedObjects(ctx context.Context, gone []deletedObject) ([]Change, error) {
+	groups := map[place][]deletedObject{}
 	for _, d := range gone {
 		at := place{d.mapping, d.id.Namespace}
 		groups[at] = append(groups[at], d)
@@ -71,21 +71,21 @@ func (a *Applier) cameBack(ctx context.Context, gone []departed) ([]Change, erro
 	var out []Change
 	var mu sync.Mutex
 	var jobs []func() error
-	look := func(d departed, meta *metav1.PartialObjectMetadata) {
+	look := func(d deletedObject, meta *metav1.PartialObjectMetadata) {
 		if meta == nil || meta.UID == d.uid {
 			return // gone, or on its way
 		}
-		if c := d.p.judge(d.candidate, meta); c.Action == Delete && c.step != nil {
+		if c := d.pruner.judge(d.orphan, meta); c.Action == Delete && c.execution != nil {
 			mu.Lock()
 			defer mu.Unlock()
 			out = append(out, c)
 		}
 	}
 	for at, group := range groups {
-		var single []departed
+		var single []deletedObject
 		if len(group) >= worthListing {
 			jobs = append(jobs, func() error {
-				metas, err := group[0].p.listMeta(ctx, at) // what is ours has Helm's label
+				metas, err := group[0].pruner.observer.listMeta(ctx, at) // what is ours has Helm's label
 				for _, d := range group {
 					look(d, metas[d.id.Name])
 				}

@@ -11,13 +11,13 @@ import (
 	"deployer/internal/kube"
 )
 
-// sight is what was seen of one object. The zero value: not looked at.
-type sight struct {
-	meta   *metav1.PartialObjectMetadata
-	full   *unstructured.Unstructured
-	absent bool // certainly not there
-	blind  bool // not permitted to look
-	// deferral says why it can't be looked at yet; nil when it could be.
+// An observation is what was read of one object. The zero value: nothing yet.
+type observation struct {
+	meta      *metav1.PartialObjectMetadata
+	full      *unstructured.Unstructured
+	absent    bool // certainly not there
+	forbidden bool // the account may not read it
+	// deferral says why it can't be read yet; nil when it could be.
 	deferral *Deferral
 }
 
@@ -27,19 +27,31 @@ type place struct {
 	namespace string
 }
 
+// An observer reads the objects of a release from the cluster, by as few requests
+// as it takes.
+type observer struct {
+	a        *Applier
+	arrivals *arrivals
+	warnings *warnings
+	marks    map[string]Mark // of the last record, by Key
+
+	mu         sync.Mutex
+	unlistable map[place]bool // where the account may not list
+}
+
 // fewer objects of a kind than this are read one by one.
 const worthListing = 3
 
-// look reads the metadata of objects that have marks, and finds out cheaply
+// observe reads the metadata of objects that have marks, and finds out cheaply
 // about the others: by one list of all objects that carry Helm's label for
 // each kind and namespace. What isn't in the list may still be there without
-// the label; it has no sight yet.
-func (p *planning) look(ctx context.Context, targets []*target) (map[kube.ID]sight, error) {
+// the label; nothing has been read of it yet.
+func (o *observer) observe(ctx context.Context, targets []*target) (map[kube.ID]observation, error) {
 	groups := map[place][]*target{}
 	var single []*target
 	for _, t := range targets {
 		switch {
-		case p.notYet(t) != nil:
+		case o.arrivals.deferralOf(t) != nil:
 		case len(t.converter) > 0:
 			single = append(single, t)
 		default:
@@ -47,7 +59,7 @@ func (p *planning) look(ctx context.Context, targets []*target) (map[kube.ID]sig
 			groups[at] = append(groups[at], t)
 		}
 	}
-	out := map[kube.ID]sight{}
+	out := map[kube.ID]observation{}
 	var mu sync.Mutex
 	var jobs []func() error
 	for at, group := range groups {
@@ -55,7 +67,7 @@ func (p *planning) look(ctx context.Context, targets []*target) (map[kube.ID]sig
 			continue
 		}
 		jobs = append(jobs, func() error {
-			metas, err := p.listMeta(ctx, at)
+			metas, err := o.listMeta(ctx, at)
 			if err != nil {
 				return err
 			}
@@ -63,22 +75,22 @@ func (p *planning) look(ctx context.Context, targets []*target) (map[kube.ID]sig
 			defer mu.Unlock()
 			for _, t := range group {
 				if m, ok := metas[t.id.Name]; ok {
-					out[t.id] = sight{meta: m}
+					out[t.id] = observation{meta: m}
 				}
 			}
 			return nil
 		})
 	}
-	if err := p.a.each(ctx, len(jobs), func(i int) error { return jobs[i]() }); err != nil {
+	if err := o.a.each(ctx, len(jobs), func(i int) error { return jobs[i]() }); err != nil {
 		return nil, err
 	}
 	for at, group := range groups {
-		if len(group) < worthListing || p.closed[at] {
+		if len(group) < worthListing || o.unlistable[at] {
 			single = append(single, group...)
 		}
 	}
-	return out, p.a.each(ctx, len(single), func(i int) error {
-		s, err := p.lookAt(ctx, single[i])
+	return out, o.a.each(ctx, len(single), func(i int) error {
+		s, err := o.observeOne(ctx, single[i])
 		mu.Lock()
 		defer mu.Unlock()
 		out[single[i].id] = s
@@ -86,34 +98,34 @@ func (p *planning) look(ctx context.Context, targets []*target) (map[kube.ID]sig
 	})
 }
 
-// lookAt reads one object: its metadata if its mark may prove enough.
-func (p *planning) lookAt(ctx context.Context, t *target) (sight, error) {
-	ctx = p.hearing(ctx, t)
-	if _, marked := p.req.Marks[Key(t.id)]; !marked || len(t.converter) > 0 {
-		return p.read(ctx, t)
+// observeOne reads one object: its metadata if its mark may prove enough.
+func (o *observer) observeOne(ctx context.Context, t *target) (observation, error) {
+	ctx = o.warnings.hear(ctx, t)
+	if _, marked := o.marks[Key(t.id)]; !marked || len(t.converter) > 0 {
+		return o.read(ctx, t)
 	}
-	meta, err := p.a.getMeta(ctx, t.mapping, t.id)
+	meta, err := o.a.getMeta(ctx, t.mapping, t.id)
 	switch {
 	case apierrors.IsForbidden(err):
-		return sight{blind: true}, nil
+		return observation{forbidden: true}, nil
 	case err != nil:
-		return sight{}, &ObjectError{ID: t.id, Source: t.source, Doing: "reading", Err: err}
+		return observation{}, &ObjectError{ID: t.id, Source: t.source, Doing: "reading", Err: err}
 	}
-	return sight{meta: meta, absent: meta == nil}, nil
+	return observation{meta: meta, absent: meta == nil}, nil
 }
 
 // read reads one object whole.
-func (p *planning) read(ctx context.Context, t *target) (sight, error) {
-	full, err := p.a.getWhile(p.hearing(ctx, t), t.mapping, t.id, func(err error) bool { return transient(err) && !t.unconverted(err) })
+func (o *observer) read(ctx context.Context, t *target) (observation, error) {
+	full, err := o.a.getWhile(o.warnings.hear(ctx, t), t.mapping, t.id, func(err error) bool { return transient(err) && !t.unconverted(err) })
 	switch {
 	case t.unconverted(err):
-		return sight{deferral: t.unconvertedYet()}, nil
+		return observation{deferral: t.unconvertedYet()}, nil
 	case apierrors.IsForbidden(err):
-		return sight{blind: true}, nil
+		return observation{forbidden: true}, nil
 	case err != nil:
-		return sight{}, &ObjectError{ID: t.id, Source: t.source, Doing: "reading", Err: err}
+		return observation{}, &ObjectError{ID: t.id, Source: t.source, Doing: "reading", Err: err}
 	}
-	return sight{full: full, absent: full == nil}, nil
+	return observation{full: full, absent: full == nil}, nil
 }
 
 // getMeta reads an object's metadata; nil when there is none.
@@ -142,14 +154,14 @@ func (a *Applier) getMeta(ctx context.Context, m kube.Mapping, id kube.ID) (*met
 
 // listMeta lists the metadata of what Helm manages in a place, by name. It is
 // empty when listing isn't permitted: the objects are then asked for one by
-// one, and the place is known to be closed.
-func (p *planning) listMeta(ctx context.Context, at place) (map[string]*metav1.PartialObjectMetadata, error) {
-	client, err := p.a.cluster.Metadata()
+// one.
+func (o *observer) listMeta(ctx context.Context, at place) (map[string]*metav1.PartialObjectMetadata, error) {
+	client, err := o.a.cluster.Metadata()
 	if err != nil {
 		return nil, err
 	}
 	var list *metav1.PartialObjectMetadataList
-	err = p.a.try(ctx, func() error {
+	err = o.a.try(ctx, func() error {
 		opts := metav1.ListOptions{LabelSelector: managedByHelmFilter}
 		if at.mapping.Namespaced {
 			list, err = client.Resource(at.mapping.Resource).Namespace(at.namespace).List(ctx, opts)
@@ -159,9 +171,9 @@ func (p *planning) listMeta(ctx context.Context, at place) (map[string]*metav1.P
 		return err
 	})
 	if apierrors.IsForbidden(err) || notFound(err) || apierrors.IsMethodNotSupported(err) {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.closed[at] = true
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.unlistable[at] = true
 		return nil, nil
 	}
 	if err != nil {
@@ -174,13 +186,13 @@ func (p *planning) listMeta(ctx context.Context, at place) (map[string]*metav1.P
 	return out, nil
 }
 
-// readAll reads whole the objects of targets that sights say exist: by list
-// where that is less than asking for each.
-func (p *planning) readAll(ctx context.Context, targets []*target, seen map[kube.ID]sight) error {
-	listed, wanted := map[place]int{}, map[place][]*target{}
-	for id, s := range seen {
-		if s.meta != nil {
-			listed[place{p.mappings[id], id.Namespace}]++
+// readAll reads whole those objects of targets that are known to exist: by list
+// where that is less than asking for each. listed are all that have been observed.
+func (o *observer) readAll(ctx context.Context, listed, targets []*target, seen map[kube.ID]observation) error {
+	there, wanted := map[place]int{}, map[place][]*target{}
+	for _, t := range listed {
+		if seen[t.id].meta != nil {
+			there[place{t.mapping, t.id.Namespace}]++
 		}
 	}
 	for _, t := range targets {
@@ -191,32 +203,32 @@ func (p *planning) readAll(ctx context.Context, targets []*target, seen map[kube
 	}
 	var mu sync.Mutex
 	var jobs []func() error
-	put := func(id kube.ID, s sight) {
+	put := func(id kube.ID, s observation) {
 		mu.Lock()
 		defer mu.Unlock()
 		seen[id] = s
 	}
 	for at, group := range wanted {
-		if len(group) >= worthListing && len(group)*4 >= listed[at] && !p.closed[at] {
-			jobs = append(jobs, func() error { return p.readList(ctx, at, group, put) })
+		if len(group) >= worthListing && len(group)*4 >= there[at] && !o.unlistable[at] {
+			jobs = append(jobs, func() error { return o.readList(ctx, at, group, put) })
 			continue
 		}
 		for _, t := range group {
 			jobs = append(jobs, func() error {
-				s, err := p.read(ctx, t)
+				s, err := o.read(ctx, t)
 				put(t.id, s)
 				return err
 			})
 		}
 	}
-	return p.a.each(ctx, len(jobs), func(i int) error { return jobs[i]() })
+	return o.a.each(ctx, len(jobs), func(i int) error { return jobs[i]() })
 }
 
 // pageSize keeps the answers to lists of whole objects at a few megabytes.
 const pageSize = 500
 
-func (p *planning) readList(ctx context.Context, at place, group []*target, put func(kube.ID, sight)) error {
-	client, err := p.a.client(at.mapping, at.namespace)
+func (o *observer) readList(ctx context.Context, at place, group []*target, put func(kube.ID, observation)) error {
+	client, err := o.a.client(at.mapping, at.namespace)
 	if err != nil {
 		return err
 	}
@@ -227,7 +239,7 @@ func (p *planning) readList(ctx context.Context, at place, group []*target, put 
 	opts := metav1.ListOptions{LabelSelector: managedByHelmFilter, Limit: pageSize}
 	for {
 		var list *unstructured.UnstructuredList
-		err := p.a.try(ctx, func() error {
+		err := o.a.try(ctx, func() error {
 			list, err = client.List(ctx, opts)
 			return err
 		})
@@ -236,7 +248,7 @@ func (p *planning) readList(ctx context.Context, at place, group []*target, put 
 		}
 		for i := range list.Items {
 			if t, ok := byName[list.Items[i].GetName()]; ok {
-				put(t.id, sight{full: p.a.shared.of(&list.Items[i])})
+				put(t.id, observation{full: o.a.shared.of(&list.Items[i])})
 				delete(byName, t.id.Name)
 			}
 		}
@@ -245,7 +257,7 @@ func (p *planning) readList(ctx context.Context, at place, group []*target, put 
 		}
 	}
 	for _, t := range byName { // gone since, or its label is
-		s, err := p.read(ctx, t)
+		s, err := o.read(ctx, t)
 		if err != nil {
 			return err
 		}

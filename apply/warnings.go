@@ -1,0 +1,59 @@
+package apply
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"deployer/internal/kube"
+)
+
+// A Warning is something a person should know and nothing stops for.
+type Warning struct {
+	Source string // template; empty when unknown
+	ID     kube.ID
+	Text   string
+}
+
+// warnings are those of a plan, each once. They come from any goroutine.
+type warnings struct {
+	mu   sync.Mutex
+	list []Warning
+}
+
+func (w *warnings) add(id kube.ID, source, format string, args ...any) {
+	warning := Warning{Source: source, ID: id, Text: fmt.Sprintf(format, args...)}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !slices.Contains(w.list, warning) {
+		w.list = append(w.list, warning)
+	}
+}
+
+// hear returns a context for requests about a target. What the server warns of in
+// its answers becomes a warning of the plan.
+func (w *warnings) hear(ctx context.Context, t *target) context.Context {
+	return kube.WithWarnings(ctx, func(text string) bool {
+		w.add(t.id, t.source, "%s", concealed(t.obj, text))
+		return true
+	})
+}
+
+// heard tells whether the plan has warned of what the server warns of.
+func (w *warnings) heard(t *target, text string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Contains(w.list, Warning{Source: t.source, ID: t.id, Text: concealed(t.obj, text)})
+}
+
+// sorted gives all warnings, which have come as the server answered, in an order
+// that is the same each time.
+func (w *warnings) sorted() []Warning {
+	slices.SortFunc(w.list, func(a, b Warning) int {
+		return cmp.Or(strings.Compare(a.ID.String(), b.ID.String()), strings.Compare(a.ID.Group, b.ID.Group), strings.Compare(a.Text, b.Text))
+	})
+	return w.list
+}

@@ -1,0 +1,175 @@
+package apply
+
+import (
+	"context"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+
+	"deployer/apply/ownership"
+	"deployer/internal/kube"
+)
+
+// A write is one request of a change, or the wait for what one has begun.
+type write struct {
+	verb         verb
+	precondition precondition
+	entries      []ownership.Entry          // that migrateOwnership writes
+	operations   []operation                // of patchObject
+	object       *unstructured.Unstructured // that replaceObject writes; applyObject and createObject write Change.Want
+	propagation  metav1.DeletionPropagation // of deleteObject
+}
+
+// A verb is what kind of request a write is.
+type verb int
+
+// The verbs, in the order in which the writes of one change may follow each other.
+const (
+	deleteObject     verb = iota
+	awaitGone             // waits until the object that was deleted is gone
+	createObject          // never changes an object that is there
+	patchObject           // does what no apply can do; the change is decided again afterwards
+	migrateOwnership      // writes managedFields, and nothing else of the object
+	applyObject           // server-side apply
+	replaceObject         // writes the whole object, where no apply can say what is wanted
+	giveBackObject        // makes the object what it was before it was adopted
+)
+
+// A precondition is what must be true of the live object for a write to happen.
+// The zero value is no condition.
+type precondition struct {
+	uid             types.UID
+	resourceVersion string
+}
+
+// absent makes an apply create and nothing else: the server compares the
+// version only with an object that exists. Seen on 1.36: 201 when there is
+// none, 409 when there is one, for built-in kinds and custom resources.
+func absent() precondition { return precondition{resourceVersion: "1"} }
+
+// An execution is how a change is carried out: its writes in order, and what is
+// needed to decide about it again. A change that waits for something has none of
+// the writes yet.
+type execution struct {
+	writes []write
+
+	p      *planning
+	t      *target // nil for an orphan
+	pruner *pruner // of an orphan; nil for targets
+	orphan *orphan // what is deleted or given back; nil for other changes
+}
+
+func (p *planning) executionOf(t *target, writes ...write) *execution {
+	return &execution{p: p, t: t, writes: writes}
+}
+
+func (p *pruner) executionOf(o orphan, writes ...write) *execution {
+	return &execution{p: p.planning, pruner: p, orphan: &o, writes: writes}
+}
+
+// bindTo makes the writes fail if the object isn't of the version of live any more.
+func (e *execution) bindTo(live *unstructured.Unstructured) {
+	if e == nil {
+		return
+	}
+	for i := range e.writes {
+		if w := &e.writes[i]; w.precondition.uid != "" {
+			w.precondition.resourceVersion = live.GetResourceVersion()
+		}
+	}
+}
+
+// patches tells whether the execution only prepares an object for an apply that
+// is decided afterwards.
+func (e *execution) patches() bool { return len(e.writes) > 0 && e.writes[0].verb == patchObject }
+
+// perform makes the writes of a change. redecide asks for deciding about it again.
+func (a *Applier) perform(ctx context.Context, c Change) (done Change, redecide bool, err error) {
+	if c.Deferral != nil {
+		return c, true, nil
+	}
+	e, predicted := c.execution, c.Result
+	if e.t != nil { // the server warns again of what it has warned of in the dry run
+		ctx = kube.WithWarnings(ctx, func(text string) bool { return e.p.warnings.heard(e.t, text) })
+	}
+	version := "" // of the object, when a write of ours has changed it
+	for i, w := range e.writes {
+		if version != "" {
+			w.precondition.resourceVersion = version
+		}
+		switch w.verb {
+		case deleteObject:
+			err = a.remove(ctx, e.mapping(), c.ID, w.precondition, w.propagation)
+		case awaitGone:
+			err = a.awaitGone(ctx, e.mapping(), c.ID, w.precondition.uid)
+		case createObject:
+			c.Result, err = a.create(ctx, e.t, c.Want, do)
+		case patchObject:
+			_, err = a.edit(ctx, e.t, c.Live.GetResourceVersion(), w.operations, do)
+			return c, true, err
+		case migrateOwnership:
+			c.Result, err = a.migrate(ctx, c, w)
+			switch {
+			case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
+				return a.withoutMigration(ctx, c, err, i < len(e.writes)-1)
+			case err == nil:
+				version = c.Result.GetResourceVersion()
+			}
+		case applyObject:
+			c.Result, err = a.apply(ctx, e.t, c.Want, w.precondition, do)
+		case replaceObject:
+			c.Result, err = a.put(ctx, e.t, w.object, do)
+		case giveBackObject:
+			c, err = a.giveBack(ctx, c)
+		}
+		if tooLarge(err) && (w.verb == createObject || w.verb == applyObject) {
+			c, err = a.writeLarge(ctx, c, w, predicted, err)
+		}
+		if err != nil {
+			return c, false, err
+		}
+	}
+	return c, false, nil
+}
+
+func (e *execution) mapping() kube.Mapping {
+	if e.t != nil {
+		return e.t.mapping
+	}
+	return e.orphan.mapping
+}
+
+// migrate writes managedFields, and nothing else of the object.
+func (a *Applier) migrate(ctx context.Context, c Change, w write) (*unstructured.Unstructured, error) {
+	list, err := ownership.Encode(w.entries)
+	if err != nil {
+		return nil, err
+	}
+	operations := []operation{{"add", "/metadata/managedFields", list}}
+	if _, ok := c.Live.GetAnnotations()[kube.LastAppliedAnnotation]; ok && tookFrom(c.TakenFrom, "kubectl-client-side-apply") {
+		// Left, it would make a later kubectl apply remove fields of ours.
+		operations = append(operations, operation{Op: "remove", Path: "/metadata/annotations/" + pointer.Replace(kube.LastAppliedAnnotation)})
+	}
+	return a.edit(ctx, c.execution.t, c.Live.GetResourceVersion(), operations, do)
+}
+
+// withoutMigration carries a change out whose fields have to stay with their former
+// managers, because a policy refuses the migration. A policy judges the object as
+// it is: when it is what the chart says, the policy may let us have the rest, once
+// more.
+func (a *Applier) withoutMigration(ctx context.Context, c Change, refusal error, applies bool) (Change, bool, error) {
+	t := c.execution.t
+	c.Result = c.Live
+	c.Reason = "its fields stay with their former managers: " + explain(c.object(), refusal).Error()
+	if !applies || t.migrationRefusedAt == c.Live.GetResourceVersion() {
+		return c, false, nil
+	}
+	var err error
+	if c.Result, err = a.apply(ctx, t, c.Want, precondition{uid: c.Live.GetUID()}, do); err != nil {
+		return c, false, err
+	}
+	t.migrationRefusedAt = c.Result.GetResourceVersion()
+	return c, true, nil
+}
