@@ -199,7 +199,7 @@ func (l *Lock) movedError(revision int, by *Record) error {
 	return err
 }
 
-// Save writes a record begun by this lock again: at the boundary of stages,
+// Save writes a record begun by this lock again: at the boundary of steps,
 // with its journal. The error is a *LostError when the record isn't ours any
 // more; the run must then stop without changing anything else.
 func (l *Lock) Save(ctx context.Context, rec *Record) error {

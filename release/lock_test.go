@@ -205,7 +205,7 @@ func TestHelperHold(t *testing.T) {
 	select {} // until killed
 }
 
-// kill9 starts a run that is at work in stage main, and kills it.
+// kill9 starts a run that is at work in step main, and kills it.
 func kill9(t *testing.T, s *site) (run string) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestHelperHold$", "-test.v")
@@ -262,7 +262,7 @@ func TestKilledRuns(t *testing.T) {
 			if err != nil || len(settled) != 1 {
 				t.Fatalf("Settle = %v, %v", settled, err)
 			}
-			for _, part := range []string{"in stage main", "https://ci.example/job/7", "pending-upgrade"} {
+			for _, part := range []string{"in step main", "https://ci.example/job/7", "pending-upgrade"} {
 				if !strings.Contains(settled[0].String(), part) {
 					t.Errorf("%q doesn't say %q", settled[0], part)
 				}
@@ -271,7 +271,7 @@ func TestKilledRuns(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if rec.Info.Status != failed || !strings.Contains(rec.Info.Description, "interrupted in stage main") || rec.Journal.Run != dead {
+			if rec.Info.Status != failed || !strings.Contains(rec.Info.Description, "interrupted in step main") || rec.Journal.Run != dead {
 				t.Errorf("settled record: %s, %q, %+v", rec.Info.Status, rec.Info.Description, rec.Journal)
 			}
 			next := begun(t, l)

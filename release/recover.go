@@ -17,7 +17,7 @@ type Recovered struct {
 	Revision int
 	Was      helmrelease.Status
 	Holder   string        // whose run died; empty for other tools
-	Step     string        // the stage it was in; empty if it never said
+	Step     string        // that it was in; empty if it never said
 	Age      time.Duration // since it was last written, by the server's clock; 0 when that didn't matter
 }
 
@@ -27,9 +27,9 @@ func (s Recovered) String() string {
 	if who == "" {
 		who = "another tool"
 	}
-	where := "before its first stage"
+	where := "before its first step"
 	if s.Step != "" {
-		where = "in stage " + s.Step
+		where = "in step " + s.Step
 	}
 	if s.Holder == "" {
 		where = "at a point unknown"
@@ -167,7 +167,7 @@ func (l *Lock) recoveryDescription(s *Recovered, rec *Record) string {
 		b.WriteString("failed: interrupted")
 	}
 	if s.Step != "" {
-		b.WriteString(" in stage " + s.Step)
+		b.WriteString(" in step " + s.Step)
 	}
 	if s.Holder != "" {
 		b.WriteString(" (run by " + s.Holder + ")")

@@ -63,7 +63,7 @@ type Journal struct {
 	Holder  string                 `json:"holder,omitempty"`  // who ran it, for people: host, pid, CI job
 	Process string                 `json:"process,omitempty"` // the same for programs; see Process
 	Leased  bool                   `json:"leased,omitempty"`  // the run held the release's Lease
-	Step    string                 `json:"step,omitempty"`    // the stage the run is in
+	Step    string                 `json:"step,omitempty"`    // that the run is in
 	Objects map[string]ObjectState `json:"objects,omitempty"` // by kube.ID.String with group; as the last apply left them
 	Hooks   map[string]string      `json:"hooks,omitempty"`   // hooks finished in this attempt: name to outcome
 

@@ -108,7 +108,7 @@ func (o *upgradeOptions) upgrade(ctx context.Context, e *env, c *cli.Context) er
 // run deploys the chart, or shows how it would.
 func (o *upgradeOptions) run(ctx context.Context, e *env, name, ref string) error {
 	o.complete(name)
-	reading, over := deploy.LimitStep(ctx, "reading the chart", o.settings.Timeout)
+	reading, over := deploy.LimitStep(ctx, deploy.StepReadChart, o.settings.Timeout)
 	loaded, values, err := o.read(reading, e, ref)
 	err = over(err)
 	switch {

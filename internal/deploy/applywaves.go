@@ -22,7 +22,7 @@ func (r *run) applyWaves(ctx context.Context) error {
 		if err := r.awaitNeeds(ctx, rest[0].Await); err != nil {
 			return err
 		}
-		err := r.runStep(ctx, "apply", total, func() error { return r.applyTogether(ctx, rest[:n]) })
+		err := r.runStep(ctx, StepApply, total, func() error { return r.applyTogether(ctx, rest[:n]) })
 		if err != nil {
 			return err
 		}
@@ -46,7 +46,7 @@ func (r *run) awaitNeeds(ctx context.Context, needs []ordering.Dependency) error
 		}
 	}
 	targets := append(r.trackTargets(done, r.isReadyWhenApplied), outside...)
-	if err := r.runStep(ctx, "wait", len(targets), func() error { return r.track(ctx, targets) }); err != nil {
+	if err := r.runStep(ctx, StepWait, len(targets), func() error { return r.track(ctx, targets) }); err != nil {
 		return err
 	}
 	for _, c := range done {
@@ -66,7 +66,7 @@ func (r *run) isReadyWhenApplied(id kube.ID) bool {
 // be applied.
 func (r *run) applyTogether(ctx context.Context, waves []apply.Wave) error {
 	for _, wave := range waves {
-		if err := r.applyChanges(ctx, "apply", wave.Changes); err != nil {
+		if err := r.applyChanges(ctx, StepApply, wave.Changes); err != nil {
 			return err
 		}
 		if !createsKindsOrNamespaces(wave) {

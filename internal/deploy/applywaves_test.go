@@ -111,7 +111,7 @@ type diary struct {
 func (d *diary) observe(e deploy.Event) {
 	switch e := e.(type) {
 	case deploy.StepBegan:
-		d.steps = append(d.steps, e.Step.Step)
+		d.steps = append(d.steps, string(e.Step))
 	case deploy.Applied:
 		name := e.Change.ID.Kind + "/" + e.Change.ID.Name
 		d.order = append(d.order, name)

@@ -28,9 +28,9 @@ type DecideFunc = func(context.Context, *Deployer) (*Operation, error)
 const maxDecisions = 5
 
 // Decide decides, and again if the release was uninstalled while its records
-// were read, within the time of a phase. It only reads.
+// were read, within the time of a step. It only reads.
 func (d *Deployer) Decide(ctx context.Context, decide DecideFunc) (op *Operation, err error) {
-	ctx, over := LimitStep(ctx, "planning", d.Settings.Timeout)
+	ctx, over := LimitStep(ctx, StepDecide, d.Settings.Timeout)
 	defer func() { err = over(err) }()
 	for range maxDecisions {
 		op, err = decide(ctx, d)

@@ -84,13 +84,13 @@ func (l *lifecycle) decideUnderLock(ctx context.Context) error {
 }
 
 // lockAndRecover takes the lock, and settles what dead runs have left, within the time of a
-// phase and of waiting for others.
+// step and of waiting for others.
 func (l *lifecycle) lockAndRecover(ctx context.Context) (_ *release.History, err error) {
 	limit := l.Settings.Timeout
 	if limit > 0 {
 		limit += l.opts.LockTimeout
 	}
-	ctx, over := LimitStep(ctx, "locking the release", limit)
+	ctx, over := LimitStep(ctx, StepLock, limit)
 	defer func() { err = over(err) }()
 	// A namespace or lock that a signal lets us forget while it is made would stay.
 	guarded := kube.Guarded(ctx, func(context.Context) (func(), error) { return func() {}, nil })

@@ -19,11 +19,14 @@ type Event interface{ event() }
 type (
 	// Began comes first; the operation is decided and about to be carried out.
 	Began struct{ Operation *Operation }
-	// StepBegan opens a stage.
-	StepBegan struct{ Step Step }
+	// StepBegan opens a step.
+	StepBegan struct {
+		Step    Step
+		Objects int // how many it is about
+	}
 	// Applied tells of one object created, updated, deleted, or right already.
 	Applied struct {
-		Step   string
+		Step   Step
 		Change apply.Change
 	}
 	// HookRan tells how one hook ended.
@@ -37,11 +40,12 @@ type (
 	PodLogged struct{ Log PodLog }
 	// Tracked tells of one object's new status, or of a line of its log.
 	Tracked struct{ Report track.Report }
-	// StepEnded closes a stage.
+	// StepEnded closes a step.
 	StepEnded struct {
-		Step Step
-		Took time.Duration
-		Err  error
+		Step    Step
+		Objects int
+		Took    time.Duration
+		Err     error
 	}
 	// Warned is something to know that stops nothing.
 	Warned struct{ Text string }
@@ -66,12 +70,6 @@ func (StepEnded) event() {}
 func (Warned) event()    {}
 func (Recorded) event()  {}
 func (Ended) event()     {}
-
-// A Step is one stage of a run.
-type Step struct {
-	Step    string // "crds", "pre-upgrade hooks", "apply", "wait", "prune", "post-upgrade hooks"
-	Objects int    // how many it is about
-}
 
 // An Observer is called in order and by one goroutine at a time. It must
 // return soon and must not call the Deployer.

@@ -44,7 +44,7 @@ type run struct {
 	applier    *apply.Applier
 	tracker    *track.Tracker
 	began      time.Time
-	step       string                   // the stage it has come to
+	step       Step                     // that it has come to
 	applied    map[kube.ID]apply.Change // what is now as it should be
 	wasAwaited map[kube.ID]bool         // what others had to wait for, and was ready
 
@@ -96,24 +96,10 @@ func (r *run) deployObjects(ctx context.Context) error {
 	)
 }
 
-// inSequence takes one step after the other until one fails or the run is ended
-// from outside.
-func (r *run) inSequence(ctx context.Context, steps ...func() error) error {
-	for _, step := range steps {
-		if ctx.Err() != nil {
-			return r.orStopped(ctx, nil)
-		}
-		if err := step(); err != nil {
-			return r.orStopped(ctx, err)
-		}
-	}
-	return nil
-}
-
 // A StoppedError says that the run was ended from outside: by a signal, or
 // because another run took the release over.
 type StoppedError struct {
-	Step  string // that it had come to
+	Step  Step // that it had come to
 	Cause error
 	Err   error // what the step said of it; nil between steps
 }
@@ -136,34 +122,6 @@ func (r *run) orStopped(ctx context.Context, err error) error {
 	return &StoppedError{Step: r.step, Cause: context.Cause(ctx), Err: err}
 }
 
-// runStep runs one step of the operation between its events. Steps about nothing
-// are passed over in silence.
-func (r *run) runStep(ctx context.Context, name string, objects int, body func() error) error {
-	if objects == 0 {
-		return nil
-	}
-	s, began := Step{Step: name, Objects: objects}, time.Now()
-	r.observe(StepBegan{Step: s})
-	err := r.recordStep(ctx, name)
-	if err == nil {
-		err = body()
-	}
-	r.observe(StepEnded{Step: s, Took: time.Since(began), Err: err})
-	return err
-}
-
-// recordStep writes into the record which stage the run has come to, for whoever
-// finds it if the run dies.
-func (r *run) recordStep(ctx context.Context, step string) error {
-	r.step = step
-	if !r.op.hasPendingRecord() {
-		return nil
-	}
-	r.op.Next.Journal.Step = step
-	r.updateJournal()
-	return r.lock.Save(ctx, r.op.Next)
-}
-
 // mergeContexts gives a context that ends when one of two does, for its cause.
 func mergeContexts(ctx, other context.Context) (context.Context, context.CancelFunc) {
 	merged, cancel := context.WithCancelCause(ctx)
@@ -178,13 +136,13 @@ func mergeContexts(ctx, other context.Context) (context.Context, context.CancelF
 // served: hooks and objects may use them.
 func (r *run) applyCRDs(ctx context.Context) error {
 	changes := r.op.Plan.CRDs
-	return r.runStep(ctx, "crds", len(changes), func() error {
+	return r.runStep(ctx, StepCRDs, len(changes), func() error {
 		var written []apply.Change // others are nobody's to wait for
 		if err := r.applier.Run(ctx, changes, func(c apply.Change) {
 			if c.Action != apply.None {
 				written = append(written, c)
 			}
-			r.reportApplied("crds", c)
+			r.reportApplied(StepCRDs, c)
 		}); err != nil {
 			return err
 		}
@@ -195,12 +153,12 @@ func (r *run) applyCRDs(ctx context.Context) error {
 	})
 }
 
-func (r *run) applyChanges(ctx context.Context, step string, changes []apply.Change) error {
+func (r *run) applyChanges(ctx context.Context, step Step, changes []apply.Change) error {
 	return r.applier.Run(ctx, changes, func(c apply.Change) { r.reportApplied(step, c) })
 }
 
 // reportApplied notes a change that was carried out.
-func (r *run) reportApplied(step string, c apply.Change) {
+func (r *run) reportApplied(step Step, c apply.Change) {
 	r.applied[c.ID] = c
 	r.observe(Applied{Step: step, Change: c})
 	if c.Warning != "" {
@@ -212,13 +170,13 @@ func (r *run) reportApplied(step string, c apply.Change) {
 // is ready, the old may still serve.
 func (r *run) prune(ctx context.Context) error {
 	inTurn := slices.ContainsFunc(r.op.Plan.Prune, func(c apply.Change) bool { return len(c.After) > 0 || c.Weight != nil })
-	return r.runStep(ctx, "prune", len(r.op.Plan.Prune), func() error {
+	return r.runStep(ctx, StepPrune, len(r.op.Plan.Prune), func() error {
 		if inTurn { // some wait until others are gone
 			var cancel context.CancelFunc
 			ctx, cancel = r.withTimeout(ctx)
 			defer cancel()
 		}
-		return r.applyChanges(ctx, "prune", r.op.Plan.Prune)
+		return r.applyChanges(ctx, StepPrune, r.op.Plan.Prune)
 	})
 }
 
@@ -228,7 +186,7 @@ func (r *run) waitUntilReady(ctx context.Context) error {
 		return nil
 	}
 	targets := r.trackTargets(r.appliedInOrder(), r.isNotAwaited)
-	return r.runStep(ctx, "wait", len(targets), func() error { return r.track(ctx, targets) })
+	return r.runStep(ctx, StepWait, len(targets), func() error { return r.track(ctx, targets) })
 }
 
 // isNotAwaited tells which objects are not waited for. A Job that others had to wait

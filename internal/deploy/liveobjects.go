@@ -192,7 +192,7 @@ func (r *run) watch(ctx context.Context) error {
 	if len(missing.Objects) > 0 {
 		return missing
 	}
-	return r.runStep(ctx, "wait", len(targets), func() error { return r.track(ctx, targets) })
+	return r.runStep(ctx, StepWait, len(targets), func() error { return r.track(ctx, targets) })
 }
 
 // watchTarget is a target for an object that nobody has just applied: its

@@ -35,7 +35,7 @@ func (e *HookError) Unwrap() error { return e.Err }
 // runHooks runs the hooks of one event one after the other, each to its end, and
 // deletes them as their policies say. (helm.sh/helm/v3/pkg/action/hooks.go)
 func (r *run) runHooks(ctx context.Context, event helmrelease.HookEvent, hooks []*helmrelease.Hook) error {
-	return r.runStep(ctx, string(event)+" hooks", len(hooks), func() error {
+	return r.runStep(ctx, HookStep(event), len(hooks), func() error {
 		var done []ranHook
 		for _, h := range hooks {
 			if r.hasFinished(event, h) {
@@ -125,7 +125,7 @@ func (r *run) createHook(ctx context.Context, event helmrelease.HookEvent, h *he
 			return err
 		}
 		ran.objects = append(ran.objects, obj)
-		r.observe(Applied{Step: "hook", Change: apply.Change{ID: kube.IDOf(obj), Source: m.Source, Action: apply.Create, Result: obj}})
+		r.observe(Applied{Step: StepHook, Change: apply.Change{ID: kube.IDOf(obj), Source: m.Source, Action: apply.Create, Result: obj}})
 	}
 	return nil
 }

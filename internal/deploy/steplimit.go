@@ -7,19 +7,19 @@ import (
 	"time"
 )
 
-// phaseGrace is how much longer than one wait each phase before the first change may
+// stepGrace is how much longer than one wait each step before the first change may
 // take: reading the chart, deciding, locking. A timeout of a few seconds is about
 // what is waited for, and planning on a busy cluster shall not fail for it.
-const phaseGrace = 10 * time.Second
+const stepGrace = 10 * time.Second
 
-// LimitStep bounds a phase before the first change by the timeout of the waits and a
+// LimitStep bounds a step before the first change by the timeout of the waits and a
 // little more; 0 doesn't bound it. The function ends it, and turns an error that
 // comes from the bound into a *StepTimeoutError.
-func LimitStep(ctx context.Context, name string, timeout time.Duration) (context.Context, func(error) error) {
+func LimitStep(ctx context.Context, step Step, timeout time.Duration) (context.Context, func(error) error) {
 	if timeout <= 0 {
 		return ctx, func(err error) error { return err }
 	}
-	limit := timeout + phaseGrace
+	limit := timeout + stepGrace
 	// Not the *StepTimeoutError itself: the errors of requests have the cause in them, and it
 	// would be in itself.
 	late := errors.New("time is up")
@@ -29,13 +29,13 @@ func LimitStep(ctx context.Context, name string, timeout time.Duration) (context
 		if err == nil || context.Cause(ctx) != late {
 			return err
 		}
-		return &StepTimeoutError{Step: name, Limit: limit, Err: err}
+		return &StepTimeoutError{Step: step, Limit: limit, Err: err}
 	}
 }
 
-// A StepTimeoutError says that a phase took too long. Nothing has been changed.
+// A StepTimeoutError says that a step took too long. Nothing has been changed.
 type StepTimeoutError struct {
-	Step  string // "planning"
+	Step  Step
 	Limit time.Duration
 	Err   error // what was under way
 }
@@ -49,5 +49,5 @@ func (e *StepTimeoutError) Unwrap() error { return e.Err }
 
 // Hint says what decides how long it may take.
 func (e *StepTimeoutError) Hint() string {
-	return fmt.Sprintf("a server answers slowly, or not to its end; a longer --timeout gives it more: each phase before the first change may take that and %s", phaseGrace)
+	return fmt.Sprintf("a server answers slowly, or not to its end; a longer --timeout gives it more: each step before the first change may take that and %s", stepGrace)
 }

@@ -206,7 +206,7 @@ func (s *sweep) die(t *testing.T, at point) {
 	over, left := s.over(w), w.unfinished("x")
 	next := w.ok(s.filled(s.next[at.next])...)
 	if left != "" {
-		w.says(next, "stderr", left+` by .*, pid \d+, interrupted (before its first stage|in stage [^;]+); it is recorded as failed now`)
+		w.says(next, "stderr", left+` by .*, pid \d+, interrupted (before its first step|in step [^;]+); it is recorded as failed now`)
 	}
 	s.converged(w, at.next)
 	if at.next == 0 && !over {

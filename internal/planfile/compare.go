@@ -45,7 +45,7 @@ func (p *Plan) compare(op *deploy.Operation) []Moved {
 	return out
 }
 
-func (o Object) name() string { return o.Stage + " " + o.Group + " " + o.Object }
+func (o Object) name() string { return string(o.Step) + " " + o.Group + " " + o.Object }
 
 func (o Object) doing() string { return string(o.Action) }
 

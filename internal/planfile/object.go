@@ -7,14 +7,6 @@ import (
 	"deployer/internal/hide"
 )
 
-// The stages of a plan.
-const (
-	stageCRDs  = "crds"
-	stageApply = "apply"
-	stagePrune = "prune"
-	stageHooks = "hooks"
-)
-
 // objectsOf tells of each object of a plan what is done to it and what that
 // depends on. What is kept is left out: nothing is done to it.
 func objectsOf(k *key, op *deploy.Operation) []Object {
@@ -22,25 +14,25 @@ func objectsOf(k *key, op *deploy.Operation) []Object {
 	if plan == nil {
 		return out
 	}
-	add := func(stage string, changes []apply.Change) {
+	add := func(step deploy.Step, changes []apply.Change) {
 		for _, c := range changes {
 			if c.Action != apply.Keep {
-				out = append(out, objectOf(k, op.Hidden, stage, c))
+				out = append(out, objectOf(k, op.Hidden, step, c))
 			}
 		}
 	}
-	add(stageCRDs, plan.CRDs)
+	add(deploy.StepCRDs, plan.CRDs)
 	for _, wave := range plan.Waves {
-		add(stageApply, wave.Changes)
+		add(deploy.StepApply, wave.Changes)
 	}
-	add(stagePrune, plan.Prune)
-	add(stageHooks, plan.Hooks)
+	add(deploy.StepPrune, plan.Prune)
+	add(deploy.StepHooks, plan.Hooks)
 	return out
 }
 
-func objectOf(k *key, hidden *hide.Texts, stage string, c apply.Change) Object {
+func objectOf(k *key, hidden *hide.Texts, step deploy.Step, c apply.Change) Object {
 	o := Object{
-		Object: c.ID.String(), Group: c.ID.Group, Stage: stage, Action: c.Action,
+		Object: c.ID.String(), Group: c.ID.Group, Step: step, Action: c.Action,
 		Unverified: c.Unverified != "",
 	}
 	// An object of the name of a new one or of a hook is on its way out: which

@@ -77,7 +77,7 @@ type Record struct {
 type Object struct {
 	Object string       `json:"object"` // Deployment/prod/web
 	Group  string       `json:"group,omitempty"`
-	Stage  string       `json:"stage"` // crds, apply, prune or hooks
+	Step   deploy.Step  `json:"stage"` // crds, apply, prune or hooks
 	Action apply.Action `json:"action"`
 	UID    string       `json:"uid,omitempty"` // of the live object
 	// Want is the digest of what is sent; empty when nothing is, and for an

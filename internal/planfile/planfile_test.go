@@ -83,7 +83,7 @@ func change(t *testing.T) apply.Change {
 func testKey() *key { return &key{raw: []byte("k")} }
 
 func TestTouchedFields(t *testing.T) {
-	o := objectOf(testKey(), nil, stageApply, change(t))
+	o := objectOf(testKey(), nil, deploy.StepApply, change(t))
 	var got []string
 	for _, f := range o.Fields {
 		line := f.Path + ": " + f.step()
@@ -135,12 +135,12 @@ func TestMoved(t *testing.T) {
 			"Deployment/prod/web: planned update; something else would be sent: its schema, or who sets its fields, has changed"},
 	}
 	k := testKey()
-	planned := objectOf(k, nil, stageApply, change(t))
+	planned := objectOf(k, nil, deploy.StepApply, change(t))
 	for _, test := range tests {
 		c := change(t)
 		test.edit(&c)
 		got := ""
-		for _, m := range planned.moved(objectOf(k, nil, stageApply, c)) {
+		for _, m := range planned.moved(objectOf(k, nil, deploy.StepApply, c)) {
 			got += m.String()
 		}
 		if got != test.want {

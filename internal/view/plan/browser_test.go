@@ -193,8 +193,8 @@ func TestGraphviz(t *testing.T) {
 		if err != nil || complaints.Len() > 0 {
 			t.Errorf("%s: %v\n%s", name, err, complaints.String())
 		}
-		if stages := len(newDocument(op).Stages); strings.Count(string(svg), `class="node"`) != stages {
-			t.Errorf("%s: %d boxes for %d stages", name, strings.Count(string(svg), `class="node"`), stages)
+		if steps := len(newDocument(op).Steps); strings.Count(string(svg), `class="node"`) != steps {
+			t.Errorf("%s: %d boxes for %d steps", name, strings.Count(string(svg), `class="node"`), steps)
 		}
 	}
 }

@@ -32,7 +32,7 @@ type Document struct {
 	KeepsHistory     bool               `json:"keeps_history"`
 	Cascade          string             `json:"cascade,omitempty"` // uninstall: background, foreground or orphan
 	Summary          Summary            `json:"summary"`
-	Stages           []stage            `json:"stages"`
+	Steps            []step             `json:"stages"`
 	Warnings         []document.Warning `json:"warnings"`
 }
 
@@ -54,12 +54,12 @@ type Summary struct {
 	Renewed    int `json:"generated_renewed,omitempty"` // that could have been kept, or never are
 }
 
-// A stage is what is done at one time, in any order.
-type stage struct {
-	Name    string   `json:"name"`            // "pre-upgrade hooks", "apply 1", "prune"
-	Kind    string   `json:"kind"`            // namespace, crds, hooks, apply, wait or prune
-	After   []need   `json:"after,omitempty"` // what has to be before it begins; of a wait before it ends
-	Objects []object `json:"objects"`
+// A step is what is done at one time, in any order.
+type step struct {
+	Name    string      `json:"name"`            // "pre-upgrade hooks", "apply 1", "prune"
+	Kind    deploy.Step `json:"kind"`            // namespace, crds, hooks, apply, wait or prune
+	After   []need      `json:"after,omitempty"` // what has to be before it begins; of a wait before it ends
+	Objects []object    `json:"objects"`
 }
 
 // A need is an object that another one waits for.
@@ -126,7 +126,7 @@ func build(op *deploy.Operation, describe func(apply.Change) object) Document {
 		Format: output.JSONVersion, Document: "plan", Verb: string(op.Verb), Release: op.Release, Namespace: op.Namespace,
 		Chart: document.ChartName(op.Next), TargetRevision: op.Target, CreatesNamespace: op.NewNamespace, KeepsHistory: op.KeepHistory,
 		Cascade: strings.ToLower(string(op.Cascade)),
-		Stages:  []stage{}, Warnings: []document.Warning{},
+		Steps:   []step{}, Warnings: []document.Warning{},
 	}
 	if op.Next != nil {
 		d.Revision = op.Next.Version
@@ -141,16 +141,16 @@ func build(op *deploy.Operation, describe func(apply.Change) object) Document {
 	if op.NewNamespace {
 		d.add("namespace", "namespace", []object{{Object: "Namespace/" + op.Namespace, Action: string(apply.Create)}})
 	}
-	d.add("crds", "crds", objectsOf(plan.CRDs, describe))
+	d.add(string(deploy.StepCRDs), deploy.StepCRDs, objectsOf(plan.CRDs, describe))
 	d.hooks(op, plan, "pre", op.Hooks.Before)
 	for i, wave := range plan.Waves {
-		d.add("apply "+strconv.Itoa(i+1), "apply", objectsOf(wave.Changes, describe))
-		d.Stages[len(d.Stages)-1].After = needsOf(wave.Await)
+		d.add("apply "+strconv.Itoa(i+1), deploy.StepApply, objectsOf(wave.Changes, describe))
+		d.Steps[len(d.Steps)-1].After = needsOf(wave.Await)
 	}
 	if op.Verb != deploy.Uninstall {
 		d.wait(op)
 	}
-	d.add("prune", "prune", objectsOf(plan.Prune, describe))
+	d.add(string(deploy.StepPrune), deploy.StepPrune, objectsOf(plan.Prune, describe))
 	if op.Verb == deploy.Uninstall {
 		d.wait(op)
 	}
@@ -175,9 +175,9 @@ func (d *Document) hide(hidden *hide.Texts) {
 	for i := range d.Warnings {
 		d.Warnings[i].Text = hidden.Hide(d.Warnings[i].Text)
 	}
-	for _, stage := range d.Stages {
-		for i := range stage.Objects {
-			o := &stage.Objects[i]
+	for _, s := range d.Steps {
+		for i := range s.Objects {
+			o := &s.Objects[i]
 			o.Reason, o.Unverified = hidden.Hide(o.Reason), hidden.Hide(o.Unverified)
 			for j := range o.Fields {
 				o.Fields[j] = o.Fields[j].Without(hidden)
@@ -205,16 +205,16 @@ func (o *object) hideConflicts(hidden *hide.Texts) {
 	}
 }
 
-func (d *Document) add(name, kind string, objects []object) {
+func (d *Document) add(name string, kind deploy.Step, objects []object) {
 	if len(objects) > 0 {
-		d.Stages = append(d.Stages, stage{Name: name, Kind: kind, Objects: objects})
+		d.Steps = append(d.Steps, step{Name: name, Kind: kind, Objects: objects})
 	}
 }
 
-// wait is what the run waits for between its other stages.
+// wait is what the run waits for between its other steps.
 func (d *Document) wait(op *deploy.Operation) {
 	if len(op.WaitsFor) > 0 {
-		d.Stages = append(d.Stages, stage{Name: "wait", Kind: "wait", Objects: []object{}, After: needsOf(op.WaitsFor)})
+		d.Steps = append(d.Steps, step{Name: string(deploy.StepWait), Kind: deploy.StepWait, Objects: []object{}, After: needsOf(op.WaitsFor)})
 	}
 }
 
@@ -236,8 +236,8 @@ func (d *Document) count() {
 	outcomes := map[string]*int{
 		string(apply.Taken): &s.Taken, string(apply.Yielded): &s.Yielded, string(apply.Refused): &s.Refused,
 	}
-	for _, stage := range d.Stages {
-		for _, o := range stage.Objects {
+	for _, step := range d.Steps {
+		for _, o := range step.Objects {
 			if n := counters[o.Action]; n != nil {
 				*n++
 			}
@@ -275,7 +275,7 @@ func (d *Document) hooks(op *deploy.Operation, plan *apply.Plan, when string, ho
 		}
 		objects = append(objects, o)
 	}
-	d.add(event+" hooks", "hooks", objects)
+	d.add(event+" hooks", deploy.StepHooks, objects)
 }
 
 // HookName names the object of a hook: web-* when its name will be generated.

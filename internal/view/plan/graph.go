@@ -5,37 +5,38 @@ import (
 	"strings"
 
 	"deployer/apply"
+	"deployer/internal/deploy"
 	"deployer/internal/view/document"
 	"deployer/internal/view/textfmt"
 )
 
-// maxStepLines is how many objects of a stage a picture names; the rest is counted.
+// maxStepLines is how many objects of a step a picture names; the rest is counted.
 const maxStepLines = 12
 
-// steps are the stages of a plan as boxes in order, with links to the entries of
+// steps are the steps of a plan as boxes in order, with links to the entries of
 // what they name; what stays as it is, is counted.
 func (d Document) steps() []document.Step {
-	out := make([]document.Step, 0, len(d.Stages))
-	for i, stage := range d.Stages {
-		step := document.Step{Title: stage.Name, Lines: stage.needLines()}
+	out := make([]document.Step, 0, len(d.Steps))
+	for i, s := range d.Steps {
+		box := document.Step{Title: s.Name, Lines: s.needLines()}
 		omitted, unchanged := 0, 0
-		for j, o := range stage.Objects {
+		for j, o := range s.Objects {
 			switch {
 			case o.sign() == ' ':
 				unchanged++
-			case len(step.Lines) >= maxStepLines+min(len(stage.After), maxStepLines+1):
+			case len(box.Lines) >= maxStepLines+min(len(s.After), maxStepLines+1):
 				omitted++
 			default:
-				step.Lines = append(step.Lines, document.StepLine{Sign: string(o.sign()), Text: textfmt.Line(o.Object) + o.deletedAfter(), Class: o.Action, Anchor: document.Anchor(i, j)})
+				box.Lines = append(box.Lines, document.StepLine{Sign: string(o.sign()), Text: textfmt.Line(o.Object) + o.deletedAfter(), Class: o.Action, Anchor: document.Anchor(i, j)})
 			}
 		}
 		if omitted > 0 {
-			step.Lines = append(step.Lines, remarkLine("%d more", omitted))
+			box.Lines = append(box.Lines, remarkLine("%d more", omitted))
 		}
 		if unchanged > 0 {
-			step.Lines = append(step.Lines, remarkLine("%d unchanged", unchanged))
+			box.Lines = append(box.Lines, remarkLine("%d unchanged", unchanged))
 		}
-		out = append(out, step)
+		out = append(out, box)
 	}
 	return out
 }
@@ -45,7 +46,7 @@ func remarkLine(format string, args ...any) document.StepLine {
 	return document.StepLine{Sign: " ", Text: textfmt.Line(fmt.Sprintf(format, args...)), Class: "more"}
 }
 
-// deletedAfter says what of its own stage an object's deletion waits for.
+// deletedAfter says what of its own step an object's deletion waits for.
 func (o object) deletedAfter() string {
 	switch {
 	case o.Action != string(apply.Delete) || len(o.After) == 0:
@@ -56,11 +57,11 @@ func (o object) deletedAfter() string {
 	return fmt.Sprintf(" after %s and %d more", textfmt.Line(o.After[0].Object), len(o.After)-1)
 }
 
-// needLines say what a stage waits for.
-func (s stage) needLines() []document.StepLine {
+// needLines say what a step waits for.
+func (s step) needLines() []document.StepLine {
 	var out []document.StepLine
 	word := "after"
-	if s.Kind == "wait" {
+	if s.Kind == deploy.StepWait {
 		word = "until"
 	}
 	for i, n := range s.After {
@@ -77,9 +78,9 @@ func (s stage) needLines() []document.StepLine {
 func (d Document) mermaid() string {
 	var b strings.Builder
 	b.WriteString("flowchart LR\n")
-	for i, step := range d.steps() {
-		fmt.Fprintf(&b, "  subgraph s%d[\"%s\"]\n    direction TB\n", i, escapeMermaid(step.Title))
-		for j, l := range step.Lines {
+	for i, box := range d.steps() {
+		fmt.Fprintf(&b, "  subgraph s%d[\"%s\"]\n    direction TB\n", i, escapeMermaid(box.Title))
+		for j, l := range box.Lines {
 			fmt.Fprintf(&b, "    s%do%d[\"%s\"]\n", i, j, escapeMermaid(strings.TrimSpace(l.Sign+" "+l.Text)))
 		}
 		b.WriteString("  end\n")
@@ -111,9 +112,9 @@ func (d Document) graphviz() string {
 	escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace
 	var b strings.Builder
 	b.WriteString("digraph plan {\n  rankdir=LR;\n  node [shape=box, fontname=\"monospace\"];\n")
-	for i, step := range d.steps() {
-		label := escape(step.Title) + `\n\n`
-		for _, l := range step.Lines {
+	for i, box := range d.steps() {
+		label := escape(box.Title) + `\n\n`
+		for _, l := range box.Lines {
 			label += escape(strings.TrimSpace(l.Sign+" "+l.Text)) + `\l`
 		}
 		fmt.Fprintf(&b, "  s%d [label=\"%s\"];\n", i, label)

@@ -7,6 +7,7 @@ import (
 
 	"deployer/apply"
 	"deployer/apply/ordering"
+	"deployer/internal/deploy"
 	"deployer/internal/view/document"
 	"deployer/internal/view/textfmt"
 )
@@ -15,7 +16,7 @@ import (
 // it, or several objects of which the same is to be said.
 type item struct {
 	object object
-	stage  string
+	step   string
 	others []string // the names of the objects besides the first
 	lines  []document.Line
 	count  int // when not 0: that many objects of one kind that are not named
@@ -51,18 +52,18 @@ const unlimited = -1
 func (d Document) items(o document.Options, budget int) []item {
 	created := o.ShowCreated || d.BaseRevision > 0
 	var all []item
-	for _, stage := range d.Stages {
+	for _, s := range d.Steps {
 		var items []item
-		for _, object := range stage.Objects {
+		for _, object := range s.Objects {
 			if object.sign() != ' ' || o.ShowUnchanged || len(object.Generated) > 0 {
-				items = append(items, item{object: object, stage: stage.Name, lines: object.details(o, created)})
+				items = append(items, item{object: object, step: s.Name, lines: object.details(o, created)})
 			}
 		}
 		if budget != unlimited {
 			items = joinAlike(items)
 		}
-		if stage.Kind == "wait" && d.HasChanges {
-			items = []item{{object: object{Object: stage.Name, Action: stage.Kind, Reason: stage.until()}, stage: stage.Name}}
+		if s.Kind == deploy.StepWait && d.HasChanges {
+			items = []item{{object: object{Object: s.Name, Action: string(s.Kind), Reason: s.until()}, step: s.Name}}
 		}
 		all = append(all, items...)
 	}
@@ -73,7 +74,7 @@ func (d Document) items(o document.Options, budget int) []item {
 }
 
 // until says what a wait is for.
-func (s stage) until() string {
+func (s step) until() string {
 	const named = 3
 	var names []string
 	for _, n := range s.After[:min(named, len(s.After))] {
@@ -131,7 +132,7 @@ func kindOf(object string) string {
 	return kind
 }
 
-// maxOfKind is how many objects of a kind to which the same is done in a stage are
+// maxOfKind is how many objects of a kind to which the same is done in a step are
 // named, in a plan that is made shorter: the many must not hide the few.
 const maxOfKind = 10
 
@@ -142,7 +143,7 @@ func shorten(items []item, budget int) []item {
 	used := 0
 	for _, i := range items {
 		o := i.object
-		key := fmt.Sprintf("%q", []string{i.stage, o.Action, kindOf(o.Object), o.Group})
+		key := fmt.Sprintf("%q", []string{i.step, o.Action, kindOf(o.Object), o.Group})
 		nth[key]++
 		i.lines = i.firstLines(longObject)
 		switch used += 1 + len(i.lines); {
@@ -155,7 +156,7 @@ func shorten(items []item, budget int) []item {
 			if !known {
 				n = len(out)
 				counted[key] = n
-				out = append(out, item{object: object{Object: o.Object, Group: o.Group, Action: o.Action}, stage: i.stage})
+				out = append(out, item{object: object{Object: o.Object, Group: o.Group, Action: o.Action}, step: i.step})
 			}
 			out[n].count += 1 + len(i.others)
 			continue

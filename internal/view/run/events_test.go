@@ -60,7 +60,7 @@ func (s *studio) play(t testing.TB) *deploy.Operation {
 	op := viewtest.Upgrade(t)
 	s.Observe(deploy.Began{Operation: op})
 	s.Observe(deploy.Recorded{Record: op.Next})
-	s.Observe(deploy.StepBegan{Step: deploy.Step{Step: "pre-upgrade hooks", Objects: 1}})
+	s.Observe(deploy.StepBegan{Step: "pre-upgrade hooks", Objects: 1})
 	s.Observe(deploy.Applied{Step: "hook", Change: apply.Change{ID: viewtest.ID("batch", "Job", "migrate"), Action: apply.Create}})
 	s.after(time.Second)
 	for _, text := range []string{"applying 0042_orders.sql", "done"} {
@@ -71,15 +71,15 @@ func (s *studio) play(t testing.TB) *deploy.Operation {
 	s.after(time.Second)
 	s.saw(track.StatusChanged, track.Status{ID: viewtest.ID("batch", "Job", "migrate"), State: track.Ready, Message: "complete"})
 	s.Observe(deploy.HookRan{Hook: op.Hooks.Before[0], Took: 2 * time.Second})
-	s.Observe(deploy.StepEnded{Step: deploy.Step{Step: "pre-upgrade hooks", Objects: 1}, Took: 2 * time.Second})
-	s.Observe(deploy.StepBegan{Step: deploy.Step{Step: "apply", Objects: 7}})
+	s.Observe(deploy.StepEnded{Step: "pre-upgrade hooks", Objects: 1, Took: 2 * time.Second})
+	s.Observe(deploy.StepBegan{Step: "apply", Objects: 7})
 	for _, wave := range op.Plan.Waves {
 		for _, c := range wave.Changes {
 			s.Observe(deploy.Applied{Step: "apply", Change: c})
 		}
 	}
-	s.Observe(deploy.StepEnded{Step: deploy.Step{Step: "apply", Objects: 7}})
-	s.Observe(deploy.StepBegan{Step: deploy.Step{Step: "wait", Objects: 7}})
+	s.Observe(deploy.StepEnded{Step: "apply", Objects: 7})
+	s.Observe(deploy.StepBegan{Step: "wait", Objects: 7})
 	for _, name := range []kube.ID{viewtest.ID("", "ServiceAccount", "web"), viewtest.ID("", "ConfigMap", "web"), viewtest.ID("", "Secret", "db"), viewtest.ID("", "Secret", "new")} {
 		s.saw(track.StatusChanged, track.Status{ID: name, State: track.Ready})
 	}
@@ -102,12 +102,12 @@ func (s *studio) succeed(t testing.TB) {
 	s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Ready, Done: 3, Total: 3})
 	s.saw(track.StatusChanged, track.Status{ID: viewtest.ID("batch", "Job", "once"), State: track.Ready, Notes: []string{"suspended"}})
 	s.saw(track.StatusChanged, track.Status{ID: viewtest.ID("example.com", "Foo", "foo"), State: track.Ready, Unverified: true})
-	s.Observe(deploy.StepEnded{Step: deploy.Step{Step: "wait", Objects: 7}, Took: 49 * time.Second})
-	s.Observe(deploy.StepBegan{Step: deploy.Step{Step: "prune", Objects: 2}})
+	s.Observe(deploy.StepEnded{Step: "wait", Objects: 7, Took: 49 * time.Second})
+	s.Observe(deploy.StepBegan{Step: "prune", Objects: 2})
 	for _, c := range op.Plan.Prune {
 		s.Observe(deploy.Applied{Step: "prune", Change: c})
 	}
-	s.Observe(deploy.StepEnded{Step: deploy.Step{Step: "prune", Objects: 2}})
+	s.Observe(deploy.StepEnded{Step: "prune", Objects: 2})
 	s.Observe(deploy.HookRan{Hook: op.Hooks.After[0], Took: time.Second})
 	op.Next.Info.Status = helmrelease.StatusDeployed
 	s.Observe(deploy.Recorded{Record: op.Next})
@@ -137,7 +137,7 @@ func (s *studio) fail(t testing.TB, err error) *deploy.Operation {
 	s.saw(track.ProblemSeen, track.Status{ID: viewtest.WebID(), State: track.Progressing, Total: 3, Problem: &p})
 	s.after(15 * time.Second)
 	s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Failed, Total: 3, Problem: &p})
-	s.Observe(deploy.StepEnded{Step: deploy.Step{Step: "wait", Objects: 7}, Took: 16 * time.Second, Err: err})
+	s.Observe(deploy.StepEnded{Step: "wait", Objects: 7, Took: 16 * time.Second, Err: err})
 	op.Next.Info.Status = helmrelease.StatusFailed
 	s.Observe(deploy.Ended{Operation: op, Record: op.Next, Took: s.clock.Sub(s.began), Err: err})
 	return op
@@ -301,14 +301,14 @@ func TestHeartbeat(t *testing.T) {
 	}
 	step := func(name string, err error) {
 		t.Helper()
-		s.Observe(deploy.StepBegan{Step: deploy.Step{Step: name, Objects: 1}})
+		s.Observe(deploy.StepBegan{Step: deploy.Step(name), Objects: 1})
 		if name == "wait" {
 			s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Progressing, Message: "slow"})
 			want("1 left: Deployment/prod/web (slow)")
 		} else {
 			want("for the step " + name)
 		}
-		s.Observe(deploy.StepEnded{Step: deploy.Step{Step: name, Objects: 1}, Err: err})
+		s.Observe(deploy.StepEnded{Step: deploy.Step(name), Objects: 1, Err: err})
 		want("for the record of the release")
 	}
 	want("for the plan and the lock of the release")
@@ -514,7 +514,7 @@ func TestEventsSilence(t *testing.T) {
 		Waves: viewtest.Waves([][]apply.Change{{{ID: viewtest.WebID(), Action: apply.Update}}}),
 	}}
 	s.Observe(deploy.Began{Operation: op})
-	s.Observe(deploy.StepBegan{Step: deploy.Step{Step: "wait", Objects: 1}})
+	s.Observe(deploy.StepBegan{Step: "wait", Objects: 1})
 	for i := range 9 {
 		s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Progressing, Message: fmt.Sprintf("%d of 9 pods ready", i), Done: i, Total: 9})
 		s.after(10 * time.Second)

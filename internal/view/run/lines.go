@@ -54,7 +54,7 @@ func (l *lines) observe(event deploy.Event) {
 	case deploy.Began:
 		l.began(e)
 	case deploy.StepBegan:
-		if e.Step.Step == "wait" {
+		if e.Step == deploy.StepWait {
 			l.waiting, l.waitFrom = false, l.now()
 		}
 	case deploy.Applied:
@@ -100,12 +100,12 @@ func (l *lines) began(e deploy.Began) {
 func (l *lines) applied(e deploy.Applied) {
 	c := e.Change
 	switch {
-	case e.Step == "hook" || c.Action == "unchanged":
+	case e.Step == deploy.StepHook || c.Action == "unchanged":
 	case c.Action == "keep":
 		l.gather("kept", textfmt.Line(c.ID.String()), c.Reason)
 	case c.Action == "give-back":
 		l.gather("returned", textfmt.Line(c.ID.String()), c.Reason)
-	case e.Step == "prune":
+	case e.Step == deploy.StepPrune:
 		l.gather("removed", actionDone(string(c.Action), c.ID), "")
 	default:
 		l.gather("applied", actionDone(string(c.Action), c.ID), "")
@@ -125,12 +125,12 @@ func (l *lines) stepEnded(e deploy.StepEnded) {
 	switch {
 	case e.Err != nil:
 		l.flush()
-	case e.Step.Step == "apply":
+	case e.Step == deploy.StepApply:
 		l.flush()
 		l.say("applied", fmt.Sprintf("%d/%d: %s", l.tally.applied, l.tally.toApply, l.tally.sums()))
-	case e.Step.Step == "wait":
+	case e.Step == deploy.StepWait:
 		l.flush()
-		l.say(string(l.tally.aim()), fmt.Sprintf("%s %s in %s", all(e.Step.Objects), l.tally.aim(), textfmt.Duration(e.Took)))
+		l.say(string(l.tally.aim()), fmt.Sprintf("%s %s in %s", all(e.Objects), l.tally.aim(), textfmt.Duration(e.Took)))
 	}
 }
 
@@ -297,7 +297,7 @@ func (l *lines) tick() {
 	if l.silent || l.tally.ended != nil {
 		return
 	}
-	first := l.tally.step == "wait" && !l.waiting && now.Sub(l.waitFrom) >= firstWaitingLine
+	first := l.tally.step == deploy.StepWait && !l.waiting && now.Sub(l.waitFrom) >= firstWaitingLine
 	if (first || now.Sub(l.last) >= maxSilence) && len(l.names) == 0 {
 		l.beat()
 	}
@@ -306,7 +306,7 @@ func (l *lines) tick() {
 // beat tells what is still waited for.
 func (l *lines) beat() {
 	unready := l.tally.unready()
-	if l.tally.step == "wait" {
+	if l.tally.step == deploy.StepWait {
 		l.waiting = true
 	}
 	switch step := l.tally.step; {
@@ -317,7 +317,7 @@ func (l *lines) beat() {
 		l.say("waiting", "for the record of the release")
 		return
 	case len(unready) == 0:
-		l.say("waiting", "for the step "+step)
+		l.say("waiting", "for the step "+string(step))
 		return
 	}
 	var parts []string

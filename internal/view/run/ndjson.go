@@ -93,7 +93,7 @@ func (n *jsonLines) observe(event deploy.Event) {
 	case deploy.Began:
 		n.began(e.Operation)
 	case deploy.StepBegan:
-		n.write(Event{Event: "step_began", Step: e.Step.Step, Objects: &e.Step.Objects})
+		n.write(Event{Event: "step_began", Step: string(e.Step), Objects: &e.Objects})
 	case deploy.Applied:
 		n.applied(e)
 	case deploy.HookRan:
@@ -105,7 +105,7 @@ func (n *jsonLines) observe(event deploy.Event) {
 	case deploy.Tracked:
 		n.saw(e.Report)
 	case deploy.StepEnded:
-		out := Event{Event: "step_ended", Step: e.Step.Step, Objects: &e.Step.Objects, Seconds: secondsOf(e.Took)}
+		out := Event{Event: "step_ended", Step: string(e.Step), Objects: &e.Objects, Seconds: secondsOf(e.Took)}
 		if e.Err != nil {
 			out.Error = e.Err.Error()
 		}
@@ -143,7 +143,7 @@ func (n *jsonLines) began(op *deploy.Operation) {
 
 func (n *jsonLines) applied(e deploy.Applied) {
 	c := e.Change
-	out := Event{Event: "applied", Step: e.Step, Object: c.ID.String(), Group: c.ID.Group, Action: string(c.Action), Source: c.Source, Reason: c.Reason}
+	out := Event{Event: "applied", Step: string(e.Step), Object: c.ID.String(), Group: c.ID.Group, Action: string(c.Action), Source: c.Source, Reason: c.Reason}
 	for _, f := range c.Conflicts {
 		out.Conflicts = append(out.Conflicts, plan.ConflictOf(c, f))
 	}

@@ -24,7 +24,7 @@ func (s *studio) hookFails(t testing.TB) {
 	migrate := viewtest.ID("batch", "Job", "migrate")
 	err := &deploy.HookError{Event: "pre-upgrade", Hook: "web/templates/migrate.yaml", Err: hookFailure()}
 	s.Observe(deploy.Began{Operation: op})
-	s.Observe(deploy.StepBegan{Step: deploy.Step{Step: "pre-upgrade hooks", Objects: 1}})
+	s.Observe(deploy.StepBegan{Step: "pre-upgrade hooks", Objects: 1})
 	s.Observe(deploy.Applied{Step: "hook", Change: apply.Change{ID: migrate, Action: apply.Create}})
 	s.after(time.Second)
 	for i, text := range []string{"applying 0042_orders.sql", `relation "orders" does not exist`} {
@@ -36,7 +36,7 @@ func (s *studio) hookFails(t testing.TB) {
 	p := track.Problem{Class: class.JobFailed, Title: "Job failed", Message: "BackoffLimitExceeded"}
 	s.saw(track.StatusChanged, track.Status{ID: migrate, State: track.Failed, Problem: &p})
 	s.Observe(deploy.HookRan{Hook: op.Hooks.Before[0], Took: 2 * time.Second, Err: err})
-	s.Observe(deploy.StepEnded{Step: deploy.Step{Step: "pre-upgrade hooks", Objects: 1}, Took: 2 * time.Second, Err: err})
+	s.Observe(deploy.StepEnded{Step: "pre-upgrade hooks", Objects: 1, Took: 2 * time.Second, Err: err})
 	op.Next.Info.Status = helmrelease.StatusFailed
 	s.Observe(deploy.Ended{Operation: op, Record: op.Next, Took: s.clock.Sub(s.began), Err: err})
 }
@@ -62,7 +62,7 @@ func (s *studio) timesOut(t testing.TB) {
 		Causes:   []track.Cause{{Class: p.Class, Title: p.Title, Objects: []kube.ID{viewtest.WebID()}, Problem: p, Rollout: &track.Rollout{Wanted: 3, Updated: 3, NewReady: 2, Available: 2}}},
 		NotReady: []track.Status{web, foo}, Total: 7, Aim: track.Ready, Waited: 37 * time.Second, Err: context.DeadlineExceeded,
 	}
-	s.Observe(deploy.StepEnded{Step: deploy.Step{Step: "wait", Objects: 7}, Took: 37 * time.Second, Err: err})
+	s.Observe(deploy.StepEnded{Step: "wait", Objects: 7, Took: 37 * time.Second, Err: err})
 	op.Next.Info.Status = helmrelease.StatusFailed
 	s.Observe(deploy.Ended{Operation: op, Record: op.Next, Took: s.clock.Sub(s.began), Err: err})
 }
@@ -95,7 +95,6 @@ func TestOutcomes(t *testing.T) {
 
 // TestUninstallSaysGone: nothing of it is called ready, or not ready.
 func TestUninstallSaysGone(t *testing.T) {
-	wait := deploy.Step{Step: "wait", Objects: 2}
 	for want, err := range map[string]error{
 		"gone     all 2 objects are gone in 1s": nil,
 		"1 object not gone": &track.TimeoutError{
@@ -105,9 +104,9 @@ func TestUninstallSaysGone(t *testing.T) {
 		s := newStudio(Options{}, false)
 		op := &deploy.Operation{Verb: deploy.Uninstall, Release: "web", Namespace: "prod", Plan: &apply.Plan{}}
 		s.Observe(deploy.Began{Operation: op})
-		s.Observe(deploy.StepBegan{Step: wait})
+		s.Observe(deploy.StepBegan{Step: deploy.StepWait, Objects: 2})
 		s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Progressing, Message: "being deleted"})
-		s.Observe(deploy.StepEnded{Step: wait, Took: time.Second, Err: err})
+		s.Observe(deploy.StepEnded{Step: deploy.StepWait, Objects: 2, Took: time.Second, Err: err})
 		s.Observe(deploy.Ended{Operation: op, Took: time.Second, Err: err})
 		s.Finish(err)
 		if got := string(s.closed(t)); !strings.Contains(got, want) || strings.Contains(got, "ready") {

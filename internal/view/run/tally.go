@@ -23,7 +23,7 @@ type state struct {
 	now   func() time.Time
 
 	changes map[kube.ID]apply.Change // as planned, then as done: main objects, CRDs and prunes
-	step    string                   // the stage that is open; record between stages
+	step    deploy.Step              // the step that is open; record between steps
 	actions map[apply.Action]int     // carried out
 	toApply int                      // main objects
 	applied int
@@ -39,9 +39,9 @@ type state struct {
 	ended    *deploy.Ended
 }
 
-// recording is what a run is at before, between and after its stages: it writes
+// recording is what a run is at before, between and after its steps: it writes
 // down how far it has come.
-const recording = "record"
+const recording deploy.Step = "record"
 
 // A trackedObject object is one that is being waited for.
 type trackedObject struct {
@@ -62,9 +62,9 @@ func (t *state) add(e deploy.Event) {
 		t.start(e.Operation)
 		t.step = recording
 	case deploy.StepBegan:
-		t.step = e.Step.Step
-		if e.Step.Step == "wait" {
-			t.toWait = e.Step.Objects
+		t.step = e.Step
+		if e.Step == deploy.StepWait {
+			t.toWait = e.Objects
 		}
 	case deploy.Applied:
 		t.apply(e)
@@ -76,7 +76,7 @@ func (t *state) add(e deploy.Event) {
 	case deploy.Tracked:
 		t.saw(e.Report)
 	case deploy.StepEnded:
-		if e.Err == nil && e.Step.Step == "wait" {
+		if e.Err == nil && e.Step == deploy.StepWait {
 			t.settle()
 		}
 		t.step = recording
@@ -110,16 +110,16 @@ func (t *state) start(op *deploy.Operation) {
 }
 
 func (t *state) apply(e deploy.Applied) {
-	if _, planned := t.changes[e.Change.ID]; planned && e.Step != "hook" {
+	if _, planned := t.changes[e.Change.ID]; planned && e.Step != deploy.StepHook {
 		t.changes[e.Change.ID] = e.Change // lets go of what was predicted
 	}
 	switch e.Step {
-	case "hook":
+	case deploy.StepHook:
 		t.object(e.Change.ID).hook = true
-	case "prune":
+	case deploy.StepPrune:
 		t.pruned++
 		t.actions[e.Change.Action]++
-	case "apply":
+	case deploy.StepApply:
 		t.applied++
 		t.actions[e.Change.Action]++
 	default:

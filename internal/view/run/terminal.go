@@ -177,7 +177,7 @@ func (t *terminal) header(columns int) string {
 		name += fmt.Sprintf(" (revision %d)", revision)
 	}
 	name += "  " + clock(t.now().Sub(t.View.began))
-	if t.opts.Timeout > 0 && t.tally.step == "wait" {
+	if t.opts.Timeout > 0 && t.tally.step == deploy.StepWait {
 		name += fmt.Sprintf("  %s timeout", textfmt.Duration(t.opts.Timeout))
 	}
 	name = t.glyphs.Fit(name, columns-t.cells-10)
@@ -264,7 +264,7 @@ func (t *terminal) footer(columns int) string {
 		parts = append(parts, fmt.Sprintf("pruned %d/%d", t.tally.pruned, t.tally.toPrune))
 	}
 	if t.tally.step != "" {
-		parts = append(parts, "now: "+t.tally.step)
+		parts = append(parts, "now: "+string(t.tally.step))
 	}
 	return t.cut("  "+strings.Join(parts, " "+t.glyphs.Dot+" "), columns)
 }

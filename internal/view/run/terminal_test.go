@@ -51,7 +51,7 @@ func TestTerminalSizes(t *testing.T) {
 			op.Plan.Waves[0].Changes = append(op.Plan.Waves[0].Changes, apply.Change{ID: ids[i], Action: apply.Update})
 		}
 		s.Observe(deploy.Began{Operation: op})
-		s.Observe(deploy.StepBegan{Step: deploy.Step{Step: "wait", Objects: 50}})
+		s.Observe(deploy.StepBegan{Step: "wait", Objects: 50})
 		p := viewtest.Pull()
 		for i, name := range ids {
 			status := track.Status{ID: name, State: track.Progressing, Message: "0 of 3 pods ready", Total: 3}

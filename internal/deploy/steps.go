@@ -1,0 +1,71 @@
+package deploy
+
+import (
+	"context"
+	"time"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+)
+
+// A Step is one of the steps of an operation, by the name that events, records, plan
+// files and messages have for it.
+type Step string
+
+// The steps, in the order of an upgrade. Those of hooks are named by HookStep.
+const (
+	StepReadChart Step = "reading the chart"
+	StepDecide    Step = "planning"
+	StepLock      Step = "locking the release"
+	StepCRDs      Step = "crds"
+	StepApply     Step = "apply"
+	StepWait      Step = "wait"
+	StepPrune     Step = "prune"
+
+	StepHooks Step = "hooks" // of any event, in plan files
+	StepHook  Step = "hook"  // what one hook consists of, when it is applied
+)
+
+// HookStep is the step that runs the hooks of an event.
+func HookStep(event helmrelease.HookEvent) Step { return Step(event) + " " + StepHooks }
+
+// inSequence takes one step after the other until one fails or the run is ended from
+// outside.
+func (r *run) inSequence(ctx context.Context, steps ...func() error) error {
+	for _, step := range steps {
+		if ctx.Err() != nil {
+			return r.orStopped(ctx, nil)
+		}
+		if err := step(); err != nil {
+			return r.orStopped(ctx, err)
+		}
+	}
+	return nil
+}
+
+// runStep takes one step of the operation between its events. Steps about nothing are
+// passed over in silence.
+func (r *run) runStep(ctx context.Context, step Step, objects int, body func() error) error {
+	if objects == 0 {
+		return nil
+	}
+	began := time.Now()
+	r.observe(StepBegan{Step: step, Objects: objects})
+	err := r.recordStep(ctx, step)
+	if err == nil {
+		err = body()
+	}
+	r.observe(StepEnded{Step: step, Objects: objects, Took: time.Since(began), Err: err})
+	return err
+}
+
+// recordStep writes into the record which step the run has come to, for whoever finds
+// it if the run dies.
+func (r *run) recordStep(ctx context.Context, step Step) error {
+	r.step = step
+	if !r.op.hasPendingRecord() {
+		return nil
+	}
+	r.op.Next.Journal.Step = string(step)
+	r.updateJournal()
+	return r.lock.Save(ctx, r.op.Next)
+}
