@@ -90,7 +90,7 @@ func (s *session) lookTimes(sub *trackedObject) ([]time.Duration, types.UID, tim
 		switch p.Class {
 		case class.Unschedulable, class.NoNodeFits, class.WaitingForNode:
 			for uid, m := range sub.newPods.byUID {
-				if !m.Pod.Scheduled {
+				if !m.Pod.Scheduling.Done {
 					return eventReadTimes["Pod"], uid, p.Since
 				}
 			}

@@ -117,9 +117,14 @@ func isNearerToFinal(f pods.Finding, m *pods.History, g *podProblem) bool {
 
 func (s *trackedObject) problemOf(g *podProblem, c podSummary, now time.Time) *Problem {
 	f := g.finding
-	p := &Problem{Class: g.Class, Title: titleOf(g.Class), Message: f.Message, Container: f.Container, Image: f.Image,
-		PodCount: len(g.members), PodTotal: c.total, Attempts: f.Attempts, Limit: f.Limit, ExitCode: f.ExitCode,
-		Reason: f.Reason, Since: f.Since}
+	p := &Problem{
+		Class:            g.Class,
+		Title:            titleOf(g.Class),
+		Message:          f.Message,
+		Since:            f.Since,
+		ContainerFailure: ContainerFailure{Container: f.Container, Image: f.Image, Attempts: f.Attempts, Limit: f.Limit, ExitCode: f.ExitCode, Reason: f.Reason},
+		AffectedPods:     AffectedPods{PodCount: len(g.members), PodTotal: c.total},
+	}
 	if kind, name, ok := pods.MissingObject(f.Message); ok {
 		p.MissingObject = &Ref{Kind: kind, Name: name}
 	}
@@ -242,7 +247,7 @@ func (s *trackedObject) creationProblem(r *Rollout, now time.Time) *Problem {
 		return nil
 	}
 	c := pods.CreationFailureClass(s.newPods.creationFailure.message)
-	p := &Problem{Message: s.newPods.creationFailure.message, Since: s.newPods.creationFailure.since, Attempts: s.newPods.creationFailure.count}
+	p := &Problem{Message: s.newPods.creationFailure.message, Since: s.newPods.creationFailure.since, ContainerFailure: ContainerFailure{Attempts: s.newPods.creationFailure.count}}
 	if c == class.Quota && r != nil {
 		switch {
 		case r.Terminating > 0:

@@ -75,10 +75,10 @@ func ownerKey(namespace string, uid types.UID, replicaSet string) string {
 
 // ownerOf finds the workload whose pod it is; nil when no target owns it.
 func (p *podWatches) ownerOf(pod pods.Pod) *trackedObject {
-	if obj := p.owners[ownerKey("", pod.Owner, "")]; obj != nil {
+	if obj := p.owners[ownerKey("", pod.Owner.UID, "")]; obj != nil {
 		return obj
 	}
-	return p.owners[ownerKey(pod.Namespace, "", pod.OwnerName)]
+	return p.owners[ownerKey(pod.Namespace, "", pod.Owner.Name)]
 }
 
 // want asks for the pods of a workload, once its revision is known, and again when there

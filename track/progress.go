@@ -55,12 +55,12 @@ func (s *trackedObject) addStatusCounts(counts map[string]int) {
 }
 
 func podCounts(counts map[string]int, uid string, m *pods.History) {
-	if m.Pod.Scheduled {
+	if m.Pod.Scheduling.Done {
 		counts["scheduled"]++
 	}
 	for i := range m.Pod.Containers {
 		c := &m.Pod.Containers[i]
-		if c.HasImage {
+		if c.ImageID != "" {
 			counts["image "+uid+c.Name] = 1
 		}
 		if c.Running {

@@ -70,26 +70,41 @@ type Rollout struct {
 
 // A Problem is one reason why an object isn't ready.
 type Problem struct {
-	Class         Class
-	Title         string // heading of the class: "Image can't be pulled"
-	Message       string // what the cluster said, on one line
-	Container     string // "app", "init:migrate"; empty when it isn't about one
-	Image         string
-	Pods          []string // new pods that have it, at most 20, in order of name
-	PodCount      int      // how many have it
-	PodTotal      int      // new pods seen
-	Nodes         []string // nodes of those pods, in order of name
-	SuspectNode   string   // a node that all these pods share while pods elsewhere are fine
-	Attempts      int      // restarts or pulls so far
-	Limit         int      // attempts that make it final; 0 when time alone does
-	ExitCode      *int32
-	Reason        string // reason of the last termination: OOMKilled, Error
+	Class   Class
+	Title   string // heading of the class: "Image can't be pulled"
+	Message string // what the cluster said, on one line
+	ContainerFailure
+	AffectedPods
 	Since         time.Time
 	FinalAt       time.Time // when it becomes final if nothing changes; zero when it never does by itself
 	Advice        string    // what must be done that a new release alone doesn't: "delete pod web-2 after the fix"
-	MissingObject *Ref      // the object whose absence is the cause, when it is known
-	Events        []Event   // newest last, at most 10
-	Logs          []LogTail // of at most two containers; set when the wait has ended
+	MissingObject *Ref      // whose absence is the cause; nil when that isn't known
+	Evidence
+}
+
+// A ContainerFailure says which container of the pods has a problem, and how it ended.
+type ContainerFailure struct {
+	Container string // "app", "init:migrate"; empty when the problem isn't about one
+	Image     string
+	Attempts  int // restarts or pulls so far
+	Limit     int // attempts that make the problem final; 0 when time alone does
+	ExitCode  *int32
+	Reason    string // of the last termination: OOMKilled, Error
+}
+
+// AffectedPods are the pods that have a problem.
+type AffectedPods struct {
+	Pods        []string // new pods that have it, at most 20, in order of name
+	PodCount    int      // how many have it
+	PodTotal    int      // new pods seen
+	Nodes       []string // nodes of those pods, in order of name
+	SuspectNode string   // that all these pods share while pods elsewhere are fine
+}
+
+// Evidence is what the cluster recorded about a problem.
+type Evidence struct {
+	Events []Event   // newest last, at most 10
+	Logs   []LogTail // of at most two containers; set when the wait has ended
 }
 
 // A Ref names an object that something else needs, in the same namespace.

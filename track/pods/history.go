@@ -139,7 +139,7 @@ func (m *History) GotPast(c class.Class, container string) bool {
 	own := p.container(container)
 	switch c {
 	case class.ImagePermanent, class.ImageName:
-		return own != nil && (own.HasImage || own.hasStarted())
+		return own != nil && (own.ImageID != "" || own.hasStarted())
 	case class.ConfigError, class.ContainerCreate, class.BadCommand:
 		return own != nil && own.Running && own.Restarts == 0 || p.Ready
 	}
@@ -220,25 +220,25 @@ func (m *History) podProblems(r Policy) []Finding {
 	case p.Deleting:
 		return nil
 	case p.Phase == corev1.PodFailed:
-		f := Finding{Class: class.PodFailed, Message: joinText(p.Reason, p.Message)}
-		if evictionReasons[p.Reason] || p.DisruptionReason != "" || strings.HasPrefix(p.Reason, "OutOf") {
+		f := Finding{Class: class.PodFailed, Message: joinText(p.Failure.Reason, p.Failure.Message)}
+		if evictionReasons[p.Failure.Reason] || p.DisruptionReason != "" || strings.HasPrefix(p.Failure.Reason, "OutOf") {
 			f.Class = class.Evicted
 		}
 		return []Finding{f}
-	case p.NotScheduled.Reason == "SchedulingGated":
-		return []Finding{{Class: class.Gated, Message: p.NotScheduled.Message}}
-	case p.NotScheduled.Reason == "" || p.Scheduled:
+	case p.Scheduling.Reason == "SchedulingGated":
+		return []Finding{{Class: class.Gated, Message: p.Scheduling.Message}}
+	case p.Scheduling.Reason == "" || p.Scheduling.Done:
 		return nil
 	}
-	f := Finding{Class: class.Unschedulable, Message: p.NotScheduled.Message}
+	f := Finding{Class: class.Unschedulable, Message: p.Scheduling.Message}
 	switch {
-	case strings.Contains(p.NotScheduled.Message, unboundClaims):
+	case strings.Contains(p.Scheduling.Message, unboundClaims):
 		f.Class = class.ClaimUnbound
 	case m.nodeComing:
 		f.Class = class.WaitingForNode
-	case ExcludesEveryNode(p.NotScheduled.Message), m.nodeImpossible:
+	case ExcludesEveryNode(p.Scheduling.Message), m.nodeImpossible:
 		f.Class = class.NoNodeFits
-	case r.OldPodsLeaving && strings.Contains(p.NotScheduled.Message, "Insufficient"):
+	case r.OldPodsLeaving && strings.Contains(p.Scheduling.Message, "Insufficient"):
 		f.Class = class.WaitingForRoom
 	}
 	return []Finding{f}
@@ -265,7 +265,7 @@ func (m *History) eventProblems(found []Finding) []Finding {
 		reason := m.Pod.Containers[i].Waiting.Reason
 		creating = creating || reason == "ContainerCreating" || reason == "PodInitializing"
 	}
-	unready := m.Pod.Phase == corev1.PodPending && m.Pod.Scheduled
+	unready := m.Pod.Phase == corev1.PodPending && m.Pod.Scheduling.Done
 	if !unready || len(found) > 0 || !creating && len(m.Pod.Containers) > 0 && m.Pod.Containers[0].Waiting.Reason != "" {
 		return nil
 	}

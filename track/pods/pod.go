@@ -16,45 +16,59 @@ import (
 // A Pod is what is kept of a pod.
 type Pod struct {
 	UID              types.UID
-	Owner            types.UID // of its controller; empty for a bare pod
-	OwnerName        string
 	Namespace        string
 	Name             string
+	Owner            Owner
 	Node             string
 	Created          time.Time
 	Deleting         bool
 	Phase            corev1.PodPhase
-	Reason           string
-	Message          string
+	Failure          StateReason // of its phase
 	Ready            bool
-	Scheduled        bool
-	NotScheduled     StateReason // of PodScheduled=False
+	Scheduling       Scheduling
 	DisruptionReason string
 	VolumeClaims     []string // PersistentVolumeClaims that it mounts
 	Containers       []Container
 }
 
-// StateReason is the reason and message of a condition.
+// An Owner is the controller of a pod; both are empty for a bare pod.
+type Owner struct {
+	UID  types.UID
+	Name string
+}
+
+// Scheduling says whether a pod has a node, and why it has none.
+type Scheduling struct {
+	Done bool
+	StateReason
+}
+
+// A StateReason is the reason and message of a state or a condition.
 type StateReason struct{ Reason, Message string }
 
 // A Container is one container of a pod, with its status.
 type Container struct {
-	Name            string // "app", "init:migrate"
-	PlainName       string // "app", "migrate"
-	Image           string
-	Init            bool // it runs to its end before the others start
-	Waiting         StateReason
-	Running         bool
-	Terminated      *Termination // when it is terminated now
-	LastTermination *Termination // the run before
+	Name      string // "app", "init:migrate"
+	PlainName string // "app", "migrate"
+	Image     string
+	ImageID   string // on the node; empty before it was pulled
+	Init      bool   // it runs to its end before the others start
+	ContainerState
+	LastTermination *Termination // of the run before; nil when there was none
 	Restarts        int
 	Ready           bool
-	HasImage        bool // the image is on the node: it was pulled
 	MemoryLimit     string
 	ReadinessWindow time.Duration // how long readiness may fail before that says anything; 0 without a probe
 }
 
-// An End is how a run of a container ended.
+// A ContainerState is what a container does now.
+type ContainerState struct {
+	Waiting    StateReason
+	Running    bool
+	Terminated *Termination // nil when it isn't terminated
+}
+
+// A Termination is how a run of a container ended.
 type Termination struct {
 	ExitCode int32
 	Reason   string
@@ -68,14 +82,14 @@ func Trim(p *corev1.Pod) Pod {
 	out := Pod{
 		UID: p.UID, Namespace: p.Namespace, Name: p.Name, Node: p.Spec.NodeName,
 		Created: p.CreationTimestamp.Time, Deleting: p.DeletionTimestamp != nil,
-		Phase: p.Status.Phase, Reason: p.Status.Reason, Message: shorten(p.Status.Message),
+		Phase: p.Status.Phase, Failure: StateReason{p.Status.Reason, shorten(p.Status.Message)},
 	}
 	for _, o := range p.OwnerReferences {
 		if o.Controller != nil && *o.Controller {
-			out.Owner, out.OwnerName = o.UID, o.Name
+			out.Owner = Owner{UID: o.UID, Name: o.Name}
 		}
 	}
-	out.conditions(p.Status.Conditions)
+	out.setConditions(p.Status.Conditions)
 	for _, v := range p.Spec.Volumes {
 		switch {
 		case v.PersistentVolumeClaim != nil:
@@ -95,15 +109,15 @@ func Trim(p *corev1.Pod) Pod {
 	return out
 }
 
-func (p *Pod) conditions(all []corev1.PodCondition) {
+func (p *Pod) setConditions(all []corev1.PodCondition) {
 	for _, c := range all {
 		switch c.Type {
 		case corev1.PodReady:
 			p.Ready = c.Status == corev1.ConditionTrue
 		case corev1.PodScheduled:
-			p.Scheduled = c.Status == corev1.ConditionTrue
+			p.Scheduling.Done = c.Status == corev1.ConditionTrue
 			if c.Status == corev1.ConditionFalse {
-				p.NotScheduled = StateReason{c.Reason, shorten(withoutPreemption(c.Message))}
+				p.Scheduling.StateReason = StateReason{c.Reason, shorten(withoutPreemption(c.Message))}
 			}
 		case corev1.DisruptionTarget:
 			if c.Status == corev1.ConditionTrue {
@@ -111,7 +125,7 @@ func (p *Pod) conditions(all []corev1.PodCondition) {
 			}
 		}
 	}
-	p.Scheduled = p.Scheduled || p.Node != ""
+	p.Scheduling.Done = p.Scheduling.Done || p.Node != ""
 }
 
 func containerOf(prefix string, once bool, spec *corev1.Container, all []corev1.ContainerStatus) Container {
@@ -125,14 +139,14 @@ func containerOf(prefix string, once bool, spec *corev1.Container, all []corev1.
 	}
 	for i := range all {
 		if all[i].Name == spec.Name {
-			c.status(&all[i])
+			c.setStatus(&all[i])
 		}
 	}
 	return c
 }
 
-func (c *Container) status(s *corev1.ContainerStatus) {
-	c.Restarts, c.Ready, c.HasImage = int(s.RestartCount), s.Ready, s.ImageID != ""
+func (c *Container) setStatus(s *corev1.ContainerStatus) {
+	c.Restarts, c.Ready, c.ImageID = int(s.RestartCount), s.Ready, s.ImageID
 	c.Terminated, c.LastTermination = terminationOf(s.State.Terminated), terminationOf(s.LastTerminationState.Terminated)
 	if w := s.State.Waiting; w != nil {
 		c.Waiting = StateReason{w.Reason, shorten(withoutPrefixes(w.Message))}

@@ -117,10 +117,12 @@ func (s *studio) succeed(t testing.TB) {
 func failedError() error {
 	exit := int32(1)
 	crash := track.Problem{
-		Class: class.CrashLoop, Title: "Container crashes", Message: "back-off restarting failed container", Container: "app",
-		Pods: []string{"api-77c9-zz1p4"}, PodCount: 1, PodTotal: 4, Nodes: []string{"node-3"}, SuspectNode: "node-3", Attempts: 2, Limit: 3,
-		ExitCode: &exit, Reason: "Error",
-		Logs: []track.LogTail{{Pod: "api-77c9-zz1p4", Container: "app", Previous: true, Lines: []string{"connecting to pg:5432", "FATAL: no route to host"}}},
+		Class:            class.CrashLoop,
+		Title:            "Container crashes",
+		Message:          "back-off restarting failed container",
+		ContainerFailure: track.ContainerFailure{Container: "app", Attempts: 2, Limit: 3, ExitCode: &exit, Reason: "Error"},
+		AffectedPods:     track.AffectedPods{Pods: []string{"api-77c9-zz1p4"}, PodCount: 1, PodTotal: 4, Nodes: []string{"node-3"}, SuspectNode: "node-3"},
+		Evidence:         track.Evidence{Logs: []track.LogTail{{Pod: "api-77c9-zz1p4", Container: "app", Previous: true, Lines: []string{"connecting to pg:5432", "FATAL: no route to host"}}}},
 	}
 	return &track.FailedError{
 		Causes: []track.Cause{
@@ -282,8 +284,12 @@ func TestEventsErrors(t *testing.T) {
 
 func hookFailure() error {
 	p := track.Problem{
-		Class: class.JobFailed, Title: "Job failed", Message: "BackoffLimitExceeded", Container: "app", Pods: []string{"migrate-x7k2p"},
-		Logs: []track.LogTail{{Pod: "migrate-x7k2p", Container: "app", Lines: []string{"relation \"orders\" does not exist"}}},
+		Class:            class.JobFailed,
+		Title:            "Job failed",
+		Message:          "BackoffLimitExceeded",
+		ContainerFailure: track.ContainerFailure{Container: "app"},
+		AffectedPods:     track.AffectedPods{Pods: []string{"migrate-x7k2p"}},
+		Evidence:         track.Evidence{Logs: []track.LogTail{{Pod: "migrate-x7k2p", Container: "app", Lines: []string{"relation \"orders\" does not exist"}}}},
 	}
 	return &track.FailedError{Causes: []track.Cause{{Class: class.JobFailed, Title: "Job failed", Fatal: true, Objects: []kube.ID{viewtest.ID("batch", "Job", "migrate")}, Problem: p}}}
 }
@@ -324,7 +330,7 @@ func TestHeartbeat(t *testing.T) {
 // TestLogOfAnEarlierRun is asked for where there was one: a Job makes new pods.
 func TestLogOfAnEarlierRun(t *testing.T) {
 	for restarts, want := range map[int]bool{0: false, 2: true} {
-		p := track.Problem{Container: "app", Pods: []string{"migrate-x7k2p"}, Attempts: restarts}
+		p := track.Problem{ContainerFailure: track.ContainerFailure{Container: "app", Attempts: restarts}, AffectedPods: track.AffectedPods{Pods: []string{"migrate-x7k2p"}}}
 		steps := nextFor(string(class.CrashLoop), stepInput{id: viewtest.ID("batch", "Job", "migrate"), problem: p})
 		if got := strings.HasSuffix(steps[0].Command, " --previous"); got != want {
 			t.Errorf("%d restarts: %s", restarts, steps[0].Command)
@@ -407,8 +413,15 @@ func TestEventsInjection(t *testing.T) {
 			op := viewtest.HostileOperation(t)
 			s.Observe(deploy.Began{Operation: op})
 			evil := viewtest.Hostile + "\n::error::x ##[error]y"
-			p := track.Problem{Class: "x", Title: evil, Message: evil, Container: evil, Image: evil, Pods: []string{evil}, Nodes: []string{evil}, PodCount: 1, PodTotal: 1, Reason: evil, Advice: evil,
-				Events: []track.Event{{Type: evil, Reason: evil, Message: evil, Object: evil}}, Logs: []track.LogTail{{Pod: evil, Container: evil, Lines: []string{evil}}, {Pod: evil, UnavailableReason: evil}}}
+			p := track.Problem{
+				Class:            "x",
+				Title:            evil,
+				Message:          evil,
+				Advice:           evil,
+				ContainerFailure: track.ContainerFailure{Container: evil, Image: evil, Reason: evil},
+				AffectedPods:     track.AffectedPods{Pods: []string{evil}, Nodes: []string{evil}, PodCount: 1, PodTotal: 1},
+				Evidence:         track.Evidence{Events: []track.Event{{Type: evil, Reason: evil, Message: evil, Object: evil}}, Logs: []track.LogTail{{Pod: evil, Container: evil, Lines: []string{evil}}, {Pod: evil, UnavailableReason: evil}}},
+			}
 			s.Observe(deploy.Tracked{Report: track.Report{Kind: track.LogWritten, Log: &track.LogLine{Object: viewtest.WebID(), Pod: evil, Container: evil, Text: "\r" + evil}}})
 			s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Progressing, Message: evil})
 			s.after(35 * time.Second)
@@ -484,8 +497,12 @@ func TestEventsHide(t *testing.T) {
 			Env:        viewtest.Environment("GITHUB_ACTIONS", "true", "GITHUB_STEP_SUMMARY", file("summary")),
 			ResultFile: file("result"), JUnitFile: file("junit"), Hidden: hidden,
 		}, tty)
-		p := track.Problem{Class: "x", Title: "it says " + secret, Message: strings.Repeat("words ", 12) + secret, Events: []track.Event{{Message: secret}},
-			Logs: []track.LogTail{{Pod: "p", Lines: []string{"with " + secret + "."}}}}
+		p := track.Problem{
+			Class:    "x",
+			Title:    "it says " + secret,
+			Message:  strings.Repeat("words ", 12) + secret,
+			Evidence: track.Evidence{Events: []track.Event{{Message: secret}}, Logs: []track.LogTail{{Pod: "p", Lines: []string{"with " + secret + "."}}}},
+		}
 		s.Warn("beware of " + secret)
 		s.fail(t, errors.Join(&track.FailedError{Causes: []track.Cause{{Title: p.Title, Fatal: true, Objects: []kube.ID{viewtest.WebID()}, Problem: p}}}, errors.New("and "+secret)))
 		out := string(s.closed(t))

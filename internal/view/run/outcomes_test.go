@@ -46,9 +46,12 @@ func (s *studio) hookFails(t testing.TB) {
 func (s *studio) timesOut(t testing.TB) {
 	op := s.play(t)
 	p := track.Problem{
-		Class: class.Readiness, Title: "Readiness probe fails", Message: "Readiness probe failed: HTTP probe failed with statuscode: 503", Container: "web",
-		Pods: []string{"web-6d8f-k2x9n"}, PodCount: 1, PodTotal: 3, Nodes: []string{"node-1"},
-		Logs: []track.LogTail{{Pod: "web-6d8f-k2x9n", Container: "web", Lines: []string{"waiting for the licence server"}}},
+		Class:            class.Readiness,
+		Title:            "Readiness probe fails",
+		Message:          "Readiness probe failed: HTTP probe failed with statuscode: 503",
+		ContainerFailure: track.ContainerFailure{Container: "web"},
+		AffectedPods:     track.AffectedPods{Pods: []string{"web-6d8f-k2x9n"}, PodCount: 1, PodTotal: 3, Nodes: []string{"node-1"}},
+		Evidence:         track.Evidence{Logs: []track.LogTail{{Pod: "web-6d8f-k2x9n", Container: "web", Lines: []string{"waiting for the licence server"}}}},
 	}
 	web := track.Status{ID: viewtest.WebID(), State: track.Progressing, Message: "2 of 3 pods ready", Done: 2, Total: 3, Problem: &p, Waited: 36 * time.Second}
 	foo := track.Status{ID: viewtest.ID("example.com", "Foo", "foo"), State: track.Progressing, Message: "Issuing: DNS-01 challenge pending", Waited: 36 * time.Second}
