@@ -172,8 +172,8 @@ func TestInjected(t *testing.T) {
 			chart = strings.Replace(chart, "nginx:1", "nginx:2", 1)
 			p := s.deploy(chart)
 			s.expect(p, "update Deployment/web")
-			if c := change(t, p, "Deployment", "web"); len(c.Removed) > 0 {
-				t.Errorf("Removed: %v", c.Removed)
+			if got := removed(change(t, p, "Deployment", "web")); len(got) > 0 {
+				t.Errorf("removed: %v", got)
 			}
 			check("nginx:2")
 		})

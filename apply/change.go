@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"deployer/apply/compare"
 	"deployer/apply/ordering"
 	"deployer/internal/kube"
 )
@@ -46,8 +47,12 @@ type Change struct {
 
 	Reason    string          // "removed from the chart", "spec.selector is immutable", "left by failed revision 7"
 	Conflicts []FieldConflict // fields that somebody else had set otherwise
-	Removed   []Removal       // fields that will disappear from the live object
-	TakenFrom []string        // managers whose fields become ours, metadata only: "helm (Update)"
+	// Fields are those in which the live object, or what it is to be, is another
+	// than it was: of an Update, by the server's answer or else by our own
+	// reckoning; of a Recreate, where the new object is stated otherwise; of a
+	// Create, what the server makes something else of than is applied.
+	Fields    []FieldChange
+	TakenFrom []string // managers whose fields become ours, metadata only: "helm (Update)"
 
 	// After is what the object says it waits for: others to be ready or there, or,
 	// where it is deleted, to be gone.
@@ -87,18 +92,8 @@ type Change struct {
 	denied    *PermissionError // why the account may not carry it out; nil when nothing is known against it
 }
 
-// A Removal is a field that goes because the chart doesn't say it any more.
-type Removal struct {
-	Path     string // spec.template.spec.containers[name="sidecar"]
-	Revision int    // the latest earlier revision that had it; 0 when it is in none that is stored
-}
-
-func (r Removal) String() string {
-	if r.Revision == 0 {
-		return r.Path
-	}
-	return fmt.Sprintf("%s (from revision %d)", r.Path, r.Revision)
-}
+// A FieldChange is one field that a change adds, removes or gives another value.
+type FieldChange = compare.FieldChange
 
 // Outcome is what becomes of a contested field.
 type Outcome string

@@ -162,7 +162,7 @@ func TestTheChartWinsWhereKeysCollide(t *testing.T) {
 			}
 			done := s.run(p)
 			if !slices.ContainsFunc(done, func(c apply.Change) bool {
-				return c.Action == apply.Update && len(c.Conflicts) == 1 && slices.ContainsFunc(c.Removed, func(r apply.Removal) bool { return strings.HasPrefix(theirs, r.Path) })
+				return c.Action == apply.Update && len(c.Conflicts) == 1 && slices.ContainsFunc(removed(c), func(f apply.FieldChange) bool { return strings.HasPrefix(theirs, f.String()) })
 			}) {
 				t.Errorf("the run doesn't tell of the conflict and of what goes: %+v", done)
 			}

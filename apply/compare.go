@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
+	"deployer/apply/compare"
 	"deployer/apply/fields"
 	"deployer/apply/ownership"
 	"deployer/internal/kube"
@@ -231,6 +232,23 @@ func (c *comparison) differences(after *unstructured.Unstructured) (*typed.Compa
 		return nil, err
 	}
 	return c.live.Compare(v)
+}
+
+// rewritten lists the fields of a new object that the server makes something else
+// of than is applied; none of an object that can't be read by its schema.
+func (p *planning) rewritten(ctx context.Context, t *target, want, result *unstructured.Unstructured) ([]FieldChange, error) {
+	if within(want.Object, result.Object) {
+		return nil, nil
+	}
+	conv, _, err := p.schemas.of(ctx, t.mapping.GVK)
+	if err != nil {
+		return nil, err
+	}
+	all, err := compare.Fields(conv, compare.States{Before: want, After: result, Desired: want})
+	if err != nil {
+		return nil, nil // the server has read it
+	}
+	return slices.DeleteFunc(all, func(f FieldChange) bool { return f.Kind == compare.Added }), nil
 }
 
 // same says whether two states of an object differ in more than bookkeeping.

@@ -103,7 +103,8 @@ func (p *planning) create(ctx context.Context, t *target, want *unstructured.Uns
 	switch {
 	case err == nil:
 		c.Result, t.missed = result, true
-		return c, nil
+		c.Fields, err = p.rewritten(ctx, t, want, result)
+		return c, err
 	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
 		return p.unexpected(ctx, t, want, s)
 	case missingPermission(err) != nil && !s.absent && !s.forbidden:

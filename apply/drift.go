@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"deployer/apply/compare"
 	"deployer/internal/kube"
 )
 
@@ -204,7 +205,7 @@ func (d *drifting) object(ctx context.Context, t *target, s observation) (Drifte
 	}
 	o, c, err := d.again(ctx, t, s)
 	if err == nil && o.State == Changed {
-		o.Fields, err = d.fields(ctx, t, c)
+		o.Fields, err = d.fields(t, c)
 	}
 	return o, err
 }
@@ -302,6 +303,11 @@ func (p *planning) reckoned(ctx context.Context, t *target, want, live *unstruct
 		return c, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
 	}
 	c.Want, c.Result = cmp.want, cmp.predicted
+	diff, err := cmp.differences(c.Result)
+	if err != nil {
+		return c, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
+	}
+	c.Fields = compare.States{Before: live, After: c.Result, Desired: c.Want, Managed: cmp.entries}.Fields(diff)
 	return c, nil
 }
 

@@ -1,12 +1,12 @@
 package apply
 
 import (
-	"context"
 	"slices"
 	"strings"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"deployer/apply/compare"
 	"deployer/apply/fields"
 	"deployer/apply/ownership"
 	"deployer/internal/annotation"
@@ -15,32 +15,13 @@ import (
 
 // fields lists what of an object isn't as it was applied: what applying again
 // would change, what it would leave to others, and what others have added.
-func (d *drifting) fields(ctx context.Context, t *target, c Change) ([]DriftField, error) {
+func (d *drifting) fields(t *target, c Change) ([]DriftField, error) {
 	l, err := d.list(t, c)
 	if err != nil {
 		return nil, err
 	}
-	conv, _, err := d.schemas.of(ctx, t.mapping.GVK)
-	if err != nil {
-		return nil, err
-	}
-	live, err := typedOf(conv, bare(c.Live))
-	if err != nil {
-		return nil, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
-	}
-	cmp := &comparison{conv: conv, live: live}
-	diff, err := cmp.differences(c.Result)
-	if err != nil {
-		return nil, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
-	}
-	diff.Modified.Iterate(func(p fieldpath.Path) { l.modified(p.Copy()) })
-	for _, p := range fields.Topmost(diff.Removed) {
-		l.add(p, false)
-	}
-	for _, p := range fields.Topmost(diff.Added) {
-		if _, stated := fields.Value(t.obj.Object, p); stated || l.stamped(p) {
-			l.add(p, false) // not a default that comes with something else
-		}
+	for _, f := range c.Fields {
+		l.changed(f)
 	}
 	l.yielded()
 	l.additions()
@@ -66,12 +47,21 @@ type driftList struct {
 	seen    *fieldpath.Set
 }
 
-// modified takes a field of another value, unless the server has chosen both:
-// a default, or the doing of a webhook.
-func (l *driftList) modified(path fieldpath.Path) {
-	_, stated := fields.Value(l.t.obj.Object, path)
-	if stated || l.stamped(path) || l.owner(path) != nil || l.revision(path) > 0 {
-		l.add(path, false)
+// changed takes a field that applying again would change. What applying would add
+// has to be stated, or it is a default that comes with something else; of what it
+// would give another value the server may have chosen both: a default, or the doing
+// of a webhook.
+func (l *driftList) changed(f FieldChange) {
+	_, stated := fields.Value(l.t.obj.Object, f.Path)
+	stated = stated || l.stamped(f.Path)
+	switch {
+	case f.Kind == compare.Added && stated, f.Kind == compare.Removed,
+		f.Kind == compare.Changed && (stated || l.owner(f.Path) != nil || l.revision(f.Path) > 0):
+		l.note(f.Path, f.After, f.Kind != compare.Removed, false)
+	case f.Kind == compare.Reordered:
+		if noted := l.note(f.Path, f.After, true, false); noted != nil {
+			noted.Is = f.Before
+		}
 	}
 }
 
@@ -82,12 +72,6 @@ func (l *driftList) stamped(path fieldpath.Path) bool {
 	}
 	_, ok := fields.Value(l.c.Want.Object, path)
 	return ok
-}
-
-// add notes one field, whose released value is that of applying again.
-func (l *driftList) add(path fieldpath.Path, expected bool) {
-	was, had := fields.Value(l.c.Result.Object, path)
-	l.note(path, was, had, expected)
 }
 
 // note notes one field; nil when it is nobody's concern.

@@ -283,7 +283,8 @@ func (p *planning) judgeHook(ctx context.Context, t *target) (Change, error) {
 	}
 	switch {
 	case err == nil:
-		return c, nil
+		c.Fields, err = p.rewritten(ctx, t, want, c.Result)
+		return c, err
 	case noDryRun(err):
 		c.Unverified = "an admission webhook refuses dry runs"
 	case missingPermission(err) != nil:

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 
+	"deployer/apply/compare"
 	"deployer/apply/fields"
 	"deployer/internal/annotation"
 	"deployer/internal/kube"
@@ -49,6 +50,11 @@ func (p *planning) recreate(ctx context.Context, u *updating, refusal error, at 
 	c := p.change(t, Recreate)
 	c.Live, c.Want = u.live, u.asScaled()
 	c.Conflicts = u.c.Conflicts
+	var err error
+	c.Fields, err = compare.Fields(u.cmp.conv, compare.States{Before: u.live, After: c.Want, Desired: c.Want, Managed: u.cmp.entries, Stated: true})
+	if err != nil {
+		return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
+	}
 	c.Reason = broken.Text
 	if len(broken.Fields) > 0 {
 		c.Reason = strings.Join(broken.Fields, ", ") + " can't be changed"

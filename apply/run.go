@@ -218,8 +218,8 @@ func (a *Applier) execute(ctx context.Context, c Change) (Change, error) {
 			next.Warning = "kept as it is: " + next.Reason // the plan didn't say so
 		}
 		c = next
-		if len(c.Conflicts)+len(c.Removed) == 0 {
-			c.Conflicts, c.Removed = repaired.Conflicts, repaired.Removed
+		if len(c.Conflicts)+len(c.Fields) == 0 {
+			c.Conflicts, c.Fields = repaired.Conflicts, repaired.Fields
 		}
 	}
 }

@@ -186,7 +186,7 @@ func TestSchemaOfAYoungKind(t *testing.T) {
 	// Somebody's item of a list stays when ours change.
 	s.patch(s.ns+".example.com/v1", "Foo0", "f", "application/merge-patch+json", `{"spec": {"things": [{"name": "a", "v": "x"}, {"name": "b", "v": "y"}]}}`, "somebody")
 	p = s.plan(foo(0, "size: 6, things: [{name: a, v: x}]"))
-	if got := change(t, p, "Foo0", "f").Removed; len(got) > 0 {
+	if got := removed(change(t, p, "Foo0", "f")); len(got) > 0 {
 		t.Errorf("removed: %v", got)
 	}
 }

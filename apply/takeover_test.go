@@ -191,9 +191,9 @@ func TestOrphansOfFailedHelm3Releases(t *testing.T) {
 	p := s.plan(first)
 	s.expect(p, "update ConfigMap/conf", "update Deployment/web")
 	for c := range p.Changes() {
-		t.Logf("%s %s: removed %v, from %v", c.Action, c.ID, c.Removed, c.TakenFrom)
-		if c.Action == apply.Update && (len(c.Removed) != 1 || c.Removed[0].Revision != 2) {
-			t.Errorf("%s: removed %v", c.ID, c.Removed)
+		t.Logf("%s %s: removed %v, from %v", c.Action, c.ID, removed(c), c.TakenFrom)
+		if c.Action == apply.Update && (len(removed(c)) != 1 || removed(c)[0].Revision != 2) {
+			t.Errorf("%s: removed %v", c.ID, removed(c))
 		}
 	}
 	s.run(p)

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
+	"deployer/apply/compare"
 	"deployer/apply/fields"
 	"deployer/apply/ownership"
 	"deployer/internal/kube"
@@ -327,13 +328,16 @@ func (u *updating) differences(result *unstructured.Unstructured) (*typed.Compar
 	return diff, nil
 }
 
-// account lists what goes, and drops conflicts that come to nothing: the same
+// account lists what changes, and drops conflicts that come to nothing: the same
 // quantity written otherwise.
 func (u *updating) account(c *Change, diff *typed.Comparison, result *unstructured.Unstructured) {
 	u.rememberPrior(c, diff, result)
-	c.Removed = nil
-	for _, path := range fields.Topmost(diff.Removed) {
-		c.Removed = append(c.Removed, Removal{Path: fields.String(path), Revision: u.cmp.introducedBy(path)})
+	states := compare.States{Before: u.live, After: result, Desired: u.c.Want, Managed: u.cmp.entries}
+	c.Fields = states.Fields(diff)
+	for i := range c.Fields {
+		if f := &c.Fields[i]; f.Kind == compare.Removed {
+			f.Revision = u.cmp.introducedBy(f.Path)
+		}
 	}
 	var kept []FieldConflict
 	for _, f := range c.Conflicts {

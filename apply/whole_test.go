@@ -59,8 +59,8 @@ func TestTwoNamesForOnePort(t *testing.T) {
 			next := strings.Replace(twoNames, `env: [{name: A, value: "1"}]`, `env: [{name: B, value: "1"}]`, 1)
 			p := s.deploy(next)
 			s.expect(p, "update Deployment/web")
-			if c := change(t, p, "Deployment", "web"); len(c.Removed) != 1 || c.Removed[0].Path != `spec.template.spec.containers[name="app"].env[name="A"]` {
-				t.Errorf("Removed: %v", c.Removed)
+			if got := removed(change(t, p, "Deployment", "web")); len(got) != 1 || got[0].String() != `spec.template.spec.containers[name="app"].env[name="A"]` {
+				t.Errorf("removed: %v", got)
 			}
 			d := s.get("apps/v1", "Deployment", "web")
 			if got := names(at(d, "spec.template.spec.containers.app.env")); got != "B" {

@@ -30,11 +30,28 @@ type Entry struct {
 }
 
 // Label names the entry for people: helm (Update), kubectl (Update, scale).
-func (e Entry) Label() string {
-	if e.Subresource != "" {
-		return fmt.Sprintf("%s (%s, %s)", e.Manager, e.Operation, e.Subresource)
+func (e Entry) Label() string { return e.Owner().Label() }
+
+// Owner is the entry without its fields.
+func (e Entry) Owner() Owner {
+	return Owner{Manager: e.Manager, Operation: string(e.Operation), Subresource: e.Subresource, Time: e.Time}
+}
+
+// An Owner is who owns a field: an entry of metadata.managedFields without its
+// fields. The zero value is nobody.
+type Owner struct {
+	Manager     string // or what scales
+	Operation   string // Apply or Update
+	Subresource string
+	Time        time.Time // when that manager last wrote the object; zero when unknown
+}
+
+// Label names the owner for people: helm (Update), kubectl (Update, scale).
+func (o Owner) Label() string {
+	if o.Subresource != "" {
+		return fmt.Sprintf("%s (%s, %s)", o.Manager, o.Operation, o.Subresource)
 	}
-	return fmt.Sprintf("%s (%s)", e.Manager, e.Operation)
+	return fmt.Sprintf("%s (%s)", o.Manager, o.Operation)
 }
 
 // Parse reads managedFields. Entries without a field set have an empty one.

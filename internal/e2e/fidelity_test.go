@@ -17,8 +17,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 
 	"deployer/apply"
+	"deployer/apply/compare"
 	"deployer/chart"
 	"deployer/internal/deploy"
 	"deployer/internal/kube"
@@ -224,24 +226,45 @@ func (p *prophecy) cameTrue(cluster *kube.Cluster, when string, c apply.Change) 
 		}
 	case want == nil || c.ID.Kind == "Pod" && c.Action == apply.Create:
 		// Of Pods much depends on what else there is by then: a node, limits.
-		p.differ(when, c, diff.Fields(live, c.Want, diff.Options{Partial: true}))
+		p.differ(when, c, p.compare(cluster, apply.Change{Live: live, Want: c.Want}))
 	default:
-		p.same(when, c, generated(want), generated(live))
+		p.same(cluster, when, c, generated(want), generated(live))
 	}
 }
 
-func (p *prophecy) same(when string, c apply.Change, want, got *unstructured.Unstructured) {
+func (p *prophecy) same(cluster *kube.Cluster, when string, c apply.Change, want, got *unstructured.Unstructured) {
 	p.Helper()
 	if reflect.DeepEqual(want.Object, got.Object) {
 		return
 	}
-	if changes := diff.Fields(want, got, diff.Options{}); len(changes) > 0 {
+	if changes := p.compare(cluster, apply.Change{Live: want, Result: got}); len(changes) > 0 {
 		p.differ(when, c, changes)
 		return
 	}
 	a, _ := json.Marshal(want.Object)
 	b, _ := json.Marshal(got.Object)
 	p.Errorf("%s: %s (%s)\nplanned %s\nis      %s", when, c.ID, c.Action, a, b)
+}
+
+// compare lists what differs between two states of an object, or where it isn't
+// as it was wanted, by the server's schema.
+func (p *prophecy) compare(cluster *kube.Cluster, c apply.Change) []diff.Change {
+	p.Helper()
+	conv, err := cluster.TypeConverter(p.Context(), c.Live.GroupVersionKind().GroupVersion())
+	if err != nil {
+		p.Fatal(err)
+	}
+	if conv == nil {
+		conv = managedfields.NewDeducedTypeConverter()
+	}
+	states := compare.States{Before: c.Live, After: c.Result}
+	if c.Result == nil {
+		states.After, states.Stated = c.Want, true
+	}
+	if c.Fields, err = compare.Fields(conv, states); err != nil {
+		p.Fatal(err)
+	}
+	return diff.Fields(c, nil)
 }
 
 func (p *prophecy) differ(when string, c apply.Change, changes []diff.Change) {

@@ -1,7 +1,10 @@
 package planfile
 
 import (
+	"slices"
+
 	"deployer/apply"
+	"deployer/apply/compare"
 	"deployer/apply/fields"
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
@@ -43,70 +46,59 @@ func objectOf(k *key, hidden *hide.Texts, step deploy.Step, c apply.Change) Obje
 	if c.Want != nil {
 		o.Want = k.of("want "+c.ID.String(), c.Want.Object)
 	}
-	entries, secret := entriesOf(c.Live), hide.Of(c.Live, c.Want, c.Result)
-	for _, d := range changed(c) {
-		f := Field{Path: fields.String(d.path), Owners: ownersOf(entries, d.path)}
-		if d.had {
-			f.Before = k.of("field "+o.Object+" "+f.Path, d.before)
+	secret := hide.Of(c.Live, c.Want, c.Result)
+	for _, change := range c.Fields {
+		for _, leaf := range change.Leaves() {
+			if isFootprint(c, leaf) {
+				o.Fields = append(o.Fields, fieldOf(k, hidden, secret, o.Object, leaf))
+			}
 		}
-		// What the chart doesn't state, defaults and webhooks choose: maybe
-		// another value each time, such as the time.
-		if d.has && states(c.Want, d.path) {
-			f.After = k.of("field "+o.Object+" "+f.Path, d.after)
-		}
-		if !secret.Below(fields.Names(d.path)) {
-			f.From, f.To = shown(hidden, d)
-		}
-		o.Fields = append(o.Fields, f)
 	}
 	return o
 }
 
-// shown are the values of a field, or nothing when either is hidden.
-func shown(hidden *hide.Texts, d difference) (from, to string) {
-	if !d.had || !d.has {
-		return show(hidden.Value(d.before), d.had), show(hidden.Value(d.after), d.has)
+// isFootprint tells whether a plan depends on a field: not on the order of lists,
+// which earlier versions of the format didn't speak of, and of a new object not on
+// what the server adds.
+func isFootprint(c apply.Change, f apply.FieldChange) bool {
+	return f.Kind != compare.Reordered && !(c.Action == apply.Create && f.Kind == compare.Added)
+}
+
+func fieldOf(k *key, hidden *hide.Texts, secret hide.Fields, object string, f apply.FieldChange) Field {
+	out := Field{Path: fields.String(f.Path)}
+	for _, owner := range f.Owners {
+		if label := owner.Label(); !slices.Contains(out.Owners, label) {
+			out.Owners = append(out.Owners, label)
+		}
 	}
-	before, after := hidden.Pair(d.before, d.after)
+	slices.Sort(out.Owners)
+	if f.Kind != compare.Added {
+		out.Before = k.of("field "+object+" "+out.Path, f.Before)
+	}
+	// What the chart doesn't state, defaults and webhooks choose: maybe another
+	// value each time, such as the time.
+	if f.Kind != compare.Removed && f.Declared {
+		out.After = k.of("field "+object+" "+out.Path, f.After)
+	}
+	if !secret.Below(fields.Names(f.Path)) {
+		out.From, out.To = shown(hidden, f)
+	}
+	return out
+}
+
+// shown are the values of a field, or nothing when either is hidden.
+func shown(hidden *hide.Texts, f apply.FieldChange) (from, to string) {
+	switch f.Kind {
+	case compare.Added:
+		return "", fields.Text(hidden.Value(f.After), true)
+	case compare.Removed:
+		return fields.Text(hidden.Value(f.Before), true), ""
+	}
+	before, after := hidden.Pair(f.Before, f.After)
 	if before == hide.Mark && after == hide.Mark {
 		return "", ""
 	}
-	return show(before, true), show(after, true)
-}
-
-// changed lists the fields that a change touches.
-func changed(c apply.Change) []difference {
-	switch {
-	case c.Want == nil:
-		return nil
-	case c.Action == apply.Create:
-		return rewritten(c)
-	case c.Live == nil || c.Action != apply.Update && c.Action != apply.Recreate:
-		return nil
-	}
-	after, partial := c.Result, false
-	if after == nil || c.Action == apply.Recreate {
-		// A new object gets numbers and names that are others each time.
-		after, partial = c.Want, true
-	}
-	owned := unionOf(entriesOf(c.Live), entriesOf(after), entriesOf(c.Result))
-	return differences(bare(c.Live, c.Want), bare(after, c.Want), owned, partial)
-}
-
-// rewritten lists the fields of a new object that the server gives another
-// value than the chart states.
-func rewritten(c apply.Change) []difference {
-	if c.Result == nil {
-		return nil
-	}
-	var out []difference
-	owned := unionOf(entriesOf(c.Result))
-	for _, d := range differences(bare(c.Want, c.Want), bare(c.Result, c.Want), owned, false) {
-		if d.had {
-			out = append(out, d)
-		}
-	}
-	return out
+	return fields.Text(before, true), fields.Text(after, true)
 }
 
 // A print is as much of an operation as is compared.

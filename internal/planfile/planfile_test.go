@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -15,9 +16,14 @@ import (
 	helmchart "helm.sh/helm/v3/pkg/chart"
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/client-go/applyconfigurations"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
 	"deployer/apply"
+	"deployer/apply/compare"
+	"deployer/apply/ownership"
 	"deployer/chart"
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
@@ -80,10 +86,27 @@ func change(t *testing.T) apply.Change {
 	}
 }
 
+// compared is a change with the fields that it touches.
+func compared(t *testing.T, c apply.Change) apply.Change {
+	t.Helper()
+	managed, err := ownership.Parse(c.Live.GetManagedFields())
+	if err == nil {
+		states := compare.States{Before: c.Live, After: c.Result, Desired: c.Want, Managed: managed}
+		c.Fields, err = compare.Fields(builtin(), states)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// builtin reads the schemas of the built-in kinds.
+var builtin = sync.OnceValue(func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(scheme.Scheme) })
+
 func testKey() *key { return &key{raw: []byte("k")} }
 
 func TestTouchedFields(t *testing.T) {
-	o := objectOf(testKey(), nil, deploy.StepApply, change(t))
+	o := objectOf(testKey(), nil, deploy.StepApply, compared(t, change(t)))
 	var got []string
 	for _, f := range o.Fields {
 		line := f.Path + ": " + f.step()
@@ -135,12 +158,12 @@ func TestMoved(t *testing.T) {
 			"Deployment/prod/web: planned update; something else would be sent: its schema, or who sets its fields, has changed"},
 	}
 	k := testKey()
-	planned := objectOf(k, nil, deploy.StepApply, change(t))
+	planned := objectOf(k, nil, deploy.StepApply, compared(t, change(t)))
 	for _, test := range tests {
 		c := change(t)
 		test.edit(&c)
 		got := ""
-		for _, m := range planned.moved(objectOf(k, nil, deploy.StepApply, c)) {
+		for _, m := range planned.moved(objectOf(k, nil, deploy.StepApply, compared(t, c))) {
 			got += m.String()
 		}
 		if got != test.want {
@@ -230,10 +253,10 @@ func TestConfidentialFieldsAreHidden(t *testing.T) {
 	}
 	op.Hidden = &hide.Texts{}
 	op.Hidden.Object(object(t, secretManifest))
-	op.Plan.Waves = []apply.Wave{{Changes: []apply.Change{{
+	op.Plan.Waves = []apply.Wave{{Changes: []apply.Change{compared(t, apply.Change{
 		ID: kube.ID{Kind: "ConfigMap", Name: "c"}, Action: apply.Update,
 		Live: object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}"), Want: conf("4711"), Result: conf("4711"),
-	}}}}
+	})}}}
 	f, err := New(op, Options{Known: Known{ofSystem: "one"}, Now: time.Now(), Shown: map[string]string{"json": shown}})
 	if err != nil {
 		t.Fatal(err)

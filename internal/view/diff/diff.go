@@ -1,28 +1,21 @@
-// Package diff tells, field by field, what makes one Kubernetes object
-// different from another.
+// Package diff shows people, field by field, what a change makes of an object.
 //
-// It is pure: it reads nothing but its arguments and never changes them. What
-// servers write into every object is left out, and confidential
-// values never leave the package.
+// The fields are those of apply.Change. Lists and maps that are set as a whole
+// are taken apart here, and confidential values never leave the package. It is
+// pure: it reads nothing but its arguments and never changes them.
 package diff
 
 import (
+	"slices"
 	"sort"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"deployer/apply"
+	"deployer/apply/compare"
 	"deployer/apply/fields"
 	"deployer/internal/hide"
-)
-
-// Kind is what happened to a field.
-type Kind string
-
-// The kinds of change.
-const (
-	Added   Kind = "added"
-	Removed Kind = "removed"
-	Changed Kind = "changed"
 )
 
 // A Change is one field that differs. Fields of a subtree that is new, or goes,
@@ -31,133 +24,122 @@ type Change struct {
 	// Path is written as package apply writes it:
 	// spec.template.spec.containers[name="web"].image
 	Path string
-	Kind Kind
+	Kind compare.Kind // Added, Removed or Changed
 	// Before and After are the values, plain JSON data; nil when absent, or
 	// Hidden, also deep inside, where confidential values stood.
 	Before, After any
 	// Secret says that the values are hidden.
 	Secret bool
-	// Server marks what Options.Stated doesn't say: a default, or the doing of
+	// Server marks what the desired object doesn't have: a default, or the doing of
 	// an admission webhook.
 	Server bool
-	// Random marks what changes only because Options.Variation says that it
-	// comes out otherwise each time.
+	// Random marks what changes only because the Variation says that it comes out
+	// otherwise each time.
 	Random bool
+	// Revision is the latest one that declared the field, of one that is removed;
+	// 0 when none that is stored did.
+	Revision int
 }
 
-// Options say how to compare. The zero value compares everything.
-type Options struct {
-	// Stated is what was asked for. With it, new subtrees are shown without
-	// the defaults that the server filled in. Nil means not known.
-	Stated *unstructured.Unstructured
-	// Partial says that After names only some fields and says nothing about
-	// the others, as a manifest does before the server has seen it.
-	Partial bool
-	// Variation is how After comes out otherwise each time; nil when it doesn't.
-	Variation *Variation
-}
-
-// Fields lists what differs between two versions of an object, in order of the
-// paths. Nil stands for an object without fields. Left out are status,
-// metadata that servers write, and annotations that controllers and kubectl
-// keep for themselves.
-func Fields(before, after *unstructured.Unstructured, o Options) []Change {
-	w := &walker{partial: o.Partial, known: o.Stated != nil, hidden: hide.Of(before, after, o.Stated), variation: o.Variation}
-	var stated any
-	if o.Stated != nil {
-		stated = o.Stated.Object
+// Fields lists what a change makes of an object's fields. What is added is shown
+// without the defaults that the server filled in. A nil Variation is that of an
+// object that always comes out the same.
+func Fields(c apply.Change, v *Variation) []Change {
+	w := &walker{
+		partial: c.Result == nil || c.Action == apply.Recreate, known: c.Want != nil,
+		hidden: hide.Of(c.Live, c.Result, c.Want), variation: v,
 	}
-	w.maps(path{}, content(before), content(after), stated)
+	for _, f := range c.Fields {
+		w.change(f, c.Want)
+	}
 	return w.out
 }
 
-func content(obj *unstructured.Unstructured) map[string]any {
-	if obj == nil {
-		return nil
-	}
-	return obj.Object
-}
-
-// A path is where the walk stands: as text, and as its field names.
-type path struct {
-	text  string
-	names []string
-}
-
-func (p path) field(name string) path {
-	text := fields.Name(name)
-	if p.text != "" {
-		text = p.text + "." + text
-	}
-	return path{text: text, names: append(p.names[:len(p.names):len(p.names)], name)}
-}
-
-func (p path) item(key string) path {
-	return path{text: p.text + "[" + key + "]", names: append(p.names[:len(p.names):len(p.names)], "[]")}
-}
-
 type walker struct {
-	partial, known bool
-	hidden         hide.Fields // none for use within the package
-	variation      *Variation
-	out            []Change
+	partial   bool // what is absent after isn't removed, and quantities may be written otherwise
+	known     bool // what is desired
+	hidden    hide.Fields
+	variation *Variation
+	out       []Change
 }
 
-// value compares what both sides have at p. Nil is absent.
-func (w *walker) value(p path, before, after, stated any) {
+func (w *walker) change(f apply.FieldChange, desired *unstructured.Unstructured) {
+	var stated any
+	if desired != nil {
+		stated, _ = fields.Value(desired.Object, f.Path)
+	}
+	switch f.Kind {
+	case compare.Added:
+		w.add(f.Path, f.After, stated)
+	case compare.Removed:
+		w.emit(Change{Kind: compare.Removed, Before: f.Before, Revision: f.Revision}, f.Path)
+	case compare.Reordered:
+		w.emit(Change{Kind: compare.Changed, Before: f.Before, After: f.After}, f.Path)
+	default:
+		w.value(f.Path, f.Before, f.After, stated)
+	}
+}
+
+// value compares what both sides have at a path. Nil is absent.
+func (w *walker) value(path fieldpath.Path, before, after, stated any) {
 	switch {
-	case before == nil && after == nil || noise(p, before, after):
+	case before == nil && after == nil:
 		return
 	case before == nil:
-		w.add(p, after, stated)
+		w.add(path, after, stated)
 		return
 	case after == nil:
 		if !w.partial {
-			w.emit(Change{Path: p.text, Kind: Removed, Before: before}, p)
+			w.emit(Change{Kind: compare.Removed, Before: before}, path)
 		}
 		return
 	}
 	bm, bok := before.(map[string]any)
 	am, aok := after.(map[string]any)
 	if bok && aok {
-		w.maps(p, bm, am, stated)
+		w.maps(path, bm, am, stated)
 		return
 	}
 	bl, bok := before.([]any)
 	al, aok := after.([]any)
 	if bok && aok {
-		w.lists(p, bl, al, stated)
+		w.lists(path, bl, al, stated)
 		return
 	}
-	if !equal(before, after) && !(w.partial && sameQuantity(p, before, after)) {
-		w.emit(Change{Path: p.text, Kind: Changed, Before: before, After: after, Server: w.known && stated == nil}, p)
+	if !equal(before, after) && !(w.partial && compare.SameQuantity(fields.Names(path), before, after)) {
+		w.emit(Change{Kind: compare.Changed, Before: before, After: after, Server: w.known && stated == nil}, path)
 	}
 }
 
-func (w *walker) maps(p path, before, after map[string]any, stated any) {
+func (w *walker) maps(path fieldpath.Path, before, after map[string]any, stated any) {
 	wanted, _ := stated.(map[string]any)
 	for _, key := range keysOf(before, after) {
-		w.value(p.field(key), before[key], after[key], wanted[key])
+		w.value(below(path, fieldpath.FieldNameElement(key)), before[key], after[key], wanted[key])
 	}
+}
+
+func below(path fieldpath.Path, e fieldpath.PathElement) fieldpath.Path {
+	return append(slices.Clip(path), e)
 }
 
 // add tells of something new, without what the server added to it.
-func (w *walker) add(p path, after, stated any) {
-	c := Change{Path: p.text, Kind: Added, After: after}
+func (w *walker) add(path fieldpath.Path, after, stated any) {
+	c := Change{Kind: compare.Added, After: after}
 	if w.known {
 		c.Server = stated == nil
 		if stated != nil {
 			c.After = pruned(after, stated)
 		}
 	}
-	w.emit(c, p)
+	w.emit(c, path)
 }
 
 // emit hides what has to be hidden.
-func (w *walker) emit(c Change, p path) {
-	c.Random = w.variation.explains(p, c)
+func (w *walker) emit(c Change, path fieldpath.Path) {
+	c.Path, c.Random = fields.String(path), w.variation.explains(path, c)
 	if w.hidden.Any() {
-		c.Before, c.After = masked(w.hidden, p.names, c.Before), masked(w.hidden, p.names, c.After)
+		names := fields.Names(path)
+		c.Before, c.After = masked(w.hidden, names, c.Before), masked(w.hidden, names, c.After)
 		c.Secret = hasHidden(c.Before) || hasHidden(c.After)
 	}
 	w.out = append(w.out, c)

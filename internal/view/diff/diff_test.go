@@ -7,7 +7,11 @@ import (
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/managedfields"
 	"sigs.k8s.io/yaml"
+
+	"deployer/apply"
+	"deployer/apply/compare"
 )
 
 func object(t testing.TB, text string) *unstructured.Unstructured {
@@ -20,6 +24,24 @@ func object(t testing.TB, text string) *unstructured.Unstructured {
 		t.Fatalf("%v in:\n%s", err, text)
 	}
 	return &unstructured.Unstructured{Object: m}
+}
+
+// changeOf is a change of an object whose kind has no schema.
+func changeOf(t testing.TB, before, after, stated *unstructured.Unstructured, partial bool) apply.Change {
+	t.Helper()
+	c := apply.Change{Live: before, Want: stated, Result: after}
+	states := compare.States{Before: before, After: after, Desired: stated, Stated: partial}
+	if partial {
+		c.Want, c.Result, states.Desired = after, nil, after
+	}
+	if before == nil {
+		states.Before = &unstructured.Unstructured{Object: map[string]any{}}
+	}
+	var err error
+	if c.Fields, err = compare.Fields(managedfields.NewDeducedTypeConverter(), states); err != nil {
+		t.Fatal(err)
+	}
+	return c
 }
 
 // lines writes changes so that a test can be read.
@@ -147,7 +169,7 @@ func TestFields(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := lines(Fields(object(t, test.before), object(t, test.after), Options{Stated: object(t, test.stated), Partial: test.partial}))
+			got := lines(Fields(changeOf(t, object(t, test.before), object(t, test.after), object(t, test.stated), test.partial), nil))
 			if got != test.want {
 				t.Errorf("Fields\nbefore %s\nafter  %s\ngot:\n%s\nwant:\n%s", test.before, test.after, got, test.want)
 			}
@@ -224,9 +246,9 @@ func FuzzFields(f *testing.F) {
 			t.Skip()
 		}
 		x, y := &unstructured.Unstructured{Object: b}, &unstructured.Unstructured{Object: a}
-		for _, o := range []Options{{}, {Partial: true}, {Stated: y}, {Stated: x, Partial: true}} {
-			Fields(x, y, o)
-			if same := Fields(x, x, o); len(same) > 0 {
+		for _, partial := range []bool{false, true} {
+			Fields(changeOf(t, x, y, y, partial), nil)
+			if same := Fields(changeOf(t, x, x, nil, partial), nil); len(same) > 0 {
 				t.Errorf("differs from itself: %s", lines(same))
 			}
 		}

@@ -1,17 +1,21 @@
 package diff
 
 import (
-	"encoding/json"
-	"strconv"
+	"slices"
 	"strings"
 
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"deployer/apply/compare"
 	"deployer/internal/kube"
 )
 
 // listKeys names, for lists by the field they stand in, the fields that tell
 // their items apart. The first set that fits all items is used.
-// They are the keys of the built-in kinds (x-kubernetes-list-map-keys), and for
-// lists without any, such as Ingress rules, what people call the items by.
+// Lists that have keys by their schema don't come here: these are lists that are
+// set as a whole, such as Ingress rules, and those of kinds whose definition calls
+// no list a map.
 var listKeys = map[string][][]string{
 	"ports":                     {{"containerPort", "protocol"}, {"port", "protocol"}, {"port"}, {"name"}},
 	"volumeMounts":              {{"mountPath"}},
@@ -35,23 +39,22 @@ var anyKeys = [][]string{{"name"}, {"key"}, {"mountPath"}, {"topologyKey"}, {"ip
 
 // lists compares two lists: by the keys of their items if there are any, else
 // by position around what they have in common.
-func (w *walker) lists(p path, before, after []any, stated any) {
+func (w *walker) lists(path fieldpath.Path, before, after []any, stated any) {
 	wanted, _ := stated.([]any)
-	if keys := keysFor(p, before, after); keys != nil {
-		w.keyed(p, keys, before, after, wanted)
+	if keys := keysFor(path, before, after); keys != nil {
+		w.keyed(path, keys, before, after, wanted)
 		return
 	}
-	w.positions(p, before, after, wanted)
+	w.positions(path, before, after, wanted)
 }
 
 // keysFor finds the key that identifies every item of both lists.
-func keysFor(p path, before, after []any) []string {
+func keysFor(path fieldpath.Path, before, after []any) []string {
 	name := ""
-	if len(p.names) > 0 {
-		name = p.names[len(p.names)-1]
+	if last := len(path) - 1; last >= 0 && path[last].FieldName != nil {
+		name = *path[last].FieldName
 	}
-	candidates := append(append([][]string{}, listKeys[name]...), anyKeys...)
-	for _, keys := range candidates {
+	for _, keys := range append(slices.Clone(listKeys[name]), anyKeys...) {
 		if _, ok := byKey(keys, before); !ok {
 			continue
 		}
@@ -70,21 +73,21 @@ func byKey(keys []string, list []any) (map[string]any, bool) {
 		if !ok {
 			return nil, false
 		}
-		if _, twice := out[key]; twice {
+		if _, twice := out[key.String()]; twice {
 			return nil, false
 		}
-		out[key] = item
+		out[key.String()] = item
 	}
 	return out, true
 }
 
-// toJSONKey writes an item's key as apply/fields does: name="web".
-func keyOf(keys []string, item any) (string, bool) {
+// keyOf is the key of an item, as managedFields have it.
+func keyOf(keys []string, item any) (fieldpath.PathElement, bool) {
 	m, ok := item.(map[string]any)
 	if !ok {
-		return "", false
+		return fieldpath.PathElement{}, false
 	}
-	parts := make([]string, 0, len(keys))
+	out := value.FieldList{}
 	for _, key := range keys {
 		v := m[key]
 		if d := kube.KeyDefault(key); v == nil && d != "" {
@@ -92,18 +95,14 @@ func keyOf(keys []string, item any) (string, bool) {
 		}
 		switch v.(type) {
 		case nil, map[string]any, []any:
-			return "", false
+			return fieldpath.PathElement{}, false
 		}
-		data, err := json.Marshal(v)
-		if err != nil {
-			return "", false
-		}
-		parts = append(parts, key+"="+string(data))
+		out = append(out, value.Field{Name: key, Value: value.NewValueInterface(v)})
 	}
-	return strings.Join(parts, ","), true
+	return fieldpath.PathElement{Key: &out}, true
 }
 
-func (w *walker) keyed(p path, keys []string, before, after, stated []any) {
+func (w *walker) keyed(path fieldpath.Path, keys []string, before, after, stated []any) {
 	old, _ := byKey(keys, before)
 	now, _ := byKey(keys, after)
 	wanted, ok := byKey(keys, stated)
@@ -113,19 +112,19 @@ func (w *walker) keyed(p path, keys []string, before, after, stated []any) {
 	found := len(w.out)
 	for _, item := range before {
 		key, _ := keyOf(keys, item)
-		w.value(p.item(key), item, now[key], wanted[key])
+		w.value(below(path, key), item, now[key.String()], wanted[key.String()])
 	}
 	for _, item := range after {
 		key, _ := keyOf(keys, item)
-		if _, was := old[key]; !was {
-			w.value(p.item(key), nil, item, wanted[key])
+		if _, was := old[key.String()]; !was {
+			w.value(below(path, key), nil, item, wanted[key.String()])
 		}
 	}
 	if found != len(w.out) || w.partial {
 		return
 	}
 	if a, b := order(keys, before), order(keys, after); !equal(a, b) {
-		w.emit(Change{Path: p.text, Kind: Changed, Before: a, After: b}, p)
+		w.emit(Change{Kind: compare.Changed, Before: a, After: b}, path)
 	}
 }
 
@@ -134,12 +133,12 @@ func order(keys []string, list []any) []any {
 	out := make([]any, len(list))
 	for i, item := range list {
 		key, _ := keyOf(keys, item)
-		out[i] = key
+		out[i] = strings.Trim(key.String(), "[]")
 	}
 	return out
 }
 
-func (w *walker) positions(p path, before, after, stated []any) {
+func (w *walker) positions(path fieldpath.Path, before, after, stated []any) {
 	if len(stated) != len(after) {
 		stated = nil
 	}
@@ -149,23 +148,29 @@ func (w *walker) positions(p path, before, after, stated []any) {
 		}
 		return nil
 	}
+	place := func(i int) fieldpath.Path { return below(path, fieldpath.PathElement{Index: &i}) }
 	for _, gap := range gaps(len(before), len(after), func(i, j int) bool { return equal(before[i], after[j]) }) {
 		i, j := gap.a0, gap.b0
 		for ; i < gap.a1 && j < gap.b1; i, j = i+1, j+1 {
-			w.value(p.item(strconv.Itoa(j)), before[i], after[j], at(stated, j))
+			w.value(place(j), before[i], after[j], at(stated, j))
 		}
 		for ; i < gap.a1; i++ {
-			w.gone(p.item(strconv.Itoa(i)), before[i])
+			w.gone(place(i), before[i])
 		}
 		for ; j < gap.b1; j++ {
-			w.value(p.item(strconv.Itoa(j)), nil, after[j], at(stated, j))
+			w.value(place(j), nil, after[j], at(stated, j))
 		}
 	}
 }
 
 // gone tells of an item that went from a list that is compared as a whole.
-func (w *walker) gone(p path, before any) {
+func (w *walker) gone(path fieldpath.Path, before any) {
 	if before != nil {
-		w.emit(Change{Path: p.text, Kind: Removed, Before: before}, p)
+		w.emit(Change{Kind: compare.Removed, Before: before}, path)
 	}
+}
+
+// equal compares JSON data; a number is one however it was decoded.
+func equal(a, b any) bool {
+	return value.Equals(value.NewValueInterface(a), value.NewValueInterface(b))
 }

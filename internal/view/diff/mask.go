@@ -37,14 +37,13 @@ func Masked(obj *unstructured.Unstructured) map[string]any {
 	confidential := hide.Of(obj)
 	out := map[string]any{}
 	for key, v := range obj.Object {
-		p := path{}.field(key)
-		if noise(p, v, nil) || v == nil {
+		if v == nil || kube.IsBookkeeping([]string{key}) {
 			continue
 		}
 		if key == "metadata" {
 			v = tidied(v)
 		}
-		out[key] = masked(confidential, p.names, v)
+		out[key] = masked(confidential, []string{key}, v)
 	}
 	return out
 }

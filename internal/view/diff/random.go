@@ -6,38 +6,26 @@ import (
 	"unicode/utf8"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"deployer/apply/compare"
+	"deployer/apply/fields"
 	"deployer/internal/hide"
 )
 
 // A Variation is how an object differs from itself rendered again.
 type Variation struct {
 	secret bool
-	fields map[string]*variant // by path
-}
-
-// A variant is a field that comes out otherwise each time.
-type variant struct {
-	comes bool // it isn't always there
-	first any
-	again []any
+	first  map[string]any
+	again  []map[string]any
 }
 
 // Vary compares an object with what the same templates gave again.
 func Vary(first *unstructured.Unstructured, again ...*unstructured.Unstructured) *Variation {
-	v := &Variation{secret: hide.IsSecret(first), fields: map[string]*variant{}}
+	v := &Variation{secret: hide.IsSecret(first)}
+	v.first = encoded(first.Object, v.secret)
 	for _, other := range again {
-		w := &walker{}
-		w.maps(path{}, encoded(content(first), v.secret), encoded(content(other), v.secret), nil)
-		for _, c := range w.out {
-			f := v.fields[c.Path]
-			if f == nil {
-				f = &variant{first: c.Before}
-				v.fields[c.Path] = f
-			}
-			f.comes = f.comes || c.Kind != Changed
-			f.again = append(f.again, c.After)
-		}
+		v.again = append(v.again, encoded(other.Object, v.secret))
 	}
 	return v
 }
@@ -70,44 +58,40 @@ func encoded(object map[string]any, secret bool) map[string]any {
 
 // explains tells whether a field's change is only what templates make up. Of a
 // text it has to be within the parts that differ each time.
-func (v *Variation) explains(p path, c Change) bool {
+func (v *Variation) explains(path fieldpath.Path, c Change) bool {
 	if v == nil {
 		return false
 	}
-	f := v.fields[p.text]
-	switch {
-	case f == nil:
-		return false
-	case f.comes:
-		return true
-	case c.Kind != Changed:
-		return false
-	}
-	before, first := f.text(v, p, c.Before), f.text(v, p, f.first)
-	if before == nil || first == nil {
-		return true // a number or the like, which has no parts
-	}
+	first, had := fields.Value(v.first, path)
+	random := false
 	var again []string
-	for _, other := range f.again {
-		if text := f.text(v, p, other); text != nil {
-			again = append(again, *text)
+	for _, other := range v.again {
+		value, has := fields.Value(other, path)
+		if had != has {
+			return true // it isn't always there
+		}
+		random = random || has && !equal(first, value)
+		if text, ok := v.text(path, value); ok {
+			again = append(again, text)
 		}
 	}
-	return onlyRandom(*before, *first, again)
+	if !random || c.Kind != compare.Changed {
+		return false
+	}
+	was, ok := v.text(path, c.Before)
+	is, alsoText := v.text(path, first)
+	return !ok || !alsoText || onlyRandom(was, is, again) // a number or the like has no parts
 }
 
 // text is a value if it is text; of a Secret's data, decoded.
-func (f *variant) text(v *Variation, p path, value any) *string {
+func (v *Variation) text(path fieldpath.Path, value any) (string, bool) {
 	text, ok := value.(string)
-	if !ok {
-		return nil
-	}
-	if v.secret && len(p.names) > 0 && p.names[0] == "data" {
+	if ok && v.secret && fields.Names(path)[0] == "data" {
 		if plain, err := base64.StdEncoding.DecodeString(text); err == nil {
 			text = string(plain)
 		}
 	}
-	return &text
+	return text, ok
 }
 
 // onlyRandom tells whether a text became another one only where that one comes

@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
+	"deployer/apply/compare"
 	"deployer/internal/hide"
 	"deployer/internal/view/diff"
 	"deployer/internal/view/textfmt"
@@ -33,21 +34,21 @@ func (f Field) Lines(context int) []Line {
 	switch {
 	case f.Random && multiline(f.Before) && multiline(f.After):
 		return []Line{{'~', path + ": other text each time" + note}}
-	case f.Hidden && f.Kind == string(diff.Changed):
+	case f.Hidden && f.Kind == string(compare.Changed):
 		return []Line{{'~', path + ": changed (value hidden)" + note}}
 	case f.Hidden:
 		return []Line{{signOfKind[f.Kind], path + ": " + f.Kind + " (value hidden)" + note}}
-	case f.Kind == string(diff.Added):
+	case f.Kind == string(compare.Added):
 		return ValueLines('+', path, f.After, note)
-	case f.Kind == string(diff.Removed) && f.Before == nil:
+	case f.Kind == string(compare.Removed) && f.Before == nil:
 		return []Line{{'-', path + note}}
-	case f.Kind == string(diff.Removed):
+	case f.Kind == string(compare.Removed):
 		return ValueLines('-', path, f.Before, note)
 	}
 	return changedLines(path, f.Before, f.After, note, context)
 }
 
-var signOfKind = map[string]byte{string(diff.Added): '+', string(diff.Removed): '-', string(diff.Changed): '~'}
+var signOfKind = map[string]byte{string(compare.Added): '+', string(compare.Removed): '-', string(compare.Changed): '~'}
 
 func changedLines(path string, before, after any, note string, context int) []Line {
 	old, isText := before.(string)

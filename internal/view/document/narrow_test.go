@@ -23,7 +23,7 @@ func longWords(t *testing.T) *deploy.Operation {
 	c.Live.SetAnnotations(map[string]string{"example.com/" + strings.Repeat("long-", 20): "before größer → 漢字"})
 	c.Want.SetAnnotations(map[string]string{"example.com/" + strings.Repeat("long-", 20): "after " + strings.Repeat("x", 120)})
 	c.Result.SetAnnotations(c.Want.GetAnnotations())
-	return op
+	return viewtest.Compare(t, op, 6)
 }
 
 // on shows something on a terminal.

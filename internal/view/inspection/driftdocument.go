@@ -2,9 +2,9 @@ package inspection
 
 import (
 	"deployer/apply"
+	"deployer/apply/compare"
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
-	"deployer/internal/view/diff"
 	"deployer/internal/view/document"
 	"deployer/internal/view/output"
 )
@@ -123,12 +123,12 @@ func driftObjects(o apply.Drifted, hidden *hide.Texts) []driftObject {
 }
 
 func driftFieldOf(f apply.DriftField, secret hide.Fields, hidden *hide.Texts) driftField {
-	out := driftField{Path: f.Path, Kind: string(diff.Changed), Expected: f.Expected, Revision: f.Revision}
+	out := driftField{Path: f.Path, Kind: string(compare.Changed), Expected: f.Expected, Revision: f.Revision}
 	switch {
 	case !f.Had:
-		out.Kind = string(diff.Added)
+		out.Kind = string(compare.Added)
 	case !f.Has:
-		out.Kind = string(diff.Removed)
+		out.Kind = string(compare.Removed)
 	}
 	out.Released, out.Live, out.Hidden = document.Visible(secret, hidden, f.Names, f.Was, f.Is)
 	return out

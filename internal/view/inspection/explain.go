@@ -5,9 +5,9 @@ import (
 	"strings"
 
 	"deployer/apply"
+	"deployer/apply/compare"
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
-	"deployer/internal/view/diff"
 	"deployer/internal/view/document"
 	"deployer/internal/view/output"
 	"deployer/internal/view/textfmt"
@@ -139,14 +139,14 @@ func (f explainedField) heading() document.Heading {
 
 // lines tells of the value, and of what it would become.
 func (f explainedField) lines() []document.Line {
-	shown := document.Field{Path: f.Path, Kind: string(diff.Changed), Before: f.Value, After: f.Becomes, Hidden: f.Hidden}
+	shown := document.Field{Path: f.Path, Kind: string(compare.Changed), Before: f.Value, After: f.Becomes, Hidden: f.Hidden}
 	switch {
 	case f.Hidden:
 		return []document.Line{document.Context("%s: %s", f.Path, document.HiddenValue)}
 	case f.Upgrade == string(apply.Dropped):
-		shown.Kind = string(diff.Removed)
+		shown.Kind = string(compare.Removed)
 	case !f.has:
-		shown.Kind = string(diff.Added)
+		shown.Kind = string(compare.Added)
 	case !f.becomes:
 		return document.ValueLines(' ', textfmt.Line(f.Path), f.Value, "")
 	case f.Upgrade == string(apply.Yielded), f.Upgrade == string(apply.Refused):

@@ -84,60 +84,21 @@ func needsOf(needs []ordering.Dependency) []need {
 	return out
 }
 
-// FieldsOf compares a change's live object with what the server said it will
-// be, or with what was asked for when the server wasn't.
+// FieldsOf lists what a change makes of an object's fields.
 func FieldsOf(c apply.Change, again deploy.Nondeterminism) []document.Field {
-	var out []document.Field
-	seen := map[string]bool{}
-	revisions := map[string]int{}
-	for _, r := range c.Removed {
-		revisions[r.Path] = r.Revision
+	var variation *diff.Variation
+	if again.Rendered != nil {
+		variation = diff.Vary(again.Rendered, again.Others...)
 	}
-	for _, f := range differences(c, again) {
-		field := document.Field{Path: f.Path, Kind: string(f.Kind), Before: f.Before, After: f.After, Server: f.Server, Random: f.Random}
+	var out []document.Field
+	for _, f := range diff.Fields(c, variation) {
+		field := document.Field{Path: f.Path, Kind: string(f.Kind), Before: f.Before, After: f.After, Server: f.Server, Random: f.Random, Revision: f.Revision}
 		if f.Secret {
 			field.Before, field.After, field.Hidden = nil, nil, true
 		}
-		if f.Kind == diff.Removed {
-			field.Revision = revisions[f.Path]
-		}
-		seen[f.Path] = true
 		out = append(out, field)
 	}
-	for _, r := range c.Removed {
-		if !covered(seen, r.Path) {
-			out = append(out, document.Field{Path: r.Path, Kind: string(diff.Removed), Revision: r.Revision, Hidden: IsSecret(c)})
-		}
-	}
 	return out
-}
-
-func differences(c apply.Change, again deploy.Nondeterminism) []diff.Change {
-	if c.Live == nil || c.Want == nil && c.Result == nil {
-		return nil
-	}
-	options := diff.Options{Stated: c.Want}
-	if again.Rendered != nil {
-		options.Variation = diff.Vary(again.Rendered, again.Others...)
-	}
-	if c.Result == nil || c.Action == apply.Recreate {
-		options.Partial = true
-		return diff.Fields(c.Live, c.Want, options)
-	}
-	return diff.Fields(c.Live, c.Result, options)
-}
-
-// covered tells whether a path, or a field that it is in, has been told of.
-func covered(seen map[string]bool, path string) bool {
-	if seen[path] {
-		return true
-	}
-	for known := range seen {
-		if strings.HasPrefix(path, known+".") || strings.HasPrefix(path, known+"[") {
-			return true
-		}
-	}
-	return false
 }
 
 func IsSecret(c apply.Change) bool { return c.ID.Kind == "Secret" && c.ID.Group == "" }

@@ -10,8 +10,10 @@ import (
 	"testing"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"deployer/apply"
+	"deployer/apply/compare"
 	"deployer/internal/deploy"
 	"deployer/internal/view/document"
 	"deployer/internal/view/output"
@@ -74,9 +76,12 @@ func TestPlanVerbs(t *testing.T) {
 	rollback := viewtest.Upgrade(t)
 	rollback.Verb, rollback.Target, rollback.Hooks = deploy.Rollback, 5, deploy.Hooks{}
 	rollback.Plan = &apply.Plan{Waves: viewtest.Waves([][]apply.Change{{{
-		ID: viewtest.ID("apps", "Deployment", "web"), Action: apply.Update, Live: viewtest.Object(t, viewtest.WantWeb), Want: viewtest.Object(t, viewtest.LiveWeb),
-		Unverified: "the server could not be asked: 403", Removed: []apply.Removal{{Path: "spec.minReadySeconds"}},
+		ID: viewtest.ID("apps", "Deployment", "web"), Action: apply.Update, Live: viewtest.Object(t, viewtest.WantWeb), Want: viewtest.Object(t, strings.TrimSuffix(viewtest.LiveWeb, "status: {replicas: 1}\n")),
+		Unverified: "the server could not be asked: 403",
 	}}})}
+	viewtest.Compare(t, rollback, 0)
+	change := &rollback.Plan.Waves[0].Changes[0]
+	change.Fields = append(change.Fields, apply.FieldChange{Path: fieldpath.MakePathOrDie("spec", "minReadySeconds"), Kind: compare.Removed, Before: int64(5)})
 	uninstall := &deploy.Operation{
 		Verb: deploy.Uninstall, Release: "web", Namespace: "prod", Base: viewtest.Summary(6, helmrelease.StatusDeployed), Next: viewtest.Record(6, helmrelease.StatusDeployed),
 		KeepHistory: true,

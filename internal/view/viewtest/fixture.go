@@ -9,15 +9,20 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"k8s.io/client-go/applyconfigurations"
+	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
 
 	"deployer/apply"
+	"deployer/apply/compare"
 	"deployer/apply/ordering"
 	"deployer/internal/deploy"
 	"deployer/internal/kube"
@@ -79,6 +84,37 @@ func Waves(lists [][]apply.Change) []apply.Wave {
 		out = append(out, apply.Wave{Changes: changes})
 	}
 	return out
+}
+
+// builtin reads the schemas of the built-in kinds.
+var builtin = sync.OnceValue(func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(scheme.Scheme) })
+
+// Compare lists what the changes of an operation come to. What is removed was in
+// a revision.
+func Compare(t testing.TB, op *deploy.Operation, revision int) *deploy.Operation {
+	t.Helper()
+	for _, wave := range op.Plan.Waves {
+		for i := range wave.Changes {
+			c := &wave.Changes[i]
+			if c.Live == nil || c.Want == nil {
+				continue
+			}
+			states := compare.States{Before: c.Live, After: c.Result, Desired: c.Want}
+			if c.Result == nil {
+				states.After, states.Stated = c.Want, true
+			}
+			var err error
+			if c.Fields, err = compare.Fields(builtin(), states); err != nil {
+				t.Fatal(err)
+			}
+			for j := range c.Fields {
+				if c.Fields[j].Kind == compare.Removed {
+					c.Fields[j].Revision = revision
+				}
+			}
+		}
+	}
+	return op
 }
 
 func NoEnv(string) string { return "" }
@@ -165,7 +201,7 @@ func UpgradePlan(t testing.TB) *deploy.Operation {
 		ID: ID("", "ConfigMap", "seed"), Action: apply.Update, Source: "web/templates/seed.yaml",
 		Live: seed(t, "aaa1"), Want: seed(t, "bbb2"), Result: seed(t, "bbb2"),
 	})
-	return op
+	return Compare(t, op, 6)
 }
 
 // seed is an object whose template makes a value up.
@@ -200,7 +236,7 @@ func Upgrade(t testing.TB) *deploy.Operation {
 	}
 	yielded := conflict
 	yielded.Path, yielded.Manager, yielded.Outcome = "spec.paused", "argo-rollouts", apply.Yielded
-	return &deploy.Operation{
+	return Compare(t, &deploy.Operation{
 		Verb: deploy.Upgrade, Release: "web", Namespace: "prod",
 		Base: Summary(6, helmrelease.StatusDeployed), Next: Record(7, helmrelease.StatusPendingUpgrade),
 		Warnings: []string{"values: \"image.tagg\" is not in the chart's schema"},
@@ -225,7 +261,6 @@ func Upgrade(t testing.TB) *deploy.Operation {
 					Live:      SecretObject(t, "password: "+PlantedBase64+", gone: "+PlantedBase64),
 					Want:      SecretObject(t, "password: "+PlantedBase64+"MQ==, token: "+PlantedBase64),
 					Result:    SecretObject(t, "password: "+PlantedBase64+"MQ==, token: "+PlantedBase64),
-					Removed:   []apply.Removal{{Path: "data.gone", Revision: 6}},
 					Conflicts: []apply.FieldConflict{{Path: "data.password", Manager: "vault", Operation: "Update", Before: Planted, After: Planted, Outcome: apply.Taken}},
 				},
 				{ID: ID("", "Secret", "new"), Action: apply.Create, Source: "web/templates/secret.yaml", Want: SecretObject(t, "key: "+PlantedBase64)},
@@ -234,7 +269,6 @@ func Upgrade(t testing.TB) *deploy.Operation {
 					ID: ID("apps", "Deployment", "web"), Action: apply.Update, Source: "web/templates/web.yaml",
 					Live: Object(t, LiveWeb), Want: Object(t, WantWeb), Result: resultWeb(t),
 					Conflicts: []apply.FieldConflict{conflict, yielded}, TakenFrom: []string{"helm (Update)"},
-					Removed: []apply.Removal{{Path: `spec.template.spec.containers[name="sidecar"]`, Revision: 6}},
 				},
 				{
 					ID: ID("batch", "Job", "once"), Action: apply.Recreate, Source: "web/templates/job.yaml", Reason: "spec.template is immutable",
@@ -255,7 +289,7 @@ func Upgrade(t testing.TB) *deploy.Operation {
 				ID: ID("", "ConfigMap", "web"), Source: "web/templates/config.yaml", Text: "data.x has no value: sent as an empty string",
 			}},
 		},
-	}
+	}, 6)
 }
 
 // Hostile is what a cluster or chart may send to a terminal or a page.
@@ -270,7 +304,7 @@ func HostileOperation(t *testing.T) *deploy.Operation {
 	c.Result.SetAnnotations(map[string]string{Hostile: Hostile, "multi": Hostile + "\nline two"})
 	op.Plan.Prune[0].ID.Name = Hostile
 	op.Plan.Waves[1].Changes[2].Want.SetLabels(map[string]string{"a": Hostile})
-	return op
+	return Compare(t, op, 6)
 }
 
 // Edited is when somebody was at work in the fixtures.
@@ -295,7 +329,7 @@ func ManyChanges(t testing.TB) *deploy.Operation {
 	for i := range 30 {
 		op.Plan.Prune = append(op.Plan.Prune, apply.Change{ID: ID("", "Service", fmt.Sprintf("old-%d", i)), Action: apply.Delete, Reason: "removed from the chart"})
 	}
-	return op
+	return Compare(t, op, 6)
 }
 
 func WebID() kube.ID { return ID("apps", "Deployment", "web") }

@@ -1,0 +1,317 @@
+// Package compare tells, field by field and by the schema of its kind, in what
+// two states of an object differ. Plans, drifts, explanations and saved plans
+// speak of these fields. It asks nobody.
+package compare
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"sort"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/util/managedfields"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
+	"sigs.k8s.io/structured-merge-diff/v6/value"
+
+	"deployer/apply/fields"
+	"deployer/apply/ownership"
+	"deployer/internal/kube"
+)
+
+// Kind is how a field differs between two states of an object.
+type Kind string
+
+// The kinds.
+const (
+	Added     Kind = "added"
+	Removed   Kind = "removed"
+	Changed   Kind = "changed"
+	Reordered Kind = "reordered" // a list whose items, told apart by their keys, are the same in another order
+)
+
+// A FieldChange is one field in which two states of an object differ. What is added
+// or removed as a whole, such as a container, is one change; a list or a map
+// that its schema calls atomic is one field.
+type FieldChange struct {
+	Path fieldpath.Path
+	Kind Kind
+	// Before and After are the values, plain JSON data which is not to be changed;
+	// nil where the field is absent.
+	Before, After any
+	// Declared tells whether the desired object has the field. What it doesn't have
+	// is a default or comes from an admission webhook. It is true when the desired
+	// object isn't known.
+	Declared bool
+	Owners   []ownership.Owner // who owns the field, or something in it, in the state before
+	// Revision is the latest one that declared the field, of one that is removed;
+	// 0 when none that is stored did.
+	Revision int
+
+	leaves []FieldChange
+}
+
+// String names the field.
+func (c FieldChange) String() string { return fields.String(c.Path) }
+
+// Leaves takes a change apart into those of single values and of lists that have
+// no keys: the fields of what is added or removed as a whole, and of atomic maps.
+func (c FieldChange) Leaves() []FieldChange {
+	if len(c.leaves) == 0 {
+		return []FieldChange{c}
+	}
+	return c.leaves
+}
+
+// States are two states of one object, and what is known of it.
+type States struct {
+	Before, After *unstructured.Unstructured
+	// Desired is the object as it is applied; nil when it isn't known.
+	Desired *unstructured.Unstructured
+	// Managed is the managedFields of the state before.
+	Managed []ownership.Entry
+	// Stated says that After is as a chart states it and not as a server has it:
+	// it says nothing of fields that it lacks, and writes quantities in its own way.
+	Stated bool
+}
+
+// Fields lists the fields in which two states of an object differ, by the schema
+// of its kind and in the order of its lists. What servers, controllers and kubectl
+// keep for themselves is left out. See kube.IsBookkeeping.
+func Fields(conv managedfields.TypeConverter, s States) ([]FieldChange, error) {
+	before, err := typedOf(conv, s.Before)
+	if err != nil {
+		return nil, err
+	}
+	after, err := typedOf(conv, s.After)
+	if err != nil {
+		return nil, err
+	}
+	diff, err := before.Compare(after)
+	if err != nil {
+		return nil, err
+	}
+	return s.Fields(diff), nil
+}
+
+func typedOf(conv managedfields.TypeConverter, obj *unstructured.Unstructured) (*typed.TypedValue, error) {
+	v, err := conv.ObjectToTyped(obj, typed.AllowDuplicates)
+	if err != nil {
+		return nil, fmt.Errorf("reading it by its schema: %w", err)
+	}
+	return v, nil
+}
+
+// Fields is the function Fields, of states that have been compared.
+func (s States) Fields(diff *typed.Comparison) []FieldChange {
+	var out []FieldChange
+	add := func(path fieldpath.Path, kind Kind, below *fieldpath.Set) {
+		if c, ok := s.change(path, kind); ok {
+			c.leaves = s.leaves(c, below)
+			out = append(out, c)
+		}
+	}
+	// The fields of a value of another type are in both sets too.
+	within := func(path fieldpath.Path) bool { return covers(diff.Modified, path) }
+	twice := diff.Added.Intersection(diff.Removed) // an item that was there several times and isn't any more, or the other way round
+	diff.Modified.Union(twice).Iterate(func(path fieldpath.Path) { add(path.Copy(), Changed, nil) })
+	for _, path := range fields.Topmost(diff.Added) {
+		if !twice.Has(path) && !within(path) {
+			add(path, Added, diff.Added)
+		}
+	}
+	if !s.Stated {
+		for _, path := range fields.Topmost(diff.Removed) {
+			if !twice.Has(path) && !within(path) {
+				add(path, Removed, diff.Removed)
+			}
+		}
+		out = append(out, s.reordered(diff)...)
+	}
+	sort.SliceStable(out, func(i, j int) bool { return s.precedes(out[i].Path, out[j].Path) })
+	return out
+}
+
+// covers tells whether a set has what a path is in.
+func covers(set *fieldpath.Set, path fieldpath.Path) bool {
+	for i := 1; i < len(path); i++ {
+		if set.Has(path[:i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// change is the change of one field; false when it is nobody's concern. A null is
+// an absent field.
+func (s States) change(path fieldpath.Path, kind Kind) (FieldChange, bool) {
+	c := FieldChange{Path: path, Kind: kind, Declared: true}
+	if kind != Added {
+		c.Before = content(s.Before, path)
+	}
+	if kind != Removed {
+		c.After = content(s.After, path)
+	}
+	switch {
+	case c.Before == nil && c.After == nil:
+		return c, false
+	case c.Before == nil:
+		c.Kind = Added
+	case c.After == nil:
+		c.Kind = Removed
+	}
+	if s.isBookkeeping(&c) || s.Stated && c.Kind == Removed || s.Stated && c.Kind == Changed && SameQuantity(fields.Names(path), c.Before, c.After) {
+		return c, false
+	}
+	if s.Desired != nil {
+		v, ok := fields.Value(s.Desired.Object, path)
+		c.Declared = ok && v != nil
+	}
+	for _, e := range s.Managed {
+		if fields.Owns(e.Set, path) {
+			c.Owners = append(c.Owners, e.Owner())
+		}
+	}
+	return c, true
+}
+
+// content is what an object has at a path: of an item that it has several times,
+// all of them.
+func content(obj *unstructured.Unstructured, path fieldpath.Path) any {
+	v, ok := fields.Value(obj.Object, path)
+	last := len(path) - 1
+	if !ok || path[last].FieldName != nil {
+		return v
+	}
+	list, _ := fields.Value(obj.Object, path[:last])
+	items, _ := list.([]any)
+	first := fields.Index(items, path[last])
+	var all []any
+	for i := first; i >= 0 && i < len(items); i++ {
+		if fields.Index(items[i:i+1], path[last]) == 0 {
+			all = append(all, items[i])
+		}
+	}
+	if len(all) > 1 {
+		return all
+	}
+	return v
+}
+
+// isBookkeeping tells whether nobody wants to know of a change, and takes out of
+// its values what nobody wants to know of. A status that is declared is a field
+// like others.
+func (s States) isBookkeeping(c *FieldChange) bool {
+	names := fields.Names(c.Path)
+	if names[0] == "status" && s.Desired != nil && s.Desired.Object["status"] != nil {
+		return false
+	}
+	if kube.IsBookkeeping(names) {
+		return true
+	}
+	c.Before, c.After = withoutBookkeeping(names, c.Before), withoutBookkeeping(names, c.After)
+	m, isMap := c.Before.(map[string]any)
+	n, isMapToo := c.After.(map[string]any)
+	return slices.Equal(names, []string{"metadata", "annotations"}) && (isMap || isMapToo) && len(m)+len(n) == 0
+}
+
+func withoutBookkeeping(names []string, v any) any {
+	m, ok := v.(map[string]any)
+	if !ok || !slices.Equal(names, []string{"metadata", "annotations"}) {
+		return v
+	}
+	m = maps.Clone(m)
+	maps.DeleteFunc(m, func(key string, _ any) bool { return kube.IsBookkeeping(append(names[:2:2], key)) })
+	return m
+}
+
+// leaves are the changes below one; none when it is a single value itself. set
+// has all that was added or removed with it.
+func (s States) leaves(c FieldChange, set *fieldpath.Set) []FieldChange {
+	var out []FieldChange
+	if set != nil {
+		below := set
+		for _, e := range c.Path {
+			below = below.WithPrefix(e)
+		}
+		below.Leaves().Iterate(func(rest fieldpath.Path) {
+			path := append(slices.Clone(c.Path), rest...)
+			if leaf, ok := s.change(path, c.Kind); ok {
+				out = append(out, s.apart(leaf)...)
+			}
+		})
+	}
+	if len(out) == 0 {
+		out = s.apart(c)
+	}
+	if len(out) == 1 && len(out[0].Path) == len(c.Path) {
+		return nil
+	}
+	return out
+}
+
+// apart takes the change of an atomic map apart.
+func (s States) apart(c FieldChange) []FieldChange {
+	before, isMap := c.Before.(map[string]any)
+	after, isMapToo := c.After.(map[string]any)
+	if !isMap && c.Kind != Added || !isMapToo && c.Kind != Removed || len(before)+len(after) == 0 || c.Kind == Reordered {
+		return []FieldChange{c}
+	}
+	names := maps.Clone(before)
+	if names == nil {
+		names = map[string]any{}
+	}
+	maps.Copy(names, after)
+	var out []FieldChange
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		path := append(slices.Clone(c.Path), fieldpath.FieldNameElement(name))
+		old, had := before[name]
+		now, has := after[name]
+		kind := Changed
+		switch {
+		case !has && s.Stated || had && has && value.Equals(value.NewValueInterface(old), value.NewValueInterface(now)):
+			continue
+		case !had:
+			kind = Added
+		case !has:
+			kind = Removed
+		}
+		if leaf, ok := s.change(path, kind); ok {
+			out = append(out, s.apart(leaf)...)
+		}
+	}
+	return out
+}
+
+// precedes puts fields in the order of their names, and items of lists in the
+// order of the list before, then of the list after.
+func (s States) precedes(a, b fieldpath.Path) bool {
+	for i := range a {
+		switch {
+		case i == len(b):
+			return false
+		case a[i].Equals(b[i]):
+			continue
+		case a[i].FieldName != nil || b[i].FieldName != nil:
+			return a[i].Less(b[i])
+		}
+		return s.place(a[:i+1]) < s.place(b[:i+1])
+	}
+	return len(a) < len(b)
+}
+
+// place is the place of an item in its list.
+func (s States) place(path fieldpath.Path) int {
+	last := len(path) - 1
+	n := 0
+	for _, obj := range []*unstructured.Unstructured{s.Before, s.After} {
+		list, _ := fields.Value(obj.Object, path[:last])
+		items, _ := list.([]any)
+		if i := fields.Index(items, path[last]); i >= 0 {
+			return n + i
+		}
+		n += len(items)
+	}
+	return n
+}
