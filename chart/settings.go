@@ -24,7 +24,7 @@ type Settings struct {
 	RepositoryCache  string // directory of repository indexes
 	Debug            bool   // let the registry client say more
 
-	Traffic *Traffic // counts what is transferred; nil when nobody wants to know
+	TransferStats *TransferStats // counts what is transferred; nil when nobody wants to know
 }
 
 // Env is what Helm's libraries take: these settings, and for those that are
@@ -80,12 +80,12 @@ func (a Access) Registry(s Settings, progress io.Writer) (*registry.Client, erro
 	if a.PlainHTTP {
 		options = append(options, registry.ClientOptPlainHTTP())
 	}
-	if a.hasTLSSettings() || s.Traffic != nil {
+	if a.hasTLSSettings() || s.TransferStats != nil {
 		transport, err := a.transport(env.Debug)
 		if err != nil {
 			return nil, err
 		}
-		options = append(options, registry.ClientOptHTTPClient(&http.Client{Transport: s.Traffic.count(transport)}))
+		options = append(options, registry.ClientOptHTTPClient(&http.Client{Transport: s.TransferStats.count(transport)}))
 	}
 	client, err := registry.NewClient(options...)
 	if err != nil {

@@ -37,7 +37,7 @@ type Found struct {
 // Search looks through the cached indexes, best matches first. It warns of
 // repositories without a readable index. Without repositories the error is
 // ErrNoRepositories.
-func (b Book) Search(q Query, warn func(text string)) ([]Found, error) {
+func (b RepositoryList) Search(q Query, warn func(text string)) ([]Found, error) {
 	constraint, err := q.constraint()
 	if err != nil {
 		return nil, err
@@ -104,13 +104,13 @@ func (q Query) pickVersions(results []*search.Result, constraint *semver.Constra
 	return found
 }
 
-func (b Book) index(name string) (*repo.IndexFile, error) {
+func (b RepositoryList) index(name string) (*repo.IndexFile, error) {
 	return repo.LoadIndexFile(filepath.Join(b.cache(), helmpath.CacheIndexFile(name)))
 }
 
 // Charts names the charts of one repository from its cached index, as
 // repository/chart, sorted. It is for completion: no index is no chart.
-func (b Book) Charts(name string) []string {
+func (b RepositoryList) Charts(name string) []string {
 	index, err := b.index(name)
 	if err != nil {
 		return nil
@@ -126,7 +126,7 @@ func (b Book) Charts(name string) []string {
 // Versions lists the versions of repository/chart in the cached index, newest
 // first, each with a tab and what is known of it. It is for completion: what
 // isn't known has no version.
-func (b Book) Versions(ref string) []string {
+func (b RepositoryList) Versions(ref string) []string {
 	name, chart, ok := strings.Cut(ref, "/")
 	if !ok {
 		return nil

@@ -175,7 +175,7 @@ func Login(ctx context.Context, host string, opts PushOptions) error {
 	// The credentials are for the login alone; a client made with them would
 	// not look into the store.
 	a := opts.Access
-	opts.Settings.Traffic = nil // a login sets up TLS in the transport, and knows but Helm's own
+	opts.Settings.TransferStats = nil // a login sets up TLS in the transport, and knows but Helm's own
 	client, err := chart.Access{}.Registry(opts.Settings, opts.Log)
 	if err != nil {
 		return err

@@ -117,7 +117,7 @@ func (q question) chart(local bool) completion {
 	if inside {
 		for _, r := range known {
 			if name, _, _ := strings.Cut(r, "\t"); name == repository {
-				return q.pick(q.e.book().Charts(name), "")
+				return q.pick(q.e.repositoryList().Charts(name), "")
 			}
 		}
 	}
@@ -142,7 +142,7 @@ func (q question) chart(local bool) completion {
 }
 
 func (q question) repositories() []string {
-	entries, err := q.e.book().List()
+	entries, err := q.e.repositoryList().List()
 	if err != nil {
 		return nil
 	}
@@ -156,7 +156,7 @@ func (q question) repositories() []string {
 // versions are those of the chart that the command line names.
 func (q question) versions() []string {
 	for _, argument := range slices.Backward(q.at.arguments) {
-		if found := q.e.book().Versions(argument); len(found) > 0 {
+		if found := q.e.repositoryList().Versions(argument); len(found) > 0 {
 			return found
 		}
 	}

@@ -76,7 +76,7 @@ func (e *env) helmFiles() chart.Settings {
 	files := e.files
 	files.Debug = e.debug
 	if e.streams.ErrTTY {
-		files.Traffic = &e.traffic
+		files.TransferStats = &e.transferred
 	}
 	return files
 }

@@ -37,11 +37,11 @@ type env struct {
 
 	stopSignals func() // gives signals back: a plugin is to get them
 
-	traffic  chart.Traffic
-	cluster  *kube.Cluster
-	hidden   *hide.Texts    // what must not be shown; nil for commands that show what Helm shows
-	observed *run.View      // the view that has shown the run; nil before it began
-	outlived chan os.Signal // set while a command goes on that nobody may be reading
+	transferred chart.TransferStats
+	cluster     *kube.Cluster
+	hidden      *hide.Texts    // what must not be shown; nil for commands that show what Helm shows
+	observed    *run.View      // the view that has shown the run; nil before it began
+	outlived    chan os.Signal // set while a command goes on that nobody may be reading
 }
 
 func newEnv(streams output.Streams, program string) *env {

@@ -9,8 +9,8 @@ import (
 // fetching shows on a terminal that something is downloaded or uploaded, until
 // it is stopped. Passwords in URLs are not shown.
 func (e *env) fetching(verb, ref string) *output.Spinner {
-	e.traffic.Reset()
-	return output.StartSpinner(e.streams, output.WithoutPasswords(verb+" "+ref), e.traffic.Bytes)
+	e.transferred.Reset()
+	return output.StartSpinner(e.streams, output.WithoutPasswords(verb+" "+ref), e.transferred.Bytes)
 }
 
 // progress writes the lines of a download to standard error, as Helm does.

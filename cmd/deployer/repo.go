@@ -23,7 +23,9 @@ func repoCommand(e *env) *cli.Command {
 	}
 }
 
-func (e *env) book() repository.Book { return repository.Book{Settings: e.helmFiles()} }
+func (e *env) repositoryList() repository.RepositoryList {
+	return repository.RepositoryList{Settings: e.helmFiles()}
+}
 
 func repoAdd(e *env) *cli.Command {
 	var a repository.Addition
@@ -59,10 +61,10 @@ Exit codes: 0 done; 1 failed`,
 					return err
 				}
 			}
-			book := e.book()
-			book.Timeout = timeout
+			list := e.repositoryList()
+			list.Timeout = timeout
 			waiting := e.fetching("fetching the index of", a.URL)
-			added, err := book.Add(ctx, a)
+			added, err := list.Add(ctx, a)
 			waiting.Stop()
 			switch {
 			case err != nil:
@@ -98,7 +100,7 @@ Exit codes: 0 done; 1 there is none, or failed`,
 			if err != nil {
 				return err
 			}
-			entries, err := e.book().List()
+			entries, err := e.repositoryList().List()
 			if err != nil {
 				return err
 			}
@@ -140,8 +142,8 @@ Exit codes: 0 done, even when some can't be reached; 1 failed`,
 			&cli.BoolFlag{Name: "fail-on-repo-update-fail", Usage: "fail when one of them can't be refreshed", Destination: &strict},
 		},
 		Action: action(func(ctx context.Context, c *cli.Context) error {
-			book := e.book()
-			book.Timeout = timeout
+			list := e.repositoryList()
+			list.Timeout = timeout
 			var failed []string
 			// What can't be written here fails when the last line is written.
 			waiting := e.fetching("fetching", "indexes")
@@ -150,7 +152,7 @@ Exit codes: 0 done, even when some can't be reached; 1 failed`,
 			say := func(format string, args ...any) {
 				fmt.Fprintln(out, output.WithoutPasswords(fmt.Sprintf(format, args...)))
 			}
-			err := book.Update(ctx, c.Args().Slice(),
+			err := list.Update(ctx, c.Args().Slice(),
 				func() { say("Hang tight while we grab the latest from your chart repositories...") },
 				func(u repository.Update) {
 					if u.Err == nil {
@@ -186,7 +188,7 @@ Exit codes: 0 done; 1 there is none of that name`,
 				return err
 			}
 			var written error
-			err = e.book().Remove(ctx, names, func(name string) {
+			err = e.repositoryList().Remove(ctx, names, func(name string) {
 				written = errors.Join(written, printTo(e.streams.Out, fmt.Sprintf("%q has been removed from your repositories\n", name)))
 			})
 			return errors.Join(err, written)

@@ -71,7 +71,7 @@ Exit codes: 0 done, even when nothing is found; 1 failed`,
 		}, o.flags(e)...),
 		Action: action(func(_ context.Context, c *cli.Context) error {
 			q.Text = strings.Join(c.Args().Slice(), " ")
-			found, err := e.book().Search(q, e.warn)
+			found, err := e.repositoryList().Search(q, e.warn)
 			if errors.Is(err, repository.ErrNoRepositories) {
 				return hinted{error: err, hint: program.Name + " repo add NAME URL"}
 			}

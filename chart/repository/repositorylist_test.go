@@ -40,15 +40,15 @@ func shelf(t *testing.T) (url string, broken *atomic.Bool) {
 	return server.URL, broken
 }
 
-func newBook(t *testing.T) Book {
+func newRepositoryList(t *testing.T) RepositoryList {
 	t.Helper()
 	dir := t.TempDir()
-	return Book{Settings: chart.Settings{
+	return RepositoryList{Settings: chart.Settings{
 		RepositoryConfig: filepath.Join(dir, "repositories.yaml"), RepositoryCache: filepath.Join(dir, "cache"),
 	}}
 }
 
-func add(t *testing.T, b Book, name, url string) {
+func add(t *testing.T, b RepositoryList, name, url string) {
 	t.Helper()
 	if added, err := b.Add(t.Context(), Addition{Entry: Entry{Name: name, URL: url}}); err != nil || !added {
 		t.Fatalf("adding %s: %t, %v", name, added, err)
@@ -56,7 +56,7 @@ func add(t *testing.T, b Book, name, url string) {
 }
 
 func TestAddKeepsWhatIsThere(t *testing.T) {
-	b := newBook(t)
+	b := newRepositoryList(t)
 	url, broken := shelf(t)
 	add(t, b, "one", url)
 	broken.Store(true)
@@ -78,12 +78,12 @@ func TestAddKeepsWhatIsThere(t *testing.T) {
 		}
 	}
 	if have, err := b.List(); err != nil || !reflect.DeepEqual(have, []Entry{{Name: "one", URL: url}}) {
-		t.Errorf("the book has %v, %v", have, err)
+		t.Errorf("the list has %v, %v", have, err)
 	}
 }
 
 func TestRemoveEndsAtTheFirstThatIsNotThere(t *testing.T) {
-	b := newBook(t)
+	b := newRepositoryList(t)
 	url, _ := shelf(t)
 	if err := b.Remove(t.Context(), []string{"one"}, func(string) {}); !errors.Is(err, ErrNoRepositories) {
 		t.Errorf("of none: %v", err)
@@ -106,7 +106,7 @@ func TestRemoveEndsAtTheFirstThatIsNotThere(t *testing.T) {
 }
 
 func TestUpdateTellsOfEach(t *testing.T) {
-	b := newBook(t)
+	b := newRepositoryList(t)
 	good, _ := shelf(t)
 	bad, broken := shelf(t)
 	add(t, b, "good", good)
@@ -130,7 +130,7 @@ func TestUpdateTellsOfEach(t *testing.T) {
 }
 
 func TestSearch(t *testing.T) {
-	b := newBook(t)
+	b := newRepositoryList(t)
 	url, _ := shelf(t)
 	add(t, b, "local", url)
 	for name, test := range map[string]struct {
@@ -163,7 +163,7 @@ func TestSearch(t *testing.T) {
 }
 
 func TestVersionsAreNewestFirst(t *testing.T) {
-	b := newBook(t)
+	b := newRepositoryList(t)
 	url, _ := shelf(t)
 	add(t, b, "local", url)
 	want := []string{"1.1.0-rc.1\tCreated: March 2, 2026", "1.0.0\tCreated: February 2, 2026 (deprecated)", "0.9.0\tApp: 8, Created: January 2, 2026"}

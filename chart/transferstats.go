@@ -12,39 +12,39 @@ import (
 	"helm.sh/helm/v3/pkg/repo"
 )
 
-// Traffic counts the bytes of what is downloaded and uploaded. The zero value
+// TransferStats counts the bytes of what is downloaded and uploaded. The zero value
 // has counted nothing; several transfers may share one.
-type Traffic struct{ moved, announced atomic.Int64 }
+type TransferStats struct{ moved, announced atomic.Int64 }
 
 // Bytes returns how many bytes have moved, and how many were announced so far:
 // less than have moved when a server doesn't tell the length of an answer.
-func (t *Traffic) Bytes() (moved, announced int64) { return t.moved.Load(), t.announced.Load() }
+func (t *TransferStats) Bytes() (moved, announced int64) { return t.moved.Load(), t.announced.Load() }
 
 // Reset begins to count anew.
-func (t *Traffic) Reset() {
+func (t *TransferStats) Reset() {
 	t.moved.Store(0)
 	t.announced.Store(0)
 }
 
 // through counts what is read of a body.
-func (t *Traffic) through(body io.ReadCloser, length int64) io.ReadCloser {
+func (t *TransferStats) through(body io.ReadCloser, length int64) io.ReadCloser {
 	t.announced.Add(max(length, 0))
 	return counted{body, t}
 }
 
 type counted struct {
 	io.ReadCloser
-	traffic *Traffic
+	stats *TransferStats
 }
 
 func (c counted) Read(p []byte) (int, error) {
 	n, err := c.ReadCloser.Read(p)
-	c.traffic.moved.Add(int64(n))
+	c.stats.moved.Add(int64(n))
 	return n, err
 }
 
 // count returns a transport whose bodies are counted; nil counts nothing.
-func (t *Traffic) count(transport http.RoundTripper) http.RoundTripper {
+func (t *TransferStats) count(transport http.RoundTripper) http.RoundTripper {
 	if t == nil {
 		return transport
 	}
@@ -53,18 +53,18 @@ func (t *Traffic) count(transport http.RoundTripper) http.RoundTripper {
 
 type meter struct {
 	http.RoundTripper
-	traffic *Traffic
+	stats *TransferStats
 }
 
 func (m meter) RoundTrip(q *http.Request) (*http.Response, error) {
 	if q.Body != nil && q.Body != http.NoBody {
 		sent := *q // who was given a request may not change it
-		sent.Body = m.traffic.through(q.Body, q.ContentLength)
+		sent.Body = m.stats.through(q.Body, q.ContentLength)
 		q = &sent
 	}
 	answer, err := m.RoundTripper.RoundTrip(q)
 	if err == nil && q.Method != http.MethodHead { // whose answers have the length of another's body
-		answer.Body = m.traffic.through(answer.Body, answer.ContentLength)
+		answer.Body = m.stats.through(answer.Body, answer.ContentLength)
 	}
 	return answer, err
 }
@@ -90,14 +90,14 @@ func (f *fallback) RoundTrip(q *http.Request) (*http.Response, error) {
 	return f.RoundTripper.RoundTrip(q)
 }
 
-// Getters are Helm's, which fetch what is at a URL. They count for s.Traffic
+// Getters are Helm's, which fetch what is at a URL. They count for s.TransferStats
 // unless a has TLS settings, or a repository of Helm's list: Helm's HTTP getter
 // has an ear for those only with a transport that it makes itself.
 func (s Settings) Getters(a Access, options ...getter.Option) getter.Providers {
 	env := s.Env()
-	if s.Traffic != nil && !a.hasTLSSettings() && !anyRepositoryHasTLSSettings(env.RepositoryConfig) {
+	if s.TransferStats != nil && !a.hasTLSSettings() && !anyRepositoryHasTLSSettings(env.RepositoryConfig) {
 		inner := &http.Transport{DisableCompression: true, Proxy: http.ProxyFromEnvironment} // as Helm's
-		options = append(options, getter.WithTransport(asTransport(s.Traffic.count(inner))))
+		options = append(options, getter.WithTransport(asTransport(s.TransferStats.count(inner))))
 	}
 	return getter.All(env, options...)
 }

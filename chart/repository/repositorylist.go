@@ -35,9 +35,9 @@ var retiredRepositories = map[string]string{
 	"//kubernetes-charts-incubator.storage.googleapis.com": "https://charts.helm.sh/incubator",
 }
 
-// A Book is the list of repositories in Helm's repositories.yaml, which it
+// A RepositoryList is the list of repositories in Helm's repositories.yaml, which it
 // shares with helm, and the cached index of each.
-type Book struct {
+type RepositoryList struct {
 	Settings chart.Settings
 	Timeout  time.Duration // for one index; zero is Helm's, two minutes
 }
@@ -55,9 +55,9 @@ type Addition struct {
 	AllowDeprecated bool // also one that is known to be gone
 }
 
-// Add downloads a repository's index and writes it into the book. It returns
+// Add downloads a repository's index and writes it into the list. It returns
 // false when it was there already, with the same access.
-func (b Book) Add(ctx context.Context, a Addition) (added bool, err error) {
+func (b RepositoryList) Add(ctx context.Context, a Addition) (added bool, err error) {
 	if !a.AllowDeprecated {
 		for old, instead := range retiredRepositories {
 			if strings.Contains(a.URL, old) {
@@ -120,7 +120,7 @@ func (e *NameTakenError) Hint() string {
 }
 
 // List returns the repositories in the order of the file; none is no error.
-func (b Book) List() ([]Entry, error) {
+func (b RepositoryList) List() ([]Entry, error) {
 	file, err := b.load()
 	if err != nil {
 		return nil, err
@@ -132,9 +132,9 @@ func (b Book) List() ([]Entry, error) {
 	return out, nil
 }
 
-// Remove takes repositories out of the book and deletes their cached indexes.
+// Remove takes repositories out of the list and deletes their cached indexes.
 // It tells of each; the first name that isn't there ends it.
-func (b Book) Remove(ctx context.Context, names []string, removed func(name string)) error {
+func (b RepositoryList) Remove(ctx context.Context, names []string, removed func(name string)) error {
 	unlock, err := b.lock(ctx)
 	if err != nil {
 		return err
@@ -173,7 +173,7 @@ type Update struct {
 // Update downloads the indexes of the named repositories, or of all, at the
 // same time, and tells of each as it is done, one at a time. Its error says
 // that it could not begin: a failed download is told, not returned.
-func (b Book) Update(ctx context.Context, names []string, begin func(), done func(Update)) error {
+func (b RepositoryList) Update(ctx context.Context, names []string, begin func(), done func(Update)) error {
 	file, err := b.load()
 	if err != nil {
 		return err
@@ -211,7 +211,7 @@ func (b Book) Update(ctx context.Context, names []string, begin func(), done fun
 }
 
 // refresh downloads the index of one repository into the cache.
-func (b Book) refresh(ctx context.Context, e *repo.Entry) error {
+func (b RepositoryList) refresh(ctx context.Context, e *repo.Entry) error {
 	var options []getter.Option
 	if b.Timeout > 0 {
 		options = append(options, getter.WithTimeout(b.Timeout))
@@ -238,10 +238,10 @@ func (e *addressError) Hint() string {
 	return "a chart repository has a URL such as https://charts.example.com"
 }
 
-func (b Book) path() string  { return b.Settings.Env().RepositoryConfig }
-func (b Book) cache() string { return b.Settings.Env().RepositoryCache }
+func (b RepositoryList) path() string  { return b.Settings.Env().RepositoryConfig }
+func (b RepositoryList) cache() string { return b.Settings.Env().RepositoryCache }
 
-func (b Book) load() (*repo.File, error) {
+func (b RepositoryList) load() (*repo.File, error) {
 	file, err := repo.LoadFile(b.path())
 	if errors.Is(err, os.ErrNotExist) {
 		return repo.NewFile(), nil
@@ -252,16 +252,16 @@ func (b Book) load() (*repo.File, error) {
 	return file, nil
 }
 
-func (b Book) write(file *repo.File) error {
+func (b RepositoryList) write(file *repo.File) error {
 	if err := file.WriteFile(b.path(), 0o600); err != nil {
 		return fmt.Errorf("writing the list of repositories: %w", err)
 	}
 	return nil
 }
 
-// lock keeps other processes, helm among them, from writing the book. The
+// lock keeps other processes, helm among them, from writing the list. The
 // lock's file is Helm's.
-func (b Book) lock(ctx context.Context) (unlock func(), err error) {
+func (b RepositoryList) lock(ctx context.Context) (unlock func(), err error) {
 	path := b.path()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("making room for the list of repositories: %w", err)
