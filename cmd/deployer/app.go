@@ -16,12 +16,12 @@ import (
 // newApp builds the command tree.
 func newApp(e *env) *cli.App {
 	app := &cli.App{
-		Name:                      e.program,
+		Name:                      e.call.name,
 		Usage:                     "deploy Helm charts by server-side apply, and see them through",
 		Writer:                    e.streams.Out,
 		ErrWriter:                 e.streams.Err,
 		HideVersion:               true,
-		HideHelp:                  true, // arrange sees --help, help.go writes it
+		HideHelp:                  true, // normalize sees --help, help_page.go writes it
 		HideHelpCommand:           true,
 		DisableSliceFlagSeparator: true,
 		ExitErrHandler:            func(*cli.Context, error) {},
@@ -46,9 +46,9 @@ func prepare(e *env, c *cli.Command, path string) {
 		c.Flags = append(c.Flags, globalFlags(e)...)
 		for _, f := range c.Flags {
 			addVariable(f)
-			e.withoutUnreadable(f)
+			e.dropUnreadableVariables(f)
 		}
-		outliving(e, c, path)
+		outliveReaders(e, c, path)
 		return
 	}
 	c.Action = showHelp(e)
@@ -61,7 +61,7 @@ func prepare(e *env, c *cli.Command, path string) {
 // package knows only the first.
 func (e *env) onUsageError(c *cli.Context, first error, _ bool) error {
 	var problems []error
-	for _, given := range e.given {
+	for _, given := range e.call.flags {
 		set := flag.NewFlagSet("", flag.ContinueOnError)
 		set.SetOutput(io.Discard)
 		for _, f := range c.Command.Flags {
@@ -81,26 +81,26 @@ func flagProblem(c *cli.Context, err error) error {
 	if m := badValue.FindStringSubmatch(err.Error()); m != nil {
 		err = fmt.Errorf("--%s: %s", m[2], m[3])
 		if m[3] == "parse error" {
-			err = fmt.Errorf("--%s: %s %s", m[2], m[1], isNot(c, m[2]))
+			err = fmt.Errorf("--%s: %s %s", m[2], m[1], expectedValue(c, m[2]))
 		}
 	}
 	return err
 }
 
-// isNot says of a value what a flag takes instead.
-func isNot(c *cli.Context, flag string) string {
+// expectedValue says of a value what a flag takes instead.
+func expectedValue(c *cli.Context, flag string) string {
 	for _, f := range c.Command.Flags {
 		if !slices.Contains(f.Names(), flag) {
 			continue
 		}
 		switch f.(type) {
 		case *cli.DurationFlag:
-			return "is no duration: it needs units, such as 90s or 1h30m"
+			return "is not a duration: it needs units, such as 90s or 1h30m"
 		case *cli.BoolFlag:
 			return "is not one of true, false"
 		}
 	}
-	return "is no number that this flag takes"
+	return "is not a number that this flag takes"
 }
 
 // badValue is how the flag package tells of a value that a flag doesn't take.
@@ -128,7 +128,7 @@ func addVariable(f cli.Flag) {
 	case *cli.DurationFlag:
 		f.EnvVars = append([]string{name}, f.EnvVars...)
 	case *cli.GenericFlag:
-		if _, without := f.Value.(*idle); !without { // what is set for upgrade is no word to template
+		if _, without := f.Value.(*noOpFlag); !without { // what is set for upgrade is no word to template
 			f.EnvVars = append([]string{name}, f.EnvVars...)
 		}
 	}
@@ -141,7 +141,7 @@ const globalCategory = "Global"
 // command has them.
 func globalFlags(e *env) []cli.Flag {
 	const group = globalCategory
-	k := &e.kube
+	k := &e.global.kube
 	return append([]cli.Flag{
 		&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Category: group, Usage: "namespace of the release", Destination: &k.Namespace, EnvVars: []string{"HELM_NAMESPACE"}},
 		&cli.StringFlag{Name: "kubeconfig", Category: group, Usage: "path of the kubeconfig file", Destination: &k.Kubeconfig},
@@ -155,18 +155,18 @@ func globalFlags(e *env) []cli.Flag {
 		&cli.BoolFlag{Name: "kube-insecure-skip-tls-verify", Category: group, Usage: "don't check the API server's certificate", Destination: &k.InsecureSkipTLSVerify, EnvVars: []string{"HELM_KUBEINSECURE_SKIP_TLS_VERIFY"}},
 		&cli.GenericFlag{Name: "qps", Category: group, Usage: "most requests a second; 0 leaves the pace to the API server", Value: (*float32Value)(&k.QPS), EnvVars: []string{"HELM_QPS"}},
 		&cli.IntFlag{Name: "burst-limit", Category: group, Usage: "requests above --qps for a moment", Destination: &k.Burst, EnvVars: []string{"HELM_BURST_LIMIT"}},
-		&cli.StringFlag{Name: "registry-config", Category: group, Usage: "file of registry credentials", Destination: &e.files.RegistryConfig},
-		&cli.StringFlag{Name: "repository-config", Category: group, Usage: "file of repository names and URLs", Destination: &e.files.RepositoryConfig},
-		&cli.StringFlag{Name: "repository-cache", Category: group, Usage: "directory of cached repository indexes", Destination: &e.files.RepositoryCache},
-		&cli.GenericFlag{Name: "content-cache", Category: group, Hidden: true, Value: &idle{e: e, name: "content-cache", why: "charts are not kept after they were used"}},
-		&cli.GenericFlag{Name: "color", Aliases: []string{"colour"}, Category: group, Usage: "auto, always or never", Value: newChoice((*string)(&e.colour), "auto", "always", "never"), EnvVars: []string{"HELM_COLOR"}},
-		&cli.BoolFlag{Name: "debug", Category: group, Usage: "say more about what happens", Destination: &e.debug, EnvVars: []string{"HELM_DEBUG"}},
+		&cli.StringFlag{Name: "registry-config", Category: group, Usage: "file of registry credentials", Destination: &e.global.files.RegistryConfig},
+		&cli.StringFlag{Name: "repository-config", Category: group, Usage: "file of repository names and URLs", Destination: &e.global.files.RepositoryConfig},
+		&cli.StringFlag{Name: "repository-cache", Category: group, Usage: "directory of cached repository indexes", Destination: &e.global.files.RepositoryCache},
+		&cli.GenericFlag{Name: "content-cache", Category: group, Hidden: true, Value: &noOpFlag{e: e, name: "content-cache", why: "charts are not kept after they were used"}},
+		&cli.GenericFlag{Name: "color", Aliases: []string{"colour"}, Category: group, Usage: "auto, always or never", Value: newChoice((*string)(&e.global.colour), "auto", "always", "never"), EnvVars: []string{"HELM_COLOR"}},
+		&cli.BoolFlag{Name: "debug", Category: group, Usage: "say more about what happens", Destination: &e.global.debug, EnvVars: []string{"HELM_DEBUG"}},
 	}, klogFlags(e)...)
 }
 
 // outputFlag is -o of commands with a result.
 func outputFlag(e *env) cli.Flag {
-	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "format of the result: table, json, yaml", Value: "table", Destination: &e.format}
+	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "format of the result: table, json, yaml", Value: "table", Destination: &e.global.format}
 }
 
 // action adapts a command's body.

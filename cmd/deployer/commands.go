@@ -10,8 +10,8 @@ import (
 	"deployer/internal/program"
 )
 
-// groups are the titles of the program's help and the commands below each.
-var groups = []struct {
+// commandGroupTitles are the titles of the program's help and the commands below each.
+var commandGroupTitles = []struct {
 	title    string
 	commands []string
 }{
@@ -27,12 +27,12 @@ var groups = []struct {
 const pluginGroup = "Plugins"
 
 func groupOf(command string) string {
-	for _, g := range groups {
+	for _, g := range commandGroupTitles {
 		if slices.Contains(g.commands, command) {
 			return g.title
 		}
 	}
-	return groups[len(groups)-2].title
+	return commandGroupTitles[len(commandGroupTitles)-2].title
 }
 
 // commands lists the program's commands in the order of its help.
@@ -79,7 +79,7 @@ func absentCommand(name, why, instead string) *cli.Command {
 		Description: "Examples:\n  deployer help\n\nExit codes: 1 always",
 		Flags:       []cli.Flag{},
 		Action: action(func(context.Context, *cli.Context) error {
-			return hinted{error: fmt.Errorf("deployer %s: %s", name, why), hint: instead}
+			return hintedError{error: fmt.Errorf("deployer %s: %s", name, why), hint: instead}
 		}),
 	}
 }

@@ -20,33 +20,44 @@ import (
 // An env is what every command of one run shares: its streams, the global
 // settings, and the connection, made when first asked for.
 type env struct {
-	streams    output.Streams
-	colour     output.Colour
-	debug      bool
-	kube       kube.Options
-	format     string
-	files      chart.Settings  // where Helm's own files are
-	command    string          // the words of the command, such as "repo add"
-	given      []string        // its flags, each with its value: --timeout=5m
-	program    string          // the name it was called by: deployer or helm
-	called     string          // as it was called: a path, or a name to be found in PATH
-	dropIn     bool            // it was called helm: defaults and texts are Helm's
-	showing    string          // of progress: auto, plain or none
-	held       []string        // warnings to be shown if it fails, see isQuiet
-	unreadable map[string]bool // variables of Helm that were told of
+	streams output.Streams
+	call    call
+	global  globals
 
-	stopSignals func() // gives signals back: a plugin is to get them
-
+	cluster     *kube.Cluster // nil before it is asked for
+	hidden      *hide.Texts   // what must not be shown; nil for commands that show what Helm shows
+	view        *run.View     // shows the run; nil before it began
 	transferred chart.TransferStats
-	cluster     *kube.Cluster
-	hidden      *hide.Texts    // what must not be shown; nil for commands that show what Helm shows
-	observed    *run.View      // the view that has shown the run; nil before it began
-	outlived    chan os.Signal // set while a command goes on that nobody may be reading
+
+	stopSignals     func()          // gives signals back: a plugin is to get them
+	brokenPipes     chan os.Signal  // set while a command goes on that nobody may be reading
+	heldWarnings    []string        // to be shown if the command fails, see isQuiet
+	warnedVariables map[string]bool // variables of Helm whose values can't be read
 }
 
-func newEnv(streams output.Streams, program string) *env {
+// A call is how the program was called.
+type call struct {
+	name    string   // deployer or helm
+	path    string   // a path, or a name to be found in PATH
+	asHelm  bool     // by the name helm: defaults and texts are Helm's
+	command string   // the words of the command, such as "repo add"
+	flags   []string // each with its value: --timeout=5m
+}
+
+// globals are the values of the flags that every command has, or most.
+type globals struct {
+	kube     kube.Options
+	files    chart.Settings // where Helm's own files are
+	colour   output.Colour
+	debug    bool
+	format   string // -o
+	progress string // auto, plain or none
+}
+
+func newEnv(streams output.Streams, path string) *env {
 	return &env{
-		streams: streams, colour: output.ColourAuto, program: calledBy(program), called: program, dropIn: calledHelm(program), unreadable: map[string]bool{},
+		streams: streams, call: call{name: programName(path), path: path, asHelm: isCalledHelm(path)},
+		global: globals{colour: output.ColourAuto}, warnedVariables: map[string]bool{},
 	}
 }
 
@@ -59,12 +70,12 @@ func (e *env) connect() (*kube.Cluster, error) {
 	if err := release.ValidateDriver(os.Getenv("HELM_DRIVER")); err != nil {
 		return nil, err
 	}
-	opts := e.kube
+	opts := e.global.kube
 	opts.UserAgent = "deployer/" + strings.TrimPrefix(version(), "v")
 	opts.Warn = e.warn
 	cluster, err := kube.Connect(opts)
 	if err != nil {
-		return nil, hinted{error: err, hint: "name the cluster with --kubeconfig, --kube-context or KUBECONFIG"}
+		return nil, hintedError{error: err, hint: "name the cluster with --kubeconfig, --kube-context or KUBECONFIG"}
 	}
 	e.cluster = cluster
 	return cluster, nil
@@ -81,9 +92,9 @@ func (e *env) deployer(cluster *kube.Cluster, settings deploy.Settings) *deploy.
 	return d
 }
 
-// conceal makes values known whose keys say that they are confidential: what is
+// hideValues makes values known whose keys say that they are confidential: what is
 // said of them is not to show them.
-func (e *env) conceal(values ...map[string]any) {
+func (e *env) hideValues(values ...map[string]any) {
 	if e.hidden == nil {
 		e.hidden = &hide.Texts{}
 	}
@@ -94,8 +105,8 @@ func (e *env) conceal(values ...map[string]any) {
 
 // namespace is the one the user named, else that of the kubeconfig context.
 func (e *env) namespace() (string, error) {
-	if e.kube.Namespace != "" {
-		return e.kube.Namespace, nil
+	if e.global.kube.Namespace != "" {
+		return e.global.kube.Namespace, nil
 	}
 	cluster, err := e.connect()
 	if err != nil {
@@ -121,58 +132,58 @@ func (e *env) store() (*release.Store, error) {
 }
 
 func (e *env) warn(text string) {
-	if e.observed != nil && !e.observed.Closed() {
-		e.observed.Warn(text)
+	if e.view != nil && !e.view.Closed() {
+		e.view.Warn(text)
 		return
 	}
-	if e.dropIn && !e.streams.ErrTTY {
-		e.held = append(e.held, text) // flags after this one may still ask for it: see release
+	if e.call.asHelm && !e.streams.ErrTTY {
+		e.heldWarnings = append(e.heldWarnings, text) // flags after this one may still ask for it: see release
 		return
 	}
-	e.caution(text)
+	e.printWarning(text)
 }
 
-// caution is warn for what Helm says too, however it is called.
-func (e *env) caution(text string) {
+// printWarning is warn for what Helm says too, however it is called.
+func (e *env) printWarning(text string) {
 	output.PrintWarning(e.streams.Err, e.palette(), e.hidden.Hide(text))
 }
 
-// release shows the warnings that were held back, unless all is well and nobody
+// printHeldWarnings shows the warnings that were held back, unless all is well and nobody
 // has asked for them.
-func (e *env) release(err error) {
+func (e *env) printHeldWarnings(err error) {
 	if err != nil || !e.isQuiet() {
-		for _, text := range e.held {
-			e.caution(text)
+		for _, text := range e.heldWarnings {
+			e.printWarning(text)
 		}
 	}
-	e.held = nil
+	e.heldWarnings = nil
 }
 
-func (e *env) palette() output.Palette { return e.streams.Palette(e.colour, e.streams.ErrTTY) }
+func (e *env) palette() output.Palette { return e.streams.Palette(e.global.colour, e.streams.ErrTTY) }
 
 // finish reports the outcome and returns the exit code.
 func (e *env) finish(ctx context.Context, err error) int {
-	failure, unwritten := e.outcome(err)
-	code := e.code(ctx, err)
-	e.release(err)
-	if unwritten != nil && e.observed != nil {
-		e.observed.Untold(code, unwritten)
+	failure, unwritten := e.splitOutcome(err)
+	code := e.exitCode(ctx, err)
+	e.printHeldWarnings(err)
+	if unwritten != nil && e.view != nil {
+		e.view.Untold(code, unwritten)
 	}
-	var shown told
+	var shown alreadyShown
 	switch {
 	case failure == nil && unwritten != nil:
-		e.tell(&untoldError{unwritten})
+		e.printError(&unwrittenError{unwritten})
 	case failure == nil || errors.Is(failure, errChanges) || errors.As(failure, &shown):
 	default:
-		e.tell(failure)
+		e.printError(failure)
 	}
 	return code
 }
 
-// tell shows an error, unless the report of the run has shown it.
-func (e *env) tell(err error) {
-	if e.observed != nil && e.observed.Reported(err) {
-		if line := e.helmLine(err); line != "" && (e.dropIn || e.format == "" || e.format == string(output.FormatTable)) {
+// printError shows an error, unless the report of the run has shown it.
+func (e *env) printError(err error) {
+	if e.view != nil && e.view.Reported(err) {
+		if line := e.helmErrorLine(err); line != "" && (e.call.asHelm || e.global.format == "" || e.global.format == string(output.FormatTable)) {
 			output.PrintError(e.streams.Err, e.palette(), errors.New(line), e.hidden)
 		}
 		return
@@ -180,14 +191,14 @@ func (e *env) tell(err error) {
 	if e.cluster != nil {
 		err = unauthorized(err)
 	}
-	output.PrintError(e.streams.Err, e.palette(), e.inHelmsWords(err), e.hidden)
+	output.PrintError(e.streams.Err, e.palette(), e.inHelmWords(err), e.hidden)
 }
 
 // outputFormat reads -o of a command.
 func (e *env) outputFormat() (output.Format, error) {
-	f, err := output.ParseFormat(e.format)
+	f, err := output.ParseFormat(e.global.format)
 	if err != nil {
-		return "", &usageError{err: err, command: e.command}
+		return "", &usageError{err: err, command: e.call.command}
 	}
 	return f, nil
 }
@@ -214,4 +225,15 @@ func orNothing(names string) string {
 
 func commandPath(c *cli.Context) string {
 	return strings.TrimPrefix(c.Command.HelpName, c.App.Name+" ")
+}
+
+// helmFiles are Helm's own files as flags and environment have them. On a
+// terminal, where fetching shows it, what is transferred is counted.
+func (e *env) helmFiles() chart.Settings {
+	files := e.global.files
+	files.Debug = e.global.debug
+	if e.streams.ErrTTY {
+		files.TransferStats = &e.transferred
+	}
+	return files
 }

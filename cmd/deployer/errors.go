@@ -24,7 +24,7 @@ const (
 	exitBusy           = 5 // another run holds this release
 	exitRolledBack     = 6 // failed, and rolled back
 	exitRollbackFailed = 7 // failed, and the rollback failed too
-	exitUntold         = 8 // done, but not all that was to be said of it could be written
+	exitUnwritten      = 8 // done, but not all that was to be said of it could be written
 )
 
 // errChanges ends plan --detailed-exitcode when there is something to do. It
@@ -42,7 +42,7 @@ func (e *usageError) Unwrap() error { return e.err }
 
 // Hint names the page that says how the command is used.
 func (e *usageError) Hint() string {
-	if hint := hintOf(e.err); hint != "" {
+	if hint := hintIn(e.err); hint != "" {
 		return hint
 	}
 	if e.command == "" {
@@ -55,22 +55,22 @@ func usagef(command, format string, args ...any) error {
 	return &usageError{err: fmt.Errorf(format, args...), command: command}
 }
 
-// hinted is an error with the next step for the user.
-type hinted struct {
+// hintedError is an error with the next step for the user.
+type hintedError struct {
 	error
 	hint string
 }
 
-func (h hinted) Hint() string  { return h.hint }
-func (h hinted) Unwrap() error { return h.error }
+func (h hintedError) Hint() string  { return h.hint }
+func (h hintedError) Unwrap() error { return h.error }
 
-// told is an error that the user has been shown already, for commands that do
+// alreadyShown is an error that the user has been shown already, for commands that do
 // several things.
-type told struct{ error }
+type alreadyShown struct{ error }
 
-func (t told) Unwrap() error { return t.error }
+func (t alreadyShown) Unwrap() error { return t.error }
 
-func hintOf(err error) string {
+func hintIn(err error) string {
 	var h interface{ Hint() string }
 	if errors.As(err, &h) {
 		return h.Hint()
@@ -81,10 +81,10 @@ func hintOf(err error) string {
 // unauthorized adds to an error of a cluster that doesn't let us in which
 // settings choose the account.
 func unauthorized(err error) error {
-	if hintOf(err) != "" || !apierrors.IsUnauthorized(err) {
+	if hintIn(err) != "" || !apierrors.IsUnauthorized(err) {
 		return err
 	}
-	return hinted{error: err, hint: "the cluster doesn't know these credentials, or they have expired: log in again, or see which ones --kubeconfig, --kube-context, KUBECONFIG or --kube-token name"}
+	return hintedError{error: err, hint: "the cluster doesn't know these credentials, or they have expired: log in again, or see which ones --kubeconfig, --kube-context, KUBECONFIG or --kube-token name"}
 }
 
 // exitCode turns an outcome into what the shell sees.
@@ -107,8 +107,8 @@ func exitCode(ctx context.Context, err error) int {
 		return exitChanges
 	case errors.As(err, &plugged):
 		return plugged.code
-	case stoppedBy(ctx) != nil:
-		return stoppedBy(ctx).code()
+	case signalOf(ctx) != nil:
+		return signalOf(ctx).code()
 	case errors.As(err, &rolled) && rolled.Rollback == nil:
 		return exitRolledBack
 	case errors.As(err, &rolled):

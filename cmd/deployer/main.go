@@ -17,15 +17,15 @@ import (
 )
 
 func main() {
-	quiet()
-	frugal()
+	silenceLibraries()
+	setGCPercent()
 	os.Exit(execute(context.Background(), os.Args, os.Stdin, os.Stdout, os.Stderr))
 }
 
-// quiet keeps libraries from writing to standard error on their own: what
+// silenceLibraries keeps libraries from writing to standard error on their own: what
 // client-go logs of a watch that broke off is what tracking copes with. Of what
-// Helm's packages log see helmLog.
-func quiet() {
+// Helm's packages log see helmLogFilter.
+func silenceLibraries() {
 	klog.SetLogger(logr.Discard())
 	log.SetFlags(0)
 }
@@ -35,8 +35,8 @@ func quiet() {
 // thousand objects is an eighth higher, and its processor time a quarter lower.
 const gcPercent = 35
 
-// frugal sets the garbage collector, unless the user has.
-func frugal() {
+// setGCPercent sets the garbage collector, unless the user has.
+func setGCPercent() {
 	if os.Getenv("GOGC") == "" {
 		debug.SetGCPercent(gcPercent)
 	}
@@ -46,15 +46,15 @@ func frugal() {
 func execute(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer) int {
 	ctx, stop := withSignals(ctx)
 	defer stop()
-	e := newEnv(output.NewStreams(in, out, errOut, calledBy(args[0])), args[0])
+	e := newEnv(output.NewStreams(in, out, errOut, programName(args[0])), args[0])
 	e.stopSignals = stop
-	log.SetOutput(&helmLog{warn: e.caution, told: map[string]bool{}})
+	log.SetOutput(&helmLogFilter{warn: e.printWarning, shown: map[string]bool{}})
 	app := newApp(e)
-	if len(args) > 1 && (args[1] == completeCommand || args[1] == completePlain) {
-		return e.finish(ctx, complete(ctx, e, app, args[2:], args[1] == completeCommand))
+	if len(args) > 1 && (args[1] == completionCommandName || args[1] == plainCompletionCommandName) {
+		return e.finish(ctx, complete(ctx, e, app, args[2:], args[1] == completionCommandName))
 	}
-	line, err := e.lineOf(app, args)
-	e.command, e.given = strings.Join(line.words, " "), line.flags
+	line, err := e.parseCommandLine(app, args)
+	e.call.command, e.call.flags = strings.Join(line.words, " "), line.flags
 	switch {
 	case err != nil:
 	case line.help:

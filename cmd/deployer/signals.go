@@ -15,7 +15,7 @@ type signalError struct{ signal syscall.Signal }
 
 func (e *signalError) Error() string { return fmt.Sprintf("stopped by %s", signalName(e.signal)) }
 
-// code is what shells report for a process that a signal has ended.
+// exitCode is what shells report for a process that a signal has ended.
 func (e *signalError) code() int { return 128 + int(e.signal) }
 
 func signalName(s syscall.Signal) string {
@@ -63,8 +63,8 @@ func withSignals(parent context.Context) (context.Context, func()) {
 	})
 }
 
-// stoppedBy returns the signal that ended the context, or nil.
-func stoppedBy(ctx context.Context) *signalError {
+// signalOf returns the signal that ended the context, or nil.
+func signalOf(ctx context.Context) *signalError {
 	var stopped *signalError
 	if errors.As(context.Cause(ctx), &stopped) {
 		return stopped
@@ -72,10 +72,10 @@ func stoppedBy(ctx context.Context) *signalError {
 	return nil
 }
 
-// blamed names the signal that ended the context in an error that only says that
+// nameSignal names the signal that ended the context in an error that only says that
 // the context has ended.
-func blamed(ctx context.Context, err error) error {
-	signal := stoppedBy(ctx)
+func nameSignal(ctx context.Context, err error) error {
+	signal := signalOf(ctx)
 	if signal == nil || err == nil || errors.As(err, new(*signalError)) {
 		return err
 	}

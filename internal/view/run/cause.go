@@ -112,7 +112,7 @@ func (c *collector) walk(err error) bool {
 		c.timeout(e)
 		return true
 	case *track.UnreachableError:
-		c.causes = append(c.causes, Cause{Class: "api_lost", Title: "The API server is out of reach", Fatal: true, Message: e.Error(), Advice: e.Hint()})
+		c.causes = append(c.causes, Cause{Class: "api_lost", Title: "API server unreachable", Fatal: true, Message: e.Error(), Advice: e.Hint()})
 		return true
 	case *apply.RejectedError:
 		title := "Rejected by the API server"

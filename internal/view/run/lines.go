@@ -153,7 +153,7 @@ func (l *lines) saw(r track.Report) {
 	case track.Warned:
 		l.warn(r.Text)
 	case track.APILost:
-		l.warn("the API server is out of reach, clocks stand still: " + r.Text)
+		l.warn("API server unreachable; failure timers paused: " + r.Text)
 	case track.APIRegained:
 		l.say("recovered", "the API server is back after "+textfmt.Duration(r.Lost))
 	}

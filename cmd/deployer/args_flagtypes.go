@@ -1,0 +1,197 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"deployer/chart"
+	"deployer/track"
+)
+
+// list is a flag that may be repeated; commas separate values too, as in Helm.
+type list []string
+
+func (l *list) Set(s string) error {
+	if s == "" {
+		return nil
+	}
+	*l = append(*l, strings.Split(s, ",")...)
+	return nil
+}
+
+// String says nothing: the flag package gives what it says to Set again, once
+// for each alias.
+func (l *list) String() string { return "" }
+
+// pairs is a flag of name=value pairs, separated by commas or repeated.
+type pairs map[string]string
+
+func (p *pairs) Set(s string) error {
+	if *p == nil {
+		*p = pairs{}
+	}
+	for _, item := range strings.Split(s, ",") {
+		name, value, ok := strings.Cut(item, "=")
+		if !ok || name == "" {
+			return fmt.Errorf("%q is not name=value", item)
+		}
+		(*p)[name] = value
+	}
+	return nil
+}
+
+func (p *pairs) String() string { return "" }
+
+// choice is a flag that takes one of a few words.
+type choice struct {
+	value *string
+	words []string
+}
+
+func newChoice(value *string, words ...string) *choice { return &choice{value: value, words: words} }
+
+func (c *choice) Set(s string) error {
+	if !slices.Contains(c.words, s) {
+		return oneOf(s, c.words)
+	}
+	*c.value = s
+	return nil
+}
+
+func oneOf(given string, words []string) error {
+	return fmt.Errorf("%q is not one of %s", given, strings.Join(words, ", "))
+}
+
+func (c *choice) String() string {
+	if c == nil || c.value == nil {
+		return ""
+	}
+	return *c.value
+}
+
+// choices is a list of a few words. Case doesn't matter.
+type choices struct {
+	values *[]string
+	words  []string
+}
+
+func (c *choices) Set(s string) error {
+	var given list
+	_ = given.Set(s)
+	for _, item := range given {
+		i := slices.IndexFunc(c.words, func(word string) bool { return strings.EqualFold(word, item) })
+		if i < 0 {
+			return oneOf(item, c.words)
+		}
+		*c.values = append(*c.values, c.words[i])
+	}
+	return nil
+}
+
+func (c *choices) String() string { return "" }
+
+// optional is a choice that may stand without a value, like --dry-run. Synonyms
+// map what else people write to one of the words.
+type optional struct {
+	value    *string
+	bare     string // what the flag alone means
+	words    []string
+	synonyms map[string]string
+}
+
+func (o *optional) IsBoolFlag() bool { return true }
+
+func (o *optional) Set(s string) error {
+	if word, ok := o.synonyms[s]; ok {
+		s = word
+	}
+	// The flag package gives "true" for a flag without a value.
+	if s == "true" && !slices.Contains(o.words, "true") {
+		s = o.bare
+	}
+	if !slices.Contains(o.words, s) {
+		return oneOf(s, o.words)
+	}
+	*o.value = s
+	return nil
+}
+
+func (o *optional) String() string {
+	if o == nil || o.value == nil {
+		return ""
+	}
+	return *o.value
+}
+
+type float32Value float32
+
+func (f *float32Value) Set(s string) error {
+	v, err := strconv.ParseFloat(s, 32)
+	if err != nil {
+		return fmt.Errorf("%q is not a number", s)
+	}
+	*f = float32Value(v)
+	return nil
+}
+
+func (f *float32Value) String() string {
+	if f == nil {
+		return "0"
+	}
+	return strconv.FormatFloat(float64(*f), 'g', -1, 32)
+}
+
+// valueSource is one of the flags that give values. All of a command append to one
+// list, so that their order on the command line is kept.
+type valueSource struct {
+	kind chart.SourceKind
+	into *[]chart.Source
+}
+
+func (s *valueSource) Set(value string) error {
+	*s.into = append(*s.into, chart.Source{Kind: s.kind, Value: value})
+	return nil
+}
+
+func (s *valueSource) String() string { return "" }
+
+// verbatimList is a repeatable flag whose values are taken as they are.
+type verbatimList struct{ values *list }
+
+func (v *verbatimList) Set(s string) error {
+	*v.values = append(*v.values, s)
+	return nil
+}
+
+func (v *verbatimList) String() string { return "" }
+
+// logMode is --logs.
+type logMode struct{ mode *track.LogMode }
+
+// logModes are the words of --logs.
+var logModes = map[string]track.LogMode{
+	"jobs": track.LogsDefault, "failed": track.LogsFailed, "all": track.LogsLive, "none": track.LogsNone,
+}
+
+func (l *logMode) Set(s string) error {
+	mode, ok := logModes[s]
+	if !ok {
+		return fmt.Errorf("%q is not one of jobs, failed, all, none", s)
+	}
+	*l.mode = mode
+	return nil
+}
+
+func (l *logMode) String() string {
+	if l == nil || l.mode == nil {
+		return ""
+	}
+	for word, mode := range logModes {
+		if mode == *l.mode {
+			return word
+		}
+	}
+	return ""
+}

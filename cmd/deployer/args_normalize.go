@@ -1,0 +1,312 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/urfave/cli/v2"
+)
+
+// An commandLine command line has its flags before its arguments, each flag under
+// its first name with its value attached.
+type commandLine struct {
+	args  []string // program, command words, --flags, "--", arguments
+	words []string // the command words alone
+	flags []string // the flags alone
+	help  bool     // --help or -h was among the flags
+}
+
+// normalize rewrites a command line so that the flag package understands it as
+// Helm's users mean it: flags may stand before the command, before and after
+// arguments, and short flags may be joined (-nprod, -Aq). Everything after
+// "--" is an argument.
+func normalize(app *cli.App, args []string) (commandLine, error) {
+	p := &normalizer{flags: flagTable(app.Flags), commands: app.Commands}
+	rest := args[1:]
+	if len(rest) == 1 && (rest[0] == "--version" || rest[0] == "-v") {
+		rest = []string{"version"} // people try it, and nothing else of that name can be meant
+	}
+	for len(rest) > 0 {
+		var err error
+		if rest, err = p.next(rest); err != nil {
+			return commandLine{words: p.words}, &usageError{err: err, command: strings.Join(p.words, " ")}
+		}
+	}
+	if p.help {
+		return commandLine{words: p.words, help: true}, nil
+	}
+	if p.leaf == nil && len(p.arguments) > 0 && len(p.commands) > 0 {
+		return commandLine{words: p.words}, unknownCommand(p.words, p.arguments[0], p.commands)
+	}
+	out := append(append([]string{args[0]}, p.words...), p.given...)
+	if len(p.arguments) > 0 {
+		out = append(append(out, "--"), p.arguments...)
+	}
+	return commandLine{args: out, words: p.words, flags: p.given}, nil
+}
+
+type normalizer struct {
+	commands  []*cli.Command // that may come next
+	leaf      *cli.Command   // the command found, nil so far
+	flags     map[string]cli.Flag
+	words     []string // command words
+	given     []string // flags in the order given
+	arguments []string
+	help      bool
+}
+
+// next takes the first token, and what belongs to it, off the rest.
+func (p *normalizer) next(rest []string) ([]string, error) {
+	token := rest[0]
+	switch {
+	case token == "--":
+		p.arguments = append(p.arguments, rest[1:]...)
+		return nil, nil
+	case strings.HasPrefix(token, "--"):
+		return p.long(token[2:], rest[1:])
+	case strings.HasPrefix(token, "-") && len(token) > 1:
+		return p.short(token[1:], rest[1:])
+	}
+	p.word(token)
+	return rest[1:], nil
+}
+
+// word takes a command word while there are commands to choose from, and an
+// argument afterwards.
+func (p *normalizer) word(token string) {
+	if len(p.arguments) == 0 {
+		if c := commandNamed(p.commands, token); c != nil {
+			p.enter(c)
+			return
+		}
+	}
+	p.arguments = append(p.arguments, token)
+}
+
+func (p *normalizer) enter(c *cli.Command) {
+	p.words = append(p.words, c.Name)
+	p.commands, p.flags = c.Subcommands, mergeFlags(p.flags, flagTable(c.Flags))
+	if len(c.Subcommands) == 0 {
+		p.leaf = c
+	}
+}
+
+func commandNamed(commands []*cli.Command, word string) *cli.Command {
+	for _, c := range commands {
+		if c.HasName(word) {
+			return c
+		}
+	}
+	return nil
+}
+
+func (p *normalizer) long(body string, rest []string) ([]string, error) {
+	name, value, hasValue := strings.Cut(body, "=")
+	f, err := p.find(name, "--"+name, rest)
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case isHelp(f):
+		p.help = !hasValue || value != "false"
+		return rest, nil
+	case hasValue:
+		p.give(f, "="+value)
+		return rest, nil
+	case isBool(f):
+		p.give(f, "")
+		return rest, nil
+	}
+	return p.withValue("--"+name, f, rest)
+}
+
+// short takes one-letter flags written together: the letters of bools, and
+// last one with a value, which may be attached (-nprod, -n=prod) or follow.
+func (p *normalizer) short(body string, rest []string) ([]string, error) {
+	for body != "" {
+		letter, size := utf8.DecodeRuneInString(body)
+		name := string(letter)
+		body = body[size:]
+		f, err := p.find(name, "-"+name, rest)
+		switch {
+		case err != nil:
+			return nil, err
+		case isHelp(f):
+			p.help = true
+		case isBool(f):
+			if value, found := strings.CutPrefix(body, "="); found {
+				p.give(f, "="+value)
+				return rest, nil
+			}
+			p.give(f, "")
+		case body != "":
+			p.give(f, "="+strings.TrimPrefix(body, "="))
+			return rest, nil
+		default:
+			return p.withValue("-"+name, f, rest)
+		}
+	}
+	return rest, nil
+}
+
+// find looks a flag up. One that stands before its command belongs to the
+// command that comes later, so that is looked for first: -r and -l have
+// values with one command and none with another.
+func (p *normalizer) find(name, written string, rest []string) (cli.Flag, error) {
+	if f, ok := p.flags[name]; ok {
+		return f, nil
+	}
+	if p.leaf == nil && len(p.commands) > 0 {
+		if ahead := p.ahead(rest); ahead != nil {
+			p = &normalizer{leaf: ahead, words: []string{ahead.Name}, flags: flagTable(ahead.Flags)}
+			if f, ok := p.flags[name]; ok {
+				return f, nil
+			}
+		} else if f := findFlag(p.commands, name); f != nil {
+			return f, nil
+		}
+	}
+	return nil, p.unknown(written)
+}
+
+// ahead is the command that the following words name, nil when they name none.
+// Values of flags that stand before it might look like commands; those of
+// flags that every command has are left out.
+func (p *normalizer) ahead(rest []string) *cli.Command {
+	commands := p.commands
+	for i := 0; i < len(rest); i++ {
+		token := rest[i]
+		if token == "--" {
+			return nil
+		}
+		if strings.HasPrefix(token, "-") && len(token) > 1 {
+			if f := findFlag(commands, strings.TrimLeft(token, "-")); f != nil && isGlobal(f) && !isBool(f) {
+				i++
+			}
+			continue
+		}
+		if c := commandNamed(commands, token); c != nil {
+			if len(c.Subcommands) == 0 {
+				return c
+			}
+			commands = c.Subcommands
+		}
+	}
+	return nil
+}
+
+func (p *normalizer) give(f cli.Flag, value string) {
+	p.given = append(p.given, "--"+f.Names()[0]+value)
+}
+
+func (p *normalizer) withValue(written string, f cli.Flag, rest []string) ([]string, error) {
+	if len(rest) == 0 {
+		return nil, fmt.Errorf("flag %s needs a value", written)
+	}
+	p.give(f, "="+rest[0])
+	return rest[1:], nil
+}
+
+func (p *normalizer) unknown(written string) error {
+	err := fmt.Errorf("unknown flag %s", written)
+	if p.leaf != nil {
+		err = fmt.Errorf("unknown flag %s of %s", written, strings.Join(p.words, " "))
+	}
+	candidates := map[string]bool{}
+	for n, f := range p.flags {
+		if len(n) > 1 && !isHidden(f) && !isDestructive(f) {
+			candidates["--"+n] = true
+		}
+	}
+	if p.leaf == nil {
+		visitFlags(p.commands, func(f cli.Flag) {
+			if !isHidden(f) && !isDestructive(f) {
+				candidates["--"+f.Names()[0]] = true
+			}
+		})
+	}
+	return suggest(err, written, slices.Sorted(maps.Keys(candidates)))
+}
+
+func unknownCommand(words []string, token string, commands []*cli.Command) error {
+	var names []string
+	for _, c := range commands {
+		if !c.Hidden {
+			names = append(names, c.Name)
+		}
+	}
+	of := ""
+	if len(words) > 0 {
+		of = " of " + strings.Join(words, " ")
+	}
+	if strings.ContainsAny(token, "/.") {
+		names = nil // a path, not a command mistyped
+	}
+	return &usageError{err: suggest(fmt.Errorf("unknown command %q%s", token, of), token, names), command: strings.Join(words, " ")}
+}
+
+func flagTable(flags []cli.Flag) map[string]cli.Flag {
+	table := map[string]cli.Flag{"help": cli.HelpFlag, "h": cli.HelpFlag}
+	for _, f := range flags {
+		for _, n := range f.Names() {
+			table[n] = f
+		}
+	}
+	return table
+}
+
+func mergeFlags(a, b map[string]cli.Flag) map[string]cli.Flag {
+	out := make(map[string]cli.Flag, len(a)+len(b))
+	for n, f := range a {
+		out[n] = f
+	}
+	for n, f := range b {
+		out[n] = f
+	}
+	return out
+}
+
+// findFlag finds a flag in a tree of commands.
+func findFlag(commands []*cli.Command, name string) cli.Flag {
+	var found cli.Flag
+	visitFlags(commands, func(f cli.Flag) {
+		if found == nil && slices.Contains(f.Names(), name) {
+			found = f
+		}
+	})
+	return found
+}
+
+func visitFlags(commands []*cli.Command, visit func(cli.Flag)) {
+	for _, c := range commands {
+		for _, f := range c.Flags {
+			visit(f)
+		}
+		visitFlags(c.Subcommands, visit)
+	}
+}
+
+// isBool tells whether a flag may stand without a value.
+func isBool(f cli.Flag) bool {
+	if g, ok := f.(*cli.GenericFlag); ok {
+		b, ok := g.Value.(interface{ IsBoolFlag() bool })
+		return ok && b.IsBoolFlag()
+	}
+	_, ok := f.(*cli.BoolFlag)
+	return ok
+}
+
+func isHelp(f cli.Flag) bool { return f.Names()[0] == "help" }
+
+func isGlobal(f cli.Flag) bool {
+	c, ok := f.(cli.CategorizableFlag)
+	return ok && c.GetCategory() == globalCategory
+}
+
+func isHidden(f cli.Flag) bool {
+	v, ok := f.(cli.VisibleFlag)
+	return ok && !v.IsVisible()
+}

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// destructive are flags that delete, override or no longer check something.
+// None of them is ever suggested in the place of a word mistyped: who pastes a
+// suggestion has not thought about it.
+var destructive = []string{
+	"adopt", "allow-partial-discovery", "allow-recreate", "cascade", "conflicts", "crds", "disable-openapi-validation", "field-validation", "force-update",
+	"gate", "insecure", "insecure-skip-tls-verify", "kube-insecure-skip-tls-verify", "no-hooks", "pass-credentials", "plain-http", "prune-kind", "replace",
+	"reset-values", "revert-manual-changes", "skip-crds", "skip-schema-validation", "take-ownership", "take-ownership-from", "takeover-pending", "yes",
+}
+
+func isDestructive(f cli.Flag) bool { return slices.Contains(destructive, f.Names()[0]) }
+
+// suggest adds the nearest of the candidates to an error about a word that
+// nobody knows. Words that are nothing alike are not suggested.
+func suggest(err error, word string, candidates []string) error {
+	best, distance := "", (len(strings.TrimLeft(word, "-"))+2)/3+1
+	for _, c := range candidates {
+		d := editDistance(word, c)
+		if d < distance || d == distance && c < best {
+			best, distance = c, d
+		}
+	}
+	if best == "" {
+		return err
+	}
+	return hintedError{error: err, hint: fmt.Sprintf("did you mean %s?", best)}
+}
+
+// editDistance counts the letters to insert, delete or replace (Levenshtein).
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(row[j+1]+1, row[j]+1, cost)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,46 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// dropUnreadableVariables takes Helm's variables away from a flag whose values it
+// can't read. Helm goes on with the default, as for HELM_DEBUG=yes, and so do
+// jobs that have set such a thing for years; here they are told, once.
+func (e *env) dropUnreadableVariables(f cli.Flag) {
+	var variables *[]string
+	var readable func(string) error
+	switch f := f.(type) {
+	case *cli.BoolFlag:
+		variables = &f.EnvVars
+		readable = func(s string) error { _, err := strconv.ParseBool(s); return err }
+	case *cli.IntFlag:
+		variables = &f.EnvVars
+		readable = func(s string) error { _, err := strconv.Atoi(s); return err }
+	case *cli.GenericFlag:
+		if _, ok := f.Value.(*float32Value); !ok {
+			return
+		}
+		variables = &f.EnvVars
+		readable = func(s string) error { _, err := strconv.ParseFloat(s, 32); return err }
+	default:
+		return
+	}
+	*variables = slices.DeleteFunc(*variables, func(name string) bool {
+		value := os.Getenv(name)
+		if !strings.HasPrefix(name, "HELM_") || value == "" || readable(value) == nil {
+			return false
+		}
+		if !e.warnedVariables[name] {
+			e.warnedVariables[name] = true
+			e.warn(fmt.Sprintf("%s=%s can't be read and has no effect", name, value))
+		}
+		return true
+	})
+}

@@ -1,0 +1,126 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"github.com/urfave/cli/v2"
+
+	"deployer/chart/develop"
+	"deployer/internal/view/output"
+)
+
+func dependencyCommand(e *env) *cli.Command {
+	return &cli.Command{
+		Name: "dependency", Aliases: []string{"dep", "dependencies"}, Usage: "manage the charts that a chart depends on",
+		Subcommands: []*cli.Command{dependencyList(e), dependencyUpdate(e), dependencyBuild(e)},
+	}
+}
+
+func dependencyList(e *env) *cli.Command {
+	var width uint
+	return &cli.Command{
+		Name: "list", Aliases: []string{"ls"}, Usage: "list the dependencies in Chart.yaml and what charts/ has of them", ArgsUsage: "[CHART]",
+		Description: `Examples:
+  deployer dependency list ./chart
+
+Exit codes: 0 done, even when some are missing; 1 failed`,
+		Flags: []cli.Flag{
+			&cli.UintFlag{Name: "max-col-width", Value: 80, Usage: "widest a column may be", Destination: &width},
+		},
+		Action: action(func(_ context.Context, c *cli.Context) error {
+			path, err := chartDirectory(c)
+			if err != nil {
+				return err
+			}
+			found, warnings, err := develop.Dependencies(path)
+			if err != nil {
+				return err
+			}
+			if found == nil {
+				return printTo(e.streams.Out, fmt.Sprintf("WARNING: no dependencies at %s\n", filepath.Join(path, "charts")))
+			}
+			rows := [][]string{{"NAME", "VERSION", "REPOSITORY", "STATUS"}}
+			for _, d := range found {
+				rows = append(rows, []string{d.Name, d.Version, d.Repository, d.Status})
+			}
+			if err := output.Table(e.streams.Out, nil, clipCells(rows, int(width))); err != nil {
+				return err
+			}
+			text := "\n"
+			for _, w := range warnings {
+				text += "WARNING: " + w + "\n"
+			}
+			return printTo(e.streams.Out, text)
+		}),
+	}
+}
+
+func dependencyUpdate(e *env) *cli.Command {
+	return dependencyFill(e, &cli.Command{
+		Name: "update", Aliases: []string{"up"}, Usage: "fetch the dependencies in Chart.yaml into charts/, and write Chart.lock",
+		Description: `1. refreshes the indexes of all repositories, unless --skip-refresh
+2. picks the newest version that each entry of Chart.yaml allows
+3. fetches them into charts/, deletes what they replace, writes Chart.lock
+
+Examples:
+  deployer dependency update ./chart
+
+Exit codes: 0 done; 1 failed`,
+	}, develop.UpdateDependencies)
+}
+
+func dependencyBuild(e *env) *cli.Command {
+	return dependencyFill(e, &cli.Command{
+		Name: "build", Usage: "fetch into charts/ the versions that Chart.lock names",
+		Description: `Without Chart.lock it works as update.
+
+Examples:
+  deployer dependency build ./chart
+
+Exit codes: 0 done; 1 failed, among it Chart.lock not matching Chart.yaml`,
+	}, develop.BuildDependencies)
+}
+
+func dependencyFill(e *env, c *cli.Command, fill func(context.Context, string, develop.DependencyOptions) error) *cli.Command {
+	var o develop.DependencyOptions
+	c.ArgsUsage = "[CHART]"
+	c.Flags = append([]cli.Flag{
+		&cli.BoolFlag{Name: "verify", Usage: "check the signatures of the charts", Destination: &o.Verify},
+		keyringFlag(&o.Keyring),
+		&cli.BoolFlag{Name: "skip-refresh", Usage: "don't refresh the repositories' indexes first", Destination: &o.SkipRefresh},
+	}, accessFlags(&o.Access)...)
+	c.Action = action(func(ctx context.Context, c *cli.Context) error {
+		path, err := chartDirectory(c)
+		if err != nil {
+			return err
+		}
+		waiting := e.showTransfer("fetching the dependencies of", path)
+		defer waiting.Stop()
+		o.Settings, o.Out, o.Log = e.helmFiles(), waiting.Through(e.streams.Out), waiting.Through(e.streams.Err)
+		return fill(ctx, path, o)
+	})
+	return c
+}
+
+// chartDirectory is the only argument, or the current directory.
+func chartDirectory(c *cli.Context) (string, error) {
+	args, err := arguments(c, 0, 1, "a chart")
+	if err != nil || len(args) == 0 {
+		return ".", err
+	}
+	return filepath.Clean(args[0]), nil
+}
+
+// clipCells shortens cells as Helm's tables do; 0 leaves them.
+func clipCells(rows [][]string, width int) [][]string {
+	for _, row := range rows {
+		for i, cell := range row {
+			if runes := []rune(cell); width > 3 && len(runes) > width {
+				row[i] = string(runes[:width-3]) + "..."
+			}
+		}
+	}
+	return rows
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/urfave/cli/v2"
+
+	"deployer/chart"
+	"deployer/chart/develop"
+)
+
+// A packageOptions is the command line of package.
+type packageOptions struct {
+	develop.PackageOptions
+	sign, update bool
+	signer       develop.Signer
+	passphrase   string
+	fetch        chart.LoadOptions
+}
+
+func packageCommand(e *env) *cli.Command {
+	o := &packageOptions{}
+	return &cli.Command{
+		Name: "package", Usage: "make archives of chart directories", ArgsUsage: "CHART...",
+		Description: `Writes NAME-VERSION.tgz for each chart, and with --sign NAME-VERSION.tgz.prov.
+
+Examples:
+  deployer package ./chart --version 1.2.0 --app-version 4.5
+  deployer package ./chart --sign --key ci@example.com --keyring secring.gpg --passphrase-file -
+
+Exit codes: 0 done; 1 failed`,
+		Flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "version", Usage: "version of the chart, instead of its own", Destination: &o.Version},
+			&cli.StringFlag{Name: "app-version", Usage: "appVersion of the chart, instead of its own", Destination: &o.AppVersion},
+			&cli.StringFlag{Name: "destination", Aliases: []string{"d"}, Value: ".", Usage: "directory of the archive", Destination: &o.Destination},
+			&cli.BoolFlag{Name: "dependency-update", Aliases: []string{"u"}, Usage: "fetch the dependencies into charts/ first", Destination: &o.update},
+			&cli.BoolFlag{Name: "sign", Category: "Signing", Usage: "sign the archive with a PGP key", Destination: &o.sign},
+			&cli.StringFlag{Name: "key", Category: "Signing", Usage: "name of the key", Destination: &o.signer.Key},
+			&cli.StringFlag{Name: "keyring", Category: "Signing", Usage: "file with the secret key; GnuPG's when empty", Destination: &o.signer.Keyring},
+			&cli.StringFlag{Name: "passphrase-file", Category: "Signing", Usage: "file with the passphrase of the key, - for standard input; asked for when empty", Destination: &o.passphrase},
+		}, accessFlags(&o.fetch.Access)...),
+		Action: action(func(ctx context.Context, c *cli.Context) error {
+			args := c.Args().Slice()
+			if len(args) == 0 {
+				return usagef("package", "need at least one argument, the path to the chart")
+			}
+			if o.sign && o.signer.Key == "" {
+				return usagef("package", "--key is required for signing a package")
+			}
+			if o.sign {
+				o.signer.Passphrase = e.passphrases(ctx, o.passphrase)
+				o.Signer = &o.signer
+			}
+			for _, dir := range args {
+				if err := o.run(ctx, e, dir); err != nil {
+					return err
+				}
+			}
+			return nil
+		}),
+	}
+}
+
+func (o *packageOptions) run(ctx context.Context, e *env, dir string) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(dir); err != nil {
+		return &chart.NotFoundError{Ref: dir}
+	}
+	if o.update {
+		if err := o.updateDependencies(ctx, e, dir); err != nil {
+			return err
+		}
+	}
+	path, err := develop.Package(dir, o.PackageOptions)
+	if err != nil {
+		return err
+	}
+	return printTo(e.streams.Out, fmt.Sprintf("Successfully packaged chart and saved it to: %s\n", path))
+}
+
+// updateDependencies fetches the dependencies and, as Helm does here, says
+// nothing about it.
+func (o *packageOptions) updateDependencies(ctx context.Context, e *env, dir string) error {
+	waiting := e.showTransfer("fetching the dependencies of", dir)
+	defer waiting.Stop()
+	o.fetch.Settings = e.helmFiles()
+	return develop.UpdateDependencies(ctx, dir, develop.DependencyOptions{LoadOptions: o.fetch, Log: waiting.Through(e.streams.Err)})
+}

@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+
+	"github.com/urfave/cli/v2"
+
+	"deployer/chart"
+	"deployer/chart/develop"
+)
+
+func showCommand(e *env) *cli.Command {
+	return &cli.Command{
+		Name: "show", Aliases: []string{"inspect"}, Usage: "show what a chart says of itself",
+		Subcommands: []*cli.Command{
+			showPart(e, develop.All, "everything: definition, values, readme and CRDs"),
+			showPart(e, develop.Chart, "Chart.yaml"),
+			showPart(e, develop.Values, "values.yaml"),
+			showPart(e, develop.Readme, "the readme file"),
+			showPart(e, develop.CRDs, "the custom resource definitions in crds/"),
+		},
+	}
+}
+
+func showPart(e *env, part develop.Part, usage string) *cli.Command {
+	var o chart.LoadOptions
+	var path string
+	flags := locateFlags(&o)
+	if part == develop.Values {
+		flags = append(flags, &cli.StringFlag{Name: "jsonpath", Usage: "JSONPath expression that picks from the values", Destination: &path})
+	}
+	return &cli.Command{
+		Name: string(part), Usage: "show " + usage, ArgsUsage: "CHART",
+		Description: `CHART is a directory, an archive, a URL, REPO/NAME or oci://REGISTRY/NAME.
+
+Examples:
+  deployer show ` + string(part) + ` ./chart
+  deployer show ` + string(part) + ` bitnami/nginx --version ^18
+
+Exit codes: 0 done; 1 failed`,
+		Flags: flags,
+		Action: action(func(ctx context.Context, c *cli.Context) error {
+			args, err := arguments(c, 1, 1, "a chart")
+			if err != nil {
+				return err
+			}
+			o.Settings = e.helmFiles()
+			waiting := e.showTransfer("fetching", args[0])
+			o.Progress = e.transferLog(waiting)
+			loaded, err := chart.Read(ctx, args[0], o)
+			waiting.Stop()
+			if err != nil {
+				return err
+			}
+			for _, w := range loaded.Warnings {
+				e.warn(w)
+			}
+			text, err := develop.Show(loaded.Helm, part, path)
+			if err != nil {
+				return err
+			}
+			if part == develop.Values {
+				return printTo(e.streams.Data(), text)
+			}
+			return printTo(e.streams.Out, text)
+		}),
+	}
+}

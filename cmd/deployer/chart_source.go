@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/urfave/cli/v2"
+
+	"deployer/chart"
+)
+
+// A chartRequest is where a chart and its values come from.
+type chartRequest struct {
+	load     chart.LoadOptions
+	sources  []chart.Source
+	render   chart.Input
+	renderer string
+	args     list
+}
+
+// valueFlags are the flags that give values.
+func (r *chartRequest) valueFlags() []cli.Flag {
+	const group = "Values"
+	value := func(kind chart.SourceKind, usage string, aliases ...string) cli.Flag {
+		return &cli.GenericFlag{Name: string(kind)[2:], Aliases: aliases, Category: group, Usage: usage, Value: &valueSource{kind: kind, into: &r.sources}}
+	}
+	return []cli.Flag{
+		value(chart.ValuesFile, "file, URL or - with values (may be repeated or separated by commas)", "f"),
+		value(chart.Set, "key=value,…"),
+		value(chart.SetString, "key=value,… whose values are strings"),
+		value(chart.SetFile, "key=path,… whose values are the contents of files"),
+		value(chart.SetJSON, "key=JSON,… or one JSON object"),
+		value(chart.SetLiteral, "key=value, nothing in the value has a meaning"),
+	}
+}
+
+// chartFlags say where a chart to deploy comes from.
+func (r *chartRequest) chartFlags() []cli.Flag {
+	return append(locateFlags(&r.load),
+		&cli.BoolFlag{Name: "dependency-update", Category: chartCategory, Usage: "fetch missing dependencies first", Destination: &r.load.UpdateDependencies})
+}
+
+// chartCategory is the group of the flags that say where a chart comes from.
+const chartCategory = "Chart"
+
+// locateFlags say where a chart comes from.
+func locateFlags(o *chart.LoadOptions) []cli.Flag {
+	const group = chartCategory
+	flags := []cli.Flag{
+		&cli.StringFlag{Name: "version", Category: group, Usage: "version or constraint such as ^2.0.0; newest when empty", Destination: &o.Version},
+		&cli.BoolFlag{Name: "devel", Category: group, Usage: "also development versions: --version '>0.0.0-0'", Destination: &o.Devel},
+		&cli.StringFlag{Name: "repo", Category: group, Usage: "URL of the chart's repository", Destination: &o.Repo},
+		&cli.BoolFlag{Name: "verify", Category: group, Usage: "check the chart's signature", Destination: &o.Verify},
+		keyringFlag(&o.Keyring),
+		&cli.BoolFlag{Name: "pass-credentials", Category: group, Usage: "give the credentials to all hosts", Destination: &o.Access.PassCredentials},
+	}
+	return append(flags, accessFlags(&o.Access)...)
+}
+
+func keyringFlag(path *string) cli.Flag {
+	return &cli.StringFlag{Name: "keyring", Category: chartCategory, Usage: "public keys to check signatures against; GnuPG's when empty", Destination: path}
+}
+
+// accessFlags say how to reach a repository or registry.
+func accessFlags(a *chart.Access) []cli.Flag {
+	const group = "Access"
+	return append(tlsFlags(a),
+		&cli.StringFlag{Name: "username", Category: group, Usage: "user of the repository or registry", Destination: &a.Username},
+		&cli.StringFlag{Name: "password", Category: group, Usage: "password of the repository or registry", Destination: &a.Password},
+		&cli.BoolFlag{Name: "plain-http", Category: group, Usage: "talk HTTP to a registry", Destination: &a.PlainHTTP})
+}
+
+func tlsFlags(a *chart.Access) []cli.Flag {
+	const group = "Access"
+	return []cli.Flag{
+		&cli.StringFlag{Name: "cert-file", Category: group, Usage: "client certificate", Destination: &a.CertFile},
+		&cli.StringFlag{Name: "key-file", Category: group, Usage: "key of the client certificate", Destination: &a.KeyFile},
+		&cli.StringFlag{Name: "ca-file", Category: group, Usage: "certificate authority of the server", Destination: &a.CAFile},
+		&cli.BoolFlag{Name: "insecure-skip-tls-verify", Category: group, Usage: "don't check the server's certificate", Destination: &a.InsecureSkipTLS},
+	}
+}
+
+// renderFlags say how templates are evaluated.
+func (r *chartRequest) renderFlags() []cli.Flag {
+	const group = "Rendering"
+	return []cli.Flag{
+		&cli.BoolFlag{Name: "skip-schema-validation", Category: group, Usage: "don't check values against values.schema.json", Destination: &r.render.SkipSchema},
+		&cli.BoolFlag{Name: "render-subchart-notes", Category: group, Usage: "also show the notes of subcharts", Destination: &r.render.SubchartNotes},
+		&cli.BoolFlag{Name: "enable-dns", Category: group, Usage: "let templates look up host names", Destination: &r.render.DNS},
+		&cli.StringFlag{Name: "post-renderer", Category: group, Usage: "program that the manifest is piped through", Destination: &r.renderer},
+		&cli.GenericFlag{Name: "post-renderer-args", Category: group, Usage: "argument of the post-renderer (may be repeated)", Value: &verbatimList{&r.args}},
+	}
+}
+
+// read loads the chart and merges the values; problems of both are reported
+// together.
+func (r *chartRequest) read(ctx context.Context, e *env, ref string) (*chart.Chart, map[string]any, error) {
+	r.load.Settings = e.helmFiles()
+	if r.renderer != "" {
+		r.render.PostRenderer = append([]string{r.renderer}, r.args...)
+	}
+	values, verr := chart.Values(ctx, r.sources, chart.ValuesOptions{Stdin: e.streams.In, Settings: r.load.Settings})
+	waiting := e.showTransfer("fetching", ref)
+	r.load.Progress = e.transferLog(waiting)
+	loaded, lerr := chart.Load(ctx, ref, r.load)
+	waiting.Stop()
+	e.hideValues(values)
+	if err := errors.Join(lerr, verr); err != nil {
+		return nil, nil, err
+	}
+	e.hideValues(chart.DefaultValues(loaded.Helm)...)
+	return loaded, values, nil
+}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/urfave/cli/v2"
+
+	"deployer/chart"
+	"deployer/internal/kube"
+)
+
+// A templateOptions is the command line of template.
+type templateOptions struct {
+	chartRequest
+	show        chart.TemplateOptions
+	validate    bool
+	dryRun      string
+	isUpgrade   bool
+	kubeVersion string
+	apiVersions list
+	skipCRDs    bool
+	releaseName bool
+	generate    bool
+	nameFrom    string
+}
+
+func templateCommand(e *env) *cli.Command {
+	o := &templateOptions{}
+	flags := []cli.Flag{
+		&cli.GenericFlag{Name: "show-only", Aliases: []string{"s"}, Usage: "only show manifests of these templates (may be repeated)", Value: (*list)(&o.show.ShowOnly)},
+		&cli.StringFlag{Name: "output-dir", Usage: "write files below this directory instead of standard output", Destination: &o.show.OutputDir},
+		&cli.BoolFlag{Name: "release-name", Usage: "use the release name in the --output-dir path", Destination: &o.releaseName},
+		&cli.BoolFlag{Name: "include-crds", Usage: "show the chart's crds/ directory too", Destination: &o.render.IncludeCRDs},
+		&cli.BoolFlag{Name: "skip-crds", Usage: "leave crds/ out, also with --include-crds", Destination: &o.skipCRDs},
+		&cli.BoolFlag{Name: "skip-tests", Usage: "leave out test hooks", Destination: &o.show.SkipTests},
+		&cli.BoolFlag{Name: "no-hooks", Usage: "leave out hooks", Destination: &o.show.NoHooks},
+		&cli.BoolFlag{Name: "validate", Usage: "render against the cluster: its version, its kinds, lookup", Destination: &o.validate},
+		&cli.GenericFlag{Name: "dry-run", Usage: "client, or server to render against the cluster", Value: &optional{
+			value: &o.dryRun, bare: "client", words: []string{"client", "server", "none"}, synonyms: map[string]string{"false": "none"},
+		}},
+		&cli.BoolFlag{Name: "is-upgrade", Usage: "set .Release.IsUpgrade instead of .Release.IsInstall", Destination: &o.isUpgrade},
+		&cli.StringFlag{Name: "kube-version", Usage: "Kubernetes version for .Capabilities.KubeVersion", Destination: &o.kubeVersion},
+		&cli.GenericFlag{Name: "api-versions", Aliases: []string{"a"}, Usage: "API version for .Capabilities.APIVersions (may be repeated)", Value: &o.apiVersions},
+		&cli.BoolFlag{Name: "generate-name", Aliases: []string{"g"}, Usage: "a NAME isn't needed, with or without it: it is release-name then", Destination: &o.generate},
+		&cli.StringFlag{Name: "name-template", Usage: "Go template of the release's name", Destination: &o.nameFrom},
+	}
+	flags = append(flags, o.valueFlags()...)
+	flags = append(flags, o.chartFlags()...)
+	flags = append(flags, o.renderFlags()...)
+	flags = append(flags, templateNoOpFlags(e)...)
+	return &cli.Command{
+		Name: "template", Usage: "render a chart and show the manifests", ArgsUsage: "[NAME] CHART",
+		Description: `Gives what helm template gives. It needs no cluster unless asked to use one.
+
+Examples:
+  deployer template web ./chart -f values.yaml
+  deployer template ./chart --show-only templates/deployment.yaml
+
+Exit codes: 0 done; 1 failed`,
+		Flags: flags,
+		Action: action(func(ctx context.Context, c *cli.Context) error {
+			args, err := arguments(c, 1, 2, "a chart")
+			if err != nil {
+				return err
+			}
+			return o.run(ctx, e, args)
+		}),
+	}
+}
+
+func (o *templateOptions) run(ctx context.Context, e *env, args []string) error {
+	// Helm calls a rendering without a name "release-name", also with
+	// --generate-name: the same chart has the same manifests each time.
+	name, ref := "release-name", args[len(args)-1]
+	if len(args) == 2 || o.nameFrom != "" {
+		var err error
+		if name, ref, err = nameAndChart(args, o.generate, o.nameFrom); err != nil {
+			return &usageError{err: err, command: "template"}
+		}
+	}
+	loaded, values, err := o.read(ctx, e, ref)
+	if err != nil {
+		return err
+	}
+	for _, w := range loaded.Warnings {
+		e.warn(w)
+	}
+	in := o.render
+	in.Release, in.Namespace, in.Values, in.Upgrade = name, e.offlineNamespace(), values, o.isUpgrade
+	in.IncludeCRDs = in.IncludeCRDs && !o.skipCRDs
+	if in.Server, in.Lookup, err = o.server(ctx, e); err != nil {
+		return err
+	}
+	in.OnLookup = e.hidden.Object
+	rendered, err := loaded.Render(ctx, in)
+	if err != nil && e.global.debug && rendered != nil {
+		// What was rendered shows where the YAML goes wrong; as Helm's --debug.
+		return errors.Join(printTo(e.streams.Data(), rendered.Manifest), err)
+	}
+	if err != nil {
+		return err
+	}
+	if o.releaseName {
+		o.show.Release = name
+	}
+	out, err := chart.Template(rendered, o.show)
+	if err != nil {
+		return err
+	}
+	for _, f := range out.Files {
+		if err := writeFile(f.Path, f.Text); err != nil {
+			return err
+		}
+	}
+	return printTo(e.streams.Data(), out.Stdout)
+}
+
+// server is the cluster that the chart is told of.
+func (o *templateOptions) server(ctx context.Context, e *env) (kube.Server, *kube.Cluster, error) {
+	if !o.validate && o.dryRun != "server" {
+		server, err := chart.Offline(o.kubeVersion, o.apiVersions...)
+		return server, nil, err
+	}
+	cluster, err := e.connect()
+	if err != nil {
+		return kube.Server{}, nil, err
+	}
+	server, err := cluster.Server(ctx)
+	server.APIVersions = append(append([]string{}, server.APIVersions...), o.apiVersions...)
+	return server, cluster, err
+}
+
+func writeFile(path, text string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return nil
+}

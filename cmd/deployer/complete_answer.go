@@ -1,0 +1,218 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+)
+
+// The hidden commands that completion scripts call, with the words of the
+// command line up to and with the one that is being typed. They and their
+// answers are those of Helm, whose scripts work with them too.
+const (
+	completionCommandName      = "__complete"
+	plainCompletionCommandName = "__completeNoDesc" // without descriptions
+)
+
+// completeTimeout is how long a Tab may take when the cluster is asked.
+const completeTimeout = 2 * time.Second
+
+// Directives end the answer to a completion script and say what the shell adds.
+// (github.com/spf13/cobra/completions.go, ShellCompDirective)
+const (
+	directiveNoFiles = ":4" // nothing
+	directiveFiles   = ":0" // the file names that fit
+	directiveNoSpace = ":6" // nothing, and no space after the word
+)
+
+// A completion is what may stand at one place of a command line.
+type completion struct {
+	words     []string // a word, or word, tab, description
+	directive string
+}
+
+// complete answers a completion script: a word per line, then a directive. A
+// completion fails silently: whoever types doesn't want to read errors.
+func complete(ctx context.Context, e *env, app *cli.App, typed []string, described bool) error {
+	if len(typed) == 0 {
+		typed = []string{""}
+	}
+	ctx, cancel := context.WithTimeout(ctx, completeTimeout)
+	defer cancel()
+	last := typed[len(typed)-1]
+	if last == `""` {
+		last = "" // PowerShell can't pass an empty argument; the script writes this
+	}
+	answer := answerCompletion(ctx, e, app, typed[:len(typed)-1], last)
+	var out strings.Builder
+	for _, word := range answer.words {
+		if !described {
+			word, _, _ = strings.Cut(word, "\t")
+		}
+		fmt.Fprintln(&out, word)
+	}
+	fmt.Fprintln(&out, answer.directive)
+	return printTo(e.streams.Out, out.String())
+}
+
+func answerCompletion(ctx context.Context, e *env, app *cli.App, before []string, last string) completion {
+	p := &normalizer{flags: flagTable(app.Flags), commands: app.Commands}
+	if plug, at := e.pluginOf(app, before); plug != nil {
+		p.flags = flagTable(globalFlags(e))
+		q := completionRequest{ctx: ctx, e: e, at: p, last: last}
+		return q.pluginWord(plug, append(slices.Clone(before[:at]), before[at+1:]...))
+	}
+	pending := ""
+	for len(before) > 0 {
+		rest, err := p.next(before)
+		if err != nil {
+			if len(before) > 1 {
+				return completion{directive: directiveNoFiles} // an unknown flag: nobody knows what comes next
+			}
+			pending = before[0] // the flag whose value is being typed
+			break
+		}
+		before = rest
+	}
+	e.useGlobalFlags(p)
+	if p.leaf == nil {
+		p.flags = mergeFlags(p.flags, flagTable(globalFlags(e)))
+	}
+	q := completionRequest{ctx: ctx, e: e, at: p, last: last}
+	switch {
+	case pending != "":
+		return q.flagValue(strings.TrimLeft(pending, "-"), pending, "")
+	case strings.HasPrefix(last, "-"):
+		if name, value, ok := strings.Cut(last, "="); ok {
+			q.last = value
+			return q.flagValue(strings.TrimLeft(name, "-"), name, name+"=")
+		}
+		return q.flagNames()
+	case p.leaf == nil && len(p.arguments) == 0:
+		return q.commandNames()
+	case p.leaf == nil:
+		return completion{directive: directiveNoFiles}
+	}
+	return q.argument()
+}
+
+// useGlobalFlags takes over the global flags on an unfinished command line, so that the
+// right cluster and files are asked.
+func (e *env) useGlobalFlags(p *normalizer) {
+	for _, given := range p.given {
+		name, value, _ := strings.Cut(strings.TrimPrefix(given, "--"), "=")
+		to := map[string]*string{
+			"namespace": &e.global.kube.Namespace, "kubeconfig": &e.global.kube.Kubeconfig, "kube-context": &e.global.kube.Context,
+			"repository-config": &e.global.files.RepositoryConfig, "repository-cache": &e.global.files.RepositoryCache,
+		}[name]
+		if to != nil {
+			*to = value
+		}
+	}
+}
+
+// A completionRequest is one place of a command line to complete.
+type completionRequest struct {
+	ctx  context.Context
+	e    *env
+	at   *normalizer
+	last string // what has been typed of the word
+}
+
+func (q completionRequest) pick(words []string, prefix string) completion {
+	c := completion{directive: directiveNoFiles}
+	for _, w := range words {
+		if strings.HasPrefix(w, q.last) {
+			c.words = append(c.words, prefix+w)
+		}
+	}
+	return c
+}
+
+func (q completionRequest) commandNames() completion {
+	var words []string
+	root := len(q.at.words) == 0
+	for _, c := range q.at.commands {
+		if !c.Hidden && (!root || !q.e.call.asHelm || slices.Contains(helmCompletedCommands, c.Name)) {
+			words = append(words, c.Name+"\t"+c.Usage)
+		}
+	}
+	if root {
+		for _, p := range q.e.installedPlugins(q.at.commands) {
+			words = append(words, p.Name+"\t"+cmp.Or(p.Usage, fmt.Sprintf("the %q plugin", p.Name)))
+		}
+	}
+	return q.pick(words, "")
+}
+
+func (q completionRequest) flagNames() completion {
+	var words []string
+	for name, f := range q.at.flags {
+		if !isHidden(f) {
+			dashes := "--"[:min(len(name), 2)]
+			usage := ""
+			if d, ok := f.(cli.DocGenerationFlag); ok {
+				usage = d.GetUsage()
+			}
+			words = append(words, dashes+name+"\t"+usage)
+		}
+	}
+	slices.Sort(words)
+	return q.pick(words, "")
+}
+
+// flagValue completes the value of a flag. What is picked gets the prefix
+// back that the shell has in the same word.
+func (q completionRequest) flagValue(name, written, prefix string) completion {
+	if !strings.HasPrefix(written, "--") && len(name) > 1 {
+		name = name[len(name)-1:] // -Aq: the last letter takes the value
+	}
+	f, ok := q.at.flags[name]
+	if !ok {
+		if f = findFlag(q.at.commands, name); f == nil {
+			return completion{directive: directiveNoFiles}
+		}
+	}
+	if g, ok := f.(*cli.GenericFlag); ok {
+		switch v := g.Value.(type) {
+		case *choice:
+			return q.pick(v.words, prefix)
+		case *optional:
+			return q.pick(v.words, prefix)
+		case *valueSource:
+			return completion{directive: directiveFiles}
+		}
+	}
+	switch f.Names()[0] {
+	case "output":
+		return q.pick([]string{"json\tOutput result in JSON format", "table\tOutput result in human-readable format",
+			"yaml\tOutput result in YAML format"}, prefix)
+	case "namespace":
+		return q.pick(q.namespaces(), prefix)
+	case "kube-context":
+		return q.pick(q.contexts(), prefix)
+	case "version":
+		return q.pick(q.versions(), prefix)
+	case "revision":
+		return q.pick(q.revisions(), prefix)
+	}
+	if isPath(f.Names()[0]) {
+		return completion{directive: directiveFiles}
+	}
+	return completion{directive: directiveNoFiles}
+}
+
+// isPath tells whether a flag's value names a file or directory.
+func isPath(flag string) bool {
+	for _, word := range []string{"file", "dir", "config", "cache", "keyring", "destination", "merge", "starter", "post-renderer", "out", "report-junit"} {
+		if strings.HasSuffix(flag, word) {
+			return true
+		}
+	}
+	return false
+}

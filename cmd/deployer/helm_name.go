@@ -1,0 +1,25 @@
+package main
+
+import (
+	"path/filepath"
+	"strings"
+)
+
+// isCalledHelm tells whether the program was started under the name helm, by a
+// link or a copy: then it is a drop-in.
+func isCalledHelm(program string) bool {
+	name := strings.TrimSuffix(filepath.Base(filepath.ToSlash(program)), ".exe")
+	return name == "helm"
+}
+
+// programName is the name by which hints call the program.
+func programName(program string) string {
+	if isCalledHelm(program) {
+		return "helm"
+	}
+	return "deployer"
+}
+
+// waitsByDefault is what --wait means when it isn't given. Helm's users wait
+// only when they say so; deployer sees a release through.
+func (e *env) waitsByDefault() bool { return !e.call.asHelm }

@@ -1,0 +1,99 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+	"k8s.io/klog/v2"
+)
+
+// An noOpFlag flag is one of Helm's that has no meaning with a command of ours. It
+// is accepted, for scripts that have it, and says why it does nothing.
+type noOpFlag struct {
+	e       *env
+	name    string
+	why     string
+	words   []string // the values it may have; nil is any, and one is needed
+	welcome []string // values that ask for what happens anyway
+	warned  bool
+}
+
+// IsBoolFlag lets the flag stand without a value.
+func (f *noOpFlag) IsBoolFlag() bool { return f.words != nil }
+
+// Set tells of the flag, once.
+func (f *noOpFlag) Set(value string) error {
+	if f.words != nil && !slices.Contains(f.words, value) {
+		return oneOf(value, f.words)
+	}
+	if !f.warned && !slices.Contains(f.welcome, value) {
+		f.warned = true
+		f.e.warn(fmt.Sprintf("--%s has no effect: %s", f.name, f.why))
+	}
+	return nil
+}
+
+func (f *noOpFlag) String() string { return "" }
+
+// noOpFlags are hidden flags without a value, each with the reason why it does
+// nothing here.
+func noOpFlags(e *env, names ...string) []cli.Flag {
+	var out []cli.Flag
+	for _, name := range names {
+		f := &noOpFlag{e: e, name: name, why: noOpReasons[name], words: []string{"true", "false"}, welcome: []string{"false"}}
+		if name == "server-side" {
+			f.words, f.welcome = append(f.words, "auto"), []string{"true", "auto"}
+		}
+		out = append(out, &cli.GenericFlag{Name: name, Hidden: true, Value: f})
+	}
+	return out
+}
+
+// noOpReasons say why a flag does nothing with any command that has it.
+var noOpReasons = map[string]string{
+	"recreate-pods":              "pods are replaced when their template changes; use kubectl rollout restart to force it",
+	"cleanup-on-fail":            "what a failed release made is deleted by the next one, whichever way that ends",
+	"disable-openapi-validation": "objects are validated by the API server; see --field-validation",
+	"server-side":                "every object is applied by server-side apply",
+	"force-conflicts":            "the chart wins by default; see --conflicts",
+	"no-update":                  "an index is only downloaded for a repository that is new or replaced",
+}
+
+// templateNoOpFlags are the flags that template shares with install in Helm, where
+// they do nothing either.
+func templateNoOpFlags(e *env) []cli.Flag {
+	const why = "template only renders"
+	var out []cli.Flag
+	for _, name := range []string{"atomic", "create-namespace", "disable-openapi-validation", "force", "hide-notes", "replace", "take-ownership", "wait", "wait-for-jobs"} {
+		f := &noOpFlag{e: e, name: name, why: why, words: []string{"true", "false"}, welcome: []string{"false"}}
+		if name == "wait" {
+			f.words = slices.AppendSeq(f.words, maps.Keys(waitSynonyms))
+		}
+		out = append(out, &cli.GenericFlag{Name: name, Hidden: true, Value: f})
+	}
+	for _, name := range []string{"description", "timeout"} {
+		out = append(out, &cli.GenericFlag{Name: name, Hidden: true, Value: &noOpFlag{e: e, name: name, why: why}})
+	}
+	return append(out, &cli.GenericFlag{Name: "labels", Aliases: []string{"l"}, Hidden: true, Value: &noOpFlag{e: e, name: "labels", why: why}})
+}
+
+// klogFlags are those of Kubernetes' logging, which every command of Helm has.
+// (helm.sh/helm/v3/cmd/helm/flags.go, addKlogFlags)
+func klogFlags(e *env) []cli.Flag {
+	const why = "requests aren't logged, for they have the values of Secrets in them; see --debug"
+	set := flag.NewFlagSet("klog", flag.ContinueOnError)
+	klog.InitFlags(set)
+	var out []cli.Flag
+	set.VisitAll(func(k *flag.Flag) {
+		f := &noOpFlag{e: e, name: strings.ReplaceAll(k.Name, "_", "-"), why: why}
+		if b, ok := k.Value.(interface{ IsBoolFlag() bool }); ok && b.IsBoolFlag() {
+			f.words = []string{"true", "false"}
+		}
+		out = append(out, &cli.GenericFlag{Name: f.name, Category: globalCategory, Hidden: true, Value: f})
+	})
+	return out
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"deployer/chart"
+	"deployer/internal/deploy"
+	"deployer/internal/view/helm"
+	"deployer/internal/view/output"
+	"deployer/release"
+)
+
+// writesAsHelm tells whether the outcome is written as Helm writes it: that of
+// installs and upgrades under Helm's name. Programs and people parse it.
+func (o *operation) writesAsHelm(e *env) bool { return e.call.asHelm && o.failure != "" }
+
+// showAsHelm shows what would be deployed: hooks and manifest, and with --debug
+// the values. (helm.sh/helm/v3/pkg/action/install.go and upgrade.go)
+func (o *operation) showAsHelm(e *env, op *deploy.Operation, format output.Format) error {
+	for _, w := range op.Warnings {
+		e.warn(w)
+	}
+	op.MarkAsDryRun(time.Now())
+	if o.hideSecrets {
+		op.Next.Manifest = chart.HideSecrets(op.Next.Manifest)
+	}
+	return o.writeResult(e, op, op.Next, format, helm.StatusOptions{Manifest: true, Everything: e.global.debug})
+}
+
+// hideSecretsOf is a record to be shown: of its Secrets only where they are from.
+func hideSecretsOf(record *release.Record) *release.Record {
+	shown := *record
+	shown.Manifest = chart.HideSecrets(record.Manifest)
+	shown.Hooks = make([]*helmrelease.Hook, len(record.Hooks))
+	for i, h := range record.Hooks {
+		hook := *h
+		hook.Manifest = strings.TrimPrefix(chart.HideSecrets("---\n# Source: "+h.Path+"\n"+h.Manifest), "---\n# Source: "+h.Path+"\n")
+		shown.Hooks[i] = &hook
+	}
+	return &shown
+}
+
+// announceInstall tells people that an upgrade installs what isn't there.
+// (helm.sh/helm/v3/cmd/helm/upgrade.go)
+func (o *operation) announceInstall(e *env, op *deploy.Operation, format output.Format) error {
+	anew := op.Verb == deploy.Install && (op.Base == nil || op.Base.Status == helmrelease.StatusUninstalled)
+	if !anew || o.failure != upgradeFailed || format != output.FormatTable {
+		return nil
+	}
+	return printTo(e.streams.Out, fmt.Sprintf("Release %q does not exist. Installing it now.\n", op.Release))
+}
+
+// writeResult writes what Helm writes to standard output after a success, and after
+// tests in any case.
+func (o *operation) writeResult(e *env, op *deploy.Operation, record *release.Record, format output.Format, show helm.StatusOptions) error {
+	out := e.streams.Out
+	if format == output.FormatTable && !show.Manifest {
+		out = e.hidden.Writer(out) // the notes, that is; elsewhere Helm's object is what was asked for
+	}
+	show.Format, show.HideNotes, show.Chart = format, o.hideNotes, true
+	switch {
+	case format != output.FormatTable:
+		return helm.Status(out, record, show)
+	case op.Verb == deploy.Rollback:
+		return printTo(out, "Rollback was a success! Happy Helming!\n")
+	case op.Verb == deploy.Uninstall:
+		return printTo(out, fmt.Sprintf("release %q uninstalled\n", op.Release))
+	case op.Verb == deploy.Upgrade:
+		if err := printTo(out, fmt.Sprintf("Release %q has been upgraded. Happy Helming!\n", op.Release)); err != nil {
+			return err
+		}
+	}
+	if show.Everything {
+		if !show.Manifest {
+			record = hideSecretsOf(record)
+		}
+		var err error
+		if show.Computed, err = chart.AllValues(record.Chart, record.Config); err != nil {
+			return err
+		}
+	}
+	return errors.Join(helm.Status(out, record, show), helm.PodLogs(out, o.podLogs))
+}

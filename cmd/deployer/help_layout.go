@@ -1,0 +1,154 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/urfave/cli/v2"
+)
+
+func commandRows(commands []*cli.Command, width int) string {
+	var rows [][2]string
+	for _, c := range commands {
+		if !c.Hidden {
+			usage := c.Usage
+			if len(c.Aliases) > 0 {
+				usage += " (also " + strings.Join(c.Aliases, ", ") + ")"
+			}
+			rows = append(rows, [2]string{c.Name, usage})
+		}
+	}
+	return layOutRows(rows, width)
+}
+
+func flagRows(flags []cli.Flag, width int) string {
+	var rows [][2]string
+	for _, f := range flags {
+		rows = append(rows, [2]string{label(f), describe(f)})
+	}
+	return layOutRows(rows, width)
+}
+
+// label is a flag as it is written: "-n, --namespace TEXT".
+func label(f cli.Flag) string {
+	short := "    "
+	for _, n := range f.Names() {
+		if len(n) == 1 {
+			short = "-" + n + ", "
+			break
+		}
+	}
+	return short + "--" + f.Names()[0] + valueName(f)
+}
+
+// valueName says what kind of value a flag takes.
+func valueName(f cli.Flag) string {
+	switch f := f.(type) {
+	case *cli.BoolFlag:
+		return ""
+	case *cli.IntFlag, *cli.Float64Flag, *cli.UintFlag:
+		return " N"
+	case *cli.DurationFlag:
+		return " TIME"
+	case *cli.GenericFlag:
+		switch f.Value.(type) {
+		case *optional:
+			return "[=WORD]"
+		case *choice:
+			return " WORD"
+		case *float32Value:
+			return " N"
+		}
+		return " VALUE"
+	}
+	return " TEXT"
+}
+
+// describe is a flag's usage, with its other names and its default.
+func describe(f cli.Flag) string {
+	d, ok := f.(cli.DocGenerationFlag)
+	if !ok {
+		return ""
+	}
+	text := d.GetUsage()
+	var also []string
+	for _, n := range f.Names()[1:] {
+		if len(n) > 1 {
+			also = append(also, "--"+n)
+		}
+	}
+	if len(also) > 0 {
+		text += " (also " + strings.Join(also, ", ") + ")"
+	}
+	switch value := defaultOf(f); value {
+	case "", "0", "false", "0s":
+	default:
+		text += " (default " + value + ")"
+	}
+	return text
+}
+
+func defaultOf(f cli.Flag) string {
+	switch f := f.(type) {
+	case *cli.StringFlag:
+		return f.Value
+	case *cli.BoolFlag:
+		return fmt.Sprint(f.Value)
+	case *cli.DurationFlag:
+		return f.Value.String()
+	case *cli.IntFlag:
+		return fmt.Sprint(f.Value)
+	case *cli.UintFlag:
+		return fmt.Sprint(f.Value)
+	case *cli.GenericFlag:
+		return f.Value.String()
+	}
+	return ""
+}
+
+// layOutRows writes rows of a name and a text in two columns. A name too long for
+// its column has the text below it.
+func layOutRows(rows [][2]string, width int) string {
+	const most = 30
+	column := 0
+	for _, r := range rows {
+		if n := utf8.RuneCountInString(r[0]); n <= most {
+			column = max(column, n)
+		}
+	}
+	var lines []string
+	for _, r := range rows {
+		text := wrap(r[1], max(width-column-4, 24))
+		name := r[0]
+		if utf8.RuneCountInString(name) > column {
+			lines = append(lines, "  "+name)
+			name = ""
+		}
+		for i, line := range text {
+			if i > 0 {
+				name = ""
+			}
+			lines = append(lines, strings.TrimRight(fmt.Sprintf("  %-*s  %s", column, name, line), " "))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// wrap breaks a text between words.
+func wrap(text string, width int) []string {
+	var lines []string
+	line := ""
+	for _, word := range strings.Fields(text) {
+		switch {
+		case line == "":
+			line = word
+		case utf8.RuneCountInString(line)+1+utf8.RuneCountInString(word) <= width:
+			line += " " + word
+		default:
+			lines = append(lines, line)
+			line = word
+		}
+	}
+	return append(lines, line)
+}

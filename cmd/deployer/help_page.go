@@ -1,0 +1,232 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"text/template"
+	"unicode/utf8"
+
+	"github.com/urfave/cli/v2"
+)
+
+// appHelp is the page of the program and of commands that have commands.
+const appHelp = `{{.Usage}}
+
+Usage: {{.Line}}
+{{- range .Groups}}
+
+{{.Title}}:
+{{.Body}}
+{{- end}}
+
+{{.Footer}}
+`
+
+// commandHelp is the page of a command: what it does and how, examples, its
+// own flags, those that every command has, exit codes.
+const commandHelp = `{{.Usage}}
+
+Usage: {{.Line}}
+{{- if .Aliases}}
+Also:  {{.Aliases}}
+{{- end}}
+{{- with .Steps}}
+
+{{.}}
+{{- end}}
+{{- with .Examples}}
+
+{{.}}
+{{- end}}
+{{- range .Groups}}
+
+{{.Title}}:
+{{.Body}}
+{{- end}}
+
+{{with .Codes}}{{.}}
+{{end}}{{.Footer}}
+`
+
+// A page is what the templates of the help are given.
+type page struct {
+	Usage, Line, Aliases, Steps, Examples, Codes, Footer string
+	Groups                                               []group
+}
+
+// A group is a titled list, laid out.
+type group struct{ Title, Body string }
+
+func helpCommand(e *env) *cli.Command {
+	return &cli.Command{
+		Name: "help", Usage: "show how a command is used", ArgsUsage: "[COMMAND...]",
+		Description: `Examples:
+  deployer help
+  deployer help repo add
+
+Exit codes: 0 done; 1 there is no such command`,
+		Action: action(func(_ context.Context, c *cli.Context) error {
+			return e.printHelp(c.App, c.Args().Slice())
+		}),
+	}
+}
+
+// showHelp is what a command does that only has commands.
+func showHelp(e *env) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		words := strings.Fields(commandPath(c))
+		if c.Command.Name == c.App.Name {
+			words = nil
+		}
+		return e.printHelp(c.App, words)
+	}
+}
+
+// printHelp writes the help of the command that words name.
+func (e *env) printHelp(app *cli.App, words []string) error {
+	e.addPlugins(app)
+	text, err := e.helpText(app, words, min(e.streams.Width, 100))
+	if err != nil {
+		return err
+	}
+	return printTo(e.streams.Out, text)
+}
+
+// helpText lays out the help of the command that words name, for a width in cells.
+func (e *env) helpText(app *cli.App, words []string, width int) (string, error) {
+	commands, path := app.Commands, []string{e.call.name}
+	var c *cli.Command
+	for _, word := range words {
+		if c = commandNamed(commands, word); c == nil {
+			return "", unknownCommand(path[1:], word, commands)
+		}
+		path = append(path, c.Name)
+		commands = c.Subcommands
+	}
+	p, text := page{Usage: sentence(app.Usage)}, appHelp
+	p.Line = strings.Join(path, " ") + " COMMAND [flags] [arguments]"
+	p.Footer = fmt.Sprintf("%s COMMAND --help tells more about a command.", strings.Join(path, " "))
+	switch {
+	case c == nil:
+		p.Groups = commandGroups(app.Commands, width)
+	case len(c.Subcommands) > 0:
+		p.Usage = sentence(c.Usage)
+		p.Groups = []group{{Title: "Commands", Body: commandRows(c.Subcommands, width)}}
+	default:
+		text = commandHelp
+		p = commandPage(c, path, width)
+		p.Steps, p.Examples = e.underCalledName(p.Steps), e.underCalledName(p.Examples)
+		p.Footer = "Each flag can be set in the environment too: DEPLOYER_NAME_OF_FLAG."
+	}
+	if c != nil && len(c.Aliases) > 0 {
+		p.Aliases = strings.Join(c.Aliases, ", ")
+	}
+	var out strings.Builder
+	if err := template.Must(template.New("help").Parse(text)).Execute(&out, p); err != nil {
+		return "", err
+	}
+	return out.String(), nil
+}
+
+func commandPage(c *cli.Command, path []string, width int) page {
+	p := page{Usage: sentence(c.Usage), Line: strings.TrimRight(strings.Join(path, " ")+" [flags] "+c.ArgsUsage, " ")}
+	p.Steps, p.Examples, p.Codes = sections(c.Description)
+	var titles []string
+	byTitle := map[string][]cli.Flag{}
+	for _, f := range c.Flags {
+		if isHidden(f) {
+			continue
+		}
+		title := categoryOf(f)
+		if !slices.Contains(titles, title) {
+			titles = append(titles, title)
+		}
+		byTitle[title] = append(byTitle[title], f)
+	}
+	slices.SortStableFunc(titles, func(a, b string) int { return cmp.Compare(rankOf(a), rankOf(b)) })
+	for _, t := range titles {
+		title := t + " flags"
+		if t == "" {
+			title = "Flags"
+		}
+		p.Groups = append(p.Groups, group{Title: title, Body: flagRows(byTitle[t], width)})
+	}
+	return p
+}
+
+// ownCommand is a command line of ours in a text of ours.
+var ownCommand = regexp.MustCompile(`\bdeployer ([a-z-]+)`)
+
+// underCalledName puts a description from this program's source, in which it is called
+// deployer, into the words of the name that it was called by.
+func (e *env) underCalledName(description string) string {
+	return ownCommand.ReplaceAllString(description, e.call.name+" $1")
+}
+
+// sections cuts a description into what the command does, its examples and
+// its exit codes.
+func sections(description string) (steps, examples, codes string) {
+	rest, codes, found := cutAtHeading(description, "Exit codes:")
+	if found {
+		codes = "Exit codes:" + codes
+	}
+	steps, examples, found = cutAtHeading(rest, "Examples:")
+	if found {
+		examples = "Examples:" + examples
+	}
+	return strings.TrimSpace(steps), strings.TrimRight(examples, "\n "), strings.TrimSpace(codes)
+}
+
+func cutAtHeading(text, at string) (before, after string, found bool) {
+	if strings.HasPrefix(text, at) {
+		return "", text[len(at):], true
+	}
+	return strings.Cut(text, "\n"+at)
+}
+
+func categoryOf(f cli.Flag) string {
+	if c, ok := f.(cli.CategorizableFlag); ok {
+		return c.GetCategory()
+	}
+	return ""
+}
+
+// rankOf puts a command's own flags first and everybody's last.
+func rankOf(category string) int {
+	switch category {
+	case "":
+		return 0
+	case globalCategory:
+		return 2
+	}
+	return 1
+}
+
+func commandGroups(commands []*cli.Command, width int) []group {
+	var out []group
+	for _, g := range commandGroupTitles {
+		var members []*cli.Command
+		for _, c := range commands {
+			if c.Category == g.title {
+				members = append(members, c)
+			}
+		}
+		if body := commandRows(members, width); body != "" {
+			out = append(out, group{Title: g.title, Body: body})
+		}
+	}
+	return out
+}
+
+// sentence makes a sentence of a usage line.
+func sentence(usage string) string {
+	if usage == "" {
+		return ""
+	}
+	first, size := utf8.DecodeRuneInString(usage)
+	return strings.ToUpper(string(first)) + usage[size:] + "."
+}

@@ -1,0 +1,298 @@
+package main
+
+import (
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/urfave/cli/v2"
+	"sigs.k8s.io/yaml"
+)
+
+// leaves are the commands that do something, by the words that name them.
+func leaves(commands []*cli.Command, path ...string) map[string]*cli.Command {
+	out := map[string]*cli.Command{}
+	for _, c := range commands {
+		words := append(append([]string{}, path...), c.Name)
+		if len(c.Subcommands) == 0 {
+			out[strings.Join(words, " ")] = c
+		}
+		for name, leaf := range leaves(c.Subcommands, words...) {
+			out[name] = leaf
+		}
+	}
+	return out
+}
+
+// commandLines finds the lines of a text that call the program.
+func commandLines(text string) []string {
+	var out []string
+	text = strings.ReplaceAll(text, "\\\n", " ")
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(strings.TrimPrefix(strings.TrimPrefix(strings.TrimSpace(line), "$ "), "- "))
+		if _, after, ok := strings.Cut(line, "| deployer "); ok {
+			line = "deployer " + after
+		}
+		if strings.HasPrefix(line, "deployer ") {
+			out = append(out, line)
+		}
+	}
+	return out
+}
+
+// shellWords splits a line as a shell would, as far as examples need it.
+func shellWords(line string) []string {
+	var words []string
+	word, quote, inside := "", rune(0), false
+	for _, r := range line {
+		switch {
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote != 0:
+			word += string(r)
+		case r == '\'' || r == '"':
+			quote, inside = r, true
+		case strings.ContainsRune("|>;&#", r) && !inside && word == "":
+			return words
+		case r == ' ' || r == '\t':
+			if inside {
+				words = append(words, word)
+			}
+			word, inside = "", false
+		default:
+			word, inside = word+string(r), true
+		}
+	}
+	if inside {
+		words = append(words, word)
+	}
+	return words
+}
+
+// understood checks that a command line means something to the program.
+func understood(t *testing.T, where, line string) {
+	t.Helper()
+	e := testEnv(t, "deployer")
+	app := newApp(e)
+	got, err := normalize(app, shellWords(line))
+	if err != nil {
+		t.Errorf("%s: %s\n%v", where, line, err)
+		return
+	}
+	leaf := leaves(app.Commands)[strings.Join(got.words, " ")]
+	if leaf == nil || got.help {
+		return
+	}
+	set := flag.NewFlagSet(leaf.Name, flag.ContinueOnError)
+	set.SetOutput(&strings.Builder{})
+	for _, f := range leaf.Flags {
+		if g, ok := f.(*cli.GenericFlag); ok {
+			if _, reads := g.Value.(*rulesFile); reads {
+				g.Value = &list{} // the file of the example isn't there
+			}
+		}
+		if err := f.Apply(set); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := set.Parse(got.args[1+len(got.words):]); err != nil {
+		t.Errorf("%s: %s\n%v", where, line, err)
+	}
+}
+
+func TestExamplesInHelp(t *testing.T) {
+	t.Parallel()
+	for name, c := range leaves(newApp(testEnv(t, "deployer")).Commands) {
+		_, examples, codes := sections(c.Description)
+		if examples == "" || codes == "" {
+			t.Errorf("the help of %s lacks examples or exit codes", name)
+		}
+		for _, line := range commandLines(examples) {
+			understood(t, name, line)
+		}
+	}
+}
+
+func TestHelpFits(t *testing.T) {
+	e := testEnv(t, "deployer")
+	app := newApp(e)
+	pages := []string{""}
+	for name := range leaves(app.Commands) {
+		pages = append(pages, name)
+	}
+	for _, name := range pages {
+		text, err := e.helpText(app, strings.Fields(name), 80)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inExamples := false
+		for line := range strings.Lines(text) {
+			line = strings.TrimRight(line, "\n")
+			// Examples are to be copied: they stay on one line.
+			inExamples = strings.HasPrefix(line, "Examples:") || inExamples && line != ""
+			if n := utf8.RuneCountInString(line); n > 80 && !inExamples {
+				t.Errorf("help of %q has a line of %d cells: %s", name, n, line)
+			}
+			if strings.HasSuffix(line, " ") {
+				t.Errorf("help of %q has a line that ends with a space: %q", name, line)
+			}
+		}
+	}
+}
+
+const commandsDoc = `# Commands
+
+What ` + "`deployer COMMAND --help`" + ` says. This page is made from the program:
+` + "`go test ./cmd/deployer -run TestCommandsDoc -update`" + `.
+`
+
+func TestCommandsDoc(t *testing.T) {
+	e := testEnv(t, "deployer")
+	app := newApp(e)
+	text := commandsDoc
+	var walk func(commands []*cli.Command, path []string)
+	page := func(words []string) string {
+		help, err := e.helpText(app, words, 96)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return help
+	}
+	global := ""
+	walk = func(commands []*cli.Command, path []string) {
+		for _, c := range commands {
+			if c.Hidden {
+				continue
+			}
+			words := append(append([]string{}, path...), c.Name)
+			help := page(words)
+			if before, after, ok := strings.Cut(help, "\nGlobal flags:\n"); ok {
+				flags, rest, _ := strings.Cut(after, "\n\n")
+				global = flags
+				help = before + "\n" + strings.TrimLeft(rest, "\n")
+				help = strings.ReplaceAll(help, "Each flag can be set in the environment too: DEPLOYER_NAME_OF_FLAG.\n", "")
+			}
+			text += "\n" + strings.Repeat("#", 1+len(words)) + " deployer " + strings.Join(words, " ") + "\n\n```\n" + strings.TrimSpace(help) + "\n```\n"
+			walk(c.Subcommands, words)
+		}
+	}
+	walk(app.Commands, nil)
+	text += "\n## Global flags\n\nEvery command has them.\n\n```\n" + global + "\n```\n"
+	compareDoc(t, "../../docs/commands.md", text)
+}
+
+func compareDoc(t *testing.T, path, want string) {
+	t.Helper()
+	if *update {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	have, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(have) != want {
+		t.Errorf("%s differs from what the program says: go test ./cmd/deployer -run %s -update", path, t.Name())
+	}
+}
+
+// Every variable that a flag reads, beside DEPLOYER_…, is in the documentation.
+func TestEnvironmentDoc(t *testing.T) {
+	data, err := os.ReadFile("../../docs/environment.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := map[string]bool{}
+	visitFlags(newApp(testEnv(t, "deployer")).Commands, func(f cli.Flag) {
+		d, ok := f.(cli.DocGenerationFlag)
+		if !ok {
+			return
+		}
+		for _, name := range d.GetEnvVars() {
+			if !strings.HasPrefix(name, "DEPLOYER_") && !strings.Contains(string(data), "`"+name+"`") && !told[name] {
+				told[name] = true
+				t.Errorf("docs/environment.md doesn't have %s of --%s", name, f.Names()[0])
+			}
+		}
+	})
+}
+
+// Command lines in the documentation and the examples are understood.
+func TestCommandLinesInDocs(t *testing.T) {
+	var files []string
+	for _, pattern := range []string{"../../docs/*.md", "../../examples/*.yaml", "../../README.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, found...)
+	}
+	blocks := regexp.MustCompile("(?s)```sh\n(.*?)```")
+	variable := regexp.MustCompile(`\$\{\{[^}]*\}\}|\$\{?\w+\}?`)
+	for _, path := range files {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(data)
+		if filepath.Ext(path) == ".yaml" {
+			var any map[string]any
+			if err := yaml.UnmarshalStrict(data, &any); err != nil {
+				t.Errorf("%s: %v", path, err)
+			}
+		} else {
+			text = ""
+			for _, m := range blocks.FindAllStringSubmatch(string(data), -1) {
+				text += m[1]
+			}
+		}
+		for _, line := range commandLines(text) {
+			understood(t, path, variable.ReplaceAllString(line, "5"))
+		}
+	}
+}
+
+// The guide for people who come from Helm names every command, every flag that
+// is accepted and does nothing, and no command line that no script has run:
+// testdata/script/migrating.txtar has them as they stand there.
+func TestMigrationGuide(t *testing.T) {
+	data, err := os.ReadFile("../../docs/migrating-from-helm.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	guide := string(data)
+	app := newApp(testEnv(t, "deployer"))
+	for _, c := range app.Commands {
+		if !c.Hidden && c.Name != "help" && !regexp.MustCompile("`(deployer |helm )?"+c.Name+"\\b").MatchString(guide) {
+			t.Errorf("the guide doesn't have the command %s", c.Name)
+		}
+	}
+	for name := range noOpReasons {
+		if !strings.Contains(guide, "`--"+name+"`") {
+			t.Errorf("the guide doesn't have --%s", name)
+		}
+	}
+	script, err := os.ReadFile("testdata/script/migrating.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := regexp.MustCompile("(?m)^ *(deployer .*)$|`(deployer [^`…]*)`").FindAllStringSubmatch(guide, -1)
+	if len(shown) < 15 {
+		t.Fatalf("found only %d command lines", len(shown))
+	}
+	for _, m := range shown {
+		line := strings.ReplaceAll(m[1]+m[2], "-n prod", "-n $NAMESPACE")
+		if !strings.Contains(string(script), "exec "+line+"\n") {
+			t.Errorf("no script runs %q", line)
+		}
+	}
+}

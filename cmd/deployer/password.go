@@ -1,0 +1,98 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"golang.org/x/term"
+
+	"deployer/chart"
+)
+
+// readSecret asks for a password on the terminal, without showing it. When ctx
+// ends the terminal shows again what is typed.
+func (e *env) readSecret(ctx context.Context, prompt string) (string, error) {
+	in, ok := e.streams.In.(*os.File)
+	fd := -1 // asked for once: whoever is left reading below may outlive the file
+	if ok {
+		fd = int(in.Fd())
+	}
+	if !term.IsTerminal(fd) {
+		return "", hintedError{error: errors.New("a password is needed, and there is no terminal to ask on"), hint: "pipe it in with --password-stdin"}
+	}
+	shows, err := term.GetState(fd)
+	if err != nil {
+		return "", fmt.Errorf("reading the password: %w", err)
+	}
+	var secret []byte
+	err = e.ask(ctx, prompt, func() (err error) {
+		secret, err = term.ReadPassword(fd)
+		return err
+	})
+	fmt.Fprintln(e.streams.Err)
+	if err != nil && ctx.Err() != nil { // whoever reads is left to the end of the process
+		return "", errors.Join(err, term.Restore(fd, shows))
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading the password: %w", err)
+	}
+	return string(secret), nil
+}
+
+// readLine asks for a line on the terminal.
+func (e *env) readLine(ctx context.Context, prompt string) (string, error) {
+	var line string
+	err := e.ask(ctx, prompt, func() (err error) {
+		line, err = bufio.NewReader(e.streams.In).ReadString('\n')
+		return err
+	})
+	if err != nil && !errors.Is(err, io.EOF) {
+		return "", fmt.Errorf("reading the answer: %w", err)
+	}
+	return strings.TrimRight(line, "\r\n"), nil
+}
+
+// ask waits for an answer, or until ctx ends: a read can't be told to stop.
+func (e *env) ask(ctx context.Context, prompt string, answer func() error) error {
+	fmt.Fprint(e.streams.Err, prompt)
+	return chart.RunInterruptible(ctx, answer)
+}
+
+// readPipedSecret is --password-stdin: all of standard input but its last line end.
+func (e *env) readPipedSecret() (string, error) {
+	data, err := io.ReadAll(e.streams.In)
+	if err != nil {
+		return "", fmt.Errorf("reading the password from standard input: %w", err)
+	}
+	return strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r"), nil
+}
+
+// passphrases gives the passphrase of a signing key: the first line of a file
+// or of standard input (-), or when path is empty what the user types.
+func (e *env) passphrases(ctx context.Context, path string) func(key string) ([]byte, error) {
+	return func(key string) ([]byte, error) {
+		if path == "" {
+			secret, err := e.readSecret(ctx, fmt.Sprintf("Password for key %q >  ", key))
+			return []byte(secret), err
+		}
+		in := e.streams.In
+		if path != "-" {
+			file, err := os.Open(path)
+			if err != nil {
+				return nil, fmt.Errorf("reading the passphrase: %w", err)
+			}
+			defer file.Close()
+			in = file
+		}
+		line, err := bufio.NewReader(in).ReadString('\n')
+		if err != nil && (line == "" || !errors.Is(err, io.EOF)) {
+			return nil, fmt.Errorf("reading the passphrase: %w", err)
+		}
+		return []byte(strings.TrimRight(line, "\r\n")), nil
+	}
+}

@@ -1,0 +1,232 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/term"
+
+	"deployer/internal/plugin"
+)
+
+// pluginsDisabled tells whether plugins are switched off.
+// (helm.sh/helm/v3/cmd/helm/load_plugins.go)
+func pluginsDisabled() bool { return os.Getenv("HELM_NO_PLUGINS") == "1" }
+
+// parseCommandLine arranges a command line: that of a plugin when its first word is one,
+// and no command of ours.
+func (e *env) parseCommandLine(app *cli.App, args []string) (commandLine, error) {
+	at := firstWord(app, args)
+	if at < 0 || commandNamed(app.Commands, args[at]) != nil {
+		return normalize(app, args)
+	}
+	word := args[at]
+	p, err := plugin.Named(e.pluginPlaces().Plugins, word)
+	switch {
+	case err != nil && !pluginsDisabled():
+		return commandLine{words: []string{word}}, err
+	case p != nil && pluginsDisabled():
+		return commandLine{words: []string{word}}, hintedError{error: fmt.Errorf("plugin %q isn't run: HELM_NO_PLUGINS is 1", word), hint: "unset HELM_NO_PLUGINS"}
+	case p == nil:
+		if err := pluginNotInstalled(word); err != nil {
+			return commandLine{words: []string{word}}, err
+		}
+		return normalize(app, args)
+	}
+	app.Commands = append(app.Commands, e.pluginCommandOf(p))
+	own, theirs, err := splitPluginFlags(append(slices.Clone(args[1:at]), args[at+1:]...))
+	if err != nil {
+		return commandLine{words: []string{word}}, &usageError{err: err}
+	}
+	line := append(append([]string{args[0], word}, own...), "--")
+	return commandLine{args: append(line, theirs...), words: []string{word}, flags: own}, nil
+}
+
+// firstWord is the place of the first word of a command line that is neither a
+// flag nor the value of one; -1 without one.
+func firstWord(app *cli.App, args []string) int {
+	for i := 1; i < len(args); i++ {
+		name := strings.TrimLeft(args[i], "-")
+		switch {
+		case args[i] == "--":
+			return -1
+		case name == args[i], name == "":
+			return i
+		}
+		if f := findFlag(app.Commands, name); f != nil && !isBool(f) {
+			i++
+		}
+	}
+	return -1
+}
+
+// pluginFlags are the flags of Helm's that a plugin doesn't get, but finds in its
+// environment.
+// (helm.sh/helm/v3/cmd/helm/load_plugins.go, manuallyProcessArgs)
+var pluginFlags = map[string]string{
+	"-n": "--namespace", "--namespace": "--namespace", "--kube-context": "--kube-context", "--kubeconfig": "--kubeconfig",
+	"--kube-apiserver": "--kube-apiserver", "--kube-token": "--kube-token", "--kube-as-user": "--kube-as-user",
+	"--kube-as-group": "--kube-as-group", "--kube-ca-file": "--kube-ca-file", "--kube-tls-server-name": "--kube-tls-server-name",
+	"--registry-config": "--registry-config", "--repository-cache": "--repository-cache", "--repository-config": "--repository-config",
+}
+
+// splitPluginFlags takes Helm's flags out of the arguments of a plugin, wherever they
+// stand.
+func splitPluginFlags(args []string) (own, theirs []string, err error) {
+	for i := 0; i < len(args); i++ {
+		name, value, attached := strings.Cut(args[i], "=")
+		flag, known := pluginFlags[name]
+		switch {
+		case args[i] == "--debug", name == "--kube-insecure-skip-tls-verify":
+			own = append(own, args[i])
+		case name == "--burst-limit" || name == "--qps": // Helm reads these, and leaves them
+			value := args[i:min(i+2, len(args))]
+			if attached {
+				value = args[i : i+1]
+			}
+			own, theirs = append(own, strings.Join(value, "=")), append(theirs, value...)
+			i += len(value) - 1
+		case !known:
+			theirs = append(theirs, args[i])
+		case attached:
+			own = append(own, flag+"="+value)
+		case i+1 == len(args):
+			return nil, nil, fmt.Errorf("flag %s needs a value", name)
+		default:
+			i++
+			own = append(own, flag+"="+args[i])
+		}
+	}
+	return own, theirs, nil
+}
+
+// pluginCommandOf is a plugin as a command.
+func (e *env) pluginCommandOf(p *plugin.Plugin) *cli.Command {
+	c := &cli.Command{
+		Name: p.Name, Usage: cmp.Or(p.Usage, fmt.Sprintf("the %q plugin", p.Name)), Category: pluginGroup, ArgsUsage: "[arguments]",
+		Description: p.Description,
+		Action:      action(func(ctx context.Context, c *cli.Context) error { return e.runPlugin(ctx, p, c.Args().Slice()) }),
+	}
+	prepare(e, c, p.Name)
+	return c
+}
+
+// A pluginError is a plugin that has ended with a code of its own.
+type pluginError struct {
+	name string
+	code int
+}
+
+func (p *pluginError) Error() string { return fmt.Sprintf("plugin %q exited with error", p.name) }
+
+// runPlugin runs a plugin in the place of this program: it has our streams,
+// gets our signals, and how it ends is how we end.
+func (e *env) runPlugin(ctx context.Context, p *plugin.Plugin, args []string) error {
+	if p.UseTunnelDeprecated && (!e.call.asHelm || e.global.debug) { // helm-diff has it, and scripts look at its standard error
+		e.warn(fmt.Sprintf("plugin %q asks for a tunnel to Tiller (useTunnel), which went with Helm 2: it gets none", p.Name))
+	}
+	cmd, err := e.pluginHost().Command(context.WithoutCancel(ctx), p, args)
+	if err != nil {
+		return err
+	}
+	signals := make(chan os.Signal, 8)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
+	defer signal.Stop(signals)
+	e.stopSignals()
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("plugin %q: %w", p.Name, err)
+	}
+	ended := make(chan struct{})
+	go e.forwardSignals(signals, cmd.Process, ended)
+	err = cmd.Wait()
+	close(ended)
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit):
+		return &pluginError{name: p.Name, code: processExitCode(exit)}
+	case err != nil:
+		return fmt.Errorf("plugin %q: %w", p.Name, err)
+	}
+	return nil
+}
+
+// forwardSignals gives signals to a process until it has ended. What is typed at a
+// terminal has reached it already.
+func (e *env) forwardSignals(signals <-chan os.Signal, to *os.Process, ended <-chan struct{}) {
+	typed := e.streams.OutTTY || e.streams.ErrTTY || isTerminal(e.streams.In)
+	for {
+		select {
+		case <-ended:
+			return
+		case s := <-signals:
+			if typed && (s == syscall.SIGINT || s == syscall.SIGQUIT) {
+				continue
+			}
+			_ = to.Signal(s) // it may have ended in this moment
+		}
+	}
+}
+
+func isTerminal(in io.Reader) bool {
+	f, ok := in.(*os.File)
+	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// processExitCode is the exit code of a process; that of one which a signal has ended is
+// what a shell makes of it.
+func processExitCode(exit *exec.ExitError) int {
+	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return exit.ExitCode()
+}
+
+// helmBinary is what plugins find in HELM_BIN: this program under the name helm,
+// so that what they run has Helm's flags, defaults and answers. When it was
+// called by another name, a link is made in the cache.
+func (e *env) helmBinary(cache string) string {
+	if e.call.asHelm {
+		if path, err := exec.LookPath(e.call.path); err == nil {
+			return absolutePath(path)
+		}
+		return e.call.path
+	}
+	program, err := os.Executable()
+	if err != nil {
+		return e.call.path
+	}
+	link := filepath.Join(cache, "deployer", fmt.Sprintf("%x", sha256.Sum256([]byte(program)))[:12], "helm")
+	if err := linkTo(program, link); err != nil {
+		e.warn(fmt.Sprintf("plugins find this program under its own name in HELM_BIN, as no link could be made: %v", err))
+		return program
+	}
+	return absolutePath(link)
+}
+
+// linkTo makes a link, unless it is there. Runs at the same time may make the
+// same.
+func linkTo(target, link string) error {
+	if at, err := os.Readlink(link); err == nil && at == target {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(link), 0o755); err != nil {
+		return err
+	}
+	made := fmt.Sprintf("%s.%d", link, os.Getpid())
+	if err := os.Symlink(target, made); err != nil {
+		return err
+	}
+	return os.Rename(made, link)
+}

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+func envCommand(e *env) *cli.Command {
+	return &cli.Command{
+		Name: "env", Usage: "show Helm's files and settings as they are in use", ArgsUsage: "[VARIABLE]",
+		Description: `Examples:
+  deployer env
+  deployer env HELM_REPOSITORY_CONFIG
+
+Exit codes: 0 done; 1 failed`,
+		Action: action(func(_ context.Context, c *cli.Context) error {
+			args, err := arguments(c, 0, 1, "a variable")
+			if err != nil {
+				return err
+			}
+			variables := e.helmVariables()
+			if len(args) == 1 {
+				return printTo(e.streams.Out, variables[args[0]]+"\n")
+			}
+			text := ""
+			for _, name := range slices.Sorted(maps.Keys(variables)) {
+				text += fmt.Sprintf("%s=\"%s\"\n", name, variables[name])
+			}
+			return printTo(e.streams.Out, text)
+		}),
+	}
+}
+
+// helmVariables are what helm env shows, as this run has them.
+func (e *env) helmVariables() map[string]string {
+	out := e.helmFiles().Env().EnvVars()
+	k := e.global.kube
+	out["HELM_NAMESPACE"] = e.offlineNamespace()
+	out["HELM_DEBUG"] = fmt.Sprint(e.global.debug)
+	out["HELM_KUBEINSECURE_SKIP_TLS_VERIFY"] = fmt.Sprint(k.InsecureSkipTLSVerify)
+	if k.QPS != 0 {
+		out["HELM_QPS"] = fmt.Sprintf("%.2f", k.QPS)
+	}
+	if k.Burst != 0 {
+		out["HELM_BURST_LIMIT"] = fmt.Sprint(k.Burst)
+	}
+	for name, value := range map[string]string{
+		"HELM_KUBECONTEXT":         k.Context,
+		"HELM_KUBETOKEN":           k.Token,
+		"HELM_KUBEASUSER":          k.AsUser,
+		"HELM_KUBEASGROUPS":        strings.Join(k.AsGroups, ","),
+		"HELM_KUBEAPISERVER":       k.APIServer,
+		"HELM_KUBECAFILE":          k.CAFile,
+		"HELM_KUBETLS_SERVER_NAME": k.TLSServerName,
+		"KUBECONFIG":               k.Kubeconfig,
+	} {
+		if value != "" {
+			out[name] = value
+		}
+	}
+	return out
+}

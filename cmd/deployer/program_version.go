@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"text/template"
+
+	"github.com/urfave/cli/v2"
+
+	"deployer/chart"
+	"deployer/internal/view/output"
+)
+
+// buildVersion and buildCommit are set when linking a release.
+var (
+	buildVersion = "dev"
+	buildCommit  = "" // else what Go knows of the repository counts
+)
+
+func version() string { return buildVersion }
+
+func versionCommand(e *env) *cli.Command {
+	var short, client bool
+	var format string
+	return &cli.Command{
+		Name: "version", Usage: "show the version of this program",
+		Description: `Called by the name helm it answers as the helm it stands for: scripts ask for
+the version to decide what they may use.
+
+Examples:
+  deployer version
+  deployer version --template '{{.Version}}'
+
+Exit codes: 0 done; 1 failed`,
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "short", Usage: "the version alone", Destination: &short},
+			&cli.StringFlag{Name: "template", Usage: "Go template: .Version, .GitCommit, .GitTreeState, .GoVersion", Destination: &format},
+			&cli.BoolFlag{Name: "client", Aliases: []string{"c"}, Hidden: true, Destination: &client},
+			outputFlag(e),
+		},
+		Action: action(func(_ context.Context, c *cli.Context) error {
+			if _, err := arguments(c, 0, 0, ""); err != nil {
+				return err
+			}
+			switch {
+			case format != "":
+				return e.versionTemplate(format)
+			case e.call.asHelm:
+				return printTo(e.streams.Out, e.helmVersion().text(short)+"\n")
+			case short:
+				return printTo(e.streams.Out, version()+"\n")
+			}
+			return e.printVersion()
+		}),
+	}
+}
+
+func (e *env) printVersion() error {
+	format, err := e.outputFormat()
+	if err != nil {
+		return err
+	}
+	info := buildInfo()
+	if format != output.FormatTable {
+		return output.Encode(e.streams.Out, format, info)
+	}
+	return printTo(e.streams.Out, fmt.Sprintf("deployer %s (commit %s, %s, Helm engine %s, client-go %s)\n",
+		info.Version, orUnknown(info.Commit), info.Go, info.Helm, info.ClientGo))
+}
+
+func (e *env) versionTemplate(text string) error {
+	t, err := template.New("version").Parse(text)
+	if err != nil {
+		return usagef("version", "--template: %w", err)
+	}
+	var out strings.Builder
+	if err := t.Execute(&out, e.helmVersion()); err != nil {
+		return fmt.Errorf("--template: %w", err)
+	}
+	return printTo(e.streams.Out, out.String())
+}
+
+// helmBuild is what helm version tells, with Helm's field names.
+type helmBuild struct {
+	Version      string
+	GitCommit    string
+	GitTreeState string
+	GoVersion    string
+}
+
+// helmVersion is our version under our own name, and Helm's when called helm.
+// The commit is that of this program either way.
+func (e *env) helmVersion() helmBuild {
+	b := helmBuild{Version: version(), GitCommit: buildInfo().Commit, GitTreeState: "clean", GoVersion: runtime.Version()}
+	if e.call.asHelm {
+		b.Version = chart.HelmVersion
+	}
+	return b
+}
+
+// text is what helm version prints.
+func (b helmBuild) text(short bool) string {
+	switch {
+	case !short:
+		return fmt.Sprintf("version.BuildInfo{Version:%q, GitCommit:%q, GitTreeState:%q, GoVersion:%q}",
+			b.Version, b.GitCommit, b.GitTreeState, b.GoVersion)
+	case len(b.GitCommit) >= 7:
+		return b.Version + "+g" + b.GitCommit[:7]
+	}
+	return b.Version
+}
+
+// buildFacts say what this binary was made of.
+type buildFacts struct {
+	Version  string `json:"version"`
+	Commit   string `json:"commit"`
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+	Helm     string `json:"helm"`
+	ClientGo string `json:"client_go"`
+}
+
+func buildInfo() buildFacts {
+	b := buildFacts{Version: version(), Commit: buildCommit, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return b
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && b.Commit == "" {
+			b.Commit = s.Value
+		}
+	}
+	for _, m := range info.Deps {
+		switch m.Path {
+		case "helm.sh/helm/v3":
+			b.Helm = m.Version
+		case "k8s.io/client-go":
+			b.ClientGo = m.Version
+		}
+	}
+	return b
+}
+
+func orUnknown(s string) string {
+	if s == "" {
+		return "unknown"
+	}
+	return s
+}

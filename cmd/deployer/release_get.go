@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/template"
+
+	"github.com/Masterminds/sprig/v3"
+	"github.com/urfave/cli/v2"
+
+	"deployer/chart"
+	"deployer/internal/view/helm"
+	"deployer/release"
+)
+
+func getCommand(e *env) *cli.Command {
+	return &cli.Command{
+		Name: "get", Usage: "show what a revision of a release consists of",
+		Subcommands: []*cli.Command{
+			getAll(e),
+			getPart(e, "manifest", "its manifest, without hooks", e.streams.Data(), func(r *release.Record) string { return r.Manifest + "\n" }),
+			getPart(e, "hooks", "its hooks", e.streams.Data(), func(r *release.Record) string { return helm.HookManifests(r.Hooks) }),
+			getPart(e, "notes", "its notes", e.streams.Out, notesText),
+			getValues(e),
+			getMetadata(e),
+		},
+	}
+}
+
+// getHelp is the help of a command that reads the record of one revision.
+func getHelp(example string) string {
+	return "Reads what was recorded when the revision was deployed, not the cluster.\n\n" +
+		"Examples:\n  deployer get " + example + "\n\nExit codes: 0 done; 1 failed, among it no such release or revision"
+}
+
+func notesText(r *release.Record) string {
+	if r.Info.Notes == "" {
+		return ""
+	}
+	return fmt.Sprintf("NOTES:\n%s\n", r.Info.Notes)
+}
+
+func revisionFlag(revision *int) cli.Flag {
+	return &cli.IntFlag{Name: "revision", Usage: "of this revision; 0 is the latest", Destination: revision}
+}
+
+// revisionAction is the body of a command that shows one revision.
+func revisionAction(e *env, revision *int, show func(*release.Record) error) cli.ActionFunc {
+	return action(func(ctx context.Context, c *cli.Context) error {
+		args, err := arguments(c, 1, 1, "a release name")
+		if err != nil {
+			return err
+		}
+		if _, err := e.outputFormat(); err != nil {
+			return err
+		}
+		record, err := e.record(ctx, args[0], *revision)
+		if err != nil {
+			return err
+		}
+		return show(record)
+	})
+}
+
+func getPart(e *env, name, usage string, out io.Writer, part func(*release.Record) string) *cli.Command {
+	var revision int
+	return &cli.Command{
+		Name: name, Usage: "show " + usage, ArgsUsage: "NAME",
+		Description: getHelp(name + " web --revision 3"),
+		Flags:       []cli.Flag{revisionFlag(&revision)},
+		Action:      revisionAction(e, &revision, func(r *release.Record) error { return printTo(out, part(r)) }),
+	}
+}
+
+func getAll(e *env) *cli.Command {
+	var revision int
+	var text string
+	return &cli.Command{
+		Name: "all", Usage: "show everything: values, hooks, manifest, notes", ArgsUsage: "NAME",
+		Description: getHelp("all web --template '{{.Release.Info.Status}}'"),
+		Flags: []cli.Flag{
+			revisionFlag(&revision),
+			&cli.StringFlag{Name: "template", Usage: "Go template such as {{.Release.Name}}", Destination: &text},
+		},
+		Action: revisionAction(e, &revision, func(r *release.Record) error {
+			if text != "" {
+				return writeByTemplate(e, text, r)
+			}
+			computed, err := chart.AllValues(r.Chart, r.Config)
+			if err != nil {
+				return err
+			}
+			return helm.Status(e.streams.Out, r, helm.StatusOptions{Metadata: true, Everything: true, Computed: computed})
+		}),
+	}
+}
+
+func writeByTemplate(e *env, text string, r *release.Record) error {
+	t, err := template.New("--template").Funcs(sprig.TxtFuncMap()).Parse(text)
+	if err != nil {
+		return usagef("get all", "--template: %w", err)
+	}
+	if err := t.Execute(e.streams.Data(), map[string]any{"Release": r}); err != nil {
+		return fmt.Errorf("--template: %w", err)
+	}
+	return nil
+}
+
+func getValues(e *env) *cli.Command {
+	var revision int
+	var all bool
+	return &cli.Command{
+		Name: "values", Usage: "show its values", ArgsUsage: "NAME",
+		Description: getHelp("values web --all -o json"),
+		Flags: []cli.Flag{
+			revisionFlag(&revision),
+			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "with the chart's defaults", Destination: &all},
+			outputFlag(e),
+		},
+		Action: revisionAction(e, &revision, func(r *release.Record) error {
+			values := r.Config
+			if all {
+				var err error
+				if values, err = chart.AllValues(r.Chart, r.Config); err != nil {
+					return err
+				}
+			}
+			format, err := e.outputFormat()
+			if err != nil {
+				return err
+			}
+			return helm.Values(e.streams.Data(), values, all, format)
+		}),
+	}
+}
+
+func getMetadata(e *env) *cli.Command {
+	var revision int
+	return &cli.Command{
+		Name: "metadata", Usage: "show its chart, versions, status and labels", ArgsUsage: "NAME",
+		Description: getHelp("metadata web -o yaml"),
+		Flags:       []cli.Flag{revisionFlag(&revision), outputFlag(e)},
+		Action: revisionAction(e, &revision, func(r *release.Record) error {
+			format, err := e.outputFormat()
+			if err != nil {
+				return err
+			}
+			return helm.Metadata(e.streams.Out, r, format)
+		}),
+	}
+}

@@ -1,0 +1,84 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"deployer/internal/view/helm"
+	"deployer/release"
+)
+
+func historyCommand(e *env) *cli.Command {
+	var limit int
+	return &cli.Command{
+		Name: "history", Aliases: []string{"hist"}, Usage: "list the revisions of a release", ArgsUsage: "NAME",
+		Description: `A revision that can't be read is listed as unreadable, and a warning says why.
+
+Examples:
+  deployer history web -o json
+
+Exit codes: 0 done; 1 failed`,
+		Flags: []cli.Flag{
+			&cli.IntFlag{Name: "max", Value: 256, Usage: "how many to show, newest first to stay", Destination: &limit},
+			outputFlag(e),
+		},
+		Action: action(func(ctx context.Context, c *cli.Context) error {
+			args, err := arguments(c, 1, 1, "a release name")
+			if err != nil {
+				return err
+			}
+			format, err := e.outputFormat()
+			if err != nil {
+				return err
+			}
+			store, err := e.store()
+			if err != nil {
+				return err
+			}
+			if err := release.ValidateName(args[0]); err != nil {
+				return err
+			}
+			history, err := store.History(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			revisions := history.Revisions
+			if len(revisions) == 0 {
+				return &release.NotFoundError{Namespace: store.Namespace(), Name: args[0]}
+			}
+			derr := history.Describe(ctx, limit)
+			if limit > 0 && len(revisions) > limit {
+				revisions = revisions[len(revisions)-limit:]
+			}
+			e.warnUnreadable(revisions)
+			return errors.Join(helm.History(e.streams.Out, revisions, format), derr)
+		}),
+	}
+}
+
+// record reads one revision of a release; 0 is the latest.
+func (e *env) record(ctx context.Context, name string, revision int) (*release.Record, error) {
+	store, err := e.store()
+	if err != nil {
+		return nil, err
+	}
+	record, err := store.Get(ctx, name, revision)
+	var missing *release.NotFoundError
+	if err == nil || errors.As(err, &missing) { // which names the release itself
+		return record, err
+	}
+	return nil, fmt.Errorf("reading release %s: %w", name, err)
+}
+
+// warnUnreadable says why some revisions can't be read. That is no failure of what
+// shows them: all that can be known of them is shown.
+func (e *env) warnUnreadable(revisions []release.Summary) {
+	for _, r := range revisions {
+		if r.Unreadable != nil {
+			e.warn(fmt.Sprintf("%s (%s)", r.Unreadable, r.Unreadable.Hint()))
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"deployer/chart"
+	"deployer/internal/deploy"
+)
+
+func installCommand(e *env) *cli.Command {
+	o := &upgradeOptions{operation: operation{failure: installFailed}}
+	return &cli.Command{
+		Name: "install", Usage: "deploy a chart as a new release", ArgsUsage: "[NAME] CHART",
+		Description: `Works as upgrade --install does, but refuses a name that is in use.
+
+Examples:
+  deployer install web ./chart -n prod --create-namespace
+  deployer install ./chart --generate-name
+
+Exit codes: as upgrade's`,
+		Flags: append(o.flags(e),
+			&cli.BoolFlag{Name: "replace", Category: "Release", Usage: "re-use the name of an uninstalled release whose history was kept", Destination: &o.request.Replace},
+			&cli.BoolFlag{Name: "generate-name", Aliases: []string{"g"}, Category: "Release", Usage: "make a name from the chart's and the time", Destination: &o.generate},
+			&cli.StringFlag{Name: "name-template", Category: "Release", Usage: "Go template of the release's name", Destination: &o.nameFrom},
+		),
+		Action: action(func(ctx context.Context, c *cli.Context) error {
+			args, err := arguments(c, 1, 2, "a release name and a chart")
+			if err != nil {
+				return err
+			}
+			name, ref, err := nameAndChart(args, o.generate, o.nameFrom)
+			if err != nil {
+				return withPrefix(installFailed, &usageError{err: err, command: "install"})
+			}
+			o.request.Install = deploy.InstallOnly
+			return o.run(ctx, e, name, ref)
+		}),
+	}
+}
+
+// nameAndChart reads "[NAME] CHART" with the flags that make names, by Helm's
+// rules. (helm.sh/helm/v3/pkg/action/install.go, NameAndChart)
+func nameAndChart(args []string, generate bool, nameTemplate string) (name, ref string, err error) {
+	ref = args[len(args)-1]
+	if len(args) == 2 {
+		if generate {
+			return "", "", errors.New("cannot set --generate-name and also specify a name")
+		}
+		if nameTemplate != "" {
+			return "", "", errors.New("cannot set --name-template and also specify a name")
+		}
+		return args[0], ref, nil
+	}
+	switch {
+	case nameTemplate != "":
+		name, err = chart.ReleaseNameFromTemplate(nameTemplate)
+		return name, ref, err
+	case generate:
+		return chart.GenerateReleaseName(ref, time.Now()), ref, nil
+	}
+	return "", "", errors.New("must either provide a name or specify --generate-name")
+}

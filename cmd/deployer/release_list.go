@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"regexp"
+
+	"github.com/urfave/cli/v2"
+	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"deployer/internal/view/helm"
+	"deployer/release"
+)
+
+// A listQuery is the command line of list.
+type listQuery struct {
+	release.ListOptions
+	filter  string
+	all     bool
+	states  map[helmrelease.Status]*bool
+	pending bool
+	show    helm.ListOptions
+}
+
+func listCommand(e *env) *cli.Command {
+	q := &listQuery{states: map[helmrelease.Status]*bool{}}
+	flags := []cli.Flag{
+		&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "in all namespaces", Destination: &q.AllNamespaces},
+		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "in every status", Destination: &q.all},
+		&cli.BoolFlag{Name: "short", Aliases: []string{"q"}, Usage: "names alone", Destination: &q.show.Short},
+		&cli.BoolFlag{Name: "no-headers", Usage: "no heading line", Destination: &q.show.NoHeaders},
+		&cli.StringFlag{Name: "time-format", Usage: "Go time layout, such as \"2006-01-02 15:04:05Z0700\"", Destination: &q.show.TimeFormat},
+		&cli.BoolFlag{Name: "date", Aliases: []string{"d"}, Usage: "sort by the time of the last release", Destination: &q.ByDate},
+		&cli.BoolFlag{Name: "reverse", Aliases: []string{"r"}, Usage: "reverse the order", Destination: &q.Reverse},
+		&cli.IntFlag{Name: "max", Aliases: []string{"m"}, Value: 256, Usage: "how many to show; 0 shows all", Destination: &q.Limit},
+		&cli.IntFlag{Name: "offset", Usage: "how many to leave out first", Destination: &q.Offset},
+		&cli.StringFlag{Name: "filter", Aliases: []string{"f"}, Usage: "regular expression that names match", Destination: &q.filter},
+		&cli.StringFlag{Name: "selector", Aliases: []string{"l"}, Usage: "labels of the release record, as kubectl's -l", Destination: &q.Selector},
+		&cli.BoolFlag{Name: "pending", Usage: "pending ones", Destination: &q.pending},
+		outputFlag(e),
+	}
+	for _, s := range []helmrelease.Status{helmrelease.StatusDeployed, helmrelease.StatusFailed, helmrelease.StatusUninstalled, helmrelease.StatusUninstalling, helmrelease.StatusSuperseded} {
+		on := new(bool)
+		q.states[s] = on
+		flags = append(flags, &cli.BoolFlag{Name: s.String(), Usage: s.String() + " ones", Destination: on})
+	}
+	return &cli.Command{
+		Name: "list", Aliases: []string{"ls"}, Usage: "list releases",
+		Description: `Without a status flag it lists what is deployed or failed. What can't be read
+is listed as unreadable, and a warning says why.
+
+Examples:
+  deployer list -A
+  deployer list -n prod --pending -o json
+
+Exit codes: 0 done; 1 failed`,
+		Flags: flags,
+		Action: action(func(ctx context.Context, c *cli.Context) error {
+			if _, err := arguments(c, 0, 0, ""); err != nil {
+				return err
+			}
+			return q.run(ctx, e)
+		}),
+	}
+}
+
+func (q *listQuery) run(ctx context.Context, e *env) error {
+	format, err := e.outputFormat()
+	if err != nil {
+		return err
+	}
+	q.show.Format = format
+	if q.filter != "" {
+		if q.Filter, err = regexp.Compile(q.filter); err != nil {
+			return usagef("list", "--filter %q is not a regular expression: %w", q.filter, err)
+		}
+	}
+	q.Statuses = q.wanted()
+	store, err := e.store()
+	if err != nil {
+		return err
+	}
+	releases, err := store.List(ctx, q.ListOptions)
+	if err != nil && len(releases) == 0 {
+		return err
+	}
+	e.warnUnreadable(releases)
+	return errors.Join(helm.Releases(e.streams.Out, releases, q.show), err)
+}
+
+// wanted lists the statuses to show; nil means all.
+func (q *listQuery) wanted() []helmrelease.Status {
+	if q.all {
+		return nil
+	}
+	var out []helmrelease.Status
+	for s, on := range q.states {
+		if *on {
+			out = append(out, s)
+		}
+	}
+	if q.pending {
+		out = append(out, helmrelease.StatusPendingInstall, helmrelease.StatusPendingUpgrade, helmrelease.StatusPendingRollback)
+	}
+	if len(out) == 0 {
+		out = []helmrelease.Status{helmrelease.StatusDeployed, helmrelease.StatusFailed}
+	}
+	return out
+}

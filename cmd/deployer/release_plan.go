@@ -1,0 +1,127 @@
+package main
+
+import (
+	"context"
+
+	"github.com/urfave/cli/v2"
+
+	"deployer/internal/deploy"
+	"deployer/internal/view/document"
+	"deployer/internal/view/inspection"
+)
+
+func planCommand(e *env) *cli.Command {
+	o := &upgradeOptions{}
+	var rollback, uninstall, drift bool
+	removal := &uninstallOptions{}
+	o.planOnly, o.saving = true, &savedPlan{reuse: &o.request.Reuse}
+	return &cli.Command{
+		Name: "plan", Usage: "show what upgrade, rollback or uninstall would do, field by field", ArgsUsage: "NAME [CHART | REVISION]",
+		Description: `Does everything upgrade does up to its first change, and shows what would
+come next. It writes nothing to the cluster.
+
+Examples:
+  deployer plan web ./chart -f values.yaml
+  deployer plan --rollback web 3
+  deployer plan --uninstall web --keep-history
+  deployer plan web ./chart -f values.yaml --out web.plan --encrypt-to age1...
+  deployer plan --show web.plan
+  deployer plan web --drift
+
+--drift compares what is in the cluster with what was deployed last: manual
+edits, what failed releases left, other releases, deleted objects, controllers.
+
+Exit codes: 0 done; 1 failed; 2 with --detailed-exitcode, or --drift: there are
+changes; 3 the server would reject it`,
+		Flags: append(append(append(o.flags(e), o.saving.flags()...), removal.flags("Plan", "with --uninstall: ")...),
+			&cli.BoolFlag{Name: "install", Aliases: []string{"i"}, Category: "Release", Value: true, Usage: "also of a release that was never deployed", Destination: &o.install},
+			&cli.BoolFlag{Name: "rollback", Category: "Plan", Usage: "of a rollback to REVISION", Destination: &rollback},
+			&cli.BoolFlag{Name: "uninstall", Category: "Plan", Usage: "of an uninstall", Destination: &uninstall},
+			&cli.BoolFlag{Name: "drift", Category: "Plan", Usage: "how the cluster differs from what was deployed last; exits with 2 when it does", Destination: &drift},
+			&cli.BoolFlag{Name: "detailed-exitcode", Category: "Plan", Usage: "exit with 2 when there are changes; --drift does without it", Destination: &o.detailed},
+			&cli.BoolFlag{Name: "show-unchanged", Category: "Plan", Usage: "also list what stays as it is", Destination: &o.plan.ShowUnchanged},
+			&cli.BoolFlag{Name: "full", Category: "Plan", Usage: "also what is left out of the text of a long plan", Destination: &o.plan.Full},
+			&cli.IntFlag{Name: "context", Category: "Plan", Value: 3, Usage: "unchanged lines around each changed field", Destination: &o.plan.Context},
+		),
+		Action: action(func(ctx context.Context, c *cli.Context) error {
+			if err := o.saving.check(); err != nil {
+				return err
+			}
+			switch {
+			case drift && (rollback || uninstall || o.saving.shown != "" || o.saving.path != ""):
+				return usagef("plan", "--drift plans nothing: it goes with none of --rollback, --uninstall, --show and --out")
+			case drift:
+				return o.planDrift(ctx, e, c)
+			case o.saving.shown != "":
+				return o.saving.show(e, c, o.plan)
+			case rollback && uninstall:
+				return usagef("plan", "--rollback and --uninstall exclude each other")
+			case uninstall:
+				return o.planUninstall(ctx, e, c, removal)
+			case removal.isGiven(c):
+				return usagef("plan", "--keep-history and --cascade are about --uninstall, which is missing")
+			case rollback:
+				return o.planRollback(ctx, e, c)
+			}
+			return o.upgrade(ctx, e, c)
+		}),
+	}
+}
+
+func (o *upgradeOptions) planRollback(ctx context.Context, e *env, c *cli.Context) error {
+	request, err := rollbackRequest(c)
+	if err != nil {
+		return err
+	}
+	request.Description = o.request.Description
+	return o.operate(ctx, e, request.Name, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
+		return d.Rollback(ctx, request)
+	})
+}
+
+func (o *upgradeOptions) planUninstall(ctx context.Context, e *env, c *cli.Context, r *uninstallOptions) error {
+	args, err := arguments(c, 1, 1, "a release name")
+	if err != nil {
+		return err
+	}
+	r.applyTo(&o.settings)
+	request := deploy.UninstallRequest{Name: args[0], KeepHistory: r.keep, Description: o.request.Description}
+	return o.operate(ctx, e, request.Name, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
+		return d.Uninstall(ctx, request)
+	})
+}
+
+// planDrift shows how the cluster differs from what a release has deployed. As
+// the question is asked to be answered by programs too, the exit code answers
+// it unless --detailed-exitcode=false.
+func (o *upgradeOptions) planDrift(ctx context.Context, e *env, c *cli.Context) error {
+	args, err := arguments(c, 1, 1, "a release name")
+	if err != nil {
+		return err
+	}
+	if o.plan.Format, err = document.ParseDriftFormat(e.global.format); err != nil {
+		return &usageError{err: err, command: "plan"}
+	}
+	cluster, err := e.connect()
+	if err != nil {
+		return err
+	}
+	o.plan.Colour = e.global.colour
+	d := e.deployer(cluster, o.settings)
+	drift, err := d.Drift(ctx, args[0])
+	if err != nil {
+		return err
+	}
+	if len(drift.Objects) > 0 {
+		if err := d.HideStoredRevisions(ctx, args[0]); err != nil {
+			return err
+		}
+	}
+	if err := inspection.ShowDrift(e.streams, drift, o.plan); err != nil {
+		return err
+	}
+	if drift.HasDrift() && (o.detailed || !c.IsSet("detailed-exitcode")) {
+		return errChanges
+	}
+	return drift.Unverified()
+}

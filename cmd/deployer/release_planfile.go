@@ -1,0 +1,112 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"filippo.io/age"
+	"github.com/urfave/cli/v2"
+
+	"deployer/chart"
+	"deployer/internal/deploy"
+	"deployer/internal/planfile"
+	"deployer/internal/program"
+	"deployer/internal/view/document"
+	"deployer/internal/view/output"
+	"deployer/internal/view/plan"
+)
+
+// savedPlan is what plan does with files.
+type savedPlan struct {
+	path      string // to write; empty for none
+	shown     string // to print instead of planning; empty for none
+	encryptTo list
+	reuse     *chart.Reuse
+
+	recipients []age.Recipient // of encryptTo; set by check
+}
+
+func (s *savedPlan) flags() []cli.Flag {
+	const group = "Plan"
+	return []cli.Flag{
+		&cli.StringFlag{Name: "out", Category: group, Usage: "also save the plan in this file, for deployer apply", Destination: &s.path},
+		&cli.StringFlag{Name: "show", Category: group, Usage: "print the plan saved in this file instead, without a cluster", Destination: &s.shown},
+		&cli.GenericFlag{Name: "encrypt-to", Category: group, Usage: "age or SSH public key that values and Secrets in --out are encrypted to (may be repeated)", Value: &verbatimList{&s.encryptTo}},
+	}
+}
+
+// check looks at the flags before anything is done.
+func (s *savedPlan) check() error {
+	var err error
+	switch s.recipients, err = planfile.Recipients(s.encryptTo); {
+	case err != nil:
+		return &usageError{err: err, command: "plan"}
+	case len(s.recipients) > 0 && s.path == "":
+		return usagef("plan", "--encrypt-to is about the file of --out, which is missing")
+	case s.shown != "" && s.path != "":
+		return usagef("plan", "--show and --out exclude each other")
+	}
+	return nil
+}
+
+// save writes the plan to its file, if there is to be one, and says how to
+// carry it out.
+func (s *savedPlan) save(ctx context.Context, e *env, d *deploy.Deployer, op *deploy.Operation) error {
+	if s == nil || s.path == "" {
+		return nil
+	}
+	known, err := planfile.Identify(ctx, d.Cluster, d.Namespace, op.Base)
+	if err != nil {
+		return err
+	}
+	var shown strings.Builder
+	if err := plan.Show(output.Streams{Out: &shown}, op, document.Options{Format: output.FormatJSON}); err != nil {
+		return err
+	}
+	f, err := planfile.New(op, planfile.Options{
+		Tool: "deployer " + version(), Server: d.Cluster.Host(), Known: known, Policies: d.Settings.Policies, Reuse: string(*s.reuse),
+		EncryptTo: s.recipients, Shown: map[string]string{string(output.FormatJSON): shown.String()}, Now: time.Now(),
+	})
+	if err != nil {
+		return err
+	}
+	if err := f.Write(s.path); err != nil {
+		return err
+	}
+	return printTo(e.streams.Err, fmt.Sprintf("plan saved in %s, digest %s\ncarry it out with: %s\n", s.path, f.Digest(), applyCommandLine(f, s.path)))
+}
+
+func applyCommandLine(f *planfile.File, path string) string {
+	command := program.Name + " apply " + path
+	switch f.Content.How {
+	case planfile.Render:
+		command += " CHART, with the values and rendering flags given now"
+	case planfile.Age:
+		command += " --identity FILE"
+	}
+	return command
+}
+
+// show prints a saved plan as it is printed when it is made. It needs no
+// cluster and no key.
+func (s *savedPlan) show(e *env, c *cli.Context, o document.Options) error {
+	if _, err := arguments(c, 0, 0, ""); err != nil {
+		return err
+	}
+	var err error
+	if o.Format, err = document.ParsePlanFormat(e.global.format); err != nil {
+		return &usageError{err: err, command: "plan"}
+	}
+	o.Colour = e.global.colour
+	f, err := planfile.Read(s.shown)
+	if err != nil {
+		return err
+	}
+	if err := plan.ShowSaved(e.streams, f.Shown[string(output.FormatJSON)], o); err != nil || o.Format != output.FormatTable {
+		return err
+	}
+	return printTo(e.streams.Out, fmt.Sprintf("\nMade %s by %s for %s.\nDigest %s\nCarry it out with: %s\n",
+		f.Created.Format(time.RFC3339), f.Tool, f.Cluster.Server, f.Digest(), applyCommandLine(f, s.shown)))
+}

@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"encoding/csv"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"deployer/internal/deploy"
+)
+
+// testFilters are the values of --filter.
+type testFilters struct{ only, except []string }
+
+// Set takes one flag: conditions separated by commas, as Helm's StringSlice.
+func (f *testFilters) Set(text string) error {
+	conditions, err := csv.NewReader(strings.NewReader(text)).Read()
+	if err != nil {
+		return err
+	}
+	for _, c := range conditions {
+		if err := f.add(strings.TrimSpace(c)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// String shows nothing: there is no default.
+func (f *testFilters) String() string { return "" }
+
+func (f *testFilters) add(condition string) error {
+	excluded, not := strings.CutPrefix(condition, "!")
+	key, name, ok := strings.Cut(strings.TrimSpace(excluded), "=")
+	if !ok || key != "name" {
+		return fmt.Errorf("%q: use name=TEST or !name=TEST", condition)
+	}
+	if after, found := strings.CutPrefix(name, "!"); found && !not {
+		name, not = after, true
+	}
+	if not {
+		f.except = append(f.except, name)
+	} else {
+		f.only = append(f.only, name)
+	}
+	return nil
+}
+
+func testCommand(e *env) *cli.Command {
+	o := &operation{}
+	filters := &testFilters{}
+	var logs bool
+	return &cli.Command{
+		Name: "test", Usage: "run the tests of a release", ArgsUsage: "NAME",
+		Description: `Runs the hooks of the event "test" of the latest revision, one after the
+other, and records how they ended: status shows it. No revision is made.
+With -o json the events of the run are written, a line each.
+
+Examples:
+  deployer test web -n prod
+  deployer test web --filter name=web-smoke,name=web-load --logs
+
+Exit codes: 0 passed; 1 failed; 5 another run holds the release;
+130, 143 stopped by a signal`,
+		Flags: []cli.Flag{
+			&cli.DurationFlag{Name: "timeout", Usage: "time limit for each test", Value: 5 * time.Minute, Destination: &o.settings.Timeout},
+			&cli.BoolFlag{Name: "logs", Usage: "at the end, write the logs of the tests' pods to standard output", Destination: &logs},
+			&cli.GenericFlag{Name: "filter", Usage: "which tests to run: name=TEST, or !name=TEST for all but this (may be repeated or separated by commas)", Value: filters},
+			&cli.BoolFlag{Name: "hide-notes", Usage: "don't show the chart's notes", Destination: &o.hideNotes},
+			&cli.DurationFlag{Name: "lock-timeout", Usage: "how long to wait for another run on this release", Destination: &o.lockTimeout},
+			takeoverFlag(&o.settings, ""),
+			progressFlag(e, ""),
+			&cli.StringFlag{Name: "result-file", Usage: "write how it ended to this file, as JSON", Destination: &o.resultFile},
+			&cli.StringFlag{Name: "report-junit", Usage: "write a JUnit report to this file", Destination: &o.junitFile},
+			outputFlag(e),
+		},
+		Action: action(func(ctx context.Context, c *cli.Context) error {
+			args, err := arguments(c, 1, 1, "a release name")
+			if err != nil {
+				return err
+			}
+			if logs {
+				o.podLogs = []deploy.PodLog{}
+			}
+			request := deploy.TestRequest{Name: args[0], Only: filters.only, Except: filters.except, Logs: logs}
+			return o.operate(ctx, e, request.Name, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
+				return d.Test(ctx, request)
+			})
+		}),
+	}
+}

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"deployer/internal/deploy"
+	"deployer/internal/program"
+	"deployer/internal/view/helm"
+	"deployer/internal/view/output"
+	"deployer/internal/view/run"
+	"deployer/release"
+	"deployer/track"
+)
+
+// A statusQuery is the command line of status.
+type statusQuery struct {
+	operation
+	revision    int
+	description bool
+	resources   bool
+	watch       bool
+}
+
+func statusCommand(e *env) *cli.Command {
+	q := &statusQuery{}
+	return &cli.Command{
+		Name: "status", Usage: "show the state of a release", ArgsUsage: "NAME",
+		Description: `With --show-resources it asks the cluster for every object of the release and
+judges it by its own status: ready, progressing, failed, or gone. With --watch
+it follows them and their pods as upgrade does, and tells why, until all are
+ready, one has failed, or --timeout is over.
+
+Examples:
+  deployer status web -n prod
+  deployer status web --revision 3 -o yaml
+  deployer status web --watch --timeout 2m
+  deployer status web --watch --readiness-rules rules.yaml
+
+Exit codes: 0 done; 1 failed, with --watch also: not ready`,
+		Flags: append([]cli.Flag{
+			revisionFlag(&q.revision),
+			&cli.BoolFlag{Name: "show-desc", Usage: "also the description", Destination: &q.description},
+			&cli.BoolFlag{Name: "show-resources", Usage: "also the live objects and their state", Destination: &q.resources},
+			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "follow the live objects until they are ready", Destination: &q.watch},
+			&cli.DurationFlag{Name: "timeout", Usage: "of --watch", Value: 5 * time.Minute, Destination: &q.settings.Timeout},
+			&cli.GenericFlag{Name: "progress", Usage: "of --watch: auto, plain or none", Value: newChoice(&e.global.progress, "auto", "plain", "none"), EnvVars: []string{"HELM_PROGRESS"}},
+			&cli.StringFlag{Name: "result-file", Usage: "with --watch, write how it ended to this file, as JSON", Destination: &q.resultFile},
+			outputFlag(e),
+		}, trackingFlags(&q.settings.Track)...),
+		Action: action(func(ctx context.Context, c *cli.Context) error { return q.run(ctx, e, c) }),
+	}
+}
+
+func (q *statusQuery) run(ctx context.Context, e *env, c *cli.Context) error {
+	args, err := arguments(c, 1, 1, "a release name")
+	if err != nil {
+		return err
+	}
+	format, err := e.outputFormat()
+	if err != nil {
+		return err
+	}
+	if err := run.CheckWritable(q.resultFile); err != nil {
+		return err
+	}
+	record, err := e.record(ctx, args[0], q.revision)
+	if err != nil {
+		return err
+	}
+	d := e.deployer(e.cluster, q.settings)
+	if !q.watch {
+		return q.show(ctx, e, d, record, format)
+	}
+	e.view = run.New(e.streams, run.Options{
+		Format: format, Progress: e.global.progress, Colour: e.global.colour, Timeout: q.settings.Timeout, ResultFile: q.resultFile,
+		Hidden:   e.hidden,
+		ExitCode: func(err error) int { return e.exitCode(ctx, err) },
+	})
+	err = d.Watch(ctx, record, e.view.Observe)
+	e.view.Finish(err)
+	err = errors.Join(err, e.view.Close())
+	if format != output.FormatTable || ctx.Err() != nil {
+		return err
+	}
+	return errors.Join(err, q.show(ctx, e, d, record, format))
+}
+
+func (q *statusQuery) show(ctx context.Context, e *env, d *deploy.Deployer, record *release.Record, format output.Format) error {
+	options := helm.StatusOptions{Format: format, Description: q.description}
+	if q.resources {
+		var err error
+		if options.Resources, err = d.LiveObjects(ctx, record); err != nil {
+			return err
+		}
+	}
+	unready := func(l deploy.LiveObject) bool { return l.Status.State != track.Ready && l.Object != nil }
+	if !q.watch && format == output.FormatTable && slices.ContainsFunc(options.Resources, unready) {
+		e.warn(fmt.Sprintf("objects are judged without their pods here; to see why they aren't ready: "+program.Name+" status %s -n %s --watch", record.Name, record.Namespace))
+	}
+	return helm.Status(e.streams.Out, record, options)
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+
+	"github.com/urfave/cli/v2"
+
+	"deployer/track"
+)
+
+// trackingFlags are those about when an object is ready and when it has failed.
+func trackingFlags(o *track.Options) []cli.Flag {
+	const group = "Tracking"
+	return []cli.Flag{
+		&cli.GenericFlag{Name: "readiness-rules", Category: group, Usage: "rules for kinds, in a `FILE`; they go before deployer's own", Value: &rulesFile{options: o}},
+		&cli.GenericFlag{Name: "failures-allowed", Category: group, Usage: "restarts of a new container that are no failure yet (default: 2)", Value: &optionalNumber{&o.FailuresAllowed}},
+		&cli.DurationFlag{Name: "no-progress-timeout", Category: group, Usage: "how long an object may stand still (default: 10m, or a Deployment's progressDeadlineSeconds)", Destination: &o.NoProgressTimeout},
+		&cli.BoolFlag{Name: "tolerate-failures", Category: group, Usage: "don't fail before --timeout what can still heal", Destination: &o.TolerateFailures},
+	}
+}
+
+// rulesFile is --readiness-rules.
+type rulesFile struct {
+	options *track.Options
+	path    string
+}
+
+func (f *rulesFile) Set(path string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if f.options.Rules, err = track.ParseRules(data); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	f.path = path
+	return nil
+}
+
+func (f *rulesFile) String() string {
+	if f == nil {
+		return ""
+	}
+	return f.path
+}
+
+// optionalNumber is a number that may be absent.
+type optionalNumber struct{ value **int }
+
+func (a *optionalNumber) Set(s string) error {
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 0 {
+		return fmt.Errorf("%q is not a number of restarts", s)
+	}
+	*a.value = &n
+	return nil
+}
+
+func (a *optionalNumber) String() string {
+	if a == nil || a.value == nil || *a.value == nil {
+		return ""
+	}
+	return strconv.Itoa(**a.value)
+}

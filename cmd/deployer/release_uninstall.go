@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"deployer/internal/deploy"
+	"deployer/release"
+)
+
+func uninstallCommand(e *env) *cli.Command {
+	o := &operation{}
+	var ignoreMissing bool
+	var description string
+	removal := &uninstallOptions{}
+	return &cli.Command{
+		Name: "uninstall", Aliases: []string{"del", "delete", "un"}, Usage: "delete releases", ArgsUsage: "NAME...",
+		Description: `1. runs pre-delete hooks
+2. deletes every object that a revision of the release has made, unless it is
+   annotated helm.sh/resource-policy: keep or belongs to somebody else by now
+3. waits until they are gone, runs post-delete hooks
+4. removes the records, or with --keep-history marks the latest uninstalled
+
+Examples:
+  deployer uninstall web -n prod
+  deployer uninstall web api --keep-history
+
+Exit codes: 0 done; 1 failed; 5 another run holds the release`,
+		Flags: append(append(o.flags(e), removal.flags("", "")...),
+			&cli.BoolFlag{Name: "ignore-not-found", Usage: "a release that isn't there is no failure", Destination: &ignoreMissing},
+			&cli.StringFlag{Name: "description", Usage: "description recorded in the release history", Destination: &description},
+		),
+		Action: action(func(ctx context.Context, c *cli.Context) error {
+			names, err := arguments(c, 1, -1, "a release name")
+			if err != nil {
+				return err
+			}
+			if len(names) > 1 && (o.resultFile != "" || o.junitFile != "") {
+				return usagef("uninstall", "--result-file and --report-junit tell of one release; %d are given", len(names))
+			}
+			removal.applyTo(&o.settings)
+			var errs []error
+			for _, name := range names {
+				request := deploy.UninstallRequest{Name: name, KeepHistory: removal.keep, Description: description}
+				err := o.operate(ctx, e, name, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
+					return d.Uninstall(ctx, request)
+				})
+				var missing *release.NotFoundError
+				if ignoreMissing && errors.As(err, &missing) {
+					e.warn(fmt.Sprintf("release %s isn't there: nothing to uninstall", name))
+					continue
+				}
+				if err != nil {
+					e.printError(err)
+					errs = append(errs, alreadyShown{err})
+				}
+			}
+			return errors.Join(errs...)
+		}),
+	}
+}
+
+// A uninstallOptions is how uninstall removes, and plan --uninstall shows it.
+type uninstallOptions struct {
+	keep    bool
+	cascade string
+}
+
+func (r *uninstallOptions) flags(category, when string) []cli.Flag {
+	r.cascade = "background"
+	return []cli.Flag{
+		&cli.BoolFlag{Name: "keep-history", Category: category, Usage: when + "keep the records, so that the release can be rolled back", Destination: &r.keep},
+		&cli.GenericFlag{Name: "cascade", Category: category, Usage: when + "how dependents go: background, foreground or orphan", Value: newChoice(&r.cascade, "background", "foreground", "orphan")},
+	}
+}
+
+// isGiven tells whether the user has said anything of it.
+func (r *uninstallOptions) isGiven(c *cli.Context) bool {
+	return c.IsSet("keep-history") || c.IsSet("cascade")
+}
+
+func (r *uninstallOptions) applyTo(s *deploy.Settings) {
+	s.Propagation = propagationPolicies[r.cascade]
+}
+
+// propagationPolicies are the words of --cascade.
+// https://kubernetes.io/docs/concepts/architecture/garbage-collection/#cascading-deletion
+var propagationPolicies = map[string]metav1.DeletionPropagation{
+	"background": metav1.DeletePropagationBackground,
+	"foreground": metav1.DeletePropagationForeground,
+	"orphan":     metav1.DeletePropagationOrphan,
+}

@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/urfave/cli/v2"
+
+	"deployer/chart/repository"
+)
+
+func registryCommand(e *env) *cli.Command {
+	return &cli.Command{
+		Name: "registry", Usage: "log in to registries and out of them",
+		Subcommands: []*cli.Command{registryLogin(e), registryLogout(e)},
+	}
+}
+
+func registryLogin(e *env) *cli.Command {
+	var o repository.PushOptions
+	var stdin bool
+	a := &o.Access
+	return &cli.Command{
+		Name: "login", Usage: "log in to a registry", ArgsUsage: "HOST",
+		Description: `Checks the credentials and keeps them where helm finds them too.
+
+Examples:
+  echo $TOKEN | deployer registry login registry.example.com -u ci --password-stdin
+
+Exit codes: 0 done; 1 failed`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "username", Aliases: []string{"u"}, Usage: "user of the registry", Destination: &a.Username},
+			&cli.StringFlag{Name: "password", Aliases: []string{"p"}, Usage: "password or identity token", Destination: &a.Password},
+			&cli.BoolFlag{Name: "password-stdin", Usage: "read the password or token from standard input", Destination: &stdin},
+			&cli.BoolFlag{Name: "insecure", Usage: "don't check the registry's certificate", Destination: &a.InsecureSkipTLS},
+			&cli.BoolFlag{Name: "plain-http", Usage: "talk HTTP to the registry", Destination: &a.PlainHTTP},
+			&cli.StringFlag{Name: "cert-file", Usage: "client certificate", Destination: &a.CertFile},
+			&cli.StringFlag{Name: "key-file", Usage: "key of the client certificate", Destination: &a.KeyFile},
+			&cli.StringFlag{Name: "ca-file", Usage: "certificate authority of the registry", Destination: &a.CAFile},
+		},
+		Action: action(func(ctx context.Context, c *cli.Context) error {
+			args, err := arguments(c, 1, 1, "the host of a registry")
+			if err != nil {
+				return err
+			}
+			if err := e.readCredentials(ctx, &a.Username, &a.Password, stdin); err != nil {
+				return err
+			}
+			o.Settings, o.Log = e.helmFiles(), e.streams.Err
+			return repository.Login(ctx, args[0], o)
+		}),
+	}
+}
+
+// readCredentials asks for what the command line doesn't have. Without a user the
+// readPassword is an identity token.
+func (e *env) readCredentials(ctx context.Context, user, password *string, stdin bool) (err error) {
+	switch {
+	case stdin:
+		*password, err = e.readPipedSecret()
+		return err
+	case *password != "":
+		e.printWarning("Using --password via the CLI is insecure. Use --password-stdin.")
+		return nil
+	}
+	if *user == "" {
+		if *user, err = e.readLine(ctx, "Username: "); err != nil {
+			return err
+		}
+	}
+	prompt, missing := "Password: ", "password required"
+	if *user == "" {
+		prompt, missing = "Token: ", "token required"
+	}
+	if *password, err = e.readSecret(ctx, prompt); err == nil && *password == "" {
+		return errors.New(missing)
+	}
+	return err
+}
+
+func registryLogout(e *env) *cli.Command {
+	return &cli.Command{
+		Name: "logout", Usage: "log out of a registry", ArgsUsage: "HOST",
+		Description: `Examples:
+  deployer registry logout registry.example.com
+
+Exit codes: 0 done; 1 failed`,
+		Action: action(func(_ context.Context, c *cli.Context) error {
+			args, err := arguments(c, 1, 1, "the host of a registry")
+			if err != nil {
+				return err
+			}
+			return repository.Logout(args[0], repository.PushOptions{Settings: e.helmFiles(), Log: e.streams.Err})
+		}),
+	}
+}

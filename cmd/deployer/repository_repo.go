@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"deployer/chart/repository"
+	"deployer/internal/program"
+	"deployer/internal/view/output"
+)
+
+// indexTimeout is how long the download of one index may take, as in Helm.
+const indexTimeout = 2 * time.Minute
+
+func repoCommand(e *env) *cli.Command {
+	return &cli.Command{
+		Name: "repo", Usage: "manage chart repositories",
+		Subcommands: []*cli.Command{repoAdd(e), repoList(e), repoUpdate(e), repoRemove(e), repoIndex()},
+	}
+}
+
+func (e *env) repositoryList() repository.RepositoryList {
+	return repository.RepositoryList{Settings: e.helmFiles()}
+}
+
+func repoAdd(e *env) *cli.Command {
+	var a repository.Addition
+	var stdin bool
+	var timeout time.Duration
+	return &cli.Command{
+		Name: "add", Usage: "add a chart repository", ArgsUsage: "NAME URL",
+		Description: `Downloads the repository's index and adds it to the list that helm has too.
+Adding again what is there already is no failure.
+
+Examples:
+  deployer repo add podinfo https://stefanprodan.github.io/podinfo
+  echo $TOKEN | deployer repo add private https://charts.example.com --username ci --password-stdin
+
+Exit codes: 0 done; 1 failed`,
+		Flags: append([]cli.Flag{
+			&cli.BoolFlag{Name: "force-update", Usage: "replace a repository of that name", Destination: &a.Force},
+			&cli.BoolFlag{Name: "allow-deprecated-repos", Usage: "also one that is known to be gone", Destination: &a.AllowDeprecated},
+			&cli.DurationFlag{Name: "timeout", Value: indexTimeout, Usage: "for the download of the index", Destination: &timeout},
+			&cli.StringFlag{Name: "username", Category: "Access", Usage: "user of the repository", Destination: &a.Access.Username},
+			&cli.StringFlag{Name: "password", Category: "Access", Usage: "password of the repository", Destination: &a.Access.Password},
+			&cli.BoolFlag{Name: "password-stdin", Category: "Access", Usage: "read the password from standard input", Destination: &stdin},
+			&cli.BoolFlag{Name: "pass-credentials", Category: "Access", Usage: "give the credentials to all hosts", Destination: &a.Access.PassCredentials},
+		}, append(tlsFlags(&a.Access), noOpFlags(e, "no-update")...)...),
+		Action: action(func(ctx context.Context, c *cli.Context) error {
+			args, err := arguments(c, 2, 2, "a name and a URL")
+			if err != nil {
+				return err
+			}
+			a.Name, a.URL = args[0], args[1]
+			if a.Access.Username != "" && a.Access.Password == "" {
+				if a.Access.Password, err = e.readPassword(ctx, stdin); err != nil {
+					return err
+				}
+			}
+			list := e.repositoryList()
+			list.Timeout = timeout
+			waiting := e.showTransfer("fetching the index of", a.URL)
+			added, err := list.Add(ctx, a)
+			waiting.Stop()
+			switch {
+			case err != nil:
+				return err
+			case added:
+				return printTo(e.streams.Out, fmt.Sprintf("%q has been added to your repositories\n", a.Name))
+			}
+			return printTo(e.streams.Out, fmt.Sprintf("%q already exists with the same configuration, skipping\n", a.Name))
+		}),
+	}
+}
+
+func (e *env) readPassword(ctx context.Context, stdin bool) (string, error) {
+	if stdin {
+		return e.readPipedSecret()
+	}
+	return e.readSecret(ctx, "Password: ")
+}
+
+func repoList(e *env) *cli.Command {
+	return &cli.Command{
+		Name: "list", Aliases: []string{"ls"}, Usage: "list chart repositories",
+		Description: `Examples:
+  deployer repo list -o json
+
+Exit codes: 0 done; 1 there is none, or failed`,
+		Flags: []cli.Flag{outputFlag(e)},
+		Action: action(func(_ context.Context, c *cli.Context) error {
+			if _, err := arguments(c, 0, 0, ""); err != nil {
+				return err
+			}
+			format, err := e.outputFormat()
+			if err != nil {
+				return err
+			}
+			entries, err := e.repositoryList().List()
+			if err != nil {
+				return err
+			}
+			if format != output.FormatTable {
+				type element struct {
+					Name string `json:"name"`
+					URL  string `json:"url"`
+				}
+				out := []element{}
+				for _, r := range entries {
+					out = append(out, element(r))
+				}
+				return output.Encode(e.streams.Out, format, out)
+			}
+			if len(entries) == 0 {
+				return hintedError{error: errors.New("no repositories to show"), hint: program.Name + " repo add NAME URL"}
+			}
+			rows := [][]string{}
+			for _, r := range entries {
+				rows = append(rows, []string{r.Name, r.URL})
+			}
+			return output.Table(e.streams.Out, []string{"NAME", "URL"}, rows)
+		}),
+	}
+}
+
+func repoUpdate(e *env) *cli.Command {
+	var strict bool
+	var timeout time.Duration
+	return &cli.Command{
+		Name: "update", Aliases: []string{"up"}, Usage: "refresh the cached indexes of chart repositories", ArgsUsage: "[NAME...]",
+		Description: `Examples:
+  deployer repo update
+  deployer repo update podinfo --fail-on-repo-update-fail
+
+Exit codes: 0 done, even when some can't be reached; 1 failed`,
+		Flags: []cli.Flag{
+			&cli.DurationFlag{Name: "timeout", Value: indexTimeout, Usage: "for the download of one index", Destination: &timeout},
+			&cli.BoolFlag{Name: "fail-on-repo-update-fail", Usage: "fail when one of them can't be refreshed", Destination: &strict},
+		},
+		Action: action(func(ctx context.Context, c *cli.Context) error {
+			list := e.repositoryList()
+			list.Timeout = timeout
+			var failed []string
+			// What can't be written here fails when the last line is written.
+			waiting := e.showTransfer("fetching", "indexes")
+			defer waiting.Stop()
+			out := waiting.Through(e.streams.Out)
+			say := func(format string, args ...any) {
+				fmt.Fprintln(out, output.WithoutPasswords(fmt.Sprintf(format, args...)))
+			}
+			err := list.Update(ctx, c.Args().Slice(),
+				func() { say("Hang tight while we grab the latest from your chart repositories...") },
+				func(u repository.Update) {
+					if u.Err == nil {
+						say("...Successfully got an update from the %q chart repository", u.Name)
+						return
+					}
+					say("...Unable to get an update from the %q chart repository (%s):\n\t%s", u.Name, u.URL, u.Err)
+					failed = append(failed, u.URL)
+				})
+			if err != nil {
+				return err
+			}
+			if strict && len(failed) > 0 {
+				//lint:ignore ST1005 Helm's words
+				return fmt.Errorf("Failed to update the following repositories: %s", failed)
+			}
+			waiting.Stop()
+			return printTo(e.streams.Out, "Update Complete. ⎈Happy Helming!⎈\n")
+		}),
+	}
+}
+
+func repoRemove(e *env) *cli.Command {
+	return &cli.Command{
+		Name: "remove", Aliases: []string{"rm"}, Usage: "remove chart repositories", ArgsUsage: "NAME...",
+		Description: `Examples:
+  deployer repo remove podinfo
+
+Exit codes: 0 done; 1 there is none of that name`,
+		Action: action(func(ctx context.Context, c *cli.Context) error {
+			names, err := arguments(c, 1, -1, "the name of a repository")
+			if err != nil {
+				return err
+			}
+			var written error
+			err = e.repositoryList().Remove(ctx, names, func(name string) {
+				written = errors.Join(written, printTo(e.streams.Out, fmt.Sprintf("%q has been removed from your repositories\n", name)))
+			})
+			return errors.Join(err, written)
+		}),
+	}
+}
+
+func repoIndex() *cli.Command {
+	var o repository.IndexOptions
+	return &cli.Command{
+		Name: "index", Usage: "write the index of a directory of chart archives", ArgsUsage: "DIR",
+		Description: `Writes DIR/index.yaml, which makes DIR a repository for any web server.
+
+Examples:
+  deployer repo index ./public --url https://charts.example.com --merge old-index.yaml
+
+Exit codes: 0 done; 1 failed`,
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "url", Usage: "URL that the archives will be found below", Destination: &o.URL},
+			&cli.StringFlag{Name: "merge", Usage: "index file whose entries are kept too", Destination: &o.Merge},
+			&cli.BoolFlag{Name: "json", Usage: "write it in JSON", Destination: &o.JSON},
+		},
+		Action: action(func(_ context.Context, c *cli.Context) error {
+			args, err := arguments(c, 1, 1, "a directory")
+			if err != nil {
+				return err
+			}
+			return repository.Index(args[0], o)
+		}),
+	}
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"deployer/chart/repository"
+	"deployer/internal/program"
+	"deployer/internal/view/output"
+)
+
+// A searchOptions is what both searches share.
+type searchOptions struct {
+	width  uint
+	strict bool
+}
+
+func (o *searchOptions) flags(e *env) []cli.Flag {
+	return []cli.Flag{
+		&cli.UintFlag{Name: "max-col-width", Value: 50, Usage: "widest a column may be", Destination: &o.width},
+		&cli.BoolFlag{Name: "fail-on-no-result", Usage: "finding nothing is a failure", Destination: &o.strict},
+		outputFlag(e),
+	}
+}
+
+// write shows results as a table or encodes them.
+func (o *searchOptions) write(e *env, results any, rows [][]string) error {
+	format, err := e.outputFormat()
+	if err != nil {
+		return err
+	}
+	empty := len(rows) == 1 // the headings
+	switch {
+	case empty && o.strict:
+		return errors.New("no results found")
+	case format != output.FormatTable:
+		return output.Encode(e.streams.Out, format, results)
+	case empty:
+		return printTo(e.streams.Out, "No results found\n")
+	}
+	return output.Table(e.streams.Out, nil, clipCells(rows, int(o.width)))
+}
+
+func searchCommand(e *env) *cli.Command {
+	return &cli.Command{
+		Name: "search", Usage: "look for charts",
+		Subcommands: []*cli.Command{searchRepo(e), searchHub(e)},
+	}
+}
+
+func searchRepo(e *env) *cli.Command {
+	var o searchOptions
+	var q repository.Query
+	return &cli.Command{
+		Name: "repo", Usage: "look for charts in the repositories that were added", ArgsUsage: "[WORD...]",
+		Description: `Looks through the cached indexes; repo update refreshes them.
+
+Examples:
+  deployer search repo nginx
+  deployer search repo nginx --version ^1.0.0 --versions -o json
+
+Exit codes: 0 done, even when nothing is found; 1 failed`,
+		Flags: append([]cli.Flag{
+			&cli.BoolFlag{Name: "regexp", Aliases: []string{"r"}, Usage: "WORD is a regular expression", Destination: &q.Regexp},
+			&cli.BoolFlag{Name: "versions", Aliases: []string{"l"}, Usage: "all versions of each chart", Destination: &q.Versions},
+			&cli.BoolFlag{Name: "devel", Usage: "also development versions", Destination: &q.Devel},
+			&cli.StringFlag{Name: "version", Usage: "constraint that versions have to meet", Destination: &q.Version},
+		}, o.flags(e)...),
+		Action: action(func(_ context.Context, c *cli.Context) error {
+			q.Text = strings.Join(c.Args().Slice(), " ")
+			found, err := e.repositoryList().Search(q, e.warn)
+			if errors.Is(err, repository.ErrNoRepositories) {
+				return hintedError{error: err, hint: program.Name + " repo add NAME URL"}
+			}
+			if err != nil {
+				return err
+			}
+			rows := [][]string{{"NAME", "CHART VERSION", "APP VERSION", "DESCRIPTION"}}
+			for _, f := range found {
+				rows = append(rows, []string{f.Name, f.Version, f.AppVersion, f.Description})
+			}
+			return o.write(e, found, rows)
+		}),
+	}
+}
+
+func searchHub(e *env) *cli.Command {
+	var o searchOptions
+	var endpoint string
+	var withRepo bool
+	return &cli.Command{
+		Name: "hub", Usage: "look for charts in Artifact Hub or a hub of your own", ArgsUsage: "[WORD...]",
+		Description: `Examples:
+  deployer search hub nginx --list-repo-url
+
+Exit codes: 0 done, even when nothing is found; 1 failed`,
+		Flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "endpoint", Value: "https://hub.helm.sh", Usage: "hub to ask", Destination: &endpoint},
+			&cli.BoolFlag{Name: "list-repo-url", Usage: "also show the repositories' URLs", Destination: &withRepo},
+		}, o.flags(e)...),
+		Action: action(func(ctx context.Context, c *cli.Context) error {
+			waiting := e.showTransfer("asking", endpoint)
+			found, err := repository.SearchHub(ctx, endpoint, strings.Join(c.Args().Slice(), " "))
+			waiting.Stop()
+			if err != nil {
+				return err
+			}
+			rows := [][]string{{"URL", "CHART VERSION", "APP VERSION", "DESCRIPTION"}}
+			if withRepo {
+				rows[0] = append(rows[0], "REPO URL")
+			}
+			for _, f := range found {
+				row := []string{f.URL, f.Version, f.AppVersion, f.Description}
+				if withRepo {
+					row = append(row, f.Repository.URL)
+				}
+				rows = append(rows, row)
+			}
+			return o.write(e, found, rows)
+		}),
+	}
+}

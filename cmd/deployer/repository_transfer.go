@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"deployer/chart/repository"
+	"deployer/internal/view/output"
+)
+
+func pullCommand(e *env) *cli.Command {
+	var o repository.PullOptions
+	return &cli.Command{
+		Name: "pull", Aliases: []string{"fetch"}, Usage: "download charts", ArgsUsage: "CHART...",
+		Description: `CHART is a URL, REPO/NAME or oci://REGISTRY/NAME.
+
+Examples:
+  deployer pull podinfo/podinfo --version ^6 --untar
+  deployer pull oci://registry.example.com/charts/web --version 1.2.0 -d ./archives
+
+Exit codes: 0 done; 1 failed`,
+		Flags: append([]cli.Flag{
+			&cli.StringFlag{Name: "destination", Aliases: []string{"d"}, Value: ".", Usage: "directory to download to", Destination: &o.Destination},
+			&cli.BoolFlag{Name: "untar", Usage: "unpack the archive", Destination: &o.Untar},
+			&cli.StringFlag{Name: "untardir", Value: ".", Usage: "directory to unpack in, below --destination", Destination: &o.UntarDir},
+			&cli.BoolFlag{Name: "prov", Usage: "download the .prov file too, without checking it", Destination: &o.Provenance},
+		}, locateFlags(&o.LoadOptions)...),
+		Action: action(func(ctx context.Context, c *cli.Context) error {
+			refs, err := arguments(c, 1, -1, "a chart")
+			if err != nil {
+				return err
+			}
+			o.Settings = e.helmFiles()
+			for _, ref := range refs {
+				waiting := e.showTransfer("fetching", ref)
+				o.Log = waiting.Through(e.streams.Err)
+				signature, err := repository.Pull(ctx, ref, o)
+				waiting.Stop()
+				if err != nil {
+					return err
+				}
+				if signature == nil {
+					continue
+				}
+				if err := printTo(e.streams.Out, signature.String()); err != nil {
+					return err
+				}
+			}
+			return nil
+		}),
+	}
+}
+
+func pushCommand(e *env) *cli.Command {
+	var o repository.PushOptions
+	return &cli.Command{
+		Name: "push", Usage: "upload a chart archive to a registry", ArgsUsage: "ARCHIVE REMOTE",
+		Description: `A .prov file beside the archive is uploaded with it.
+
+Examples:
+  deployer push web-1.2.0.tgz oci://registry.example.com/charts
+
+Exit codes: 0 done; 1 failed`,
+		Flags: accessFlags(&o.Access),
+		Action: action(func(ctx context.Context, c *cli.Context) error {
+			args, err := arguments(c, 2, 2, "a chart archive and a registry")
+			if err != nil {
+				return err
+			}
+			waiting := e.showTransfer("pushing", args[0])
+			defer waiting.Stop()
+			o.Settings, o.Log = e.helmFiles(), waiting.Through(e.streams.Err)
+			return repository.Push(ctx, args[0], args[1], o)
+		}),
+	}
+}
+
+// showTransfer shows on a terminal that something is downloaded or uploaded, until
+// it is stopped. Passwords in URLs are not shown.
+func (e *env) showTransfer(verb, ref string) *output.Spinner {
+	e.transferred.Reset()
+	return output.StartSpinner(e.streams, output.WithoutPasswords(verb+" "+ref), e.transferred.Bytes)
+}
+
+// transferLog writes the lines of a download to standard error, as Helm does.
+func (e *env) transferLog(w *output.Spinner) func(line string) {
+	out := w.Through(e.streams.Err)
+	return func(line string) { fmt.Fprintln(out, line) } // who can't read it misses nothing that counts
+}
