@@ -11,7 +11,7 @@ SEED ?=
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.buildVersion=$(VERSION)
 
-.PHONY: test-clients help fuzz build test-long test-alone test-node release demo cluster test lint bench golden clean devcluster helm3 helm4
+.PHONY: unit test-clients help fuzz build test-long test-alone test-node release demo cluster test lint bench golden clean devcluster helm3 helm4
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 12
@@ -36,6 +36,9 @@ demo: build devcluster ## the story of the incorrect update, on a cluster of its
 
 cluster: build devcluster ## start a cluster and tell how to use it
 	@kubeconfig=$$(bin/devcluster up) && printf '\nexport KUBECONFIG=%s\nbin/deployer install web testcharts/web\nstop it with: bin/devcluster down\n' "$$kubeconfig"
+
+unit: ## tests that need neither a cluster nor another program, in under a minute once built (RACE=1: with the race detector)
+	$(GOTEST) -short -timeout 10m ./...
 
 test: devcluster helm3 helm4 test-alone ## all tests, against one real API server (RACE=1: with the race detector)
 ifdef RACE

@@ -66,7 +66,7 @@ func TestValuesEncryptedByAge(t *testing.T) {
 		"no key file":        {files: armored, env: map[string]string{"DEPLOYER_AGE_IDENTITY": "none"}, want: "DEPLOYER_AGE_IDENTITY none: no such file"},
 		"a mistyped key":     {files: armored, env: map[string]string{"SOPS_AGE_KEY": "AGE-SECRET-KEY-hunter2"}, want: "SOPS_AGE_KEY: it has no private key"},
 		"damaged":            {files: damaged, env: map[string]string{"SOPS_AGE_KEY": id.String()}, want: "it is encrypted by age"},
-		"not YAML, and shut": {files: bad, env: map[string]string{"SOPS_AGE_KEY": id.String()}, want: "no YAML with keys at its top level"},
+		"not YAML, and shut": {files: bad, env: map[string]string{"SOPS_AGE_KEY": id.String()}, want: "not YAML with keys at its top level"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			env := map[string]string{"XDG_CONFIG_HOME": dir}

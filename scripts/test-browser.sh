@@ -12,10 +12,8 @@ command -v chromium >/dev/null || missing="$missing chromium"
 command -v dot >/dev/null || missing="$missing graphviz"
 if [ -n "$missing" ] && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; then
 	echo "test-browser: installing$missing" >&2
-	export DEBIAN_FRONTEND=noninteractive
-	apt-get update -qq
 	# shellcheck disable=SC2086 # a list of words
-	apt-get install -y -qq --no-install-recommends $missing >/dev/null
+	sh scripts/install.sh $missing
 fi
 [ -z "${CI:-}" ] || export DEPLOYER_TEST_REQUIRE_BROWSER=1
 

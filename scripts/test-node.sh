@@ -23,10 +23,8 @@ need containernetworking-plugins sh -c 'ls /usr/lib/cni/bridge || ls /opt/cni/bi
 need busybox-static sh -c 'command -v busybox && ! LC_ALL=C ldd "$(command -v busybox)"'
 if [ -n "$missing" ] && command -v apt-get >/dev/null; then
 	echo "test-node: installing$missing" >&2
-	export DEBIAN_FRONTEND=noninteractive
-	apt-get update -qq
 	# shellcheck disable=SC2086 # a list of words
-	apt-get install -y -qq --no-install-recommends $missing >/dev/null
+	sh scripts/install.sh $missing
 fi # else devcluster says what is missing
 
 # The tests mostly wait: for kubelets, back-offs and probes.

@@ -20,6 +20,9 @@ type testKey struct{}
 // hasCluster tells whether scripts with [cluster] run: with a cluster that the
 // environment names, or one that package kubetest can start.
 func hasCluster() bool {
+	if testing.Short() {
+		return false
+	}
 	if os.Getenv("DEPLOYER_TEST_KUBECONFIG") != "" || os.Getenv("DEPLOYER_TEST_REQUIRE_CLUSTER") != "" {
 		return true
 	}

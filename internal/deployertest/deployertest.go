@@ -2,6 +2,7 @@
 package deployertest
 
 import (
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -23,6 +24,10 @@ func Main(m *testing.M, binary *string) {
 }
 
 func buildAndRun(m *testing.M, binary *string) (int, error) {
+	flag.Parse()
+	if testing.Short() {
+		return m.Run(), nil // tests of the program need a cluster, and skip
+	}
 	dir, err := os.MkdirTemp("", "deployertest-")
 	if err != nil {
 		return 0, fmt.Errorf("making room for the program under test: %w", err)

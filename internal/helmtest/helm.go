@@ -19,6 +19,7 @@ const Version4 = "v4.3.1"
 // Helm3 returns the path of helm 3.22.0, built as its release is: it says
 // v3.22.0 and knows Kubernetes v1.37.0 when offline. It is built once, into
 // bin/helm3/helm of this repository; a build that fails is fatal to the test.
+// Under -short it skips the test: see make unit.
 func Helm3(t testing.TB) string {
 	t.Helper()
 	return built(t, helm{dir: "helm3", module: "helm.sh/helm/v3", version: Version, flags: flags3()})
@@ -35,6 +36,9 @@ type helm struct{ dir, module, version, flags string }
 
 func built(t testing.TB, h helm) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("needs the real Helm, which -short leaves out")
+	}
 	dir := filepath.Join(root(t), "bin", h.dir)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatalf("making room for the helm binary: %v", err)

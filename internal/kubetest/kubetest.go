@@ -57,8 +57,13 @@ func Alone(t testing.TB) {
 // Start gives the cluster, which it starts if need be. Without a development
 // cluster to start, it skips the test, or fails it if the environment variable
 // DEPLOYER_TEST_REQUIRE_CLUSTER is set.
+//
+// Under -short it skips the test: see make unit.
 func Start(t testing.TB) *Cluster {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("needs a cluster, which -short leaves out")
+	}
 	c, err := shared()
 	if err != nil {
 		t.Fatalf("no cluster for tests: %v", err)
