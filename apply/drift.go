@@ -5,11 +5,11 @@ import (
 	"errors"
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/apply/compare"
+	"deployer/apply/ownership"
 	"deployer/internal/kube"
 )
 
@@ -75,18 +75,10 @@ type DriftField struct {
 	Was, Is  any  // the values, plain JSON data
 	Had, Has bool // whether there are such values
 	Origin   Origin
-	By       Writer
+	By       ownership.Owner
 	Revision int  // that stated the live value; 0 for none
 	Expected bool // a deployment would leave it as it is
 	Names    []string
-}
-
-// A Writer is who owns a field.
-type Writer struct {
-	Manager     string // or what scales; empty when nobody owns the field
-	Operation   string // Apply or Update
-	Subresource string
-	Time        time.Time // when that manager last wrote the object; zero when unknown
 }
 
 // Drift compares the live objects with what a revision applied: of Request,

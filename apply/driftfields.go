@@ -91,7 +91,7 @@ func (l *driftList) note(path fieldpath.Path, was any, had, expected bool) *Drif
 func (l *driftList) blame(f *DriftField, path fieldpath.Path) {
 	e := l.owner(path)
 	if e != nil {
-		f.By = writerOf(e)
+		f.By = e.Owner()
 	}
 	switch {
 	case e == nil || ownership.ClassOf(e.Manager) == ownership.Helm:
@@ -108,10 +108,6 @@ func (l *driftList) blame(f *DriftField, path fieldpath.Path) {
 	default:
 		f.Origin = Controllers
 	}
-}
-
-func writerOf(e *ownership.Entry) Writer {
-	return Writer{Manager: e.Manager, Operation: string(e.Operation), Subresource: e.Subresource, Time: e.Time}
 }
 
 // isPerson tells whether a manager's name stands for somebody at a keyboard.
@@ -178,7 +174,7 @@ func (l *driftList) yielded() {
 		was, had := fields.Value(l.t.obj.Object, f.path)
 		if noted := l.note(f.path, was, had, true); noted != nil && slices.Equal(fields.Names(f.path), l.t.replicas) {
 			noted.Origin = Controllers
-			noted.By = Writer{Manager: f.Manager, Operation: f.Operation, Subresource: f.Subresource, Time: f.Time}
+			noted.By = ownership.Owner{Manager: f.Manager, Operation: f.Operation, Subresource: f.Subresource, Time: f.Time}
 		}
 	}
 }

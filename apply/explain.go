@@ -11,6 +11,7 @@ import (
 
 	"deployer/apply/fields"
 	"deployer/apply/ordering"
+	"deployer/apply/ownership"
 	"deployer/internal/annotation"
 	"deployer/internal/kube"
 )
@@ -47,7 +48,7 @@ type FieldExplained struct {
 	Is    any // nil when the object lacks it
 	Has   bool
 
-	Owners []Writer // newest first; none of what the server has chosen
+	Owners []ownership.Owner // newest first; none of what the server has chosen
 	// Revision is the first of the unbroken run of stored revisions that state
 	// this value, and Source its template; 0 when none does. Earlier says that it
 	// is the oldest there is, so that an older one may have been the first.
@@ -274,10 +275,10 @@ func (x *explaining) field(path fieldpath.Path) FieldExplained {
 	for _, e := range x.entries {
 		// Who owns a map without what is in it doesn't own this.
 		if f.Has && (e.Set.Has(path) || !below(e.Set, path).Empty()) {
-			f.Owners = append(f.Owners, writerOf(&e))
+			f.Owners = append(f.Owners, e.Owner())
 		}
 	}
-	slices.SortStableFunc(f.Owners, func(a, b Writer) int { return b.Time.Compare(a.Time) })
+	slices.SortStableFunc(f.Owners, func(a, b ownership.Owner) int { return b.Time.Compare(a.Time) })
 	f.Outcome = x.outcome(path)
 	switch f.Outcome {
 	case Taken, Set, Refused, Yielded:

@@ -436,12 +436,12 @@ func TestTamperedPlans(t *testing.T) {
 
 	// An edit by somebody who recomputes the digest, but doesn't know the cluster.
 	write(resealed(t, good, `"allow_recreate":true,`))
-	mustHave(t, p.run(3, "apply", p.file), "its seal doesn't fit")
+	mustHave(t, p.run(3, "apply", p.file), "integrity check failed: the file was changed after it was planned")
 
 	write([]byte(strings.Replace(string(good), `"version":1`, `"version":7`, 1)))
 	mustHave(t, p.run(1, "apply", p.file), "version 7 of the plan format", "newer")
 	write([]byte("kind: Deployment\n"))
-	mustHave(t, p.run(3, "apply", p.file), "is no plan")
+	mustHave(t, p.run(3, "apply", p.file), "is not a plan")
 
 	if err := os.Remove(p.file); err != nil {
 		t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 // values and owners of the fields that change. Status, other fields and numbers
 // of replicas that are left to an autoscaler don't matter.
 func (p *Plan) compare(op *deploy.Operation) []Moved {
-	now := printOf(p.key, op)
+	now := footprintOf(p.key, op)
 	release := "release " + p.Release
 	switch {
 	case now.verb != p.Verb:

@@ -11,7 +11,7 @@ import (
 type TamperedError struct {
 	Path    string // empty when not known
 	Why     string
-	Foreign bool // it is no plan at all
+	Foreign bool // it is not a plan at all
 }
 
 func (e *TamperedError) Error() string {
@@ -20,7 +20,7 @@ func (e *TamperedError) Error() string {
 		name = e.Path
 	}
 	if e.Foreign {
-		return fmt.Sprintf("%s is no plan: %s", name, e.Why)
+		return fmt.Sprintf("%s is not a plan: %s", name, e.Why)
 	}
 	return fmt.Sprintf("%s is refused: %s", name, e.Why)
 }

@@ -26,14 +26,14 @@ type header struct {
 	Seal    string `json:"seal"`   // the same, keyed; see Open
 }
 
-// sealWith encodes the file and seals it.
-func (f *File) sealWith(k *key) error {
+// sign encodes the file, and adds the digest and the keyed digest of that.
+func (f *File) sign(k *key) error {
 	line, err := json.Marshal(f)
 	if err != nil {
 		return fmt.Errorf("encoding the plan: %w", err)
 	}
 	sum := sha256.Sum256(line)
-	f.line, f.digest, f.seal = line, "sha256:"+hex.EncodeToString(sum[:]), k.seal(line)
+	f.line, f.digest, f.seal = line, "sha256:"+hex.EncodeToString(sum[:]), k.sign(line)
 	return nil
 }
 

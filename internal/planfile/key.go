@@ -141,7 +141,7 @@ func (c Cluster) moved(f *File, server string, known Known) []Moved {
 }
 
 // bound says that the key comes from the cluster, so that only somebody with
-// access to it can have sealed the file.
+// access to it can have signed the file.
 func (c Cluster) bound() bool {
 	for _, at := range c.Key {
 		if at != ofContent {
@@ -188,10 +188,10 @@ func (k *key) of(purpose string, value any) string {
 	return text(k.sum(purpose, data)[:16])
 }
 
-func (k *key) seal(line []byte) string { return "hmac-sha256:" + text(k.sum("seal", line)) }
+func (k *key) sign(line []byte) string { return "hmac-sha256:" + text(k.sum("seal", line)) }
 
-func (k *key) sealed(line []byte, seal string) bool {
-	return hmac.Equal([]byte(k.seal(line)), []byte(seal))
+func (k *key) signed(line []byte, seal string) bool {
+	return hmac.Equal([]byte(k.sign(line)), []byte(seal))
 }
 
 func (k *key) sum(purpose string, data []byte) []byte {

@@ -48,7 +48,7 @@ func New(op *deploy.Operation, o Options) (*File, error) {
 		return nil, err
 	}
 	f.Objects, f.Parts = objectsOf(k, op), partsOf(k, op)
-	return f, f.sealWith(k)
+	return f, f.sign(k)
 }
 
 // keep puts the content into the file, or leaves it out, and gives the key.

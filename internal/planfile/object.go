@@ -101,15 +101,15 @@ func shown(hidden *hide.Texts, f apply.FieldChange) (from, to string) {
 	return fields.Text(before, true), fields.Text(after, true)
 }
 
-// A print is as much of an operation as is compared.
-type print struct {
+// A footprint is as much of an operation as is compared.
+type footprint struct {
 	verb     deploy.Verb
 	revision int
 	objects  []Object
 }
 
-func printOf(k *key, op *deploy.Operation) print {
-	p := print{verb: op.Verb, objects: objectsOf(k, op)}
+func footprintOf(k *key, op *deploy.Operation) footprint {
+	p := footprint{verb: op.Verb, objects: objectsOf(k, op)}
 	if op.Next != nil {
 		p.revision = op.Next.Version
 	}

@@ -47,14 +47,15 @@ func (f *File) Open(ctx context.Context, d *deploy.Deployer, digest string, with
 		return nil, &StaleError{Moved: moved}
 	}
 	p := &Plan{File: f}
-	if err := p.unseal(known, digest, with); err != nil {
+	if err := p.authenticate(known, digest, with); err != nil {
 		return nil, err
 	}
 	return p, nil
 }
 
-// unseal decrypts what is encrypted, checks the seal, and unpacks the content.
-func (p *Plan) unseal(known Known, digest string, with []age.Identity) error {
+// authenticate decrypts what is encrypted, checks that the file is as it was
+// written, and unpacks the content.
+func (p *Plan) authenticate(known Known, digest string, with []age.Identity) error {
 	if p.Content.How == Age {
 		if err := p.decrypt(with); err != nil {
 			return err
@@ -64,12 +65,12 @@ func (p *Plan) unseal(known Known, digest string, with []age.Identity) error {
 	if p.key, err = p.Cluster.key(known, p.content.Key); err != nil {
 		return err
 	}
-	if !p.key.sealed(p.line, p.seal) {
-		return &TamperedError{Why: "its seal doesn't fit: it was altered by somebody who doesn't know the cluster"}
+	if !p.key.signed(p.line, p.seal) {
+		return &TamperedError{Why: "integrity check failed: the file was changed after it was planned"}
 	}
 	if !p.Cluster.bound() && digest == "" {
 		return &InputError{
-			Text: "nothing of the cluster is in the plan's seal, so anybody could have made it",
+			Text: "the plan isn't bound to a cluster, so anybody could have made it",
 			What: "give the digest that plan has printed: " + program.Name + " apply --digest sha256:... FILE",
 		}
 	}

@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"deployer/apply"
+	"deployer/apply/ownership"
 )
 
 // A Writer is a field manager and how it has written.
@@ -36,7 +36,7 @@ func (w Writer) Described(name string) string {
 }
 
 // WriterOf is the writer of a managedFields entry.
-func WriterOf(w apply.Writer) Writer {
+func WriterOf(w ownership.Owner) Writer {
 	out := Writer{Manager: w.Manager, Operation: w.Operation, Subresource: w.Subresource}
 	if !w.Time.IsZero() {
 		out.Since = w.Time.UTC().Format(time.RFC3339)

@@ -3,6 +3,7 @@ package inspection
 import (
 	"deployer/apply"
 	"deployer/apply/compare"
+	"deployer/apply/ownership"
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
 	"deployer/internal/view/document"
@@ -98,7 +99,7 @@ func driftObjects(o apply.Drifted, hidden *hide.Texts) []driftObject {
 	}
 	type author struct {
 		origin apply.Origin
-		by     apply.Writer
+		by     ownership.Owner
 	}
 	secret := hide.Of(o.Live, o.Want)
 	var out []driftObject

@@ -7,6 +7,7 @@ import (
 
 	"deployer/apply"
 	"deployer/apply/ordering"
+	"deployer/apply/ownership"
 	"deployer/chart/generated"
 	"deployer/internal/deploy"
 	"deployer/internal/view/diff"
@@ -105,7 +106,7 @@ func IsSecret(c apply.Change) bool { return c.ID.Kind == "Secret" && c.ID.Group 
 
 func ConflictOf(c apply.Change, f apply.FieldConflict) Conflict {
 	out := Conflict{
-		Path: f.Path, Writer: document.WriterOf(apply.Writer{Manager: f.Manager, Operation: f.Operation, Subresource: f.Subresource, Time: f.Time}),
+		Path: f.Path, Writer: document.WriterOf(ownership.Owner{Manager: f.Manager, Operation: f.Operation, Subresource: f.Subresource, Time: f.Time}),
 		Before: f.Before, After: f.After, Outcome: string(f.Outcome), CollidesWith: f.CollidesWith,
 	}
 	if IsSecret(c) && !strings.HasPrefix(f.Path, "metadata.labels") && f.Path != "type" {

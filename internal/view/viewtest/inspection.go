@@ -5,19 +5,20 @@ import (
 	"testing"
 
 	"deployer/apply"
+	"deployer/apply/ownership"
 	"deployer/internal/deploy"
 )
 
 // Drift is a drift with one of everything.
 func Drift(t testing.TB) *deploy.Drift {
-	edit := apply.Writer{Manager: "kubectl-edit", Operation: "Update", Time: Edited}
-	scaler := apply.Writer{Manager: "HorizontalPodAutoscaler/web", Operation: "Update", Subresource: "scale"}
+	edit := ownership.Owner{Manager: "kubectl-edit", Operation: "Update", Time: Edited}
+	scaler := ownership.Owner{Manager: "HorizontalPodAutoscaler/web", Operation: "Update", Subresource: "scale"}
 	web := ID("apps", "Deployment", "web")
 	found := &apply.Drift{Same: 14, Reckoned: 2, Objects: []apply.Drifted{
 		{ID: web, Source: "web/templates/web.yaml", State: apply.Changed, Live: Object(t, LiveWeb), Want: Object(t, WantWeb), Fields: []apply.DriftField{
 			{Path: "spec.replicas", Names: []string{"spec", "replicas"}, Was: int64(3), Is: int64(1), Had: true, Has: true, Origin: apply.Controllers, By: scaler, Expected: true},
 			{Path: `spec.template.spec.containers[name="web"].image`, Names: []string{"spec", "template", "spec", "containers", "[]", "image"},
-				Was: "registry.example/web:1.9.9", Is: "registry.example/web:1.9.8", Had: true, Has: true, Origin: apply.FailedRelease, By: apply.Writer{Manager: "helm", Operation: "Apply", Time: Edited}, Revision: 7},
+				Was: "registry.example/web:1.9.9", Is: "registry.example/web:1.9.8", Had: true, Has: true, Origin: apply.FailedRelease, By: ownership.Owner{Manager: "helm", Operation: "Apply", Time: Edited}, Revision: 7},
 			{Path: `spec.template.spec.containers[name="sidecar"]`, Names: []string{"spec", "template", "spec", "containers", "[]"},
 				Is: map[string]any{"name": "sidecar", "image": "proxy:1"}, Has: true, Origin: apply.Manual, By: edit},
 			{Path: "spec.minReadySeconds", Names: []string{"spec", "minReadySeconds"}, Was: int64(5), Had: true, Origin: apply.Manual},
@@ -36,10 +37,10 @@ func Drift(t testing.TB) *deploy.Drift {
 
 // Explanation is an explanation with one of everything.
 func Explanation(t testing.TB) *deploy.Explanation {
-	helm := apply.Writer{Manager: "helm", Operation: "Apply", Time: Edited}
-	edit := apply.Writer{Manager: "kubectl-edit", Operation: "Update", Time: Edited}
+	helm := ownership.Owner{Manager: "helm", Operation: "Apply", Time: Edited}
+	edit := ownership.Owner{Manager: "kubectl-edit", Operation: "Update", Time: Edited}
 	const template = "web/templates/web.yaml"
-	field := func(path string, is any, outcome apply.Outcome, revision int, owners ...apply.Writer) apply.FieldExplained {
+	field := func(path string, is any, outcome apply.Outcome, revision int, owners ...ownership.Owner) apply.FieldExplained {
 		f := apply.FieldExplained{Path: path, Names: strings.Split(path, "."), Is: is, Has: is != nil, Outcome: outcome, Revision: revision, Owners: owners}
 		if revision > 0 {
 			f.Source = template
@@ -60,7 +61,7 @@ func Explanation(t testing.TB) *deploy.Explanation {
 			earlier,
 			field("spec.minReadySeconds", int64(5), apply.Kept, 5, helm, edit),
 			becomes(field("spec.paused", true, apply.Taken, 0, edit), false),
-			becomes(field("spec.replicas", int64(4), apply.Yielded, 0, apply.Writer{Manager: "kube-controller-manager", Operation: "Update", Subresource: "scale"}), int64(2)),
+			becomes(field("spec.replicas", int64(4), apply.Yielded, 0, ownership.Owner{Manager: "kube-controller-manager", Operation: "Update", Subresource: "scale"}), int64(2)),
 			becomes(field("spec.strategy.type", "Recreate", apply.Refused, 4, edit), "RollingUpdate"),
 			becomes(field("spec.template.metadata.labels.tier", nil, apply.Set, 0), "front"),
 			field("spec.template.spec.hostname", "left", apply.Dropped, 3, helm),
