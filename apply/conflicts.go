@@ -12,6 +12,7 @@ import (
 	"deployer/apply/fields"
 	"deployer/apply/manifest"
 	"deployer/apply/ownership"
+	"deployer/apply/verify"
 	"deployer/internal/annotation"
 	"deployer/internal/hide"
 )
@@ -82,7 +83,7 @@ func (c *comparison) contended(con ownership.Conflict, wanted any) bool {
 // explainTyped is what a schema says of an object, without confidential
 // values.
 func explainTyped(t *target, err error) string {
-	return concealed(t.obj, err.Error())
+	return verify.Conceal(t.obj, err.Error())
 }
 
 func conflictOf(t *target, con ownership.Conflict, live, want *unstructured.Unstructured) FieldConflict {

@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"errors"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -10,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"deployer/apply/manifest"
+	"deployer/apply/verify"
 	"deployer/internal/kube"
 )
 
@@ -107,7 +107,7 @@ func (p *planning) create(ctx context.Context, t *target, want *unstructured.Uns
 		return c, err
 	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
 		return p.unexpected(ctx, t, want, s)
-	case missingPermission(err) != nil && !s.absent && !s.forbidden:
+	case verify.MissingPermission(err) != nil && !s.absent && !s.forbidden:
 		found, err2 := p.observer.read(ctx, t)
 		if err2 != nil {
 			return Change{}, err2
@@ -143,36 +143,35 @@ func (p *planning) unexpected(ctx context.Context, t *target, want *unstructured
 
 // refused decides what a refusal of a dry run means for the plan.
 func (p *planning) refused(ctx context.Context, t *target, want *unstructured.Unstructured, c Change, err error) (Change, error) {
+	verdict := verify.Judge(t.id, err)
 	switch {
-	case noDryRun(err):
-		c.Unverified = "an admission webhook refuses dry runs: " + explain(t.obj, err).Error()
+	case verdict == verify.Unverified:
+		c.Unverified = "an admission webhook refuses dry runs: " + verify.Explain(t.obj, err).Error()
 		return c, nil
-	case missingPermission(err) != nil:
-		return p.estimate(t, c, missingPermission(err)), nil
+	case verdict == verify.Forbidden:
+		return p.estimate(t, c, verify.MissingPermission(err)), nil
 	case t.unconverted(err):
 		return p.postpone(t, p.making(t, want), t.unconvertedYet()), nil
 	case p.arrivals.kindChanges(t) && !apierrors.IsForbidden(err):
 		return p.making(t, want), nil // put off by decide
-	case vanished(err, t.id) && c.Live != nil && t.tries < mostTries:
+	case verdict == verify.Vanished && c.Live != nil && t.tries < mostTries:
 		// It has gone since we looked: a Job by its TTL.
 		t.tries++
 		return p.redecide(ctx, t)
-	case undeclared(err) && p.schemas.isBuiltin(t.mapping.GVK):
+	case verdict == verify.Undeclared && p.schemas.isBuiltin(t.mapping.GVK):
 		// Our built-in schema is of a newer Kubernetes than the server.
 		p.schemas.distrust(t.mapping.GVK.GroupVersion())
 		return p.redecide(ctx, t)
-	case apierrors.IsConflict(err) && t.tries < mostTries:
+	case verdict == verify.Moved && t.tries < mostTries:
 		// A controller wrote its status since we looked.
 		t.tries++
 		yieldTo(ctx, t.tries)
 		return p.redecide(ctx, t)
 	}
-	explained := explain(t.obj, err)
-	var refusal *ServerError
-	if !errors.As(explained, &refusal) {
+	if verdict == verify.Unanswered {
 		return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "asking the server about", Err: err}
 	}
-	r := t.reject(explained)
+	r := t.reject(verify.Explain(t.obj, err))
 	return Change{}, &r
 }
 

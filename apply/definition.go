@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"deployer/apply/verify"
 	"deployer/internal/kube"
 )
 
@@ -186,7 +187,7 @@ func (p *planning) unchangeable(ctx context.Context, t *target, refusal error) (
 	var out []string
 	for _, c := range s.Details.Causes {
 		transition, found := ruleOf(version, c)
-		if found && !transition || !found && !contains(c.Message, immutables) {
+		if found && !transition || !found && !verify.SaysImmutable(c.Message) {
 			return nil, nil
 		}
 		out = append(out, c.Field)

@@ -5,8 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
 // each calls f for 0 to n-1, at most Options.Parallel at once. After ctx ends
@@ -35,8 +33,6 @@ func (a *Applier) each(ctx context.Context, n int, f func(i int) error) error {
 	wg.Wait()
 	return errors.Join(errs...)
 }
-
-func notFound(err error) bool { return apierrors.IsNotFound(err) }
 
 func listError(at place, err error) error {
 	where := "the cluster"

@@ -17,6 +17,7 @@ import (
 
 	"deployer/apply/fields"
 	"deployer/apply/ownership"
+	"deployer/apply/verify"
 	"deployer/internal/kube"
 )
 
@@ -123,10 +124,10 @@ func (a *Applier) giveBack(ctx context.Context, c Change) (Change, error) {
 	}
 	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
 		// Volumes don't shrink; a policy may not want its former fields.
-		r.onlyStamps(explain(r.live, err))
+		r.onlyStamps(verify.Explain(r.live, err))
 		err = r.write(ctx)
 	}
-	if notFound(err) {
+	if apierrors.IsNotFound(err) {
 		err = nil
 	}
 	if err == nil && len(r.stays) > 0 {

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/rand"
 
+	"deployer/apply/verify"
 	"deployer/internal/annotation"
 	"deployer/internal/kube"
 )
@@ -131,7 +132,7 @@ func failed(t *target, doing string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &ObjectError{ID: t.id, Source: t.source, Doing: doing, Err: explain(t.obj, err)}
+	return &ObjectError{ID: t.id, Source: t.source, Doing: doing, Err: verify.Explain(t.obj, err)}
 }
 
 // removable says why an object in the way of a hook must stay.
@@ -252,7 +253,7 @@ func (p *planning) judgeHooks(ctx context.Context, hooks []*target) ([]Change, [
 		if r.Err == nil {
 			continue
 		}
-		if answer := (*ServerError)(nil); p.a.opts.Gate != GateStrict && errors.As(r.Err, &answer) {
+		if answer := (*verify.ServerError)(nil); p.a.opts.Gate != GateStrict && errors.As(r.Err, &answer) {
 			p.warnings.add(r.ID, r.Source, "the server would reject this hook: %s", r.Err)
 			changes[i] = Change{ID: r.ID, Source: r.Source, Action: Create, Unverified: r.Err.Error()}
 			continue
@@ -281,27 +282,24 @@ func (p *planning) judgeHook(ctx context.Context, t *target) (Change, error) {
 	if apierrors.IsAlreadyExists(err) {
 		c.Result, err = p.replaceable(ctx, t, &c)
 	}
-	switch {
-	case err == nil:
+	exists := (*HookExistsError)(nil)
+	switch verdict := verify.Judge(t.id, err); {
+	case verdict == verify.Accepted:
 		c.Fields, err = p.rewritten(ctx, t, want, c.Result)
 		return c, err
-	case noDryRun(err):
+	case verdict == verify.Unverified:
 		c.Unverified = "an admission webhook refuses dry runs"
-	case missingPermission(err) != nil:
-		return p.estimate(t, c, missingPermission(err)), nil
+	case verdict == verify.Forbidden:
+		return p.estimate(t, c, verify.MissingPermission(err)), nil
 	case p.arrivals.kindChanges(t) && !apierrors.IsForbidden(err):
 		c.Deferral = &Deferral{Reason: changingKind, Until: []kube.ID{t.definition()}}
 		c.Unverified = changingKind
-	case p.needsComing(err):
-		c.Unverified = "it needs something that comes with this release: " + explain(t.obj, err).Error()
+	case needsComing(err):
+		c.Unverified = "it needs something that comes with this release: " + verify.Explain(t.obj, err).Error()
+	case verdict == verify.Unanswered && !errors.As(err, &exists):
+		return c, &ObjectError{ID: t.id, Source: t.source, Doing: "asking the server about", Err: err}
 	default:
-		var answer *ServerError
-		explained := explain(t.obj, err)
-		exists := (*HookExistsError)(nil)
-		if !errors.As(explained, &answer) && !errors.As(err, &exists) {
-			return c, &ObjectError{ID: t.id, Source: t.source, Doing: "asking the server about", Err: err}
-		}
-		r := t.reject(explained)
+		r := t.reject(verify.Explain(t.obj, err))
 		return c, &r
 	}
 	return c, nil
@@ -327,6 +325,6 @@ func (p *planning) replaceable(ctx context.Context, t *target, c *Change) (*unst
 
 // needsComing says that admission misses a ServiceAccount of this release.
 // k8s.io/kubernetes/plugin/pkg/admission/serviceaccount
-func (p *planning) needsComing(err error) bool {
+func needsComing(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "error looking up service account")
 }

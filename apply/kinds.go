@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -100,7 +101,7 @@ func (a *Applier) answers(ctx context.Context, crd *unstructured.Unstructured) b
 			return true // the next request will say so
 		}
 		_, err = client.Resource(m.Resource).List(ctx, metav1.ListOptions{Limit: 1})
-		if notFound(err) {
+		if apierrors.IsNotFound(err) {
 			return false
 		}
 		a.cluster.ForgetKinds()

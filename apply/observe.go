@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"deployer/apply/verify"
 	"deployer/internal/kube"
 )
 
@@ -116,7 +117,7 @@ func (o *observer) observeOne(ctx context.Context, t *target) (observation, erro
 
 // read reads one object whole.
 func (o *observer) read(ctx context.Context, t *target) (observation, error) {
-	full, err := o.a.getWhile(o.warnings.hear(ctx, t), t.mapping, t.id, func(err error) bool { return transient(err) && !t.unconverted(err) })
+	full, err := o.a.getWhile(o.warnings.hear(ctx, t), t.mapping, t.id, func(err error) bool { return verify.Transient(err) && !t.unconverted(err) })
 	switch {
 	case t.unconverted(err):
 		return observation{deferral: t.unconvertedYet()}, nil
@@ -143,7 +144,7 @@ func (a *Applier) getMeta(ctx context.Context, m kube.Mapping, id kube.ID) (*met
 		}
 		return err
 	})
-	if notFound(err) {
+	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -170,7 +171,7 @@ func (o *observer) listMeta(ctx context.Context, at place) (map[string]*metav1.P
 		}
 		return err
 	})
-	if apierrors.IsForbidden(err) || notFound(err) || apierrors.IsMethodNotSupported(err) {
+	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		o.unlistable[at] = true

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"deployer/apply/verify"
 )
 
 // What an object's fields are and who owns them is stored with it. Where both
@@ -19,15 +21,6 @@ const oversized = "too large to be stored with the owners of its fields: written
 // 1.5 MiB unless it is told otherwise, and owners take less than the fields.
 // https://etcd.io/docs/latest/dev-guide/limit/
 const storedAlone = 512 << 10
-
-// checkOutputSize says that storage doesn't take an object of this size. A limit of
-// the API server itself has other words, and holds for all requests.
-func tooLarge(err error) bool {
-	return err != nil && contains(err.Error(), []string{
-		"etcdserver: request is too large",
-		"trying to send message larger than max",
-	})
-}
 
 // notOwned says whether a live object was stored without the owners of its
 // fields because of its size.
@@ -58,7 +51,7 @@ func (a *Applier) writeLarge(ctx context.Context, c Change, w write, predicted *
 		}
 		c.Result, err = a.put(ctx, t, body, do)
 	}
-	if tooLarge(err) {
+	if verify.TooLarge(err) {
 		err = refusal
 	}
 	c.Warning = oversized

@@ -3,64 +3,20 @@ package apply
 import (
 	"context"
 	"fmt"
-	"regexp"
 
 	authorizationv1 "k8s.io/api/authorization/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"deployer/apply/verify"
 	"deployer/internal/kube"
 )
-
-// A PermissionError names what the account deployer runs as may not do.
-type PermissionError struct {
-	Verb      string // patch, create, delete
-	Group     string
-	Resource  string
-	Namespace string // empty for a cluster-wide permission
-}
-
-// Error begins with the word that the API server and Helm use.
-func (e *PermissionError) Error() string { return "forbidden: " + e.missing() }
-
-func (e *PermissionError) missing() string {
-	resource := e.Resource
-	if e.Group != "" {
-		resource += "." + e.Group
-	}
-	if e.Namespace == "" {
-		return fmt.Sprintf("no permission to %s %s in the cluster", e.Verb, resource)
-	}
-	return fmt.Sprintf("no permission to %s %s in namespace %s", e.Verb, resource, e.Namespace)
-}
-
-// Hint says how to find out more.
-func (e *PermissionError) Hint() string {
-	return "the account deployer runs as needs the permissions named above (kubectl auth can-i --list); server-side apply needs patch, and create for new objects"
-}
-
-// denial is how the API server words what its authorizer refuses.
-// k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go
-var denial = regexp.MustCompile(`cannot (\S+) resource "([^"]+)"(?: in API group "([^"]*)")?(?: in the namespace "([^"]*)")?`)
-
-// missingPermission reads from an answer which permission is missing; nil when it is about
-// something else, such as the refusal of an admission policy.
-func missingPermission(err error) *PermissionError {
-	if !apierrors.IsForbidden(err) {
-		return nil
-	}
-	m := denial.FindStringSubmatch(err.Error())
-	if m == nil {
-		return nil
-	}
-	return &PermissionError{Verb: m[1], Resource: m[2], Group: m[3], Namespace: m[4]}
-}
 
 // estimate turns a change that the server may not be asked about into one that
 // is worked out here. Carrying it out is refused, unless the gate is open: see
 // Plan.Permitted.
-func (p *planning) estimate(t *target, c Change, missing *PermissionError) Change {
-	c.Unverified = "local estimate: " + missing.missing()
+func (p *planning) estimate(t *target, c Change, missing *verify.PermissionError) Change {
+	c.Unverified = "local estimate: " + missing.Missing()
 	if p.a.opts.Gate == GateStrict {
 		c.denied = missing
 	} else {
@@ -113,8 +69,8 @@ func (p *permissions) check(ctx context.Context, c *Change, verb string, m kube.
 		return fmt.Errorf("asking what the account may do: %w", err)
 	}
 	if !ok {
-		c.denied = &PermissionError{Verb: verb, Group: what.Group, Resource: what.Resource, Namespace: what.Namespace}
-		c.Unverified = c.denied.missing()
+		c.denied = &verify.PermissionError{Verb: verb, Group: what.Group, Resource: what.Resource, Namespace: what.Namespace}
+		c.Unverified = c.denied.Missing()
 	}
 	return nil
 }

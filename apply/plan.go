@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
+	"deployer/apply/verify"
 	"deployer/internal/kube"
 )
 
@@ -247,7 +248,7 @@ func (p *planning) gate(targets []*target, rejections []Rejection) []Rejection {
 		if r.Err == nil {
 			continue
 		}
-		var invalid *ServerError
+		var invalid *verify.ServerError
 		if p.a.opts.Gate == GateStrict || !errors.As(r.Err, &invalid) {
 			out = append(out, r)
 			continue

@@ -2,9 +2,7 @@ package apply
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +14,7 @@ import (
 
 	"deployer/apply/compare"
 	"deployer/apply/fields"
+	"deployer/apply/verify"
 	"deployer/internal/annotation"
 	"deployer/internal/kube"
 )
@@ -31,7 +30,7 @@ var precious = map[string]bool{
 // can't be changed.
 func (p *planning) recreate(ctx context.Context, u *updating, refusal error, at []string) (Change, error) {
 	t := u.t
-	broken := &ImmutableError{ID: t.id, Fields: at, Text: explain(t.obj, refusal).Error()}
+	broken := &ImmutableError{ID: t.id, Fields: at, Text: verify.Explain(t.obj, refusal).Error()}
 	claims := u.claims(broken)
 	may := p.mayRecreate(t, u.live, broken) && (!u.foreign() || p.a.opts.AllowRecreate)
 	if may {
@@ -69,20 +68,12 @@ func (p *planning) recreate(ctx context.Context, u *updating, refusal error, at 
 	switch {
 	case err == nil:
 		c.Result = result
-	case noDryRun(err):
-		c.Unverified = "an admission webhook refuses dry runs"
-	case missingPermission(err) != nil:
-		return p.estimate(t, c, missingPermission(err)), nil
-	case heldByOld(err):
-		c.Unverified = "the server can't be asked while the old one is there: " + explain(t.obj, err).Error()
+	case verify.NameHeld(err):
+		c.Unverified = "the server can't be asked while the old one is there: " + verify.Explain(t.obj, err).Error()
 	default:
-		explained := explain(t.obj, err)
-		var answer *ServerError
-		if !errors.As(explained, &answer) {
-			return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "asking the server about", Err: err}
+		if c, err = p.refused(ctx, t, c.Want, c, err); err != nil || c.Action != Recreate {
+			return c, err
 		}
-		r := t.reject(explained)
-		return Change{}, &r
 	}
 	err = p.permissions.check(ctx, &c, "delete", t.mapping)
 	return c, err
@@ -121,20 +112,6 @@ func (p *planning) mayRecreate(t *target, live *unstructured.Unstructured, broke
 		return true
 	}
 	return annotated || p.a.opts.AllowRecreate
-}
-
-// heldByOld says that an object can't be asked about under another name: it may
-// only have its own, or needs a port, an address or a place that the old one has.
-func heldByOld(err error) bool {
-	if contains(err.Error(), []string{"already allocated", "already marked as default"}) {
-		return true
-	}
-	var status apierrors.APIStatus
-	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
-		return false
-	}
-	causes := status.Status().Details.Causes
-	return len(causes) > 0 && !slices.ContainsFunc(causes, func(c metav1.StatusCause) bool { return c.Field != "metadata.name" })
 }
 
 // rehearse asks the server about an object whose name is still taken, under

@@ -4,18 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net"
-	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	utilnet "k8s.io/apimachinery/pkg/util/net"
 
-	"deployer/internal/kube"
+	"deployer/apply/verify"
 )
 
 // youngWindow is how long a kind or a namespace just created may be unknown to
@@ -44,7 +39,7 @@ func (b *budget) take(d time.Duration) bool {
 
 // try calls f until it succeeds, fails for good, or Options.RetryTimeout is over.
 func (a *Applier) try(ctx context.Context, f func() error) error {
-	return a.tryWhile(ctx, a.opts.RetryTimeout, transient, f)
+	return a.tryWhile(ctx, a.opts.RetryTimeout, verify.Transient, f)
 }
 
 // tryFor is try for a request about t. Where it had to wait for its kind or
@@ -54,12 +49,12 @@ func (a *Applier) tryFor(ctx context.Context, t *target, f func() error) error {
 	deadline := time.Now().Add(youngWindow)
 	return a.tryWhile(ctx, a.opts.RetryTimeout, func(err error) bool {
 		switch {
-		case transient(err):
+		case verify.Transient(err):
 			return !t.unconverted(err)
-		case t.deferral != nil && unknownYet(err):
+		case t.deferral != nil && verify.UnknownYet(err):
 			return time.Now().Before(deadline)
 		}
-		return t.id.Kind != "ResourceQuota" && quotaConflict(err)
+		return t.id.Kind != "ResourceQuota" && verify.QuotaConflict(err)
 	}, a.telling(t, f))
 }
 
@@ -67,7 +62,7 @@ func (a *Applier) tryFor(ctx context.Context, t *target, f func() error) error {
 // which the release may be about to mend. Before its turn that is only waited
 // for as long as for failures without a reason.
 func (t *target) unconverted(err error) bool {
-	return err != nil && len(t.converter) > 0 && strings.Contains(err.Error(), conversionFailed)
+	return len(t.converter) > 0 && verify.ConversionFailed(err)
 }
 
 // patience is how often a request may fail before anybody is told.
@@ -84,16 +79,11 @@ func (a *Applier) telling(t *target, f func() error) func() error {
 		}
 		if failures++; failures == patience && a.opts.Warn != nil {
 			if _, told := a.told.LoadOrStore(err.Error(), true); !told {
-				a.opts.Warn(fmt.Sprintf("%s: trying again for up to %s, the server says: %s", t.id, a.opts.RetryTimeout, concealed(t.obj, err.Error())))
+				a.opts.Warn(fmt.Sprintf("%s: trying again for up to %s, the server says: %s", t.id, a.opts.RetryTimeout, verify.Conceal(t.obj, err.Error())))
 			}
 		}
 		return err
 	}
-}
-
-func quotaConflict(err error) bool {
-	return apierrors.IsConflict(err) && strings.Contains(err.Error(), "resourcequotas") &&
-		strings.Contains(err.Error(), "object has been modified")
 }
 
 func (a *Applier) tryWhile(ctx context.Context, limit time.Duration, again func(error) bool, f func() error) error {
@@ -102,7 +92,7 @@ func (a *Applier) tryWhile(ctx context.Context, limit time.Duration, again func(
 	for pause := first; ; pause = min(2*pause, most) {
 		asked := time.Now()
 		err := f()
-		doubt := doubtful(err) && !again(err)
+		doubt := verify.Doubtful(err) && !again(err)
 		// A deadline that isn't the caller's is that of one request: no answer.
 		silent := errors.Is(err, context.DeadlineExceeded)
 		if err == nil || ctx.Err() != nil || !again(err) && !doubt && !silent {
@@ -125,96 +115,4 @@ func (a *Applier) tryWhile(ctx context.Context, limit time.Duration, again func(
 		case <-time.After(wait):
 		}
 	}
-}
-
-// hopeless are the server's words for what no repetition will change, in answers
-// of code 500.
-var hopeless = []string{
-	"failed to create typed patch object", "duplicate entries for key", "field not declared in schema",
-	": expected ", "failed to convert", "request to convert CR", "etcdserver: request is too large",
-	"trying to send message larger than max",
-}
-
-const conversionFailed = "conversion webhook for"
-
-// passing are the server's words for a state that ends by itself, whatever
-// the code of the answer.
-var passing = []string{
-	"etcdserver: leader changed", "etcdserver: request timed out", "etcdserver: too many requests",
-	"failed calling webhook", conversionFailed, "rpc error: code = Unavailable",
-	"context deadline exceeded", "transport is closing", "http2: server sent GOAWAY", "stream error: stream ID",
-}
-
-// doubtful says whether an answer of code 500 gives no reason that we know: a
-// proxy's, or that of a server in trouble.
-func doubtful(err error) bool {
-	var status apierrors.APIStatus
-	return errors.As(err, &status) && status.Status().Code == 500 && !contains(err.Error(), hopeless)
-}
-
-// transient says whether the same request may succeed later.
-func transient(err error) bool {
-	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return false
-	}
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return networkFailure(err)
-	}
-	text := err.Error()
-	switch code := status.Status().Code; {
-	case code == 429, code == 502, code == 503, code == 504:
-		return !contains(text, []string{"exceeded quota"})
-	case code == 500:
-		return !contains(text, hopeless) && contains(text, passing) // others are doubtful
-	case code >= 500:
-		return !contains(text, hopeless)
-	}
-	return false
-}
-
-func networkFailure(err error) bool {
-	var timeout net.Error
-	return utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) ||
-		utilnet.IsHTTP2ConnectionLost(err) || utilnet.IsTimeout(err) ||
-		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.EPIPE) ||
-		errors.Is(err, syscall.ECONNABORTED) || errors.Is(err, syscall.ENETUNREACH) || errors.Is(err, syscall.EHOSTUNREACH) ||
-		errors.As(err, &timeout) && timeout.Timeout() || contains(err.Error(), passing)
-}
-
-// unknownYet says that an API server doesn't know of a new kind or namespace.
-func unknownYet(err error) bool {
-	var status apierrors.APIStatus
-	if !errors.As(err, &status) {
-		return false
-	}
-	return status.Status().Code == 404 && !isOf(err) ||
-		contains(err.Error(), []string{"no matches for kind", "failed to convert", "no corresponding type", "unable to find api field"})
-}
-
-// vanished says that an answer is about an object that isn't there, and not about
-// its kind or namespace.
-func vanished(err error, id kube.ID) bool {
-	return isOf(err) && !noNamespace(err, id)
-}
-
-// isOf says whether the server misses an object: of a kind that it doesn't serve
-// it gives no answer of its own, or names no object.
-// k8s.io/apimachinery/pkg/api/errors, NewNotFound and NewGenericServerResponse
-func isOf(err error) bool {
-	var status apierrors.APIStatus
-	if !notFound(err) || !errors.As(err, &status) {
-		return false
-	}
-	details := status.Status().Details
-	return details != nil && details.Name != "" && len(details.Causes) == 0 && details.Kind != "namespaces"
-}
-
-func contains(text string, words []string) bool {
-	for _, w := range words {
-		if strings.Contains(text, w) {
-			return true
-		}
-	}
-	return false
 }

@@ -7,8 +7,7 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-
+	"deployer/apply/verify"
 	"deployer/internal/kube"
 )
 
@@ -195,8 +194,8 @@ func (a *Applier) execute(ctx context.Context, c Change) (Change, error) {
 			return done, nil
 		}
 		written = written || c.Deferral == nil // what was stored, and its answer lost, is a conflict when it is tried again
-		if err != nil && (!moved(err, c.ID) || try == mostTries) {
-			return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(planned), Err: explain(c.object(), err)}
+		if err != nil && (!verify.HasMoved(err, c.ID) || try == mostTries) {
+			return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(planned), Err: verify.Explain(c.object(), err)}
 		}
 		if try > 2*mostTries {
 			return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(planned), Err: errors.New("somebody else keeps changing it")}
@@ -222,12 +221,6 @@ func (a *Applier) execute(ctx context.Context, c Change) (Change, error) {
 			c.Conflicts, c.Fields = repaired.Conflicts, repaired.Fields
 		}
 	}
-}
-
-// moved says that a request failed because the object isn't any more what the
-// decision was about: somebody has changed, made or deleted it.
-func moved(err error, id kube.ID) bool {
-	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || vanished(err, id)
 }
 
 // redecide decides about a change again. now says that its turn has come, and with

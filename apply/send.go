@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"fmt"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 
+	"deployer/apply/verify"
 	"deployer/internal/kube"
 )
 
@@ -34,7 +36,7 @@ func (a *Applier) client(m kube.Mapping, namespace string) (dynamic.ResourceInte
 
 // get reads an object; nil when there is none.
 func (a *Applier) get(ctx context.Context, m kube.Mapping, id kube.ID) (*unstructured.Unstructured, error) {
-	return a.getWhile(ctx, m, id, transient)
+	return a.getWhile(ctx, m, id, verify.Transient)
 }
 
 func (a *Applier) getWhile(ctx context.Context, m kube.Mapping, id kube.ID, again func(error) bool) (*unstructured.Unstructured, error) {
@@ -47,7 +49,7 @@ func (a *Applier) getWhile(ctx context.Context, m kube.Mapping, id kube.ID, agai
 		out, err = client.Get(ctx, id.Name, metav1.GetOptions{})
 		return err
 	})
-	if notFound(err) {
+	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
@@ -126,7 +128,7 @@ func (a *Applier) remove(ctx context.Context, m kube.Mapping, id kube.ID, condit
 	}
 	return a.try(ctx, func() error {
 		err := client.Delete(ctx, id.Name, metav1.DeleteOptions{PropagationPolicy: &how, Preconditions: conditions})
-		if notFound(err) {
+		if apierrors.IsNotFound(err) {
 			return nil
 		}
 		return err

@@ -14,6 +14,7 @@ import (
 	"deployer/apply/compare"
 	"deployer/apply/fields"
 	"deployer/apply/ownership"
+	"deployer/apply/verify"
 	"deployer/internal/kube"
 )
 
@@ -143,7 +144,7 @@ func (u *updating) ask(ctx context.Context) (Change, error) {
 		return Change{}, &ObjectError{ID: u.t.id, Source: u.t.source, Doing: "asking what can't be changed of", Err: unknown}
 	case len(fixed) > 0:
 		return u.p.recreate(ctx, u, err, fixed)
-	case missingPermission(err) != nil && !u.retried:
+	case verify.MissingPermission(err) != nil && !u.retried:
 		// Nobody fills in defaults here.
 		if keep := u.chosen(); !keep.Empty() {
 			return u.leaving(ctx, keep)

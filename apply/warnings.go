@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"deployer/apply/verify"
 	"deployer/internal/kube"
 )
 
@@ -37,7 +38,7 @@ func (w *warnings) add(id kube.ID, source, format string, args ...any) {
 // its answers becomes a warning of the plan.
 func (w *warnings) hear(ctx context.Context, t *target) context.Context {
 	return kube.WithWarnings(ctx, func(text string) bool {
-		w.add(t.id, t.source, "%s", concealed(t.obj, text))
+		w.add(t.id, t.source, "%s", verify.Conceal(t.obj, text))
 		return true
 	})
 }
@@ -46,7 +47,7 @@ func (w *warnings) hear(ctx context.Context, t *target) context.Context {
 func (w *warnings) heard(t *target, text string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return slices.Contains(w.list, Warning{Source: t.source, ID: t.id, Text: concealed(t.obj, text)})
+	return slices.Contains(w.list, Warning{Source: t.source, ID: t.id, Text: verify.Conceal(t.obj, text)})
 }
 
 // sorted gives all warnings, which have come as the server answered, in an order

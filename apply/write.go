@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/apply/ownership"
+	"deployer/apply/verify"
 	"deployer/internal/kube"
 )
 
@@ -124,7 +125,7 @@ func (a *Applier) perform(ctx context.Context, c Change) (done Change, redecide 
 		case giveBackObject:
 			c, err = a.giveBack(ctx, c)
 		}
-		if tooLarge(err) && (w.verb == createObject || w.verb == applyObject) {
+		if verify.TooLarge(err) && (w.verb == createObject || w.verb == applyObject) {
 			c, err = a.writeLarge(ctx, c, w, predicted, err)
 		}
 		if err != nil {
@@ -162,7 +163,7 @@ func (a *Applier) migrate(ctx context.Context, c Change, w write) (*unstructured
 func (a *Applier) withoutMigration(ctx context.Context, c Change, refusal error, applies bool) (Change, bool, error) {
 	t := c.execution.t
 	c.Result = c.Live
-	c.Reason = "its fields stay with their former managers: " + explain(c.object(), refusal).Error()
+	c.Reason = "its fields stay with their former managers: " + verify.Explain(c.object(), refusal).Error()
 	if !applies || t.migrationRefusedAt == c.Live.GetResourceVersion() {
 		return c, false, nil
 	}

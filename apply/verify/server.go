@@ -1,4 +1,4 @@
-package apply
+package verify
 
 import (
 	"errors"
@@ -11,7 +11,6 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/internal/hide"
-	"deployer/internal/kube"
 )
 
 // A ServerError is the API server's refusal of one object, without the
@@ -49,9 +48,9 @@ func (e *ServerError) Hint() string {
 	return ""
 }
 
-// explain turns the answer to a request about an object into a *ServerError.
+// Explain turns the answer to a request about an object into a *ServerError.
 // Errors that aren't answers of the server are returned as they are.
-func explain(obj *unstructured.Unstructured, err error) error {
+func Explain(obj *unstructured.Unstructured, err error) error {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return err
@@ -75,7 +74,7 @@ func explain(obj *unstructured.Unstructured, err error) error {
 	out.Text = typedPatch.ReplaceAllString(out.Text, "")
 	rbac := s.Reason == metav1.StatusReasonForbidden && strings.Contains(out.Text, " cannot ")
 	if !rbac && s.Reason != metav1.StatusReasonNotFound {
-		out.Text = concealed(obj, out.Text)
+		out.Text = Conceal(obj, out.Text)
 	}
 	return out
 }
@@ -87,9 +86,9 @@ var (
 	invalid     = regexp.MustCompile(`Invalid value: [^:]*: `)
 )
 
-// concealed takes confidential values out of what is said of an object: all
+// Conceal takes confidential values out of what is said of an object: all
 // values if all are, else those that the object has.
-func concealed(obj *unstructured.Unstructured, text string) string {
+func Conceal(obj *unstructured.Unstructured, text string) string {
 	switch secret := hide.Of(obj); {
 	case !secret.Any():
 		return text
@@ -101,44 +100,4 @@ func concealed(obj *unstructured.Unstructured, text string) string {
 	text = typedValues.ReplaceAllString(text, "got something else (hidden)")
 	text = quoted.ReplaceAllString(text, `"(hidden)"`)
 	return invalid.ReplaceAllString(text, "Invalid value: (hidden): ")
-}
-
-// immutables are the words by which the API server says that a field can't be
-// changed, as against being wrong. There is no machine-readable reason for it.
-// k8s.io/apimachinery/pkg/api/validation (FieldImmutableErrorMsg) and
-// k8s.io/kubernetes/pkg/apis/*/validation.
-var immutables = []string{
-	"field is immutable",
-	"updates to statefulset spec for fields other than",
-	"spec is immutable after creation except",
-	"spec is immutable after creation",
-	"cannot change roleRef",
-	"may not change once set",
-	"primary clusterIP can not be unset",
-	"pod updates may not change fields other than",
-	"updates to parameters are forbidden",
-	"updates to provisioner are forbidden",
-	"updates to reclaimPolicy are forbidden",
-	"updates to volumeBindingMode are forbidden",
-	"is immutable",
-	"may not be changed in an update",
-}
-
-// undeclared says that the server's schema lacks a field of ours.
-func undeclared(err error) bool {
-	return err != nil && strings.Contains(err.Error(), "field not declared in schema")
-}
-
-// noDryRun says that somebody between us and storage can't do dry runs: an
-// admission webhook with side effects. The same request for real may be fine.
-// k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go
-func noDryRun(err error) bool {
-	return apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run") ||
-		apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "dryRun is not supported") ||
-		err != nil && strings.Contains(err.Error(), "the dryRun alpha feature is disabled")
-}
-
-// noNamespace says that the object's namespace doesn't exist.
-func noNamespace(err error, id kube.ID) bool {
-	return notFound(err) && strings.Contains(err.Error(), "namespaces \""+id.Namespace+"\" not found")
 }

@@ -1,0 +1,119 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"syscall"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+
+	"deployer/internal/kube"
+)
+
+// hopelessWords are the server's words for what no repetition will change, in answers
+// of code 500.
+var hopelessWords = []string{
+	"failed to create typed patch object", "duplicate entries for key", "field not declared in schema",
+	": expected ", "failed to convert", "request to convert CR", "etcdserver: request is too large",
+	"trying to send message larger than max",
+}
+
+const conversionFailed = "conversion webhook for"
+
+// passingWords are the server's words for a state that ends by itself, whatever
+// the code of the answer.
+var passingWords = []string{
+	"etcdserver: leader changed", "etcdserver: request timed out", "etcdserver: too many requests",
+	"failed calling webhook", conversionFailed, "rpc error: code = Unavailable",
+	"context deadline exceeded", "transport is closing", "http2: server sent GOAWAY", "stream error: stream ID",
+}
+
+// Doubtful says whether an answer of code 500 gives no reason that we know: a
+// proxy's, or that of a server in trouble.
+func Doubtful(err error) bool {
+	var status apierrors.APIStatus
+	return errors.As(err, &status) && status.Status().Code == 500 && !contains(err.Error(), hopelessWords)
+}
+
+// Transient says whether the same request may succeed later.
+func Transient(err error) bool {
+	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return false
+	}
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return networkFailure(err)
+	}
+	text := err.Error()
+	switch code := status.Status().Code; {
+	case code == 429, code == 502, code == 503, code == 504:
+		return !contains(text, []string{"exceeded quota"})
+	case code == 500:
+		return !contains(text, hopelessWords) && contains(text, passingWords) // others are Doubtful
+	case code >= 500:
+		return !contains(text, hopelessWords)
+	}
+	return false
+}
+
+func networkFailure(err error) bool {
+	var timeout net.Error
+	return utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) ||
+		utilnet.IsHTTP2ConnectionLost(err) || utilnet.IsTimeout(err) ||
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.EPIPE) ||
+		errors.Is(err, syscall.ECONNABORTED) || errors.Is(err, syscall.ENETUNREACH) || errors.Is(err, syscall.EHOSTUNREACH) ||
+		errors.As(err, &timeout) && timeout.Timeout() || contains(err.Error(), passingWords)
+}
+
+// UnknownYet says that an API server doesn't know of a new kind or namespace.
+func UnknownYet(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	return status.Status().Code == 404 && !namesObject(err) ||
+		contains(err.Error(), []string{"no matches for kind", "failed to convert", "no corresponding type", "unable to find api field"})
+}
+
+// IsVanished says that an answer is about an object that isn't there, and not about
+// its kind or namespace.
+func IsVanished(err error, id kube.ID) bool {
+	return namesObject(err) && !lacksNamespace(err, id)
+}
+
+// namesObject says whether the server misses an object: of a kind that it doesn't serve
+// it gives no answer of its own, or names no object.
+// k8s.io/apimachinery/pkg/api/errors, NewNotFound and NewGenericServerResponse
+func namesObject(err error) bool {
+	var status apierrors.APIStatus
+	if !apierrors.IsNotFound(err) || !errors.As(err, &status) {
+		return false
+	}
+	details := status.Status().Details
+	return details != nil && details.Name != "" && len(details.Causes) == 0 && details.Kind != "namespaces"
+}
+
+func contains(text string, words []string) bool {
+	for _, w := range words {
+		if strings.Contains(text, w) {
+			return true
+		}
+	}
+	return false
+}
+
+// QuotaConflict says that admission failed to count an object in a ResourceQuota,
+// as somebody else was doing so: it passes.
+func QuotaConflict(err error) bool {
+	return apierrors.IsConflict(err) && strings.Contains(err.Error(), "resourcequotas") &&
+		strings.Contains(err.Error(), "object has been modified")
+}
+
+// ConversionFailed says that nobody converts a kind between its versions.
+func ConversionFailed(err error) bool {
+	return err != nil && strings.Contains(err.Error(), conversionFailed)
+}

@@ -1,0 +1,124 @@
+// Package verify tells what answers of the API server mean: whether it would take
+// an object, why not, and whether asking again may help. It asks nobody.
+package verify
+
+import (
+	"errors"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"deployer/internal/kube"
+)
+
+// A Verdict is what the answer to a dry run says of an object.
+type Verdict int
+
+// The verdicts.
+const (
+	Accepted   Verdict = iota
+	Rejected           // the object, as it is
+	Unverified         // an admission webhook refuses dry runs; the same request for real may be fine
+	Forbidden          // the account may not make the request: see MissingPermission
+	Moved              // the object isn't any more what the request was about
+	Vanished           // the object isn't there any more
+	Undeclared         // the server's schema lacks a field of ours
+	Unanswered         // no answer of the server: nothing is known
+)
+
+// Judge reads the verdict from the error of a request about an object.
+func Judge(id kube.ID, err error) Verdict {
+	var status apierrors.APIStatus
+	switch {
+	case err == nil:
+		return Accepted
+	case refusesDryRun(err):
+		return Unverified
+	case MissingPermission(err) != nil:
+		return Forbidden
+	case IsVanished(err, id):
+		return Vanished
+	case isUndeclared(err):
+		return Undeclared
+	case apierrors.IsConflict(err):
+		return Moved
+	case !errors.As(err, &status):
+		return Unanswered
+	}
+	return Rejected
+}
+
+// HasMoved says that a request failed because the object isn't any more what the
+// decision was about: somebody has changed, made or deleted it.
+func HasMoved(err error, id kube.ID) bool {
+	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || IsVanished(err, id)
+}
+
+// SaysImmutable tells whether a message of the API server says that a field can't
+// be changed.
+func SaysImmutable(message string) bool { return contains(message, immutableWords) }
+
+// immutableWords are the words by which the API server says that a field can't be
+// changed, as against being wrong. There is no machine-readable reason for it.
+// k8s.io/apimachinery/pkg/api/validation (FieldImmutableErrorMsg) and
+// k8s.io/kubernetes/pkg/apis/*/validation.
+var immutableWords = []string{
+	"field is immutable",
+	"updates to statefulset spec for fields other than",
+	"spec is immutable after creation except",
+	"spec is immutable after creation",
+	"cannot change roleRef",
+	"may not change once set",
+	"primary clusterIP can not be unset",
+	"pod updates may not change fields other than",
+	"updates to parameters are forbidden",
+	"updates to provisioner are forbidden",
+	"updates to reclaimPolicy are forbidden",
+	"updates to volumeBindingMode are forbidden",
+	"is immutable",
+	"may not be changed in an update",
+}
+
+// TooLarge says that storage doesn't take an object of this size. A limit of
+// the API server itself has other words, and holds for all requests.
+func TooLarge(err error) bool {
+	return err != nil && contains(err.Error(), []string{
+		"etcdserver: request is too large",
+		"trying to send message larger than max",
+	})
+}
+
+// NameHeld says that an object can't be asked about under another name: it may
+// only have its own, or needs a port, an address or a place that the old one has.
+func NameHeld(err error) bool {
+	if contains(err.Error(), []string{"already allocated", "already marked as default"}) {
+		return true
+	}
+	var status apierrors.APIStatus
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	causes := status.Status().Details.Causes
+	return len(causes) > 0 && !slices.ContainsFunc(causes, func(c metav1.StatusCause) bool { return c.Field != "metadata.name" })
+}
+
+// isUndeclared says that the server's schema lacks a field of ours.
+func isUndeclared(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "field not declared in schema")
+}
+
+// refusesDryRun says that somebody between us and storage can't do dry runs: an
+// admission webhook with side effects. The same request for real may be fine.
+// k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go
+func refusesDryRun(err error) bool {
+	return apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run") ||
+		apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "dryRun is not supported") ||
+		err != nil && strings.Contains(err.Error(), "the dryRun alpha feature is disabled")
+}
+
+// lacksNamespace says that the object's namespace doesn't exist.
+func lacksNamespace(err error, id kube.ID) bool {
+	return apierrors.IsNotFound(err) && strings.Contains(err.Error(), "namespaces \""+id.Namespace+"\" not found")
+}

@@ -1,0 +1,43 @@
+package verify
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"deployer/internal/kube"
+)
+
+// Each kind of answer has its verdict, in the words of the API server.
+func TestVerdicts(t *testing.T) {
+	maps := schema.GroupResource{Resource: "configmaps"}
+	answer := func(code int, text string) error {
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: int32(code), Message: text, Reason: map[int]metav1.StatusReason{
+			http.StatusBadRequest: metav1.StatusReasonBadRequest, http.StatusForbidden: metav1.StatusReasonForbidden, http.StatusUnprocessableEntity: metav1.StatusReasonInvalid,
+		}[code]}}
+	}
+	for _, c := range []struct {
+		name string
+		err  error
+		want Verdict
+	}{
+		{"no error", nil, Accepted},
+		{"invalid", answer(http.StatusUnprocessableEntity, `ConfigMap "a" is invalid: data: Too long`), Rejected},
+		{"a webhook with side effects", answer(http.StatusBadRequest, `admission webhook "x" does not support dry run`), Unverified},
+		{"the authorizer", answer(http.StatusForbidden, `configmaps "a" is forbidden: User "u" cannot patch resource "configmaps" in API group "" in the namespace "n"`), Forbidden},
+		{"an admission policy", answer(http.StatusForbidden, `configmaps "a" is forbidden: ValidatingAdmissionPolicy 'p' denied request`), Rejected},
+		{"another version", apierrors.NewConflict(maps, "a", errors.New("the object has been modified")), Moved},
+		{"gone", apierrors.NewNotFound(maps, "a"), Vanished},
+		{"its namespace is missing", apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "n"), Rejected},
+		{"an older server", answer(http.StatusInternalServerError, "failed to create typed patch object: .spec.x: field not declared in schema"), Undeclared},
+		{"the network", errors.New("connection refused"), Unanswered},
+	} {
+		if got := Judge(kube.ID{Kind: "ConfigMap", Namespace: "n", Name: "a"}, c.err); got != c.want {
+			t.Errorf("%s: verdict %d, want %d", c.name, got, c.want)
+		}
+	}
+}
