@@ -1,8 +1,28 @@
-// Package apply works out what has to change in the cluster, and changes it,
-// by Kubernetes server-side apply.
+// Package apply works out what has to change in the cluster, and changes it, by
+// Kubernetes server-side apply.
 //
-// Plan reads and asks the server to dry-run; it changes nothing. Run, CreateHook
-// and DeleteHook change things. Nothing else in the package writes.
+// A [Request] says what the cluster should look like, and what earlier revisions
+// of the release have declared. [Applier.Plan] reads, asks the server to dry-run,
+// and answers with a [Plan]; it changes nothing. [Applier.Run] carries out one list
+// of a plan's changes after the other: the CRDs, each of the waves, the deletions.
+// What has to be ready before a wave is in its Await; seeing to that is up to the
+// caller, as is running hooks, by [Applier.CreateHook] and [Applier.DeleteHook].
+// Nothing else in the package writes.
+//
+// On its way through a plan an object is
+//
+//   - resolved: which kind it is, in which namespace (resolver);
+//   - put in order: what it waits for (package ordering);
+//   - observed: read from the cluster, by as few requests as it takes (observer);
+//   - normalised: what server-side apply takes (package manifest);
+//   - compared: who owns which field, and what an apply comes to (comparison,
+//     package ownership);
+//   - verified: what the server says to a dry run (package verify);
+//   - decided: an [Action] with its reason, and the writes that it takes in order
+//     (execution).
+//
+// What can't be decided yet has a [Deferral]. That, and an object that has changed
+// between the decision and the write, is decided again by one function, redecide.
 package apply
 
 import (
@@ -33,14 +53,9 @@ func (o Owner) String() string { return o.Namespace + "/" + o.Release }
 // between calls except what the Cluster caches, what objects have in common and
 // how long it has waited for failures to pass, and is safe for concurrent use.
 type Applier struct {
-	cluster *kube.Cluster
-	owner   Owner
-	opts    Options
-	builtin func() (managedfields.TypeConverter, error)
-	shared  *sharing
-	budget  *budget
-	told    *sync.Map // failures that were told of by Options.Warn
-
+	*requester
+	owner    Owner
+	builtin  func() (managedfields.TypeConverter, error)
 	adopting func(context.Context, Change) error // see Announcing; nil records nothing
 }
 
@@ -48,10 +63,13 @@ type Applier struct {
 func New(c *kube.Cluster, owner Owner, opts Options) *Applier {
 	opts = opts.withDefaults()
 	return &Applier{
-		cluster: c, owner: owner, opts: opts,
+		requester: &requester{
+			cluster: c, opts: opts,
+			shared:   newSharing(),
+			budget:   &budget{left: 2 * time.Duration(opts.Parallel) * opts.RetryTimeout},
+			reported: &sync.Map{},
+		},
+		owner:   owner,
 		builtin: sync.OnceValues(builtin.TypeConverter),
-		shared:  newSharing(),
-		budget:  &budget{left: 2 * time.Duration(opts.Parallel) * opts.RetryTimeout},
-		told:    &sync.Map{},
 	}
 }

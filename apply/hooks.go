@@ -205,24 +205,6 @@ func (a *Applier) DeleteHook(ctx context.Context, obj *unstructured.Unstructured
 	return failed(t, "deleting", a.awaitGone(ctx, mapping, id, obj.GetUID()))
 }
 
-// post creates an object the plain way: a hook is never an update.
-func (a *Applier) post(ctx context.Context, t *target, obj *unstructured.Unstructured, m mode) (*unstructured.Unstructured, error) {
-	client, err := a.client(t.mapping, t.id.Namespace)
-	if err != nil {
-		return nil, err
-	}
-	opts := metav1.CreateOptions{FieldManager: Manager, FieldValidation: metav1.FieldValidationIgnore, DryRun: m.dryRun()}
-	var out *unstructured.Unstructured
-	err = a.tryFor(ctx, t, func() error {
-		out, err = client.Create(ctx, obj, opts)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 func annotate(obj *unstructured.Unstructured, key, value string) {
 	a := obj.GetAnnotations()
 	if a == nil {

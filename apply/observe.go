@@ -129,30 +129,6 @@ func (o *observer) read(ctx context.Context, t *target) (observation, error) {
 	return observation{full: full, absent: full == nil}, nil
 }
 
-// getMeta reads an object's metadata; nil when there is none.
-func (a *Applier) getMeta(ctx context.Context, m kube.Mapping, id kube.ID) (*metav1.PartialObjectMetadata, error) {
-	client, err := a.cluster.Metadata()
-	if err != nil {
-		return nil, err
-	}
-	var out *metav1.PartialObjectMetadata
-	err = a.try(ctx, func() error {
-		if m.Namespaced {
-			out, err = client.Resource(m.Resource).Namespace(id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
-		} else {
-			out, err = client.Resource(m.Resource).Get(ctx, id.Name, metav1.GetOptions{})
-		}
-		return err
-	})
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 // listMeta lists the metadata of what Helm manages in a place, by name. It is
 // empty when listing isn't permitted: the objects are then asked for one by
 // one.

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"deployer/apply/verify"
@@ -38,16 +40,16 @@ func (b *budget) take(d time.Duration) bool {
 }
 
 // try calls f until it succeeds, fails for good, or Options.RetryTimeout is over.
-func (a *Applier) try(ctx context.Context, f func() error) error {
-	return a.tryWhile(ctx, a.opts.RetryTimeout, verify.Transient, f)
+func (r *requester) try(ctx context.Context, f func() error) error {
+	return r.tryWhile(ctx, r.opts.RetryTimeout, verify.Transient, f)
 }
 
 // tryFor is try for a request about t. Where it had to wait for its kind or
 // namespace, these have just been made, and the server may not know them yet. A conflict about a ResourceQuota that
 // isn't the object itself is admission's own, and passes.
-func (a *Applier) tryFor(ctx context.Context, t *target, f func() error) error {
+func (r *requester) tryFor(ctx context.Context, t *target, f func() error) error {
 	deadline := time.Now().Add(youngWindow)
-	return a.tryWhile(ctx, a.opts.RetryTimeout, func(err error) bool {
+	return r.tryWhile(ctx, r.opts.RetryTimeout, func(err error) bool {
 		switch {
 		case verify.Transient(err):
 			return !t.unconverted(err)
@@ -55,7 +57,7 @@ func (a *Applier) tryFor(ctx context.Context, t *target, f func() error) error {
 			return time.Now().Before(deadline)
 		}
 		return t.id.Kind != "ResourceQuota" && verify.QuotaConflict(err)
-	}, a.telling(t, f))
+	}, r.telling(t, f))
 }
 
 // unconverted says that an object can't be had because nobody converts its kind,
@@ -70,23 +72,23 @@ const patience = 3
 
 // telling is f that tells what it fails of when that doesn't pass at once: each
 // reason is told once, whichever of a thousand objects has it.
-func (a *Applier) telling(t *target, f func() error) func() error {
+func (r *requester) telling(t *target, f func() error) func() error {
 	failures := 0
 	return func() error {
 		err := f()
 		if err == nil {
 			return nil
 		}
-		if failures++; failures == patience && a.opts.Warn != nil {
-			if _, told := a.told.LoadOrStore(err.Error(), true); !told {
-				a.opts.Warn(fmt.Sprintf("%s: trying again for up to %s, the server says: %s", t.id, a.opts.RetryTimeout, verify.Conceal(t.obj, err.Error())))
+		if failures++; failures == patience && r.opts.Warn != nil {
+			if _, told := r.reported.LoadOrStore(err.Error(), true); !told {
+				r.opts.Warn(fmt.Sprintf("%s: trying again for up to %s, the server says: %s", t.id, r.opts.RetryTimeout, verify.Conceal(t.obj, err.Error())))
 			}
 		}
 		return err
 	}
 }
 
-func (a *Applier) tryWhile(ctx context.Context, limit time.Duration, again func(error) bool, f func() error) error {
+func (r *requester) tryWhile(ctx context.Context, limit time.Duration, again func(error) bool, f func() error) error {
 	const first, most = 250 * time.Millisecond, 8 * time.Second
 	began := time.Now()
 	for pause := first; ; pause = min(2*pause, most) {
@@ -106,7 +108,7 @@ func (a *Applier) tryWhile(ctx context.Context, limit time.Duration, again func(
 		if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
 			wait = max(wait, time.Duration(seconds)*time.Second)
 		}
-		if time.Now().Add(wait).After(end) || !a.budget.take(time.Since(asked)+wait) {
+		if time.Now().Add(wait).After(end) || !r.budget.take(time.Since(asked)+wait) {
 			return err
 		}
 		select {
@@ -115,4 +117,29 @@ func (a *Applier) tryWhile(ctx context.Context, limit time.Duration, again func(
 		case <-time.After(wait):
 		}
 	}
+}
+
+// each calls f for 0 to n-1, at most Options.Parallel at once. After ctx ends
+// none is begun. It returns when all calls have, with their errors joined in
+// order, or the context's if that kept some from being begun.
+func (r *requester) each(ctx context.Context, n int, f func(i int) error) error {
+	errs := make([]error, n+1)
+	var ended atomic.Bool
+	var group errgroup.Group
+	group.SetLimit(r.opts.Parallel)
+	for i := range n {
+		group.Go(func() error {
+			if ctx.Err() != nil {
+				ended.Store(true)
+				return nil
+			}
+			errs[i] = f(i)
+			return nil // in errs: all are wanted, and not only the first
+		})
+	}
+	_ = group.Wait()
+	if ended.Load() {
+		errs[n] = context.Cause(ctx)
+	}
+	return errors.Join(errs...)
 }

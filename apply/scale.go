@@ -147,7 +147,7 @@ func (s *autoscalers) find(ctx context.Context, namespace string) (scaled, error
 		if err != nil {
 			continue // not served, or not known to be: the field's owner still tells
 		}
-		live, err := s.list(ctx, place{mapping, namespace})
+		live, err := s.a.list(ctx, place{mapping, namespace})
 		if apierrors.IsForbidden(err) {
 			out.forbidden = true
 			s.warnings.add(kube.ID{}, "", "may not list %s in namespace %s: autoscaled workloads are recognised by the owner of spec.replicas only",
@@ -182,22 +182,6 @@ func (s *autoscalers) isDropped(scaler *unstructured.Unstructured) bool {
 	}
 	_, ours := s.past.objects[id]
 	return ours && s.wanted[id] == nil
-}
-
-func (s *autoscalers) list(ctx context.Context, at place) ([]unstructured.Unstructured, error) {
-	client, err := s.a.client(at.mapping, at.namespace)
-	if err != nil {
-		return nil, err
-	}
-	var list *unstructured.UnstructuredList
-	err = s.a.try(ctx, func() error {
-		list, err = client.List(ctx, metav1.ListOptions{})
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return list.Items, nil
 }
 
 // add notes what an autoscaler scales.

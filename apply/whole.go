@@ -3,8 +3,6 @@ package apply
 import (
 	"context"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"deployer/apply/manifest"
@@ -80,31 +78,4 @@ func putDoubled(full, once, onto any) {
 			putDoubled(v, o[i], at)
 		}
 	}
-}
-
-// create makes an object that isn't there.
-func (a *Applier) create(ctx context.Context, t *target, obj *unstructured.Unstructured, m mode) (*unstructured.Unstructured, error) {
-	if t.once != nil {
-		return a.post(ctx, t, obj, m)
-	}
-	return a.apply(ctx, t, obj, absent(), m)
-}
-
-// put writes an object whole. It bears the version that it was read in, so that
-// the answer is a conflict if it is another one by now.
-func (a *Applier) put(ctx context.Context, t *target, obj *unstructured.Unstructured, m mode) (*unstructured.Unstructured, error) {
-	client, err := a.client(t.mapping, t.id.Namespace)
-	if err != nil {
-		return nil, err
-	}
-	opts := metav1.UpdateOptions{FieldManager: Manager, FieldValidation: metav1.FieldValidationIgnore, DryRun: m.dryRun()}
-	var out *unstructured.Unstructured
-	err = a.tryFor(ctx, t, func() error {
-		out, err = client.Update(ctx, obj, opts)
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }

@@ -1,0 +1,241 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/dynamic"
+
+	"deployer/apply/verify"
+	"deployer/internal/kube"
+)
+
+// A requester makes the requests of one Applier, each of which is retried while
+// failures pass.
+type requester struct {
+	cluster  *kube.Cluster
+	opts     Options
+	shared   *sharing // what objects have in common
+	budget   *budget
+	reported *sync.Map // failures that were told of by Options.Warn
+}
+
+// mode is whether a request only asks or does.
+type mode bool
+
+const (
+	ask mode = true
+	do  mode = false
+)
+
+func (m mode) dryRun() []string {
+	if m == ask {
+		return []string{metav1.DryRunAll}
+	}
+	return nil
+}
+
+func (r *requester) client(m kube.Mapping, namespace string) (dynamic.ResourceInterface, error) {
+	return r.cluster.ResourceAt(m, namespace)
+}
+
+// get reads an object; nil when there is none.
+func (r *requester) get(ctx context.Context, m kube.Mapping, id kube.ID) (*unstructured.Unstructured, error) {
+	return r.getWhile(ctx, m, id, verify.Transient)
+}
+
+func (r *requester) getWhile(ctx context.Context, m kube.Mapping, id kube.ID, again func(error) bool) (*unstructured.Unstructured, error) {
+	client, err := r.client(m, id.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	var out *unstructured.Unstructured
+	err = r.tryWhile(ctx, r.opts.RetryTimeout, again, func() error {
+		out, err = client.Get(ctx, id.Name, metav1.GetOptions{})
+		return err
+	})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.shared.of(out), nil
+}
+
+// apply sends obj by server-side apply, forced: what to do about others'
+// fields has been decided before.
+func (r *requester) apply(ctx context.Context, t *target, obj *unstructured.Unstructured, condition precondition, m mode) (*unstructured.Unstructured, error) {
+	body := shallow(obj)
+	if condition.uid != "" {
+		body.SetUID(condition.uid)
+	}
+	if condition.resourceVersion != "" {
+		body.SetResourceVersion(condition.resourceVersion)
+	}
+	data, err := json.Marshal(body.Object)
+	if err != nil {
+		return nil, fmt.Errorf("encoding it: %w", err)
+	}
+	force := true
+	return r.patch(ctx, t, obj.GetName(), types.ApplyPatchType, data, metav1.PatchOptions{
+		FieldManager:    Manager,
+		FieldValidation: metav1.FieldValidationStrict,
+		Force:           &force,
+		DryRun:          m.dryRun(),
+	})
+}
+
+// operation is one of a JSON patch. https://www.rfc-editor.org/rfc/rfc6902
+type operation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"` // which a removal doesn't read
+}
+
+// edit sends a JSON patch that fails with a conflict unless the live object is
+// of version rv. It replaces the version instead of testing it: a failed test
+// would be an invalid request, a wrong version is a conflict.
+func (r *requester) edit(ctx context.Context, t *target, rv string, ops []operation, m mode) (*unstructured.Unstructured, error) {
+	ops = append(ops[:len(ops):len(ops)], operation{"replace", "/metadata/resourceVersion", rv})
+	data, err := json.Marshal(ops)
+	if err != nil {
+		return nil, fmt.Errorf("encoding it: %w", err)
+	}
+	return r.patch(ctx, t, t.id.Name, types.JSONPatchType, data, metav1.PatchOptions{FieldManager: Manager, DryRun: m.dryRun()})
+}
+
+func (r *requester) patch(ctx context.Context, t *target, name string, kind types.PatchType, data []byte, opts metav1.PatchOptions) (*unstructured.Unstructured, error) {
+	client, err := r.client(t.mapping, t.id.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	var out *unstructured.Unstructured
+	err = r.tryFor(ctx, t, func() error {
+		out, err = client.Patch(ctx, name, kind, data, opts)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r.shared.of(out), nil
+}
+
+// remove deletes the object that g describes and no other.
+func (r *requester) remove(ctx context.Context, m kube.Mapping, id kube.ID, condition precondition, how metav1.DeletionPropagation) error {
+	client, err := r.client(m, id.Namespace)
+	if err != nil {
+		return err
+	}
+	conditions := &metav1.Preconditions{UID: &condition.uid}
+	if condition.resourceVersion != "" {
+		conditions.ResourceVersion = &condition.resourceVersion
+	}
+	return r.try(ctx, func() error {
+		err := client.Delete(ctx, id.Name, metav1.DeleteOptions{PropagationPolicy: &how, Preconditions: conditions})
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return err
+	})
+}
+
+// getMeta reads an object's metadata; nil when there is none.
+func (r *requester) getMeta(ctx context.Context, m kube.Mapping, id kube.ID) (*metav1.PartialObjectMetadata, error) {
+	client, err := r.cluster.Metadata()
+	if err != nil {
+		return nil, err
+	}
+	var out *metav1.PartialObjectMetadata
+	err = r.try(ctx, func() error {
+		if m.Namespaced {
+			out, err = client.Resource(m.Resource).Namespace(id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
+		} else {
+			out, err = client.Resource(m.Resource).Get(ctx, id.Name, metav1.GetOptions{})
+		}
+		return err
+	})
+	if apierrors.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// list reads all objects of a kind in a place.
+func (r *requester) list(ctx context.Context, at place) ([]unstructured.Unstructured, error) {
+	client, err := r.client(at.mapping, at.namespace)
+	if err != nil {
+		return nil, err
+	}
+	var list *unstructured.UnstructuredList
+	err = r.try(ctx, func() error {
+		list, err = client.List(ctx, metav1.ListOptions{})
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
+}
+
+// create makes an object that isn't there.
+func (r *requester) create(ctx context.Context, t *target, obj *unstructured.Unstructured, m mode) (*unstructured.Unstructured, error) {
+	if t.once != nil {
+		return r.post(ctx, t, obj, m)
+	}
+	return r.apply(ctx, t, obj, absent(), m)
+}
+
+// put writes an object whole. It bears the version that it was read in, so that
+// the answer is a conflict if it is another one by now.
+func (r *requester) put(ctx context.Context, t *target, obj *unstructured.Unstructured, m mode) (*unstructured.Unstructured, error) {
+	client, err := r.client(t.mapping, t.id.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	opts := metav1.UpdateOptions{FieldManager: Manager, FieldValidation: metav1.FieldValidationIgnore, DryRun: m.dryRun()}
+	var out *unstructured.Unstructured
+	err = r.tryFor(ctx, t, func() error {
+		out, err = client.Update(ctx, obj, opts)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// post creates an object the plain way: a hook is never an update.
+func (r *requester) post(ctx context.Context, t *target, obj *unstructured.Unstructured, m mode) (*unstructured.Unstructured, error) {
+	client, err := r.client(t.mapping, t.id.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	opts := metav1.CreateOptions{FieldManager: Manager, FieldValidation: metav1.FieldValidationIgnore, DryRun: m.dryRun()}
+	var out *unstructured.Unstructured
+	err = r.tryFor(ctx, t, func() error {
+		out, err = client.Create(ctx, obj, opts)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func listError(at place, err error) error {
+	where := "the cluster"
+	if at.mapping.Namespaced {
+		where = "namespace " + at.namespace
+	}
+	return fmt.Errorf("listing %s in %s: %w", at.mapping.Resource.Resource, where, err)
+}
