@@ -37,19 +37,19 @@ func (c *comparison) collisions() []collision {
 	if err != nil || v.Schema() == nil {
 		return nil // the server will say what is wrong with it
 	}
-	f := &colliding{c: c, schema: v.Schema()}
+	f := &collisionFinder{c: c, schema: v.Schema()}
 	f.walk(nil, c.predicted.Object, v.TypeRef())
 	return f.found
 }
 
-// colliding looks for collisions in an object by its schema.
-type colliding struct {
+// A collisionFinder looks for collisions in an object by its schema.
+type collisionFinder struct {
 	c      *comparison
 	schema *schema.Schema
 	found  []collision
 }
 
-func (f *colliding) walk(path fieldpath.Path, v any, ref schema.TypeRef) {
+func (f *collisionFinder) walk(path fieldpath.Path, v any, ref schema.TypeRef) {
 	atom, ok := f.schema.Resolve(ref)
 	if !ok {
 		return
@@ -86,7 +86,7 @@ func extended(path fieldpath.Path, e fieldpath.PathElement) fieldpath.Path {
 }
 
 // items are those of the lists that a rule is about.
-func (f *colliding) items(rule uniqueRule, path fieldpath.Path, in map[string]any, t *schema.Map) []listItem {
+func (f *collisionFinder) items(rule uniqueRule, path fieldpath.Path, in map[string]any, t *schema.Map) []listItem {
 	var out []listItem
 	for _, list := range rule.lists {
 		out = append(out, f.itemsAt(list, strings.Split(list, "."), path, in, t)...)
@@ -94,7 +94,7 @@ func (f *colliding) items(rule uniqueRule, path fieldpath.Path, in map[string]an
 	return out
 }
 
-func (f *colliding) itemsAt(list string, names []string, path fieldpath.Path, in map[string]any, t *schema.Map) []listItem {
+func (f *collisionFinder) itemsAt(list string, names []string, path fieldpath.Path, in map[string]any, t *schema.Map) []listItem {
 	field, ok := t.FindField(names[0])
 	if !ok {
 		return nil
@@ -125,7 +125,7 @@ func (f *colliding) itemsAt(list string, names []string, path fieldpath.Path, in
 }
 
 // toJSONKey names an item by its keys, or their defaults.
-func (f *colliding) keyOf(item any, t *schema.List) (fieldpath.PathElement, bool) {
+func (f *collisionFinder) keyOf(item any, t *schema.List) (fieldpath.PathElement, bool) {
 	m, ok := item.(map[string]any)
 	if !ok {
 		return fieldpath.PathElement{}, false
@@ -145,23 +145,23 @@ func (f *colliding) keyOf(item any, t *schema.List) (fieldpath.PathElement, bool
 }
 
 // check compares each item that the chart states with all others.
-func (f *colliding) check(rule uniqueRule, items []listItem) {
+func (f *collisionFinder) check(rule uniqueRule, items []listItem) {
 	for _, ours := range items {
 		for _, theirs := range items {
 			if ours.stated == nil || ours.path.Equals(theirs.path) || rule.across && ours.list == theirs.list {
 				continue
 			}
 			why := rule.clash(theirs.now, ours.stated)
-			if at, ok := theirs.colliding(rule.field); why != "" && ok {
+			if at, ok := theirs.undeclaredPart(rule.field); why != "" && ok {
 				f.found = append(f.found, collision{theirs: at, ours: ours.path, held: f.held(ours, rule.field), why: why})
 			}
 		}
 	}
 }
 
-// colliding is what of an item the chart doesn't state: the item, or the field of
+// undeclaredPart is what of an item the chart doesn't state: the item, or the field of
 // it. When it states both, the chart is wrong, as the server will say.
-func (i listItem) colliding(field string) (fieldpath.Path, bool) {
+func (i listItem) undeclaredPart(field string) (fieldpath.Path, bool) {
 	if i.stated == nil {
 		return i.path, true
 	}
@@ -173,7 +173,7 @@ func (i listItem) colliding(field string) (fieldpath.Path, bool) {
 
 // held is what isn't sent of an item when the other one stays: the field by which
 // they collide where the item is there already.
-func (f *colliding) held(ours listItem, field string) fieldpath.Path {
+func (f *collisionFinder) held(ours listItem, field string) fieldpath.Path {
 	at := extended(ours.path, fieldpath.PathElement{FieldName: &field})
 	if _, stated := fields.Value(f.c.want.Object, at); field == "" || !f.c.liveSet.Has(ours.path) || !stated {
 		return ours.path
@@ -281,8 +281,8 @@ func (c *comparison) evict() bool {
 	return found
 }
 
-// goes tells whether a field goes because it collides with the chart.
-func (c *comparison) goes(path fieldpath.Path) bool {
+// isEvicted tells whether a field goes because it collides with the chart.
+func (c *comparison) isEvicted(path fieldpath.Path) bool {
 	for i := range path {
 		if c.evicted.Has(path[:i+1]) {
 			return true

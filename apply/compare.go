@@ -153,7 +153,7 @@ func (c *comparison) byHand() map[string][]string {
 		}
 		added := fieldpath.NewSet()
 		ownership.Content(e.Set).Difference(c.leave).Iterate(func(p fieldpath.Path) {
-			if c.liveSet.Has(p) && !c.wantSet.Has(p) && !c.goes(p) && below(c.wantSet, p).Empty() {
+			if c.liveSet.Has(p) && !c.wantSet.Has(p) && !c.isEvicted(p) && below(c.wantSet, p).Empty() {
 				added.Insert(p.Copy())
 			}
 		})
@@ -178,7 +178,7 @@ func (c *comparison) heldByOthers() map[string][]string {
 			continue
 		}
 		for _, p := range fields.Topmost(e.Set.Intersection(dropped)) {
-			if below(c.wantSet, p).Empty() && !c.goes(p) {
+			if below(c.wantSet, p).Empty() && !c.isEvicted(p) {
 				out[e.Label()] = append(out[e.Label()], fields.String(p))
 			}
 		}

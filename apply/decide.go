@@ -52,7 +52,7 @@ func (p *planning) decideNow(ctx context.Context, t *target, s observation) (Cha
 		return p.create(ctx, t, want, s)
 	}
 	if t.foreign && isCRD(t.id) && s.full.GetDeletionTimestamp() == nil {
-		return p.adding(ctx, t, want, s.full)
+		return p.updateDefinition(ctx, t, want, s.full)
 	}
 	return p.existing(ctx, t, want, s.full)
 }
@@ -197,7 +197,7 @@ func (p *planning) normalise(ctx context.Context, t *target) (*unstructured.Unst
 	for _, n := range res.Notes {
 		p.warnings.add(t.id, t.source, "%s", n)
 	}
-	if policy := t.obj.GetAnnotations(); odd(policy) {
+	if policy := t.obj.GetAnnotations(); hasUnknownPolicy(policy) {
 		p.warnings.add(t.id, t.source, "metadata.annotations[%s] is %q, which nobody knows: use keep", KeepAnnotation, policy[KeepAnnotation])
 	}
 	if res.Strange {

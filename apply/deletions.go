@@ -54,7 +54,7 @@ func (p *pruner) inDeletionOrder(ctx context.Context, changes []Change, list []o
 // what was deleted stays so.
 func (a *Applier) delete(ctx context.Context, changes []Change, did func(Change)) error {
 	gone := deletionsIn(changes)
-	l := leaving{a: a, asked: map[kube.ID]Change{}, left: map[kube.ID]error{}}
+	l := deletionRun{a: a, asked: map[kube.ID]Change{}, left: map[kube.ID]error{}}
 	var errs []error
 	for len(changes) > 0 {
 		n := 1
@@ -77,8 +77,8 @@ func (a *Applier) delete(ctx context.Context, changes []Change, did func(Change)
 	return errors.Join(errs...)
 }
 
-// leaving is what becomes of objects that are being deleted.
-type leaving struct {
+// A deletionRun is what becomes of objects that are being deleted.
+type deletionRun struct {
 	a     *Applier
 	asked map[kube.ID]Change // whose deletion was asked for
 	left  map[kube.ID]error  // how their going ended; nil when they are gone
@@ -86,7 +86,7 @@ type leaving struct {
 
 // turn waits until what has to be gone before some objects is, and tells for
 // which of them that came true. The others stay.
-func (l *leaving) turn(ctx context.Context, group []Change) (free []Change, refused []error) {
+func (l *deletionRun) turn(ctx context.Context, group []Change) (free []Change, refused []error) {
 	l.await(ctx, group)
 	for _, c := range group {
 		l.asked[c.ID] = c
@@ -107,7 +107,7 @@ func (l *leaving) turn(ctx context.Context, group []Change) (free []Change, refu
 	return free, refused
 }
 
-func (l *leaving) await(ctx context.Context, group []Change) {
+func (l *deletionRun) await(ctx context.Context, group []Change) {
 	var ids []kube.ID
 	for _, c := range group {
 		for _, id := range c.behind {

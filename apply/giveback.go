@@ -21,8 +21,10 @@ import (
 	"deployer/internal/kube"
 )
 
-// is tells whether o speaks of this very object.
-func (o *Provenance) is(obj metav1.Object) bool { return o != nil && o.UID == string(obj.GetUID()) }
+// describes tells whether o speaks of this very object.
+func (o *Provenance) describes(obj metav1.Object) bool {
+	return o != nil && o.UID == string(obj.GetUID())
+}
 
 // adopter names the revision that adopted the object.
 func (o *Provenance) adopter() string {
@@ -37,14 +39,14 @@ func (o *Provenance) adopter() string {
 // can tell what its owner has in it.
 func (p *pruner) judgeAdopted(o orphan, meta *metav1.PartialObjectMetadata, c *Change) bool {
 	from := p.past.provenance[o.id]
-	if from.is(meta) {
+	if from.describes(meta) {
 		c.Provenance = from
 	}
 	ours := ownerOf(c.Live) == p.a.owner
 	switch {
-	case !from.given():
+	case !from.mustBeGivenBack():
 		return false
-	case !from.is(meta):
+	case !from.describes(meta):
 		c.Reason = "was made anew by somebody else since " + from.adopter() + ", had adopted the one before"
 		return ours
 	case meta.DeletionTimestamp != nil, !ours && !isUnfinished(from, meta):
@@ -108,7 +110,7 @@ func (a *Applier) giveBack(ctx context.Context, c Change) (Change, error) {
 	if err := r.read(ctx); err != nil {
 		return c, err
 	}
-	if r.live == nil || !r.from.is(r.live) {
+	if r.live == nil || !r.from.describes(r.live) {
 		return c, nil // gone, and another one is nothing of ours
 	}
 	if ownerOf(r.live) != ownerOf(c.Live) {

@@ -143,7 +143,7 @@ func (p *planning) removable(t *target, live *unstructured.Unstructured) error {
 		return &HookExistsError{Why: "belongs to release " + owner.String()}
 	case owner == (Owner{}) && !(p.past.wasHook(t.id) && isHook(live)):
 		return &HookExistsError{Why: "is no hook of this release"}
-	case p.past.provenance[t.id].is(live) && p.past.provenance[t.id].given():
+	case p.past.provenance[t.id].describes(live) && p.past.provenance[t.id].mustBeGivenBack():
 		return &HookExistsError{Why: "is somebody else's: only " + p.past.provenance[t.id].adopter() + ", had adopted it"}
 	case isCRD(t.id):
 		return &HookExistsError{Why: "CustomResourceDefinitions are never deleted for a hook"}

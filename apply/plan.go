@@ -138,7 +138,7 @@ func (p *planning) resolveRest(ctx context.Context, crds []*target) (mains, hook
 	mains, err1 := p.resolver.resolve(ctx, p.req.Objects, false)
 	hooks, err2 := p.resolver.resolve(ctx, p.req.Hooks, false)
 	p.note(mains)
-	p.resolver.rejected = append(p.resolver.rejected, wantedTwice(crds, mains, hooks)...)
+	p.resolver.rejected = append(p.resolver.rejected, renderedTwice(crds, mains, hooks)...)
 	return mains, hooks, errors.Join(err1, err2)
 }
 
@@ -180,8 +180,8 @@ func (p *planning) note(targets []*target) {
 	}
 }
 
-// wantedTwice finds objects that are in two of crds/, templates and hooks.
-func wantedTwice(crds, mains, hooks []*target) []Rejection {
+// renderedTwice finds objects that are in two of crds/, templates and hooks.
+func renderedTwice(crds, mains, hooks []*target) []Rejection {
 	named := append(append([]*target{}, crds...), mains...)
 	for _, h := range hooks {
 		if h.id.Name != "" {

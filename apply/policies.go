@@ -26,7 +26,7 @@ type Policies struct {
 	TakeOwnershipFrom []string `json:"take_ownership_from,omitempty"` // releases, as "namespace/name", whose objects may be taken; "*" means any
 	Adopt             []string `json:"adopt,omitempty"`               // objects that may be adopted from anybody, as "kind/name" or "kind/namespace/name"
 
-	// PruneKinds permits the deletion of those HeldKinds that it names when the
+	// PruneKinds permits the deletion of those ProtectedKinds that it names when the
 	// chart drops them. Uninstall as Helm does it passes all of them.
 	PruneKinds []string `json:"prune_kinds,omitempty"`
 

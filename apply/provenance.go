@@ -57,8 +57,8 @@ type Prior struct {
 // are smaller as a whole, and a hundred such still fit into a record.
 const maxPrior = 64 << 10
 
-// given says that an object is to be given back and not to be deleted.
-func (o *Provenance) given() bool { return o != nil && o.Adopted != nil && !o.Adopted.Final }
+// mustBeGivenBack says that an object is to be given back and not to be deleted.
+func (o *Provenance) mustBeGivenBack() bool { return o != nil && o.Adopted != nil && !o.Adopted.Final }
 
 // shorten drops what may be dropped when all is too large.
 func (p *Prior) shorten() {
@@ -148,7 +148,7 @@ func (p *past) noteProvenance(r Past, had []kube.ID) {
 	}
 	final := r.Status == "deployed" || r.Status == "superseded"
 	for _, id := range had {
-		if o := p.provenance[id]; o.given() && (r.Provenance != nil || final) {
+		if o := p.provenance[id]; o.mustBeGivenBack() && (r.Provenance != nil || final) {
 			delete(p.provenance, id) // unless it is told again
 		}
 	}
@@ -177,7 +177,7 @@ func (p *past) had(id kube.ID) bool {
 // rememberPrior notes what an update does to an object that may have to be given
 // back.
 func (u *updating) rememberPrior(c *Change, diff *typed.Comparison, result *unstructured.Unstructured) {
-	if !c.Provenance.given() || c.Provenance.Adopted.Prior.Cut {
+	if !c.Provenance.mustBeGivenBack() || c.Provenance.Adopted.Prior.Cut {
 		return
 	}
 	prior := &c.Provenance.Adopted.Prior
@@ -321,7 +321,7 @@ func (a *Applier) Announcing(adopting func(ctx context.Context, c Change) error)
 // announce tells of an object that is about to be written and may have to be
 // given back: what it was must be on record before.
 func (a *Applier) announce(ctx context.Context, c Change) error {
-	if c.Deferral != nil || c.Action == GiveBack || !c.Provenance.given() {
+	if c.Deferral != nil || c.Action == GiveBack || !c.Provenance.mustBeGivenBack() {
 		return nil
 	}
 	if t := c.execution.t; t != nil {

@@ -32,18 +32,18 @@ type orphan struct {
 	unknown bool   // the server can't say where its kind is served
 }
 
-// HeldKinds are those that are kept although the chart dropped them, unless
+// ProtectedKinds are those that are kept although the chart dropped them, unless
 // Options.PruneKinds names them: with them goes what a chart can't make again.
-func HeldKinds() []string {
+func ProtectedKinds() []string {
 	var out []string
-	for kind := range held {
+	for kind := range protectedKinds {
 		out = append(out, kind[strings.Index(kind, "/")+1:])
 	}
 	slices.Sort(out)
 	return out
 }
 
-var held = map[string]bool{
+var protectedKinds = map[string]bool{
 	"apiextensions.k8s.io/CustomResourceDefinition": true,
 	"/Namespace":             true,
 	"/PersistentVolume":      true,
@@ -262,13 +262,13 @@ func (p *pruner) judge(o orphan, meta *metav1.PartialObjectMetadata) Change {
 		c.Reason = "belongs to release " + owner.String() + " now"
 	case keeps(meta.Annotations), keeps(o.annotations()):
 		c.Reason = KeepAnnotation + ": keep"
-	case odd(meta.Annotations), odd(o.annotations()):
+	case hasUnknownPolicy(meta.Annotations), hasUnknownPolicy(o.annotations()):
 		c.Reason = KeepAnnotation + " is no policy that is known: not deleted"
 	case kind == "/Namespace" && o.id.Name == p.a.owner.Namespace:
 		c.Reason = "the release is recorded in it"
-	case held[kind] && uninstall && o.kept:
+	case protectedKinds[kind] && uninstall && o.kept:
 		c.Reason = "was kept when the chart dropped it"
-	case held[kind] && !slices.Contains(p.a.opts.PruneKinds, o.id.Kind):
+	case protectedKinds[kind] && !slices.Contains(p.a.opts.PruneKinds, o.id.Kind):
 		c.Reason, c.Again = "objects of this kind are kept unless --prune-kind names it", true
 		if p.req.Undo {
 			c.Reason = "objects of this kind are kept when a failed run is undone: delete it if nobody needs it"

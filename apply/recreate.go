@@ -19,8 +19,8 @@ import (
 	"deployer/internal/kube"
 )
 
-// precious kinds are never recreated: with them goes what can't be made again.
-var precious = map[string]bool{
+// neverRecreated are kinds that are not recreated: with them goes what can't be made again.
+var neverRecreated = map[string]bool{
 	"/Namespace":        true,
 	"/PersistentVolume": true,
 	"apiextensions.k8s.io/CustomResourceDefinition": true,
@@ -82,7 +82,7 @@ func (p *planning) recreate(ctx context.Context, u *updating, refusal error, at 
 // foreign tells whether the object was somebody else's until now, or until runs
 // that have failed: then it can't be given back once it is deleted.
 func (u *updating) foreign() bool {
-	return u.adopting || u.c.Provenance.given() && u.c.Provenance.Adopted.Revision != 0
+	return u.adopting || u.c.Provenance.mustBeGivenBack() && u.c.Provenance.Adopted.Revision != 0
 }
 
 // asScaled is what a new object begins as: as the chart has it, but for a number
@@ -103,7 +103,7 @@ func (p *planning) mayRecreate(t *target, live *unstructured.Unstructured, broke
 	annotated, _, _ := annotation.Recreate.Read(t.obj.GetAnnotations())
 	kind := t.id.Group + "/" + t.id.Kind
 	switch {
-	case precious[kind], spared(live.GetAnnotations()), spared(t.obj.GetAnnotations()):
+	case neverRecreated[kind], mayBeKept(live.GetAnnotations()), mayBeKept(t.obj.GetAnnotations()):
 		broken.Never = true
 		return false
 	case kind == "/PersistentVolumeClaim":

@@ -21,7 +21,7 @@ import (
 type requester struct {
 	cluster  *kube.Cluster
 	opts     Options
-	shared   *sharing // what objects have in common
+	shared   *interner // what objects have in common
 	budget   *budget
 	reported *sync.Map // failures that were told of by Options.Warn
 }

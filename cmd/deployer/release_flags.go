@@ -60,7 +60,7 @@ func revisionFlags(s *deploy.Settings) []cli.Flag {
 	const group = "Deploying"
 	return []cli.Flag{
 		&cli.BoolFlag{Name: "map-removed-apis", Category: group, Usage: "objects of API versions that the cluster has removed: use those that took their place unchanged", Destination: &s.MapRemovedAPIs},
-		&cli.GenericFlag{Name: "prune-kind", Category: group, Usage: "delete dropped objects of this kind, too: " + strings.Join(apply.HeldKinds(), ", ") + " (may be repeated)", Value: &choices{values: &s.PruneKinds, words: apply.HeldKinds()}},
+		&cli.GenericFlag{Name: "prune-kind", Category: group, Usage: "delete dropped objects of this kind, too: " + strings.Join(apply.ProtectedKinds(), ", ") + " (may be repeated)", Value: &choices{values: &s.PruneKinds, words: apply.ProtectedKinds()}},
 	}
 }
 

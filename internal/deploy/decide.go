@@ -109,7 +109,7 @@ func (d *Deployer) newApplier(op *Operation) *apply.Applier {
 	case op.Verb == Uninstall:
 		// What the templates made goes with the release, as with Helm; the
 		// annotation helm.sh/resource-policy keeps what must outlive it.
-		opts.PruneKinds = apply.HeldKinds()
+		opts.PruneKinds = apply.ProtectedKinds()
 	case op.Verb == Rollback:
 		opts.PartialDiscovery = true // it renders nothing
 	case op.Verb == Install || op.Verb == Upgrade:

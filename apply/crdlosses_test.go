@@ -55,10 +55,10 @@ func TestLowered(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			live, next := crdOf(t, tt.live), crdOf(t, tt.next)
-			if got := fmt.Sprint(lowered(live, next)); got != tt.want {
+			if got := fmt.Sprint(lossesOf(live, next)); got != tt.want {
 				t.Errorf("got %s, want %s", got, tt.want)
 			}
-			if same := surface(live) == surface(next); same != (tt.live == tt.next) && len(tt.want) > 2 {
+			if same := definitionDigest(live) == definitionDigest(next); same != (tt.live == tt.next) && len(tt.want) > 2 {
 				t.Errorf("the digests are the same: %v", same)
 			}
 		})
@@ -87,7 +87,7 @@ func TestCovers(t *testing.T) {
 		{loss{version: "v2", text: notServedAnyMore}, loss{version: "v2beta1", path: "spec"}, false},
 		{loss{version: "v1", text: "subresource status"}, field, false},
 	} {
-		if got := covers(tt.brought.place(), tt.gone.place()); got != tt.want {
+		if got := placeCovers(tt.brought.place(), tt.gone.place()); got != tt.want {
 			t.Errorf("%q covers %q: %v, want %v", tt.brought.place(), tt.gone.place(), got, tt.want)
 		}
 	}

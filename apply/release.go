@@ -131,9 +131,9 @@ func resourcePolicy(annotations map[string]string) string {
 	return strings.ToLower(strings.TrimSpace(annotations[KeepAnnotation]))
 }
 
-// odd says that a resource policy is none that Helm knows: a misspelt keep must
+// hasUnknownPolicy says that a resource policy is none that Helm knows: a misspelt keep must
 // not cost an object its life.
-func odd(annotations map[string]string) bool {
+func hasUnknownPolicy(annotations map[string]string) bool {
 	switch resourcePolicy(annotations) {
 	case "", "keep", "delete":
 		return false
@@ -141,9 +141,11 @@ func odd(annotations map[string]string) bool {
 	return true
 }
 
-// spared says that an object isn't to be deleted, or that its policy may have
+// mayBeKept says that an object isn't to be deleted, or that its policy may have
 // meant that.
-func spared(annotations map[string]string) bool { return keeps(annotations) || odd(annotations) }
+func mayBeKept(annotations map[string]string) bool {
+	return keeps(annotations) || hasUnknownPolicy(annotations)
+}
 
 func isHook(obj *unstructured.Unstructured) bool {
 	_, ok := obj.GetAnnotations()[hookAnnotation]

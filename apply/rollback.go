@@ -40,7 +40,7 @@ func (p *planning) goingBack(t *target, want, live *unstructured.Unstructured) (
 // gone back to have adopted an object, and it is still to be given back.
 func (p *planning) adoptedSince(t *target, live metav1.Object) bool {
 	from := p.past.provenance[t.id]
-	if p.req.BackTo == 0 || !from.given() || !from.is(live) || from.Adopted.Revision <= p.req.BackTo {
+	if p.req.BackTo == 0 || !from.mustBeGivenBack() || !from.describes(live) || from.Adopted.Revision <= p.req.BackTo {
 		return false
 	}
 	a := live.GetAnnotations()

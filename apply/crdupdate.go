@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -25,21 +26,21 @@ const mostPlaces = 200
 // BroughtBy is what a release has brought that made a definition as a manifest
 // has it; for revisions that don't say it themselves.
 func BroughtBy(crd *unstructured.Unstructured) Brought {
-	return Brought{Left: surface(crd), Whole: true}
+	return Brought{Left: definitionDigest(crd), Whole: true}
 }
 
-// mine says what of a live definition is this release's: nothing unless it is
+// contributionOf says what of a live definition is this release's: nothing unless it is
 // exactly as the release left it.
-func (p *planning) mine(t *target, live *unstructured.Unstructured) *Brought {
+func (p *planning) contributionOf(t *target, live *unstructured.Unstructured) *Brought {
 	b, ok := p.req.Brought[Key(t.id)]
-	if !ok || b.Left == "" || b.Left != surface(live) {
+	if !ok || b.Left == "" || b.Left != definitionDigest(live) {
 		return nil
 	}
 	return &b
 }
 
-// others are those of losses that b hasn't brought.
-func (b *Brought) others(losses []loss) []loss {
+// notIncluding are those of losses that b hasn't brought.
+func (b *Brought) notIncluding(losses []loss) []loss {
 	if b == nil {
 		return losses
 	}
@@ -47,29 +48,29 @@ func (b *Brought) others(losses []loss) []loss {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(losses), func(l loss) bool {
-		return slices.ContainsFunc(b.Places, func(place string) bool { return covers(place, l.place()) })
+		return slices.ContainsFunc(b.Places, func(place string) bool { return placeCovers(place, l.place()) })
 	})
 }
 
-// adding decides about a definition of crds/ that is there. By default the chart
+// updateDefinition decides about a definition of crds/ that is there. By default the chart
 // only adds to what others have brought: an update that would take something away
 // isn't made.
-func (p *planning) adding(ctx context.Context, t *target, want, live *unstructured.Unstructured) (Change, error) {
-	mine := p.mine(t, live)
+func (p *planning) updateDefinition(ctx context.Context, t *target, want, live *unstructured.Unstructured) (Change, error) {
+	contribution := p.contributionOf(t, live)
 	adds := p.a.opts.CRDs == AddCRDs
-	if gone := mine.others(lowered(live, wholeOf(want, live))); adds && len(gone) > 0 {
+	if gone := contribution.notIncluding(lossesOf(live, completed(want, live))); adds && len(gone) > 0 {
 		return p.leaveDefinition(t, live, want, gone), nil
 	}
 	c, err := p.existing(ctx, t, want, live)
 	if err != nil {
 		return c, err
 	}
-	c.was = mine
+	c.was = contribution
 	if c.Action != Update || c.Result == nil {
 		return c, nil
 	}
 	c.execution.bindTo(live) // and to nothing that others make of it meanwhile
-	switch gone := mine.others(lowered(live, c.Result)); {
+	switch gone := contribution.notIncluding(lossesOf(live, c.Result)); {
 	case len(gone) > 0 && adds:
 		return p.leaveDefinition(t, live, want, gone), nil
 	case len(gone) > 0:
@@ -78,18 +79,16 @@ func (p *planning) adding(ctx context.Context, t *target, want, live *unstructur
 	return c, nil
 }
 
-// wholeOf is what the chart states, and of a part that it leaves to others what
+// completed is what the chart states, and of a part that it leaves to others what
 // is there.
-func wholeOf(want, live *unstructured.Unstructured) *unstructured.Unstructured {
+func completed(want, live *unstructured.Unstructured) *unstructured.Unstructured {
 	if conversionOf(want) != "" {
 		return want
 	}
 	out := shallow(want)
 	spec, _ := want.Object["spec"].(map[string]any)
 	copied := map[string]any{}
-	for key, value := range spec {
-		copied[key] = value
-	}
+	maps.Copy(copied, spec)
 	if conversion, ok, _ := unstructured.NestedFieldNoCopy(live.Object, "spec", "conversion"); ok {
 		copied["conversion"] = conversion
 	}
@@ -145,7 +144,7 @@ func (c Change) TakesAway() string {
 	if c.Action != Update || c.Live == nil || c.Result == nil || !isCRD(c.ID) {
 		return ""
 	}
-	return listed(lowered(c.Live, c.Result))
+	return listed(lossesOf(c.Live, c.Result))
 }
 
 // brought is what a release has to remember of a definition of crds/ that it has
@@ -158,14 +157,14 @@ func (c Change) brought() *Brought {
 		b := BroughtBy(c.Result)
 		return &b
 	case c.Action == Update && c.Live != nil:
-		b := Brought{Left: surface(c.Result)}
+		b := Brought{Left: definitionDigest(c.Result)}
 		if c.was != nil {
 			b.Whole, b.Places = c.was.Whole, c.was.Places
 		}
 		if b.Whole {
 			return &b
 		}
-		for _, l := range lowered(c.Result, c.Live) {
+		for _, l := range lossesOf(c.Result, c.Live) {
 			if !slices.Contains(b.Places, l.place()) {
 				b.Places = append(slices.Clone(b.Places), l.place())
 			}

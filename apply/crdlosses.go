@@ -5,8 +5,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
-	"sort"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -35,7 +35,7 @@ func (l loss) String() string {
 
 const notServedAnyMore = "no longer served"
 
-// place names the loss, for covers: a version or a field, which have others in
+// place names the loss, for placeCovers: a version or a field, which have others in
 // them, or one thing about it.
 func (l loss) place() string {
 	if l.text == "" || l.text == notServedAnyMore {
@@ -44,17 +44,17 @@ func (l loss) place() string {
 	return l.version + " " + l.path + " (" + l.text + ")"
 }
 
-// covers tells whether a place is the other one, or has it in it.
-func covers(place, other string) bool {
+// placeCovers tells whether a place is the other one, or has it in it.
+func placeCovers(place, other string) bool {
 	rest, ok := strings.CutPrefix(other, place)
 	return ok && (rest == "" || strings.HasSuffix(place, " ") || strings.ContainsRune(".[ ", rune(rest[0])))
 }
 
-// lowered lists what would be lost if a definition were replaced by another one.
+// lossesOf lists what would be lost if a definition were replaced by another one.
 // Rules about values, such as patterns and bounds, are not in it: they take
 // nothing away from what is stored.
-func lowered(live, next *unstructured.Unstructured) []loss {
-	l := &lowering{}
+func lossesOf(live, next *unstructured.Unstructured) []loss {
+	l := &lossFinder{}
 	if was, is := defines(live).Kind, defines(next).Kind; was != is {
 		l.add("", "", fmt.Sprintf("kind %s", was))
 	}
@@ -96,28 +96,28 @@ func conversionOf(crd *unstructured.Unstructured) string {
 	return strategy
 }
 
-// lowering is one comparison of two definitions.
-type lowering struct{ found []loss }
+// A lossFinder compares two definitions.
+type lossFinder struct{ found []loss }
 
-func (l *lowering) add(version, path, text string) {
+func (l *lossFinder) add(version, path, text string) {
 	l.found = append(l.found, loss{version, path, text})
 }
 
 // root compares schemas. What every object has needn't be in them.
-func (l *lowering) root(version string, was, is map[string]any) {
+func (l *lossFinder) root(version string, was, is map[string]any) {
 	l.node(version, "", was, is, "apiVersion", "kind", "metadata")
 }
 
 // node compares two nodes of structural schemas at one path.
-func (l *lowering) node(version, path string, was, is map[string]any, except ...string) {
-	if gone := goneTypes(was, is); gone != "" {
+func (l *lossFinder) node(version, path string, was, is map[string]any, except ...string) {
+	if gone := lostTypes(was, is); gone != "" {
 		l.add(version, path, gone)
 		return
 	}
 	if was["nullable"] == true && is["nullable"] != true && !preserves(is) {
 		l.add(version, path, "nullable")
 	}
-	for _, value := range goneValues(was, is) {
+	for _, value := range lostValues(was, is) {
 		l.add(version, path, "value "+value)
 	}
 	if preserves(was) && !preserves(is) && is["additionalProperties"] != true {
@@ -127,10 +127,10 @@ func (l *lowering) node(version, path string, was, is map[string]any, except ...
 	l.children(version, path, was, is)
 }
 
-func (l *lowering) properties(version, path string, was, is map[string]any, except []string) {
+func (l *lossFinder) properties(version, path string, was, is map[string]any, except []string) {
 	had, _ := was["properties"].(map[string]any)
 	has, _ := is["properties"].(map[string]any)
-	for _, name := range sortedKeys(had) {
+	for _, name := range slices.Sorted(maps.Keys(had)) {
 		field, _ := had[name].(map[string]any)
 		next, stays := has[name].(map[string]any)
 		value, open := is["additionalProperties"].(map[string]any)
@@ -148,7 +148,7 @@ func (l *lowering) properties(version, path string, was, is map[string]any, exce
 }
 
 // children compares what stands for all values of a map and all items of a list.
-func (l *lowering) children(version, path string, was, is map[string]any) {
+func (l *lossFinder) children(version, path string, was, is map[string]any) {
 	for _, child := range [][2]string{{"additionalProperties", "[*]"}, {"items", "[]"}} {
 		key, sign := child[0], child[1]
 		had, some := was[key].(map[string]any)
@@ -170,15 +170,6 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-func sortedKeys(m map[string]any) []string {
-	keys := make([]string, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-	sort.Strings(keys)
-	return keys
-}
-
 func preserves(node map[string]any) bool { return node["x-kubernetes-preserve-unknown-fields"] == true }
 
 // typesOf are the types of values that a node allows; nil means any.
@@ -196,8 +187,8 @@ func typesOf(node map[string]any) []string {
 	}
 }
 
-// goneTypes says that values of a type wouldn't be allowed any more.
-func goneTypes(was, is map[string]any) string {
+// lostTypes says that values of a type wouldn't be allowed any more.
+func lostTypes(was, is map[string]any) string {
 	next := typesOf(is)
 	if next == nil {
 		return ""
@@ -213,8 +204,8 @@ func goneTypes(was, is map[string]any) string {
 	return fmt.Sprintf("type %s -> %s", from, strings.Join(next, " or "))
 }
 
-// goneValues are those of an enumeration that its successor lacks.
-func goneValues(was, is map[string]any) []string {
+// lostValues are those of an enumeration that its successor lacks.
+func lostValues(was, is map[string]any) []string {
 	had, _ := was["enum"].([]any)
 	has, some := is["enum"].([]any)
 	var out []string
@@ -226,14 +217,14 @@ func goneValues(was, is map[string]any) []string {
 	return out
 }
 
-// surface is a digest of all that lowered compares.
-func surface(crd *unstructured.Unstructured) string {
+// definitionDigest is a digest of all that lossesOf compares.
+func definitionDigest(crd *unstructured.Unstructured) string {
 	versions := map[string]any{}
 	for _, v := range versionsOf(crd) {
 		name, _ := v["name"].(string)
 		_, status, _ := unstructured.NestedFieldNoCopy(v, "subresources", "status")
 		_, scale, _ := unstructured.NestedFieldNoCopy(v, "subresources", "scale")
-		versions[name] = []any{v["served"], status, scale, essence(schemaOf(v))}
+		versions[name] = []any{v["served"], status, scale, comparedSchema(schemaOf(v))}
 	}
 	data, err := json.Marshal([]any{defines(crd).Kind, conversionOf(crd) == "Webhook", versions})
 	if err != nil {
@@ -243,8 +234,8 @@ func surface(crd *unstructured.Unstructured) string {
 	return base64.RawStdEncoding.EncodeToString(sum[:12])
 }
 
-// essence is a node of a schema with what lowered reads of it.
-func essence(node map[string]any) map[string]any {
+// comparedSchema is a node of a schema with what lossesOf reads of it.
+func comparedSchema(node map[string]any) map[string]any {
 	out := map[string]any{}
 	for key, value := range node {
 		switch key {
@@ -255,14 +246,14 @@ func essence(node map[string]any) map[string]any {
 		case "items", "additionalProperties":
 			out[key] = value
 			if child, ok := value.(map[string]any); ok {
-				out[key] = essence(child)
+				out[key] = comparedSchema(child)
 			}
 		case "properties":
 			fields := map[string]any{}
 			children, _ := value.(map[string]any)
 			for name, child := range children {
 				m, _ := child.(map[string]any)
-				fields[name] = essence(m)
+				fields[name] = comparedSchema(m)
 			}
 			out[key] = fields
 		}

@@ -24,7 +24,7 @@ func TestSharing(t *testing.T) {
 			"items":  []any{},
 		}}
 	}
-	s := newSharing()
+	s := newInterner()
 	var shared []*unstructured.Unstructured
 	for _, obj := range []*unstructured.Unstructured{
 		object("a", 1, int64(80)), object("b", 1, int64(80)), object("c", 2, "80"), object("c", 2, float64(80)), object("c", 2, nil),

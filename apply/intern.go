@@ -8,24 +8,24 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// sharing lets objects have equal parts between them. The objects of a chart are
+// interner lets objects have equal parts between them. The objects of a chart are
 // alike, in labels, in who manages which fields; and what the server says of one,
 // before and after a request, differs in little. Nobody changes these objects in
 // place.
-type sharing struct {
+type interner struct {
 	mu    sync.Mutex
 	seed  maphash.Seed
 	parts map[uint64]any
 	names map[string]string
 }
 
-func newSharing() *sharing {
-	return &sharing{seed: maphash.MakeSeed(), parts: map[uint64]any{}, names: map[string]string{}}
+func newInterner() *interner {
+	return &interner{seed: maphash.MakeSeed(), parts: map[uint64]any{}, names: map[string]string{}}
 }
 
 // of returns obj, having replaced what an earlier object had too. Nobody else may
 // have obj, or a part of it, yet.
-func (s *sharing) of(obj *unstructured.Unstructured) *unstructured.Unstructured {
+func (s *interner) of(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	if obj == nil {
 		return nil
 	}
@@ -37,7 +37,7 @@ func (s *sharing) of(obj *unstructured.Unstructured) *unstructured.Unstructured 
 
 // within is an object, or its metadata, made of shared parts. As a whole they are
 // like no other.
-func (s *sharing) within(m map[string]any) map[string]any {
+func (s *interner) within(m map[string]any) map[string]any {
 	out := make(map[string]any, len(m))
 	for name, value := range m {
 		if meta, ok := value.(map[string]any); ok && name == "metadata" {
@@ -49,7 +49,7 @@ func (s *sharing) within(m map[string]any) map[string]any {
 	return out
 }
 
-func (s *sharing) name(name string) string {
+func (s *interner) name(name string) string {
 	if first, ok := s.names[name]; ok {
 		return first
 	}
@@ -59,7 +59,7 @@ func (s *sharing) name(name string) string {
 
 // one returns the first value that was equal to v, and the hash of both. Parts of
 // v are replaced likewise.
-func (s *sharing) one(v any) (any, uint64) {
+func (s *interner) one(v any) (any, uint64) {
 	var sum uint64
 	switch v := v.(type) {
 	case map[string]any:
