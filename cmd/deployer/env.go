@@ -167,7 +167,7 @@ func (e *env) finish(ctx context.Context, err error) int {
 	code := e.exitCode(ctx, err)
 	e.printHeldWarnings(err)
 	if unwritten != nil && e.view != nil {
-		e.view.Untold(code, unwritten)
+		e.view.RecordUnwritten(code, unwritten)
 	}
 	var shown alreadyShown
 	switch {

@@ -79,7 +79,7 @@ const stoppedVerdict = "STOPPED"
 
 // A collector takes the causes out of an error.
 type collector struct {
-	tally   *state
+	state   *state
 	causes  []Cause
 	verdict string
 	hook    *deploy.HookError
@@ -92,7 +92,7 @@ func (c *collector) collect(err error) {
 		c.plain(err)
 	}
 	if len(c.causes) > 0 && c.verdict != "REJECTED" {
-		c.causes[0].Next = append(c.causes[0].Next, c.tally.backSteps(c.causes[0].Before)...)
+		c.causes[0].Next = append(c.causes[0].Next, c.state.backSteps(c.causes[0].Before)...)
 	}
 }
 
@@ -192,7 +192,7 @@ func (c *collector) decorate(cause *Cause) {
 
 func (c *collector) tracked(causes []track.Cause) {
 	for _, from := range causes {
-		cause := c.tally.cause(from)
+		cause := c.state.cause(from)
 		c.decorate(&cause)
 		c.causes = append(c.causes, cause)
 	}
@@ -228,7 +228,7 @@ func (c *collector) timeout(e *track.TimeoutError) {
 			message = strings.TrimSpace(message + " (waited " + textfmt.Duration(s.Waited) + ")")
 		}
 		cause := Cause{Class: class, Title: title, Fatal: class == "timeout", Objects: []string{s.ID.String()}, Message: message}
-		cause.Source = c.tally.changes[s.ID].Source
+		cause.Source = c.state.changes[s.ID].Source
 		cause.Next = nextFor(class, stepInput{id: s.ID})
 		c.decorate(&cause)
 		c.causes = append(c.causes, cause)

@@ -56,7 +56,7 @@ func junitOf(r Result) junitSuites {
 	causes := map[string]Cause{}
 	for _, c := range r.Causes {
 		for _, o := range c.Objects {
-			if _, told := causes[o]; !told {
+			if _, named := causes[o]; !named {
 				causes[o] = c
 			}
 		}
@@ -97,13 +97,4 @@ func junitOf(r Result) junitSuites {
 		}
 	}
 	return junitSuites{Suite: suite}
-}
-
-// text is the cause as the report of a failure writes it.
-func (c Cause) text() string {
-	var b strings.Builder
-	for _, l := range c.lines(textfmt.ASCIIGlyphs()) {
-		b.WriteString(l + "\n")
-	}
-	return b.String()
 }

@@ -29,24 +29,29 @@ const (
 // lines shows a run as lines, each of which can be understood alone: time since
 // the beginning, a word, the object, the news.
 type lines struct {
-	*View
+	screen   *screen
+	runs     *runs
 	out      func(text string)
 	silent   bool // no heartbeat: something else shows what is waited for
 	last     time.Time
 	waiting  bool // the first line of the wait has been printed
 	waitFrom time.Time
 
-	word     string // of the line being gathered
-	why      string
-	names    []string
-	since    time.Time
+	gathered gathered
 	problems map[kube.ID]string // last told, to tell each once
 	warned   map[string]bool    // told before the run began
 	group    string             // open in the log of the CI system
 }
 
-func newLines(e *View, out func(string)) *lines {
-	return &lines{View: e, out: out, last: e.now(), problems: map[kube.ID]string{}, warned: map[string]bool{}}
+// gathered are objects with the same news, which share a line.
+type gathered struct {
+	word, why string
+	names     []string
+	since     time.Time
+}
+
+func newLines(s *screen, r *runs, out func(string)) *lines {
+	return &lines{screen: s, runs: r, out: out, last: s.now(), problems: map[kube.ID]string{}, warned: map[string]bool{}}
 }
 
 func (l *lines) observe(event deploy.Event) {
@@ -55,7 +60,7 @@ func (l *lines) observe(event deploy.Event) {
 		l.began(e)
 	case deploy.StepBegan:
 		if e.Step == deploy.StepWait {
-			l.waiting, l.waitFrom = false, l.now()
+			l.waiting, l.waitFrom = false, l.screen.now()
 		}
 	case deploy.Applied:
 		l.applied(e)
@@ -73,11 +78,11 @@ func (l *lines) observe(event deploy.Event) {
 }
 
 func (l *lines) began(e deploy.Began) {
-	release, namespace, revision := l.tally.name()
+	release, namespace, revision := l.runs.current.name()
 	if e.Operation == nil {
 		return
 	}
-	text := fmt.Sprintf("%s %s %s", release, l.glyphs.Arrow, namespace)
+	text := fmt.Sprintf("%s %s %s", release, l.screen.glyphs.Arrow, namespace)
 	if revision > 0 && e.Operation.Verb != deploy.Uninstall {
 		text += fmt.Sprintf(" revision %d", revision)
 	}
@@ -90,8 +95,8 @@ func (l *lines) began(e deploy.Began) {
 		sentence := strings.TrimPrefix(plan.Outline(e.Operation).Conclusion(), "Plan: ")
 		l.say("plan", fmt.Sprintf("%s of %s: %s", e.Operation.Verb, text, sentence))
 	}
-	for _, w := range l.tally.warnings {
-		if len(l.earlier) == 0 && !l.warned[w] {
+	for _, w := range l.runs.current.warnings {
+		if len(l.runs.failed) == 0 && !l.warned[w] {
 			l.warn(w)
 		}
 	}
@@ -113,9 +118,9 @@ func (l *lines) applied(e deploy.Applied) {
 }
 
 func (l *lines) hookRan(e deploy.HookRan) {
-	name := textfmt.Line(l.tally.hookName(e.Hook))
+	name := textfmt.Line(l.runs.current.hookName(e.Hook))
 	if e.Err != nil {
-		l.say("FAILED", fmt.Sprintf("hook %s after %s: %s", name, textfmt.Duration(e.Took), l.text(textfmt.FirstLine(e.Err.Error()))))
+		l.say("FAILED", fmt.Sprintf("hook %s after %s: %s", name, textfmt.Duration(e.Took), l.screen.text(textfmt.FirstLine(e.Err.Error()))))
 		return
 	}
 	l.say("hook", fmt.Sprintf("%s succeeded in %s", name, textfmt.Duration(e.Took)))
@@ -127,10 +132,10 @@ func (l *lines) stepEnded(e deploy.StepEnded) {
 		l.flush()
 	case e.Step == deploy.StepApply:
 		l.flush()
-		l.say("applied", fmt.Sprintf("%d/%d: %s", l.tally.applied, l.tally.toApply, l.tally.sums()))
+		l.say("applied", fmt.Sprintf("%d/%d: %s", l.runs.current.progress.applied.done, l.runs.current.progress.applied.total, l.runs.current.sums()))
 	case e.Step == deploy.StepWait:
 		l.flush()
-		l.say(string(l.tally.aim()), fmt.Sprintf("%s %s in %s", all(e.Objects), l.tally.aim(), textfmt.Duration(e.Took)))
+		l.say(string(l.runs.current.aim()), fmt.Sprintf("%s %s in %s", all(e.Objects), l.runs.current.aim(), textfmt.Duration(e.Took)))
 	}
 }
 
@@ -161,7 +166,7 @@ func (l *lines) saw(r track.Report) {
 
 func (l *lines) status(s track.Status) {
 	id := textfmt.Line(s.ID.String())
-	if o := l.tally.tracked[s.ID]; o != nil && o.hook && s.State != track.Failed {
+	if o := l.runs.current.tracked[s.ID]; o != nil && o.hook && s.State != track.Failed {
 		return // its own line tells how a hook ended
 	}
 	switch s.State {
@@ -175,7 +180,7 @@ func (l *lines) status(s track.Status) {
 		for _, note := range s.Notes {
 			id += " (" + textfmt.Line(note) + ")"
 		}
-		if o := l.tally.tracked[s.ID]; o != nil && o.took >= time.Second {
+		if o := l.runs.current.tracked[s.ID]; o != nil && o.took >= time.Second {
 			id += " " + textfmt.Duration(o.took)
 		}
 		l.gather("ready", id, "")
@@ -220,22 +225,22 @@ func (l *lines) warn(text string) {
 
 // gather collects objects with the same news, for the same reason, into one line.
 func (l *lines) gather(word, name, why string) {
-	if l.word != word || l.why != why {
+	if l.gathered.word != word || l.gathered.why != why {
 		l.flush()
 	}
-	if len(l.names) == 0 {
-		l.word, l.why, l.since = word, why, l.now()
+	if len(l.gathered.names) == 0 {
+		l.gathered.word, l.gathered.why, l.gathered.since = word, why, l.screen.now()
 	}
-	l.names = append(l.names, name)
+	l.gathered.names = append(l.gathered.names, name)
 }
 
 // flush prints the line that was being gathered.
 func (l *lines) flush() {
-	if len(l.names) == 0 {
+	if len(l.gathered.names) == 0 {
 		return
 	}
-	names, word, why := l.names, l.word, l.why
-	l.names, l.word, l.why = nil, "", ""
+	names, word, why := l.gathered.names, l.gathered.word, l.gathered.why
+	l.gathered.names, l.gathered.word, l.gathered.why = nil, "", ""
 	text := strings.Join(names[:min(len(names), maxNames)], ", ")
 	if more := len(names) - maxNames; more > 0 {
 		text += fmt.Sprintf(" and %d more", more)
@@ -254,10 +259,10 @@ func (l *lines) say(word, text string) {
 }
 
 func (l *lines) print(word, text string) {
-	l.last = l.now()
-	elapsed := l.last.Sub(l.View.began)
+	l.last = l.screen.now()
+	elapsed := l.last.Sub(l.screen.began)
 	stamp := fmt.Sprintf("%02d:%02d", int(elapsed.Minutes()), int(elapsed.Seconds())%60)
-	l.out(l.palette.Faint.Sprint(stamp) + " " + l.paint(word) + " " + text + "\n")
+	l.out(l.screen.palette.Faint.Sprint(stamp) + " " + l.paint(word) + " " + text + "\n")
 }
 
 // open changes the group of the CI system's log; empty is none.
@@ -266,10 +271,10 @@ func (l *lines) open(group string) {
 		return
 	}
 	if l.group != "" {
-		l.out(l.ci.end(l.group, l.now()))
+		l.out(l.screen.ci.end(l.group, l.screen.now()))
 	}
 	if group != "" {
-		l.out(l.ci.begin(group, l.now()))
+		l.out(l.screen.ci.begin(group, l.screen.now()))
 	}
 	l.group = group
 }
@@ -278,38 +283,38 @@ func (l *lines) paint(word string) string {
 	padded := textfmt.Pad(word, 8)
 	switch word {
 	case "ready", "gone", "recovered", "hook":
-		return l.palette.Good.Sprint(padded)
+		return l.screen.palette.Good.Sprint(padded)
 	case "problem", "warn":
-		return l.palette.Warn.Sprint(padded)
+		return l.screen.palette.Warn.Sprint(padded)
 	case "FAILED":
-		return l.palette.Bad.Sprint(padded)
+		return l.screen.palette.Bad.Sprint(padded)
 	case "log":
-		return l.palette.Faint.Sprint(padded)
+		return l.screen.palette.Faint.Sprint(padded)
 	}
 	return padded
 }
 
 func (l *lines) tick() {
-	now := l.now()
-	if len(l.names) > 0 && now.Sub(l.since) >= gather {
+	now := l.screen.now()
+	if len(l.gathered.names) > 0 && now.Sub(l.gathered.since) >= gather {
 		l.flush()
 	}
-	if l.silent || l.tally.ended != nil {
+	if l.silent || l.runs.current.ended != nil {
 		return
 	}
-	first := l.tally.step == deploy.StepWait && !l.waiting && now.Sub(l.waitFrom) >= firstWaitingLine
-	if (first || now.Sub(l.last) >= maxSilence) && len(l.names) == 0 {
-		l.beat()
+	first := l.runs.current.step == deploy.StepWait && !l.waiting && now.Sub(l.waitFrom) >= firstWaitingLine
+	if (first || now.Sub(l.last) >= maxSilence) && len(l.gathered.names) == 0 {
+		l.sayWaiting()
 	}
 }
 
-// beat tells what is still waited for.
-func (l *lines) beat() {
-	unready := l.tally.unready()
-	if l.tally.step == deploy.StepWait {
+// sayWaiting tells what is still waited for.
+func (l *lines) sayWaiting() {
+	unready := l.runs.current.unready()
+	if l.runs.current.step == deploy.StepWait {
 		l.waiting = true
 	}
-	switch step := l.tally.step; {
+	switch step := l.runs.current.step; {
 	case step == "":
 		l.say("waiting", "for the plan and the lock of the release")
 		return
@@ -329,7 +334,7 @@ func (l *lines) beat() {
 		if why := reasonOf(o.status); why != "" {
 			text += " (" + why + ")"
 		}
-		parts = append(parts, text+" "+textfmt.Duration(l.tally.age(o)))
+		parts = append(parts, text+" "+textfmt.Duration(l.runs.current.age(o)))
 	}
 	text := fmt.Sprintf("%d left: %s", len(unready), strings.Join(parts, ", "))
 	if more := len(unready) - maxWaiting; more > 0 {

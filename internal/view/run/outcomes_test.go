@@ -38,7 +38,7 @@ func (s *studio) hookFails(t testing.TB) {
 	s.Observe(deploy.HookRan{Hook: op.Hooks.Before[0], Took: 2 * time.Second, Err: err})
 	s.Observe(deploy.StepEnded{Step: "pre-upgrade hooks", Objects: 1, Took: 2 * time.Second, Err: err})
 	op.Next.Info.Status = helmrelease.StatusFailed
-	s.Observe(deploy.Ended{Operation: op, Record: op.Next, Took: s.clock.Sub(s.began), Err: err})
+	s.Observe(deploy.Ended{Operation: op, Record: op.Next, Took: s.clock.Sub(s.screen.began), Err: err})
 }
 
 // timesOut is a run in which one container isn't ready in time, the API server
@@ -67,7 +67,7 @@ func (s *studio) timesOut(t testing.TB) {
 	}
 	s.Observe(deploy.StepEnded{Step: "wait", Objects: 7, Took: 37 * time.Second, Err: err})
 	op.Next.Info.Status = helmrelease.StatusFailed
-	s.Observe(deploy.Ended{Operation: op, Record: op.Next, Took: s.clock.Sub(s.began), Err: err})
+	s.Observe(deploy.Ended{Operation: op, Record: op.Next, Took: s.clock.Sub(s.screen.began), Err: err})
 }
 
 // TestOutcomes shows one success and three failures on a terminal, in the log

@@ -15,38 +15,44 @@ const (
 	maxPods, maxEvents, maxLog = 3, 5, 20
 )
 
-// report writes how it ended to standard error.
-func (e *View) report(r Result) {
-	if r.Error == "" && r.Rollback == nil {
-		if e.opts.Progress != "none" && !e.opts.Quiet {
-			e.write(e.success(r))
-		}
-		return
+// A reporter writes how a run ended, for people.
+type reporter struct {
+	screen *screen
+	state  *state // of the last run
+}
+
+// report is empty when nobody wants to read of a success.
+func (rep *reporter) report(r Result) string {
+	switch o := rep.screen.opts; {
+	case r.Error != "" || r.Rollback != nil:
+		return rep.failure(r)
+	case o.Progress == "none" || o.Quiet:
+		return ""
 	}
-	e.write(e.failure(r))
+	return rep.success(r)
 }
 
 // success is the line that stays of a run that went well.
-func (e *View) success(r Result) string {
-	p, g := e.palette, e.glyphs
+func (rep *reporter) success(r Result) string {
+	p, g := rep.screen.palette, rep.screen.glyphs
 	verb := map[string]string{"uninstall": "uninstalled from", "rollback": "rolled back in", "test": "tested in", "watch": "ready in"}[r.Verb]
 	if verb == "" {
 		verb = "deployed to"
 	}
 	text := fmt.Sprintf("%s %s %s %s in %s", p.Good.Sprint(g.Good), p.Bold.Sprint(textfmt.Line(r.Release)), verb, textfmt.Line(r.Namespace), took(r))
-	total := len(r.Objects) - e.tally.hookObjects()
+	total := len(r.Objects) - rep.state.hookObjects()
 	switch r.Verb {
 	case "test":
-		text += fmt.Sprintf(" %s %s", g.Dot, passed(e.tally.hooked))
+		text += fmt.Sprintf(" %s %s", g.Dot, passed(rep.state.progress.hooked.done))
 	case "watch":
 		text += fmt.Sprintf(" %s %s", g.Dot, textfmt.Count(total, "object"))
 	default:
-		text += fmt.Sprintf(" %s %s: %s", g.Dot, textfmt.Count(total, "object"), e.tally.sums())
+		text += fmt.Sprintf(" %s %s: %s", g.Dot, textfmt.Count(total, "object"), rep.state.sums())
 	}
 	if n := r.Summary.Unverified; n > 0 {
 		text += fmt.Sprintf(", %d ready unverified", n)
 	}
-	if slow := e.tally.slowest(); slow != nil {
+	if slow := rep.state.slowest(); slow != nil {
 		text += fmt.Sprintf(" %s slowest %s %s", g.Dot, textfmt.Line(slow.status.ID.String()), textfmt.Duration(slow.took))
 	}
 	text += "\n"
@@ -80,14 +86,14 @@ func (t *state) hookObjects() int {
 }
 
 // failure is the report of a run that went wrong. The last line is the verdict.
-func (e *View) failure(r Result) string {
-	p, g := e.palette, e.glyphs
+func (rep *reporter) failure(r Result) string {
+	p, g := rep.screen.palette, rep.screen.glyphs
 	var b strings.Builder
 	b.WriteString("\n" + p.Bad.Sprint(g.Bad) + " " + p.Bold.Sprint(headlineOf(r, g)) + "\n")
 	shown := r.Causes[:min(len(r.Causes), maxCauses)]
 	for i, c := range shown {
 		if c.Fatal {
-			b.WriteString(e.ci.annotation(strings.Join(c.Objects[:min(1, len(c.Objects))], ""), textfmt.Line(c.headline()+": "+c.Message)))
+			b.WriteString(rep.screen.ci.annotation(strings.Join(c.Objects[:min(1, len(c.Objects))], ""), textfmt.Line(c.headline()+": "+c.Message)))
 		}
 		head := fmt.Sprintf("%d) %s", i+1, c.headline())
 		tag := c.Class
@@ -95,34 +101,34 @@ func (e *View) failure(r Result) string {
 			tag += ", not yet fatal"
 		}
 		fmt.Fprintf(&b, "\n%s  %s\n", p.Bold.Sprint(textfmt.Line(head)), p.Faint.Sprint("["+textfmt.Line(tag)+"]"))
-		e.details(&b, c)
+		rep.details(&b, c)
 	}
 	if more := len(r.Causes) - len(shown); more > 0 {
 		fmt.Fprintf(&b, "\n%s not shown\n", textfmt.Count(more, "more cause"))
 	}
-	e.bystanders(&b, r)
+	rep.otherObjects(&b, r)
 	if r.verdict == stoppedVerdict && r.Summary.NotReady > 0 && r.Status == "failed" {
 		b.WriteString("\nwhat was applied stays, and its rollout goes on in the cluster\n")
 	}
-	b.WriteString("\n" + e.verdict(r) + "\n")
+	b.WriteString("\n" + rep.verdict(r) + "\n")
 	return b.String()
 }
 
 // details writes the lines of a cause, its log folded where that is possible.
-func (e *View) details(b *strings.Builder, c Cause) {
+func (rep *reporter) details(b *strings.Builder, c Cause) {
 	log, next := c.Logs, c.Next
 	c.Logs, c.Next = nil, nil
-	for _, l := range c.lines(e.glyphs) {
+	for _, l := range c.lines(rep.screen.glyphs) {
 		fmt.Fprintf(b, "   %s\n", l)
 	}
-	now := e.now()
+	now := rep.screen.now()
 	for _, tail := range log {
 		title := "log of " + tail.title()
-		b.WriteString(e.ci.begin(title, now))
+		b.WriteString(rep.screen.ci.begin(title, now))
 		for _, l := range tail.lines() {
 			fmt.Fprintf(b, "   %s\n", l)
 		}
-		b.WriteString(e.ci.end(title, now))
+		b.WriteString(rep.screen.ci.end(title, now))
 	}
 	for _, l := range nextLines(next) {
 		fmt.Fprintf(b, "   %s\n", l)
@@ -172,40 +178,24 @@ func headlineOf(r Result, g textfmt.Glyphs) string {
 	return textfmt.Line(text)
 }
 
-// headline is what happened to what.
-func (c Cause) headline() string {
-	text := c.Title
-	if c.Hook != "" {
-		text += " in " + c.Hook
-	}
-	objects := c.Objects
-	if len(objects) == 0 {
-		return text
-	}
-	if more := len(objects) - 3; more > 0 {
-		return fmt.Sprintf("%s: %s and %d more", text, strings.Join(objects[:3], ", "), more)
-	}
-	return text + ": " + strings.Join(objects, ", ")
-}
-
-// bystanders names what is not ready for another reason than its own, and what
+// otherObjects names what is not ready for another reason than its own, and what
 // had not finished.
-func (e *View) bystanders(b *strings.Builder, r Result) {
-	told := map[string]bool{}
+func (rep *reporter) otherObjects(b *strings.Builder, r Result) {
+	named := map[string]bool{}
 	var blocked, unfinished []string
 	for _, c := range r.Causes {
 		for _, o := range c.Objects {
-			told[o] = true
+			named[o] = true
 		}
 		for _, o := range c.Blocks {
-			if !told[o] {
-				told[o] = true
+			if !named[o] {
+				named[o] = true
 				blocked = append(blocked, textfmt.Line(o))
 			}
 		}
 	}
 	for _, o := range r.Objects {
-		if told[o.Object] || o.State != "waiting" && o.State != "progressing" {
+		if named[o.Object] || o.State != "waiting" && o.State != "progressing" {
 			continue
 		}
 		text := textfmt.Line(o.Object)
@@ -230,7 +220,7 @@ func firstNames(names []string) string {
 }
 
 // verdict is the last line.
-func (e *View) verdict(r Result) string {
+func (rep *reporter) verdict(r Result) string {
 	word := r.verdict
 	if word == "" {
 		word = "FAILED"
@@ -242,7 +232,7 @@ func (e *View) verdict(r Result) string {
 			text += fmt.Sprintf(", revision %d", r.Revision)
 		}
 	}
-	dot := " " + e.glyphs.Dot + " "
+	dot := " " + rep.screen.glyphs.Dot + " "
 	if undo := r.Rollback; undo != nil {
 		what := map[string]string{"uninstall": "uninstalled", "rollback": "rolled back"}[undo.Verb]
 		if undo.Error != "" {
@@ -252,8 +242,8 @@ func (e *View) verdict(r Result) string {
 		}
 	}
 	text += dot + fmt.Sprintf("exit code %d", r.ExitCode)
-	if e.opts.ResultFile != "" {
-		text += dot + "report: " + textfmt.Line(e.opts.ResultFile)
+	if rep.screen.opts.ResultFile != "" {
+		text += dot + "report: " + textfmt.Line(rep.screen.opts.ResultFile)
 	}
-	return e.palette.Bad.Sprint(word) + text
+	return rep.screen.palette.Bad.Sprint(word) + text
 }

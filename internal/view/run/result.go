@@ -81,15 +81,15 @@ type ObjectResult struct {
 const signalCodes = 128
 
 // result sums up everything that was shown.
-func (e *View) result() Result {
-	return hide.Document(e.outcome(), e.text, e.named)
+func (v *View) result() Result {
+	return hide.Document(v.summedUp(), v.screen.text, v.screen.named)
 }
 
-// outcome sums up everything that happened.
-func (e *View) outcome() Result {
-	first, err := e.tally, e.final
-	if len(e.earlier) > 0 {
-		first = e.earlier[0]
+// summedUp sums up everything that happened.
+func (v *View) summedUp() Result {
+	first, err := v.runs.current, v.outcome.err
+	if len(v.runs.failed) > 0 {
+		first = v.runs.failed[0]
 		if err == nil {
 			err = first.ended.Err
 		}
@@ -100,26 +100,26 @@ func (e *View) outcome() Result {
 		cause = rolled.Cause
 	}
 	r := first.result(cause)
-	r.Began = e.began.UTC().Format(time.RFC3339)
-	r.Seconds = round(e.now().Sub(e.began))
-	r.ExitCode = e.opts.ExitCode(e.final)
+	r.Began = v.screen.began.UTC().Format(time.RFC3339)
+	r.Seconds = round(v.screen.now().Sub(v.screen.began))
+	r.ExitCode = v.screen.opts.ExitCode(v.outcome.err)
 	if err != nil && r.ExitCode > signalCodes {
 		r.stopped()
 	}
-	if len(e.earlier) > 0 || rolled != nil {
-		undone := e.tally.undone(rolled, len(e.earlier) > 0)
+	if len(v.runs.failed) > 0 || rolled != nil {
+		undone := v.runs.current.undone(rolled, len(v.runs.failed) > 0)
 		r.Rollback, r.Status = &undone, "rolled_back"
 		if undone.Error != "" {
 			r.Status = "rollback_failed"
 		} else {
-			r.withoutGone()
+			r.dropStaleSteps()
 		}
 	}
 	return r
 }
 
-// untold says what could not be written, if anything, and the exit code.
-func (r *Result) untold(err error, code int) {
+// recordUnwritten says what could not be written, if anything, and the exit code.
+func (r *Result) recordUnwritten(err error, code int) {
 	r.ExitCode = code
 	if err != nil {
 		r.OutputError = textfmt.Line(strings.ReplaceAll(err.Error(), "\n", "; "))
@@ -136,9 +136,9 @@ func (r *Result) stopped() {
 	}
 }
 
-// withoutGone drops the advice to go back, which has been done, and to look at what
+// dropStaleSteps drops the advice to go back, which has been done, and to look at what
 // has gone with it: objects that were deleted, and pods, but those of hooks that stay.
-func (r *Result) withoutGone() {
+func (r *Result) dropStaleSteps() {
 	deleted := map[string]bool{}
 	for _, o := range r.Rollback.Objects {
 		deleted[o.Object] = o.Action == string(apply.Delete)
@@ -198,7 +198,7 @@ func (t *state) result(err error) Result {
 	}
 	if err != nil {
 		r.Status, r.Error, r.Hint = "failed", err.Error(), output.Hint(err)
-		c := &collector{tally: t}
+		c := &collector{state: t}
 		c.collect(err)
 		r.Causes, r.verdict = c.causes, c.verdict
 		if r.Causes == nil {

@@ -25,7 +25,9 @@ const (
 // fails, what is slow. What is finished, and logs, scroll by above it. Events
 // only change what will be painted next; tick paints, in one goroutine.
 type terminal struct {
-	*View
+	screen  *screen
+	runs    *runs
+	outputs *outputs
 	lines   *lines
 	pending strings.Builder // lines to stand above the region
 	frame   strings.Builder // the bar writes here
@@ -37,9 +39,9 @@ type terminal struct {
 	size    func() (width, height int)
 }
 
-func newTerminal(e *View) *terminal {
-	t := &terminal{View: e, size: func() (int, int) { return e.streams.Size() }}
-	t.lines = newLines(e, t.above)
+func newTerminal(s *screen, r *runs, o *outputs) *terminal {
+	t := &terminal{screen: s, runs: r, outputs: o, size: s.streams.Size}
+	t.lines = newLines(s, r, t.above)
 	t.lines.silent = true
 	columns, _ := t.size()
 	t.cells = min(barCells, columns/4)
@@ -53,7 +55,7 @@ func newTerminal(e *View) *terminal {
 		progressbar.OptionThrottle(0), // tick is the throttle
 		progressbar.OptionUseANSICodes(true),
 		progressbar.OptionSetTheme(progressbar.Theme{
-			Saucer: e.glyphs.Full, SaucerHead: e.glyphs.Head, SaucerPadding: e.glyphs.Empty, BarStart: "", BarEnd: "",
+			Saucer: s.glyphs.Full, SaucerHead: s.glyphs.Head, SaucerPadding: s.glyphs.Empty, BarStart: "", BarEnd: "",
 		}),
 	)
 	return t
@@ -71,10 +73,10 @@ func (t *terminal) warn(text string) { t.lines.warn(text) }
 // tick paints what has changed.
 func (t *terminal) tick() {
 	t.lines.tick()
-	if t.held() {
+	if t.outputs.isHeld() {
 		return
 	}
-	if t.tally.op == nil {
+	if t.runs.current.op == nil {
 		t.paint("")
 		return
 	}
@@ -86,22 +88,11 @@ func (t *terminal) tick() {
 // isn't read.
 const maxPending = 256 << 10
 
-// held reports whether the terminal hasn't taken the last frame yet. Then none
-// is painted.
-func (t *terminal) held() bool {
-	for _, o := range t.outlets[max(0, len(t.outlets)-1):] {
-		if !o.IsIdle() {
-			return true
-		}
-	}
-	return false
-}
-
 // above takes lines to stand above the region. While the terminal is held the
 // oldest of them are left out when they are many.
 func (t *terminal) above(text string) {
 	t.pending.WriteString(text)
-	if t.pending.Len() <= maxPending || !t.held() {
+	if t.pending.Len() <= maxPending || !t.outputs.isHeld() {
 		return
 	}
 	all := t.pending.String()
@@ -129,7 +120,7 @@ func (t *terminal) paint(region string) {
 		if t.drawn > 1 {
 			back += fmt.Sprintf("\x1b[%dA", t.drawn-1)
 		}
-		b.WriteString(t.streams.Trusted(back + "\x1b[J"))
+		b.WriteString(t.screen.streams.Trusted(back + "\x1b[J"))
 	}
 	if t.left > 0 {
 		fmt.Fprintf(&b, "(%s left out: nobody read them in time)\n", textfmt.Count(t.left, "line"))
@@ -143,14 +134,14 @@ func (t *terminal) paint(region string) {
 		b.WriteString(region)
 	}
 	t.region = region
-	t.write(b.String())
+	t.outputs.write(b.String())
 }
 
 // compose makes the region: at most half of the terminal.
 func (t *terminal) compose(columns, rows int) string {
 	room := max(min(rows/2, maxRegion), 2)
 	out := []string{t.header(columns)}
-	unready := t.tally.unready()
+	unready := t.runs.current.unready()
 	room -= 2 // the header and the last line
 	for i, o := range unready {
 		text := t.objectLines(o, columns)
@@ -160,7 +151,7 @@ func (t *terminal) compose(columns, rows int) string {
 				i++
 			}
 			if more := len(unready) - i; more > 0 && room > 0 {
-				out = append(out, t.cut(fmt.Sprintf("  %s %d more in progress", t.glyphs.Busy, more), columns))
+				out = append(out, t.cut(fmt.Sprintf("  %s %d more in progress", t.screen.glyphs.Busy, more), columns))
 			}
 			break
 		}
@@ -171,17 +162,17 @@ func (t *terminal) compose(columns, rows int) string {
 
 // header is the bar behind the name of the operation.
 func (t *terminal) header(columns int) string {
-	release, namespace, revision := t.tally.name()
-	name := fmt.Sprintf("%s %s %s %s %s", t.glyphs.Title, textfmt.Capitalized(string(t.tally.op.Verb)), release, t.glyphs.Arrow, namespace)
+	release, namespace, revision := t.runs.current.name()
+	name := fmt.Sprintf("%s %s %s %s %s", t.screen.glyphs.Title, textfmt.Capitalized(string(t.runs.current.op.Verb)), release, t.screen.glyphs.Arrow, namespace)
 	if revision > 0 {
 		name += fmt.Sprintf(" (revision %d)", revision)
 	}
-	name += "  " + clock(t.now().Sub(t.View.began))
-	if t.opts.Timeout > 0 && t.tally.step == deploy.StepWait {
-		name += fmt.Sprintf("  %s timeout", textfmt.Duration(t.opts.Timeout))
+	name += "  " + clock(t.screen.now().Sub(t.screen.began))
+	if t.screen.opts.Timeout > 0 && t.runs.current.step == deploy.StepWait {
+		name += fmt.Sprintf("  %s timeout", textfmt.Duration(t.screen.opts.Timeout))
 	}
-	name = t.glyphs.Fit(name, columns-t.cells-10)
-	done, total := t.tally.work()
+	name = t.screen.glyphs.Fit(name, columns-t.cells-10)
+	done, total := t.runs.current.work()
 	t.bar.ChangeMax(total + 1) // never full before the end: the record is written last
 	t.frame.Reset()
 	_ = t.bar.Set(done) // fails only when there is more done than there is to do
@@ -197,24 +188,24 @@ func clock(d time.Duration) string {
 // objectLines are an object that isn't ready, and below it the pod that shows why.
 func (t *terminal) objectLines(o *trackedObject, columns int) []string {
 	s := o.status
-	sign, paint := t.glyphs.Busy, t.palette.Faint.Sprint
+	sign, paint := t.screen.glyphs.Busy, t.screen.palette.Faint.Sprint
 	switch {
 	case s.State == track.Failed:
-		sign, paint = t.glyphs.Bad, t.palette.Bad.Sprint
+		sign, paint = t.screen.glyphs.Bad, t.screen.palette.Bad.Sprint
 	case s.Problem != nil:
-		sign, paint = t.glyphs.Warn, t.palette.Warn.Sprint
+		sign, paint = t.screen.glyphs.Warn, t.screen.palette.Warn.Sprint
 	}
 	progress := string(s.State)
 	if s.Total > 0 {
 		progress = fmt.Sprintf("%d/%d ready", s.Done, s.Total)
 	}
-	age := textfmt.Duration(t.tally.age(o).Truncate(time.Second))
+	age := textfmt.Duration(t.runs.current.age(o).Truncate(time.Second))
 	text := fmt.Sprintf("%s  %s  %s", textfmt.Pad(textfmt.Line(s.ID.String()), 32), textfmt.Pad(progress, 11), t.headOf(s))
 	room := columns - 6 - textfmt.Width(age)
-	text = textfmt.Pad(t.glyphs.Fit(text, room), min(room, maxText))
-	out := []string{"  " + paint(sign) + " " + text + "  " + t.palette.Faint.Sprint(age)}
+	text = textfmt.Pad(t.screen.glyphs.Fit(text, room), min(room, maxText))
+	out := []string{"  " + paint(sign) + " " + text + "  " + t.screen.palette.Faint.Sprint(age)}
 	if p := s.Problem; p != nil && len(p.Pods) > 0 {
-		out = append(out, t.cut("      "+t.glyphs.Branch+" "+exemplar(s), columns))
+		out = append(out, t.cut("      "+t.screen.glyphs.Branch+" "+exemplar(s), columns))
 	}
 	return out
 }
@@ -228,7 +219,7 @@ func (t *terminal) headOf(s track.Status) string {
 	bare.Pods, bare.Nodes = nil, nil
 	s.Problem = &bare
 	text := problemText(s)
-	if left := bare.FinalAt.Sub(t.now()); left > 0 && s.State != track.Failed {
+	if left := bare.FinalAt.Sub(t.screen.now()); left > 0 && s.State != track.Failed {
 		text = "fails in " + textfmt.Duration(left.Round(time.Second)) + ": " + text
 	}
 	return text
@@ -253,20 +244,20 @@ func exemplar(s track.Status) string {
 
 // footer counts what is done.
 func (t *terminal) footer(columns int) string {
-	parts := []string{fmt.Sprintf("applied %d/%d", t.tally.applied, t.tally.toApply)}
-	if t.tally.hooks > 0 {
-		parts = append(parts, fmt.Sprintf("hooks %d/%d", t.tally.hooked, t.tally.hooks))
+	parts := []string{fmt.Sprintf("applied %d/%d", t.runs.current.progress.applied.done, t.runs.current.progress.applied.total)}
+	if t.runs.current.progress.hooked.total > 0 {
+		parts = append(parts, fmt.Sprintf("hooks %d/%d", t.runs.current.progress.hooked.done, t.runs.current.progress.hooked.total))
 	}
-	if t.tally.toWait > 0 {
-		parts = append(parts, fmt.Sprintf("%s %d/%d", t.tally.aim(), min(t.tally.ready(), t.tally.toWait), t.tally.toWait))
+	if t.runs.current.progress.toWait > 0 {
+		parts = append(parts, fmt.Sprintf("%s %d/%d", t.runs.current.aim(), min(t.runs.current.ready(), t.runs.current.progress.toWait), t.runs.current.progress.toWait))
 	}
-	if t.tally.toPrune > 0 {
-		parts = append(parts, fmt.Sprintf("pruned %d/%d", t.tally.pruned, t.tally.toPrune))
+	if t.runs.current.progress.pruned.total > 0 {
+		parts = append(parts, fmt.Sprintf("pruned %d/%d", t.runs.current.progress.pruned.done, t.runs.current.progress.pruned.total))
 	}
-	if t.tally.step != "" {
-		parts = append(parts, "now: "+string(t.tally.step))
+	if t.runs.current.step != "" {
+		parts = append(parts, "now: "+string(t.runs.current.step))
 	}
-	return t.cut("  "+strings.Join(parts, " "+t.glyphs.Dot+" "), columns)
+	return t.cut("  "+strings.Join(parts, " "+t.screen.glyphs.Dot+" "), columns)
 }
 
-func (t *terminal) cut(text string, columns int) string { return t.glyphs.Fit(text, columns-1) }
+func (t *terminal) cut(text string, columns int) string { return t.screen.glyphs.Fit(text, columns-1) }

@@ -16,7 +16,7 @@ import (
 func newStage(t testing.TB, width, height int) (*studio, *viewtest.Screen) {
 	s, scr := newStudio(Options{}, true), viewtest.NewScreen(t, width, height)
 	streams := output.Streams{Out: &s.out, Err: scr, ErrTTY: true, Width: width, Height: height}.Filtered("deployer")
-	s.View = newView(streams, Options{Timeout: 5 * time.Minute, Env: viewtest.NoEnv}, func() time.Time { return s.clock })
+	s.View = newView(streams, Options{Timeout: 5 * time.Minute, Env: viewtest.NoEnv}, func() time.Time { return s.clock }, directOutputs(streams))
 	return s, scr
 }
 
@@ -29,7 +29,7 @@ func TestTerminal(t *testing.T) {
 	viewtest.Golden(t, "terminal-during.txt.golden", []byte(scr.String()))
 	err := failedError()
 	s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Failed, Total: 3, Problem: &p})
-	s.Observe(deploy.Ended{Operation: s.tally.op, Err: err, Took: 12 * time.Second})
+	s.Observe(deploy.Ended{Operation: s.runs.current.op, Err: err, Took: 12 * time.Second})
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -39,7 +39,7 @@ func newStudio(o Options, tty bool) *studio {
 		o.Env = viewtest.NoEnv
 	}
 	streams := output.Streams{Out: &s.out, Err: &s.err, ErrTTY: tty, Width: 100, Height: 30}.Filtered("deployer")
-	s.View = newView(streams, o, func() time.Time { return s.clock })
+	s.View = newView(streams, o, func() time.Time { return s.clock }, directOutputs(streams))
 	return s
 }
 
@@ -47,7 +47,7 @@ func newStudio(o Options, tty bool) *studio {
 func (s *studio) after(d time.Duration) {
 	for end := s.clock.Add(d); s.clock.Before(end); {
 		s.clock = s.clock.Add(min(tickEvery, end.Sub(s.clock)))
-		s.face.tick()
+		s.renderer.tick()
 	}
 }
 
@@ -111,7 +111,7 @@ func (s *studio) succeed(t testing.TB) {
 	s.Observe(deploy.HookRan{Hook: op.Hooks.After[0], Took: time.Second})
 	op.Next.Info.Status = helmrelease.StatusDeployed
 	s.Observe(deploy.Recorded{Record: op.Next})
-	s.Observe(deploy.Ended{Operation: op, Record: op.Next, Took: s.clock.Sub(s.began)})
+	s.Observe(deploy.Ended{Operation: op, Record: op.Next, Took: s.clock.Sub(s.screen.began)})
 }
 
 func failedError() error {
@@ -141,7 +141,7 @@ func (s *studio) fail(t testing.TB, err error) *deploy.Operation {
 	s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Failed, Total: 3, Problem: &p})
 	s.Observe(deploy.StepEnded{Step: "wait", Objects: 7, Took: 16 * time.Second, Err: err})
 	op.Next.Info.Status = helmrelease.StatusFailed
-	s.Observe(deploy.Ended{Operation: op, Record: op.Next, Took: s.clock.Sub(s.began), Err: err})
+	s.Observe(deploy.Ended{Operation: op, Record: op.Next, Took: s.clock.Sub(s.screen.began), Err: err})
 	return op
 }
 
@@ -176,7 +176,7 @@ func TestEventsPlain(t *testing.T) {
 
 	err := failedError()
 	s = newStudio(Options{ResultFile: filepath.Join(t.TempDir(), "result.json")}, false)
-	s.opts.ResultFile = ""
+	s.screen.opts.ResultFile = ""
 	s.fail(t, err)
 	viewtest.Golden(t, "run-failure.txt.golden", s.closed(t))
 	if !s.Reported(err) || !s.Reported(fmt.Errorf("wrapped: %w", err)) || s.Reported(errors.New("other")) {
@@ -352,7 +352,7 @@ func TestNothingGoneIsPointedAt(t *testing.T) {
 			{Objects: []string{"Job/prod/dropped"}, Hook: "pre-upgrade hook", Next: steps()},
 		},
 	}
-	r.withoutGone()
+	r.dropStaleSteps()
 	for i, want := range []string{"object registry", "pod object registry", "registry"} {
 		var got []string
 		for _, s := range r.Causes[i].Next {
@@ -443,7 +443,7 @@ func TestEventsInjection(t *testing.T) {
 			if !tty && strings.Contains(got, "\r") {
 				t.Errorf("a carriage return reached the log:\n%q", got)
 			}
-			if s.ci.github {
+			if s.screen.ci.github {
 				for _, l := range strings.Split(got, "\n") {
 					if strings.Contains(l, "##[") || strings.HasPrefix(strings.TrimSpace(l), "::error::") {
 						t.Errorf("a command reached GitHub: %q", l)
@@ -570,7 +570,8 @@ type failingWriter struct{}
 func (failingWriter) Write([]byte) (int, error) { return 0, errors.New("broken pipe") }
 
 func TestEventsWriteError(t *testing.T) {
-	e := newView(output.Streams{Out: failingWriter{}, Err: failingWriter{}}, Options{Env: viewtest.NoEnv}, time.Now)
+	failing := output.Streams{Out: failingWriter{}, Err: failingWriter{}}
+	e := newView(failing, Options{Env: viewtest.NoEnv}, time.Now, directOutputs(failing))
 	e.Warn("x")
 	if err := e.Close(); err == nil {
 		t.Error("Close didn't report the failed write")
@@ -594,3 +595,6 @@ func TestEarlyWarningsAreToldOnce(t *testing.T) {
 		}
 	}
 }
+
+// directOutputs write at once, in the goroutine of who writes.
+func directOutputs(s output.Streams) *outputs { return &outputs{data: s.Data(), messages: s.Err} }

@@ -106,7 +106,7 @@ func (c Cause) changed(g textfmt.Glyphs) []string {
 
 // events are what the message doesn't say already, each thing once.
 func (c Cause) events() []string {
-	told := c.told()
+	told := c.distinctEvents()
 	var out []string
 	for i, t := range told[max(0, len(told)-maxEvents):] {
 		label := "events"
@@ -125,21 +125,21 @@ func (c Cause) events() []string {
 	return out
 }
 
-// A toldEvent is an event about one object and as many others.
-type toldEvent struct {
+// A distinctEvent is an event about one object and as many others.
+type distinctEvent struct {
 	CauseEvent
 	others int
 }
 
-func (c Cause) told() []toldEvent {
-	var out []toldEvent
+func (c Cause) distinctEvents() []distinctEvent {
+	var out []distinctEvent
 	for _, e := range c.Events {
 		if c.Message != "" && strings.HasPrefix(e.Message, c.Message) {
 			continue
 		}
-		same := slices.IndexFunc(out, func(t toldEvent) bool { return t.Reason == e.Reason && t.Message == e.Message })
+		same := slices.IndexFunc(out, func(t distinctEvent) bool { return t.Reason == e.Reason && t.Message == e.Message })
 		if same < 0 {
-			out = append(out, toldEvent{CauseEvent: e})
+			out = append(out, distinctEvent{CauseEvent: e})
 		} else {
 			out[same].others++
 		}
@@ -192,4 +192,29 @@ func nextLines(steps []NextStep) []string {
 		out = append(out, textfmt.Pad(label, 8)+" "+text)
 	}
 	return out
+}
+
+// headline is what happened to what.
+func (c Cause) headline() string {
+	text := c.Title
+	if c.Hook != "" {
+		text += " in " + c.Hook
+	}
+	objects := c.Objects
+	if len(objects) == 0 {
+		return text
+	}
+	if more := len(objects) - 3; more > 0 {
+		return fmt.Sprintf("%s: %s and %d more", text, strings.Join(objects[:3], ", "), more)
+	}
+	return text + ": " + strings.Join(objects, ", ")
+}
+
+// text is the cause as the report of a failure writes it.
+func (c Cause) text() string {
+	var b strings.Builder
+	for _, l := range c.lines(textfmt.ASCIIGlyphs()) {
+		b.WriteString(l + "\n")
+	}
+	return b.String()
 }

@@ -11,7 +11,11 @@ import (
 )
 
 // jsonLines writes a run as events, one JSON document per line of standard output.
-type jsonLines struct{ events *View }
+type jsonLines struct {
+	screen  *screen
+	runs    *runs
+	outputs *outputs
+}
 
 // A Event is any event. Which fields it has follows from its name; they are
 // described in docs/json.md.
@@ -80,13 +84,10 @@ func (n *jsonLines) warn(text string) { n.write(Event{Event: "warned", Text: tex
 func (n *jsonLines) write(e Event) {
 	e.Format = output.JSONVersion
 	if e.Time == "" {
-		e.Time = n.events.now().UTC().Format(time.RFC3339Nano)
+		e.Time = n.screen.now().UTC().Format(time.RFC3339Nano)
 	}
-	n.events.emit(hide.Document(e, n.events.text, n.events.named))
+	n.outputs.writeJSON(hide.Document(e, n.screen.text, n.screen.named))
 }
-
-// emit writes one line of JSON.
-func (e *View) emit(event any) { e.check(output.Encode(e.out, output.FormatJSON, event)) }
 
 func (n *jsonLines) observe(event deploy.Event) {
 	switch e := event.(type) {
@@ -97,7 +98,7 @@ func (n *jsonLines) observe(event deploy.Event) {
 	case deploy.Applied:
 		n.applied(e)
 	case deploy.HookRan:
-		out := Event{Event: "hook_ran", Object: n.events.tally.hookName(e.Hook), Source: e.Hook.Path, Seconds: secondsOf(e.Took), Status: "succeeded"}
+		out := Event{Event: "hook_ran", Object: n.runs.current.hookName(e.Hook), Source: e.Hook.Path, Seconds: secondsOf(e.Took), Status: "succeeded"}
 		if e.Err != nil {
 			out.Status, out.Error = "failed", e.Err.Error()
 		}
@@ -127,8 +128,8 @@ func (n *jsonLines) began(op *deploy.Operation) {
 	if op == nil {
 		return
 	}
-	if len(n.events.earlier) > 0 { // the failed run is over; its report comes at the end
-		last := n.events.earlier[len(n.events.earlier)-1]
+	if len(n.runs.failed) > 0 { // the failed run is over; its report comes at the end
+		last := n.runs.failed[len(n.runs.failed)-1]
 		n.write(Event{Event: "undo_began", Verb: string(op.Verb), Error: last.ended.Err.Error()})
 	}
 	d := plan.Outline(op)

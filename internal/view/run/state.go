@@ -22,22 +22,24 @@ type state struct {
 	began time.Time
 	now   func() time.Time
 
-	changes map[kube.ID]apply.Change // as planned, then as done: main objects, CRDs and prunes
-	step    deploy.Step              // the step that is open; record between steps
-	actions map[apply.Action]int     // carried out
-	toApply int                      // main objects
-	applied int
-	toWait  int
-	hooks   int // planned
-	hooked  int // ended
-	toPrune int
-	pruned  int
+	changes  map[kube.ID]apply.Change // as planned, then as done: main objects, CRDs and prunes
+	step     deploy.Step              // the step that is open; record between steps
+	actions  map[apply.Action]int     // carried out
+	progress progress
 
 	tracked  map[kube.ID]*trackedObject
 	order    []kube.ID // of tracked, as first seen
 	warnings []string
 	ended    *deploy.Ended
 }
+
+// progress is how much is done of how much.
+type progress struct {
+	applied, hooked, pruned counter
+	toWait                  int // objects
+}
+
+type counter struct{ done, total int }
 
 // recording is what a run is at before, between and after its steps: it writes
 // down how far it has come.
@@ -55,8 +57,8 @@ func newState(now func() time.Time) *state {
 	return &state{now: now, began: now(), changes: map[kube.ID]apply.Change{}, actions: map[apply.Action]int{}, tracked: map[kube.ID]*trackedObject{}}
 }
 
-// add takes an event in.
-func (t *state) add(e deploy.Event) {
+// observe takes an event in.
+func (t *state) observe(e deploy.Event) {
 	switch e := e.(type) {
 	case deploy.Began:
 		t.start(e.Operation)
@@ -64,20 +66,20 @@ func (t *state) add(e deploy.Event) {
 	case deploy.StepBegan:
 		t.step = e.Step
 		if e.Step == deploy.StepWait {
-			t.toWait = e.Objects
+			t.progress.toWait = e.Objects
 		}
 	case deploy.Applied:
 		t.apply(e)
 	case deploy.HookRan:
-		t.hooked++
+		t.progress.hooked.done++
 		if e.Err == nil {
-			t.settleHook()
+			t.finishHook()
 		}
 	case deploy.Tracked:
-		t.saw(e.Report)
+		t.report(e.Report)
 	case deploy.StepEnded:
 		if e.Err == nil && e.Step == deploy.StepWait {
-			t.settle()
+			t.finishWait()
 		}
 		t.step = recording
 	case deploy.Warned:
@@ -93,10 +95,10 @@ func (t *state) start(op *deploy.Operation) {
 		return
 	}
 	for _, wave := range op.Plan.Waves {
-		t.toApply += len(wave.Changes)
+		t.progress.applied.total += len(wave.Changes)
 	}
-	t.toPrune = len(op.Plan.Prune)
-	t.hooks = len(op.Hooks.Before) + len(op.Hooks.After)
+	t.progress.pruned.total = len(op.Plan.Prune)
+	t.progress.hooked.total = len(op.Hooks.Before) + len(op.Hooks.After)
 	for c := range op.Plan.Changes() {
 		t.changes[c.ID] = c
 	}
@@ -117,10 +119,10 @@ func (t *state) apply(e deploy.Applied) {
 	case deploy.StepHook:
 		t.object(e.Change.ID).hook = true
 	case deploy.StepPrune:
-		t.pruned++
+		t.progress.pruned.done++
 		t.actions[e.Change.Action]++
 	case deploy.StepApply:
-		t.applied++
+		t.progress.applied.done++
 		t.actions[e.Change.Action]++
 	default:
 		t.actions[e.Change.Action]++
@@ -161,7 +163,7 @@ func (t *state) isHook(id kube.ID) bool {
 	return o != nil && o.hook
 }
 
-func (t *state) saw(r track.Report) {
+func (t *state) report(r track.Report) {
 	switch r.Kind {
 	case track.StatusChanged, track.ProblemSeen, track.Recovered:
 	case track.Warned:
@@ -195,8 +197,8 @@ func aimOf(verb string) track.State {
 	return track.Ready
 }
 
-// settle knows that the wait has ended well: all that was seen is as wanted.
-func (t *state) settle() {
+// finishWait knows that the wait has ended well: all that was seen is as wanted.
+func (t *state) finishWait() {
 	for _, o := range t.tracked {
 		if !o.hook && !o.status.State.IsFinal() {
 			o.status.State, o.took = t.aim(), t.now().Sub(o.began)
@@ -204,9 +206,9 @@ func (t *state) settle() {
 	}
 }
 
-// settleHook knows that a hook has come to its end, its objects included:
+// finishHook knows that a hook has come to its end, its objects included:
 // hooks run one after the other.
-func (t *state) settleHook() {
+func (t *state) finishHook() {
 	for _, o := range t.tracked {
 		if o.hook && !o.status.State.IsFinal() {
 			o.status.State, o.took = track.Ready, t.now().Sub(o.began)
@@ -265,9 +267,9 @@ func (t *state) slowest() *trackedObject {
 // work is how much is done of how much, in objects: applied, ready, deleted,
 // and hooks that ran.
 func (t *state) work() (done, total int) {
-	wait := t.toWait
-	done = t.applied + t.hooked + t.pruned + min(t.ready(), max(wait, 0))
-	total = t.toApply + t.hooks + t.toPrune + wait
+	wait := t.progress.toWait
+	done = t.progress.applied.done + t.progress.hooked.done + t.progress.pruned.done + min(t.ready(), max(wait, 0))
+	total = t.progress.applied.total + t.progress.hooked.total + t.progress.pruned.total + wait
 	return min(done, total), max(total, 1)
 }
 

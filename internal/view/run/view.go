@@ -1,0 +1,314 @@
+// Package run shows runs while they happen, as lines, in place on a terminal or as
+// JSON, and reports how they ended.
+package run
+
+import (
+	"errors"
+	"os"
+	"sync"
+	"time"
+
+	"deployer/internal/deploy"
+	"deployer/internal/hide"
+	"deployer/internal/view/output"
+	"deployer/internal/view/textfmt"
+)
+
+// Options say how a run is shown. The zero value shows it in place on a
+// terminal and as lines elsewhere.
+type Options struct {
+	Format   output.Format
+	Progress string // auto, plain or none; none leaves warnings and the report of a failure
+	// Quiet writes no warnings and no line of success: what would have been
+	// written is written when the run fails.
+	Quiet  bool
+	Colour output.Colour
+	// Timeout is that of the wait, to be shown; 0 for none.
+	Timeout time.Duration
+	// ResultFile and JUnitFile are written by Close; empty for none.
+	ResultFile, JUnitFile string
+	// Hidden is taken out of all text from elsewhere; nil for nothing.
+	Hidden *hide.Texts
+	// ExitCode tells with which code the program will end. Nil means 1 for errors.
+	ExitCode func(error) int
+	// Env reads environment variables; nil means os.Getenv.
+	Env func(string) string
+}
+
+// A View shows runs while they happen and reports how they ended. A run that
+// is followed by the run that undoes it is shown as one.
+type View struct {
+	screen  *screen
+	outputs *outputs
+
+	mu       sync.Mutex
+	runs     *runs
+	renderer renderer
+	outcome  outcome
+	closed   bool
+
+	stop, stopped chan struct{} // of the ticking; nil in tests that tick themselves
+}
+
+// A screen is what all renderers need to know of how to show a run.
+type screen struct {
+	opts    Options
+	streams output.Streams
+	palette output.Palette
+	glyphs  textfmt.Glyphs
+	ci      ci
+	now     func() time.Time
+	began   time.Time
+}
+
+// runs are the run that is shown, and the failed ones before it that it undoes.
+type runs struct {
+	current *state
+	failed  []*state
+}
+
+// An outcome is how everything ended.
+type outcome struct {
+	err      error
+	known    bool   // err is set
+	reported bool   // people and programs have been told
+	result   Result // as it was reported; empty before
+}
+
+// A renderer is one way of showing a run. Its methods are called in turn, after the
+// run state has taken the event in.
+type renderer interface {
+	observe(deploy.Event)
+	warn(text string)
+	tick()
+	close() // takes down what is not meant to stay
+}
+
+// New returns a view of one run, or of a run and the run that undoes it.
+// Close ends it.
+func New(s output.Streams, o Options) *View {
+	v := newView(s, o, time.Now, asyncOutputs(s))
+	v.stop, v.stopped = make(chan struct{}), make(chan struct{})
+	go v.tick()
+	return v
+}
+
+// newView leaves the ticking to the caller.
+func newView(s output.Streams, o Options, now func() time.Time, out *outputs) *View {
+	if o.Env == nil {
+		o.Env = os.Getenv
+	}
+	if o.ExitCode == nil {
+		o.ExitCode = func(err error) int {
+			if err != nil {
+				return 1
+			}
+			return 0
+		}
+	}
+	sc := &screen{opts: o, streams: s, palette: s.Palette(o.Colour, s.ErrTTY), glyphs: textfmt.GlyphsFor(o.Env), ci: ciOf(o.Env), now: now, began: now()}
+	sc.ci.own = s.Trusted
+	v := &View{screen: sc, outputs: out, runs: &runs{current: newState(now)}}
+	switch {
+	case o.Format == output.FormatJSON:
+		v.renderer = &jsonLines{screen: sc, runs: v.runs, outputs: out}
+	case o.Progress == "none" || o.Quiet:
+		v.renderer = &warningsOnly{screen: sc, outputs: out, hold: o.Quiet}
+	case o.Progress != "plain" && s.ErrTTY && o.Env("TERM") != "dumb" && o.Env("CI") == "":
+		v.renderer = newTerminal(sc, v.runs, out)
+	default:
+		v.renderer = newLines(sc, v.runs, out.write)
+	}
+	return v
+}
+
+// tickEvery is how often the region is painted, at most: five times a second.
+const tickEvery = 200 * time.Millisecond
+
+func (v *View) tick() {
+	defer close(v.stopped)
+	ticker := time.NewTicker(tickEvery)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-v.stop:
+			return
+		case <-ticker.C:
+			v.mu.Lock()
+			v.renderer.tick()
+			v.mu.Unlock()
+		}
+	}
+}
+
+// Observe takes an event. It is a deploy.Observer.
+func (v *View) Observe(event deploy.Event) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.closed {
+		return
+	}
+	if _, ok := event.(deploy.Began); ok && v.runs.current.ended != nil {
+		warnings := v.runs.current.warnings
+		v.runs.failed = append(v.runs.failed, v.runs.current)
+		v.runs.current = newState(v.screen.now)
+		v.runs.current.warnings = append(v.runs.current.warnings, warnings...)
+	}
+	event = v.screen.withoutHidden(event)
+	v.runs.current.observe(event)
+	v.renderer.observe(event)
+}
+
+// Warn shows something to know that stops nothing. It may be called from any
+// goroutine. The same text is shown once.
+func (v *View) Warn(text string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.closed {
+		return
+	}
+	text = v.screen.text(text)
+	before := len(v.runs.current.warnings)
+	v.runs.current.warn(text)
+	if len(v.runs.current.warnings) > before {
+		v.renderer.warn(text)
+	}
+}
+
+// Finish tells how everything ended: nil, or the error that the program ends
+// with. Without it the last Ended event counts. Call it before Close.
+func (v *View) Finish(err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.outcome.err, v.outcome.known = err, true
+}
+
+// Close takes down what was drawn, reports how it ended, and writes the files
+// of the options. It returns the first error of any write. A second call does
+// nothing.
+func (v *View) Close() error {
+	if v.stop != nil {
+		v.mu.Lock()
+		if !v.closed {
+			select {
+			case <-v.stop:
+			default:
+				close(v.stop)
+			}
+		}
+		v.mu.Unlock()
+		<-v.stopped
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.closed {
+		return v.outputs.failed
+	}
+	v.closed = true
+	v.outputs.waitForRoom()
+	v.renderer.close()
+	if !v.outcome.known && v.runs.current.ended != nil {
+		v.outcome.err, v.outcome.known = v.runs.current.ended.Err, true
+		if len(v.runs.failed) > 0 && v.outcome.err == nil {
+			v.outcome.err = v.runs.failed[0].ended.Err
+		}
+	}
+	if v.outcome.known && (v.outcome.err != nil || v.runs.current.ended != nil) {
+		v.conclude()
+	}
+	return v.outputs.close()
+}
+
+// conclude reports the outcome in all the ways that were asked for.
+func (v *View) conclude() {
+	result := v.result()
+	// What failed before there was anything to do is left to the caller, who
+	// says it in one line; programs that read our JSON are told in any case.
+	ran := v.runs.current.op != nil
+	v.outcome.reported = ran || v.screen.opts.Format == output.FormatJSON
+	if v.screen.opts.Format == output.FormatYAML {
+		v.outputs.check(output.Encode(v.outputs.data, output.FormatYAML, result))
+	}
+	if w, ok := v.renderer.(*warningsOnly); ok && v.outcome.err != nil {
+		w.release()
+	}
+	if ran && v.screen.opts.Format != output.FormatJSON {
+		v.outputs.write((&reporter{screen: v.screen, state: v.runs.current}).report(result))
+	}
+	if v.screen.opts.ResultFile != "" {
+		v.outputs.check(WriteResult(v.screen.opts.ResultFile, result))
+	}
+	if v.screen.opts.JUnitFile != "" {
+		v.outputs.check(WriteJUnit(v.screen.opts.JUnitFile, result))
+	}
+	v.outputs.check(v.screen.ci.summary(result))
+	if v.screen.opts.Format == output.FormatJSON { // last: it is the end, and knows of the files
+		result.recordUnwritten(v.outputs.failed, v.screen.opts.ExitCode(errors.Join(v.outcome.err, v.outputs.failed)))
+		v.outputs.writeJSON(endedEvent(result, v.screen.now()))
+	}
+	v.outcome.result = result
+}
+
+// RecordUnwritten writes into the result file, after Close, with which code the program
+// ends because something could not be written.
+func (v *View) RecordUnwritten(code int, err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !v.closed || v.screen.opts.ResultFile == "" || v.outcome.result.Document == "" {
+		return
+	}
+	v.outcome.result.recordUnwritten(err, code)
+	_ = WriteResult(v.screen.opts.ResultFile, v.outcome.result) // when that is what failed, the exit code alone tells
+}
+
+// Closed tells whether Close was called: nothing is shown any more.
+func (v *View) Closed() bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.closed
+}
+
+// Reported tells whether the report of the end already shows err, so that
+// nothing more needs to be printed. It is meant to be asked after Close.
+func (v *View) Reported(err error) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if err == nil || v.outcome.err == nil || !v.outcome.reported {
+		return false
+	}
+	return errors.Is(err, v.outcome.err) || errors.Is(v.outcome.err, err)
+}
+
+// warningsOnly shows warnings and nothing else of a run; or holds them back.
+type warningsOnly struct {
+	screen  *screen
+	outputs *outputs
+	hold    bool
+	held    []string
+}
+
+func (w *warningsOnly) observe(event deploy.Event) {
+	if e, ok := event.(deploy.Warned); ok {
+		w.warn(e.Text)
+	}
+}
+
+func (w *warningsOnly) warn(text string) {
+	if w.hold {
+		w.held = append(w.held, text)
+		return
+	}
+	w.outputs.write(w.screen.palette.Warn.Sprint("Warning:") + " " + textfmt.Line(text) + "\n")
+}
+
+// release writes what was held back.
+func (w *warningsOnly) release() {
+	w.hold = false
+	for _, text := range w.held {
+		w.warn(text)
+	}
+	w.held = nil
+}
+
+func (w *warningsOnly) tick()  {}
+func (w *warningsOnly) close() {}
