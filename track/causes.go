@@ -25,36 +25,36 @@ type causeGroup struct {
 func (s diagnosis) groupByCause() []causeGroup {
 	index := map[string]int{}
 	var groups []causeGroup
-	for _, sub := range s.objects {
-		p := sub.status.Problem
-		if p == nil || sub.status.State == Ready || sub.status.State == Gone || sub.settings.isBackground() {
+	for _, obj := range s.objects {
+		p := obj.status.Problem
+		if p == nil || obj.status.State == Ready || obj.status.State == Gone || obj.settings.isBackground() {
 			continue
 		}
-		if class.Of(p.Class).Scope == class.Informational && sub.status.State != Failed && !s.progress.timedOut {
+		if class.Of(p.Class).Scope == class.Informational && obj.status.State != Failed && !s.progress.timedOut {
 			continue // when time is up, what can never fail by itself is the reason too
 		}
-		key := string(p.Class) + "\x00" + p.Image + "\x00" + withoutPodNames(s.withoutNames(sub, p))
+		key := string(p.Class) + "\x00" + p.Image + "\x00" + withoutPodNames(s.withoutNames(obj, p))
 		if p.MissingObject != nil {
-			key = "needs " + p.MissingObject.Kind + "/" + sub.ID.Namespace + "/" + p.MissingObject.Name
+			key = "needs " + p.MissingObject.Kind + "/" + obj.ID.Namespace + "/" + p.MissingObject.Name
 		}
 		i, ok := index[key]
 		if !ok {
 			i = len(groups)
 			index[key] = i
-			groups = append(groups, causeGroup{first: sub})
+			groups = append(groups, causeGroup{first: obj})
 		}
-		groups[i].members = append(groups[i].members, sub)
-		if sub.status.State == Failed && groups[i].first.status.State != Failed {
-			groups[i].first = sub
+		groups[i].members = append(groups[i].members, obj)
+		if obj.status.State == Failed && groups[i].first.status.State != Failed {
+			groups[i].first = obj
 		}
 	}
 	return groups
 }
 
 // withoutNames is a message without the names of the object and its pods.
-func (s diagnosis) withoutNames(sub *trackedObject, p *Problem) string {
+func (s diagnosis) withoutNames(obj *trackedObject, p *Problem) string {
 	message := p.Message
-	for _, name := range append(append([]string{}, p.Pods...), sub.ID.Name) {
+	for _, name := range append(append([]string{}, p.Pods...), obj.ID.Name) {
 		message = strings.ReplaceAll(message, name, "#")
 	}
 	return message
@@ -91,8 +91,8 @@ func (s diagnosis) causes() []Cause {
 	sort.SliceStable(out, func(i, j int) bool { return out[i].Fatal && !out[j].Fatal })
 	if len(out) > 0 && !out[0].Fatal {
 		for i := range out {
-			for sub := range blocked {
-				out[i].Fatal = out[i].Fatal || sub.status.State == Failed && contains(out[i].Blocks, sub.ID)
+			for obj := range blocked {
+				out[i].Fatal = out[i].Fatal || obj.status.State == Failed && contains(out[i].Blocks, obj.ID)
 			}
 		}
 		sort.SliceStable(out, func(i, j int) bool { return out[i].Fatal && !out[j].Fatal })
@@ -110,16 +110,16 @@ func contains(ids []kube.ID, id kube.ID) bool {
 }
 
 // makerOf is the target, itself not ready, that makes what a problem lacks.
-func (s diagnosis) makerOf(sub *trackedObject) *trackedObject {
-	needs := sub.missingRefs()
+func (s diagnosis) makerOf(obj *trackedObject) *trackedObject {
+	needs := obj.missingRefs()
 	if len(needs) == 0 {
 		return nil
 	}
 	for _, other := range s.objects {
-		if other == sub || other.observed.object == nil || other.ID.Namespace != sub.ID.Namespace || other.status.State == Ready {
+		if other == obj || other.observed.object == nil || other.ID.Namespace != obj.ID.Namespace || other.status.State == Ready {
 			continue
 		}
-		for _, made := range createdObjects(other.observed.object) {
+		for _, made := range objectsMadeWith(other.observed.object) {
 			if slices.Contains(needs, made) {
 				return other
 			}
@@ -130,14 +130,14 @@ func (s diagnosis) makerOf(sub *trackedObject) *trackedObject {
 
 // missingRefs are the objects that a problem is about: what is missing, or the claims
 // whose volumes pods wait for.
-func (s *trackedObject) missingRefs() []Ref {
-	p := s.status.Problem
+func (t *trackedObject) missingRefs() []Ref {
+	p := t.status.Problem
 	if p.MissingObject != nil {
 		return []Ref{*p.MissingObject}
 	}
 	var out []Ref
 	if p.Class == class.ClaimUnbound {
-		for _, m := range s.newPods.byUID {
+		for _, m := range t.newPods.byUID {
 			for _, claim := range m.Pod.VolumeClaims {
 				out = append(out, Ref{Kind: "PersistentVolumeClaim", Name: claim})
 			}
@@ -150,13 +150,13 @@ func (s *trackedObject) missingRefs() []Ref {
 // it makes, and API services behind it.
 func (s diagnosis) blockedObjects(g causeGroup, blocked map[*trackedObject]bool) []kube.ID {
 	var out []kube.ID
-	for _, sub := range s.objects {
-		if sub.status.State == Ready || sub.status.State == Gone {
+	for _, obj := range s.objects {
+		if obj.status.State == Ready || obj.status.State == Gone {
 			continue
 		}
 		for _, m := range g.members {
-			if blocked[sub] && s.makerOf(sub) == m || s.isAPIOf(sub, m) {
-				out = append(out, sub.ID)
+			if blocked[obj] && s.makerOf(obj) == m || s.isAPIOf(obj, m) {
+				out = append(out, obj.ID)
 				break
 			}
 		}

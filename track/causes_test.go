@@ -24,10 +24,10 @@ func stage(t *testing.T, manifests ...string) (*session, func(time.Duration)) {
 	return s, func(d time.Duration) {
 		for range int(d / time.Second) {
 			now = now.Add(time.Second)
-			s.health.heardAt = now // the API server is fine
-			for _, sub := range s.objects {
-				if sub.timers.computedAt.IsZero() || !sub.timers.recheckAt.IsZero() && !now.Before(sub.timers.recheckAt) {
-					s.updateStatus(sub, now)
+			s.health.answeredAt = now // the API server is fine
+			for _, obj := range s.objects {
+				if obj.timers.computedAt.IsZero() || !obj.timers.recheckAt.IsZero() && !now.Before(obj.timers.recheckAt) {
+					s.updateStatus(obj, now)
 				}
 			}
 		}
@@ -43,12 +43,12 @@ const (
 
 func TestSameReasonIsOneCause(t *testing.T) {
 	s, run := stage(t, fmt.Sprintf(deploymentYAML, "a", "a"), fmt.Sprintf(deploymentYAML, "b", "b"), fmt.Sprintf(deploymentYAML, "c", "c"))
-	for i, sub := range s.objects {
-		bad := actor{Name: sub.ID.Name + "-1", Node: fmt.Sprintf("node-%d", i), Phase: "Pending", Waiting: []string{"ErrImagePull", "r/x:1: not found"}}
+	for i, obj := range s.objects {
+		bad := actor{Name: obj.ID.Name + "-1", Node: fmt.Sprintf("node-%d", i), Phase: "Pending", Waiting: []string{"ErrImagePull", "r/x:1: not found"}}
 		if i == 2 {
 			bad.Waiting[1] = "unauthorized"
 		}
-		sub.updatePod(bad.pod(s.progress.startedAt))
+		obj.updatePod(bad.pod(s.progress.startedAt))
 	}
 	run(40 * time.Second)
 	causes := diagnosis{s}.causes()

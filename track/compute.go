@@ -16,97 +16,97 @@ const (
 	controllerHeadStart = 15 * time.Second // the Deployment controller may say it itself, with more to it
 )
 
-// computeStatus works out the status at a time. It is pure but for the clocks that
-// the subject keeps.
-func (s *trackedObject) computeStatus(now time.Time) Status {
-	s.timers.recheckAt, s.timers.computedAt = time.Time{}, now
-	s.updateProgress(now)
-	status := s.currentStatus(now)
-	status.ID, status.Waited = s.ID, now.Sub(s.timers.appliedAt)
-	if s.observed.object != nil {
-		status.UID = s.observed.object.GetUID()
+// computeStatus computes the status at a time. Apart from the object's timers it changes
+// nothing.
+func (t *trackedObject) computeStatus(now time.Time) Status {
+	t.timers.recheckAt, t.timers.computedAt = time.Time{}, now
+	t.updateProgress(now)
+	status := t.currentStatus(now)
+	status.ID, status.Waited = t.ID, now.Sub(t.timers.appliedAt)
+	if t.observed.object != nil {
+		status.UID = t.observed.object.GetUID()
 	}
-	status.Notes = append(append([]string(nil), s.observed.notes...), status.Notes...)
-	s.applyFailMode(&status, now)
-	s.status = status
+	status.Notes = append(append([]string(nil), t.observed.notes...), status.Notes...)
+	t.applyFailMode(&status, now)
+	t.status = status
 	return status
 }
 
-func (s *trackedObject) currentStatus(now time.Time) Status {
+func (t *trackedObject) currentStatus(now time.Time) Status {
 	switch {
-	case s.Until == UntilNothing, s.Until != UntilGone && s.settings.isSkipped():
+	case t.Until == UntilNothing, t.Until != UntilGone && t.settings.isSkipped():
 		return Status{State: Ready}
-	case s.Until == UntilGone:
-		return s.deletionStatus()
-	case s.MayAppearLater && (s.observed.isGone || s.observed.object == nil) && s.observed.unverifiable == "":
+	case t.Until == UntilGone:
+		return t.deletionStatus()
+	case t.MayAppearLater && (t.observed.isGone || t.observed.object == nil) && t.observed.unverifiable == "":
 		return Status{State: Waiting, Message: "it is not there yet"}
-	case s.observed.isGone:
-		return s.disappearedStatus(now)
-	case s.observed.object == nil && s.observed.unverifiable != "":
-		return Status{State: Ready, Unverified: true, Notes: []string{s.observed.unverifiable}}
-	case s.observed.object == nil:
+	case t.observed.isGone:
+		return t.disappearedStatus(now)
+	case t.observed.object == nil && t.observed.unverifiable != "":
+		return Status{State: Ready, Unverified: true, Notes: []string{t.observed.unverifiable}}
+	case t.observed.object == nil:
 		return Status{State: Waiting, Message: "not seen yet"}
-	case s.Baseline.GetUID() != "" && s.observed.object.GetUID() != s.Baseline.GetUID():
-		return s.ownFailure(now, class.Replaced, "another object took its name during the rollout")
-	case s.observed.object.GetDeletionTimestamp() != nil:
-		return s.ownFailure(now, class.Terminating, "it is being deleted"+finalizersText(s.observed.object.GetFinalizers()))
-	case s.Until == UntilPresent:
+	case t.Baseline.GetUID() != "" && t.observed.object.GetUID() != t.Baseline.GetUID():
+		return t.ownFailure(now, class.Replaced, "another object took its name during the rollout")
+	case t.observed.object.GetDeletionTimestamp() != nil:
+		return t.ownFailure(now, class.Terminating, "it is being deleted"+finalizersText(t.observed.object.GetFinalizers()))
+	case t.Until == UntilPresent:
 		return Status{State: Ready}
 	}
-	return s.liveStatus(now)
+	return t.liveStatus(now)
 }
 
-// liveStatus judges an object that is there and stays.
-func (s *trackedObject) liveStatus(now time.Time) Status {
-	v := s.opts.Rules.Evaluate(s.ruleInput(now))
-	status := statusOf(s.ID, s.observed.object.GetUID(), v)
+// liveStatus is the status of an object that exists and is not being deleted.
+func (t *trackedObject) liveStatus(now time.Time) Status {
+	v := t.opts.Rules.Evaluate(t.ruleInput(now))
+	status := statusOf(t.ID, t.observed.object.GetUID(), v)
 	if status.Rollout != nil {
-		status.Rollout.Revision = s.newPods.revision
-		status.Rollout.NewReady = s.newPodsReady()
-		s.status.Rollout = status.Rollout // the pod rules look at it
+		status.Rollout.Revision = t.newPods.revision
+		status.Rollout.NewReady = t.newPodsReady()
+		t.status.Rollout = status.Rollout // the pod rules look at it
 	}
-	s.timers.recheckAfter(now, v.RecheckAfter)
+	t.timers.recheckAfter(now, v.RecheckAfter)
 	switch v.Phase {
 	case rules.Ready:
-		if s.gk.Kind == "CustomResourceDefinition" && !s.observed.isServed {
+		if t.gk.Kind == "CustomResourceDefinition" && !t.observed.isServed {
 			return Status{State: Progressing, Message: notServedMessage}
 		}
-		if left := s.readyGraceLeft(v.Grace, now); left > 0 {
-			s.timers.recheckAfter(now, left)
+		if left := t.readyGraceLeft(v.Grace, now); left > 0 {
+			t.timers.recheckAfter(now, left)
 			status.State = Progressing
 			return status
 		}
-		clear(s.timers.failingSince)
-		if left := s.stabilityLeft(status, now); left > 0 {
-			s.timers.recheckAfter(now, left)
-			status.State, status.Message = Progressing, status.Message+"; waiting whether it stays so"
-			status.Problem = s.recentCrash(now)
+		clear(t.timers.failingSince)
+		if left := t.stabilityLeft(status, now); left > 0 {
+			t.timers.recheckAfter(now, left)
+			status.State, status.Message = Progressing, status.Message+"; confirming that it stays ready"
+			status.Problem = t.recentCrash(now)
 		}
 		return status
 	case rules.Failed:
-		return s.failureStatus(status, v, now)
+		return t.failureStatus(status, v, now)
 	}
-	s.timers.rolloutSeen, s.timers.readySince = true, time.Time{}
-	if s.observed.unverifiable != "" {
-		return Status{State: Ready, Unverified: true, Message: "not verified", Notes: []string{s.observed.unverifiable}}
+	t.timers.rolloutSeen, t.timers.readySince = true, time.Time{}
+	if t.observed.unverifiable != "" {
+		return Status{State: Ready, Unverified: true, Message: "not verified", Notes: []string{t.observed.unverifiable}}
 	}
-	s.addProblem(&status, now)
-	s.failIfStalled(&status, v, now)
+	t.addProblem(&status, now)
+	t.failIfStalled(&status, v, now)
 	return status
 }
 
 // readyGraceLeft is how long an object still has to stay ready that isn't so for good.
-func (s *trackedObject) readyGraceLeft(grace time.Duration, now time.Time) time.Duration {
+func (t *trackedObject) readyGraceLeft(grace time.Duration, now time.Time) time.Duration {
 	if grace == 0 {
 		return 0
 	}
-	if s.timers.failingSince[""] == (time.Time{}) {
-		s.timers.failingSince[""] = now // the empty class: nothing is wrong
+	if t.timers.failingSince[""] == (time.Time{}) {
+		t.timers.failingSince[""] = now // the empty class: nothing is wrong
 	}
-	return grace - now.Sub(s.timers.failingSince[""])
+	return grace - now.Sub(t.timers.failingSince[""])
 }
 
-// stableFor is how long a rollout has to stay ready whose containers nobody probes.
+// stableFor is how long a rollout has to stay ready whose containers have no readiness probe.
 // The kubelet takes such a container for ready from its start to its end, and
 // looks for containers that have ended every second; it takes up to another one
 // until that is known on a node that is busy.
@@ -116,48 +116,48 @@ const stableFor = 2 * time.Second
 // stabilityLeft is how long a workload that has just become ready is still to be
 // looked at, because a container that crashes at its start looks ready for a
 // moment. It is over at once for what was ready from the start.
-func (s *trackedObject) stabilityLeft(status Status, now time.Time) time.Duration {
-	if s.timers.stabilityWaived || !s.timers.rolloutSeen || !s.Changed || status.Rollout == nil || status.Rollout.Wanted == 0 || !rules.LacksReadinessProbe(s.observed.object) {
+func (t *trackedObject) stabilityLeft(status Status, now time.Time) time.Duration {
+	if t.timers.stabilityWaived || !t.timers.rolloutSeen || !t.Changed || status.Rollout == nil || status.Rollout.Wanted == 0 || !rules.LacksReadinessProbe(t.observed.object) {
 		return 0
 	}
-	if s.timers.readySince.IsZero() {
-		s.timers.readySince = now
+	if t.timers.readySince.IsZero() {
+		t.timers.readySince = now
 	}
-	return stableFor - now.Sub(s.timers.readySince)
+	return stableFor - now.Sub(t.timers.readySince)
 }
 
 // waiveStability ends the probation of what is ready when there is no time left for it,
 // unless its containers have crashed before. It reports whether there was one.
-func (s *trackedObject) waiveStability() bool {
-	if s.timers.readySince.IsZero() || s.timers.arePaused() {
+func (t *trackedObject) waiveStability() bool {
+	if t.timers.readySince.IsZero() || t.timers.arePaused() {
 		return false
 	}
-	for _, m := range s.newPods.byUID {
+	for _, m := range t.newPods.byUID {
 		if m.Pod.HasRestarted() {
 			return false
 		}
 	}
-	s.timers.stabilityWaived = true
+	t.timers.stabilityWaived = true
 	return true
 }
 
-func (s *trackedObject) ruleInput(now time.Time) rules.Input {
-	in := rules.Input{Object: s.observed.object, Baseline: s.Baseline, Changed: s.Changed,
-		Complete: (s.Until == UntilComplete || s.settings.trackAs == "job") && s.settings.trackAs != "service", Applied: s.timers.appliedAt, Now: now,
-		HasStatus: s.observed.hasStatus, Required: s.settings.rolloutRequired, Events: s.observed.eventCounts, Override: cmp.Or(s.settings.override, s.kindOverride)}
-	if s.settings.rolloutRequired != "" && s.knowsNewPods() {
-		in.NewReady = s.newPodsReady()
+func (t *trackedObject) ruleInput(now time.Time) rules.Input {
+	in := rules.Input{Object: t.observed.object, Baseline: t.Baseline, Changed: t.Changed,
+		Complete: (t.Until == UntilComplete || t.settings.trackAs == "job") && t.settings.trackAs != "service", Applied: t.timers.appliedAt, Now: now,
+		HasStatus: t.observed.hasStatus, Required: t.settings.rolloutRequired, Events: t.observed.eventCounts, Override: cmp.Or(t.settings.override, t.kindOverride)}
+	if t.settings.rolloutRequired != "" && t.knowsNewPods() {
+		in.NewReady = t.newPodsReady()
 	}
-	if s.release.workloads != nil && !s.isWorkload() {
-		in.Workloads = s.release.workloads()
+	if t.release.workloads != nil && !t.isWorkload() {
+		in.Workloads = t.release.workloads()
 	}
 	return in
 }
 
 // newPodsReady counts the ready ones of the new pods that are known.
-func (s *trackedObject) newPodsReady() int {
+func (t *trackedObject) newPodsReady() int {
 	n := 0
-	for _, m := range s.newPods.byUID {
+	for _, m := range t.newPods.byUID {
 		if m.Pod.Ready && !m.Pod.Deleting {
 			n++
 		}
@@ -166,30 +166,30 @@ func (s *trackedObject) newPodsReady() int {
 }
 
 // knowsNewPods reports whether the known pods are of the revision that the object
-// has now: they are looked for after it was judged.
-func (s *trackedObject) knowsNewPods() bool {
-	_, revision, owner := newPodsOf(s)
-	return owner != "" && revision == s.newPods.revision
+// has now: they are looked for after its status was computed.
+func (t *trackedObject) knowsNewPods() bool {
+	_, revision, owner := newPodsOf(t)
+	return owner != "" && revision == t.newPods.revision
 }
 
 // ownFailure makes a failure of the object itself final when it has lasted.
-func (s *trackedObject) ownFailure(now time.Time, c Class, message string) Status {
-	return s.failureStatus(Status{State: Failed, Message: message},
+func (t *trackedObject) ownFailure(now time.Time, c Class, message string) Status {
+	return t.failureStatus(Status{State: Failed, Message: message},
 		rules.Verdict{Class: c, Message: message, Grace: class.Of(c).Grace}, now)
 }
 
-func (s *trackedObject) failureStatus(status Status, v rules.Verdict, now time.Time) Status {
-	at, ok := s.timers.failingSince[v.Class]
+func (t *trackedObject) failureStatus(status Status, v rules.Verdict, now time.Time) Status {
+	at, ok := t.timers.failingSince[v.Class]
 	if !ok {
 		at = now
-		s.timers.failingSince[v.Class] = at
+		t.timers.failingSince[v.Class] = at
 	}
 	p := &Problem{Class: v.Class, Title: titleOf(v.Class), Message: v.Message, Since: at, FinalAt: at.Add(v.Grace)}
 	if now.Before(p.FinalAt) {
 		status.State = Progressing
-		s.timers.recheckBy(p.FinalAt)
+		t.timers.recheckBy(p.FinalAt)
 	}
-	if found := s.podProblem(now); found != nil && status.State == Failed && v.Class == class.ProgressDeadline {
+	if found := t.podProblem(now); found != nil && status.State == Failed && v.Class == class.ProgressDeadline {
 		// The pods say more than the controller.
 		found.Message = v.Message + "; " + found.oneLine()
 		found.Class, found.Title, found.FinalAt = p.Class, p.Title, p.FinalAt
@@ -200,14 +200,14 @@ func (s *trackedObject) failureStatus(status Status, v rules.Verdict, now time.T
 }
 
 // addProblem finds what holds a workload up, and whether that is final.
-func (s *trackedObject) addProblem(status *Status, now time.Time) {
-	problem := s.creationProblem(status.Rollout, now)
-	if found := s.podProblem(now); problem == nil || found != nil && isWorse(found, problem, now) {
+func (t *trackedObject) addProblem(status *Status, now time.Time) {
+	problem := t.creationProblem(status.Rollout, now)
+	if found := t.podProblem(now); problem == nil || found != nil && isWorse(found, problem, now) {
 		problem = found
 	}
 	if problem != nil {
-		s.timers.runningAgainSince = time.Time{}
-	} else if problem = s.recentCrash(now); problem == nil {
+		t.timers.runningAgainSince = time.Time{}
+	} else if problem = t.recentCrash(now); problem == nil {
 		return
 	}
 	status.Problem = problem
@@ -215,7 +215,7 @@ func (s *trackedObject) addProblem(status *Status, now time.Time) {
 	if isFinal(problem, now) {
 		status.State = Failed
 	} else {
-		s.timers.recheckBy(problem.FinalAt)
+		t.timers.recheckBy(problem.FinalAt)
 	}
 }
 
@@ -225,19 +225,19 @@ const runningAgainFor = 5 * time.Second
 
 // recentCrash is the crash after which all containers have run for less than that; nil
 // for none.
-func (s *trackedObject) recentCrash(now time.Time) *Problem {
-	p := s.status.Problem
+func (t *trackedObject) recentCrash(now time.Time) *Problem {
+	p := t.status.Problem
 	if p == nil || !isRunFailure(p.Class) {
 		return nil
 	}
-	if s.timers.runningAgainSince.IsZero() {
-		s.timers.runningAgainSince = now
+	if t.timers.runningAgainSince.IsZero() {
+		t.timers.runningAgainSince = now
 	}
-	at := s.timers.runningAgainSince.Add(runningAgainFor)
+	at := t.timers.runningAgainSince.Add(runningAgainFor)
 	if !now.Before(at) {
 		return nil
 	}
-	s.timers.recheckBy(at)
+	t.timers.recheckBy(at)
 	held := *p
 	held.FinalAt = time.Time{}
 	return &held
@@ -273,45 +273,45 @@ func (p *Problem) oneLine() string {
 
 // failIfStalled fails an object that has stood still for too long, or that has used
 // up its own time.
-func (s *trackedObject) failIfStalled(status *Status, v rules.Verdict, now time.Time) {
+func (t *trackedObject) failIfStalled(status *Status, v rules.Verdict, now time.Time) {
 	if status.State == Failed {
 		return
 	}
-	if s.settings.timeout > 0 {
-		s.failAfter(status, class.Timeout, s.timers.appliedAt.Add(s.settings.timeout), "not ready after "+s.settings.timeout.String(), now)
+	if t.settings.timeout > 0 {
+		t.failAfter(status, class.Timeout, t.timers.appliedAt.Add(t.settings.timeout), "not ready after "+t.settings.timeout.String(), now)
 	}
-	patience, last := s.progressTimeout(v)
-	if patience <= 0 || s.observed.object.GetLabels()["kueue.x-k8s.io/queue-name"] != "" {
+	patience, last := t.progressTimeout(v)
+	if patience <= 0 || t.observed.object.GetLabels()["kueue.x-k8s.io/queue-name"] != "" {
 		return
 	}
-	s.failAfter(status, class.NoProgress, last.Add(patience), "no progress for "+patience.String(), now)
+	t.failAfter(status, class.NoProgress, last.Add(patience), "no progress for "+patience.String(), now)
 }
 
-func (s *trackedObject) progressTimeout(v rules.Verdict) (time.Duration, time.Time) {
+func (t *trackedObject) progressTimeout(v rules.Verdict) (time.Duration, time.Time) {
 	switch {
-	case s.settings.noProgressTimeout > 0:
-		return s.settings.noProgressTimeout, s.timers.progressedAt
+	case t.settings.noProgressTimeout > 0:
+		return t.settings.noProgressTimeout, t.timers.progressedAt
 	case v.NoProgress < 0:
-		return 0, s.timers.progressedAt
-	case v.NoProgress > 0 && s.gk.Kind == "Deployment":
-		return v.NoProgress, s.timers.progressedAt.Add(controllerHeadStart)
+		return 0, t.timers.progressedAt
+	case v.NoProgress > 0 && t.gk.Kind == "Deployment":
+		return v.NoProgress, t.timers.progressedAt.Add(controllerHeadStart)
 	case v.NoProgress > 0:
-		return v.NoProgress, s.timers.progressedAt
-	case s.opts.NoProgressTimeout > 0:
-		return s.opts.NoProgressTimeout, s.timers.progressedAt
+		return v.NoProgress, t.timers.progressedAt
+	case t.opts.NoProgressTimeout > 0:
+		return t.opts.NoProgressTimeout, t.timers.progressedAt
 	}
-	return defaultNoProgress, s.timers.progressedAt
+	return defaultNoProgress, t.timers.progressedAt
 }
 
-func (s *trackedObject) failAfter(status *Status, c Class, at time.Time, what string, now time.Time) {
+func (t *trackedObject) failAfter(status *Status, c Class, at time.Time, what string, now time.Time) {
 	if status.State == Failed {
 		return
 	}
 	if now.Before(at) {
-		s.timers.recheckBy(at)
+		t.timers.recheckBy(at)
 		return
 	}
-	p := &Problem{Class: c, Title: titleOf(c), Message: what, Since: s.timers.progressedAt, FinalAt: at}
+	p := &Problem{Class: c, Title: titleOf(c), Message: what, Since: t.timers.progressedAt, FinalAt: at}
 	if under := status.Problem; under != nil {
 		full := *under
 		full.Class, full.Title, full.FinalAt, full.Since = p.Class, p.Title, p.FinalAt, p.Since
@@ -328,29 +328,29 @@ func (s *trackedObject) failAfter(status *Status, c Class, at time.Time, what st
 }
 
 // applyFailMode applies what the user wants to happen on failure.
-func (s *trackedObject) applyFailMode(status *Status, now time.Time) {
+func (t *trackedObject) applyFailMode(status *Status, now time.Time) {
 	if status.State != Failed {
 		return
 	}
-	late := s.settings.failMode == failLate || s.opts.TolerateFailures || s.MayAppearLater
+	late := t.settings.failMode == failLate || t.opts.TolerateFailures || t.MayAppearLater
 	timedOut := status.Problem != nil && status.Problem.Class == class.Timeout
 	switch {
-	case s.settings.failMode == failWarn || s.settings.failMode == failIgnore:
+	case t.settings.failMode == failWarn || t.settings.failMode == failIgnore:
 		status.State, status.Unverified = Ready, true
 		status.Notes = append(status.Notes, "failed, which is tolerated: "+status.Message)
-	case late && !timedOut && s.canHeal(status):
+	case late && !timedOut && t.canHeal(status):
 		status.State = Progressing
-		s.timers.recheckAfter(now, 10*time.Second)
+		t.timers.recheckAfter(now, 10*time.Second)
 	}
 }
 
 // canHeal reports whether waiting longer makes any sense.
-func (s *trackedObject) canHeal(status *Status) bool {
+func (t *trackedObject) canHeal(status *Status) bool {
 	switch status.Problem.Class {
 	case class.JobFailed, class.Replaced, class.Deleted, class.VolumeLost:
 		return false
 	case class.PodFailed:
-		return s.gk != podKind
+		return t.gk != podKind
 	}
 	return true
 }

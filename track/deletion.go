@@ -9,47 +9,47 @@ import (
 	"deployer/track/rules"
 )
 
-// disappearedStatus judges an object that was deleted while it was tracked. A Job
+// disappearedStatus is the status of an object that was deleted while it was tracked. A Job
 // may have been cleaned up after it had finished.
 // https://kubernetes.io/docs/concepts/workloads/controllers/ttlafterfinished/
-func (s *trackedObject) disappearedStatus(now time.Time) Status {
-	if s.observed.object == nil {
-		return s.ownFailure(now, class.Deleted, "it is not there")
+func (t *trackedObject) disappearedStatus(now time.Time) Status {
+	if t.observed.object == nil {
+		return t.ownFailure(now, class.Deleted, "it is not there")
 	}
-	if s.gk.Kind == "Job" || s.gk == podKind {
-		v := s.opts.Rules.Evaluate(s.ruleInput(now))
+	if t.gk.Kind == "Job" || t.gk == podKind {
+		v := t.opts.Rules.Evaluate(t.ruleInput(now))
 		if v.Phase != rules.Progressing {
-			return statusOf(s.ID, s.observed.object.GetUID(), v)
+			return statusOf(t.ID, t.observed.object.GetUID(), v)
 		}
-		if s.gk.Kind == "Job" {
-			return s.ownFailure(now, class.Deleted, "deleted before it finished; if it was cleaned up, set ttlSecondsAfterFinished to 60 or more")
+		if t.gk.Kind == "Job" {
+			return t.ownFailure(now, class.Deleted, "deleted before it finished; if it was cleaned up, set ttlSecondsAfterFinished to 60 or more")
 		}
 	}
-	return s.ownFailure(now, class.Deleted, "deleted while it was tracked")
+	return t.ownFailure(now, class.Deleted, "deleted while it was tracked")
 }
 
-// deletionStatus judges an object that is to go. Another object of the name is none
-// of our business: somebody made it anew.
-func (s *trackedObject) deletionStatus() Status {
-	if s.observed.isGone {
+// deletionStatus is the status of an object that is to be deleted. Another object of
+// the same name was created since, and is not waited for.
+func (t *trackedObject) deletionStatus() Status {
+	if t.observed.isGone {
 		return Status{State: Gone}
 	}
-	if s.observed.unverifiable != "" {
-		return Status{State: Gone, Unverified: true, Notes: []string{s.observed.unverifiable}}
+	if t.observed.unverifiable != "" {
+		return Status{State: Gone, Unverified: true, Notes: []string{t.observed.unverifiable}}
 	}
-	if s.observed.object == nil {
+	if t.observed.object == nil {
 		return Status{State: Waiting, Message: "waiting to be deleted"}
 	}
-	if s.Baseline != nil && s.Baseline.GetUID() != "" && s.observed.object.GetUID() != s.Baseline.GetUID() {
-		return Status{State: Gone, Notes: []string{"somebody has made it anew"}}
+	if t.Baseline != nil && t.Baseline.GetUID() != "" && t.observed.object.GetUID() != t.Baseline.GetUID() {
+		return Status{State: Gone, Notes: []string{"another object of this name has been created"}}
 	}
-	status := Status{State: Progressing, Message: "being deleted", Finalizers: s.observed.object.GetFinalizers()}
-	if s.observed.object.GetDeletionTimestamp() == nil {
+	status := Status{State: Progressing, Message: "being deleted", Finalizers: t.observed.object.GetFinalizers()}
+	if t.observed.object.GetDeletionTimestamp() == nil {
 		status.Message = "waiting to be deleted"
 	}
 	status.Message += finalizersText(status.Finalizers)
-	if s.gk.Kind == "Namespace" {
-		status.Message += namespaceContent(s.observed.object.Object)
+	if t.gk.Kind == "Namespace" {
+		status.Message += namespaceContent(t.observed.object.Object)
 	}
 	return status
 }
@@ -63,7 +63,7 @@ func finalizersText(finalizers []string) string {
 	return ": waiting for finalizer " + strings.Join(sorted, ", ")
 }
 
-// namespaceContent tells what is left in a namespace that is being deleted.
+// namespaceContent says what is left in a namespace that is being deleted.
 // https://kubernetes.io/docs/concepts/overview/working-with-objects/namespaces/
 func namespaceContent(o map[string]any) string {
 	status, _ := o["status"].(map[string]any)

@@ -74,7 +74,7 @@ func (e *TimeoutError) Error() string {
 // Unwrap returns the context's error.
 func (e *TimeoutError) Unwrap() error { return e.Err }
 
-// UnreachableError says that tracking ended because the API server was out of reach.
+// UnreachableError says that tracking ended because the API server was unreachable.
 // The rollout itself may go on.
 type UnreachableError struct {
 	For time.Duration
@@ -82,7 +82,7 @@ type UnreachableError struct {
 }
 
 func (e *UnreachableError) Error() string {
-	return fmt.Sprintf("the API server was out of reach for %s: %v", e.For.Round(time.Second), e.Err)
+	return fmt.Sprintf("the API server was unreachable for %s: %v", e.For.Round(time.Second), e.Err)
 }
 
 // Unwrap returns the last answer of the connection.

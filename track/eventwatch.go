@@ -42,14 +42,14 @@ type eventOwner struct {
 }
 
 // addOwner notes whose events those about uid are.
-func (w *eventWatches) addOwner(uid types.UID, sub *trackedObject, pod types.UID) {
+func (w *eventWatches) addOwner(uid types.UID, obj *trackedObject, pod types.UID) {
 	if _, known := w.owners[uid]; known {
 		return
 	}
-	w.owners[uid] = eventOwner{sub, pod}
+	w.owners[uid] = eventOwner{obj, pod}
 	for _, e := range w.orphans[uid] {
 		w.orphanCount--
-		sub.addEvent(e, pod, sub.opts.Now())
+		obj.addEvent(e, pod, obj.opts.Now())
 	}
 	delete(w.orphans, uid)
 }
@@ -106,7 +106,7 @@ func (w *eventWatches) handleEvent(raw *corev1.Event) {
 	}
 	s := w.session
 	now := s.opts.Now()
-	s.health.heard()
+	s.health.noteAnswer()
 	if owner.object.status.State.IsFinal() && owner.object.status.State != Failed {
 		return
 	}
@@ -137,22 +137,22 @@ func eventOf(e *corev1.Event) Event {
 }
 
 // eventQuery are objects of one kind in one namespace whose events are to be
-// read, normal ones too: of the subject itself, or of one of its pods.
+// read, normal ones too: of the object itself, or of one of its pods.
 type eventQuery struct {
 	namespace, kind string
 }
 
 // queueRead notes that the events of an object are to be read.
-func (w *eventWatches) queueRead(sub *trackedObject, uid types.UID) {
-	key := eventQuery{sub.ID.Namespace, sub.gk.Kind}
-	if uid != sub.observed.object.GetUID() {
+func (w *eventWatches) queueRead(obj *trackedObject, uid types.UID) {
+	key := eventQuery{obj.ID.Namespace, obj.gk.Kind}
+	if uid != obj.observed.object.GetUID() {
 		key.kind = "Pod"
 	}
 	if w.queued[key] == nil {
 		w.queued[key] = map[types.UID]*trackedObject{}
 	}
-	w.queued[key][uid] = sub
-	sub.lookups.inFlight = true
+	w.queued[key][uid] = obj
+	obj.lookups.inFlight = true
 }
 
 // readQueued reads what was asked for: the events of one object, or in one
@@ -187,10 +187,10 @@ func (w *eventWatches) read(key eventQuery, objects map[types.UID]*trackedObject
 	}
 	found, err := typed.CoreV1().Events(key.namespace).List(w.session.tasks.ctx, metav1.ListOptions{FieldSelector: selector.String(), Limit: maxEventsRead})
 	w.session.tasks.send(func() {
-		for _, sub := range objects {
-			sub.lookups.inFlight, w.session.dirty[sub] = false, true
+		for _, obj := range objects {
+			obj.lookups.inFlight, w.session.dirty[obj] = false, true
 			if apierrors.IsForbidden(err) {
-				w.forbidden(sub)
+				w.forbidden(obj)
 			}
 		}
 		if err != nil {
@@ -198,20 +198,20 @@ func (w *eventWatches) read(key eventQuery, objects map[types.UID]*trackedObject
 		}
 		for i := range found.Items {
 			uid := found.Items[i].InvolvedObject.UID
-			if sub := objects[uid]; sub != nil {
-				sub.addEvent(eventOf(&found.Items[i]), w.owners[uid].pod, w.session.opts.Now())
+			if obj := objects[uid]; obj != nil {
+				obj.addEvent(eventOf(&found.Items[i]), w.owners[uid].pod, w.session.opts.Now())
 			}
 		}
 	})
 }
 
 // forbidden handles that events may not be read. Whether a claim waits for its
-// first pod is told by events alone, so that claim can't be judged.
-func (w *eventWatches) forbidden(sub *trackedObject) {
-	w.session.warn("events unavailable: missing permission to list and watch events in namespace " + sub.ID.Namespace)
-	if sub.gk.Kind == "PersistentVolumeClaim" {
-		sub.observed.unverifiable = "not verified: without events it can't be told whether the claim waits for its first pod"
-		w.session.dirty[sub] = true
+// first pod is only told by events, so the claim is unverified without them.
+func (w *eventWatches) forbidden(obj *trackedObject) {
+	w.session.warn("events unavailable: missing permission to list and watch events in namespace " + obj.ID.Namespace)
+	if obj.gk.Kind == "PersistentVolumeClaim" {
+		obj.observed.unverifiable = "not verified: without events it can't be told whether the claim waits for its first pod"
+		w.session.dirty[obj] = true
 	}
 }
 

@@ -29,40 +29,40 @@ func (s diagnosis) addEvidence(ctx context.Context) {
 	var all sync.WaitGroup
 	read := 0
 	for _, cause := range s.groupByCause() {
-		sub := cause.first
-		p := *sub.status.Problem
-		p.Events = sub.eventsAbout(&p)
-		sub.status.Problem = &p
+		obj := cause.first
+		p := *obj.status.Problem
+		p.Events = obj.eventsAbout(&p)
+		obj.status.Problem = &p
 		if p.Class == class.ClaimUnbound {
-			all.Go(func() { p.Events = append(p.Events, s.claimEvents(ctx, sub, &p)...); sub.status.Problem = &p })
+			all.Go(func() { p.Events = append(p.Events, s.claimEvents(ctx, obj, &p)...); obj.status.Problem = &p })
 		}
-		if s.logs.logMode(sub) == LogsNone || !logsMayExplain(&p, sub) || read >= maxEvidence {
+		if s.logs.logMode(obj) == LogsNone || !logsMayExplain(&p, obj) || read >= maxEvidence {
 			continue
 		}
 		read++
-		all.Go(func() { p.Logs = s.logTails(ctx, sub, &p); sub.status.Problem = &p })
+		all.Go(func() { p.Logs = s.logTails(ctx, obj, &p); obj.status.Problem = &p })
 	}
 	all.Wait()
 }
 
 // logsMayExplain reports whether logs may tell more about a problem.
-func logsMayExplain(p *Problem, sub *trackedObject) bool {
+func logsMayExplain(p *Problem, obj *trackedObject) bool {
 	switch p.Class {
 	case class.CrashLoop, class.OOMKilled, class.BadCommand, class.Liveness, class.Readiness, class.PodFailed,
 		class.JobFailed, class.ProgressDeadline, class.NoProgress, class.Timeout:
-		return sub.isWorkload() || sub.gk == podKind
+		return obj.isWorkload() || obj.gk == podKind
 	}
 	return false
 }
 
 // eventsAbout are the newest events about a problem.
-func (s *trackedObject) eventsAbout(p *Problem) []Event {
-	about := map[string]bool{s.ID.Kind + "/" + s.ID.Name: true}
+func (t *trackedObject) eventsAbout(p *Problem) []Event {
+	about := map[string]bool{t.ID.Kind + "/" + t.ID.Name: true}
 	for _, name := range p.Pods {
 		about["Pod/"+name] = true
 	}
 	var out []Event
-	for _, e := range s.observed.events {
+	for _, e := range t.observed.events {
 		if about[e.Object] || len(p.Pods) == 0 {
 			out = append(out, e)
 		}
@@ -73,12 +73,12 @@ func (s *trackedObject) eventsAbout(p *Problem) []Event {
 
 // claimEvents reads the events of the claims that a pod waits for: they tell of a
 // missing StorageClass or of a provisioner's trouble.
-func (s diagnosis) claimEvents(ctx context.Context, sub *trackedObject, p *Problem) []Event {
+func (s diagnosis) claimEvents(ctx context.Context, obj *trackedObject, p *Problem) []Event {
 	typed, err := s.tracker.cluster.Typed()
 	if err != nil {
 		return nil
 	}
-	pod, _ := s.podShowing(ctx, sub, p)
+	pod, _ := s.podShowing(ctx, obj, p)
 	var out []Event
 	for _, name := range pod.VolumeClaims {
 		of := fields.Set{"involvedObject.kind": "PersistentVolumeClaim", "involvedObject.name": name}
@@ -94,12 +94,12 @@ func (s diagnosis) claimEvents(ctx context.Context, sub *trackedObject, p *Probl
 }
 
 // logTails reads the ends of the logs of the pod that shows the problem best.
-func (s diagnosis) logTails(ctx context.Context, sub *trackedObject, p *Problem) []LogTail {
+func (s diagnosis) logTails(ctx context.Context, obj *trackedObject, p *Problem) []LogTail {
 	typed, err := s.tracker.cluster.Typed()
 	if err != nil {
 		return nil
 	}
-	pod, ok := s.podShowing(ctx, sub, p)
+	pod, ok := s.podShowing(ctx, obj, p)
 	if !ok {
 		return nil
 	}
@@ -109,14 +109,14 @@ func (s diagnosis) logTails(ctx context.Context, sub *trackedObject, p *Problem)
 	}
 	var out []LogTail
 	for _, c := range containers {
-		if !sub.settings.logs.wantsContainer(c.PlainName) {
+		if !obj.settings.logs.wantsContainer(c.PlainName) {
 			continue
 		}
 		tail := LogTail{Pod: pod.Name, Container: c.PlainName}
 		if !c.Running && c.Terminated == nil && c.LastTermination != nil || c.Running && c.LastTermination != nil && p.Class != class.Readiness {
 			tail.Previous = true
 		}
-		tail.read(ctx, typed, pod.Namespace, sub)
+		tail.read(ctx, typed, pod.Namespace, obj)
 		out = append(out, tail)
 	}
 	return out
@@ -137,14 +137,14 @@ func (p *Problem) addWitness(pod pods.Pod, containers []pods.Container) {
 	}
 }
 
-func (t *LogTail) read(ctx context.Context, typed kubernetes.Interface, namespace string, sub *trackedObject) {
+func (t *LogTail) read(ctx context.Context, typed kubernetes.Interface, namespace string, obj *trackedObject) {
 	lines := int64(tailLines)
 	body, err := typed.CoreV1().Pods(namespace).GetLogs(t.Pod, &corev1.PodLogOptions{
 		Container: t.Container, Previous: t.Previous, TailLines: &lines,
 	}).Stream(ctx)
 	if err != nil && t.Previous {
 		t.Previous = false // the node may have cleaned it up
-		t.read(ctx, typed, namespace, sub)
+		t.read(ctx, typed, namespace, obj)
 		return
 	}
 	if err != nil {
@@ -154,7 +154,7 @@ func (t *LogTail) read(ctx context.Context, typed kubernetes.Interface, namespac
 	defer body.Close()
 	tail := logs.NewTail(tailLines)
 	err = logs.Read(body, false, func(l logs.Line) {
-		if sub.settings.logs.wantsLine(t.Container, l.Text) {
+		if obj.settings.logs.wantsLine(t.Container, l.Text) {
 			tail.Add(l)
 		} else {
 			t.UnavailableReason = "none of its last lines is wanted, by the annotations"
@@ -175,28 +175,28 @@ func noLogsReason(err error, namespace string) string {
 }
 
 // podShowing is the pod that a problem names first; of a Job the one that failed last.
-func (s diagnosis) podShowing(ctx context.Context, sub *trackedObject, p *Problem) (pods.Pod, bool) {
+func (s diagnosis) podShowing(ctx context.Context, obj *trackedObject, p *Problem) (pods.Pod, bool) {
 	for _, name := range p.Pods {
-		for _, m := range sub.newPods.byUID {
+		for _, m := range obj.newPods.byUID {
 			if m.Pod.Name == name {
 				return m.Pod, true
 			}
 		}
 	}
 	var all []pods.Pod
-	for _, m := range sub.newPods.byUID {
+	for _, m := range obj.newPods.byUID {
 		all = append(all, m.Pod)
 	}
-	if sub.gk.Kind == "Job" {
+	if obj.gk.Kind == "Job" {
 		if typed, err := s.tracker.cluster.Typed(); err == nil {
-			if found, err := podsOfJob(ctx, typed, sub.ID.Namespace, sub.observed.object.GetUID()); err == nil {
+			if found, err := podsOfJob(ctx, typed, obj.ID.Namespace, obj.observed.object.GetUID()); err == nil {
 				all = found
 			}
 		}
 	}
 	sort.Slice(all, func(i, j int) bool { return all[j].Created.Before(all[i].Created) })
 	for _, pod := range all {
-		if sub.gk.Kind != "Job" && !pod.Ready || pod.Phase == corev1.PodFailed {
+		if obj.gk.Kind != "Job" && !pod.Ready || pod.Phase == corev1.PodFailed {
 			return pod, true
 		}
 	}

@@ -11,28 +11,28 @@ import (
 
 const (
 	unreachableLimit = 2 * time.Minute // without an answer about any object that is waited for
-	silenceLimit     = time.Second     // a server in trouble could not have told anything so lately
+	silenceLimit     = time.Second     // an answer that is newer proves that the server is well
 	probeTimeout     = 3 * time.Second // for one answer
 	probeInterval    = time.Second     // between two questions to a server in trouble
 )
 
 // apiHealth is what is known about the API server: which watches have no answer, and
-// whether the server reaches its storage. One that doesn't keeps watches open and tells
-// nothing, so a failure that time alone has brought may rest on a silence that means
-// nothing. The timers of all objects that an outage is about pause until it ends.
+// whether the server reaches its storage. A server that does not reach it keeps watches
+// open without events. Before time alone makes an object fail, the server is therefore
+// asked. During an outage the timers of the objects that it affects pause.
 type apiHealth struct {
-	session *session
-	heardAt time.Time // when the server last told something that it had to read
-	probing bool
-	storage outage
+	session    *session
+	answeredAt time.Time // when the server last answered from its storage
+	probing    bool
+	storage    outage
 
 	outages      int       // under way
 	outagesSince time.Time // when the first of them began
 	lastError    error     // of the last outage
-	blindSince   time.Time // since when no object that is waited for is seen; zero when one is
+	unseenSince  time.Time // since when none of the awaited objects can be observed; zero when one can
 }
 
-// An outage is a time in which something that tells about objects has no answer.
+// An outage is a time in which a watch, or the API server's storage, does not answer.
 type outage struct {
 	doing   string // what has no answer, for people
 	objects []*trackedObject
@@ -40,14 +40,14 @@ type outage struct {
 }
 
 func newAPIHealth(s *session) apiHealth {
-	return apiHealth{session: s, heardAt: s.opts.Now(), storage: outage{doing: "asking the API server", objects: s.objects}}
+	return apiHealth{session: s, answeredAt: s.opts.Now(), storage: outage{doing: "asking the API server", objects: s.objects}}
 }
 
-// heard notes that the API server has told something.
-func (h *apiHealth) heard() { h.heardAt = h.session.opts.Now() }
+// noteAnswer notes that the API server has answered from its storage.
+func (h *apiHealth) noteAnswer() { h.answeredAt = h.session.opts.Now() }
 
-// begin pauses the timers of the objects that the outage is about, at the time when
-// something was last known of them. An outage that has begun only changes its error.
+// begin pauses the timers of the affected objects at the time of the last observation.
+// An outage that is active only gets another error.
 func (h *apiHealth) begin(o *outage, at time.Time, err error) {
 	h.lastError = err
 	if o.active {
@@ -80,28 +80,29 @@ func (h *apiHealth) end(o *outage) {
 	}
 }
 
-// setBlind notes whether none of the objects that are waited for can be seen.
-func (h *apiHealth) setBlind(blind bool, now time.Time) {
+// setAllUnseen notes whether none of the awaited objects can be observed.
+func (h *apiHealth) setAllUnseen(allUnseen bool, now time.Time) {
 	switch {
-	case !blind:
-		h.blindSince = time.Time{}
-	case h.blindSince.IsZero():
-		h.blindSince = now
+	case !allUnseen:
+		h.unseenSince = time.Time{}
+	case h.unseenSince.IsZero():
+		h.unseenSince = now
 	}
 }
 
-// failure ends a wait in which nothing has been seen for too long; nil before that.
+// failure is the error that ends a wait in which nothing could be observed for too long;
+// nil before that.
 func (h *apiHealth) failure(now time.Time) error {
-	if h.blindSince.IsZero() || now.Sub(h.blindSince) < unreachableLimit {
+	if h.unseenSince.IsZero() || now.Sub(h.unseenSince) < unreachableLimit {
 		return nil
 	}
-	return &UnreachableError{For: now.Sub(h.blindSince), Err: h.lastError}
+	return &UnreachableError{For: now.Sub(h.unseenSince), Err: h.lastError}
 }
 
 // silenceIsReliable reports whether silence means that nothing has changed. If that
 // isn't known it asks, and the answer has the status of all objects computed again.
 func (h *apiHealth) silenceIsReliable(now time.Time) bool {
-	if now.Sub(h.heardAt) <= silenceLimit {
+	if now.Sub(h.answeredAt) <= silenceLimit {
 		return true
 	}
 	if !h.probing {
@@ -151,10 +152,10 @@ func (h *apiHealth) readyz(ctx context.Context) error {
 
 func (h *apiHealth) handleProbe(err error) {
 	if err != nil {
-		h.begin(&h.storage, h.heardAt, err)
+		h.begin(&h.storage, h.answeredAt, err)
 		return
 	}
-	h.heard()
+	h.noteAnswer()
 	h.probing = false
 	for _, obj := range h.session.objects {
 		h.session.dirty[obj] = true

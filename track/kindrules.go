@@ -31,7 +31,7 @@ type kindRule struct {
 // ComputeStatus works out the status of objects by their own fields, their annotations, the
 // user's rules and those in the definitions of their kinds, which takes one request
 // for each kind that may have one. Without a baseline a condition that lingers from
-// an earlier change can't be told from a fresh one, so conditions count as fresh, and
+// an earlier change can't be distinguished from a new one, so conditions count as fresh, and
 // what is given some time had it since the object was created.
 func (t *Tracker) ComputeStatus(ctx context.Context, objects []*unstructured.Unstructured) []Status {
 	var kinds []schema.GroupVersionKind
@@ -52,14 +52,14 @@ func (t *Tracker) ComputeStatus(ctx context.Context, objects []*unstructured.Uns
 	return out
 }
 
-// mayHaveKindRule tells whether the definition of an object's kind has a say: it
+// mayHaveKindRule reports whether the definition of an object's kind may have a rule for it: it
 // isn't a kind of Kubernetes, and neither the object nor the user says otherwise.
 func (t *Tracker) mayHaveKindRule(obj *unstructured.Unstructured) bool {
 	gk := obj.GroupVersionKind().GroupKind()
 	return rules.IsCustom(gk) && !t.opts.Rules.Has(gk) && settingsOf(obj).override == nil
 }
 
-// kindOverride is what the definition of an object's kind says, as far as it was read and
+// kindRuleOf is what the definition of an object's kind says, as far as it was read and
 // has a say.
 func (t *Tracker) kindRuleOf(obj *unstructured.Unstructured) kindRule {
 	if !t.mayHaveKindRule(obj) {
@@ -141,11 +141,11 @@ func (t *Tracker) setKindRules(ctx context.Context, objects []*trackedObject) {
 		}
 	}
 	t.readKindRules(ctx, kinds)
-	told := map[string]bool{}
+	reported := map[string]bool{}
 	for _, obj := range ruled {
 		rule := t.kindRuleOf(obj.Baseline)
-		if obj.kindOverride = rule.rule; rule.problem != "" && !told[rule.problem] {
-			told[rule.problem] = true
+		if obj.kindOverride = rule.rule; rule.problem != "" && !reported[rule.problem] {
+			reported[rule.problem] = true
 			obj.settings.unreadable = append(obj.settings.unreadable, rule.problem)
 		}
 	}

@@ -21,15 +21,15 @@ const (
 
 // logFollower follows the logs that are wanted live.
 type logFollower struct {
-	session     *session
-	queue       *logs.Queue[LogLine]
-	dropped     int
-	followed    map[containerRun]bool
-	lastLine    map[containerRun]time.Time // time of the last line, by container, in the readers' hands
-	mu          sync.Mutex                 // of lastLine
-	slots       readerSlots
-	hasFollowed map[*trackedObject]bool
-	totalLimit  *rate.Limiter // of all containers
+	session         *session
+	queue           *logs.Queue[LogLine]
+	dropped         int
+	followed        map[containerRun]bool
+	lastLine        map[containerRun]time.Time // time of the last line, by container, in the readers' hands
+	mu              sync.Mutex                 // of lastLine
+	slots           readerSlots
+	followedObjects map[*trackedObject]bool
+	totalLimit      *rate.Limiter // of all containers
 }
 
 // containerRun is one run of a container.
@@ -41,7 +41,7 @@ type containerRun struct {
 
 func newLogFollower(s *session) *logFollower {
 	return &logFollower{session: s, queue: logs.NewQueue[LogLine](maxQueue), followed: map[containerRun]bool{},
-		lastLine: map[containerRun]time.Time{}, hasFollowed: map[*trackedObject]bool{},
+		lastLine: map[containerRun]time.Time{}, followedObjects: map[*trackedObject]bool{},
 		totalLimit: rate.NewLimiter(totalRate, totalBurst)}
 }
 
@@ -58,63 +58,63 @@ func (f *logFollower) setLastLine(run containerRun, at time.Time) {
 }
 
 // logMode is which logs of an object are wanted: a Job's live, others' when they
-// fail, unless somebody says otherwise; the annotation has the last word.
-func (f *logFollower) logMode(sub *trackedObject) LogMode {
+// fail, unless the target, the options or an annotation say otherwise, the annotation last.
+func (f *logFollower) logMode(obj *trackedObject) LogMode {
 	mode := LogsFailed
-	if sub.gk.Kind == "Job" {
+	if obj.gk.Kind == "Job" {
 		mode = LogsLive
 	}
 	if f.session.opts.Logs != "" {
 		mode = f.session.opts.Logs
 	}
-	if sub.Target.Logs != "" {
-		mode = sub.Target.Logs
+	if obj.Target.Logs != "" {
+		mode = obj.Target.Logs
 	}
-	if sub.settings.logs.mode != nil {
-		mode = *sub.settings.logs.mode
+	if obj.settings.logs.mode != nil {
+		mode = *obj.settings.logs.mode
 	}
-	if sub.settings.sensitive {
+	if obj.settings.sensitive {
 		mode = LogsNone
 	}
 	return mode
 }
 
-func (f *logFollower) isLive(sub *trackedObject) bool {
-	return f.logMode(sub) == LogsLive && (sub.isWorkload() || sub.gk == podKind) && sub.Until != UntilGone
+func (f *logFollower) isLive(obj *trackedObject) bool {
+	return f.logMode(obj) == LogsLive && (obj.isWorkload() || obj.gk == podKind) && obj.Until != UntilGone
 }
 
 // followBarePod follows a pod that is tracked itself.
-func (f *logFollower) followBarePod(sub *trackedObject) {
-	if sub.gk != podKind {
+func (f *logFollower) followBarePod(obj *trackedObject) {
+	if obj.gk != podKind {
 		return
 	}
-	for _, m := range sub.newPods.byUID {
-		f.followPod(sub, m.Pod)
+	for _, m := range obj.newPods.byUID {
+		f.followPod(obj, m.Pod)
 	}
 }
 
 // followPod starts to follow containers that have begun to run.
-func (f *logFollower) followPod(sub *trackedObject, p pods.Pod) {
-	if !f.isLive(sub) || sub.settings.logs.maxPods > 0 && f.podsFollowed(sub, p.UID) >= sub.settings.logs.maxPods {
+func (f *logFollower) followPod(obj *trackedObject, p pods.Pod) {
+	if !f.isLive(obj) || obj.settings.logs.maxPods > 0 && f.podsFollowed(obj, p.UID) >= obj.settings.logs.maxPods {
 		return
 	}
 	for i := range p.Containers {
 		c := &p.Containers[i]
 		key := containerRun{p.UID, c.PlainName, c.Restarts}
-		if !c.Running && c.Terminated == nil || f.followed[key] || !sub.settings.logs.wantsContainer(c.PlainName) {
+		if !c.Running && c.Terminated == nil || f.followed[key] || !obj.settings.logs.wantsContainer(c.PlainName) {
 			continue
 		}
 		f.followed[key] = true
-		f.hasFollowed[sub] = true
-		f.follow(sub, p, c.PlainName)
+		f.followedObjects[obj] = true
+		f.follow(obj, p, c.PlainName)
 	}
 }
 
 // podsFollowed counts the pods of an object, other than one, that are followed.
-func (f *logFollower) podsFollowed(sub *trackedObject, but types.UID) int {
+func (f *logFollower) podsFollowed(obj *trackedObject, but types.UID) int {
 	seen := map[types.UID]bool{}
 	for key := range f.followed {
-		if sub.newPods.byUID[key.pod] != nil && key.pod != but {
+		if obj.newPods.byUID[key.pod] != nil && key.pod != but {
 			seen[key.pod] = true
 		}
 	}
@@ -137,14 +137,14 @@ func (f *logFollower) flush() {
 // have their turns. A Job may have been faster than we were; its log is then
 // read at once.
 func (f *logFollower) finish() {
-	for _, sub := range f.session.objects {
-		if f.isLive(sub) && sub.status.State.IsFinal() && !f.hasFollowed[sub] && !sub.observed.isGone && sub.observed.object != nil && sub.hasNewLogs() {
-			f.readLate(sub)
+	for _, obj := range f.session.objects {
+		if f.isLive(obj) && obj.status.State.IsFinal() && !f.followedObjects[obj] && !obj.observed.isGone && obj.observed.object != nil && obj.hasNewLogs() {
+			f.readLate(obj)
 		}
 	}
 	patience := finishedLogsTimeout
-	for sub := range f.hasFollowed {
-		if !sub.status.State.IsFinal() {
+	for obj := range f.followedObjects {
+		if !obj.status.State.IsFinal() {
 			patience = unfinishedLogsTimeout // its log doesn't end by itself
 		}
 	}

@@ -51,7 +51,7 @@ func (r *logReader) sampler(pod, container string) *lineSampler {
 	return s
 }
 
-// isEndless tells whether what it reads will not end by itself although the object is done.
+// isEndless reports whether the log goes on although the status of the object is final.
 func (r *logReader) isEndless() bool {
 	return r.object.status.State.IsFinal() && r.object.gk.Kind != "Job" && r.object.gk != podKind
 }

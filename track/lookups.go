@@ -19,16 +19,16 @@ const servedRecheck = 500 * time.Millisecond // between two questions whether a 
 // lookCloser looks closer at what is slow: its pods, its events, and what only a
 // question can tell.
 func (s *session) lookCloser(now time.Time) {
-	for _, sub := range s.objects {
-		if sub.status.State.IsFinal() || sub.Until == UntilGone || sub.timers.arePaused() {
+	for _, obj := range s.objects {
+		if obj.status.State.IsFinal() || obj.Until == UntilGone || obj.timers.arePaused() {
 			continue
 		}
-		if at := s.nextLookAt(sub); !at.IsZero() && !now.Before(at) {
-			s.lookAt(sub, now)
+		if at := s.nextLookAt(obj); !at.IsZero() && !now.Before(at) {
+			s.lookAt(obj, now)
 		}
-		if (sub.lookups.isSlow || s.logs.isLive(sub)) && sub.isWorkload() && sub.observed.object != nil && sub.newPods.isOutdated {
-			sub.newPods.isOutdated = false
-			s.pods.want(sub)
+		if (obj.lookups.isSlow || s.logs.isLive(obj)) && obj.isWorkload() && obj.observed.object != nil && obj.newPods.isOutdated {
+			obj.newPods.isOutdated = false
+			s.pods.want(obj)
 		}
 	}
 	s.events.readQueued()
@@ -37,27 +37,27 @@ func (s *session) lookCloser(now time.Time) {
 }
 
 // nextLookAt is when to look at an object next; zero for never.
-func (s *session) nextLookAt(sub *trackedObject) time.Time {
-	if sub.observed.object == nil || sub.Until == UntilGone {
+func (s *session) nextLookAt(obj *trackedObject) time.Time {
+	if obj.observed.object == nil || obj.Until == UntilGone {
 		return time.Time{}
 	}
-	if sub.awaitsServing() {
-		if sub.lookups.inFlight {
+	if obj.awaitsServing() {
+		if obj.lookups.inFlight {
 			return time.Time{}
 		}
-		return latest(sub.lookups.nextAt, sub.timers.appliedAt)
+		return latest(obj.lookups.nextAt, obj.timers.appliedAt)
 	}
-	if !sub.lookups.isSlow {
-		if sub.gk.Kind == "PersistentVolumeClaim" {
-			return sub.timers.appliedAt.Add(eventReadTimes["PersistentVolumeClaim"][0])
+	if !obj.lookups.isSlow {
+		if obj.gk.Kind == "PersistentVolumeClaim" {
+			return obj.timers.appliedAt.Add(eventReadTimes["PersistentVolumeClaim"][0])
 		}
-		return sub.timers.appliedAt.Add(slowRolloutAfter)
+		return obj.timers.appliedAt.Add(slowRolloutAfter)
 	}
-	if times, _, since := s.lookTimes(sub); sub.lookups.eventReads < len(times) && !sub.lookups.inFlight {
-		return since.Add(times[sub.lookups.eventReads])
+	if times, _, since := s.lookTimes(obj); obj.lookups.eventReads < len(times) && !obj.lookups.inFlight {
+		return since.Add(times[obj.lookups.eventReads])
 	}
-	if sub.gk.Kind == "Deployment" && sub.newPods.revision == "" && !sub.lookups.inFlight && sub.isObserved() {
-		return latest(sub.lookups.nextAt, sub.timers.appliedAt)
+	if obj.gk.Kind == "Deployment" && obj.newPods.revision == "" && !obj.lookups.inFlight && obj.isObserved() {
+		return latest(obj.lookups.nextAt, obj.timers.appliedAt)
 	}
 	return time.Time{}
 }
@@ -69,59 +69,59 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-func (s *session) lookAt(sub *trackedObject, now time.Time) {
-	if sub.awaitsServing() {
-		s.checkServed(sub, now)
+func (s *session) lookAt(obj *trackedObject, now time.Time) {
+	if obj.awaitsServing() {
+		s.checkServed(obj, now)
 		return
 	}
-	sub.lookups.isSlow = true
-	s.events.addOwner(sub.observed.object.GetUID(), sub, "")
-	s.events.watch(sub.ID.Namespace)
-	if times, uid, since := s.lookTimes(sub); sub.lookups.eventReads < len(times) && !now.Before(since.Add(times[sub.lookups.eventReads])) {
-		sub.lookups.eventReads++
-		s.events.queueRead(sub, uid)
+	obj.lookups.isSlow = true
+	s.events.addOwner(obj.observed.object.GetUID(), obj, "")
+	s.events.watch(obj.ID.Namespace)
+	if times, uid, since := s.lookTimes(obj); obj.lookups.eventReads < len(times) && !now.Before(since.Add(times[obj.lookups.eventReads])) {
+		obj.lookups.eventReads++
+		s.events.queueRead(obj, uid)
 	}
 }
 
 // lookTimes are when to read whose events: of the object, or of one of its
 // pods that finds no node.
-func (s *session) lookTimes(sub *trackedObject) ([]time.Duration, types.UID, time.Time) {
-	if p := sub.status.Problem; p != nil && sub.gk.Kind != "Service" {
+func (s *session) lookTimes(obj *trackedObject) ([]time.Duration, types.UID, time.Time) {
+	if p := obj.status.Problem; p != nil && obj.gk.Kind != "Service" {
 		switch p.Class {
 		case class.Unschedulable, class.NoNodeFits, class.WaitingForNode:
-			for uid, m := range sub.newPods.byUID {
+			for uid, m := range obj.newPods.byUID {
 				if !m.Pod.Scheduling.Done {
 					return eventReadTimes["Pod"], uid, p.Since
 				}
 			}
 		}
 	}
-	if sub.gk == podKind {
+	if obj.gk == podKind {
 		return nil, "", time.Time{}
 	}
-	return eventReadTimes[sub.gk.Kind], sub.observed.object.GetUID(), sub.timers.appliedAt
+	return eventReadTimes[obj.gk.Kind], obj.observed.object.GetUID(), obj.timers.appliedAt
 }
 
 var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
 // awaitsServing reports whether the object is a CustomResourceDefinition of which
 // nothing is missing but that the API server answers for its kind.
-func (s *trackedObject) awaitsServing() bool {
-	return s.gk == definitionKind && s.status.Message == notServedMessage
+func (t *trackedObject) awaitsServing() bool {
+	return t.gk == definitionKind && t.status.Message == notServedMessage
 }
 
 const notServedMessage = "established, not served yet"
 
 // checkServed asks whether the new kind answers.
-func (s *session) checkServed(sub *trackedObject, now time.Time) {
+func (s *session) checkServed(obj *trackedObject, now time.Time) {
 	typed, err := s.tracker.cluster.Typed()
 	if err != nil {
 		return
 	}
-	group, _, _ := unstructured.NestedString(sub.observed.object.Object, "spec", "group")
-	plural, _, _ := unstructured.NestedString(sub.observed.object.Object, "spec", "names", "plural")
-	version := servedVersion(sub.observed.object)
-	sub.lookups.inFlight, sub.lookups.nextAt = true, now.Add(servedRecheck)
+	group, _, _ := unstructured.NestedString(obj.observed.object.Object, "spec", "group")
+	plural, _, _ := unstructured.NestedString(obj.observed.object.Object, "spec", "names", "plural")
+	version := servedVersion(obj.observed.object)
+	obj.lookups.inFlight, obj.lookups.nextAt = true, now.Add(servedRecheck)
 	s.tasks.group.Go(func() {
 		found, err := typed.Discovery().ServerResourcesForGroupVersionWithContext(s.tasks.ctx, group+"/"+version)
 		served := version == ""
@@ -131,11 +131,11 @@ func (s *session) checkServed(sub *trackedObject, now time.Time) {
 			}
 		}
 		s.tasks.send(func() {
-			sub.lookups.inFlight, sub.observed.isServed = false, served
+			obj.lookups.inFlight, obj.observed.isServed = false, served
 			if served {
 				s.tracker.cluster.ForgetKinds()
 			}
-			s.dirty[sub] = true
+			s.dirty[obj] = true
 		})
 	})
 }
@@ -162,27 +162,27 @@ const (
 	noticedByKubeletWithin = 20 * time.Second
 )
 
-// willCreate reports whether something that is on its way will make the object:
+// willAppear reports whether something that is on its way will make the object:
 // another target, or the controller of one.
-func (s *session) willCreate(namespace string, ref Ref) bool {
-	for _, sub := range s.objects {
-		if sub.observed.object == nil || sub.ID.Namespace != namespace || !slices.Contains(createdObjects(sub.observed.object), ref) {
+func (s *session) willAppear(namespace string, ref Ref) bool {
+	for _, obj := range s.objects {
+		if obj.observed.object == nil || obj.ID.Namespace != namespace || !slices.Contains(objectsMadeWith(obj.observed.object), ref) {
 			continue
 		}
 		patience := madeByControllerWithin
-		if sub.ID.Kind == ref.Kind {
+		if obj.ID.Kind == ref.Kind {
 			patience = noticedByKubeletWithin
 		}
-		recent := sub.status.State == Ready && s.opts.Now().Sub(sub.timers.appliedAt)-sub.status.Waited < patience
-		if recent || !sub.status.State.IsFinal() {
+		recent := obj.status.State == Ready && s.opts.Now().Sub(obj.timers.appliedAt)-obj.status.Waited < patience
+		if recent || !obj.status.State.IsFinal() {
 			return true
 		}
 	}
 	return false
 }
 
-// createdObjects are the objects that come with an object, in its namespace.
-func createdObjects(o *unstructured.Unstructured) []Ref {
+// objectsMadeWith are the objects that come with an object, in its namespace.
+func objectsMadeWith(o *unstructured.Unstructured) []Ref {
 	at := func(path ...string) string { v, _, _ := unstructured.NestedString(o.Object, path...); return v }
 	own := Ref{Kind: o.GetKind(), Name: o.GetName()}
 	secret := ""

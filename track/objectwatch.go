@@ -87,13 +87,13 @@ func allAwaitDeletion(objects []*trackedObject) bool {
 // startVersion is the version after which all that concerns the targets has happened:
 // the first answer to our own writes. Without one for each the watch begins
 // with a list.
-func startVersion(subjects []*trackedObject) string {
+func startVersion(objects []*trackedObject) string {
 	first := ""
-	for _, sub := range subjects {
-		if sub.Baseline == nil || sub.Baseline.GetResourceVersion() == "" {
+	for _, obj := range objects {
+		if obj.Baseline == nil || obj.Baseline.GetResourceVersion() == "" {
 			return ""
 		}
-		version := sub.Baseline.GetResourceVersion()
+		version := obj.Baseline.GetResourceVersion()
 		if first == "" {
 			first = version
 			continue
@@ -111,13 +111,13 @@ func startVersion(subjects []*trackedObject) string {
 
 // commonLabels finds a selector that all targets match. The labels are read from
 // the objects, since charts may write or omit them as they like.
-func commonLabels(subjects []*trackedObject) string {
+func commonLabels(objects []*trackedObject) string {
 	var chosen labels.Set
-	for _, sub := range subjects {
+	for _, obj := range objects {
 		has := labels.Set{}
-		if sub.Baseline != nil {
+		if obj.Baseline != nil {
 			for _, key := range []string{"app.kubernetes.io/managed-by", "app.kubernetes.io/instance"} {
-				if v := sub.Baseline.GetLabels()[key]; v != "" {
+				if v := obj.Baseline.GetLabels()[key]; v != "" {
 					has[key] = v
 				}
 			}
@@ -166,7 +166,7 @@ func (o *objectWatch) handle(e watch.Event) {
 	s := o.watches.session
 	switch e.Kind {
 	case watch.Changed:
-		s.health.heard()
+		s.health.noteAnswer()
 		if obj, ok := e.Object.(*unstructured.Unstructured); ok {
 			o.changed(obj)
 		}

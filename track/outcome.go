@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// outcome tells whether the wait is over, and how.
+// outcome reports whether the wait is over, and its error.
 func (s *session) outcome(ctx context.Context, now time.Time) (bool, error) {
 	if s.progress.fatal != nil {
 		return true, s.progress.fatal
@@ -15,7 +15,7 @@ func (s *session) outcome(ctx context.Context, now time.Time) (bool, error) {
 	if err := s.health.failure(now); err != nil {
 		return true, err
 	}
-	waiting := s.waiting()
+	waiting := s.countWaiting()
 	switch {
 	case waiting == 0 && s.progress.failedAt.IsZero():
 		s.logs.finish()
@@ -39,18 +39,18 @@ func (s *session) outOfTime(ctx context.Context) error {
 	}
 	s.tasks.drain()
 	now := s.opts.Now()
-	for sub := range s.dirty {
-		s.updateStatus(sub, now)
+	for obj := range s.dirty {
+		s.updateStatus(obj, now)
 	}
-	for _, sub := range s.objects {
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) && sub.waiveStability() {
-			s.updateStatus(sub, now)
+	for _, obj := range s.objects {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) && obj.waiveStability() {
+			s.updateStatus(obj, now)
 		}
-		if !sub.status.State.IsFinal() {
-			sub.status.Waited = now.Sub(sub.timers.appliedAt)
+		if !obj.status.State.IsFinal() {
+			obj.status.Waited = now.Sub(obj.timers.appliedAt)
 		}
 	}
-	if s.waiting() == 0 && s.progress.failedAt.IsZero() {
+	if s.countWaiting() == 0 && s.progress.failedAt.IsZero() {
 		return nil
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -63,11 +63,11 @@ func (s *session) outOfTime(ctx context.Context) error {
 	return &TimeoutError{Causes: diagnosis{s}.causes(), NotReady: s.unready(), Total: len(s.objects), Aim: s.goal(), Waited: now.Sub(s.progress.startedAt), Err: err}
 }
 
-// waiting counts the objects that still may change for better or worse.
-func (s *session) waiting() int {
+// countWaiting counts the objects that still may change for better or worse.
+func (s *session) countWaiting() int {
 	n := 0
-	for _, sub := range s.objects {
-		if !sub.status.State.IsFinal() && !sub.settings.isBackground() {
+	for _, obj := range s.objects {
+		if !obj.status.State.IsFinal() && !obj.settings.isBackground() {
 			n++
 		}
 	}
@@ -85,12 +85,12 @@ func (s *session) goal() State {
 // unready are the statuses of all that isn't as wanted, failed ones first.
 func (s *session) unready() []Status {
 	var failed, other []Status
-	for _, sub := range s.objects {
+	for _, obj := range s.objects {
 		switch {
-		case sub.status.State == Failed:
-			failed = append(failed, sub.status)
-		case !sub.status.State.IsFinal() && !sub.settings.isBackground():
-			other = append(other, sub.status)
+		case obj.status.State == Failed:
+			failed = append(failed, obj.status)
+		case !obj.status.State.IsFinal() && !obj.settings.isBackground():
+			other = append(other, obj.status)
 		}
 	}
 	return append(failed, other...)

@@ -217,18 +217,18 @@ func normalised(t *testing.T, o map[string]any) *unstructured.Unstructured {
 	return u
 }
 
-func (p *play) play(s *trackedObject, st *step, begin, now time.Time) {
+func (p *play) play(obj *trackedObject, st *step, begin, now time.Time) {
 	if st.Object != nil {
-		object := s.observed.object.DeepCopy()
+		object := obj.observed.object.DeepCopy()
 		merge(object.Object, st.Object)
 		data, _ := object.MarshalJSON()
 		_ = object.UnmarshalJSON(data)
-		s.update(object, now)
+		obj.update(object, now)
 	}
 	if a := st.Pod; a != nil && a.Gone {
-		s.deletePod(types.UID(a.Name))
+		obj.deletePod(types.UID(a.Name))
 	} else if a != nil {
-		s.updatePod(a.pod(begin))
+		obj.updatePod(a.pod(begin))
 	}
 	if e := st.Event; e != nil {
 		uid := types.UID("")
@@ -236,19 +236,19 @@ func (p *play) play(s *trackedObject, st *step, begin, now time.Time) {
 			uid = types.UID(name)
 		}
 		e.Last = now
-		s.addEvent(*e, uid, now)
+		obj.addEvent(*e, uid, now)
 	}
 	if st.Revision != "" {
-		s.newPods.revision = st.Revision
+		obj.newPods.revision = st.Revision
 	}
 	if st.Gone {
-		s.markGone(nil)
+		obj.markGone(nil)
 	}
 	if st.Lost {
-		s.pauseTimers(now)
+		obj.pauseTimers(now)
 	}
 	if st.Back {
-		s.resumeTimers(now)
+		obj.resumeTimers(now)
 	}
 }
 

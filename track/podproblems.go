@@ -20,9 +20,9 @@ const (
 )
 
 // A group is one class of problem with the pods that have it.
-type podProblem struct {
+type problemGroup struct {
 	class.Class
-	finding pods.Finding // of the pod that is nearest to a verdict
+	finding pods.Finding // of the pod that is nearest to being final
 	pod     *pods.History
 	members []*pods.History
 	finalAt time.Time // earliest; zero for never
@@ -32,22 +32,22 @@ type podProblem struct {
 type podSummary struct {
 	total, ready int
 	failing      int // not ready, with a problem that fails
-	problems     map[class.Class]*podProblem
+	groups       map[class.Class]*problemGroup
 	recheckAt    time.Time // when time alone makes a problem of something; zero for never
 }
 
-// podProblem finds the worst problem of the new pods, final when the pods that
+// problemGroup finds the worst problem of the new pods, final when the pods that
 // have it speak for the workload.
-func (s *trackedObject) podProblem(now time.Time) *Problem {
-	c := s.summarizePods(now)
+func (t *trackedObject) podProblem(now time.Time) *Problem {
+	c := t.summarizePods(now)
 	var worst *Problem
-	keys := make([]string, 0, len(c.problems))
-	for k := range c.problems {
+	keys := make([]string, 0, len(c.groups))
+	for k := range c.groups {
 		keys = append(keys, string(k))
 	}
 	sort.Strings(keys)
 	for _, k := range keys {
-		p := s.problemOf(c.problems[class.Class(k)], c, now)
+		p := t.problemOf(c.groups[class.Class(k)], c, now)
 		if p != nil && (worst == nil || isWorse(p, worst, now)) {
 			worst = p
 		}
@@ -55,10 +55,10 @@ func (s *trackedObject) podProblem(now time.Time) *Problem {
 	return worst
 }
 
-func (s *trackedObject) summarizePods(now time.Time) podSummary {
-	c := podSummary{problems: map[class.Class]*podProblem{}}
-	r := s.podPolicy()
-	for _, m := range s.newPods.byUID {
+func (t *trackedObject) summarizePods(now time.Time) podSummary {
+	c := podSummary{groups: map[class.Class]*problemGroup{}}
+	r := t.podPolicy()
+	for _, m := range t.newPods.byUID {
 		if m.Pod.Deleting {
 			continue
 		}
@@ -76,7 +76,7 @@ func (s *trackedObject) summarizePods(now time.Time) podSummary {
 			c.failing++
 		}
 	}
-	s.timers.recheckBy(c.recheckAt)
+	t.timers.recheckBy(c.recheckAt)
 	return c
 }
 
@@ -88,10 +88,10 @@ func (c *podSummary) addFinding(f pods.Finding, m *pods.History, now time.Time) 
 		}
 		return false
 	}
-	g := c.problems[f.Class]
+	g := c.groups[f.Class]
 	if g == nil {
-		g = &podProblem{Class: f.Class}
-		c.problems[f.Class] = g
+		g = &problemGroup{Class: f.Class}
+		c.groups[f.Class] = g
 	}
 	if n := len(g.members); n == 0 || g.members[n-1] != m {
 		g.members = append(g.members, m)
@@ -105,7 +105,7 @@ func (c *podSummary) addFinding(f pods.Finding, m *pods.History, now time.Time) 
 	return class.Of(f.Class).Scope != class.Informational
 }
 
-func isNearerToFinal(f pods.Finding, m *pods.History, g *podProblem) bool {
+func isNearerToFinal(f pods.Finding, m *pods.History, g *problemGroup) bool {
 	if f.Final != g.finding.Final {
 		return f.Final
 	}
@@ -115,7 +115,7 @@ func isNearerToFinal(f pods.Finding, m *pods.History, g *podProblem) bool {
 	return m.Pod.Name < g.pod.Pod.Name
 }
 
-func (s *trackedObject) problemOf(g *podProblem, c podSummary, now time.Time) *Problem {
+func (t *trackedObject) problemOf(g *problemGroup, c podSummary, now time.Time) *Problem {
 	f := g.finding
 	p := &Problem{
 		Class:            g.Class,
@@ -129,11 +129,11 @@ func (s *trackedObject) problemOf(g *podProblem, c podSummary, now time.Time) *P
 		p.MissingObject = &Ref{Kind: kind, Name: name}
 	}
 	p.addPods(g.members, c)
-	p.FinalAt = s.finalAt(g, c, p.MissingObject, now)
-	if s.updatesInOrder() && !p.FinalAt.IsZero() {
+	p.FinalAt = t.finalAt(g, c, p.MissingObject, now)
+	if t.updatesInOrder() && !p.FinalAt.IsZero() {
 		p.Advice = "delete pod " + g.pod.Pod.Name + " after the fix: a StatefulSet doesn't replace a broken pod by itself"
 	}
-	s.timers.recheckBy(p.FinalAt)
+	t.timers.recheckBy(p.FinalAt)
 	return p
 }
 
@@ -160,28 +160,28 @@ func (p *Problem) addPods(members []*pods.History, c podSummary) {
 }
 
 // finalAt decides when a problem of pods fails the workload: zero for never.
-func (s *trackedObject) finalAt(g *podProblem, c podSummary, needs *Ref, now time.Time) time.Time {
+func (t *trackedObject) finalAt(g *problemGroup, c podSummary, needs *Ref, now time.Time) time.Time {
 	info := class.Of(g.Class)
 	switch {
-	case g.Class == class.Evicted && s.gk != podKind:
+	case g.Class == class.Evicted && t.gk != podKind:
 		if len(g.members) >= maxEvictions {
 			return now
 		}
 		return time.Time{}
-	case s.gk == podKind && (g.Class == class.Evicted || g.Class == class.PodFailed):
+	case t.gk == podKind && (g.Class == class.Evicted || g.Class == class.PodFailed):
 		return now
-	case info.Scope == class.Informational, s.gk.Kind == "Job" && isRunFailure(g.Class):
+	case info.Scope == class.Informational, t.gk.Kind == "Job" && isRunFailure(g.Class):
 		return time.Time{} // a Job's controller counts failed runs itself
 	case g.Class == class.PodFailed:
 		return time.Time{} // its controller makes another one
 	case g.finalAt.IsZero():
 		return time.Time{}
 	}
-	if needs != nil && s.release.willCreate != nil && s.release.willCreate(*needs) {
-		s.timers.recheckAfter(now, pendingRecheck)
+	if needs != nil && t.release.willAppear != nil && t.release.willAppear(*needs) {
+		t.timers.recheckAfter(now, pendingRecheck)
 		return now.Add(class.Of(g.Class).Grace + 20*time.Second)
 	}
-	if s.affectsAllPods(g, c, info) {
+	if t.affectsAllPods(g, c, info) {
 		return g.finalAt
 	}
 	return g.finalAt.Add(badNodeGrace)
@@ -197,15 +197,15 @@ func isRunFailure(c class.Class) bool {
 	return false
 }
 
-// affectsAllPods is the quorum: a template that can't work needs one pod to show
+// affectsAllPods reports whether a problem fails the whole workload: a template that can't work needs one pod to show
 // it, unless another one shows the contrary; else all unready new pods must
 // fail and none be ready. An orderly StatefulSet stops at its first bad pod.
-func (s *trackedObject) affectsAllPods(g *podProblem, c podSummary, info class.Info) bool {
-	if s.updatesInOrder() {
+func (t *trackedObject) affectsAllPods(g *problemGroup, c podSummary, info class.Info) bool {
+	if t.updatesInOrder() {
 		return true
 	}
 	if info.Scope == class.Deterministic {
-		for _, m := range s.newPods.byUID {
+		for _, m := range t.newPods.byUID {
 			if m.GotPast(g.Class, g.finding.Container) {
 				return c.ready == 0 && c.failing >= c.total
 			}
@@ -217,57 +217,57 @@ func (s *trackedObject) affectsAllPods(g *podProblem, c podSummary, info class.I
 
 // updatesInOrder reports whether the object is a StatefulSet that updates one pod
 // after the other.
-func (s *trackedObject) updatesInOrder() bool {
-	if s.gk.Kind != "StatefulSet" || s.observed.object == nil {
+func (t *trackedObject) updatesInOrder() bool {
+	if t.gk.Kind != "StatefulSet" || t.observed.object == nil {
 		return false
 	}
-	policy, _, _ := unstructured.NestedString(s.observed.object.Object, "spec", "podManagementPolicy")
+	policy, _, _ := unstructured.NestedString(t.observed.object.Object, "spec", "podManagementPolicy")
 	return policy != "Parallel"
 }
 
-// creationProblem tells why a controller makes no pods: by a condition of the
+// creationProblem is why a controller creates no pods; nil when it does: by a condition of the
 // Deployment or ReplicaSet, by events for the other kinds.
-func (s *trackedObject) creationProblem(r *Rollout, now time.Time) *Problem {
-	if s.gk.Kind == "Deployment" || s.gk.Kind == "ReplicaSet" {
-		message := rules.PodCreationFailure(s.observed.object, s.newReplicaSet())
+func (t *trackedObject) creationProblem(r *Rollout, now time.Time) *Problem {
+	if t.gk.Kind == "Deployment" || t.gk.Kind == "ReplicaSet" {
+		message := rules.PodCreationFailure(t.observed.object, t.newReplicaSet())
 		switch {
 		case message == "":
-			s.newPods.creationFailure = nil
-		case s.newPods.creationFailure == nil || pods.CreationFailureClass(s.newPods.creationFailure.message) != pods.CreationFailureClass(message):
-			s.newPods.creationFailure = &podCreationFailure{message: message, since: now, podsBefore: s.podsCreated()}
+			t.newPods.creationFailure = nil
+		case t.newPods.creationFailure == nil || pods.CreationFailureClass(t.newPods.creationFailure.message) != pods.CreationFailureClass(message):
+			t.newPods.creationFailure = &podCreationFailure{message: message, since: now, podsBefore: t.podsCreated()}
 		default:
-			s.newPods.creationFailure.message = message
+			t.newPods.creationFailure.message = message
 		}
 	}
-	if s.newPods.creationFailure == nil {
+	if t.newPods.creationFailure == nil {
 		return nil
 	}
-	if s.podsCreated() > s.newPods.creationFailure.podsBefore {
-		s.newPods.creationFailure = nil // it could be made after all
+	if t.podsCreated() > t.newPods.creationFailure.podsBefore {
+		t.newPods.creationFailure = nil // it could be made after all
 		return nil
 	}
-	c := pods.CreationFailureClass(s.newPods.creationFailure.message)
-	p := &Problem{Message: s.newPods.creationFailure.message, Since: s.newPods.creationFailure.since, ContainerFailure: ContainerFailure{Attempts: s.newPods.creationFailure.count}}
+	c := pods.CreationFailureClass(t.newPods.creationFailure.message)
+	p := &Problem{Message: t.newPods.creationFailure.message, Since: t.newPods.creationFailure.since, ContainerFailure: ContainerFailure{Attempts: t.newPods.creationFailure.count}}
 	if c == class.Quota && r != nil {
 		switch {
 		case r.Terminating > 0:
-			c, s.newPods.creationFailure.since = class.WaitingForRoom, now // the clock starts when they have left
-		case r.Updated == 0 && r.Old > 0 && s.gk.Kind == "Deployment":
+			c, t.newPods.creationFailure.since = class.WaitingForRoom, now // the timer starts when they have left
+		case r.Updated == 0 && r.Old > 0 && t.gk.Kind == "Deployment":
 			c = class.QuotaDeadlock
 		}
 	}
 	p.Class, p.Title = c, titleOf(c)
 	if info := class.Of(c); info.Scope != class.Informational {
-		p.FinalAt = s.newPods.creationFailure.since.Add(info.Grace)
+		p.FinalAt = t.newPods.creationFailure.since.Add(info.Grace)
 	}
 	return p
 }
 
-func (s *trackedObject) newReplicaSet() string {
-	if s.newPods.revision == "" || s.gk.Kind != "Deployment" {
+func (t *trackedObject) newReplicaSet() string {
+	if t.newPods.revision == "" || t.gk.Kind != "Deployment" {
 		return ""
 	}
-	return s.ID.Name + "-" + s.newPods.revision
+	return t.ID.Name + "-" + t.newPods.revision
 }
 
 // withoutPodNames writes a message without what differs from pod to pod.

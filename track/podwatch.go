@@ -208,7 +208,7 @@ func (p *podWatches) handle(w *podWatch, e watch.Event) {
 	s := p.session
 	switch e.Kind {
 	case watch.Changed, watch.Deleted:
-		s.health.heard()
+		s.health.noteAnswer()
 		if pod, ok := e.Object.(pods.Pod); ok {
 			p.handlePod(pod, e.Kind == watch.Deleted)
 		}

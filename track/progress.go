@@ -8,19 +8,19 @@ import (
 	"deployer/track/pods"
 )
 
-// updateProgress moves the clock of progress when a count is higher than ever.
-func (s *trackedObject) updateProgress(now time.Time) {
+// updateProgress notes progress when a count is higher than ever.
+func (t *trackedObject) updateProgress(now time.Time) {
 	counts := map[string]int{}
-	if s.observed.object != nil {
-		s.addStatusCounts(counts)
+	if t.observed.object != nil {
+		t.addStatusCounts(counts)
 	}
-	for uid, m := range s.newPods.byUID {
+	for uid, m := range t.newPods.byUID {
 		counts["pods"]++
 		podCounts(counts, string(uid), m)
 	}
 	for key, n := range counts {
-		if n > s.timers.highestCounts[key] {
-			s.timers.highestCounts[key], s.timers.progressedAt = n, now
+		if n > t.timers.highestCounts[key] {
+			t.timers.highestCounts[key], t.timers.progressedAt = n, now
 		}
 	}
 }
@@ -29,14 +29,14 @@ func (s *trackedObject) updateProgress(now time.Time) {
 var progressCounts = []string{"updatedReplicas", "readyReplicas", "availableReplicas", "succeeded",
 	"updatedNumberScheduled", "numberReady", "numberAvailable", "fullyLabeledReplicas", "observedGeneration"}
 
-func (s *trackedObject) addStatusCounts(counts map[string]int) {
-	status, _ := s.observed.object.Object["status"].(map[string]any)
+func (t *trackedObject) addStatusCounts(counts map[string]int) {
+	status, _ := t.observed.object.Object["status"].(map[string]any)
 	for _, key := range progressCounts {
 		if n, ok := status[key].(int64); ok {
 			counts[key] = int(n)
 		}
 	}
-	if s.isWorkload() {
+	if t.isWorkload() {
 		return
 	}
 	// Other kinds: a condition in a state not seen before is progress, one that
@@ -77,4 +77,4 @@ var workloadKinds = map[schema.GroupKind]bool{
 	{Group: "apps", Kind: "DaemonSet"}: true, {Group: "apps", Kind: "ReplicaSet"}: true, {Group: "batch", Kind: "Job"}: true,
 }
 
-func (s *trackedObject) isWorkload() bool { return workloadKinds[s.gk] }
+func (t *trackedObject) isWorkload() bool { return workloadKinds[t.gk] }

@@ -24,8 +24,8 @@ type readerSlots struct {
 }
 
 // follow reads the log of a container from now on, or when it is its turn.
-func (f *logFollower) follow(sub *trackedObject, p pods.Pod, container string) {
-	r := f.newReader(sub)
+func (f *logFollower) follow(obj *trackedObject, p pods.Pod, container string) {
+	r := f.newReader(obj)
 	r.read = func(ctx context.Context, typed kubernetes.Interface) error {
 		return r.readToEnd(ctx, typed, p, container)
 	}
@@ -104,14 +104,14 @@ func containersText(n int) string {
 }
 
 // readLate reads the logs of a Job or Pod that was over before it was followed.
-func (f *logFollower) readLate(sub *trackedObject) {
-	r := f.newReader(sub)
-	uid := sub.observed.object.GetUID()
+func (f *logFollower) readLate(obj *trackedObject) {
+	r := f.newReader(obj)
+	uid := obj.observed.object.GetUID()
 	var known []pods.Pod
-	for _, m := range sub.newPods.byUID {
+	for _, m := range obj.newPods.byUID {
 		known = append(known, m.Pod)
 	}
-	isPod := sub.gk == podKind
+	isPod := obj.gk == podKind
 	r.read = func(ctx context.Context, typed kubernetes.Interface) error {
 		ctx, stop := context.WithTimeout(ctx, lookupTimeout)
 		defer stop()
@@ -137,6 +137,6 @@ func (f *logFollower) readLate(sub *trackedObject) {
 
 // hasNewLogs reports whether the object was watched at all: what an earlier
 // release ran has no news in its log.
-func (s *trackedObject) hasNewLogs() bool {
-	return s.Changed && (s.gk.Kind == "Job" || s.gk == podKind)
+func (t *trackedObject) hasNewLogs() bool {
+	return t.Changed && (t.gk.Kind == "Job" || t.gk == podKind)
 }

@@ -6,7 +6,7 @@ import (
 	"deployer/internal/kube"
 )
 
-// ReportKind says what a Report tells.
+// ReportKind says what a Report is about.
 type ReportKind string
 
 // The kinds of report. Which fields of a Report are set follows from its kind.
@@ -16,8 +16,8 @@ const (
 	Recovered     ReportKind = "recovered"    // Status: the problem is over
 	LogWritten    ReportKind = "log"          // Log: a line of a hook, a Job, or what was asked for
 	EventSeen     ReportKind = "event"        // Event: a warning about a tracked object or its new pods
-	Warned        ReportKind = "warning"      // Text: said once per Wait, such as a missing permission
-	APILost       ReportKind = "api_lost"     // Text: the API server is out of reach, clocks stand still
+	Warned        ReportKind = "warning"      // Text: once per Wait, such as a missing permission
+	APILost       ReportKind = "api_lost"     // Text: the API server is unreachable; timers pause
 	APIRegained   ReportKind = "api_regained" // Lost: how long it was
 )
 

@@ -15,27 +15,27 @@ const revisionRecheck = 5 * time.Second // for the ReplicaSet of a Deployment
 
 // newPodsOf says how to find the pods of a workload's new revision; owner is
 // empty while that isn't known.
-func newPodsOf(sub *trackedObject) (query podQuery, value, owner string) {
-	o := sub.observed.object
-	query.namespace = sub.ID.Namespace
-	switch sub.gk.Kind {
+func newPodsOf(obj *trackedObject) (query podQuery, value, owner string) {
+	o := obj.observed.object
+	query.namespace = obj.ID.Namespace
+	switch obj.gk.Kind {
 	case "Deployment":
-		if !sub.hasCurrentRevision() {
-			sub.newPods.revision = ""
-			clear(sub.newPods.byUID)
+		if !obj.hasCurrentRevision() {
+			obj.newPods.revision = ""
+			clear(obj.newPods.byUID)
 		}
-		if sub.newPods.revision == "" {
-			sub.setRevision(revisionByMessage(sub))
+		if obj.newPods.revision == "" {
+			obj.setRevision(revisionByMessage(obj))
 		}
-		if sub.newPods.revision == "" {
+		if obj.newPods.revision == "" {
 			return query, "", ""
 		}
 		query.label = "pod-template-hash"
-		return query, sub.newPods.revision, ownerKey(query.namespace, "", sub.newReplicaSet())
+		return query, obj.newPods.revision, ownerKey(query.namespace, "", obj.newReplicaSet())
 	case "StatefulSet":
 		query.label = "controller-revision-hash"
 		value, _, _ = unstructured.NestedString(o.Object, "status", "updateRevision")
-		if value == "" || !sub.isObserved() {
+		if value == "" || !obj.isObserved() {
 			return query, "", ""
 		}
 	case "DaemonSet":
@@ -69,21 +69,21 @@ func selectorOf(o *unstructured.Unstructured) (string, error) {
 	return metav1.FormatLabelSelector(&selector), nil
 }
 
-func (s *trackedObject) isObserved() bool {
-	n, _, _ := unstructured.NestedInt64(s.observed.object.Object, "status", "observedGeneration")
-	return n >= s.observed.object.GetGeneration()
+func (t *trackedObject) isObserved() bool {
+	n, _, _ := unstructured.NestedInt64(t.observed.object.Object, "status", "observedGeneration")
+	return n >= t.observed.object.GetGeneration()
 }
 
 // setRevision notes the hash of a Deployment's new ReplicaSet.
-func (s *trackedObject) setRevision(hash string) {
+func (t *trackedObject) setRevision(hash string) {
 	if hash != "" {
-		s.newPods.revision, s.newPods.revisionNumber = hash, revisionNumberOf(s.observed.object)
+		t.newPods.revision, t.newPods.revisionNumber = hash, revisionNumberOf(t.observed.object)
 	}
 }
 
 // hasCurrentRevision reports whether the known ReplicaSet still is the new one.
-func (s *trackedObject) hasCurrentRevision() bool {
-	return s.newPods.revisionNumber == revisionNumberOf(s.observed.object)
+func (t *trackedObject) hasCurrentRevision() bool {
+	return t.newPods.revisionNumber == revisionNumberOf(t.observed.object)
 }
 
 // newPods.revisionNumber is the number that a Deployment's controller gives its revision,
@@ -97,16 +97,16 @@ func revisionNumberOf(o metav1.Object) string {
 // unless the controller has seen the change and counts no new revision: then
 // only the scale has changed.
 // k8s.io/kubernetes/pkg/controller/deployment/progress.go
-func revisionByMessage(s *trackedObject) string {
-	if !s.isObserved() {
+func revisionByMessage(obj *trackedObject) string {
+	if !obj.isObserved() {
 		return ""
 	}
-	message := progressingMessage(s.observed.object)
-	if s.Changed && s.Baseline != nil && message == progressingMessage(s.Baseline) && revisionNumberOf(s.observed.object) != revisionNumberOf(s.Baseline) {
+	message := progressingMessage(obj.observed.object)
+	if obj.Changed && obj.Baseline != nil && message == progressingMessage(obj.Baseline) && revisionNumberOf(obj.observed.object) != revisionNumberOf(obj.Baseline) {
 		return ""
 	}
 	for _, word := range strings.Split(message, `"`) {
-		if hash, ok := strings.CutPrefix(word, s.ID.Name+"-"); ok && !strings.ContainsAny(hash, " -") {
+		if hash, ok := strings.CutPrefix(word, obj.ID.Name+"-"); ok && !strings.ContainsAny(hash, " -") {
 			return hash
 		}
 	}
@@ -129,38 +129,38 @@ func progressingMessage(o *unstructured.Unstructured) string {
 func (p *podWatches) findRevisions(now time.Time) {
 	s := p.session
 	unknown := map[string][]*trackedObject{}
-	for _, sub := range s.objects {
-		if (sub.lookups.isSlow || s.logs.isLive(sub)) && sub.gk.Kind == "Deployment" && sub.newPods.revision == "" && !sub.status.State.IsFinal() && !sub.timers.arePaused() &&
-			!sub.lookups.inFlight && !now.Before(sub.lookups.nextAt) && sub.observed.object != nil && sub.isObserved() {
-			unknown[sub.ID.Namespace] = append(unknown[sub.ID.Namespace], sub)
+	for _, obj := range s.objects {
+		if (obj.lookups.isSlow || s.logs.isLive(obj)) && obj.gk.Kind == "Deployment" && obj.newPods.revision == "" && !obj.status.State.IsFinal() && !obj.timers.arePaused() &&
+			!obj.lookups.inFlight && !now.Before(obj.lookups.nextAt) && obj.observed.object != nil && obj.isObserved() {
+			unknown[obj.ID.Namespace] = append(unknown[obj.ID.Namespace], obj)
 		}
 	}
-	for namespace, subjects := range unknown {
+	for namespace, objects := range unknown {
 		if again := p.revisionsListedAt[namespace].Add(revisionRecheck); now.Before(again) {
-			for _, sub := range subjects {
-				sub.lookups.nextAt = again // together with others that come to light meanwhile
+			for _, obj := range objects {
+				obj.lookups.nextAt = again // together with others that come to light meanwhile
 			}
 			continue
 		}
 		p.revisionsListedAt[namespace] = now
-		p.findRevisionsIn(namespace, subjects)
+		p.findRevisionsIn(namespace, objects)
 	}
 }
 
-func (p *podWatches) findRevisionsIn(namespace string, subjects []*trackedObject) {
+func (p *podWatches) findRevisionsIn(namespace string, objects []*trackedObject) {
 	s := p.session
 	client, err := s.tracker.cluster.Metadata()
 	if err != nil {
 		return // Wait has used the connection already
 	}
 	var opts metav1.ListOptions
-	if len(subjects) == 1 {
-		if opts.LabelSelector, err = selectorOf(subjects[0].observed.object); err != nil {
+	if len(objects) == 1 {
+		if opts.LabelSelector, err = selectorOf(objects[0].observed.object); err != nil {
 			return
 		}
 	}
-	for _, sub := range subjects {
-		sub.lookups.inFlight = true
+	for _, obj := range objects {
+		obj.lookups.inFlight = true
 	}
 	s.tasks.group.Go(func() {
 		found, err := client.Resource(appsv1.SchemeGroupVersion.WithResource("replicasets")).Namespace(namespace).List(s.tasks.ctx, opts)
@@ -170,21 +170,21 @@ func (p *podWatches) findRevisionsIn(namespace string, subjects []*trackedObject
 				again = again.Add(24 * time.Hour)
 				s.warn("pod details unavailable: missing permission to list replicasets in namespace " + namespace)
 			}
-			for _, sub := range subjects {
-				sub.lookups.inFlight, sub.lookups.nextAt = false, again
+			for _, obj := range objects {
+				obj.lookups.inFlight, obj.lookups.nextAt = false, again
 				if err == nil {
-					sub.setRevision(newestHash(found.Items, sub))
+					obj.setRevision(newestHash(found.Items, obj))
 				}
-				sub.newPods.isOutdated, s.dirty[sub] = true, true
+				obj.newPods.isOutdated, s.dirty[obj] = true, true
 			}
 		})
 	})
 }
 
 // newestHash finds the hash of a Deployment's ReplicaSet of its present revision.
-func newestHash(sets []metav1.PartialObjectMetadata, sub *trackedObject) string {
+func newestHash(sets []metav1.PartialObjectMetadata, obj *trackedObject) string {
 	for i := range sets {
-		if metav1.IsControlledBy(&sets[i], sub.observed.object) && revisionNumberOf(&sets[i]) == revisionNumberOf(sub.observed.object) {
+		if metav1.IsControlledBy(&sets[i], obj.observed.object) && revisionNumberOf(&sets[i]) == revisionNumberOf(obj.observed.object) {
 			return sets[i].Labels["pod-template-hash"]
 		}
 	}

@@ -51,7 +51,7 @@ type reporter struct {
 
 func (r *reporter) report(report Report) { r.saw(report) }
 
-// warn tells a warning, once.
+// warn reports a warning, once.
 func (r *reporter) warn(text string) {
 	if r.warned[text] {
 		return
@@ -73,7 +73,7 @@ func newSession(t *Tracker, targets []Target, saw func(Report)) *session {
 		}
 		obj := newTrackedObject(target, s.opts, now)
 		obj.release.workloads = func() rules.Workloads { return s.workloads }
-		obj.release.willCreate = func(ref Ref) bool { return s.willCreate(obj.ID.Namespace, ref) }
+		obj.release.willAppear = func(ref Ref) bool { return s.willAppear(obj.ID.Namespace, ref) }
 		s.objects = append(s.objects, obj)
 	}
 	s.health = newAPIHealth(s)
@@ -106,10 +106,10 @@ func (s *session) run(ctx context.Context) error {
 	now := s.opts.Now()
 	s.tracker.setKindRules(ctx, s.objects)
 	s.warnSettings()
-	for _, sub := range s.objects {
-		s.updateStatus(sub, now)
+	for _, obj := range s.objects {
+		s.updateStatus(obj, now)
 	}
-	if s.waiting() == 0 && s.progress.failedAt.IsZero() {
+	if s.countWaiting() == 0 && s.progress.failedAt.IsZero() {
 		return nil
 	}
 	if err := s.watches.openAll(ctx); err != nil {
@@ -121,18 +121,18 @@ func (s *session) run(ctx context.Context) error {
 	return s.loop(ctx)
 }
 
-// warnSettings tells of annotations that can't be followed: of those that mean
+// warnSettings warns of annotations that can't be followed: of those that mean
 // nothing once, with the first object that has them.
 func (s *session) warnSettings() {
 	first, more := map[string]*trackedObject{}, map[string]int{}
 	var order []string
-	for _, sub := range s.objects {
-		for _, text := range sub.settings.unreadable {
-			s.warn(sub.ID.String() + ": " + text)
+	for _, obj := range s.objects {
+		for _, text := range obj.settings.unreadable {
+			s.warn(obj.ID.String() + ": " + text)
 		}
-		for _, text := range sub.settings.ineffective {
+		for _, text := range obj.settings.ineffective {
 			if first[text] == nil {
-				first[text] = sub
+				first[text] = obj
 				order = append(order, text)
 			} else {
 				more[text]++
@@ -161,7 +161,7 @@ func (s *session) loop(ctx context.Context) error {
 		if done, err := s.outcome(ctx, now); done {
 			return err
 		}
-		timer.Reset(s.nextDue(now))
+		timer.Reset(s.timeToNextUpdate(now))
 		select {
 		case <-ctx.Done():
 			return s.outOfTime(ctx)
@@ -178,8 +178,8 @@ func (s *session) loop(ctx context.Context) error {
 // noteWorkloads notes whether workloads are on their way.
 func (s *session) noteWorkloads(now time.Time) {
 	busy := false
-	for _, sub := range s.objects {
-		busy = busy || sub.isWorkload() && !sub.settings.isBackground() && sub.Until != UntilGone && !sub.status.State.IsFinal()
+	for _, obj := range s.objects {
+		busy = busy || obj.isWorkload() && !obj.settings.isBackground() && obj.Until != UntilGone && !obj.status.State.IsFinal()
 	}
 	if s.workloads.Busy && !busy {
 		s.workloads.ReadySince = now
@@ -187,37 +187,37 @@ func (s *session) noteWorkloads(now time.Time) {
 	s.workloads.Busy = busy
 }
 
-// updateDue judges what has changed and what time may have changed.
+// updateDue updates the statuses that an observation or time may have changed.
 func (s *session) updateDue(now time.Time) {
-	for _, sub := range s.objects {
-		at := sub.timers.now(now)
-		if soon := sub.timers.computedAt.Add(manyPodsPause); len(sub.newPods.byUID) > manyPods && at.Before(soon) {
-			sub.timers.recheckBy(soon)
+	for _, obj := range s.objects {
+		at := obj.timers.now(now)
+		if soon := obj.timers.computedAt.Add(manyPodsPause); len(obj.newPods.byUID) > manyPods && at.Before(soon) {
+			obj.timers.recheckBy(soon)
 			continue
 		}
-		due := !sub.timers.recheckAt.IsZero() && !at.Before(sub.timers.recheckAt)
-		if (due || s.dirty[sub]) && !sub.status.State.IsFinal() {
-			s.updateStatus(sub, at)
+		due := !obj.timers.recheckAt.IsZero() && !at.Before(obj.timers.recheckAt)
+		if (due || s.dirty[obj]) && !obj.status.State.IsFinal() {
+			s.updateStatus(obj, at)
 		}
-		delete(s.dirty, sub)
+		delete(s.dirty, obj)
 	}
 }
 
 // updateStatus works out the status of an object and reports what is new.
-func (s *session) updateStatus(sub *trackedObject, now time.Time) {
-	if sub.status.State.IsFinal() {
+func (s *session) updateStatus(obj *trackedObject, now time.Time) {
+	if obj.status.State.IsFinal() {
 		return
 	}
-	before := sub.status
-	after := sub.computeStatus(now)
+	before := obj.status
+	after := obj.computeStatus(now)
 	if after.State == Failed && !s.health.silenceIsReliable(s.opts.Now()) {
-		sub.status = before
+		obj.status = before
 		return
 	}
-	if after.State == Ready && sub.settings.failMode == failWarn && after.Unverified && len(after.Notes) > 0 {
-		s.warn(sub.ID.String() + ": " + after.Notes[len(after.Notes)-1])
+	if after.State == Ready && obj.settings.failMode == failWarn && after.Unverified && len(after.Notes) > 0 {
+		s.warn(obj.ID.String() + ": " + after.Notes[len(after.Notes)-1])
 	}
-	if after.State == Failed && s.progress.failedAt.IsZero() && !sub.settings.isBackground() {
+	if after.State == Failed && s.progress.failedAt.IsZero() && !obj.settings.isBackground() {
 		s.progress.failedAt = now
 	}
 	if kind, news := changeOf(before, after); news {
@@ -225,7 +225,7 @@ func (s *session) updateStatus(sub *trackedObject, now time.Time) {
 	}
 }
 
-// changeOf tells what kind of news the difference of two statuses is.
+// changeOf is the kind of report that a difference between two statuses needs; false for none.
 func changeOf(before, after Status) (ReportKind, bool) {
 	was, is := problemClass(before), problemClass(after)
 	switch {
@@ -251,20 +251,20 @@ func problemClass(s Status) Class {
 	return s.Problem.Class
 }
 
-// nextDue is how long nothing happens unless something is seen.
-func (s *session) nextDue(now time.Time) time.Duration {
+// timeToNextUpdate is how long nothing happens unless something is seen.
+func (s *session) timeToNextUpdate(now time.Time) time.Duration {
 	next := now.Add(time.Minute)
 	earlier := func(at time.Time) {
 		if !at.IsZero() && at.Before(next) {
 			next = at
 		}
 	}
-	for _, sub := range s.objects {
-		if sub.status.State.IsFinal() || sub.timers.arePaused() {
+	for _, obj := range s.objects {
+		if obj.status.State.IsFinal() || obj.timers.arePaused() {
 			continue
 		}
-		earlier(sub.timers.recheckAt)
-		earlier(s.nextLookAt(sub))
+		earlier(obj.timers.recheckAt)
+		earlier(s.nextLookAt(obj))
 	}
 	if len(s.pods.wanted) > 0 {
 		earlier(s.pods.nextOpen)
@@ -272,8 +272,8 @@ func (s *session) nextDue(now time.Time) time.Duration {
 	if !s.progress.failedAt.IsZero() {
 		earlier(s.progress.failedAt.Add(s.opts.CollectCausesFor))
 	}
-	if !s.health.blindSince.IsZero() {
-		earlier(s.health.blindSince.Add(unreachableLimit))
+	if !s.health.unseenSince.IsZero() {
+		earlier(s.health.unseenSince.Add(unreachableLimit))
 	}
 	return max(next.Sub(now), 5*time.Millisecond)
 }

@@ -27,7 +27,7 @@ const (
 // Class names a kind of problem; the names are in package class.
 type Class = class.Class
 
-// Status is the judgement of one object at one time.
+// Status is how one object stands at one time.
 type Status struct {
 	ID          kube.ID
 	UID         types.UID
@@ -49,7 +49,7 @@ type Status struct {
 	// Finalizers are what an object on its way to Gone waits for.
 	Finalizers []string
 	// Waited is how long the object has been tracked, without the time that
-	// the API server was out of reach.
+	// the API server was unreachable.
 	Waited time.Duration
 }
 
@@ -128,7 +128,7 @@ type LogTail struct {
 	UnavailableReason string // why there are no lines: "missing permission to get pods/log"
 }
 
-// computeStatus judges an object without a past. It asks nobody and remembers nothing.
+// computeStatus computes the status of an object without a past. It does no I/O.
 // kindOverride is the rule in the definition of its kind; nil when it has none.
 func (o Options) computeStatus(obj *unstructured.Unstructured, now time.Time, ofKind *rules.Override) Status {
 	set := settingsOf(obj)
@@ -148,7 +148,7 @@ func (o Options) ReadyWhenPresent(obj *unstructured.Unstructured) bool {
 	return rules.ReadyWhenPresent(gk) && !o.Rules.Has(gk) && settingsOf(obj).override == nil
 }
 
-// statusOf writes a verdict as a status.
+// statusOf makes a status of a verdict.
 func statusOf(id kube.ID, uid types.UID, v rules.Verdict) Status {
 	s := Status{ID: id, UID: uid, State: Progressing, Message: v.Message, Done: v.Done, Total: v.Total,
 		Unverified: v.Unverified, Notes: v.Notes}

@@ -41,17 +41,17 @@ func (t *timers) now(clock time.Time) time.Time {
 }
 
 // pauseTimers begins an outage.
-func (s *trackedObject) pauseTimers(now time.Time) {
-	if s.timers.outages++; s.timers.outages == 1 {
-		s.timers.pausedSince = now
+func (t *trackedObject) pauseTimers(now time.Time) {
+	if t.timers.outages++; t.timers.outages == 1 {
+		t.timers.pausedSince = now
 	}
 }
 
 // resumeTimers ends an outage. With the last one the timers go on where they stood.
-func (s *trackedObject) resumeTimers(now time.Time) {
-	if s.timers.outages--; s.timers.outages == 0 {
-		s.shiftTimers(now.Sub(s.timers.pausedSince))
-		s.timers.pausedSince = time.Time{}
+func (t *trackedObject) resumeTimers(now time.Time) {
+	if t.timers.outages--; t.timers.outages == 0 {
+		t.shiftTimers(now.Sub(t.timers.pausedSince))
+		t.timers.pausedSince = time.Time{}
 	}
 }
 

@@ -3,7 +3,7 @@
 // A Tracker starts from what the API server answered when each object was
 // applied, so an object that is ready already costs no request. The others are
 // watched, by kind and namespace; pods are watched only for rollouts that are
-// slow. Missing permissions make the judgement coarser and never fail a release.
+// slow. Missing permissions make the statuses coarser and never fail a release.
 package track
 
 import (
@@ -53,13 +53,13 @@ type Target struct {
 	// is known, and the object is read first.
 	Baseline *unstructured.Unstructured
 	// Changed is false when the apply changed nothing. The baseline is then
-	// judged at once, and conditions in it are not taken for old ones.
+	// evaluated at once, and conditions in it are not taken for old ones.
 	Changed bool
 	// Previous is the live object before this release; nil when it is new or
 	// not known.
 	Previous *unstructured.Unstructured
 
-	// MayAppearLater says that somebody else makes the object, maybe later: while it
+	// MayAppearLater says that the object is not of the release and may appear later: while it
 	// isn't there it is waited for, and what can still heal is given the chance.
 	MayAppearLater bool
 
@@ -78,7 +78,7 @@ type Options struct {
 	// FailuresAllowed is how many restarts of a container are no failure yet.
 	// nil means 2: the third fails. Annotations go first.
 	FailuresAllowed *int
-	// NoProgressTimeout is how long an object may stand still. 0 means 10 minutes, or
+	// NoProgressTimeout is how long an object may be without progress. 0 means 10 minutes, or
 	// the Deployment's own progressDeadlineSeconds. Annotations go first.
 	NoProgressTimeout time.Duration
 	// CollectCausesFor is how long other causes are collected after the first failure.
@@ -112,7 +112,7 @@ func ParseRules(data []byte) (*rules.Set, error) { return rules.Parse(data) }
 // Wait returns nil when every target got there, *FailedError naming those that
 // can't any more and why, or, when ctx ends first, *TimeoutError listing all
 // that are unready; the latter wraps the context's error and cause. It returns
-// *UnreachableError when the API server was out of reach for two minutes.
+// *UnreachableError when the API server was unreachable for two minutes.
 //
 // Targets that are ready by their baselines cost no request; with all of them
 // ready Wait returns at once. saw is called for each change, by one goroutine

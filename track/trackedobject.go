@@ -35,7 +35,7 @@ type trackedObject struct {
 
 // A releaseView answers questions about the other targets. Its functions may be nil.
 type releaseView struct {
-	willCreate func(Ref) bool // whether something on its way makes the object
+	willAppear func(Ref) bool // whether something on its way makes the object
 	workloads  func() rules.Workloads
 }
 
@@ -75,7 +75,7 @@ type podCreationFailure struct {
 	message    string
 	since      time.Time
 	count      int
-	podsBefore int // pods there when it was told
+	podsBefore int // pods that existed when the message came
 }
 
 func newTrackedObject(t Target, opts *Options, now time.Time) *trackedObject {
@@ -103,71 +103,71 @@ func newTrackedObject(t Target, opts *Options, now time.Time) *trackedObject {
 }
 
 // update takes the object as the API server shows it.
-func (s *trackedObject) update(obj *unstructured.Unstructured, now time.Time) {
-	if s.observed.object != nil && isOlder(obj, s.observed.object) {
+func (t *trackedObject) update(obj *unstructured.Unstructured, now time.Time) {
+	if t.observed.object != nil && isOlder(obj, t.observed.object) {
 		return // the list or the watch was behind what we have
 	}
-	anew := s.MayAppearLater && s.Baseline != nil && obj.GetUID() != s.Baseline.GetUID()
-	if anew || s.Baseline == nil && s.Until != UntilGone {
-		s.Target.Baseline = obj
-		s.settings = settingsOf(obj)
-		s.observed.generation = obj.GetGeneration()
+	anew := t.MayAppearLater && t.Baseline != nil && obj.GetUID() != t.Baseline.GetUID()
+	if anew || t.Baseline == nil && t.Until != UntilGone {
+		t.Target.Baseline = obj
+		t.settings = settingsOf(obj)
+		t.observed.generation = obj.GetGeneration()
 	}
-	s.observed.object, s.observed.isGone, s.newPods.isOutdated = obj, false, true
-	if g := obj.GetGeneration(); g > s.observed.generation && s.observed.generation > 0 {
-		if s.observed.generation > 0 && s.Baseline != nil {
-			s.addNote("changed by " + lastWriter(obj) + " during the rollout")
+	t.observed.object, t.observed.isGone, t.newPods.isOutdated = obj, false, true
+	if g := obj.GetGeneration(); g > t.observed.generation && t.observed.generation > 0 {
+		if t.observed.generation > 0 && t.Baseline != nil {
+			t.addNote("changed by " + lastWriter(obj) + " during the rollout")
 		}
-		s.observed.generation, s.timers.progressedAt = g, now
-		clear(s.timers.failingSince)
+		t.observed.generation, t.timers.progressedAt = g, now
+		clear(t.timers.failingSince)
 	}
-	if s.gk == podKind {
-		s.updateBarePod(obj)
+	if t.gk == podKind {
+		t.updateBarePod(obj)
 	}
 }
 
 var podKind = schema.GroupKind{Kind: "Pod"}
 
 // followBarePod follows a pod that is tracked itself.
-func (s *trackedObject) updateBarePod(obj *unstructured.Unstructured) {
+func (t *trackedObject) updateBarePod(obj *unstructured.Unstructured) {
 	var p corev1.Pod
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &p); err == nil {
-		s.updatePod(pods.Trim(&p))
+		t.updatePod(pods.Trim(&p))
 	}
 }
 
 // updatePod takes a pod of the new revision.
-func (s *trackedObject) updatePod(p pods.Pod) {
-	m := s.newPods.byUID[p.UID]
+func (t *trackedObject) updatePod(p pods.Pod) {
+	m := t.newPods.byUID[p.UID]
 	if m == nil {
-		m = pods.NewHistory(p, s.podPolicy())
-		s.newPods.byUID[p.UID] = m
+		m = pods.NewHistory(p, t.podPolicy())
+		t.newPods.byUID[p.UID] = m
 	}
 	m.Update(p)
 }
 
-func (s *trackedObject) deletePod(uid types.UID) { delete(s.newPods.byUID, uid) }
+func (t *trackedObject) deletePod(uid types.UID) { delete(t.newPods.byUID, uid) }
 
-func (s *trackedObject) podPolicy() pods.Policy {
-	r := pods.Policy{FailuresAllowed: s.opts.FailuresAllowed, Unchanged: !s.Changed, AppliedAt: s.observed.serverAppliedAt, MemoryLowered: s.memoryLowered}
-	if s.settings.failuresAllowed != nil {
-		r.FailuresAllowed = s.settings.failuresAllowed
+func (t *trackedObject) podPolicy() pods.Policy {
+	r := pods.Policy{FailuresAllowed: t.opts.FailuresAllowed, Unchanged: !t.Changed, AppliedAt: t.observed.serverAppliedAt, MemoryLowered: t.memoryLowered}
+	if t.settings.failuresAllowed != nil {
+		r.FailuresAllowed = t.settings.failuresAllowed
 	}
-	if s.status.Rollout != nil {
-		r.OldPodsLeaving = s.status.Rollout.Terminating > 0
+	if t.status.Rollout != nil {
+		r.OldPodsLeaving = t.status.Rollout.Terminating > 0
 	}
 	return r
 }
 
 // markGone takes that the object isn't there any more.
-func (s *trackedObject) markGone(last *unstructured.Unstructured) {
-	if last != nil && s.observed.object != nil && last.GetUID() != s.observed.object.GetUID() {
+func (t *trackedObject) markGone(last *unstructured.Unstructured) {
+	if last != nil && t.observed.object != nil && last.GetUID() != t.observed.object.GetUID() {
 		return
 	}
-	if last != nil && !isOlder(last, s.observed.object) {
-		s.observed.object = last // its last state tells whether a Job had finished
+	if last != nil && !isOlder(last, t.observed.object) {
+		t.observed.object = last // its last state says whether a Job had finished
 	}
-	s.observed.isGone = true
+	t.observed.isGone = true
 }
 
 // isOlder compares resource versions, which grow within one resource.
@@ -182,7 +182,7 @@ func isOlder(a, b *unstructured.Unstructured) bool {
 
 // lastWriter names who wrote the object last.
 func lastWriter(obj *unstructured.Unstructured) string {
-	who, at := "somebody", time.Time{}
+	who, at := "an unknown manager", time.Time{}
 	for _, f := range obj.GetManagedFields() {
 		if f.Subresource != "status" && f.Time != nil && f.Time.After(at) {
 			who, at = f.Manager, f.Time.Time
@@ -191,66 +191,66 @@ func lastWriter(obj *unstructured.Unstructured) string {
 	return who
 }
 
-func (s *trackedObject) addNote(text string) {
-	for _, n := range s.observed.notes {
+func (t *trackedObject) addNote(text string) {
+	for _, n := range t.observed.notes {
 		if n == text {
 			return
 		}
 	}
-	s.observed.notes = append(s.observed.notes, text)
+	t.observed.notes = append(t.observed.notes, text)
 }
 
 const maxEvents = 50 // kept for one object
 
 // addEvent takes an event about the object or, with a pod, about that pod.
 // Counts of events from before the apply are no news.
-func (s *trackedObject) addEvent(e Event, pod types.UID, now time.Time) bool {
-	if s.Changed && !s.observed.serverAppliedAt.IsZero() && !e.Last.IsZero() && e.Last.Before(s.observed.serverAppliedAt.Add(-time.Second)) {
+func (t *trackedObject) addEvent(e Event, pod types.UID, now time.Time) bool {
+	if t.Changed && !t.observed.serverAppliedAt.IsZero() && !e.Last.IsZero() && e.Last.Before(t.observed.serverAppliedAt.Add(-time.Second)) {
 		return false
 	}
-	for i := range s.observed.events {
-		if old := &s.observed.events[i]; old.Object == e.Object && old.Reason == e.Reason && withoutPodNames(old.Message) == withoutPodNames(e.Message) {
+	for i := range t.observed.events {
+		if old := &t.observed.events[i]; old.Object == e.Object && old.Reason == e.Reason && withoutPodNames(old.Message) == withoutPodNames(e.Message) {
 			if e.Count <= old.Count && !e.Last.After(old.Last) {
 				return false
 			}
 			old.Count, old.Last, old.Message = max(e.Count, old.Count), e.Last, e.Message
-			s.countEvent(e, pod, now)
+			t.countEvent(e, pod, now)
 			return true
 		}
 	}
-	if s.observed.events = append(s.observed.events, e); len(s.observed.events) > maxEvents {
-		s.observed.events = s.observed.events[1:]
+	if t.observed.events = append(t.observed.events, e); len(t.observed.events) > maxEvents {
+		t.observed.events = t.observed.events[1:]
 	}
-	s.countEvent(e, pod, now)
+	t.countEvent(e, pod, now)
 	return true
 }
 
-func (s *trackedObject) countEvent(e Event, pod types.UID, now time.Time) {
+func (t *trackedObject) countEvent(e Event, pod types.UID, now time.Time) {
 	if pod != "" {
-		if m := s.newPods.byUID[pod]; m != nil {
+		if m := t.newPods.byUID[pod]; m != nil {
 			m.AddEvent(e.Reason, e.Message, e.Count, now)
 		}
 		return
 	}
-	s.observed.eventCounts[e.Reason] = rules.EventCount{Count: max(s.observed.eventCounts[e.Reason].Count+1, e.Count), Message: singleLine(e.Message)}
+	t.observed.eventCounts[e.Reason] = rules.EventCount{Count: max(t.observed.eventCounts[e.Reason].Count+1, e.Count), Message: singleLine(e.Message)}
 	if e.Reason != "FailedCreate" {
 		return
 	}
-	if s.newPods.creationFailure == nil || pods.CreationFailureClass(s.newPods.creationFailure.message) != pods.CreationFailureClass(e.Message) {
-		s.newPods.creationFailure = &podCreationFailure{since: now, podsBefore: s.podsCreated()}
+	if t.newPods.creationFailure == nil || pods.CreationFailureClass(t.newPods.creationFailure.message) != pods.CreationFailureClass(e.Message) {
+		t.newPods.creationFailure = &podCreationFailure{since: now, podsBefore: t.podsCreated()}
 	}
-	s.newPods.creationFailure.message = singleLine(e.Message)
-	s.newPods.creationFailure.count++
+	t.newPods.creationFailure.message = singleLine(e.Message)
+	t.newPods.creationFailure.count++
 }
 
 func singleLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
 // podsCreated is how many pods the controller has, by its own count.
-func (s *trackedObject) podsCreated() int {
-	if s.observed.object == nil {
+func (t *trackedObject) podsCreated() int {
+	if t.observed.object == nil {
 		return 0
 	}
-	status, _ := s.observed.object.Object["status"].(map[string]any)
+	status, _ := t.observed.object.Object["status"].(map[string]any)
 	total := 0
 	for _, key := range []string{"updatedReplicas", "currentNumberScheduled", "active", "succeeded", "failed"} {
 		n, _ := status[key].(int64)
@@ -260,10 +260,10 @@ func (s *trackedObject) podsCreated() int {
 }
 
 // memoryLowered reports whether the release lowered a container's memory limit.
-func (s *trackedObject) memoryLowered(container string) bool {
-	was, ok := memoryLimit(s.Previous, container)
-	is, now := memoryLimit(s.Baseline, container)
-	return now && (!ok && s.Previous != nil || ok && is.Cmp(was) < 0)
+func (t *trackedObject) memoryLowered(container string) bool {
+	was, ok := memoryLimit(t.Previous, container)
+	is, now := memoryLimit(t.Baseline, container)
+	return now && (!ok && t.Previous != nil || ok && is.Cmp(was) < 0)
 }
 
 func memoryLimit(obj *unstructured.Unstructured, container string) (resource.Quantity, bool) {

@@ -217,5 +217,5 @@ func (w *watches) closeUnneeded(now time.Time) {
 		return true
 	})
 	health := &w.session.health
-	health.setBlind(health.storage.active || unanswered > 0 && unanswered == len(w.objects), now)
+	health.setAllUnseen(health.storage.active || unanswered > 0 && unanswered == len(w.objects), now)
 }

@@ -1,7 +1,7 @@
 // Package logs reads container logs without ever holding up their writer.
 //
 // Lines are cut at a fixed length, kept in a queue of fixed size, and dropped,
-// with their number told, when nobody takes them in time.
+// and counted, when they are not taken in time.
 package logs
 
 import (

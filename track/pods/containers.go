@@ -35,27 +35,27 @@ var waitingReasons = map[string]class.Class{
 	"KillContainerError":         class.NodeContainer,
 }
 
-func (m *History) containerProblem(c *Container, r Policy) (Finding, bool) {
+func (h *History) containerProblem(c *Container, r Policy) (Finding, bool) {
 	f := Finding{Container: c.Name, Image: c.Image, Message: c.Waiting.Message}
 	reason := c.Waiting.Reason
 	if isPulling(reason) {
 		f.Class = pullClass(reason, c.Waiting.Message, c.Image)
-		f.Attempts = m.pullAttempts[c.Name]
+		f.Attempts = h.pullAttempts[c.Name]
 		return f, true
 	}
 	if known, ok := waitingReasons[reason]; ok {
 		f.Class = refineClass(known, c.Waiting.Message)
 		f.Reason = reason
-		f.Attempts = m.startAttempts(c)
+		f.Attempts = h.startAttempts(c)
 		if f.Message == "" {
 			f.Message = reason
 		}
 		return f, true
 	}
-	if f, ok := m.crashProblem(c, r); ok {
+	if f, ok := h.crashProblem(c, r); ok {
 		return f, true
 	}
-	return m.readinessProblem(c)
+	return h.readinessProblem(c)
 }
 
 func refineClass(known class.Class, message string) class.Class {
@@ -81,14 +81,16 @@ func (p *Pod) HasRestarted() bool {
 }
 
 // startAttempts counts failed starts: each but the present one raised the restarts.
-func (m *History) startAttempts(c *Container) int { return m.restarts(c) + 1 }
+func (h *History) startAttempts(c *Container) int { return h.restarts(c) + 1 }
 
-func (m *History) restarts(c *Container) int { return max(0, c.Restarts-m.firstSeen[c.Name].restarts) }
+func (h *History) restarts(c *Container) int {
+	return max(0, c.Restarts-h.restartsBefore[c.Name].restarts)
+}
 
-// crashProblem tells about containers that end and are started again. The restart
+// crashProblem is that of a container that ends and is started again. The restart
 // policy Never has no restarts: there the pod fails.
-func (m *History) crashProblem(c *Container, r Policy) (Finding, bool) {
-	restarts := m.restarts(c)
+func (h *History) crashProblem(c *Container, r Policy) (Finding, bool) {
+	restarts := h.restarts(c)
 	last := c.Terminated
 	if last == nil {
 		last = c.LastTermination
@@ -107,13 +109,13 @@ func (m *History) crashProblem(c *Container, r Policy) (Finding, bool) {
 	if last != nil {
 		f.ExitCode, f.Reason = &last.ExitCode, last.Reason
 	}
-	m.describeCrash(&f, c, last, downNow, r)
+	h.describeCrash(&f, c, last, downNow, r)
 	return f, true
 }
 
-// describeCrash tells which kind of crash it is.
-func (m *History) describeCrash(f *Finding, c *Container, last *Termination, downNow bool, r Policy) {
-	liveness := m.events[class.Liveness]
+// describeCrash sets the class and message of a crash.
+func (h *History) describeCrash(f *Finding, c *Container, last *Termination, downNow bool, r Policy) {
+	liveness := h.events[class.Liveness]
 	switch {
 	case last == nil:
 		f.Message = "restarts again and again"
@@ -155,15 +157,15 @@ func isBadCommand(e *Termination) bool {
 	return e.ExitCode == 126 || e.ExitCode == 127 || start && (e.ExitCode != 128 || badCommand.MatchString(e.Message))
 }
 
-// readinessProblem tells about a container that runs and isn't ready. That is never a
+// readinessProblem is that of a container that runs and isn't ready. That is never a
 // failure by itself.
-func (m *History) readinessProblem(c *Container) (Finding, bool) {
+func (h *History) readinessProblem(c *Container) (Finding, bool) {
 	if !c.Running || c.Ready || c.ReadinessWindow == 0 || c.Init {
 		return Finding{}, false
 	}
 	f := Finding{Class: class.Readiness, Container: c.Name, Message: "readiness probe is failing"}
-	if told := m.events[class.Readiness]; told != nil {
-		f.Message = told.Message
+	if event := h.events[class.Readiness]; event != nil {
+		f.Message = event.Message
 		return f, true
 	}
 	return f, true
@@ -171,8 +173,8 @@ func (m *History) readinessProblem(c *Container) (Finding, bool) {
 
 // SlowSince is when a readiness problem has lasted longer than the probe allows
 // for a start.
-func (m *History) SlowSince(f Finding) time.Time {
-	c := m.Pod.container(f.Container)
+func (h *History) SlowSince(f Finding) time.Time {
+	c := h.Pod.container(f.Container)
 	if c == nil {
 		return f.Since
 	}

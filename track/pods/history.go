@@ -24,7 +24,7 @@ type Finding struct {
 	Final     bool
 }
 
-// Policy change how patient a Memory is.
+// A Policy says when problems of a pod are final.
 type Policy struct {
 	FailuresAllowed *int      // restarts that are no failure; nil is 2
 	Unchanged       bool      // the release changed nothing: what failed before counts
@@ -33,10 +33,10 @@ type Policy struct {
 	OldPodsLeaving  bool // old pods are on their way out and will make room
 }
 
-// A Memory follows one pod.
+// A History follows one pod through time.
 type History struct {
 	Pod            Pod
-	firstSeen      map[string]seen // by container, when first seen
+	restartsBefore map[string]seen // by container, when first seen
 	problemSince   map[string]time.Time
 	pullAttempts   map[string]int
 	wasReady       map[string]bool // containers that were ready in this rollout
@@ -57,43 +57,43 @@ type EventProblem struct {
 // NewHistory starts to follow a pod. Restarts of a pod that is older than the
 // apply count from now.
 func NewHistory(p Pod, r Policy) *History {
-	m := &History{firstSeen: map[string]seen{}, problemSince: map[string]time.Time{}, pullAttempts: map[string]int{},
+	h := &History{restartsBefore: map[string]seen{}, problemSince: map[string]time.Time{}, pullAttempts: map[string]int{},
 		wasReady: map[string]bool{}, events: map[class.Class]*EventProblem{}}
 	old := !r.AppliedAt.IsZero() && p.Created.Before(r.AppliedAt.Add(-time.Second))
 	for i := range p.Containers {
 		c := &p.Containers[i]
 		if (old || r.AppliedAt.IsZero()) && !r.Unchanged {
-			m.firstSeen[c.Name] = seen{restarts: c.Restarts}
+			h.restartsBefore[c.Name] = seen{restarts: c.Restarts}
 		}
 	}
-	return m
+	return h
 }
 
 // Update takes the pod's newest state.
-func (m *History) Update(p Pod) {
+func (h *History) Update(p Pod) {
 	for i := range p.Containers {
 		c := &p.Containers[i]
 		if isPulling(c.Waiting.Reason) {
-			before := m.Pod.container(c.Name)
-			if m.pullAttempts[c.Name] == 0 || c.Waiting.Reason == "ErrImagePull" && before != nil && before.Waiting.Reason != "ErrImagePull" {
-				m.pullAttempts[c.Name]++
+			before := h.Pod.container(c.Name)
+			if h.pullAttempts[c.Name] == 0 || c.Waiting.Reason == "ErrImagePull" && before != nil && before.Waiting.Reason != "ErrImagePull" {
+				h.pullAttempts[c.Name]++
 			}
 		}
 		if c.Ready && !c.Init && c.ReadinessWindow > 0 { // without a probe ready says no more than running
-			m.wasReady[c.Name] = true
-			m.firstSeen[c.Name] = seen{restarts: c.Restarts}
+			h.wasReady[c.Name] = true
+			h.restartsBefore[c.Name] = seen{restarts: c.Restarts}
 		}
 	}
-	m.Pod = p
+	h.Pod = p
 }
 
 // AddEvent takes an event about the pod.
-func (m *History) AddEvent(reason, message string, count int, now time.Time) {
+func (h *History) AddEvent(reason, message string, count int, now time.Time) {
 	switch reason {
 	case "TriggeredScaleUp":
-		m.nodeComing = true
+		h.nodeComing = true
 	case "NotTriggerScaleUp":
-		m.nodeImpossible = true
+		h.nodeImpossible = true
 	}
 	c := MountFailureClass(reason, message)
 	switch {
@@ -105,21 +105,21 @@ func (m *History) AddEvent(reason, message string, count int, now time.Time) {
 	if c == "" {
 		return
 	}
-	told := m.events[c]
-	if told == nil {
-		told = &EventProblem{Since: now}
-		m.events[c] = told
+	event := h.events[c]
+	if event == nil {
+		event = &EventProblem{Since: now}
+		h.events[c] = event
 	}
-	told.Message, told.Count = shorten(message), max(told.Count+1, count)
+	event.Message, event.Count = shorten(message), max(event.Count+1, count)
 }
 
-// ShiftTimers moves the clocks on by a time in which nothing could be seen.
-func (m *History) ShiftTimers(d time.Duration) {
-	for key, at := range m.problemSince {
-		m.problemSince[key] = at.Add(d)
+// ShiftTimers moves the timers on by a time in which the pod could not be observed.
+func (h *History) ShiftTimers(d time.Duration) {
+	for key, at := range h.problemSince {
+		h.problemSince[key] = at.Add(d)
 	}
-	for _, told := range m.events {
-		told.Since = told.Since.Add(d)
+	for _, event := range h.events {
+		event.Since = event.Since.Add(d)
 	}
 }
 
@@ -134,8 +134,8 @@ func (p *Pod) container(name string) *Container {
 
 // GotPast reports whether the pod got past what a class of problem is about,
 // so that the template as such can't be its reason.
-func (m *History) GotPast(c class.Class, container string) bool {
-	p := m.Pod
+func (h *History) GotPast(c class.Class, container string) bool {
+	p := h.Pod
 	own := p.container(container)
 	switch c {
 	case class.ImagePermanent, class.ImageName:
@@ -146,24 +146,24 @@ func (m *History) GotPast(c class.Class, container string) bool {
 	return p.Ready
 }
 
-// Findings tells what is wrong with the pod now. It moves the memory's clocks
+// Findings is what is wrong with the pod now. It starts and stops timers
 // and so must be called for each state and each time of interest.
-func (m *History) Findings(r Policy, now time.Time) []Finding {
-	found := m.podProblems(r)
-	for i := range m.Pod.Containers {
-		if f, ok := m.containerProblem(&m.Pod.Containers[i], r); ok {
+func (h *History) Findings(r Policy, now time.Time) []Finding {
+	found := h.podProblems(r)
+	for i := range h.Pod.Containers {
+		if f, ok := h.containerProblem(&h.Pod.Containers[i], r); ok {
 			found = append(found, f)
 		}
 	}
-	found = append(found, m.eventProblems(found)...)
+	found = append(found, h.eventProblems(found)...)
 	held := map[string]bool{}
 	for i := range found {
-		m.startTimer(&found[i], r, now)
+		h.startTimer(&found[i], r, now)
 		held[found[i].key()] = true
 	}
-	for key := range m.problemSince {
+	for key := range h.problemSince {
 		if !held[key] {
-			delete(m.problemSince, key)
+			delete(h.problemSince, key)
 		}
 	}
 	return found
@@ -172,12 +172,12 @@ func (m *History) Findings(r Policy, now time.Time) []Finding {
 // key joins what is the same problem in different words.
 func (f *Finding) key() string { return string(f.Class) + " " + f.Container }
 
-// startTimer starts the problem's clock, or reads it.
-func (m *History) startTimer(f *Finding, r Policy, now time.Time) {
-	at, ok := m.problemSince[f.key()]
+// startTimer starts the problem's timer, or reads it.
+func (h *History) startTimer(f *Finding, r Policy, now time.Time) {
+	at, ok := h.problemSince[f.key()]
 	if !ok {
 		at = now
-		m.problemSince[f.key()] = at
+		h.problemSince[f.key()] = at
 	}
 	f.Since = at
 	info := class.Of(f.Class)
@@ -195,7 +195,7 @@ func (m *History) startTimer(f *Finding, r Policy, now time.Time) {
 		enough = true
 	case r.Unchanged && isCrash(f.Class):
 		grace = 30 * time.Second
-	case isCrash(f.Class) && m.wasReady[f.Container]:
+	case isCrash(f.Class) && h.wasReady[f.Container]:
 		grace = time.Minute
 	}
 	if enough {
@@ -214,8 +214,8 @@ func isCrash(c class.Class) bool {
 	return c == class.CrashLoop || c == class.OOMKilled || c == class.Liveness
 }
 
-func (m *History) podProblems(r Policy) []Finding {
-	p := &m.Pod
+func (h *History) podProblems(r Policy) []Finding {
+	p := &h.Pod
 	switch {
 	case p.Deleting:
 		return nil
@@ -234,9 +234,9 @@ func (m *History) podProblems(r Policy) []Finding {
 	switch {
 	case strings.Contains(p.Scheduling.Message, unboundClaims):
 		f.Class = class.ClaimUnbound
-	case m.nodeComing:
+	case h.nodeComing:
 		f.Class = class.WaitingForNode
-	case ExcludesEveryNode(p.Scheduling.Message), m.nodeImpossible:
+	case ExcludesEveryNode(p.Scheduling.Message), h.nodeImpossible:
 		f.Class = class.NoNodeFits
 	case r.OldPodsLeaving && strings.Contains(p.Scheduling.Message, "Insufficient"):
 		f.Class = class.WaitingForRoom
@@ -259,19 +259,19 @@ func joinText(a, b string) string {
 
 // eventProblems are the problems that only events tell. Events come late and may be
 // missing: they count while the pod still waits for its containers.
-func (m *History) eventProblems(found []Finding) []Finding {
+func (h *History) eventProblems(found []Finding) []Finding {
 	creating := false
-	for i := range m.Pod.Containers {
-		reason := m.Pod.Containers[i].Waiting.Reason
+	for i := range h.Pod.Containers {
+		reason := h.Pod.Containers[i].Waiting.Reason
 		creating = creating || reason == "ContainerCreating" || reason == "PodInitializing"
 	}
-	unready := m.Pod.Phase == corev1.PodPending && m.Pod.Scheduling.Done
-	if !unready || len(found) > 0 || !creating && len(m.Pod.Containers) > 0 && m.Pod.Containers[0].Waiting.Reason != "" {
+	unready := h.Pod.Phase == corev1.PodPending && h.Pod.Scheduling.Done
+	if !unready || len(found) > 0 || !creating && len(h.Pod.Containers) > 0 && h.Pod.Containers[0].Waiting.Reason != "" {
 		return nil
 	}
 	for _, c := range []class.Class{class.MountMissing, class.Mount, class.MultiAttach, class.Sandbox} {
-		if told := m.events[c]; told != nil {
-			return []Finding{{Class: c, Message: told.Message, Attempts: told.Count}}
+		if event := h.events[c]; event != nil {
+			return []Finding{{Class: c, Message: event.Message, Attempts: event.Count}}
 		}
 	}
 	return nil

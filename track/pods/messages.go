@@ -24,7 +24,7 @@ var (
 	missingClaim  = regexp.MustCompile(`persistentvolumeclaim "([^"]+)" not found`)
 )
 
-// pullClass tells whether pulling the image again may help.
+// pullClass is the class of an image that could not be pulled: permanent when trying again is of no use.
 func pullClass(reason, message, image string) class.Class {
 	message = withoutImage(message, image)
 	switch {
@@ -70,7 +70,7 @@ func withoutPreemption(message string) string {
 	return strings.TrimSuffix(message, " no new claims to deallocate,")
 }
 
-// MissingObject finds the object whose absence a message tells of.
+// MissingObject finds the object that a message calls missing.
 func MissingObject(message string) (kind, name string, ok bool) {
 	if m := missingObject.FindStringSubmatch(message); m != nil {
 		return kindOf(m[1]), m[2], true
@@ -145,7 +145,7 @@ var creationMessages = []struct {
 	{regexp.MustCompile(`is forbidden`), class.AdmissionDenied},
 }
 
-// CreationFailureClass tells why a controller can't create pods, by its message.
+// CreationFailureClass is the class of a controller's message that it can't create pods.
 func CreationFailureClass(message string) class.Class {
 	for _, rule := range creationMessages {
 		if rule.match.MatchString(message) {
@@ -155,7 +155,7 @@ func CreationFailureClass(message string) class.Class {
 	return class.CreateTransient
 }
 
-// MountFailureClass tells why a volume can't be mounted, by the reason and message of
+// MountFailureClass is why a volume can't be mounted, by the reason and message of
 // an event; empty for other events.
 func MountFailureClass(reason, message string) class.Class {
 	switch reason {

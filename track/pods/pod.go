@@ -1,6 +1,6 @@
-// Package pods tells what is wrong with pods.
+// Package pods finds out what is wrong with pods.
 //
-// Pods are cut down to what the rules need when they arrive; a Memory follows
+// Pods are cut down to what the rules need when they arrive; a History follows
 // one pod through time, since restarts and pull attempts count from when they
 // were first seen. Nothing here does I/O.
 package pods

@@ -83,17 +83,17 @@ func service(in Input) Verdict {
 // refusedByController adds to what is waited for why its controller has refused it, and fails
 // when it has done so often enough.
 func refusedByController(in Input, reason string, c class.Class, v Verdict) Verdict {
-	said := in.Events[reason]
+	event := in.Events[reason]
 	switch {
-	case said.Count >= class.Of(c).Attempts:
-		return failed(c, said.Message)
-	case said.Count > 0:
-		v.Message += withColon(said.Message)
+	case event.Count >= class.Of(c).Attempts:
+		return failed(c, event.Message)
+	case event.Count > 0:
+		v.Message += withColon(event.Message)
 	}
 	return v
 }
 
-// orUnverified gives an object that nobody seems to look after some time, and
+// orUnverified gives an object that no controller appears to manage some time, and
 // then calls it ready without proof. The time begins when the workloads of the
 // release are ready: one of them may look after it. An object that the release
 // left as it was has had its time.

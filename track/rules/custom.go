@@ -23,7 +23,7 @@ const noController = "no controller has written a status"
 // failureReason are reasons of Ready=False that may be final.
 var failureReason = regexp.MustCompile(`^(.*Failed|.*Failure|.*Error|Invalid.*|Denied.*|NotFound)$`)
 
-// custom judges an object of a kind that has no rule, by the API conventions.
+// custom evaluates an object of a kind that has no rule, by the API conventions.
 // https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md#typical-status-properties
 func custom(in Input) Verdict {
 	status, _ := in.Object.Object["status"].(map[string]any)

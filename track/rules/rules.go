@@ -1,7 +1,7 @@
-// Package rules judges whether an object is ready, by its own fields.
+// Package rules evaluates whether an object is ready, by its own fields.
 //
 // The rules of built-in kinds are Go functions in a table, those of well-known
-// custom resources are data, and every other kind is judged by the customs of
+// custom resources are data, and every other kind is evaluated by the conventions of
 // the Kubernetes API: conditions, observedGeneration and phases. Users add
 // rules in the same form as the data. Nothing here does I/O or remembers.
 package rules
@@ -52,7 +52,7 @@ type Workloads struct {
 // EventCounts are the events about the object, by their reason.
 type EventCounts map[string]EventCount
 
-// A Signal is how often an event has come, and what it said last.
+// An EventCount is how often an event has come, and its last message.
 type EventCount struct {
 	Count   int
 	Message string
@@ -69,7 +69,7 @@ type Verdict struct {
 	Grace        time.Duration // with Ready and Failed: how long it must last to be final
 	RecheckAfter time.Duration // after this time the verdict may be another one by time alone; 0 for never
 	Rollout      *Rollout      // counts of a workload
-	// NoProgress is how long the kind may stand still: 0 for the default,
+	// NoProgress is how long the kind may be without progress: 0 for the default,
 	// negative for as long as it likes.
 	NoProgress time.Duration
 }
@@ -83,7 +83,7 @@ type Rollout struct {
 type evaluator func(in Input) Verdict
 
 // Evaluate applies the first rule that knows the object: the object's own
-// annotations, the user's rules, the rule of its kind, the customs of the API.
+// annotations, the user's rules, the rule of its kind, the conventions of the API.
 // A nil Set has the built-in rules.
 func (s *Set) Evaluate(in Input) Verdict {
 	if in.Override != nil {
@@ -114,7 +114,7 @@ func ReadyWhenPresent(gk schema.GroupKind) bool {
 	return kubernetesGroups[gk.Group] && !ruled
 }
 
-// IsCustom reports whether a kind is none of Kubernetes itself.
+// IsCustom reports whether a kind is not one of Kubernetes itself.
 func IsCustom(gk schema.GroupKind) bool {
 	_, ruled := builtInRules[gk]
 	return !ruled && !kubernetesGroups[gk.Group]

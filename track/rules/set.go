@@ -16,7 +16,7 @@ import (
 	"deployer/track/class"
 )
 
-// A Rule judges objects of one kind by expressions of the Common Expression
+// A Rule evaluates objects of one kind by expressions of the Common Expression
 // Language. They see the variables that package documentation lists under
 // expressions; an expression that meets a missing field is not true yet.
 // https://kubernetes.io/docs/reference/using-api/cel/
@@ -28,10 +28,10 @@ type Rule struct {
 	FailedFor  metav1.Duration `json:"failedFor,omitempty"`  // how long Failed must hold; 0 is at once
 	Message    string          `json:"message,omitempty"`    // a string that says where it stands
 	Note       string          `json:"note,omitempty"`       // a string worth telling when it is ready; empty for nothing
-	Unverified string          `json:"unverified,omitempty"` // true when nobody seems to look after the object
+	Unverified string          `json:"unverified,omitempty"` // true when no controller appears to manage the object
 	After      metav1.Duration `json:"after,omitempty"`      // how long Unverified must hold
-	NoProgress metav1.Duration `json:"noProgress,omitempty"` // how long it may stand still; 0 is the default
-	Settle     metav1.Duration `json:"settle,omitempty"`     // how long a controller that tells no generation has to see a change; 0 is 5 s
+	NoProgress metav1.Duration `json:"noProgress,omitempty"` // how long it may be without progress; 0 is the default
+	Settle     metav1.Duration `json:"settle,omitempty"`     // how long a controller that writes no generation has to see a change; 0 is 5 s
 
 	compiled *programs
 	builtIn  bool // with deployer: the user's own rules mean what they say
@@ -145,7 +145,7 @@ func (r *Rule) evaluate(in Input) Verdict {
 	}
 	v := Verdict{Message: r.message(in, vars), NoProgress: r.NoProgress.Duration}
 	if lonely, err := r.compiled.unverified.bool(vars); lonely && err == nil {
-		return orUnverified(in, v, r.After.Duration, "nobody seems to look after it")
+		return orUnverified(in, v, r.After.Duration, "no controller appears to manage it")
 	}
 	if status, _ := in.Object.Object["status"].(map[string]any); r.builtIn && len(status) == 0 {
 		return orUnverified(in, v, knownKindStatusTimeout, noController)

@@ -213,7 +213,7 @@ func PodCreationFailure(obj *unstructured.Unstructured, replicaSet string) strin
 	return message
 }
 
-// LacksReadinessProbe tells whether a workload's template has a container that is called
+// LacksReadinessProbe reports whether a workload's template has a container that is called
 // ready as soon as it runs: without a readiness probe, in a workload that
 // doesn't ask for minReadySeconds.
 // https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/#container-probes

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	maxNamedWatches = 30               // watches of single objects: each is a stream of the connection
+	maxNamedWatches = 30               // watches of single objects: each takes a stream of the connection
 	firstPoll       = 2 * time.Second  // between two readings of one object
 	lastPoll        = 15 * time.Second // the same, for one that stays as it is
 	dryRunPoll      = 10 * time.Second // between two dry runs for one object
@@ -42,42 +42,42 @@ func sleepContext(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Follow tells about the objects until ctx ends, in the best way permitted.
+// Follow reports what becomes of the objects until ctx ends, in the best way permitted.
 // Few objects are watched by name, which a Role with resourceNames permits too.
 // https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources
-func Follow(ctx context.Context, o Objects, few int, tell Handler) {
+func Follow(ctx context.Context, o Objects, few int, handle Handler) {
 	if len(o.Names) > few {
-		err := Watch(ctx, SourceOf(o.Client), o.Query, tell)
-		if o.isFinal(ctx, err, o.Names, tell) {
+		err := Watch(ctx, SourceOf(o.Client), o.Query, handle)
+		if o.isSettled(ctx, err, o.Names, handle) {
 			return
 		}
 		if len(o.Names) <= maxNamedWatches {
-			tell(Event{Kind: FellBack, Err: err, Text: "watching " + o.Description + " one by one"})
+			handle(Event{Kind: FellBack, Err: err, Text: "watching " + o.Description + " one by one"})
 		}
 	}
 	if len(o.Names) > maxNamedWatches {
-		o.pollAll(ctx, o.Names, tell)
+		o.pollAll(ctx, o.Names, handle)
 		return
 	}
 	var all sync.WaitGroup
 	for _, name := range o.Names {
-		tell := func(n Event) bool { n.Name = name; return tell(n) }
+		handle := func(n Event) bool { n.Name = name; return handle(n) }
 		all.Go(func() {
 			query := o.Query
 			query.Labels = ""
 			query.Fields = fields.OneTermEqualSelector("metadata.name", name).String()
-			err := Watch(ctx, SourceOf(o.Client), query, tell)
-			if !o.isFinal(ctx, err, []string{name}, tell) {
-				o.pollAll(ctx, []string{name}, tell)
+			err := Watch(ctx, SourceOf(o.Client), query, handle)
+			if !o.isSettled(ctx, err, []string{name}, handle) {
+				o.pollAll(ctx, []string{name}, handle)
 			}
 		})
 	}
 	all.Wait()
 }
 
-// isFinal tells whether nothing more can be learnt about objects whose watch has
+// isSettled reports whether nothing more can be learnt about objects whose watch has
 // ended with err.
-func (o Objects) isFinal(ctx context.Context, err error, names []string, tell Handler) bool {
+func (o Objects) isSettled(ctx context.Context, err error, names []string, handle Handler) bool {
 	if err == nil || ctx.Err() != nil || apierrors.IsUnauthorized(err) {
 		return true
 	}
@@ -85,22 +85,22 @@ func (o Objects) isFinal(ctx context.Context, err error, names []string, tell Ha
 		return false
 	}
 	for _, name := range names {
-		tell(Event{Kind: NotFound, Name: name})
+		handle(Event{Kind: NotFound, Name: name})
 	}
 	return true
 }
 
 // pollAll looks at objects one by one, again and again.
-func (o Objects) pollAll(ctx context.Context, names []string, tell Handler) {
-	tell(Event{Kind: FellBack, Text: "reading " + o.Description + " from time to time: missing permission to watch them"})
+func (o Objects) pollAll(ctx context.Context, names []string, handle Handler) {
+	handle(Event{Kind: FellBack, Text: "reading " + o.Description + " from time to time: missing permission to watch them"})
 	var all sync.WaitGroup
 	for _, name := range names {
-		all.Go(func() { o.poll(ctx, name, tell) })
+		all.Go(func() { o.poll(ctx, name, handle) })
 	}
 	all.Wait()
 }
 
-func (o Objects) poll(ctx context.Context, name string, tell Handler) {
+func (o Objects) poll(ctx context.Context, name string, handle Handler) {
 	get := o.get
 	var lost, again bool
 	for pause := firstPoll; o.ReadLimit.Wait(ctx) == nil; {
@@ -109,9 +109,9 @@ func (o Objects) poll(ctx context.Context, name string, tell Handler) {
 		case ctx.Err() != nil:
 			return
 		case err == nil:
-			tell(Event{Kind: Changed, Object: obj})
+			handle(Event{Kind: Changed, Object: obj})
 		case isAbsent(err):
-			tell(Event{Kind: NotFound, Name: name})
+			handle(Event{Kind: NotFound, Name: name})
 		case isRefusal(err) && pause < dryRunPoll:
 			get, pause = o.dryRun, dryRunPoll
 			continue
@@ -123,10 +123,10 @@ func (o Objects) poll(ctx context.Context, name string, tell Handler) {
 			get, pause = o.get, firstPoll
 			continue
 		case isRefusal(err):
-			tell(Event{Kind: Denied, Name: name, Text: "missing permission to watch or get " + o.Description})
+			handle(Event{Kind: Denied, Name: name, Text: "missing permission to watch or get " + o.Description})
 			return
 		case apierrors.IsUnauthorized(err):
-			tell(Event{Kind: Unauthorized, Err: err})
+			handle(Event{Kind: Unauthorized, Err: err})
 			return
 		}
 		answered := err == nil || isAbsent(err)
@@ -136,7 +136,7 @@ func (o Objects) poll(ctx context.Context, name string, tell Handler) {
 			if answered {
 				kind = Reachable
 			}
-			tell(Event{Kind: kind, Err: err})
+			handle(Event{Kind: kind, Err: err})
 		}
 		if !sleepContext(ctx, pause) {
 			return

@@ -1,6 +1,6 @@
 // Package watch keeps watches of the Kubernetes API open.
 //
-// A stream survives whatever ends a watch: timeouts, restarts of the API
+// A watch survives whatever ends a watch: timeouts, restarts of the API
 // server, expired resource versions. Where a watch is not permitted it steps
 // down to what is: one object at a time, then reading, then dry runs.
 package watch
@@ -20,34 +20,34 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 )
 
-// EventKind says what a Note tells.
+// EventKind says what an Event is about.
 type EventKind int
 
-// The kinds of note.
+// The kinds of events.
 const (
 	Changed      EventKind = iota // Object was added or changed, or was there when we looked
 	Deleted                       // Object was deleted; it is as last seen
 	NotFound                      // Name isn't there, found by reading
 	Listed                        // what matches is exactly UIDs: the others are gone
 	Opened                        // the watch is open
-	Unreachable                   // Err: the API server is out of reach or in trouble
+	Unreachable                   // Err: the API server is unreachable or in trouble
 	Reachable                     // it answers again
 	Denied                        // Text: we may not, and there is no other way
 	FellBack                      // Err: we may not, Text says what is done instead
 	Unauthorized                  // Err: our credentials are not accepted
 )
 
-// A Note is one thing a stream tells.
+// An Event is one thing that a watch reports.
 type Event struct {
 	Kind   EventKind
 	Object any    // a runtime.Object, or what Source.Transform makes of it; nil when the event is about none
-	Name   string // of the one object that the stream is about; empty for streams of many
+	Name   string // of the one object that is watched by name; empty for watches of many
 	UIDs   map[types.UID]bool
 	Err    error
 	Text   string
 }
 
-// Handler hands a note over; it returns false when nobody listens any more.
+// A Handler takes an event; it returns false when the wait has ended.
 type Handler func(Event) bool
 
 // Source reads objects of one resource in one namespace.
@@ -103,7 +103,7 @@ const (
 
 var errWatchEnded = errors.New("no answer")
 
-// watcher is one stream on its way.
+// watcher is one watch that is kept open.
 type watcher struct {
 	source          Source
 	query           Query
@@ -113,14 +113,14 @@ type watcher struct {
 	wasOpen         bool
 	mustList        bool // the server doesn't send what is there by a watch: list it
 	pause           time.Duration
-	initial         map[types.UID]bool // what was there when the watch began, until all of it has been told
+	initial         map[types.UID]bool // what was there when the watch began, until all of it has been reported
 	unauthorized    int                // answers of 401 in a row
 	refusedSince    time.Time          // since when the server refuses what it granted before
 }
 
 // Watch watches until ctx ends, or returns the reason why it may not.
-func Watch(ctx context.Context, source Source, query Query, tell Handler) error {
-	w := &watcher{source: source, query: query, handle: tell, resourceVersion: query.From}
+func Watch(ctx context.Context, source Source, query Query, handle Handler) error {
+	w := &watcher{source: source, query: query, handle: handle, resourceVersion: query.From}
 	for ctx.Err() == nil {
 		err := w.listAndWatch(ctx)
 		if ctx.Err() != nil {
@@ -138,7 +138,7 @@ func Watch(ctx context.Context, source Source, query Query, tell Handler) error 
 			return err
 		case apierrors.IsUnauthorized(err):
 			if w.unauthorized++; w.unauthorized > 2 {
-				tell(Event{Kind: Unauthorized, Err: err})
+				handle(Event{Kind: Unauthorized, Err: err})
 				return err
 			}
 			w.backOff(ctx)
@@ -232,7 +232,7 @@ func (w *watcher) listAndWatch(ctx context.Context) error {
 	opened := time.Now()
 	events, err := w.source.Watch(ctx, opts)
 	if whole && (apierrors.IsInvalid(err) || apierrors.IsBadRequest(err)) {
-		w.mustList = true // an older server, or one that was told not to
+		w.mustList = true // an older server, or one where this is disabled
 		return nil
 	}
 	if err != nil {
