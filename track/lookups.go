@@ -1,7 +1,6 @@
 package track
 
 import (
-	"context"
 	"slices"
 	"time"
 
@@ -12,12 +11,10 @@ import (
 	"deployer/track/class"
 )
 
-type ctx = context.Context
+const servedRecheck = 500 * time.Millisecond // between two requests whether a new kind is served
 
-const servedRecheck = 500 * time.Millisecond // between two questions whether a new kind is served
-
-// lookCloser looks closer at what is slow: its pods, its events, and what only a
-// question can tell.
+// lookCloser reads what the watches of the objects don't show: pods and events of slow
+// rollouts, and whether new kinds are served.
 func (s *session) lookCloser(now time.Time) {
 	for _, obj := range s.objects {
 		if obj.status.State.IsFinal() || obj.Until == UntilGone || obj.timers.arePaused() {
@@ -36,7 +33,7 @@ func (s *session) lookCloser(now time.Time) {
 	s.pods.update(now)
 }
 
-// nextLookAt is when to look at an object next; zero for never.
+// nextLookAt is when to look closer at an object next; zero for never.
 func (s *session) nextLookAt(obj *trackedObject) time.Time {
 	if obj.observed.object == nil || obj.Until == UntilGone {
 		return time.Time{}
@@ -69,6 +66,7 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
+// lookAt asks whether a new kind is served, or follows the events of a slow object.
 func (s *session) lookAt(obj *trackedObject, now time.Time) {
 	if obj.awaitsServing() {
 		s.checkServed(obj, now)
@@ -105,14 +103,14 @@ func (s *session) lookTimes(obj *trackedObject) ([]time.Duration, types.UID, tim
 var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
 // awaitsServing reports whether the object is a CustomResourceDefinition of which
-// nothing is missing but that the API server answers for its kind.
+// only serving its kind is missing.
 func (t *trackedObject) awaitsServing() bool {
 	return t.gk == definitionKind && t.status.Message == notServedMessage
 }
 
 const notServedMessage = "established, not served yet"
 
-// checkServed asks whether the new kind answers.
+// checkServed asks discovery whether the new kind is served.
 func (s *session) checkServed(obj *trackedObject, now time.Time) {
 	typed, err := s.tracker.cluster.Typed()
 	if err != nil {

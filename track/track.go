@@ -1,9 +1,22 @@
-// Package track watches objects until they are ready, have failed, or time is up.
+// Package track watches Kubernetes objects until they are ready, have failed, or time
+// is up.
 //
-// A Tracker starts from what the API server answered when each object was
-// applied, so an object that is ready already costs no request. The others are
-// watched, by kind and namespace; pods are watched only for rollouts that are
-// slow. Missing permissions make the statuses coarser and never fail a release.
+// A [Tracker] starts from what the API server answered when each object was applied, so
+// an object that is ready already costs no request. The others are watched, by kind and
+// namespace; pods and events are watched only for rollouts that take longer than three
+// seconds. [Tracker.Wait] reports what it sees while it waits. Its error is a
+// [*FailedError] with the causes of a failure, a [*TimeoutError] with what is unready, or
+// an [*UnreachableError]. [Tracker.ComputeStatus] computes the status of objects once,
+// without waiting.
+//
+// Whether an object is ready follows from its kind, see package rules; annotations of the
+// object and rules of the user go before that. When a problem of pods is final follows
+// from its class, see package class.
+//
+// No permission is required. Where a watch is not permitted, objects are watched by name,
+// then read, then read by dry runs; where nothing is permitted an object counts as ready
+// and [Status].Unverified is true. While the API server is unreachable the timers of
+// failures pause.
 package track
 
 import (

@@ -79,30 +79,30 @@ type podCreationFailure struct {
 }
 
 func newTrackedObject(t Target, opts *Options, now time.Time) *trackedObject {
-	s := &trackedObject{Target: t, opts: opts, timers: newTimers(now),
+	obj := &trackedObject{Target: t, opts: opts, timers: newTimers(now),
 		observed: observation{object: t.Baseline, eventCounts: rules.EventCounts{}},
 		newPods:  newPods{byUID: map[types.UID]*pods.History{}, isOutdated: true}}
-	s.settings = settingsOf(t.Baseline)
-	s.gk = t.ID.GroupKind()
+	obj.settings = settingsOf(t.Baseline)
+	obj.gk = t.ID.GroupKind()
 	if t.Baseline != nil {
-		s.observed.generation = t.Baseline.GetGeneration()
+		obj.observed.generation = t.Baseline.GetGeneration()
 		for _, f := range t.Baseline.GetManagedFields() {
-			if f.Time != nil && f.Time.After(s.observed.serverAppliedAt) {
-				s.observed.serverAppliedAt = f.Time.Time
+			if f.Time != nil && f.Time.After(obj.observed.serverAppliedAt) {
+				obj.observed.serverAppliedAt = f.Time.Time
 			}
 		}
 	}
-	s.status = Status{ID: t.ID, State: Waiting}
-	if s.gk == definitionKind && t.Baseline != nil {
-		s.observed.isServed = opts.Rules.Evaluate(s.ruleInput(now)).Phase == rules.Ready // it was there before
+	obj.status = Status{ID: t.ID, State: Waiting}
+	if obj.gk == definitionKind && t.Baseline != nil {
+		obj.observed.isServed = opts.Rules.Evaluate(obj.ruleInput(now)).Phase == rules.Ready // it was there before
 	}
-	if s.gk == podKind && t.Baseline != nil && t.Until != UntilGone {
-		s.updateBarePod(t.Baseline)
+	if obj.gk == podKind && t.Baseline != nil && t.Until != UntilGone {
+		obj.updateBarePod(t.Baseline)
 	}
-	return s
+	return obj
 }
 
-// update takes the object as the API server shows it.
+// update notes a new state of the object.
 func (t *trackedObject) update(obj *unstructured.Unstructured, now time.Time) {
 	if t.observed.object != nil && isOlder(obj, t.observed.object) {
 		return // the list or the watch was behind what we have
