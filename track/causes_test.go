@@ -10,7 +10,7 @@ import (
 	"deployer/track/class"
 )
 
-// stage is a session without a cluster, whose subjects the test moves.
+// stage is a session without a cluster, whose objects the test moves.
 func stage(t *testing.T, manifests ...string) (*session, func(time.Duration)) {
 	t.Helper()
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)

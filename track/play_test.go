@@ -170,7 +170,7 @@ func TestEachClassIsPlayed(t *testing.T) {
 
 func (p *play) run(t *testing.T) {
 	begin := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
-	s := p.subject(t, begin)
+	s := p.tracked(t, begin)
 	next := 0
 	for now := begin; !now.After(begin.Add(p.End.Duration)); now = now.Add(time.Second) {
 		for next < len(p.Steps) && !now.Before(begin.Add(p.Steps[next].At.Duration)) {
@@ -189,7 +189,7 @@ func (p *play) run(t *testing.T) {
 	p.check(t, s.status, p.End.Duration)
 }
 
-func (p *play) subject(t *testing.T, begin time.Time) *trackedObject {
+func (p *play) tracked(t *testing.T, begin time.Time) *trackedObject {
 	t.Helper()
 	object := normalised(t, p.Object)
 	object.SetManagedFields([]metav1.ManagedFieldsEntry{{Manager: "deployer", Operation: "Apply", Time: &metav1.Time{Time: begin}}})
