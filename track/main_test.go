@@ -2,8 +2,9 @@ package track_test
 
 import (
 	"flag"
-	"os"
 	"testing"
+
+	"deployer/internal/kubetest"
 )
 
 // TestMain lets scenarios wait side by side: they wait for the cluster, not for
@@ -13,5 +14,5 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("test.parallel", "24"); err != nil {
 		panic(err)
 	}
-	os.Exit(m.Run())
+	kubetest.Main(m)
 }
