@@ -60,12 +60,14 @@ const maxPrior = 64 << 10
 // mustBeGivenBack says that an object is to be given back and not to be deleted.
 func (o *Provenance) mustBeGivenBack() bool { return o != nil && o.Adopted != nil && !o.Adopted.Final }
 
-// shorten drops what may be dropped when all is too large.
+// WithoutFields is the state without its fields and their owners.
+func (p Prior) WithoutFields() Prior { return Prior{Stamps: p.Stamps, Cut: true} }
+
+// shorten drops the fields when all is too large.
 func (p *Prior) shorten() {
-	if data, err := json.Marshal(p); err == nil && len(data) <= maxPrior {
-		return
+	if data, err := json.Marshal(p); err != nil || len(data) > maxPrior {
+		*p = p.WithoutFields()
 	}
-	*p = Prior{Stamps: p.Stamps, Cut: true}
 }
 
 // stampsOf are the marks of ownership on an object, whatever they say.
@@ -186,7 +188,7 @@ func (u *updating) rememberPrior(c *Change, diff *typed.Comparison, result *unst
 		over.Insert(fieldpath.MakePathOrDie("metadata", "annotations", kube.LastAppliedAnnotation)) // see takeOver
 	}
 	if err := u.cmp.extend(prior, u.live, over, result); err != nil {
-		*prior = Prior{Stamps: prior.Stamps, Cut: true}
+		*prior = prior.WithoutFields()
 	}
 	prior.shorten()
 }

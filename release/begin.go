@@ -28,9 +28,9 @@ const finishTimeout = 10 * time.Second
 //
 // The error is a *MovedError when somebody else changed the release since, a
 // *SizeError when the record can't be stored, a *LostError, or a
-// *PendingError when a revision is unsettled: call Settle first. After an
+// *PendingError when a dead run has left one: call Recover first. After an
 // error no record is left, but for a *LostError: what was written by then is
-// settled by whoever has the release.
+// recovered by whoever has the release.
 func (l *Lock) Begin(ctx context.Context, next *Record, decided Identity) error {
 	if err := l.lost(); err != nil {
 		return err
@@ -64,7 +64,7 @@ func (l *Lock) Begin(ctx context.Context, next *Record, decided Identity) error 
 		return nil
 	}
 	if err = l.orLostError(ctx, err); errors.As(err, new(*LostError)) {
-		return err // and the record is the new holder's to settle
+		return err // and the record is the new holder's to recover
 	}
 	return l.removeBegun(ctx, next, enc, err)
 }
@@ -156,7 +156,7 @@ func (l *Lock) confirmNoOthers(ctx context.Context, before *History, ours *Recor
 }
 
 // removeBegun removes what Begin has written when it fails with err, if it can: what
-// stays is pending, signed, and settled by the next run.
+// stays is pending, signed, and recovered by the next run.
 func (l *Lock) removeBegun(ctx context.Context, next *Record, enc *encoded, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
 	defer cancel()

@@ -83,7 +83,7 @@ type PendingError struct {
 	Status          helmrelease.Status
 	Holder          string        // empty for Helm's records
 	Age             time.Duration // since the record was last written, by the server's clock
-	Grace           time.Duration // at this age it is settled without asking
+	Grace           time.Duration // at this age it is recovered without asking
 }
 
 func (e *PendingError) Error() string {

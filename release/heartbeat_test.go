@@ -70,8 +70,8 @@ func TestPausedWhileItsRecordIsWritten(t *testing.T) {
 			pause := func() {
 				s.bury(t, "web")
 				next := lock(t, s.store, "web", LockOptions{})
-				if _, settled, err := next.Recover(t.Context()); err != nil || len(settled) != 1 {
-					t.Errorf("Settle = %v, %v", settled, err)
+				if _, recovered, err := next.Recover(t.Context()); err != nil || len(recovered) != 1 {
+					t.Errorf("Recover = %v, %v", recovered, err)
 				}
 				finish(t, next, begun(t, next, func(r *Record) { r.Version = 2 }), deployed)
 				unlock(t, next)

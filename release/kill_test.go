@@ -83,7 +83,7 @@ func TestKilledAtEachWrite(t *testing.T) {
 				l := lock(t, s.store, name, LockOptions{})
 				defer unlock(t, l)
 				if _, _, err := l.Recover(t.Context()); err != nil {
-					t.Fatalf("Settle: %v", err)
+					t.Fatalf("Recover: %v", err)
 				}
 				rec := begun(t, l)
 				finish(t, l, rec, deployed)

@@ -39,8 +39,8 @@ type LockOptions struct {
 	Duration  time.Duration // 0 means 30 s; how long we may be silent before others take over; at least 1 s, rounded up to seconds
 	Renew     time.Duration // 0 means a tenth of Duration; the heartbeat
 
-	// TakeoverPending settles revisions that other tools left pending, whatever
-	// their age. Grace is the age at which they are settled anyway; 0 means 1 h,
+	// TakeoverPending recovers revisions that other tools left pending, whatever
+	// their age. Grace is the age at which they are recovered anyway; 0 means 1 h,
 	// and it should be at least the operation's timeout.
 	TakeoverPending bool
 	Grace           time.Duration

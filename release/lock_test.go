@@ -71,9 +71,9 @@ func contend(t *testing.T, s *site, inside *atomic.Int32) error {
 	if s.lease(t, "web").Spec.LeaseTransitions != nil {
 		t.Error("took over from somebody who lives")
 	}
-	h, settled, err := l.Recover(t.Context())
-	if err != nil || len(settled) != 0 {
-		return fmt.Errorf("settled %v: %w", settled, err)
+	h, recovered, err := l.Recover(t.Context())
+	if err != nil || len(recovered) != 0 {
+		return fmt.Errorf("recovered %v: %w", recovered, err)
 	}
 	rec := sample("web", h.Next(), pending)
 	if err := l.Begin(t.Context(), rec, Identity{}); err != nil {
@@ -258,21 +258,21 @@ func TestKilledRuns(t *testing.T) {
 			if s.lease(t, "web").Spec.LeaseTransitions == nil {
 				t.Fatalf("didn't take over from run %s", dead)
 			}
-			h, settled, err := l.Recover(t.Context())
-			if err != nil || len(settled) != 1 {
-				t.Fatalf("Settle = %v, %v", settled, err)
+			h, recovered, err := l.Recover(t.Context())
+			if err != nil || len(recovered) != 1 {
+				t.Fatalf("Recover = %v, %v", recovered, err)
 			}
 			for _, part := range []string{"in step main", "https://ci.example/job/7", "pending-upgrade"} {
-				if !strings.Contains(settled[0].String(), part) {
-					t.Errorf("%q doesn't say %q", settled[0], part)
+				if !strings.Contains(recovered[0].String(), part) {
+					t.Errorf("%q doesn't say %q", recovered[0], part)
 				}
 			}
-			rec, err := h.Load(t.Context(), settled[0].Revision)
+			rec, err := h.Load(t.Context(), recovered[0].Revision)
 			if err != nil {
 				t.Fatal(err)
 			}
 			if rec.Info.Status != failed || !strings.Contains(rec.Info.Description, "interrupted in step main") || rec.Journal.Run != dead {
-				t.Errorf("settled record: %s, %q, %+v", rec.Info.Status, rec.Info.Description, rec.Journal)
+				t.Errorf("recovered record: %s, %q, %+v", rec.Info.Status, rec.Info.Description, rec.Journal)
 			}
 			next := begun(t, l)
 			finish(t, l, next, deployed)
@@ -383,8 +383,8 @@ func TestPausedRunIsFencedOut(t *testing.T) {
 	paused.Store(true)
 
 	next := lock(t, s.store, "web", LockOptions{})
-	if _, settled, err := next.Recover(t.Context()); err != nil || len(settled) != 1 {
-		t.Fatalf("Settle = %v, %v", settled, err)
+	if _, recovered, err := next.Recover(t.Context()); err != nil || len(recovered) != 1 {
+		t.Fatalf("Recover = %v, %v", recovered, err)
 	}
 	second := begun(t, next)
 	paused.Store(false)
@@ -414,7 +414,7 @@ func TestRecordIsTheFenceWhenTheLeaseIsNot(t *testing.T) {
 	s := newSite(t)
 	l := lock(t, s.store, "web", LockOptions{})
 	rec := begun(t, l)
-	// Somebody settles it while we're paused, before our heartbeat notices.
+	// Somebody recovers it while we're paused, before our heartbeat notices.
 	err := s.store.amend(t.Context(), "web", 1, amendment{status: failed, description: "settled"}, allow)
 	if err != nil {
 		t.Fatal(err)
@@ -452,7 +452,7 @@ func TestWithoutPermissionForLeases(t *testing.T) {
 	// The first run lives, as far as anybody knows.
 	var pendingErr *PendingError
 	if _, _, err := second.Recover(t.Context()); !errors.As(err, &pendingErr) {
-		t.Errorf("Settle = %v, want a *PendingError", err)
+		t.Errorf("Recover = %v, want a *PendingError", err)
 	}
 	finish(t, first, rec, deployed)
 	for _, l := range []*Lock{first, second} {

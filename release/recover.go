@@ -55,12 +55,12 @@ func (l *Lock) Recover(ctx context.Context) (*History, []Recovered, error) {
 		if !isActive(s.Status) {
 			continue
 		}
-		settled, err := l.recoverRevision(ctx, s)
+		recovered, err := l.recoverRevision(ctx, s)
 		if err != nil {
 			return nil, all, err
 		}
-		if settled != nil {
-			all = append(all, *settled)
+		if recovered != nil {
+			all = append(all, *recovered)
 		}
 	}
 	if len(all) == 0 {
@@ -155,7 +155,7 @@ func (l *Lock) correctLabel(ctx context.Context, rec *Record) error {
 	return err
 }
 
-// recoveryDescription is the description of a settled revision.
+// recoveryDescription is the description of a recovered revision.
 func (l *Lock) recoveryDescription(s *Recovered, rec *Record) string {
 	var b strings.Builder
 	switch {
@@ -172,6 +172,6 @@ func (l *Lock) recoveryDescription(s *Recovered, rec *Record) string {
 	if s.Holder != "" {
 		b.WriteString(" (run by " + s.Holder + ")")
 	}
-	fmt.Fprintf(&b, "; settled by deployer on %s", l.holder.Who)
+	fmt.Fprintf(&b, "; recovered by deployer on %s", l.holder.Who)
 	return b.String()
 }

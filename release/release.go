@@ -2,7 +2,7 @@
 // Secrets that the helm binary reads and writes too.
 //
 // A Store reads. A Lock is the right to change one release, and the only way to
-// write: whoever holds it settles what killed runs left behind (Settle), writes
+// write: whoever holds it records as failed what killed runs left behind (Recover), writes
 // the next revision as pending (Begin), keeps its journal (Save), and records
 // how it ended (Finish). The format is described in docs/release-storage.md.
 package release

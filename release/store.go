@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -193,17 +194,15 @@ func (s *Store) readParts(ctx context.Context, of *Summary, count int, digest st
 // forEach calls do for 0..n-1, several at once, and returns all errors joined.
 func forEach(n int, do func(int) error) error {
 	errs := make([]error, n)
-	slots := make(chan struct{}, maxParallel)
-	var all sync.WaitGroup
+	var group errgroup.Group
+	group.SetLimit(maxParallel)
 	for i := range n {
-		slots <- struct{}{}
-		all.Go(func() {
-			defer func() { <-slots }()
+		group.Go(func() error {
 			errs[i] = do(i)
+			return nil
 		})
 	}
-	all.Wait()
-	return errors.Join(errs...)
+	return errors.Join(append(errs, group.Wait())...)
 }
 
 // list reads the metadata of all Secrets that match, page by page. Their

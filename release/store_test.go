@@ -89,7 +89,7 @@ func TestPendingOfHelm(t *testing.T) {
 	_, _, err := l.Recover(t.Context())
 	var pendingErr *PendingError
 	if !errors.As(err, &pendingErr) || !strings.Contains(err.Error(), inProgress) || !strings.Contains(pendingErr.Hint(), "--takeover-pending") {
-		t.Errorf("Settle of a young one = %v, want a *PendingError", err)
+		t.Errorf("Recover of a young one = %v, want a *PendingError", err)
 	}
 	if err := l.Begin(t.Context(), sample("web", 0, pending), Identity{}); !errors.As(err, new(*PendingError)) {
 		t.Errorf("Begin = %v, want a *PendingError", err)
@@ -101,9 +101,9 @@ func TestPendingOfHelm(t *testing.T) {
 			s.Eventually(t, time.Minute, "an age", func(_ctx) error { // the server's clock has seconds
 				l := lock(t, s.store, "web", opts)
 				defer unlock(t, l)
-				h, settled, err := l.Recover(t.Context())
-				if err == nil && (len(settled) != 1 || h.Latest().Status != failed) {
-					t.Errorf("Settle = %v, %v", h.Revisions, settled)
+				h, recovered, err := l.Recover(t.Context())
+				if err == nil && (len(recovered) != 1 || h.Latest().Status != failed) {
+					t.Errorf("Recover = %v, %v", h.Revisions, recovered)
 				}
 				return err
 			})
@@ -396,8 +396,8 @@ func TestUninstall(t *testing.T) {
 		unlock(t, dead)
 		l := lock(t, s.store, "web", LockOptions{})
 		defer unlock(t, l)
-		if _, settled, err := l.Recover(t.Context()); err != nil || len(settled) != 1 || settled[0].Was != helmrelease.StatusUninstalling {
-			t.Errorf("Settle = %v, %v", settled, err)
+		if _, recovered, err := l.Recover(t.Context()); err != nil || len(recovered) != 1 || recovered[0].Was != helmrelease.StatusUninstalling {
+			t.Errorf("Recover = %v, %v", recovered, err)
 		}
 		wantStatuses(t, s.store, "web", "1:failed")
 	})

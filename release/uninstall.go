@@ -13,7 +13,7 @@ import (
 // uninstalling, before anything is removed. When it fails later, Finish
 // records that. decided is the identity of the history that the uninstall was
 // decided on. The error is a *MovedError when somebody changed the release
-// since, a *PendingError when it is unsettled, or a *LostError.
+// since, a *PendingError when a dead run has left it, or a *LostError.
 func (l *Lock) BeginUninstall(ctx context.Context, rec *Record, decided Identity) error {
 	if err := l.lost(); err != nil {
 		return err

@@ -30,8 +30,8 @@ const maxDecisions = 5
 // Decide decides, and again if the release was uninstalled while its records
 // were read, within the time of a step. It only reads.
 func (d *Deployer) Decide(ctx context.Context, decide DecideFunc) (op *Operation, err error) {
-	ctx, over := LimitStep(ctx, StepDecide, d.Settings.Timeout)
-	defer func() { err = over(err) }()
+	ctx, done := LimitStep(ctx, StepDecide, d.Settings.Timeout)
+	defer func() { err = done(err) }()
 	for range maxDecisions {
 		op, err = decide(ctx, d)
 		if missing := new(release.NotFoundError); !errors.As(err, &missing) || !missing.Vanished {

@@ -14,7 +14,7 @@ const cleanupTimeout = 8 * time.Second
 
 type cleanupKey struct{}
 
-// withCleanup gives ctx something for sweeping: a context that ends a little later.
+// withCleanup gives ctx a cleanupContext, which ends a little later.
 func withCleanup(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
 	after, cancel := kube.WithGracePeriod(ctx, by)
 	return context.WithValue(ctx, cleanupKey{}, after), cancel

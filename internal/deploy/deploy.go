@@ -131,7 +131,7 @@ type Operation struct {
 	// of a release that has revisions.
 	Generated []generated.Value
 	// Nondeterminism are the objects that come out otherwise each time they are
-	// rendered; nil before Vary.
+	// rendered; nil before FindNondeterminism.
 	Nondeterminism map[kube.ID]Nondeterminism
 	// Hidden is what must not be shown of all this.
 	Hidden *hide.Texts

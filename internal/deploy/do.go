@@ -72,7 +72,7 @@ func (l *lifecycle) decideUnderLock(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if l.op == nil || l.createdNamespace != nil || l.lock.HadToWait() || l.op.Basis.Records != history.Identity() {
+	if !l.decisionHolds(history) {
 		if err := l.redecide(ctx); err != nil {
 			return err
 		}
@@ -83,15 +83,22 @@ func (l *lifecycle) decideUnderLock(ctx context.Context) error {
 	return nil
 }
 
-// lockAndRecover takes the lock, and settles what dead runs have left, within the time of a
-// step and of waiting for others.
+// decisionHolds says whether what was decided before the lock was had may be carried
+// out: the release is the one that the decision was based on, and nobody was at work
+// on it meanwhile.
+func (l *lifecycle) decisionHolds(history *release.History) bool {
+	return l.op != nil && l.createdNamespace == nil && !l.lock.HadToWait() && l.op.Basis.Records == history.Identity()
+}
+
+// lockAndRecover takes the lock and recovers what dead runs have left, within the time
+// of a step and of waiting for others.
 func (l *lifecycle) lockAndRecover(ctx context.Context) (_ *release.History, err error) {
 	limit := l.Settings.Timeout
 	if limit > 0 {
 		limit += l.opts.LockTimeout
 	}
-	ctx, over := LimitStep(ctx, StepLock, limit)
-	defer func() { err = over(err) }()
+	ctx, done := LimitStep(ctx, StepLock, limit)
+	defer func() { err = done(err) }()
 	// A namespace or lock that a signal lets us forget while it is made would stay.
 	guarded := kube.Guarded(ctx, func(context.Context) (func(), error) { return func() {}, nil })
 	if err := l.createNamespace(guarded); err != nil {
@@ -100,8 +107,8 @@ func (l *lifecycle) lockAndRecover(ctx context.Context) (_ *release.History, err
 	if err := l.acquireLock(guarded); err != nil {
 		return nil, err
 	}
-	history, settled, err := l.lock.Recover(guarded)
-	l.reportRecovered(settled)
+	history, recovered, err := l.lock.Recover(guarded)
+	l.reportRecovered(recovered)
 	return history, err
 }
 
@@ -152,8 +159,8 @@ func (l *lifecycle) acquireLock(ctx context.Context) (err error) {
 	return err
 }
 
-func (l *lifecycle) reportRecovered(settled []release.Recovered) {
-	for _, s := range settled {
+func (l *lifecycle) reportRecovered(recovered []release.Recovered) {
+	for _, s := range recovered {
 		if l.opts.Recovered != nil {
 			l.opts.Recovered(s)
 			continue

@@ -52,14 +52,14 @@ type run struct {
 	adoptions map[string]*release.Adoption // of objects that were about to be written, by Key
 }
 
-// executeOrUndo works under the lock's context: when the lock is lost, so is the
+// underLock works under the lock's context: when the lock is lost, so is the
 // right to change anything. A run that was paused asks before its next change.
 func (r *run) underLock(ctx context.Context) (*release.Record, error) {
 	ctx, cancel := mergeContexts(ctx, r.lock.Context())
 	defer cancel()
 	ctx = kube.Guarded(ctx, r.lock.BeginChange)
-	ctx, settled := withCleanup(ctx, cleanupTimeout)
-	defer settled()
+	ctx, cancelCleanup := withCleanup(ctx, cleanupTimeout)
+	defer cancelCleanup()
 	switch r.op.Verb {
 	case Uninstall:
 		return r.uninstall(ctx)
@@ -178,63 +178,6 @@ func (r *run) prune(ctx context.Context) error {
 		}
 		return r.applyChanges(ctx, StepPrune, r.op.Plan.Prune)
 	})
-}
-
-// waitUntilReady follows what was applied until it is ready.
-func (r *run) waitUntilReady(ctx context.Context) error {
-	if !r.Settings.Wait {
-		return nil
-	}
-	targets := r.trackTargets(r.appliedInOrder(), r.isNotAwaited)
-	return r.runStep(ctx, StepWait, len(targets), func() error { return r.track(ctx, targets) })
-}
-
-// isNotAwaited tells which objects are not waited for. A Job that others had to wait
-// for has ended, and may have been cleaned up since.
-func (r *run) isNotAwaited(id kube.ID) bool {
-	return isJob(id) && (!r.Settings.WaitJobs || r.wasAwaited[id])
-}
-
-// appliedInOrder lists what was applied, in the order of the plan.
-func (r *run) appliedInOrder() []apply.Change {
-	var out []apply.Change
-	for _, wave := range r.op.Plan.Waves {
-		for _, c := range wave.Changes {
-			if done, ok := r.applied[c.ID]; ok {
-				out = append(out, done)
-			}
-		}
-	}
-	return out
-}
-
-func (r *run) track(ctx context.Context, targets []track.Target) error {
-	ctx, cancel := r.withTimeout(ctx)
-	defer cancel()
-	return r.tracker.Wait(ctx, targets, func(report track.Report) { r.observe(Tracked{Report: report}) })
-}
-
-// trackTargets makes of changes what is to be waited for, except what skip names.
-func (r *run) trackTargets(changes []apply.Change, skip func(kube.ID) bool) []track.Target {
-	var targets []track.Target
-	for _, c := range changes {
-		if c.Result == nil || skip != nil && skip(c.ID) {
-			continue
-		}
-		target := track.Target{
-			ID: c.ID, GVK: c.Result.GroupVersionKind(), Baseline: c.Result,
-			Changed: c.Action != apply.None, Previous: c.Live,
-		}
-		if c.Recognised() {
-			// Only the metadata is known, which is enough for kinds without a status.
-			if r.Settings.Track.ReadyWhenPresent(c.Result) {
-				continue
-			}
-			target.Baseline, target.Previous = nil, nil
-		}
-		targets = append(targets, target)
-	}
-	return targets
 }
 
 // finish records how the run ended. A deployed revision stays deployed until

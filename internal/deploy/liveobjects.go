@@ -2,18 +2,13 @@ package deploy
 
 import (
 	"context"
-	"fmt"
-	"sync"
-	"time"
 
-	helmrelease "helm.sh/helm/v3/pkg/release"
+	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"deployer/apply"
 	"deployer/chart"
 	"deployer/internal/kube"
-	"deployer/internal/program"
 	"deployer/release"
 	"deployer/track"
 )
@@ -44,20 +39,15 @@ func (d *Deployer) readLiveObjects(ctx context.Context, tracker *track.Tracker, 
 		return nil, err
 	}
 	out := make([]LiveObject, len(manifests))
-	next := make(chan int)
-	var wg sync.WaitGroup
-	for range min(maxParallelReads, len(manifests)) {
-		wg.Go(func() {
-			for i := range next {
-				out[i] = d.readLiveObject(ctx, manifests[i].Object)
-			}
+	var reading errgroup.Group
+	reading.SetLimit(maxParallelReads)
+	for i := range manifests {
+		reading.Go(func() error {
+			out[i] = d.readLiveObject(ctx, manifests[i].Object)
+			return nil
 		})
 	}
-	for i := range manifests {
-		next <- i
-	}
-	close(next)
-	wg.Wait()
+	_ = reading.Wait() // what can't be read is told with its object
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
@@ -128,79 +118,4 @@ func (d *Deployer) readLiveObject(ctx context.Context, object *unstructured.Unst
 func isDeletedWhenFinished(object *unstructured.Unstructured) bool {
 	_, found, err := unstructured.NestedFieldNoCopy(object.Object, "spec", "ttlSecondsAfterFinished")
 	return found && err == nil && kube.IDOf(object).Kind == "Job"
-}
-
-// A MissingError says that objects of a release are not in the cluster.
-type MissingError struct {
-	Release string
-	Objects []kube.ID
-}
-
-func (e *MissingError) Error() string {
-	text := fmt.Sprintf("release %s lacks %d of its objects:", e.Release, len(e.Objects))
-	for _, id := range e.Objects {
-		text += "\n  " + id.String() + " is not in the cluster"
-	}
-	return text
-}
-
-// Hint says what to do about it.
-func (e *MissingError) Hint() string {
-	return fmt.Sprintf("to put them back, deploy it again: "+program.Name+" upgrade %s CHART", e.Release)
-}
-
-// Watch follows the objects of a revision until all are ready, one has failed,
-// or the timeout of the settings is over. It changes nothing and needs no lock;
-// observe hears of it as of the wait of an upgrade. The error is that of
-// track.Tracker.Wait, or a *MissingError.
-func (d *Deployer) Watch(ctx context.Context, record *release.Record, observe Observer) error {
-	op := &Operation{Verb: Watch, Release: record.Name, Namespace: d.Namespace, Next: record, Plan: &apply.Plan{}}
-	r := &run{Deployer: d, op: op, observe: Serial(observe), began: time.Now(), tracker: d.newTracker()}
-	r.observe(Began{Operation: op})
-	err := r.watch(ctx)
-	if err != nil {
-		err = r.orStopped(ctx, err)
-	}
-	r.observe(Ended{Operation: op, Record: record, Took: time.Since(r.began), Err: err})
-	return err
-}
-
-func (r *run) watch(ctx context.Context) error {
-	record := r.op.Next
-	if record.Info.Status == helmrelease.StatusUninstalled {
-		return &UninstalledError{Name: record.Name, Revision: record.Version}
-	}
-	objects, err := r.readLiveObjects(ctx, r.tracker, record)
-	if err != nil {
-		return err
-	}
-	pending := record.Info.Status.IsPending()
-	if pending {
-		r.observe(Warned{Text: fmt.Sprintf("revision %d is %s: what its run hasn't applied yet is judged as it was before", record.Version, record.Info.Status)})
-	}
-	missing := &MissingError{Release: record.Name}
-	var targets []track.Target
-	for _, o := range objects {
-		switch {
-		case o.Status.State == track.Gone && !pending:
-			missing.Objects = append(missing.Objects, o.ID)
-		case o.Object == nil && o.Status.State == track.Ready:
-		default:
-			targets = append(targets, watchTarget(o))
-		}
-	}
-	if len(missing.Objects) > 0 {
-		return missing
-	}
-	return r.runStep(ctx, StepWait, len(targets), func() error { return r.track(ctx, targets) })
-}
-
-// watchTarget is a target for an object that nobody has just applied: its
-// conditions are taken for what they say.
-func watchTarget(o LiveObject) track.Target {
-	target := track.Target{ID: o.ID, GVK: o.GVK, Baseline: o.Object}
-	if o.Object != nil {
-		target.GVK = o.Object.GroupVersionKind()
-	}
-	return target
 }

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -101,27 +101,25 @@ func (l *lifecycle) confirmNone(ctx context.Context, kinds []schema.GroupVersion
 	if err != nil {
 		return err
 	}
-	errs := make([]error, len(kinds))
-	slots := make(chan struct{}, maxParallelReads)
-	var wg sync.WaitGroup
+	errs := make([]error, len(kinds)) // all are told, not only the first
+	var listing errgroup.Group
+	listing.SetLimit(maxParallelReads)
 	for i, kind := range kinds {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
+		listing.Go(func() error {
 			list, err := client.Resource(kind).Namespace(l.Namespace).List(ctx, metav1.ListOptions{Limit: 10})
 			if err != nil {
 				errs[i] = fmt.Errorf("listing %s: %w", kind.GroupResource(), err)
-				return
+				return nil
 			}
 			for _, item := range list.Items {
 				if !slices.Contains(inEveryNamespace, kind.Resource+"/"+item.Name) {
 					errs[i] = fmt.Errorf("somebody has put %s/%s there", strings.TrimSuffix(kind.Resource, "s"), item.Name)
 				}
 			}
+			return nil
 		})
 	}
-	wg.Wait()
-	return errors.Join(errs...)
+	return errors.Join(append(errs, listing.Wait())...)
 }
 
 // inEveryNamespace is what controllers of the cluster put into each namespace.

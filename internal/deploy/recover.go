@@ -26,11 +26,11 @@ func lockDescription(op *Operation) string {
 	return fmt.Sprintf("%s to revision %d", op.Verb, op.Next.Version)
 }
 
-// Recover settles what dead runs have left of a release and changes nothing
-// else. The error is a *release.NotFoundError when there is no such release.
-func (d *Deployer) Recover(ctx context.Context, name string, timeout time.Duration) (settled []release.Recovered, err error) {
+// Recover records as failed what dead runs have left of a release, and changes
+// nothing else. The error is a *release.NotFoundError when there is no such release.
+func (d *Deployer) Recover(ctx context.Context, name string, timeout time.Duration) (recovered []release.Recovered, err error) {
 	l := &lifecycle{Deployer: d, name: name, opts: DoOptions{
-		LockTimeout: timeout, Recovered: func(s release.Recovered) { settled = append(settled, s) },
+		LockTimeout: timeout, Recovered: func(s release.Recovered) { recovered = append(recovered, s) },
 	}}
 	l.decide = func(ctx context.Context, d *Deployer) (*Operation, error) {
 		history, err := d.existingHistory(ctx, name)
@@ -43,5 +43,5 @@ func (d *Deployer) Recover(ctx context.Context, name string, timeout time.Durati
 	if err := l.decideUnderLock(ctx); err != nil {
 		return nil, err
 	}
-	return settled, nil
+	return recovered, nil
 }

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// TestLatePhaseIsAnErrorThatEnds: the errors of requests have the cause of their
+// TestStepOutOfTimeIsAnErrorThatEnds: the errors of requests have the cause of their
 // context in them, and walking through them has to come to an end.
-func TestLatePhaseIsAnErrorThatEnds(t *testing.T) {
+func TestStepOutOfTimeIsAnErrorThatEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, over := LimitStep(t.Context(), "planning", time.Second)
 		<-ctx.Done()

@@ -191,7 +191,7 @@ func valuesReusedWarning(base *release.Record) string {
 }
 
 // reusableRevision is the revision whose values an upgrade may use again; nil for an
-// install. What killed runs left pending doesn't count: it is settled before
+// install. What killed runs left pending doesn't count: it is recorded as failed before
 // the operation is carried out.
 func (d *Deployer) reusableRevision(ctx context.Context, op *Operation, history *release.History) (*release.Record, error) {
 	if op.Verb != Upgrade {
