@@ -40,6 +40,7 @@ func TestOracle(t *testing.T) {
 			s.surround()
 			last := s.play()
 			s.gapless()
+			s.lent = nil // the last run has given back all of it
 			s.untouched()
 			s.sameAsFresh(last)
 		})
@@ -55,6 +56,8 @@ type tale struct {
 	global bool                          // the chart has objects outside of the namespace
 	killed bool                          // Helm would wait for ever for the run that was killed
 	others map[string]other              // by name: what is of others, and stays as it is
+	lent   map[string]bool               // of these, what a failed run has adopted, and what may not be given back yet
+	having map[int]string                // which of them a failed revision may have
 }
 
 // subject draws what the story is about: one of the test charts, or more often a
@@ -121,13 +124,11 @@ var events = []func(*tale){
 	},
 	(*tale).overQuota,
 	(*tale).kill,
-	func(s *tale) { // also to one that failed
-		revisions := slices.Sorted(maps.Keys(s.revisions(s.name)))
-		s.either(-1, "rollback", fmt.Sprint(revisions[s.IntN(len(revisions))]))
-	},
+	(*tale).goBack,
 	(*tale).edit,
 	(*tale).claim,
 	(*tale).adopt,
+	(*tale).adoptInVain,
 	(*tale).twoAtOnce,
 }
 
@@ -187,6 +188,9 @@ func (s *tale) edit() {
 	objects := s.everything()
 	all := slices.DeleteFunc(keys(objects), func(key string) bool {
 		kind := objects[key].GetKind()
+		if slices.Contains(foreign, objects[key].GetName()) {
+			return true // the story knows what becomes of them
+		}
 		return kind != "ConfigMap" && kind != "Deployment" || objects[key].GetAnnotations()["meta.helm.sh/release-name"] != s.name
 	})
 	if len(all) == 0 {

@@ -25,14 +25,17 @@ func (s *tale) surround() {
 	s.others = map[string]other{}
 	for _, name := range foreign {
 		obj := s.must("configmaps", name)
-		s.others[name] = other{obj.GetUID(), obj.GetResourceVersion()}
+		s.others[name] = other{obj.GetUID(), obj.GetResourceVersion(), fmt.Sprint(substance(obj)), managers(obj)}
 	}
+	s.lent, s.having = map[string]bool{}, map[int]string{}
 }
 
 // other is what an object of others was when it was last theirs.
 type other struct {
 	uid     types.UID
-	version string
+	version string // empty when it was adopted since, and given back
+	content string
+	owners  string
 }
 
 // untouched checks that what is of others is as it was. What was adopted by a
@@ -42,20 +45,58 @@ func (s *tale) untouched() {
 	for _, name := range foreign {
 		was, still := s.others[name]
 		switch obj := s.get("configmaps", name); {
+		case s.lent[name]:
 		case still && obj == nil:
 			s.Errorf("ConfigMap/%s of others is gone", name)
-		case still && (obj.GetUID() != was.uid || obj.GetResourceVersion() != was.version):
+		case still && (obj.GetUID() != was.uid || was.version != "" && obj.GetResourceVersion() != was.version):
 			s.Errorf("ConfigMap/%s of others was written: %v", name, obj.Object)
+		case still && (fmt.Sprint(substance(obj)) != was.content || managers(obj) != was.owners):
+			s.Errorf("ConfigMap/%s of others was\n%s\n%s\nand is\n%s\n%s", name, was.content, was.owners, substance(obj), managers(obj))
 		case !still && obj != nil:
 			s.Errorf("ConfigMap/%s was adopted, is not in the chart any more, and is still there: %v", name, obj.Object)
 		}
 	}
 }
 
+// adoptInVain takes over what is of others, with leave, and fails. Undone at once,
+// it is given back by the time the run has ended; else by the next one that succeeds,
+// whatever comes in between.
+func (s *tale) adoptInVain() {
+	s.Helper()
+	name := foreign[s.IntN(len(foreign))]
+	was, theirs := s.others[name]
+	if !theirs || s.killed {
+		return
+	}
+	was.version = ""
+	s.others[name] = was
+	failing := hookJob("fails", "post-upgrade", "before-hook-creation,hook-failed", true)
+	args := append(s.chart(configMap(name, "adopted in vain"), failing), "--reset-values", "--adopt", "configmap/"+name)
+	s.lent[name] = s.IntN(2) == 0
+	if s.lent[name] {
+		s.deployer(1, "upgrade", args...)
+	} else {
+		s.deployer(6, "upgrade", append(args, "--atomic")...)
+	}
+	for revision, status := range s.revisions(s.name) {
+		if status == "failed" && s.having[revision] == "" {
+			s.having[revision] = name // or it doesn't: it isn't gone back to, then
+		}
+	}
+	s.untouched()
+}
+
+// goBack rolls back to a revision, also to one that failed, but not to one that has
+// what was only lent: that makes it the release's.
+func (s *tale) goBack() {
+	revisions := slices.DeleteFunc(slices.Sorted(maps.Keys(s.revisions(s.name))), func(revision int) bool { return s.lent[s.having[revision]] })
+	s.either(-1, "rollback", fmt.Sprint(revisions[s.IntN(len(revisions))]))
+}
+
 // claim has in the chart what is of others, without leave to adopt it.
 func (s *tale) claim() {
 	name := foreign[s.IntN(len(foreign))]
-	if _, theirs := s.others[name]; !theirs {
+	if _, theirs := s.others[name]; !theirs || s.lent[name] {
 		return
 	}
 	s.either(3, "upgrade", append(s.chart(configMap(name, "claimed")), "--reset-values")...)
@@ -70,6 +111,7 @@ func (s *tale) adopt() {
 	}
 	s.deployer(0, "upgrade", append(s.chart(configMap(name, "adopted")), "--reset-values", "--adopt", "configmap/"+name)...)
 	delete(s.others, name)
+	delete(s.lent, name)
 }
 
 // twoAtOnce lets two people change the release at the same time. Each succeeds, or is
