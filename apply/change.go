@@ -83,14 +83,14 @@ type Change struct {
 	// was carried out; nil when nothing of it is the release's own.
 	Brought *Brought
 
-	turn      int                     // when its turn comes, where it is deleted
-	behind    []kube.ID               // what has to be gone before it is deleted
-	mark      Mark                    // by which it was recognised
-	was       *Brought                // what of a definition was the release's own before
-	raw       string                  // hash of the manifest; empty for what isn't to be marked
-	execution *execution              // how Run carries it out; nil when there is nothing to do
-	waited    *arrivals               // where it is noted when the change is made; nil when nobody waits for it
-	denied    *verify.PermissionError // why the account may not carry it out; nil when nothing is known against it
+	turn         int                     // when its turn comes, where it is deleted
+	behind       []kube.ID               // what has to be gone before it is deleted
+	mark         Mark                    // by which it was recognised
+	was          *Brought                // what of a definition was the release's own before
+	manifestHash string                  // hash of the manifest; empty for what isn't to be marked
+	execution    *execution              // how Run carries it out; nil when there is nothing to do
+	waited       *arrivals               // where it is noted when the change is made; nil when nobody waits for it
+	denied       *verify.PermissionError // why the account may not carry it out; nil when nothing is known against it
 }
 
 // A FieldChange is one field that a change adds, removes or gives another value.

@@ -84,7 +84,7 @@ func (p *planning) historyOf(ctx context.Context, t *target, conv managedfields.
 		if err != nil {
 			continue
 		}
-		if !t.foreign {
+		if !t.fromCRDs {
 			p.a.owner.stamp(res.Object)
 		}
 		v, err := typedOf(conv, res.Object)
@@ -143,9 +143,9 @@ func (c *comparison) predict(live, want *typed.TypedValue) error {
 	return nil
 }
 
-// byHand finds what people have added and what stays as they made it, by who
+// manualAdditions finds what people have added and what stays as they made it, by who
 // they are.
-func (c *comparison) byHand() map[string][]string {
+func (c *comparison) manualAdditions() map[string][]string {
 	out := map[string][]string{}
 	for _, e := range c.folded.Entries {
 		if !e.IsManual() {
@@ -207,8 +207,8 @@ func (c *comparison) stated(path fieldpath.Path) bool {
 	return false
 }
 
-// said says whether a stored revision gave a field this value.
-func (c *comparison) said(path fieldpath.Path, value any) bool {
+// hasDeclaredValue tells whether a stored revision gave a field this value.
+func (c *comparison) hasDeclaredValue(path fieldpath.Path, value any) bool {
 	return slices.ContainsFunc(c.history, func(r revision) bool {
 		v, ok := fields.Value(r.obj, path)
 		return ok && equalJSON(v, value)

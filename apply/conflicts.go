@@ -49,7 +49,7 @@ func (p *planning) contest(t *target, cmp *comparison, c *Change, policy Conflic
 		if has == stated && equalJSON(before, after) {
 			continue
 		}
-		if con.By.Class() == ownership.Ambiguous && cmp.said(con.Path, before) {
+		if con.By.Class() == ownership.Ambiguous && cmp.hasDeclaredValue(con.Path, before) {
 			continue // nobody changed it: the chart's own value of an earlier revision
 		}
 		f := conflictOf(t, con, c.Live, cmp.want)
@@ -77,7 +77,7 @@ func (p *planning) contest(t *target, cmp *comparison, c *Change, policy Conflic
 // the value that it is to have again.
 func (c *comparison) contended(con ownership.Conflict, wanted any) bool {
 	mine := ownership.ApplyEntry(c.entries, Manager)
-	return mine != nil && con.By.Class() == ownership.Controller && !con.By.Time.Before(mine.Time) && c.said(con.Path, wanted)
+	return mine != nil && con.By.Class() == ownership.Controller && !con.By.Time.Before(mine.Time) && c.hasDeclaredValue(con.Path, wanted)
 }
 
 // explainTyped is what a schema says of an object, without confidential

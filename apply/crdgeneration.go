@@ -73,8 +73,8 @@ func (d *definitions) readGeneration(ctx context.Context, gr schema.GroupResourc
 // could be proven with it.
 func (p *planning) proof(t *target) string {
 	state, ok := p.definitions.generationOf(t)
-	if !ok || t.raw == "" {
+	if !ok || t.manifestHash == "" {
 		return ""
 	}
-	return t.raw + state
+	return t.manifestHash + state
 }

@@ -100,7 +100,7 @@ func completed(want, live *unstructured.Unstructured) *unstructured.Unstructured
 func (p *planning) leaveDefinition(t *target, live, want *unstructured.Unstructured, gone []loss) Change {
 	c := p.change(t, Keep)
 	c.Live, c.Want = live, want
-	c.raw = "" // no mark: the next release looks again
+	c.manifestHash = "" // no mark: the next release looks again
 	whose := ""
 	if owner := ownerOf(live); owner != (Owner{}) && owner != p.a.owner {
 		whose = " of release " + owner.String()

@@ -14,7 +14,7 @@ import (
 )
 
 func (p *planning) change(t *target, action Action) Change {
-	return Change{ID: t.id, Source: t.source, Action: action, Reason: t.whole, After: t.after, Weight: t.weight, raw: p.proof(t)}
+	return Change{ID: t.id, Source: t.source, Action: action, Reason: t.whole.reason, After: t.turn.dependencies, Weight: t.turn.weight, manifestHash: p.proof(t)}
 }
 
 // decide finds out what has to be done for one target. The error is a
@@ -33,10 +33,10 @@ func (p *planning) decideNow(ctx context.Context, t *target, s observation) (Cha
 	if err != nil {
 		return Change{}, err
 	}
-	if t.foreign && p.a.opts.CRDs == CreateCRDs && s.full != nil {
+	if t.fromCRDs && p.a.opts.CRDs == CreateCRDs && s.full != nil {
 		c := p.change(t, None)
 		c.Live, c.Reason = s.full, "exists already; --crds create leaves it as it is"
-		c.raw = "" // no mark: nobody has looked what is in it
+		c.manifestHash = "" // no mark: nobody has looked what is in it
 		return c, nil
 	}
 	if d := p.arrivals.deferralOf(t); d != nil {
@@ -51,7 +51,7 @@ func (p *planning) decideNow(ctx context.Context, t *target, s observation) (Cha
 	if s.full == nil {
 		return p.create(ctx, t, want, s)
 	}
-	if t.foreign && isCRD(t.id) && s.full.GetDeletionTimestamp() == nil {
+	if t.fromCRDs && isCRD(t.id) && s.full.GetDeletionTimestamp() == nil {
 		return p.updateDefinition(ctx, t, want, s.full)
 	}
 	return p.existing(ctx, t, want, s.full)
@@ -83,7 +83,7 @@ func (p *planning) existing(ctx context.Context, t *target, want, live *unstruct
 		c.Reason = "the existing one is being deleted"
 		c.Unverified = "the server can't be asked while the existing one is being deleted"
 		c.execution = p.executionOf(t, write{verb: awaitGone, precondition: precondition{uid: live.GetUID()}}, write{verb: createObject})
-		t.missed = true
+		t.progress.wasAbsent = true
 		return c, nil
 	}
 	return p.update(ctx, t, want, live, adopting)
@@ -94,7 +94,7 @@ func (p *planning) create(ctx context.Context, t *target, want *unstructured.Uns
 	c := p.change(t, Create)
 	c.Want = want
 	c.execution = p.executionOf(t, write{verb: createObject})
-	t.missed = s.absent
+	t.progress.wasAbsent = s.absent
 	if p.a.opts.Gate == GateOff && s.absent {
 		c.Unverified = "the server was not asked beforehand (--gate off)"
 		return c, nil
@@ -102,7 +102,7 @@ func (p *planning) create(ctx context.Context, t *target, want *unstructured.Uns
 	result, err := p.a.create(ctx, t, want, ask)
 	switch {
 	case err == nil:
-		c.Result, t.missed = result, true
+		c.Result, t.progress.wasAbsent = result, true
 		c.Fields, err = p.rewritten(ctx, t, want, result)
 		return c, err
 	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
@@ -130,9 +130,9 @@ func (p *planning) unexpected(ctx context.Context, t *target, want *unstructured
 	if err != nil {
 		return Change{}, err
 	}
-	if found.full == nil && t.tries < mostTries {
-		t.tries++
-		yieldTo(ctx, t.tries)
+	if found.full == nil && t.progress.attempts < maxAttempts {
+		t.progress.attempts++
+		pauseAfterRace(ctx, t.progress.attempts)
 		return p.decide(ctx, t, found)
 	}
 	if found.full == nil {
@@ -154,18 +154,18 @@ func (p *planning) refused(ctx context.Context, t *target, want *unstructured.Un
 		return p.postpone(t, p.making(t, want), t.unconvertedYet()), nil
 	case p.arrivals.kindChanges(t) && !apierrors.IsForbidden(err):
 		return p.making(t, want), nil // put off by decide
-	case verdict == verify.Vanished && c.Live != nil && t.tries < mostTries:
+	case verdict == verify.Vanished && c.Live != nil && t.progress.attempts < maxAttempts:
 		// It has gone since we looked: a Job by its TTL.
-		t.tries++
+		t.progress.attempts++
 		return p.redecide(ctx, t)
 	case verdict == verify.Undeclared && p.schemas.isBuiltin(t.mapping.GVK):
 		// Our built-in schema is of a newer Kubernetes than the server.
 		p.schemas.distrust(t.mapping.GVK.GroupVersion())
 		return p.redecide(ctx, t)
-	case verdict == verify.Moved && t.tries < mostTries:
+	case verdict == verify.Moved && t.progress.attempts < maxAttempts:
 		// A controller wrote its status since we looked.
-		t.tries++
-		yieldTo(ctx, t.tries)
+		t.progress.attempts++
+		pauseAfterRace(ctx, t.progress.attempts)
 		return p.redecide(ctx, t)
 	}
 	if verdict == verify.Unanswered {
@@ -201,9 +201,9 @@ func (p *planning) normalise(ctx context.Context, t *target) (*unstructured.Unst
 		p.warnings.add(t.id, t.source, "metadata.annotations[%s] is %q, which nobody knows: use keep", KeepAnnotation, policy[KeepAnnotation])
 	}
 	if res.Strange {
-		t.raw = "" // no mark: the kind may come to have what is dropped now
+		t.manifestHash = "" // no mark: the kind may come to have what is dropped now
 	}
-	if !t.foreign {
+	if !t.fromCRDs {
 		p.a.owner.stamp(res.Object)
 	}
 	return res.Object, p.noteDoubled(ctx, t, res)

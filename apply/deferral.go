@@ -129,13 +129,13 @@ func (a *arrivals) kindChanges(t *target) bool { return a.missing(t.definition()
 
 // unconvertedYet is the deferral of an object that nobody converts.
 func (t *target) unconvertedYet() *Deferral {
-	return &Deferral{Reason: unconvertedKind, Until: t.converter}
+	return &Deferral{Reason: unconvertedKind, Until: t.turn.converter}
 }
 
 // arrived notes that a target's turn has come, and with it all it waits for.
 func (t *target) arrived(a *arrivals) {
-	a.arrive(t.converter...)
-	t.converter = nil
+	a.arrive(t.turn.converter...)
+	t.turn.converter = nil
 	if t.deferral != nil {
 		a.arrive(t.deferral.Until...)
 	}

@@ -192,7 +192,7 @@ func (d *drifting) compareAll(ctx context.Context) error {
 
 // object compares one object.
 func (d *drifting) object(ctx context.Context, t *target, s observation) (Drifted, error) {
-	if t.foreign && d.a.opts.CRDs == CreateCRDs && s.full != nil {
+	if t.fromCRDs && d.a.opts.CRDs == CreateCRDs && s.full != nil {
 		return Drifted{ID: t.id, State: Changed}, nil // whatever is in it is left
 	}
 	o, c, err := d.again(ctx, t, s)
@@ -235,7 +235,7 @@ func (d *drifting) state(t *target, s observation) Drifted {
 	case s.full.GetDeletionTimestamp() != nil:
 		o.State, o.Origin, o.Reason = Going, Deleted, "is being deleted"
 	default:
-		if owner := ownerOf(s.full); !t.foreign && owner != (Owner{}) && owner != d.a.owner {
+		if owner := ownerOf(s.full); !t.fromCRDs && owner != (Owner{}) && owner != d.a.owner {
 			o.State, o.Origin, o.Reason = NotOurs, OtherRelease, "belongs to release "+owner.String()+" now"
 		}
 	}

@@ -32,8 +32,8 @@ func deletionsIn(changes []Change) []deletedObject {
 	return out
 }
 
-// mostReturns is how often what comes back is deleted once more.
-const mostReturns = 5
+// maxReturns is how often what comes back is deleted once more.
+const maxReturns = 5
 
 // ensureGone looks for objects that somebody has made anew while others were
 // deleted, as the release's own, and deletes them again. What others have made
@@ -44,7 +44,7 @@ func (a *Applier) ensureGone(ctx context.Context, gone []deletedObject) error {
 		if err != nil || len(back) == 0 {
 			return err
 		}
-		if try == mostReturns {
+		if try == maxReturns {
 			var errs []error
 			for _, c := range back {
 				errs = append(errs, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(Delete),
@@ -52,7 +52,7 @@ func (a *Applier) ensureGone(ctx context.Context, gone []deletedObject) error {
 			}
 			return errors.Join(errs...)
 		}
-		yieldTo(ctx, try)
+		pauseAfterRace(ctx, try)
 		gone = deletionsIn(back)
 		if err := errors.Join(a.carryOut(ctx, back, func(Change) {})...); err != nil {
 			return err

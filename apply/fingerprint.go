@@ -29,7 +29,7 @@ func (a *Applier) Marks(changes []Change) map[string]Mark {
 			out[Key(c.ID)] = c.mark
 			continue
 		}
-		if c.raw == "" || c.contested() {
+		if c.manifestHash == "" || c.contested() {
 			continue
 		}
 		obj := c.Result
@@ -39,7 +39,7 @@ func (a *Applier) Marks(changes []Change) map[string]Mark {
 		if obj == nil || obj.GetUID() == "" {
 			continue
 		}
-		if print := printOf(c.raw, obj); print != "" {
+		if print := printOf(c.manifestHash, obj); print != "" {
 			out[Key(c.ID)] = Mark{UID: string(obj.GetUID()), Print: print}
 		}
 	}
@@ -97,7 +97,7 @@ func (p *planning) proves(t *target, meta metav1.Object) bool {
 	}
 	a := meta.GetAnnotations()
 	owner := Owner{Release: a[releaseName], Namespace: a[releaseNamespace]}
-	if !t.foreign && owner != p.a.owner {
+	if !t.fromCRDs && owner != p.a.owner {
 		return false
 	}
 	print := printOf(p.proof(t), meta)

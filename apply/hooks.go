@@ -50,7 +50,7 @@ func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, past []Past, 
 		t.id.Name = generated(want.GetGenerateName())
 		want.SetName(t.id.Name)
 	}
-	run := hookRun{hash: t.raw, attempt: attempt, nonce: rand.String(10)}
+	run := hookRun{hash: t.manifestHash, attempt: attempt, nonce: rand.String(10)}
 	annotate(want, annotation.HookRun.Name, run.String())
 	for {
 		obj, err := a.post(ctx, t, want, do)
@@ -251,7 +251,7 @@ func (p *planning) judgeHook(ctx context.Context, t *target) (Change, error) {
 	if err != nil {
 		return c, err
 	}
-	c.Want, c.raw = want, ""
+	c.Want, c.manifestHash = want, ""
 	if d := p.arrivals.deferralOf(t); d != nil {
 		c.Deferral, c.Unverified = d, d.Reason
 		return c, p.permissions.checkInside(ctx, &c, t)

@@ -81,10 +81,10 @@ var changeable = []string{
 	"persistentVolumeClaimRetentionPolicy", "minReadySeconds",
 }
 
-// claims is about a StatefulSet that can't be changed: the server doesn't say
+// resizedClaims is about a StatefulSet that can't be changed: the server doesn't say
 // which field it is. It notes that, and returns what becomes of claims whose
 // template asks for another size; nothing when none does.
-func (u *updating) claims(broken *ImmutableError) string {
+func (u *updating) resizedClaims(broken *ImmutableError) string {
 	if u.t.id.Group != "apps" || u.t.id.Kind != "StatefulSet" {
 		return ""
 	}

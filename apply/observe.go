@@ -53,7 +53,7 @@ func (o *observer) observe(ctx context.Context, targets []*target) (map[kube.ID]
 	for _, t := range targets {
 		switch {
 		case o.arrivals.deferralOf(t) != nil:
-		case len(t.converter) > 0:
+		case len(t.turn.converter) > 0:
 			single = append(single, t)
 		default:
 			at := place{t.mapping, t.id.Namespace}
@@ -102,7 +102,7 @@ func (o *observer) observe(ctx context.Context, targets []*target) (map[kube.ID]
 // observeOne reads one object: its metadata if its mark may prove enough.
 func (o *observer) observeOne(ctx context.Context, t *target) (observation, error) {
 	ctx = o.warnings.hear(ctx, t)
-	if _, marked := o.marks[Key(t.id)]; !marked || len(t.converter) > 0 {
+	if _, marked := o.marks[Key(t.id)]; !marked || len(t.turn.converter) > 0 {
 		return o.read(ctx, t)
 	}
 	meta, err := o.a.getMeta(ctx, t.mapping, t.id)

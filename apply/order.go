@@ -51,7 +51,7 @@ func (p *planning) order(ctx context.Context, crds, mains, hooks []*target) (*re
 		o.refuseHook(t)
 	}
 	for i, t := range mains {
-		t.after, t.weight = ordering.Dependencies(o.nodes, i), o.nodes[i].Weight
+		t.turn.dependencies, t.turn.weight = ordering.Dependencies(o.nodes, i), o.nodes[i].Weight
 	}
 	for _, c := range ordering.Cycles(o.nodes) {
 		i := slices.IndexFunc(mains, func(t *target) bool { return t.id == c.ID })
@@ -142,7 +142,7 @@ func (o *releaseOrder) addConversions() {
 			if t.id.GroupKind() != defines(crd) {
 				continue
 			}
-			t.converter = converter
+			t.turn.converter = converter
 			if o.nodes[i].Weight != nil || t.deferral.waitsFor(t.definition()) && t.mapping.GVK.Version == stored {
 				continue
 			}
@@ -317,7 +317,7 @@ func (o *releaseOrder) waves() []Wave {
 		for _, i := range wave.Nodes {
 			if t := o.targets[i]; t.decided != nil {
 				c := *t.decided
-				c.After, c.Weight = t.after, t.weight
+				c.After, c.Weight = t.turn.dependencies, t.turn.weight
 				w.Changes = append(w.Changes, c)
 			}
 		}

@@ -174,7 +174,7 @@ func sorted(list []Rejection) []Rejection {
 
 func (p *planning) note(targets []*target) {
 	for _, t := range targets {
-		if !t.foreign {
+		if !t.fromCRDs {
 			p.wanted[t.id] = t
 		}
 	}
@@ -234,7 +234,7 @@ func (p *planning) decideAll(ctx context.Context, targets []*target) ([]Rejectio
 func (p *planning) recognised(t *target, meta *metav1.PartialObjectMetadata) *Change {
 	key := Key(t.id)
 	c := &Change{ID: t.id, Source: t.source, Action: None, Live: metaOnly(meta, t.mapping), Provenance: p.provenanceOf(t, meta, false), mark: p.req.Marks[key]}
-	if b, ok := p.req.Brought[key]; ok && t.foreign {
+	if b, ok := p.req.Brought[key]; ok && t.fromCRDs {
 		c.was = &b // as nobody has written it since
 	}
 	return c

@@ -107,18 +107,18 @@ func restamp(obj *unstructured.Unstructured, stamps map[string]string) {
 // from; nil when no record says it. An object that carries our ownership without
 // any revision having had it was given to us by hand: it was there before, too.
 func (p *planning) provenanceOf(t *target, live metav1.Object, adopting bool) *Provenance {
-	if t.foreign {
+	if t.fromCRDs {
 		return nil
 	}
 	uid := string(live.GetUID())
 	known := p.past.provenance[t.id]
 	switch {
-	case t.begun != nil && t.begun.UID == uid:
-		return t.begun.clone() // what is there by now is our doing
+	case t.progress.provenance != nil && t.progress.provenance.UID == uid:
+		return t.progress.provenance.clone() // what is there by now is our doing
 	case adopting:
 	case known != nil && known.UID == uid:
 		return known.clone()
-	case t.missed || p.past.had(t.id):
+	case t.progress.wasAbsent || p.past.had(t.id):
 		return nil
 	}
 	a := live.GetAnnotations()
@@ -218,11 +218,11 @@ func (c *comparison) extend(prior *Prior, live *unstructured.Unstructured, over 
 			return err
 		}
 	}
-	if foreign := c.notOurs(over); known != nil && !foreign.Empty() {
+	if setByOthers := c.notOurs(over); known != nil && !setByOthers.Empty() {
 		// Somebody has set it since: that is what is overwritten now.
-		known, knownSet, added = known.RemoveItems(foreign.Intersection(knownSet)), knownSet.Difference(foreign), added.Difference(foreign)
+		known, knownSet, added = known.RemoveItems(setByOthers.Intersection(knownSet)), knownSet.Difference(setByOthers), added.Difference(setByOthers)
 	} else {
-		added = added.Difference(foreign)
+		added = added.Difference(setByOthers)
 	}
 	over = over.Difference(stampPaths()).Difference(knownSet).Difference(added).Difference(ownership.Unownable())
 	more := becomes.Difference(c.liveSet).Difference(stampPaths()).Difference(knownSet).Difference(ownership.Unownable())
@@ -327,7 +327,7 @@ func (a *Applier) announce(ctx context.Context, c Change) error {
 		return nil
 	}
 	if t := c.execution.t; t != nil {
-		t.begun = c.Provenance
+		t.progress.provenance = c.Provenance
 	}
 	if a.adopting == nil {
 		return nil

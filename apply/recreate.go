@@ -31,8 +31,8 @@ var neverRecreated = map[string]bool{
 func (p *planning) recreate(ctx context.Context, u *updating, refusal error, at []string) (Change, error) {
 	t := u.t
 	broken := &ImmutableError{ID: t.id, Fields: at, Text: verify.Explain(t.obj, refusal).Error()}
-	claims := u.claims(broken)
-	may := p.mayRecreate(t, u.live, broken) && (!u.foreign() || p.a.opts.AllowRecreate)
+	claims := u.resizedClaims(broken)
+	may := p.mayRecreate(t, u.live, broken) && (!u.wasSomebodyElses() || p.a.opts.AllowRecreate)
 	if may {
 		var err error
 		if may, err = p.staysPermitted(ctx, u.live, broken); err != nil {
@@ -63,7 +63,7 @@ func (p *planning) recreate(ctx context.Context, u *updating, refusal error, at 
 		write{verb: deleteObject, precondition: was, propagation: propagation(t.id)},
 		write{verb: awaitGone, precondition: was},
 		write{verb: createObject})
-	t.missed = true // what is there afterwards is ours
+	t.progress.wasAbsent = true // what is there afterwards is ours
 	result, err := p.rehearse(ctx, t, c.Want)
 	switch {
 	case err == nil:
@@ -79,9 +79,9 @@ func (p *planning) recreate(ctx context.Context, u *updating, refusal error, at 
 	return c, err
 }
 
-// foreign tells whether the object was somebody else's until now, or until runs
+// wasSomebodyElses tells whether the object was somebody else's until now, or until runs
 // that have failed: then it can't be given back once it is deleted.
-func (u *updating) foreign() bool {
+func (u *updating) wasSomebodyElses() bool {
 	return u.adopting || u.c.Provenance.mustBeGivenBack() && u.c.Provenance.Adopted.Revision != 0
 }
 

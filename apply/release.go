@@ -46,7 +46,7 @@ func ownerOf(obj *unstructured.Unstructured) Owner {
 // owns checks that a live object is ours, or may become ours; adopting is true
 // in the latter case. The words are those of Helm's checkOwnership.
 func (p *planning) owns(t *target, live *unstructured.Unstructured) (adopting bool, err error) {
-	if t.foreign {
+	if t.fromCRDs {
 		return false, nil
 	}
 	us, owner := p.a.owner, ownerOf(live)

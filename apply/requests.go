@@ -189,7 +189,7 @@ func (r *requester) list(ctx context.Context, at place) ([]unstructured.Unstruct
 
 // create makes an object that isn't there.
 func (r *requester) create(ctx context.Context, t *target, obj *unstructured.Unstructured, m mode) (*unstructured.Unstructured, error) {
-	if t.once != nil {
+	if t.whole.once != nil {
 		return r.post(ctx, t, obj, m)
 	}
 	return r.apply(ctx, t, obj, absent(), m)

@@ -22,25 +22,41 @@ import (
 
 // A target is one object that should be there.
 type target struct {
-	id                 kube.ID
-	source             string
-	obj                *unstructured.Unstructured // as rendered, with its namespace resolved; not to be changed
-	mapping            kube.Mapping
-	deferral           *Deferral                  // what a decision has to wait for, or had to; nil when it needn't
-	converter          []kube.ID                  // what of this release converts its kind and isn't there yet
-	foreign            bool                       // of crds/: carries no ownership
-	missed             bool                       // it was looked for, and was not there
-	raw                string                     // hash of obj and of the policies that shape it
-	once               *unstructured.Unstructured // what would be applied without doubled items; nil when there are none
-	whole              string                     // why it is written whole; empty when it is applied
-	after              []ordering.Dependency      // what it says it waits for
-	weight             *int                       // that it states
-	migrationRefusedAt string                     // version it got when a policy had refused to let its fields be taken over
-	begun              *Provenance                // of the object, since we began to write it
-	tries              int                        // how often the object changed while it was being decided about
-	decided            *Change
+	id           kube.ID
+	source       string
+	obj          *unstructured.Unstructured // as rendered, with its namespace resolved; not to be changed
+	mapping      kube.Mapping
+	fromCRDs     bool   // of crds/: carries no ownership
+	manifestHash string // of obj and of the policies that shape it
 
+	turn     turn
+	whole    wholeWrite
+	deferral *Deferral // what a decision has to wait for, or had to; nil when it needn't
+	decided  *Change
 	replicas []string // where it has a number of replicas that isn't the chart's; nil when it is
+	progress progress
+}
+
+// A turn is when an object is written, as package ordering has worked it out.
+type turn struct {
+	dependencies []ordering.Dependency // what it says it waits for
+	weight       *int                  // that it states
+	converter    []kube.ID             // what of this release converts its kind and isn't there yet
+}
+
+// A wholeWrite is why an object is not applied, but written whole. The zero value is
+// of an object that is applied.
+type wholeWrite struct {
+	once   *unstructured.Unstructured // what would be applied, without items whose keys another one has
+	reason string
+}
+
+// A progress is what has become of a target since it was first decided about.
+type progress struct {
+	attempts           int         // how often the object changed while it was being decided about
+	wasAbsent          bool        // it was looked for, and was not there
+	provenance         *Provenance // of the object, since we began to write it
+	migrationRefusedAt string      // version it got when a policy had refused to let its fields be taken over
 }
 
 func (t *target) reject(err error) Rejection {
@@ -67,14 +83,14 @@ func newResolver(a *Applier, definitions *definitions, unavailable []string) *re
 
 // resolve finds out what the manifests are about: lists flattened, kinds
 // found, and namespaces filled in. What is wrong with them is in rejected.
-func (r *resolver) resolve(ctx context.Context, manifests []kube.Manifest, foreign bool) ([]*target, error) {
+func (r *resolver) resolve(ctx context.Context, manifests []kube.Manifest, fromCRDs bool) ([]*target, error) {
 	var out []*target
 	for _, m := range manifests {
 		if m.Object == nil {
 			continue
 		}
 		for _, obj := range manifest.Flatten(m.Object) {
-			t, err := r.target(ctx, obj, m.Source, foreign)
+			t, err := r.target(ctx, obj, m.Source, fromCRDs)
 			if rejected := (*Rejection)(nil); errors.As(err, &rejected) {
 				r.rejected = append(r.rejected, *rejected)
 			} else if err != nil {
@@ -92,15 +108,15 @@ func rejectf(id kube.ID, source, field, what, format string, args ...any) error 
 	return &Rejection{ID: id, Source: source, Err: &InvalidError{Field: field, Text: fmt.Sprintf(format, args...), What: what}}
 }
 
-func (r *resolver) target(ctx context.Context, obj *unstructured.Unstructured, source string, foreign bool) (*target, error) {
-	t := &target{source: source, foreign: foreign, id: kube.IDOf(obj)}
+func (r *resolver) target(ctx context.Context, obj *unstructured.Unstructured, source string, fromCRDs bool) (*target, error) {
+	t := &target{source: source, fromCRDs: fromCRDs, id: kube.IDOf(obj)}
 	gvk := obj.GroupVersionKind()
 	switch {
 	case gvk.Kind == "" || gvk.Version == "":
 		return nil, rejectf(t.id, source, "", "", "has no apiVersion and kind")
 	case notText(obj, "metadata", "name") || notText(obj, "metadata", "namespace"):
 		return nil, rejectf(t.id, source, "metadata.name or metadata.namespace", "quote it in the template", "is not a string")
-	case obj.GetName() == "" && (obj.GetGenerateName() == "" || foreign || !isHook(obj)):
+	case obj.GetName() == "" && (obj.GetGenerateName() == "" || fromCRDs || !isHook(obj)):
 		return nil, rejectf(t.id, source, "metadata.name", "give it a name; only hooks may have generateName", "is missing")
 	}
 	if _, ok := obj.Object["metadata"].(map[string]any); !ok {
@@ -133,7 +149,7 @@ func (r *resolver) target(ctx context.Context, obj *unstructured.Unstructured, s
 	t.mapping = mapping
 	t.obj = r.placed(obj, mapping)
 	t.id = kube.IDOf(t.obj)
-	t.raw = r.hash(t.obj)
+	t.manifestHash = r.hash(t.obj)
 	return t, nil
 }
 

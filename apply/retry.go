@@ -64,7 +64,7 @@ func (r *requester) tryFor(ctx context.Context, t *target, f func() error) error
 // which the release may be about to mend. Before its turn that is only waited
 // for as long as for failures without a reason.
 func (t *target) unconverted(err error) bool {
-	return len(t.converter) > 0 && verify.ConversionFailed(err)
+	return len(t.turn.converter) > 0 && verify.ConversionFailed(err)
 }
 
 // patience is how often a request may fail before anybody is told.

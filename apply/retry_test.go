@@ -67,7 +67,7 @@ func TestHowLongFailuresAreRetried(t *testing.T) {
 		{"a kind that isn't there", answer(404, "the server could not find the requested resource", true), 0, target{}},
 		{"a kind just made", answer(404, "the server could not find the requested resource", true), youngWindow, target{deferral: &Deferral{}}},
 		{"a converter of others", answer(500, converter, true), limit, target{}},
-		{"a converter that the release is about to mend", answer(500, converter, true), doubtWindow, target{converter: []kube.ID{{Kind: "Service", Name: "hook"}}}},
+		{"a converter that the release is about to mend", answer(500, converter, true), doubtWindow, target{turn: turn{converter: []kube.ID{{Kind: "Service", Name: "hook"}}}}},
 		{"a converter that runs by now", answer(500, converter, true), limit, target{deferral: &Deferral{}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

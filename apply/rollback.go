@@ -13,12 +13,12 @@ import (
 // or not that revision has it. An undo adopts nothing either, not even what the
 // run that it undoes was asked to adopt and didn't come to.
 func (p *planning) goingBack(t *target, want, live *unstructured.Unstructured) (Change, bool) {
-	if p.req.BackTo == 0 || t.foreign || live.GetDeletionTimestamp() != nil {
+	if p.req.BackTo == 0 || t.fromCRDs || live.GetDeletionTimestamp() != nil {
 		return Change{}, false
 	}
 	if p.adoptedSince(t, live) {
 		c := p.change(t, GiveBack)
-		c.Live, c.Want, c.Provenance, c.raw = live, want, p.past.provenance[t.id], ""
+		c.Live, c.Want, c.Provenance, c.manifestHash = live, want, p.past.provenance[t.id], ""
 		c.Reason = c.Provenance.whyGivenBack()
 		c.execution = p.executionOf(t, write{verb: giveBackObject, precondition: precondition{uid: live.GetUID()}})
 		c.execution.orphan = &orphan{id: t.id, mapping: t.mapping, last: p.past.latest(t.id)}
@@ -28,7 +28,7 @@ func (p *planning) goingBack(t *target, want, live *unstructured.Unstructured) (
 		return Change{}, false
 	}
 	c := p.change(t, Keep)
-	c.Live, c.Want, c.raw = live, want, ""
+	c.Live, c.Want, c.manifestHash = live, want, ""
 	c.Reason = "stays as it is: it belongs to no release"
 	if owner := ownerOf(live); owner != (Owner{}) {
 		c.Reason = "stays as it is: it belongs to release " + owner.String()

@@ -63,7 +63,7 @@ func (a *Applier) carryOut(ctx context.Context, changes []Change, did func(Chang
 			errs[i] = err
 			return nil
 		}
-		if done.was != nil || done.execution != nil && done.execution.t != nil && done.execution.t.foreign {
+		if done.was != nil || done.execution != nil && done.execution.t != nil && done.execution.t.fromCRDs {
 			done.Brought = done.brought()
 		}
 		done.execution = nil // and with the last one goes what planning was made of
@@ -154,14 +154,14 @@ func (a *Applier) recheck(ctx context.Context, changes []Change, now bool) error
 	return nil
 }
 
-// mostTries is how often an object is planned anew because somebody else wrote
+// maxAttempts is how often an object is planned anew because somebody else wrote
 // it between our reading and our writing: a dozen times in a row while a
-// controller follows pods becoming ready. With the pauses of yieldTo it comes to
+// controller follows pods becoming ready. With the pauses of pauseAfterRace it comes to
 // a quarter of a minute.
-const mostTries = 20
+const maxAttempts = 20
 
-// yieldTo waits after a lost race, a little longer each time.
-func yieldTo(ctx context.Context, try int) {
+// pauseAfterRace waits after a lost race, a little longer each time.
+func pauseAfterRace(ctx context.Context, try int) {
 	pause := min(5*time.Millisecond<<min(try, 8), time.Second)
 	select {
 	case <-ctx.Done():
@@ -194,14 +194,14 @@ func (a *Applier) execute(ctx context.Context, c Change) (Change, error) {
 			return done, nil
 		}
 		written = written || c.Deferral == nil // what was stored, and its answer lost, is a conflict when it is tried again
-		if err != nil && (!verify.HasMoved(err, c.ID) || try == mostTries) {
+		if err != nil && (!verify.HasMoved(err, c.ID) || try == maxAttempts) {
 			return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(planned), Err: verify.Explain(c.object(), err)}
 		}
-		if try > 2*mostTries {
+		if try > 2*maxAttempts {
 			return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(planned), Err: errors.New("somebody else keeps changing it")}
 		}
 		if err != nil {
-			yieldTo(ctx, try)
+			pauseAfterRace(ctx, try)
 		}
 		if err == nil && c.execution.patches() {
 			repaired = c

@@ -20,15 +20,15 @@ import (
 
 // update decides about an object that is there and is ours, or becomes ours.
 func (p *planning) update(ctx context.Context, t *target, want, live *unstructured.Unstructured, adopting bool) (Change, error) {
-	if t.once == nil && notOwned(live) {
-		t.once, t.whole = want, oversized
+	if t.whole.once == nil && notOwned(live) {
+		t.whole.once, t.whole.reason = want, oversized
 		p.warnings.add(t.id, t.source, "%s", oversized)
 	}
 	c := p.change(t, Update)
 	c.Live, c.Provenance = live, p.provenanceOf(t, live, adopting)
 	sent := want
-	if t.once != nil {
-		sent = t.once
+	if t.whole.once != nil {
+		sent = t.whole.once
 	}
 	cmp, err := p.compare(ctx, t, sent.DeepCopy(), live)
 	if err != nil {
@@ -72,7 +72,7 @@ type updating struct {
 	adopting     bool
 	repaired     bool // predicted is what no apply comes to
 	precondition precondition
-	retried      bool
+	relinquished bool
 	c            Change
 }
 
@@ -94,7 +94,7 @@ func (u *updating) settle(ctx context.Context) error {
 	if u.adopting {
 		u.c.Reason = adoptionReason(ownerOf(u.live))
 	}
-	if u.t.once != nil {
+	if u.t.whole.once != nil {
 		u.whole()
 	}
 	return nil
@@ -114,10 +114,10 @@ func (u *updating) tellWhatStays() {
 	for manager, paths := range u.cmp.heldByOthers() {
 		u.p.warnings.add(u.t.id, u.t.source, "%s isn't stated any more and stays, as it is also set by %s", strings.Join(paths, ", "), manager)
 	}
-	for manager, paths := range u.cmp.byHand() {
+	for manager, paths := range u.cmp.manualAdditions() {
 		u.p.warnings.add(u.t.id, u.t.source, "%s has added %s, which stays: put it into the chart, or remove it with --revert-manual-changes",
 			manager, strings.Join(paths, ", "))
-		u.c.raw = ""
+		u.c.manifestHash = ""
 	}
 }
 
@@ -144,10 +144,10 @@ func (u *updating) ask(ctx context.Context) (Change, error) {
 		return Change{}, &ObjectError{ID: u.t.id, Source: u.t.source, Doing: "asking what can't be changed of", Err: unknown}
 	case len(fixed) > 0:
 		return u.p.recreate(ctx, u, err, fixed)
-	case verify.MissingPermission(err) != nil && !u.retried:
+	case verify.MissingPermission(err) != nil && !u.relinquished:
 		// Nobody fills in defaults here.
-		if keep := u.chosen(); !keep.Empty() {
-			return u.leaving(ctx, keep)
+		if keep := u.undeclaredDefaults(); !keep.Empty() {
+			return u.relinquish(ctx, keep)
 		}
 	}
 	u.c.Result = nil
@@ -168,7 +168,7 @@ func (u *updating) ask(ctx context.Context) (Change, error) {
 // be taken over first, no dry run of an apply can show what it will do then, so
 // the predicted result is asked about as a plain update.
 func (u *updating) dryRun(ctx context.Context) (*unstructured.Unstructured, error) {
-	if u.t.once != nil {
+	if u.t.whole.once != nil {
 		return u.p.a.put(ctx, u.t, u.cmp.predicted, ask)
 	}
 	if !u.cmp.folded.Changed && !u.repaired {
@@ -187,20 +187,20 @@ func (u *updating) answered(ctx context.Context, result *unstructured.Unstructur
 	if same(result, u.live) {
 		return u.unchanged(ctx)
 	}
-	if rv := result.GetResourceVersion(); rv != "" && rv != u.live.GetResourceVersion() && u.t.tries < mostTries {
+	if rv := result.GetResourceVersion(); rv != "" && rv != u.live.GetResourceVersion() && u.t.progress.attempts < maxAttempts {
 		// A dry run answers with the version it started from: a controller
 		// wrote the object since we looked, and its doing isn't the chart's.
-		u.t.tries++
+		u.t.progress.attempts++
 		return u.p.redecide(ctx, u.t)
 	}
 	diff, err := u.differences(result)
 	if err != nil {
 		return Change{}, err
 	}
-	if keep := u.defaults(diff); !u.retried && !keep.Empty() {
+	if keep := u.changedDefaults(diff); !u.relinquished && !keep.Empty() {
 		// Values that were chosen for us once, by defaults or webhooks of that
 		// time, and would be chosen otherwise now: not ours to change.
-		return u.leaving(ctx, keep)
+		return u.relinquish(ctx, keep)
 	}
 	u.c.Result = result
 	u.c.execution = u.execution()
@@ -208,9 +208,9 @@ func (u *updating) answered(ctx context.Context, result *unstructured.Unstructur
 	return u.c, nil
 }
 
-// leaving decides again without making some fields ours.
-func (u *updating) leaving(ctx context.Context, keep *fieldpath.Set) (Change, error) {
-	u.retried = true
+// relinquish decides again without making some fields ours.
+func (u *updating) relinquish(ctx context.Context, keep *fieldpath.Set) (Change, error) {
+	u.relinquished = true
 	u.cmp.leave = u.cmp.leave.Union(keep)
 	if err := u.settle(ctx); err != nil {
 		return Change{}, err
@@ -218,11 +218,11 @@ func (u *updating) leaving(ctx context.Context, keep *fieldpath.Set) (Change, er
 	return u.ask(ctx)
 }
 
-// defaults finds fields that taking over would change although neither the
+// changedDefaults finds fields that taking over would change although neither the
 // chart nor any stored revision states them: single values of a structure.
 // Items of lists and keys of maps are not among them, they are somebody's
 // additions: Helm's own, as it owns them.
-func (u *updating) defaults(diff *typed.Comparison) *fieldpath.Set {
+func (u *updating) changedDefaults(diff *typed.Comparison) *fieldpath.Set {
 	out := fieldpath.NewSet()
 	if !u.cmp.folded.Changed {
 		return out
@@ -249,9 +249,9 @@ func (u *updating) reverted(path fieldpath.Path) bool {
 	return u.p.a.opts.RevertManual && slices.ContainsFunc(u.cmp.entries, func(e ownership.Entry) bool { return e.IsManual() && e.Set.Has(path) })
 }
 
-// chosen finds fields that would become ours although nobody has stated them:
-// single values of a structure, which a default has chosen. See defaults.
-func (u *updating) chosen() *fieldpath.Set {
+// undeclaredDefaults finds fields that would become ours although nobody has stated them:
+// single values of a structure, which a default has chosen. See changedDefaults.
+func (u *updating) undeclaredDefaults() *fieldpath.Set {
 	out := fieldpath.NewSet()
 	u.cmp.folded.Ours.Iterate(func(path fieldpath.Path) {
 		if u.cmp.stated(path) || u.reverted(path) {
@@ -275,7 +275,7 @@ func (u *updating) unchanged(ctx context.Context) (Change, error) {
 	c.Conflicts = onlyYielded(c.Conflicts)
 	mine := ownership.ApplyEntry(u.cmp.entries, Manager)
 	switch {
-	case u.t.once != nil:
+	case u.t.whole.once != nil:
 		c.execution = nil
 		return c, nil
 	case u.cmp.folded.Changed:
@@ -303,7 +303,7 @@ func onlyYielded(list []FieldConflict) []FieldConflict {
 // execution says how to carry the update out.
 func (u *updating) execution() *execution {
 	switch {
-	case u.t.once != nil:
+	case u.t.whole.once != nil:
 		return u.p.executionOf(u.t, write{verb: replaceObject, object: u.cmp.predicted})
 	case u.repaired:
 		return u.p.executionOf(u.t, write{verb: patchObject, operations: u.rewriting(), precondition: u.precondition})

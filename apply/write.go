@@ -164,13 +164,13 @@ func (a *Applier) withoutMigration(ctx context.Context, c Change, refusal error,
 	t := c.execution.t
 	c.Result = c.Live
 	c.Reason = "its fields stay with their former managers: " + verify.Explain(c.object(), refusal).Error()
-	if !applies || t.migrationRefusedAt == c.Live.GetResourceVersion() {
+	if !applies || t.progress.migrationRefusedAt == c.Live.GetResourceVersion() {
 		return c, false, nil
 	}
 	var err error
 	if c.Result, err = a.apply(ctx, t, c.Want, precondition{uid: c.Live.GetUID()}, do); err != nil {
 		return c, false, err
 	}
-	t.migrationRefusedAt = c.Result.GetResourceVersion()
+	t.progress.migrationRefusedAt = c.Result.GetResourceVersion()
 	return c, true, nil
 }
