@@ -19,12 +19,12 @@ import (
 // CI systems wait between SIGTERM and SIGKILL.
 const finishTimeout = 10 * time.Second
 
-// Begin writes next, a revision with a pending status, as the first change of
-// a run: its Secret's name is taken by whoever creates it, so a run that was
-// paused, or one without a Lease, or Helm, can't have it too. next.Version has
-// to be History.Next of the history that next was decided on; 0 means that of
-// now. decided is the identity of that history. Begin fills in the journal's Run, Holder, Process and Leased, Attempt if
-// it is empty, ApplyMethod, and times that are zero.
+// Begin writes next, a revision with a pending status, as the first change of a run.
+// Only one run can create the Secret of a revision: not also one that was paused, one
+// without a Lease, or Helm. decided is the identity of the history that next was
+// decided on, and next.Version has to be its History.Next; 0 means that of now. Begin
+// fills in the journal's Run, Holder, Process and Leased, Attempt if it is empty,
+// ApplyMethod, and times that are zero.
 //
 // The error is a *MovedError when somebody else changed the release since, a
 // *SizeError when the record can't be stored, a *LostError, or a

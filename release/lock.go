@@ -178,8 +178,9 @@ func (l *Lock) lostError(why string) *LostError {
 	return &LostError{Namespace: l.store.namespace, Name: l.name, Why: why}
 }
 
-// Unlock gives the right back, on its own short clock, so also after ctx has
-// ended. Called again, it does nothing. An error means that others will wait until the Lease expires.
+// Unlock gives the right back. It has its own short clock and also works after ctx has
+// ended. Called again, it does nothing. An error means that others will wait until the
+// Lease expires.
 func (l *Lock) Unlock(ctx context.Context) error {
 	if l.stopped.Swap(true) {
 		return nil

@@ -49,7 +49,7 @@ func (d *Deployer) Do(ctx context.Context, name string, decide DecideFunc, opts 
 	return l.executeOrUndo(ctx)
 }
 
-// A life is that of one operation.
+// A lifecycle is that of one operation.
 type lifecycle struct {
 	*Deployer
 	name   string

@@ -11,11 +11,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Guarded gives a context for changing the cluster. Before each request that would
-// change something begin is called, and its error, if any, is that of the request,
-// which isn't sent; over is called when the request is. What has been sent is awaited for a short time when the
-// context ends: its outcome would be unknown otherwise, and it might happen after
-// all else.
+// Guarded gives a context for changing the cluster. begin is called before each request
+// that would change something. If it fails, the request isn't sent and fails with that
+// error; otherwise over is called when the request has ended. A request that is under
+// way when the context ends is awaited for a short time: otherwise its outcome would be
+// unknown, and it might happen after all else.
 func Guarded(ctx context.Context, begin func(context.Context) (over func(), err error)) context.Context {
 	return context.WithValue(ctx, guardKey{}, begin)
 }
