@@ -234,6 +234,31 @@ func TestDriftOfFailedReleases(t *testing.T) {
 	mustHave(t, p.run(2, "plan", "web", "--drift"), "Drift of web in "+p.ns+" from revision 1, chart web-1.0.0 (revision 2 is failed)", "(from revision 2)")
 }
 
+// A variable may refer to those before it, so their order matters, and the next
+// upgrade puts it right.
+func TestDriftOfTheOrderOfVariables(t *testing.T) {
+	t.Parallel()
+	p := newPlans(t)
+	p.write("templates/order.yaml", `
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: order}
+spec:
+  selector: {matchLabels: {app: order}}
+  template:
+    metadata: {labels: {app: order}}
+    spec: {containers: [{name: app, image: nginx, env: [{name: A, value: x}, {name: B, value: $(A)}]}]}
+`)
+	p.upgrade()
+	p.patch("deployments", "order", `{"spec":{"template":{"spec":{"containers":[{"name":"app","image":"nginx",
+		"env":[{"name":"B","value":"$(A)"},{"name":"A","value":"x"}]}]}}}}`, "kubectl-edit")
+	const env = `spec.template.spec.containers[name="app"].env`
+	if got := p.driftOf(2); len(got) != 1 || got[0].object != "Deployment/order" || got[0].path != env {
+		t.Errorf("drift: %+v", got)
+	}
+	mustHave(t, p.run(0, "plan", "web", p.chart), env+`: ["name=\"B\"","name=\"A\""] -> ["name=\"A\"","name=\"B\""]`)
+}
+
 // Of crds/ and of hooks what the deployed revision's run has come to is compared.
 // Hooks that are gone are none of it: they come and go.
 func TestDriftOfDefinitionsAndHooks(t *testing.T) {
