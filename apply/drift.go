@@ -29,10 +29,10 @@ const (
 
 // A Drift is how the cluster differs from what a release last applied.
 type Drift struct {
-	Objects  []Drifted // those that differ, by name
-	Same     int       // objects that don't
-	Reckoned int       // of these, as far as it can be told without the server's dry run
-	Warnings []Warning
+	Objects   []Drifted // those that differ, by name
+	Same      int       // objects that don't
+	Estimated int       // of these, as far as it can be told without the server's dry run
+	Warnings  []Warning
 }
 
 // Drifted is one object that isn't as it was applied.
@@ -61,12 +61,12 @@ type DriftState string
 
 // The states.
 const (
-	Changed  DriftState = "changed"  // some of its fields
-	Missing  DriftState = "missing"  // not in the cluster
-	Going    DriftState = "deleting" // being deleted
-	Extra    DriftState = "extra"    // in the cluster, and not of the deployed revision
-	NotOurs  DriftState = "taken"    // belongs to another release, or is marked so
-	Unlooked DriftState = "unknown"  // may not be read
+	Changed   DriftState = "changed"  // some of its fields
+	Missing   DriftState = "missing"  // not in the cluster
+	Deleting  DriftState = "deleting" // being deleted
+	Extra     DriftState = "extra"    // in the cluster, and not of the deployed revision
+	TakenOver DriftState = "taken"    // belongs to another release, or is marked so
+	Unknown   DriftState = "unknown"  // may not be read
 )
 
 // A DriftField is one field that isn't as it was applied.
@@ -87,15 +87,15 @@ type DriftField struct {
 // where that is permitted, and changes nothing. What the server or the policies
 // would reject is no error here: it is compared locally.
 func (a *Applier) Drift(ctx context.Context, req Request, base int) (*Drift, error) {
-	d, err := a.compared(ctx, req, base)
+	d, err := a.beginInspection(ctx, req, base)
 	if err != nil {
 		return nil, err
 	}
-	if err := d.compareAll(ctx); err != nil {
+	if err := d.inspectAll(ctx); err != nil {
 		return nil, err
 	}
-	d.lost()
-	if err := d.extras(ctx); err != nil {
+	d.addUnresolvable()
+	if err := d.addExtras(ctx); err != nil {
 		return nil, err
 	}
 	slices.SortStableFunc(d.out.Objects, func(a, b Drifted) int { return strings.Compare(a.ID.String(), b.ID.String()) })
@@ -107,8 +107,8 @@ func (a *Applier) Drift(ctx context.Context, req Request, base int) (*Drift, err
 	return d.out, nil
 }
 
-// drifting is one comparison under way.
-type drifting struct {
+// inspection is one comparison with what a revision has applied, under way.
+type inspection struct {
 	*planning
 	base    int
 	targets []*target
@@ -116,8 +116,8 @@ type drifting struct {
 	out     *Drift
 }
 
-// compared begins a comparison with what a revision has applied: see Drift.
-func (a *Applier) compared(ctx context.Context, req Request, base int) (*drifting, error) {
+// beginInspection begins a comparison with what a revision has applied: see Drift.
+func (a *Applier) beginInspection(ctx context.Context, req Request, base int) (*inspection, error) {
 	opts := a.opts
 	opts.Gate, opts.AllowRecreate, opts.refuseNothing = GateBestEffort, true, true
 	if opts.Conflicts == Fail {
@@ -129,13 +129,13 @@ func (a *Applier) compared(ctx context.Context, req Request, base int) (*driftin
 	if err != nil {
 		return nil, err
 	}
-	d := &drifting{planning: p, base: base, targets: append(crds, mains...), hooks: map[kube.ID]bool{}, out: &Drift{}}
+	d := &inspection{planning: p, base: base, targets: append(crds, mains...), hooks: map[kube.ID]bool{}, out: &Drift{}}
 	return d, d.addHooks(ctx, ran)
 }
 
 // addHooks adds what hooks have made. One whose name the server chose can't be
 // found again.
-func (d *drifting) addHooks(ctx context.Context, ran []kube.Manifest) error {
+func (d *inspection) addHooks(ctx context.Context, ran []kube.Manifest) error {
 	rejected := d.resolver.rejected
 	hooks, err := d.resolver.resolve(ctx, ran, false)
 	d.resolver.rejected = rejected // what hooks lack is no matter
@@ -148,7 +148,7 @@ func (d *drifting) addHooks(ctx context.Context, ran []kube.Manifest) error {
 	return err
 }
 
-func (d *drifting) compareAll(ctx context.Context) error {
+func (d *inspection) inspectAll(ctx context.Context) error {
 	targets := d.targets
 	seen, err := d.observer.observe(ctx, targets)
 	if err == nil {
@@ -167,7 +167,7 @@ func (d *drifting) compareAll(ctx context.Context) error {
 			}
 		}
 		var err error
-		found[i], err = d.object(ctx, t, s)
+		found[i], err = d.inspect(ctx, t, s)
 		return err
 	})
 	if err != nil {
@@ -175,13 +175,13 @@ func (d *drifting) compareAll(ctx context.Context) error {
 	}
 	for i, o := range found {
 		targets[i].decided = &Change{ID: o.ID, Action: None, Live: o.Live} // for extras to know which objects are these
-		if d.hooks[o.ID] && (o.State == Missing || o.State == Going) {
+		if d.hooks[o.ID] && (o.State == Missing || o.State == Deleting) {
 			continue // hooks come and go
 		}
 		if o.State == Changed && len(o.Fields) == 0 {
 			d.out.Same++
 			if o.Unverified != "" {
-				d.out.Reckoned++
+				d.out.Estimated++
 			}
 			continue
 		}
@@ -190,29 +190,29 @@ func (d *drifting) compareAll(ctx context.Context) error {
 	return nil
 }
 
-// object compares one object.
-func (d *drifting) object(ctx context.Context, t *target, s observation) (Drifted, error) {
+// inspect compares one object.
+func (d *inspection) inspect(ctx context.Context, t *target, s observation) (Drifted, error) {
 	if t.fromCRDs && d.a.opts.CRDs == CreateCRDs && s.full != nil {
 		return Drifted{ID: t.id, State: Changed}, nil // whatever is in it is left
 	}
-	o, c, err := d.again(ctx, t, s)
+	o, c, err := d.reapply(ctx, t, s)
 	if err == nil && o.State == Changed {
-		o.Fields, err = d.fields(t, c)
+		o.Fields, err = d.driftFields(t, c)
 	}
 	return o, err
 }
 
-// again is what becomes of an object when it is applied again; of one that can't
+// reapply tells what becomes of an object when it is applied again; of one that can't
 // be compared field by field, its state only.
-func (d *drifting) again(ctx context.Context, t *target, s observation) (Drifted, Change, error) {
-	o := d.state(t, s)
+func (d *inspection) reapply(ctx context.Context, t *target, s observation) (Drifted, Change, error) {
+	o := d.stateOf(t, s)
 	if o.State != Changed {
 		return o, Change{}, nil
 	}
-	c, err := d.applied(ctx, t, s.full)
+	c, err := d.predict(ctx, t, s.full)
 	var rejected *Rejection
 	if errors.As(err, &rejected) {
-		o.State, o.Unverified = Unlooked, "the release's manifest can't be read by the server's schema: "+rejected.Err.Error()
+		o.State, o.Unverified = Unknown, "the release's manifest can't be read by the server's schema: "+rejected.Err.Error()
 		return o, c, nil
 	}
 	if err == nil {
@@ -221,22 +221,22 @@ func (d *drifting) again(ctx context.Context, t *target, s observation) (Drifted
 	return o, c, err
 }
 
-// state tells of an object as a whole; Changed where its fields have to be
+// stateOf tells of an object as a whole; Changed where its fields have to be
 // compared.
-func (d *drifting) state(t *target, s observation) Drifted {
+func (d *inspection) stateOf(t *target, s observation) Drifted {
 	o := Drifted{ID: t.id, Source: t.source, State: Changed, Live: s.full, Want: t.obj}
 	switch {
 	case s.forbidden:
-		o.State, o.Unverified = Unlooked, "this account may not read it"
+		o.State, o.Unverified = Unknown, "this account may not read it"
 	case s.full == nil && expires(t.obj):
 		o.State, o.Origin, o.Expected, o.Reason = Missing, Controllers, true, "it goes some time after it has finished"
 	case s.full == nil:
 		o.State, o.Origin, o.Reason = Missing, Deleted, "not in the cluster"
 	case s.full.GetDeletionTimestamp() != nil:
-		o.State, o.Origin, o.Reason = Going, Deleted, "is being deleted"
+		o.State, o.Origin, o.Reason = Deleting, Deleted, "is being deleted"
 	default:
 		if owner := ownerOf(s.full); !t.fromCRDs && owner != (Owner{}) && owner != d.a.owner {
-			o.State, o.Origin, o.Reason = NotOurs, OtherRelease, "belongs to release "+owner.String()+" now"
+			o.State, o.Origin, o.Reason = TakenOver, OtherRelease, "belongs to release "+owner.String()+" now"
 		}
 	}
 	return o
@@ -249,9 +249,9 @@ func expires(obj *unstructured.Unstructured) bool {
 	return found && err == nil && kube.IDOf(obj).Kind == "Job"
 }
 
-// applied is what applying the manifest again would come to: by the server's
+// predict tells what applying the manifest again would come to: by the server's
 // answer, or by our own reckoning where it has none or refuses.
-func (d *drifting) applied(ctx context.Context, t *target, live *unstructured.Unstructured) (Change, error) {
+func (d *inspection) predict(ctx context.Context, t *target, live *unstructured.Unstructured) (Change, error) {
 	var rejected *Rejection
 	want, err := d.normalise(ctx, t)
 	if err != nil {
@@ -260,21 +260,21 @@ func (d *drifting) applied(ctx context.Context, t *target, live *unstructured.Un
 	c, err := d.update(ctx, t, want, live, false)
 	switch {
 	case errors.As(err, &rejected):
-		c, err = d.reckoned(ctx, t, want, live)
+		c, err = d.estimateLocally(ctx, t, want, live)
 		c.Unverified = "the server would not accept the release's manifest now: " + rejected.Err.Error()
 		if _, immutable := rejected.Err.(*ImmutableError); immutable {
 			c.Unverified = ""
 		}
 	case err == nil && (c.Action == Recreate || c.Result == nil):
 		unverified := c.Unverified
-		c, err = d.reckoned(ctx, t, want, live)
+		c, err = d.estimateLocally(ctx, t, want, live)
 		c.Unverified = unverified
 	}
 	return c, err
 }
 
-// reckoned is applied without asking the server.
-func (p *planning) reckoned(ctx context.Context, t *target, want, live *unstructured.Unstructured) (Change, error) {
+// estimateLocally is predict without asking the server.
+func (p *planning) estimateLocally(ctx context.Context, t *target, want, live *unstructured.Unstructured) (Change, error) {
 	c := p.change(t, Update)
 	c.Live, c.Want = live, want
 	cmp, err := p.compare(ctx, t, want.DeepCopy(), live)
@@ -303,21 +303,21 @@ func (p *planning) reckoned(ctx context.Context, t *target, want, live *unstruct
 	return c, nil
 }
 
-// lost are objects whose manifest can't be resolved: their kind is gone,
+// addUnresolvable adds objects whose manifest can't be resolved: their kind is gone,
 // and they with it.
-func (d *drifting) lost() {
+func (d *inspection) addUnresolvable() {
 	for _, r := range d.resolver.rejected {
 		o := Drifted{ID: r.ID, Source: r.Source, State: Missing, Origin: Deleted, Reason: r.Err.Error()}
 		var unknown *kube.NoKindError
 		if !errors.As(r.Err, &unknown) {
-			o.State, o.Origin, o.Unverified = Unlooked, "", r.Err.Error()
+			o.State, o.Origin, o.Unverified = Unknown, "", r.Err.Error()
 		}
 		d.out.Objects = append(d.out.Objects, o)
 	}
 }
 
-// extras are what other revisions have left.
-func (d *drifting) extras(ctx context.Context) error {
+// addExtras adds what other revisions have left.
+func (d *inspection) addExtras(ctx context.Context) error {
 	left, err := (&pruner{planning: d.planning}).prune(ctx)
 	if err != nil {
 		return err
@@ -328,7 +328,7 @@ func (d *drifting) extras(ctx context.Context) error {
 		}
 		o := Drifted{ID: c.ID, Source: c.Source, State: Extra, Origin: FailedRelease, Reason: c.Reason, Live: c.Live, Expected: c.Action == Keep}
 		if c.Live == nil {
-			o.State, o.Origin, o.Unverified, o.Reason = Unlooked, "", c.Reason, ""
+			o.State, o.Origin, o.Unverified, o.Reason = Unknown, "", c.Reason, ""
 		}
 		if history := d.past.objects[c.ID]; len(history) > 0 {
 			o.Revision = history[len(history)-1].revision

@@ -13,33 +13,33 @@ import (
 	"deployer/internal/kube"
 )
 
-// fields lists what of an object isn't as it was applied: what applying again
+// driftFields lists what of an object isn't as it was applied: what applying again
 // would change, what it would leave to others, and what others have added.
-func (d *drifting) fields(t *target, c Change) ([]DriftField, error) {
-	l, err := d.list(t, c)
+func (d *inspection) driftFields(t *target, c Change) ([]DriftField, error) {
+	l, err := d.newFieldList(t, c)
 	if err != nil {
 		return nil, err
 	}
 	for _, f := range c.Fields {
-		l.changed(f)
+		l.addChange(f)
 	}
-	l.yielded()
-	l.additions()
+	l.addRelinquished()
+	l.addAdditions()
 	slices.SortStableFunc(l.out, func(a, b DriftField) int { return slices.Compare(a.Names, b.Names) })
 	return l.out, nil
 }
 
-func (d *drifting) list(t *target, c Change) (*driftList, error) {
+func (d *inspection) newFieldList(t *target, c Change) (*fieldList, error) {
 	entries, err := ownership.Parse(c.Live.GetManagedFields())
 	if err != nil {
 		return nil, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
 	}
-	return &driftList{d: d, t: t, c: c, entries: entries, seen: fieldpath.NewSet()}, nil
+	return &fieldList{d: d, t: t, c: c, entries: entries, seen: fieldpath.NewSet()}, nil
 }
 
-// driftList collects the fields of one object.
-type driftList struct {
-	d       *drifting
+// fieldList collects the fields of one object.
+type fieldList struct {
+	d       *inspection
 	t       *target
 	c       Change
 	entries []ownership.Entry
@@ -47,26 +47,26 @@ type driftList struct {
 	seen    *fieldpath.Set
 }
 
-// changed takes a field that applying again would change. What applying would add
+// addChange adds a field that applying again would change. What applying would add
 // has to be stated, or it is a default that comes with something else; of what it
 // would give another value the server may have chosen both: a default, or the doing
 // of a webhook.
-func (l *driftList) changed(f FieldChange) {
+func (l *fieldList) addChange(f FieldChange) {
 	_, stated := fields.Value(l.t.obj.Object, f.Path)
-	stated = stated || l.stamped(f.Path)
+	stated = stated || l.isOwnershipMark(f.Path)
 	switch {
 	case f.Kind == compare.Added && stated, f.Kind == compare.Removed,
-		f.Kind == compare.Changed && (stated || l.owner(f.Path) != nil || l.revision(f.Path) > 0):
-		l.note(f.Path, f.After, f.Kind != compare.Removed, false)
+		f.Kind == compare.Changed && (stated || l.ownerOf(f.Path) != nil || l.revisionStating(f.Path) > 0):
+		l.add(f.Path, f.After, f.Kind != compare.Removed, false)
 	case f.Kind == compare.Reordered:
-		if noted := l.note(f.Path, f.After, true, false); noted != nil {
+		if noted := l.add(f.Path, f.After, true, false); noted != nil {
 			noted.Is = f.Before
 		}
 	}
 }
 
-// stamped tells whether a field is what we write on every object.
-func (l *driftList) stamped(path fieldpath.Path) bool {
+// isOwnershipMark tells whether a field is what we write on every object.
+func (l *fieldList) isOwnershipMark(path fieldpath.Path) bool {
 	if l.c.Want == nil || len(path) == 0 || path[0].FieldName == nil || *path[0].FieldName != "metadata" {
 		return false
 	}
@@ -74,28 +74,28 @@ func (l *driftList) stamped(path fieldpath.Path) bool {
 	return ok
 }
 
-// note notes one field; nil when it is nobody's concern.
-func (l *driftList) note(path fieldpath.Path, was any, had, expected bool) *DriftField {
-	if driftNoise(path) {
+// add adds one field; nil when it is nobody's concern.
+func (l *fieldList) add(path fieldpath.Path, was any, had, expected bool) *DriftField {
+	if isBookkeeping(path) {
 		return nil
 	}
 	f := DriftField{Path: fields.String(path), Names: fields.Names(path), Was: was, Had: had, Expected: expected}
 	f.Is, f.Has = fields.Value(l.c.Live.Object, path)
-	l.blame(&f, path)
+	l.attribute(&f, path)
 	l.seen.Insert(path)
 	l.out = append(l.out, f)
 	return &l.out[len(l.out)-1]
 }
 
-// blame finds out who is behind a field.
-func (l *driftList) blame(f *DriftField, path fieldpath.Path) {
-	e := l.owner(path)
+// attribute finds out who is behind a field.
+func (l *fieldList) attribute(f *DriftField, path fieldpath.Path) {
+	e := l.ownerOf(path)
 	if e != nil {
 		f.By = e.Owner()
 	}
 	switch {
 	case e == nil || ownership.ClassOf(e.Manager) == ownership.Helm:
-		if f.Revision = l.revision(path); f.Revision > 0 {
+		if f.Revision = l.revisionStating(path); f.Revision > 0 {
 			f.Origin = FailedRelease
 			return
 		}
@@ -121,9 +121,9 @@ func isPerson(manager string) bool {
 	return false
 }
 
-// owner is the entry that owns the live value of a field: the latest of
+// ownerOf is the entry that owns the live value of a field: the latest of
 // somebody else's, or else ours; nil when there is none.
-func (l *driftList) owner(path fieldpath.Path) *ownership.Entry {
+func (l *fieldList) ownerOf(path fieldpath.Path) *ownership.Entry {
 	if _, there := fields.Value(l.c.Live.Object, path); !there {
 		return nil
 	}
@@ -143,9 +143,9 @@ func (l *driftList) owner(path fieldpath.Path) *ownership.Entry {
 	return best
 }
 
-// revision is the latest revision but the deployed one that says of a field
+// revisionStating is the latest revision but the deployed one that says of a field
 // what is there; 0 when none does.
-func (l *driftList) revision(path fieldpath.Path) int {
+func (l *fieldList) revisionStating(path fieldpath.Path) int {
 	is, has := fields.Value(l.c.Live.Object, path)
 	history := l.d.past.objects[l.t.id]
 	for i := len(history) - 1; i >= 0; i-- {
@@ -165,23 +165,23 @@ func (l *driftList) revision(path fieldpath.Path) int {
 	return 0
 }
 
-// yielded notes fields that a deployment leaves to others.
-func (l *driftList) yielded() {
+// addRelinquished adds fields that a deployment leaves to others.
+func (l *fieldList) addRelinquished() {
 	for _, f := range l.c.Conflicts {
 		if f.Outcome != Yielded || f.path == nil {
 			continue
 		}
 		was, had := fields.Value(l.t.obj.Object, f.path)
-		if noted := l.note(f.path, was, had, true); noted != nil && slices.Equal(fields.Names(f.path), l.t.replicas) {
+		if noted := l.add(f.path, was, had, true); noted != nil && slices.Equal(fields.Names(f.path), l.t.replicas) {
 			noted.Origin = Controllers
 			noted.By = ownership.Owner{Manager: f.Manager, Operation: f.Operation, Subresource: f.Subresource, Time: f.Time}
 		}
 	}
 }
 
-// additions notes what others have added beside what the release states. What
+// addAdditions adds what others have added beside what the release states. What
 // controllers have added is their business.
-func (l *driftList) additions() {
+func (l *fieldList) addAdditions() {
 	for i := range l.entries {
 		e := &l.entries[i]
 		if ownership.ClassOf(e.Manager) == ownership.Helm || e.Subresource == "status" {
@@ -190,7 +190,7 @@ func (l *driftList) additions() {
 		person := isPerson(e.Manager)
 		e.Set.Iterate(func(path fieldpath.Path) {
 			if l.isAddition(path) {
-				l.note(path.Copy(), nil, false, !person || l.isRestart(path))
+				l.add(path.Copy(), nil, false, !person || l.isRestart(path))
 			}
 		})
 	}
@@ -198,7 +198,7 @@ func (l *driftList) additions() {
 
 // isAddition tells whether a field is there, the release says nothing at it or
 // in it, and it hasn't been told of.
-func (l *driftList) isAddition(path fieldpath.Path) bool {
+func (l *fieldList) isAddition(path fieldpath.Path) bool {
 	if _, there := fields.Value(l.c.Live.Object, path); !there {
 		return false
 	}
@@ -221,15 +221,16 @@ func (l *driftList) isAddition(path fieldpath.Path) bool {
 
 // isRestart is what kubectl rollout restart leaves, which deployments never
 // touch: the annotation, or annotations with nothing else in them.
-func (l *driftList) isRestart(path fieldpath.Path) bool {
+func (l *fieldList) isRestart(path fieldpath.Path) bool {
 	v, _ := fields.Value(l.c.Live.Object, path)
 	m, isMap := v.(map[string]any)
 	last := path[len(path)-1]
 	return last.FieldName != nil && *last.FieldName == restartedAt || isMap && len(m) == 1 && m[restartedAt] != nil
 }
 
-// driftNoise is what servers and controllers keep for themselves.
-func driftNoise(path fieldpath.Path) bool {
+// isBookkeeping tells whether servers, controllers or our runs keep a field for
+// themselves.
+func isBookkeeping(path fieldpath.Path) bool {
 	names := fields.Names(path)
 	return kube.IsBookkeeping(names) || slices.Equal(names, []string{"metadata", "annotations", annotation.HookRun.Name})
 }

@@ -123,11 +123,11 @@ func (a *Applier) Explain(ctx context.Context, q Question) (*Explanation, error)
 	if err != nil {
 		return nil, err
 	}
-	d, err := a.compared(ctx, q.Applied, q.Base)
+	d, err := a.beginInspection(ctx, q.Applied, q.Base)
 	if err != nil {
 		return nil, err
 	}
-	t, err := d.named(ctx, q.Object)
+	t, err := d.targetNamed(ctx, q.Object)
 	if err != nil {
 		return nil, err
 	}
@@ -135,22 +135,22 @@ func (a *Applier) Explain(ctx context.Context, q Question) (*Explanation, error)
 	if err != nil {
 		return nil, err
 	}
-	o, c, err := d.again(ctx, t, s)
+	o, c, err := d.reapply(ctx, t, s)
 	e := &Explanation{Object: o}
 	if err != nil || o.State != Changed {
 		return e, err
 	}
-	x, err := d.explaining(ctx, t, c, q.Stored)
+	x, err := d.newExplainer(ctx, t, c, q.Stored)
 	if err != nil {
 		return nil, err
 	}
 	x.refused = a.opts.Conflicts == Fail || t.obj.GetAnnotations()[annotation.Conflicts.Name] == string(Fail)
-	e.Fields, err = x.all(query, q.Field)
+	e.Fields, err = x.fieldsNamed(query, q.Field)
 	return e, err
 }
 
-// named finds the object that people mean.
-func (d *drifting) named(ctx context.Context, text string) (*target, error) {
+// targetNamed finds the object that people mean.
+func (d *inspection) targetNamed(ctx context.Context, text string) (*target, error) {
 	missing := &NoObjectError{Object: text, Revision: d.base}
 	if object, ok := annotation.ParseObject(text); ok {
 		r := annotation.Dependency{Object: object, Loose: object.Namespace == ""} // in whichever namespace it is
@@ -175,24 +175,24 @@ func (d *drifting) named(ctx context.Context, text string) (*target, error) {
 	return nil, missing
 }
 
-// explaining is one object being explained.
-type explaining struct {
-	*driftList
+// fieldExplainer is one object being explained.
+type fieldExplainer struct {
+	*fieldList
 	stored  []revision // what each stored revision states of it; nothing where it doesn't
 	sources []string   // the templates
 	refused bool       // what is contested is refused
 	leaves  *fieldpath.Set
 }
 
-func (d *drifting) explaining(ctx context.Context, t *target, c Change, stored []Past) (*explaining, error) {
+func (d *inspection) newExplainer(ctx context.Context, t *target, c Change, stored []Past) (*fieldExplainer, error) {
 	failed := func(err error) error {
 		return &ObjectError{ID: t.id, Source: t.source, Doing: "explaining", Err: err}
 	}
-	list, err := d.list(t, c)
+	list, err := d.newFieldList(t, c)
 	if err != nil {
 		return nil, err
 	}
-	x := &explaining{driftList: list, leaves: fieldpath.NewSet()}
+	x := &fieldExplainer{fieldList: list, leaves: fieldpath.NewSet()}
 	conv, _, err := d.schemas.of(ctx, t.mapping.GVK)
 	if err != nil {
 		return nil, err
@@ -232,8 +232,8 @@ func (d *drifting) explaining(ctx context.Context, t *target, c Change, stored [
 	return x, nil
 }
 
-// all explains the fields that a query names.
-func (x *explaining) all(query fields.Query, asked string) ([]FieldExplained, error) {
+// fieldsNamed explains the fields that a query names.
+func (x *fieldExplainer) fieldsNamed(query fields.Query, asked string) ([]FieldExplained, error) {
 	var out []FieldExplained
 	var near *NoFieldError
 	far := 0
@@ -244,8 +244,8 @@ func (x *explaining) all(query fields.Query, asked string) ([]FieldExplained, er
 		}
 		n := query.Leads(obj, path)
 		switch {
-		case n == len(query) && (n > 0 || !driftNoise(path) && !isIdentity(path)):
-			out = append(out, x.field(path.Copy()))
+		case n == len(query) && (n > 0 || !isBookkeeping(path) && !isIdentity(path)):
+			out = append(out, x.explain(path.Copy()))
 		case len(out) > 0 || n == len(query) || n >= len(path):
 		case near == nil || n > far:
 			near, far = &NoFieldError{Object: x.t.id, Field: asked, At: fields.String(path[:n]), Near: []string{fields.String(path[n : n+1])}}, n
@@ -269,7 +269,7 @@ func isIdentity(path fieldpath.Path) bool {
 	return false
 }
 
-func (x *explaining) field(path fieldpath.Path) FieldExplained {
+func (x *fieldExplainer) explain(path fieldpath.Path) FieldExplained {
 	f := FieldExplained{Path: fields.String(path), Names: fields.Names(path)}
 	f.Is, f.Has = fields.Value(x.c.Live.Object, path)
 	for _, e := range x.entries {
@@ -279,7 +279,7 @@ func (x *explaining) field(path fieldpath.Path) FieldExplained {
 		}
 	}
 	slices.SortStableFunc(f.Owners, func(a, b ownership.Owner) int { return b.Time.Compare(a.Time) })
-	f.Outcome = x.outcome(path)
+	f.Outcome = x.outcomeOf(path)
 	switch f.Outcome {
 	case Taken, Set, Refused, Yielded:
 		f.Will, f.WillHave = fields.Value(x.t.obj.Object, path)
@@ -288,13 +288,13 @@ func (x *explaining) field(path fieldpath.Path) FieldExplained {
 		}
 	}
 	if f.Has {
-		x.blameRevision(&f, path)
+		x.attributeRevision(&f, path)
 	}
 	return f
 }
 
-// outcome is what applying again makes of a field.
-func (x *explaining) outcome(path fieldpath.Path) Outcome {
+// outcomeOf is what applying again makes of a field.
+func (x *fieldExplainer) outcomeOf(path fieldpath.Path) Outcome {
 	for _, c := range x.c.Conflicts {
 		if c.path != nil && len(c.path) <= len(path) && c.path.Equals(path[:len(c.path)]) {
 			if c.Outcome == Taken && x.refused {
@@ -320,25 +320,25 @@ func (x *explaining) outcome(path fieldpath.Path) Outcome {
 	return Ignored
 }
 
-// blameRevision finds the revision that first gave a field the value it has.
-func (x *explaining) blameRevision(f *FieldExplained, path fieldpath.Path) {
-	i := x.saying(f, path)
+// attributeRevision finds the revision that first gave a field the value it has.
+func (x *fieldExplainer) attributeRevision(f *FieldExplained, path fieldpath.Path) {
+	i := x.sourceOf(f, path)
 	if i < 0 {
 		return
 	}
-	for i > 0 && x.says(i-1, f, path) {
+	for i > 0 && x.isStatedIn(i-1, f, path) {
 		i--
 	}
 	f.Revision, f.Source = x.stored[i].number, x.sources[i]
 	f.Earlier = i == 0 && f.Revision > 1
 }
 
-// saying is the place of the stored revision that a value comes from: the
+// sourceOf is the place of the stored revision that a value comes from: the
 // deployed one if it states it, else the newest one that does; -1 for none.
-func (x *explaining) saying(f *FieldExplained, path fieldpath.Path) int {
+func (x *fieldExplainer) sourceOf(f *FieldExplained, path fieldpath.Path) int {
 	best := -1
 	for i, r := range x.stored {
-		if x.says(i, f, path) {
+		if x.isStatedIn(i, f, path) {
 			best = i
 			if r.number == x.d.base {
 				break
@@ -348,9 +348,9 @@ func (x *explaining) saying(f *FieldExplained, path fieldpath.Path) int {
 	return best
 }
 
-// says tells whether a stored revision states the value that a field has: the
+// isStatedIn tells whether a stored revision states the value that a field has: the
 // same, or what the deployed one states where the server takes that for the same.
-func (x *explaining) says(i int, f *FieldExplained, path fieldpath.Path) bool {
+func (x *fieldExplainer) isStatedIn(i int, f *FieldExplained, path fieldpath.Path) bool {
 	said, ok := fields.Value(x.stored[i].obj, path)
 	if !ok {
 		return false

@@ -26,56 +26,56 @@ func (p *Plan) compare(op *deploy.Operation) []Moved {
 	var out []Moved
 	fresh := map[string]Object{}
 	for _, o := range now.objects {
-		fresh[o.name()] = o
+		fresh[o.key()] = o
 	}
 	for _, o := range p.Objects {
-		other, ok := fresh[o.name()]
-		delete(fresh, o.name())
+		other, ok := fresh[o.key()]
+		delete(fresh, o.key())
 		if !ok {
-			out = append(out, Moved{What: o.Object, Planned: o.doing(), Now: "it isn't there any more, or isn't the release's any more"})
+			out = append(out, Moved{What: o.Object, Planned: o.plannedAction(), Now: "it isn't there any more, or isn't the release's any more"})
 			continue
 		}
 		out = append(out, o.moved(other)...)
 	}
 	for _, o := range now.objects {
-		if _, left := fresh[o.name()]; left {
-			out = append(out, Moved{What: o.Object, Planned: "nothing", Now: "it would be: " + o.doing()})
+		if _, left := fresh[o.key()]; left {
+			out = append(out, Moved{What: o.Object, Planned: "nothing", Now: "it would be: " + o.plannedAction()})
 		}
 	}
 	return out
 }
 
-func (o Object) name() string { return string(o.Step) + " " + o.Group + " " + o.Object }
+func (o Object) key() string { return string(o.Step) + " " + o.Group + " " + o.Object }
 
-func (o Object) doing() string { return string(o.Action) }
+func (o Object) plannedAction() string { return string(o.Action) }
 
 // moved compares what is done to an object with what would be now.
 func (o Object) moved(now Object) []Moved {
 	switch {
 	case o.Action != now.Action:
-		return []Moved{{What: o.Object, Path: now.paths(o), Planned: o.doing(), Now: now.instead()}}
+		return []Moved{{What: o.Object, Path: now.paths(o), Planned: o.plannedAction(), Now: now.actionNow()}}
 	case o.UID != "" && now.UID != "" && o.UID != now.UID:
-		return []Moved{{What: o.Object, Planned: o.doing(), Now: "it was deleted and made again"}}
+		return []Moved{{What: o.Object, Planned: o.plannedAction(), Now: "it was deleted and made again"}}
 	}
 	var out []Moved
 	if o.Unverified == now.Unverified {
 		out = o.movedFields(now)
 	}
 	if len(out) == 0 && o.Want != "" && now.Want != "" && o.Want != now.Want {
-		out = append(out, Moved{What: o.Object, Planned: o.doing(), Now: "something else would be sent: its schema, or who sets its fields, has changed"})
+		out = append(out, Moved{What: o.Object, Planned: o.plannedAction(), Now: "something else would be sent: its schema, or who sets its fields, has changed"})
 	}
 	return out
 }
 
-// instead says in words what would be done now.
-func (o Object) instead() string {
+// actionNow says in words what would be done now.
+func (o Object) actionNow() string {
 	switch o.Action {
 	case apply.Create:
 		return "it isn't there, and would be created"
 	case apply.None:
 		return "it is as planned already"
 	}
-	return "it would be: " + o.doing()
+	return "it would be: " + o.plannedAction()
 }
 
 // paths names the fields that would change now and were not to, a few of them.
@@ -112,7 +112,7 @@ func (o Object) movedFields(now Object) []Moved {
 		}
 		g := now.field(f.Path)
 		if g != nil {
-			f, g = together(f, *g)
+			f, g = hideBoth(f, *g)
 		}
 		switch {
 		case g == nil:
@@ -133,9 +133,9 @@ func (o Object) movedFields(now Object) []Moved {
 	return out
 }
 
-// together are a field as it was planned and as it is now, without values when any
+// hideBoth are a field as it was planned and as it is now, without values when any
 // of them is hidden.
-func together(planned, now Field) (Field, *Field) {
+func hideBoth(planned, now Field) (Field, *Field) {
 	closed := func(f Field) bool {
 		return f.Before != "" && f.From == "" || strings.Contains(f.From+f.To, hide.Mark)
 	}

@@ -120,7 +120,7 @@ type Build = func(context.Context, *deploy.Deployer) (*deploy.Operation, error)
 // The error is a *StaleError when something has moved, or a *DifferentError
 // when the inputs aren't those of the plan.
 func (p *Plan) Decide(ctx context.Context, d *deploy.Deployer, render Build) (*deploy.Operation, error) {
-	op, err := p.again(ctx, d, render)
+	op, err := p.rebuild(ctx, d, render)
 	if op != nil && op.Next != nil {
 		// Also when it is rejected: other inputs may be the reason for that.
 		if moved := p.movedRecords(op.Revisions); len(moved) > 0 {
@@ -131,7 +131,7 @@ func (p *Plan) Decide(ctx context.Context, d *deploy.Deployer, render Build) (*d
 		}
 	}
 	if err != nil {
-		return nil, p.spoiled(err)
+		return nil, p.staleBy(err)
 	}
 	if op == nil {
 		return nil, &StaleError{Moved: []Moved{{What: "release " + p.Release, Now: "there is nothing left to do"}}}
@@ -142,7 +142,7 @@ func (p *Plan) Decide(ctx context.Context, d *deploy.Deployer, render Build) (*d
 	return op, nil
 }
 
-func (p *Plan) again(ctx context.Context, d *deploy.Deployer, render Build) (*deploy.Operation, error) {
+func (p *Plan) rebuild(ctx context.Context, d *deploy.Deployer, render Build) (*deploy.Operation, error) {
 	switch {
 	case p.Verb == deploy.Rollback:
 		return d.Rollback(ctx, deploy.RollbackRequest{Name: p.Release, Revision: p.Target, Description: p.Description})
@@ -160,9 +160,9 @@ func (p *Plan) again(ctx context.Context, d *deploy.Deployer, render Build) (*de
 	})
 }
 
-// spoiled turns what the cluster refuses now, and did not when the plan was
+// staleBy turns what the cluster refuses now, and did not when the plan was
 // made, into a plan that no longer fits.
-func (p *Plan) spoiled(err error) error {
+func (p *Plan) staleBy(err error) error {
 	stale := &StaleError{Err: err}
 	var (
 		rejected *apply.RejectedError

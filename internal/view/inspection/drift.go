@@ -125,13 +125,13 @@ func counted(n driftCount) string {
 func (o driftObject) heading() document.Heading {
 	sign, words := byte('~'), "changed"
 	switch apply.DriftState(o.State) {
-	case apply.Missing, apply.Going:
+	case apply.Missing, apply.Deleting:
 		sign, words = '-', "missing"
 	case apply.Extra:
 		sign, words = '+', "extra"
-	case apply.NotOurs:
+	case apply.TakenOver:
 		sign, words = '=', "taken"
-	case apply.Unlooked:
+	case apply.Unknown:
 		sign, words = '?', "not known"
 	}
 	switch {

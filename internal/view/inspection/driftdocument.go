@@ -77,7 +77,7 @@ func newDrift(f *deploy.Drift) driftDocument {
 		LatestRevision: f.Latest.Revision, LatestStatus: f.Latest.Status.String(), HasDrift: f.HasDrift(),
 		Objects: []driftObject{}, Warnings: []document.Warning{}, Chart: document.ChartName(f.Record),
 	}
-	d.Summary = driftSummary{Same: f.Same, Reckoned: f.Reckoned, Origins: map[string]driftCount{}}
+	d.Summary = driftSummary{Same: f.Same, Reckoned: f.Estimated, Origins: map[string]driftCount{}}
 	for _, o := range f.Objects {
 		d.Objects = append(d.Objects, driftObjects(o, f.Hidden)...)
 	}
@@ -140,7 +140,7 @@ func (d *driftDocument) count() {
 		d.Summary.Origins[string(origin)] = driftCount{}
 	}
 	for _, o := range d.Objects {
-		if o.State == string(apply.Unlooked) {
+		if o.State == string(apply.Unknown) {
 			d.Summary.Unknown++
 			continue
 		}

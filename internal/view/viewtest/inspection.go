@@ -14,7 +14,7 @@ func Drift(t testing.TB) *deploy.Drift {
 	edit := ownership.Owner{Manager: "kubectl-edit", Operation: "Update", Time: Edited}
 	scaler := ownership.Owner{Manager: "HorizontalPodAutoscaler/web", Operation: "Update", Subresource: "scale"}
 	web := ID("apps", "Deployment", "web")
-	found := &apply.Drift{Same: 14, Reckoned: 2, Objects: []apply.Drifted{
+	found := &apply.Drift{Same: 14, Estimated: 2, Objects: []apply.Drifted{
 		{ID: web, Source: "web/templates/web.yaml", State: apply.Changed, Live: Object(t, LiveWeb), Want: Object(t, WantWeb), Fields: []apply.DriftField{
 			{Path: "spec.replicas", Names: []string{"spec", "replicas"}, Was: int64(3), Is: int64(1), Had: true, Has: true, Origin: apply.Controllers, By: scaler, Expected: true},
 			{Path: `spec.template.spec.containers[name="web"].image`, Names: []string{"spec", "template", "spec", "containers", "[]", "image"},
@@ -28,9 +28,9 @@ func Drift(t testing.TB) *deploy.Drift {
 				{Path: "data.password", Names: []string{"data", "password"}, Was: PlantedBase64 + "MQ==", Is: PlantedBase64, Had: true, Has: true, Origin: apply.Manual, By: edit},
 			}},
 		{ID: ID("", "Service", "web"), State: apply.Missing, Origin: apply.Deleted, Reason: "not in the cluster", Source: "web/templates/service.yaml"},
-		{ID: ID("", "ConfigMap", "theirs"), State: apply.NotOurs, Origin: apply.OtherRelease, Reason: "belongs to release prod/other now"},
+		{ID: ID("", "ConfigMap", "theirs"), State: apply.TakenOver, Origin: apply.OtherRelease, Reason: "belongs to release prod/other now"},
 		{ID: ID("", "ConfigMap", "leftover"), State: apply.Extra, Origin: apply.FailedRelease, Reason: "left by failed revision 7", Revision: 7},
-		{ID: ID("", "Secret", "closed"), State: apply.Unlooked, Unverified: "this account may not read it"},
+		{ID: ID("", "Secret", "closed"), State: apply.Unknown, Unverified: "this account may not read it"},
 	}}
 	return &deploy.Drift{Release: "web", Namespace: "prod", Record: Record(6, "deployed"), Latest: Summary(7, "failed"), Drift: found}
 }
