@@ -158,7 +158,7 @@ func TestInjected(t *testing.T) {
 			}
 			s.deploy(chart)
 			check("nginx:1")
-			for _, marks := range []map[string]apply.Mark{s.marks, nil} {
+			for _, marks := range []map[string]apply.Fingerprint{s.marks, nil} {
 				s.marks = marks
 				generation, from := s.generation("apps/v1", "Deployment", "web"), len(s.c.Audit(t, s.agent))
 				s.expect(s.deploy(chart))
@@ -376,7 +376,7 @@ func TestPartialDiscovery(t *testing.T) {
 	next := strings.Replace(small, "nginx:1", "nginx:2", 1)
 	p := s.deploy(next)
 	s.expect(p, "update Deployment/web", "keep ConfigMap/x")
-	if c := change(t, p, "ConfigMap", "x"); !c.Again || !strings.Contains(c.Reason, "can't list gone.example.com/v1") {
+	if c := change(t, p, "ConfigMap", "x"); !c.RevisitNextRelease || !strings.Contains(c.Reason, "can't list gone.example.com/v1") {
 		t.Errorf("%+v", c)
 	}
 	// A server of that group that goes with the release holds up nothing.

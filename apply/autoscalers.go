@@ -52,9 +52,9 @@ func (p *planning) yieldScale(ctx context.Context, t *target, cmp *comparison, c
 		return err
 	}
 	path := pathOf(at)
-	wanted, stated := fields.Value(cmp.want.Object, path)
+	wanted, stated := fields.Value(cmp.desired.Object, path)
 	if !stated {
-		cmp.leave.Insert(path)
+		cmp.relinquish.Insert(path)
 		return nil
 	}
 	by, entry, err := p.autoscalers.scaledBy(ctx, t, cmp.entries, path)
@@ -67,8 +67,8 @@ func (p *planning) yieldScale(ctx context.Context, t *target, cmp *comparison, c
 		// https://kubernetes.io/docs/concepts/workloads/autoscaling/horizontal-pod-autoscale/#implicit-maintenance-mode-deactivation
 		return nil
 	}
-	fields.Remove(cmp.want.Object, path)
-	cmp.leave.Insert(path)
+	fields.Remove(cmp.desired.Object, path)
+	cmp.relinquish.Insert(path)
 	if has && equalJSON(live, wanted) {
 		return nil
 	}

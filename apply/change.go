@@ -36,12 +36,12 @@ type Change struct {
 	Action Action
 
 	// Live is the object as Plan found it; nil when absent. For an object
-	// recognised by its mark, or deleted, it has metadata and nothing else, and of
+	// recognised by its fingerprint, or deleted, it has metadata and nothing else, and of
 	// these no managedFields.
 	Live *unstructured.Unstructured
-	// Want is the object as it will be applied; nil when it is to go, and for
-	// an object recognised by its mark.
-	Want *unstructured.Unstructured
+	// Desired is the object as it will be applied; nil when it is to go, and for
+	// an object recognised by its fingerprint.
+	Desired *unstructured.Unstructured
 	// Result is the server's answer: predicted by Plan, actual after Run. It is
 	// nil for deletions and when the server could not be asked.
 	Result *unstructured.Unstructured
@@ -75,22 +75,22 @@ type Change struct {
 	// no record says it.
 	Provenance *Provenance
 
-	// Again says that the reason why an object is kept may pass: the next release
-	// is to look at it again, by its Key in Request.Leftover.
-	Again bool
+	// RevisitNextRelease says that the reason why an object is kept may pass: the next release
+	// is to look at it again, by its Key in Request.Revisit.
+	RevisitNextRelease bool
 
-	// Brought is what the release has to remember of a definition of crds/, once it
+	// Contribution is what the release has to remember of a definition of crds/, once it
 	// was carried out; nil when nothing of it is the release's own.
-	Brought *Brought
+	Contribution *Contribution
 
-	turn         int                     // when its turn comes, where it is deleted
-	behind       []kube.ID               // what has to be gone before it is deleted
-	mark         Mark                    // by which it was recognised
-	was          *Brought                // what of a definition was the release's own before
-	manifestHash string                  // hash of the manifest; empty for what isn't to be marked
-	execution    *execution              // how Run carries it out; nil when there is nothing to do
-	waited       *arrivals               // where it is noted when the change is made; nil when nobody waits for it
-	denied       *verify.PermissionError // why the account may not carry it out; nil when nothing is known against it
+	turn                 int                     // when its turn comes, where it is deleted
+	waitsForGone         []kube.ID               // what has to be gone before it is deleted
+	fingerprint          Fingerprint             // by which it was recognised
+	previousContribution *Contribution           // what of a definition was the release's own before
+	manifestHash         string                  // hash of the manifest; empty for what gets no fingerprint
+	execution            *execution              // how Run carries it out; nil when there is nothing to do
+	waited               *arrivals               // where it is noted when the change is made; nil when nobody waits for it
+	denied               *verify.PermissionError // why the account may not carry it out; nil when nothing is known against it
 }
 
 // A FieldChange is one field that a change adds, removes or gives another value.
@@ -132,27 +132,27 @@ func (c FieldConflict) String() string {
 	return fmt.Sprintf("%s: %s -> %s (%s by %s)", c.Path, c.Before, c.After, c.Outcome, c.Manager)
 }
 
-// A Mark is what a release record remembers of an object so that the next
+// A Fingerprint is what a release record remembers of an object so that the next
 // release can tell, from the object's metadata alone, that it still is exactly
 // what was applied. It is opaque and a few dozen bytes.
-type Mark struct {
+type Fingerprint struct {
 	UID   string `json:"uid"`
 	Print string `json:"print"`
 }
 
 // object is what is known of the object: as it will be, or as it is.
 func (c Change) object() *unstructured.Unstructured {
-	if c.Want != nil {
-		return c.Want
+	if c.Desired != nil {
+		return c.Desired
 	}
 	return c.Live
 }
 
-// Recognised tells that the object was recognised by its mark: nothing is known
+// HasFingerprint tells that the object was recognised by its fingerprint: nothing is known
 // of it but its metadata.
-func (c Change) Recognised() bool { return c.Action == None && c.Want == nil }
+func (c Change) HasFingerprint() bool { return c.Action == None && c.Desired == nil }
 
 // removes says that the change is about an object that the chart doesn't have.
 func (c Change) removes() bool {
-	return c.Action == Delete || (c.Action == GiveBack || c.Action == Keep) && c.Want == nil
+	return c.Action == Delete || (c.Action == GiveBack || c.Action == Keep) && c.Desired == nil
 }

@@ -116,7 +116,7 @@ func (f *collisionFinder) itemsAt(list string, names []string, path fieldpath.Pa
 			out = append(out, f.itemsAt(list, names[1:], extended(path, e), m, element.Map)...)
 		default:
 			at := extended(path, e)
-			stated, _ := fields.Value(f.c.want.Object, at)
+			stated, _ := fields.Value(f.c.desired.Object, at)
 			s, _ := stated.(map[string]any)
 			out = append(out, listItem{list: list, path: at, now: m, stated: s})
 		}
@@ -124,7 +124,7 @@ func (f *collisionFinder) itemsAt(list string, names []string, path fieldpath.Pa
 	return out
 }
 
-// toJSONKey names an item by its keys, or their defaults.
+// keyOf names an item by its keys, or their defaults.
 func (f *collisionFinder) keyOf(item any, t *schema.List) (fieldpath.PathElement, bool) {
 	m, ok := item.(map[string]any)
 	if !ok {
@@ -175,7 +175,7 @@ func (i listItem) undeclaredPart(field string) (fieldpath.Path, bool) {
 // they collide where the item is there already.
 func (f *collisionFinder) held(ours listItem, field string) fieldpath.Path {
 	at := extended(ours.path, fieldpath.PathElement{FieldName: &field})
-	if _, stated := fields.Value(f.c.want.Object, at); field == "" || !f.c.liveSet.Has(ours.path) || !stated {
+	if _, stated := fields.Value(f.c.desired.Object, at); field == "" || !f.c.liveSet.Has(ours.path) || !stated {
 		return ours.path
 	}
 	return at
@@ -186,7 +186,7 @@ func (f *collisionFinder) held(ours listItem, field string) fieldpath.Path {
 func (u *updating) collide(ctx context.Context, policy Conflicts) ([]FieldConflict, error) {
 	var refused []FieldConflict
 	for range len(uniqueRules) { // what is left to others may show another one
-		found := u.cmp.collisions()
+		found := u.comparison.collisions()
 		if len(found) == 0 {
 			return refused, nil
 		}
@@ -197,21 +197,21 @@ func (u *updating) collide(ctx context.Context, policy Conflicts) ([]FieldConfli
 			}
 			seen = append(seen, col.theirs)
 			list := u.conflictsOf(col, policy)
-			u.c.Conflicts = append(u.c.Conflicts, list...)
+			u.change.Conflicts = append(u.change.Conflicts, list...)
 			switch policy {
 			case Fail:
 				refused = append(refused, list...)
 			case Yield:
-				u.cmp.yieldItem(col.held)
+				u.comparison.yieldItem(col.held)
 			default:
-				u.cmp.evicted.Insert(col.theirs)
+				u.comparison.evicted.Insert(col.theirs)
 				u.p.warnings.add(u.t.id, u.t.source, "%s, set by %s, goes: it %s the chart's %s", fields.String(col.theirs), managersOf(list), col.why, fields.String(col.ours))
 			}
 		}
 		if policy == Fail {
 			return refused, nil
 		}
-		if err := u.settle(ctx); err != nil {
+		if err := u.predict(ctx); err != nil {
 			return nil, err
 		}
 	}
@@ -221,7 +221,7 @@ func (u *updating) collide(ctx context.Context, policy Conflicts) ([]FieldConfli
 // yieldItem leaves an item out, and the list when nothing else is in it.
 func (c *comparison) yieldItem(path fieldpath.Path) {
 	c.yield(path)
-	removeEmpty(c.want.Object, path[:len(path)-1])
+	removeEmpty(c.desired.Object, path[:len(path)-1])
 }
 
 // removeEmpty takes a list out of obj when nothing is in it.
@@ -235,7 +235,7 @@ func removeEmpty(obj map[string]any, path fieldpath.Path) {
 
 // conflictsOf describes a collision, once for each owner of what it is with.
 func (u *updating) conflictsOf(col collision, policy Conflicts) []FieldConflict {
-	owners := slices.DeleteFunc(slices.Clone(u.cmp.entries), func(e ownership.Entry) bool { return !fields.Owns(e.Set, col.theirs) })
+	owners := slices.DeleteFunc(slices.Clone(u.comparison.entries), func(e ownership.Entry) bool { return !fields.Owns(e.Set, col.theirs) })
 	if others := slices.DeleteFunc(slices.Clone(owners), func(e ownership.Entry) bool { return e.Manager == Manager }); len(others) > 0 {
 		owners = others
 	}
@@ -250,7 +250,7 @@ func (u *updating) conflictsOf(col collision, policy Conflicts) []FieldConflict 
 	for _, e := range owners {
 		out = append(out, FieldConflict{
 			Path: fields.String(col.theirs), Manager: e.Manager, Operation: string(e.Operation), Subresource: e.Subresource, Time: e.Time,
-			Before: shown(u.live, col.theirs, hide.Of(u.live, u.cmp.want, u.t.obj)), After: fields.Text(nil, false),
+			Before: shown(u.live, col.theirs, hide.Of(u.live, u.comparison.desired, u.t.obj)), After: fields.Text(nil, false),
 			Outcome: outcome, CollidesWith: fields.String(col.ours), path: col.theirs,
 		})
 	}

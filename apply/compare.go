@@ -24,12 +24,12 @@ type comparison struct {
 	entries []ownership.Entry
 	history []revision
 
-	want    *unstructured.Unstructured
-	wantSet *fieldpath.Set
-	leave   *fieldpath.Set // what must not become ours by taking over
-	evicted *fieldpath.Set // what goes because it collides with want
+	desired    *unstructured.Unstructured
+	wantSet    *fieldpath.Set
+	relinquish *fieldpath.Set // what must not become ours by taking over
+	evicted    *fieldpath.Set // what goes because it collides with want
 
-	folded    ownership.Migrated
+	migrated  ownership.Migrated
 	predicted *unstructured.Unstructured
 }
 
@@ -40,13 +40,13 @@ type revision struct {
 	obj    map[string]any
 }
 
-// compare begins the arithmetic; settle finishes it.
+// compare begins the arithmetic; migrateAndPredict finishes it.
 func (p *planning) compare(ctx context.Context, t *target, want, live *unstructured.Unstructured) (*comparison, error) {
 	conv, _, err := p.schemas.of(ctx, t.mapping.GVK)
 	if err != nil {
 		return nil, err
 	}
-	c := &comparison{conv: conv, want: want, leave: fieldpath.NewSet(), evicted: fieldpath.NewSet()}
+	c := &comparison{conv: conv, desired: want, relinquish: fieldpath.NewSet(), evicted: fieldpath.NewSet()}
 	if c.live, err = typedOf(conv, bare(live)); err != nil {
 		return nil, err
 	}
@@ -101,9 +101,9 @@ func (p *planning) historyOf(ctx context.Context, t *target, conv managedfields.
 	return out
 }
 
-// settle works out ownership and the result, for the present want and leave.
-func (c *comparison) settle(adopting, revert bool, served func(string) bool) error {
-	want, err := typedOf(c.conv, c.want)
+// migrateAndPredict works out ownership and the result, for the present want and leave.
+func (c *comparison) migrateAndPredict(adopting, revert bool, served func(string) bool) error {
+	want, err := typedOf(c.conv, c.desired)
 	if err != nil {
 		return err
 	}
@@ -114,14 +114,14 @@ func (c *comparison) settle(adopting, revert bool, served func(string) bool) err
 	for _, r := range c.history {
 		history = history.Union(r.set)
 	}
-	c.folded = ownership.Migrate(ownership.Migration{
+	c.migrated = ownership.Migrate(ownership.Migration{
 		Manager:      Manager,
-		APIVersion:   c.want.GetAPIVersion(),
+		APIVersion:   c.desired.GetAPIVersion(),
 		Entries:      c.entries,
 		Live:         c.liveSet,
 		Desired:      c.wantSet,
 		Declared:     history,
-		Relinquished: c.leave,
+		Relinquished: c.relinquish,
 		Adopting:     adopting,
 		RevertManual: revert,
 		Served:       served,
@@ -131,7 +131,7 @@ func (c *comparison) settle(adopting, revert bool, served func(string) bool) err
 
 // predict works out what an apply of want to an object comes to.
 func (c *comparison) predict(live, want *typed.TypedValue) error {
-	result, err := ownership.SimulateApply(live, want, c.folded.Entries, Manager)
+	result, err := ownership.SimulateApply(live, want, c.migrated.Entries, Manager)
 	if err != nil {
 		return err
 	}
@@ -147,12 +147,12 @@ func (c *comparison) predict(live, want *typed.TypedValue) error {
 // they are.
 func (c *comparison) manualAdditions() map[string][]string {
 	out := map[string][]string{}
-	for _, e := range c.folded.Entries {
+	for _, e := range c.migrated.Entries {
 		if !e.IsManual() {
 			continue
 		}
 		added := fieldpath.NewSet()
-		ownership.Content(e.Set).Difference(c.leave).Iterate(func(p fieldpath.Path) {
+		ownership.Content(e.Set).Difference(c.relinquish).Iterate(func(p fieldpath.Path) {
 			if c.liveSet.Has(p) && !c.wantSet.Has(p) && !c.isEvicted(p) && below(c.wantSet, p).Empty() {
 				added.Insert(p.Copy())
 			}
@@ -171,9 +171,9 @@ func (c *comparison) heldByOthers() map[string][]string {
 	for _, r := range c.history {
 		dropped = dropped.Union(r.set)
 	}
-	dropped = dropped.Intersection(c.liveSet).Difference(c.wantSet).Difference(c.leave)
+	dropped = dropped.Intersection(c.liveSet).Difference(c.wantSet).Difference(c.relinquish)
 	out := map[string][]string{}
-	for _, e := range c.folded.Entries {
+	for _, e := range c.migrated.Entries {
 		if e.Manager == Manager || e.Subresource != "" {
 			continue
 		}

@@ -32,7 +32,7 @@ func (p *planning) policy(t *target) (Conflicts, error) {
 // contest decides about the fields that others have set otherwise, and gives
 // those that are refused.
 func (p *planning) contest(t *target, cmp *comparison, c *Change, policy Conflicts) ([]FieldConflict, error) {
-	want, err := typedOf(cmp.conv, cmp.want)
+	want, err := typedOf(cmp.conv, cmp.desired)
 	if err != nil {
 		r := t.reject(&InvalidError{Text: explainTyped(t, err)})
 		return nil, &r
@@ -45,14 +45,14 @@ func (p *planning) contest(t *target, cmp *comparison, c *Change, policy Conflic
 	for _, con := range contests {
 		// Equal to people, but not to the schema: numbers of different types.
 		before, has := fields.Value(c.Live.Object, con.Path)
-		after, stated := fields.Value(cmp.want.Object, con.Path)
+		after, stated := fields.Value(cmp.desired.Object, con.Path)
 		if has == stated && equalJSON(before, after) {
 			continue
 		}
 		if con.By.Class() == ownership.Ambiguous && cmp.hasDeclaredValue(con.Path, before) {
 			continue // nobody changed it: the chart's own value of an earlier revision
 		}
-		f := conflictOf(t, con, c.Live, cmp.want)
+		f := conflictOf(t, con, c.Live, cmp.desired)
 		f.Before, f.After = p.a.opts.Hidden.PairText(f.Before, f.After)
 		switch policy {
 		case Fail:
@@ -76,8 +76,8 @@ func (p *planning) contest(t *target, cmp *comparison, c *Change, policy Conflic
 // contended says that a controller has changed what an earlier release had set to
 // the value that it is to have again.
 func (c *comparison) contended(con ownership.Conflict, wanted any) bool {
-	mine := ownership.ApplyEntry(c.entries, Manager)
-	return mine != nil && con.By.Class() == ownership.Controller && !con.By.Time.Before(mine.Time) && c.hasDeclaredValue(con.Path, wanted)
+	ours := ownership.ApplyEntry(c.entries, Manager)
+	return ours != nil && con.By.Class() == ownership.Controller && !con.By.Time.Before(ours.Time) && c.hasDeclaredValue(con.Path, wanted)
 }
 
 // explainTyped is what a schema says of an object, without confidential
@@ -111,11 +111,11 @@ func shown(obj *unstructured.Unstructured, path fieldpath.Path, secret hide.Fiel
 
 // yield leaves a field to its owner: not stated, and not ours to remove.
 func (c *comparison) yield(path fieldpath.Path) {
-	fields.Remove(c.want.Object, path)
-	c.leave.Insert(path)
+	fields.Remove(c.desired.Object, path)
+	c.relinquish.Insert(path)
 	c.liveSet.Iterate(func(p fieldpath.Path) {
 		if len(p) > len(path) && path.Equals(p[:len(path)]) {
-			c.leave.Insert(p.Copy())
+			c.relinquish.Insert(p.Copy())
 		}
 	})
 }
@@ -123,13 +123,13 @@ func (c *comparison) yield(path fieldpath.Path) {
 // leaveOthers keeps fields that the cluster fills from becoming ours by
 // taking over, and thereby from being removed.
 func (c *comparison) leaveOthers(t *target) {
-	aggregated := t.id.Kind == "ClusterRole" && c.want.Object["aggregationRule"] != nil
+	aggregated := t.id.Kind == "ClusterRole" && c.desired.Object["aggregationRule"] != nil
 	bundled := manifest.Bundled(t.id.GroupKind())
 	c.liveSet.Iterate(func(p fieldpath.Path) {
 		top, name := fieldName(p[0]), fieldName(p[len(p)-1])
 		switch {
 		case aggregated && top == "rules", bundled && name == "caBundle", t.mapping.Status && top == "status", name == restartedAt:
-			c.leave.Insert(p.Copy())
+			c.relinquish.Insert(p.Copy())
 		}
 	})
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // The definition of a kind decides what of an object comes back from storage: a
-// field that it lacked for a while may be gone, and no metadata tells. So a mark
+// field that it lacked for a while may be gone, and no metadata tells. So a fingerprint
 // of a custom resource is about one generation of its CustomResourceDefinition.
 
 // fixedGroups are served by the API server itself, though client-go's scheme
@@ -19,7 +19,7 @@ import (
 var fixedGroups = []string{"apiextensions.k8s.io", "apiregistration.k8s.io"}
 
 // generationOf tells which generation of its CustomResourceDefinition the kind of a
-// target has; ok is false when that can't be known, and no mark proves anything.
+// target has; ok is false when that can't be known, and no fingerprint proves anything.
 func (d *definitions) generationOf(t *target) (state string, ok bool) {
 	gvk := t.mapping.GVK
 	if scheme.Scheme.Recognizes(gvk) || slices.Contains(fixedGroups, gvk.Group) {

@@ -57,13 +57,13 @@ func (a *Applier) awaitKind(ctx context.Context, c Change) error {
 		case crd == nil:
 			return errors.New("it has been deleted")
 		}
-		lacks := notServed(crd)
-		if lacks == "" && a.answers(ctx, crd) {
+		missing := notServed(crd)
+		if missing == "" && a.answers(ctx, crd) {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%s: %w", cmp.Or(lacks, "the API server doesn't answer for it yet"), context.Cause(ctx))
+			return fmt.Errorf("%s: %w", cmp.Or(missing, "the API server doesn't answer for it yet"), context.Cause(ctx))
 		case <-time.After(pause):
 		}
 	}

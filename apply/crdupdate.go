@@ -13,7 +13,7 @@ import (
 // A Brought is what a release remembers of a definition of crds/ that it has
 // written: how it left it, and what of it is its own. What others have brought is
 // not taken away from them without being asked.
-type Brought struct {
+type Contribution struct {
 	Left   string   `json:"left"`             // digest of what the definition allowed
 	Whole  bool     `json:"whole,omitempty"`  // all of it came with this release
 	Places []string `json:"places,omitempty"` // else what did: "v1 spec.size", "v2 " for a version
@@ -23,16 +23,16 @@ type Brought struct {
 // it counts as brought by others.
 const mostPlaces = 200
 
-// BroughtBy is what a release has brought that made a definition as a manifest
+// ContributionOf is what a release has brought that made a definition as a manifest
 // has it; for revisions that don't say it themselves.
-func BroughtBy(crd *unstructured.Unstructured) Brought {
-	return Brought{Left: definitionDigest(crd), Whole: true}
+func ContributionOf(crd *unstructured.Unstructured) Contribution {
+	return Contribution{Left: definitionDigest(crd), Whole: true}
 }
 
 // contributionOf says what of a live definition is this release's: nothing unless it is
 // exactly as the release left it.
-func (p *planning) contributionOf(t *target, live *unstructured.Unstructured) *Brought {
-	b, ok := p.req.Brought[Key(t.id)]
+func (p *planning) contributionOf(t *target, live *unstructured.Unstructured) *Contribution {
+	b, ok := p.req.Contributions[Key(t.id)]
 	if !ok || b.Left == "" || b.Left != definitionDigest(live) {
 		return nil
 	}
@@ -40,7 +40,7 @@ func (p *planning) contributionOf(t *target, live *unstructured.Unstructured) *B
 }
 
 // notIncluding are those of losses that b hasn't brought.
-func (b *Brought) notIncluding(losses []loss) []loss {
+func (b *Contribution) notIncluding(losses []loss) []loss {
 	if b == nil {
 		return losses
 	}
@@ -61,11 +61,11 @@ func (p *planning) updateDefinition(ctx context.Context, t *target, want, live *
 	if gone := contribution.notIncluding(lossesOf(live, completed(want, live))); adds && len(gone) > 0 {
 		return p.leaveDefinition(t, live, want, gone), nil
 	}
-	c, err := p.existing(ctx, t, want, live)
+	c, err := p.decideExisting(ctx, t, want, live)
 	if err != nil {
 		return c, err
 	}
-	c.was = contribution
+	c.previousContribution = contribution
 	if c.Action != Update || c.Result == nil {
 		return c, nil
 	}
@@ -99,8 +99,8 @@ func completed(want, live *unstructured.Unstructured) *unstructured.Unstructured
 // leaveDefinition leaves a definition as it is, and says why.
 func (p *planning) leaveDefinition(t *target, live, want *unstructured.Unstructured, gone []loss) Change {
 	c := p.change(t, Keep)
-	c.Live, c.Want = live, want
-	c.manifestHash = "" // no mark: the next release looks again
+	c.Live, c.Desired = live, want
+	c.manifestHash = "" // no fingerprint: the next release looks again
 	whose := ""
 	if owner := ownerOf(live); owner != (Owner{}) && owner != p.a.owner {
 		whose = " of release " + owner.String()
@@ -149,17 +149,17 @@ func (c Change) TakesAway() string {
 
 // brought is what a release has to remember of a definition of crds/ that it has
 // dealt with; nil when nothing of it is its own.
-func (c Change) brought() *Brought {
+func (c Change) brought() *Contribution {
 	switch {
 	case c.Result == nil || !isCRD(c.ID):
 		return nil
 	case c.Action == Create:
-		b := BroughtBy(c.Result)
+		b := ContributionOf(c.Result)
 		return &b
 	case c.Action == Update && c.Live != nil:
-		b := Brought{Left: definitionDigest(c.Result)}
-		if c.was != nil {
-			b.Whole, b.Places = c.was.Whole, c.was.Places
+		b := Contribution{Left: definitionDigest(c.Result)}
+		if c.previousContribution != nil {
+			b.Whole, b.Places = c.previousContribution.Whole, c.previousContribution.Places
 		}
 		if b.Whole {
 			return &b
@@ -174,5 +174,5 @@ func (c Change) brought() *Brought {
 		}
 		return &b
 	}
-	return c.was
+	return c.previousContribution
 }

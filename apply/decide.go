@@ -36,15 +36,15 @@ func (p *planning) decideNow(ctx context.Context, t *target, s observation) (Cha
 	if t.fromCRDs && p.a.opts.CRDs == CreateCRDs && s.full != nil {
 		c := p.change(t, None)
 		c.Live, c.Reason = s.full, "exists already; --crds create leaves it as it is"
-		c.manifestHash = "" // no mark: nobody has looked what is in it
+		c.manifestHash = "" // no fingerprint: nobody has looked what is in it
 		return c, nil
 	}
 	if d := p.arrivals.deferralOf(t); d != nil {
-		c := p.postpone(t, p.making(t, want), d)
+		c := p.postpone(t, p.newObject(t, want), d)
 		return c, p.permissions.checkInside(ctx, &c, t)
 	}
 	if s.deferral != nil {
-		c := p.postpone(t, p.making(t, want), s.deferral)
+		c := p.postpone(t, p.newObject(t, want), s.deferral)
 		c.Action = Update
 		return c, nil
 	}
@@ -54,18 +54,18 @@ func (p *planning) decideNow(ctx context.Context, t *target, s observation) (Cha
 	if t.fromCRDs && isCRD(t.id) && s.full.GetDeletionTimestamp() == nil {
 		return p.updateDefinition(ctx, t, want, s.full)
 	}
-	return p.existing(ctx, t, want, s.full)
+	return p.decideExisting(ctx, t, want, s.full)
 }
 
-// making is a change that creates an object, as far as one knows.
-func (p *planning) making(t *target, want *unstructured.Unstructured) Change {
+// newObject is a change that creates an object, as far as one knows.
+func (p *planning) newObject(t *target, want *unstructured.Unstructured) Change {
 	c := p.change(t, Create)
-	c.Want = want
+	c.Desired = want
 	return c
 }
 
-// existing decides about an object that is there.
-func (p *planning) existing(ctx context.Context, t *target, want, live *unstructured.Unstructured) (Change, error) {
+// decideExisting decides about an object that is there.
+func (p *planning) decideExisting(ctx context.Context, t *target, want, live *unstructured.Unstructured) (Change, error) {
 	if c, ok := p.goingBack(t, want, live); ok {
 		if c.Action == Keep {
 			return c, nil
@@ -79,7 +79,7 @@ func (p *planning) existing(ctx context.Context, t *target, want, live *unstruct
 	}
 	if live.GetDeletionTimestamp() != nil {
 		c := p.change(t, Create)
-		c.Live, c.Want = live, want
+		c.Live, c.Desired = live, want
 		c.Reason = "the existing one is being deleted"
 		c.Unverified = "the server can't be asked while the existing one is being deleted"
 		c.execution = p.executionOf(t, write{verb: awaitGone, precondition: precondition{uid: live.GetUID()}}, write{verb: createObject})
@@ -92,7 +92,7 @@ func (p *planning) existing(ctx context.Context, t *target, want, live *unstruct
 // create asks the server about an object that seems not to be there.
 func (p *planning) create(ctx context.Context, t *target, want *unstructured.Unstructured, s observation) (Change, error) {
 	c := p.change(t, Create)
-	c.Want = want
+	c.Desired = want
 	c.execution = p.executionOf(t, write{verb: createObject})
 	t.progress.wasAbsent = s.absent
 	if p.a.opts.Gate == GateOff && s.absent {
@@ -106,22 +106,22 @@ func (p *planning) create(ctx context.Context, t *target, want *unstructured.Uns
 		c.Fields, err = p.rewritten(ctx, t, want, result)
 		return c, err
 	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
-		return p.unexpected(ctx, t, want, s)
+		return p.decideUnobserved(ctx, t, want, s)
 	case verify.MissingPermission(err) != nil && !s.absent && !s.forbidden:
 		found, err2 := p.observer.read(ctx, t)
 		if err2 != nil {
 			return Change{}, err2
 		}
 		if found.full != nil {
-			return p.existing(ctx, t, want, found.full)
+			return p.decideExisting(ctx, t, want, found.full)
 		}
 	}
 	return p.refused(ctx, t, want, c, err)
 }
 
-// unexpected is for an object that turned out to exist: without Helm's label,
+// decideUnobserved is for an object that turned out to exist: without Helm's label,
 // or made since we looked.
-func (p *planning) unexpected(ctx context.Context, t *target, want *unstructured.Unstructured, s observation) (Change, error) {
+func (p *planning) decideUnobserved(ctx context.Context, t *target, want *unstructured.Unstructured, s observation) (Change, error) {
 	if s.forbidden {
 		return Change{}, rejectf(t.id, t.source, "", "permit the account deployer runs as to get "+t.mapping.Resource.Resource,
 			"exists and may not be read, so that nobody can tell whose it is")
@@ -138,7 +138,7 @@ func (p *planning) unexpected(ctx context.Context, t *target, want *unstructured
 	if found.full == nil {
 		return Change{}, rejectf(t.id, t.source, "", "try again", "is being created or deleted by somebody else at this moment")
 	}
-	return p.existing(ctx, t, want, found.full)
+	return p.decideExisting(ctx, t, want, found.full)
 }
 
 // refused decides what a refusal of a dry run means for the plan.
@@ -151,9 +151,9 @@ func (p *planning) refused(ctx context.Context, t *target, want *unstructured.Un
 	case verdict == verify.Forbidden:
 		return p.estimate(t, c, verify.MissingPermission(err)), nil
 	case t.unconverted(err):
-		return p.postpone(t, p.making(t, want), t.unconvertedYet()), nil
+		return p.postpone(t, p.newObject(t, want), t.unconvertedYet()), nil
 	case p.arrivals.kindChanges(t) && !apierrors.IsForbidden(err):
-		return p.making(t, want), nil // put off by decide
+		return p.newObject(t, want), nil // put off by decide
 	case verdict == verify.Vanished && c.Live != nil && t.progress.attempts < maxAttempts:
 		// It has gone since we looked: a Job by its TTL.
 		t.progress.attempts++
@@ -201,7 +201,7 @@ func (p *planning) normalise(ctx context.Context, t *target) (*unstructured.Unst
 		p.warnings.add(t.id, t.source, "metadata.annotations[%s] is %q, which nobody knows: use keep", KeepAnnotation, policy[KeepAnnotation])
 	}
 	if res.Strange {
-		t.manifestHash = "" // no mark: the kind may come to have what is dropped now
+		t.manifestHash = "" // no fingerprint: the kind may come to have what is dropped now
 	}
 	if !t.fromCRDs {
 		p.a.owner.stamp(res.Object)

@@ -43,7 +43,7 @@ func (p *pruner) inDeletionOrder(ctx context.Context, changes []Change, list []o
 	var out []Change
 	for _, d := range ordering.Deletions(nodes, first, func(i int) bool { return changes[i].Action == Delete }) {
 		c := changes[d.Node]
-		c.Weight, c.turn, c.behind = nodes[d.Node].Weight, d.Turn, d.Behind
+		c.Weight, c.turn, c.waitsForGone = nodes[d.Node].Weight, d.Turn, d.Behind
 		c.After = append(c.After, d.Dependencies...)
 		out = append(out, c)
 	}
@@ -91,7 +91,7 @@ func (l *deletionRun) turn(ctx context.Context, group []Change) (free []Change, 
 	for _, c := range group {
 		l.asked[c.ID] = c
 		var why error
-		for _, id := range c.behind {
+		for _, id := range c.waitsForGone {
 			if err := l.left[id]; err != nil {
 				why = fmt.Errorf("%s goes first, and is still there: %w", id, err)
 				break
@@ -110,7 +110,7 @@ func (l *deletionRun) turn(ctx context.Context, group []Change) (free []Change, 
 func (l *deletionRun) await(ctx context.Context, group []Change) {
 	var ids []kube.ID
 	for _, c := range group {
-		for _, id := range c.behind {
+		for _, id := range c.waitsForGone {
 			if _, known := l.left[id]; !known && !slices.Contains(ids, id) {
 				ids = append(ids, id)
 			}

@@ -29,14 +29,14 @@ const (
 
 // A Drift is how the cluster differs from what a release last applied.
 type Drift struct {
-	Objects   []Drifted // those that differ, by name
-	Same      int       // objects that don't
-	Estimated int       // of these, as far as it can be told without the server's dry run
+	Objects   []DriftedObject // those that differ, by name
+	Same      int             // objects that don't
+	Estimated int             // of these, as far as it can be told without the server's dry run
 	Warnings  []Warning
 }
 
-// Drifted is one object that isn't as it was applied.
-type Drifted struct {
+// DriftedObject is one object that isn't as it was applied.
+type DriftedObject struct {
 	ID     kube.ID
 	Source string // template; empty when unknown
 	State  DriftState
@@ -98,7 +98,7 @@ func (a *Applier) Drift(ctx context.Context, req Request, base int) (*Drift, err
 	if err := d.addExtras(ctx); err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(d.out.Objects, func(a, b Drifted) int { return strings.Compare(a.ID.String(), b.ID.String()) })
+	slices.SortStableFunc(d.out.Objects, func(a, b DriftedObject) int { return strings.Compare(a.ID.String(), b.ID.String()) })
 	for _, w := range d.warnings.sorted() {
 		if w.ID == (kube.ID{}) { // of the manifest's own, its deployment has told
 			d.out.Warnings = append(d.out.Warnings, w)
@@ -124,7 +124,7 @@ func (a *Applier) beginInspection(ctx context.Context, req Request, base int) (*
 		opts.Conflicts = Take
 	}
 	ran := req.Hooks
-	req.Marks, req.Hooks = nil, nil // marks prove that our fields are as they were, not that none came
+	req.Fingerprints, req.Hooks = nil, nil // marks prove that our fields are as they were, not that none came
 	p, crds, mains, _, err := New(a.cluster, a.owner, opts).prepare(ctx, req)
 	if err != nil {
 		return nil, err
@@ -157,7 +157,7 @@ func (d *inspection) inspectAll(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	found := make([]Drifted, len(targets))
+	found := make([]DriftedObject, len(targets))
 	err = d.a.each(ctx, len(targets), func(i int) error {
 		t, s := targets[i], seen[targets[i].id]
 		if s.full == nil && !s.absent && !s.forbidden { // not in a list of what has Helm's label
@@ -191,9 +191,9 @@ func (d *inspection) inspectAll(ctx context.Context) error {
 }
 
 // inspect compares one object.
-func (d *inspection) inspect(ctx context.Context, t *target, s observation) (Drifted, error) {
+func (d *inspection) inspect(ctx context.Context, t *target, s observation) (DriftedObject, error) {
 	if t.fromCRDs && d.a.opts.CRDs == CreateCRDs && s.full != nil {
-		return Drifted{ID: t.id, State: Changed}, nil // whatever is in it is left
+		return DriftedObject{ID: t.id, State: Changed}, nil // whatever is in it is left
 	}
 	o, c, err := d.reapply(ctx, t, s)
 	if err == nil && o.State == Changed {
@@ -204,7 +204,7 @@ func (d *inspection) inspect(ctx context.Context, t *target, s observation) (Dri
 
 // reapply tells what becomes of an object when it is applied again; of one that can't
 // be compared field by field, its state only.
-func (d *inspection) reapply(ctx context.Context, t *target, s observation) (Drifted, Change, error) {
+func (d *inspection) reapply(ctx context.Context, t *target, s observation) (DriftedObject, Change, error) {
 	o := d.stateOf(t, s)
 	if o.State != Changed {
 		return o, Change{}, nil
@@ -223,8 +223,8 @@ func (d *inspection) reapply(ctx context.Context, t *target, s observation) (Dri
 
 // stateOf tells of an object as a whole; Changed where its fields have to be
 // compared.
-func (d *inspection) stateOf(t *target, s observation) Drifted {
-	o := Drifted{ID: t.id, Source: t.source, State: Changed, Live: s.full, Want: t.obj}
+func (d *inspection) stateOf(t *target, s observation) DriftedObject {
+	o := DriftedObject{ID: t.id, Source: t.source, State: Changed, Live: s.full, Want: t.obj}
 	switch {
 	case s.forbidden:
 		o.State, o.Unverified = Unknown, "this account may not read it"
@@ -276,7 +276,7 @@ func (d *inspection) predict(ctx context.Context, t *target, live *unstructured.
 // estimateLocally is predict without asking the server.
 func (p *planning) estimateLocally(ctx context.Context, t *target, want, live *unstructured.Unstructured) (Change, error) {
 	c := p.change(t, Update)
-	c.Live, c.Want = live, want
+	c.Live, c.Desired = live, want
 	cmp, err := p.compare(ctx, t, want.DeepCopy(), live)
 	if err == nil {
 		err = p.yieldScale(ctx, t, cmp, &c)
@@ -289,17 +289,17 @@ func (p *planning) estimateLocally(ctx context.Context, t *target, want, live *u
 		}
 	}
 	if err == nil {
-		err = cmp.settle(false, p.a.opts.RevertManual, p.served(ctx, t))
+		err = cmp.migrateAndPredict(false, p.a.opts.RevertManual, p.served(ctx, t))
 	}
 	if err != nil {
 		return c, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
 	}
-	c.Want, c.Result = cmp.want, cmp.predicted
+	c.Desired, c.Result = cmp.desired, cmp.predicted
 	diff, err := cmp.differences(c.Result)
 	if err != nil {
 		return c, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
 	}
-	c.Fields = compare.States{Before: live, After: c.Result, Desired: c.Want, Managed: cmp.entries}.Fields(diff)
+	c.Fields = compare.States{Before: live, After: c.Result, Desired: c.Desired, Managed: cmp.entries}.Fields(diff)
 	return c, nil
 }
 
@@ -307,7 +307,7 @@ func (p *planning) estimateLocally(ctx context.Context, t *target, want, live *u
 // and they with it.
 func (d *inspection) addUnresolvable() {
 	for _, r := range d.resolver.rejected {
-		o := Drifted{ID: r.ID, Source: r.Source, State: Missing, Origin: Deleted, Reason: r.Err.Error()}
+		o := DriftedObject{ID: r.ID, Source: r.Source, State: Missing, Origin: Deleted, Reason: r.Err.Error()}
 		var unknown *kube.NoKindError
 		if !errors.As(r.Err, &unknown) {
 			o.State, o.Origin, o.Unverified = Unknown, "", r.Err.Error()
@@ -323,10 +323,10 @@ func (d *inspection) addExtras(ctx context.Context) error {
 		return err
 	}
 	for _, c := range left {
-		if c.Action != Delete && !c.Again {
+		if c.Action != Delete && !c.RevisitNextRelease {
 			continue // it is meant to stay, or belongs to somebody else by now
 		}
-		o := Drifted{ID: c.ID, Source: c.Source, State: Extra, Origin: FailedRelease, Reason: c.Reason, Live: c.Live, Expected: c.Action == Keep}
+		o := DriftedObject{ID: c.ID, Source: c.Source, State: Extra, Origin: FailedRelease, Reason: c.Reason, Live: c.Live, Expected: c.Action == Keep}
 		if c.Live == nil {
 			o.State, o.Origin, o.Unverified, o.Reason = Unknown, "", c.Reason, ""
 		}

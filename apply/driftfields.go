@@ -67,10 +67,10 @@ func (l *fieldList) addChange(f FieldChange) {
 
 // isOwnershipMark tells whether a field is what we write on every object.
 func (l *fieldList) isOwnershipMark(path fieldpath.Path) bool {
-	if l.c.Want == nil || len(path) == 0 || path[0].FieldName == nil || *path[0].FieldName != "metadata" {
+	if l.c.Desired == nil || len(path) == 0 || path[0].FieldName == nil || *path[0].FieldName != "metadata" {
 		return false
 	}
-	_, ok := fields.Value(l.c.Want.Object, path)
+	_, ok := fields.Value(l.c.Desired.Object, path)
 	return ok
 }
 
@@ -202,8 +202,8 @@ func (l *fieldList) isAddition(path fieldpath.Path) bool {
 	if _, there := fields.Value(l.c.Live.Object, path); !there {
 		return false
 	}
-	if l.c.Want != nil {
-		if _, stated := fields.Value(l.c.Want.Object, path); stated {
+	if l.c.Desired != nil {
+		if _, stated := fields.Value(l.c.Desired.Object, path); stated {
 			return false
 		}
 	}

@@ -40,10 +40,10 @@ func (p *planning) noteDoubled(ctx context.Context, t *target, res manifest.Resu
 
 // whole makes of what an apply would come to what is to be written.
 func (u *updating) whole() {
-	putDoubled(u.want.Object, u.t.whole.once.Object, u.cmp.predicted.Object)
-	want := u.cmp.want.DeepCopy()
+	putDoubled(u.want.Object, u.t.whole.once.Object, u.comparison.predicted.Object)
+	want := u.comparison.desired.DeepCopy()
 	putDoubled(u.want.Object, u.t.whole.once.Object, want.Object)
-	u.c.Want, u.c.TakenFrom = want, nil
+	u.change.Desired, u.change.TakenFrom = want, nil
 }
 
 // putDoubled replaces the lists in onto of which full has more items than once.

@@ -75,7 +75,7 @@ func (a *Applier) recreatedObjects(ctx context.Context, gone []deletedObject) ([
 		if meta == nil || meta.UID == d.uid {
 			return // gone, or on its way
 		}
-		if c := d.pruner.judge(d.orphan, meta); c.Action == Delete && c.execution != nil {
+		if c := d.pruner.decideOrphan(d.orphan, meta); c.Action == Delete && c.execution != nil {
 			mu.Lock()
 			defer mu.Unlock()
 			out = append(out, c)

@@ -26,23 +26,23 @@ const (
 )
 
 // A Question is about the fields of one object that a revision has applied.
-type Question struct {
-	Applied Request // as for Drift
-	Base    int     // the revision
-	Stored  []Past  // all revisions there are, oldest first; hooks are among their objects
-	Object  string  // KIND/NAME, as people write it
-	Field   string  // a path; empty for all fields but status, names and what servers keep
+type ExplainRequest struct {
+	Applied Request    // as for Drift
+	Base    int        // the revision
+	Stored  []Revision // all revisions there are, oldest first; hooks are among their objects
+	Object  string     // KIND/NAME, as people write it
+	Field   string     // a path; empty for all fields but status, names and what servers keep
 }
 
 // An Explanation is who has made an object what it is.
 type Explanation struct {
-	Object Drifted // its State is Changed, or says why there are no fields
-	Fields []FieldExplained
+	Object DriftedObject // its State is Changed, or says why there are no fields
+	Fields []FieldExplanation
 }
 
-// A FieldExplained is one field: its value, who owns it, who has stated it, and
+// A FieldExplanation is one field: its value, who owns it, who has stated it, and
 // what an upgrade with the same manifest would make of it.
-type FieldExplained struct {
+type FieldExplanation struct {
 	Path  string
 	Names []string
 	Is    any // nil when the object lacks it
@@ -118,7 +118,7 @@ func (e *NoFieldError) Hint() string {
 // Explain finds out who has made an object of a release what it is. It goes the
 // way of Drift and changes nothing. The error is a *NoObjectError or a
 // *NoFieldError when there is no such thing.
-func (a *Applier) Explain(ctx context.Context, q Question) (*Explanation, error) {
+func (a *Applier) Explain(ctx context.Context, q ExplainRequest) (*Explanation, error) {
 	query, err := fields.ParseQuery(q.Field)
 	if err != nil {
 		return nil, err
@@ -184,7 +184,7 @@ type fieldExplainer struct {
 	leaves  *fieldpath.Set
 }
 
-func (d *inspection) newExplainer(ctx context.Context, t *target, c Change, stored []Past) (*fieldExplainer, error) {
+func (d *inspection) newExplainer(ctx context.Context, t *target, c Change, stored []Revision) (*fieldExplainer, error) {
 	failed := func(err error) error {
 		return &ObjectError{ID: t.id, Source: t.source, Doing: "explaining", Err: err}
 	}
@@ -213,8 +213,8 @@ func (d *inspection) newExplainer(ctx context.Context, t *target, c Change, stor
 	if err != nil {
 		return nil, err
 	}
-	said := past.objects[t.id]
-	history := d.historyOf(ctx, t, conv, said)
+	declared := past.objects[t.id]
+	history := d.historyOf(ctx, t, conv, declared)
 	for _, r := range stored {
 		one, source := revision{number: r.Revision}, ""
 		for _, h := range history {
@@ -222,7 +222,7 @@ func (d *inspection) newExplainer(ctx context.Context, t *target, c Change, stor
 				one = h
 			}
 		}
-		for _, s := range said {
+		for _, s := range declared {
 			if s.revision == r.Revision {
 				source = s.source
 			}
@@ -233,8 +233,8 @@ func (d *inspection) newExplainer(ctx context.Context, t *target, c Change, stor
 }
 
 // fieldsNamed explains the fields that a query names.
-func (x *fieldExplainer) fieldsNamed(query fields.Query, asked string) ([]FieldExplained, error) {
-	var out []FieldExplained
+func (x *fieldExplainer) fieldsNamed(query fields.Query, asked string) ([]FieldExplanation, error) {
+	var out []FieldExplanation
 	var near *NoFieldError
 	far := 0
 	x.leaves.Iterate(func(path fieldpath.Path) {
@@ -269,8 +269,8 @@ func isIdentity(path fieldpath.Path) bool {
 	return false
 }
 
-func (x *fieldExplainer) explain(path fieldpath.Path) FieldExplained {
-	f := FieldExplained{Path: fields.String(path), Names: fields.Names(path)}
+func (x *fieldExplainer) explain(path fieldpath.Path) FieldExplanation {
+	f := FieldExplanation{Path: fields.String(path), Names: fields.Names(path)}
 	f.Is, f.Has = fields.Value(x.c.Live.Object, path)
 	for _, e := range x.entries {
 		// Who owns a map without what is in it doesn't own this.
@@ -306,7 +306,7 @@ func (x *fieldExplainer) outcomeOf(path fieldpath.Path) Outcome {
 	is, has := fields.Value(x.c.Live.Object, path)
 	will, stays := fields.Value(x.c.Result.Object, path)
 	_, stated := fields.Value(x.t.obj.Object, path)
-	_, sent := fields.Value(x.c.Want.Object, path)
+	_, sent := fields.Value(x.c.Desired.Object, path)
 	switch {
 	case has && !stays:
 		return Dropped
@@ -321,7 +321,7 @@ func (x *fieldExplainer) outcomeOf(path fieldpath.Path) Outcome {
 }
 
 // attributeRevision finds the revision that first gave a field the value it has.
-func (x *fieldExplainer) attributeRevision(f *FieldExplained, path fieldpath.Path) {
+func (x *fieldExplainer) attributeRevision(f *FieldExplanation, path fieldpath.Path) {
 	i := x.sourceOf(f, path)
 	if i < 0 {
 		return
@@ -335,7 +335,7 @@ func (x *fieldExplainer) attributeRevision(f *FieldExplained, path fieldpath.Pat
 
 // sourceOf is the place of the stored revision that a value comes from: the
 // deployed one if it states it, else the newest one that does; -1 for none.
-func (x *fieldExplainer) sourceOf(f *FieldExplained, path fieldpath.Path) int {
+func (x *fieldExplainer) sourceOf(f *FieldExplanation, path fieldpath.Path) int {
 	best := -1
 	for i, r := range x.stored {
 		if x.isStatedIn(i, f, path) {
@@ -350,11 +350,11 @@ func (x *fieldExplainer) sourceOf(f *FieldExplained, path fieldpath.Path) int {
 
 // isStatedIn tells whether a stored revision states the value that a field has: the
 // same, or what the deployed one states where the server takes that for the same.
-func (x *fieldExplainer) isStatedIn(i int, f *FieldExplained, path fieldpath.Path) bool {
+func (x *fieldExplainer) isStatedIn(i int, f *FieldExplanation, path fieldpath.Path) bool {
 	said, ok := fields.Value(x.stored[i].obj, path)
 	if !ok {
 		return false
 	}
-	sent, kept := fields.Value(x.c.Want.Object, path)
+	sent, kept := fields.Value(x.c.Desired.Object, path)
 	return equalJSON(said, f.Is) || f.Outcome == Kept && kept && equalJSON(said, sent)
 }

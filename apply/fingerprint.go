@@ -14,19 +14,19 @@ import (
 	"deployer/apply/ownership"
 )
 
-// Marks returns what to remember of changes that have been carried out or
+// Fingerprints returns what to remember of changes that have been carried out or
 // needed nothing, by Key. It reads nothing.
 //
-// A mark proves that an object is what it would be after applying the same
+// A fingerprint proves that an object is what it would be after applying the same
 // manifest again, because whoever changes a field that we own takes it out of
 // our entry in managedFields, and another apply under our name moves the
 // entry's time. It doesn't prove that for an object in which something was left
 // to others: that gets none.
-func (a *Applier) Marks(changes []Change) map[string]Mark {
-	out := map[string]Mark{}
+func (a *Applier) Fingerprints(changes []Change) map[string]Fingerprint {
+	out := map[string]Fingerprint{}
 	for _, c := range changes {
-		if c.mark.Print != "" {
-			out[Key(c.ID)] = c.mark
+		if c.fingerprint.Print != "" {
+			out[Key(c.ID)] = c.fingerprint
 			continue
 		}
 		if c.manifestHash == "" || c.contested() {
@@ -40,7 +40,7 @@ func (a *Applier) Marks(changes []Change) map[string]Mark {
 			continue
 		}
 		if print := printOf(c.manifestHash, obj); print != "" {
-			out[Key(c.ID)] = Mark{UID: string(obj.GetUID()), Print: print}
+			out[Key(c.ID)] = Fingerprint{UID: string(obj.GetUID()), Print: print}
 		}
 	}
 	return out
@@ -57,7 +57,7 @@ func (c Change) contested() bool {
 
 // printOf is the fingerprint of an object under a manifest's hash; empty when
 // its metadata prove nothing: without an entry of ours, or with entries that
-// would have to be folded into it.
+// would have to be migrated into it.
 //
 // Objects that count generations have theirs in it, and what we state of their
 // metadata, whose changes don't count: an entry's time has a grain of a second,
@@ -88,10 +88,10 @@ func printOf(raw string, obj metav1.Object) string {
 	return base64.RawStdEncoding.EncodeToString(h.Sum(nil)[:12])
 }
 
-// proves says that a mark and an object's metadata together show that there is
+// proves says that a fingerprint and an object's metadata together show that there is
 // nothing to do for t.
 func (p *planning) proves(t *target, meta metav1.Object) bool {
-	mark, ok := p.req.Marks[Key(t.id)]
+	mark, ok := p.req.Fingerprints[Key(t.id)]
 	if !ok || meta.GetDeletionTimestamp() != nil || mark.UID != string(meta.GetUID()) {
 		return false
 	}
@@ -106,11 +106,11 @@ func (p *planning) proves(t *target, meta metav1.Object) bool {
 
 // statedMetadata is what an entry of ours says of an object's metadata, and the
 // values these fields have.
-func statedMetadata(mine *metav1.ManagedFieldsEntry, obj metav1.Object) string {
+func statedMetadata(ours *metav1.ManagedFieldsEntry, obj metav1.Object) string {
 	var stated struct {
 		Metadata map[string]map[string]any `json:"f:metadata"`
 	}
-	if err := json.Unmarshal(mine.FieldsV1.GetRawBytes(), &stated); err != nil {
+	if err := json.Unmarshal(ours.FieldsV1.GetRawBytes(), &stated); err != nil {
 		return obj.GetResourceVersion() // nothing is known of it: the strictest proof
 	}
 	out := map[string]any{}

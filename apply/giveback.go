@@ -34,10 +34,10 @@ func (o *Provenance) adopter() string {
 	return fmt.Sprintf("revision %d, which failed", o.Adopted.Revision)
 }
 
-// judgeAdopted decides about what is there of an orphan that only unsuccessful
+// decideAdoptedOrphan decides about what is there of an orphan that only unsuccessful
 // runs have adopted; false when it is none of these. It is never deleted: nobody
 // can tell what its owner has in it.
-func (p *pruner) judgeAdopted(o orphan, meta *metav1.PartialObjectMetadata, c *Change) bool {
+func (p *pruner) decideAdoptedOrphan(o orphan, meta *metav1.PartialObjectMetadata, c *Change) bool {
 	from := p.past.provenance[o.id]
 	if from.describes(meta) {
 		c.Provenance = from
@@ -52,7 +52,7 @@ func (p *pruner) judgeAdopted(o orphan, meta *metav1.PartialObjectMetadata, c *C
 	case meta.DeletionTimestamp != nil, !ours && !isUnfinished(from, meta):
 		return false // and belongs to whom it says
 	case len(p.unlisted) > 0 && !p.req.Uninstall && !p.a.opts.PartialDiscovery:
-		c.Again = true
+		c.RevisitNextRelease = true
 		c.Reason = "the API server can't list " + strings.Join(p.unlisted, ", ") + ", so the chart may have rendered less than it should"
 		return true
 	}
@@ -249,8 +249,8 @@ func (r *returning) withoutAdded(conv managedfields.TypeConverter, live *typed.T
 		return live, err
 	}
 	entries := slices.DeleteFunc(slices.Clone(r.entries), isOurs)
-	mine := ownership.Entry{Manager: Manager, Operation: metav1.ManagedFieldsOperationApply}
-	entries = append(entries, mine.With(r.ours.Intersection(added)))
+	ours := ownership.Entry{Manager: Manager, Operation: metav1.ManagedFieldsOperationApply}
+	entries = append(entries, ours.With(r.ours.Intersection(added)))
 	nothing := &unstructured.Unstructured{Object: map[string]any{"apiVersion": r.live.GetAPIVersion(), "kind": r.live.GetKind()}}
 	nothing.SetName(r.live.GetName())
 	if ns := r.live.GetNamespace(); ns != "" {

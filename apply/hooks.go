@@ -28,8 +28,8 @@ import (
 // when it is a Job or Pod that is still at work, or when it was made for the
 // same attempt and hasn't failed. An attempt is any name without a dot; two
 // with no name are different ones.
-func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, past []Past, attempt string) (*unstructured.Unstructured, error) {
-	p, _, _, hooks, err := a.prepare(ctx, Request{Hooks: []kube.Manifest{m}, Past: hooksOf(past)})
+func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, past []Revision, attempt string) (*unstructured.Unstructured, error) {
+	p, _, _, hooks, err := a.prepare(ctx, Request{Hooks: []kube.Manifest{m}, Revisions: hooksOf(past)})
 	if err != nil {
 		return nil, err
 	}
@@ -66,7 +66,7 @@ func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, past []Past, 
 
 // hooksOf is past without its objects: indexing all of them for each hook would
 // take long.
-func hooksOf(past []Past) []Past {
+func hooksOf(past []Revision) []Revision {
 	out := slices.Clone(past)
 	for i := range out {
 		out[i].Objects = nil
@@ -91,8 +91,8 @@ func (p *planning) inTheWay(ctx context.Context, t *target, run hookRun) (*unstr
 	if live == nil {
 		return nil, nil
 	}
-	mine := ownerOf(live) == p.a.owner && live.GetDeletionTimestamp() == nil
-	if mine && run.continues(live) {
+	ours := ownerOf(live) == p.a.owner && live.GetDeletionTimestamp() == nil
+	if ours && run.continues(live) {
 		return live, nil
 	}
 	if live.GetDeletionTimestamp() == nil {
@@ -214,12 +214,12 @@ func annotate(obj *unstructured.Unstructured, key, value string) {
 	obj.SetAnnotations(a)
 }
 
-// judgeHooks asks the server whether it would create the hooks.
-func (p *planning) judgeHooks(ctx context.Context, hooks []*target) ([]Change, []Rejection, error) {
+// decideHooks asks the server whether it would create the hooks.
+func (p *planning) decideHooks(ctx context.Context, hooks []*target) ([]Change, []Rejection, error) {
 	changes := make([]Change, len(hooks))
 	rejections := make([]Rejection, len(hooks))
 	err := p.a.each(ctx, len(hooks), func(i int) error {
-		c, err := p.judgeHook(ctx, hooks[i])
+		c, err := p.decideHook(ctx, hooks[i])
 		if rejected := (*Rejection)(nil); errors.As(err, &rejected) {
 			rejections[i] = *rejected
 			return nil
@@ -245,13 +245,13 @@ func (p *planning) judgeHooks(ctx context.Context, hooks []*target) ([]Change, [
 	return changes, bad, nil
 }
 
-func (p *planning) judgeHook(ctx context.Context, t *target) (Change, error) {
+func (p *planning) decideHook(ctx context.Context, t *target) (Change, error) {
 	c := p.change(t, Create)
 	want, err := p.normalise(ctx, t)
 	if err != nil {
 		return c, err
 	}
-	c.Want, c.manifestHash = want, ""
+	c.Desired, c.manifestHash = want, ""
 	if d := p.arrivals.deferralOf(t); d != nil {
 		c.Deferral, c.Unverified = d, d.Reason
 		return c, p.permissions.checkInside(ctx, &c, t)
@@ -302,7 +302,7 @@ func (p *planning) replaceable(ctx context.Context, t *target, c *Change) (*unst
 	if err := p.permissions.check(ctx, c, "delete", t.mapping); err != nil {
 		return nil, err
 	}
-	return p.rehearse(ctx, t, c.Want)
+	return p.rehearse(ctx, t, c.Desired)
 }
 
 // needsComing says that admission misses a ServiceAccount of this release.

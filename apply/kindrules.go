@@ -65,7 +65,7 @@ func isSubject(us authenticationv1.UserInfo, subject map[string]any) bool {
 // staysHeadless says that a chart drops the clusterIP: None of a Service. The API
 // server takes that for no word about the address, and keeps it.
 func (u *updating) staysHeadless() bool {
-	if u.t.id.Group != "" || u.t.id.Kind != "Service" || !u.cmp.folded.Ours.Has(fieldpath.MakePathOrDie("spec", "clusterIP")) {
+	if u.t.id.Group != "" || u.t.id.Kind != "Service" || !u.comparison.migrated.Ours.Has(fieldpath.MakePathOrDie("spec", "clusterIP")) {
 		return false
 	}
 	live, _, _ := unstructured.NestedString(u.live.Object, "spec", "clusterIP")

@@ -31,10 +31,10 @@ type place struct {
 // An observer reads the objects of a release from the cluster, by as few requests
 // as it takes.
 type observer struct {
-	a        *Applier
-	arrivals *arrivals
-	warnings *warnings
-	marks    map[string]Mark // of the last record, by Key
+	a            *Applier
+	arrivals     *arrivals
+	warnings     *warnings
+	fingerprints map[string]Fingerprint // of the last record, by Key
 
 	mu         sync.Mutex
 	unlistable map[place]bool // where the account may not list
@@ -43,7 +43,7 @@ type observer struct {
 // fewer objects of a kind than this are read one by one.
 const worthListing = 3
 
-// observe reads the metadata of objects that have marks, and finds out cheaply
+// observe reads the metadata of objects that have fingerprints, and finds out cheaply
 // about the others: by one list of all objects that carry Helm's label for
 // each kind and namespace. What isn't in the list may still be there without
 // the label; nothing has been read of it yet.
@@ -99,10 +99,10 @@ func (o *observer) observe(ctx context.Context, targets []*target) (map[kube.ID]
 	})
 }
 
-// observeOne reads one object: its metadata if its mark may prove enough.
+// observeOne reads one object: its metadata if its fingerprint may prove enough.
 func (o *observer) observeOne(ctx context.Context, t *target) (observation, error) {
 	ctx = o.warnings.hear(ctx, t)
-	if _, marked := o.marks[Key(t.id)]; !marked || len(t.turn.converter) > 0 {
+	if _, marked := o.fingerprints[Key(t.id)]; !marked || len(t.turn.converter) > 0 {
 		return o.read(ctx, t)
 	}
 	meta, err := o.a.getMeta(ctx, t.mapping, t.id)

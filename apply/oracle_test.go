@@ -199,7 +199,7 @@ func (s *story) interrupted(chart string, l *lot) string {
 			}
 		})
 	}
-	s.marks = a.Marks(done)
+	s.marks = a.Fingerprints(done)
 	s.record("failed", chart)
 	return fmt.Sprintf("%d of %d changes", len(done), all)
 }

@@ -77,7 +77,7 @@ func (o *releaseOrder) read(ctx context.Context, i int, crds, hooks []*target) e
 		if err != nil {
 			return &ObjectError{ID: t.id, Source: t.source, Doing: "looking for what is named by " + r.Annotation + " of", Err: err}
 		}
-		found := o.fitting(r, kinds, t)
+		found := o.referencedObjects(r, kinds, t)
 		switch {
 		case len(found) > 1 && !r.Loose:
 			o.refuse(t, r.String()+" may be "+o.names(found), "write the group before the kind, or the namespace before the name")
@@ -132,9 +132,9 @@ func (o *releaseOrder) addConversions() {
 		if service < 0 {
 			continue
 		}
-		behind := o.behind(o.targets[service])
+		workloads := o.selectedWorkloads(o.targets[service])
 		converter := []kube.ID{id}
-		for _, j := range behind {
+		for _, j := range workloads {
 			converter = append(converter, o.targets[j].id)
 		}
 		o.p.arrivals.expect(converter...)
@@ -146,15 +146,15 @@ func (o *releaseOrder) addConversions() {
 			if o.nodes[i].Weight != nil || t.deferral.waitsFor(t.definition()) && t.mapping.GVK.Version == stored {
 				continue
 			}
-			for _, j := range behind {
+			for _, j := range workloads {
 				o.nodes[i].Edges = append(o.nodes[i].Edges, ordering.Edge{To: j, State: ordering.Ready, Implied: true, Reason: "which converts its kind"})
 			}
 		}
 	}
 }
 
-// behind are the workloads of the release whose pods a Service selects.
-func (o *releaseOrder) behind(service *target) []int {
+// selectedWorkloads are the workloads of the release whose pods a Service selects.
+func (o *releaseOrder) selectedWorkloads(service *target) []int {
 	selector, _, _ := unstructured.NestedStringMap(service.obj.Object, "spec", "selector")
 	var out []int
 	for i, t := range o.targets {
@@ -167,8 +167,8 @@ func (o *releaseOrder) behind(service *target) []int {
 	return out
 }
 
-// fitting are the objects of the release that a reference of t names.
-func (o *releaseOrder) fitting(r annotation.Dependency, kinds []kube.Mapping, t *target) []int {
+// referencedObjects are the objects of the release that a reference of t names.
+func (o *releaseOrder) referencedObjects(r annotation.Dependency, kinds []kube.Mapping, t *target) []int {
 	var out []int
 	for j, other := range o.targets {
 		if ordering.Matches(r, other.id, other.mapping.GVK, kinds, o.p.space(t.id)) && !(r.Loose && other == t) {

@@ -131,7 +131,7 @@ func TestPruneOfWhatMayNotBeRead(t *testing.T) {
 	s.as(s.c.User(t, s.ns, kubetest.Rule("apps", "*", "deployments")))
 	p := s.plan(small[strings.Index(small, "apiVersion: apps/v1"):])
 	s.expect(p, "create Deployment/web", "keep ConfigMap/a", "keep ConfigMap/b")
-	if c := change(t, p, "ConfigMap", "a"); !c.Again {
+	if c := change(t, p, "ConfigMap", "a"); !c.RevisitNextRelease {
 		t.Errorf("not remembered: %+v", c)
 	}
 }

@@ -65,7 +65,7 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 		p.arrivals.expectFrom(first)
 	}
 	plan := &Plan{}
-	verdicts, refused, err := p.judgeHooks(ctx, hooks)
+	verdicts, refused, err := p.decideHooks(ctx, hooks)
 	if err != nil {
 		return nil, err
 	}
@@ -119,11 +119,11 @@ func (a *Applier) begin(ctx context.Context, req Request) (p *planning, crds []*
 		definitions: definitions,
 		schemas:     newSchemas(a, definitions),
 		arrivals:    arrivals,
-		observer:    &observer{a: a, arrivals: arrivals, warnings: warned, marks: req.Marks, unlistable: map[place]bool{}},
+		observer:    &observer{a: a, arrivals: arrivals, warnings: warned, fingerprints: req.Fingerprints, unlistable: map[place]bool{}},
 		permissions: &permissions{a: a},
 		warnings:    warned,
 	}
-	if p.past, err = p.resolver.index(ctx, req.Past); err != nil {
+	if p.past, err = p.resolver.index(ctx, req.Revisions); err != nil {
 		return nil, nil, err
 	}
 	p.autoscalers = &autoscalers{a: a, past: p.past, wanted: p.wanted, warnings: warned}
@@ -220,7 +220,7 @@ func (p *planning) decideAll(ctx context.Context, targets []*target) ([]Rejectio
 			rejections[i] = *rejected
 			return nil
 		}
-		c.Want = p.a.shared.of(c.Want)
+		c.Desired = p.a.shared.of(c.Desired)
 		t.decided = &c
 		return err
 	})
@@ -230,12 +230,12 @@ func (p *planning) decideAll(ctx context.Context, targets []*target) ([]Rejectio
 	return p.gate(open, rejections), nil
 }
 
-// recognised is the change of an object whose mark proves that it needs none.
+// recognised is the change of an object whose fingerprint proves that it needs none.
 func (p *planning) recognised(t *target, meta *metav1.PartialObjectMetadata) *Change {
 	key := Key(t.id)
-	c := &Change{ID: t.id, Source: t.source, Action: None, Live: metaOnly(meta, t.mapping), Provenance: p.provenanceOf(t, meta, false), mark: p.req.Marks[key]}
-	if b, ok := p.req.Brought[key]; ok && t.fromCRDs {
-		c.was = &b // as nobody has written it since
+	c := &Change{ID: t.id, Source: t.source, Action: None, Live: metaOnly(meta, t.mapping), Provenance: p.provenanceOf(t, meta, false), fingerprint: p.req.Fingerprints[key]}
+	if b, ok := p.req.Contributions[key]; ok && t.fromCRDs {
+		c.previousContribution = &b // as nobody has written it since
 	}
 	return c
 }

@@ -143,7 +143,7 @@ func (o *Provenance) clone() *Provenance {
 // noteProvenance works out from the revisions where objects came from. Each says it
 // of what it had; a successful one of another tool makes its objects the
 // release's, and what was uninstalled is over.
-func (p *past) noteProvenance(r Past, had []kube.ID) {
+func (p *past) noteProvenance(r Revision, had []kube.ID) {
 	if r.Status == "uninstalled" {
 		p.provenance, p.since = map[kube.ID]*Provenance{}, r.Revision
 		return
@@ -185,9 +185,9 @@ func (u *updating) rememberPrior(c *Change, diff *typed.Comparison, result *unst
 	prior := &c.Provenance.Adopted.Prior
 	over := diff.Modified.Union(diff.Removed)
 	if _, ok := u.live.GetAnnotations()[kube.LastAppliedAnnotation]; ok && tookFrom(c.TakenFrom, "kubectl-client-side-apply") {
-		over.Insert(fieldpath.MakePathOrDie("metadata", "annotations", kube.LastAppliedAnnotation)) // see takeOver
+		over.Insert(fieldpath.MakePathOrDie("metadata", "annotations", kube.LastAppliedAnnotation)) // see ownership.Migrate
 	}
-	if err := u.cmp.extend(prior, u.live, over, result); err != nil {
+	if err := u.comparison.extend(prior, u.live, over, result); err != nil {
 		*prior = prior.WithoutFields()
 	}
 	prior.shorten()

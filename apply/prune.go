@@ -72,7 +72,7 @@ func (p *pruner) prune(ctx context.Context) ([]Change, error) {
 		case s.meta == nil || uids[s.meta.UID]:
 			// Gone, or the same object by another name of its API group.
 		default:
-			out, there = append(out, p.judge(o, s.meta)), append(there, o)
+			out, there = append(out, p.decideOrphan(o, s.meta)), append(there, o)
 		}
 	}
 	if out, err = p.inDeletionOrder(ctx, out, there); err != nil {
@@ -93,7 +93,7 @@ func (p *pruner) prune(ctx context.Context) ([]Change, error) {
 
 // unseen keeps what can't be looked at.
 func (p *pruner) unseen(o orphan) Change {
-	c := Change{ID: o.id, Source: o.last.source, Action: Keep, Again: true, Provenance: p.past.provenance[o.id]}
+	c := Change{ID: o.id, Source: o.last.source, Action: Keep, RevisitNextRelease: true, Provenance: p.past.provenance[o.id]}
 	c.Reason = "may not be read, so that nobody can tell whose it is"
 	if o.unknown {
 		c.Reason = "the API server can't list " + strings.Join(p.resolver.unavailable, ", ") + ", so it can't be looked at"
@@ -140,7 +140,7 @@ func (p *pruner) orphans(ctx context.Context) ([]orphan, error) {
 			return nil, err
 		}
 	}
-	for _, key := range p.req.Leftover {
+	for _, key := range p.req.Revisit {
 		id, ok := IDOf(key)
 		if !ok || len(p.past.objects[id]) > 0 {
 			continue
@@ -159,7 +159,7 @@ func (p *pruner) hooksOfChart(ctx context.Context) map[kube.ID]bool {
 	out := map[kube.ID]bool{}
 	for _, m := range slices.Concat(p.req.Hooks, p.req.Resting) {
 		// Reading the ID as prepare did; an error has been reported there.
-		_ = p.resolver.eachStated(ctx, Past{}, m, func(id kube.ID, _ stated) { out[id] = true })
+		_ = p.resolver.eachStated(ctx, Revision{}, m, func(id kube.ID, _ stated) { out[id] = true })
 	}
 	return out
 }
@@ -216,17 +216,17 @@ func (p *pruner) seen(ctx context.Context, list []orphan) ([]observation, error)
 // with this release. Those that do are nothing the chart could have used: it
 // has rendered what belongs into a cluster without them.
 func (p *pruner) listedByOthers(list []orphan, seen []observation) []string {
-	goes := map[string]bool{}
+	leaving := map[string]bool{}
 	for i, c := range list {
 		if c.id.Group != "apiregistration.k8s.io" || c.id.Kind != "APIService" || seen[i].meta == nil {
 			continue
 		}
 		live := metaOnly(seen[i].meta, c.mapping)
-		goes[c.id.Name] = ownerOf(live) == p.a.owner && !keeps(live.GetAnnotations()) && !keeps(c.annotations())
+		leaving[c.id.Name] = ownerOf(live) == p.a.owner && !keeps(live.GetAnnotations()) && !keeps(c.annotations())
 	}
 	return slices.DeleteFunc(slices.Clone(p.resolver.unavailable), func(gv string) bool {
 		group, version, _ := strings.Cut(gv, "/")
-		return goes[version+"."+group]
+		return leaving[version+"."+group]
 	})
 }
 
@@ -241,13 +241,13 @@ func (p *pruner) liveUIDs() map[types.UID]bool {
 	return out
 }
 
-// judge decides whether what is there of an orphan may be deleted.
-func (p *pruner) judge(o orphan, meta *metav1.PartialObjectMetadata) Change {
+// decideOrphan decides whether what is there of an orphan may be deleted.
+func (p *pruner) decideOrphan(o orphan, meta *metav1.PartialObjectMetadata) Change {
 	c := Change{ID: o.id, Source: o.last.source, Action: Keep, Live: metaOnly(meta, o.mapping)}
 	kind := o.id.Group + "/" + o.id.Kind
 	owner := ownerOf(c.Live)
 	uninstall := p.req.Uninstall
-	if p.judgeAdopted(o, meta, &c) {
+	if p.decideAdoptedOrphan(o, meta, &c) {
 		return c
 	}
 	if remadeByAggregator(o, meta) {
@@ -269,16 +269,16 @@ func (p *pruner) judge(o orphan, meta *metav1.PartialObjectMetadata) Change {
 	case protectedKinds[kind] && uninstall && o.kept:
 		c.Reason = "was kept when the chart dropped it"
 	case protectedKinds[kind] && !slices.Contains(p.a.opts.PruneKinds, o.id.Kind):
-		c.Reason, c.Again = "objects of this kind are kept unless --prune-kind names it", true
+		c.Reason, c.RevisitNextRelease = "objects of this kind are kept unless --prune-kind names it", true
 		if p.req.Undo {
 			c.Reason = "objects of this kind are kept when a failed run is undone: delete it if nobody needs it"
 		}
 	case controller != nil:
-		c.Reason, c.Again = fmt.Sprintf("is controlled by %s/%s", controller.Kind, controller.Name), true
+		c.Reason, c.RevisitNextRelease = fmt.Sprintf("is controlled by %s/%s", controller.Kind, controller.Name), true
 	case len(p.unlisted) > 0 && !uninstall && !p.a.opts.PartialDiscovery:
 		c.Reason = "the API server can't list " + strings.Join(p.unlisted, ", ") +
 			", so the chart may have rendered less than it should; --allow-partial-discovery deletes all the same"
-		c.Again = true
+		c.RevisitNextRelease = true
 	default:
 		c.Action = Delete
 		c.Reason = p.whyDelete(o)
@@ -303,7 +303,7 @@ func (p *pruner) redecide(ctx context.Context, c Change) (Change, error) {
 		c.execution = nil // gone
 		return c, nil
 	}
-	return p.judge(o, meta), nil
+	return p.decideOrphan(o, meta), nil
 }
 
 func (o orphan) annotations() map[string]string {

@@ -47,10 +47,10 @@ func (p *planning) recreate(ctx context.Context, u *updating, refusal error, at 
 		p.warnings.add(t.id, t.source, "%s", claims)
 	}
 	c := p.change(t, Recreate)
-	c.Live, c.Want = u.live, u.asScaled()
-	c.Conflicts = u.c.Conflicts
+	c.Live, c.Desired = u.live, u.asScaled()
+	c.Conflicts = u.change.Conflicts
 	var err error
-	c.Fields, err = compare.Fields(u.cmp.conv, compare.States{Before: u.live, After: c.Want, Desired: c.Want, Managed: u.cmp.entries, Stated: true})
+	c.Fields, err = compare.Fields(u.comparison.conv, compare.States{Before: u.live, After: c.Desired, Desired: c.Desired, Managed: u.comparison.entries, Stated: true})
 	if err != nil {
 		return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
 	}
@@ -64,14 +64,14 @@ func (p *planning) recreate(ctx context.Context, u *updating, refusal error, at 
 		write{verb: awaitGone, precondition: was},
 		write{verb: createObject})
 	t.progress.wasAbsent = true // what is there afterwards is ours
-	result, err := p.rehearse(ctx, t, c.Want)
+	result, err := p.rehearse(ctx, t, c.Desired)
 	switch {
 	case err == nil:
 		c.Result = result
 	case verify.NameHeld(err):
 		c.Unverified = "the server can't be asked while the old one is there: " + verify.Explain(t.obj, err).Error()
 	default:
-		if c, err = p.refused(ctx, t, c.Want, c, err); err != nil || c.Action != Recreate {
+		if c, err = p.refused(ctx, t, c.Desired, c, err); err != nil || c.Action != Recreate {
 			return c, err
 		}
 	}
@@ -82,7 +82,7 @@ func (p *planning) recreate(ctx context.Context, u *updating, refusal error, at 
 // wasSomebodyElses tells whether the object was somebody else's until now, or until runs
 // that have failed: then it can't be given back once it is deleted.
 func (u *updating) wasSomebodyElses() bool {
-	return u.adopting || u.c.Provenance.mustBeGivenBack() && u.c.Provenance.Adopted.Revision != 0
+	return u.adopting || u.change.Provenance.mustBeGivenBack() && u.change.Provenance.Adopted.Revision != 0
 }
 
 // asScaled is what a new object begins as: as the chart has it, but for a number

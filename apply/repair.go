@@ -36,8 +36,8 @@ func (c *comparison) repair(live *unstructured.Unstructured) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	united := unite(live, c.want, c.predicted)
-	deduped := dedupe(c.want.Object, c.predicted.Object)
+	united := unite(live, c.desired, c.predicted)
+	deduped := dedupe(c.desired.Object, c.predicted.Object)
 	evicted := c.evict()
 	return c.translate() || emptied || united || deduped || evicted, nil
 }
@@ -47,7 +47,7 @@ func (c *comparison) repair(live *unstructured.Unstructured) (bool, error) {
 // an object in which it is empty already the prediction is right.
 // sigs.k8s.io/structured-merge-diff typed/remove.go
 func (c *comparison) emptied(live *unstructured.Unstructured) (bool, error) {
-	next, found := emptied(c.want.Object, c.predicted.Object, bare(live).Object)
+	next, found := emptied(c.desired.Object, c.predicted.Object, bare(live).Object)
 	if !found {
 		return false, nil
 	}
@@ -55,7 +55,7 @@ func (c *comparison) emptied(live *unstructured.Unstructured) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	want, err := typedOf(c.conv, c.want)
+	want, err := typedOf(c.conv, c.desired)
 	if err != nil {
 		return false, err
 	}
@@ -135,7 +135,7 @@ func unite(live, want, predicted *unstructured.Unstructured) bool {
 // translate removes annotations that stand for fields which are ours in another
 // version than the chart's.
 func (c *comparison) translate() bool {
-	if c.want.GetAPIVersion() != "autoscaling/v1" {
+	if c.desired.GetAPIVersion() != "autoscaling/v1" {
 		return false
 	}
 	found := false
@@ -144,7 +144,7 @@ func (c *comparison) translate() bool {
 		ours := slices.ContainsFunc(c.entries, func(e ownership.Entry) bool {
 			return e.Class() == ownership.Helm && (e.Set.Has(path) || !below(e.Set, path).Empty())
 		})
-		_, stated := c.want.GetAnnotations()[key]
+		_, stated := c.desired.GetAnnotations()[key]
 		_, there := c.predicted.GetAnnotations()[key]
 		if ours && there && !stated {
 			unstructured.RemoveNestedField(c.predicted.Object, "metadata", "annotations", key)

@@ -7,8 +7,8 @@ import (
 	"deployer/internal/kube"
 )
 
-// Past is one earlier revision of the release.
-type Past struct {
+// Revision is one earlier revision of the release.
+type Revision struct {
 	Revision int
 	Status   string // Helm's word: deployed, superseded, failed, pending-upgrade, ...
 	Objects  []kube.Manifest
@@ -40,18 +40,18 @@ type Request struct {
 	// Resting are hooks of the chart that need not run now. What they have made
 	// stays.
 	Resting []kube.Manifest
-	// Past are the revisions that may have left something: the last successful
+	// Revisions are the revisions that may have left something: the last successful
 	// one and everything since, oldest first; all there are when none was
 	// successful or the last one was made by another tool.
-	Past []Past
-	// Leftover are the Keys of objects that an earlier release kept and that are
-	// to be looked at again: those of its changes with Again set.
-	Leftover []string
-	// Marks are those of the last record, by Key; nil when it has none.
-	Marks map[string]Mark
-	// Brought are what earlier revisions remember of the definitions in crds/, by
-	// Key: see Change.Brought. What isn't in it counts as brought by others.
-	Brought map[string]Brought
+	Revisions []Revision
+	// Revisit are the Keys of objects that an earlier release kept and that are
+	// to be looked at again: those of its changes with RevisitNextRelease set.
+	Revisit []string
+	// Fingerprints are those of the last record, by Key; nil when it has none.
+	Fingerprints map[string]Fingerprint
+	// Contributions are what earlier revisions remember of the definitions in crds/, by
+	// Key: see Change.Contribution. What isn't in it counts as brought by others.
+	Contributions map[string]Contribution
 	// NewNamespaces are namespaces that the caller creates before the first Run.
 	NewNamespaces []string
 }

@@ -208,13 +208,13 @@ func shallow(obj *unstructured.Unstructured) *unstructured.Unstructured {
 }
 
 // hashFormat changes when the same manifest and options would be sent to the
-// server differently, so that marks of older versions prove nothing.
+// server differently, so that fingerprints of older versions prove nothing.
 const hashFormat = "1"
 
 func (r *resolver) hash(obj *unstructured.Unstructured) string {
 	data, err := json.Marshal(obj.Object)
 	if err != nil {
-		return "" // no mark: it will be looked at
+		return "" // no fingerprint: it will be looked at
 	}
 	h := sha256.New()
 	fmt.Fprintf(h, "%s\n%s\n%s\n%s\n", hashFormat, r.a.owner, r.a.opts.Conflicts, r.a.opts.Validation)

@@ -37,7 +37,7 @@ func (p *past) wasHook(id kube.ID) bool {
 // index reads the revisions. An object of a kind that no longer exists is
 // remembered with the namespace it would have had: that kind may be back under
 // another group, and is nothing to fail for (helm#7219).
-func (r *resolver) index(ctx context.Context, revisions []Past) (*past, error) {
+func (r *resolver) index(ctx context.Context, revisions []Revision) (*past, error) {
 	out := &past{objects: map[kube.ID][]stated{}, hooks: map[kube.ID]stated{}, provenance: map[kube.ID]*Provenance{}}
 	for _, revision := range revisions {
 		var had []kube.ID
@@ -63,7 +63,7 @@ func (r *resolver) index(ctx context.Context, revisions []Past) (*past, error) {
 	return out, nil
 }
 
-func (r *resolver) eachStated(ctx context.Context, revision Past, m kube.Manifest, do func(kube.ID, stated)) error {
+func (r *resolver) eachStated(ctx context.Context, revision Revision, m kube.Manifest, do func(kube.ID, stated)) error {
 	if m.Object == nil {
 		return nil
 	}

@@ -18,7 +18,7 @@ func (p *planning) goingBack(t *target, want, live *unstructured.Unstructured) (
 	}
 	if p.adoptedSince(t, live) {
 		c := p.change(t, GiveBack)
-		c.Live, c.Want, c.Provenance, c.manifestHash = live, want, p.past.provenance[t.id], ""
+		c.Live, c.Desired, c.Provenance, c.manifestHash = live, want, p.past.provenance[t.id], ""
 		c.Reason = c.Provenance.whyGivenBack()
 		c.execution = p.executionOf(t, write{verb: giveBackObject, precondition: precondition{uid: live.GetUID()}})
 		c.execution.orphan = &orphan{id: t.id, mapping: t.mapping, last: p.past.latest(t.id)}
@@ -28,7 +28,7 @@ func (p *planning) goingBack(t *target, want, live *unstructured.Unstructured) (
 		return Change{}, false
 	}
 	c := p.change(t, Keep)
-	c.Live, c.Want, c.manifestHash = live, want, ""
+	c.Live, c.Desired, c.manifestHash = live, want, ""
 	c.Reason = "stays as it is: it belongs to no release"
 	if owner := ownerOf(live); owner != (Owner{}) {
 		c.Reason = "stays as it is: it belongs to release " + owner.String()

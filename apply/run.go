@@ -52,7 +52,7 @@ func waitedFor(changes []Change) map[int]*arrivals {
 	return out
 }
 
-// executeOrUndo carries changes out side by side. Each has its error, nil for those
+// carryOut carries changes out side by side. Each has its error, nil for those
 // that ended well; the last one is that of the whole.
 func (a *Applier) carryOut(ctx context.Context, changes []Change, did func(Change)) []error {
 	errs := make([]error, len(changes)+1)
@@ -63,8 +63,8 @@ func (a *Applier) carryOut(ctx context.Context, changes []Change, did func(Chang
 			errs[i] = err
 			return nil
 		}
-		if done.was != nil || done.execution != nil && done.execution.t != nil && done.execution.t.fromCRDs {
-			done.Brought = done.brought()
+		if done.previousContribution != nil || done.execution != nil && done.execution.t != nil && done.execution.t.fromCRDs {
+			done.Contribution = done.brought()
 		}
 		done.execution = nil // and with the last one goes what planning was made of
 		mu.Lock()

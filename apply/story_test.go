@@ -35,11 +35,11 @@ type story struct {
 	cluster *kube.Cluster
 	owner   apply.Owner
 	opts    apply.Options
-	past    []apply.Past
-	marks   map[string]apply.Mark
+	past    []apply.Revision
+	marks   map[string]apply.Fingerprint
 	left    []string
 	space   []string // NewNamespaces
-	brought map[string]apply.Brought
+	brought map[string]apply.Contribution
 	crds    string
 	hooks   string
 	resting string
@@ -95,11 +95,11 @@ func (s *story) request(chart string) apply.Request {
 		Uninstall:     chart == "",
 		Hooks:         s.manifests(s.hooks),
 		Resting:       s.manifests(s.resting),
-		Past:          s.past,
-		Marks:         s.marks,
-		Leftover:      s.left,
+		Revisions:     s.past,
+		Fingerprints:  s.marks,
+		Revisit:       s.left,
 		NewNamespaces: s.space,
-		Brought:       s.brought,
+		Contributions: s.brought,
 	}
 }
 
@@ -149,17 +149,17 @@ func (s *story) tryRun(p *apply.Plan) ([]apply.Change, error) {
 			return done, err
 		}
 	}
-	s.marks = a.Marks(done)
+	s.marks = a.Fingerprints(done)
 	s.left = nil
 	for _, c := range done {
-		if c.Brought != nil {
+		if c.Contribution != nil {
 			s.brought = maps.Clone(s.brought)
 			if s.brought == nil {
-				s.brought = map[string]apply.Brought{}
+				s.brought = map[string]apply.Contribution{}
 			}
-			s.brought[apply.Key(c.ID)] = *c.Brought
+			s.brought[apply.Key(c.ID)] = *c.Contribution
 		}
-		if c.Again {
+		if c.RevisitNextRelease {
 			s.left = append(s.left, apply.Key(c.ID))
 		}
 	}
@@ -184,7 +184,7 @@ func (s *story) record(status, chart string) {
 	if status == "deployed" {
 		s.past = nil
 	}
-	s.past = append(s.past, apply.Past{Revision: n, Status: status, Objects: s.manifests(chart), Hooks: s.manifests(s.hooks)})
+	s.past = append(s.past, apply.Revision{Revision: n, Status: status, Objects: s.manifests(chart), Hooks: s.manifests(s.hooks)})
 }
 
 func (s *story) client(apiVersion, kind string) dynamic.ResourceInterface {

@@ -39,7 +39,7 @@ func (a *Applier) writeLarge(ctx context.Context, c Change, w write, predicted *
 	var err error
 	switch {
 	case w.verb == createObject:
-		c.Result, err = a.post(ctx, t, c.Want, do)
+		c.Result, err = a.post(ctx, t, c.Desired, do)
 	case predicted == nil || c.Live == nil:
 		return c, refusal // nobody knows what it would come to
 	default:

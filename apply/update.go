@@ -46,8 +46,8 @@ func (p *planning) update(ctx context.Context, t *target, want, live *unstructur
 	if err != nil {
 		return Change{}, err
 	}
-	u := &updating{p: p, t: t, cmp: cmp, want: want, live: live, adopting: adopting, c: c}
-	if err := u.settle(ctx); err != nil {
+	u := &updating{p: p, t: t, comparison: cmp, want: want, live: live, adopting: adopting, change: c}
+	if err := u.predict(ctx); err != nil {
 		return Change{}, err
 	}
 	more, err := u.collide(ctx, policy)
@@ -58,7 +58,7 @@ func (p *planning) update(ctx context.Context, t *target, want, live *unstructur
 		r := t.reject(&ConflictError{Fields: refused})
 		return Change{}, &r
 	}
-	u.tellWhatStays()
+	u.warnOfKeptFields()
 	return u.ask(ctx)
 }
 
@@ -66,33 +66,33 @@ func (p *planning) update(ctx context.Context, t *target, want, live *unstructur
 type updating struct {
 	p            *planning
 	t            *target
-	cmp          *comparison
+	comparison   *comparison
 	want         *unstructured.Unstructured // before anything was left to others
 	live         *unstructured.Unstructured
 	adopting     bool
 	repaired     bool // predicted is what no apply comes to
 	precondition precondition
 	relinquished bool
-	c            Change
+	change       Change
 }
 
-func (u *updating) settle(ctx context.Context) error {
-	if err := u.cmp.settle(u.adopting, u.p.a.opts.RevertManual, u.p.served(ctx, u.t)); err != nil {
+func (u *updating) predict(ctx context.Context) error {
+	if err := u.comparison.migrateAndPredict(u.adopting, u.p.a.opts.RevertManual, u.p.served(ctx, u.t)); err != nil {
 		r := u.t.reject(&InvalidError{Text: explainTyped(u.t, err)})
 		return &r
 	}
 	var err error
-	if u.repaired, err = u.cmp.repair(u.live); err != nil {
+	if u.repaired, err = u.comparison.repair(u.live); err != nil {
 		return &ObjectError{ID: u.t.id, Source: u.t.source, Doing: "comparing", Err: err}
 	}
-	u.c.Want = u.cmp.want
-	u.c.TakenFrom = u.cmp.folded.From
+	u.change.Desired = u.comparison.desired
+	u.change.TakenFrom = u.comparison.migrated.From
 	u.precondition = precondition{uid: u.live.GetUID()}
-	if u.adopting || u.cmp.folded.Changed {
+	if u.adopting || u.comparison.migrated.Changed {
 		u.precondition.resourceVersion = u.live.GetResourceVersion()
 	}
 	if u.adopting {
-		u.c.Reason = adoptionReason(ownerOf(u.live))
+		u.change.Reason = adoptionReason(ownerOf(u.live))
 	}
 	if u.t.whole.once != nil {
 		u.whole()
@@ -100,10 +100,10 @@ func (u *updating) settle(ctx context.Context) error {
 	return nil
 }
 
-// tellWhatStays warns of what people have added to the object: it gets no mark,
+// warnOfKeptFields warns of what people have added to the object: it gets no fingerprint,
 // so that each release tells it. And of what the chart drops and others hold, in
 // the release that drops it.
-func (u *updating) tellWhatStays() {
+func (u *updating) warnOfKeptFields() {
 	if u.adopting {
 		return
 	}
@@ -111,13 +111,13 @@ func (u *updating) tellWhatStays() {
 		u.p.warnings.add(u.t.id, u.t.source, "spec.clusterIP: None isn't stated any more and stays: the API server gives no address to a Service that was made without one;"+
 			" to have it made anew, delete it and deploy again")
 	}
-	for manager, paths := range u.cmp.heldByOthers() {
+	for manager, paths := range u.comparison.heldByOthers() {
 		u.p.warnings.add(u.t.id, u.t.source, "%s isn't stated any more and stays, as it is also set by %s", strings.Join(paths, ", "), manager)
 	}
-	for manager, paths := range u.cmp.manualAdditions() {
+	for manager, paths := range u.comparison.manualAdditions() {
 		u.p.warnings.add(u.t.id, u.t.source, "%s has added %s, which stays: put it into the chart, or remove it with --revert-manual-changes",
 			manager, strings.Join(paths, ", "))
-		u.c.manifestHash = ""
+		u.change.manifestHash = ""
 	}
 }
 
@@ -131,12 +131,12 @@ func adoptionReason(from Owner) string {
 // ask asks the server what the update would come to, unless nothing would be
 // updated.
 func (u *updating) ask(ctx context.Context) (Change, error) {
-	if same(u.cmp.predicted, u.live) {
+	if same(u.comparison.predicted, u.live) {
 		return u.unchanged(ctx)
 	}
 	result, err := u.dryRun(ctx)
 	if err == nil {
-		return u.answered(ctx, result)
+		return u.handleAnswer(ctx, result)
 	}
 	fixed, unknown := u.p.unchangeable(ctx, u.t, err)
 	switch {
@@ -150,11 +150,11 @@ func (u *updating) ask(ctx context.Context) (Change, error) {
 			return u.relinquish(ctx, keep)
 		}
 	}
-	u.c.Result = nil
-	c, err := u.p.refused(ctx, u.t, u.cmp.want, u.c, err)
+	u.change.Result = nil
+	c, err := u.p.refused(ctx, u.t, u.comparison.desired, u.change, err)
 	if err == nil && c.Unverified != "" && c.Deferral == nil {
 		c.execution = u.execution()
-		c.Result = u.cmp.predicted
+		c.Result = u.comparison.predicted
 		diff, err := u.differences(c.Result)
 		if err != nil {
 			return Change{}, err
@@ -169,21 +169,21 @@ func (u *updating) ask(ctx context.Context) (Change, error) {
 // the predicted result is asked about as a plain update.
 func (u *updating) dryRun(ctx context.Context) (*unstructured.Unstructured, error) {
 	if u.t.whole.once != nil {
-		return u.p.a.put(ctx, u.t, u.cmp.predicted, ask)
+		return u.p.a.put(ctx, u.t, u.comparison.predicted, ask)
 	}
-	if !u.cmp.folded.Changed && !u.repaired {
-		return u.p.a.apply(ctx, u.t, u.cmp.want, u.precondition, ask)
+	if !u.comparison.migrated.Changed && !u.repaired {
+		return u.p.a.apply(ctx, u.t, u.comparison.desired, u.precondition, ask)
 	}
 	return u.p.a.edit(ctx, u.t, u.live.GetResourceVersion(), u.rewriting(), ask)
 }
 
 // rewriting makes what is predicted of the live object.
 func (u *updating) rewriting() []operation {
-	return rewriting("", plainContent(u.live), plainContent(u.cmp.predicted))
+	return rewriting("", plainContent(u.live), plainContent(u.comparison.predicted))
 }
 
-// answered turns the server's answer into a change.
-func (u *updating) answered(ctx context.Context, result *unstructured.Unstructured) (Change, error) {
+// handleAnswer turns the server's answer into a change.
+func (u *updating) handleAnswer(ctx context.Context, result *unstructured.Unstructured) (Change, error) {
 	if same(result, u.live) {
 		return u.unchanged(ctx)
 	}
@@ -202,17 +202,17 @@ func (u *updating) answered(ctx context.Context, result *unstructured.Unstructur
 		// time, and would be chosen otherwise now: not ours to change.
 		return u.relinquish(ctx, keep)
 	}
-	u.c.Result = result
-	u.c.execution = u.execution()
-	u.account(&u.c, diff, result)
-	return u.c, nil
+	u.change.Result = result
+	u.change.execution = u.execution()
+	u.account(&u.change, diff, result)
+	return u.change, nil
 }
 
 // relinquish decides again without making some fields ours.
 func (u *updating) relinquish(ctx context.Context, keep *fieldpath.Set) (Change, error) {
 	u.relinquished = true
-	u.cmp.leave = u.cmp.leave.Union(keep)
-	if err := u.settle(ctx); err != nil {
+	u.comparison.relinquish = u.comparison.relinquish.Union(keep)
+	if err := u.predict(ctx); err != nil {
 		return Change{}, err
 	}
 	return u.ask(ctx)
@@ -224,12 +224,12 @@ func (u *updating) relinquish(ctx context.Context, keep *fieldpath.Set) (Change,
 // additions: Helm's own, as it owns them.
 func (u *updating) changedDefaults(diff *typed.Comparison) *fieldpath.Set {
 	out := fieldpath.NewSet()
-	if !u.cmp.folded.Changed {
+	if !u.comparison.migrated.Changed {
 		return out
 	}
 	gone := fields.Topmost(diff.Removed)
 	diff.Modified.Union(diff.Removed).Iterate(func(path fieldpath.Path) {
-		if u.cmp.stated(path) || !u.cmp.folded.Ours.Has(path) || u.reverted(path) {
+		if u.comparison.stated(path) || !u.comparison.migrated.Ours.Has(path) || u.reverted(path) {
 			return
 		}
 		for _, g := range gone {
@@ -237,7 +237,7 @@ func (u *updating) changedDefaults(diff *typed.Comparison) *fieldpath.Set {
 				return
 			}
 		}
-		if !addition(u.cmp.live, path) {
+		if !addition(u.comparison.live, path) {
 			out.Insert(path.Copy())
 		}
 	})
@@ -246,19 +246,19 @@ func (u *updating) changedDefaults(diff *typed.Comparison) *fieldpath.Set {
 
 // reverted says that a field is to go because somebody set it by hand.
 func (u *updating) reverted(path fieldpath.Path) bool {
-	return u.p.a.opts.RevertManual && slices.ContainsFunc(u.cmp.entries, func(e ownership.Entry) bool { return e.IsManual() && e.Set.Has(path) })
+	return u.p.a.opts.RevertManual && slices.ContainsFunc(u.comparison.entries, func(e ownership.Entry) bool { return e.IsManual() && e.Set.Has(path) })
 }
 
 // undeclaredDefaults finds fields that would become ours although nobody has stated them:
 // single values of a structure, which a default has chosen. See changedDefaults.
 func (u *updating) undeclaredDefaults() *fieldpath.Set {
 	out := fieldpath.NewSet()
-	u.cmp.folded.Ours.Iterate(func(path fieldpath.Path) {
-		if u.cmp.stated(path) || u.reverted(path) {
+	u.comparison.migrated.Ours.Iterate(func(path fieldpath.Path) {
+		if u.comparison.stated(path) || u.reverted(path) {
 			return
 		}
 		for i := 1; i <= len(path); i++ {
-			if at := path[:i]; !u.cmp.stated(at) && addition(u.cmp.live, at) {
+			if at := path[:i]; !u.comparison.stated(at) && addition(u.comparison.live, at) {
 				return
 			}
 		}
@@ -270,17 +270,17 @@ func (u *updating) undeclaredDefaults() *fieldpath.Set {
 // unchanged is the decision that the object is what it should be; at most its
 // bookkeeping isn't.
 func (u *updating) unchanged(ctx context.Context) (Change, error) {
-	c := u.c
+	c := u.change
 	c.Action, c.Result = None, u.live
 	c.Conflicts = onlyYielded(c.Conflicts)
-	mine := ownership.ApplyEntry(u.cmp.entries, Manager)
+	ours := ownership.ApplyEntry(u.comparison.entries, Manager)
 	switch {
 	case u.t.whole.once != nil:
 		c.execution = nil
 		return c, nil
-	case u.cmp.folded.Changed:
-		c.execution = u.p.executionOf(u.t, u.migration(u.cmp.folded.WithOurs(Manager, u.cmp.want.GetAPIVersion(), u.cmp.wantSet)))
-	case mine == nil || !mine.Set.Equals(u.cmp.wantSet):
+	case u.comparison.migrated.Changed:
+		c.execution = u.p.executionOf(u.t, u.migration(u.comparison.migrated.WithOurs(Manager, u.comparison.desired.GetAPIVersion(), u.comparison.wantSet)))
+	case ours == nil || !ours.Set.Equals(u.comparison.wantSet):
 		c.execution = u.p.executionOf(u.t, write{verb: applyObject, precondition: u.precondition})
 	default:
 		c.execution = nil
@@ -304,13 +304,13 @@ func onlyYielded(list []FieldConflict) []FieldConflict {
 func (u *updating) execution() *execution {
 	switch {
 	case u.t.whole.once != nil:
-		return u.p.executionOf(u.t, write{verb: replaceObject, object: u.cmp.predicted})
+		return u.p.executionOf(u.t, write{verb: replaceObject, object: u.comparison.predicted})
 	case u.repaired:
 		return u.p.executionOf(u.t, write{verb: patchObject, operations: u.rewriting(), precondition: u.precondition})
 	}
 	e := u.p.executionOf(u.t)
-	if u.cmp.folded.Changed {
-		e.writes = append(e.writes, u.migration(u.cmp.folded.Entries))
+	if u.comparison.migrated.Changed {
+		e.writes = append(e.writes, u.migration(u.comparison.migrated.Entries))
 	}
 	e.writes = append(e.writes, write{verb: applyObject, precondition: u.precondition})
 	return e
@@ -322,7 +322,7 @@ func (u *updating) migration(entries []ownership.Entry) write {
 
 // differences compares the live object with what it would become.
 func (u *updating) differences(result *unstructured.Unstructured) (*typed.Comparison, error) {
-	diff, err := u.cmp.differences(result)
+	diff, err := u.comparison.differences(result)
 	if err != nil {
 		return nil, &ObjectError{ID: u.t.id, Source: u.t.source, Doing: "comparing", Err: err}
 	}
@@ -333,11 +333,11 @@ func (u *updating) differences(result *unstructured.Unstructured) (*typed.Compar
 // quantity written otherwise.
 func (u *updating) account(c *Change, diff *typed.Comparison, result *unstructured.Unstructured) {
 	u.rememberPrior(c, diff, result)
-	states := compare.States{Before: u.live, After: result, Desired: u.c.Want, Managed: u.cmp.entries}
+	states := compare.States{Before: u.live, After: result, Desired: u.change.Desired, Managed: u.comparison.entries}
 	c.Fields = states.Fields(diff)
 	for i := range c.Fields {
 		if f := &c.Fields[i]; f.Kind == compare.Removed {
-			f.Revision = u.cmp.introducedBy(f.Path)
+			f.Revision = u.comparison.introducedBy(f.Path)
 		}
 	}
 	var kept []FieldConflict

@@ -19,7 +19,7 @@ type write struct {
 	precondition precondition
 	entries      []ownership.Entry          // that migrateOwnership writes
 	operations   []operation                // of patchObject
-	object       *unstructured.Unstructured // that replaceObject writes; applyObject and createObject write Change.Want
+	object       *unstructured.Unstructured // that replaceObject writes; applyObject and createObject write Change.Desired
 	propagation  metav1.DeletionPropagation // of deleteObject
 }
 
@@ -106,7 +106,7 @@ func (a *Applier) perform(ctx context.Context, c Change) (done Change, redecide 
 		case awaitGone:
 			err = a.awaitGone(ctx, e.mapping(), c.ID, w.precondition.uid)
 		case createObject:
-			c.Result, err = a.create(ctx, e.t, c.Want, do)
+			c.Result, err = a.create(ctx, e.t, c.Desired, do)
 		case patchObject:
 			_, err = a.edit(ctx, e.t, c.Live.GetResourceVersion(), w.operations, do)
 			return c, true, err
@@ -119,7 +119,7 @@ func (a *Applier) perform(ctx context.Context, c Change) (done Change, redecide 
 				version = c.Result.GetResourceVersion()
 			}
 		case applyObject:
-			c.Result, err = a.apply(ctx, e.t, c.Want, w.precondition, do)
+			c.Result, err = a.apply(ctx, e.t, c.Desired, w.precondition, do)
 		case replaceObject:
 			c.Result, err = a.put(ctx, e.t, w.object, do)
 		case giveBackObject:
@@ -168,7 +168,7 @@ func (a *Applier) withoutMigration(ctx context.Context, c Change, refusal error,
 		return c, false, nil
 	}
 	var err error
-	if c.Result, err = a.apply(ctx, t, c.Want, precondition{uid: c.Live.GetUID()}, do); err != nil {
+	if c.Result, err = a.apply(ctx, t, c.Desired, precondition{uid: c.Live.GetUID()}, do); err != nil {
 		return c, false, err
 	}
 	t.progress.migrationRefusedAt = c.Result.GetResourceVersion()

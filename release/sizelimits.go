@@ -54,7 +54,7 @@ func (m *meter) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// checkOutputSize says by what a record is too large to be read; empty when it isn't.
+// tooLarge says by what a record is too large to be read; empty when it isn't.
 func (m *meter) tooLarge(limit int) string {
 	switch {
 	case m.bytes > limit:

@@ -36,7 +36,7 @@ type podSummary struct {
 	recheckAt    time.Time // when time alone makes a problem of something; zero for never
 }
 
-// problemGroup finds the worst problem of the new pods, final when the pods that
+// podProblem finds the worst problem of the new pods, final when the pods that
 // have it speak for the workload.
 func (t *trackedObject) podProblem(now time.Time) *Problem {
 	c := t.summarizePods(now)

@@ -86,7 +86,7 @@ func (t *trackedObject) hasCurrentRevision() bool {
 	return t.newPods.revisionNumber == revisionNumberOf(t.observed.object)
 }
 
-// newPods.revisionNumber is the number that a Deployment's controller gives its revision,
+// revisionNumberOf is the number that a Deployment's controller gives its revision,
 // or that of a ReplicaSet.
 func revisionNumberOf(o metav1.Object) string {
 	return o.GetAnnotations()["deployment.kubernetes.io/revision"]

@@ -128,7 +128,7 @@ func (t *trackedObject) update(obj *unstructured.Unstructured, now time.Time) {
 
 var podKind = schema.GroupKind{Kind: "Pod"}
 
-// followBarePod follows a pod that is tracked itself.
+// updateBarePod follows a pod that is tracked itself.
 func (t *trackedObject) updateBarePod(obj *unstructured.Unstructured) {
 	var p corev1.Pod
 	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(obj.Object, &p); err == nil {

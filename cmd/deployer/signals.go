@@ -15,7 +15,7 @@ type signalError struct{ signal syscall.Signal }
 
 func (e *signalError) Error() string { return fmt.Sprintf("stopped by %s", signalName(e.signal)) }
 
-// exitCode is what shells report for a process that a signal has ended.
+// code is what shells report for a process that a signal has ended.
 func (e *signalError) code() int { return 128 + int(e.signal) }
 
 func signalName(s syscall.Signal) string {

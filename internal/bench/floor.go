@@ -15,7 +15,7 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// isReadyWhenApplied is how many requests the floor has under way.
+// atOnce is how many requests the floor has under way.
 const atOnce = 30
 
 // measureFloor sends the objects of an install twice, once as dry runs and once

@@ -168,7 +168,7 @@ func createNamespace(ctx context.Context, name string) error {
 	return nil
 }
 
-// removeCreatedNamespace deletes a namespace and waits for it to be gone while ctx lasts:
+// removeNamespace deletes a namespace and waits for it to be gone while ctx lasts:
 // the deletion of thousands of objects would slow down what is measured next.
 func removeNamespace(ctx context.Context, name string) {
 	_, client, err := connect()

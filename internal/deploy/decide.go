@@ -35,9 +35,9 @@ func (d *Deployer) fillIn(ctx context.Context, op *Operation, history *release.H
 		events := hookEvents[op.Verb]
 		op.Hooks = Hooks{Before: hooksFor(events[0], op.Next.Hooks), After: hooksFor(events[1], op.Next.Hooks)}
 	}
-	req := apply.Request{CRDs: crds, Past: past, Marks: fingerprintsOf(owned), Leftover: orphansOf(owned), Uninstall: op.Verb == Uninstall, Undo: d.undoing, BackTo: op.Target}
+	req := apply.Request{CRDs: crds, Revisions: past, Fingerprints: fingerprintsOf(owned), Revisit: orphansOf(owned), Uninstall: op.Verb == Uninstall, Undo: d.undoing, BackTo: op.Target}
 	op.definitions = definitionsOf(owned)
-	req.Brought = op.definitions
+	req.Contributions = op.definitions
 	if op.NewNamespace {
 		req.NewNamespaces = []string{d.Namespace}
 	}
@@ -78,7 +78,7 @@ func (d *Deployer) waitsFor(op *Operation) []ordering.Dependency {
 	var out []ordering.Dependency
 	for _, wave := range op.Plan.Waves {
 		for _, c := range wave.Changes {
-			obj := cmp.Or(c.Want, c.Live)
+			obj := cmp.Or(c.Desired, c.Live)
 			if c.Action == apply.GiveBack || c.Action == apply.Keep {
 				continue // it isn't the release's
 			}
@@ -119,16 +119,16 @@ func (d *Deployer) newApplier(op *Operation) *apply.Applier {
 }
 
 // fingerprintsOf gives the marks of the latest revision, if deployer made it.
-func fingerprintsOf(owned []*release.Record) map[string]apply.Mark {
+func fingerprintsOf(owned []*release.Record) map[string]apply.Fingerprint {
 	if len(owned) == 0 || owned[len(owned)-1].Journal == nil {
 		return nil
 	}
-	marks := map[string]apply.Mark{}
+	marks := map[string]apply.Fingerprint{}
 	for key, m := range owned[len(owned)-1].Journal.Objects {
 		if m.Fingerprint == "" {
 			continue // only planned, or nothing to recognise it by
 		}
-		marks[key] = apply.Mark{UID: m.UID, Print: m.Fingerprint}
+		marks[key] = apply.Fingerprint{UID: m.UID, Print: m.Fingerprint}
 	}
 	return marks
 }
@@ -147,10 +147,10 @@ func orphansOf(owned []*release.Record) []string {
 	return slices.Compact(keys)
 }
 
-func revisionsOf(owned []*release.Record, parser *chart.Parser) ([]apply.Past, error) {
-	var past []apply.Past
+func revisionsOf(owned []*release.Record, parser *chart.Parser) ([]apply.Revision, error) {
+	var past []apply.Revision
 	for _, r := range owned {
-		p := apply.Past{Revision: r.Version, Status: r.Info.Status.String(), Provenance: provenanceOf(r)}
+		p := apply.Revision{Revision: r.Version, Status: r.Info.Status.String(), Provenance: provenanceOf(r)}
 		var err error
 		if p.Objects, err = parser.Parse(r.Manifest); err != nil {
 			return nil, fmt.Errorf("reading the manifest of revision %d: %w", r.Version, err)

@@ -136,8 +136,8 @@ type Operation struct {
 	// Hidden is what must not be shown of all this.
 	Hidden *hide.Texts
 
-	past        []apply.Past
-	definitions map[string]apply.Brought                         // what earlier revisions have brought of definitions in crds/
+	past        []apply.Revision
+	definitions map[string]apply.Contribution                    // what earlier revisions have brought of definitions in crds/
 	showLogs    bool                                             // test: tell the logs of the pods
 	renderAgain func(context.Context) ([]*chart.Rendered, error) // renders the chart again; nil when there is none
 }

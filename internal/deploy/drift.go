@@ -68,7 +68,7 @@ func (d *Deployer) requestOf(ctx context.Context, history *release.History, reco
 	if err != nil {
 		return apply.Request{}, err
 	}
-	req := apply.Request{Past: past, Leftover: orphansOf(owned)}
+	req := apply.Request{Revisions: past, Revisit: orphansOf(owned)}
 	if req.Objects, err = parser.Parse(record.Manifest); err != nil {
 		return req, fmt.Errorf("reading the manifest of revision %d: %w", record.Version, err)
 	}

@@ -39,7 +39,7 @@ func (d *Deployer) Explain(ctx context.Context, name, object, field string) (*Ex
 	if err != nil {
 		return nil, err
 	}
-	q := apply.Question{Base: record.Version, Object: object, Field: field}
+	q := apply.ExplainRequest{Base: record.Version, Object: object, Field: field}
 	if q.Applied, err = d.requestOf(ctx, history, record); err != nil {
 		return nil, err
 	}
@@ -61,14 +61,14 @@ func (d *Deployer) Explain(ctx context.Context, name, object, field string) (*Ex
 
 // storedRevisions is what all stored revisions state, their hooks and crds/ too. One that
 // can't be read any more, and one of an uninstall, states nothing.
-func (d *Deployer) storedRevisions(ctx context.Context, history *release.History) ([]apply.Past, error) {
-	var out []apply.Past
+func (d *Deployer) storedRevisions(ctx context.Context, history *release.History) ([]apply.Revision, error) {
+	var out []apply.Revision
 	var parser chart.Parser
 	for _, s := range history.Revisions {
 		record, err := history.Load(ctx, s.Revision)
 		var corrupt *release.CorruptError
 		if errors.As(err, &corrupt) || err == nil && record.Info.Status == helmrelease.StatusUninstalled {
-			out = append(out, apply.Past{Revision: s.Revision})
+			out = append(out, apply.Revision{Revision: s.Revision})
 			continue
 		}
 		if err != nil {

@@ -24,7 +24,7 @@ func (d *Deployer) HideStoredRevisions(ctx context.Context, name string) error {
 // hide notes what must not be shown: the confidential values of the records,
 // and of the objects of past revisions and of what is to be deployed. Names of
 // objects are shown everywhere and are no secrets.
-func (d *Deployer) hide(records []*release.Record, past []apply.Past, lists ...[]kube.Manifest) {
+func (d *Deployer) hide(records []*release.Record, past []apply.Revision, lists ...[]kube.Manifest) {
 	d.Hidden.Name(d.Namespace)
 	for _, r := range records {
 		d.Hidden.Values(r.Config)

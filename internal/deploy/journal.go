@@ -30,12 +30,12 @@ func (r *run) updateJournal() {
 		if state, known := r.objectState(c, carriedOut); known {
 			journal.Objects[key] = state
 		}
-		if c.Again {
+		if c.RevisitNextRelease {
 			journal.Orphans = append(journal.Orphans, key)
 		}
 	}
 	journal.Definitions = definitionsAfter(r.op.definitions, r.op.Plan.CRDs)
-	for key, fingerprint := range r.applier.Marks(done) {
+	for key, fingerprint := range r.applier.Fingerprints(done) {
 		state := journal.Objects[key]
 		state.UID, state.Fingerprint = fingerprint.UID, fingerprint.Print
 		journal.Objects[key] = state

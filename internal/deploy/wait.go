@@ -53,7 +53,7 @@ func (r *run) trackTargets(changes []apply.Change, skip func(kube.ID) bool) []tr
 			ID: c.ID, GVK: c.Result.GroupVersionKind(), Baseline: c.Result,
 			Changed: c.Action != apply.None, Previous: c.Live,
 		}
-		if c.Recognised() {
+		if c.HasFingerprint() {
 			// Only the metadata is known, which is enough for kinds without a status.
 			if r.Settings.Track.ReadyWhenPresent(c.Result) {
 				continue

@@ -220,13 +220,13 @@ func (p *prophecy) cameTrue(cluster *kube.Cluster, when string, c apply.Change) 
 		return
 	}
 	switch want := c.Result; {
-	case c.Action == apply.Keep || c.Recognised():
+	case c.Action == apply.Keep || c.HasFingerprint():
 		if live.GetGeneration() != c.Live.GetGeneration() || live.GetUID() != c.Live.GetUID() {
 			p.Errorf("%s: %s has changed, though planned: %s", when, c.ID, c.Action)
 		}
 	case want == nil || c.ID.Kind == "Pod" && c.Action == apply.Create:
 		// Of Pods much depends on what else there is by then: a node, limits.
-		p.differ(when, c, p.compare(cluster, apply.Change{Live: live, Want: c.Want}))
+		p.differ(when, c, p.compare(cluster, apply.Change{Live: live, Desired: c.Desired}))
 	default:
 		p.same(cluster, when, c, generated(want), generated(live))
 	}
@@ -259,7 +259,7 @@ func (p *prophecy) compare(cluster *kube.Cluster, c apply.Change) []diff.Change 
 	}
 	states := compare.States{Before: c.Live, After: c.Result}
 	if c.Result == nil {
-		states.After, states.Stated = c.Want, true
+		states.After, states.Stated = c.Desired, true
 	}
 	if c.Fields, err = compare.Fields(conv, states); err != nil {
 		p.Fatal(err)
@@ -278,8 +278,8 @@ func (p *prophecy) differ(when string, c apply.Change, changes []diff.Change) {
 func (p *prophecy) find(ctx context.Context, cluster *kube.Cluster, c apply.Change) *unstructured.Unstructured {
 	p.Helper()
 	id, gvk := c.ID, c.ID.GroupKind().WithVersion("")
-	if c.Want != nil {
-		gvk = c.Want.GroupVersionKind()
+	if c.Desired != nil {
+		gvk = c.Desired.GroupVersionKind()
 	}
 	mapping, err := cluster.Mapping(ctx, gvk, true)
 	if unknown := (*kube.NoKindError)(nil); errors.As(err, &unknown) {

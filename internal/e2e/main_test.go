@@ -14,7 +14,7 @@ import (
 // deployerBinary is the program under test, built once for the test run.
 var deployerBinary string
 
-// isReadyWhenApplied is how many tests run in parallel for each processor, unless -parallel
+// atOnce is how many tests run in parallel for each processor, unless -parallel
 // says so: they mostly wait for controllers.
 const atOnce = 5
 

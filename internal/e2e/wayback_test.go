@@ -66,7 +66,7 @@ func TestWayBackGivesBackWhatTheTargetHas(t *testing.T) {
 	}
 }
 
-// decideUndo lets revision 2 adopt ConfigMap/cm and fail at a hook, and goes back.
+// wayBack lets revision 2 adopt ConfigMap/cm and fail at a hook, and goes back.
 func (w *world) wayBack(hook, value string, atomic bool) {
 	w.Helper()
 	chart := w.chart(configMap("cm", value), configMap("own", "2"), configMap("new", "1"), hookJob("fails", hook, "hook-failed", true))

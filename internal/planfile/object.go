@@ -43,10 +43,10 @@ func objectOf(k *key, hidden *hide.Texts, step deploy.Step, c apply.Change) Obje
 	if c.Live != nil && c.Action != apply.Create {
 		o.UID = string(c.Live.GetUID())
 	}
-	if c.Want != nil {
-		o.Want = k.of("want "+c.ID.String(), c.Want.Object)
+	if c.Desired != nil {
+		o.Want = k.of("want "+c.ID.String(), c.Desired.Object)
 	}
-	secret := hide.Of(c.Live, c.Want, c.Result)
+	secret := hide.Of(c.Live, c.Desired, c.Result)
 	for _, change := range c.Fields {
 		for _, leaf := range change.Leaves() {
 			if isFootprint(c, leaf) {

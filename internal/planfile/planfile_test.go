@@ -82,7 +82,7 @@ spec:
 func change(t *testing.T) apply.Change {
 	return apply.Change{
 		ID: kube.ID{Group: "apps", Kind: "Deployment", Namespace: "prod", Name: "web"}, Action: apply.Update,
-		Live: object(t, live), Result: object(t, result), Want: object(t, want),
+		Live: object(t, live), Result: object(t, result), Desired: object(t, want),
 	}
 }
 
@@ -91,7 +91,7 @@ func compared(t *testing.T, c apply.Change) apply.Change {
 	t.Helper()
 	managed, err := ownership.Parse(c.Live.GetManagedFields())
 	if err == nil {
-		states := compare.States{Before: c.Live, After: c.Result, Desired: c.Want, Managed: managed}
+		states := compare.States{Before: c.Live, After: c.Result, Desired: c.Desired, Managed: managed}
 		c.Fields, err = compare.Fields(builtin(), states)
 	}
 	if err != nil {
@@ -154,7 +154,7 @@ func TestMoved(t *testing.T) {
 		}, `Deployment/prod/web  spec.replicas: planned no change; it would change: 5 -> 2, set by helm (Apply)`},
 		{"the uid", func(c *apply.Change) { c.Live.SetUID("u2") }, "Deployment/prod/web: planned update; it was deleted and made again"},
 		{"the action", func(c *apply.Change) { c.Action = apply.None }, "Deployment/prod/web: planned update; it is as planned already"},
-		{"what is sent", func(c *apply.Change) { c.Want.SetLabels(map[string]string{"a": "b"}) },
+		{"what is sent", func(c *apply.Change) { c.Desired.SetLabels(map[string]string{"a": "b"}) },
 			"Deployment/prod/web: planned update; something else would be sent: its schema, or who sets its fields, has changed"},
 	}
 	k := testKey()
@@ -255,7 +255,7 @@ func TestConfidentialFieldsAreHidden(t *testing.T) {
 	op.Hidden.Object(object(t, secretManifest))
 	op.Plan.Waves = []apply.Wave{{Changes: []apply.Change{compared(t, apply.Change{
 		ID: kube.ID{Kind: "ConfigMap", Name: "c"}, Action: apply.Update,
-		Live: object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}"), Want: conf("4711"), Result: conf("4711"),
+		Live: object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}"), Desired: conf("4711"), Result: conf("4711"),
 	})}}}
 	f, err := New(op, Options{Known: Known{ofSystem: "one"}, Now: time.Now(), Shown: map[string]string{"json": shown}})
 	if err != nil {

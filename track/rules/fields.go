@@ -111,7 +111,7 @@ func condition(obj *unstructured.Unstructured, kind string) map[string]any {
 	return nil
 }
 
-// observedDOThasStatus reports whether a condition has a status, in any case of letters.
+// hasStatus reports whether a condition has a status, in any case of letters.
 func hasStatus(c map[string]any, status string) bool {
 	return c != nil && strings.EqualFold(text(c, "status"), status)
 }

@@ -176,7 +176,7 @@ func daemonSet(in Input) Verdict {
 	return v
 }
 
-// newReplicaSet is for ReplicaSets and ReplicationControllers that no Deployment
+// replicaSet is for ReplicaSets and ReplicationControllers that no Deployment
 // owns. A change of the template reaches only pods created later.
 func replicaSet(in Input) Verdict {
 	o := in.Object.Object

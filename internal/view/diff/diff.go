@@ -46,11 +46,11 @@ type Change struct {
 // object that always comes out the same.
 func Fields(c apply.Change, v *Variation) []Change {
 	w := &walker{
-		partial: c.Result == nil || c.Action == apply.Recreate, known: c.Want != nil,
-		hidden: hide.Of(c.Live, c.Result, c.Want), variation: v,
+		partial: c.Result == nil || c.Action == apply.Recreate, known: c.Desired != nil,
+		hidden: hide.Of(c.Live, c.Result, c.Desired), variation: v,
 	}
 	for _, f := range c.Fields {
-		w.change(f, c.Want)
+		w.change(f, c.Desired)
 	}
 	return w.out
 }

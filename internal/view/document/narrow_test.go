@@ -21,8 +21,8 @@ func longWords(t *testing.T) *deploy.Operation {
 	c.Source = "web/charts/" + strings.Repeat("sub/charts/", 6) + "templates/web.yaml"
 	c.Reason = "the words of a server that has very much to say about an object and says it all on one line"
 	c.Live.SetAnnotations(map[string]string{"example.com/" + strings.Repeat("long-", 20): "before größer → 漢字"})
-	c.Want.SetAnnotations(map[string]string{"example.com/" + strings.Repeat("long-", 20): "after " + strings.Repeat("x", 120)})
-	c.Result.SetAnnotations(c.Want.GetAnnotations())
+	c.Desired.SetAnnotations(map[string]string{"example.com/" + strings.Repeat("long-", 20): "after " + strings.Repeat("x", 120)})
+	c.Result.SetAnnotations(c.Desired.GetAnnotations())
 	return viewtest.Compare(t, op, 6)
 }
 

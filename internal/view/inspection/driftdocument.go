@@ -89,7 +89,7 @@ func newDrift(f *deploy.Drift) driftDocument {
 }
 
 // driftObjects tells of one object: as a whole, or by who has written it.
-func driftObjects(o apply.Drifted, hidden *hide.Texts) []driftObject {
+func driftObjects(o apply.DriftedObject, hidden *hide.Texts) []driftObject {
 	whole := driftObject{
 		Object: o.ID.String(), Group: o.ID.Group, State: string(o.State), Origin: string(o.Origin), Source: o.Source,
 		Reason: hidden.Hide(o.Reason), Revision: o.Revision, Expected: o.Expected, Unverified: hidden.Hide(o.Unverified),

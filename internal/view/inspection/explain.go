@@ -80,7 +80,7 @@ func newExplanation(e *deploy.Explanation) explanation {
 	return d
 }
 
-func explainedOf(f apply.FieldExplained, secret hide.Fields, hidden *hide.Texts) explainedField {
+func explainedOf(f apply.FieldExplanation, secret hide.Fields, hidden *hide.Texts) explainedField {
 	out := explainedField{
 		Path: f.Path, Revision: f.Revision, Earlier: f.Earlier, Source: f.Source, Upgrade: string(f.Outcome),
 		Owners: []document.Writer{}, has: f.Has, becomes: f.WillHave,

@@ -117,7 +117,7 @@ func newDocument(op *deploy.Operation) Document {
 	return build(op, func(c apply.Change) object { return objectOf(c, op.Nondeterminism[c.ID], op.GeneratedIn(c.ID)) })
 }
 
-// Outline is newPlan without what is in the objects, which is most of it: for
+// Outline is newDocument without what is in the objects, which is most of it: for
 // those who count.
 func Outline(op *deploy.Operation) Document { return build(op, outlineOf) }
 
@@ -270,7 +270,7 @@ func (d *Document) hooks(op *deploy.Operation, plan *apply.Plan, when string, ho
 				if h.Name != "" {
 					o.Object = c.ID.String()
 				}
-				o.Manifest, o.Generated = diff.Masked(c.Want), generatedFields(op.GeneratedIn(c.ID))
+				o.Manifest, o.Generated = diff.Masked(c.Desired), generatedFields(op.GeneratedIn(c.ID))
 			}
 		}
 		objects = append(objects, o)

@@ -39,7 +39,7 @@ func objectOf(c apply.Change, again deploy.Nondeterminism, made []generated.Valu
 	o.Generated = generatedFields(made)
 	switch c.Action {
 	case apply.Create:
-		o.Manifest = diff.Masked(diff.Stated(c.Result, c.Want))
+		o.Manifest = diff.Masked(diff.Stated(c.Result, c.Desired))
 	case apply.Update, apply.Recreate:
 		o.Fields = FieldsOf(c, again)
 		for i := range o.Fields {

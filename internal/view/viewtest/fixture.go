@@ -96,12 +96,12 @@ func Compare(t testing.TB, op *deploy.Operation, revision int) *deploy.Operation
 	for _, wave := range op.Plan.Waves {
 		for i := range wave.Changes {
 			c := &wave.Changes[i]
-			if c.Live == nil || c.Want == nil {
+			if c.Live == nil || c.Desired == nil {
 				continue
 			}
-			states := compare.States{Before: c.Live, After: c.Result, Desired: c.Want}
+			states := compare.States{Before: c.Live, After: c.Result, Desired: c.Desired}
 			if c.Result == nil {
-				states.After, states.Stated = c.Want, true
+				states.After, states.Stated = c.Desired, true
 			}
 			var err error
 			if c.Fields, err = compare.Fields(builtin(), states); err != nil {
@@ -168,7 +168,7 @@ spec:
         ports: [{containerPort: 9100}]
 `
 
-// resultWeb is what a server makes of wantWeb.
+// resultWeb is what a server makes of WantWeb.
 func resultWeb(t testing.TB) *unstructured.Unstructured {
 	obj := Object(t, WantWeb)
 	obj.SetUID("u1")
@@ -199,7 +199,7 @@ func UpgradePlan(t testing.TB) *deploy.Operation {
 	}
 	op.Plan.Waves[0].Changes = append(op.Plan.Waves[0].Changes, apply.Change{
 		ID: ID("", "ConfigMap", "seed"), Action: apply.Update, Source: "web/templates/seed.yaml",
-		Live: seed(t, "aaa1"), Want: seed(t, "bbb2"), Result: seed(t, "bbb2"),
+		Live: seed(t, "aaa1"), Desired: seed(t, "bbb2"), Result: seed(t, "bbb2"),
 	})
 	return Compare(t, op, 6)
 }
@@ -254,30 +254,30 @@ func Upgrade(t testing.TB) *deploy.Operation {
 				{ID: ID("", "ServiceAccount", "web"), Action: apply.None, Source: "web/templates/sa.yaml"},
 				{
 					ID: ID("", "ConfigMap", "web"), Action: apply.Update, Source: "web/templates/config.yaml",
-					Live: config(t, lines), Want: config(t, strings.Replace(lines, "80", "8080", 1)), Result: config(t, strings.Replace(lines, "80", "8080", 1)),
+					Live: config(t, lines), Desired: config(t, strings.Replace(lines, "80", "8080", 1)), Result: config(t, strings.Replace(lines, "80", "8080", 1)),
 				},
 				{
 					ID: ID("", "Secret", "db"), Action: apply.Update, Source: "web/templates/secret.yaml",
 					Live:      SecretObject(t, "password: "+PlantedBase64+", gone: "+PlantedBase64),
-					Want:      SecretObject(t, "password: "+PlantedBase64+"MQ==, token: "+PlantedBase64),
+					Desired:   SecretObject(t, "password: "+PlantedBase64+"MQ==, token: "+PlantedBase64),
 					Result:    SecretObject(t, "password: "+PlantedBase64+"MQ==, token: "+PlantedBase64),
 					Conflicts: []apply.FieldConflict{{Path: "data.password", Manager: "vault", Operation: "Update", Before: Planted, After: Planted, Outcome: apply.Taken}},
 				},
-				{ID: ID("", "Secret", "new"), Action: apply.Create, Source: "web/templates/secret.yaml", Want: SecretObject(t, "key: "+PlantedBase64)},
+				{ID: ID("", "Secret", "new"), Action: apply.Create, Source: "web/templates/secret.yaml", Desired: SecretObject(t, "key: "+PlantedBase64)},
 			}, {
 				{
 					ID: ID("apps", "Deployment", "web"), Action: apply.Update, Source: "web/templates/web.yaml",
-					Live: Object(t, LiveWeb), Want: Object(t, WantWeb), Result: resultWeb(t),
+					Live: Object(t, LiveWeb), Desired: Object(t, WantWeb), Result: resultWeb(t),
 					Conflicts: []apply.FieldConflict{conflict, yielded}, TakenFrom: []string{"helm (Update)"},
 				},
 				{
 					ID: ID("batch", "Job", "once"), Action: apply.Recreate, Source: "web/templates/job.yaml", Reason: "spec.template is immutable",
-					Live: Object(t, "apiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec: {backoffLimit: 6, template: {spec: {containers: [{name: a, image: b:1}]}}}"),
-					Want: Object(t, "apiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec: {template: {spec: {containers: [{name: a, image: b:2}]}}}"),
+					Live:    Object(t, "apiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec: {backoffLimit: 6, template: {spec: {containers: [{name: a, image: b:1}]}}}"),
+					Desired: Object(t, "apiVersion: batch/v1\nkind: Job\nmetadata: {name: once}\nspec: {template: {spec: {containers: [{name: a, image: b:2}]}}}"),
 				},
 				{
 					ID: ID("example.com", "Foo", "foo"), Action: apply.Create, Source: "web/templates/foo.yaml", Unverified: "its kind arrives with the chart's CRDs",
-					Want: Object(t, "apiVersion: example.com/v1\nkind: Foo\nmetadata: {name: foo, namespace: prod, labels: {app: web}}\nspec: {size: 3}"),
+					Desired: Object(t, "apiVersion: example.com/v1\nkind: Foo\nmetadata: {name: foo, namespace: prod, labels: {app: web}}\nspec: {size: 3}"),
 				},
 			}}),
 			Prune: []apply.Change{
@@ -303,7 +303,7 @@ func HostileOperation(t *testing.T) *deploy.Operation {
 	c.Conflicts[0].Manager, c.Conflicts[0].Before = Hostile, Hostile
 	c.Result.SetAnnotations(map[string]string{Hostile: Hostile, "multi": Hostile + "\nline two"})
 	op.Plan.Prune[0].ID.Name = Hostile
-	op.Plan.Waves[1].Changes[2].Want.SetLabels(map[string]string{"a": Hostile})
+	op.Plan.Waves[1].Changes[2].Desired.SetLabels(map[string]string{"a": Hostile})
 	return Compare(t, op, 6)
 }
 
@@ -321,8 +321,8 @@ func ManyChanges(t testing.TB) *deploy.Operation {
 		if i%4 == 0 {
 			c.ID.Name, after = fmt.Sprintf("other-%03d", i), fmt.Sprintf("red %d", i)
 		}
-		c.Live, c.Want = config(t, before), config(t, after)
-		c.Result = c.Want
+		c.Live, c.Desired = config(t, before), config(t, after)
+		c.Result = c.Desired
 		op.Plan.Waves[0].Changes = append(op.Plan.Waves[0].Changes, c)
 		op.Plan.Warnings = append(op.Plan.Warnings, apply.Warning{ID: c.ID, Source: c.Source, Text: "v1 ConfigMap is old-fashioned"})
 	}

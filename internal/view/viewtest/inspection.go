@@ -14,7 +14,7 @@ func Drift(t testing.TB) *deploy.Drift {
 	edit := ownership.Owner{Manager: "kubectl-edit", Operation: "Update", Time: Edited}
 	scaler := ownership.Owner{Manager: "HorizontalPodAutoscaler/web", Operation: "Update", Subresource: "scale"}
 	web := ID("apps", "Deployment", "web")
-	found := &apply.Drift{Same: 14, Estimated: 2, Objects: []apply.Drifted{
+	found := &apply.Drift{Same: 14, Estimated: 2, Objects: []apply.DriftedObject{
 		{ID: web, Source: "web/templates/web.yaml", State: apply.Changed, Live: Object(t, LiveWeb), Want: Object(t, WantWeb), Fields: []apply.DriftField{
 			{Path: "spec.replicas", Names: []string{"spec", "replicas"}, Was: int64(3), Is: int64(1), Had: true, Has: true, Origin: apply.Controllers, By: scaler, Expected: true},
 			{Path: `spec.template.spec.containers[name="web"].image`, Names: []string{"spec", "template", "spec", "containers", "[]", "image"},
@@ -40,23 +40,23 @@ func Explanation(t testing.TB) *deploy.Explanation {
 	helm := ownership.Owner{Manager: "helm", Operation: "Apply", Time: Edited}
 	edit := ownership.Owner{Manager: "kubectl-edit", Operation: "Update", Time: Edited}
 	const template = "web/templates/web.yaml"
-	field := func(path string, is any, outcome apply.Outcome, revision int, owners ...ownership.Owner) apply.FieldExplained {
-		f := apply.FieldExplained{Path: path, Names: strings.Split(path, "."), Is: is, Has: is != nil, Outcome: outcome, Revision: revision, Owners: owners}
+	field := func(path string, is any, outcome apply.Outcome, revision int, owners ...ownership.Owner) apply.FieldExplanation {
+		f := apply.FieldExplanation{Path: path, Names: strings.Split(path, "."), Is: is, Has: is != nil, Outcome: outcome, Revision: revision, Owners: owners}
 		if revision > 0 {
 			f.Source = template
 		}
 		return f
 	}
-	becomes := func(f apply.FieldExplained, will any) apply.FieldExplained {
+	becomes := func(f apply.FieldExplanation, will any) apply.FieldExplanation {
 		f.Will, f.WillHave = will, true
 		return f
 	}
 	earlier := field("spec.selector.matchLabels.app", "web", apply.Kept, 2, helm)
 	earlier.Earlier = true
 	found := &apply.Explanation{
-		Object: apply.Drifted{ID: ID("apps", "Deployment", "web"), Source: template, State: apply.Changed, Live: Object(t, LiveWeb), Want: Object(t, WantWeb),
+		Object: apply.DriftedObject{ID: ID("apps", "Deployment", "web"), Source: template, State: apply.Changed, Live: Object(t, LiveWeb), Want: Object(t, WantWeb),
 			Unverified: "this account may not patch it, so the server was not asked"},
-		Fields: []apply.FieldExplained{
+		Fields: []apply.FieldExplanation{
 			field("metadata.labels.app", "web", apply.Kept, 5, helm),
 			earlier,
 			field("spec.minReadySeconds", int64(5), apply.Kept, 5, helm, edit),
