@@ -190,7 +190,7 @@ var (
 var (
 	Sensitive = define(Info{
 		Name: Prefix + "sensitive", Values: "`true`, `false`",
-		Doc:      "all but name, labels and type of the object is hidden, and the logs of its pods",
+		Doc:      "all but name, labels and type of the object is hidden, and the logs of its pods; a value that is neither hides as `true` does",
 		Packages: []string{"internal/hide", "track"},
 	}, boolean, alias[bool]{WerfPrefix + "sensitive", boolean})
 

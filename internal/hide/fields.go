@@ -22,8 +22,8 @@ const Item = "[]"
 
 // Of reads which fields are confidential in any of some states of an object,
 // nil ones left out: all of a Secret's, whatever its annotations say, and what
-// the annotations name, and what custom resources make Secrets of. A path that
-// can't be read hides everything.
+// the annotations name, and what custom resources make Secrets of. An annotation
+// that can't be read hides everything.
 func Of(states ...*unstructured.Unstructured) Fields {
 	var f Fields
 	for _, obj := range states {
@@ -35,7 +35,8 @@ func Of(states ...*unstructured.Unstructured) Fields {
 			f.secretsIn(nil, obj.Object)
 		}
 		annotations := obj.GetAnnotations()
-		f.whole = f.whole || slices.Contains(annotation.Sensitive.ReadAll(annotations), true)
+		_, _, unreadable := annotation.Sensitive.Read(annotations)
+		f.whole = f.whole || len(unreadable) > 0 || slices.Contains(annotation.Sensitive.ReadAll(annotations), true)
 		for _, paths := range annotation.SensitivePaths.ReadAll(annotations) {
 			for _, text := range split(paths) {
 				pattern, ok := parse(text)

@@ -65,6 +65,7 @@ func TestFieldsOfWholeObjects(t *testing.T) {
 		"a Secret that says it is none": annotated("Secret", map[string]any{"deployer.io/sensitive": "false", "werf.io/sensitive": "false"}),
 		"ours":                          annotated("ConfigMap", map[string]any{"deployer.io/sensitive": "true"}),
 		"Nelm's":                        annotated("ConfigMap", map[string]any{"werf.io/sensitive": "true"}),
+		"a value that can't be read":    annotated("ConfigMap", map[string]any{"deployer.io/sensitive": "yes"}),
 	} {
 		f := Of(obj)
 		for path, want := range map[string]bool{
