@@ -152,7 +152,8 @@ func (u *updating) ask(ctx context.Context) (Change, error) {
 	}
 	u.change.Result = nil
 	c, err := u.p.refused(ctx, u.t, u.comparison.desired, u.change, err)
-	if err == nil && c.Unverified != "" && c.Deferral == nil {
+	// A change of another live object was decided anew, and has its own writes.
+	if err == nil && c.Unverified != "" && c.Deferral == nil && c.Live == u.live {
 		c.execution = u.execution()
 		c.Result = u.comparison.predicted
 		diff, err := u.differences(c.Result)
