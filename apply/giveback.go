@@ -250,7 +250,11 @@ func (r *returning) withoutAdded(conv managedfields.TypeConverter, live *typed.T
 	}
 	entries := slices.DeleteFunc(slices.Clone(r.entries), isOurs)
 	ours := ownership.Entry{Manager: Manager, Operation: metav1.ManagedFieldsOperationApply}
-	entries = append(entries, ours.With(r.ours.Intersection(added)))
+	rest, err := restOf(live, added)
+	if err != nil {
+		return nil, err
+	}
+	entries = append(entries, ours.With(r.ours.Intersection(added)), ownership.Entry{Manager: "rest", Operation: metav1.ManagedFieldsOperationApply}.With(rest))
 	nothing := &unstructured.Unstructured{Object: map[string]any{"apiVersion": r.live.GetAPIVersion(), "kind": r.live.GetKind()}}
 	nothing.SetName(r.live.GetName())
 	if ns := r.live.GetNamespace(); ns != "" {
@@ -261,6 +265,26 @@ func (r *returning) withoutAdded(conv managedfields.TypeConverter, live *typed.T
 		return nil, err
 	}
 	return ownership.SimulateApply(live, want, entries, Manager)
+}
+
+// restOf are the fields of a live object that are neither added nor in what was
+// added. Some belong to nobody since the adoption: an apply takes a whole map away
+// with the last of its entries that is owned.
+func restOf(live *typed.TypedValue, added *fieldpath.Set) (*fieldpath.Set, error) {
+	all, err := live.ToFieldSet()
+	if err != nil {
+		return nil, err
+	}
+	rest := fieldpath.NewSet()
+	all.Leaves().Iterate(func(path fieldpath.Path) {
+		for i := range path {
+			if added.Has(path[:i+1]) {
+				return
+			}
+		}
+		rest.Insert(path.Copy())
+	})
+	return rest, nil
 }
 
 // withFormer puts in the former values of fields that are as we left them.

@@ -24,7 +24,8 @@ import (
 // leaves its objects as a first one would, and nothing else. What happened is
 // drawn by lot: revisions of deployer and Helm 3, of which some end in the
 // middle, some never begin, and some are earlier ones again, and what people do
-// to objects. DEPLOYER_TEST_SEEDS says how many stories to try, and
+// to objects. Others have objects in the same namespace, which some runs adopt and
+// fail: these have them as before. DEPLOYER_TEST_SEEDS says how many stories to try, and
 // kubetest.SeedVariable which; one of them is repeated by its name.
 func TestAsIfNew(t *testing.T) {
 	seeds, _ := strconv.Atoi(os.Getenv("DEPLOYER_TEST_SEEDS"))
@@ -33,10 +34,12 @@ func TestAsIfNew(t *testing.T) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			s, fresh := begin(t), newStory(t)
 			l := &lot{rand.New(rand.NewPCG(uint64(seed), which))}
-			told := s.live(l)
+			others := s.surround()
+			told := s.live(l, others)
 			chart := l.chart()
 			s.deploy(chart)
 			s.expect(s.deploy(chart))
+			others.asBefore()
 			fresh.deploy(chart)
 			got, want := s.world(), fresh.world()
 			for id := range want {
@@ -56,7 +59,7 @@ func TestAsIfNew(t *testing.T) {
 }
 
 // live draws a life of the release, and tells it.
-func (s *story) live(l *lot) []string {
+func (s *story) live(l *lot, others *neighbours) []string {
 	s.t.Helper()
 	var told []string
 	var before []string // the charts so far, the last one is what the release is
@@ -81,10 +84,16 @@ func (s *story) live(l *lot) []string {
 		case l.IntN(3) == 0:
 			told = append(told, "deployed")
 			s.deploy(chart)
+			others.lent = false
+		case i > 0 && l.IntN(3) == 0:
+			told = append(told, "adopted in vain: "+others.adoptInVain(chart, l))
 		default:
 			told = append(told, "interrupted: "+s.interrupted(chart, l))
 		}
 		before = append(before, chart)
+		if l.IntN(3) == 0 {
+			others.deployOther()
+		}
 		switch l.IntN(4) {
 		case 0:
 			told = append(told, "refused")
@@ -187,6 +196,7 @@ func (s *story) interrupted(chart string, l *lot) string {
 	defer cancel()
 	all := len(slices.Collect(p.Changes()))
 	left := l.IntN(all + 1)
+	planned := slices.Collect(p.Changes())
 	var done []apply.Change
 	for _, list := range lists(p) {
 		if left == 0 {
@@ -200,6 +210,7 @@ func (s *story) interrupted(chart string, l *lot) string {
 		})
 	}
 	s.marks = a.Fingerprints(done)
+	s.noteProvenance(planned, done, false)
 	s.record("failed", chart)
 	return fmt.Sprintf("%d of %d changes", len(done), all)
 }
@@ -243,7 +254,9 @@ func (s *story) objects() []*unstructured.Unstructured {
 			s.t.Fatal(err)
 		}
 		for i := range list.Items {
-			out = append(out, &list.Items[i])
+			if !isForeign(list.Items[i].GetName()) {
+				out = append(out, &list.Items[i])
+			}
 		}
 	}
 	return out

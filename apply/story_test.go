@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"sort"
 	"strings"
 	"sync/atomic"
@@ -40,9 +41,11 @@ type story struct {
 	left    []string
 	space   []string // NewNamespaces
 	brought map[string]apply.Contribution
-	crds    string
-	hooks   string
-	resting string
+	// provenance is that of the objects of the revision that is recorded next.
+	provenance map[string]apply.Provenance
+	crds       string
+	hooks      string
+	resting    string
 }
 
 var agents atomic.Int64
@@ -127,7 +130,8 @@ func (s *story) refuse(chart string) error {
 func (s *story) deploy(chart string) *apply.Plan {
 	s.t.Helper()
 	p := s.plan(chart)
-	s.run(p)
+	planned := slices.Collect(p.Changes())
+	s.noteProvenance(planned, s.run(p), true)
 	s.record("deployed", chart)
 	return p
 }
@@ -177,14 +181,12 @@ func lists(p *apply.Plan) [][]apply.Change {
 
 // record remembers a revision; a deployed one makes those before it history.
 func (s *story) record(status, chart string) {
-	n := 1
-	if len(s.past) > 0 {
-		n = s.past[len(s.past)-1].Revision + 1
-	}
+	n := s.next()
 	if status == "deployed" {
 		s.past = nil
 	}
-	s.past = append(s.past, apply.Revision{Revision: n, Status: status, Objects: s.manifests(chart), Hooks: s.manifests(s.hooks)})
+	s.past = append(s.past, apply.Revision{Revision: n, Status: status, Objects: s.manifests(chart), Hooks: s.manifests(s.hooks), Provenance: s.provenance})
+	s.provenance = nil
 }
 
 func (s *story) client(apiVersion, kind string) dynamic.ResourceInterface {

@@ -52,7 +52,7 @@ func claim(class, labels string) string {
 }
 
 func (s *strangers) chartOfOther() string {
-	return s.chart(configMap("shared", "of other"), configMap("alone", "1"))
+	return s.chart("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shared, labels: {only: other}}\ndata: {key: of other, extra: '1'}\n", configMap("alone", "1"))
 }
 
 // storageClass makes a class of volumes that nobody waits for.
