@@ -65,7 +65,7 @@ func New(c *kube.Cluster, owner Owner, opts Options) *Applier {
 	return &Applier{
 		requester: &requester{
 			cluster: c, opts: opts,
-			shared:   newInterner(),
+			interner: newInterner(),
 			budget:   &budget{left: 2 * time.Duration(opts.Parallel) * opts.RetryTimeout},
 			reported: &sync.Map{},
 		},

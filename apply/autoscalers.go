@@ -20,11 +20,11 @@ import (
 // autoscalers know which workloads are scaled by a HorizontalPodAutoscaler or a
 // KEDA ScaledObject, live or of this release.
 type autoscalers struct {
-	a        *Applier
-	past     *past
-	wanted   map[kube.ID]*target
-	warnings *warnings
-	found    memo[string, scaled] // by namespace
+	a           *Applier
+	history     *releaseHistory
+	targetsByID map[kube.ID]*target
+	warnings    *warnings
+	found       memo[string, scaled] // by namespace
 }
 
 // scaled are the workloads of a namespace that are scaled by something.
@@ -39,10 +39,10 @@ var autoscalerKinds = map[schema.GroupKind]string{
 	{Group: "keda.sh", Kind: "ScaledObject"}:                "keda",
 }
 
-// yieldScale takes the number of replicas out of what is sent where something
+// relinquishReplicas takes the number of replicas out of what is sent where something
 // else decides about it, and never lets it be removed: without a value it would
 // become 1 (kubernetes.io: "Migrating Deployments ... to horizontal autoscaling").
-func (p *planning) yieldScale(ctx context.Context, t *target, cmp *comparison, c *Change) error {
+func (p *planning) relinquishReplicas(ctx context.Context, t *target, cmp *comparison, c *Change) error {
 	t.replicas = nil
 	if !t.mapping.Scale {
 		return nil
@@ -76,7 +76,7 @@ func (p *planning) yieldScale(ctx context.Context, t *target, cmp *comparison, c
 		t.replicas = at
 	}
 	f := FieldConflict{
-		Path: fields.String(path), Manager: by, Outcome: Yielded, path: path,
+		Path: fields.String(path), Manager: by, Outcome: OutcomeYielded, path: path,
 		Before: fields.Text(live, has), After: fields.Text(wanted, true),
 	}
 	if entry != nil {
@@ -163,7 +163,7 @@ func (s *autoscalers) find(ctx context.Context, namespace string) (scaled, error
 			}
 		}
 	}
-	for id, t := range s.wanted {
+	for id, t := range s.targetsByID {
 		if _, ok := autoscalerKinds[id.GroupKind()]; ok && id.Namespace == namespace {
 			out.add(t.obj)
 		}
@@ -180,8 +180,8 @@ func (s *autoscalers) isDropped(scaler *unstructured.Unstructured) bool {
 	} else if ownerOf(scaler) != s.a.owner {
 		return false
 	}
-	_, ours := s.past.objects[id]
-	return ours && s.wanted[id] == nil
+	_, ours := s.history.objects[id]
+	return ours && s.targetsByID[id] == nil
 }
 
 // add notes what an autoscaler scales.

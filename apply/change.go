@@ -20,13 +20,13 @@ type Action string
 // would take away from it what is not its release's. GiveBack is one that was
 // somebody else's and is so again.
 const (
-	Create   Action = "create"
-	Update   Action = "update"
-	Recreate Action = "recreate"
-	Delete   Action = "delete"
-	Keep     Action = "keep"
-	GiveBack Action = "give-back"
-	None     Action = "unchanged"
+	Create    Action = "create"
+	Update    Action = "update"
+	Recreate  Action = "recreate"
+	Delete    Action = "delete"
+	Keep      Action = "keep"
+	GiveBack  Action = "give-back"
+	Unchanged Action = "unchanged"
 )
 
 // A Change is one object's step from what is to what should be.
@@ -89,21 +89,21 @@ type Change struct {
 	previousContribution *Contribution           // what of a definition was the release's own before
 	manifestHash         string                  // hash of the manifest; empty for what gets no fingerprint
 	execution            *execution              // how Run carries it out; nil when there is nothing to do
-	waited               *arrivals               // where it is noted when the change is made; nil when nobody waits for it
+	prerequisiteOf       *prerequisites          // where it is noted when the change is made; nil when nobody waits for it
 	denied               *verify.PermissionError // why the account may not carry it out; nil when nothing is known against it
 }
 
 // A FieldChange is one field that a change adds, removes or gives another value.
 type FieldChange = compare.FieldChange
 
-// Outcome is what becomes of a contested field.
-type Outcome string
+// FieldOutcome is what becomes of a contested field.
+type FieldOutcome string
 
 // The outcomes. A field is Refused when the policy is Fail.
 const (
-	Taken   Outcome = "taken"
-	Yielded Outcome = "yielded"
-	Refused Outcome = "refused"
+	OutcomeTaken   FieldOutcome = "taken"
+	OutcomeYielded FieldOutcome = "yielded"
+	OutcomeRefused FieldOutcome = "refused"
 )
 
 // A FieldConflict is a field of the chart that another manager set to
@@ -116,7 +116,7 @@ type FieldConflict struct {
 	Time        time.Time // when that manager last wrote the object; zero when unknown
 	Before      string    // the live value, as JSON on one line
 	After       string    // the chart's value
-	Outcome     Outcome
+	Outcome     FieldOutcome
 	// CollidesWith is an item of the chart that can't be beside this one of
 	// somebody else, although their keys differ: a port of another number that has
 	// the name of the chart's. Empty for a field with two values.
@@ -150,7 +150,7 @@ func (c Change) object() *unstructured.Unstructured {
 
 // HasFingerprint tells that the object was recognised by its fingerprint: nothing is known
 // of it but its metadata.
-func (c Change) HasFingerprint() bool { return c.Action == None && c.Desired == nil }
+func (c Change) HasFingerprint() bool { return c.Action == Unchanged && c.Desired == nil }
 
 // removes says that the change is about an object that the chart doesn't have.
 func (c Change) removes() bool {

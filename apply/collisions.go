@@ -183,7 +183,7 @@ func (f *collisionFinder) held(ours listItem, field string) fieldpath.Path {
 
 // collide decides about collisions as the policy has it, and gives those that are
 // refused.
-func (u *updating) collide(ctx context.Context, policy Conflicts) ([]FieldConflict, error) {
+func (u *updating) collide(ctx context.Context, policy ConflictPolicy) ([]FieldConflict, error) {
 	var refused []FieldConflict
 	for range len(uniqueRules) { // what is left to others may show another one
 		found := u.comparison.collisions()
@@ -199,16 +199,16 @@ func (u *updating) collide(ctx context.Context, policy Conflicts) ([]FieldConfli
 			list := u.conflictsOf(col, policy)
 			u.change.Conflicts = append(u.change.Conflicts, list...)
 			switch policy {
-			case Fail:
+			case FailOnConflict:
 				refused = append(refused, list...)
-			case Yield:
+			case YieldConflicts:
 				u.comparison.yieldItem(col.held)
 			default:
 				u.comparison.evicted.Insert(col.theirs)
 				u.p.warnings.add(u.t.id, u.t.source, "%s, set by %s, goes: it %s the chart's %s", fields.String(col.theirs), managersOf(list), col.why, fields.String(col.ours))
 			}
 		}
-		if policy == Fail {
+		if policy == FailOnConflict {
 			return refused, nil
 		}
 		if err := u.predict(ctx); err != nil {
@@ -220,7 +220,7 @@ func (u *updating) collide(ctx context.Context, policy Conflicts) ([]FieldConfli
 
 // yieldItem leaves an item out, and the list when nothing else is in it.
 func (c *comparison) yieldItem(path fieldpath.Path) {
-	c.yield(path)
+	c.relinquishField(path)
 	removeEmpty(c.desired.Object, path[:len(path)-1])
 }
 
@@ -234,7 +234,7 @@ func removeEmpty(obj map[string]any, path fieldpath.Path) {
 }
 
 // conflictsOf describes a collision, once for each owner of what it is with.
-func (u *updating) conflictsOf(col collision, policy Conflicts) []FieldConflict {
+func (u *updating) conflictsOf(col collision, policy ConflictPolicy) []FieldConflict {
 	owners := slices.DeleteFunc(slices.Clone(u.comparison.entries), func(e ownership.Entry) bool { return !fields.Owns(e.Set, col.theirs) })
 	if others := slices.DeleteFunc(slices.Clone(owners), func(e ownership.Entry) bool { return e.Manager == Manager }); len(others) > 0 {
 		owners = others
@@ -242,9 +242,9 @@ func (u *updating) conflictsOf(col collision, policy Conflicts) []FieldConflict 
 	if len(owners) == 0 {
 		owners = []ownership.Entry{{Manager: "unknown"}} // as the server calls a manager without a name
 	}
-	outcome := map[Conflicts]Outcome{Fail: Refused, Yield: Yielded}[policy]
+	outcome := map[ConflictPolicy]FieldOutcome{FailOnConflict: OutcomeRefused, YieldConflicts: OutcomeYielded}[policy]
 	if outcome == "" {
-		outcome = Taken
+		outcome = OutcomeTaken
 	}
 	var out []FieldConflict
 	for _, e := range owners {

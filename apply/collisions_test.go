@@ -157,7 +157,7 @@ func TestTheChartWinsWhereKeysCollide(t *testing.T) {
 				t.Errorf("warnings: %s", got)
 			}
 			if len(p.Conflicts) != 1 || p.Conflicts[0].Path != theirs || p.Conflicts[0].CollidesWith != ours ||
-				p.Conflicts[0].Manager != "kubectl-edit" || p.Conflicts[0].Outcome != apply.Taken {
+				p.Conflicts[0].Manager != "kubectl-edit" || p.Conflicts[0].Outcome != apply.OutcomeTaken {
 				t.Errorf("conflicts: %s", outcomes(p))
 			}
 			done := s.run(p)
@@ -179,10 +179,10 @@ func TestCollidingKeysAreRefused(t *testing.T) {
 	for name, c := range collisions {
 		t.Run(name, func(t *testing.T) {
 			s, next, theirs, ours := c.meddle(t, "some-controller")
-			s.opts.Conflicts = apply.Fail
+			s.opts.Conflicts = apply.FailOnConflict
 			err := s.refuse(next)
 			var conflict *apply.ConflictError
-			if !errors.As(err, &conflict) || len(conflict.Fields) != 1 || conflict.Fields[0].Path != theirs || conflict.Fields[0].Outcome != apply.Refused ||
+			if !errors.As(err, &conflict) || len(conflict.Fields) != 1 || conflict.Fields[0].Path != theirs || conflict.Fields[0].Outcome != apply.OutcomeRefused ||
 				!strings.Contains(err.Error(), `by "some-controller", and can't be together with the chart's `+ours) {
 				t.Errorf("refused: %v", err)
 			}
@@ -194,11 +194,11 @@ func TestCollidingKeysYield(t *testing.T) {
 	for name, c := range collisions {
 		t.Run(name, func(t *testing.T) {
 			s, next, theirs, _ := c.meddle(t, "kubectl-edit")
-			s.opts.Conflicts = apply.Yield
+			s.opts.Conflicts = apply.YieldConflicts
 			before := s.body(next)
 			for range 2 {
 				p := s.deploy(next)
-				if len(p.Conflicts) != 1 || p.Conflicts[0].Path != theirs || p.Conflicts[0].Outcome != apply.Yielded {
+				if len(p.Conflicts) != 1 || p.Conflicts[0].Path != theirs || p.Conflicts[0].Outcome != apply.OutcomeYielded {
 					t.Errorf("conflicts: %s", outcomes(p))
 				}
 			}
@@ -206,7 +206,7 @@ func TestCollidingKeysYield(t *testing.T) {
 				t.Errorf("it became %s, want what it was: %s", got, before)
 			}
 			// When the other one is content with the chart, so are we.
-			s.opts.Conflicts = apply.Take
+			s.opts.Conflicts = apply.TakeConflicts
 			s.expect(s.deploy(next), "update "+s.manifests(next)[0].Object.GetKind()+"/x")
 			s.expect(s.deploy(next))
 		})

@@ -18,14 +18,14 @@ import (
 
 // comparison is the arithmetic of applying want to live.
 type comparison struct {
-	conv    managedfields.TypeConverter
-	live    *typed.TypedValue // without managedFields
-	liveSet *fieldpath.Set
-	entries []ownership.Entry
-	history []revision
+	conv               managedfields.TypeConverter
+	live               *typed.TypedValue // without managedFields
+	liveSet            *fieldpath.Set
+	entries            []ownership.Entry
+	declaredByRevision []declaredFields
 
 	desired    *unstructured.Unstructured
-	wantSet    *fieldpath.Set
+	desiredSet *fieldpath.Set
 	relinquish *fieldpath.Set // what must not become ours by taking over
 	evicted    *fieldpath.Set // what goes because it collides with want
 
@@ -33,8 +33,8 @@ type comparison struct {
 	predicted *unstructured.Unstructured
 }
 
-// revision is what one earlier revision said about an object.
-type revision struct {
+// declaredFields is what one earlier revision said about an object.
+type declaredFields struct {
 	number int
 	set    *fieldpath.Set
 	obj    map[string]any
@@ -47,7 +47,7 @@ func (p *planning) compare(ctx context.Context, t *target, want, live *unstructu
 		return nil, err
 	}
 	c := &comparison{conv: conv, desired: want, relinquish: fieldpath.NewSet(), evicted: fieldpath.NewSet()}
-	if c.live, err = typedOf(conv, bare(live)); err != nil {
+	if c.live, err = typedOf(conv, withoutManagedFields(live)); err != nil {
 		return nil, err
 	}
 	if c.liveSet, err = c.live.ToFieldSet(); err != nil {
@@ -56,26 +56,26 @@ func (p *planning) compare(ctx context.Context, t *target, want, live *unstructu
 	if c.entries, err = ownership.Parse(live.GetManagedFields()); err != nil {
 		return nil, err
 	}
-	c.history = p.historyOf(ctx, t, conv, p.past.objects[t.id])
+	c.declaredByRevision = p.declaredFieldsOf(ctx, t, conv, p.history.objects[t.id])
 	return c, nil
 }
 
-// bare is an object without managedFields.
-func bare(obj *unstructured.Unstructured) *unstructured.Unstructured {
+// withoutManagedFields is an object without managedFields.
+func withoutManagedFields(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	out := shallow(obj)
 	out.SetManagedFields(nil)
 	return out
 }
 
-// historyOf gives what stored revisions stated about an object, in the version
+// declaredFieldsOf gives what stored revisions stated about an object, in the version
 // we apply. A revision that can't be read by this version's schema says nothing:
 // it was another kind of object then.
-func (p *planning) historyOf(ctx context.Context, t *target, conv managedfields.TypeConverter, stored []stated) []revision {
-	var out []revision
+func (p *planning) declaredFieldsOf(ctx context.Context, t *target, conv managedfields.TypeConverter, stored []declaredObject) []declaredFields {
+	var out []declaredFields
 	var last *unstructured.Unstructured
 	for _, s := range stored {
 		if last != nil && reflect.DeepEqual(last.Object, s.obj.Object) {
-			out = append(out, revision{s.revision, out[len(out)-1].set, out[len(out)-1].obj})
+			out = append(out, declaredFields{s.revision, out[len(out)-1].set, out[len(out)-1].obj})
 			continue
 		}
 		obj := shallow(s.obj)
@@ -96,7 +96,7 @@ func (p *planning) historyOf(ctx context.Context, t *target, conv managedfields.
 			continue
 		}
 		last = s.obj
-		out = append(out, revision{s.revision, set, res.Object.Object})
+		out = append(out, declaredFields{s.revision, set, res.Object.Object})
 	}
 	return out
 }
@@ -107,11 +107,11 @@ func (c *comparison) migrateAndPredict(adopting, revert bool, served func(string
 	if err != nil {
 		return err
 	}
-	if c.wantSet, err = ownership.Appliable(want); err != nil {
+	if c.desiredSet, err = ownership.Appliable(want); err != nil {
 		return err
 	}
 	history := fieldpath.NewSet()
-	for _, r := range c.history {
+	for _, r := range c.declaredByRevision {
 		history = history.Union(r.set)
 	}
 	c.migrated = ownership.Migrate(ownership.Migration{
@@ -119,7 +119,7 @@ func (c *comparison) migrateAndPredict(adopting, revert bool, served func(string
 		APIVersion:   c.desired.GetAPIVersion(),
 		Entries:      c.entries,
 		Live:         c.liveSet,
-		Desired:      c.wantSet,
+		Desired:      c.desiredSet,
 		Declared:     history,
 		Relinquished: c.relinquish,
 		Adopting:     adopting,
@@ -153,7 +153,7 @@ func (c *comparison) manualAdditions() map[string][]string {
 		}
 		added := fieldpath.NewSet()
 		ownership.Content(e.Set).Difference(c.relinquish).Iterate(func(p fieldpath.Path) {
-			if c.liveSet.Has(p) && !c.wantSet.Has(p) && !c.isEvicted(p) && below(c.wantSet, p).Empty() {
+			if c.liveSet.Has(p) && !c.desiredSet.Has(p) && !c.isEvicted(p) && fieldsUnder(c.desiredSet, p).Empty() {
 				added.Insert(p.Copy())
 			}
 		})
@@ -168,17 +168,17 @@ func (c *comparison) manualAdditions() map[string][]string {
 // else has it too, by who that is.
 func (c *comparison) heldByOthers() map[string][]string {
 	dropped := fieldpath.NewSet()
-	for _, r := range c.history {
+	for _, r := range c.declaredByRevision {
 		dropped = dropped.Union(r.set)
 	}
-	dropped = dropped.Intersection(c.liveSet).Difference(c.wantSet).Difference(c.relinquish)
+	dropped = dropped.Intersection(c.liveSet).Difference(c.desiredSet).Difference(c.relinquish)
 	out := map[string][]string{}
 	for _, e := range c.migrated.Entries {
 		if e.Manager == Manager || e.Subresource != "" {
 			continue
 		}
 		for _, p := range fields.Topmost(e.Set.Intersection(dropped)) {
-			if below(c.wantSet, p).Empty() && !c.isEvicted(p) {
+			if fieldsUnder(c.desiredSet, p).Empty() && !c.isEvicted(p) {
 				out[e.Label()] = append(out[e.Label()], fields.String(p))
 			}
 		}
@@ -186,20 +186,20 @@ func (c *comparison) heldByOthers() map[string][]string {
 	return out
 }
 
-// below is the part of a set under a path.
-func below(set *fieldpath.Set, path fieldpath.Path) *fieldpath.Set {
+// fieldsUnder is the part of a set under a path.
+func fieldsUnder(set *fieldpath.Set, path fieldpath.Path) *fieldpath.Set {
 	for _, e := range path {
 		set = set.WithPrefix(e)
 	}
 	return set
 }
 
-// stated says whether the chart says a field, or a stored revision did.
-func (c *comparison) stated(path fieldpath.Path) bool {
-	if c.wantSet.Has(path) {
+// isDeclared says whether the chart says a field, or a stored revision did.
+func (c *comparison) isDeclared(path fieldpath.Path) bool {
+	if c.desiredSet.Has(path) {
 		return true
 	}
-	for _, r := range c.history {
+	for _, r := range c.declaredByRevision {
 		if r.set.Has(path) {
 			return true
 		}
@@ -209,7 +209,7 @@ func (c *comparison) stated(path fieldpath.Path) bool {
 
 // hasDeclaredValue tells whether a stored revision gave a field this value.
 func (c *comparison) hasDeclaredValue(path fieldpath.Path, value any) bool {
-	return slices.ContainsFunc(c.history, func(r revision) bool {
+	return slices.ContainsFunc(c.declaredByRevision, func(r declaredFields) bool {
 		v, ok := fields.Value(r.obj, path)
 		return ok && equalJSON(v, value)
 	})
@@ -217,9 +217,9 @@ func (c *comparison) hasDeclaredValue(path fieldpath.Path, value any) bool {
 
 // introducedBy names the latest revision that stated a field; 0 when none did.
 func (c *comparison) introducedBy(path fieldpath.Path) int {
-	for i := len(c.history) - 1; i >= 0; i-- {
-		if c.history[i].set.Has(path) {
-			return c.history[i].number
+	for i := len(c.declaredByRevision) - 1; i >= 0; i-- {
+		if c.declaredByRevision[i].set.Has(path) {
+			return c.declaredByRevision[i].number
 		}
 	}
 	return 0
@@ -227,7 +227,7 @@ func (c *comparison) introducedBy(path fieldpath.Path) int {
 
 // differences compares the live object with what it will be.
 func (c *comparison) differences(after *unstructured.Unstructured) (*typed.Comparison, error) {
-	v, err := typedOf(c.conv, bare(after))
+	v, err := typedOf(c.conv, withoutManagedFields(after))
 	if err != nil {
 		return nil, err
 	}
@@ -237,7 +237,7 @@ func (c *comparison) differences(after *unstructured.Unstructured) (*typed.Compa
 // rewritten lists the fields of a new object that the server makes something else
 // of than is applied; none of an object that can't be read by its schema.
 func (p *planning) rewritten(ctx context.Context, t *target, want, result *unstructured.Unstructured) ([]FieldChange, error) {
-	if within(want.Object, result.Object) {
+	if matchesLive(want.Object, result.Object) {
 		return nil, nil
 	}
 	conv, _, err := p.schemas.of(ctx, t.mapping.GVK)
@@ -251,8 +251,8 @@ func (p *planning) rewritten(ctx context.Context, t *target, want, result *unstr
 	return slices.DeleteFunc(all, func(f FieldChange) bool { return f.Kind == compare.Added }), nil
 }
 
-// same says whether two states of an object differ in more than bookkeeping.
-func same(a, b *unstructured.Unstructured) bool {
+// sameContent says whether two states of an object differ in more than bookkeeping.
+func sameContent(a, b *unstructured.Unstructured) bool {
 	return reflect.DeepEqual(plainContent(a), plainContent(b))
 }
 

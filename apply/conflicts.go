@@ -18,20 +18,20 @@ import (
 )
 
 // policy is the one for an object: its annotation's, or the option's.
-func (p *planning) policy(t *target) (Conflicts, error) {
+func (p *planning) policy(t *target) (ConflictPolicy, error) {
 	word, stated, errs := annotation.Conflicts.Read(t.obj.GetAnnotations())
 	switch {
 	case len(errs) > 0 && !p.a.opts.refuseNothing:
 		return "", rejectf(t.id, t.source, "metadata.annotations["+errs[0].Name+"]", "use take, fail or yield", "%v", errs[0].Err)
-	case !stated, p.a.opts.refuseNothing && word == string(Fail):
+	case !stated, p.a.opts.refuseNothing && word == string(FailOnConflict):
 		return p.a.opts.Conflicts, nil
 	}
-	return Conflicts(word), nil
+	return ConflictPolicy(word), nil
 }
 
-// contest decides about the fields that others have set otherwise, and gives
+// decideConflicts decides about the fields that others have set otherwise, and gives
 // those that are refused.
-func (p *planning) contest(t *target, cmp *comparison, c *Change, policy Conflicts) ([]FieldConflict, error) {
+func (p *planning) decideConflicts(t *target, cmp *comparison, c *Change, policy ConflictPolicy) ([]FieldConflict, error) {
 	want, err := typedOf(cmp.conv, cmp.desired)
 	if err != nil {
 		r := t.reject(&InvalidError{Text: explainTyped(t, err)})
@@ -55,15 +55,15 @@ func (p *planning) contest(t *target, cmp *comparison, c *Change, policy Conflic
 		f := conflictOf(t, con, c.Live, cmp.desired)
 		f.Before, f.After = p.a.opts.Hidden.PairText(f.Before, f.After)
 		switch policy {
-		case Fail:
-			f.Outcome = Refused
+		case FailOnConflict:
+			f.Outcome = OutcomeRefused
 			refused = append(refused, f)
-		case Yield:
-			f.Outcome = Yielded
-			cmp.yield(con.Path)
+		case YieldConflicts:
+			f.Outcome = OutcomeYielded
+			cmp.relinquishField(con.Path)
 		default:
-			f.Outcome = Taken
-			if cmp.contended(con, after) {
+			f.Outcome = OutcomeTaken
+			if cmp.isRepeatedConflict(con, after) {
 				p.warnings.add(t.id, t.source, "%s has changed %s since the last release, and may after this one: leave it out of the chart, or let it yield with %s: yield",
 					con.By.Manager, f.Path, annotation.Conflicts.Name)
 			}
@@ -73,9 +73,9 @@ func (p *planning) contest(t *target, cmp *comparison, c *Change, policy Conflic
 	return refused, nil
 }
 
-// contended says that a controller has changed what an earlier release had set to
+// isRepeatedConflict says that a controller has changed what an earlier release had set to
 // the value that it is to have again.
-func (c *comparison) contended(con ownership.Conflict, wanted any) bool {
+func (c *comparison) isRepeatedConflict(con ownership.Conflict, wanted any) bool {
 	ours := ownership.ApplyEntry(c.entries, Manager)
 	return ours != nil && con.By.Class() == ownership.Controller && !con.By.Time.Before(ours.Time) && c.hasDeclaredValue(con.Path, wanted)
 }
@@ -109,8 +109,8 @@ func shown(obj *unstructured.Unstructured, path fieldpath.Path, secret hide.Fiel
 	return fields.Text(v, ok)
 }
 
-// yield leaves a field to its owner: not stated, and not ours to remove.
-func (c *comparison) yield(path fieldpath.Path) {
+// relinquishField leaves a field to its owner: not stated, and not ours to remove.
+func (c *comparison) relinquishField(path fieldpath.Path) {
 	fields.Remove(c.desired.Object, path)
 	c.relinquish.Insert(path)
 	c.liveSet.Iterate(func(p fieldpath.Path) {
@@ -120,9 +120,9 @@ func (c *comparison) yield(path fieldpath.Path) {
 	})
 }
 
-// leaveOthers keeps fields that the cluster fills from becoming ours by
+// relinquishClusterFilled keeps fields that the cluster fills from becoming ours by
 // taking over, and thereby from being removed.
-func (c *comparison) leaveOthers(t *target) {
+func (c *comparison) relinquishClusterFilled(t *target) {
 	aggregated := t.id.Kind == "ClusterRole" && c.desired.Object["aggregationRule"] != nil
 	bundled := manifest.Bundled(t.id.GroupKind())
 	c.liveSet.Iterate(func(p fieldpath.Path) {
@@ -144,9 +144,9 @@ func fieldName(e fieldpath.PathElement) string {
 // restartedAt is what kubectl rollout restart sets.
 const restartedAt = "kubectl.kubernetes.io/restartedAt"
 
-// addition says that a path is an item of a list or a key of a free map, as
+// isItemOrMapKey says that a path is an item of a list or a key of a free map, as
 // against a field of a structure.
-func addition(v *typed.TypedValue, path fieldpath.Path) bool {
+func isItemOrMapKey(v *typed.TypedValue, path fieldpath.Path) bool {
 	ref := v.TypeRef()
 	for i, e := range path {
 		atom, ok := v.Schema().Resolve(ref)

@@ -141,7 +141,7 @@ func TestContendedFields(t *testing.T) {
 
 func TestConflictsFail(t *testing.T) {
 	s := begin(t)
-	s.opts.Conflicts = apply.Fail
+	s.opts.Conflicts = apply.FailOnConflict
 	s.deploy(small)
 	s.patch("v1", "ConfigMap", "conf", types.MergePatchType, `{"data":{"a":"7"}}`, "kubectl-edit")
 	err := s.refuse(small)

@@ -70,20 +70,20 @@ func converter(crd *unstructured.Unstructured) (service kube.ID, stored string) 
 // definitions are the CustomResourceDefinitions that concern a release: those
 // that it brings, and those that are in the cluster.
 type definitions struct {
-	a        *Applier
-	arrivals *arrivals
-	released []*unstructured.Unstructured             // of the release, but for those left as they are
-	kinds    map[schema.GroupVersionKind]kube.Mapping // that released bring
-	kept     map[schema.GroupVersionKind]*Change      // kinds of those left as they are, with what was decided
-	live     memo[kube.ID, *unstructured.Unstructured]
+	a             *Applier
+	prerequisites *prerequisites
+	released      []*unstructured.Unstructured             // of the release, but for those left as they are
+	kinds         map[schema.GroupVersionKind]kube.Mapping // that released bring
+	kept          map[schema.GroupVersionKind]*Change      // kinds of those left as they are, with what was decided
+	live          memo[kube.ID, *unstructured.Unstructured]
 
 	mu          sync.Mutex
 	generations map[schema.GroupResource]generation
 }
 
-func newDefinitions(a *Applier, arrivals *arrivals, req Request) *definitions {
+func newDefinitions(a *Applier, arrivals *prerequisites, req Request) *definitions {
 	d := &definitions{
-		a: a, arrivals: arrivals,
+		a: a, prerequisites: arrivals,
 		kept:        map[schema.GroupVersionKind]*Change{},
 		generations: map[schema.GroupResource]generation{},
 	}
@@ -92,7 +92,7 @@ func newDefinitions(a *Applier, arrivals *arrivals, req Request) *definitions {
 			d.released = append(d.released, m.Object)
 		}
 	}
-	d.kinds = comingKinds(d.released)
+	d.kinds = kindsDefinedBy(d.released)
 	return d
 }
 
@@ -101,15 +101,15 @@ func newDefinitions(a *Applier, arrivals *arrivals, req Request) *definitions {
 func (d *definitions) leaveOut(crds []*target) {
 	kept := map[string]bool{}
 	for _, t := range crds {
-		if c := t.decided; c != nil && (c.Action == Keep || c.Action == None && d.a.opts.CRDs == CreateCRDs) {
+		if c := t.decided; c != nil && (c.Action == Keep || c.Action == Unchanged && d.a.opts.CRDs == CreateCRDs) {
 			kept[t.id.Name] = true
-			for gvk := range comingKinds([]*unstructured.Unstructured{t.obj}) {
+			for gvk := range kindsDefinedBy([]*unstructured.Unstructured{t.obj}) {
 				d.kept[gvk] = c
 			}
 		}
 	}
 	d.released = slices.DeleteFunc(d.released, func(crd *unstructured.Unstructured) bool { return kept[crd.GetName()] })
-	d.kinds = comingKinds(d.released)
+	d.kinds = kindsDefinedBy(d.released)
 }
 
 // whyUnused says of a kind that the cluster lacks, and that a definition of the

@@ -28,7 +28,7 @@ func (d *definitions) generationOf(t *target) (state string, ok bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	read, ok := d.generations[t.mapping.Resource.GroupResource()]
-	return read.text, ok && read.old == d.arrivals.kindChanges(t)
+	return read.text, ok && read.old == d.prerequisites.kindChanges(t)
 }
 
 // A generation is that of a definition.
@@ -43,7 +43,7 @@ func (d *definitions) readGenerations(ctx context.Context, targets []*target) er
 	var open []schema.GroupResource
 	for _, t := range targets {
 		gr := t.mapping.Resource.GroupResource()
-		if _, known := d.generationOf(t); !known && d.arrivals.deferralOf(t) == nil && !slices.Contains(open, gr) {
+		if _, known := d.generationOf(t); !known && d.prerequisites.deferralOf(t) == nil && !slices.Contains(open, gr) {
 			open = append(open, gr)
 		}
 	}
@@ -59,7 +59,7 @@ func (d *definitions) readGeneration(ctx context.Context, gr schema.GroupResourc
 	case err != nil:
 		return &ObjectError{ID: id, Doing: "reading", Err: err}
 	}
-	read := generation{old: d.arrivals.missing(id)}
+	read := generation{old: d.prerequisites.anyMissing(id)}
 	if meta != nil {
 		read.text = fmt.Sprintf("%s/%d", meta.UID, meta.Generation)
 	}
@@ -69,9 +69,9 @@ func (d *definitions) readGeneration(ctx context.Context, gr schema.GroupResourc
 	return nil
 }
 
-// proof is the hash of what the object would be made from; empty when nothing
+// fingerprintInput is the hash of what the object would be made from; empty when nothing
 // could be proven with it.
-func (p *planning) proof(t *target) string {
+func (p *planning) fingerprintInput(t *target) string {
 	state, ok := p.definitions.generationOf(t)
 	if !ok || t.manifestHash == "" {
 		return ""

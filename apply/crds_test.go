@@ -143,7 +143,7 @@ func TestGateTwo(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	err := a.Recheck(bg, p)
+	err := a.RedecideDeferred(bg, p)
 	if err == nil || !strings.Contains(err.Error(), "should be less than or equal to 100") {
 		t.Errorf("Recheck: %v", err)
 	}

@@ -95,7 +95,7 @@ func condition(obj *unstructured.Unstructured, kind string) (bool, string) {
 // answers asks for the kind's objects. Until every handler is installed the
 // server says 404.
 func (a *Applier) answers(ctx context.Context, crd *unstructured.Unstructured) bool {
-	for gvk, m := range comingKinds([]*unstructured.Unstructured{crd}) {
+	for gvk, m := range kindsDefinedBy([]*unstructured.Unstructured{crd}) {
 		client, err := a.cluster.Metadata()
 		if err != nil {
 			return true // the next request will say so

@@ -14,7 +14,7 @@ import (
 )
 
 func (p *planning) change(t *target, action Action) Change {
-	return Change{ID: t.id, Source: t.source, Action: action, Reason: t.whole.reason, After: t.turn.dependencies, Weight: t.turn.weight, manifestHash: p.proof(t)}
+	return Change{ID: t.id, Source: t.source, Action: action, Reason: t.fullReplace.reason, After: t.turn.dependencies, Weight: t.turn.weight, manifestHash: p.fingerprintInput(t)}
 }
 
 // decide finds out what has to be done for one target. The error is a
@@ -22,8 +22,8 @@ func (p *planning) change(t *target, action Action) Change {
 // release, today's answer is a preview: it is asked for again afterwards.
 func (p *planning) decide(ctx context.Context, t *target, s observation) (Change, error) {
 	c, err := p.decideNow(p.warnings.hear(ctx, t), t, s)
-	if err == nil && c.Deferral == nil && p.arrivals.kindChanges(t) {
-		c = p.postpone(t, c, &Deferral{Reason: changingKind, Until: []kube.ID{t.definition()}})
+	if err == nil && c.Deferral == nil && p.prerequisites.kindChanges(t) {
+		c = p.deferChange(t, c, &Deferral{Reason: changingKind, Until: []kube.ID{t.definition()}})
 	}
 	return c, err
 }
@@ -34,17 +34,17 @@ func (p *planning) decideNow(ctx context.Context, t *target, s observation) (Cha
 		return Change{}, err
 	}
 	if t.fromCRDs && p.a.opts.CRDs == CreateCRDs && s.full != nil {
-		c := p.change(t, None)
+		c := p.change(t, Unchanged)
 		c.Live, c.Reason = s.full, "exists already; --crds create leaves it as it is"
 		c.manifestHash = "" // no fingerprint: nobody has looked what is in it
 		return c, nil
 	}
-	if d := p.arrivals.deferralOf(t); d != nil {
-		c := p.postpone(t, p.newObject(t, want), d)
+	if d := p.prerequisites.deferralOf(t); d != nil {
+		c := p.deferChange(t, p.newObject(t, want), d)
 		return c, p.permissions.checkInside(ctx, &c, t)
 	}
 	if s.deferral != nil {
-		c := p.postpone(t, p.newObject(t, want), s.deferral)
+		c := p.deferChange(t, p.newObject(t, want), s.deferral)
 		c.Action = Update
 		return c, nil
 	}
@@ -72,7 +72,7 @@ func (p *planning) decideExisting(ctx context.Context, t *target, want, live *un
 		}
 		return c, p.permissions.check(ctx, &c, "patch", t.mapping)
 	}
-	adopting, err := p.owns(t, live)
+	adopting, err := p.checkOwnership(t, live)
 	if err != nil {
 		r := t.reject(err)
 		return Change{}, &r
@@ -99,7 +99,7 @@ func (p *planning) create(ctx context.Context, t *target, want *unstructured.Uns
 		c.Unverified = "the server was not asked beforehand (--gate off)"
 		return c, nil
 	}
-	result, err := p.a.create(ctx, t, want, ask)
+	result, err := p.a.create(ctx, t, want, asDryRun)
 	switch {
 	case err == nil:
 		c.Result, t.progress.wasAbsent = result, true
@@ -143,7 +143,7 @@ func (p *planning) decideUnobserved(ctx context.Context, t *target, want *unstru
 
 // refused decides what a refusal of a dry run means for the plan.
 func (p *planning) refused(ctx context.Context, t *target, want *unstructured.Unstructured, c Change, err error) (Change, error) {
-	verdict := verify.Judge(t.id, err)
+	verdict := verify.VerdictOf(t.id, err)
 	switch {
 	case verdict == verify.Unverified:
 		c.Unverified = "an admission webhook refuses dry runs: " + verify.Explain(t.obj, err).Error()
@@ -151,8 +151,8 @@ func (p *planning) refused(ctx context.Context, t *target, want *unstructured.Un
 	case verdict == verify.Forbidden:
 		return p.estimate(t, c, verify.MissingPermission(err)), nil
 	case t.unconverted(err):
-		return p.postpone(t, p.newObject(t, want), t.unconvertedYet()), nil
-	case p.arrivals.kindChanges(t) && !apierrors.IsForbidden(err):
+		return p.deferChange(t, p.newObject(t, want), t.conversionDeferral()), nil
+	case p.prerequisites.kindChanges(t) && !apierrors.IsForbidden(err):
 		return p.newObject(t, want), nil // put off by decide
 	case verdict == verify.Vanished && c.Live != nil && t.progress.attempts < maxAttempts:
 		// It has gone since we looked: a Job by its TTL.
@@ -217,9 +217,9 @@ func (p *planning) shaped(ctx context.Context, obj *unstructured.Unstructured, g
 
 func (p *planning) shapedBy(ctx context.Context, obj *unstructured.Unstructured, gvk schema.GroupVersionKind, rules manifest.Rules) (manifest.Result, error) {
 	switch p.a.opts.Validation {
-	case Strict:
+	case ValidationStrict:
 		rules.Unknown = manifest.Refuse
-	case Ignore:
+	case ValidationIgnore:
 		rules.Unknown = manifest.Hush
 	}
 	var err error

@@ -36,16 +36,16 @@ func (t *target) waitFor(id kube.ID, reason string) {
 	}
 }
 
-// arrivals are the objects of a release that decisions about others wait for.
-type arrivals struct {
+// prerequisites are the objects of a release that decisions about others wait for.
+type prerequisites struct {
 	mu    sync.Mutex
 	there map[kube.ID]bool // what nobody waits for is not in it
 }
 
-func newArrivals() *arrivals { return &arrivals{there: map[kube.ID]bool{}} }
+func newPrerequisites() *prerequisites { return &prerequisites{there: map[kube.ID]bool{}} }
 
 // expect notes that objects are still to come.
-func (a *arrivals) expect(ids ...kube.ID) {
+func (a *prerequisites) expect(ids ...kube.ID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, id := range ids {
@@ -53,8 +53,8 @@ func (a *arrivals) expect(ids ...kube.ID) {
 	}
 }
 
-// arrive notes that objects, where they are expected, are there.
-func (a *arrivals) arrive(ids ...kube.ID) {
+// markPresent notes that objects, where they are expected, are there.
+func (a *prerequisites) markPresent(ids ...kube.ID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for _, id := range ids {
@@ -64,8 +64,8 @@ func (a *arrivals) arrive(ids ...kube.ID) {
 	}
 }
 
-// missing tells whether one of some objects is still to come.
-func (a *arrivals) missing(ids ...kube.ID) bool {
+// anyMissing tells whether one of some objects is still to come.
+func (a *prerequisites) anyMissing(ids ...kube.ID) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return slices.ContainsFunc(ids, func(id kube.ID) bool {
@@ -75,7 +75,7 @@ func (a *arrivals) missing(ids ...kube.ID) bool {
 }
 
 // expected tells whether an object was to come, also if it has meanwhile.
-func (a *arrivals) expected(id kube.ID) bool {
+func (a *prerequisites) expected(id kube.ID) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	_, expected := a.there[id]
@@ -99,11 +99,11 @@ func (t *target) definition() kube.ID { return definitionOf(t.mapping.Resource.G
 
 // expectFrom notes which of the objects that others need will be made, or made anew:
 // definitions that are written, and namespaces that aren't there.
-func (a *arrivals) expectFrom(targets []*target) {
+func (a *prerequisites) expectFrom(targets []*target) {
 	for _, t := range targets {
 		c := t.decided
 		switch {
-		case isCRD(t.id) && (c == nil || c.Action != None && c.Action != Keep),
+		case isCRD(t.id) && (c == nil || c.Action != Unchanged && c.Action != Keep),
 			isNamespace(t.id) && (c == nil || c.Action == Create):
 			a.expect(t.id)
 		}
@@ -111,38 +111,38 @@ func (a *arrivals) expectFrom(targets []*target) {
 }
 
 // deferralOf says why the server can't be asked about a target; nil when it can.
-func (a *arrivals) deferralOf(t *target) *Deferral {
-	if space := namespaceID(t.id.Namespace); t.id.Namespace != "" && a.missing(space) {
+func (a *prerequisites) deferralOf(t *target) *Deferral {
+	if space := namespaceID(t.id.Namespace); t.id.Namespace != "" && a.anyMissing(space) {
 		t.waitFor(space, fmt.Sprintf("namespace %s comes with this release", t.id.Namespace))
 		if a.kindChanges(t) {
 			t.waitFor(t.definition(), changingKind)
 		}
 	}
-	if t.deferral == nil || !a.missing(t.deferral.Until...) {
+	if t.deferral == nil || !a.anyMissing(t.deferral.Until...) {
 		return nil
 	}
 	return t.deferral
 }
 
 // kindChanges says whether the CRD of a target's kind is still to be written.
-func (a *arrivals) kindChanges(t *target) bool { return a.missing(t.definition()) }
+func (a *prerequisites) kindChanges(t *target) bool { return a.anyMissing(t.definition()) }
 
-// unconvertedYet is the deferral of an object that nobody converts.
-func (t *target) unconvertedYet() *Deferral {
+// conversionDeferral is the deferral of an object that nobody converts.
+func (t *target) conversionDeferral() *Deferral {
 	return &Deferral{Reason: unconvertedKind, Until: t.turn.converter}
 }
 
-// arrived notes that a target's turn has come, and with it all it waits for.
-func (t *target) arrived(a *arrivals) {
-	a.arrive(t.turn.converter...)
+// markPrerequisitesPresent notes that a target's turn has come, and with it all it waits for.
+func (t *target) markPrerequisitesPresent(a *prerequisites) {
+	a.markPresent(t.turn.converter...)
 	t.turn.converter = nil
 	if t.deferral != nil {
-		a.arrive(t.deferral.Until...)
+		a.markPresent(t.deferral.Until...)
 	}
 }
 
-// postpone puts a change off.
-func (p *planning) postpone(t *target, c Change, d *Deferral) Change {
+// deferChange puts a change off.
+func (p *planning) deferChange(t *target, c Change, d *Deferral) Change {
 	t.deferral = d
 	c.Deferral, c.Unverified = d, d.Reason
 	c.execution = p.executionOf(t)

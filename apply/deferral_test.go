@@ -41,7 +41,7 @@ func TestNotJudgedByTheOldDefinition(t *testing.T) {
 			if err := a.Run(bg, p.CRDs, nothing); err != nil {
 				t.Fatal(err)
 			}
-			if err := a.Recheck(bg, p); err != nil {
+			if err := a.RedecideDeferred(bg, p); err != nil {
 				t.Fatalf("asked before the definition was there: %v", err)
 			}
 			if c := change(t, p, "Foo0", "f"); c.Deferral == nil {
@@ -53,7 +53,7 @@ func TestNotJudgedByTheOldDefinition(t *testing.T) {
 			var err error
 			for i := 0; i < len(p.Waves) && err == nil; i++ {
 				if err = a.Run(bg, p.Waves[i].Changes, nothing); err == nil {
-					err = a.Recheck(bg, p)
+					err = a.RedecideDeferred(bg, p)
 				}
 			}
 			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
@@ -99,7 +99,7 @@ func TestPermissionsInsideANamespaceToCome(t *testing.T) {
 				s.space = []string{space}
 			}
 			p := s.plan(tt.chart)
-			err := p.Permitted()
+			err := p.CheckPermissions()
 			var rejected *apply.RejectedError
 			if !errors.As(err, &rejected) || !strings.Contains(err.Error(), "no permission to create configmaps in namespace "+space) {
 				t.Errorf("Permitted: %v", err)
@@ -109,7 +109,7 @@ func TestPermissionsInsideANamespaceToCome(t *testing.T) {
 	u.AllowEverywhere(t, kubetest.Rule("", "*", "configmaps"))
 	s.space = []string{space}
 	p := s.plan(within)
-	if err := p.Permitted(); err != nil {
+	if err := p.CheckPermissions(); err != nil {
 		t.Errorf("Permitted: %v", err)
 	}
 	if c := change(t, p, "ConfigMap", "a"); c.Deferral == nil || c.Unverified != "namespace "+space+" comes with this release" {

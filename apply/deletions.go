@@ -18,10 +18,10 @@ func (p *pruner) inDeletionOrder(ctx context.Context, changes []Change, list []o
 	var first []ordering.Precedence
 	for i, o := range list {
 		nodes[i].ID = o.id
-		if o.last.obj == nil {
+		if o.lastDeclared.obj == nil {
 			continue
 		}
-		constraints := annotation.OrderOf(o.last.obj.GetAnnotations())
+		constraints := annotation.OrderOf(o.lastDeclared.obj.GetAnnotations())
 		nodes[i].Weight = constraints.Weight
 		for _, r := range constraints.Dependencies {
 			kinds, err := p.called(ctx, r)
@@ -35,7 +35,7 @@ func (p *pruner) inDeletionOrder(ctx context.Context, changes []Change, list []o
 			}
 		}
 		for j, part := range list {
-			if i != j && ordering.Aggregates(o.last.obj, part.last.obj, changes[j].Live) {
+			if i != j && ordering.Aggregates(o.lastDeclared.obj, part.lastDeclared.obj, changes[j].Live) {
 				first = append(first, ordering.Precedence{First: i, Then: j})
 			}
 		}

@@ -20,11 +20,11 @@ type Origin string
 // The origins. What nobody owns, because it was removed, is taken for manual:
 // controllers own what they write.
 const (
-	Manual        Origin = "manual"         // people: kubectl, consoles
-	FailedRelease Origin = "failed_release" // left by another revision of the release, which failed as a rule
-	OtherRelease  Origin = "other_release"  // another release, or Helm beside the release's records
-	Deleted       Origin = "deleted"        // the object is gone
-	Controllers   Origin = "controller"     // autoscalers, operators, admission
+	OriginManual        Origin = "manual"         // people: kubectl, consoles
+	OriginFailedRelease Origin = "failed_release" // left by another revision of the release, which failed as a rule
+	OriginOtherRelease  Origin = "other_release"  // another release, or Helm beside the release's records
+	OriginDeleted       Origin = "deleted"        // the object is gone
+	OriginController    Origin = "controller"     // autoscalers, operators, admission
 )
 
 // A Drift is how the cluster differs from what a release last applied.
@@ -51,9 +51,9 @@ type DriftedObject struct {
 	// Expected says that a deployment would leave the object as it is.
 	Expected bool
 
-	Live   *unstructured.Unstructured // nil when it is gone or can't be read
-	Want   *unstructured.Unstructured // as it was applied; nil for what isn't the release's
-	Fields []DriftField
+	Live    *unstructured.Unstructured // nil when it is gone or can't be read
+	Desired *unstructured.Unstructured // as it was applied; nil for what isn't the release's
+	Fields  []DriftField
 }
 
 // DriftState is how an object differs.
@@ -61,24 +61,24 @@ type DriftState string
 
 // The states.
 const (
-	Changed   DriftState = "changed"  // some of its fields
-	Missing   DriftState = "missing"  // not in the cluster
-	Deleting  DriftState = "deleting" // being deleted
-	Extra     DriftState = "extra"    // in the cluster, and not of the deployed revision
-	TakenOver DriftState = "taken"    // belongs to another release, or is marked so
-	Unknown   DriftState = "unknown"  // may not be read
+	DriftChanged   DriftState = "changed"  // some of its fields
+	DriftMissing   DriftState = "missing"  // not in the cluster
+	DriftDeleting  DriftState = "deleting" // being deleted
+	DriftExtra     DriftState = "extra"    // in the cluster, and not of the deployed revision
+	DriftTakenOver DriftState = "taken"    // belongs to another release, or is marked so
+	DriftUnknown   DriftState = "unknown"  // may not be read
 )
 
 // A DriftField is one field that isn't as it was applied.
 type DriftField struct {
-	Path     string
-	Was, Is  any  // the values, plain JSON data
-	Had, Has bool // whether there are such values
-	Origin   Origin
-	By       ownership.Owner
-	Revision int  // that stated the live value; 0 for none
-	Expected bool // a deployment would leave it as it is
-	Names    []string
+	Path                string
+	Desired, Live       any  // the values, plain JSON data
+	HasDesired, HasLive bool // whether there are such values
+	Origin              Origin
+	Owner               ownership.Owner
+	Revision            int  // that stated the live value; 0 for none
+	Expected            bool // a deployment would leave it as it is
+	Names               []string
 }
 
 // Drift compares the live objects with what a revision applied: of Request,
@@ -110,18 +110,18 @@ func (a *Applier) Drift(ctx context.Context, req Request, base int) (*Drift, err
 // inspection is one comparison with what a revision has applied, under way.
 type inspection struct {
 	*planning
-	base    int
-	targets []*target
-	hooks   map[kube.ID]bool
-	out     *Drift
+	deployedRevision int
+	targets          []*target
+	hooks            map[kube.ID]bool
+	out              *Drift
 }
 
 // beginInspection begins a comparison with what a revision has applied: see Drift.
 func (a *Applier) beginInspection(ctx context.Context, req Request, base int) (*inspection, error) {
 	opts := a.opts
 	opts.Gate, opts.AllowRecreate, opts.refuseNothing = GateBestEffort, true, true
-	if opts.Conflicts == Fail {
-		opts.Conflicts = Take
+	if opts.Conflicts == FailOnConflict {
+		opts.Conflicts = TakeConflicts
 	}
 	ran := req.Hooks
 	req.Fingerprints, req.Hooks = nil, nil // marks prove that our fields are as they were, not that none came
@@ -129,7 +129,7 @@ func (a *Applier) beginInspection(ctx context.Context, req Request, base int) (*
 	if err != nil {
 		return nil, err
 	}
-	d := &inspection{planning: p, base: base, targets: append(crds, mains...), hooks: map[kube.ID]bool{}, out: &Drift{}}
+	d := &inspection{planning: p, deployedRevision: base, targets: append(crds, mains...), hooks: map[kube.ID]bool{}, out: &Drift{}}
 	return d, d.addHooks(ctx, ran)
 }
 
@@ -140,7 +140,7 @@ func (d *inspection) addHooks(ctx context.Context, ran []kube.Manifest) error {
 	hooks, err := d.resolver.resolve(ctx, ran, false)
 	d.resolver.rejected = rejected // what hooks lack is no matter
 	for _, t := range hooks {
-		if t.id.Name != "" && !d.hooks[t.id] && d.wanted[t.id] == nil {
+		if t.id.Name != "" && !d.hooks[t.id] && d.targetsByID[t.id] == nil {
 			d.hooks[t.id] = true
 			d.targets = append(d.targets, t)
 		}
@@ -174,11 +174,11 @@ func (d *inspection) inspectAll(ctx context.Context) error {
 		return err
 	}
 	for i, o := range found {
-		targets[i].decided = &Change{ID: o.ID, Action: None, Live: o.Live} // for extras to know which objects are these
-		if d.hooks[o.ID] && (o.State == Missing || o.State == Deleting) {
+		targets[i].decided = &Change{ID: o.ID, Action: Unchanged, Live: o.Live} // for extras to know which objects are these
+		if d.hooks[o.ID] && (o.State == DriftMissing || o.State == DriftDeleting) {
 			continue // hooks come and go
 		}
-		if o.State == Changed && len(o.Fields) == 0 {
+		if o.State == DriftChanged && len(o.Fields) == 0 {
 			d.out.Same++
 			if o.Unverified != "" {
 				d.out.Estimated++
@@ -193,10 +193,10 @@ func (d *inspection) inspectAll(ctx context.Context) error {
 // inspect compares one object.
 func (d *inspection) inspect(ctx context.Context, t *target, s observation) (DriftedObject, error) {
 	if t.fromCRDs && d.a.opts.CRDs == CreateCRDs && s.full != nil {
-		return DriftedObject{ID: t.id, State: Changed}, nil // whatever is in it is left
+		return DriftedObject{ID: t.id, State: DriftChanged}, nil // whatever is in it is left
 	}
 	o, c, err := d.reapply(ctx, t, s)
-	if err == nil && o.State == Changed {
+	if err == nil && o.State == DriftChanged {
 		o.Fields, err = d.driftFields(t, c)
 	}
 	return o, err
@@ -206,13 +206,13 @@ func (d *inspection) inspect(ctx context.Context, t *target, s observation) (Dri
 // be compared field by field, its state only.
 func (d *inspection) reapply(ctx context.Context, t *target, s observation) (DriftedObject, Change, error) {
 	o := d.stateOf(t, s)
-	if o.State != Changed {
+	if o.State != DriftChanged {
 		return o, Change{}, nil
 	}
 	c, err := d.predict(ctx, t, s.full)
 	var rejected *Rejection
 	if errors.As(err, &rejected) {
-		o.State, o.Unverified = Unknown, "the release's manifest can't be read by the server's schema: "+rejected.Err.Error()
+		o.State, o.Unverified = DriftUnknown, "the release's manifest can't be read by the server's schema: "+rejected.Err.Error()
 		return o, c, nil
 	}
 	if err == nil {
@@ -224,19 +224,19 @@ func (d *inspection) reapply(ctx context.Context, t *target, s observation) (Dri
 // stateOf tells of an object as a whole; Changed where its fields have to be
 // compared.
 func (d *inspection) stateOf(t *target, s observation) DriftedObject {
-	o := DriftedObject{ID: t.id, Source: t.source, State: Changed, Live: s.full, Want: t.obj}
+	o := DriftedObject{ID: t.id, Source: t.source, State: DriftChanged, Live: s.full, Desired: t.obj}
 	switch {
 	case s.forbidden:
-		o.State, o.Unverified = Unknown, "this account may not read it"
+		o.State, o.Unverified = DriftUnknown, "this account may not read it"
 	case s.full == nil && expires(t.obj):
-		o.State, o.Origin, o.Expected, o.Reason = Missing, Controllers, true, "it goes some time after it has finished"
+		o.State, o.Origin, o.Expected, o.Reason = DriftMissing, OriginController, true, "it goes some time after it has finished"
 	case s.full == nil:
-		o.State, o.Origin, o.Reason = Missing, Deleted, "not in the cluster"
+		o.State, o.Origin, o.Reason = DriftMissing, OriginDeleted, "not in the cluster"
 	case s.full.GetDeletionTimestamp() != nil:
-		o.State, o.Origin, o.Reason = Deleting, Deleted, "is being deleted"
+		o.State, o.Origin, o.Reason = DriftDeleting, OriginDeleted, "is being deleted"
 	default:
 		if owner := ownerOf(s.full); !t.fromCRDs && owner != (Owner{}) && owner != d.a.owner {
-			o.State, o.Origin, o.Reason = TakenOver, OtherRelease, "belongs to release "+owner.String()+" now"
+			o.State, o.Origin, o.Reason = DriftTakenOver, OriginOtherRelease, "belongs to release "+owner.String()+" now"
 		}
 	}
 	return o
@@ -279,13 +279,13 @@ func (p *planning) estimateLocally(ctx context.Context, t *target, want, live *u
 	c.Live, c.Desired = live, want
 	cmp, err := p.compare(ctx, t, want.DeepCopy(), live)
 	if err == nil {
-		err = p.yieldScale(ctx, t, cmp, &c)
+		err = p.relinquishReplicas(ctx, t, cmp, &c)
 	}
 	if err == nil {
-		cmp.leaveOthers(t)
-		var policy Conflicts
+		cmp.relinquishClusterFilled(t)
+		var policy ConflictPolicy
 		if policy, err = p.policy(t); err == nil {
-			_, err = p.contest(t, cmp, &c, policy) // nothing is refused where one only looks
+			_, err = p.decideConflicts(t, cmp, &c, policy) // nothing is refused where one only looks
 		}
 	}
 	if err == nil {
@@ -307,10 +307,10 @@ func (p *planning) estimateLocally(ctx context.Context, t *target, want, live *u
 // and they with it.
 func (d *inspection) addUnresolvable() {
 	for _, r := range d.resolver.rejected {
-		o := DriftedObject{ID: r.ID, Source: r.Source, State: Missing, Origin: Deleted, Reason: r.Err.Error()}
+		o := DriftedObject{ID: r.ID, Source: r.Source, State: DriftMissing, Origin: OriginDeleted, Reason: r.Err.Error()}
 		var unknown *kube.NoKindError
 		if !errors.As(r.Err, &unknown) {
-			o.State, o.Origin, o.Unverified = Unknown, "", r.Err.Error()
+			o.State, o.Origin, o.Unverified = DriftUnknown, "", r.Err.Error()
 		}
 		d.out.Objects = append(d.out.Objects, o)
 	}
@@ -318,7 +318,7 @@ func (d *inspection) addUnresolvable() {
 
 // addExtras adds what other revisions have left.
 func (d *inspection) addExtras(ctx context.Context) error {
-	left, err := (&pruner{planning: d.planning}).prune(ctx)
+	left, err := (&pruner{planning: d.planning}).decideOrphans(ctx)
 	if err != nil {
 		return err
 	}
@@ -326,11 +326,11 @@ func (d *inspection) addExtras(ctx context.Context) error {
 		if c.Action != Delete && !c.RevisitNextRelease {
 			continue // it is meant to stay, or belongs to somebody else by now
 		}
-		o := DriftedObject{ID: c.ID, Source: c.Source, State: Extra, Origin: FailedRelease, Reason: c.Reason, Live: c.Live, Expected: c.Action == Keep}
+		o := DriftedObject{ID: c.ID, Source: c.Source, State: DriftExtra, Origin: OriginFailedRelease, Reason: c.Reason, Live: c.Live, Expected: c.Action == Keep}
 		if c.Live == nil {
-			o.State, o.Origin, o.Unverified, o.Reason = Unknown, "", c.Reason, ""
+			o.State, o.Origin, o.Unverified, o.Reason = DriftUnknown, "", c.Reason, ""
 		}
-		if history := d.past.objects[c.ID]; len(history) > 0 {
+		if history := d.history.objects[c.ID]; len(history) > 0 {
 			o.Revision = history[len(history)-1].revision
 		}
 		d.out.Objects = append(d.out.Objects, o)

@@ -60,7 +60,7 @@ func (l *fieldList) addChange(f FieldChange) {
 		l.add(f.Path, f.After, f.Kind != compare.Removed, false)
 	case f.Kind == compare.Reordered:
 		if noted := l.add(f.Path, f.After, true, false); noted != nil {
-			noted.Is = f.Before
+			noted.Live = f.Before
 		}
 	}
 }
@@ -79,8 +79,8 @@ func (l *fieldList) add(path fieldpath.Path, was any, had, expected bool) *Drift
 	if isBookkeeping(path) {
 		return nil
 	}
-	f := DriftField{Path: fields.String(path), Names: fields.Names(path), Was: was, Had: had, Expected: expected}
-	f.Is, f.Has = fields.Value(l.c.Live.Object, path)
+	f := DriftField{Path: fields.String(path), Names: fields.Names(path), Desired: was, HasDesired: had, Expected: expected}
+	f.Live, f.HasLive = fields.Value(l.c.Live.Object, path)
 	l.attribute(&f, path)
 	l.seen.Insert(path)
 	l.out = append(l.out, f)
@@ -91,22 +91,22 @@ func (l *fieldList) add(path fieldpath.Path, was any, had, expected bool) *Drift
 func (l *fieldList) attribute(f *DriftField, path fieldpath.Path) {
 	e := l.ownerOf(path)
 	if e != nil {
-		f.By = e.Owner()
+		f.Owner = e.Owner()
 	}
 	switch {
 	case e == nil || ownership.ClassOf(e.Manager) == ownership.Helm:
 		if f.Revision = l.revisionStating(path); f.Revision > 0 {
-			f.Origin = FailedRelease
+			f.Origin = OriginFailedRelease
 			return
 		}
-		f.Origin = OtherRelease
+		f.Origin = OriginOtherRelease
 		if e == nil {
-			f.Origin = Manual
+			f.Origin = OriginManual
 		}
 	case isPerson(e.Manager):
-		f.Origin = Manual
+		f.Origin = OriginManual
 	default:
-		f.Origin = Controllers
+		f.Origin = OriginController
 	}
 }
 
@@ -147,14 +147,14 @@ func (l *fieldList) ownerOf(path fieldpath.Path) *ownership.Entry {
 // what is there; 0 when none does.
 func (l *fieldList) revisionStating(path fieldpath.Path) int {
 	is, has := fields.Value(l.c.Live.Object, path)
-	history := l.d.past.objects[l.t.id]
+	history := l.d.history.objects[l.t.id]
 	for i := len(history) - 1; i >= 0; i-- {
 		s := history[i]
-		if s.revision == l.d.base {
+		if s.revision == l.d.deployedRevision {
 			continue
 		}
 		says, does := fields.Value(s.obj.Object, path)
-		later := s.revision > l.d.base
+		later := s.revision > l.d.deployedRevision
 		switch {
 		case has && does && equalJSON(is, says):
 			return s.revision
@@ -168,13 +168,13 @@ func (l *fieldList) revisionStating(path fieldpath.Path) int {
 // addRelinquished adds fields that a deployment leaves to others.
 func (l *fieldList) addRelinquished() {
 	for _, f := range l.c.Conflicts {
-		if f.Outcome != Yielded || f.path == nil {
+		if f.Outcome != OutcomeYielded || f.path == nil {
 			continue
 		}
 		was, had := fields.Value(l.t.obj.Object, f.path)
 		if noted := l.add(f.path, was, had, true); noted != nil && slices.Equal(fields.Names(f.path), l.t.replicas) {
-			noted.Origin = Controllers
-			noted.By = ownership.Owner{Manager: f.Manager, Operation: f.Operation, Subresource: f.Subresource, Time: f.Time}
+			noted.Origin = OriginController
+			noted.Owner = ownership.Owner{Manager: f.Manager, Operation: f.Operation, Subresource: f.Subresource, Time: f.Time}
 		}
 	}
 }

@@ -19,7 +19,7 @@ import (
 
 // noteDoubled sees to it that an object with doubled items is written whole.
 func (p *planning) noteDoubled(ctx context.Context, t *target, res manifest.Result) error {
-	t.whole = wholeWrite{}
+	t.fullReplace = wholeWrite{}
 	if len(res.Doubled) == 0 {
 		return nil
 	}
@@ -27,22 +27,22 @@ func (p *planning) noteDoubled(ctx context.Context, t *target, res manifest.Resu
 	if err != nil {
 		return &ObjectError{ID: t.id, Source: t.source, Doing: "checking", Err: err}
 	}
-	t.whole.once = once.Object
+	t.fullReplace.once = once.Object
 	if !t.fromCRDs {
-		p.a.owner.stamp(t.whole.once)
+		p.a.owner.stamp(t.fullReplace.once)
 	}
 	for _, n := range res.Doubled {
 		p.warnings.add(t.id, t.source, "%s: server-side apply can't have that, so the object is written whole", n)
 	}
-	t.whole.reason = "written whole: " + res.Doubled[0].String()
+	t.fullReplace.reason = "written whole: " + res.Doubled[0].String()
 	return nil
 }
 
 // whole makes of what an apply would come to what is to be written.
 func (u *updating) whole() {
-	putDoubled(u.want.Object, u.t.whole.once.Object, u.comparison.predicted.Object)
+	putDoubled(u.fullDesired.Object, u.t.fullReplace.once.Object, u.comparison.predicted.Object)
 	want := u.comparison.desired.DeepCopy()
-	putDoubled(u.want.Object, u.t.whole.once.Object, want.Object)
+	putDoubled(u.fullDesired.Object, u.t.fullReplace.once.Object, want.Object)
 	u.change.Desired, u.change.TakenFrom = want, nil
 }
 

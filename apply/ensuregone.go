@@ -93,7 +93,7 @@ func (a *Applier) recreatedObjects(ctx context.Context, gone []deletedObject) ([
 			})
 		}
 		for _, d := range group {
-			if len(group) < worthListing || ordering.IsAggregated(d.last.obj) {
+			if len(group) < worthListing || ordering.IsAggregated(d.lastDeclared.obj) {
 				single = append(single, d)
 			}
 		}

@@ -19,10 +19,10 @@ import (
 // What becomes of a field that nobody contests when a revision is applied again.
 // See Taken, Yielded and Refused too.
 const (
-	Kept    Outcome = "kept"    // it is as the release states it
-	Set     Outcome = "set"     // it gets the value that the release states
-	Dropped Outcome = "removed" // it goes
-	Ignored Outcome = "ignored" // the release doesn't state it, and leaves it
+	OutcomeKept    FieldOutcome = "kept"    // it is as the release states it
+	OutcomeSet     FieldOutcome = "set"     // it gets the value that the release states
+	OutcomeRemoved FieldOutcome = "removed" // it goes
+	OutcomeIgnored FieldOutcome = "ignored" // the release doesn't state it, and leaves it
 )
 
 // A Question is about the fields of one object that a revision has applied.
@@ -43,10 +43,10 @@ type Explanation struct {
 // A FieldExplanation is one field: its value, who owns it, who has stated it, and
 // what an upgrade with the same manifest would make of it.
 type FieldExplanation struct {
-	Path  string
-	Names []string
-	Is    any // nil when the object lacks it
-	Has   bool
+	Path    string
+	Names   []string
+	Live    any // nil when the object lacks it
+	HasLive bool
 
 	Owners []ownership.Owner // newest first; none of what the server has chosen
 	// Revision is the first of the unbroken run of stored revisions that state
@@ -56,9 +56,9 @@ type FieldExplanation struct {
 	Source   string
 	Earlier  bool
 
-	Outcome  Outcome
-	Will     any // the value it gets, where that is another one
-	WillHave bool
+	Outcome      FieldOutcome
+	Predicted    any // the value it gets, where that is another one
+	HasPredicted bool
 }
 
 // A NoObjectError says that a revision has no object of a name, or several.
@@ -137,21 +137,21 @@ func (a *Applier) Explain(ctx context.Context, q ExplainRequest) (*Explanation, 
 	}
 	o, c, err := d.reapply(ctx, t, s)
 	e := &Explanation{Object: o}
-	if err != nil || o.State != Changed {
+	if err != nil || o.State != DriftChanged {
 		return e, err
 	}
 	x, err := d.newExplainer(ctx, t, c, q.Stored)
 	if err != nil {
 		return nil, err
 	}
-	x.refused = a.opts.Conflicts == Fail || t.obj.GetAnnotations()[annotation.Conflicts.Name] == string(Fail)
+	x.refused = a.opts.Conflicts == FailOnConflict || t.obj.GetAnnotations()[annotation.Conflicts.Name] == string(FailOnConflict)
 	e.Fields, err = x.fieldsNamed(query, q.Field)
 	return e, err
 }
 
 // targetNamed finds the object that people mean.
 func (d *inspection) targetNamed(ctx context.Context, text string) (*target, error) {
-	missing := &NoObjectError{Object: text, Revision: d.base}
+	missing := &NoObjectError{Object: text, Revision: d.deployedRevision}
 	if object, ok := annotation.ParseObject(text); ok {
 		r := annotation.Dependency{Object: object, Loose: object.Namespace == ""} // in whichever namespace it is
 		kinds, err := d.called(ctx, r)
@@ -178,9 +178,9 @@ func (d *inspection) targetNamed(ctx context.Context, text string) (*target, err
 // fieldExplainer is one object being explained.
 type fieldExplainer struct {
 	*fieldList
-	stored  []revision // what each stored revision states of it; nothing where it doesn't
-	sources []string   // the templates
-	refused bool       // what is contested is refused
+	stored  []declaredFields // what each stored revision states of it; nothing where it doesn't
+	sources []string         // the templates
+	refused bool             // what is contested is refused
 	leaves  *fieldpath.Set
 }
 
@@ -198,7 +198,7 @@ func (d *inspection) newExplainer(ctx context.Context, t *target, c Change, stor
 		return nil, err
 	}
 	for _, obj := range []*unstructured.Unstructured{c.Live, c.Result} {
-		v, err := typedOf(conv, bare(obj))
+		v, err := typedOf(conv, withoutManagedFields(obj))
 		if err != nil {
 			return nil, failed(err)
 		}
@@ -209,14 +209,14 @@ func (d *inspection) newExplainer(ctx context.Context, t *target, c Change, stor
 		x.leaves = x.leaves.Union(set)
 	}
 	x.leaves = x.leaves.Leaves()
-	past, err := d.resolver.index(ctx, stored)
+	past, err := d.resolver.indexRevisions(ctx, stored)
 	if err != nil {
 		return nil, err
 	}
 	declared := past.objects[t.id]
-	history := d.historyOf(ctx, t, conv, declared)
+	history := d.declaredFieldsOf(ctx, t, conv, declared)
 	for _, r := range stored {
-		one, source := revision{number: r.Revision}, ""
+		one, source := declaredFields{number: r.Revision}, ""
 		for _, h := range history {
 			if h.number == r.Revision {
 				one = h
@@ -271,34 +271,34 @@ func isIdentity(path fieldpath.Path) bool {
 
 func (x *fieldExplainer) explain(path fieldpath.Path) FieldExplanation {
 	f := FieldExplanation{Path: fields.String(path), Names: fields.Names(path)}
-	f.Is, f.Has = fields.Value(x.c.Live.Object, path)
+	f.Live, f.HasLive = fields.Value(x.c.Live.Object, path)
 	for _, e := range x.entries {
 		// Who owns a map without what is in it doesn't own this.
-		if f.Has && (e.Set.Has(path) || !below(e.Set, path).Empty()) {
+		if f.HasLive && (e.Set.Has(path) || !fieldsUnder(e.Set, path).Empty()) {
 			f.Owners = append(f.Owners, e.Owner())
 		}
 	}
 	slices.SortStableFunc(f.Owners, func(a, b ownership.Owner) int { return b.Time.Compare(a.Time) })
 	f.Outcome = x.outcomeOf(path)
 	switch f.Outcome {
-	case Taken, Set, Refused, Yielded:
-		f.Will, f.WillHave = fields.Value(x.t.obj.Object, path)
-		if !f.WillHave {
-			f.Will, f.WillHave = fields.Value(x.c.Result.Object, path)
+	case OutcomeTaken, OutcomeSet, OutcomeRefused, OutcomeYielded:
+		f.Predicted, f.HasPredicted = fields.Value(x.t.obj.Object, path)
+		if !f.HasPredicted {
+			f.Predicted, f.HasPredicted = fields.Value(x.c.Result.Object, path)
 		}
 	}
-	if f.Has {
+	if f.HasLive {
 		x.attributeRevision(&f, path)
 	}
 	return f
 }
 
 // outcomeOf is what applying again makes of a field.
-func (x *fieldExplainer) outcomeOf(path fieldpath.Path) Outcome {
+func (x *fieldExplainer) outcomeOf(path fieldpath.Path) FieldOutcome {
 	for _, c := range x.c.Conflicts {
 		if c.path != nil && len(c.path) <= len(path) && c.path.Equals(path[:len(c.path)]) {
-			if c.Outcome == Taken && x.refused {
-				return Refused
+			if c.Outcome == OutcomeTaken && x.refused {
+				return OutcomeRefused
 			}
 			return c.Outcome
 		}
@@ -309,15 +309,15 @@ func (x *fieldExplainer) outcomeOf(path fieldpath.Path) Outcome {
 	_, sent := fields.Value(x.c.Desired.Object, path)
 	switch {
 	case has && !stays:
-		return Dropped
+		return OutcomeRemoved
 	case has != stays || !equalJSON(is, will):
-		return Set
+		return OutcomeSet
 	case stated && !sent:
-		return Yielded
+		return OutcomeYielded
 	case sent:
-		return Kept
+		return OutcomeKept
 	}
-	return Ignored
+	return OutcomeIgnored
 }
 
 // attributeRevision finds the revision that first gave a field the value it has.
@@ -340,7 +340,7 @@ func (x *fieldExplainer) sourceOf(f *FieldExplanation, path fieldpath.Path) int 
 	for i, r := range x.stored {
 		if x.isStatedIn(i, f, path) {
 			best = i
-			if r.number == x.d.base {
+			if r.number == x.d.deployedRevision {
 				break
 			}
 		}
@@ -356,5 +356,5 @@ func (x *fieldExplainer) isStatedIn(i int, f *FieldExplanation, path fieldpath.P
 		return false
 	}
 	sent, kept := fields.Value(x.c.Desired.Object, path)
-	return equalJSON(said, f.Is) || f.Outcome == Kept && kept && equalJSON(said, sent)
+	return equalJSON(said, f.Live) || f.Outcome == OutcomeKept && kept && equalJSON(said, sent)
 }

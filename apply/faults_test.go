@@ -234,7 +234,7 @@ func TestRestrictedUser(t *testing.T) {
 	s.deploy(config("new"))
 	err := s.refuse(config("x"))
 	t.Log(err)
-	err = s.plan(config("q") + "\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\n").Permitted()
+	err = s.plan(config("q") + "\n---\napiVersion: v1\nkind: Secret\nmetadata: {name: s}\n").CheckPermissions()
 	if err == nil || !strings.Contains(err.Error(), "no permission to patch secrets in namespace "+s.ns) {
 		t.Errorf("Permitted: %v", err)
 	}

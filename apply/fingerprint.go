@@ -29,11 +29,11 @@ func (a *Applier) Fingerprints(changes []Change) map[string]Fingerprint {
 			out[Key(c.ID)] = c.fingerprint
 			continue
 		}
-		if c.manifestHash == "" || c.contested() {
+		if c.manifestHash == "" || c.hasYieldedConflict() {
 			continue
 		}
 		obj := c.Result
-		if obj == nil && c.Action == None {
+		if obj == nil && c.Action == Unchanged {
 			obj = c.Live
 		}
 		if obj == nil || obj.GetUID() == "" {
@@ -46,9 +46,9 @@ func (a *Applier) Fingerprints(changes []Change) map[string]Fingerprint {
 	return out
 }
 
-func (c Change) contested() bool {
+func (c Change) hasYieldedConflict() bool {
 	for _, f := range c.Conflicts {
-		if f.Outcome == Yielded {
+		if f.Outcome == OutcomeYielded {
 			return true
 		}
 	}
@@ -88,9 +88,9 @@ func printOf(raw string, obj metav1.Object) string {
 	return base64.RawStdEncoding.EncodeToString(h.Sum(nil)[:12])
 }
 
-// proves says that a fingerprint and an object's metadata together show that there is
+// matchesFingerprint says that a fingerprint and an object's metadata together show that there is
 // nothing to do for t.
-func (p *planning) proves(t *target, meta metav1.Object) bool {
+func (p *planning) matchesFingerprint(t *target, meta metav1.Object) bool {
 	mark, ok := p.req.Fingerprints[Key(t.id)]
 	if !ok || meta.GetDeletionTimestamp() != nil || mark.UID != string(meta.GetUID()) {
 		return false
@@ -100,7 +100,7 @@ func (p *planning) proves(t *target, meta metav1.Object) bool {
 	if !t.fromCRDs && owner != p.a.owner {
 		return false
 	}
-	print := printOf(p.proof(t), meta)
+	print := printOf(p.fingerprintInput(t), meta)
 	return print != "" && print == mark.Print
 }
 

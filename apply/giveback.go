@@ -38,7 +38,7 @@ func (o *Provenance) adopter() string {
 // runs have adopted; false when it is none of these. It is never deleted: nobody
 // can tell what its owner has in it.
 func (p *pruner) decideAdoptedOrphan(o orphan, meta *metav1.PartialObjectMetadata, c *Change) bool {
-	from := p.past.provenance[o.id]
+	from := p.history.provenance[o.id]
 	if from.describes(meta) {
 		c.Provenance = from
 	}
@@ -104,7 +104,7 @@ func isUnfinished(from *Provenance, meta metav1.Object) bool {
 func (a *Applier) giveBack(ctx context.Context, c Change) (Change, error) {
 	o := c.execution.orphan
 	r := &returning{
-		p: c.execution.p, from: c.Provenance, last: o.last.obj, t: &target{id: c.ID, mapping: o.mapping},
+		p: c.execution.p, from: c.Provenance, last: o.lastDeclared.obj, t: &target{id: c.ID, mapping: o.mapping},
 		ours: fieldpath.NewSet(), others: fieldpath.NewSet(),
 	}
 	if err := r.read(ctx); err != nil {
@@ -152,12 +152,12 @@ func (r *returning) write(ctx context.Context) error {
 		return err
 	}
 	set := operation{"add", "/metadata/managedFields", owners}
-	ops := rewriting("", plainContent(r.live), plainContent(r.becomes))
-	result, err := r.p.a.edit(ctx, r.t, r.live.GetResourceVersion(), append(ops, set), do)
+	ops := jsonPatchOf("", plainContent(r.live), plainContent(r.becomes))
+	result, err := r.p.a.sendJSONPatch(ctx, r.t, r.live.GetResourceVersion(), append(ops, set), asWrite)
 	if err != nil || !r.stillOurs(result) {
 		return err
 	}
-	_, err = r.p.a.edit(ctx, r.t, result.GetResourceVersion(), []operation{set}, do)
+	_, err = r.p.a.sendJSONPatch(ctx, r.t, result.GetResourceVersion(), []operation{set}, asWrite)
 	if apierrors.IsConflict(err) {
 		return nil // somebody writes it: it is theirs again
 	}
@@ -216,7 +216,7 @@ func (r *returning) compute(ctx context.Context) error {
 			r.others = r.others.Union(e.Set)
 		}
 	}
-	live, err := typedOf(conv, bare(r.live))
+	live, err := typedOf(conv, withoutManagedFields(r.live))
 	if err != nil {
 		return err
 	}

@@ -53,7 +53,7 @@ func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, past []Revisi
 	run := hookRun{hash: t.manifestHash, attempt: attempt, nonce: rand.String(10)}
 	annotate(want, annotation.HookRun.Name, run.String())
 	for {
-		obj, err := a.post(ctx, t, want, do)
+		obj, err := a.post(ctx, t, want, asWrite)
 		if !apierrors.IsAlreadyExists(err) {
 			return obj, failed(t, "creating", err)
 		}
@@ -141,10 +141,10 @@ func (p *planning) removable(t *target, live *unstructured.Unstructured) error {
 	switch {
 	case owner != (Owner{}) && owner != p.a.owner:
 		return &HookExistsError{Why: "belongs to release " + owner.String()}
-	case owner == (Owner{}) && !(p.past.wasHook(t.id) && isHook(live)):
+	case owner == (Owner{}) && !(p.history.wasHook(t.id) && isHook(live)):
 		return &HookExistsError{Why: "is no hook of this release"}
-	case p.past.provenance[t.id].describes(live) && p.past.provenance[t.id].mustBeGivenBack():
-		return &HookExistsError{Why: "is somebody else's: only " + p.past.provenance[t.id].adopter() + ", had adopted it"}
+	case p.history.provenance[t.id].describes(live) && p.history.provenance[t.id].mustBeGivenBack():
+		return &HookExistsError{Why: "is somebody else's: only " + p.history.provenance[t.id].adopter() + ", had adopted it"}
 	case isCRD(t.id):
 		return &HookExistsError{Why: "CustomResourceDefinitions are never deleted for a hook"}
 	}
@@ -252,7 +252,7 @@ func (p *planning) decideHook(ctx context.Context, t *target) (Change, error) {
 		return c, err
 	}
 	c.Desired, c.manifestHash = want, ""
-	if d := p.arrivals.deferralOf(t); d != nil {
+	if d := p.prerequisites.deferralOf(t); d != nil {
 		c.Deferral, c.Unverified = d, d.Reason
 		return c, p.permissions.checkInside(ctx, &c, t)
 	}
@@ -260,12 +260,12 @@ func (p *planning) decideHook(ctx context.Context, t *target) (Change, error) {
 		c.Unverified = "the server was not asked beforehand (--gate off)"
 		return c, nil
 	}
-	c.Result, err = p.a.post(ctx, t, want, ask)
+	c.Result, err = p.a.post(ctx, t, want, asDryRun)
 	if apierrors.IsAlreadyExists(err) {
 		c.Result, err = p.replaceable(ctx, t, &c)
 	}
 	exists := (*HookExistsError)(nil)
-	switch verdict := verify.Judge(t.id, err); {
+	switch verdict := verify.VerdictOf(t.id, err); {
 	case verdict == verify.Accepted:
 		c.Fields, err = p.rewritten(ctx, t, want, c.Result)
 		return c, err
@@ -273,7 +273,7 @@ func (p *planning) decideHook(ctx context.Context, t *target) (Change, error) {
 		c.Unverified = "an admission webhook refuses dry runs"
 	case verdict == verify.Forbidden:
 		return p.estimate(t, c, verify.MissingPermission(err)), nil
-	case p.arrivals.kindChanges(t) && !apierrors.IsForbidden(err):
+	case p.prerequisites.kindChanges(t) && !apierrors.IsForbidden(err):
 		c.Deferral = &Deferral{Reason: changingKind, Until: []kube.ID{t.definition()}}
 		c.Unverified = changingKind
 	case needsComing(err):

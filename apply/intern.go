@@ -23,9 +23,9 @@ func newInterner() *interner {
 	return &interner{seed: maphash.MakeSeed(), parts: map[uint64]any{}, names: map[string]string{}}
 }
 
-// of returns obj, having replaced what an earlier object had too. Nobody else may
+// intern returns obj, having replaced what an earlier object had too. Nobody else may
 // have obj, or a part of it, yet.
-func (s *interner) of(obj *unstructured.Unstructured) *unstructured.Unstructured {
+func (s *interner) intern(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	if obj == nil {
 		return nil
 	}

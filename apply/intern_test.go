@@ -30,12 +30,12 @@ func TestSharing(t *testing.T) {
 		object("a", 1, int64(80)), object("b", 1, int64(80)), object("c", 2, "80"), object("c", 2, float64(80)), object("c", 2, nil),
 	} {
 		want := obj.DeepCopy()
-		shared = append(shared, s.of(obj))
+		shared = append(shared, s.intern(obj))
 		if !reflect.DeepEqual(obj, want) {
 			t.Errorf("%v has become %v", want, obj)
 		}
 	}
-	if s.of(nil) != nil {
+	if s.intern(nil) != nil {
 		t.Error("nothing has become something")
 	}
 

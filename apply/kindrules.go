@@ -69,8 +69,8 @@ func (u *updating) staysHeadless() bool {
 		return false
 	}
 	live, _, _ := unstructured.NestedString(u.live.Object, "spec", "clusterIP")
-	kind, _, _ := unstructured.NestedString(u.want.Object, "spec", "type")
-	_, stated, _ := unstructured.NestedString(u.want.Object, "spec", "clusterIP")
+	kind, _, _ := unstructured.NestedString(u.fullDesired.Object, "spec", "type")
+	_, stated, _ := unstructured.NestedString(u.fullDesired.Object, "spec", "clusterIP")
 	return live == "None" && !stated && kind != "ExternalName"
 }
 
@@ -88,11 +88,11 @@ func (u *updating) resizedClaims(broken *ImmutableError) string {
 	if u.t.id.Group != "apps" || u.t.id.Kind != "StatefulSet" {
 		return ""
 	}
-	want, _, _ := unstructured.NestedMap(u.want.Object, "spec")
+	want, _, _ := unstructured.NestedMap(u.fullDesired.Object, "spec")
 	live, _, _ := unstructured.NestedMap(u.live.Object, "spec")
 	var at []string
 	for key, v := range want {
-		if !slices.Contains(changeable, key) && !within(v, live[key]) {
+		if !slices.Contains(changeable, key) && !matchesLive(v, live[key]) {
 			at = append(at, "spec."+key)
 		}
 	}
@@ -135,13 +135,13 @@ func sizeOf(template any) (name, size string) {
 	return name, size
 }
 
-// within says that all that want states is so in live.
-func within(want, live any) bool {
+// matchesLive says that all that want states is so in live.
+func matchesLive(want, live any) bool {
 	switch w := want.(type) {
 	case map[string]any:
 		l, ok := live.(map[string]any)
 		for key, v := range w {
-			if !ok || !within(v, l[key]) {
+			if !ok || !matchesLive(v, l[key]) {
 				return false
 			}
 		}
@@ -152,7 +152,7 @@ func within(want, live any) bool {
 			return false
 		}
 		for i := range w {
-			if !within(w[i], l[i]) {
+			if !matchesLive(w[i], l[i]) {
 				return false
 			}
 		}

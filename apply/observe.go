@@ -31,10 +31,10 @@ type place struct {
 // An observer reads the objects of a release from the cluster, by as few requests
 // as it takes.
 type observer struct {
-	a            *Applier
-	arrivals     *arrivals
-	warnings     *warnings
-	fingerprints map[string]Fingerprint // of the last record, by Key
+	a             *Applier
+	prerequisites *prerequisites
+	warnings      *warnings
+	fingerprints  map[string]Fingerprint // of the last record, by Key
 
 	mu         sync.Mutex
 	unlistable map[place]bool // where the account may not list
@@ -52,7 +52,7 @@ func (o *observer) observe(ctx context.Context, targets []*target) (map[kube.ID]
 	var single []*target
 	for _, t := range targets {
 		switch {
-		case o.arrivals.deferralOf(t) != nil:
+		case o.prerequisites.deferralOf(t) != nil:
 		case len(t.turn.converter) > 0:
 			single = append(single, t)
 		default:
@@ -120,7 +120,7 @@ func (o *observer) read(ctx context.Context, t *target) (observation, error) {
 	full, err := o.a.getWhile(o.warnings.hear(ctx, t), t.mapping, t.id, func(err error) bool { return verify.Transient(err) && !t.unconverted(err) })
 	switch {
 	case t.unconverted(err):
-		return observation{deferral: t.unconvertedYet()}, nil
+		return observation{deferral: t.conversionDeferral()}, nil
 	case apierrors.IsForbidden(err):
 		return observation{forbidden: true}, nil
 	case err != nil:
@@ -225,7 +225,7 @@ func (o *observer) readList(ctx context.Context, at place, group []*target, put 
 		}
 		for i := range list.Items {
 			if t, ok := byName[list.Items[i].GetName()]; ok {
-				put(t.id, observation{full: o.a.shared.of(&list.Items[i])})
+				put(t.id, observation{full: o.a.interner.intern(&list.Items[i])})
 				delete(byName, t.id.Name)
 			}
 		}

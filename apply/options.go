@@ -40,8 +40,8 @@ func (o Options) withDefaults() Options {
 			*s = v
 		}
 	}
-	set((*string)(&o.Conflicts), string(Take))
-	set((*string)(&o.Validation), string(Warn))
+	set((*string)(&o.Conflicts), string(TakeConflicts))
+	set((*string)(&o.Validation), string(ValidationWarn))
 	set((*string)(&o.Gate), string(GateStrict))
 	set((*string)(&o.CRDs), string(AddCRDs))
 	if o.Propagation == "" {

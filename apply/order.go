@@ -137,7 +137,7 @@ func (o *releaseOrder) addConversions() {
 		for _, j := range workloads {
 			converter = append(converter, o.targets[j].id)
 		}
-		o.p.arrivals.expect(converter...)
+		o.p.prerequisites.expect(converter...)
 		for i, t := range o.targets {
 			if t.id.GroupKind() != defines(crd) {
 				continue
@@ -309,7 +309,7 @@ func (o *releaseOrder) refuseHook(t *target) {
 func (o *releaseOrder) waves() []Wave {
 	changes := func(i int) bool {
 		c := o.targets[i].decided
-		return c != nil && c.Action != None
+		return c != nil && c.Action != Unchanged
 	}
 	var out []Wave
 	for _, wave := range ordering.Waves(o.nodes, changes) {

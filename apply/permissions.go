@@ -25,10 +25,10 @@ func (p *planning) estimate(t *target, c Change, missing *verify.PermissionError
 	return c
 }
 
-// Permitted says whether the account may carry the plan out, as far as planning
+// CheckPermissions says whether the account may carry the plan out, as far as planning
 // has met the limits of its permissions. The error is a *RejectedError of
 // *PermissionErrors. Call it before the first change; Run checks its own list.
-func (p *Plan) Permitted() error { return permitted(append(p.lists(), p.Hooks)...) }
+func (p *Plan) CheckPermissions() error { return permitted(append(p.lists(), p.Hooks)...) }
 
 func permitted(lists ...[]Change) error {
 	var bad []Rejection

@@ -66,7 +66,7 @@ func TestReaderGetsAnEstimate(t *testing.T) {
 			if got := at(d.Result, "spec.template.spec.dnsPolicy"); got != "ClusterFirst" {
 				t.Errorf("the estimate lacks what is live: %v", got)
 			}
-			err := p.Permitted()
+			err := p.CheckPermissions()
 			var rejected *apply.RejectedError
 			if !errors.As(err, &rejected) || len(rejected.Rejections) != 5 {
 				t.Fatalf("Permitted: %v", err)
@@ -102,7 +102,7 @@ func TestReaderOfAHelm3Release(t *testing.T) {
 	if got := removed(c); len(got) != 1 || got[0].String() != "data.a" {
 		t.Errorf("removed: %v", got)
 	}
-	err := p.Permitted()
+	err := p.CheckPermissions()
 	if err == nil || !strings.Contains(err.Error(), "patch deployments.apps") {
 		t.Errorf("Permitted: %v", err)
 	}

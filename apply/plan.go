@@ -17,18 +17,18 @@ import (
 // A planning decides about the objects of one release: once for the plan, and
 // again about single objects while it is carried out.
 type planning struct {
-	a           *Applier
-	req         Request
-	past        *past
-	wanted      map[kube.ID]*target // main objects
-	resolver    *resolver
-	definitions *definitions
-	schemas     *schemas
-	arrivals    *arrivals // what decisions wait for
-	observer    *observer
-	autoscalers *autoscalers
-	permissions *permissions
-	warnings    *warnings
+	a             *Applier
+	req           Request
+	history       *releaseHistory
+	targetsByID   map[kube.ID]*target // main objects
+	resolver      *resolver
+	definitions   *definitions
+	schemas       *schemas
+	prerequisites *prerequisites // what decisions wait for
+	observer      *observer
+	autoscalers   *autoscalers
+	permissions   *permissions
+	warnings      *warnings
 }
 
 // Plan finds out what has to change. It reads the cluster and asks the server
@@ -54,7 +54,7 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 	}
 	p.unusedAdoptions()
 	rejections = slices.Concat(rejections, p.resolver.rejected, order.refused)
-	p.arrivals.expectFrom(crds)
+	p.prerequisites.expectFrom(crds)
 	first, rest := neededFirst(mains)
 	for _, targets := range [][]*target{first, rest} {
 		refused, err := p.decideAll(ctx, targets)
@@ -62,7 +62,7 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 			return nil, err
 		}
 		rejections = append(rejections, refused...)
-		p.arrivals.expectFrom(first)
+		p.prerequisites.expectFrom(first)
 	}
 	plan := &Plan{}
 	verdicts, refused, err := p.decideHooks(ctx, hooks)
@@ -74,12 +74,12 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 		return nil, &RejectedError{Rejections: sorted(rejections)}
 	}
 	plan.Hooks = verdicts
-	if plan.Prune, err = (&pruner{planning: p}).prune(ctx); err != nil {
+	if plan.Prune, err = (&pruner{planning: p}).decideOrphans(ctx); err != nil {
 		return nil, err
 	}
 	plan.CRDs = changesOf(crds)
 	plan.Waves = order.waves()
-	p.noteWaited(plan)
+	p.markPrerequisites(plan)
 	for _, t := range slices.Concat(crds, mains, hooks) {
 		t.decided = nil // the plan has it now, and lets go of it as it is carried out
 	}
@@ -108,25 +108,25 @@ func (a *Applier) begin(ctx context.Context, req Request) (p *planning, crds []*
 	if a.opts.CRDs == SkipCRDs {
 		req.CRDs = nil
 	}
-	arrivals, warned := newArrivals(), &warnings{}
+	arrivals, warned := newPrerequisites(), &warnings{}
 	arrivals.expect(namespaceIDs(req.NewNamespaces)...)
 	definitions := newDefinitions(a, arrivals, req)
 	p = &planning{
-		a:           a,
-		req:         req,
-		wanted:      map[kube.ID]*target{},
-		resolver:    newResolver(a, definitions, server.Unavailable),
-		definitions: definitions,
-		schemas:     newSchemas(a, definitions),
-		arrivals:    arrivals,
-		observer:    &observer{a: a, arrivals: arrivals, warnings: warned, fingerprints: req.Fingerprints, unlistable: map[place]bool{}},
-		permissions: &permissions{a: a},
-		warnings:    warned,
+		a:             a,
+		req:           req,
+		targetsByID:   map[kube.ID]*target{},
+		resolver:      newResolver(a, definitions, server.Unavailable),
+		definitions:   definitions,
+		schemas:       newSchemas(a, definitions),
+		prerequisites: arrivals,
+		observer:      &observer{a: a, prerequisites: arrivals, warnings: warned, fingerprints: req.Fingerprints, unlistable: map[place]bool{}},
+		permissions:   &permissions{a: a},
+		warnings:      warned,
 	}
-	if p.past, err = p.resolver.index(ctx, req.Revisions); err != nil {
+	if p.history, err = p.resolver.indexRevisions(ctx, req.Revisions); err != nil {
 		return nil, nil, err
 	}
-	p.autoscalers = &autoscalers{a: a, past: p.past, wanted: p.wanted, warnings: warned}
+	p.autoscalers = &autoscalers{a: a, history: p.history, targetsByID: p.targetsByID, warnings: warned}
 	crds, err = p.resolver.resolve(ctx, req.CRDs, true)
 	p.note(crds)
 	return p, crds, err
@@ -155,13 +155,13 @@ func neededFirst(mains []*target) (first, rest []*target) {
 	return first, rest
 }
 
-// noteWaited marks the changes that others wait for, where being made is enough:
+// markPrerequisites marks the changes that others wait for, where being made is enough:
 // what converts a kind has to be ready, which only its order tells.
-func (p *planning) noteWaited(plan *Plan) {
+func (p *planning) markPrerequisites(plan *Plan) {
 	for _, list := range plan.lists() {
 		for i := range list {
-			if id := list[i].ID; (isCRD(id) || isNamespace(id)) && p.arrivals.expected(id) {
-				list[i].waited = p.arrivals
+			if id := list[i].ID; (isCRD(id) || isNamespace(id)) && p.prerequisites.expected(id) {
+				list[i].prerequisiteOf = p.prerequisites
 			}
 		}
 	}
@@ -175,7 +175,7 @@ func sorted(list []Rejection) []Rejection {
 func (p *planning) note(targets []*target) {
 	for _, t := range targets {
 		if !t.fromCRDs {
-			p.wanted[t.id] = t
+			p.targetsByID[t.id] = t
 		}
 	}
 }
@@ -203,7 +203,7 @@ func (p *planning) decideAll(ctx context.Context, targets []*target) ([]Rejectio
 	var open []*target
 	for _, t := range targets {
 		s := seen[t.id]
-		if s.meta != nil && !p.arrivals.kindChanges(t) && p.proves(t, s.meta) && !p.adoptedSince(t, s.meta) {
+		if s.meta != nil && !p.prerequisites.kindChanges(t) && p.matchesFingerprint(t, s.meta) && !p.adoptedSince(t, s.meta) {
 			t.decided = p.recognised(t, s.meta)
 			continue
 		}
@@ -220,7 +220,7 @@ func (p *planning) decideAll(ctx context.Context, targets []*target) ([]Rejectio
 			rejections[i] = *rejected
 			return nil
 		}
-		c.Desired = p.a.shared.of(c.Desired)
+		c.Desired = p.a.interner.intern(c.Desired)
 		t.decided = &c
 		return err
 	})
@@ -233,7 +233,7 @@ func (p *planning) decideAll(ctx context.Context, targets []*target) ([]Rejectio
 // recognised is the change of an object whose fingerprint proves that it needs none.
 func (p *planning) recognised(t *target, meta *metav1.PartialObjectMetadata) *Change {
 	key := Key(t.id)
-	c := &Change{ID: t.id, Source: t.source, Action: None, Live: metaOnly(meta, t.mapping), Provenance: p.provenanceOf(t, meta, false), fingerprint: p.req.Fingerprints[key]}
+	c := &Change{ID: t.id, Source: t.source, Action: Unchanged, Live: metaOnly(meta, t.mapping), Provenance: p.provenanceOf(t, meta, false), fingerprint: p.req.Fingerprints[key]}
 	if b, ok := p.req.Contributions[key]; ok && t.fromCRDs {
 		c.previousContribution = &b // as nobody has written it since
 	}
@@ -256,7 +256,7 @@ func (p *planning) gate(targets []*target, rejections []Rejection) []Rejection {
 		t := targets[i]
 		p.warnings.add(t.id, t.source, "the server would reject this: %s", r.Err)
 		if t.decided == nil || t.decided.Action == "" {
-			c := p.postpone(t, p.change(t, Update), &Deferral{Reason: r.Err.Error()})
+			c := p.deferChange(t, p.change(t, Update), &Deferral{Reason: r.Err.Error()})
 			t.decided = &c
 		}
 	}

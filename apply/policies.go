@@ -5,7 +5,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // Policies decide what is done to objects. Every zero value is the default. Plan
 // files hold them: fields are added, never renamed.
 type Policies struct {
-	Conflicts  Conflicts       `json:"conflicts,omitempty"`
+	Conflicts  ConflictPolicy  `json:"conflicts,omitempty"`
 	Validation FieldValidation `json:"field_validation,omitempty"`
 	Gate       Gate            `json:"gate,omitempty"`
 	CRDs       CRDs            `json:"crds,omitempty"`
@@ -39,17 +39,17 @@ type Policies struct {
 	Propagation metav1.DeletionPropagation `json:"cascade,omitempty"`
 }
 
-// Conflicts says what to do with a field that the chart states and somebody
+// ConflictPolicy says what to do with a field that the chart states and somebody
 // else has set to another value. The annotation deployer.io/conflicts on an
 // object, with one of the same words, wins over the option.
 // The number of replicas of an autoscaled workload always yields.
-type Conflicts string
+type ConflictPolicy string
 
 // The policies. The zero value is Take.
 const (
-	Take  Conflicts = "take"  // the chart's value wins; the plan names who loses what
-	Fail  Conflicts = "fail"  // refuse before the first change
-	Yield Conflicts = "yield" // leave the field, and its ownership, to whoever set it
+	TakeConflicts  ConflictPolicy = "take"  // the chart's value wins; the plan names who loses what
+	FailOnConflict ConflictPolicy = "fail"  // refuse before the first change
+	YieldConflicts ConflictPolicy = "yield" // leave the field, and its ownership, to whoever set it
 )
 
 // FieldValidation says what to do with fields that a kind's schema doesn't have.
@@ -58,9 +58,9 @@ type FieldValidation string
 // The policies. The zero value is Warn: server-side apply knows no leniency, so
 // what Helm 3 sent and the API server dropped is dropped here, with a warning.
 const (
-	Warn   FieldValidation = "warn"
-	Strict FieldValidation = "strict"
-	Ignore FieldValidation = "ignore"
+	ValidationWarn   FieldValidation = "warn"
+	ValidationStrict FieldValidation = "strict"
+	ValidationIgnore FieldValidation = "ignore"
 )
 
 // Gate says how much of the release the server must have accepted in a dry run

@@ -111,14 +111,14 @@ func (p *planning) provenanceOf(t *target, live metav1.Object, adopting bool) *P
 		return nil
 	}
 	uid := string(live.GetUID())
-	known := p.past.provenance[t.id]
+	known := p.history.provenance[t.id]
 	switch {
 	case t.progress.provenance != nil && t.progress.provenance.UID == uid:
 		return t.progress.provenance.clone() // what is there by now is our doing
 	case adopting:
 	case known != nil && known.UID == uid:
 		return known.clone()
-	case t.progress.wasAbsent || p.past.had(t.id):
+	case t.progress.wasAbsent || p.history.hadObject(t.id):
 		return nil
 	}
 	a := live.GetAnnotations()
@@ -143,9 +143,9 @@ func (o *Provenance) clone() *Provenance {
 // noteProvenance works out from the revisions where objects came from. Each says it
 // of what it had; a successful one of another tool makes its objects the
 // release's, and what was uninstalled is over.
-func (p *past) noteProvenance(r Revision, had []kube.ID) {
+func (p *releaseHistory) noteProvenance(r Revision, had []kube.ID) {
 	if r.Status == "uninstalled" {
-		p.provenance, p.since = map[kube.ID]*Provenance{}, r.Revision
+		p.provenance, p.lastUninstall = map[kube.ID]*Provenance{}, r.Revision
 		return
 	}
 	final := r.Status == "deployed" || r.Status == "superseded"
@@ -166,14 +166,14 @@ func (p *past) noteProvenance(r Revision, had []kube.ID) {
 	}
 }
 
-// had says whether a revision since the last uninstall had an object.
-func (p *past) had(id kube.ID) bool {
+// hadObject says whether a revision since the last uninstall had an object.
+func (p *releaseHistory) hadObject(id kube.ID) bool {
 	for _, s := range p.objects[id] {
-		if s.revision > p.since {
+		if s.revision > p.lastUninstall {
 			return true
 		}
 	}
-	return p.hooks[id].revision > p.since
+	return p.hooks[id].revision > p.lastUninstall
 }
 
 // rememberPrior notes what an update does to an object that may have to be given
@@ -196,7 +196,7 @@ func (u *updating) rememberPrior(c *Change, diff *typed.Comparison, result *unst
 // extend adds to what is known of an object's former state what is about to be
 // changed now and isn't known yet.
 func (c *comparison) extend(prior *Prior, live *unstructured.Unstructured, over *fieldpath.Set, result *unstructured.Unstructured) error {
-	v, err := typedOf(c.conv, bare(result))
+	v, err := typedOf(c.conv, withoutManagedFields(result))
 	if err != nil {
 		return err
 	}
@@ -300,9 +300,9 @@ func stampPaths() *fieldpath.Set {
 	)
 }
 
-// Secret gives the former values as an object, for whoever has to hide
+// PriorObject gives the former values as an object, for whoever has to hide
 // confidential ones; nil when there are none.
-func (a *Adoption) Secret() *unstructured.Unstructured {
+func (a *Adoption) PriorObject() *unstructured.Unstructured {
 	values, err := a.Prior.values()
 	if err != nil {
 		return nil // not shown either
@@ -310,11 +310,11 @@ func (a *Adoption) Secret() *unstructured.Unstructured {
 	return values
 }
 
-// Announcing returns an Applier whose Run calls adopting, from any goroutine,
+// WithOnAdoption returns an Applier whose Run calls adopting, from any goroutine,
 // before the first write to an object whose Provenance says that it may have to
 // be given back: it is to put that on record. After an error the object isn't
 // written.
-func (a *Applier) Announcing(adopting func(ctx context.Context, c Change) error) *Applier {
+func (a *Applier) WithOnAdoption(adopting func(ctx context.Context, c Change) error) *Applier {
 	out := *a
 	out.adopting = adopting
 	return &out

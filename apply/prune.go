@@ -24,12 +24,12 @@ type pruner struct {
 
 // An orphan is an object that a revision had and the chart no longer has.
 type orphan struct {
-	id      kube.ID
-	mapping kube.Mapping
-	last    stated // zero for what is only known to have been kept
-	kept    bool   // an earlier release has kept it
-	hook    bool   // a hook had it
-	unknown bool   // the server can't say where its kind is served
+	id           kube.ID
+	mapping      kube.Mapping
+	lastDeclared declaredObject // zero for what is only known to have been kept
+	kept         bool           // an earlier release has kept it
+	hook         bool           // a hook had it
+	unknown      bool           // the server can't say where its kind is served
 }
 
 // ProtectedKinds are those that are kept although the chart dropped them, unless
@@ -50,13 +50,13 @@ var protectedKinds = map[string]bool{
 	"/PersistentVolumeClaim": true,
 }
 
-// prune decides about everything earlier revisions may have left.
-func (p *pruner) prune(ctx context.Context) ([]Change, error) {
+// decideOrphans decides about everything earlier revisions may have left.
+func (p *pruner) decideOrphans(ctx context.Context) ([]Change, error) {
 	list, err := p.orphans(ctx)
 	if err != nil {
 		return nil, err
 	}
-	seen, err := p.seen(ctx, list)
+	seen, err := p.observeOrphans(ctx, list)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (p *pruner) prune(ctx context.Context) ([]Change, error) {
 
 // unseen keeps what can't be looked at.
 func (p *pruner) unseen(o orphan) Change {
-	c := Change{ID: o.id, Source: o.last.source, Action: Keep, RevisitNextRelease: true, Provenance: p.past.provenance[o.id]}
+	c := Change{ID: o.id, Source: o.lastDeclared.source, Action: Keep, RevisitNextRelease: true, Provenance: p.history.provenance[o.id]}
 	c.Reason = "may not be read, so that nobody can tell whose it is"
 	if o.unknown {
 		c.Reason = "the API server can't list " + strings.Join(p.resolver.unavailable, ", ") + ", so it can't be looked at"
@@ -114,35 +114,35 @@ func (p *pruner) orphans(ctx context.Context) ([]orphan, error) {
 		case err != nil && p.resolver.isUnavailable(c.id.Group):
 			c.unknown = true
 		case err != nil:
-			return &ObjectError{ID: c.id, Source: c.last.source, Doing: "looking for what earlier revisions left:", Err: err}
+			return &ObjectError{ID: c.id, Source: c.lastDeclared.source, Doing: "looking for what earlier revisions left:", Err: err}
 		case !mapping.Namespaced:
 			c.id.Namespace = "" // was not known when its kind could not be looked up
 		}
 		c.mapping = mapping
-		if p.wanted[c.id] == nil && !hooks[c.id] {
+		if p.targetsByID[c.id] == nil && !hooks[c.id] {
 			out = append(out, c)
 		}
 		return nil
 	}
-	for _, id := range p.past.order {
-		history := p.past.objects[id]
-		if err := add(orphan{id: id, last: history[len(history)-1]}); err != nil {
+	for _, id := range p.history.order {
+		history := p.history.objects[id]
+		if err := add(orphan{id: id, lastDeclared: history[len(history)-1]}); err != nil {
 			return nil, err
 		}
 	}
 	// What hooks have run goes with them, what they have made stays: charts let
 	// hooks make Secrets that the next revision reads, and render them only once.
-	for id, last := range p.past.hooks {
-		if kind := id.Group + "/" + id.Kind; kind != "batch/Job" && kind != "/Pod" || len(p.past.objects[id]) > 0 {
+	for id, last := range p.history.hooks {
+		if kind := id.Group + "/" + id.Kind; kind != "batch/Job" && kind != "/Pod" || len(p.history.objects[id]) > 0 {
 			continue
 		}
-		if err := add(orphan{id: id, last: last, hook: true}); err != nil {
+		if err := add(orphan{id: id, lastDeclared: last, hook: true}); err != nil {
 			return nil, err
 		}
 	}
 	for _, key := range p.req.Revisit {
 		id, ok := IDOf(key)
-		if !ok || len(p.past.objects[id]) > 0 {
+		if !ok || len(p.history.objects[id]) > 0 {
 			continue
 		}
 		if err := add(orphan{id: id, kept: true}); err != nil {
@@ -159,13 +159,13 @@ func (p *pruner) hooksOfChart(ctx context.Context) map[kube.ID]bool {
 	out := map[kube.ID]bool{}
 	for _, m := range slices.Concat(p.req.Hooks, p.req.Resting) {
 		// Reading the ID as prepare did; an error has been reported there.
-		_ = p.resolver.eachStated(ctx, Revision{}, m, func(id kube.ID, _ stated) { out[id] = true })
+		_ = p.resolver.eachDeclaredObject(ctx, Revision{}, m, func(id kube.ID, _ declaredObject) { out[id] = true })
 	}
 	return out
 }
 
-// seen reads the metadata of candidates.
-func (p *pruner) seen(ctx context.Context, list []orphan) ([]observation, error) {
+// observeOrphans reads the metadata of candidates.
+func (p *pruner) observeOrphans(ctx context.Context, list []orphan) ([]observation, error) {
 	groups := map[place][]int{}
 	out := make([]observation, len(list))
 	for i, c := range list {
@@ -204,7 +204,7 @@ func (p *pruner) seen(ctx context.Context, list []orphan) ([]observation, error)
 		case apierrors.IsForbidden(err):
 			out[i].forbidden = true
 		case err != nil:
-			return &ObjectError{ID: list[i].id, Source: list[i].last.source, Doing: "reading", Err: err}
+			return &ObjectError{ID: list[i].id, Source: list[i].lastDeclared.source, Doing: "reading", Err: err}
 		}
 		out[i].meta = meta
 		return nil
@@ -233,7 +233,7 @@ func (p *pruner) listedByOthers(list []orphan, seen []observation) []string {
 // liveUIDs are those of the objects that the chart has.
 func (p *pruner) liveUIDs() map[types.UID]bool {
 	out := map[types.UID]bool{}
-	for _, t := range p.wanted {
+	for _, t := range p.targetsByID {
 		if t.decided != nil && t.decided.Live != nil {
 			out[t.decided.Live.GetUID()] = true
 		}
@@ -243,7 +243,7 @@ func (p *pruner) liveUIDs() map[types.UID]bool {
 
 // decideOrphan decides whether what is there of an orphan may be deleted.
 func (p *pruner) decideOrphan(o orphan, meta *metav1.PartialObjectMetadata) Change {
-	c := Change{ID: o.id, Source: o.last.source, Action: Keep, Live: metaOnly(meta, o.mapping)}
+	c := Change{ID: o.id, Source: o.lastDeclared.source, Action: Keep, Live: metaOnly(meta, o.mapping)}
 	kind := o.id.Group + "/" + o.id.Kind
 	owner := ownerOf(c.Live)
 	uninstall := p.req.Uninstall
@@ -307,10 +307,10 @@ func (p *pruner) redecide(ctx context.Context, c Change) (Change, error) {
 }
 
 func (o orphan) annotations() map[string]string {
-	if o.last.obj == nil {
+	if o.lastDeclared.obj == nil {
 		return nil
 	}
-	return o.last.obj.GetAnnotations()
+	return o.lastDeclared.obj.GetAnnotations()
 }
 
 func (p *pruner) whyDelete(o orphan) string {
@@ -320,11 +320,11 @@ func (p *pruner) whyDelete(o orphan) string {
 	case o.kept:
 		return "kept by an earlier release, whose reason has passed"
 	case o.hook:
-		return fmt.Sprintf("left by a hook of revision %d, which the chart has no more", o.last.revision)
-	case o.last.status == "deployed" || o.last.status == "superseded":
+		return fmt.Sprintf("left by a hook of revision %d, which the chart has no more", o.lastDeclared.revision)
+	case o.lastDeclared.status == "deployed" || o.lastDeclared.status == "superseded":
 		return "removed from the chart"
 	}
-	return fmt.Sprintf("left by %s revision %d", o.last.status, o.last.revision)
+	return fmt.Sprintf("left by %s revision %d", o.lastDeclared.status, o.lastDeclared.revision)
 }
 
 // aggregator is the controller that fills aggregated ClusterRoles, by server-side
@@ -334,6 +334,6 @@ const aggregator = "clusterrole-aggregation-controller"
 // remadeByAggregator tells whether what is there of an aggregated ClusterRole is
 // nothing but what its controller has made of it after it was deleted.
 func remadeByAggregator(o orphan, meta *metav1.PartialObjectMetadata) bool {
-	return ordering.IsAggregated(o.last.obj) && len(meta.ManagedFields) > 0 &&
+	return ordering.IsAggregated(o.lastDeclared.obj) && len(meta.ManagedFields) > 0 &&
 		!slices.ContainsFunc(meta.ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return e.Manager != aggregator })
 }

@@ -90,11 +90,11 @@ func (u *updating) wasSomebodyElses() bool {
 func (u *updating) asScaled() *unstructured.Unstructured {
 	n, ok := fields.Value(u.live.Object, pathOf(u.t.replicas))
 	if !ok || u.t.replicas == nil {
-		return u.want
+		return u.fullDesired
 	}
-	out := u.want.DeepCopy()
+	out := u.fullDesired.DeepCopy()
 	if err := unstructured.SetNestedField(out.Object, n, u.t.replicas...); err != nil {
-		return u.want
+		return u.fullDesired
 	}
 	return out
 }
@@ -125,7 +125,7 @@ func (p *planning) rehearse(ctx context.Context, t *target, want *unstructured.U
 		name = strings.TrimRight(name[:longest-len(suffix)], "-.")
 	}
 	other.SetName(name + suffix)
-	result, err := p.a.create(ctx, t, other, ask)
+	result, err := p.a.create(ctx, t, other, asDryRun)
 	if err != nil {
 		return nil, err
 	}

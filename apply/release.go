@@ -43,9 +43,9 @@ func ownerOf(obj *unstructured.Unstructured) Owner {
 	return Owner{Release: a[releaseName], Namespace: a[releaseNamespace]}
 }
 
-// owns checks that a live object is ours, or may become ours; adopting is true
+// checkOwnership checks that a live object is ours, or may become ours; adopting is true
 // in the latter case. The words are those of Helm's checkOwnership.
-func (p *planning) owns(t *target, live *unstructured.Unstructured) (adopting bool, err error) {
+func (p *planning) checkOwnership(t *target, live *unstructured.Unstructured) (adopting bool, err error) {
 	if t.fromCRDs {
 		return false, nil
 	}
@@ -53,7 +53,7 @@ func (p *planning) owns(t *target, live *unstructured.Unstructured) (adopting bo
 	if owner == (Owner{Release: us.Release}) || owner == (Owner{Namespace: us.Namespace}) {
 		owner = Owner{} // somebody began to adopt it by hand
 	}
-	if owner == us || owner == (Owner{}) && p.past.wasHook(t.id) && isHook(live) {
+	if owner == us || owner == (Owner{}) && p.history.wasHook(t.id) && isHook(live) {
 		// Helm puts no ownership on what its hooks make. (helm#8944)
 		return false, nil
 	}
@@ -79,7 +79,7 @@ func (p *planning) mayAdopt(t *target, owner Owner) bool {
 func (p *planning) unusedAdoptions() {
 	for _, entry := range p.a.opts.Adopt {
 		used := false
-		for id := range p.wanted {
+		for id := range p.targetsByID {
 			used = used || adoptable([]string{entry}, id)
 		}
 		if !used {

@@ -47,7 +47,7 @@ func (c *comparison) repair(live *unstructured.Unstructured) (bool, error) {
 // an object in which it is empty already the prediction is right.
 // sigs.k8s.io/structured-merge-diff typed/remove.go
 func (c *comparison) emptied(live *unstructured.Unstructured) (bool, error) {
-	next, found := emptied(c.desired.Object, c.predicted.Object, bare(live).Object)
+	next, found := emptied(c.desired.Object, c.predicted.Object, withoutManagedFields(live).Object)
 	if !found {
 		return false, nil
 	}
@@ -142,7 +142,7 @@ func (c *comparison) translate() bool {
 	for key, field := range inAnnotations {
 		path := fieldpath.MakePathOrDie("spec", field)
 		ours := slices.ContainsFunc(c.entries, func(e ownership.Entry) bool {
-			return e.Class() == ownership.Helm && (e.Set.Has(path) || !below(e.Set, path).Empty())
+			return e.Class() == ownership.Helm && (e.Set.Has(path) || !fieldsUnder(e.Set, path).Empty())
 		})
 		_, stated := c.desired.GetAnnotations()[key]
 		_, there := c.predicted.GetAnnotations()[key]
@@ -243,9 +243,9 @@ func lastOfEach(env []any) []any {
 // pointer escapes the parts of a JSON pointer. https://www.rfc-editor.org/rfc/rfc6901
 var pointer = strings.NewReplacer("~", "~0", "/", "~1")
 
-// rewriting is the JSON patch that makes to of from, which unlike a merge patch
+// jsonPatchOf is the JSON patch that makes to of from, which unlike a merge patch
 // can write null.
-func rewriting(path string, from, to map[string]any) []operation {
+func jsonPatchOf(path string, from, to map[string]any) []operation {
 	var ops []operation
 	for key, v := range to {
 		at := path + "/" + pointer.Replace(key)
@@ -256,7 +256,7 @@ func rewriting(path string, from, to map[string]any) []operation {
 		a, ok1 := old.(map[string]any)
 		b, ok2 := v.(map[string]any)
 		if at == "/metadata" && ok1 && ok2 {
-			ops = append(ops, rewriting(at, a, b)...)
+			ops = append(ops, jsonPatchOf(at, a, b)...)
 		} else {
 			ops = append(ops, operation{"add", at, v})
 		}

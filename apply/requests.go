@@ -21,7 +21,7 @@ import (
 type requester struct {
 	cluster  *kube.Cluster
 	opts     Options
-	shared   *interner // what objects have in common
+	interner *interner // what objects have in common
 	budget   *budget
 	reported *sync.Map // failures that were told of by Options.Warn
 }
@@ -30,12 +30,12 @@ type requester struct {
 type mode bool
 
 const (
-	ask mode = true
-	do  mode = false
+	asDryRun mode = true
+	asWrite  mode = false
 )
 
 func (m mode) dryRun() []string {
-	if m == ask {
+	if m == asDryRun {
 		return []string{metav1.DryRunAll}
 	}
 	return nil
@@ -66,7 +66,7 @@ func (r *requester) getWhile(ctx context.Context, m kube.Mapping, id kube.ID, ag
 	if err != nil {
 		return nil, err
 	}
-	return r.shared.of(out), nil
+	return r.interner.intern(out), nil
 }
 
 // apply sends obj by server-side apply, forced: what to do about others'
@@ -99,10 +99,10 @@ type operation struct {
 	Value any    `json:"value"` // which a removal doesn't read
 }
 
-// edit sends a JSON patch that fails with a conflict unless the live object is
+// sendJSONPatch sends a JSON patch that fails with a conflict unless the live object is
 // of version rv. It replaces the version instead of testing it: a failed test
 // would be an invalid request, a wrong version is a conflict.
-func (r *requester) edit(ctx context.Context, t *target, rv string, ops []operation, m mode) (*unstructured.Unstructured, error) {
+func (r *requester) sendJSONPatch(ctx context.Context, t *target, rv string, ops []operation, m mode) (*unstructured.Unstructured, error) {
 	ops = append(ops[:len(ops):len(ops)], operation{"replace", "/metadata/resourceVersion", rv})
 	data, err := json.Marshal(ops)
 	if err != nil {
@@ -124,7 +124,7 @@ func (r *requester) patch(ctx context.Context, t *target, name string, kind type
 	if err != nil {
 		return nil, err
 	}
-	return r.shared.of(out), nil
+	return r.interner.intern(out), nil
 }
 
 // remove deletes the object that g describes and no other.
@@ -189,7 +189,7 @@ func (r *requester) list(ctx context.Context, at place) ([]unstructured.Unstruct
 
 // create makes an object that isn't there.
 func (r *requester) create(ctx context.Context, t *target, obj *unstructured.Unstructured, m mode) (*unstructured.Unstructured, error) {
-	if t.whole.once != nil {
+	if t.fullReplace.once != nil {
 		return r.post(ctx, t, obj, m)
 	}
 	return r.apply(ctx, t, obj, absent(), m)

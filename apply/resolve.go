@@ -29,12 +29,12 @@ type target struct {
 	fromCRDs     bool   // of crds/: carries no ownership
 	manifestHash string // of obj and of the policies that shape it
 
-	turn     turn
-	whole    wholeWrite
-	deferral *Deferral // what a decision has to wait for, or had to; nil when it needn't
-	decided  *Change
-	replicas []string // where it has a number of replicas that isn't the chart's; nil when it is
-	progress progress
+	turn        turn
+	fullReplace wholeWrite
+	deferral    *Deferral // what a decision has to wait for, or had to; nil when it needn't
+	decided     *Change
+	replicas    []string // where it has a number of replicas that isn't the chart's; nil when it is
+	progress    progress
 }
 
 // A turn is when an object is written, as package ordering has worked it out.
@@ -65,18 +65,18 @@ func (t *target) reject(err error) Rejection {
 
 // A resolver finds out which objects manifests are about.
 type resolver struct {
-	a           *Applier
-	definitions *definitions
-	arrivals    *arrivals
-	unavailable []string                                // groups that the API server can't list
-	inPlace     map[unplaced]*unstructured.Unstructured // objects with their namespace
-	askAgain    sync.Once                               // which kinds there are
-	rejected    []Rejection                             // manifests that can't be resolved
+	a             *Applier
+	definitions   *definitions
+	prerequisites *prerequisites
+	unavailable   []string                                // groups that the API server can't list
+	inPlace       map[unplaced]*unstructured.Unstructured // objects with their namespace
+	askAgain      sync.Once                               // which kinds there are
+	rejected      []Rejection                             // manifests that can't be resolved
 }
 
 func newResolver(a *Applier, definitions *definitions, unavailable []string) *resolver {
 	return &resolver{
-		a: a, definitions: definitions, arrivals: definitions.arrivals, unavailable: unavailable,
+		a: a, definitions: definitions, prerequisites: definitions.prerequisites, unavailable: unavailable,
 		inPlace: map[unplaced]*unstructured.Unstructured{},
 	}
 }
@@ -141,7 +141,7 @@ func (r *resolver) target(ctx context.Context, obj *unstructured.Unstructured, s
 			return nil, &Rejection{ID: t.id, Source: source, Err: r.definitions.whyUnused(gvk, unknown)}
 		}
 		mapping, t.mapping = coming, coming
-		r.arrivals.expect(t.definition())
+		r.prerequisites.expect(t.definition())
 		t.waitFor(t.definition(), fmt.Sprintf("kind %s comes with this release; checked against the schema of its CustomResourceDefinition only", gvk.Kind))
 	} else if err != nil {
 		return nil, &ObjectError{ID: t.id, Source: source, Doing: "looking for the kind of", Err: err}
@@ -248,8 +248,8 @@ func twice(targets []*target) []Rejection {
 	return bad
 }
 
-// comingKinds reads from CRDs of the release which kinds they bring.
-func comingKinds(crds []*unstructured.Unstructured) map[schema.GroupVersionKind]kube.Mapping {
+// kindsDefinedBy reads from CRDs of the release which kinds they bring.
+func kindsDefinedBy(crds []*unstructured.Unstructured) map[schema.GroupVersionKind]kube.Mapping {
 	out := map[schema.GroupVersionKind]kube.Mapping{}
 	for _, crd := range crds {
 		gk := defines(crd)

@@ -15,9 +15,9 @@ import (
 	"deployer/apply/verify"
 )
 
-// youngWindow is how long a kind or a namespace just created may be unknown to
+// discoveryLagWindow is how long a kind or a namespace just created may be unknown to
 // some of the API servers. kubernetes#62725: five seconds and more.
-const youngWindow = time.Minute
+const discoveryLagWindow = time.Minute
 
 // doubtWindow is how long a failure of the server that it says nothing about is
 // retried. Most pass at once; that which doesn't is not worth minutes.
@@ -48,7 +48,7 @@ func (r *requester) try(ctx context.Context, f func() error) error {
 // namespace, these have just been made, and the server may not know them yet. A conflict about a ResourceQuota that
 // isn't the object itself is admission's own, and passes.
 func (r *requester) tryFor(ctx context.Context, t *target, f func() error) error {
-	deadline := time.Now().Add(youngWindow)
+	deadline := time.Now().Add(discoveryLagWindow)
 	return r.tryWhile(ctx, r.opts.RetryTimeout, func(err error) bool {
 		switch {
 		case verify.Transient(err):

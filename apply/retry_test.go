@@ -65,7 +65,7 @@ func TestHowLongFailuresAreRetried(t *testing.T) {
 		{"a quota that others use", answer(409, quota, true), limit, target{}},
 		{"a quota that others write", answer(409, quota, true), 0, target{id: kube.ID{Kind: "ResourceQuota", Name: "q"}}},
 		{"a kind that isn't there", answer(404, "the server could not find the requested resource", true), 0, target{}},
-		{"a kind just made", answer(404, "the server could not find the requested resource", true), youngWindow, target{deferral: &Deferral{}}},
+		{"a kind just made", answer(404, "the server could not find the requested resource", true), discoveryLagWindow, target{deferral: &Deferral{}}},
 		{"a converter of others", answer(500, converter, true), limit, target{}},
 		{"a converter that the release is about to mend", answer(500, converter, true), doubtWindow, target{turn: turn{converter: []kube.ID{{Kind: "Service", Name: "hook"}}}}},
 		{"a converter that runs by now", answer(500, converter, true), limit, target{deferral: &Deferral{}}},

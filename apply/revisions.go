@@ -12,37 +12,37 @@ import (
 	"deployer/internal/kube"
 )
 
-// past is what earlier revisions may have left, by object.
-type past struct {
-	objects    map[kube.ID][]stated // oldest first
-	hooks      map[kube.ID]stated
-	order      []kube.ID
-	provenance map[kube.ID]*Provenance // of objects of that name; see noteProvenance
-	since      int                     // the latest revision that was uninstalled
+// releaseHistory is what earlier revisions may have left, by object.
+type releaseHistory struct {
+	objects       map[kube.ID][]declaredObject // oldest first
+	hooks         map[kube.ID]declaredObject
+	order         []kube.ID
+	provenance    map[kube.ID]*Provenance // of objects of that name; see noteProvenance
+	lastUninstall int                     // the latest revision that was uninstalled
 }
 
-// stated is an object as a revision had it.
-type stated struct {
+// declaredObject is an object as a revision had it.
+type declaredObject struct {
 	revision int
 	status   string
 	source   string
 	obj      *unstructured.Unstructured
 }
 
-func (p *past) wasHook(id kube.ID) bool {
+func (p *releaseHistory) wasHook(id kube.ID) bool {
 	_, ok := p.hooks[id]
 	return ok
 }
 
-// index reads the revisions. An object of a kind that no longer exists is
+// indexRevisions reads the revisions. An object of a kind that no longer exists is
 // remembered with the namespace it would have had: that kind may be back under
 // another group, and is nothing to fail for (helm#7219).
-func (r *resolver) index(ctx context.Context, revisions []Revision) (*past, error) {
-	out := &past{objects: map[kube.ID][]stated{}, hooks: map[kube.ID]stated{}, provenance: map[kube.ID]*Provenance{}}
+func (r *resolver) indexRevisions(ctx context.Context, revisions []Revision) (*releaseHistory, error) {
+	out := &releaseHistory{objects: map[kube.ID][]declaredObject{}, hooks: map[kube.ID]declaredObject{}, provenance: map[kube.ID]*Provenance{}}
 	for _, revision := range revisions {
 		var had []kube.ID
 		for _, m := range revision.Objects {
-			err := r.eachStated(ctx, revision, m, func(id kube.ID, s stated) {
+			err := r.eachDeclaredObject(ctx, revision, m, func(id kube.ID, s declaredObject) {
 				had = append(had, id)
 				if len(out.objects[id]) == 0 {
 					out.order = append(out.order, id)
@@ -54,7 +54,7 @@ func (r *resolver) index(ctx context.Context, revisions []Revision) (*past, erro
 			}
 		}
 		for _, m := range revision.Hooks {
-			if err := r.eachStated(ctx, revision, m, func(id kube.ID, s stated) { out.hooks[id] = s }); err != nil {
+			if err := r.eachDeclaredObject(ctx, revision, m, func(id kube.ID, s declaredObject) { out.hooks[id] = s }); err != nil {
 				return nil, err
 			}
 		}
@@ -63,7 +63,7 @@ func (r *resolver) index(ctx context.Context, revisions []Revision) (*past, erro
 	return out, nil
 }
 
-func (r *resolver) eachStated(ctx context.Context, revision Revision, m kube.Manifest, do func(kube.ID, stated)) error {
+func (r *resolver) eachDeclaredObject(ctx context.Context, revision Revision, m kube.Manifest, do func(kube.ID, declaredObject)) error {
 	if m.Object == nil {
 		return nil
 	}
@@ -85,7 +85,7 @@ func (r *resolver) eachStated(ctx context.Context, revision Revision, m kube.Man
 			return err
 		}
 		o := r.placed(obj, mapping)
-		do(kube.IDOf(o), stated{revision: revision.Revision, status: revision.Status, source: m.Source, obj: o})
+		do(kube.IDOf(o), declaredObject{revision: revision.Revision, status: revision.Status, source: m.Source, obj: o})
 	}
 	return nil
 }

@@ -18,13 +18,13 @@ func (p *planning) goingBack(t *target, want, live *unstructured.Unstructured) (
 	}
 	if p.adoptedSince(t, live) {
 		c := p.change(t, GiveBack)
-		c.Live, c.Desired, c.Provenance, c.manifestHash = live, want, p.past.provenance[t.id], ""
+		c.Live, c.Desired, c.Provenance, c.manifestHash = live, want, p.history.provenance[t.id], ""
 		c.Reason = c.Provenance.whyGivenBack()
 		c.execution = p.executionOf(t, write{verb: giveBackObject, precondition: precondition{uid: live.GetUID()}})
-		c.execution.orphan = &orphan{id: t.id, mapping: t.mapping, last: p.past.latest(t.id)}
+		c.execution.orphan = &orphan{id: t.id, mapping: t.mapping, lastDeclared: p.history.latestDeclared(t.id)}
 		return c, true
 	}
-	if adopting, err := p.owns(t, live); !p.req.Undo || !adopting && err == nil {
+	if adopting, err := p.checkOwnership(t, live); !p.req.Undo || !adopting && err == nil {
 		return Change{}, false
 	}
 	c := p.change(t, Keep)
@@ -39,7 +39,7 @@ func (p *planning) goingBack(t *target, want, live *unstructured.Unstructured) (
 // adoptedSince tells whether only unsuccessful runs after the revision that is
 // gone back to have adopted an object, and it is still to be given back.
 func (p *planning) adoptedSince(t *target, live metav1.Object) bool {
-	from := p.past.provenance[t.id]
+	from := p.history.provenance[t.id]
 	if p.req.BackTo == 0 || !from.mustBeGivenBack() || !from.describes(live) || from.Adopted.Revision <= p.req.BackTo {
 		return false
 	}
@@ -47,11 +47,11 @@ func (p *planning) adoptedSince(t *target, live metav1.Object) bool {
 	return Owner{Release: a[releaseName], Namespace: a[releaseNamespace]} == p.a.owner || isUnfinished(from, live)
 }
 
-// latest is an object as the latest revision that had it stated it; zero when none
+// latestDeclared is an object as the latest revision that had it stated it; zero when none
 // had it.
-func (p *past) latest(id kube.ID) stated {
+func (p *releaseHistory) latestDeclared(id kube.ID) declaredObject {
 	if history := p.objects[id]; len(history) > 0 {
 		return history[len(history)-1]
 	}
-	return stated{}
+	return declaredObject{}
 }

@@ -20,33 +20,33 @@ import (
 // that failed; did is not called for those. Changes that couldn't be planned yet
 // are planned first, and if the server rejects some the error is a late
 // *RejectedError and none was carried out.
-func (a *Applier) Run(ctx context.Context, changes []Change, did func(Change)) error {
+func (a *Applier) Run(ctx context.Context, changes []Change, onDone func(Change)) error {
 	if err := permitted(changes); err != nil {
 		return err
 	}
-	if err := a.recheck(ctx, changes, true); err != nil {
+	if err := a.redecideDeferred(ctx, changes, true); err != nil {
 		return err
 	}
 	if len(changes) > 0 && changes[0].removes() {
-		return a.delete(ctx, changes, did)
+		return a.delete(ctx, changes, onDone)
 	}
-	waited := waitedFor(changes)
-	errs := a.carryOut(ctx, changes, did)
+	waited := prerequisitesAmong(changes)
+	errs := a.carryOut(ctx, changes, onDone)
 	err := a.awaitKinds(ctx, definitionsIn(changes, errs))
 	for i, arrivals := range waited {
 		if errs[i] == nil && err == nil {
-			arrivals.arrive(changes[i].ID)
+			arrivals.markPresent(changes[i].ID)
 		}
 	}
 	return errors.Join(errors.Join(errs...), err)
 }
 
-// waitedFor are those of changes that others wait for.
-func waitedFor(changes []Change) map[int]*arrivals {
-	out := map[int]*arrivals{}
+// prerequisitesAmong are those of changes that others wait for.
+func prerequisitesAmong(changes []Change) map[int]*prerequisites {
+	out := map[int]*prerequisites{}
 	for i, c := range changes {
-		if c.waited != nil {
-			out[i] = c.waited
+		if c.prerequisiteOf != nil {
+			out[i] = c.prerequisiteOf
 		}
 	}
 	return out
@@ -76,19 +76,19 @@ func (a *Applier) carryOut(ctx context.Context, changes []Change, did func(Chang
 	return errs
 }
 
-// Recheck plans again, in place, those changes of p with a Deferral for which all
+// RedecideDeferred plans again, in place, those changes of p with a Deferral for which all
 // that they wait for is there by now. Run does the same for the changes it is
 // given; calling Recheck when the new namespaces, the CRDs and what else others
 // need have been made, makes all rejections known before the first workload
 // changes. Changes whose time hasn't come stay as they are. It changes nothing in
 // the cluster. The error is as that of Plan, but late.
-func (a *Applier) Recheck(ctx context.Context, p *Plan) error {
+func (a *Applier) RedecideDeferred(ctx context.Context, p *Plan) error {
 	var all []Change
 	for _, wave := range p.Waves {
 		all = append(all, wave.Changes...)
 	}
 	var bad []Rejection
-	err := a.recheck(ctx, all, false)
+	err := a.redecideDeferred(ctx, all, false)
 	if rejected := (*RejectedError)(nil); errors.As(err, &rejected) {
 		for _, r := range rejected.Rejections {
 			if unknown := (*kube.NoKindError)(nil); !errors.As(r.Err, &unknown) {
@@ -108,18 +108,18 @@ func (a *Applier) Recheck(ctx context.Context, p *Plan) error {
 	return nil
 }
 
-// recheck plans again, in place, the changes whose planning was put off. now
+// redecideDeferred plans again, in place, the changes whose planning was put off. now
 // says that their time has come: what they need has been made, and not finding
 // it is for some API servers to catch up. Without a strict gate, rejections are
 // left to be met when the object is applied.
-func (a *Applier) recheck(ctx context.Context, changes []Change, now bool) error {
+func (a *Applier) redecideDeferred(ctx context.Context, changes []Change, now bool) error {
 	var open []int
 	for i, c := range changes {
 		if c.Deferral == nil || c.execution == nil {
 			continue
 		}
-		c.execution.p.arrivals.arrive(namespaceIDs(c.execution.p.req.NewNamespaces)...) // made before the first change
-		if now || !c.execution.p.arrivals.missing(c.Deferral.Until...) {
+		c.execution.p.prerequisites.markPresent(namespaceIDs(c.execution.p.req.NewNamespaces)...) // made before the first change
+		if now || !c.execution.p.prerequisites.anyMissing(c.Deferral.Until...) {
 			open = append(open, i)
 		}
 	}
@@ -175,7 +175,7 @@ func (a *Applier) execute(ctx context.Context, c Change) (Change, error) {
 	var repaired Change // what it came to when what no apply can do was written
 	for try := 0; ; try++ {
 		if c.execution == nil {
-			if c.Action == None {
+			if c.Action == Unchanged {
 				c.Result = c.Live
 				if planned == Create || written {
 					c.Action = planned // by an earlier request of ours, whose answer may have been lost
@@ -188,7 +188,7 @@ func (a *Applier) execute(ctx context.Context, c Change) (Change, error) {
 		}
 		done, redecide, err := a.perform(ctx, c)
 		if err == nil && !redecide {
-			if written && done.Action == None || planned == Recreate && done.Action == Create {
+			if written && done.Action == Unchanged || planned == Recreate && done.Action == Create {
 				done.Action = planned // in several tries
 			}
 			return done, nil
@@ -231,7 +231,7 @@ func (e *execution) redecide(ctx context.Context, c Change, now bool) (Change, e
 	}
 	p, t := e.p, e.t
 	if now {
-		t.arrived(p.arrivals)
+		t.markPrerequisitesPresent(p.prerequisites)
 	}
 	if t.deferral.waitsFor(t.definition()) {
 		if err := p.refreshMapping(ctx, t); err != nil {

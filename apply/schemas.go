@@ -26,19 +26,19 @@ type schemas struct {
 	builtin     func() (managedfields.TypeConverter, error)
 	definitions *definitions
 
-	mu         sync.Mutex
-	coming     map[schema.GroupVersionKind]managedfields.TypeConverter    // from CRDs of this release
-	young      memo[schema.GroupVersionKind, managedfields.TypeConverter] // from CRDs that the server hasn't published yet
-	distrusted map[schema.GroupVersion]bool                               // built-in definitions that differ from the server's
+	mu              sync.Mutex
+	fromReleaseCRDs map[schema.GroupVersionKind]managedfields.TypeConverter    // from CRDs of this release
+	fromLiveCRDs    memo[schema.GroupVersionKind, managedfields.TypeConverter] // from CRDs that the server hasn't published yet
+	distrusted      map[schema.GroupVersion]bool                               // built-in definitions that differ from the server's
 }
 
 func newSchemas(a *Applier, definitions *definitions) *schemas {
 	return &schemas{
-		cluster:     a.cluster,
-		builtin:     a.builtin,
-		definitions: definitions,
-		coming:      map[schema.GroupVersionKind]managedfields.TypeConverter{},
-		distrusted:  map[schema.GroupVersion]bool{},
+		cluster:         a.cluster,
+		builtin:         a.builtin,
+		definitions:     definitions,
+		fromReleaseCRDs: map[schema.GroupVersionKind]managedfields.TypeConverter{},
+		distrusted:      map[schema.GroupVersion]bool{},
 	}
 }
 
@@ -69,7 +69,7 @@ func (s *schemas) of(ctx context.Context, gvk schema.GroupVersionKind) (managedf
 		}
 	}
 	s.mu.Lock()
-	coming, ok := s.coming[gvk]
+	coming, ok := s.fromReleaseCRDs[gvk]
 	s.mu.Unlock()
 	if ok {
 		t, _ := typeFrom(coming, gvk)
@@ -102,7 +102,7 @@ func (s *schemas) ofDefinition(ctx context.Context, gvk schema.GroupVersionKind)
 	if err != nil {
 		return nil, nil // whoever needs the kind will say so
 	}
-	return s.young.get(gvk, func() (managedfields.TypeConverter, error) {
+	return s.fromLiveCRDs.get(gvk, func() (managedfields.TypeConverter, error) {
 		crd, err := s.definitions.inCluster(ctx, definitionOf(mapping.Resource.GroupResource()))
 		if err != nil || crd == nil {
 			return nil, err
@@ -139,7 +139,7 @@ func (s *schemas) expect(crds []*unstructured.Unstructured) {
 			name, _ := version["name"].(string)
 			gvk := defines(crd).WithVersion(name)
 			if conv := crdConverter(gvk, version); conv != nil {
-				s.coming[gvk] = conv
+				s.fromReleaseCRDs[gvk] = conv
 			}
 		}
 	}

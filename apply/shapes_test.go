@@ -92,7 +92,7 @@ web/templates/1.yaml ConfigMap: data.k: has no value: sent as an empty string`
 	if got := fmt.Sprint(at(d, "spec.template.spec.hostAliases")); got != "[map[hostnames:[a b] ip:1.1.1.1]]" {
 		t.Errorf("hostAliases: %s", got)
 	}
-	s.opts.Validation = apply.Strict
+	s.opts.Validation = apply.ValidationStrict
 	s.marks = nil
 	if err := s.refuse(chart); !strings.Contains(err.Error(), "spec.nodeName: is a field this kind doesn't have") {
 		t.Errorf("got %v", err)

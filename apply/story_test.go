@@ -327,7 +327,7 @@ func (s *story) generation(apiVersion, kind, name string) int64 {
 func summary(p *apply.Plan) string {
 	var lines []string
 	for c := range p.Changes() {
-		if c.Action != apply.None {
+		if c.Action != apply.Unchanged {
 			lines = append(lines, fmt.Sprintf("%s %s/%s", c.Action, c.ID.Kind, c.ID.Name))
 		}
 	}

@@ -283,7 +283,7 @@ func TestOwnChangesAreNoConflicts(t *testing.T) {
 	for _, manager := range []string{"Go-http-client", "kubectl-client-side-apply", "helmwave"} {
 		t.Run(manager, func(t *testing.T) {
 			s := begin(t)
-			s.opts.Conflicts = apply.Fail
+			s.opts.Conflicts = apply.FailOnConflict
 			s.post(s.owned(s.manifests(config("a"))[0].Object), manager)
 			s.record("deployed", config("a"))
 			next := strings.Replace(config("a"), "{k: v}", "{k: w}", 1)

@@ -39,7 +39,7 @@ func (a *Applier) writeLarge(ctx context.Context, c Change, w write, predicted *
 	var err error
 	switch {
 	case w.verb == createObject:
-		c.Result, err = a.post(ctx, t, c.Desired, do)
+		c.Result, err = a.post(ctx, t, c.Desired, asWrite)
 	case predicted == nil || c.Live == nil:
 		return c, refusal // nobody knows what it would come to
 	default:
@@ -49,7 +49,7 @@ func (a *Applier) writeLarge(ctx context.Context, c Change, w write, predicted *
 		if body.SetResourceVersion(c.Live.GetResourceVersion()); w.precondition.resourceVersion != "" {
 			body.SetResourceVersion(w.precondition.resourceVersion)
 		}
-		c.Result, err = a.put(ctx, t, body, do)
+		c.Result, err = a.put(ctx, t, body, asWrite)
 	}
 	if verify.TooLarge(err) {
 		err = refusal

@@ -20,33 +20,33 @@ import (
 
 // update decides about an object that is there and is ours, or becomes ours.
 func (p *planning) update(ctx context.Context, t *target, want, live *unstructured.Unstructured, adopting bool) (Change, error) {
-	if t.whole.once == nil && notOwned(live) {
-		t.whole.once, t.whole.reason = want, oversized
+	if t.fullReplace.once == nil && notOwned(live) {
+		t.fullReplace.once, t.fullReplace.reason = want, oversized
 		p.warnings.add(t.id, t.source, "%s", oversized)
 	}
 	c := p.change(t, Update)
 	c.Live, c.Provenance = live, p.provenanceOf(t, live, adopting)
 	sent := want
-	if t.whole.once != nil {
-		sent = t.whole.once
+	if t.fullReplace.once != nil {
+		sent = t.fullReplace.once
 	}
 	cmp, err := p.compare(ctx, t, sent.DeepCopy(), live)
 	if err != nil {
 		return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
 	}
-	if err := p.yieldScale(ctx, t, cmp, &c); err != nil {
+	if err := p.relinquishReplicas(ctx, t, cmp, &c); err != nil {
 		return Change{}, err
 	}
-	cmp.leaveOthers(t)
+	cmp.relinquishClusterFilled(t)
 	policy, err := p.policy(t)
 	if err != nil {
 		return Change{}, err
 	}
-	refused, err := p.contest(t, cmp, &c, policy)
+	refused, err := p.decideConflicts(t, cmp, &c, policy)
 	if err != nil {
 		return Change{}, err
 	}
-	u := &updating{p: p, t: t, comparison: cmp, want: want, live: live, adopting: adopting, change: c}
+	u := &updating{p: p, t: t, comparison: cmp, fullDesired: want, live: live, adopting: adopting, change: c}
 	if err := u.predict(ctx); err != nil {
 		return Change{}, err
 	}
@@ -59,7 +59,7 @@ func (p *planning) update(ctx context.Context, t *target, want, live *unstructur
 		return Change{}, &r
 	}
 	u.warnOfKeptFields()
-	return u.ask(ctx)
+	return u.decideByDryRun(ctx)
 }
 
 // updating is one update being decided.
@@ -67,7 +67,7 @@ type updating struct {
 	p            *planning
 	t            *target
 	comparison   *comparison
-	want         *unstructured.Unstructured // before anything was left to others
+	fullDesired  *unstructured.Unstructured // before anything was left to others
 	live         *unstructured.Unstructured
 	adopting     bool
 	repaired     bool // predicted is what no apply comes to
@@ -94,7 +94,7 @@ func (u *updating) predict(ctx context.Context) error {
 	if u.adopting {
 		u.change.Reason = adoptionReason(ownerOf(u.live))
 	}
-	if u.t.whole.once != nil {
+	if u.t.fullReplace.once != nil {
 		u.whole()
 	}
 	return nil
@@ -128,10 +128,10 @@ func adoptionReason(from Owner) string {
 	return "taken over from release " + from.String()
 }
 
-// ask asks the server what the update would come to, unless nothing would be
+// decideByDryRun asks the server what the update would come to, unless nothing would be
 // updated.
-func (u *updating) ask(ctx context.Context) (Change, error) {
-	if same(u.comparison.predicted, u.live) {
+func (u *updating) decideByDryRun(ctx context.Context) (Change, error) {
+	if sameContent(u.comparison.predicted, u.live) {
 		return u.unchanged(ctx)
 	}
 	result, err := u.dryRun(ctx)
@@ -169,23 +169,23 @@ func (u *updating) ask(ctx context.Context) (Change, error) {
 // be taken over first, no dry run of an apply can show what it will do then, so
 // the predicted result is asked about as a plain update.
 func (u *updating) dryRun(ctx context.Context) (*unstructured.Unstructured, error) {
-	if u.t.whole.once != nil {
-		return u.p.a.put(ctx, u.t, u.comparison.predicted, ask)
+	if u.t.fullReplace.once != nil {
+		return u.p.a.put(ctx, u.t, u.comparison.predicted, asDryRun)
 	}
 	if !u.comparison.migrated.Changed && !u.repaired {
-		return u.p.a.apply(ctx, u.t, u.comparison.desired, u.precondition, ask)
+		return u.p.a.apply(ctx, u.t, u.comparison.desired, u.precondition, asDryRun)
 	}
-	return u.p.a.edit(ctx, u.t, u.live.GetResourceVersion(), u.rewriting(), ask)
+	return u.p.a.sendJSONPatch(ctx, u.t, u.live.GetResourceVersion(), u.rewriting(), asDryRun)
 }
 
 // rewriting makes what is predicted of the live object.
 func (u *updating) rewriting() []operation {
-	return rewriting("", plainContent(u.live), plainContent(u.comparison.predicted))
+	return jsonPatchOf("", plainContent(u.live), plainContent(u.comparison.predicted))
 }
 
 // handleAnswer turns the server's answer into a change.
 func (u *updating) handleAnswer(ctx context.Context, result *unstructured.Unstructured) (Change, error) {
-	if same(result, u.live) {
+	if sameContent(result, u.live) {
 		return u.unchanged(ctx)
 	}
 	if rv := result.GetResourceVersion(); rv != "" && rv != u.live.GetResourceVersion() && u.t.progress.attempts < maxAttempts {
@@ -216,7 +216,7 @@ func (u *updating) relinquish(ctx context.Context, keep *fieldpath.Set) (Change,
 	if err := u.predict(ctx); err != nil {
 		return Change{}, err
 	}
-	return u.ask(ctx)
+	return u.decideByDryRun(ctx)
 }
 
 // changedDefaults finds fields that taking over would change although neither the
@@ -230,7 +230,7 @@ func (u *updating) changedDefaults(diff *typed.Comparison) *fieldpath.Set {
 	}
 	gone := fields.Topmost(diff.Removed)
 	diff.Modified.Union(diff.Removed).Iterate(func(path fieldpath.Path) {
-		if u.comparison.stated(path) || !u.comparison.migrated.Ours.Has(path) || u.reverted(path) {
+		if u.comparison.isDeclared(path) || !u.comparison.migrated.Ours.Has(path) || u.reverted(path) {
 			return
 		}
 		for _, g := range gone {
@@ -238,7 +238,7 @@ func (u *updating) changedDefaults(diff *typed.Comparison) *fieldpath.Set {
 				return
 			}
 		}
-		if !addition(u.comparison.live, path) {
+		if !isItemOrMapKey(u.comparison.live, path) {
 			out.Insert(path.Copy())
 		}
 	})
@@ -255,11 +255,11 @@ func (u *updating) reverted(path fieldpath.Path) bool {
 func (u *updating) undeclaredDefaults() *fieldpath.Set {
 	out := fieldpath.NewSet()
 	u.comparison.migrated.Ours.Iterate(func(path fieldpath.Path) {
-		if u.comparison.stated(path) || u.reverted(path) {
+		if u.comparison.isDeclared(path) || u.reverted(path) {
 			return
 		}
 		for i := 1; i <= len(path); i++ {
-			if at := path[:i]; !u.comparison.stated(at) && addition(u.comparison.live, at) {
+			if at := path[:i]; !u.comparison.isDeclared(at) && isItemOrMapKey(u.comparison.live, at) {
 				return
 			}
 		}
@@ -272,16 +272,16 @@ func (u *updating) undeclaredDefaults() *fieldpath.Set {
 // bookkeeping isn't.
 func (u *updating) unchanged(ctx context.Context) (Change, error) {
 	c := u.change
-	c.Action, c.Result = None, u.live
+	c.Action, c.Result = Unchanged, u.live
 	c.Conflicts = onlyYielded(c.Conflicts)
 	ours := ownership.ApplyEntry(u.comparison.entries, Manager)
 	switch {
-	case u.t.whole.once != nil:
+	case u.t.fullReplace.once != nil:
 		c.execution = nil
 		return c, nil
 	case u.comparison.migrated.Changed:
-		c.execution = u.p.executionOf(u.t, u.migration(u.comparison.migrated.WithOurs(Manager, u.comparison.desired.GetAPIVersion(), u.comparison.wantSet)))
-	case ours == nil || !ours.Set.Equals(u.comparison.wantSet):
+		c.execution = u.p.executionOf(u.t, u.migration(u.comparison.migrated.WithOurs(Manager, u.comparison.desired.GetAPIVersion(), u.comparison.desiredSet)))
+	case ours == nil || !ours.Set.Equals(u.comparison.desiredSet):
 		c.execution = u.p.executionOf(u.t, write{verb: applyObject, precondition: u.precondition})
 	default:
 		c.execution = nil
@@ -294,7 +294,7 @@ func (u *updating) unchanged(ctx context.Context) (Change, error) {
 func onlyYielded(list []FieldConflict) []FieldConflict {
 	var out []FieldConflict
 	for _, f := range list {
-		if f.Outcome == Yielded {
+		if f.Outcome == OutcomeYielded {
 			out = append(out, f)
 		}
 	}
@@ -304,7 +304,7 @@ func onlyYielded(list []FieldConflict) []FieldConflict {
 // execution says how to carry the update out.
 func (u *updating) execution() *execution {
 	switch {
-	case u.t.whole.once != nil:
+	case u.t.fullReplace.once != nil:
 		return u.p.executionOf(u.t, write{verb: replaceObject, object: u.comparison.predicted})
 	case u.repaired:
 		return u.p.executionOf(u.t, write{verb: patchObject, operations: u.rewriting(), precondition: u.precondition})
@@ -345,7 +345,7 @@ func (u *updating) account(c *Change, diff *typed.Comparison, result *unstructur
 	for _, f := range c.Conflicts {
 		before, _ := fields.Value(u.live.Object, f.path)
 		after, ok := fields.Value(result.Object, f.path)
-		if f.Outcome == Yielded || f.path == nil || !ok || !equalJSON(before, after) {
+		if f.Outcome == OutcomeYielded || f.path == nil || !ok || !equalJSON(before, after) {
 			kept = append(kept, f)
 		}
 	}
@@ -358,7 +358,7 @@ func (u *updating) account(c *Change, diff *typed.Comparison, result *unstructur
 func (p *planning) served(ctx context.Context, t *target) func(apiVersion string) bool {
 	return func(apiVersion string) bool {
 		gvk := schema.FromAPIVersionAndKind(apiVersion, t.mapping.GVK.Kind)
-		if p.arrivals.expected(t.definition()) {
+		if p.prerequisites.expected(t.definition()) {
 			_, comes := p.definitions.kinds[gvk]
 			return comes
 		}

@@ -106,9 +106,9 @@ func (a *Applier) perform(ctx context.Context, c Change) (done Change, redecide 
 		case awaitGone:
 			err = a.awaitGone(ctx, e.mapping(), c.ID, w.precondition.uid)
 		case createObject:
-			c.Result, err = a.create(ctx, e.t, c.Desired, do)
+			c.Result, err = a.create(ctx, e.t, c.Desired, asWrite)
 		case patchObject:
-			_, err = a.edit(ctx, e.t, c.Live.GetResourceVersion(), w.operations, do)
+			_, err = a.sendJSONPatch(ctx, e.t, c.Live.GetResourceVersion(), w.operations, asWrite)
 			return c, true, err
 		case migrateOwnership:
 			c.Result, err = a.migrate(ctx, c, w)
@@ -119,9 +119,9 @@ func (a *Applier) perform(ctx context.Context, c Change) (done Change, redecide 
 				version = c.Result.GetResourceVersion()
 			}
 		case applyObject:
-			c.Result, err = a.apply(ctx, e.t, c.Desired, w.precondition, do)
+			c.Result, err = a.apply(ctx, e.t, c.Desired, w.precondition, asWrite)
 		case replaceObject:
-			c.Result, err = a.put(ctx, e.t, w.object, do)
+			c.Result, err = a.put(ctx, e.t, w.object, asWrite)
 		case giveBackObject:
 			c, err = a.giveBack(ctx, c)
 		}
@@ -153,7 +153,7 @@ func (a *Applier) migrate(ctx context.Context, c Change, w write) (*unstructured
 		// Left, it would make a later kubectl apply remove fields of ours.
 		operations = append(operations, operation{Op: "remove", Path: "/metadata/annotations/" + pointer.Replace(kube.LastAppliedAnnotation)})
 	}
-	return a.edit(ctx, c.execution.t, c.Live.GetResourceVersion(), operations, do)
+	return a.sendJSONPatch(ctx, c.execution.t, c.Live.GetResourceVersion(), operations, asWrite)
 }
 
 // withoutMigration carries a change out whose fields have to stay with their former
@@ -168,7 +168,7 @@ func (a *Applier) withoutMigration(ctx context.Context, c Change, refusal error,
 		return c, false, nil
 	}
 	var err error
-	if c.Result, err = a.apply(ctx, t, c.Desired, precondition{uid: c.Live.GetUID()}, do); err != nil {
+	if c.Result, err = a.apply(ctx, t, c.Desired, precondition{uid: c.Live.GetUID()}, asWrite); err != nil {
 		return c, false, err
 	}
 	t.progress.migrationRefusedAt = c.Result.GetResourceVersion()

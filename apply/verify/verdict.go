@@ -28,8 +28,8 @@ const (
 	Unanswered         // no answer of the server: nothing is known
 )
 
-// Judge reads the verdict from the error of a request about an object.
-func Judge(id kube.ID, err error) Verdict {
+// VerdictOf reads the verdict from the error of a request about an object.
+func VerdictOf(id kube.ID, err error) Verdict {
 	var status apierrors.APIStatus
 	switch {
 	case err == nil:

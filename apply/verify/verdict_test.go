@@ -36,7 +36,7 @@ func TestVerdicts(t *testing.T) {
 		{"an older server", answer(http.StatusInternalServerError, "failed to create typed patch object: .spec.x: field not declared in schema"), Undeclared},
 		{"the network", errors.New("connection refused"), Unanswered},
 	} {
-		if got := Judge(kube.ID{Kind: "ConfigMap", Namespace: "n", Name: "a"}, c.err); got != c.want {
+		if got := VerdictOf(kube.ID{Kind: "ConfigMap", Namespace: "n", Name: "a"}, c.err); got != c.want {
 			t.Errorf("%s: verdict %d, want %d", c.name, got, c.want)
 		}
 	}

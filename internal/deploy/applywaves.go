@@ -73,7 +73,7 @@ func (r *run) applyTogether(ctx context.Context, waves []apply.Wave) error {
 			continue
 		}
 		// What could not be asked about until now is, before the first workload changes.
-		if err := r.applier.Recheck(ctx, r.op.Plan); err != nil {
+		if err := r.applier.RedecideDeferred(ctx, r.op.Plan); err != nil {
 			return err
 		}
 	}
@@ -83,7 +83,7 @@ func (r *run) applyTogether(ctx context.Context, waves []apply.Wave) error {
 // createsKindsOrNamespaces tells whether a wave makes kinds or namespaces that later ones need.
 func createsKindsOrNamespaces(wave apply.Wave) bool {
 	for _, c := range wave.Changes {
-		if (c.ID.Kind == "Namespace" || c.ID.Kind == "CustomResourceDefinition") && c.Action != apply.None {
+		if (c.ID.Kind == "Namespace" || c.ID.Kind == "CustomResourceDefinition") && c.Action != apply.Unchanged {
 			return true
 		}
 	}

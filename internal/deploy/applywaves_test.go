@@ -41,7 +41,7 @@ func (s *site) written(text string) *chart.Chart {
 }
 
 // run deploys a chart of one template and tells of what happens.
-func (s *site) run(text string, observe deploy.Observer) error {
+func (s *site) run(text string, observe deploy.EventHandler) error {
 	s.Helper()
 	op, err := s.d.Upgrade(s.Context(), deploy.UpgradeRequest{Name: "web", Chart: s.written(text), Install: deploy.InstallIfMissing})
 	if err != nil {
@@ -50,10 +50,10 @@ func (s *site) run(text string, observe deploy.Observer) error {
 	return s.observed(op, observe)
 }
 
-func (s *site) observed(op *deploy.Operation, observe deploy.Observer) error {
+func (s *site) observed(op *deploy.Operation, observe deploy.EventHandler) error {
 	s.Helper()
 	decided := func(context.Context, *deploy.Deployer) (*deploy.Operation, error) { return op, nil }
-	return s.d.Do(s.Context(), op.Release, decided, deploy.DoOptions{LockTimeout: time.Minute, Observe: observe}).Err
+	return s.d.Do(s.Context(), op.Release, decided, deploy.DoOptions{LockTimeout: time.Minute, OnEvent: observe}).Err
 }
 
 // config is a ConfigMap with annotations, given as "key: value".

@@ -15,9 +15,9 @@ import (
 	"deployer/release"
 )
 
-// fillIn is where upgrade, rollback and uninstall become the same thing: it
+// planObjects is where upgrade, rollback and uninstall become the same thing: it
 // fills in the plan and the hooks of the operation.
-func (d *Deployer) fillIn(ctx context.Context, op *Operation, history *release.History, crds []kube.Manifest) error {
+func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *release.History, crds []kube.Manifest) error {
 	owned, err := history.MayHaveObjects(ctx)
 	if err != nil {
 		return err
@@ -123,14 +123,14 @@ func fingerprintsOf(owned []*release.Record) map[string]apply.Fingerprint {
 	if len(owned) == 0 || owned[len(owned)-1].Journal == nil {
 		return nil
 	}
-	marks := map[string]apply.Fingerprint{}
+	fingerprints := map[string]apply.Fingerprint{}
 	for key, m := range owned[len(owned)-1].Journal.Objects {
 		if m.Fingerprint == "" {
 			continue // only planned, or nothing to recognise it by
 		}
-		marks[key] = apply.Fingerprint{UID: m.UID, Print: m.Fingerprint}
+		fingerprints[key] = apply.Fingerprint{UID: m.UID, Print: m.Fingerprint}
 	}
-	return marks
+	return fingerprints
 }
 
 // orphansOf lists what earlier releases kept and wanted looked at again. A

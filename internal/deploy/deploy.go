@@ -139,7 +139,7 @@ type Operation struct {
 	past        []apply.Revision
 	definitions map[string]apply.Contribution                    // what earlier revisions have brought of definitions in crds/
 	showLogs    bool                                             // test: tell the logs of the pods
-	renderAgain func(context.Context) ([]*chart.Rendered, error) // renders the chart again; nil when there is none
+	rerender    func(context.Context) ([]*chart.Rendered, error) // renders the chart again; nil when there is none
 }
 
 // Hooks are the hooks that run before and after the change, in order.
@@ -172,7 +172,7 @@ func (d *Deployer) withTimeout(ctx context.Context) (context.Context, context.Ca
 // Hooks don't count: they run each time, also when all is as it should be.
 func (o *Operation) HasChanges() bool {
 	for c := range o.Plan.Changes() {
-		if c.Action != apply.None && c.Action != apply.Keep {
+		if c.Action != apply.Unchanged && c.Action != apply.Keep {
 			return true
 		}
 	}

@@ -147,11 +147,11 @@ func TestHasChanges(t *testing.T) {
 		op   Operation
 		want bool
 	}{
-		{Operation{Plan: change(apply.None)}, false},
+		{Operation{Plan: change(apply.Unchanged)}, false},
 		{Operation{Plan: change(apply.Keep)}, false},
 		{Operation{Plan: change(apply.Update)}, true},
-		{Operation{Plan: change(apply.None), Hooks: Hooks{Before: []*helmrelease.Hook{{}}}}, false},
-		{Operation{Plan: change(apply.None), NewNamespace: true}, true},
+		{Operation{Plan: change(apply.Unchanged), Hooks: Hooks{Before: []*helmrelease.Hook{{}}}}, false},
+		{Operation{Plan: change(apply.Unchanged), NewNamespace: true}, true},
 	} {
 		if got := c.op.HasChanges(); got != c.want {
 			t.Errorf("HasChanges(%v) = %v, want %v", c.op.Plan.Waves, got, c.want)

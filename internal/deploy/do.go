@@ -25,7 +25,7 @@ type DoOptions struct {
 	BeforeExecute func(*Operation) error
 	// Recovered hears of what dead runs had left unfinished; nil warns of it.
 	Recovered func(release.Recovered)
-	Observe   Observer // may be nil
+	OnEvent   EventHandler // may be nil
 }
 
 // An Outcome is how an operation ended.
@@ -42,7 +42,7 @@ type Outcome struct {
 // a namespace that was made for a release of which there is no record.
 func (d *Deployer) Do(ctx context.Context, name string, decide DecideFunc, opts DoOptions) Outcome {
 	l := &lifecycle{Deployer: d, name: name, decide: decide, opts: opts}
-	defer l.giveBack(ctx)
+	defer l.cleanUp(ctx)
 	if err := l.decideUnderLock(ctx); err != nil {
 		return Outcome{Err: err}
 	}
@@ -131,7 +131,7 @@ func (l *lifecycle) decideBeforeLock(ctx context.Context) error {
 	l.op = op
 	if op.Plan != nil {
 		// Whoever may not carry it out shall not leave a lock or a namespace.
-		return op.Plan.Permitted()
+		return op.Plan.CheckPermissions()
 	}
 	return nil
 }
@@ -186,7 +186,7 @@ func (l *lifecycle) redecide(ctx context.Context) error {
 
 func (l *lifecycle) executeOrUndo(ctx context.Context) Outcome {
 	out := Outcome{Operation: l.op}
-	out.Record, out.Err = l.execute(ctx, l.lock, l.op, l.opts.Observe)
+	out.Record, out.Err = l.execute(ctx, l.lock, l.op, l.opts.OnEvent)
 	l.hasRecord = out.Record != nil
 	if out.Err == nil || !l.opts.Atomic || !canBeUndone(out) || ctx.Err() != nil && !l.opts.UndoStopped {
 		return out
@@ -202,8 +202,8 @@ func canBeUndone(o Outcome) bool {
 	return o.Record != nil && o.Record.Info.Status == helmrelease.StatusFailed && !errors.As(o.Err, new(*release.LostError))
 }
 
-// giveBack gives back what begin has taken.
-func (l *lifecycle) giveBack(ctx context.Context) {
+// cleanUp gives back what begin has taken.
+func (l *lifecycle) cleanUp(ctx context.Context) {
 	if l.lock != nil {
 		if err := l.lock.Unlock(ctx); err != nil {
 			l.warn(err.Error())

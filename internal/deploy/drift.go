@@ -133,7 +133,7 @@ func (d *Deployer) deployedRecord(ctx context.Context, history *release.History)
 // a deployment would leave as it is, such as replicas that an autoscaler set.
 func (d *Drift) HasDrift() bool {
 	for _, o := range d.Objects {
-		if o.State != apply.Changed && o.State != apply.Unknown && !o.Expected {
+		if o.State != apply.DriftChanged && o.State != apply.DriftUnknown && !o.Expected {
 			return true
 		}
 		for _, f := range o.Fields {
@@ -150,7 +150,7 @@ func (d *Drift) HasDrift() bool {
 func (d *Drift) Unverified() error {
 	n := 0
 	for _, o := range d.Objects {
-		if o.State == apply.Unknown {
+		if o.State == apply.DriftUnknown {
 			n++
 		}
 	}

@@ -73,10 +73,10 @@ func (Ended) event()     {}
 
 // An Observer is called in order and by one goroutine at a time. It must
 // return soon and must not call the Deployer.
-type Observer func(Event)
+type EventHandler func(Event)
 
 // Serial returns an observer that may be called from any goroutine.
-func Serial(o Observer) Observer {
+func Serial(o EventHandler) EventHandler {
 	if o == nil {
 		return func(Event) {}
 	}

@@ -19,14 +19,14 @@ import (
 // execute carries an operation out under the lock of its release. Whatever
 // happens, the record ends in a terminal status, and observe hears Ended last.
 // The record is nil when none was written.
-func (d *Deployer) execute(ctx context.Context, lock *release.Lock, op *Operation, observe Observer) (*release.Record, error) {
+func (d *Deployer) execute(ctx context.Context, lock *release.Lock, op *Operation, observe EventHandler) (*release.Record, error) {
 	r := &run{
 		Deployer: d, op: op, lock: lock, observe: Serial(observe), began: time.Now(),
 		applier: d.newApplier(op), tracker: d.newTracker(), applied: map[kube.ID]apply.Change{}, wasAwaited: map[kube.ID]bool{},
 	}
-	r.applier = r.applier.Announcing(r.recordAdoption)
+	r.applier = r.applier.WithOnAdoption(r.recordAdoption)
 	r.observe(Began{Operation: op})
-	if err := op.Plan.Permitted(); err != nil {
+	if err := op.Plan.CheckPermissions(); err != nil {
 		r.observe(Ended{Operation: op, Took: time.Since(r.began), Err: err})
 		return nil, err
 	}
@@ -40,7 +40,7 @@ type run struct {
 	*Deployer
 	op         *Operation
 	lock       *release.Lock
-	observe    Observer
+	observe    EventHandler
 	applier    *apply.Applier
 	tracker    *track.Tracker
 	began      time.Time
@@ -48,8 +48,8 @@ type run struct {
 	applied    map[kube.ID]apply.Change // what is now as it should be
 	wasAwaited map[kube.ID]bool         // what others had to wait for, and was ready
 
-	journal   sync.Mutex                   // held while objects are applied and the record is written
-	adoptions map[string]*release.Adoption // of objects that were about to be written, by Key
+	journalMutex sync.Mutex                   // held while objects are applied and the record is written
+	adoptions    map[string]*release.Adoption // of objects that were about to be written, by Key
 }
 
 // underLock works under the lock's context: when the lock is lost, so is the
@@ -139,7 +139,7 @@ func (r *run) applyCRDs(ctx context.Context) error {
 	return r.runStep(ctx, StepCRDs, len(changes), func() error {
 		var written []apply.Change // others are nobody's to wait for
 		if err := r.applier.Run(ctx, changes, func(c apply.Change) {
-			if c.Action != apply.None {
+			if c.Action != apply.Unchanged {
 				written = append(written, c)
 			}
 			r.reportApplied(StepCRDs, c)
@@ -149,7 +149,7 @@ func (r *run) applyCRDs(ctx context.Context) error {
 		if err := r.track(ctx, r.trackTargets(written, nil)); err != nil {
 			return err
 		}
-		return r.applier.Recheck(ctx, r.op.Plan)
+		return r.applier.RedecideDeferred(ctx, r.op.Plan)
 	})
 }
 

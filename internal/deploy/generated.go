@@ -21,7 +21,7 @@ import (
 // templates generated now. It renders the chart again where that is needed, and
 // reads objects of revisions that failed.
 func (d *Deployer) keepGenerated(ctx context.Context, op *Operation, repetition *chart.Nondeterminism, rendered *chart.Rendered, history *release.History) error {
-	op.renderAgain = func(ctx context.Context) ([]*chart.Rendered, error) { return repetition.Variants(ctx) }
+	op.rerender = func(ctx context.Context) ([]*chart.Rendered, error) { return repetition.Variants(ctx) }
 	if !repetition.Found() || history.Latest() == nil {
 		return nil
 	}
@@ -41,7 +41,7 @@ func (d *Deployer) keepGenerated(ctx context.Context, op *Operation, repetition 
 	result, again, err := generated.Render(ctx, repetition, in)
 	if err != nil && ctx.Err() == nil {
 		// Templates may refuse what only rendering again gives, such as a later time.
-		op.renderAgain = nil
+		op.rerender = nil
 		op.Warnings = append(op.Warnings, fmt.Sprintf("what the templates generate is renewed: rendering the chart again, to tell it from the rest: %v", err))
 		return nil
 	}
@@ -49,7 +49,7 @@ func (d *Deployer) keepGenerated(ctx context.Context, op *Operation, repetition 
 		return err
 	}
 	if len(again) > 0 {
-		op.renderAgain = func(context.Context) ([]*chart.Rendered, error) { return again, nil }
+		op.rerender = func(context.Context) ([]*chart.Rendered, error) { return again, nil }
 	}
 	rendered.Manifest, rendered.Notes = result.Manifest, result.Replace(rendered.Notes)
 	for i, text := range result.Hooks {

@@ -54,7 +54,7 @@ func (r *run) objectState(c apply.Change, carriedOut bool) (release.ObjectState,
 	case carriedOut && (c.Action == apply.Delete || c.Action == apply.GiveBack):
 		return state, false // the release doesn't have it any more
 	case !carriedOut:
-		known = c.Action != apply.None && c.Action != apply.Keep
+		known = c.Action != apply.Unchanged && c.Action != apply.Keep
 	}
 	state.Created = carriedOut && (c.Action == apply.Create || c.Action == apply.Recreate)
 	if p := c.Provenance; p != nil {

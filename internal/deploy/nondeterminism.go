@@ -27,10 +27,10 @@ type Nondeterminism struct {
 // there before.
 func (o *Operation) FindNondeterminism(ctx context.Context) error {
 	o.Nondeterminism = map[kube.ID]Nondeterminism{}
-	if o.renderAgain == nil || o.Verb != Upgrade || !o.HasChanges() {
+	if o.rerender == nil || o.Verb != Upgrade || !o.HasChanges() {
 		return nil
 	}
-	again, err := o.renderAgain(ctx)
+	again, err := o.rerender(ctx)
 	if err != nil || len(again) == 0 {
 		return labelled("rendering the chart again, to tell what its templates make up:", err)
 	}

@@ -76,8 +76,8 @@ func (r *run) recordAdoption(ctx context.Context, c apply.Change) error {
 	if !r.op.hasPendingRecord() || r.op.Verb == Uninstall {
 		return nil
 	}
-	r.journal.Lock()
-	defer r.journal.Unlock()
+	r.journalMutex.Lock()
+	defer r.journalMutex.Unlock()
 	objects, key := r.op.Next.Journal.Objects, apply.Key(c.ID)
 	adoption := r.adoptionOf(c.Provenance)
 	if isRecorded(adoption, objects[key].Adopted) {

@@ -39,7 +39,7 @@ func (d *Deployer) Recover(ctx context.Context, name string, timeout time.Durati
 		}
 		return d.newOperation("recover", history), nil
 	}
-	defer l.giveBack(ctx)
+	defer l.cleanUp(ctx)
 	if err := l.decideUnderLock(ctx); err != nil {
 		return nil, err
 	}

@@ -32,5 +32,5 @@ func (d *Deployer) DeployRendered(ctx context.Context, req RenderedRequest) (*Op
 		return nil, err
 	}
 	op.Generated = op.recordedGenerated(req.Next)
-	return op, d.fillIn(ctx, op, history, req.CRDs)
+	return op, d.planObjects(ctx, op, history, req.CRDs)
 }

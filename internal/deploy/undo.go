@@ -47,7 +47,7 @@ func (l *lifecycle) undo(ctx context.Context, failed Outcome) error {
 		for _, text := range definitionsLeft(failed) {
 			l.warn(text)
 		}
-		_, err = undo.execute(ctx, l.lock, back, l.opts.Observe)
+		_, err = undo.execute(ctx, l.lock, back, l.opts.OnEvent)
 	}
 	result.Rollback = err
 	return result

@@ -39,7 +39,7 @@ func (d *Deployer) Uninstall(ctx context.Context, req UninstallRequest) (*Operat
 		op.Plan = &apply.Plan{} // only records are left to remove
 		return op, nil
 	}
-	return op, d.fillIn(ctx, op, history, nil)
+	return op, d.planObjects(ctx, op, history, nil)
 }
 
 // uninstall deletes what the release made and then its records, or marks the

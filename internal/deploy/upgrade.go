@@ -77,7 +77,7 @@ func (d *Deployer) Upgrade(ctx context.Context, req UpgradeRequest) (*Operation,
 	if err != nil {
 		return nil, err
 	}
-	return op, d.fillIn(ctx, op, history, crds)
+	return op, d.planObjects(ctx, op, history, crds)
 }
 
 // decideVerb tells an install from an upgrade: what selects install hooks and

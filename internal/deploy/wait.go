@@ -51,7 +51,7 @@ func (r *run) trackTargets(changes []apply.Change, skip func(kube.ID) bool) []tr
 		}
 		target := track.Target{
 			ID: c.ID, GVK: c.Result.GroupVersionKind(), Baseline: c.Result,
-			Changed: c.Action != apply.None, Previous: c.Live,
+			Changed: c.Action != apply.Unchanged, Previous: c.Live,
 		}
 		if c.HasFingerprint() {
 			// Only the metadata is known, which is enough for kinds without a status.

@@ -18,7 +18,7 @@ import (
 // or the timeout of the settings is over. It changes nothing and needs no lock;
 // observe hears of it as of the wait of an upgrade. The error is that of
 // track.Tracker.Wait, or a *MissingError.
-func (d *Deployer) Watch(ctx context.Context, record *release.Record, observe Observer) error {
+func (d *Deployer) Watch(ctx context.Context, record *release.Record, observe EventHandler) error {
 	op := &Operation{Verb: Watch, Release: record.Name, Namespace: d.Namespace, Next: record, Plan: &apply.Plan{}}
 	r := &run{Deployer: d, op: op, observe: Serial(observe), began: time.Now(), tracker: d.newTracker()}
 	r.observe(Began{Operation: op})

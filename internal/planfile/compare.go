@@ -72,7 +72,7 @@ func (o Object) actionNow() string {
 	switch o.Action {
 	case apply.Create:
 		return "it isn't there, and would be created"
-	case apply.None:
+	case apply.Unchanged:
 		return "it is as planned already"
 	}
 	return "it would be: " + o.plannedAction()

@@ -153,7 +153,7 @@ func TestMoved(t *testing.T) {
 			_ = unstructured.SetNestedField(c.Live.Object, int64(5), "spec", "replicas")
 		}, `Deployment/prod/web  spec.replicas: planned no change; it would change: 5 -> 2, set by helm (Apply)`},
 		{"the uid", func(c *apply.Change) { c.Live.SetUID("u2") }, "Deployment/prod/web: planned update; it was deleted and made again"},
-		{"the action", func(c *apply.Change) { c.Action = apply.None }, "Deployment/prod/web: planned update; it is as planned already"},
+		{"the action", func(c *apply.Change) { c.Action = apply.Unchanged }, "Deployment/prod/web: planned update; it is as planned already"},
 		{"what is sent", func(c *apply.Change) { c.Desired.SetLabels(map[string]string{"a": "b"}) },
 			"Deployment/prod/web: planned update; something else would be sent: its schema, or who sets its fields, has changed"},
 	}

@@ -52,12 +52,12 @@ func (d driftDocument) page(context int) document.Page {
 
 // originTitles are the titles of the sections of a drift.
 var originTitles = map[apply.Origin]string{
-	apply.Manual:        "Manual edits",
-	apply.FailedRelease: "Left by failed or other revisions",
-	apply.OtherRelease:  "Other releases",
-	apply.Deleted:       "Deleted objects",
-	apply.Controllers:   "Controllers",
-	"":                  "Not known",
+	apply.OriginManual:        "Manual edits",
+	apply.OriginFailedRelease: "Left by failed or other revisions",
+	apply.OriginOtherRelease:  "Other releases",
+	apply.OriginDeleted:       "Deleted objects",
+	apply.OriginController:    "Controllers",
+	"":                        "Not known",
 }
 
 func (d driftDocument) title() string {
@@ -106,8 +106,8 @@ func (d driftDocument) conclusion() string {
 
 // driftPhrases say who it was.
 var driftPhrases = map[apply.Origin]string{
-	apply.Manual: " edited by hand", apply.FailedRelease: " left by other revisions", apply.OtherRelease: " of other releases",
-	apply.Deleted: " deleted", apply.Controllers: " set by controllers",
+	apply.OriginManual: " edited by hand", apply.OriginFailedRelease: " left by other revisions", apply.OriginOtherRelease: " of other releases",
+	apply.OriginDeleted: " deleted", apply.OriginController: " set by controllers",
 }
 
 func counted(n driftCount) string {
@@ -125,19 +125,19 @@ func counted(n driftCount) string {
 func (o driftObject) heading() document.Heading {
 	sign, words := byte('~'), "changed"
 	switch apply.DriftState(o.State) {
-	case apply.Missing, apply.Deleting:
+	case apply.DriftMissing, apply.DriftDeleting:
 		sign, words = '-', "missing"
-	case apply.Extra:
+	case apply.DriftExtra:
 		sign, words = '+', "extra"
-	case apply.TakenOver:
+	case apply.DriftTakenOver:
 		sign, words = '=', "taken"
-	case apply.Unknown:
+	case apply.DriftUnknown:
 		sign, words = '?', "not known"
 	}
 	switch {
 	case o.By != nil:
 		words += " by " + o.By.String()
-	case o.State == string(apply.Changed) && o.Origin == string(apply.Manual):
+	case o.State == string(apply.DriftChanged) && o.Origin == string(apply.OriginManual):
 		words = "removed, nobody knows by whom"
 	case o.Reason != "":
 		words += ": " + o.Reason

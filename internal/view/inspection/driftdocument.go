@@ -68,7 +68,7 @@ type driftField struct {
 }
 
 // origins are those of a drift in the order in which they are shown.
-var origins = []apply.Origin{apply.Manual, apply.FailedRelease, apply.OtherRelease, apply.Deleted, apply.Controllers}
+var origins = []apply.Origin{apply.OriginManual, apply.OriginFailedRelease, apply.OriginOtherRelease, apply.OriginDeleted, apply.OriginController}
 
 // newDrift turns a drift into its document.
 func newDrift(f *deploy.Drift) driftDocument {
@@ -94,25 +94,25 @@ func driftObjects(o apply.DriftedObject, hidden *hide.Texts) []driftObject {
 		Object: o.ID.String(), Group: o.ID.Group, State: string(o.State), Origin: string(o.Origin), Source: o.Source,
 		Reason: hidden.Hide(o.Reason), Revision: o.Revision, Expected: o.Expected, Unverified: hidden.Hide(o.Unverified),
 	}
-	if o.State != apply.Changed {
+	if o.State != apply.DriftChanged {
 		return []driftObject{whole}
 	}
 	type author struct {
 		origin apply.Origin
 		by     ownership.Owner
 	}
-	secret := hide.Of(o.Live, o.Want)
+	secret := hide.Of(o.Live, o.Desired)
 	var out []driftObject
 	at := map[author]int{}
 	for _, f := range o.Fields {
-		key := author{f.Origin, f.By}
+		key := author{f.Origin, f.Owner}
 		i, ok := at[key]
 		if !ok {
 			i = len(out)
 			at[key] = i
 			part := whole
 			part.Origin, part.Expected = string(f.Origin), true
-			if by := document.WriterOf(f.By); by.Manager != "" {
+			if by := document.WriterOf(f.Owner); by.Manager != "" {
 				part.By = &by
 			}
 			out = append(out, part)
@@ -126,12 +126,12 @@ func driftObjects(o apply.DriftedObject, hidden *hide.Texts) []driftObject {
 func driftFieldOf(f apply.DriftField, secret hide.Fields, hidden *hide.Texts) driftField {
 	out := driftField{Path: f.Path, Kind: string(compare.Changed), Expected: f.Expected, Revision: f.Revision}
 	switch {
-	case !f.Had:
+	case !f.HasDesired:
 		out.Kind = string(compare.Added)
-	case !f.Has:
+	case !f.HasLive:
 		out.Kind = string(compare.Removed)
 	}
-	out.Released, out.Live, out.Hidden = document.Visible(secret, hidden, f.Names, f.Was, f.Is)
+	out.Released, out.Live, out.Hidden = document.Visible(secret, hidden, f.Names, f.Desired, f.Live)
 	return out
 }
 
@@ -140,16 +140,16 @@ func (d *driftDocument) count() {
 		d.Summary.Origins[string(origin)] = driftCount{}
 	}
 	for _, o := range d.Objects {
-		if o.State == string(apply.Unknown) {
+		if o.State == string(apply.DriftUnknown) {
 			d.Summary.Unknown++
 			continue
 		}
 		n := d.Summary.Origins[o.Origin]
 		switch {
-		case o.State != string(apply.Changed) && o.Expected:
+		case o.State != string(apply.DriftChanged) && o.Expected:
 			n.Objects++
 			n.Expected++
-		case o.State != string(apply.Changed):
+		case o.State != string(apply.DriftChanged):
 			n.Objects++
 		}
 		for _, f := range o.Fields {

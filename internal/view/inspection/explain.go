@@ -64,10 +64,10 @@ func newExplanation(e *deploy.Explanation) explanation {
 		Revision: e.Record.Version, Object: o.ID.String(), Group: o.ID.Group, Source: o.Source, State: string(o.State),
 		Reason: e.Hidden.Hide(o.Reason), Unverified: e.Hidden.Hide(o.Unverified), Fields: []explainedField{},
 	}
-	if o.State == apply.Changed {
+	if o.State == apply.DriftChanged {
 		d.State = "there"
 	}
-	secret := hide.Of(o.Live, o.Want)
+	secret := hide.Of(o.Live, o.Desired)
 	for _, f := range e.Fields {
 		field := explainedOf(f, secret, e.Hidden)
 		for _, v := range e.Generated {
@@ -83,12 +83,12 @@ func newExplanation(e *deploy.Explanation) explanation {
 func explainedOf(f apply.FieldExplanation, secret hide.Fields, hidden *hide.Texts) explainedField {
 	out := explainedField{
 		Path: f.Path, Revision: f.Revision, Earlier: f.Earlier, Source: f.Source, Upgrade: string(f.Outcome),
-		Owners: []document.Writer{}, has: f.Has, becomes: f.WillHave,
+		Owners: []document.Writer{}, has: f.HasLive, becomes: f.HasPredicted,
 	}
 	for _, w := range f.Owners {
 		out.Owners = append(out.Owners, document.WriterOf(w))
 	}
-	out.Value, out.Becomes, out.Hidden = document.Visible(secret, hidden, f.Names, f.Is, f.Will)
+	out.Value, out.Becomes, out.Hidden = document.Visible(secret, hidden, f.Names, f.Live, f.Predicted)
 	return out
 }
 
@@ -97,13 +97,13 @@ var upgradeWords = map[string]struct {
 	sign  byte
 	words string
 }{
-	string(apply.Kept):    {'=', "an upgrade keeps it"},
-	string(apply.Set):     {'~', "an upgrade sets it"},
-	string(apply.Taken):   {'~', "an upgrade takes it"},
-	string(apply.Yielded): {'=', "an upgrade leaves it to its owner, whatever the chart says"},
-	string(apply.Refused): {'!', "an upgrade is refused because of it"},
-	string(apply.Dropped): {'-', "an upgrade removes it"},
-	string(apply.Ignored): {' ', "the release doesn't state it, an upgrade leaves it"},
+	string(apply.OutcomeKept):    {'=', "an upgrade keeps it"},
+	string(apply.OutcomeSet):     {'~', "an upgrade sets it"},
+	string(apply.OutcomeTaken):   {'~', "an upgrade takes it"},
+	string(apply.OutcomeYielded): {'=', "an upgrade leaves it to its owner, whatever the chart says"},
+	string(apply.OutcomeRefused): {'!', "an upgrade is refused because of it"},
+	string(apply.OutcomeRemoved): {'-', "an upgrade removes it"},
+	string(apply.OutcomeIgnored): {' ', "the release doesn't state it, an upgrade leaves it"},
 }
 
 // heading says who owns a field, which revision has stated it, and what becomes
@@ -143,13 +143,13 @@ func (f explainedField) lines() []document.Line {
 	switch {
 	case f.Hidden:
 		return []document.Line{document.Context("%s: %s", f.Path, document.HiddenValue)}
-	case f.Upgrade == string(apply.Dropped):
+	case f.Upgrade == string(apply.OutcomeRemoved):
 		shown.Kind = string(compare.Removed)
 	case !f.has:
 		shown.Kind = string(compare.Added)
 	case !f.becomes:
 		return document.ValueLines(' ', textfmt.Line(f.Path), f.Value, "")
-	case f.Upgrade == string(apply.Yielded), f.Upgrade == string(apply.Refused):
+	case f.Upgrade == string(apply.OutcomeYielded), f.Upgrade == string(apply.OutcomeRefused):
 		return document.ValueLines(' ', textfmt.Line(f.Path), f.Value, "   (the chart says "+document.Inline(f.Becomes)+")")
 	}
 	return shown.Lines(3)
@@ -187,7 +187,7 @@ func (d explanation) remarks() []document.Line {
 	if d.Reason != "" {
 		out = append(out, document.Remark("%s", d.Reason))
 	}
-	if d.State == string(apply.Missing) {
+	if d.State == string(apply.DriftMissing) {
 		out = append(out, document.Remark("an upgrade creates it"))
 	}
 	if d.Unverified != "" {

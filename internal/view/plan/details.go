@@ -69,13 +69,13 @@ func (n need) String() string {
 // is since when.
 func (c Conflict) String() string {
 	if c.CollidesWith != "" {
-		words := map[apply.Outcome]string{apply.Taken: "goes for the chart's %s", apply.Yielded: "stays, and the chart's %s isn't sent", apply.Refused: "can't be together with the chart's %s"}
-		return fmt.Sprintf("%s: %s "+words[apply.Outcome(c.Outcome)]+", %s", c.Path, c.Before, c.CollidesWith, c.fate())
+		words := map[apply.FieldOutcome]string{apply.OutcomeTaken: "goes for the chart's %s", apply.OutcomeYielded: "stays, and the chart's %s isn't sent", apply.OutcomeRefused: "can't be together with the chart's %s"}
+		return fmt.Sprintf("%s: %s "+words[apply.FieldOutcome(c.Outcome)]+", %s", c.Path, c.Before, c.CollidesWith, c.fate())
 	}
-	switch apply.Outcome(c.Outcome) {
-	case apply.Yielded:
+	switch apply.FieldOutcome(c.Outcome) {
+	case apply.OutcomeYielded:
 		return fmt.Sprintf("%s stays %s, %s; the chart says %s", c.Path, c.Before, c.fate(), c.After)
-	case apply.Refused:
+	case apply.OutcomeRefused:
 		return fmt.Sprintf("%s is %s; the chart says %s: %s", c.Path, c.Before, c.After, c.fate())
 	}
 	return fmt.Sprintf("%s: %s -> %s, %s", c.Path, c.Before, c.After, c.fate())
@@ -84,10 +84,10 @@ func (c Conflict) String() string {
 // fate says whose a contested field is, and what becomes of that.
 func (c Conflict) fate() string {
 	who := c.Writer.Described(strconv.Quote(c.Manager))
-	switch apply.Outcome(c.Outcome) {
-	case apply.Yielded:
+	switch apply.FieldOutcome(c.Outcome) {
+	case apply.OutcomeYielded:
 		return "left to " + who
-	case apply.Refused:
+	case apply.OutcomeRefused:
 		return "refused, it belongs to " + who
 	}
 	return "taken from " + who

@@ -231,10 +231,10 @@ func (d *Document) count() {
 	s := &d.Summary
 	counters := map[string]*int{
 		string(apply.Create): &s.Create, string(apply.Update): &s.Update, string(apply.Recreate): &s.Recreate,
-		string(apply.Delete): &s.Delete, string(apply.GiveBack): &s.GiveBack, string(apply.Keep): &s.Keep, string(apply.None): &s.Unchanged, "hook": &s.Hooks,
+		string(apply.Delete): &s.Delete, string(apply.GiveBack): &s.GiveBack, string(apply.Keep): &s.Keep, string(apply.Unchanged): &s.Unchanged, "hook": &s.Hooks,
 	}
 	outcomes := map[string]*int{
-		string(apply.Taken): &s.Taken, string(apply.Yielded): &s.Yielded, string(apply.Refused): &s.Refused,
+		string(apply.OutcomeTaken): &s.Taken, string(apply.OutcomeYielded): &s.Yielded, string(apply.OutcomeRefused): &s.Refused,
 	}
 	for _, step := range d.Steps {
 		for _, o := range step.Objects {

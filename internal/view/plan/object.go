@@ -48,7 +48,7 @@ func objectOf(c apply.Change, again deploy.Nondeterminism, made []generated.Valu
 			}
 		}
 		o.Random = len(o.Fields) > 0 && !slices.ContainsFunc(o.Fields, func(f document.Field) bool { return !f.Random })
-	case apply.None:
+	case apply.Unchanged:
 		o.TakenFrom = nil // nothing of it changes
 	}
 	if again.NameDiffers {

@@ -93,7 +93,7 @@ func TestPlanVerbs(t *testing.T) {
 	}
 	same := &deploy.Operation{
 		Verb: deploy.Upgrade, Release: "web", Namespace: "prod", Base: viewtest.Summary(6, helmrelease.StatusDeployed), Next: viewtest.Record(7, helmrelease.StatusPendingUpgrade),
-		Plan: &apply.Plan{Waves: viewtest.Waves([][]apply.Change{{{ID: viewtest.ID("apps", "Deployment", "web"), Action: apply.None}, {ID: viewtest.ID("", "Service", "web"), Action: apply.None}}})},
+		Plan: &apply.Plan{Waves: viewtest.Waves([][]apply.Change{{{ID: viewtest.ID("apps", "Deployment", "web"), Action: apply.Unchanged}, {ID: viewtest.ID("", "Service", "web"), Action: apply.Unchanged}}})},
 	}
 	empty := &deploy.Operation{Verb: deploy.Uninstall, Release: "web", Namespace: "prod"}
 	var all strings.Builder

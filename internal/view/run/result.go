@@ -212,7 +212,7 @@ func (t *state) result(err error) Result {
 func (t *state) summary() ResultSummary {
 	s := ResultSummary{
 		Created: t.actions[apply.Create], Updated: t.actions[apply.Update], Recreated: t.actions[apply.Recreate],
-		Deleted: t.actions[apply.Delete], GivenBack: t.actions[apply.GiveBack], Kept: t.actions[apply.Keep], Unchanged: t.actions[apply.None],
+		Deleted: t.actions[apply.Delete], GivenBack: t.actions[apply.GiveBack], Kept: t.actions[apply.Keep], Unchanged: t.actions[apply.Unchanged],
 	}
 	for _, o := range t.tracked {
 		switch {

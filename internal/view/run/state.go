@@ -151,7 +151,7 @@ func (t *state) object(id kube.ID) *trackedObject {
 // untouched says that nothing but hooks has changed.
 func (t *state) untouched() bool {
 	for action, n := range t.actions {
-		if n > 0 && action != apply.None && action != apply.Keep {
+		if n > 0 && action != apply.Unchanged && action != apply.Keep {
 			return false
 		}
 	}

@@ -367,7 +367,7 @@ func TestNothingGoneIsPointedAt(t *testing.T) {
 // TestNoWayBackToTheSame names no revision to go back to when the release has
 // changed nothing about what failed before.
 func TestNoWayBackToTheSame(t *testing.T) {
-	for action, want := range map[apply.Action]bool{apply.None: false, apply.Update: true} {
+	for action, want := range map[apply.Action]bool{apply.Unchanged: false, apply.Update: true} {
 		s := newStudio(Options{}, false)
 		op := viewtest.Upgrade(t)
 		err := &track.FailedError{Causes: []track.Cause{{Class: class.CrashLoop, Fatal: true, BeforeRelease: true, Objects: []kube.ID{viewtest.WebID()}}}}

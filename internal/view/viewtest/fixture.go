@@ -232,10 +232,10 @@ func Upgrade(t testing.TB) *deploy.Operation {
 	lines := "server {\n  listen 80;\n  root /srv;\n  index index.html;\n  gzip on;\n  etag on;\n}\n"
 	conflict := apply.FieldConflict{
 		Path: "spec.replicas", Manager: "kubectl-edit", Operation: "Update", Before: "1", After: "3",
-		Time: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC), Outcome: apply.Taken,
+		Time: time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC), Outcome: apply.OutcomeTaken,
 	}
 	yielded := conflict
-	yielded.Path, yielded.Manager, yielded.Outcome = "spec.paused", "argo-rollouts", apply.Yielded
+	yielded.Path, yielded.Manager, yielded.Outcome = "spec.paused", "argo-rollouts", apply.OutcomeYielded
 	return Compare(t, &deploy.Operation{
 		Verb: deploy.Upgrade, Release: "web", Namespace: "prod",
 		Base: Summary(6, helmrelease.StatusDeployed), Next: Record(7, helmrelease.StatusPendingUpgrade),
@@ -249,9 +249,9 @@ func Upgrade(t testing.TB) *deploy.Operation {
 		},
 		WaitsFor: []ordering.Dependency{{ID: ID("apps", "Deployment", "web"), State: ordering.Ready}, {ID: ID("batch", "Job", "once"), State: ordering.Ready}},
 		Plan: &apply.Plan{
-			CRDs: []apply.Change{{ID: kube.ID{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "foos.example.com"}, Action: apply.None}},
+			CRDs: []apply.Change{{ID: kube.ID{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition", Name: "foos.example.com"}, Action: apply.Unchanged}},
 			Waves: Waves([][]apply.Change{{
-				{ID: ID("", "ServiceAccount", "web"), Action: apply.None, Source: "web/templates/sa.yaml"},
+				{ID: ID("", "ServiceAccount", "web"), Action: apply.Unchanged, Source: "web/templates/sa.yaml"},
 				{
 					ID: ID("", "ConfigMap", "web"), Action: apply.Update, Source: "web/templates/config.yaml",
 					Live: config(t, lines), Desired: config(t, strings.Replace(lines, "80", "8080", 1)), Result: config(t, strings.Replace(lines, "80", "8080", 1)),
@@ -261,7 +261,7 @@ func Upgrade(t testing.TB) *deploy.Operation {
 					Live:      SecretObject(t, "password: "+PlantedBase64+", gone: "+PlantedBase64),
 					Desired:   SecretObject(t, "password: "+PlantedBase64+"MQ==, token: "+PlantedBase64),
 					Result:    SecretObject(t, "password: "+PlantedBase64+"MQ==, token: "+PlantedBase64),
-					Conflicts: []apply.FieldConflict{{Path: "data.password", Manager: "vault", Operation: "Update", Before: Planted, After: Planted, Outcome: apply.Taken}},
+					Conflicts: []apply.FieldConflict{{Path: "data.password", Manager: "vault", Operation: "Update", Before: Planted, After: Planted, Outcome: apply.OutcomeTaken}},
 				},
 				{ID: ID("", "Secret", "new"), Action: apply.Create, Source: "web/templates/secret.yaml", Desired: SecretObject(t, "key: "+PlantedBase64)},
 			}, {
