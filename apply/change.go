@@ -48,10 +48,9 @@ type Change struct {
 
 	Reason    string          // "removed from the chart", "spec.selector is immutable", "left by failed revision 7"
 	Conflicts []FieldConflict // fields that somebody else had set otherwise
-	// Fields are those in which the live object, or what it is to be, is another
-	// than it was: of an Update, by the server's answer or else by our own
-	// reckoning; of a Recreate, where the new object is stated otherwise; of a
-	// Create, what the server makes something else of than is applied.
+	// Fields lists the changed fields. For an Update, it comes from the server's dry run,
+	// or from a local estimate. For a Recreate, it lists where the desired object differs
+	// from the live one. For a Create, it lists the values that the server changes.
 	Fields    []FieldChange
 	TakenFrom []string // managers whose fields become ours, metadata only: "helm (Update)"
 

@@ -171,8 +171,8 @@ func (i listItem) undeclaredPart(field string) (fieldpath.Path, bool) {
 	return extended(i.path, fieldpath.PathElement{FieldName: &field}), true
 }
 
-// held is what isn't sent of an item when the other one stays: the field by which
-// they collide where the item is there already.
+// held returns the path to leave out if the other item stays: the colliding field if the
+// item is already live, otherwise the whole item.
 func (f *collisionFinder) held(ours listItem, field string) fieldpath.Path {
 	at := extended(ours.path, fieldpath.PathElement{FieldName: &field})
 	if _, stated := fields.Value(f.c.desired.Object, at); field == "" || !f.c.liveSet.Has(ours.path) || !stated {
@@ -250,7 +250,7 @@ func (u *updating) conflictsOf(col collision, policy ConflictPolicy) []FieldConf
 	for _, e := range owners {
 		out = append(out, FieldConflict{
 			Path: fields.String(col.theirs), Manager: e.Manager, Operation: string(e.Operation), Subresource: e.Subresource, Time: e.Time,
-			Before: shown(u.live, col.theirs, hide.Of(u.live, u.comparison.desired, u.t.obj)), After: fields.Text(nil, false),
+			Before: shown(u.live, col.theirs, hide.ConfidentialFields(u.live, u.comparison.desired, u.t.obj)), After: fields.Text(nil, false),
 			Outcome: outcome, CollidesWith: fields.String(col.ours), path: col.theirs,
 		})
 	}

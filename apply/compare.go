@@ -16,7 +16,8 @@ import (
 	"deployer/internal/kube"
 )
 
-// comparison is the arithmetic of applying want to live.
+// A comparison holds the live and the desired object, the owners of their fields, and the
+// object predicted for an apply.
 type comparison struct {
 	conv               managedfields.TypeConverter
 	live               *typed.TypedValue // without managedFields
@@ -101,7 +102,8 @@ func (p *planning) declaredFieldsOf(ctx context.Context, t *target, conv managed
 	return out
 }
 
-// migrateAndPredict works out ownership and the result, for the present want and leave.
+// migrateAndPredict computes the migrated ownership and the predicted object from the
+// current desired object and the relinquished fields.
 func (c *comparison) migrateAndPredict(adopting, revert bool, served func(string) bool) error {
 	want, err := typedOf(c.conv, c.desired)
 	if err != nil {

@@ -53,7 +53,7 @@ func (p *planning) decideConflicts(t *target, cmp *comparison, c *Change, policy
 			continue // nobody changed it: the chart's own value of an earlier revision
 		}
 		f := conflictOf(t, con, c.Live, cmp.desired)
-		f.Before, f.After = p.a.opts.Hidden.PairText(f.Before, f.After)
+		f.Before, f.After = p.a.opts.Hidden.HideTextPair(f.Before, f.After)
 		switch policy {
 		case FailOnConflict:
 			f.Outcome = OutcomeRefused
@@ -95,7 +95,7 @@ func conflictOf(t *target, con ownership.Conflict, live, want *unstructured.Unst
 		Time:        con.By.Time,
 		path:        con.Path,
 	}
-	secret := hide.Of(live, want, t.obj)
+	secret := hide.ConfidentialFields(live, want, t.obj)
 	f.Before, f.After = shown(live, con.Path, secret), shown(want, con.Path, secret)
 	return f
 }
@@ -103,7 +103,7 @@ func conflictOf(t *target, con ownership.Conflict, live, want *unstructured.Unst
 // shown writes a value for people, unless it is confidential.
 func shown(obj *unstructured.Unstructured, path fieldpath.Path, secret hide.Fields) string {
 	v, ok := fields.Value(obj.Object, path)
-	if ok && secret.Below(fields.Names(path)) {
+	if ok && secret.HasHiddenWithin(fields.Names(path)) {
 		return "(hidden)"
 	}
 	return fields.Text(v, ok)

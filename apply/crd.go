@@ -114,7 +114,7 @@ func (d *definitions) leaveOut(crds []*target) {
 
 // whyUnused says of a kind that the cluster lacks, and that a definition of the
 // chart has, why that isn't used.
-func (d *definitions) whyUnused(gvk schema.GroupVersionKind, unknown *kube.NoKindError) error {
+func (d *definitions) whyUnused(gvk schema.GroupVersionKind, unknown *kube.NoKindMatchError) error {
 	c, ok := d.kept[gvk]
 	if !ok {
 		return unknown

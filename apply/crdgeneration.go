@@ -10,9 +10,9 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// The definition of a kind decides what of an object comes back from storage: a
-// field that it lacked for a while may be gone, and no metadata tells. So a fingerprint
-// of a custom resource is about one generation of its CustomResourceDefinition.
+// A CRD determines which stored fields the server returns. A field missing from the CRD
+// for a while may be lost without a trace in the metadata. A fingerprint of a custom
+// resource therefore covers one generation of its CRD.
 
 // fixedGroups are served by the API server itself, though client-go's scheme
 // lacks them.

@@ -106,7 +106,7 @@ func (a *Applier) answers(ctx context.Context, crd *unstructured.Unstructured) b
 		}
 		a.cluster.ForgetKinds()
 		_, err = a.cluster.Mapping(ctx, gvk, false)
-		var unknown *kube.NoKindError
+		var unknown *kube.NoKindMatchError
 		if errors.As(err, &unknown) {
 			return false
 		}

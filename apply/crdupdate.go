@@ -10,9 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// A Brought is what a release remembers of a definition of crds/ that it has
-// written: how it left it, and what of it is its own. What others have brought is
-// not taken away from them without being asked.
+// A Contribution records which parts of a crds/ definition this release added, and how it
+// left the definition. Parts that others added are removed only on request.
 type Contribution struct {
 	Left   string   `json:"left"`             // digest of what the definition allowed
 	Whole  bool     `json:"whole,omitempty"`  // all of it came with this release
@@ -79,8 +78,8 @@ func (p *planning) updateDefinition(ctx context.Context, t *target, want, live *
 	return c, nil
 }
 
-// completed is what the chart states, and of a part that it leaves to others what
-// is there.
+// completed returns the chart's definition, with spec.conversion copied from the live one
+// if the chart doesn't state it.
 func completed(want, live *unstructured.Unstructured) *unstructured.Unstructured {
 	if conversionOf(want) != "" {
 		return want

@@ -8,10 +8,10 @@ import (
 	"deployer/internal/kube"
 )
 
-// A Deferral says why a change can't be decided yet, and which objects it waits
-// for: its namespace, the definition of its kind, what converts its kind between
-// versions. It is decided again when all of them are there, and not before: an
-// answer that the server gives by the old definition is none.
+// A Deferral gives the reason why a change can't be decided yet, and the objects it waits
+// for: its namespace, its CRD, or the workloads behind its conversion webhook. The change
+// is decided again once all of them are present. Until then the server would answer by the
+// old definition.
 type Deferral struct {
 	Reason string
 	Until  []kube.ID // empty: until the change's own turn

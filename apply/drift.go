@@ -308,7 +308,7 @@ func (p *planning) estimateLocally(ctx context.Context, t *target, want, live *u
 func (d *inspection) addUnresolvable() {
 	for _, r := range d.resolver.rejected {
 		o := DriftedObject{ID: r.ID, Source: r.Source, State: DriftMissing, Origin: OriginDeleted, Reason: r.Err.Error()}
-		var unknown *kube.NoKindError
+		var unknown *kube.NoKindMatchError
 		if !errors.As(r.Err, &unknown) {
 			o.State, o.Origin, o.Unverified = DriftUnknown, "", r.Err.Error()
 		}

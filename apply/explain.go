@@ -25,7 +25,7 @@ const (
 	OutcomeIgnored FieldOutcome = "ignored" // the release doesn't state it, and leaves it
 )
 
-// A Question is about the fields of one object that a revision has applied.
+// An ExplainRequest asks about the fields of one object that a revision applied.
 type ExplainRequest struct {
 	Applied Request    // as for Drift
 	Base    int        // the revision
@@ -153,7 +153,7 @@ func (a *Applier) Explain(ctx context.Context, q ExplainRequest) (*Explanation, 
 func (d *inspection) targetNamed(ctx context.Context, text string) (*target, error) {
 	missing := &NoObjectError{Object: text, Revision: d.deployedRevision}
 	if object, ok := annotation.ParseObject(text); ok {
-		r := annotation.Dependency{Object: object, Loose: object.Namespace == ""} // in whichever namespace it is
+		r := annotation.Dependency{Object: object, IsPattern: object.Namespace == ""} // in whichever namespace it is
 		kinds, err := d.called(ctx, r)
 		if err != nil {
 			return nil, err

@@ -14,9 +14,9 @@ import (
 	"deployer/internal/annotation"
 )
 
-// staysPermitted says whether a binding can be deleted and made again without
-// taking away the permissions that the second half needs: not if one of its
-// subjects is who we are.
+// staysPermitted reports whether deleting and recreating a binding is safe. It is not safe
+// if our own account is a subject: after the deletion we might lack permission to create
+// it again.
 func (p *planning) staysPermitted(ctx context.Context, live *unstructured.Unstructured, broken *ImmutableError) (bool, error) {
 	gk := live.GroupVersionKind().GroupKind()
 	if gk.Group != "rbac.authorization.k8s.io" || gk.Kind != "RoleBinding" && gk.Kind != "ClusterRoleBinding" {

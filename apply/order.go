@@ -79,7 +79,7 @@ func (o *releaseOrder) read(ctx context.Context, i int, crds, hooks []*target) e
 		}
 		found := o.referencedObjects(r, kinds, t)
 		switch {
-		case len(found) > 1 && !r.Loose:
+		case len(found) > 1 && !r.IsPattern:
 			o.refuse(t, r.String()+" may be "+o.names(found), "write the group before the kind, or the namespace before the name")
 		case len(found) > 0:
 			for _, j := range found {
@@ -88,7 +88,7 @@ func (o *releaseOrder) read(ctx context.Context, i int, crds, hooks []*target) e
 		case slices.ContainsFunc(crds, func(c *target) bool { return ordering.Matches(r, c.id, c.mapping.GVK, kinds, space) }):
 			// What is in crds/ is there before everything else.
 		case slices.ContainsFunc(hooks, func(h *target) bool { return ordering.Matches(r, h.id, h.mapping.GVK, kinds, space) }):
-			if !r.Loose {
+			if !r.IsPattern {
 				o.refuse(t, r.String()+" is a hook, and hooks run before or after all objects", "remove it")
 			}
 		default:
@@ -171,7 +171,7 @@ func (o *releaseOrder) selectedWorkloads(service *target) []int {
 func (o *releaseOrder) referencedObjects(r annotation.Dependency, kinds []kube.Mapping, t *target) []int {
 	var out []int
 	for j, other := range o.targets {
-		if ordering.Matches(r, other.id, other.mapping.GVK, kinds, o.p.space(t.id)) && !(r.Loose && other == t) {
+		if ordering.Matches(r, other.id, other.mapping.GVK, kinds, o.p.space(t.id)) && !(r.IsPattern && other == t) {
 			out = append(out, j)
 		}
 	}
@@ -194,7 +194,7 @@ func (p *planning) called(ctx context.Context, r annotation.Dependency) ([]kube.
 	if r.Kind == "" {
 		return nil, nil
 	}
-	all, err := p.a.cluster.KindsCalled(ctx, r.Kind)
+	all, err := p.a.cluster.MappingsFor(ctx, r.Kind)
 	for gvk, m := range p.definitions.kinds {
 		if strings.EqualFold(r.Kind, gvk.Kind) || strings.EqualFold(r.Kind, m.Resource.Resource) {
 			all = append(all, m)
@@ -221,7 +221,7 @@ func (p *planning) space(id kube.ID) string {
 // beyond is for a reference that names nothing of the release.
 func (o *releaseOrder) beyond(ctx context.Context, i int, r annotation.Dependency, kinds []kube.Mapping) error {
 	t := o.targets[i]
-	if r.Loose && !r.External {
+	if r.IsPattern && !r.External {
 		// Charts say so about parts that are switched off, and Nelm lets them.
 		o.p.warnings.add(t.id, t.source, "%s names no object of the release: nothing is waited for", r)
 		return nil
@@ -297,7 +297,7 @@ func (o *releaseOrder) refuseHook(t *target) {
 		o.refuse(t, problem, "")
 	}
 	for _, r := range constraints.Dependencies {
-		if r.Loose {
+		if r.IsPattern {
 			o.p.warnings.add(t.id, t.source, "%s is not followed: hooks run one after the other, by weight", r)
 			continue
 		}

@@ -107,7 +107,7 @@ func (p *pruner) orphans(ctx context.Context) ([]orphan, error) {
 	var out []orphan
 	add := func(c orphan) error {
 		mapping, err := p.a.cluster.Mapping(ctx, c.id.GroupKind().WithVersion(""), true)
-		var unknown *kube.NoKindError
+		var unknown *kube.NoKindMatchError
 		switch {
 		case errors.As(err, &unknown):
 			return nil // the kind is gone, and its objects with it
@@ -164,7 +164,7 @@ func (p *pruner) hooksOfChart(ctx context.Context) map[kube.ID]bool {
 	return out
 }
 
-// observeOrphans reads the metadata of candidates.
+// observeOrphans reads the metadata of orphans.
 func (p *pruner) observeOrphans(ctx context.Context, list []orphan) ([]observation, error) {
 	groups := map[place][]int{}
 	out := make([]observation, len(list))

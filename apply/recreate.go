@@ -85,8 +85,8 @@ func (u *updating) wasSomebodyElses() bool {
 	return u.adopting || u.change.Provenance.mustBeGivenBack() && u.change.Provenance.Adopted.Revision != 0
 }
 
-// asScaled is what a new object begins as: as the chart has it, but for a number
-// of replicas that isn't the chart's.
+// asScaled returns the desired object, with the live replica count if something other than
+// the chart controls it.
 func (u *updating) asScaled() *unstructured.Unstructured {
 	n, ok := fields.Value(u.live.Object, pathOf(u.t.replicas))
 	if !ok || u.t.replicas == nil {

@@ -130,7 +130,7 @@ func (r *resolver) target(ctx context.Context, obj *unstructured.Unstructured, s
 	}
 	mapping, err := r.a.cluster.Mapping(ctx, gvk, false)
 	coming, comes := r.definitions.kinds[gvk]
-	var unknown *kube.NoKindError
+	var unknown *kube.NoKindMatchError
 	if errors.As(err, &unknown) && !comes {
 		// Somebody may have made it since the cluster was asked for its kinds.
 		r.askAgain.Do(r.a.cluster.ForgetKinds)
@@ -169,8 +169,8 @@ type unplaced struct {
 	namespaced bool
 }
 
-// placed is inNamespace for the release's own. An object that several revisions
-// have in common stays one.
+// placed calls inNamespace with the release namespace and caches the result. An object
+// that several revisions share stays a single object in memory.
 func (r *resolver) placed(obj *unstructured.Unstructured, m kube.Mapping) *unstructured.Unstructured {
 	key := unplaced{obj, m.Namespaced}
 	out, ok := r.inPlace[key]

@@ -70,8 +70,8 @@ func (t *target) unconverted(err error) bool {
 // patience is how often a request may fail before anybody is told.
 const patience = 3
 
-// telling is f that tells what it fails of when that doesn't pass at once: each
-// reason is told once, whichever of a thousand objects has it.
+// telling wraps f. After three failures it passes the error to Options.Warn. Each distinct
+// error is reported once for all objects.
 func (r *requester) telling(t *target, f func() error) func() error {
 	failures := 0
 	return func() error {

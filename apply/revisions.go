@@ -72,7 +72,7 @@ func (r *resolver) eachDeclaredObject(ctx context.Context, revision Revision, m 
 			continue
 		}
 		mapping, err := r.a.cluster.Mapping(ctx, kube.IDOf(obj).GroupKind().WithVersion(""), true)
-		var unknown *kube.NoKindError
+		var unknown *kube.NoKindMatchError
 		switch {
 		case errors.As(err, &unknown):
 			mapping = kube.Mapping{Namespaced: true}

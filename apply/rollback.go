@@ -7,11 +7,9 @@ import (
 	"deployer/internal/kube"
 )
 
-// goingBack decides about an object of the revision that is gone back to, where
-// it isn't the release's any more; false when it is. Somebody else has had it since that
-// revision: what only unsuccessful runs have adopted then is given back, whether
-// or not that revision has it. An undo adopts nothing either, not even what the
-// run that it undoes was asked to adopt and didn't come to.
+// goingBack decides about objects of the rollback target that don't belong to the release
+// now; false means that the normal decision applies. An object adopted since then by
+// failed runs only is given back. An undo adopts nothing.
 func (p *planning) goingBack(t *target, want, live *unstructured.Unstructured) (Change, bool) {
 	if p.req.BackTo == 0 || t.fromCRDs || live.GetDeletionTimestamp() != nil {
 		return Change{}, false

@@ -91,7 +91,7 @@ func (a *Applier) RedecideDeferred(ctx context.Context, p *Plan) error {
 	err := a.redecideDeferred(ctx, all, false)
 	if rejected := (*RejectedError)(nil); errors.As(err, &rejected) {
 		for _, r := range rejected.Rejections {
-			if unknown := (*kube.NoKindError)(nil); !errors.As(r.Err, &unknown) {
+			if unknown := (*kube.NoKindMatchError)(nil); !errors.As(r.Err, &unknown) {
 				bad = append(bad, r)
 			}
 		}
@@ -248,7 +248,7 @@ func (e *execution) redecide(ctx context.Context, c Change, now bool) (Change, e
 // written meanwhile.
 func (p *planning) refreshMapping(ctx context.Context, t *target) error {
 	mapping, err := p.a.cluster.Mapping(ctx, t.mapping.GVK, false)
-	var unknown *kube.NoKindError
+	var unknown *kube.NoKindMatchError
 	if errors.As(err, &unknown) {
 		p.a.cluster.ForgetKinds()
 		mapping, err = p.a.cluster.Mapping(ctx, t.mapping.GVK, false)

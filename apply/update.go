@@ -363,7 +363,7 @@ func (p *planning) served(ctx context.Context, t *target) func(apiVersion string
 			return comes
 		}
 		_, err := p.a.cluster.Mapping(ctx, gvk, false)
-		var unknown *kube.NoKindError
+		var unknown *kube.NoKindMatchError
 		return !errors.As(err, &unknown) // where it can't be told, leave it alone
 	}
 }

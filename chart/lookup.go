@@ -78,7 +78,7 @@ func (a *LookupCache) store(q lookupKey, answer runtime.Object, err error) {
 func (p *lookupProvider) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
 	gvk := schema.FromAPIVersionAndKind(apiVersion, kind)
 	mapping, err := p.cluster.Mapping(p.ctx, gvk, false)
-	var none *kube.NoKindError
+	var none *kube.NoKindMatchError
 	if errors.As(err, &none) {
 		return &lookupClient{ctx: p.ctx, kind: kind}, false, nil
 	}

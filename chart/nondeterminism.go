@@ -40,8 +40,8 @@ var hashInputs = map[string]string{
 	"sha1sum": "b64enc", "sha256sum": "b64enc", "sha512sum": "b64enc", "adler32sum": "b64enc",
 }
 
-// A Repetition renders a chart again with the same input, to find what comes out
-// otherwise each time.
+// A Nondeterminism renders a chart again with the same input to find values that change
+// with each rendering.
 type Nondeterminism struct {
 	chart     *Chart
 	in        Input
@@ -49,9 +49,8 @@ type Nondeterminism struct {
 	usesTpl   bool // values and files may be templates
 }
 
-// Nondeterminism prepares rendering again. It reads and changes nothing; the
-// answers to lookups are those of the first rendering only when both have the same
-// in.Answers.
+// Nondeterminism prepares repeated renderings. It reads nothing from the cluster. Lookups
+// get the answers of the first rendering only if both share in.LookupCache.
 func (c *Chart) Nondeterminism(in Input) *Nondeterminism {
 	r := &Nondeterminism{chart: c, in: in, functions: map[string]bool{}}
 	note := func(text string) string {
@@ -128,23 +127,23 @@ func restoreCalls(text string, instead map[string]string) string {
 	return text
 }
 
-// Variants renders the chart as often as is needed to see what comes out
+// RenderRepeatedly renders the chart as often as is needed to see what comes out
 // otherwise another time with the same input. It returns nothing when no template,
 // value or file calls a function that could make a difference. It reads what
 // Render reads.
-func (c *Chart) Variants(ctx context.Context, in Input) ([]*Rendered, error) {
-	return c.Nondeterminism(in).Variants(ctx)
+func (c *Chart) RenderRepeatedly(ctx context.Context, in Input) ([]*Rendered, error) {
+	return c.Nondeterminism(in).RenderRepeatedly(ctx)
 }
 
-// Variants is that of the chart.
-func (r *Nondeterminism) Variants(ctx context.Context) ([]*Rendered, error) {
+// RenderRepeatedly is that of the chart.
+func (r *Nondeterminism) RenderRepeatedly(ctx context.Context) ([]*Rendered, error) {
 	var out []*Rendered
 	for range r.rendersNeeded() {
-		again, err := r.RenderAgain(ctx)
+		rendered, err := r.RenderAgain(ctx)
 		if err != nil {
 			return nil, err
 		}
-		out = append(out, again)
+		out = append(out, rendered)
 	}
 	return out, nil
 }

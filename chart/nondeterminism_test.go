@@ -67,7 +67,7 @@ func TestVariants(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			variants, err := c.Variants(context.Background(), in)
+			variants, err := c.RenderRepeatedly(context.Background(), in)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -90,7 +90,7 @@ func TestVariants(t *testing.T) {
 // several renderings shows that it is a choice.
 func TestVariantsOfFewChoices(t *testing.T) {
 	for _, template := range []string{`{{ randInt 0 99 }}`, `{{ shuffle "abcdefgh" }}`, `{{ dict "a" 1 "b" 2 "c" 3 | keys | join "" }}`} {
-		variants, err := chartWith(template, nil).Variants(context.Background(), Input{Release: "r", Namespace: "n"})
+		variants, err := chartWith(template, nil).RenderRepeatedly(context.Background(), Input{Release: "r", Namespace: "n"})
 		if err != nil || len(variants) < 3 {
 			t.Errorf("%s: %d variants, %v", template, len(variants), err)
 		}

@@ -20,8 +20,8 @@ const (
 // acquire gets the Lease, or fails with *BusyError or errNoLease.
 func (l *Lock) acquire(ctx context.Context) error {
 	began := time.Now()
-	var seen leaseWatch
-	var told string
+	var timer leaseTimer
+	var announcedRun string
 	for {
 		found, err := l.readOrCreateLease(ctx)
 		if err != nil {
@@ -36,8 +36,8 @@ func (l *Lock) acquire(ctx context.Context) error {
 		}
 		holder := holderOf(found)
 		l.waited = l.waited || holder != nil
-		silent := seen.observe(found, time.Now())
-		if holder == nil || holder.Process.isDead() || silent >= durationOf(found, l.opts.Duration) {
+		unchanged := timer.unchangedFor(found, time.Now())
+		if holder == nil || holder.Process.isDead() || unchanged >= durationOf(found, l.opts.Duration) {
 			if err := l.takeOverLease(ctx, found); err != nil {
 				return err
 			}
@@ -45,11 +45,11 @@ func (l *Lock) acquire(ctx context.Context) error {
 		}
 		// Who asked for no waiting still waits until it is known whether the
 		// holder lives: otherwise a dead one would need a human.
-		if seen.renewed && time.Since(began) >= l.opts.Timeout {
+		if timer.sawRenewal && time.Since(began) >= l.opts.Timeout {
 			return &BusyError{Namespace: l.store.namespace, Name: l.name, Holder: *holder}
 		}
-		if told != holder.Run {
-			told = holder.Run
+		if announcedRun != holder.Run {
+			announcedRun = holder.Run
 			l.opts.Waiting(*holder)
 		}
 		if err := sleep(ctx, min(maxLookInterval, durationOf(found, l.opts.Duration)/looksPerDuration)); err != nil {

@@ -15,9 +15,9 @@ import (
 // somebody else changes the record meanwhile; it must not change the status.
 // Like Finish, Amend has its own short clock, so it also works after ctx has
 // ended. The error is a *NotFoundError when there is no such revision (it is
-// not made again), a *PendingError when it hasn't ended, or a *LostError.
+// not made again), a *PendingError when it hasn't ended, or a *LockLostError.
 func (l *Lock) Amend(ctx context.Context, of *Record, edit func(*Record)) (*Record, error) {
-	if err := l.lost(); err != nil {
+	if err := l.checkHeld(); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)

@@ -26,13 +26,13 @@ const finishTimeout = 10 * time.Second
 // fills in the journal's Run, Holder, Process and Leased, Attempt if it is empty,
 // ApplyMethod, and times that are zero.
 //
-// The error is a *MovedError when somebody else changed the release since, a
-// *SizeError when the record can't be stored, a *LostError, or a
+// The error is a *HistoryChangedError when somebody else changed the release since, a
+// *SizeError when the record can't be stored, a *LockLostError, or a
 // *PendingError when a dead run has left one: call Recover first. After an
-// error no record is left, but for a *LostError: what was written by then is
+// error no record is left, but for a *LockLostError: what was written by then is
 // recovered by whoever has the release.
 func (l *Lock) Begin(ctx context.Context, next *Record, decided Identity) error {
-	if err := l.lost(); err != nil {
+	if err := l.checkHeld(); err != nil {
 		return err
 	}
 	if next.Info == nil || !next.Info.Status.IsPending() {
@@ -54,7 +54,7 @@ func (l *Lock) Begin(ctx context.Context, next *Record, decided Identity) error 
 	if err != nil {
 		return err
 	}
-	moved := func(by *Record) error { return l.movedError(next.Version, by) }
+	moved := func(by *Record) error { return l.historyChangedError(next.Version, by) }
 	err = l.writeAs(ctx, next, enc, moved)
 	if err == nil {
 		// The name was free; was it still the next one? Others may have been here.
@@ -63,16 +63,17 @@ func (l *Lock) Begin(ctx context.Context, next *Record, decided Identity) error 
 	if err == nil {
 		return nil
 	}
-	if err = l.orLostError(ctx, err); errors.As(err, new(*LostError)) {
+	if err = l.preferLockLostError(ctx, err); errors.As(err, new(*LockLostError)) {
 		return err // and the record is the new holder's to recover
 	}
-	return l.removeBegun(ctx, next, enc, err)
+	return l.undoBegin(ctx, next, enc, err)
 }
 
-// orLostError is why a record couldn't be begun: err, or a *LostError. Who was paused
-// meanwhile finds a history that moved, because the release has another holder.
-func (l *Lock) orLostError(ctx context.Context, err error) error {
-	if lost := new(LostError); errors.As(l.Confirm(ctx), &lost) {
+// preferLockLostError returns a *LockLostError if the lock is lost, and err otherwise. A
+// run that was paused sees a changed history, but the cause is that another run took the
+// lock.
+func (l *Lock) preferLockLostError(ctx context.Context, err error) error {
+	if lost := new(LockLostError); errors.As(l.ConfirmHeld(ctx), &lost) {
 		return lost
 	}
 	return err
@@ -84,7 +85,7 @@ func (l *Lock) checkIsNext(h *History, next *Record) error {
 		next.Version = h.Next()
 	}
 	if next.Version != h.Next() {
-		return l.movedError(next.Version, nil)
+		return l.historyChangedError(next.Version, nil)
 	}
 	if latest := h.Latest(); latest != nil && latest.Status.IsPending() {
 		return &PendingError{Namespace: l.store.namespace, Name: l.name, Revision: latest.Revision, Status: latest.Status, Grace: l.opts.Grace}
@@ -92,7 +93,8 @@ func (l *Lock) checkIsNext(h *History, next *Record) error {
 	return nil
 }
 
-// signRecord writes into a record whose it is.
+// signRecord writes name, namespace and journal fields into a record to identify the run
+// that writes it.
 func (l *Lock) signRecord(rec *Record) {
 	rec.Name, rec.Namespace = l.name, l.store.namespace
 	rec.ApplyMethod = ApplySSA
@@ -117,23 +119,23 @@ func (l *Lock) signRecord(rec *Record) {
 }
 
 // historyAsDecided reads the history, which has to be the one that a decision was based
-// on; otherwise the error is a *MovedError.
+// on; otherwise the error is a *HistoryChangedError.
 func (l *Lock) historyAsDecided(ctx context.Context, revision int, decided Identity) (*History, error) {
 	h, err := l.store.History(ctx, l.name)
 	if err != nil {
 		return nil, err
 	}
 	if decided.known && h.identity != decided {
-		return nil, l.movedError(revision, nil)
+		return nil, l.historyChangedError(revision, nil)
 	}
 	return h, nil
 }
 
 // ConfirmHistory says whether the release still is what a decision was based on, for
 // runs that write no record before they change something. The error is a
-// *MovedError when it isn't, or a *LostError.
+// *HistoryChangedError when it isn't, or a *LockLostError.
 func (l *Lock) ConfirmHistory(ctx context.Context, revision int, decided Identity) error {
-	if err := l.lost(); err != nil {
+	if err := l.checkHeld(); err != nil {
 		return err
 	}
 	_, err := l.historyAsDecided(ctx, revision, decided)
@@ -150,14 +152,14 @@ func (l *Lock) confirmNoOthers(ctx context.Context, before *History, ours *Recor
 	latest := after.Latest()
 	if latest == nil || !isOurs(*latest) ||
 		identify(slices.DeleteFunc(before.Revisions, isOurs)) != identify(slices.DeleteFunc(after.Revisions, isOurs)) {
-		return l.movedError(ours.Version, nil)
+		return l.historyChangedError(ours.Version, nil)
 	}
 	return nil
 }
 
-// removeBegun removes what Begin has written when it fails with err, if it can: what
+// undoBegin removes what Begin has written when it fails with err, if it can: what
 // stays is pending, signed, and recovered by the next run.
-func (l *Lock) removeBegun(ctx context.Context, next *Record, enc *encoded, err error) error {
+func (l *Lock) undoBegin(ctx context.Context, next *Record, enc *encoded, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
 	defer cancel()
 	secrets, clientErr := l.store.secrets()
@@ -188,8 +190,8 @@ func (l *Lock) storedUID(ctx context.Context, next *Record) types.UID {
 	return rec.stored.uid
 }
 
-func (l *Lock) movedError(revision int, by *Record) error {
-	err := &MovedError{Namespace: l.store.namespace, Name: l.name, Revision: revision}
+func (l *Lock) historyChangedError(revision int, by *Record) error {
+	err := &HistoryChangedError{Namespace: l.store.namespace, Name: l.name, Revision: revision}
 	if by != nil {
 		err.By = "another tool"
 		if by.Journal != nil {
@@ -200,10 +202,10 @@ func (l *Lock) movedError(revision int, by *Record) error {
 }
 
 // Save writes a record begun by this lock again: at the boundary of steps,
-// with its journal. The error is a *LostError when the record isn't ours any
+// with its journal. The error is a *LockLostError when the record isn't ours any
 // more; the run must then stop without changing anything else.
 func (l *Lock) Save(ctx context.Context, rec *Record) error {
-	if err := l.lost(); err != nil {
+	if err := l.checkHeld(); err != nil {
 		return err
 	}
 	return l.save(ctx, rec)
@@ -215,9 +217,9 @@ func (l *Lock) save(ctx context.Context, rec *Record) error {
 		if by.Info.Description != "" {
 			why += ": " + by.Info.Description
 		}
-		return l.lostError(why)
+		return l.lockLostError(why)
 	})
-	var lost *LostError
+	var lost *LockLostError
 	if errors.As(err, &lost) {
 		l.cancel(lost)
 	}
@@ -228,14 +230,14 @@ func (l *Lock) save(ctx context.Context, rec *Record) error {
 // that isn't pending. It has its own short clock, so it also works after ctx
 // has ended. A deployed revision is recorded first, then older deployed ones
 // become superseded: at no time is there none. A record that somebody deleted
-// meanwhile is written again, with a warning. The error is a *LostError, and
+// meanwhile is written again, with a warning. The error is a *LockLostError, and
 // nothing is written, when another run has taken over.
 func (l *Lock) Finish(ctx context.Context, rec *Record, status helmrelease.Status, description string) error {
 	if isActive(status) {
 		return fmt.Errorf("finishing release %s/%s: %s is no end", l.store.namespace, l.name, status)
 	}
 	// What protects the record is that it is ours as it is stored.
-	ctx, cancel := context.WithTimeout(kube.Unguarded(context.WithoutCancel(ctx)), finishTimeout)
+	ctx, cancel := context.WithTimeout(kube.WithoutWriteHook(context.WithoutCancel(ctx)), finishTimeout)
 	defer cancel()
 	rec.Info.Status = status
 	rec.Info.Description = description
@@ -260,7 +262,7 @@ func (l *Lock) supersede(ctx context.Context, newest int) {
 		if s.Revision >= newest || s.Status != helmrelease.StatusDeployed {
 			continue
 		}
-		err := l.store.amend(ctx, l.name, s.Revision, amendment{status: helmrelease.StatusSuperseded},
+		err := l.store.patchRecord(ctx, l.name, s.Revision, recordPatch{status: helmrelease.StatusSuperseded},
 			func(*Record, *corev1.Secret) error { return nil })
 		if err != nil {
 			l.opts.Warn(fmt.Sprintf("revision %d couldn't be marked superseded: %v", s.Revision, err))

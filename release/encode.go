@@ -39,9 +39,9 @@ type encoded struct {
 // rollback doesn't need, else in parts. It doesn't change rec. The error is a
 // *SizeError when it doesn't fit at all.
 func encode(rec *Record) (*encoded, error) {
-	slim := slim(rec)
+	slimRecord := slim(rec)
 	if rec.stored.digest != "" {
-		return splitRecord(slim) // once split, it stays so: the head must keep saying where the parts are
+		return splitRecord(slimRecord) // once split, it stays so: the head must keep saying where the parts are
 	}
 	whole, m, err := packMeasured(rec)
 	if err != nil {
@@ -52,16 +52,16 @@ func encode(rec *Record) (*encoded, error) {
 		return &encoded{head: text}, nil
 	}
 	if len(text)+reservedSize(rec)-slimmedSize(rec)*4/3 > maxSecret {
-		return splitRecord(slim) // slimming can't help; spare the time to try
+		return splitRecord(slimRecord) // slimming can't help; spare the time to try
 	}
-	packed, m, err := packMeasured(slim)
+	packed, m, err := packMeasured(slimRecord)
 	if err != nil {
 		return nil, fmt.Errorf("encoding release %s/%s: %w", rec.Namespace, rec.Name, err)
 	}
 	if text := toText(packed); len(text)+reservedSize(rec) <= maxSecret && m.tooLarge(maxWhole) == "" {
 		return &encoded{head: text}, nil
 	}
-	return splitRecord(slim)
+	return splitRecord(slimRecord)
 }
 
 // slimmedSize is how many bytes slimming removes at most, before packing; base64

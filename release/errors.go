@@ -108,15 +108,15 @@ func (e *PendingError) Hint() string {
 	return hint
 }
 
-// MovedError says that somebody else changed the release since it was read, so
+// HistoryChangedError says that somebody else changed the release since it was read, so
 // that what was decided no longer fits. Nothing was written.
-type MovedError struct {
+type HistoryChangedError struct {
 	Namespace, Name string
 	Revision        int    // the one we wanted to write
 	By              string // who wrote what we found; may be empty
 }
 
-func (e *MovedError) Error() string {
+func (e *HistoryChangedError) Error() string {
 	by := ""
 	if e.By != "" {
 		by = " by " + e.By
@@ -125,23 +125,23 @@ func (e *MovedError) Error() string {
 }
 
 // Hint says what to do about it.
-func (e *MovedError) Hint() string {
+func (e *HistoryChangedError) Hint() string {
 	return fmt.Sprintf("see what was done, then run again: "+program.Name+" history -n %s %s", e.Namespace, e.Name)
 }
 
-// LostError says that this run has lost the right to change the release: it
+// LockLostError says that this run has lost the right to change the release: it
 // was out of touch for too long, or somebody took over. It stops the run.
-type LostError struct {
+type LockLostError struct {
 	Namespace, Name string
 	Why             string
 }
 
-func (e *LostError) Error() string {
+func (e *LockLostError) Error() string {
 	return fmt.Sprintf("this run no longer holds release %s/%s: %s", e.Namespace, e.Name, e.Why)
 }
 
 // Hint says what to do about it.
-func (e *LostError) Hint() string {
+func (e *LockLostError) Hint() string {
 	return fmt.Sprintf("see who has it now: "+program.Name+" status -n %s %s", e.Namespace, e.Name)
 }
 

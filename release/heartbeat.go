@@ -22,33 +22,32 @@ func (l *Lock) renewUntilUnlock(ctx context.Context) {
 			return
 		case <-tick.C:
 		}
-		if l.heartbeat(ctx); l.lost() != nil {
+		if l.heartbeat(ctx); l.checkHeld() != nil {
 			return
 		}
 	}
 }
 
-// BeginChange begins a change of the cluster, if Confirm allows it; over tells that its
+// BeginWrite begins a change of the cluster, if Confirm allows it; over tells that its
 // outcome is known.
-func (l *Lock) BeginChange(ctx context.Context) (over func(), err error) {
-	if err := l.Confirm(ctx); err != nil {
+func (l *Lock) BeginWrite(ctx context.Context) (over func(), err error) {
+	if err := l.ConfirmHeld(ctx); err != nil {
 		return nil, err
 	}
-	l.changing.Add(1)
-	return func() { l.changing.Add(-1) }, nil
+	l.writesInFlight.Add(1)
+	return func() { l.writesInFlight.Add(-1) }, nil
 }
 
-// Confirm says whether the run may change something now: nil while heartbeats
-// succeed. After a pause in which there were none (the process was stopped, the
-// machine slept, or the API server was away) it first sends one, because others
-// may have taken over. The error is a *LostError, or why
-// the Lease can't be renewed.
-func (l *Lock) Confirm(ctx context.Context) error {
-	if err := l.lost(); err != nil || !l.mayBeTakenOver() {
+// ConfirmHeld returns nil if the run still holds the release. Normally it makes no
+// request. After a pause without heartbeats (a stopped process, a sleeping machine, an
+// unreachable API server) it first sends one, because another run may have taken over. The
+// error is a *LockLostError, or the reason why the Lease can't be renewed.
+func (l *Lock) ConfirmHeld(ctx context.Context) error {
+	if err := l.checkHeld(); err != nil || !l.mayBeTakenOver() {
 		return err
 	}
-	err := l.heartbeat(kube.Unguarded(ctx))
-	if lost := l.lost(); lost != nil {
+	err := l.heartbeat(kube.WithoutWriteHook(ctx))
+	if lost := l.checkHeld(); lost != nil {
 		return lost
 	}
 	return err
@@ -72,7 +71,7 @@ func (l *Lock) mayBeTakenOver() bool {
 func (l *Lock) heartbeat(ctx context.Context) error {
 	l.renewing.Lock()
 	defer l.renewing.Unlock()
-	if err := l.lost(); err != nil {
+	if err := l.checkHeld(); err != nil {
 		return err
 	}
 	sent := time.Now()
@@ -82,20 +81,20 @@ func (l *Lock) heartbeat(ctx context.Context) error {
 	// After this moment another run may take over, and we must have stopped. Who
 	// has no change under way, or was paused in between, finds out whether one did.
 	deadline := last.Add(l.opts.Duration - l.opts.Renew)
-	if sent.After(deadline) && (l.changing.Load() == 0 || !l.failing) {
+	if sent.After(deadline) && (l.writesInFlight.Load() == 0 || !l.failing) {
 		deadline = sent.Add(l.opts.Duration / 4)
 	}
 	why, err := l.renew(ctx, deadline)
 	l.failing = err != nil
 	switch {
 	case why != "":
-		l.cancel(l.lostError(why))
+		l.cancel(l.lockLostError(why))
 	case err == nil:
 		l.mu.Lock()
 		l.renewed = sent
 		l.mu.Unlock()
-	case l.changing.Load() > 0 && time.Now().After(deadline):
-		l.cancel(l.lostError(fmt.Sprintf("its Lease couldn't be renewed for %s: %v", time.Since(last).Round(time.Second), err)))
+	case l.writesInFlight.Load() > 0 && time.Now().After(deadline):
+		l.cancel(l.lockLostError(fmt.Sprintf("its Lease couldn't be renewed for %s: %v", time.Since(last).Round(time.Second), err)))
 	}
 	return err
 }

@@ -97,7 +97,7 @@ func (h *History) Load(ctx context.Context, revision int) (*Record, error) {
 		return nil, err
 	}
 	h.loaded[revision] = rec
-	found.describe(rec)
+	found.setDetails(rec)
 	return rec, nil
 }
 
@@ -147,11 +147,11 @@ func hasSucceeded(rec *Record) bool {
 	return mayHaveSucceeded(rec.Info.Status) && !strings.Contains(rec.Info.Description, "failed")
 }
 
-// MayHaveObjects gives the records of all revisions that may have left objects, oldest
-// first: the last deployed one and all after it. Without one that deployer
-// deployed, it gives all there are: another tool may have left objects of any.
-// The error is a *CorruptError when one of them can't be read.
-func (h *History) MayHaveObjects(ctx context.Context) ([]*Record, error) {
+// RecordsWithPossibleObjects returns the records of all revisions that may have left
+// objects, oldest first: the last deployed revision and all later ones. If deployer didn't
+// write that deployed revision, it returns all records, because another tool may have left
+// objects of any revision. The error is a *CorruptError if a record can't be read.
+func (h *History) RecordsWithPossibleObjects(ctx context.Context) ([]*Record, error) {
 	var out []*Record
 	for i := len(h.Revisions) - 1; i >= 0; i-- {
 		s := h.Revisions[i]
@@ -189,27 +189,27 @@ func (h *History) loadAll(ctx context.Context) ([]*Record, error) {
 	}
 	for i, rec := range out {
 		h.loaded[rec.Version] = rec
-		h.Revisions[i].describe(rec)
+		h.Revisions[i].setDetails(rec)
 	}
 	return out, nil
 }
 
-// Describe completes the newest max revisions by reading the records of those
+// LoadDetails completes the newest max revisions by reading the records of those
 // that other tools wrote; 0 means all. Call it before showing them. It
 // completes all it can: what can't be read is Unreadable. The error is about
 // something else.
-func (h *History) Describe(ctx context.Context, max int) error {
+func (h *History) LoadDetails(ctx context.Context, max int) error {
 	newest := h.Revisions
 	if max > 0 && len(newest) > max {
 		newest = newest[len(newest)-max:]
 	}
-	return h.store.describe(ctx, newest)
+	return h.store.loadDetails(ctx, newest)
 }
 
-func (s *Store) describe(ctx context.Context, summaries []Summary) error {
+func (s *Store) loadDetails(ctx context.Context, summaries []Summary) error {
 	return forEach(len(summaries), func(i int) error {
 		of := &summaries[i]
-		if of.Described || of.Unreadable != nil {
+		if of.HasDetails || of.Unreadable != nil {
 			return nil
 		}
 		rec, err := s.inNamespace(of.Namespace).Get(ctx, of.Name, of.Revision)
@@ -219,7 +219,7 @@ func (s *Store) describe(ctx context.Context, summaries []Summary) error {
 		if err != nil {
 			return err
 		}
-		of.describe(rec)
+		of.setDetails(rec)
 		return nil
 	})
 }

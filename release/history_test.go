@@ -65,7 +65,7 @@ func TestHistory(t *testing.T) {
 		if got := revisionOf(h.RollbackTarget(t.Context(), 0)); got != c.find0 {
 			t.Errorf("%v: Find(0) = %s, want %s", c.of, got, c.find0)
 		}
-		owned, err := h.MayHaveObjects(t.Context())
+		owned, err := h.RecordsWithPossibleObjects(t.Context())
 		got := []int{}
 		for _, rec := range owned {
 			got = append(got, rec.Version)
@@ -94,7 +94,7 @@ func TestOwnedIsEverythingAfterAnotherTool(t *testing.T) {
 	h := historyOf(superseded, deployed, failed)
 	h.loaded[2].Journal = nil
 	h.Revisions[1].Run = ""
-	owned, err := h.MayHaveObjects(context.Background())
+	owned, err := h.RecordsWithPossibleObjects(context.Background())
 	if len(owned) != 3 || err != nil {
 		t.Errorf("Owned = %d records, %v, want all 3", len(owned), err)
 	}
@@ -117,7 +117,7 @@ func TestPrunable(t *testing.T) {
 		{statuses{superseded, superseded, failed}, 1, 1}, // a killed Helm left no deployed one
 		{statuses{superseded, uninstalled, failed}, 1, 1},
 	} {
-		if got := prunable(historyOf(c.of...).Revisions, c.keep); len(got) != c.want {
+		if got := revisionsToTrim(historyOf(c.of...).Revisions, c.keep); len(got) != c.want {
 			t.Errorf("prunable(%v, %d) = %d revisions, want %d", c.of, c.keep, len(got), c.want)
 		}
 	}
@@ -131,7 +131,7 @@ func TestOrphaned(t *testing.T) {
 	heads := []Summary{{Revision: 2}, {Revision: 3, parts: partsLabel(3, 1, used)}}
 	parts := []metav1.PartialObjectMetadata{part("1", "a"), part("2", "b"), part("3", "c"), part("3", used), part("4", "d"), part("", "e")}
 	var got []string
-	for _, p := range orphaned(heads, parts) {
+	for _, p := range unreferencedParts(heads, parts) {
 		got = append(got, p.Name)
 	}
 	if want := "[1a 2b 3c]"; fmt.Sprint(got) != want {

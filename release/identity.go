@@ -5,11 +5,9 @@ import (
 	"strings"
 )
 
-// An Identity tells one state of a release from any other: which records there
-// are, by the UIDs of their Secrets, and that none was written since, by
-// resourceVersion and status. Two are equal by ==. The zero value is that of a
-// history that nobody has read: it equals no other, and where an identity is
-// asked for it means the state of now.
+// An Identity identifies one state of a release history: the UIDs, resourceVersions and
+// statuses of its records. Compare identities with ==. The zero value stands for an unread
+// history. It equals no other value; as an argument it means the current state.
 type Identity struct {
 	known   bool
 	records string // a line each, oldest first
@@ -23,7 +21,7 @@ func (h *History) Identity() Identity { return h.identity }
 func identify(heads []Summary) Identity {
 	var b strings.Builder
 	for _, s := range heads {
-		fmt.Fprintf(&b, "%d %s %s %s\n", s.Revision, s.uid, s.version, s.Status)
+		fmt.Fprintf(&b, "%d %s %s %s\n", s.Revision, s.uid, s.resourceVersion, s.Status)
 	}
 	return Identity{known: true, records: b.String()}
 }

@@ -46,7 +46,7 @@ func TestBeginWantsTheHistoryThatWasDecidedOn(t *testing.T) {
 			}
 			errs["Begin"] = l.Begin(t.Context(), sample("web", 3, pending), h.Identity())
 			for what, err := range errs {
-				if errors.As(err, new(*MovedError)) != c.moved || !c.moved && err != nil {
+				if errors.As(err, new(*HistoryChangedError)) != c.moved || !c.moved && err != nil {
 					t.Errorf("%s = %v, want a *MovedError: %v", what, err, c.moved)
 				}
 			}

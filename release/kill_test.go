@@ -57,7 +57,7 @@ func wholeRun(ctx context.Context, t *testing.T, store *Store, name string) erro
 	if err := l.Finish(ctx, rec, deployed, "done"); err != nil {
 		return err
 	}
-	if err := store.Prune(ctx, name, 2); err != nil {
+	if err := store.TrimHistory(ctx, name, 2); err != nil {
 		return err
 	}
 	return l.Unlock(ctx)
@@ -87,7 +87,7 @@ func TestKilledAtEachWrite(t *testing.T) {
 				}
 				rec := begun(t, l)
 				finish(t, l, rec, deployed)
-				if err := s.store.Prune(t.Context(), name, 10); err != nil {
+				if err := s.store.TrimHistory(t.Context(), name, 10); err != nil {
 					t.Error(err)
 				}
 				got := statuses(t, s.store, name)

@@ -80,17 +80,17 @@ func durationOf(lease *coordinationv1.Lease, otherwise time.Duration) time.Durat
 
 // A watch is how long a Lease has been seen unchanged, by our own monotonic
 // clock. Times written in the Lease are never compared with it: clocks differ.
-type leaseWatch struct {
-	version string // uid and resourceVersion
-	since   time.Time
-	renewed bool // it has changed while we watched
+type leaseTimer struct {
+	version    string // uid and resourceVersion
+	since      time.Time
+	sawRenewal bool // it has changed while we watched
 }
 
-// observe notes a Lease and gives how long it has been the same.
-func (w *leaseWatch) observe(lease *coordinationv1.Lease, now time.Time) time.Duration {
+// unchangedFor notes a Lease and gives how long it has been the same.
+func (w *leaseTimer) unchangedFor(lease *coordinationv1.Lease, now time.Time) time.Duration {
 	version := string(lease.UID) + "/" + lease.ResourceVersion
 	if version != w.version {
-		w.renewed = w.version != ""
+		w.sawRenewal = w.version != ""
 		w.version, w.since = version, now
 	}
 	return now.Sub(w.since)

@@ -41,7 +41,7 @@ func (s *Store) List(ctx context.Context, opts ListOptions) ([]Summary, error) {
 	if opts.AllNamespaces {
 		namespace = ""
 	}
-	items, err := s.list(ctx, namespace, labels.Set{"owner": ownerHelm}.AsSelector())
+	items, err := s.listSecretMetadata(ctx, namespace, labels.Set{"owner": ownerHelm}.AsSelector())
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func (s *Store) List(ctx context.Context, opts ListOptions) ([]Summary, error) {
 	if !opts.ByDate { // only the records of other tools have their dates
 		shown = opts.page(shown)
 	}
-	err = s.describe(ctx, shown)
+	err = s.loadDetails(ctx, shown)
 	if opts.ByDate {
 		shown = opts.page(shown)
 	}

@@ -82,8 +82,8 @@ type Lock struct {
 	unlocking  chan struct{} // closed by Unlock
 	heartbeats sync.WaitGroup
 
-	stopped  atomic.Bool  // Unlock was called
-	changing atomic.Int32 // changes that are under way
+	stopped        atomic.Bool  // Unlock was called
+	writesInFlight atomic.Int32 // changes that are under way
 
 	waited bool // somebody had the Lease when we asked for it
 
@@ -127,7 +127,7 @@ func (s *Store) Lock(ctx context.Context, name string, opts LockOptions) (*Lock,
 	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
 	l.renewed = time.Now()
 	if l.lease != nil {
-		l.heartbeats.Go(func() { l.renewUntilUnlock(kube.Unguarded(context.WithoutCancel(ctx))) })
+		l.heartbeats.Go(func() { l.renewUntilUnlock(kube.WithoutWriteHook(context.WithoutCancel(ctx))) })
 	}
 	return l, nil
 }
@@ -135,7 +135,7 @@ func (s *Store) Lock(ctx context.Context, name string, opts LockOptions) (*Lock,
 // newRun makes an identity that no other run has.
 func newRun() string { return strings.ToLower(rand.Text()) }
 
-// Context ends when the right to change the release is lost, by a *LostError, or
+// Context ends when the right to change the release is lost, by a *LockLostError, or
 // given back; not with the context given to Store.Lock, because who was stopped
 // may have something to put back. Whatever the run changes, it changes under
 // this context, between Change and its end.
@@ -148,8 +148,8 @@ func (l *Lock) HasLease() bool {
 	return l.lease != nil
 }
 
-// Describe changes what the Lease says of the operation, with the next heartbeat.
-func (l *Lock) Describe(operation string) {
+// SetOperation changes what the Lease says of the operation, with the next heartbeat.
+func (l *Lock) SetOperation(operation string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.lease != nil {
@@ -158,24 +158,24 @@ func (l *Lock) Describe(operation string) {
 	}
 }
 
-// HadToWait says that somebody had the release when we asked for it, alive or dead:
-// what was decided before may have been decided on what they had done by halves.
+// HadToWait reports whether somebody, alive or dead, held the Lease when this run asked
+// for it. A decision made before that may be based on a half-finished run.
 func (l *Lock) HadToWait() bool { return l.waited }
 
 // Run is the identity of the run, as the records it writes have it.
 func (l *Lock) Run() string { return l.holder.Run }
 
-// lost gives the reason why we may not write any more; nil when we may.
-func (l *Lock) lost() error {
-	var lost *LostError
+// checkHeld gives the reason why we may not write any more; nil when we may.
+func (l *Lock) checkHeld() error {
+	var lost *LockLostError
 	if errors.As(context.Cause(l.ctx), &lost) {
 		return lost
 	}
 	return nil
 }
 
-func (l *Lock) lostError(why string) *LostError {
-	return &LostError{Namespace: l.store.namespace, Name: l.name, Why: why}
+func (l *Lock) lockLostError(why string) *LockLostError {
+	return &LockLostError{Namespace: l.store.namespace, Name: l.name, Why: why}
 }
 
 // Unlock gives the right back. It has its own short clock and also works after ctx has

@@ -341,7 +341,7 @@ func TestOutage(t *testing.T) {
 	store, cut, refused := s.cut()
 	change := func(l *Lock) func() {
 		t.Helper()
-		over, err := l.BeginChange(t.Context())
+		over, err := l.BeginWrite(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -354,7 +354,7 @@ func TestOutage(t *testing.T) {
 	change(waits)()
 	defer change(changes)()
 	cut.Store(true)
-	if err := waitDone(t, changes.Context()); !errors.As(err, new(*LostError)) {
+	if err := waitDone(t, changes.Context()); !errors.As(err, new(*LockLostError)) {
 		t.Errorf("the context of a change ended by %v, want a *LostError", err)
 	}
 	for n := 0; n < 3; { // heartbeats of a silent run, one of which at least was whole
@@ -367,7 +367,7 @@ func TestOutage(t *testing.T) {
 			t.Fatalf("who only waits has stopped: %v", context.Cause(waits.Context()))
 		}
 	}
-	if _, err := waits.BeginChange(t.Context()); err == nil || errors.As(err, new(*LostError)) {
+	if _, err := waits.BeginWrite(t.Context()); err == nil || errors.As(err, new(*LockLostError)) {
 		t.Errorf("Change in the outage = %v, want that the Lease can't be renewed", err)
 	}
 	cut.Store(false)
@@ -389,7 +389,7 @@ func TestPausedRunIsFencedOut(t *testing.T) {
 	second := begun(t, next)
 	paused.Store(false)
 
-	if err := waitDone(t, sleeper.Context()); !errors.As(err, new(*LostError)) {
+	if err := waitDone(t, sleeper.Context()); !errors.As(err, new(*LockLostError)) {
 		t.Errorf("the sleeper's context ended by %v, want a *LostError", err)
 	}
 	for what, err := range map[string]error{
@@ -397,7 +397,7 @@ func TestPausedRunIsFencedOut(t *testing.T) {
 		"Begin":  sleeper.Begin(t.Context(), sample("web", 0, pending), Identity{}),
 		"Finish": sleeper.Finish(t.Context(), rec, deployed, "I did it"),
 	} {
-		if !errors.As(err, new(*LostError)) {
+		if !errors.As(err, new(*LockLostError)) {
 			t.Errorf("the sleeper's %s = %v, want a *LostError", what, err)
 		}
 	}
@@ -415,17 +415,17 @@ func TestRecordIsTheFenceWhenTheLeaseIsNot(t *testing.T) {
 	l := lock(t, s.store, "web", LockOptions{})
 	rec := begun(t, l)
 	// Somebody recovers it while we're paused, before our heartbeat notices.
-	err := s.store.amend(t.Context(), "web", 1, amendment{status: failed, description: "settled"}, allow)
+	err := s.store.patchRecord(t.Context(), "web", 1, recordPatch{status: failed, description: "settled"}, allow)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Save(t.Context(), rec); !errors.As(err, new(*LostError)) {
+	if err := l.Save(t.Context(), rec); !errors.As(err, new(*LockLostError)) {
 		t.Errorf("Save = %v, want a *LostError", err)
 	}
-	if err := waitDone(t, l.Context()); !errors.As(err, new(*LostError)) {
+	if err := waitDone(t, l.Context()); !errors.As(err, new(*LockLostError)) {
 		t.Errorf("the context ended by %v, want a *LostError", err)
 	}
-	if err := l.Finish(t.Context(), rec, deployed, "done"); !errors.As(err, new(*LostError)) {
+	if err := l.Finish(t.Context(), rec, deployed, "done"); !errors.As(err, new(*LockLostError)) {
 		t.Errorf("Finish = %v, want a *LostError", err)
 	}
 	unlock(t, l)
@@ -446,7 +446,7 @@ func TestWithoutPermissionForLeases(t *testing.T) {
 	if err := first.Begin(t.Context(), rec, Identity{}); err != nil {
 		t.Fatal(err)
 	}
-	if err := second.Begin(t.Context(), sample("web", 1, pending), Identity{}); !errors.As(err, new(*MovedError)) {
+	if err := second.Begin(t.Context(), sample("web", 1, pending), Identity{}); !errors.As(err, new(*HistoryChangedError)) {
 		t.Errorf("the second run's Begin = %v, want a *MovedError", err)
 	}
 	// The first run lives, as far as anybody knows.
@@ -526,7 +526,7 @@ func TestLostAnswers(t *testing.T) {
 				})
 			}
 			finish(t, l, rec, deployed)
-			if err := store.Prune(t.Context(), name, 1); err != nil && name != "prune" {
+			if err := store.TrimHistory(t.Context(), name, 1); err != nil && name != "prune" {
 				t.Error(err)
 			}
 			if err := l.Context().Err(); err != nil {

@@ -25,9 +25,9 @@ func thisProcess() Process {
 	return Process{Boot: strings.TrimSpace(string(boot)), Space: space, PID: os.Getpid(), Start: start}
 }
 
-// isDead says whether p has certainly ended. It knows this only of processes on
-// this machine, in this PID namespace, or before this machine's last boot if
-// the machine is the same, which it can't know; so not of these.
+// isDead reports whether p has certainly ended. It can tell only for processes of this
+// boot and this PID namespace. For all others it returns false, also for processes from
+// before a reboot: it can't know that the machine is the same.
 func (p Process) isDead() bool {
 	self := thisProcess()
 	if p.Boot == "" || p.Boot != self.Boot || p.Space != self.Space {

@@ -6,4 +6,4 @@ package release
 // but by its heartbeat.
 func thisProcess() Process { return Process{} }
 
-func (p Process) dead() bool { return false }
+func (p Process) isDead() bool { return false }

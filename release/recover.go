@@ -43,7 +43,7 @@ func (s Recovered) String() string {
 // had no Lease, it is known only after LockOptions.Grace, by the server's
 // clock, or by LockOptions.TakeoverPending; else the error is a *PendingError.
 func (l *Lock) Recover(ctx context.Context) (*History, []Recovered, error) {
-	if err := l.lost(); err != nil {
+	if err := l.checkHeld(); err != nil {
 		return nil, nil, err
 	}
 	h, err := l.store.History(ctx, l.name)
@@ -70,8 +70,8 @@ func (l *Lock) Recover(ctx context.Context) (*History, []Recovered, error) {
 	return h, all, err
 }
 
-// errUnchanged means that a revision is to stay as it is.
-var errUnchanged = errors.New("leave")
+// errSkipPatch means that a revision is to stay as it is.
+var errSkipPatch = errors.New("leave")
 
 // recoverRevision deals with one unfinished revision; nil, nil when it needs nothing.
 func (l *Lock) recoverRevision(ctx context.Context, s Summary) (*Recovered, error) {
@@ -86,26 +86,26 @@ func (l *Lock) recoverRevision(ctx context.Context, s Summary) (*Recovered, erro
 	if !isActive(rec.Info.Status) {
 		return nil, l.correctLabel(ctx, rec)
 	}
-	out, err = l.isAbandoned(ctx, rec, s.LastWrite)
+	out, err = l.abandonedRun(ctx, rec, s.LastWrite)
 	if out == nil || err != nil {
 		return nil, err
 	}
-	failed := amendment{status: helmrelease.StatusFailed, description: l.recoveryDescription(out, rec), interrupted: true}
-	err = l.store.amend(ctx, l.name, s.Revision, failed, func(now *Record, secret *corev1.Secret) error {
-		if now.stored.version != rec.stored.version {
+	failed := recordPatch{status: helmrelease.StatusFailed, description: l.recoveryDescription(out, rec), interrupted: true}
+	err = l.store.patchRecord(ctx, l.name, s.Revision, failed, func(now *Record, secret *corev1.Secret) error {
+		if now.stored.resourceVersion != rec.stored.resourceVersion {
 			// It was written since we judged it: judge what is there now.
 			if !isActive(now.Info.Status) {
-				return errUnchanged
+				return errSkipPatch
 			}
-			again, err := l.isAbandoned(ctx, now, lastWrite(&secret.ObjectMeta))
-			if err == nil && again == nil {
-				return errUnchanged
+			stillAbandoned, err := l.abandonedRun(ctx, now, lastWrite(&secret.ObjectMeta))
+			if err == nil && stillAbandoned == nil {
+				return errSkipPatch
 			}
 			return err
 		}
 		return nil
 	})
-	if errors.Is(err, errUnchanged) {
+	if errors.Is(err, errSkipPatch) {
 		return nil, nil
 	}
 	if err != nil {
@@ -114,9 +114,9 @@ func (l *Lock) recoverRevision(ctx context.Context, s Summary) (*Recovered, erro
 	return out, nil
 }
 
-// isAbandoned says whether the run that wrote rec is dead. nil, nil: it is of no
+// abandonedRun says whether the run that wrote rec is dead. nil, nil: it is of no
 // concern; *PendingError: that can't be known.
-func (l *Lock) isAbandoned(ctx context.Context, rec *Record, written time.Time) (*Recovered, error) {
+func (l *Lock) abandonedRun(ctx context.Context, rec *Record, written time.Time) (*Recovered, error) {
 	out := &Recovered{Revision: rec.Version, Was: rec.Info.Status}
 	if j := rec.Journal; j != nil {
 		out.Holder, out.Step = j.Holder, j.Step
@@ -143,13 +143,13 @@ func (l *Lock) isAbandoned(ctx context.Context, rec *Record, written time.Time) 
 // correctLabel makes the label of a record say what the record says. Somebody
 // changed it by hand; Helm, too, believes the record.
 func (l *Lock) correctLabel(ctx context.Context, rec *Record) error {
-	err := l.store.amend(ctx, l.name, rec.Version, amendment{status: rec.Info.Status}, func(now *Record, _ *corev1.Secret) error {
-		if now.stored.version != rec.stored.version {
-			return errUnchanged
+	err := l.store.patchRecord(ctx, l.name, rec.Version, recordPatch{status: rec.Info.Status}, func(now *Record, _ *corev1.Secret) error {
+		if now.stored.resourceVersion != rec.stored.resourceVersion {
+			return errSkipPatch
 		}
 		return nil
 	})
-	if errors.Is(err, errUnchanged) {
+	if errors.Is(err, errSkipPatch) {
 		return nil
 	}
 	return err

@@ -49,11 +49,11 @@ type Record struct {
 // stored is where a record was read from, or last written to. The zero value
 // means that it is in no cluster.
 type stored struct {
-	uid     types.UID
-	version string // resourceVersion
-	created string // Helm's label createdAt
-	digest  string // of the parts; empty for a record in one Secret
-	parts   int
+	uid             types.UID
+	resourceVersion string // resourceVersion
+	created         string // Helm's label createdAt
+	digest          string // of the parts; empty for a record in one Secret
+	parts           int
 }
 
 // Journal is what deployer keeps in a record beyond what Helm does.
@@ -85,16 +85,16 @@ type Journal struct {
 	Definitions map[string]Definition `json:"definitions"`
 }
 
-// A Definition is how a release left a CustomResourceDefinition that it does not
-// own, and what of it is its own; see apply.Brought.
+// A Definition records how a release left a CustomResourceDefinition that it does not own,
+// and which parts the release contributed. See apply.Contribution.
 type Definition struct {
 	Left   string   `json:"left"`
 	Whole  bool     `json:"whole,omitempty"`
 	Places []string `json:"places,omitempty"`
 }
 
-// A Mark is how one object was left. One without UID was planned: the run may
-// or may not have applied it.
+// An ObjectState records how a run left one object. An empty UID means that the object was
+// planned; the run may or may not have applied it.
 type ObjectState struct {
 	UID         string `json:"uid"`
 	Fingerprint string `json:"print,omitempty"`   // fingerprint of our managed fields; see package apply

@@ -65,7 +65,7 @@ func isTransient(err error) bool {
 	}
 	// Errors of ours say what is so; all others come from the way to the server.
 	var ours interface{ Hint() string }
-	return !errors.As(err, &ours) && !errors.Is(err, errUnchanged)
+	return !errors.As(err, &ours) && !errors.Is(err, errSkipPatch)
 }
 
 // sleep waits, or gives the context's error when that ends first.

@@ -82,7 +82,7 @@ func newSecret(rec *Record, enc *encoded, now time.Time) *corev1.Secret {
 			Name:            secretName(rec.Name, rec.Version),
 			Namespace:       rec.Namespace,
 			UID:             rec.stored.uid,
-			ResourceVersion: rec.stored.version,
+			ResourceVersion: rec.stored.resourceVersion,
 			Labels:          labels,
 			Annotations:     annotations(rec),
 		},
@@ -127,7 +127,7 @@ type Summary struct {
 	// The rest is what deployer wrote beside the record. It is empty, and
 	// Described false, for records of other tools until Store.Describe has
 	// read them. Updated is then when the Secret was made.
-	Described           bool
+	HasDetails          bool
 	Updated             time.Time // the record's last_deployed
 	Chart, ChartVersion string
 	AppVersion          string
@@ -140,15 +140,15 @@ type Summary struct {
 	// is known.
 	Unreadable *CorruptError
 
-	secret  string
-	uid     string
-	version string // resourceVersion
-	parts   string // the label
+	secret          string
+	uid             string
+	resourceVersion string // resourceVersion
+	parts           string // the label
 }
 
-// Identity tells this revision from any other, also from one of the same number
+// UID tells this revision from any other, also from one of the same number
 // that was made after this one was deleted: it is the UID of its Secret.
-func (s *Summary) Identity() string { return s.uid }
+func (s *Summary) UID() string { return s.uid }
 
 // summarize reads the metadata of a head Secret. The error is a *CorruptError
 // for one that says about itself what can't be.
@@ -170,13 +170,13 @@ func summarize(meta *metav1.ObjectMeta) (Summary, error) {
 		Updated:   meta.CreationTimestamp.Time,
 		LastWrite: lastWrite(meta),
 		Run:       meta.Annotations[annotationRun],
-		secret:    meta.Name, uid: string(meta.UID), version: meta.ResourceVersion, parts: labels[labelParts],
+		secret:    meta.Name, uid: string(meta.UID), resourceVersion: meta.ResourceVersion, parts: labels[labelParts],
 	}
 	updated, err := time.Parse(time.RFC3339Nano, meta.Annotations[annotationUpdated])
 	if err != nil {
 		return s, nil // another tool's record
 	}
-	s.Described = true
+	s.HasDetails = true
 	s.Updated = updated
 	s.Chart = meta.Annotations[annotationChart]
 	s.ChartVersion = meta.Annotations[annotationChartVersion]
@@ -194,9 +194,9 @@ func unreadable(meta *metav1.ObjectMeta, why *CorruptError) Summary {
 	}
 }
 
-// describe fills in what only the record says.
-func (s *Summary) describe(rec *Record) {
-	s.Described = true
+// setDetails fills in what only the record says.
+func (s *Summary) setDetails(rec *Record) {
+	s.HasDetails = true
 	s.Status = rec.Info.Status
 	s.Updated = rec.Info.LastDeployed.Time
 	s.Description = truncate(rec.Info.Description, maxDescription)

@@ -14,7 +14,7 @@ type Estimate struct {
 	Constituents []Constituent // what it consists of, largest first
 }
 
-// A Share is one constituent of a record, in bytes before packing.
+// A Constituent is one part of a record and its size in bytes before packing.
 type Constituent struct {
 	What  string
 	Bytes int

@@ -143,7 +143,7 @@ func (s *Store) decodeSecret(ctx context.Context, secret *corev1.Secret) (*Recor
 	}
 	rec.Namespace = secret.Namespace
 	rec.Labels = summary.Labels
-	rec.stored = stored{uid: secret.UID, version: secret.ResourceVersion, created: secret.Labels["createdAt"], digest: digest, parts: count}
+	rec.stored = stored{uid: secret.UID, resourceVersion: secret.ResourceVersion, created: secret.Labels["createdAt"], digest: digest, parts: count}
 	return rec, nil
 }
 
@@ -205,9 +205,9 @@ func forEach(n int, do func(int) error) error {
 	return errors.Join(append(errs, group.Wait())...)
 }
 
-// list reads the metadata of all Secrets that match, page by page. Their
+// listSecretMetadata reads the metadata of all Secrets that match, page by page. Their
 // content isn't transferred.
-func (s *Store) list(ctx context.Context, namespace string, selector labels.Selector) ([]metav1.PartialObjectMetadata, error) {
+func (s *Store) listSecretMetadata(ctx context.Context, namespace string, selector labels.Selector) ([]metav1.PartialObjectMetadata, error) {
 	client, err := s.cluster.Metadata()
 	if err != nil {
 		return nil, err
@@ -300,7 +300,7 @@ func (s *Store) revisions(ctx context.Context, name string, withParts bool) (hea
 	if err != nil {
 		return nil, nil, err
 	}
-	items, err := s.list(ctx, s.namespace, selector)
+	items, err := s.listSecretMetadata(ctx, s.namespace, selector)
 	if err != nil {
 		return nil, nil, err
 	}

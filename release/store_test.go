@@ -65,7 +65,7 @@ func TestHelmAndWeReadEachOther(t *testing.T) {
 		l := lock(t, s.store, "web", LockOptions{})
 		defer unlock(t, l)
 		s.helmCreates(t, "web", 3, pending)
-		if err := l.Begin(t.Context(), sample("web", 3, pending), Identity{}); !errors.As(err, new(*MovedError)) {
+		if err := l.Begin(t.Context(), sample("web", 3, pending), Identity{}); !errors.As(err, new(*HistoryChangedError)) {
 			t.Errorf("Begin = %v, want a *MovedError", err)
 		}
 	})
@@ -174,7 +174,7 @@ func TestLargeReleases(t *testing.T) {
 	t.Run("parts go with their revision", func(t *testing.T) {
 		run(t, s.store, "web", deployed, large)
 		run(t, s.store, "web", deployed)
-		if err := s.store.Prune(t.Context(), "web", 1); err != nil {
+		if err := s.store.TrimHistory(t.Context(), "web", 1); err != nil {
 			t.Fatal(err)
 		}
 		wantStatuses(t, s.store, "web", "3:deployed")
@@ -310,7 +310,7 @@ func TestHistoryMax(t *testing.T) {
 		{4, "2:failed 3:deployed 4:failed 5:failed"},
 		{1, "3:deployed 4:failed 5:failed"},
 	} {
-		if err := s.store.Prune(t.Context(), "web", c.keep); err != nil {
+		if err := s.store.TrimHistory(t.Context(), "web", c.keep); err != nil {
 			t.Fatal(err)
 		}
 		wantStatuses(t, s.store, "web", c.want)
@@ -368,7 +368,7 @@ func TestUninstall(t *testing.T) {
 		if got := statuses(t, s.store, "web"); !strings.HasSuffix(got, ":uninstalling") {
 			t.Errorf("history while at work: %s", got)
 		}
-		if err := l.Uninstalled(t.Context(), rec, keep, "Uninstallation complete"); err != nil {
+		if err := l.FinishUninstall(t.Context(), rec, keep, "Uninstallation complete"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -409,7 +409,7 @@ func TestUninstall(t *testing.T) {
 		run(t, s.store, "web", deployed)
 		l := lock(t, s.store, "web", LockOptions{})
 		defer unlock(t, l)
-		if err := l.BeginUninstall(t.Context(), rec, Identity{}); !errors.As(err, new(*MovedError)) {
+		if err := l.BeginUninstall(t.Context(), rec, Identity{}); !errors.As(err, new(*HistoryChangedError)) {
 			t.Errorf("BeginUninstall = %v, want a *MovedError", err)
 		}
 	})
@@ -421,7 +421,7 @@ func TestBeginWantsTheNextRevision(t *testing.T) {
 	l := lock(t, s.store, "web", LockOptions{})
 	defer unlock(t, l)
 	for _, revision := range []int{1, 3} {
-		if err := l.Begin(t.Context(), sample("web", revision, pending), Identity{}); !errors.As(err, new(*MovedError)) {
+		if err := l.Begin(t.Context(), sample("web", revision, pending), Identity{}); !errors.As(err, new(*HistoryChangedError)) {
 			t.Errorf("Begin of revision %d after 1 = %v, want a *MovedError", revision, err)
 		}
 	}

@@ -12,10 +12,10 @@ import (
 // BeginUninstall marks rec, the newest revision as it was read, as
 // uninstalling, before anything is removed. When it fails later, Finish
 // records that. decided is the identity of the history that the uninstall was
-// decided on. The error is a *MovedError when somebody changed the release
-// since, a *PendingError when a dead run has left it, or a *LostError.
+// decided on. The error is a *HistoryChangedError when somebody changed the release
+// since, a *PendingError when a dead run has left it, or a *LockLostError.
 func (l *Lock) BeginUninstall(ctx context.Context, rec *Record, decided Identity) error {
-	if err := l.lost(); err != nil {
+	if err := l.checkHeld(); err != nil {
 		return err
 	}
 	h, err := l.historyAsDecided(ctx, rec.Version, decided)
@@ -24,7 +24,7 @@ func (l *Lock) BeginUninstall(ctx context.Context, rec *Record, decided Identity
 	}
 	latest := h.Latest()
 	if latest == nil || latest.Revision != rec.Version {
-		return l.movedError(rec.Version, nil)
+		return l.historyChangedError(rec.Version, nil)
 	}
 	if latest.Status.IsPending() {
 		return &PendingError{Namespace: l.store.namespace, Name: l.name, Revision: latest.Revision, Status: latest.Status, Grace: l.opts.Grace}
@@ -37,24 +37,24 @@ func (l *Lock) BeginUninstall(ctx context.Context, rec *Record, decided Identity
 	rec.Info.Status = helmrelease.StatusUninstalling
 	rec.Info.Deleted = helmtime.Now()
 	rec.Info.Description = "Deletion in progress (or silently failed)" // Helm's words
-	if err := l.write(ctx, rec, func(by *Record) error { return l.movedError(rec.Version, by) }); err != nil {
-		return l.orLostError(ctx, err)
+	if err := l.write(ctx, rec, func(by *Record) error { return l.historyChangedError(rec.Version, by) }); err != nil {
+		return l.preferLockLostError(ctx, err)
 	}
 	if err := l.confirmNoOthers(ctx, h, rec); err != nil {
 		// Somebody who has no Lease, such as Helm, has begun another revision.
 		if rec.Info.Deleted = deleted; isActive(status) {
 			status = helmrelease.StatusFailed
 		}
-		return errors.Join(l.orLostError(ctx, err), l.Finish(ctx, rec, status, description))
+		return errors.Join(l.preferLockLostError(ctx, err), l.Finish(ctx, rec, status, description))
 	}
 	return nil
 }
 
-// Uninstalled records that everything was removed: it deletes all revisions,
+// FinishUninstall records that everything was removed: it deletes all revisions,
 // or with keep marks the newest as uninstalled and keeps the history. Like
 // Finish, it has its own clock to record the end; deleting goes by ctx. Killed
 // in between, it leaves a release that is uninstalled, with a history.
-func (l *Lock) Uninstalled(ctx context.Context, rec *Record, keep bool, description string) error {
+func (l *Lock) FinishUninstall(ctx context.Context, rec *Record, keep bool, description string) error {
 	rec.Info.Deleted = helmtime.Now()
 	if err := l.Finish(ctx, rec, helmrelease.StatusUninstalled, description); err != nil {
 		return err

@@ -20,12 +20,12 @@ import (
 // was read from or written to. Sending it twice, which happens when an answer
 // is lost, is the same as sending it once. taken makes the error for when
 // somebody else has written there.
-func (l *Lock) write(ctx context.Context, rec *Record, taken func(by *Record) error) error {
+func (l *Lock) write(ctx context.Context, rec *Record, conflictError func(by *Record) error) error {
 	enc, err := encode(rec)
 	if err != nil {
 		return err
 	}
-	return l.writeAs(ctx, rec, enc, taken)
+	return l.writeAs(ctx, rec, enc, conflictError)
 }
 
 // writeAs is write for a record that is encoded already.
@@ -63,7 +63,7 @@ func (l *Lock) writeHead(ctx context.Context, secrets typedcore.SecretInterface,
 		rec.stored.set(written, enc)
 		return nil
 	case creating && apierrors.IsAlreadyExists(err), !creating && apierrors.IsConflict(err):
-		return l.resolveRefusal(ctx, rec, enc, secret.Name, taken)
+		return l.resolveWriteConflict(ctx, rec, enc, secret.Name, taken)
 	case !creating && apierrors.IsNotFound(err):
 		l.opts.Warn(fmt.Sprintf("Secret/%s/%s, the record of this run, was deleted by somebody while the run was at work; it is written again", secret.Namespace, secret.Name))
 		rec.stored = stored{}
@@ -72,8 +72,8 @@ func (l *Lock) writeHead(ctx context.Context, secrets typedcore.SecretInterface,
 	return fmt.Errorf("writing Secret/%s/%s: %w", secret.Namespace, secret.Name, err)
 }
 
-// resolveRefusal looks at what is stored where our write was refused.
-func (l *Lock) resolveRefusal(ctx context.Context, rec *Record, enc *encoded, name string, taken func(*Record) error) error {
+// resolveWriteConflict looks at what is stored where our write was refused.
+func (l *Lock) resolveWriteConflict(ctx context.Context, rec *Record, enc *encoded, name string, taken func(*Record) error) error {
 	secrets, err := l.store.secrets()
 	if err != nil {
 		return err
@@ -98,14 +98,14 @@ func (l *Lock) resolveRefusal(ctx context.Context, rec *Record, enc *encoded, na
 		return taken(current)
 	}
 	// Ours: an earlier write whose answer was lost, or somebody changed labels.
-	rec.stored.uid, rec.stored.version = found.UID, found.ResourceVersion
+	rec.stored.uid, rec.stored.resourceVersion = found.UID, found.ResourceVersion
 	return errRetry
 }
 
 // set notes where and how a record is stored now.
 func (s *stored) set(secret *corev1.Secret, enc *encoded) {
 	*s = stored{
-		uid: secret.UID, version: secret.ResourceVersion, created: secret.Labels["createdAt"],
+		uid: secret.UID, resourceVersion: secret.ResourceVersion, created: secret.Labels["createdAt"],
 		digest: enc.digest, parts: len(enc.parts),
 	}
 }
@@ -159,14 +159,14 @@ func ownerPatch(rec *Record) ([]byte, error) {
 
 // An amendment is what changes in a stored record while all else stays as it
 // is, also what only other tools understand.
-type amendment struct {
+type recordPatch struct {
 	status      helmrelease.Status
 	description string // empty: it stays
 	interrupted bool   // true: the journal says so from now on
 }
 
 // edits are the fields of the record that change.
-func (a *amendment) edits(large bool) map[string]map[string]any {
+func (a *recordPatch) edits(large bool) map[string]map[string]any {
 	info := map[string]any{"status": a.status}
 	if a.description != "" {
 		info["description"] = a.description
@@ -181,9 +181,9 @@ func (a *amendment) edits(large bool) map[string]map[string]any {
 	return edits
 }
 
-// amend amends a stored record. allowed is asked about the record as it is now,
-// and again if somebody changes it meanwhile; its error ends it.
-func (s *Store) amend(ctx context.Context, name string, revision int, change amendment, allowed func(*Record, *corev1.Secret) error) error {
+// patchRecord changes some fields of a stored record and leaves the rest as it is. It
+// calls allowed with the current record before each try. An error of allowed ends it.
+func (s *Store) patchRecord(ctx context.Context, name string, revision int, change recordPatch, allowed func(*Record, *corev1.Secret) error) error {
 	secrets, err := s.secrets()
 	if err != nil {
 		return err
@@ -213,7 +213,7 @@ func (s *Store) amend(ctx context.Context, name string, revision int, change ame
 	})
 }
 
-func amendSecret(secret *corev1.Secret, rec *Record, change *amendment, now time.Time) (*corev1.Secret, error) {
+func amendSecret(secret *corev1.Secret, rec *Record, change *recordPatch, now time.Time) (*corev1.Secret, error) {
 	out := secret.DeepCopy()
 	text, err := editJSON(secret.Data[dataKey], change.edits(rec.stored.digest != ""))
 	if err != nil {

@@ -30,7 +30,7 @@ func (s diagnosis) groupByCause() []causeGroup {
 		if p == nil || obj.status.State == Ready || obj.status.State == Gone || obj.settings.isBackground() {
 			continue
 		}
-		if class.Of(p.Class).Scope == class.Informational && obj.status.State != Failed && !s.progress.timedOut {
+		if class.InfoOf(p.Class).Scope == class.Informational && obj.status.State != Failed && !s.progress.timedOut {
 			continue // when time is up, what can never fail by itself is the reason too
 		}
 		key := string(p.Class) + "\x00" + p.Image + "\x00" + withoutPodNames(s.withoutNames(obj, p))

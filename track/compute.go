@@ -95,7 +95,7 @@ func (t *trackedObject) liveStatus(now time.Time) Status {
 	return status
 }
 
-// readyGraceLeft is how long an object still has to stay ready that isn't so for good.
+// readyGraceLeft returns how much longer an object must stay ready before Ready is final.
 func (t *trackedObject) readyGraceLeft(grace time.Duration, now time.Time) time.Duration {
 	if grace == 0 {
 		return 0
@@ -117,7 +117,7 @@ const stableFor = 2 * time.Second
 // looked at, because a container that crashes at its start looks ready for a
 // moment. It is over at once for what was ready from the start.
 func (t *trackedObject) stabilityLeft(status Status, now time.Time) time.Duration {
-	if t.timers.stabilityWaived || !t.timers.rolloutSeen || !t.Changed || status.Rollout == nil || status.Rollout.Wanted == 0 || !rules.LacksReadinessProbe(t.observed.object) {
+	if t.timers.stabilityWaived || !t.timers.rolloutSeen || !t.Changed || status.Rollout == nil || status.Rollout.Desired == 0 || !rules.LacksReadinessProbe(t.observed.object) {
 		return 0
 	}
 	if t.timers.readySince.IsZero() {
@@ -143,8 +143,8 @@ func (t *trackedObject) waiveStability() bool {
 
 func (t *trackedObject) ruleInput(now time.Time) rules.Input {
 	in := rules.Input{Object: t.observed.object, Baseline: t.Baseline, Changed: t.Changed,
-		Complete: (t.Until == UntilComplete || t.settings.trackAs == "job") && t.settings.trackAs != "service", Applied: t.timers.appliedAt, Now: now,
-		HasStatus: t.observed.hasStatus, Required: t.settings.rolloutRequired, Events: t.observed.eventCounts, Override: cmp.Or(t.settings.override, t.kindOverride)}
+		MustComplete: (t.Until == UntilComplete || t.settings.trackAs == "job") && t.settings.trackAs != "service", Applied: t.timers.appliedAt, Now: now,
+		HasStatus: t.observed.hasStatus, RolloutRequired: t.settings.rolloutRequired, Events: t.observed.eventCounts, Override: cmp.Or(t.settings.override, t.kindOverride)}
 	if t.settings.rolloutRequired != "" && t.knowsNewPods() {
 		in.NewReady = t.newPodsReady()
 	}
@@ -175,7 +175,7 @@ func (t *trackedObject) knowsNewPods() bool {
 // ownFailure makes a failure of the object itself final when it has lasted.
 func (t *trackedObject) ownFailure(now time.Time, c Class, message string) Status {
 	return t.failureStatus(Status{State: Failed, Message: message},
-		rules.Verdict{Class: c, Message: message, Grace: class.Of(c).Grace}, now)
+		rules.Verdict{Class: c, Message: message, Grace: class.InfoOf(c).Grace}, now)
 }
 
 func (t *trackedObject) failureStatus(status Status, v rules.Verdict, now time.Time) Status {

@@ -57,14 +57,14 @@ type TimeoutError struct {
 	Causes   []Cause  // what held the objects up, as far as it is known
 	NotReady []Status // every target that isn't ready
 	Total    int      // of targets
-	Aim      State    // of the targets: Gone when all were to go, else Ready
+	Goal     State    // of the targets: Gone when all were to go, else Ready
 	Waited   time.Duration
 	Err      error // the context's error, with its cause
 }
 
 func (e *TimeoutError) Error() string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "%d of %d objects are not %s after %s:", len(e.NotReady), e.Total, e.Aim, e.Waited.Round(100*time.Millisecond))
+	fmt.Fprintf(&text, "%d of %d objects are not %s after %s:", len(e.NotReady), e.Total, e.Goal, e.Waited.Round(100*time.Millisecond))
 	for _, s := range e.NotReady {
 		fmt.Fprintf(&text, "\n  %s: %s", s.ID, s.Message)
 	}
@@ -93,4 +93,4 @@ func (e *UnreachableError) Hint() string {
 	return "the rollout goes on in the cluster; look at it when the API server is back"
 }
 
-func titleOf(c Class) string { return class.Of(c).Title }
+func titleOf(c Class) string { return class.InfoOf(c).Title }

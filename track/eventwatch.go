@@ -112,7 +112,7 @@ func (w *eventWatches) handleEvent(raw *corev1.Event) {
 	}
 	if owner.object.addEvent(e, owner.pod, now) {
 		s.dirty[owner.object] = true
-		s.report(Report{Kind: EventSeen, Time: now, Status: Status{ID: owner.object.ID}, Event: &e, Wanted: owner.object.settings.showEvents})
+		s.report(Report{Kind: EventSeen, Time: now, Status: Status{ID: owner.object.ID}, Event: &e, ShowEvent: owner.object.settings.showEvents})
 	}
 }
 

@@ -64,11 +64,11 @@ func (r *logReader) readToEnd(ctx context.Context, typed kubernetes.Interface, p
 		if err == nil || errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError {
 			return err
 		}
-		again := time.NewTimer(pause)
+		retryTimer := time.NewTimer(pause)
 		select {
-		case <-again.C:
+		case <-retryTimer.C:
 		case <-ctx.Done():
-			again.Stop()
+			retryTimer.Stop()
 			return nil
 		}
 	}

@@ -13,15 +13,15 @@ import (
 
 const servedRecheck = 500 * time.Millisecond // between two requests whether a new kind is served
 
-// lookCloser reads what the watches of the objects don't show: pods and events of slow
+// lookUpDetails reads what the watches of the objects don't show: pods and events of slow
 // rollouts, and whether new kinds are served.
-func (s *session) lookCloser(now time.Time) {
+func (s *session) lookUpDetails(now time.Time) {
 	for _, obj := range s.objects {
 		if obj.status.State.IsFinal() || obj.Until == UntilGone || obj.timers.arePaused() {
 			continue
 		}
-		if at := s.nextLookAt(obj); !at.IsZero() && !now.Before(at) {
-			s.lookAt(obj, now)
+		if at := s.nextLookupAt(obj); !at.IsZero() && !now.Before(at) {
+			s.lookUpObject(obj, now)
 		}
 		if (obj.lookups.isSlow || s.logs.isLive(obj)) && obj.isWorkload() && obj.observed.object != nil && obj.newPods.isOutdated {
 			obj.newPods.isOutdated = false
@@ -33,8 +33,8 @@ func (s *session) lookCloser(now time.Time) {
 	s.pods.update(now)
 }
 
-// nextLookAt is when to look closer at an object next; zero for never.
-func (s *session) nextLookAt(obj *trackedObject) time.Time {
+// nextLookupAt is when to look closer at an object next; zero for never.
+func (s *session) nextLookupAt(obj *trackedObject) time.Time {
 	if obj.observed.object == nil || obj.Until == UntilGone {
 		return time.Time{}
 	}
@@ -50,7 +50,7 @@ func (s *session) nextLookAt(obj *trackedObject) time.Time {
 		}
 		return obj.timers.appliedAt.Add(slowRolloutAfter)
 	}
-	if times, _, since := s.lookTimes(obj); obj.lookups.eventReads < len(times) && !obj.lookups.inFlight {
+	if times, _, since := s.eventReadSchedule(obj); obj.lookups.eventReads < len(times) && !obj.lookups.inFlight {
 		return since.Add(times[obj.lookups.eventReads])
 	}
 	if obj.gk.Kind == "Deployment" && obj.newPods.revision == "" && !obj.lookups.inFlight && obj.isObserved() {
@@ -66,8 +66,8 @@ func latest(a, b time.Time) time.Time {
 	return b
 }
 
-// lookAt asks whether a new kind is served, or follows the events of a slow object.
-func (s *session) lookAt(obj *trackedObject, now time.Time) {
+// lookUpObject asks whether a new kind is served, or follows the events of a slow object.
+func (s *session) lookUpObject(obj *trackedObject, now time.Time) {
 	if obj.awaitsServing() {
 		s.checkServed(obj, now)
 		return
@@ -75,15 +75,15 @@ func (s *session) lookAt(obj *trackedObject, now time.Time) {
 	obj.lookups.isSlow = true
 	s.events.addOwner(obj.observed.object.GetUID(), obj, "")
 	s.events.watch(obj.ID.Namespace)
-	if times, uid, since := s.lookTimes(obj); obj.lookups.eventReads < len(times) && !now.Before(since.Add(times[obj.lookups.eventReads])) {
+	if times, uid, since := s.eventReadSchedule(obj); obj.lookups.eventReads < len(times) && !now.Before(since.Add(times[obj.lookups.eventReads])) {
 		obj.lookups.eventReads++
 		s.events.queueRead(obj, uid)
 	}
 }
 
-// lookTimes are when to read whose events: of the object, or of one of its
+// eventReadSchedule are when to read whose events: of the object, or of one of its
 // pods that finds no node.
-func (s *session) lookTimes(obj *trackedObject) ([]time.Duration, types.UID, time.Time) {
+func (s *session) eventReadSchedule(obj *trackedObject) ([]time.Duration, types.UID, time.Time) {
 	if p := obj.status.Problem; p != nil && obj.gk.Kind != "Service" {
 		switch p.Class {
 		case class.Unschedulable, class.NoNodeFits, class.WaitingForNode:

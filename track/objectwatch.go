@@ -60,11 +60,11 @@ func (o *objectWatch) description() string {
 func (o *objectWatch) start() error {
 	all := o.tracked()
 	o.query = watch.Query{Labels: commonLabels(all), From: startVersion(all)}
-	return o.follow(slices.Sorted(maps.Keys(o.objects)), o.query)
+	return o.watchNames(slices.Sorted(maps.Keys(o.objects)), o.query)
 }
 
-func (o *objectWatch) follow(names []string, query watch.Query) error {
-	client, err := o.watches.session.tracker.cluster.ResourceAt(o.mapping, o.namespace)
+func (o *objectWatch) watchNames(names []string, query watch.Query) error {
+	client, err := o.watches.session.tracker.cluster.ResourceClient(o.mapping, o.namespace)
 	if err != nil {
 		return err
 	}
@@ -72,7 +72,7 @@ func (o *objectWatch) follow(names []string, query watch.Query) error {
 		ReadLimit: o.watches.readLimit, AwaitDeletion: allAwaitDeletion(o.tracked())}
 	tasks := &o.watches.session.tasks
 	tasks.group.Go(func() {
-		watch.Follow(o.ctx, objects, watchedByNameLimit, func(e watch.Event) bool {
+		watch.WatchWithFallback(o.ctx, objects, watchedByNameLimit, func(e watch.Event) bool {
 			return tasks.send(func() { o.handle(e) })
 		})
 	})
@@ -84,9 +84,9 @@ func allAwaitDeletion(objects []*trackedObject) bool {
 	return !slices.ContainsFunc(objects, func(obj *trackedObject) bool { return obj.Until != UntilGone })
 }
 
-// startVersion is the version after which all that concerns the targets has happened:
-// the first answer to our own writes. Without one for each the watch begins
-// with a list.
+// startVersion returns the oldest resource version among the baselines. A watch from there
+// misses no change to the targets. If a baseline has no version, it returns the empty
+// string and the watch begins with a list.
 func startVersion(objects []*trackedObject) string {
 	first := ""
 	for _, obj := range objects {
@@ -216,7 +216,7 @@ func (o *objectWatch) deleted(live *unstructured.Unstructured, byName bool) {
 		return
 	}
 	if o.query.Labels != "" && !byName && obj.Until != UntilGone && live.GetDeletionTimestamp() == nil {
-		o.followByName(live.GetName())
+		o.watchByName(live.GetName())
 		return
 	}
 	o.markGone(obj, live)
@@ -236,20 +236,20 @@ func (o *objectWatch) listed(e watch.Event) {
 			continue
 		}
 		if o.query.Labels != "" && e.Name == "" && obj.Until != UntilGone {
-			o.followByName(name)
+			o.watchByName(name)
 			continue
 		}
 		o.markGone(obj, nil)
 	}
 }
 
-// followByName watches an object by its name, once: each list by labels lacks it.
-func (o *objectWatch) followByName(name string) {
+// watchByName watches an object by its name, once: each list by labels lacks it.
+func (o *objectWatch) watchByName(name string) {
 	if o.watchedByName[name] {
 		return
 	}
 	o.watchedByName[name] = true
-	if err := o.follow([]string{name}, watch.Query{}); err != nil {
+	if err := o.watchNames([]string{name}, watch.Query{}); err != nil {
 		o.watches.session.progress.fatal = err
 	}
 }

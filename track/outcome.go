@@ -60,7 +60,7 @@ func (s *session) outOfTime(ctx context.Context) error {
 	if !s.progress.failedAt.IsZero() {
 		return &FailedError{Causes: diagnosis{s}.causes(), Waited: now.Sub(s.progress.startedAt)}
 	}
-	return &TimeoutError{Causes: diagnosis{s}.causes(), NotReady: s.unready(), Total: len(s.objects), Aim: s.goal(), Waited: now.Sub(s.progress.startedAt), Err: err}
+	return &TimeoutError{Causes: diagnosis{s}.causes(), NotReady: s.unready(), Total: len(s.objects), Goal: s.goal(), Waited: now.Sub(s.progress.startedAt), Err: err}
 }
 
 // countWaiting counts the objects that still may change for better or worse.

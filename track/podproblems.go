@@ -82,7 +82,7 @@ func (t *trackedObject) summarizePods(now time.Time) podSummary {
 
 // addFinding files a finding and reports whether it can fail a workload.
 func (c *podSummary) addFinding(f pods.Finding, m *pods.History, now time.Time) bool {
-	if at := m.SlowSince(f); f.Class == class.Readiness && now.Before(at) {
+	if at := m.ReadinessOverdueAt(f); f.Class == class.Readiness && now.Before(at) {
 		if c.recheckAt.IsZero() || at.Before(c.recheckAt) {
 			c.recheckAt = at
 		}
@@ -102,7 +102,7 @@ func (c *podSummary) addFinding(f pods.Finding, m *pods.History, now time.Time) 
 	if !f.FinalAt.IsZero() && (g.finalAt.IsZero() || f.FinalAt.Before(g.finalAt)) {
 		g.finalAt = f.FinalAt
 	}
-	return class.Of(f.Class).Scope != class.Informational
+	return class.InfoOf(f.Class).Scope != class.Informational
 }
 
 func isNearerToFinal(f pods.Finding, m *pods.History, g *problemGroup) bool {
@@ -161,7 +161,7 @@ func (p *Problem) addPods(members []*pods.History, c podSummary) {
 
 // finalAt decides when a problem of pods fails the workload: zero for never.
 func (t *trackedObject) finalAt(g *problemGroup, c podSummary, needs *Ref, now time.Time) time.Time {
-	info := class.Of(g.Class)
+	info := class.InfoOf(g.Class)
 	switch {
 	case g.Class == class.Evicted && t.gk != podKind:
 		if len(g.members) >= maxEvictions {
@@ -179,7 +179,7 @@ func (t *trackedObject) finalAt(g *problemGroup, c podSummary, needs *Ref, now t
 	}
 	if needs != nil && t.release.willAppear != nil && t.release.willAppear(*needs) {
 		t.timers.recheckAfter(now, pendingRecheck)
-		return now.Add(class.Of(g.Class).Grace + 20*time.Second)
+		return now.Add(class.InfoOf(g.Class).Grace + 20*time.Second)
 	}
 	if t.affectsAllPods(g, c, info) {
 		return g.finalAt
@@ -197,9 +197,10 @@ func isRunFailure(c class.Class) bool {
 	return false
 }
 
-// affectsAllPods reports whether a problem fails the whole workload: a template that can't work needs one pod to show
-// it, unless another one shows the contrary; else all unready new pods must
-// fail and none be ready. An orderly StatefulSet stops at its first bad pod.
+// affectsAllPods reports whether a problem fails the whole workload. For a broken template
+// one failing pod proves it, unless another pod got past the problem. Otherwise every new
+// pod must fail and none be ready. A StatefulSet that updates in order stops at its first
+// failing pod.
 func (t *trackedObject) affectsAllPods(g *problemGroup, c podSummary, info class.Info) bool {
 	if t.updatesInOrder() {
 		return true
@@ -257,7 +258,7 @@ func (t *trackedObject) creationProblem(r *Rollout, now time.Time) *Problem {
 		}
 	}
 	p.Class, p.Title = c, titleOf(c)
-	if info := class.Of(c); info.Scope != class.Informational {
+	if info := class.InfoOf(c); info.Scope != class.Informational {
 		p.FinalAt = t.newPods.creationFailure.since.Add(info.Grace)
 	}
 	return p

@@ -23,14 +23,14 @@ const (
 
 // A Report is one thing that happened during Wait.
 type Report struct {
-	Kind   ReportKind
-	Time   time.Time
-	Status Status        // of the object concerned; only its ID is set for log lines and events; zero for warnings
-	Log    *LogLine      // for LogWritten
-	Event  *Event        // for EventSeen
-	Wanted bool          // for EventSeen: an annotation of the object asks for it to be shown
-	Text   string        // for Warned and APILost
-	Lost   time.Duration // for APIRegained
+	Kind      ReportKind
+	Time      time.Time
+	Status    Status        // of the object concerned; only its ID is set for log lines and events; zero for warnings
+	Log       *LogLine      // for LogWritten
+	Event     *Event        // for EventSeen
+	ShowEvent bool          // for EventSeen: an annotation of the object asks for it to be shown
+	Text      string        // for Warned and APILost
+	Lost      time.Duration // for APIRegained
 }
 
 // A LogLine is one line of a container's log.

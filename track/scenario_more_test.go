@@ -190,7 +190,7 @@ func TestObjectThatReportsAFailure(t *testing.T) {
 	if _, err := w.client(thing.GVK).Patch(t.Context(), "one", types.MergePatchType, []byte(status), metav1.PatchOptions{}, "status"); err != nil {
 		t.Fatal(err)
 	}
-	cause := w.wait(track.Options{}, time.Minute, thing).failed(class.Condition, 9*time.Second, 30*time.Second)
+	cause := w.wait(track.Options{}, time.Minute, thing).failed(class.ConditionFailed, 9*time.Second, 30*time.Second)
 	if !strings.Contains(cause.Problem.Message, "no more of them") {
 		t.Errorf("problem = %+v, want what the object says", cause.Problem)
 	}
@@ -252,7 +252,7 @@ func TestRuleInTheDefinition(t *testing.T) {
 	}
 	w.wait(track.Options{}, 20*time.Second, thing("good", "}, spec: {a: 2}}"),
 		thing("own", ", annotations: {deployer.io/ready: self.spec.a == 3}}, spec: {a: 3}}")).ready(10 * time.Second)
-	w.wait(track.Options{}, 20*time.Second, thing("bad", "}, spec: {a: 3}}")).failed(class.Rule, 0, 10*time.Second)
+	w.wait(track.Options{}, 20*time.Second, thing("bad", "}, spec: {a: 3}}")).failed(class.RuleFailed, 0, 10*time.Second)
 	// What is judged without a wait knows the rule, and so does a wait after it for
 	// what nobody has changed.
 	tracker := track.New(w.cluster, track.Options{})

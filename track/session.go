@@ -44,12 +44,12 @@ type waitProgress struct {
 
 // reporter tells the caller of Wait what happens.
 type reporter struct {
-	saw    func(Report)
-	now    func() time.Time
-	warned map[string]bool
+	onReport func(Report)
+	now      func() time.Time
+	warned   map[string]bool
 }
 
-func (r *reporter) report(report Report) { r.saw(report) }
+func (r *reporter) report(report Report) { r.onReport(report) }
 
 // warn reports a warning, once.
 func (r *reporter) warn(text string) {
@@ -57,7 +57,7 @@ func (r *reporter) warn(text string) {
 		return
 	}
 	r.warned[text] = true
-	r.saw(Report{Kind: Warned, Time: r.now(), Text: text})
+	r.onReport(Report{Kind: Warned, Time: r.now(), Text: text})
 }
 
 func newSession(t *Tracker, targets []Target, saw func(Report)) *session {
@@ -66,7 +66,7 @@ func newSession(t *Tracker, targets []Target, saw func(Report)) *session {
 	}
 	now := t.opts.Now()
 	s := &session{tracker: t, opts: &t.opts, dirty: map[*trackedObject]bool{}, tasks: newTasks(),
-		reporter: reporter{saw: saw, now: t.opts.Now, warned: map[string]bool{}}, progress: waitProgress{startedAt: now}}
+		reporter: reporter{onReport: saw, now: t.opts.Now, warned: map[string]bool{}}, progress: waitProgress{startedAt: now}}
 	for _, target := range targets {
 		if target.GVK.Empty() && target.Baseline != nil {
 			target.GVK = target.Baseline.GroupVersionKind()
@@ -155,7 +155,7 @@ func (s *session) loop(ctx context.Context) error {
 		now := s.opts.Now()
 		s.noteWorkloads(now)
 		s.updateDue(now)
-		s.lookCloser(now)
+		s.lookUpDetails(now)
 		s.logs.startReaders()
 		s.watches.closeUnneeded(now)
 		if done, err := s.outcome(ctx, now); done {
@@ -264,7 +264,7 @@ func (s *session) timeToNextUpdate(now time.Time) time.Duration {
 			continue
 		}
 		earlier(obj.timers.recheckAt)
-		earlier(s.nextLookAt(obj))
+		earlier(s.nextLookupAt(obj))
 	}
 	if len(s.pods.wanted) > 0 {
 		earlier(s.pods.nextOpen)

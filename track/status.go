@@ -58,7 +58,7 @@ func (s State) IsFinal() bool { return s == Ready || s == Failed || s == Gone }
 
 // Rollout counts the pods of a workload, as its controller counts them.
 type Rollout struct {
-	Wanted      int
+	Desired     int
 	Updated     int    // of the new revision
 	NewReady    int    // of the new revision, as far as its pods are seen; else 0
 	Available   int    // of all revisions
@@ -136,7 +136,7 @@ func (o Options) computeStatus(obj *unstructured.Unstructured, now time.Time, of
 		return Status{ID: kube.IDOf(obj), UID: obj.GetUID(), State: Ready}
 	}
 	verdict := o.Rules.Evaluate(rules.Input{Object: obj, Changed: true, Now: now, Applied: obj.GetCreationTimestamp().Time,
-		Override: cmp.Or(set.override, ofKind), Required: set.rolloutRequired, Complete: set.trackAs == "job"})
+		Override: cmp.Or(set.override, ofKind), RolloutRequired: set.rolloutRequired, MustComplete: set.trackAs == "job"})
 	return statusOf(kube.IDOf(obj), obj.GetUID(), verdict)
 }
 
@@ -160,7 +160,7 @@ func statusOf(id kube.ID, uid types.UID, v rules.Verdict) Status {
 		s.Problem = &Problem{Class: v.Class, Title: titleOf(v.Class), Message: v.Message}
 	}
 	if r := v.Rollout; r != nil {
-		s.Rollout = &Rollout{Wanted: r.Wanted, Updated: r.Updated, Available: r.Available, Old: r.Old,
+		s.Rollout = &Rollout{Desired: r.Desired, Updated: r.Updated, Available: r.Available, Old: r.Old,
 			OldServing: r.OldServing, Terminating: r.Terminating}
 	}
 	return s

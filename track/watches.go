@@ -129,7 +129,7 @@ func (w *watches) mapping(ctx context.Context, obj *trackedObject) (mapping kube
 	}
 	cluster := w.session.tracker.cluster
 	mapping, err = cluster.Mapping(ctx, gvk, true)
-	var unknown *kube.NoKindError
+	var unknown *kube.NoKindMatchError
 	if errors.As(err, &unknown) && obj.Until != UntilGone {
 		cluster.ForgetKinds()
 		mapping, err = cluster.Mapping(ctx, gvk, true)
@@ -175,7 +175,7 @@ func (w *watches) startAllNamespaces(group []*objectWatch) bool {
 		all = append(all, o.tracked()...)
 	}
 	query := watch.Query{Labels: commonLabels(all), From: startVersion(all)}
-	client, err := w.session.tracker.cluster.ResourceAt(group[0].mapping, "")
+	client, err := w.session.tracker.cluster.ResourceClient(group[0].mapping, "")
 	if err != nil || query.Labels == "" {
 		return false
 	}

@@ -90,7 +90,7 @@ func (w *world) client(gvk schema.GroupVersionKind) dynamic.ResourceInterface {
 	if err != nil {
 		w.Fatal(err)
 	}
-	client, err := w.admin.ResourceAt(mapping, w.ns)
+	client, err := w.admin.ResourceClient(mapping, w.ns)
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -17,10 +17,10 @@ func Matches(d annotation.Dependency, id kube.ID, gvk schema.GroupVersionKind, k
 		return false
 	case d.HasGroup && d.Group != id.Group, d.Version != "" && d.Version != gvk.Version:
 		return false
-	case d.Name != id.Name && !(d.Loose && d.Name == ""):
+	case d.Name != id.Name && !(d.IsPattern && d.Name == ""):
 		return false
 	case d.Namespace != "":
 		return d.Namespace == id.Namespace
 	}
-	return d.Loose || id.Namespace == "" || id.Namespace == namespace
+	return d.IsPattern || id.Namespace == "" || id.Namespace == namespace
 }

@@ -89,12 +89,12 @@ var (
 // Conceal takes confidential values out of what is said of an object: all
 // values if all are, else those that the object has.
 func Conceal(obj *unstructured.Unstructured, text string) string {
-	switch secret := hide.Of(obj); {
+	switch secret := hide.ConfidentialFields(obj); {
 	case !secret.Any():
 		return text
 	case !secret.Whole():
 		var known hide.Texts
-		known.Object(obj)
+		known.AddObject(obj)
 		return known.Hide(text)
 	}
 	text = typedValues.ReplaceAllString(text, "got something else (hidden)")

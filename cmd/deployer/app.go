@@ -31,15 +31,15 @@ func newApp(e *env) *cli.App {
 	}
 	for _, c := range app.Commands {
 		c.Category = groupOf(c.Name)
-		prepare(e, c, c.Name)
+		setUpCommand(e, c, c.Name)
 	}
 	return app
 }
 
-// prepare gives every command what all of them have: the global flags, an
+// setUpCommand gives every command what all of them have: the global flags, an
 // environment variable for each flag, errors of our own. Its path is its name
 // after those of the commands it belongs to.
-func prepare(e *env, c *cli.Command, path string) {
+func setUpCommand(e *env, c *cli.Command, path string) {
 	c.OnUsageError = e.onUsageError
 	c.HideHelp, c.HideHelpCommand = true, true
 	if len(c.Subcommands) == 0 {
@@ -53,7 +53,7 @@ func prepare(e *env, c *cli.Command, path string) {
 	}
 	c.Action = showHelp(e)
 	for _, sub := range c.Subcommands {
-		prepare(e, sub, path+" "+sub.Name)
+		setUpCommand(e, sub, path+" "+sub.Name)
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// An commandLine command line has its flags before its arguments, each flag under
-// its first name with its value attached.
+// A commandLine is a normalised command line: flags stand before arguments, and each flag
+// has its first name and its value attached.
 type commandLine struct {
 	args  []string // program, command words, --flags, "--", arguments
 	words []string // the command words alone
@@ -114,10 +114,10 @@ func (p *normalizer) long(body string, rest []string) ([]string, error) {
 		p.help = !hasValue || value != "false"
 		return rest, nil
 	case hasValue:
-		p.give(f, "="+value)
+		p.addFlag(f, "="+value)
 		return rest, nil
 	case isBool(f):
-		p.give(f, "")
+		p.addFlag(f, "")
 		return rest, nil
 	}
 	return p.withValue("--"+name, f, rest)
@@ -138,12 +138,12 @@ func (p *normalizer) short(body string, rest []string) ([]string, error) {
 			p.help = true
 		case isBool(f):
 			if value, found := strings.CutPrefix(body, "="); found {
-				p.give(f, "="+value)
+				p.addFlag(f, "="+value)
 				return rest, nil
 			}
-			p.give(f, "")
+			p.addFlag(f, "")
 		case body != "":
-			p.give(f, "="+strings.TrimPrefix(body, "="))
+			p.addFlag(f, "="+strings.TrimPrefix(body, "="))
 			return rest, nil
 		default:
 			return p.withValue("-"+name, f, rest)
@@ -160,7 +160,7 @@ func (p *normalizer) find(name, written string, rest []string) (cli.Flag, error)
 		return f, nil
 	}
 	if p.leaf == nil && len(p.commands) > 0 {
-		if ahead := p.ahead(rest); ahead != nil {
+		if ahead := p.upcomingCommand(rest); ahead != nil {
 			p = &normalizer{leaf: ahead, words: []string{ahead.Name}, flags: flagTable(ahead.Flags)}
 			if f, ok := p.flags[name]; ok {
 				return f, nil
@@ -172,10 +172,10 @@ func (p *normalizer) find(name, written string, rest []string) (cli.Flag, error)
 	return nil, p.unknown(written)
 }
 
-// ahead is the command that the following words name, nil when they name none.
+// upcomingCommand is the command that the following words name, nil when they name none.
 // Values of flags that stand before it might look like commands; those of
 // flags that every command has are left out.
-func (p *normalizer) ahead(rest []string) *cli.Command {
+func (p *normalizer) upcomingCommand(rest []string) *cli.Command {
 	commands := p.commands
 	for i := 0; i < len(rest); i++ {
 		token := rest[i]
@@ -198,7 +198,7 @@ func (p *normalizer) ahead(rest []string) *cli.Command {
 	return nil
 }
 
-func (p *normalizer) give(f cli.Flag, value string) {
+func (p *normalizer) addFlag(f cli.Flag, value string) {
 	p.given = append(p.given, "--"+f.Names()[0]+value)
 }
 
@@ -206,7 +206,7 @@ func (p *normalizer) withValue(written string, f cli.Flag, rest []string) ([]str
 	if len(rest) == 0 {
 		return nil, fmt.Errorf("flag %s needs a value", written)
 	}
-	p.give(f, "="+rest[0])
+	p.addFlag(f, "="+rest[0])
 	return rest[1:], nil
 }
 

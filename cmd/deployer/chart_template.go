@@ -95,7 +95,7 @@ func (o *templateOptions) run(ctx context.Context, e *env, args []string) error 
 	if in.Server, in.Lookup, err = o.server(ctx, e); err != nil {
 		return err
 	}
-	in.OnLookup = e.hidden.Object
+	in.OnLookup = e.hidden.AddObject
 	rendered, err := loaded.Render(ctx, in)
 	if err != nil && e.global.debug && rendered != nil {
 		// What was rendered shows where the YAML goes wrong; as Helm's --debug.

@@ -64,7 +64,7 @@ func answerCompletion(ctx context.Context, e *env, app *cli.App, before []string
 	p := &normalizer{flags: flagTable(app.Flags), commands: app.Commands}
 	if plug, at := e.pluginOf(app, before); plug != nil {
 		p.flags = flagTable(globalFlags(e))
-		q := completionRequest{ctx: ctx, e: e, at: p, last: last}
+		q := completionRequest{ctx: ctx, e: e, parsed: p, last: last}
 		return q.pluginWord(plug, append(slices.Clone(before[:at]), before[at+1:]...))
 	}
 	pending := ""
@@ -83,7 +83,7 @@ func answerCompletion(ctx context.Context, e *env, app *cli.App, before []string
 	if p.leaf == nil {
 		p.flags = mergeFlags(p.flags, flagTable(globalFlags(e)))
 	}
-	q := completionRequest{ctx: ctx, e: e, at: p, last: last}
+	q := completionRequest{ctx: ctx, e: e, parsed: p, last: last}
 	switch {
 	case pending != "":
 		return q.flagValue(strings.TrimLeft(pending, "-"), pending, "")
@@ -118,10 +118,10 @@ func (e *env) useGlobalFlags(p *normalizer) {
 
 // A completionRequest is one place of a command line to complete.
 type completionRequest struct {
-	ctx  context.Context
-	e    *env
-	at   *normalizer
-	last string // what has been typed of the word
+	ctx    context.Context
+	e      *env
+	parsed *normalizer
+	last   string // what has been typed of the word
 }
 
 func (q completionRequest) pick(words []string, prefix string) completion {
@@ -136,14 +136,14 @@ func (q completionRequest) pick(words []string, prefix string) completion {
 
 func (q completionRequest) commandNames() completion {
 	var words []string
-	root := len(q.at.words) == 0
-	for _, c := range q.at.commands {
+	root := len(q.parsed.words) == 0
+	for _, c := range q.parsed.commands {
 		if !c.Hidden && (!root || !q.e.call.asHelm || slices.Contains(helmCompletedCommands, c.Name)) {
 			words = append(words, c.Name+"\t"+c.Usage)
 		}
 	}
 	if root {
-		for _, p := range q.e.installedPlugins(q.at.commands) {
+		for _, p := range q.e.installedPlugins(q.parsed.commands) {
 			words = append(words, p.Name+"\t"+cmp.Or(p.Usage, fmt.Sprintf("the %q plugin", p.Name)))
 		}
 	}
@@ -152,7 +152,7 @@ func (q completionRequest) commandNames() completion {
 
 func (q completionRequest) flagNames() completion {
 	var words []string
-	for name, f := range q.at.flags {
+	for name, f := range q.parsed.flags {
 		if !isHidden(f) {
 			dashes := "--"[:min(len(name), 2)]
 			usage := ""
@@ -172,9 +172,9 @@ func (q completionRequest) flagValue(name, written, prefix string) completion {
 	if !strings.HasPrefix(written, "--") && len(name) > 1 {
 		name = name[len(name)-1:] // -Aq: the last letter takes the value
 	}
-	f, ok := q.at.flags[name]
+	f, ok := q.parsed.flags[name]
 	if !ok {
-		if f = findFlag(q.at.commands, name); f == nil {
+		if f = findFlag(q.parsed.commands, name); f == nil {
 			return completion{directive: directiveNoFiles}
 		}
 	}

@@ -33,8 +33,8 @@ const (
 	argPlugins        = "plugins"
 )
 
-// argumentsOf says what the arguments of a command are where its usage doesn't.
-var argumentsOf = map[string][]string{
+// argumentKinds says what the arguments of a command are where its usage doesn't.
+var argumentKinds = map[string][]string{
 	"upgrade": {argRelease, argChart}, "explain": {argRelease, argObject, ""}, "install": {"", argChart}, "plan": {argRelease, argChart}, "apply": {argFile},
 	"template": {argChart, argChart}, "lint": {argFiles}, "create": {argFile}, "package": {argFiles}, "verify": {argFile},
 	"show all": {argChart}, "show chart": {argChart}, "show values": {argChart}, "show readme": {argChart}, "show crds": {argChart},
@@ -43,9 +43,9 @@ var argumentsOf = map[string][]string{
 	"pull": {argChartReference}, "push": {argFile}, "env": {argVariable}, "plugin install": {argFile}, "plugin update": {argPlugins}, "plugin uninstall": {argPlugins}, "completion": {argShell}, "help": {argCommand},
 }
 
-// argumentsIn reads from a usage such as "NAME [REVISION]" what the arguments
+// argumentKindsFromUsage reads from a usage such as "NAME [REVISION]" what the arguments
 // of a command are.
-func argumentsIn(usage string) []string {
+func argumentKindsFromUsage(usage string) []string {
 	known := map[string]string{"NAME": argRelease, "NAME...": argReleases, "REVISION": argRevision, "CHART": argChart,
 		"FILE": argFile, "PATH": argFile, "PATH...": argFiles}
 	var kinds []string
@@ -57,11 +57,11 @@ func argumentsIn(usage string) []string {
 
 // argument completes the next argument of a command.
 func (q completionRequest) argument() completion {
-	kinds, ok := argumentsOf[strings.Join(q.at.words, " ")]
+	kinds, ok := argumentKinds[strings.Join(q.parsed.words, " ")]
 	if !ok {
-		kinds = argumentsIn(q.at.leaf.ArgsUsage)
+		kinds = argumentKindsFromUsage(q.parsed.leaf.ArgsUsage)
 	}
-	n := len(q.at.arguments)
+	n := len(q.parsed.arguments)
 	if n >= len(kinds) {
 		if len(kinds) == 0 || !slices.Contains([]string{argReleases, argRepositories, argFiles, argPlugins}, kinds[len(kinds)-1]) {
 			return completion{directive: directiveNoFiles}
@@ -99,7 +99,7 @@ func (q completionRequest) argument() completion {
 
 // completionCommands are the commands that help explains.
 func completionCommands(q completionRequest) completion {
-	q.at = &normalizer{commands: commands(q.e)}
+	q.parsed = &normalizer{commands: commands(q.e)}
 	return q.commandNames()
 }
 
@@ -107,7 +107,7 @@ func completionCommands(q completionRequest) completion {
 func (q completionRequest) without(words []string) []string {
 	return slices.DeleteFunc(words, func(w string) bool {
 		word, _, _ := strings.Cut(w, "\t")
-		return slices.Contains(q.at.arguments, word)
+		return slices.Contains(q.parsed.arguments, word)
 	})
 }
 
@@ -157,7 +157,7 @@ func (q completionRequest) repositories() []string {
 
 // versions are those of the chart that the command line names.
 func (q completionRequest) versions() []string {
-	for _, argument := range slices.Backward(q.at.arguments) {
+	for _, argument := range slices.Backward(q.parsed.arguments) {
 		if found := q.e.repositoryList().Versions(argument); len(found) > 0 {
 			return found
 		}
@@ -188,10 +188,10 @@ func (q completionRequest) releases() []string {
 
 // revisions are those of the release that the command line names, newest first.
 func (q completionRequest) revisions() []string {
-	if len(q.at.arguments) == 0 {
+	if len(q.parsed.arguments) == 0 {
 		return nil
 	}
-	found := q.names("secrets", q.e.offlineNamespace(), metav1.ListOptions{LabelSelector: "owner=helm,name=" + q.at.arguments[0]},
+	found := q.names("secrets", q.e.offlineNamespace(), metav1.ListOptions{LabelSelector: "owner=helm,name=" + q.parsed.arguments[0]},
 		func(m metav1.ObjectMeta) string { return m.Labels["version"] + "\t" + m.Labels["status"] })
 	number := func(s string) int {
 		text, _, _ := strings.Cut(s, "\t")
@@ -228,10 +228,10 @@ func (q completionRequest) names(resource, namespace string, opts metav1.ListOpt
 
 // objects are those of the release that the command line names.
 func (q completionRequest) objects() []string {
-	if len(q.at.arguments) == 0 {
+	if len(q.parsed.arguments) == 0 {
 		return nil
 	}
-	record, err := q.e.record(q.ctx, q.at.arguments[0], 0)
+	record, err := q.e.record(q.ctx, q.parsed.arguments[0], 0)
 	if err != nil {
 		return nil
 	}

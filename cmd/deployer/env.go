@@ -99,7 +99,7 @@ func (e *env) hideValues(values ...map[string]any) {
 		e.hidden = &hide.Texts{}
 	}
 	for _, v := range values {
-		e.hidden.Values(v)
+		e.hidden.AddValues(v)
 	}
 }
 

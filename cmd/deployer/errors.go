@@ -93,11 +93,11 @@ func exitCode(ctx context.Context, err error) int {
 		rejected *apply.RejectedError
 		busy     *release.BusyError
 		pending  *release.PendingError
-		moved    *release.MovedError
+		moved    *release.HistoryChangedError
 		rolled   *deploy.RolledBackError
 		stale    *planfile.StaleError
 		tampered *planfile.TamperedError
-		other    *planfile.DifferentError
+		other    *planfile.ContentMismatchError
 		plugged  *pluginError
 	)
 	switch {

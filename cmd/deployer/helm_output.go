@@ -17,7 +17,7 @@ import (
 
 // writesAsHelm tells whether the outcome is written as Helm writes it: that of
 // installs and upgrades under Helm's name. Programs and people parse it.
-func (o *operation) writesAsHelm(e *env) bool { return e.call.asHelm && o.failure != "" }
+func (o *operation) writesAsHelm(e *env) bool { return e.call.asHelm && o.failurePrefix != "" }
 
 // showAsHelm shows what would be deployed: hooks and manifest, and with --debug
 // the values. (helm.sh/helm/v3/pkg/action/install.go and upgrade.go)
@@ -49,7 +49,7 @@ func hideSecretsOf(record *release.Record) *release.Record {
 // (helm.sh/helm/v3/cmd/helm/upgrade.go)
 func (o *operation) announceInstall(e *env, op *deploy.Operation, format output.Format) error {
 	anew := op.Verb == deploy.Install && (op.Base == nil || op.Base.Status == helmrelease.StatusUninstalled)
-	if !anew || o.failure != upgradeFailed || format != output.FormatTable {
+	if !anew || o.failurePrefix != upgradeFailed || format != output.FormatTable {
 		return nil
 	}
 	return printTo(e.streams.Out, fmt.Sprintf("Release %q does not exist. Installing it now.\n", op.Release))

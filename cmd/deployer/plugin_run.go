@@ -119,7 +119,7 @@ func (e *env) pluginCommandOf(p *plugin.Plugin) *cli.Command {
 		Description: p.Description,
 		Action:      action(func(ctx context.Context, c *cli.Context) error { return e.runPlugin(ctx, p, c.Args().Slice()) }),
 	}
-	prepare(e, c, p.Name)
+	setUpCommand(e, c, p.Name)
 	return c
 }
 

@@ -33,7 +33,7 @@ func (o *applyOptions) flags(e *env) []cli.Flag {
 		&cli.StringFlag{Name: "digest", Category: group, Usage: "digest that plan has printed; refuse any other file", Destination: &o.digest},
 		&cli.GenericFlag{Name: "identity", Category: group, Usage: "file of age or SSH private keys, for an encrypted plan (may be repeated)", Value: &verbatimList{&o.identities}, EnvVars: []string{"DEPLOYER_AGE_IDENTITY", "SOPS_AGE_KEY_FILE"}},
 		&cli.BoolFlag{Name: "atomic", Aliases: []string{"rollback-on-failure"}, Category: "Release", Usage: "when it fails, go back to the last successful revision", Destination: &o.atomic},
-		&cli.BoolFlag{Name: "rollback-on-interrupt", Category: "Release", Value: true, Usage: "with --atomic, also go back when a signal ends the run", Destination: &o.undoStopped},
+		&cli.BoolFlag{Name: "rollback-on-interrupt", Category: "Release", Value: true, Usage: "with --atomic, also go back when a signal ends the run", Destination: &o.rollbackOnInterrupt},
 		&cli.BoolFlag{Name: "hide-notes", Category: "Release", Usage: "don't show the chart's notes", Destination: &o.hideNotes},
 	}
 	flags = append(flags, slices.DeleteFunc(o.operation.flags(e), func(f cli.Flag) bool {
@@ -116,14 +116,14 @@ func (o *applyOptions) decideFunc(f *planfile.File, identities []age.Identity, r
 		if o.dryRun == "client" || o.dryRun == "server" || p.CreateNamespace {
 			return p.Decide(ctx, d, render)
 		}
-		return p.Lead(), nil
+		return p.OperationForLock(), nil
 	}
 }
 
 // renderFunc gives what makes the operation from chart and values, for plans that
 // don't have them; nil for others.
 func (o *applyOptions) renderFunc(ctx context.Context, e *env, f *planfile.File, args []string) (deploy.DecideFunc, error) {
-	if f.Content.How != planfile.Render {
+	if f.Content.Mode != planfile.ContentRerendered {
 		if len(args) > 1 || len(o.sources) > 0 {
 			return nil, usagef("apply", "%s has all that is to be applied in it, or takes it from the release: give no chart and no values", args[0])
 		}
@@ -152,7 +152,7 @@ func (o *applyOptions) renderFunc(ctx context.Context, e *env, f *planfile.File,
 
 // readIdentities reads the identities for an encrypted plan.
 func (o *applyOptions) readIdentities(f *planfile.File) ([]age.Identity, error) {
-	if f.Content.How != planfile.Age {
+	if f.Content.Mode != planfile.ContentEncrypted {
 		return nil, nil
 	}
 	identities, err := planfile.Identities(o.identities)

@@ -61,7 +61,7 @@ func (p *plans) wantExplained(object, field, want string, args ...string) {
 	}
 }
 
-// explain says of each field who owns it, which revision has stated its value
+// TestExplain says of each field who owns it, which revision has stated its value
 // first and without a break, and what an upgrade makes of it.
 func TestExplain(t *testing.T) {
 	t.Parallel()

@@ -49,7 +49,7 @@ Exit codes: 0 done; 1 failed`,
 			if len(revisions) == 0 {
 				return &release.NotFoundError{Namespace: store.Namespace(), Name: args[0]}
 			}
-			derr := history.Describe(ctx, limit)
+			derr := history.LoadDetails(ctx, limit)
 			if limit > 0 && len(revisions) > limit {
 				revisions = revisions[len(revisions)-limit:]
 			}

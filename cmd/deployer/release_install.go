@@ -12,7 +12,7 @@ import (
 )
 
 func installCommand(e *env) *cli.Command {
-	o := &upgradeOptions{operation: operation{failure: installFailed}}
+	o := &upgradeOptions{operation: operation{failurePrefix: installFailed}}
 	return &cli.Command{
 		Name: "install", Usage: "deploy a chart as a new release", ArgsUsage: "[NAME] CHART",
 		Description: `Works as upgrade --install does, but refuses a name that is in use.

@@ -16,22 +16,22 @@ import (
 // An operation is what the commands share that change a release, or show how
 // they would.
 type operation struct {
-	settings    deploy.Settings
-	lockTimeout time.Duration
-	atomic      bool
-	undoStopped bool   // with atomic: also when a signal has ended the run
-	dryRun      string // "", "client", "server": show, don't do
-	planOnly    bool
-	resultFile  string
-	junitFile   string
-	wait        string
-	hideNotes   bool
-	hideSecrets bool   // with dryRun: from what Helm shows
-	failure     string // words before the error, as Helm has them
-	plan        document.Options
-	detailed    bool            // plan: exit with 2 when there are changes
-	saving      *savedPlan      // plan: into a file; nil for other commands
-	podLogs     []deploy.PodLog // test: what its pods have written
+	settings            deploy.Settings
+	lockTimeout         time.Duration
+	atomic              bool
+	rollbackOnInterrupt bool   // with atomic: also when a signal has ended the run
+	dryRun              string // "", "client", "server": show, don't do
+	planOnly            bool
+	resultFile          string
+	junitFile           string
+	wait                string
+	hideNotes           bool
+	hideSecrets         bool   // with dryRun: from what Helm shows
+	failurePrefix       string // words before the error, as Helm has them
+	plan                document.Options
+	detailed            bool            // plan: exit with 2 when there are changes
+	planFile            *savedPlan      // plan: into a file; nil for other commands
+	podLogs             []deploy.PodLog // test: what its pods have written
 }
 
 // operate is every command that changes a cluster: decide and show, or do.
@@ -46,14 +46,14 @@ func (o *operation) operate(ctx context.Context, e *env, name string, decide dep
 	}
 	if o.hideSecrets && !planning {
 		//lint:ignore ST1005 Helm's words
-		return withPrefix(o.failure, errors.New("Hiding Kubernetes secrets requires a dry-run mode"))
+		return withPrefix(o.failurePrefix, errors.New("Hiding Kubernetes secrets requires a dry-run mode"))
 	}
 	if err := errors.Join(run.CheckWritable(o.resultFile), run.CheckWritable(o.junitFile)); err != nil {
 		return err
 	}
 	cluster, err := e.connect()
 	if err != nil {
-		return withPrefix(o.failure, err)
+		return withPrefix(o.failurePrefix, err)
 	}
 	o.settings.Wait = o.wait == "true" || o.atomic
 	d := e.deployer(cluster, o.settings)
@@ -61,7 +61,7 @@ func (o *operation) operate(ctx context.Context, e *env, name string, decide dep
 		e.failOnBrokenPipes()
 		op, err := d.Decide(ctx, decide)
 		if err != nil {
-			return withPrefix(o.failure, err)
+			return withPrefix(o.failurePrefix, err)
 		}
 		if o.writesAsHelm(e) {
 			return errors.Join(o.announceInstall(e, op, format), o.showAsHelm(e, op, format))
@@ -78,7 +78,7 @@ func (o *operation) operate(ctx context.Context, e *env, name string, decide dep
 		ExitCode: func(err error) int { return e.exitCode(ctx, err) },
 	})
 	done := d.Do(ctx, name, decide, o.doOptions(e, format))
-	err = withPrefix(o.failure, nameSignal(ctx, done.Err))
+	err = withPrefix(o.failurePrefix, nameSignal(ctx, done.Err))
 	e.view.Finish(err)
 	err = errors.Join(err, e.view.Close())
 	if done.Operation == nil || shown != output.FormatTable || err != nil && (done.Operation.Verb != deploy.Test || done.Record == nil) {
@@ -100,7 +100,7 @@ func (o *operation) showPlan(ctx context.Context, e *env, d *deploy.Deployer, op
 	if err := plan.Show(e.streams, op, o.plan); err != nil {
 		return err
 	}
-	if err := o.saving.save(ctx, e, d, op); err != nil {
+	if err := o.planFile.save(ctx, e, d, op); err != nil {
 		return err
 	}
 	if o.detailed && op.HasChanges() {
@@ -112,7 +112,7 @@ func (o *operation) showPlan(ctx context.Context, e *env, d *deploy.Deployer, op
 // doOptions is how the operation is carried out.
 func (o *operation) doOptions(e *env, format output.Format) deploy.DoOptions {
 	return deploy.DoOptions{
-		LockTimeout: o.lockTimeout, Atomic: o.atomic, UndoStopped: o.undoStopped, OnEvent: o.observer(e),
+		LockTimeout: o.lockTimeout, Atomic: o.atomic, RollbackOnInterrupt: o.rollbackOnInterrupt, OnEvent: o.observer(e),
 		BeforeExecute: func(op *deploy.Operation) error { return o.announceInstall(e, op, format) },
 	}
 }

@@ -14,7 +14,7 @@ func planCommand(e *env) *cli.Command {
 	o := &upgradeOptions{}
 	var rollback, uninstall, drift bool
 	removal := &uninstallOptions{}
-	o.planOnly, o.saving = true, &savedPlan{reuse: &o.request.Reuse}
+	o.planOnly, o.planFile = true, &savedPlan{reuse: &o.request.Reuse}
 	return &cli.Command{
 		Name: "plan", Usage: "show what upgrade, rollback or uninstall would do, field by field", ArgsUsage: "NAME [CHART | REVISION]",
 		Description: `Does everything upgrade does up to its first change, and shows what would
@@ -33,7 +33,7 @@ edits, what failed releases left, other releases, deleted objects, controllers.
 
 Exit codes: 0 done; 1 failed; 2 with --detailed-exitcode, or --drift: there are
 changes; 3 the server would reject it`,
-		Flags: append(append(append(o.flags(e), o.saving.flags()...), removal.flags("Plan", "with --uninstall: ")...),
+		Flags: append(append(append(o.flags(e), o.planFile.flags()...), removal.flags("Plan", "with --uninstall: ")...),
 			&cli.BoolFlag{Name: "install", Aliases: []string{"i"}, Category: "Release", Value: true, Usage: "also of a release that was never deployed", Destination: &o.install},
 			&cli.BoolFlag{Name: "rollback", Category: "Plan", Usage: "of a rollback to REVISION", Destination: &rollback},
 			&cli.BoolFlag{Name: "uninstall", Category: "Plan", Usage: "of an uninstall", Destination: &uninstall},
@@ -44,16 +44,16 @@ changes; 3 the server would reject it`,
 			&cli.IntFlag{Name: "context", Category: "Plan", Value: 3, Usage: "unchanged lines around each changed field", Destination: &o.plan.Context},
 		),
 		Action: action(func(ctx context.Context, c *cli.Context) error {
-			if err := o.saving.check(); err != nil {
+			if err := o.planFile.check(); err != nil {
 				return err
 			}
 			switch {
-			case drift && (rollback || uninstall || o.saving.shown != "" || o.saving.path != ""):
+			case drift && (rollback || uninstall || o.planFile.showPath != "" || o.planFile.path != ""):
 				return usagef("plan", "--drift plans nothing: it goes with none of --rollback, --uninstall, --show and --out")
 			case drift:
 				return o.planDrift(ctx, e, c)
-			case o.saving.shown != "":
-				return o.saving.show(e, c, o.plan)
+			case o.planFile.showPath != "":
+				return o.planFile.show(e, c, o.plan)
 			case rollback && uninstall:
 				return usagef("plan", "--rollback and --uninstall exclude each other")
 			case uninstall:

@@ -21,7 +21,7 @@ import (
 // savedPlan is what plan does with files.
 type savedPlan struct {
 	path      string // to write; empty for none
-	shown     string // to print instead of planning; empty for none
+	showPath  string // to print instead of planning; empty for none
 	encryptTo list
 	reuse     *chart.Reuse
 
@@ -32,7 +32,7 @@ func (s *savedPlan) flags() []cli.Flag {
 	const group = "Plan"
 	return []cli.Flag{
 		&cli.StringFlag{Name: "out", Category: group, Usage: "also save the plan in this file, for deployer apply", Destination: &s.path},
-		&cli.StringFlag{Name: "show", Category: group, Usage: "print the plan saved in this file instead, without a cluster", Destination: &s.shown},
+		&cli.StringFlag{Name: "show", Category: group, Usage: "print the plan saved in this file instead, without a cluster", Destination: &s.showPath},
 		&cli.GenericFlag{Name: "encrypt-to", Category: group, Usage: "age or SSH public key that values and Secrets in --out are encrypted to (may be repeated)", Value: &verbatimList{&s.encryptTo}},
 	}
 }
@@ -45,7 +45,7 @@ func (s *savedPlan) check() error {
 		return &usageError{err: err, command: "plan"}
 	case len(s.recipients) > 0 && s.path == "":
 		return usagef("plan", "--encrypt-to is about the file of --out, which is missing")
-	case s.shown != "" && s.path != "":
+	case s.showPath != "" && s.path != "":
 		return usagef("plan", "--show and --out exclude each other")
 	}
 	return nil
@@ -57,7 +57,7 @@ func (s *savedPlan) save(ctx context.Context, e *env, d *deploy.Deployer, op *de
 	if s == nil || s.path == "" {
 		return nil
 	}
-	known, err := planfile.Identify(ctx, d.Cluster, d.Namespace, op.Base)
+	known, err := planfile.ReadClusterUIDs(ctx, d.Cluster, d.Namespace, op.Base)
 	if err != nil {
 		return err
 	}
@@ -80,10 +80,10 @@ func (s *savedPlan) save(ctx context.Context, e *env, d *deploy.Deployer, op *de
 
 func applyCommandLine(f *planfile.File, path string) string {
 	command := program.Name + " apply " + path
-	switch f.Content.How {
-	case planfile.Render:
+	switch f.Content.Mode {
+	case planfile.ContentRerendered:
 		command += " CHART, with the values and rendering flags given now"
-	case planfile.Age:
+	case planfile.ContentEncrypted:
 		command += " --identity FILE"
 	}
 	return command
@@ -100,7 +100,7 @@ func (s *savedPlan) show(e *env, c *cli.Context, o document.Options) error {
 		return &usageError{err: err, command: "plan"}
 	}
 	o.Colour = e.global.colour
-	f, err := planfile.Read(s.shown)
+	f, err := planfile.Read(s.showPath)
 	if err != nil {
 		return err
 	}
@@ -108,5 +108,5 @@ func (s *savedPlan) show(e *env, c *cli.Context, o document.Options) error {
 		return err
 	}
 	return printTo(e.streams.Out, fmt.Sprintf("\nMade %s by %s for %s.\nDigest %s\nCarry it out with: %s\n",
-		f.Created.Format(time.RFC3339), f.Tool, f.Cluster.Server, f.Digest(), applyCommandLine(f, s.shown)))
+		f.Created.Format(time.RFC3339), f.Tool, f.Cluster.Server, f.Digest(), applyCommandLine(f, s.showPath)))
 }

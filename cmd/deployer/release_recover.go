@@ -39,14 +39,14 @@ Exit codes: 0 done, or nothing to do; 1 failed; 5 another run holds the release`
 			if err != nil {
 				return err
 			}
-			settled, err := e.deployer(cluster, settings).Recover(ctx, args[0], lockTimeout)
+			recovered, err := e.deployer(cluster, settings).Recover(ctx, args[0], lockTimeout)
 			if err != nil {
 				return err
 			}
 			text := fmt.Sprintf("release %q needs no recovery\n", args[0])
-			if len(settled) > 0 {
+			if len(recovered) > 0 {
 				text = ""
-				for _, s := range settled {
+				for _, s := range recovered {
 					text += s.String() + "; it is recorded as failed now\n"
 				}
 			}

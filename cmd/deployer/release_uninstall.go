@@ -64,7 +64,7 @@ Exit codes: 0 done; 1 failed; 5 another run holds the release`,
 	}
 }
 
-// A uninstallOptions is how uninstall removes, and plan --uninstall shows it.
+// An uninstallOptions is how uninstall removes, and plan --uninstall shows it.
 type uninstallOptions struct {
 	keep    bool
 	cascade string

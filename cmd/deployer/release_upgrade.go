@@ -33,7 +33,7 @@ func (o *upgradeOptions) flags(e *env) []cli.Flag {
 		&cli.StringFlag{Name: "description", Category: group, Usage: "description recorded in the release history", Destination: &r.Description},
 		&cli.GenericFlag{Name: "labels", Aliases: []string{"l"}, Category: group, Usage: "labels of the release record: name=value,…", Value: &o.labels},
 		&cli.BoolFlag{Name: "atomic", Aliases: []string{"rollback-on-failure"}, Category: group, Usage: "when it fails, go back to the last successful revision", Destination: &o.atomic},
-		&cli.BoolFlag{Name: "rollback-on-interrupt", Category: group, Value: true, Usage: "with --atomic, also go back when a signal ends the run", Destination: &o.undoStopped},
+		&cli.BoolFlag{Name: "rollback-on-interrupt", Category: group, Value: true, Usage: "with --atomic, also go back when a signal ends the run", Destination: &o.rollbackOnInterrupt},
 		&cli.BoolFlag{Name: "take-ownership", Category: group, Usage: "adopt existing objects that no release owns", Destination: &o.settings.TakeOwnership},
 		&cli.GenericFlag{Name: "take-ownership-from", Category: group, Usage: "release whose objects may be taken: namespace/name (may be repeated)", Value: (*list)(&o.settings.TakeOwnershipFrom)},
 		&cli.GenericFlag{Name: "adopt", Category: group, Usage: "existing object that may be adopted: kind/name (may be repeated)", Value: (*list)(&o.settings.Adopt)},
@@ -54,7 +54,7 @@ func (o *upgradeOptions) flags(e *env) []cli.Flag {
 }
 
 func upgradeCommand(e *env) *cli.Command {
-	o := &upgradeOptions{operation: operation{failure: upgradeFailed}}
+	o := &upgradeOptions{operation: operation{failurePrefix: upgradeFailed}}
 	return &cli.Command{
 		Name: "upgrade", Usage: "deploy a chart as the next revision of a release", ArgsUsage: "NAME CHART",
 		Description: upgradeHelp,
@@ -99,7 +99,7 @@ func (o *upgradeOptions) run(ctx context.Context, e *env, name, ref string) erro
 	loaded, values, err := o.read(reading, e, ref)
 	err = over(err)
 	switch {
-	case err != nil && o.failure == installFailed:
+	case err != nil && o.failurePrefix == installFailed:
 		return withPrefix(installFailed, err)
 	case err != nil:
 		return err // without "UPGRADE FAILED", as Helm

@@ -52,8 +52,8 @@ Exit codes: 0 done; 1 failed`,
 	}
 }
 
-// readCredentials asks for what the command line doesn't have. Without a user the
-// readPassword is an identity token.
+// readCredentials asks for credentials that the command line doesn't give. Without a user
+// name, the password is an identity token.
 func (e *env) readCredentials(ctx context.Context, user, password *string, stdin bool) (err error) {
 	switch {
 	case stdin:

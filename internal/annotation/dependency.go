@@ -12,9 +12,9 @@ type Dependency struct {
 	Annotation string // that states it
 	Text       string // as written there
 	Object
-	State    string // "ready", as tracking judges it, or "present"
-	External bool   // somebody else makes the object, maybe later
-	Loose    bool   // of Nelm: as many objects as match
+	State     string // "ready", as tracking judges it, or "present"
+	External  bool   // somebody else makes the object, maybe later
+	IsPattern bool   // of Nelm: as many objects as match
 }
 
 // An Object is how people name an object.
@@ -93,7 +93,7 @@ func dependencyEntry(text string, external bool) (Dependency, error) {
 // https://github.com/werf/nelm/blob/main/docs/reference.md
 func dependencyProperties(external bool) func(string) ([]Dependency, error) {
 	return func(text string) ([]Dependency, error) {
-		d := Dependency{Text: text, External: external, Loose: true}
+		d := Dependency{Text: text, External: external, IsPattern: true}
 		if external {
 			d.State = stateReady
 		}
@@ -129,7 +129,7 @@ func dependencyProperties(external bool) func(string) ([]Dependency, error) {
 
 // dependencyResource reads Nelm's kind/name or kind.version.group/name.
 func dependencyResource(text string) ([]Dependency, error) {
-	d := Dependency{Text: text, State: stateReady, External: true, Loose: true}
+	d := Dependency{Text: text, State: stateReady, External: true, IsPattern: true}
 	kind, name, ok := strings.Cut(strings.TrimSpace(text), "/")
 	d.Name = name
 	d.Kind, d.Group, d.HasGroup = strings.Cut(kind, ".")

@@ -159,25 +159,25 @@ var (
 		Name: Prefix + "logs-regex", Values: "a regular expression",
 		Doc:      "the log lines that are shown",
 		Packages: []string{"track"}, Kinds: withPods,
-	}, expression, alias[*regexp.Regexp]{WerfPrefix + "log-regex", expression})
+	}, regularExpression, alias[*regexp.Regexp]{WerfPrefix + "log-regex", regularExpression})
 
 	LogsRegexFor = define(Info{
 		Name: Prefix + "logs-regex-for-*", Values: "a regular expression",
 		Doc:      "the same for one container",
 		Packages: []string{"track"}, Kinds: withPods,
-	}, expression, alias[*regexp.Regexp]{WerfPrefix + "log-regex-for-*", expression})
+	}, regularExpression, alias[*regexp.Regexp]{WerfPrefix + "log-regex-for-*", regularExpression})
 
 	LogsSkipRegex = define(Info{
 		Name: Prefix + "logs-skip-regex", Values: "a regular expression",
 		Doc:      "the log lines that are not shown",
 		Packages: []string{"track"}, Kinds: withPods,
-	}, expression, alias[*regexp.Regexp]{WerfPrefix + "log-regex-skip", expression})
+	}, regularExpression, alias[*regexp.Regexp]{WerfPrefix + "log-regex-skip", regularExpression})
 
 	LogsSkipRegexFor = define(Info{
 		Name: Prefix + "logs-skip-regex-for-*", Values: "a regular expression",
 		Doc:      "the same for one container",
 		Packages: []string{"track"}, Kinds: withPods,
-	}, expression, alias[*regexp.Regexp]{WerfPrefix + "log-regex-skip-for-*", expression})
+	}, regularExpression, alias[*regexp.Regexp]{WerfPrefix + "log-regex-skip-for-*", regularExpression})
 
 	Events = define(Info{
 		Name: Prefix + "events", Values: "`true`, `false`",

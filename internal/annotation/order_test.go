@@ -66,7 +66,7 @@ func text(o Order) string {
 		for _, word := range []struct {
 			text string
 			said bool
-		}{{d.Version, d.Version != ""}, {d.State, true}, {"outside", d.External}, {"loose", d.Loose}} {
+		}{{d.Version, d.Version != ""}, {d.State, true}, {"outside", d.External}, {"loose", d.IsPattern}} {
 			if word.said {
 				text += " " + word.text
 			}

@@ -50,7 +50,9 @@ func duration(text string) (time.Duration, error) {
 	return d, nil
 }
 
-func expression(text string) (*regexp.Regexp, error) { return regexp.Compile(strings.TrimSpace(text)) }
+func regularExpression(text string) (*regexp.Regexp, error) {
+	return regexp.Compile(strings.TrimSpace(text))
+}
 
 // names reads a list with commas.
 func names(text string) (map[string]bool, error) {

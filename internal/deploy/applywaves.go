@@ -62,8 +62,7 @@ func (r *run) isReadyWhenApplied(id kube.ID) bool {
 	return c.Result != nil && r.Settings.Track.ReadyWhenPresent(c.Result)
 }
 
-// applyTogether applies waves of which none waits for more than the ones before it to
-// be applied.
+// applyTogether applies consecutive waves. No wave after the first waits for readiness.
 func (r *run) applyTogether(ctx context.Context, waves []apply.Wave) error {
 	for _, wave := range waves {
 		if err := r.applyChanges(ctx, StepApply, wave.Changes); err != nil {

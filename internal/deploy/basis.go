@@ -19,7 +19,7 @@ type Basis struct {
 	ReusedRevision int    // revision whose values count again; 0 for none
 }
 
-// A Decide decides an operation; it only reads. It is called again when what it
+// A DecideFunc decides an operation; it only reads. It is called again when what it
 // was based on has changed.
 type DecideFunc = func(context.Context, *Deployer) (*Operation, error)
 

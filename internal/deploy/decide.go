@@ -18,7 +18,7 @@ import (
 // planObjects is where upgrade, rollback and uninstall become the same thing: it
 // fills in the plan and the hooks of the operation.
 func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *release.History, crds []kube.Manifest) error {
-	owned, err := history.MayHaveObjects(ctx)
+	owned, err := history.RecordsWithPossibleObjects(ctx)
 	if err != nil {
 		return err
 	}
@@ -64,7 +64,7 @@ func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *rele
 		return err
 	}
 	for c := range op.Plan.Changes() {
-		d.Hidden.Object(c.Live)
+		d.Hidden.AddObject(c.Live)
 	}
 	if d.Settings.Wait {
 		op.WaitsFor = d.waitsFor(op)

@@ -17,9 +17,9 @@ import (
 // DoOptions say how an operation is carried out. The zero value waits for no
 // other run and leaves a failure as it is.
 type DoOptions struct {
-	LockTimeout time.Duration // how long to wait for another run on the release
-	Atomic      bool          // a run that fails is undone
-	UndoStopped bool          // with Atomic: also one that was stopped because the context ended
+	LockTimeout         time.Duration // how long to wait for another run on the release
+	Atomic              bool          // a run that fails is undone
+	RollbackOnInterrupt bool          // with Atomic: also one that was stopped because the context ended
 	// BeforeExecute hears what is about to be carried out, under the lock; its error
 	// ends it. May be nil.
 	BeforeExecute func(*Operation) error
@@ -100,7 +100,7 @@ func (l *lifecycle) lockAndRecover(ctx context.Context) (_ *release.History, err
 	ctx, done := LimitStep(ctx, StepLock, limit)
 	defer func() { err = done(err) }()
 	// A namespace or lock that a signal lets us forget while it is made would stay.
-	guarded := kube.Guarded(ctx, func(context.Context) (func(), error) { return func() {}, nil })
+	guarded := kube.WithWriteHook(ctx, func(context.Context) (func(), error) { return func() {}, nil })
 	if err := l.createNamespace(guarded); err != nil {
 		return nil, err
 	}
@@ -177,7 +177,7 @@ func (l *lifecycle) redecide(ctx context.Context) error {
 		return err
 	}
 	l.op = op
-	l.lock.Describe(lockDescription(op))
+	l.lock.SetOperation(lockDescription(op))
 	if before != nil && before.Basis.Records.IsKnown() && before.Basis.differsFrom(op.Basis) {
 		l.warn(fmt.Sprintf("release %s was changed by another run meanwhile, so it was decided again: %s", l.name, op.Basis))
 	}
@@ -188,7 +188,7 @@ func (l *lifecycle) executeOrUndo(ctx context.Context) Outcome {
 	out := Outcome{Operation: l.op}
 	out.Record, out.Err = l.execute(ctx, l.lock, l.op, l.opts.OnEvent)
 	l.hasRecord = out.Record != nil
-	if out.Err == nil || !l.opts.Atomic || !canBeUndone(out) || ctx.Err() != nil && !l.opts.UndoStopped {
+	if out.Err == nil || !l.opts.Atomic || !canBeUndone(out) || ctx.Err() != nil && !l.opts.RollbackOnInterrupt {
 		return out
 	}
 	// A signal has ended the run but not the way back; a second one ends all.
@@ -199,10 +199,11 @@ func (l *lifecycle) executeOrUndo(ctx context.Context) Outcome {
 // canBeUndone tells whether a run got far enough to leave something that can be
 // undone, and still has the right to.
 func canBeUndone(o Outcome) bool {
-	return o.Record != nil && o.Record.Info.Status == helmrelease.StatusFailed && !errors.As(o.Err, new(*release.LostError))
+	return o.Record != nil && o.Record.Info.Status == helmrelease.StatusFailed && !errors.As(o.Err, new(*release.LockLostError))
 }
 
-// cleanUp gives back what begin has taken.
+// cleanUp releases the lock, and removes the namespace created for this operation if there
+// is no record.
 func (l *lifecycle) cleanUp(ctx context.Context) {
 	if l.lock != nil {
 		if err := l.lock.Unlock(ctx); err != nil {

@@ -46,7 +46,7 @@ func (d *Deployer) Drift(ctx context.Context, name string) (*Drift, error) {
 		return nil, err
 	}
 	for _, o := range found.Objects {
-		d.Hidden.Object(o.Live)
+		d.Hidden.AddObject(o.Live)
 	}
 	return &Drift{Release: name, Namespace: d.Namespace, Record: record, Latest: history.Latest(), Drift: found, Hidden: d.Hidden}, nil
 }
@@ -59,7 +59,7 @@ func upgradeOperation(history *release.History) *Operation {
 // requestOf asks for what a revision has applied: its manifest, and of its
 // crds/ and its hooks what its run came to.
 func (d *Deployer) requestOf(ctx context.Context, history *release.History, record *release.Record) (apply.Request, error) {
-	owned, err := history.MayHaveObjects(ctx)
+	owned, err := history.RecordsWithPossibleObjects(ctx)
 	if err != nil {
 		return apply.Request{}, err
 	}
@@ -160,7 +160,7 @@ func (d *Drift) Unverified() error {
 	return &UnverifiedDriftError{Release: d.Release, Objects: n}
 }
 
-// A UnverifiedDriftError says that a comparison is not complete.
+// An UnverifiedDriftError says that a comparison is not complete.
 type UnverifiedDriftError struct {
 	Release string
 	Objects int

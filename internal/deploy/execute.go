@@ -57,7 +57,7 @@ type run struct {
 func (r *run) underLock(ctx context.Context) (*release.Record, error) {
 	ctx, cancel := mergeContexts(ctx, r.lock.Context())
 	defer cancel()
-	ctx = kube.Guarded(ctx, r.lock.BeginChange)
+	ctx = kube.WithWriteHook(ctx, r.lock.BeginWrite)
 	ctx, cancelCleanup := withCleanup(ctx, cleanupTimeout)
 	defer cancelCleanup()
 	switch r.op.Verb {
@@ -197,7 +197,7 @@ func (r *run) finish(ctx context.Context, err error) (*release.Record, error) {
 	}
 	r.observe(Recorded{Record: next})
 	if err == nil {
-		if perr := r.Releases.Prune(ctx, r.op.Release, r.Settings.MaxHistory); perr != nil {
+		if perr := r.Releases.TrimHistory(ctx, r.op.Release, r.Settings.MaxHistory); perr != nil {
 			// The release is deployed; old records are tidied by the next one.
 			r.observe(Warned{Text: "removing old revisions: " + perr.Error()})
 		}

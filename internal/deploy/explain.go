@@ -23,9 +23,9 @@ type Explanation struct {
 	Hidden    *hide.Texts       // what must not be shown
 }
 
-// Explain finds out who has made an object of a release, or a field of it, what
-// it is: see apply.Question for the words. It looks from the deployed revision,
-// from the latest when none ever was. It only reads.
+// Explain reports who set the fields of an object of a release. See apply.ExplainRequest
+// for the syntax. It starts from the deployed revision, or from the latest one if none was
+// ever deployed. It only reads.
 func (d *Deployer) Explain(ctx context.Context, name, object, field string) (*Explanation, error) {
 	history, err := d.existingHistory(ctx, name)
 	if err != nil {
@@ -50,7 +50,7 @@ func (d *Deployer) Explain(ctx context.Context, name, object, field string) (*Ex
 	if err != nil {
 		return nil, err
 	}
-	d.Hidden.Object(found.Object.Live)
+	d.Hidden.AddObject(found.Object.Live)
 	op := upgradeOperation(history)
 	op.Generated = op.recordedGenerated(record)
 	return &Explanation{

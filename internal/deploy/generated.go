@@ -21,11 +21,11 @@ import (
 // templates generated now. It renders the chart again where that is needed, and
 // reads objects of revisions that failed.
 func (d *Deployer) keepGenerated(ctx context.Context, op *Operation, repetition *chart.Nondeterminism, rendered *chart.Rendered, history *release.History) error {
-	op.rerender = func(ctx context.Context) ([]*chart.Rendered, error) { return repetition.Variants(ctx) }
+	op.rerender = func(ctx context.Context) ([]*chart.Rendered, error) { return repetition.RenderRepeatedly(ctx) }
 	if !repetition.Found() || history.Latest() == nil {
 		return nil
 	}
-	records, err := history.MayHaveObjects(ctx)
+	records, err := history.RecordsWithPossibleObjects(ctx)
 	if err != nil {
 		return err
 	}

@@ -25,15 +25,15 @@ func (d *Deployer) HideStoredRevisions(ctx context.Context, name string) error {
 // and of the objects of past revisions and of what is to be deployed. Names of
 // objects are shown everywhere and are no secrets.
 func (d *Deployer) hide(records []*release.Record, past []apply.Revision, lists ...[]kube.Manifest) {
-	d.Hidden.Name(d.Namespace)
+	d.Hidden.AddVisibleName(d.Namespace)
 	for _, r := range records {
-		d.Hidden.Values(r.Config)
+		d.Hidden.AddValues(r.Config)
 		for _, defaults := range chart.DefaultValues(r.Chart) {
-			d.Hidden.Values(defaults)
+			d.Hidden.AddValues(defaults)
 		}
-		d.Hidden.Name(r.Name)
+		d.Hidden.AddVisibleName(r.Name)
 		if r.Chart != nil && r.Chart.Metadata != nil {
-			d.Hidden.Name(r.Chart.Metadata.Name)
+			d.Hidden.AddVisibleName(r.Chart.Metadata.Name)
 		}
 	}
 	for _, p := range past {
@@ -42,9 +42,9 @@ func (d *Deployer) hide(records []*release.Record, past []apply.Revision, lists 
 	for _, list := range lists {
 		for _, m := range list {
 			if m.Object != nil {
-				d.Hidden.Object(m.Object)
-				d.Hidden.Name(m.Object.GetName())
-				d.Hidden.Name(m.Object.GetKind())
+				d.Hidden.AddObject(m.Object)
+				d.Hidden.AddVisibleName(m.Object.GetName())
+				d.Hidden.AddVisibleName(m.Object.GetKind())
 			}
 		}
 	}

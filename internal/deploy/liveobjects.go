@@ -16,7 +16,7 @@ import (
 // maxParallelReads is how many objects are read at a time.
 const maxParallelReads = 8
 
-// A Live object is one of a revision's manifest as the cluster has it now.
+// A LiveObject object is one of a revision's manifest as the cluster has it now.
 type LiveObject struct {
 	ID     kube.ID
 	GVK    schema.GroupVersionKind    // as in the manifest
@@ -74,7 +74,7 @@ func fillInStatuses(ctx context.Context, tracker *track.Tracker, objects []LiveO
 // hideIn takes what is confidential out of what is said of live objects.
 func (d *Deployer) hideIn(objects []LiveObject) {
 	for _, o := range objects {
-		d.Hidden.Object(o.Object)
+		d.Hidden.AddObject(o.Object)
 	}
 	for i := range objects {
 		s := &objects[i].Status

@@ -37,5 +37,5 @@ func (d *Deployer) replaceRemovedAPIs(ctx context.Context, op *Operation) {
 // isRemoved says that the cluster certainly doesn't serve a kind.
 func (d *Deployer) isRemoved(ctx context.Context, gvk schema.GroupVersionKind) bool {
 	_, err := d.Cluster.Mapping(ctx, gvk, false)
-	return errors.As(err, new(*kube.NoKindError))
+	return errors.As(err, new(*kube.NoKindMatchError))
 }

@@ -8,10 +8,9 @@ import (
 	"deployer/release"
 )
 
-// resumeAttempt makes the operation go on with the attempt of a run that died, if that
-// was about the very same: a hook that has finished isn't run again, one that is
-// at work is waited for. What a run has recorded as failed itself is over: its
-// hooks run again, as with Helm.
+// resumeAttempt continues the attempt of an interrupted run with the same manifest:
+// finished hooks don't run again, and running hooks are awaited. After a run recorded as
+// failed, all hooks run again, as in Helm.
 func (o *Operation) resumeAttempt(latest *release.Record) {
 	var dead *release.Journal // of the run that died
 	if latest != nil && latest.Journal != nil && latest.Journal.Interrupted {

@@ -44,7 +44,7 @@ func (d *Deployer) Test(ctx context.Context, req TestRequest) (*Operation, error
 	all := hooksFor(helmrelease.HookTest, record.Hooks)
 	op.Hooks.Before = selectTests(all, req)
 	op.Warnings = unknownTests(all, slices.Concat(req.Only, req.Except))
-	owned, err := history.MayHaveObjects(ctx)
+	owned, err := history.RecordsWithPossibleObjects(ctx)
 	if err != nil {
 		return nil, err
 	}

@@ -70,15 +70,14 @@ func (l *lifecycle) decideUndo(ctx context.Context, d *Deployer, failed Outcome)
 		back, err = d.Rollback(ctx, RollbackRequest{Name: op.Release})
 	}
 	if err == nil && !failed.Record.IsLatest(back.Base) {
-		err = &release.MovedError{Namespace: l.Namespace, Name: l.name, Revision: failed.Record.Version}
+		err = &release.HistoryChangedError{Namespace: l.Namespace, Name: l.name, Revision: failed.Record.Version}
 	}
 	return back, err
 }
 
-// definitionsLeft tells of the definitions in crds/ that a failed run has written,
-// and that stay when it is undone. What they allow since, objects may have by
-// now, and would lose. What they don't allow any more, objects that nobody has
-// written still have stored.
+// definitionsLeft warns about the crds/ definitions that the failed run wrote. The undo
+// keeps them: objects may already use new fields, which would be lost. Objects not yet
+// rewritten still store the removed ones.
 // https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#field-pruning
 func definitionsLeft(failed Outcome) []string {
 	var out []string

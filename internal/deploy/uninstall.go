@@ -64,7 +64,7 @@ func (r *run) uninstall(ctx context.Context) (*release.Record, error) {
 			return record, errors.Join(err, ferr)
 		}
 	}
-	err := r.lock.Uninstalled(ctx, record, r.op.KeepHistory, r.description(nil))
+	err := r.lock.FinishUninstall(ctx, record, r.op.KeepHistory, r.description(nil))
 	if err == nil {
 		r.observe(Recorded{Record: record})
 	}

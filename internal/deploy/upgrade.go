@@ -52,9 +52,9 @@ func (d *Deployer) Upgrade(ctx context.Context, req UpgradeRequest) (*Operation,
 	if err := release.ValidateName(req.Name); err != nil {
 		return nil, err
 	}
-	d.Hidden.Values(req.Values)
+	d.Hidden.AddValues(req.Values)
 	for _, defaults := range chart.DefaultValues(req.Chart.Helm) {
-		d.Hidden.Values(defaults)
+		d.Hidden.AddValues(defaults)
 	}
 	missing, err := d.isNamespaceMissing(ctx, req.CreateNamespace)
 	if err != nil {
@@ -157,7 +157,7 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 	in := req.Render
 	in.Release, in.Namespace, in.Revision = req.Name, d.Namespace, history.Next()
 	in.Upgrade, in.Values = op.Verb == Upgrade, values
-	in.Server, in.Lookup, in.LookupCache, in.OnLookup = server, d.Cluster, &chart.LookupCache{}, d.Hidden.Object
+	in.Server, in.Lookup, in.LookupCache, in.OnLookup = server, d.Cluster, &chart.LookupCache{}, d.Hidden.AddObject
 	rendered, err := source.Render(ctx, in)
 	if err != nil {
 		return nil, err

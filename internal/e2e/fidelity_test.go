@@ -282,13 +282,13 @@ func (p *prophecy) find(ctx context.Context, cluster *kube.Cluster, c apply.Chan
 		gvk = c.Desired.GroupVersionKind()
 	}
 	mapping, err := cluster.Mapping(ctx, gvk, true)
-	if unknown := (*kube.NoKindError)(nil); errors.As(err, &unknown) {
+	if unknown := (*kube.NoKindMatchError)(nil); errors.As(err, &unknown) {
 		return nil // it went with its kind
 	}
 	if err != nil {
 		p.Fatalf("%s: %v", id, err)
 	}
-	client, err := cluster.ResourceAt(mapping, id.Namespace)
+	client, err := cluster.ResourceClient(mapping, id.Namespace)
 	if err != nil {
 		p.Fatalf("%s: %v", id, err)
 	}

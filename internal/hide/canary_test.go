@@ -80,32 +80,32 @@ func shows(text, s string) bool {
 func TestNoCanaryComesOut(t *testing.T) {
 	for _, length := range []int{4, 5, 6, 7, 8, 11, 16, 40} {
 		for source, learn := range map[string]func(*Texts, string){
-			"a Secret's password": func(x *Texts, s string) { x.Object(secretOf(map[string]any{"password": s})) },
-			"a Secret's value":    func(x *Texts, s string) { x.Object(secretOf(map[string]any{"k0": s})) },
+			"a Secret's password": func(x *Texts, s string) { x.AddObject(secretOf(map[string]any{"password": s})) },
+			"a Secret's value":    func(x *Texts, s string) { x.AddObject(secretOf(map[string]any{"k0": s})) },
 			"stringData": func(x *Texts, s string) {
-				x.Object(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "stringData": map[string]any{"a": s}}})
+				x.AddObject(&unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "Secret", "stringData": map[string]any{"a": s}}})
 			},
-			"values": func(x *Texts, s string) { x.Values(map[string]any{"db": map[string]any{"password": s}}) },
+			"values": func(x *Texts, s string) { x.AddValues(map[string]any{"db": map[string]any{"password": s}}) },
 			"a line of a Secret": func(x *Texts, s string) {
-				x.Object(secretOf(map[string]any{"env": "# settings\nHOST=db\nAPI_KEY=" + s + "\nLEVEL=debug\n"}))
+				x.AddObject(secretOf(map[string]any{"env": "# settings\nHOST=db\nAPI_KEY=" + s + "\nLEVEL=debug\n"}))
 			},
 			"a SealedSecret": func(x *Texts, s string) {
-				x.Object(custom("bitnami.com/v1alpha1", "SealedSecret", `{"spec":{"template":{"data":{"a":"`+s+`"}}}}`))
+				x.AddObject(custom("bitnami.com/v1alpha1", "SealedSecret", `{"spec":{"template":{"data":{"a":"`+s+`"}}}}`))
 			},
 			"an ExternalSecret": func(x *Texts, s string) {
-				x.Object(custom("external-secrets.io/v1", "ExternalSecret", `{"spec":{"target":{"template":{"data":{"a":"`+s+`"}}}}}`))
+				x.AddObject(custom("external-secrets.io/v1", "ExternalSecret", `{"spec":{"target":{"template":{"data":{"a":"`+s+`"}}}}}`))
 			},
 			"a nested Secret": func(x *Texts, s string) {
-				x.Object(custom("work.example.io/v1", "Work", `{"spec":{"manifests":[{"apiVersion":"v1","kind":"Secret","data":{"a":"`+s+`"}}]}}`))
+				x.AddObject(custom("work.example.io/v1", "Work", `{"spec":{"manifests":[{"apiVersion":"v1","kind":"Secret","data":{"a":"`+s+`"}}]}}`))
 			},
 			"a registry's login": func(x *Texts, s string) {
 				auth := base64.StdEncoding.EncodeToString([]byte("me:" + s))
-				x.Object(secretOf(map[string]any{".dockerconfigjson": `{"auths":{"r.io":{"auth":"` + auth + `"}}}`}))
+				x.AddObject(secretOf(map[string]any{".dockerconfigjson": `{"auths":{"r.io":{"auth":"` + auth + `"}}}`}))
 			},
 		} {
 			s := canary(t, length)
 			var texts Texts
-			texts.Name("web")
+			texts.AddVisibleName("web")
 			learn(&texts, s)
 			for _, form := range spelled(s) {
 				got := texts.Hide("it says: " + form + " and more")
@@ -125,7 +125,7 @@ func TestNoCanaryComesOut(t *testing.T) {
 func TestWordOfAConfigurationIsHiddenAlone(t *testing.T) {
 	s := canary(t, 6)
 	var texts Texts
-	texts.Object(secretOf(map[string]any{"app.conf": "flavour=" + s + "\nport=8080\nmode: cluster\ndebug\n30s\n"}))
+	texts.AddObject(secretOf(map[string]any{"app.conf": "flavour=" + s + "\nport=8080\nmode: cluster\ndebug\n30s\n"}))
 	if got := texts.Hide("with " + s + " on 8080 in cluster for 30s, debug"); got != "with (hidden) on 8080 in cluster for 30s, debug" {
 		t.Errorf("got %q", got)
 	}
@@ -134,11 +134,11 @@ func TestWordOfAConfigurationIsHiddenAlone(t *testing.T) {
 // TestNotHidden: what would be found by chance, or everywhere, is left.
 func TestNotHidden(t *testing.T) {
 	var texts Texts
-	texts.Object(secretOf(map[string]any{
+	texts.AddObject(secretOf(map[string]any{
 		"a": "true", "b": "1", "c": "abc", "d": "8080", "e": "30s", "f": "512Mi", "g": "1.2.3", "h": "postgres", "i": "debug", "kind": "Deployment", "j": "prod-db",
 	}))
-	texts.Values(map[string]any{"password": "release", "token": "failed"})
-	texts.Name("prod-db")
+	texts.AddValues(map[string]any{"password": "release", "token": "failed"})
+	texts.AddVisibleName("prod-db")
 	for _, text := range []string{
 		"true, 1, abc, 8080, 30s, 512Mi, 1.2.3, postgres:16, debugging", "Deployment/prod-db/web", "the releases are FAILED", "Release",
 	} {
@@ -155,22 +155,22 @@ func TestNotHidden(t *testing.T) {
 func TestPairs(t *testing.T) {
 	known, old := canary(t, 12), canary(t, 12)
 	var texts Texts
-	texts.Values(map[string]any{"password": known})
+	texts.AddValues(map[string]any{"password": known})
 	list := func(items ...any) []any { return items }
 	for name, c := range map[string]struct{ a, b, wantA, wantB any }{
-		"a rotated value":      {old, known, Mark, Mark},
-		"the other way":        {known, old, Mark, Mark},
-		"inside of a text":     {"u:" + old + "@h", "u:" + known + "@h", Mark, Mark},
-		"the same in both":     {"u:" + known + "@h1", "u:" + known + "@h2", "u:" + Mark + "@h1", "u:" + Mark + "@h2"},
+		"a rotated value":      {old, known, Placeholder, Placeholder},
+		"the other way":        {known, old, Placeholder, Placeholder},
+		"inside of a text":     {"u:" + old + "@h", "u:" + known + "@h", Placeholder, Placeholder},
+		"the same in both":     {"u:" + known + "@h1", "u:" + known + "@h2", "u:" + Placeholder + "@h1", "u:" + Placeholder + "@h2"},
 		"nothing of it":        {"1", "2", "1", "2"},
-		"absent":               {nil, known, nil, Mark},
-		"a line of a file":     {"a\npw=" + old + "\nz", "a\npw=" + known + "\nz", "a\n" + Mark + "\nz", "a\n" + Mark + "\nz"},
-		"another type":         {12345, known, Mark, Mark},
-		"an item":              {list("--v", "--pw="+old), list("--pw="+known, "--v"), list("--v", Mark), list(Mark, "--v")},
-		"an item that is gone": {list("--v", "--pw="+old), list("--pw=" + known), list(Mark, Mark), list(Mark)},
-		"a map":                {map[string]any{"a": old, "b": "x"}, map[string]any{"a": known, "b": "y"}, map[string]any{"a": Mark, "b": "x"}, map[string]any{"a": Mark, "b": "y"}},
+		"absent":               {nil, known, nil, Placeholder},
+		"a line of a file":     {"a\npw=" + old + "\nz", "a\npw=" + known + "\nz", "a\n" + Placeholder + "\nz", "a\n" + Placeholder + "\nz"},
+		"another type":         {12345, known, Placeholder, Placeholder},
+		"an item":              {list("--v", "--pw="+old), list("--pw="+known, "--v"), list("--v", Placeholder), list(Placeholder, "--v")},
+		"an item that is gone": {list("--v", "--pw="+old), list("--pw=" + known), list(Placeholder, Placeholder), list(Placeholder)},
+		"a map":                {map[string]any{"a": old, "b": "x"}, map[string]any{"a": known, "b": "y"}, map[string]any{"a": Placeholder, "b": "x"}, map[string]any{"a": Placeholder, "b": "y"}},
 	} {
-		a, b := texts.Pair(c.a, c.b)
+		a, b := texts.HidePair(c.a, c.b)
 		if written(a) != written(c.wantA) || written(b) != written(c.wantB) {
 			t.Errorf("%s: got %v and %v, want %v and %v", name, a, b, c.wantA, c.wantB)
 		}
@@ -182,10 +182,10 @@ func TestPairs(t *testing.T) {
 func TestManifestKeepsWhatIdentifiesIt(t *testing.T) {
 	var texts Texts
 	for _, password := range []string{"ConfigMap", "webapp-conf", "qwerty-ns", "settings"} {
-		texts.Values(map[string]any{"password": password})
+		texts.AddValues(map[string]any{"password": password})
 	}
 	obj := map[string]any{"apiVersion": "v1", "kind": "ConfigMap", "metadata": map[string]any{"name": "webapp-conf", "namespace": "qwerty-ns"}, "data": map[string]any{"settings": "settings"}}
-	if got := written(texts.Manifest(obj)); got != `{"apiVersion":"v1","data":{"settings":"(hidden)"},"kind":"ConfigMap","metadata":{"name":"webapp-conf","namespace":"qwerty-ns"}}` {
+	if got := written(texts.HideManifest(obj)); got != `{"apiVersion":"v1","data":{"settings":"(hidden)"},"kind":"ConfigMap","metadata":{"name":"webapp-conf","namespace":"qwerty-ns"}}` {
 		t.Errorf("got %s", got)
 	}
 }
@@ -203,7 +203,7 @@ func custom(apiVersion, kind, content string) *unstructured.Unstructured {
 func BenchmarkHide(b *testing.B) {
 	var texts Texts
 	for range 2000 {
-		texts.Object(secretOf(map[string]any{"password": canary(b, 24), "cert": strings.Repeat(canary(b, 64)+"\n", 20)}))
+		texts.AddObject(secretOf(map[string]any{"password": canary(b, 24), "cert": strings.Repeat(canary(b, 64)+"\n", 20)}))
 	}
 	line := strings.Repeat("an ordinary line of a log with 12 words in it. ", 20)
 	b.SetBytes(int64(len(line)))
@@ -219,17 +219,17 @@ func FuzzHide(f *testing.F) {
 	f.Add("aGVsbG8", "==", "pass")
 	f.Add("%", "\x00", "a<b>&\"c'd9")
 	f.Fuzz(func(t *testing.T, before, after, s string) {
-		if trimmed := strings.TrimSpace(s); trimmed != s || len(s) < leastInside || !hasLetter(s) || isOrdinary(s) || strings.ContainsAny(s, "\n\r") || strings.Contains(Mark, strings.ToLower(s)) {
+		if trimmed := strings.TrimSpace(s); trimmed != s || len(s) < leastInside || !hasLetter(s) || isOrdinary(s) || strings.ContainsAny(s, "\n\r") || strings.Contains(Placeholder, strings.ToLower(s)) {
 			return
 		}
 		var texts Texts
-		texts.Values(map[string]any{"password": s})
+		texts.AddValues(map[string]any{"password": s})
 		for _, form := range spelled(s) {
 			// What is around it may be or have the same text by itself.
 			if shows(before, s) || shows(after, s) {
 				return
 			}
-			if got := texts.Hide(before + " " + form + " " + after); strings.Contains(strings.ToLower(got), strings.ToLower(form)) && !strings.EqualFold(form, Mark) {
+			if got := texts.Hide(before + " " + form + " " + after); strings.Contains(strings.ToLower(got), strings.ToLower(form)) && !strings.EqualFold(form, Placeholder) {
 				t.Errorf("Hide shows %q of %q: %q", form, s, got)
 			}
 		}

@@ -2,12 +2,11 @@ package hide
 
 import "reflect"
 
-// Document gives a copy of a document for programs in which the text of some
-// fields is another: of those with the tag `text:"free"`, which is what people or
-// machines elsewhere have written, and of those with `text:"command"`, command
-// lines. Text of other fields is names, words of ours and numbers: what programs
-// look for stays as it is. A tag counts for the items of lists too; documents in
-// documents have their own.
+// Document returns a copy of doc with some text fields rewritten. Fields tagged
+// `text:"free"` hold text that people or other programs wrote; free rewrites them. Fields
+// tagged `text:"command"` hold command lines; command rewrites them. Other fields hold
+// names, numbers and our own words, and stay the same. A tag on a list applies to its
+// items. Nested documents have their own tags.
 func Document[T any](doc T, free, command func(string) string) T {
 	v := reflect.ValueOf(&doc).Elem()
 	v.Set(rewritten(v, nil, map[string]func(string) string{"free": free, "command": command}))

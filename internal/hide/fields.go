@@ -20,11 +20,11 @@ type Fields struct {
 // Item stands for an item of a list in a path of field names.
 const Item = "[]"
 
-// Of reads which fields are confidential in any of some states of an object,
-// nil ones left out: all of a Secret's, whatever its annotations say, and what
-// the annotations name, and what custom resources make Secrets of. An annotation
-// that can't be read hides everything.
-func Of(states ...*unstructured.Unstructured) Fields {
+// ConfidentialFields returns the fields that are confidential in any of the given states
+// of an object; nil states are ignored. Confidential are all fields of a Secret, the
+// fields that the annotations name, and the fields from which a custom resource's
+// controller makes Secrets. If an annotation can't be read, everything is confidential.
+func ConfidentialFields(states ...*unstructured.Unstructured) Fields {
 	var f Fields
 	for _, obj := range states {
 		if obj == nil {
@@ -63,14 +63,14 @@ func (f Fields) Any() bool { return f.whole || len(f.patterns) > 0 }
 // labels.
 func (f Fields) Whole() bool { return f.whole }
 
-// At tells whether the field at a path is confidential as a whole. The path is
-// field names, and Item for items of lists. Of a Secret, the maps data and
-// stringData are so by their items: that one came is no secret.
-func (f Fields) At(names []string) bool {
+// IsHidden reports whether the whole field at a path is confidential. A path is a list of
+// field names, with Item for a list item. In a Secret, the items of data and stringData
+// are confidential, but the maps themselves are not: it is no secret that they exist.
+func (f Fields) IsHidden(names []string) bool {
 	if len(names) == 0 {
 		return false
 	}
-	if f.whole && closed(names) {
+	if f.whole && isHiddenInSecret(names) {
 		return true
 	}
 	for _, p := range f.patterns {
@@ -81,9 +81,9 @@ func (f Fields) At(names []string) bool {
 	return false
 }
 
-// Below tells whether something at a path or in it may be confidential.
-func (f Fields) Below(names []string) bool {
-	if f.At(names) || f.whole && opens(names) {
+// HasHiddenWithin tells whether something at a path or in it may be confidential.
+func (f Fields) HasHiddenWithin(names []string) bool {
+	if f.IsHidden(names) || f.whole && hidesWithinSecret(names) {
 		return true
 	}
 	for _, p := range f.patterns {
@@ -94,29 +94,29 @@ func (f Fields) Below(names []string) bool {
 	return false
 }
 
-// opens tells whether something in what is at a path of an object that is
-// confidential as a whole is hidden.
-func opens(names []string) bool {
+// hidesWithinSecret reports whether a value at this path of a confidential object contains
+// hidden fields.
+func hidesWithinSecret(names []string) bool {
 	switch {
 	case len(names) == 0:
 		return true
 	case names[0] == "metadata":
 		return len(names) == 1 || len(names) == 2 && names[1] == "annotations"
 	}
-	return !open[names[0]]
+	return !visibleFields[names[0]]
 }
 
-// open are the fields that anybody may see.
-var open = map[string]bool{"apiVersion": true, "kind": true, "type": true, "immutable": true}
+// visibleFields are the fields that anybody may see.
+var visibleFields = map[string]bool{"apiVersion": true, "kind": true, "type": true, "immutable": true}
 
 // openAnnotations begin the annotations that hold no data of the object.
 // Others may: tools keep copies of Secrets in annotations.
 var openAnnotations = []string{"meta.helm.sh/", "helm.sh/", annotation.Prefix, annotation.WerfPrefix}
 
-// closed tells whether a field of an object that is confidential as a whole is
+// isHiddenInSecret tells whether a field of an object that is confidential as a whole is
 // hidden.
-func closed(names []string) bool {
-	if open[names[0]] {
+func isHiddenInSecret(names []string) bool {
+	if visibleFields[names[0]] {
 		return false
 	}
 	if names[0] != "metadata" {

@@ -40,17 +40,17 @@ func TestFields(t *testing.T) {
 		{"", "", "data.a"},
 	} {
 		for _, annotation := range []string{"deployer.io/sensitive-paths", "werf.io/sensitive-paths"} {
-			f := Of(nil, annotated("ConfigMap", map[string]any{annotation: c.paths}))
+			f := ConfidentialFields(nil, annotated("ConfigMap", map[string]any{annotation: c.paths}))
 			for want, list := range map[bool]string{true: c.hid, false: c.shown} {
 				for _, path := range strings.Fields(list) {
 					names := strings.Split(path, ".")
 					for i := range names {
 						names[i] = strings.ReplaceAll(names[i], "_", ".")
 					}
-					if got := f.At(names); got != want {
+					if got := f.IsHidden(names); got != want {
 						t.Errorf("%s: %q: At(%s) = %v, want %v", annotation, c.paths, path, got, want)
 					}
-					if want && !f.Below(names[:len(names)-1]) {
+					if want && !f.HasHiddenWithin(names[:len(names)-1]) {
 						t.Errorf("%s: %q: Below the parent of %s is false", annotation, c.paths, path)
 					}
 				}
@@ -67,24 +67,24 @@ func TestFieldsOfWholeObjects(t *testing.T) {
 		"Nelm's":                        annotated("ConfigMap", map[string]any{"werf.io/sensitive": "true"}),
 		"a value that can't be read":    annotated("ConfigMap", map[string]any{"deployer.io/sensitive": "yes"}),
 	} {
-		f := Of(obj)
+		f := ConfidentialFields(obj)
 		for path, want := range map[string]bool{
 			"data.a": true, "stringData.a": true, "spec.x.y": true, "metadata.annotations.copy": true,
 			"data": false, "type": false, "kind": false, "metadata.labels.a": false, "metadata.annotations.helm_sh/x": false,
 		} {
 			names := strings.Split(path, ".")
 			names[len(names)-1] = strings.ReplaceAll(names[len(names)-1], "_", ".")
-			if got := f.At(names); got != want {
+			if got := f.IsHidden(names); got != want {
 				t.Errorf("%s: At(%s) = %v, want %v", name, path, got, want)
 			}
 		}
 		for path, want := range map[string]bool{"data": true, "metadata": true, "metadata.annotations": true, "type": false, "metadata.labels.a": false} {
-			if got := f.Below(strings.Split(path, ".")); got != want {
+			if got := f.HasHiddenWithin(strings.Split(path, ".")); got != want {
 				t.Errorf("%s: Below(%s) = %v, want %v", name, path, got, want)
 			}
 		}
 	}
-	if Of(annotated("ConfigMap", map[string]any{"deployer.io/sensitive": "false"})).Any() {
+	if ConfidentialFields(annotated("ConfigMap", map[string]any{"deployer.io/sensitive": "false"})).Any() {
 		t.Errorf("a ConfigMap that isn't confidential is")
 	}
 }

@@ -5,16 +5,16 @@ import (
 	"strings"
 )
 
-// suspicion is how much a key says that its value is confidential.
-type suspicion int
+// keyClass is how much a key says that its value is confidential.
+type keyClass int
 
 const (
-	innocent suspicion = iota
-	doubtful           // "key" names tolerations as well as private keys: the value decides
-	naming             // it names somebody or something: users, hosts, databases
-	telling
+	ordinaryKey   keyClass = iota
+	ambiguousKey           // "key" names tolerations as well as private keys: the value decides
+	identifierKey          // it names somebody or something: users, hosts, databases
+	confidentialKey
 
-	unknown = innocent // in what is confidential as a whole
+	unknown = ordinaryKey // in what is confidential as a whole
 )
 
 // tellingWords are the words in a key that say that its value is confidential.
@@ -41,20 +41,20 @@ func wordsOf(key string) string {
 	return strings.ToLower(separators.Replace(camel.ReplaceAllString(key, "${1} ${2}")))
 }
 
-// suspect judges a key.
-func suspect(key string) suspicion {
+// classifyKey judges a key.
+func classifyKey(key string) keyClass {
 	words := wordsOf(key)
 	switch {
 	case references.MatchString(words):
-		return innocent
+		return ordinaryKey
 	case tellingWords.MatchString(words):
-		return telling
+		return confidentialKey
 	case words == "key" || words == "auth":
-		return doubtful
+		return ambiguousKey
 	case names.MatchString(words):
-		return naming
+		return identifierKey
 	}
-	return innocent
+	return ordinaryKey
 }
 
 // isReference tells whether a key below a telling one is innocent all the same.

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Pair takes all that is confidential out of the values of one field, such as
+// HidePair takes all that is confidential out of the values of one field, such as
 // before and after a change, nil for absent. Where what is hidden is not the same
 // in all of them, what differs is hidden in each: a rotated password is known on
 // one side only.
-func (t *Texts) Pair(a, b any) (any, any) {
+func (t *Texts) HidePair(a, b any) (any, any) {
 	if t == nil || a == nil || b == nil {
-		return t.Value(a), t.Value(b)
+		return t.HideValue(a), t.HideValue(b)
 	}
 	switch x := a.(type) {
 	case map[string]any:
@@ -31,11 +31,11 @@ func (t *Texts) Pair(a, b any) (any, any) {
 	if !t.hasHidden(a) && !t.hasHidden(b) {
 		return a, b
 	}
-	return Mark, Mark
+	return Placeholder, Placeholder
 }
 
-// PairText is Pair for text; empty is absent.
-func (t *Texts) PairText(a, b string) (string, string) {
+// HideTextPair is Pair for text; empty is absent.
+func (t *Texts) HideTextPair(a, b string) (string, string) {
 	if a == "" || b == "" {
 		return t.Hide(a), t.Hide(b)
 	}
@@ -52,7 +52,7 @@ func (t *Texts) texts(a, b string) (any, any) {
 	case strings.Contains(a, "\n") || strings.Contains(b, "\n"):
 		return withoutDifferences(x, y)
 	}
-	return Mark, Mark
+	return Placeholder, Placeholder
 }
 
 // withoutDifferences hides the lines that only one of two texts has.
@@ -68,7 +68,7 @@ func withoutDifferences(a, b string) (any, any) {
 		all := strings.Split(text, "\n")
 		for i, l := range all {
 			if !other[l] {
-				all[i] = Mark
+				all[i] = Placeholder
 			}
 		}
 		return strings.Join(all, "\n")
@@ -80,14 +80,14 @@ func (t *Texts) maps(a, b map[string]any) (any, any) {
 	x, y := map[string]any{}, map[string]any{}
 	for key, v := range a {
 		if other, ok := b[key]; ok {
-			x[key], y[key] = t.Pair(v, other)
+			x[key], y[key] = t.HidePair(v, other)
 		} else {
-			x[key] = t.Value(v)
+			x[key] = t.HideValue(v)
 		}
 	}
 	for key, v := range b {
 		if _, ok := a[key]; !ok {
-			y[key] = t.Value(v)
+			y[key] = t.HideValue(v)
 		}
 	}
 	return x, y
@@ -99,7 +99,7 @@ func (t *Texts) lists(a, b []any) (any, any) {
 	var fromA, fromB []string
 	t.gather(a, &fromA)
 	t.gather(b, &fromB)
-	x, y := t.Value(a), t.Value(b)
+	x, y := t.HideValue(a), t.HideValue(b)
 	if slices.Equal(fromA, fromB) {
 		return x, y
 	}
@@ -119,7 +119,7 @@ func only(list []any, other map[string]bool) any {
 	out := make([]any, len(list))
 	for i, item := range list {
 		if out[i] = item; !other[written(item)] {
-			out[i] = Mark
+			out[i] = Placeholder
 		}
 	}
 	return out
@@ -128,7 +128,7 @@ func only(list []any, other map[string]bool) any {
 func written(v any) string {
 	data, err := json.Marshal(v)
 	if err != nil {
-		return Mark
+		return Placeholder
 	}
 	return string(data)
 }

@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// Mark stands where a confidential text stood.
-const Mark = "(hidden)"
+// Placeholder stands where a confidential text stood.
+const Placeholder = "(hidden)"
 
 // Texts are confidential texts, to be taken out of whatever is shown: charts
 // write passwords into arguments, servers quote them, programs log them. They are
@@ -39,19 +39,19 @@ const (
 	leastBinary      = 8 // what is no text at all
 )
 
-// Object makes the confidential values of an object known.
-func (t *Texts) Object(obj *unstructured.Unstructured) {
+// AddObject makes the confidential values of an object known.
+func (t *Texts) AddObject(obj *unstructured.Unstructured) {
 	if t == nil || obj == nil {
 		return
 	}
-	f := Of(obj)
+	f := ConfidentialFields(obj)
 	if !f.Any() {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	f.each(nil, obj.Object, func(names []string, text string) {
-		key := suspect(names[len(names)-1])
+		key := classifyKey(names[len(names)-1])
 		t.add(text, key)
 		if IsSecret(obj) && names[0] == "data" {
 			if data, err := base64.StdEncoding.DecodeString(text); err == nil {
@@ -62,7 +62,7 @@ func (t *Texts) Object(obj *unstructured.Unstructured) {
 }
 
 // data makes known what stands in base64 in a Secret.
-func (t *Texts) data(data []byte, key suspicion) {
+func (t *Texts) data(data []byte, key keyClass) {
 	switch {
 	case utf8.Valid(data):
 		t.add(string(data), key)
@@ -86,54 +86,54 @@ func (f Fields) each(names []string, v any, do func(names []string, text string)
 			f.each(append(names[:len(names):len(names)], Item), item, do)
 		}
 	case string:
-		if f.At(names) || len(names) == 1 && f.At([]string{names[0], Item}) && names[0] != "metadata" {
+		if f.IsHidden(names) || len(names) == 1 && f.IsHidden([]string{names[0], Item}) && names[0] != "metadata" {
 			do(names, v)
 		}
 	}
 }
 
-// Values makes those of a user's or a chart's values known whose keys say that
+// AddValues makes those of a user's or a chart's values known whose keys say that
 // they are confidential, and all that is below such a key.
-func (t *Texts) Values(values map[string]any) {
+func (t *Texts) AddValues(values map[string]any) {
 	if t != nil {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		t.values(values, innocent)
+		t.values(values, ordinaryKey)
 	}
 }
 
-func (t *Texts) values(v any, s suspicion) {
+func (t *Texts) values(v any, s keyClass) {
 	switch v := v.(type) {
 	case map[string]any:
 		for key, item := range v {
-			t.values(item, below(s, key))
+			t.values(item, classifyNestedKey(s, key))
 		}
 	case []any:
 		for _, item := range v {
 			t.values(item, s)
 		}
 	case string:
-		if s == telling || s == doubtful && strings.ContainsAny(v, "0123456789") {
+		if s == confidentialKey || s == ambiguousKey && strings.ContainsAny(v, "0123456789") {
 			t.add(v, s)
 		}
 	case int, int32, int64, float64, json.Number:
-		if data, err := json.Marshal(v); err == nil && s == telling {
+		if data, err := json.Marshal(v); err == nil && s == confidentialKey {
 			t.add(string(data), s)
 		}
 	}
 }
 
-// below judges a key in a map that has been judged.
-func below(s suspicion, key string) suspicion {
-	if s == telling && !isReference(key) {
-		return telling
+// classifyNestedKey judges a key in a map that has been judged.
+func classifyNestedKey(s keyClass, key string) keyClass {
+	if s == confidentialKey && !isReference(key) {
+		return confidentialKey
 	}
-	return suspect(key)
+	return classifyKey(key)
 }
 
-// Name makes known that a text names something that is shown everywhere, such
-// as an object: it isn't hidden inside of texts, also when it is confidential.
-func (t *Texts) Name(name string) {
+// AddVisibleName registers a text, such as an object's name, that is shown everywhere. It
+// isn't hidden inside other texts, even if it is also confidential.
+func (t *Texts) AddVisibleName(name string) {
 	if t == nil || name == "" {
 		return
 	}
@@ -146,13 +146,13 @@ func (t *Texts) Name(name string) {
 }
 
 // add makes a text known, by what its key says of it.
-func (t *Texts) add(text string, key suspicion) {
+func (t *Texts) add(text string, key keyClass) {
 	trimmed := strings.TrimSpace(text)
 	if meaningless[strings.ToLower(trimmed)] {
 		return
 	}
 	common := isOrdinary(trimmed)
-	if key == telling && len(trimmed) >= leastWhole || len(trimmed) >= leastOrdinary || len(trimmed) >= leastInside && !common && hasLetter(trimmed) {
+	if key == confidentialKey && len(trimmed) >= leastWhole || len(trimmed) >= leastOrdinary || len(trimmed) >= leastInside && !common && hasLetter(trimmed) {
 		if t.whole == nil {
 			t.whole = map[string]bool{}
 		}
@@ -161,29 +161,29 @@ func (t *Texts) add(text string, key suspicion) {
 	switch {
 	case len(trimmed) < leastInside:
 	case !hasLetter(trimmed):
-		if len(trimmed) >= leastNumber || key == telling && len(trimmed) >= leastNamedNumber {
-			t.look(trimmed, part{word: true})
+		if len(trimmed) >= leastNumber || key == confidentialKey && len(trimmed) >= leastNamedNumber {
+			t.searchFor(trimmed, part{word: true})
 		}
 	case common:
-		if key == telling {
-			t.look(trimmed, part{word: true, exact: true})
+		if key == confidentialKey {
+			t.searchFor(trimmed, part{word: true, exact: true})
 		}
-	case key == naming:
+	case key == identifierKey:
 		if t.hosts == nil {
 			t.hosts = map[string]bool{}
 		}
 		t.hosts[lowered(trimmed)] = true
-		t.look(trimmed, part{word: true})
-	case key != telling && quantity.MatchString(trimmed):
+		t.searchFor(trimmed, part{word: true})
+	case key != confidentialKey && quantity.MatchString(trimmed):
 	default:
-		t.look(trimmed, part{})
+		t.searchFor(trimmed, part{})
 	}
 	t.inside(trimmed)
 }
 
-// look has a text looked for inside of others, in all its spellings. like says how
+// searchFor has a text looked for inside of others, in all its spellings. like says how
 // the spellings that aren't in base64 are.
-func (t *Texts) look(text string, like part) {
+func (t *Texts) searchFor(text string, like part) {
 	for _, s := range spellings(text) {
 		p := like
 		p.text = s.text
@@ -215,7 +215,7 @@ func (t *Texts) hide(text string) (string, []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if trimmed := strings.TrimSpace(text); (t.whole[text] || t.whole[trimmed]) && !t.isName(lowered(trimmed)) {
-		return Mark, []string{trimmed}
+		return Placeholder, []string{trimmed}
 	}
 	if t.parts == nil {
 		return text, nil
@@ -229,7 +229,7 @@ func (t *Texts) hide(text string) (string, []string) {
 	at := 0
 	for _, s := range found {
 		b.WriteString(text[at:s.from])
-		b.WriteString(Mark)
+		b.WriteString(Placeholder)
 		out = append(out, text[s.from:s.to])
 		at = s.to
 	}
@@ -253,9 +253,9 @@ func (t *Texts) isName(text string) bool {
 	return false
 }
 
-// Value takes all that is confidential out of JSON data, a copy of it where
+// HideValue takes all that is confidential out of JSON data, a copy of it where
 // something is. Keys stay.
-func (t *Texts) Value(v any) any {
+func (t *Texts) HideValue(v any) any {
 	if t == nil {
 		return v
 	}
@@ -265,13 +265,13 @@ func (t *Texts) Value(v any) any {
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for key, item := range v {
-			out[key] = t.Value(item)
+			out[key] = t.HideValue(item)
 		}
 		return out
 	case []any:
 		out := make([]any, len(v))
 		for i, item := range v {
-			out[i] = t.Value(item)
+			out[i] = t.HideValue(item)
 		}
 		return out
 	}
@@ -291,9 +291,9 @@ func (t *Texts) number(v any) any {
 	return v
 }
 
-// Manifest is Value of an object: what identifies it stays as it is.
-func (t *Texts) Manifest(obj map[string]any) map[string]any {
-	out, _ := t.Value(obj).(map[string]any)
+// HideManifest is Value of an object: what identifies it stays as it is.
+func (t *Texts) HideManifest(obj map[string]any) map[string]any {
+	out, _ := t.HideValue(obj).(map[string]any)
 	if out == nil {
 		return nil
 	}

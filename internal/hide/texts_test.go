@@ -10,17 +10,17 @@ import (
 )
 
 func TestKeys(t *testing.T) {
-	for key, want := range map[string]suspicion{
-		"password": telling, "dbPassword": telling, "DB_PASSWORD": telling, "postgres-password": telling, "token": telling,
-		"apiKey": telling, "API_KEY": telling, "secretKey": telling, "encryptionKey": telling, "licenseKey": telling,
-		"credentials": telling, "clientSecret": telling, "slackWebhookUrl": telling, "pwd": telling, "tls.key": telling,
-		"key": doubtful, "auth": doubtful,
-		"existingSecret": innocent, "secretName": innocent, "tokenPath": innocent, "passwordFile": innocent,
-		"existingSecretPasswordKey": innocent, "passwordKey": innocent, "topologyKey": innocent, "imagePullSecrets": innocent,
-		"secretKeyRef": innocent, "secretKeys": innocent, "externalSecrets": innocent, "tokenTTL": innocent,
-		"image": innocent, "host": naming, "username": naming, "DB_NAME": innocent, "databaseHost": naming, "keyboard": innocent, "monkey": innocent, "passthrough": innocent, "author": innocent,
+	for key, want := range map[string]keyClass{
+		"password": confidentialKey, "dbPassword": confidentialKey, "DB_PASSWORD": confidentialKey, "postgres-password": confidentialKey, "token": confidentialKey,
+		"apiKey": confidentialKey, "API_KEY": confidentialKey, "secretKey": confidentialKey, "encryptionKey": confidentialKey, "licenseKey": confidentialKey,
+		"credentials": confidentialKey, "clientSecret": confidentialKey, "slackWebhookUrl": confidentialKey, "pwd": confidentialKey, "tls.key": confidentialKey,
+		"key": ambiguousKey, "auth": ambiguousKey,
+		"existingSecret": ordinaryKey, "secretName": ordinaryKey, "tokenPath": ordinaryKey, "passwordFile": ordinaryKey,
+		"existingSecretPasswordKey": ordinaryKey, "passwordKey": ordinaryKey, "topologyKey": ordinaryKey, "imagePullSecrets": ordinaryKey,
+		"secretKeyRef": ordinaryKey, "secretKeys": ordinaryKey, "externalSecrets": ordinaryKey, "tokenTTL": ordinaryKey,
+		"image": ordinaryKey, "host": identifierKey, "username": identifierKey, "DB_NAME": ordinaryKey, "databaseHost": identifierKey, "keyboard": ordinaryKey, "monkey": ordinaryKey, "passthrough": ordinaryKey, "author": ordinaryKey,
 	} {
-		if got := suspect(key); got != want {
+		if got := classifyKey(key); got != want {
 			t.Errorf("suspect(%s) = %d, want %d", key, got, want)
 		}
 	}
@@ -38,13 +38,13 @@ func secretOf(data map[string]any) *unstructured.Unstructured {
 
 func TestHide(t *testing.T) {
 	var texts Texts
-	texts.Object(secretOf(map[string]any{
+	texts.AddObject(secretOf(map[string]any{
 		"password": "hunter2", "username": "postgres", "host": "web-db.prod.svc", "url": "http://x:1/a?b=c&d",
 		"pem":       "-----BEGIN-----\nMIIEvQIBADANBgkqhkiG9w0\nx\n",
 		"auth.json": `{"auths":{"r.io":{"auth":"dXNlcjpwYXNzd29yZA==","username":"someone","password":"quay-pass"}}}`,
 		"flag":      "true", "pin": "12", "odd": `a<b>&"c'd9`,
 	}))
-	texts.Values(map[string]any{
+	texts.AddValues(map[string]any{
 		"image": "nginx:1.25",
 		"auth":  map[string]any{"password": "s3cret-ABC", "existingSecret": "web-credentials", "enabled": true},
 		"smtp":  map[string]any{"apiKey": 1234567890, "token": "ab1"},
@@ -54,7 +54,7 @@ func TestHide(t *testing.T) {
 		"tolerations": []any{map[string]any{"key": "dedicated-nodes", "value": "x"}},
 		"tls":         map[string]any{"key": "PRIVATE 0123456789"},
 	})
-	texts.Name("web-db")
+	texts.AddVisibleName("web-db")
 	for text, want := range map[string]string{
 		"hunter2":                        "(hidden)",
 		"got hunter2, want x":            "got (hidden), want x",
@@ -95,7 +95,7 @@ func TestHideOfAnnotatedFields(t *testing.T) {
 	obj := annotated("ConfigMap", map[string]any{"deployer.io/sensitive-paths": "data.token,spec.list[*].value"})
 	obj.Object["data"] = map[string]any{"token": "tok-123456", "other": "public-123456"}
 	obj.Object["spec"] = map[string]any{"list": []any{map[string]any{"value": "item-98765432"}}}
-	texts.Object(obj)
+	texts.AddObject(obj)
 	if got, want := texts.Hide("tok-123456 public-123456 item-98765432"), "(hidden) public-123456 (hidden)"; got != want {
 		t.Errorf("Hide = %q, want %q", got, want)
 	}
@@ -104,12 +104,12 @@ func TestHideOfAnnotatedFields(t *testing.T) {
 func TestHideInJSON(t *testing.T) {
 	var texts *Texts
 	data := map[string]any{"a": []any{"hunter2", map[string]any{"b": "x hunter2"}}, "n": 1.0}
-	if got := texts.Value(data); got.(map[string]any)["n"] != 1.0 || texts.Hide("hunter2") != "hunter2" {
+	if got := texts.HideValue(data); got.(map[string]any)["n"] != 1.0 || texts.Hide("hunter2") != "hunter2" {
 		t.Errorf("no texts hide something: %v", got)
 	}
 	texts = &Texts{}
-	texts.Values(map[string]any{"password": "hunter2"})
-	out, err := json.Marshal(texts.Value(data))
+	texts.AddValues(map[string]any{"password": "hunter2"})
+	out, err := json.Marshal(texts.HideValue(data))
 	if err != nil || strings.Contains(string(out), "hunter2") {
 		t.Errorf("Value = %s, %v", out, err)
 	}

@@ -88,7 +88,7 @@ func New(config *rest.Config, namespace string) *Cluster {
 		config.WarningHandlerWithContext = warnings{} // client-go's own writes to standard error
 	}
 	wrapUnreachable(config)
-	guard(config)
+	installWriteHook(config)
 	return &Cluster{
 		config:    config,
 		namespace: namespace,

@@ -29,18 +29,18 @@ type Mapping struct {
 	Scale      bool // it has a scale subresource
 }
 
-// NoKindError says that the cluster, seen completely, doesn't serve a kind.
-type NoKindError struct {
+// NoKindMatchError says that the cluster, seen completely, doesn't serve a kind.
+type NoKindMatchError struct {
 	GVK    schema.GroupVersionKind
 	Served schema.GroupVersion // where it serves a kind of that name instead; empty if nowhere
 }
 
-func (e *NoKindError) Error() string {
+func (e *NoKindMatchError) Error() string {
 	return fmt.Sprintf("the cluster has no kind %s in %s", e.GVK.Kind, e.GVK.GroupVersion())
 }
 
 // Hint says what to do about it.
-func (e *NoKindError) Hint() string {
+func (e *NoKindMatchError) Hint() string {
 	if next := replacementAPI(e.GVK); next != "" {
 		return fmt.Sprintf("%s has taken its place: use that in the template, or let --map-removed-apis do it", next)
 	}
@@ -88,7 +88,7 @@ func (c *Cluster) Server(ctx context.Context) (Server, error) {
 
 // Mapping finds where a kind is served. An empty version, or one the cluster
 // no longer serves when anyVersion is set, finds the preferred version.
-// The error is a *NoKindError when the kind is certainly not served.
+// The error is a *NoKindMatchError when the kind is certainly not served.
 func (c *Cluster) Mapping(ctx context.Context, gvk schema.GroupVersionKind, anyVersion bool) (Mapping, error) {
 	d, err := c.discover(ctx)
 	if err != nil {
@@ -107,13 +107,13 @@ func (c *Cluster) Mapping(ctx context.Context, gvk schema.GroupVersionKind, anyV
 			return Mapping{}, &UnknownKindsError{GV: gv, Err: err}
 		}
 	}
-	return Mapping{}, &NoKindError{GVK: gvk, Served: d.preferred[Canonical(gvk.GroupKind())].GroupVersion()}
+	return Mapping{}, &NoKindMatchError{GVK: gvk, Served: d.preferred[Canonical(gvk.GroupKind())].GroupVersion()}
 }
 
-// KindsCalled finds the kinds that people call by a word: Deployment, deployment,
+// MappingsFor finds the kinds that people call by a word: Deployment, deployment,
 // deployments or deploy, with the API server's preferred version of each. It is
 // empty when there is none as far as the cluster could be seen.
-func (c *Cluster) KindsCalled(ctx context.Context, word string) ([]Mapping, error) {
+func (c *Cluster) MappingsFor(ctx context.Context, word string) ([]Mapping, error) {
 	d, err := c.discover(ctx)
 	if err != nil {
 		return nil, err

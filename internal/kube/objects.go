@@ -10,9 +10,9 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// ResourceAt returns the client for objects of a kind in a namespace, which is
+// ResourceClient returns the client for objects of a kind in a namespace, which is
 // ignored for a kind of cluster scope.
-func (c *Cluster) ResourceAt(m Mapping, namespace string) (dynamic.ResourceInterface, error) {
+func (c *Cluster) ResourceClient(m Mapping, namespace string) (dynamic.ResourceInterface, error) {
 	client, err := c.Dynamic()
 	if err != nil {
 		return nil, err
@@ -28,13 +28,13 @@ func (c *Cluster) ResourceAt(m Mapping, namespace string) (dynamic.ResourceInter
 // other reason for not having it is an error.
 func (c *Cluster) Get(ctx context.Context, id ID) (*unstructured.Unstructured, error) {
 	mapping, err := c.Mapping(ctx, id.GroupKind().WithVersion(""), true)
-	if _, ok := err.(*NoKindError); ok {
+	if _, ok := err.(*NoKindMatchError); ok {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	client, err := c.ResourceAt(mapping, id.Namespace)
+	client, err := c.ResourceClient(mapping, id.Namespace)
 	if err != nil {
 		return nil, err
 	}

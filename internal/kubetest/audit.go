@@ -22,7 +22,7 @@ import (
 // auditTimeout is how long the audit log may take to show a request.
 const auditTimeout = 30 * time.Second
 
-// AuditEvent is one request to the API server.
+// An AuditEvent is one request to the API server.
 type AuditEvent struct {
 	ID        string
 	Verb      string // of Kubernetes: get, list, watch, create, update, patch, delete, deletecollection

@@ -14,16 +14,16 @@ import (
 // the plan: what would be done to each object, which object it is, and the
 // values and owners of the fields that change. Status, other fields and numbers
 // of replicas that are left to an autoscaler don't matter.
-func (p *Plan) compare(op *deploy.Operation) []Moved {
-	now := footprintOf(p.key, op)
+func (p *Plan) compare(op *deploy.Operation) []Difference {
+	now := comparedOperationOf(p.key, op)
 	release := "release " + p.Release
 	switch {
 	case now.verb != p.Verb:
-		return []Moved{{What: release, Planned: string(p.Verb), Now: "it would be " + string(now.verb)}}
+		return []Difference{{What: release, Planned: string(p.Verb), Now: "it would be " + string(now.verb)}}
 	case now.revision != p.Revision:
-		return []Moved{{What: release, Planned: fmt.Sprintf("revision %d", p.Revision), Now: fmt.Sprintf("it would be revision %d", now.revision)}}
+		return []Difference{{What: release, Planned: fmt.Sprintf("revision %d", p.Revision), Now: fmt.Sprintf("it would be revision %d", now.revision)}}
 	}
-	var out []Moved
+	var out []Difference
 	fresh := map[string]Object{}
 	for _, o := range now.objects {
 		fresh[o.key()] = o
@@ -32,14 +32,14 @@ func (p *Plan) compare(op *deploy.Operation) []Moved {
 		other, ok := fresh[o.key()]
 		delete(fresh, o.key())
 		if !ok {
-			out = append(out, Moved{What: o.Object, Planned: o.plannedAction(), Now: "it isn't there any more, or isn't the release's any more"})
+			out = append(out, Difference{What: o.Object, Planned: o.plannedAction(), Now: "it isn't there any more, or isn't the release's any more"})
 			continue
 		}
-		out = append(out, o.moved(other)...)
+		out = append(out, o.differences(other)...)
 	}
 	for _, o := range now.objects {
 		if _, left := fresh[o.key()]; left {
-			out = append(out, Moved{What: o.Object, Planned: "nothing", Now: "it would be: " + o.plannedAction()})
+			out = append(out, Difference{What: o.Object, Planned: "nothing", Now: "it would be: " + o.plannedAction()})
 		}
 	}
 	return out
@@ -49,20 +49,20 @@ func (o Object) key() string { return string(o.Step) + " " + o.Group + " " + o.O
 
 func (o Object) plannedAction() string { return string(o.Action) }
 
-// moved compares what is done to an object with what would be now.
-func (o Object) moved(now Object) []Moved {
+// differences compares what is done to an object with what would be now.
+func (o Object) differences(now Object) []Difference {
 	switch {
 	case o.Action != now.Action:
-		return []Moved{{What: o.Object, Path: now.paths(o), Planned: o.plannedAction(), Now: now.actionNow()}}
+		return []Difference{{What: o.Object, Path: now.paths(o), Planned: o.plannedAction(), Now: now.actionNow()}}
 	case o.UID != "" && now.UID != "" && o.UID != now.UID:
-		return []Moved{{What: o.Object, Planned: o.plannedAction(), Now: "it was deleted and made again"}}
+		return []Difference{{What: o.Object, Planned: o.plannedAction(), Now: "it was deleted and made again"}}
 	}
-	var out []Moved
+	var out []Difference
 	if o.Unverified == now.Unverified {
-		out = o.movedFields(now)
+		out = o.fieldDifferences(now)
 	}
-	if len(out) == 0 && o.Want != "" && now.Want != "" && o.Want != now.Want {
-		out = append(out, Moved{What: o.Object, Planned: o.plannedAction(), Now: "something else would be sent: its schema, or who sets its fields, has changed"})
+	if len(out) == 0 && o.DesiredDigest != "" && now.DesiredDigest != "" && o.DesiredDigest != now.DesiredDigest {
+		out = append(out, Difference{What: o.Object, Planned: o.plannedAction(), Now: "something else would be sent: its schema, or who sets its fields, has changed"})
 	}
 	return out
 }
@@ -101,10 +101,10 @@ func (o Object) field(path string) *Field {
 	return nil
 }
 
-func (o Object) movedFields(now Object) []Moved {
-	var out []Moved
+func (o Object) fieldDifferences(now Object) []Difference {
+	var out []Difference
 	add := func(path, planned, now string) {
-		out = append(out, Moved{What: o.Object, Path: path, Planned: planned, Now: now})
+		out = append(out, Difference{What: o.Object, Path: path, Planned: planned, Now: now})
 	}
 	for _, f := range o.Fields {
 		if o.skips(f) {
@@ -116,18 +116,18 @@ func (o Object) movedFields(now Object) []Moved {
 		}
 		switch {
 		case g == nil:
-			add(f.Path, f.step(), "it wouldn't change any more")
+			add(f.Path, f.plannedChangeText(), "it wouldn't change any more")
 		case f.Before != g.Before:
-			add(f.Path, f.step(), "it is "+g.was()+" now"+by(g.Owners))
+			add(f.Path, f.plannedChangeText(), "it is "+g.beforeText()+" now"+by(g.Owners))
 		case !slices.Equal(f.Owners, g.Owners):
-			add(f.Path, f.step(), "it belongs to "+listOr(g.Owners, "nobody")+" now, not to "+listOr(f.Owners, "nobody"))
+			add(f.Path, f.plannedChangeText(), "it belongs to "+listOr(g.Owners, "nobody")+" now, not to "+listOr(f.Owners, "nobody"))
 		case f.After != g.After:
-			add(f.Path, f.step(), "it would become "+g.becomes())
+			add(f.Path, f.plannedChangeText(), "it would become "+g.afterText())
 		}
 	}
 	for _, g := range now.Fields {
 		if o.field(g.Path) == nil && !o.skips(g) {
-			add(g.Path, "no change", g.would()+by(g.Owners))
+			add(g.Path, "no change", g.unplannedChangeText()+by(g.Owners))
 		}
 	}
 	return out
@@ -136,10 +136,10 @@ func (o Object) movedFields(now Object) []Moved {
 // hideBoth are a field as it was planned and as it is now, without values when any
 // of them is hidden.
 func hideBoth(planned, now Field) (Field, *Field) {
-	closed := func(f Field) bool {
-		return f.Before != "" && f.From == "" || strings.Contains(f.From+f.To, hide.Mark)
+	isHidden := func(f Field) bool {
+		return f.Before != "" && f.From == "" || strings.Contains(f.From+f.To, hide.Placeholder)
 	}
-	if closed(planned) || closed(now) {
+	if isHidden(planned) || isHidden(now) {
 		planned.From, planned.To, now.From, now.To = "", "", "", ""
 	}
 	return planned, &now
@@ -151,7 +151,7 @@ func (o Object) skips(f Field) bool {
 	return o.Action == apply.Recreate && f.Path == "spec.replicas"
 }
 
-func (f Field) was() string {
+func (f Field) beforeText() string {
 	switch {
 	case f.Before == "":
 		return "absent"
@@ -161,7 +161,7 @@ func (f Field) was() string {
 	return f.From
 }
 
-func (f Field) becomes() string {
+func (f Field) afterText() string {
 	switch {
 	case f.To != "":
 		return f.To
@@ -171,16 +171,16 @@ func (f Field) becomes() string {
 	return "another value (hidden)"
 }
 
-// would is what happens to a field that was not to change.
-func (f Field) would() string {
+// unplannedChangeText is what happens to a field that was not to change.
+func (f Field) unplannedChangeText() string {
 	if f.From == "" && f.To == "" {
 		return "it would change (values hidden)"
 	}
 	return fmt.Sprintf("it would change: %s -> %s", orAbsent(f.From), orAbsent(f.To))
 }
 
-// step is a planned change in words.
-func (f Field) step() string {
+// plannedChangeText is a planned change in words.
+func (f Field) plannedChangeText() string {
 	if f.From == "" && f.To == "" {
 		return "a change (values hidden)"
 	}

@@ -181,9 +181,9 @@ func putChart(put func(string, any), c *helmchart.Chart) {
 	}
 }
 
-// different lists the parts that are not the same; the whole manifest only if
+// differingParts lists the parts that are not the same; the whole manifest only if
 // no object of it is to blame.
-func different(planned, now map[string]string) []string {
+func differingParts(planned, now map[string]string) []string {
 	names := map[string]bool{}
 	for name := range planned {
 		names[name] = planned[name] != now[name]

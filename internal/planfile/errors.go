@@ -50,17 +50,17 @@ func (e *VersionError) Hint() string {
 
 // A StaleError says that a plan no longer fits the cluster. Nothing was changed.
 type StaleError struct {
-	Moved []Moved // never empty
-	Err   error   // why the plan can't be made again; nil when it can
+	Differences []Difference // never empty
+	Err         error        // why the plan can't be made again; nil when it can
 }
 
 func (e *StaleError) Error() string {
 	noun := "things have"
-	if len(e.Moved) == 1 {
+	if len(e.Differences) == 1 {
 		noun = "thing has"
 	}
-	lines := []string{fmt.Sprintf("the plan no longer fits the cluster: %d %s moved since it was made", len(e.Moved), noun)}
-	for _, m := range e.Moved {
+	lines := []string{fmt.Sprintf("the plan no longer fits the cluster: %d %s moved since it was made", len(e.Differences), noun)}
+	for _, m := range e.Differences {
 		lines = append(lines, "  "+m.String())
 	}
 	return strings.Join(lines, "\n")
@@ -74,15 +74,15 @@ func (e *StaleError) Hint() string {
 	return "nothing was changed; make a new plan, and look at what is different"
 }
 
-// Moved is one thing that isn't any more what the plan was made for.
-type Moved struct {
+// Difference is one thing that isn't any more what the plan was made for.
+type Difference struct {
 	What    string `json:"what"`              // Deployment/prod/web, or "release web"
 	Path    string `json:"path,omitempty"`    // the field; empty for the whole
 	Planned string `json:"planned,omitempty"` // in words
 	Now     string `json:"now"`               // in words
 }
 
-func (m Moved) String() string {
+func (m Difference) String() string {
 	what := m.What
 	if m.Path != "" {
 		what += "  " + m.Path
@@ -93,23 +93,23 @@ func (m Moved) String() string {
 	return fmt.Sprintf("%s: planned %s; %s", what, m.Planned, m.Now)
 }
 
-// A DifferentError says that what was rendered, or read, isn't what was planned.
-type DifferentError struct {
-	How   How
+// A ContentMismatchError says that what was rendered, or read, isn't what was planned.
+type ContentMismatchError struct {
+	Mode  ContentMode
 	Parts []string // that differ: "values", "Secret/db (web/templates/db.yaml)"
 }
 
-func (e *DifferentError) Error() string {
+func (e *ContentMismatchError) Error() string {
 	from := "the chart and values given now make"
-	if e.How == Stored {
+	if e.Mode == ContentStored {
 		from = "the stored revision has"
 	}
 	return fmt.Sprintf("%s something else than was planned: %s", from, strings.Join(e.Parts, ", "))
 }
 
 // Hint says what to do about it.
-func (e *DifferentError) Hint() string {
-	if e.How == Stored {
+func (e *ContentMismatchError) Hint() string {
+	if e.Mode == ContentStored {
 		return "make a new plan"
 	}
 	return "give the chart, values and rendering flags that the plan was made with;\n" +

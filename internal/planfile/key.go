@@ -28,8 +28,8 @@ type Cluster struct {
 	Key []source `json:"key"`
 }
 
-// A source is something random that those know who may deploy, and nobody who
-// has no more than the file.
+// A source is a secret random value that the keys of a plan's digests come from. Accounts
+// that may deploy can read it; the file alone does not reveal it.
 type source string
 
 // The sources.
@@ -40,14 +40,14 @@ const (
 	ofContent   source = "content"   // a random number in the encrypted content
 )
 
-// Known are the sources that an account can read: UIDs, by source. A source
+// ClusterUIDs are the sources that an account can read: UIDs, by source. A source
 // that certainly isn't there has an empty UID; one that can't be read is absent.
-type Known map[source]string
+type ClusterUIDs map[source]string
 
-// Identify reads what the cluster, the namespace and the latest revision of the
+// ReadClusterUIDs reads what the cluster, the namespace and the latest revision of the
 // release are known by. It only reads.
-func Identify(ctx context.Context, c *kube.Cluster, namespace string, base *release.Summary) (Known, error) {
-	known := Known{}
+func ReadClusterUIDs(ctx context.Context, c *kube.Cluster, namespace string, base *release.Summary) (ClusterUIDs, error) {
+	known := ClusterUIDs{}
 	for name, at := range map[string]source{metav1.NamespaceSystem: ofSystem, namespace: ofNamespace} {
 		uid, err := uidOf(ctx, c, name)
 		switch {
@@ -63,7 +63,7 @@ func Identify(ctx context.Context, c *kube.Cluster, namespace string, base *rele
 	}
 	known[ofRevision] = ""
 	if base != nil {
-		known[ofRevision] = base.Identity()
+		known[ofRevision] = base.UID()
 	}
 	return known, nil
 }
@@ -87,7 +87,7 @@ func uidOf(ctx context.Context, c *kube.Cluster, name string) (string, error) {
 // newCluster chooses what a new plan is tied to. The UID of a stored revision
 // is the best key: everybody who may deploy the release can read it, and hardly
 // anybody else.
-func newCluster(server string, known Known, content []byte) (Cluster, *key, error) {
+func newCluster(server string, known ClusterUIDs, content []byte) (Cluster, *key, error) {
 	c := Cluster{Server: server, Salt: make([]byte, 32), Identities: map[source]string{}}
 	if _, err := rand.Read(c.Salt); err != nil {
 		return c, nil, err
@@ -119,8 +119,8 @@ func (c Cluster) identity(at source, uid string) string {
 	return text(h.Sum(nil))
 }
 
-// moved says which identities are others now.
-func (c Cluster) moved(f *File, server string, known Known) []Moved {
+// differences says which identities are others now.
+func (c Cluster) differences(f *File, server string, known ClusterUIDs) []Difference {
 	differs := func(at source) bool {
 		planned, ok := c.Identities[at]
 		uid, readable := known[at]
@@ -129,20 +129,20 @@ func (c Cluster) moved(f *File, server string, known Known) []Moved {
 	missing := c.identity(ofNamespace, "")
 	switch namespace := "Namespace/" + f.Namespace; {
 	case differs(ofSystem):
-		return []Moved{{What: "cluster", Planned: "for " + c.Server, Now: server + " is another cluster"}}
+		return []Difference{{What: "cluster", Planned: "for " + c.Server, Now: server + " is another cluster"}}
 	case !differs(ofNamespace) || c.Identities[ofNamespace] == missing:
 		// A namespace that the plan creates may have been created meanwhile.
 		return nil
 	case known[ofNamespace] == "":
-		return []Moved{{What: namespace, Now: "it isn't there any more"}}
+		return []Difference{{What: namespace, Now: "it isn't there any more"}}
 	default:
-		return []Moved{{What: namespace, Now: "it was deleted and made again"}}
+		return []Difference{{What: namespace, Now: "it was deleted and made again"}}
 	}
 }
 
-// bound says that the key comes from the cluster, so that only somebody with
+// isBoundToCluster says that the key comes from the cluster, so that only somebody with
 // access to it can have signed the file.
-func (c Cluster) bound() bool {
+func (c Cluster) isBoundToCluster() bool {
 	for _, at := range c.Key {
 		if at != ofContent {
 			return true
@@ -152,7 +152,7 @@ func (c Cluster) bound() bool {
 }
 
 // key derives the key of the file's digests.
-func (c Cluster) key(known Known, content []byte) (*key, error) {
+func (c Cluster) key(known ClusterUIDs, content []byte) (*key, error) {
 	var material []byte
 	for _, at := range c.Key {
 		part := []byte(known[at])

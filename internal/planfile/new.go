@@ -12,9 +12,9 @@ import (
 
 // Options say how a plan is kept.
 type Options struct {
-	Tool     string // deployer and its version
-	Server   string // address of the API server
-	Known    Known  // as Identify gives it
+	Tool     string      // deployer and its version
+	Server   string      // address of the API server
+	Known    ClusterUIDs // as Identify gives it
 	Policies deploy.Policies
 	Reuse    string // how values of the base are used again
 	// EncryptTo are who can carry the plan out from the file alone. Without
@@ -43,7 +43,7 @@ func New(op *deploy.Operation, o Options) (*File, error) {
 	if op.Verb != deploy.Uninstall && op.Next.Info != nil {
 		f.Description = op.Next.Info.Description
 	}
-	k, err := f.keep(op, o)
+	k, err := f.setContent(op, o)
 	if err != nil {
 		return nil, err
 	}
@@ -51,24 +51,24 @@ func New(op *deploy.Operation, o Options) (*File, error) {
 	return f, f.sign(k)
 }
 
-// keep puts the content into the file, or leaves it out, and gives the key.
-func (f *File) keep(op *deploy.Operation, o Options) (*key, error) {
+// setContent puts the content into the file, or leaves it out, and gives the key.
+func (f *File) setContent(op *deploy.Operation, o Options) (*key, error) {
 	secret, err := confidential(op)
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case op.Verb == deploy.Rollback || op.Verb == deploy.Uninstall:
-		f.Content.How = Stored
+		f.Content.Mode = ContentStored
 	case len(o.EncryptTo) > 0:
-		f.Content.How = Age
+		f.Content.Mode = ContentEncrypted
 	case secret:
-		f.Content.How = Render
+		f.Content.Mode = ContentRerendered
 	default:
-		f.Content.How = Clear
+		f.Content.Mode = ContentPlain
 	}
 	c := contentOf(op)
-	if f.Content.How == Age {
+	if f.Content.Mode == ContentEncrypted {
 		c.Key = make([]byte, 32)
 		if _, err := rand.Read(c.Key); err != nil {
 			return nil, err
@@ -79,16 +79,16 @@ func (f *File) keep(op *deploy.Operation, o Options) (*key, error) {
 		return nil, err
 	}
 	f.Records = f.Cluster.recordsOf(op)
-	if f.Content.How == Render && !f.Cluster.bound() {
+	if f.Content.Mode == ContentRerendered && !f.Cluster.isBoundToCluster() {
 		return nil, &InputError{
 			Text: "the plan has Secrets or values, and this account can read nothing of the cluster that their digests could be protected by",
 			What: "encrypt the plan with --encrypt-to, or permit the account to get the namespace " + f.Namespace,
 		}
 	}
-	if f.Content.How != Clear && f.Content.How != Age {
+	if f.Content.Mode != ContentPlain && f.Content.Mode != ContentEncrypted {
 		return k, nil
 	}
-	if f.Content.Data, err = c.pack(); err == nil && f.Content.How == Age {
+	if f.Content.Data, err = c.pack(); err == nil && f.Content.Mode == ContentEncrypted {
 		f.Content.Data, err = encrypt(f.Content.Data, o.EncryptTo)
 	}
 	return k, err

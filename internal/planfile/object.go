@@ -44,12 +44,12 @@ func objectOf(k *key, hidden *hide.Texts, step deploy.Step, c apply.Change) Obje
 		o.UID = string(c.Live.GetUID())
 	}
 	if c.Desired != nil {
-		o.Want = k.of("want "+c.ID.String(), c.Desired.Object)
+		o.DesiredDigest = k.of("want "+c.ID.String(), c.Desired.Object)
 	}
-	secret := hide.Of(c.Live, c.Desired, c.Result)
+	secret := hide.ConfidentialFields(c.Live, c.Desired, c.Result)
 	for _, change := range c.Fields {
 		for _, leaf := range change.Leaves() {
-			if isFootprint(c, leaf) {
+			if isCompared(c, leaf) {
 				o.Fields = append(o.Fields, fieldOf(k, hidden, secret, o.Object, leaf))
 			}
 		}
@@ -57,10 +57,10 @@ func objectOf(k *key, hidden *hide.Texts, step deploy.Step, c apply.Change) Obje
 	return o
 }
 
-// isFootprint tells whether a plan depends on a field: not on the order of lists,
+// isCompared tells whether a plan depends on a field: not on the order of lists,
 // which earlier versions of the format didn't speak of, and of a new object not on
 // what the server adds.
-func isFootprint(c apply.Change, f apply.FieldChange) bool {
+func isCompared(c apply.Change, f apply.FieldChange) bool {
 	return f.Kind != compare.Reordered && !(c.Action == apply.Create && f.Kind == compare.Added)
 }
 
@@ -80,7 +80,7 @@ func fieldOf(k *key, hidden *hide.Texts, secret hide.Fields, object string, f ap
 	if f.Kind != compare.Removed && f.Declared {
 		out.After = k.of("field "+object+" "+out.Path, f.After)
 	}
-	if !secret.Below(fields.Names(f.Path)) {
+	if !secret.HasHiddenWithin(fields.Names(f.Path)) {
 		out.From, out.To = shown(hidden, f)
 	}
 	return out
@@ -90,26 +90,26 @@ func fieldOf(k *key, hidden *hide.Texts, secret hide.Fields, object string, f ap
 func shown(hidden *hide.Texts, f apply.FieldChange) (from, to string) {
 	switch f.Kind {
 	case compare.Added:
-		return "", fields.Text(hidden.Value(f.After), true)
+		return "", fields.Text(hidden.HideValue(f.After), true)
 	case compare.Removed:
-		return fields.Text(hidden.Value(f.Before), true), ""
+		return fields.Text(hidden.HideValue(f.Before), true), ""
 	}
-	before, after := hidden.Pair(f.Before, f.After)
-	if before == hide.Mark && after == hide.Mark {
+	before, after := hidden.HidePair(f.Before, f.After)
+	if before == hide.Placeholder && after == hide.Placeholder {
 		return "", ""
 	}
 	return fields.Text(before, true), fields.Text(after, true)
 }
 
 // A footprint is as much of an operation as is compared.
-type footprint struct {
+type comparedOperation struct {
 	verb     deploy.Verb
 	revision int
 	objects  []Object
 }
 
-func footprintOf(k *key, op *deploy.Operation) footprint {
-	p := footprint{verb: op.Verb, objects: objectsOf(k, op)}
+func comparedOperationOf(k *key, op *deploy.Operation) comparedOperation {
+	p := comparedOperation{verb: op.Verb, objects: objectsOf(k, op)}
 	if op.Next != nil {
 		p.revision = op.Next.Version
 	}

@@ -36,15 +36,15 @@ func (f *File) Open(ctx context.Context, d *deploy.Deployer, digest string, with
 	if err != nil {
 		return nil, err
 	}
-	known, err := Identify(ctx, d.Cluster, f.Namespace, history.Latest())
+	known, err := ReadClusterUIDs(ctx, d.Cluster, f.Namespace, history.Latest())
 	if err != nil {
 		return nil, err
 	}
-	if moved := f.Cluster.moved(f, d.Cluster.Host(), known); len(moved) > 0 {
-		return nil, &StaleError{Moved: moved}
+	if moved := f.Cluster.differences(f, d.Cluster.Host(), known); len(moved) > 0 {
+		return nil, &StaleError{Differences: moved}
 	}
-	if moved := f.movedRecords(history.Revisions); len(moved) > 0 {
-		return nil, &StaleError{Moved: moved}
+	if moved := f.recordDifferences(history.Revisions); len(moved) > 0 {
+		return nil, &StaleError{Differences: moved}
 	}
 	p := &Plan{File: f}
 	if err := p.authenticate(known, digest, with); err != nil {
@@ -55,8 +55,8 @@ func (f *File) Open(ctx context.Context, d *deploy.Deployer, digest string, with
 
 // authenticate decrypts what is encrypted, checks that the file is as it was
 // written, and unpacks the content.
-func (p *Plan) authenticate(known Known, digest string, with []age.Identity) error {
-	if p.Content.How == Age {
+func (p *Plan) authenticate(known ClusterUIDs, digest string, with []age.Identity) error {
+	if p.Content.Mode == ContentEncrypted {
 		if err := p.decrypt(with); err != nil {
 			return err
 		}
@@ -68,13 +68,13 @@ func (p *Plan) authenticate(known Known, digest string, with []age.Identity) err
 	if !p.key.signed(p.line, p.seal) {
 		return &TamperedError{Why: "integrity check failed: the file was changed after it was planned"}
 	}
-	if !p.Cluster.bound() && digest == "" {
+	if !p.Cluster.isBoundToCluster() && digest == "" {
 		return &InputError{
 			Text: "the plan isn't bound to a cluster, so anybody could have made it",
 			What: "give the digest that plan has printed: " + program.Name + " apply --digest sha256:... FILE",
 		}
 	}
-	if p.Content.How == Clear {
+	if p.Content.Mode == ContentPlain {
 		if p.content, err = unpack(p.Content.Data); err != nil {
 			return err
 		}
@@ -99,9 +99,9 @@ func (p *Plan) decrypt(with []age.Identity) error {
 	return err
 }
 
-// Lead is as much of the operation as is needed to take the lock of its
+// OperationForLock is as much of the operation as is needed to take the lock of its
 // release: it can't be carried out.
-func (p *Plan) Lead() *deploy.Operation {
+func (p *Plan) OperationForLock() *deploy.Operation {
 	next := &release.Record{}
 	next.Version = p.Revision
 	return &deploy.Operation{
@@ -110,45 +110,45 @@ func (p *Plan) Lead() *deploy.Operation {
 	}
 }
 
-// A Build decides an operation; it only reads.
-type Build = func(context.Context, *deploy.Deployer) (*deploy.Operation, error)
+// A RenderFunc decides an operation; it only reads.
+type RenderFunc = func(context.Context, *deploy.Deployer) (*deploy.Operation, error)
 
 // Decide decides the planned operation anew, by what the cluster is like now,
 // and compares. It only reads. render is called for plans whose content is
 // Render, to make the operation from chart and values.
 //
-// The error is a *StaleError when something has moved, or a *DifferentError
+// The error is a *StaleError when something has moved, or a *ContentMismatchError
 // when the inputs aren't those of the plan.
-func (p *Plan) Decide(ctx context.Context, d *deploy.Deployer, render Build) (*deploy.Operation, error) {
-	op, err := p.rebuild(ctx, d, render)
+func (p *Plan) Decide(ctx context.Context, d *deploy.Deployer, render RenderFunc) (*deploy.Operation, error) {
+	op, err := p.redecide(ctx, d, render)
 	if op != nil && op.Next != nil {
 		// Also when it is rejected: other inputs may be the reason for that.
-		if moved := p.movedRecords(op.Revisions); len(moved) > 0 {
-			return nil, &StaleError{Moved: moved}
+		if moved := p.recordDifferences(op.Revisions); len(moved) > 0 {
+			return nil, &StaleError{Differences: moved}
 		}
-		if parts := different(p.Parts, partsOf(p.key, op)); len(parts) > 0 {
-			return nil, &DifferentError{How: p.Content.How, Parts: parts}
+		if parts := differingParts(p.Parts, partsOf(p.key, op)); len(parts) > 0 {
+			return nil, &ContentMismatchError{Mode: p.Content.Mode, Parts: parts}
 		}
 	}
 	if err != nil {
 		return nil, p.staleBy(err)
 	}
 	if op == nil {
-		return nil, &StaleError{Moved: []Moved{{What: "release " + p.Release, Now: "there is nothing left to do"}}}
+		return nil, &StaleError{Differences: []Difference{{What: "release " + p.Release, Now: "there is nothing left to do"}}}
 	}
 	if moved := p.compare(op); len(moved) > 0 {
-		return nil, &StaleError{Moved: moved}
+		return nil, &StaleError{Differences: moved}
 	}
 	return op, nil
 }
 
-func (p *Plan) rebuild(ctx context.Context, d *deploy.Deployer, render Build) (*deploy.Operation, error) {
+func (p *Plan) redecide(ctx context.Context, d *deploy.Deployer, render RenderFunc) (*deploy.Operation, error) {
 	switch {
 	case p.Verb == deploy.Rollback:
 		return d.Rollback(ctx, deploy.RollbackRequest{Name: p.Release, Revision: p.Target, Description: p.Description})
 	case p.Verb == deploy.Uninstall:
 		return d.Uninstall(ctx, deploy.UninstallRequest{Name: p.Release, KeepHistory: p.KeepHistory, Description: p.Description})
-	case p.Content.How == Render:
+	case p.Content.Mode == ContentRerendered:
 		op, err := render(ctx, d)
 		if op != nil && op.Next != nil {
 			op.Next.Labels, op.Next.Info.Description = p.Labels, p.Description
@@ -172,12 +172,12 @@ func (p *Plan) staleBy(err error) error {
 	switch {
 	case errors.As(err, &rejected):
 		for _, r := range rejected.Rejections {
-			stale.Moved = append(stale.Moved, Moved{What: r.ID.String(), Now: "it would be rejected now: " + r.Err.Error()})
+			stale.Differences = append(stale.Differences, Difference{What: r.ID.String(), Now: "it would be rejected now: " + r.Err.Error()})
 		}
 	case errors.As(err, &noSpace):
-		stale.Moved = []Moved{{What: "Namespace/" + p.Namespace, Now: "it isn't there any more"}}
+		stale.Differences = []Difference{{What: "Namespace/" + p.Namespace, Now: "it isn't there any more"}}
 	case errors.As(err, &gone):
-		stale.Moved = []Moved{{What: "release " + p.Release, Now: gone.Error()}}
+		stale.Differences = []Difference{{What: "release " + p.Release, Now: gone.Error()}}
 	default:
 		return err
 	}

@@ -80,9 +80,9 @@ type Object struct {
 	Step   deploy.Step  `json:"stage"` // crds, apply, prune or hooks
 	Action apply.Action `json:"action"`
 	UID    string       `json:"uid,omitempty"` // of the live object
-	// Want is the digest of what is sent; empty when nothing is, and for an
+	// DesiredDigest is the digest of what is sent; empty when nothing is, and for an
 	// object that was recognised without reading it.
-	Want string `json:"want,omitempty"`
+	DesiredDigest string `json:"want,omitempty"`
 	// Fields are those that change. For a new object they are those that the
 	// server gives another value than was sent.
 	Fields []Field `json:"fields,omitempty"`
@@ -105,17 +105,17 @@ type Field struct {
 
 // Content is what the next revision consists of.
 type Content struct {
-	How  How    `json:"how"`
-	Data []byte `json:"data,omitempty"`
+	Mode ContentMode `json:"how"`
+	Data []byte      `json:"data,omitempty"`
 }
 
-// How is where what is to be applied comes from when a plan is carried out.
-type How string
+// ContentMode is where what is to be applied comes from when a plan is carried out.
+type ContentMode string
 
 // The choices.
 const (
-	Clear  How = "clear"  // the file has it
-	Age    How = "age"    // the file has it, encrypted
-	Render How = "render" // it is rendered again, and must be the same
-	Stored How = "stored" // a stored revision has it, which must be the same
+	ContentPlain      ContentMode = "clear"  // the file has it
+	ContentEncrypted  ContentMode = "age"    // the file has it, encrypted
+	ContentRerendered ContentMode = "render" // it is rendered again, and must be the same
+	ContentStored     ContentMode = "stored" // a stored revision has it, which must be the same
 )

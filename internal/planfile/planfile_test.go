@@ -109,7 +109,7 @@ func TestTouchedFields(t *testing.T) {
 	o := objectOf(testKey(), nil, deploy.StepApply, compared(t, change(t)))
 	var got []string
 	for _, f := range o.Fields {
-		line := f.Path + ": " + f.step()
+		line := f.Path + ": " + f.plannedChangeText()
 		if f.After == "" {
 			line += " by server"
 		}
@@ -163,7 +163,7 @@ func TestMoved(t *testing.T) {
 		c := change(t)
 		test.edit(&c)
 		got := ""
-		for _, m := range planned.moved(objectOf(k, nil, deploy.StepApply, compared(t, c))) {
+		for _, m := range planned.differences(objectOf(k, nil, deploy.StepApply, compared(t, c))) {
 			got += m.String()
 		}
 		if got != test.want {
@@ -188,7 +188,7 @@ func operation(values map[string]any, manifest string) *deploy.Operation {
 const secretManifest = "---\napiVersion: v1\nkind: Secret\nmetadata: {name: db}\nstringData: {password: hunter22}\n"
 
 func TestWhereContentIs(t *testing.T) {
-	known := Known{ofSystem: "one", ofNamespace: "two", ofRevision: ""}
+	known := ClusterUIDs{ofSystem: "one", ofNamespace: "two", ofRevision: ""}
 	id, err := age.GenerateX25519Identity()
 	if err != nil {
 		t.Fatal(err)
@@ -197,20 +197,20 @@ func TestWhereContentIs(t *testing.T) {
 		name string
 		op   *deploy.Operation
 		o    Options
-		want How
+		want ContentMode
 	}{
-		{"defaults", operation(nil, ""), Options{Known: known}, Clear},
-		{"values", operation(map[string]any{"a": 1}, ""), Options{Known: known}, Render},
-		{"a Secret", operation(nil, secretManifest), Options{Known: known}, Render},
-		{"encrypted", operation(nil, secretManifest), Options{Known: known, EncryptTo: []age.Recipient{id.Recipient()}}, Age},
+		{"defaults", operation(nil, ""), Options{Known: known}, ContentPlain},
+		{"values", operation(map[string]any{"a": 1}, ""), Options{Known: known}, ContentRerendered},
+		{"a Secret", operation(nil, secretManifest), Options{Known: known}, ContentRerendered},
+		{"encrypted", operation(nil, secretManifest), Options{Known: known, EncryptTo: []age.Recipient{id.Recipient()}}, ContentEncrypted},
 	}
 	for _, test := range tests {
 		f, err := New(test.op, test.o)
-		if err != nil || f.Content.How != test.want {
+		if err != nil || f.Content.Mode != test.want {
 			t.Errorf("%s: %v, %v, want %s", test.name, f, err, test.want)
 		}
 	}
-	if _, err := New(operation(nil, secretManifest), Options{Known: Known{ofRevision: ""}}); err == nil {
+	if _, err := New(operation(nil, secretManifest), Options{Known: ClusterUIDs{ofRevision: ""}}); err == nil {
 		t.Error("a plan with Secrets and nothing to key them by was made")
 	}
 }
@@ -228,14 +228,14 @@ func TestContentIsWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	again := &deploy.Operation{Next: c.Record, CRDs: c.crds()}
-	if parts := different(planned, partsOf(k, again)); len(parts) > 0 {
+	if parts := differingParts(planned, partsOf(k, again)); len(parts) > 0 {
 		t.Errorf("these came back differently: %v", parts)
 	}
 	if n := again.CRDs[0].Object.Object["n"]; n != int64(3) {
 		t.Errorf("a number of a CRD came back as %T", n)
 	}
 	op.Next.Manifest = strings.Replace(secretManifest, "hunter22", "hunter23", 1)
-	if got := different(planned, partsOf(k, op)); !slices.Equal(got, []string{"Secret/db ()"}) {
+	if got := differingParts(planned, partsOf(k, op)); !slices.Equal(got, []string{"Secret/db ()"}) {
 		t.Errorf("differences %v, want the Secret", got)
 	}
 	if _, err := unpack(packed[:len(packed)/2]); err == nil {
@@ -252,12 +252,12 @@ func TestConfidentialFieldsAreHidden(t *testing.T) {
 			data: {pin: "`+pin+`", args: "--password=hunter22", open: "`+pin+`!"}}`)
 	}
 	op.Hidden = &hide.Texts{}
-	op.Hidden.Object(object(t, secretManifest))
+	op.Hidden.AddObject(object(t, secretManifest))
 	op.Plan.Waves = []apply.Wave{{Changes: []apply.Change{compared(t, apply.Change{
 		ID: kube.ID{Kind: "ConfigMap", Name: "c"}, Action: apply.Update,
 		Live: object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}"), Desired: conf("4711"), Result: conf("4711"),
 	})}}}
-	f, err := New(op, Options{Known: Known{ofSystem: "one"}, Now: time.Now(), Shown: map[string]string{"json": shown}})
+	f, err := New(op, Options{Known: ClusterUIDs{ofSystem: "one"}, Now: time.Now(), Shown: map[string]string{"json": shown}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -276,7 +276,7 @@ func TestConfidentialFieldsAreHidden(t *testing.T) {
 }
 
 func TestFiles(t *testing.T) {
-	f, err := New(operation(nil, ""), Options{Known: Known{ofSystem: "one"}})
+	f, err := New(operation(nil, ""), Options{Known: ClusterUIDs{ofSystem: "one"}})
 	if err != nil {
 		t.Fatal(err)
 	}

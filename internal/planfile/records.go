@@ -14,47 +14,47 @@ import (
 func (c Cluster) recordsOf(op *deploy.Operation) []Record {
 	var out []Record
 	for _, r := range op.Revisions {
-		out = append(out, Record{Revision: r.Revision, Status: r.Status.String(), Identity: c.identity(ofRevision, r.Identity())})
+		out = append(out, Record{Revision: r.Revision, Status: r.Status.String(), Identity: c.identity(ofRevision, r.UID())})
 	}
 	return out
 }
 
-// movedRecords says how the release has moved on: the latest record, or any of
+// recordDifferences says how the release has moved on: the latest record, or any of
 // the earlier ones, which say what there may be of the release.
-func (f *File) movedRecords(now []release.Summary) []Moved {
+func (f *File) recordDifferences(now []release.Summary) []Difference {
 	var latest *release.Summary
 	if len(now) > 0 {
 		latest = &now[len(now)-1]
 	}
-	if moved := f.movedBase(latest); len(moved) > 0 || len(f.Records) == 0 {
+	if moved := f.baseDifferences(latest); len(moved) > 0 || len(f.Records) == 0 {
 		return moved
 	}
 	found := map[int]release.Summary{}
 	for _, r := range now {
 		found[r.Revision] = r
 	}
-	var out []Moved
+	var out []Difference
 	for _, planned := range f.Records {
 		r, ok := found[planned.Revision]
 		delete(found, planned.Revision)
-		if text := f.movedRecord(planned, r, ok); text != "" {
-			out = append(out, Moved{What: "release " + f.Release, Planned: fmt.Sprintf("with revision %d, %s", planned.Revision, planned.Status), Now: text})
+		if text := f.recordDifferenceText(planned, r, ok); text != "" {
+			out = append(out, Difference{What: "release " + f.Release, Planned: fmt.Sprintf("with revision %d, %s", planned.Revision, planned.Status), Now: text})
 		}
 	}
 	for _, r := range now {
-		if _, come := found[r.Revision]; come {
-			out = append(out, Moved{What: "release " + f.Release, Planned: fmt.Sprintf("without revision %d", r.Revision), Now: fmt.Sprintf("it is there, %s", r.Status)})
+		if _, isNew := found[r.Revision]; isNew {
+			out = append(out, Difference{What: "release " + f.Release, Planned: fmt.Sprintf("without revision %d", r.Revision), Now: fmt.Sprintf("it is there, %s", r.Status)})
 		}
 	}
 	return out
 }
 
-// movedRecord says what has become of one record; empty for nothing.
-func (f *File) movedRecord(planned Record, now release.Summary, found bool) string {
+// recordDifferenceText says what has become of one record; empty for nothing.
+func (f *File) recordDifferenceText(planned Record, now release.Summary, found bool) string {
 	switch {
 	case !found:
 		return "it isn't there any more"
-	case planned.Identity != f.Cluster.identity(ofRevision, now.Identity()):
+	case planned.Identity != f.Cluster.identity(ofRevision, now.UID()):
 		return "it was deleted and made again"
 	case sameStatus(planned.Status, now.Status.String()), f.superseded(planned) && now.Status == helmrelease.StatusSuperseded:
 		return ""
@@ -62,8 +62,8 @@ func (f *File) movedRecord(planned Record, now release.Summary, found bool) stri
 	return fmt.Sprintf("it is %s", now.Status)
 }
 
-// superseded tells of one that is deployed whether a later one is too: a dead run
-// has left it so, and the next one puts it straight.
+// superseded reports whether r and a later record are both deployed. A dead run leaves
+// this state; the next run marks r superseded.
 func (f *File) superseded(r Record) bool {
 	for _, other := range f.Records {
 		if other.Revision > r.Revision && other.Status == "deployed" {
@@ -73,9 +73,9 @@ func (f *File) superseded(r Record) bool {
 	return false
 }
 
-// movedBase says how the release has moved on.
-func (f *File) movedBase(latest *release.Summary) []Moved {
-	m := Moved{What: "release " + f.Release, Planned: "upon no revision"}
+// baseDifferences says how the release has moved on.
+func (f *File) baseDifferences(latest *release.Summary) []Difference {
+	m := Difference{What: "release " + f.Release, Planned: "upon no revision"}
 	if f.Base != nil {
 		m.Planned = fmt.Sprintf("upon revision %d, %s", f.Base.Revision, f.Base.Status)
 	}
@@ -86,14 +86,14 @@ func (f *File) movedBase(latest *release.Summary) []Moved {
 		m.Now = "it isn't there any more"
 	case f.Base == nil || latest.Revision != f.Base.Revision:
 		m.Now = fmt.Sprintf("the latest is revision %d, %s", latest.Revision, latest.Status)
-	case f.Cluster.Identities[ofRevision] != f.Cluster.identity(ofRevision, latest.Identity()):
+	case f.Cluster.Identities[ofRevision] != f.Cluster.identity(ofRevision, latest.UID()):
 		m.Now = fmt.Sprintf("revision %d was deleted and made again", latest.Revision)
 	case sameStatus(f.Base.Status, latest.Status.String()):
 		return nil
 	default:
 		m.Now = fmt.Sprintf("it is %s", latest.Status)
 	}
-	return []Moved{m}
+	return []Difference{m}
 }
 
 // sameStatus also takes for the same what a dead run had left pending and is

@@ -82,9 +82,9 @@ func download(ctx context.Context, from string) ([]byte, error) {
 	return data, nil
 }
 
-// archived is a plugin in an archive. It is unpacked in the cache first: Helm
+// archiveSource is a plugin in an archive. It is unpacked in the cache first: Helm
 // would load a half of it among the plugins.
-func archived(places Places, read func() ([]byte, error)) func(context.Context, Host, string) error {
+func archiveSource(places Places, read func() ([]byte, error)) func(context.Context, Host, string) error {
 	return func(_ context.Context, h Host, dir string) error {
 		data, err := read()
 		if err != nil {

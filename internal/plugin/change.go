@@ -26,7 +26,7 @@ func (h Host) Update(ctx context.Context, places Places, p *Plugin) error {
 	if err != nil {
 		return &hinted{withOutput(err), "only what was cloned can be updated: deployer plugin uninstall " + p.Name + ", and install it again"}
 	}
-	undo, forget, err := h.keep(places, p)
+	undo, forget, err := h.backUp(places, p)
 	if err != nil {
 		return err
 	}
@@ -45,8 +45,8 @@ func (h Host) Update(ctx context.Context, places Places, p *Plugin) error {
 	return nil
 }
 
-// keep copies a plugin aside. Undo brings the copy back, forget removes it.
-func (h Host) keep(places Places, p *Plugin) (undo func() error, forget func(), err error) {
+// backUp copies a plugin aside. Undo brings the copy back, forget removes it.
+func (h Host) backUp(places Places, p *Plugin) (undo func() error, forget func(), err error) {
 	nothing := func() error { return nil }
 	if info, err := os.Lstat(p.Dir); err != nil || info.Mode()&os.ModeSymlink != 0 {
 		return nothing, func() {}, err

@@ -86,7 +86,7 @@ func (h Host) Command(ctx context.Context, p *Plugin, args []string) (*exec.Cmd,
 	if !p.IgnoreFlags {
 		own = append(own, args...)
 	}
-	if err := executable(p, main); err != nil {
+	if err := checkExecutable(p, main); err != nil {
 		return nil, err
 	}
 	return h.command(ctx, p, main, own), nil
@@ -95,7 +95,7 @@ func (h Host) Command(ctx context.Context, p *Plugin, args []string) (*exec.Cmd,
 // Program is the process that runs a file of a plugin, such as the one that
 // completes its command lines.
 func (h Host) Program(ctx context.Context, p *Plugin, path string, args []string) (*exec.Cmd, error) {
-	if err := executable(p, path); err != nil {
+	if err := checkExecutable(p, path); err != nil {
 		return nil, err
 	}
 	return h.command(ctx, p, path, args), nil
@@ -150,9 +150,9 @@ func expanded(c *helmplugin.PlatformCommand, lookup func(string) string) []strin
 	return out
 }
 
-// executable tells why a program can't be started, before it is tried: what the
+// checkExecutable tells why a program can't be started, before it is tried: what the
 // system says of a script names neither the plugin nor what to do.
-func executable(p *Plugin, main string) error {
+func checkExecutable(p *Plugin, main string) error {
 	path, err := exec.LookPath(main)
 	switch {
 	case err == nil || errors.Is(err, exec.ErrDot):

@@ -82,7 +82,7 @@ func (h Host) install(ctx context.Context, places Places, s source, dir string) 
 			return nil, &hinted{fmt.Errorf("plugin already exists: %q is that in %s", p.Name, other.Dir), "see deployer plugin update, or deployer plugin uninstall"}
 		}
 	}
-	if _, _, err := h.resolve(p); err != nil && p.commands() {
+	if _, _, err := h.resolve(p); err != nil && p.isCallable() {
 		return nil, err
 	}
 	if err := h.hook(ctx, p, helmplugin.Install); err != nil {
@@ -91,9 +91,9 @@ func (h Host) install(ctx context.Context, places Places, s source, dir string) 
 	return p, h.usable(p, s.link)
 }
 
-// commands tells whether a plugin is meant to be called. Others only download,
+// isCallable tells whether a plugin is meant to be called. Others only download,
 // or complete.
-func (p *Plugin) commands() bool {
+func (p *Plugin) isCallable() bool {
 	return (len(p.PlatformCommand) > 0 || p.Metadata.Command != "") && len(p.Downloaders) == 0
 }
 
@@ -107,26 +107,26 @@ func (h Host) usable(p *Plugin, linked bool) error {
 	if _, err := os.Stat(main); err != nil && linked {
 		return nil
 	}
-	return executable(p, main)
+	return checkExecutable(p, main)
 }
 
 func (h Host) sourceOf(ctx context.Context, places Places, from, version string) (source, error) {
 	info, err := os.Stat(from)
 	switch {
 	case err == nil && info.IsDir():
-		return linked(from)
+		return linkSource(from)
 	case err == nil && isArchive(from):
-		return source{name: archiveName(from), fetch: archived(places, func() ([]byte, error) { return os.ReadFile(from) })}, nil
+		return source{name: archiveName(from), fetch: archiveSource(places, func() ([]byte, error) { return os.ReadFile(from) })}, nil
 	case err == nil:
 		return source{}, &hinted{fmt.Errorf("expected plugin to be a folder: %s is neither one nor a .tgz or .tar.gz archive", from), ""}
 	case isRemoteArchive(ctx, from):
-		return source{name: archiveName(from), fetch: archived(places, func() ([]byte, error) { return download(ctx, from) })}, nil
+		return source{name: archiveName(from), fetch: archiveSource(places, func() ([]byte, error) { return download(ctx, from) })}, nil
 	}
-	return cloned(places, from, version)
+	return cloneSource(places, from, version)
 }
 
-// linked is a plugin in a directory of the user's, which may go on changing.
-func linked(from string) (source, error) {
+// linkSource is a plugin in a directory of the user's, which may go on changing.
+func linkSource(from string) (source, error) {
 	abs, err := filepath.Abs(from)
 	if err != nil {
 		return source{}, fmt.Errorf("unable to get absolute path to plugin: %w", err)
@@ -140,9 +140,9 @@ func linked(from string) (source, error) {
 	}}, nil
 }
 
-// cloned is a plugin in a repository. It is cloned anew: in what an earlier
+// cloneSource is a plugin in a repository. It is cloned anew: in what an earlier
 // install has left, another version may be checked out.
-func cloned(places Places, from, version string) (source, error) {
+func cloneSource(places Places, from, version string) (source, error) {
 	key, err := cache.Key(from)
 	if err != nil {
 		return source{}, fmt.Errorf("%s is no directory, archive or repository: %w", from, err)

@@ -64,15 +64,15 @@ const (
 
 // Problems of other objects.
 const (
-	Replaced      Class = "replaced" // another object took the name
-	Deleted       Class = "deleted"
-	Terminating   Class = "terminating"
-	NamesRejected Class = "crd_names_rejected"
-	VolumeLost    Class = "volume_lost"
-	Provisioning  Class = "provisioning_failed"
-	LoadBalancer  Class = "load_balancer"
-	Condition     Class = "condition_failed" // the object's own status says so
-	Rule          Class = "rule_failed"      // the user's rule says so
+	Replaced        Class = "replaced" // another object took the name
+	Deleted         Class = "deleted"
+	Terminating     Class = "terminating"
+	NamesRejected   Class = "crd_names_rejected"
+	VolumeLost      Class = "volume_lost"
+	Provisioning    Class = "provisioning_failed"
+	LoadBalancer    Class = "load_balancer"
+	ConditionFailed Class = "condition_failed" // the object's own status says so
+	RuleFailed      Class = "rule_failed"      // the user's rule says so
 )
 
 // Scope says what one pod's problem means for the others of its revision.
@@ -93,9 +93,9 @@ type Info struct {
 	Attempts int           // how often it must have been seen before it is final; 0 and 1 mean once
 }
 
-// Of returns what is known about c. A class that isn't in the table is
+// InfoOf returns what is known about c. A class that isn't in the table is
 // informational and its title is its name.
-func Of(c Class) Info {
+func InfoOf(c Class) Info {
 	if info, ok := table[c]; ok {
 		return info
 	}

@@ -127,7 +127,7 @@ func (h *History) describeCrash(f *Finding, c *Container, last *Termination, dow
 			f.Message += ", which this release has lowered"
 		}
 	case isBadCommand(last):
-		f.Class, f.Limit = class.BadCommand, min(f.Limit, class.Of(class.BadCommand).Attempts)
+		f.Class, f.Limit = class.BadCommand, min(f.Limit, class.InfoOf(class.BadCommand).Attempts)
 		if downNow {
 			f.Attempts++
 		}
@@ -171,9 +171,9 @@ func (h *History) readinessProblem(c *Container) (Finding, bool) {
 	return f, true
 }
 
-// SlowSince is when a readiness problem has lasted longer than the probe allows
+// ReadinessOverdueAt is when a readiness problem has lasted longer than the probe allows
 // for a start.
-func (h *History) SlowSince(f Finding) time.Time {
+func (h *History) ReadinessOverdueAt(f Finding) time.Time {
 	c := h.Pod.container(f.Container)
 	if c == nil {
 		return f.Since

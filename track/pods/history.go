@@ -180,7 +180,7 @@ func (h *History) startTimer(f *Finding, r Policy, now time.Time) {
 		h.problemSince[f.key()] = at
 	}
 	f.Since = at
-	info := class.Of(f.Class)
+	info := class.InfoOf(f.Class)
 	if info.Scope == class.Informational {
 		return
 	}

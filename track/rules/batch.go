@@ -35,7 +35,7 @@ func job(in Input) Verdict {
 			v.Message = "queued by Kueue"
 			return v
 		}
-		if in.Complete {
+		if in.MustComplete {
 			v.Message = "suspended"
 			return v
 		}

@@ -24,14 +24,14 @@ func pod(in Input) Verdict {
 	}
 	policy := text(o, "spec", "restartPolicy")
 	serves := policy == "" || policy == "Always"
-	if serves && !in.Complete && hasStatus(condition(in.Object, "Ready"), "True") {
+	if serves && !in.MustComplete && hasStatus(condition(in.Object, "Ready"), "True") {
 		return ready("")
 	}
 	v := progressing(strings.ToLower(phase))
-	if phase == "Running" && serves && !in.Complete {
+	if phase == "Running" && serves && !in.MustComplete {
 		v.Message = "running, not ready"
 	}
-	if !serves || in.Complete {
+	if !serves || in.MustComplete {
 		v.NoProgress = -1
 	}
 	return v
@@ -77,7 +77,7 @@ func service(in Input) Verdict {
 		return v
 	}
 	in.Workloads = Workloads{} // no workload of the release hands out addresses
-	return orUnverified(in, v, time.Minute, "no load-balancer controller answered")
+	return unverifiedAfter(in, v, time.Minute, "no load-balancer controller answered")
 }
 
 // refusedByController adds to what is waited for why its controller has refused it, and fails
@@ -85,7 +85,7 @@ func service(in Input) Verdict {
 func refusedByController(in Input, reason string, c class.Class, v Verdict) Verdict {
 	event := in.Events[reason]
 	switch {
-	case event.Count >= class.Of(c).Attempts:
+	case event.Count >= class.InfoOf(c).Attempts:
 		return failed(c, event.Message)
 	case event.Count > 0:
 		v.Message += withColon(event.Message)
@@ -93,11 +93,11 @@ func refusedByController(in Input, reason string, c class.Class, v Verdict) Verd
 	return v
 }
 
-// orUnverified gives an object that no controller appears to manage some time, and
+// unverifiedAfter gives an object that no controller appears to manage some time, and
 // then calls it ready without proof. The time begins when the workloads of the
 // release are ready: one of them may look after it. An object that the release
 // left as it was has had its time.
-func orUnverified(in Input, v Verdict, patience time.Duration, note string) Verdict {
+func unverifiedAfter(in Input, v Verdict, patience time.Duration, note string) Verdict {
 	if in.Workloads.Busy {
 		v.RecheckAfter = workloadsRecheck
 		return v

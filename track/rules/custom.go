@@ -10,7 +10,7 @@ import (
 
 const (
 	firstStatusTimeout  = 20 * time.Second // for a first status; configuration kinds never get one
-	settleTime          = 5 * time.Second  // for a controller that doesn't say which generation it has seen
+	observeDelay        = 5 * time.Second  // for a controller that doesn't say which generation it has seen
 	falseConditionGrace = time.Minute      // operators pass through Ready=False with reasons of failure
 	stalledGrace        = 10 * time.Second
 )
@@ -35,7 +35,7 @@ func custom(in Input) Verdict {
 		return progressing(notObserved)
 	}
 	if in.Changed && !known && !statusChanged(in) && !statusWritten(in) {
-		if left := settleTime - in.Now.Sub(in.Applied); left > 0 {
+		if left := observeDelay - in.Now.Sub(in.Applied); left > 0 {
 			v := progressing("waiting for the controller")
 			v.RecheckAfter = left
 			return v
@@ -54,7 +54,7 @@ func noStatus(in Input) Verdict {
 	if in.HasStatus != nil && !*in.HasStatus {
 		return Verdict{Phase: Ready, Unverified: true, Message: "its kind has no status"}
 	}
-	return orUnverified(in, progressing("waiting for the controller"), firstStatusTimeout, noController)
+	return unverifiedAfter(in, progressing("waiting for the controller"), firstStatusTimeout, noController)
 }
 
 // The types of conditions, in the order in which the first decisive one counts.
@@ -67,7 +67,7 @@ var (
 func byConditions(in Input) (Verdict, bool) {
 	for _, kind := range fatalConditions {
 		if c := condition(in.Object, kind); hasStatus(c, "True") && isFresh(in, c) {
-			return Verdict{Phase: Failed, Class: class.Condition, Grace: stalledGrace, Message: conditionText(c)}, true
+			return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: stalledGrace, Message: conditionText(c)}, true
 		}
 	}
 	types := readyConditions
@@ -79,15 +79,15 @@ func byConditions(in Input) (Verdict, bool) {
 		case hasStatus(c, "True"):
 			return ready(conditionText(c)), true
 		case hasStatus(c, "False") && failureReason.MatchString(text(c, "reason")) && isFresh(in, c):
-			return Verdict{Phase: Failed, Class: class.Condition, Grace: falseConditionGrace, Message: conditionText(c)}, true
+			return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: falseConditionGrace, Message: conditionText(c)}, true
 		}
 		return progressing(text(c, "type") + " is " + text(c, "status") + withColon(conditionText(c))), true
 	}
 	for _, kind := range motionConditions {
 		c := condition(in.Object, kind)
 		// Some kinds leave Progressing=True for ever, as a Deployment does.
-		settled := kind == "Progressing" && hasStatus(condition(in.Object, "Available"), "True")
-		if hasStatus(c, "True") && !settled {
+		alreadyAvailable := kind == "Progressing" && hasStatus(condition(in.Object, "Available"), "True")
+		if hasStatus(c, "True") && !alreadyAvailable {
 			return progressing(text(c, "type") + withColon(conditionText(c))), true
 		}
 	}
@@ -129,7 +129,7 @@ func byPhase(status map[string]any) (Verdict, bool) {
 		case phase == Ready:
 			return ready(word), true
 		default:
-			return Verdict{Phase: Failed, Class: class.Condition, Grace: falseConditionGrace, Message: word + withColon(message)}, true
+			return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: falseConditionGrace, Message: word + withColon(message)}, true
 		}
 	}
 	return Verdict{}, false

@@ -51,7 +51,7 @@ func webhookConfiguration(in Input) Verdict {
 	for _, w := range list(in.Object.Object, "webhooks") {
 		hook, _ := w.(map[string]any)
 		if text(hook, "clientConfig", "caBundle") == "" {
-			return orUnverified(in, progressing("waiting for cert-manager to inject the CA"), time.Minute, "cert-manager has not injected the CA")
+			return unverifiedAfter(in, progressing("waiting for cert-manager to inject the CA"), time.Minute, "cert-manager has not injected the CA")
 		}
 	}
 	return ready("")

@@ -25,7 +25,7 @@ func requiredPods(annotation string, wanted, unavailable int) (need int, partial
 
 // isComplete reports whether all pods are new and available.
 func (r *Rollout) isComplete() bool {
-	return r.Updated >= r.Wanted && r.Old == 0 && r.Available >= r.Wanted
+	return r.Updated >= r.Desired && r.Old == 0 && r.Available >= r.Desired
 }
 
 // updatedAndAvailable is how many pods are what they should be, at least: kept

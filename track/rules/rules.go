@@ -27,17 +27,17 @@ const (
 
 // Input is what a rule may look at.
 type Input struct {
-	Object    *unstructured.Unstructured // as last seen
-	Baseline  *unstructured.Unstructured // the apply's response; nil when there is none
-	Changed   bool                       // the apply changed the object
-	Complete  bool                       // the object must run to its end: a hook's Job or Pod
-	Applied   time.Time                  // when the baseline was received, by our clock
-	Now       time.Time
-	HasStatus *bool  // the kind has a status subresource; nil when unknown
-	Required  string // rollout-required: "", full, max-unavailable, none, N%
-	NewReady  int    // pods of the new revision that are ready, as far as they have been looked at
-	Events    EventCounts
-	Override  *Override // the object's own rules, from its annotations; nil for none
+	Object          *unstructured.Unstructured // as last seen
+	Baseline        *unstructured.Unstructured // the apply's response; nil when there is none
+	Changed         bool                       // the apply changed the object
+	MustComplete    bool                       // the object must run to its end: a hook's Job or Pod
+	Applied         time.Time                  // when the baseline was received, by our clock
+	Now             time.Time
+	HasStatus       *bool  // the kind has a status subresource; nil when unknown
+	RolloutRequired string // rollout-required: "", full, max-unavailable, none, N%
+	NewReady        int    // pods of the new revision that are ready, as far as they have been looked at
+	Events          EventCounts
+	Override        *Override // the object's own rules, from its annotations; nil for none
 
 	Workloads Workloads
 }
@@ -76,7 +76,7 @@ type Verdict struct {
 
 // Rollout counts the pods of a workload as its controller does.
 type Rollout struct {
-	Wanted, Updated, Available, Old, OldServing, Terminating int
+	Desired, Updated, Available, Old, OldServing, Terminating int
 }
 
 // evaluator is the rule of one kind.
@@ -125,7 +125,7 @@ func ready(message string) Verdict { return Verdict{Phase: Ready, Message: messa
 func progressing(message string) Verdict { return Verdict{Message: message} }
 
 func failed(c class.Class, message string) Verdict {
-	return Verdict{Phase: Failed, Class: c, Message: message, Grace: class.Of(c).Grace}
+	return Verdict{Phase: Failed, Class: c, Message: message, Grace: class.InfoOf(c).Grace}
 }
 
 // builtInRules holds the rules of built-in kinds whose status says something.

@@ -21,17 +21,17 @@ import (
 // expressions; an expression that meets a missing field is not true yet.
 // https://kubernetes.io/docs/reference/using-api/cel/
 type Rule struct {
-	Group      string          `json:"group"`                // "cert-manager.io", "*.upbound.io"; empty is the core group
-	Kind       string          `json:"kind"`                 // "Certificate"; "*" for each kind of the group
-	Ready      string          `json:"ready"`                // true when the object is ready
-	Failed     string          `json:"failed,omitempty"`     // true when it has failed
-	FailedFor  metav1.Duration `json:"failedFor,omitempty"`  // how long Failed must hold; 0 is at once
-	Message    string          `json:"message,omitempty"`    // a string that says where it stands
-	Note       string          `json:"note,omitempty"`       // a string worth telling when it is ready; empty for nothing
-	Unverified string          `json:"unverified,omitempty"` // true when no controller appears to manage the object
-	After      metav1.Duration `json:"after,omitempty"`      // how long Unverified must hold
-	NoProgress metav1.Duration `json:"noProgress,omitempty"` // how long it may be without progress; 0 is the default
-	Settle     metav1.Duration `json:"settle,omitempty"`     // how long a controller that writes no generation has to see a change; 0 is 5 s
+	Group        string          `json:"group"`                // "cert-manager.io", "*.upbound.io"; empty is the core group
+	Kind         string          `json:"kind"`                 // "Certificate"; "*" for each kind of the group
+	Ready        string          `json:"ready"`                // true when the object is ready
+	Failed       string          `json:"failed,omitempty"`     // true when it has failed
+	FailedFor    metav1.Duration `json:"failedFor,omitempty"`  // how long Failed must hold; 0 is at once
+	Message      string          `json:"message,omitempty"`    // a string that says where it stands
+	Note         string          `json:"note,omitempty"`       // a string worth telling when it is ready; empty for nothing
+	Unverified   string          `json:"unverified,omitempty"` // true when no controller appears to manage the object
+	After        metav1.Duration `json:"after,omitempty"`      // how long Unverified must hold
+	NoProgress   metav1.Duration `json:"noProgress,omitempty"` // how long it may be without progress; 0 is the default
+	ObserveDelay metav1.Duration `json:"settle,omitempty"`     // how long a controller that writes no generation has to see a change; 0 is 5 s
 
 	compiled *programs
 	builtIn  bool // with deployer: the user's own rules mean what they say
@@ -128,15 +128,15 @@ func (r *Rule) evaluate(in Input) Verdict {
 	vars := variables(in)
 	if c := condition(in.Object, "Stalled"); r.builtIn && hasStatus(c, "True") {
 		if seen, _ := observesGeneration(in.Object); seen {
-			return Verdict{Phase: Failed, Class: class.Condition, Message: conditionText(c)}
+			return Verdict{Phase: Failed, Class: class.ConditionFailed, Message: conditionText(c)}
 		}
 	}
 	if is, err := r.compiled.failed.bool(vars); is && err == nil {
-		return Verdict{Phase: Failed, Class: class.Condition, Grace: r.FailedFor.Duration, Message: r.message(in, vars), NoProgress: r.NoProgress.Duration}
+		return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: r.FailedFor.Duration, Message: r.message(in, vars), NoProgress: r.NoProgress.Duration}
 	}
 	ok, err := r.compiled.ready.bool(vars)
 	if ok && err == nil {
-		v := afterSettling(in, Verdict{Phase: Ready, Message: r.compiled.message.string(vars)}, cmp.Or(r.Settle.Duration, settleTime))
+		v := delayReady(in, Verdict{Phase: Ready, Message: r.compiled.message.string(vars)}, cmp.Or(r.ObserveDelay.Duration, observeDelay))
 		if note := r.compiled.note.string(vars); note != "" {
 			v.Notes = []string{note}
 		}
@@ -145,10 +145,10 @@ func (r *Rule) evaluate(in Input) Verdict {
 	}
 	v := Verdict{Message: r.message(in, vars), NoProgress: r.NoProgress.Duration}
 	if lonely, err := r.compiled.unverified.bool(vars); lonely && err == nil {
-		return orUnverified(in, v, r.After.Duration, "no controller appears to manage it")
+		return unverifiedAfter(in, v, r.After.Duration, "no controller appears to manage it")
 	}
 	if status, _ := in.Object.Object["status"].(map[string]any); r.builtIn && len(status) == 0 {
-		return orUnverified(in, v, knownKindStatusTimeout, noController)
+		return unverifiedAfter(in, v, knownKindStatusTimeout, noController)
 	}
 	return v
 }
@@ -171,8 +171,8 @@ func (r *Rule) message(in Input, vars map[string]any) string {
 	return "waiting for the controller"
 }
 
-// afterSettling holds back a Ready that may be about the object before the change.
-func afterSettling(in Input, v Verdict, patience time.Duration) Verdict {
+// delayReady holds back a Ready that may be about the object before the change.
+func delayReady(in Input, v Verdict, patience time.Duration) Verdict {
 	seen, known := observesGeneration(in.Object)
 	if !seen {
 		return progressing(notObserved)
@@ -209,7 +209,7 @@ func NewOverride(ready, failed string) (*Override, error) {
 func (o *Override) evaluate(in Input) (Verdict, bool) {
 	vars := variables(in)
 	if is, err := o.failed.bool(vars); is && err == nil {
-		return Verdict{Phase: Failed, Class: class.Rule, Message: "failed: " + o.failed.source}, true
+		return Verdict{Phase: Failed, Class: class.RuleFailed, Message: "failed: " + o.failed.source}, true
 	}
 	if o.ready == nil {
 		return Verdict{}, false
@@ -221,5 +221,5 @@ func (o *Override) evaluate(in Input) (Verdict, bool) {
 	case !is:
 		return progressing("waiting for: " + o.ready.source), true
 	}
-	return afterSettling(in, ready(""), settleTime), true
+	return delayReady(in, ready(""), observeDelay), true
 }

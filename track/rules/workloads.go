@@ -20,7 +20,7 @@ const notObserved = "the controller has not seen the change yet"
 func deployment(in Input) Verdict {
 	o := in.Object.Object
 	r := Rollout{
-		Wanted:      replicas(o, "spec", "replicas"),
+		Desired:     replicas(o, "spec", "replicas"),
 		Updated:     count(o, "status", "updatedReplicas"),
 		Available:   count(o, "status", "availableReplicas"),
 		Terminating: count(o, "status", "terminatingReplicas"),
@@ -28,15 +28,15 @@ func deployment(in Input) Verdict {
 	r.countOld(count(o, "status", "replicas"))
 	deadline := progressDeadline(o)
 	if seen, known := observesGeneration(in.Object); !seen || !known {
-		return Verdict{Message: notObserved, Total: r.Wanted, NoProgress: deadline}
+		return Verdict{Message: notObserved, Total: r.Desired, NoProgress: deadline}
 	}
-	v := Verdict{Rollout: &r, Done: min(r.Updated, r.Available, r.Wanted), Total: r.Wanted, NoProgress: deadline}
+	v := Verdict{Rollout: &r, Done: min(r.Updated, r.Available, r.Desired), Total: r.Desired, NoProgress: deadline}
 	if paused, _ := field(o, "spec", "paused").(bool); paused {
 		v.Phase, v.Notes = Ready, []string{"paused: changes are not rolled out"}
 		return v
 	}
 	v.Message = r.String()
-	need, partial := requiredPods(in.Required, r.Wanted, deploymentUnavailable(o, r.Wanted))
+	need, partial := requiredPods(in.RolloutRequired, r.Desired, deploymentUnavailable(o, r.Desired))
 	if partial && r.updatedAndAvailable(in, 0) >= need || !partial && r.isComplete() {
 		v.Phase = Ready
 		return v
@@ -70,7 +70,7 @@ func (r *Rollout) countOld(all int) {
 }
 
 func (r *Rollout) String() string {
-	s := fmt.Sprintf("%d of %d pods updated, %d available", r.Updated, r.Wanted, r.Available)
+	s := fmt.Sprintf("%d of %d pods updated, %d available", r.Updated, r.Desired, r.Available)
 	if r.Old > 0 {
 		s += fmt.Sprintf(", %d old", r.Old)
 	}
@@ -83,26 +83,26 @@ func (r *Rollout) String() string {
 func statefulSet(in Input) Verdict {
 	o := in.Object.Object
 	r := Rollout{
-		Wanted:    replicas(o, "spec", "replicas"),
+		Desired:   replicas(o, "spec", "replicas"),
 		Updated:   count(o, "status", "updatedReplicas"),
 		Available: count(o, "status", "availableReplicas"),
 	}
 	all, up := count(o, "status", "replicas"), count(o, "status", "readyReplicas")
 	if seen, known := observesGeneration(in.Object); !seen || !known {
-		return Verdict{Message: notObserved, Total: r.Wanted}
+		return Verdict{Message: notObserved, Total: r.Desired}
 	}
 	same := text(o, "status", "currentRevision") == text(o, "status", "updateRevision")
 	if same {
-		r.Updated = max(r.Updated, min(count(o, "status", "currentReplicas"), r.Wanted))
+		r.Updated = max(r.Updated, min(count(o, "status", "currentReplicas"), r.Desired))
 	}
 	r.countOld(all)
-	v := Verdict{Rollout: &r, Message: r.String(), Total: r.Wanted}
-	v.Done = min(r.Updated, up, r.Wanted)
-	settled := up == r.Wanted && all == r.Wanted && r.Available >= r.Wanted
-	need, partial := requiredPods(in.Required, r.Wanted, statefulSetUnavailable(o, r.Wanted))
+	v := Verdict{Rollout: &r, Message: r.String(), Total: r.Desired}
+	v.Done = min(r.Updated, up, r.Desired)
+	allAvailable := up == r.Desired && all == r.Desired && r.Available >= r.Desired
+	need, partial := requiredPods(in.RolloutRequired, r.Desired, statefulSetUnavailable(o, r.Desired))
 	if text(o, "spec", "updateStrategy", "type") == "OnDelete" {
-		v.Done = min(up, r.Wanted)
-		if settled && !partial || partial && r.Available >= need {
+		v.Done = min(up, r.Desired)
+		if allAvailable && !partial || partial && r.Available >= need {
 			v.Phase = Ready
 			v.Notes = onDeleteNote(r.Old, same)
 		}
@@ -110,7 +110,7 @@ func statefulSet(in Input) Verdict {
 	}
 	partition := count(o, "spec", "updateStrategy", "rollingUpdate", "partition")
 	if partial {
-		kept := min(partition, r.Wanted)
+		kept := min(partition, r.Desired)
 		if same {
 			kept = 0
 		}
@@ -119,9 +119,9 @@ func statefulSet(in Input) Verdict {
 		}
 		return v
 	}
-	if settled && r.Updated >= max(0, r.Wanted-partition) && (partition > 0 || same) {
-		v.Phase, v.Done = Ready, r.Wanted
-		if kept := r.Wanted - r.Updated; partition > 0 && kept > 0 && !same {
+	if allAvailable && r.Updated >= max(0, r.Desired-partition) && (partition > 0 || same) {
+		v.Phase, v.Done = Ready, r.Desired
+		if kept := r.Desired - r.Updated; partition > 0 && kept > 0 && !same {
 			v.Notes = []string{fmt.Sprintf("partition %d keeps %s on the old revision", partition, podsText(kept))}
 		}
 	}
@@ -146,7 +146,7 @@ func daemonSet(in Input) Verdict {
 	o := in.Object.Object
 	wanted := count(o, "status", "desiredNumberScheduled")
 	r := Rollout{
-		Wanted:    wanted,
+		Desired:   wanted,
 		Updated:   count(o, "status", "updatedNumberScheduled"),
 		Available: count(o, "status", "numberAvailable"),
 	}
@@ -159,7 +159,7 @@ func daemonSet(in Input) Verdict {
 		v.Phase, v.Message, v.Notes = Ready, "", []string{"no node is selected"}
 		return v
 	}
-	need, partial := requiredPods(in.Required, wanted, daemonSetUnavailable(o, wanted))
+	need, partial := requiredPods(in.RolloutRequired, wanted, daemonSetUnavailable(o, wanted))
 	if text(o, "spec", "updateStrategy", "type") == "OnDelete" {
 		v.Done = min(count(o, "status", "numberReady"), wanted)
 		if v.Done == wanted && !partial || partial && r.Available >= need {
@@ -186,7 +186,7 @@ func replicaSet(in Input) Verdict {
 		return Verdict{Message: notObserved, Total: wanted}
 	}
 	v := Verdict{Total: wanted, Done: min(available, wanted), Message: fmt.Sprintf("%d of %d pods available", available, wanted)}
-	v.Rollout = &Rollout{Wanted: wanted, Updated: count(o, "status", "replicas"), Available: available}
+	v.Rollout = &Rollout{Desired: wanted, Updated: count(o, "status", "replicas"), Available: available}
 	if available >= wanted && count(o, "status", "fullyLabeledReplicas") >= wanted {
 		v.Phase = Ready
 	}

@@ -42,13 +42,13 @@ func sleepContext(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// Follow reports what becomes of the objects until ctx ends, in the best way permitted.
+// WatchWithFallback reports what becomes of the objects until ctx ends, in the best way permitted.
 // Few objects are watched by name, which a Role with resourceNames permits too.
 // https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources
-func Follow(ctx context.Context, o Objects, few int, handle Handler) {
+func WatchWithFallback(ctx context.Context, o Objects, few int, handle Handler) {
 	if len(o.Names) > few {
 		err := Watch(ctx, SourceOf(o.Client), o.Query, handle)
-		if o.isSettled(ctx, err, o.Names, handle) {
+		if o.needsNoFallback(ctx, err, o.Names, handle) {
 			return
 		}
 		if len(o.Names) <= maxNamedWatches {
@@ -67,7 +67,7 @@ func Follow(ctx context.Context, o Objects, few int, handle Handler) {
 			query.Labels = ""
 			query.Fields = fields.OneTermEqualSelector("metadata.name", name).String()
 			err := Watch(ctx, SourceOf(o.Client), query, handle)
-			if !o.isSettled(ctx, err, []string{name}, handle) {
+			if !o.needsNoFallback(ctx, err, []string{name}, handle) {
 				o.pollAll(ctx, []string{name}, handle)
 			}
 		})
@@ -75,9 +75,9 @@ func Follow(ctx context.Context, o Objects, few int, handle Handler) {
 	all.Wait()
 }
 
-// isSettled reports whether nothing more can be learnt about objects whose watch has
+// needsNoFallback reports whether nothing more can be learnt about objects whose watch has
 // ended with err.
-func (o Objects) isSettled(ctx context.Context, err error, names []string, handle Handler) bool {
+func (o Objects) needsNoFallback(ctx context.Context, err error, names []string, handle Handler) bool {
 	if err == nil || ctx.Err() != nil || apierrors.IsUnauthorized(err) {
 		return true
 	}
@@ -102,7 +102,7 @@ func (o Objects) pollAll(ctx context.Context, names []string, handle Handler) {
 
 func (o Objects) poll(ctx context.Context, name string, handle Handler) {
 	get := o.get
-	var lost, again bool
+	var unreachable, refusedBefore bool
 	for pause := firstPoll; o.ReadLimit.Wait(ctx) == nil; {
 		obj, err := get(ctx, name)
 		switch {
@@ -115,8 +115,8 @@ func (o Objects) poll(ctx context.Context, name string, handle Handler) {
 		case isRefusal(err) && pause < dryRunPoll:
 			get, pause = o.dryRun, dryRunPoll
 			continue
-		case isRefusal(err) && !again:
-			again = true // one of several servers may not know our roles yet
+		case isRefusal(err) && !refusedBefore:
+			refusedBefore = true // one of several servers may not know our roles yet
 			if !sleepContext(ctx, firstPoll) {
 				return
 			}
@@ -130,8 +130,8 @@ func (o Objects) poll(ctx context.Context, name string, handle Handler) {
 			return
 		}
 		answered := err == nil || isAbsent(err)
-		if lost == answered {
-			lost = !answered
+		if unreachable == answered {
+			unreachable = !answered
 			kind := Unreachable
 			if answered {
 				kind = Reachable

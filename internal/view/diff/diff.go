@@ -44,10 +44,10 @@ type Change struct {
 // Fields lists what a change makes of an object's fields. What is added is shown
 // without the defaults that the server filled in. A nil Variation is that of an
 // object that always comes out the same.
-func Fields(c apply.Change, v *Variation) []Change {
+func Fields(c apply.Change, v *Nondeterminism) []Change {
 	w := &walker{
-		partial: c.Result == nil || c.Action == apply.Recreate, known: c.Desired != nil,
-		hidden: hide.Of(c.Live, c.Result, c.Desired), variation: v,
+		afterIsPartial: c.Result == nil || c.Action == apply.Recreate, hasDesired: c.Desired != nil,
+		hidden: hide.ConfidentialFields(c.Live, c.Result, c.Desired), nondeterminism: v,
 	}
 	for _, f := range c.Fields {
 		w.change(f, c.Desired)
@@ -56,11 +56,11 @@ func Fields(c apply.Change, v *Variation) []Change {
 }
 
 type walker struct {
-	partial   bool // what is absent after isn't removed, and quantities may be written otherwise
-	known     bool // what is desired
-	hidden    hide.Fields
-	variation *Variation
-	out       []Change
+	afterIsPartial bool // what is absent after isn't removed, and quantities may be written otherwise
+	hasDesired     bool // what is desired
+	hidden         hide.Fields
+	nondeterminism *Nondeterminism
+	out            []Change
 }
 
 func (w *walker) change(f apply.FieldChange, desired *unstructured.Unstructured) {
@@ -89,7 +89,7 @@ func (w *walker) value(path fieldpath.Path, before, after, stated any) {
 		w.add(path, after, stated)
 		return
 	case after == nil:
-		if !w.partial {
+		if !w.afterIsPartial {
 			w.emit(Change{Kind: compare.Removed, Before: before}, path)
 		}
 		return
@@ -106,8 +106,8 @@ func (w *walker) value(path fieldpath.Path, before, after, stated any) {
 		w.lists(path, bl, al, stated)
 		return
 	}
-	if !equal(before, after) && !(w.partial && compare.SameQuantity(fields.Names(path), before, after)) {
-		w.emit(Change{Kind: compare.Changed, Before: before, After: after, Server: w.known && stated == nil}, path)
+	if !equal(before, after) && !(w.afterIsPartial && compare.SameQuantity(fields.Names(path), before, after)) {
+		w.emit(Change{Kind: compare.Changed, Before: before, After: after, Server: w.hasDesired && stated == nil}, path)
 	}
 }
 
@@ -125,10 +125,10 @@ func below(path fieldpath.Path, e fieldpath.PathElement) fieldpath.Path {
 // add tells of something new, without what the server added to it.
 func (w *walker) add(path fieldpath.Path, after, stated any) {
 	c := Change{Kind: compare.Added, After: after}
-	if w.known {
+	if w.hasDesired {
 		c.Server = stated == nil
 		if stated != nil {
-			c.After = pruned(after, stated)
+			c.After = restrictTo(after, stated)
 		}
 	}
 	w.emit(c, path)
@@ -136,7 +136,7 @@ func (w *walker) add(path fieldpath.Path, after, stated any) {
 
 // emit hides what has to be hidden.
 func (w *walker) emit(c Change, path fieldpath.Path) {
-	c.Path, c.Random = fields.String(path), w.variation.explains(path, c)
+	c.Path, c.Random = fields.String(path), w.nondeterminism.explains(path, c)
 	if w.hidden.Any() {
 		names := fields.Names(path)
 		c.Before, c.After = masked(w.hidden, names, c.Before), masked(w.hidden, names, c.After)
@@ -145,18 +145,18 @@ func (w *walker) emit(c Change, path fieldpath.Path) {
 	w.out = append(w.out, c)
 }
 
-// Stated is what a server made of the fields that were asked for; what was asked
-// for when it didn't answer.
-func Stated(result, asked *unstructured.Unstructured) *unstructured.Unstructured {
+// RestrictToDesired returns the part of the predicted object that the desired object also
+// states. Without a prediction it returns the desired object.
+func RestrictToDesired(result, asked *unstructured.Unstructured) *unstructured.Unstructured {
 	if result == nil || asked == nil {
 		return asked
 	}
-	out, _ := pruned(result.Object, asked.Object).(map[string]any)
+	out, _ := restrictTo(result.Object, asked.Object).(map[string]any)
 	return &unstructured.Unstructured{Object: out}
 }
 
-// pruned returns those parts of v that stated names too.
-func pruned(v, stated any) any {
+// restrictTo returns those parts of v that stated names too.
+func restrictTo(v, stated any) any {
 	switch v := v.(type) {
 	case map[string]any:
 		wanted, ok := stated.(map[string]any)
@@ -166,7 +166,7 @@ func pruned(v, stated any) any {
 		out := map[string]any{}
 		for key, value := range v {
 			if w := wanted[key]; w != nil {
-				out[key] = pruned(value, w)
+				out[key] = restrictTo(value, w)
 			}
 		}
 		return out
@@ -177,7 +177,7 @@ func pruned(v, stated any) any {
 		}
 		out := make([]any, len(v))
 		for i := range v {
-			out[i] = pruned(v[i], wanted[i])
+			out[i] = restrictTo(v[i], wanted[i])
 		}
 		return out
 	}

@@ -120,7 +120,7 @@ func (w *walker) keyed(path fieldpath.Path, keys []string, before, after, stated
 			w.value(below(path, key), nil, item, wanted[key.String()])
 		}
 	}
-	if found != len(w.out) || w.partial {
+	if found != len(w.out) || w.afterIsPartial {
 		return
 	}
 	if a, b := order(keys, before), order(keys, after); !equal(a, b) {

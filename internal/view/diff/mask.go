@@ -34,7 +34,7 @@ func Masked(obj *unstructured.Unstructured) map[string]any {
 	if obj == nil {
 		return nil
 	}
-	confidential := hide.Of(obj)
+	confidential := hide.ConfidentialFields(obj)
 	out := map[string]any{}
 	for key, v := range obj.Object {
 		if v == nil || kube.IsBookkeeping([]string{key}) {
@@ -85,10 +85,10 @@ func Mask(f hide.Fields, names []string, v any) (any, bool) {
 
 // masked replaces what is confidential in a value that stands at a path.
 func masked(f hide.Fields, names []string, v any) any {
-	if v == nil || !f.Below(names) {
+	if v == nil || !f.HasHiddenWithin(names) {
 		return v
 	}
-	if f.At(names) {
+	if f.IsHidden(names) {
 		return Hidden{Bytes: size(names, v)}
 	}
 	switch v := v.(type) {
@@ -105,7 +105,7 @@ func masked(f hide.Fields, names []string, v any) any {
 		}
 		return out
 	}
-	if len(names) == 1 && names[0] != "metadata" && f.At([]string{names[0], hide.Item}) {
+	if len(names) == 1 && names[0] != "metadata" && f.IsHidden([]string{names[0], hide.Item}) {
 		return Hidden{Bytes: size(names, v)} // data that isn't a map
 	}
 	return v

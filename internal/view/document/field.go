@@ -20,7 +20,7 @@ const maxInline = 100
 
 // Lines tells of one field.
 func (f Field) Lines(context int) []Line {
-	path := textfmt.Line(f.Path)
+	path := textfmt.CleanLine(f.Path)
 	note := ""
 	if f.Revision > 0 {
 		note = fmt.Sprintf("   (from revision %d)", f.Revision)
@@ -60,7 +60,7 @@ func changedLines(path string, before, after any, note string, context int) []Li
 			if l == "..." {
 				sign, text = ' ', l
 			}
-			out = append(out, Line{sign, "    " + textfmt.Visible(text)})
+			out = append(out, Line{sign, "    " + textfmt.CleanIndentedLine(text)})
 		}
 		return out
 	}
@@ -100,7 +100,7 @@ func ValueBlock(sign byte, v any) []Line {
 	}
 	var out []Line
 	for _, l := range strings.Split(strings.TrimRight(text, "\n"), "\n") {
-		out = append(out, Line{sign, "    " + textfmt.Visible(l)})
+		out = append(out, Line{sign, "    " + textfmt.CleanIndentedLine(l)})
 	}
 	return out
 }
@@ -116,7 +116,7 @@ func Inline(v any) string {
 	if err := e.Encode(v); err != nil {
 		return "(unreadable)"
 	}
-	return textfmt.Line(b.String())
+	return textfmt.CleanLine(b.String())
 }
 
 type Field struct {
@@ -130,23 +130,23 @@ type Field struct {
 	Revision int    `json:"from_revision,omitempty"` // removed: the latest revision that had it
 }
 
-// Without is a field whose values have nothing in them that is hidden.
-func (f Field) Without(hidden *hide.Texts) Field {
-	if f.Before, f.After = hidden.Pair(f.Before, f.After); f.Before == hide.Mark && f.After == hide.Mark {
+// WithoutHidden is a field whose values have nothing in them that is hidden.
+func (f Field) WithoutHidden(hidden *hide.Texts) Field {
+	if f.Before, f.After = hidden.HidePair(f.Before, f.After); f.Before == hide.Placeholder && f.After == hide.Placeholder {
 		f.Before, f.After, f.Hidden = nil, nil, true
 	}
 	return f
 }
 
-// Visible is what may be shown of two values of one field: neither, if either is
+// HidePair is what may be shown of two values of one field: neither, if either is
 // confidential.
-func Visible(secret hide.Fields, hidden *hide.Texts, names []string, a, b any) (any, any, bool) {
+func HidePair(secret hide.Fields, hidden *hide.Texts, names []string, a, b any) (any, any, bool) {
 	a, closedA := diff.Mask(secret, names, a)
 	b, closedB := diff.Mask(secret, names, b)
 	if closedA || closedB {
 		return nil, nil, true
 	}
-	if a, b = hidden.Pair(a, b); a == hide.Mark && b == hide.Mark {
+	if a, b = hidden.HidePair(a, b); a == hide.Placeholder && b == hide.Placeholder {
 		return nil, nil, true
 	}
 	return a, b, false

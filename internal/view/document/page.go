@@ -97,10 +97,10 @@ func (e Entry) Text(palette output.Palette) string {
 
 // Remark is a line about an entry that is no field of it.
 func Remark(format string, args ...any) Line {
-	return Line{Sign: '?', Text: textfmt.Line(fmt.Sprintf(format, args...))}
+	return Line{Sign: '?', Text: textfmt.CleanLine(fmt.Sprintf(format, args...))}
 }
 
 // Context is a line without a sign.
 func Context(format string, args ...any) Line {
-	return Line{Sign: ' ', Text: textfmt.Line(fmt.Sprintf(format, args...))}
+	return Line{Sign: ' ', Text: textfmt.CleanLine(fmt.Sprintf(format, args...))}
 }

@@ -29,7 +29,7 @@ func (w Warning) String() string {
 	if w.Source != "" {
 		text += " (" + w.Source + ")"
 	}
-	return textfmt.Line(text)
+	return textfmt.CleanLine(text)
 }
 
 // WarningTexts writes warnings for people: the same words about many objects once.

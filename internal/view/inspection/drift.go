@@ -68,7 +68,7 @@ func (d driftDocument) title() string {
 	if d.LatestRevision != d.Revision {
 		text += fmt.Sprintf(" (revision %d is %s)", d.LatestRevision, d.LatestStatus)
 	}
-	return textfmt.Line(text)
+	return textfmt.CleanLine(text)
 }
 
 // conclusion is the last line of a drift.
@@ -95,7 +95,7 @@ func (d driftDocument) conclusion() string {
 		text += fmt.Sprintf(" The next upgrade leaves %d of it unchanged.", expected)
 	}
 	text += " " + textfmt.Count(d.Summary.Same, "object") + " as deployed"
-	if n := d.Summary.Reckoned; n > 0 {
+	if n := d.Summary.Estimated; n > 0 {
 		text += fmt.Sprintf(" (%d by local estimate)", n)
 	}
 	if n := d.Summary.Unknown; n > 0 {
@@ -145,7 +145,7 @@ func (o driftObject) heading() document.Heading {
 	if o.Expected && o.Origin != "" {
 		words += "; the next upgrade leaves it unchanged"
 	}
-	return document.Heading{Sign: sign, Name: textfmt.Line(o.Object), Words: textfmt.Line(words), Source: textfmt.Line(o.Source)}
+	return document.Heading{Sign: sign, Name: textfmt.CleanLine(o.Object), Words: textfmt.CleanLine(words), Source: textfmt.CleanLine(o.Source)}
 }
 
 func (o driftObject) lines(context int) []document.Line {

@@ -28,10 +28,10 @@ type driftDocument struct {
 }
 
 type driftSummary struct {
-	Same     int                   `json:"same"`
-	Reckoned int                   `json:"estimated"`
-	Unknown  int                   `json:"unknown"`
-	Origins  map[string]driftCount `json:"origins"`
+	Same      int                   `json:"same"`
+	Estimated int                   `json:"estimated"`
+	Unknown   int                   `json:"unknown"`
+	Origins   map[string]driftCount `json:"origins"`
 }
 
 // A driftCount counts fields of objects that are there, and objects that came
@@ -44,17 +44,17 @@ type driftCount struct {
 
 // A driftObject is what one writer has done to one object.
 type driftObject struct {
-	Object     string           `json:"object"`
-	Group      string           `json:"group"`
-	State      string           `json:"state"`
-	Origin     string           `json:"origin,omitempty"`
-	Source     string           `json:"source,omitempty"`
-	Reason     string           `json:"reason,omitempty"`
-	Revision   int              `json:"revision,omitempty"`
-	Expected   bool             `json:"expected"`
-	Unverified string           `json:"unverified,omitempty"`
-	By         *document.Writer `json:"by,omitempty"`
-	Fields     []driftField     `json:"fields,omitempty"`
+	Object     string                 `json:"object"`
+	Group      string                 `json:"group"`
+	State      string                 `json:"state"`
+	Origin     string                 `json:"origin,omitempty"`
+	Source     string                 `json:"source,omitempty"`
+	Reason     string                 `json:"reason,omitempty"`
+	Revision   int                    `json:"revision,omitempty"`
+	Expected   bool                   `json:"expected"`
+	Unverified string                 `json:"unverified,omitempty"`
+	By         *document.FieldManager `json:"by,omitempty"`
+	Fields     []driftField           `json:"fields,omitempty"`
 }
 
 type driftField struct {
@@ -77,7 +77,7 @@ func newDrift(f *deploy.Drift) driftDocument {
 		LatestRevision: f.Latest.Revision, LatestStatus: f.Latest.Status.String(), HasDrift: f.HasDrift(),
 		Objects: []driftObject{}, Warnings: []document.Warning{}, Chart: document.ChartName(f.Record),
 	}
-	d.Summary = driftSummary{Same: f.Same, Reckoned: f.Estimated, Origins: map[string]driftCount{}}
+	d.Summary = driftSummary{Same: f.Same, Estimated: f.Estimated, Origins: map[string]driftCount{}}
 	for _, o := range f.Objects {
 		d.Objects = append(d.Objects, driftObjects(o, f.Hidden)...)
 	}
@@ -101,7 +101,7 @@ func driftObjects(o apply.DriftedObject, hidden *hide.Texts) []driftObject {
 		origin apply.Origin
 		by     ownership.Owner
 	}
-	secret := hide.Of(o.Live, o.Desired)
+	secret := hide.ConfidentialFields(o.Live, o.Desired)
 	var out []driftObject
 	at := map[author]int{}
 	for _, f := range o.Fields {
@@ -112,7 +112,7 @@ func driftObjects(o apply.DriftedObject, hidden *hide.Texts) []driftObject {
 			at[key] = i
 			part := whole
 			part.Origin, part.Expected = string(f.Origin), true
-			if by := document.WriterOf(f.Owner); by.Manager != "" {
+			if by := document.FieldManagerOf(f.Owner); by.Manager != "" {
 				part.By = &by
 			}
 			out = append(out, part)
@@ -131,7 +131,7 @@ func driftFieldOf(f apply.DriftField, secret hide.Fields, hidden *hide.Texts) dr
 	case !f.HasLive:
 		out.Kind = string(compare.Removed)
 	}
-	out.Released, out.Live, out.Hidden = document.Visible(secret, hidden, f.Names, f.Desired, f.Live)
+	out.Released, out.Live, out.Hidden = document.HidePair(secret, hidden, f.Names, f.Desired, f.Live)
 	return out
 }
 

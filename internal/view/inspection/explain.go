@@ -32,15 +32,15 @@ type explanation struct {
 }
 
 type explainedField struct {
-	Path     string            `json:"path"`
-	Value    any               `json:"value,omitempty"`
-	Hidden   bool              `json:"hidden,omitempty"`
-	Owners   []document.Writer `json:"owners"`
-	Revision int               `json:"revision,omitempty"`
-	Earlier  bool              `json:"or_earlier,omitempty"`
-	Source   string            `json:"source,omitempty"`
-	Upgrade  string            `json:"upgrade"`
-	Becomes  any               `json:"becomes,omitempty"`
+	Path     string                  `json:"path"`
+	Value    any                     `json:"value,omitempty"`
+	Hidden   bool                    `json:"hidden,omitempty"`
+	Owners   []document.FieldManager `json:"owners"`
+	Revision int                     `json:"revision,omitempty"`
+	Earlier  bool                    `json:"or_earlier,omitempty"`
+	Source   string                  `json:"source,omitempty"`
+	Upgrade  string                  `json:"upgrade"`
+	Becomes  any                     `json:"becomes,omitempty"`
 	// Generated says that the template generates the value.
 	Generated bool `json:"generated,omitempty"`
 	KeptFrom  int  `json:"kept_from_revision,omitempty"`
@@ -67,7 +67,7 @@ func newExplanation(e *deploy.Explanation) explanation {
 	if o.State == apply.DriftChanged {
 		d.State = "there"
 	}
-	secret := hide.Of(o.Live, o.Desired)
+	secret := hide.ConfidentialFields(o.Live, o.Desired)
 	for _, f := range e.Fields {
 		field := explainedOf(f, secret, e.Hidden)
 		for _, v := range e.Generated {
@@ -83,12 +83,12 @@ func newExplanation(e *deploy.Explanation) explanation {
 func explainedOf(f apply.FieldExplanation, secret hide.Fields, hidden *hide.Texts) explainedField {
 	out := explainedField{
 		Path: f.Path, Revision: f.Revision, Earlier: f.Earlier, Source: f.Source, Upgrade: string(f.Outcome),
-		Owners: []document.Writer{}, has: f.HasLive, becomes: f.HasPredicted,
+		Owners: []document.FieldManager{}, has: f.HasLive, becomes: f.HasPredicted,
 	}
 	for _, w := range f.Owners {
-		out.Owners = append(out.Owners, document.WriterOf(w))
+		out.Owners = append(out.Owners, document.FieldManagerOf(w))
 	}
-	out.Value, out.Becomes, out.Hidden = document.Visible(secret, hidden, f.Names, f.Live, f.Predicted)
+	out.Value, out.Becomes, out.Hidden = document.HidePair(secret, hidden, f.Names, f.Live, f.Predicted)
 	return out
 }
 
@@ -134,7 +134,7 @@ func (f explainedField) heading() document.Heading {
 	case f.Generated:
 		since += "generated; "
 	}
-	return document.Heading{Sign: words.sign, Name: textfmt.Line(owners), Words: since + words.words, Source: textfmt.Line(f.Source)}
+	return document.Heading{Sign: words.sign, Name: textfmt.CleanLine(owners), Words: since + words.words, Source: textfmt.CleanLine(f.Source)}
 }
 
 // lines tells of the value, and of what it would become.
@@ -148,9 +148,9 @@ func (f explainedField) lines() []document.Line {
 	case !f.has:
 		shown.Kind = string(compare.Added)
 	case !f.becomes:
-		return document.ValueLines(' ', textfmt.Line(f.Path), f.Value, "")
+		return document.ValueLines(' ', textfmt.CleanLine(f.Path), f.Value, "")
 	case f.Upgrade == string(apply.OutcomeYielded), f.Upgrade == string(apply.OutcomeRefused):
-		return document.ValueLines(' ', textfmt.Line(f.Path), f.Value, "   (the chart says "+document.Inline(f.Becomes)+")")
+		return document.ValueLines(' ', textfmt.CleanLine(f.Path), f.Value, "   (the chart says "+document.Inline(f.Becomes)+")")
 	}
 	return shown.Lines(3)
 }
@@ -158,9 +158,9 @@ func (f explainedField) lines() []document.Line {
 // text has an entry for the object, and one for each group of fields of which the
 // same is to be said.
 func (d explanation) text(palette output.Palette) string {
-	title := document.Heading{Sign: ' ', Name: textfmt.Line(d.Object), Words: fmt.Sprintf("of %s in %s, revision %d", d.Release, d.Namespace, d.Revision), Source: textfmt.Line(d.Source)}
+	title := document.Heading{Sign: ' ', Name: textfmt.CleanLine(d.Object), Words: fmt.Sprintf("of %s in %s, revision %d", d.Release, d.Namespace, d.Revision), Source: textfmt.CleanLine(d.Source)}
 	if d.Chart != "" {
-		title.Words += ", chart " + textfmt.Line(d.Chart)
+		title.Words += ", chart " + textfmt.CleanLine(d.Chart)
 	}
 	entries := []document.Entry{{Heading: title, Lines: d.remarks()}}
 	at := map[document.Heading]int{}

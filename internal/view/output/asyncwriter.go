@@ -17,10 +17,9 @@ const (
 	EventLimit = 16 << 20
 )
 
-// An AsyncWriter writes in a goroutine of its own, so that a terminal that is held
-// (Ctrl-S) or a reader that is slow doesn't hold up the run. What finds no room
-// is left out, and how much it was is said; or its writer waits, when nothing
-// may be left out.
+// An AsyncWriter writes in its own goroutine. A paused terminal (Ctrl-S) or a slow reader
+// therefore doesn't delay the run. When the queue is full, a lossless writer blocks;
+// another one drops lines and writes how many it dropped.
 type AsyncWriter struct {
 	to       io.Writer
 	limit    int

@@ -24,12 +24,12 @@ func PrintError(w io.Writer, p Palette, err error, hidden *hide.Texts) {
 
 // printable are the lines of a text without what nobody shall see or obey.
 func printable(text string) []string {
-	return strings.Split(WithoutPasswords(strings.TrimRight(textfmt.Block(text), "\n")), "\n")
+	return strings.Split(WithoutPasswords(strings.TrimRight(textfmt.CleanText(text), "\n")), "\n")
 }
 
 // PrintWarning writes something to know that stops nothing.
 func PrintWarning(w io.Writer, p Palette, text string) {
-	fmt.Fprintf(w, "%s %s\n", p.Warn.Sprint("Warning:"), strings.Join(printable(textfmt.Line(text)), ""))
+	fmt.Fprintf(w, "%s %s\n", p.Warn.Sprint("Warning:"), strings.Join(printable(textfmt.CleanLine(text)), ""))
 }
 
 // password is that of a URL with one: scheme://user:password@host.

@@ -20,7 +20,7 @@ import (
 type filter struct {
 	to      io.Writer
 	program string
-	mark    int // a number that nobody can guess, in all sequences of ours
+	nonce   int // a number that nobody can guess, in all sequences of ours
 
 	mu      sync.Mutex
 	midLine bool // something other than blanks stands in the line already
@@ -36,8 +36,8 @@ func (f *filter) Write(data []byte) (int, error) {
 }
 
 // The ends of a part of a text that is passed on as it is.
-func (f *filter) begin() string { return fmt.Sprintf("\x1b[%d;1p", f.mark) }
-func (f *filter) end() string   { return fmt.Sprintf("\x1b[%d;0p", f.mark) }
+func (f *filter) begin() string { return fmt.Sprintf("\x1b[%d;1p", f.nonce) }
+func (f *filter) end() string   { return fmt.Sprintf("\x1b[%d;0p", f.nonce) }
 
 // clean is what is left of a text.
 func (f *filter) clean(text string) string {
@@ -67,7 +67,7 @@ func (f *filter) withoutControls(text string) string {
 		return text
 	}
 	text = strings.ReplaceAll(text, "\r\n", "\n")
-	colour := fmt.Sprintf("\x1b[%d;", f.mark)
+	colour := fmt.Sprintf("\x1b[%d;", f.nonce)
 	var out strings.Builder
 	coloured := false
 	for i := 0; i < len(text); {

@@ -40,7 +40,7 @@ func TestFilter(t *testing.T) {
 		"see \uf6d0deployer\uf6d1 status deployer":      "see helm status deployer",
 	} {
 		if want == "" && text != "" {
-			want = strings.NewReplacer("\r", " ").Replace(textfmt.Block(text))
+			want = strings.NewReplacer("\r", " ").Replace(textfmt.CleanText(text))
 		}
 		var out bytes.Buffer
 		s := Streams{Out: &out, Err: &out}.Filtered("helm")
@@ -78,13 +78,13 @@ func TestFilterPassesOurs(t *testing.T) {
 	var out bytes.Buffer
 	s := Streams{Out: &out, Err: &out}.Filtered("deployer")
 	p := s.Palette(ColourAlways, false)
-	fmt.Fprint(s.Err, p.Bad.Sprint("bad\x1b[5m")+" "+p.Faint.Sprint("faint")+"\x1b[0m\n"+s.Trusted("::group::x\n")+"::group::y\n")
+	fmt.Fprint(s.Err, p.Bad.Sprint("bad\x1b[5m")+" "+p.Faint.Sprint("faint")+"\x1b[0m\n"+s.MarkTrusted("::group::x\n")+"::group::y\n")
 	if got, want := out.String(), "\x1b[31mbad\x1b[0m \x1b[2mfaint\x1b[22m\n::group::x\n: :group::y\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	out.Reset()
 	other := Streams{}.Filtered("deployer")
-	fmt.Fprint(s.Err, other.Palette(ColourAlways, false).Bad.Sprint("bad")+other.Trusted("::group::x\n"))
+	fmt.Fprint(s.Err, other.Palette(ColourAlways, false).Bad.Sprint("bad")+other.MarkTrusted("::group::x\n"))
 	if got := out.String(); strings.Contains(got, "\x1b") || strings.HasPrefix(got, "::") {
 		t.Errorf("the mark of another run is obeyed: %q", got)
 	}

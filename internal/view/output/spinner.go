@@ -43,7 +43,7 @@ func StartSpinner(s Streams, what string, transfer func() (moved, announced int6
 	glyphs := textfmt.GlyphsFor(os.Getenv)
 	w := &Spinner{out: unfiltered(s.Err), text: func() string {
 		done := transferred(transfer())
-		return glyphs.Fit(textfmt.Line(what), s.Width-roomForTime-len(done)) + done
+		return glyphs.Fit(textfmt.CleanLine(what), s.Width-roomForTime-len(done)) + done
 	}}
 	if !s.ErrTTY || os.Getenv("TERM") == "dumb" || os.Getenv("CI") != "" {
 		return w

@@ -80,8 +80,8 @@ func (s Streams) Unfiltered() (out, errOut io.Writer) {
 	return s.sinks[0].to, s.sinks[1].to
 }
 
-// IgnoreWriteErrors lets whoever writes go on, or not, when nobody can read it: the
-// writers are told of no failure. WriteErrors has it.
+// IgnoreWriteErrors sets whether failed writes are hidden from their callers. WriteErrors
+// returns them in both cases.
 func (s Streams) IgnoreWriteErrors(on bool) {
 	for _, sink := range s.sinks {
 		sink.mu.Lock()

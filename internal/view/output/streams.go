@@ -25,7 +25,7 @@ type Streams struct {
 	console *os.File  // what Err writes to, when that is a file
 	sinks   []*stream // of Out and Err
 
-	mark    int    // of what is passed on as it is; 0 without a filter
+	nonce   int    // of what is passed on as it is; 0 without a filter
 	program string // the name that the program was called by
 }
 
@@ -50,9 +50,9 @@ func NewStreams(in io.Reader, out, errOut io.Writer, program string) Streams {
 
 // Filtered puts filters in front of the streams.
 func (s Streams) Filtered(program string) Streams {
-	s.program, s.mark = program, 1_000_000+rand.IntN(1_000_000_000)
-	s.Out = &filter{to: s.Out, program: program, mark: s.mark}
-	s.Err = &filter{to: s.Err, program: program, mark: s.mark}
+	s.program, s.nonce = program, 1_000_000+rand.IntN(1_000_000_000)
+	s.Out = &filter{to: s.Out, program: program, nonce: s.nonce}
+	s.Err = &filter{to: s.Err, program: program, nonce: s.nonce}
 	return s
 }
 
@@ -75,19 +75,19 @@ func unfiltered(w io.Writer) io.Writer {
 	return w
 }
 
-// Trusted marks a text as ours: sequences in it are passed on. What is in it from
+// MarkTrusted marks a text as ours: sequences in it are passed on. What is in it from
 // elsewhere has to be harmless already.
-func (s Streams) Trusted(text string) string {
-	if s.mark == 0 || text == "" {
+func (s Streams) MarkTrusted(text string) string {
+	if s.nonce == 0 || text == "" {
 		return text
 	}
-	f := &filter{mark: s.mark}
+	f := &filter{nonce: s.nonce}
 	return f.begin() + text + f.end()
 }
 
 // Palette returns the palette of one of the streams; tty says whether it is a
 // terminal.
-func (s Streams) Palette(when Colour, tty bool) Palette { return newPalette(when, tty, s.mark) }
+func (s Streams) Palette(when Colour, tty bool) Palette { return newPalette(when, tty, s.nonce) }
 
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
@@ -120,6 +120,6 @@ func (s Streams) Size() (width, height int) {
 	return max(s.Width, 20), max(s.Height, 4)
 }
 
-// Named is a text of ours, such as a command line, with the name that the program
+// WithProgramName is a text of ours, such as a command line, with the name that the program
 // was called by.
-func (s Streams) Named(text string) string { return program.In(text, s.program) }
+func (s Streams) WithProgramName(text string) string { return program.In(text, s.program) }

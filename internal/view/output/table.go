@@ -44,7 +44,7 @@ func cleanCells(rows [][]string) [][]string {
 	for i, row := range rows {
 		out[i] = make([]string, len(row))
 		for j, cell := range row {
-			out[i][j] = strings.ReplaceAll(textfmt.Block(cell), "\n", " ")
+			out[i][j] = strings.ReplaceAll(textfmt.CleanText(cell), "\n", " ")
 		}
 	}
 	return out

@@ -30,19 +30,19 @@ func (o object) details(opts document.Options, created bool) []document.Line {
 	for _, g := range o.Generated {
 		out = append(out, document.Context("%s", g))
 	}
-	contested := map[string][]Conflict{}
+	conflictsByPath := map[string][]Conflict{}
 	for _, c := range o.Conflicts {
-		contested[c.Path] = append(contested[c.Path], c)
+		conflictsByPath[c.Path] = append(conflictsByPath[c.Path], c)
 	}
 	for _, f := range o.Fields {
 		out = append(out, f.Lines(opts.Context)...)
-		for _, c := range contested[f.Path] {
-			out = append(out, document.Line{Sign: '?', Text: "  " + textfmt.Line(c.fate())})
+		for _, c := range conflictsByPath[f.Path] {
+			out = append(out, document.Line{Sign: '?', Text: "  " + textfmt.CleanLine(c.outcomeText())})
 		}
-		delete(contested, f.Path)
+		delete(conflictsByPath, f.Path)
 	}
 	for _, c := range o.Conflicts {
-		if len(contested[c.Path]) > 0 {
+		if len(conflictsByPath[c.Path]) > 0 {
 			remark("%s", c)
 		}
 	}
@@ -56,7 +56,7 @@ func (o object) details(opts document.Options, created bool) []document.Line {
 }
 
 // String says what somebody waits for.
-func (n need) String() string {
+func (n dependency) String() string {
 	words := map[string]string{string(ordering.Ready): " is ready", string(ordering.Present): " is there", string(ordering.Gone): " is gone"}
 	text := n.Object + words[n.State]
 	if n.Outside {
@@ -70,20 +70,20 @@ func (n need) String() string {
 func (c Conflict) String() string {
 	if c.CollidesWith != "" {
 		words := map[apply.FieldOutcome]string{apply.OutcomeTaken: "goes for the chart's %s", apply.OutcomeYielded: "stays, and the chart's %s isn't sent", apply.OutcomeRefused: "can't be together with the chart's %s"}
-		return fmt.Sprintf("%s: %s "+words[apply.FieldOutcome(c.Outcome)]+", %s", c.Path, c.Before, c.CollidesWith, c.fate())
+		return fmt.Sprintf("%s: %s "+words[apply.FieldOutcome(c.Outcome)]+", %s", c.Path, c.Before, c.CollidesWith, c.outcomeText())
 	}
 	switch apply.FieldOutcome(c.Outcome) {
 	case apply.OutcomeYielded:
-		return fmt.Sprintf("%s stays %s, %s; the chart says %s", c.Path, c.Before, c.fate(), c.After)
+		return fmt.Sprintf("%s stays %s, %s; the chart says %s", c.Path, c.Before, c.outcomeText(), c.After)
 	case apply.OutcomeRefused:
-		return fmt.Sprintf("%s is %s; the chart says %s: %s", c.Path, c.Before, c.After, c.fate())
+		return fmt.Sprintf("%s is %s; the chart says %s: %s", c.Path, c.Before, c.After, c.outcomeText())
 	}
-	return fmt.Sprintf("%s: %s -> %s, %s", c.Path, c.Before, c.After, c.fate())
+	return fmt.Sprintf("%s: %s -> %s, %s", c.Path, c.Before, c.After, c.outcomeText())
 }
 
-// fate says whose a contested field is, and what becomes of that.
-func (c Conflict) fate() string {
-	who := c.Writer.Described(strconv.Quote(c.Manager))
+// outcomeText says whose a contested field is, and what becomes of that.
+func (c Conflict) outcomeText() string {
+	who := c.FieldManager.Described(strconv.Quote(c.Manager))
 	switch apply.FieldOutcome(c.Outcome) {
 	case apply.OutcomeYielded:
 		return "left to " + who

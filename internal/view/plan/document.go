@@ -56,14 +56,14 @@ type Summary struct {
 
 // A step is what is done at one time, in any order.
 type step struct {
-	Name    string      `json:"name"`            // "pre-upgrade hooks", "apply 1", "prune"
-	Kind    deploy.Step `json:"kind"`            // namespace, crds, hooks, apply, wait or prune
-	After   []need      `json:"after,omitempty"` // what has to be before it begins; of a wait before it ends
-	Objects []object    `json:"objects"`
+	Name    string       `json:"name"`            // "pre-upgrade hooks", "apply 1", "prune"
+	Kind    deploy.Step  `json:"kind"`            // namespace, crds, hooks, apply, wait or prune
+	After   []dependency `json:"after,omitempty"` // what has to be before it begins; of a wait before it ends
+	Objects []object     `json:"objects"`
 }
 
 // A need is an object that another one waits for.
-type need struct {
+type dependency struct {
 	Object  string `json:"object"`
 	Group   string `json:"group"`
 	State   string `json:"state"` // ready, present or gone
@@ -79,7 +79,7 @@ type object struct {
 	Impact     string           `json:"impact,omitempty"`
 	Unverified string           `json:"unverified,omitempty"`
 	Random     bool             `json:"random,omitempty"` // changes only because its templates make values up
-	After      []need           `json:"after,omitempty"`
+	After      []dependency     `json:"after,omitempty"`
 	Weight     *int             `json:"weight,omitempty"`
 	Generated  []generatedField `json:"generated,omitempty"`
 	Fields     []document.Field `json:"fields,omitempty"`
@@ -98,7 +98,7 @@ type generatedField struct {
 
 type Conflict struct {
 	Path string `json:"path"`
-	document.Writer
+	document.FieldManager
 	Before  string `json:"before" text:"free"`
 	After   string `json:"after" text:"free"`
 	Outcome string `json:"outcome"` // taken, yielded or refused
@@ -145,7 +145,7 @@ func build(op *deploy.Operation, describe func(apply.Change) object) Document {
 	d.hooks(op, plan, "pre", op.Hooks.Before)
 	for i, wave := range plan.Waves {
 		d.add("apply "+strconv.Itoa(i+1), deploy.StepApply, objectsOf(wave.Changes, describe))
-		d.Steps[len(d.Steps)-1].After = needsOf(wave.Await)
+		d.Steps[len(d.Steps)-1].After = dependenciesOf(wave.Await)
 	}
 	if op.Verb != deploy.Uninstall {
 		d.wait(op)
@@ -180,11 +180,11 @@ func (d *Document) hide(hidden *hide.Texts) {
 			o := &s.Objects[i]
 			o.Reason, o.Unverified = hidden.Hide(o.Reason), hidden.Hide(o.Unverified)
 			for j := range o.Fields {
-				o.Fields[j] = o.Fields[j].Without(hidden)
+				o.Fields[j] = o.Fields[j].WithoutHidden(hidden)
 			}
 			o.hideConflicts(hidden)
 			if o.Manifest != nil {
-				o.Manifest = hidden.Manifest(o.Manifest)
+				o.Manifest = hidden.HideManifest(o.Manifest)
 			}
 		}
 	}
@@ -199,7 +199,7 @@ func (o *object) hideConflicts(hidden *hide.Texts) {
 	}
 	for i := range o.Conflicts {
 		c := &o.Conflicts[i]
-		if c.Before, c.After = hidden.PairText(c.Before, c.After); closed[c.Path] {
+		if c.Before, c.After = hidden.HideTextPair(c.Before, c.After); closed[c.Path] {
 			c.Before, c.After = document.HiddenValue, document.HiddenValue
 		}
 	}
@@ -214,7 +214,7 @@ func (d *Document) add(name string, kind deploy.Step, objects []object) {
 // wait is what the run waits for between its other steps.
 func (d *Document) wait(op *deploy.Operation) {
 	if len(op.WaitsFor) > 0 {
-		d.Steps = append(d.Steps, step{Name: string(deploy.StepWait), Kind: deploy.StepWait, Objects: []object{}, After: needsOf(op.WaitsFor)})
+		d.Steps = append(d.Steps, step{Name: string(deploy.StepWait), Kind: deploy.StepWait, Objects: []object{}, After: dependenciesOf(op.WaitsFor)})
 	}
 }
 

@@ -27,7 +27,7 @@ func (d Document) steps() []document.Step {
 			case len(box.Lines) >= maxStepLines+min(len(s.After), maxStepLines+1):
 				omitted++
 			default:
-				box.Lines = append(box.Lines, document.StepLine{Sign: string(o.sign()), Text: textfmt.Line(o.Object) + o.deletedAfter(), Class: o.Action, Anchor: document.Anchor(i, j)})
+				box.Lines = append(box.Lines, document.StepLine{Sign: string(o.sign()), Text: textfmt.CleanLine(o.Object) + o.deletedAfter(), Class: o.Action, Anchor: document.Anchor(i, j)})
 			}
 		}
 		if omitted > 0 {
@@ -43,7 +43,7 @@ func (d Document) steps() []document.Step {
 
 // remarkLine is a line in a box that is about no single object.
 func remarkLine(format string, args ...any) document.StepLine {
-	return document.StepLine{Sign: " ", Text: textfmt.Line(fmt.Sprintf(format, args...)), Class: "more"}
+	return document.StepLine{Sign: " ", Text: textfmt.CleanLine(fmt.Sprintf(format, args...)), Class: "more"}
 }
 
 // deletedAfter says what of its own step an object's deletion waits for.
@@ -52,9 +52,9 @@ func (o object) deletedAfter() string {
 	case o.Action != string(apply.Delete) || len(o.After) == 0:
 		return ""
 	case len(o.After) == 1:
-		return " after " + textfmt.Line(o.After[0].Object)
+		return " after " + textfmt.CleanLine(o.After[0].Object)
 	}
-	return fmt.Sprintf(" after %s and %d more", textfmt.Line(o.After[0].Object), len(o.After)-1)
+	return fmt.Sprintf(" after %s and %d more", textfmt.CleanLine(o.After[0].Object), len(o.After)-1)
 }
 
 // needLines say what a step waits for.

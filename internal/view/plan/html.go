@@ -11,7 +11,7 @@ func (d Document) html(o document.Options) (string, error) {
 	page := document.HTMLPage{Counts: d.Summary.counts(), Steps: d.steps()}
 	page.Page = document.Page{Title: d.title(), Conclusion: d.Conclusion(), Warnings: document.WarningTexts(d.Warnings)}
 	for _, s := range d.Steps {
-		section := document.Section{Title: textfmt.Line(s.Name)}
+		section := document.Section{Title: textfmt.CleanLine(s.Name)}
 		for _, object := range s.Objects {
 			section.Entries = append(section.Entries, document.Entry{Heading: object.heading(), Lines: object.details(o, true), Class: object.Action})
 		}

@@ -24,13 +24,13 @@ type item struct {
 
 func (i item) entry() document.Entry {
 	name, words := i.headline()
-	return document.Entry{Heading: document.Heading{Sign: i.object.sign(), Name: name, Words: words, Source: textfmt.Line(i.object.Source)}, Lines: i.lines}
+	return document.Entry{Heading: document.Heading{Sign: i.object.sign(), Name: name, Words: words, Source: textfmt.CleanLine(i.object.Source)}, Lines: i.lines}
 }
 
 // headline is the object and what happens to it, or how many objects.
 func (i item) headline() (name, words string) {
 	if i.count > 0 {
-		return fmt.Sprintf("%d more %s", i.count, textfmt.Line(kindOf(i.object.Object))), i.object.Action
+		return fmt.Sprintf("%d more %s", i.count, textfmt.CleanLine(kindOf(i.object.Object))), i.object.Action
 	}
 	name, words = i.object.headline()
 	return name + textfmt.AndMore(len(i.others)), words
@@ -147,9 +147,9 @@ func shorten(items []item, budget int) []item {
 		nth[key]++
 		i.lines = i.firstLines(longObject)
 		switch used += 1 + len(i.lines); {
-		case o.isGrave() && used > budget:
+		case o.needsAttention() && used > budget:
 			i.lines = slices.DeleteFunc(i.lines, func(l document.Line) bool { return l.Sign != '?' })
-		case o.isGrave():
+		case o.needsAttention():
 		case nth[key] > maxOfKind:
 			used -= 1 + len(i.lines)
 			n, known := counted[key]
@@ -168,8 +168,8 @@ func shorten(items []item, budget int) []item {
 	return out
 }
 
-// isGrave tells what whoever approves a plan must not overlook.
-func (o object) isGrave() bool {
+// needsAttention tells what whoever approves a plan must not overlook.
+func (o object) needsAttention() bool {
 	switch apply.Action(o.Action) {
 	case apply.Recreate, apply.Delete, apply.GiveBack:
 		return true
@@ -180,7 +180,7 @@ func (o object) isGrave() bool {
 // firstLines are the names of the other objects, and as many of the lines.
 func (i item) firstLines(most int) []document.Line {
 	named := 4
-	if i.object.isGrave() {
+	if i.object.needsAttention() {
 		named = 50
 	}
 	var out []document.Line

@@ -26,7 +26,7 @@ func objectsOf(changes []apply.Change, describe func(apply.Change) object) []obj
 func outlineOf(c apply.Change) object {
 	o := object{
 		Object: c.ID.String(), Group: c.ID.Group, Action: string(c.Action), Source: c.Source, Reason: c.Reason,
-		Unverified: c.Unverified, TakenFrom: c.TakenFrom, After: needsOf(c.After), Weight: c.Weight,
+		Unverified: c.Unverified, TakenFrom: c.TakenFrom, After: dependenciesOf(c.After), Weight: c.Weight,
 	}
 	for _, f := range c.Conflicts {
 		o.Conflicts = append(o.Conflicts, ConflictOf(c, f))
@@ -34,14 +34,14 @@ func outlineOf(c apply.Change) object {
 	return o
 }
 
-func objectOf(c apply.Change, again deploy.Nondeterminism, made []generated.Value) object {
+func objectOf(c apply.Change, nondeterminism deploy.Nondeterminism, made []generated.Value) object {
 	o := outlineOf(c)
 	o.Generated = generatedFields(made)
 	switch c.Action {
 	case apply.Create:
-		o.Manifest = diff.Masked(diff.Stated(c.Result, c.Desired))
+		o.Manifest = diff.Masked(diff.RestrictToDesired(c.Result, c.Desired))
 	case apply.Update, apply.Recreate:
-		o.Fields = FieldsOf(c, again)
+		o.Fields = FieldsOf(c, nondeterminism)
 		for i := range o.Fields {
 			if slices.ContainsFunc(made, func(v generated.Value) bool { return v.Kept() && v.Path == o.Fields[i].Path }) {
 				o.Fields[i].Random = false // somebody has changed it, and it is put back
@@ -51,7 +51,7 @@ func objectOf(c apply.Change, again deploy.Nondeterminism, made []generated.Valu
 	case apply.Unchanged:
 		o.TakenFrom = nil // nothing of it changes
 	}
-	if again.NameDiffers {
+	if nondeterminism.NameDiffers {
 		o.Random = true
 	}
 	o.Impact = impactOf(c)
@@ -77,19 +77,19 @@ func (g generatedField) String() string {
 	return g.Path + ": generated; new"
 }
 
-func needsOf(needs []ordering.Dependency) []need {
-	var out []need
+func dependenciesOf(needs []ordering.Dependency) []dependency {
+	var out []dependency
 	for _, n := range needs {
-		out = append(out, need{Object: n.ID.String(), Group: n.ID.Group, State: string(n.State), Outside: n.Outside})
+		out = append(out, dependency{Object: n.ID.String(), Group: n.ID.Group, State: string(n.State), Outside: n.Outside})
 	}
 	return out
 }
 
 // FieldsOf lists what a change makes of an object's fields.
-func FieldsOf(c apply.Change, again deploy.Nondeterminism) []document.Field {
-	var variation *diff.Variation
-	if again.Rendered != nil {
-		variation = diff.Vary(again.Rendered, again.Others...)
+func FieldsOf(c apply.Change, nondeterminism deploy.Nondeterminism) []document.Field {
+	var variation *diff.Nondeterminism
+	if nondeterminism.Rendered != nil {
+		variation = diff.NewNondeterminism(nondeterminism.Rendered, nondeterminism.Others...)
 	}
 	var out []document.Field
 	for _, f := range diff.Fields(c, variation) {
@@ -106,7 +106,7 @@ func IsSecret(c apply.Change) bool { return c.ID.Kind == "Secret" && c.ID.Group 
 
 func ConflictOf(c apply.Change, f apply.FieldConflict) Conflict {
 	out := Conflict{
-		Path: f.Path, Writer: document.WriterOf(ownership.Owner{Manager: f.Manager, Operation: f.Operation, Subresource: f.Subresource, Time: f.Time}),
+		Path: f.Path, FieldManager: document.FieldManagerOf(ownership.Owner{Manager: f.Manager, Operation: f.Operation, Subresource: f.Subresource, Time: f.Time}),
 		Before: f.Before, After: f.After, Outcome: string(f.Outcome), CollidesWith: f.CollidesWith,
 	}
 	if IsSecret(c) && !strings.HasPrefix(f.Path, "metadata.labels") && f.Path != "type" {

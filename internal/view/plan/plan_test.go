@@ -60,8 +60,8 @@ func TestPlanColours(t *testing.T) {
 	got := planOf(t, viewtest.UpgradePlan(t), document.Options{Colour: output.ColourAlways, ShowUnchanged: true, Context: 1})
 	viewtest.Golden(t, "plan-colour.txt.golden", []byte(got))
 	plain := planOf(t, viewtest.UpgradePlan(t), document.Options{ShowUnchanged: true, Context: 1})
-	if textfmt.Block(got) != plain {
-		t.Errorf("colour tells more than words:\n%s\n%s", textfmt.Block(got), plain)
+	if textfmt.CleanText(got) != plain {
+		t.Errorf("colour tells more than words:\n%s\n%s", textfmt.CleanText(got), plain)
 	}
 }
 

@@ -15,7 +15,7 @@ func (o object) heading() document.Heading { return item{object: o}.entry().Head
 func (o object) headline() (name, words string) {
 	words = o.Action
 	if o.Action == "wait" {
-		return o.Object, textfmt.Line(o.Reason)
+		return o.Object, textfmt.CleanLine(o.Reason)
 	}
 	if o.Hook != nil {
 		words = fmt.Sprintf("%s hook", o.Hook.Event)
@@ -32,7 +32,7 @@ func (o object) headline() (name, words string) {
 	if o.Random {
 		words += ", " + o.randomWords()
 	}
-	return textfmt.Line(o.Object), textfmt.Line(words)
+	return textfmt.CleanLine(o.Object), textfmt.CleanLine(words)
 }
 
 // randomWords say what of an object is random.
@@ -81,7 +81,7 @@ func (d Document) title() string {
 	if d.Chart != "" && d.Verb != "uninstall" {
 		text += ", chart " + d.Chart
 	}
-	return textfmt.Line(text)
+	return textfmt.CleanLine(text)
 }
 
 // removal says how an uninstall differs from the usual one.

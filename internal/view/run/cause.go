@@ -37,15 +37,15 @@ type Cause struct {
 	ExitCode  *int32   `json:"exit_code,omitempty"` // of the container
 	Reason    string   `json:"reason,omitempty"`    // of its termination
 
-	Impact  string       `json:"impact,omitempty" text:"free"`
-	Changed []string     `json:"changed,omitempty" text:"free"` // by this release, in what fails
-	Source  string       `json:"source,omitempty"`              // template
-	Advice  string       `json:"advice,omitempty" text:"free"`
-	Blocks  []string     `json:"blocks,omitempty"`
-	Before  bool         `json:"before_release,omitempty"` // it failed before, and nothing about it was changed
-	Events  []CauseEvent `json:"events,omitempty"`
-	Logs    []CauseLog   `json:"logs,omitempty"`
-	Next    []NextStep   `json:"next,omitempty"`
+	Impact        string       `json:"impact,omitempty" text:"free"`
+	Changed       []string     `json:"changed,omitempty" text:"free"` // by this release, in what fails
+	Source        string       `json:"source,omitempty"`              // template
+	Advice        string       `json:"advice,omitempty" text:"free"`
+	Blocks        []string     `json:"blocks,omitempty"`
+	BeforeRelease bool         `json:"before_release,omitempty"` // it failed before, and nothing about it was changed
+	Events        []CauseEvent `json:"events,omitempty"`
+	Logs          []CauseLog   `json:"logs,omitempty"`
+	Next          []NextStep   `json:"next,omitempty"`
 }
 
 // A CauseEvent is a Kubernetes event.
@@ -60,11 +60,11 @@ type CauseEvent struct {
 
 // A CauseLog is the end of a container's log.
 type CauseLog struct {
-	Pod       string   `json:"pod"`
-	Container string   `json:"container"`
-	Previous  bool     `json:"previous,omitempty"`
-	Lines     []string `json:"lines" text:"free"`
-	Why       string   `json:"why,omitempty" text:"free"` // there are none
+	Pod               string   `json:"pod"`
+	Container         string   `json:"container"`
+	Previous          bool     `json:"previous,omitempty"`
+	Lines             []string `json:"lines" text:"free"`
+	UnavailableReason string   `json:"why,omitempty" text:"free"` // there are none
 }
 
 // A NextStep is something to do, and the command for it if there is one.
@@ -79,7 +79,7 @@ const stoppedVerdict = "STOPPED"
 
 // A collector takes the causes out of an error.
 type collector struct {
-	state   *state
+	state   *runState
 	causes  []Cause
 	verdict string
 	hook    *deploy.HookError
@@ -92,7 +92,7 @@ func (c *collector) collect(err error) {
 		c.plain(err)
 	}
 	if len(c.causes) > 0 && c.verdict != "REJECTED" {
-		c.causes[0].Next = append(c.causes[0].Next, c.state.backSteps(c.causes[0].Before)...)
+		c.causes[0].Next = append(c.causes[0].Next, c.state.rollbackSteps(c.causes[0].BeforeRelease)...)
 	}
 }
 
@@ -149,7 +149,7 @@ func (c *collector) plain(err error) {
 	if errors.Is(err, context.Canceled) {
 		cause.Class, cause.Title, c.verdict = "stopped", "The run was stopped", stoppedVerdict
 	}
-	c.decorate(&cause)
+	c.setHook(&cause)
 	c.causes = append(c.causes, cause)
 }
 
@@ -164,7 +164,7 @@ func (c *collector) add(class, title string, id kube.ID, source string, err erro
 		}
 	}
 	cause := Cause{Class: class, Title: title, Fatal: true, Objects: []string{id.String()}, Message: message, Source: source, Advice: output.Hint(err)}
-	c.decorate(&cause)
+	c.setHook(&cause)
 	c.causes = append(c.causes, cause)
 }
 
@@ -183,7 +183,7 @@ func (c *collector) inHook(e *deploy.HookError) bool {
 	return true
 }
 
-func (c *collector) decorate(cause *Cause) {
+func (c *collector) setHook(cause *Cause) {
 	if c.hook != nil {
 		cause.Hook = fmt.Sprintf("%s hook %s", c.hook.Event, c.hook.Hook)
 		cause.Source = c.hook.Hook
@@ -193,7 +193,7 @@ func (c *collector) decorate(cause *Cause) {
 func (c *collector) tracked(causes []track.Cause) {
 	for _, from := range causes {
 		cause := c.state.cause(from)
-		c.decorate(&cause)
+		c.setHook(&cause)
 		c.causes = append(c.causes, cause)
 	}
 }
@@ -204,19 +204,19 @@ func (c *collector) timeout(e *track.TimeoutError) {
 	if errors.Is(e.Err, context.Canceled) {
 		c.verdict = stoppedVerdict
 	}
-	told := map[string]bool{}
+	alreadyNamed := map[string]bool{}
 	c.tracked(e.Causes)
 	for _, cause := range c.causes {
 		for _, o := range append(cause.Objects, cause.Blocks...) {
-			told[o] = true
+			alreadyNamed[o] = true
 		}
 	}
-	class, title := "timeout", fmt.Sprintf("Not %s in time", e.Aim)
+	class, title := "timeout", fmt.Sprintf("Not %s in time", e.Goal)
 	if c.verdict == stoppedVerdict {
-		class, title = "stopped", fmt.Sprintf("Not %s when the run was stopped", e.Aim)
+		class, title = "stopped", fmt.Sprintf("Not %s when the run was stopped", e.Goal)
 	}
 	for _, s := range e.NotReady {
-		if told[s.ID.String()] {
+		if alreadyNamed[s.ID.String()] {
 			continue
 		}
 		if s.Problem != nil {
@@ -230,13 +230,13 @@ func (c *collector) timeout(e *track.TimeoutError) {
 		cause := Cause{Class: class, Title: title, Fatal: class == "timeout", Objects: []string{s.ID.String()}, Message: message}
 		cause.Source = c.state.changes[s.ID].Source
 		cause.Next = nextFor(class, stepInput{id: s.ID})
-		c.decorate(&cause)
+		c.setHook(&cause)
 		c.causes = append(c.causes, cause)
 	}
 }
 
 // hidden is what must not be shown of the operation; nil when there is none.
-func (t *state) hidden() *hide.Texts {
+func (t *runState) hidden() *hide.Texts {
 	if t.op == nil {
 		return nil
 	}
@@ -244,12 +244,12 @@ func (t *state) hidden() *hide.Texts {
 }
 
 // cause adds to what tracking found what this release knows of the object.
-func (t *state) cause(from track.Cause) Cause {
+func (t *runState) cause(from track.Cause) Cause {
 	p := from.Problem
 	watching := t.op != nil && t.op.Verb == deploy.Watch // nothing is being released
 	from.BeforeRelease = from.BeforeRelease && !watching
 	out := Cause{
-		Class: string(from.Class), Title: from.Title, Fatal: from.Fatal, Message: p.Message, Before: from.BeforeRelease,
+		Class: string(from.Class), Title: from.Title, Fatal: from.Fatal, Message: p.Message, BeforeRelease: from.BeforeRelease,
 		Container: p.Container, Image: p.Image, Pods: p.Pods, PodCount: p.PodCount, PodTotal: p.PodTotal, Nodes: p.Nodes,
 		Suspect: p.SuspectNode, Attempts: p.Attempts, Limit: p.Limit, ExitCode: p.ExitCode, Reason: p.Reason, Advice: p.Advice,
 	}
@@ -270,7 +270,7 @@ func (t *state) cause(from track.Cause) Cause {
 		out.Events = append(out.Events, event)
 	}
 	for _, l := range p.Logs {
-		out.Logs = append(out.Logs, CauseLog{Pod: l.Pod, Container: l.Container, Previous: l.Previous, Lines: append([]string{}, l.Lines...), Why: l.UnavailableReason})
+		out.Logs = append(out.Logs, CauseLog{Pod: l.Pod, Container: l.Container, Previous: l.Previous, Lines: append([]string{}, l.Lines...), UnavailableReason: l.UnavailableReason})
 	}
 	if len(from.Objects) == 0 {
 		return out
@@ -287,19 +287,19 @@ func (t *state) cause(from track.Cause) Cause {
 }
 
 // impact says what still works.
-func (t *state) impact(from track.Cause, change apply.Change) string {
+func (t *runState) impact(from track.Cause, change apply.Change) string {
 	r := from.Rollout
 	switch {
 	case from.BeforeRelease:
 		return "it failed before this release, which changed nothing about it"
-	case t.isHook(from.Objects[0]) && t.untouched():
+	case t.isHook(from.Objects[0]) && t.nothingChanged():
 		return "it failed before anything of the release was changed"
 	case r == nil:
 		return ""
 	case r.OldServing > 0:
-		return fmt.Sprintf("rollout stopped at %d of %d updated; the old revision still serves with %s", r.NewReady, r.Wanted, textfmt.Count(r.OldServing, "pod"))
+		return fmt.Sprintf("rollout stopped at %d of %d updated; the old revision still serves with %s", r.NewReady, r.Desired, textfmt.Count(r.OldServing, "pod"))
 	case r.Available > 0:
-		return fmt.Sprintf("%d of %d pods are available", r.Available, r.Wanted)
+		return fmt.Sprintf("%d of %d pods are available", r.Available, r.Desired)
 	case change.Live == nil:
 		return newObject
 	}

@@ -14,11 +14,11 @@ func (c Cause) lines(g textfmt.Glyphs) []string {
 	var out []string
 	add := func(label, text string) {
 		if text != "" {
-			out = append(out, textfmt.Pad(label, 8)+" "+textfmt.Line(text))
+			out = append(out, textfmt.Pad(label, 8)+" "+textfmt.CleanLine(text))
 		}
 	}
 	add("image", c.Image)
-	for i, l := range strings.Split(strings.TrimRight(textfmt.Block(c.Message), "\n"), "\n") {
+	for i, l := range strings.Split(strings.TrimRight(textfmt.CleanText(c.Message), "\n"), "\n") {
 		label := ""
 		if i == 0 {
 			label = "message"
@@ -81,13 +81,13 @@ func (c Cause) exit() string {
 func (c Cause) changed(g textfmt.Glyphs) []string {
 	source := ""
 	if c.Source != "" {
-		source = "(" + textfmt.Line(c.Source) + ")"
+		source = "(" + textfmt.CleanLine(c.Source) + ")"
 	}
 	if len(c.Changed) == 0 {
 		if source == "" {
 			return nil
 		}
-		return []string{textfmt.Pad("template", 8) + " " + textfmt.Line(c.Source)}
+		return []string{textfmt.Pad("template", 8) + " " + textfmt.CleanLine(c.Source)}
 	}
 	var out []string
 	for i, text := range c.Changed {
@@ -95,7 +95,7 @@ func (c Cause) changed(g textfmt.Glyphs) []string {
 		if i > 0 {
 			label = ""
 		}
-		text = strings.ReplaceAll(textfmt.Line(text), " -> ", " "+g.Arrow+" ")
+		text = strings.ReplaceAll(textfmt.CleanLine(text), " -> ", " "+g.Arrow+" ")
 		if i == 0 && source != "" {
 			text += "   " + source
 		}
@@ -106,9 +106,9 @@ func (c Cause) changed(g textfmt.Glyphs) []string {
 
 // events are what the message doesn't say already, each thing once.
 func (c Cause) events() []string {
-	told := c.distinctEvents()
+	distinct := c.distinctEvents()
 	var out []string
-	for i, t := range told[max(0, len(told)-maxEvents):] {
+	for i, t := range distinct[max(0, len(distinct)-maxEvents):] {
 		label := "events"
 		if i > 0 {
 			label = ""
@@ -120,7 +120,7 @@ func (c Cause) events() []string {
 		if t.Object != "" {
 			text += " [" + t.Object + textfmt.AndMore(t.others) + "]"
 		}
-		out = append(out, textfmt.Pad(label, 8)+" "+textfmt.Line(text))
+		out = append(out, textfmt.Pad(label, 8)+" "+textfmt.CleanLine(text))
 	}
 	return out
 }
@@ -148,7 +148,7 @@ func (c Cause) distinctEvents() []distinctEvent {
 }
 
 func (l CauseLog) title() string {
-	text := textfmt.Line(l.Pod + "/" + l.Container)
+	text := textfmt.CleanLine(l.Pod + "/" + l.Container)
 	if l.Previous {
 		text += ", previous run"
 	}
@@ -158,17 +158,17 @@ func (l CauseLog) title() string {
 func (l CauseLog) lines() []string {
 	n := len(l.Lines)
 	if n == 0 {
-		why := l.Why
+		why := l.UnavailableReason
 		if why == "" {
 			why = "nothing was written"
 		}
-		return []string{textfmt.Pad("logs", 8) + " " + l.title() + ": " + textfmt.Line(why)}
+		return []string{textfmt.Pad("logs", 8) + " " + l.title() + ": " + textfmt.CleanLine(why)}
 	}
 	shown := l.Lines[max(0, n-maxLog):]
 	what := fmt.Sprintf(", last %s:", textfmt.Count(len(shown), "line"))
 	out := []string{textfmt.Pad("logs", 8) + " " + l.title() + what}
 	for _, text := range shown {
-		out = append(out, textfmt.Pad("", 8)+" | "+textfmt.Visible(text))
+		out = append(out, textfmt.Pad("", 8)+" | "+textfmt.CleanIndentedLine(text))
 	}
 	return out
 }
@@ -185,9 +185,9 @@ func nextLines(steps []NextStep) []string {
 		if i > 0 {
 			label = ""
 		}
-		text := textfmt.Line(s.What)
+		text := textfmt.CleanLine(s.What)
 		if s.Command != "" {
-			text = textfmt.Pad(text+":", longest+1) + "  " + textfmt.Line(s.Command)
+			text = textfmt.Pad(text+":", longest+1) + "  " + textfmt.CleanLine(s.Command)
 		}
 		out = append(out, textfmt.Pad(label, 8)+" "+text)
 	}

@@ -49,7 +49,7 @@ func changesToBlame(c apply.Change, container, class string, hidden *hide.Texts)
 	for _, f := range plan.FieldsOf(c, deploy.Nondeterminism{}) {
 		text, ok := relativePath(f.Path, strings.TrimPrefix(container, "init:"), class)
 		if ok {
-			f = f.Without(hidden)
+			f = f.WithoutHidden(hidden)
 			f.Path = text
 			fields = append(fields, f)
 		}

@@ -16,14 +16,14 @@ import (
 type ci struct {
 	github, gitlab bool
 	stepSummary    string // file that GitHub shows with the job
-	own            func(string) string
+	markTrusted    func(string) string
 }
 
 // ciOf tells the system by the variables that it sets.
 // https://docs.github.com/en/actions/reference/workflows-and-actions/variables
 // https://docs.gitlab.com/ci/variables/predefined_variables/
 func ciOf(env func(string) string) ci {
-	c := ci{github: env("GITHUB_ACTIONS") == "true", gitlab: env("GITLAB_CI") == "true", own: func(text string) string { return text }}
+	c := ci{github: env("GITHUB_ACTIONS") == "true", gitlab: env("GITLAB_CI") == "true", markTrusted: func(text string) string { return text }}
 	if c.github {
 		c.stepSummary = env("GITHUB_STEP_SUMMARY")
 	}
@@ -35,9 +35,9 @@ func ciOf(env func(string) string) ci {
 func (c ci) begin(name string, now time.Time) string {
 	switch {
 	case c.github:
-		return c.own("::group::" + githubText(name) + "\n")
+		return c.markTrusted("::group::" + githubText(name) + "\n")
 	case c.gitlab:
-		return c.own(fmt.Sprintf("\x1b[0Ksection_start:%d:%s[collapsed=true]\r\x1b[0K%s\n", now.Unix(), sectionID(name), textfmt.Line(name)))
+		return c.markTrusted(fmt.Sprintf("\x1b[0Ksection_start:%d:%s[collapsed=true]\r\x1b[0K%s\n", now.Unix(), sectionID(name), textfmt.CleanLine(name)))
 	}
 	return ""
 }
@@ -45,9 +45,9 @@ func (c ci) begin(name string, now time.Time) string {
 func (c ci) end(name string, now time.Time) string {
 	switch {
 	case c.github:
-		return c.own("::endgroup::\n")
+		return c.markTrusted("::endgroup::\n")
 	case c.gitlab:
-		return c.own(fmt.Sprintf("\x1b[0Ksection_end:%d:%s\r\x1b[0K\n", now.Unix(), sectionID(name)))
+		return c.markTrusted(fmt.Sprintf("\x1b[0Ksection_end:%d:%s\r\x1b[0K\n", now.Unix(), sectionID(name)))
 	}
 	return ""
 }
@@ -68,7 +68,7 @@ func (c ci) annotation(title, text string) string {
 		return ""
 	}
 	title = strings.NewReplacer(":", "%3A", ",", "%2C").Replace(githubText(title))
-	return c.own("::error title=" + title + "::" + githubText(text) + "\n")
+	return c.markTrusted("::error title=" + title + "::" + githubText(text) + "\n")
 }
 
 func githubText(s string) string {

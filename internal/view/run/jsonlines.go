@@ -12,12 +12,12 @@ import (
 
 // jsonLines writes a run as events, one JSON document per line of standard output.
 type jsonLines struct {
-	screen  *screen
+	screen  *display
 	runs    *runs
 	outputs *outputs
 }
 
-// A Event is any event. Which fields it has follows from its name; they are
+// An Event is any event. Which fields it has follows from its name; they are
 // described in docs/json.md.
 type Event struct {
 	Format int    `json:"format"`
@@ -86,10 +86,10 @@ func (n *jsonLines) write(e Event) {
 	if e.Time == "" {
 		e.Time = n.screen.now().UTC().Format(time.RFC3339Nano)
 	}
-	n.outputs.writeJSON(hide.Document(e, n.screen.text, n.screen.named))
+	n.outputs.writeJSON(hide.Document(e, n.screen.hideText, n.screen.withProgramName))
 }
 
-func (n *jsonLines) observe(event deploy.Event) {
+func (n *jsonLines) handle(event deploy.Event) {
 	switch e := event.(type) {
 	case deploy.Began:
 		n.began(e.Operation)
@@ -104,7 +104,7 @@ func (n *jsonLines) observe(event deploy.Event) {
 		}
 		n.write(out)
 	case deploy.Tracked:
-		n.saw(e.Report)
+		n.writeReport(e.Report)
 	case deploy.StepEnded:
 		out := Event{Event: "step_ended", Step: string(e.Step), Objects: &e.Objects, Seconds: secondsOf(e.Took)}
 		if e.Err != nil {
@@ -151,7 +151,7 @@ func (n *jsonLines) applied(e deploy.Applied) {
 	n.write(out)
 }
 
-func (n *jsonLines) saw(r track.Report) {
+func (n *jsonLines) writeReport(r track.Report) {
 	out := Event{}
 	if !r.Time.IsZero() {
 		out.Time = r.Time.UTC().Format(time.RFC3339Nano)

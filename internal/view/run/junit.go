@@ -52,7 +52,7 @@ func WriteJUnit(path string, r Result) error {
 }
 
 func junitOf(r Result) junitSuites {
-	suite := junitSuite{Name: textfmt.Line(strings.TrimSpace(fmt.Sprintf("%s %s/%s", r.Verb, r.Namespace, r.Release))), Time: r.Seconds, Timestamp: r.Began}
+	suite := junitSuite{Name: textfmt.CleanLine(strings.TrimSpace(fmt.Sprintf("%s %s/%s", r.Verb, r.Namespace, r.Release))), Time: r.Seconds, Timestamp: r.Began}
 	causes := map[string]Cause{}
 	for _, c := range r.Causes {
 		for _, o := range c.Objects {
@@ -62,14 +62,14 @@ func junitOf(r Result) junitSuites {
 		}
 	}
 	for _, o := range r.Objects {
-		test := junitCase{Class: suite.Name, Name: textfmt.Line(o.Object), Time: o.Seconds}
+		test := junitCase{Class: suite.Name, Name: textfmt.CleanLine(o.Object), Time: o.Seconds}
 		cause, failed := causes[o.Object]
 		delete(causes, o.Object)
 		switch {
 		case failed:
-			test.Failure = &junitNote{Message: textfmt.Line(cause.headline()), Type: cause.Class, Text: cause.text()}
+			test.Failure = &junitNote{Message: textfmt.CleanLine(cause.headline()), Type: cause.Class, Text: cause.text()}
 		case o.State == "waiting" || o.State == "progressing":
-			test.Skipped = &junitNote{Message: "not ready when the run ended: " + textfmt.Line(o.Message)}
+			test.Skipped = &junitNote{Message: "not ready when the run ended: " + textfmt.CleanLine(o.Message)}
 		}
 		suite.Cases = append(suite.Cases, test)
 	}
@@ -83,7 +83,7 @@ func junitOf(r Result) junitSuites {
 		if len(c.Objects) > 0 {
 			name = c.Objects[0]
 		}
-		suite.Cases = append(suite.Cases, junitCase{Class: suite.Name, Name: textfmt.Line(name), Error: &junitNote{Message: textfmt.Line(c.headline()), Type: c.Class, Text: c.text()}})
+		suite.Cases = append(suite.Cases, junitCase{Class: suite.Name, Name: textfmt.CleanLine(name), Error: &junitNote{Message: textfmt.CleanLine(c.headline()), Type: c.Class, Text: c.text()}})
 	}
 	for _, c := range suite.Cases {
 		suite.Tests++

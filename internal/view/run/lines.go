@@ -29,7 +29,7 @@ const (
 // lines shows a run as lines, each of which can be understood alone: time since
 // the beginning, a word, the object, the news.
 type lines struct {
-	screen   *screen
+	screen   *display
 	runs     *runs
 	out      func(text string)
 	silent   bool // no heartbeat: something else shows what is waited for
@@ -50,11 +50,11 @@ type gathered struct {
 	since     time.Time
 }
 
-func newLines(s *screen, r *runs, out func(string)) *lines {
+func newLines(s *display, r *runs, out func(string)) *lines {
 	return &lines{screen: s, runs: r, out: out, last: s.now(), problems: map[kube.ID]string{}, warned: map[string]bool{}}
 }
 
-func (l *lines) observe(event deploy.Event) {
+func (l *lines) handle(event deploy.Event) {
 	switch e := event.(type) {
 	case deploy.Began:
 		l.began(e)
@@ -67,7 +67,7 @@ func (l *lines) observe(event deploy.Event) {
 	case deploy.HookRan:
 		l.hookRan(e)
 	case deploy.Tracked:
-		l.saw(e.Report)
+		l.handleReport(e.Report)
 	case deploy.StepEnded:
 		l.stepEnded(e)
 	case deploy.Warned:
@@ -107,9 +107,9 @@ func (l *lines) applied(e deploy.Applied) {
 	switch {
 	case e.Step == deploy.StepHook || c.Action == "unchanged":
 	case c.Action == "keep":
-		l.gather("kept", textfmt.Line(c.ID.String()), c.Reason)
+		l.gather("kept", textfmt.CleanLine(c.ID.String()), c.Reason)
 	case c.Action == "give-back":
-		l.gather("returned", textfmt.Line(c.ID.String()), c.Reason)
+		l.gather("returned", textfmt.CleanLine(c.ID.String()), c.Reason)
 	case e.Step == deploy.StepPrune:
 		l.gather("removed", actionDone(string(c.Action), c.ID), "")
 	default:
@@ -118,9 +118,9 @@ func (l *lines) applied(e deploy.Applied) {
 }
 
 func (l *lines) hookRan(e deploy.HookRan) {
-	name := textfmt.Line(l.runs.current.hookName(e.Hook))
+	name := textfmt.CleanLine(l.runs.current.hookName(e.Hook))
 	if e.Err != nil {
-		l.say("FAILED", fmt.Sprintf("hook %s after %s: %s", name, textfmt.Duration(e.Took), l.screen.text(textfmt.FirstLine(e.Err.Error()))))
+		l.say("FAILED", fmt.Sprintf("hook %s after %s: %s", name, textfmt.Duration(e.Took), l.screen.hideText(textfmt.FirstLine(e.Err.Error()))))
 		return
 	}
 	l.say("hook", fmt.Sprintf("%s succeeded in %s", name, textfmt.Duration(e.Took)))
@@ -132,15 +132,15 @@ func (l *lines) stepEnded(e deploy.StepEnded) {
 		l.flush()
 	case e.Step == deploy.StepApply:
 		l.flush()
-		l.say("applied", fmt.Sprintf("%d/%d: %s", l.runs.current.progress.applied.done, l.runs.current.progress.applied.total, l.runs.current.sums()))
+		l.say("applied", fmt.Sprintf("%d/%d: %s", l.runs.current.progress.applied.done, l.runs.current.progress.applied.total, l.runs.current.actionCounts()))
 	case e.Step == deploy.StepWait:
 		l.flush()
-		l.say(string(l.runs.current.aim()), fmt.Sprintf("%s %s in %s", all(e.Objects), l.runs.current.aim(), textfmt.Duration(e.Took)))
+		l.say(string(l.runs.current.goal()), fmt.Sprintf("%s %s in %s", all(e.Objects), l.runs.current.goal(), textfmt.Duration(e.Took)))
 	}
 }
 
-func (l *lines) saw(r track.Report) {
-	id := textfmt.Line(r.Status.ID.String())
+func (l *lines) handleReport(r track.Report) {
+	id := textfmt.CleanLine(r.Status.ID.String())
 	switch r.Kind {
 	case track.StatusChanged:
 		l.status(r.Status)
@@ -148,12 +148,12 @@ func (l *lines) saw(r track.Report) {
 		l.problem(r.Status)
 	case track.Recovered:
 		delete(l.problems, r.Status.ID)
-		l.say("recovered", strings.TrimSpace(id+" "+textfmt.Line(r.Status.Message)))
+		l.say("recovered", strings.TrimSpace(id+" "+textfmt.CleanLine(r.Status.Message)))
 	case track.LogWritten:
 		l.log(r.Log)
 	case track.EventSeen:
-		if r.Wanted && r.Event != nil {
-			l.say("event", fmt.Sprintf("%s %s: %s [%s]", id, textfmt.Line(r.Event.Reason), textfmt.Line(r.Event.Message), textfmt.Line(r.Event.Object)))
+		if r.ShowEvent && r.Event != nil {
+			l.say("event", fmt.Sprintf("%s %s: %s [%s]", id, textfmt.CleanLine(r.Event.Reason), textfmt.CleanLine(r.Event.Message), textfmt.CleanLine(r.Event.Object)))
 		}
 	case track.Warned:
 		l.warn(r.Text)
@@ -165,7 +165,7 @@ func (l *lines) saw(r track.Report) {
 }
 
 func (l *lines) status(s track.Status) {
-	id := textfmt.Line(s.ID.String())
+	id := textfmt.CleanLine(s.ID.String())
 	if o := l.runs.current.tracked[s.ID]; o != nil && o.hook && s.State != track.Failed {
 		return // its own line tells how a hook ended
 	}
@@ -178,7 +178,7 @@ func (l *lines) status(s track.Status) {
 			id += " (unverified)"
 		}
 		for _, note := range s.Notes {
-			id += " (" + textfmt.Line(note) + ")"
+			id += " (" + textfmt.CleanLine(note) + ")"
 		}
 		if o := l.runs.current.tracked[s.ID]; o != nil && o.took >= time.Second {
 			id += " " + textfmt.Duration(o.took)
@@ -202,20 +202,20 @@ func (l *lines) problem(s track.Status) {
 		return
 	}
 	l.problems[s.ID] = key
-	l.say("problem", textfmt.Line(s.ID.String())+" "+problemText(s))
+	l.say("problem", textfmt.CleanLine(s.ID.String())+" "+problemText(s))
 }
 
 func (l *lines) log(entry *track.LogLine) {
 	if entry == nil {
 		return
 	}
-	name := textfmt.Line(entry.Object.String() + " " + entry.Pod + "/" + entry.Container)
+	name := textfmt.CleanLine(entry.Object.String() + " " + entry.Pod + "/" + entry.Container)
 	l.flush()
 	l.open(name)
 	if entry.Dropped > 0 {
 		l.print("log", fmt.Sprintf("%s | (%s left out)", name, textfmt.Count(entry.Dropped, "line")))
 	}
-	l.print("log", name+" | "+textfmt.Visible(entry.Text))
+	l.print("log", name+" | "+textfmt.CleanIndentedLine(entry.Text))
 }
 
 func (l *lines) warn(text string) {
@@ -255,7 +255,7 @@ func (l *lines) flush() {
 func (l *lines) say(word, text string) {
 	l.flush()
 	l.open("")
-	l.print(word, textfmt.Line(text))
+	l.print(word, textfmt.CleanLine(text))
 }
 
 func (l *lines) print(word, text string) {
@@ -327,7 +327,7 @@ func (l *lines) sayWaiting() {
 	}
 	var parts []string
 	for _, o := range unready[:min(len(unready), maxWaiting)] {
-		text := textfmt.Line(o.status.ID.String())
+		text := textfmt.CleanLine(o.status.ID.String())
 		if o.status.Total > 0 {
 			text += fmt.Sprintf(" %d/%d", o.status.Done, o.status.Total)
 		}

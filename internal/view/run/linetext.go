@@ -15,7 +15,7 @@ import (
 var actionsDone = map[string]string{"create": "created", "update": "updated", "recreate": "recreated", "delete": "deleted", "give-back": "given back", "keep": "kept", "unchanged": "unchanged"}
 
 func actionDone(action string, id kube.ID) string {
-	return actionsDone[action] + " " + textfmt.Line(id.String())
+	return actionsDone[action] + " " + textfmt.CleanLine(id.String())
 }
 
 func all(n int) string {
@@ -25,8 +25,8 @@ func all(n int) string {
 	return fmt.Sprintf("all %d objects are", n)
 }
 
-// sums counts what was done.
-func (t *state) sums() string {
+// actionCounts counts what was done.
+func (t *runState) actionCounts() string {
 	var parts []string
 	for _, action := range []string{"create", "update", "recreate", "delete", "give-back", "keep", "unchanged"} {
 		if n := t.actions[apply.Action(action)]; n > 0 {
@@ -43,7 +43,7 @@ func (t *state) sums() string {
 func problemText(s track.Status) string {
 	p := s.Problem
 	if p == nil {
-		return textfmt.Line(s.Message)
+		return textfmt.CleanLine(s.Message)
 	}
 	text := p.Title
 	if text == "" {
@@ -72,7 +72,7 @@ func problemText(s track.Status) string {
 	if len(more) > 0 {
 		text += " (" + strings.Join(more, ", ") + ")"
 	}
-	return textfmt.Line(text)
+	return textfmt.CleanLine(text)
 }
 
 // attempts says how often something was tried, and how often makes it final:
@@ -94,10 +94,10 @@ func attempts(c class.Class, n, limit int) string {
 
 func reasonOf(s track.Status) string {
 	if p := s.Problem; p != nil && p.Title != "" {
-		return textfmt.Line(p.Title) // the rest was told when it appeared
+		return textfmt.CleanLine(p.Title) // the rest was told when it appeared
 	}
 	if s.Problem != nil {
 		return problemText(s)
 	}
-	return textfmt.Line(s.Message)
+	return textfmt.CleanLine(s.Message)
 }

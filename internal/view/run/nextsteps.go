@@ -142,15 +142,16 @@ func filled(command string, names map[string]string) (string, bool) {
 	return command, true
 }
 
-// backSteps tell how to return to what worked before. What failed before a release
-// that has changed nothing is what it would return to.
-func (t *state) backSteps(before bool) []NextStep {
+// rollbackSteps suggests a rollback to the last working revision. It suggests none if the
+// failure is older than the release and the release changed nothing: the rollback would
+// return to the same failure.
+func (t *runState) rollbackSteps(before bool) []NextStep {
 	if t.op == nil || t.op.Base == nil || t.op.Verb != deploy.Upgrade && t.op.Verb != deploy.Rollback {
 		return nil
 	}
 	command := fmt.Sprintf(program.Name+" rollback %s -n %s", textfmt.ShellWord(t.op.Release), textfmt.ShellWord(t.op.Namespace))
 	if status := t.op.Base.Status; status == helmrelease.StatusDeployed || status == helmrelease.StatusSuperseded {
-		if before && t.untouched() {
+		if before && t.nothingChanged() {
 			return nil
 		}
 		command = fmt.Sprintf(program.Name+" rollback %s %d -n %s", textfmt.ShellWord(t.op.Release), t.op.Base.Revision, textfmt.ShellWord(t.op.Namespace))

@@ -62,8 +62,8 @@ func (s *studio) timesOut(t testing.TB) {
 	s.Observe(deploy.Tracked{Report: track.Report{Kind: track.APIRegained, Lost: 4 * time.Second}})
 	s.after(31 * time.Second)
 	err := &track.TimeoutError{
-		Causes:   []track.Cause{{Class: p.Class, Title: p.Title, Objects: []kube.ID{viewtest.WebID()}, Problem: p, Rollout: &track.Rollout{Wanted: 3, Updated: 3, NewReady: 2, Available: 2}}},
-		NotReady: []track.Status{web, foo}, Total: 7, Aim: track.Ready, Waited: 37 * time.Second, Err: context.DeadlineExceeded,
+		Causes:   []track.Cause{{Class: p.Class, Title: p.Title, Objects: []kube.ID{viewtest.WebID()}, Problem: p, Rollout: &track.Rollout{Desired: 3, Updated: 3, NewReady: 2, Available: 2}}},
+		NotReady: []track.Status{web, foo}, Total: 7, Goal: track.Ready, Waited: 37 * time.Second, Err: context.DeadlineExceeded,
 	}
 	s.Observe(deploy.StepEnded{Step: "wait", Objects: 7, Took: 37 * time.Second, Err: err})
 	op.Next.Info.Status = helmrelease.StatusFailed
@@ -101,7 +101,7 @@ func TestUninstallSaysGone(t *testing.T) {
 	for want, err := range map[string]error{
 		"gone     all 2 objects are gone in 1s": nil,
 		"1 object not gone": &track.TimeoutError{
-			NotReady: []track.Status{{ID: viewtest.WebID(), State: track.Progressing, Message: "being deleted"}}, Total: 2, Aim: track.Gone, Err: context.DeadlineExceeded,
+			NotReady: []track.Status{{ID: viewtest.WebID(), State: track.Progressing, Message: "being deleted"}}, Total: 2, Goal: track.Gone, Err: context.DeadlineExceeded,
 		},
 	} {
 		s := newStudio(Options{}, false)
@@ -140,7 +140,7 @@ func TestAttempts(t *testing.T) {
 func TestWantedEvents(t *testing.T) {
 	s := newStudio(Options{}, false)
 	for _, wanted := range []bool{true, false} {
-		s.Observe(deploy.Tracked{Report: track.Report{Kind: track.EventSeen, Wanted: wanted, Status: track.Status{ID: viewtest.WebID()},
+		s.Observe(deploy.Tracked{Report: track.Report{Kind: track.EventSeen, ShowEvent: wanted, Status: track.Status{ID: viewtest.WebID()},
 			Event: &track.Event{Type: "Warning", Reason: "Unhealthy", Message: fmt.Sprintf("wanted %t", wanted), Object: "Pod/web-0"}}})
 	}
 	if got := s.err.String(); !strings.Contains(got, "event    Deployment/prod/web Unhealthy: wanted true [Pod/web-0]") || strings.Contains(got, "wanted false") {

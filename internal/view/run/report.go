@@ -17,8 +17,8 @@ const (
 
 // A reporter writes how a run ended, for people.
 type reporter struct {
-	screen *screen
-	state  *state // of the last run
+	screen *display
+	state  *runState // of the last run
 }
 
 // report is empty when nobody wants to read of a success.
@@ -39,7 +39,7 @@ func (rep *reporter) success(r Result) string {
 	if verb == "" {
 		verb = "deployed to"
 	}
-	text := fmt.Sprintf("%s %s %s %s in %s", p.Good.Sprint(g.Good), p.Bold.Sprint(textfmt.Line(r.Release)), verb, textfmt.Line(r.Namespace), took(r))
+	text := fmt.Sprintf("%s %s %s %s in %s", p.Good.Sprint(g.Good), p.Bold.Sprint(textfmt.CleanLine(r.Release)), verb, textfmt.CleanLine(r.Namespace), took(r))
 	total := len(r.Objects) - rep.state.hookObjects()
 	switch r.Verb {
 	case "test":
@@ -47,19 +47,19 @@ func (rep *reporter) success(r Result) string {
 	case "watch":
 		text += fmt.Sprintf(" %s %s", g.Dot, textfmt.Count(total, "object"))
 	default:
-		text += fmt.Sprintf(" %s %s: %s", g.Dot, textfmt.Count(total, "object"), rep.state.sums())
+		text += fmt.Sprintf(" %s %s: %s", g.Dot, textfmt.Count(total, "object"), rep.state.actionCounts())
 	}
 	if n := r.Summary.Unverified; n > 0 {
 		text += fmt.Sprintf(", %d ready unverified", n)
 	}
 	if slow := rep.state.slowest(); slow != nil {
-		text += fmt.Sprintf(" %s slowest %s %s", g.Dot, textfmt.Line(slow.status.ID.String()), textfmt.Duration(slow.took))
+		text += fmt.Sprintf(" %s slowest %s %s", g.Dot, textfmt.CleanLine(slow.status.ID.String()), textfmt.Duration(slow.took))
 	}
 	text += "\n"
 	if n := len(r.Warnings); n > 0 {
-		text += p.Warn.Sprintf("  warnings (%d):", n) + " " + textfmt.Line(r.Warnings[0]) + "\n"
+		text += p.Warn.Sprintf("  warnings (%d):", n) + " " + textfmt.CleanLine(r.Warnings[0]) + "\n"
 		for _, w := range r.Warnings[1:] {
-			text += "    " + textfmt.Line(w) + "\n"
+			text += "    " + textfmt.CleanLine(w) + "\n"
 		}
 	}
 	return text
@@ -75,7 +75,7 @@ func passed(tests int) string {
 func took(r Result) string { return textfmt.Duration(time.Duration(r.Seconds * float64(time.Second))) }
 
 // hookObjects counts the objects that hooks consist of.
-func (t *state) hookObjects() int {
+func (t *runState) hookObjects() int {
 	n := 0
 	for id, o := range t.tracked {
 		if _, planned := t.changes[id]; o.hook && !planned {
@@ -93,14 +93,14 @@ func (rep *reporter) failure(r Result) string {
 	shown := r.Causes[:min(len(r.Causes), maxCauses)]
 	for i, c := range shown {
 		if c.Fatal {
-			b.WriteString(rep.screen.ci.annotation(strings.Join(c.Objects[:min(1, len(c.Objects))], ""), textfmt.Line(c.headline()+": "+c.Message)))
+			b.WriteString(rep.screen.ci.annotation(strings.Join(c.Objects[:min(1, len(c.Objects))], ""), textfmt.CleanLine(c.headline()+": "+c.Message)))
 		}
 		head := fmt.Sprintf("%d) %s", i+1, c.headline())
 		tag := c.Class
 		if !c.Fatal {
 			tag += ", not yet fatal"
 		}
-		fmt.Fprintf(&b, "\n%s  %s\n", p.Bold.Sprint(textfmt.Line(head)), p.Faint.Sprint("["+textfmt.Line(tag)+"]"))
+		fmt.Fprintf(&b, "\n%s  %s\n", p.Bold.Sprint(textfmt.CleanLine(head)), p.Faint.Sprint("["+textfmt.CleanLine(tag)+"]"))
 		rep.details(&b, c)
 	}
 	if more := len(r.Causes) - len(shown); more > 0 {
@@ -170,12 +170,12 @@ func headlineOf(r Result, g textfmt.Glyphs) string {
 		parts = append(parts, textfmt.Count(other, "other problem"))
 	}
 	if n := r.Summary.NotReady; n > 0 {
-		parts = append(parts, fmt.Sprintf("%s not %s", textfmt.Count(n, "object"), aimOf(r.Verb)))
+		parts = append(parts, fmt.Sprintf("%s not %s", textfmt.Count(n, "object"), goalOf(r.Verb)))
 	}
 	if len(parts) > 0 {
 		text += ": " + strings.Join(parts, ", ")
 	}
-	return textfmt.Line(text)
+	return textfmt.CleanLine(text)
 }
 
 // otherObjects names what is not ready for another reason than its own, and what
@@ -190,7 +190,7 @@ func (rep *reporter) otherObjects(b *strings.Builder, r Result) {
 		for _, o := range c.Blocks {
 			if !named[o] {
 				named[o] = true
-				blocked = append(blocked, textfmt.Line(o))
+				blocked = append(blocked, textfmt.CleanLine(o))
 			}
 		}
 	}
@@ -198,9 +198,9 @@ func (rep *reporter) otherObjects(b *strings.Builder, r Result) {
 		if named[o.Object] || o.State != "waiting" && o.State != "progressing" {
 			continue
 		}
-		text := textfmt.Line(o.Object)
+		text := textfmt.CleanLine(o.Object)
 		if o.Message != "" {
-			text += " (" + textfmt.Line(o.Message) + ")"
+			text += " (" + textfmt.CleanLine(o.Message) + ")"
 		}
 		unfinished = append(unfinished, text)
 	}
@@ -227,7 +227,7 @@ func (rep *reporter) verdict(r Result) string {
 	}
 	text := ""
 	if r.Release != "" {
-		text = fmt.Sprintf("  release %s, namespace %s", textfmt.Line(r.Release), textfmt.Line(r.Namespace))
+		text = fmt.Sprintf("  release %s, namespace %s", textfmt.CleanLine(r.Release), textfmt.CleanLine(r.Namespace))
 		if r.Revision > 0 {
 			text += fmt.Sprintf(", revision %d", r.Revision)
 		}
@@ -236,14 +236,14 @@ func (rep *reporter) verdict(r Result) string {
 	if undo := r.Rollback; undo != nil {
 		what := map[string]string{"uninstall": "uninstalled", "rollback": "rolled back"}[undo.Verb]
 		if undo.Error != "" {
-			text += dot + "the " + textfmt.Line(undo.Verb) + " failed too: " + textfmt.Line(undo.Error)
+			text += dot + "the " + textfmt.CleanLine(undo.Verb) + " failed too: " + textfmt.CleanLine(undo.Error)
 		} else if text += dot + what; undo.Verb == "rollback" && undo.Revision > 0 {
 			text += fmt.Sprintf(" as revision %d", undo.Revision)
 		}
 	}
 	text += dot + fmt.Sprintf("exit code %d", r.ExitCode)
 	if rep.screen.opts.ResultFile != "" {
-		text += dot + "report: " + textfmt.Line(rep.screen.opts.ResultFile)
+		text += dot + "report: " + textfmt.CleanLine(rep.screen.opts.ResultFile)
 	}
 	return rep.screen.palette.Bad.Sprint(word) + text
 }

@@ -82,7 +82,7 @@ const signalCodes = 128
 
 // result sums up everything that was shown.
 func (v *View) result() Result {
-	return hide.Document(v.summedUp(), v.screen.text, v.screen.named)
+	return hide.Document(v.summedUp(), v.screen.hideText, v.screen.withProgramName)
 }
 
 // summedUp sums up everything that happened.
@@ -107,7 +107,7 @@ func (v *View) summedUp() Result {
 		r.stopped()
 	}
 	if len(v.runs.failed) > 0 || rolled != nil {
-		undone := v.runs.current.undone(rolled, len(v.runs.failed) > 0)
+		undone := v.runs.current.rollbackResult(rolled, len(v.runs.failed) > 0)
 		r.Rollback, r.Status = &undone, "rolled_back"
 		if undone.Error != "" {
 			r.Status = "rollback_failed"
@@ -122,7 +122,7 @@ func (v *View) summedUp() Result {
 func (r *Result) recordUnwritten(err error, code int) {
 	r.ExitCode = code
 	if err != nil {
-		r.OutputError = textfmt.Line(strings.ReplaceAll(err.Error(), "\n", "; "))
+		r.OutputError = textfmt.CleanLine(strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 }
 
@@ -151,8 +151,8 @@ func (r *Result) dropStaleSteps() {
 	}
 }
 
-// undone is the result of the run that undid another. It may not have begun.
-func (t *state) undone(rolled *deploy.RolledBackError, ran bool) Result {
+// rollbackResult is the result of the run that undid another. It may not have begun.
+func (t *runState) rollbackResult(rolled *deploy.RolledBackError, ran bool) Result {
 	var err error
 	if rolled != nil {
 		err = rolled.Rollback
@@ -178,7 +178,7 @@ func (t *state) undone(rolled *deploy.RolledBackError, ran bool) Result {
 var endings = map[deploy.Verb]string{deploy.Uninstall: "uninstalled", deploy.Test: "tested", deploy.Watch: "ready"}
 
 // result sums up one run that ended with err.
-func (t *state) result(err error) Result {
+func (t *runState) result(err error) Result {
 	r := Result{
 		Format: output.JSONVersion, Document: "result", Status: "deployed", Causes: []Cause{}, Objects: t.objects(), Warnings: t.warnings,
 		Began: t.began.UTC().Format(time.RFC3339), Seconds: round(t.now().Sub(t.began)),
@@ -209,7 +209,7 @@ func (t *state) result(err error) Result {
 	return r
 }
 
-func (t *state) summary() ResultSummary {
+func (t *runState) summary() ResultSummary {
 	s := ResultSummary{
 		Created: t.actions[apply.Create], Updated: t.actions[apply.Update], Recreated: t.actions[apply.Recreate],
 		Deleted: t.actions[apply.Delete], GivenBack: t.actions[apply.GiveBack], Kept: t.actions[apply.Keep], Unchanged: t.actions[apply.Unchanged],
@@ -232,7 +232,7 @@ func (t *state) summary() ResultSummary {
 }
 
 // objects lists what became of each object, in order of their names.
-func (t *state) objects() []ObjectResult {
+func (t *runState) objects() []ObjectResult {
 	out := []ObjectResult{}
 	for id, c := range t.changes {
 		o := ObjectResult{Object: id.String(), Group: id.Group, Action: string(c.Action), Source: c.Source}
@@ -257,7 +257,7 @@ func (t *state) objects() []ObjectResult {
 	return out
 }
 
-func (o *trackedObject) describe(out *ObjectResult, t *state) {
+func (o *trackedObject) describe(out *ObjectResult, t *runState) {
 	s := o.status
 	out.State, out.Message, out.Unverified = string(s.State), s.Message, s.Unverified
 	out.Seconds = round(t.age(o))

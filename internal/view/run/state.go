@@ -17,7 +17,7 @@ import (
 
 // A state is what is known of a run so far: the events summed up. Every way of
 // showing a run reads it, none has a memory of its own for facts.
-type state struct {
+type runState struct {
 	op    *deploy.Operation
 	began time.Time
 	now   func() time.Time
@@ -53,12 +53,12 @@ type trackedObject struct {
 	hook   bool
 }
 
-func newState(now func() time.Time) *state {
-	return &state{now: now, began: now(), changes: map[kube.ID]apply.Change{}, actions: map[apply.Action]int{}, tracked: map[kube.ID]*trackedObject{}}
+func newState(now func() time.Time) *runState {
+	return &runState{now: now, began: now(), changes: map[kube.ID]apply.Change{}, actions: map[apply.Action]int{}, tracked: map[kube.ID]*trackedObject{}}
 }
 
-// observe takes an event in.
-func (t *state) observe(e deploy.Event) {
+// handle takes an event in.
+func (t *runState) handle(e deploy.Event) {
 	switch e := e.(type) {
 	case deploy.Began:
 		t.start(e.Operation)
@@ -69,14 +69,14 @@ func (t *state) observe(e deploy.Event) {
 			t.progress.toWait = e.Objects
 		}
 	case deploy.Applied:
-		t.apply(e)
+		t.recordApplied(e)
 	case deploy.HookRan:
 		t.progress.hooked.done++
 		if e.Err == nil {
 			t.finishHook()
 		}
 	case deploy.Tracked:
-		t.report(e.Report)
+		t.recordReport(e.Report)
 	case deploy.StepEnded:
 		if e.Err == nil && e.Step == deploy.StepWait {
 			t.finishWait()
@@ -89,7 +89,7 @@ func (t *state) observe(e deploy.Event) {
 	}
 }
 
-func (t *state) start(op *deploy.Operation) {
+func (t *runState) start(op *deploy.Operation) {
 	t.op = op
 	if op == nil || op.Plan == nil {
 		return
@@ -111,7 +111,7 @@ func (t *state) start(op *deploy.Operation) {
 	}
 }
 
-func (t *state) apply(e deploy.Applied) {
+func (t *runState) recordApplied(e deploy.Applied) {
 	if _, planned := t.changes[e.Change.ID]; planned && e.Step != deploy.StepHook {
 		t.changes[e.Change.ID] = e.Change // lets go of what was predicted
 	}
@@ -129,7 +129,7 @@ func (t *state) apply(e deploy.Applied) {
 	}
 }
 
-func (t *state) warn(text string) {
+func (t *runState) warn(text string) {
 	for _, known := range t.warnings {
 		if known == text {
 			return
@@ -138,7 +138,7 @@ func (t *state) warn(text string) {
 	t.warnings = append(t.warnings, text)
 }
 
-func (t *state) object(id kube.ID) *trackedObject {
+func (t *runState) object(id kube.ID) *trackedObject {
 	o := t.tracked[id]
 	if o == nil {
 		o = &trackedObject{status: track.Status{ID: id, State: track.Waiting}, began: t.now()}
@@ -148,8 +148,8 @@ func (t *state) object(id kube.ID) *trackedObject {
 	return o
 }
 
-// untouched says that nothing but hooks has changed.
-func (t *state) untouched() bool {
+// nothingChanged says that nothing but hooks has changed.
+func (t *runState) nothingChanged() bool {
 	for action, n := range t.actions {
 		if n > 0 && action != apply.Unchanged && action != apply.Keep {
 			return false
@@ -158,12 +158,12 @@ func (t *state) untouched() bool {
 	return true
 }
 
-func (t *state) isHook(id kube.ID) bool {
+func (t *runState) isHook(id kube.ID) bool {
 	o := t.tracked[id]
 	return o != nil && o.hook
 }
 
-func (t *state) report(r track.Report) {
+func (t *runState) recordReport(r track.Report) {
 	switch r.Kind {
 	case track.StatusChanged, track.ProblemSeen, track.Recovered:
 	case track.Warned:
@@ -182,15 +182,15 @@ func (t *state) report(r track.Report) {
 	o.status = r.Status
 }
 
-// aim is what the objects that are waited for are to become.
-func (t *state) aim() track.State {
+// goal is what the objects that are waited for are to become.
+func (t *runState) goal() track.State {
 	if t.op == nil {
 		return track.Ready
 	}
-	return aimOf(string(t.op.Verb))
+	return goalOf(string(t.op.Verb))
 }
 
-func aimOf(verb string) track.State {
+func goalOf(verb string) track.State {
 	if verb == string(deploy.Uninstall) {
 		return track.Gone
 	}
@@ -198,17 +198,17 @@ func aimOf(verb string) track.State {
 }
 
 // finishWait knows that the wait has ended well: all that was seen is as wanted.
-func (t *state) finishWait() {
+func (t *runState) finishWait() {
 	for _, o := range t.tracked {
 		if !o.hook && !o.status.State.IsFinal() {
-			o.status.State, o.took = t.aim(), t.now().Sub(o.began)
+			o.status.State, o.took = t.goal(), t.now().Sub(o.began)
 		}
 	}
 }
 
 // finishHook knows that a hook has come to its end, its objects included:
 // hooks run one after the other.
-func (t *state) finishHook() {
+func (t *runState) finishHook() {
 	for _, o := range t.tracked {
 		if o.hook && !o.status.State.IsFinal() {
 			o.status.State, o.took = track.Ready, t.now().Sub(o.began)
@@ -217,7 +217,7 @@ func (t *state) finishHook() {
 }
 
 // ready counts the objects of the wait that are where they should be.
-func (t *state) ready() int {
+func (t *runState) ready() int {
 	n := 0
 	for _, o := range t.tracked {
 		if !o.hook && (o.status.State == track.Ready || o.status.State == track.Gone) {
@@ -229,7 +229,7 @@ func (t *state) ready() int {
 
 // unready lists what is still waited for: failed first, then what has a
 // problem, then what has waited longest.
-func (t *state) unready() []*trackedObject {
+func (t *runState) unready() []*trackedObject {
 	var out []*trackedObject
 	for _, id := range t.order {
 		if o := t.tracked[id]; o.status.State != track.Ready && o.status.State != track.Gone {
@@ -253,7 +253,7 @@ func (t *state) unready() []*trackedObject {
 
 // slowest is the object that took longest to become ready; nil when none was
 // waited for.
-func (t *state) slowest() *trackedObject {
+func (t *runState) slowest() *trackedObject {
 	var slow *trackedObject
 	for _, id := range t.order {
 		o := t.tracked[id]
@@ -266,7 +266,7 @@ func (t *state) slowest() *trackedObject {
 
 // work is how much is done of how much, in objects: applied, ready, deleted,
 // and hooks that ran.
-func (t *state) work() (done, total int) {
+func (t *runState) work() (done, total int) {
 	wait := t.progress.toWait
 	done = t.progress.applied.done + t.progress.hooked.done + t.progress.pruned.done + min(t.ready(), max(wait, 0))
 	total = t.progress.applied.total + t.progress.hooked.total + t.progress.pruned.total + wait
@@ -274,7 +274,7 @@ func (t *state) work() (done, total int) {
 }
 
 // hookName names the object of a hook, as its creation or the plan did.
-func (t *state) hookName(h *helmrelease.Hook) string {
+func (t *runState) hookName(h *helmrelease.Hook) string {
 	for _, id := range t.order {
 		if t.tracked[id].hook && id.Kind == h.Kind && id.Name == h.Name {
 			return id.String()
@@ -287,7 +287,7 @@ func (t *state) hookName(h *helmrelease.Hook) string {
 }
 
 // age is how long an object has been waited for.
-func (t *state) age(o *trackedObject) time.Duration {
+func (t *runState) age(o *trackedObject) time.Duration {
 	if o.status.State.IsFinal() {
 		return o.took
 	}
@@ -295,12 +295,12 @@ func (t *state) age(o *trackedObject) time.Duration {
 }
 
 // names of the operation for sentences.
-func (t *state) name() (release, namespace string, revision int) {
+func (t *runState) name() (release, namespace string, revision int) {
 	if t.op == nil {
 		return "", "", 0
 	}
 	if t.op.Next != nil {
 		revision = t.op.Next.Version
 	}
-	return textfmt.Line(t.op.Release), textfmt.Line(t.op.Namespace), revision
+	return textfmt.CleanLine(t.op.Release), textfmt.CleanLine(t.op.Namespace), revision
 }

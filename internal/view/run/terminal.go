@@ -25,7 +25,7 @@ const (
 // fails, what is slow. What is finished, and logs, scroll by above it. Events
 // only change what will be painted next; tick paints, in one goroutine.
 type terminal struct {
-	screen  *screen
+	screen  *display
 	runs    *runs
 	outputs *outputs
 	lines   *lines
@@ -39,7 +39,7 @@ type terminal struct {
 	size    func() (width, height int)
 }
 
-func newTerminal(s *screen, r *runs, o *outputs) *terminal {
+func newTerminal(s *display, r *runs, o *outputs) *terminal {
 	t := &terminal{screen: s, runs: r, outputs: o, size: s.streams.Size}
 	t.lines = newLines(s, r, t.above)
 	t.lines.silent = true
@@ -61,11 +61,11 @@ func newTerminal(s *screen, r *runs, o *outputs) *terminal {
 	return t
 }
 
-func (t *terminal) observe(event deploy.Event) {
+func (t *terminal) handle(event deploy.Event) {
 	if saw, ok := event.(deploy.Tracked); ok && saw.Report.Kind == track.ProblemSeen {
 		return // the region shows what can still heal
 	}
-	t.lines.observe(event)
+	t.lines.handle(event)
 }
 
 func (t *terminal) warn(text string) { t.lines.warn(text) }
@@ -120,7 +120,7 @@ func (t *terminal) paint(region string) {
 		if t.drawn > 1 {
 			back += fmt.Sprintf("\x1b[%dA", t.drawn-1)
 		}
-		b.WriteString(t.screen.streams.Trusted(back + "\x1b[J"))
+		b.WriteString(t.screen.streams.MarkTrusted(back + "\x1b[J"))
 	}
 	if t.left > 0 {
 		fmt.Fprintf(&b, "(%s left out: nobody read them in time)\n", textfmt.Count(t.left, "line"))
@@ -178,7 +178,7 @@ func (t *terminal) header(columns int) string {
 	_ = t.bar.Set(done) // fails only when there is more done than there is to do
 	t.frame.Reset()
 	t.bar.Describe(name)
-	return strings.TrimSpace(textfmt.Line(t.frame.String()))
+	return strings.TrimSpace(textfmt.CleanLine(t.frame.String()))
 }
 
 func clock(d time.Duration) string {
@@ -200,7 +200,7 @@ func (t *terminal) objectLines(o *trackedObject, columns int) []string {
 		progress = fmt.Sprintf("%d/%d ready", s.Done, s.Total)
 	}
 	age := textfmt.Duration(t.runs.current.age(o).Truncate(time.Second))
-	text := fmt.Sprintf("%s  %s  %s", textfmt.Pad(textfmt.Line(s.ID.String()), 32), textfmt.Pad(progress, 11), t.headOf(s))
+	text := fmt.Sprintf("%s  %s  %s", textfmt.Pad(textfmt.CleanLine(s.ID.String()), 32), textfmt.Pad(progress, 11), t.headOf(s))
 	room := columns - 6 - textfmt.Width(age)
 	text = textfmt.Pad(t.screen.glyphs.Fit(text, room), min(room, maxText))
 	out := []string{"  " + paint(sign) + " " + text + "  " + t.screen.palette.Faint.Sprint(age)}
@@ -213,7 +213,7 @@ func (t *terminal) objectLines(o *trackedObject, columns int) []string {
 // headOf is the news about an object without its pods.
 func (t *terminal) headOf(s track.Status) string {
 	if s.Problem == nil {
-		return textfmt.Line(s.Message)
+		return textfmt.CleanLine(s.Message)
 	}
 	bare := *s.Problem
 	bare.Pods, bare.Nodes = nil, nil
@@ -239,7 +239,7 @@ func exemplar(s track.Status) string {
 	if s.Rollout != nil && s.Rollout.OldServing > 0 {
 		text += fmt.Sprintf("; old revision still serves with %s", textfmt.Count(s.Rollout.OldServing, "pod"))
 	}
-	return textfmt.Line(text)
+	return textfmt.CleanLine(text)
 }
 
 // footer counts what is done.
@@ -249,7 +249,7 @@ func (t *terminal) footer(columns int) string {
 		parts = append(parts, fmt.Sprintf("hooks %d/%d", t.runs.current.progress.hooked.done, t.runs.current.progress.hooked.total))
 	}
 	if t.runs.current.progress.toWait > 0 {
-		parts = append(parts, fmt.Sprintf("%s %d/%d", t.runs.current.aim(), min(t.runs.current.ready(), t.runs.current.progress.toWait), t.runs.current.progress.toWait))
+		parts = append(parts, fmt.Sprintf("%s %d/%d", t.runs.current.goal(), min(t.runs.current.ready(), t.runs.current.progress.toWait), t.runs.current.progress.toWait))
 	}
 	if t.runs.current.progress.pruned.total > 0 {
 		parts = append(parts, fmt.Sprintf("pruned %d/%d", t.runs.current.progress.pruned.done, t.runs.current.progress.pruned.total))

@@ -24,7 +24,7 @@ func TestTerminal(t *testing.T) {
 	s, scr := newStage(t, 110, 24)
 	s.play(t)
 	p := viewtest.Pull()
-	s.saw(track.ProblemSeen, track.Status{ID: viewtest.WebID(), State: track.Progressing, Total: 3, Problem: &p, Rollout: &track.Rollout{Wanted: 3, OldServing: 3}})
+	s.saw(track.ProblemSeen, track.Status{ID: viewtest.WebID(), State: track.Progressing, Total: 3, Problem: &p, Rollout: &track.Rollout{Desired: 3, OldServing: 3}})
 	s.after(9 * time.Second)
 	viewtest.Golden(t, "terminal-during.txt.golden", []byte(scr.String()))
 	err := failedError()

@@ -38,7 +38,7 @@ type Options struct {
 // A View shows runs while they happen and reports how they ended. A run that
 // is followed by the run that undoes it is shown as one.
 type View struct {
-	screen  *screen
+	screen  *display
 	outputs *outputs
 
 	mu       sync.Mutex
@@ -51,7 +51,7 @@ type View struct {
 }
 
 // A screen is what all renderers need to know of how to show a run.
-type screen struct {
+type display struct {
 	opts    Options
 	streams output.Streams
 	palette output.Palette
@@ -63,8 +63,8 @@ type screen struct {
 
 // runs are the run that is shown, and the failed ones before it that it undoes.
 type runs struct {
-	current *state
-	failed  []*state
+	current *runState
+	failed  []*runState
 }
 
 // An outcome is how everything ended.
@@ -78,7 +78,7 @@ type outcome struct {
 // A renderer is one way of showing a run. Its methods are called in turn, after the
 // run state has taken the event in.
 type renderer interface {
-	observe(deploy.Event)
+	handle(deploy.Event)
 	warn(text string)
 	tick()
 	close() // takes down what is not meant to stay
@@ -106,8 +106,8 @@ func newView(s output.Streams, o Options, now func() time.Time, out *outputs) *V
 			return 0
 		}
 	}
-	sc := &screen{opts: o, streams: s, palette: s.Palette(o.Colour, s.ErrTTY), glyphs: textfmt.GlyphsFor(o.Env), ci: ciOf(o.Env), now: now, began: now()}
-	sc.ci.own = s.Trusted
+	sc := &display{opts: o, streams: s, palette: s.Palette(o.Colour, s.ErrTTY), glyphs: textfmt.GlyphsFor(o.Env), ci: ciOf(o.Env), now: now, began: now()}
+	sc.ci.markTrusted = s.MarkTrusted
 	v := &View{screen: sc, outputs: out, runs: &runs{current: newState(now)}}
 	switch {
 	case o.Format == output.FormatJSON:
@@ -155,8 +155,8 @@ func (v *View) Observe(event deploy.Event) {
 		v.runs.current.warnings = append(v.runs.current.warnings, warnings...)
 	}
 	event = v.screen.withoutHidden(event)
-	v.runs.current.observe(event)
-	v.renderer.observe(event)
+	v.runs.current.handle(event)
+	v.renderer.handle(event)
 }
 
 // Warn shows something to know that stops nothing. It may be called from any
@@ -167,7 +167,7 @@ func (v *View) Warn(text string) {
 	if v.closed {
 		return
 	}
-	text = v.screen.text(text)
+	text = v.screen.hideText(text)
 	before := len(v.runs.current.warnings)
 	v.runs.current.warn(text)
 	if len(v.runs.current.warnings) > before {
@@ -281,13 +281,13 @@ func (v *View) Reported(err error) bool {
 
 // warningsOnly shows warnings and nothing else of a run; or holds them back.
 type warningsOnly struct {
-	screen  *screen
+	screen  *display
 	outputs *outputs
 	hold    bool
 	held    []string
 }
 
-func (w *warningsOnly) observe(event deploy.Event) {
+func (w *warningsOnly) handle(event deploy.Event) {
 	if e, ok := event.(deploy.Warned); ok {
 		w.warn(e.Text)
 	}
@@ -298,7 +298,7 @@ func (w *warningsOnly) warn(text string) {
 		w.held = append(w.held, text)
 		return
 	}
-	w.outputs.write(w.screen.palette.Warn.Sprint("Warning:") + " " + textfmt.Line(text) + "\n")
+	w.outputs.write(w.screen.palette.Warn.Sprint("Warning:") + " " + textfmt.CleanLine(text) + "\n")
 }
 
 // release writes what was held back.

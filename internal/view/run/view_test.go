@@ -92,7 +92,7 @@ func (s *studio) play(t testing.TB) *deploy.Operation {
 func (s *studio) succeed(t testing.TB) {
 	op := s.play(t)
 	p := viewtest.Pull()
-	s.saw(track.ProblemSeen, track.Status{ID: viewtest.WebID(), State: track.Progressing, Total: 3, Problem: &p, Rollout: &track.Rollout{Wanted: 3, OldServing: 1}})
+	s.saw(track.ProblemSeen, track.Status{ID: viewtest.WebID(), State: track.Progressing, Total: 3, Problem: &p, Rollout: &track.Rollout{Desired: 3, OldServing: 1}})
 	s.saw(track.ProblemSeen, track.Status{ID: viewtest.WebID(), State: track.Progressing, Total: 3, Problem: &p}) // the same again
 	s.after(40 * time.Second)
 	s.Warn("spec.x is deprecated")
@@ -126,7 +126,7 @@ func failedError() error {
 	}
 	return &track.FailedError{
 		Causes: []track.Cause{
-			{Class: class.ImagePermanent, Title: "Image can't be pulled", Fatal: true, Objects: []kube.ID{viewtest.WebID(), viewtest.ID("apps", "Deployment", "worker")}, Problem: viewtest.Pull(), Rollout: &track.Rollout{Wanted: 3, OldServing: 3}, Blocks: []kube.ID{{Kind: "APIService", Name: "v1.shop"}}},
+			{Class: class.ImagePermanent, Title: "Image can't be pulled", Fatal: true, Objects: []kube.ID{viewtest.WebID(), viewtest.ID("apps", "Deployment", "worker")}, Problem: viewtest.Pull(), Rollout: &track.Rollout{Desired: 3, OldServing: 3}, Blocks: []kube.ID{{Kind: "APIService", Name: "v1.shop"}}},
 			{Class: class.CrashLoop, Title: "Container crashes", Objects: []kube.ID{viewtest.ID("apps", "Deployment", "api")}, Problem: crash},
 		},
 		Waited: 15 * time.Second,
@@ -270,7 +270,7 @@ func TestEventsErrors(t *testing.T) {
 			{ID: viewtest.ID("example.com", "Widget", "w"), Source: "web/templates/widget.yaml", Err: &apply.InvalidError{Field: "spec.size", Text: "should be less than or equal to 100"}},
 		}},
 		"hook":    &deploy.HookError{Event: "pre-upgrade", Hook: "web/templates/migrate.yaml", Err: hookFailure()},
-		"timeout": &track.TimeoutError{NotReady: notReady, Total: 7, Aim: track.Ready, Waited: 5 * time.Minute, Err: errors.New("deadline")},
+		"timeout": &track.TimeoutError{NotReady: notReady, Total: 7, Goal: track.Ready, Waited: 5 * time.Minute, Err: errors.New("deadline")},
 		"stopped": errors.New("stopped by SIGINT"),
 		"lost":    &track.UnreachableError{For: 2 * time.Minute, Err: errors.New("connection refused")},
 		"plain":   errors.New("writing the record of revision 7: conflict\nsecond line"),
@@ -489,7 +489,7 @@ func TestResultFiles(t *testing.T) {
 func TestEventsHide(t *testing.T) {
 	const secret = `p_<s>&"%* w'9`
 	hidden := &hide.Texts{}
-	hidden.Values(map[string]any{"password": secret})
+	hidden.AddValues(map[string]any{"password": secret})
 	for _, tty := range []bool{false, true} {
 		dir := t.TempDir()
 		file := func(name string) string { return filepath.Join(dir, name) }
@@ -517,7 +517,7 @@ func TestEventsHide(t *testing.T) {
 		if i := strings.Index(plain, "p_<s"); i >= 0 {
 			t.Errorf("tty %v: %q", tty, plain[max(0, i-80):min(len(plain), i+60)])
 		}
-		if n := strings.Count(plain, hide.Mark); n < 12 {
+		if n := strings.Count(plain, hide.Placeholder); n < 12 {
 			t.Errorf("tty %v: only %d places:\n%s", tty, n, out)
 		}
 	}

@@ -8,11 +8,11 @@ import (
 	"unicode/utf8"
 )
 
-// Line makes one harmless line of text that comes from a cluster, a chart or a
+// CleanLine makes one harmless line of text that comes from a cluster, a chart or a
 // log: escape sequences and other control characters are taken out, line ends
 // become blanks. What is left can't move a cursor, ring, colour or hide
 // anything (https://cwe.mitre.org/data/definitions/150.html).
-func Line(s string) string {
+func CleanLine(s string) string {
 	return strings.TrimSpace(withoutControls(s, func(r rune) rune {
 		if r == '\n' || r == '\r' || r == '\t' {
 			return ' '
@@ -21,8 +21,8 @@ func Line(s string) string {
 	}))
 }
 
-// Block is line for text of several lines: line ends stay, tabs become blanks.
-func Block(s string) string {
+// CleanText is line for text of several lines: line ends stay, tabs become blanks.
+func CleanText(s string) string {
 	return withoutControls(strings.ReplaceAll(s, "\r\n", "\n"), func(r rune) rune {
 		switch r {
 		case '\n':
@@ -119,5 +119,7 @@ func stringEnd(s string) int {
 	return len(s)
 }
 
-// Visible is a line with its indentation, without control characters.
-func Visible(s string) string { return strings.TrimRight(strings.ReplaceAll(Block(s), "\n", " "), " ") }
+// CleanIndentedLine is a line with its indentation, without control characters.
+func CleanIndentedLine(s string) string {
+	return strings.TrimRight(strings.ReplaceAll(CleanText(s), "\n", " "), " ")
+}

@@ -22,7 +22,7 @@ func TestLine(t *testing.T) {
 		"\x1bcreset \x1b(Bset":       "reset Bset",
 		"broken \xff\xfe utf-8":      "broken \ufffd\ufffd utf-8",
 	} {
-		if got := Line(in); got != want {
+		if got := CleanLine(in); got != want {
 			t.Errorf("line(%q) = %q, want %q", in, got, want)
 		}
 	}
@@ -34,10 +34,10 @@ func FuzzLine(f *testing.F) {
 	f.Add("\x1b[\x1b[31m")
 	f.Add("\x1b\x1b]x\x07[2J")
 	f.Fuzz(func(t *testing.T, s string) {
-		if got := Line(s); strings.ContainsFunc(got, IsControl) {
+		if got := CleanLine(s); strings.ContainsFunc(got, IsControl) {
 			t.Errorf("line(%q) = %q", s, got)
 		}
-		if got := strings.ReplaceAll(Block(s), "\n", ""); strings.ContainsFunc(got, IsControl) {
+		if got := strings.ReplaceAll(CleanText(s), "\n", ""); strings.ContainsFunc(got, IsControl) {
 			t.Errorf("block(%q) = %q", s, got)
 		}
 	})

@@ -12,7 +12,7 @@ import (
 // https://spec.commonmark.org/0.31.2/#backslash-escapes
 func EscapeMarkdown(s string) string {
 	var b strings.Builder
-	for _, r := range unlinked(Line(s)) {
+	for _, r := range unlinked(CleanLine(s)) {
 		switch {
 		case strings.ContainsRune("<>&@", r):
 			b.WriteString(entity(r))
@@ -25,13 +25,12 @@ func EscapeMarkdown(s string) string {
 	return b.String()
 }
 
-// EscapeMarkdownHTML writes text that means itself inside of HTML that stands in Markdown,
-// where backslashes count in some places and not in others: what has a meaning in
-// either is written by its number.
+// EscapeMarkdownHTML escapes text for HTML inside Markdown. Backslash escapes work only in
+// some places there, so each special character becomes an HTML entity.
 // https://spec.commonmark.org/0.31.2/#entity-and-numeric-character-references
 func EscapeMarkdownHTML(s string) string {
 	var b strings.Builder
-	for _, r := range unlinked(Line(s)) {
+	for _, r := range unlinked(CleanLine(s)) {
 		if strings.ContainsRune("<>&@\\`*_{}[]#!|~$", r) {
 			b.WriteString(entity(r))
 			continue

@@ -4,7 +4,7 @@ import "strings"
 
 // ShellWord makes text safe to paste into a shell.
 func ShellWord(s string) string {
-	s = Line(s)
+	s = CleanLine(s)
 	safe := func(r rune) bool {
 		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_./:@,+=", r)
 	}

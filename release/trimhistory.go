@@ -8,26 +8,26 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Prune deletes the oldest revisions until at most keep are left; 0 keeps all.
+// TrimHistory deletes the oldest revisions until at most keep are left; 0 keeps all.
 // It never deletes the last successful revision nor any after it, because these
 // say what objects there may be; without a successful one it deletes nothing.
 // It also deletes parts of large records that no revision refers to. Call it
 // with the release locked, after Finish.
-func (s *Store) Prune(ctx context.Context, name string, keep int) error {
+func (s *Store) TrimHistory(ctx context.Context, name string, keep int) error {
 	heads, parts, err := s.revisions(ctx, name, true)
 	if err != nil {
 		return err
 	}
 	var errs []error
-	for _, old := range prunable(heads, keep) {
+	for _, old := range revisionsToTrim(heads, keep) {
 		errs = append(errs, s.Delete(ctx, &old))
 	}
-	errs = append(errs, s.deleteOrphanedParts(ctx, heads, parts))
+	errs = append(errs, s.deleteUnreferencedParts(ctx, heads, parts))
 	return errors.Join(errs...)
 }
 
-// prunable gives those of the revisions, oldest first, that may go.
-func prunable(heads []Summary, keep int) []Summary {
+// revisionsToTrim gives those of the revisions, oldest first, that may go.
+func revisionsToTrim(heads []Summary, keep int) []Summary {
 	if keep <= 0 || len(heads) <= keep {
 		return nil
 	}
@@ -56,10 +56,10 @@ func lastSuccess(heads []Summary) int {
 	return last
 }
 
-// deleteOrphanedParts deletes parts without a head. A run writes parts before the head, so
+// deleteUnreferencedParts deletes parts without a head. A run writes parts before the head, so
 // those of a revision yet to come aren't touched.
-func (s *Store) deleteOrphanedParts(ctx context.Context, heads []Summary, parts []metav1.PartialObjectMetadata) error {
-	orphans := orphaned(heads, parts)
+func (s *Store) deleteUnreferencedParts(ctx context.Context, heads []Summary, parts []metav1.PartialObjectMetadata) error {
+	orphans := unreferencedParts(heads, parts)
 	if len(orphans) == 0 {
 		return nil
 	}
@@ -72,7 +72,7 @@ func (s *Store) deleteOrphanedParts(ctx context.Context, heads []Summary, parts 
 	})
 }
 
-func orphaned(heads []Summary, parts []metav1.PartialObjectMetadata) []metav1.PartialObjectMetadata {
+func unreferencedParts(heads []Summary, parts []metav1.PartialObjectMetadata) []metav1.PartialObjectMetadata {
 	newest := 0
 	digests := map[int]string{}
 	for _, h := range heads {

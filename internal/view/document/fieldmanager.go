@@ -7,8 +7,8 @@ import (
 	"deployer/apply/ownership"
 )
 
-// A Writer is a field manager and how it has written.
-type Writer struct {
+// A FieldManager is a field manager and how it has written.
+type FieldManager struct {
 	Manager     string `json:"manager"`
 	Operation   string `json:"operation,omitempty"`
 	Subresource string `json:"subresource,omitempty"`
@@ -16,10 +16,10 @@ type Writer struct {
 }
 
 // String names who has written, as people know them.
-func (w Writer) String() string { return w.Described(w.Manager) }
+func (w FieldManager) String() string { return w.Described(w.Manager) }
 
 // Described adds to a name of the writer how and since when.
-func (w Writer) Described(name string) string {
+func (w FieldManager) Described(name string) string {
 	var more []string
 	for _, s := range []string{w.Operation, w.Subresource} {
 		if s != "" {
@@ -35,9 +35,9 @@ func (w Writer) Described(name string) string {
 	return name + " (" + strings.Join(more, ", ") + ")"
 }
 
-// WriterOf is the writer of a managedFields entry.
-func WriterOf(w ownership.Owner) Writer {
-	out := Writer{Manager: w.Manager, Operation: w.Operation, Subresource: w.Subresource}
+// FieldManagerOf is the writer of a managedFields entry.
+func FieldManagerOf(w ownership.Owner) FieldManager {
+	out := FieldManager{Manager: w.Manager, Operation: w.Operation, Subresource: w.Subresource}
 	if !w.Time.IsZero() {
 		out.Since = w.Time.UTC().Format(time.RFC3339)
 	}

@@ -42,7 +42,7 @@ func TestRandom(t *testing.T) {
 			result := object(t, test.first)
 			result.Object = encoded(result.Object, hide.IsSecret(result))
 			var got []string
-			for _, c := range Fields(changeOf(t, object(t, test.live), result, nil, false), Vary(first, object(t, test.again))) {
+			for _, c := range Fields(changeOf(t, object(t, test.live), result, nil, false), NewNondeterminism(first, object(t, test.again))) {
 				text := c.Path
 				if c.Random {
 					text += " random"
@@ -60,7 +60,7 @@ func TestRandom(t *testing.T) {
 // same by chance.
 func TestRandomIsOfAllRenderings(t *testing.T) {
 	first, same, other := object(t, "a: x"), object(t, "a: x"), object(t, "a: w")
-	for _, c := range Fields(changeOf(t, object(t, "a: v"), first, nil, false), Vary(first, same, same, other)) {
+	for _, c := range Fields(changeOf(t, object(t, "a: v"), first, nil, false), NewNondeterminism(first, same, same, other)) {
 		if !c.Random {
 			t.Errorf("%s isn't taken for random", c.Path)
 		}

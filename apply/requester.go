@@ -42,7 +42,7 @@ func (m mode) dryRun() []string {
 }
 
 func (r *requester) client(m kube.Mapping, namespace string) (dynamic.ResourceInterface, error) {
-	return r.cluster.ResourceAt(m, namespace)
+	return r.cluster.ResourceClient(m, namespace)
 }
 
 // get reads an object; nil when there is none.

@@ -39,18 +39,18 @@ func (t *Texts) line(line string) {
 	}
 	if m := assignment.FindStringSubmatch(line); m != nil {
 		value := strings.Trim(m[2], `"'`)
-		key := suspect(m[1])
+		key := classifyKey(m[1])
 		if !strings.Contains(value, "\n") {
 			t.item(value, key)
 		}
-		if key == telling || len(line) >= leastWithKey {
-			t.look(line, part{})
+		if key == confidentialKey || len(line) >= leastWithKey {
+			t.searchFor(line, part{})
 		}
 		return
 	}
 	switch {
 	case len(line) >= leastLine && hasLetter(line):
-		t.look(line, part{})
+		t.searchFor(line, part{})
 	case !isOrdinary(line):
 		t.item(line, unknown)
 	}
@@ -63,32 +63,32 @@ const leastWithKey = 20
 // item makes a value known that stands in a confidential text. What its key
 // doesn't call confidential is looked for as a word: configuration stands beside
 // passwords.
-func (t *Texts) item(value string, key suspicion) {
+func (t *Texts) item(value string, key keyClass) {
 	value = strings.TrimSpace(value)
 	switch {
-	case key == telling:
+	case key == confidentialKey:
 		t.add(value, key)
 	case len(value) >= leastInside && hasLetter(value) && !isOrdinary(value) && !meaningless[strings.ToLower(value)] && !quantity.MatchString(value):
-		if key == naming {
+		if key == identifierKey {
 			t.add(value, key)
 			return
 		}
-		t.look(value, part{word: true})
+		t.searchFor(value, part{word: true})
 	case !hasLetter(value) && len(value) >= leastNumber:
-		t.look(value, part{word: true})
+		t.searchFor(value, part{word: true})
 	}
 }
 
-func (t *Texts) within(v any, s suspicion) {
+func (t *Texts) within(v any, s keyClass) {
 	switch v := v.(type) {
 	case map[string]any:
 		for key, item := range v {
 			if key == "auth" { // of a registry: https://github.com/moby/moby, cli/config/types
-				t.within(item, telling)
+				t.within(item, confidentialKey)
 				t.pair(item)
 				continue
 			}
-			t.within(item, below(s, key))
+			t.within(item, classifyNestedKey(s, key))
 		}
 	case []any:
 		for _, item := range v {
@@ -104,7 +104,7 @@ func (t *Texts) pair(v any) {
 	text, _ := v.(string)
 	if data, err := base64.StdEncoding.DecodeString(text); err == nil && utf8.Valid(data) {
 		if _, password, ok := strings.Cut(string(data), ":"); ok {
-			t.add(password, telling)
+			t.add(password, confidentialKey)
 		}
 	}
 }

@@ -11,31 +11,31 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Guarded gives a context for changing the cluster. begin is called before each request
-// that would change something. If it fails, the request isn't sent and fails with that
-// error; otherwise over is called when the request has ended. A request that is under
-// way when the context ends is awaited for a short time: otherwise its outcome would be
-// unknown, and it might happen after all else.
-func Guarded(ctx context.Context, begin func(context.Context) (over func(), err error)) context.Context {
-	return context.WithValue(ctx, guardKey{}, begin)
+// WithWriteHook returns a context that calls begin before each request that writes. If
+// begin fails, the request isn't sent and fails with that error. Otherwise over is called
+// when the request has ended. If ctx ends during a request, the client still waits a short
+// time for the answer. Otherwise the outcome would be unknown, and the write could take
+// effect after all others.
+func WithWriteHook(ctx context.Context, begin func(context.Context) (over func(), err error)) context.Context {
+	return context.WithValue(ctx, writeHookKey{}, begin)
 }
 
-// Unguarded gives a context without what Guarded does.
-func Unguarded(ctx context.Context) context.Context {
-	return context.WithValue(ctx, guardKey{}, nil)
+// WithoutWriteHook gives a context without what Guarded does.
+func WithoutWriteHook(ctx context.Context) context.Context {
+	return context.WithValue(ctx, writeHookKey{}, nil)
 }
 
-type guardKey struct{}
+type writeHookKey struct{}
 
-// guard makes a configuration's clients ask, and await.
-func guard(config *rest.Config) {
-	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return guardedTransport{next} })
+// installWriteHook makes a configuration's clients ask, and await.
+func installWriteHook(config *rest.Config) {
+	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return writeHookTransport{next} })
 }
 
-type guardedTransport struct{ next http.RoundTripper }
+type writeHookTransport struct{ next http.RoundTripper }
 
-func (g guardedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	begin, ok := r.Context().Value(guardKey{}).(func(context.Context) (func(), error))
+func (g writeHookTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	begin, ok := r.Context().Value(writeHookKey{}).(func(context.Context) (func(), error))
 	if !ok || !isWrite(r) {
 		return g.next.RoundTrip(r)
 	}
@@ -54,17 +54,17 @@ func (g guardedTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 		end()
 		return nil, err
 	}
-	response.Body = &guardedBody{response.Body, end}
+	response.Body = &writeHookBody{response.Body, end}
 	return response, nil
 }
 
-// guardedBody is the body of an answer; closing it ends the request's context.
-type guardedBody struct {
+// writeHookBody is the body of an answer; closing it ends the request's context.
+type writeHookBody struct {
 	io.ReadCloser
 	end func()
 }
 
-func (a *guardedBody) Close() error {
+func (a *writeHookBody) Close() error {
 	defer a.end()
 	return a.ReadCloser.Close()
 }

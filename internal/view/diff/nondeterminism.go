@@ -13,19 +13,19 @@ import (
 	"deployer/internal/hide"
 )
 
-// A Variation is how an object differs from itself rendered again.
-type Variation struct {
-	secret bool
-	first  map[string]any
-	again  []map[string]any
+// A Nondeterminism is how an object differs from itself rendered again.
+type Nondeterminism struct {
+	secret       bool
+	first        map[string]any
+	otherRenders []map[string]any
 }
 
-// Vary compares an object with what the same templates gave again.
-func Vary(first *unstructured.Unstructured, again ...*unstructured.Unstructured) *Variation {
-	v := &Variation{secret: hide.IsSecret(first)}
+// NewNondeterminism compares an object with what the same templates gave again.
+func NewNondeterminism(first *unstructured.Unstructured, again ...*unstructured.Unstructured) *Nondeterminism {
+	v := &Nondeterminism{secret: hide.IsSecret(first)}
 	v.first = encoded(first.Object, v.secret)
 	for _, other := range again {
-		v.again = append(v.again, encoded(other.Object, v.secret))
+		v.otherRenders = append(v.otherRenders, encoded(other.Object, v.secret))
 	}
 	return v
 }
@@ -58,14 +58,14 @@ func encoded(object map[string]any, secret bool) map[string]any {
 
 // explains tells whether a field's change is only what templates make up. Of a
 // text it has to be within the parts that differ each time.
-func (v *Variation) explains(path fieldpath.Path, c Change) bool {
+func (v *Nondeterminism) explains(path fieldpath.Path, c Change) bool {
 	if v == nil {
 		return false
 	}
 	first, had := fields.Value(v.first, path)
 	random := false
 	var again []string
-	for _, other := range v.again {
+	for _, other := range v.otherRenders {
 		value, has := fields.Value(other, path)
 		if had != has {
 			return true // it isn't always there
@@ -84,7 +84,7 @@ func (v *Variation) explains(path fieldpath.Path, c Change) bool {
 }
 
 // text is a value if it is text; of a Secret's data, decoded.
-func (v *Variation) text(path fieldpath.Path, value any) (string, bool) {
+func (v *Nondeterminism) text(path fieldpath.Path, value any) (string, bool) {
 	text, ok := value.(string)
 	if ok && v.secret && fields.Names(path)[0] == "data" {
 		if plain, err := base64.StdEncoding.DecodeString(text); err == nil {

@@ -13,9 +13,8 @@ func isCustom(obj *unstructured.Unstructured) bool {
 	return strings.Contains(group, ".") && !strings.HasSuffix(group, ".k8s.io")
 }
 
-// secretsIn makes those fields of a custom resource confidential of which its
-// controller makes Secrets: stringData anywhere, data of a template, and Secrets
-// that stand in it as a whole.
+// secretsIn adds the fields of a custom resource from which its controller makes Secrets:
+// stringData at any depth, data of a Secret template, and the data of embedded Secrets.
 // https://github.com/bitnami-labs/sealed-secrets#sealedsecret-templates
 // https://external-secrets.io/latest/guides/templating/
 func (f *Fields) secretsIn(names []string, v any) {
