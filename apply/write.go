@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -160,8 +161,17 @@ func (a *Applier) migrate(ctx context.Context, c Change, w write) (*unstructured
 // managers, because a policy refuses the migration. A policy judges the object as
 // it is: when it is what the chart says, the policy may let us have the rest, once
 // more.
+//
+// An object of another release is not touched: both releases apply as the same manager,
+// so our apply would remove the fields that only the other one states.
 func (a *Applier) withoutMigration(ctx context.Context, c Change, refusal error, applies bool) (Change, bool, error) {
 	t := c.execution.t
+	isAppliedByUs := func(e metav1.ManagedFieldsEntry) bool {
+		return isOursRaw(e) && e.Operation == metav1.ManagedFieldsOperationApply
+	}
+	if ownerOf(c.Live) != a.owner && slices.ContainsFunc(c.Live.GetManagedFields(), isAppliedByUs) {
+		return c, false, refusal
+	}
 	c.Result = c.Live
 	c.Reason = "its fields stay with their former managers: " + verify.Explain(c.object(), refusal).Error()
 	if !applies || t.progress.migrationRefusedAt == c.Live.GetResourceVersion() {
