@@ -5,6 +5,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -178,7 +179,7 @@ func (a adopter) strike(t *testing.T, nth int, m mishap, next []string) {
 		s.there("configmaps", map[string]bool{"own": true, "new": true}) // it was nothing that matters
 		return
 	case r.code == 6:
-		s.asBefore("after the undo")
+		s.asBefore("after the undo", notWhollyGivenBack(r)...)
 	default:
 		if nth%2 == 0 && len(s.revisions("x")) > 0 {
 			s.ok("recover", "x") // which changes no object, and nothing of what becomes of them
@@ -192,6 +193,18 @@ func (a adopter) strike(t *testing.T, nth int, m mishap, next []string) {
 		t.Logf("%s\nwhat it wrote: %s", r, calls)
 	}
 }
+
+// notWhollyGivenBack are the objects of which a run says that they don't have their former
+// values, because the API server refused them twice: "persistentvolumeclaims/claim".
+func notWhollyGivenBack(r result) []string {
+	var out []string
+	for _, m := range refusedValues.FindAllStringSubmatch(r.err, -1) {
+		out = append(out, strings.ToLower(m[1])+"s/"+m[2])
+	}
+	return out
+}
+
+var refusedValues = regexp.MustCompile(`(\w+)/(?:\S+/)?(\S+): given back, but not all as it was`)
 
 // faultAt is the mishap at the n-th write.
 func faultAt(nth int, m mishap) fault {
