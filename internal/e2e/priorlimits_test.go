@@ -52,6 +52,31 @@ func TestRefusedOnce(t *testing.T) {
 	}
 }
 
+// TestOthersFieldsStayWhereMigrationIsRefused: a policy refuses to let an object of
+// another release change hands, and would permit the apply after it, which would remove
+// what only the other release states.
+func TestOthersFieldsStayWhereMigrationIsRefused(t *testing.T) {
+	w := newWorld(t)
+	w.ok("install", "other", w.chart("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shared}\ndata: {key: of other, extra: '1'}\n"))
+	was := w.must("configmaps", "shared")
+	chart := w.chart("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: shared}\ndata: {key: taken}\n")
+	p := w.proxied()
+	refused := false
+	p.failing(func(_ int, c call) int {
+		if refused || !c.write() || !strings.Contains(c.path, "/configmaps/shared") {
+			return 0
+		}
+		refused = true
+		return http.StatusForbidden
+	})
+	r := w.exits(1, "install", "x", chart, "--take-ownership-from", w.ns+"/other")
+	p.failing(nil)
+	if !refused {
+		t.Fatalf("nothing was refused:\n%s", r)
+	}
+	w.sameJSONValue("ConfigMap/shared", substance(was), substance(w.must("configmaps", "shared")))
+}
+
 // notOurs checks that a ConfigMap has no marks of the release and no fields of ours.
 func (w *world) notOurs(name string) {
 	w.Helper()
