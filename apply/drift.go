@@ -124,7 +124,7 @@ func (a *Applier) beginInspection(ctx context.Context, req Request, base int) (*
 		opts.Conflicts = TakeConflicts
 	}
 	ran := req.Hooks
-	req.Fingerprints, req.Hooks = nil, nil // marks prove that our fields are as they were, not that none came
+	req.Fingerprints, req.Hooks = nil, nil // a fingerprint doesn't detect fields that others added
 	p, crds, mains, _, err := New(a.cluster, a.owner, opts).prepare(ctx, req)
 	if err != nil {
 		return nil, err

@@ -19,18 +19,18 @@ import (
 // CI systems wait between SIGTERM and SIGKILL.
 const finishTimeout = 10 * time.Second
 
-// Begin writes next, a revision with a pending status, as the first change of a run.
-// Only one run can create the Secret of a revision: not also one that was paused, one
-// without a Lease, or Helm. decided is the identity of the history that next was
-// decided on, and next.Version has to be its History.Next; 0 means that of now. Begin
-// fills in the journal's Run, Holder, Process and Leased, Attempt if it is empty,
-// ApplyMethod, and times that are zero.
+// Begin writes next, a revision with a pending status. It is the first write of a run.
+// Only one run can create the Secret of a revision. This also excludes a run that was
+// paused, a run without a Lease, and Helm. decided identifies the history that the
+// decision was based on; next.Version must be that history's Next. A zero Version means
+// the Next of the current history. Begin fills in Run, Holder, Process and Leased of the
+// journal, Attempt if it is empty, ApplyMethod, and zero times.
 //
-// The error is a *HistoryChangedError when somebody else changed the release since, a
-// *SizeError when the record can't be stored, a *LockLostError, or a
-// *PendingError when a dead run has left one: call Recover first. After an
-// error no record is left, but for a *LockLostError: what was written by then is
-// recovered by whoever has the release.
+// The error is a *HistoryChangedError if somebody else changed the release since the
+// decision, a *SizeError if the record is too large, a *LockLostError, or a *PendingError
+// if a dead run left a pending revision: call Recover first. After an error no record
+// remains. The exception is a *LockLostError: the run that now holds the release recovers
+// the record.
 func (l *Lock) Begin(ctx context.Context, next *Record, decided Identity) error {
 	if err := l.checkHeld(); err != nil {
 		return err

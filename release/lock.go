@@ -135,10 +135,10 @@ func (s *Store) Lock(ctx context.Context, name string, opts LockOptions) (*Lock,
 // newRun makes an identity that no other run has.
 func newRun() string { return strings.ToLower(rand.Text()) }
 
-// Context ends when the right to change the release is lost, by a *LockLostError, or
-// given back; not with the context given to Store.Lock, because who was stopped
-// may have something to put back. Whatever the run changes, it changes under
-// this context, between Change and its end.
+// Context ends when the lock is lost, with a *LockLostError as its cause, or after Unlock.
+// It does not end with the context given to Store.Lock, because an interrupted run may
+// have to roll back. The run makes all its writes under this context, each between
+// BeginWrite and the call of its over function.
 func (l *Lock) Context() context.Context { return l.ctx }
 
 // HasLease says whether we have a Lease, or only the record to keep others away.

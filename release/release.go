@@ -1,10 +1,15 @@
-// Package release remembers what was deployed: one record per revision, in
-// Secrets that the helm binary reads and writes too.
+// Package release stores the release history: one record per revision, in Secrets that
+// the helm binary also reads and writes.
 //
-// A Store reads. A Lock is the right to change one release, and the only way to
-// write: whoever holds it records as failed what killed runs left behind (Recover), writes
-// the next revision as pending (Begin), keeps its journal (Save), and records
-// how it ended (Finish). The format is described in docs/release-storage.md.
+// A Store reads records. It can also delete revisions that are no longer needed.
+// All other writes need a Lock, which is the right to change one release:
+//
+//   - Recover records revisions as failed that killed runs left unfinished.
+//   - Begin writes the next revision with a pending status.
+//   - Save updates that record, with its journal, while the run works.
+//   - Finish records how the revision ended.
+//
+// docs/release-storage.md describes the format.
 package release
 
 import (

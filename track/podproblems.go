@@ -19,7 +19,7 @@ const (
 	pendingRecheck = 2 * time.Second // until it is looked again whether what is missing is on its way
 )
 
-// A group is one class of problem with the pods that have it.
+// A problemGroup is one class of problem with the pods that have it.
 type problemGroup struct {
 	class.Class
 	finding pods.Finding // of the pod that is nearest to being final

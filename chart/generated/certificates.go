@@ -92,11 +92,11 @@ var traitNames = []string{"subject", "names", "issuer", "use", "lifetime", "kind
 
 // changedTrait names what a recorded certificate says otherwise than the chart does
 // now; empty when nothing.
-func changedTrait(a *x509.Certificate, again []*x509.Certificate, past *x509.Certificate) string {
-	now, was := certificateTraits(a), certificateTraits(past)
+func changedTrait(a *x509.Certificate, rerendered []*x509.Certificate, recorded *x509.Certificate) string {
+	now, was := certificateTraits(a), certificateTraits(recorded)
 	for _, name := range traitNames {
 		fixed := true
-		for _, other := range again {
+		for _, other := range rerendered {
 			fixed = fixed && other != nil && certificateTraits(other)[name] == now[name]
 		}
 		if fixed && was[name] != now[name] {

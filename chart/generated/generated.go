@@ -41,7 +41,7 @@ type Input struct {
 	Namespace  string // of the release, for objects that don't name one
 	Policy     Policy
 	Rendered   Revision
-	Rerendered []Revision // rendered again, see chart.Repetition
+	Rerendered []Revision // rendered again, see chart.Nondeterminism
 	// WithHashInputs was rendered with content in place of hashes; nil when that wasn't
 	// asked for, see Result.WantsHashInputs.
 	WithHashInputs *Revision
@@ -72,7 +72,7 @@ type Result struct {
 	Warnings []string
 	// Unsure says that rendering once more may tell chance from rule.
 	Unsure bool
-	// WantsHashInputs says that Input.Hashed is needed for checksums.
+	// WantsHashInputs says that Input.WithHashInputs is needed for checksums.
 	WantsHashInputs bool
 
 	replacements []string // fresh text, kept text, …
@@ -96,13 +96,13 @@ func Decide(in Input) *Result {
 	return k.result()
 }
 
-// A keeper is one decision in the making.
+// A decider is one decision in the making.
 type decider struct {
 	in              Input
 	documents       []*document // of Rendered: manifest, then hooks
 	objects         []*object   // of those documents that come out otherwise each time
 	rerendered      []index
-	earlier         []index // as in.Past
+	earlier         []index // as in.Earlier
 	tokens          []*token
 	generatedNames  []string // that are generated
 	unsure          bool

@@ -43,14 +43,14 @@ func unitsOf(text string) []unit {
 }
 
 // compareLines takes text apart by lines, and each line by what differs.
-func (w *fieldWalker) compareLines(name, a string, again []string, past *string) part {
+func (w *fieldWalker) compareLines(name, a string, rerendered []string, recorded *string) part {
 	units := unitsOf(a)
 	var others [][]unit
-	for _, s := range again {
+	for _, s := range rerendered {
 		other := unitsOf(s)
 		if !slices.EqualFunc(units, other, func(a, b unit) bool { return a.pem == b.pem && (a.text == "\n") == (b.text == "\n") }) {
-			w.decider.unsure = w.decider.unsure || past != nil
-			return w.token(name, a, again, nil, "it differs as a whole each time")
+			w.decider.unsure = w.decider.unsure || recorded != nil
+			return w.token(name, a, rerendered, nil, "it differs as a whole each time")
 		}
 		others = append(others, other)
 	}
@@ -70,8 +70,8 @@ func (w *fieldWalker) compareLines(name, a string, again []string, past *string)
 		}
 	}
 	m := &matcher{units: units, lines: lines}
-	if past != nil {
-		m.old = unitsOf(*past)
+	if recorded != nil {
+		m.old = unitsOf(*recorded)
 	}
 	var out joined
 	for i, u := range units {
@@ -81,8 +81,8 @@ func (w *fieldWalker) compareLines(name, a string, again []string, past *string)
 		}
 		var found []*string
 		why := ""
-		if past != nil {
-			found, why = m.find(i, *past)
+		if recorded != nil {
+			found, why = m.find(i, *recorded)
 		}
 		at := 0
 		for _, s := range lines[i].segments {
@@ -95,7 +95,7 @@ func (w *fieldWalker) compareLines(name, a string, again []string, past *string)
 				was = found[at]
 			}
 			at++
-			w.decider.unsure = w.decider.unsure || past != nil && was == nil
+			w.decider.unsure = w.decider.unsure || recorded != nil && was == nil
 			out = append(out, w.token(name, s.text, s.again, was, why))
 		}
 	}
@@ -194,11 +194,11 @@ type matcher struct {
 
 // find gives what a recorded text has in the holes of a line, or says why it
 // doesn't: nil for each hole that has no counterpart.
-func (m *matcher) find(i int, past string) ([]*string, string) {
+func (m *matcher) find(i int, recorded string) ([]*string, string) {
 	const moved = "what is around it isn't what it was"
 	l := m.lines[i]
 	if len(m.units) == 1 && len(l.segments) == 1 && l.pem == "" {
-		return []*string{&past}, "" // all of it is generated
+		return []*string{&recorded}, "" // all of it is generated
 	}
 	var siblings []int
 	for j, other := range m.lines {

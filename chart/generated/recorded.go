@@ -13,7 +13,7 @@ import (
 // revision's number; nil when there is none. That is the last successful revision,
 // unless a later one has written other values into the live object: what is there
 // counts when a release wrote it.
-func (k *decider) recordedObject(o *object, again []any) (*object, int) {
+func (k *decider) recordedObject(o *object, rerendered []any) (*object, int) {
 	var base *object
 	number := 0
 	var later []int
@@ -26,7 +26,7 @@ func (k *decider) recordedObject(o *object, again []any) (*object, int) {
 			later = append(later, i)
 		}
 	}
-	paths := generatedPaths(nil, o.content, again)
+	paths := generatedPaths(nil, o.content, rerendered)
 	var live *unstructured.Unstructured
 	read := false
 	for _, i := range slices.Backward(later) {
@@ -69,8 +69,8 @@ func (k *decider) liveObject(o *object) *unstructured.Unstructured {
 }
 
 // generatedPaths lists the paths of what is generated in a value.
-func generatedPaths(path []any, a any, again []any) [][]any {
-	if allEqual(a, again) {
+func generatedPaths(path []any, a any, rerendered []any) [][]any {
+	if allEqual(a, rerendered) {
 		return nil
 	}
 	m, ok := a.(map[string]any)
@@ -80,7 +80,7 @@ func generatedPaths(path []any, a any, again []any) [][]any {
 	var out [][]any
 	for key, v := range m {
 		var others []any
-		for _, other := range again {
+		for _, other := range rerendered {
 			o, _ := other.(map[string]any)
 			others = append(others, o[key])
 		}

@@ -27,12 +27,12 @@ func piecesOf(text string, runs [][]int) []string {
 
 // randomBase64 finds the stretches of base64 that are generated as a whole: in
 // them punctuation is by chance. There is none where words come again.
-func randomBase64(text string, again []string) [][][]int {
+func randomBase64(text string, rerendered []string) [][][]int {
 	all := [][][]int{base64s.FindAllStringIndex(text, -1)}
-	for _, s := range again {
+	for _, s := range rerendered {
 		all = append(all, base64s.FindAllStringIndex(s, -1))
 	}
-	texts := append([]string{text}, again...)
+	texts := append([]string{text}, rerendered...)
 	out := make([][][]int, len(all))
 	for k := range all[0] {
 		seen := map[string]bool{}
@@ -60,13 +60,13 @@ func randomBase64(text string, again []string) [][][]int {
 }
 
 // segmentsOf finds what of a line differs from the other times.
-func segmentsOf(text string, again []string) *line {
-	runs := randomBase64(text, again)
+func segmentsOf(text string, rerendered []string) *line {
+	runs := randomBase64(text, rerendered)
 	a := piecesOf(text, runs[0])
 	fixed := slices.Repeat([]bool{true}, len(a))
 	var others [][]string
 	var pairs [][]int
-	for i, s := range again {
+	for i, s := range rerendered {
 		other := piecesOf(s, runs[i+1])
 		pair := common(a, other)
 		for j := range a {
@@ -124,15 +124,15 @@ func (l *line) add(text string) {
 
 // region adds a stretch that differs. Where the punctuation in it comes again each
 // time it is the chart's, and each word is a hole; else all of it is one.
-func (l *line) region(words []string, again [][]string) {
+func (l *line) region(words []string, rerendered [][]string) {
 	shape := shapeOf(words)
 	alike := len(words) > 1
-	for _, other := range again {
+	for _, other := range rerendered {
 		alike = alike && slices.Equal(shape, shapeOf(other))
 	}
 	if !alike {
 		s := segment{text: strings.Join(words, ""), hole: true}
-		for _, other := range again {
+		for _, other := range rerendered {
 			s.again = append(s.again, strings.Join(other, ""))
 		}
 		l.addGenerated(s)
@@ -144,7 +144,7 @@ func (l *line) region(words []string, again [][]string) {
 			continue
 		}
 		s := segment{text: word, hole: true}
-		for _, other := range again {
+		for _, other := range rerendered {
 			s.again = append(s.again, other[i])
 		}
 		l.addGenerated(s)

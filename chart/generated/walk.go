@@ -103,7 +103,7 @@ func allEqual(a any, others []any) bool {
 	return true
 }
 
-// A walker goes through one object, or one text with structure in it.
+// A fieldWalker goes through one object, or one text with structure in it.
 type fieldWalker struct {
 	decider         *decider
 	object          *object
@@ -115,23 +115,23 @@ type fieldWalker struct {
 }
 
 // compare compares a value with what it was the other times, and with what is recorded.
-func (w *fieldWalker) compare(path []any, name string, a any, again []any, past any, has bool) {
-	if allEqual(a, again) {
+func (w *fieldWalker) compare(path []any, name string, a any, rerendered []any, recorded any, hasRecorded bool) {
+	if allEqual(a, rerendered) {
 		return
 	}
 	switch a := a.(type) {
 	case map[string]any:
-		w.compareFields(path, name, a, again, past, has)
+		w.compareFields(path, name, a, rerendered, recorded, hasRecorded)
 	case []any:
-		w.compareItems(path, name, a, again, past, has)
+		w.compareItems(path, name, a, rerendered, recorded, hasRecorded)
 	default:
-		for _, other := range again {
+		for _, other := range rerendered {
 			if isStructure(other) {
 				w.reportRenewed(name, "it has another structure each time")
 				return
 			}
 		}
-		w.compareLeaf(path, name, a, again, past, has)
+		w.compareLeaf(path, name, a, rerendered, recorded, hasRecorded)
 	}
 }
 
@@ -151,16 +151,16 @@ func (w *fieldWalker) reportRenewed(name, why string) {
 	w.decider.values = append(w.decider.values, Value{ID: w.object.id, Path: name, Reason: why})
 }
 
-func (w *fieldWalker) compareFields(path []any, name string, a map[string]any, again []any, past any, has bool) {
+func (w *fieldWalker) compareFields(path []any, name string, a map[string]any, rerendered []any, recorded any, hasRecorded bool) {
 	keys := make([]string, 0, len(a))
 	for key := range a {
 		keys = append(keys, key)
 	}
 	slices.Sort(keys)
-	old, _ := past.(map[string]any)
+	old, _ := recorded.(map[string]any)
 	for _, key := range keys {
 		var others []any
-		for _, other := range again {
+		for _, other := range rerendered {
 			m, _ := other.(map[string]any)
 			if v, ok := m[key]; ok {
 				others = append(others, v)
@@ -170,15 +170,15 @@ func (w *fieldWalker) compareFields(path []any, name string, a map[string]any, a
 		switch {
 		case w.field == "" && (below == "metadata.name" || below == "metadata.namespace"):
 			continue // told of by inspect
-		case len(others) < len(again):
+		case len(others) < len(rerendered):
 			w.reportRenewed(below, "it isn't there each time")
 			continue
 		}
 		was, ok := old[key]
-		if w.field == "" && w.object.isSecret() && has {
+		if w.field == "" && w.object.isSecret() && hasRecorded {
 			was, ok = secretField(name, key, old, was, ok)
 		}
-		w.compare(append(path[:len(path):len(path)], key), below, a[key], others, was, has && ok)
+		w.compare(append(path[:len(path):len(path)], key), below, a[key], others, was, hasRecorded && ok)
 	}
 }
 
@@ -253,24 +253,24 @@ func identify(items []any) ([]string, bool) {
 	return nil, false
 }
 
-func (w *fieldWalker) compareItems(path []any, name string, a []any, again []any, past any, has bool) {
-	old, _ := past.([]any)
-	for _, other := range again {
+func (w *fieldWalker) compareItems(path []any, name string, a []any, rerendered []any, recorded any, hasRecorded bool) {
+	old, _ := recorded.([]any)
+	for _, other := range rerendered {
 		list, ok := other.([]any)
 		if !ok || len(list) != len(a) {
 			w.reportRenewed(name, "it has another number of items each time")
 			return
 		}
 	}
-	if isPermutation(a, again) {
-		w.keepOrder(path, name, a, old, has)
+	if isPermutation(a, rerendered) {
+		w.keepOrder(path, name, a, old, hasRecorded)
 		return
 	}
 	keys, keyed := identify(a)
 	oldKeys, oldKeyed := identify(old)
 	for i, item := range a {
 		var others []any
-		for _, other := range again {
+		for _, other := range rerendered {
 			others = append(others, other.([]any)[i])
 		}
 		label := strconv.Itoa(i)
@@ -287,18 +287,18 @@ func (w *fieldWalker) compareItems(path []any, name string, a []any, again []any
 		default:
 			was, ok = matchingItem(item, others, old)
 		}
-		w.compare(append(path[:len(path):len(path)], i), name+"["+label+"]", item, others, was, has && ok)
+		w.compare(append(path[:len(path):len(path)], i), name+"["+label+"]", item, others, was, hasRecorded && ok)
 	}
 }
 
 // matchingItem finds the one text of a list that has the same surroundings, such as
 // --token=… among arguments.
-func matchingItem(item any, again []any, old []any) (any, bool) {
+func matchingItem(item any, rerendered []any, old []any) (any, bool) {
 	text, ok := item.(string)
 	if !ok {
 		return nil, false
 	}
-	line := segmentsOf(text, textsIn(again))
+	line := segmentsOf(text, textsIn(rerendered))
 	var found []any
 	for _, candidate := range old {
 		if s, isText := candidate.(string); isText && line.hasWords() && line.match(s) != nil {
@@ -312,15 +312,15 @@ func matchingItem(item any, again []any, old []any) (any, bool) {
 }
 
 // isPermutation tells whether a list has the same items each time, in another order.
-func isPermutation(a []any, again []any) bool {
+func isPermutation(a []any, rerendered []any) bool {
 	want := sortedItems(a)
-	for _, other := range again {
+	for _, other := range rerendered {
 		list, _ := other.([]any)
 		if !slices.Equal(want, sortedItems(list)) {
 			return false
 		}
 	}
-	return len(again) > 0
+	return len(rerendered) > 0
 }
 
 func sortedItems(list []any) []string {
@@ -334,13 +334,13 @@ func sortedItems(list []any) []string {
 }
 
 // keepOrder keeps the recorded order of the same items.
-func (w *fieldWalker) keepOrder(path []any, name string, a, old []any, has bool) {
+func (w *fieldWalker) keepOrder(path []any, name string, a, old []any, hasRecorded bool) {
 	if w.field == "" {
 		w.keys = path
 	}
 	t := w.token(name, "", nil, nil, "it has other items than before, in an order that is generated")
 	t.nonText = a
-	if has && isPermutation(a, []any{old}) {
+	if hasRecorded && isPermutation(a, []any{old}) {
 		text := ""
 		t.recorded, t.recordedNonText = &text, old
 	}
@@ -348,29 +348,29 @@ func (w *fieldWalker) keepOrder(path []any, name string, a, old []any, has bool)
 }
 
 // compareLeaf handles a single value.
-func (w *fieldWalker) compareLeaf(path []any, name string, a any, again []any, past any, has bool) {
+func (w *fieldWalker) compareLeaf(path []any, name string, a any, rerendered []any, recorded any, hasRecorded bool) {
 	if w.field == "" {
 		w.inPodAnnotation, w.keys = inPodTemplate(path), path
 	}
 	text, isText := a.(string)
-	others := textsIn(again)
+	others := textsIn(rerendered)
 	var was *string
-	if s, ok := past.(string); ok && has {
+	if s, ok := recorded.(string); ok && hasRecorded {
 		was = &s
 	}
-	if isText && len(others) == len(again) && (was != nil || !has) {
+	if isText && len(others) == len(rerendered) && (was != nil || !hasRecorded) {
 		data := w.field == "" && w.object.isSecret() && len(path) == 2 && path[0] == "data"
 		w.edits = append(w.edits, edit{path, w.compareText(name, text, others, was, data)})
 		return
 	}
 	t := w.token(name, fmt.Sprint(a), nil, nil, "")
 	t.nonText = a
-	for _, other := range again {
+	for _, other := range rerendered {
 		t.rerendered = append(t.rerendered, fmt.Sprint(other))
 	}
-	if has && !isStructure(past) && past != nil {
-		text := fmt.Sprint(past)
-		t.recorded, t.recordedNonText = &text, past
+	if hasRecorded && !isStructure(recorded) && recorded != nil {
+		text := fmt.Sprint(recorded)
+		t.recorded, t.recordedNonText = &text, recorded
 	}
 	w.edits = append(w.edits, edit{path, t})
 }
@@ -392,24 +392,24 @@ func textsIn(values []any) []string {
 	return out
 }
 
-func (w *fieldWalker) token(name, text string, again []string, past *string, why string) *token {
+func (w *fieldWalker) token(name, text string, rerendered []string, recorded *string, why string) *token {
 	if w.field != "" {
 		name = w.field
 	}
-	t := &token{owner: w.object, fieldPath: name, keys: w.keys, inPodAnnotation: w.inPodAnnotation, text: text, final: text, rerendered: again, recorded: past, missingReason: why, revision: w.revision}
+	t := &token{owner: w.object, fieldPath: name, keys: w.keys, inPodAnnotation: w.inPodAnnotation, text: text, final: text, rerendered: rerendered, recorded: recorded, missingReason: why, revision: w.revision}
 	w.decider.tokens = append(w.decider.tokens, t)
 	return t
 }
 
 // compareText takes a text apart: base64, JSON and YAML are looked into.
-func (w *fieldWalker) compareText(name, a string, again []string, past *string, data bool) part {
-	if slices.IndexFunc(again, func(s string) bool { return s != a }) < 0 {
+func (w *fieldWalker) compareText(name, a string, rerendered []string, recorded *string, data bool) part {
+	if slices.IndexFunc(rerendered, func(s string) bool { return s != a }) < 0 {
 		return fixed(a)
 	}
-	if plain, others, ok := decoded(a, again, data); ok {
+	if plain, others, ok := decoded(a, rerendered, data); ok {
 		var was *string
-		if past != nil {
-			if s, err := base64.StdEncoding.DecodeString(*past); err == nil {
+		if recorded != nil {
+			if s, err := base64.StdEncoding.DecodeString(*recorded); err == nil {
 				text := string(s)
 				was = &text
 			}
@@ -417,20 +417,20 @@ func (w *fieldWalker) compareText(name, a string, again []string, past *string, 
 		return encoded{w.compareText(name, plain, others, was, false)}
 	}
 	if !utf8.ValidString(a) {
-		return w.token(name, a, again, past, "")
+		return w.token(name, a, rerendered, recorded, "")
 	}
-	if p, ok := w.compareShuffled(name, a, again, past); ok {
+	if p, ok := w.compareShuffled(name, a, rerendered, recorded); ok {
 		return p
 	}
-	if p, ok := w.compareStructured(name, a, again, past); ok {
+	if p, ok := w.compareStructured(name, a, rerendered, recorded); ok {
 		return p
 	}
-	return w.compareLines(name, a, again, past)
+	return w.compareLines(name, a, rerendered, recorded)
 }
 
 // decoded reads base64. Text that isn't the data of a Secret is taken for base64
 // only when it is long and what it decodes to can be read.
-func decoded(a string, again []string, data bool) (string, []string, bool) {
+func decoded(a string, rerendered []string, data bool) (string, []string, bool) {
 	read := func(s string) (string, bool) {
 		plain, err := base64.StdEncoding.DecodeString(s)
 		if err != nil || len(plain) == 0 {
@@ -443,7 +443,7 @@ func decoded(a string, again []string, data bool) (string, []string, bool) {
 		return "", nil, false
 	}
 	var others []string
-	for _, s := range again {
+	for _, s := range rerendered {
 		other, ok := read(s)
 		if !ok {
 			return "", nil, false
@@ -467,18 +467,18 @@ func readable(b []byte) bool {
 
 // compareShuffled finds text that has the same words, or else the same characters, each
 // time in another order. What it is made of is the chart's.
-func (w *fieldWalker) compareShuffled(name, a string, again []string, past *string) (part, bool) {
+func (w *fieldWalker) compareShuffled(name, a string, rerendered []string, recorded *string) (part, bool) {
 	for _, parts := range []func(string) []string{wordsOf, func(s string) []string { return strings.Split(s, "") }} {
 		of := func(s string) []string { out := slices.Clone(parts(s)); slices.Sort(out); return out }
 		want := of(a)
-		if len(want) < 2 || slices.ContainsFunc(again, func(s string) bool { return !slices.Equal(of(s), want) }) {
+		if len(want) < 2 || slices.ContainsFunc(rerendered, func(s string) bool { return !slices.Equal(of(s), want) }) {
 			continue
 		}
-		t := w.token(name, a, again, nil, "it has other parts than before, in an order that is generated")
-		if past != nil && slices.Equal(of(*past), want) {
-			t.recorded = past
+		t := w.token(name, a, rerendered, nil, "it has other parts than before, in an order that is generated")
+		if recorded != nil && slices.Equal(of(*recorded), want) {
+			t.recorded = recorded
 		}
-		w.decider.unsure = w.decider.unsure || past != nil && t.recorded == nil
+		w.decider.unsure = w.decider.unsure || recorded != nil && t.recorded == nil
 		return t, true
 	}
 	return nil, false
@@ -489,13 +489,13 @@ func wordsOf(s string) []string {
 }
 
 // compareStructured looks into a text that is a map or a list in YAML, which JSON is too.
-func (w *fieldWalker) compareStructured(name, a string, again []string, past *string) (part, bool) {
+func (w *fieldWalker) compareStructured(name, a string, rerendered []string, past *string) (part, bool) {
 	root, err := decodeInner(a)
 	if err != nil || !isStructure(root) {
 		return nil, false
 	}
 	var others []any
-	for _, s := range again {
+	for _, s := range rerendered {
 		other, err := decodeInner(s)
 		if err != nil || !isStructure(other) {
 			return nil, false

@@ -11,8 +11,8 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// An noOpFlag flag is one of Helm's that has no meaning with a command of ours. It
-// is accepted, for scripts that have it, and says why it does nothing.
+// A noOpFlag is a Helm flag that has no effect here. deployer accepts it for existing
+// scripts and warns why it has no effect.
 type noOpFlag struct {
 	e       *env
 	name    string

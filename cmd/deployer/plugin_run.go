@@ -25,7 +25,7 @@ import (
 // (helm.sh/helm/v3/cmd/helm/load_plugins.go)
 func pluginsDisabled() bool { return os.Getenv("HELM_NO_PLUGINS") == "1" }
 
-// parseCommandLine arranges a command line: that of a plugin when its first word is one,
+// parseCommandLine normalises a command line: that of a plugin when its first word is one,
 // and no command of ours.
 func (e *env) parseCommandLine(app *cli.App, args []string) (commandLine, error) {
 	at := firstWord(app, args)

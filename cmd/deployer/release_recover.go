@@ -14,11 +14,12 @@ func recoverCommand(e *env) *cli.Command {
 	var settings deploy.Settings
 	var lockTimeout time.Duration
 	return &cli.Command{
-		Name: "recover", Usage: "settle what a killed run left behind", ArgsUsage: "NAME",
+		Name: "recover", Usage: "record revisions that killed runs left pending as failed", ArgsUsage: "NAME",
 		Description: `Records as failed every revision that a run left pending when it was killed,
 and says whose run that was and how far it had come. upgrade, rollback and
-uninstall do so by themselves; use this to look, or to settle what another
-tool left pending without waiting for its time to be over.
+uninstall do so by themselves. Run it to see what was left, or with
+--takeover-pending to record as failed what another tool left pending,
+whatever its age.
 
 Examples:
   deployer recover web -n prod
@@ -46,8 +47,8 @@ Exit codes: 0 done, or nothing to do; 1 failed; 5 another run holds the release`
 			text := fmt.Sprintf("release %q needs no recovery\n", args[0])
 			if len(recovered) > 0 {
 				text = ""
-				for _, s := range recovered {
-					text += s.String() + "; it is recorded as failed now\n"
+				for _, r := range recovered {
+					text += r.String() + "; it is recorded as failed now\n"
 				}
 			}
 			return printTo(e.streams.Out, text)

@@ -31,7 +31,7 @@ func signalName(s syscall.Signal) string {
 }
 
 // withSignals ends the context on the first SIGINT, SIGTERM or SIGHUP (the terminal
-// is gone), so that the run can settle what it has begun. The second one ends the
+// is gone), so the run can record how it ended. The second one ends the
 // process at once. What nohup has made of SIGHUP stays so. The function gives
 // signals back to whoever listens next; more than one call does no more.
 func withSignals(parent context.Context) (context.Context, func()) {

@@ -118,7 +118,7 @@ func (d *Deployer) newApplier(op *Operation) *apply.Applier {
 	return apply.New(d.Cluster, apply.Owner{Release: op.Release, Namespace: op.Namespace}, opts)
 }
 
-// fingerprintsOf gives the marks of the latest revision, if deployer made it.
+// fingerprintsOf gives the fingerprints of the latest revision, if deployer made it.
 func fingerprintsOf(owned []*release.Record) map[string]apply.Fingerprint {
 	if len(owned) == 0 || owned[len(owned)-1].Journal == nil {
 		return nil

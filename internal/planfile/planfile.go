@@ -1,9 +1,10 @@
-// Package planfile keeps an operation that was decided in a file, and tells
-// later whether the cluster still is what it was decided upon.
+// Package planfile saves a decided operation in a file and later checks whether it still
+// fits the cluster.
 //
-// New makes a File of an operation, Write and Read store it, Open proves that
-// it is genuine and of this cluster, and Decide decides the operation again and
-// says what has moved. None of them changes the cluster. The format is described in docs/plan-file.md.
+// New creates a File from an operation. Write and Read store it. Open verifies that the
+// file is genuine and belongs to this cluster. Decide decides the operation again and
+// reports all differences. None of them changes the cluster. docs/plan-file.md describes
+// the format.
 package planfile
 
 import (

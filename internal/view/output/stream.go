@@ -18,7 +18,7 @@ func (e *WriteError) Error() string { return fmt.Sprintf("writing %s: %s", e.Wha
 func (e *WriteError) Unwrap() error { return e.Err }
 
 // OnlyWriteErrors tells whether nothing but output has failed: every error in err is an
-// *OutputError, and there is one.
+// *WriteError, and there is one.
 func OnlyWriteErrors(err error) bool {
 	switch e := err.(type) {
 	case nil:
@@ -91,7 +91,7 @@ func (s Streams) IgnoreWriteErrors(on bool) {
 }
 
 // WriteErrors joins the first failures of standard output and standard error, as
-// *OutputErrors. It is nil when all could be written.
+// *WriteErrors. It is nil when all could be written.
 func (s Streams) WriteErrors() error {
 	var all []error
 	for _, sink := range s.sinks {

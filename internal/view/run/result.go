@@ -36,13 +36,13 @@ type Result struct {
 	Seconds   float64 `json:"seconds"`
 	Error     string  `json:"error,omitempty" text:"free"`
 	Hint      string  `json:"hint,omitempty" text:"free"`
-	// OutputError is what could not be written, in one line; the rest of the result
+	// WriteError is what could not be written, in one line; the rest of the result
 	// holds all the same.
-	OutputError string         `json:"output_error,omitempty"`
-	Summary     ResultSummary  `json:"summary"`
-	Causes      []Cause        `json:"causes"`
-	Objects     []ObjectResult `json:"objects"`
-	Warnings    []string       `json:"warnings" text:"command"`
+	WriteError string         `json:"output_error,omitempty"`
+	Summary    ResultSummary  `json:"summary"`
+	Causes     []Cause        `json:"causes"`
+	Objects    []ObjectResult `json:"objects"`
+	Warnings   []string       `json:"warnings" text:"command"`
 	// Rollback is the run that undid this one; nil when there was none.
 	Rollback *Result `json:"rollback,omitempty"`
 
@@ -122,7 +122,7 @@ func (v *View) summedUp() Result {
 func (r *Result) recordUnwritten(err error, code int) {
 	r.ExitCode = code
 	if err != nil {
-		r.OutputError = textfmt.CleanLine(strings.ReplaceAll(err.Error(), "\n", "; "))
+		r.WriteError = textfmt.CleanLine(strings.ReplaceAll(err.Error(), "\n", "; "))
 	}
 }
 
@@ -307,7 +307,7 @@ func createBeside(path string) (*os.File, error) {
 }
 
 // replaceFile writes a file next to path and renames it. Its errors are
-// *OutputErrors.
+// *WriteErrors.
 func replaceFile(path string, data []byte) error {
 	f, err := createBeside(path)
 	if err != nil {
