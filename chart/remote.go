@@ -41,6 +41,10 @@ func loadRemote(ctx context.Context, ref string, opts LoadOptions) (*helmchart.C
 // interruptible runs what can't be told to stop: Helm's downloader takes no
 // context. When ctx ends first, work is left to its own HTTP timeout.
 func interruptible[T any](ctx context.Context, work func() (T, error)) (T, error) {
+	if err := ctx.Err(); err != nil {
+		var zero T
+		return zero, err // nothing is begun that would have to be left behind
+	}
 	type outcome struct {
 		value T
 		err   error
