@@ -17,4 +17,4 @@ if [ -n "$missing" ] && command -v apt-get >/dev/null && [ "$(id -u)" = 0 ]; the
 fi
 [ -z "${CI:-}" ] || export DEPLOYER_TEST_REQUIRE_BROWSER=1
 
-exec "${GO:-go}" test -count=1 -timeout 10m -run '^TestBrowser|^TestGraphviz$' "$@" ./internal/view
+exec "${GO:-go}" test -count=1 -timeout 10m -run '^TestBrowser|^TestGraphviz$' "$@" ./internal/view/...
