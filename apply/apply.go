@@ -56,7 +56,7 @@ type Applier struct {
 	*requester
 	owner    Owner
 	builtin  func() (managedfields.TypeConverter, error)
-	adopting func(context.Context, Change) error // see Announcing; nil records nothing
+	adopting func(context.Context, Change) error // see WithOnAdoption; nil records nothing
 }
 
 // New returns an Applier; it does no network I/O.

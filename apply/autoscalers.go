@@ -62,14 +62,14 @@ func (p *planning) relinquishReplicas(ctx context.Context, t *target, cmp *compa
 		return err
 	}
 	live, has := fields.Value(c.Live.Object, path)
-	if entry == nil && has && equalJSON(live, int64(0)) {
+	if entry == nil && has && fields.Equal(live, int64(0)) {
 		// Nobody has scaled it to nothing, and an autoscaler leaves it there.
 		// https://kubernetes.io/docs/concepts/workloads/autoscaling/horizontal-pod-autoscale/#implicit-maintenance-mode-deactivation
 		return nil
 	}
 	fields.Remove(cmp.desired.Object, path)
 	cmp.relinquish.Insert(path)
-	if has && equalJSON(live, wanted) {
+	if has && fields.Equal(live, wanted) {
 		return nil
 	}
 	if has {

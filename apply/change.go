@@ -124,6 +124,10 @@ type FieldConflict struct {
 	path fieldpath.Path
 }
 
+// FieldPath is Path as structured-merge-diff has it; nil for the number of replicas of
+// a kind that isn't known to have one.
+func (c FieldConflict) FieldPath() fieldpath.Path { return c.path }
+
 func (c FieldConflict) String() string {
 	if c.CollidesWith != "" {
 		return fmt.Sprintf("%s: %s -> %s for %s (%s by %s)", c.Path, c.Before, c.After, c.CollidesWith, c.Outcome, c.Manager)

@@ -9,6 +9,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
+	"deployer/apply/compare"
 	"deployer/apply/fields"
 	"deployer/apply/ownership"
 	"deployer/internal/hide"
@@ -33,7 +34,7 @@ type listItem struct {
 
 // collisions finds them in the predicted object.
 func (c *comparison) collisions() []collision {
-	v, err := typedOf(c.conv, c.predicted)
+	v, err := compare.Typed(c.conv, c.predicted)
 	if err != nil || v.Schema() == nil {
 		return nil // the server will say what is wrong with it
 	}

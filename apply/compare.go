@@ -48,7 +48,7 @@ func (p *planning) compare(ctx context.Context, t *target, want, live *unstructu
 		return nil, err
 	}
 	c := &comparison{conv: conv, desired: want, relinquish: fieldpath.NewSet(), evicted: fieldpath.NewSet()}
-	if c.live, err = typedOf(conv, withoutManagedFields(live)); err != nil {
+	if c.live, err = compare.Typed(conv, withoutManagedFields(live)); err != nil {
 		return nil, err
 	}
 	if c.liveSet, err = c.live.ToFieldSet(); err != nil {
@@ -88,7 +88,7 @@ func (p *planning) declaredFieldsOf(ctx context.Context, t *target, conv managed
 		if !t.fromCRDs {
 			p.a.owner.stamp(res.Object)
 		}
-		v, err := typedOf(conv, res.Object)
+		v, err := compare.Typed(conv, res.Object)
 		if err != nil {
 			continue
 		}
@@ -105,7 +105,7 @@ func (p *planning) declaredFieldsOf(ctx context.Context, t *target, conv managed
 // migrateAndPredict computes the migrated ownership and the predicted object from the
 // current desired object and the relinquished fields.
 func (c *comparison) migrateAndPredict(adopting, revert bool, served func(string) bool) error {
-	want, err := typedOf(c.conv, c.desired)
+	want, err := compare.Typed(c.conv, c.desired)
 	if err != nil {
 		return err
 	}
@@ -155,7 +155,7 @@ func (c *comparison) manualAdditions() map[string][]string {
 		}
 		added := fieldpath.NewSet()
 		ownership.Content(e.Set).Difference(c.relinquish).Iterate(func(p fieldpath.Path) {
-			if c.liveSet.Has(p) && !c.desiredSet.Has(p) && !c.isEvicted(p) && fieldsUnder(c.desiredSet, p).Empty() {
+			if c.liveSet.Has(p) && !c.desiredSet.Has(p) && !c.isEvicted(p) && fields.Under(c.desiredSet, p).Empty() {
 				added.Insert(p.Copy())
 			}
 		})
@@ -180,20 +180,12 @@ func (c *comparison) heldByOthers() map[string][]string {
 			continue
 		}
 		for _, p := range fields.Topmost(e.Set.Intersection(dropped)) {
-			if fieldsUnder(c.desiredSet, p).Empty() && !c.isEvicted(p) {
+			if fields.Under(c.desiredSet, p).Empty() && !c.isEvicted(p) {
 				out[e.Label()] = append(out[e.Label()], fields.String(p))
 			}
 		}
 	}
 	return out
-}
-
-// fieldsUnder is the part of a set under a path.
-func fieldsUnder(set *fieldpath.Set, path fieldpath.Path) *fieldpath.Set {
-	for _, e := range path {
-		set = set.WithPrefix(e)
-	}
-	return set
 }
 
 // isDeclared says whether the chart says a field, or a stored revision did.
@@ -213,7 +205,7 @@ func (c *comparison) isDeclared(path fieldpath.Path) bool {
 func (c *comparison) hasDeclaredValue(path fieldpath.Path, value any) bool {
 	return slices.ContainsFunc(c.declaredByRevision, func(r declaredFields) bool {
 		v, ok := fields.Value(r.obj, path)
-		return ok && equalJSON(v, value)
+		return ok && fields.Equal(v, value)
 	})
 }
 
@@ -229,7 +221,7 @@ func (c *comparison) introducedBy(path fieldpath.Path) int {
 
 // differences compares the live object with what it will be.
 func (c *comparison) differences(after *unstructured.Unstructured) (*typed.Comparison, error) {
-	v, err := typedOf(c.conv, withoutManagedFields(after))
+	v, err := compare.Typed(c.conv, withoutManagedFields(after))
 	if err != nil {
 		return nil, err
 	}

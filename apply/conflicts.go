@@ -1,20 +1,19 @@
 package apply
 
 import (
-	"encoding/json"
-	"reflect"
-
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
+	"deployer/apply/compare"
 	"deployer/apply/fields"
 	"deployer/apply/manifest"
 	"deployer/apply/ownership"
 	"deployer/apply/verify"
 	"deployer/internal/annotation"
 	"deployer/internal/hide"
+	"deployer/internal/kube"
 )
 
 // policy is the one for an object: its annotation's, or the option's.
@@ -32,7 +31,7 @@ func (p *planning) policy(t *target) (ConflictPolicy, error) {
 // decideConflicts decides about the fields that others have set otherwise, and gives
 // those that are refused.
 func (p *planning) decideConflicts(t *target, cmp *comparison, c *Change, policy ConflictPolicy) ([]FieldConflict, error) {
-	want, err := typedOf(cmp.conv, cmp.desired)
+	want, err := compare.Typed(cmp.conv, cmp.desired)
 	if err != nil {
 		r := t.reject(&InvalidError{Text: explainTyped(t, err)})
 		return nil, &r
@@ -46,7 +45,7 @@ func (p *planning) decideConflicts(t *target, cmp *comparison, c *Change, policy
 		// Equal to people, but not to the schema: numbers of different types.
 		before, has := fields.Value(c.Live.Object, con.Path)
 		after, stated := fields.Value(cmp.desired.Object, con.Path)
-		if has == stated && equalJSON(before, after) {
+		if has == stated && fields.Equal(before, after) {
 			continue
 		}
 		if con.By.Class() == ownership.Ambiguous && cmp.hasDeclaredValue(con.Path, before) {
@@ -128,7 +127,7 @@ func (c *comparison) relinquishClusterFilled(t *target) {
 	c.liveSet.Iterate(func(p fieldpath.Path) {
 		top, name := fieldName(p[0]), fieldName(p[len(p)-1])
 		switch {
-		case aggregated && top == "rules", bundled && name == "caBundle", t.mapping.Status && top == "status", name == restartedAt:
+		case aggregated && top == "rules", bundled && name == "caBundle", t.mapping.Status && top == "status", name == kube.RestartedAtAnnotation:
 			c.relinquish.Insert(p.Copy())
 		}
 	})
@@ -140,9 +139,6 @@ func fieldName(e fieldpath.PathElement) string {
 	}
 	return *e.FieldName
 }
-
-// restartedAt is what kubectl rollout restart sets.
-const restartedAt = "kubectl.kubernetes.io/restartedAt"
 
 // isItemOrMapKey says that a path is an item of a list or a key of a free map, as
 // against a field of a structure.
@@ -178,13 +174,4 @@ func isItemOrMapKey(v *typed.TypedValue, path fieldpath.Path) bool {
 
 func isNone(ref schema.TypeRef) bool {
 	return ref.NamedType == nil && ref.Inlined == (schema.Atom{})
-}
-
-func equalJSON(a, b any) bool {
-	if reflect.DeepEqual(a, b) {
-		return true
-	}
-	x, err1 := json.Marshal(a)
-	y, err2 := json.Marshal(b)
-	return err1 == nil && err2 == nil && string(x) == string(y)
 }

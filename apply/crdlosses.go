@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"deployer/apply/fields"
 )
 
 // A loss is something that a definition allows and its successor doesn't: a
@@ -210,7 +212,7 @@ func lostValues(was, is map[string]any) []string {
 	has, some := is["enum"].([]any)
 	var out []string
 	for _, value := range had {
-		if some && !slices.ContainsFunc(has, func(v any) bool { return equalJSON(v, value) }) {
+		if some && !slices.ContainsFunc(has, func(v any) bool { return fields.Equal(v, value) }) {
 			out = append(out, fmt.Sprintf("%q", fmt.Sprint(value)))
 		}
 	}

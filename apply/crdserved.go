@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,10 +14,6 @@ import (
 
 	"deployer/internal/kube"
 )
-
-func tookFrom(labels []string, manager string) bool {
-	return slices.ContainsFunc(labels, func(l string) bool { return strings.HasPrefix(l, manager+" ") })
-}
 
 // definitionsIn are the CRDs among changes that were written.
 func definitionsIn(changes []Change, errs []error) []Change {

@@ -15,6 +15,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 	"sigs.k8s.io/structured-merge-diff/v6/value"
 
+	"deployer/apply/compare"
 	"deployer/apply/fields"
 	"deployer/apply/ownership"
 	"deployer/apply/verify"
@@ -216,7 +217,7 @@ func (r *returning) compute(ctx context.Context) error {
 			r.others = r.others.Union(e.Set)
 		}
 	}
-	live, err := typedOf(conv, withoutManagedFields(r.live))
+	live, err := compare.Typed(conv, withoutManagedFields(r.live))
 	if err != nil {
 		return err
 	}
@@ -260,7 +261,7 @@ func (r *returning) withoutAdded(conv managedfields.TypeConverter, live *typed.T
 	if ns := r.live.GetNamespace(); ns != "" {
 		nothing.SetNamespace(ns)
 	}
-	want, err := typedOf(conv, nothing)
+	want, err := compare.Typed(conv, nothing)
 	if err != nil {
 		return nil, err
 	}
@@ -297,7 +298,7 @@ func (r *returning) withFormer(conv managedfields.TypeConverter, live *typed.Typ
 		r.stays = append(r.stays, "what it was is recorded in "+values.GetAPIVersion()+", which isn't served any more")
 		return live, nil
 	}
-	former, err := typedOf(conv, values)
+	former, err := compare.Typed(conv, values)
 	if err != nil {
 		return nil, err
 	}
@@ -315,7 +316,7 @@ func (r *returning) withFormer(conv managedfields.TypeConverter, live *typed.Typ
 		default:
 			drop.Insert(path.Copy())
 			if now, ok := fields.Value(r.live.Object, path); ok {
-				if was, had := fields.Value(values.Object, path); !had || !equalJSON(now, was) {
+				if was, had := fields.Value(values.Object, path); !had || !fields.Equal(now, was) {
 					r.stays = append(r.stays, fields.String(path)+" has been changed since")
 				}
 			}
@@ -348,7 +349,7 @@ func (r *returning) asWritten(path fieldpath.Path) bool {
 	case !there:
 		return !has
 	case len(r.entries) == 0:
-		return has && equalJSON(now, stated) // stored without owners
+		return has && fields.Equal(now, stated) // stored without owners
 	}
 	return fields.Owns(r.ours, path) && !r.others.Has(path)
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"deployer/apply/fields"
 	"deployer/internal/annotation"
 )
 
@@ -158,5 +159,5 @@ func matchesLive(want, live any) bool {
 		}
 		return true
 	}
-	return equalJSON(want, live)
+	return fields.Equal(want, live)
 }

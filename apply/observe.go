@@ -133,18 +133,13 @@ func (o *observer) read(ctx context.Context, t *target) (observation, error) {
 // empty when listing isn't permitted: the objects are then asked for one by
 // one.
 func (o *observer) listMeta(ctx context.Context, at place) (map[string]*metav1.PartialObjectMetadata, error) {
-	client, err := o.a.cluster.Metadata()
+	client, err := o.a.metaClient(at.mapping, at.namespace)
 	if err != nil {
 		return nil, err
 	}
 	var list *metav1.PartialObjectMetadataList
 	err = o.a.try(ctx, func() error {
-		opts := metav1.ListOptions{LabelSelector: managedByHelmFilter}
-		if at.mapping.Namespaced {
-			list, err = client.Resource(at.mapping.Resource).Namespace(at.namespace).List(ctx, opts)
-		} else {
-			list, err = client.Resource(at.mapping.Resource).List(ctx, opts)
-		}
+		list, err = client.List(ctx, metav1.ListOptions{LabelSelector: managedByHelmFilter})
 		return err
 	})
 	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {

@@ -108,9 +108,9 @@ func (a *Applier) begin(ctx context.Context, req Request) (p *planning, crds []*
 	if a.opts.CRDs == SkipCRDs {
 		req.CRDs = nil
 	}
-	arrivals, warned := newPrerequisites(), &warnings{}
-	arrivals.expect(namespaceIDs(req.NewNamespaces)...)
-	definitions := newDefinitions(a, arrivals, req)
+	prerequisites, warned := newPrerequisites(), &warnings{}
+	prerequisites.expect(namespaceIDs(req.NewNamespaces)...)
+	definitions := newDefinitions(a, prerequisites, req)
 	p = &planning{
 		a:             a,
 		req:           req,
@@ -118,8 +118,8 @@ func (a *Applier) begin(ctx context.Context, req Request) (p *planning, crds []*
 		resolver:      newResolver(a, definitions, server.Unavailable),
 		definitions:   definitions,
 		schemas:       newSchemas(a, definitions),
-		prerequisites: arrivals,
-		observer:      &observer{a: a, prerequisites: arrivals, warnings: warned, fingerprints: req.Fingerprints, unlistable: map[place]bool{}},
+		prerequisites: prerequisites,
+		observer:      &observer{a: a, prerequisites: prerequisites, warnings: warned, fingerprints: req.Fingerprints, unlistable: map[place]bool{}},
 		permissions:   &permissions{a: a},
 		warnings:      warned,
 	}

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
+	"deployer/apply/compare"
 	"deployer/apply/ownership"
 	"deployer/internal/kube"
 )
@@ -184,8 +185,8 @@ func (u *updating) rememberPrior(c *Change, diff *typed.Comparison, result *unst
 	}
 	prior := &c.Provenance.Adopted.Prior
 	over := diff.Modified.Union(diff.Removed)
-	if _, ok := u.live.GetAnnotations()[kube.LastAppliedAnnotation]; ok && tookFrom(c.TakenFrom, "kubectl-client-side-apply") {
-		over.Insert(fieldpath.MakePathOrDie("metadata", "annotations", kube.LastAppliedAnnotation)) // see ownership.Migrate
+	if dropsLastApplied(*c) {
+		over.Insert(fieldpath.MakePathOrDie("metadata", "annotations", kube.LastAppliedAnnotation))
 	}
 	if err := u.comparison.extend(prior, u.live, over, result); err != nil {
 		*prior = prior.WithoutFields()
@@ -196,7 +197,7 @@ func (u *updating) rememberPrior(c *Change, diff *typed.Comparison, result *unst
 // extend adds to what is known of an object's former state what is about to be
 // changed now and isn't known yet.
 func (c *comparison) extend(prior *Prior, live *unstructured.Unstructured, over *fieldpath.Set, result *unstructured.Unstructured) error {
-	v, err := typedOf(c.conv, withoutManagedFields(result))
+	v, err := compare.Typed(c.conv, withoutManagedFields(result))
 	if err != nil {
 		return err
 	}
@@ -270,7 +271,7 @@ func (c *comparison) priorValues(prior *Prior, live *unstructured.Unstructured) 
 	if err != nil || values == nil || values.GetAPIVersion() != live.GetAPIVersion() {
 		return nil, err
 	}
-	return typedOf(c.conv, values)
+	return compare.Typed(c.conv, values)
 }
 
 // values decodes Values; nil when there are none.

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"deployer/apply/compare"
+	"deployer/apply/fields"
 	"deployer/apply/ownership"
 )
 
@@ -51,11 +53,11 @@ func (c *comparison) emptied(live *unstructured.Unstructured) (bool, error) {
 	if !found {
 		return false, nil
 	}
-	from, err := typedOf(c.conv, &unstructured.Unstructured{Object: next.(map[string]any)})
+	from, err := compare.Typed(c.conv, &unstructured.Unstructured{Object: next.(map[string]any)})
 	if err != nil {
 		return false, err
 	}
-	want, err := typedOf(c.conv, c.desired)
+	want, err := compare.Typed(c.conv, c.desired)
 	if err != nil {
 		return false, err
 	}
@@ -142,7 +144,7 @@ func (c *comparison) translate() bool {
 	for key, field := range inAnnotations {
 		path := fieldpath.MakePathOrDie("spec", field)
 		ours := slices.ContainsFunc(c.entries, func(e ownership.Entry) bool {
-			return e.Class() == ownership.Helm && (e.Set.Has(path) || !fieldsUnder(e.Set, path).Empty())
+			return e.Class() == ownership.Helm && (e.Set.Has(path) || !fields.Under(e.Set, path).Empty())
 		})
 		_, stated := c.desired.GetAnnotations()[key]
 		_, there := c.predicted.GetAnnotations()[key]

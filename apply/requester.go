@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/metadata"
 
 	"deployer/apply/verify"
 	"deployer/internal/kube"
@@ -112,14 +113,8 @@ func (r *requester) sendJSONPatch(ctx context.Context, t *target, rv string, ops
 }
 
 func (r *requester) patch(ctx context.Context, t *target, name string, kind types.PatchType, data []byte, opts metav1.PatchOptions) (*unstructured.Unstructured, error) {
-	client, err := r.client(t.mapping, t.id.Namespace)
-	if err != nil {
-		return nil, err
-	}
-	var out *unstructured.Unstructured
-	err = r.tryFor(ctx, t, func() error {
-		out, err = client.Patch(ctx, name, kind, data, opts)
-		return err
+	out, err := r.send(ctx, t, func(client dynamic.ResourceInterface) (*unstructured.Unstructured, error) {
+		return client.Patch(ctx, name, kind, data, opts)
 	})
 	if err != nil {
 		return nil, err
@@ -127,7 +122,24 @@ func (r *requester) patch(ctx context.Context, t *target, name string, kind type
 	return r.interner.intern(out), nil
 }
 
-// remove deletes the object that g describes and no other.
+// send makes a request about the object of a target, again while it fails by what passes.
+func (r *requester) send(ctx context.Context, t *target, request func(dynamic.ResourceInterface) (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error) {
+	client, err := r.client(t.mapping, t.id.Namespace)
+	if err != nil {
+		return nil, err
+	}
+	var out *unstructured.Unstructured
+	err = r.tryFor(ctx, t, func() error {
+		out, err = request(client)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// remove deletes an object if it is the one of the precondition, and no other of its name.
 func (r *requester) remove(ctx context.Context, m kube.Mapping, id kube.ID, condition precondition, how metav1.DeletionPropagation) error {
 	client, err := r.client(m, id.Namespace)
 	if err != nil {
@@ -146,19 +158,27 @@ func (r *requester) remove(ctx context.Context, m kube.Mapping, id kube.ID, cond
 	})
 }
 
+// metaClient reads the metadata of objects of a kind.
+func (r *requester) metaClient(m kube.Mapping, namespace string) (metadata.ResourceInterface, error) {
+	client, err := r.cluster.Metadata()
+	if err != nil {
+		return nil, err
+	}
+	if !m.Namespaced {
+		return client.Resource(m.Resource), nil
+	}
+	return client.Resource(m.Resource).Namespace(namespace), nil
+}
+
 // getMeta reads an object's metadata; nil when there is none.
 func (r *requester) getMeta(ctx context.Context, m kube.Mapping, id kube.ID) (*metav1.PartialObjectMetadata, error) {
-	client, err := r.cluster.Metadata()
+	client, err := r.metaClient(m, id.Namespace)
 	if err != nil {
 		return nil, err
 	}
 	var out *metav1.PartialObjectMetadata
 	err = r.try(ctx, func() error {
-		if m.Namespaced {
-			out, err = client.Resource(m.Resource).Namespace(id.Namespace).Get(ctx, id.Name, metav1.GetOptions{})
-		} else {
-			out, err = client.Resource(m.Resource).Get(ctx, id.Name, metav1.GetOptions{})
-		}
+		out, err = client.Get(ctx, id.Name, metav1.GetOptions{})
 		return err
 	})
 	if apierrors.IsNotFound(err) {
@@ -198,38 +218,18 @@ func (r *requester) create(ctx context.Context, t *target, obj *unstructured.Uns
 // put writes an object whole. It bears the version that it was read in, so that
 // the answer is a conflict if it is another one by now.
 func (r *requester) put(ctx context.Context, t *target, obj *unstructured.Unstructured, m mode) (*unstructured.Unstructured, error) {
-	client, err := r.client(t.mapping, t.id.Namespace)
-	if err != nil {
-		return nil, err
-	}
 	opts := metav1.UpdateOptions{FieldManager: Manager, FieldValidation: metav1.FieldValidationIgnore, DryRun: m.dryRun()}
-	var out *unstructured.Unstructured
-	err = r.tryFor(ctx, t, func() error {
-		out, err = client.Update(ctx, obj, opts)
-		return err
+	return r.send(ctx, t, func(client dynamic.ResourceInterface) (*unstructured.Unstructured, error) {
+		return client.Update(ctx, obj, opts)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 // post creates an object the plain way: a hook is never an update.
 func (r *requester) post(ctx context.Context, t *target, obj *unstructured.Unstructured, m mode) (*unstructured.Unstructured, error) {
-	client, err := r.client(t.mapping, t.id.Namespace)
-	if err != nil {
-		return nil, err
-	}
 	opts := metav1.CreateOptions{FieldManager: Manager, FieldValidation: metav1.FieldValidationIgnore, DryRun: m.dryRun()}
-	var out *unstructured.Unstructured
-	err = r.tryFor(ctx, t, func() error {
-		out, err = client.Create(ctx, obj, opts)
-		return err
+	return r.send(ctx, t, func(client dynamic.ResourceInterface) (*unstructured.Unstructured, error) {
+		return client.Create(ctx, obj, opts)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
 }
 
 func listError(at place, err error) error {

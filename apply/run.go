@@ -12,12 +12,12 @@ import (
 )
 
 // Run carries out the changes of one list: Plan.CRDs, a wave, or Plan.Prune.
-// did hears of each change, unchanged and kept ones too, in turn and never
-// concurrently, with Result set to the server's object. When ctx ends no new
+// onDone is called for each change, unchanged and kept ones too, one after the other,
+// with Result set to the server's object. When ctx ends no new
 // request is begun; Run returns when the last one under way has ended. In
 // changes, what was done takes the place of what was planned: predictions are as
 // large as what comes of them. The error joins an *ObjectError for each change
-// that failed; did is not called for those. Changes that couldn't be planned yet
+// that failed; onDone is not called for those. Changes that couldn't be planned yet
 // are planned first, and if the server rejects some the error is a late
 // *RejectedError and none was carried out.
 func (a *Applier) Run(ctx context.Context, changes []Change, onDone func(Change)) error {
@@ -30,12 +30,12 @@ func (a *Applier) Run(ctx context.Context, changes []Change, onDone func(Change)
 	if len(changes) > 0 && changes[0].removes() {
 		return a.delete(ctx, changes, onDone)
 	}
-	waited := prerequisitesAmong(changes)
+	expected := prerequisitesAmong(changes)
 	errs := a.carryOut(ctx, changes, onDone)
 	err := a.awaitKinds(ctx, definitionsIn(changes, errs))
-	for i, arrivals := range waited {
+	for i, prerequisites := range expected {
 		if errs[i] == nil && err == nil {
-			arrivals.markPresent(changes[i].ID)
+			prerequisites.markPresent(changes[i].ID)
 		}
 	}
 	return errors.Join(errors.Join(errs...), err)
@@ -54,7 +54,7 @@ func prerequisitesAmong(changes []Change) map[int]*prerequisites {
 
 // carryOut carries changes out side by side. Each has its error, nil for those
 // that ended well; the last one is that of the whole.
-func (a *Applier) carryOut(ctx context.Context, changes []Change, did func(Change)) []error {
+func (a *Applier) carryOut(ctx context.Context, changes []Change, onDone func(Change)) []error {
 	errs := make([]error, len(changes)+1)
 	var mu sync.Mutex
 	errs[len(changes)] = a.each(ctx, len(changes), func(i int) error {
@@ -70,7 +70,7 @@ func (a *Applier) carryOut(ctx context.Context, changes []Change, did func(Chang
 		mu.Lock()
 		defer mu.Unlock()
 		changes[i] = done
-		did(done)
+		onDone(done)
 		return nil
 	})
 	return errs
@@ -78,7 +78,7 @@ func (a *Applier) carryOut(ctx context.Context, changes []Change, did func(Chang
 
 // RedecideDeferred plans again, in place, those changes of p with a Deferral for which all
 // that they wait for is there by now. Run does the same for the changes it is
-// given; calling Recheck when the new namespaces, the CRDs and what else others
+// given; calling RedecideDeferred when the new namespaces, the CRDs and what else others
 // need have been made, makes all rejections known before the first workload
 // changes. Changes whose time hasn't come stay as they are. It changes nothing in
 // the cluster. The error is as that of Plan, but late.

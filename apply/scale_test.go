@@ -1,7 +1,6 @@
 package apply_test
 
 import (
-	"deployer/internal/kubetest"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+
+	"deployer/internal/kubetest"
 )
 
 // keda makes the kind ScaledObject known.

@@ -3,7 +3,6 @@ package apply
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"sync"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -11,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/kube-openapi/pkg/validation/spec"
-	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"deployer/apply/manifest"
 	"deployer/internal/kube"
@@ -119,16 +117,6 @@ func typeFrom(conv managedfields.TypeConverter, gvk schema.GroupVersionKind) (ma
 		return manifest.Type{}, false
 	}
 	return manifest.TypeOf(v), true
-}
-
-// typedOf makes a typed value of an object as the server has it, or as we
-// will send it. Lists may have items twice: Helm 3 has made such objects.
-func typedOf(conv managedfields.TypeConverter, obj *unstructured.Unstructured) (*typed.TypedValue, error) {
-	v, err := conv.ObjectToTyped(obj, typed.AllowDuplicates)
-	if err != nil {
-		return nil, fmt.Errorf("reading it by its schema: %w", err)
-	}
-	return v, nil
 }
 
 // expect makes the schemas of CRDs of the release known before the server has

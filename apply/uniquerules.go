@@ -3,6 +3,7 @@ package apply
 import (
 	"fmt"
 
+	"deployer/apply/fields"
 	"deployer/internal/kube"
 )
 
@@ -78,7 +79,7 @@ func sameServicePortName(theirs, ours map[string]any) string {
 
 func sameNodePort(theirs, ours map[string]any) string {
 	port := ours["nodePort"]
-	if isUnset(port) || !equalJSON(theirs["nodePort"], port) || protocolOf(theirs) != protocolOf(ours) {
+	if isUnset(port) || !fields.Equal(theirs["nodePort"], port) || protocolOf(theirs) != protocolOf(ours) {
 		return ""
 	}
 	return fmt.Sprintf("has the nodePort %v, as", port)
@@ -86,7 +87,7 @@ func sameNodePort(theirs, ours map[string]any) string {
 
 func sameHostPort(theirs, ours map[string]any) string {
 	port := ours["hostPort"]
-	if isUnset(port) || !equalJSON(theirs["hostPort"], port) || protocolOf(theirs) != protocolOf(ours) || textOf(theirs["hostIP"]) != textOf(ours["hostIP"]) {
+	if isUnset(port) || !fields.Equal(theirs["hostPort"], port) || protocolOf(theirs) != protocolOf(ours) || textOf(theirs["hostIP"]) != textOf(ours["hostIP"]) {
 		return ""
 	}
 	return fmt.Sprintf("has the hostPort %v, as", port)
@@ -124,4 +125,4 @@ func protocolOf(item map[string]any) string {
 	return kube.KeyDefault("protocol")
 }
 
-func isUnset(port any) bool { return port == nil || equalJSON(port, 0) }
+func isUnset(port any) bool { return port == nil || fields.Equal(port, 0) }

@@ -345,7 +345,7 @@ func (u *updating) account(c *Change, diff *typed.Comparison, result *unstructur
 	for _, f := range c.Conflicts {
 		before, _ := fields.Value(u.live.Object, f.path)
 		after, ok := fields.Value(result.Object, f.path)
-		if f.Outcome == OutcomeYielded || f.path == nil || !ok || !equalJSON(before, after) {
+		if f.Outcome == OutcomeYielded || f.path == nil || !ok || !fields.Equal(before, after) {
 			kept = append(kept, f)
 		}
 	}

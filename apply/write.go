@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"slices"
+	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -150,11 +151,18 @@ func (a *Applier) migrate(ctx context.Context, c Change, w write) (*unstructured
 		return nil, err
 	}
 	operations := []operation{{"add", "/metadata/managedFields", list}}
-	if _, ok := c.Live.GetAnnotations()[kube.LastAppliedAnnotation]; ok && tookFrom(c.TakenFrom, "kubectl-client-side-apply") {
+	if dropsLastApplied(c) {
 		// Left, it would make a later kubectl apply remove fields of ours.
 		operations = append(operations, operation{Op: "remove", Path: "/metadata/annotations/" + pointer.Replace(kube.LastAppliedAnnotation)})
 	}
 	return a.sendJSONPatch(ctx, c.execution.t, c.Live.GetResourceVersion(), operations, asWrite)
+}
+
+// dropsLastApplied tells whether the note of kubectl apply goes with the fields that are
+// taken over from it: see ownership.Migrate.
+func dropsLastApplied(c Change) bool {
+	_, noted := c.Live.GetAnnotations()[kube.LastAppliedAnnotation]
+	return noted && slices.ContainsFunc(c.TakenFrom, func(label string) bool { return strings.HasPrefix(label, "kubectl-client-side-apply ") })
 }
 
 // withoutMigration carries a change out whose fields have to stay with their former

@@ -83,7 +83,7 @@ func reservedSize(rec *Record) int {
 	if !isActive(rec.Info.Status) {
 		return 0
 	}
-	// 128 bytes hold a packed Mark: a random UID, a fingerprint, a known name.
+	// 128 bytes hold a packed entry of the journal: a random UID, a fingerprint, a known name.
 	return spareSize + 128*max(0, objectCount(rec)-markedObjects(rec))
 }
 

@@ -80,11 +80,11 @@ type States struct {
 // of its kind and in the order of its lists. What servers, controllers and kubectl
 // keep for themselves is left out. See kube.IsBookkeeping.
 func Fields(conv managedfields.TypeConverter, s States) ([]FieldChange, error) {
-	before, err := typedOf(conv, s.Before)
+	before, err := Typed(conv, s.Before)
 	if err != nil {
 		return nil, err
 	}
-	after, err := typedOf(conv, s.After)
+	after, err := Typed(conv, s.After)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,9 @@ func Fields(conv managedfields.TypeConverter, s States) ([]FieldChange, error) {
 	return s.Fields(diff), nil
 }
 
-func typedOf(conv managedfields.TypeConverter, obj *unstructured.Unstructured) (*typed.TypedValue, error) {
+// Typed makes a typed value of an object as the server has it, or as it will be
+// sent. Lists may have items twice: Helm 3 has made such objects.
+func Typed(conv managedfields.TypeConverter, obj *unstructured.Unstructured) (*typed.TypedValue, error) {
 	v, err := conv.ObjectToTyped(obj, typed.AllowDuplicates)
 	if err != nil {
 		return nil, fmt.Errorf("reading it by its schema: %w", err)

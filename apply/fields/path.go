@@ -5,6 +5,7 @@ package fields
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"sort"
 	"strings"
 
@@ -213,4 +214,22 @@ func Topmost(set *fieldpath.Set) []fieldpath.Path {
 	})
 	sort.Slice(out, func(i, j int) bool { return out[i].Compare(out[j]) < 0 })
 	return out
+}
+
+// Equal tells whether two values are the same as JSON: 1 and 1.0 are.
+func Equal(a, b any) bool {
+	if reflect.DeepEqual(a, b) {
+		return true
+	}
+	x, err1 := json.Marshal(a)
+	y, err2 := json.Marshal(b)
+	return err1 == nil && err2 == nil && string(x) == string(y)
+}
+
+// Under is the part of a set under a path, with paths that begin there.
+func Under(set *fieldpath.Set, path fieldpath.Path) *fieldpath.Set {
+	for _, e := range path {
+		set = set.WithPrefix(e)
+	}
+	return set
 }

@@ -17,7 +17,7 @@ const (
 )
 
 // Render renders a chart again as often as is needed, and decides. in has
-// everything but Again and Hashed. The second result is what came out; it is empty
+// everything but Rerendered and WithHashInputs. The second result is what came out; it is empty
 // when nothing can be generated. It reads what rendering reads.
 func Render(ctx context.Context, repetition *chart.Nondeterminism, in Input) (*Result, []*chart.Rendered, error) {
 	unchanged := &Result{Manifest: in.Rendered.Manifest, Hooks: in.Rendered.Hooks}

@@ -8,6 +8,7 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"deployer/apply"
+	"deployer/apply/inspect"
 	"deployer/chart"
 	"deployer/internal/hide"
 	"deployer/internal/kube"
@@ -20,7 +21,7 @@ type Drift struct {
 	Namespace string
 	Record    *release.Record  // the deployed revision
 	Latest    *release.Summary // a later one may have failed
-	*apply.Drift
+	*inspect.Drift
 	Hidden *hide.Texts // what must not be shown
 }
 
@@ -41,7 +42,7 @@ func (d *Deployer) Drift(ctx context.Context, name string) (*Drift, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := d.newApplier(upgradeOperation(history)).Drift(ctx, req, record.Version)
+	found, err := inspect.DriftOf(ctx, d.newApplier(upgradeOperation(history)), req, record.Version)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +134,7 @@ func (d *Deployer) deployedRecord(ctx context.Context, history *release.History)
 // a deployment would leave as it is, such as replicas that an autoscaler set.
 func (d *Drift) HasDrift() bool {
 	for _, o := range d.Objects {
-		if o.State != apply.DriftChanged && o.State != apply.DriftUnknown && !o.Expected {
+		if o.State != inspect.DriftChanged && o.State != inspect.DriftUnknown && !o.Expected {
 			return true
 		}
 		for _, f := range o.Fields {
@@ -150,7 +151,7 @@ func (d *Drift) HasDrift() bool {
 func (d *Drift) Unverified() error {
 	n := 0
 	for _, o := range d.Objects {
-		if o.State == apply.DriftUnknown {
+		if o.State == inspect.DriftUnknown {
 			n++
 		}
 	}

@@ -71,7 +71,7 @@ func (Warned) event()    {}
 func (Recorded) event()  {}
 func (Ended) event()     {}
 
-// An Observer is called in order and by one goroutine at a time. It must
+// An EventHandler is called in order and by one goroutine at a time. It must
 // return soon and must not call the Deployer.
 type EventHandler func(Event)
 

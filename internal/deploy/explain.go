@@ -7,6 +7,7 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"deployer/apply"
+	"deployer/apply/inspect"
 	"deployer/chart"
 	"deployer/chart/generated"
 	"deployer/internal/hide"
@@ -18,12 +19,12 @@ type Explanation struct {
 	Release   string
 	Namespace string
 	Record    *release.Record // the revision it is looked at from
-	*apply.Explanation
+	*inspect.Explanation
 	Generated []generated.Value // what of the object its template generates, as the record has noted
 	Hidden    *hide.Texts       // what must not be shown
 }
 
-// Explain reports who set the fields of an object of a release. See apply.ExplainRequest
+// Explain reports who set the fields of an object of a release. See inspect.Request
 // for the syntax. It starts from the deployed revision, or from the latest one if none was
 // ever deployed. It only reads.
 func (d *Deployer) Explain(ctx context.Context, name, object, field string) (*Explanation, error) {
@@ -39,14 +40,14 @@ func (d *Deployer) Explain(ctx context.Context, name, object, field string) (*Ex
 	if err != nil {
 		return nil, err
 	}
-	q := apply.ExplainRequest{Base: record.Version, Object: object, Field: field}
-	if q.Applied, err = d.requestOf(ctx, history, record); err != nil {
+	req := inspect.Request{Deployed: record.Version, Object: object, Field: field, FailOnConflict: d.Settings.Policies.Conflicts == apply.FailOnConflict}
+	if req.Applied, err = d.requestOf(ctx, history, record); err != nil {
 		return nil, err
 	}
-	if q.Stored, err = d.storedRevisions(ctx, history); err != nil {
+	if req.Stored, err = d.storedRevisions(ctx, history); err != nil {
 		return nil, err
 	}
-	found, err := d.newApplier(upgradeOperation(history)).Explain(ctx, q)
+	found, err := inspect.Explain(ctx, d.newApplier(upgradeOperation(history)), req)
 	if err != nil {
 		return nil, err
 	}

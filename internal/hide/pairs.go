@@ -34,7 +34,7 @@ func (t *Texts) HidePair(a, b any) (any, any) {
 	return Placeholder, Placeholder
 }
 
-// HideTextPair is Pair for text; empty is absent.
+// HideTextPair is HidePair for text; empty is absent.
 func (t *Texts) HideTextPair(a, b string) (string, string) {
 	if a == "" || b == "" {
 		return t.Hide(a), t.Hide(b)

@@ -11,6 +11,10 @@ var serverMetadata = []string{
 	"selfLink", "deletionTimestamp", "deletionGracePeriodSeconds",
 }
 
+// RestartedAtAnnotation is what kubectl rollout restart sets.
+// k8s.io/kubectl/pkg/polymorphichelpers/objectrestarter.go
+const RestartedAtAnnotation = "kubectl.kubernetes.io/restartedAt"
+
 // LastAppliedAnnotation is where kubectl apply keeps what it has applied.
 const LastAppliedAnnotation = "kubectl.kubernetes.io/last-applied-configuration"
 

@@ -20,7 +20,7 @@ func WithWriteHook(ctx context.Context, begin func(context.Context) (over func()
 	return context.WithValue(ctx, writeHookKey{}, begin)
 }
 
-// WithoutWriteHook gives a context without what Guarded does.
+// WithoutWriteHook returns a context without the hook.
 func WithoutWriteHook(ctx context.Context) context.Context {
 	return context.WithValue(ctx, writeHookKey{}, nil)
 }

@@ -14,7 +14,7 @@ import (
 type Options struct {
 	Tool     string      // deployer and its version
 	Server   string      // address of the API server
-	Known    ClusterUIDs // as Identify gives it
+	Known    ClusterUIDs // as ReadClusterUIDs gives them
 	Policies deploy.Policies
 	Reuse    string // how values of the base are used again
 	// EncryptTo are who can carry the plan out from the file alone. Without

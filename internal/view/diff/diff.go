@@ -33,8 +33,8 @@ type Change struct {
 	// Server marks what the desired object doesn't have: a default, or the doing of
 	// an admission webhook.
 	Server bool
-	// Random marks what changes only because the Variation says that it comes out
-	// otherwise each time.
+	// Random marks what changes only because it comes out otherwise each time:
+	// see Nondeterminism.
 	Random bool
 	// Revision is the latest one that declared the field, of one that is removed;
 	// 0 when none that is stored did.
@@ -42,8 +42,8 @@ type Change struct {
 }
 
 // Fields lists what a change makes of an object's fields. What is added is shown
-// without the defaults that the server filled in. A nil Variation is that of an
-// object that always comes out the same.
+// without the defaults that the server filled in. A nil Nondeterminism is that of
+// an object that always comes out the same.
 func Fields(c apply.Change, v *Nondeterminism) []Change {
 	w := &walker{
 		afterIsPartial: c.Result == nil || c.Action == apply.Recreate, hasDesired: c.Desired != nil,

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"deployer/apply"
+	"deployer/apply/inspect"
 	"deployer/internal/deploy"
 	"deployer/internal/view/document"
 	"deployer/internal/view/output"
@@ -51,13 +51,13 @@ func (d driftDocument) page(context int) document.Page {
 }
 
 // originTitles are the titles of the sections of a drift.
-var originTitles = map[apply.Origin]string{
-	apply.OriginManual:        "Manual edits",
-	apply.OriginFailedRelease: "Left by failed or other revisions",
-	apply.OriginOtherRelease:  "Other releases",
-	apply.OriginDeleted:       "Deleted objects",
-	apply.OriginController:    "Controllers",
-	"":                        "Not known",
+var originTitles = map[inspect.Origin]string{
+	inspect.OriginManual:        "Manual edits",
+	inspect.OriginFailedRelease: "Left by failed or other revisions",
+	inspect.OriginOtherRelease:  "Other releases",
+	inspect.OriginDeleted:       "Deleted objects",
+	inspect.OriginController:    "Controllers",
+	"":                          "Not known",
 }
 
 func (d driftDocument) title() string {
@@ -105,9 +105,9 @@ func (d driftDocument) conclusion() string {
 }
 
 // driftPhrases say who it was.
-var driftPhrases = map[apply.Origin]string{
-	apply.OriginManual: " edited by hand", apply.OriginFailedRelease: " left by other revisions", apply.OriginOtherRelease: " of other releases",
-	apply.OriginDeleted: " deleted", apply.OriginController: " set by controllers",
+var driftPhrases = map[inspect.Origin]string{
+	inspect.OriginManual: " edited by hand", inspect.OriginFailedRelease: " left by other revisions", inspect.OriginOtherRelease: " of other releases",
+	inspect.OriginDeleted: " deleted", inspect.OriginController: " set by controllers",
 }
 
 func counted(n driftCount) string {
@@ -124,20 +124,20 @@ func counted(n driftCount) string {
 // heading says of an object how it differs, and who it was.
 func (o driftObject) heading() document.Heading {
 	sign, words := byte('~'), "changed"
-	switch apply.DriftState(o.State) {
-	case apply.DriftMissing, apply.DriftDeleting:
+	switch inspect.DriftState(o.State) {
+	case inspect.DriftMissing, inspect.DriftDeleting:
 		sign, words = '-', "missing"
-	case apply.DriftExtra:
+	case inspect.DriftExtra:
 		sign, words = '+', "extra"
-	case apply.DriftTakenOver:
+	case inspect.DriftTakenOver:
 		sign, words = '=', "taken"
-	case apply.DriftUnknown:
+	case inspect.DriftUnknown:
 		sign, words = '?', "not known"
 	}
 	switch {
 	case o.By != nil:
 		words += " by " + o.By.String()
-	case o.State == string(apply.DriftChanged) && o.Origin == string(apply.OriginManual):
+	case o.State == string(inspect.DriftChanged) && o.Origin == string(inspect.OriginManual):
 		words = "removed, nobody knows by whom"
 	case o.Reason != "":
 		words += ": " + o.Reason

@@ -1,8 +1,8 @@
 package inspection
 
 import (
-	"deployer/apply"
 	"deployer/apply/compare"
+	"deployer/apply/inspect"
 	"deployer/apply/ownership"
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
@@ -68,7 +68,7 @@ type driftField struct {
 }
 
 // origins are those of a drift in the order in which they are shown.
-var origins = []apply.Origin{apply.OriginManual, apply.OriginFailedRelease, apply.OriginOtherRelease, apply.OriginDeleted, apply.OriginController}
+var origins = []inspect.Origin{inspect.OriginManual, inspect.OriginFailedRelease, inspect.OriginOtherRelease, inspect.OriginDeleted, inspect.OriginController}
 
 // newDrift turns a drift into its document.
 func newDrift(f *deploy.Drift) driftDocument {
@@ -89,16 +89,16 @@ func newDrift(f *deploy.Drift) driftDocument {
 }
 
 // driftObjects tells of one object: as a whole, or by who has written it.
-func driftObjects(o apply.DriftedObject, hidden *hide.Texts) []driftObject {
+func driftObjects(o inspect.DriftedObject, hidden *hide.Texts) []driftObject {
 	whole := driftObject{
 		Object: o.ID.String(), Group: o.ID.Group, State: string(o.State), Origin: string(o.Origin), Source: o.Source,
 		Reason: hidden.Hide(o.Reason), Revision: o.Revision, Expected: o.Expected, Unverified: hidden.Hide(o.Unverified),
 	}
-	if o.State != apply.DriftChanged {
+	if o.State != inspect.DriftChanged {
 		return []driftObject{whole}
 	}
 	type author struct {
-		origin apply.Origin
+		origin inspect.Origin
 		by     ownership.Owner
 	}
 	secret := hide.ConfidentialFields(o.Live, o.Desired)
@@ -123,7 +123,7 @@ func driftObjects(o apply.DriftedObject, hidden *hide.Texts) []driftObject {
 	return out
 }
 
-func driftFieldOf(f apply.DriftField, secret hide.Fields, hidden *hide.Texts) driftField {
+func driftFieldOf(f inspect.DriftField, secret hide.Fields, hidden *hide.Texts) driftField {
 	out := driftField{Path: f.Path, Kind: string(compare.Changed), Expected: f.Expected, Revision: f.Revision}
 	switch {
 	case !f.HasDesired:
@@ -140,16 +140,16 @@ func (d *driftDocument) count() {
 		d.Summary.Origins[string(origin)] = driftCount{}
 	}
 	for _, o := range d.Objects {
-		if o.State == string(apply.DriftUnknown) {
+		if o.State == string(inspect.DriftUnknown) {
 			d.Summary.Unknown++
 			continue
 		}
 		n := d.Summary.Origins[o.Origin]
 		switch {
-		case o.State != string(apply.DriftChanged) && o.Expected:
+		case o.State != string(inspect.DriftChanged) && o.Expected:
 			n.Objects++
 			n.Expected++
-		case o.State != string(apply.DriftChanged):
+		case o.State != string(inspect.DriftChanged):
 			n.Objects++
 		}
 		for _, f := range o.Fields {

@@ -6,6 +6,7 @@ import (
 
 	"deployer/apply"
 	"deployer/apply/compare"
+	"deployer/apply/inspect"
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
 	"deployer/internal/view/document"
@@ -64,7 +65,7 @@ func newExplanation(e *deploy.Explanation) explanation {
 		Revision: e.Record.Version, Object: o.ID.String(), Group: o.ID.Group, Source: o.Source, State: string(o.State),
 		Reason: e.Hidden.Hide(o.Reason), Unverified: e.Hidden.Hide(o.Unverified), Fields: []explainedField{},
 	}
-	if o.State == apply.DriftChanged {
+	if o.State == inspect.DriftChanged {
 		d.State = "there"
 	}
 	secret := hide.ConfidentialFields(o.Live, o.Desired)
@@ -80,7 +81,7 @@ func newExplanation(e *deploy.Explanation) explanation {
 	return d
 }
 
-func explainedOf(f apply.FieldExplanation, secret hide.Fields, hidden *hide.Texts) explainedField {
+func explainedOf(f inspect.FieldExplanation, secret hide.Fields, hidden *hide.Texts) explainedField {
 	out := explainedField{
 		Path: f.Path, Revision: f.Revision, Earlier: f.Earlier, Source: f.Source, Upgrade: string(f.Outcome),
 		Owners: []document.FieldManager{}, has: f.HasLive, becomes: f.HasPredicted,
@@ -97,13 +98,13 @@ var upgradeWords = map[string]struct {
 	sign  byte
 	words string
 }{
-	string(apply.OutcomeKept):    {'=', "an upgrade keeps it"},
-	string(apply.OutcomeSet):     {'~', "an upgrade sets it"},
-	string(apply.OutcomeTaken):   {'~', "an upgrade takes it"},
-	string(apply.OutcomeYielded): {'=', "an upgrade leaves it to its owner, whatever the chart says"},
-	string(apply.OutcomeRefused): {'!', "an upgrade is refused because of it"},
-	string(apply.OutcomeRemoved): {'-', "an upgrade removes it"},
-	string(apply.OutcomeIgnored): {' ', "the release doesn't state it, an upgrade leaves it"},
+	string(inspect.OutcomeKept):    {'=', "an upgrade keeps it"},
+	string(inspect.OutcomeSet):     {'~', "an upgrade sets it"},
+	string(apply.OutcomeTaken):     {'~', "an upgrade takes it"},
+	string(apply.OutcomeYielded):   {'=', "an upgrade leaves it to its owner, whatever the chart says"},
+	string(apply.OutcomeRefused):   {'!', "an upgrade is refused because of it"},
+	string(inspect.OutcomeRemoved): {'-', "an upgrade removes it"},
+	string(inspect.OutcomeIgnored): {' ', "the release doesn't state it, an upgrade leaves it"},
 }
 
 // heading says who owns a field, which revision has stated it, and what becomes
@@ -143,7 +144,7 @@ func (f explainedField) lines() []document.Line {
 	switch {
 	case f.Hidden:
 		return []document.Line{document.Context("%s: %s", f.Path, document.HiddenValue)}
-	case f.Upgrade == string(apply.OutcomeRemoved):
+	case f.Upgrade == string(inspect.OutcomeRemoved):
 		shown.Kind = string(compare.Removed)
 	case !f.has:
 		shown.Kind = string(compare.Added)
@@ -187,7 +188,7 @@ func (d explanation) remarks() []document.Line {
 	if d.Reason != "" {
 		out = append(out, document.Remark("%s", d.Reason))
 	}
-	if d.State == string(apply.DriftMissing) {
+	if d.State == string(inspect.DriftMissing) {
 		out = append(out, document.Remark("an upgrade creates it"))
 	}
 	if d.Unverified != "" {

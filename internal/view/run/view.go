@@ -141,7 +141,7 @@ func (v *View) tick() {
 	}
 }
 
-// Observe takes an event. It is a deploy.Observer.
+// Observe takes an event. It is a deploy.EventHandler.
 func (v *View) Observe(event deploy.Event) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

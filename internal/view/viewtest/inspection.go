@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"deployer/apply"
+	"deployer/apply/inspect"
 	"deployer/apply/ownership"
 	"deployer/internal/deploy"
 )
@@ -14,23 +15,23 @@ func Drift(t testing.TB) *deploy.Drift {
 	edit := ownership.Owner{Manager: "kubectl-edit", Operation: "Update", Time: Edited}
 	scaler := ownership.Owner{Manager: "HorizontalPodAutoscaler/web", Operation: "Update", Subresource: "scale"}
 	web := ID("apps", "Deployment", "web")
-	found := &apply.Drift{Same: 14, Estimated: 2, Objects: []apply.DriftedObject{
-		{ID: web, Source: "web/templates/web.yaml", State: apply.DriftChanged, Live: Object(t, LiveWeb), Desired: Object(t, WantWeb), Fields: []apply.DriftField{
-			{Path: "spec.replicas", Names: []string{"spec", "replicas"}, Desired: int64(3), Live: int64(1), HasDesired: true, HasLive: true, Origin: apply.OriginController, Owner: scaler, Expected: true},
+	found := &inspect.Drift{Same: 14, Estimated: 2, Objects: []inspect.DriftedObject{
+		{ID: web, Source: "web/templates/web.yaml", State: inspect.DriftChanged, Live: Object(t, LiveWeb), Desired: Object(t, WantWeb), Fields: []inspect.DriftField{
+			{Path: "spec.replicas", Names: []string{"spec", "replicas"}, Desired: int64(3), Live: int64(1), HasDesired: true, HasLive: true, Origin: inspect.OriginController, Owner: scaler, Expected: true},
 			{Path: `spec.template.spec.containers[name="web"].image`, Names: []string{"spec", "template", "spec", "containers", "[]", "image"},
-				Desired: "registry.example/web:1.9.9", Live: "registry.example/web:1.9.8", HasDesired: true, HasLive: true, Origin: apply.OriginFailedRelease, Owner: ownership.Owner{Manager: "helm", Operation: "Apply", Time: Edited}, Revision: 7},
+				Desired: "registry.example/web:1.9.9", Live: "registry.example/web:1.9.8", HasDesired: true, HasLive: true, Origin: inspect.OriginFailedRelease, Owner: ownership.Owner{Manager: "helm", Operation: "Apply", Time: Edited}, Revision: 7},
 			{Path: `spec.template.spec.containers[name="sidecar"]`, Names: []string{"spec", "template", "spec", "containers", "[]"},
-				Live: map[string]any{"name": "sidecar", "image": "proxy:1"}, HasLive: true, Origin: apply.OriginManual, Owner: edit},
-			{Path: "spec.minReadySeconds", Names: []string{"spec", "minReadySeconds"}, Desired: int64(5), HasDesired: true, Origin: apply.OriginManual},
+				Live: map[string]any{"name": "sidecar", "image": "proxy:1"}, HasLive: true, Origin: inspect.OriginManual, Owner: edit},
+			{Path: "spec.minReadySeconds", Names: []string{"spec", "minReadySeconds"}, Desired: int64(5), HasDesired: true, Origin: inspect.OriginManual},
 		}},
-		{ID: ID("", "Secret", "db"), Source: "web/templates/secret.yaml", State: apply.DriftChanged,
-			Live: SecretObject(t, "password: "+PlantedBase64), Desired: SecretObject(t, "password: "+PlantedBase64+"MQ=="), Fields: []apply.DriftField{
-				{Path: "data.password", Names: []string{"data", "password"}, Desired: PlantedBase64 + "MQ==", Live: PlantedBase64, HasDesired: true, HasLive: true, Origin: apply.OriginManual, Owner: edit},
+		{ID: ID("", "Secret", "db"), Source: "web/templates/secret.yaml", State: inspect.DriftChanged,
+			Live: SecretObject(t, "password: "+PlantedBase64), Desired: SecretObject(t, "password: "+PlantedBase64+"MQ=="), Fields: []inspect.DriftField{
+				{Path: "data.password", Names: []string{"data", "password"}, Desired: PlantedBase64 + "MQ==", Live: PlantedBase64, HasDesired: true, HasLive: true, Origin: inspect.OriginManual, Owner: edit},
 			}},
-		{ID: ID("", "Service", "web"), State: apply.DriftMissing, Origin: apply.OriginDeleted, Reason: "not in the cluster", Source: "web/templates/service.yaml"},
-		{ID: ID("", "ConfigMap", "theirs"), State: apply.DriftTakenOver, Origin: apply.OriginOtherRelease, Reason: "belongs to release prod/other now"},
-		{ID: ID("", "ConfigMap", "leftover"), State: apply.DriftExtra, Origin: apply.OriginFailedRelease, Reason: "left by failed revision 7", Revision: 7},
-		{ID: ID("", "Secret", "closed"), State: apply.DriftUnknown, Unverified: "this account may not read it"},
+		{ID: ID("", "Service", "web"), State: inspect.DriftMissing, Origin: inspect.OriginDeleted, Reason: "not in the cluster", Source: "web/templates/service.yaml"},
+		{ID: ID("", "ConfigMap", "theirs"), State: inspect.DriftTakenOver, Origin: inspect.OriginOtherRelease, Reason: "belongs to release prod/other now"},
+		{ID: ID("", "ConfigMap", "leftover"), State: inspect.DriftExtra, Origin: inspect.OriginFailedRelease, Reason: "left by failed revision 7", Revision: 7},
+		{ID: ID("", "Secret", "closed"), State: inspect.DriftUnknown, Unverified: "this account may not read it"},
 	}}
 	return &deploy.Drift{Release: "web", Namespace: "prod", Record: Record(6, "deployed"), Latest: Summary(7, "failed"), Drift: found}
 }
@@ -40,32 +41,32 @@ func Explanation(t testing.TB) *deploy.Explanation {
 	helm := ownership.Owner{Manager: "helm", Operation: "Apply", Time: Edited}
 	edit := ownership.Owner{Manager: "kubectl-edit", Operation: "Update", Time: Edited}
 	const template = "web/templates/web.yaml"
-	field := func(path string, is any, outcome apply.FieldOutcome, revision int, owners ...ownership.Owner) apply.FieldExplanation {
-		f := apply.FieldExplanation{Path: path, Names: strings.Split(path, "."), Live: is, HasLive: is != nil, Outcome: outcome, Revision: revision, Owners: owners}
+	field := func(path string, is any, outcome apply.FieldOutcome, revision int, owners ...ownership.Owner) inspect.FieldExplanation {
+		f := inspect.FieldExplanation{Path: path, Names: strings.Split(path, "."), Live: is, HasLive: is != nil, Outcome: outcome, Revision: revision, Owners: owners}
 		if revision > 0 {
 			f.Source = template
 		}
 		return f
 	}
-	becomes := func(f apply.FieldExplanation, will any) apply.FieldExplanation {
+	becomes := func(f inspect.FieldExplanation, will any) inspect.FieldExplanation {
 		f.Predicted, f.HasPredicted = will, true
 		return f
 	}
-	earlier := field("spec.selector.matchLabels.app", "web", apply.OutcomeKept, 2, helm)
+	earlier := field("spec.selector.matchLabels.app", "web", inspect.OutcomeKept, 2, helm)
 	earlier.Earlier = true
-	found := &apply.Explanation{
-		Object: apply.DriftedObject{ID: ID("apps", "Deployment", "web"), Source: template, State: apply.DriftChanged, Live: Object(t, LiveWeb), Desired: Object(t, WantWeb),
+	found := &inspect.Explanation{
+		Object: inspect.DriftedObject{ID: ID("apps", "Deployment", "web"), Source: template, State: inspect.DriftChanged, Live: Object(t, LiveWeb), Desired: Object(t, WantWeb),
 			Unverified: "this account may not patch it, so the server was not asked"},
-		Fields: []apply.FieldExplanation{
-			field("metadata.labels.app", "web", apply.OutcomeKept, 5, helm),
+		Fields: []inspect.FieldExplanation{
+			field("metadata.labels.app", "web", inspect.OutcomeKept, 5, helm),
 			earlier,
-			field("spec.minReadySeconds", int64(5), apply.OutcomeKept, 5, helm, edit),
+			field("spec.minReadySeconds", int64(5), inspect.OutcomeKept, 5, helm, edit),
 			becomes(field("spec.paused", true, apply.OutcomeTaken, 0, edit), false),
 			becomes(field("spec.replicas", int64(4), apply.OutcomeYielded, 0, ownership.Owner{Manager: "kube-controller-manager", Operation: "Update", Subresource: "scale"}), int64(2)),
 			becomes(field("spec.strategy.type", "Recreate", apply.OutcomeRefused, 4, edit), "RollingUpdate"),
-			becomes(field("spec.template.metadata.labels.tier", nil, apply.OutcomeSet, 0), "front"),
-			field("spec.template.spec.hostname", "left", apply.OutcomeRemoved, 3, helm),
-			field("spec.template.spec.dnsPolicy", "ClusterFirst", apply.OutcomeIgnored, 0),
+			becomes(field("spec.template.metadata.labels.tier", nil, inspect.OutcomeSet, 0), "front"),
+			field("spec.template.spec.hostname", "left", inspect.OutcomeRemoved, 3, helm),
+			field("spec.template.spec.dnsPolicy", "ClusterFirst", inspect.OutcomeIgnored, 0),
 		},
 	}
 	return &deploy.Explanation{Release: "web", Namespace: "prod", Record: Record(6, "deployed"), Explanation: found}

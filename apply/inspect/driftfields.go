@@ -1,4 +1,4 @@
-package apply
+package inspect
 
 import (
 	"slices"
@@ -6,6 +6,7 @@ import (
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
+	"deployer/apply"
 	"deployer/apply/compare"
 	"deployer/apply/fields"
 	"deployer/apply/ownership"
@@ -15,12 +16,13 @@ import (
 
 // driftFields lists what of an object isn't as it was applied: what applying again
 // would change, what it would leave to others, and what others have added.
-func (d *inspection) driftFields(t *target, c Change) ([]DriftField, error) {
-	l, err := d.newFieldList(t, c)
+func driftFields(o *apply.Inspected, deployed int) ([]DriftField, error) {
+	entries, err := entriesOf(o)
 	if err != nil {
 		return nil, err
 	}
-	for _, f := range c.Fields {
+	l := &fieldList{object: o, deployed: deployed, entries: entries, seen: fieldpath.NewSet()}
+	for _, f := range o.Fields {
 		l.addChange(f)
 	}
 	l.addRelinquished()
@@ -29,30 +31,30 @@ func (d *inspection) driftFields(t *target, c Change) ([]DriftField, error) {
 	return l.out, nil
 }
 
-func (d *inspection) newFieldList(t *target, c Change) (*fieldList, error) {
-	entries, err := ownership.Parse(c.Live.GetManagedFields())
+// entriesOf is who owns which fields of the live object.
+func entriesOf(o *apply.Inspected) ([]ownership.Entry, error) {
+	entries, err := ownership.Parse(o.Live.GetManagedFields())
 	if err != nil {
-		return nil, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
+		return nil, &apply.ObjectError{ID: o.ID, Source: o.Source, Doing: "comparing", Err: err}
 	}
-	return &fieldList{d: d, t: t, c: c, entries: entries, seen: fieldpath.NewSet()}, nil
+	return entries, nil
 }
 
-// fieldList collects the fields of one object.
+// fieldList collects the fields of one object that aren't as they were applied.
 type fieldList struct {
-	d       *inspection
-	t       *target
-	c       Change
-	entries []ownership.Entry
-	out     []DriftField
-	seen    *fieldpath.Set
+	object   *apply.Inspected
+	deployed int // the revision it is compared with
+	entries  []ownership.Entry
+	out      []DriftField
+	seen     *fieldpath.Set
 }
 
 // addChange adds a field that applying again would change. What applying would add
 // has to be stated, or it is a default that comes with something else; of what it
 // would give another value the server may have chosen both: a default, or the doing
 // of a webhook.
-func (l *fieldList) addChange(f FieldChange) {
-	_, stated := fields.Value(l.t.obj.Object, f.Path)
+func (l *fieldList) addChange(f apply.FieldChange) {
+	_, stated := fields.Value(l.object.Declared.Object, f.Path)
 	stated = stated || l.isOwnershipMark(f.Path)
 	switch {
 	case f.Kind == compare.Added && stated, f.Kind == compare.Removed,
@@ -67,10 +69,10 @@ func (l *fieldList) addChange(f FieldChange) {
 
 // isOwnershipMark tells whether a field is what we write on every object.
 func (l *fieldList) isOwnershipMark(path fieldpath.Path) bool {
-	if l.c.Desired == nil || len(path) == 0 || path[0].FieldName == nil || *path[0].FieldName != "metadata" {
+	if l.object.Desired == nil || len(path) == 0 || path[0].FieldName == nil || *path[0].FieldName != "metadata" {
 		return false
 	}
-	_, ok := fields.Value(l.c.Desired.Object, path)
+	_, ok := fields.Value(l.object.Desired.Object, path)
 	return ok
 }
 
@@ -80,7 +82,7 @@ func (l *fieldList) add(path fieldpath.Path, was any, had, expected bool) *Drift
 		return nil
 	}
 	f := DriftField{Path: fields.String(path), Names: fields.Names(path), Desired: was, HasDesired: had, Expected: expected}
-	f.Live, f.HasLive = fields.Value(l.c.Live.Object, path)
+	f.Live, f.HasLive = fields.Value(l.object.Live.Object, path)
 	l.attribute(&f, path)
 	l.seen.Insert(path)
 	l.out = append(l.out, f)
@@ -124,7 +126,7 @@ func isPerson(manager string) bool {
 // ownerOf is the entry that owns the live value of a field: the latest of
 // somebody else's, or else ours; nil when there is none.
 func (l *fieldList) ownerOf(path fieldpath.Path) *ownership.Entry {
-	if _, there := fields.Value(l.c.Live.Object, path); !there {
+	if _, there := fields.Value(l.object.Live.Object, path); !there {
 		return nil
 	}
 	var best *ownership.Entry
@@ -146,20 +148,20 @@ func (l *fieldList) ownerOf(path fieldpath.Path) *ownership.Entry {
 // revisionStating is the latest revision but the deployed one that says of a field
 // what is there; 0 when none does.
 func (l *fieldList) revisionStating(path fieldpath.Path) int {
-	is, has := fields.Value(l.c.Live.Object, path)
-	history := l.d.history.objects[l.t.id]
+	is, has := fields.Value(l.object.Live.Object, path)
+	history := l.object.History
 	for i := len(history) - 1; i >= 0; i-- {
 		s := history[i]
-		if s.revision == l.d.deployedRevision {
+		if s.Revision == l.deployed {
 			continue
 		}
-		says, does := fields.Value(s.obj.Object, path)
-		later := s.revision > l.d.deployedRevision
+		says, does := fields.Value(s.Object, path)
+		later := s.Revision > l.deployed
 		switch {
-		case has && does && equalJSON(is, says):
-			return s.revision
+		case has && does && fields.Equal(is, says):
+			return s.Revision
 		case !has && !does && later: // it dropped the field
-			return s.revision
+			return s.Revision
 		}
 	}
 	return 0
@@ -167,12 +169,13 @@ func (l *fieldList) revisionStating(path fieldpath.Path) int {
 
 // addRelinquished adds fields that a deployment leaves to others.
 func (l *fieldList) addRelinquished() {
-	for _, f := range l.c.Conflicts {
-		if f.Outcome != OutcomeYielded || f.path == nil {
+	for _, f := range l.object.Conflicts {
+		path := f.FieldPath()
+		if f.Outcome != apply.OutcomeYielded || path == nil {
 			continue
 		}
-		was, had := fields.Value(l.t.obj.Object, f.path)
-		if noted := l.add(f.path, was, had, true); noted != nil && slices.Equal(fields.Names(f.path), l.t.replicas) {
+		was, had := fields.Value(l.object.Declared.Object, path)
+		if noted := l.add(path, was, had, true); noted != nil && slices.Equal(fields.Names(path), l.object.Replicas) {
 			noted.Origin = OriginController
 			noted.Owner = ownership.Owner{Manager: f.Manager, Operation: f.Operation, Subresource: f.Subresource, Time: f.Time}
 		}
@@ -199,11 +202,11 @@ func (l *fieldList) addAdditions() {
 // isAddition tells whether a field is there, the release says nothing at it or
 // in it, and it hasn't been told of.
 func (l *fieldList) isAddition(path fieldpath.Path) bool {
-	if _, there := fields.Value(l.c.Live.Object, path); !there {
+	if _, there := fields.Value(l.object.Live.Object, path); !there {
 		return false
 	}
-	if l.c.Desired != nil {
-		if _, stated := fields.Value(l.c.Desired.Object, path); stated {
+	if l.object.Desired != nil {
+		if _, stated := fields.Value(l.object.Desired.Object, path); stated {
 			return false
 		}
 	}
@@ -222,10 +225,10 @@ func (l *fieldList) isAddition(path fieldpath.Path) bool {
 // isRestart is what kubectl rollout restart leaves, which deployments never
 // touch: the annotation, or annotations with nothing else in them.
 func (l *fieldList) isRestart(path fieldpath.Path) bool {
-	v, _ := fields.Value(l.c.Live.Object, path)
+	v, _ := fields.Value(l.object.Live.Object, path)
 	m, isMap := v.(map[string]any)
 	last := path[len(path)-1]
-	return last.FieldName != nil && *last.FieldName == restartedAt || isMap && len(m) == 1 && m[restartedAt] != nil
+	return last.FieldName != nil && *last.FieldName == kube.RestartedAtAnnotation || isMap && len(m) == 1 && m[kube.RestartedAtAnnotation] != nil
 }
 
 // isBookkeeping tells whether servers, controllers or our runs keep a field for

@@ -1,0 +1,312 @@
+package inspect
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"deployer/apply"
+	"deployer/apply/fields"
+	"deployer/apply/ownership"
+	"deployer/internal/annotation"
+	"deployer/internal/kube"
+)
+
+// What becomes of a field that nobody contests when a revision is applied again.
+// See apply.OutcomeTaken, apply.OutcomeYielded and apply.OutcomeRefused too.
+const (
+	OutcomeKept    apply.FieldOutcome = "kept"    // it is as the release states it
+	OutcomeSet     apply.FieldOutcome = "set"     // it gets the value that the release states
+	OutcomeRemoved apply.FieldOutcome = "removed" // it goes
+	OutcomeIgnored apply.FieldOutcome = "ignored" // the release doesn't state it, and leaves it
+)
+
+// A Request asks about the fields of one object that a revision applied.
+type Request struct {
+	Applied  apply.Request    // as for DriftOf
+	Deployed int              // the number of the revision
+	Stored   []apply.Revision // all revisions there are, oldest first; hooks are among their objects
+	Object   string           // KIND/NAME, as people write it
+	Field    string           // a path; empty for all fields but status, names and what servers keep
+	// FailOnConflict says that an upgrade is refused over fields that others have set.
+	FailOnConflict bool
+}
+
+// An Explanation is who has made an object what it is.
+type Explanation struct {
+	Object DriftedObject // its State is Changed, or says why there are no fields
+	Fields []FieldExplanation
+}
+
+// A FieldExplanation is one field: its value, who owns it, who has stated it, and
+// what an upgrade with the same manifest would make of it.
+type FieldExplanation struct {
+	Path    string
+	Names   []string
+	Live    any // nil when the object lacks it
+	HasLive bool
+
+	Owners []ownership.Owner // newest first; none of what the server has chosen
+	// Revision is the first of the unbroken run of stored revisions that state
+	// this value, and Source its template; 0 when none does. Earlier says that it
+	// is the oldest there is, so that an older one may have been the first.
+	Revision int
+	Source   string
+	Earlier  bool
+
+	Outcome      apply.FieldOutcome
+	Predicted    any // the value it gets, where that is another one
+	HasPredicted bool
+}
+
+// A NoObjectError says that a revision has no object of a name, or several.
+type NoObjectError struct {
+	Object   string
+	Revision int
+	Fitting  []kube.ID // several; else none fits
+	Others   []kube.ID // what the revision has
+}
+
+func (e *NoObjectError) Error() string {
+	if len(e.Fitting) > 0 {
+		return fmt.Sprintf("%q is one of several objects", e.Object)
+	}
+	return fmt.Sprintf("revision %d has no object %q", e.Revision, e.Object)
+}
+
+// Hint says what to do about it.
+func (e *NoObjectError) Hint() string {
+	if len(e.Fitting) > 0 {
+		return "name one of them: " + someOf(e.Fitting)
+	}
+	return "write KIND/NAME or KIND/NAMESPACE/NAME; it has " + someOf(e.Others)
+}
+
+func someOf(ids []kube.ID) string {
+	const most = 20
+	names := make([]string, 0, most+1)
+	for _, id := range ids[:min(most, len(ids))] {
+		names = append(names, id.String())
+	}
+	if more := len(ids) - most; more > 0 {
+		names = append(names, fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+// A NoFieldError says that an object has no field of a path.
+type NoFieldError struct {
+	Object kube.ID
+	Field  string
+	At     string   // as far as the path leads; empty when its first step is wrong
+	Near   []string // the fields there
+}
+
+func (e *NoFieldError) Error() string { return fmt.Sprintf("%s has no field %s", e.Object, e.Field) }
+
+// Hint says what to do about it.
+func (e *NoFieldError) Hint() string {
+	at := "at its top"
+	if e.At != "" {
+		at = "in " + e.At
+	}
+	return fmt.Sprintf("%s there are %s", at, strings.Join(e.Near, ", "))
+}
+
+// Explain finds out who has made an object of a release what it is. It changes
+// nothing. The error is a *NoObjectError or a *NoFieldError when there is no such
+// thing.
+func Explain(ctx context.Context, a *apply.Applier, req Request) (*Explanation, error) {
+	query, err := fields.ParseQuery(req.Field)
+	if err != nil {
+		return nil, err
+	}
+	inspection, err := a.Inspect(ctx, req.Applied)
+	if err != nil {
+		return nil, err
+	}
+	id, err := objectNamed(ctx, inspection, req)
+	if err != nil {
+		return nil, err
+	}
+	o, err := inspection.One(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	e := &Explanation{Object: stateOf(o, inspection.Release())}
+	if e.Object.State != DriftChanged || o.Result == nil {
+		return e, nil
+	}
+	x, err := newExplainer(ctx, inspection, o, req)
+	if err != nil {
+		return nil, err
+	}
+	e.Fields, err = x.fieldsNamed(query, req.Field)
+	return e, err
+}
+
+// objectNamed finds the object that people mean.
+func objectNamed(ctx context.Context, inspection *apply.Inspection, req Request) (kube.ID, error) {
+	named, all, err := inspection.Named(ctx, req.Object)
+	switch {
+	case err != nil:
+		return kube.ID{}, err
+	case len(named) != 1:
+		return kube.ID{}, &NoObjectError{Object: req.Object, Revision: req.Deployed, Fitting: named, Others: all}
+	}
+	return named[0], nil
+}
+
+// explainer explains the fields of one object.
+type explainer struct {
+	object   *apply.Inspected
+	deployed int // the revision it is looked at from
+	entries  []ownership.Entry
+	stored   []apply.DeclaredObject // what each stored revision states of it
+	leaves   *fieldpath.Set
+	refuses  bool // an upgrade is refused over what is contested
+}
+
+func newExplainer(ctx context.Context, inspection *apply.Inspection, o *apply.Inspected, req Request) (*explainer, error) {
+	x := &explainer{object: o, deployed: req.Deployed}
+	x.refuses = req.FailOnConflict || o.Declared.GetAnnotations()[annotation.Conflicts.Name] == string(apply.FailOnConflict)
+	var err error
+	if x.entries, err = entriesOf(o); err != nil {
+		return nil, err
+	}
+	if x.leaves, err = inspection.Leaves(ctx, o); err != nil {
+		return nil, &apply.ObjectError{ID: o.ID, Source: o.Source, Doing: "explaining", Err: err}
+	}
+	x.stored, err = inspection.HistoryIn(ctx, o, req.Stored)
+	return x, err
+}
+
+// fieldsNamed explains the fields that a query names.
+func (x *explainer) fieldsNamed(query fields.Query, asked string) ([]FieldExplanation, error) {
+	var out []FieldExplanation
+	var near *NoFieldError
+	far := 0
+	x.leaves.Iterate(func(path fieldpath.Path) {
+		obj := x.object.Live.Object
+		if _, has := fields.Value(obj, path); !has {
+			obj = x.object.Result.Object
+		}
+		n := query.Leads(obj, path)
+		switch {
+		case n == len(query) && (n > 0 || !isBookkeeping(path) && !isIdentity(path)):
+			out = append(out, x.explain(path.Copy()))
+		case len(out) > 0 || n == len(query) || n >= len(path):
+		case near == nil || n > far:
+			near, far = &NoFieldError{Object: x.object.ID, Field: asked, At: fields.String(path[:n]), Near: []string{fields.String(path[n : n+1])}}, n
+		case n == far && fields.String(path[:n]) == near.At:
+			near.Near = append(near.Near, fields.String(path[n:n+1]))
+		}
+	})
+	if len(out) == 0 && near != nil {
+		near.Near = slices.Compact(near.Near)
+		return nil, near
+	}
+	return out, nil
+}
+
+// isIdentity tells whether a field is what an object is called by.
+func isIdentity(path fieldpath.Path) bool {
+	switch strings.Join(fields.Names(path), ".") {
+	case "apiVersion", "kind", "metadata.name", "metadata.namespace":
+		return true
+	}
+	return false
+}
+
+func (x *explainer) explain(path fieldpath.Path) FieldExplanation {
+	f := FieldExplanation{Path: fields.String(path), Names: fields.Names(path)}
+	f.Live, f.HasLive = fields.Value(x.object.Live.Object, path)
+	for _, e := range x.entries {
+		// Who owns a map without what is in it doesn't own this.
+		if f.HasLive && (e.Set.Has(path) || !fields.Under(e.Set, path).Empty()) {
+			f.Owners = append(f.Owners, e.Owner())
+		}
+	}
+	slices.SortStableFunc(f.Owners, func(a, b ownership.Owner) int { return b.Time.Compare(a.Time) })
+	f.Outcome = x.outcomeOf(path)
+	switch f.Outcome {
+	case apply.OutcomeTaken, OutcomeSet, apply.OutcomeRefused, apply.OutcomeYielded:
+		f.Predicted, f.HasPredicted = fields.Value(x.object.Declared.Object, path)
+		if !f.HasPredicted {
+			f.Predicted, f.HasPredicted = fields.Value(x.object.Result.Object, path)
+		}
+	}
+	if f.HasLive {
+		x.attributeRevision(&f, path)
+	}
+	return f
+}
+
+// outcomeOf is what applying again makes of a field.
+func (x *explainer) outcomeOf(path fieldpath.Path) apply.FieldOutcome {
+	for _, c := range x.object.Conflicts {
+		if at := c.FieldPath(); at != nil && len(at) <= len(path) && at.Equals(path[:len(at)]) {
+			if c.Outcome == apply.OutcomeTaken && x.refuses {
+				return apply.OutcomeRefused
+			}
+			return c.Outcome
+		}
+	}
+	is, has := fields.Value(x.object.Live.Object, path)
+	will, stays := fields.Value(x.object.Result.Object, path)
+	_, stated := fields.Value(x.object.Declared.Object, path)
+	_, sent := fields.Value(x.object.Desired.Object, path)
+	switch {
+	case has && !stays:
+		return OutcomeRemoved
+	case has != stays || !fields.Equal(is, will):
+		return OutcomeSet
+	case stated && !sent:
+		return apply.OutcomeYielded
+	case sent:
+		return OutcomeKept
+	}
+	return OutcomeIgnored
+}
+
+// attributeRevision finds the revision that first gave a field the value it has.
+func (x *explainer) attributeRevision(f *FieldExplanation, path fieldpath.Path) {
+	i := x.sourceOf(f, path)
+	if i < 0 {
+		return
+	}
+	for i > 0 && x.isStatedIn(i-1, f, path) {
+		i--
+	}
+	f.Revision, f.Source = x.stored[i].Revision, x.stored[i].Source
+	f.Earlier = i == 0 && f.Revision > 1
+}
+
+// sourceOf is the place of the stored revision that a value comes from: the
+// deployed one if it states it, else the newest one that does; -1 for none.
+func (x *explainer) sourceOf(f *FieldExplanation, path fieldpath.Path) int {
+	best := -1
+	for i, r := range x.stored {
+		if x.isStatedIn(i, f, path) {
+			best = i
+			if r.Revision == x.deployed {
+				break
+			}
+		}
+	}
+	return best
+}
+
+// isStatedIn tells whether a stored revision states the value that a field has: the
+// same, or what the deployed one states where the server takes that for the same.
+func (x *explainer) isStatedIn(i int, f *FieldExplanation, path fieldpath.Path) bool {
+	said, ok := fields.Value(x.stored[i].Object, path)
+	if !ok {
+		return false
+	}
+	sent, kept := fields.Value(x.object.Desired.Object, path)
+	return fields.Equal(said, f.Live) || f.Outcome == OutcomeKept && kept && fields.Equal(said, sent)
+}

@@ -1,0 +1,327 @@
+package apply
+
+import (
+	"context"
+	"errors"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
+
+	"deployer/apply/compare"
+	"deployer/apply/ordering"
+	"deployer/internal/annotation"
+	"deployer/internal/kube"
+)
+
+// An Inspection tells what applying a revision again would come to. It goes the way
+// of Plan, with the server's dry run where that is permitted, and writes nothing.
+// What the server or the policies would reject is no error here: it is compared
+// locally. Package inspect makes reports of it.
+type Inspection struct {
+	p       *planning
+	targets []*target
+	ofHooks map[kube.ID]bool
+}
+
+// An Inspected is one object of a revision: as the revision states it, as it is, and
+// as applying the revision again would make it.
+type Inspected struct {
+	// Change is what applying again comes to. Of an object that is absent, forbidden,
+	// or left alone, it has ID, Source and Live only.
+	Change
+	Declared *unstructured.Unstructured // as the revision states it, in its namespace
+	FromCRDs bool                       // of crds/
+	FromHook bool                       // of a hook that ran
+
+	Forbidden bool  // this account may not read it, so that Live is nil
+	Rejected  error // why the server's schema can't read what is declared; nil as a rule
+
+	Replicas []string         // the path of its number of replicas, where something else sets that; nil for none
+	History  []DeclaredObject // what the revisions of the Request say of it, oldest first
+
+	target *target
+}
+
+// A DeclaredObject is an object as a revision states it.
+type DeclaredObject struct {
+	Revision int
+	Source   string         // template; empty when unknown
+	Object   map[string]any // nil when the revision hasn't the object, or states one of another form
+}
+
+// Owner is the release that the live object belongs to; empty for nobody, and where
+// there is no live object.
+func (o *Inspected) Owner() Owner {
+	if o.Live == nil {
+		return Owner{}
+	}
+	return ownerOf(o.Live)
+}
+
+// Inspect begins an inspection: of Request, Objects is the manifest of the revision,
+// CRDs and Hooks what it has applied and run of these.
+func (a *Applier) Inspect(ctx context.Context, req Request) (*Inspection, error) {
+	opts := a.opts
+	opts.Gate, opts.AllowRecreate, opts.refuseNothing = GateBestEffort, true, true
+	if opts.Conflicts == FailOnConflict {
+		opts.Conflicts = TakeConflicts
+	}
+	ran := req.Hooks
+	req.Fingerprints, req.Hooks = nil, nil // a fingerprint doesn't detect fields that others added
+	p, crds, mains, _, err := New(a.cluster, a.owner, opts).prepare(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	i := &Inspection{p: p, targets: append(crds, mains...), ofHooks: map[kube.ID]bool{}}
+	return i, i.addHooks(ctx, ran)
+}
+
+// addHooks adds what hooks have made. One whose name the server chose can't be
+// found again.
+func (i *Inspection) addHooks(ctx context.Context, ran []kube.Manifest) error {
+	rejected := i.p.resolver.rejected
+	hooks, err := i.p.resolver.resolve(ctx, ran, false)
+	i.p.resolver.rejected = rejected // what hooks lack is no matter
+	for _, t := range hooks {
+		if t.id.Name != "" && !i.ofHooks[t.id] && i.p.targetsByID[t.id] == nil {
+			i.ofHooks[t.id] = true
+			i.targets = append(i.targets, t)
+		}
+	}
+	return err
+}
+
+// Rejected are objects that can't be looked for: their kind is not served, as a rule.
+func (i *Inspection) Rejected() []Rejection { return i.p.resolver.rejected }
+
+// Warnings are those that belong to no object.
+func (i *Inspection) Warnings() []Warning {
+	var out []Warning
+	for _, w := range i.p.warnings.sorted() {
+		if w.ID == (kube.ID{}) { // of its objects, the deployment has told
+			out = append(out, w)
+		}
+	}
+	return out
+}
+
+// Release is the release that is inspected.
+func (i *Inspection) Release() Owner { return i.p.a.owner }
+
+// All inspects all objects, in as few requests as it takes.
+func (i *Inspection) All(ctx context.Context) ([]*Inspected, error) {
+	seen, err := i.p.observer.observe(ctx, i.targets)
+	if err == nil {
+		err = i.p.observer.readAll(ctx, i.targets, i.targets, seen)
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := make([]*Inspected, len(i.targets))
+	err = i.p.a.each(ctx, len(out), func(n int) error {
+		t, s := i.targets[n], seen[i.targets[n].id]
+		var err error
+		if s.full == nil && !s.absent && !s.forbidden { // not in a list of what has Helm's label
+			s, err = i.p.observer.read(ctx, t)
+		}
+		if err == nil {
+			out[n], err = i.inspect(ctx, t, s)
+		}
+		return err
+	})
+	return out, err
+}
+
+// Named are the objects that people mean by KIND/NAME or KIND/NAMESPACE/NAME, and
+// all there are.
+func (i *Inspection) Named(ctx context.Context, text string) (named, all []kube.ID, err error) {
+	object, ok := annotation.ParseObject(text)
+	r := annotation.Dependency{Object: object, IsPattern: object.Namespace == ""} // in whichever namespace it is
+	var kinds []kube.Mapping
+	if ok {
+		if kinds, err = i.p.called(ctx, r); err != nil {
+			return nil, nil, err
+		}
+	}
+	for _, t := range i.targets {
+		all = append(all, t.id)
+		if ok && ordering.Matches(r, t.id, t.mapping.GVK, kinds, i.p.a.owner.Namespace) {
+			named = append(named, t.id)
+		}
+	}
+	return named, all, nil
+}
+
+// One inspects one of the objects that Named gives.
+func (i *Inspection) One(ctx context.Context, id kube.ID) (*Inspected, error) {
+	for _, t := range i.targets {
+		if t.id == id {
+			s, err := i.p.observer.read(ctx, t)
+			if err != nil {
+				return nil, err
+			}
+			return i.inspect(ctx, t, s)
+		}
+	}
+	return nil, &ObjectError{ID: id, Doing: "looking for", Err: errors.New("the revision doesn't have it")}
+}
+
+// inspect compares one object.
+func (i *Inspection) inspect(ctx context.Context, t *target, s observation) (*Inspected, error) {
+	o := &Inspected{
+		Change: Change{ID: t.id, Source: t.source, Live: s.full}, Declared: t.obj, FromCRDs: t.fromCRDs, FromHook: i.ofHooks[t.id],
+		Forbidden: s.forbidden, History: i.history(t.id), target: t,
+	}
+	t.decided = &Change{ID: t.id, Action: Unchanged, Live: s.full} // for Leftovers to know which objects are these
+	owner := o.Owner()
+	othersOwn := !t.fromCRDs && owner != (Owner{}) && owner != i.p.a.owner
+	keptAsIs := t.fromCRDs && i.p.a.opts.CRDs == CreateCRDs
+	if s.full == nil || s.full.GetDeletionTimestamp() != nil || othersOwn || keptAsIs {
+		return o, nil
+	}
+	c, err := i.predict(ctx, t, s.full)
+	if rejected := (*Rejection)(nil); errors.As(err, &rejected) {
+		o.Rejected = rejected.Err
+		return o, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	o.Change, o.Replicas = c, t.replicas
+	return o, nil
+}
+
+func (i *Inspection) history(id kube.ID) []DeclaredObject {
+	var out []DeclaredObject
+	for _, s := range i.p.history.objects[id] {
+		out = append(out, DeclaredObject{s.revision, s.source, s.obj.Object})
+	}
+	return out
+}
+
+// predict tells what applying the manifest again would come to: by the server's
+// answer, or by our own reckoning where it has none or refuses.
+func (i *Inspection) predict(ctx context.Context, t *target, live *unstructured.Unstructured) (Change, error) {
+	want, err := i.p.normalise(ctx, t)
+	if err != nil {
+		return Change{}, err
+	}
+	c, err := i.p.update(ctx, t, want, live, false)
+	var rejected *Rejection
+	switch {
+	case errors.As(err, &rejected):
+		c, err = i.p.estimateLocally(ctx, t, want, live)
+		c.Unverified = "the server would not accept the release's manifest now: " + rejected.Err.Error()
+		if _, immutable := rejected.Err.(*ImmutableError); immutable {
+			c.Unverified = ""
+		}
+	case err == nil && (c.Action == Recreate || c.Result == nil):
+		unverified := c.Unverified
+		c, err = i.p.estimateLocally(ctx, t, want, live)
+		c.Unverified = unverified
+	}
+	return c, err
+}
+
+// estimateLocally is predict without asking the server.
+func (p *planning) estimateLocally(ctx context.Context, t *target, want, live *unstructured.Unstructured) (Change, error) {
+	c := p.change(t, Update)
+	c.Live, c.Desired = live, want
+	cmp, err := p.compare(ctx, t, want.DeepCopy(), live)
+	if err == nil {
+		err = p.relinquishReplicas(ctx, t, cmp, &c)
+	}
+	if err == nil {
+		cmp.relinquishClusterFilled(t)
+		var policy ConflictPolicy
+		if policy, err = p.policy(t); err == nil {
+			_, err = p.decideConflicts(t, cmp, &c, policy) // nothing is refused where one only looks
+		}
+	}
+	if err == nil {
+		err = cmp.migrateAndPredict(false, p.a.opts.RevertManual, p.served(ctx, t))
+	}
+	if err != nil {
+		return c, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
+	}
+	c.Desired, c.Result = cmp.desired, cmp.predicted
+	diff, err := cmp.differences(c.Result)
+	if err != nil {
+		return c, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
+	}
+	c.Fields = compare.States{Before: live, After: c.Result, Desired: c.Desired, Managed: cmp.entries}.Fields(diff)
+	return c, nil
+}
+
+// A Leftover is an object of another revision, and what applying this one would do to it.
+type Leftover struct {
+	Change
+	Revision int // the last that has it; 0 when only a hook had it
+}
+
+// Leftovers are the objects that other revisions have left. It is to be called after All.
+func (i *Inspection) Leftovers(ctx context.Context) ([]Leftover, error) {
+	changes, err := (&pruner{planning: i.p}).decideOrphans(ctx)
+	out := make([]Leftover, len(changes))
+	for n, c := range changes {
+		out[n].Change = c
+		if history := i.p.history.objects[c.ID]; len(history) > 0 {
+			out[n].Revision = history[len(history)-1].revision
+		}
+	}
+	return out, err
+}
+
+// HistoryIn is what some revisions state of an object, in the version in which it is
+// compared: one entry for each of them.
+func (i *Inspection) HistoryIn(ctx context.Context, o *Inspected, revisions []Revision) ([]DeclaredObject, error) {
+	conv, _, err := i.p.schemas.of(ctx, o.gvk())
+	if err != nil {
+		return nil, err
+	}
+	past, err := i.p.resolver.indexRevisions(ctx, revisions)
+	if err != nil {
+		return nil, err
+	}
+	declared := past.objects[o.ID]
+	read := i.p.declaredFieldsOf(ctx, o.target, conv, declared)
+	out := make([]DeclaredObject, len(revisions))
+	for n, r := range revisions {
+		out[n].Revision = r.Revision
+		for _, d := range read {
+			if d.number == r.Revision {
+				out[n].Object = d.obj
+			}
+		}
+		for _, s := range declared {
+			if s.revision == r.Revision {
+				out[n].Source = s.source
+			}
+		}
+	}
+	return out, nil
+}
+
+// Leaves are the fields with a value of their own that an object has, or will have.
+func (i *Inspection) Leaves(ctx context.Context, o *Inspected) (*fieldpath.Set, error) {
+	conv, _, err := i.p.schemas.of(ctx, o.gvk())
+	if err != nil {
+		return nil, err
+	}
+	out := fieldpath.NewSet()
+	for _, obj := range []*unstructured.Unstructured{o.Live, o.Result} {
+		v, err := compare.Typed(conv, withoutManagedFields(obj))
+		if err != nil {
+			return nil, err
+		}
+		set, err := v.ToFieldSet()
+		if err != nil {
+			return nil, err
+		}
+		out = out.Union(set)
+	}
+	return out.Leaves(), nil
+}
+
+func (o *Inspected) gvk() schema.GroupVersionKind { return o.target.mapping.GVK }
