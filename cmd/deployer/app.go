@@ -17,7 +17,7 @@ import (
 func newApp(e *env) *cli.App {
 	app := &cli.App{
 		Name:                      e.call.name,
-		Usage:                     "deploy Helm charts by server-side apply, and see them through",
+		Usage:                     "deploy Helm charts with server-side apply and follow the rollout",
 		Writer:                    e.streams.Out,
 		ErrWriter:                 e.streams.Err,
 		HideVersion:               true,
@@ -143,30 +143,30 @@ func globalFlags(e *env) []cli.Flag {
 	const group = globalCategory
 	k := &e.global.kube
 	return append([]cli.Flag{
-		&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Category: group, Usage: "namespace of the release", Destination: &k.Namespace, EnvVars: []string{"HELM_NAMESPACE"}},
-		&cli.StringFlag{Name: "kubeconfig", Category: group, Usage: "path of the kubeconfig file", Destination: &k.Kubeconfig},
-		&cli.StringFlag{Name: "kube-context", Category: group, Usage: "context of the kubeconfig file", Destination: &k.Context, EnvVars: []string{"HELM_KUBECONTEXT"}},
-		&cli.StringFlag{Name: "kube-apiserver", Category: group, Usage: "address and port of the API server", Destination: &k.APIServer, EnvVars: []string{"HELM_KUBEAPISERVER"}},
-		&cli.StringFlag{Name: "kube-token", Category: group, Usage: "bearer token", Destination: &k.Token, EnvVars: []string{"HELM_KUBETOKEN"}},
-		&cli.StringFlag{Name: "kube-as-user", Category: group, Usage: "user to impersonate", Destination: &k.AsUser, EnvVars: []string{"HELM_KUBEASUSER"}},
-		&cli.GenericFlag{Name: "kube-as-group", Category: group, Usage: "group to impersonate (may be repeated)", Value: (*list)(&k.AsGroups), EnvVars: []string{"HELM_KUBEASGROUPS"}},
-		&cli.StringFlag{Name: "kube-ca-file", Category: group, Usage: "certificate authority file of the API server", Destination: &k.CAFile, EnvVars: []string{"HELM_KUBECAFILE"}},
-		&cli.StringFlag{Name: "kube-tls-server-name", Category: group, Usage: "server name to check the API server's certificate against", Destination: &k.TLSServerName, EnvVars: []string{"HELM_KUBETLS_SERVER_NAME"}},
-		&cli.BoolFlag{Name: "kube-insecure-skip-tls-verify", Category: group, Usage: "don't check the API server's certificate", Destination: &k.InsecureSkipTLSVerify, EnvVars: []string{"HELM_KUBEINSECURE_SKIP_TLS_VERIFY"}},
-		&cli.GenericFlag{Name: "qps", Category: group, Usage: "most requests a second; 0 leaves the pace to the API server", Value: (*float32Value)(&k.QPS), EnvVars: []string{"HELM_QPS"}},
-		&cli.IntFlag{Name: "burst-limit", Category: group, Usage: "requests above --qps for a moment", Destination: &k.Burst, EnvVars: []string{"HELM_BURST_LIMIT"}},
-		&cli.StringFlag{Name: "registry-config", Category: group, Usage: "file of registry credentials", Destination: &e.global.files.RegistryConfig},
-		&cli.StringFlag{Name: "repository-config", Category: group, Usage: "file of repository names and URLs", Destination: &e.global.files.RepositoryConfig},
-		&cli.StringFlag{Name: "repository-cache", Category: group, Usage: "directory of cached repository indexes", Destination: &e.global.files.RepositoryCache},
+		&cli.StringFlag{Name: "namespace", Aliases: []string{"n"}, Category: group, Usage: "`NAMESPACE` of the release (default: the context's)", Destination: &k.Namespace, EnvVars: []string{"HELM_NAMESPACE"}},
+		&cli.StringFlag{Name: "kubeconfig", Category: group, Usage: "kubeconfig `FILE` (default: KUBECONFIG or ~/.kube/config)", Destination: &k.Kubeconfig},
+		&cli.StringFlag{Name: "kube-context", Category: group, Usage: "`NAME` of the kubeconfig context", Destination: &k.Context, EnvVars: []string{"HELM_KUBECONTEXT"}},
+		&cli.StringFlag{Name: "kube-apiserver", Category: group, Usage: "`URL` of the API server", Destination: &k.APIServer, EnvVars: []string{"HELM_KUBEAPISERVER"}},
+		&cli.StringFlag{Name: "kube-token", Category: group, Usage: "bearer `TOKEN` to log in with", Destination: &k.Token, EnvVars: []string{"HELM_KUBETOKEN"}},
+		&cli.StringFlag{Name: "kube-as-user", Category: group, Usage: "`USER` to impersonate", Destination: &k.AsUser, EnvVars: []string{"HELM_KUBEASUSER"}},
+		&cli.GenericFlag{Name: "kube-as-group", Category: group, Usage: "`GROUP` to impersonate (may be repeated)", Value: (*list)(&k.AsGroups), EnvVars: []string{"HELM_KUBEASGROUPS"}},
+		&cli.StringFlag{Name: "kube-ca-file", Category: group, Usage: "`FILE` with the certificate authority of the API server", Destination: &k.CAFile, EnvVars: []string{"HELM_KUBECAFILE"}},
+		&cli.StringFlag{Name: "kube-tls-server-name", Category: group, Usage: "server `NAME` to expect in the API server's certificate", Destination: &k.TLSServerName, EnvVars: []string{"HELM_KUBETLS_SERVER_NAME"}},
+		&cli.BoolFlag{Name: "kube-insecure-skip-tls-verify", Category: group, Usage: "don't verify the API server's certificate", Destination: &k.InsecureSkipTLSVerify, EnvVars: []string{"HELM_KUBEINSECURE_SKIP_TLS_VERIFY"}},
+		&cli.GenericFlag{Name: "qps", Category: group, Usage: "maximum requests per second; 0 lets the API server set the pace", Value: (*float32Value)(&k.QPS), EnvVars: []string{"HELM_QPS"}},
+		&cli.IntFlag{Name: "burst-limit", Category: group, Usage: "requests allowed above --qps for a short time", Destination: &k.Burst, EnvVars: []string{"HELM_BURST_LIMIT"}},
+		&cli.StringFlag{Name: "registry-config", Category: group, Usage: "`FILE` with registry credentials", Destination: &e.global.files.RegistryConfig},
+		&cli.StringFlag{Name: "repository-config", Category: group, Usage: "`FILE` with the list of chart repositories", Destination: &e.global.files.RepositoryConfig},
+		&cli.StringFlag{Name: "repository-cache", Category: group, Usage: "`DIR` with cached repository indexes", Destination: &e.global.files.RepositoryCache},
 		&cli.GenericFlag{Name: "content-cache", Category: group, Hidden: true, Value: &noOpFlag{e: e, name: "content-cache", why: "charts are not kept after they were used"}},
-		&cli.GenericFlag{Name: "color", Aliases: []string{"colour"}, Category: group, Usage: "auto, always or never", Value: newChoice((*string)(&e.global.colour), "auto", "always", "never"), EnvVars: []string{"HELM_COLOR"}},
-		&cli.BoolFlag{Name: "debug", Category: group, Usage: "say more about what happens", Destination: &e.global.debug, EnvVars: []string{"HELM_DEBUG"}},
+		&cli.GenericFlag{Name: "color", Aliases: []string{"colour"}, Category: group, Usage: "when to use colors: auto (on a terminal), always or never", Value: newChoice((*string)(&e.global.colour), "auto", "always", "never"), EnvVars: []string{"HELM_COLOR"}},
+		&cli.BoolFlag{Name: "debug", Category: group, Usage: "print more details", Destination: &e.global.debug, EnvVars: []string{"HELM_DEBUG"}},
 	}, klogFlags(e)...)
 }
 
 // outputFlag is -o of commands with a result.
-func outputFlag(e *env) cli.Flag {
-	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "format of the result: table, json, yaml", Value: "table", Destination: &e.global.format}
+func outputFlag(e *env) *cli.StringFlag {
+	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "output `FORMAT`: table, json or yaml", Value: "table", Destination: &e.global.format}
 }
 
 // action adapts a command's body.

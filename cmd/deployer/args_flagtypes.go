@@ -44,7 +44,8 @@ func (p *pairs) Set(s string) error {
 
 func (p *pairs) String() string { return "" }
 
-// choice is a flag that takes one of a few words.
+// choice is a flag that takes one of a few words. Without a value the first of them is
+// what the program does.
 type choice struct {
 	value *string
 	words []string

@@ -17,6 +17,7 @@ type commandLine struct {
 	words []string // the command words alone
 	flags []string // the flags alone
 	help  bool     // --help or -h was among the flags
+	brief bool     // it was -h, which shows the common flags only
 }
 
 // normalize rewrites a command line so that the flag package understands it as
@@ -36,7 +37,7 @@ func normalize(app *cli.App, args []string) (commandLine, error) {
 		}
 	}
 	if p.help {
-		return commandLine{words: p.words, help: true}, nil
+		return commandLine{words: p.words, help: true, brief: p.brief}, nil
 	}
 	if p.leaf == nil && len(p.arguments) > 0 && len(p.commands) > 0 {
 		return commandLine{words: p.words}, unknownCommand(p.words, p.arguments[0], p.commands)
@@ -56,6 +57,7 @@ type normalizer struct {
 	given     []string // flags in the order given
 	arguments []string
 	help      bool
+	brief     bool
 }
 
 // next takes the first token, and what belongs to it, off the rest.
@@ -111,7 +113,7 @@ func (p *normalizer) long(body string, rest []string) ([]string, error) {
 	}
 	switch {
 	case isHelp(f):
-		p.help = !hasValue || value != "false"
+		p.help, p.brief = !hasValue || value != "false", false
 		return rest, nil
 	case hasValue:
 		p.addFlag(f, "="+value)
@@ -135,7 +137,7 @@ func (p *normalizer) short(body string, rest []string) ([]string, error) {
 		case err != nil:
 			return nil, err
 		case isHelp(f):
-			p.help = true
+			p.help, p.brief = true, true
 		case isBool(f):
 			if value, found := strings.CutPrefix(body, "="); found {
 				p.addFlag(f, "="+value)

@@ -28,7 +28,7 @@ func outliveReaders(e *env, c *cli.Command, path string) {
 	if !slices.Contains(changingCommands, path) || c.Category == pluginGroup {
 		return
 	}
-	c.Description += ";\n8 done, but not all that it says could be written"
+	c.Description += "; 8 done, but some output could not be written"
 	body := c.Action
 	c.Action = func(c *cli.Context) error {
 		e.surviveBrokenPipes()

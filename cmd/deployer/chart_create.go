@@ -11,9 +11,9 @@ import (
 func createCommand(e *env) *cli.Command {
 	var starter string
 	return &cli.Command{
-		Name: "create", Usage: "make a new chart", ArgsUsage: "NAME",
-		Description: `Makes a directory with the files of a chart: an example that can be deployed
-as it is. Files that are in the way are overwritten, others stay.
+		Name: "create", Usage: "create a new chart", ArgsUsage: "NAME",
+		Description: `Creates a directory with the files of an example chart that you can deploy as it
+is. It overwrites files of the same names and keeps others.
 
 Examples:
   deployer create web
@@ -21,7 +21,7 @@ Examples:
 
 Exit codes: 0 done; 1 failed`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "starter", Aliases: []string{"p"}, Usage: "name or absolute path of the starter to copy", Destination: &starter},
+			&cli.StringFlag{Name: "starter", Aliases: []string{"p"}, Usage: "name or absolute `PATH` of the starter to copy", Destination: &starter},
 		},
 		Action: action(func(_ context.Context, c *cli.Context) error {
 			args, err := arguments(c, 1, 1, "the name of the chart")

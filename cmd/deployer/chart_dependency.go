@@ -13,7 +13,7 @@ import (
 
 func dependencyCommand(e *env) *cli.Command {
 	return &cli.Command{
-		Name: "dependency", Aliases: []string{"dep", "dependencies"}, Usage: "manage the charts that a chart depends on",
+		Name: "dependency", Aliases: []string{"dep", "dependencies"}, Usage: "manage the dependencies of a chart",
 		Subcommands: []*cli.Command{dependencyList(e), dependencyUpdate(e), dependencyBuild(e)},
 	}
 }
@@ -21,13 +21,13 @@ func dependencyCommand(e *env) *cli.Command {
 func dependencyList(e *env) *cli.Command {
 	var width uint
 	return &cli.Command{
-		Name: "list", Aliases: []string{"ls"}, Usage: "list the dependencies in Chart.yaml and what charts/ has of them", ArgsUsage: "[CHART]",
+		Name: "list", Aliases: []string{"ls"}, Usage: "list the dependencies of a chart and whether charts/ has them", ArgsUsage: "[CHART]",
 		Description: `Examples:
   deployer dependency list ./chart
 
-Exit codes: 0 done, even when some are missing; 1 failed`,
+Exit codes: 0 done, even if some are missing; 1 failed`,
 		Flags: []cli.Flag{
-			&cli.UintFlag{Name: "max-col-width", Value: 80, Usage: "widest a column may be", Destination: &width},
+			&cli.UintFlag{Name: "max-col-width", Value: 80, Usage: "maximum width of a column, in characters", Destination: &width},
 		},
 		Action: action(func(_ context.Context, c *cli.Context) error {
 			path, err := chartDirectory(c)
@@ -59,10 +59,11 @@ Exit codes: 0 done, even when some are missing; 1 failed`,
 
 func dependencyUpdate(e *env) *cli.Command {
 	return dependencyFill(e, &cli.Command{
-		Name: "update", Aliases: []string{"up"}, Usage: "fetch the dependencies in Chart.yaml into charts/, and write Chart.lock",
-		Description: `1. refreshes the indexes of all repositories, unless --skip-refresh
-2. picks the newest version that each entry of Chart.yaml allows
-3. fetches them into charts/, deletes what they replace, writes Chart.lock
+		Name: "update", Aliases: []string{"up"}, Usage: "download the dependencies in Chart.yaml into charts/ and write Chart.lock",
+		Description: `1. Refreshes the indexes of all repositories, unless you give --skip-refresh.
+2. Picks the newest version that each entry in Chart.yaml allows.
+3. Downloads the charts into charts/, deletes the versions that they replace,
+   and writes Chart.lock.
 
 Examples:
   deployer dependency update ./chart
@@ -73,13 +74,13 @@ Exit codes: 0 done; 1 failed`,
 
 func dependencyBuild(e *env) *cli.Command {
 	return dependencyFill(e, &cli.Command{
-		Name: "build", Usage: "fetch into charts/ the versions that Chart.lock names",
-		Description: `Without Chart.lock it works as update.
+		Name: "build", Usage: "download the versions in Chart.lock into charts/",
+		Description: `Without Chart.lock it does the same as update.
 
 Examples:
   deployer dependency build ./chart
 
-Exit codes: 0 done; 1 failed, among it Chart.lock not matching Chart.yaml`,
+Exit codes: 0 done; 1 failed, or Chart.lock does not match Chart.yaml`,
 	}, develop.BuildDependencies)
 }
 
@@ -87,9 +88,9 @@ func dependencyFill(e *env, c *cli.Command, fill func(context.Context, string, d
 	var o develop.DependencyOptions
 	c.ArgsUsage = "[CHART]"
 	c.Flags = append([]cli.Flag{
-		&cli.BoolFlag{Name: "verify", Usage: "check the signatures of the charts", Destination: &o.Verify},
+		&cli.BoolFlag{Name: "verify", Usage: "verify the signatures of the charts", Destination: &o.Verify},
 		keyringFlag(&o.Keyring),
-		&cli.BoolFlag{Name: "skip-refresh", Usage: "don't refresh the repositories' indexes first", Destination: &o.SkipRefresh},
+		&cli.BoolFlag{Name: "skip-refresh", Usage: "don't refresh the repository indexes first", Destination: &o.SkipRefresh},
 	}, accessFlags(&o.Access)...)
 	c.Action = action(func(ctx context.Context, c *cli.Context) error {
 		path, err := chartDirectory(c)

@@ -15,10 +15,10 @@ func lintCommand(e *env) *cli.Command {
 	var o develop.LintOptions
 	var subcharts, quiet bool
 	return &cli.Command{
-		Name: "lint", Usage: "look for mistakes in charts", ArgsUsage: "[PATH...]",
-		Description: `Reads each chart, renders it with its own and the given values, and says what
-would make an installation fail (ERROR), what breaks with convention (WARNING)
-and what could be better (INFO). It needs no cluster.
+		Name: "lint", Usage: "check charts for mistakes", ArgsUsage: "[PATH...]",
+		Description: `Reads and renders each chart, and reports what makes an installation fail
+(ERROR), what breaks a convention (WARNING), and what could be better (INFO). It
+needs no cluster.
 
 Examples:
   deployer lint ./chart --strict
@@ -26,11 +26,11 @@ Examples:
 
 Exit codes: 0 no errors; 1 errors, or with --strict warnings`,
 		Flags: append([]cli.Flag{
-			&cli.BoolFlag{Name: "strict", Usage: "warnings are failures", Destination: &o.Strict},
-			&cli.BoolFlag{Name: "with-subcharts", Usage: "also the charts in charts/", Destination: &subcharts},
-			&cli.BoolFlag{Name: "quiet", Usage: "only warnings and errors", Destination: &quiet},
-			&cli.BoolFlag{Name: "skip-schema-validation", Usage: "don't check values against values.schema.json", Destination: &o.SkipSchema},
-			&cli.StringFlag{Name: "kube-version", Usage: "Kubernetes version for capabilities and deprecations", Destination: &o.Kubernetes},
+			&cli.BoolFlag{Name: "strict", Usage: "treat warnings as failures", Destination: &o.Strict},
+			&cli.BoolFlag{Name: "with-subcharts", Usage: "also check the charts in charts/", Destination: &subcharts},
+			&cli.BoolFlag{Name: "quiet", Usage: "print only warnings and errors", Destination: &quiet},
+			&cli.BoolFlag{Name: "skip-schema-validation", Usage: "don't check the values against the chart's values.schema.json", Destination: &o.SkipSchema},
+			&cli.StringFlag{Name: "kube-version", Usage: "Kubernetes `VERSION` for capabilities and deprecations", Destination: &o.Kubernetes},
 		}, request.valueFlags()...),
 		Action: action(func(ctx context.Context, c *cli.Context) error {
 			paths := c.Args().Slice()

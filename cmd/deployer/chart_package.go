@@ -24,8 +24,9 @@ type packageOptions struct {
 func packageCommand(e *env) *cli.Command {
 	o := &packageOptions{}
 	return &cli.Command{
-		Name: "package", Usage: "make archives of chart directories", ArgsUsage: "CHART...",
-		Description: `Writes NAME-VERSION.tgz for each chart, and with --sign NAME-VERSION.tgz.prov.
+		Name: "package", Usage: "package chart directories into archives", ArgsUsage: "CHART...",
+		Description: `Writes NAME-VERSION.tgz for each chart, and with --sign also its signature,
+NAME-VERSION.tgz.prov.
 
 Examples:
   deployer package ./chart --version 1.2.0 --app-version 4.5
@@ -33,14 +34,14 @@ Examples:
 
 Exit codes: 0 done; 1 failed`,
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "version", Usage: "version of the chart, instead of its own", Destination: &o.Version},
-			&cli.StringFlag{Name: "app-version", Usage: "appVersion of the chart, instead of its own", Destination: &o.AppVersion},
-			&cli.StringFlag{Name: "destination", Aliases: []string{"d"}, Value: ".", Usage: "directory of the archive", Destination: &o.Destination},
-			&cli.BoolFlag{Name: "dependency-update", Aliases: []string{"u"}, Usage: "fetch the dependencies into charts/ first", Destination: &o.update},
+			&cli.StringFlag{Name: "version", Usage: "set the `VERSION` of the chart", Destination: &o.Version},
+			&cli.StringFlag{Name: "app-version", Usage: "set the appVersion of the chart, `VERSION`", Destination: &o.AppVersion},
+			&cli.StringFlag{Name: "destination", Aliases: []string{"d"}, Value: ".", Usage: "`DIR` to write the archive to", Destination: &o.Destination},
+			&cli.BoolFlag{Name: "dependency-update", Aliases: []string{"u"}, Usage: "download the dependencies into charts/ first", Destination: &o.update},
 			&cli.BoolFlag{Name: "sign", Category: "Signing", Usage: "sign the archive with a PGP key", Destination: &o.sign},
-			&cli.StringFlag{Name: "key", Category: "Signing", Usage: "name of the key", Destination: &o.signer.Key},
-			&cli.StringFlag{Name: "keyring", Category: "Signing", Usage: "file with the secret key; GnuPG's when empty", Destination: &o.signer.Keyring},
-			&cli.StringFlag{Name: "passphrase-file", Category: "Signing", Usage: "file with the passphrase of the key, - for standard input; asked for when empty", Destination: &o.passphrase},
+			&cli.StringFlag{Name: "key", Category: "Signing", Usage: "`NAME` of the key", Destination: &o.signer.Key},
+			&cli.StringFlag{Name: "keyring", Category: "Signing", Usage: "`FILE` with the secret key (default: GnuPG's keyring)", Destination: &o.signer.Keyring},
+			&cli.StringFlag{Name: "passphrase-file", Category: "Signing", Usage: "`FILE` with the passphrase of the key, or - for standard input (default: ask)", Destination: &o.passphrase},
 		}, accessFlags(&o.fetch.Access)...),
 		Action: action(func(ctx context.Context, c *cli.Context) error {
 			args := c.Args().Slice()

@@ -11,13 +11,13 @@ import (
 
 func showCommand(e *env) *cli.Command {
 	return &cli.Command{
-		Name: "show", Aliases: []string{"inspect"}, Usage: "show what a chart says of itself",
+		Name: "show", Aliases: []string{"inspect"}, Usage: "show information about a chart",
 		Subcommands: []*cli.Command{
-			showPart(e, develop.All, "everything: definition, values, readme and CRDs"),
+			showPart(e, develop.All, "all of a chart: Chart.yaml, values, readme and CRDs"),
 			showPart(e, develop.Chart, "Chart.yaml"),
 			showPart(e, develop.Values, "values.yaml"),
 			showPart(e, develop.Readme, "the readme file"),
-			showPart(e, develop.CRDs, "the custom resource definitions in crds/"),
+			showPart(e, develop.CRDs, "the CustomResourceDefinitions in crds/"),
 		},
 	}
 }
@@ -27,7 +27,7 @@ func showPart(e *env, part develop.Part, usage string) *cli.Command {
 	var path string
 	flags := locateFlags(&o)
 	if part == develop.Values {
-		flags = append(flags, &cli.StringFlag{Name: "jsonpath", Usage: "JSONPath expression that picks from the values", Destination: &path})
+		flags = append(flags, &cli.StringFlag{Name: "jsonpath", Usage: "JSONPath `EXPRESSION` that selects from the values", Destination: &path})
 	}
 	return &cli.Command{
 		Name: string(part), Usage: "show " + usage, ArgsUsage: "CHART",

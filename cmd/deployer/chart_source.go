@@ -25,19 +25,19 @@ func (r *chartRequest) valueFlags() []cli.Flag {
 		return &cli.GenericFlag{Name: string(kind)[2:], Aliases: aliases, Category: group, Usage: usage, Value: &valueSource{kind: kind, into: &r.sources}}
 	}
 	return []cli.Flag{
-		value(chart.ValuesFile, "file, URL or - with values (may be repeated or separated by commas)", "f"),
-		value(chart.Set, "key=value,…"),
-		value(chart.SetString, "key=value,… whose values are strings"),
-		value(chart.SetFile, "key=path,… whose values are the contents of files"),
-		value(chart.SetJSON, "key=JSON,… or one JSON object"),
-		value(chart.SetLiteral, "key=value, nothing in the value has a meaning"),
+		value(chart.ValuesFile, "`FILE`, URL or - (standard input) with values (may be repeated or separated by commas)", "f"),
+		value(chart.Set, "set values, `KEY=VALUE`,... (may be repeated)"),
+		value(chart.SetString, "set values as strings, `KEY=VALUE`,... (may be repeated)"),
+		value(chart.SetFile, "set values to the contents of files, `KEY=PATH`,... (may be repeated)"),
+		value(chart.SetJSON, "set values as JSON, `KEY=JSON`,... or one JSON object (may be repeated)"),
+		value(chart.SetLiteral, "set one value literally, `KEY=VALUE`: commas and backslashes have no meaning (may be repeated)"),
 	}
 }
 
 // chartFlags say where a chart to deploy comes from.
 func (r *chartRequest) chartFlags() []cli.Flag {
 	return append(locateFlags(&r.load),
-		&cli.BoolFlag{Name: "dependency-update", Category: chartCategory, Usage: "fetch missing dependencies first", Destination: &r.load.UpdateDependencies})
+		&cli.BoolFlag{Name: "dependency-update", Category: chartCategory, Usage: "download missing dependencies first", Destination: &r.load.UpdateDependencies})
 }
 
 // chartCategory is the group of the flags that say where a chart comes from.
@@ -47,36 +47,36 @@ const chartCategory = "Chart"
 func locateFlags(o *chart.LoadOptions) []cli.Flag {
 	const group = chartCategory
 	flags := []cli.Flag{
-		&cli.StringFlag{Name: "version", Category: group, Usage: "version or constraint such as ^2.0.0; newest when empty", Destination: &o.Version},
-		&cli.BoolFlag{Name: "devel", Category: group, Usage: "also development versions: --version '>0.0.0-0'", Destination: &o.Devel},
-		&cli.StringFlag{Name: "repo", Category: group, Usage: "URL of the chart's repository", Destination: &o.Repo},
-		&cli.BoolFlag{Name: "verify", Category: group, Usage: "check the chart's signature", Destination: &o.Verify},
+		&cli.StringFlag{Name: "version", Category: group, Usage: "`VERSION` of the chart, or a constraint such as ^2.0.0 (default: the newest)", Destination: &o.Version},
+		&cli.BoolFlag{Name: "devel", Category: group, Usage: "also consider development versions, same as --version '>0.0.0-0'", Destination: &o.Devel},
+		&cli.StringFlag{Name: "repo", Category: group, Usage: "`URL` of the chart repository", Destination: &o.Repo},
+		&cli.BoolFlag{Name: "verify", Category: group, Usage: "verify the chart's signature first", Destination: &o.Verify},
 		keyringFlag(&o.Keyring),
-		&cli.BoolFlag{Name: "pass-credentials", Category: group, Usage: "give the credentials to all hosts", Destination: &o.Access.PassCredentials},
+		&cli.BoolFlag{Name: "pass-credentials", Category: group, Usage: "send the credentials to all hosts, not only the repository's", Destination: &o.Access.PassCredentials},
 	}
 	return append(flags, accessFlags(&o.Access)...)
 }
 
 func keyringFlag(path *string) cli.Flag {
-	return &cli.StringFlag{Name: "keyring", Category: chartCategory, Usage: "public keys to check signatures against; GnuPG's when empty", Destination: path}
+	return &cli.StringFlag{Name: "keyring", Category: chartCategory, Usage: "`FILE` with the public keys to verify signatures with (default: GnuPG's keyring)", Destination: path}
 }
 
 // accessFlags say how to reach a repository or registry.
 func accessFlags(a *chart.Access) []cli.Flag {
 	const group = "Access"
 	return append(tlsFlags(a),
-		&cli.StringFlag{Name: "username", Category: group, Usage: "user of the repository or registry", Destination: &a.Username},
-		&cli.StringFlag{Name: "password", Category: group, Usage: "password of the repository or registry", Destination: &a.Password},
-		&cli.BoolFlag{Name: "plain-http", Category: group, Usage: "talk HTTP to a registry", Destination: &a.PlainHTTP})
+		&cli.StringFlag{Name: "username", Category: group, Usage: "user `NAME` for the repository or registry", Destination: &a.Username},
+		&cli.StringFlag{Name: "password", Category: group, Usage: "`PASSWORD` for the repository or registry", Destination: &a.Password},
+		&cli.BoolFlag{Name: "plain-http", Category: group, Usage: "use HTTP instead of HTTPS for the registry", Destination: &a.PlainHTTP})
 }
 
 func tlsFlags(a *chart.Access) []cli.Flag {
 	const group = "Access"
 	return []cli.Flag{
-		&cli.StringFlag{Name: "cert-file", Category: group, Usage: "client certificate", Destination: &a.CertFile},
-		&cli.StringFlag{Name: "key-file", Category: group, Usage: "key of the client certificate", Destination: &a.KeyFile},
-		&cli.StringFlag{Name: "ca-file", Category: group, Usage: "certificate authority of the server", Destination: &a.CAFile},
-		&cli.BoolFlag{Name: "insecure-skip-tls-verify", Category: group, Usage: "don't check the server's certificate", Destination: &a.InsecureSkipTLS},
+		&cli.StringFlag{Name: "cert-file", Category: group, Usage: "`FILE` with the client certificate", Destination: &a.CertFile},
+		&cli.StringFlag{Name: "key-file", Category: group, Usage: "`FILE` with the client certificate's key", Destination: &a.KeyFile},
+		&cli.StringFlag{Name: "ca-file", Category: group, Usage: "`FILE` with the certificate authorities to trust", Destination: &a.CAFile},
+		&cli.BoolFlag{Name: "insecure-skip-tls-verify", Category: group, Usage: "don't verify the server's certificate", Destination: &a.InsecureSkipTLS},
 	}
 }
 
@@ -84,11 +84,11 @@ func tlsFlags(a *chart.Access) []cli.Flag {
 func (r *chartRequest) renderFlags() []cli.Flag {
 	const group = "Rendering"
 	return []cli.Flag{
-		&cli.BoolFlag{Name: "skip-schema-validation", Category: group, Usage: "don't check values against values.schema.json", Destination: &r.render.SkipSchema},
-		&cli.BoolFlag{Name: "render-subchart-notes", Category: group, Usage: "also show the notes of subcharts", Destination: &r.render.SubchartNotes},
+		&cli.BoolFlag{Name: "skip-schema-validation", Category: group, Usage: "don't check the values against the chart's values.schema.json", Destination: &r.render.SkipSchema},
+		&cli.BoolFlag{Name: "render-subchart-notes", Category: group, Usage: "also print the notes of subcharts", Destination: &r.render.SubchartNotes},
 		&cli.BoolFlag{Name: "enable-dns", Category: group, Usage: "let templates look up host names", Destination: &r.render.DNS},
-		&cli.StringFlag{Name: "post-renderer", Category: group, Usage: "program that the manifest is piped through", Destination: &r.renderer},
-		&cli.GenericFlag{Name: "post-renderer-args", Category: group, Usage: "argument of the post-renderer (may be repeated)", Value: &verbatimList{&r.args}},
+		&cli.StringFlag{Name: "post-renderer", Category: group, Usage: "`PROGRAM` that the rendered manifest is piped through", Destination: &r.renderer},
+		&cli.GenericFlag{Name: "post-renderer-args", Category: group, Usage: "`ARG` for the post-renderer (may be repeated)", Value: &verbatimList{&r.args}},
 	}
 }
 

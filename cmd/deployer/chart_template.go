@@ -31,30 +31,31 @@ type templateOptions struct {
 func templateCommand(e *env) *cli.Command {
 	o := &templateOptions{}
 	flags := []cli.Flag{
-		&cli.GenericFlag{Name: "show-only", Aliases: []string{"s"}, Usage: "only show manifests of these templates (may be repeated)", Value: (*list)(&o.show.ShowOnly)},
-		&cli.StringFlag{Name: "output-dir", Usage: "write files below this directory instead of standard output", Destination: &o.show.OutputDir},
-		&cli.BoolFlag{Name: "release-name", Usage: "use the release name in the --output-dir path", Destination: &o.releaseName},
-		&cli.BoolFlag{Name: "include-crds", Usage: "show the chart's crds/ directory too", Destination: &o.render.IncludeCRDs},
-		&cli.BoolFlag{Name: "skip-crds", Usage: "leave crds/ out, also with --include-crds", Destination: &o.skipCRDs},
+		&cli.GenericFlag{Name: "show-only", Aliases: []string{"s"}, Usage: "only show the manifests of this `TEMPLATE` (may be repeated)", Value: (*list)(&o.show.ShowOnly)},
+		&cli.StringFlag{Name: "output-dir", Usage: "write the manifests to files in this `DIR` instead of standard output", Destination: &o.show.OutputDir},
+		&cli.BoolFlag{Name: "release-name", Usage: "add the release name to the --output-dir path", Destination: &o.releaseName},
+		&cli.BoolFlag{Name: "include-crds", Usage: "also show the chart's crds/ directory", Destination: &o.render.IncludeCRDs},
+		&cli.BoolFlag{Name: "skip-crds", Usage: "leave out crds/, even with --include-crds", Destination: &o.skipCRDs},
 		&cli.BoolFlag{Name: "skip-tests", Usage: "leave out test hooks", Destination: &o.show.SkipTests},
 		&cli.BoolFlag{Name: "no-hooks", Usage: "leave out hooks", Destination: &o.show.NoHooks},
-		&cli.BoolFlag{Name: "validate", Usage: "render against the cluster: its version, its kinds, lookup", Destination: &o.validate},
+		&cli.BoolFlag{Name: "validate", Usage: "render against the cluster: use its version, its kinds and lookup", Destination: &o.validate},
 		&cli.GenericFlag{Name: "dry-run", Usage: "client, or server to render against the cluster", Value: &optional{
 			value: &o.dryRun, bare: "client", words: []string{"client", "server", "none"}, synonyms: map[string]string{"false": "none"},
 		}},
 		&cli.BoolFlag{Name: "is-upgrade", Usage: "set .Release.IsUpgrade instead of .Release.IsInstall", Destination: &o.isUpgrade},
-		&cli.StringFlag{Name: "kube-version", Usage: "Kubernetes version for .Capabilities.KubeVersion", Destination: &o.kubeVersion},
-		&cli.GenericFlag{Name: "api-versions", Aliases: []string{"a"}, Usage: "API version for .Capabilities.APIVersions (may be repeated)", Value: &o.apiVersions},
-		&cli.BoolFlag{Name: "generate-name", Aliases: []string{"g"}, Usage: "a NAME isn't needed, with or without it: it is release-name then", Destination: &o.generate},
-		&cli.StringFlag{Name: "name-template", Usage: "Go template of the release's name", Destination: &o.nameFrom},
+		&cli.StringFlag{Name: "kube-version", Usage: "Kubernetes `VERSION` for .Capabilities.KubeVersion", Destination: &o.kubeVersion},
+		&cli.GenericFlag{Name: "api-versions", Aliases: []string{"a"}, Usage: "API `VERSION` for .Capabilities.APIVersions (may be repeated)", Value: &o.apiVersions},
+		&cli.BoolFlag{Name: "generate-name", Aliases: []string{"g"}, Usage: "accepted for scripts: without NAME, the release is called release-name", Destination: &o.generate},
+		&cli.StringFlag{Name: "name-template", Usage: "Go `TEMPLATE` for the release name", Destination: &o.nameFrom},
 	}
 	flags = append(flags, o.valueFlags()...)
 	flags = append(flags, o.chartFlags()...)
 	flags = append(flags, o.renderFlags()...)
 	flags = append(flags, templateNoOpFlags(e)...)
 	return &cli.Command{
-		Name: "template", Usage: "render a chart and show the manifests", ArgsUsage: "[NAME] CHART",
-		Description: `Gives what helm template gives. It needs no cluster unless asked to use one.
+		Name: "template", Usage: "render a chart and print the manifests", ArgsUsage: "[NAME] CHART",
+		Description: `Prints what helm template prints. It needs no cluster unless you give --validate
+or --dry-run=server.
 
 Examples:
   deployer template web ./chart -f values.yaml

@@ -11,13 +11,13 @@ import (
 func verifyCommand(e *env) *cli.Command {
 	var keyring string
 	return &cli.Command{
-		Name: "verify", Usage: "check the signature of a chart archive", ArgsUsage: "ARCHIVE",
-		Description: `Checks the archive against the .prov file beside it, and that against the keys.
+		Name: "verify", Usage: "verify the signature of a chart archive", ArgsUsage: "ARCHIVE",
+		Description: `Verifies the archive with the .prov file beside it, and that file with the keys.
 
 Examples:
   deployer verify web-1.2.0.tgz --keyring pubring.gpg
 
-Exit codes: 0 signed by one of the keys; 1 it isn't`,
+Exit codes: 0 signed by one of the keys; 1 not signed by any, or failed`,
 		Flags: []cli.Flag{keyringFlag(&keyring)},
 		Action: action(func(_ context.Context, c *cli.Context) error {
 			args, err := arguments(c, 1, 1, "a chart archive")

@@ -155,11 +155,7 @@ func (q completionRequest) flagNames() completion {
 	for name, f := range q.parsed.flags {
 		if !isHidden(f) {
 			dashes := "--"[:min(len(name), 2)]
-			usage := ""
-			if d, ok := f.(cli.DocGenerationFlag); ok {
-				usage = d.GetUsage()
-			}
-			words = append(words, dashes+name+"\t"+usage)
+			words = append(words, dashes+name+"\t"+usageOf(f))
 		}
 	}
 	slices.Sort(words)

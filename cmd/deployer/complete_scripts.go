@@ -12,9 +12,10 @@ import (
 func completionCommand(e *env) *cli.Command {
 	var plain bool
 	return &cli.Command{
-		Name: "completion", Usage: "print a script that completes command lines in a shell", ArgsUsage: "bash|zsh|fish|powershell",
-		Description: `The script completes commands, flags and their choices, releases, revisions,
-namespaces, contexts, charts and versions. The cluster gets two seconds.
+		Name: "completion", Usage: "print a completion script for your shell", ArgsUsage: "bash|zsh|fish|powershell",
+		Description: `The script completes commands, flags and their values, releases, revisions,
+namespaces, contexts, charts and versions. It waits two seconds at most for the
+cluster.
 
 Examples:
   source <(deployer completion bash)
@@ -24,7 +25,7 @@ Examples:
 
 Exit codes: 0 done; 1 there is no such shell`,
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "no-descriptions", Usage: "complete without descriptions", Destination: &plain},
+			&cli.BoolFlag{Name: "no-descriptions", Usage: "leave out descriptions", Destination: &plain},
 		},
 		Action: action(func(_ context.Context, c *cli.Context) error {
 			args, err := arguments(c, 1, 1, "bash, zsh, fish or powershell")
@@ -33,7 +34,7 @@ Exit codes: 0 done; 1 there is no such shell`,
 			}
 			script, ok := completionScripts[args[0]]
 			if !ok {
-				return suggest(usagef("completion", "there is no completion for %q, but for bash, zsh, fish and powershell", args[0]),
+				return suggest(usagef("completion", "no completion script for %q; there are bash, zsh, fish and powershell", args[0]),
 					args[0], []string{"bash", "zsh", "fish", "powershell"})
 			}
 			asks := completionCommandName

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -42,22 +43,39 @@ func label(f cli.Flag) string {
 	return short + "--" + f.Names()[0] + valueName(f)
 }
 
+// quotedName is the name of a flag's value where its usage has one in backquotes.
+var quotedName = regexp.MustCompile("`([^`]+)`")
+
+// usageOf is a flag's usage without the backquotes.
+func usageOf(f cli.Flag) string {
+	d, ok := f.(cli.DocGenerationFlag)
+	if !ok {
+		return ""
+	}
+	return quotedName.ReplaceAllString(d.GetUsage(), "$1")
+}
+
 // valueName says what kind of value a flag takes.
 func valueName(f cli.Flag) string {
+	if d, ok := f.(cli.DocGenerationFlag); ok {
+		if m := quotedName.FindStringSubmatch(d.GetUsage()); m != nil {
+			return " " + m[1]
+		}
+	}
 	switch f := f.(type) {
 	case *cli.BoolFlag:
 		return ""
 	case *cli.IntFlag, *cli.Float64Flag, *cli.UintFlag:
 		return " N"
 	case *cli.DurationFlag:
-		return " TIME"
+		return " DURATION"
 	case *cli.GenericFlag:
-		switch f.Value.(type) {
+		switch v := f.Value.(type) {
 		case *optional:
-			return "[=WORD]"
-		case *choice:
-			return " WORD"
-		case *float32Value:
+			return "[=" + strings.Join(v.words, "|") + "]"
+		case *choice, *logMode:
+			return " MODE"
+		case *float32Value, *optionalNumber:
 			return " N"
 		}
 		return " VALUE"
@@ -67,11 +85,7 @@ func valueName(f cli.Flag) string {
 
 // describe is a flag's usage, with its other names and its default.
 func describe(f cli.Flag) string {
-	d, ok := f.(cli.DocGenerationFlag)
-	if !ok {
-		return ""
-	}
-	text := d.GetUsage()
+	text := usageOf(f)
 	var also []string
 	for _, n := range f.Names()[1:] {
 		if len(n) > 1 {
@@ -102,6 +116,9 @@ func defaultOf(f cli.Flag) string {
 	case *cli.UintFlag:
 		return fmt.Sprint(f.Value)
 	case *cli.GenericFlag:
+		if c, ok := f.Value.(*choice); ok && c.String() == "" {
+			return c.words[0] // what the zero value means
+		}
 		return f.Value.String()
 	}
 	return ""

@@ -63,14 +63,14 @@ type group struct{ Title, Body string }
 
 func helpCommand(e *env) *cli.Command {
 	return &cli.Command{
-		Name: "help", Usage: "show how a command is used", ArgsUsage: "[COMMAND...]",
+		Name: "help", Usage: "show help for a command", ArgsUsage: "[COMMAND...]",
 		Description: `Examples:
   deployer help
   deployer help repo add
 
 Exit codes: 0 done; 1 there is no such command`,
 		Action: action(func(_ context.Context, c *cli.Context) error {
-			return e.printHelp(c.App, c.Args().Slice())
+			return e.printHelp(c.App, c.Args().Slice(), false)
 		}),
 	}
 }
@@ -82,14 +82,14 @@ func showHelp(e *env) cli.ActionFunc {
 		if c.Command.Name == c.App.Name {
 			words = nil
 		}
-		return e.printHelp(c.App, words)
+		return e.printHelp(c.App, words, false)
 	}
 }
 
-// printHelp writes the help of the command that words name.
-func (e *env) printHelp(app *cli.App, words []string) error {
+// printHelp writes the help of the command that words name; brief is without what is rare.
+func (e *env) printHelp(app *cli.App, words []string, brief bool) error {
 	e.addPlugins(app)
-	text, err := e.helpText(app, words, min(e.streams.Width, 100))
+	text, err := e.helpText(app, words, min(e.streams.Width, 100), brief)
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (e *env) printHelp(app *cli.App, words []string) error {
 }
 
 // helpText lays out the help of the command that words name, for a width in cells.
-func (e *env) helpText(app *cli.App, words []string, width int) (string, error) {
+func (e *env) helpText(app *cli.App, words []string, width int, brief bool) (string, error) {
 	commands, path := app.Commands, []string{e.call.name}
 	var c *cli.Command
 	for _, word := range words {
@@ -120,7 +120,11 @@ func (e *env) helpText(app *cli.App, words []string, width int) (string, error) 
 		text = commandHelp
 		p = commandPage(c, path, width)
 		p.Steps, p.Examples = e.underCalledName(p.Steps), e.underCalledName(p.Examples)
-		p.Footer = "Each flag can be set in the environment too: DEPLOYER_NAME_OF_FLAG."
+		p.Footer = "You can set each flag in the environment too: --dry-run as DEPLOYER_DRY_RUN."
+		if brief {
+			p.Steps, p.Codes, p.Groups = "", "", p.Groups[:min(1, len(p.Groups))]
+			p.Footer = "For all flags, run: " + strings.Join(path, " ") + " --help"
+		}
 	}
 	if c != nil && len(c.Aliases) > 0 {
 		p.Aliases = strings.Join(c.Aliases, ", ")
@@ -135,13 +139,21 @@ func (e *env) helpText(app *cli.App, words []string, width int) (string, error) 
 func commandPage(c *cli.Command, path []string, width int) page {
 	p := page{Usage: sentence(c.Usage), Line: strings.TrimRight(strings.Join(path, " ")+" [flags] "+c.ArgsUsage, " ")}
 	p.Steps, p.Examples, p.Codes = sections(c.Description)
+	p.Codes = strings.Join(wrap(p.Codes, width), "\n")
 	var titles []string
 	byTitle := map[string][]cli.Flag{}
+	common := commonFlags(c.Flags)
+	if len(common) > 0 {
+		titles, byTitle[commonCategory] = []string{commonCategory}, common
+	}
 	for _, f := range c.Flags {
-		if isHidden(f) {
+		if isHidden(f) || slices.Contains(common, f) {
 			continue
 		}
 		title := categoryOf(f)
+		if title == "" && len(common) > 0 {
+			title = "Other"
+		}
 		if !slices.Contains(titles, title) {
 			titles = append(titles, title)
 		}
@@ -188,6 +200,35 @@ func cutAtHeading(text, at string) (before, after string, found bool) {
 	return strings.Cut(text, "\n"+at)
 }
 
+// commonCategory is the group of the flags that a page with many flags begins with.
+const commonCategory = "Common"
+
+// commonFlagNames are the flags that most command lines have, in the order of the help.
+var commonFlagNames = []string{
+	"install", "rollback", "uninstall", "drift", "out", "digest", "identity", "revision", "watch", "show-resources", "show-only",
+	"namespace", "create-namespace", "values", "set", "version", "atomic", "timeout", "dry-run", "detailed-exitcode", "output",
+}
+
+// commonFlags picks the common ones of so many flags that they don't fit a screen.
+func commonFlags(flags []cli.Flag) []cli.Flag {
+	const most = 40 // with the global ones
+	var visible, common []cli.Flag
+	for _, f := range flags {
+		if !isHidden(f) {
+			visible = append(visible, f)
+		}
+	}
+	if len(visible) <= most {
+		return nil
+	}
+	for _, name := range commonFlagNames {
+		if i := slices.IndexFunc(visible, func(f cli.Flag) bool { return f.Names()[0] == name }); i >= 0 {
+			common = append(common, visible[i])
+		}
+	}
+	return common
+}
+
 func categoryOf(f cli.Flag) string {
 	if c, ok := f.(cli.CategorizableFlag); ok {
 		return c.GetCategory()
@@ -198,7 +239,7 @@ func categoryOf(f cli.Flag) string {
 // rankOf puts a command's own flags first and everybody's last.
 func rankOf(category string) int {
 	switch category {
-	case "":
+	case "", commonCategory:
 		return 0
 	case globalCategory:
 		return 2

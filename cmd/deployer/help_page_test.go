@@ -117,6 +117,46 @@ func TestExamplesInHelp(t *testing.T) {
 	}
 }
 
+// What -h shows fits a terminal; --help has everything, and says so.
+func TestBriefHelpFitsAScreen(t *testing.T) {
+	e := testEnv(t, "deployer")
+	app := newApp(e)
+	for name := range leaves(app.Commands) {
+		text, err := e.helpText(app, strings.Fields(name), 80, true)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n := strings.Count(text, "\n"); n > 42 {
+			t.Errorf("%s -h has %d lines, want at most 42", name, n)
+		}
+		if !strings.Contains(text, name+" --help") {
+			t.Errorf("%s -h doesn't say how to see all flags:\n%s", name, text)
+		}
+	}
+}
+
+// Who reads the help of a flag with a few values to choose from learns which one counts
+// without it, and nobody reads the marks of this source.
+func TestHelpTellsDefaultsOfChoices(t *testing.T) {
+	visitFlags(newApp(testEnv(t, "deployer")).Commands, func(f cli.Flag) {
+		if isHidden(f) {
+			return
+		}
+		text := label(f) + "  " + describe(f)
+		if strings.Contains(text, "`") {
+			t.Errorf("marks in the help: %s", text)
+		}
+		if g, ok := f.(*cli.GenericFlag); ok {
+			switch g.Value.(type) {
+			case *choice, *logMode:
+				if !strings.Contains(text, "(default ") {
+					t.Errorf("no default in: %s", text)
+				}
+			}
+		}
+	})
+}
+
 func TestHelpFits(t *testing.T) {
 	e := testEnv(t, "deployer")
 	app := newApp(e)
@@ -125,7 +165,7 @@ func TestHelpFits(t *testing.T) {
 		pages = append(pages, name)
 	}
 	for _, name := range pages {
-		text, err := e.helpText(app, strings.Fields(name), 80)
+		text, err := e.helpText(app, strings.Fields(name), 80, false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -156,7 +196,7 @@ func TestCommandsDoc(t *testing.T) {
 	text := commandsDoc
 	var walk func(commands []*cli.Command, path []string)
 	page := func(words []string) string {
-		help, err := e.helpText(app, words, 96)
+		help, err := e.helpText(app, words, 96, false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -58,7 +58,7 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errOut io.Wr
 	switch {
 	case err != nil:
 	case line.help:
-		err = e.printHelp(app, line.words)
+		err = e.printHelp(app, line.words, line.brief)
 	default:
 		err = app.RunContext(ctx, line.args)
 	}

@@ -42,9 +42,9 @@ func pluginInstall(e *env) *cli.Command {
 	var version string
 	return &cli.Command{
 		Name: "install", Aliases: []string{"add"}, Usage: "install a plugin", ArgsUsage: "PATH|URL",
-		Description: `From a directory, which is linked; from a .tgz or .tar.gz archive or its URL; or
-from a repository that git can clone. Then the plugin's install hook is run.
-Of a plugin that can't be used nothing stays.
+		Description: `Installs a plugin from a directory (as a link), from a .tgz or .tar.gz archive
+or its URL, or from a repository that git can clone, and runs its install hook.
+A plugin that can't be used is removed again.
 
 Examples:
   deployer plugin install https://github.com/databus23/helm-diff --version v3.15.11
@@ -52,7 +52,7 @@ Examples:
 
 Exit codes: 0 done; 1 failed, nothing is installed`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "version", Usage: "version of a repository: a tag, a branch, a commit or a range; without it the newest", Destination: &version},
+			&cli.StringFlag{Name: "version", Usage: "`VERSION` in the repository: a tag, branch, commit or range (default: the newest)", Destination: &version},
 		},
 		Action: action(func(ctx context.Context, c *cli.Context) error {
 			args, err := arguments(c, 1, 1, "a path or URL")
@@ -77,7 +77,7 @@ func pluginList(e *env) *cli.Command {
 		Description: `Examples:
   deployer plugin list
 
-Exit codes: 0 done, also when there is none; 1 a plugin is broken`,
+Exit codes: 0 done, even if there are none; 1 a plugin is broken`,
 		Action: action(func(_ context.Context, c *cli.Context) error {
 			if _, err := arguments(c, 0, 0, ""); err != nil {
 				return err
@@ -103,9 +103,9 @@ func joinBroken(broken []*plugin.BrokenError) error {
 func pluginUpdate(e *env) *cli.Command {
 	return &cli.Command{
 		Name: "update", Aliases: []string{"up"}, Usage: "update plugins", ArgsUsage: "NAME...",
-		Description: `Fetches the newest state of plugins that were cloned, and runs their update
-hooks. A plugin that was installed with --version stays at that version. One
-whose update fails is as it was before.
+		Description: `Updates plugins that were cloned to their newest version, and runs their update
+hooks. A plugin that was installed with --version stays at that version. If an
+update fails, the plugin stays as it was.
 
 Examples:
   deployer plugin update diff
@@ -122,8 +122,8 @@ Exit codes: 0 done; 1 failed`,
 func pluginUninstall(e *env) *cli.Command {
 	return &cli.Command{
 		Name: "uninstall", Aliases: []string{"rm", "remove"}, Usage: "uninstall plugins", ArgsUsage: "NAME...",
-		Description: `Runs the plugins' delete hooks and removes their files. A plugin that was
-installed from a directory loses its link alone.
+		Description: `Runs the plugins' delete hooks and deletes their files. For a plugin that was
+installed from a directory, it deletes the link only.
 
 Examples:
   deployer plugin uninstall diff

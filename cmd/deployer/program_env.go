@@ -12,7 +12,7 @@ import (
 
 func envCommand(e *env) *cli.Command {
 	return &cli.Command{
-		Name: "env", Usage: "show Helm's files and settings as they are in use", ArgsUsage: "[VARIABLE]",
+		Name: "env", Usage: "show the Helm files and settings in use", ArgsUsage: "[VARIABLE]",
 		Description: `Examples:
   deployer env
   deployer env HELM_REPOSITORY_CONFIG

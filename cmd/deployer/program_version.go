@@ -27,8 +27,8 @@ func versionCommand(e *env) *cli.Command {
 	var format string
 	return &cli.Command{
 		Name: "version", Usage: "show the version of this program",
-		Description: `Called by the name helm it answers as the helm it stands for: scripts ask for
-the version to decide what they may use.
+		Description: `If the program is called helm, it prints the Helm version that it replaces,
+because scripts decide by it what they may use.
 
 Examples:
   deployer version
@@ -36,8 +36,8 @@ Examples:
 
 Exit codes: 0 done; 1 failed`,
 		Flags: []cli.Flag{
-			&cli.BoolFlag{Name: "short", Usage: "the version alone", Destination: &short},
-			&cli.StringFlag{Name: "template", Usage: "Go template: .Version, .GitCommit, .GitTreeState, .GoVersion", Destination: &format},
+			&cli.BoolFlag{Name: "short", Usage: "print the version number only", Destination: &short},
+			&cli.StringFlag{Name: "template", Usage: "Go `TEMPLATE` with .Version, .GitCommit, .GitTreeState and .GoVersion", Destination: &format},
 			&cli.BoolFlag{Name: "client", Aliases: []string{"c"}, Hidden: true, Destination: &client},
 			outputFlag(e),
 		},

@@ -30,11 +30,11 @@ var fixedByPlan = []string{"conflicts", "allow-recreate", "revert-manual-changes
 func (o *applyOptions) flags(e *env) []cli.Flag {
 	const group = "Plan"
 	flags := []cli.Flag{
-		&cli.StringFlag{Name: "digest", Category: group, Usage: "digest that plan has printed; refuse any other file", Destination: &o.digest},
-		&cli.GenericFlag{Name: "identity", Category: group, Usage: "file of age or SSH private keys, for an encrypted plan (may be repeated)", Value: &verbatimList{&o.identities}, EnvVars: []string{"DEPLOYER_AGE_IDENTITY", "SOPS_AGE_KEY_FILE"}},
-		&cli.BoolFlag{Name: "atomic", Aliases: []string{"rollback-on-failure"}, Category: "Release", Usage: "when it fails, go back to the last successful revision", Destination: &o.atomic},
-		&cli.BoolFlag{Name: "rollback-on-interrupt", Category: "Release", Value: true, Usage: "with --atomic, also go back when a signal ends the run", Destination: &o.rollbackOnInterrupt},
-		&cli.BoolFlag{Name: "hide-notes", Category: "Release", Usage: "don't show the chart's notes", Destination: &o.hideNotes},
+		&cli.StringFlag{Name: "digest", Category: group, Usage: "refuse the file unless it has this `DIGEST`, which plan --out printed", Destination: &o.digest},
+		&cli.GenericFlag{Name: "identity", Category: group, Usage: "`FILE` with age or SSH private keys for an encrypted plan (may be repeated)", Value: &verbatimList{&o.identities}, EnvVars: []string{"DEPLOYER_AGE_IDENTITY", "SOPS_AGE_KEY_FILE"}},
+		&cli.BoolFlag{Name: "atomic", Aliases: []string{"rollback-on-failure"}, Category: "Release", Usage: "if the run fails, roll back to the last successful revision; uninstall a release that has none", Destination: &o.atomic},
+		&cli.BoolFlag{Name: "rollback-on-interrupt", Category: "Release", Value: true, Usage: "with --atomic, also roll back when a signal stops the run", Destination: &o.rollbackOnInterrupt},
+		&cli.BoolFlag{Name: "hide-notes", Category: "Release", Usage: "don't print the chart's notes", Destination: &o.hideNotes},
 	}
 	flags = append(flags, slices.DeleteFunc(o.operation.flags(e), func(f cli.Flag) bool {
 		return slices.Contains(fixedByPlan, f.Names()[0])
@@ -47,26 +47,26 @@ func (o *applyOptions) flags(e *env) []cli.Flag {
 func applyCommand(e *env) *cli.Command {
 	o := &applyOptions{}
 	return &cli.Command{
-		Name: "apply", Usage: "carry out a saved plan, exactly or not at all", ArgsUsage: "FILE [CHART]",
-		Description: `Carries out what deployer plan --out FILE has saved.
+		Name: "apply", Usage: "apply a saved plan exactly as it was shown, or not at all", ArgsUsage: "FILE [CHART]",
+		Description: `Makes the changes that deployer plan --out FILE has saved.
 
-1. checks that the file is as it was written and for this cluster
-2. takes the lock of the release and plans anew
-3. refuses if anything that the plan touches has moved: the release, an object
-   that was deleted or made again, a field that changes, or who owns it
-4. does what upgrade, rollback or uninstall do
+1. Checks that nobody changed the file and that it is for this cluster.
+2. Locks the release and plans again.
+3. Refuses to continue if something that the plan changes is different now: the
+   release, an object, a field, or the owner of a field.
+4. Does what upgrade, rollback or uninstall does.
 
-Status, numbers of replicas left to an autoscaler and fields the plan doesn't
-touch may have changed. CHART and the flags for values and rendering are for
-plans that were made without --encrypt-to and have values or Secrets: these are
-not in the file, and must come out the same again.
+Other fields, status, and replicas that an autoscaler owns may be different.
+
+A plan that was saved without --encrypt-to holds no values and no Secrets. To
+apply it, give the same CHART, values and rendering flags again.
 
 Examples:
   deployer apply web.plan --identity key.txt
   deployer apply web.plan ./chart -f values.yaml
   deployer apply web.plan --dry-run
 
-Exit codes: as upgrade's, and 4 when the plan no longer fits the cluster`,
+Exit codes: the same as upgrade's, and 4 if the plan no longer fits the cluster`,
 		Flags: o.flags(e),
 		Action: action(func(ctx context.Context, c *cli.Context) error {
 			args, err := arguments(c, 1, 2, "the file of a plan, and maybe a chart")

@@ -13,14 +13,14 @@ import (
 func explainCommand(e *env) *cli.Command {
 	var settings deploy.Settings
 	return &cli.Command{
-		Name: "explain", Usage: "show who has made an object of a release what it is, field by field", ArgsUsage: "NAME KIND/NAME [FIELD]",
-		Description: `Shows the live fields of an object: who owns each and since when, since which
-revision the release states its value and in which template, and what an
-upgrade with the same chart and values would make of it. It writes nothing.
+		Name: "explain", Usage: "show who owns each field of an object, and where its value comes from", ArgsUsage: "NAME KIND/NAME [FIELD]",
+		Description: `For each live field of an object it shows the field manager that owns it and
+since when, the revision and template that set its value, and what the next
+upgrade with the same chart and values would do to it. It writes nothing.
 
-The kind may be written as kubectl takes it, and KIND/NAMESPACE/NAME names an
-object of another namespace. FIELD is a path; it may end above the fields, and
-name items of lists by their keys or their places.
+Write the kind as for kubectl, and KIND/NAMESPACE/NAME for an object in another
+namespace. FIELD is the path of a field, or of all fields below it; name the
+items of a list by their keys or by their index.
 
 Examples:
   deployer explain web deployment/web -n prod
@@ -28,7 +28,7 @@ Examples:
   deployer explain web Deployment/web '.spec.template.spec.containers[name=app].image'
   deployer explain web configmap/conf 'metadata.labels["app.kubernetes.io/name"]' -o json
 
-Exit codes: 0 done; 1 failed, among it no such release, object or field`,
+Exit codes: 0 done; 1 failed, or there is no such release, object or field`,
 		Flags: []cli.Flag{conflictsFlag(&settings, ""), revertFlag(&settings, ""), outputFlag(e)},
 		Action: action(func(ctx context.Context, c *cli.Context) error {
 			args, err := arguments(c, 2, 3, "a release name and KIND/NAME")

@@ -16,12 +16,12 @@ import (
 
 func getCommand(e *env) *cli.Command {
 	return &cli.Command{
-		Name: "get", Usage: "show what a revision of a release consists of",
+		Name: "get", Usage: "show what is recorded of a revision",
 		Subcommands: []*cli.Command{
 			getAll(e),
-			getPart(e, "manifest", "its manifest, without hooks", e.streams.Data(), func(r *release.Record) string { return r.Manifest + "\n" }),
-			getPart(e, "hooks", "its hooks", e.streams.Data(), func(r *release.Record) string { return helm.HookManifests(r.Hooks) }),
-			getPart(e, "notes", "its notes", e.streams.Out, notesText),
+			getPart(e, "manifest", "the manifest of a revision, without hooks", e.streams.Data(), func(r *release.Record) string { return r.Manifest + "\n" }),
+			getPart(e, "hooks", "the hooks of a revision", e.streams.Data(), func(r *release.Record) string { return helm.HookManifests(r.Hooks) }),
+			getPart(e, "notes", "the notes of a revision", e.streams.Out, notesText),
 			getValues(e),
 			getMetadata(e),
 		},
@@ -30,8 +30,8 @@ func getCommand(e *env) *cli.Command {
 
 // getHelp is the help of a command that reads the record of one revision.
 func getHelp(example string) string {
-	return "Reads what was recorded when the revision was deployed, not the cluster.\n\n" +
-		"Examples:\n  deployer get " + example + "\n\nExit codes: 0 done; 1 failed, among it no such release or revision"
+	return "Shows what was recorded when the revision was deployed, not the live objects.\n\n" +
+		"Examples:\n  deployer get " + example + "\n\nExit codes: 0 done; 1 failed, or there is no such release or revision"
 }
 
 func notesText(r *release.Record) string {
@@ -42,7 +42,7 @@ func notesText(r *release.Record) string {
 }
 
 func revisionFlag(revision *int) cli.Flag {
-	return &cli.IntFlag{Name: "revision", Usage: "of this revision; 0 is the latest", Destination: revision}
+	return &cli.IntFlag{Name: "revision", Usage: "`REVISION` to show; 0 is the latest", Destination: revision}
 }
 
 // revisionAction is the body of a command that shows one revision.
@@ -77,11 +77,11 @@ func getAll(e *env) *cli.Command {
 	var revision int
 	var text string
 	return &cli.Command{
-		Name: "all", Usage: "show everything: values, hooks, manifest, notes", ArgsUsage: "NAME",
+		Name: "all", Usage: "show all of a revision: values, hooks, manifest and notes", ArgsUsage: "NAME",
 		Description: getHelp("all web --template '{{.Release.Info.Status}}'"),
 		Flags: []cli.Flag{
 			revisionFlag(&revision),
-			&cli.StringFlag{Name: "template", Usage: "Go template such as {{.Release.Name}}", Destination: &text},
+			&cli.StringFlag{Name: "template", Usage: "Go `TEMPLATE`, such as {{.Release.Name}}", Destination: &text},
 		},
 		Action: revisionAction(e, &revision, func(r *release.Record) error {
 			if text != "" {
@@ -111,11 +111,11 @@ func getValues(e *env) *cli.Command {
 	var revision int
 	var all bool
 	return &cli.Command{
-		Name: "values", Usage: "show its values", ArgsUsage: "NAME",
+		Name: "values", Usage: "show the values of a revision", ArgsUsage: "NAME",
 		Description: getHelp("values web --all -o json"),
 		Flags: []cli.Flag{
 			revisionFlag(&revision),
-			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "with the chart's defaults", Destination: &all},
+			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "include the chart's default values", Destination: &all},
 			outputFlag(e),
 		},
 		Action: revisionAction(e, &revision, func(r *release.Record) error {
@@ -138,7 +138,7 @@ func getValues(e *env) *cli.Command {
 func getMetadata(e *env) *cli.Command {
 	var revision int
 	return &cli.Command{
-		Name: "metadata", Usage: "show its chart, versions, status and labels", ArgsUsage: "NAME",
+		Name: "metadata", Usage: "show the chart, versions, status and labels of a revision", ArgsUsage: "NAME",
 		Description: getHelp("metadata web -o yaml"),
 		Flags:       []cli.Flag{revisionFlag(&revision), outputFlag(e)},
 		Action: revisionAction(e, &revision, func(r *release.Record) error {

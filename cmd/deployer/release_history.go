@@ -22,7 +22,7 @@ Examples:
 
 Exit codes: 0 done; 1 failed`,
 		Flags: []cli.Flag{
-			&cli.IntFlag{Name: "max", Value: 256, Usage: "how many to show, newest first to stay", Destination: &limit},
+			&cli.IntFlag{Name: "max", Value: 256, Usage: "maximum number of revisions to list, the newest ones", Destination: &limit},
 			outputFlag(e),
 		},
 		Action: action(func(ctx context.Context, c *cli.Context) error {

@@ -15,17 +15,17 @@ func installCommand(e *env) *cli.Command {
 	o := &upgradeOptions{operation: operation{failurePrefix: installFailed}}
 	return &cli.Command{
 		Name: "install", Usage: "deploy a chart as a new release", ArgsUsage: "[NAME] CHART",
-		Description: `Works as upgrade --install does, but refuses a name that is in use.
+		Description: `Does the same as upgrade --install, but fails if the name is in use.
 
 Examples:
   deployer install web ./chart -n prod --create-namespace
   deployer install ./chart --generate-name
 
-Exit codes: as upgrade's`,
+Exit codes: the same as upgrade's`,
 		Flags: append(o.flags(e),
-			&cli.BoolFlag{Name: "replace", Category: "Release", Usage: "re-use the name of an uninstalled release whose history was kept", Destination: &o.request.Replace},
-			&cli.BoolFlag{Name: "generate-name", Aliases: []string{"g"}, Category: "Release", Usage: "make a name from the chart's and the time", Destination: &o.generate},
-			&cli.StringFlag{Name: "name-template", Category: "Release", Usage: "Go template of the release's name", Destination: &o.nameFrom},
+			&cli.BoolFlag{Name: "replace", Category: "Release", Usage: "reuse the name of an uninstalled release whose history was kept", Destination: &o.request.Replace},
+			&cli.BoolFlag{Name: "generate-name", Aliases: []string{"g"}, Category: "Release", Usage: "generate the release name from the chart's name and the time", Destination: &o.generate},
+			&cli.StringFlag{Name: "name-template", Category: "Release", Usage: "Go `TEMPLATE` for the release name", Destination: &o.nameFrom},
 		),
 		Action: action(func(ctx context.Context, c *cli.Context) error {
 			args, err := arguments(c, 1, 2, "a release name and a chart")

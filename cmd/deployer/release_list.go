@@ -25,29 +25,29 @@ type listQuery struct {
 func listCommand(e *env) *cli.Command {
 	q := &listQuery{states: map[helmrelease.Status]*bool{}}
 	flags := []cli.Flag{
-		&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "in all namespaces", Destination: &q.AllNamespaces},
-		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "in every status", Destination: &q.all},
-		&cli.BoolFlag{Name: "short", Aliases: []string{"q"}, Usage: "names alone", Destination: &q.show.Short},
-		&cli.BoolFlag{Name: "no-headers", Usage: "no heading line", Destination: &q.show.NoHeaders},
-		&cli.StringFlag{Name: "time-format", Usage: "Go time layout, such as \"2006-01-02 15:04:05Z0700\"", Destination: &q.show.TimeFormat},
-		&cli.BoolFlag{Name: "date", Aliases: []string{"d"}, Usage: "sort by the time of the last release", Destination: &q.ByDate},
-		&cli.BoolFlag{Name: "reverse", Aliases: []string{"r"}, Usage: "reverse the order", Destination: &q.Reverse},
-		&cli.IntFlag{Name: "max", Aliases: []string{"m"}, Value: 256, Usage: "how many to show; 0 shows all", Destination: &q.Limit},
-		&cli.IntFlag{Name: "offset", Usage: "how many to leave out first", Destination: &q.Offset},
-		&cli.StringFlag{Name: "filter", Aliases: []string{"f"}, Usage: "regular expression that names match", Destination: &q.filter},
-		&cli.StringFlag{Name: "selector", Aliases: []string{"l"}, Usage: "labels of the release record, as kubectl's -l", Destination: &q.Selector},
-		&cli.BoolFlag{Name: "pending", Usage: "pending ones", Destination: &q.pending},
+		&cli.BoolFlag{Name: "all-namespaces", Aliases: []string{"A"}, Usage: "list the releases of all namespaces", Destination: &q.AllNamespaces},
+		&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "list releases in every status", Destination: &q.all},
+		&cli.BoolFlag{Name: "short", Aliases: []string{"q"}, Usage: "print names only", Destination: &q.show.Short},
+		&cli.BoolFlag{Name: "no-headers", Usage: "don't print the header row", Destination: &q.show.NoHeaders},
+		&cli.StringFlag{Name: "time-format", Usage: "Go time `LAYOUT`, such as \"2006-01-02 15:04:05Z0700\"", Destination: &q.show.TimeFormat},
+		&cli.BoolFlag{Name: "date", Aliases: []string{"d"}, Usage: "sort by the time of the last deployment", Destination: &q.ByDate},
+		&cli.BoolFlag{Name: "reverse", Aliases: []string{"r"}, Usage: "reverse the sort order", Destination: &q.Reverse},
+		&cli.IntFlag{Name: "max", Aliases: []string{"m"}, Value: 256, Usage: "maximum number of releases to list; 0 lists all", Destination: &q.Limit},
+		&cli.IntFlag{Name: "offset", Usage: "number of releases to skip", Destination: &q.Offset},
+		&cli.StringFlag{Name: "filter", Aliases: []string{"f"}, Usage: "list releases whose name matches this regular `EXPRESSION`", Destination: &q.filter},
+		&cli.StringFlag{Name: "selector", Aliases: []string{"l"}, Usage: "list releases by the labels of their records, with a `SELECTOR` as for kubectl's -l", Destination: &q.Selector},
+		&cli.BoolFlag{Name: "pending", Usage: "list pending releases", Destination: &q.pending},
 		outputFlag(e),
 	}
 	for _, s := range []helmrelease.Status{helmrelease.StatusDeployed, helmrelease.StatusFailed, helmrelease.StatusUninstalled, helmrelease.StatusUninstalling, helmrelease.StatusSuperseded} {
 		on := new(bool)
 		q.states[s] = on
-		flags = append(flags, &cli.BoolFlag{Name: s.String(), Usage: s.String() + " ones", Destination: on})
+		flags = append(flags, &cli.BoolFlag{Name: s.String(), Usage: "list " + s.String() + " releases", Destination: on})
 	}
 	return &cli.Command{
 		Name: "list", Aliases: []string{"ls"}, Usage: "list releases",
-		Description: `Without a status flag it lists what is deployed or failed. What can't be read
-is listed as unreadable, and a warning says why.
+		Description: `Lists deployed and failed releases, unless a flag asks for another status. A
+release that can't be read is listed as unreadable, and a warning says why.
 
 Examples:
   deployer list -A

@@ -17,31 +17,30 @@ func planCommand(e *env) *cli.Command {
 	o.planOnly, o.planFile = true, &savedPlan{reuse: &o.request.Reuse}
 	return &cli.Command{
 		Name: "plan", Usage: "show what upgrade, rollback or uninstall would do, field by field", ArgsUsage: "NAME [CHART | REVISION]",
-		Description: `Does everything upgrade does up to its first change, and shows what would
-come next. It writes nothing to the cluster.
+		Description: `Does everything that upgrade does before its first change, and shows the
+changes that would follow. It writes nothing to the cluster.
+
+With --drift it compares the live objects with the last deployment instead, and
+says who changed what: people, failed releases, other releases, controllers.
 
 Examples:
   deployer plan web ./chart -f values.yaml
   deployer plan --rollback web 3
-  deployer plan --uninstall web --keep-history
+  deployer plan --uninstall web
   deployer plan web ./chart -f values.yaml --out web.plan --encrypt-to age1...
-  deployer plan --show web.plan
   deployer plan web --drift
 
---drift compares what is in the cluster with what was deployed last: manual
-edits, what failed releases left, other releases, deleted objects, controllers.
-
-Exit codes: 0 done; 1 failed; 2 with --detailed-exitcode, or --drift: there are
-changes; 3 the server would reject it`,
+Exit codes: 0 done; 1 failed; 2 there are changes (with --detailed-exitcode or
+--drift); 3 the API server would reject the release`,
 		Flags: append(append(append(o.flags(e), o.planFile.flags()...), removal.flags("Plan", "with --uninstall: ")...),
-			&cli.BoolFlag{Name: "install", Aliases: []string{"i"}, Category: "Release", Value: true, Usage: "also of a release that was never deployed", Destination: &o.install},
-			&cli.BoolFlag{Name: "rollback", Category: "Plan", Usage: "of a rollback to REVISION", Destination: &rollback},
-			&cli.BoolFlag{Name: "uninstall", Category: "Plan", Usage: "of an uninstall", Destination: &uninstall},
-			&cli.BoolFlag{Name: "drift", Category: "Plan", Usage: "how the cluster differs from what was deployed last; exits with 2 when it does", Destination: &drift},
-			&cli.BoolFlag{Name: "detailed-exitcode", Category: "Plan", Usage: "exit with 2 when there are changes; --drift does without it", Destination: &o.detailed},
-			&cli.BoolFlag{Name: "show-unchanged", Category: "Plan", Usage: "also list what stays as it is", Destination: &o.plan.ShowUnchanged},
-			&cli.BoolFlag{Name: "full", Category: "Plan", Usage: "also what is left out of the text of a long plan", Destination: &o.plan.Full},
-			&cli.IntFlag{Name: "context", Category: "Plan", Value: 3, Usage: "unchanged lines around each changed field", Destination: &o.plan.Context},
+			&cli.BoolFlag{Name: "install", Aliases: []string{"i"}, Category: "Release", Value: true, Usage: "also plan a release that doesn't exist yet", Destination: &o.install},
+			&cli.BoolFlag{Name: "rollback", Category: "Plan", Usage: "plan a rollback to REVISION", Destination: &rollback},
+			&cli.BoolFlag{Name: "uninstall", Category: "Plan", Usage: "plan an uninstall", Destination: &uninstall},
+			&cli.BoolFlag{Name: "drift", Category: "Plan", Usage: "show how the cluster differs from the last deployment; exit with 2 if it does", Destination: &drift},
+			&cli.BoolFlag{Name: "detailed-exitcode", Category: "Plan", Usage: "exit with 2 if there are changes; --drift always does", Destination: &o.detailed},
+			&cli.BoolFlag{Name: "show-unchanged", Category: "Plan", Usage: "also list unchanged objects", Destination: &o.plan.ShowUnchanged},
+			&cli.BoolFlag{Name: "full", Category: "Plan", Usage: "show all of a long plan, with nothing grouped or left out", Destination: &o.plan.Full},
+			&cli.IntFlag{Name: "context", Category: "Plan", Value: 3, Usage: "unchanged lines to show around each change in a text", Destination: &o.plan.Context},
 		),
 		Action: action(func(ctx context.Context, c *cli.Context) error {
 			if err := o.planFile.check(); err != nil {

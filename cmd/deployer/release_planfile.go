@@ -31,9 +31,9 @@ type savedPlan struct {
 func (s *savedPlan) flags() []cli.Flag {
 	const group = "Plan"
 	return []cli.Flag{
-		&cli.StringFlag{Name: "out", Category: group, Usage: "also save the plan in this file, for deployer apply", Destination: &s.path},
-		&cli.StringFlag{Name: "show", Category: group, Usage: "print the plan saved in this file instead, without a cluster", Destination: &s.showPath},
-		&cli.GenericFlag{Name: "encrypt-to", Category: group, Usage: "age or SSH public key that values and Secrets in --out are encrypted to (may be repeated)", Value: &verbatimList{&s.encryptTo}},
+		&cli.StringFlag{Name: "out", Category: group, Usage: "also save the plan in this `FILE`, for deployer apply", Destination: &s.path},
+		&cli.StringFlag{Name: "show", Category: group, Usage: "print the plan saved in this `FILE`; needs no cluster", Destination: &s.showPath},
+		&cli.GenericFlag{Name: "encrypt-to", Category: group, Usage: "with --out, encrypt values and Secrets to this age or SSH public `KEY` (may be repeated)", Value: &verbatimList{&s.encryptTo}},
 	}
 }
 

@@ -14,12 +14,11 @@ func recoverCommand(e *env) *cli.Command {
 	var settings deploy.Settings
 	var lockTimeout time.Duration
 	return &cli.Command{
-		Name: "recover", Usage: "record revisions that killed runs left pending as failed", ArgsUsage: "NAME",
-		Description: `Records as failed every revision that a run left pending when it was killed,
-and says whose run that was and how far it had come. upgrade, rollback and
-uninstall do so by themselves. Run it to see what was left, or with
---takeover-pending to record as failed what another tool left pending,
-whatever its age.
+		Name: "recover", Usage: "record as failed what a killed run left pending", ArgsUsage: "NAME",
+		Description: `Records as failed every revision that a killed run left pending, and says who
+ran it and how far it got. You rarely need it: upgrade, rollback and uninstall
+do the same first. With --takeover-pending it also records revisions that
+another tool left pending, whatever their age.
 
 Examples:
   deployer recover web -n prod
@@ -28,8 +27,8 @@ Examples:
 Exit codes: 0 done, or nothing to do; 1 failed; 5 another run holds the release`,
 		Flags: []cli.Flag{
 			takeoverFlag(&settings, ""),
-			&cli.DurationFlag{Name: "timeout", Value: 5 * time.Minute, Usage: "how long another tool's run may take, at least an hour", Destination: &settings.Timeout},
-			&cli.DurationFlag{Name: "lock-timeout", Usage: "how long to wait for another run on this release", Destination: &lockTimeout},
+			&cli.DurationFlag{Name: "timeout", Value: 5 * time.Minute, Usage: "how long another tool's run may take, at least 1h", Destination: &settings.Timeout},
+			&cli.DurationFlag{Name: "lock-timeout", Usage: "how long to wait while another run holds the release; by default, fail at once", Destination: &lockTimeout},
 		},
 		Action: action(func(ctx context.Context, c *cli.Context) error {
 			args, err := arguments(c, 1, 1, "a release name")

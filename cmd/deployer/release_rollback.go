@@ -13,20 +13,20 @@ import (
 func rollbackCommand(e *env) *cli.Command {
 	o := &operation{}
 	var description string
-	flags := append(o.flags(e), &cli.StringFlag{Name: "description", Usage: "description recorded in the release history", Destination: &description})
+	flags := append(o.flags(e), &cli.StringFlag{Name: "description", Usage: "`TEXT` to record in the release history", Destination: &description})
 	flags = append(flags, revisionFlags(&o.settings)...)
 	flags = append(flags, noOpFlags(e, "recreate-pods", "cleanup-on-fail", "server-side", "force-conflicts")...)
 	return &cli.Command{
-		Name: "rollback", Usage: "go back to an earlier revision", ArgsUsage: "NAME [REVISION]",
-		Description: `Deploys what an earlier revision recorded as a new revision, with the same
-steps as upgrade: dry run, record, hooks, apply, wait, prune. Without REVISION
-it is the last successful one before the current.
+		Name: "rollback", Usage: "roll back a release to an earlier revision", ArgsUsage: "NAME [REVISION]",
+		Description: `Deploys the recorded manifest of an earlier revision as a new revision, with
+the same steps as upgrade: dry run, record, hooks, apply, wait, prune. Without
+REVISION, it goes back to the last successful revision before the current one.
 
 Examples:
   deployer rollback web
   deployer rollback web 3 --dry-run
 
-Exit codes: as upgrade's`,
+Exit codes: the same as upgrade's`,
 		Flags: flags,
 		Action: action(func(ctx context.Context, c *cli.Context) error {
 			request, err := rollbackRequest(c)

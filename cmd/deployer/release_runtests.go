@@ -55,9 +55,9 @@ func testCommand(e *env) *cli.Command {
 	var logs bool
 	return &cli.Command{
 		Name: "test", Usage: "run the tests of a release", ArgsUsage: "NAME",
-		Description: `Runs the hooks of the event "test" of the latest revision, one after the
-other, and records how they ended: status shows it. No revision is made.
-With -o json the events of the run are written, a line each.
+		Description: `Runs the test hooks of the latest revision one after the other, and records how
+they ended: status shows it. It creates no revision. With -o json it writes the
+events of the run, one per line.
 
 Examples:
   deployer test web -n prod
@@ -67,14 +67,14 @@ Exit codes: 0 passed; 1 failed; 5 another run holds the release;
 130, 143 stopped by a signal`,
 		Flags: []cli.Flag{
 			&cli.DurationFlag{Name: "timeout", Usage: "time limit for each test", Value: 5 * time.Minute, Destination: &o.settings.Timeout},
-			&cli.BoolFlag{Name: "logs", Usage: "at the end, write the logs of the tests' pods to standard output", Destination: &logs},
-			&cli.GenericFlag{Name: "filter", Usage: "which tests to run: name=TEST, or !name=TEST for all but this (may be repeated or separated by commas)", Value: filters},
-			&cli.BoolFlag{Name: "hide-notes", Usage: "don't show the chart's notes", Destination: &o.hideNotes},
-			&cli.DurationFlag{Name: "lock-timeout", Usage: "how long to wait for another run on this release", Destination: &o.lockTimeout},
+			&cli.BoolFlag{Name: "logs", Usage: "at the end, print the logs of the test pods to standard output", Destination: &logs},
+			&cli.GenericFlag{Name: "filter", Usage: "tests to run, `name=TEST`, or !name=TEST for all but this one (may be repeated or separated by commas)", Value: filters},
+			&cli.BoolFlag{Name: "hide-notes", Usage: "don't print the chart's notes", Destination: &o.hideNotes},
+			&cli.DurationFlag{Name: "lock-timeout", Usage: "how long to wait while another run holds the release; by default, fail at once", Destination: &o.lockTimeout},
 			takeoverFlag(&o.settings, ""),
 			progressFlag(e, ""),
-			&cli.StringFlag{Name: "result-file", Usage: "write how it ended to this file, as JSON", Destination: &o.resultFile},
-			&cli.StringFlag{Name: "report-junit", Usage: "write a JUnit report to this file", Destination: &o.junitFile},
+			&cli.StringFlag{Name: "result-file", Usage: "write the outcome to this `FILE` as JSON", Destination: &o.resultFile},
+			&cli.StringFlag{Name: "report-junit", Usage: "write a JUnit report to this `FILE`", Destination: &o.junitFile},
 			outputFlag(e),
 		},
 		Action: action(func(ctx context.Context, c *cli.Context) error {

@@ -31,10 +31,10 @@ func statusCommand(e *env) *cli.Command {
 	q := &statusQuery{}
 	return &cli.Command{
 		Name: "status", Usage: "show the state of a release", ArgsUsage: "NAME",
-		Description: `With --show-resources it asks the cluster for every object of the release and
-judges it by its own status: ready, progressing, failed, or gone. With --watch
-it follows them and their pods as upgrade does, and tells why, until all are
-ready, one has failed, or --timeout is over.
+		Description: `With --show-resources it also reads every live object of the release and shows
+its state: ready, progressing, failed, or gone. With --watch it follows the
+objects and their pods as upgrade does, until all are ready, one has failed, or
+--timeout is over.
 
 Examples:
   deployer status web -n prod
@@ -42,15 +42,15 @@ Examples:
   deployer status web --watch --timeout 2m
   deployer status web --watch --readiness-rules rules.yaml
 
-Exit codes: 0 done; 1 failed, with --watch also: not ready`,
+Exit codes: 0 done; 1 failed, or with --watch not ready`,
 		Flags: append([]cli.Flag{
 			revisionFlag(&q.revision),
-			&cli.BoolFlag{Name: "show-desc", Usage: "also the description", Destination: &q.description},
-			&cli.BoolFlag{Name: "show-resources", Usage: "also the live objects and their state", Destination: &q.resources},
+			&cli.BoolFlag{Name: "show-desc", Usage: "also show the description", Destination: &q.description},
+			&cli.BoolFlag{Name: "show-resources", Usage: "also show the live objects and their state", Destination: &q.resources},
 			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "follow the live objects until they are ready", Destination: &q.watch},
-			&cli.DurationFlag{Name: "timeout", Usage: "of --watch", Value: 5 * time.Minute, Destination: &q.settings.Timeout},
-			&cli.GenericFlag{Name: "progress", Usage: "of --watch: auto, plain or none", Value: newChoice(&e.global.progress, "auto", "plain", "none"), EnvVars: []string{"HELM_PROGRESS"}},
-			&cli.StringFlag{Name: "result-file", Usage: "with --watch, write how it ended to this file, as JSON", Destination: &q.resultFile},
+			&cli.DurationFlag{Name: "timeout", Usage: "with --watch, time limit", Value: 5 * time.Minute, Destination: &q.settings.Timeout},
+			&cli.GenericFlag{Name: "progress", Usage: "with --watch, how to show progress: auto (live on a terminal, otherwise lines), plain or none", Value: newChoice(&e.global.progress, "auto", "plain", "none"), EnvVars: []string{"HELM_PROGRESS"}},
+			&cli.StringFlag{Name: "result-file", Usage: "with --watch, write the outcome to this `FILE` as JSON", Destination: &q.resultFile},
 			outputFlag(e),
 		}, trackingFlags(&q.settings.Track)...),
 		Action: action(func(ctx context.Context, c *cli.Context) error { return q.run(ctx, e, c) }),

@@ -14,10 +14,10 @@ import (
 func trackingFlags(o *track.Options) []cli.Flag {
 	const group = "Tracking"
 	return []cli.Flag{
-		&cli.GenericFlag{Name: "readiness-rules", Category: group, Usage: "rules for kinds, in a `FILE`; they go before deployer's own", Value: &rulesFile{options: o}},
-		&cli.GenericFlag{Name: "failures-allowed", Category: group, Usage: "restarts of a new container that are no failure yet (default: 2)", Value: &optionalNumber{&o.FailuresAllowed}},
-		&cli.DurationFlag{Name: "no-progress-timeout", Category: group, Usage: "how long an object may stand still (default: 10m, or a Deployment's progressDeadlineSeconds)", Destination: &o.NoProgressTimeout},
-		&cli.BoolFlag{Name: "tolerate-failures", Category: group, Usage: "don't fail before --timeout what can still heal", Destination: &o.TolerateFailures},
+		&cli.GenericFlag{Name: "readiness-rules", Category: group, Usage: "`FILE` with readiness rules for kinds; they take precedence over the built-in ones", Value: &rulesFile{options: o}},
+		&cli.GenericFlag{Name: "failures-allowed", Category: group, Usage: "restarts of a new container before it counts as failed (default 2)", Value: &optionalNumber{&o.FailuresAllowed}},
+		&cli.DurationFlag{Name: "no-progress-timeout", Category: group, Usage: "how long an object may make no progress (default 10m, or a Deployment's progressDeadlineSeconds)", Destination: &o.NoProgressTimeout},
+		&cli.BoolFlag{Name: "tolerate-failures", Category: group, Usage: "wait until --timeout for failures that can still recover", Destination: &o.TolerateFailures},
 	}
 }
 

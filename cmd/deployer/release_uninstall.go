@@ -18,12 +18,14 @@ func uninstallCommand(e *env) *cli.Command {
 	var description string
 	removal := &uninstallOptions{}
 	return &cli.Command{
-		Name: "uninstall", Aliases: []string{"del", "delete", "un"}, Usage: "delete releases", ArgsUsage: "NAME...",
-		Description: `1. runs pre-delete hooks
-2. deletes every object that a revision of the release has made, unless it is
-   annotated helm.sh/resource-policy: keep or belongs to somebody else by now
-3. waits until they are gone, runs post-delete hooks
-4. removes the records, or with --keep-history marks the latest uninstalled
+		Name: "uninstall", Aliases: []string{"del", "delete", "un"}, Usage: "uninstall releases and delete their objects", ArgsUsage: "NAME...",
+		Description: `1. Runs the pre-delete hooks.
+2. Deletes every object that a revision of the release created, except objects
+   that are annotated helm.sh/resource-policy: keep or now belong to another
+   release.
+3. Waits until they are gone, and runs the post-delete hooks.
+4. Deletes the release records, or with --keep-history marks the latest one as
+   uninstalled.
 
 Examples:
   deployer uninstall web -n prod
@@ -31,8 +33,8 @@ Examples:
 
 Exit codes: 0 done; 1 failed; 5 another run holds the release`,
 		Flags: append(append(o.flags(e), removal.flags("", "")...),
-			&cli.BoolFlag{Name: "ignore-not-found", Usage: "a release that isn't there is no failure", Destination: &ignoreMissing},
-			&cli.StringFlag{Name: "description", Usage: "description recorded in the release history", Destination: &description},
+			&cli.BoolFlag{Name: "ignore-not-found", Usage: "succeed if the release doesn't exist", Destination: &ignoreMissing},
+			&cli.StringFlag{Name: "description", Usage: "`TEXT` to record in the release history", Destination: &description},
 		),
 		Action: action(func(ctx context.Context, c *cli.Context) error {
 			names, err := arguments(c, 1, -1, "a release name")
@@ -73,8 +75,8 @@ type uninstallOptions struct {
 func (r *uninstallOptions) flags(category, when string) []cli.Flag {
 	r.cascade = "background"
 	return []cli.Flag{
-		&cli.BoolFlag{Name: "keep-history", Category: category, Usage: when + "keep the records, so that the release can be rolled back", Destination: &r.keep},
-		&cli.GenericFlag{Name: "cascade", Category: category, Usage: when + "how dependents go: background, foreground or orphan", Value: newChoice(&r.cascade, "background", "foreground", "orphan")},
+		&cli.BoolFlag{Name: "keep-history", Category: category, Usage: when + "keep the release records, so that you can roll back", Destination: &r.keep},
+		&cli.GenericFlag{Name: "cascade", Category: category, Usage: when + "how to delete dependents: background, foreground or orphan", Value: newChoice(&r.cascade, "background", "foreground", "orphan")},
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 
 func registryCommand(e *env) *cli.Command {
 	return &cli.Command{
-		Name: "registry", Usage: "log in to registries and out of them",
+		Name: "registry", Usage: "log in to and out of registries",
 		Subcommands: []*cli.Command{registryLogin(e), registryLogout(e)},
 	}
 }
@@ -22,21 +22,21 @@ func registryLogin(e *env) *cli.Command {
 	a := &o.Access
 	return &cli.Command{
 		Name: "login", Usage: "log in to a registry", ArgsUsage: "HOST",
-		Description: `Checks the credentials and keeps them where helm finds them too.
+		Description: `Checks the credentials and stores them where Helm also finds them.
 
 Examples:
   echo $TOKEN | deployer registry login registry.example.com -u ci --password-stdin
 
 Exit codes: 0 done; 1 failed`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "username", Aliases: []string{"u"}, Usage: "user of the registry", Destination: &a.Username},
-			&cli.StringFlag{Name: "password", Aliases: []string{"p"}, Usage: "password or identity token", Destination: &a.Password},
+			&cli.StringFlag{Name: "username", Aliases: []string{"u"}, Usage: "user `NAME` for the registry", Destination: &a.Username},
+			&cli.StringFlag{Name: "password", Aliases: []string{"p"}, Usage: "`PASSWORD` or identity token", Destination: &a.Password},
 			&cli.BoolFlag{Name: "password-stdin", Usage: "read the password or token from standard input", Destination: &stdin},
-			&cli.BoolFlag{Name: "insecure", Usage: "don't check the registry's certificate", Destination: &a.InsecureSkipTLS},
-			&cli.BoolFlag{Name: "plain-http", Usage: "talk HTTP to the registry", Destination: &a.PlainHTTP},
-			&cli.StringFlag{Name: "cert-file", Usage: "client certificate", Destination: &a.CertFile},
-			&cli.StringFlag{Name: "key-file", Usage: "key of the client certificate", Destination: &a.KeyFile},
-			&cli.StringFlag{Name: "ca-file", Usage: "certificate authority of the registry", Destination: &a.CAFile},
+			&cli.BoolFlag{Name: "insecure", Usage: "don't verify the registry's certificate", Destination: &a.InsecureSkipTLS},
+			&cli.BoolFlag{Name: "plain-http", Usage: "use HTTP instead of HTTPS for the registry", Destination: &a.PlainHTTP},
+			&cli.StringFlag{Name: "cert-file", Usage: "`FILE` with the client certificate", Destination: &a.CertFile},
+			&cli.StringFlag{Name: "key-file", Usage: "`FILE` with the client certificate's key", Destination: &a.KeyFile},
+			&cli.StringFlag{Name: "ca-file", Usage: "`FILE` with the certificate authorities to trust", Destination: &a.CAFile},
 		},
 		Action: action(func(ctx context.Context, c *cli.Context) error {
 			args, err := arguments(c, 1, 1, "the host of a registry")

@@ -33,8 +33,8 @@ func repoAdd(e *env) *cli.Command {
 	var timeout time.Duration
 	return &cli.Command{
 		Name: "add", Usage: "add a chart repository", ArgsUsage: "NAME URL",
-		Description: `Downloads the repository's index and adds it to the list that helm has too.
-Adding again what is there already is no failure.
+		Description: `Downloads the index of the repository and adds it to the list that Helm also
+uses. Adding the same repository again succeeds.
 
 Examples:
   deployer repo add podinfo https://stefanprodan.github.io/podinfo
@@ -42,13 +42,13 @@ Examples:
 
 Exit codes: 0 done; 1 failed`,
 		Flags: append([]cli.Flag{
-			&cli.BoolFlag{Name: "force-update", Usage: "replace a repository of that name", Destination: &a.Force},
-			&cli.BoolFlag{Name: "allow-deprecated-repos", Usage: "also one that is known to be gone", Destination: &a.AllowDeprecated},
-			&cli.DurationFlag{Name: "timeout", Value: indexTimeout, Usage: "for the download of the index", Destination: &timeout},
-			&cli.StringFlag{Name: "username", Category: "Access", Usage: "user of the repository", Destination: &a.Access.Username},
-			&cli.StringFlag{Name: "password", Category: "Access", Usage: "password of the repository", Destination: &a.Access.Password},
+			&cli.BoolFlag{Name: "force-update", Usage: "replace a repository of the same name", Destination: &a.Force},
+			&cli.BoolFlag{Name: "allow-deprecated-repos", Usage: "also allow repositories that are known to be shut down", Destination: &a.AllowDeprecated},
+			&cli.DurationFlag{Name: "timeout", Value: indexTimeout, Usage: "time limit for the download of the index", Destination: &timeout},
+			&cli.StringFlag{Name: "username", Category: "Access", Usage: "user `NAME` for the repository", Destination: &a.Access.Username},
+			&cli.StringFlag{Name: "password", Category: "Access", Usage: "`PASSWORD` for the repository", Destination: &a.Access.Password},
 			&cli.BoolFlag{Name: "password-stdin", Category: "Access", Usage: "read the password from standard input", Destination: &stdin},
-			&cli.BoolFlag{Name: "pass-credentials", Category: "Access", Usage: "give the credentials to all hosts", Destination: &a.Access.PassCredentials},
+			&cli.BoolFlag{Name: "pass-credentials", Category: "Access", Usage: "send the credentials to all hosts, not only the repository's", Destination: &a.Access.PassCredentials},
 		}, append(tlsFlags(&a.Access), noOpFlags(e, "no-update")...)...),
 		Action: action(func(ctx context.Context, c *cli.Context) error {
 			args, err := arguments(c, 2, 2, "a name and a URL")
@@ -90,7 +90,7 @@ func repoList(e *env) *cli.Command {
 		Description: `Examples:
   deployer repo list -o json
 
-Exit codes: 0 done; 1 there is none, or failed`,
+Exit codes: 0 done; 1 failed, or there are no repositories`,
 		Flags: []cli.Flag{outputFlag(e)},
 		Action: action(func(_ context.Context, c *cli.Context) error {
 			if _, err := arguments(c, 0, 0, ""); err != nil {
@@ -136,10 +136,10 @@ func repoUpdate(e *env) *cli.Command {
   deployer repo update
   deployer repo update podinfo --fail-on-repo-update-fail
 
-Exit codes: 0 done, even when some can't be reached; 1 failed`,
+Exit codes: 0 done, even if some can't be reached; 1 failed`,
 		Flags: []cli.Flag{
-			&cli.DurationFlag{Name: "timeout", Value: indexTimeout, Usage: "for the download of one index", Destination: &timeout},
-			&cli.BoolFlag{Name: "fail-on-repo-update-fail", Usage: "fail when one of them can't be refreshed", Destination: &strict},
+			&cli.DurationFlag{Name: "timeout", Value: indexTimeout, Usage: "time limit for the download of each index", Destination: &timeout},
+			&cli.BoolFlag{Name: "fail-on-repo-update-fail", Usage: "fail if any index can't be refreshed", Destination: &strict},
 		},
 		Action: action(func(ctx context.Context, c *cli.Context) error {
 			list := e.repositoryList()
@@ -181,7 +181,7 @@ func repoRemove(e *env) *cli.Command {
 		Description: `Examples:
   deployer repo remove podinfo
 
-Exit codes: 0 done; 1 there is none of that name`,
+Exit codes: 0 done; 1 there is no such repository`,
 		Action: action(func(ctx context.Context, c *cli.Context) error {
 			names, err := arguments(c, 1, -1, "the name of a repository")
 			if err != nil {
@@ -199,17 +199,17 @@ Exit codes: 0 done; 1 there is none of that name`,
 func repoIndex() *cli.Command {
 	var o repository.IndexOptions
 	return &cli.Command{
-		Name: "index", Usage: "write the index of a directory of chart archives", ArgsUsage: "DIR",
-		Description: `Writes DIR/index.yaml, which makes DIR a repository for any web server.
+		Name: "index", Usage: "write the index file of a directory of chart archives", ArgsUsage: "DIR",
+		Description: `Writes DIR/index.yaml, so that any web server can serve DIR as a repository.
 
 Examples:
   deployer repo index ./public --url https://charts.example.com --merge old-index.yaml
 
 Exit codes: 0 done; 1 failed`,
 		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "url", Usage: "URL that the archives will be found below", Destination: &o.URL},
-			&cli.StringFlag{Name: "merge", Usage: "index file whose entries are kept too", Destination: &o.Merge},
-			&cli.BoolFlag{Name: "json", Usage: "write it in JSON", Destination: &o.JSON},
+			&cli.StringFlag{Name: "url", Usage: "base `URL` of the archives", Destination: &o.URL},
+			&cli.StringFlag{Name: "merge", Usage: "index `FILE` to merge in", Destination: &o.Merge},
+			&cli.BoolFlag{Name: "json", Usage: "write the index as JSON", Destination: &o.JSON},
 		},
 		Action: action(func(_ context.Context, c *cli.Context) error {
 			args, err := arguments(c, 1, 1, "a directory")

@@ -20,8 +20,8 @@ type searchOptions struct {
 
 func (o *searchOptions) flags(e *env) []cli.Flag {
 	return []cli.Flag{
-		&cli.UintFlag{Name: "max-col-width", Value: 50, Usage: "widest a column may be", Destination: &o.width},
-		&cli.BoolFlag{Name: "fail-on-no-result", Usage: "finding nothing is a failure", Destination: &o.strict},
+		&cli.UintFlag{Name: "max-col-width", Value: 50, Usage: "maximum width of a column, in characters", Destination: &o.width},
+		&cli.BoolFlag{Name: "fail-on-no-result", Usage: "fail if nothing is found", Destination: &o.strict},
 		outputFlag(e),
 	}
 }
@@ -46,7 +46,7 @@ func (o *searchOptions) write(e *env, results any, rows [][]string) error {
 
 func searchCommand(e *env) *cli.Command {
 	return &cli.Command{
-		Name: "search", Usage: "look for charts",
+		Name: "search", Usage: "search for charts",
 		Subcommands: []*cli.Command{searchRepo(e), searchHub(e)},
 	}
 }
@@ -55,19 +55,19 @@ func searchRepo(e *env) *cli.Command {
 	var o searchOptions
 	var q repository.Query
 	return &cli.Command{
-		Name: "repo", Usage: "look for charts in the repositories that were added", ArgsUsage: "[WORD...]",
-		Description: `Looks through the cached indexes; repo update refreshes them.
+		Name: "repo", Usage: "search for charts in the added repositories", ArgsUsage: "[WORD...]",
+		Description: `Searches the cached indexes. To refresh them, run repo update.
 
 Examples:
   deployer search repo nginx
   deployer search repo nginx --version ^1.0.0 --versions -o json
 
-Exit codes: 0 done, even when nothing is found; 1 failed`,
+Exit codes: 0 done, even if nothing is found; 1 failed`,
 		Flags: append([]cli.Flag{
-			&cli.BoolFlag{Name: "regexp", Aliases: []string{"r"}, Usage: "WORD is a regular expression", Destination: &q.Regexp},
-			&cli.BoolFlag{Name: "versions", Aliases: []string{"l"}, Usage: "all versions of each chart", Destination: &q.Versions},
-			&cli.BoolFlag{Name: "devel", Usage: "also development versions", Destination: &q.Devel},
-			&cli.StringFlag{Name: "version", Usage: "constraint that versions have to meet", Destination: &q.Version},
+			&cli.BoolFlag{Name: "regexp", Aliases: []string{"r"}, Usage: "treat WORD as a regular expression", Destination: &q.Regexp},
+			&cli.BoolFlag{Name: "versions", Aliases: []string{"l"}, Usage: "list all versions of each chart", Destination: &q.Versions},
+			&cli.BoolFlag{Name: "devel", Usage: "also list development versions", Destination: &q.Devel},
+			&cli.StringFlag{Name: "version", Usage: "version `CONSTRAINT`, such as ^1.0.0", Destination: &q.Version},
 		}, o.flags(e)...),
 		Action: action(func(_ context.Context, c *cli.Context) error {
 			q.Text = strings.Join(c.Args().Slice(), " ")
@@ -92,14 +92,14 @@ func searchHub(e *env) *cli.Command {
 	var endpoint string
 	var withRepo bool
 	return &cli.Command{
-		Name: "hub", Usage: "look for charts in Artifact Hub or a hub of your own", ArgsUsage: "[WORD...]",
+		Name: "hub", Usage: "search for charts in Artifact Hub or your own hub", ArgsUsage: "[WORD...]",
 		Description: `Examples:
   deployer search hub nginx --list-repo-url
 
-Exit codes: 0 done, even when nothing is found; 1 failed`,
+Exit codes: 0 done, even if nothing is found; 1 failed`,
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "endpoint", Value: "https://hub.helm.sh", Usage: "hub to ask", Destination: &endpoint},
-			&cli.BoolFlag{Name: "list-repo-url", Usage: "also show the repositories' URLs", Destination: &withRepo},
+			&cli.StringFlag{Name: "endpoint", Value: "https://hub.helm.sh", Usage: "`URL` of the hub", Destination: &endpoint},
+			&cli.BoolFlag{Name: "list-repo-url", Usage: "also show the URLs of the repositories", Destination: &withRepo},
 		}, o.flags(e)...),
 		Action: action(func(ctx context.Context, c *cli.Context) error {
 			waiting := e.showTransfer("asking", endpoint)

@@ -22,10 +22,10 @@ Examples:
 
 Exit codes: 0 done; 1 failed`,
 		Flags: append([]cli.Flag{
-			&cli.StringFlag{Name: "destination", Aliases: []string{"d"}, Value: ".", Usage: "directory to download to", Destination: &o.Destination},
+			&cli.StringFlag{Name: "destination", Aliases: []string{"d"}, Value: ".", Usage: "`DIR` to download to", Destination: &o.Destination},
 			&cli.BoolFlag{Name: "untar", Usage: "unpack the archive", Destination: &o.Untar},
-			&cli.StringFlag{Name: "untardir", Value: ".", Usage: "directory to unpack in, below --destination", Destination: &o.UntarDir},
-			&cli.BoolFlag{Name: "prov", Usage: "download the .prov file too, without checking it", Destination: &o.Provenance},
+			&cli.StringFlag{Name: "untardir", Value: ".", Usage: "`DIR` to unpack into, below --destination", Destination: &o.UntarDir},
+			&cli.BoolFlag{Name: "prov", Usage: "also download the .prov file, without verifying it", Destination: &o.Provenance},
 		}, locateFlags(&o.LoadOptions)...),
 		Action: action(func(ctx context.Context, c *cli.Context) error {
 			refs, err := arguments(c, 1, -1, "a chart")
@@ -57,7 +57,7 @@ func pushCommand(e *env) *cli.Command {
 	var o repository.PushOptions
 	return &cli.Command{
 		Name: "push", Usage: "upload a chart archive to a registry", ArgsUsage: "ARCHIVE REMOTE",
-		Description: `A .prov file beside the archive is uploaded with it.
+		Description: `If there is a .prov file beside the archive, it is uploaded too.
 
 Examples:
   deployer push web-1.2.0.tgz oci://registry.example.com/charts
