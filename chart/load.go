@@ -22,6 +22,7 @@ type LoadOptions struct {
 	Repo               string // URL of a chart repository to look the name up in
 	Access             Access
 	Verify             bool   // check the archive's signature
+	AllowMismatch      bool   // only warn when an archive isn't what its index, or the reference, says
 	Keyring            string // public keys for Verify; empty means ~/.gnupg/pubring.gpg
 	UpdateDependencies bool   // fetch missing dependencies into charts/ first
 	Settings           Settings

@@ -48,6 +48,27 @@ func (e *RemoteError) Unwrap() error { return e.Err }
 // Hint says what to do about it; empty when nothing better is known.
 func (e *RemoteError) Hint() string { return e.hint }
 
+// ArchiveMismatchError says that an archive is not the one that was asked for.
+type ArchiveMismatchError struct {
+	From      string // URL of the archive
+	Field     string // digest, name or version
+	Got, Want string // SHA-256 in hexadecimal digits, a name, a version or constraint
+	By        string // who says what is wanted
+}
+
+func (e *ArchiveMismatchError) Error() string {
+	return fmt.Sprintf("%s is not the chart that was asked for: its %s is %s, but %s says %s", e.From, e.Field, e.Got, e.By, e.Want)
+}
+
+// Hint says what to do about it.
+func (e *ArchiveMismatchError) Hint() string {
+	hint := "to use it all the same: --allow-chart-mismatch"
+	if e.Field == "digest" {
+		hint = "if the chart was published anew: " + program.Name + " repo update; " + hint
+	}
+	return hint
+}
+
 // TypeError says that a chart is of a type that can't be deployed by itself.
 type TypeError struct{ Chart, Type string }
 

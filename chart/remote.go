@@ -2,15 +2,16 @@ package chart
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"strings"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
 	"helm.sh/helm/v3/pkg/downloader"
 	"helm.sh/helm/v3/pkg/getter"
+	"helm.sh/helm/v3/pkg/provenance"
 	"helm.sh/helm/v3/pkg/registry"
 	"helm.sh/helm/v3/pkg/repo"
 
@@ -26,14 +27,18 @@ func loadRemote(ctx context.Context, ref string, opts LoadOptions) (*helmchart.C
 	}
 	c, err := interruptible(ctx, func() (*helmchart.Chart, error) {
 		defer os.RemoveAll(dir) // leftovers in the temporary directory harm nobody
-		path, err := download(ref, dir, opts)
+		verify := downloader.VerifyNever
+		if opts.Verify {
+			verify = downloader.VerifyAlways
+		}
+		path, _, err := opts.Download(ref, dir, verify, lineWriter(opts.Progress))
 		if err != nil {
 			return nil, err
 		}
 		return readChart(path)
 	})
 	if err != nil {
-		return nil, &RemoteError{Ref: ref, Err: err, hint: remoteHint(ref, opts, err)}
+		return nil, NewRemoteError(ref, opts, err)
 	}
 	return c, nil
 }
@@ -63,8 +68,16 @@ func interruptible[T any](ctx context.Context, work func() (T, error)) (T, error
 	}
 }
 
+// NewRemoteError says that a chart could not be fetched, and what to do about it.
+func NewRemoteError(ref string, opts LoadOptions, err error) *RemoteError {
+	return &RemoteError{Ref: ref, Err: err, hint: remoteHint(ref, opts, err)}
+}
+
 func remoteHint(ref string, opts LoadOptions, err error) string {
+	var mismatch *ArchiveMismatchError
 	switch {
+	case errors.As(err, &mismatch):
+		return mismatch.Hint()
 	case registry.IsOCI(ref):
 		return "check the reference and the access: " + program.Name + " registry login HOST"
 	case opts.Repo != "" || strings.Contains(ref, "://"):
@@ -79,55 +92,49 @@ func remoteHint(ref string, opts LoadOptions, err error) string {
 	return "refresh what is known of the repositories: " + program.Name + " repo update"
 }
 
-func download(ref, dir string, opts LoadOptions) (string, error) {
-	env := opts.Settings.Env()
-	client, err := opts.Access.Registry(opts.Settings, lineWriter(opts.Progress))
+// Download fetches the archive of a chart, and with verify its signature, into a
+// directory. What is told goes to log. It returns the archive's path and who signed it.
+//
+// Errors for callers: *ArchiveMismatchError.
+func (o LoadOptions) Download(ref, dir string, verify downloader.VerificationStrategy, log io.Writer) (string, *provenance.Verification, error) {
+	o, err := o.withDefaults()
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	getters := opts.Settings.Getters(opts.Access)
+	env := o.Settings.Env()
+	client, err := o.Access.Registry(o.Settings, log)
+	if err != nil {
+		return "", nil, err
+	}
+	getters := newArchiveCheck(ref, o, func(warning string) { fmt.Fprintln(log, warning) }).over(o.Settings.Getters())
 	d := downloader.ChartDownloader{
-		Out:              lineWriter(opts.Progress),
-		Keyring:          opts.Keyring,
+		Out:              log,
+		Verify:           verify,
+		Keyring:          o.Keyring,
 		Getters:          getters,
-		Options:          opts.Access.Options(),
+		Options:          o.Access.Options(),
 		RegistryClient:   client,
 		RepositoryConfig: env.RepositoryConfig,
 		RepositoryCache:  env.RepositoryCache,
 	}
-	if opts.Verify {
-		d.Verify = downloader.VerifyAlways
-	}
 	if registry.IsOCI(ref) {
 		d.Options = append(d.Options, getter.WithRegistryClient(client))
 	}
-	if opts.Repo != "" {
-		if ref, err = findInRepo(ref, opts, getters); err != nil {
-			return "", err
+	if o.Repo != "" {
+		if ref, err = findInRepo(ref, o, getters); err != nil {
+			return "", nil, err
 		}
-		if !opts.Access.PassCredentials && !sameHost(opts.Repo, ref) {
-			d.Options = append(d.Options, getter.WithBasicAuth("", ""))
+		if !o.Access.PassCredentials && !sameHost(o.Repo, ref) {
+			d.Options = append(d.Options, getter.WithBasicAuth("", ""), getter.WithTLSClientConfig("", "", o.Access.CAFile))
 		}
 	}
-	path, _, err := d.DownloadTo(ref, opts.Version, dir)
-	return path, err
+	return d.DownloadTo(ref, o.Version, dir)
 }
 
 func findInRepo(name string, opts LoadOptions, getters getter.Providers) (string, error) {
 	a := opts.Access
 	return repo.FindChartInAuthAndTLSAndPassRepoURL(opts.Repo, a.Username, a.Password, name, opts.Version,
 		a.CertFile, a.KeyFile, a.CAFile, a.InsecureSkipTLS, a.PassCredentials, getters)
-}
-
-// sameHost tells whether two URLs have one scheme, host and port: credentials
-// for one are no other server's business.
-func sameHost(a, b string) bool {
-	u, err := url.Parse(a)
-	if err != nil {
-		return false
-	}
-	v, err := url.Parse(b)
-	return err == nil && u.Scheme == v.Scheme && u.Host == v.Host
 }
 
 // updateDependencies fetches the dependencies of the chart in dir into its
@@ -158,11 +165,13 @@ func DependencyManager(dir string, opts LoadOptions, out, log io.Writer) (*downl
 	if err != nil {
 		return nil, err
 	}
+	check := newArchiveCheck("", LoadOptions{Settings: opts.Settings, AllowMismatch: opts.AllowMismatch},
+		func(warning string) { fmt.Fprintln(out, warning) })
 	return &downloader.Manager{
 		Out:              out,
 		ChartPath:        dir,
 		Keyring:          keyring,
-		Getters:          opts.Settings.Getters(opts.Access),
+		Getters:          check.over(opts.Settings.Getters()),
 		RegistryClient:   client,
 		RepositoryConfig: env.RepositoryConfig,
 		RepositoryCache:  env.RepositoryCache,

@@ -69,35 +69,69 @@ func (a Access) Options() []getter.Option {
 // it has to say, such as the digest of what it pulled, goes to progress; nil drops
 // it.
 func (a Access) Registry(s Settings, progress io.Writer) (*registry.Client, error) {
+	client, _, err := a.registry(s, progress)
+	return client, err
+}
+
+// registry is Registry, and tells of each request's way.
+func (a Access) registry(s Settings, progress io.Writer) (*registry.Client, *fallback, error) {
 	env := s.Env()
+	there, err := a.registryTransport(env.Debug)
+	if err != nil {
+		return nil, nil, err
+	}
+	a.CertFile, a.KeyFile = "", ""
+	elsewhere, err := a.registryTransport(env.Debug)
+	if err != nil {
+		return nil, nil, err
+	}
+	way := &fallback{RoundTripper: there}
+	if !a.hasTLSSettings() {
+		there = way
+	}
+	transport := s.TransferStats.count(guardedTransport(there, elsewhere))
 	options := []registry.ClientOption{
 		registry.ClientOptDebug(env.Debug),
 		registry.ClientOptEnableCache(true),
 		registry.ClientOptWriter(cmp.Or[io.Writer](progress, io.Discard)),
 		registry.ClientOptCredentialsFile(env.RegistryConfig),
 		registry.ClientOptBasicAuth(a.Username, a.Password),
+		registry.ClientOptHTTPClient(&http.Client{Transport: transport}),
 	}
 	if a.PlainHTTP {
 		options = append(options, registry.ClientOptPlainHTTP())
 	}
-	if a.hasTLSSettings() || s.TransferStats != nil {
-		transport, err := a.transport(env.Debug)
-		if err != nil {
-			return nil, err
-		}
-		options = append(options, registry.ClientOptHTTPClient(&http.Client{Transport: s.TransferStats.count(transport)}))
-	}
 	client, err := registry.NewClient(options...)
 	if err != nil {
-		return nil, fmt.Errorf("reading the registry credentials in %s: %w", env.RegistryConfig, err)
+		return nil, nil, fmt.Errorf("reading the registry credentials in %s: %w", env.RegistryConfig, err)
 	}
-	return client, nil
+	return client, way, nil
 }
 
-// transport is that of a registry client, such as Helm makes it.
-func (a Access) transport(debug bool) (http.RoundTripper, error) {
+// Login checks the credentials against a registry and stores them where s says. What
+// the client has to say goes to progress; nil drops it.
+func (a Access) Login(s Settings, host string, progress io.Writer) error {
+	// A client that is made with credentials doesn't look into the store.
+	without := a
+	without.Username, without.Password = "", ""
+	client, way, err := without.registry(s, progress)
+	if err != nil {
+		return err
+	}
+	login := func(plain bool) error {
+		return client.Login(host, registry.LoginOptBasicAuth(a.Username, a.Password), registry.LoginOptPlainText(plain))
+	}
+	err = login(a.PlainHTTP)
+	if err != nil && !a.PlainHTTP && way.plain.Load() {
+		return login(true) // credentials don't follow a change of scheme; Helm's client asks anew as well
+	}
+	return err
+}
+
+// registryTransport is that of a registry client, such as Helm makes it.
+func (a Access) registryTransport(debug bool) (http.RoundTripper, error) {
 	if !a.hasTLSSettings() {
-		return &fallback{RoundTripper: registry.NewTransport(debug)}, nil
+		return registry.NewTransport(debug), nil
 	}
 	config, err := a.tlsConfig()
 	if err != nil {

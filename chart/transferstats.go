@@ -5,11 +5,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
-	"slices"
 	"sync/atomic"
-
-	"helm.sh/helm/v3/pkg/getter"
-	"helm.sh/helm/v3/pkg/repo"
 )
 
 // TransferStats counts the bytes of what is downloaded and uploaded. The zero value
@@ -88,35 +84,4 @@ func (f *fallback) RoundTrip(q *http.Request) (*http.Response, error) {
 	}
 	q.URL.Scheme = "http" // in place: who sent it compares the scheme with that of an upload's location
 	return f.RoundTripper.RoundTrip(q)
-}
-
-// Getters are Helm's, which fetch what is at a URL. They count for s.TransferStats
-// unless a has TLS settings, or a repository of Helm's list: Helm's HTTP getter
-// has an ear for those only with a transport that it makes itself.
-func (s Settings) Getters(a Access, options ...getter.Option) getter.Providers {
-	env := s.Env()
-	if s.TransferStats != nil && !a.hasTLSSettings() && !anyRepositoryHasTLSSettings(env.RepositoryConfig) {
-		inner := &http.Transport{DisableCompression: true, Proxy: http.ProxyFromEnvironment} // as Helm's
-		options = append(options, getter.WithTransport(asTransport(s.TransferStats.count(inner))))
-	}
-	return getter.All(env, options...)
-}
-
-// asTransport makes a transport that leaves all to another one: Helm's getter
-// takes no other type.
-func asTransport(inner http.RoundTripper) *http.Transport {
-	outer := &http.Transport{Protocols: new(http.Protocols)}
-	outer.Protocols.SetHTTP1(true) // HTTP/2 would register itself for https
-	outer.RegisterProtocol("http", inner)
-	outer.RegisterProtocol("https", inner)
-	return outer
-}
-
-// anyRepositoryHasTLSSettings tells whether a repository of a list has TLS settings. A list that
-// can't be read is told of where it is needed.
-func anyRepositoryHasTLSSettings(list string) bool {
-	file, err := repo.LoadFile(list)
-	return err == nil && slices.ContainsFunc(file.Repositories, func(e *repo.Entry) bool {
-		return Access{CertFile: e.CertFile, KeyFile: e.KeyFile, CAFile: e.CAFile, InsecureSkipTLS: e.InsecureSkipTLSverify}.hasTLSSettings()
-	})
 }

@@ -57,7 +57,7 @@ func Values(ctx context.Context, sources []Source, from ValuesOptions) (map[stri
 	if from.Env == nil {
 		from.Env = os.Getenv
 	}
-	r := &valuesReader{ctx: ctx, stdin: from.Stdin, getters: from.Settings.Getters(Access{}), decrypter: decrypter{from.Env}}
+	r := &valuesReader{ctx: ctx, stdin: from.Stdin, getters: from.Settings.Getters(), decrypter: decrypter{from.Env}}
 	values, problems := map[string]any{}, []error(nil)
 	for _, kind := range []SourceKind{ValuesFile, SetJSON, Set, SetString, SetFile, SetLiteral} {
 		for _, s := range sources {

@@ -5,14 +5,22 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/url"
+	"time"
 )
 
 // hubPath is where a hub answers searches: Monocular's API, which Artifact Hub
 // understands too.
 // https://artifacthub.github.io/hub/api/?urls.primaryName=Monocular%20compatible%20search%20API
 const hubPath = "api/chartsvc/v1/charts/search"
+
+// What a hub may take and send: Helm waits as long for a repository.
+const (
+	hubTimeout = 2 * time.Minute
+	hubLimit   = 16 << 20
+)
 
 // A HubChart is one that a hub has found.
 type HubChart struct {
@@ -85,7 +93,7 @@ func askHub(ctx context.Context, u *url.URL) (*hubAnswer, error) {
 		return nil, err
 	}
 	request.Header.Set("User-Agent", "deployer")
-	response, err := http.DefaultClient.Do(request)
+	response, err := (&http.Client{Timeout: hubTimeout}).Do(request)
 	if err != nil {
 		return nil, err
 	}
@@ -94,7 +102,7 @@ func askHub(ctx context.Context, u *url.URL) (*hubAnswer, error) {
 		return nil, fmt.Errorf("it answered %s", response.Status)
 	}
 	answer := &hubAnswer{}
-	if err := json.NewDecoder(response.Body).Decode(answer); err != nil {
+	if err := json.NewDecoder(io.LimitReader(response.Body, hubLimit)).Decode(answer); err != nil {
 		return nil, fmt.Errorf("its answer can't be read: %w", err)
 	}
 	return answer, nil

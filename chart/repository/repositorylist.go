@@ -216,8 +216,7 @@ func (b RepositoryList) refresh(ctx context.Context, e *repo.Entry) error {
 	if b.Timeout > 0 {
 		options = append(options, getter.WithTimeout(b.Timeout))
 	}
-	access := chart.Access{CertFile: e.CertFile, KeyFile: e.KeyFile, CAFile: e.CAFile, InsecureSkipTLS: e.InsecureSkipTLSverify}
-	r, err := repo.NewChartRepository(e, b.Settings.Getters(access, options...))
+	r, err := repo.NewChartRepository(e, b.Settings.Getters(options...))
 	if err != nil {
 		return &addressError{err}
 	}

@@ -12,11 +12,9 @@ import (
 
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/downloader"
-	"helm.sh/helm/v3/pkg/getter"
 	"helm.sh/helm/v3/pkg/provenance"
 	"helm.sh/helm/v3/pkg/pusher"
 	"helm.sh/helm/v3/pkg/registry"
-	"helm.sh/helm/v3/pkg/repo"
 	"helm.sh/helm/v3/pkg/uploader"
 
 	"deployer/chart"
@@ -52,11 +50,11 @@ func Pull(ctx context.Context, ref string, opts PullOptions) (*Signature, error)
 	var saved string
 	var signed *provenance.Verification
 	err := chart.RunInterruptible(ctx, func() (err error) {
-		saved, signed, err = download(ref, destination, opts)
+		saved, signed, err = opts.Download(ref, destination, opts.verification(), cmp.Or[io.Writer](opts.Log, io.Discard))
 		return err
 	})
 	if err != nil {
-		return nil, &chart.RemoteError{Ref: ref, Err: err}
+		return nil, chart.NewRemoteError(ref, opts.LoadOptions, err)
 	}
 	var signature *Signature
 	if opts.Verify {
@@ -68,47 +66,14 @@ func Pull(ctx context.Context, ref string, opts PullOptions) (*Signature, error)
 	return signature, nil
 }
 
-func download(ref, destination string, opts PullOptions) (string, *provenance.Verification, error) {
-	opts.Log = cmp.Or[io.Writer](opts.Log, io.Discard)
-	env := opts.Settings.Env()
-	client, err := opts.Access.Registry(opts.Settings, opts.Log)
-	if err != nil {
-		return "", nil, err
-	}
-	d := downloader.ChartDownloader{
-		Out:              opts.Log,
-		Verify:           downloader.VerifyNever,
-		Getters:          opts.Settings.Getters(opts.Access),
-		Options:          opts.Access.Options(),
-		RegistryClient:   client,
-		RepositoryConfig: env.RepositoryConfig,
-		RepositoryCache:  env.RepositoryCache,
-	}
-	if d.Keyring, err = chart.Keyring(opts.Keyring); err != nil {
-		return "", nil, err
-	}
+func (o PullOptions) verification() downloader.VerificationStrategy {
 	switch {
-	case opts.Verify:
-		d.Verify = downloader.VerifyAlways
-	case opts.Provenance:
-		d.Verify = downloader.VerifyLater
+	case o.Verify:
+		return downloader.VerifyAlways
+	case o.Provenance:
+		return downloader.VerifyLater
 	}
-	if registry.IsOCI(ref) {
-		d.Options = append(d.Options, getter.WithRegistryClient(client))
-	}
-	version := opts.Version
-	if version == "" && opts.Devel {
-		version = ">0.0.0-0"
-	}
-	if opts.Repo != "" {
-		a := opts.Access
-		ref, err = repo.FindChartInAuthAndTLSAndPassRepoURL(opts.Repo, a.Username, a.Password, ref, version,
-			a.CertFile, a.KeyFile, a.CAFile, a.InsecureSkipTLS, a.PassCredentials, d.Getters)
-		if err != nil {
-			return "", nil, err
-		}
-	}
-	return d.DownloadTo(ref, version, destination)
+	return downloader.VerifyNever
 }
 
 // unpack expands an archive where Helm would, unless a chart is there already.
@@ -172,22 +137,8 @@ func Push(ctx context.Context, archive, remote string, opts PushOptions) error {
 // Login checks the credentials in access against a registry and stores them
 // where helm finds them too.
 func Login(ctx context.Context, host string, opts PushOptions) error {
-	// The credentials are for the login alone; a client made with them would
-	// not look into the store.
-	a := opts.Access
-	opts.Settings.TransferStats = nil // a login sets up TLS in the transport, and knows but Helm's own
-	client, err := chart.Access{}.Registry(opts.Settings, opts.Log)
-	if err != nil {
-		return err
-	}
 	host = strings.TrimPrefix(host, registry.OCIScheme+"://")
-	err = chart.RunInterruptible(ctx, func() error {
-		return client.Login(host,
-			registry.LoginOptBasicAuth(a.Username, a.Password),
-			registry.LoginOptInsecure(a.InsecureSkipTLS),
-			registry.LoginOptTLSClientConfig(a.CertFile, a.KeyFile, a.CAFile),
-			registry.LoginOptPlainText(a.PlainHTTP))
-	})
+	err := chart.RunInterruptible(ctx, func() error { return opts.Access.Login(opts.Settings, host, opts.Log) })
 	if err != nil {
 		return fmt.Errorf("logging in to %s: %w", host, err)
 	}

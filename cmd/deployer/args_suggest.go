@@ -12,7 +12,7 @@ import (
 // None of them is ever suggested in the place of a word mistyped: who pastes a
 // suggestion has not thought about it.
 var destructive = []string{
-	"adopt", "allow-partial-discovery", "allow-recreate", "cascade", "conflicts", "crds", "disable-openapi-validation", "field-validation", "force-update",
+	"adopt", "allow-chart-mismatch", "allow-partial-discovery", "allow-recreate", "allow-stored-hooks", "cascade", "conflicts", "crds", "disable-openapi-validation", "field-validation", "force-update",
 	"gate", "insecure", "insecure-skip-tls-verify", "kube-insecure-skip-tls-verify", "no-hooks", "pass-credentials", "plain-http", "prune-kind", "replace",
 	"reset-values", "revert-manual-changes", "skip-crds", "skip-schema-validation", "take-ownership", "take-ownership-from", "takeover-pending", "yes",
 }

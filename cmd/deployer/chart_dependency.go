@@ -90,6 +90,7 @@ func dependencyFill(e *env, c *cli.Command, fill func(context.Context, string, d
 	c.Flags = append([]cli.Flag{
 		&cli.BoolFlag{Name: "verify", Usage: "verify the signatures of the charts", Destination: &o.Verify},
 		keyringFlag(&o.Keyring),
+		allowMismatchFlag(&o.AllowMismatch),
 		&cli.BoolFlag{Name: "skip-refresh", Usage: "don't refresh the repository indexes first", Destination: &o.SkipRefresh},
 	}, accessFlags(&o.Access)...)
 	c.Action = action(func(ctx context.Context, c *cli.Context) error {

@@ -52,6 +52,7 @@ func locateFlags(o *chart.LoadOptions) []cli.Flag {
 		&cli.StringFlag{Name: "repo", Category: group, Usage: "`URL` of the chart repository", Destination: &o.Repo},
 		&cli.BoolFlag{Name: "verify", Category: group, Usage: "verify the chart's signature first", Destination: &o.Verify},
 		keyringFlag(&o.Keyring),
+		allowMismatchFlag(&o.AllowMismatch),
 		&cli.BoolFlag{Name: "pass-credentials", Category: group, Usage: "send the credentials to all hosts, not only the repository's", Destination: &o.Access.PassCredentials},
 	}
 	return append(flags, accessFlags(&o.Access)...)
@@ -59,6 +60,11 @@ func locateFlags(o *chart.LoadOptions) []cli.Flag {
 
 func keyringFlag(path *string) cli.Flag {
 	return &cli.StringFlag{Name: "keyring", Category: chartCategory, Usage: "`FILE` with the public keys to verify signatures with (default: GnuPG's keyring)", Destination: path}
+}
+
+func allowMismatchFlag(allow *bool) cli.Flag {
+	return &cli.BoolFlag{Name: "allow-chart-mismatch", Category: chartCategory,
+		Usage: "only warn if the digest, name or version of a chart is not what its index or reference says", Destination: allow}
 }
 
 // accessFlags say how to reach a repository or registry.

@@ -1,0 +1,166 @@
+package chart
+
+import (
+	"bytes"
+	"fmt"
+	"net/http"
+	"net/url"
+	"reflect"
+	"slices"
+	"time"
+
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/getter"
+)
+
+// Getters are Helm's, which fetch what is at a URL, with one of our own for http and
+// https: Helm's sends credentials on to where it is redirected, and reads answers of
+// any size.
+func (s Settings) Getters(options ...getter.Option) getter.Providers {
+	providers := getter.All(s.Env(), options...)
+	i := slices.IndexFunc(providers, func(p getter.Provider) bool { return p.Provides("https") })
+	providers[i].New = func(more ...getter.Option) (getter.Getter, error) {
+		defaults := []getter.Option{getter.WithTimeout(getter.DefaultHTTPTimeout * time.Second)}
+		return &httpGetter{stats: s.TransferStats, options: slices.Concat(defaults, more, options)}, nil
+	}
+	return providers
+}
+
+// An httpGetter fetches what is at a URL. It takes Helm's options, and keeps those of
+// earlier calls, as Helm's does: a signature is fetched with the options of its archive.
+type httpGetter struct {
+	stats   *TransferStats
+	options []getter.Option
+	last    httpOptions // that client was made for
+	client  *http.Client
+}
+
+// Get returns what is at a URL.
+// (helm.sh/helm/v3/pkg/getter/httpgetter.go)
+func (g *httpGetter) Get(href string, options ...getter.Option) (*bytes.Buffer, error) {
+	g.options = append(g.options, options...)
+	o, err := readHTTPOptions(g.options)
+	if err != nil {
+		return nil, err
+	}
+	request, err := o.request(href)
+	if err != nil {
+		return nil, err
+	}
+	if g.client == nil || g.last != o {
+		if g.client, err = o.client(g.stats, href); err != nil {
+			return nil, err
+		}
+		g.last = o
+	}
+	answer, err := g.client.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode != http.StatusOK {
+		return nil, fmt.Errorf("failed to fetch %s : %s%s", href, answer.Status, aboutWithheld(request, answer))
+	}
+	data := &bytes.Buffer{}
+	_, err = data.ReadFrom(answer.Body)
+	return data, err
+}
+
+// aboutWithheld explains a refusal by a server that was given no credentials because
+// another one had redirected to it.
+func aboutWithheld(asked *http.Request, answer *http.Response) string {
+	_, _, has := asked.BasicAuth()
+	if !has || !leftOrigin(answer.Request) ||
+		answer.StatusCode != http.StatusUnauthorized && answer.StatusCode != http.StatusForbidden {
+		return ""
+	}
+	return fmt.Sprintf(" by %s, to which it redirects; credentials are not sent on to another host, port or scheme", origin(answer.Request.URL))
+}
+
+// httpOptions are those of Helm's options for getters that fetching by HTTP takes.
+type httpOptions struct {
+	url                string // that the credentials are for
+	accept, agent      string
+	username, password string
+	passCredentials    bool
+	tls                Access // TLS settings only
+	timeout            time.Duration
+}
+
+// readHTTPOptions applies Helm's options to Helm's getter and reads its fields: Helm
+// lets nobody else see what they say.
+func readHTTPOptions(options []getter.Option) (httpOptions, error) {
+	helms, err := getter.NewHTTPGetter(options...)
+	if err != nil {
+		return httpOptions{}, err
+	}
+	fields := reflect.ValueOf(helms).Elem().FieldByName("opts")
+	text := func(name string) string { return fields.FieldByName(name).String() }
+	yes := func(name string) bool { return fields.FieldByName(name).Bool() }
+	return httpOptions{
+		url: text("url"), accept: text("acceptHeader"), agent: text("userAgent"),
+		username: text("username"), password: text("password"), passCredentials: yes("passCredentialsAll"),
+		tls:     Access{CertFile: text("certFile"), KeyFile: text("keyFile"), CAFile: text("caFile"), InsecureSkipTLS: yes("insecureSkipVerifyTLS")},
+		timeout: time.Duration(fields.FieldByName("timeout").Int()),
+	}, nil
+}
+
+// mayAuthenticate tells whether the credentials are for the server of href.
+func (o httpOptions) mayAuthenticate(href string) bool {
+	return o.passCredentials || sameHost(o.url, href)
+}
+
+func (o httpOptions) request(href string) (*http.Request, error) {
+	if _, err := url.Parse(o.url); err != nil {
+		return nil, fmt.Errorf("unable to parse getter URL: %w", err)
+	}
+	request, err := http.NewRequest(http.MethodGet, href, nil)
+	if err != nil {
+		return nil, err
+	}
+	agent := o.agent
+	if agent == "" {
+		agent = "Helm/" + chartutil.DefaultCapabilities.HelmVersion.Version[1:] // as Helm's, which is "v3.x"
+	}
+	request.Header.Set("User-Agent", agent)
+	if o.accept != "" {
+		request.Header.Set("Accept", o.accept)
+	}
+	if o.username != "" && o.password != "" && o.mayAuthenticate(href) {
+		request.SetBasicAuth(o.username, o.password)
+	}
+	return request, nil
+}
+
+// client is for one server: where it redirects to gets no credentials, and no client
+// certificate.
+func (o httpOptions) client(stats *TransferStats, href string) (*http.Client, error) {
+	access := o.tls
+	if !o.mayAuthenticate(href) {
+		access.CertFile, access.KeyFile = "", ""
+	}
+	there, err := access.httpTransport()
+	if err != nil {
+		return nil, err
+	}
+	access.CertFile, access.KeyFile = "", ""
+	elsewhere, err := access.httpTransport()
+	if err != nil {
+		return nil, err
+	}
+	return &http.Client{Transport: stats.count(guardedTransport(there, elsewhere)), Timeout: o.timeout}, nil
+}
+
+// httpTransport is one as Helm's HTTP getter makes it.
+func (a Access) httpTransport() (*http.Transport, error) {
+	transport := &http.Transport{DisableCompression: true, Proxy: http.ProxyFromEnvironment}
+	if !a.hasTLSSettings() {
+		return transport, nil
+	}
+	config, err := a.tlsConfig()
+	if err != nil {
+		return nil, err
+	}
+	transport.TLSClientConfig = config
+	return transport, nil
+}

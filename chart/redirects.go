@@ -1,0 +1,124 @@
+package chart
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"path"
+	"strings"
+)
+
+// What a server may send. Helm's loader unpacks at most 100 MiB of a chart; the largest
+// public index has about 30 MiB. (helm.sh/helm/v3/pkg/chart/loader/archive.go)
+const (
+	maxAnswer = 128 << 20
+	maxIndex  = 64 << 20
+)
+
+// guardedTransport sends requests by there, and those that another server redirected
+// to by elsewhere, without credentials: they are for the server that was asked. Go's
+// client withholds them from another host only, not from another port or scheme.
+// Answers that are too large are errors.
+func guardedTransport(there, elsewhere http.RoundTripper) http.RoundTripper {
+	return redirectGuard{there: there, elsewhere: elsewhere}
+}
+
+type redirectGuard struct{ there, elsewhere http.RoundTripper }
+
+func (g redirectGuard) RoundTrip(q *http.Request) (*http.Response, error) {
+	transport := g.there
+	if leftOrigin(q) {
+		transport = g.elsewhere
+		stripped := *q // who was given a request may not change it
+		stripped.Header = q.Header.Clone()
+		for _, name := range []string{"Authorization", "Cookie", "Proxy-Authorization"} {
+			stripped.Header.Del(name)
+		}
+		address := *q.URL
+		address.User = nil // Go makes an Authorization of it
+		stripped.URL = &address
+		q = &stripped
+	}
+	answer, err := transport.RoundTrip(q)
+	if err != nil {
+		return nil, err
+	}
+	return limited(answer)
+}
+
+// leftOrigin tells whether a request follows a redirect from another host, port or
+// scheme, or one before it did.
+func leftOrigin(q *http.Request) bool {
+	for here := q; here.Response != nil && here.Response.Request != nil; {
+		before := here.Response.Request
+		if origin(before.URL) != origin(q.URL) {
+			return true
+		}
+		here = before
+	}
+	return false
+}
+
+// origin is the server of a URL, with its port.
+func origin(u *url.URL) string {
+	host, port := strings.ToLower(u.Hostname()), u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[u.Scheme]
+	}
+	return u.Scheme + "://" + host + ":" + port
+}
+
+// sameHost tells whether two URLs have one scheme, host and port: credentials
+// for one are no other server's business.
+func sameHost(a, b string) bool {
+	u, err := url.Parse(a)
+	if err != nil {
+		return false
+	}
+	v, err := url.Parse(b)
+	return err == nil && origin(u) == origin(v)
+}
+
+// limited makes reading more of an answer than its kind may have an error.
+func limited(answer *http.Response) (*http.Response, error) {
+	limit, from := int64(maxAnswer), *answer.Request.URL
+	if path.Base(from.Path) == "index.yaml" {
+		limit = maxIndex
+	}
+	from.User, from.RawQuery = nil, ""
+	tooLarge := &tooLargeError{url: from.String(), limit: limit}
+	if answer.Request.Method != http.MethodHead && answer.ContentLength > limit {
+		answer.Body.Close()
+		return nil, tooLarge
+	}
+	answer.Body = &limitedBody{ReadCloser: answer.Body, left: limit, err: tooLarge}
+	return answer, nil
+}
+
+type limitedBody struct {
+	io.ReadCloser
+	left int64
+	err  error
+}
+
+func (b *limitedBody) Read(p []byte) (int, error) {
+	if int64(len(p)) > b.left+1 {
+		p = p[:b.left+1]
+	}
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, b.err
+	}
+	return n, err
+}
+
+// A tooLargeError says that a server sends more than is read.
+type tooLargeError struct {
+	url   string
+	limit int64
+}
+
+func (e *tooLargeError) Error() string {
+	return fmt.Sprintf("%s sends more than %d MiB", e.url, e.limit>>20)
+}

@@ -1,0 +1,157 @@
+package chart
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// A witness is a server that remembers the credentials it was given.
+type witness struct {
+	*httptest.Server
+	lock  sync.Mutex
+	asked int
+	given []string
+}
+
+func (w *witness) ServeHTTP(answer http.ResponseWriter, q *http.Request) {
+	w.lock.Lock()
+	defer w.lock.Unlock()
+	w.asked++
+	if header := q.Header.Get("Authorization"); header != "" {
+		w.given = append(w.given, q.URL.Path+" "+header)
+	}
+	if q.TLS != nil && len(q.TLS.PeerCertificates) > 0 {
+		w.given = append(w.given, q.URL.Path+" a client certificate")
+	}
+	http.Error(answer, "who are you?", http.StatusUnauthorized)
+}
+
+// redirectTo is a server on another port that wants a password and sends all who know it on.
+func redirectTo(t *testing.T, target string, secure bool) *httptest.Server {
+	t.Helper()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(answer http.ResponseWriter, q *http.Request) {
+		if _, password, _ := q.BasicAuth(); password != "secret" {
+			answer.Header().Set("WWW-Authenticate", `Basic realm="test"`)
+			answer.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		http.Redirect(answer, q, target+q.URL.Path, http.StatusTemporaryRedirect)
+	}))
+	if secure {
+		server.StartTLS()
+	} else {
+		server.Start()
+	}
+	t.Cleanup(server.Close)
+	return server
+}
+
+func TestCredentialsDoNotFollowARedirect(t *testing.T) {
+	for name, c := range map[string]struct {
+		from, to bool // by TLS
+		fetch    func(t *testing.T, host string, a Access) error
+	}{
+		"index, another port":       {fetch: loadFromRepo("http://")},
+		"index, another scheme":     {from: true, fetch: loadFromRepo("https://")},
+		"index, another TLS server": {from: true, to: true, fetch: loadFromRepo("https://")},
+		"archive, another port":     {fetch: loadArchive("http://")},
+		"archive, another scheme":   {from: true, fetch: loadArchive("https://")},
+		"registry, another port":    {fetch: loadFromRegistry},
+		"registry, another scheme":  {from: true, fetch: loadFromRegistry},
+		"login, another port":       {fetch: login},
+		"login, another scheme":     {from: true, fetch: login},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := &witness{}
+			w.Server = httptest.NewUnstartedServer(w)
+			if c.to {
+				w.TLS = &tls.Config{ClientAuth: tls.RequestClientCert}
+				w.StartTLS()
+			} else {
+				w.Start()
+			}
+			t.Cleanup(w.Close)
+			from := redirectTo(t, w.URL, c.from)
+			access := Access{Username: "me", Password: "secret", InsecureSkipTLS: c.from, PlainHTTP: !c.from}
+			if c.from {
+				access.CertFile, access.KeyFile = clientCertificate(t, from)
+			}
+			_, host, _ := strings.Cut(from.URL, "://")
+			err := c.fetch(t, host, access)
+			if err == nil {
+				t.Error("it succeeded")
+			}
+			if w.asked == 0 || len(w.given) > 0 {
+				t.Errorf("the other server was asked %d times and given %q", w.asked, w.given)
+			}
+			if (strings.HasPrefix(name, "index") || strings.HasPrefix(name, "archive")) &&
+				(err == nil || !strings.Contains(err.Error(), "credentials are not sent on to another host, port or scheme")) {
+				t.Errorf("the error is %v", err)
+			}
+		})
+	}
+}
+
+// clientCertificate writes the certificate of a server, to take as a client's.
+func clientCertificate(t *testing.T, server *httptest.Server) (cert, key string) {
+	t.Helper()
+	pair := server.TLS.Certificates[0]
+	der, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	cert, key = filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem")
+	write(t, cert, string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]})))
+	write(t, key, string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})))
+	return cert, key
+}
+
+func loadFromRepo(scheme string) func(*testing.T, string, Access) error {
+	return func(t *testing.T, host string, a Access) error {
+		_, err := Load(t.Context(), "web", LoadOptions{Settings: helmHome(t), Repo: scheme + host, Access: a})
+		return err
+	}
+}
+
+func loadArchive(scheme string) func(*testing.T, string, Access) error {
+	return func(t *testing.T, host string, a Access) error {
+		_, err := Load(t.Context(), scheme+host+"/web-1.0.0.tgz", LoadOptions{Settings: helmHome(t), Access: a})
+		return err
+	}
+}
+
+func loadFromRegistry(t *testing.T, host string, a Access) error {
+	_, err := Load(t.Context(), "oci://"+host+"/charts/web:1.0.0", LoadOptions{Settings: helmHome(t), Access: a})
+	return err
+}
+
+func login(t *testing.T, host string, a Access) error {
+	return a.Login(helmHome(t), host, nil)
+}
+
+func TestCredentialsFollowARedirectWithinAServer(t *testing.T) {
+	var seen []string
+	server := httptest.NewServer(http.HandlerFunc(func(answer http.ResponseWriter, q *http.Request) {
+		_, password, _ := q.BasicAuth()
+		seen = append(seen, q.URL.Path+" "+password)
+		if q.URL.Path == "/index.yaml" {
+			http.Redirect(answer, q, "/there/index.yaml", http.StatusFound)
+			return
+		}
+		http.NotFound(answer, q)
+	}))
+	t.Cleanup(server.Close)
+	_ = loadFromRepo("http://")(t, strings.TrimPrefix(server.URL, "http://"), Access{Username: "me", Password: "secret"})
+	if want := []string{"/index.yaml secret", "/there/index.yaml secret"}; !slices.Equal(seen, want) {
+		t.Errorf("got %q, want %q", seen, want)
+	}
+}
