@@ -28,7 +28,7 @@ func (l *Lock) acquire(ctx context.Context) error {
 			return err
 		}
 		if l.isOurs(found) {
-			l.lease = found
+			l.lease.current = found
 			return nil
 		}
 		if found == nil {
@@ -62,10 +62,10 @@ func (l *Lock) acquire(ctx context.Context) error {
 func (l *Lock) readOrCreateLease(ctx context.Context) (found *coordinationv1.Lease, err error) {
 	name := leaseName(l.name)
 	err = retry(ctx, func(ctx context.Context) error {
-		if found, err = getLease(ctx, l.leases, name); err != nil || found != nil {
+		if found, err = getLease(ctx, l.lease.client, name); err != nil || found != nil {
 			return err
 		}
-		found, err = l.leases.Create(ctx, newLease(l.store.namespace, l.name, l.holder, l.opts.Duration), metav1.CreateOptions{})
+		found, err = l.lease.client.Create(ctx, newLease(l.store.namespace, l.name, l.holder, l.opts.Duration), metav1.CreateOptions{})
 		switch {
 		case apierrors.IsAlreadyExists(err):
 			return errRetry // somebody's, or ours when the answer to the first try was lost
@@ -98,7 +98,7 @@ func (l *Lock) takeOverLease(ctx context.Context, found *coordinationv1.Lease) e
 	}
 	lease.Spec.LeaseTransitions = &transitions
 	err := retry(ctx, func(ctx context.Context) error {
-		_, err := l.leases.Update(ctx, lease, metav1.UpdateOptions{})
+		_, err := l.lease.client.Update(ctx, lease, metav1.UpdateOptions{})
 		return err
 	})
 	switch {

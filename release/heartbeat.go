@@ -18,7 +18,7 @@ func (l *Lock) renewUntilUnlock(ctx context.Context) {
 	defer tick.Stop()
 	for {
 		select {
-		case <-l.unlocking:
+		case <-l.renewal.stop:
 			return
 		case <-tick.C:
 		}
@@ -55,44 +55,44 @@ func (l *Lock) ConfirmHeld(ctx context.Context) error {
 
 // mayBeTakenOver says whether others may have taken over by now, or will soon.
 func (l *Lock) mayBeTakenOver() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.lease == nil {
+	l.lease.mu.Lock()
+	defer l.lease.mu.Unlock()
+	if l.lease.current == nil {
 		return false // only the record protects us
 	}
 	limit := l.opts.Duration - l.opts.Renew
 	now := time.Now()
 	// The monotonic clock stands still while a machine sleeps, the other doesn't.
-	return now.Sub(l.renewed) > limit || now.Round(0).Sub(l.renewed.Round(0)) > limit
+	return now.Sub(l.lease.renewed) > limit || now.Round(0).Sub(l.lease.renewed.Round(0)) > limit
 }
 
 // heartbeat renews the Lease once. When it isn't ours any more, or we don't know
 // and others may take over while a change of ours is under way, the right is lost.
 func (l *Lock) heartbeat(ctx context.Context) error {
-	l.renewing.Lock()
-	defer l.renewing.Unlock()
+	l.renewal.sending.Lock()
+	defer l.renewal.sending.Unlock()
 	if err := l.checkHeld(); err != nil {
 		return err
 	}
 	sent := time.Now()
-	l.mu.Lock()
-	last := l.renewed
-	l.mu.Unlock()
+	l.lease.mu.Lock()
+	last := l.lease.renewed
+	l.lease.mu.Unlock()
 	// After this moment another run may take over, and we must have stopped. Who
 	// has no change under way, or was paused in between, finds out whether one did.
 	deadline := last.Add(l.opts.Duration - l.opts.Renew)
-	if sent.After(deadline) && (l.writesInFlight.Load() == 0 || !l.failing) {
+	if sent.After(deadline) && (l.writesInFlight.Load() == 0 || !l.renewal.failing) {
 		deadline = sent.Add(l.opts.Duration / 4)
 	}
 	why, err := l.renew(ctx, deadline)
-	l.failing = err != nil
+	l.renewal.failing = err != nil
 	switch {
 	case why != "":
 		l.cancel(l.lockLostError(why))
 	case err == nil:
-		l.mu.Lock()
-		l.renewed = sent
-		l.mu.Unlock()
+		l.lease.mu.Lock()
+		l.lease.renewed = sent
+		l.lease.mu.Unlock()
 	case l.writesInFlight.Load() > 0 && time.Now().After(deadline):
 		l.cancel(l.lockLostError(fmt.Sprintf("its Lease couldn't be renewed for %s: %v", time.Since(last).Round(time.Second), err)))
 	}
@@ -111,20 +111,20 @@ func (l *Lock) renew(ctx context.Context, deadline time.Time) (why string, err e
 	defer close(stopped)
 	go func() { // Unlock needn't wait for a server that doesn't answer
 		select {
-		case <-l.unlocking:
+		case <-l.renewal.stop:
 			cancel()
 		case <-stopped:
 		}
 	}()
-	l.mu.Lock()
-	lease := l.lease.DeepCopy()
-	l.mu.Unlock()
+	l.lease.mu.Lock()
+	lease := l.lease.current.DeepCopy()
+	l.lease.mu.Unlock()
 	for {
 		lease.Spec.RenewTime = new(metav1.NewMicroTime(time.Now()))
-		updated, err := l.leases.Update(ctx, lease, metav1.UpdateOptions{})
+		updated, err := l.lease.client.Update(ctx, lease, metav1.UpdateOptions{})
 		if apierrors.IsConflict(err) {
 			// The answer to an earlier heartbeat was lost, or somebody took over.
-			lease, err = getLease(ctx, l.leases, lease.Name)
+			lease, err = getLease(ctx, l.lease.client, lease.Name)
 			if err != nil {
 				return "", err
 			}
@@ -139,9 +139,9 @@ func (l *Lock) renew(ctx context.Context, deadline time.Time) (why string, err e
 		if err != nil {
 			return "", err
 		}
-		l.mu.Lock()
-		l.lease = updated
-		l.mu.Unlock()
+		l.lease.mu.Lock()
+		l.lease.current = updated
+		l.lease.mu.Unlock()
 		return "", nil
 	}
 }

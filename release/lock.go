@@ -77,23 +77,33 @@ type Lock struct {
 	holder Holder
 	opts   LockOptions
 
-	ctx        context.Context // ends when the right is lost, or given back
-	cancel     context.CancelCauseFunc
-	unlocking  chan struct{} // closed by Unlock
-	heartbeats sync.WaitGroup
+	ctx    context.Context // ends when the right is lost, or given back
+	cancel context.CancelCauseFunc
 
 	stopped        atomic.Bool  // Unlock was called
 	writesInFlight atomic.Int32 // changes that are under way
+	waited         bool         // somebody had the Lease when we asked for it
 
-	waited bool // somebody had the Lease when we asked for it
+	lease   heldLease
+	renewal renewal
+}
 
-	leases typedcoord.LeaseInterface
-	mu     sync.Mutex
-	lease  *coordinationv1.Lease // as we last saw it; nil when we may not use Leases
+// A heldLease is the Lease of a lock.
+type heldLease struct {
+	client typedcoord.LeaseInterface
 
-	renewing sync.Mutex // held by who sends a heartbeat
-	renewed  time.Time  // under mu: when the last one that succeeded was sent
-	failing  bool       // under renewing: the last one didn't succeed
+	mu      sync.Mutex
+	current *coordinationv1.Lease // as we last saw it; nil when we may not use Leases
+	renewed time.Time             // when the last heartbeat that succeeded was sent
+}
+
+// A renewal sends the heartbeats of a lock.
+type renewal struct {
+	stop    chan struct{} // closed by Unlock
+	running sync.WaitGroup
+
+	sending sync.Mutex // held by who sends a heartbeat
+	failing bool       // the last one didn't succeed
 }
 
 // Lock gets the right to change a release: a Lease, renewed in the background
@@ -113,9 +123,9 @@ func (s *Store) Lock(ctx context.Context, name string, opts LockOptions) (*Lock,
 	}
 	l := &Lock{
 		store: s, name: name, opts: opts.withDefaults(),
-		holder:    Holder{Run: newRun(), Who: Who(), Operation: opts.Operation, Since: time.Now(), Process: thisProcess()},
-		unlocking: make(chan struct{}),
-		leases:    client.CoordinationV1().Leases(s.namespace),
+		holder:  Holder{Run: newRun(), Who: Who(), Operation: opts.Operation, Since: time.Now(), Process: thisProcess()},
+		renewal: renewal{stop: make(chan struct{})},
+		lease:   heldLease{client: client.CoordinationV1().Leases(s.namespace)},
 	}
 	err = l.acquire(ctx)
 	if errors.Is(err, errNoLease) {
@@ -125,9 +135,9 @@ func (s *Store) Lock(ctx context.Context, name string, opts LockOptions) (*Lock,
 		return nil, err
 	}
 	l.ctx, l.cancel = context.WithCancelCause(context.WithoutCancel(ctx))
-	l.renewed = time.Now()
-	if l.lease != nil {
-		l.heartbeats.Go(func() { l.renewUntilUnlock(kube.WithoutWriteHook(context.WithoutCancel(ctx))) })
+	l.lease.renewed = time.Now()
+	if l.lease.current != nil {
+		l.renewal.running.Go(func() { l.renewUntilUnlock(kube.WithoutWriteHook(context.WithoutCancel(ctx))) })
 	}
 	return l, nil
 }
@@ -143,18 +153,18 @@ func (l *Lock) Context() context.Context { return l.ctx }
 
 // HasLease says whether we have a Lease, or only the record to keep others away.
 func (l *Lock) HasLease() bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.lease != nil
+	l.lease.mu.Lock()
+	defer l.lease.mu.Unlock()
+	return l.lease.current != nil
 }
 
 // SetOperation changes what the Lease says of the operation, with the next heartbeat.
 func (l *Lock) SetOperation(operation string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.lease != nil {
-		l.lease = l.lease.DeepCopy()
-		l.lease.Annotations[annotationOperation] = operation
+	l.lease.mu.Lock()
+	defer l.lease.mu.Unlock()
+	if l.lease.current != nil {
+		l.lease.current = l.lease.current.DeepCopy()
+		l.lease.current.Annotations[annotationOperation] = operation
 	}
 }
 
@@ -185,10 +195,10 @@ func (l *Lock) Unlock(ctx context.Context) error {
 	if l.stopped.Swap(true) {
 		return nil
 	}
-	close(l.unlocking)
-	l.heartbeats.Wait()
+	close(l.renewal.stop)
+	l.renewal.running.Wait()
 	l.cancel(context.Canceled)
-	if l.lease == nil {
+	if l.lease.current == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), unlockTimeout)
@@ -239,9 +249,9 @@ func (s *Store) DeleteDeadLease(ctx context.Context, name string) error {
 func (l *Lock) deleteLease(ctx context.Context) error {
 	name := leaseName(l.name)
 	return retry(ctx, func(ctx context.Context) error {
-		version := l.lease.ResourceVersion
-		err := l.leases.Delete(ctx, name, metav1.DeleteOptions{
-			Preconditions: &metav1.Preconditions{UID: &l.lease.UID, ResourceVersion: &version},
+		version := l.lease.current.ResourceVersion
+		err := l.lease.client.Delete(ctx, name, metav1.DeleteOptions{
+			Preconditions: &metav1.Preconditions{UID: &l.lease.current.UID, ResourceVersion: &version},
 		})
 		switch {
 		case err == nil || apierrors.IsNotFound(err):
@@ -252,23 +262,23 @@ func (l *Lock) deleteLease(ctx context.Context) error {
 			return fmt.Errorf("deleting Lease/%s/%s: %w", l.store.namespace, name, err)
 		}
 		// A heartbeat whose answer we didn't get, or somebody else.
-		found, err := getLease(ctx, l.leases, name)
+		found, err := getLease(ctx, l.lease.client, name)
 		if err != nil {
 			return err
 		}
 		if !l.isOurs(found) {
 			return nil
 		}
-		l.lease = found
+		l.lease.current = found
 		return errRetry
 	})
 }
 
 // clearHolder takes our name off the Lease, for those who may not delete.
 func (l *Lock) clearHolder(ctx context.Context) error {
-	lease := l.lease.DeepCopy()
+	lease := l.lease.current.DeepCopy()
 	lease.Spec.HolderIdentity = nil
-	_, err := l.leases.Update(ctx, lease, metav1.UpdateOptions{})
+	_, err := l.lease.client.Update(ctx, lease, metav1.UpdateOptions{})
 	if err == nil || apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return nil
 	}

@@ -139,12 +139,12 @@ func TestHeartbeatAfterALostAnswer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := l.lease
+	before := l.lease.current
 	if err := l.heartbeat(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	renewed := s.lease(t, "web").ResourceVersion
-	l.lease = before
+	l.lease.current = before
 	if err := l.heartbeat(t.Context()); err != nil {
 		t.Fatal(err)
 	}

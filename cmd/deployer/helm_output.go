@@ -26,7 +26,7 @@ func (o *operation) showAsHelm(e *env, op *deploy.Operation, format output.Forma
 		e.warn(w)
 	}
 	op.MarkAsDryRun(time.Now())
-	if o.hideSecrets {
+	if o.dryRun.hideSecrets {
 		op.Next.Manifest = chart.HideSecrets(op.Next.Manifest)
 	}
 	return o.writeResult(e, op, op.Next, format, helm.StatusOptions{Manifest: true, Everything: e.global.debug})
@@ -48,7 +48,7 @@ func hideSecretsOf(record *release.Record) *release.Record {
 // announceInstall tells people that an upgrade installs what isn't there.
 // (helm.sh/helm/v3/cmd/helm/upgrade.go)
 func (o *operation) announceInstall(e *env, op *deploy.Operation, format output.Format) error {
-	anew := op.Verb == deploy.Install && (op.Base == nil || op.Base.Status == helmrelease.StatusUninstalled)
+	anew := op.Verb == deploy.Install && (op.Basis.Latest == nil || op.Basis.Latest.Status == helmrelease.StatusUninstalled)
 	if !anew || o.failurePrefix != upgradeFailed || format != output.FormatTable {
 		return nil
 	}

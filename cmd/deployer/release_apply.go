@@ -32,8 +32,8 @@ func (o *applyOptions) flags(e *env) []cli.Flag {
 	flags := []cli.Flag{
 		&cli.StringFlag{Name: "digest", Category: group, Usage: "refuse the file unless it has this `DIGEST`, which plan --out printed", Destination: &o.digest},
 		&cli.GenericFlag{Name: "identity", Category: group, Usage: "`FILE` with age or SSH private keys for an encrypted plan (may be repeated)", Value: &verbatimList{&o.identities}, EnvVars: []string{"DEPLOYER_AGE_IDENTITY", "SOPS_AGE_KEY_FILE"}},
-		&cli.BoolFlag{Name: "atomic", Aliases: []string{"rollback-on-failure"}, Category: "Release", Usage: "if the run fails, roll back to the last successful revision; uninstall a release that has none", Destination: &o.atomic},
-		&cli.BoolFlag{Name: "rollback-on-interrupt", Category: "Release", Value: true, Usage: "with --atomic, also roll back when a signal stops the run", Destination: &o.rollbackOnInterrupt},
+		&cli.BoolFlag{Name: "atomic", Aliases: []string{"rollback-on-failure"}, Category: "Release", Usage: "if the run fails, roll back to the last successful revision; uninstall a release that has none", Destination: &o.undo.atomic},
+		&cli.BoolFlag{Name: "rollback-on-interrupt", Category: "Release", Value: true, Usage: "with --atomic, also roll back when a signal stops the run", Destination: &o.undo.onInterrupt},
 		&cli.BoolFlag{Name: "hide-notes", Category: "Release", Usage: "don't print the chart's notes", Destination: &o.hideNotes},
 	}
 	flags = append(flags, slices.DeleteFunc(o.operation.flags(e), func(f cli.Flag) bool {
@@ -113,7 +113,7 @@ func (o *applyOptions) decideFunc(f *planfile.File, identities []age.Identity, r
 		}
 		p = opened
 		// The lock is in the namespace: none is made for a plan that is stale.
-		if o.dryRun == "client" || o.dryRun == "server" || p.CreateNamespace {
+		if o.dryRun.mode == "client" || o.dryRun.mode == "server" || p.CreateNamespace {
 			return p.Decide(ctx, d, render)
 		}
 		return p.OperationForLock(), nil

@@ -25,7 +25,7 @@ func (o *operation) flags(e *env) []cli.Flag {
 		&cli.BoolFlag{Name: "wait-for-jobs", Category: group, Usage: "with --wait, also wait for Jobs to complete", Value: e.waitsByDefault(), Destination: &s.WaitJobs},
 		&cli.BoolFlag{Name: "no-hooks", Category: group, Usage: "don't run hooks", Destination: &s.NoHooks},
 		&cli.GenericFlag{Name: "dry-run", Category: group, Usage: "show the plan and change nothing; client and server do the same", Value: &optional{
-			value: &o.dryRun, bare: "client", words: []string{"client", "server", "none"},
+			value: &o.dryRun.mode, bare: "client", words: []string{"client", "server", "none"},
 			synonyms: map[string]string{"false": "none"},
 		}},
 		&cli.IntFlag{Name: "history-max", Category: group, Usage: "number of revisions to keep; 0 keeps all", Value: 10, Destination: &s.MaxHistory, EnvVars: []string{"HELM_MAX_HISTORY"}},
@@ -38,11 +38,11 @@ func (o *operation) flags(e *env) []cli.Flag {
 		&cli.GenericFlag{Name: "field-validation", Category: group, Usage: "what to do with fields that the schema doesn't have: strict (reject), warn or ignore", Value: newChoice((*string)(&s.Validation), "strict", "warn", "ignore")},
 		progressFlag(e, group),
 		&cli.GenericFlag{Name: "logs", Category: group, Usage: "container logs to show: jobs (those of Jobs and hooks as they are written), failed (of failed pods, at the end), all or none", Value: &logMode{&s.Track.Logs}},
-		&cli.StringFlag{Name: "result-file", Category: group, Usage: "write the outcome to this `FILE` as JSON", Destination: &o.resultFile},
-		&cli.StringFlag{Name: "report-junit", Category: group, Usage: "write a JUnit report to this `FILE`", Destination: &o.junitFile},
+		&cli.StringFlag{Name: "result-file", Category: group, Usage: "write the outcome to this `FILE` as JSON", Destination: &o.reports.result},
+		&cli.StringFlag{Name: "report-junit", Category: group, Usage: "write a JUnit report to this `FILE`", Destination: &o.reports.junit},
 	}
 	format := outputFlag(e)
-	if o.planOnly {
+	if o.plan.only {
 		format.Usage = "output `FORMAT`: table, json, yaml, markdown, html, mermaid or dot"
 	}
 	flags = append(flags, format)

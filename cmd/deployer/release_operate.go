@@ -16,27 +16,44 @@ import (
 // An operation is what the commands share that change a release, or show how
 // they would.
 type operation struct {
-	settings            deploy.Settings
-	lockTimeout         time.Duration
-	atomic              bool
-	rollbackOnInterrupt bool   // with atomic: also when a signal has ended the run
-	dryRun              string // "", "client", "server": show, don't do
-	planOnly            bool
-	resultFile          string
-	junitFile           string
-	wait                string
-	hideNotes           bool
-	hideSecrets         bool   // with dryRun: from what Helm shows
-	failurePrefix       string // words before the error, as Helm has them
-	plan                document.Options
-	detailed            bool            // plan: exit with 2 when there are changes
-	planFile            *savedPlan      // plan: into a file; nil for other commands
-	podLogs             []deploy.PodLog // test: what its pods have written
+	settings      deploy.Settings
+	lockTimeout   time.Duration
+	wait          string
+	undo          undoFlags
+	dryRun        dryRunFlags
+	plan          planFlags
+	reports       reportFlags
+	hideNotes     bool
+	failurePrefix string          // words before the error, as Helm has them
+	podLogs       []deploy.PodLog // test: what its pods have written
 }
+
+// undoFlags say when a run that didn't succeed is undone.
+type undoFlags struct {
+	atomic      bool
+	onInterrupt bool // with atomic: also when a signal has ended the run
+}
+
+// dryRunFlags are Helm's, for commands that then show and do nothing.
+type dryRunFlags struct {
+	mode        string // "", "client" or "server"
+	hideSecrets bool   // from what Helm shows
+}
+
+// planFlags are those of plan, and of plan uninstall and plan rollback.
+type planFlags struct {
+	only             bool // the command is plan: show, don't do
+	options          document.Options
+	detailedExitCode bool       // 2 when there are changes
+	file             *savedPlan // where the plan is saved; nil for other commands
+}
+
+// reportFlags are the files that a run writes its outcome to; empty for none.
+type reportFlags struct{ result, junit string }
 
 // operate is every command that changes a cluster: decide and show, or do.
 func (o *operation) operate(ctx context.Context, e *env, name string, decide deploy.DecideFunc) error {
-	planning := o.planOnly || o.dryRun == "client" || o.dryRun == "server"
+	planning := o.plan.only || o.dryRun.mode == "client" || o.dryRun.mode == "server"
 	format, err := e.outputFormat()
 	if planning && !o.writesAsHelm(e) {
 		format, err = document.ParsePlanFormat(e.global.format)
@@ -44,18 +61,18 @@ func (o *operation) operate(ctx context.Context, e *env, name string, decide dep
 	if err != nil {
 		return &usageError{err: err, command: e.call.command}
 	}
-	if o.hideSecrets && !planning {
+	if o.dryRun.hideSecrets && !planning {
 		//lint:ignore ST1005 Helm's words
 		return withPrefix(o.failurePrefix, errors.New("Hiding Kubernetes secrets requires a dry-run mode"))
 	}
-	if err := errors.Join(run.CheckWritable(o.resultFile), run.CheckWritable(o.junitFile)); err != nil {
+	if err := errors.Join(run.CheckWritable(o.reports.result), run.CheckWritable(o.reports.junit)); err != nil {
 		return err
 	}
 	cluster, err := e.connect()
 	if err != nil {
 		return withPrefix(o.failurePrefix, err)
 	}
-	o.settings.Wait = o.wait == "true" || o.atomic
+	o.settings.Wait = o.wait == "true" || o.undo.atomic
 	d := e.deployer(cluster, o.settings)
 	if planning {
 		e.failOnBrokenPipes()
@@ -74,7 +91,7 @@ func (o *operation) operate(ctx context.Context, e *env, name string, decide dep
 	}
 	e.view = run.New(e.streams, run.Options{
 		Format: shown, Progress: e.global.progress, Quiet: e.isQuiet(), Colour: e.global.colour, Timeout: o.settings.Timeout,
-		ResultFile: o.resultFile, JUnitFile: o.junitFile, Hidden: e.hidden,
+		ResultFile: o.reports.result, JUnitFile: o.reports.junit, Hidden: e.hidden,
 		ExitCode: func(err error) int { return e.exitCode(ctx, err) },
 	})
 	done := d.Do(ctx, name, decide, o.doOptions(e, format))
@@ -88,7 +105,7 @@ func (o *operation) operate(ctx context.Context, e *env, name string, decide dep
 }
 
 func (o *operation) showPlan(ctx context.Context, e *env, d *deploy.Deployer, op *deploy.Operation, format output.Format) error {
-	o.plan.Format, o.plan.Colour = format, e.global.colour
+	o.plan.options.Format, o.plan.options.Colour = format, e.global.colour
 	if err := op.FindNondeterminism(ctx); err != nil {
 		return err
 	}
@@ -97,13 +114,13 @@ func (o *operation) showPlan(ctx context.Context, e *env, d *deploy.Deployer, op
 			return err
 		}
 	}
-	if err := plan.Show(e.streams, op, o.plan); err != nil {
+	if err := plan.Show(e.streams, op, o.plan.options); err != nil {
 		return err
 	}
-	if err := o.planFile.save(ctx, e, d, op); err != nil {
+	if err := o.plan.file.save(ctx, e, d, op); err != nil {
 		return err
 	}
-	if o.detailed && op.HasChanges() {
+	if o.plan.detailedExitCode && op.HasChanges() {
 		return errChanges
 	}
 	return nil
@@ -112,7 +129,7 @@ func (o *operation) showPlan(ctx context.Context, e *env, d *deploy.Deployer, op
 // doOptions is how the operation is carried out.
 func (o *operation) doOptions(e *env, format output.Format) deploy.DoOptions {
 	return deploy.DoOptions{
-		LockTimeout: o.lockTimeout, Atomic: o.atomic, RollbackOnInterrupt: o.rollbackOnInterrupt, OnEvent: o.observer(e),
+		LockTimeout: o.lockTimeout, Atomic: o.undo.atomic, RollbackOnInterrupt: o.undo.onInterrupt, OnEvent: o.observer(e),
 		BeforeExecute: func(op *deploy.Operation) error { return o.announceInstall(e, op, format) },
 	}
 }

@@ -14,7 +14,7 @@ func planCommand(e *env) *cli.Command {
 	o := &upgradeOptions{}
 	var rollback, uninstall, drift bool
 	removal := &uninstallOptions{}
-	o.planOnly, o.planFile = true, &savedPlan{reuse: &o.request.Reuse}
+	o.plan.only, o.plan.file = true, &savedPlan{reuse: &o.request.Reuse}
 	return &cli.Command{
 		Name: "plan", Usage: "show what upgrade, rollback or uninstall would do, field by field", ArgsUsage: "NAME [CHART | REVISION]",
 		Description: `Does everything that upgrade does before its first change, and shows the
@@ -32,27 +32,27 @@ Examples:
 
 Exit codes: 0 done; 1 failed; 2 there are changes (with --detailed-exitcode or
 --drift); 3 the API server would reject the release`,
-		Flags: append(append(append(o.flags(e), o.planFile.flags()...), removal.flags("Plan", "with --uninstall: ")...),
+		Flags: append(append(append(o.flags(e), o.plan.file.flags()...), removal.flags("Plan", "with --uninstall: ")...),
 			&cli.BoolFlag{Name: "install", Aliases: []string{"i"}, Category: "Release", Value: true, Usage: "also plan a release that doesn't exist yet", Destination: &o.install},
 			&cli.BoolFlag{Name: "rollback", Category: "Plan", Usage: "plan a rollback to REVISION", Destination: &rollback},
 			&cli.BoolFlag{Name: "uninstall", Category: "Plan", Usage: "plan an uninstall", Destination: &uninstall},
 			&cli.BoolFlag{Name: "drift", Category: "Plan", Usage: "show how the cluster differs from the last deployment; exit with 2 if it does", Destination: &drift},
-			&cli.BoolFlag{Name: "detailed-exitcode", Category: "Plan", Usage: "exit with 2 if there are changes; --drift always does", Destination: &o.detailed},
-			&cli.BoolFlag{Name: "show-unchanged", Category: "Plan", Usage: "also list unchanged objects", Destination: &o.plan.ShowUnchanged},
-			&cli.BoolFlag{Name: "full", Category: "Plan", Usage: "show all of a long plan, with nothing grouped or left out", Destination: &o.plan.Full},
-			&cli.IntFlag{Name: "context", Category: "Plan", Value: 3, Usage: "unchanged lines to show around each change in a text", Destination: &o.plan.Context},
+			&cli.BoolFlag{Name: "detailed-exitcode", Category: "Plan", Usage: "exit with 2 if there are changes; --drift always does", Destination: &o.plan.detailedExitCode},
+			&cli.BoolFlag{Name: "show-unchanged", Category: "Plan", Usage: "also list unchanged objects", Destination: &o.plan.options.ShowUnchanged},
+			&cli.BoolFlag{Name: "full", Category: "Plan", Usage: "show all of a long plan, with nothing grouped or left out", Destination: &o.plan.options.Full},
+			&cli.IntFlag{Name: "context", Category: "Plan", Value: 3, Usage: "unchanged lines to show around each change in a text", Destination: &o.plan.options.Context},
 		),
 		Action: action(func(ctx context.Context, c *cli.Context) error {
-			if err := o.planFile.check(); err != nil {
+			if err := o.plan.file.check(); err != nil {
 				return err
 			}
 			switch {
-			case drift && (rollback || uninstall || o.planFile.showPath != "" || o.planFile.path != ""):
+			case drift && (rollback || uninstall || o.plan.file.showPath != "" || o.plan.file.path != ""):
 				return usagef("plan", "--drift plans nothing: it goes with none of --rollback, --uninstall, --show and --out")
 			case drift:
 				return o.planDrift(ctx, e, c)
-			case o.planFile.showPath != "":
-				return o.planFile.show(e, c, o.plan)
+			case o.plan.file.showPath != "":
+				return o.plan.file.show(e, c, o.plan.options)
 			case rollback && uninstall:
 				return usagef("plan", "--rollback and --uninstall exclude each other")
 			case uninstall:
@@ -98,14 +98,14 @@ func (o *upgradeOptions) planDrift(ctx context.Context, e *env, c *cli.Context) 
 	if err != nil {
 		return err
 	}
-	if o.plan.Format, err = document.ParseDriftFormat(e.global.format); err != nil {
+	if o.plan.options.Format, err = document.ParseDriftFormat(e.global.format); err != nil {
 		return &usageError{err: err, command: "plan"}
 	}
 	cluster, err := e.connect()
 	if err != nil {
 		return err
 	}
-	o.plan.Colour = e.global.colour
+	o.plan.options.Colour = e.global.colour
 	d := e.deployer(cluster, o.settings)
 	drift, err := d.Drift(ctx, args[0])
 	if err != nil {
@@ -116,10 +116,10 @@ func (o *upgradeOptions) planDrift(ctx context.Context, e *env, c *cli.Context) 
 			return err
 		}
 	}
-	if err := inspection.ShowDrift(e.streams, drift, o.plan); err != nil {
+	if err := inspection.ShowDrift(e.streams, drift, o.plan.options); err != nil {
 		return err
 	}
-	if drift.HasDrift() && (o.detailed || !c.IsSet("detailed-exitcode")) {
+	if drift.HasDrift() && (o.plan.detailedExitCode || !c.IsSet("detailed-exitcode")) {
 		return errChanges
 	}
 	return drift.Unverified()

@@ -57,7 +57,7 @@ func (s *savedPlan) save(ctx context.Context, e *env, d *deploy.Deployer, op *de
 	if s == nil || s.path == "" {
 		return nil
 	}
-	known, err := planfile.ReadClusterUIDs(ctx, d.Cluster, d.Namespace, op.Base)
+	known, err := planfile.ReadClusterUIDs(ctx, d.Cluster, d.Namespace, op.Basis.Latest)
 	if err != nil {
 		return err
 	}

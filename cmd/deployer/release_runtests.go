@@ -73,8 +73,8 @@ Exit codes: 0 passed; 1 failed; 5 another run holds the release;
 			&cli.DurationFlag{Name: "lock-timeout", Usage: "how long to wait while another run holds the release; by default, fail at once", Destination: &o.lockTimeout},
 			takeoverFlag(&o.settings, ""),
 			progressFlag(e, ""),
-			&cli.StringFlag{Name: "result-file", Usage: "write the outcome to this `FILE` as JSON", Destination: &o.resultFile},
-			&cli.StringFlag{Name: "report-junit", Usage: "write a JUnit report to this `FILE`", Destination: &o.junitFile},
+			&cli.StringFlag{Name: "result-file", Usage: "write the outcome to this `FILE` as JSON", Destination: &o.reports.result},
+			&cli.StringFlag{Name: "report-junit", Usage: "write a JUnit report to this `FILE`", Destination: &o.reports.junit},
 			outputFlag(e),
 		},
 		Action: action(func(ctx context.Context, c *cli.Context) error {

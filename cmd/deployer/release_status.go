@@ -50,7 +50,7 @@ Exit codes: 0 done; 1 failed, or with --watch not ready`,
 			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "follow the live objects until they are ready", Destination: &q.watch},
 			&cli.DurationFlag{Name: "timeout", Usage: "with --watch, time limit", Value: 5 * time.Minute, Destination: &q.settings.Timeout},
 			&cli.GenericFlag{Name: "progress", Usage: "with --watch, how to show progress: auto (live on a terminal, otherwise lines), plain or none", Value: newChoice(&e.global.progress, "auto", "plain", "none"), EnvVars: []string{"HELM_PROGRESS"}},
-			&cli.StringFlag{Name: "result-file", Usage: "with --watch, write the outcome to this `FILE` as JSON", Destination: &q.resultFile},
+			&cli.StringFlag{Name: "result-file", Usage: "with --watch, write the outcome to this `FILE` as JSON", Destination: &q.reports.result},
 			outputFlag(e),
 		}, trackingFlags(&q.settings.Track)...),
 		Action: action(func(ctx context.Context, c *cli.Context) error { return q.run(ctx, e, c) }),
@@ -66,7 +66,7 @@ func (q *statusQuery) run(ctx context.Context, e *env, c *cli.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := run.CheckWritable(q.resultFile); err != nil {
+	if err := run.CheckWritable(q.reports.result); err != nil {
 		return err
 	}
 	record, err := e.record(ctx, args[0], q.revision)
@@ -78,7 +78,7 @@ func (q *statusQuery) run(ctx context.Context, e *env, c *cli.Context) error {
 		return q.show(ctx, e, d, record, format)
 	}
 	e.view = run.New(e.streams, run.Options{
-		Format: format, Progress: e.global.progress, Colour: e.global.colour, Timeout: q.settings.Timeout, ResultFile: q.resultFile,
+		Format: format, Progress: e.global.progress, Colour: e.global.colour, Timeout: q.settings.Timeout, ResultFile: q.reports.result,
 		Hidden:   e.hidden,
 		ExitCode: func(err error) int { return e.exitCode(ctx, err) },
 	})

@@ -41,7 +41,7 @@ Exit codes: 0 done; 1 failed; 5 another run holds the release`,
 			if err != nil {
 				return err
 			}
-			if len(names) > 1 && (o.resultFile != "" || o.junitFile != "") {
+			if len(names) > 1 && (o.reports.result != "" || o.reports.junit != "") {
 				return usagef("uninstall", "--result-file and --report-junit tell of one release; %d are given", len(names))
 			}
 			removal.applyTo(&o.settings)

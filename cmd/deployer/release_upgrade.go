@@ -32,8 +32,8 @@ func (o *upgradeOptions) flags(e *env) []cli.Flag {
 		&cli.BoolFlag{Name: "create-namespace", Category: group, Usage: "create the namespace of the release if it doesn't exist", Destination: &r.CreateNamespace},
 		&cli.StringFlag{Name: "description", Category: group, Usage: "`TEXT` to record in the release history", Destination: &r.Description},
 		&cli.GenericFlag{Name: "labels", Aliases: []string{"l"}, Category: group, Usage: "labels for the release record, `NAME=VALUE`,...", Value: &o.labels},
-		&cli.BoolFlag{Name: "atomic", Aliases: []string{"rollback-on-failure"}, Category: group, Usage: "if the run fails, roll back to the last successful revision; uninstall a release that has none", Destination: &o.atomic},
-		&cli.BoolFlag{Name: "rollback-on-interrupt", Category: group, Value: true, Usage: "with --atomic, also roll back when a signal stops the run", Destination: &o.rollbackOnInterrupt},
+		&cli.BoolFlag{Name: "atomic", Aliases: []string{"rollback-on-failure"}, Category: group, Usage: "if the run fails, roll back to the last successful revision; uninstall a release that has none", Destination: &o.undo.atomic},
+		&cli.BoolFlag{Name: "rollback-on-interrupt", Category: group, Value: true, Usage: "with --atomic, also roll back when a signal stops the run", Destination: &o.undo.onInterrupt},
 		&cli.BoolFlag{Name: "take-ownership", Category: group, Usage: "adopt existing objects that belong to no release", Destination: &o.settings.TakeOwnership},
 		&cli.GenericFlag{Name: "take-ownership-from", Category: group, Usage: "also take over objects of this release, `NAMESPACE/NAME` (may be repeated)", Value: (*list)(&o.settings.TakeOwnershipFrom)},
 		&cli.GenericFlag{Name: "adopt", Category: group, Usage: "adopt this existing object, `KIND/NAME` (may be repeated)", Value: (*list)(&o.settings.Adopt)},
@@ -44,7 +44,7 @@ func (o *upgradeOptions) flags(e *env) []cli.Flag {
 		&cli.BoolFlag{Name: "reuse-values", Category: "Values", Usage: "merge the values given here into those of the last revision and its chart", Destination: &o.reuse},
 		&cli.BoolFlag{Name: "reset-then-reuse-values", Category: "Values", Usage: "merge the values given here into those of the last revision, and both into the new chart's", Destination: &o.resetThen},
 		&cli.BoolFlag{Name: "hide-notes", Category: group, Usage: "don't print the chart's notes", Destination: &o.hideNotes},
-		&cli.BoolFlag{Name: "hide-secret", Category: group, Usage: "with --dry-run, leave out Secrets (a plan never shows their values)", Destination: &o.hideSecrets},
+		&cli.BoolFlag{Name: "hide-secret", Category: group, Usage: "with --dry-run, leave out Secrets (a plan never shows their values)", Destination: &o.dryRun.hideSecrets},
 	}
 	flags = slices.Concat(flags, o.operation.flags(e), revisionFlags(&o.settings), generatedFlag(e, &o.settings))
 	flags = append(flags, o.valueFlags()...)

@@ -15,8 +15,9 @@ type Basis struct {
 	// operation that isn't decided yet.
 	Records        release.Identity
 	Verb           Verb
-	Latest         string // the latest revision in words
-	ReusedRevision int    // revision whose values count again; 0 for none
+	Latest         *release.Summary  // the latest revision; nil before the first
+	Revisions      []release.Summary // all there are, oldest first
+	ReusedRevision int               // revision whose values count again; 0 for none
 }
 
 // A DecideFunc decides an operation; it only reads. It is called again when what it
@@ -43,23 +44,29 @@ func (d *Deployer) Decide(ctx context.Context, decide DecideFunc) (op *Operation
 
 // newOperation begins an operation on a release by what its history is.
 func (d *Deployer) newOperation(verb Verb, history *release.History) *Operation {
-	op := &Operation{Verb: verb, Release: history.Name, Namespace: d.Namespace, Base: history.Latest(), Revisions: history.Revisions}
-	op.Basis = Basis{Records: history.Identity(), Verb: verb, Latest: "no revision"}
-	if op.Base != nil {
-		op.Basis.Latest = fmt.Sprintf("revision %d, which is %s", op.Base.Revision, op.Base.Status)
+	return &Operation{
+		Verb: verb, Release: history.Name, Namespace: d.Namespace,
+		Basis: Basis{Records: history.Identity(), Verb: verb, Latest: history.Latest(), Revisions: history.Revisions},
 	}
-	return op
 }
 
 // differsFrom tells whether another decision was made for another reason, as far as
 // people care.
 func (b Basis) differsFrom(from Basis) bool {
-	return b.Verb != from.Verb || b.Latest != from.Latest || b.ReusedRevision != from.ReusedRevision
+	return b.Verb != from.Verb || b.latest() != from.latest() || b.ReusedRevision != from.ReusedRevision
 }
 
-// String is the basis in words.
+// latest describes the latest revision.
+func (b Basis) latest() string {
+	if b.Latest == nil {
+		return "no revision"
+	}
+	return fmt.Sprintf("revision %d, which is %s", b.Latest.Revision, b.Latest.Status)
+}
+
+// String describes the basis.
 func (b Basis) String() string {
-	text := fmt.Sprintf("%s upon %s", b.Verb, b.Latest)
+	text := fmt.Sprintf("%s upon %s", b.Verb, b.latest())
 	if b.ReusedRevision != 0 {
 		text += fmt.Sprintf(", with the values of revision %d", b.ReusedRevision)
 	}

@@ -27,7 +27,7 @@ func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *rele
 	if err != nil {
 		return err
 	}
-	op.past, op.CRDs, op.Hidden = past, crds, d.Hidden
+	op.earlier, op.Rendered.CRDs, op.Hidden = past, crds, d.Hidden
 	if len(owned) > 0 {
 		op.resumeAttempt(owned[len(owned)-1])
 	}
@@ -36,8 +36,8 @@ func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *rele
 		op.Hooks = Hooks{Before: hooksFor(events[0], op.Next.Hooks), After: hooksFor(events[1], op.Next.Hooks)}
 	}
 	req := apply.Request{CRDs: crds, Revisions: past, Fingerprints: fingerprintsOf(owned), Revisit: orphansOf(owned), Uninstall: op.Verb == Uninstall, Undo: d.undoing, BackTo: op.Target}
-	op.definitions = definitionsOf(owned)
-	req.Contributions = op.definitions
+	op.contributions = definitionsOf(owned)
+	req.Contributions = op.contributions
 	if op.NewNamespace {
 		req.NewNamespaces = []string{d.Namespace}
 	}
@@ -55,7 +55,7 @@ func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *rele
 		}
 	}
 	d.hide(append(owned, op.Next), past, req.Objects, req.Hooks, req.Resting)
-	op.Description = d.Hidden.Hide(op.Description) // annotations and tables show it
+	op.Removal.Description = d.Hidden.Hide(op.Removal.Description) // annotations and tables show it
 	if op.Verb != Uninstall && op.Next.Info != nil {
 		op.Next.Info.Description = d.Hidden.Hide(op.Next.Info.Description)
 	}
@@ -113,7 +113,7 @@ func (d *Deployer) newApplier(op *Operation) *apply.Applier {
 	case op.Verb == Rollback:
 		opts.PartialDiscovery = true // it renders nothing
 	case op.Verb == Install || op.Verb == Upgrade:
-		opts.PartialDiscovery = opts.PartialDiscovery || op.ClusterIndependent
+		opts.PartialDiscovery = opts.PartialDiscovery || op.Rendered.ClusterIndependent
 	}
 	return apply.New(d.Cluster, apply.Owner{Release: op.Release, Namespace: op.Namespace}, opts)
 }

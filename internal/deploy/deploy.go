@@ -93,53 +93,56 @@ type Operation struct {
 
 	// Basis is what this was decided on; carried out, it has to be the same.
 	Basis Basis
-	// Base is the latest revision when this was decided; nil before the first.
-	Base *release.Summary
-	// Revisions are all that there were when this was decided, oldest first.
-	Revisions []release.Summary
 	// Next is what carrying it out will record. For an uninstall, a test or a
 	// watch it is the revision as it was read.
 	Next *release.Record
 	// Target is the revision a rollback goes back to; 0 otherwise.
 	Target int
-
-	// CRDs are the objects of the chart's crds/ directory; none except for
-	// installs and upgrades.
-	CRDs []kube.Manifest
+	// Rendered is what else rendering the chart gave; zero but for installs and
+	// upgrades.
+	Rendered Rendered
+	// Removal is how an uninstall is made; zero otherwise.
+	Removal Removal
 
 	Plan  *apply.Plan
 	Hooks Hooks
 	// WaitsFor is what is waited for when all is applied, or of an uninstall deleted;
 	// nothing when that wasn't asked for.
 	WaitsFor []ordering.Dependency
+	// NewNamespace says that the release's namespace has to be created first.
+	NewNamespace bool
 
+	Warnings []string
+	// Hidden is what must not be shown of all this.
+	Hidden *hide.Texts
+
+	earlier       []apply.Revision              // that may have left objects
+	contributions map[string]apply.Contribution // what earlier revisions have brought of definitions in crds/
+	showLogs      bool                          // test: tell the logs of the pods
+}
+
+// Rendered is what a chart was rendered to, beside the manifest of the next record.
+type Rendered struct {
+	// CRDs are the objects of the chart's crds/ directory.
+	CRDs []kube.Manifest
 	// ClusterIndependent says that what was rendered can't depend on what the cluster
 	// serves or has: an API group that doesn't answer hides nothing from it.
 	ClusterIndependent bool
-
-	// NewNamespace says that the release's namespace has to be created first.
-	NewNamespace bool
-	// KeepHistory says that an uninstall leaves the records.
-	KeepHistory bool
-	// Cascade is how an uninstall treats dependents; empty for other verbs.
-	Cascade metav1.DeletionPropagation
-	// Description is the user's words for the record of an uninstall; empty for
-	// Helm's. Next has those of the other verbs.
-	Description string
-	Warnings    []string
-	// Generated are the fields that the templates generate, of an install or upgrade
-	// of a release that has revisions.
+	// Generated are the fields that the templates generate, for a release that has
+	// revisions.
 	Generated []generated.Value
 	// Nondeterminism are the objects that come out otherwise each time they are
 	// rendered; nil before FindNondeterminism.
 	Nondeterminism map[kube.ID]Nondeterminism
-	// Hidden is what must not be shown of all this.
-	Hidden *hide.Texts
 
-	past        []apply.Revision
-	definitions map[string]apply.Contribution                    // what earlier revisions have brought of definitions in crds/
-	showLogs    bool                                             // test: tell the logs of the pods
-	rerender    func(context.Context) ([]*chart.Rendered, error) // renders the chart again; nil when there is none
+	again func(context.Context) ([]*chart.Rendered, error) // renders the chart again; nil when there is none
+}
+
+// Removal is how a release is uninstalled.
+type Removal struct {
+	KeepHistory bool                       // leaves the records
+	Cascade     metav1.DeletionPropagation // how dependents are treated
+	Description string                     // the user's text for the record; empty for Helm's
 }
 
 // Hooks are the hooks that run before and after the change, in order.

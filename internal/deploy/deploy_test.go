@@ -115,7 +115,7 @@ func TestDescriptionsOfSuccess(t *testing.T) {
 		{&Operation{Verb: Rollback, Target: 3, Next: newRecord(helmrelease.Release{}, "", "")}, "Rollback to 3"},
 		// The record of an uninstall is that of the last release, whose words these are.
 		{&Operation{Verb: Uninstall, Next: newRecord(helmrelease.Release{}, "", "hotfix")}, "Uninstallation complete"},
-		{&Operation{Verb: Uninstall, Description: "moved", Next: newRecord(helmrelease.Release{}, "", "")}, "moved"},
+		{&Operation{Verb: Uninstall, Removal: Removal{Description: "moved"}, Next: newRecord(helmrelease.Release{}, "", "")}, "moved"},
 	} {
 		if got := (&run{op: c.op}).description(nil); got != c.want {
 			t.Errorf("description of %s = %q, want %q", c.op.Verb, got, c.want)

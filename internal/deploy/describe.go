@@ -33,8 +33,8 @@ func (r *run) description(err error) string {
 	switch {
 	case err != nil:
 		return fmt.Sprintf(failures[op.Verb], op.Release, oneLine(r.Hidden.Hide(reason(err))))
-	case op.Verb == Uninstall && op.Description != "":
-		return op.Description
+	case op.Verb == Uninstall && op.Removal.Description != "":
+		return op.Removal.Description
 	case op.Verb == Uninstall:
 		return descriptions[op.Verb]
 	case op.Next.Info.Description != "":

@@ -53,7 +53,7 @@ func (d *Deployer) Explain(ctx context.Context, name, object, field string) (*Ex
 	}
 	d.Hidden.AddObject(found.Object.Live)
 	op := upgradeOperation(history)
-	op.Generated = op.recordedGenerated(record)
+	op.Rendered.Generated = op.recordedGenerated(record)
 	return &Explanation{
 		Release: name, Namespace: d.Namespace, Record: record, Explanation: found,
 		Generated: op.GeneratedIn(found.Object.ID), Hidden: d.Hidden,

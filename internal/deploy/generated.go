@@ -21,7 +21,7 @@ import (
 // templates generated now. It renders the chart again where that is needed, and
 // reads objects of revisions that failed.
 func (d *Deployer) keepGenerated(ctx context.Context, op *Operation, repetition *chart.Nondeterminism, rendered *chart.Rendered, history *release.History) error {
-	op.rerender = func(ctx context.Context) ([]*chart.Rendered, error) { return repetition.RenderRepeatedly(ctx) }
+	op.Rendered.again = func(ctx context.Context) ([]*chart.Rendered, error) { return repetition.RenderRepeatedly(ctx) }
 	if !repetition.Found() || history.Latest() == nil {
 		return nil
 	}
@@ -41,7 +41,7 @@ func (d *Deployer) keepGenerated(ctx context.Context, op *Operation, repetition 
 	result, again, err := generated.Render(ctx, repetition, in)
 	if err != nil && ctx.Err() == nil {
 		// Templates may refuse what only rendering again gives, such as a later time.
-		op.rerender = nil
+		op.Rendered.again = nil
 		op.Warnings = append(op.Warnings, fmt.Sprintf("what the templates generate is renewed: rendering the chart again, to tell it from the rest: %v", err))
 		return nil
 	}
@@ -49,13 +49,13 @@ func (d *Deployer) keepGenerated(ctx context.Context, op *Operation, repetition 
 		return err
 	}
 	if len(again) > 0 {
-		op.rerender = func(context.Context) ([]*chart.Rendered, error) { return again, nil }
+		op.Rendered.again = func(context.Context) ([]*chart.Rendered, error) { return again, nil }
 	}
 	rendered.Manifest, rendered.Notes = result.Manifest, result.Replace(rendered.Notes)
 	for i, text := range result.Hooks {
 		rendered.Hooks[i].Manifest = text
 	}
-	op.Generated = result.Values
+	op.Rendered.Generated = result.Values
 	op.Warnings = append(op.Warnings, result.Warnings...)
 	return nil
 }
@@ -82,7 +82,7 @@ func wasDeployedCompletely(r *release.Record) bool {
 // recordGenerated writes into the record which of its fields are generated, for those
 // who ask about it later.
 func (o *Operation) recordGenerated() {
-	for _, v := range o.Generated {
+	for _, v := range o.Rendered.Generated {
 		journal := o.Next.Journal
 		if journal.Generated == nil {
 			journal.Generated = map[string]map[string]int{}
@@ -106,7 +106,7 @@ func (o *Operation) withNamespace(id kube.ID) kube.ID {
 
 // GeneratedIn lists what is generated in an object.
 func (o *Operation) GeneratedIn(id kube.ID) []generated.Value {
-	return slices.DeleteFunc(slices.Clone(o.Generated), func(v generated.Value) bool { return o.withNamespace(v.ID) != o.withNamespace(id) })
+	return slices.DeleteFunc(slices.Clone(o.Rendered.Generated), func(v generated.Value) bool { return o.withNamespace(v.ID) != o.withNamespace(id) })
 }
 
 // recordedGenerated is what a record has noted.

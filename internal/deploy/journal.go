@@ -34,7 +34,7 @@ func (r *run) updateJournal() {
 			journal.Orphans = append(journal.Orphans, key)
 		}
 	}
-	journal.Definitions = definitionsAfter(r.op.definitions, r.op.Plan.CRDs)
+	journal.Definitions = definitionsAfter(r.op.contributions, r.op.Plan.CRDs)
 	for key, fingerprint := range r.applier.Fingerprints(done) {
 		state := journal.Objects[key]
 		state.UID, state.Fingerprint = fingerprint.UID, fingerprint.Print

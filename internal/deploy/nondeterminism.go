@@ -26,11 +26,11 @@ type Nondeterminism struct {
 // when no object would be changed, no template makes anything up, or nothing was
 // there before.
 func (o *Operation) FindNondeterminism(ctx context.Context) error {
-	o.Nondeterminism = map[kube.ID]Nondeterminism{}
-	if o.rerender == nil || o.Verb != Upgrade || !o.HasChanges() {
+	o.Rendered.Nondeterminism = map[kube.ID]Nondeterminism{}
+	if o.Rendered.again == nil || o.Verb != Upgrade || !o.HasChanges() {
 		return nil
 	}
-	again, err := o.rerender(ctx)
+	again, err := o.Rendered.again(ctx)
 	if err != nil || len(again) == 0 {
 		return labelled("rendering the chart again, to tell what its templates make up:", err)
 	}
@@ -97,7 +97,7 @@ func (o *Operation) compareRenderings(id kube.ID, first kube.Manifest, others []
 		differs = differs || !ok || !reflect.DeepEqual(first.Object.Object, m.Object.Object)
 	}
 	if differs {
-		o.Nondeterminism[id] = v
+		o.Rendered.Nondeterminism[id] = v
 	}
 }
 
@@ -107,13 +107,13 @@ func (o *Operation) findRenamed() {
 	type origin struct{ kind, source string }
 	made := map[origin]bool{}
 	for c := range o.Plan.Changes() {
-		if o.Nondeterminism[c.ID].NameDiffers {
+		if o.Rendered.Nondeterminism[c.ID].NameDiffers {
 			made[origin{c.ID.Kind, c.Source}] = true
 		}
 	}
 	for _, c := range o.Plan.Prune {
 		if c.Action == apply.Delete && c.Source != "" && made[origin{c.ID.Kind, c.Source}] {
-			o.Nondeterminism[c.ID] = Nondeterminism{NameDiffers: true}
+			o.Rendered.Nondeterminism[c.ID] = Nondeterminism{NameDiffers: true}
 		}
 	}
 }

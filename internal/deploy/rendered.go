@@ -31,6 +31,6 @@ func (d *Deployer) DeployRendered(ctx context.Context, req RenderedRequest) (*Op
 	if err := d.awaitDefaultAccount(ctx, op); err != nil {
 		return nil, err
 	}
-	op.Generated = op.recordedGenerated(req.Next)
+	op.Rendered.Generated = op.recordedGenerated(req.Next)
 	return op, d.planObjects(ctx, op, history, req.CRDs)
 }

@@ -120,7 +120,7 @@ func (r *run) createHook(ctx context.Context, event helmrelease.HookEvent, h *he
 		return err
 	}
 	for _, m := range manifests {
-		obj, err := r.applier.CreateHook(ctx, m, r.op.past, r.op.hookAttempt(event))
+		obj, err := r.applier.CreateHook(ctx, m, r.op.earlier, r.op.hookAttempt(event))
 		if err != nil {
 			return err
 		}

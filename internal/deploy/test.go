@@ -48,10 +48,10 @@ func (d *Deployer) Test(ctx context.Context, req TestRequest) (*Operation, error
 	if err != nil {
 		return nil, err
 	}
-	if op.past, err = revisionsOf(owned, &chart.Parser{}); err != nil {
+	if op.earlier, err = revisionsOf(owned, &chart.Parser{}); err != nil {
 		return nil, err
 	}
-	d.hide(append(owned, record), op.past)
+	d.hide(append(owned, record), op.earlier)
 	return op, nil
 }
 

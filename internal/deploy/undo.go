@@ -39,7 +39,7 @@ func (l *lifecycle) undo(ctx context.Context, failed Outcome) error {
 	undo.Settings.Wait, undo.undoing = true, true
 	op := failed.Operation
 	result := &RolledBackError{Release: op.Release, Verb: Rollback, Cause: failed.Err}
-	if op.Base == nil || op.Verb == Install {
+	if op.Basis.Latest == nil || op.Verb == Install {
 		result.Verb = Uninstall
 	}
 	back, err := l.decideUndo(ctx, &undo, failed)
@@ -62,14 +62,14 @@ func (l *lifecycle) decideUndo(ctx context.Context, d *Deployer, failed Outcome)
 	var back *Operation
 	var err error
 	switch op := failed.Operation; {
-	case op.Base == nil || op.Verb == Install:
-		back, err = d.Uninstall(ctx, UninstallRequest{Name: op.Release, KeepHistory: op.Base != nil})
+	case op.Basis.Latest == nil || op.Verb == Install:
+		back, err = d.Uninstall(ctx, UninstallRequest{Name: op.Release, KeepHistory: op.Basis.Latest != nil})
 	case op.Verb == Uninstall: // to what was to go
 		back, err = d.Rollback(ctx, RollbackRequest{Name: op.Release, Revision: failed.Record.Version})
 	default:
 		back, err = d.Rollback(ctx, RollbackRequest{Name: op.Release})
 	}
-	if err == nil && !failed.Record.IsLatest(back.Base) {
+	if err == nil && !failed.Record.IsLatest(back.Basis.Latest) {
 		err = &release.HistoryChangedError{Namespace: l.Namespace, Name: l.name, Revision: failed.Record.Version}
 	}
 	return back, err

@@ -31,7 +31,7 @@ func (d *Deployer) Uninstall(ctx context.Context, req UninstallRequest) (*Operat
 		return nil, err
 	}
 	op := d.newOperation(Uninstall, history)
-	op.Next, op.KeepHistory, op.Description, op.Cascade = record, req.KeepHistory, req.Description, d.Settings.Propagation
+	op.Next, op.Removal.KeepHistory, op.Removal.Description, op.Removal.Cascade = record, req.KeepHistory, req.Description, d.Settings.Propagation
 	if latest.Status == helmrelease.StatusUninstalled {
 		if req.KeepHistory {
 			return nil, fmt.Errorf("the release named %q is already deleted", req.Name)
@@ -64,7 +64,7 @@ func (r *run) uninstall(ctx context.Context) (*release.Record, error) {
 			return record, errors.Join(err, ferr)
 		}
 	}
-	err := r.lock.FinishUninstall(ctx, record, r.op.KeepHistory, r.description(nil))
+	err := r.lock.FinishUninstall(ctx, record, r.op.Removal.KeepHistory, r.description(nil))
 	if err == nil {
 		r.observe(Recorded{Record: record})
 	}

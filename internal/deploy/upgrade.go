@@ -174,7 +174,7 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 		op.Next.Info.FirstDeployed = base.Info.FirstDeployed
 	}
 	op.recordGenerated()
-	op.ClusterIndependent = !rendered.MayUseCluster
+	op.Rendered.ClusterIndependent = !rendered.MayUseCluster
 	d.replaceRemovedAPIs(ctx, op)
 	crds, warnings, err := chart.CRDs(rendered.Chart)
 	op.Warnings = append(op.Warnings, warnings...)

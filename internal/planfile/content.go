@@ -37,7 +37,7 @@ type definition struct {
 
 func contentOf(op *deploy.Operation) content {
 	c := content{Record: op.Next}
-	for _, m := range op.CRDs {
+	for _, m := range op.Rendered.CRDs {
 		if m.Object != nil {
 			c.CRDs = append(c.CRDs, definition{Source: m.Source, Object: m.Object.Object})
 		}
@@ -123,7 +123,7 @@ func secretsOf(op *deploy.Operation) ([]*unstructured.Unstructured, error) {
 		manifests = append(manifests, more...)
 	}
 	var out []*unstructured.Unstructured
-	for _, m := range append(manifests, op.CRDs...) {
+	for _, m := range append(manifests, op.Rendered.CRDs...) {
 		if hide.IsSecret(m.Object) {
 			out = append(out, m.Object)
 		}

@@ -30,16 +30,16 @@ type Options struct {
 func New(op *deploy.Operation, o Options) (*File, error) {
 	f := &File{
 		Tool: o.Tool, Created: o.Now.UTC().Truncate(time.Second), Verb: op.Verb, Release: op.Release, Namespace: op.Namespace,
-		CreateNamespace: op.NewNamespace, Target: op.Target, KeepHistory: op.KeepHistory, Reuse: o.Reuse,
+		CreateNamespace: op.NewNamespace, Target: op.Target, KeepHistory: op.Removal.KeepHistory, Reuse: o.Reuse,
 		Base: baseOf(op), Policies: o.Policies, Shown: o.Shown,
 	}
 	// What was rendered is in the file, and no template is looked at again.
-	f.Policies.PartialDiscovery = f.Policies.PartialDiscovery || op.ClusterIndependent
+	f.Policies.PartialDiscovery = f.Policies.PartialDiscovery || op.Rendered.ClusterIndependent
 	if op.Next == nil {
 		return nil, fmt.Errorf("there is nothing to save: release %s needs nothing", op.Release)
 	}
 	f.Revision, f.Labels = op.Next.Version, op.Next.Labels
-	f.Description = op.Description
+	f.Description = op.Removal.Description
 	if op.Verb != deploy.Uninstall && op.Next.Info != nil {
 		f.Description = op.Next.Info.Description
 	}

@@ -117,8 +117,8 @@ func comparedOperationOf(k *key, op *deploy.Operation) comparedOperation {
 }
 
 func baseOf(op *deploy.Operation) *Base {
-	if op.Base == nil {
+	if op.Basis.Latest == nil {
 		return nil
 	}
-	return &Base{Revision: op.Base.Revision, Status: op.Base.Status.String()}
+	return &Base{Revision: op.Basis.Latest.Revision, Status: op.Basis.Latest.Status.String()}
 }

@@ -106,7 +106,7 @@ func (p *Plan) OperationForLock() *deploy.Operation {
 	next.Version = p.Revision
 	return &deploy.Operation{
 		Verb: p.Verb, Release: p.Release, Namespace: p.Namespace, Next: next,
-		Target: p.Target, NewNamespace: p.CreateNamespace, KeepHistory: p.KeepHistory, Plan: &apply.Plan{},
+		Target: p.Target, NewNamespace: p.CreateNamespace, Removal: deploy.Removal{KeepHistory: p.KeepHistory}, Plan: &apply.Plan{},
 	}
 }
 
@@ -123,7 +123,7 @@ func (p *Plan) Decide(ctx context.Context, d *deploy.Deployer, render RenderFunc
 	op, err := p.redecide(ctx, d, render)
 	if op != nil && op.Next != nil {
 		// Also when it is rejected: other inputs may be the reason for that.
-		if moved := p.recordDifferences(op.Revisions); len(moved) > 0 {
+		if moved := p.recordDifferences(op.Basis.Revisions); len(moved) > 0 {
 			return nil, &StaleError{Differences: moved}
 		}
 		if parts := differingParts(p.Parts, partsOf(p.key, op)); len(parts) > 0 {

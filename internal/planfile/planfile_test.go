@@ -181,7 +181,7 @@ func operation(values map[string]any, manifest string) *deploy.Operation {
 	crd := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "v1", "kind": "X", "n": int64(3)}}
 	return &deploy.Operation{
 		Verb: deploy.Install, Release: "web", Namespace: "prod", Next: next, Plan: &apply.Plan{},
-		CRDs: []kube.Manifest{{Source: "web/crds/x.yaml", Object: crd}},
+		Rendered: deploy.Rendered{CRDs: []kube.Manifest{{Source: "web/crds/x.yaml", Object: crd}}},
 	}
 }
 
@@ -227,11 +227,11 @@ func TestContentIsWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := &deploy.Operation{Next: c.Record, CRDs: c.crds()}
+	again := &deploy.Operation{Next: c.Record, Rendered: deploy.Rendered{CRDs: c.crds()}}
 	if parts := differingParts(planned, partsOf(k, again)); len(parts) > 0 {
 		t.Errorf("these came back differently: %v", parts)
 	}
-	if n := again.CRDs[0].Object.Object["n"]; n != int64(3) {
+	if n := again.Rendered.CRDs[0].Object.Object["n"]; n != int64(3) {
 		t.Errorf("a number of a CRD came back as %T", n)
 	}
 	op.Next.Manifest = strings.Replace(secretManifest, "hunter22", "hunter23", 1)

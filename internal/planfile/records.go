@@ -13,7 +13,7 @@ import (
 // are not among what is compared: tests write their outcome into the record.
 func (c Cluster) recordsOf(op *deploy.Operation) []Record {
 	var out []Record
-	for _, r := range op.Revisions {
+	for _, r := range op.Basis.Revisions {
 		out = append(out, Record{Revision: r.Revision, Status: r.Status.String(), Identity: c.identity(ofRevision, r.UID())})
 	}
 	return out

@@ -114,7 +114,9 @@ type hook struct {
 
 // newDocument turns an operation into its document.
 func newDocument(op *deploy.Operation) Document {
-	return build(op, func(c apply.Change) object { return objectOf(c, op.Nondeterminism[c.ID], op.GeneratedIn(c.ID)) })
+	return build(op, func(c apply.Change) object {
+		return objectOf(c, op.Rendered.Nondeterminism[c.ID], op.GeneratedIn(c.ID))
+	})
 }
 
 // Outline is newDocument without what is in the objects, which is most of it: for
@@ -124,15 +126,15 @@ func Outline(op *deploy.Operation) Document { return build(op, outlineOf) }
 func build(op *deploy.Operation, describe func(apply.Change) object) Document {
 	d := Document{
 		Format: output.JSONVersion, Document: "plan", Verb: string(op.Verb), Release: op.Release, Namespace: op.Namespace,
-		Chart: document.ChartName(op.Next), TargetRevision: op.Target, CreatesNamespace: op.NewNamespace, KeepsHistory: op.KeepHistory,
-		Cascade: strings.ToLower(string(op.Cascade)),
+		Chart: document.ChartName(op.Next), TargetRevision: op.Target, CreatesNamespace: op.NewNamespace, KeepsHistory: op.Removal.KeepHistory,
+		Cascade: strings.ToLower(string(op.Removal.Cascade)),
 		Steps:   []step{}, Warnings: []document.Warning{},
 	}
 	if op.Next != nil {
 		d.Revision = op.Next.Version
 	}
-	if op.Base != nil {
-		d.BaseRevision = op.Base.Revision
+	if op.Basis.Latest != nil {
+		d.BaseRevision = op.Basis.Latest.Revision
 	}
 	plan := op.Plan
 	if plan == nil {
@@ -157,7 +159,7 @@ func build(op *deploy.Operation, describe func(apply.Change) object) Document {
 	d.hooks(op, plan, "post", op.Hooks.After)
 	d.warnings(op, plan)
 	d.count()
-	for _, v := range op.Generated {
+	for _, v := range op.Rendered.Generated {
 		switch {
 		case v.Kept():
 			d.Summary.Kept++

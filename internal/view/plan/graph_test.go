@@ -23,7 +23,7 @@ var mermaidLines = regexp.MustCompile("^(flowchart LR|  subgraph s\\d+\\[\"TEXT\
 func TestMermaid(t *testing.T) {
 	odd := `end [a] "b" #35; {c} (d) ; &lt; <e> *f* __g__ ` + "`h`" + ` 50% $x$ ünï→`
 	op := &deploy.Operation{
-		Verb: deploy.Upgrade, Release: "web", Namespace: "prod", Base: viewtest.Summary(6, helmrelease.StatusDeployed), Next: viewtest.Record(7, helmrelease.StatusPendingUpgrade),
+		Verb: deploy.Upgrade, Release: "web", Namespace: "prod", Basis: deploy.Basis{Latest: viewtest.Summary(6, helmrelease.StatusDeployed)}, Next: viewtest.Record(7, helmrelease.StatusPendingUpgrade),
 		Plan: &apply.Plan{Prune: []apply.Change{{ID: viewtest.ID("", "Service", odd), Action: apply.Delete}, {ID: viewtest.ID("", "Service", "end"), Action: apply.Delete}}},
 	}
 	label := regexp.MustCompile(`\["((?:[^"#<>&;\x60\\*_~\[\](){}|%$+-]|#\d+;)(?:[^"#<>&;\x60\\*_~\[\](){}|%$]|#\d+;)*)"\]$`)

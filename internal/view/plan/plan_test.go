@@ -83,16 +83,16 @@ func TestPlanVerbs(t *testing.T) {
 	change := &rollback.Plan.Waves[0].Changes[0]
 	change.Fields = append(change.Fields, apply.FieldChange{Path: fieldpath.MakePathOrDie("spec", "minReadySeconds"), Kind: compare.Removed, Before: int64(5)})
 	uninstall := &deploy.Operation{
-		Verb: deploy.Uninstall, Release: "web", Namespace: "prod", Base: viewtest.Summary(6, helmrelease.StatusDeployed), Next: viewtest.Record(6, helmrelease.StatusDeployed),
-		KeepHistory: true,
-		Hooks:       deploy.Hooks{After: []*helmrelease.Hook{{Name: "bye", Kind: "Job"}}},
+		Verb: deploy.Uninstall, Release: "web", Namespace: "prod", Basis: deploy.Basis{Latest: viewtest.Summary(6, helmrelease.StatusDeployed)}, Next: viewtest.Record(6, helmrelease.StatusDeployed),
+		Removal: deploy.Removal{KeepHistory: true},
+		Hooks:   deploy.Hooks{After: []*helmrelease.Hook{{Name: "bye", Kind: "Job"}}},
 		Plan: &apply.Plan{Prune: []apply.Change{
 			{ID: viewtest.ID("apps", "Deployment", "web"), Action: apply.Delete, Reason: "the release is uninstalled"},
 			{ID: viewtest.ID("", "PersistentVolumeClaim", "data"), Action: apply.Keep, Reason: "helm.sh/resource-policy is keep"},
 		}},
 	}
 	same := &deploy.Operation{
-		Verb: deploy.Upgrade, Release: "web", Namespace: "prod", Base: viewtest.Summary(6, helmrelease.StatusDeployed), Next: viewtest.Record(7, helmrelease.StatusPendingUpgrade),
+		Verb: deploy.Upgrade, Release: "web", Namespace: "prod", Basis: deploy.Basis{Latest: viewtest.Summary(6, helmrelease.StatusDeployed)}, Next: viewtest.Record(7, helmrelease.StatusPendingUpgrade),
 		Plan: &apply.Plan{Waves: viewtest.Waves([][]apply.Change{{{ID: viewtest.ID("apps", "Deployment", "web"), Action: apply.Unchanged}, {ID: viewtest.ID("", "Service", "web"), Action: apply.Unchanged}}})},
 	}
 	empty := &deploy.Operation{Verb: deploy.Uninstall, Release: "web", Namespace: "prod"}

@@ -146,15 +146,15 @@ func filled(command string, names map[string]string) (string, bool) {
 // failure is older than the release and the release changed nothing: the rollback would
 // return to the same failure.
 func (t *runState) rollbackSteps(before bool) []NextStep {
-	if t.op == nil || t.op.Base == nil || t.op.Verb != deploy.Upgrade && t.op.Verb != deploy.Rollback {
+	if t.op == nil || t.op.Basis.Latest == nil || t.op.Verb != deploy.Upgrade && t.op.Verb != deploy.Rollback {
 		return nil
 	}
 	command := fmt.Sprintf(program.Name+" rollback %s -n %s", textfmt.ShellWord(t.op.Release), textfmt.ShellWord(t.op.Namespace))
-	if status := t.op.Base.Status; status == helmrelease.StatusDeployed || status == helmrelease.StatusSuperseded {
+	if status := t.op.Basis.Latest.Status; status == helmrelease.StatusDeployed || status == helmrelease.StatusSuperseded {
 		if before && t.nothingChanged() {
 			return nil
 		}
-		command = fmt.Sprintf(program.Name+" rollback %s %d -n %s", textfmt.ShellWord(t.op.Release), t.op.Base.Revision, textfmt.ShellWord(t.op.Namespace))
+		command = fmt.Sprintf(program.Name+" rollback %s %d -n %s", textfmt.ShellWord(t.op.Release), t.op.Basis.Latest.Revision, textfmt.ShellWord(t.op.Namespace))
 	}
 	return []NextStep{{What: "go back", Command: command, about: aboutRun}}
 }

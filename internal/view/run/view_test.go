@@ -393,7 +393,7 @@ func TestEventsUndo(t *testing.T) {
 				return 1
 			}}, false)
 			s.fail(t, cause)
-			back := &deploy.Operation{Verb: deploy.Rollback, Release: "web", Namespace: "prod", Target: 6, Base: viewtest.Summary(7, "failed"), Next: viewtest.Record(8, "deployed"), Plan: &apply.Plan{}}
+			back := &deploy.Operation{Verb: deploy.Rollback, Release: "web", Namespace: "prod", Target: 6, Basis: deploy.Basis{Latest: viewtest.Summary(7, "failed")}, Next: viewtest.Record(8, "deployed"), Plan: &apply.Plan{}}
 			s.Observe(deploy.Began{Operation: back})
 			s.after(time.Second)
 			s.Observe(deploy.Ended{Operation: back, Record: back.Next, Took: time.Second, Err: rollback})

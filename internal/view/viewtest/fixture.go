@@ -194,7 +194,7 @@ func config(t testing.TB, text string) *unstructured.Unstructured {
 // UpgradePlan is upgrade, with what only plans tell of.
 func UpgradePlan(t testing.TB) *deploy.Operation {
 	op := Upgrade(t)
-	op.Nondeterminism = map[kube.ID]deploy.Nondeterminism{
+	op.Rendered.Nondeterminism = map[kube.ID]deploy.Nondeterminism{
 		ID("", "ConfigMap", "seed"): {Rendered: seed(t, "bbb2"), Others: []*unstructured.Unstructured{seed(t, "ccc3")}},
 	}
 	op.Plan.Waves[0].Changes = append(op.Plan.Waves[0].Changes, apply.Change{
@@ -238,7 +238,7 @@ func Upgrade(t testing.TB) *deploy.Operation {
 	yielded.Path, yielded.Manager, yielded.Outcome = "spec.paused", "argo-rollouts", apply.OutcomeYielded
 	return Compare(t, &deploy.Operation{
 		Verb: deploy.Upgrade, Release: "web", Namespace: "prod",
-		Base: Summary(6, helmrelease.StatusDeployed), Next: Record(7, helmrelease.StatusPendingUpgrade),
+		Basis: deploy.Basis{Latest: Summary(6, helmrelease.StatusDeployed)}, Next: Record(7, helmrelease.StatusPendingUpgrade),
 		Warnings: []string{"values: \"image.tagg\" is not in the chart's schema"},
 		Hooks: deploy.Hooks{
 			Before: []*helmrelease.Hook{{Name: "migrate", Kind: "Job", Path: "web/templates/migrate.yaml", Weight: -5}},
