@@ -147,7 +147,7 @@ func (s *autoscalers) find(ctx context.Context, namespace string) (scaled, error
 		if err != nil {
 			continue // not served, or not known to be: the field's owner still tells
 		}
-		live, err := s.a.list(ctx, place{mapping, namespace})
+		live, err := s.a.list(ctx, place{mapping: mapping, namespace: namespace})
 		if apierrors.IsForbidden(err) {
 			out.forbidden = true
 			s.warnings.add(kube.ID{}, "", "may not list %s in namespace %s: autoscaled workloads are recognised by the owner of spec.replicas only",
@@ -155,7 +155,7 @@ func (s *autoscalers) find(ctx context.Context, namespace string) (scaled, error
 			continue
 		}
 		if err != nil {
-			return out, listError(place{mapping, namespace}, err)
+			return out, listError(place{mapping: mapping, namespace: namespace}, err)
 		}
 		for i := range live {
 			if !s.isDropped(&live[i]) {

@@ -1,16 +1,15 @@
 package apply
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"deployer/internal/kube"
 )
@@ -26,49 +25,154 @@ func definitionsIn(changes []Change, errs []error) []Change {
 	return crds
 }
 
-// awaitKinds waits until the kinds of CRDs just written are served: accepted
-// and established, listed by discovery, and answering.
+// awaitKinds waits until the kinds of CRDs just written are served: accepted and established,
+// of which one watch tells, and listed by discovery, which an API server does for
+// kinds that it answers for.
 func (a *Applier) awaitKinds(ctx context.Context, crds []Change) error {
 	if len(crds) == 0 {
 		return nil
 	}
-	defer a.cluster.ForgetKinds()
 	ctx, cancel := context.WithTimeout(ctx, a.opts.RetryTimeout)
 	defer cancel()
-	return a.each(ctx, len(crds), func(i int) error {
-		if err := a.awaitKind(ctx, crds[i]); err != nil {
-			return &ObjectError{ID: crds[i].ID, Source: crds[i].Source, Doing: "waiting for the kind of", Err: err}
+	a.cluster.ForgetKinds()
+	missing := establishing{}
+	for _, c := range crds {
+		missing.note(c.ID.Name, func(kind string) (bool, string) { return condition(c.Result, kind) })
+	}
+	for pause := firstLook; ; pause = min(2*pause, time.Second) {
+		if err := a.awaitEstablished(ctx, missing, crds); err != nil {
+			return err
 		}
-		return nil
-	})
+		unlisted, err := a.notListed(ctx, crds)
+		if err != nil || unlisted == nil {
+			return err
+		}
+		if sleepErr := sleep(ctx, pause); sleepErr != nil {
+			return awaiting(*unlisted, fmt.Errorf("the API server doesn't list it yet: %w", sleepErr))
+		}
+		a.cluster.ForgetKinds()
+	}
 }
 
-func (a *Applier) awaitKind(ctx context.Context, c Change) error {
-	for pause := 25 * time.Millisecond; ; pause = min(2*pause, time.Second) {
-		crd, err := a.get(ctx, crdMapping, c.ID)
-		switch {
-		case err != nil:
-			return err
-		case crd == nil:
-			return errors.New("it has been deleted")
+// firstLook is how long the first pause is in looking for what changes within moments.
+const firstLook = 25 * time.Millisecond
+
+func awaiting(c Change, err error) error {
+	return &ObjectError{ID: c.ID, Source: c.Source, Doing: "waiting for the kind of", Err: err}
+}
+
+// notListed is one of crds whose kinds discovery doesn't list; nil when it lists all.
+func (a *Applier) notListed(ctx context.Context, crds []Change) (*Change, error) {
+	for i, c := range crds {
+		for gvk := range kindsDefinedBy([]*unstructured.Unstructured{c.Result}) {
+			_, err := a.cluster.Mapping(ctx, gvk, false)
+			switch {
+			case errors.As(err, new(*kube.NoKindMatchError)) || errors.As(err, new(*kube.UnknownKindsError)):
+				return &crds[i], nil
+			case err != nil:
+				return nil, awaiting(c, err)
+			}
 		}
-		missing := notServed(crd)
-		if missing == "" && a.answers(ctx, crd) {
+	}
+	return nil, nil
+}
+
+// An establishing is what definitions lack that aren't served yet, by their names.
+type establishing map[string]string
+
+func (e establishing) note(name string, condition func(kind string) (bool, string)) {
+	if e[name] = notServed(condition); e[name] == "" {
+		delete(e, name)
+	}
+}
+
+// awaitEstablished waits until nothing is left of missing. After a watch that ended early, and where
+// watching isn't permitted, the definitions are read.
+func (a *Applier) awaitEstablished(ctx context.Context, missing establishing, crds []Change) error {
+	from := ""
+	for _, c := range crds {
+		from = olderVersion(from, c.Result.GetResourceVersion())
+	}
+	for pause := firstLook; len(missing) > 0; pause = min(2*pause, time.Second) {
+		missing.follow(ctx, a.cluster, from)
+		if len(missing) == 0 {
 			return nil
 		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%s: %w", cmp.Or(missing, "the API server doesn't answer for it yet"), context.Cause(ctx))
-		case <-time.After(pause):
+		stopped := sleep(ctx, pause)
+		from = ""
+		for _, c := range crds {
+			why, open := missing[c.ID.Name]
+			if !open {
+				continue
+			}
+			if stopped != nil {
+				return awaiting(c, fmt.Errorf("%s: %w", why, stopped))
+			}
+			live, err := a.get(ctx, crdMapping, c.ID)
+			switch {
+			case err != nil:
+				return awaiting(c, err)
+			case live == nil:
+				return awaiting(c, errors.New("it has been deleted"))
+			}
+			missing.note(c.ID.Name, func(kind string) (bool, string) { return condition(live, kind) })
+			from = olderVersion(from, live.GetResourceVersion())
+		}
+	}
+	return nil
+}
+
+// longestFollow is how long a watch may say nothing of what is missing before it is read instead.
+const longestFollow = 10 * time.Second
+
+// follow watches until nothing is left, the watch has ended or one was deleted.
+func (e establishing) follow(ctx context.Context, cluster *kube.Cluster, from string) {
+	ctx, cancel := context.WithTimeout(ctx, longestFollow)
+	defer cancel()
+	events, err := cluster.WatchDefinitions(ctx, from)
+	if err != nil {
+		return
+	}
+	defer events.Stop()
+	for event := range events.ResultChan() {
+		crd, ok := event.Object.(*apiextensions.CustomResourceDefinition)
+		if !ok {
+			return // the watch has expired
+		}
+		if _, open := e[crd.Name]; !open {
+			continue
+		}
+		if event.Type == watch.Deleted {
+			return
+		}
+		e.note(crd.Name, func(kind string) (bool, string) {
+			for _, c := range crd.Status.Conditions {
+				if string(c.Type) == kind {
+					return c.Status == apiextensions.ConditionTrue, c.Message
+				}
+			}
+			return false, ""
+		})
+		if len(e) == 0 {
+			return
 		}
 	}
 }
 
+// olderVersion is the older of two resource versions, the empty one being none.
+// https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions
+func olderVersion(a, b string) string {
+	if a == "" || len(b) < len(a) || len(b) == len(a) && b < a {
+		return b
+	}
+	return a
+}
+
 // notServed says what a CRD lacks to be served; nothing when it is.
 // https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/
-func notServed(crd *unstructured.Unstructured) string {
+func notServed(condition func(kind string) (bool, string)) string {
 	for _, want := range []string{"NamesAccepted", "Established"} {
-		if ok, why := condition(crd, want); !ok {
+		if ok, why := condition(want); !ok {
 			return strings.TrimSpace(fmt.Sprintf("condition %s is not true %s", want, why))
 		}
 	}
@@ -87,24 +191,12 @@ func condition(obj *unstructured.Unstructured, kind string) (bool, string) {
 	return false, ""
 }
 
-// answers asks for the kind's objects. Until every handler is installed the
-// server says 404.
-func (a *Applier) answers(ctx context.Context, crd *unstructured.Unstructured) bool {
-	for gvk, m := range kindsDefinedBy([]*unstructured.Unstructured{crd}) {
-		client, err := a.cluster.Metadata()
-		if err != nil {
-			return true // the next request will say so
-		}
-		_, err = client.Resource(m.Resource).List(ctx, metav1.ListOptions{Limit: 1})
-		if apierrors.IsNotFound(err) {
-			return false
-		}
-		a.cluster.ForgetKinds()
-		_, err = a.cluster.Mapping(ctx, gvk, false)
-		var unknown *kube.NoKindMatchError
-		if errors.As(err, &unknown) {
-			return false
-		}
+// sleep waits, or returns why ctx has ended.
+func sleep(ctx context.Context, pause time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-time.After(pause):
+		return nil
 	}
-	return true
 }

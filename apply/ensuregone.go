@@ -65,7 +65,7 @@ func (a *Applier) ensureGone(ctx context.Context, gone []deletedObject) error {
 func (a *Applier) recreatedObjects(ctx context.Context, gone []deletedObject) ([]Change, error) {
 	groups := map[place][]deletedObject{}
 	for _, d := range gone {
-		at := place{d.mapping, d.id.Namespace}
+		at := place{mapping: d.mapping, namespace: d.id.Namespace}
 		groups[at] = append(groups[at], d)
 	}
 	var out []Change
@@ -81,11 +81,21 @@ func (a *Applier) recreatedObjects(ctx context.Context, gone []deletedObject) ([
 			out = append(out, c)
 		}
 	}
+	lookAtEach := func(ctx context.Context, list []deletedObject) error {
+		return a.each(ctx, len(list), func(i int) error {
+			meta, err := a.getMeta(ctx, list[i].mapping, list[i].id)
+			look(list[i], meta)
+			return err
+		})
+	}
 	for at, group := range groups {
 		var single []deletedObject
 		if len(group) >= worthListing {
 			jobs = append(jobs, func() error {
-				metas, err := group[0].pruner.observer.listMeta(ctx, at) // what is ours has Helm's label
+				metas, all, err := group[0].pruner.observer.listMeta(ctx, at, mostListedFor(len(group))) // what is ours has Helm's label
+				if err == nil && !all && !group[0].pruner.observer.isUnlistable(at) {
+					return lookAtEach(ctx, group)
+				}
 				for _, d := range group {
 					look(d, metas[d.id.Name])
 				}
@@ -97,13 +107,7 @@ func (a *Applier) recreatedObjects(ctx context.Context, gone []deletedObject) ([
 				single = append(single, d)
 			}
 		}
-		for _, d := range single {
-			jobs = append(jobs, func() error {
-				meta, err := a.getMeta(ctx, d.mapping, d.id)
-				look(d, meta)
-				return err
-			})
-		}
+		jobs = append(jobs, func() error { return lookAtEach(ctx, single) })
 	}
 	err := a.each(ctx, len(jobs), func(i int) error { return jobs[i]() })
 	slices.SortFunc(out, func(a, b Change) int { return strings.Compare(a.ID.String(), b.ID.String()) })

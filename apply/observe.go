@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"maps"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -26,6 +27,12 @@ type observation struct {
 type place struct {
 	mapping   kube.Mapping
 	namespace string
+	unlabeled bool // what is looked for there doesn't carry Helm's label
+}
+
+// placeOf is where a target would be listed. What is in crds/ carries no ownership.
+func placeOf(t *target) place {
+	return place{mapping: t.mapping, namespace: t.id.Namespace, unlabeled: t.fromCRDs}
 }
 
 // An observer reads the objects of a release from the cluster, by as few requests
@@ -44,9 +51,10 @@ type observer struct {
 const worthListing = 3
 
 // observe reads the metadata of objects that have fingerprints, and finds out cheaply
-// about the others: by one list of all objects that carry Helm's label for
+// about the others: by a list of the objects that carry Helm's label for
 // each kind and namespace. What isn't in the list may still be there without
-// the label; nothing has been read of it yet.
+// the label; nothing has been read of it yet. The list ends early where others have
+// many objects; those with fingerprints are then asked for one by one.
 func (o *observer) observe(ctx context.Context, targets []*target) (map[kube.ID]observation, error) {
 	groups := map[place][]*target{}
 	var single []*target
@@ -56,47 +64,73 @@ func (o *observer) observe(ctx context.Context, targets []*target) (map[kube.ID]
 		case len(t.turn.converter) > 0:
 			single = append(single, t)
 		default:
-			at := place{t.mapping, t.id.Namespace}
-			groups[at] = append(groups[at], t)
+			groups[placeOf(t)] = append(groups[placeOf(t)], t)
 		}
 	}
 	out := map[kube.ID]observation{}
 	var mu sync.Mutex
+	one := func(t *target) func() error {
+		return func() error {
+			s, err := o.observeOne(ctx, t)
+			mu.Lock()
+			defer mu.Unlock()
+			out[t.id] = s
+			return err
+		}
+	}
 	var jobs []func() error
 	for at, group := range groups {
 		if len(group) < worthListing {
+			single = append(single, group...)
 			continue
 		}
 		jobs = append(jobs, func() error {
-			metas, err := o.listMeta(ctx, at)
+			found, unlisted, err := o.observeByList(ctx, at, group)
 			if err != nil {
 				return err
 			}
 			mu.Lock()
-			defer mu.Unlock()
-			for _, t := range group {
-				if m, ok := metas[t.id.Name]; ok {
-					out[t.id] = observation{meta: m}
-				}
-			}
-			return nil
+			maps.Copy(out, found)
+			mu.Unlock()
+			return o.a.each(ctx, len(unlisted), func(i int) error { return one(unlisted[i])() })
 		})
 	}
-	if err := o.a.each(ctx, len(jobs), func(i int) error { return jobs[i]() }); err != nil {
-		return nil, err
+	for _, t := range single {
+		jobs = append(jobs, one(t))
 	}
-	for at, group := range groups {
-		if len(group) < worthListing || o.unlistable[at] {
-			single = append(single, group...)
+	return out, o.a.each(ctx, len(jobs), func(i int) error { return jobs[i]() })
+}
+
+// observeByList reads metadata of the targets of one place by a list. unlisted are those that
+// have to be asked for one by one.
+func (o *observer) observeByList(ctx context.Context, at place, group []*target) (found map[kube.ID]observation, unlisted []*target, err error) {
+	metas, all, err := o.listMeta(ctx, at, mostListedFor(len(group)))
+	if err != nil {
+		return nil, nil, err
+	}
+	if o.isUnlistable(at) {
+		return nil, group, nil
+	}
+	found = map[kube.ID]observation{}
+	for _, t := range group {
+		_, marked := o.fingerprints[Key(t.id)]
+		if m, ok := metas[t.id.Name]; ok {
+			found[t.id] = observation{meta: m}
+		} else if marked && !all {
+			unlisted = append(unlisted, t)
 		}
 	}
-	return out, o.a.each(ctx, len(single), func(i int) error {
-		s, err := o.observeOne(ctx, single[i])
-		mu.Lock()
-		defer mu.Unlock()
-		out[single[i].id] = s
-		return err
-	})
+	return found, unlisted, nil
+}
+
+// mostListedFor is of how many objects metadata is read to find n of them: reading that of
+// twenty in a list costs about as much as asking for one.
+func mostListedFor(n int) int { return 100 + 4*n }
+
+func (o *observer) isUnlistable(at place) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.unlistable[at]
 }
 
 // observeOne reads one object: its metadata if its fingerprint may prove enough.
@@ -129,33 +163,48 @@ func (o *observer) read(ctx context.Context, t *target) (observation, error) {
 	return observation{full: full, absent: full == nil}, nil
 }
 
-// listMeta lists the metadata of what Helm manages in a place, by name. It is
-// empty when listing isn't permitted: the objects are then asked for one by
-// one.
-func (o *observer) listMeta(ctx context.Context, at place) (map[string]*metav1.PartialObjectMetadata, error) {
+// listMeta lists the metadata of what Helm manages in a place, by name, but of not many
+// more than most objects; all says that there are no others. There is nothing when listing isn't
+// permitted: the objects are then asked for one by one.
+func (o *observer) listMeta(ctx context.Context, at place, most int) (metas map[string]*metav1.PartialObjectMetadata, all bool, err error) {
+	opts := metav1.ListOptions{Limit: int64(min(most, pageSize))}
+	if !at.unlabeled {
+		opts.LabelSelector = managedByHelmFilter
+	}
+	metas = map[string]*metav1.PartialObjectMetadata{}
+	for len(metas) < most {
+		page, err := o.listMetaPage(ctx, at, opts)
+		switch {
+		case apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err):
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			o.unlistable[at] = true
+			return nil, false, nil
+		case apierrors.IsResourceExpired(err):
+			return metas, false, nil // the rest of an old list
+		case err != nil:
+			return nil, false, listError(at, err)
+		}
+		for i := range page.Items {
+			metas[page.Items[i].Name] = &page.Items[i]
+		}
+		if opts.Continue = page.Continue; opts.Continue == "" {
+			return metas, true, nil
+		}
+	}
+	return metas, false, nil
+}
+
+func (o *observer) listMetaPage(ctx context.Context, at place, opts metav1.ListOptions) (list *metav1.PartialObjectMetadataList, err error) {
 	client, err := o.a.metaClient(at.mapping, at.namespace)
 	if err != nil {
 		return nil, err
 	}
-	var list *metav1.PartialObjectMetadataList
 	err = o.a.try(ctx, func() error {
-		list, err = client.List(ctx, metav1.ListOptions{LabelSelector: managedByHelmFilter})
+		list, err = client.List(ctx, opts)
 		return err
 	})
-	if apierrors.IsForbidden(err) || apierrors.IsNotFound(err) || apierrors.IsMethodNotSupported(err) {
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		o.unlistable[at] = true
-		return nil, nil
-	}
-	if err != nil {
-		return nil, listError(at, err)
-	}
-	out := make(map[string]*metav1.PartialObjectMetadata, len(list.Items))
-	for i := range list.Items {
-		out[list.Items[i].Name] = &list.Items[i]
-	}
-	return out, nil
+	return list, err
 }
 
 // readAll reads whole those objects of targets that are known to exist: by list
@@ -164,13 +213,12 @@ func (o *observer) readAll(ctx context.Context, listed, targets []*target, seen 
 	there, wanted := map[place]int{}, map[place][]*target{}
 	for _, t := range listed {
 		if seen[t.id].meta != nil {
-			there[place{t.mapping, t.id.Namespace}]++
+			there[placeOf(t)]++
 		}
 	}
 	for _, t := range targets {
 		if s := seen[t.id]; s.meta != nil && s.full == nil {
-			at := place{t.mapping, t.id.Namespace}
-			wanted[at] = append(wanted[at], t)
+			wanted[placeOf(t)] = append(wanted[placeOf(t)], t)
 		}
 	}
 	var mu sync.Mutex
@@ -181,7 +229,8 @@ func (o *observer) readAll(ctx context.Context, listed, targets []*target, seen 
 		seen[id] = s
 	}
 	for at, group := range wanted {
-		if len(group) >= worthListing && len(group)*4 >= there[at] && !o.unlistable[at] {
+		// Definitions are large, and the list has those of everybody.
+		if len(group) >= worthListing && len(group)*4 >= there[at] && !at.unlabeled && !o.isUnlistable(at) {
 			jobs = append(jobs, func() error { return o.readList(ctx, at, group, put) })
 			continue
 		}

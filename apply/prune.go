@@ -173,7 +173,7 @@ func (p *pruner) observeOrphans(ctx context.Context, list []orphan) ([]observati
 			out[i].forbidden = true
 			continue
 		}
-		at := place{c.mapping, c.id.Namespace}
+		at := place{mapping: c.mapping, namespace: c.id.Namespace}
 		groups[at] = append(groups[at], i)
 	}
 	var places []place
@@ -184,7 +184,7 @@ func (p *pruner) observeOrphans(ctx context.Context, list []orphan) ([]observati
 	}
 	var mu sync.Mutex
 	err := p.a.each(ctx, len(places), func(i int) error {
-		metas, err := p.observer.listMeta(ctx, places[i])
+		metas, _, err := p.observer.listMeta(ctx, places[i], mostListedFor(len(groups[places[i]])))
 		mu.Lock()
 		defer mu.Unlock()
 		for _, j := range groups[places[i]] {

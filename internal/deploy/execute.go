@@ -137,16 +137,7 @@ func mergeContexts(ctx, other context.Context) (context.Context, context.CancelF
 func (r *run) applyCRDs(ctx context.Context) error {
 	changes := r.op.Plan.CRDs
 	return r.runStep(ctx, StepCRDs, len(changes), func() error {
-		var written []apply.Change // others are nobody's to wait for
-		if err := r.applier.Run(ctx, changes, func(c apply.Change) {
-			if c.Action != apply.Unchanged {
-				written = append(written, c)
-			}
-			r.reportApplied(StepCRDs, c)
-		}); err != nil {
-			return err
-		}
-		if err := r.track(ctx, r.trackTargets(written, nil)); err != nil {
+		if err := r.applyChanges(ctx, StepCRDs, changes); err != nil {
 			return err
 		}
 		return r.applier.RedecideDeferred(ctx, r.op.Plan)

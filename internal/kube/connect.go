@@ -42,11 +42,13 @@ type Cluster struct {
 	clients   func() (*clients, error)
 
 	mu        sync.Mutex
+	version   string // of the API server; empty before it is asked
 	discovery *discoveredKinds
 	schemas   *schemas
 }
 
 type clients struct {
+	http     *http.Client
 	typed    kubernetes.Interface
 	dynamic  dynamic.Interface
 	metadata metadata.Interface
@@ -114,7 +116,7 @@ func newClients(config *rest.Config) (*clients, error) {
 	if err != nil {
 		return nil, fmt.Errorf("connecting to %s: %w", config.Host, err)
 	}
-	return &clients{typed: typed, dynamic: dyn, metadata: meta}, nil
+	return &clients{http: client, typed: typed, dynamic: dyn, metadata: meta}, nil
 }
 
 func typedClient(config *rest.Config, client *http.Client) (kubernetes.Interface, error) {

@@ -2,7 +2,6 @@ package kube
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"sort"
@@ -10,7 +9,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/discovery"
 )
 
 // Server is what a chart may ask about the cluster, and whether we saw all of it.
@@ -139,24 +137,11 @@ func (c *Cluster) discover(ctx context.Context) (*discoveredKinds, error) {
 	if c.discovery != nil {
 		return c.discovery, nil
 	}
-	typed, err := c.Typed()
+	lists, failed, err := c.readKinds(ctx)
 	if err != nil {
 		return nil, err
 	}
-	client := typed.Discovery()
-	version, err := client.ServerVersionWithContext(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("asking the cluster at %s for its version: %w", c.config.Host, err)
-	}
-	_, lists, err := client.ServerGroupsAndResourcesWithContext(ctx)
-	failed := map[schema.GroupVersion]error{}
-	var partial *discovery.ErrGroupDiscoveryFailed
-	if errors.As(err, &partial) {
-		failed = partial.Groups
-	} else if err != nil {
-		return nil, fmt.Errorf("asking the cluster at %s for its API resources: %w", c.config.Host, err)
-	}
-	c.discovery = newDiscovered(version.GitVersion, lists, failed)
+	c.discovery = newDiscovered(c.version, lists, failed)
 	return c.discovery, nil
 }
 
