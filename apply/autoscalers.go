@@ -22,6 +22,7 @@ import (
 type autoscalers struct {
 	a           *Applier
 	history     *releaseHistory
+	definitions *definitions
 	targetsByID map[kube.ID]*target
 	warnings    *warnings
 	found       memo[string, scaled] // by namespace
@@ -42,12 +43,12 @@ var autoscalerKinds = map[schema.GroupKind]string{
 // relinquishReplicas takes the number of replicas out of what is sent where something
 // else decides about it, and never lets it be removed: without a value it would
 // become 1 (kubernetes.io: "Migrating Deployments ... to horizontal autoscaling").
-func (p *planning) relinquishReplicas(ctx context.Context, t *target, cmp *comparison, c *Change) error {
+func (s *autoscalers) relinquishReplicas(ctx context.Context, t *target, cmp *comparison, c *Change) error {
 	t.replicas = nil
 	if !t.mapping.Scale {
 		return nil
 	}
-	at, err := p.replicas(ctx, t)
+	at, err := s.replicasPath(ctx, t)
 	if err != nil {
 		return err
 	}
@@ -57,7 +58,7 @@ func (p *planning) relinquishReplicas(ctx context.Context, t *target, cmp *compa
 		cmp.relinquish.Insert(path)
 		return nil
 	}
-	by, entry, err := p.autoscalers.scaledBy(ctx, t, cmp.entries, path)
+	by, entry, err := s.scaledBy(ctx, t, cmp.entries, path)
 	if err != nil || by == "" {
 		return err
 	}
@@ -86,15 +87,15 @@ func (p *planning) relinquishReplicas(ctx context.Context, t *target, cmp *compa
 	return nil
 }
 
-// replicas is where a kind with a scale subresource has its number. For custom
+// replicasPath is where a kind with a scale subresource has its number. For custom
 // resources their definition says it: the release's, or the cluster's.
 // https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#scale-subresource
-func (p *planning) replicas(ctx context.Context, t *target) ([]string, error) {
+func (s *autoscalers) replicasPath(ctx context.Context, t *target) ([]string, error) {
 	usual := []string{"spec", "replicas"}
 	if scheme.Scheme.IsGroupRegistered(t.mapping.GVK.Group) {
 		return usual, nil
 	}
-	version, err := p.definitions.version(ctx, t)
+	version, err := s.definitions.version(ctx, t)
 	path, _, _ := unstructured.NestedString(version, "subresources", "scale", "specReplicasPath")
 	if err != nil || path == "" {
 		return usual, err

@@ -12,6 +12,7 @@ import (
 
 	"deployer/apply/compare"
 	"deployer/apply/fields"
+	"deployer/apply/manifest"
 	"deployer/apply/ownership"
 	"deployer/internal/kube"
 )
@@ -41,9 +42,17 @@ type declaredFields struct {
 	obj    map[string]any
 }
 
-// compare begins the arithmetic; migrateAndPredict finishes it.
-func (p *planning) compare(ctx context.Context, t *target, want, live *unstructured.Unstructured) (*comparison, error) {
-	conv, _, err := p.schemas.of(ctx, t.mapping.GVK)
+// A comparer makes of a rendered object what is sent, and compares it with the live one.
+type comparer struct {
+	a        *Applier
+	schemas  *schemas
+	history  *releaseHistory
+	warnings *warnings
+}
+
+// compare begins a comparison; migrateAndPredict completes it.
+func (r *comparer) compare(ctx context.Context, t *target, want, live *unstructured.Unstructured) (*comparison, error) {
+	conv, _, err := r.schemas.of(ctx, t.mapping.GVK)
 	if err != nil {
 		return nil, err
 	}
@@ -57,7 +66,7 @@ func (p *planning) compare(ctx context.Context, t *target, want, live *unstructu
 	if c.entries, err = ownership.Parse(live.GetManagedFields()); err != nil {
 		return nil, err
 	}
-	c.declaredByRevision = p.declaredFieldsOf(ctx, t, conv, p.history.objects[t.id])
+	c.declaredByRevision = r.declaredFieldsOf(ctx, t, conv, r.history.objects[t.id])
 	return c, nil
 }
 
@@ -71,7 +80,7 @@ func withoutManagedFields(obj *unstructured.Unstructured) *unstructured.Unstruct
 // declaredFieldsOf gives what stored revisions stated about an object, in the version
 // we apply. A revision that can't be read by this version's schema says nothing:
 // it was another kind of object then.
-func (p *planning) declaredFieldsOf(ctx context.Context, t *target, conv managedfields.TypeConverter, stored []declaredObject) []declaredFields {
+func (r *comparer) declaredFieldsOf(ctx context.Context, t *target, conv managedfields.TypeConverter, stored []declaredObject) []declaredFields {
 	var out []declaredFields
 	var last *unstructured.Unstructured
 	for _, s := range stored {
@@ -81,12 +90,12 @@ func (p *planning) declaredFieldsOf(ctx context.Context, t *target, conv managed
 		}
 		obj := shallow(s.obj)
 		obj.SetGroupVersionKind(t.mapping.GVK)
-		res, err := p.shaped(ctx, obj, t.mapping.GVK, t.mapping.Status)
+		res, err := r.shape(ctx, obj, t.mapping.GVK, manifest.Rules{Status: t.mapping.Status})
 		if err != nil {
 			continue
 		}
 		if !t.fromCRDs {
-			p.a.owner.stamp(res.Object)
+			r.a.owner.stamp(res.Object)
 		}
 		v, err := compare.Typed(conv, res.Object)
 		if err != nil {
@@ -230,11 +239,11 @@ func (c *comparison) differences(after *unstructured.Unstructured) (*typed.Compa
 
 // rewritten lists the fields of a new object that the server makes something else
 // of than is applied; none of an object that can't be read by its schema.
-func (p *planning) rewritten(ctx context.Context, t *target, want, result *unstructured.Unstructured) ([]FieldChange, error) {
+func (r *comparer) rewritten(ctx context.Context, t *target, want, result *unstructured.Unstructured) ([]FieldChange, error) {
 	if matchesLive(want.Object, result.Object) {
 		return nil, nil
 	}
-	conv, _, err := p.schemas.of(ctx, t.mapping.GVK)
+	conv, _, err := r.schemas.of(ctx, t.mapping.GVK)
 	if err != nil {
 		return nil, err
 	}

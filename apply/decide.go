@@ -2,13 +2,10 @@ package apply
 
 import (
 	"context"
-	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
-	"deployer/apply/manifest"
 	"deployer/apply/verify"
 	"deployer/internal/kube"
 )
@@ -29,7 +26,7 @@ func (p *planning) decide(ctx context.Context, t *target, s observation) (Change
 }
 
 func (p *planning) decideNow(ctx context.Context, t *target, s observation) (Change, error) {
-	want, err := p.normalise(ctx, t)
+	want, err := p.comparer.normalise(ctx, t)
 	if err != nil {
 		return Change{}, err
 	}
@@ -72,7 +69,7 @@ func (p *planning) decideExisting(ctx context.Context, t *target, want, live *un
 		}
 		return c, p.permissions.check(ctx, &c, "patch", t.mapping)
 	}
-	adopting, err := p.checkOwnership(t, live)
+	adopting, err := p.ownership.check(t, live)
 	if err != nil {
 		r := t.reject(err)
 		return Change{}, &r
@@ -103,7 +100,7 @@ func (p *planning) create(ctx context.Context, t *target, want *unstructured.Uns
 	switch {
 	case err == nil:
 		c.Result, t.progress.wasAbsent = result, true
-		c.Fields, err = p.rewritten(ctx, t, want, result)
+		c.Fields, err = p.comparer.rewritten(ctx, t, want, result)
 		return c, err
 	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
 		return p.decideUnobserved(ctx, t, want, s)
@@ -182,68 +179,4 @@ func (p *planning) redecide(ctx context.Context, t *target) (Change, error) {
 		return Change{}, err
 	}
 	return p.decide(ctx, t, found)
-}
-
-// normalise makes what will be sent of what was rendered.
-func (p *planning) normalise(ctx context.Context, t *target) (*unstructured.Unstructured, error) {
-	res, err := p.shaped(ctx, t.obj, t.mapping.GVK, t.mapping.Status)
-	if err != nil {
-		return nil, &ObjectError{ID: t.id, Source: t.source, Doing: "checking", Err: err}
-	}
-	if len(res.Problems) > 0 {
-		r := t.reject(problems(res.Problems))
-		return nil, &r
-	}
-	for _, n := range res.Notes {
-		p.warnings.add(t.id, t.source, "%s", n)
-	}
-	if policy := t.obj.GetAnnotations(); hasUnknownPolicy(policy) {
-		p.warnings.add(t.id, t.source, "metadata.annotations[%s] is %q, which nobody knows: use keep", KeepAnnotation, policy[KeepAnnotation])
-	}
-	if res.Strange {
-		t.manifestHash = "" // no fingerprint: the kind may come to have what is dropped now
-	}
-	if !t.fromCRDs {
-		p.a.owner.stamp(res.Object)
-	}
-	return res.Object, p.noteDoubled(ctx, t, res)
-}
-
-// shaped normalises by the schema that is at hand, and by the server's own if
-// that one seems to lack something.
-func (p *planning) shaped(ctx context.Context, obj *unstructured.Unstructured, gvk schema.GroupVersionKind, status bool) (manifest.Result, error) {
-	return p.shapedBy(ctx, obj, gvk, manifest.Rules{Status: status})
-}
-
-func (p *planning) shapedBy(ctx context.Context, obj *unstructured.Unstructured, gvk schema.GroupVersionKind, rules manifest.Rules) (manifest.Result, error) {
-	switch p.a.opts.Validation {
-	case ValidationStrict:
-		rules.Unknown = manifest.Refuse
-	case ValidationIgnore:
-		rules.Unknown = manifest.Hush
-	}
-	var err error
-	if _, rules.Type, err = p.schemas.of(ctx, gvk); err != nil {
-		return manifest.Result{}, err
-	}
-	res := manifest.Normalise(obj, rules)
-	if !res.Strange || !p.schemas.isBuiltin(gvk) {
-		return res, nil
-	}
-	p.schemas.distrust(gvk.GroupVersion())
-	if _, rules.Type, err = p.schemas.of(ctx, gvk); err != nil {
-		return manifest.Result{}, err
-	}
-	return manifest.Normalise(obj, rules), nil
-}
-
-func problems(notes []manifest.Note) error {
-	if len(notes) == 1 {
-		return &InvalidError{Field: notes[0].Path, Text: notes[0].Text}
-	}
-	lines := make([]string, len(notes))
-	for i, n := range notes {
-		lines[i] = n.String()
-	}
-	return &InvalidError{Text: strings.Join(lines, "\n")}
 }

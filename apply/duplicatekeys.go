@@ -10,29 +10,29 @@ import (
 
 // Two ports of one number and protocol, of which a Service uses the one name
 // and a probe the other, are fine for POST and PUT, and real charts have them.
-// Server-side apply has no words for it: it tells items of a list apart by
-// their keys. Such an object is worked out as if the later ones weren't there,
-// then these lists are put in as the chart has them, and the object is written
-// whole, bound to the version that was looked at. What is to be removed follows
+// Server-side apply cannot express that: it tells items of a list apart by
+// their keys. Such an object is compared as if the later ones weren't there. Then
+// these lists are put in as the chart has them, and the object is written whole,
+// bound to the version that was read. What is to be removed follows
 // from the same bookkeeping as elsewhere: what a PUT of ours wrote is an entry
 // (helm, Update), which counts as ours.
 
 // noteDoubled sees to it that an object with doubled items is written whole.
-func (p *planning) noteDoubled(ctx context.Context, t *target, res manifest.Result) error {
+func (r *comparer) noteDoubled(ctx context.Context, t *target, res manifest.Result) error {
 	t.fullReplace = wholeWrite{}
 	if len(res.Doubled) == 0 {
 		return nil
 	}
-	once, err := p.shapedBy(ctx, t.obj, t.mapping.GVK, manifest.Rules{Status: t.mapping.Status, Once: true})
+	once, err := r.shape(ctx, t.obj, t.mapping.GVK, manifest.Rules{Status: t.mapping.Status, Once: true})
 	if err != nil {
 		return &ObjectError{ID: t.id, Source: t.source, Doing: "checking", Err: err}
 	}
 	t.fullReplace.once = once.Object
 	if !t.fromCRDs {
-		p.a.owner.stamp(t.fullReplace.once)
+		r.a.owner.stamp(t.fullReplace.once)
 	}
 	for _, n := range res.Doubled {
-		p.warnings.add(t.id, t.source, "%s: server-side apply can't have that, so the object is written whole", n)
+		r.warnings.add(t.id, t.source, "%s: server-side apply can't have that, so the object is written whole", n)
 	}
 	t.fullReplace.reason = "written whole: " + res.Doubled[0].String()
 	return nil

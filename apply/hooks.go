@@ -40,7 +40,7 @@ func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, past []Revisi
 		return nil, fmt.Errorf("a hook must be one object, %s has %d", m.Source, len(hooks))
 	}
 	t := hooks[0]
-	want, err := p.normalise(ctx, t)
+	want, err := p.comparer.normalise(ctx, t)
 	if err != nil {
 		return nil, err
 	}
@@ -247,7 +247,7 @@ func (p *planning) decideHooks(ctx context.Context, hooks []*target) ([]Change, 
 
 func (p *planning) decideHook(ctx context.Context, t *target) (Change, error) {
 	c := p.change(t, Create)
-	want, err := p.normalise(ctx, t)
+	want, err := p.comparer.normalise(ctx, t)
 	if err != nil {
 		return c, err
 	}
@@ -267,7 +267,7 @@ func (p *planning) decideHook(ctx context.Context, t *target) (Change, error) {
 	exists := (*HookExistsError)(nil)
 	switch verdict := verify.VerdictOf(t.id, err); {
 	case verdict == verify.Accepted:
-		c.Fields, err = p.rewritten(ctx, t, want, c.Result)
+		c.Fields, err = p.comparer.rewritten(ctx, t, want, c.Result)
 		return c, err
 	case verdict == verify.Unverified:
 		c.Unverified = "an admission webhook refuses dry runs"

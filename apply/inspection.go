@@ -203,7 +203,7 @@ func (i *Inspection) history(id kube.ID) []DeclaredObject {
 // predict tells what applying the manifest again would come to: by the server's
 // answer, or by our own reckoning where it has none or refuses.
 func (i *Inspection) predict(ctx context.Context, t *target, live *unstructured.Unstructured) (Change, error) {
-	want, err := i.p.normalise(ctx, t)
+	want, err := i.p.comparer.normalise(ctx, t)
 	if err != nil {
 		return Change{}, err
 	}
@@ -228,9 +228,9 @@ func (i *Inspection) predict(ctx context.Context, t *target, live *unstructured.
 func (p *planning) estimateLocally(ctx context.Context, t *target, want, live *unstructured.Unstructured) (Change, error) {
 	c := p.change(t, Update)
 	c.Live, c.Desired = live, want
-	cmp, err := p.compare(ctx, t, want.DeepCopy(), live)
+	cmp, err := p.comparer.compare(ctx, t, want.DeepCopy(), live)
 	if err == nil {
-		err = p.relinquishReplicas(ctx, t, cmp, &c)
+		err = p.autoscalers.relinquishReplicas(ctx, t, cmp, &c)
 	}
 	if err == nil {
 		cmp.relinquishClusterFilled(t)
@@ -285,7 +285,7 @@ func (i *Inspection) HistoryIn(ctx context.Context, o *Inspected, revisions []Re
 		return nil, err
 	}
 	declared := past.objects[o.ID]
-	read := i.p.declaredFieldsOf(ctx, o.target, conv, declared)
+	read := i.p.comparer.declaredFieldsOf(ctx, o.target, conv, declared)
 	out := make([]DeclaredObject, len(revisions))
 	for n, r := range revisions {
 		out[n].Revision = r.Revision

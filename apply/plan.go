@@ -26,6 +26,8 @@ type planning struct {
 	schemas       *schemas
 	prerequisites *prerequisites // what decisions wait for
 	observer      *observer
+	ownership     *ownershipChecker
+	comparer      *comparer
 	autoscalers   *autoscalers
 	permissions   *permissions
 	warnings      *warnings
@@ -52,7 +54,7 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.unusedAdoptions()
+	p.ownership.warnOfUnusedAdoptions(p.targetsByID)
 	rejections = slices.Concat(rejections, p.resolver.rejected, order.refused)
 	p.prerequisites.expectFrom(crds)
 	first, rest := neededFirst(mains)
@@ -126,7 +128,9 @@ func (a *Applier) begin(ctx context.Context, req Request) (p *planning, crds []*
 	if p.history, err = p.resolver.indexRevisions(ctx, req.Revisions); err != nil {
 		return nil, nil, err
 	}
-	p.autoscalers = &autoscalers{a: a, history: p.history, targetsByID: p.targetsByID, warnings: warned}
+	p.ownership = &ownershipChecker{owner: a.owner, opts: a.opts, history: p.history, warnings: warned}
+	p.comparer = &comparer{a: a, schemas: p.schemas, history: p.history, warnings: warned}
+	p.autoscalers = &autoscalers{a: a, history: p.history, definitions: definitions, targetsByID: p.targetsByID, warnings: warned}
 	crds, err = p.resolver.resolve(ctx, req.CRDs, true)
 	p.note(crds)
 	return p, crds, err

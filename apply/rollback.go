@@ -22,7 +22,7 @@ func (p *planning) goingBack(t *target, want, live *unstructured.Unstructured) (
 		c.execution.orphan = &orphan{id: t.id, mapping: t.mapping, lastDeclared: p.history.latestDeclared(t.id)}
 		return c, true
 	}
-	if adopting, err := p.checkOwnership(t, live); !p.req.Undo || !adopting && err == nil {
+	if adopting, err := p.ownership.check(t, live); !p.req.Undo || !adopting && err == nil {
 		return Change{}, false
 	}
 	c := p.change(t, Keep)

@@ -30,11 +30,11 @@ func (p *planning) update(ctx context.Context, t *target, want, live *unstructur
 	if t.fullReplace.once != nil {
 		sent = t.fullReplace.once
 	}
-	cmp, err := p.compare(ctx, t, sent.DeepCopy(), live)
+	cmp, err := p.comparer.compare(ctx, t, sent.DeepCopy(), live)
 	if err != nil {
 		return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
 	}
-	if err := p.relinquishReplicas(ctx, t, cmp, &c); err != nil {
+	if err := p.autoscalers.relinquishReplicas(ctx, t, cmp, &c); err != nil {
 		return Change{}, err
 	}
 	cmp.relinquishClusterFilled(t)

@@ -1,0 +1,71 @@
+package apply
+
+import (
+	"context"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"deployer/apply/manifest"
+)
+
+// normalise makes what will be sent of what was rendered.
+func (r *comparer) normalise(ctx context.Context, t *target) (*unstructured.Unstructured, error) {
+	res, err := r.shape(ctx, t.obj, t.mapping.GVK, manifest.Rules{Status: t.mapping.Status})
+	if err != nil {
+		return nil, &ObjectError{ID: t.id, Source: t.source, Doing: "checking", Err: err}
+	}
+	if len(res.Problems) > 0 {
+		r := t.reject(problems(res.Problems))
+		return nil, &r
+	}
+	for _, n := range res.Notes {
+		r.warnings.add(t.id, t.source, "%s", n)
+	}
+	if policy := t.obj.GetAnnotations(); hasUnknownPolicy(policy) {
+		r.warnings.add(t.id, t.source, "metadata.annotations[%s] is %q, which nobody knows: use keep", KeepAnnotation, policy[KeepAnnotation])
+	}
+	if res.Strange {
+		t.manifestHash = "" // no fingerprint: the kind may come to have what is dropped now
+	}
+	if !t.fromCRDs {
+		r.a.owner.stamp(res.Object)
+	}
+	return res.Object, r.noteDoubled(ctx, t, res)
+}
+
+// shape normalises by the schema that is at hand, and by the server's own if
+// that one seems to lack something.
+func (r *comparer) shape(ctx context.Context, obj *unstructured.Unstructured, gvk schema.GroupVersionKind, rules manifest.Rules) (manifest.Result, error) {
+	switch r.a.opts.Validation {
+	case ValidationStrict:
+		rules.Unknown = manifest.Refuse
+	case ValidationIgnore:
+		rules.Unknown = manifest.Hush
+	}
+	var err error
+	if _, rules.Type, err = r.schemas.of(ctx, gvk); err != nil {
+		return manifest.Result{}, err
+	}
+	res := manifest.Normalise(obj, rules)
+	if !res.Strange || !r.schemas.isBuiltin(gvk) {
+		return res, nil
+	}
+	r.schemas.distrust(gvk.GroupVersion())
+	if _, rules.Type, err = r.schemas.of(ctx, gvk); err != nil {
+		return manifest.Result{}, err
+	}
+	return manifest.Normalise(obj, rules), nil
+}
+
+func problems(notes []manifest.Note) error {
+	if len(notes) == 1 {
+		return &InvalidError{Field: notes[0].Path, Text: notes[0].Text}
+	}
+	lines := make([]string, len(notes))
+	for i, n := range notes {
+		lines[i] = n.String()
+	}
+	return &InvalidError{Text: strings.Join(lines, "\n")}
+}

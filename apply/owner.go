@@ -1,0 +1,65 @@
+package apply
+
+import (
+	"fmt"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// What Helm writes on the objects of a release.
+// helm.sh/helm/v3/pkg/action/validate.go
+const (
+	managedByLabel      = "app.kubernetes.io/managed-by"
+	managedBy           = "Helm"
+	releaseName         = "meta.helm.sh/release-name"
+	releaseNamespace    = "meta.helm.sh/release-namespace"
+	managedByHelmFilter = managedByLabel + "=" + managedBy
+)
+
+// stamp writes our ownership on obj.
+func (o Owner) stamp(obj *unstructured.Unstructured) {
+	labels := obj.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[managedByLabel] = managedBy
+	obj.SetLabels(labels)
+	annotations := obj.GetAnnotations()
+	if annotations == nil {
+		annotations = map[string]string{}
+	}
+	annotations[releaseName] = o.Release
+	annotations[releaseNamespace] = o.Namespace
+	obj.SetAnnotations(annotations)
+}
+
+// ownerOf reads who an object belongs to; nobody is the empty Owner.
+func ownerOf(obj *unstructured.Unstructured) Owner {
+	a := obj.GetAnnotations()
+	return Owner{Release: a[releaseName], Namespace: a[releaseNamespace]}
+}
+
+func ownershipText(us Owner, live *unstructured.Unstructured) string {
+	var errs []string
+	check := func(what, key, got, want string) {
+		switch got {
+		case want:
+		case "":
+			errs = append(errs, fmt.Sprintf("%s validation error: missing key %q: must be set to %q", what, key, want))
+		default:
+			errs = append(errs, fmt.Sprintf("%s validation error: key %q must equal %q: current value is %q", what, key, want, got))
+		}
+	}
+	check("label", managedByLabel, live.GetLabels()[managedByLabel], managedBy)
+	check("annotation", releaseName, live.GetAnnotations()[releaseName], us.Release)
+	check("annotation", releaseNamespace, live.GetAnnotations()[releaseNamespace], us.Namespace)
+	return strings.Join(errs, "; ")
+}
+
+func isHook(obj *unstructured.Unstructured) bool {
+	_, ok := obj.GetAnnotations()[hookAnnotation]
+	return ok
+}
+
+const hookAnnotation = "helm.sh/hook"
