@@ -9,6 +9,7 @@ import (
 
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
 	"deployer/internal/kube"
@@ -43,12 +44,12 @@ func (a *Applier) awaitKinds(ctx context.Context, crds []Change) error {
 		if err := a.awaitEstablished(ctx, missing, crds); err != nil {
 			return err
 		}
-		unlisted, err := a.notListed(ctx, crds)
-		if err != nil || unlisted == nil {
+		outdated, err := a.outdatedInDiscovery(ctx, crds)
+		if err != nil || outdated == nil {
 			return err
 		}
 		if sleepErr := sleep(ctx, pause); sleepErr != nil {
-			return awaiting(*unlisted, fmt.Errorf("the API server doesn't list it yet: %w", sleepErr))
+			return awaiting(*outdated, fmt.Errorf("discovery doesn't list the versions that it serves yet: %w", sleepErr))
 		}
 		a.cluster.ForgetKinds()
 	}
@@ -57,24 +58,44 @@ func (a *Applier) awaitKinds(ctx context.Context, crds []Change) error {
 // firstLook is how long the first pause is in looking for what changes within moments.
 const firstLook = 25 * time.Millisecond
 
+// awaiting says of which definition err is; nil stays nil.
 func awaiting(c Change, err error) error {
+	if err == nil {
+		return nil
+	}
 	return &ObjectError{ID: c.ID, Source: c.Source, Doing: "waiting for the kind of", Err: err}
 }
 
-// notListed is one of crds whose kinds discovery doesn't list; nil when it lists all.
-func (a *Applier) notListed(ctx context.Context, crds []Change) (*Change, error) {
+// outdatedInDiscovery is one of crds of which discovery doesn't list a version that is
+// served now, or still lists one that no longer is; nil when there is none.
+func (a *Applier) outdatedInDiscovery(ctx context.Context, crds []Change) (*Change, error) {
 	for i, c := range crds {
-		for gvk := range kindsDefinedBy([]*unstructured.Unstructured{c.Result}) {
-			_, err := a.cluster.Mapping(ctx, gvk, false)
-			switch {
-			case errors.As(err, new(*kube.NoKindMatchError)) || errors.As(err, new(*kube.UnknownKindsError)):
-				return &crds[i], nil
-			case err != nil:
-				return nil, awaiting(c, err)
+		now, before := kindsDefinedBy([]*unstructured.Unstructured{c.Result}), map[schema.GroupVersionKind]kube.Mapping{}
+		if c.Live != nil {
+			before = kindsDefinedBy([]*unstructured.Unstructured{c.Live})
+		}
+		for gvk := range now {
+			if listed, err := a.isListed(ctx, gvk); err != nil || !listed {
+				return &crds[i], awaiting(c, err)
+			}
+			delete(before, gvk)
+		}
+		for gvk := range before {
+			if listed, err := a.isListed(ctx, gvk); err != nil || listed {
+				return &crds[i], awaiting(c, err)
 			}
 		}
 	}
 	return nil, nil
+}
+
+// isListed tells whether discovery lists a version of a kind.
+func (a *Applier) isListed(ctx context.Context, gvk schema.GroupVersionKind) (bool, error) {
+	_, err := a.cluster.Mapping(ctx, gvk, false)
+	if errors.As(err, new(*kube.NoKindMatchError)) || errors.As(err, new(*kube.UnknownKindsError)) {
+		return false, nil
+	}
+	return err == nil, err
 }
 
 // An establishing is what definitions lack that aren't served yet, by their names.
