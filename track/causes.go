@@ -35,7 +35,7 @@ func (s diagnosis) groupByCause() []causeGroup {
 		}
 		key := string(p.Class) + "\x00" + p.Image + "\x00" + withoutPodNames(s.withoutNames(obj, p))
 		if p.MissingObject != nil {
-			key = "needs " + p.MissingObject.Kind + "/" + obj.ID.Namespace + "/" + p.MissingObject.Name
+			key = "needs " + p.MissingObject.Kind + "/" + obj.ID.Namespace + "/" + p.MissingObject.Name + "/" + p.MissingKey
 		}
 		i, ok := index[key]
 		if !ok {
@@ -92,21 +92,12 @@ func (s diagnosis) causes() []Cause {
 	if len(out) > 0 && !out[0].Fatal {
 		for i := range out {
 			for obj := range blocked {
-				out[i].Fatal = out[i].Fatal || obj.status.State == Failed && contains(out[i].Blocks, obj.ID)
+				out[i].Fatal = out[i].Fatal || obj.status.State == Failed && slices.Contains(out[i].Blocks, obj.ID)
 			}
 		}
 		sort.SliceStable(out, func(i, j int) bool { return out[i].Fatal && !out[j].Fatal })
 	}
 	return out
-}
-
-func contains(ids []kube.ID, id kube.ID) bool {
-	for _, i := range ids {
-		if i == id {
-			return true
-		}
-	}
-	return false
 }
 
 // makerOf is the target, itself not ready, that makes what a problem lacks.

@@ -6,8 +6,11 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
 	"deployer/internal/kube"
 	"deployer/track/class"
+	"deployer/track/pods"
 )
 
 // stage is a session without a cluster, whose objects the test moves.
@@ -25,6 +28,9 @@ func stage(t *testing.T, manifests ...string) (*session, func(time.Duration)) {
 		for range int(d / time.Second) {
 			now = now.Add(time.Second)
 			s.health.answeredAt = now // the API server is fine
+			for _, known := range s.missings.known {
+				known.askedAt = now
+			}
 			for _, obj := range s.objects {
 				if obj.timers.computedAt.IsZero() || !obj.timers.recheckAt.IsZero() && !now.Before(obj.timers.recheckAt) {
 					s.updateStatus(obj, now)
@@ -40,6 +46,24 @@ const (
 	externalYAML = `{apiVersion: external-secrets.io/v1, kind: ExternalSecret, metadata: {name: db, namespace: prod, uid: es},
   status: {conditions: [{type: Ready, status: "False", reason: SecretSyncedError, message: no such key in the vault}]}}`
 )
+
+// answer has the API server say what there is of something that pods miss: an object, or none.
+func answer(t *testing.T, s *session, what pods.Missing, manifest string) {
+	t.Helper()
+	var object *unstructured.Unstructured
+	if manifest != "" {
+		object = normalisedYAML(t, manifest)
+	}
+	id := missingID{"prod", what}
+	if s.missings.known[id] == nil {
+		s.missings.known[id] = &missing{askedAt: s.opts.Now()}
+	}
+	s.missings.known[id].askedAt = s.opts.Now()
+	s.missings.known[id].take(object, nil, what.Key, s.states(kube.ID{Kind: what.Kind, Namespace: "prod", Name: what.Name}), s.opts.Now())
+	for _, obj := range s.objects {
+		s.updateStatus(obj, s.opts.Now())
+	}
+}
 
 func TestSameReasonIsOneCause(t *testing.T) {
 	s, run := stage(t, fmt.Sprintf(deploymentYAML, "a", "a"), fmt.Sprintf(deploymentYAML, "b", "b"), fmt.Sprintf(deploymentYAML, "c", "c"))
@@ -65,6 +89,7 @@ func TestRootOfAMissingSecret(t *testing.T) {
 	s, run := stage(t, fmt.Sprintf(deploymentYAML, "web", "web"), externalYAML)
 	bad := actor{Name: "web-1", Node: "node-1", Phase: "Pending", Waiting: []string{"CreateContainerConfigError", `secret "db" not found`}}
 	s.objects[0].updatePod(bad.pod(s.progress.startedAt))
+	answer(t, s, pods.Missing{Kind: "Secret", Name: "db"}, "")
 	run(30 * time.Second)
 	if got := s.objects[0].status.State; got != Progressing {
 		t.Errorf("the Deployment is %s while its Secret is on its way", got)
@@ -91,18 +116,90 @@ func TestRootOfAClaimWithoutVolume(t *testing.T) {
 	}
 }
 
-// TestMissingKeyOfAnObjectThatIsThere: an object of the release that was applied
-// doesn't get better.
+// TestMissingKeyOfAnObjectThatIsThere: how long a key is waited for follows from who may
+// still write it.
 func TestMissingKeyOfAnObjectThatIsThere(t *testing.T) {
-	s, run := stage(t, fmt.Sprintf(deploymentYAML, "web", "web"), "{apiVersion: v1, kind: Secret, metadata: {name: db, namespace: prod, uid: db}}")
-	bad := actor{Name: "web-1", Node: "node-1", Phase: "Pending", Waiting: []string{"CreateContainerConfigError", "couldn't find key PASS in Secret prod/db"}}
+	const empty, other, full = "{apiVersion: v1, kind: Secret, metadata: {name: db, namespace: prod, uid: db}}",
+		"{apiVersion: v1, kind: Secret, metadata: {name: db, namespace: prod, uid: db}, data: {USER: eA==}}",
+		"{apiVersion: v1, kind: Secret, metadata: {name: db, namespace: prod, uid: db}, data: {USER: eA==, PASS: eA==}}"
+	for name, test := range map[string]struct {
+		stated, there string
+		from          time.Duration // when it is called failed
+	}{
+		"stated by the release without it":             {stated: other, there: other},
+		"stated by the release, to be filled":          {stated: empty, there: empty, from: 20 * time.Second},
+		"stated by the release, and added by somebody": {stated: other, there: full, from: 20 * time.Second}, // the kubelet may have looked too early
+		"made by somebody else without it":             {there: other, from: 10 * time.Second},
+		"made by somebody else, and just now":          {there: full, from: 20 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			manifests := []string{fmt.Sprintf(deploymentYAML, "web", "web")}
+			if test.stated != "" {
+				manifests = append(manifests, test.stated)
+			}
+			s, run := stage(t, manifests...)
+			bad := actor{Name: "web-1", Node: "node-1", Phase: "Pending", Waiting: []string{"CreateContainerConfigError", "couldn't find key PASS in Secret prod/db"}}
+			s.objects[0].updatePod(bad.pod(s.progress.startedAt))
+			answer(t, s, pods.Missing{Kind: "Secret", Name: "db", Key: "PASS"}, test.there)
+			if test.from > 0 {
+				run(test.from - time.Second)
+				if got := s.objects[0].status.State; got != Progressing {
+					t.Errorf("the Deployment is %s before its time", got)
+				}
+				run(2 * time.Second)
+			}
+			if got := s.objects[0].status.State; got != Failed {
+				t.Errorf("the Deployment is %s, want it failed by the missing key", got)
+			}
+		})
+	}
+}
+
+// TestSecretThatSomebodyWrites: one that wasn't there when the kubelet looked is there when
+// time would make that a failure.
+func TestSecretThatSomebodyWrites(t *testing.T) {
+	s, run := stage(t, fmt.Sprintf(deploymentYAML, "web", "web"))
+	bad := actor{Name: "web-1", Node: "node-1", Phase: "Pending", Waiting: []string{"CreateContainerConfigError", `secret "db" not found`}}
 	s.objects[0].updatePod(bad.pod(s.progress.startedAt))
-	run(19 * time.Second) // the kubelet may have looked too early
+	answer(t, s, pods.Missing{Kind: "Secret", Name: "db"}, "")
+	run(9 * time.Second)
+	answer(t, s, pods.Missing{Kind: "Secret", Name: "db"}, "{apiVersion: v1, kind: Secret, metadata: {name: db, namespace: prod, uid: db}}")
+	run(19 * time.Second)
 	if got := s.objects[0].status.State; got != Progressing {
 		t.Errorf("the Deployment is %s before the kubelet has looked again", got)
 	}
 	run(2 * time.Second)
 	if got := s.objects[0].status.State; got != Failed {
-		t.Errorf("the Deployment is %s, want it failed by the missing key", got)
+		t.Errorf("the Deployment is %s, want it failed: the kubelet has looked again", got)
+	}
+}
+
+// TestSecretOfACustomResource: its operator is given the time to write what the resource names,
+// or what has its name.
+func TestSecretOfACustomResource(t *testing.T) {
+	for name, test := range map[string]struct {
+		kind string
+		want State
+	}{
+		"named in the spec":       {"{apiVersion: example.com/v1, kind: Database, metadata: {name: orders, namespace: prod, uid: a}, spec: {users: [{secret: {name: db-app}}]}}", Progressing},
+		"named after it":          {"{apiVersion: example.com/v1, kind: Database, metadata: {name: db, namespace: prod, uid: a}, spec: {size: 1}}", Progressing},
+		"somebody else's":         {"{apiVersion: example.com/v1, kind: Database, metadata: {name: orders, namespace: prod, uid: a}, spec: {size: 1}}", Failed},
+		"of another namespace":    {"{apiVersion: example.com/v1, kind: Database, metadata: {name: db, namespace: other, uid: a}, spec: {size: 1}}", Failed},
+		"of a kind of Kubernetes": {"{apiVersion: v1, kind: Service, metadata: {name: db, namespace: prod, uid: a}, spec: {type: ExternalName}}", Failed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s, run := stage(t, fmt.Sprintf(deploymentYAML, "web", "web"), test.kind)
+			bad := actor{Name: "web-1", Node: "node-1", Phase: "Pending", Waiting: []string{"CreateContainerConfigError", `secret "db-app" not found`}}
+			s.objects[0].updatePod(bad.pod(s.progress.startedAt))
+			answer(t, s, pods.Missing{Kind: "Secret", Name: "db-app"}, "")
+			run(28 * time.Second)
+			if got := s.objects[0].status.State; got != test.want {
+				t.Errorf("the Deployment is %s after 28 s, want %s", got, test.want)
+			}
+			run(10 * time.Minute)
+			if got := s.objects[0].status.State; got != Failed {
+				t.Errorf("the Deployment is %s in the end, want it failed", got)
+			}
+		})
 	}
 }

@@ -2,6 +2,7 @@ package track
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -9,6 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/track/class"
+	"deployer/track/pods"
+	"deployer/track/rules"
 )
 
 const servedRecheck = 500 * time.Millisecond // between two requests whether a new kind is served
@@ -23,6 +26,7 @@ func (s *session) lookUpDetails(now time.Time) {
 		if at := s.nextLookupAt(obj); !at.IsZero() && !now.Before(at) {
 			s.lookUpObject(obj, now)
 		}
+		s.readFirstWords(obj)
 		if (obj.lookups.isSlow || s.logs.isLive(obj)) && obj.isWorkload() && obj.observed.object != nil && obj.newPods.isOutdated {
 			obj.newPods.isOutdated = false
 			s.pods.want(obj)
@@ -152,28 +156,50 @@ func servedVersion(definition *unstructured.Unstructured) string {
 	return ""
 }
 
-const (
-	// What controllers make may come some time after they say that they are ready.
-	madeByControllerWithin = 30 * time.Second
-	// A kubelet that has looked too early looks again after ten to fifteen seconds.
-	// k8s.io/kubernetes/pkg/kubelet/pod_workers.go
-	noticedByKubeletWithin = 20 * time.Second
-)
+// What controllers make may come some time after they say that they are ready.
+const madeByControllerWithin = 30 * time.Second
 
 // willAppear reports whether something that is on its way will make the object:
 // another target, or the controller of one.
-func (s *session) willAppear(namespace string, ref Ref) bool {
+func (s *session) willAppear(namespace string, what pods.Missing) bool {
 	for _, obj := range s.objects {
-		if obj.observed.object == nil || obj.ID.Namespace != namespace || !slices.Contains(objectsMadeWith(obj.observed.object), ref) {
+		if obj.observed.object == nil || obj.ID.Namespace != namespace || !mayMake(obj.observed.object, Ref{what.Kind, what.Name}) {
 			continue
 		}
 		patience := madeByControllerWithin
-		if obj.ID.Kind == ref.Kind {
+		if obj.ID.Kind == what.Kind {
 			patience = noticedByKubeletWithin
 		}
 		recent := obj.status.State == Ready && s.opts.Now().Sub(obj.timers.appliedAt)-obj.status.Waited < patience
 		if recent || !obj.status.State.IsFinal() {
 			return true
+		}
+	}
+	return false
+}
+
+// mayMake reports whether an object comes with another one, or its controller may make it: that of a
+// custom resource whose name the other's begins with, or that names it in its spec.
+func mayMake(o *unstructured.Unstructured, ref Ref) bool {
+	if slices.Contains(objectsMadeWith(o), ref) {
+		return true
+	}
+	return rules.IsCustom(o.GroupVersionKind().GroupKind()) &&
+		(ref.Name == o.GetName() || strings.HasPrefix(ref.Name, o.GetName()+"-") || mentions(o.Object["spec"], ref.Name))
+}
+
+// mentions reports whether a text is one of a value's.
+func mentions(value any, text string) bool {
+	switch v := value.(type) {
+	case string:
+		return v == text
+	case []any:
+		return slices.ContainsFunc(v, func(item any) bool { return mentions(item, text) })
+	case map[string]any:
+		for _, item := range v {
+			if mentions(item, text) {
+				return true
+			}
 		}
 	}
 	return false

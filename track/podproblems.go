@@ -13,10 +13,11 @@ import (
 )
 
 const (
-	badNodeGrace   = 2 * time.Minute // how long one pod may fail while others of the revision are fine
-	maxEvictions   = 3               // evictions that are no bad luck any more
-	maxPods        = 20              // named in a problem
-	pendingRecheck = 2 * time.Second // until it is looked again whether what is missing is on its way
+	badNodeGrace   = 2 * time.Minute  // how long one pod may fail while others of the revision are fine
+	laggardsGrace  = 20 * time.Second // how long pods that may still heal are awaited when others can't
+	maxEvictions   = 3                // evictions that are no bad luck any more
+	maxPods        = 20               // named in a problem
+	pendingRecheck = 2 * time.Second  // until it is looked again whether what is missing is on its way
 )
 
 // A problemGroup is one class of problem with the pods that have it.
@@ -32,6 +33,7 @@ type problemGroup struct {
 type podSummary struct {
 	total, ready int
 	failing      int // not ready, with a problem that fails
+	beyondHope   int // of these, with one that is final for the pod
 	groups       map[class.Class]*problemGroup
 	recheckAt    time.Time // when time alone makes a problem of something; zero for never
 }
@@ -68,12 +70,16 @@ func (t *trackedObject) summarizePods(now time.Time) podSummary {
 			c.ready++
 			continue
 		}
-		failing := false
+		failing, final := false, false
 		for _, f := range found {
 			failing = c.addFinding(f, m, now) || failing
+			final = final || f.Final
 		}
 		if failing {
 			c.failing++
+		}
+		if failing && final {
+			c.beyondHope++
 		}
 	}
 	t.timers.recheckBy(c.recheckAt)
@@ -125,11 +131,15 @@ func (t *trackedObject) problemOf(g *problemGroup, c podSummary, now time.Time) 
 		ContainerFailure: ContainerFailure{Container: f.Container, Image: f.Image, Attempts: f.Attempts, Limit: f.Limit, ExitCode: f.ExitCode, Reason: f.Reason},
 		AffectedPods:     AffectedPods{PodCount: len(g.members), PodTotal: c.total},
 	}
-	if kind, name, ok := pods.MissingObject(f.Message); ok {
-		p.MissingObject = &Ref{Kind: kind, Name: name}
+	what, isMissing := g.pod.Pod.Missing(f.Message)
+	if isMissing {
+		p.MissingObject, p.MissingKey = &Ref{Kind: what.Kind, Name: what.Name}, what.Key
 	}
 	p.addPods(g.members, c)
-	p.FinalAt = t.finalAt(g, c, p.MissingObject, now)
+	p.FinalAt = t.finalAt(g, c, now)
+	if at, ok := t.missingFinalAt(g, c, what, now); isMissing && ok {
+		p.FinalAt = at
+	}
 	if t.updatesInOrder() && !p.FinalAt.IsZero() {
 		p.Advice = "delete pod " + g.pod.Pod.Name + " after the fix: a StatefulSet doesn't replace a broken pod by itself"
 	}
@@ -160,7 +170,7 @@ func (p *Problem) addPods(members []*pods.History, c podSummary) {
 }
 
 // finalAt decides when a problem of pods fails the workload: zero for never.
-func (t *trackedObject) finalAt(g *problemGroup, c podSummary, needs *Ref, now time.Time) time.Time {
+func (t *trackedObject) finalAt(g *problemGroup, c podSummary, now time.Time) time.Time {
 	info := class.InfoOf(g.Class)
 	switch {
 	case g.Class == class.Evicted && t.gk != podKind:
@@ -177,14 +187,13 @@ func (t *trackedObject) finalAt(g *problemGroup, c podSummary, needs *Ref, now t
 	case g.finalAt.IsZero():
 		return time.Time{}
 	}
-	if needs != nil && t.release.willAppear != nil && t.release.willAppear(*needs) {
-		t.timers.recheckAfter(now, pendingRecheck)
-		return now.Add(class.InfoOf(g.Class).Grace + 20*time.Second)
+	switch {
+	case !t.affectsAllPods(g, c, info):
+		return g.finalAt.Add(badNodeGrace)
+	case pods.IsCrash(g.Class) && c.beyondHope < c.failing:
+		return g.finalAt.Add(laggardsGrace)
 	}
-	if t.affectsAllPods(g, c, info) {
-		return g.finalAt
-	}
-	return g.finalAt.Add(badNodeGrace)
+	return g.finalAt
 }
 
 // isRunFailure reports whether a class is about containers that have run: a Job's

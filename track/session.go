@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"deployer/internal/kube"
+	"deployer/track/pods"
 	"deployer/track/rules"
 )
 
@@ -30,6 +31,7 @@ type session struct {
 	pods      podWatches
 	events    eventWatches
 	logs      *logFollower
+	missings  missings
 	workloads rules.Workloads // of this wait
 	progress  waitProgress
 }
@@ -73,7 +75,8 @@ func newSession(t *Tracker, targets []Target, saw func(Report)) *session {
 		}
 		obj := newTrackedObject(target, s.opts, now)
 		obj.release.workloads = func() rules.Workloads { return s.workloads }
-		obj.release.willAppear = func(ref Ref) bool { return s.willAppear(obj.ID.Namespace, ref) }
+		obj.release.willAppear = func(what pods.Missing) bool { return s.willAppear(obj.ID.Namespace, what) }
+		obj.release.missing = func(what pods.Missing) missing { return s.missings.look(obj.ID.Namespace, what) }
 		s.objects = append(s.objects, obj)
 	}
 	s.health = newAPIHealth(s)
@@ -81,6 +84,7 @@ func newSession(t *Tracker, targets []Target, saw func(Report)) *session {
 	s.pods = newPodWatches(s)
 	s.events = newEventWatches(s)
 	s.logs = newLogFollower(s)
+	s.missings = newMissings(s)
 	return s
 }
 
@@ -210,7 +214,7 @@ func (s *session) updateStatus(obj *trackedObject, now time.Time) {
 	}
 	before := obj.status
 	after := obj.computeStatus(now)
-	if after.State == Failed && !s.health.silenceIsReliable(s.opts.Now()) {
+	if !s.missings.confirm(obj, after, now) || after.State == Failed && !s.health.silenceIsReliable(s.opts.Now()) {
 		obj.status = before
 		return
 	}

@@ -78,7 +78,8 @@ type Problem struct {
 	Since         time.Time
 	FinalAt       time.Time // when it becomes final if nothing changes; zero when it never does by itself
 	Advice        string    // what must be done that a new release alone doesn't: "delete pod web-2 after the fix"
-	MissingObject *Ref      // whose absence is the cause; nil when that isn't known
+	MissingObject *Ref      // whose absence is the cause, or that lacks MissingKey; nil when that isn't known
+	MissingKey    string    // of the MissingObject, which is there; empty when it isn't
 	Evidence
 }
 

@@ -88,7 +88,7 @@ type Options struct {
 	// TolerateFailures lets nothing fail before the deadline: what can still
 	// heal is given the chance.
 	TolerateFailures bool
-	// FailuresAllowed is how many restarts of a container are no failure yet.
+	// FailuresAllowed is how many crashes of a container are no failure yet.
 	// nil means 2: the third fails. Annotations go first.
 	FailuresAllowed *int
 	// NoProgressTimeout is how long an object may be without progress. 0 means 10 minutes, or
@@ -97,6 +97,9 @@ type Options struct {
 	// CollectCausesFor is how long other causes are collected after the first failure.
 	// 0 means 2 seconds.
 	CollectCausesFor time.Duration
+	// States reports whether the release states an object: what its ConfigMaps and Secrets
+	// lack nobody will add. nil for none but the targets, which count without it.
+	States func(kube.ID) bool
 	// Now is the clock; nil means time.Now. For tests.
 	Now func() time.Time
 }

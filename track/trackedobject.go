@@ -35,7 +35,8 @@ type trackedObject struct {
 
 // A releaseView answers questions about the other targets. Its functions may be nil.
 type releaseView struct {
-	willAppear func(Ref) bool // whether something on its way makes the object
+	willAppear func(pods.Missing) bool // whether something on its way makes it
+	missing    func(pods.Missing) missing
 	workloads  func() rules.Workloads
 }
 
@@ -68,6 +69,8 @@ type lookups struct {
 	inFlight   bool      // a request about it is on its way
 	nextAt     time.Time // when to ask again
 	eventReads int       // how often its events were read
+
+	firstWords map[string]bool // containers whose logs were read for what never began
 }
 
 // podCreationFailure is what a controller says of pods that it can't create.
@@ -115,7 +118,7 @@ func (t *trackedObject) update(obj *unstructured.Unstructured, now time.Time) {
 	}
 	t.observed.object, t.observed.isGone, t.newPods.isOutdated = obj, false, true
 	if g := obj.GetGeneration(); g > t.observed.generation && t.observed.generation > 0 {
-		if t.observed.generation > 0 && t.Baseline != nil {
+		if t.Baseline != nil {
 			t.addNote("changed by " + lastWriter(obj) + " during the rollout")
 		}
 		t.observed.generation, t.timers.progressedAt = g, now
@@ -228,7 +231,7 @@ func (t *trackedObject) addEvent(e Event, pod types.UID, now time.Time) bool {
 func (t *trackedObject) countEvent(e Event, pod types.UID, now time.Time) {
 	if pod != "" {
 		if m := t.newPods.byUID[pod]; m != nil {
-			m.AddEvent(e.Reason, e.Message, e.Count, now)
+			m.AddEvent(e.Reason, e.Message, e.Count)
 		}
 		return
 	}

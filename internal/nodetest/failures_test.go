@@ -40,6 +40,20 @@ func TestFailuresNameTheirCause(t *testing.T) {
 			"containers:\n" + shell("app", "sleep 1000") + "  env: [{name: A, valueFrom: {configMapKeyRef: {name: kube-root-ca.crt, key: nosuch}}}]\n",
 			30 * time.Second, []string{"config_error", "couldn't find key nosuch in ConfigMap", "kubectl -n"},
 		},
+		"missing key of a ConfigMap of the release": {
+			"containers:\n" + shell("app", "sleep 1000") + "  env: [{name: A, valueFrom: {configMapKeyRef: {name: own, key: nosuch}}}]\n",
+			30 * time.Second, []string{"config_error", "couldn't find key nosuch in ConfigMap"},
+		},
+		"missing key of a mounted Secret of the release": {
+			"containers:\n" + shell("app", "sleep 1000") + "  volumeMounts: [{name: s, mountPath: /s}]\n" +
+				"volumes: [{name: s, secret: {secretName: own, items: [{key: nosuch, path: a}]}}]\n",
+			time.Minute, []string{"mount_missing_object", "non-existent secret key: nosuch"},
+		},
+		"exec format error": {
+			"containers:\n- {name: app, image: \"deployer.test/busybox:1\", command: [/s/run], volumeMounts: [{name: s, mountPath: /s}]}\n" +
+				"volumes: [{name: s, configMap: {name: own, defaultMode: 0755}}]\n",
+			time.Minute, []string{"exec format error"},
+		},
 		"no node fits": {
 			"affinity: {nodeAffinity: {requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [{matchExpressions: [{key: disk, operator: Exists}]}]}}}\ncontainers:\n" + shell("app", "sleep 1000"),
 			100 * time.Second, []string{"unschedulable_structural", "didn't match Pod's node affinity/selector"},
@@ -61,6 +75,8 @@ func TestFailuresNameTheirCause(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
+			w.write("templates/own.yaml", "{apiVersion: v1, kind: ConfigMap, metadata: {name: own}, data: {run: not a program}}\n"+
+				"---\n{apiVersion: v1, kind: Secret, metadata: {name: own}, stringData: {a: b}}\n")
 			w.write("templates/web.yaml", deployment(test.pod))
 			r := w.deployer(1, append(test.says, "Deployment/"+w.ns+"/web"), "install", "web", w.chart)
 			if r.took > test.within {

@@ -2,6 +2,10 @@ package class
 
 import "time"
 
+// crashGrace is over before a third crash, with the kubelet's default pauses. Where these are
+// shorter, whatever a container lacks at its start has at least this time to come.
+const crashGrace = 10 * time.Second
+
 // table gives each class its heading and its patience. The numbers follow the
 // kubelet: images are pulled again after 10 s, 20 s … 300 s, containers are
 // restarted at once, then after 10 s, 20 s … 300 s.
@@ -13,14 +17,14 @@ var table = map[Class]Info{
 	ImagePermanent: {Title: "Image can't be pulled", Scope: Deterministic, Grace: 15 * time.Second, Attempts: 2},
 	ImageTransient: {Title: "Registry doesn't answer", Grace: 3 * time.Minute},
 
-	CrashLoop:       {Title: "Container crashes", Grace: 20 * time.Second, Attempts: 3},
+	CrashLoop:       {Title: "Container crashes", Grace: crashGrace, Attempts: 3},
 	BadCommand:      {Title: "Container's command can't be run", Scope: Deterministic, Attempts: 2},
-	OOMKilled:       {Title: "Container runs out of memory", Grace: 20 * time.Second, Attempts: 3},
+	OOMKilled:       {Title: "Container runs out of memory", Grace: crashGrace, Attempts: 3},
 	ConfigError:     {Title: "Configuration is missing", Scope: Deterministic, Grace: 10 * time.Second},
 	ContainerCreate: {Title: "Container can't be created", Grace: 20 * time.Second, Attempts: 2},
 	NodeContainer:   {Title: "Node can't create the container", Grace: 2 * time.Minute},
 	Readiness:       {Title: "Readiness probe fails", Scope: Informational},
-	Liveness:        {Title: "Container is killed by its probe", Grace: 20 * time.Second, Attempts: 3},
+	Liveness:        {Title: "Container is killed by its probe", Grace: crashGrace, Attempts: 3},
 
 	Unschedulable:  {Title: "No node has room for the pod", Grace: 5 * time.Minute},
 	NoNodeFits:     {Title: "No node fits the pod", Grace: time.Minute},

@@ -36,17 +36,18 @@ var waitingReasons = map[string]class.Class{
 }
 
 func (h *History) containerProblem(c *Container, r Policy) (Finding, bool) {
-	f := Finding{Container: c.Name, Image: c.Image, Message: c.Waiting.Message}
 	reason := c.Waiting.Reason
 	if isPulling(reason) {
-		f.Class = pullClass(reason, c.Waiting.Message, c.Image)
-		f.Attempts = h.pullAttempts[c.Name]
-		return f, true
+		return h.pullProblem(c), true
 	}
+	f := Finding{Container: c.Name, Image: c.Image, Message: c.Waiting.Message}
 	if known, ok := waitingReasons[reason]; ok {
 		f.Class = refineClass(known, c.Waiting.Message)
 		f.Reason = reason
-		f.Attempts = h.startAttempts(c)
+		f.Attempts = h.crashes(c)
+		if f.Class == class.BadCommand {
+			f.Certain, f.Limit = true, 1 // in the runtime's own words
+		}
 		if f.Message == "" {
 			f.Message = reason
 		}
@@ -65,7 +66,7 @@ func refineClass(known class.Class, message string) class.Class {
 			return class.NodeContainer
 		}
 	case class.ContainerCreate:
-		if badCommand.MatchString(message) && strings.Contains(message, "exec") {
+		if isRefusedCommand(message) {
 			return class.BadCommand
 		}
 		if nodeTrouble.MatchString(message) {
@@ -80,27 +81,45 @@ func (p *Pod) HasRestarted() bool {
 	return slices.ContainsFunc(p.Containers, func(c Container) bool { return c.Restarts > 0 })
 }
 
-// startAttempts counts failed starts: each but the present one raised the restarts.
-func (h *History) startAttempts(c *Container) int { return h.restarts(c) + 1 }
+// crashes counts the runs and starts of a container that have failed, as far as they count.
+func (h *History) crashes(c *Container) int {
+	return max(0, c.crashes()-h.crashesBefore[c.Name])
+}
 
-func (h *History) restarts(c *Container) int {
-	return max(0, c.Restarts-h.restartsBefore[c.Name].restarts)
+// crashes counts all of them: each restart tells of one, and a container that is down
+// of one more, whose restart is still to come.
+func (c *Container) crashes() int {
+	if c.isDown() {
+		return c.Restarts + 1
+	}
+	return c.Restarts
+}
+
+// lastRun is how the container's last run that is over has ended; nil when none is.
+func (c *Container) lastRun() *Termination {
+	if c.Terminated != nil {
+		return c.Terminated
+	}
+	return c.LastTermination
+}
+
+// isDown reports whether the container's last run or start has failed, and the next
+// hasn't begun.
+func (c *Container) isDown() bool {
+	_, failedStart := waitingReasons[c.Waiting.Reason]
+	return failedStart || c.Waiting.Reason == "CrashLoopBackOff" || c.Terminated != nil && c.Terminated.ExitCode != 0
 }
 
 // crashProblem is that of a container that ends and is started again. The restart
 // policy Never has no restarts: there the pod fails.
 func (h *History) crashProblem(c *Container, r Policy) (Finding, bool) {
-	restarts := h.restarts(c)
-	last := c.Terminated
-	if last == nil {
-		last = c.LastTermination
-	}
-	downNow := c.Waiting.Reason == "CrashLoopBackOff" || c.Terminated != nil && c.Terminated.ExitCode != 0
-	fine := c.Ready && (c.ReadinessWindow > 0 || restarts == 0)
-	if fine || c.Init && c.Terminated != nil && c.Terminated.ExitCode == 0 || !downNow && restarts == 0 {
+	crashes := h.crashes(c)
+	last := c.lastRun()
+	fine := c.Ready && (c.ReadinessWindow > 0 || crashes == 0)
+	if fine || c.Init && c.Terminated != nil && c.Terminated.ExitCode == 0 || !c.isDown() && crashes == 0 {
 		return Finding{}, false
 	}
-	f := Finding{Class: class.CrashLoop, Container: c.Name, Image: c.Image, Attempts: restarts}
+	f := Finding{Class: class.CrashLoop, Container: c.Name, Image: c.Image, Attempts: crashes}
 	allowed := 2
 	if r.FailuresAllowed != nil {
 		allowed = *r.FailuresAllowed
@@ -109,13 +128,17 @@ func (h *History) crashProblem(c *Container, r Policy) (Finding, bool) {
 	if last != nil {
 		f.ExitCode, f.Reason = &last.ExitCode, last.Reason
 	}
-	h.describeCrash(&f, c, last, downNow, r)
+	h.describeCrash(&f, c, last, r)
 	return f, true
 }
 
 // describeCrash sets the class and message of a crash.
-func (h *History) describeCrash(f *Finding, c *Container, last *Termination, downNow bool, r Policy) {
+func (h *History) describeCrash(f *Finding, c *Container, last *Termination, r Policy) {
 	liveness := h.events[class.Liveness]
+	said := h.firstWords[c.Name]
+	if last != nil && last.Message != "" {
+		said = last.Message
+	}
 	switch {
 	case last == nil:
 		f.Message = "restarts again and again"
@@ -126,11 +149,11 @@ func (h *History) describeCrash(f *Finding, c *Container, last *Termination, dow
 			f.Limit = min(f.Limit, 2)
 			f.Message += ", which this release has lowered"
 		}
-	case isBadCommand(last):
+	case isRefusedCommand(last.Message) && last.isFailedStart(), neverExecuted.MatchString(said):
+		f.Class, f.Certain, f.Limit = class.BadCommand, true, 1 // in the runtime's or the kernel's own words
+		f.Message = joinText(fmt.Sprintf("exit code %d", last.ExitCode), said)
+	case last.isFailedStart(), last.ExitCode == 126, last.ExitCode == 127: // shells use these for what they can't run
 		f.Class, f.Limit = class.BadCommand, min(f.Limit, class.InfoOf(class.BadCommand).Attempts)
-		if downNow {
-			f.Attempts++
-		}
 		f.Message = joinText(fmt.Sprintf("exit code %d", last.ExitCode), last.Message)
 	case liveness != nil:
 		f.Class, f.Message = class.Liveness, liveness.Message
@@ -150,11 +173,16 @@ func limitText(memory string) string {
 	return " at its limit of " + memory
 }
 
-// isBadCommand: shells use 126 and 127 for what they can't run, and runtimes
-// give StartError with 128 for everything, so there the text decides.
-func isBadCommand(e *Termination) bool {
+// isRefusedCommand reports whether a runtime says that it is the command that can't be run.
+func isRefusedCommand(message string) bool {
+	return badCommand.MatchString(message) && strings.Contains(message, "exec")
+}
+
+// isFailedStart reports whether the runtime could not run the command. It gives
+// StartError with 128 for everything, so there the text decides.
+func (e *Termination) isFailedStart() bool {
 	start := e.Reason == "StartError" || e.Reason == "ContainerCannotRun"
-	return e.ExitCode == 126 || e.ExitCode == 127 || start && (e.ExitCode != 128 || badCommand.MatchString(e.Message))
+	return start && (e.ExitCode != 128 || badCommand.MatchString(e.Message))
 }
 
 // readinessProblem is that of a container that runs and isn't ready. That is never a
@@ -166,7 +194,6 @@ func (h *History) readinessProblem(c *Container) (Finding, bool) {
 	f := Finding{Class: class.Readiness, Container: c.Name, Message: "readiness probe is failing"}
 	if event := h.events[class.Readiness]; event != nil {
 		f.Message = event.Message
-		return f, true
 	}
 	return f, true
 }

@@ -19,6 +19,7 @@ type Finding struct {
 	Limit     int
 	ExitCode  *int32
 	Reason    string
+	Certain   bool      // Attempts alone decide: there is nothing that time could heal
 	Since     time.Time // seen without a break since then
 	FinalAt   time.Time // zero: never by itself
 	Final     bool
@@ -26,7 +27,7 @@ type Finding struct {
 
 // A Policy says when problems of a pod are final.
 type Policy struct {
-	FailuresAllowed *int      // restarts that are no failure; nil is 2
+	FailuresAllowed *int      // crashes of a container that are no failure; nil is 2
 	Unchanged       bool      // the release changed nothing: what failed before counts
 	AppliedAt       time.Time // by the cluster's clock; zero when unknown
 	MemoryLowered   func(container string) bool
@@ -36,34 +37,33 @@ type Policy struct {
 // A History follows one pod through time.
 type History struct {
 	Pod            Pod
-	restartsBefore map[string]seen // by container, when first seen
+	crashesBefore  map[string]int // by container: those that don't count
 	problemSince   map[string]time.Time
-	pullAttempts   map[string]int
-	wasReady       map[string]bool // containers that were ready in this rollout
+	pulls          map[string]pulls // by container, as its states tell
+	pullEvents     map[imageClass]pulls
+	wasReady       map[string]bool   // containers that were ready in this rollout
+	firstWords     map[string]string // by container: what its log had of a run that crashed
 	events         map[class.Class]*EventProblem
 	nodeComing     bool // the autoscaler adds a node
 	nodeImpossible bool // the autoscaler can't help
 }
 
-type seen struct{ restarts int }
-
 // EventProblem is what events say about one class.
 type EventProblem struct {
 	Message string
 	Count   int
-	Since   time.Time
 }
 
-// NewHistory starts to follow a pod. Restarts of a pod that is older than the
+// NewHistory starts to follow a pod. Crashes of a pod that is older than the
 // apply count from now.
 func NewHistory(p Pod, r Policy) *History {
-	h := &History{restartsBefore: map[string]seen{}, problemSince: map[string]time.Time{}, pullAttempts: map[string]int{},
-		wasReady: map[string]bool{}, events: map[class.Class]*EventProblem{}}
+	h := &History{crashesBefore: map[string]int{}, problemSince: map[string]time.Time{}, pulls: map[string]pulls{}, pullEvents: map[imageClass]pulls{},
+		wasReady: map[string]bool{}, firstWords: map[string]string{}, events: map[class.Class]*EventProblem{}}
 	old := !r.AppliedAt.IsZero() && p.Created.Before(r.AppliedAt.Add(-time.Second))
 	for i := range p.Containers {
 		c := &p.Containers[i]
 		if (old || r.AppliedAt.IsZero()) && !r.Unchanged {
-			h.restartsBefore[c.Name] = seen{restarts: c.Restarts}
+			h.crashesBefore[c.Name] = c.crashes()
 		}
 	}
 	return h
@@ -73,27 +73,24 @@ func NewHistory(p Pod, r Policy) *History {
 func (h *History) Update(p Pod) {
 	for i := range p.Containers {
 		c := &p.Containers[i]
-		if isPulling(c.Waiting.Reason) {
-			before := h.Pod.container(c.Name)
-			if h.pullAttempts[c.Name] == 0 || c.Waiting.Reason == "ErrImagePull" && before != nil && before.Waiting.Reason != "ErrImagePull" {
-				h.pullAttempts[c.Name]++
-			}
-		}
+		h.notePull(c)
 		if c.Ready && !c.Init && c.ReadinessWindow > 0 { // without a probe ready says no more than running
 			h.wasReady[c.Name] = true
-			h.restartsBefore[c.Name] = seen{restarts: c.Restarts}
+			h.crashesBefore[c.Name] = c.crashes()
 		}
 	}
 	h.Pod = p
 }
 
 // AddEvent takes an event about the pod.
-func (h *History) AddEvent(reason, message string, count int, now time.Time) {
+func (h *History) AddEvent(reason, message string, count int) {
 	switch reason {
 	case "TriggeredScaleUp":
 		h.nodeComing = true
 	case "NotTriggerScaleUp":
 		h.nodeImpossible = true
+	case "Failed":
+		h.notePullEvent(message, count)
 	}
 	c := MountFailureClass(reason, message)
 	switch {
@@ -107,7 +104,7 @@ func (h *History) AddEvent(reason, message string, count int, now time.Time) {
 	}
 	event := h.events[c]
 	if event == nil {
-		event = &EventProblem{Since: now}
+		event = &EventProblem{}
 		h.events[c] = event
 	}
 	event.Message, event.Count = shorten(message), max(event.Count+1, count)
@@ -118,10 +115,23 @@ func (h *History) ShiftTimers(d time.Duration) {
 	for key, at := range h.problemSince {
 		h.problemSince[key] = at.Add(d)
 	}
-	for _, event := range h.events {
-		event.Since = event.Since.Add(d)
-	}
 }
+
+// SilentCrash returns a container that has crashed and said nothing in its status; nil for none.
+// Its log may tell that its command was never executed.
+func (h *History) SilentCrash(container string) *Container {
+	c := h.Pod.container(container)
+	if c == nil || h.crashes(c) == 0 {
+		return nil
+	}
+	if last := c.lastRun(); last == nil || last.ExitCode == 0 || last.Reason != "Error" || last.Message != "" {
+		return nil
+	}
+	return c
+}
+
+// SetFirstWords takes what the log of a container has of a run that crashed.
+func (h *History) SetFirstWords(container, text string) { h.firstWords[container] = text }
 
 func (p *Pod) container(name string) *Container {
 	for i := range p.Containers {
@@ -193,9 +203,11 @@ func (h *History) startTimer(f *Finding, r Policy, now time.Time) {
 	case isRetriedByKubelet(f.Class) && !enough:
 		grace += 10 * time.Second // by then the kubelet has tried again, seen or not
 		enough = true
-	case r.Unchanged && isCrash(f.Class):
+	case f.Certain:
+		grace = 0
+	case r.Unchanged && IsCrash(f.Class):
 		grace = 30 * time.Second
-	case isCrash(f.Class) && h.wasReady[f.Container]:
+	case IsCrash(f.Class) && h.wasReady[f.Container]:
 		grace = time.Minute
 	}
 	if enough {
@@ -210,7 +222,9 @@ func isRetriedByKubelet(c class.Class) bool {
 	return c == class.ImagePermanent || c == class.ContainerCreate
 }
 
-func isCrash(c class.Class) bool {
+// IsCrash reports whether a class is about a container that ends again and again, which
+// another run may heal.
+func IsCrash(c class.Class) bool {
 	return c == class.CrashLoop || c == class.OOMKilled || c == class.Liveness
 }
 

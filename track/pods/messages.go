@@ -15,13 +15,17 @@ var (
 		`unauthorized|authentication required|denied|forbidden|no match for platform|no matching manifest|invalid reference format|signature`)
 	transientPull = regexp.MustCompile(`(?i)timeout|timed out|i/o|tls|x509|toomanyrequests|too many requests|rate limit|no such host|` +
 		`connection refused|connection reset|server misbehaving|unavailable|EOF|\b5\d\d\b|\b429\b|deadline exceeded|network is unreachable|qps exceeded`)
+	// tagUnclear is said where the registry hides from strangers what it has, or where it has
+	// the tag and lacks something of it.
+	lacksTag   = regexp.MustCompile(`(?i)not found|manifest unknown|name unknown|does not exist`)
+	tagUnclear = regexp.MustCompile(`(?i)denied|authori[sz]|authenticat|forbidden|blob|content at|layer`)
 	badCommand = regexp.MustCompile(`(?i)executable file not found|no such file or directory|permission denied|exec format error|` +
 		`not a directory|is a directory`)
-	nodeTrouble   = regexp.MustCompile(`(?i)context deadline exceeded|no space left|failed to sync|connection refused|cannot allocate memory`)
-	missingObject = regexp.MustCompile(`(?i)\b(secret|configmap)s? "([^"/]+)" not found`)
-	missingKey    = regexp.MustCompile(`(?i)couldn't find key \S+ in (secret|configmap) ([^/\s]+/)?(\S+)`)
-	noSuchKey     = regexp.MustCompile(`(?i)references non-existent (secret|config) key`)
-	missingClaim  = regexp.MustCompile(`persistentvolumeclaim "([^"]+)" not found`)
+	nodeTrouble = regexp.MustCompile(`(?i)context deadline exceeded|no space left|failed to sync|connection refused|cannot allocate memory`)
+	// neverExecuted is all that a container has written whose command the kernel refused: runc
+	// has started it by then, so the runtime doesn't know.
+	// github.com/opencontainers/runc/libcontainer/standard_init_linux.go
+	neverExecuted = regexp.MustCompile(`^(?:standard_init_linux\.go:\d+: exec user process caused: .+|exec \S+: (?:exec format error|no such file or directory|permission denied))$`)
 )
 
 // pullClass is the class of an image that could not be pulled: permanent when trying again is of no use.
@@ -36,6 +40,13 @@ func pullClass(reason, message, image string) class.Class {
 		return class.ImagePermanent
 	}
 	return class.ImageTransient
+}
+
+// registryLacks reports whether a registry has answered that it doesn't have the image, or
+// none for the platform: only somebody who pushes it can change that.
+func registryLacks(message, image string) bool {
+	message = withoutImage(message, image)
+	return lacksTag.MatchString(message) && !tagUnclear.MatchString(message)
 }
 
 // quotedText are image references in messages.
@@ -68,27 +79,6 @@ func withoutPrefixes(message string) string {
 func withoutPreemption(message string) string {
 	message, _, _ = strings.Cut(message, " preemption:")
 	return strings.TrimSuffix(message, " no new claims to deallocate,")
-}
-
-// MissingObject finds the object that a message calls missing.
-func MissingObject(message string) (kind, name string, ok bool) {
-	if m := missingObject.FindStringSubmatch(message); m != nil {
-		return kindOf(m[1]), m[2], true
-	}
-	if m := missingKey.FindStringSubmatch(message); m != nil {
-		return kindOf(m[1]), strings.Trim(m[3], `"'.,`), true
-	}
-	if m := missingClaim.FindStringSubmatch(message); m != nil {
-		return "PersistentVolumeClaim", m[1], true
-	}
-	return "", "", false
-}
-
-func kindOf(word string) string {
-	if strings.EqualFold(word, "secret") {
-		return "Secret"
-	}
-	return "ConfigMap"
 }
 
 var (

@@ -3,6 +3,8 @@ package pods
 import (
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+
 	"deployer/track/class"
 )
 
@@ -25,6 +27,44 @@ func TestPullClass(t *testing.T) {
 	} {
 		if got := pullClass("ErrImagePull", test.message, test.image); got != test.want {
 			t.Errorf("pullClass(%q) of %s = %s, want %s", test.message, test.image, got, test.want)
+		}
+	}
+}
+
+// TestRegistryLacks: only a registry that says that it hasn't got the tag says so.
+func TestRegistryLacks(t *testing.T) {
+	for message, want := range map[string]bool{
+		`failed to resolve reference "r.io/x:1": r.io/x:1: not found`:                                   true,
+		`reading manifest 1 in r.io/x: manifest unknown`:                                                true,
+		`The repository with name 'x' does not exist in the registry with id '1'`:                       true,
+		`name unknown: repository name not known to registry`:                                           true,
+		`no match for platform in manifest: not found`:                                                  true,
+		`pull access denied, repository does not exist or may require authorization: server message`:    false,
+		`failed to authorize: failed to fetch anonymous token: unexpected status: 404 Not Found`:        false,
+		`failed to copy: httpReadSeeker: failed open: content at https://r.io/v2/x/blobs/1 not found`:   false,
+		`failed to authorize: 401 Unauthorized`:                                                         false,
+		`failed to extract layer sha256:1: mount callback failed: no such file or directory: not found`: false,
+	} {
+		if got := registryLacks(message, "r.io/x:1"); got != want {
+			t.Errorf("registryLacks(%q) = %t, want %t", message, got, want)
+		}
+	}
+}
+
+// TestNeverExecuted: the whole log is one line of runc's, and not of the program.
+func TestNeverExecuted(t *testing.T) {
+	for line, want := range map[string]bool{
+		`exec /app/run: exec format error`:                                        true,
+		`exec /start.sh: no such file or directory`:                               true,
+		`standard_init_linux.go:228: exec user process caused: exec format error`: true,
+		`fork/exec /bin/x: exec format error`:                                     false,
+		`exec: "x": executable file not found in $PATH`:                           false,
+		`could not start worker: exec /app/run: exec format error`:                false,
+		`exec /app/run: exec format error, retrying`:                              false,
+		``: false,
+	} {
+		if got := neverExecuted.MatchString(line); got != want {
+			t.Errorf("neverExecuted(%q) = %t, want %t", line, got, want)
 		}
 	}
 }
@@ -82,18 +122,32 @@ func TestCreation(t *testing.T) {
 }
 
 func TestMissing(t *testing.T) {
-	for message, want := range map[string][2]string{
-		`secret "db" not found`:                                               {"Secret", "db"},
-		`configmap "app" not found`:                                           {"ConfigMap", "app"},
-		`couldn't find key password in Secret prod/db`:                        {"Secret", "db"},
-		`MountVolume.SetUp failed for volume "c" : configmap "app" not found`: {"ConfigMap", "app"},
-		`0/1 nodes are available: persistentvolumeclaim "data" not found.`:    {"PersistentVolumeClaim", "data"},
+	pod := Trim(&corev1.Pod{Spec: corev1.PodSpec{Volumes: []corev1.Volume{
+		{Name: "s", VolumeSource: corev1.VolumeSource{Secret: &corev1.SecretVolumeSource{SecretName: "db", Items: []corev1.KeyToPath{{Key: "ca"}, {Key: "crt"}}}}},
+		{Name: "all", VolumeSource: corev1.VolumeSource{Projected: &corev1.ProjectedVolumeSource{Sources: []corev1.VolumeProjection{
+			{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "app"}, Items: []corev1.KeyToPath{{Key: "log"}, {Key: "both"}}}},
+			{ConfigMap: &corev1.ConfigMapProjection{LocalObjectReference: corev1.LocalObjectReference{Name: "other"}, Items: []corev1.KeyToPath{{Key: "both"}}}},
+		}}}},
+	}}})
+	for message, want := range map[string]Missing{
+		`secret "db" not found`:                                                                           {Kind: "Secret", Name: "db"},
+		`configmap "app" not found`:                                                                       {Kind: "ConfigMap", Name: "app"},
+		`couldn't find key password in Secret prod/db`:                                                    {Kind: "Secret", Name: "db", Key: "password"},
+		`MountVolume.SetUp failed for volume "c" : configmap "app" not found`:                             {Kind: "ConfigMap", Name: "app"},
+		`0/1 nodes are available: persistentvolumeclaim "data" not found.`:                                {Kind: "PersistentVolumeClaim", Name: "data"},
+		`MountVolume.SetUp failed for volume "s" : references non-existent secret key: crt`:               {Kind: "Secret", Name: "db", Key: "crt"},
+		`MountVolume.SetUp failed for volume "all" : [configmap references non-existent config key: log]`: {Kind: "ConfigMap", Name: "app", Key: "log"},
 	} {
-		if kind, name, ok := MissingObject(message); !ok || [2]string{kind, name} != want {
-			t.Errorf("Missing(%q) = %s %s, want %v", message, kind, name, want)
+		if got, ok := pod.Missing(message); !ok || got != want {
+			t.Errorf("Missing(%q) = %+v, want %+v", message, got, want)
 		}
 	}
-	if _, _, ok := MissingObject("i/o timeout"); ok {
-		t.Error("Missing found something in a timeout")
+	for _, message := range []string{"i/o timeout",
+		`MountVolume.SetUp failed for volume "all" : configmap references non-existent config key: both`, // of which one, nobody can tell
+		`MountVolume.SetUp failed for volume "gone" : references non-existent secret key: crt`,
+	} {
+		if got, ok := pod.Missing(message); ok {
+			t.Errorf("Missing(%q) = %+v, want none", message, got)
+		}
 	}
 }

@@ -28,6 +28,7 @@ type Pod struct {
 	Scheduling       Scheduling
 	DisruptionReason string
 	VolumeClaims     []string // PersistentVolumeClaims that it mounts
+	VolumeKeys       []VolumeKey
 	Containers       []Container
 }
 
@@ -97,6 +98,7 @@ func Trim(p *corev1.Pod) Pod {
 		case v.Ephemeral != nil:
 			out.VolumeClaims = append(out.VolumeClaims, p.Name+"-"+v.Name)
 		}
+		out.addVolumeKeys(&v)
 	}
 	for i := range p.Spec.InitContainers {
 		c := &p.Spec.InitContainers[i]

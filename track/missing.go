@@ -1,0 +1,182 @@
+package track
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"deployer/internal/kube"
+	"deployer/track/class"
+	"deployer/track/pods"
+)
+
+const (
+	// A kubelet that has looked too early looks again after ten to fifteen seconds,
+	// k8s.io/kubernetes/pkg/kubelet/pod_workers.go, and at volumes after up to two minutes,
+	// k8s.io/kubernetes/pkg/util/goroutinemap/exponentialbackoff.
+	noticedByKubeletWithin = 20 * time.Second
+	mountedAgainWithin     = 150 * time.Second
+	// askedLately is how old an answer may be that fails an object.
+	askedLately = time.Second
+)
+
+// missingState is what the API server says of what a pod misses.
+type missingState int
+
+const (
+	missingUnknown  missingState = iota // not asked yet, or not permitted: the kubelet is believed
+	missingObject                       // the object isn't there
+	missingKey                          // it is there, without the key
+	missingNoLonger                     // the kubelet has yet to look again
+)
+
+// A missing is what is known of one thing that pods miss.
+type missing struct {
+	state     missingState
+	since     time.Time // since when the state is known
+	isForGood bool      // this release states the object, with other keys: nobody will add this one
+	askedAt   time.Time
+	inFlight  bool
+}
+
+// missings are all of them. Kubelets may be behind, and what looks final to them may have
+// been written since: so the API server is asked when something is first missed, and once
+// more before that fails an object.
+type missings struct {
+	session *session
+	known   map[missingID]*missing
+}
+
+type missingID struct {
+	namespace string
+	pods.Missing
+}
+
+func newMissings(s *session) missings {
+	return missings{session: s, known: map[missingID]*missing{}}
+}
+
+// look gives what is known.
+func (m *missings) look(namespace string, what pods.Missing) missing {
+	if known := m.known[missingID{namespace, what}]; known != nil {
+		return *known
+	}
+	return missing{}
+}
+
+// confirm asks about what an object misses, if it misses something, and reports whether
+// its status holds. A failure holds when the answer is new.
+func (m *missings) confirm(obj *trackedObject, status Status, now time.Time) bool {
+	p := status.Problem
+	if p == nil || p.MissingObject == nil || p.MissingObject.Kind == "PersistentVolumeClaim" {
+		return true
+	}
+	id := missingID{obj.ID.Namespace, pods.Missing{Kind: p.MissingObject.Kind, Name: p.MissingObject.Name, Key: p.MissingKey}}
+	known := m.known[id]
+	if known == nil {
+		known = &missing{}
+		m.known[id] = known
+	}
+	isNew := !known.askedAt.IsZero() && now.Sub(known.askedAt) <= askedLately
+	switch {
+	case known.inFlight, known.askedAt.IsZero(), status.State == Failed && !isNew:
+		m.ask(id, known, now)
+		return status.State != Failed
+	}
+	return true
+}
+
+func (m *missings) ask(id missingID, known *missing, now time.Time) {
+	if known.inFlight {
+		return
+	}
+	s := m.session
+	known.inFlight = true
+	s.tasks.group.Go(func() {
+		ctx, stop := context.WithTimeout(s.tasks.ctx, lookupTimeout)
+		defer stop()
+		of := kube.ID{Kind: id.Kind, Namespace: id.namespace, Name: id.Name}
+		object, err := s.tracker.cluster.Get(ctx, of)
+		s.tasks.send(func() {
+			known.inFlight, known.askedAt = false, s.opts.Now()
+			if err == nil {
+				s.health.noteAnswer()
+			}
+			known.take(object, err, id.Key, s.states(of), known.askedAt)
+			for _, obj := range s.objects {
+				if obj.ID.Namespace == id.namespace {
+					s.dirty[obj] = true
+				}
+			}
+		})
+	})
+}
+
+// take takes what the API server answered.
+func (m *missing) take(object *unstructured.Unstructured, err error, key string, stated bool, now time.Time) {
+	before := m.state
+	m.isForGood = false
+	switch keys := keysOf(object); {
+	case err != nil:
+		m.state = missingUnknown
+	case object == nil:
+		m.state = missingObject
+	case key == "", slices.Contains(keys, key):
+		m.state = missingNoLonger
+	default:
+		m.state = missingKey
+		m.isForGood = stated && len(keys) > 0 // one that is stated without any is for somebody to fill
+	}
+	if m.state != before {
+		m.since = now
+	}
+}
+
+// keysOf lists the keys of a ConfigMap or Secret.
+func keysOf(object *unstructured.Unstructured) []string {
+	if object == nil {
+		return nil
+	}
+	var out []string
+	for _, field := range []string{"data", "binaryData"} {
+		values, _ := object.Object[field].(map[string]any)
+		for key := range values {
+			out = append(out, key)
+		}
+	}
+	return out
+}
+
+// states reports whether the release states an object.
+func (s *session) states(id kube.ID) bool {
+	if s.opts.States != nil && s.opts.States(id) {
+		return true
+	}
+	obj := s.object(id)
+	return obj != nil && !obj.MayAppearLater && obj.Until != UntilGone
+}
+
+// missingFinalAt is when a problem is final that is about something missing; false when it
+// is like any other.
+func (t *trackedObject) missingFinalAt(g *problemGroup, c podSummary, what pods.Missing, now time.Time) (time.Time, bool) {
+	known := missing{}
+	if t.release.missing != nil {
+		known = t.release.missing(what)
+	}
+	switch {
+	case known.state == missingNoLonger:
+		within := noticedByKubeletWithin
+		if g.Class == class.MountMissing {
+			within = mountedAgainWithin
+		}
+		return known.since.Add(within), true
+	case known.isForGood && t.affectsAllPods(g, c, class.Info{Scope: class.Deterministic}):
+		return g.finding.Since, true
+	case known.isForGood || t.release.willAppear == nil || !t.release.willAppear(what):
+		return time.Time{}, false
+	}
+	t.timers.recheckAfter(now, pendingRecheck)
+	return now.Add(class.InfoOf(g.Class).Grace + 20*time.Second), true
+}

@@ -1,0 +1,99 @@
+package pods
+
+import (
+	"regexp"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+)
+
+// A Missing is what a pod needs and its kubelet doesn't find, in the pod's namespace.
+type Missing struct {
+	Kind, Name string
+	Key        string // of a ConfigMap or Secret that is there; empty when the object is missing
+}
+
+// A VolumeKey is a key of a ConfigMap or Secret that a volume asks for by name.
+type VolumeKey struct {
+	Volume string
+	Missing
+}
+
+// Texts of the kubelet and the scheduler.
+// k8s.io/kubernetes/pkg/kubelet/kubelet_pods.go, pkg/volume/secret, pkg/volume/configmap
+var (
+	missingObject = regexp.MustCompile(`(?i)\b(secret|configmap)s? "([^"/]+)" not found`)
+	missingKey    = regexp.MustCompile(`(?i)couldn't find key (\S+) in (secret|configmap) ([^/\s]+/)?(\S+)`)
+	noSuchKey     = regexp.MustCompile(`(?i)references non-existent (secret|config) key: ([^\s,\]]+)`)
+	ofVolume      = regexp.MustCompile(`for volume "([^"]+)"`)
+	missingClaim  = regexp.MustCompile(`persistentvolumeclaim "([^"]+)" not found`)
+)
+
+// Missing finds what a message about the pod calls missing.
+func (p *Pod) Missing(message string) (Missing, bool) {
+	if m := missingObject.FindStringSubmatch(message); m != nil {
+		return Missing{Kind: kindOf(m[1]), Name: m[2]}, true
+	}
+	if m := missingKey.FindStringSubmatch(message); m != nil {
+		return Missing{Kind: kindOf(m[2]), Name: strings.Trim(m[4], `"'.,`), Key: m[1]}, true
+	}
+	if m := noSuchKey.FindStringSubmatch(message); m != nil {
+		return p.missingVolumeKey(kindOf(m[1]), m[2], message)
+	}
+	if m := missingClaim.FindStringSubmatch(message); m != nil {
+		return Missing{Kind: "PersistentVolumeClaim", Name: m[1]}, true
+	}
+	return Missing{}, false
+}
+
+// missingVolumeKey finds whose key a volume asks for in vain: the message names only the
+// volume, which may ask several objects for a key of that name.
+func (p *Pod) missingVolumeKey(kind, key, message string) (Missing, bool) {
+	volume := ofVolume.FindStringSubmatch(message)
+	if volume == nil {
+		return Missing{}, false
+	}
+	var found []Missing
+	for _, k := range p.VolumeKeys {
+		if k.Volume == volume[1] && k.Kind == kind && k.Key == key {
+			found = append(found, k.Missing)
+		}
+	}
+	if len(found) != 1 {
+		return Missing{}, false
+	}
+	return found[0], true
+}
+
+func kindOf(word string) string {
+	if strings.EqualFold(word, "secret") {
+		return "Secret"
+	}
+	return "ConfigMap"
+}
+
+// addVolumeKeys notes the keys that a volume asks for.
+func (p *Pod) addVolumeKeys(v *corev1.Volume) {
+	add := func(kind, name string, items []corev1.KeyToPath) {
+		for _, item := range items {
+			p.VolumeKeys = append(p.VolumeKeys, VolumeKey{Volume: v.Name, Missing: Missing{Kind: kind, Name: name, Key: item.Key}})
+		}
+	}
+	if s := v.Secret; s != nil {
+		add("Secret", s.SecretName, s.Items)
+	}
+	if c := v.ConfigMap; c != nil {
+		add("ConfigMap", c.Name, c.Items)
+	}
+	if v.Projected == nil {
+		return
+	}
+	for _, source := range v.Projected.Sources {
+		if s := source.Secret; s != nil {
+			add("Secret", s.Name, s.Items)
+		}
+		if c := source.ConfigMap; c != nil {
+			add("ConfigMap", c.Name, c.Items)
+		}
+	}
+}

@@ -1,0 +1,82 @@
+package pods
+
+import (
+	"cmp"
+	"regexp"
+
+	"deployer/track/class"
+)
+
+// pulls is what is known of the attempts to get a container's image. The container's state
+// is behind: it shows an attempt when the kubelet begins the next one. Events tell of one at
+// once, where they may be read and the kubelet hasn't written too many.
+// k8s.io/kubernetes/pkg/kubelet/kubelet.go, SyncPod: the status is written before the pull
+type pulls struct {
+	attempts int    // that failed for the same class of reason
+	said     string // why the last one failed; empty when that isn't known
+}
+
+// An imageClass is an image and why it can't be had.
+type imageClass struct {
+	image string
+	class.Class
+}
+
+var (
+	failedPull = regexp.MustCompile(`^Failed to pull image "([^"]+)": (.+)`)
+	// bareBackOff is what kubelets before 1.32 say while they wait: not why.
+	bareBackOff = regexp.MustCompile(`^(?:Back-off pulling image "[^"]*")?$`)
+)
+
+// notePull follows the attempts that a container's states tell of.
+func (h *History) notePull(c *Container) {
+	reason, said := c.Waiting.Reason, c.Waiting.Message
+	if !isPulling(reason) {
+		return
+	}
+	p, known := h.pulls[c.Name]
+	if bareBackOff.MatchString(said) {
+		said = p.said
+	}
+	before := h.Pod.container(c.Name)
+	switch {
+	case !known, p.said != "" && pullClass(reason, said, c.Image) != pullClass(reason, p.said, c.Image):
+		p.attempts = 1
+	case reason == "ErrImagePull" && before != nil && before.Waiting.Reason != "ErrImagePull":
+		p.attempts++
+	}
+	p.said = said
+	h.pulls[c.Name] = p
+}
+
+// notePullEvent takes an event about an attempt; count is how often the kubelet has written it.
+func (h *History) notePullEvent(message string, count int) {
+	m := failedPull.FindStringSubmatch(message)
+	if m == nil {
+		return
+	}
+	said := shorten(withoutPrefixes(m[2]))
+	key := imageClass{m[1], pullClass("", said, m[1])}
+	h.pullEvents[key] = pulls{attempts: max(count, h.pullEvents[key].attempts), said: said}
+}
+
+// pullProblem is that of a container whose image can't be had.
+func (h *History) pullProblem(c *Container) Finding {
+	p := h.pulls[c.Name]
+	if p.said == "" {
+		p.said = cmp.Or(h.pullEvent(c, class.ImageTransient).said, h.pullEvent(c, class.ImagePermanent).said, c.Waiting.Message)
+	}
+	f := Finding{Container: c.Name, Image: c.Image, Message: p.said, Class: pullClass(c.Waiting.Reason, p.said, c.Image)}
+	f.Attempts = max(p.attempts, h.pullEvent(c, f.Class).attempts)
+	f.Certain = f.Class == class.ImagePermanent && registryLacks(p.said, c.Image)
+	return f
+}
+
+// pullEvent is what events tell of a container's image. Kubelets since 1.32 write the tag
+// that they take for one that isn't stated.
+func (h *History) pullEvent(c *Container, reason class.Class) pulls {
+	if event, known := h.pullEvents[imageClass{c.Image, reason}]; known {
+		return event
+	}
+	return h.pullEvents[imageClass{c.Image + ":latest", reason}]
+}
