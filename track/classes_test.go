@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"deployer/internal/kube"
 	"deployer/internal/kubetest"
 	"deployer/track"
 	"deployer/track/class"
@@ -30,6 +31,7 @@ type broken struct {
 	class    class.Class
 	from, to time.Duration // until it is called failed
 	timeout  time.Duration // for what never fails by itself: then it is the cause
+	states   bool          // the release states what is applied before
 	says     string
 	podless  bool // no pod shows it
 }
@@ -59,14 +61,31 @@ func TestFailureClasses(t *testing.T) {
 		"image without a name": {object: stuck("InvalidImageName", `couldn't parse image name "UPPER//bad"`),
 			class: class.ImageName, to: 8 * time.Second, says: "UPPER//bad"},
 		"out of memory": {object: limited(workload("Deployment", "web", 1, kubetest.OOM(), "")),
-			class: class.OOMKilled, from: 20 * time.Second, to: 45 * time.Second, says: "64Mi"},
-		"command that isn't there": {object: workload("Deployment", "web", 1, kubetest.Script{
-			{State: kubetest.Waiting("RunContainerError", `exec: "serve": executable file not found in $PATH`)},
-			{After: time.Second, Restarts: 1, State: kubetest.Waiting("RunContainerError", `exec: "serve": executable file not found in $PATH`)}}, ""),
-			class: class.BadCommand, to: 12 * time.Second, says: "executable file not found"},
+			class: class.OOMKilled, from: 12 * time.Second, to: 20 * time.Second, says: "64Mi"},
+		"out of memory, on each node": {object: limited(workload("DaemonSet", "web", 0, kubetest.OOM(), "")),
+			class: class.OOMKilled, from: 12 * time.Second, to: 20 * time.Second, says: "64Mi"},
+		"crash of a StatefulSet": {object: workload("StatefulSet", "web", 2, kubetest.Crash(), ""),
+			class: class.CrashLoop, from: 12 * time.Second, to: 20 * time.Second, says: "exit code 1"},
+		"crash of an init container": {object: with(workload("Deployment", "web", 1, initCrashes(), ""), "      initContainers: [{name: prepare, image: r/x}]\n"),
+			class: class.CrashLoop, from: 12 * time.Second, to: 20 * time.Second, says: "exit code 1"},
+		"program of another platform": {object: strings.Replace(workload("Deployment", "web", 1, kubetest.Crash(), ""), "annotations: {sim",
+			"annotations: {"+kubetest.LogsAnnotation+": 'exec /app/run: exec format error', sim", 1),
+			class: class.BadCommand, from: 3 * time.Second, to: 8 * time.Second, says: "exec format error"},
+		"key that the release's ConfigMap lacks": {before: []string{"{apiVersion: v1, kind: ConfigMap, metadata: {name: own}, data: {a: b}}"}, states: true,
+			object: stuck("CreateContainerConfigError", "couldn't find key nosuch in ConfigMap NAMESPACE/own"),
+			class:  class.ConfigError, from: 3 * time.Second, to: 8 * time.Second, says: "nosuch"},
+		"key that somebody else's ConfigMap lacks": {before: []string{"{apiVersion: v1, kind: ConfigMap, metadata: {name: own}, data: {a: b}}"},
+			object: stuck("CreateContainerConfigError", "couldn't find key nosuch in ConfigMap NAMESPACE/own"),
+			class:  class.ConfigError, from: 9 * time.Second, to: 16 * time.Second, says: "nosuch"},
+		"key of a volume that the release's Secret lacks": {before: []string{"{apiVersion: v1, kind: Secret, metadata: {name: own}, stringData: {a: b}}"}, states: true,
+			object: strings.Replace(creating, "      containers:", "      volumes: [{name: s, secret: {secretName: own, items: [{key: nosuch, path: a}]}}]\n      containers:", 1),
+			event:  &kubetest.Event{Reason: "FailedMount", Message: `MountVolume.SetUp failed for volume "s" : references non-existent secret key: nosuch`},
+			class:  class.MountMissing, from: 3 * time.Second, to: 8 * time.Second, says: "nosuch"},
+		"command that isn't there": {object: stuck("RunContainerError", `exec: "serve": executable file not found in $PATH`),
+			class: class.BadCommand, from: 3 * time.Second, to: 8 * time.Second, says: "executable file not found"},
 		"killed by its probe": {object: workload("Deployment", "web", 1, kubetest.Crash(), ""),
 			event: &kubetest.Event{Reason: "Unhealthy", Message: "Liveness probe failed: stuck"},
-			class: class.Liveness, from: 20 * time.Second, to: 45 * time.Second, says: "stuck"},
+			class: class.Liveness, from: 12 * time.Second, to: 20 * time.Second, says: "stuck"},
 		"container that can't be made": {object: stuck("CreateContainerError", "failed to reserve container name"),
 			class: class.ContainerCreate, from: 20 * time.Second, to: 40 * time.Second, says: "reserve container name"},
 		"node that can't make it": {object: stuck("CreateContainerError", "no space left on device"),
@@ -164,10 +183,11 @@ func (w *world) meets(b broken) {
 	if b.old != "" {
 		w.wait(track.Options{}, 30*time.Second, w.apply(w.own(b.old))).ready(20 * time.Second)
 	}
+	stated := map[kube.ID]bool{}
 	for _, manifest := range b.before {
-		w.apply(w.own(manifest))
+		stated[w.apply(w.own(manifest)).ID] = b.states
 	}
-	if len(b.before) > 0 {
+	if len(b.before) > 0 && b.podless {
 		w.refuses(parse(w, b.object))
 	}
 	target := w.apply(w.own(b.object))
@@ -186,7 +206,7 @@ func (w *world) meets(b broken) {
 	if b.timeout > 0 {
 		limit = b.timeout
 	}
-	o := w.wait(track.Options{}, limit, target)
+	o := w.wait(track.Options{States: func(id kube.ID) bool { return stated[id] }}, limit, target)
 	var p track.Problem
 	if b.timeout > 0 {
 		var late *track.TimeoutError
@@ -196,6 +216,7 @@ func (w *world) meets(b broken) {
 		p = late.Causes[0].Problem
 	} else {
 		p = o.failed(b.class, b.from, latest).Problem
+		w.Logf("failed after %s", o.took.Round(100*time.Millisecond))
 	}
 	if !strings.Contains(p.Message, b.says) || len(p.Pods) == 0 && !b.podless {
 		w.Errorf("problem = %+v, want a pod that shows it and %q in the message", p, b.says)
@@ -203,6 +224,15 @@ func (w *world) meets(b broken) {
 	if b.event != nil && len(p.Events) == 0 {
 		w.Errorf("problem = %+v, want the event", p)
 	}
+}
+
+// initCrashes is Crash of the init containers.
+func initCrashes() kubetest.Script {
+	script := kubetest.Crash()
+	for i := range script {
+		script[i].Phase, script[i].Init, script[i].State = "Pending", script[i].State, corev1.ContainerState{}
+	}
+	return script
 }
 
 // own writes the test's namespace into a manifest.

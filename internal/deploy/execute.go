@@ -22,7 +22,7 @@ import (
 func (d *Deployer) execute(ctx context.Context, lock *release.Lock, op *Operation, observe EventHandler) (*release.Record, error) {
 	r := &run{
 		Deployer: d, op: op, lock: lock, observe: Serial(observe), began: time.Now(),
-		applier: d.newApplier(op), tracker: d.newTracker(), applied: map[kube.ID]apply.Change{}, wasAwaited: map[kube.ID]bool{},
+		applier: d.newApplier(op), tracker: d.trackerFor(op), applied: map[kube.ID]apply.Change{}, wasAwaited: map[kube.ID]bool{},
 	}
 	r.applier = r.applier.WithOnAdoption(r.recordAdoption)
 	r.observe(Began{Operation: op})

@@ -33,6 +33,13 @@ func (d *Deployer) LiveObjects(ctx context.Context, record *release.Record) ([]L
 
 func (d *Deployer) newTracker() *track.Tracker { return track.New(d.Cluster, d.Settings.Track) }
 
+// trackerFor also knows what an operation states, of which not everything is tracked.
+func (d *Deployer) trackerFor(op *Operation) *track.Tracker {
+	opts := d.Settings.Track
+	opts.States = op.Plan.States
+	return track.New(d.Cluster, opts)
+}
+
 func (d *Deployer) readLiveObjects(ctx context.Context, tracker *track.Tracker, record *release.Record) ([]LiveObject, error) {
 	manifests, err := chart.Parse(record.Manifest)
 	if err != nil {
