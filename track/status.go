@@ -87,7 +87,7 @@ type Problem struct {
 type ContainerFailure struct {
 	Container string // "app", "init:migrate"; empty when the problem isn't about one
 	Image     string
-	Attempts  int // restarts or pulls so far
+	Attempts  int // crashes, pulls or starts that have failed so far
 	Limit     int // attempts that make the problem final; 0 when time alone does
 	ExitCode  *int32
 	Reason    string // of the last termination: OOMKilled, Error

@@ -15,7 +15,7 @@ func trackingFlags(o *track.Options) []cli.Flag {
 	const group = "Tracking"
 	return []cli.Flag{
 		&cli.GenericFlag{Name: "readiness-rules", Category: group, Usage: "`FILE` with readiness rules for kinds; they take precedence over the built-in ones", Value: &rulesFile{options: o}},
-		&cli.GenericFlag{Name: "failures-allowed", Category: group, Usage: "restarts of a new container before it counts as failed (default 2)", Value: &optionalNumber{&o.FailuresAllowed}},
+		&cli.GenericFlag{Name: "failures-allowed", Category: group, Usage: "crashes of a new container before it counts as failed (default 2)", Value: &optionalNumber{&o.FailuresAllowed}},
 		&cli.DurationFlag{Name: "no-progress-timeout", Category: group, Usage: "how long an object may make no progress (default 10m, or a Deployment's progressDeadlineSeconds)", Destination: &o.NoProgressTimeout},
 		&cli.BoolFlag{Name: "tolerate-failures", Category: group, Usage: "wait until --timeout for failures that can still recover", Destination: &o.TolerateFailures},
 	}
@@ -52,7 +52,7 @@ type optionalNumber struct{ value **int }
 func (a *optionalNumber) Set(s string) error {
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 0 {
-		return fmt.Errorf("%q is not a number of restarts", s)
+		return fmt.Errorf("%q is not a number of crashes", s)
 	}
 	*a.value = &n
 	return nil

@@ -119,7 +119,7 @@ var (
 	// FailuresAllowed is not for Jobs: they count by themselves (spec.backoffLimit).
 	FailuresAllowed = define(Info{
 		Name: Prefix + "failures-allowed", Values: "a number",
-		Doc:      "restarts of a container that are not a failure yet",
+		Doc:      "crashes of a container that are not a failure yet",
 		Packages: []string{"track"}, Kinds: []schema.GroupKind{deployment, statefulSet, daemonSet, replicaSet, pod},
 	}, count, alias[int]{WerfPrefix + "failures-allowed-per-replica", count})
 

@@ -76,12 +76,14 @@ func problemText(s track.Status) string {
 }
 
 // attempts says how often something was tried, and how often makes it final:
-// restarts of a container that crashes, else pulls and starts.
+// crashes of a container, or how often its probe had it killed, else pulls and starts.
 func attempts(c class.Class, n, limit int) string {
 	word := "attempt"
 	switch c {
-	case class.CrashLoop, class.OOMKilled, class.Liveness:
-		word = "restart"
+	case class.CrashLoop, class.OOMKilled:
+		word = "crash"
+	case class.Liveness:
+		word = "kill"
 	}
 	switch {
 	case n <= 0:

@@ -67,7 +67,7 @@ func stepsFor(c string, p track.Problem) []stepRule {
 	case class.ImageTransient, class.ImageNever:
 		return []stepRule{describePod(), {"check that the registry answers", "crane manifest {image}"}}
 	case class.CrashLoop, class.OOMKilled, class.Liveness, class.BadCommand:
-		return []stepRule{wholeLog(p.Attempts > 0), describePod()} // a Job makes new pods instead
+		return []stepRule{wholeLog(p.Attempts > 1), describePod()} // a Job makes new pods instead
 	case class.ConfigError, class.MountMissing:
 		return []stepRule{{"look for what is missing", "kubectl -n {ns} describe {needs}"}, describePod()}
 	case class.Readiness:

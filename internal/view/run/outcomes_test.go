@@ -124,8 +124,9 @@ func TestAttempts(t *testing.T) {
 		n, limit int
 	}{
 		"":               {class.CrashLoop, 0, 3},
-		"restart 1 of 3": {class.CrashLoop, 1, 3},
-		"4 restarts":     {class.OOMKilled, 4, 3},
+		"crash 1 of 3":   {class.CrashLoop, 1, 3},
+		"4 crashes":      {class.OOMKilled, 4, 3},
+		"kill 2 of 3":    {class.Liveness, 2, 3},
 		"attempt 1 of 2": {class.ImagePermanent, 1, 2},
 		"1 attempt":      {class.ImageTransient, 1, 0},
 	} {

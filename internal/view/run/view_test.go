@@ -329,11 +329,11 @@ func TestHeartbeat(t *testing.T) {
 
 // TestLogOfAnEarlierRun is asked for where there was one: a Job makes new pods.
 func TestLogOfAnEarlierRun(t *testing.T) {
-	for restarts, want := range map[int]bool{0: false, 2: true} {
-		p := track.Problem{ContainerFailure: track.ContainerFailure{Container: "app", Attempts: restarts}, AffectedPods: track.AffectedPods{Pods: []string{"migrate-x7k2p"}}}
+	for crashes, want := range map[int]bool{0: false, 1: false, 2: true} {
+		p := track.Problem{ContainerFailure: track.ContainerFailure{Container: "app", Attempts: crashes}, AffectedPods: track.AffectedPods{Pods: []string{"migrate-x7k2p"}}}
 		steps := nextFor(string(class.CrashLoop), stepInput{id: viewtest.ID("batch", "Job", "migrate"), problem: p})
 		if got := strings.HasSuffix(steps[0].Command, " --previous"); got != want {
-			t.Errorf("%d restarts: %s", restarts, steps[0].Command)
+			t.Errorf("%d crashes: %s", crashes, steps[0].Command)
 		}
 	}
 }
