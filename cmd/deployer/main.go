@@ -48,6 +48,7 @@ func execute(ctx context.Context, args []string, in io.Reader, out, errOut io.Wr
 	defer stop()
 	e := newEnv(output.NewStreams(in, out, errOut, programName(args[0])), args[0])
 	e.stopSignals = stop
+	defer filterStderr(errOut, e.streams.Err)()
 	log.SetOutput(&helmLogFilter{warn: e.printWarning, shown: map[string]bool{}})
 	app := newApp(e)
 	if len(args) > 1 && (args[1] == completionCommandName || args[1] == plainCompletionCommandName) {

@@ -59,10 +59,17 @@ func takeoverFlag(s *deploy.Settings, group string) cli.Flag {
 	return &cli.BoolFlag{Name: "takeover-pending", Category: group, Usage: "take over a release that another tool left pending, whatever its age", Destination: &s.TakeoverPending}
 }
 
+// storedHooksFlag is the one of every command that may run hooks that only a record has.
+func storedHooksFlag(s *deploy.Settings) cli.Flag {
+	return &cli.BoolFlag{Name: "allow-stored-hooks", Category: "Deploying",
+		Usage: "in a rollback or uninstall, also run recorded hooks that are cluster-scoped or in another namespace", Destination: &s.AllowStoredHooks}
+}
+
 // revisionFlags are those of every command that deploys after other revisions.
 func revisionFlags(s *deploy.Settings) []cli.Flag {
 	const group = "Deploying"
 	return []cli.Flag{
+		storedHooksFlag(s),
 		&cli.BoolFlag{Name: "map-removed-apis", Category: group, Usage: "replace API versions that the cluster no longer serves with equivalent ones", Destination: &s.MapRemovedAPIs},
 		&cli.GenericFlag{Name: "prune-kind", Category: group, Usage: "also prune objects of this `KIND`, which are otherwise kept: " + strings.Join(apply.ProtectedKinds(), ", ") + " (may be repeated)", Value: &choices{values: &s.PruneKinds, words: apply.ProtectedKinds()}},
 	}

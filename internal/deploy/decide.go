@@ -35,6 +35,9 @@ func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *rele
 		events := hookEvents[op.Verb]
 		op.Hooks = Hooks{Before: hooksFor(events[0], op.Next.Hooks), After: hooksFor(events[1], op.Next.Hooks)}
 	}
+	if err := d.checkStoredHooks(ctx, op); err != nil {
+		return err
+	}
 	req := apply.Request{CRDs: crds, Revisions: past, Fingerprints: fingerprintsOf(owned), Revisit: orphansOf(owned), Uninstall: op.Verb == Uninstall, Undo: d.undoing, BackTo: op.Target}
 	op.contributions = definitionsOf(owned)
 	req.Contributions = op.contributions

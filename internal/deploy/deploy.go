@@ -42,6 +42,9 @@ type Policies struct {
 	// Generated says what becomes of values that templates generate and that an
 	// earlier revision has recorded; empty keeps them.
 	Generated generated.Policy `json:"generated,omitempty"`
+	// AllowStoredHooks lets uninstalls and rollbacks run hooks of records that are
+	// cluster-scoped or in another namespace than the release.
+	AllowStoredHooks bool `json:"allow_stored_hooks,omitempty"`
 }
 
 // Settings are what all operations of one run share. The zero value waits for
@@ -70,7 +73,8 @@ type Deployer struct {
 	// waited out; nil drops that.
 	Warn func(text string)
 
-	undoing bool // what is carried out undoes a run that failed
+	undoing  bool                // what is carried out undoes a run that failed
+	rendered []*helmrelease.Hook // with undoing: the hooks of that run's chart
 }
 
 // New returns a deployer for the releases that are stored in namespace.

@@ -38,6 +38,9 @@ func (l *lifecycle) undo(ctx context.Context, failed Outcome) error {
 	undo := *l.Deployer
 	undo.Settings.Wait, undo.undoing = true, true
 	op := failed.Operation
+	if op.Verb == Install || op.Verb == Upgrade {
+		undo.rendered = op.Next.Hooks
+	}
 	result := &RolledBackError{Release: op.Release, Verb: Rollback, Cause: failed.Err}
 	if op.Basis.Latest == nil || op.Verb == Install {
 		result.Verb = Uninstall

@@ -18,13 +18,13 @@ func TestPoliciesStayAsTheyAreWritten(t *testing.T) {
 			TakeOwnership: true, TakeOwnershipFrom: []string{"a/b"}, Adopt: []string{"c/d"}, PruneKinds: []string{"Namespace"},
 			PartialDiscovery: true, Propagation: "Orphan",
 		},
-		NoHooks: true, MapRemovedAPIs: true, Generated: "renew",
+		NoHooks: true, MapRemovedAPIs: true, Generated: "renew", AllowStoredHooks: true,
 	}
 	for text, policies := range map[string]deploy.Policies{
 		`{}`: {},
 		`{"conflicts":"fail","field_validation":"strict","gate":"best-effort","crds":"upgrade","allow_recreate":true,` +
 			`"revert_manual_changes":true,"take_ownership":true,"take_ownership_from":["a/b"],"adopt":["c/d"],"prune_kinds":["Namespace"],` +
-			`"partial_discovery":true,"cascade":"Orphan","no_hooks":true,"map_removed_apis":true,"generated":"renew"}`: full,
+			`"partial_discovery":true,"cascade":"Orphan","no_hooks":true,"map_removed_apis":true,"generated":"renew","allow_stored_hooks":true}`: full,
 	} {
 		got, err := json.Marshal(policies)
 		if err != nil || string(got) != text {

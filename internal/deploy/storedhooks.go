@@ -1,0 +1,130 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"deployer/apply/manifest"
+	"deployer/chart"
+	"deployer/internal/kube"
+	"deployer/internal/program"
+)
+
+// A StoredHooksError says that a record names hooks that reach outside of the release's
+// namespace. Who may write Secrets there may write records; hooks would give them the
+// rights of who uninstalls or rolls back.
+type StoredHooksError struct {
+	Release, Namespace string
+	Revision           int
+	Hooks              []string // each object, and why it counts
+}
+
+func (e *StoredHooksError) Error() string {
+	return fmt.Sprintf("revision %d of release %s has hooks that reach outside of namespace %s, and no chart is rendered that has them:\n  %s",
+		e.Revision, e.Release, e.Namespace, strings.Join(e.Hooks, "\n  "))
+}
+
+// Hint says what to do about it.
+func (e *StoredHooksError) Hint() string {
+	return fmt.Sprintf("to look at them: %s get hooks %s -n %s --revision %d; to run them: --allow-stored-hooks; to run no hooks: --no-hooks",
+		program.Name, e.Release, e.Namespace, e.Revision)
+}
+
+// checkStoredHooks refuses to run hooks of a record that are cluster-scoped or in another
+// namespace, unless that is allowed. What undoes a failed run can't ask: it leaves them
+// out, and warns, but for those that the chart of the run has as well.
+func (d *Deployer) checkStoredHooks(ctx context.Context, op *Operation) error {
+	if op.Verb != Rollback && op.Verb != Uninstall || d.Settings.AllowStoredHooks {
+		return nil
+	}
+	refused := &StoredHooksError{Release: op.Release, Namespace: op.Namespace, Revision: op.Next.Version}
+	if op.Verb == Rollback {
+		refused.Revision = op.Target
+	}
+	left := func(hooks []*helmrelease.Hook) (out []*helmrelease.Hook, err error) {
+		for _, h := range hooks {
+			reaches, err := d.reachOf(ctx, h)
+			if err != nil {
+				return nil, err
+			}
+			if len(reaches) == 0 || d.isRendered(h) {
+				out = append(out, h)
+				continue
+			}
+			refused.Hooks = append(refused.Hooks, reaches...)
+		}
+		return out, nil
+	}
+	before, err := left(op.Hooks.Before)
+	if err != nil {
+		return err
+	}
+	after, err := left(op.Hooks.After)
+	if err != nil {
+		return err
+	}
+	if len(refused.Hooks) == 0 {
+		return nil
+	}
+	slices.Sort(refused.Hooks)
+	refused.Hooks = slices.Compact(refused.Hooks)
+	if !d.undoing {
+		return refused
+	}
+	op.Hooks = Hooks{Before: before, After: after}
+	d.warn(fmt.Sprintf("%v\nThey are not run; --allow-stored-hooks runs them", refused))
+	return nil
+}
+
+// isRendered tells whether the chart of the run that is undone has a hook.
+func (d *Deployer) isRendered(h *helmrelease.Hook) bool {
+	return slices.ContainsFunc(d.rendered, func(r *helmrelease.Hook) bool { return r.Manifest == h.Manifest })
+}
+
+// reachOf lists the objects of a hook that are outside of the release's namespace. What
+// can't be parsed can't be run either, which is told elsewhere.
+func (d *Deployer) reachOf(ctx context.Context, h *helmrelease.Hook) ([]string, error) {
+	parsed, err := chart.ParseHook(h)
+	if err != nil {
+		return nil, nil
+	}
+	var out []string
+	for _, m := range parsed {
+		if m.Object == nil {
+			continue
+		}
+		for _, obj := range manifest.Flatten(m.Object) {
+			why, err := d.whyOutside(ctx, obj)
+			if err != nil {
+				return nil, err
+			}
+			if why != "" {
+				out = append(out, kube.IDOf(obj).String()+": "+why)
+			}
+		}
+	}
+	return out, nil
+}
+
+// whyOutside says why an object is not in the release's namespace; empty when it is.
+func (d *Deployer) whyOutside(ctx context.Context, obj *unstructured.Unstructured) (string, error) {
+	mapping, err := d.Cluster.Mapping(ctx, obj.GroupVersionKind(), true)
+	namespace := obj.GetNamespace()
+	switch {
+	case errors.As(err, new(*kube.NoKindMatchError)) || errors.As(err, new(*kube.UnknownKindsError)):
+		return "the cluster doesn't have its kind, which may be cluster-scoped", nil
+	case err != nil:
+		return "", err
+	case !mapping.Namespaced:
+		return "is cluster-scoped", nil
+	case namespace != "" && namespace != d.Namespace:
+		return "is in another namespace", nil
+	}
+	return "", nil
+}

@@ -1,0 +1,86 @@
+package e2e
+
+import (
+	"strings"
+	"testing"
+)
+
+// reachingHook is a hook outside of the release's namespace: a ClusterRole, or in the
+// namespace of that name a ConfigMap.
+func reachingHook(name, namespace, events string) string {
+	kind, place := "rbac.authorization.k8s.io/v1\nkind: ClusterRole", ""
+	if namespace != "" {
+		kind, place = "v1\nkind: ConfigMap", "\n  namespace: "+namespace
+	}
+	return "apiVersion: " + kind + "\nmetadata:\n  name: " + name + place + "\n  annotations:\n    helm.sh/hook: " + events +
+		"\n    helm.sh/hook-delete-policy: before-hook-creation,hook-succeeded\n"
+}
+
+// TestStoredHooksNeedConsent: who may write Secrets in a namespace may write hooks into
+// records, which then would run with the rights of who uninstalls.
+func TestStoredHooksNeedConsent(t *testing.T) {
+	w := newWorld(t)
+	other := w.beside()
+	events := "pre-delete,post-rollback"
+	role := w.unique()
+	objects := []string{configMap("a", "1"), reachingHook(role, "", events), reachingHook("c", other.ns, events), hookJob("own", events, "before-hook-creation", false)}
+	w.ok("install", "x", w.chart(objects...))
+	w.ok("upgrade", "x", w.chart(configMap("a", "2")), "--allow-stored-hooks")
+
+	for _, args := range [][]string{{"rollback", "x", "1"}, {"rollback", "x", "1", "--dry-run"}, {"plan", "--rollback", "x", "1"}} {
+		mark := w.mark()
+		r := w.exits(1, args...)
+		w.says(r, "stderr", `revision 1 of release x has hooks that reach outside of namespace `+w.ns,
+			`ClusterRole/`+role+`: is cluster-scoped`, `ConfigMap/`+other.ns+`/c: is in another namespace`, `--allow-stored-hooks`)
+		if strings.Contains(r.err, "Job/") {
+			t.Errorf("the hook in the release's namespace is named:\n%s", r)
+		}
+		if made := w.allWrites(mark); len(made) > 0 {
+			t.Errorf("%v wrote %v", args, made)
+		}
+	}
+	w.statuses("x", "superseded", "deployed")
+	w.ok("rollback", "x", "1", "--allow-stored-hooks")
+
+	w.exits(1, "uninstall", "x")
+	w.exits(1, "plan", "--uninstall", "x")
+	w.statuses("x", "superseded", "superseded", "deployed")
+	mark := w.mark()
+	w.ok("uninstall", "x", "--allow-stored-hooks")
+	ran := map[string]bool{}
+	for _, e := range w.allWrites(mark) {
+		if e.Verb == "create" {
+			ran[e.Object.Resource+"/"+e.Object.Name] = true
+		}
+	}
+	if !ran["clusterroles/"+role] || !ran["configmaps/c"] {
+		t.Errorf("with consent, %v were created", ran)
+	}
+}
+
+// TestNoHooksNeedNoConsent: what isn't run can't do anything.
+func TestNoHooksNeedNoConsent(t *testing.T) {
+	w := newWorld(t)
+	w.ok("install", "x", w.chart(configMap("a", "1"), reachingHook(w.unique(), "", "pre-delete")))
+	w.ok("uninstall", "x", "--no-hooks")
+	w.nothingLeft()
+}
+
+// TestAtomicRunsNoStoredHooks: what undoes a failed run can't ask. It leaves out what only
+// the record has, and runs what the chart at hand has too.
+func TestAtomicRunsNoStoredHooks(t *testing.T) {
+	w := newWorld(t)
+	stored, same := w.unique()+"-stored", w.unique()+"-same"
+	both := reachingHook(same, "", "pre-rollback")
+	w.ok("install", "x", w.chart(configMap("a", "1"), both, reachingHook(stored, "", "pre-rollback")))
+	mark := w.mark()
+	r := w.exits(6, "upgrade", "x", w.chart(configMap("a", "2"), both, hookJob("fails", "post-upgrade", "before-hook-creation", true)), "--atomic")
+	w.says(r, "stderr", `ClusterRole/`+stored+`: is cluster-scoped`, `They are not run`)
+	ran := map[string]bool{}
+	for _, e := range w.allWrites(mark) {
+		ran[e.Object.Name] = true
+	}
+	if ran[stored] || !ran[same] {
+		t.Errorf("the hook that only the record has ran: %t; the chart's: %t", ran[stored], ran[same])
+	}
+}
