@@ -11,7 +11,7 @@ SEED ?=
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.buildVersion=$(VERSION)
 
-.PHONY: unit test-clients help fuzz build test-long test-alone test-node release demo cluster test lint bench golden clean devcluster helm3 helm4
+.PHONY: cross unit test-clients help fuzz build test-long test-alone test-node release demo cluster test lint bench golden clean devcluster helm3 helm4
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 12
@@ -66,6 +66,10 @@ lint: ## gofmt, go vet, staticcheck, the import rules and known vulnerabilities,
 	$(GO) test -run '^TestImports$$' ./internal
 	cd devcluster && $(GO) vet ./...
 	@GO="$(GO)" sh scripts/vulncheck.sh
+
+cross: ## build for macOS and Windows, as a release does
+	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/deployer
+	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 $(GO) build -o /dev/null ./cmd/deployer
 
 bench: build devcluster helm3 ## time, memory and requests against Helm 3 and the targets, in one run (N=1000: only so many objects)
 	@bin/devcluster run --nodes 10 -- $(GO) run ./internal/bench $(if $(N),-n $(N))
