@@ -302,8 +302,11 @@ func stampPaths() *fieldpath.Set {
 }
 
 // PriorObject gives the former values as an object, for whoever has to hide
-// confidential ones; nil when there are none.
+// confidential ones; nil when there are none, and for nil.
 func (a *Adoption) PriorObject() *unstructured.Unstructured {
+	if a == nil {
+		return nil
+	}
 	values, err := a.Prior.values()
 	if err != nil {
 		return nil // not shown either

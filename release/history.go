@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
-	"strings"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/labels"
@@ -128,7 +128,7 @@ func (h *History) RollbackTarget(ctx context.Context, revision int) (*Record, er
 		if err != nil {
 			return nil, err
 		}
-		if hasSucceeded(rec) {
+		if rec.Succeeded() {
 			return rec, nil
 		}
 	}
@@ -139,13 +139,24 @@ func mayHaveSucceeded(s helmrelease.Status) bool {
 	return s == helmrelease.StatusDeployed || s == helmrelease.StatusSuperseded
 }
 
-// hasSucceeded says whether a revision was once deployed completely. Superseded
+// Succeeded tells whether a revision was deployed completely, now or once. Superseded
 // is no proof: Helm 3's failed rollback marks the current revision superseded,
 // even a failed one (helm.sh/helm/v3/pkg/action/rollback.go). Then the
 // description still tells of the failure.
-func hasSucceeded(rec *Record) bool {
-	return mayHaveSucceeded(rec.Info.Status) && !strings.Contains(rec.Info.Description, "failed")
+func (rec *Record) Succeeded() bool {
+	switch rec.Info.Status {
+	case helmrelease.StatusDeployed:
+		return true
+	case helmrelease.StatusSuperseded:
+		return !failureDescription.MatchString(rec.Info.Description)
+	}
+	return false
 }
+
+// failureDescription is how Helm 3 and we begin the description of a revision that
+// failed. A user's own description may have the word in it.
+// (helm.sh/helm/v3/pkg/action: install.go, upgrade.go and rollback.go)
+var failureDescription = regexp.MustCompile(`^(Release|Upgrade|Rollback|Uninstall) "[^"]*" failed: |^failed (pre-|post-|to )`)
 
 // RecordsWithPossibleObjects returns the records of all revisions that may have left
 // objects, oldest first: the last deployed revision and all later ones. If deployer didn't

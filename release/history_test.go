@@ -228,3 +228,29 @@ func TestProcess(t *testing.T) {
 		}
 	}
 }
+
+// TestFailedRevisionsAreNotSuccessful: Helm 3 calls a failed revision superseded after a
+// failed rollback. A user's description with the word "failed" makes no failure.
+func TestFailedRevisionsAreNotSuccessful(t *testing.T) {
+	for _, c := range []struct {
+		status      helmrelease.Status
+		description string
+		want        bool
+	}{
+		{helmrelease.StatusDeployed, "Upgrade complete", true},
+		{helmrelease.StatusSuperseded, "Upgrade complete", true},
+		{helmrelease.StatusSuperseded, `Upgrade "x" failed: timed out`, false},
+		{helmrelease.StatusSuperseded, `Release "x" failed: a hook failed`, false},
+		{helmrelease.StatusSuperseded, "failed pre-install: no such image", false},
+		{helmrelease.StatusSuperseded, "try again what has failed on Monday", true},
+		{helmrelease.StatusDeployed, "failed over to the other region", true},
+		{helmrelease.StatusFailed, "", false},
+		{helmrelease.StatusPendingInstall, "", false},
+		{helmrelease.StatusUninstalled, "", false},
+	} {
+		r := &Record{Release: helmrelease.Release{Info: &helmrelease.Info{Status: c.status, Description: c.description}}}
+		if got := r.Succeeded(); got != c.want {
+			t.Errorf("Succeeded of %s, %q: %v, want %v", c.status, c.description, got, c.want)
+		}
+	}
+}

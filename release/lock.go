@@ -172,9 +172,6 @@ func (l *Lock) SetOperation(operation string) {
 // for it. A decision made before that may be based on a half-finished run.
 func (l *Lock) HadToWait() bool { return l.waited }
 
-// Run is the identity of the run, as the records it writes have it.
-func (l *Lock) Run() string { return l.holder.Run }
-
 // checkHeld gives the reason why we may not write any more; nil when we may.
 func (l *Lock) checkHeld() error {
 	var lost *LockLostError

@@ -35,7 +35,7 @@ func (d *Deployer) keepGenerated(ctx context.Context, op *Operation, repetition 
 	}
 	for _, r := range records {
 		past := generatedRevision(r.Manifest, r.Hooks)
-		past.Number, past.Successful = r.Version, wasDeployedCompletely(r)
+		past.Number, past.Successful = r.Version, r.Succeeded()
 		in.Earlier = append(in.Earlier, past)
 	}
 	result, again, err := generated.Render(ctx, repetition, in)
@@ -66,17 +66,6 @@ func generatedRevision(manifest string, hooks []*helmrelease.Hook) generated.Rev
 		out.Hooks = append(out.Hooks, h.Manifest)
 	}
 	return out
-}
-
-// wasDeployedCompletely tells whether a revision was deployed completely. Helm 3 calls even
-// a failed one superseded after a failed rollback; its description still tells.
-// (helm.sh/helm/v3/pkg/action/rollback.go)
-func wasDeployedCompletely(r *release.Record) bool {
-	switch r.Info.Status {
-	case helmrelease.StatusDeployed, helmrelease.StatusSuperseded:
-		return !strings.Contains(r.Info.Description, "failed")
-	}
-	return false
 }
 
 // recordGenerated writes into the record which of its fields are generated, for those

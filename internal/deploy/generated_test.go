@@ -3,32 +3,8 @@ package deploy
 import (
 	"testing"
 
-	helmrelease "helm.sh/helm/v3/pkg/release"
-
 	"deployer/release"
 )
-
-// TestFailedRevisionsAreNotSuccessful: Helm 3 calls a failed revision superseded
-// after a failed rollback.
-func TestFailedRevisionsAreNotSuccessful(t *testing.T) {
-	for _, c := range []struct {
-		status      helmrelease.Status
-		description string
-		want        bool
-	}{
-		{helmrelease.StatusDeployed, "Upgrade complete", true},
-		{helmrelease.StatusSuperseded, "Upgrade complete", true},
-		{helmrelease.StatusSuperseded, `Upgrade "x" failed: timed out`, false},
-		{helmrelease.StatusFailed, "", false},
-		{helmrelease.StatusPendingInstall, "", false},
-		{helmrelease.StatusUninstalled, "", false},
-	} {
-		r := &release.Record{Release: helmrelease.Release{Info: &helmrelease.Info{Status: c.status, Description: c.description}}}
-		if got := wasDeployedCompletely(r); got != c.want {
-			t.Errorf("deployedWhole(%s, %q) = %v, want %v", c.status, c.description, got, c.want)
-		}
-	}
-}
 
 // TestGeneratedFieldsAreNoted: what a record notes can be read again from it.
 func TestGeneratedFieldsAreNoted(t *testing.T) {

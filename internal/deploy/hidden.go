@@ -22,7 +22,8 @@ func (d *Deployer) HideStoredRevisions(ctx context.Context, name string) error {
 }
 
 // hide notes what must not be shown: the confidential values of the records,
-// and of the objects of past revisions and of what is to be deployed. Names of
+// of the objects of past revisions, also as they were before they were adopted, and of
+// what is to be deployed. Names of
 // objects are shown everywhere and are no secrets.
 func (d *Deployer) hide(records []*release.Record, past []apply.Revision, lists ...[]kube.Manifest) {
 	d.Hidden.AddVisibleName(d.Namespace)
@@ -38,6 +39,9 @@ func (d *Deployer) hide(records []*release.Record, past []apply.Revision, lists 
 	}
 	for _, p := range past {
 		lists = append(lists, p.Objects, p.Hooks)
+		for _, provenance := range p.Provenance {
+			d.Hidden.AddObject(provenance.Adopted.PriorObject())
+		}
 	}
 	for _, list := range lists {
 		for _, m := range list {

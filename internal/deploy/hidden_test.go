@@ -1,0 +1,24 @@
+package deploy
+
+import (
+	"strings"
+	"testing"
+
+	"deployer/apply"
+	"deployer/internal/hide"
+)
+
+// TestFormerValuesOfAdoptedSecretsAreHidden: what a Secret held before it was adopted is
+// in the record only, and an answer of the server to giving it back may quote it.
+func TestFormerValuesOfAdoptedSecretsAreHidden(t *testing.T) {
+	d := &Deployer{Namespace: "prod", Hidden: &hide.Texts{}}
+	d.hide(nil, []apply.Revision{{Provenance: map[string]apply.Provenance{
+		"/Secret/prod/db": {Adopted: &apply.Adoption{Prior: apply.Prior{
+			Values: []byte(`{"apiVersion":"v1","kind":"Secret","stringData":{"password":"former-canary"}}`),
+		}}},
+		"/ConfigMap/prod/web": {Created: true},
+	}}})
+	if got := d.Hidden.Hide("can't restore former-canary"); strings.Contains(got, "former-canary") {
+		t.Errorf("shown: %s", got)
+	}
+}
