@@ -5,9 +5,9 @@
 // of the release have declared. [Applier.Plan] reads, asks the server to dry-run,
 // and answers with a [Plan]; it changes nothing. [Applier.Run] carries out one list
 // of a plan's changes after the other: the CRDs, each of the waves, the deletions.
-// What has to be ready before a wave is in its Await; seeing to that is up to the
-// caller, as is running hooks, by [Applier.CreateHook] and [Applier.DeleteHook].
-// Nothing else in the package writes.
+// A wave's Await lists what has to be ready before it; the caller waits for that. The
+// caller also runs hooks, by [Applier.CreateHook] and [Applier.DeleteHook]. Nothing else
+// in the package writes.
 //
 // On its way through a plan an object is
 //
@@ -49,9 +49,9 @@ type Owner struct{ Release, Namespace string }
 // String gives namespace/release.
 func (o Owner) String() string { return o.Namespace + "/" + o.Release }
 
-// An Applier plans and applies the objects of one release. It keeps no state
-// between calls except what the Cluster caches, what objects have in common and
-// how long it has waited for failures to pass, and is safe for concurrent use.
+// An Applier plans and applies the objects of one release. Between calls it keeps only
+// the Cluster's caches, interned parts of objects and the remaining budget for retries.
+// It is safe for concurrent use.
 type Applier struct {
 	*requester
 	owner    Owner

@@ -28,8 +28,8 @@ type comparison struct {
 
 	desired    *unstructured.Unstructured
 	desiredSet *fieldpath.Set
-	relinquish *fieldpath.Set // what must not become ours by taking over
-	evicted    *fieldpath.Set // what goes because it collides with want
+	relinquish *fieldpath.Set // fields that must not become ours when ownership is migrated
+	evicted    *fieldpath.Set // what is removed because it collides with the desired object
 
 	migrated  ownership.Migrated
 	predicted *unstructured.Unstructured
@@ -77,9 +77,9 @@ func withoutManagedFields(obj *unstructured.Unstructured) *unstructured.Unstruct
 	return out
 }
 
-// declaredFieldsOf gives what stored revisions stated about an object, in the version
-// we apply. A revision that can't be read by this version's schema says nothing:
-// it was another kind of object then.
+// declaredFieldsOf returns the fields that stored revisions declared for an object, in
+// the API version that is applied. A revision that doesn't fit this version's schema is
+// skipped: the kind was a different one then.
 func (r *comparer) declaredFieldsOf(ctx context.Context, t *target, conv managedfields.TypeConverter, stored []declaredObject) []declaredFields {
 	var out []declaredFields
 	var last *unstructured.Unstructured
@@ -140,7 +140,7 @@ func (c *comparison) migrateAndPredict(adopting, revert bool, served func(string
 	return c.predict(c.live, want)
 }
 
-// predict works out what an apply of want to an object comes to.
+// predict computes the result of applying want to an object.
 func (c *comparison) predict(live, want *typed.TypedValue) error {
 	result, err := ownership.SimulateApply(live, want, c.migrated.Entries, Manager)
 	if err != nil {
@@ -154,8 +154,8 @@ func (c *comparison) predict(live, want *typed.TypedValue) error {
 	return nil
 }
 
-// manualAdditions finds what people have added and what stays as they made it, by who
-// they are.
+// manualAdditions returns the fields that people have added and that stay as they are, by
+// field manager.
 func (c *comparison) manualAdditions() map[string][]string {
 	out := map[string][]string{}
 	for _, e := range c.migrated.Entries {
@@ -175,8 +175,8 @@ func (c *comparison) manualAdditions() map[string][]string {
 	return out
 }
 
-// heldByOthers finds what the chart has dropped and what stays because somebody
-// else has it too, by who that is.
+// heldByOthers returns the fields that the chart dropped and that stay because another
+// manager owns them too, by field manager.
 func (c *comparison) heldByOthers() map[string][]string {
 	dropped := fieldpath.NewSet()
 	for _, r := range c.declaredByRevision {
@@ -197,7 +197,7 @@ func (c *comparison) heldByOthers() map[string][]string {
 	return out
 }
 
-// isDeclared says whether the chart says a field, or a stored revision did.
+// isDeclared reports whether the chart or a stored revision states a field.
 func (c *comparison) isDeclared(path fieldpath.Path) bool {
 	if c.desiredSet.Has(path) {
 		return true
@@ -237,8 +237,8 @@ func (c *comparison) differences(after *unstructured.Unstructured) (*typed.Compa
 	return c.live.Compare(v)
 }
 
-// rewritten lists the fields of a new object that the server makes something else
-// of than is applied; none of an object that can't be read by its schema.
+// rewritten lists the fields of a new object whose applied values the server changes;
+// none when the object can't be read by its schema.
 func (r *comparer) rewritten(ctx context.Context, t *target, want, result *unstructured.Unstructured) ([]FieldChange, error) {
 	if matchesLive(want.Object, result.Object) {
 		return nil, nil
@@ -249,12 +249,13 @@ func (r *comparer) rewritten(ctx context.Context, t *target, want, result *unstr
 	}
 	all, err := compare.Fields(conv, compare.States{Before: want, After: result, Desired: want})
 	if err != nil {
-		return nil, nil // the server has read it
+		return nil, nil // not an error: the server has accepted the object
 	}
 	return slices.DeleteFunc(all, func(f FieldChange) bool { return f.Kind == compare.Added }), nil
 }
 
-// sameContent says whether two states of an object differ in more than bookkeeping.
+// sameContent reports whether two states of an object are equal apart from metadata that
+// the server sets.
 func sameContent(a, b *unstructured.Unstructured) bool {
 	return reflect.DeepEqual(plainContent(a), plainContent(b))
 }

@@ -19,7 +19,7 @@ import (
 	"deployer/internal/kube"
 )
 
-// crdMapping is where CustomResourceDefinitions are, on every server.
+// crdMapping is the mapping of CustomResourceDefinitions, the same on every server.
 var crdMapping = kube.Mapping{
 	GVK:      schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
 	Resource: schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
@@ -33,14 +33,15 @@ func definitionOf(gr schema.GroupResource) kube.ID {
 	return kube.ID{Group: crdMapping.GVK.Group, Kind: crdMapping.GVK.Kind, Name: gr.String()}
 }
 
-// defines is the kind that a CustomResourceDefinition is about.
+// defines returns the kind that a CustomResourceDefinition defines.
 func defines(crd *unstructured.Unstructured) schema.GroupKind {
 	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
 	return schema.GroupKind{Group: group, Kind: kind}
 }
 
-// versionsOf are the versions of a CustomResourceDefinition, not to be changed.
+// versionsOf returns the versions of a CustomResourceDefinition. They are part of it:
+// don't change them.
 func versionsOf(crd *unstructured.Unstructured) []map[string]any {
 	value, _, _ := unstructured.NestedFieldNoCopy(crd.Object, "spec", "versions")
 	list, _ := value.([]any)
@@ -53,8 +54,8 @@ func versionsOf(crd *unstructured.Unstructured) []map[string]any {
 	return out
 }
 
-// converter is the Service of the webhook that converts a kind between its
-// versions, and the version that is stored.
+// converter returns the Service of the webhook that converts a kind between its versions,
+// and the storage version.
 func converter(crd *unstructured.Unstructured) (service kube.ID, stored string) {
 	service.Kind = "Service"
 	service.Namespace, _, _ = unstructured.NestedString(crd.Object, "spec", "conversion", "webhook", "clientConfig", "service", "namespace")
@@ -72,9 +73,9 @@ func converter(crd *unstructured.Unstructured) (service kube.ID, stored string) 
 type definitions struct {
 	a             *Applier
 	prerequisites *prerequisites
-	released      []*unstructured.Unstructured             // of the release, but for those left as they are
-	kinds         map[schema.GroupVersionKind]kube.Mapping // that released bring
-	kept          map[schema.GroupVersionKind]*Change      // kinds of those left as they are, with what was decided
+	released      []*unstructured.Unstructured             // of the release, without those that stay as they are
+	kinds         map[schema.GroupVersionKind]kube.Mapping // that released define
+	kept          map[schema.GroupVersionKind]*Change      // kinds of the definitions that stay as they are, with the decision
 	live          memo[kube.ID, *unstructured.Unstructured]
 
 	mu          sync.Mutex
@@ -96,8 +97,8 @@ func newDefinitions(a *Applier, arrivals *prerequisites, req Request) *definitio
 	return d
 }
 
-// leaveOut leaves those definitions of crds/ out of account that stay as they are
-// in the cluster: what is there then decides about its kind.
+// leaveOut ignores the definitions of crds/ that stay as they are in the cluster: the
+// kind is then as the cluster's definition says.
 func (d *definitions) leaveOut(crds []*target) {
 	kept := map[string]bool{}
 	for _, t := range crds {
@@ -112,8 +113,8 @@ func (d *definitions) leaveOut(crds []*target) {
 	d.kinds = kindsDefinedBy(d.released)
 }
 
-// whyUnused says of a kind that the cluster lacks, and that a definition of the
-// chart has, why that isn't used.
+// whyUnused returns the error for a kind that the cluster lacks. If a definition of the
+// chart has the kind but isn't used, the error says why.
 func (d *definitions) whyUnused(gvk schema.GroupVersionKind, unknown *kube.NoKindMatchError) error {
 	c, ok := d.kept[gvk]
 	if !ok {
@@ -122,9 +123,9 @@ func (d *definitions) whyUnused(gvk schema.GroupVersionKind, unknown *kube.NoKin
 	return fmt.Errorf("%w; %s of %s has it, and is not used: %s", unknown, c.ID, c.Source, c.Reason)
 }
 
-// version is the version of a target's kind in its CustomResourceDefinition,
-// the release's or the cluster's. It is nil for kinds that have none, and when
-// the account may not read them.
+// version returns the entry of a target's version in the CustomResourceDefinition of its
+// kind, the release's or the cluster's. It is nil for kinds that have none, and when the
+// account may not read them.
 func (d *definitions) version(ctx context.Context, t *target) (map[string]any, error) {
 	gvk := t.mapping.GVK
 	id := definitionOf(t.mapping.Resource.GroupResource())
@@ -164,10 +165,10 @@ func versionOf(crd *unstructured.Unstructured, name string) map[string]any {
 	return nil
 }
 
-// unchangeable reads from an answer which fields can't be changed; none when the
-// refusal is of another kind, or partly of another kind: what is wrong besides
-// being immutable would be wrong in a new object too. What a rule of a CRD
-// refuses can't be changed if that rule looks at the old value, whatever it says.
+// unchangeable returns the fields that a refusal says are immutable. It returns none if
+// any cause of the refusal is something else: that would be wrong in a new object too. A
+// violated rule of a CRD counts as immutability if the rule looks at the old value,
+// whatever its message says.
 func (p *planning) unchangeable(ctx context.Context, t *target, refusal error) ([]string, error) {
 	var status apierrors.APIStatus
 	if !errors.As(refusal, &status) {
@@ -195,7 +196,7 @@ func (p *planning) unchangeable(ctx context.Context, t *target, refusal error) (
 	return out, nil
 }
 
-// steps of a field's path: spec, .things, [0], [key].
+// steps matches the steps of a field's path: spec, things, [0], [key].
 var steps = regexp.MustCompile(`\[[^\]]*\]|[^.\[]+`)
 
 // ruleOf finds the rule that a cause comes from, and says whether it looks at

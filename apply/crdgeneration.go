@@ -18,8 +18,9 @@ import (
 // lacks them.
 var fixedGroups = []string{"apiextensions.k8s.io", "apiregistration.k8s.io"}
 
-// generationOf tells which generation of its CustomResourceDefinition the kind of a
-// target has; ok is false when that can't be known, and no fingerprint proves anything.
+// generationOf returns the generation of the CustomResourceDefinition of a target's kind;
+// empty for kinds without one. If ok is false, the generation isn't known and no
+// fingerprint counts.
 func (d *definitions) generationOf(t *target) (state string, ok bool) {
 	gvk := t.mapping.GVK
 	if scheme.Scheme.Recognizes(gvk) || slices.Contains(fixedGroups, gvk.Group) {
@@ -31,7 +32,7 @@ func (d *definitions) generationOf(t *target) (state string, ok bool) {
 	return read.text, ok && read.old == d.prerequisites.kindChanges(t)
 }
 
-// A generation is that of a definition.
+// A generation identifies one state of a CustomResourceDefinition.
 type generation struct {
 	text string // uid and number; empty for a kind of an aggregated API server
 	old  bool   // it was read before the release wrote the definition
@@ -69,8 +70,8 @@ func (d *definitions) readGeneration(ctx context.Context, gr schema.GroupResourc
 	return nil
 }
 
-// fingerprintInput is the hash of what the object would be made from; empty when nothing
-// could be proven with it.
+// fingerprintInput returns the hash that a fingerprint covers: the object's manifest and
+// the generation of its CRD. Empty when a fingerprint would prove nothing.
 func (p *planning) fingerprintInput(t *target) string {
 	state, ok := p.definitions.generationOf(t)
 	if !ok || t.manifestHash == "" {

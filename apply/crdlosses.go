@@ -14,14 +14,13 @@ import (
 	"deployer/apply/fields"
 )
 
-// A loss is something that a definition allows and its successor doesn't: a
-// served version, a field, a type. With it goes what objects have there, at the
-// next write of each.
+// A loss is something that a definition allows and the next one doesn't: a served
+// version, a field, a type. Objects lose their values there when they are next written.
 // https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#field-pruning
 type loss struct {
-	version string // empty for what is of the whole kind
-	path    string // spec.size; empty for what is of the whole version
-	text    string // what becomes of it; empty when it goes
+	version string // empty for the whole kind
+	path    string // spec.size; empty for the whole version
+	text    string // what changes there; empty when it is removed
 }
 
 func (l loss) String() string {
@@ -37,8 +36,8 @@ func (l loss) String() string {
 
 const notServedAnyMore = "no longer served"
 
-// place names the loss, for placeCovers: a version or a field, which have others in
-// them, or one thing about it.
+// place returns the place of the loss for placeCovers: a version or a field, which covers
+// what is within it, or one property of it.
 func (l loss) place() string {
 	if l.text == "" || l.text == notServedAnyMore {
 		return l.version + " " + l.path
@@ -46,7 +45,7 @@ func (l loss) place() string {
 	return l.version + " " + l.path + " (" + l.text + ")"
 }
 
-// placeCovers tells whether a place is the other one, or has it in it.
+// placeCovers reports whether a place equals or contains another one.
 func placeCovers(place, other string) bool {
 	rest, ok := strings.CutPrefix(other, place)
 	return ok && (rest == "" || strings.HasSuffix(place, " ") || strings.ContainsRune(".[ ", rune(rest[0])))
@@ -71,7 +70,7 @@ func lossesOf(live, next *unstructured.Unstructured) []loss {
 			continue
 		}
 		if is == nil {
-			continue // nobody can write it, and one that is stored the API server itself keeps
+			continue // not served before, so nobody wrote it; the API server refuses to drop a stored version
 		}
 		for _, sub := range []string{"status", "scale"} {
 			if _, had, _ := unstructured.NestedFieldNoCopy(was, "subresources", sub); !had {
@@ -105,7 +104,8 @@ func (l *lossFinder) add(version, path, text string) {
 	l.found = append(l.found, loss{version, path, text})
 }
 
-// root compares schemas. What every object has needn't be in them.
+// root compares schemas, without the fields that every object has: a schema needn't
+// contain them.
 func (l *lossFinder) root(version string, was, is map[string]any) {
 	l.node(version, "", was, is, "apiVersion", "kind", "metadata")
 }
@@ -149,7 +149,7 @@ func (l *lossFinder) properties(version, path string, was, is map[string]any, ex
 	}
 }
 
-// children compares what stands for all values of a map and all items of a list.
+// children compares the schemas of map values and of list items.
 func (l *lossFinder) children(version, path string, was, is map[string]any) {
 	for _, child := range [][2]string{{"additionalProperties", "[*]"}, {"items", "[]"}} {
 		key, sign := child[0], child[1]
@@ -189,7 +189,7 @@ func typesOf(node map[string]any) []string {
 	}
 }
 
-// lostTypes says that values of a type wouldn't be allowed any more.
+// lostTypes describes the types that are no longer allowed; empty when all still are.
 func lostTypes(was, is map[string]any) string {
 	next := typesOf(is)
 	if next == nil {
@@ -236,7 +236,7 @@ func definitionDigest(crd *unstructured.Unstructured) string {
 	return base64.RawStdEncoding.EncodeToString(sum[:12])
 }
 
-// comparedSchema is a node of a schema with what lossesOf reads of it.
+// comparedSchema returns the parts of a schema node that lossesOf reads.
 func comparedSchema(node map[string]any) map[string]any {
 	out := map[string]any{}
 	for key, value := range node {

@@ -26,9 +26,9 @@ func definitionsIn(changes []Change, errs []error) []Change {
 	return crds
 }
 
-// awaitKinds waits until the kinds of CRDs just written are served: accepted and established,
-// of which one watch tells, and listed by discovery, which an API server does for
-// kinds that it answers for.
+// awaitKinds waits until the kinds of CRDs just written are served. One watch tells when
+// they are accepted and established. Then discovery has to list them, as an API server
+// does for the kinds that it can answer for.
 func (a *Applier) awaitKinds(ctx context.Context, crds []Change) error {
 	if len(crds) == 0 {
 		return nil
@@ -55,7 +55,7 @@ func (a *Applier) awaitKinds(ctx context.Context, crds []Change) error {
 	}
 }
 
-// firstLook is how long the first pause is in looking for what changes within moments.
+// firstLook is the first pause when polling for something that changes soon.
 const firstLook = 25 * time.Millisecond
 
 // awaiting says of which definition err is; nil stays nil.
@@ -98,7 +98,7 @@ func (a *Applier) isListed(ctx context.Context, gvk schema.GroupVersionKind) (bo
 	return err == nil, err
 }
 
-// An establishing is what definitions lack that aren't served yet, by their names.
+// An establishing maps the names of definitions that aren't served yet to what they lack.
 type establishing map[string]string
 
 func (e establishing) note(name string, condition func(kind string) (bool, string)) {
@@ -107,8 +107,8 @@ func (e establishing) note(name string, condition func(kind string) (bool, strin
 	}
 }
 
-// awaitEstablished waits until nothing is left of missing. After a watch that ended early, and where
-// watching isn't permitted, the definitions are read.
+// awaitEstablished waits until missing is empty. The definitions are read after a watch
+// that ended early, and where watching isn't permitted.
 func (a *Applier) awaitEstablished(ctx context.Context, missing establishing, crds []Change) error {
 	from := ""
 	for _, c := range crds {
@@ -143,10 +143,12 @@ func (a *Applier) awaitEstablished(ctx context.Context, missing establishing, cr
 	return nil
 }
 
-// longestFollow is how long a watch may say nothing of what is missing before it is read instead.
+// longestFollow is how long one watch lasts at most; then the missing definitions are
+// read.
 const longestFollow = 10 * time.Second
 
-// follow watches until nothing is left, the watch has ended or one was deleted.
+// follow watches until e is empty, the watch has ended, or one of the definitions was
+// deleted.
 func (e establishing) follow(ctx context.Context, cluster *kube.Cluster, from string) {
 	ctx, cancel := context.WithTimeout(ctx, longestFollow)
 	defer cancel()
@@ -180,7 +182,7 @@ func (e establishing) follow(ctx context.Context, cluster *kube.Cluster, from st
 	}
 }
 
-// olderVersion is the older of two resource versions, the empty one being none.
+// olderVersion returns the older of two resource versions; an empty one counts as none.
 // https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions
 func olderVersion(a, b string) string {
 	if a == "" || len(b) < len(a) || len(b) == len(a) && b < a {

@@ -14,14 +14,13 @@ import (
 	"deployer/apply/ownership"
 )
 
-// Fingerprints returns what to remember of changes that have been carried out or
-// needed nothing, by Key. It reads nothing.
+// Fingerprints returns the fingerprints to record, by Key, for changes that were carried
+// out or not needed. It makes no requests.
 //
-// A fingerprint proves that an object is what it would be after applying the same
-// manifest again, because whoever changes a field that we own takes it out of
-// our entry in managedFields, and another apply under our name moves the
-// entry's time. It doesn't prove that for an object in which something was left
-// to others: that gets none.
+// A fingerprint proves that applying the same manifest again would change nothing: if
+// another manager changes a field that we own, it disappears from our managedFields
+// entry, and another apply under our name changes the entry's time. An object in which
+// fields were relinquished gets no fingerprint, because there it proves nothing.
 func (a *Applier) Fingerprints(changes []Change) map[string]Fingerprint {
 	out := map[string]Fingerprint{}
 	for _, c := range changes {
@@ -55,15 +54,15 @@ func (c Change) hasYieldedConflict() bool {
 	return false
 }
 
-// printOf is the fingerprint of an object under a manifest's hash; empty when
-// its metadata prove nothing: without an entry of ours, or with entries that
-// would have to be migrated into it.
+// printOf returns the fingerprint of an object for the hash of its manifest. It is empty
+// when the metadata proves nothing: without an entry of ours, or with entries that would
+// have to be migrated.
 //
-// Objects that count generations have theirs in it, and what we state of their
-// metadata, whose changes don't count: an entry's time has a grain of a second,
-// and entries can be put back by hand. Those that don't count them (ConfigMaps,
-// Roles) are hardly ever written by controllers, so they can afford the
-// strictest proof, their version.
+// The fingerprint of an object with a generation includes the generation and the metadata
+// that we state, which the generation doesn't cover: an entry's time has a resolution of
+// one second, and managedFields can be restored by hand. Objects without a generation,
+// such as ConfigMaps and Roles, are rarely written by controllers, so their fingerprint
+// includes the resourceVersion, the strictest proof.
 func printOf(raw string, obj metav1.Object) string {
 	var mine *metav1.ManagedFieldsEntry
 	for i, e := range obj.GetManagedFields() {
@@ -88,8 +87,8 @@ func printOf(raw string, obj metav1.Object) string {
 	return base64.RawStdEncoding.EncodeToString(h.Sum(nil)[:12])
 }
 
-// matchesFingerprint says that a fingerprint and an object's metadata together show that there is
-// nothing to do for t.
+// matchesFingerprint reports whether the recorded fingerprint and the live metadata prove
+// that nothing has to be done for t.
 func (p *planning) matchesFingerprint(t *target, meta metav1.Object) bool {
 	mark, ok := p.req.Fingerprints[Key(t.id)]
 	if !ok || meta.GetDeletionTimestamp() != nil || mark.UID != string(meta.GetUID()) {
@@ -104,14 +103,14 @@ func (p *planning) matchesFingerprint(t *target, meta metav1.Object) bool {
 	return print != "" && print == mark.Print
 }
 
-// statedMetadata is what an entry of ours says of an object's metadata, and the
-// values these fields have.
+// statedMetadata returns the labels, annotations, finalizers and owner references in our
+// managedFields entry, with their values.
 func statedMetadata(ours *metav1.ManagedFieldsEntry, obj metav1.Object) string {
 	var stated struct {
 		Metadata map[string]map[string]any `json:"f:metadata"`
 	}
 	if err := json.Unmarshal(ours.FieldsV1.GetRawBytes(), &stated); err != nil {
-		return obj.GetResourceVersion() // nothing is known of it: the strictest proof
+		return obj.GetResourceVersion() // unreadable entry: use the strictest proof
 	}
 	out := map[string]any{}
 	for group, values := range map[string]map[string]string{"f:labels": obj.GetLabels(), "f:annotations": obj.GetAnnotations()} {

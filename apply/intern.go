@@ -8,10 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// interner lets objects have equal parts between them. The objects of a chart are
-// alike, in labels, in who manages which fields; and what the server says of one,
-// before and after a request, differs in little. Nobody changes these objects in
-// place.
+// interner makes objects share equal parts. The objects of a chart have similar labels
+// and managed fields, and the server's answers about one object differ little. Interned
+// objects must not be modified.
 type interner struct {
 	mu    sync.Mutex
 	seed  maphash.Seed
@@ -23,8 +22,8 @@ func newInterner() *interner {
 	return &interner{seed: maphash.MakeSeed(), parts: map[uint64]any{}, names: map[string]string{}}
 }
 
-// intern returns obj, having replaced what an earlier object had too. Nobody else may
-// have obj, or a part of it, yet.
+// intern returns obj with the parts replaced that equal a part of an earlier object.
+// Nobody else may have a reference to obj or its parts yet.
 func (s *interner) intern(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	if obj == nil {
 		return nil
@@ -35,8 +34,8 @@ func (s *interner) intern(obj *unstructured.Unstructured) *unstructured.Unstruct
 	return obj
 }
 
-// within is an object, or its metadata, made of shared parts. As a whole they are
-// like no other.
+// within returns an object, or its metadata, made of shared parts. These two levels are
+// never shared themselves, because each object's is unique.
 func (s *interner) within(m map[string]any) map[string]any {
 	out := make(map[string]any, len(m))
 	for name, value := range m {

@@ -2,9 +2,9 @@ package apply
 
 import "sync"
 
-// A memo asks each question once, however many objects have it, and lets those
-// with other questions go on meanwhile. An error is no answer: the next one asks
-// again. The zero value knows nothing.
+// A memo calls a function once per key and keeps its result. Different keys don't block
+// each other. An error isn't kept: the next caller tries again. The zero value is ready
+// to use.
 type memo[K comparable, V any] struct {
 	mu    sync.Mutex
 	found map[K]*finding[V]

@@ -12,23 +12,23 @@ import (
 type Options struct {
 	Policies
 
-	// Hidden is what must not be shown in what is told of conflicts; nil is nothing.
+	// Hidden has the texts that must not be shown in conflicts; nil hides nothing.
 	Hidden *hide.Texts
 
 	Parallel int // requests at once; 0 means 16
-	// RetryTimeout is how long one object's request is retried while failures
-	// pass, at most 2 minutes; 0 means so much. All objects together have twice as
-	// much as that for each of Parallel.
+	// RetryTimeout limits the retries of one object's request while failures are
+	// transient; 0 means 2 minutes, which is also the maximum. All objects together have
+	// a budget of 2 * Parallel * RetryTimeout.
 	RetryTimeout time.Duration
 
-	// GoneTimeout is how long an object that is being deleted is waited for until
-	// it is gone, where another one takes its place; 0 means without end.
+	// GoneTimeout limits the wait for an object to be gone before its replacement is
+	// created; 0 means no limit.
 	GoneTimeout time.Duration
 
-	refuseNothing bool // of what a chart says by annotations: for drift
+	refuseNothing bool // ignore policies in annotations that would reject objects: for drift
 
-	// Warn is told, from any goroutine, of failures that are waited out; nil
-	// drops that.
+	// Warn is called, from any goroutine, for failures that are retried; nil ignores
+	// them.
 	Warn func(text string)
 }
 
@@ -56,5 +56,5 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// KeepAnnotation is Helm's, by which an object outlives its release.
+// KeepAnnotation is Helm's annotation that keeps an object when its release drops it.
 const KeepAnnotation = "helm.sh/resource-policy"

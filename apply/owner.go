@@ -7,7 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// What Helm writes on the objects of a release.
+// The ownership metadata that Helm writes on the objects of a release.
 // helm.sh/helm/v3/pkg/action/validate.go
 const (
 	managedByLabel      = "app.kubernetes.io/managed-by"
@@ -34,7 +34,7 @@ func (o Owner) stamp(obj *unstructured.Unstructured) {
 	obj.SetAnnotations(annotations)
 }
 
-// ownerOf reads who an object belongs to; nobody is the empty Owner.
+// ownerOf returns the release that an object belongs to; the empty Owner for none.
 func ownerOf(obj *unstructured.Unstructured) Owner {
 	a := obj.GetAnnotations()
 	return Owner{Release: a[releaseName], Namespace: a[releaseNamespace]}

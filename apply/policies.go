@@ -10,16 +10,16 @@ type Policies struct {
 	Gate       Gate            `json:"gate,omitempty"`
 	CRDs       CRDs            `json:"crds,omitempty"`
 
-	// AllowRecreate lets objects whose change the server refuses because a
-	// field is immutable be deleted and created again. Jobs need no permission.
-	// CustomResourceDefinitions, Namespaces and PersistentVolumes never are; a
-	// PersistentVolumeClaim only if it also says deployer.io/recreate: "true".
-	// That annotation on an object permits it for other kinds by itself.
+	// AllowRecreate permits deleting and creating an object again when the server refuses
+	// its change because a field is immutable. Jobs need no permission.
+	// CustomResourceDefinitions, Namespaces and PersistentVolumes are never recreated. A
+	// PersistentVolumeClaim also needs the annotation deployer.io/recreate: "true". For
+	// other kinds that annotation alone is enough.
 	AllowRecreate bool `json:"allow_recreate,omitempty"`
 
-	// RevertManual removes what people have added to objects of the release by
-	// kubectl edit and the like, other than labels, annotations and what else is
-	// in metadata. Without it such fields stay, with a warning.
+	// RevertManual removes fields that people have added to objects of the release, such
+	// as by kubectl edit, except in metadata. Without it such fields stay, with a
+	// warning.
 	RevertManual bool `json:"revert_manual_changes,omitempty"`
 
 	TakeOwnership     bool     `json:"take_ownership,omitempty"`      // adopt objects that belong to no release
@@ -30,19 +30,19 @@ type Policies struct {
 	// chart drops them. Uninstall as Helm does it passes all of them.
 	PruneKinds []string `json:"prune_kinds,omitempty"`
 
-	// PartialDiscovery permits pruning although the server couldn't list all
-	// its API groups, so that templates may have rendered less than they should.
+	// PartialDiscovery permits pruning even if the server couldn't list all its API
+	// groups, so that templates may have rendered too little.
 	PartialDiscovery bool `json:"partial_discovery,omitempty"`
 
-	// Propagation is what becomes of the dependents of pruned objects. Empty
-	// means that they are deleted in the background.
+	// Propagation says how the dependents of pruned objects are deleted; empty means in
+	// the background.
 	Propagation metav1.DeletionPropagation `json:"cascade,omitempty"`
 }
 
-// ConflictPolicy says what to do with a field that the chart states and somebody
-// else has set to another value. The annotation deployer.io/conflicts on an
-// object, with one of the same words, wins over the option.
-// The number of replicas of an autoscaled workload always yields.
+// ConflictPolicy says what to do with a field that the chart states and that another
+// manager has set to another value. The annotation deployer.io/conflicts on an object,
+// with one of the same words, overrides the option. The number of replicas of an
+// autoscaled workload always yields.
 type ConflictPolicy string
 
 // The policies. The zero value is Take.
@@ -55,8 +55,8 @@ const (
 // FieldValidation says what to do with fields that a kind's schema doesn't have.
 type FieldValidation string
 
-// The policies. The zero value is Warn: server-side apply knows no leniency, so
-// what Helm 3 sent and the API server dropped is dropped here, with a warning.
+// The policies. The zero value is Warn: server-side apply rejects unknown fields, so they
+// are dropped here, with a warning, as the API server dropped them for Helm 3.
 const (
 	ValidationWarn   FieldValidation = "warn"
 	ValidationStrict FieldValidation = "strict"
@@ -70,7 +70,7 @@ type Gate string
 // The modes. The zero value is GateStrict.
 const (
 	GateStrict     Gate = "strict"      // any rejection stops the release; what couldn't be asked is marked Unverified
-	GateBestEffort Gate = "best-effort" // rejections become warnings and are met again when the object's turn comes
+	GateBestEffort Gate = "best-effort" // rejections become warnings; the object is tried when its turn comes
 	GateOff        Gate = "off"         // no dry run of objects that are to be created; existing ones are still compared
 )
 
@@ -79,8 +79,8 @@ type CRDs string
 
 // The modes. The zero value is AddCRDs.
 const (
-	AddCRDs     CRDs = "add"     // create, and update unless that takes away what the release didn't bring
+	AddCRDs     CRDs = "add"     // create, and update unless that removes what the release didn't add
 	UpgradeCRDs CRDs = "upgrade" // create or update
-	CreateCRDs  CRDs = "create"  // leave those that exist alone, as Helm 3 does
+	CreateCRDs  CRDs = "create"  // create missing ones only
 	SkipCRDs    CRDs = "skip"
 )

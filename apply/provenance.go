@@ -17,21 +17,21 @@ import (
 	"deployer/internal/kube"
 )
 
-// A Provenance says where an object of a release came from: the release created
-// it, or adopted it. It speaks of one object and not of others of its name.
+// A Provenance says whether the release created or adopted an object. It is about the
+// object with this UID, not about others of its name.
 type Provenance struct {
 	UID     string
 	Created bool
 	Adopted *Adoption // nil when the release created it
 }
 
-// An Adoption is how an object that the release didn't create became its own.
+// An Adoption describes how an object that the release didn't create became part of it.
 type Adoption struct {
 	Revision int    // that adopted it; 0 for the one that is being planned
 	From     string // the release that had it, as "namespace/name"; empty for none
-	// Final says that a revision which has the object has succeeded since: the
-	// object is the release's like those that it created. Until then it is to be
-	// given back, and never to be deleted.
+	// Final says that a revision with the object has succeeded since, so that it is the
+	// release's like an object that it created. Until then the object is given back and
+	// never deleted.
 	Final bool
 	Prior Prior
 }
@@ -39,29 +39,28 @@ type Adoption struct {
 // Prior is what an adopted object was before anything of it was written. It is
 // JSON of a few kilobytes, and may hold confidential values.
 type Prior struct {
-	// Stamps are the label and the annotations by which releases own objects, as
-	// far as the object had them.
+	// Stamps are the ownership label and annotations that the object had.
 	Stamps map[string]string `json:"stamps,omitempty"`
-	// Values are the fields that were overwritten or removed, as a part of the
-	// object with its apiVersion and kind.
+	// Values are the overwritten or removed fields, as a partial object with apiVersion
+	// and kind.
 	Values json.RawMessage `json:"values,omitempty"`
 	// Added are the fields that weren't there, as a set of
 	// sigs.k8s.io/structured-merge-diff.
 	Added json.RawMessage `json:"added,omitempty"`
 	// Owners are the object's managedFields.
 	Owners []metav1.ManagedFieldsEntry `json:"owners,omitempty"`
-	// Cut says that values, added fields and owners were too large to be recorded.
+	// Cut says that Values, Added and Owners were too large to be recorded.
 	Cut bool `json:"cut,omitempty"`
 }
 
-// maxPrior bounds what is recorded of one object, in bytes of JSON: most objects
-// are smaller as a whole, and a hundred such still fit into a record.
+// maxPrior limits what is recorded of one object, in bytes of JSON. Most whole objects
+// are smaller, and a hundred of this size still fit into a record.
 const maxPrior = 64 << 10
 
-// mustBeGivenBack says that an object is to be given back and not to be deleted.
+// mustBeGivenBack reports whether an object has to be given back instead of deleted.
 func (o *Provenance) mustBeGivenBack() bool { return o != nil && o.Adopted != nil && !o.Adopted.Final }
 
-// WithoutFields is the state without its fields and their owners.
+// WithoutFields returns the state without fields and their owners, marked as cut.
 func (p Prior) WithoutFields() Prior { return Prior{Stamps: p.Stamps, Cut: true} }
 
 // shorten drops the fields when all is too large.
@@ -71,7 +70,8 @@ func (p *Prior) shorten() {
 	}
 }
 
-// stampsOf are the marks of ownership on an object, whatever they say.
+// stampsOf returns the ownership label and annotations of an object, whatever their
+// values.
 func stampsOf(obj metav1.Object) map[string]string {
 	out := map[string]string{}
 	if v, ok := obj.GetLabels()[managedByLabel]; ok {
@@ -85,7 +85,7 @@ func stampsOf(obj metav1.Object) map[string]string {
 	return out
 }
 
-// restamp gives an object the marks of ownership that it had.
+// restamp restores the ownership label and annotations of an object.
 func restamp(obj *unstructured.Unstructured, stamps map[string]string) {
 	set := func(values map[string]string, keys ...string) map[string]string {
 		values = maps.Clone(values)
@@ -104,9 +104,9 @@ func restamp(obj *unstructured.Unstructured, stamps map[string]string) {
 	obj.SetAnnotations(set(obj.GetAnnotations(), releaseName, releaseNamespace))
 }
 
-// provenanceOf tells where a live object that the release has, or is to have, came
-// from; nil when no record says it. An object that carries our ownership without
-// any revision having had it was given to us by hand: it was there before, too.
+// provenanceOf returns the provenance of a live object of the release; nil when no record
+// tells. An object with our ownership that no revision had was labelled by hand, so it is
+// adopted too.
 func (p *planning) provenanceOf(t *target, live metav1.Object, adopting bool) *Provenance {
 	if t.fromCRDs {
 		return nil
@@ -115,7 +115,7 @@ func (p *planning) provenanceOf(t *target, live metav1.Object, adopting bool) *P
 	known := p.history.provenance[t.id]
 	switch {
 	case t.progress.provenance != nil && t.progress.provenance.UID == uid:
-		return t.progress.provenance.clone() // what is there by now is our doing
+		return t.progress.provenance.clone() // we have written it since, so its first provenance counts
 	case adopting:
 	case known != nil && known.UID == uid:
 		return known.clone()
@@ -141,9 +141,9 @@ func (o *Provenance) clone() *Provenance {
 	return &out
 }
 
-// noteProvenance works out from the revisions where objects came from. Each says it
-// of what it had; a successful one of another tool makes its objects the
-// release's, and what was uninstalled is over.
+// noteProvenance updates the provenance of objects with one revision. Each revision
+// records it for its own objects. A successful revision of another tool makes its objects
+// the release's. An uninstall ends all provenance.
 func (p *releaseHistory) noteProvenance(r Revision, had []kube.ID) {
 	if r.Status == "uninstalled" {
 		p.provenance, p.lastUninstall = map[kube.ID]*Provenance{}, r.Revision
@@ -152,7 +152,7 @@ func (p *releaseHistory) noteProvenance(r Revision, had []kube.ID) {
 	final := r.Status == "deployed" || r.Status == "superseded"
 	for _, id := range had {
 		if o := p.provenance[id]; o.mustBeGivenBack() && (r.Provenance != nil || final) {
-			delete(p.provenance, id) // unless it is told again
+			delete(p.provenance, id) // unless this revision records it again, below
 		}
 	}
 	for key, o := range r.Provenance {
@@ -177,7 +177,7 @@ func (p *releaseHistory) hadObject(id kube.ID) bool {
 	return p.hooks[id].revision > p.lastUninstall
 }
 
-// rememberPrior notes what an update does to an object that may have to be given
+// rememberPrior records what an update overwrites in an object that may have to be given
 // back.
 func (u *updating) rememberPrior(c *Change, diff *typed.Comparison, result *unstructured.Unstructured) {
 	if !c.Provenance.mustBeGivenBack() || c.Provenance.Adopted.Prior.Cut {
@@ -194,8 +194,8 @@ func (u *updating) rememberPrior(c *Change, diff *typed.Comparison, result *unst
 	prior.shorten()
 }
 
-// extend adds to what is known of an object's former state what is about to be
-// changed now and isn't known yet.
+// extend adds to the recorded former state what is about to be changed and isn't recorded
+// yet.
 func (c *comparison) extend(prior *Prior, live *unstructured.Unstructured, over *fieldpath.Set, result *unstructured.Unstructured) error {
 	v, err := compare.Typed(c.conv, withoutManagedFields(result))
 	if err != nil {
@@ -220,7 +220,8 @@ func (c *comparison) extend(prior *Prior, live *unstructured.Unstructured, over 
 		}
 	}
 	if setByOthers := c.notOurs(over); known != nil && !setByOthers.Empty() {
-		// Somebody has set it since: that is what is overwritten now.
+		// Somebody else has set it since it was recorded: their value is what is
+		// overwritten now.
 		known, knownSet, added = known.RemoveItems(setByOthers.Intersection(knownSet)), knownSet.Difference(setByOthers), added.Difference(setByOthers)
 	} else {
 		added = added.Difference(setByOthers)
@@ -245,7 +246,7 @@ func (c *comparison) extend(prior *Prior, live *unstructured.Unstructured, over 
 	return err
 }
 
-// notOurs is the part of set that others own alone.
+// notOurs returns the fields of a set that we don't own.
 func (c *comparison) notOurs(set *fieldpath.Set) *fieldpath.Set {
 	for _, e := range c.entries {
 		if isOurs(e) {
@@ -255,7 +256,7 @@ func (c *comparison) notOurs(set *fieldpath.Set) *fieldpath.Set {
 	return set
 }
 
-// identified is part of an object with its apiVersion and kind.
+// identified returns a partial object with its apiVersion and kind.
 func identified(part *typed.TypedValue, of *unstructured.Unstructured) map[string]any {
 	out, ok := part.AsValue().Unstructured().(map[string]any)
 	if !ok {
@@ -292,7 +293,7 @@ func (p *Prior) added() (*fieldpath.Set, error) {
 	return out, out.FromJSON(bytes.NewReader(p.Added))
 }
 
-// stampPaths are where Stamps are.
+// stampPaths returns the paths of the fields in Stamps.
 func stampPaths() *fieldpath.Set {
 	return fieldpath.NewSet(
 		fieldpath.MakePathOrDie("metadata", "labels", managedByLabel),
@@ -314,18 +315,17 @@ func (a *Adoption) PriorObject() *unstructured.Unstructured {
 	return values
 }
 
-// WithOnAdoption returns an Applier whose Run calls adopting, from any goroutine,
-// before the first write to an object whose Provenance says that it may have to
-// be given back: it is to put that on record. After an error the object isn't
-// written.
+// WithOnAdoption returns an Applier whose Run calls adopting, from any goroutine, before
+// the first write to an object that may have to be given back. adopting has to record the
+// Provenance. If it fails, the object isn't written.
 func (a *Applier) WithOnAdoption(adopting func(ctx context.Context, c Change) error) *Applier {
 	out := *a
 	out.adopting = adopting
 	return &out
 }
 
-// announce tells of an object that is about to be written and may have to be
-// given back: what it was must be on record before.
+// announce calls adopting for an object that is about to be written and may have to be
+// given back: its former state must be on record first.
 func (a *Applier) announce(ctx context.Context, c Change) error {
 	if c.Deferral != nil || c.Action == GiveBack || !c.Provenance.mustBeGivenBack() {
 		return nil

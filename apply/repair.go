@@ -14,25 +14,25 @@ import (
 	"deployer/apply/ownership"
 )
 
-// unions are structures whose type decides which sibling may be there. Chosen
-// by a default, the sibling is owned by nobody, so no apply removes it, and the
-// server refuses the two together (kubernetes#24198).
+// unions are structures whose type decides which sibling field is allowed. A sibling that
+// was set by default has no owner, so no apply removes it, and the server rejects the two
+// together (kubernetes#24198).
 var unions = map[string]struct{ field, member, kind string }{
 	"Deployment":  {"strategy", "rollingUpdate", "RollingUpdate"},
 	"DaemonSet":   {"updateStrategy", "rollingUpdate", "RollingUpdate"},
 	"StatefulSet": {"updateStrategy", "rollingUpdate", "RollingUpdate"},
 }
 
-// inAnnotations are fields of an autoscaler that autoscaling/v1 shows as annotations,
-// so that no apply in that version removes what one in another version has set.
+// inAnnotations are fields of an autoscaler that autoscaling/v1 shows as annotations. An
+// apply in that version doesn't remove fields that were set in another version.
 // k8s.io/kubernetes/pkg/apis/autoscaling/annotations.go
 var inAnnotations = map[string]string{
 	"autoscaling.alpha.kubernetes.io/metrics":  "metrics",
 	"autoscaling.alpha.kubernetes.io/behavior": "behavior",
 }
 
-// repair does to the predicted object what no apply can do, and tells whether
-// there was anything.
+// repair makes changes to the predicted object that no apply can make. It reports whether
+// there were any.
 func (c *comparison) repair(live *unstructured.Unstructured) (bool, error) {
 	emptied, err := c.emptied(live)
 	if err != nil {
@@ -44,9 +44,10 @@ func (c *comparison) repair(live *unstructured.Unstructured) (bool, error) {
 	return c.translate() || emptied || united || deduped || evicted, nil
 }
 
-// emptied sees to what the chart states as empty and what was all ours. An apply
-// leaves null there, which a schema refuses or which means something else. With
-// an object in which it is empty already the prediction is right.
+// emptied corrects the prediction for fields that the chart states as empty and whose
+// content was all ours. An apply would leave null there, which the schema may refuse or
+// which may mean something else. The prediction is right when it starts from an object in
+// which the field is empty already.
 // sigs.k8s.io/structured-merge-diff typed/remove.go
 func (c *comparison) emptied(live *unstructured.Unstructured) (bool, error) {
 	next, found := emptied(c.desired.Object, c.predicted.Object, withoutManagedFields(live).Object)
@@ -64,9 +65,8 @@ func (c *comparison) emptied(live *unstructured.Unstructured) (bool, error) {
 	return true, c.predict(from, want)
 }
 
-// emptied is live with what want has empty and predicted has lost emptied, and
-// whether there is any. live stays as it is. Items of lists are found by their
-// names.
+// emptied returns a copy of live in which the fields are empty that want has empty and
+// predicted has lost, and whether there are any. Items of lists are matched by name.
 func emptied(want, predicted, live any) (any, bool) {
 	found := false
 	switch w := want.(type) {
@@ -119,7 +119,7 @@ func isEmpty(v any) bool {
 	return false
 }
 
-// unite removes the sibling that the stated type doesn't allow.
+// unite removes the sibling field that the stated type of a union doesn't allow.
 func unite(live, want, predicted *unstructured.Unstructured) bool {
 	u, ok := unions[live.GetKind()]
 	if !ok || !strings.HasPrefix(live.GetAPIVersion(), "apps/") {
@@ -134,8 +134,8 @@ func unite(live, want, predicted *unstructured.Unstructured) bool {
 	return true
 }
 
-// translate removes annotations that stand for fields which are ours in another
-// version than the chart's.
+// translate removes annotations that represent fields which we own in another API version
+// than the chart's.
 func (c *comparison) translate() bool {
 	if c.desired.GetAPIVersion() != "autoscaling/v1" {
 		return false
@@ -156,9 +156,9 @@ func (c *comparison) translate() bool {
 	return found
 }
 
-// dedupe finds variables that are set twice in one container, which Helm 3's
-// POST allowed and an apply leaves as they are; the last one stays, as the
-// kubelet reads it. A chart can say the same of a kind whose lists are no maps.
+// dedupe removes environment variables that are set twice in one container; the last one
+// stays, as for the kubelet. Helm 3's POST allowed duplicates, and an apply leaves them.
+// They stay if the chart states them itself, of a kind whose lists have no keys.
 func dedupe(want, predicted any) bool {
 	found := false
 	switch p := predicted.(type) {
@@ -193,9 +193,8 @@ func dedupe(want, predicted any) bool {
 	return found
 }
 
-// oneSource removes from a variable what the chart doesn't state of value and
-// valueFrom when it states the other: kubectl set env leaves it there, and the
-// server refuses the two together.
+// oneSource removes value or valueFrom of a variable if the chart states only the other
+// one. kubectl set env leaves both, which the server rejects.
 func oneSource(want, predicted any) bool {
 	w, _ := want.(map[string]any)
 	p, _ := predicted.(map[string]any)
@@ -208,7 +207,7 @@ func oneSource(want, predicted any) bool {
 	return false
 }
 
-// named finds the item of a list that has the name of v.
+// named returns the item of a list that has the same name as v; nil if there is none.
 func named(v any, list []any) any {
 	if i := indexOf(v, list); i >= 0 {
 		return list[i]
@@ -227,7 +226,7 @@ func envName(item any) string {
 	return name
 }
 
-// lastOfEach leaves of the items of one name the last.
+// lastOfEach keeps the last of the items with the same name.
 func lastOfEach(env []any) []any {
 	last := map[string]int{}
 	for i, item := range env {
@@ -245,7 +244,7 @@ func lastOfEach(env []any) []any {
 // pointer escapes the parts of a JSON pointer. https://www.rfc-editor.org/rfc/rfc6901
 var pointer = strings.NewReplacer("~", "~0", "/", "~1")
 
-// jsonPatchOf is the JSON patch that makes to of from, which unlike a merge patch
+// jsonPatchOf returns the JSON patch from one object to another. Unlike a merge patch it
 // can write null.
 func jsonPatchOf(path string, from, to map[string]any) []operation {
 	var ops []operation

@@ -14,55 +14,53 @@ type Revision struct {
 	Status   string // Helm's word: deployed, superseded, failed, pending-upgrade, ...
 	Objects  []kube.Manifest
 	Hooks    []kube.Manifest
-	// Provenance is where the objects came from, by Key, as its run has noted it;
-	// nil when its record has no such notes.
+	// Provenance says where the objects came from, by Key, as the revision's run has
+	// recorded it; nil when the record has none.
 	Provenance map[string]Provenance
 }
 
-// A Request is what the cluster should look like, and what was there before.
+// A Request is the desired state of the cluster, and the history of the release.
 type Request struct {
 	// CRDs are the objects of the chart's crds/ directory. They carry no
 	// ownership and are never pruned.
 	CRDs []kube.Manifest
 	// Objects are the chart's objects in any order.
 	Objects []kube.Manifest
-	// Uninstall says that the release goes, and not only objects of it: what its
-	// hooks have made goes too.
+	// Uninstall says that the whole release is removed, also the objects of its hooks.
 	Uninstall bool
-	// Undo says that a run which failed is undone.
+	// Undo says that a failed run is undone.
 	Undo bool
-	// BackTo is the revision that is gone back to; 0 for what isn't a rollback. What
-	// only unsuccessful runs have adopted since is given back, also if that revision
-	// has it.
+	// BackTo is the revision to roll back to; 0 when it isn't a rollback. Objects that
+	// only failed runs have adopted since are given back, even if that revision has them.
 	BackTo int
 	// Hooks are the hooks of this operation that will run. Plan asks the server
 	// whether it would accept them, and never prunes an object of their name.
 	Hooks []kube.Manifest
-	// Resting are hooks of the chart that need not run now. What they have made
-	// stays.
+	// Resting are hooks of the chart that don't run now. Their objects are never pruned.
 	Resting []kube.Manifest
-	// Revisions are the revisions that may have left something: the last successful
-	// one and everything since, oldest first; all there are when none was
-	// successful or the last one was made by another tool.
+	// Revisions are the revisions that may have left objects, oldest first: the last
+	// successful one and all later ones. These are all revisions if none was successful,
+	// or if the last one was made by another tool.
 	Revisions []Revision
-	// Revisit are the Keys of objects that an earlier release kept and that are
-	// to be looked at again: those of its changes with RevisitNextRelease set.
+	// Revisit are the Keys of objects that an earlier release kept and that are decided
+	// again: those of its changes with RevisitNextRelease set.
 	Revisit []string
 	// Fingerprints are those of the last record, by Key; nil when it has none.
 	Fingerprints map[string]Fingerprint
-	// Contributions are what earlier revisions remember of the definitions in crds/, by
-	// Key: see Change.Contribution. What isn't in it counts as brought by others.
+	// Contributions are the recorded contributions of earlier revisions to the
+	// definitions in crds/, by Key: see Change.Contribution. A definition without one
+	// counts as added by others.
 	Contributions map[string]Contribution
 	// NewNamespaces are namespaces that the caller creates before the first Run.
 	NewNamespaces []string
 }
 
-// Key names an object in what a release remembers.
+// Key is the name of an object in a release record.
 func Key(id kube.ID) string {
 	return id.Group + "/" + id.Kind + "/" + id.Namespace + "/" + id.Name
 }
 
-// IDOf reads a Key; false when it is none.
+// IDOf parses a Key; false when it isn't one.
 func IDOf(key string) (kube.ID, bool) {
 	parts := strings.Split(key, "/")
 	if len(parts) != 4 || parts[1] == "" || parts[3] == "" {
@@ -71,10 +69,10 @@ func IDOf(key string) (kube.ID, bool) {
 	return kube.ID{Group: parts[0], Kind: parts[1], Namespace: parts[2], Name: parts[3]}, true
 }
 
-// A Plan is a decision not yet carried out. Carry it out by passing CRDs, then
-// the changes of each wave, then Prune to Run, in this order. Before a wave the
-// caller sees to it that what the wave awaits is so; else it runs hooks and
-// waits for objects between them as it likes.
+// A Plan is a decision that hasn't been carried out. To carry it out, pass CRDs, then the
+// changes of each wave, then Prune to Run, in this order. Before each wave the caller
+// waits until the objects in its Await are ready. Between them it may run hooks and wait
+// for objects.
 type Plan struct {
 	CRDs  []Change // of the crds/ directory
 	Waves []Wave   // all main objects, unchanged ones too
@@ -113,7 +111,7 @@ func (p *Plan) States(id kube.ID) bool {
 		slices.ContainsFunc(p.Waves, func(w Wave) bool { return slices.ContainsFunc(w.Changes, isIt) })
 }
 
-// lists are the changes as Run takes them.
+// lists returns the lists of changes in the order in which Run takes them.
 func (p *Plan) lists() [][]Change {
 	lists := [][]Change{p.CRDs}
 	for _, wave := range p.Waves {

@@ -17,8 +17,7 @@ import (
 	"deployer/internal/kube"
 )
 
-// A requester makes the requests of one Applier, each of which is retried while
-// failures pass.
+// A requester makes the requests of one Applier and retries transient failures.
 type requester struct {
 	cluster  *kube.Cluster
 	opts     Options
@@ -27,7 +26,7 @@ type requester struct {
 	reported *sync.Map // failures that were told of by Options.Warn
 }
 
-// mode is whether a request only asks or does.
+// mode says whether a request is a dry run or a write.
 type mode bool
 
 const (
@@ -70,8 +69,7 @@ func (r *requester) getWhile(ctx context.Context, m kube.Mapping, id kube.ID, ag
 	return r.interner.intern(out), nil
 }
 
-// apply sends obj by server-side apply, forced: what to do about others'
-// fields has been decided before.
+// apply sends obj by server-side apply with force: conflicts have been decided before.
 func (r *requester) apply(ctx context.Context, t *target, obj *unstructured.Unstructured, condition precondition, m mode) (*unstructured.Unstructured, error) {
 	body := shallow(obj)
 	if condition.uid != "" {
@@ -122,7 +120,7 @@ func (r *requester) patch(ctx context.Context, t *target, name string, kind type
 	return r.interner.intern(out), nil
 }
 
-// send makes a request about the object of a target, again while it fails by what passes.
+// send makes a request about the object of a target and retries transient failures.
 func (r *requester) send(ctx context.Context, t *target, request func(dynamic.ResourceInterface) (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error) {
 	client, err := r.client(t.mapping, t.id.Namespace)
 	if err != nil {
@@ -139,7 +137,7 @@ func (r *requester) send(ctx context.Context, t *target, request func(dynamic.Re
 	return out, nil
 }
 
-// remove deletes an object if it is the one of the precondition, and no other of its name.
+// remove deletes an object if it fulfils the precondition.
 func (r *requester) remove(ctx context.Context, m kube.Mapping, id kube.ID, condition precondition, how metav1.DeletionPropagation) error {
 	client, err := r.client(m, id.Namespace)
 	if err != nil {
@@ -215,8 +213,8 @@ func (r *requester) create(ctx context.Context, t *target, obj *unstructured.Uns
 	return r.apply(ctx, t, obj, absent(), m)
 }
 
-// put writes an object whole. It bears the version that it was read in, so that
-// the answer is a conflict if it is another one by now.
+// put replaces a whole object. The body has the observed resourceVersion, so the answer
+// is a conflict if the object has changed.
 func (r *requester) put(ctx context.Context, t *target, obj *unstructured.Unstructured, m mode) (*unstructured.Unstructured, error) {
 	opts := metav1.UpdateOptions{FieldManager: Manager, FieldValidation: metav1.FieldValidationIgnore, DryRun: m.dryRun()}
 	return r.send(ctx, t, func(client dynamic.ResourceInterface) (*unstructured.Unstructured, error) {
@@ -224,7 +222,7 @@ func (r *requester) put(ctx context.Context, t *target, obj *unstructured.Unstru
 	})
 }
 
-// post creates an object the plain way: a hook is never an update.
+// post creates an object by a plain POST, which never updates one.
 func (r *requester) post(ctx context.Context, t *target, obj *unstructured.Unstructured, m mode) (*unstructured.Unstructured, error) {
 	opts := metav1.CreateOptions{FieldManager: Manager, FieldValidation: metav1.FieldValidationIgnore, DryRun: m.dryRun()}
 	return r.send(ctx, t, func(client dynamic.ResourceInterface) (*unstructured.Unstructured, error) {

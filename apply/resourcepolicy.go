@@ -12,8 +12,8 @@ func resourcePolicy(annotations map[string]string) string {
 	return strings.ToLower(strings.TrimSpace(annotations[KeepAnnotation]))
 }
 
-// hasUnknownPolicy says that a resource policy is none that Helm knows: a misspelt keep must
-// not cost an object its life.
+// hasUnknownPolicy reports whether an object has a resource policy that Helm doesn't
+// know. It may be a misspelt keep, so the object isn't deleted.
 func hasUnknownPolicy(annotations map[string]string) bool {
 	switch resourcePolicy(annotations) {
 	case "", "keep", "delete":
@@ -22,8 +22,8 @@ func hasUnknownPolicy(annotations map[string]string) bool {
 	return true
 }
 
-// mayBeKept says that an object isn't to be deleted, or that its policy may have
-// meant that.
+// mayBeKept reports whether an object's resource policy is keep, or unknown and perhaps
+// meant as keep.
 func mayBeKept(annotations map[string]string) bool {
 	return keeps(annotations) || hasUnknownPolicy(annotations)
 }

@@ -12,7 +12,7 @@ import (
 	"deployer/internal/kube"
 )
 
-// releaseHistory is what earlier revisions may have left, by object.
+// releaseHistory has the objects that earlier revisions may have left.
 type releaseHistory struct {
 	objects       map[kube.ID][]declaredObject // oldest first
 	hooks         map[kube.ID]declaredObject
@@ -34,9 +34,9 @@ func (p *releaseHistory) wasHook(id kube.ID) bool {
 	return ok
 }
 
-// indexRevisions reads the revisions. An object of a kind that no longer exists is
-// remembered with the namespace it would have had: that kind may be back under
-// another group, and is nothing to fail for (helm#7219).
+// indexRevisions indexes the revisions by object. An object of a kind that no longer
+// exists is indexed under the namespace that it would have: the kind may exist under
+// another group, and is no reason to fail (helm#7219).
 func (r *resolver) indexRevisions(ctx context.Context, revisions []Revision) (*releaseHistory, error) {
 	out := &releaseHistory{objects: map[kube.ID][]declaredObject{}, hooks: map[kube.ID]declaredObject{}, provenance: map[kube.ID]*Provenance{}}
 	for _, revision := range revisions {
@@ -90,7 +90,7 @@ func (r *resolver) eachDeclaredObject(ctx context.Context, revision Revision, m 
 	return nil
 }
 
-// isUnavailable says that the server couldn't list kinds of an API group.
+// isUnavailable reports whether the server couldn't list the kinds of an API group.
 func (r *resolver) isUnavailable(group string) bool {
 	return slices.ContainsFunc(r.unavailable, func(gv string) bool { return strings.HasPrefix(gv, group+"/") })
 }

@@ -8,8 +8,8 @@ import (
 )
 
 // goingBack decides about objects of the rollback target that don't belong to the release
-// now; false means that the normal decision applies. An object adopted since then by
-// failed runs only is given back. An undo adopts nothing.
+// now; false means that the normal decision applies. An object that only failed runs have
+// adopted since then is given back. An undo adopts nothing.
 func (p *planning) goingBack(t *target, want, live *unstructured.Unstructured) (Change, bool) {
 	if p.req.BackTo == 0 || t.fromCRDs || live.GetDeletionTimestamp() != nil {
 		return Change{}, false
@@ -34,8 +34,8 @@ func (p *planning) goingBack(t *target, want, live *unstructured.Unstructured) (
 	return c, true
 }
 
-// adoptedSince tells whether only unsuccessful runs after the revision that is
-// gone back to have adopted an object, and it is still to be given back.
+// adoptedSince reports whether only failed runs after the rollback's target revision have
+// adopted an object, and it still has to be given back.
 func (p *planning) adoptedSince(t *target, live metav1.Object) bool {
 	from := p.history.provenance[t.id]
 	if p.req.BackTo == 0 || !from.mustBeGivenBack() || !from.describes(live) || from.Adopted.Revision <= p.req.BackTo {
@@ -45,8 +45,8 @@ func (p *planning) adoptedSince(t *target, live metav1.Object) bool {
 	return Owner{Release: a[releaseName], Namespace: a[releaseNamespace]} == p.a.owner || isUnfinished(from, live)
 }
 
-// latestDeclared is an object as the latest revision that had it stated it; zero when none
-// had it.
+// latestDeclared returns an object as the latest revision declared it; zero when none
+// did.
 func (p *releaseHistory) latestDeclared(id kube.ID) declaredObject {
 	if history := p.objects[id]; len(history) > 0 {
 		return history[len(history)-1]

@@ -15,10 +15,9 @@ import (
 	"deployer/internal/kube"
 )
 
-// schemas finds the schema of a kind where that costs least: the definitions
-// that client-go carries for built-in kinds (a few ms to read, once), then the
-// CRDs of the release, then the server's own documents, then the CRDs that are in
-// the cluster, then none.
+// schemas finds the schema of a kind in the cheapest source: client-go's built-in
+// definitions (a few ms, once), the CRDs of the release, the server's OpenAPI documents,
+// the CRDs in the cluster. Otherwise a kind has no schema.
 type schemas struct {
 	cluster     *kube.Cluster
 	builtin     func() (managedfields.TypeConverter, error)
@@ -40,8 +39,8 @@ func newSchemas(a *Applier, definitions *definitions) *schemas {
 	}
 }
 
-// distrust makes the server's own schema be used for a group version whose
-// built-in definitions turned out to be another Kubernetes version's.
+// distrust replaces the built-in schemas of a group version by the server's own, because
+// they are those of another Kubernetes version.
 func (s *schemas) distrust(gv schema.GroupVersion) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,8 +53,8 @@ func (s *schemas) isBuiltin(gvk schema.GroupVersionKind) bool {
 	return scheme.Scheme.Recognizes(gvk) && !s.distrusted[gvk.GroupVersion()]
 }
 
-// of returns what makes typed values of a kind, and its schema; the zero Type
-// when none is known. It asks the server only about kinds that aren't built in.
+// of returns the type converter of a kind and its schema; the zero Type when none is
+// known. It asks the server only about kinds that aren't built in.
 func (s *schemas) of(ctx context.Context, gvk schema.GroupVersionKind) (managedfields.TypeConverter, manifest.Type, error) {
 	if s.isBuiltin(gvk) {
 		conv, err := s.builtin()
@@ -92,9 +91,9 @@ func (s *schemas) of(ctx context.Context, gvk schema.GroupVersionKind) (managedf
 	return managedfields.NewDeducedTypeConverter(), manifest.Type{}, nil
 }
 
-// ofDefinition finds the schema of a custom resource in the CRD that is in the
-// cluster: what the server publishes comes some time after the kind itself. It is
-// nil where there is none, or none that may be read.
+// ofDefinition returns the schema of a custom resource from the CRD in the cluster, since
+// the server publishes its schema some time after it serves the kind. It is nil when
+// there is no CRD, or when it may not be read.
 func (s *schemas) ofDefinition(ctx context.Context, gvk schema.GroupVersionKind) (managedfields.TypeConverter, error) {
 	mapping, err := s.cluster.Mapping(ctx, gvk, false)
 	if err != nil {
@@ -119,8 +118,8 @@ func typeFrom(conv managedfields.TypeConverter, gvk schema.GroupVersionKind) (ma
 	return manifest.TypeOf(v), true
 }
 
-// expect makes the schemas of CRDs of the release known before the server has
-// them. A CRD without a usable schema adds nothing.
+// expect adds the schemas of CRDs of the release before the server has them. A CRD
+// without a usable schema adds nothing.
 func (s *schemas) expect(crds []*unstructured.Unstructured) {
 	for _, crd := range crds {
 		for _, version := range versionsOf(crd) {

@@ -7,9 +7,9 @@ import (
 	"deployer/internal/kube"
 )
 
-// Keys of lists whose items the API server tells apart by more than their keys. Two
-// items with different keys, one of them the chart's and one somebody else's, are
-// merged side by side by an apply, and refused by the server's validation.
+// uniqueRules are lists whose items must be unique by more than their keys. An apply
+// merges an item of the chart with another manager's item of a different key, and the
+// server's validation then rejects the two.
 //
 // The table was made from all keyed lists of k8s.io/client-go/applyconfigurations
 // (x-kubernetes-list-map-keys) and the validation of their items. Lists that aren't
@@ -51,12 +51,12 @@ type uniqueRule struct {
 	in     string   // the type that has the lists
 	lists  []string // its fields; "containers.ports" are the ports of each container
 	across bool     // holds between items of different lists only
-	field  string   // what may go of an item without the item; empty when nothing may
+	field  string   // the colliding field if it can be removed alone; empty when only the whole item can
 	clash  clash
 }
 
-// A clash says why two items can't be together, as a predicate of the first: "has
-// the same name as". It is empty when they can.
+// A clash says why two items can't coexist, as a predicate of the first: "has the same
+// name as". Empty when they can.
 type clash func(theirs, ours map[string]any) string
 
 func sameName(theirs, ours map[string]any) string {
@@ -67,7 +67,8 @@ func sameName(theirs, ours map[string]any) string {
 	return fmt.Sprintf("has the name %q, as", name)
 }
 
-// sameServicePortName: the only port of a Service needs no name, one of several does.
+// sameServicePortName: a single port of a Service needs no name, each of several ports
+// does.
 func sameServicePortName(theirs, ours map[string]any) string {
 	a, _ := theirs["name"].(string)
 	b, _ := ours["name"].(string)

@@ -12,7 +12,7 @@ import (
 	"deployer/internal/kube"
 )
 
-// A Warning is something a person should know and nothing stops for.
+// A Warning is a problem that stops nothing.
 type Warning struct {
 	Source string // template; empty when unknown
 	ID     kube.ID
@@ -34,8 +34,8 @@ func (w *warnings) add(id kube.ID, source, format string, args ...any) {
 	}
 }
 
-// hear returns a context for requests about a target. What the server warns of in
-// its answers becomes a warning of the plan.
+// hear returns a context that turns the server's warnings about a target into warnings of
+// the plan.
 func (w *warnings) hear(ctx context.Context, t *target) context.Context {
 	return kube.WithWarnings(ctx, func(text string) bool {
 		w.add(t.id, t.source, "%s", verify.Conceal(t.obj, text))
@@ -43,15 +43,14 @@ func (w *warnings) hear(ctx context.Context, t *target) context.Context {
 	})
 }
 
-// heard tells whether the plan has warned of what the server warns of.
+// heard reports whether the plan already has a warning of the server.
 func (w *warnings) heard(t *target, text string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return slices.Contains(w.list, Warning{Source: t.source, ID: t.id, Text: verify.Conceal(t.obj, text)})
 }
 
-// sorted gives all warnings, which have come as the server answered, in an order
-// that is the same each time.
+// sorted returns all warnings in a stable order, as the server's come in any order.
 func (w *warnings) sorted() []Warning {
 	slices.SortFunc(w.list, func(a, b Warning) int {
 		return cmp.Or(strings.Compare(a.ID.String(), b.ID.String()), strings.Compare(a.ID.Group, b.ID.Group), strings.Compare(a.Text, b.Text))

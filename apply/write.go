@@ -15,7 +15,7 @@ import (
 	"deployer/internal/kube"
 )
 
-// A write is one request of a change, or the wait for what one has begun.
+// A write is one request of a change, or the wait until its deletion is done.
 type write struct {
 	verb         verb
 	precondition precondition
@@ -33,11 +33,11 @@ const (
 	deleteObject     verb = iota
 	awaitGone             // waits until the object that was deleted is gone
 	createObject          // never changes an object that is there
-	patchObject           // does what no apply can do; the change is decided again afterwards
+	patchObject           // makes changes that no apply can; the change is decided again afterwards
 	migrateOwnership      // writes managedFields, and nothing else of the object
 	applyObject           // server-side apply
-	replaceObject         // writes the whole object, where no apply can say what is wanted
-	giveBackObject        // makes the object what it was before it was adopted
+	replaceObject         // writes the whole object if an apply can't express it
+	giveBackObject        // restores the object as it was before it was adopted
 )
 
 // A precondition is what must be true of the live object for a write to happen.
@@ -47,14 +47,13 @@ type precondition struct {
 	resourceVersion string
 }
 
-// absent makes an apply create and nothing else: the server compares the
-// version only with an object that exists. Seen on 1.36: 201 when there is
-// none, 409 when there is one, for built-in kinds and custom resources.
+// absent makes an apply only create: the server compares the version only if the object
+// exists. Tested on 1.36 for built-in kinds and custom resources: 201 without an object,
+// 409 with one.
 func absent() precondition { return precondition{resourceVersion: "1"} }
 
-// An execution is how a change is carried out: its writes in order, and what is
-// needed to decide about it again. A change that waits for something has none of
-// the writes yet.
+// An execution says how a change is carried out: its writes in order, and what is needed
+// to decide again. A deferred change has no writes yet.
 type execution struct {
 	writes []write
 
@@ -84,8 +83,8 @@ func (e *execution) bindTo(live *unstructured.Unstructured) {
 	}
 }
 
-// patches tells whether the execution only prepares an object for an apply that
-// is decided afterwards.
+// patches reports whether the execution only prepares the object, and the change is
+// decided again afterwards.
 func (e *execution) patches() bool { return len(e.writes) > 0 && e.writes[0].verb == patchObject }
 
 // perform makes the writes of a change. redecide asks for deciding about it again.
@@ -97,7 +96,7 @@ func (a *Applier) perform(ctx context.Context, c Change) (done Change, redecide 
 	if e.t != nil { // the server warns again of what it has warned of in the dry run
 		ctx = kube.WithWarnings(ctx, func(text string) bool { return e.p.warnings.heard(e.t, text) })
 	}
-	version := "" // of the object, when a write of ours has changed it
+	version := "" // resourceVersion after our previous write
 	for i, w := range e.writes {
 		if version != "" {
 			w.precondition.resourceVersion = version
@@ -152,25 +151,24 @@ func (a *Applier) migrate(ctx context.Context, c Change, w write) (*unstructured
 	}
 	operations := []operation{{"add", "/metadata/managedFields", list}}
 	if dropsLastApplied(c) {
-		// Left, it would make a later kubectl apply remove fields of ours.
+		// If it stayed, a later kubectl apply would remove our fields.
 		operations = append(operations, operation{Op: "remove", Path: "/metadata/annotations/" + pointer.Replace(kube.LastAppliedAnnotation)})
 	}
 	return a.sendJSONPatch(ctx, c.execution.t, c.Live.GetResourceVersion(), operations, asWrite)
 }
 
-// dropsLastApplied tells whether the note of kubectl apply goes with the fields that are
-// taken over from it: see ownership.Migrate.
+// dropsLastApplied reports whether the last-applied annotation of kubectl is removed,
+// because the migration takes kubectl's fields: see ownership.Migrate.
 func dropsLastApplied(c Change) bool {
 	_, noted := c.Live.GetAnnotations()[kube.LastAppliedAnnotation]
 	return noted && slices.ContainsFunc(c.TakenFrom, func(label string) bool { return strings.HasPrefix(label, "kubectl-client-side-apply ") })
 }
 
-// withoutMigration carries a change out whose fields have to stay with their former
-// managers, because a policy refuses the migration. A policy judges the object as
-// it is: when it is what the chart says, the policy may let us have the rest, once
-// more.
+// withoutMigration carries out a change without the migration of ownership, because a
+// policy refuses that. The policy may object to the object as it is, so the migration is
+// tried once more after the apply.
 //
-// An object of another release is not touched: both releases apply as the same manager,
+// An object of another release isn't applied: both releases use the same field manager,
 // so our apply would remove the fields that only the other one states.
 func (a *Applier) withoutMigration(ctx context.Context, c Change, refusal error, applies bool) (Change, bool, error) {
 	t := c.execution.t

@@ -9,9 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// ReplaceAPIVersions writes the objects of a manifest in other API versions and leaves all
-// other bytes as they are. newer gives an object's other API version, or nothing.
-// changes has a line for each object.
+// ReplaceAPIVersions replaces API versions in a manifest and keeps all other bytes. newer
+// returns an object's new API version; empty keeps the old one. changes has a line for each
+// replaced version.
 func ReplaceAPIVersions(manifest string, newer func(*unstructured.Unstructured) string) (out string, changes []string) {
 	var text strings.Builder
 	for _, d := range splitManifest(manifest, "") {
@@ -36,7 +36,7 @@ func (d document) replaceAPIVersions(newer func(*unstructured.Unstructured) stri
 		return d.text, nil
 	}
 	text = d.text
-	for i := len(said) - 1; i >= 0; i-- { // from behind, so that places stay
+	for i := len(said) - 1; i >= 0; i-- { // from the end, so that earlier offsets stay valid
 		obj := objects[i].Object
 		next := newer(obj)
 		at := scalarOffset(d.text, said[i])
@@ -50,8 +50,8 @@ func (d document) replaceAPIVersions(newer func(*unstructured.Unstructured) stri
 	return text, changes
 }
 
-// apiVersionNodes adds where the objects in a node say their API versions, in the order
-// of decode; nil for one that leaves it to its list.
+// apiVersionNodes appends the apiVersion nodes of the objects in n, in the order of decode;
+// nil for an object that inherits it from its list.
 func apiVersionNodes(n *yaml.Node, out []*yaml.Node) []*yaml.Node {
 	kind, items := mapValue(n, "kind"), mapValue(n, "items")
 	if kind == nil || !strings.HasSuffix(kind.Value, "List") || items == nil || items.Kind != yaml.SequenceNode {
@@ -63,7 +63,7 @@ func apiVersionNodes(n *yaml.Node, out []*yaml.Node) []*yaml.Node {
 	return out
 }
 
-// mapValue is the value of a map's key; of a key that is repeated the last one.
+// mapValue returns the value of a map's key; the last one if the key is repeated.
 func mapValue(n *yaml.Node, key string) (value *yaml.Node) {
 	for i := 0; n.Kind == yaml.MappingNode && i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Value == key {
@@ -73,8 +73,8 @@ func mapValue(n *yaml.Node, key string) (value *yaml.Node) {
 	return value
 }
 
-// scalarOffset is where the text of a plain or quoted scalar begins, without the quote;
-// -1 when it can't be found as it is.
+// scalarOffset returns the offset of a plain or quoted scalar, without the quote; -1 when
+// the text there isn't the scalar's value.
 func scalarOffset(text string, n *yaml.Node) int {
 	if n == nil || n.Kind != yaml.ScalarNode {
 		return -1

@@ -10,19 +10,19 @@ import (
 	"deployer/internal/kube"
 )
 
-// What the helm 3.22.0 release says of itself. Its Makefile sets these when
-// linking; the library alone would say v3.22 and Kubernetes v1.20.0. The
-// Kubernetes version is that of its client-go, v0.37.0.
+// The versions that the release binary of Helm 3.22.0 reports. Helm's Makefile sets them
+// when linking; the library alone reports v3.22 and Kubernetes v1.20.0. The Kubernetes
+// version is that of its client-go, v0.37.0.
 const (
-	// HelmVersion is the release of Helm whose charts, files and texts are
-	// followed; it is what .Capabilities.HelmVersion tells a chart.
+	// HelmVersion is the Helm release that this program is compatible with. Charts see it as
+	// .Capabilities.HelmVersion.
 	HelmVersion       = "v3.22.0"
 	offlineKubernetes = "v1.37.0"
 )
 
-// Offline is the cluster that a chart is told of when none is asked: as Helm's
-// release binary has it, or with another Kubernetes version (--kube-version;
-// empty keeps it) and with more API versions (--api-versions).
+// Offline returns the capabilities for rendering without a cluster: those of Helm's release
+// binary, with another Kubernetes version (--kube-version; empty keeps Helm's) and more API
+// versions (--api-versions).
 func Offline(kubernetes string, more ...string) (kube.Server, error) {
 	server := kube.Server{Version: offlineKubernetes, APIVersions: slices.Clone([]string(chartutil.DefaultVersionSet))}
 	if kubernetes != "" {
@@ -50,8 +50,8 @@ func capabilitiesOf(server kube.Server) (*chartutil.Capabilities, error) {
 	}
 	out := chartutil.DefaultCapabilities.Copy()
 	out.KubeVersion = chartutil.KubeVersion{Version: server.Version, Major: version.Major, Minor: version.Minor}
-	// Helm takes group versions from the list of groups, so one whose resources
-	// can't be asked for right now is there all the same.
+	// Helm takes group versions from the list of groups, so a group version counts even if its
+	// resources can't be listed now.
 	out.APIVersions = slices.Concat(server.APIVersions, server.Unavailable)
 	out.HelmVersion.Version = HelmVersion
 	out.HelmVersion.GitTreeState = "clean"

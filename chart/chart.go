@@ -33,12 +33,12 @@ type Input struct {
 	Revision           int            // 0 means 1
 	Upgrade            bool           // .Release.IsUpgrade; false on a first install
 	Values             map[string]any // the user's values, without the chart's defaults
-	// Server is what .Capabilities tells. Without a version it is what the Helm
-	// release binary assumes offline, and the APIVersions come on top; see Offline.
+	// Server becomes .Capabilities. Without a version, Helm's offline capabilities are used
+	// and the APIVersions are added to them; see Offline.
 	Server      kube.Server
 	Lookup      *kube.Cluster // nil renders offline: the lookup function finds nothing
-	LookupCache *LookupCache  // the cluster's answers to lookup that several renderings share; nil asks each time
-	// OnLookup is told of each object that the lookup function reads; nil drops that.
+	LookupCache *LookupCache  // shared by several renderings so that lookup returns the same; nil reads each time
+	// OnLookup is called for each object that the lookup function reads; may be nil.
 	OnLookup      func(*unstructured.Unstructured)
 	SubchartNotes bool     // also render the notes of subcharts
 	SkipSchema    bool     // don't check values against values.schema.json
@@ -47,7 +47,7 @@ type Input struct {
 	PostRenderer  []string // command and arguments; empty means none
 }
 
-// Rendered is everything a chart says about one revision.
+// Rendered is the result of rendering a chart for one revision.
 type Rendered struct {
 	Manifest string              // all documents that are not hooks, byte for byte what Helm would store
 	Hooks    []*helmrelease.Hook // Helm's own type: it is what a release record holds
@@ -58,8 +58,8 @@ type Rendered struct {
 	// Documents are the pieces Manifest was made of, in the same order, before
 	// any post-renderer.
 	Documents []Document
-	// MayUseCluster says that what was rendered may depend on what the cluster
-	// serves or has; false when neither templates nor values can have asked.
+	// MayUseCluster says that the output may depend on the cluster's capabilities or objects;
+	// false when no template, value or file can use them.
 	MayUseCluster bool
 	// Warnings are what the user should know, one sentence each.
 	Warnings []string

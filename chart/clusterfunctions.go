@@ -6,14 +6,14 @@ import (
 	helmchart "helm.sh/helm/v3/pkg/chart"
 )
 
-// clusterFunctions are the words by which templates learn what a cluster serves or has.
+// clusterFunctions are the words in templates that read the cluster's capabilities or
+// objects.
 // https://helm.sh/docs/chart_template_guide/builtin_objects/
 var clusterFunctions = []string{"Capabilities", "lookup"}
 
-// mayUseCluster tells whether what a chart renders can depend on what the
-// cluster serves or has: some template of the chart or a subchart says
-// Capabilities or lookup, or what one hands to tpl does: values, those of the
-// user among them, and files. It would rather say so once too often.
+// mayUseCluster reports whether the output of a chart may depend on the cluster: a template
+// of the chart or a subchart contains Capabilities or lookup, or it uses tpl and a value or
+// file does. If in doubt, it returns true.
 func mayUseCluster(c *helmchart.Chart, user map[string]any) bool {
 	templates, files := templatesAndFiles(c)
 	if containsAny(templates, clusterFunctions...) {

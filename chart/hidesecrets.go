@@ -20,8 +20,8 @@ func HideSecrets(manifest string) string {
 	return out.String()
 }
 
-// isSecret tells what a document is. What can't be read counts as a Secret:
-// it is not to be shown then.
+// isSecret reports whether a document is a Secret. A document that can't be read counts as
+// one, so that it isn't shown.
 func (d *document) isSecret() bool {
 	var head struct {
 		APIVersion string `json:"apiVersion"`

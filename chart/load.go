@@ -29,9 +29,9 @@ type LoadOptions struct {
 	Progress           func(line string) // told what is downloaded; nil drops it
 }
 
-// Load reads a chart from a directory, an archive, a URL, repo/name or oci://.
-// What exists as a local path is that path, as in Helm. It writes to disk only
-// with UpdateDependencies, and temporary files.
+// Load reads a chart from a directory, an archive, a URL, repo/name or oci://. A local path
+// that exists has precedence, as in Helm. Apart from temporary files it writes to disk only
+// with UpdateDependencies.
 //
 // Errors for callers: *NotFoundError, *RemoteError, *TypeError,
 // *MissingDependenciesError.
@@ -125,7 +125,7 @@ func readChart(path string) (*helmchart.Chart, error) {
 	return nil, fmt.Errorf("loading chart %s: %w", path, err)
 }
 
-// checkLoaded checks what Helm checks of a loaded chart before using it.
+// checkLoaded makes the checks that Helm makes before it deploys a chart.
 func checkLoaded(c *helmchart.Chart, lack MissingDependenciesError, opts LoadOptions) (*Chart, error) {
 	if kind := c.Metadata.Type; kind != "" && kind != "application" {
 		return nil, &TypeError{Chart: c.Name(), Type: kind}
@@ -158,9 +158,8 @@ func missingDependencies(c *helmchart.Chart) []string {
 	return names
 }
 
-// mismatchedDependencies warns of dependencies whose version isn't the wanted one. Helm
-// renders them without a word, and without regard to conditions, tags and
-// aliases. (helm.sh/helm/v3/pkg/chartutil/dependencies.go)
+// mismatchedDependencies warns of dependencies in charts/ of another version than Chart.yaml
+// asks for. Helm renders them silently and ignores their conditions, tags and aliases. (helm.sh/helm/v3/pkg/chartutil/dependencies.go)
 func mismatchedDependencies(c *helmchart.Chart) []string {
 	var warnings []string
 	for _, want := range c.Metadata.Dependencies {

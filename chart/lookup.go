@@ -20,18 +20,18 @@ import (
 	"deployer/internal/kube"
 )
 
-// lookupProvider gives the template function lookup its clients. Kinds come from the
-// cluster's one discovery, and every request ends with ctx.
+// A lookupProvider provides the clients of the template function lookup. It uses the
+// cluster's cached discovery, and its requests end with ctx.
 type lookupProvider struct {
 	ctx     context.Context // of the one rendering it was made for
 	cluster *kube.Cluster
 	cache   *LookupCache
-	onRead  func(*unstructured.Unstructured) // nil: nobody asks
+	onRead  func(*unstructured.Unstructured) // called for each object that is read; may be nil
 }
 
-// LookupCache are what the cluster has answered to lookups: renderings that share them
-// see the cluster at one time. The zero value is ready, nil asks each time. It is
-// for concurrent use.
+// A LookupCache caches the results of lookups, so that several renderings see the same
+// state of the cluster. The zero value is ready to use; nil caches nothing. It is safe for
+// concurrent use.
 type LookupCache struct {
 	mu      sync.Mutex
 	answers map[lookupKey]any // *unstructured.Unstructured, *unstructured.UnstructuredList or error
@@ -39,7 +39,7 @@ type LookupCache struct {
 
 type lookupKey struct{ apiVersion, kind, namespace, name string }
 
-// get gives a copy of a known answer: templates may change theirs.
+// get returns a copy of a cached answer, because templates may change it.
 func (a *LookupCache) get(q lookupKey) (any, bool) {
 	if a == nil {
 		return nil, false
@@ -56,8 +56,7 @@ func (a *LookupCache) get(q lookupKey) (any, bool) {
 	return answer, ok
 }
 
-// store keeps an answer, or that there is no such object. Other failures are
-// asked about again.
+// store caches an answer or a not-found error. Other errors aren't cached.
 func (a *LookupCache) store(q lookupKey, answer runtime.Object, err error) {
 	if a == nil || err != nil && !apierrors.IsNotFound(err) {
 		return
@@ -72,9 +71,9 @@ func (a *LookupCache) store(q lookupKey, answer runtime.Object, err error) {
 	}
 }
 
-// GetClientFor implements engine.ClientProvider. A kind that is certainly not
-// served has no objects: that is an answer, and lets a plan be made before a
-// chart's CRDs exist. (Helm fails when not even the group is served.)
+// GetClientFor implements engine.ClientProvider. For a kind that isn't served lookup finds
+// nothing, so that a plan can be made before a chart's CRDs exist. (Helm fails when the
+// group isn't served.)
 func (p *lookupProvider) GetClientFor(apiVersion, kind string) (dynamic.NamespaceableResourceInterface, bool, error) {
 	gvk := schema.FromAPIVersionAndKind(apiVersion, kind)
 	mapping, err := p.cluster.Mapping(p.ctx, gvk, false)
@@ -93,8 +92,8 @@ func (p *lookupProvider) GetClientFor(apiVersion, kind string) (dynamic.Namespac
 	return &lookupClient{ctx: p.ctx, version: apiVersion, kind: kind, cache: p.cache, onRead: p.onRead, resources: resources, ResourceInterface: resources}, mapping.Namespaced, nil
 }
 
-// lookupClient is a client that reads with a context of our own: the engine has none.
-// Nil resources are those of a kind that isn't served.
+// A lookupClient reads with our context, because the engine passes none. Its resources are
+// nil for a kind that isn't served.
 type lookupClient struct {
 	dynamic.ResourceInterface
 	ctx       context.Context
@@ -166,8 +165,8 @@ func (f *lookupClient) List(_ context.Context, opts metav1.ListOptions) (*unstru
 	return list, nil
 }
 
-// contextConfig is the cluster's configuration with every request ending with ctx,
-// and seen told of every object that is read.
+// contextConfig returns the cluster's configuration with requests that end with ctx. seen is
+// called for every object that is read.
 func contextConfig(ctx context.Context, cluster *kube.Cluster, seen func(*unstructured.Unstructured)) *rest.Config {
 	config := cluster.Config()
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return contextTransport{ctx, next, seen} })

@@ -33,14 +33,14 @@ var hookEvents = map[string]helmrelease.HookEvent{
 	"test-success":  helmrelease.HookTest, // Helm 2's word
 }
 
-// renderedDocument is one rendered document with its head, on its way into the order.
+// A renderedDocument is one rendered document with its parsed head, before sorting.
 type renderedDocument struct {
 	Document
 	head releaseutil.SimpleHead
 }
 
-// sortIntoManifest sorts rendered files into the manifest and hooks, in the order in
-// which Helm has them. All documents that can't be read are in the error.
+// sortIntoManifest sorts rendered files into the manifest and hooks, in Helm's order. The
+// error lists all documents that can't be read.
 func (r *Rendered) sortIntoManifest(helm *helmchart.Chart, files map[string]string, crds bool) error {
 	var main, hooks []renderedDocument
 	var problems []error
@@ -139,8 +139,8 @@ func (p *renderedDocument) annotation(name string) (string, bool) {
 	return value, ok
 }
 
-// sortByInstallOrder puts pieces in Helm's install order, which is part of the manifest
-// that Helm stores; unknown kinds come last, by name.
+// sortByInstallOrder sorts documents in Helm's install order, in which Helm stores the
+// manifest. Unknown kinds come last, by name.
 func sortByInstallOrder(pieces []renderedDocument) []renderedDocument {
 	rank := make(map[string]int, len(releaseutil.InstallOrder))
 	for i, kind := range releaseutil.InstallOrder {
@@ -164,8 +164,8 @@ func sortByInstallOrder(pieces []renderedDocument) []renderedDocument {
 	return pieces
 }
 
-// hookWeight reads a hook's weight: that of all objects counts before that of Helm,
-// which takes one that isn't a number for 0.
+// hookWeight returns a hook's weight. Our annotation for all objects overrides Helm's. As in
+// Helm, a value that isn't a number is 0.
 func (p renderedDocument) hookWeight() int {
 	if p.head.Metadata == nil {
 		return 0
@@ -181,8 +181,7 @@ func (p renderedDocument) hookWeight() int {
 	return weight
 }
 
-// addHook makes a piece a hook. One with an event that Helm doesn't know is
-// left out altogether, as Helm does.
+// addHook adds a document as a hook. As in Helm, a hook with an unknown event is left out.
 func (r *Rendered) addHook(p renderedDocument) {
 	events, _ := p.annotation(helmrelease.HookAnnotation)
 	hook := &helmrelease.Hook{

@@ -16,19 +16,18 @@ import (
 	"deployer/internal/program"
 )
 
-// Parse splits a manifest into objects, lists flattened, in the order they
-// stand. It also reads the manifests of stored releases. Where a key stands
-// twice in a map, the last one counts, as in Helm.
+// Parse splits a manifest into objects in their order, with lists flattened. It also reads
+// the manifests of stored releases. Of duplicate keys the last one counts, as in Helm.
 //
-// All bad documents are in the error, each a *DocumentError.
+// The error has a *DocumentError for each document that can't be parsed.
 func Parse(manifest string) ([]kube.Manifest, error) {
 	manifests, _, err := ParseWithWarnings(manifest)
 	return manifests, err
 }
 
-// A Parser parses the manifests of several revisions. Documents that they have
-// in common, which is most, are read once and share their objects: these must
-// not be changed. The zero value is ready. It is not for concurrent use.
+// A Parser parses the manifests of several revisions. Documents that they have in common
+// are decoded once and share their objects, which must not be changed. The zero value is
+// ready to use. It isn't safe for concurrent use.
 type Parser struct{ decoded map[[2]string]decodedDocument }
 
 // Parse is the function Parse, for one more manifest.
@@ -40,8 +39,7 @@ func (p *Parser) Parse(manifest string) ([]kube.Manifest, error) {
 	return manifests, err
 }
 
-// ParseWithWarnings is Parse, and says which keys stand twice: the API server
-// would never hear of the first value.
+// ParseWithWarnings is Parse that also warns of duplicate keys, whose first value is lost.
 func ParseWithWarnings(manifest string) ([]kube.Manifest, []string, error) {
 	return parseDocuments(splitManifest(manifest, ""), nil)
 }
@@ -83,14 +81,13 @@ type document struct {
 	source      string
 	text        string
 	line        int // line of the manifest on which text begins, from 1
-	linesBefore int // lines of text that stand before what the template gave
+	linesBefore int // lines of text before the template's own output
 }
 
-// splitManifest cuts a manifest at its document separators: lines of three dashes,
-// maybe with a comment or content behind them. Dashes inside a block scalar
-// are indented and don't count. Documents without a source comment are
-// source's, or of the comment that stands alone before them: CRD files often
-// begin with a separator of their own.
+// splitManifest splits a manifest at its document separators: lines that begin with three
+// dashes. Dashes inside a block scalar are indented and don't count. A document without a
+// source comment belongs to the source comment before its separator, since CRD files often
+// begin with a separator, or else to source.
 func splitManifest(manifest, source string) []document {
 	var out []document
 	start, line := 0, 1
@@ -151,9 +148,8 @@ func (d *document) readSource() bool {
 	return false
 }
 
-// parseDocuments reads documents on all processors and keeps their order. What is in
-// known, by source and text, isn't read again; the rest is added to it, unless
-// it is nil.
+// parseDocuments decodes documents in parallel and keeps their order. Documents in known, by
+// source and text, aren't decoded again; others are added to it unless it is nil.
 func parseDocuments(documents []document, known map[[2]string]decodedDocument) ([]kube.Manifest, []string, error) {
 	results := make([]decodedDocument, len(documents))
 	var wg sync.WaitGroup
@@ -189,8 +185,7 @@ func parseDocuments(documents []document, known map[[2]string]decodedDocument) (
 
 var lineNumber = regexp.MustCompile(`^(?:error converting YAML to JSON: )?(?:yaml: )?(?:line (\d+): )?`)
 
-// shiftedYAMLError retells a YAML error about what a template rendered, with its line
-// counted from lines further up.
+// shiftedYAMLError adds lines to the line number of a YAML error about rendered text.
 func shiftedYAMLError(err error, lines int) error {
 	return reworded(err, " of what it rendered", lines)
 }

@@ -30,8 +30,8 @@ func (e *PostRenderError) Error() string {
 
 func (e *PostRenderError) Unwrap() error { return e.Err }
 
-// postRender gives the manifest, without hooks, to a command's standard input
-// and takes its standard output instead. The command is killed when ctx ends.
+// postRender pipes the manifest, without hooks, through a command. The command is killed when
+// ctx ends.
 func (r *Rendered) postRender(ctx context.Context, command []string) error {
 	if len(command) == 0 {
 		return nil

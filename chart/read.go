@@ -17,8 +17,8 @@ func Keyring(path string) (string, error) {
 	return opts.Keyring, err
 }
 
-// Read is Load for looking at a chart: one that can't be deployed, because it
-// is a library or lacks dependencies, is read too.
+// Read is Load for inspecting a chart. It also reads charts that can't be deployed: libraries
+// and charts without their dependencies.
 func Read(ctx context.Context, ref string, opts LoadOptions) (*Chart, error) {
 	opts, err := opts.withDefaults()
 	if err != nil {
@@ -51,8 +51,8 @@ func Read(ctx context.Context, ref string, opts LoadOptions) (*Chart, error) {
 	return out, nil
 }
 
-// RunInterruptible does what can't be told to stop, as Helm's libraries take no
-// context. When ctx ends first, the work is left to its own time limits.
+// RunInterruptible calls work, which takes no context, as Helm's libraries don't. When ctx
+// ends first, it returns, and work continues until its own timeouts.
 func RunInterruptible(ctx context.Context, work func() error) error {
 	_, err := interruptible(ctx, func() (struct{}, error) { return struct{}{}, work() })
 	return err

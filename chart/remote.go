@@ -43,12 +43,12 @@ func loadRemote(ctx context.Context, ref string, opts LoadOptions) (*helmchart.C
 	return c, nil
 }
 
-// interruptible runs what can't be told to stop: Helm's downloader takes no
-// context. When ctx ends first, work is left to its own HTTP timeout.
+// interruptible calls work, which takes no context. When ctx ends first, it returns, and work
+// continues until its own timeouts.
 func interruptible[T any](ctx context.Context, work func() (T, error)) (T, error) {
 	if err := ctx.Err(); err != nil {
 		var zero T
-		return zero, err // nothing is begun that would have to be left behind
+		return zero, err // nothing is started
 	}
 	type outcome struct {
 		value T
@@ -85,7 +85,7 @@ func remoteHint(ref string, opts LoadOptions, err error) string {
 	case !strings.Contains(ref, "/"):
 		return fmt.Sprintf("for a local chart write ./%s; for a repository name it: REPO/%s or --repo URL %s", ref, ref, ref)
 	}
-	// Helm has no type for it; a wrong guess is no more than a lesser hint.
+	// Helm has no error type for it; a wrong guess only gives a worse hint.
 	if repo, _, _ := strings.Cut(ref, "/"); strings.Contains(err.Error(), "repo "+repo+" not found") {
 		return fmt.Sprintf("to make it known: "+program.Name+" repo add %s URL", repo)
 	}
@@ -137,8 +137,8 @@ func findInRepo(name string, opts LoadOptions, getters getter.Providers) (string
 		a.CertFile, a.KeyFile, a.CAFile, a.InsecureSkipTLS, a.PassCredentials, getters)
 }
 
-// updateDependencies fetches the dependencies of the chart in dir into its
-// charts/. It isn't abandoned halfway: it writes into the user's chart.
+// updateDependencies fetches the dependencies of the chart in dir into its charts/. It isn't
+// interruptible, because it writes to the user's chart.
 func updateDependencies(ctx context.Context, dir string, opts LoadOptions) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -153,8 +153,8 @@ func updateDependencies(ctx context.Context, dir string, opts LoadOptions) error
 	return ctx.Err()
 }
 
-// DependencyManager is Helm's for the dependencies of the chart in dir. It tells out what
-// happens, and log what the registry client did. It verifies nothing.
+// DependencyManager returns Helm's dependency manager for the chart in dir. It writes its
+// progress to out and the registry client's messages to log. It doesn't verify signatures.
 func DependencyManager(dir string, opts LoadOptions, out, log io.Writer) (*downloader.Manager, error) {
 	env := opts.Settings.Env()
 	client, err := opts.Access.Registry(opts.Settings, log)

@@ -31,8 +31,8 @@ type Previous struct {
 	Values map[string]any   // the user's values
 }
 
-// ReusedByDefault tells whether the previous user values count although nobody asked for
-// that: none are given, and no way to use values again.
+// ReusedByDefault reports whether the previous user values are reused because neither new
+// values nor a flag for reusing them are given.
 func (p Previous) ReusedByDefault(mode Reuse, values map[string]any) bool {
 	return mode == ReuseDefault && len(values) == 0 && len(p.Values) > 0
 }
@@ -68,8 +68,7 @@ func (c *Chart) WithPreviousValues(mode Reuse, previous Previous, values map[str
 	return nil, nil, fmt.Errorf("%q is not a way to reuse values", mode)
 }
 
-// copyMap copies values so deep that nothing is shared. nil becomes empty, as
-// Helm's merging needs.
+// copyMap deep-copies values. nil becomes an empty map, as Helm's merging needs.
 func copyMap(m map[string]any) map[string]any {
 	out := make(map[string]any, len(m))
 	for k, v := range m {

@@ -10,8 +10,8 @@ import (
 	"helm.sh/helm/v3/pkg/strvals"
 )
 
-// SetError says that a --set flag, or one of its kin, can't be used. It knows
-// the value's key, not the value, which may be a secret.
+// SetError says that a --set flag, or a similar one, can't be parsed. It contains the key
+// but not the value, which may be a secret.
 type SetError struct {
 	Flag SourceKind
 	Key  string // up to the first "="; empty when there is none
@@ -75,7 +75,7 @@ func setJSON(text string, values map[string]any) error {
 	return strvals.ParseJSON(text, values)
 }
 
-// setReason retells what strvals says without any piece of the value.
+// setReason returns the error of strvals without any part of the value.
 func setReason(s Source, err error) error {
 	var syntax *json.SyntaxError
 	switch {
@@ -93,7 +93,7 @@ func setReason(s Source, err error) error {
 	}
 	_, value, _ := strings.Cut(s.Value, "=")
 	for _, piece := range strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(",={}", r) }) {
-		if len(piece) > 2 && strings.Contains(err.Error(), piece) { // shorter ones are found by chance
+		if len(piece) > 2 && strings.Contains(err.Error(), piece) { // a shorter piece may be there by chance
 			return errors.New(`it can't be set there; write \ before a comma, a dot or a brace that is part of a key or value`)
 		}
 	}

@@ -24,11 +24,11 @@ type Settings struct {
 	RepositoryCache  string // directory of repository indexes
 	Debug            bool   // let the registry client say more
 
-	TransferStats *TransferStats // counts what is transferred; nil when nobody wants to know
+	TransferStats *TransferStats // counts transferred bytes; may be nil
 }
 
-// Env is what Helm's libraries take: these settings, and for those that are
-// empty Helm's environment variables and default paths.
+// Env returns the settings for Helm's libraries. Empty fields have the values of Helm's
+// environment variables and default paths.
 func (s Settings) Env() *cli.EnvSettings {
 	env := cli.New()
 	for to, from := range map[*string]string{
@@ -65,9 +65,8 @@ func (a Access) Options() []getter.Option {
 	}
 }
 
-// Registry returns Helm's registry client, with the logins that s names. What
-// it has to say, such as the digest of what it pulled, goes to progress; nil drops
-// it.
+// Registry returns Helm's registry client, with the credentials file of s. Its messages, such
+// as the digest of a pulled chart, are written to progress; nil drops them.
 func (a Access) Registry(s Settings, progress io.Writer) (*registry.Client, error) {
 	client, _, err := a.registry(s, progress)
 	return client, err
@@ -167,7 +166,7 @@ func (a Access) tlsConfig() (*tls.Config, error) {
 	return config, nil
 }
 
-// lineWriter is a writer that hands on each line it gets; nil hands on nothing.
+// A lineWriter is a writer that calls a function for each line; nil drops them.
 type lineWriter func(string)
 
 func (l lineWriter) Write(p []byte) (int, error) {

@@ -21,8 +21,7 @@ func replaceCalls(text string, instead map[string]string, note func(string)) str
 	}
 }
 
-// replaceInAction handles an action from behind its "{{" and returns the text
-// from its end on. https://pkg.go.dev/text/template#hdr-Actions
+// replaceInAction handles the text after "{{" and returns the rest from "}}" on. https://pkg.go.dev/text/template#hdr-Actions
 func replaceInAction(out *strings.Builder, text string, instead map[string]string, note func(string)) string {
 	for i := 0; i < len(text); {
 		size := 1
@@ -56,8 +55,7 @@ func replaceInAction(out *strings.Builder, text string, instead map[string]strin
 	return ""
 }
 
-// replaceInQuoted handles a text that stands in an action, and may be a template for
-// the function tpl.
+// replaceInQuoted handles a string in an action, which may be a template for tpl.
 func replaceInQuoted(quoted string, instead map[string]string, note func(string)) string {
 	if quoted[0] == '"' {
 		escaped := make(map[string]string, len(instead))

@@ -18,7 +18,7 @@ type TemplateError struct {
 	Expr   string   // the expression there; may be empty
 	Reason string   // what went wrong
 	Via    []string // places that led to At, outermost first
-	Err    error    // as Helm's engine told it
+	Err    error    // the error of Helm's engine
 }
 
 func (e *TemplateError) Error() string {
@@ -51,8 +51,8 @@ var (
 	tplLink      = regexp.MustCompile(`^(?s:error during tpl function execution for ".*?"): `)
 )
 
-// templateError turns the chain of an engine error into its innermost place
-// and the places that led there.
+// templateError finds the innermost position in the chain of an engine error, and the
+// positions that led to it.
 func templateError(helm *helmchart.Chart, err error) error {
 	if errors.As(err, new(*LimitError)) || errors.Is(err, context.Canceled) {
 		return err

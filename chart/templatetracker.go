@@ -14,15 +14,15 @@ import (
 	"k8s.io/client-go/dynamic"
 )
 
-// Which template is being evaluated Helm's engine doesn't tell. So each begins with
-// a lookup of a kind that isn't one, which comes to our provider. It assigns to a
-// variable and prints nothing; only columns of the first line are moved.
+// Helm's engine doesn't say which template it is evaluating. So a mark is put at the start of
+// each template: a lookup of a made-up kind, which calls our provider. The mark prints
+// nothing, but moves the columns of the first line.
 const (
 	templateMarkKind = "deployer.io/template"
 	templateMark     = `{{$_ := lookup "" "` + templateMarkKind + `" "" "%d"}}`
 )
 
-// templateTracker knows the templates by number, and which began last.
+// A templateTracker has the templates by number, and the one that began last.
 type templateTracker struct {
 	names []string
 	last  atomic.Int64
@@ -66,7 +66,7 @@ func (p *templateTracker) recordStart(number string) {
 // firstLinePosition finds places in the first line of a file, in an error of the engine.
 var firstLinePosition = regexp.MustCompile(`([^\s()<>"]+):1:(\d+)`)
 
-// restoreColumns gives an error of the engine with the columns as they are in the chart.
+// restoreColumns corrects the columns in an error of the engine to those in the chart.
 func (p *templateTracker) restoreColumns(err error) error {
 	if err == nil {
 		return nil
@@ -96,7 +96,7 @@ type relocatedError struct {
 func (e *relocatedError) Error() string { return e.text }
 func (e *relocatedError) Unwrap() error { return e.err }
 
-// A watched provider takes note of the marks, and asks the real one about all else.
+// A trackingProvider records marks and passes other lookups to the lookupProvider.
 type trackingProvider struct {
 	tracker *templateTracker
 	offline bool // lookup finds nothing
@@ -120,7 +120,7 @@ type trackingClient struct {
 	tracker *templateTracker
 }
 
-// Get takes note of the template with the number name, and finds nothing.
+// Get records the start of the template with the number name, and finds nothing.
 func (p *trackingClient) Get(ctx context.Context, name string, opts metav1.GetOptions, sub ...string) (*unstructured.Unstructured, error) {
 	p.tracker.recordStart(name)
 	return p.lookupClient.Get(ctx, name, opts, sub...)

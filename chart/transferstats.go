@@ -8,21 +8,21 @@ import (
 	"sync/atomic"
 )
 
-// TransferStats counts the bytes of what is downloaded and uploaded. The zero value
-// has counted nothing; several transfers may share one.
+// TransferStats counts downloaded and uploaded bytes. The zero value is ready to use; several
+// transfers may share one.
 type TransferStats struct{ moved, announced atomic.Int64 }
 
-// Bytes returns how many bytes have moved, and how many were announced so far:
-// less than have moved when a server doesn't tell the length of an answer.
+// Bytes returns how many bytes have been transferred, and how many Content-Length headers
+// have announced. The latter are fewer when a server sends no Content-Length.
 func (t *TransferStats) Bytes() (moved, announced int64) { return t.moved.Load(), t.announced.Load() }
 
-// Reset begins to count anew.
+// Reset sets both counts to zero.
 func (t *TransferStats) Reset() {
 	t.moved.Store(0)
 	t.announced.Store(0)
 }
 
-// through counts what is read of a body.
+// through returns a body whose bytes are counted when they are read.
 func (t *TransferStats) through(body io.ReadCloser, length int64) io.ReadCloser {
 	t.announced.Add(max(length, 0))
 	return counted{body, t}
@@ -59,14 +59,14 @@ func (m meter) RoundTrip(q *http.Request) (*http.Response, error) {
 		q = &sent
 	}
 	answer, err := m.RoundTripper.RoundTrip(q)
-	if err == nil && q.Method != http.MethodHead { // whose answers have the length of another's body
+	if err == nil && q.Method != http.MethodHead { // the Content-Length of HEAD is that of GET
 		answer.Body = m.stats.through(answer.Body, answer.ContentLength)
 	}
 	return answer, err
 }
 
-// fallback goes over to HTTP when a registry answers HTTPS with it, as the
-// transport that Helm's registry client makes itself.
+// fallback switches to HTTP when a registry answers HTTPS with plain HTTP, like the transport
+// of Helm's registry client.
 // (helm.sh/helm/v3/pkg/registry/fallback.go)
 type fallback struct {
 	http.RoundTripper

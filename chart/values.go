@@ -15,10 +15,11 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// SourceKind is the flag a source of values was given with.
+// SourceKind is the flag that gives a source of values.
 type SourceKind string
 
-// The kinds of sources, in the order in which Helm lays them over each other.
+// The kinds of sources, in the order in which Helm merges them. Later ones override earlier
+// ones.
 // (helm.sh/helm/v3/pkg/cli/values/options.go)
 const (
 	ValuesFile SourceKind = "--values"      // files, URLs or "-", separated by commas
@@ -26,7 +27,7 @@ const (
 	Set        SourceKind = "--set"         // key=value,…
 	SetString  SourceKind = "--set-string"  // key=value,…; every value is a string
 	SetFile    SourceKind = "--set-file"    // key=path,…; the value is the file's content
-	SetLiteral SourceKind = "--set-literal" // key=value; nothing in the value has a meaning
+	SetLiteral SourceKind = "--set-literal" // key=value; the value is taken literally
 )
 
 // A Source is one flag of the command line that gives values.
@@ -35,7 +36,7 @@ type Source struct {
 	Value string // as typed
 }
 
-// ValuesOptions is where Values reads what sources refer to.
+// ValuesOptions say how Values reads the files and URLs of sources.
 type ValuesOptions struct {
 	Stdin    io.Reader // for "-"; nil is empty
 	Settings Settings
@@ -43,16 +44,15 @@ type ValuesOptions struct {
 	Env func(string) string
 }
 
-// Values lays sources over each other: first all files, then --set-json,
-// --set, --set-string, --set-file and --set-literal; within one kind in the
-// order given. Chart defaults are not in it; Render adds them.
+// Values merges sources. Later ones override earlier ones: first all files, then --set-json,
+// --set, --set-string, --set-file and --set-literal; sources of one kind in the order given.
+// Render adds the chart's defaults.
 //
 // Values files that SOPS or age has encrypted are decrypted in memory: by the
 // user's own program sops, and with the private keys of DEPLOYER_AGE_IDENTITY,
 // SOPS_AGE_KEY_FILE and SOPS_AGE_KEY. See *DecryptError.
 //
-// All bad sources are in the error, one line each. It names flags, files and
-// keys, never the values given by --set and its kin.
+// The error has one line for each bad source. It names flags, files and keys, never values.
 func Values(ctx context.Context, sources []Source, from ValuesOptions) (map[string]any, error) {
 	if from.Env == nil {
 		from.Env = os.Getenv
@@ -164,7 +164,7 @@ func readFile(name string) ([]byte, error) {
 	data, err := os.ReadFile(name)
 	var path *os.PathError
 	if errors.As(err, &path) {
-		return nil, path.Err // the name is in the label already
+		return nil, path.Err // the caller adds the name
 	}
 	return data, err
 }
@@ -206,8 +206,8 @@ func valuesFileError(data []byte, err error) error {
 	return errors.New("the file has no keys at its top level, as values must")
 }
 
-// DefaultValues are the values that a chart and the charts in it have by themselves.
-// Nil has none.
+// DefaultValues returns the default values of a chart and its subcharts. A nil chart has
+// none.
 func DefaultValues(c *helmchart.Chart) []map[string]any {
 	if c == nil {
 		return nil

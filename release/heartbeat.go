@@ -12,7 +12,7 @@ import (
 	"deployer/internal/kube"
 )
 
-// renewUntilUnlock renews the Lease until Unlock, or until the right is lost.
+// renewUntilUnlock renews the Lease until Unlock, or until the lock is lost.
 func (l *Lock) renewUntilUnlock(ctx context.Context) {
 	tick := time.NewTicker(l.opts.Renew)
 	defer tick.Stop()
@@ -28,7 +28,7 @@ func (l *Lock) renewUntilUnlock(ctx context.Context) {
 	}
 }
 
-// BeginWrite begins a change of the cluster, if Confirm allows it; over tells that its
+// BeginWrite begins a change of the cluster if ConfirmHeld allows it. Call over when its
 // outcome is known.
 func (l *Lock) BeginWrite(ctx context.Context) (over func(), err error) {
 	if err := l.ConfirmHeld(ctx); err != nil {
@@ -53,7 +53,7 @@ func (l *Lock) ConfirmHeld(ctx context.Context) error {
 	return err
 }
 
-// mayBeTakenOver says whether others may have taken over by now, or will soon.
+// mayBeTakenOver reports whether others may have taken over by now, or will soon.
 func (l *Lock) mayBeTakenOver() bool {
 	l.lease.mu.Lock()
 	defer l.lease.mu.Unlock()
@@ -62,12 +62,13 @@ func (l *Lock) mayBeTakenOver() bool {
 	}
 	limit := l.opts.Duration - l.opts.Renew
 	now := time.Now()
-	// The monotonic clock stands still while a machine sleeps, the other doesn't.
+	// Both clocks are compared: the monotonic one stops while a machine sleeps, the wall
+	// clock doesn't.
 	return now.Sub(l.lease.renewed) > limit || now.Round(0).Sub(l.lease.renewed.Round(0)) > limit
 }
 
-// heartbeat renews the Lease once. When it isn't ours any more, or we don't know
-// and others may take over while a change of ours is under way, the right is lost.
+// heartbeat renews the Lease once. The lock is lost if another run holds the Lease. It is
+// also lost if the Lease can't be renewed in time while a write of ours is in flight.
 func (l *Lock) heartbeat(ctx context.Context) error {
 	l.renewal.sending.Lock()
 	defer l.renewal.sending.Unlock()
@@ -78,8 +79,8 @@ func (l *Lock) heartbeat(ctx context.Context) error {
 	l.lease.mu.Lock()
 	last := l.lease.renewed
 	l.lease.mu.Unlock()
-	// After this moment another run may take over, and we must have stopped. Who
-	// has no change under way, or was paused in between, finds out whether one did.
+	// After the deadline another run may take over, so we must have stopped by then.
+	// Without a write in flight, or after a pause, we may still ask whether one has.
 	deadline := last.Add(l.opts.Duration - l.opts.Renew)
 	if sent.After(deadline) && (l.writesInFlight.Load() == 0 || !l.renewal.failing) {
 		deadline = sent.Add(l.opts.Duration / 4)
@@ -99,12 +100,12 @@ func (l *Lock) heartbeat(ctx context.Context) error {
 	return err
 }
 
-// renew sends one heartbeat. A reason why means that the Lease isn't ours any
-// more; an error, that we don't know.
+// renew sends one heartbeat. why is set if the Lease isn't ours any more; err means that
+// this is unknown.
 func (l *Lock) renew(ctx context.Context, deadline time.Time) (why string, err error) {
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
-	// One heartbeat that hangs must leave time for others.
+	// A hanging heartbeat must leave time for another one.
 	ctx, cancelOne := context.WithTimeout(ctx, l.opts.Duration/4)
 	defer cancelOne()
 	stopped := make(chan struct{})
@@ -131,7 +132,7 @@ func (l *Lock) renew(ctx context.Context, deadline time.Time) (why string, err e
 			if why := l.whyNotOurs(lease); why != "" {
 				return why, nil
 			}
-			continue // what renewed it then is older than what we are to say now
+			continue // our new RenewTime is later than the stored one
 		}
 		if apierrors.IsNotFound(err) {
 			return l.whyNotOurs(nil), nil
@@ -146,7 +147,7 @@ func (l *Lock) renew(ctx context.Context, deadline time.Time) (why string, err e
 	}
 }
 
-// whyNotOurs says why a Lease isn't ours any more; nothing when it is.
+// whyNotOurs returns why a Lease isn't ours any more; empty when it is.
 func (l *Lock) whyNotOurs(found *coordinationv1.Lease) string {
 	if found == nil {
 		return "its Lease was deleted"

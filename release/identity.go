@@ -13,9 +13,9 @@ type Identity struct {
 	records string // a line each, oldest first
 }
 
-// Identity is that of the history as it was listed, whatever was loaded since:
-// a record that was written between its listing and its loading shows as a
-// difference to any later history.
+// Identity returns the identity of the history as it was listed, even if records were
+// loaded later: a record written between listing and loading shows as a difference to a
+// later history.
 func (h *History) Identity() Identity { return h.identity }
 
 func identify(heads []Summary) Identity {
@@ -26,11 +26,11 @@ func identify(heads []Summary) Identity {
 	return Identity{known: true, records: b.String()}
 }
 
-// IsKnown says whether it is that of a history.
+// IsKnown reports whether the identity is that of a history that was read.
 func (i Identity) IsKnown() bool { return i.known }
 
-// IsLatest says whether the record, as it was stored, is the newest of a history:
-// that of the same Secret, which no other run has written since.
+// IsLatest reports whether the record, as it was stored, is the newest of a history: the
+// same Secret, not written by another run since.
 func (r *Record) IsLatest(latest *Summary) bool {
 	return latest != nil && latest.uid == string(r.stored.uid) && r.Journal != nil && latest.Run == r.Journal.Run
 }

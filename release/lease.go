@@ -17,8 +17,8 @@ const (
 	annotationOperation = prefix + "operation"
 	annotationProcess   = prefix + "process"
 
-	// maxDuration bounds how long we observe a Lease before we take it over,
-	// whatever is written in it.
+	// maxDuration limits how long a Lease is observed before it is taken over, whatever
+	// duration it states.
 	maxDuration = 5 * time.Minute
 )
 
@@ -26,7 +26,8 @@ const (
 // characters (ValidateName), and that is what a Lease's name has to be.
 func leaseName(release string) string { return "deployer-" + release }
 
-// newLease says that holder has the release, and promises to renew within duration.
+// newLease returns a Lease that says that holder has the release and will renew it within
+// duration.
 func newLease(namespace, release string, holder Holder, duration time.Duration) *coordinationv1.Lease {
 	lease := &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{Name: leaseName(release), Namespace: namespace}}
 	writeHolder(lease, release, holder, duration)
@@ -50,7 +51,7 @@ func writeHolder(lease *coordinationv1.Lease, release string, holder Holder, dur
 	lease.Spec.AcquireTime, lease.Spec.RenewTime = &now, &now
 }
 
-// holderOf reads who has a Lease; nil when nobody has.
+// holderOf returns the holder of a Lease; nil when there is none.
 func holderOf(lease *coordinationv1.Lease) *Holder {
 	if lease.Spec.HolderIdentity == nil || *lease.Spec.HolderIdentity == "" {
 		return nil
@@ -70,7 +71,7 @@ func holderOf(lease *coordinationv1.Lease) *Holder {
 	return h
 }
 
-// durationOf is how long the holder of a Lease may be silent.
+// durationOf returns how long the holder of a Lease may fail to renew it.
 func durationOf(lease *coordinationv1.Lease, otherwise time.Duration) time.Duration {
 	if s := lease.Spec.LeaseDurationSeconds; s != nil && *s > 0 {
 		return min(time.Duration(*s)*time.Second, maxDuration)
@@ -78,15 +79,15 @@ func durationOf(lease *coordinationv1.Lease, otherwise time.Duration) time.Durat
 	return otherwise
 }
 
-// A watch is how long a Lease has been seen unchanged, by our own monotonic
-// clock. Times written in the Lease are never compared with it: clocks differ.
+// A leaseTimer measures how long a Lease has been unchanged, by our own monotonic clock.
+// Times in the Lease aren't used, because the clocks of machines differ.
 type leaseTimer struct {
 	version    string // uid and resourceVersion
 	since      time.Time
-	sawRenewal bool // it has changed while we watched
+	sawRenewal bool // it has changed since it was first seen
 }
 
-// unchangedFor notes a Lease and gives how long it has been the same.
+// unchangedFor takes a newly read Lease and returns how long it has been unchanged.
 func (w *leaseTimer) unchangedFor(lease *coordinationv1.Lease, now time.Time) time.Duration {
 	version := string(lease.UID) + "/" + lease.ResourceVersion
 	if version != w.version {
@@ -99,7 +100,8 @@ func (w *leaseTimer) unchangedFor(lease *coordinationv1.Lease, now time.Time) ti
 // errNoLease says that we may not use Leases here.
 var errNoLease = errors.New("no permission for leases")
 
-// getLease gives nil, nil for one that isn't there, and errNoLease.
+// getLease returns nil without an error if there is no Lease, and errNoLease without
+// permission.
 func getLease(ctx context.Context, leases typedcoord.LeaseInterface, name string) (*coordinationv1.Lease, error) {
 	lease, err := leases.Get(ctx, name, metav1.GetOptions{})
 	switch {

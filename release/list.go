@@ -24,14 +24,13 @@ type ListOptions struct {
 	Offset, Limit int // Limit 0 means all
 }
 
-// List gives the newest revision of each release that matches. Only metadata
-// is downloaded, and the records of other tools among those shown, or by date
-// among those that match. What can't be read doesn't hide the rest: it is
-// among them as Unreadable, by its Secret's name when it isn't known of which release
-// it is. With an error that is about something else come those that could be read.
+// List returns the newest revision of each matching release. It downloads only metadata,
+// and the records of other tools: of the shown releases, or for sorting by date of all
+// matching ones. Unreadable records are returned as Unreadable, with the Secret's name if
+// the release isn't known. Any other error comes with the readable ones.
 //
-// As in Helm, the status is that of the newest revision; only when asked for
-// superseded alone, all revisions count (helm.sh/helm/v3/pkg/action/list.go).
+// As in Helm, the status is that of the newest revision. All revisions count only if the
+// status superseded alone is asked for (helm.sh/helm/v3/pkg/action/list.go).
 func (s *Store) List(ctx context.Context, opts ListOptions) ([]Summary, error) {
 	selector, err := labels.Parse(opts.Selector)
 	if err != nil {
@@ -57,7 +56,7 @@ func (s *Store) List(ctx context.Context, opts ListOptions) ([]Summary, error) {
 	if !slices.Equal(opts.Statuses, []helmrelease.Status{helmrelease.StatusSuperseded}) {
 		all = newestOnly(all)
 	}
-	all = append(all, strange...) // each, for none is known to be newer than another
+	all = append(all, strange...) // all of them: it is unknown which is newer
 	shown := slices.DeleteFunc(all, func(s Summary) bool { return !opts.matches(&s, selector) })
 	if !opts.ByDate { // only the records of other tools have their dates
 		shown = opts.page(shown)
@@ -80,7 +79,7 @@ func (o *ListOptions) matches(s *Summary, selector labels.Selector) bool {
 	return selector.Matches(labels.Merge(s.Labels, set))
 }
 
-// page sorts and cuts out what is to be shown.
+// page sorts the summaries and returns the requested range.
 func (o *ListOptions) page(all []Summary) []Summary {
 	slices.SortStableFunc(all, func(a, b Summary) int {
 		order := byName(a, b)

@@ -2,8 +2,7 @@
 
 package release
 
-// thisProcess gives the zero value: nobody can tell whether this process lives
-// but by its heartbeat.
+// thisProcess returns the zero value: only heartbeats show that this process is alive.
 func thisProcess() Process { return Process{} }
 
 func (p Process) isDead() bool { return false }

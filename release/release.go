@@ -29,9 +29,9 @@ import (
 // ApplySSA is the ApplyMethod of revisions deployed by server-side apply.
 const ApplySSA = "ssa"
 
-// A Record is one revision of a release. Its JSON is Helm's; what Helm doesn't
-// know it ignores, and drops when it writes the record again. Labels holds the
-// user's labels only.
+// A Record is one revision of a release. Its JSON is Helm's with additions. Helm ignores
+// these, and drops them when it writes the record again. Labels has only the user's
+// labels.
 type Record struct {
 	helmrelease.Release
 
@@ -39,9 +39,9 @@ type Record struct {
 	// Helm 4 records it. Empty for revisions of Helm 3.
 	ApplyMethod string `json:"apply_method,omitempty"`
 
-	// Slim says that the chart's templates, schema and files were left out to
-	// save room; metadata, values and crds/ are there. Such a record can be
-	// rolled back to, but its chart can't be rendered again.
+	// Slim says that the chart's templates, schema and files were left out to save space.
+	// Metadata, values and crds/ remain, so a rollback to the record is possible, but its
+	// chart can't be rendered again.
 	Slim bool `json:"deployer_slim,omitempty"`
 
 	// Journal says what a run has done so far; nil in records of other tools,
@@ -51,8 +51,8 @@ type Record struct {
 	stored stored
 }
 
-// stored is where a record was read from, or last written to. The zero value
-// means that it is in no cluster.
+// stored identifies the Secret that a record was read from or last written to. The zero
+// value means that it isn't stored.
 type stored struct {
 	uid             types.UID
 	resourceVersion string // resourceVersion
@@ -61,32 +61,31 @@ type stored struct {
 	parts           int
 }
 
-// Journal is what deployer keeps in a record beyond what Helm does.
+// Journal is what deployer records in addition to Helm.
 type Journal struct {
 	Run     string                 `json:"run"`               // identity of the run that wrote the record
-	Attempt string                 `json:"attempt,omitempty"` // that of the first of the runs which went on with each other's work
+	Attempt string                 `json:"attempt,omitempty"` // Run of the first of several runs that continue each other's work
 	Holder  string                 `json:"holder,omitempty"`  // who ran it, for people: host, pid, CI job
 	Process string                 `json:"process,omitempty"` // the same for programs; see Process
 	Leased  bool                   `json:"leased,omitempty"`  // the run held the release's Lease
-	Step    string                 `json:"step,omitempty"`    // that the run is in
+	Step    string                 `json:"step,omitempty"`    // the current step of the run
 	Objects map[string]ObjectState `json:"objects,omitempty"` // by kube.ID.String with group; as the last apply left them
 	Hooks   map[string]string      `json:"hooks,omitempty"`   // hooks finished in this attempt: name to outcome
 
-	// Interrupted says that the run died and somebody else recorded its end: the
-	// next run may go on with its attempt.
+	// Interrupted says that the run died and another one recorded its end: the next run
+	// may continue its attempt.
 	Interrupted bool `json:"interrupted,omitempty"`
 
-	// Generated are the fields that templates have generated, by the key of package
-	// apply and path: the revision that a value was kept from, 0 for a new one.
+	// Generated has the generated fields, by Key of package apply and path: the revision
+	// that a value was kept from, 0 for a new one.
 	Generated map[string]map[string]int `json:"generated,omitempty"`
 
-	// Orphans are objects of earlier revisions that were kept for a reason that
-	// may pass, by the key of package apply: the next release looks at them again.
+	// Orphans are the Keys, see package apply, of objects of earlier revisions that were
+	// kept for a temporary reason: the next release decides about them again.
 	Orphans []string `json:"leftover,omitempty"`
 
-	// Definitions are what the release has brought of the definitions in crds/, by
-	// the key of package apply. They are carried from revision to revision; nil in
-	// records that don't know of them.
+	// Definitions are the release's contributions to the definitions in crds/, by Key of
+	// package apply. They are copied from revision to revision; nil in records of before.
 	Definitions map[string]Definition `json:"definitions"`
 }
 
@@ -105,13 +104,13 @@ type ObjectState struct {
 	Fingerprint string `json:"print,omitempty"`   // fingerprint of our managed fields; see package apply
 	Created     bool   `json:"created,omitempty"` // the release created it, in this revision or before
 
-	// Adopted says that it was there before the release had it; nil for one that
-	// the release created, and in records without provenance.
+	// Adopted is set for an object that existed before the release had it; nil for one
+	// that the release created, and in records without provenance.
 	Adopted *Adoption `json:"adopted,omitempty"`
 }
 
-// An Adoption is what is remembered of an object that a release adopted. It is
-// written before the first change to the object.
+// An Adoption records an object that a release adopted. It is written before the first
+// change to the object.
 type Adoption struct {
 	UID      string `json:"uid"`            // the object's
 	Revision int    `json:"revision"`       // that adopted it
@@ -119,13 +118,13 @@ type Adoption struct {
 	// Final says that a revision with the object has succeeded: it isn't given
 	// back any more.
 	Final bool `json:"final,omitempty"`
-	// Prior is what the object was, in the words of package apply; it may hold
+	// Prior is the former state of the object, as encoded by package apply; it may have
 	// confidential values.
 	Prior json.RawMessage `json:"prior,omitempty"`
 }
 
-// isActive says whether a run works, or worked when it died, on a revision of
-// this status.
+// isActive reports whether a run is working on a revision of this status, or was when it
+// died.
 func isActive(s helmrelease.Status) bool {
 	return s.IsPending() || s == helmrelease.StatusUninstalling
 }

@@ -9,7 +9,7 @@ import (
 )
 
 const (
-	// maxTries is how often a request is repeated after an answer that says nothing.
+	// maxTries is how often a request is tried while it fails by transient errors.
 	maxTries = 8
 
 	// firstPause before the second try; it doubles up to maxPause.
@@ -24,8 +24,8 @@ const (
 // errRetry asks retry for another try at once.
 var errRetry = errors.New("again")
 
-// retry calls do until it succeeds, or fails for a reason that stays. What do
-// sends must be safe to be sent twice: after a lost answer, it is.
+// retry calls do until it succeeds or fails permanently. do must be safe to repeat,
+// because an answer may be lost.
 func retry(ctx context.Context, do func(context.Context) error) error {
 	wait := firstPause
 	for n := 1; ; n++ {
@@ -34,14 +34,14 @@ func retry(ctx context.Context, do func(context.Context) error) error {
 			return err
 		}
 		if sleep(ctx, wait) != nil {
-			return err // it tells more than that time is up
+			return err // more informative than the end of ctx
 		}
 		wait = min(2*wait, maxPause)
 	}
 }
 
-// tryOnce gives one try half of the time that is left, so that a request that
-// hangs leaves time for another.
+// tryOnce limits one try to half of the remaining time, so that a request that hangs
+// leaves time for another.
 func tryOnce(ctx context.Context, do func(context.Context) error) error {
 	limit := maxAttempt
 	if end, ok := ctx.Deadline(); ok {
@@ -52,7 +52,7 @@ func tryOnce(ctx context.Context, do func(context.Context) error) error {
 	return do(ctx)
 }
 
-// isTransient says whether an error is about the moment and not about the request.
+// isTransient reports whether the same request may succeed later.
 func isTransient(err error) bool {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
@@ -63,7 +63,7 @@ func isTransient(err error) bool {
 			apierrors.IsInternalError(err) || apierrors.IsServiceUnavailable(err) || apierrors.IsUnexpectedServerError(err) ||
 			status.Status().Code >= 500
 	}
-	// Errors of ours say what is so; all others come from the way to the server.
+	// Our own errors are permanent; all others come from the connection to the server.
 	var ours interface{ Hint() string }
 	return !errors.As(err, &ours) && !errors.Is(err, errSkipPatch)
 }

@@ -25,8 +25,8 @@ const (
 	dataKey    = "release"
 	ownerHelm  = "helm"
 
-	// Annotations say what `list` and `history` show, so that they needn't
-	// download records. Helm drops them when it writes a record again.
+	// Annotations have what `list` and `history` show, so that records needn't be
+	// downloaded. Helm drops them when it writes a record again.
 	annotationChart        = prefix + "chart"
 	annotationChartVersion = prefix + "chart-version"
 	annotationAppVersion   = prefix + "app-version"
@@ -34,7 +34,7 @@ const (
 	annotationUpdated      = prefix + "updated"
 	annotationRun          = prefix + "run"
 
-	// maxDescription is what of a description the annotation holds, in bytes.
+	// maxDescription limits a description in an annotation, in bytes.
 	maxDescription = 1024
 )
 
@@ -56,9 +56,9 @@ func parseSecretName(secret string) (name string, revision int, ok bool) {
 	return m[1], revision, err == nil
 }
 
-// newSecret gives the head Secret that holds rec as encoded. For a record that
-// was stored before, it carries its uid and resourceVersion, so that nothing
-// else is overwritten.
+// newSecret returns the head Secret of an encoded record. If the record was stored
+// before, the Secret has its uid and resourceVersion, so that no other object is
+// overwritten.
 func newSecret(rec *Record, enc *encoded, now time.Time) *corev1.Secret {
 	labels := userLabels(rec.Labels)
 	labels["name"] = rec.Name
@@ -91,8 +91,8 @@ func newSecret(rec *Record, enc *encoded, now time.Time) *corev1.Secret {
 	}
 }
 
-// annotations is what of a record may be seen without reading it. Values and
-// manifests must not be in it.
+// annotations returns the public properties of a record. They must not include values or
+// manifests.
 func annotations(rec *Record) map[string]string {
 	out := map[string]string{
 		annotationDescription: truncate(rec.Info.Description, maxDescription),
@@ -117,16 +117,16 @@ func truncate(text string, max int) string {
 	return strings.ToValidUTF8(text[:max-len("…")], "") + "…"
 }
 
-// A Summary is what is known of a revision without reading it.
+// A Summary is what a Secret's metadata says about a revision.
 type Summary struct {
 	Namespace, Name string
 	Revision        int
 	Status          helmrelease.Status
 	Labels          map[string]string // the user's
 
-	// The rest is what deployer wrote beside the record. It is empty, and
-	// Described false, for records of other tools until Store.Describe has
-	// read them. Updated is then when the Secret was made.
+	// The rest comes from annotations. For records of other tools it is empty, and
+	// HasDetails is false, until History.LoadDetails has read them. Updated is then the
+	// Secret's creation time.
 	HasDetails          bool
 	Updated             time.Time // the record's last_deployed
 	Chart, ChartVersion string
@@ -135,9 +135,8 @@ type Summary struct {
 	LastWrite           time.Time // of the Secret, by the server's clock
 	Run                 string    // identity of the deployer run that wrote it
 
-	// Unreadable says why the record can't be read; nil for others, and for those
-	// that nobody has tried to read. All of the above but the names is as far as it
-	// is known.
+	// Unreadable says why the record can't be read; nil for other records, and for those
+	// that weren't read. The fields above, except the names, may then be incomplete.
 	Unreadable *CorruptError
 
 	secret          string
@@ -146,12 +145,12 @@ type Summary struct {
 	parts           string // the label
 }
 
-// UID tells this revision from any other, also from one of the same number
-// that was made after this one was deleted: it is the UID of its Secret.
+// UID returns the UID of the revision's Secret. It distinguishes the revision from one
+// with the same number that was created after this one was deleted.
 func (s *Summary) UID() string { return s.uid }
 
-// summarize reads the metadata of a head Secret. The error is a *CorruptError
-// for one that says about itself what can't be.
+// summarize reads the metadata of a head Secret. The error is a *CorruptError if its name
+// and labels contradict each other.
 func summarize(meta *metav1.ObjectMeta) (Summary, error) {
 	name, revision, ok := parseSecretName(meta.Name)
 	labels := meta.Labels
@@ -185,8 +184,7 @@ func summarize(meta *metav1.ObjectMeta) (Summary, error) {
 	return s, nil
 }
 
-// unreadable is what is known of a Secret that says about itself what can't be: it is
-// no revision of any release.
+// unreadable returns the summary of a Secret whose name and labels contradict each other.
 func unreadable(meta *metav1.ObjectMeta, why *CorruptError) Summary {
 	return Summary{
 		Namespace: meta.Namespace, Name: meta.Name, Status: helmrelease.Status(meta.Labels["status"]), Labels: userLabels(meta.Labels),
@@ -194,7 +192,7 @@ func unreadable(meta *metav1.ObjectMeta, why *CorruptError) Summary {
 	}
 }
 
-// setDetails fills in what only the record says.
+// setDetails fills in the details from the record.
 func (s *Summary) setDetails(rec *Record) {
 	s.HasDetails = true
 	s.Status = rec.Info.Status
@@ -207,7 +205,7 @@ func (s *Summary) setDetails(rec *Record) {
 	}
 }
 
-// lastWrite is when the API server last stored the object, by its own clock.
+// lastWrite returns when the API server last stored the object, by its own clock.
 func lastWrite(meta *metav1.ObjectMeta) time.Time {
 	last := meta.CreationTimestamp.Time
 	for _, entry := range meta.ManagedFields {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// An Estimate is how much room a record takes, and what takes it.
+// An Estimate is the size of a record and of its parts.
 type Estimate struct {
 	Stored       int           // bytes in Secrets, packed
 	Limit        int           // bytes that may be stored
@@ -38,7 +38,7 @@ func estimate(rec *Record, enc *encoded) Estimate {
 	}
 	share := func(what string, v any) {
 		data, err := json.Marshal(v)
-		if err == nil { // what can't be encoded has failed before
+		if err == nil { // encoding it has succeeded before
 			e.Constituents = append(e.Constituents, Constituent{what, len(data)})
 		}
 	}

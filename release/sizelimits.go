@@ -9,24 +9,24 @@ import (
 	"io"
 )
 
-// Records come from the cluster, where others write them too. A few bytes of gzip
-// unpack to as much as one likes, and a few bytes of JSON become a hundred of
-// memory each; so both are bounded, for reading and for writing.
+// Others write records too. A few bytes of gzip may unpack to any size, and a byte of
+// JSON may take a hundred bytes of memory. So both sizes are limited, for reading and for
+// writing.
 const (
-	// maxWhole is the largest record of one Secret, in bytes of JSON. What the
-	// Secret holds of packed data is below 800 KiB.
+	// maxWhole limits a record in one Secret, in bytes of JSON. The packed data of a
+	// Secret is below 800 KiB.
 	maxWhole = 64 << 20
 
 	// maxJoined is the same for a record in several Secrets, whose packed data is
 	// below maxParts times partSize.
 	maxJoined = 256 << 20
 
-	// maxElements is how many objects, lists and members the JSON of a record has at
-	// most. A manifest is one of them; values and journals are most of the rest.
+	// maxElements limits the objects, lists and members in the JSON of a record. A
+	// manifest counts as one; most are in values and journals.
 	maxElements = 1 << 19
 
-	// usualSize is what nearly all records are below. Larger ones are unpacked one at
-	// a time, so that a list needs the memory for one.
+	// usualSize is more than the size of nearly all records. Larger ones are unpacked one
+	// at a time, to limit the memory of a list.
 	usualSize = 1 << 20
 )
 
@@ -54,7 +54,7 @@ func (m *meter) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// tooLarge says by what a record is too large to be read; empty when it isn't.
+// tooLarge returns which limit a record exceeds; empty when none.
 func (m *meter) tooLarge(limit int) string {
 	switch {
 	case m.bytes > limit:
@@ -65,8 +65,8 @@ func (m *meter) tooLarge(limit int) string {
 	return ""
 }
 
-// decompress unpacks gzip of at most limit bytes that is the JSON of a record. It
-// takes no more memory than the gzip has announced.
+// decompress unpacks the JSON of a record from gzip, up to limit bytes. It allocates only
+// the size that the gzip data announces.
 func decompress(data []byte, limit int) ([]byte, error) {
 	r, err := gzip.NewReader(bytes.NewReader(data))
 	if err != nil {
@@ -93,7 +93,7 @@ func decompress(data []byte, limit int) ([]byte, error) {
 	return out, nil
 }
 
-// unpackedSize is announced for data.release of a Secret.
+// unpackedSize returns the unpacked size that data.release of a Secret announces.
 func unpackedSize(text []byte) int {
 	if data, err := base64.StdEncoding.DecodeString(string(text[max(0, (len(text)-8)/4*4):])); err == nil {
 		return announcedSize(data)
@@ -101,7 +101,8 @@ func unpackedSize(text []byte) int {
 	return len(text)
 }
 
-// announcedSize is how much gzip says it unpacks to, modulo 4 GiB. It may lie. (RFC 1952)
+// announcedSize returns the unpacked size that gzip data announces, modulo 4 GiB. It may
+// be wrong. (RFC 1952)
 func announcedSize(data []byte) int {
 	if len(data) < 4 {
 		return 0

@@ -11,17 +11,17 @@ import (
 	"deployer/track/class"
 )
 
-// A diagnosis finds out what the causes are of what isn't ready at the end of a wait.
+// A diagnosis finds out why objects aren't ready at the end of a wait.
 type diagnosis struct{ *session }
 
-// causeGroup are objects that are held up by the same thing.
+// A causeGroup is a set of objects that aren't ready for the same reason.
 type causeGroup struct {
 	first   *trackedObject
 	members []*trackedObject
 }
 
-// groupByCause puts objects with the same problem together: same class, container
-// image and words. The lead is the one that failed first.
+// groupByCause groups objects with the same problem: the same class, container image
+// and message. The first object of a group is one that has failed, if any has.
 func (s diagnosis) groupByCause() []causeGroup {
 	index := map[string]int{}
 	var groups []causeGroup
@@ -60,8 +60,8 @@ func (s diagnosis) withoutNames(obj *trackedObject, p *Problem) string {
 	return message
 }
 
-// causes are the roots of what went wrong: fatal ones first, and what is only
-// held up by another target is listed with that one.
+// causes returns the root causes, fatal ones first. An object that only waits for another
+// target is listed in Blocks of that target's cause.
 func (s diagnosis) causes() []Cause {
 	var out []Cause
 	blocked := map[*trackedObject]bool{}
@@ -100,7 +100,8 @@ func (s diagnosis) causes() []Cause {
 	return out
 }
 
-// makerOf is the target, itself not ready, that makes what a problem lacks.
+// makerOf returns the target that would create what obj's problem lacks and isn't ready
+// itself; nil when there is none.
 func (s diagnosis) makerOf(obj *trackedObject) *trackedObject {
 	needs := obj.missingRefs()
 	if len(needs) == 0 {
@@ -119,8 +120,8 @@ func (s diagnosis) makerOf(obj *trackedObject) *trackedObject {
 	return nil
 }
 
-// missingRefs are the objects that a problem is about: what is missing, or the claims
-// whose volumes pods wait for.
+// missingRefs returns the objects that obj's problem waits for: the missing object, or the
+// claims whose volumes its pods wait for.
 func (t *trackedObject) missingRefs() []Ref {
 	p := t.status.Problem
 	if p.MissingObject != nil {
@@ -137,8 +138,8 @@ func (t *trackedObject) missingRefs() []Ref {
 	return out
 }
 
-// blockedObjects lists what isn't ready because of a group: objects that need what
-// it makes, and API services behind it.
+// blockedObjects lists the objects that aren't ready because of a group: objects that need
+// what the group creates, and APIServices that the group's workloads serve.
 func (s diagnosis) blockedObjects(g causeGroup, blocked map[*trackedObject]bool) []kube.ID {
 	var out []kube.ID
 	for _, obj := range s.objects {

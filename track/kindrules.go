@@ -13,11 +13,11 @@ import (
 	"deployer/track/rules"
 )
 
-// definitionResource are where the API server keeps the definitions of custom resources.
+// definitionResource is the resource of CustomResourceDefinitions.
 var definitionResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// kindRules are what definitions of custom resources say about the readiness of
-// their objects, each read once by a Tracker.
+// kindRules are the readiness rules in the annotations of CustomResourceDefinitions. A
+// Tracker reads each once.
 type kindRules struct {
 	mu    sync.Mutex
 	known map[schema.GroupKind]kindRule
@@ -28,11 +28,10 @@ type kindRule struct {
 	problem string          // why it can't be followed
 }
 
-// ComputeStatus works out the status of objects by their own fields, their annotations, the
-// user's rules and those in the definitions of their kinds, which takes one request
-// for each kind that may have one. Without a baseline a condition that lingers from
-// an earlier change can't be distinguished from a new one, so conditions count as fresh, and
-// what is given some time had it since the object was created.
+// ComputeStatus computes the status of objects from their fields, their annotations, the
+// user's rules and the rules in the definitions of their kinds. It makes one request for
+// each kind whose definition may have a rule. There is no baseline, so a condition from an
+// earlier change counts as fresh, and grace periods start when the object was created.
 func (t *Tracker) ComputeStatus(ctx context.Context, objects []*unstructured.Unstructured) []Status {
 	var kinds []schema.GroupVersionKind
 	for _, obj := range objects {
@@ -52,15 +51,15 @@ func (t *Tracker) ComputeStatus(ctx context.Context, objects []*unstructured.Uns
 	return out
 }
 
-// mayHaveKindRule reports whether the definition of an object's kind may have a rule for it: it
-// isn't a kind of Kubernetes, and neither the object nor the user says otherwise.
+// mayHaveKindRule reports whether the definition of an object's kind may have a rule that
+// applies: the kind isn't built in, and neither the object nor the user has a rule.
 func (t *Tracker) mayHaveKindRule(obj *unstructured.Unstructured) bool {
 	gk := obj.GroupVersionKind().GroupKind()
 	return rules.IsCustom(gk) && !t.opts.Rules.Has(gk) && settingsOf(obj).override == nil
 }
 
-// kindRuleOf is what the definition of an object's kind says, as far as it was read and
-// has a say.
+// kindRuleOf returns the rule of an object's kind; the zero rule when none was read or none
+// applies.
 func (t *Tracker) kindRuleOf(obj *unstructured.Unstructured) kindRule {
 	if !t.mayHaveKindRule(obj) {
 		return kindRule{}
@@ -125,8 +124,8 @@ func (t *Tracker) readKindRule(ctx context.Context, gvk schema.GroupVersionKind)
 	return kindRule{rule: rule}, nil
 }
 
-// setKindRules sets what the definitions of their kinds say about objects that are
-// waited for. What is known already goes for all of them.
+// setKindRules gives awaited objects the rules of their kinds. It reads only rules that may
+// matter now; rules that are known apply to all objects of the kind.
 func (t *Tracker) setKindRules(ctx context.Context, objects []*trackedObject) {
 	var ruled []*trackedObject
 	var kinds []schema.GroupVersionKind

@@ -15,8 +15,8 @@ const (
 	totalBurst = 3000
 )
 
-// A lineSampler passes the lines of one container on, as many as may pass, and says with
-// each how many were dropped before it.
+// A lineSampler passes on the lines of one container within its rate limits. Each line says
+// how many lines were dropped before it.
 type lineSampler struct {
 	queue   *logs.Queue[LogLine]
 	line    LogLine // but for its time and text

@@ -25,8 +25,8 @@ type logFollower struct {
 	queue           *logs.Queue[LogLine]
 	dropped         int
 	followed        map[containerRun]bool
-	lastLine        map[containerRun]time.Time // time of the last line, by container, in the readers' hands
-	mu              sync.Mutex                 // of lastLine
+	lastLine        map[containerRun]time.Time // time of the last line that was read, by pod and container
+	mu              sync.Mutex                 // guards lastLine
 	slots           readerSlots
 	followedObjects map[*trackedObject]bool
 	totalLimit      *rate.Limiter // of all containers
@@ -57,8 +57,9 @@ func (f *logFollower) setLastLine(run containerRun, at time.Time) {
 	f.lastLine[run] = at
 }
 
-// logMode is which logs of an object are wanted: a Job's live, others' when they
-// fail, unless the target, the options or an annotation say otherwise, the annotation last.
+// logMode returns which logs of an object are wanted. The default is live logs for Jobs and
+// failure logs for others. The options, the target and the annotations override it, in this
+// order.
 func (f *logFollower) logMode(obj *trackedObject) LogMode {
 	mode := LogsFailed
 	if obj.gk.Kind == "Job" {
@@ -110,7 +111,7 @@ func (f *logFollower) followPod(obj *trackedObject, p pods.Pod) {
 	}
 }
 
-// podsFollowed counts the pods of an object, other than one, that are followed.
+// podsFollowed counts the followed pods of an object, without the pod given.
 func (f *logFollower) podsFollowed(obj *trackedObject, but types.UID) int {
 	seen := map[types.UID]bool{}
 	for key := range f.followed {
@@ -121,7 +122,7 @@ func (f *logFollower) podsFollowed(obj *trackedObject, but types.UID) int {
 	return len(seen)
 }
 
-// flush hands over the lines that wait.
+// flush reports the queued lines.
 func (f *logFollower) flush() {
 	lines, dropped := f.queue.Take()
 	now := f.session.opts.Now()
@@ -133,9 +134,9 @@ func (f *logFollower) flush() {
 	f.dropped += dropped
 }
 
-// finish lets the logs of what is done come to their ends, and those that wait
-// have their turns. A Job may have been faster than we were; its log is then
-// read at once.
+// finish waits, for a limited time, until the followed logs have ended and the waiting
+// readers have had their turns. The log of a Job that finished before it was followed is
+// read now.
 func (f *logFollower) finish() {
 	for _, obj := range f.session.objects {
 		if f.isLive(obj) && obj.status.State.IsFinal() && !f.followedObjects[obj] && !obj.observed.isGone && obj.observed.object != nil && obj.hasNewLogs() {

@@ -33,7 +33,7 @@ type logReader struct {
 	id        kube.ID        // of the object
 	settings  logSettings    // of the object when the reader was made
 	isSampled bool           // not all lines are wanted
-	hasWaited bool           // for its turn
+	hasWaited bool           // it didn't get a slot at once
 	stop      context.CancelFunc
 	read      func(context.Context, kubernetes.Interface) error
 }
@@ -51,12 +51,12 @@ func (r *logReader) sampler(pod, container string) *lineSampler {
 	return s
 }
 
-// isEndless reports whether the log goes on although the status of the object is final.
+// isEndless reports whether the log continues although the object's status is final.
 func (r *logReader) isEndless() bool {
 	return r.object.status.State.IsFinal() && r.object.gk.Kind != "Job" && r.object.gk != podKind
 }
 
-// readToEnd follows a log to its end, also when the connection is cut meanwhile.
+// readToEnd follows a log to its end. It reconnects when the connection is cut.
 func (r *logReader) readToEnd(ctx context.Context, typed kubernetes.Interface, p pods.Pod, container string) error {
 	for pause := firstLogRetry; ; pause = min(2*pause, lastLogRetry) {
 		err := r.readLog(ctx, typed, p, container, true)
@@ -74,7 +74,7 @@ func (r *logReader) readToEnd(ctx context.Context, typed kubernetes.Interface, p
 	}
 }
 
-// readLog copies a log to the queue, without lines that were there before.
+// readLog copies a log to the queue, without the lines that were read before.
 func (r *logReader) readLog(ctx context.Context, typed kubernetes.Interface, p pods.Pod, container string, follow bool) error {
 	opts := &corev1.PodLogOptions{Container: container, Follow: follow, Timestamps: true}
 	key := containerRun{pod: p.UID, container: container}

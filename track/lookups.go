@@ -14,7 +14,7 @@ import (
 	"deployer/track/rules"
 )
 
-const servedRecheck = 500 * time.Millisecond // between two requests whether a new kind is served
+const servedRecheck = 500 * time.Millisecond // between two checks whether a new kind is served
 
 // lookUpDetails reads what the watches of the objects don't show: pods and events of slow
 // rollouts, and whether new kinds are served.
@@ -37,7 +37,7 @@ func (s *session) lookUpDetails(now time.Time) {
 	s.pods.update(now)
 }
 
-// nextLookupAt is when to look closer at an object next; zero for never.
+// nextLookupAt returns when to look up the next detail of an object; zero for never.
 func (s *session) nextLookupAt(obj *trackedObject) time.Time {
 	if obj.observed.object == nil || obj.Until == UntilGone {
 		return time.Time{}
@@ -85,8 +85,8 @@ func (s *session) lookUpObject(obj *trackedObject, now time.Time) {
 	}
 }
 
-// eventReadSchedule are when to read whose events: of the object, or of one of its
-// pods that finds no node.
+// eventReadSchedule returns when events are read, about which UID, and from when the times
+// count: about the object, or about one of its pods that can't be scheduled.
 func (s *session) eventReadSchedule(obj *trackedObject) ([]time.Duration, types.UID, time.Time) {
 	if p := obj.status.Problem; p != nil && obj.gk.Kind != "Service" {
 		switch p.Class {
@@ -106,8 +106,8 @@ func (s *session) eventReadSchedule(obj *trackedObject) ([]time.Duration, types.
 
 var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
-// awaitsServing reports whether the object is a CustomResourceDefinition of which
-// only serving its kind is missing.
+// awaitsServing reports whether the object is a CustomResourceDefinition that is
+// established but whose kind isn't served yet.
 func (t *trackedObject) awaitsServing() bool {
 	return t.gk == definitionKind && t.status.Message == notServedMessage
 }
@@ -159,8 +159,8 @@ func servedVersion(definition *unstructured.Unstructured) string {
 // What controllers make may come some time after they say that they are ready.
 const madeByControllerWithin = 30 * time.Second
 
-// willAppear reports whether something that is on its way will make the object:
-// another target, or the controller of one.
+// willAppear reports whether ref is expected to be created soon, by another target or by
+// the controller of one.
 func (s *session) willAppear(namespace string, what pods.Missing) bool {
 	for _, obj := range s.objects {
 		if obj.observed.object == nil || obj.ID.Namespace != namespace || !mayMake(obj.observed.object, Ref{what.Kind, what.Name}) {
@@ -205,7 +205,7 @@ func mentions(value any, text string) bool {
 	return false
 }
 
-// objectsMadeWith are the objects that come with an object, in its namespace.
+// objectsMadeWith returns an object and the Secret that its controller creates for it.
 func objectsMadeWith(o *unstructured.Unstructured) []Ref {
 	at := func(path ...string) string { v, _, _ := unstructured.NestedString(o.Object, path...); return v }
 	own := Ref{Kind: o.GetKind(), Name: o.GetName()}

@@ -30,7 +30,7 @@ type objectWatch struct {
 	query         watch.Query
 	watchedByName map[string]bool // although the query is by labels
 	outage        outage
-	unanswered    int // streams without an answer; with one there is an outage
+	unanswered    int // streams without an answer; if there is any, there is an outage
 }
 
 func newObjectWatch(w *watches, mapping kube.Mapping, namespace string) *objectWatch {
@@ -146,7 +146,8 @@ func (o *objectWatch) close() {
 	o.watches.session.health.end(&o.outage)
 }
 
-// dispatch gives each watch what concerns its namespace.
+// dispatch passes an event of all namespaces to the watch of its namespace. Events without
+// an object go to all watches.
 func dispatch(group []*objectWatch, e watch.Event) {
 	for _, o := range group {
 		if e.Object == nil {
@@ -208,8 +209,8 @@ func (o *objectWatch) changed(live *unstructured.Unstructured) {
 	s.dirty[obj] = true
 }
 
-// deleted handles the end of an object. A watch by labels says the same of an object
-// that only lost its labels, so that one is then watched by name.
+// deleted handles a deletion. A watch by labels also reports one when an object only lost
+// its labels; such an object is watched by name from then on.
 func (o *objectWatch) deleted(live *unstructured.Unstructured, byName bool) {
 	obj := o.objects[live.GetName()]
 	if obj == nil || obj.status.State.IsFinal() {
@@ -227,8 +228,8 @@ func (o *objectWatch) markGone(obj *trackedObject, last *unstructured.Unstructur
 	o.watches.session.dirty[obj] = true
 }
 
-// listed handles that a list had exactly these objects. One by labels lacks also an
-// object that only lost its labels, so that one is then watched by name.
+// listed handles a complete list: objects that it doesn't contain are gone. A list by labels
+// also lacks objects that only lost their labels; these are watched by name from then on.
 func (o *objectWatch) listed(e watch.Event) {
 	for name, obj := range o.objects {
 		isListed := obj.observed.object != nil && e.UIDs[obj.observed.object.GetUID()]
@@ -243,7 +244,7 @@ func (o *objectWatch) listed(e watch.Event) {
 	}
 }
 
-// watchByName watches an object by its name, once: each list by labels lacks it.
+// watchByName starts one watch of an object by its name.
 func (o *objectWatch) watchByName(name string) {
 	if o.watchedByName[name] {
 		return
@@ -264,8 +265,8 @@ func (o *objectWatch) setUnverifiable(e watch.Event) {
 	s.warn(e.Text)
 }
 
-// fallbackText says what is done in another way than at first, and why where that
-// isn't a missing permission, which the text names.
+// fallbackText describes a fallback, with the reason unless it is a missing permission,
+// which the text names already.
 func fallbackText(e watch.Event) string {
 	if e.Err == nil || apierrors.IsForbidden(e.Err) {
 		return e.Text

@@ -30,8 +30,8 @@ func (s *session) outcome(ctx context.Context, now time.Time) (bool, error) {
 	return false, nil
 }
 
-// outOfTime is the outcome when the caller's context has ended. A cancelled
-// wait ends at once; after a deadline there is time to ask why.
+// outOfTime returns the outcome after the caller's context has ended. A cancelled wait ends
+// at once; after a deadline, logs and events are still read.
 func (s *session) outOfTime(ctx context.Context) error {
 	err := context.Cause(ctx)
 	if ctxErr := ctx.Err(); !errors.Is(err, ctxErr) {
@@ -63,7 +63,7 @@ func (s *session) outOfTime(ctx context.Context) error {
 	return &TimeoutError{Causes: diagnosis{s}.causes(), NotReady: s.unready(), Total: len(s.objects), Goal: s.goal(), Waited: now.Sub(s.progress.startedAt), Err: err}
 }
 
-// countWaiting counts the objects that still may change for better or worse.
+// countWaiting counts the objects whose status isn't final, without background ones.
 func (s *session) countWaiting() int {
 	n := 0
 	for _, obj := range s.objects {
@@ -74,7 +74,7 @@ func (s *session) countWaiting() int {
 	return n
 }
 
-// goal is what the targets are to become.
+// goal is the state that the targets are expected to reach.
 func (s *session) goal() State {
 	if allAwaitDeletion(s.objects) {
 		return Gone
@@ -82,7 +82,7 @@ func (s *session) goal() State {
 	return Ready
 }
 
-// unready are the statuses of all that isn't as wanted, failed ones first.
+// unready returns the statuses of objects that haven't reached the goal, failed ones first.
 func (s *session) unready() []Status {
 	var failed, other []Status
 	for _, obj := range s.objects {

@@ -35,11 +35,11 @@ type podSummary struct {
 	failing      int // not ready, with a problem that fails
 	beyondHope   int // of these, with one that is final for the pod
 	groups       map[class.Class]*problemGroup
-	recheckAt    time.Time // when time alone makes a problem of something; zero for never
+	recheckAt    time.Time // when time alone may add a problem; zero for never
 }
 
-// podProblem finds the worst problem of the new pods, final when the pods that
-// have it speak for the workload.
+// podProblem returns the worst problem of the new pods; nil when there is none. FinalAt says
+// when it fails the workload.
 func (t *trackedObject) podProblem(now time.Time) *Problem {
 	c := t.summarizePods(now)
 	var worst *Problem
@@ -86,7 +86,8 @@ func (t *trackedObject) summarizePods(now time.Time) podSummary {
 	return c
 }
 
-// addFinding files a finding and reports whether it can fail a workload.
+// addFinding adds a finding to the group of its class and reports whether it can fail a
+// workload.
 func (c *podSummary) addFinding(f pods.Finding, m *pods.History, now time.Time) bool {
 	if at := m.ReadinessOverdueAt(f); f.Class == class.Readiness && now.Before(at) {
 		if c.recheckAt.IsZero() || at.Before(c.recheckAt) {
@@ -169,7 +170,7 @@ func (p *Problem) addPods(members []*pods.History, c podSummary) {
 	}
 }
 
-// finalAt decides when a problem of pods fails the workload: zero for never.
+// finalAt returns when a problem of pods fails the workload; zero for never.
 func (t *trackedObject) finalAt(g *problemGroup, c podSummary, now time.Time) time.Time {
 	info := class.InfoOf(g.Class)
 	switch {
@@ -206,10 +207,10 @@ func isRunFailure(c class.Class) bool {
 	return false
 }
 
-// affectsAllPods reports whether a problem fails the whole workload. For a broken template
-// one failing pod proves it, unless another pod got past the problem. Otherwise every new
-// pod must fail and none be ready. A StatefulSet that updates in order stops at its first
-// failing pod.
+// affectsAllPods reports whether a problem fails the whole workload. For a class that is
+// deterministic one failing pod is enough, unless another pod got past the problem. For
+// other classes all new pods must fail. In a StatefulSet that updates in order the first
+// failing pod is enough, because the update stops there.
 func (t *trackedObject) affectsAllPods(g *problemGroup, c podSummary, info class.Info) bool {
 	if t.updatesInOrder() {
 		return true
@@ -235,8 +236,8 @@ func (t *trackedObject) updatesInOrder() bool {
 	return policy != "Parallel"
 }
 
-// creationProblem is why a controller creates no pods; nil when it does: by a condition of the
-// Deployment or ReplicaSet, by events for the other kinds.
+// creationProblem returns why a controller can't create pods; nil when it can. For a
+// Deployment or ReplicaSet a condition says so, for other kinds events do.
 func (t *trackedObject) creationProblem(r *Rollout, now time.Time) *Problem {
 	if t.gk.Kind == "Deployment" || t.gk.Kind == "ReplicaSet" {
 		message := rules.PodCreationFailure(t.observed.object, t.newReplicaSet())
@@ -253,7 +254,7 @@ func (t *trackedObject) creationProblem(r *Rollout, now time.Time) *Problem {
 		return nil
 	}
 	if t.podsCreated() > t.newPods.creationFailure.podsBefore {
-		t.newPods.creationFailure = nil // it could be made after all
+		t.newPods.creationFailure = nil // a pod was created after all
 		return nil
 	}
 	c := pods.CreationFailureClass(t.newPods.creationFailure.message)

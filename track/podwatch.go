@@ -16,17 +16,16 @@ import (
 
 const (
 	maxLabelValues = 150 // of a label in one watch, for the length of its URL
-	// maxPodWatches is how many watches of a namespace's pods may be open before
-	// they are made into fewer: each is a stream of the connection.
+	// maxPodWatches is how many watches of a namespace's pods may be open before they are
+	// merged: each is a stream of the connection.
 	maxPodWatches = 6
-	// Revisions become known one by one. Those that come while the first watches
-	// are young are gathered for longer and longer, so that hundreds of
-	// workloads take a handful of watches.
+	// Revisions become known one by one. They are gathered for longer and longer before the
+	// next watch is opened, so that hundreds of workloads need only a few watches.
 	firstGather = 500 * time.Millisecond
 	lastGather  = 16 * time.Second
 )
 
-// podWatches are the watches of new pods, and whose pods they are.
+// podWatches are the watches of new pods, and the workloads that own the pods.
 type podWatches struct {
 	session   *session
 	owners    map[string]*trackedObject // by ownerKey
@@ -64,8 +63,8 @@ func (w *podWatch) isDone() bool {
 	return !slices.ContainsFunc(w.outage.objects, func(obj *trackedObject) bool { return !obj.status.State.IsFinal() })
 }
 
-// ownerKey names the controller of pods. ReplicaSets go by name: that follows
-// from the Deployment's status, while their uid would cost a request.
+// ownerKey identifies the controller of pods. A ReplicaSet is identified by its name, which
+// is known from the Deployment's status; its UID would cost a request.
 func ownerKey(namespace string, uid types.UID, replicaSet string) string {
 	if replicaSet != "" {
 		return namespace + "/" + replicaSet
@@ -73,7 +72,7 @@ func ownerKey(namespace string, uid types.UID, replicaSet string) string {
 	return string(uid)
 }
 
-// ownerOf finds the workload whose pod it is; nil when no target owns it.
+// ownerOf returns the workload that owns a pod; nil when no target does.
 func (p *podWatches) ownerOf(pod pods.Pod) *trackedObject {
 	if obj := p.owners[ownerKey("", pod.Owner.UID, "")]; obj != nil {
 		return obj
@@ -81,12 +80,12 @@ func (p *podWatches) ownerOf(pod pods.Pod) *trackedObject {
 	return p.owners[ownerKey(pod.Namespace, "", pod.Owner.Name)]
 }
 
-// want asks for the pods of a workload, once its revision is known, and again when there
-// is another one.
+// want requests a watch of a workload's pods once its revision is known, and again for each
+// later revision.
 func (p *podWatches) want(obj *trackedObject) {
 	query, value, owner := newPodsOf(obj)
 	if p.session.watches.allNamespaces && query.label != "" && obj.gk.Kind != "DaemonSet" {
-		query.namespace = "" // others' pods don't have these values, save the generations of DaemonSets
+		query.namespace = "" // other workloads' pods don't have these label values, except generations of DaemonSets
 	}
 	if owner == "" || value == obj.newPods.revision && p.owners[owner] == obj {
 		return
@@ -146,7 +145,7 @@ func (p *podWatches) merge(query podQuery) []string {
 	return values
 }
 
-// close closes the watches that are of no use any more.
+// close closes the watches for which isUseless is true.
 func (p *podWatches) close(isUseless func(*podWatch) bool) {
 	p.open = slices.DeleteFunc(p.open, func(w *podWatch) bool {
 		if !isUseless(w) {
@@ -189,7 +188,8 @@ func trimPod(object runtime.Object) any {
 	return object
 }
 
-// eachNamespace wants the pods of a watch of all namespaces anew.
+// eachNamespace closes a watch of all namespaces and makes its workloads be watched by
+// namespace.
 func (p *podWatches) eachNamespace(w *podWatch) {
 	p.session.watches.allNamespaces = false
 	for owner, obj := range p.owners {
@@ -236,7 +236,7 @@ func (p *podWatches) handlePod(pod pods.Pod, deleted bool) {
 	s.logs.followPod(obj, pod)
 }
 
-// handleListed drops pods that were deleted while nothing could be seen.
+// handleListed drops pods that were deleted while the watch was interrupted.
 func (p *podWatches) handleListed(w *podWatch, listed map[types.UID]bool) {
 	for _, obj := range w.outage.objects {
 		for uid := range obj.newPods.byUID {

@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	manyPods      = 50 // of one workload, whose status is computed less often then
+	manyPods      = 50 // pods of one workload from which its status is computed less often
 	manyPodsPause = 100 * time.Millisecond
 	lookupTimeout = 3 * time.Second // for what is asked once: logs and events of what failed, rules of kinds
 )
 
-// session is one Wait. Its fields belong to the goroutine of run; what other
-// goroutines have to say goes through tasks.
+// A session is one call of Wait. Only the goroutine of run may touch its fields; other
+// goroutines send their results through tasks.
 type session struct {
 	tracker  *Tracker
 	opts     *Options
@@ -36,7 +36,7 @@ type session struct {
 	progress  waitProgress
 }
 
-// waitProgress says how far a wait is.
+// waitProgress is the progress of a wait.
 type waitProgress struct {
 	startedAt time.Time
 	failedAt  time.Time // when the first object failed; zero before
@@ -125,8 +125,8 @@ func (s *session) run(ctx context.Context) error {
 	return s.loop(ctx)
 }
 
-// warnSettings warns of annotations that can't be followed: of those that mean
-// nothing once, with the first object that has them.
+// warnSettings warns of annotations that can't be read, for each object, and of annotations
+// without effect, once for all objects that have them.
 func (s *session) warnSettings() {
 	first, more := map[string]*trackedObject{}, map[string]int{}
 	var order []string
@@ -179,7 +179,7 @@ func (s *session) loop(ctx context.Context) error {
 	}
 }
 
-// noteWorkloads notes whether workloads are on their way.
+// noteWorkloads notes whether any workload is still unready.
 func (s *session) noteWorkloads(now time.Time) {
 	busy := false
 	for _, obj := range s.objects {
@@ -207,7 +207,7 @@ func (s *session) updateDue(now time.Time) {
 	}
 }
 
-// updateStatus works out the status of an object and reports what is new.
+// updateStatus computes the status of an object and reports changes.
 func (s *session) updateStatus(obj *trackedObject, now time.Time) {
 	if obj.status.State.IsFinal() {
 		return
@@ -229,7 +229,7 @@ func (s *session) updateStatus(obj *trackedObject, now time.Time) {
 	}
 }
 
-// changeOf is the kind of report that a difference between two statuses needs; false for none.
+// changeOf returns the kind of report for a status change; false when nothing is reported.
 func changeOf(before, after Status) (ReportKind, bool) {
 	was, is := problemClass(before), problemClass(after)
 	switch {
@@ -255,7 +255,7 @@ func problemClass(s Status) Class {
 	return s.Problem.Class
 }
 
-// timeToNextUpdate is how long nothing happens unless something is seen.
+// timeToNextUpdate returns how long the loop may sleep if nothing is received.
 func (s *session) timeToNextUpdate(now time.Time) time.Duration {
 	next := now.Add(time.Minute)
 	earlier := func(at time.Time) {

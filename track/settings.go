@@ -36,13 +36,14 @@ type settings struct {
 	sensitive         bool
 
 	unreadable  []string // annotations that could not be read, and why
-	ineffective []string // annotations that mean nothing here, or not for this kind, and why
+	ineffective []string // annotations without effect here or on this kind, and why
 }
 
 // isSkipped reports whether the object counts as ready as soon as it is applied.
 func (s *settings) isSkipped() bool { return s.mode == "none" || s.mode == "apply" }
 
-// isBackground reports whether the object is only watched while others are waited for.
+// isBackground reports whether nobody waits for the object: it is watched while others are
+// waited for.
 func (s *settings) isBackground() bool { return s.mode == "background" }
 
 // logSettings say which log lines of an object's pods are wanted.

@@ -12,17 +12,17 @@ type timers struct {
 	appliedAt     time.Time                 // by our clock
 	progressedAt  time.Time                 // when a count was last higher than ever
 	highestCounts map[string]int            // so far; a higher one is progress
-	failingSince  map[class.Class]time.Time // since when the object has a problem that pods don't have
+	failingSince  map[class.Class]time.Time // since when the object itself has a problem; the empty class is since when it is ready
 
-	rolloutSeen       bool      // the object was seen not ready
+	rolloutSeen       bool      // the object was observed while it wasn't ready
 	readySince        time.Time // since when its rule calls it ready; zero when it doesn't
-	stabilityWaived   bool      // there is no time to see whether it stays ready
+	stabilityWaived   bool      // the deadline leaves no time to check that it stays ready
 	runningAgainSince time.Time // since when containers that have crashed run again; zero when they don't
 
 	recheckAt   time.Time // when time alone may change the status; zero for never
 	computedAt  time.Time // when the status was computed last
 	pausedSince time.Time // zero when the timers run
-	outages     int       // of what tells about the object; with none the timers run
+	outages     int       // active outages of the object's watches; the timers run while there is none
 }
 
 func newTimers(now time.Time) timers {
@@ -32,7 +32,8 @@ func newTimers(now time.Time) timers {
 // arePaused reports whether there is an outage.
 func (t *timers) arePaused() bool { return !t.pausedSince.IsZero() }
 
-// now is the time at which the timers stand at a time of the clock.
+// now converts a time of the clock to the time of the timers, which stands still during an
+// outage.
 func (t *timers) now(clock time.Time) time.Time {
 	if t.arePaused() {
 		return t.pausedSince

@@ -30,10 +30,10 @@ import (
 	"deployer/track/rules"
 )
 
-// Until says what a target has to become.
+// Until is the state that a target has to reach.
 type Until string
 
-// The ends to wait for.
+// The states to wait for.
 const (
 	UntilReady    Until = ""         // ready by the rules of its kind
 	UntilComplete Until = "complete" // a hook: Job complete, Pod succeeded; other kinds as UntilReady
@@ -42,15 +42,15 @@ const (
 	UntilNothing  Until = "nothing"  // not waited for
 )
 
-// LogMode says which logs of a target's pods are wanted. The annotation
-// deployer.io/logs of the object goes first.
+// LogMode says which logs of a target's pods are wanted. The object's annotation
+// deployer.io/logs overrides it.
 type LogMode string
 
 // The log modes.
 const (
 	LogsDefault LogMode = ""       // LogsLive for Jobs, LogsFailed for others
-	LogsFailed  LogMode = "failed" // the last lines of what failed, in the report of the failure
-	LogsLive    LogMode = "live"   // each line as it is written, and as LogsFailed
+	LogsFailed  LogMode = "failed" // the last lines of failed containers, in the report of the failure
+	LogsLive    LogMode = "live"   // each line as it is written, in addition to LogsFailed
 	LogsNone    LogMode = "none"
 )
 
@@ -72,8 +72,8 @@ type Target struct {
 	// not known.
 	Previous *unstructured.Unstructured
 
-	// MayAppearLater says that the object is not of the release and may appear later: while it
-	// isn't there it is waited for, and what can still heal is given the chance.
+	// MayAppearLater says that the object isn't part of the release and may be created later.
+	// While it doesn't exist it is waited for, and failures that may heal don't fail it.
 	MayAppearLater bool
 
 	Logs LogMode
@@ -85,14 +85,14 @@ type Options struct {
 	Rules *rules.Set
 	// Logs replaces the log mode of targets that have the default one.
 	Logs LogMode
-	// TolerateFailures lets nothing fail before the deadline: what can still
-	// heal is given the chance.
+	// TolerateFailures keeps failures that may heal from failing an object before the
+	// deadline.
 	TolerateFailures bool
 	// FailuresAllowed is how many crashes of a container are no failure yet.
 	// nil means 2: the third fails. Annotations go first.
 	FailuresAllowed *int
 	// NoProgressTimeout is how long an object may be without progress. 0 means 10 minutes, or
-	// the Deployment's own progressDeadlineSeconds. Annotations go first.
+	// the Deployment's own progressDeadlineSeconds. Annotations override it.
 	NoProgressTimeout time.Duration
 	// CollectCausesFor is how long other causes are collected after the first failure.
 	// 0 means 2 seconds.
@@ -122,12 +122,12 @@ func New(c *kube.Cluster, opts Options) *Tracker {
 	return &Tracker{cluster: c, opts: opts, kinds: kindRules{known: map[schema.GroupKind]kindRule{}}}
 }
 
-// ParseRules reads a rules file. Its rules go before the built-in ones.
+// ParseRules reads a rules file. Its rules override the built-in ones.
 func ParseRules(data []byte) (*rules.Set, error) { return rules.Parse(data) }
 
-// Wait returns nil when every target got there, *FailedError naming those that
-// can't any more and why, or, when ctx ends first, *TimeoutError listing all
-// that are unready; the latter wraps the context's error and cause. It returns
+// Wait returns nil when every target has reached its state. It returns a *FailedError with
+// the causes when some targets can't any more, and a *TimeoutError with all unready targets
+// when ctx ends first; that wraps the context's error and cause. It returns an
 // *UnreachableError when the API server was unreachable for two minutes.
 //
 // Targets that are ready by their baselines cost no request; with all of them

@@ -16,8 +16,8 @@ import (
 	"deployer/track/rules"
 )
 
-// A trackedObject is all that is known about one target. It does no I/O and takes
-// every time from its caller, so that recorded sequences can be played to it.
+// A trackedObject is the state of one target. It does no I/O and gets the time from its
+// caller, so that tests can replay recorded sequences.
 type trackedObject struct {
 	Target
 	gk           schema.GroupKind
@@ -45,8 +45,8 @@ type observation struct {
 	object          *unstructured.Unstructured // as last seen; nil before
 	generation      int64                      // that the status is about
 	serverAppliedAt time.Time                  // by the cluster's clock; zero when unknown
-	isGone          bool                       // it was there and isn't any more
-	isServed        bool                       // of a CustomResourceDefinition: its kind answers
+	isGone          bool                       // it existed and was deleted
+	isServed        bool                       // of a CustomResourceDefinition: its kind is served
 	hasStatus       *bool                      // its kind has a status subresource; nil when unknown
 	unverifiable    string                     // why the object can't be observed; empty when it can
 	eventCounts     rules.EventCounts
@@ -65,8 +65,8 @@ type newPods struct {
 
 // lookups is what is read about an object beyond its watch.
 type lookups struct {
-	isSlow     bool      // its rollout takes long: its pods and events are looked at
-	inFlight   bool      // a request about it is on its way
+	isSlow     bool      // its rollout takes long: its pods and events are watched
+	inFlight   bool      // a request about it is under way
 	nextAt     time.Time // when to ask again
 	eventReads int       // how often its events were read
 
@@ -108,7 +108,7 @@ func newTrackedObject(t Target, opts *Options, now time.Time) *trackedObject {
 // update notes a new state of the object.
 func (t *trackedObject) update(obj *unstructured.Unstructured, now time.Time) {
 	if t.observed.object != nil && isOlder(obj, t.observed.object) {
-		return // the list or the watch was behind what we have
+		return // the list or the watch is older than what is known
 	}
 	anew := t.MayAppearLater && t.Baseline != nil && obj.GetUID() != t.Baseline.GetUID()
 	if anew || t.Baseline == nil && t.Until != UntilGone {
@@ -162,7 +162,7 @@ func (t *trackedObject) podPolicy() pods.Policy {
 	return r
 }
 
-// markGone takes that the object isn't there any more.
+// markGone notes that the object was deleted; last is its last state, if known.
 func (t *trackedObject) markGone(last *unstructured.Unstructured) {
 	if last != nil && t.observed.object != nil && last.GetUID() != t.observed.object.GetUID() {
 		return
@@ -183,7 +183,7 @@ func isOlder(a, b *unstructured.Unstructured) bool {
 	return err == nil && order < 0
 }
 
-// lastWriter names who wrote the object last.
+// lastWriter returns the field manager that wrote the object last.
 func lastWriter(obj *unstructured.Unstructured) string {
 	who, at := "an unknown manager", time.Time{}
 	for _, f := range obj.GetManagedFields() {
@@ -205,8 +205,8 @@ func (t *trackedObject) addNote(text string) {
 
 const maxEvents = 50 // kept for one object
 
-// addEvent takes an event about the object or, with a pod, about that pod.
-// Counts of events from before the apply are no news.
+// addEvent adds an event about the object or one of its pods and reports whether it is new.
+// Events from before the apply are ignored.
 func (t *trackedObject) addEvent(e Event, pod types.UID, now time.Time) bool {
 	if t.Changed && !t.observed.serverAppliedAt.IsZero() && !e.Last.IsZero() && e.Last.Before(t.observed.serverAppliedAt.Add(-time.Second)) {
 		return false

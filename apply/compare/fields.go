@@ -55,8 +55,7 @@ type FieldChange struct {
 // String names the field.
 func (c FieldChange) String() string { return fields.String(c.Path) }
 
-// Leaves takes a change apart into those of single values and of lists that have
-// no keys: the fields of what is added or removed as a whole, and of atomic maps.
+// Leaves splits a change into those of single values and of lists without keys.
 func (c FieldChange) Leaves() []FieldChange {
 	if len(c.leaves) == 0 {
 		return []FieldChange{c}
@@ -71,8 +70,8 @@ type States struct {
 	Desired *unstructured.Unstructured
 	// Managed is the managedFields of the state before.
 	Managed []ownership.Entry
-	// Stated says that After is as a chart states it and not as a server has it:
-	// it says nothing of fields that it lacks, and writes quantities in its own way.
+	// Stated says that After is as a chart states it and not as a server returns it: a
+	// missing field isn't a removed one, and quantities may have another notation.
 	Stated bool
 }
 
@@ -105,7 +104,7 @@ func Typed(conv managedfields.TypeConverter, obj *unstructured.Unstructured) (*t
 	return v, nil
 }
 
-// Fields is the function Fields, of states that have been compared.
+// Fields is the function Fields for states that have been compared already.
 func (s States) Fields(diff *typed.Comparison) []FieldChange {
 	var out []FieldChange
 	add := func(path fieldpath.Path, kind Kind, below *fieldpath.Set) {
@@ -135,7 +134,7 @@ func (s States) Fields(diff *typed.Comparison) []FieldChange {
 	return out
 }
 
-// covers tells whether a set has what a path is in.
+// covers reports whether a set has a parent of path.
 func covers(set *fieldpath.Set, path fieldpath.Path) bool {
 	for i := 1; i < len(path); i++ {
 		if set.Has(path[:i]) {
@@ -145,8 +144,8 @@ func covers(set *fieldpath.Set, path fieldpath.Path) bool {
 	return false
 }
 
-// change is the change of one field; false when it is nobody's concern. A null is
-// an absent field.
+// change returns the change of one field; false when it is bookkeeping. Null counts as
+// absent.
 func (s States) change(path fieldpath.Path, kind Kind) (FieldChange, bool) {
 	c := FieldChange{Path: path, Kind: kind, Declared: true}
 	if kind != Added {
@@ -178,8 +177,8 @@ func (s States) change(path fieldpath.Path, kind Kind) (FieldChange, bool) {
 	return c, true
 }
 
-// content is what an object has at a path: of an item that it has several times,
-// all of them.
+// content returns the value at a path. For a list item that exists several times it
+// returns all of them.
 func content(obj *unstructured.Unstructured, path fieldpath.Path) any {
 	v, ok := fields.Value(obj.Object, path)
 	last := len(path) - 1
@@ -201,9 +200,8 @@ func content(obj *unstructured.Unstructured, path fieldpath.Path) any {
 	return v
 }
 
-// isBookkeeping tells whether nobody wants to know of a change, and takes out of
-// its values what nobody wants to know of. A status that is declared is a field
-// like others.
+// isBookkeeping reports whether a change is only bookkeeping, and removes bookkeeping
+// from its values. A status that the desired object declares isn't bookkeeping.
 func (s States) isBookkeeping(c *FieldChange) bool {
 	names := fields.Names(c.Path)
 	if names[0] == "status" && s.Desired != nil && s.Desired.Object["status"] != nil {
@@ -253,7 +251,7 @@ func (s States) leaves(c FieldChange, set *fieldpath.Set) []FieldChange {
 	return out
 }
 
-// apart takes the change of an atomic map apart.
+// apart splits the change of an atomic map.
 func (s States) apart(c FieldChange) []FieldChange {
 	before, isMap := c.Before.(map[string]any)
 	after, isMapToo := c.After.(map[string]any)

@@ -9,9 +9,8 @@ import (
 	"deployer/apply/fields"
 )
 
-// reordered finds the lists in which nothing but the order of the items differs:
-// a typed comparison doesn't speak of it. The items that have owners tell which
-// lists have keys.
+// reordered finds the lists that differ only in the order of their items, which a typed
+// comparison ignores. Which lists have keys is known from the items that have owners.
 func (s States) reordered(diff *typed.Comparison) []FieldChange {
 	owned := fieldpath.NewSet()
 	for _, e := range s.Managed {

@@ -33,9 +33,8 @@ func String(p fieldpath.Path) string {
 	return b.String()
 }
 
-// Name writes the name of a field as paths have it: quoted if there are dots or
-// brackets in it. metadata.labels["app.kubernetes.io/name"] would be nicer, and
-// can't be told from a list item by programs.
+// Name writes the name of a field in a path: quoted if it has dots or brackets. The nicer
+// metadata.labels["app.kubernetes.io/name"] would look like a list item to programs.
 func Name(s string) string {
 	if strings.ContainsAny(s, ".[]") {
 		return fmt.Sprintf("%q", s)
@@ -115,8 +114,8 @@ func hasKey(item any, key value.FieldList) bool {
 	return true
 }
 
-// Owns tells whether a set has the field at a path, something in it, or the
-// atomic value that it is in.
+// Owns reports whether a set has the field at a path, something below it, or the atomic
+// value that contains it.
 func Owns(set *fieldpath.Set, path fieldpath.Path) bool {
 	for i, e := range path {
 		if set.Members.Has(e) {

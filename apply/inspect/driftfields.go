@@ -14,8 +14,8 @@ import (
 	"deployer/internal/kube"
 )
 
-// driftFields lists what of an object isn't as it was applied: what applying again
-// would change, what it would leave to others, and what others have added.
+// driftFields lists the fields of an object that aren't as they were applied: those that
+// applying again would change or relinquish, and those that others have added.
 func driftFields(o *apply.Inspected, deployed int) ([]DriftField, error) {
 	entries, err := entriesOf(o)
 	if err != nil {
@@ -49,10 +49,10 @@ type fieldList struct {
 	seen     *fieldpath.Set
 }
 
-// addChange adds a field that applying again would change. What applying would add
-// has to be stated, or it is a default that comes with something else; of what it
-// would give another value the server may have chosen both: a default, or the doing
-// of a webhook.
+// addChange adds a field that applying again would change. A field that applying would
+// add counts only if it is stated; otherwise it is a default. A field that would change
+// counts if it is stated, has an owner or was stated by a revision; otherwise the server
+// may have set both values.
 func (l *fieldList) addChange(f apply.FieldChange) {
 	_, stated := fields.Value(l.object.Declared.Object, f.Path)
 	stated = stated || l.isOwnershipMark(f.Path)
@@ -67,7 +67,7 @@ func (l *fieldList) addChange(f apply.FieldChange) {
 	}
 }
 
-// isOwnershipMark tells whether a field is what we write on every object.
+// isOwnershipMark reports whether a metadata field is one that we write on every object.
 func (l *fieldList) isOwnershipMark(path fieldpath.Path) bool {
 	if l.object.Desired == nil || len(path) == 0 || path[0].FieldName == nil || *path[0].FieldName != "metadata" {
 		return false
@@ -145,8 +145,8 @@ func (l *fieldList) ownerOf(path fieldpath.Path) *ownership.Entry {
 	return best
 }
 
-// revisionStating is the latest revision but the deployed one that says of a field
-// what is there; 0 when none does.
+// revisionStating returns the latest revision other than the deployed one that states the
+// live value of a field; 0 when none does.
 func (l *fieldList) revisionStating(path fieldpath.Path) int {
 	is, has := fields.Value(l.object.Live.Object, path)
 	history := l.object.History
@@ -199,8 +199,8 @@ func (l *fieldList) addAdditions() {
 	}
 }
 
-// isAddition tells whether a field is there, the release says nothing at it or
-// in it, and it hasn't been told of.
+// isAddition reports whether a live field isn't stated by the release, in whole or in
+// part, and isn't listed yet.
 func (l *fieldList) isAddition(path fieldpath.Path) bool {
 	if _, there := fields.Value(l.object.Live.Object, path); !there {
 		return false
@@ -222,8 +222,8 @@ func (l *fieldList) isAddition(path fieldpath.Path) bool {
 	return inside.Empty()
 }
 
-// isRestart is what kubectl rollout restart leaves, which deployments never
-// touch: the annotation, or annotations with nothing else in them.
+// isRestart reports whether a field was added by kubectl rollout restart, which
+// deployments never touch: the annotation, or annotations with nothing else.
 func (l *fieldList) isRestart(path fieldpath.Path) bool {
 	v, _ := fields.Value(l.object.Live.Object, path)
 	m, isMap := v.(map[string]any)

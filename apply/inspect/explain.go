@@ -15,8 +15,8 @@ import (
 	"deployer/internal/kube"
 )
 
-// What becomes of a field that nobody contests when a revision is applied again.
-// See apply.OutcomeTaken, apply.OutcomeYielded and apply.OutcomeRefused too.
+// The outcomes of uncontested fields when a revision is applied again. See
+// apply.OutcomeTaken, apply.OutcomeYielded and apply.OutcomeRefused too.
 const (
 	OutcomeKept    apply.FieldOutcome = "kept"    // it is as the release states it
 	OutcomeSet     apply.FieldOutcome = "set"     // it gets the value that the release states
@@ -30,35 +30,36 @@ type Request struct {
 	Deployed int              // the number of the revision
 	Stored   []apply.Revision // all revisions there are, oldest first; hooks are among their objects
 	Object   string           // KIND/NAME, as people write it
-	Field    string           // a path; empty for all fields but status, names and what servers keep
+	Field    string           // a path; empty for all fields except status, identity and bookkeeping
 	// FailOnConflict says that an upgrade is refused over fields that others have set.
 	FailOnConflict bool
 }
 
-// An Explanation is who has made an object what it is.
+// An Explanation says who set the fields of an object.
 type Explanation struct {
 	Object DriftedObject // its State is Changed, or says why there are no fields
 	Fields []FieldExplanation
 }
 
-// A FieldExplanation is one field: its value, who owns it, who has stated it, and
-// what an upgrade with the same manifest would make of it.
+// A FieldExplanation is one field: its value, its owners, the revision that stated it,
+// and what an upgrade with the same manifest would do to it.
 type FieldExplanation struct {
 	Path    string
 	Names   []string
 	Live    any // nil when the object lacks it
 	HasLive bool
 
-	Owners []ownership.Owner // newest first; none of what the server has chosen
-	// Revision is the first of the unbroken run of stored revisions that state
-	// this value, and Source its template; 0 when none does. Earlier says that it
-	// is the oldest there is, so that an older one may have been the first.
+	Owners []ownership.Owner // newest first; empty for a value that the server has set
+	// Revision is the revision that introduced this value: the first of the consecutive
+	// stored revisions that state it; 0 when none does. Source is its template. Earlier
+	// says that this is the oldest stored revision, so an older one may have introduced
+	// the value.
 	Revision int
 	Source   string
 	Earlier  bool
 
 	Outcome      apply.FieldOutcome
-	Predicted    any // the value it gets, where that is another one
+	Predicted    any // the value that it gets, if that is a different one
 	HasPredicted bool
 }
 
@@ -101,7 +102,7 @@ func someOf(ids []kube.ID) string {
 type NoFieldError struct {
 	Object kube.ID
 	Field  string
-	At     string   // as far as the path leads; empty when its first step is wrong
+	At     string   // the part of the path that exists; empty when
 	Near   []string // the fields there
 }
 
@@ -116,9 +117,8 @@ func (e *NoFieldError) Hint() string {
 	return fmt.Sprintf("%s there are %s", at, strings.Join(e.Near, ", "))
 }
 
-// Explain finds out who has made an object of a release what it is. It changes
-// nothing. The error is a *NoObjectError or a *NoFieldError when there is no such
-// thing.
+// Explain explains the fields of an object of a release. It changes nothing. The error is
+// a *NoObjectError or a *NoFieldError when there is no such object or field.
 func Explain(ctx context.Context, a *apply.Applier, req Request) (*Explanation, error) {
 	query, err := fields.ParseQuery(req.Field)
 	if err != nil {
@@ -167,7 +167,7 @@ type explainer struct {
 	entries  []ownership.Entry
 	stored   []apply.DeclaredObject // what each stored revision states of it
 	leaves   *fieldpath.Set
-	refuses  bool // an upgrade is refused over what is contested
+	refuses  bool // an upgrade is refused because of conflicts
 }
 
 func newExplainer(ctx context.Context, inspection *apply.Inspection, o *apply.Inspected, req Request) (*explainer, error) {
@@ -225,7 +225,7 @@ func (x *explainer) explain(path fieldpath.Path) FieldExplanation {
 	f := FieldExplanation{Path: fields.String(path), Names: fields.Names(path)}
 	f.Live, f.HasLive = fields.Value(x.object.Live.Object, path)
 	for _, e := range x.entries {
-		// Who owns a map without what is in it doesn't own this.
+		// The owner of a map doesn't own its fields.
 		if f.HasLive && (e.Set.Has(path) || !fields.Under(e.Set, path).Empty()) {
 			f.Owners = append(f.Owners, e.Owner())
 		}
@@ -245,7 +245,7 @@ func (x *explainer) explain(path fieldpath.Path) FieldExplanation {
 	return f
 }
 
-// outcomeOf is what applying again makes of a field.
+// outcomeOf returns what applying again would do to a field.
 func (x *explainer) outcomeOf(path fieldpath.Path) apply.FieldOutcome {
 	for _, c := range x.object.Conflicts {
 		if at := c.FieldPath(); at != nil && len(at) <= len(path) && at.Equals(path[:len(at)]) {
@@ -285,8 +285,8 @@ func (x *explainer) attributeRevision(f *FieldExplanation, path fieldpath.Path) 
 	f.Earlier = i == 0 && f.Revision > 1
 }
 
-// sourceOf is the place of the stored revision that a value comes from: the
-// deployed one if it states it, else the newest one that does; -1 for none.
+// sourceOf returns the index of the stored revision that a value comes from: the deployed
+// one if it states the value, else the newest one that does; -1 for none.
 func (x *explainer) sourceOf(f *FieldExplanation, path fieldpath.Path) int {
 	best := -1
 	for i, r := range x.stored {
@@ -300,8 +300,8 @@ func (x *explainer) sourceOf(f *FieldExplanation, path fieldpath.Path) int {
 	return best
 }
 
-// isStatedIn tells whether a stored revision states the value that a field has: the
-// same, or what the deployed one states where the server takes that for the same.
+// isStatedIn reports whether a stored revision states a field's live value, or states the
+// same as the deployed one and the server takes that for equal to the live value.
 func (x *explainer) isStatedIn(i int, f *FieldExplanation, path fieldpath.Path) bool {
 	said, ok := fields.Value(x.stored[i].Object, path)
 	if !ok {

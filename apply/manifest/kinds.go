@@ -12,7 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// kinds applies what only holds for single kinds.
+// kinds applies the rules for single kinds.
 func (w *walk) kinds(obj *unstructured.Unstructured) {
 	rules := map[schema.GroupKind]func(*walk, *unstructured.Unstructured){
 		{Kind: "Secret"}:         (*walk).secret,
@@ -90,8 +90,9 @@ func (w *walk) strings(obj *unstructured.Unstructured, field string) {
 
 func plainType(v any) string { return plain(typeName(v)) }
 
-// service drops what means "choose for me" and, stated, would claim the field
-// the API server fills. https://kubernetes.io/docs/concepts/services-networking/service/
+// service drops empty values that mean "choose for me". If they were applied, they would
+// claim fields that the API server fills.
+// (https://kubernetes.io/docs/concepts/services-networking/service/)
 func (w *walk) service(obj *unstructured.Unstructured) {
 	spec, _ := obj.Object["spec"].(map[string]any)
 	for _, field := range []string{"clusterIP", "loadBalancerIP", "externalName", "healthCheckNodePort", "clusterIPs"} {
@@ -111,9 +112,8 @@ func (w *walk) serviceAccount(obj *unstructured.Unstructured) {
 	dropEmpty(obj.Object, "imagePullSecrets")
 }
 
-// networkPolicy says which directions a policy is about, which the API server
-// decides when the policy is made and never again: rules for egress that come
-// later would have no effect.
+// networkPolicy sets the policyTypes. The API server defaults them only at creation, so
+// egress rules that are added later would have no effect.
 func (w *walk) networkPolicy(obj *unstructured.Unstructured) {
 	spec, _ := obj.Object["spec"].(map[string]any)
 	if types, _ := spec["policyTypes"].([]any); spec == nil || len(types) > 0 {
@@ -129,9 +129,9 @@ func (w *walk) networkPolicy(obj *unstructured.Unstructured) {
 // podSpec is the type of what Pods and the templates of pods state.
 const podSpec = "io.k8s.api.core.v1.PodSpec"
 
-// accounts names the account of pods under both its names. The API server
-// fills in the one that isn't stated, and when the stated one goes, takes it
-// back from the other: pods would keep an account that the release deletes.
+// accounts sets both names of a pod's service account. The API server copies one to the
+// other. When the chart drops the stated one, the server would restore it from the copy,
+// and pods would keep an account that the release deletes.
 func accounts(spec map[string]any) {
 	for _, name := range []string{"serviceAccountName", "serviceAccount"} {
 		if account, _ := spec[name].(string); account != "" {
@@ -141,8 +141,8 @@ func accounts(spec map[string]any) {
 	}
 }
 
-// clusterRole leaves the rules of an aggregated role to the controller that
-// computes them: to state them is to empty them for a moment (kubernetes#118648).
+// clusterRole drops the rules of an aggregated role, which a controller computes:
+// applying them would empty them for a moment (kubernetes#118648).
 func (w *walk) clusterRole(obj *unstructured.Unstructured) {
 	if rule, ok := obj.Object["aggregationRule"]; !ok || rule == nil {
 		return

@@ -1,9 +1,9 @@
-// Package manifest turns what a chart wrote into what server-side apply takes,
-// and says what it had to change. It asks nobody.
+// Package manifest turns a rendered object into one that server-side apply accepts, and
+// says what it had to change. It makes no requests.
 //
-// Helm 3 sends manifests by POST and PATCH, which forgive much that
-// server-side apply doesn't: unknown fields, nulls, items named twice,
-// write-only fields. The forgiven is repaired here; the ambiguous is an error.
+// Helm 3 sends manifests by POST and PATCH, which accept much that server-side apply
+// rejects: unknown fields, nulls, duplicate list items, write-only fields. This package
+// repairs those; what is ambiguous is an error.
 package manifest
 
 import (
@@ -28,7 +28,7 @@ func TypeOf(v *typed.TypedValue) Type { return Type{Schema: v.Schema(), Ref: v.T
 // Known says whether there is a schema.
 func (t Type) Known() bool { return t.Schema != nil }
 
-// Unknown says what becomes of fields the schema doesn't have.
+// Unknown says what to do with fields that the schema doesn't have.
 type Unknown int
 
 // The policies.
@@ -38,12 +38,12 @@ const (
 	Hush                  // drop them
 )
 
-// Rules are what Normalise goes by.
+// Rules are the rules for Normalise.
 type Rules struct {
 	Type    Type
 	Unknown Unknown
-	Status  bool // the kind has a status subresource, so the object's status is nobody's business
-	Once    bool // leave the later ones of Result.Doubled out
+	Status  bool // the kind has a status subresource, so status is dropped
+	Once    bool // omit the later items of Result.Doubled
 }
 
 // A Note is something that was changed, or that can't be.
@@ -65,7 +65,7 @@ type Result struct {
 	Object   *unstructured.Unstructured
 	Notes    []Note // changed, and worth telling
 	Problems []Note // ambiguous or wrong
-	Doubled  []Note // different items of one key, which no apply can send but a POST or PUT can
+	Doubled  []Note // different list items with the same key, which only POST or PUT accept
 	Strange  bool   // there are fields the schema doesn't have, or values of other types
 }
 

@@ -9,8 +9,8 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 )
 
-// unique removes repetitions from a list whose items must differ, in the ways
-// that change nothing; other repetitions are problems.
+// unique removes duplicates from a list whose items must be unique, if that changes
+// nothing; other duplicates are problems.
 func (w *walk) unique(path string, list []any, ref schema.TypeRef) []any {
 	atom, ok := w.rules.Type.Schema.Resolve(ref)
 	if !ok || atom.List == nil || atom.List.ElementRelationship != schema.Associative {
@@ -40,7 +40,7 @@ func (w *walk) unique(path string, list []any, ref schema.TypeRef) []any {
 		first = reindex(out, atom.List.Keys)
 	}
 	if len(w.doubled) > doubled && len(out) < len(list) {
-		// What is gone may be what two others were kept for.
+		// A removed item may be the reason why two others were kept.
 		w.doubled = w.doubled[:doubled]
 		return w.unique(path, out, ref)
 	}
@@ -111,7 +111,7 @@ func (w *walk) clash(c clash) []any {
 	return w.double(c, "two different items have %s", c.key)
 }
 
-// double keeps both items: what they mean is for the server to say.
+// double keeps both items, because only the server knows what they mean.
 func (w *walk) double(c clash, format string, args ...any) []any {
 	if w.rules.Once {
 		return c.out
@@ -120,9 +120,9 @@ func (w *walk) double(c clash, format string, args ...any) []any {
 	return append(c.out, c.list[c.index])
 }
 
-// clashingEnv keeps the last value of a variable at the last place: that is
-// what the kubelet makes of a list with both. Where another variable between
-// the two uses it, the two places mean different things.
+// clashingEnv keeps only the last value of a variable, at the last position, as the
+// kubelet would. If another variable between the two uses it, both are kept, because the
+// positions mean different things.
 func (w *walk) clashingEnv(c clash) []any {
 	name := envName(c.list[c.index])
 	for _, item := range c.out[c.at+1:] {
@@ -143,8 +143,7 @@ func envName(item any) string {
 	return name
 }
 
-// clashingHosts joins the names of one address: that is what they come to in a
-// hosts file.
+// clashingHosts merges the names of one address, as in a hosts file.
 func (w *walk) clashingHosts(c clash) []any {
 	a, _ := c.out[c.at].(map[string]any)
 	b, _ := c.list[c.index].(map[string]any)

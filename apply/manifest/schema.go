@@ -59,7 +59,7 @@ func (w *walk) scalar(path string, v any, atom schema.Atom) {
 	}
 }
 
-// free says that a type takes anything, so that a null in it may mean something.
+// free reports whether a type accepts any value, so that a null may mean something.
 func free(a schema.Atom) bool {
 	return a.Scalar != nil && *a.Scalar == schema.Untyped && a.Map != nil && a.List != nil
 }
@@ -134,8 +134,8 @@ func (w *walk) items(path string, list []any, t *schema.List) {
 	}
 }
 
-// keys writes defaulted key fields out: protocol: TCP. An item that has none of
-// its keys can't be told from others.
+// keys adds the default values of missing key fields, such as protocol: TCP. An item
+// without any of its keys is a problem.
 func (w *walk) keys(at string, item any, t *schema.List) {
 	m, ok := item.(map[string]any)
 	if !ok {

@@ -11,15 +11,14 @@ import (
 	"deployer/internal/kube"
 )
 
-// IsAggregated tells whether an object is a ClusterRole that a controller fills
-// from others. It does so whenever one of the others changes or goes: an
-// aggregated role that was deleted a moment ago may be made anew by it.
+// IsAggregated reports whether an object is a ClusterRole that a controller fills from
+// others. The controller may recreate a role that was just deleted, when one of the
+// others changes or is deleted.
 // https://kubernetes.io/docs/reference/access-authn-authz/rbac/#aggregated-clusterroles
 func IsAggregated(obj *unstructured.Unstructured) bool { return len(roleSelectors(obj)) > 0 }
 
-// Aggregates tells whether an aggregated ClusterRole is filled from another
-// one, of which states are what is known of it: as a manifest states it, as it
-// is in the cluster. Both may be nil.
+// Aggregates reports whether an aggregated ClusterRole is filled from another one. states
+// are the known states of the other, declared and live; each may be nil.
 func Aggregates(role *unstructured.Unstructured, states ...*unstructured.Unstructured) bool {
 	return slices.ContainsFunc(roleSelectors(role), func(s labels.Selector) bool {
 		return slices.ContainsFunc(states, func(part *unstructured.Unstructured) bool {

@@ -2,9 +2,8 @@
 // and deleted: by weight, by kind, and by what each of them waits for. It asks
 // nobody.
 //
-// Whoever knows the objects of the release makes Nodes and Edges of what their
-// annotations name; Waves and Deletions put these in
-// order, and Cycles tells what can't be put in order.
+// The caller makes Nodes and Edges from the annotations of the objects. Waves and
+// Deletions put them in order, and Cycles tells what can't be ordered.
 package ordering
 
 import (
@@ -18,7 +17,7 @@ import (
 	"deployer/internal/kube"
 )
 
-// State is what an object has to be before another one's turn comes.
+// State is the state that an object must reach before the next one's turn.
 type State string
 
 // The states.
@@ -32,7 +31,7 @@ const (
 type Dependency struct {
 	ID      kube.ID
 	State   State
-	Outside bool                    // not of the release: somebody else makes it, maybe later
+	Outside bool                    // not of the release: somebody else creates it, maybe later
 	GVK     schema.GroupVersionKind // of what is outside; zero for objects of the release
 }
 
@@ -44,8 +43,8 @@ type Node struct {
 	Outside []Dependency // objects outside of the release that have to come first
 }
 
-// early tells whether the object comes before all weights unless it states one:
-// namespaces, the definitions of kinds and the like.
+// early reports whether the object, unless it states a weight, comes before all weights:
+// namespaces, CRDs and the like.
 func (n Node) early() bool { return InstallOrder.Wave(n.ID) <= lastEarlyWave }
 
 // An Edge leads to an object that has to come first.
@@ -67,9 +66,9 @@ func Dependencies(nodes []Node, i int) []Dependency {
 	return out
 }
 
-// A level is when an object's turn comes: by weight, then by the wave of its
-// kind, then after the objects of that wave that it waits for. What has to see
-// something ready first delays nothing that needn't.
+// A level says when an object's turn comes: by weight, then by the wave of its kind, then
+// after the objects of that wave that it waits for. Among these, objects that wait for
+// readiness come last, so that they don't delay the others.
 type level struct{ weight, wave, depth, awaitsReady int }
 
 func (l level) before(m level) bool {
@@ -80,8 +79,8 @@ func (l level) before(m level) bool {
 // earliest is the weight of what comes before all stated weights.
 const earliest = math.MinInt32
 
-// weights gives each node's weight: the one it states, or the greatest of what
-// it waits for, at least 0.
+// weights returns each node's weight: the stated one, or the greatest weight that it
+// waits for, at least 0.
 func weights(nodes []Node) []int {
 	out, visited := make([]int, len(nodes)), make([]bool, len(nodes))
 	var visit func(i int) int
@@ -110,9 +109,9 @@ func weights(nodes []Node) []int {
 	return out
 }
 
-// levels gives each node's level. A node is never before what it waits for: if
-// its kind would be, it leaves the wave of its kind and follows that. The result
-// is complete for cycles too, where it gives any order.
+// levels returns each node's level. A node never comes before one that it waits for: if
+// the wave of its kind is earlier, it follows that node instead. For cycles the order is
+// arbitrary.
 func levels(nodes []Node, weight []int, kinds KindOrder) []level {
 	out, seen := make([]level, len(nodes)), make([]bool, len(nodes))
 	var visit func(i int) level

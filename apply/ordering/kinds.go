@@ -32,13 +32,13 @@ var InstallOrder = newKindOrder(
 		" ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding MutatingAdmissionPolicy MutatingAdmissionPolicyBinding",
 )
 
-// lastEarlyWave is the last wave of InstallOrder of what all else may need:
-// namespaces and the definitions of kinds.
+// lastEarlyWave is the last wave of InstallOrder with kinds that all others may need:
+// namespaces and CRDs.
 const lastEarlyWave = 1
 
-// UninstallOrder is the order in which Helm deletes objects: what admits requests
-// goes first, then what is reached from outside, then workloads, then what they
-// use. Custom resources come before the workloads that may hold their finalizers.
+// UninstallOrder is the order in which Helm deletes objects: admission first, then what
+// is reachable from outside, then workloads, then their dependencies. Custom resources
+// come before the workloads that may hold their finalizers.
 var UninstallOrder = newKindOrder(
 	"APIService MutatingWebhookConfiguration ValidatingWebhookConfiguration"+
 		" ValidatingAdmissionPolicyBinding MutatingAdmissionPolicyBinding ValidatingAdmissionPolicy MutatingAdmissionPolicy",
@@ -66,8 +66,8 @@ func newKindOrder(waves ...string) KindOrder {
 // Wave is the wave of an object's kind, counted from 0.
 func (o KindOrder) Wave(id kube.ID) int { return o.rank(id).wave }
 
-// rank finds the rank of an object: a kind of somebody's own API group that
-// happens to be called Service or Job is one of the other kinds.
+// rank returns the rank of an object. A custom kind that happens to be named Service or
+// Job is one of the other kinds.
 func (o KindOrder) rank(id kube.ID) rank {
 	if r, ok := o.ranks[id.Kind]; ok && IsBuiltinGroup(id.Group) {
 		return r

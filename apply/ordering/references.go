@@ -9,8 +9,8 @@ import (
 	"deployer/internal/kube"
 )
 
-// Matches tells whether an annotation names an object. kinds are those that its
-// kind may mean; namespace is the one that it means when it states none.
+// Matches reports whether an annotation refers to an object. kinds are those that the
+// annotation's kind may mean, and namespace is its default namespace.
 func Matches(d annotation.Dependency, id kube.ID, gvk schema.GroupVersionKind, kinds []kube.Mapping, namespace string) bool {
 	switch {
 	case d.Kind != "" && !slices.ContainsFunc(kinds, func(m kube.Mapping) bool { return m.GVK.GroupKind() == id.GroupKind() }):

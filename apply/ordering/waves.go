@@ -9,15 +9,14 @@ import (
 // A Wave is a list of objects that need no order among themselves.
 type Wave struct {
 	Nodes []int
-	// Await lists what has to be ready, or present, before the wave begins; what
-	// only has to be applied isn't in it, as earlier waves do that. Nothing is in it
-	// twice, nor in that of an earlier wave.
+	// Await lists the objects that must be ready or present before the wave begins.
+	// Objects that only have to be applied aren't in it, because earlier waves do that.
+	// No object is listed twice, not even in different waves.
 	Await []Dependency
 }
 
-// Waves puts the nodes in the order in which they are created. changes tells
-// whether something is to be done about a node: what stays as it is waits for
-// nothing.
+// Waves puts the nodes in the order in which they are created. changes tells whether a
+// node has a change; an unchanged one waits for nothing.
 func Waves(nodes []Node, changes func(i int) bool) []Wave {
 	at := levels(nodes, weights(nodes), InstallOrder)
 	var out []Wave
@@ -36,8 +35,8 @@ func Waves(nodes []Node, changes func(i int) bool) []Wave {
 	return out
 }
 
-// awaits lists what the nodes of one level wait for: what they say, and what is
-// of a lower weight.
+// awaits lists what the nodes of one level wait for: their dependencies and all nodes of
+// a lower weight.
 func awaits(nodes []Node, at []level, group, earlier []int) []Dependency {
 	var out []Dependency
 	for _, i := range group {
@@ -58,14 +57,14 @@ func awaits(nodes []Node, at []level, group, earlier []int) []Dependency {
 	return out
 }
 
-// A Deletion is when the turn of one object comes to be deleted.
+// A Deletion says when one object is deleted.
 type Deletion struct {
 	Node int
 	Turn int // those of one turn need no order among themselves
-	// Dependencies are the objects that have waited for this one to be ready: they
-	// are gone before it is deleted.
+	// Dependencies are the objects that waited for this one to be ready: they must be
+	// gone before it is deleted.
 	Dependencies []Dependency
-	// Behind are all objects that have to be gone before: those, and what has a
+	// Behind are all objects that must be gone before: the Dependencies and those with a
 	// greater weight.
 	Behind []kube.ID
 }
@@ -73,10 +72,9 @@ type Deletion struct {
 // A Precedence says that one node is deleted before another one.
 type Precedence struct{ First, Then int }
 
-// Deletions puts the nodes in the order in which they are deleted: that of Helm's
-// uninstall, and what waited for an object when it was made goes before it.
-// deleted tells which of the nodes are deleted at all: nothing waits for the
-// others to be gone.
+// Deletions puts the nodes in the order in which they are deleted: Helm's uninstall
+// order, but objects that waited for another one are deleted before it. deleted tells
+// which nodes are deleted; nothing waits for the others to be gone.
 func Deletions(nodes []Node, more []Precedence, deleted func(i int) bool) []Deletion {
 	weight := weights(nodes)
 	reversed := make([]Node, len(nodes))
@@ -104,7 +102,7 @@ func Deletions(nodes []Node, more []Precedence, deleted func(i int) bool) []Dele
 	return out
 }
 
-// wait finds out what has to be gone before.
+// wait computes what must be gone before the deletion.
 func (d *Deletion) wait(reversed []Node, at []level, deleted func(i int) bool) {
 	seen, turn := map[kube.ID]bool{}, at[d.Node]
 	add := func(id kube.ID) bool {

@@ -1,5 +1,5 @@
-// Package ownership is the arithmetic of metadata.managedFields: who owns what,
-// what becomes ours, and what an apply will do. It asks nobody.
+// Package ownership computes metadata.managedFields: who owns which fields, what becomes
+// ours, and what an apply will do. It makes no requests.
 //
 // The rules of ownership are those of
 // https://kubernetes.io/docs/reference/using-api/server-side-apply/ and of
@@ -37,10 +37,10 @@ func (e Entry) Owner() Owner {
 	return Owner{Manager: e.Manager, Operation: string(e.Operation), Subresource: e.Subresource, Time: e.Time}
 }
 
-// An Owner is who owns a field: an entry of metadata.managedFields without its
+// An Owner is the owner of a field: an entry of metadata.managedFields without its
 // fields. The zero value is nobody.
 type Owner struct {
-	Manager     string // or what scales
+	Manager     string // or the autoscaler
 	Operation   string // Apply or Update
 	Subresource string
 	Time        time.Time // when that manager last wrote the object; zero when unknown
@@ -128,7 +128,7 @@ func Unownable() *fieldpath.Set {
 	return out
 }
 
-// Appliable returns the fields that applying v makes ours.
+// Appliable returns the fields that become ours when v is applied.
 func Appliable(v *typed.TypedValue) (*fieldpath.Set, error) {
 	set, err := v.ToFieldSet()
 	if err != nil {

@@ -7,21 +7,21 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// Class says what the name of a field manager tells about who is behind it.
+// Class says who is behind the name of a field manager.
 type Class int
 
 // The classes.
 const (
-	// Controller is everybody we know nothing of: never touched.
+	// Controller is every unknown manager: its fields are never taken.
 	Controller Class = iota
-	// Helm is Helm, and programs that contain it: what they own in an object
-	// of the release is the chart's, whichever revision it came from.
+	// Helm is Helm and programs that contain it: what they own in an object of the
+	// release is the chart's, whichever revision stated it.
 	Helm
-	// Ambiguous are names that may stand for the chart's objects having been written
-	// by another way, and also for anything else: what they own is the chart's
-	// only as far as a stored revision, or the new one, declares it.
+	// Ambiguous are names that may stand for another way of applying the chart, or for
+	// anything else. Their fields count as the chart's only if a stored or the new
+	// revision declares them.
 	Ambiguous
-	// Person is a person at work: keeps what the chart doesn't declare.
+	// Person is a person at work, whose fields stay unless the chart declares them.
 	Person
 )
 
@@ -47,9 +47,9 @@ var personManagers = []string{
 	"OpenLens*", "headlamp*", "dashboard", "oc", "octant", "freelens*",
 }
 
-// Class says who is behind an entry. A program with a name we don't know that
-// has written the release's name on the object has written the chart's object:
-// it contains Helm under its own name, or restored a backup.
+// Class returns who is behind an entry. An unknown program that has written the release's
+// name on the object has written the chart's object: it contains Helm under its own name,
+// or restored a backup.
 func (e Entry) Class() Class {
 	class := ClassOf(e.Manager)
 	if class == Controller && e.Operation == metav1.ManagedFieldsOperationUpdate && e.Subresource == "" && e.Set.Has(releaseName) {

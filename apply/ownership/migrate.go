@@ -7,7 +7,7 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 )
 
-// A Migration is what is known of an object's fields before we apply to it.
+// A Migration is the input of Migrate.
 type Migration struct {
 	Manager    string // ours
 	APIVersion string // of what we will apply
@@ -17,23 +17,23 @@ type Migration struct {
 	Desired  *fieldpath.Set // what we will apply
 	Declared *fieldpath.Set // what revisions that may have left something have declared; nil for nothing
 
-	// Relinquished are fields that must not be ours unless Desired has them: what
-	// is ours and isn't desired is removed by the next apply. Nil is none.
+	// Relinquished are fields that must not become ours unless Desired has them, because
+	// the next apply would remove them. Nil means none.
 	Relinquished *fieldpath.Set
 
 	// Adopting is true when the object isn't the release's yet. Then only
 	// desired fields become ours, so nothing of others disappears.
 	Adopting bool
 
-	// RevertManual says that what people have added becomes ours too, and is
-	// thereby removed, except for metadata.
+	// RevertManual makes fields that people have added ours, except metadata, so that the
+	// apply removes them.
 	RevertManual bool
 
 	// Served tells whether the server still has an API version.
 	Served func(apiVersion string) bool
 }
 
-// Migrated is who owns what after a migration.
+// Migrated is the result of Migrate.
 type Migrated struct {
 	Entries []Entry
 	Ours    *fieldpath.Set
@@ -41,12 +41,12 @@ type Migrated struct {
 	Changed bool     // Entries differ from what is there
 }
 
-// Migrate works out the managedFields under which one apply leaves the object as
-// the chart has it: everything that Helm ever wrote, or a revision declared, is
-// ours; the rest belongs to whom it belonged.
+// Migrate computes the managedFields with which one apply makes the object as the chart
+// has it: fields that Helm ever wrote or a revision declared become ours; all others keep
+// their owners.
 //
-// csaupgrade.UpgradeManagedFields can't be used: it looks at one API version of
-// each manager and throws the other entries away.
+// csaupgrade.UpgradeManagedFields can't be used: it considers one API version per manager
+// and drops the other entries.
 func Migrate(m Migration) Migrated {
 	if m.Declared == nil || m.Adopting {
 		m.Declared = fieldpath.NewSet()
@@ -78,10 +78,11 @@ type claim struct {
 	unserved bool           // our entry is of an API version that is gone
 }
 
-// claimFrom takes over what we gain from an entry of somebody else.
+// claimFrom takes the fields that become ours from another manager's entry.
 func (c *claim) claimFrom(e Entry) {
 	lost := c.lostBy(e)
-	// Left in Helm's name, what isn't desired would be ours, and removed, in the next release.
+	// Under Helm's name, undesired fields would become ours in the next release and be
+	// removed.
 	dropRest := c.Adopting && e.Class() == Helm && e.Subresource == ""
 	if lost.Empty() && !dropRest {
 		if !c.Served(e.APIVersion) && e.Subresource == "" {
@@ -101,7 +102,7 @@ func (c *claim) claimFrom(e Entry) {
 	}
 }
 
-// lostBy is what an entry loses to us.
+// lostBy returns the fields that an entry loses to us.
 func (c *claim) lostBy(e Entry) *fieldpath.Set {
 	if e.Subresource != "" {
 		return fieldpath.NewSet()
@@ -118,8 +119,8 @@ func (c *claim) lostBy(e Entry) *fieldpath.Set {
 	case class == Ambiguous && isUpdate:
 		return e.Set.Intersection(c.chart).Difference(c.Relinquished)
 	case class == Person && isUpdate:
-		// Only what the chart used to declare and now drops: what it declares,
-		// an apply takes by itself where the values differ.
+		// Only fields that the chart declared before and drops now. Fields that it still
+		// declares are taken by the apply itself if the values differ.
 		return e.Set.Intersection(c.ours.Union(c.Declared)).Difference(c.Desired).Difference(c.Relinquished)
 	}
 	return fieldpath.NewSet()

@@ -11,11 +11,10 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// SimulateApply does what the API server does with a forced apply of want to live
-// while entries own its fields: it merges, and removes what is ours and no
-// longer wanted unless somebody else owns it too. Defaulting and admission come
-// after that and only the server can do them. All entries are taken to be of
-// one API version.
+// SimulateApply computes a forced apply of want to live as the API server does, with
+// entries owning live's fields: it merges, and removes our fields that are no longer
+// wanted unless another manager owns them too. Defaulting and admission, which only the
+// server can do, are missing. All entries are treated as of one API version.
 func SimulateApply(live, want *typed.TypedValue, entries []Entry, manager string) (*typed.TypedValue, error) {
 	managers, mine := versioned(entries, manager)
 	result, _, err := updater().Apply(live, want, version, managers, mine, true)

@@ -7,7 +7,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 )
 
-// A PermissionError names what the account deployer runs as may not do.
+// A PermissionError names a permission that deployer's account lacks.
 type PermissionError struct {
 	Verb      string // patch, create, delete
 	Group     string
@@ -39,8 +39,8 @@ func (e *PermissionError) Hint() string {
 // k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go
 var denial = regexp.MustCompile(`cannot (\S+) resource "([^"]+)"(?: in API group "([^"]*)")?(?: in the namespace "([^"]*)")?`)
 
-// MissingPermission reads from an answer which permission is missing; nil when it is about
-// something else, such as the refusal of an admission policy.
+// MissingPermission returns the missing permission that an error reports; nil for other
+// errors, such as the refusal of an admission policy.
 func MissingPermission(err error) *PermissionError {
 	if !apierrors.IsForbidden(err) {
 		return nil

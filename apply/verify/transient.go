@@ -14,8 +14,7 @@ import (
 	"deployer/internal/kube"
 )
 
-// hopelessWords are the server's words for what no repetition will change, in answers
-// of code 500.
+// hopelessWords are parts of answers of code 500 that no retry will change.
 var hopelessWords = []string{
 	"failed to create typed patch object", "duplicate entries for key", "field not declared in schema",
 	": expected ", "failed to convert", "request to convert CR", "etcdserver: request is too large",
@@ -32,8 +31,8 @@ var passingWords = []string{
 	"context deadline exceeded", "transport is closing", "http2: server sent GOAWAY", "stream error: stream ID",
 }
 
-// Doubtful says whether an answer of code 500 gives no reason that we know: a
-// proxy's, or that of a server in trouble.
+// Doubtful reports whether an answer of code 500 has no known permanent cause: it may
+// come from a proxy or an overloaded server.
 func Doubtful(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Code == 500 && !contains(err.Error(), hopelessWords)
@@ -69,7 +68,7 @@ func networkFailure(err error) bool {
 		errors.As(err, &timeout) && timeout.Timeout() || contains(err.Error(), passingWords)
 }
 
-// UnknownYet says that an API server doesn't know of a new kind or namespace.
+// UnknownYet reports whether an API server doesn't know a new kind or namespace yet.
 func UnknownYet(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
@@ -79,14 +78,14 @@ func UnknownYet(err error) bool {
 		contains(err.Error(), []string{"no matches for kind", "failed to convert", "no corresponding type", "unable to find api field"})
 }
 
-// IsVanished says that an answer is about an object that isn't there, and not about
-// its kind or namespace.
+// IsVanished reports whether an answer says that the object is missing, and not its kind
+// or namespace.
 func IsVanished(err error, id kube.ID) bool {
 	return namesObject(err) && !lacksNamespace(err, id)
 }
 
-// namesObject says whether the server misses an object: of a kind that it doesn't serve
-// it gives no answer of its own, or names no object.
+// namesObject reports whether a NotFound error is about an object. For an unknown kind
+// the server gives a generic answer, or names no object.
 // k8s.io/apimachinery/pkg/api/errors, NewNotFound and NewGenericServerResponse
 func namesObject(err error) bool {
 	var status apierrors.APIStatus
@@ -106,14 +105,14 @@ func contains(text string, words []string) bool {
 	return false
 }
 
-// QuotaConflict says that admission failed to count an object in a ResourceQuota,
-// as somebody else was doing so: it passes.
+// QuotaConflict reports whether admission failed to update a ResourceQuota because
+// somebody else did so at the same time, which is transient.
 func QuotaConflict(err error) bool {
 	return apierrors.IsConflict(err) && strings.Contains(err.Error(), "resourcequotas") &&
 		strings.Contains(err.Error(), "object has been modified")
 }
 
-// ConversionFailed says that nobody converts a kind between its versions.
+// ConversionFailed reports whether a conversion webhook failed or didn't answer.
 func ConversionFailed(err error) bool {
 	return err != nil && strings.Contains(err.Error(), conversionFailed)
 }

@@ -43,8 +43,8 @@ func Dependencies(path string) ([]Dependency, []string, error) {
 	return out, undeclaredCharts(path, c.Metadata.Dependencies), nil
 }
 
-// dependencyStatus looks for an archive first, as Helm does: that is "ok", while a
-// directory, or a dependency inside of an archived chart, is "unpacked".
+// dependencyStatus returns Helm's status of a dependency: "ok" for an archive, "unpacked" for
+// a directory or a dependency inside an archived chart.
 func dependencyStatus(path string, want *helmchart.Dependency, parent *helmchart.Chart) string {
 	archives, err := filepath.Glob(filepath.Join(path, "charts", want.Name+"-*.tgz"))
 	if err != nil {
@@ -85,7 +85,7 @@ func dependencyStatus(path string, want *helmchart.Dependency, parent *helmchart
 	return "missing"
 }
 
-// matchesRange says what is wrong with a version, empty when nothing is.
+// matchesRange returns why a version doesn't match a constraint; empty when it does.
 func matchesRange(want, have string) string {
 	if want == have {
 		return ""
@@ -141,9 +141,8 @@ type DependencyOptions struct {
 	Out, Log io.Writer
 }
 
-// UpdateDependencies resolves the dependencies in Chart.yaml, fetches them
-// into charts/ and writes Chart.lock. It isn't abandoned halfway: it writes
-// into the user's chart.
+// UpdateDependencies resolves the dependencies in Chart.yaml, fetches them into charts/ and
+// writes Chart.lock. It isn't interruptible, because it writes to the user's chart.
 func UpdateDependencies(ctx context.Context, dir string, opts DependencyOptions) error {
 	m, err := manager(ctx, dir, opts)
 	if err != nil {

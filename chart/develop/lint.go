@@ -36,11 +36,11 @@ type Report struct {
 	Defaults []map[string]any
 }
 
-// Lint examines the chart in a directory or archive as helm lint does. What
-// is wrong with the chart is in the report; a path that is no chart too.
+// Lint checks the chart in a directory or archive as helm lint does. The report lists the
+// problems of the chart, also that the path isn't a chart.
 func Lint(path string, values map[string]any, opts LintOptions) (Report, error) {
 	report := Report{}
-	// Left to itself the library assumes the Kubernetes it was written for.
+	// By default the library assumes the Kubernetes version that it was written for.
 	server, err := chart.Offline(opts.Kubernetes)
 	if err != nil {
 		return report, err

@@ -14,7 +14,7 @@ import (
 	"deployer/chart"
 )
 
-// PackageOptions say what becomes of a chart directory.
+// PackageOptions say how a chart directory is packaged.
 type PackageOptions struct {
 	Version     string // instead of the chart's; empty leaves it
 	AppVersion  string // instead of the chart's; empty leaves it
@@ -26,7 +26,7 @@ type PackageOptions struct {
 type Signer struct {
 	Key     string // name of the key, or part of it
 	Keyring string // file of secret keys; empty means GnuPG's
-	// Passphrase is asked when the key is encrypted.
+	// Passphrase is called when the key is encrypted.
 	Passphrase func(key string) ([]byte, error)
 }
 

@@ -67,7 +67,7 @@ func keyKind(key crypto.PublicKey) string {
 	return fmt.Sprintf("%T", key)
 }
 
-// hasSigned tells whether a CA has signed a certificate.
+// hasSigned reports whether a CA has signed a certificate.
 func hasSigned(ca, c *x509.Certificate) bool {
 	return ca.IsCA && bytes.Equal(ca.RawSubject, c.RawIssuer) && c.CheckSignatureFrom(ca) == nil
 }
@@ -106,7 +106,7 @@ func changedTrait(a *x509.Certificate, rerendered []*x509.Certificate, recorded 
 	return ""
 }
 
-// needsRenewal tells whether a certificate has used two thirds of its life.
+// needsRenewal reports whether a certificate has used two thirds of its life.
 func needsRenewal(c *x509.Certificate, now time.Time) bool {
 	life := c.NotAfter.Sub(c.NotBefore)
 	return now.Sub(c.NotBefore) >= life-life/3

@@ -11,7 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// An edit puts another value at a path of keys and positions.
+// An edit replaces the value at a path of keys and indexes.
 type edit struct {
 	path []any
 	part part
@@ -61,9 +61,9 @@ func set(v any, path []any, value any) any {
 	return v
 }
 
-// editText writes edits into YAML or JSON text and leaves all other bytes as they
-// are. Characters are escaped as in the recorded text, where there is one. It is
-// false when the result wouldn't read as it should.
+// editText makes edits in YAML or JSON text and keeps all other bytes. Characters are escaped
+// as in the recorded text, if any. It returns false when the result doesn't decode to the
+// edited value.
 func editText(text string, edits []edit, recorded string, decode func(string) (any, error)) (string, bool) {
 	root, err := decode(text)
 	if err != nil {
@@ -85,7 +85,7 @@ func editText(text string, edits []edit, recorded string, decode func(string) (a
 	return text, false
 }
 
-// A span is a stretch of text and what takes its place.
+// A span is a range of text and its replacement.
 type span struct {
 	from, to int
 	text     string
@@ -145,7 +145,7 @@ func find(n *yaml.Node, path []any) *yaml.Node {
 	return n
 }
 
-// scalarSpan is where a scalar stands and how another value is written in its style.
+// scalarSpan returns the range of a scalar and another value in the scalar's style.
 func scalarSpan(text string, n *yaml.Node, value any, how style) (span, bool) {
 	from, ok := offset(text, n.Line, n.Column)
 	if !ok {
@@ -202,7 +202,7 @@ func (how style) doubleQuoted(s string) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
-// blockSpan rewrites the lines of a literal block; other blocks aren't.
+// blockSpan returns the range and the replacement of a literal block; false for a folded one.
 func blockSpan(text string, from int, n *yaml.Node, value string) (span, bool) {
 	if n.Style&yaml.LiteralStyle == 0 {
 		return span{}, false

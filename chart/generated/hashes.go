@@ -26,15 +26,15 @@ var (
 	bcrypted    = regexp.MustCompile(`^\$2[aby]\$\d\d\$[./A-Za-z0-9]{53}$`)
 )
 
-// isHash tells whether a token could be a hash, maybe a shortened one.
+// isHash reports whether a token could be a hash, maybe a shortened one.
 func isHash(s string) bool { return hexadecimal.MatchString(s) }
 
-// A derivation tells how a token comes from another text.
+// A derivation says how a token is computed from another one.
 type derivation struct {
 	source *token
 	ending string // behind the source: a line end
 	hash   func(string) string
-	length int // of what is used of the hash
+	length int // length of the used prefix of the hash
 }
 
 func (d derivation) of(text string) string { return d.hash(text + d.ending)[:d.length] }
@@ -70,8 +70,8 @@ func derivations(tokens []*token) map[*token]derivation {
 	return out
 }
 
-// isBcrypt tells whether a token is a salted hash, of which rendering again has
-// given the plain text in hexadecimal.
+// isBcrypt reports whether a token is a bcrypt hash whose input, in hexadecimal, is known
+// from the repeated renderings.
 func (t *token) isBcrypt() bool {
 	if !bcrypted.MatchString(t.text) || len(t.rerendered) == 0 {
 		return false
@@ -80,7 +80,7 @@ func (t *token) isBcrypt() bool {
 	return err == nil
 }
 
-// bcryptInputs are what a salted hash was made of each of the other times.
+// bcryptInputs returns the inputs of a bcrypt hash in the repeated renderings.
 func (t *token) bcryptInputs() []string {
 	var out []string
 	for _, s := range t.rerendered {

@@ -9,10 +9,9 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// recordedObject is the object of the revision whose generated values count, and the
-// revision's number; nil when there is none. That is the last successful revision,
-// unless a later one has written other values into the live object: what is there
-// counts when a release wrote it.
+// recordedObject returns the object whose generated values count, and its revision; nil when
+// there is none. It is that of the last successful revision, unless the live object has the
+// values of a later revision.
 func (k *decider) recordedObject(o *object, rerendered []any) (*object, int) {
 	var base *object
 	number := 0
@@ -50,8 +49,8 @@ func (k *decider) recordedObject(o *object, rerendered []any) (*object, int) {
 	return base, number
 }
 
-// liveObject reads an object; nil when it isn't there or can't be read, which planning
-// tells.
+// liveObject reads an object; nil when it doesn't exist or can't be read. A read error is a
+// warning.
 func (k *decider) liveObject(o *object) *unstructured.Unstructured {
 	if k.in.Live == nil {
 		return nil
@@ -89,13 +88,13 @@ func generatedPaths(path []any, a any, rerendered []any) [][]any {
 	return out
 }
 
-// agreeAt tells whether a recorded object has the same at all paths as another one,
-// and anything there at all.
+// agreeAt reports whether a recorded object has the same values at all paths as another one,
+// and at least one value.
 func agreeAt(paths [][]any, recorded *object, other map[string]any) bool {
 	found := false
 	for _, path := range paths {
 		if inPodTemplate(path) {
-			continue // they say when pods restarted, not what is kept
+			continue // these annotations only restart pods
 		}
 		a, b := fieldOf(recorded.content, path), fieldOf(other, path)
 		if a == nil {
@@ -109,7 +108,7 @@ func agreeAt(paths [][]any, recorded *object, other map[string]any) bool {
 	return found
 }
 
-// containsValue tells whether a live value is the recorded one; in maps and lists the
+// containsValue reports whether a live value is the recorded one; in maps and lists the
 // server may have added defaults.
 func containsValue(live, recorded any) bool {
 	switch r := recorded.(type) {
@@ -130,7 +129,7 @@ func containsValue(live, recorded any) bool {
 	return reflect.DeepEqual(normalizedNumber(live), normalizedNumber(recorded))
 }
 
-// fieldOf is at, with a Secret's stringData as data.
+// fieldOf is valueAt that treats data and stringData of a Secret as the same field.
 func fieldOf(content map[string]any, path []any) any {
 	if content["kind"] == "Secret" && len(path) >= 2 && (path[0] == "stringData" || path[0] == "data") {
 		key, _ := path[1].(string)

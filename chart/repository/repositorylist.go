@@ -28,7 +28,7 @@ const lockTimeout = 30 * time.Second
 // ErrNoRepositories says that no repository is configured.
 var ErrNoRepositories = errors.New("no repositories configured")
 
-// retiredRepositories are repositories that no longer exist, and where their charts went.
+// retiredRepositories maps repositories that no longer exist to their replacements.
 // (helm.sh/helm/v3/cmd/helm/repo_add.go)
 var retiredRepositories = map[string]string{
 	"//kubernetes-charts.storage.googleapis.com":           "https://charts.helm.sh/stable",
@@ -132,8 +132,8 @@ func (b RepositoryList) List() ([]Entry, error) {
 	return out, nil
 }
 
-// Remove takes repositories out of the list and deletes their cached indexes.
-// It tells of each; the first name that isn't there ends it.
+// Remove removes repositories from the list and deletes their cached indexes. It calls
+// removed for each, and stops at the first unknown name.
 func (b RepositoryList) Remove(ctx context.Context, names []string, removed func(name string)) error {
 	unlock, err := b.lock(ctx)
 	if err != nil {
@@ -164,15 +164,15 @@ func (b RepositoryList) Remove(ctx context.Context, names []string, removed func
 	return nil
 }
 
-// An Update is what came of refreshing one repository.
+// An Update is the result of refreshing one repository's index.
 type Update struct {
 	Entry
 	Err error
 }
 
-// Update downloads the indexes of the named repositories, or of all, at the
-// same time, and tells of each as it is done, one at a time. Its error says
-// that it could not begin: a failed download is told, not returned.
+// Update downloads the indexes of the named repositories, or of all, in parallel. It calls
+// done for each, one at a time, also for a failed download. Its error says that it couldn't
+// start.
 func (b RepositoryList) Update(ctx context.Context, names []string, begin func(), done func(Update)) error {
 	file, err := b.load()
 	if err != nil {
@@ -258,8 +258,7 @@ func (b RepositoryList) write(file *repo.File) error {
 	return nil
 }
 
-// lock keeps other processes, helm among them, from writing the list. The
-// lock's file is Helm's.
+// lock keeps other processes, also helm, from writing the list. It uses Helm's lock file.
 func (b RepositoryList) lock(ctx context.Context) (unlock func(), err error) {
 	path := b.path()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {

@@ -14,7 +14,7 @@ import (
 	"deployer/internal/program"
 )
 
-// searchScore is from which score on Helm doesn't call a chart a match.
+// searchScore is the score from which a chart is no longer a match, as in Helm.
 const searchScore = 25
 
 // A Query says which charts to find in the cached indexes.
@@ -23,7 +23,7 @@ type Query struct {
 	Regexp   bool   // Text is a regular expression
 	Versions bool   // every version of a chart, not only the newest
 	Version  string // a SemVer constraint; empty means releases
-	Devel    bool   // also pre-releases; of no meaning with Version
+	Devel    bool   // also pre-releases; ignored with Version
 }
 
 // A Found chart is one that a query matches.
@@ -96,7 +96,7 @@ func (q Query) pickVersions(results []*search.Result, constraint *semver.Constra
 		}
 		v, err := semver.NewVersion(r.Chart.Version)
 		if err != nil || !constraint.Check(v) {
-			continue // an index may hold versions that are none; Helm skips them too
+			continue // invalid versions in an index are skipped, as in Helm
 		}
 		seen[r.Name] = true
 		found = append(found, Found{Name: r.Name, Version: r.Chart.Version, AppVersion: r.Chart.AppVersion, Description: r.Chart.Description})
@@ -109,7 +109,7 @@ func (b RepositoryList) index(name string) (*repo.IndexFile, error) {
 }
 
 // Charts names the charts of one repository from its cached index, as
-// repository/chart, sorted. It is for completion: no index is no chart.
+// repository/chart, sorted. It is for completion: without a readable index there are none.
 func (b RepositoryList) Charts(name string) []string {
 	index, err := b.index(name)
 	if err != nil {

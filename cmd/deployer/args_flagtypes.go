@@ -21,8 +21,7 @@ func (l *list) Set(s string) error {
 	return nil
 }
 
-// String says nothing: the flag package gives what it says to Set again, once
-// for each alias.
+// String is empty: the flag package passes it to Set again for each alias.
 func (l *list) String() string { return "" }
 
 // pairs is a flag of name=value pairs, separated by commas or repeated.
@@ -93,8 +92,8 @@ func (c *choices) Set(s string) error {
 
 func (c *choices) String() string { return "" }
 
-// optional is a choice that may stand without a value, like --dry-run. Synonyms
-// map what else people write to one of the words.
+// optional is a choice whose value may be omitted, like --dry-run. synonyms maps other values
+// to the words.
 type optional struct {
 	value    *string
 	bare     string // what the flag alone means
@@ -144,8 +143,8 @@ func (f *float32Value) String() string {
 	return strconv.FormatFloat(float64(*f), 'g', -1, 32)
 }
 
-// valueSource is one of the flags that give values. All of a command append to one
-// list, so that their order on the command line is kept.
+// valueSource is a flag that gives values. All such flags of a command append to one list, to
+// keep their order.
 type valueSource struct {
 	kind chart.SourceKind
 	into *[]chart.Source

@@ -28,7 +28,7 @@ func normalize(app *cli.App, args []string) (commandLine, error) {
 	p := &normalizer{flags: flagTable(app.Flags), commands: app.Commands}
 	rest := args[1:]
 	if len(rest) == 1 && (rest[0] == "--version" || rest[0] == "-v") {
-		rest = []string{"version"} // people try it, and nothing else of that name can be meant
+		rest = []string{"version"} // as many programs do
 	}
 	for len(rest) > 0 {
 		var err error
@@ -154,9 +154,8 @@ func (p *normalizer) short(body string, rest []string) ([]string, error) {
 	return rest, nil
 }
 
-// find looks a flag up. One that stands before its command belongs to the
-// command that comes later, so that is looked for first: -r and -l have
-// values with one command and none with another.
+// find finds a flag by name. A flag before its command belongs to that command, so the command
+// is found first: -r and -l take values with some commands only.
 func (p *normalizer) find(name, written string, rest []string) (cli.Flag, error) {
 	if f, ok := p.flags[name]; ok {
 		return f, nil
@@ -174,9 +173,8 @@ func (p *normalizer) find(name, written string, rest []string) (cli.Flag, error)
 	return nil, p.unknown(written)
 }
 
-// upcomingCommand is the command that the following words name, nil when they name none.
-// Values of flags that stand before it might look like commands; those of
-// flags that every command has are left out.
+// upcomingCommand returns the command that the following words name; nil when there is none.
+// Values of global flags before it are skipped, because they may look like commands.
 func (p *normalizer) upcomingCommand(rest []string) *cli.Command {
 	commands := p.commands
 	for i := 0; i < len(rest); i++ {
@@ -245,7 +243,7 @@ func unknownCommand(words []string, token string, commands []*cli.Command) error
 		of = " of " + strings.Join(words, " ")
 	}
 	if strings.ContainsAny(token, "/.") {
-		names = nil // a path, not a command mistyped
+		names = nil // a path, not a mistyped command
 	}
 	return &usageError{err: suggest(fmt.Errorf("unknown command %q%s", token, of), token, names), command: strings.Join(words, " ")}
 }
@@ -291,7 +289,7 @@ func visitFlags(commands []*cli.Command, visit func(cli.Flag)) {
 	}
 }
 
-// isBool tells whether a flag may stand without a value.
+// isBool reports whether a flag may stand without a value.
 func isBool(f cli.Flag) bool {
 	if g, ok := f.(*cli.GenericFlag); ok {
 		b, ok := g.Value.(interface{ IsBoolFlag() bool })

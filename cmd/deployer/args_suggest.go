@@ -8,9 +8,8 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// destructive are flags that delete, override or no longer check something.
-// None of them is ever suggested in the place of a word mistyped: who pastes a
-// suggestion has not thought about it.
+// destructive are flags that delete, override or skip a check. They are never suggested for a
+// mistyped word, because suggestions are pasted without thought.
 var destructive = []string{
 	"adopt", "allow-chart-mismatch", "allow-partial-discovery", "allow-recreate", "allow-stored-hooks", "cascade", "conflicts", "crds", "disable-openapi-validation", "field-validation", "force-update",
 	"gate", "insecure", "insecure-skip-tls-verify", "kube-insecure-skip-tls-verify", "no-hooks", "pass-credentials", "plain-http", "prune-kind", "replace",

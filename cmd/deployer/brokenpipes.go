@@ -14,16 +14,15 @@ import (
 	"deployer/internal/view/output"
 )
 
-// changingCommands are the commands that change something: a cluster, or files and servers
-// of others. What they do doesn't depend on anybody reading what they say.
+// changingCommands are the commands that change a cluster, files or servers. They must not
+// stop because nobody reads their output.
 var changingCommands = []string{
 	"upgrade", "install", "apply", "rollback", "uninstall", "test", "recover",
 	"repo add", "repo update", "repo remove", "repo index", "registry login", "registry logout",
 	"dependency update", "dependency build", "package", "pull", "push", "create", "plugin install", "plugin update", "plugin uninstall",
 }
 
-// outliveReaders lets a command that changes something go on when nobody reads what it
-// says.
+// outliveReaders lets a changing command continue when nobody reads its output.
 func outliveReaders(e *env, c *cli.Command, path string) {
 	if !slices.Contains(changingCommands, path) || c.Category == pluginGroup {
 		return
@@ -36,9 +35,8 @@ func outliveReaders(e *env, c *cli.Command, path string) {
 	}
 }
 
-// surviveBrokenPipes keeps a reader that goes away from ending the run: a write to a pipe that
-// nobody reads is an error then, as one to a full disk, and no signal. (os/signal,
-// SIGPIPE)
+// surviveBrokenPipes makes a write to a closed pipe an error, like one to a full disk, instead
+// of a signal that ends the program. (os/signal, SIGPIPE)
 func (e *env) surviveBrokenPipes() {
 	pipes := make(chan os.Signal, 1)
 	signal.Notify(pipes, syscall.SIGPIPE)
@@ -46,7 +44,7 @@ func (e *env) surviveBrokenPipes() {
 	e.streams.IgnoreWriteErrors(true)
 }
 
-// failOnBrokenPipes takes surviveBrokenPipes back: what is shown is all there is to a plan.
+// failOnBrokenPipes undoes surviveBrokenPipes, for plans, whose only purpose is their output.
 func (e *env) failOnBrokenPipes() {
 	if e.brokenPipes == nil {
 		return
@@ -63,8 +61,8 @@ type unwrittenError struct{ err error }
 func (e *unwrittenError) Error() string { return fmt.Sprintf("done, but %s", e.err) }
 func (e *unwrittenError) Unwrap() error { return e.err }
 
-// splitOutcome tells a failure of what was to be done, or nil, from what could not be
-// written. Where showing is all there is to do the latter is the former.
+// splitOutcome separates a failure of the command from output that couldn't be written. For a
+// command that only shows something, unwritten output is the failure.
 func (e *env) splitOutcome(err error) (failure, unwritten error) {
 	unwritten = e.streams.WriteErrors()
 	if output.OnlyWriteErrors(err) {
@@ -85,7 +83,7 @@ func (e *env) exitCode(ctx context.Context, err error) int {
 	return exitCode(ctx, failure)
 }
 
-// isQuiet tells whether nothing is written to standard error unless something
+// isQuiet reports whether nothing is written to standard error unless something
 // fails: under the name helm where no person reads, for tasks of CI that take any
 // such output for a failure. --debug and --progress plain ask for it.
 func (e *env) isQuiet() bool {

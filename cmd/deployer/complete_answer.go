@@ -203,7 +203,7 @@ func (q completionRequest) flagValue(name, written, prefix string) completion {
 	return completion{directive: directiveNoFiles}
 }
 
-// isPath tells whether a flag's value names a file or directory.
+// isPath reports whether a flag's value names a file or directory.
 func isPath(flag string) bool {
 	for _, word := range []string{"file", "dir", "config", "cache", "keyring", "destination", "merge", "starter", "post-renderer", "out", "report-junit"} {
 		if strings.HasSuffix(flag, word) {

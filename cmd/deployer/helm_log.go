@@ -2,11 +2,10 @@ package main
 
 import "regexp"
 
-// helmLogFilter hears what Helm's packages log, and passes on as warnings, once each,
-// what a user can do something about: a condition that is no bool has no effect,
-// a link in a chart takes in a file from elsewhere. The rest is that values have
-// another shape than the chart's defaults, which loses nothing, and would show
-// them.
+// A helmLogFilter receives the log of Helm's packages. It passes on lines that a user can act
+// on as warnings, each once: a condition that isn't a bool, a link to a file outside the
+// chart. Other lines say that values have another type than the chart's defaults; these are
+// harmless and would show the values.
 type helmLogFilter struct {
 	warn  func(string)
 	shown map[string]bool

@@ -29,8 +29,8 @@ func (e *env) inHelmWords(err error) error {
 
 const clusterUnreachable = "Kubernetes cluster unreachable: "
 
-// moveUnreachableFirst moves what Helm begins with to the beginning. It says so of an
-// upgrade without more; of an install after its own words.
+// moveUnreachableFirst moves Helm's words for an unreachable cluster to the start. In Helm
+// they come first for an upgrade, and after INSTALLATION FAILED for an install.
 // (helm.sh/helm/v3/pkg/kube/client.go, IsReachable, and cmd/helm/install.go)
 func moveUnreachableFirst(text string) string {
 	before, after, found := strings.Cut(text, clusterUnreachable)

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// isCalledHelm tells whether the program was started under the name helm, by a
+// isCalledHelm reports whether the program was started under the name helm, by a
 // link or a copy: then it is a drop-in.
 func isCalledHelm(program string) bool {
 	name := strings.TrimSuffix(filepath.Base(filepath.ToSlash(program)), ".exe")

@@ -15,7 +15,7 @@ import (
 	"deployer/release"
 )
 
-// writesAsHelm tells whether the outcome is written as Helm writes it: that of
+// writesAsHelm reports whether the outcome is written as Helm writes it: that of
 // installs and upgrades under Helm's name. Programs and people parse it.
 func (o *operation) writesAsHelm(e *env) bool { return e.call.asHelm && o.failurePrefix != "" }
 
@@ -32,7 +32,7 @@ func (o *operation) showAsHelm(e *env, op *deploy.Operation, format output.Forma
 	return o.writeResult(e, op, op.Next, format, helm.StatusOptions{Manifest: true, Everything: e.global.debug})
 }
 
-// hideSecretsOf is a record to be shown: of its Secrets only where they are from.
+// hideSecretsOf returns a copy of a record that has only the source comments of its Secrets.
 func hideSecretsOf(record *release.Record) *release.Record {
 	shown := *record
 	shown.Manifest = chart.HideSecrets(record.Manifest)

@@ -75,7 +75,7 @@ Exit codes: 0 done; 1 there is no such command`,
 	}
 }
 
-// showHelp is what a command does that only has commands.
+// showHelp is the action of a command that only has subcommands.
 func showHelp(e *env) cli.ActionFunc {
 	return func(c *cli.Context) error {
 		words := strings.Fields(commandPath(c))
@@ -170,11 +170,11 @@ func commandPage(c *cli.Command, path []string, width int) page {
 	return p
 }
 
-// ownCommand is a command line of ours in a text of ours.
+// ownCommand matches this program's command lines in descriptions.
 var ownCommand = regexp.MustCompile(`\bdeployer ([a-z-]+)`)
 
-// underCalledName puts a description from this program's source, in which it is called
-// deployer, into the words of the name that it was called by.
+// underCalledName replaces deployer in a description by the name that the program was called
+// by.
 func (e *env) underCalledName(description string) string {
 	return ownCommand.ReplaceAllString(description, e.call.name+" $1")
 }

@@ -22,17 +22,15 @@ func main() {
 	os.Exit(execute(context.Background(), os.Args, os.Stdin, os.Stdout, os.Stderr))
 }
 
-// silenceLibraries keeps libraries from writing to standard error on their own: what
-// client-go logs of a watch that broke off is what tracking copes with. Of what
-// Helm's packages log see helmLogFilter.
+// silenceLibraries keeps libraries from logging to standard error, such as client-go about
+// broken watches, which tracking handles. For the log of Helm's packages see helmLogFilter.
 func silenceLibraries() {
 	klog.SetLogger(logr.Discard())
 	log.SetFlags(0)
 }
 
-// gcPercent trades processor time for memory, of which a run uses a fifth of
-// Helm's and would use more than Helm's: with Go's 100 the peak of a release of a
-// thousand objects is an eighth higher, and its processor time a quarter lower.
+// gcPercent trades processor time for memory. With Go's default of 100 the peak memory of a
+// release of a thousand objects is an eighth higher, and its processor time a quarter lower.
 const gcPercent = 35
 
 // setGCPercent sets the garbage collector, unless the user has.

@@ -21,7 +21,7 @@ import (
 	"deployer/internal/plugin"
 )
 
-// pluginsDisabled tells whether plugins are switched off.
+// pluginsDisabled reports whether plugins are switched off.
 // (helm.sh/helm/v3/cmd/helm/load_plugins.go)
 func pluginsDisabled() bool { return os.Getenv("HELM_NO_PLUGINS") == "1" }
 
@@ -131,8 +131,8 @@ type pluginError struct {
 
 func (p *pluginError) Error() string { return fmt.Sprintf("plugin %q exited with error", p.name) }
 
-// runPlugin runs a plugin in the place of this program: it has our streams,
-// gets our signals, and how it ends is how we end.
+// runPlugin runs a plugin in place of this program: it inherits our streams, gets our signals,
+// and its exit code is ours.
 func (e *env) runPlugin(ctx context.Context, p *plugin.Plugin, args []string) error {
 	if p.UseTunnelDeprecated && (!e.call.asHelm || e.global.debug) { // helm-diff has it, and scripts look at its standard error
 		e.warn(fmt.Sprintf("plugin %q asks for a tunnel to Tiller (useTunnel), which went with Helm 2: it gets none", p.Name))
@@ -162,8 +162,8 @@ func (e *env) runPlugin(ctx context.Context, p *plugin.Plugin, args []string) er
 	return nil
 }
 
-// forwardSignals gives signals to a process until it has ended. What is typed at a
-// terminal has reached it already.
+// forwardSignals forwards signals to a process until it has ended. A terminal has already sent
+// it the signals of typed keys.
 func (e *env) forwardSignals(signals <-chan os.Signal, to *os.Process, ended <-chan struct{}) {
 	typed := e.streams.OutTTY || e.streams.ErrTTY || isTerminal(e.streams.In)
 	for {

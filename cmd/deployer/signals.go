@@ -31,9 +31,9 @@ func signalName(s syscall.Signal) string {
 }
 
 // withSignals ends the context on the first SIGINT, SIGTERM or SIGHUP (the terminal
-// is gone), so the run can record how it ended. The second one ends the
-// process at once. What nohup has made of SIGHUP stays so. The function gives
-// signals back to whoever listens next; more than one call does no more.
+// is gone), so the run can record how it ended. The second one ends the process at once. A
+// SIGHUP that nohup ignores stays ignored. The returned function stops handling signals; it
+// may be called again.
 func withSignals(parent context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(parent)
 	signals := make(chan os.Signal, 2)

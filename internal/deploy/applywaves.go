@@ -9,9 +9,9 @@ import (
 	"deployer/track"
 )
 
-// applyWaves applies the plan wave by wave. Where a wave awaits something, that is
-// followed first, whatever was said about waiting: the order is the chart's, and
-// --wait is about the end of the release.
+// applyWaves applies the plan wave by wave. If a wave awaits objects, they are tracked
+// first, even without --wait: the order is the chart's, and --wait is about the end of
+// the release.
 func (r *run) applyWaves(ctx context.Context) error {
 	for rest := r.op.Plan.Waves; len(rest) > 0; {
 		n, total := 1, len(rest[0].Changes)
@@ -31,7 +31,7 @@ func (r *run) applyWaves(ctx context.Context) error {
 	return nil
 }
 
-// awaitNeeds follows what the next objects wait for.
+// awaitNeeds tracks the objects that the next wave waits for.
 func (r *run) awaitNeeds(ctx context.Context, needs []ordering.Dependency) error {
 	var done []apply.Change
 	var outside []track.Target
@@ -55,8 +55,8 @@ func (r *run) awaitNeeds(ctx context.Context, needs []ordering.Dependency) error
 	return ctx.Err()
 }
 
-// isReadyWhenApplied tells which objects are ready as soon as they are there: those without
-// a status, where nobody has made a rule.
+// isReadyWhenApplied reports whether an object is ready as soon as it is applied: it has
+// no status, and nobody has made a rule for it.
 func (r *run) isReadyWhenApplied(id kube.ID) bool {
 	c := r.applied[id]
 	return c.Result != nil && r.Settings.Track.ReadyWhenPresent(c.Result)
@@ -71,7 +71,7 @@ func (r *run) applyTogether(ctx context.Context, waves []apply.Wave) error {
 		if !createsKindsOrNamespaces(wave) {
 			continue
 		}
-		// What could not be asked about until now is, before the first workload changes.
+		// Decide about the deferred changes now, before the first workload changes.
 		if err := r.applier.RedecideDeferred(ctx, r.op.Plan); err != nil {
 			return err
 		}

@@ -7,9 +7,8 @@ import (
 	"deployer/internal/kube"
 )
 
-// cleanupTimeout bounds what is still done after a run was stopped, from the moment
-// it was: an answer that is awaited, and the deletion of hooks. Two seconds more,
-// and the end is to be recorded.
+// cleanupTimeout limits, from the moment that a run is stopped, the wait for pending
+// answers and the deletion of hooks. Two seconds later the end has to be recorded.
 const cleanupTimeout = 8 * time.Second
 
 type cleanupKey struct{}
@@ -20,8 +19,8 @@ func withCleanup(ctx context.Context, by time.Duration) (context.Context, contex
 	return context.WithValue(ctx, cleanupKey{}, after), cancel
 }
 
-// cleanupContext gives the context of what is still done after the run was stopped: ctx
-// itself as long as it wasn't.
+// cleanupContext returns the context for cleaning up after the run was stopped; ctx
+// itself while it runs.
 func cleanupContext(ctx context.Context) context.Context {
 	if after, ok := ctx.Value(cleanupKey{}).(context.Context); ok && ctx.Err() != nil {
 		return after

@@ -6,9 +6,10 @@ import (
 	"deployer/release"
 )
 
-// definitionsOf is what revisions have brought of the definitions in crds/: as the
-// latest of them says, or for those that don't say it, what their charts have.
-// Of these only the chart itself is recorded, not its subcharts.
+// definitionsOf returns the contributions of revisions to the definitions in crds/: those
+// that the latest revision recorded, or for revisions without such a record the CRDs of
+// their charts. Of these only the chart's own are known, because subcharts aren't
+// recorded.
 func definitionsOf(owned []*release.Record) map[string]apply.Contribution {
 	out := map[string]apply.Contribution{}
 	for _, r := range owned {
@@ -25,7 +26,7 @@ func definitionsOf(owned []*release.Record) map[string]apply.Contribution {
 		}
 		crds, err := applied(r)
 		if err != nil {
-			continue // what can't be read counts as brought by others
+			continue // unreadable ones count as added by others
 		}
 		for _, m := range crds {
 			out[apply.Key(kube.IDOf(m.Object))] = apply.ContributionOf(m.Object)
@@ -34,8 +35,8 @@ func definitionsOf(owned []*release.Record) map[string]apply.Contribution {
 	return out
 }
 
-// definitionsAfter is what a record remembers of definitions in crds/: what earlier
-// ones did, and what has been carried out since.
+// definitionsAfter returns the contributions to record: the earlier ones, updated by the
+// changes that were carried out.
 func definitionsAfter(before map[string]apply.Contribution, changes []apply.Change) map[string]release.Definition {
 	out := map[string]release.Definition{}
 	for key, b := range before {

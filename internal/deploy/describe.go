@@ -26,8 +26,8 @@ var failures = map[Verb]string{
 // maxDescription bounds the reason in a record, in bytes: it is shown in tables.
 const maxDescription = 1024
 
-// description is what the record says of a run: the user's words when it
-// succeeded, else Helm's.
+// description returns the description for the record: after success the user's or else
+// Helm's, after a failure Helm's with the reason.
 func (r *run) description(err error) string {
 	op := r.op
 	switch {

@@ -11,8 +11,8 @@ import (
 	"deployer/track"
 )
 
-// An Event is something that has happened. A new kind is a change of our
-// interface: programs that read the JSON switch on them.
+// An Event is something that has happened. Adding a kind of event changes our interface:
+// programs that read the JSON switch on them.
 type Event interface{ event() }
 
 // The events, in the order of a run.
@@ -22,9 +22,10 @@ type (
 	// StepBegan opens a step.
 	StepBegan struct {
 		Step    Step
-		Objects int // how many it is about
+		Objects int // number of objects in the step
 	}
-	// Applied tells of one object created, updated, deleted, or right already.
+	// Applied reports one object that was created, updated or deleted, or needed no
+	// change.
 	Applied struct {
 		Step   Step
 		Change apply.Change
@@ -47,7 +48,7 @@ type (
 		Took    time.Duration
 		Err     error
 	}
-	// Warned is something to know that stops nothing.
+	// Warned reports a problem that stops nothing.
 	Warned struct{ Text string }
 	// Recorded tells that the record of a revision was written.
 	Recorded struct{ Record *release.Record }

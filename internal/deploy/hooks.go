@@ -16,8 +16,8 @@ var hookEvents = map[Verb][2]helmrelease.HookEvent{
 	Uninstall: {helmrelease.HookPreDelete, helmrelease.HookPostDelete},
 }
 
-// hooksFor picks the hooks of one event in the order in which they run: by
-// weight, then by name, over hooks that stand in Helm's order of kinds.
+// hooksFor returns the hooks of one event in the order in which they run: by weight, then
+// by name. Equal ones keep Helm's order of kinds.
 // (helm.sh/helm/v3/pkg/action/hooks.go)
 func hooksFor(event helmrelease.HookEvent, hooks []*helmrelease.Hook) []*helmrelease.Hook {
 	var out []*helmrelease.Hook
@@ -35,8 +35,8 @@ func hooksFor(event helmrelease.HookEvent, hooks []*helmrelease.Hook) []*helmrel
 	return out
 }
 
-// hasPolicy tells whether a hook is deleted at the given moment. A hook that
-// names no policy is deleted before its next creation.
+// hasPolicy reports whether a hook has a delete policy. A hook without any is deleted
+// before its next creation.
 // https://helm.sh/docs/topics/charts_hooks/#hook-deletion-policies
 func hasPolicy(h *helmrelease.Hook, policy helmrelease.HookDeletePolicy) bool {
 	if len(h.DeletePolicies) == 0 {

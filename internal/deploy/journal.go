@@ -8,10 +8,9 @@ import (
 	"deployer/release"
 )
 
-// updateJournal writes into the journal what was planned and how each object is by
-// now. Whoever finds the record of a dead run sees how far it came, and the next
-// release recognises untouched objects without reading them. An uninstall leaves
-// nothing to recognise.
+// updateJournal records the planned changes and the current state of each object. It
+// shows how far a dead run came, and has the fingerprints by which the next release
+// recognises unchanged objects. An uninstall needs no journal.
 func (r *run) updateJournal() {
 	if r.op.Verb == Uninstall {
 		return
@@ -43,8 +42,8 @@ func (r *run) updateJournal() {
 	dropLargePriors(journal)
 }
 
-// objectState is what the journal says of an object that was changed, or will be;
-// false when it says nothing.
+// objectState returns the journal's entry of an object that was or will be changed; false
+// when it gets none.
 func (r *run) objectState(c apply.Change, carriedOut bool) (release.ObjectState, bool) {
 	var state release.ObjectState
 	known := false
@@ -62,16 +61,16 @@ func (r *run) objectState(c apply.Change, carriedOut bool) (release.ObjectState,
 		state.Adopted = r.adoptionOf(p)
 	}
 	if adoption := r.adoptions[apply.Key(c.ID)]; adoption != nil && !carriedOut {
-		state.Adopted = adoption // it has turned out to be somebody else's, and may have been written
+		state.Adopted = adoption // the run has found it to be another owner's, and may have written it
 	}
 	return state, known || state.Adopted != nil || state.Created
 }
 
-// maxPriorBytes bounds what a journal remembers of the former state of all objects
-// together, in bytes of JSON.
+// maxPriorBytes limits the recorded former states of all objects together, in bytes of
+// JSON.
 const maxPriorBytes = 1 << 20
 
-// dropLargePriors forgets the former fields of the objects that are too many.
+// dropLargePriors drops the former fields of the objects that exceed maxPriorBytes.
 func dropLargePriors(journal *release.Journal) {
 	left := maxPriorBytes
 	for _, key := range slices.Sorted(maps.Keys(journal.Objects)) {

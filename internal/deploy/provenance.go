@@ -9,8 +9,8 @@ import (
 	"deployer/release"
 )
 
-// provenanceOf is what a record says of where its objects came from; nil for a record
-// of another tool. Objects of which it says nothing are left out.
+// provenanceOf returns the recorded provenance of a record's objects; nil for a record of
+// another tool. Objects without recorded provenance are left out.
 func provenanceOf(r *release.Record) map[string]apply.Provenance {
 	if r.Journal == nil {
 		return nil
@@ -29,8 +29,8 @@ func provenanceOf(r *release.Record) map[string]apply.Provenance {
 	return out
 }
 
-// decodePrior reads the former state of an object. One that a newer version of
-// deployer has written counts as without fields: the object is given back as far as
+// decodePrior reads the former state of an object. One that can't be decoded, such as of
+// a newer deployer, counts as without fields: the object is given back as far as
 // possible.
 func decodePrior(data json.RawMessage) apply.Prior {
 	var prior apply.Prior
@@ -56,8 +56,7 @@ func withoutFields(prior json.RawMessage) json.RawMessage {
 	return encodePrior(decodePrior(prior).WithoutFields())
 }
 
-// adoptionOf is what the record says of an object that the release has adopted; nil
-// for others.
+// adoptionOf returns the record's entry for an adopted object; nil for others.
 func (r *run) adoptionOf(p *apply.Provenance) *release.Adoption {
 	if p.Adopted == nil {
 		return nil
@@ -69,9 +68,9 @@ func (r *run) adoptionOf(p *apply.Provenance) *release.Adoption {
 	return out
 }
 
-// recordAdoption records what an object is before the run writes it for the first
-// time, unless the record says so already. Only when its turn has come may an object
-// turn out to be somebody else's.
+// recordAdoption records the former state of an object before the run first writes it,
+// unless it is recorded already. An object may turn out to be another owner's only when
+// it is written.
 func (r *run) recordAdoption(ctx context.Context, c apply.Change) error {
 	if !r.op.hasPendingRecord() || r.op.Verb == Uninstall {
 		return nil
@@ -99,9 +98,8 @@ func isRecorded(adoption, recorded *release.Adoption) bool {
 		(bytes.Equal(recorded.Prior, adoption.Prior) || bytes.Equal(recorded.Prior, withoutFields(adoption.Prior)))
 }
 
-// confirmAdoptions makes what the revision has adopted the release's for good: the
-// revision has succeeded. Of what the objects were before, only the marks of ownership
-// are remembered.
+// confirmAdoptions makes adopted objects the release's for good after the revision has
+// succeeded. Of their former state only the ownership metadata is kept.
 func (r *run) confirmAdoptions() {
 	for _, wave := range r.op.Plan.Waves {
 		for _, c := range wave.Changes {

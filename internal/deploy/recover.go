@@ -8,12 +8,12 @@ import (
 	"deployer/release"
 )
 
-// leastPendingAge is the least age at which what another tool left pending counts as dead:
-// its --timeout isn't known, and applies to each of its waits.
+// leastPendingAge is the minimum age at which a record that another tool left pending
+// counts as dead: that tool's --timeout isn't known, and applies to each of its waits.
 const leastPendingAge = time.Hour
 
-// lockDescription says in the lock what is going to be done; op is nil when that is
-// decided later.
+// lockDescription returns the description of the operation for the lock; op is nil when
+// it will be decided later.
 func lockDescription(op *Operation) string {
 	switch {
 	case op == nil:

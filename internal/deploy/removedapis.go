@@ -11,9 +11,9 @@ import (
 	"deployer/internal/kube"
 )
 
-// replaceRemovedAPIs writes what op is to deploy in the API versions that took the place of
-// those that the cluster has removed, if that is wanted, and warns of each. It
-// is what will be recorded: the next rollback finds versions that are served.
+// replaceRemovedAPIs replaces API versions that the cluster has removed in the manifest
+// and hooks of op, if the settings say so, and warns of each. The result is recorded, so
+// that the next rollback has served versions.
 func (d *Deployer) replaceRemovedAPIs(ctx context.Context, op *Operation) {
 	if !d.Settings.MapRemovedAPIs {
 		return

@@ -15,7 +15,7 @@ type RollbackRequest struct {
 	Description string
 }
 
-// Rollback decides what going back takes. It only reads.
+// Rollback decides a rollback. It only reads.
 func (d *Deployer) Rollback(ctx context.Context, req RollbackRequest) (*Operation, error) {
 	history, err := d.existingHistory(ctx, req.Name)
 	if err != nil {

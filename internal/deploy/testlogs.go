@@ -23,8 +23,8 @@ type PodLog struct {
 	Text      string
 }
 
-// reportLogs reads the logs of the pods of hooks, as long as they are there.
-// What can't be read is only a warning: the hooks have ended.
+// reportLogs reports the logs of the hooks' pods, as long as these exist. A log that
+// can't be read is only a warning: the hooks have ended.
 func (r *run) reportLogs(ctx context.Context, hooks []ranHook) {
 	if !r.op.showLogs {
 		return
@@ -60,7 +60,7 @@ func (r *run) reportLogsOf(ctx context.Context, obj *unstructured.Unstructured) 
 	return nil
 }
 
-// podsOf are the pods behind a hook's object: a Pod itself, and those of a Job.
+// podsOf returns the pods of a hook's object: a Pod itself, or those of a Job.
 func (r *run) podsOf(ctx context.Context, obj *unstructured.Unstructured) ([]corev1.Pod, error) {
 	typed, err := r.Cluster.Typed()
 	if err != nil {

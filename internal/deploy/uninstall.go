@@ -12,14 +12,14 @@ import (
 	"deployer/track"
 )
 
-// An UninstallRequest asks for everything of a release to be deleted.
+// An UninstallRequest asks to delete all objects of a release.
 type UninstallRequest struct {
 	Name        string
 	KeepHistory bool
 	Description string
 }
 
-// Uninstall decides what removing a release takes. It only reads.
+// Uninstall decides an uninstall. It only reads.
 func (d *Deployer) Uninstall(ctx context.Context, req UninstallRequest) (*Operation, error) {
 	history, err := d.existingHistory(ctx, req.Name)
 	if err != nil {
@@ -42,9 +42,8 @@ func (d *Deployer) Uninstall(ctx context.Context, req UninstallRequest) (*Operat
 	return op, d.planObjects(ctx, op, history, nil)
 }
 
-// uninstall deletes what the release made and then its records, or marks the
-// latest of them uninstalled. A failure leaves the records, so that it can be
-// run again.
+// uninstall deletes the release's objects and then its records, or marks the latest
+// record uninstalled. After a failure the records stay, so that it can be repeated.
 func (r *run) uninstall(ctx context.Context) (*release.Record, error) {
 	record := r.op.Next
 	if record.Info.Status == helmrelease.StatusUninstalled { // only the records are left

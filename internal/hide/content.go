@@ -8,9 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// inside makes known what is in a confidential text of several lines, or in JSON:
-// each line by itself, as it may be shown with an indentation, and values by their
-// keys.
+// inside adds the parts of a confidential text: each line of several, because they may be
+// shown indented, and the values of JSON by their keys.
 func (t *Texts) inside(text string) {
 	if strings.HasPrefix(text, "{") {
 		var content map[string]any
@@ -30,7 +29,7 @@ func (t *Texts) inside(text string) {
 // assignment is a line of a configuration: key=value, key: value, export KEY="value".
 var assignment = regexp.MustCompile(`^(?:export\s+|-\s+)?["']?([\w.\-/]+)["']?\s*[:=]\s*(.+?)[,;]?$`)
 
-// armour is the first or the last line of a key or a certificate.
+// armour matches the first or last line of a PEM block.
 var armour = regexp.MustCompile(`^-----(BEGIN|END)[ \w]*-----$`)
 
 func (t *Texts) line(line string) {
@@ -60,9 +59,8 @@ func (t *Texts) line(line string) {
 // a whole.
 const leastWithKey = 20
 
-// item makes a value known that stands in a confidential text. What its key
-// doesn't call confidential is looked for as a word: configuration stands beside
-// passwords.
+// item adds a value inside a confidential text. If its key isn't confidential, it is hidden
+// only as a whole word, because it may be ordinary configuration.
 func (t *Texts) item(value string, key keyClass) {
 	value = strings.TrimSpace(value)
 	switch {
@@ -99,7 +97,7 @@ func (t *Texts) within(v any, s keyClass) {
 	}
 }
 
-// pair makes the password of user:password in base64 known.
+// pair adds the password of user:password in base64.
 func (t *Texts) pair(v any) {
 	text, _ := v.(string)
 	if data, err := base64.StdEncoding.DecodeString(text); err == nil && utf8.Valid(data) {

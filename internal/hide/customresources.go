@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// isCustom tells whether an object may be a custom resource: its API group has a
+// isCustom reports whether an object may be a custom resource: its API group has a
 // domain that isn't Kubernetes' own.
 func isCustom(obj *unstructured.Unstructured) bool {
 	group := obj.GroupVersionKind().Group
@@ -36,7 +36,7 @@ func (f *Fields) secretsIn(names []string, v any) {
 	}
 }
 
-// inTemplate tells whether a path ends at a template of a Secret, or at an item of
+// inTemplate reports whether a path ends at a template of a Secret, or at an item of
 // a list of some.
 func inTemplate(names []string) bool {
 	if n := len(names); n > 0 && names[n-1] == Item {

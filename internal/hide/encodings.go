@@ -13,12 +13,12 @@ import (
 // A spelling is a form in which a text is written elsewhere.
 type spelling struct {
 	text  string
-	exact bool // upper and lower case are different letters
-	inner bool // of base64: what surrounds it belongs to it
+	exact bool // case-sensitive
+	inner bool // base64: adjacent characters may belong to it
 }
 
-// mostEncoded is the longest text, in bytes, of which all spellings are looked
-// for. What is longer is looked for as it is, and its lines one by one.
+// mostEncoded is the length, in bytes, up to which all spellings of a text are searched for.
+// A longer text is searched for as it is, and by its lines.
 const mostEncoded = 64 << 10
 
 // spellings are the forms of a text.
@@ -42,7 +42,7 @@ func spellings(text string) []spelling {
 		plain(upper, lower) // letters beyond ASCII
 	}
 	out = append(out, encoded(text)...)
-	for _, inBase64 := range encoded(text) { // base64 of base64: what Secrets have that hold encoded text
+	for _, inBase64 := range encoded(text) { // base64 of base64: Secrets that contain encoded text
 		if len(inBase64.text) >= leastTwice && len(text) <= mostTwice {
 			out = append(out, encoded(inBase64.text)...)
 		}
@@ -50,15 +50,14 @@ func spellings(text string) []spelling {
 	return out
 }
 
-// Of what length base64 is looked for in base64.
+// Limits for searching base64 of base64.
 const (
 	leastTwice = 4
 	mostTwice  = 256 // bytes of a text
 )
 
-// encoded is a text in base64 as part of any other: at each of the three places
-// where it may begin in a group of three bytes, without the letters that also
-// depend on what is around it. https://www.rfc-editor.org/rfc/rfc4648#section-4
+// encoded returns the base64 of a text inside any other text: for each of the three offsets
+// in a group of three bytes, without the characters that depend on adjacent bytes. https://www.rfc-editor.org/rfc/rfc4648#section-4
 func encoded(text string) []spelling {
 	var out []spelling
 	seen := map[string]bool{}
@@ -89,7 +88,7 @@ func percent(text string) string {
 	return b.String()
 }
 
-// foldable tells whether a text has letters beyond ASCII.
+// foldable reports whether a text has non-ASCII characters.
 func foldable(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool { return r > 0x7f })
 }

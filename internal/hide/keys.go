@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// keyClass is how much a key says that its value is confidential.
+// A keyClass says how confidential a value is, by its key.
 type keyClass int
 
 const (
@@ -21,14 +21,13 @@ const (
 var tellingWords = regexp.MustCompile(`passw|passphrase|\b(pwd|pass|creds?|dsn|salt)\b|secret|token|credential|` +
 	`[a-z0-9] key\b|\b(api|access|private|auth|ssh|signing|encryption|master|license|account)key\b|webhook ?url|connection ?string`)
 
-// references are keys that tell where something confidential is, how it is
-// made, or which of several: existingSecret, secretName, tokenPath,
-// passwordKey, topologyKey.
+// references matches keys whose value only refers to a confidential value: existingSecret,
+// secretName, tokenPath, passwordKey, topologyKey.
 var references = regexp.MustCompile(`\b(name|ref|refs|path|paths|file|files|dir|mount|mounts|type|kind|enabled|create|created|annotations|labels|` +
 	`length|ttl|expiry|expiration|policy|namespace|version|store|class|provider|audience|interval|keys|items|rotation|required|optional|image)$|` +
 	`^existing\b|^(image ?)?pull ?secrets?$|^(external|sealed) ?secrets?$|(password|token|user|username|topology|label|annotation|primary|foreign|public) ?key$`)
 
-// names are keys of what names somebody or something.
+// names matches keys whose value identifies somebody or something.
 var names = regexp.MustCompile(`(^| )(user|username|login|host|hostname|server|endpoint|addr|address|db|dbname|database|bucket|queue|topic|email|domain|region|zone|mode|level|format|driver|engine)$`)
 
 // camel finds where the words of a name meet.
@@ -41,7 +40,7 @@ func wordsOf(key string) string {
 	return strings.ToLower(separators.Replace(camel.ReplaceAllString(key, "${1} ${2}")))
 }
 
-// classifyKey judges a key.
+// classifyKey returns the class of a key.
 func classifyKey(key string) keyClass {
 	words := wordsOf(key)
 	switch {
@@ -57,7 +56,8 @@ func classifyKey(key string) keyClass {
 	return ordinaryKey
 }
 
-// isReference tells whether a key below a telling one is innocent all the same.
+// isReference reports whether the value of a key isn't confidential even below a confidential
+// key.
 func isReference(key string) bool {
 	return references.MatchString(wordsOf(key))
 }

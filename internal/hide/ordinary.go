@@ -6,13 +6,12 @@ import (
 	"unicode"
 )
 
-// meaningless texts are no secrets, whatever says so.
+// meaningless texts are never hidden, even if their key is confidential.
 var meaningless = setOf(`true false yes no on off null nil none default disabled enabled localhost 127.0.0.1 0.0.0.0 ::1 production development (hidden)`)
 
-// ordinary words stand in texts that have nothing to do with a password that is
-// the same, and in our own. To hide them there would tell the password to
-// everybody who can read. They are hidden where they are all of a value, and where
-// a key says that they are confidential also where they stand alone in a text.
+// ordinary words occur in unrelated texts and in our own messages. Hiding them there would
+// reveal a password that is the same word. They are hidden where they are a whole value, and
+// if their key is confidential also as whole words in texts.
 var ordinary = setOf(`
 	admin administrator root user users username guest test tests testing tester demo example sample secret secrets password passwd
 	passphrase changeme change-me token login account owner operator service services server client system manager master main

@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// HidePair takes all that is confidential out of the values of one field, such as
-// before and after a change, nil for absent. Where what is hidden is not the same
-// in all of them, what differs is hidden in each: a rotated password is known on
-// one side only.
+// HidePair hides confidential text in two values of one field, such as before and after a
+// change; nil means absent. Where the hidden texts of both differ, it hides all that differs,
+// because of a rotated password only one may be known.
 func (t *Texts) HidePair(a, b any) (any, any) {
 	if t == nil || a == nil || b == nil {
 		return t.HideValue(a), t.HideValue(b)
@@ -93,8 +92,8 @@ func (t *Texts) maps(a, b map[string]any) (any, any) {
 	return x, y
 }
 
-// lists hides the items that only one of two lists has, unless what is hidden in
-// them is the same.
+// lists hides the items that only one of two lists has, unless the hidden texts are the
+// same.
 func (t *Texts) lists(a, b []any) (any, any) {
 	var fromA, fromB []string
 	t.gather(a, &fromA)
@@ -114,7 +113,7 @@ func (t *Texts) lists(a, b []any) (any, any) {
 	return only(x.([]any), inB), only(y.([]any), inA)
 }
 
-// only is a list in which all items are hidden but those that another has too.
+// only hides the items of a list that another list doesn't have.
 func only(list []any, other map[string]bool) any {
 	out := make([]any, len(list))
 	for i, item := range list {
@@ -133,7 +132,7 @@ func written(v any) string {
 	return string(data)
 }
 
-// gather lists all that is confidential in JSON data.
+// gather appends the confidential texts in JSON data.
 func (t *Texts) gather(v any, into *[]string) {
 	switch v := v.(type) {
 	case string:

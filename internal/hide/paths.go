@@ -44,7 +44,7 @@ func split(text string) []string {
 	return out
 }
 
-// parse reads one path; false when it is none.
+// parse parses one path; false when it is invalid.
 func parse(text string) ([]string, bool) {
 	var out []string
 	rest := strings.TrimPrefix(strings.TrimSpace(text), "$")
@@ -93,7 +93,7 @@ func bracket(text string) (inside, after string, ok bool) {
 	return "", "", false
 }
 
-// nesting is what brackets and quotes a path is in at some place.
+// nesting is the depth of brackets and the open quote at a position of a path.
 type nesting struct {
 	depth int
 	quote rune // 0: none
@@ -101,7 +101,7 @@ type nesting struct {
 
 func (n *nesting) nothing() bool { return n.depth <= 0 && n.quote == 0 }
 
-// take goes past one letter. Quotes hide brackets.
+// take advances by one character. Brackets in quotes don't count.
 func (n *nesting) take(r rune) {
 	switch {
 	case n.quote != 0:
@@ -132,8 +132,8 @@ func selector(inside string) string {
 	return Item
 }
 
-// matches tells whether a pattern names a path, or something that it is in. A
-// pattern may leave items of lists out.
+// matches reports whether a pattern matches a path or a parent of it. A pattern may omit list
+// items.
 func matches(pattern, path []string) bool {
 	if len(pattern) == 0 {
 		return true
@@ -150,7 +150,7 @@ func matches(pattern, path []string) bool {
 	return path[0] == Item && matches(pattern, path[1:])
 }
 
-// leadsTo tells whether a pattern names something in what is at a path.
+// leadsTo reports whether a pattern may match something at or below a path.
 func leadsTo(pattern, path []string) bool {
 	switch {
 	case len(path) == 0:

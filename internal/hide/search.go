@@ -7,12 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// A search finds many texts in one pass: at each place of a text it looks at the
-// first few bytes only, and at whole texts where those are the same. What it
-// costs grows with the length of what is searched, not with how many texts are
-// looked for.
+// A search finds many texts in one pass. At each position it compares a hash of a few bytes,
+// and whole texts only if that matches. Its cost grows with the length of the searched text,
+// not with the number of texts.
 type search struct {
-	filter [1 << 10]uint64 // which first bytes there are at all, by hash
+	filter [1 << 10]uint64 // bit set of the hashed first bytes of all parts
 	byHead map[uint32][]*part
 	known  map[partKey]bool
 }
@@ -37,7 +36,7 @@ func newSearch() *search {
 	return &search{byHead: map[uint32][]*part{}, known: map[partKey]bool{}}
 }
 
-// add makes a text one that is looked for. Shorter ones than leastHead are not.
+// add adds a text to search for. Texts shorter than leastHead are ignored.
 func (s *search) add(p part) {
 	if !p.exact {
 		p.text = lowered(p.text)
@@ -112,7 +111,7 @@ func (s *search) find(text string, skip func(string) bool) []span {
 	return out
 }
 
-// at tells whether a part stands at a place.
+// at reports whether a part stands at a place.
 func (p *part) at(text, lower string, i int) bool {
 	if len(text)-i < len(p.text) {
 		return false
@@ -127,8 +126,8 @@ func (p *part) at(text, lower string, i int) bool {
 	return !p.word || alone(text, i, i+len(p.text))
 }
 
-// widened takes in the letters of base64 on both sides, which have bits of it, and
-// what fills up the last group.
+// widened extends a span of base64 by the adjacent characters, which contain some of its
+// bits, and by padding.
 func widened(text string, s span) span {
 	if s.from > 0 && inBase64(text[s.from-1]) {
 		s.from--
@@ -146,7 +145,7 @@ func inBase64(b byte) bool {
 	return 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || strings.IndexByte("+/-_", b) >= 0
 }
 
-// alone tells whether what is between two places is a word.
+// alone reports whether what is between two places is a word.
 func alone(text string, from, to int) bool {
 	before, _ := utf8.DecodeLastRuneInString(text[:from])
 	after, _ := utf8.DecodeRuneInString(text[to:])

@@ -14,21 +14,20 @@ import (
 // Placeholder stands where a confidential text stood.
 const Placeholder = "(hidden)"
 
-// Texts are confidential texts, to be taken out of whatever is shown: charts
-// write passwords into arguments, servers quote them, programs log them. They are
-// looked for in many spellings: upper and lower case, base64 that they are a part
-// of, hexadecimal, escaped as in URLs, JSON and XML. A nil *Texts hides nothing. It
-// is safe for concurrent use.
+// Texts are confidential texts that are hidden in all output: charts write passwords into
+// arguments, servers quote them, programs log them. They are found in many spellings: upper
+// and lower case, base64, hexadecimal, and escaped for URLs, JSON and XML. A nil *Texts hides
+// nothing. It is safe for concurrent use.
 type Texts struct {
 	mu    sync.Mutex
-	whole map[string]bool // hidden where it is all of a value
-	parts *search         // hidden also inside of texts
-	names map[string]bool // in lower case: what isn't hidden inside of texts although it is confidential
-	hosts map[string]bool // in lower case: confidential texts that name something when they begin with a name
+	whole map[string]bool // hidden as a whole value
+	parts *search         // hidden also inside texts
+	names map[string]bool // in lower case: visible names, not hidden inside texts
+	hosts map[string]bool // in lower case: identifiers, not hidden inside texts when they begin with a visible name
 }
 
-// The lengths, in bytes, from which a text is hidden. Shorter ones are in every
-// text by chance, as short numbers are.
+// The minimum lengths, in bytes, of hidden texts. Shorter texts and numbers occur in other
+// texts by chance.
 const (
 	leastWhole       = 3 // all of a value, when its key says that it is confidential
 	leastOrdinary    = 8 // all of a value that is an ordinary word
@@ -39,7 +38,7 @@ const (
 	leastBinary      = 8 // what is no text at all
 )
 
-// AddObject makes the confidential values of an object known.
+// AddObject adds the confidential values of an object.
 func (t *Texts) AddObject(obj *unstructured.Unstructured) {
 	if t == nil || obj == nil {
 		return
@@ -92,8 +91,8 @@ func (f Fields) each(names []string, v any, do func(names []string, text string)
 	}
 }
 
-// AddValues makes those of a user's or a chart's values known whose keys say that
-// they are confidential, and all that is below such a key.
+// AddValues adds the values of a user or a chart whose keys are confidential, and all values
+// below such a key.
 func (t *Texts) AddValues(values map[string]any) {
 	if t != nil {
 		t.mu.Lock()
@@ -123,7 +122,7 @@ func (t *Texts) values(v any, s keyClass) {
 	}
 }
 
-// classifyNestedKey judges a key in a map that has been judged.
+// classifyNestedKey returns the class of a key in a map whose own key has class s.
 func classifyNestedKey(s keyClass, key string) keyClass {
 	if s == confidentialKey && !isReference(key) {
 		return confidentialKey
@@ -145,7 +144,7 @@ func (t *Texts) AddVisibleName(name string) {
 	t.names[lowered(name)] = true
 }
 
-// add makes a text known, by what its key says of it.
+// add adds a confidential text, depending on the class of its key.
 func (t *Texts) add(text string, key keyClass) {
 	trimmed := strings.TrimSpace(text)
 	if meaningless[strings.ToLower(trimmed)] {
@@ -181,8 +180,8 @@ func (t *Texts) add(text string, key keyClass) {
 	t.inside(trimmed)
 }
 
-// searchFor has a text looked for inside of others, in all its spellings. like says how
-// the spellings that aren't in base64 are.
+// searchFor adds all spellings of a text to the search. like has the options of spellings
+// other than base64.
 func (t *Texts) searchFor(text string, like part) {
 	for _, s := range spellings(text) {
 		p := like
@@ -201,13 +200,13 @@ func (t *Texts) search() *search {
 	return t.parts
 }
 
-// Hide takes all that is confidential out of a text.
+// Hide replaces all confidential texts in a text by Placeholder.
 func (t *Texts) Hide(text string) string {
 	hidden, _ := t.hide(text)
 	return hidden
 }
 
-// hide also gives what was taken out, in order.
+// hide also returns the hidden texts in order.
 func (t *Texts) hide(text string) (string, []string) {
 	if t == nil || text == "" {
 		return text, nil
@@ -237,7 +236,7 @@ func (t *Texts) hide(text string) (string, []string) {
 	return b.String(), out
 }
 
-// isName tells whether a text, in lower case, is a name, or begins with one as the
+// isName reports whether a text, in lower case, is a name, or begins with one as the
 // names of hosts do.
 func (t *Texts) isName(text string) bool {
 	if t.names[text] {
@@ -253,8 +252,7 @@ func (t *Texts) isName(text string) bool {
 	return false
 }
 
-// HideValue takes all that is confidential out of JSON data, a copy of it where
-// something is. Keys stay.
+// HideValue returns a copy of JSON data without confidential texts. Keys aren't changed.
 func (t *Texts) HideValue(v any) any {
 	if t == nil {
 		return v
@@ -278,7 +276,7 @@ func (t *Texts) HideValue(v any) any {
 	return t.number(v)
 }
 
-// number is a number without what is confidential.
+// number returns Placeholder for a confidential number, otherwise the number.
 func (t *Texts) number(v any) any {
 	switch v.(type) {
 	case int, int32, int64, float64, json.Number:
@@ -291,7 +289,7 @@ func (t *Texts) number(v any) any {
 	return v
 }
 
-// HideManifest is Value of an object: what identifies it stays as it is.
+// HideManifest is HideValue for an object; the fields that identify it aren't changed.
 func (t *Texts) HideManifest(obj map[string]any) map[string]any {
 	out, _ := t.HideValue(obj).(map[string]any)
 	if out == nil {

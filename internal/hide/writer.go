@@ -2,8 +2,8 @@ package hide
 
 import "io"
 
-// Writer hands on what is written to it without what is confidential. Each
-// write has to be of whole lines or documents.
+// Writer returns a writer that hides confidential texts. Each write must consist of whole
+// lines or documents.
 func (t *Texts) Writer(to io.Writer) io.Writer {
 	if t == nil {
 		return to

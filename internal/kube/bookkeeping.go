@@ -26,12 +26,11 @@ var bookkeepingAnnotations = []string{
 // ServerMetadata lists the fields of metadata that only the API server writes.
 func ServerMetadata() []string { return slices.Clone(serverMetadata) }
 
-// IsServerMetadata tells whether only the API server writes a field of metadata.
+// IsServerMetadata reports whether only the API server writes a field of metadata.
 func IsServerMetadata(name string) bool { return slices.Contains(serverMetadata, name) }
 
-// IsBookkeeping tells whether the field of an object with these names is one
-// that the API server, controllers or kubectl keep for themselves: status,
-// metadata that only the server writes, and some annotations.
+// IsBookkeeping reports whether a field is maintained by the API server, controllers or
+// kubectl: status, metadata that only the server writes, and some annotations.
 func IsBookkeeping(names []string) bool {
 	switch {
 	case len(names) > 0 && names[0] == "status":

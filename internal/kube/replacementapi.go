@@ -8,9 +8,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// replacementAPIs are API versions that took the place of others with the same fields
-// of the same meaning: the old one, the new one, and the kinds of which that is
-// so. An Ingress, for one, has had other fields.
+// replacementAPIs are API versions that replace others without any change of fields: the old
+// version, the new one, and the kinds. Kinds whose fields changed, such as Ingress, aren't
+// listed.
 // https://kubernetes.io/docs/reference/using-api/deprecation-guide/
 var replacementAPIs = [][3]string{
 	{"apiregistration.k8s.io/v1beta1", "apiregistration.k8s.io/v1", "APIService"},
@@ -30,12 +30,12 @@ var replacementAPIs = [][3]string{
 	{"storage.k8s.io/v1beta1", "storage.k8s.io/v1", "StorageClass CSIDriver CSINode CSIStorageCapacity VolumeAttachment"},
 }
 
-// ReplacementAPI is the API version under which an object is what it was under its
-// own; empty when there is none.
+// ReplacementAPI returns the API version that replaces an object's own with the same meaning;
+// empty when there is none.
 func ReplacementAPI(obj *unstructured.Unstructured) (apiVersion string) {
 	selector, stated, _ := unstructured.NestedMap(obj.Object, "spec", "selector")
 	if obj.GetKind() == "PodDisruptionBudget" && stated && len(selector) == 0 {
-		return "" // it selected nothing, and would select everything
+		return "" // an empty selector selects nothing in the old version, and everything in the new
 	}
 	return replacementAPI(obj.GroupVersionKind())
 }

@@ -20,11 +20,11 @@ func (w warnings) HandleWarningHeaderWithContext(ctx context.Context, code int, 
 	}
 }
 
-// hearing is the key of who hears the warnings of a context's requests.
+// hearing is the context key of the warning handler.
 type hearing struct{}
 
-// WithWarnings returns a context for requests whose warnings are given to hear first,
-// which says whether it has dealt with them. The others go to Options.Warn.
+// WithWarnings returns a context whose requests pass their warnings to hear first. Warnings
+// for which it returns false go to Options.Warn.
 func WithWarnings(ctx context.Context, hear func(text string) bool) context.Context {
 	return context.WithValue(ctx, hearing{}, hear)
 }

@@ -27,7 +27,7 @@ func WithoutWriteHook(ctx context.Context) context.Context {
 
 type writeHookKey struct{}
 
-// installWriteHook makes a configuration's clients ask, and await.
+// installWriteHook makes clients of a configuration call the write hook of the context.
 func installWriteHook(config *rest.Config) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return writeHookTransport{next} })
 }
@@ -70,17 +70,17 @@ func (a *writeHookBody) Close() error {
 }
 
 const (
-	// serverLimit is how long the API server works on a request before it gives
-	// up, and what remains for its answer. k8s.io/apiserver/pkg/endpoints/handlers
+	// serverLimit is how long the API server works on a request, plus time for the answer.
+	// k8s.io/apiserver/pkg/endpoints/handlers
 	serverLimit = 36 * time.Second
 
-	// stopLimit is how long an answer is awaited after the context has ended: what
-	// stops us doesn't wait much longer, and there is still something to record.
+	// stopLimit is how long an answer is awaited after the context has ended. It is short, so
+	// that the outcome can still be recorded before the process is killed.
 	stopLimit = 5 * time.Second
 )
 
-// WithGracePeriod gives a context that ends so much later than ctx, unless that has ended
-// already.
+// WithGracePeriod returns a context that ends a while after ctx. If ctx has ended already, it
+// ends with ctx.
 func WithGracePeriod(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
 	if ctx.Err() != nil {
 		return context.WithCancel(ctx)
@@ -96,8 +96,8 @@ func WithGracePeriod(ctx context.Context, by time.Duration) (context.Context, co
 	}
 }
 
-// isWrite says whether a request would change something. Questions about
-// permissions take the form of creating an object.
+// isWrite reports whether a request changes anything. Access reviews are POST requests but
+// don't.
 func isWrite(r *http.Request) bool {
 	switch r.Method {
 	case http.MethodGet, http.MethodHead, http.MethodOptions:

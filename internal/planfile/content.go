@@ -21,15 +21,15 @@ import (
 	"deployer/release"
 )
 
-// content is what a plan carries out, whole.
+// content is the complete content that a plan carries out.
 type content struct {
 	Key    []byte          `json:"key,omitempty"` // random; only in encrypted content
 	Record *release.Record `json:"record"`
 	CRDs   []definition    `json:"crds,omitempty"`
 }
 
-// A definition is an object of the chart's crds/ directory. Subcharts' are not
-// in the record's chart, so they are kept beside it.
+// A definition is an object of the chart's crds/ directory. These are stored separately
+// because the record's chart lacks its subcharts.
 type definition struct {
 	Source string         `json:"source,omitempty"`
 	Object map[string]any `json:"object"`
@@ -53,7 +53,7 @@ func (c content) crds() []kube.Manifest {
 	return out
 }
 
-// maxContent is the largest content that is unpacked; a bomb would be larger.
+// maxContent limits the size of unpacked content.
 const maxContent = 256 << 20
 
 func (c content) pack() ([]byte, error) {
@@ -70,7 +70,7 @@ func unpack(data []byte) (content, error) {
 	r, err := gzip.NewReader(bytes.NewReader(data))
 	if err == nil {
 		d := json.NewDecoder(io.LimitReader(r, maxContent))
-		d.UseNumber() // what was 12345678901234567890 stays that
+		d.UseNumber() // keeps large numbers exact
 		err = d.Decode(&c)
 	}
 	if err == nil && (c.Record == nil || c.Record.Info == nil) {
@@ -89,7 +89,7 @@ func unpack(data []byte) (content, error) {
 	return c, nil
 }
 
-// numbers decodes an object again as objects are decoded: int64 and float64.
+// numbers decodes an object again, with numbers as int64 and float64.
 func numbers(object map[string]any) (map[string]any, error) {
 	data, err := json.Marshal(object)
 	if err != nil {
@@ -99,8 +99,8 @@ func numbers(object map[string]any) (map[string]any, error) {
 	return out.Object, out.UnmarshalJSON(data)
 }
 
-// confidential says whether an operation has what must not be in a file in
-// clear: values that somebody gave, or Secrets.
+// confidential reports whether an operation has content that must not be stored in clear
+// text: values given by the user, or Secrets.
 func confidential(op *deploy.Operation) (bool, error) {
 	if len(op.Next.Config) > 0 {
 		return true, nil
@@ -131,15 +131,14 @@ func secretsOf(op *deploy.Operation) ([]*unstructured.Unstructured, error) {
 	return out, nil
 }
 
-// partsOf digests everything that a record consists of, so that what differs
-// can be named.
+// partsOf returns digests of all parts of a record, so that differing parts can be named.
 func partsOf(k *key, op *deploy.Operation) map[string]string {
 	next := op.Next
 	out := map[string]string{}
 	put := func(name string, value any) { out[name] = k.of("part "+name, value) }
 	values := next.Config
 	if len(values) == 0 {
-		values = nil // stored, an empty map is no map
+		values = nil // an empty map is stored as none
 	}
 	put("values", values)
 	put("manifest", next.Manifest)
@@ -157,7 +156,7 @@ func partsOf(k *key, op *deploy.Operation) map[string]string {
 	}
 	manifests, err := chart.Parse(next.Manifest)
 	if err != nil {
-		return out // the digest of the whole has it
+		return out // the digest of the whole manifest is there
 	}
 	for _, m := range manifests {
 		if m.Object != nil {
@@ -181,8 +180,8 @@ func putChart(put func(string, any), c *helmchart.Chart) {
 	}
 }
 
-// differingParts lists the parts that are not the same; the whole manifest only if
-// no object of it is to blame.
+// differingParts lists the parts that differ. It names the whole manifest only if none of
+// its objects differs.
 func differingParts(planned, now map[string]string) []string {
 	names := map[string]bool{}
 	for name := range planned {

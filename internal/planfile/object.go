@@ -10,8 +10,8 @@ import (
 	"deployer/internal/hide"
 )
 
-// objectsOf tells of each object of a plan what is done to it and what that
-// depends on. What is kept is left out: nothing is done to it.
+// objectsOf returns the objects of a plan: what is done to each, and what that depends
+// on. Kept objects are left out, because nothing is done to them.
 func objectsOf(k *key, op *deploy.Operation) []Object {
 	out, plan := []Object{}, op.Plan
 	if plan == nil {
@@ -38,8 +38,8 @@ func objectOf(k *key, hidden *hide.Texts, step deploy.Step, c apply.Change) Obje
 		Object: c.ID.String(), Group: c.ID.Group, Step: step, Action: c.Action,
 		Unverified: c.Unverified != "",
 	}
-	// An object of the name of a new one or of a hook is on its way out: which
-	// one it was doesn't matter.
+	// A live object with the name of a new one or of a hook is being deleted: its UID
+	// doesn't matter.
 	if c.Live != nil && c.Action != apply.Create {
 		o.UID = string(c.Live.GetUID())
 	}
@@ -57,9 +57,9 @@ func objectOf(k *key, hidden *hide.Texts, step deploy.Step, c apply.Change) Obje
 	return o
 }
 
-// isCompared tells whether a plan depends on a field: not on the order of lists,
-// which earlier versions of the format didn't speak of, and of a new object not on
-// what the server adds.
+// isCompared reports whether a plan depends on a field. It doesn't depend on the order of
+// lists, which earlier versions of the format don't have, nor on fields that the server
+// adds to a new object.
 func isCompared(c apply.Change, f apply.FieldChange) bool {
 	return f.Kind != compare.Reordered && !(c.Action == apply.Create && f.Kind == compare.Added)
 }
@@ -75,8 +75,8 @@ func fieldOf(k *key, hidden *hide.Texts, secret hide.Fields, object string, f ap
 	if f.Kind != compare.Added {
 		out.Before = k.of("field "+object+" "+out.Path, f.Before)
 	}
-	// What the chart doesn't state, defaults and webhooks choose: maybe another
-	// value each time, such as the time.
+	// A value that the chart doesn't state comes from defaults or webhooks, and may
+	// differ each time.
 	if f.Kind != compare.Removed && f.Declared {
 		out.After = k.of("field "+object+" "+out.Path, f.After)
 	}
@@ -86,7 +86,7 @@ func fieldOf(k *key, hidden *hide.Texts, secret hide.Fields, object string, f ap
 	return out
 }
 
-// shown are the values of a field, or nothing when either is hidden.
+// shown returns the values of a field, or nothing when either is hidden.
 func shown(hidden *hide.Texts, f apply.FieldChange) (from, to string) {
 	switch f.Kind {
 	case compare.Added:
@@ -101,7 +101,7 @@ func shown(hidden *hide.Texts, f apply.FieldChange) (from, to string) {
 	return fields.Text(before, true), fields.Text(after, true)
 }
 
-// A footprint is as much of an operation as is compared.
+// A comparedOperation is the part of an operation that is compared.
 type comparedOperation struct {
 	verb     deploy.Verb
 	revision int

@@ -28,7 +28,7 @@ type File struct {
 	Verb            deploy.Verb       `json:"verb"`
 	Release         string            `json:"release"`
 	Namespace       string            `json:"namespace"`
-	CreateNamespace bool              `json:"create_namespace,omitempty"` // it wasn't there, and is to be created
+	CreateNamespace bool              `json:"create_namespace,omitempty"` // it didn't exist and has to be created
 	Revision        int               `json:"revision,omitempty"`         // that is to be recorded; of an uninstall the latest
 	Target          int               `json:"target,omitempty"`           // that a rollback goes back to
 	KeepHistory     bool              `json:"keep_history,omitempty"`
@@ -38,8 +38,8 @@ type File struct {
 	Base            *Base             `json:"base,omitempty"`   // the latest revision; nil before the first
 	Records         []Record          `json:"records,omitempty"`
 
-	// Policies are those that the plan was made with. They decide what is done; how a
-	// run is followed (timeouts, waiting) is said when it is carried out.
+	// Policies are those that the plan was made with. They decide what is done. How a run
+	// is tracked (timeouts, waiting) is chosen when the plan is carried out.
 	Policies deploy.Policies `json:"policies"`
 
 	Objects []Object          `json:"objects"`
@@ -52,11 +52,11 @@ type File struct {
 
 	digest string // of the file as it was read or written
 	seal   string
-	line   []byte // the JSON of all the above, as it stands in the file
+	line   []byte // the JSON of all fields above, as it is
 }
 
-// Digest names the file: "sha256:" and a number in hexadecimal. It is empty
-// until the file was written or read.
+// Digest returns "sha256:" and the hexadecimal digest of the file. It is empty until the
+// file was written or read.
 func (f *File) Digest() string { return f.digest }
 
 // A Base is the revision that a plan starts from.
@@ -65,27 +65,26 @@ type Base struct {
 	Status   string `json:"status"`
 }
 
-// A Record is one of the records of the release that a plan was made upon. Files
-// of before have none.
+// A Record is one of the release's records when the plan was made. Older files have none.
 type Record struct {
 	Revision int    `json:"revision"`
 	Status   string `json:"status"`
 	Identity string `json:"identity"` // salted digest of its UID
 }
 
-// An Object is what the plan does to one object, and what that depends on.
-// Digests are keyed: without the key nobody can try out values.
+// An Object is the planned change of one object, and what that depends on. Digests are
+// keyed: without the key, values can't be guessed.
 type Object struct {
 	Object string       `json:"object"` // Deployment/prod/web
 	Group  string       `json:"group,omitempty"`
 	Step   deploy.Step  `json:"stage"` // crds, apply, prune or hooks
 	Action apply.Action `json:"action"`
 	UID    string       `json:"uid,omitempty"` // of the live object
-	// DesiredDigest is the digest of what is sent; empty when nothing is, and for an
-	// object that was recognised without reading it.
+	// DesiredDigest is the digest of the desired object; empty when nothing is sent, and
+	// for an object that was recognised by its fingerprint.
 	DesiredDigest string `json:"want,omitempty"`
-	// Fields are those that change. For a new object they are those that the
-	// server gives another value than was sent.
+	// Fields are the fields that change. For a new object they are those whose values the
+	// server changes.
 	Fields []Field `json:"fields,omitempty"`
 	// Unverified says that the server could not be asked.
 	Unverified bool `json:"unverified,omitempty"`
@@ -95,7 +94,7 @@ type Object struct {
 type Field struct {
 	Path   string   `json:"path"`
 	Before string   `json:"before,omitempty"` // digest of the live value; empty when there is none
-	After  string   `json:"after,omitempty"`  // digest of the value it gets; empty when it goes, and when the server chooses it
+	After  string   `json:"after,omitempty"`  // digest of the new value; empty when removed, and when the server chooses it
 	Owners []string `json:"owners,omitempty"` // managers that own it, as in managedFields
 
 	// From and To are the values as they are shown; empty where they are
@@ -104,13 +103,13 @@ type Field struct {
 	To   string `json:"to,omitempty"`
 }
 
-// Content is what the next revision consists of.
+// Content is the content of the next revision.
 type Content struct {
 	Mode ContentMode `json:"how"`
 	Data []byte      `json:"data,omitempty"`
 }
 
-// ContentMode is where what is to be applied comes from when a plan is carried out.
+// ContentMode says where the content comes from when a plan is carried out.
 type ContentMode string
 
 // The choices.

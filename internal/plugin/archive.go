@@ -24,13 +24,12 @@ const (
 	// archiveLimit keeps an archive from filling memory or disk; plugins with
 	// binaries for all platforms have less.
 	archiveLimit = 1 << 30
-	// askTimeout is how long a server may take to say what it has.
+	// askTimeout is how long a server may take to answer the HEAD request.
 	askTimeout = 30 * time.Second
 )
 
-// isRemoteArchive tells whether a URL is that of an archive: its server says so,
-// as Helm wants it, or its name does, for servers such as GitHub's that call
-// everything a stream of bytes.
+// isRemoteArchive reports whether a URL is that of an archive: by its Content-Type, as in
+// Helm, or by its name, for servers such as GitHub's that send a generic Content-Type.
 // (helm.sh/helm/v3/pkg/plugin/installer/installer.go, isRemoteHTTPArchive)
 func isRemoteArchive(ctx context.Context, from string) bool {
 	u, err := url.Parse(from)
@@ -82,8 +81,8 @@ func download(ctx context.Context, from string) ([]byte, error) {
 	return data, nil
 }
 
-// archiveSource is a plugin in an archive. It is unpacked in the cache first: Helm
-// would load a half of it among the plugins.
+// archiveSource returns the source of a plugin in an archive. It is unpacked in the cache
+// first, so that Helm never loads a partly unpacked plugin.
 func archiveSource(places Places, read func() ([]byte, error)) func(context.Context, Host, string) error {
 	return func(_ context.Context, h Host, dir string) error {
 		data, err := read()
@@ -132,7 +131,7 @@ func extract(data []byte, dir string) error {
 	if err != nil {
 		return err
 	}
-	root, err := os.OpenRoot(dir) // which lets nothing lead out of dir
+	root, err := os.OpenRoot(dir) // no path may leave dir
 	if err != nil {
 		return err
 	}
@@ -179,7 +178,8 @@ func unpack(root *os.Root, header *tar.Header, content io.Reader) error {
 	return fmt.Errorf("%q is neither a file nor a directory", header.Name)
 }
 
-// insidePath refuses what Helm refuses: names that can only be meant badly.
+// insidePath returns a cleaned path, or an error for a path outside the archive, as Helm
+// does.
 // (helm.sh/helm/v3/pkg/plugin/installer/http_installer.go, cleanJoin)
 func insidePath(name string) (string, error) {
 	name = strings.ReplaceAll(name, `\`, "/")

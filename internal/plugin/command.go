@@ -14,13 +14,13 @@ import (
 	helmplugin "helm.sh/helm/v3/pkg/plugin"
 )
 
-// A Host is the program that runs plugins: what they inherit from it.
+// A Host has the environment and streams that plugins inherit.
 type Host struct {
 	Env     map[string]string // Helm's variables, such as HELM_BIN
 	In      io.Reader
 	Out     io.Writer
 	Err     io.Writer
-	Verbose func(string) // told what is done; nil when nobody wants to know
+	Verbose func(string) // called for each step; may be nil
 }
 
 func (h Host) verbose(format string, args ...any) {
@@ -29,7 +29,7 @@ func (h Host) verbose(format string, args ...any) {
 	}
 }
 
-// variables are those of a plugin, without this process's own.
+// variables returns the environment variables that are set for a plugin.
 func (h Host) variables(p *Plugin) map[string]string {
 	out := map[string]string{"HELM_PLUGIN_NAME": p.Name, "HELM_PLUGIN_DIR": p.Dir}
 	for name, value := range h.Env {
@@ -101,7 +101,7 @@ func (h Host) Program(ctx context.Context, p *Plugin, path string, args []string
 	return h.command(ctx, p, path, args), nil
 }
 
-// resolve is the program of a plugin and the arguments that its plugin.yaml has.
+// resolve returns the program and the arguments in a plugin's plugin.yaml.
 func (h Host) resolve(p *Plugin) (string, []string, error) {
 	commands := p.PlatformCommand
 	if len(commands) == 0 && p.Metadata.Command != "" {
@@ -150,8 +150,8 @@ func expanded(c *helmplugin.PlatformCommand, lookup func(string) string) []strin
 	return out
 }
 
-// checkExecutable tells why a program can't be started, before it is tried: what the
-// system says of a script names neither the plugin nor what to do.
+// checkExecutable returns why a program can't be started. The system's own error would name
+// neither the plugin nor a remedy.
 func checkExecutable(p *Plugin, main string) error {
 	path, err := exec.LookPath(main)
 	switch {
@@ -174,8 +174,8 @@ type hinted struct {
 func (h *hinted) Hint() string  { return h.hint }
 func (h *hinted) Unwrap() error { return h.error }
 
-// hook runs what a plugin wants done at an event: install, update or delete.
-// Nothing for this event and platform is no error.
+// hook runs a plugin's hook for install, update or delete, if there is one for this
+// platform.
 // (helm.sh/helm/v3/cmd/helm/plugin.go, runHook)
 func (h Host) hook(ctx context.Context, p *Plugin, event string) error {
 	var words []string

@@ -73,9 +73,9 @@ func printable(text string) string {
 	}, text)
 }
 
-// Find loads all plugins of a list of directories, such as HELM_PLUGINS, in the
-// order of their paths. Those that can't be used are told of apart; of two with
-// one name the second is one of them.
+// Find loads all plugins of a list of directories, such as HELM_PLUGINS, in the order of
+// their paths. Broken plugins are returned separately, also the second of two with the same
+// name.
 func Find(directories string) ([]*Plugin, []*BrokenError) {
 	var found []*Plugin
 	var broken []*BrokenError
@@ -103,7 +103,7 @@ func Find(directories string) ([]*Plugin, []*BrokenError) {
 	return found, broken
 }
 
-// nameOf guesses from its directory what a plugin is called: helm-diff is diff.
+// nameOf guesses a plugin's name from its directory: helm-diff is diff.
 func nameOf(dir string) string { return strings.TrimPrefix(filepath.Base(dir), "helm-") }
 
 // Named finds a plugin by its name; nil, nil when there is none. A broken plugin

@@ -88,13 +88,13 @@ const (
 // An Info is what is known about a class.
 type Info struct {
 	Title    string        // a heading for people: "Image not found"
-	Scope    Scope         // whom it concerns
-	Grace    time.Duration // how long it must last without a break before it is final
-	Attempts int           // how often it must have been seen before it is final; 0 and 1 mean once
+	Scope    Scope         // what it means for other pods
+	Grace    time.Duration // how long it must last without interruption before it is final
+	Attempts int           // how often it must have occurred before it is final; 0 and 1 mean once
 }
 
-// InfoOf returns what is known about c. A class that isn't in the table is
-// informational and its title is its name.
+// InfoOf returns the Info of c. An unknown class is informational and its title is its
+// name.
 func InfoOf(c Class) Info {
 	if info, ok := table[c]; ok {
 		return info

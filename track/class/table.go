@@ -6,7 +6,7 @@ import "time"
 // shorter, whatever a container lacks at its start has at least this time to come.
 const crashGrace = 10 * time.Second
 
-// table gives each class its heading and its patience. The numbers follow the
+// table has the Info of each class. The numbers follow the
 // kubelet: images are pulled again after 10 s, 20 s … 300 s, containers are
 // restarted at once, then after 10 s, 20 s … 300 s.
 // https://kubernetes.io/docs/concepts/containers/images/#imagepullbackoff

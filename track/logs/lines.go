@@ -1,4 +1,4 @@
-// Package logs reads container logs without ever holding up their writer.
+// Package logs reads container logs without ever blocking their reader.
 //
 // Lines are cut at a fixed length, kept in a queue of fixed size, and dropped,
 // and counted, when they are not taken in time.
@@ -24,8 +24,8 @@ type Line struct {
 	Text string
 }
 
-// Read calls each for every line of r until it ends; nothing is kept of what
-// exceeds a line's limit. With stamped, each line begins with its time.
+// Read calls each for every line of r until it ends. A line is cut at maxLine. With
+// stamped, each line begins with its time.
 func Read(r io.Reader, stamped bool, each func(Line)) error {
 	in := bufio.NewReaderSize(r, readChunk)
 	var line []byte

@@ -18,7 +18,7 @@ func isPulling(reason string) bool {
 	return false
 }
 
-// waitingReasons gives waiting reasons of the kubelet their class.
+// waitingReasons maps waiting reasons of the kubelet to classes.
 // k8s.io/kubernetes/pkg/kubelet/container/sync_result.go and images/types.go
 var waitingReasons = map[string]class.Class{
 	"InvalidImageName":           class.ImageName,
@@ -110,8 +110,8 @@ func (c *Container) isDown() bool {
 	return failedStart || c.Waiting.Reason == "CrashLoopBackOff" || c.Terminated != nil && c.Terminated.ExitCode != 0
 }
 
-// crashProblem is that of a container that ends and is started again. The restart
-// policy Never has no restarts: there the pod fails.
+// crashProblem returns the finding of a container that crashes and is restarted. With
+// restart policy Never the pod fails instead.
 func (h *History) crashProblem(c *Container, r Policy) (Finding, bool) {
 	crashes := h.crashes(c)
 	last := c.lastRun()
@@ -185,8 +185,8 @@ func (e *Termination) isFailedStart() bool {
 	return start && (e.ExitCode != 128 || badCommand.MatchString(e.Message))
 }
 
-// readinessProblem is that of a container that runs and isn't ready. That is never a
-// failure by itself.
+// readinessProblem returns the finding of a container that runs but isn't ready. It is never
+// a failure by itself.
 func (h *History) readinessProblem(c *Container) (Finding, bool) {
 	if !c.Running || c.Ready || c.ReadinessWindow == 0 || c.Init {
 		return Finding{}, false
@@ -198,8 +198,8 @@ func (h *History) readinessProblem(c *Container) (Finding, bool) {
 	return f, true
 }
 
-// ReadinessOverdueAt is when a readiness problem has lasted longer than the probe allows
-// for a start.
+// ReadinessOverdueAt returns when a readiness problem has lasted longer than a start may
+// take by the probe's settings.
 func (h *History) ReadinessOverdueAt(f Finding) time.Time {
 	c := h.Pod.container(f.Container)
 	if c == nil {

@@ -31,10 +31,10 @@ type Policy struct {
 	Unchanged       bool      // the release changed nothing: what failed before counts
 	AppliedAt       time.Time // by the cluster's clock; zero when unknown
 	MemoryLowered   func(container string) bool
-	OldPodsLeaving  bool // old pods are on their way out and will make room
+	OldPodsLeaving  bool // old pods are terminating and will free resources
 }
 
-// A History follows one pod through time.
+// A History is what has happened to one pod so far.
 type History struct {
 	Pod            Pod
 	crashesBefore  map[string]int // by container: those that don't count
@@ -69,7 +69,7 @@ func NewHistory(p Pod, r Policy) *History {
 	return h
 }
 
-// Update takes the pod's newest state.
+// Update sets the pod's newest state.
 func (h *History) Update(p Pod) {
 	for i := range p.Containers {
 		c := &p.Containers[i]
@@ -142,8 +142,8 @@ func (p *Pod) container(name string) *Container {
 	return nil
 }
 
-// GotPast reports whether the pod got past what a class of problem is about,
-// so that the template as such can't be its reason.
+// GotPast reports whether the pod has passed the point at which a class of problem occurs,
+// so that the template can't be the reason.
 func (h *History) GotPast(c class.Class, container string) bool {
 	p := h.Pod
 	own := p.container(container)
@@ -156,8 +156,8 @@ func (h *History) GotPast(c class.Class, container string) bool {
 	return p.Ready
 }
 
-// Findings is what is wrong with the pod now. It starts and stops timers
-// and so must be called for each state and each time of interest.
+// Findings returns the pod's problems at a time. It starts and stops their timers, so it
+// must be called after each update.
 func (h *History) Findings(r Policy, now time.Time) []Finding {
 	found := h.podProblems(r)
 	for i := range h.Pod.Containers {
@@ -179,10 +179,10 @@ func (h *History) Findings(r Policy, now time.Time) []Finding {
 	return found
 }
 
-// key joins what is the same problem in different words.
+// key identifies a problem; its message may change.
 func (f *Finding) key() string { return string(f.Class) + " " + f.Container }
 
-// startTimer starts the problem's timer, or reads it.
+// startTimer starts the timer of a finding unless it runs, and sets when it is final.
 func (h *History) startTimer(f *Finding, r Policy, now time.Time) {
 	at, ok := h.problemSince[f.key()]
 	if !ok {
@@ -201,7 +201,7 @@ func (h *History) startTimer(f *Finding, r Policy, now time.Time) {
 	enough := f.Attempts >= f.Limit
 	switch {
 	case isRetriedByKubelet(f.Class) && !enough:
-		grace += 10 * time.Second // by then the kubelet has tried again, seen or not
+		grace += 10 * time.Second // by then the kubelet has retried, whether or not the status shows it
 		enough = true
 	case f.Certain:
 		grace = 0
@@ -216,8 +216,8 @@ func (h *History) startTimer(f *Finding, r Policy, now time.Time) {
 	}
 }
 
-// isRetriedByKubelet reports whether the kubelet tries the same again every ten seconds and
-// more: what it shows meanwhile may stay as it is.
+// isRetriedByKubelet reports whether the kubelet retries at intervals of ten seconds or
+// more. In between the pod's status may not change.
 func isRetriedByKubelet(c class.Class) bool {
 	return c == class.ImagePermanent || c == class.ContainerCreate
 }
@@ -271,8 +271,8 @@ func joinText(a, b string) string {
 	return a + ": " + b
 }
 
-// eventProblems are the problems that only events tell. Events come late and may be
-// missing: they count while the pod still waits for its containers.
+// eventProblems returns problems that only events report. Events come late and may be
+// missing, so they count only while the pod still waits for its containers.
 func (h *History) eventProblems(found []Finding) []Finding {
 	creating := false
 	for i := range h.Pod.Containers {

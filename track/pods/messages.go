@@ -8,8 +8,8 @@ import (
 	"deployer/track/class"
 )
 
-// What registries and runtimes say. Texts are those of containerd, CRI-O and
-// the kubelet; k8s.io/kubernetes/pkg/kubelet/images/types.go has the reasons.
+// Messages of containerd, CRI-O and the kubelet. The reasons are in
+// k8s.io/kubernetes/pkg/kubelet/images/types.go.
 var (
 	permanentPull = regexp.MustCompile(`(?i)not found|manifest unknown|name unknown|repository does not exist|pull access denied|` +
 		`unauthorized|authentication required|denied|forbidden|no match for platform|no matching manifest|invalid reference format|signature`)
@@ -28,7 +28,7 @@ var (
 	neverExecuted = regexp.MustCompile(`^(?:standard_init_linux\.go:\d+: exec user process caused: .+|exec \S+: (?:exec format error|no such file or directory|permission denied))$`)
 )
 
-// pullClass is the class of an image that could not be pulled: permanent when trying again is of no use.
+// pullClass returns the class of a failed image pull: permanent when a retry can't help.
 func pullClass(reason, message, image string) class.Class {
 	message = withoutImage(message, image)
 	switch {
@@ -49,11 +49,11 @@ func registryLacks(message, image string) bool {
 	return lacksTag.MatchString(message) && !tagUnclear.MatchString(message)
 }
 
-// quotedText are image references in messages.
+// quotedText matches quoted image references in messages.
 var quotedText = regexp.MustCompile(`"[^"]*"`)
 
-// withoutImage takes the image out of a message: its name may contain anything,
-// like a port 503 or the word timeout.
+// withoutImage removes the image from a message: its name may look like an error, such as a
+// port 503 or the word timeout.
 func withoutImage(message, image string) string {
 	message = quotedText.ReplaceAllString(message, "")
 	if image == "" {
@@ -62,12 +62,12 @@ func withoutImage(message, image string) string {
 	return strings.ReplaceAll(message, image, "")
 }
 
-// messagePrefixes is what kubelets and runtimes say before they come to the point.
+// messagePrefixes matches prefixes of kubelets and runtimes that say nothing specific.
 var messagePrefixes = regexp.MustCompile(`^(?:rpc error: code = (?:Unknown|NotFound) desc = |(?:Back-off pulling image "[^"]*"|ErrImagePull|Error|` +
 	`[Ff]ailed to pull (?:and unpack )?image "[^"]*"|failed to create containerd task|failed to create shim task|failed to start container "[^"]*"|` +
 	`OCI runtime create failed|runc create failed|unable to start container process|error during container init): )+`)
 
-// withoutPrefixes is the part of a message that says what is wrong.
+// withoutPrefixes removes messagePrefixes from a message, unless nothing else is left.
 func withoutPrefixes(message string) string {
 	if point := messagePrefixes.ReplaceAllString(message, ""); point != "" {
 		return point
@@ -75,7 +75,7 @@ func withoutPrefixes(message string) string {
 	return message
 }
 
-// withoutPreemption is the scheduler's message without what it says of preemption.
+// withoutPreemption removes the part about preemption from a scheduler's message.
 func withoutPreemption(message string) string {
 	message, _, _ = strings.Cut(message, " preemption:")
 	return strings.TrimSuffix(message, " no new claims to deallocate,")
@@ -84,15 +84,15 @@ func withoutPreemption(message string) string {
 var (
 	nodesTotal = regexp.MustCompile(`^0/(\d+) nodes are available: `)
 	nodesPart  = regexp.MustCompile(`(?:^|, )(\d+) ([^,]+(?:, [^0-9][^,]*)*)`)
-	// structuralReason reasons don't pass while the nodes stay as they are.
+	// structuralReason matches reasons that remain until the nodes change.
 	structuralReason = regexp.MustCompile(`didn't match Pod's node affinity/selector|node\(s\) didn't match|untolerated taint \{|` +
 		`had volume node affinity conflict|didn't satisfy plugin`)
-	// taints of nodes that are only having a bad moment; newer schedulers don't
-	// name taints at all ("untolerated taint(s)"), so there they prove nothing
+	// passingTaint matches taints of nodes with a temporary problem. Newer schedulers don't
+	// name taints ("untolerated taint(s)"), so their messages don't match.
 	passingTaint = regexp.MustCompile(`node\.kubernetes\.io/(not-ready|unreachable|disk-pressure|memory-pressure|network-unavailable)`)
 )
 
-// unboundClaims are the scheduler's words for a pod that doesn't wait for a node.
+// unboundClaims is the scheduler's message for a pod that waits for volumes, not a node.
 // k8s.io/kubernetes/pkg/scheduler/framework/plugins/volumebinding
 const unboundClaims = "unbound immediate PersistentVolumeClaims"
 
@@ -118,7 +118,8 @@ func ExcludesEveryNode(message string) bool {
 	return total > 0 && covered >= total
 }
 
-// creationMessages are messages of controllers that can't create pods, in order.
+// creationMessages maps messages of controllers that can't create pods to classes. The first
+// match counts.
 var creationMessages = []struct {
 	match *regexp.Regexp
 	class class.Class

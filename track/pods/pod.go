@@ -1,8 +1,8 @@
 // Package pods finds out what is wrong with pods.
 //
-// Pods are cut down to what the rules need when they arrive; a History follows
-// one pod through time, since restarts and pull attempts count from when they
-// were first seen. Nothing here does I/O.
+// A Pod keeps only the fields that the rules need. A History keeps what happened to one pod,
+// because restarts and pull attempts count from when they were first seen. Nothing here
+// does I/O.
 package pods
 
 import (
@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// A Pod is what is kept of a pod.
+// A Pod has the fields of a Kubernetes Pod that the rules need.
 type Pod struct {
 	UID              types.UID
 	Namespace        string
@@ -23,7 +23,7 @@ type Pod struct {
 	Created          time.Time
 	Deleting         bool
 	Phase            corev1.PodPhase
-	Failure          StateReason // of its phase
+	Failure          StateReason // reason and message of the phase
 	Ready            bool
 	Scheduling       Scheduling
 	DisruptionReason string
@@ -53,13 +53,13 @@ type Container struct {
 	PlainName string // "app", "migrate"
 	Image     string
 	ImageID   string // on the node; empty before it was pulled
-	Init      bool   // it runs to its end before the others start
+	Init      bool   // it must end before the others start; false for sidecars
 	ContainerState
 	LastTermination *Termination // of the run before; nil when there was none
 	Restarts        int
 	Ready           bool
 	MemoryLimit     string
-	ReadinessWindow time.Duration // how long readiness may fail before that says anything; 0 without a probe
+	ReadinessWindow time.Duration // how long the readiness probe may fail before it is a problem; 0 without a probe
 }
 
 // A ContainerState is what a container does now.
@@ -78,7 +78,7 @@ type Termination struct {
 
 const maxMessage = 512 // bytes kept of a message
 
-// Trim keeps of a pod what the rules need.
+// Trim returns the fields of a pod that the rules need.
 func Trim(p *corev1.Pod) Pod {
 	out := Pod{
 		UID: p.UID, Namespace: p.Namespace, Name: p.Name, Node: p.Spec.NodeName,

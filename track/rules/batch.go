@@ -7,8 +7,8 @@ import (
 	"deployer/track/class"
 )
 
-// job leaves every decision to the Job controller, which knows pod failure
-// policies, success policies and per-index limits. It writes FailureTarget and
+// job relies on the conditions of the Job controller, which knows pod failure policies,
+// success policies and per-index limits. It writes FailureTarget and
 // SuccessCriteriaMet first, and Failed or Complete when all pods have ended.
 // https://kubernetes.io/docs/concepts/workloads/controllers/job/#terminal-job-conditions
 func job(in Input) Verdict {

@@ -10,8 +10,7 @@ import (
 	"github.com/google/cel-go/ext"
 )
 
-// costLimit ends an expression that would never finish; a sensible one costs
-// a few hundred.
+// costLimit stops expressions that would take too long; a usual one costs a few hundred.
 const costLimit = 1_000_000
 
 // program is a compiled expression; nil is the empty one.
@@ -50,7 +49,7 @@ func (r *Rule) compile() error {
 	return errors.Join(errs...)
 }
 
-// environment declares what expressions see:
+// environment declares the variables of expressions:
 //
 //	self      the object
 //	was       the object as the apply left it, before its controller saw it; empty when the apply changed nothing
@@ -110,7 +109,7 @@ func (p *program) bool(vars map[string]any) (bool, error) {
 	return out == types.True, nil
 }
 
-// string is empty when the expression meets a missing field.
+// string evaluates to the empty string when a field is missing.
 func (p *program) string(vars map[string]any) string {
 	if p == nil {
 		return ""

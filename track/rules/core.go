@@ -7,8 +7,8 @@ import (
 	"deployer/track/class"
 )
 
-// pod: one that restarts for ever is ready when it serves, another one when it
-// has succeeded. https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
+// pod is ready when it is Ready if its restart policy is Always, otherwise when it has
+// succeeded. https://kubernetes.io/docs/concepts/workloads/pods/pod-lifecycle/
 func pod(in Input) Verdict {
 	o := in.Object.Object
 	phase := text(o, "status", "phase")
@@ -37,8 +37,8 @@ func pod(in Input) Verdict {
 	return v
 }
 
-// volumeClaim: a claim whose class binds with the first consumer stays pending until
-// a pod uses it. Only an event says so.
+// volumeClaim is ready when bound, or when an event says that it waits for its first
+// consumer.
 // k8s.io/kubernetes/pkg/controller/volume/persistentvolume/pv_controller.go
 func volumeClaim(in Input) Verdict {
 	o := in.Object.Object
@@ -56,7 +56,7 @@ func volumeClaim(in Input) Verdict {
 	return refusedByController(in, "ProvisioningFailed", class.Provisioning, progressing("waiting for a volume"))
 }
 
-// service: only load balancers have something to wait for.
+// service is ready at once unless it needs a load balancer.
 func service(in Input) Verdict {
 	o := in.Object.Object
 	if text(o, "spec", "type") != "LoadBalancer" {
@@ -80,8 +80,8 @@ func service(in Input) Verdict {
 	return unverifiedAfter(in, v, time.Minute, "no load-balancer controller answered")
 }
 
-// refusedByController adds to what is waited for why its controller has refused it, and fails
-// when it has done so often enough.
+// refusedByController adds the controller's error event to the message of a verdict, and
+// fails when the event has occurred often enough.
 func refusedByController(in Input, reason string, c class.Class, v Verdict) Verdict {
 	event := in.Events[reason]
 	switch {
@@ -93,10 +93,9 @@ func refusedByController(in Input, reason string, c class.Class, v Verdict) Verd
 	return v
 }
 
-// unverifiedAfter gives an object that no controller appears to manage some time, and
-// then calls it ready without proof. The time begins when the workloads of the
-// release are ready: one of them may look after it. An object that the release
-// left as it was has had its time.
+// unverifiedAfter makes an object that no controller appears to manage ready without proof
+// after some time. The time begins when the workloads of the release are ready, because one
+// of them may be the controller. An unchanged object gets no such time.
 func unverifiedAfter(in Input, v Verdict, patience time.Duration, note string) Verdict {
 	if in.Workloads.Busy {
 		v.RecheckAfter = workloadsRecheck
@@ -113,7 +112,7 @@ func unverifiedAfter(in Input, v Verdict, patience time.Duration, note string) V
 	return Verdict{Phase: Ready, Unverified: true, Message: note, Notes: []string{note}}
 }
 
-const workloadsRecheck = 5 * time.Second // until it is looked again whether workloads are on their way
+const workloadsRecheck = 5 * time.Second // between two checks whether workloads are ready
 
 func namespace(in Input) Verdict {
 	if text(in.Object.Object, "status", "phase") == "Terminating" {

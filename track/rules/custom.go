@@ -10,12 +10,12 @@ import (
 
 const (
 	firstStatusTimeout  = 20 * time.Second // for a first status; configuration kinds never get one
-	observeDelay        = 5 * time.Second  // for a controller that doesn't say which generation it has seen
+	observeDelay        = 5 * time.Second  // for a controller that writes no observedGeneration
 	falseConditionGrace = time.Minute      // operators pass through Ready=False with reasons of failure
 	stalledGrace        = 10 * time.Second
 )
 
-// knownKindStatusTimeout is how long a kind that is known to get a status may be without.
+// knownKindStatusTimeout is how long an object of a well-known kind may have no status.
 const knownKindStatusTimeout = time.Minute
 
 const noController = "no controller has written a status"
@@ -106,7 +106,7 @@ func withColon(s string) string {
 	return ": " + s
 }
 
-// phaseWords give phases their meaning; what isn't here is progress.
+// phaseWords gives well-known phases their meaning; any other phase is Progressing.
 var phaseWords = map[string]Phase{
 	"active": Ready, "available": Ready, "bound": Ready, "complete": Ready, "completed": Ready,
 	"created": Ready, "deployed": Ready, "established": Ready, "healthy": Ready, "ok": Ready,

@@ -6,8 +6,8 @@ import (
 	"deployer/track/class"
 )
 
-// customResourceDefinition: the names must be accepted and the kind established; whether it
-// is served is asked by the tracker.
+// customResourceDefinition is ready when its names are accepted and it is established. The
+// tracker checks whether its kind is served.
 // https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/
 func customResourceDefinition(in Input) Verdict {
 	names := condition(in.Object, "NamesAccepted")
@@ -20,7 +20,7 @@ func customResourceDefinition(in Input) Verdict {
 	return progressing("waiting to be established")
 }
 
-// apiService: one without a service is served by the API server itself.
+// apiService is ready when available. Without a service the API server itself serves it.
 func apiService(in Input) Verdict {
 	if field(in.Object.Object, "spec", "service") == nil {
 		return ready("")
@@ -35,7 +35,8 @@ func apiService(in Input) Verdict {
 	return progressing(conditionText(c))
 }
 
-// webhookConfiguration: cert-manager fills in the CA later when an annotation asks for it.
+// webhookConfiguration is ready at once, unless an annotation asks cert-manager to inject
+// the CA.
 // https://cert-manager.io/docs/concepts/ca-injector/
 func webhookConfiguration(in Input) Verdict {
 	injected := false

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// field follows a path through nested maps; nil when it leads nowhere.
+// field returns the value at a path of nested maps; nil when there is none.
 func field(m map[string]any, path ...string) any {
 	var value any = m
 	for _, key := range path {
@@ -136,7 +136,7 @@ func isFresh(in Input, c map[string]any) bool {
 	return known && now != was && now >= in.Baseline.GetGeneration()
 }
 
-// conditionText writes a condition for people.
+// conditionText returns the reason and message of a condition.
 func conditionText(c map[string]any) string {
 	reason, message := text(c, "reason"), oneLine(text(c, "message"))
 	switch {

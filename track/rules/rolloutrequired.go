@@ -6,10 +6,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// requiredPods is how many pods of the new revision have to be available by an
-// annotation rollout-required; partial is false when it asks for the whole
-// rollout. A percentage is rounded up, as that of a PodDisruptionBudget's
-// minAvailable is: less would not be what was asked for.
+// requiredPods returns how many new pods must be available by the annotation
+// rollout-required. partial is false when the whole rollout is required. A percentage is
+// rounded up, as in minAvailable of a PodDisruptionBudget.
 // https://kubernetes.io/docs/tasks/run-application/configure-pdb/
 func requiredPods(annotation string, wanted, unavailable int) (need int, partial bool) {
 	switch {
@@ -28,10 +27,9 @@ func (r *Rollout) isComplete() bool {
 	return r.Updated >= r.Desired && r.Old == 0 && r.Available >= r.Desired
 }
 
-// updatedAndAvailable is how many pods are what they should be, at least: kept
-// ones may be old. A status counts the pods that are available without their
-// revisions, so each old one may be among them, unless the new ones have been
-// looked at.
+// updatedAndAvailable returns the least number of pods that are both available and of the
+// new revision; kept pods may be old. The status counts available pods of all revisions, so
+// every old pod may be among them, unless the new pods have been observed.
 func (r *Rollout) updatedAndAvailable(in Input, kept int) int {
 	least := r.Available - max(0, r.Old-kept)
 	if seconds, _ := number(field(in.Object.Object, "spec", "minReadySeconds")); seconds > 0 {
@@ -40,9 +38,9 @@ func (r *Rollout) updatedAndAvailable(in Input, kept int) int {
 	return max(least, min(in.NewReady, r.Available))
 }
 
-// deploymentUnavailable is how many pods may be missing during an update:
-// percentages of maxUnavailable are rounded down, those of maxSurge up, and one
-// pod may be missing when both come to nothing. Absent is the API server's 25%.
+// deploymentUnavailable returns how many pods may be unavailable during an update.
+// Percentages of maxUnavailable are rounded down, those of maxSurge up; if both are 0, one
+// pod may be unavailable. The default is 25%.
 // k8s.io/kubernetes/pkg/controller/deployment/util, MaxUnavailable and ResolveFenceposts
 func deploymentUnavailable(o map[string]any, wanted int) int {
 	if text(o, "spec", "strategy", "type") == "Recreate" {
@@ -55,8 +53,8 @@ func deploymentUnavailable(o map[string]any, wanted int) int {
 	return unavailable
 }
 
-// statefulSetUnavailable is how many pods are replaced at a time: percentages are
-// rounded down, to one at least. Absent is one. With OnDelete nobody replaces any.
+// statefulSetUnavailable returns how many pods are replaced at a time. Percentages are
+// rounded down, to at least 1. The default is 1. With OnDelete it is 0.
 // k8s.io/kubernetes/pkg/controller/statefulset, getStatefulSetMaxUnavailable
 func statefulSetUnavailable(o map[string]any, wanted int) int {
 	if text(o, "spec", "updateStrategy", "type") == "OnDelete" {
@@ -65,8 +63,8 @@ func statefulSetUnavailable(o map[string]any, wanted int) int {
 	return max(1, scaledValue(field(o, "spec", "updateStrategy", "rollingUpdate", "maxUnavailable"), "1", wanted, false))
 }
 
-// daemonSetUnavailable is how many nodes may be without an available pod: both
-// percentages are rounded up, and one node may be when both come to nothing.
+// daemonSetUnavailable returns how many nodes may have no available pod. Percentages of
+// maxUnavailable and maxSurge are rounded up; if both are 0, it is 1.
 // k8s.io/kubernetes/pkg/controller/daemon, updatedDesiredNodeCounts
 func daemonSetUnavailable(o map[string]any, wanted int) int {
 	if text(o, "spec", "updateStrategy", "type") == "OnDelete" {
@@ -79,7 +77,7 @@ func daemonSetUnavailable(o map[string]any, wanted int) int {
 	return unavailable
 }
 
-// scaledValue is a number, or a percentage of a total; absent is used when there is none.
+// scaledValue returns a number, or a percentage of a total; absent is the default.
 func scaledValue(value any, absent string, total int, up bool) int {
 	n := intstr.Parse(absent)
 	switch v := value.(type) {

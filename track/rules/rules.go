@@ -42,8 +42,8 @@ type Input struct {
 	Workloads Workloads
 }
 
-// Workloads says how far the workloads of the same release are. One of them may be
-// the controller of an object, which then can't have a status before it is ready.
+// Workloads is the state of the release's workloads. One of them may be the controller of
+// an object, which can't have a status before that workload is ready.
 type Workloads struct {
 	Busy       bool      // at least one of them isn't ready
 	ReadySince time.Time // when the last one became ready; zero when there was none to wait for
@@ -64,13 +64,13 @@ type Verdict struct {
 	Message      string
 	Done, Total  int
 	Unverified   bool          // Ready, but nothing proves it
-	Notes        []string      // things to know about an object that is ready all the same
+	Notes        []string      // remarks about an object that is ready nevertheless
 	Class        class.Class   // with Failed: what kind of failure
 	Grace        time.Duration // with Ready and Failed: how long it must last to be final
-	RecheckAfter time.Duration // after this time the verdict may be another one by time alone; 0 for never
+	RecheckAfter time.Duration // after this time the verdict may differ by time alone; 0 for never
 	Rollout      *Rollout      // counts of a workload
-	// NoProgress is how long the kind may be without progress: 0 for the default,
-	// negative for as long as it likes.
+	// NoProgress is how long the object may be without progress: 0 for the default, negative
+	// for no limit.
 	NoProgress time.Duration
 }
 
@@ -128,7 +128,7 @@ func failed(c class.Class, message string) Verdict {
 	return Verdict{Phase: Failed, Class: c, Message: message, Grace: class.InfoOf(c).Grace}
 }
 
-// builtInRules holds the rules of built-in kinds whose status says something.
+// builtInRules holds the rules of built-in kinds with a meaningful status.
 var builtInRules = map[schema.GroupKind]evaluator{
 	{Group: "apps", Kind: "Deployment"}:                               deployment,
 	{Group: "apps", Kind: "StatefulSet"}:                              statefulSet,
@@ -148,10 +148,10 @@ var builtInRules = map[schema.GroupKind]evaluator{
 	{Group: "policy", Kind: "PodDisruptionBudget"}:                                  disruptionBudget,
 }
 
-// kubernetesGroups are API groups of Kubernetes itself: a kind of theirs that has no
-// rule is ready once it exists. HorizontalPodAutoscalers report failures for
-// the first minutes of any workload; Ingresses of many controllers never get
-// an address; so neither is waited for.
+// kubernetesGroups are the API groups of Kubernetes itself. Their kinds without a rule are
+// ready once they exist. HorizontalPodAutoscalers report failures in the first minutes of
+// any workload, and with many controllers Ingresses never get an address, so neither is
+// waited for.
 var kubernetesGroups = map[string]bool{
 	"": true, "apps": true, "batch": true, "autoscaling": true, "networking.k8s.io": true,
 	"rbac.authorization.k8s.io": true, "policy": true, "storage.k8s.io": true,

@@ -26,15 +26,15 @@ type Rule struct {
 	Ready        string          `json:"ready"`                // true when the object is ready
 	Failed       string          `json:"failed,omitempty"`     // true when it has failed
 	FailedFor    metav1.Duration `json:"failedFor,omitempty"`  // how long Failed must hold; 0 is at once
-	Message      string          `json:"message,omitempty"`    // a string that says where it stands
-	Note         string          `json:"note,omitempty"`       // a string worth telling when it is ready; empty for nothing
+	Message      string          `json:"message,omitempty"`    // a string that describes the progress
+	Note         string          `json:"note,omitempty"`       // a string to show when it is ready; empty for none
 	Unverified   string          `json:"unverified,omitempty"` // true when no controller appears to manage the object
 	After        metav1.Duration `json:"after,omitempty"`      // how long Unverified must hold
 	NoProgress   metav1.Duration `json:"noProgress,omitempty"` // how long it may be without progress; 0 is the default
 	ObserveDelay metav1.Duration `json:"settle,omitempty"`     // how long a controller that writes no generation has to see a change; 0 is 5 s
 
 	compiled *programs
-	builtIn  bool // with deployer: the user's own rules mean what they say
+	builtIn  bool // shipped with deployer: Stalled and a missing status count too
 }
 
 // A Set holds rules for kinds. It is safe for concurrent use.
@@ -106,8 +106,8 @@ func (s *Set) Has(gk schema.GroupKind) bool { return s.find(gk) != nil }
 //go:embed wellknown.yaml
 var wellKnownData []byte
 
-// wellKnown are the rules for common operators' kinds. They are parsed with
-// the first object that no rule in Go knows.
+// wellKnown holds the rules for kinds of common operators. They are parsed when first
+// needed.
 var wellKnown = sync.OnceValue(func() *Set {
 	set, err := Parse(wellKnownData)
 	if err != nil {
@@ -153,7 +153,7 @@ func (r *Rule) evaluate(in Input) Verdict {
 	return v
 }
 
-// message says where the object stands: by the rule, else by its conditions.
+// message describes the progress of an object: by the rule, otherwise by its conditions.
 func (r *Rule) message(in Input, vars map[string]any) string {
 	if m := r.compiled.message.string(vars); m != "" {
 		return oneLine(m)
@@ -171,7 +171,7 @@ func (r *Rule) message(in Input, vars map[string]any) string {
 	return "waiting for the controller"
 }
 
-// delayReady holds back a Ready that may be about the object before the change.
+// delayReady delays Ready while the status may still be about the object before the change.
 func delayReady(in Input, v Verdict, patience time.Duration) Verdict {
 	seen, known := observesGeneration(in.Object)
 	if !seen {

@@ -14,8 +14,8 @@ import (
 
 const notObserved = "the controller has not seen the change yet"
 
-// deployment follows kubectl rollout status, but counts surplus old pods too,
-// and takes an expired deadline only when it belongs to this change.
+// deployment works like kubectl rollout status, but also counts surplus old pods, and
+// ignores an exceeded deadline of an earlier change.
 // k8s.io/kubectl/pkg/polymorphichelpers/rollout_status.go
 func deployment(in Input) Verdict {
 	o := in.Object.Object
@@ -44,14 +44,14 @@ func deployment(in Input) Verdict {
 	if p := condition(in.Object, "Progressing"); hasStatus(p, "False") && text(p, "reason") == "ProgressDeadlineExceeded" && isFresh(in, p) {
 		v.Phase, v.Class, v.Message = Failed, class.ProgressDeadline, conditionText(p)
 		if !in.Changed {
-			v.Grace = 30 * time.Second // it is from before the release: let the pods say why
+			v.Grace = 30 * time.Second // exceeded before the release: gives time to read why from the pods
 		}
 	}
 	return v
 }
 
-// progressDeadline is the Deployment's own patience. The maximum means none, and the
-// API server's default is 600.
+// progressDeadline returns the Deployment's progressDeadlineSeconds. The maximum means no
+// deadline; the API server's default is 600.
 // https://kubernetes.io/docs/concepts/workloads/controllers/deployment/#progress-deadline-seconds
 func progressDeadline(o map[string]any) time.Duration {
 	n, ok := number(field(o, "spec", "progressDeadlineSeconds"))

@@ -1,4 +1,4 @@
-// Package diff shows people, field by field, what a change makes of an object.
+// Package diff lists, field by field, what a change does to an object.
 //
 // The fields are those of apply.Change. Lists and maps that are set as a whole
 // are taken apart here, and confidential values never leave the package. It is
@@ -30,20 +30,19 @@ type Change struct {
 	Before, After any
 	// Secret says that the values are hidden.
 	Secret bool
-	// Server marks what the desired object doesn't have: a default, or the doing of
-	// an admission webhook.
+	// Server marks a field that the desired object doesn't have: a default, or set by an
+	// admission webhook.
 	Server bool
-	// Random marks what changes only because it comes out otherwise each time:
-	// see Nondeterminism.
+	// Random marks a change that is only due to nondeterministic templates: see
+	// Nondeterminism.
 	Random bool
-	// Revision is the latest one that declared the field, of one that is removed;
-	// 0 when none that is stored did.
+	// Revision is the latest revision that declared a removed field; 0 when no stored one
+	// did.
 	Revision int
 }
 
-// Fields lists what a change makes of an object's fields. What is added is shown
-// without the defaults that the server filled in. A nil Nondeterminism is that of
-// an object that always comes out the same.
+// Fields lists the field changes of an object. Added values don't include the server's
+// defaults. v is nil for an object that is rendered the same each time.
 func Fields(c apply.Change, v *Nondeterminism) []Change {
 	w := &walker{
 		afterIsPartial: c.Result == nil || c.Action == apply.Recreate, hasDesired: c.Desired != nil,
@@ -56,8 +55,8 @@ func Fields(c apply.Change, v *Nondeterminism) []Change {
 }
 
 type walker struct {
-	afterIsPartial bool // what is absent after isn't removed, and quantities may be written otherwise
-	hasDesired     bool // what is desired
+	afterIsPartial bool // fields absent in After aren't removed, and quantities may be written differently
+	hasDesired     bool // the change has a desired object
 	hidden         hide.Fields
 	nondeterminism *Nondeterminism
 	out            []Change

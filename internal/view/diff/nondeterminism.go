@@ -56,8 +56,8 @@ func encoded(object map[string]any, secret bool) map[string]any {
 	return out
 }
 
-// explains tells whether a field's change is only what templates make up. Of a
-// text it has to be within the parts that differ each time.
+// explains reports whether a field changes only because of nondeterministic templates. A text
+// must change only in the parts that differ between renderings.
 func (v *Nondeterminism) explains(path fieldpath.Path, c Change) bool {
 	if v == nil {
 		return false
@@ -94,8 +94,7 @@ func (v *Nondeterminism) text(path fieldpath.Path, value any) (string, bool) {
 	return text, ok
 }
 
-// onlyRandom tells whether a text became another one only where that one comes
-// out otherwise each time.
+// onlyRandom reports whether a text differs from before only in its random parts.
 func onlyRandom(before, first string, again []string) bool {
 	words := tokens(first)
 	made := make([]bool, len(words)+1) // by gap of the words: before each, and at the end
@@ -122,11 +121,11 @@ func onlyRandom(before, first string, again []string) bool {
 	return true
 }
 
-// shortest is how long text between two random parts has to be, in bytes, to be
-// taken for text of the template: random text has signs in common by chance.
+// shortest is how long text between two random parts must be, in bytes, to count as text of
+// the template: random texts have some characters in common by chance.
 const shortest = 4
 
-// bridge takes what is too short between two random tokens for random as well.
+// bridge marks short text between two random tokens as random, too.
 func bridge(words []string, random []bool) {
 	last, size := -1, 0
 	for i, word := range words {

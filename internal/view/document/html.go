@@ -40,8 +40,8 @@ type StepLine struct {
 // itself in the section.
 func Anchor(section, entry int) string { return fmt.Sprintf("o%d-%d", section, entry) }
 
-// maxUnfolded is up to how many entries with lines are shown unfolded at first:
-// more are easier to look through folded.
+// maxUnfolded is how many entries with lines are unfolded at first; with more all are
+// folded.
 const maxUnfolded = 40
 
 // Render is one page that needs nothing else. All text in it is escaped by
@@ -56,7 +56,7 @@ func (p HTMLPage) Render() (string, error) {
 	return b.String(), err
 }
 
-// Open tells whether the entries are unfolded at first.
+// Open reports whether the entries are unfolded at first.
 func (p HTMLPage) Open() bool {
 	folded := 0
 	for _, section := range p.Page.Sections {

@@ -46,7 +46,7 @@ type listEntry struct {
 // unreadable is the status of what can't be read.
 const unreadable = "unreadable"
 
-// statusWord is the status of a revision, and why it can't be read, if it can't.
+// statusWord returns the status of a revision, and why it can't be read, if so.
 func statusWord(s release.Summary) (status, why string) {
 	if s.Unreadable != nil {
 		return unreadable, s.Unreadable.Error()
@@ -58,7 +58,7 @@ func statusWord(s release.Summary) (status, why string) {
 func Releases(w io.Writer, releases []release.Summary, o ListOptions) error {
 	names, elements := make([]string, 0, len(releases)), make([]listEntry, 0, len(releases))
 	for _, r := range releases {
-		if r.Revision > 0 { // the name of another Secret is no name of a release
+		if r.Revision > 0 { // otherwise it is the name of an unreadable Secret
 			names = append(names, r.Name)
 		}
 		status, why := statusWord(r)
@@ -272,9 +272,8 @@ func writeTests(b *strings.Builder, hooks []*helmrelease.Hook) {
 	}
 }
 
-// PodLogs writes what the pods of tests have written, as Helm does: their
-// text is left as it is, and a blank line stands before it, also when there is
-// none. Nil writes nothing: nobody asked for logs. (helm.sh/helm/v3/pkg/action/release_testing.go)
+// PodLogs writes the logs of test pods as Helm does: unchanged, after a blank line, which is
+// also written if there are no logs. Nil logs weren't asked for and write nothing. (helm.sh/helm/v3/pkg/action/release_testing.go)
 func PodLogs(w io.Writer, logs []deploy.PodLog) error {
 	if logs == nil {
 		return nil

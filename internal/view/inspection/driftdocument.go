@@ -39,10 +39,10 @@ type driftSummary struct {
 type driftCount struct {
 	Objects  int `json:"objects"`
 	Fields   int `json:"fields"`
-	Expected int `json:"expected"` // of both, what a deployment would leave as it is
+	Expected int `json:"expected"` // of both, those that the next upgrade leaves unchanged
 }
 
-// A driftObject is what one writer has done to one object.
+// A driftObject is the drift of one object by one field manager.
 type driftObject struct {
 	Object     string                 `json:"object"`
 	Group      string                 `json:"group"`

@@ -15,9 +15,8 @@ import (
 // when a field is renamed or changes its meaning, which is to say never.
 const JSONVersion = 1
 
-// marshalJSON writes a value as JSON on one line that a terminal and the log of a CI
-// system can be shown: control characters beyond those that JSON escapes are
-// escaped too, and what a CI system would take for a command.
+// marshalJSON encodes a value as JSON on one line that is safe for terminals and CI logs: it
+// also escapes control characters that JSON doesn't, and commands of CI systems.
 func marshalJSON(value any) ([]byte, error) {
 	data, err := json.Marshal(value)
 	if err != nil {

@@ -11,8 +11,8 @@ import (
 	"deployer/internal/view/textfmt"
 )
 
-// PrintError writes what went wrong, and below it what to do next when the error
-// knows (a Hint method), without what is hidden.
+// PrintError writes an error, and below it the hints of its Hint methods, without confidential
+// texts.
 func PrintError(w io.Writer, p Palette, err error, hidden *hide.Texts) {
 	fmt.Fprintf(w, "%s %s\n", p.Bad.Sprint("Error:"), strings.Join(printable(hidden.Hide(err.Error())), "\n"))
 	for _, hint := range hints(err) {
@@ -22,12 +22,12 @@ func PrintError(w io.Writer, p Palette, err error, hidden *hide.Texts) {
 	}
 }
 
-// printable are the lines of a text without what nobody shall see or obey.
+// printable returns the lines of a text without passwords and control characters.
 func printable(text string) []string {
 	return strings.Split(WithoutPasswords(strings.TrimRight(textfmt.CleanText(text), "\n")), "\n")
 }
 
-// PrintWarning writes something to know that stops nothing.
+// PrintWarning writes a warning.
 func PrintWarning(w io.Writer, p Palette, text string) {
 	fmt.Fprintf(w, "%s %s\n", p.Warn.Sprint("Warning:"), strings.Join(printable(textfmt.CleanLine(text)), ""))
 }

@@ -12,18 +12,16 @@ import (
 	"deployer/internal/view/textfmt"
 )
 
-// A filter is what all text goes through on its way to a terminal or a log. It
-// takes out what a terminal would obey, and changes what the log of a CI system
-// would obey, whoever wrote it; only sequences that carry the mark of this run are
-// passed on. It also gives the program the name that it was called by. It is
-// safe for concurrent use.
+// A filter cleans all text for a terminal or a log. It removes escape sequences for terminals
+// and defuses commands of CI systems, except those marked with the nonce of this run. It also
+// replaces the program's name by the one it was called by. It is safe for concurrent use.
 type filter struct {
 	to      io.Writer
 	program string
 	nonce   int // a number that nobody can guess, in all sequences of ours
 
 	mu      sync.Mutex
-	midLine bool // something other than blanks stands in the line already
+	midLine bool // the current line has text other than blanks
 }
 
 func (f *filter) Write(data []byte) (int, error) {
@@ -35,11 +33,11 @@ func (f *filter) Write(data []byte) (int, error) {
 	return len(data), nil
 }
 
-// The ends of a part of a text that is passed on as it is.
+// The marks around text that is passed on unchanged.
 func (f *filter) begin() string { return fmt.Sprintf("\x1b[%d;1p", f.nonce) }
 func (f *filter) end() string   { return fmt.Sprintf("\x1b[%d;0p", f.nonce) }
 
-// clean is what is left of a text.
+// clean returns the filtered text.
 func (f *filter) clean(text string) string {
 	text = program.In(text, f.program)
 	var out strings.Builder
@@ -96,8 +94,8 @@ func (f *filter) withoutControls(text string) string {
 	return out.String()
 }
 
-// colourEnds are what ends our colours: as they come, with an end for the mark
-// too, and as they go.
+// colourEnds maps the sequences that end our colours, which also end the mark, to the
+// sequences that are written.
 var colourEnds = map[string]string{"\x1b[0;0m": "\x1b[0m", "\x1b[0;22m": "\x1b[22m"}
 
 // withoutCommands changes what the log of a CI system takes for a command. That is
@@ -155,7 +153,7 @@ func commandAt(text string) bool {
 	return false
 }
 
-// commandWords are what stands between ## and the command of a CI system.
+// commandWords begin commands of CI systems.
 var commandWords = []string{"##[", "##vso[", "##teamcity["}
 
 // Inline cleans a text that stands in the middle of a line of ours.

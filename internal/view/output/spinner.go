@@ -21,9 +21,8 @@ const (
 	megabyte = 1_000_000
 )
 
-// Spinner shows on a terminal that something is under way whose length nobody
-// knows, such as a download: a spinner, what is done, and for how long. It is
-// gone when that has ended. Without a terminal it shows nothing.
+// A Spinner shows on a terminal that something of unknown length is under way, such as a
+// download, and for how long. It disappears at the end. Without a terminal it shows nothing.
 type Spinner struct {
 	out   io.Writer
 	text  func() string    // what is done, and how far
@@ -100,7 +99,7 @@ func transferred(moved, announced int64) string {
 	return fmt.Sprintf("  %.1f of %.1f MB", float64(moved)/megabyte, float64(announced)/megabyte)
 }
 
-// Through is a writer to out that doesn't mix with what is shown.
+// Through returns a writer to out that clears the spinner before each write.
 func (w *Spinner) Through(out io.Writer) io.Writer { return asideWriter{w, out} }
 
 type asideWriter struct {

@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// An WriteError says that something could not be written that was meant to be
-// read. It tells nothing of what was done.
+// A WriteError says that output couldn't be written. It says nothing about whether the
+// command succeeded.
 type WriteError struct {
 	What string // "standard output", "standard error" or the path of a file
 	Err  error
@@ -17,8 +17,8 @@ type WriteError struct {
 func (e *WriteError) Error() string { return fmt.Sprintf("writing %s: %s", e.What, e.Err) }
 func (e *WriteError) Unwrap() error { return e.Err }
 
-// OnlyWriteErrors tells whether nothing but output has failed: every error in err is an
-// *WriteError, and there is one.
+// OnlyWriteErrors reports whether only output failed: err isn't nil and every error in it is a
+// *WriteError.
 func OnlyWriteErrors(err error) bool {
 	switch e := err.(type) {
 	case nil:
@@ -43,7 +43,7 @@ type stream struct {
 
 	mu           sync.Mutex
 	firstError   error
-	ignoreErrors bool // failures are remembered, and not told to who writes
+	ignoreErrors bool // failures are remembered, but not returned by Write
 }
 
 func (s *stream) Write(data []byte) (int, error) {

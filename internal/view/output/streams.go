@@ -56,8 +56,7 @@ func (s Streams) Filtered(program string) Streams {
 	return s
 }
 
-// Data is standard output for what is asked for to be read by programs: to the
-// byte, as it is.
+// Data is standard output without a filter, for programs.
 func (s Streams) Data() io.Writer { return unfiltered(s.Out) }
 
 // For is standard output for a format.
@@ -75,8 +74,8 @@ func unfiltered(w io.Writer) io.Writer {
 	return w
 }
 
-// MarkTrusted marks a text as ours: sequences in it are passed on. What is in it from
-// elsewhere has to be harmless already.
+// MarkTrusted marks a text so that the filter passes it on unchanged. Text from elsewhere in
+// it must be cleaned before.
 func (s Streams) MarkTrusted(text string) string {
 	if s.nonce == 0 || text == "" {
 		return text
@@ -111,6 +110,7 @@ func (s Streams) WriteText(text string, env func(string) string) error {
 	return err
 }
 
+// Size returns the present size of the terminal in cells.
 func (s Streams) Size() (width, height int) {
 	if s.console != nil {
 		if w, h, err := term.GetSize(int(s.console.Fd())); err == nil && w > 0 && h > 0 {

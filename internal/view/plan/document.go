@@ -54,7 +54,7 @@ type Summary struct {
 	Renewed    int `json:"generated_renewed,omitempty"` // that could have been kept, or never are
 }
 
-// A step is what is done at one time, in any order.
+// A step is a part of an operation; the order within it doesn't matter.
 type step struct {
 	Name    string       `json:"name"`            // "pre-upgrade hooks", "apply 1", "prune"
 	Kind    deploy.Step  `json:"kind"`            // namespace, crds, hooks, apply, wait or prune
@@ -62,7 +62,7 @@ type step struct {
 	Objects []object     `json:"objects"`
 }
 
-// A need is an object that another one waits for.
+// A dependency is an object that a step or another object waits for.
 type dependency struct {
 	Object  string `json:"object"`
 	Group   string `json:"group"`
@@ -119,8 +119,7 @@ func newDocument(op *deploy.Operation) Document {
 	})
 }
 
-// Outline is newDocument without what is in the objects, which is most of it: for
-// those who count.
+// Outline is newDocument without fields and manifests, for summaries.
 func Outline(op *deploy.Operation) Document { return build(op, outlineOf) }
 
 func build(op *deploy.Operation, describe func(apply.Change) object) Document {
@@ -192,8 +191,7 @@ func (d *Document) hide(hidden *hide.Texts) {
 	}
 }
 
-// hideConflicts hides what others have set where what becomes of the field is
-// hidden, and the other way round.
+// hideConflicts hides the values of conflicts about hidden fields.
 func (o *object) hideConflicts(hidden *hide.Texts) {
 	closed := map[string]bool{}
 	for _, f := range o.Fields {

@@ -12,14 +12,13 @@ import (
 	"deployer/internal/view/textfmt"
 )
 
-// An item is an entry of a plan for people: an object and what there is to say about
-// it, or several objects of which the same is to be said.
+// An item is an entry of a plan for people: one object, or several with the same change.
 type item struct {
 	object object
 	step   string
 	others []string // the names of the objects besides the first
 	lines  []document.Line
-	count  int // when not 0: that many objects of one kind that are not named
+	count  int // if not 0, the number of objects of one kind that aren't named
 }
 
 func (i item) entry() document.Entry {
@@ -38,8 +37,8 @@ func (i item) headline() (name, words string) {
 
 // Bounds of a plan that is made shorter to be read, in lines.
 const (
-	longPlan   = 300 // a plan that is longer is made shorter
-	longObject = 20  // of an object, in a plan that is made shorter
+	longPlan   = 300 // a longer plan is shortened
+	longObject = 20  // lines of an object in a shortened plan
 )
 
 // unlimited as the budget of items makes nothing shorter.
@@ -102,7 +101,7 @@ func length(items []item) int {
 	return n
 }
 
-// joinAlike joins items of which the same is to be said.
+// joinAlike joins items with the same change.
 func joinAlike(items []item) []item {
 	var out []item
 	at := map[string]int{}
@@ -168,7 +167,7 @@ func shorten(items []item, budget int) []item {
 	return out
 }
 
-// needsAttention tells what whoever approves a plan must not overlook.
+// needsAttention reports whether a reviewer of the plan must not overlook the change.
 func (o object) needsAttention() bool {
 	switch apply.Action(o.Action) {
 	case apply.Recreate, apply.Delete, apply.GiveBack:

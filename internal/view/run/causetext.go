@@ -9,7 +9,7 @@ import (
 	"deployer/track/class"
 )
 
-// lines says all there is to a cause, each line beginning with its label.
+// lines returns the lines of a cause, each with its label.
 func (c Cause) lines(g textfmt.Glyphs) []string {
 	var out []string
 	add := func(label, text string) {
@@ -194,7 +194,7 @@ func nextLines(steps []NextStep) []string {
 	return out
 }
 
-// headline is what happened to what.
+// headline names the problem and its objects.
 func (c Cause) headline() string {
 	text := c.Title
 	if c.Hook != "" {

@@ -11,8 +11,8 @@ import (
 	"deployer/internal/view/textfmt"
 )
 
-// A ci is what the log of a CI system understands beyond text. The zero value
-// understands nothing. Its commands go through own, which tells them from text.
+// A ci writes the commands of a CI system's log. The zero value writes none. markTrusted lets
+// them pass the filter.
 type ci struct {
 	github, gitlab bool
 	stepSummary    string // file that GitHub shows with the job

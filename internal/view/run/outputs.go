@@ -38,8 +38,7 @@ func (o *outputs) check(err error) {
 	}
 }
 
-// isHeld reports whether standard error hasn't taken all that was written to it: its
-// terminal isn't read.
+// isHeld reports whether writes to standard error are pending because its reader is slow.
 func (o *outputs) isHeld() bool { return len(o.async) > 0 && !o.async[1].IsIdle() }
 
 // waitForRoom leaves nothing out from now on, however long writing takes.

@@ -77,7 +77,7 @@ type ObjectResult struct {
 	Unverified bool    `json:"unverified,omitempty"`
 }
 
-// signalCodes are below the exit codes of programs that a signal has ended.
+// signalCodes is less than all exit codes of programs that a signal has ended.
 const signalCodes = 128
 
 // result sums up everything that was shown.
@@ -126,7 +126,7 @@ func (r *Result) recordUnwritten(err error, code int) {
 	}
 }
 
-// stopped says what the exit code knows: that it was a signal.
+// stopped sets the verdict of a run that a signal has ended.
 func (r *Result) stopped() {
 	r.verdict = stoppedVerdict
 	for i := range r.Causes {
@@ -136,8 +136,8 @@ func (r *Result) stopped() {
 	}
 }
 
-// dropStaleSteps drops the advice to go back, which has been done, and to look at what
-// has gone with it: objects that were deleted, and pods, but those of hooks that stay.
+// dropStaleSteps drops next steps that a rollback has made obsolete: to roll back, and to look
+// at deleted objects and at pods. Pods of hooks stay.
 func (r *Result) dropStaleSteps() {
 	deleted := map[string]bool{}
 	for _, o := range r.Rollback.Objects {
@@ -174,7 +174,7 @@ func (t *runState) rollbackResult(rolled *deploy.RolledBackError, ran bool) Resu
 	return r
 }
 
-// endings are the statuses of successful runs of verbs that deploy nothing.
+// endings are the statuses of successful runs of verbs that don't deploy.
 var endings = map[deploy.Verb]string{deploy.Uninstall: "uninstalled", deploy.Test: "tested", deploy.Watch: "ready"}
 
 // result sums up one run that ended with err.

@@ -15,15 +15,14 @@ import (
 	"deployer/track"
 )
 
-// A state is what is known of a run so far: the events summed up. Every way of
-// showing a run reads it, none has a memory of its own for facts.
+// A runState sums up the events of a run so far. All renderers read it.
 type runState struct {
 	op    *deploy.Operation
 	began time.Time
 	now   func() time.Time
 
 	changes  map[kube.ID]apply.Change // as planned, then as done: main objects, CRDs and prunes
-	step     deploy.Step              // the step that is open; record between steps
+	step     deploy.Step              // the current step; recording between steps
 	actions  map[apply.Action]int     // carried out
 	progress progress
 
@@ -41,11 +40,11 @@ type progress struct {
 
 type counter struct{ done, total int }
 
-// recording is what a run is at before, between and after its steps: it writes
-// down how far it has come.
+// recording is the step before, between and after all others, in which the run writes its
+// record.
 const recording deploy.Step = "record"
 
-// A trackedObject object is one that is being waited for.
+// A trackedObject is an object that is waited for.
 type trackedObject struct {
 	status track.Status
 	began  time.Time
@@ -182,7 +181,7 @@ func (t *runState) recordReport(r track.Report) {
 	o.status = r.Status
 }
 
-// goal is what the objects that are waited for are to become.
+// goal is the state that the awaited objects are expected to reach.
 func (t *runState) goal() track.State {
 	if t.op == nil {
 		return track.Ready
@@ -197,7 +196,7 @@ func goalOf(verb string) track.State {
 	return track.Ready
 }
 
-// finishWait knows that the wait has ended well: all that was seen is as wanted.
+// finishWait marks all objects as having reached the goal, after a successful wait.
 func (t *runState) finishWait() {
 	for _, o := range t.tracked {
 		if !o.hook && !o.status.State.IsFinal() {
@@ -206,8 +205,8 @@ func (t *runState) finishWait() {
 	}
 }
 
-// finishHook knows that a hook has come to its end, its objects included:
-// hooks run one after the other.
+// finishHook marks the objects of a successful hook as ready. Hooks run one after another, so
+// all unfinished ones are its own.
 func (t *runState) finishHook() {
 	for _, o := range t.tracked {
 		if o.hook && !o.status.State.IsFinal() {
@@ -294,7 +293,7 @@ func (t *runState) age(o *trackedObject) time.Duration {
 	return t.now().Sub(o.began)
 }
 
-// names of the operation for sentences.
+// name returns the release, namespace and revision of the operation.
 func (t *runState) name() (release, namespace string, revision int) {
 	if t.op == nil {
 		return "", "", 0

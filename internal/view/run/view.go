@@ -29,7 +29,7 @@ type Options struct {
 	ResultFile, JUnitFile string
 	// Hidden is taken out of all text from elsewhere; nil for nothing.
 	Hidden *hide.Texts
-	// ExitCode tells with which code the program will end. Nil means 1 for errors.
+	// ExitCode returns the program's exit code. Nil means 1 for errors.
 	ExitCode func(error) int
 	// Env reads environment variables; nil means os.Getenv.
 	Env func(string) string
@@ -50,7 +50,7 @@ type View struct {
 	stop, stopped chan struct{} // of the ticking; nil in tests that tick themselves
 }
 
-// A screen is what all renderers need to know of how to show a run.
+// A display has what all renderers need to show a run.
 type display struct {
 	opts    Options
 	streams output.Streams
@@ -159,8 +159,7 @@ func (v *View) Observe(event deploy.Event) {
 	v.renderer.handle(event)
 }
 
-// Warn shows something to know that stops nothing. It may be called from any
-// goroutine. The same text is shown once.
+// Warn shows a warning, the same text once. It may be called from any goroutine.
 func (v *View) Warn(text string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -222,8 +221,8 @@ func (v *View) Close() error {
 // conclude reports the outcome in all the ways that were asked for.
 func (v *View) conclude() {
 	result := v.result()
-	// What failed before there was anything to do is left to the caller, who
-	// says it in one line; programs that read our JSON are told in any case.
+	// A failure before the operation began is left to the caller, who prints it in one line.
+	// JSON always has it.
 	ran := v.runs.current.op != nil
 	v.outcome.reported = ran || v.screen.opts.Format == output.FormatJSON
 	if v.screen.opts.Format == output.FormatYAML {
@@ -261,14 +260,14 @@ func (v *View) RecordUnwritten(code int, err error) {
 	_ = WriteResult(v.screen.opts.ResultFile, v.outcome.result) // when that is what failed, the exit code alone tells
 }
 
-// Closed tells whether Close was called: nothing is shown any more.
+// Closed reports whether Close was called: nothing is shown any more.
 func (v *View) Closed() bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.closed
 }
 
-// Reported tells whether the report of the end already shows err, so that
+// Reported reports whether the report of the end already shows err, so that
 // nothing more needs to be printed. It is meant to be asked after Close.
 func (v *View) Reported(err error) bool {
 	v.mu.Lock()

@@ -13,8 +13,8 @@ func (sc *display) hideText(s string) string { return sc.opts.Hidden.Hide(sc.wit
 // withProgramName is a text of ours, such as a command line, with the program's name in it.
 func (sc *display) withProgramName(s string) string { return sc.streams.WithProgramName(s) }
 
-// withoutHidden gives an event whose text from elsewhere has nothing in it that
-// is hidden. Errors are left: what is said of them is asked of text.
+// withoutHidden returns an event without confidential text. Errors aren't changed: their
+// messages are filtered when they are written.
 func (sc *display) withoutHidden(event deploy.Event) deploy.Event {
 	switch event := event.(type) {
 	case deploy.Warned:

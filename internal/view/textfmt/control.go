@@ -21,7 +21,7 @@ func CleanLine(s string) string {
 	}))
 }
 
-// CleanText is line for text of several lines: line ends stay, tabs become blanks.
+// CleanText is CleanLine for text of several lines: line ends stay, tabs become blanks.
 func CleanText(s string) string {
 	return withoutControls(strings.ReplaceAll(s, "\r\n", "\n"), func(r rune) rune {
 		switch r {
@@ -58,8 +58,8 @@ func withoutControls(s string, control func(rune) rune) string {
 	return b.String()
 }
 
-// IsControl are control characters, and those that turn the direction of
-// writing, with which text can be made to look like other text.
+// IsControl reports whether r is a control character, or one that changes the direction of
+// text and can make it look like other text.
 func IsControl(r rune) bool {
 	return unicode.IsControl(r) || r >= '\u202a' && r <= '\u202e' || r >= '\u2066' && r <= '\u2069' ||
 		r == '\u200e' || r == '\u200f' || r == '\u061c' || r == '\u2028' || r == '\u2029'

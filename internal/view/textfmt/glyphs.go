@@ -41,7 +41,7 @@ func GlyphsFor(env func(string) string) Glyphs {
 	return UnicodeGlyphs()
 }
 
-// fit cuts s to at most cells cells, and says by more that it did.
+// Fit cuts s to at most cells cells and then ends it with g.More.
 func (g Glyphs) Fit(s string, cells int) string {
 	if Width(s) <= cells {
 		return s

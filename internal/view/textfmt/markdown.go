@@ -59,7 +59,7 @@ var (
 	addresses  = regexp.MustCompile(`(?i)(://|\b(?:mailto|xmpp):|\bwww\.|\bgh-)`)
 )
 
-// unlinked is text of which nothing is made a link.
+// unlinked returns text in which nothing becomes a link.
 func unlinked(s string) string {
 	s = references.ReplaceAllString(s, "${1}"+joiner+"${2}")
 	return addresses.ReplaceAllStringFunc(s, func(m string) string { return m[:1] + joiner + m[1:] })

@@ -8,7 +8,7 @@ import (
 	"github.com/rivo/uniseg"
 )
 
-// ASCII writes all other letters by their numbers.
+// ASCII replaces non-ASCII characters by escapes.
 func ASCII(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -25,7 +25,7 @@ func ASCII(text string) string {
 const narrowest = 40
 
 // Wrap breaks lines longer than a width, between words where there are any.
-// What goes on is further to the right than where it began.
+// Continuation lines are indented.
 func Wrap(text string, cells int) string {
 	cells = max(cells, narrowest)
 	lines := strings.Split(text, "\n")

@@ -55,7 +55,7 @@ func Golden(t *testing.T, name string, got []byte) {
 	}
 }
 
-// Planted is what no output may ever contain, nor its encoding.
+// Planted is a secret that no output may contain, in no encoding.
 const Planted = "hunter2-planted"
 
 const PlantedBase64 = "aHVudGVyMi1wbGFudGVk"
@@ -89,8 +89,7 @@ func Waves(lists [][]apply.Change) []apply.Wave {
 // builtin reads the schemas of the built-in kinds.
 var builtin = sync.OnceValue(func() managedfields.TypeConverter { return applyconfigurations.NewTypeConverter(scheme.Scheme) })
 
-// Compare lists what the changes of an operation come to. What is removed was in
-// a revision.
+// Compare sets the field changes of an operation. Removed fields were declared by revision.
 func Compare(t testing.TB, op *deploy.Operation, revision int) *deploy.Operation {
 	t.Helper()
 	for _, wave := range op.Plan.Waves {
