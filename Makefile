@@ -11,7 +11,7 @@ SEED ?=
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.buildVersion=$(VERSION)
 
-.PHONY: cross unit test-clients help fuzz build test-long test-alone test-node release demo cluster test lint bench golden clean devcluster helm3 helm4
+.PHONY: cross unit test-skew test-clients help fuzz build test-long test-alone test-node release demo cluster test lint bench golden clean devcluster helm3 helm4
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 12
@@ -22,8 +22,9 @@ build: ## bin/deployer
 release: ## dist/: binaries for linux, darwin and windows, with bills of materials and checksums
 	scripts/release.sh $(VERSION)
 
-devcluster: ## bin/devcluster, a real Kubernetes for development and tests
+devcluster: ## bin/devcluster, a real Kubernetes for development and tests (KUBERNETES=v1.31.4: and a control plane of that version)
 	@sh devcluster/build.sh bin/devcluster
+	@$(if $(KUBERNETES),sh devcluster/kubernetes.sh $(KUBERNETES) bin/kubernetes-$(KUBERNETES))
 
 helm3: ## bin/helm3/helm, the real Helm 3 that tests and benchmarks compare with
 	@$(GO) test -count=1 -run '^TestHelm3IsTheRelease$$' ./internal/helmtest
@@ -49,6 +50,15 @@ endif
 
 test-alone: devcluster ## tests that disturb all others, on a cluster of their own
 	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 DEPLOYER_TEST_ALONE=1 $(GOTEST) -count=1 -run '^TestAlone' ./apply ./internal/e2e
+
+# The oldest version that is promised, and one in between.
+SKEW ?= v1.29.15 v1.33.5
+
+test-skew: ## apply, track and the built program against older API servers (SKEW="v1.31.4 …": these, RUN=TestX: only these tests)
+	@for v in $(SKEW); do \
+		$(MAKE) --no-print-directory devcluster KUBERNETES=$$v && \
+		DEVCLUSTER_KUBERNETES=$$v bin/devcluster run --nodes 10 -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 $(GOTEST) -count=1 -timeout 60m $(if $(RUN),-run '$(RUN)') ./apply/... ./track/... ./internal/e2e || exit; \
+	done
 
 test-node: devcluster ## deployer on real pods: as root on Linux; installs containerd and such
 	@GO=$(GO) sh scripts/test-node.sh

@@ -20,7 +20,7 @@ if [ -n "$minor" ] && [ "$minor" -lt 26 ]; then
 	fail "Go 1.26 or newer is needed, this is $go ($(command -v go)): install it from https://go.dev/dl/"
 fi
 
-key=$({ go env GOVERSION GOOS GOARCH; cat go.mod go.sum build.sh ./*.go ./*.yaml; } | cksum)
+key=$({ go env GOVERSION GOOS GOARCH; cat go.mod go.sum build.sh ./*.go ./controlplane/*.go ./*.yaml; } | cksum)
 if [ -x "$output" ] && [ "$(cat "$stamp" 2>/dev/null || true)" = "$key" ]; then
 	exit 0
 fi

@@ -12,6 +12,8 @@ import (
 	"os/exec"
 	"os/signal"
 	"syscall"
+
+	"deployer/devcluster/controlplane"
 )
 
 const usage = `devcluster runs a real Kubernetes API server, its controllers and nodes.
@@ -35,7 +37,7 @@ func main() {
 	}
 	name, args := os.Args[1], os.Args[2:]
 	if role, ok := roles()[name]; ok {
-		exitWithSupervisor()
+		controlplane.ExitWithSupervisor()
 		os.Exit(role(args))
 	}
 	if name == "kubectl" {

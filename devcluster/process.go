@@ -13,7 +13,7 @@ import (
 type process struct {
 	component
 	cmd      *exec.Cmd
-	lifeline io.Closer     // closing it ends the process, see exitWithSupervisor
+	lifeline io.Closer     // closing it ends the process, see controlplane.ExitWithSupervisor
 	ended    chan struct{} // closed when the process has ended
 	err      error         // how it ended; read it after ended
 }
@@ -22,9 +22,9 @@ type process struct {
 // must be locked to its thread and live as long as the supervisor: on Linux the
 // kernel kills the child when the thread that started it ends.
 func start(l layout, c component) (*process, error) {
-	executable, err := os.Executable()
+	executable, err := programOf(c.name)
 	if err != nil {
-		return nil, fmt.Errorf("finding this program: %w", err)
+		return nil, err
 	}
 	log, err := os.OpenFile(l.log(c.name), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {

@@ -5,7 +5,7 @@ package main
 import "syscall"
 
 // dieWithParent can do nothing here: the closed pipe on standard input has to
-// be enough, see exitWithSupervisor.
+// be enough, see controlplane.ExitWithSupervisor.
 func dieWithParent() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{}
 }

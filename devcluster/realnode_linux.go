@@ -15,6 +15,8 @@ import (
 
 	"github.com/spf13/cobra"
 	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
+
+	"deployer/devcluster/controlplane"
 )
 
 // containerdTimeout is how long containerd may take to listen.
@@ -24,7 +26,7 @@ const containerdTimeout = time.Minute
 func nodeRoles() map[string]func(args []string) int {
 	return map[string]func(args []string) int{
 		nodeRole:  runNode,
-		"kubelet": cobraRole("kubelet", func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) }),
+		"kubelet": controlplane.Role("kubelet", func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) }),
 	}
 }
 

@@ -4,57 +4,31 @@ import (
 	"context"
 	"flag"
 	"fmt"
-	"io"
 	"maps"
 	"net/url"
 	"os"
 	"os/signal"
 	"syscall"
 
-	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	"go.etcd.io/etcd/server/v3/embed"
-	"k8s.io/component-base/cli"
-	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
-	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
-	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
 	"sigs.k8s.io/kwok/pkg/config"
 	kwok "sigs.k8s.io/kwok/pkg/kwok/cmd"
 	kwoklog "sigs.k8s.io/kwok/pkg/log"
+
+	"deployer/devcluster/controlplane"
 )
 
 // roles are the parts of the cluster this binary can be. Each runs until it is
 // stopped and returns the exit code.
 func roles() map[string]func(args []string) int {
 	all := map[string]func(args []string) int{
-		"etcd":                    runEtcd,
-		"kube-apiserver":          cobraRole("kube-apiserver", apiserver.NewAPIServerCommand),
-		"kube-controller-manager": cobraRole("kube-controller-manager", controllers.NewControllerManagerCommand),
-		"kube-scheduler": cobraRole("kube-scheduler", func() *cobra.Command {
-			return scheduler.NewSchedulerCommand()
-		}),
+		"etcd": runEtcd,
 		"kwok": runKwok,
 	}
+	maps.Copy(all, controlplane.Roles())
 	maps.Copy(all, nodeRoles())
 	return all
-}
-
-// exitWithSupervisor ends this process as soon as its standard input closes.
-// The supervisor holds the other end of that pipe, so a part of the cluster
-// can't outlive it, whatever way the supervisor ended.
-func exitWithSupervisor() {
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin) // any error means that the pipe is gone, too
-		os.Exit(1)
-	}()
-}
-
-// cobraRole runs one of Kubernetes' own commands as it would run by itself.
-func cobraRole(name string, command func() *cobra.Command) func(args []string) int {
-	return func(args []string) int {
-		os.Args = append([]string{name}, args...)
-		return cli.Run(command())
-	}
 }
 
 // runEtcd runs a single etcd member that keeps nothing safe: a cluster is new

@@ -16,7 +16,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	componentversion "k8s.io/component-base/version"
 )
 
 // bootTimeout is how long a start may take; it takes seconds on an idle machine.
@@ -321,9 +320,6 @@ func usable(ctx context.Context, client kubernetes.Interface, nodes int) (string
 	}
 	return nodeProblem(ctx, client, nodes)
 }
-
-// version is the version of Kubernetes that this binary is.
-func version() string { return componentversion.Get().GitVersion }
 
 func idleText(idle time.Duration) string {
 	if idle == 0 {
