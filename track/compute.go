@@ -61,7 +61,6 @@ func (t *trackedObject) liveStatus(now time.Time) Status {
 	v := t.opts.Rules.Evaluate(t.ruleInput(now))
 	status := statusOf(t.ID, t.observed.object.GetUID(), v)
 	if status.Rollout != nil {
-		status.Rollout.Revision = t.newPods.revision
 		status.Rollout.NewReady = t.newPodsReady()
 		t.status.Rollout = status.Rollout // the pod rules look at it
 	}

@@ -59,13 +59,12 @@ func (s State) IsFinal() bool { return s == Ready || s == Failed || s == Gone }
 // Rollout counts the pods of a workload, as its controller counts them.
 type Rollout struct {
 	Desired     int
-	Updated     int    // of the new revision
-	NewReady    int    // of the new revision, as far as its pods are seen; else 0
-	Available   int    // of all revisions
-	Old         int    // of older revisions
-	OldServing  int    // of older revisions and available: they still serve
-	Terminating int    // on their way out, when the cluster counts them
-	Revision    string // pod-template-hash or controller-revision-hash of the new revision; empty when unknown
+	Updated     int // of the new revision
+	NewReady    int // of the new revision, as far as its pods are seen; else 0
+	Available   int // of all revisions
+	Old         int // of older revisions
+	OldServing  int // of older revisions and available: they still serve
+	Terminating int // on their way out, when the cluster counts them
 }
 
 // A Problem is one reason why an object isn't ready.

@@ -29,7 +29,6 @@ const (
 	Deleted                       // Object was deleted; it is as last seen
 	NotFound                      // Name isn't there, found by reading
 	Listed                        // what matches is exactly UIDs: the others are gone
-	Opened                        // the watch is open
 	Unreachable                   // Err: the API server is unreachable or in trouble
 	Reachable                     // it answers again
 	Denied                        // Text: we may not, and there is no other way
@@ -187,25 +186,17 @@ func (w *watcher) reportReachable() {
 	}
 }
 
-func (w *watcher) reportOpen() {
+func (w *watcher) noteOpen() {
 	w.pause, w.unauthorized, w.refusedSince = 0, 0, time.Time{}
 	w.reportReachable()
-	if !w.wasOpen {
-		w.wasOpen = true
-		w.handle(Event{Kind: Opened})
-	}
+	w.wasOpen = true
 }
 
 // backOff pauses longer each time, unevenly so that many clients don't return at
 // one moment.
 func (w *watcher) backOff(ctx context.Context) {
 	w.pause = min(max(2*w.pause, firstBackOff), lastBackOff)
-	timer := time.NewTimer(w.pause/2 + rand.N(w.pause/2))
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-	}
+	sleepContext(ctx, w.pause/2+rand.N(w.pause/2))
 }
 
 // listAndWatch lists if it must and watches until the watch ends. A nil error means
@@ -254,7 +245,7 @@ func (w *watcher) listAndWatch(ctx context.Context) error {
 		}
 	default:
 	}
-	w.reportOpen()
+	w.noteOpen()
 	if err := w.readEvents(ctx, events); err != nil {
 		return err
 	}
