@@ -59,7 +59,7 @@ func TestImageThatDoesNotExist(t *testing.T) {
 	web := w.apply(workload("Deployment", "web", 3, kubetest.PullPermanent(), ""))
 	worker := w.apply(workload("StatefulSet", "worker", 1, kubetest.PullPermanent(), ""))
 	o := w.wait(track.Options{}, time.Minute, web, worker)
-	cause := o.failed(class.ImagePermanent, 12*time.Second, 18*time.Second)
+	cause := o.failed(class.ImagePermanent, 10*time.Second, 18*time.Second)
 	if len(cause.Objects) != 2 {
 		t.Errorf("objects = %v, want both", cause.Objects)
 	}
@@ -83,7 +83,7 @@ func TestCrashLoop(t *testing.T) {
 	w := newWorld(t)
 	script := workload("Deployment", "api", 2, kubetest.Crash(), "")
 	script = strings.Replace(script, "annotations: {", `annotations: {`+kubetest.LogsPreviousAnnotation+`: "connecting\nFATAL: no route to host", `, 1)
-	cause := w.wait(track.Options{}, time.Minute, w.apply(script)).failed(class.CrashLoop, 12*time.Second, 20*time.Second)
+	cause := w.wait(track.Options{}, time.Minute, w.apply(script)).failed(class.CrashLoop, 10*time.Second, 20*time.Second)
 	p := cause.Problem
 	if p.Attempts != 3 || p.Limit != 3 || p.ExitCode == nil || *p.ExitCode != 1 {
 		t.Errorf("problem = %+v", p)
