@@ -2,6 +2,7 @@ package chart
 
 import (
 	"context"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -40,6 +41,9 @@ var hashInputs = map[string]string{
 	"sha1sum": "b64enc", "sha256sum": "b64enc", "sha512sum": "b64enc", "adler32sum": "b64enc",
 }
 
+// shortRandom is random text of up to three characters, or cut to them.
+var shortRandom = regexp.MustCompile(`\b(rand(AlphaNum|Alpha|Ascii|Bytes)\s+[1-3]\b|[1-3]\s*\|\s*rand(AlphaNum|Alpha|Ascii|Bytes)\b|(trunc|substr 0)\s+[1-3]\b)`)
+
 // A Nondeterminism renders a chart again with the same input to find values that change
 // with each rendering.
 type Nondeterminism struct {
@@ -47,6 +51,8 @@ type Nondeterminism struct {
 	in        Input
 	functions map[string]bool
 	usesTpl   bool // values and files may be templates
+	hashes    bool
+	few       bool // something is so short that it may come out again
 }
 
 // Nondeterminism prepares repeated renderings. It reads nothing from the cluster. Lookups
@@ -55,7 +61,7 @@ func (c *Chart) Nondeterminism(in Input) *Nondeterminism {
 	r := &Nondeterminism{chart: c, in: in, functions: map[string]bool{}}
 	note := func(text string) string {
 		return replaceCalls(text, nil, func(name string) {
-			r.usesTpl = r.usesTpl || name == "tpl"
+			r.usesTpl, r.hashes = r.usesTpl || name == "tpl", r.hashes || hashInputs[name] != ""
 			if nondeterministic[name] > 0 {
 				r.functions[name] = true
 			}
@@ -64,12 +70,18 @@ func (c *Chart) Nondeterminism(in Input) *Nondeterminism {
 	eachChartText(c.Helm, func(text []byte) { note(string(text)) })
 	replaceTexts(copyMap(c.Helm.Values), note)
 	replaceTexts(copyMap(in.Values), note)
+	if r.Found() {
+		eachChartText(c.Helm, func(text []byte) { r.few = r.few || shortRandom.Match(text) })
+	}
 	return r
 }
 
 // Found tells whether a template, value or file calls a function that makes a
 // difference. Otherwise the chart comes out the same each time.
 func (r *Nondeterminism) Found() bool { return len(r.functions) > 0 }
+
+// HashesFound tells whether a template calls a hash function.
+func (r *Nondeterminism) HashesFound() bool { return r.hashes }
 
 // SeenInOneRender tells whether one rendering is enough to see every difference: what is
 // chosen from few possibilities may come out the same twice.
@@ -79,6 +91,9 @@ func (r *Nondeterminism) rendersNeeded() int {
 	times := 0
 	for name := range r.functions {
 		times = max(times, nondeterministic[name])
+	}
+	if r.few && times > 0 {
+		times = max(times, 4)
 	}
 	return times
 }

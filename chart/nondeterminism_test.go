@@ -89,7 +89,8 @@ func TestVariants(t *testing.T) {
 // TestVariantsOfFewChoices: where only few values are to choose from, one of
 // several renderings shows that it is a choice.
 func TestVariantsOfFewChoices(t *testing.T) {
-	for _, template := range []string{`{{ randInt 0 99 }}`, `{{ shuffle "abcdefgh" }}`, `{{ dict "a" 1 "b" 2 "c" 3 | keys | join "" }}`} {
+	for _, template := range []string{`{{ randInt 0 99 }}`, `{{ shuffle "abcdefgh" }}`, `{{ dict "a" 1 "b" 2 "c" 3 | keys | join "" }}`,
+		`{{ randAlpha 2 }}`, `{{ 1 | randAlphaNum }}`, `{{ uuidv4 | trunc 1 }}`} {
 		variants, err := chartWith(template, nil).RenderRepeatedly(context.Background(), Input{Release: "r", Namespace: "n"})
 		if err != nil || len(variants) < 3 {
 			t.Errorf("%s: %d variants, %v", template, len(variants), err)

@@ -10,40 +10,60 @@ import (
 	"deployer/internal/annotation"
 )
 
-// decideChecksums decides about annotations of pod templates. One that is a hash of what
-// the chart renders is kept while no ConfigMap and no Secret of the release
-// changes; any other is there to restart the pods each time.
+// decideChecksums decides about hashes of what the chart renders, in annotations of pod
+// templates and elsewhere: they are kept while no ConfigMap and no Secret of the release
+// changes. Any other annotation of a pod template is there to restart the pods each time.
 func (k *decider) decideChecksums() {
-	changed := func() bool { return false }
-	known := false
+	var checksums []*token
 	for _, t := range k.tokens {
-		if !t.inPodAnnotation || t.kept || t.reason != "" {
-			continue
-		}
 		switch {
+		case t.reason != "" || t.nonText != nil && !t.inPodAnnotation:
+		case t.kept:
+			if isHash(t.text) && !t.isDerived && k.in.HashesFound {
+				checksums = append(checksums, t)
+			}
+		case !t.inPodAnnotation:
 		case t.owner.policy == Renew:
 			t.renew(annotation.Generated.Name + ": renew")
 		case k.in.Policy == Renew && t.owner.policy != Keep:
 			t.renew("--generated renew")
-		case t.nonText != nil || !isHash(t.text):
+		case t.nonText != nil || !isHash(t.text) || !k.in.HashesFound:
 			t.renew("it is random, which restarts the pods each time")
 		case t.recorded == nil:
 			t.renew(t.missingReason)
-		case k.in.WithHashInputs == nil:
-			k.wantsHashInputs = true
-			t.renew("it may be a checksum")
-		case !k.isContentHash(t):
-			t.renew("it is random, which restarts the pods each time")
 		default:
-			if !known {
-				is := k.configChanged()
-				changed, known = func() bool { return is }, true
-			}
-			if changed() {
-				t.renew("a ConfigMap or Secret of the release changes")
-			} else {
-				t.keep(*t.recorded, t.revision)
-			}
+			checksums = append(checksums, t)
+		}
+	}
+	k.keepChecksums(checksums)
+}
+
+// keepChecksums keeps those of the hashes that have to be: outside of pod annotations
+// random ones are kept already.
+func (k *decider) keepChecksums(hashes []*token) {
+	if len(hashes) == 0 {
+		return
+	}
+	k.wantsHashInputs = k.in.WithHashInputs == nil
+	var checksums []*token
+	for _, t := range hashes {
+		switch {
+		case !t.kept && k.wantsHashInputs:
+			t.renew("it may be a checksum")
+		case k.isContentHash(t):
+			checksums = append(checksums, t)
+		case !t.kept:
+			t.renew("it is random, which restarts the pods each time")
+		}
+	}
+	for _, t := range checksums {
+		if !t.kept {
+			t.keep(*t.recorded, t.revision)
+		}
+	}
+	if len(checksums) > 0 && k.configChanged() {
+		for _, t := range checksums {
+			t.renew("a ConfigMap or Secret of the release changes")
 		}
 	}
 }
@@ -52,6 +72,8 @@ var (
 	base64Run = regexp.MustCompile(`[A-Za-z0-9+/]{4,}={0,2}`)
 	// contentStart is how what templates render begins; hashes may be of part of it.
 	contentStart = regexp.MustCompile(`^\s*(---|#|\{|\[|apiVersion|kind|metadata|[A-Za-z0-9_."'/-]+:(\s|$))`)
+	// manifestStart is in what has the beginning of an object in it.
+	manifestStart = regexp.MustCompile(`(?m)^(apiVersion|kind):\s`)
 )
 
 // isContentHash tells whether a hash is one of something that the chart renders, and not
@@ -62,6 +84,9 @@ func (k *decider) isContentHash(t *token) bool {
 		return false
 	}
 	text, _ := valueAt(o.content, t.keys).(string)
+	if plain, err := base64.StdEncoding.DecodeString(text); err == nil && o.isSecret() {
+		text = string(plain)
+	}
 	runs := base64Run.FindAllString(text, -1)
 	slices.SortFunc(runs, func(a, b string) int { return len(b) - len(a) })
 	if len(runs) == 0 {
@@ -76,6 +101,10 @@ func (k *decider) isContentHash(t *token) bool {
 		return false
 	}
 	content := string(data)
+	if !t.inPodAnnotation {
+		// Of other text than a whole object it may be a password's.
+		return manifestStart.MatchString(content)
+	}
 	for _, start := range []string{"apiVersion:", "kind:", "metadata:"} {
 		if len(content) >= 4 && strings.HasPrefix(start, strings.TrimSpace(content)) {
 			return true // the beginning of a shortened one
@@ -153,8 +182,8 @@ func (k *decider) configChanged() bool {
 		}
 	}
 	for _, d := range k.documents {
-		if !slices.Contains(was, d.text) || len(d.edits) > 0 {
-			k.addConfigObjects(next, &document{text: d.text, edits: d.edits})
+		if !slices.Contains(was, d.text) || len(d.edits) > 0 || len(d.orders) > 0 {
+			k.addConfigObjects(next, d)
 		}
 	}
 	if len(old) != len(next) {
@@ -174,7 +203,8 @@ func (k *decider) addConfigObjects(to index, d *document) {
 	if err != nil {
 		return
 	}
-	for _, o := range objectsIn(d, edited(root, d.edits), nil) {
+	d.root = root
+	for _, o := range objectsIn(d, d.content(), nil) {
 		if o.isConfig() {
 			to[k.objectKey(o.id)] = o
 		}

@@ -1,6 +1,7 @@
 package generated
 
 import (
+	"encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -57,6 +58,13 @@ func TestCorners(t *testing.T) {
 			object: "ConfigMap/c", path: []any{"data", "c"}, says: "ConfigMap/c data.c"},
 		{name: "a template becomes a hook", first: password, second: strings.Replace(password, "  name: s\n", "  name: s\n  annotations: {helm.sh/hook: pre-upgrade}\n", 1) + "\n---\n" + config,
 			object: "ConfigMap/c", path: []any{"data"}, kept: true, says: "Secret/s data.password kept from 1"},
+		{name: "a hook becomes a template", first: strings.Replace(password, "  name: s\n", "  name: s\n  annotations: {helm.sh/hook: pre-install}\n", 1) + "\n---\n" + config, second: password + "\n---\n" + config,
+			object: "ConfigMap/c", path: []any{"data"}, kept: true, says: "Secret/s data.password kept from 1"},
+		{name: "one more item in any order", first: items("a", "b", "c") + "\n---\n" + secret, second: items("a", "b", "c", "d") + "\n---\n" + secret, object: "Secret/s", path: []any{"data"}, kept: true, says: `items[name="b"].value kept from 1`},
+		{name: "a checksum elsewhere goes with its Secret", first: checksumInEnvironment("a"), second: checksumInEnvironment("b"),
+			object: "Deployment/d", path: []any{"spec", "template", "spec", "containers", 0, "env", 0, "value"}, says: "ConfigMap or Secret of the release changes"},
+		{name: "a hash of a password isn't a checksum", first: hashOfPassword("a"), second: hashOfPassword("b"), object: "Secret/s", path: []any{"stringData", "h"}, kept: true},
+		{name: "JSON in any order stays JSON", first: shuffledJSON("1"), second: shuffledJSON("2"), object: "ConfigMap/c", path: []any{"data", "p"}, kept: true, says: "data.c kept from 1"},
 		{name: "restarts go on", first: workload(`{{ randAlphaNum 5 }}`), second: workload(`{{ randAlphaNum 5 }}`), object: "Deployment/d", path: podAnnotation, says: "restarts the pods"},
 		{name: "restarts by hash go on", first: workload(`{{ randAlphaNum 5 | sha256sum }}`), second: workload(`{{ randAlphaNum 5 | sha256sum }}`), object: "Deployment/d", path: podAnnotation, says: "restarts the pods"},
 		{name: "restarts by time go on", first: workload(`{{ now.UnixNano }}`), second: workload(`{{ now.UnixNano }}`), object: "Deployment/d", path: podAnnotation, says: "restarts the pods"},
@@ -97,6 +105,24 @@ func TestCorners(t *testing.T) {
 			}
 		})
 	}
+}
+
+// items is a list in any order, each with something generated.
+func items(names ...string) string {
+	all := ""
+	for _, name := range names {
+		all += ` "` + name + `" 1`
+	}
+	return config + "items: [{{ range keys (dict" + all + ") }}{name: {{ . }}, value: {{ randAlphaNum 12 }}},{{ end }}]"
+}
+
+func hashOfPassword(level string) string {
+	return secret + `{{ $p := randAlphaNum 16 }}stringData: {p: {{ $p }}, h: "{{ printf "user:%s" $p | sha256sum }}", level: ` + level + `}`
+}
+
+// shuffledJSON is a text in JSON with a list in any order.
+func shuffledJSON(level string) string {
+	return config + `{{ $p := randAlphaNum 12 }}data: {p: {{ $p }}, c: {{ dict "l" (keys (dict "aa" 1 "bb" 2 "cc" 3)) "level" ` + level + ` "p" $p | toJson | quote }}}`
 }
 
 var podAnnotation = []any{"spec", "template", "metadata", "annotations", "x"}
@@ -173,6 +199,99 @@ func TestFailedRevisionsCountWhereTheyAreLive(t *testing.T) {
 	s.live["Secret/s"] = document(failed)
 	if got := read(s.plan(password, nil)); got != read(failed) {
 		t.Error("what a failed install has written is lost")
+	}
+}
+
+// TestJSONStaysJSON: what is put into JSON in a text doesn't make YAML of it.
+func TestJSONStaysJSON(t *testing.T) {
+	s := newStory(t)
+	for _, level := range []string{"1", "1", "2", "2"} {
+		c := field(t, s.deploy(shuffledJSON(level), nil).Manifest, "ConfigMap/c", "data", "c").(string)
+		if !json.Valid([]byte(c)) {
+			t.Errorf("no JSON: %s", c)
+		}
+	}
+}
+
+// TestCommentsAreNotHeldBack: what the chart says in a text of an order that is generated is
+// as the chart has it now.
+func TestCommentsAreNotHeldBack(t *testing.T) {
+	s := newStory(t)
+	of := func(comment string) string {
+		return config + "data:\n  c: |\n    # " + comment + "\n{{ range keys (dict \"aa\" 1 \"bb\" 2 \"cc\" 3) }}    {{ . }}: {{ randAlphaNum 12 }}\n{{ end }}"
+	}
+	s.deploy(of("before"), nil)
+	if got := field(t, s.deploy(of("after"), nil).Manifest, "ConfigMap/c", "data", "c").(string); !strings.Contains(got, "# after") {
+		t.Errorf("held back: %s", got)
+	}
+}
+
+// TestAgreeingByChanceIsNotKeeping: a value that comes out as a failed revision had it is
+// none that the templates state.
+func TestAgreeingByChanceIsNotKeeping(t *testing.T) {
+	const template = config + `data: {a: "{{ randInt 0 2 }}"}`
+	s := newStory(t)
+	was := field(t, s.deploy(template, nil).Manifest, "ConfigMap/c", "data", "a").(string)
+	other := map[string]string{"0": "1", "1": "0"}[was]
+	s.past = append(s.past, Revision{Number: 2, Manifest: strings.Replace(s.past[0].Manifest, `"`+was+`"`, `"`+other+`"`, 1)})
+	s.live["ConfigMap/c"] = s.past[0].Manifest
+	for range 12 {
+		if got := field(t, s.plan(template, nil).Manifest, "ConfigMap/c", "data", "a"); got != was {
+			t.Fatalf("got %v, want %v", got, was)
+		}
+	}
+}
+
+// TestWebhookIsRenewedAsAWhole: with a certificate that is due go its CA, the bundle of the
+// webhook, the copy of it and the checksum that restarts the pods.
+func TestWebhookIsRenewedAsAWhole(t *testing.T) {
+	template := map[string]string{
+		"_helpers.tpl": `{{ define "certs" }}{{ if not (hasKey .Values "certs") }}{{ $ca := genCA "ca" 3650 }}{{ $_ := set .Values "certs" (dict "ca" $ca "c" (genSignedCert "a" nil nil 90 $ca)) }}{{ end }}{{ end }}`,
+		"secret.yaml":  `{{ include "certs" . }}` + secret + `data: {ca.crt: {{ .Values.certs.ca.Cert | b64enc }}, tls.crt: {{ .Values.certs.c.Cert | b64enc }}, tls.key: {{ .Values.certs.c.Key | b64enc }}}`,
+		"hook.yaml": `{{ include "certs" . }}apiVersion: admissionregistration.k8s.io/v1
+kind: MutatingWebhookConfiguration
+metadata: {name: w}
+webhooks: [{name: a.b.c, clientConfig: {caBundle: {{ .Values.certs.ca.Cert | b64enc }}}}]`,
+		"d.yaml": workload(`{{ include (print $.Template.BasePath "/secret.yaml") . | sha256sum }}`),
+	}
+	bundle, checksum := []any{"webhooks", 0, "clientConfig", "caBundle"}, podAnnotation
+	s := newStory(t)
+	first := s.deploy(template, map[string]any{})
+	s.now = s.now.Add(59 * 24 * time.Hour)
+	early := s.plan(template, map[string]any{})
+	for _, c := range []struct {
+		object string
+		path   []any
+	}{{"MutatingWebhookConfiguration/w", bundle}, {"Deployment/d", checksum}, {"Secret/s", []any{"data", "ca.crt"}}, {"Secret/s", []any{"data", "tls.key"}}} {
+		if field(t, first.Manifest, c.object, c.path...) != field(t, early.Manifest, c.object, c.path...) {
+			t.Errorf("%s %v is renewed before two thirds:\n%s", c.object, c.path, early.lines())
+		}
+	}
+	s.now = s.now.Add(2 * 24 * time.Hour)
+	due := s.deploy(template, map[string]any{})
+	for _, key := range []string{"ca.crt", "tls.crt", "tls.key"} {
+		if field(t, first.Manifest, "Secret/s", "data", key) == field(t, due.Manifest, "Secret/s", "data", key) {
+			t.Errorf("%s is kept:\n%s", key, due.lines())
+		}
+	}
+	if field(t, due.Manifest, "MutatingWebhookConfiguration/w", bundle...) != field(t, due.Manifest, "Secret/s", "data", "ca.crt") {
+		t.Error("the webhook has another CA than the Secret")
+	}
+	if field(t, first.Manifest, "Deployment/d", checksum...) == field(t, due.Manifest, "Deployment/d", checksum...) {
+		t.Error("the pods aren't restarted with the new certificate")
+	}
+	s.now = time.Now() // the new one was made just now
+	if again := s.plan(template, map[string]any{}); again.Manifest != due.Manifest || len(again.Warnings) > 0 {
+		t.Errorf("renewed twice: %v\n%s", again.Warnings, again.lines())
+	}
+}
+
+// TestTimesAreKeptWhole: a part of a time that agrees with another part of a later one is
+// nothing that the chart states.
+func TestTimesAreKeptWhole(t *testing.T) {
+	segments := segmentsOf("2026-11-22T14:06:13.641Z", []string{"2027-12-30T03:13:16.902Z"})
+	if was := segments.match("2026-11-22T14:06:09.640Z"); len(was) != 6 {
+		t.Errorf("got %q of %+v", was, segments)
 	}
 }
 

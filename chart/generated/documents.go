@@ -3,6 +3,7 @@ package generated
 import (
 	"bytes"
 	"encoding/json"
+	"reflect"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -18,6 +19,9 @@ type document struct {
 	text  string
 	root  any // nil until it is read, and for one that can't be
 	edits []edit
+
+	orders   []order
+	recorded string // text of its only object; empty when it has several, or nothing is recorded
 }
 
 // An object stands in a document, maybe in a list.
@@ -154,15 +158,23 @@ func (o *object) isConfig() bool {
 
 // rewritten is the document with its kept values.
 func (d *document) rewritten() string {
-	if len(d.edits) == 0 {
+	if len(d.edits) == 0 && len(d.orders) == 0 {
 		return d.text
 	}
-	if out, ok := editText(d.text, d.edits, "", decode); ok {
+	out, ok := editText(d.text, d.edits, "", decode)
+	if recorded, same := recordedOrder(out, d.recorded, d.orders, decode); ok && same {
+		return recorded
+	}
+	want := d.content()
+	if got, err := decode(out); ok && err == nil && reflect.DeepEqual(got, want) {
 		return out
 	}
 	// The whole document, written anew: what counts is what it says.
-	return head(d.text) + marshal(edited(d.root, d.edits))
+	return head(d.text) + marshal(want)
 }
+
+// content is what the document says with its kept values.
+func (d *document) content() any { return reordered(edited(d.root, d.edits), d.orders) }
 
 // head are the comments and blank lines that a document begins with.
 func head(text string) string {

@@ -42,6 +42,8 @@ type Input struct {
 	Policy     Policy
 	Rendered   Revision
 	Rerendered []Revision // rendered again, see chart.Nondeterminism
+	// HashesFound says that templates make hashes.
+	HashesFound bool
 	// WithHashInputs was rendered with content in place of hashes; nil when that wasn't
 	// asked for, see Result.WantsHashInputs.
 	WithHashInputs *Revision

@@ -167,6 +167,30 @@ webhooks: [{name: a.b.c, clientConfig: {caBundle: {{ $ca.Cert | b64enc }}}}]`,
 	"in a helper":           `{{ define "p" }}{{ randAlphaNum 16 }}{{ end }}` + secret + "stringData: {a: {{ include \"p\" . }}}",
 	"a hook":                secret + "  annotations: {helm.sh/hook: pre-install}\nstringData: {a: {{ randAlphaNum 16 }}}",
 	"an anchor":             secret + "stringData: {a: &x {{ randAlphaNum 16 }}, b: *x}",
+	"items in any order":    "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {template: {spec: {containers: [{name: a, env: [{{ range keys (dict \"aa\" 1 \"bb\" 2 \"cc\" 3 \"dd\" 4) }}{name: {{ . }}, value: {{ randAlphaNum 12 }}},{{ end }}]}]}}}",
+	"lines in any order":    config + "data:\n  c: |\n{{ range keys (dict \"aa\" 1 \"bb\" 2 \"cc\" 3 \"dd\" 4) }}    {{ . }}={{ randAlphaNum 12 }}\n{{ end }}",
+	"YAML in any order":     config + "data:\n  c: |\n{{ range keys (dict \"aa\" 1 \"bb\" 2 \"cc\" 3 \"dd\" 4) }}    {{ . }}: {{ randAlphaNum 12 }}\n{{ end }}",
+	"JSON in any order":     config + `data: {c: {{ $l := list }}{{ range $k := keys (dict "aa" 1 "bb" 2 "cc" 3) }}{{ $l = append $l (dict "name" $k "p" (randAlphaNum 9)) }}{{ end }}{{ $l | toJson | quote }}}`,
+	"a JSON list":           config + `data: {c: {{ dict "l" (keys (dict "aa" 1 "bb" 2 "cc" 3)) "p" (randAlphaNum 12) | toJson | quote }}}`,
+	"one character":         secret + `stringData: {a: "{{ randAlpha 1 }}"}`,
+	"a kubeconfig":          secret + `{{ $ca := genCA "ca" 365 }}{{ $c := genSignedCert "a" nil nil 365 $ca }}data: {k: {{ printf "apiVersion: v1\nclusters:\n- cluster:\n    certificate-authority-data: %s\n  name: x\nusers:\n- name: u\n  user:\n    client-certificate-data: %s\n    client-key-data: %s\n" ($ca.Cert | b64enc) ($c.Cert | b64enc) ($c.Key | b64enc) | b64enc }}}`,
+	"two of htpasswd":       secret + "data:\n  auth: {{ printf \"%s\\n%s\\n\" (htpasswd \"a\" \"x\") (htpasswd \"b\" \"y\") | b64enc }}\n",
+	"PHP":                   config + "data:\n  c.php: |\n    <?php\n    define('AUTH_KEY', {{ randAscii 40 | replace \"'\" \"\" | squote }});\n    define('SALT', {{ randAscii 40 | replace \"'\" \"\" | squote }});\n",
+	"XML":                   config + "data:\n  c.xml: |\n    <a>\n      <password>{{ randAlphaNum 12 }}</password>\n      <salt v=\"{{ randAlphaNum 12 }}\"/>\n    </a>\n",
+	"a port":                "apiVersion: v1\nkind: Service\nmetadata: {name: s}\nspec: {ports: [{name: a, port: 80, nodePort: {{ randInt 30000 32767 }}}]}",
+	"escaped in a URL":      secret + `{{ $p := randAscii 16 }}data: {p: {{ $p | b64enc }}, u: {{ printf "postgres://a:%s@b/c" ($p | urlquery) | b64enc }}}`,
+	"binaryData":            config + "binaryData: {a: {{ randBytes 40 }}}",
+	"base64 twice":          secret + "data: {a: {{ randAlphaNum 12 | b64enc | b64enc }}}",
+	"base64 in a line":      secret + `{{ $p := randAlphaNum 16 }}stringData: {p: {{ $p }}, h: "Basic {{ printf "user:%s" $p | b64enc }}"}`,
+	"a hash of a URL":       secret + `{{ $p := randAlphaNum 16 }}stringData: {p: {{ $p }}, h: "{{ printf "user:%s" $p | sha256sum }}"}`,
+	"base64 of a hash":      secret + `{{ $p := randAlphaNum 16 }}data: {p: {{ $p | b64enc }}, h: {{ $p | sha256sum | b64enc }}}`,
+	"a script":              config + "data:\n  run.sh: |\n    #!/bin/sh\n    export TOKEN=\"{{ randAlphaNum 32 }}\"\n    exec curl -H \"Authorization: Bearer {{ randAlphaNum 32 }}\" x\n",
+	"TOML":                  config + "data:\n  c.toml: |\n    [a]\n    k = \"{{ randAlphaNum 9 }}\"\n    [[b]]\n    k = \"{{ randAlphaNum 9 }}\"\n    [[b]]\n    k = \"{{ randAlphaNum 9 }}\"\n",
+	"ends of Windows lines": config + "data: {c: \"a=1\\r\\nb={{ randAlphaNum 12 }}\\r\\n\"}",
+	"a label of pods":       "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\nspec: {template: {metadata: {labels: {v: \"{{ now | unixEpoch }}\"}}}}",
+	"a checksum elsewhere":  checksumInEnvironment("a"),
+	"a comment in YAML":     config + "data:\n  c: |\n    # generated {{ now }}\n    a: 1\n    b: {{ randAlphaNum 12 }}\n",
+	"only a comment":        config + "data:\n  c: |\n    # generated {{ now }}\n    a: 1\n",
 	"its own metadata":      secret + "  annotations: {a: {{ uuidv4 }}}\n  labels: {l: {{ randAlpha 5 }}}",
 }
 
@@ -194,6 +218,16 @@ func TestUpgradeWithoutAChangeKeepsEverything(t *testing.T) {
 			}
 		})
 	}
+}
+
+// checksumInEnvironment has a checksum of a Secret where it isn't an annotation.
+func checksumInEnvironment(level string) string {
+	return `{{ define "s" }}` + secret + `stringData: {p: {{ randAlphaNum 16 }}, level: ` + level + `}{{ end }}{{ include "s" . }}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: d}
+spec: {template: {spec: {containers: [{name: a, env: [{name: SUM, value: "{{ include "s" . | sha256sum }}"}]}]}}}`
 }
 
 // said is what the objects of a revision say.

@@ -1,6 +1,7 @@
 package generated
 
 import (
+	"encoding/base64"
 	"regexp"
 	"slices"
 	"strings"
@@ -47,12 +48,14 @@ func (w *fieldWalker) compareLines(name, a string, rerendered []string, recorded
 	units := unitsOf(a)
 	var others [][]unit
 	for _, s := range rerendered {
-		other := unitsOf(s)
+		others = append(others, unitsOf(s))
+	}
+	others, shuffled := alignLines(units, others)
+	for _, other := range others {
 		if !slices.EqualFunc(units, other, func(a, b unit) bool { return a.pem == b.pem && (a.text == "\n") == (b.text == "\n") }) {
 			w.decider.unsure = w.decider.unsure || recorded != nil
 			return w.token(name, a, rerendered, nil, "it differs as a whole each time")
 		}
-		others = append(others, other)
 	}
 	lines := make([]*line, len(units))
 	for i, u := range units {
@@ -85,9 +88,10 @@ func (w *fieldWalker) compareLines(name, a string, rerendered []string, recorded
 			found, why = m.find(i, *recorded)
 		}
 		at := 0
+		var parts joined
 		for _, s := range lines[i].segments {
 			if !s.hole {
-				out = append(out, fixed(s.text))
+				parts = append(parts, fixed(s.text))
 				continue
 			}
 			var was *string
@@ -96,10 +100,30 @@ func (w *fieldWalker) compareLines(name, a string, rerendered []string, recorded
 			}
 			at++
 			w.decider.unsure = w.decider.unsure || recorded != nil && was == nil
-			out = append(out, w.token(name, s.text, s.again, was, why))
+			parts = append(parts, w.compareHole(name, s, was, why))
 		}
+		out = append(out, parts)
+	}
+	if shuffled {
+		return w.keepLineOrder(name, out, units, recorded)
 	}
 	return out
+}
+
+// compareHole looks into base64 in a line, such as what stands behind "Basic" in a header.
+func (w *fieldWalker) compareHole(name string, s segment, recorded *string, why string) part {
+	plain, others, ok := decoded(s.text, s.again, false)
+	if !ok {
+		return w.token(name, s.text, s.again, recorded, why)
+	}
+	var was *string
+	if recorded != nil {
+		if text, err := base64.StdEncoding.DecodeString(*recorded); err == nil {
+			was = new(string)
+			*was = string(text)
+		}
+	}
+	return encoded{w.compareText(name, plain, others, was, false)}
 }
 
 // A line is fixed text with holes in it.

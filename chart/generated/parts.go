@@ -2,6 +2,7 @@ package generated
 
 import (
 	"encoding/base64"
+	"slices"
 	"strings"
 )
 
@@ -41,15 +42,72 @@ func (e encoded) value() any {
 
 // structured is YAML or JSON inside a text.
 type structured struct {
-	text  string
-	edits []edit
-	past  string // as recorded; empty when it isn't
+	text     string
+	edits    []edit
+	orders   []order
+	comments map[int]part // by the number of the line
+	past     string       // as recorded; empty when it isn't
 }
 
 func (s structured) value() any {
-	out, ok := editText(s.text, s.edits, s.past, decodeInner)
+	text := s.withComments()
+	out, ok := editText(text, s.edits, s.past, decodeInner)
 	if !ok {
-		return innerText(s.text, s.edits)
+		out = innerText(text, s.edits)
+	}
+	out, _ = recordedOrder(out, s.past, s.orders, decodeInner)
+	return out
+}
+
+// withComments is the text with its kept comments.
+func (s structured) withComments() string {
+	if len(s.comments) == 0 {
+		return s.text
+	}
+	lines := strings.Split(s.text, "\n")
+	for i, comment := range s.comments {
+		lines[i] = textOf(comment)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// compareComments finds the comments on lines of their own that are generated, such as the
+// time a file was rendered.
+func (w *fieldWalker) compareComments(name, a string, rerendered []string, past *string) map[int]part {
+	comments := func(text string) (lines []int, texts []string) {
+		for i, line := range strings.Split(text, "\n") {
+			if strings.HasPrefix(strings.TrimSpace(line), "#") {
+				lines, texts = append(lines, i), append(texts, line)
+			}
+		}
+		return lines, texts
+	}
+	at, texts := comments(a)
+	var others [][]string
+	for _, other := range rerendered {
+		_, theirs := comments(other)
+		if len(theirs) != len(texts) {
+			return nil
+		}
+		others = append(others, theirs)
+	}
+	var old []string
+	if past != nil {
+		_, old = comments(*past)
+	}
+	out := map[int]part{}
+	for i, text := range texts {
+		var alternatives []string
+		for _, other := range others {
+			alternatives = append(alternatives, other[i])
+		}
+		if slices.ContainsFunc(alternatives, func(s string) bool { return s != text }) {
+			var was *string
+			if len(old) == len(texts) {
+				was = &old[i]
+			}
+			out[at[i]] = w.compareLines(name, text, alternatives, was)
+		}
 	}
 	return out
 }
@@ -76,6 +134,7 @@ type token struct {
 	reason   string // it isn't kept
 
 	derivedHashes []*group // annotations that are hashes of it
+	isDerived     bool     // it is such a hash of another token
 }
 
 func (t *token) value() any {

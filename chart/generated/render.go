@@ -24,6 +24,7 @@ func Render(ctx context.Context, repetition *chart.Nondeterminism, in Input) (*R
 	if !repetition.Found() || in.renewsEverything() || !in.hasNewDocument(unchanged) {
 		return unchanged, nil, nil
 	}
+	in.HashesFound = repetition.HashesFound()
 	var all []*chart.Rendered
 	var result *Result
 	for {
@@ -71,13 +72,16 @@ func revisionOf(r *chart.Rendered) Revision {
 	return out
 }
 
-// hasNewDocument tells whether a result has a document that no earlier revision has.
+// hasNewDocument tells whether a result has a document that not every earlier revision has.
+// One that some of them have may be there by chance.
 func (in Input) hasNewDocument(r *Result) bool {
-	known := map[string]bool{}
+	counts := map[string]int{}
 	for _, past := range in.Earlier {
-		for _, text := range textsOf(past) {
-			known[text] = true
+		texts := textsOf(past)
+		slices.Sort(texts)
+		for _, text := range slices.Compact(texts) {
+			counts[text]++
 		}
 	}
-	return slices.ContainsFunc(textsOf(Revision{Manifest: r.Manifest, Hooks: r.Hooks}), func(text string) bool { return !known[text] })
+	return slices.ContainsFunc(textsOf(Revision{Manifest: r.Manifest, Hooks: r.Hooks}), func(text string) bool { return counts[text] < len(in.Earlier) })
 }

@@ -26,7 +26,8 @@ func piecesOf(text string, runs [][]int) []string {
 }
 
 // randomBase64 finds the stretches of base64 that are generated as a whole: in
-// them punctuation is by chance. There is none where words come again.
+// them punctuation is by chance. There is none where words come again. What is text in
+// base64 is a stretch too.
 func randomBase64(text string, rerendered []string) [][][]int {
 	all := [][][]int{base64s.FindAllStringIndex(text, -1)}
 	for _, s := range rerendered {
@@ -36,20 +37,21 @@ func randomBase64(text string, rerendered []string) [][][]int {
 	out := make([][][]int, len(all))
 	for k := range all[0] {
 		seen := map[string]bool{}
-		ok, punctuated := true, false
+		ok, punctuated, encoded := true, false, true
 		for i := range all {
 			if len(all[i]) != len(all[0]) {
 				return make([][][]int, len(all))
 			}
 			run := texts[i][all[i][k][0]:all[i][k][1]]
 			ok = ok && len(run)%4 == 0
+			encoded = encoded && isEncodedText(run)
 			punctuated = punctuated || strings.ContainsAny(run, "+/=")
 			for _, word := range strings.FieldsFunc(run, isNotWord) {
 				ok = ok && (len(word) < 3 || !seen[word])
 				seen[word] = true
 			}
 		}
-		if !ok || !punctuated {
+		if !encoded && (!ok || !punctuated) {
 			continue
 		}
 		for i := range all {
@@ -69,6 +71,10 @@ func segmentsOf(text string, rerendered []string) *line {
 	for i, s := range rerendered {
 		other := piecesOf(s, runs[i+1])
 		pair := common(a, other)
+		if slices.Equal(shapeOf(a), shapeOf(other)) {
+			// Not by words that happen to stand elsewhere too: 14:06:13 and 03:13:16.
+			pair = samePlaces(a, other)
+		}
 		for j := range a {
 			fixed[j] = fixed[j] && pair[j] >= 0
 		}
@@ -91,6 +97,12 @@ func segmentsOf(text string, rerendered []string) *line {
 		at = end
 	}
 	return l
+}
+
+// isEncodedText tells whether a text is base64 of text.
+func isEncodedText(s string) bool {
+	_, _, ok := decoded(s, nil, false)
+	return ok
 }
 
 func isPunctuation(s string) bool { return !strings.ContainsFunc(s, isWord) }
@@ -170,6 +182,9 @@ func (l *line) addGenerated(s segment) {
 		}
 		back = n
 	}
+	if isEncodedText(s.text) && !slices.ContainsFunc(s.again, func(other string) bool { return !isEncodedText(other) }) {
+		front, back = 0, 0 // what begins alike there may end within a character
+	}
 	if front < minAffix || !utf8.ValidString(s.text[:front]) {
 		front = 0
 	}
@@ -196,6 +211,17 @@ func shapeOf(words []string) []string {
 	for i, word := range words {
 		if isPunctuation(word) {
 			out[i] = word
+		}
+	}
+	return out
+}
+
+// samePlaces pairs the pieces of a with equal ones in the same places of b.
+func samePlaces(a, b []string) []int {
+	out := slices.Repeat([]int{-1}, len(a))
+	for i := range a {
+		if a[i] == b[i] {
+			out[i] = i
 		}
 	}
 	return out

@@ -281,6 +281,9 @@ func (g *group) keepOrRenew(reason string) {
 // deriveFromSource gives a hash the value that fits what it is made of.
 func (k *decider) deriveFromSource(g *group, reason string) {
 	source := g.source.tokens[0]
+	for _, t := range g.tokens {
+		t.isDerived = true
+	}
 	if reason == "" && !source.kept {
 		reason = "what it is made of is new"
 	}

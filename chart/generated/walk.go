@@ -2,7 +2,6 @@ package generated
 
 import (
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -41,6 +40,13 @@ func (k *decider) findGenerated(o *object) {
 	}
 	for _, e := range w.edits {
 		o.doc.edits = append(o.doc.edits, edit{path: slices.Concat(o.path, e.path), part: e.part})
+	}
+	for _, order := range w.orders {
+		order.path = slices.Concat(o.path, order.path)
+		o.doc.orders = append(o.doc.orders, order)
+	}
+	if past != nil && len(past.path) == 0 && len(o.path) == 0 {
+		o.doc.recorded = past.doc.text
 	}
 }
 
@@ -112,6 +118,7 @@ type fieldWalker struct {
 	keys            []any  // the same, as keys and positions
 	inPodAnnotation bool
 	edits           []edit
+	orders          []order
 }
 
 // compare compares a value with what it was the other times, and with what is recorded.
@@ -225,128 +232,6 @@ func joinName(path, key string) string {
 	return path + "." + key
 }
 
-// itemKeys are the fields that tell the items of a list apart, as people do.
-var itemKeys = []string{"name", "key", "id", "mountPath", "containerPort", "port", "host", "path"}
-
-// identify names the items of a list by the first key that tells them apart; false
-// when none does.
-func identify(items []any) ([]string, bool) {
-	for _, key := range itemKeys {
-		seen := map[string]bool{}
-		var out []string
-		for _, item := range items {
-			m, _ := item.(map[string]any)
-			v, ok := m[key]
-			if !ok || isStructure(v) || seen[fmt.Sprint(v)] {
-				break
-			}
-			seen[fmt.Sprint(v)] = true
-			if s, isText := v.(string); isText {
-				v = strconv.Quote(s)
-			}
-			out = append(out, fmt.Sprintf("%s=%v", key, v))
-		}
-		if len(out) == len(items) {
-			return out, true
-		}
-	}
-	return nil, false
-}
-
-func (w *fieldWalker) compareItems(path []any, name string, a []any, rerendered []any, recorded any, hasRecorded bool) {
-	old, _ := recorded.([]any)
-	for _, other := range rerendered {
-		list, ok := other.([]any)
-		if !ok || len(list) != len(a) {
-			w.reportRenewed(name, "it has another number of items each time")
-			return
-		}
-	}
-	if isPermutation(a, rerendered) {
-		w.keepOrder(path, name, a, old, hasRecorded)
-		return
-	}
-	keys, keyed := identify(a)
-	oldKeys, oldKeyed := identify(old)
-	for i, item := range a {
-		var others []any
-		for _, other := range rerendered {
-			others = append(others, other.([]any)[i])
-		}
-		label := strconv.Itoa(i)
-		var was any
-		ok := false
-		switch {
-		case keyed:
-			label = keys[i]
-			if at := slices.Index(oldKeys, keys[i]); oldKeyed && at >= 0 {
-				was, ok = old[at], true
-			}
-		case len(old) == len(a):
-			was, ok = old[i], true
-		default:
-			was, ok = matchingItem(item, others, old)
-		}
-		w.compare(append(path[:len(path):len(path)], i), name+"["+label+"]", item, others, was, hasRecorded && ok)
-	}
-}
-
-// matchingItem finds the one text of a list that has the same surroundings, such as
-// --token=… among arguments.
-func matchingItem(item any, rerendered []any, old []any) (any, bool) {
-	text, ok := item.(string)
-	if !ok {
-		return nil, false
-	}
-	line := segmentsOf(text, textsIn(rerendered))
-	var found []any
-	for _, candidate := range old {
-		if s, isText := candidate.(string); isText && line.hasWords() && line.match(s) != nil {
-			found = append(found, s)
-		}
-	}
-	if len(found) != 1 {
-		return nil, false
-	}
-	return found[0], true
-}
-
-// isPermutation tells whether a list has the same items each time, in another order.
-func isPermutation(a []any, rerendered []any) bool {
-	want := sortedItems(a)
-	for _, other := range rerendered {
-		list, _ := other.([]any)
-		if !slices.Equal(want, sortedItems(list)) {
-			return false
-		}
-	}
-	return len(rerendered) > 0
-}
-
-func sortedItems(list []any) []string {
-	var out []string
-	for _, item := range list {
-		data, _ := json.Marshal(item) // of what was read as JSON
-		out = append(out, string(data))
-	}
-	slices.Sort(out)
-	return out
-}
-
-// keepOrder keeps the recorded order of the same items.
-func (w *fieldWalker) keepOrder(path []any, name string, a, old []any, hasRecorded bool) {
-	if w.field == "" {
-		w.keys = path
-	}
-	t := w.token(name, "", nil, nil, "it has other items than before, in an order that is generated")
-	t.nonText = a
-	if hasRecorded && isPermutation(a, []any{old}) {
-		text := ""
-		t.recorded, t.recordedNonText = &text, old
-	}
-	w.edits = append(w.edits, edit{path, t})
-}
-
 // compareLeaf handles a single value.
 func (w *fieldWalker) compareLeaf(path []any, name string, a any, rerendered []any, recorded any, hasRecorded bool) {
 	if w.field == "" {
@@ -359,7 +244,7 @@ func (w *fieldWalker) compareLeaf(path []any, name string, a any, rerendered []a
 		was = &s
 	}
 	if isText && len(others) == len(rerendered) && (was != nil || !hasRecorded) {
-		data := w.field == "" && w.object.isSecret() && len(path) == 2 && path[0] == "data"
+		data := w.field == "" && len(path) == 2 && (w.object.isSecret() && path[0] == "data" || w.object.isConfig() && path[0] == "binaryData")
 		w.edits = append(w.edits, edit{path, w.compareText(name, text, others, was, data)})
 		return
 	}
@@ -515,7 +400,10 @@ func (w *fieldWalker) compareStructured(name, a string, rerendered []string, pas
 		}
 	}
 	inner.compare(nil, "", root, others, old, past != nil)
-	return structured{a, inner.edits, recorded}, true
+	if keysShuffled(a, rerendered) {
+		inner.orders = append(inner.orders, order{token: inner.orderToken("", past != nil)})
+	}
+	return structured{a, inner.edits, inner.orders, inner.compareComments(name, a, rerendered, past), recorded}, true
 }
 
 // raw is a scalar of YAML that isn't text, as it is written.
