@@ -66,7 +66,7 @@ test-node: devcluster ## deployer on real pods: as root on Linux; installs conta
 test-browser: ## plans in a browser and in Graphviz; installs them where it may
 	@GO=$(GO) sh scripts/test-browser.sh
 
-test-clients: build devcluster helm3 ## programs that call Helm (helm-diff, kustomize, Ansible), with Helm and with us: the same output
+test-clients: build devcluster helm3 ## programs that call Helm (helm-diff, helmfile, chart-testing, kustomize, Ansible), with Helm and with us: the same output
 	@sh scripts/test-clients.sh
 
 lint: ## gofmt, go vet, staticcheck, the import rules and known vulnerabilities, where their database can be reached

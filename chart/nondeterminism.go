@@ -77,8 +77,8 @@ func (c *Chart) Nondeterminism(in Input) *Nondeterminism {
 }
 
 // Found tells whether a template, value or file calls a function that makes a
-// difference. Otherwise the chart comes out the same each time.
-func (r *Nondeterminism) Found() bool { return len(r.functions) > 0 }
+// difference, or a post-renderer may. Otherwise the chart comes out the same each time.
+func (r *Nondeterminism) Found() bool { return len(r.functions) > 0 || len(r.in.PostRenderer) > 0 }
 
 // HashesFound tells whether a template calls a hash function.
 func (r *Nondeterminism) HashesFound() bool { return r.hashes }
@@ -88,11 +88,11 @@ func (r *Nondeterminism) HashesFound() bool { return r.hashes }
 func (r *Nondeterminism) SeenInOneRender() bool { return r.rendersNeeded() <= 1 }
 
 func (r *Nondeterminism) rendersNeeded() int {
-	times := 0
+	times := min(1, len(r.in.PostRenderer))
 	for name := range r.functions {
 		times = max(times, nondeterministic[name])
 	}
-	if r.few && times > 0 {
+	if r.few && len(r.functions) > 0 {
 		times = max(times, 4)
 	}
 	return times

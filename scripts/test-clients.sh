@@ -6,7 +6,8 @@ set -eu
 cd "$(dirname "$0")/.."
 root=$PWD
 if [ "${1:-}" != run ]; then
-	for client in helm-diff:github.com/databus23/helm-diff/v3 kustomize:sigs.k8s.io/kustomize/kustomize/v5; do
+	for client in helm-diff:github.com/databus23/helm-diff/v3 kustomize:sigs.k8s.io/kustomize/kustomize/v5 \
+		helmfile:github.com/helmfile/helmfile chart-testing:github.com/helm/chart-testing/v3/ct; do
 		(cd "internal/clients/${client%%:*}" && CGO_ENABLED=0 GOWORK=off go build -trimpath -ldflags '-s -w' -o "$root/bin/clients/${client%%:*}" "${client#*:}")
 	done
 	exec bin/devcluster run -- sh scripts/test-clients.sh run
@@ -62,6 +63,72 @@ helmCharts:
 namePrefix: my-
 X
 both "$root/bin/clients/kustomize build --enable-helm --helm-command HELM kustomized"
+
+# helmfile: environments, labels and needs. Each program has a namespace of its own, named
+# as its directory.
+cat >helmfile.yaml.gotmpl <<'X'
+environments:
+  test: {values: [{replicas: 2}]}
+  production: {values: [{replicas: 3}]}
+---
+helmDefaults: {createNamespace: true, wait: false}
+releases:
+- name: db
+  namespace: {{ requiredEnv "SIDE" }}
+  chart: ./chart
+  labels: {tier: back}
+- name: app
+  namespace: {{ requiredEnv "SIDE" }}
+  chart: ./chart
+  labels: {tier: front}
+  needs: [{{ requiredEnv "SIDE" }}/db]
+  values: [{replicaCount: {{ .Values.replicas }}}]
+X
+# helmfile ARGUMENT...: what it writes to standard output, and what the releases are then.
+helmfile() {
+	both "SIDE=\$(basename \$(dirname HELM)) $root/bin/clients/helmfile --helm-binary HELM --file helmfile.yaml.gotmpl $* >out; code=\$?; sed 's/theirs/SIDE/g;s/ours/SIDE/g;/^LAST DEPLOYED/d' out | sort; exit \$code"
+	both "HELM list --all -n \$(basename \$(dirname HELM)) -o json | jq -c '.[]|[.name,.revision,.status,.chart]'"
+}
+helmfile --environment test diff
+helmfile --environment test --selector tier=back sync
+helmfile --environment test apply --suppress-diff
+helmfile --environment test diff
+helmfile --environment production diff --detailed-exitcode
+helmfile --environment production apply
+helmfile --environment production apply
+helmfile --environment production status
+helmfile --environment production --selector tier=front destroy
+helmfile --environment production sync
+helmfile --environment production destroy
+helmfile --environment nowhere diff
+
+# chart-testing: it calls the helm in PATH. Names of namespaces and releases are drawn.
+cat >ct.yaml <<'X'
+remote: origin
+target-branch: main
+chart-dirs: [repository]
+validate-maintainers: false
+check-version-increment: false
+validate-yaml: false
+validate-chart-schema: false
+X
+mkdir -p repository
+cp -r chart repository/chart
+git init -q -b main .
+git -c user.name=a -c user.email=a@example.com commit -q --allow-empty -m empty
+# ct ARGUMENT...: what it tells of each chart, without names that are drawn and without
+# exit codes: ours say more than 1. What it passes on of Helm's two streams comes in any order.
+ct() {
+	both "PATH=\$(dirname HELM):\$PATH $root/bin/clients/chart-testing $* --config ct.yaml >out 2>&1; code=\$?; sed -E 's/(theirs|ours)/SIDE/g;s/exit status [0-9]+/exit status N/' out | grep -E '^(Linting|Installing|Testing|Upgrading|All charts| (✔|✖))'; exit \$code"
+}
+ct lint --charts repository/chart
+ct install --charts repository/chart --helm-extra-args --timeout=60s
+ct install --charts repository/chart --upgrade --helm-extra-args --timeout=60s
+sed -i 's/^kind: Deployment/kind: Deploymint/' repository/chart/templates/deployment.yaml
+ct install --charts repository/chart --helm-extra-args --timeout=60s
+printf 'broken: {{ nope }}\n' >repository/chart/templates/broken.yaml
+ct lint --charts repository/chart
+
 # Ansible, twice: the second run changes nothing. From Debian's packages ansible and
 # python3-kubernetes.
 if command -v ansible-playbook >/dev/null; then

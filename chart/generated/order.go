@@ -46,7 +46,7 @@ func inOrder[T any](items []T, positions []int) []T {
 // keepOrder keeps the recorded order of the same items, each of which has a label.
 func (w *fieldWalker) keepOrder(path []any, name string, labels, recorded []string, hasRecorded bool) {
 	if w.field == "" {
-		w.keys = path
+		w.inPodAnnotation, w.keys = inPodTemplate(path), path
 	}
 	positions, same := positionsOf(labels, recorded)
 	w.orders = append(w.orders, order{path, w.orderToken(name, hasRecorded && same), positions})

@@ -77,21 +77,21 @@ __start_PROGRAM() {
     while IFS= read -r word; do
         case $word in
         :[0-9]*) directive=$word ;;
-        *) COMPREPLY+=("${word%%$'\t'*}") ;;
+        "$cur"*) COMPREPLY+=("${word%%$'\t'*}") ;;
         esac
     done < <(eval "${typed[0]} COMPLETE $(printf '%q ' "${typed[@]:1}")" 2>/dev/null)
     [ $directive = :6 ] && compopt -o nospace 2>/dev/null
-    if [ $directive = :0 ]; then
-        compopt -o filenames 2>/dev/null
-        while IFS= read -r word; do COMPREPLY+=("$word"); done < <(compgen -f -- "${cur##*=}")
-    elif [ ${#COMPREPLY[@]} -gt 0 ]; then
+    if [ ${#COMPREPLY[@]} -gt 0 ]; then
         # Bash puts in the place of what follows the last = or : only.
         prefix=${cur%"${cur##*[=:]}"}
         COMPREPLY=("${COMPREPLY[@]#"$prefix"}")
+    elif [ $directive != :0 ]; then
+        compopt +o default 2>/dev/null
     fi
 }
 
-complete -F __start_PROGRAM PROGRAM
+# Where nothing is offered, bash completes file names.
+complete -o default -F __start_PROGRAM PROGRAM
 `,
 	"zsh": `#compdef PROGRAM
 # zsh completion for PROGRAM

@@ -111,8 +111,13 @@ func (q completionRequest) without(words []string) []string {
 	})
 }
 
+// chartSchemes begin charts that are in no repository of the list.
+var chartSchemes = []string{"oci://\tchart in an OCI registry", "https://\tURL of a chart", "http://\tURL of a chart", "file://\tURL of a local chart"}
+
 // chart completes a chart: repositories first, then the charts of the one that
-// is typed, and local paths when they may be.
+// is typed, and local paths when they may be. Paths are offered beside other words only
+// once something is typed: else they would hide the repositories.
+// (helm.sh/helm/v3/cmd/helm/search_repo.go, compListCharts)
 func (q completionRequest) chart(local bool) completion {
 	repository, _, inside := strings.Cut(q.last, "/")
 	known := q.repositories()
@@ -128,17 +133,26 @@ func (q completionRequest) chart(local bool) completion {
 		name, url, _ := strings.Cut(r, "\t")
 		words = append(words, name+"/\t"+url)
 	}
-	words = append(words, "oci://", "https://")
+	for _, scheme := range chartSchemes {
+		words = append(words, scheme)
+		if begin, _, _ := strings.Cut(scheme, "\t"); strings.HasPrefix(q.last, begin) {
+			return completion{directive: directiveNoSpace} // nobody knows what is there
+		}
+	}
 	out := q.pick(words, "")
-	out.directive = directiveNoSpace
-	if local && len(out.words) > 0 && q.last != "" {
+	switch {
+	case !local:
+		out.directive = directiveNoSpace
+	case len(out.words) == 0:
+		out.directive = directiveFiles
+	case q.last == "":
+		out.words = append(out.words, "./\tlocal chart", "/\tlocal chart")
+		out.directive = directiveNoSpace
+	default:
+		out.directive = directiveNoSpace
 		if paths, err := filepath.Glob(q.last + "*"); err == nil {
 			out.words = append(out.words, paths...)
 		}
-		return out
-	}
-	if local && (q.last == "" || len(out.words) == 0) {
-		out.directive = directiveFiles
 	}
 	return out
 }

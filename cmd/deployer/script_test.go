@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	testscript.Main(m, map[string]func(){"deployer": main, "helm": main, "json": jsonMain})
+	testscript.Main(m, map[string]func(){"deployer": main, "helm": main, "renamed-helm": main, "json": jsonMain})
 }
 
 // TestScripts runs testdata/script/*.txtar. Beside testscript's own commands a
@@ -59,6 +59,9 @@ func TestMain(m *testing.M) {
 //	proxy NAME              a proxy in front of the cluster; see startProxy
 //	golden FILE ARGS...     ours answers as Helm's golden file; see compareGolden
 //	job FILE NAME           a job of one of our examples for CI; see runJob
+//	component FILE STEP     a step of one of our examples that others include
+//	forge NAME HEAD         as much of GitHub's and GitLab's API as these call
+//	identity NAME           a key of age; see makeIdentity
 //	helmdata                what Helm's tests of its commands use, in testdata
 //	records NAMESPACE FILE  releases as Helm records them; see writeRecords
 //
@@ -97,22 +100,25 @@ func TestScripts(t *testing.T) {
 			return false, errors.New("unknown condition " + name)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits":    exits,
-			"until":    until,
-			"serve":    serve,
-			"registry": serveRegistry,
-			"keys":     makeKeys,
-			"cluster":  useCluster,
-			"account":  makeAccount,
-			"proxy":    startProxy,
-			"both":     runBoth,
-			"charts":   runBothOnCharts,
-			"twins":    makeTwins,
-			"golden":   compareGolden,
-			"helmdata": copyTestdata,
-			"job":      runJob,
-			"secret":   readSecret,
-			"records":  writeRecords,
+			"exits":     exits,
+			"until":     until,
+			"serve":     serve,
+			"registry":  serveRegistry,
+			"keys":      makeKeys,
+			"cluster":   useCluster,
+			"account":   makeAccount,
+			"proxy":     startProxy,
+			"both":      runBoth,
+			"charts":    runBothOnCharts,
+			"twins":     makeTwins,
+			"golden":    compareGolden,
+			"helmdata":  copyTestdata,
+			"job":       runJob,
+			"component": runComponent,
+			"forge":     startForge,
+			"identity":  makeIdentity,
+			"secret":    readSecret,
+			"records":   writeRecords,
 		},
 	})
 }
