@@ -151,7 +151,7 @@ func (s *autoscalers) find(ctx context.Context, namespace string) (scaled, error
 		live, err := s.a.list(ctx, place{mapping: mapping, namespace: namespace})
 		if apierrors.IsForbidden(err) {
 			out.forbidden = true
-			s.warnings.add(kube.ID{}, "", "may not list %s in namespace %s: autoscaled workloads are recognised by the owner of spec.replicas only",
+			s.warnings.add(kube.ID{}, "", "no permission to list %s in namespace %s: autoscaled workloads are recognised by the owner of spec.replicas only",
 				mapping.Resource.Resource, namespace)
 			continue
 		}

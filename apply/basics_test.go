@@ -88,7 +88,7 @@ func TestInstallAndUpgrade(t *testing.T) {
 func TestEverythingRejectedIsReportedBeforeAnythingChanges(t *testing.T) {
 	s := begin(t)
 	full := "\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: full, annotations: {a: " + strings.Repeat("x", 256<<10-1) + "}}\n"
-	s.post(s.manifests(strings.Replace(full, "full", "alone", 1))[0].Object, "x") // it is our addition that is too much
+	s.post(s.manifests(strings.Replace(full, "full", "alone", 1))[0].Object, "x") // it is our addition that unexpected argument
 	err := s.refuse(small + full + `
 ---
 apiVersion: v1

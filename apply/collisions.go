@@ -206,7 +206,7 @@ func (u *updating) collide(ctx context.Context, policy ConflictPolicy) ([]FieldC
 				u.comparison.yieldItem(col.held)
 			default:
 				u.comparison.evicted.Insert(col.theirs)
-				u.p.warnings.add(u.t.id, u.t.source, "%s, set by %s, goes: it %s the chart's %s", fields.String(col.theirs), managersOf(list), col.why, fields.String(col.ours))
+				u.p.warnings.add(u.t.id, u.t.source, "%s, set by %s, is removed: it %s the chart's %s", fields.String(col.theirs), managersOf(list), col.why, fields.String(col.ours))
 			}
 		}
 		if policy == FailOnConflict {

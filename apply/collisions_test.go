@@ -183,7 +183,7 @@ func TestCollidingKeysAreRefused(t *testing.T) {
 			err := s.refuse(next)
 			var conflict *apply.ConflictError
 			if !errors.As(err, &conflict) || len(conflict.Fields) != 1 || conflict.Fields[0].Path != theirs || conflict.Fields[0].Outcome != apply.OutcomeRefused ||
-				!strings.Contains(err.Error(), `by "some-controller", and can't be together with the chart's `+ours) {
+				!strings.Contains(err.Error(), `by "some-controller", and conflicts with the chart's `+ours) {
 				t.Errorf("refused: %v", err)
 			}
 		})

@@ -63,7 +63,7 @@ func (p *planning) decideConflicts(t *target, cmp *comparison, c *Change, policy
 		default:
 			f.Outcome = OutcomeTaken
 			if cmp.isRepeatedConflict(con, after) {
-				p.warnings.add(t.id, t.source, "%s has changed %s since the last release, and may after this one: leave it out of the chart, or let it yield with %s: yield",
+				p.warnings.add(t.id, t.source, "%s changed %s since the last release and may change it again: leave it out of the chart, or annotate the object with %s: yield",
 					con.By.Manager, f.Path, annotation.Conflicts.Name)
 			}
 		}

@@ -59,7 +59,7 @@ func TestDroppedAndHeldByOthers(t *testing.T) {
 	s.deploy(both)
 	s.patch("v1", "ConfigMap", "a", types.ApplyPatchType, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"both":"x"}}`, "team-x")
 	p := s.deploy(config("a"))
-	if got := warnings(p); !strings.Contains(got, "data.both isn't stated any more and stays, as it is also set by team-x (Apply)") {
+	if got := warnings(p); !strings.Contains(got, "data.both no longer set by the chart, but it stays, because it is also set by team-x (Apply)") {
 		t.Errorf("warnings: %s", got)
 	}
 	if got := fmt.Sprint(at(s.get("v1", "ConfigMap", "a"), "data")); got != "map[both:x k:v]" {

@@ -73,7 +73,7 @@ func (p *planning) updateDefinition(ctx context.Context, t *target, want, live *
 	case len(gone) > 0 && adds:
 		return p.leaveDefinition(t, live, want, gone), nil
 	case len(gone) > 0:
-		p.warnings.add(t.id, t.source, "the chart's definition takes away what this release didn't bring: %s", listed(gone))
+		p.warnings.add(t.id, t.source, "the chart's definition removes what this release didn't add: %s", listed(gone))
 	}
 	return c, nil
 }
@@ -104,10 +104,10 @@ func (p *planning) leaveDefinition(t *target, live, want *unstructured.Unstructu
 	if owner := ownerOf(live); owner != (Owner{}) && owner != p.a.owner {
 		whose = " of release " + owner.String()
 	}
-	c.Reason = fmt.Sprintf("the definition%s in the cluster has what the chart's lacks and this release didn't bring: %s", whose, listed(gone))
-	way := "--crds upgrade replaces it all the same"
+	c.Reason = fmt.Sprintf("the definition%s in the cluster has what the chart's lacks and this release didn't add: %s", whose, listed(gone))
+	way := "to replace it anyway: --crds upgrade"
 	if stored := storedIn(live, want); len(stored) > 0 {
-		way = fmt.Sprintf("objects may be stored as %s, so that not even --crds upgrade could replace it: use a chart whose definition has that version",
+		way = fmt.Sprintf("objects may be stored as %s, so even --crds upgrade can't replace it: use a chart whose definition has that version",
 			strings.Join(stored, ", "))
 	}
 	p.warnings.add(t.id, t.source, "kept as it is: %s; %s", c.Reason, way)

@@ -78,7 +78,7 @@ func (p *planning) decideExisting(ctx context.Context, t *target, want, live *un
 		c := p.change(t, Create)
 		c.Live, c.Desired = live, want
 		c.Reason = "the existing one is being deleted"
-		c.Unverified = "the server can't be asked while the existing one is being deleted"
+		c.Unverified = "no dry run while the existing object is being deleted"
 		c.execution = p.executionOf(t, write{verb: awaitGone, precondition: precondition{uid: live.GetUID()}}, write{verb: createObject})
 		t.progress.wasAbsent = true
 		return c, nil
@@ -93,7 +93,7 @@ func (p *planning) create(ctx context.Context, t *target, want *unstructured.Uns
 	c.execution = p.executionOf(t, write{verb: createObject})
 	t.progress.wasAbsent = s.absent
 	if p.a.opts.Gate == GateOff && s.absent {
-		c.Unverified = "the server was not asked beforehand (--gate off)"
+		c.Unverified = "no dry run (--gate off)"
 		return c, nil
 	}
 	result, err := p.a.create(ctx, t, want, asDryRun)
@@ -120,8 +120,8 @@ func (p *planning) create(ctx context.Context, t *target, want *unstructured.Uns
 // or made since we looked.
 func (p *planning) decideUnobserved(ctx context.Context, t *target, want *unstructured.Unstructured, s observation) (Change, error) {
 	if s.forbidden {
-		return Change{}, rejectf(t.id, t.source, "", "permit the account deployer runs as to get "+t.mapping.Resource.Resource,
-			"exists and may not be read, so that nobody can tell whose it is")
+		return Change{}, rejectf(t.id, t.source, "", "allow the account that deployer runs as to get "+t.mapping.Resource.Resource,
+			"exists, but there is no permission to read it, so its owner is unknown")
 	}
 	found, err := p.observer.read(ctx, t)
 	if err != nil {
@@ -133,7 +133,7 @@ func (p *planning) decideUnobserved(ctx context.Context, t *target, want *unstru
 		return p.decide(ctx, t, found)
 	}
 	if found.full == nil {
-		return Change{}, rejectf(t.id, t.source, "", "try again", "is being created or deleted by somebody else at this moment")
+		return Change{}, rejectf(t.id, t.source, "", "try again", "is being created or deleted by another client at the moment")
 	}
 	return p.decideExisting(ctx, t, want, found.full)
 }
@@ -143,7 +143,7 @@ func (p *planning) refused(ctx context.Context, t *target, want *unstructured.Un
 	verdict := verify.VerdictOf(t.id, err)
 	switch {
 	case verdict == verify.Unverified:
-		c.Unverified = "an admission webhook refuses dry runs: " + verify.Explain(t.obj, err).Error()
+		c.Unverified = "an admission webhook doesn't support dry runs: " + verify.Explain(t.obj, err).Error()
 		return c, nil
 	case verdict == verify.Forbidden:
 		return p.estimate(t, c, verify.MissingPermission(err)), nil

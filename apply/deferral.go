@@ -19,7 +19,7 @@ type Deferral struct {
 
 // The reasons that don't name the object.
 const (
-	unconvertedKind = "what converts its kind between versions doesn't answer, and comes with this release"
+	unconvertedKind = "its kind's conversion webhook doesn't answer yet; it comes with this release"
 	changingKind    = "its CustomResourceDefinition changes with this release"
 )
 

@@ -93,7 +93,7 @@ func (l *deletionRun) turn(ctx context.Context, group []Change) (free []Change, 
 		var why error
 		for _, id := range c.waitsForGone {
 			if err := l.left[id]; err != nil {
-				why = fmt.Errorf("%s goes first, and is still there: %w", id, err)
+				why = fmt.Errorf("%s must be deleted first and still exists: %w", id, err)
 				break
 			}
 		}

@@ -32,9 +32,9 @@ func (r *comparer) noteDoubled(ctx context.Context, t *target, res manifest.Resu
 		r.a.owner.stamp(t.fullReplace.once)
 	}
 	for _, n := range res.Doubled {
-		r.warnings.add(t.id, t.source, "%s: server-side apply can't have that, so the object is written whole", n)
+		r.warnings.add(t.id, t.source, "%s: server-side apply doesn't allow that, so the object is replaced as a whole", n)
 	}
-	t.fullReplace.reason = "written whole: " + res.Doubled[0].String()
+	t.fullReplace.reason = "replaced as a whole: " + res.Doubled[0].String()
 	return nil
 }
 

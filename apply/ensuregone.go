@@ -48,7 +48,7 @@ func (a *Applier) ensureGone(ctx context.Context, gone []deletedObject) error {
 			var errs []error
 			for _, c := range back {
 				errs = append(errs, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(Delete),
-					Err: fmt.Errorf("somebody makes it anew each time, %d times by now", try)})
+					Err: fmt.Errorf("another client recreates it each time, %d times so far", try)})
 			}
 			return errors.Join(errs...)
 		}

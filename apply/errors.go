@@ -40,7 +40,7 @@ func (e *RejectedError) Error() string {
 	lines := make([]string, 0, len(e.Rejections)+1)
 	when := "nothing was changed"
 	if e.Late {
-		when = "after what they need was made"
+		when = "after the objects that they need were created"
 	}
 	lines = append(lines, fmt.Sprintf("%s rejected, %s:", objects(len(e.Rejections)), when))
 	for _, r := range e.Rejections {
@@ -106,7 +106,7 @@ func (e *ConflictError) Error() string {
 	lines := make([]string, len(e.Fields))
 	for i, f := range e.Fields {
 		if f.CollidesWith != "" {
-			lines[i] = fmt.Sprintf("%s is set to %s by %q, and can't be together with the chart's %s", f.Path, f.Before, f.Manager, f.CollidesWith)
+			lines[i] = fmt.Sprintf("%s is set to %s by %q and conflicts with the chart's %s", f.Path, f.Before, f.Manager, f.CollidesWith)
 			continue
 		}
 		lines[i] = fmt.Sprintf("%s is set to %s by %q, the chart says %s", f.Path, f.Before, f.Manager, f.After)
@@ -116,7 +116,7 @@ func (e *ConflictError) Error() string {
 
 // Hint says how to go on.
 func (e *ConflictError) Hint() string {
-	return "take the fields over with --conflicts take, leave them alone with --conflicts yield, or remove them from the templates"
+	return "take the fields over with --conflicts take, leave them with --conflicts yield, or remove them from the templates"
 }
 
 // An ImmutableError says that the change can't be made to the existing object.
@@ -136,11 +136,11 @@ func (e *ImmutableError) Hint() string {
 	case e.What != "":
 		return e.What
 	case e.Never:
-		return fmt.Sprintf("%s can't be changed in this way and is never recreated by deployer: revert the change in the chart", e.ID)
+		return fmt.Sprintf("%s can't be changed like this, and deployer never recreates it: revert the change in the chart", e.ID)
 	case e.ID.Kind == "PersistentVolumeClaim":
 		return fmt.Sprintf("recreating %s destroys its data: revert the change, or add the annotation %s: \"true\" and use --allow-recreate", e.ID, annotation.Recreate.Name)
 	}
-	return fmt.Sprintf("to delete and create %s again: --allow-recreate, or the annotation %s: \"true\" in the template", e.ID, annotation.Recreate.Name)
+	return fmt.Sprintf("to recreate %s: --allow-recreate, or the annotation %s: \"true\" in the template", e.ID, annotation.Recreate.Name)
 }
 
 // An InvalidError says what is wrong with an object of the chart, by itself or

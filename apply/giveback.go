@@ -48,7 +48,7 @@ func (p *pruner) decideAdoptedOrphan(o orphan, meta *metav1.PartialObjectMetadat
 	case !from.mustBeGivenBack():
 		return false
 	case !from.describes(meta):
-		c.Reason = "was made anew by somebody else since " + from.adopter() + ", had adopted the one before"
+		c.Reason = "was recreated by another client since " + from.adopter() + ", had adopted the one before"
 		return ours
 	case meta.DeletionTimestamp != nil, !ours && !isUnfinished(from, meta):
 		return false // and belongs to whom it says
@@ -66,7 +66,7 @@ func (p *pruner) decideAdoptedOrphan(o orphan, meta *metav1.PartialObjectMetadat
 func (o *Provenance) whyGivenBack() string {
 	text := "given back to " + o.formerOwner() + ": only " + o.adopter() + ", had adopted it"
 	if o.Adopted.Prior.Cut {
-		text += "; what its fields were was too large to be recorded, so they stay as they are"
+		text += "; its former fields were too large to record, so its fields stay as they are"
 	}
 	return text
 }
@@ -84,7 +84,7 @@ func (o *Provenance) formerOwner() string {
 		}
 	}
 	if len(names) == 0 || len(names) > 3 {
-		return "those who had it before"
+		return "its former owner"
 	}
 	return strings.Join(names, ", ") + ", as an object of no release"
 }
@@ -134,7 +134,7 @@ func (a *Applier) giveBack(ctx context.Context, c Change) (Change, error) {
 		err = nil
 	}
 	if err == nil && len(r.stays) > 0 {
-		c.Warning = "given back, but not all as it was: " + strings.Join(r.stays, "; ")
+		c.Warning = "given back, but not completely: " + strings.Join(r.stays, "; ")
 	}
 	return c, err
 }
@@ -190,7 +190,7 @@ type returning struct {
 func (r *returning) read(ctx context.Context) error {
 	values, err := r.from.Adopted.Prior.values()
 	if err != nil {
-		return fmt.Errorf("reading what it was before: %w", err)
+		return fmt.Errorf("reading its recorded former state: %w", err)
 	}
 	if values != nil {
 		if m, err := r.p.a.cluster.Mapping(ctx, values.GroupVersionKind(), false); err == nil {
@@ -295,7 +295,7 @@ func (r *returning) withFormer(conv managedfields.TypeConverter, live *typed.Typ
 		return live, err
 	}
 	if values.GetAPIVersion() != r.live.GetAPIVersion() {
-		r.stays = append(r.stays, "what it was is recorded in "+values.GetAPIVersion()+", which isn't served any more")
+		r.stays = append(r.stays, "its former state is recorded in "+values.GetAPIVersion()+", which the cluster no longer serves")
 		return live, nil
 	}
 	former, err := compare.Typed(conv, values)

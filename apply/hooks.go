@@ -142,9 +142,9 @@ func (p *planning) removable(t *target, live *unstructured.Unstructured) error {
 	case owner != (Owner{}) && owner != p.a.owner:
 		return &HookExistsError{Why: "belongs to release " + owner.String()}
 	case owner == (Owner{}) && !(p.history.wasHook(t.id) && isHook(live)):
-		return &HookExistsError{Why: "is no hook of this release"}
+		return &HookExistsError{Why: "is not a hook of this release"}
 	case p.history.provenance[t.id].describes(live) && p.history.provenance[t.id].mustBeGivenBack():
-		return &HookExistsError{Why: "is somebody else's: only " + p.history.provenance[t.id].adopter() + ", had adopted it"}
+		return &HookExistsError{Why: "doesn't belong to this release: only " + p.history.provenance[t.id].adopter() + ", had adopted it"}
 	case isCRD(t.id):
 		return &HookExistsError{Why: "CustomResourceDefinitions are never deleted for a hook"}
 	}
@@ -257,7 +257,7 @@ func (p *planning) decideHook(ctx context.Context, t *target) (Change, error) {
 		return c, p.permissions.checkInside(ctx, &c, t)
 	}
 	if p.a.opts.Gate == GateOff {
-		c.Unverified = "the server was not asked beforehand (--gate off)"
+		c.Unverified = "no dry run (--gate off)"
 		return c, nil
 	}
 	c.Result, err = p.a.post(ctx, t, want, asDryRun)
@@ -270,7 +270,7 @@ func (p *planning) decideHook(ctx context.Context, t *target) (Change, error) {
 		c.Fields, err = p.comparer.rewritten(ctx, t, want, c.Result)
 		return c, err
 	case verdict == verify.Unverified:
-		c.Unverified = "an admission webhook refuses dry runs"
+		c.Unverified = "an admission webhook doesn't support dry runs"
 	case verdict == verify.Forbidden:
 		return p.estimate(t, c, verify.MissingPermission(err)), nil
 	case p.prerequisites.kindChanges(t) && !apierrors.IsForbidden(err):
@@ -298,7 +298,7 @@ func (p *planning) replaceable(ctx context.Context, t *target, c *Change) (*unst
 	if err := p.removable(t, live); err != nil {
 		return nil, err
 	}
-	c.Reason = "the one of an earlier run is deleted first"
+	c.Reason = "the hook of an earlier run is deleted first"
 	if err := p.permissions.check(ctx, c, "delete", t.mapping); err != nil {
 		return nil, err
 	}

@@ -248,7 +248,7 @@ func TestDroppedHooks(t *testing.T) {
 	s.resting = ""
 	p := s.plan(config("a"))
 	s.expect(p, "delete Job/migrate", "keep Job/of-helm")
-	if got := s.reasons(p); !strings.Contains(got, "delete migrate: left by a hook of revision 2, which the chart has no more") {
+	if got := s.reasons(p); !strings.Contains(got, "delete migrate: left by a hook of revision 2 that the chart no longer has") {
 		t.Errorf("reasons: %s", got)
 	}
 	s.run(p)

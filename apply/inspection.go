@@ -34,7 +34,7 @@ type Inspected struct {
 	FromCRDs bool                       // of crds/
 	FromHook bool                       // of a hook that ran
 
-	Forbidden bool  // this account may not read it, so that Live is nil
+	Forbidden bool  // no permission to read it, so that Live is nil
 	Rejected  error // why the server's schema can't read what is declared; nil as a rule
 
 	Replicas []string         // the path of its number of replicas, where something else sets that; nil for none

@@ -40,8 +40,8 @@ func (p *planning) staysPermitted(ctx context.Context, live *unstructured.Unstru
 	for _, s := range subjects {
 		if subject, ok := s.(map[string]any); ok && isSubject(us, subject) {
 			broken.Never = true
-			broken.What = fmt.Sprintf("%s gives permissions to the account deployer runs as (%s), so deployer doesn't delete it:"+
-				" have somebody else delete it, or give the new one another name", broken.ID, us.Username)
+			broken.What = fmt.Sprintf("%s grants permissions to the account that deployer runs as (%s), so deployer doesn't delete it:"+
+				" delete it with another account, or give the new one another name", broken.ID, us.Username)
 			return false, nil
 		}
 	}
@@ -106,7 +106,7 @@ func (u *updating) resizedClaims(broken *ImmutableError) string {
 		name, size := sizeOf(t)
 		for _, old := range templates(live) {
 			if n, was := sizeOf(old); n == name && was != size && size != "" {
-				lines = append(lines, fmt.Sprintf("claims %s-%s-N stay at %s; to make one %s:\n"+
+				lines = append(lines, fmt.Sprintf("the claims %s-%s-N keep their size of %s; to resize one to %s:\n"+
 					"  kubectl -n %s patch pvc %s-%s-0 -p '{\"spec\":{\"resources\":{\"requests\":{\"storage\":\"%s\"}}}}'",
 					name, u.t.id.Name, was, size, u.t.id.Namespace, name, u.t.id.Name, size))
 			}
@@ -116,7 +116,7 @@ func (u *updating) resizedClaims(broken *ImmutableError) string {
 		return ""
 	}
 	text := strings.Join(lines, "\n")
-	broken.What = text + "\n" + fmt.Sprintf("then let %s be made anew: --allow-recreate, or the annotation %s: \"true\" in the template; pods and claims stay",
+	broken.What = text + "\n" + fmt.Sprintf("then recreate %s: --allow-recreate, or the annotation %s: \"true\" in the template; pods and claims stay",
 		u.t.id, annotation.Recreate.Name)
 	return text
 }

@@ -24,7 +24,7 @@ func (r *comparer) normalise(ctx context.Context, t *target) (*unstructured.Unst
 		r.warnings.add(t.id, t.source, "%s", n)
 	}
 	if policy := t.obj.GetAnnotations(); hasUnknownPolicy(policy) {
-		r.warnings.add(t.id, t.source, "metadata.annotations[%s] is %q, which nobody knows: use keep", KeepAnnotation, policy[KeepAnnotation])
+		r.warnings.add(t.id, t.source, "metadata.annotations[%s] is %q, which is not a known policy: use keep", KeepAnnotation, policy[KeepAnnotation])
 	}
 	if res.Strange {
 		t.manifestHash = "" // no fingerprint: the kind may come to have what is dropped now

@@ -223,7 +223,7 @@ func (o *releaseOrder) beyond(ctx context.Context, i int, r annotation.Dependenc
 	t := o.targets[i]
 	if r.IsPattern && !r.External {
 		// Charts say so about parts that are switched off, and Nelm lets them.
-		o.p.warnings.add(t.id, t.source, "%s names no object of the release: nothing is waited for", r)
+		o.p.warnings.add(t.id, t.source, "%s names no object of the release and has no effect", r)
 		return nil
 	}
 	mapping, problem := o.theKind(kinds)
@@ -276,15 +276,15 @@ func (o *releaseOrder) missing(ctx context.Context, t *target, r annotation.Depe
 	switch {
 	case apierrors.IsForbidden(err):
 		return []Rejection{t.reject(&InvalidError{
-			Text: fmt.Sprintf("%s: %s is not of this release and may not be read, so nobody could tell when it is %s", r, id, r.State),
-			What: "permit the account deployer runs as to get and watch " + mapping.Resource.GroupResource().String(),
+			Text: fmt.Sprintf("%s: %s is not part of this release, and there is no permission to read it and see when it is %s", r, id, r.State),
+			What: "allow the account that deployer runs as to get and watch " + mapping.Resource.GroupResource().String(),
 		})}, nil
 	case err != nil:
 		return nil, &ObjectError{ID: id, Source: t.source, Doing: "reading", Err: err}
 	case meta == nil && !r.External:
 		return []Rejection{t.reject(&InvalidError{
 			Text: fmt.Sprintf("%s: %s is neither in the release nor in the cluster", r, id),
-			What: fmt.Sprintf("correct the name, or list it in %s if something else makes it: then it is waited for", annotation.ExternalDependencies.Name),
+			What: fmt.Sprintf("correct the name; or, if something else creates it, list it in %s to wait for it", annotation.ExternalDependencies.Name),
 		})}, nil
 	}
 	return nil, nil
@@ -298,7 +298,7 @@ func (o *releaseOrder) refuseHook(t *target) {
 	}
 	for _, r := range constraints.Dependencies {
 		if r.IsPattern {
-			o.p.warnings.add(t.id, t.source, "%s is not followed: hooks run one after the other, by weight", r)
+			o.p.warnings.add(t.id, t.source, "%s has no effect: hooks run one after the other, by weight", r)
 			continue
 		}
 		o.refuse(t, r.String()+": hooks run one after the other, by weight, before or after all objects", "remove it, and use helm.sh/hook-weight")

@@ -56,7 +56,7 @@ func (c *ownershipChecker) warnOfUnusedAdoptions(targets map[kube.ID]*target) {
 			used = used || adoptable([]string{entry}, id)
 		}
 		if !used {
-			c.warnings.add(kube.ID{}, "", "%s was to be adopted, and the chart has no object of that kind and name (kind/name or kind/namespace/name)", entry)
+			c.warnings.add(kube.ID{}, "", "--adopt %s has no effect: the chart has no object of that kind and name (write kind/name or kind/namespace/name)", entry)
 		}
 	}
 }

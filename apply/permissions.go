@@ -66,7 +66,7 @@ func (p *permissions) check(ctx context.Context, c *Change, verb string, m kube.
 		ok, err = p.may(ctx, what)
 	}
 	if err != nil {
-		return fmt.Errorf("asking what the account may do: %w", err)
+		return fmt.Errorf("checking the permissions of the account: %w", err)
 	}
 	if !ok {
 		c.denied = &verify.PermissionError{Verb: verb, Group: what.Group, Resource: what.Resource, Namespace: what.Namespace}

@@ -94,9 +94,9 @@ func (p *pruner) decideOrphans(ctx context.Context) ([]Change, error) {
 // unseen keeps what can't be looked at.
 func (p *pruner) unseen(o orphan) Change {
 	c := Change{ID: o.id, Source: o.lastDeclared.source, Action: Keep, RevisitNextRelease: true, Provenance: p.history.provenance[o.id]}
-	c.Reason = "may not be read, so that nobody can tell whose it is"
+	c.Reason = "there is no permission to read it, so its owner is unknown"
 	if o.unknown {
-		c.Reason = "the API server can't list " + strings.Join(p.resolver.unavailable, ", ") + ", so it can't be looked at"
+		c.Reason = "the API server can't list " + strings.Join(p.resolver.unavailable, ", ") + ", so it can't be checked"
 	}
 	return c
 }
@@ -114,7 +114,7 @@ func (p *pruner) orphans(ctx context.Context) ([]orphan, error) {
 		case err != nil && p.resolver.isUnavailable(c.id.Group):
 			c.unknown = true
 		case err != nil:
-			return &ObjectError{ID: c.id, Source: c.lastDeclared.source, Doing: "looking for what earlier revisions left:", Err: err}
+			return &ObjectError{ID: c.id, Source: c.lastDeclared.source, Doing: "looking for objects of earlier revisions:", Err: err}
 		case !mapping.Namespaced:
 			c.id.Namespace = "" // was not known when its kind could not be looked up
 		}
@@ -255,29 +255,29 @@ func (p *pruner) decideOrphan(o orphan, meta *metav1.PartialObjectMetadata) Chan
 	}
 	switch controller := metav1.GetControllerOf(meta); {
 	case owner == (Owner{}) && o.hook:
-		c.Reason = "a hook made it before deployer did: it carries no release's ownership"
+		c.Reason = "a hook created it before deployer was used, and no release owns it"
 	case owner == (Owner{}):
-		c.Reason = "carries no release's ownership any more"
+		c.Reason = "no longer belongs to a release"
 	case owner != p.a.owner:
 		c.Reason = "belongs to release " + owner.String() + " now"
 	case keeps(meta.Annotations), keeps(o.annotations()):
 		c.Reason = KeepAnnotation + ": keep"
 	case hasUnknownPolicy(meta.Annotations), hasUnknownPolicy(o.annotations()):
-		c.Reason = KeepAnnotation + " is no policy that is known: not deleted"
+		c.Reason = KeepAnnotation + " has an unknown value: not deleted"
 	case kind == "/Namespace" && o.id.Name == p.a.owner.Namespace:
-		c.Reason = "the release is recorded in it"
+		c.Reason = "it holds the release records"
 	case protectedKinds[kind] && uninstall && o.kept:
 		c.Reason = "was kept when the chart dropped it"
 	case protectedKinds[kind] && !slices.Contains(p.a.opts.PruneKinds, o.id.Kind):
-		c.Reason, c.RevisitNextRelease = "objects of this kind are kept unless --prune-kind names it", true
+		c.Reason, c.RevisitNextRelease = "objects of this kind are kept unless --prune-kind names the kind", true
 		if p.req.Undo {
-			c.Reason = "objects of this kind are kept when a failed run is undone: delete it if nobody needs it"
+			c.Reason = "objects of this kind are kept when a failed run is rolled back: delete it yourself if it isn't needed"
 		}
 	case controller != nil:
 		c.Reason, c.RevisitNextRelease = fmt.Sprintf("is controlled by %s/%s", controller.Kind, controller.Name), true
 	case len(p.unlisted) > 0 && !uninstall && !p.a.opts.PartialDiscovery:
 		c.Reason = "the API server can't list " + strings.Join(p.unlisted, ", ") +
-			", so the chart may have rendered less than it should; --allow-partial-discovery deletes all the same"
+			", so the chart may have rendered less than it should; to delete it anyway: --allow-partial-discovery"
 		c.RevisitNextRelease = true
 	default:
 		c.Action = Delete
@@ -318,9 +318,9 @@ func (p *pruner) whyDelete(o orphan) string {
 	case p.req.Uninstall:
 		return "the release is uninstalled"
 	case o.kept:
-		return "kept by an earlier release, whose reason has passed"
+		return "kept by an earlier revision for a reason that no longer applies"
 	case o.hook:
-		return fmt.Sprintf("left by a hook of revision %d, which the chart has no more", o.lastDeclared.revision)
+		return fmt.Sprintf("left by a hook of revision %d that the chart no longer has", o.lastDeclared.revision)
 	case o.lastDeclared.status == "deployed" || o.lastDeclared.status == "superseded":
 		return "removed from the chart"
 	}

@@ -68,11 +68,11 @@ spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1Gi}}}
 	p := s.plan(config("new"))
 	want := `keep controlled: is controlled by ConfigMap/kept
 keep kept: helm.sh/resource-policy: keep
-keep nobodys: carries no release's ownership any more
+keep nobodys: no longer belongs to a release
 delete plain: removed from the chart
 keep theirs: belongs to release NS/b now`
 	got := s.reasons(p)
-	for _, line := range strings.Split(want+"\nkeep disk: objects of this kind are kept unless --prune-kind names it", "\n") {
+	for _, line := range strings.Split(want+"\nkeep disk: objects of this kind are kept unless --prune-kind names the kind", "\n") {
 		if !strings.Contains(got, line) {
 			t.Errorf("missing %q in\n%s", line, got)
 		}
@@ -105,7 +105,7 @@ func TestOwnNamespaceIsKept(t *testing.T) {
 	s.opts.PruneKinds = []string{"Namespace"}
 	s.deploy("apiVersion: v1\nkind: Namespace\nmetadata: {name: NS}\n---" + config("a"))
 	for _, next := range []string{config("a"), ""} {
-		if got := s.reasons(s.plan(next)); !strings.Contains(got, "keep NS: the release is recorded in it") {
+		if got := s.reasons(s.plan(next)); !strings.Contains(got, "keep NS: it holds the release records") {
 			t.Errorf("deletions: %s", got)
 		}
 	}

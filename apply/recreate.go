@@ -36,7 +36,7 @@ func (p *planning) recreate(ctx context.Context, u *updating, refusal error, at 
 	if may {
 		var err error
 		if may, err = p.staysPermitted(ctx, u.live, broken); err != nil {
-			return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "asking whose permissions come from", Err: err}
+			return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "checking whose permissions come from", Err: err}
 		}
 	}
 	if !may {
@@ -69,7 +69,7 @@ func (p *planning) recreate(ctx context.Context, u *updating, refusal error, at 
 	case err == nil:
 		c.Result = result
 	case verify.NameHeld(err):
-		c.Unverified = "the server can't be asked while the old one is there: " + verify.Explain(t.obj, err).Error()
+		c.Unverified = "no dry run while the old object exists: " + verify.Explain(t.obj, err).Error()
 	default:
 		if c, err = p.refused(ctx, t, c.Desired, c, err); err != nil || c.Action != Recreate {
 			return c, err
@@ -152,7 +152,7 @@ func propagation(id kube.ID) metav1.DeletionPropagation {
 func (a *Applier) awaitGone(ctx context.Context, m kube.Mapping, id kube.ID, uid types.UID) error {
 	if limit := a.opts.GoneTimeout; limit > 0 {
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("it is still there after %s", limit))
+		ctx, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("it still exists after %s", limit))
 		defer cancel()
 	}
 	var last *unstructured.Unstructured
@@ -181,5 +181,5 @@ func stillThere(ctx context.Context, err error, last *unstructured.Unstructured)
 			why = " (it has finalizers " + strings.Join(last.GetFinalizers(), ", ") + ")"
 		}
 	}
-	return fmt.Errorf("waiting for the old one to be gone%s: %w", why, err)
+	return fmt.Errorf("waiting for the deletion of the old object%s: %w", why, err)
 }

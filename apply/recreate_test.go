@@ -134,7 +134,7 @@ func TestTerminatingObject(t *testing.T) {
 	}
 	s.opts.GoneTimeout = time.Second
 	_, err := s.tryRun(s.plan(small))
-	if want := "(it has finalizers example.com/wait): it is still there after 1s"; err == nil || !strings.Contains(err.Error(), want) {
+	if want := "(it has finalizers example.com/wait): it still exists after 1s"; err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
 	}
 	s.opts.GoneTimeout = 0

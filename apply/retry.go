@@ -81,7 +81,7 @@ func (r *requester) telling(t *target, f func() error) func() error {
 		}
 		if failures++; failures == patience && r.opts.Warn != nil {
 			if _, told := r.reported.LoadOrStore(err.Error(), true); !told {
-				r.opts.Warn(fmt.Sprintf("%s: trying again for up to %s, the server says: %s", t.id, r.opts.RetryTimeout, verify.Conceal(t.obj, err.Error())))
+				r.opts.Warn(fmt.Sprintf("%s: retrying for up to %s, the server says: %s", t.id, r.opts.RetryTimeout, verify.Conceal(t.obj, err.Error())))
 			}
 		}
 		return err

@@ -198,7 +198,7 @@ func (a *Applier) execute(ctx context.Context, c Change) (Change, error) {
 			return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(planned), Err: verify.Explain(c.object(), err)}
 		}
 		if try > 2*maxAttempts {
-			return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(planned), Err: errors.New("somebody else keeps changing it")}
+			return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(planned), Err: errors.New("another client keeps changing it")}
 		}
 		if err != nil {
 			pauseAfterRace(ctx, try)

@@ -79,7 +79,7 @@ spec:
 	if !errors.As(err, &immutable) || strings.Join(immutable.Fields, " ") != "spec.volumeClaimTemplates" {
 		t.Fatalf("got %v", err)
 	}
-	want := "claims data-db-N stay at 1Gi; to make one 2Gi:\n  kubectl -n " + s.ns + " patch pvc data-db-0 -p"
+	want := "the claims data-db-N keep their size of 1Gi; to resize one to 2Gi:\n  kubectl -n " + s.ns + " patch pvc data-db-0 -p"
 	if !strings.Contains(hint(err), want) || !strings.Contains(hint(err), "--allow-recreate") {
 		t.Errorf("hint: %s", hint(err))
 	}

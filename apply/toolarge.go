@@ -14,7 +14,7 @@ import (
 // for POST and PUT, but not for apply. Such an object is written whole.
 // k8s.io/apiserver/pkg/endpoints/handlers, isTooLargeError; kubernetes#87508
 
-const oversized = "too large to be stored with the owners of its fields: written whole, and others' claims to its fields are not known"
+const oversized = "too large to store managed fields: replaced as a whole, without checking for conflicts with other managers"
 
 // storedAlone is the size from which on an object without owners is taken for
 // one that was stored without them because of its size. etcd takes requests of

@@ -108,14 +108,14 @@ func (u *updating) warnOfKeptFields() {
 		return
 	}
 	if u.staysHeadless() {
-		u.p.warnings.add(u.t.id, u.t.source, "spec.clusterIP: None isn't stated any more and stays: the API server gives no address to a Service that was made without one;"+
-			" to have it made anew, delete it and deploy again")
+		u.p.warnings.add(u.t.id, u.t.source, "the chart no longer sets spec.clusterIP: None, but it stays: the API server assigns no address to an existing headless Service;"+
+			" to change it, delete the Service and deploy again")
 	}
 	for manager, paths := range u.comparison.heldByOthers() {
-		u.p.warnings.add(u.t.id, u.t.source, "%s isn't stated any more and stays, as it is also set by %s", strings.Join(paths, ", "), manager)
+		u.p.warnings.add(u.t.id, u.t.source, "the chart no longer sets %s, but it stays, because it is also set by %s", strings.Join(paths, ", "), manager)
 	}
 	for manager, paths := range u.comparison.manualAdditions() {
-		u.p.warnings.add(u.t.id, u.t.source, "%s has added %s, which stays: put it into the chart, or remove it with --revert-manual-changes",
+		u.p.warnings.add(u.t.id, u.t.source, "%s added %s, which stays: add it to the chart, or remove it with --revert-manual-changes",
 			manager, strings.Join(paths, ", "))
 		u.change.manifestHash = ""
 	}
@@ -141,7 +141,7 @@ func (u *updating) decideByDryRun(ctx context.Context) (Change, error) {
 	fixed, unknown := u.p.unchangeable(ctx, u.t, err)
 	switch {
 	case unknown != nil:
-		return Change{}, &ObjectError{ID: u.t.id, Source: u.t.source, Doing: "asking what can't be changed of", Err: unknown}
+		return Change{}, &ObjectError{ID: u.t.id, Source: u.t.source, Doing: "looking for immutable fields of", Err: unknown}
 	case len(fixed) > 0:
 		return u.p.recreate(ctx, u, err, fixed)
 	case verify.MissingPermission(err) != nil && !u.relinquished:

@@ -36,7 +36,7 @@ func CRDs(c *helmchart.Chart) (manifests []kube.Manifest, warnings []string, err
 			first[id] = m
 			manifests = append(manifests, m)
 		case !reflect.DeepEqual(one.Object.Object, m.Object.Object):
-			warnings = append(warnings, fmt.Sprintf("%s is defined in %s and otherwise in %s: the first one counts, as with Helm", id, one.Source, m.Source))
+			warnings = append(warnings, fmt.Sprintf("%s is defined in %s and differently in %s: the first one is used, as in Helm", id, one.Source, m.Source))
 		}
 	}
 	return manifests, warnings, nil

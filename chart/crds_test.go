@@ -30,7 +30,7 @@ func TestDefinitionsInSeveralSubcharts(t *testing.T) {
 			"a.example.com of web/charts/one/crds/all.yaml, b.example.com of web/charts/one/crds/all.yaml", nil},
 		{"different", crd("a", "spec: {x: 1}\n"), crd("a", "spec: {x: 2}\n") + "---\n" + crd("c", ""),
 			"a.example.com of web/charts/one/crds/all.yaml, c.example.com of web/charts/two/crds/all.yaml",
-			[]string{"CustomResourceDefinition/a.example.com is defined in web/charts/one/crds/all.yaml and otherwise in web/charts/two/crds/all.yaml: the first one counts, as with Helm"}},
+			[]string{"CustomResourceDefinition/a.example.com is defined in web/charts/one/crds/all.yaml and differently in web/charts/two/crds/all.yaml: the first one is used, as in Helm"}},
 		{"twice in a file", crd("a", "") + "---\n" + crd("a", ""), crd("b", ""),
 			"a.example.com of web/charts/one/crds/all.yaml, b.example.com of web/charts/two/crds/all.yaml", nil},
 	} {

@@ -75,7 +75,7 @@ func (d document) unmarshal() (any, []string, error) {
 	}
 	var warnings []string
 	for _, text := range repeated.Errors {
-		warnings = append(warnings, fmt.Sprintf("%s: %v; the last one counts", d.source, shiftedYAMLError(errors.New(text), -d.linesBefore)))
+		warnings = append(warnings, fmt.Sprintf("%s: %v; the last one is used", d.source, shiftedYAMLError(errors.New(text), -d.linesBefore)))
 	}
 	return value, sortedUnique(warnings), nil
 }

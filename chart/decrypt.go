@@ -80,12 +80,12 @@ func (d decrypter) age(encrypted io.Reader) ([]byte, error) {
 		return nil, &DecryptError{By: "age", Err: err, hint: hint}
 	}
 	if len(identities) == 0 {
-		return nil, &DecryptError{By: "age", Err: errors.New("there is no private key at hand"), hint: hint}
+		return nil, &DecryptError{By: "age", Err: errors.New("no private key was found"), hint: hint}
 	}
 	r, err := age.Decrypt(encrypted, identities...)
 	var none *age.NoIdentityMatchError
 	if errors.As(err, &none) {
-		return nil, &DecryptError{By: "age", Err: errors.New("none of the private keys at hand is for it"), hint: hint}
+		return nil, &DecryptError{By: "age", Err: errors.New("none of the private keys can decrypt it"), hint: hint}
 	}
 	if err != nil {
 		return nil, &DecryptError{By: "age", Err: err, hint: "the file is damaged: encrypt it again"}
@@ -157,13 +157,13 @@ func ParseIdentities(data []byte) ([]age.Identity, error) {
 	if !bytes.Contains(data, []byte("-----BEGIN")) {
 		identities, err := age.ParseIdentities(bytes.NewReader(data))
 		if err != nil {
-			return nil, errors.New("it has no private key such as age-keygen makes")
+			return nil, errors.New("it has no age private key, as age-keygen creates them")
 		}
 		return identities, nil
 	}
 	identity, err := agessh.ParseIdentity(data)
 	if missing := (*ssh.PassphraseMissingError)(nil); errors.As(err, &missing) {
-		return nil, errors.New("the SSH key is protected by a passphrase, for which there is nobody to ask: use one without, or an age identity")
+		return nil, errors.New("the SSH key has a passphrase, and deployer can't ask for it: use a key without one, or an age identity")
 	}
 	if err != nil {
 		return nil, errors.New("it is not an SSH key that age can use")
@@ -197,7 +197,7 @@ func sopsFormat(data []byte) string {
 func (d decrypter) sops(ctx context.Context, data []byte, format string) ([]byte, error) {
 	sops, err := exec.LookPath("sops")
 	if err != nil {
-		return nil, &DecryptError{By: "SOPS", Err: errors.New("there is no program sops to decrypt it"),
+		return nil, &DecryptError{By: "SOPS", Err: errors.New("the program sops, which decrypts it, is not installed"),
 			hint: "install sops (https://getsops.io), or decrypt the file first: sops --decrypt FILE | " + program.Name + " … -f -"}
 	}
 	var out, complaint bytes.Buffer
@@ -219,7 +219,7 @@ func (d decrypter) sops(ctx context.Context, data []byte, format string) ([]byte
 // is in it.
 func decryptedFileError(err error) error {
 	if m := lineNumber.FindStringSubmatch(err.Error()); m[1] != "" {
-		return fmt.Errorf("decrypted, it is not YAML with keys at its top level: line %s (what it says isn't shown)", m[1])
+		return fmt.Errorf("decrypted, it is not YAML with keys at its top level: line %s (hidden)", m[1])
 	}
-	return errors.New("decrypted, it is not YAML with keys at its top level (what it says isn't shown)")
+	return errors.New("decrypted, it is not YAML with keys at its top level (hidden)")
 }

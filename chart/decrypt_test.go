@@ -61,10 +61,10 @@ func TestValuesEncryptedByAge(t *testing.T) {
 		"key file":           {files: binary + "," + armored, env: map[string]string{"DEPLOYER_AGE_IDENTITY": keys}},
 		"key file of sops":   {files: binary + "," + armored, env: map[string]string{"SOPS_AGE_KEY_FILE": keys}},
 		"key":                {files: binary + "," + armored, env: map[string]string{"SOPS_AGE_KEY": other.String() + "\n" + id.String()}},
-		"no key":             {files: armored, want: "--values " + armored + ": it is encrypted by age: there is no private key at hand"},
-		"another key":        {files: armored, env: map[string]string{"SOPS_AGE_KEY": other.String()}, want: "none of the private keys at hand is for it"},
+		"no key":             {files: armored, want: "--values " + armored + ": it is encrypted by age: no private key was found"},
+		"another key":        {files: armored, env: map[string]string{"SOPS_AGE_KEY": other.String()}, want: "none of the private keys can decrypt it"},
 		"no key file":        {files: armored, env: map[string]string{"DEPLOYER_AGE_IDENTITY": "none"}, want: "DEPLOYER_AGE_IDENTITY none: no such file"},
-		"a mistyped key":     {files: armored, env: map[string]string{"SOPS_AGE_KEY": "AGE-SECRET-KEY-hunter2"}, want: "SOPS_AGE_KEY: it has no private key"},
+		"a mistyped key":     {files: armored, env: map[string]string{"SOPS_AGE_KEY": "AGE-SECRET-KEY-hunter2"}, want: "SOPS_AGE_KEY: it has no age private key"},
 		"damaged":            {files: damaged, env: map[string]string{"SOPS_AGE_KEY": id.String()}, want: "it is encrypted by age"},
 		"not YAML, and shut": {files: bad, env: map[string]string{"SOPS_AGE_KEY": id.String()}, want: "not YAML with keys at its top level"},
 	} {

@@ -45,7 +45,7 @@ func (e *LimitError) Error() string {
 
 // Hint says what to look for.
 func (e *LimitError) Hint() string {
-	return "does a range, an include or a tpl in it, or in what it includes, come to no end?"
+	return "look for an endless range, include or tpl in it, or in what it includes"
 }
 
 // renderWithinLimits runs what renders helm within the limits. The work may go on when it has
@@ -78,7 +78,7 @@ func renderWithinLimits(ctx context.Context, helm *helmchart.Chart, at func() st
 				return nil, exceeded(own.What)
 			}
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return nil, errors.Join(exceeded("didn't come to its end in time"), ctx.Err())
+				return nil, errors.Join(exceeded("didn't finish in time"), ctx.Err())
 			}
 			return nil, ctx.Err()
 		case <-ticker.C:
@@ -86,7 +86,7 @@ func renderWithinLimits(ctx context.Context, helm *helmchart.Chart, at func() st
 		nowHeap, nowStacks := memoryInUse()
 		switch {
 		case nowStacks > stacks+stackLimit:
-			return nil, exceeded("calls itself without end")
+			return nil, exceeded("calls itself endlessly")
 		case nowHeap > heap+heapLimit:
 			return nil, exceeded(fmt.Sprintf("needs more than %d MiB of memory", heapLimit>>20))
 		}
@@ -113,5 +113,5 @@ func checkOutputSize(helm *helmchart.Chart, files map[string]string) error {
 		return nil
 	}
 	return &LimitError{Chart: helm.Name(), Template: largest,
-		What: fmt.Sprintf("renders to %d MiB; all templates together may to %d MiB", len(files[largest])>>20, outputLimit>>20)}
+		What: fmt.Sprintf("renders to %d MiB; the limit of all templates together is %d MiB", len(files[largest])>>20, outputLimit>>20)}
 }

@@ -122,7 +122,7 @@ func TestParseTakesTheLastOfRepeatedKeys(t *testing.T) {
 	if v, _, _ := unstructured.NestedString(got[0].Object.Object, "data", "k"); v != "two" {
 		t.Errorf("data.k = %q, want two", v)
 	}
-	want := `x/a.yaml: line 7 of what it rendered: key "k" already set in map; the last one counts`
+	want := `x/a.yaml: line 7 of what it rendered: key "k" already set in map; the last one is used`
 	if len(warnings) != 1 || warnings[0] != want {
 		t.Errorf("warnings are %q, want %q", warnings, want)
 	}

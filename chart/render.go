@@ -143,7 +143,7 @@ func (e *VersionError) Error() string {
 
 // Hint says what to do about it.
 func (e *VersionError) Hint() string {
-	return "use a version of the chart made for this Kubernetes; offline, say which one with --kube-version"
+	return "use a version of the chart for this Kubernetes version; without a cluster, name it with --kube-version"
 }
 
 func checkKubeVersion(helm *helmchart.Chart, have string) error {
@@ -165,5 +165,5 @@ func (e *SchemaError) Error() string {
 
 // Hint says what to do about it.
 func (e *SchemaError) Hint() string {
-	return "correct the values; --skip-schema-validation renders with them all the same"
+	return "correct the values, or render with them anyway: --skip-schema-validation"
 }

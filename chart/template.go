@@ -116,7 +116,7 @@ func (e *NoTemplateError) Error() string {
 
 // Hint says what to do about it.
 func (e *NoTemplateError) Hint() string {
-	return "write the path as in the # Source: comments, without the chart's name: templates/deployment.yaml; an empty template isn't there"
+	return "write the path as in the # Source: comments, without the chart's name: templates/deployment.yaml; empty templates are left out"
 }
 
 // sourcePath finds the template's path below its chart.

@@ -213,7 +213,7 @@ func (l *Lock) Save(ctx context.Context, rec *Record) error {
 
 func (l *Lock) save(ctx context.Context, rec *Record) error {
 	err := l.write(ctx, rec, func(by *Record) error {
-		why := fmt.Sprintf("its record, revision %d, was written by somebody else and is %s now", by.Version, by.Info.Status)
+		why := fmt.Sprintf("another client changed its record (revision %d), which is %s now", by.Version, by.Info.Status)
 		if by.Info.Description != "" {
 			why += ": " + by.Info.Description
 		}
@@ -234,7 +234,7 @@ func (l *Lock) save(ctx context.Context, rec *Record) error {
 // nothing is written, when another run has taken over.
 func (l *Lock) Finish(ctx context.Context, rec *Record, status helmrelease.Status, description string) error {
 	if isActive(status) {
-		return fmt.Errorf("finishing release %s/%s: %s is no end", l.store.namespace, l.name, status)
+		return fmt.Errorf("finishing release %s/%s: %s is not a final status", l.store.namespace, l.name, status)
 	}
 	// What protects the record is that it is ours as it is stored.
 	ctx, cancel := context.WithTimeout(kube.WithoutWriteHook(context.WithoutCancel(ctx)), finishTimeout)

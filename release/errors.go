@@ -89,7 +89,7 @@ type PendingError struct {
 func (e *PendingError) Error() string {
 	who := e.Holder
 	if who == "" {
-		who = "Helm or another tool, which leaves no sign of life"
+		who = "Helm or another tool, so deployer can't tell whether it still runs"
 	}
 	since := ""
 	if e.Age > 0 {
@@ -101,9 +101,9 @@ func (e *PendingError) Error() string {
 
 // Hint says what to do about it.
 func (e *PendingError) Hint() string {
-	hint := "if nobody works on it any more: --takeover-pending"
+	hint := "if it no longer runs: --takeover-pending"
 	if e.Grace > 0 {
-		hint += fmt.Sprintf("; from an age of %s on this happens by itself", e.Grace)
+		hint += fmt.Sprintf("; after %s the next run takes over by itself", e.Grace)
 	}
 	return hint
 }

@@ -22,7 +22,7 @@ func (h Holder) String() string {
 	var b strings.Builder
 	b.WriteString(h.Who)
 	if h.Who == "" {
-		b.WriteString("somebody unknown")
+		b.WriteString("an unknown client")
 	}
 	if h.Operation != "" {
 		b.WriteString(" (" + h.Operation + ")")

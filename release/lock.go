@@ -129,7 +129,7 @@ func (s *Store) Lock(ctx context.Context, name string, opts LockOptions) (*Lock,
 	}
 	err = l.acquire(ctx)
 	if errors.Is(err, errNoLease) {
-		l.opts.Warn(fmt.Sprintf("you may not use Lease/%s/%s, so only the release's own record keeps other runs away: allow get, create, update and delete of leases.coordination.k8s.io (%v)",
+		l.opts.Warn(fmt.Sprintf("no permission to use Lease/%s/%s, so only the release record keeps other runs out: allow get, create, update and delete of leases.coordination.k8s.io (%v)",
 			s.namespace, leaseName(name), err))
 	} else if err != nil {
 		return nil, err

@@ -215,7 +215,7 @@ func joinParts(parts [][]byte, digest string) ([]byte, error) {
 	packed := bytes.Join(parts, nil)
 	sum := sha256.Sum256(packed)
 	if hex.EncodeToString(sum[:])[:32] != digest {
-		return nil, fmt.Errorf("its %d parts aren't what was written (digest)", len(parts))
+		return nil, fmt.Errorf("its %d parts don't match their digest", len(parts))
 	}
 	return packed, nil
 }

@@ -32,7 +32,7 @@ func (s Recovered) String() string {
 		where = "in step " + s.Step
 	}
 	if s.Holder == "" {
-		where = "at a point unknown"
+		where = "at an unknown point"
 	}
 	return fmt.Sprintf("revision %d was left %s by %s, interrupted %s", s.Revision, s.Was, who, where)
 }

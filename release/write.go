@@ -65,7 +65,7 @@ func (l *Lock) writeHead(ctx context.Context, secrets typedcore.SecretInterface,
 	case creating && apierrors.IsAlreadyExists(err), !creating && apierrors.IsConflict(err):
 		return l.resolveWriteConflict(ctx, rec, enc, secret.Name, taken)
 	case !creating && apierrors.IsNotFound(err):
-		l.opts.Warn(fmt.Sprintf("Secret/%s/%s, the record of this run, was deleted by somebody while the run was at work; it is written again", secret.Namespace, secret.Name))
+		l.opts.Warn(fmt.Sprintf("Secret/%s/%s, the record of this run, was deleted during the run; it is written again", secret.Namespace, secret.Name))
 		rec.stored = stored{}
 		return errRetry
 	}

@@ -336,7 +336,7 @@ func (t *trackedObject) applyFailMode(status *Status, now time.Time) {
 	switch {
 	case t.settings.failMode == failWarn || t.settings.failMode == failIgnore:
 		status.State, status.Unverified = Ready, true
-		status.Notes = append(status.Notes, "failed, which is tolerated: "+status.Message)
+		status.Notes = append(status.Notes, "failed (tolerated): "+status.Message)
 	case late && !timedOut && t.canHeal(status):
 		status.State = Progressing
 		t.timers.recheckAfter(now, 10*time.Second)

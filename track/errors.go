@@ -90,7 +90,7 @@ func (e *UnreachableError) Unwrap() error { return e.Err }
 
 // Hint says what to do about it.
 func (e *UnreachableError) Hint() string {
-	return "the rollout goes on in the cluster; look at it when the API server is back"
+	return "the rollout continues in the cluster; check it when the API server is back"
 }
 
 func titleOf(c Class) string { return class.InfoOf(c).Title }

@@ -208,7 +208,7 @@ func (w *eventWatches) read(key eventQuery, objects map[types.UID]*trackedObject
 // forbidden handles that events may not be read. Whether a claim waits for its
 // first pod is only told by events, so the claim is unverified without them.
 func (w *eventWatches) forbidden(obj *trackedObject) {
-	w.session.warn("events unavailable: missing permission to list and watch events in namespace " + obj.ID.Namespace)
+	w.session.warn("events unavailable: no permission to list and watch events in namespace " + obj.ID.Namespace)
 	if obj.gk.Kind == "PersistentVolumeClaim" {
 		obj.observed.unverifiable = "not verified: without events it can't be told whether the claim waits for its first pod"
 		w.session.dirty[obj] = true

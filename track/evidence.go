@@ -157,7 +157,7 @@ func (t *LogTail) read(ctx context.Context, typed kubernetes.Interface, namespac
 		if obj.settings.logs.wantsLine(t.Container, l.Text) {
 			tail.Add(l)
 		} else {
-			t.UnavailableReason = "none of its last lines is wanted, by the annotations"
+			t.UnavailableReason = "the annotations filter out all of its last lines"
 		}
 	})
 	if t.Lines = tail.Lines(); len(t.Lines) > 0 {
@@ -169,7 +169,7 @@ func (t *LogTail) read(ctx context.Context, typed kubernetes.Interface, namespac
 
 func noLogsReason(err error, namespace string) string {
 	if apierrors.IsForbidden(err) {
-		return "missing permission to get pods/log in namespace " + namespace
+		return "no permission to get pods/log in namespace " + namespace
 	}
 	return err.Error()
 }

@@ -128,7 +128,7 @@ func (h *apiHealth) probe() {
 	}
 }
 
-// readyz returns an error when the API server says that it doesn't reach its storage,
+// readyz returns an error when the API server says that it can't reach its storage (etcd),
 // or says nothing. Everybody may ask; a server that doesn't know the question, as
 // proxies may not, is believed.
 // https://kubernetes.io/docs/reference/using-api/health-checks/
@@ -145,7 +145,7 @@ func (h *apiHealth) readyz(ctx context.Context) error {
 	case !errors.As(err, &status):
 		return err
 	case strings.Contains(err.Error(), "[-]etcd"):
-		return errors.New("it doesn't reach its storage")
+		return errors.New("it can't reach its storage (etcd)")
 	}
 	return nil
 }
@@ -173,5 +173,5 @@ func (e *unauthorizedError) Error() string {
 func (e *unauthorizedError) Unwrap() error { return e.err }
 
 func (e *unauthorizedError) Hint() string {
-	return "renew the credentials of the kubeconfig; the rollout goes on in the cluster"
+	return "renew the credentials of the kubeconfig; the rollout continues in the cluster"
 }

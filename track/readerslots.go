@@ -91,7 +91,7 @@ func (f *logFollower) readerEnded(r *logReader, err error, stopped bool) {
 // warnMissed counts the containers whose logs were wanted and never read.
 func (f *logFollower) warnMissed() {
 	if n := len(f.slots.waiting) + f.slots.missed; n > 0 {
-		f.session.warn(fmt.Sprintf("the logs of %s are not shown: those of %d containers are followed at a time, and it was not their turn; "+
+		f.session.warn(fmt.Sprintf("the logs of %s are not shown: deployer follows %d containers at a time; "+
 			"choose with %s, %s or %s", containersText(n), maxReaders, annotation.Logs.Name, annotation.LogsContainers.Name, annotation.LogsPods.Name))
 	}
 }

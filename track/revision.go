@@ -168,7 +168,7 @@ func (p *podWatches) findRevisionsIn(namespace string, objects []*trackedObject)
 			again := s.opts.Now().Add(revisionRecheck)
 			if apierrors.IsForbidden(err) {
 				again = again.Add(24 * time.Hour)
-				s.warn("pod details unavailable: missing permission to list replicasets in namespace " + namespace)
+				s.warn("pod details unavailable: no permission to list replicasets in namespace " + namespace)
 			}
 			for _, obj := range objects {
 				obj.lookups.inFlight, obj.lookups.nextAt = false, again

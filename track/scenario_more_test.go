@@ -342,7 +342,7 @@ func TestFewRights(t *testing.T) {
 			watched := strings.Contains(objects, "watch")
 			seen := watched || strings.Contains(objects, "get") || objects == "patch"
 			o.warnedOnce("from time to time", !watched)
-			o.warnedOnce("missing permission to watch or get", !seen)
+			o.warnedOnce("no permission to watch or get", !seen)
 			if !seen { // whether pods and events are asked for before that is known is chance
 				if o.ready(20 * time.Second); !o.state(web.ID).Unverified || !o.state(good.ID).Unverified {
 					t.Errorf("want both unverified; it saw %s", o.story())

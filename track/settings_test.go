@@ -120,7 +120,7 @@ func TestOurAnnotationsHaveTheLastWord(t *testing.T) {
 
 func TestUnreadableSettings(t *testing.T) {
 	s := settingsOf(annotated("deployer.io/timeout", "soon", "deployer.io/ready", "self.", "deployer.io/fail-mode", "maybe"))
-	if len(s.unreadable) != 3 || !strings.Contains(strings.Join(s.unreadable, "\n"), `"maybe" is none of fail, ignore, late, warn`) {
+	if len(s.unreadable) != 3 || !strings.Contains(strings.Join(s.unreadable, "\n"), `"maybe" is not one of fail, ignore, late, warn`) {
 		t.Errorf("unread = %q", s.unreadable)
 	}
 }

@@ -125,7 +125,7 @@ type LogTail struct {
 	Pod, Container    string
 	Previous          bool // of the run before the present one
 	Lines             []string
-	UnavailableReason string // why there are no lines: "missing permission to get pods/log"
+	UnavailableReason string // why there are no lines: "no permission to get pods/log"
 }
 
 // computeStatus computes the status of an object without a past. It does no I/O.

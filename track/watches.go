@@ -86,7 +86,7 @@ func (w *watches) fallBack(r watchRequest, err error) {
 // noWatchReason says why objects of a namespace aren't watched.
 func noWatchReason(err error, resource, namespace string) string {
 	if apierrors.IsForbidden(err) {
-		return "missing permission to list and watch " + resource + " in namespace " + namespace
+		return "no permission to list and watch " + resource + " in namespace " + namespace
 	}
 	return err.Error()
 }

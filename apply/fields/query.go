@@ -36,7 +36,7 @@ func ParseQuery(text string) (Query, error) {
 	for rest := text; rest != "" && rest != "."; {
 		m := queryStep.FindStringSubmatch(rest)
 		if m == nil {
-			return nil, fmt.Errorf("%q is no path of a field: at %q; write .spec.containers[name=app].image, or metadata.labels[\"example.com/a\"]", text, rest)
+			return nil, fmt.Errorf("%q is not the path of a field: at %q; write .spec.containers[name=app].image, or metadata.labels[\"example.com/a\"]", text, rest)
 		}
 		s := step{name: escaped.ReplaceAllString(m[2], "$1"), at: -1}
 		switch {
@@ -45,7 +45,7 @@ func ParseQuery(text string) (Query, error) {
 		case m[3] != "":
 			var err error
 			if s, err = bracketed(m[3]); err != nil {
-				return nil, fmt.Errorf("%q is no path of a field: %w", text, err)
+				return nil, fmt.Errorf("%q is not the path of a field: %w", text, err)
 			}
 		}
 		out, rest = append(out, s), rest[len(m[0]):]
@@ -65,7 +65,7 @@ func bracketed(text string) (step, error) {
 			return step{name: unquoted(text), at: -1}, nil
 		}
 		if m == nil {
-			return s, fmt.Errorf("[%s] is neither a place nor keys of an item", text)
+			return s, fmt.Errorf("[%s] is neither an index nor the keys of an item", text)
 		}
 		if m[1] == "" { // [="x"] is the item with that value
 			return step{name: unquoted(m[2]), at: -1}, nil

@@ -151,9 +151,9 @@ func stateOf(i *apply.Inspected, release apply.Owner) DriftedObject {
 	owner := i.Owner()
 	switch {
 	case i.Forbidden:
-		o.State, o.Unverified = DriftUnknown, "this account may not read it"
+		o.State, o.Unverified = DriftUnknown, "no permission to read it"
 	case i.Live == nil && expires(i.Declared):
-		o.State, o.Origin, o.Expected, o.Reason = DriftMissing, OriginController, true, "it goes some time after it has finished"
+		o.State, o.Origin, o.Expected, o.Reason = DriftMissing, OriginController, true, "it is deleted some time after it finishes"
 	case i.Live == nil:
 		o.State, o.Origin, o.Reason = DriftMissing, OriginDeleted, "not in the cluster"
 	case i.Live.GetDeletionTimestamp() != nil:

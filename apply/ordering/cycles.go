@@ -112,7 +112,7 @@ func circle(nodes []Node, from int, knots []int) Cycle {
 				lines = append(lines, nodes[next.prev.at].waitsFor(nodes[next.at], next.edge))
 			}
 			slices.Reverse(lines)
-			return Cycle{nodes[from].ID, "waits for itself in a circle:\n" + strings.Join(lines, "\n")}
+			return Cycle{nodes[from].ID, "waits for itself in a cycle:\n" + strings.Join(lines, "\n")}
 		}
 	}
 	return Cycle{ID: nodes[from].ID, Text: "waits for itself"}
@@ -125,7 +125,7 @@ func (n Node) waitsFor(other Node, e Edge) string {
 	case e.State == Ready:
 		return fmt.Sprintf("%s waits until %s is ready (%s)", n.ID, other.ID, e.Reason)
 	}
-	return fmt.Sprintf("%s waits until %s is there (%s)", n.ID, other.ID, e.Reason)
+	return fmt.Sprintf("%s waits until %s exists (%s)", n.ID, other.ID, e.Reason)
 }
 
 // heavier tells of a node that waits for one of a greater weight, and where that
@@ -141,7 +141,7 @@ func heavier(nodes []Node, weight []int, from int, e Edge) Cycle {
 		lines = append(lines, nodes[at].waitsFor(nodes[nodes[at].Edges[next].To], nodes[at].Edges[next]))
 		at = nodes[at].Edges[next].To
 	}
-	lines = append(lines, fmt.Sprintf("%s, of weight %d, waits until all of a lower weight are ready, %s of weight %d among them",
+	lines = append(lines, fmt.Sprintf("%s (weight %d) waits for all objects of a lower weight, including %s (weight %d)",
 		nodes[at].ID, weight[at], nodes[from].ID, *nodes[from].Weight))
-	return Cycle{nodes[from].ID, "waits for itself in a circle:\n" + strings.Join(lines, "\n")}
+	return Cycle{nodes[from].ID, "waits for itself in a cycle:\n" + strings.Join(lines, "\n")}
 }

@@ -112,20 +112,20 @@ func TestCycles(t *testing.T) {
 	}{
 		{"itself", []string{"a 4: a"}, []string{"K/a waits until K/a is ready (depends-on)"}},
 		{"two", []string{"a 4: b", "b 4: a=present"}, []string{
-			"K/a waits until K/b is ready (depends-on)\nK/b waits until K/a is there (depends-on)"}},
+			"K/a waits until K/b is ready (depends-on)\nK/b waits until K/a exists (depends-on)"}},
 		{"the shortest of several", []string{"a 4: b c", "b 4: c", "c 4: a"}, []string{
 			"K/a waits until K/c is ready (depends-on)\nK/c waits until K/a is ready"}},
 		{"two knots, and who waits for one", []string{"a: b", "b: a", "c: d", "d: c", "e: a"}, []string{"K/a waits until K/b", "K/c waits until K/d"}},
 		{"with a need that nobody states", []string{"n 0: web", "web 4: !n"}, []string{
 			"K/n waits until K/web is ready (depends-on)\nK/web needs K/n, which is its namespace"}},
 		{"with weights", []string{"a w=5", "b w=0: a"}, []string{
-			"K/b waits until K/a is ready (depends-on)\nK/a, of weight 5, waits until all of a lower weight are ready, K/b of weight 0 among them"}},
+			"K/b waits until K/a is ready (depends-on)\nK/a (weight 5) waits for all objects of a lower weight, including K/b (weight 0)"}},
 		{"with weights from afar", []string{"a w=5", "b: a", "c w=1: b"}, []string{
-			"K/c waits until K/b is ready (depends-on)\nK/b waits until K/a is ready (depends-on)\nK/a, of weight 5, waits"}},
+			"K/c waits until K/b is ready (depends-on)\nK/b waits until K/a is ready (depends-on)\nK/a (weight 5) waits"}},
 		{"with no weight stated", []string{"a 2", "b 4 w=-1: a"}, []string{
-			"K/a, of weight 0, waits until all of a lower weight are ready, K/b of weight -1 among them"}},
-		{"a need against a weight", []string{"n 0 w=5", "a 2 w=1: !n"}, []string{"K/a needs K/n, which is its namespace\nK/n, of weight 5, waits"}},
-		{"a circle and a weight", []string{"a: b", "b: a", "x w=5", "y w=1: x"}, []string{"K/a waits", "K/x, of weight 5"}},
+			"K/a (weight 0) waits for all objects of a lower weight, including K/b (weight -1)"}},
+		{"a need against a weight", []string{"n 0 w=5", "a 2 w=1: !n"}, []string{"K/a needs K/n, which is its namespace\nK/n (weight 5) waits"}},
+		{"a circle and a weight", []string{"a: b", "b: a", "x w=5", "y w=1: x"}, []string{"K/a waits", "K/x (weight 5)"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			nodes := nodesOf(t, c.lines...)

@@ -35,13 +35,13 @@ func (e *ServerError) Hint() string {
 	case strings.Contains(e.Text, "field can not be less than"):
 		return "volumes don't shrink: leave the size in the chart as it is, or move the data to a new claim"
 	case strings.Contains(e.Text, "missing from spec.versions"):
-		return "leave the version in the definition, with served: false if nobody is to use it any more; a chart's crds/ can be left out with --crds skip"
+		return "keep the version in the definition, with served: false if nobody should use it any more; to leave out a chart's crds/: --crds skip"
 	case strings.Contains(e.Text, "must support resize"):
 		return "the claim's StorageClass needs allowVolumeExpansion: true for its volumes to grow"
 	case e.Reason == metav1.StatusReasonForbidden && strings.Contains(e.Text, "cannot "):
 		return "the account deployer runs as needs the permission named above (kubectl auth can-i --list); server-side apply needs patch, and create for new objects"
 	case e.Code == http.StatusUnsupportedMediaType:
-		return "deployer needs Kubernetes 1.22 or newer, and as much of the servers of aggregated APIs"
+		return "deployer needs Kubernetes 1.22 or newer; so do the servers of aggregated APIs"
 	case e.Reason == metav1.StatusReasonNotFound && strings.Contains(e.Text, "namespaces "):
 		return "create the namespace first, or with the chart; --create-namespace makes that of the release"
 	}
@@ -69,7 +69,7 @@ func Explain(obj *unstructured.Unstructured, err error) error {
 		out.Text = rest
 	}
 	if s.Code == http.StatusUnsupportedMediaType {
-		out.Text = "the server doesn't know server-side apply: " + out.Text
+		out.Text = "the server doesn't support server-side apply: " + out.Text
 	}
 	out.Text = typedPatch.ReplaceAllString(out.Text, "")
 	rbac := s.Reason == metav1.StatusReasonForbidden && strings.Contains(out.Text, " cannot ")

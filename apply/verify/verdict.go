@@ -20,7 +20,7 @@ type Verdict int
 const (
 	Accepted   Verdict = iota
 	Rejected           // the object, as it is
-	Unverified         // an admission webhook refuses dry runs; the same request for real may be fine
+	Unverified         // an admission webhook doesn't support dry runs; the same request for real may be fine
 	Forbidden          // the account may not make the request: see MissingPermission
 	Moved              // the object isn't any more what the request was about
 	Vanished           // the object isn't there any more

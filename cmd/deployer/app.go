@@ -158,7 +158,7 @@ func globalFlags(e *env) []cli.Flag {
 		&cli.StringFlag{Name: "registry-config", Category: group, Usage: "`FILE` with registry credentials", Destination: &e.global.files.RegistryConfig},
 		&cli.StringFlag{Name: "repository-config", Category: group, Usage: "`FILE` with the list of chart repositories", Destination: &e.global.files.RepositoryConfig},
 		&cli.StringFlag{Name: "repository-cache", Category: group, Usage: "`DIR` with cached repository indexes", Destination: &e.global.files.RepositoryCache},
-		&cli.GenericFlag{Name: "content-cache", Category: group, Hidden: true, Value: &noOpFlag{e: e, name: "content-cache", why: "charts are not kept after they were used"}},
+		&cli.GenericFlag{Name: "content-cache", Category: group, Hidden: true, Value: &noOpFlag{e: e, name: "content-cache", why: "charts are not cached"}},
 		&cli.GenericFlag{Name: "color", Aliases: []string{"colour"}, Category: group, Usage: "when to use colors: auto (on a terminal), always or never", Value: newChoice((*string)(&e.global.colour), "auto", "always", "never"), EnvVars: []string{"HELM_COLOR"}},
 		&cli.BoolFlag{Name: "debug", Category: group, Usage: "print more details", Destination: &e.global.debug, EnvVars: []string{"HELM_DEBUG"}},
 	}, klogFlags(e)...)

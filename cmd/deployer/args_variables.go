@@ -39,7 +39,7 @@ func (e *env) dropUnreadableVariables(f cli.Flag) {
 		}
 		if !e.warnedVariables[name] {
 			e.warnedVariables[name] = true
-			e.warn(fmt.Sprintf("%s=%s can't be read and has no effect", name, value))
+			e.warn(fmt.Sprintf("%s=%s is not a valid value and has no effect", name, value))
 		}
 		return true
 	})

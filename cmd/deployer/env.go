@@ -211,7 +211,7 @@ func arguments(c *cli.Context, least, most int, names string) ([]string, error) 
 		return nil, usagef(command, "%q needs %s", c.App.Name+" "+command, names)
 	}
 	if most >= 0 && len(args) > most {
-		return nil, usagef(command, "%q takes %s; %q is too much", c.App.Name+" "+command, orNothing(names), args[most])
+		return nil, usagef(command, "%q takes %s; unexpected argument %q", c.App.Name+" "+command, orNothing(names), args[most])
 	}
 	return args, nil
 }

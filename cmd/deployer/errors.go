@@ -84,7 +84,7 @@ func unauthorized(err error) error {
 	if hintIn(err) != "" || !apierrors.IsUnauthorized(err) {
 		return err
 	}
-	return hintedError{error: err, hint: "the cluster doesn't know these credentials, or they have expired: log in again, or see which ones --kubeconfig, --kube-context, KUBECONFIG or --kube-token name"}
+	return hintedError{error: err, hint: "the cluster rejected these credentials, or they expired: log in again, or check --kubeconfig, --kube-context, KUBECONFIG and --kube-token"}
 }
 
 // exitCode turns an outcome into what the shell sees.

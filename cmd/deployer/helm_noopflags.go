@@ -56,11 +56,11 @@ func noOpFlags(e *env, names ...string) []cli.Flag {
 // noOpReasons say why a flag does nothing with any command that has it.
 var noOpReasons = map[string]string{
 	"recreate-pods":              "pods are replaced when their template changes; use kubectl rollout restart to force it",
-	"cleanup-on-fail":            "what a failed release made is deleted by the next one, whichever way that ends",
+	"cleanup-on-fail":            "the next release deletes what a failed release created",
 	"disable-openapi-validation": "objects are validated by the API server; see --field-validation",
 	"server-side":                "every object is applied by server-side apply",
 	"force-conflicts":            "the chart wins by default; see --conflicts",
-	"no-update":                  "an index is only downloaded for a repository that is new or replaced",
+	"no-update":                  "only the index of a new or replaced repository is downloaded",
 }
 
 // templateNoOpFlags are the flags that template shares with install in Helm, where

@@ -125,7 +125,7 @@ func (o *applyOptions) decideFunc(f *planfile.File, identities []age.Identity, r
 func (o *applyOptions) renderFunc(ctx context.Context, e *env, f *planfile.File, args []string) (deploy.DecideFunc, error) {
 	if f.Content.Mode != planfile.ContentRerendered {
 		if len(args) > 1 || len(o.sources) > 0 {
-			return nil, usagef("apply", "%s has all that is to be applied in it, or takes it from the release: give no chart and no values", args[0])
+			return nil, usagef("apply", "%s needs no chart and no values: it holds what it applies, or takes it from the release", args[0])
 		}
 		return nil, nil
 	}

@@ -96,7 +96,7 @@ func TestExplain(t *testing.T) {
 	all := p.run(0, "explain", "web", "Deployment/web")
 	mustHave(t, all, "Deployment/"+p.ns+"/web   of web in "+p.ns+", revision 4, chart web-1.0.0   (web/templates/web.yaml)", "helm (Apply, since 20",
 		"since revision 1; an upgrade keeps it   (web/templates/web.yaml)", `    spec.template.spec.containers[name="app"].image: "nginx:3" -> "nginx:2"`,
-		"nobody   the release doesn't state it, an upgrade leaves it")
+		"nobody   not set by the release; an upgrade leaves it")
 	if strings.Contains(all, "status.") || strings.Contains(all, "resourceVersion") || strings.Contains(all, "metadata.name") {
 		t.Errorf("what servers keep is explained:\n%s", all)
 	}
@@ -122,7 +122,7 @@ func (p *plans) explainNothing() {
 		{[]string{"web", "Deployment/web", ".spec.replica"}, "in spec there are .*replicas"},
 		{[]string{"web", "Deployment/web", ".spek"}, "at its top there are apiVersion, kind, metadata, spec"},
 		{[]string{"web", "Deployment/web", ".spec.template.spec.containers[name=none].image"}, `in spec.template.spec.containers there are \[name="app"\]`},
-		{[]string{"web", "Deployment/web", ".spec["}, "is no path of a field"},
+		{[]string{"web", "Deployment/web", ".spec["}, "is not the path of a field"},
 	} {
 		out := p.run(1, append([]string{"explain"}, c.args...)...)
 		if !regexp.MustCompile(c.want).MatchString(out) {

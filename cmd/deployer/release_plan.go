@@ -48,17 +48,17 @@ Exit codes: 0 done; 1 failed; 2 there are changes (with --detailed-exitcode or
 			}
 			switch {
 			case drift && (rollback || uninstall || o.plan.file.showPath != "" || o.plan.file.path != ""):
-				return usagef("plan", "--drift plans nothing: it goes with none of --rollback, --uninstall, --show and --out")
+				return usagef("plan", "--drift can't be combined with --rollback, --uninstall, --show or --out")
 			case drift:
 				return o.planDrift(ctx, e, c)
 			case o.plan.file.showPath != "":
 				return o.plan.file.show(e, c, o.plan.options)
 			case rollback && uninstall:
-				return usagef("plan", "--rollback and --uninstall exclude each other")
+				return usagef("plan", "--rollback and --uninstall can't be combined")
 			case uninstall:
 				return o.planUninstall(ctx, e, c, removal)
 			case removal.isGiven(c):
-				return usagef("plan", "--keep-history and --cascade are about --uninstall, which is missing")
+				return usagef("plan", "--keep-history and --cascade need --uninstall")
 			case rollback:
 				return o.planRollback(ctx, e, c)
 			}

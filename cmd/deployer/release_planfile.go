@@ -44,9 +44,9 @@ func (s *savedPlan) check() error {
 	case err != nil:
 		return &usageError{err: err, command: "plan"}
 	case len(s.recipients) > 0 && s.path == "":
-		return usagef("plan", "--encrypt-to is about the file of --out, which is missing")
+		return usagef("plan", "--encrypt-to needs --out")
 	case s.showPath != "" && s.path != "":
-		return usagef("plan", "--show and --out exclude each other")
+		return usagef("plan", "--show and --out can't be combined")
 	}
 	return nil
 }

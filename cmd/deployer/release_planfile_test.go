@@ -209,7 +209,7 @@ func TestApplySavedPlan(t *testing.T) {
 		}
 	})
 	t.Run("it can't be carried out twice", func(t *testing.T) {
-		mustHave(t, p.run(4, "apply", p.file, "--wait=false"), "release web: planned upon no revision; the latest is revision 1, deployed")
+		mustHave(t, p.run(4, "apply", p.file, "--wait=false"), "release web: planned based on no revision; the latest is revision 1, deployed")
 	})
 	t.Run("an upgrade with values is rendered again", func(t *testing.T) {
 		p.plan("colour=blue", "old=false")
@@ -272,8 +272,8 @@ func TestStalePlans(t *testing.T) {
 			p.applyAs("other", `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"conf"},"data":{"colour":"red"}}`)
 		}, []string{"data.colour", "it belongs to", "other (Apply)"}},
 		{"an object that is gone", func() { p.remove("configmaps", "conf") }, []string{"ConfigMap/" + p.ns + "/conf", "planned update", "would be created"}},
-		{"an object made again", func() { p.remake("conf") }, []string{"ConfigMap/" + p.ns + "/conf", "it was deleted and made again"}},
-		{"an object to be deleted, made again", func() { p.remake("old") }, []string{"ConfigMap/" + p.ns + "/old", "it was deleted and made again"}},
+		{"an object made again", func() { p.remake("conf") }, []string{"ConfigMap/" + p.ns + "/conf", "it was deleted and recreated"}},
+		{"an object to be deleted, made again", func() { p.remake("old") }, []string{"ConfigMap/" + p.ns + "/old", "it was deleted and recreated"}},
 		{"a revision", func() { p.upgrade("size=2") }, []string{"release web: planned upon revision", "the latest is revision"}},
 		{"an object that lost its owner", func() {
 			p.patch("configmaps", "old", `{"metadata":{"annotations":{"meta.helm.sh/release-name":null}}}`, "kubectl-edit")

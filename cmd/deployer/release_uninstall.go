@@ -42,7 +42,7 @@ Exit codes: 0 done; 1 failed; 5 another run holds the release`,
 				return err
 			}
 			if len(names) > 1 && (o.reports.result != "" || o.reports.junit != "") {
-				return usagef("uninstall", "--result-file and --report-junit tell of one release; %d are given", len(names))
+				return usagef("uninstall", "--result-file and --report-junit need exactly one release, not %d", len(names))
 			}
 			removal.applyTo(&o.settings)
 			var errs []error
@@ -53,7 +53,7 @@ Exit codes: 0 done; 1 failed; 5 another run holds the release`,
 				})
 				var missing *release.NotFoundError
 				if ignoreMissing && errors.As(err, &missing) {
-					e.warn(fmt.Sprintf("release %s isn't there: nothing to uninstall", name))
+					e.warn(fmt.Sprintf("release %s does not exist: nothing to uninstall", name))
 					continue
 				}
 				if err != nil {

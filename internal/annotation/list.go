@@ -11,7 +11,7 @@ import (
 var (
 	Conflicts = define(Info{
 		Name: Prefix + "conflicts", Values: "`take`, `fail`, `yield`",
-		Doc:      "what to do with fields that others have set; wins over `--conflicts`",
+		Doc:      "what to do with fields that another manager owns; overrides `--conflicts`",
 		Packages: []string{"apply"},
 	}, oneOf("take", "fail", "yield"))
 
@@ -23,14 +23,14 @@ var (
 
 	Generated = define(Info{
 		Name: Prefix + "generated", Values: "`keep`, `renew`",
-		Doc:      "what becomes of values that the object's template generates; wins over `--generated`",
+		Doc:      "what to do with values that the object's template generates; overrides `--generated`",
 		Packages: []string{"chart"},
 	}, oneOf("keep", "renew"))
 
 	// HookRun tells the objects of two runs of a hook apart: "HASH.ATTEMPT.RUN".
 	HookRun = define(Info{
 		Name: Prefix + "hook-run", Values: "written by deployer",
-		Doc:      "which run made the object of a hook",
+		Doc:      "the run that created the object of a hook",
 		Packages: []string{"apply"},
 	}, anyText)
 )
@@ -52,7 +52,7 @@ var (
 
 	ExternalDependencies = define(Info{
 		Name: Prefix + "external-dependencies", Values: "`KIND/NAME`, … each with `=ready` or `=present`",
-		Doc:      "objects that somebody else makes, maybe later, and that the object waits for",
+		Doc:      "objects that something else creates, maybe later, and that the object waits for",
 		Packages: []string{"apply"},
 	}, dependencyList(true), alias[[]Dependency]{WerfPrefix + "external-dependency-*", dependencyProperties(true)},
 		alias[[]Dependency]{"*.external-dependency.werf.io", dependencyProperties(true)},
@@ -106,7 +106,7 @@ var (
 
 	NoProgressTimeout = define(Info{
 		Name: Prefix + "no-progress-timeout", Values: "a duration: `5m`",
-		Doc:      "the object fails when it has stood still for so long",
+		Doc:      "the object fails when it makes no progress for this long",
 		Packages: []string{"track"},
 	}, duration, alias[time.Duration]{WerfPrefix + "no-activity-timeout", duration})
 
@@ -190,7 +190,7 @@ var (
 var (
 	Sensitive = define(Info{
 		Name: Prefix + "sensitive", Values: "`true`, `false`",
-		Doc:      "all but name, labels and type of the object is hidden, and the logs of its pods; a value that is neither hides as `true` does",
+		Doc:      "hides all of the object except its name, labels and type, and the logs of its pods; any other value counts as `true`",
 		Packages: []string{"internal/hide", "track"},
 	}, boolean, alias[bool]{WerfPrefix + "sensitive", boolean})
 
@@ -205,7 +205,7 @@ var (
 // that are not followed, and nothing for those that ask for what is so in any case
 // or only inform. Readiness probes never fail a release before its deadline.
 var ofWerf = map[string]string{
-	WerfPrefix + "replicas-on-creation": "leave spec.replicas out of the template, or have an autoscaler: its replicas are left alone",
+	WerfPrefix + "replicas-on-creation": "leave spec.replicas out of the template, or use an autoscaler: its replicas are left unchanged",
 	WerfPrefix + "ownership":            "objects belong to their release",
 	WerfPrefix + "delete-policy":        "use helm.sh/hook-delete-policy, helm.sh/resource-policy or deployer.io/recreate",
 	WerfPrefix + "deploy-on":            "use helm.sh/hook",

@@ -80,7 +80,7 @@ func translated(words map[string]string) func(string) (string, error) {
 		text = strings.TrimSpace(text)
 		word, ok := words[text]
 		if !ok {
-			return "", fmt.Errorf("%q is none of %s", text, strings.Join(slices.Sorted(maps.Keys(words)), ", "))
+			return "", fmt.Errorf("%q is not one of %s", text, strings.Join(slices.Sorted(maps.Keys(words)), ", "))
 		}
 		return word, nil
 	}
@@ -104,7 +104,7 @@ func rolloutShare(text string) (string, error) {
 		return text, nil
 	}
 	if text != "full" && text != "max-unavailable" && text != "none" {
-		return "", fmt.Errorf("%q is none of full, max-unavailable, none and N%%", text)
+		return "", fmt.Errorf("%q is not one of full, max-unavailable, none and N%%", text)
 	}
 	return text, nil
 }

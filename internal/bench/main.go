@@ -48,7 +48,7 @@ func (o *options) setSizes(text string) error {
 	for _, word := range strings.Split(text, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(word))
 		if err != nil || n < 4 {
-			return fmt.Errorf("%q is no number of objects from 4 on", word)
+			return fmt.Errorf("%q is not a number of objects (4 or more)", word)
 		}
 		o.sizes = append(o.sizes, n)
 	}

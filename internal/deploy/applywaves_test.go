@@ -384,7 +384,7 @@ func TestOrdersThatCannotBe(t *testing.T) {
 		"deployer.io/depends-on: secret/nowhere: Secret/" + s.ns + "/nowhere is neither in the release nor in the cluster",
 		"deployer.io/depends-on: unicorn/u: the cluster has no such kind",
 		`deployer.io/weight: "five" is not a whole number`,
-		ns + "/g waits until " + ns + "/f is ready", ns + "/f, of weight 5, waits until all of a lower weight are ready, " + ns + "/g of weight 1 among them",
+		ns + "/g waits until " + ns + "/f is ready", ns + "/f (weight 5) waits for all objects of a lower weight, including " + ns + "/g (weight 1)",
 		`deployer.io/depends-on: "migrate" is not an object`,
 		"deployer.io/depends-on: configmap/hook is a hook",
 		"hooks run one after the other",

@@ -54,7 +54,7 @@ func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *rele
 		var unusable []error
 		req.Resting, unusable = objectsOfHooks(op.Next.Hooks)
 		for _, err := range unusable {
-			op.Warnings = append(op.Warnings, fmt.Sprintf("%v; this hook will fail when it is to run", err))
+			op.Warnings = append(op.Warnings, fmt.Sprintf("%v; this hook will fail when it runs", err))
 		}
 	}
 	d.hide(append(owned, op.Next), past, req.Objects, req.Hooks, req.Resting)

@@ -179,7 +179,7 @@ func (l *lifecycle) redecide(ctx context.Context) error {
 	l.op = op
 	l.lock.SetOperation(lockDescription(op))
 	if before != nil && before.Basis.Records.IsKnown() && before.Basis.differsFrom(op.Basis) {
-		l.warn(fmt.Sprintf("release %s was changed by another run meanwhile, so it was decided again: %s", l.name, op.Basis))
+		l.warn(fmt.Sprintf("release %s was changed by another run in the meantime, so the plan was made again: %s", l.name, op.Basis))
 	}
 	return nil
 }

@@ -168,10 +168,10 @@ type UnverifiedDriftError struct {
 }
 
 func (e *UnverifiedDriftError) Error() string {
-	return fmt.Sprintf("release %s: %d of its objects could not be looked at, so that nobody can tell whether it has drifted", e.Release, e.Objects)
+	return fmt.Sprintf("release %s: %d of its objects could not be checked, so it may have drifted", e.Release, e.Objects)
 }
 
 // Hint says what to do about it.
 func (e *UnverifiedDriftError) Hint() string {
-	return "permit the account deployer runs as to get and list these objects (kubectl auth can-i --list)"
+	return "allow the account that deployer runs as to get and list these objects (kubectl auth can-i --list)"
 }

@@ -42,7 +42,7 @@ func (d *Deployer) keepGenerated(ctx context.Context, op *Operation, repetition 
 	if err != nil && ctx.Err() == nil {
 		// Templates may refuse what only rendering again gives, such as a later time.
 		op.Rendered.again = nil
-		op.Warnings = append(op.Warnings, fmt.Sprintf("what the templates generate is renewed: rendering the chart again, to tell it from the rest: %v", err))
+		op.Warnings = append(op.Warnings, fmt.Sprintf("generated values are renewed: rendering the chart again to find them: %v", err))
 		return nil
 	}
 	if err != nil {

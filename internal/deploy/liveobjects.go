@@ -113,7 +113,7 @@ func (d *Deployer) readLiveObject(ctx context.Context, object *unstructured.Unst
 		out.Status.Message = err.Error()
 	case live != nil: // judged together with the others
 	case isDeletedWhenFinished(object):
-		out.Status.State, out.Status.Unverified, out.Status.Message = track.Ready, true, "no longer there: it goes some time after it has finished"
+		out.Status.State, out.Status.Unverified, out.Status.Message = track.Ready, true, "no longer in the cluster: it is deleted some time after it finishes"
 	default:
 		out.Status.State, out.Status.Message = track.Gone, "not in the cluster"
 	}

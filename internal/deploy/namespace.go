@@ -113,7 +113,7 @@ func (l *lifecycle) confirmNone(ctx context.Context, kinds []schema.GroupVersion
 			}
 			for _, item := range list.Items {
 				if !slices.Contains(inEveryNamespace, kind.Resource+"/"+item.Name) {
-					errs[i] = fmt.Errorf("somebody has put %s/%s there", strings.TrimSuffix(kind.Resource, "s"), item.Name)
+					errs[i] = fmt.Errorf("another client created %s/%s in it", strings.TrimSuffix(kind.Resource, "s"), item.Name)
 				}
 			}
 			return nil

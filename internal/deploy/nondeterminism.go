@@ -32,7 +32,7 @@ func (o *Operation) FindNondeterminism(ctx context.Context) error {
 	}
 	again, err := o.Rendered.again(ctx)
 	if err != nil || len(again) == 0 {
-		return labelled("rendering the chart again, to tell what its templates make up:", err)
+		return labelled("rendering the chart again to find generated values:", err)
 	}
 	first, err := objectsByID(o.Next.Manifest)
 	if err != nil {

@@ -67,7 +67,7 @@ func (r *run) hasFinished(event helmrelease.HookEvent, h *helmrelease.Hook) bool
 	if !r.op.hasPendingRecord() || journal == nil || journal.Hooks[hookKey(event, h)] != string(helmrelease.HookPhaseSucceeded) {
 		return false
 	}
-	r.observe(Warned{Text: fmt.Sprintf("%s hook %s had finished in the run that died: it is not run again", event, h.Path)})
+	r.observe(Warned{Text: fmt.Sprintf("%s hook %s finished in the killed run and is not run again", event, h.Path)})
 	return true
 }
 

@@ -49,5 +49,5 @@ func (e *StepTimeoutError) Unwrap() error { return e.Err }
 
 // Hint says what decides how long it may take.
 func (e *StepTimeoutError) Hint() string {
-	return fmt.Sprintf("a server answers slowly, or not to its end; a longer --timeout gives it more: each step before the first change may take that and %s", stepGrace)
+	return fmt.Sprintf("a server answers slowly or not at all; give it more time with a longer --timeout: each step before the first change may take that plus %s", stepGrace)
 }

@@ -85,12 +85,12 @@ type UninstalledError struct {
 }
 
 func (e *UninstalledError) Error() string {
-	return fmt.Sprintf("release %s is uninstalled: nothing of it is there", e.Name)
+	return fmt.Sprintf("release %s is uninstalled and has no objects", e.Name)
 }
 
 // Hint says what to do about it.
 func (e *UninstalledError) Hint() string {
-	return fmt.Sprintf("to bring it back:  "+program.Name+" rollback %s %d", e.Name, e.Revision)
+	return fmt.Sprintf("to restore it:  "+program.Name+" rollback %s %d", e.Name, e.Revision)
 }
 
 // test runs the tests and records how they ended, also when one failed or the

@@ -88,9 +88,9 @@ func definitionsLeft(failed Outcome) []string {
 		if c.Action != apply.Create && c.Action != apply.Update || failed.Record.Journal.Objects[apply.Key(c.ID)].UID == "" {
 			continue
 		}
-		text := c.ID.String() + ": stays as the failed run has made it: objects may use what it allows by now"
+		text := c.ID.String() + ": stays as the failed run left it, because objects may already use it"
 		if gone := c.TakesAway(); gone != "" {
-			text += "; what was taken away isn't put back: " + gone + " (objects keep it until they are written: apply the former definition soon, if they need it)"
+			text += "; removed parts are not restored: " + gone + " (objects keep these fields until their next write: if they need them, apply the former definition soon)"
 		}
 		out = append(out, text)
 	}

@@ -186,7 +186,7 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 // (https://github.com/helm/helm/issues/3957).
 func valuesReusedWarning(base *release.Record) string {
 	names := slices.Sorted(maps.Keys(base.Config))
-	return fmt.Sprintf("no values are given, so those of revision %d count again (%s): --reset-values leaves them out, --reset-then-reuse-values says that they are meant",
+	return fmt.Sprintf("no values given, so those of revision %d are used again (%s): to leave them out, add --reset-values; to keep them without this warning, add --reset-then-reuse-values",
 		base.Version, strings.Join(names, ", "))
 }
 

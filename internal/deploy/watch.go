@@ -41,7 +41,7 @@ func (r *run) watch(ctx context.Context) error {
 	}
 	pending := record.Info.Status.IsPending()
 	if pending {
-		r.observe(Warned{Text: fmt.Sprintf("revision %d is %s: what its run hasn't applied yet is judged as it was before", record.Version, record.Info.Status)})
+		r.observe(Warned{Text: fmt.Sprintf("revision %d is %s: objects that its run hasn't applied yet are shown as they were before", record.Version, record.Info.Status)})
 	}
 	missing := &MissingError{Release: record.Name}
 	var targets []track.Target

@@ -253,7 +253,7 @@ func TestHookWithoutName(t *testing.T) {
 	nameless := w.chart(configMap("a", "1"), "apiVersion: v1\nkind: Pod\nmetadata: {annotations: {helm.sh/hook: test}}\n")
 	w.helm("install", "x", nameless)
 	w.ok("plan", "--drift", "x")
-	w.says(w.ok("upgrade", "x", nameless), "stderr", `warn .*Pod has no metadata.name; this hook will fail when it is to run`)
+	w.says(w.ok("upgrade", "x", nameless), "stderr", `warn .*Pod has no metadata.name; this hook will fail when it runs`)
 	w.ok("upgrade", "x", w.chart(configMap("a", "2")))
 	w.helm("upgrade", "x", nameless)
 	w.says(w.exits(1, "test", "x"), "stderr", `Pod has no metadata.name`)

@@ -14,7 +14,7 @@ func TestRefusedRestore(t *testing.T) {
 	w.create("configmaps", "kubectl-create", configMap("cm", "theirs"))
 	w.exits(1, "install", "x", w.chart(configMap("cm", "ours")+"immutable: true\n", fails()), "--take-ownership")
 	r := w.ok("uninstall", "x")
-	w.says(r, "stderr", `ConfigMap/`+w.ns+`/cm: given back, but not all as it was: its fields stay as this release left them: .*immutable`)
+	w.says(r, "stderr", `ConfigMap/`+w.ns+`/cm: given back, but not completely: its fields stay as this release left them: .*immutable`)
 	w.notOurs("cm")
 	if got := field(w.must("configmaps", "cm"), "data.key"); got != "ours" {
 		t.Errorf("ConfigMap/cm has key = %v, want ours", got)

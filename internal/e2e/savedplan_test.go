@@ -29,7 +29,7 @@ func TestSavedPlanKnowsAllRecords(t *testing.T) {
 		does func(w *world)
 		says string
 	}{
-		"went": {remove, `with revision 1, superseded; it isn't there any more`},
+		"went": {remove, `with revision 1, superseded; it no longer exists`},
 		"made anew": {func(w *world) {
 			record := w.must("secrets", first)
 			remove(w)
@@ -38,7 +38,7 @@ func TestSavedPlanKnowsAllRecords(t *testing.T) {
 			if _, err := w.in("secrets").Create(w.Context(), record, metav1.CreateOptions{}); err != nil {
 				w.Fatal(err)
 			}
-		}, `with revision 1, superseded; it was deleted and made again`},
+		}, `with revision 1, superseded; it was deleted and recreated`},
 		"other status": {func(w *world) {
 			w.patch("secrets", first, "kubectl-label", `{"metadata":{"labels":{"status":"failed"}}}`)
 		}, `with revision 1, superseded; it is failed`},

@@ -40,10 +40,10 @@ func (e *NoKindMatchError) Error() string {
 // Hint says what to do about it.
 func (e *NoKindMatchError) Hint() string {
 	if next := replacementAPI(e.GVK); next != "" {
-		return fmt.Sprintf("%s has taken its place: use that in the template, or let --map-removed-apis do it", next)
+		return fmt.Sprintf("%s replaces it: use that in the template, or --map-removed-apis", next)
 	}
 	if !e.Served.Empty() {
-		return fmt.Sprintf("the cluster has it in %s: write it for that version in the template", e.Served)
+		return fmt.Sprintf("the cluster serves it in %s: use that version in the template", e.Served)
 	}
 	return "install the CustomResourceDefinition that brings it, or use an apiVersion the cluster serves (kubectl api-resources)"
 }

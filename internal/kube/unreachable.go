@@ -23,7 +23,7 @@ func (e *UnreachableError) Unwrap() error { return e.err }
 // Hint says which settings choose the cluster.
 func (e *UnreachableError) Hint() string {
 	if errors.As(e.err, new(*tls.CertificateVerificationError)) {
-		return "is this the right cluster? --kube-ca-file names who has signed its certificate, --kube-tls-server-name the server in it"
+		return "is this the right cluster? Give its certificate authority with --kube-ca-file, or the server name in its certificate with --kube-tls-server-name"
 	}
 	return "is this the right cluster, and is it up? It is named by --kubeconfig, --kube-context or KUBECONFIG"
 }

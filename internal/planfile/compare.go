@@ -32,7 +32,7 @@ func (p *Plan) compare(op *deploy.Operation) []Difference {
 		other, ok := fresh[o.key()]
 		delete(fresh, o.key())
 		if !ok {
-			out = append(out, Difference{What: o.Object, Planned: o.plannedAction(), Now: "it isn't there any more, or isn't the release's any more"})
+			out = append(out, Difference{What: o.Object, Planned: o.plannedAction(), Now: "it no longer exists, or no longer belongs to the release"})
 			continue
 		}
 		out = append(out, o.differences(other)...)
@@ -55,14 +55,14 @@ func (o Object) differences(now Object) []Difference {
 	case o.Action != now.Action:
 		return []Difference{{What: o.Object, Path: now.paths(o), Planned: o.plannedAction(), Now: now.actionNow()}}
 	case o.UID != "" && now.UID != "" && o.UID != now.UID:
-		return []Difference{{What: o.Object, Planned: o.plannedAction(), Now: "it was deleted and made again"}}
+		return []Difference{{What: o.Object, Planned: o.plannedAction(), Now: "it was deleted and recreated"}}
 	}
 	var out []Difference
 	if o.Unverified == now.Unverified {
 		out = o.fieldDifferences(now)
 	}
 	if len(out) == 0 && o.DesiredDigest != "" && now.DesiredDigest != "" && o.DesiredDigest != now.DesiredDigest {
-		out = append(out, Difference{What: o.Object, Planned: o.plannedAction(), Now: "something else would be sent: its schema, or who sets its fields, has changed"})
+		out = append(out, Difference{What: o.Object, Planned: o.plannedAction(), Now: "a different object would be applied: its schema, or the managers of its fields, changed"})
 	}
 	return out
 }
@@ -71,7 +71,7 @@ func (o Object) differences(now Object) []Difference {
 func (o Object) actionNow() string {
 	switch o.Action {
 	case apply.Create:
-		return "it isn't there, and would be created"
+		return "it doesn't exist and would be created"
 	case apply.Unchanged:
 		return "it is as planned already"
 	}
@@ -116,11 +116,11 @@ func (o Object) fieldDifferences(now Object) []Difference {
 		}
 		switch {
 		case g == nil:
-			add(f.Path, f.plannedChangeText(), "it wouldn't change any more")
+			add(f.Path, f.plannedChangeText(), "it would no longer change")
 		case f.Before != g.Before:
 			add(f.Path, f.plannedChangeText(), "it is "+g.beforeText()+" now"+by(g.Owners))
 		case !slices.Equal(f.Owners, g.Owners):
-			add(f.Path, f.plannedChangeText(), "it belongs to "+listOr(g.Owners, "nobody")+" now, not to "+listOr(f.Owners, "nobody"))
+			add(f.Path, f.plannedChangeText(), "it belongs to "+listOr(g.Owners, "no manager")+" now, not to "+listOr(f.Owners, "no manager"))
 		case f.After != g.After:
 			add(f.Path, f.plannedChangeText(), "it would become "+g.afterText())
 		}
@@ -156,7 +156,7 @@ func (f Field) beforeText() string {
 	case f.Before == "":
 		return "absent"
 	case f.From == "":
-		return "another value (hidden)"
+		return "a different value (hidden)"
 	}
 	return f.From
 }
@@ -168,13 +168,13 @@ func (f Field) afterText() string {
 	case f.After == "":
 		return "something else, or absent"
 	}
-	return "another value (hidden)"
+	return "a different value (hidden)"
 }
 
 // unplannedChangeText is what happens to a field that was not to change.
 func (f Field) unplannedChangeText() string {
 	if f.From == "" && f.To == "" {
-		return "it would change (values hidden)"
+		return "it would change (hidden)"
 	}
 	return fmt.Sprintf("it would change: %s -> %s", orAbsent(f.From), orAbsent(f.To))
 }
@@ -182,7 +182,7 @@ func (f Field) unplannedChangeText() string {
 // plannedChangeText is a planned change in words.
 func (f Field) plannedChangeText() string {
 	if f.From == "" && f.To == "" {
-		return "a change (values hidden)"
+		return "a change (hidden)"
 	}
 	return orAbsent(f.From) + " -> " + orAbsent(f.To)
 }

@@ -30,7 +30,7 @@ func (e *TamperedError) Hint() string {
 	if e.Foreign {
 		return "plans are files made by " + program.Name + " plan --out FILE"
 	}
-	return "a plan is carried out as it was made or not at all: make a new one, and compare the digest it prints"
+	return "make a new plan and compare the digest that it prints: a plan is applied exactly as it was made, or not at all"
 }
 
 // A VersionError is a file of a format that this program doesn't know.
@@ -59,7 +59,7 @@ func (e *StaleError) Error() string {
 	if len(e.Differences) == 1 {
 		noun = "thing has"
 	}
-	lines := []string{fmt.Sprintf("the plan no longer fits the cluster: %d %s moved since it was made", len(e.Differences), noun)}
+	lines := []string{fmt.Sprintf("the plan no longer fits the cluster: %d %s changed since it was made", len(e.Differences), noun)}
 	for _, m := range e.Differences {
 		lines = append(lines, "  "+m.String())
 	}
@@ -71,7 +71,7 @@ func (e *StaleError) Unwrap() error { return e.Err }
 
 // Hint says what to do about it.
 func (e *StaleError) Hint() string {
-	return "nothing was changed; make a new plan, and look at what is different"
+	return "nothing was changed; make a new plan and review it"
 }
 
 // Difference is one thing that isn't any more what the plan was made for.

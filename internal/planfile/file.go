@@ -115,19 +115,19 @@ func parse(path string, data []byte) (*File, error) {
 	first, rest, _ := bytes.Cut(data, []byte("\n"))
 	var h header
 	if err := json.Unmarshal(first, &h); err != nil || h.Format != magic {
-		return nil, &TamperedError{Path: path, Why: "it doesn't begin as plans do", Foreign: true}
+		return nil, &TamperedError{Path: path, Why: "it doesn't begin like a plan", Foreign: true}
 	}
 	if h.Version > Version || h.Version < 1 {
 		return nil, &VersionError{Path: path, Version: h.Version}
 	}
 	line, tail, ended := bytes.Cut(rest, []byte("\n"))
 	if !ended || len(tail) > 0 {
-		return nil, &TamperedError{Path: path, Why: "it is cut off, or something was added to it"}
+		return nil, &TamperedError{Path: path, Why: "it is truncated, or something was appended to it"}
 	}
 	f := &File{}
 	sum := sha256.Sum256(line)
 	if h.Digest != "sha256:"+hex.EncodeToString(sum[:]) {
-		return nil, &TamperedError{Path: path, Why: "its content is not what its digest says"}
+		return nil, &TamperedError{Path: path, Why: "its content doesn't match its digest"}
 	}
 	if err := json.Unmarshal(line, f); err != nil {
 		return nil, &TamperedError{Path: path, Why: err.Error()}

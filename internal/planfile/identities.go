@@ -26,7 +26,7 @@ func Recipients(keys []string) ([]age.Recipient, error) {
 			continue
 		}
 		if strings.HasPrefix(text, "AGE-SECRET-KEY-") {
-			return nil, errors.New("a recipient is a public key, age1...; this is a private one, which nobody else should see")
+			return nil, errors.New("a recipient is a public key, age1...; this is a private key, which must stay secret")
 		}
 		some, err := age.ParseRecipients(strings.NewReader(text))
 		if err != nil {

@@ -134,9 +134,9 @@ func (c Cluster) differences(f *File, server string, known ClusterUIDs) []Differ
 		// A namespace that the plan creates may have been created meanwhile.
 		return nil
 	case known[ofNamespace] == "":
-		return []Difference{{What: namespace, Now: "it isn't there any more"}}
+		return []Difference{{What: namespace, Now: "it no longer exists"}}
 	default:
-		return []Difference{{What: namespace, Now: "it was deleted and made again"}}
+		return []Difference{{What: namespace, Now: "it was deleted and recreated"}}
 	}
 }
 
@@ -161,8 +161,8 @@ func (c Cluster) key(known ClusterUIDs, content []byte) (*key, error) {
 		}
 		if len(part) == 0 {
 			return nil, &InputError{
-				Text: fmt.Sprintf("the plan can't be checked: its key comes from the %s's identity, which this account may not read", at),
-				What: "permit the account to get that namespace, or plan with the account that carries the plan out",
+				Text: fmt.Sprintf("the plan can't be checked: its key comes from the %s's identity, which this account has no permission to read", at),
+				What: "allow the account to get that namespace, or plan with the account that applies the plan",
 			}
 		}
 		material = fmt.Appendf(material, "%s %d ", at, len(part))

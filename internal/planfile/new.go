@@ -81,8 +81,8 @@ func (f *File) setContent(op *deploy.Operation, o Options) (*key, error) {
 	f.Records = f.Cluster.recordsOf(op)
 	if f.Content.Mode == ContentRerendered && !f.Cluster.isBoundToCluster() {
 		return nil, &InputError{
-			Text: "the plan has Secrets or values, and this account can read nothing of the cluster that their digests could be protected by",
-			What: "encrypt the plan with --encrypt-to, or permit the account to get the namespace " + f.Namespace,
+			Text: "the plan has Secrets or values, and this account can't read what protects their digests",
+			What: "encrypt the plan with --encrypt-to, or allow the account to get the namespace " + f.Namespace,
 		}
 	}
 	if f.Content.Mode != ContentPlain && f.Content.Mode != ContentEncrypted {

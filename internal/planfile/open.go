@@ -175,7 +175,7 @@ func (p *Plan) staleBy(err error) error {
 			stale.Differences = append(stale.Differences, Difference{What: r.ID.String(), Now: "it would be rejected now: " + r.Err.Error()})
 		}
 	case errors.As(err, &noSpace):
-		stale.Differences = []Difference{{What: "Namespace/" + p.Namespace, Now: "it isn't there any more"}}
+		stale.Differences = []Difference{{What: "Namespace/" + p.Namespace, Now: "it no longer exists"}}
 	case errors.As(err, &gone):
 		stale.Differences = []Difference{{What: "release " + p.Release, Now: gone.Error()}}
 	default:

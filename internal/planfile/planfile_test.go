@@ -152,10 +152,10 @@ func TestMoved(t *testing.T) {
 		{"a live value", func(c *apply.Change) {
 			_ = unstructured.SetNestedField(c.Live.Object, int64(5), "spec", "replicas")
 		}, `Deployment/prod/web  spec.replicas: planned no change; it would change: 5 -> 2, set by helm (Apply)`},
-		{"the uid", func(c *apply.Change) { c.Live.SetUID("u2") }, "Deployment/prod/web: planned update; it was deleted and made again"},
+		{"the uid", func(c *apply.Change) { c.Live.SetUID("u2") }, "Deployment/prod/web: planned update; it was deleted and recreated"},
 		{"the action", func(c *apply.Change) { c.Action = apply.Unchanged }, "Deployment/prod/web: planned update; it is as planned already"},
 		{"what is sent", func(c *apply.Change) { c.Desired.SetLabels(map[string]string{"a": "b"}) },
-			"Deployment/prod/web: planned update; something else would be sent: its schema, or who sets its fields, has changed"},
+			"Deployment/prod/web: planned update; a different object would be applied: its schema, or the managers of its fields, changed"},
 	}
 	k := testKey()
 	planned := objectOf(k, nil, deploy.StepApply, compared(t, change(t)))

@@ -53,9 +53,9 @@ func (f *File) recordDifferences(now []release.Summary) []Difference {
 func (f *File) recordDifferenceText(planned Record, now release.Summary, found bool) string {
 	switch {
 	case !found:
-		return "it isn't there any more"
+		return "it no longer exists"
 	case planned.Identity != f.Cluster.identity(ofRevision, now.UID()):
-		return "it was deleted and made again"
+		return "it was deleted and recreated"
 	case sameStatus(planned.Status, now.Status.String()), f.superseded(planned) && now.Status == helmrelease.StatusSuperseded:
 		return ""
 	}
@@ -75,19 +75,19 @@ func (f *File) superseded(r Record) bool {
 
 // baseDifferences says how the release has moved on.
 func (f *File) baseDifferences(latest *release.Summary) []Difference {
-	m := Difference{What: "release " + f.Release, Planned: "upon no revision"}
+	m := Difference{What: "release " + f.Release, Planned: "based on no revision"}
 	if f.Base != nil {
-		m.Planned = fmt.Sprintf("upon revision %d, %s", f.Base.Revision, f.Base.Status)
+		m.Planned = fmt.Sprintf("based on revision %d, %s", f.Base.Revision, f.Base.Status)
 	}
 	switch {
 	case f.Base == nil && latest == nil:
 		return nil
 	case latest == nil:
-		m.Now = "it isn't there any more"
+		m.Now = "it no longer exists"
 	case f.Base == nil || latest.Revision != f.Base.Revision:
 		m.Now = fmt.Sprintf("the latest is revision %d, %s", latest.Revision, latest.Status)
 	case f.Cluster.Identities[ofRevision] != f.Cluster.identity(ofRevision, latest.UID()):
-		m.Now = fmt.Sprintf("revision %d was deleted and made again", latest.Revision)
+		m.Now = fmt.Sprintf("revision %d was deleted and recreated", latest.Revision)
 	case sameStatus(f.Base.Status, latest.Status.String()):
 		return nil
 	default:

@@ -74,14 +74,14 @@ func (h Host) backUp(places Places, p *Plugin) (undo func() error, forget func()
 
 // Uninstall runs a plugin's delete hook and removes it, the link alone when it is
 // one. The hook comes first, so that it can be a file of the plugin; one that
-// fails is told of, and the plugin is removed all the same.
+// fails is told of, and the plugin is removed anyway.
 func (h Host) Uninstall(ctx context.Context, p *Plugin) error {
 	err := h.hook(ctx, p, helmplugin.Delete)
 	if rerr := os.RemoveAll(p.Dir); rerr != nil {
 		return errors.Join(err, fmt.Errorf("removing the plugin: %w", rerr))
 	}
 	if err != nil {
-		return &hinted{fmt.Errorf("%w; the plugin is removed all the same", err), "see what the hook was to clean up"}
+		return &hinted{fmt.Errorf("%w; the plugin is removed anyway", err), "see what the hook was to clean up"}
 	}
 	return nil
 }

@@ -145,7 +145,7 @@ func linkSource(from string) (source, error) {
 func cloneSource(places Places, from, version string) (source, error) {
 	key, err := cache.Key(from)
 	if err != nil {
-		return source{}, fmt.Errorf("%s is no directory, archive or repository: %w", from, err)
+		return source{}, fmt.Errorf("%s is not a directory, archive or repository: %w", from, err)
 	}
 	return source{name: filepath.Base(from), fetch: func(_ context.Context, h Host, dir string) error {
 		copied := filepath.Join(places.Cache, "plugins", key)

@@ -92,7 +92,7 @@ func (o Objects) needsNoFallback(ctx context.Context, err error, names []string,
 
 // pollAll looks at objects one by one, again and again.
 func (o Objects) pollAll(ctx context.Context, names []string, handle Handler) {
-	handle(Event{Kind: FellBack, Text: "reading " + o.Description + " from time to time: missing permission to watch them"})
+	handle(Event{Kind: FellBack, Text: "reading " + o.Description + " from time to time: no permission to watch them"})
 	var all sync.WaitGroup
 	for _, name := range names {
 		all.Go(func() { o.poll(ctx, name, handle) })
@@ -123,7 +123,7 @@ func (o Objects) poll(ctx context.Context, name string, handle Handler) {
 			get, pause = o.get, firstPoll
 			continue
 		case isRefusal(err):
-			handle(Event{Kind: Denied, Name: name, Text: "missing permission to watch or get " + o.Description})
+			handle(Event{Kind: Denied, Name: name, Text: "no permission to watch or get " + o.Description})
 			return
 		case apierrors.IsUnauthorized(err):
 			handle(Event{Kind: Unauthorized, Err: err})

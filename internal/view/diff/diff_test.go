@@ -152,16 +152,16 @@ func TestFields(t *testing.T) {
 			name:   "secret",
 			before: "apiVersion: v1\nkind: Secret\ndata: {a: c2VjcmV0, gone: c2VjcmV0, same: c2VjcmV0}\nmetadata: {labels: {x: a}, annotations: {copy: secret}}",
 			after:  "apiVersion: v1\nkind: Secret\ndata: {a: c2VjcmV0MQ==, same: c2VjcmV0}\nmetadata: {labels: {x: b}, annotations: {copy: secret1, helm.sh/x: a}}",
-			want: "changed data.a \"(hidden, 6 bytes)\" -> \"(hidden, 7 bytes)\" secret\n" +
-				"removed data.gone \"(hidden, 6 bytes)\" -> null secret\n" +
-				"changed metadata.annotations.copy \"(hidden, 6 bytes)\" -> \"(hidden, 7 bytes)\" secret\n" +
+			want: "changed data.a \"(hidden)\" -> \"(hidden)\" secret\n" +
+				"removed data.gone \"(hidden)\" -> null secret\n" +
+				"changed metadata.annotations.copy \"(hidden)\" -> \"(hidden)\" secret\n" +
 				"added metadata.annotations.\"helm.sh/x\" null -> \"a\"\n" +
 				"changed metadata.labels.x \"a\" -> \"b\"\n",
 		},
 		{
 			name: "new secret", after: "apiVersion: v1\nkind: Secret\nstringData: {a: b}\nodd: [secret]\nextra: secret",
-			want: "added apiVersion null -> \"v1\"\nadded extra null -> \"(hidden, 6 bytes)\" secret\nadded kind null -> \"Secret\"\n" +
-				"added odd null -> [\"(hidden, 6 bytes)\"] secret\nadded stringData null -> {\"a\":\"(hidden, 1 byte)\"} secret\n",
+			want: "added apiVersion null -> \"v1\"\nadded extra null -> \"(hidden)\" secret\nadded kind null -> \"Secret\"\n" +
+				"added odd null -> [\"(hidden)\"] secret\nadded stringData null -> {\"a\":\"(hidden)\"} secret\n",
 		},
 		{
 			name: "a CustomResource called Secret is open", before: "apiVersion: x.io/v1\nkind: Secret\ndata: {a: b}", after: "apiVersion: x.io/v1\nkind: Secret\ndata: {a: c}",
@@ -193,14 +193,14 @@ status: {}
 	}
 	const want = `apiVersion: v1
 data:
-  a: (hidden, 7 bytes)
+  a: (hidden)
 kind: Secret
 metadata:
   annotations:
-    copy: (hidden, 7 bytes)
+    copy: (hidden)
   name: a
 stringData:
-  b: (hidden, 7 bytes)
+  b: (hidden)
 type: Opaque
 `
 	if string(got) != want {

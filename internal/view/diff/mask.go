@@ -1,28 +1,19 @@
 package diff
 
 import (
-	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"deployer/apply/fields"
 	"deployer/internal/hide"
 	"deployer/internal/kube"
 )
 
-// Hidden stands where a confidential value stood. It knows its size and nothing
-// else.
-type Hidden struct{ Bytes int }
+// Hidden stands where a confidential value stood.
+type Hidden struct{}
 
-func (h Hidden) String() string {
-	if h.Bytes == 1 {
-		return "(hidden, 1 byte)"
-	}
-	return fmt.Sprintf("(hidden, %d bytes)", h.Bytes)
-}
+func (Hidden) String() string { return hide.Placeholder }
 
 // MarshalJSON writes the same words.
 func (h Hidden) MarshalJSON() ([]byte, error) { return json.Marshal(h.String()) }
@@ -89,7 +80,7 @@ func masked(f hide.Fields, names []string, v any) any {
 		return v
 	}
 	if f.IsHidden(names) {
-		return Hidden{Bytes: size(names, v)}
+		return Hidden{}
 	}
 	switch v := v.(type) {
 	case map[string]any:
@@ -106,7 +97,7 @@ func masked(f hide.Fields, names []string, v any) any {
 		return out
 	}
 	if len(names) == 1 && names[0] != "metadata" && f.IsHidden([]string{names[0], hide.Item}) {
-		return Hidden{Bytes: size(names, v)} // data that isn't a map
+		return Hidden{} // data that isn't a map
 	}
 	return v
 }
@@ -125,18 +116,4 @@ func hasHidden(v any) bool {
 		return slices.ContainsFunc(v, hasHidden)
 	}
 	return false
-}
-
-// size is how long a value is, in bytes: of data, decoded.
-func size(names []string, v any) int {
-	text, ok := v.(string)
-	if !ok {
-		return len(fields.Scalar(v))
-	}
-	if names[0] == "data" {
-		if decoded, err := base64.StdEncoding.DecodeString(text); err == nil {
-			return len(decoded)
-		}
-	}
-	return len(text)
 }

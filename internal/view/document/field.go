@@ -33,11 +33,11 @@ func (f Field) Lines(context int) []Line {
 	}
 	switch {
 	case f.Random && multiline(f.Before) && multiline(f.After):
-		return []Line{{'~', path + ": other text each time" + note}}
+		return []Line{{'~', path + ": different text each time" + note}}
 	case f.Hidden && f.Kind == string(compare.Changed):
-		return []Line{{'~', path + ": changed (value hidden)" + note}}
+		return []Line{{'~', path + ": changed (hidden)" + note}}
 	case f.Hidden:
-		return []Line{{signOfKind[f.Kind], path + ": " + f.Kind + " (value hidden)" + note}}
+		return []Line{{signOfKind[f.Kind], path + ": " + f.Kind + " (hidden)" + note}}
 	case f.Kind == string(compare.Added):
 		return ValueLines('+', path, f.After, note)
 	case f.Kind == string(compare.Removed) && f.Before == nil:
@@ -152,4 +152,4 @@ func HidePair(secret hide.Fields, hidden *hide.Texts, names []string, a, b any) 
 	return a, b, false
 }
 
-const HiddenValue = "(value hidden)"
+const HiddenValue = "(hidden)"

@@ -57,7 +57,7 @@ var originTitles = map[inspect.Origin]string{
 	inspect.OriginOtherRelease:  "Other releases",
 	inspect.OriginDeleted:       "Deleted objects",
 	inspect.OriginController:    "Controllers",
-	"":                          "Not known",
+	"":                          "Unknown",
 }
 
 func (d driftDocument) title() string {
@@ -89,17 +89,17 @@ func (d driftDocument) conclusion() string {
 	case d.HasDrift:
 		text = "Drift: " + strings.Join(parts, "; ") + "."
 	case len(parts) > 0:
-		text = "No drift but what the next upgrade leaves unchanged: " + strings.Join(parts, "; ") + "."
+		text = "No drift except what the next upgrade leaves unchanged: " + strings.Join(parts, "; ") + "."
 	}
 	if d.HasDrift && expected > 0 {
-		text += fmt.Sprintf(" The next upgrade leaves %d of it unchanged.", expected)
+		text += fmt.Sprintf(" The next upgrade leaves %d of these unchanged.", expected)
 	}
 	text += " " + textfmt.Count(d.Summary.Same, "object") + " as deployed"
 	if n := d.Summary.Estimated; n > 0 {
 		text += fmt.Sprintf(" (%d by local estimate)", n)
 	}
 	if n := d.Summary.Unknown; n > 0 {
-		text += fmt.Sprintf(", %d not known", n)
+		text += fmt.Sprintf(", %d unknown", n)
 	}
 	return text + "."
 }
@@ -132,13 +132,13 @@ func (o driftObject) heading() document.Heading {
 	case inspect.DriftTakenOver:
 		sign, words = '=', "taken"
 	case inspect.DriftUnknown:
-		sign, words = '?', "not known"
+		sign, words = '?', "unknown"
 	}
 	switch {
 	case o.By != nil:
 		words += " by " + o.By.String()
 	case o.State == string(inspect.DriftChanged) && o.Origin == string(inspect.OriginManual):
-		words = "removed, nobody knows by whom"
+		words = "removed, manager unknown"
 	case o.Reason != "":
 		words += ": " + o.Reason
 	}

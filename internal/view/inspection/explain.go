@@ -101,23 +101,23 @@ var upgradeWords = map[string]struct {
 	string(inspect.OutcomeKept):    {'=', "an upgrade keeps it"},
 	string(inspect.OutcomeSet):     {'~', "an upgrade sets it"},
 	string(apply.OutcomeTaken):     {'~', "an upgrade takes it"},
-	string(apply.OutcomeYielded):   {'=', "an upgrade leaves it to its owner, whatever the chart says"},
+	string(apply.OutcomeYielded):   {'=', "an upgrade leaves it to its owner"},
 	string(apply.OutcomeRefused):   {'!', "an upgrade is refused because of it"},
 	string(inspect.OutcomeRemoved): {'-', "an upgrade removes it"},
-	string(inspect.OutcomeIgnored): {' ', "the release doesn't state it, an upgrade leaves it"},
+	string(inspect.OutcomeIgnored): {' ', "not set by the release; an upgrade leaves it"},
 }
 
 // heading says who owns a field, which revision has stated it, and what becomes
 // of it.
 func (f explainedField) heading() document.Heading {
-	owners := "nobody"
+	owners := "no manager"
 	var names []string
 	for _, w := range f.Owners {
 		names = append(names, w.String())
 	}
 	switch {
 	case !f.has:
-		owners = "not there"
+		owners = "not in the cluster"
 	case len(names) > 0:
 		owners = textfmt.List(names)
 	}

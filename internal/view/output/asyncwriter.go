@@ -56,7 +56,7 @@ func (o *AsyncWriter) Write(text []byte) (int, error) {
 		return len(text), nil
 	}
 	if o.dropped > 0 {
-		o.queue = fmt.Appendf(o.queue, "(%s left out: nobody read them in time)\n", textfmt.Count(o.dropped, "line"))
+		o.queue = fmt.Appendf(o.queue, "(%s left out: the reader was too slow)\n", textfmt.Count(o.dropped, "line"))
 		o.dropped = 0
 	}
 	o.queue = append(o.queue, text...)

@@ -47,7 +47,7 @@ func (o object) details(opts document.Options, created bool) []document.Line {
 		}
 	}
 	if len(o.TakenFrom) > 0 {
-		remark("fields of %s become the release's, their values stay", textfmt.List(textfmt.Quoted(o.TakenFrom)))
+		remark("the release takes over the fields of %s; their values stay", textfmt.List(textfmt.Quoted(o.TakenFrom)))
 	}
 	if created && o.Action == string(apply.Create) {
 		out = append(out, o.manifest()...)
@@ -57,10 +57,10 @@ func (o object) details(opts document.Options, created bool) []document.Line {
 
 // String says what somebody waits for.
 func (n dependency) String() string {
-	words := map[string]string{string(ordering.Ready): " is ready", string(ordering.Present): " is there", string(ordering.Gone): " is gone"}
+	words := map[string]string{string(ordering.Ready): " is ready", string(ordering.Present): " exists", string(ordering.Gone): " is deleted"}
 	text := n.Object + words[n.State]
 	if n.Outside {
-		text += " (not of this release)"
+		text += " (not part of this release)"
 	}
 	return text
 }
@@ -69,7 +69,7 @@ func (n dependency) String() string {
 // is since when.
 func (c Conflict) String() string {
 	if c.CollidesWith != "" {
-		words := map[apply.FieldOutcome]string{apply.OutcomeTaken: "goes for the chart's %s", apply.OutcomeYielded: "stays, and the chart's %s isn't sent", apply.OutcomeRefused: "can't be together with the chart's %s"}
+		words := map[apply.FieldOutcome]string{apply.OutcomeTaken: "is removed for the chart's %s", apply.OutcomeYielded: "stays, and the chart's %s isn't sent", apply.OutcomeRefused: "conflicts with the chart's %s"}
 		return fmt.Sprintf("%s: %s "+words[apply.FieldOutcome(c.Outcome)]+", %s", c.Path, c.Before, c.CollidesWith, c.outcomeText())
 	}
 	switch apply.FieldOutcome(c.Outcome) {

@@ -25,7 +25,7 @@ func (d Document) markdown(o document.Options) string {
 		}
 		text = body.String()
 		if budget != unlimited {
-			text += "\nThis plan is made shorter to fit a comment: `deployer plan` with `--full` or `-o html` shows all of it.\n"
+			text += "\nThis plan is shortened to fit a comment: `deployer plan` with `--full` or `-o html` shows all of it.\n"
 		}
 		if len(head)+len(text) <= document.MaxMarkdown {
 			break

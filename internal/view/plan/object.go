@@ -122,7 +122,7 @@ var recreateImpacts = map[string]string{
 	"apps/Deployment":           "all its pods stop before new ones start: downtime",
 	"apps/DaemonSet":            "all its pods stop before new ones start: downtime",
 	"apps/ReplicaSet":           "all its pods stop before new ones start: downtime",
-	"apps/StatefulSet":          "its pods and the claims of its volumes stay and become the new one's, which replaces pods one by one where its template differs",
+	"apps/StatefulSet":          "its pods and claims stay; the new object adopts them and replaces pods one by one where the template differs",
 	"/PersistentVolumeClaim":    "THE DATA OF THE VOLUME IS DESTROYED unless its reclaim policy is Retain",
 	"batch/Job":                 "it runs again from the start",
 	"/Pod":                      "it stops before the new one starts: downtime",
@@ -149,7 +149,7 @@ func impactOf(c apply.Change) string {
 		if text, ok := recreateImpacts[kind]; ok {
 			return text
 		}
-		return "it is missing for a moment for all that uses it"
+		return "it is missing for a moment for everything that uses it"
 	}
 	return ""
 }

@@ -101,13 +101,16 @@ func (d Document) removal() string {
 
 // sentence is the last line of a plan.
 func (s Summary) sentence() string {
-	text := fmt.Sprintf("Plan: %d to create, %d to update, %d to recreate, %d to delete, %d unchanged",
-		s.Create, s.Update, s.Recreate, s.Delete, s.Unchanged)
-	if s.GiveBack > 0 {
-		text += fmt.Sprintf(", %d to give back", s.GiveBack)
-	}
-	if s.Keep > 0 {
-		text += fmt.Sprintf(", %d kept", s.Keep)
+	text := fmt.Sprintf("Plan: %d to create, %d to update, %d to delete", s.Create, s.Update, s.Delete)
+	for _, part := range []struct {
+		n    int
+		what string
+	}{
+		{s.Recreate, "to recreate"}, {s.GiveBack, "to give back"}, {s.Unchanged, "unchanged"}, {s.Keep, "kept"},
+	} {
+		if part.n > 0 {
+			text += fmt.Sprintf(", %d %s", part.n, part.what)
+		}
 	}
 	for _, part := range []struct {
 		n    int

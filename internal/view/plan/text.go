@@ -10,7 +10,7 @@ func (d Document) text(palette output.Palette, o document.Options) string {
 	items, note := d.items(o, unlimited), ""
 	if !o.Full && length(items) > longPlan {
 		items = d.items(o, longPlan)
-		note = "This plan is made shorter to be read: --full shows all of it, -o html folds it.\n"
+		note = "This plan is shortened. To see all of it, use --full, or -o html to fold and search it.\n"
 	}
 	page := document.Page{Title: d.title(), Conclusion: d.Conclusion(), Warnings: document.WarningTexts(d.Warnings)}
 	var all document.Section

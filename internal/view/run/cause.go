@@ -291,9 +291,9 @@ func (t *runState) impact(from track.Cause, change apply.Change) string {
 	r := from.Rollout
 	switch {
 	case from.BeforeRelease:
-		return "it failed before this release, which changed nothing about it"
+		return "it failed before this release, which didn't change it"
 	case t.isHook(from.Objects[0]) && t.nothingChanged():
-		return "it failed before anything of the release was changed"
+		return "it failed before the release changed anything"
 	case r == nil:
 		return ""
 	case r.OldServing > 0:

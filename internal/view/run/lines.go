@@ -280,7 +280,7 @@ func (l *lines) open(group string) {
 }
 
 func (l *lines) paint(word string) string {
-	padded := textfmt.Pad(word, 8)
+	padded := textfmt.Pad(word, len("recovered"))
 	switch word {
 	case "ready", "gone", "recovered", "hook":
 		return l.screen.palette.Good.Sprint(padded)

@@ -43,11 +43,11 @@ func (r stepRule) about() string {
 
 // The steps that several classes share.
 func describePod() stepRule {
-	return stepRule{"look at the pod", "kubectl -n {ns} describe pod {pod}"}
+	return stepRule{"describe the pod", "kubectl -n {ns} describe pod {pod}"}
 }
 
 func describeObject() stepRule {
-	return stepRule{"look at the object", "kubectl -n {ns} describe {kind} {name}"}
+	return stepRule{"describe the object", "kubectl -n {ns} describe {kind} {name}"}
 }
 
 // wholeLog is that of the container's earlier run when it runs again.
@@ -56,7 +56,7 @@ func wholeLog(again bool) stepRule {
 	if again {
 		command += " --previous"
 	}
-	return stepRule{"read its whole log", command}
+	return stepRule{"show its full log", command}
 }
 
 // stepsFor are the next steps by class of problem.
@@ -69,21 +69,21 @@ func stepsFor(c string, p track.Problem) []stepRule {
 	case class.CrashLoop, class.OOMKilled, class.Liveness, class.BadCommand:
 		return []stepRule{wholeLog(p.Attempts > 1), describePod()} // a Job makes new pods instead
 	case class.ConfigError, class.MountMissing:
-		return []stepRule{{"look for what is missing", "kubectl -n {ns} describe {needs}"}, describePod()}
+		return []stepRule{{"describe what is missing", "kubectl -n {ns} describe {needs}"}, describePod()}
 	case class.Readiness:
-		return []stepRule{{"read its log", "kubectl -n {ns} logs {pod} -c {container}"}, describePod()}
+		return []stepRule{{"show its log", "kubectl -n {ns} logs {pod} -c {container}"}, describePod()}
 	case class.Unschedulable, class.NoNodeFits:
 		return []stepRule{describePod(), {"compare with the nodes", "kubectl get nodes --show-labels"}}
 	case class.ClaimUnbound:
-		return []stepRule{{"look at the claims", "kubectl -n {ns} describe pvc"}, {"look at the storage classes", "kubectl get storageclass"}}
+		return []stepRule{{"describe the claims", "kubectl -n {ns} describe pvc"}, {"list the storage classes", "kubectl get storageclass"}}
 	case class.Provisioning:
-		return []stepRule{describeObject(), {"look at the storage classes", "kubectl get storageclass"}}
+		return []stepRule{describeObject(), {"list the storage classes", "kubectl get storageclass"}}
 	case class.Quota, class.QuotaDeadlock, class.LimitRange:
-		return []stepRule{{"look at the limits", "kubectl -n {ns} describe resourcequota,limitrange"}}
+		return []stepRule{{"describe the limits", "kubectl -n {ns} describe resourcequota,limitrange"}}
 	case class.PodSecurity:
-		return []stepRule{{"look at the level of the namespace", "kubectl get namespace {ns} --show-labels"}}
+		return []stepRule{{"show the PodSecurity level", "kubectl get namespace {ns} --show-labels"}}
 	case class.Mount, class.MultiAttach, class.Sandbox, class.NodeContainer:
-		return []stepRule{describePod(), {"look at the node", "kubectl describe node {node}"}}
+		return []stepRule{describePod(), {"describe the node", "kubectl describe node {node}"}}
 	case class.JobFailed, class.PodFailed:
 		return []stepRule{wholeLog(false), describeObject()}
 	case class.Deleted, class.Replaced:
@@ -156,5 +156,5 @@ func (t *runState) rollbackSteps(before bool) []NextStep {
 		}
 		command = fmt.Sprintf(program.Name+" rollback %s %d -n %s", textfmt.ShellWord(t.op.Release), t.op.Basis.Latest.Revision, textfmt.ShellWord(t.op.Namespace))
 	}
-	return []NextStep{{What: "go back", Command: command, about: aboutRun}}
+	return []NextStep{{What: "roll back", Command: command, about: aboutRun}}
 }

@@ -99,7 +99,7 @@ func TestOutcomes(t *testing.T) {
 // TestUninstallSaysGone: nothing of it is called ready, or not ready.
 func TestUninstallSaysGone(t *testing.T) {
 	for want, err := range map[string]error{
-		"gone     all 2 objects are gone in 1s": nil,
+		"gone      all 2 objects are gone in 1s": nil,
 		"1 object not gone": &track.TimeoutError{
 			NotReady: []track.Status{{ID: viewtest.WebID(), State: track.Progressing, Message: "being deleted"}}, Total: 2, Goal: track.Gone, Err: context.DeadlineExceeded,
 		},
@@ -144,7 +144,7 @@ func TestWantedEvents(t *testing.T) {
 		s.Observe(deploy.Tracked{Report: track.Report{Kind: track.EventSeen, ShowEvent: wanted, Status: track.Status{ID: viewtest.WebID()},
 			Event: &track.Event{Type: "Warning", Reason: "Unhealthy", Message: fmt.Sprintf("wanted %t", wanted), Object: "Pod/web-0"}}})
 	}
-	if got := s.err.String(); !strings.Contains(got, "event    Deployment/prod/web Unhealthy: wanted true [Pod/web-0]") || strings.Contains(got, "wanted false") {
+	if got := s.err.String(); !strings.Contains(got, "event     Deployment/prod/web Unhealthy: wanted true [Pod/web-0]") || strings.Contains(got, "wanted false") {
 		t.Errorf("it wrote %q", got)
 	}
 }

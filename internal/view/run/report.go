@@ -108,7 +108,7 @@ func (rep *reporter) failure(r Result) string {
 	}
 	rep.otherObjects(&b, r)
 	if r.verdict == stoppedVerdict && r.Summary.NotReady > 0 && r.Status == "failed" {
-		b.WriteString("\nwhat was applied stays, and its rollout goes on in the cluster\n")
+		b.WriteString("\nwhat was applied stays, and its rollout continues in the cluster\n")
 	}
 	b.WriteString("\n" + rep.verdict(r) + "\n")
 	return b.String()
@@ -208,7 +208,7 @@ func (rep *reporter) otherObjects(b *strings.Builder, r Result) {
 		fmt.Fprintf(b, "\nnot ready because of the above: %s\n", firstNames(blocked))
 	}
 	if len(unfinished) > 0 {
-		fmt.Fprintf(b, "\nnot finished when it ended: %s\n", firstNames(unfinished))
+		fmt.Fprintf(b, "\nnot ready when the run ended: %s\n", firstNames(unfinished))
 	}
 }
 

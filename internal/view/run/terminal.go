@@ -123,7 +123,7 @@ func (t *terminal) paint(region string) {
 		b.WriteString(t.screen.streams.MarkTrusted(back + "\x1b[J"))
 	}
 	if t.left > 0 {
-		fmt.Fprintf(&b, "(%s left out: nobody read them in time)\n", textfmt.Count(t.left, "line"))
+		fmt.Fprintf(&b, "(%s left out: the reader was too slow)\n", textfmt.Count(t.left, "line"))
 		t.left = 0
 	}
 	b.WriteString(t.pending.String())

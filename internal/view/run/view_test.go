@@ -301,7 +301,7 @@ func TestHeartbeat(t *testing.T) {
 		t.Helper()
 		from := s.err.Len()
 		s.after(31 * time.Second)
-		if got := s.err.String()[from:]; !strings.Contains(got, "waiting  "+text) {
+		if got := s.err.String()[from:]; !strings.Contains(got, "waiting   "+text) {
 			t.Errorf("it said %q, want %q", got, text)
 		}
 	}

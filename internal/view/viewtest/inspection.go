@@ -31,7 +31,7 @@ func Drift(t testing.TB) *deploy.Drift {
 		{ID: ID("", "Service", "web"), State: inspect.DriftMissing, Origin: inspect.OriginDeleted, Reason: "not in the cluster", Source: "web/templates/service.yaml"},
 		{ID: ID("", "ConfigMap", "theirs"), State: inspect.DriftTakenOver, Origin: inspect.OriginOtherRelease, Reason: "belongs to release prod/other now"},
 		{ID: ID("", "ConfigMap", "leftover"), State: inspect.DriftExtra, Origin: inspect.OriginFailedRelease, Reason: "left by failed revision 7", Revision: 7},
-		{ID: ID("", "Secret", "closed"), State: inspect.DriftUnknown, Unverified: "this account may not read it"},
+		{ID: ID("", "Secret", "closed"), State: inspect.DriftUnknown, Unverified: "no permission to read it"},
 	}}
 	return &deploy.Drift{Release: "web", Namespace: "prod", Record: Record(6, "deployed"), Latest: Summary(7, "failed"), Drift: found}
 }
@@ -56,7 +56,7 @@ func Explanation(t testing.TB) *deploy.Explanation {
 	earlier.Earlier = true
 	found := &inspect.Explanation{
 		Object: inspect.DriftedObject{ID: ID("apps", "Deployment", "web"), Source: template, State: inspect.DriftChanged, Live: Object(t, LiveWeb), Desired: Object(t, WantWeb),
-			Unverified: "this account may not patch it, so the server was not asked"},
+			Unverified: "no permission to patch it, so there was no dry run"},
 		Fields: []inspect.FieldExplanation{
 			field("metadata.labels.app", "web", inspect.OutcomeKept, 5, helm),
 			earlier,
