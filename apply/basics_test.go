@@ -139,7 +139,7 @@ func TestOwnership(t *testing.T) {
 		t.Errorf("adopted by half: %v", err)
 	}
 	s.opts.Adopt = []string{"configmap/conf", "conf"}
-	if got := warnings(s.deploy(small)); !strings.Contains(got, "conf was to be adopted") || strings.Contains(got, "configmap/conf") {
+	if got := warnings(s.deploy(small)); !strings.Contains(got, "conf has no effect") || strings.Contains(got, "configmap/conf") {
 		t.Errorf("warnings: %s", got)
 	}
 
