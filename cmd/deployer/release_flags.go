@@ -35,7 +35,7 @@ func (o *operation) flags(e *env) []cli.Flag {
 		&cli.BoolFlag{Name: "allow-recreate", Aliases: []string{"force", "force-replace"}, Category: group, Usage: "delete and recreate an object when an immutable field changes", Destination: &s.AllowRecreate},
 		revertFlag(s, group),
 		&cli.GenericFlag{Name: "gate", Category: group, Usage: "dry run of the whole release before the first change: strict (any rejection stops the release), best-effort or off", Value: newChoice((*string)(&s.Gate), "strict", "best-effort", "off")},
-		&cli.GenericFlag{Name: "field-validation", Category: group, Usage: "what to do with fields that the schema doesn't have: strict (reject), warn or ignore", Value: newChoice((*string)(&s.Validation), "strict", "warn", "ignore")},
+		&cli.GenericFlag{Name: "field-validation", Category: group, Usage: "what to do with fields that the schema doesn't have: warn (and drop them), strict (reject) or ignore", Value: newChoice((*string)(&s.Validation), "warn", "strict", "ignore")},
 		progressFlag(e, group),
 		&cli.GenericFlag{Name: "logs", Category: group, Usage: "container logs to show: jobs (those of Jobs and hooks as they are written), failed (of failed pods, at the end), all or none", Value: &logMode{&s.Track.Logs}},
 		&cli.StringFlag{Name: "result-file", Category: group, Usage: "write the outcome to this `FILE` as JSON", Destination: &o.reports.result},

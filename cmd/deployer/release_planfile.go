@@ -75,7 +75,7 @@ func (s *savedPlan) save(ctx context.Context, e *env, d *deploy.Deployer, op *de
 	if err := f.Write(s.path); err != nil {
 		return err
 	}
-	return printTo(e.streams.Err, fmt.Sprintf("plan saved in %s, digest %s\ncarry it out with: %s\n", s.path, f.Digest(), applyCommandLine(f, s.path)))
+	return printTo(e.streams.Err, fmt.Sprintf("plan saved in %s, digest %s\nto apply it, run: %s\n", s.path, f.Digest(), applyCommandLine(f, s.path)))
 }
 
 func applyCommandLine(f *planfile.File, path string) string {

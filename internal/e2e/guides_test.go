@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -138,7 +139,32 @@ func (r *reader) run(command string) string {
 	cmd.Env = append(cmd.Env, "HOME="+r.dir, "PATH="+filepath.Join(r.dir, "bin")+string(os.PathListSeparator)+os.Getenv("PATH"))
 	result := done(cmd.Run())
 	r.code = string('0' + rune(result.code%10))
-	return strings.ReplaceAll(result.out, r.ns, "prod")
+	return aligned(strings.ReplaceAll(result.out, r.ns, "prod"))
+}
+
+// aligned is a text whose tables, rows of cells with tabs between them, are aligned again.
+func aligned(text string) string {
+	lines := strings.Split(text, "\n")
+	for from := 0; from < len(lines); from++ {
+		to := from
+		var widths []int
+		for ; to < len(lines) && strings.Contains(lines[to], "\t"); to++ {
+			for i, cell := range strings.Split(lines[to], "\t") {
+				if i == len(widths) {
+					widths = append(widths, 0)
+				}
+				widths[i] = max(widths[i], len(strings.TrimSpace(cell)))
+			}
+		}
+		for ; from < to; from++ {
+			row := ""
+			for i, cell := range strings.Split(lines[from], "\t") {
+				row += fmt.Sprintf("%-*s   ", widths[i], strings.TrimSpace(cell))
+			}
+			lines[from] = strings.TrimRight(row, " ")
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // matches tells whether a guide shows what was seen, whatever time it took, and under
@@ -172,6 +198,7 @@ var changing = []struct {
 	{regexp.MustCompile(`(Mon|Tue|Wed|Thu|Fri|Sat|Sun) (\w{3}) [ \d]\d \d\d:\d\d:\d\d \d{4}`), "TIME"},
 	{regexp.MustCompile(`(?m)^\d\d:\d\d `), "00:00 "},
 	{regexp.MustCompile(`\b(\d+m)?\d+(\.\d+)?m?s\b`), "1s"},
+	{regexp.MustCompile(` · slowest \S+ \S+`), ""},
 	{regexp.MustCompile(` 1s(,|$)`), "$1"}, // what took less than a second has no time
 	{regexp.MustCompile(`\b(\w+(-[a-f0-9]{8,10})?)-[bcdfghjklmnpqrstvwxz2456789]{5}\b`), "POD"},
 	{regexp.MustCompile(`node-\d+`), "node-0"},
