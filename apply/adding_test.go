@@ -48,7 +48,7 @@ func TestNewerDefinitionsOfOthersStay(t *testing.T) {
 	s.crds = definition(0, "")
 	p := s.deploy(config("a"))
 	s.expect(p, "create ConfigMap/a", "keep CustomResourceDefinition/"+s.crdName())
-	if got := warnings(p); !strings.Contains(got, "v1 spec.newer") || !strings.Contains(got, "--crds upgrade replaces it") {
+	if got := warnings(p); !strings.Contains(got, "v1 spec.newer") || !strings.Contains(got, "to replace it anyway: --crds upgrade") {
 		t.Errorf("warnings: %s", got)
 	}
 	s.wantFields(map[string]bool{"newer": true})
@@ -66,7 +66,7 @@ func TestNewerDefinitionsOfOthersStay(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	s.crds = only.Replace(definition(0, ""))
-	if got := warnings(s.plan("")); !strings.Contains(got, "objects may be stored as v1, so that not even --crds upgrade") {
+	if got := warnings(s.plan("")); !strings.Contains(got, "objects may be stored as v1, so even --crds upgrade can't") {
 		t.Errorf("warnings: %s", got)
 	}
 	s.opts.CRDs = apply.UpgradeCRDs
@@ -88,7 +88,7 @@ func TestNewerDefinitionsOfOthersStay(t *testing.T) {
 	s.opts.CRDs = apply.UpgradeCRDs
 	p = s.deploy(config("a"))
 	s.expect(p, "update CustomResourceDefinition/"+s.crdName())
-	if got := warnings(p); !strings.Contains(got, "takes away what this release didn't bring: v1 spec.newer") {
+	if got := warnings(p); !strings.Contains(got, "removes what this release didn't add: v1 spec.newer") {
 		t.Errorf("warnings: %s", got)
 	}
 	s.wantFields(map[string]bool{"newer": false})

@@ -152,8 +152,8 @@ func TestTheChartWinsWhereKeysCollide(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, next, theirs, ours := c.meddle(t, "kubectl-edit")
 			p := s.plan(next)
-			if got := warnings(p); !strings.Contains(got, theirs+", set by kubectl-edit, goes: it ") || !strings.Contains(got, "the chart's "+ours) ||
-				strings.Contains(got, "has added "+theirs) {
+			if got := warnings(p); !strings.Contains(got, theirs+", set by kubectl-edit, is removed: it ") || !strings.Contains(got, "the chart's "+ours) ||
+				strings.Contains(got, "kubectl-edit added "+theirs) {
 				t.Errorf("warnings: %s", got)
 			}
 			if len(p.Conflicts) != 1 || p.Conflicts[0].Path != theirs || p.Conflicts[0].CollidesWith != ours ||
@@ -168,7 +168,7 @@ func TestTheChartWinsWhereKeysCollide(t *testing.T) {
 			}
 			s.record("deployed", next)
 			again := s.plan(next)
-			if s.expect(again); len(again.Conflicts) > 0 || strings.Contains(warnings(again), "goes") {
+			if s.expect(again); len(again.Conflicts) > 0 || strings.Contains(warnings(again), "is removed") {
 				t.Errorf("what collided is still there: %s", s.body(next))
 			}
 		})
@@ -183,7 +183,7 @@ func TestCollidingKeysAreRefused(t *testing.T) {
 			err := s.refuse(next)
 			var conflict *apply.ConflictError
 			if !errors.As(err, &conflict) || len(conflict.Fields) != 1 || conflict.Fields[0].Path != theirs || conflict.Fields[0].Outcome != apply.OutcomeRefused ||
-				!strings.Contains(err.Error(), `by "some-controller", and conflicts with the chart's `+ours) {
+				!strings.Contains(err.Error(), `by "some-controller" and conflicts with the chart's `+ours) {
 				t.Errorf("refused: %v", err)
 			}
 		})

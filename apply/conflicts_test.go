@@ -59,7 +59,7 @@ func TestDroppedAndHeldByOthers(t *testing.T) {
 	s.deploy(both)
 	s.patch("v1", "ConfigMap", "a", types.ApplyPatchType, `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a"},"data":{"both":"x"}}`, "team-x")
 	p := s.deploy(config("a"))
-	if got := warnings(p); !strings.Contains(got, "data.both no longer set by the chart, but it stays, because it is also set by team-x (Apply)") {
+	if got := warnings(p); !strings.Contains(got, "the chart no longer sets data.both, but it stays, because it is also set by team-x (Apply)") {
 		t.Errorf("warnings: %s", got)
 	}
 	if got := fmt.Sprint(at(s.get("v1", "ConfigMap", "a"), "data")); got != "map[both:x k:v]" {
@@ -122,7 +122,7 @@ func TestContendedFields(t *testing.T) {
 	}
 	for range 2 {
 		edit(`{"spec":{"size":3,"list":["a","b","theirs"]}}`, "operator")
-		if got, want := contended(), "operator has changed spec.list\noperator has changed spec.size"; got != want {
+		if got, want := contended(), "operator changed spec.list\noperator changed spec.size"; got != want {
 			t.Errorf("contended:\n%s\nwant\n%s", got, want)
 		}
 	}

@@ -188,7 +188,7 @@ func TestWebhookRefusesDryRun(t *testing.T) {
 			Body: io.NopCloser(bytes.NewBufferString(body)), Request: r}, nil
 	}})
 	p := s.plan(small)
-	if !strings.Contains(p.Waves[0].Changes[0].Unverified, "refuses dry runs") {
+	if !strings.Contains(p.Waves[0].Changes[0].Unverified, "doesn't support dry runs") {
 		t.Errorf("%+v", p.Waves[0].Changes[0])
 	}
 	s.run(p)

@@ -19,7 +19,7 @@ func TestAddedByHand(t *testing.T) {
 				"metadata":{"annotations":{"kubectl.kubernetes.io/restartedAt":"now"}},
 				"spec":{"terminationGracePeriodSeconds":7,"containers":[{"name":"app","env":[{"name":"MINE","value":"1"}]},{"name":"debug","image":"d:1"}]}}}}`, "kubectl-edit")
 			s.patch("apps/v1", "Deployment", "web", types.StrategicMergePatchType, `{"spec":{"template":{"spec":{"priority":5}}}}`, "some-controller")
-			const added = `kubectl-edit has added spec.minReadySeconds, spec.template.spec.containers[name="app"].env[name="MINE"],` +
+			const added = `kubectl-edit added spec.minReadySeconds, spec.template.spec.containers[name="app"].env[name="MINE"],` +
 				` spec.template.spec.containers[name="debug"], spec.template.spec.terminationGracePeriodSeconds, which stays`
 			g := s.generation("apps/v1", "Deployment", "web")
 			for range 2 {

@@ -119,7 +119,7 @@ func TestOddPolicies(t *testing.T) {
 	}
 	chart := with("kept", "'KEEP '") + with("odd", "keeep") + with("gone", "delete")
 	p := s.deploy(chart)
-	if got := warnings(p); strings.Count(got, "\n") > 0 || !strings.Contains(got, `"keeep", which nobody knows`) {
+	if got := warnings(p); strings.Count(got, "\n") > 0 || !strings.Contains(got, `"keeep", which is not a known policy`) {
 		t.Errorf("warnings: %s", got)
 	}
 	s.expect(s.plan(config("new")), "create ConfigMap/new", "delete ConfigMap/gone", "keep ConfigMap/kept", "keep ConfigMap/odd")

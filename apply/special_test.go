@@ -49,7 +49,7 @@ rules: []
 	} {
 		s.deploy(binding(other+", "+us, "two"))
 		err := s.refuse(binding(other, "one"))
-		if !strings.Contains(hint(err), "gives permissions to the account deployer runs as ("+u.Name+")") {
+		if !strings.Contains(hint(err), "grants permissions to the account that deployer runs as ("+u.Name+")") {
 			t.Errorf("%s: %v, hint %q", us, err, hint(err))
 		}
 	}

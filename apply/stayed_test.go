@@ -43,7 +43,7 @@ func TestWhatIsGoneStaysGone(t *testing.T) {
 					return nil
 				}})
 				_, err := s.tryRun(s.plan(""))
-				if (err != nil) != tt.fails || tt.fails && !strings.Contains(err.Error(), "somebody makes it anew each time") {
+				if (err != nil) != tt.fails || tt.fails && !strings.Contains(err.Error(), "another client recreates it each time") {
 					t.Errorf("Run: %v", err)
 				}
 				if there := s.get("v1", "ConfigMap", "a") != nil; there != tt.there {

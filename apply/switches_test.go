@@ -187,7 +187,7 @@ func TestStaysHeadless(t *testing.T) {
 		if got := warnings(s.deploy(headless)); got != "" {
 			t.Errorf("helm3=%v: the chart states it, and there is %s", legacy, got)
 		}
-		if got := warnings(s.deploy(plain)); !strings.Contains(got, "spec.clusterIP: None isn't stated any more and stays") {
+		if got := warnings(s.deploy(plain)); !strings.Contains(got, "no longer sets spec.clusterIP: None, but it stays") {
 			t.Errorf("helm3=%v: warnings: %s", legacy, got)
 		}
 		if got := warnings(s.deploy(plain)); got != "" {

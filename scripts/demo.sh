@@ -67,4 +67,13 @@ expect 0 deployer rollback app 1
 containers main
 revisions superseded failed superseded deployed
 
-tell 'All as it should be.'
+cat <<'END'
+
+# What you have seen:
+#   - the plan named every field that would change, before anything changed
+#   - the failed release ended with its cause, and exit code 1
+#   - the next release removed all that the failed one had added
+#   - the rollback brought back exactly the container of revision 1
+# With Helm 3, backend and frontend would still be in the Deployment.
+
+END

@@ -55,7 +55,7 @@ func TestContainersWithoutTurnAreCounted(t *testing.T) {
 	if got := o.logged(); len(got) != 20 {
 		t.Errorf("logs of %d containers are shown, want 20", len(got))
 	}
-	if !o.warned("the logs of 3 containers are not shown: those of 20 containers are followed at a time") {
+	if !o.warned("the logs of 3 containers are not shown: deployer follows 20 containers at a time") {
 		t.Errorf("it did not count the others: %s", o.story())
 	}
 }

@@ -201,7 +201,7 @@ func (p *plans) driftReadsOnly(want []driftLine) {
 	blind := p.cluster.User(p.t, p.ns, kubetest.Rule("", "get,list", "secrets"))
 	q := *p
 	q.config = blind.Kubeconfig(p.t, p.ns)
-	if out := q.run(2, "plan", "web", "--drift"); !strings.Contains(out, "Not known") {
+	if out := q.run(2, "plan", "web", "--drift"); !strings.Contains(out, "Unknown") {
 		p.t.Errorf("what can't be read is not told of:\n%s", out)
 	}
 }

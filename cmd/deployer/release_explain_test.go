@@ -96,7 +96,7 @@ func TestExplain(t *testing.T) {
 	all := p.run(0, "explain", "web", "Deployment/web")
 	mustHave(t, all, "Deployment/"+p.ns+"/web   of web in "+p.ns+", revision 4, chart web-1.0.0   (web/templates/web.yaml)", "helm (Apply, since 20",
 		"since revision 1; an upgrade keeps it   (web/templates/web.yaml)", `    spec.template.spec.containers[name="app"].image: "nginx:3" -> "nginx:2"`,
-		"nobody   not set by the release; an upgrade leaves it")
+		"no manager   not set by the release; an upgrade leaves it")
 	if strings.Contains(all, "status.") || strings.Contains(all, "resourceVersion") || strings.Contains(all, "metadata.name") {
 		t.Errorf("what servers keep is explained:\n%s", all)
 	}

@@ -274,7 +274,7 @@ func TestStalePlans(t *testing.T) {
 		{"an object that is gone", func() { p.remove("configmaps", "conf") }, []string{"ConfigMap/" + p.ns + "/conf", "planned update", "would be created"}},
 		{"an object made again", func() { p.remake("conf") }, []string{"ConfigMap/" + p.ns + "/conf", "it was deleted and recreated"}},
 		{"an object to be deleted, made again", func() { p.remake("old") }, []string{"ConfigMap/" + p.ns + "/old", "it was deleted and recreated"}},
-		{"a revision", func() { p.upgrade("size=2") }, []string{"release web: planned upon revision", "the latest is revision"}},
+		{"a revision", func() { p.upgrade("size=2") }, []string{"release web: planned based on revision", "the latest is revision"}},
 		{"an object that lost its owner", func() {
 			p.patch("configmaps", "old", `{"metadata":{"annotations":{"meta.helm.sh/release-name":null}}}`, "kubectl-edit")
 		}, []string{"ConfigMap/" + p.ns + "/old"}},
@@ -432,7 +432,7 @@ func TestTamperedPlans(t *testing.T) {
 		}
 	}
 	write(good[:len(good)-100])
-	mustHave(t, p.run(3, "plan", "--show", p.file), "cut off")
+	mustHave(t, p.run(3, "plan", "--show", p.file), "truncated")
 
 	// An edit by somebody who recomputes the digest, but doesn't know the cluster.
 	write(resealed(t, good, `"allow_recreate":true,`))

@@ -354,7 +354,7 @@ func TestWhatIsStillNeededStays(t *testing.T) {
 	if want := []string{"uninstalling", "failed"}; !slices.Equal(recorded, want) {
 		t.Errorf("recorded %q, want %q", recorded, want)
 	}
-	if err == nil || !strings.Contains(err.Error(), "deleting ConfigMap/"+s.ns+"/base: ConfigMap/"+s.ns+"/user goes first, and is still there") ||
+	if err == nil || !strings.Contains(err.Error(), "deleting ConfigMap/"+s.ns+"/base: ConfigMap/"+s.ns+"/user must be deleted first and still exists") ||
 		!strings.Contains(err.Error(), "finalizers example.com/held") {
 		t.Errorf("got %v", err)
 	}
@@ -413,7 +413,7 @@ func TestDependingOnWhatIsThere(t *testing.T) {
 	u := s.cluster.User(t, s.ns, kubetest.Rule("", "*", "configmaps", "secrets"), kubetest.Rule("coordination.k8s.io", "*", "leases"))
 	s.d = deploy.New(kube.New(u.Config(), s.ns), s.ns, s.d.Settings)
 	err := s.run(config("a", "deployer.io/depends-on: sa/kube-system/default"), nil)
-	if err == nil || !strings.Contains(err.Error(), "is not of this release and may not be read") || apierrors.IsForbidden(err) {
+	if err == nil || !strings.Contains(err.Error(), "is not part of this release, and there is no permission to read it") || apierrors.IsForbidden(err) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -132,7 +132,7 @@ func TestStoredVersionsStay(t *testing.T) {
 			mark := w.mark()
 			refused := w.exits(3, "upgrade", "x", chart("v1", "v1"))
 			w.says(refused, "stderr", "CustomResourceDefinition/"+definition, `"v1alpha1": missing from spec.versions`,
-				"leave the version in the definition")
+				"keep the version in the definition")
 			w.exits(3, "plan", "x", chart("v1", "v1"))
 			if where[:4] == "temp" {
 				w.says(w.exits(3, "rollback", "x", "1"), "stderr", "missing from spec.versions")
@@ -203,7 +203,7 @@ func TestDefinitionsOnlyAdd(t *testing.T) {
 			other.ok("install", "y", chart("own", "theirs"))
 			w.wantFields(name, "own", "size", "theirs")
 			plan := w.ok("plan", "x", chart("own", "more"))
-			w.says(plan, "stdout", "CustomResourceDefinition/"+definition+" +keep: ", "kept as it is.*v1 spec.theirs.*--crds upgrade replaces it")
+			w.says(plan, "stdout", "CustomResourceDefinition/"+definition+" +keep: ", "kept as it is.*v1 spec.theirs.*to replace it anyway: --crds upgrade")
 			w.says(w.ok("upgrade", "x", chart("own", "more")), "stderr", "kept as it is.*v1 spec.theirs")
 			w.wantFields(name, "own", "size", "theirs")
 			other.ok("upgrade", "y", chart("own", "theirs", "more"))

@@ -125,7 +125,7 @@ func TestLargeFormerValues(t *testing.T) {
 				if got := fmt.Sprint(field(w.must("configmaps", name), "data.key")); !strings.HasPrefix(got, want) {
 					t.Errorf("ConfigMap/%s begins with %.10s, want %s", name, got, want)
 				}
-				const told = "what its fields were was too large to be recorded, so they stay as they are"
+				const told = "its former fields were too large to record, so its fields stay as they are"
 				if said := strings.Contains(plan.reason("ConfigMap/"+w.ns+"/"+name), told); said == (i < c.restored) {
 					t.Errorf("the plan says of ConfigMap/%s that it stays as it is: %v", name, said)
 				}

@@ -62,7 +62,7 @@ func TestWithoutLeases(t *testing.T) {
 		kubetest.Rule("", "*", "configmaps", "pods", "pods/log"), kubetest.Rule("batch", "*", "jobs"))
 	poor.kubeconfig = poor.user.Kubeconfig(t, w.ns)
 	r := poor.ok("install", "x", w.chart(configMap("a", "1")))
-	w.says(r, "stderr", `you may not use Lease/`+w.ns+`/deployer-x`)
+	w.says(r, "stderr", `no permission to use Lease/`+w.ns+`/deployer-x`)
 
 	first, done := poor.start("upgrade", "x", w.endless())
 	w.waiting()

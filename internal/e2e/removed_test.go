@@ -24,7 +24,7 @@ func TestRollbackToRemovedAPIs(t *testing.T) {
 	w.rewritten("sh.helm.release.v1.x.v1", "policy/v1", "policy/v1beta1")
 	mark := w.mark()
 	r := w.exits(3, "rollback", "x", "1")
-	w.says(r, "stderr", `PodDisruptionBudget in policy/v1beta1`, `policy/v1 has taken its place.*--map-removed-apis`)
+	w.says(r, "stderr", `PodDisruptionBudget in policy/v1beta1`, `policy/v1 replaces it.*--map-removed-apis`)
 	w.ok("plan", "--rollback", "x", "1", "--map-removed-apis")
 	if writes := w.allWrites(mark); len(writes) > 0 {
 		t.Errorf("it wrote: %v", writes)
@@ -43,7 +43,7 @@ func TestRollbackToRemovedAPIs(t *testing.T) {
 
 	// A chart with such an object is the same; one whose fields became others isn't mapped.
 	w.ok("upgrade", "x", w.chart(configMap("a", "4"), replaceOnce(budget, "policy/v1", "policy/v1beta1")), "--map-removed-apis")
-	w.says(w.exits(3, "upgrade", "x", w.chart(ingress), "--map-removed-apis"), "stderr", `Ingress in extensions/v1beta1`, `the cluster has it in networking\.k8s\.io/v1:`)
+	w.says(w.exits(3, "upgrade", "x", w.chart(ingress), "--map-removed-apis"), "stderr", `Ingress in extensions/v1beta1`, `the cluster serves it in networking\.k8s\.io/v1:`)
 }
 
 // rewritten replaces words in the manifest of a stored revision.

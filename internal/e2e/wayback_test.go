@@ -121,7 +121,7 @@ func TestUndoLeavesDefinitions(t *testing.T) {
 		definition := "widgets." + name + ".deployer.io"
 		w.dropCRD(definition)
 		r := w.exits(6, "install", "x", chart(w, name, widgetCRD(name)), "--atomic")
-		w.says(r, "stderr", "CustomResourceDefinition/"+definition+": stays as the failed run has made it")
+		w.says(r, "stderr", "CustomResourceDefinition/"+definition+": stays as the failed run left it")
 		w.wantFields(name, "size")
 		w.there("configmaps", map[string]bool{"a": false})
 		w.statuses("x")
@@ -133,7 +133,7 @@ func TestUndoLeavesDefinitions(t *testing.T) {
 		w.dropCRD(definition)
 		w.ok("install", "x", w.chartOf(map[string]string{"crds/widgets.yaml": widgetCRD(name), "templates/a.yaml": configMap("a", "0")}))
 		r := w.exits(6, "upgrade", "x", chart(w, name, sizedCRD(name, "more")), "--atomic")
-		w.says(r, "stderr", "CustomResourceDefinition/"+definition+": stays as the failed run has made it")
+		w.says(r, "stderr", "CustomResourceDefinition/"+definition+": stays as the failed run left it")
 		w.wantFields(name, "more", "size")
 		// A run that had nothing to do with definitions tells nothing of them.
 		r = w.exits(6, "upgrade", "x", chart(w, name, sizedCRD(name, "more")), "--atomic")
@@ -153,7 +153,7 @@ func TestUndoLeavesDefinitions(t *testing.T) {
 			return err == nil
 		})
 		r := w.exits(6, "install", "x", chart(w, name, sizedCRD(name, "ours")), "--atomic", "--crds", "upgrade")
-		w.says(r, "stderr", "CustomResourceDefinition/"+definition+": stays as the failed run has made it.*isn't put back: v1 spec.theirs ")
+		w.says(r, "stderr", "CustomResourceDefinition/"+definition+": stays as the failed run left it.*removed parts are not restored: v1 spec.theirs ")
 		w.wantFields(name, "ours", "size")
 		// Put back, what objects had is there again, as nobody has written them.
 		again := object(t, sizedCRD(name, "ours", "theirs"))
