@@ -11,7 +11,7 @@ SEED ?=
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.buildVersion=$(VERSION)
 
-.PHONY: cross unit test-skew test-clients help fuzz build test-long test-alone test-node release demo cluster test lint bench golden clean devcluster helm3 helm4
+.PHONY: cross unit test-skew test-clients guides help fuzz build test-long test-alone test-node release demo cluster test lint bench golden clean devcluster helm3 helm4
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 12
@@ -96,6 +96,9 @@ FUZZ := ./internal/hide:FuzzHide ./internal/view/output:FuzzFilter ./internal/vi
 
 fuzz: ## what must never be shown or obeyed, with texts made up (FUZZTIME=10m: for so long each)
 	@for f in $(FUZZ); do $(GO) test -run '^$$' -fuzz "^$${f##*:}$$" -fuzztime $(or $(FUZZTIME),1m) $${f%%:*} || exit 1; done
+
+guides: devcluster helm3 ## rewrite what the guides show, and the picture of the README, from what the program does now
+	bin/devcluster run -- $(GO) test -count=1 -run '^(TestGuides|TestSessionIsDrawn)$$' ./internal/e2e -update
 
 golden: devcluster helm3 ## rewrite the golden files from what the program does now
 	bin/devcluster run -- $(GO) test ./internal/view/plan ./internal/view/inspection ./internal/view/document ./internal/view/run ./cmd/deployer ./chart -update

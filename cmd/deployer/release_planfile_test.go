@@ -515,7 +515,7 @@ func TestPlanShowNeedsNoCluster(t *testing.T) {
 	for i, flags := range shown {
 		got := p.run(0, append([]string{"plan", "--show", p.file}, flags...)...)
 		if len(flags) == 0 || strings.HasPrefix(flags[0], "--") {
-			mustHave(t, got, "Carry it out with: deployer apply "+p.file+" CHART")
+			mustHave(t, got, "To apply it, run: deployer apply "+p.file+" CHART")
 			got, _, _ = strings.Cut(got, "\nMade ")
 		}
 		if got != want[i] {

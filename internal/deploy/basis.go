@@ -66,7 +66,7 @@ func (b Basis) latest() string {
 
 // String describes the basis.
 func (b Basis) String() string {
-	text := fmt.Sprintf("%s upon %s", b.Verb, b.latest())
+	text := fmt.Sprintf("%s based on %s", b.Verb, b.latest())
 	if b.ReusedRevision != 0 {
 		text += fmt.Sprintf(", with the values of revision %d", b.ReusedRevision)
 	}

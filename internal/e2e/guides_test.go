@@ -196,6 +196,7 @@ var changing = []struct {
 	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ`), "TIME"},
 	{regexp.MustCompile(`\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\S* \+0000 UTC`), "TIME"},
 	{regexp.MustCompile(`(Mon|Tue|Wed|Thu|Fri|Sat|Sun) (\w{3}) [ \d]\d \d\d:\d\d:\d\d \d{4}`), "TIME"},
+	{regexp.MustCompile(`[\w.-]+, pid \d+`), "HOST, pid 1"},
 	{regexp.MustCompile(`(?m)^\d\d:\d\d `), "00:00 "},
 	{regexp.MustCompile(`\b(\d+m)?\d+(\.\d+)?m?s\b`), "1s"},
 	{regexp.MustCompile(` · slowest \S+ \S+`), ""},
