@@ -166,7 +166,7 @@ func globalFlags(e *env) []cli.Flag {
 
 // outputFlag is -o of commands with a result.
 func outputFlag(e *env) *cli.StringFlag {
-	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "output `FORMAT`: table, json or yaml", Value: "table", Destination: &e.global.format}
+	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "output `FORMAT`: table, json, yaml", Value: "table", Destination: &e.global.format}
 }
 
 // action adapts a command's body.

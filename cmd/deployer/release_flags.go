@@ -43,7 +43,7 @@ func (o *operation) flags(e *env) []cli.Flag {
 	}
 	format := outputFlag(e)
 	if o.plan.only {
-		format.Usage = "output `FORMAT`: table, json, yaml, markdown, html, mermaid or dot"
+		format.Usage = "output `FORMAT`: table, json, yaml, markdown, html, mermaid, dot"
 	}
 	flags = append(flags, format)
 	return append(flags, trackingFlags(&s.Track)...)
