@@ -92,9 +92,11 @@ test-long: devcluster helm3 ## the random stories of make test, 200 of each (SEE
 	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 DEPLOYER_TEST_LONG=1 $(GO) test -count=1 -timeout 180m -run '^(TestKilled|TestSignal|TestUndo)AtEveryCall$$' ./internal/e2e
 	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 DEPLOYER_TEST_LONG=1 $(GO) test -count=1 -timeout 300m -run '^TestTwoAtOnceAtEveryCall$$' ./internal/e2e
 
-FUZZ := ./internal/hide:FuzzHide ./internal/view/output:FuzzFilter ./internal/view/textfmt:FuzzLine ./internal/view/document:FuzzMarkdown
+FUZZ := ./internal/hide:FuzzHide ./internal/view/output:FuzzFilter ./internal/view/textfmt:FuzzLine ./internal/view/document:FuzzMarkdown \
+	./internal/annotation:FuzzAnnotations ./track/rules:FuzzRules ./chart:FuzzIndex ./chart:FuzzValues ./chart:FuzzParse \
+	./release:FuzzDecode ./internal/planfile:FuzzParse ./internal/planfile:FuzzContent
 
-fuzz: ## what must never be shown or obeyed, with texts made up (FUZZTIME=10m: for so long each)
+fuzz: ## what strangers write, made up: what must be hidden, not obeyed, or refused (FUZZTIME=10m: for so long each)
 	@for f in $(FUZZ); do $(GO) test -run '^$$' -fuzz "^$${f##*:}$$" -fuzztime $(or $(FUZZTIME),1m) $${f%%:*} || exit 1; done
 
 guides: devcluster helm3 ## rewrite what the guides show, and the picture of the README, from what the program does now

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -48,12 +47,18 @@ Exit codes: 0 done; 1 failed, or with --watch not ready`,
 			&cli.BoolFlag{Name: "show-desc", Usage: "also show the description", Destination: &q.description},
 			&cli.BoolFlag{Name: "show-resources", Usage: "also show the live objects and their state", Destination: &q.resources},
 			&cli.BoolFlag{Name: "watch", Aliases: []string{"w"}, Usage: "follow the live objects until they are ready", Destination: &q.watch},
-			&cli.DurationFlag{Name: "timeout", Usage: "with --watch, time limit", Value: 5 * time.Minute, Destination: &q.settings.Timeout},
+			&cli.DurationFlag{Name: "timeout", Usage: "time limit for reading from the cluster; with --watch, for following", Value: readTimeout, Destination: &q.settings.Timeout},
 			&cli.GenericFlag{Name: "progress", Usage: "with --watch, how to show progress: auto (live on a terminal, otherwise lines), plain or none", Value: newChoice(&e.global.progress, "auto", "plain", "none"), EnvVars: []string{"HELM_PROGRESS"}},
 			&cli.StringFlag{Name: "result-file", Usage: "with --watch, write the outcome to this `FILE` as JSON", Destination: &q.reports.result},
 			outputFlag(e),
 		}, trackingFlags(&q.settings.Track)...),
-		Action: action(func(ctx context.Context, c *cli.Context) error { return q.run(ctx, e, c) }),
+		Action: action(func(ctx context.Context, c *cli.Context) error {
+			if q.watch {
+				return q.run(ctx, e, c)
+			}
+			ctx, done := limitReading(ctx, q.settings.Timeout)
+			return done(q.run(ctx, e, c))
+		}),
 	}
 }
 

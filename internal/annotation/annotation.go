@@ -75,14 +75,15 @@ func (k *Key[T]) Read(annotations map[string]string) (value T, ok bool, errs []*
 }
 
 // ReadAll gives the values under all names that state one, our own last.
-func (k *Key[T]) ReadAll(annotations map[string]string) []T {
-	var out []T
+func (k *Key[T]) ReadAll(annotations map[string]string) (values []T, errs []*ValueError) {
 	for s := range k.stated(annotations) {
-		if s.err == nil {
-			out = append(out, s.value)
+		if s.err != nil {
+			errs = append(errs, s.err)
+			continue
 		}
+		values = append(values, s.value)
 	}
-	return out
+	return values, errs
 }
 
 // ReadEach gives the values of an annotation whose name has a *, by what stands in

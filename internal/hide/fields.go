@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"deployer/internal/annotation"
 )
@@ -35,9 +36,11 @@ func ConfidentialFields(states ...*unstructured.Unstructured) Fields {
 			f.secretsIn(nil, obj.Object)
 		}
 		annotations := obj.GetAnnotations()
-		_, _, unreadable := annotation.Sensitive.Read(annotations)
-		f.whole = f.whole || len(unreadable) > 0 || slices.Contains(annotation.Sensitive.ReadAll(annotations), true)
-		for _, paths := range annotation.SensitivePaths.ReadAll(annotations) {
+		sensitive, unreadable := annotation.Sensitive.ReadAll(annotations)
+		f.whole = f.whole || len(unreadable) > 0 || slices.Contains(sensitive, true)
+		lists, unreadable := annotation.SensitivePaths.ReadAll(annotations)
+		f.whole = f.whole || len(unreadable) > 0
+		for _, paths := range lists {
 			for _, text := range split(paths) {
 				pattern, ok := parse(text)
 				if !ok {
@@ -53,8 +56,11 @@ func ConfidentialFields(states ...*unstructured.Unstructured) Fields {
 
 // IsSecret tells whether obj is a Secret.
 func IsSecret(obj *unstructured.Unstructured) bool {
-	return obj != nil && obj.GetKind() == "Secret" && obj.GroupVersionKind().Group == ""
+	return obj != nil && IsSecretKind(obj.GroupVersionKind().GroupKind())
 }
+
+// IsSecretKind tells whether a kind is that of Secrets.
+func IsSecretKind(kind schema.GroupKind) bool { return kind == schema.GroupKind{Kind: "Secret"} }
 
 // Any tells whether anything is confidential.
 func (f Fields) Any() bool { return f.whole || len(f.patterns) > 0 }

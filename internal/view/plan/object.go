@@ -10,6 +10,7 @@ import (
 	"deployer/apply/ownership"
 	"deployer/chart/generated"
 	"deployer/internal/deploy"
+	"deployer/internal/hide"
 	"deployer/internal/view/diff"
 	"deployer/internal/view/document"
 )
@@ -102,14 +103,12 @@ func FieldsOf(c apply.Change, nondeterminism deploy.Nondeterminism) []document.F
 	return out
 }
 
-func IsSecret(c apply.Change) bool { return c.ID.Kind == "Secret" && c.ID.Group == "" }
-
 func ConflictOf(c apply.Change, f apply.FieldConflict) Conflict {
 	out := Conflict{
 		Path: f.Path, FieldManager: document.FieldManagerOf(ownership.Owner{Manager: f.Manager, Operation: f.Operation, Subresource: f.Subresource, Time: f.Time}),
 		Before: f.Before, After: f.After, Outcome: string(f.Outcome), CollidesWith: f.CollidesWith,
 	}
-	if IsSecret(c) && !strings.HasPrefix(f.Path, "metadata.labels") && f.Path != "type" {
+	if hide.IsSecretKind(c.ID.GroupKind()) && !strings.HasPrefix(f.Path, "metadata.labels") && f.Path != "type" {
 		out.Before, out.After = document.HiddenValue, document.HiddenValue
 	}
 	return out

@@ -42,7 +42,7 @@ const maxChanged = 8
 // those fields of its pod that the class makes suspect. An unknown container
 // means all of them.
 func changesToBlame(c apply.Change, container, class string, hidden *hide.Texts) []string {
-	if c.Action != apply.Update && c.Action != apply.Recreate || plan.IsSecret(c) {
+	if c.Action != apply.Update && c.Action != apply.Recreate || hide.IsSecretKind(c.ID.GroupKind()) {
 		return nil
 	}
 	var fields []document.Field

@@ -1,0 +1,53 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/urfave/cli/v2"
+)
+
+// readTimeout is how long a command that only reads the cluster may take by default.
+const readTimeout = 5 * time.Minute
+
+// withReadTimeout gives a command that only reads the cluster, and its subcommands, the
+// flag --timeout.
+func withReadTimeout(c *cli.Command) *cli.Command {
+	for _, sub := range c.Subcommands {
+		withReadTimeout(sub)
+	}
+	if c.Action == nil {
+		return c
+	}
+	var limit time.Duration
+	c.Flags = append(c.Flags, &cli.DurationFlag{Name: "timeout", Usage: "time limit for reading from the cluster; 0 sets none", Value: readTimeout, Destination: &limit})
+	read := c.Action
+	c.Action = func(c *cli.Context) error {
+		ctx, done := limitReading(c.Context, limit)
+		c.Context = ctx
+		return done(read(c))
+	}
+	return c
+}
+
+// limitReading bounds reading; 0 doesn't. The function it returns ends it, and says of an
+// error that comes from the bound what it comes from.
+func limitReading(ctx context.Context, limit time.Duration) (context.Context, func(error) error) {
+	if limit <= 0 {
+		return ctx, func(err error) error { return err }
+	}
+	late := errors.New("time is up")
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, late)
+	return ctx, func(err error) error {
+		defer cancel()
+		if err == nil || context.Cause(ctx) != late {
+			return err
+		}
+		return hintedError{
+			error: fmt.Errorf("reading from the cluster took more than %s: %w", limit, err),
+			hint:  "the API server answers slowly, or not to its end; a longer --timeout gives it more",
+		}
+	}
+}
