@@ -11,7 +11,7 @@ SEED ?=
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 LDFLAGS := -s -w -X main.buildVersion=$(VERSION)
 
-.PHONY: cross unit test-skew test-clients guides help fuzz build test-long test-alone test-node release demo cluster test lint bench golden clean devcluster helm3 helm4
+.PHONY: cross unit test-skew test-clients guides help fuzz fuzz-quick build test-long test-alone test-node release demo cluster test lint bench golden clean devcluster helm3 helm4
 
 help: ## this list
 	@sed -n 's/^\([a-z0-9-]*\):.*## \(.*\)/\1\t\2/p' Makefile | expand -t 12
@@ -92,12 +92,18 @@ test-long: devcluster helm3 ## the random stories of make test, 200 of each (SEE
 	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 DEPLOYER_TEST_LONG=1 $(GO) test -count=1 -timeout 180m -run '^(TestKilled|TestSignal|TestUndo)AtEveryCall$$' ./internal/e2e
 	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 DEPLOYER_TEST_LONG=1 $(GO) test -count=1 -timeout 300m -run '^TestTwoAtOnceAtEveryCall$$' ./internal/e2e
 
+# FUZZ are the targets that build fast; FUZZ_ALL has those that take Helm along, too,
+# whose instrumented build takes minutes.
 FUZZ := ./internal/hide:FuzzHide ./internal/view/output:FuzzFilter ./internal/view/textfmt:FuzzLine ./internal/view/document:FuzzMarkdown \
-	./internal/annotation:FuzzAnnotations ./track/rules:FuzzRules ./chart:FuzzIndex ./chart:FuzzValues ./chart:FuzzParse \
+	./internal/annotation:FuzzAnnotations
+FUZZ_ALL := $(FUZZ) ./track/rules:FuzzRules ./chart:FuzzIndex ./chart:FuzzValues ./chart:FuzzParse \
 	./release:FuzzDecode ./internal/planfile:FuzzParse ./internal/planfile:FuzzContent
 
 fuzz: ## what strangers write, made up: what must be hidden, not obeyed, or refused (FUZZTIME=10m: for so long each)
-	@for f in $(FUZZ); do $(GO) test -run '^$$' -fuzz "^$${f##*:}$$" -fuzztime $(or $(FUZZTIME),1m) $${f%%:*} || exit 1; done
+	@for f in $(FUZZ_ALL); do $(GO) test -run '^$$' -fuzz "^$${f##*:}$$" -fuzztime $(or $(FUZZTIME),1m) $${f%%:*} || exit 1; done
+
+fuzz-quick: ## those of make fuzz that build fast, for seconds
+	@$(MAKE) --no-print-directory fuzz FUZZ_ALL="$(FUZZ)" FUZZTIME=3s
 
 guides: devcluster helm3 ## rewrite what the guides show, and the picture of the README, from what the program does now
 	bin/devcluster run -- $(GO) test -count=1 -run '^(TestGuides|TestSessionIsDrawn)$$' ./internal/e2e -update

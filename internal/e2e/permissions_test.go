@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -49,11 +50,14 @@ var permissionCases = []permissionCase{
 
 func (w *world) permissionArgs(c permissionCase) []string {
 	both := []string{
-		configMap("a", "{{ .Release.Revision }}"), deployment("d", "d", "  replicas: 1"),
+		configMap("a", "{{ .Release.Revision }}"),
 		hookJob("migrate", "pre-install,pre-upgrade,pre-rollback,pre-delete", "before-hook-creation,hook-succeeded", false),
 		hookJob("check", "test", "before-hook-creation", false),
 	}
-	charts := map[string][]string{"ONE": append(both[:len(both):len(both)], configMap("dropped", "1")), "TWO": both}
+	charts := map[string][]string{
+		"ONE": append(both[:len(both):len(both)], deployment("d", "d", "  replicas: 1"), configMap("dropped", "1")),
+		"TWO": append(both[:len(both):len(both)], deployment("d", "d", "  replicas: 2")),
+	}
 	var out []string
 	for _, arg := range c.args {
 		if templates, ok := charts[arg]; ok {
@@ -84,6 +88,12 @@ func askedFor(events []kubetest.AuditEvent, namespace string) permissions {
 			out[what] = map[string]bool{}
 		}
 		out[what][e.Verb] = true
+		if e.Verb == "patch" && e.Code == http.StatusCreated {
+			out[what]["create"] = true // asked for by the API server itself
+		}
+		if o.Resource == "leases" {
+			out[what]["update"] = true // by runs that last
+		}
 	}
 	return out
 }
