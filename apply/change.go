@@ -151,6 +151,9 @@ func (c Change) object() *unstructured.Unstructured {
 	return c.Live
 }
 
+// Writes tells whether carrying the change out may write the object.
+func (c Change) Writes() bool { return c.execution != nil || c.Deferral != nil }
+
 // HasFingerprint tells that the object was recognised by its fingerprint: nothing is known
 // of it but its metadata.
 func (c Change) HasFingerprint() bool { return c.Action == Unchanged && c.Desired == nil }

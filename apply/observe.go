@@ -45,6 +45,7 @@ type observer struct {
 
 	mu         sync.Mutex
 	unlistable map[place]bool // where the account may not list
+	early      map[kube.ID]observation
 }
 
 // fewer objects of a kind than this are read one by one.
@@ -56,18 +57,21 @@ const worthListing = 3
 // the label; nothing has been read of it yet. The list ends early where others have
 // many objects; those with fingerprints are then asked for one by one.
 func (o *observer) observe(ctx context.Context, targets []*target) (map[kube.ID]observation, error) {
+	out := map[kube.ID]observation{}
 	groups := map[place][]*target{}
 	var single []*target
 	for _, t := range targets {
+		seen, early := o.takeEarly(t)
 		switch {
 		case o.prerequisites.deferralOf(t) != nil:
+		case early:
+			out[t.id] = seen
 		case len(t.turn.converter) > 0:
 			single = append(single, t)
 		default:
 			groups[placeOf(t)] = append(groups[placeOf(t)], t)
 		}
 	}
-	out := map[kube.ID]observation{}
 	var mu sync.Mutex
 	one := func(t *target) func() error {
 		return func() error {
@@ -99,6 +103,33 @@ func (o *observer) observe(ctx context.Context, targets []*target) (map[kube.ID]
 		jobs = append(jobs, one(t))
 	}
 	return out, o.a.each(ctx, len(jobs), func(i int) error { return jobs[i]() })
+}
+
+// observeEarly observes targets before their turn; observe then takes that, once.
+func (o *observer) observeEarly(ctx context.Context, targets []*target) error {
+	seen, err := o.observe(ctx, targets)
+	if err != nil {
+		return err
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.early = map[kube.ID]observation{}
+	for _, t := range targets {
+		if o.prerequisites.deferralOf(t) == nil {
+			o.early[t.id] = seen[t.id]
+		}
+	}
+	return nil
+}
+
+// takeEarly is what was observed of a target early; false when it wasn't, and for what nobody may be
+// able to convert.
+func (o *observer) takeEarly(t *target) (observation, bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	seen, ok := o.early[t.id]
+	delete(o.early, t.id)
+	return seen, ok && len(t.turn.converter) == 0
 }
 
 // observeByList reads metadata of the targets of one place by a list. unlisted are those that
@@ -167,7 +198,7 @@ func (o *observer) read(ctx context.Context, t *target) (observation, error) {
 // more than most objects; all says that there are no others. There is nothing when listing isn't
 // permitted: the objects are then asked for one by one.
 func (o *observer) listMeta(ctx context.Context, at place, most int) (metas map[string]*metav1.PartialObjectMetadata, all bool, err error) {
-	opts := metav1.ListOptions{Limit: int64(min(most, pageSize))}
+	opts := metav1.ListOptions{Limit: int64(most)}
 	if !at.unlabeled {
 		opts.LabelSelector = managedByHelmFilter
 	}

@@ -6,10 +6,14 @@ import (
 	"slices"
 	"sort"
 
+	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/kubernetes/scheme"
 
+	"deployer/apply/manifest"
 	"deployer/apply/verify"
 	"deployer/internal/kube"
 )
@@ -39,6 +43,9 @@ type planning struct {
 func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 	p, crds, err := a.begin(ctx, req)
 	if err != nil {
+		return nil, err
+	}
+	if err := p.observeEarly(ctx, crds); err != nil {
 		return nil, err
 	}
 	rejections, err := p.decideAll(ctx, crds)
@@ -238,10 +245,38 @@ func (p *planning) decideAll(ctx context.Context, targets []*target) ([]Rejectio
 func (p *planning) recognised(t *target, meta *metav1.PartialObjectMetadata) *Change {
 	key := Key(t.id)
 	c := &Change{ID: t.id, Source: t.source, Action: Unchanged, Live: metaOnly(meta, t.mapping), Provenance: p.provenanceOf(t, meta, false), fingerprint: p.req.Fingerprints[key]}
+	if kind, ok, _ := unstructured.NestedString(t.obj.Object, "spec", "type"); ok && t.id.GroupKind() == (schema.GroupKind{Kind: "Service"}) {
+		c.Live.Object["spec"] = map[string]any{"type": kind} // which tells whether an address is waited for
+	}
 	if b, ok := p.req.Contributions[key]; ok && t.fromCRDs {
 		c.previousContribution = &b // as nobody has written it since
 	}
 	return c
+}
+
+// observeEarly observes at once what would else be observed in turn: what is in crds/, and all
+// objects of which that can't change what they are, or how they are read.
+func (p *planning) observeEarly(ctx context.Context, crds []*target) error {
+	targets, custom := slices.Clone(crds), []*target(nil)
+	for _, m := range p.req.Objects {
+		if m.Object == nil {
+			continue
+		}
+		for _, obj := range manifest.Flatten(m.Object) {
+			t, ok := p.resolver.known(ctx, obj, m.Source)
+			switch {
+			case !ok:
+			case scheme.Scheme.Recognizes(t.mapping.GVK) || isCRD(t.id):
+				targets = append(targets, t)
+			default:
+				custom = append(custom, t)
+			}
+		}
+	}
+	var asking errgroup.Group
+	asking.Go(func() error { return p.observer.observeEarly(ctx, targets) })
+	asking.Go(func() error { return p.definitions.readGenerations(ctx, custom) })
+	return asking.Wait()
 }
 
 // gate turns rejections into warnings where the mode says so. What is wrong

@@ -153,6 +153,24 @@ func (r *resolver) target(ctx context.Context, obj *unstructured.Unstructured, s
 	return t, nil
 }
 
+// known is a target for reading an object of a kind that is served now, before all is known of what
+// the release brings; false for what can't be read so.
+func (r *resolver) known(ctx context.Context, obj *unstructured.Unstructured, source string) (*target, bool) {
+	if _, ok := obj.Object["metadata"].(map[string]any); !ok || notText(obj, "metadata", "name") || notText(obj, "metadata", "namespace") {
+		return nil, false
+	}
+	name, namespace := obj.GetName(), obj.GetNamespace()
+	if name == "" || len(content.IsPathSegmentName(name))+len(content.IsPathSegmentName(namespace)) > 0 {
+		return nil, false
+	}
+	mapping, err := r.a.cluster.Mapping(ctx, obj.GroupVersionKind(), false)
+	if err != nil {
+		return nil, false
+	}
+	placed := r.placed(obj, mapping)
+	return &target{id: kube.IDOf(placed), source: source, obj: placed, mapping: mapping}, true
+}
+
 // notText says that a field has a value and that isn't a string.
 func notText(obj *unstructured.Unstructured, path ...string) bool {
 	v, ok, err := unstructured.NestedFieldNoCopy(obj.Object, path...)

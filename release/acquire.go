@@ -23,7 +23,7 @@ func (l *Lock) acquire(ctx context.Context) error {
 	var timer leaseTimer
 	var announcedRun string
 	for {
-		found, err := l.readOrCreateLease(ctx)
+		found, err := l.createOrReadLease(ctx)
 		if err != nil {
 			return err
 		}
@@ -58,23 +58,28 @@ func (l *Lock) acquire(ctx context.Context) error {
 	}
 }
 
-// readOrCreateLease reads the Lease, and makes one if there is none: then it is ours.
-func (l *Lock) readOrCreateLease(ctx context.Context) (found *coordinationv1.Lease, err error) {
+// createOrReadLease makes the Lease, which then is ours, or reads the one that is there.
+func (l *Lock) createOrReadLease(ctx context.Context) (found *coordinationv1.Lease, err error) {
 	name := leaseName(l.name)
 	err = retry(ctx, func(ctx context.Context) error {
-		if found, err = getLease(ctx, l.lease.client, name); err != nil || found != nil {
-			return err
-		}
-		found, err = l.lease.client.Create(ctx, newLease(l.store.namespace, l.name, l.holder, l.opts.Duration), metav1.CreateOptions{})
+		created, createErr := l.lease.client.Create(ctx, newLease(l.store.namespace, l.name, l.holder, l.opts.Duration), metav1.CreateOptions{})
+		forbidden := apierrors.IsForbidden(createErr) && !apierrors.HasStatusCause(createErr, "NamespaceTerminating")
 		switch {
-		case apierrors.IsAlreadyExists(err):
-			return errRetry // somebody's, or ours when the answer to the first try was lost
-		case apierrors.IsForbidden(err) && !apierrors.HasStatusCause(err, "NamespaceTerminating"):
-			return fmt.Errorf("%w: %w", errNoLease, err)
-		case err != nil:
-			return fmt.Errorf("creating Lease/%s/%s: %w", l.store.namespace, name, err)
+		case createErr == nil:
+			found = created
+			return nil
+		case !forbidden && !apierrors.IsAlreadyExists(createErr):
+			return fmt.Errorf("creating Lease/%s/%s: %w", l.store.namespace, name, createErr)
 		}
-		return nil
+		// It is somebody's, or ours when the answer to the first try was lost.
+		found, err = getLease(ctx, l.lease.client, name)
+		switch {
+		case err != nil || found != nil:
+			return err
+		case forbidden:
+			return fmt.Errorf("%w: %w", errNoLease, createErr)
+		}
+		return errRetry
 	})
 	if errors.Is(err, errRetry) {
 		return nil, nil

@@ -7,9 +7,11 @@ import (
 	"slices"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	helmtime "helm.sh/helm/v3/pkg/time"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/internal/kube"
@@ -41,7 +43,7 @@ func (l *Lock) Begin(ctx context.Context, next *Record, decided Identity) error 
 	if err := ValidateLabels(next.Labels); err != nil {
 		return err
 	}
-	before, err := l.historyAsDecided(ctx, next.Version, decided)
+	before, err := l.historyBefore(ctx, next.Version, decided)
 	if err != nil {
 		return err
 	}
@@ -129,6 +131,18 @@ func (l *Lock) historyAsDecided(ctx context.Context, revision int, decided Ident
 		return nil, l.historyChangedError(revision, nil)
 	}
 	return h, nil
+}
+
+// historyBefore is the history that a record is going to follow. The one that Recover has read
+// will do if it is the one that was decided on: what others have made of it since
+// shows once the record is written.
+func (l *Lock) historyBefore(ctx context.Context, revision int, decided Identity) (*History, error) {
+	seen := l.seen
+	l.seen = nil
+	if seen != nil && decided.known && seen.identity == decided {
+		return seen, nil
+	}
+	return l.historyAsDecided(ctx, revision, decided)
 }
 
 // ConfirmHistory says whether the release still is what a decision was based on, for
@@ -241,31 +255,83 @@ func (l *Lock) Finish(ctx context.Context, rec *Record, status helmrelease.Statu
 	defer cancel()
 	rec.Info.Status = status
 	rec.Info.Description = description
-	if err := l.save(ctx, rec); err != nil {
+	listed, err := l.saveAndList(ctx, rec)
+	if err != nil {
 		return err
 	}
-	if status == helmrelease.StatusDeployed {
-		l.supersede(ctx, rec.Version)
+	if status == helmrelease.StatusDeployed && listed != nil {
+		l.supersede(ctx, rec.Version, listed)
 	}
+	l.finished = listed
 	return nil
+}
+
+// A listing is all Secrets of one release.
+type listing struct {
+	heads []Summary // oldest first
+	parts []metav1.PartialObjectMetadata
+}
+
+// saveAndList writes the last state of rec and lists what the release has, at the same time. The
+// list is nil when it couldn't be had, of which the user is warned. Parts that are
+// written at that moment would be missing in it, so for a record that has some it comes after.
+func (l *Lock) saveAndList(ctx context.Context, rec *Record) (*listing, error) {
+	var out listing
+	var listErr error
+	list := func() error {
+		out.heads, out.parts, listErr = l.store.revisions(ctx, l.name, true)
+		return nil
+	}
+	var listing errgroup.Group
+	listing.Go(list)
+	err := l.save(ctx, rec)
+	_ = listing.Wait() // its error is listErr
+	if err != nil {
+		return nil, err
+	}
+	if rec.stored.digest != "" {
+		_ = list() // its error is listErr
+	}
+	if out.heads == nil && listErr != nil {
+		l.opts.Warn(fmt.Sprintf("older revisions couldn't be marked superseded: %v", listErr))
+		return nil, nil
+	}
+	for i := range out.heads {
+		if out.heads[i].Revision == rec.Version {
+			out.heads[i].Status = rec.Info.Status
+		}
+	}
+	return &out, nil
 }
 
 // supersede marks deployed revisions older than newest. What fails is only a
 // warning: of two deployed revisions everybody takes the newer one.
-func (l *Lock) supersede(ctx context.Context, newest int) {
-	h, err := l.store.History(ctx, l.name)
-	if h == nil {
-		l.opts.Warn(fmt.Sprintf("older revisions couldn't be marked superseded: %v", err))
-		return
-	}
-	for _, s := range h.Revisions {
+func (l *Lock) supersede(ctx context.Context, newest int, of *listing) {
+	for i := range of.heads {
+		s := &of.heads[i]
 		if s.Revision >= newest || s.Status != helmrelease.StatusDeployed {
 			continue
 		}
-		err := l.store.patchRecord(ctx, l.name, s.Revision, recordPatch{status: helmrelease.StatusSuperseded},
-			func(*Record, *corev1.Secret) error { return nil })
-		if err != nil {
+		if err := l.supersedeOne(ctx, s); err != nil {
 			l.opts.Warn(fmt.Sprintf("revision %d couldn't be marked superseded: %v", s.Revision, err))
+			continue
+		}
+		s.Status = helmrelease.StatusSuperseded
+	}
+}
+
+// supersedeOne marks one revision, without reading its record if that was read before and is
+// the same still.
+func (l *Lock) supersedeOne(ctx context.Context, of *Summary) error {
+	superseded := recordPatch{status: helmrelease.StatusSuperseded}
+	if known := l.store.takeEarly(of); known != nil {
+		amended, err := amendSecret(known, &Record{}, &superseded, time.Now())
+		if err == nil {
+			err = l.store.update(ctx, amended)
+		}
+		if err == nil {
+			return nil
 		}
 	}
+	return l.store.patchRecord(ctx, l.name, of.Revision, superseded, func(*Record, *corev1.Secret) error { return nil })
 }

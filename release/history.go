@@ -7,7 +7,9 @@ import (
 	"regexp"
 	"slices"
 
+	"golang.org/x/sync/errgroup"
 	helmrelease "helm.sh/helm/v3/pkg/release"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
 )
@@ -32,7 +34,68 @@ func (s *Store) History(ctx context.Context, name string) (*History, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &History{Namespace: s.namespace, Name: name, Revisions: heads, store: s, loaded: map[int]*Record{}, identity: identify(heads)}, nil
+	return s.historyOf(name, heads), nil
+}
+
+func (s *Store) historyOf(name string, heads []Summary) *History {
+	return &History{Namespace: s.namespace, Name: name, Revisions: heads, store: s, loaded: map[int]*Record{}, identity: identify(heads)}
+}
+
+// HistoryWithRecords is History for who will need the current records: they are read at the
+// same time, as far as they are few. What couldn't be read so is read by Load.
+func (s *Store) HistoryWithRecords(ctx context.Context, name string) (*History, error) {
+	var early []*Record
+	var reading errgroup.Group
+	reading.Go(func() error {
+		early = s.currentRecords(ctx, name)
+		return nil
+	})
+	history, err := s.History(ctx, name)
+	_ = reading.Wait() // it has no errors
+	if err != nil {
+		return nil, err
+	}
+	for _, rec := range early {
+		found := history.newestWhere(func(s *Summary) bool { return s.Revision == rec.Version })
+		if found != nil && found.uid == string(rec.stored.uid) && found.resourceVersion == rec.stored.resourceVersion {
+			history.loaded[rec.Version] = rec
+			found.setDetails(rec)
+		}
+	}
+	return history, nil
+}
+
+// maxEarlyRecords is how many records are read before it is known which are needed: the
+// deployed one, and one that failed or is under way.
+const maxEarlyRecords = 2
+
+// currentRecords reads records that aren't history yet, in one request. What goes wrong is for
+// those to tell who need a record.
+func (s *Store) currentRecords(ctx context.Context, name string) []*Record {
+	selector, err := selectRelease(name, []string{ownerHelm})
+	if err != nil {
+		return nil
+	}
+	isHistory, err := labels.NewRequirement("status", selection.NotIn, []string{helmrelease.StatusSuperseded.String()})
+	if err != nil {
+		return nil
+	}
+	secrets, err := s.secrets()
+	if err != nil {
+		return nil
+	}
+	list, err := secrets.List(ctx, metav1.ListOptions{LabelSelector: selector.Add(*isHistory).String(), Limit: maxEarlyRecords})
+	if err != nil {
+		return nil
+	}
+	var out []*Record
+	for i := range list.Items {
+		if rec, err := s.decodeSecret(ctx, &list.Items[i]); err == nil {
+			s.keepEarly(&list.Items[i], rec)
+			out = append(out, rec)
+		}
+	}
+	return out
 }
 
 func selectRelease(name string, owners []string) (labels.Selector, error) {
@@ -180,6 +243,28 @@ func (h *History) RecordsWithPossibleObjects(ctx context.Context) ([]*Record, er
 		}
 	}
 	return h.loadAll(ctx)
+}
+
+// LoadMany reads all records that aren't read yet, several at once, as far as they can be read:
+// Load tells of the others.
+func (h *History) LoadMany(ctx context.Context) {
+	var open []int
+	for _, s := range h.Revisions {
+		if h.loaded[s.Revision] == nil {
+			open = append(open, s.Revision)
+		}
+	}
+	records := make([]*Record, len(open))
+	_ = forEach(len(open), func(i int) error {
+		records[i], _ = h.read(ctx, open[i]) // Load reads it again, and has the error
+		return nil
+	})
+	for i, rec := range records {
+		if rec != nil {
+			h.loaded[open[i]] = rec
+			h.newestWhere(func(s *Summary) bool { return s.Revision == open[i] }).setDetails(rec)
+		}
+	}
 }
 
 // loadAll reads every record, several at once.

@@ -84,6 +84,9 @@ type Lock struct {
 	writesInFlight atomic.Int32 // changes that are under way
 	waited         bool         // somebody had the Lease when we asked for it
 
+	seen     *History // as Recover has found it; nil before, and once Begin has used it
+	finished *listing // all Secrets of the release, as Finish has left them; nil before
+
 	lease   heldLease
 	renewal renewal
 }

@@ -63,11 +63,13 @@ func (l *Lock) Recover(ctx context.Context) (*History, []Recovered, error) {
 			all = append(all, *recovered)
 		}
 	}
-	if len(all) == 0 {
-		return h, nil, nil
+	if len(all) > 0 {
+		if h, err = l.store.History(ctx, l.name); err != nil {
+			return nil, all, err
+		}
 	}
-	h, err = l.store.History(ctx, l.name)
-	return h, all, err
+	l.seen = h
+	return h, all, nil
 }
 
 // errSkipPatch means that a revision is to stay as it is.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	helmrelease "helm.sh/helm/v3/pkg/release"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,12 +40,13 @@ type Store struct {
 	cluster      *kube.Cluster
 	namespace    string
 	largeRecords *sync.Mutex // held while a large record is decoded
+	early        *sync.Map   // Secrets of deployed revisions that were read, by their UID: they are to be superseded
 }
 
 // NewStore returns the records in a namespace. It does no network I/O. Records
 // are in the namespace of their release, as Helm's are.
 func NewStore(cluster *kube.Cluster, namespace string) *Store {
-	return &Store{cluster: cluster, namespace: namespace, largeRecords: &sync.Mutex{}}
+	return &Store{cluster: cluster, namespace: namespace, largeRecords: &sync.Mutex{}, early: &sync.Map{}}
 }
 
 // Namespace is where the store's releases are.
@@ -52,10 +54,39 @@ func (s *Store) Namespace() string { return s.namespace }
 
 // inNamespace is the same store for another namespace.
 func (s *Store) inNamespace(namespace string) *Store {
-	return &Store{cluster: s.cluster, namespace: namespace, largeRecords: s.largeRecords}
+	return &Store{cluster: s.cluster, namespace: namespace, largeRecords: s.largeRecords, early: s.early}
 }
 
 func (s *Store) client() (kubernetes.Interface, error) { return s.cluster.Typed() }
+
+// keepEarly remembers the Secret of a deployed revision that is whole in it.
+func (s *Store) keepEarly(secret *corev1.Secret, rec *Record) {
+	if rec.Info.Status == helmrelease.StatusDeployed && rec.stored.digest == "" {
+		s.early.Store(string(secret.UID), secret)
+	}
+}
+
+// takeEarly gives a remembered Secret once; nil if there is none of this very version.
+func (s *Store) takeEarly(of *Summary) *corev1.Secret {
+	value, _ := s.early.LoadAndDelete(of.uid)
+	secret, _ := value.(*corev1.Secret)
+	if secret == nil || secret.ResourceVersion != of.resourceVersion {
+		return nil
+	}
+	return secret
+}
+
+// update writes a Secret over the very one that it was read from.
+func (s *Store) update(ctx context.Context, secret *corev1.Secret) error {
+	secrets, err := s.secrets()
+	if err != nil {
+		return err
+	}
+	return retry(ctx, func(ctx context.Context) error {
+		_, err := secrets.Update(ctx, secret, metav1.UpdateOptions{})
+		return err
+	})
+}
 
 func (s *Store) secrets() (typedcore.SecretInterface, error) {
 	client, err := s.client()
@@ -69,7 +100,7 @@ func (s *Store) secrets() (typedcore.SecretInterface, error) {
 // *NotFoundError when there is none, or a *CorruptError.
 func (s *Store) Get(ctx context.Context, name string, revision int) (*Record, error) {
 	if revision == 0 {
-		h, err := s.History(ctx, name)
+		h, err := s.HistoryWithRecords(ctx, name)
 		if err != nil {
 			return nil, err
 		}

@@ -18,12 +18,22 @@ func (s *Store) TrimHistory(ctx context.Context, name string, keep int) error {
 	if err != nil {
 		return err
 	}
-	var errs []error
-	for _, old := range revisionsToTrim(heads, keep) {
-		errs = append(errs, s.Delete(ctx, &old))
+	return s.trim(ctx, &listing{heads: heads, parts: parts}, keep)
+}
+
+// TrimHistory is that of the store for the release of the lock, without listing again what
+// Finish has listed.
+func (l *Lock) TrimHistory(ctx context.Context, keep int) error {
+	if l.finished == nil {
+		return l.store.TrimHistory(ctx, l.name, keep)
 	}
-	errs = append(errs, s.deleteUnreferencedParts(ctx, heads, parts))
-	return errors.Join(errs...)
+	return l.store.trim(ctx, l.finished, keep)
+}
+
+func (s *Store) trim(ctx context.Context, of *listing, keep int) error {
+	old := revisionsToTrim(of.heads, keep)
+	err := forEach(len(old), func(i int) error { return s.Delete(ctx, &old[i]) })
+	return errors.Join(err, s.deleteUnreferencedParts(ctx, of.heads, of.parts))
 }
 
 // revisionsToTrim gives those of the revisions, oldest first, that may go.

@@ -62,7 +62,9 @@ func (l *Lock) FinishUninstall(ctx context.Context, rec *Record, keep bool, desc
 	if keep {
 		recordCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
 		defer cancel()
-		l.supersede(recordCtx, rec.Version)
+		if l.finished != nil {
+			l.supersede(recordCtx, rec.Version, l.finished)
+		}
 		return nil
 	}
 	return l.deleteRevisions(ctx, rec.Version)

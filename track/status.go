@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/internal/kube"
@@ -146,6 +147,18 @@ func (o Options) computeStatus(obj *unstructured.Unstructured, now time.Time, of
 func (o Options) ReadyWhenPresent(obj *unstructured.Unstructured) bool {
 	gk := obj.GroupVersionKind().GroupKind()
 	return rules.ReadyWhenPresent(gk) && !o.Rules.Has(gk) && settingsOf(obj).override == nil
+}
+
+// ReadyWhenUnchanged is ReadyWhenPresent for an object that is as it was deployed before, of which
+// the metadata is known, and of a Service its type: only one with a load balancer gets an
+// address some time later.
+func (o Options) ReadyWhenUnchanged(obj *unstructured.Unstructured) bool {
+	gk := obj.GroupVersionKind().GroupKind()
+	kind, _, _ := unstructured.NestedString(obj.Object, "spec", "type")
+	if gk == (schema.GroupKind{Kind: "Service"}) && kind != "" && kind != "LoadBalancer" {
+		return !o.Rules.Has(gk) && settingsOf(obj).override == nil
+	}
+	return o.ReadyWhenPresent(obj)
 }
 
 // statusOf makes a status of a verdict.

@@ -76,6 +76,7 @@ func (o *operation) operate(ctx context.Context, e *env, name string, decide dep
 	d := e.deployer(cluster, o.settings)
 	if planning {
 		e.failOnBrokenPipes()
+		d.ForShow = true
 		op, err := d.Decide(ctx, decide)
 		if err != nil {
 			return withPrefix(o.failurePrefix, err)
@@ -110,7 +111,7 @@ func (o *operation) showPlan(ctx context.Context, e *env, d *deploy.Deployer, op
 		return err
 	}
 	if op.HasChanges() {
-		if err := d.HideStoredRevisions(ctx, op.Release); err != nil {
+		if err := d.HideStoredRevisions(ctx, op.Release, op); err != nil {
 			return err
 		}
 	}

@@ -112,7 +112,7 @@ func (o *upgradeOptions) planDrift(ctx context.Context, e *env, c *cli.Context) 
 		return err
 	}
 	if len(drift.Objects) > 0 {
-		if err := d.HideStoredRevisions(ctx, args[0]); err != nil {
+		if err := d.HideStoredRevisions(ctx, args[0], nil); err != nil {
 			return err
 		}
 	}

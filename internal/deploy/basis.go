@@ -45,7 +45,7 @@ func (d *Deployer) Decide(ctx context.Context, decide DecideFunc) (op *Operation
 // newOperation begins an operation on a release by what its history is.
 func (d *Deployer) newOperation(verb Verb, history *release.History) *Operation {
 	return &Operation{
-		Verb: verb, Release: history.Name, Namespace: d.Namespace,
+		Verb: verb, Release: history.Name, Namespace: d.Namespace, history: history,
 		Basis: Basis{Records: history.Identity(), Verb: verb, Latest: history.Latest(), Revisions: history.Revisions},
 	}
 }

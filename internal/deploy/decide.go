@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
@@ -62,7 +63,9 @@ func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *rele
 	if op.Verb != Uninstall && op.Next.Info != nil {
 		op.Next.Info.Description = d.Hidden.Hide(op.Next.Info.Description)
 	}
+	early := d.loadForShow(ctx, op, history)
 	op.Plan, err = d.newApplier(op).Plan(ctx, req)
+	early()
 	if err != nil {
 		return err
 	}
@@ -73,6 +76,22 @@ func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *rele
 		op.WaitsFor = d.waitsFor(op)
 	}
 	return nil
+}
+
+// loadForShow begins to read the records that showing a plan with changes takes, see
+// HideStoredRevisions, while the plan is made; the function that it returns awaits them. history is not
+// to be used before.
+func (d *Deployer) loadForShow(ctx context.Context, op *Operation, history *release.History) func() {
+	deployed := history.Deployed()
+	if !d.ForShow || deployed == nil || op.Verb == Uninstall {
+		return func() {}
+	}
+	if record, err := history.Load(ctx, deployed.Revision); err != nil || record.Manifest == op.Next.Manifest {
+		return func() {} // there is hardly anything to show
+	}
+	var loading sync.WaitGroup
+	loading.Go(func() { history.LoadMany(ctx) })
+	return loading.Wait
 }
 
 // waitsFor lists what the wait at the end is about: objects that aren't ready just
@@ -199,7 +218,7 @@ func (d *Deployer) existingHistory(ctx context.Context, name string) (*release.H
 	if err := release.ValidateName(name); err != nil {
 		return nil, err
 	}
-	history, err := d.Releases.History(ctx, name)
+	history, err := d.Releases.HistoryWithRecords(ctx, name)
 	if err == nil && history.Latest() == nil {
 		err = &release.NotFoundError{Namespace: d.Namespace, Name: name}
 	}

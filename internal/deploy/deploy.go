@@ -73,6 +73,9 @@ type Deployer struct {
 	// waited out; nil drops that.
 	Warn func(text string)
 
+	// ForShow says that what is decided is going to be shown, and not carried out.
+	ForShow bool
+
 	undoing  bool                // what is carried out undoes a run that failed
 	rendered []*helmrelease.Hook // with undoing: the hooks of that run's chart
 }
@@ -122,6 +125,7 @@ type Operation struct {
 
 	earlier       []apply.Revision              // that may have left objects
 	contributions map[string]apply.Contribution // what earlier revisions have brought of definitions in crds/
+	history       *release.History              // that was decided on; nil for what isn't decided by one
 	showLogs      bool                          // test: tell the logs of the pods
 }
 

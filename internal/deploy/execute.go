@@ -45,6 +45,7 @@ type run struct {
 	tracker    *track.Tracker
 	began      time.Time
 	step       Step                     // that it has come to
+	hasWritten bool                     // a step that changes something has begun
 	applied    map[kube.ID]apply.Change // what is now as it should be
 	wasAwaited map[kube.ID]bool         // what others had to wait for, and was ready
 
@@ -188,7 +189,7 @@ func (r *run) finish(ctx context.Context, err error) (*release.Record, error) {
 	}
 	r.observe(Recorded{Record: next})
 	if err == nil {
-		if perr := r.Releases.TrimHistory(ctx, r.op.Release, r.Settings.MaxHistory); perr != nil {
+		if perr := r.lock.TrimHistory(ctx, r.Settings.MaxHistory); perr != nil {
 			// The release is deployed; old records are tidied by the next one.
 			r.observe(Warned{Text: "removing old revisions: " + perr.Error()})
 		}

@@ -10,14 +10,21 @@ import (
 )
 
 // HideStoredRevisions notes what must not be shown of revisions that no decision has read: a
-// field that differs may have a password of long ago. It only reads; a revision
-// that can't be read has been told of or matters to nobody.
-func (d *Deployer) HideStoredRevisions(ctx context.Context, name string) error {
-	history, err := d.Releases.History(ctx, name)
-	if err != nil {
-		return err
+// field that differs may have a password of long ago. What was decided on is not read again;
+// decided may be nil. It only reads; a revision that can't be read has been told of or
+// matters to nobody.
+func (d *Deployer) HideStoredRevisions(ctx context.Context, name string, decided *Operation) error {
+	var history *release.History
+	if decided != nil {
+		history = decided.history
 	}
-	_, err = d.storedRevisions(ctx, history)
+	if history == nil {
+		var err error
+		if history, err = d.Releases.History(ctx, name); err != nil {
+			return err
+		}
+	}
+	_, err := d.storedRevisions(ctx, history)
 	return err
 }
 

@@ -18,11 +18,7 @@ type RenderedRequest struct {
 // DeployRendered decides what deploying a record that was rendered before takes now.
 // It only reads.
 func (d *Deployer) DeployRendered(ctx context.Context, req RenderedRequest) (*Operation, error) {
-	missing, err := d.isNamespaceMissing(ctx, req.CreateNamespace)
-	if err != nil {
-		return nil, err
-	}
-	history, err := d.Releases.History(ctx, req.Next.Name)
+	history, missing, err := d.readFirst(ctx, req.Next.Name, req.CreateNamespace)
 	if err != nil {
 		return nil, err
 	}

@@ -2,9 +2,12 @@ package deploy
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"deployer/apply"
 )
 
 // A Step is one of the steps of an operation, by the name that events, records, plan
@@ -42,6 +45,21 @@ func (r *run) inSequence(ctx context.Context, steps ...func() error) error {
 	return nil
 }
 
+// writesIn tells whether a step may change something in the cluster.
+func (o *Operation) writesIn(step Step) bool {
+	switch step {
+	case StepWait:
+		return false
+	case StepCRDs:
+		return slices.ContainsFunc(o.Plan.CRDs, apply.Change.Writes)
+	case StepApply:
+		return slices.ContainsFunc(o.Plan.Waves, func(w apply.Wave) bool { return slices.ContainsFunc(w.Changes, apply.Change.Writes) })
+	case StepPrune:
+		return slices.ContainsFunc(o.Plan.Prune, apply.Change.Writes)
+	}
+	return true
+}
+
 // runStep takes one step of the operation between its events. Steps about nothing are
 // passed over in silence.
 func (r *run) runStep(ctx context.Context, step Step, objects int, body func() error) error {
@@ -59,10 +77,11 @@ func (r *run) runStep(ctx context.Context, step Step, objects int, body func() e
 }
 
 // recordStep writes into the record which step the run has come to, for whoever finds
-// it if the run dies.
+// it if the run dies. As long as nothing is changed there is nothing to tell.
 func (r *run) recordStep(ctx context.Context, step Step) error {
 	r.step = step
-	if !r.op.hasPendingRecord() {
+	r.hasWritten = r.hasWritten || r.op.writesIn(step)
+	if !r.op.hasPendingRecord() || !r.hasWritten {
 		return nil
 	}
 	r.op.Next.Journal.Step = string(step)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -56,11 +57,7 @@ func (d *Deployer) Upgrade(ctx context.Context, req UpgradeRequest) (*Operation,
 	for _, defaults := range chart.DefaultValues(req.Chart.Helm) {
 		d.Hidden.AddValues(defaults)
 	}
-	missing, err := d.isNamespaceMissing(ctx, req.CreateNamespace)
-	if err != nil {
-		return nil, err
-	}
-	history, err := d.Releases.History(ctx, req.Name)
+	history, missing, err := d.readFirst(ctx, req.Name, req.CreateNamespace)
 	if err != nil {
 		return nil, err
 	}
@@ -78,6 +75,33 @@ func (d *Deployer) Upgrade(ctx context.Context, req UpgradeRequest) (*Operation,
 		return nil, err
 	}
 	return op, d.planObjects(ctx, op, history, crds)
+}
+
+// readFirst reads what an install or upgrade begins with: the history of the release, whether its
+// namespace has to be made, and which kinds the cluster serves, which the cluster
+// remembers. Far away each answer takes its time, so all is asked at once.
+func (d *Deployer) readFirst(ctx context.Context, name string, createNamespace bool) (history *release.History, missing bool, err error) {
+	var inNamespace, ofRecords, ofKinds error
+	var reading errgroup.Group
+	reading.Go(func() error {
+		missing, inNamespace = d.isNamespaceMissing(ctx, createNamespace)
+		return nil
+	})
+	reading.Go(func() error {
+		history, ofRecords = d.Releases.HistoryWithRecords(ctx, name)
+		return nil
+	})
+	reading.Go(func() error {
+		_, ofKinds = d.Cluster.Server(ctx)
+		return nil
+	})
+	_ = reading.Wait() // they have their own errors, of which the first counts
+	for _, err := range []error{inNamespace, ofRecords, ofKinds} {
+		if err != nil {
+			return nil, false, err
+		}
+	}
+	return history, missing, nil
 }
 
 // decideVerb tells an install from an upgrade: what selects install hooks and

@@ -54,8 +54,8 @@ func (r *run) trackTargets(changes []apply.Change, skip func(kube.ID) bool) []tr
 			Changed: c.Action != apply.Unchanged, Previous: c.Live,
 		}
 		if c.HasFingerprint() {
-			// Only the metadata is known, which is enough for kinds without a status.
-			if r.Settings.Track.ReadyWhenPresent(c.Result) {
+			// Little but the metadata is known, which is enough for kinds without a status.
+			if r.Settings.Track.ReadyWhenUnchanged(c.Result) {
 				continue
 			}
 			target.Baseline, target.Previous = nil, nil
