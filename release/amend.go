@@ -48,7 +48,7 @@ func (l *Lock) Amend(ctx context.Context, of *Record, edit func(*Record)) (*Reco
 // replaceRecord is one try to write a record over the very one that it was read
 // from. errRetry means that it has to be read again.
 func (l *Lock) replaceRecord(ctx context.Context, rec *Record) error {
-	enc, err := encode(rec)
+	enc, err := l.encode(rec)
 	if err != nil {
 		return err
 	}

@@ -52,7 +52,7 @@ func (l *Lock) Begin(ctx context.Context, next *Record, decided Identity) error 
 	}
 	l.signRecord(next)
 	next.stored = stored{}
-	enc, err := encode(next)
+	enc, err := l.encode(next)
 	if err != nil {
 		return err
 	}

@@ -38,12 +38,15 @@ type encoded struct {
 // encode packs a record: whole if it fits one Secret, else without what
 // rollback doesn't need, else in parts. It doesn't change rec. The error is a
 // *SizeError when it doesn't fit at all.
-func encode(rec *Record) (*encoded, error) {
+func encode(rec *Record) (*encoded, error) { return encodeWith(rec, &packedCharts{}) }
+
+// encodeWith is encode that uses again what was packed before.
+func encodeWith(rec *Record, charts *packedCharts) (*encoded, error) {
 	slimRecord := slim(rec)
 	if rec.stored.digest != "" {
 		return splitRecord(slimRecord) // once split, it stays so: the head must keep saying where the parts are
 	}
-	whole, m, err := packMeasured(rec)
+	whole, m, err := packRecord(rec, charts)
 	if err != nil {
 		return nil, fmt.Errorf("encoding release %s/%s: %w", rec.Namespace, rec.Name, err)
 	}
@@ -188,6 +191,9 @@ func dropNulls(rec *Record) {
 // else as it is, also what no type of ours knows. It makes no member that isn't
 // there.
 func editJSON(text []byte, edits map[string]map[string]any) ([]byte, error) {
+	if edited, err := editJoined(text, edits); err == nil {
+		return edited, nil
+	}
 	data, err := unpack(text)
 	if err != nil {
 		return nil, err
@@ -196,13 +202,8 @@ func editJSON(text []byte, edits map[string]map[string]any) ([]byte, error) {
 	if err := json.Unmarshal(data, &record); err != nil {
 		return nil, err
 	}
-	for member, set := range edits {
-		if record[member] == nil && member != "info" {
-			continue
-		}
-		if record[member], err = editMember(record[member], set); err != nil {
-			return nil, fmt.Errorf("%s: %w", member, err)
-		}
+	if err := editMembers(record, edits); err != nil {
+		return nil, err
 	}
 	packed, err := pack(record)
 	if err != nil {

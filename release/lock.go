@@ -85,6 +85,7 @@ type Lock struct {
 	waited         bool         // somebody had the Lease when we asked for it
 
 	seen     *History // as Recover has found it; nil before, and once Begin has used it
+	charts   packedCharts
 	finished *listing // all Secrets of the release, as Finish has left them; nil before
 
 	lease   heldLease

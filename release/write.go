@@ -21,7 +21,7 @@ import (
 // is lost, is the same as sending it once. taken makes the error for when
 // somebody else has written there.
 func (l *Lock) write(ctx context.Context, rec *Record, conflictError func(by *Record) error) error {
-	enc, err := encode(rec)
+	enc, err := l.encode(rec)
 	if err != nil {
 		return err
 	}

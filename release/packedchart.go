@@ -1,0 +1,269 @@
+package release
+
+import (
+	"bytes"
+	"compress/flate"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"sync"
+
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	corev1 "k8s.io/api/core/v1"
+)
+
+// Most of a record is its chart, which is the same in each of the five or so times that a run writes
+// records, and mostly the same as in the revision before. Packing it takes longer than all else that
+// is done with a record. So the chart comes first in the JSON and is packed by itself, and
+// the packed bytes are used again.
+//
+// What is stored is one gzip member as ever. Its header has an extra field that says where the chart
+// ends; readers that don't know it pass over it. (RFC 1952, 2.3.1.1)
+
+// A packedChart is `{"chart":…,` as deflate that ends at a byte, without an end of the stream.
+type packedChart struct {
+	deflated []byte
+	size     int    // of the text
+	sum      uint32 // CRC-32 of the text
+	elements int    // of the text, see meter
+}
+
+const (
+	chartStart = `{"chart":`
+	chartEnd   = ","
+
+	fixedHeader = 10 // bytes of a gzip header without extra fields
+	extraLength = 16 // of ours, with its name and length
+	trailer     = 8  // bytes of CRC-32 and size at the end
+)
+
+// packedCharts remembers what was packed last. The zero value remembers nothing.
+type packedCharts struct {
+	mu       sync.Mutex
+	chart    *helmchart.Chart
+	packed   *packedChart
+	previous *packedChart // of an earlier record; nil for none
+}
+
+// of packs a chart, or gives what was packed before if that is the same.
+func (p *packedCharts) of(chart *helmchart.Chart) (*packedChart, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.packed != nil && p.chart == chart {
+		return p.packed, nil
+	}
+	data, err := json.Marshal(chart)
+	if err != nil {
+		return nil, err
+	}
+	text := chartText{[]byte(chartStart), data, []byte(chartEnd)}
+	packed := p.previous
+	if packed == nil || !packed.holds(text) {
+		if packed, err = packChart(text); err != nil {
+			return nil, err
+		}
+	}
+	var m meter
+	_ = text.writeTo(&m) // never fails
+	packed.elements = m.elements
+	p.chart, p.packed = chart, packed
+	return packed, nil
+}
+
+// A chartText is what is packed, in pieces: the text of a chart may be many megabytes.
+type chartText [][]byte
+
+func (t chartText) writeTo(w io.Writer) error {
+	for _, piece := range t {
+		if _, err := w.Write(piece); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sum is the CRC-32 of the text, and its size.
+func (t chartText) sum() (sum uint32, size int) {
+	for _, piece := range t {
+		sum, size = crc32.Update(sum, crc32.IEEETable, piece), size+len(piece)
+	}
+	return sum, size
+}
+
+func packChart(text chartText) (*packedChart, error) {
+	var out bytes.Buffer
+	w, err := flate.NewWriter(&out, flate.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if err := text.writeTo(w); err != nil {
+		return nil, err
+	}
+	if err := w.Flush(); err != nil {
+		return nil, err
+	}
+	sum, size := text.sum()
+	return &packedChart{deflated: out.Bytes(), size: size, sum: sum}, nil
+}
+
+// holds tells whether a text is what was packed.
+func (p *packedChart) holds(text chartText) bool {
+	if sum, size := text.sum(); p.size != size || p.sum != sum {
+		return false
+	}
+	r := flate.NewReader(bytes.NewReader(p.deflated))
+	chunk := make([]byte, 32<<10)
+	for _, piece := range text {
+		for len(piece) > 0 {
+			n, err := io.ReadFull(r, chunk[:min(len(chunk), len(piece))])
+			if err != nil || !bytes.Equal(chunk[:n], piece[:n]) {
+				return false
+			}
+			piece = piece[n:]
+		}
+	}
+	return true
+}
+
+// join makes gzip of the packed chart and the rest of a record's JSON.
+func (p *packedChart) join(rest []byte) ([]byte, error) {
+	var out bytes.Buffer
+	out.Write([]byte{0x1f, 0x8b, 8, 4, 0, 0, 0, 0, 2, 255, extraLength, 0, 'D', 'C', extraLength - 4, 0})
+	for _, n := range []uint32{uint32(len(p.deflated)), uint32(p.size), p.sum} {
+		out.Write(binary.LittleEndian.AppendUint32(nil, n))
+	}
+	out.Write(p.deflated)
+	w, err := flate.NewWriter(&out, flate.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(rest); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	end := binary.LittleEndian.AppendUint32(nil, crc32.Update(p.sum, crc32.IEEETable, rest))
+	out.Write(binary.LittleEndian.AppendUint32(end, uint32(p.size+len(rest))))
+	return out.Bytes(), nil
+}
+
+// errNotJoined says that a record isn't gzip that join has made.
+var errNotJoined = errors.New("its chart isn't packed by itself")
+
+// split is the reverse of join. It doesn't unpack the chart.
+func split(data []byte) (chart *packedChart, rest []byte, err error) {
+	const start = fixedHeader + 2 + extraLength
+	if len(data) < start+trailer || data[3] != 4 || !bytes.Equal(data[:3], gzipMagic()) || data[10] != extraLength || data[11] != 0 ||
+		!bytes.Equal(data[12:16], []byte{'D', 'C', extraLength - 4, 0}) {
+		return nil, nil, errNotJoined
+	}
+	length := int(binary.LittleEndian.Uint32(data[16:]))
+	chart = &packedChart{size: int(binary.LittleEndian.Uint32(data[20:])), sum: binary.LittleEndian.Uint32(data[24:])}
+	end := len(data) - trailer
+	total := announcedSize(data)
+	if length > end-start || chart.size > total || total > maxWhole {
+		return nil, nil, errNotJoined
+	}
+	chart.deflated = data[start : start+length]
+	rest = make([]byte, total-chart.size)
+	r := flate.NewReader(bytes.NewReader(data[start+length : end]))
+	if _, err := io.ReadFull(r, rest); err != nil {
+		return nil, nil, err
+	}
+	if _, err := io.ReadFull(r, make([]byte, 1)); err != io.EOF || crc32.Update(chart.sum, crc32.IEEETable, rest) != binary.LittleEndian.Uint32(data[end:]) {
+		return nil, nil, errNotJoined
+	}
+	return chart, rest, nil
+}
+
+// packRecord is packMeasured for a whole record.
+func packRecord(rec *Record, charts *packedCharts) ([]byte, *meter, error) {
+	if rec.Chart == nil || charts == nil {
+		return packMeasured(rec)
+	}
+	chart, err := charts.of(rec.Chart)
+	if err != nil {
+		return nil, nil, err
+	}
+	without := *rec
+	without.Chart = nil // which is left out
+	data, err := json.Marshal(&without)
+	if err != nil {
+		return nil, nil, err
+	}
+	rest := data[1:] // after the brace that chart has
+	m := &meter{bytes: chart.size, elements: chart.elements}
+	_, _ = m.Write(rest) // never fails
+	packed, err := chart.join(rest)
+	return packed, m, err
+}
+
+// editJoined is editJSON for what join has made; the error is errNotJoined for all else.
+func editJoined(text []byte, edits map[string]map[string]any) ([]byte, error) {
+	data, err := base64.StdEncoding.DecodeString(string(text))
+	if err != nil {
+		return nil, err
+	}
+	chart, rest, err := split(data)
+	if err != nil {
+		return nil, err
+	}
+	var record map[string]json.RawMessage
+	if err := json.Unmarshal(append([]byte("{"), rest...), &record); err != nil {
+		return nil, err
+	}
+	if err := editMembers(record, edits); err != nil {
+		return nil, err
+	}
+	edited, err := json.Marshal(record)
+	if err != nil {
+		return nil, err
+	}
+	packed, err := chart.join(edited[1:])
+	if err != nil {
+		return nil, err
+	}
+	return toText(packed), nil
+}
+
+// encode is that of a record, with what is known of charts already packed.
+func (l *Lock) encode(rec *Record) (*encoded, error) {
+	l.charts.mu.Lock()
+	if l.charts.packed == nil && l.charts.previous == nil {
+		l.charts.previous = l.store.earlyChart()
+	}
+	l.charts.mu.Unlock()
+	return encodeWith(rec, &l.charts)
+}
+
+// earlyChart is the packed chart of a record that was read; nil when there is none.
+func (s *Store) earlyChart() (chart *packedChart) {
+	s.early.Range(func(_, value any) bool {
+		secret, _ := value.(*corev1.Secret)
+		data, err := base64.StdEncoding.DecodeString(string(secret.Data[dataKey]))
+		if err == nil {
+			chart, _, err = split(data)
+		}
+		return err != nil
+	})
+	return chart
+}
+
+// editMembers changes fields of the members of a record's JSON. It makes no member that isn't there.
+func editMembers(record map[string]json.RawMessage, edits map[string]map[string]any) error {
+	for member, set := range edits {
+		if record[member] == nil && member != "info" {
+			continue
+		}
+		var err error
+		if record[member], err = editMember(record[member], set); err != nil {
+			return fmt.Errorf("%s: %w", member, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,132 @@
+package release
+
+import (
+	"bytes"
+	"encoding/base64"
+	"errors"
+	"reflect"
+	"testing"
+
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	helmrelease "helm.sh/helm/v3/pkg/release"
+)
+
+// largeChart is a chart that takes a while to pack.
+func largeChart(content string) *helmchart.Chart {
+	return &helmchart.Chart{
+		Metadata: &helmchart.Metadata{Name: "c", Version: "1"}, Values: map[string]any{"a": "<b>"},
+		Files: []*helmchart.File{{Name: "crds/a.yaml", Data: bytes.Repeat([]byte(content+"\n"), 5000)}},
+	}
+}
+
+// The chart of a record is packed once, for all records that have the same one, and what is stored
+// is read as ever.
+func TestChartIsPackedOnce(t *testing.T) {
+	first := sample("web", 1, helmrelease.StatusDeployed)
+	first.Chart = largeChart("one")
+	charts := &packedCharts{}
+	enc, err := encodeWith(first, charts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	packed := charts.packed
+	first.Info.Description = "another"
+	if enc, err = encodeWith(first, charts); err != nil {
+		t.Fatal(err)
+	}
+	if charts.packed != packed {
+		t.Error("the same chart was packed again")
+	}
+	data, err := unpackedGzip(enc.head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stored, _, err := split(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for content, again := range map[string]bool{"one": false, "two": true} {
+		next := sample("web", 2, helmrelease.StatusDeployed)
+		next.Chart = largeChart(content)
+		later := &packedCharts{previous: stored}
+		enc, err := encodeWith(next, later)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if packedAgain := later.packed != stored; packedAgain != again {
+			t.Errorf("a chart of %q after one of \"one\": packed again is %v, want %v", content, packedAgain, again)
+		}
+		got, err := decode(enc.head)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(got.Chart, next.Chart) || got.Manifest != next.Manifest {
+			t.Errorf("a chart of %q is not read as it was written", content)
+		}
+	}
+}
+
+// A record is amended without unpacking its chart, whoever wrote it keeps the rest.
+func TestAmendedWithoutItsChart(t *testing.T) {
+	rec := sample("web", 1, helmrelease.StatusDeployed)
+	rec.Chart = largeChart("one")
+	enc, err := encode(rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	edits := (&recordPatch{status: helmrelease.StatusSuperseded}).edits(false)
+	edited, err := editJoined(enc.head, edits)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := decode(edited)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := decode(enc.head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want.Info.Status = helmrelease.StatusSuperseded
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("amended:\n%+v\nwant\n%+v", got, want)
+	}
+
+	whole, err := pack(rec) // as another tool writes it
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := editJoined(toText(whole), edits); !errors.Is(err, errNotJoined) {
+		t.Errorf("editing a record of another tool: %v, want %v", err, errNotJoined)
+	}
+}
+
+// What only looks like a record of ours, or is damaged, is not taken for one.
+func TestDamagedPackedChartIsRefused(t *testing.T) {
+	rec := sample("web", 1, helmrelease.StatusDeployed)
+	rec.Chart = largeChart("one")
+	enc, err := encode(rec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := unpackedGzip(enc.head)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, at := range []int{12, 16, 19, 20, 23, 24, len(data) - 12, len(data) - 8, len(data) - 1} {
+		damaged := bytes.Clone(data)
+		damaged[at] ^= 0x55
+		if _, _, err := split(damaged); err == nil {
+			t.Errorf("with another byte at %d it was split", at)
+		}
+	}
+	for _, n := range []int{0, 5, 12, 28, len(data) / 2} {
+		if _, _, err := split(data[:n]); err == nil {
+			t.Errorf("the first %d bytes of it were split", n)
+		}
+	}
+}
+
+func unpackedGzip(text []byte) ([]byte, error) {
+	return base64.StdEncoding.DecodeString(string(text))
+}
