@@ -22,8 +22,8 @@ func (l *Lock) acquire(ctx context.Context) error {
 	began := time.Now()
 	var timer leaseTimer
 	var announcedRun string
-	for {
-		found, err := l.createOrReadLease(ctx)
+	for held := false; ; {
+		found, err := l.createOrReadLease(ctx, held)
 		if err != nil {
 			return err
 		}
@@ -34,6 +34,7 @@ func (l *Lock) acquire(ctx context.Context) error {
 		if found == nil {
 			continue // it came and went between our requests
 		}
+		held = true
 		holder := holderOf(found)
 		l.waited = l.waited || holder != nil
 		unchanged := timer.unchangedFor(found, time.Now())
@@ -58,10 +59,16 @@ func (l *Lock) acquire(ctx context.Context) error {
 	}
 }
 
-// createOrReadLease makes the Lease, which then is ours, or reads the one that is there.
-func (l *Lock) createOrReadLease(ctx context.Context) (found *coordinationv1.Lease, err error) {
+// createOrReadLease makes the Lease, which then is ours, or reads the one that is there. Where there
+// was one a moment ago, it looks first: who waits writes nothing.
+func (l *Lock) createOrReadLease(ctx context.Context, held bool) (found *coordinationv1.Lease, err error) {
 	name := leaseName(l.name)
 	err = retry(ctx, func(ctx context.Context) error {
+		if held {
+			if found, err = getLease(ctx, l.lease.client, name); err != nil || found != nil {
+				return err
+			}
+		}
 		created, createErr := l.lease.client.Create(ctx, newLease(l.store.namespace, l.name, l.holder, l.opts.Duration), metav1.CreateOptions{})
 		forbidden := apierrors.IsForbidden(createErr) && !apierrors.HasStatusCause(createErr, "NamespaceTerminating")
 		switch {
