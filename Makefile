@@ -19,7 +19,7 @@ help: ## this list
 build: ## bin/deployer
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/deployer ./cmd/deployer
 
-release: ## dist/: binaries for linux, darwin and windows, with bills of materials and checksums
+release: ## dist/: binaries for linux, darwin and windows, with bills of materials, manual pages and checksums
 	scripts/release.sh $(VERSION)
 
 devcluster: ## bin/devcluster, a real Kubernetes for development and tests (KUBERNETES=v1.31.4: and a control plane of that version)

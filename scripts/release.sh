@@ -1,6 +1,6 @@
 #!/bin/sh
 # Builds the binaries of a release into dist/, each with its bill of materials (SBOM:
-# CycloneDX, from what Go has put into the binary), and SHA256SUMS of all. The same commit,
+# CycloneDX, from what Go has put into the binary), the manual pages, and SHA256SUMS of all. The same commit,
 # version and Go give the same bytes anywhere: nothing of the machine or the time
 # goes in, nor what Go finds out about the repository, which depends on tags and on
 # how it was checked out.
@@ -28,5 +28,9 @@ for target; do
 		-o "$out/$name" ./cmd/deployer
 	go run ./internal/sbom "$out/$name" "$version" >"$out/$name.cdx.json"
 done
+pages=$(mktemp -d)
+scripts/man.sh "$pages"
+tar --sort=name --mtime=@0 --owner=0 --group=0 --numeric-owner --mode=0644 -C "$pages" -c $(cd "$pages" && ls) | gzip -n >"$out/deployer-man.tar.gz"
+rm -r "$pages"
 (cd "$out" && sha256sum deployer-* >SHA256SUMS)
 cat "$out/SHA256SUMS"
