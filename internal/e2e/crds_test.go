@@ -243,6 +243,6 @@ func TestDefinitionsOfOneSubchartTwice(t *testing.T) {
 	}
 	w.ok("install", "x", chart("own"))
 	w.there("configmaps", map[string]bool{"one": true, "two": true})
-	w.says(w.ok("upgrade", "x", chart("different")), "stderr", "CustomResourceDefinition/widgets.*the first one counts")
+	w.says(w.ok("upgrade", "x", chart("different")), "stderr", "CustomResourceDefinition/widgets.*the first one is used")
 	w.wantFields(name, "own", "size")
 }

@@ -333,7 +333,7 @@ func TestMadeAnewIsKept(t *testing.T) {
 	}
 	r := w.ok("uninstall", "x")
 	w.there("configmaps", map[string]bool{"cm": true})
-	w.says(r, "stderr", "made anew")
+	w.says(r, "stderr", "recreated by another client")
 }
 
 // TestHookDoesNotDeleteAdopted is an object that a failed run had adopted, and
