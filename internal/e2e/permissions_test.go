@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"flag"
 	"fmt"
 	"maps"
 	"net/http"
@@ -17,8 +16,6 @@ import (
 
 	"deployer/internal/kubetest"
 )
-
-var updateDoc = flag.Bool("update", false, "write docs/permissions.md anew from what the commands ask for")
 
 const permissionsDoc = "../../docs/permissions.md"
 
@@ -177,7 +174,7 @@ func TestPermissionsDoc(t *testing.T) {
 		user.ok(w.permissionArgs(c)...)
 		asked[c.heading] = askedFor(w.cluster.Audit(t, user.user.Name)[mark:], w.ns)
 	}
-	if *updateDoc {
+	if *updateGuides {
 		writePermissions(t, asked)
 	}
 	documented := documentedPermissions(t)
