@@ -425,7 +425,7 @@ spec: {group: NS.example.com, version: v1, groupPriorityMinimum: 100, versionPri
 	s.opts.PartialDiscovery = false
 	s.eventually("discovery is partial", func() error {
 		s.cluster.ForgetKinds()
-		server, err := s.cluster.Server(bg)
+		server, err := s.cluster.ServerInfo(bg)
 		if err == nil && !strings.Contains(strings.Join(server.Unavailable, " "), s.ns) {
 			err = fmt.Errorf("unavailable: %v", server.Unavailable)
 		}

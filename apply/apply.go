@@ -54,9 +54,9 @@ func (o Owner) String() string { return o.Namespace + "/" + o.Release }
 // It is safe for concurrent use.
 type Applier struct {
 	*requester
-	owner    Owner
-	builtin  func() (managedfields.TypeConverter, error)
-	adopting func(context.Context, Change) error // see WithOnAdoption; nil records nothing
+	owner      Owner
+	builtin    func() (managedfields.TypeConverter, error)
+	onAdoption func(context.Context, Change) error // see WithOnAdoption; nil records nothing
 }
 
 // New returns an Applier; it does no network I/O.

@@ -44,8 +44,8 @@ var autoscalerKinds = map[schema.GroupKind]string{
 // else decides about it, and never lets it be removed: without a value it would
 // become 1 (kubernetes.io: "Migrating Deployments ... to horizontal autoscaling").
 func (s *autoscalers) relinquishReplicas(ctx context.Context, t *target, cmp *comparison, c *Change) error {
-	t.replicas = nil
-	if !t.mapping.Scale {
+	t.scaledReplicasPath = nil
+	if !t.mapping.HasScale {
 		return nil
 	}
 	at, err := s.replicasPath(ctx, t)
@@ -74,7 +74,7 @@ func (s *autoscalers) relinquishReplicas(ctx context.Context, t *target, cmp *co
 		return nil
 	}
 	if has {
-		t.replicas = at
+		t.scaledReplicasPath = at
 	}
 	f := FieldConflict{
 		Path: fields.String(path), Manager: by, Outcome: OutcomeYielded, path: path,
@@ -148,7 +148,7 @@ func (s *autoscalers) find(ctx context.Context, namespace string) (scaled, error
 		if err != nil {
 			continue // not served, or not known to be: the field's owner still tells
 		}
-		live, err := s.a.list(ctx, place{mapping: mapping, namespace: namespace})
+		live, err := s.a.list(ctx, collection{mapping: mapping, namespace: namespace})
 		if apierrors.IsForbidden(err) {
 			out.forbidden = true
 			s.warnings.add(kube.ID{}, "", "no permission to list %s in namespace %s: autoscaled workloads are recognised by the owner of spec.replicas only",
@@ -156,7 +156,7 @@ func (s *autoscalers) find(ctx context.Context, namespace string) (scaled, error
 			continue
 		}
 		if err != nil {
-			return out, listError(place{mapping: mapping, namespace: namespace}, err)
+			return out, listError(collection{mapping: mapping, namespace: namespace}, err)
 		}
 		for i := range live {
 			if !s.isDropped(&live[i]) {

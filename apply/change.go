@@ -54,9 +54,9 @@ type Change struct {
 	Fields    []FieldChange
 	TakenFrom []string // managers whose fields become ours, metadata only: "helm (Update)"
 
-	// After is what the object says it waits for: others to be ready or there, or,
+	// DependsOn is what the object says it waits for: others to be ready or there, or,
 	// where it is deleted, to be gone.
-	After []ordering.Dependency
+	DependsOn []ordering.Dependency
 	// Weight is the one that the object states; nil when it states none.
 	Weight *int
 
@@ -82,7 +82,7 @@ type Change struct {
 	// was carried out; nil when nothing of it is the release's own.
 	Contribution *Contribution
 
-	turn                 int                     // when its turn comes, where it is deleted
+	deletionTurn         int                     // when its turn comes, where it is deleted
 	waitsForGone         []kube.ID               // what has to be gone before it is deleted
 	fingerprint          Fingerprint             // by which it was recognised
 	previousContribution *Contribution           // what of a definition was the release's own before
@@ -139,8 +139,8 @@ func (c FieldConflict) String() string {
 // release can tell, from the object's metadata alone, that it still is exactly
 // what was applied. It is opaque and a few dozen bytes.
 type Fingerprint struct {
-	UID   string `json:"uid"`
-	Print string `json:"print"`
+	UID  string `json:"uid"`
+	Hash string `json:"print"`
 }
 
 // object is what is known of the object: as it will be, or as it is.
@@ -156,7 +156,7 @@ func (c Change) Writes() bool { return c.execution != nil || c.Deferral != nil }
 
 // HasFingerprint tells that the object was recognised by its fingerprint: nothing is known
 // of it but its metadata.
-func (c Change) HasFingerprint() bool { return c.Action == Unchanged && c.Desired == nil }
+func (c Change) SkippedByFingerprint() bool { return c.Action == Unchanged && c.Desired == nil }
 
 // removes says that the change is about an object that the chart doesn't have.
 func (c Change) removes() bool {

@@ -182,9 +182,9 @@ func (f *collisionFinder) held(ours listItem, field string) fieldpath.Path {
 	return at
 }
 
-// collide decides about collisions as the policy has it, and gives those that are
+// decideCollisions decides about collisions as the policy has it, and gives those that are
 // refused.
-func (u *updating) collide(ctx context.Context, policy ConflictPolicy) ([]FieldConflict, error) {
+func (u *updateDecision) decideCollisions(ctx context.Context, policy ConflictPolicy) ([]FieldConflict, error) {
 	var refused []FieldConflict
 	for range len(uniqueRules) { // what is left to others may show another one
 		found := u.comparison.collisions()
@@ -203,7 +203,7 @@ func (u *updating) collide(ctx context.Context, policy ConflictPolicy) ([]FieldC
 			case FailOnConflict:
 				refused = append(refused, list...)
 			case YieldConflicts:
-				u.comparison.yieldItem(col.held)
+				u.comparison.relinquishItem(col.held)
 			default:
 				u.comparison.evicted.Insert(col.theirs)
 				u.p.warnings.add(u.t.id, u.t.source, "%s, set by %s, is removed: it %s the chart's %s", fields.String(col.theirs), managersOf(list), col.why, fields.String(col.ours))
@@ -219,8 +219,8 @@ func (u *updating) collide(ctx context.Context, policy ConflictPolicy) ([]FieldC
 	return refused, nil
 }
 
-// yieldItem leaves an item out, and the list when nothing else is in it.
-func (c *comparison) yieldItem(path fieldpath.Path) {
+// relinquishItem leaves an item out, and the list when nothing else is in it.
+func (c *comparison) relinquishItem(path fieldpath.Path) {
 	c.relinquishField(path)
 	removeEmpty(c.desired.Object, path[:len(path)-1])
 }
@@ -235,7 +235,7 @@ func removeEmpty(obj map[string]any, path fieldpath.Path) {
 }
 
 // conflictsOf describes a collision, once for each owner of what it is with.
-func (u *updating) conflictsOf(col collision, policy ConflictPolicy) []FieldConflict {
+func (u *updateDecision) conflictsOf(col collision, policy ConflictPolicy) []FieldConflict {
 	owners := slices.DeleteFunc(slices.Clone(u.comparison.entries), func(e ownership.Entry) bool { return !fields.Owns(e.Set, col.theirs) })
 	if others := slices.DeleteFunc(slices.Clone(owners), func(e ownership.Entry) bool { return e.Manager == Manager }); len(others) > 0 {
 		owners = others

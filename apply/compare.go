@@ -37,9 +37,9 @@ type comparison struct {
 
 // declaredFields is what one earlier revision said about an object.
 type declaredFields struct {
-	number int
-	set    *fieldpath.Set
-	obj    map[string]any
+	revision int
+	set      *fieldpath.Set
+	obj      map[string]any
 }
 
 // A comparer makes of a rendered object what is sent, and compares it with the live one.
@@ -72,7 +72,7 @@ func (r *comparer) compare(ctx context.Context, t *target, want, live *unstructu
 
 // withoutManagedFields is an object without managedFields.
 func withoutManagedFields(obj *unstructured.Unstructured) *unstructured.Unstructured {
-	out := shallow(obj)
+	out := shallowCopy(obj)
 	out.SetManagedFields(nil)
 	return out
 }
@@ -88,14 +88,14 @@ func (r *comparer) declaredFieldsOf(ctx context.Context, t *target, conv managed
 			out = append(out, declaredFields{s.revision, out[len(out)-1].set, out[len(out)-1].obj})
 			continue
 		}
-		obj := shallow(s.obj)
+		obj := shallowCopy(s.obj)
 		obj.SetGroupVersionKind(t.mapping.GVK)
-		res, err := r.shape(ctx, obj, t.mapping.GVK, manifest.Rules{Status: t.mapping.Status})
+		res, err := r.normaliseBy(ctx, obj, t.mapping.GVK, manifest.Rules{Status: t.mapping.HasStatus})
 		if err != nil {
 			continue
 		}
 		if !t.fromCRDs {
-			r.a.owner.stamp(res.Object)
+			r.a.owner.setOwnershipMetadata(res.Object)
 		}
 		v, err := compare.Typed(conv, res.Object)
 		if err != nil {
@@ -222,7 +222,7 @@ func (c *comparison) hasDeclaredValue(path fieldpath.Path, value any) bool {
 func (c *comparison) introducedBy(path fieldpath.Path) int {
 	for i := len(c.declaredByRevision) - 1; i >= 0; i-- {
 		if c.declaredByRevision[i].set.Has(path) {
-			return c.declaredByRevision[i].number
+			return c.declaredByRevision[i].revision
 		}
 	}
 	return 0
@@ -237,9 +237,9 @@ func (c *comparison) differences(after *unstructured.Unstructured) (*typed.Compa
 	return c.live.Compare(v)
 }
 
-// rewritten lists the fields of a new object whose applied values the server changes;
+// fieldsChangedByServer lists the fields of a new object whose applied values the server changes;
 // none when the object can't be read by its schema.
-func (r *comparer) rewritten(ctx context.Context, t *target, want, result *unstructured.Unstructured) ([]FieldChange, error) {
+func (r *comparer) fieldsChangedByServer(ctx context.Context, t *target, want, result *unstructured.Unstructured) ([]FieldChange, error) {
 	if matchesLive(want.Object, result.Object) {
 		return nil, nil
 	}
@@ -261,7 +261,7 @@ func sameContent(a, b *unstructured.Unstructured) bool {
 }
 
 func plainContent(obj *unstructured.Unstructured) map[string]any {
-	o := shallow(obj)
+	o := shallowCopy(obj)
 	if meta, ok := o.Object["metadata"].(map[string]any); ok {
 		for _, name := range kube.ServerMetadata() {
 			delete(meta, name)

@@ -123,11 +123,11 @@ func (c *comparison) relinquishField(path fieldpath.Path) {
 // taking over, and thereby from being removed.
 func (c *comparison) relinquishClusterFilled(t *target) {
 	aggregated := t.id.Kind == "ClusterRole" && c.desired.Object["aggregationRule"] != nil
-	bundled := manifest.Bundled(t.id.GroupKind())
+	bundled := manifest.HasCABundle(t.id.GroupKind())
 	c.liveSet.Iterate(func(p fieldpath.Path) {
 		top, name := fieldName(p[0]), fieldName(p[len(p)-1])
 		switch {
-		case aggregated && top == "rules", bundled && name == "caBundle", t.mapping.Status && top == "status", name == kube.RestartedAtAnnotation:
+		case aggregated && top == "rules", bundled && name == "caBundle", t.mapping.HasStatus && top == "status", name == kube.RestartedAtAnnotation:
 			c.relinquish.Insert(p.Copy())
 		}
 	})

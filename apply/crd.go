@@ -21,9 +21,9 @@ import (
 
 // crdMapping is the mapping of CustomResourceDefinitions, the same on every server.
 var crdMapping = kube.Mapping{
-	GVK:      schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
-	Resource: schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
-	Status:   true,
+	GVK:       schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
+	Resource:  schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
+	HasStatus: true,
 }
 
 func isCRD(id kube.ID) bool { return id.GroupKind() == crdMapping.GVK.GroupKind() }
@@ -33,8 +33,8 @@ func definitionOf(gr schema.GroupResource) kube.ID {
 	return kube.ID{Group: crdMapping.GVK.Group, Kind: crdMapping.GVK.Kind, Name: gr.String()}
 }
 
-// defines returns the kind that a CustomResourceDefinition defines.
-func defines(crd *unstructured.Unstructured) schema.GroupKind {
+// definedKind returns the kind that a CustomResourceDefinition defines.
+func definedKind(crd *unstructured.Unstructured) schema.GroupKind {
 	group, _, _ := unstructured.NestedString(crd.Object, "spec", "group")
 	kind, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "kind")
 	return schema.GroupKind{Group: group, Kind: kind}
@@ -165,11 +165,11 @@ func versionOf(crd *unstructured.Unstructured, name string) map[string]any {
 	return nil
 }
 
-// unchangeable returns the fields that a refusal says are immutable. It returns none if
+// immutableFields returns the fields that a refusal says are immutable. It returns none if
 // any cause of the refusal is something else: that would be wrong in a new object too. A
 // violated rule of a CRD counts as immutability if the rule looks at the old value,
 // whatever its message says.
-func (p *planning) unchangeable(ctx context.Context, t *target, refusal error) ([]string, error) {
+func (p *planning) immutableFields(ctx context.Context, t *target, refusal error) ([]string, error) {
 	var status apierrors.APIStatus
 	if !errors.As(refusal, &status) {
 		return nil, nil

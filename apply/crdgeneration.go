@@ -48,7 +48,7 @@ func (d *definitions) readGenerations(ctx context.Context, targets []*target) er
 			open = append(open, gr)
 		}
 	}
-	return d.a.each(ctx, len(open), func(i int) error { return d.readGeneration(ctx, open[i]) })
+	return d.a.forEach(ctx, len(open), func(i int) error { return d.readGeneration(ctx, open[i]) })
 }
 
 func (d *definitions) readGeneration(ctx context.Context, gr schema.GroupResource) error {

@@ -56,7 +56,7 @@ func placeCovers(place, other string) bool {
 // nothing away from what is stored.
 func lossesOf(live, next *unstructured.Unstructured) []loss {
 	l := &lossFinder{}
-	if was, is := defines(live).Kind, defines(next).Kind; was != is {
+	if was, is := definedKind(live).Kind, definedKind(next).Kind; was != is {
 		l.add("", "", fmt.Sprintf("kind %s", was))
 	}
 	if was, is := conversionOf(live), conversionOf(next); was == "Webhook" && is != was {
@@ -228,7 +228,7 @@ func definitionDigest(crd *unstructured.Unstructured) string {
 		_, scale, _ := unstructured.NestedFieldNoCopy(v, "subresources", "scale")
 		versions[name] = []any{v["served"], status, scale, comparedSchema(schemaOf(v))}
 	}
-	data, err := json.Marshal([]any{defines(crd).Kind, conversionOf(crd) == "Webhook", versions})
+	data, err := json.Marshal([]any{definedKind(crd).Kind, conversionOf(crd) == "Webhook", versions})
 	if err != nil {
 		return "" // equal to none
 	}

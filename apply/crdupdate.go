@@ -38,8 +38,8 @@ func (p *planning) contributionOf(t *target, live *unstructured.Unstructured) *C
 	return &b
 }
 
-// notIncluding are those of losses that b hasn't brought.
-func (b *Contribution) notIncluding(losses []loss) []loss {
+// lossesOfOthers are those of losses that b hasn't brought.
+func (b *Contribution) lossesOfOthers(losses []loss) []loss {
 	if b == nil {
 		return losses
 	}
@@ -57,7 +57,7 @@ func (b *Contribution) notIncluding(losses []loss) []loss {
 func (p *planning) updateDefinition(ctx context.Context, t *target, want, live *unstructured.Unstructured) (Change, error) {
 	contribution := p.contributionOf(t, live)
 	adds := p.a.opts.CRDs == AddCRDs
-	if gone := contribution.notIncluding(lossesOf(live, completed(want, live))); adds && len(gone) > 0 {
+	if gone := contribution.lossesOfOthers(lossesOf(live, withLiveConversion(want, live))); adds && len(gone) > 0 {
 		return p.leaveDefinition(t, live, want, gone), nil
 	}
 	c, err := p.decideExisting(ctx, t, want, live)
@@ -68,23 +68,23 @@ func (p *planning) updateDefinition(ctx context.Context, t *target, want, live *
 	if c.Action != Update || c.Result == nil {
 		return c, nil
 	}
-	c.execution.bindTo(live) // and to nothing that others make of it meanwhile
-	switch gone := contribution.notIncluding(lossesOf(live, c.Result)); {
+	c.execution.requireVersionOf(live) // and to nothing that others make of it meanwhile
+	switch gone := contribution.lossesOfOthers(lossesOf(live, c.Result)); {
 	case len(gone) > 0 && adds:
 		return p.leaveDefinition(t, live, want, gone), nil
 	case len(gone) > 0:
-		p.warnings.add(t.id, t.source, "the chart's definition removes what this release didn't add: %s", listed(gone))
+		p.warnings.add(t.id, t.source, "the chart's definition removes what this release didn't add: %s", lossesText(gone))
 	}
 	return c, nil
 }
 
-// completed returns the chart's definition, with spec.conversion copied from the live one
+// withLiveConversion returns the chart's definition, with spec.conversion copied from the live one
 // if the chart doesn't state it.
-func completed(want, live *unstructured.Unstructured) *unstructured.Unstructured {
+func withLiveConversion(want, live *unstructured.Unstructured) *unstructured.Unstructured {
 	if conversionOf(want) != "" {
 		return want
 	}
-	out := shallow(want)
+	out := shallowCopy(want)
 	spec, _ := want.Object["spec"].(map[string]any)
 	copied := map[string]any{}
 	maps.Copy(copied, spec)
@@ -104,7 +104,7 @@ func (p *planning) leaveDefinition(t *target, live, want *unstructured.Unstructu
 	if owner := ownerOf(live); owner != (Owner{}) && owner != p.a.owner {
 		whose = " of release " + owner.String()
 	}
-	c.Reason = fmt.Sprintf("the definition%s in the cluster has what the chart's lacks and this release didn't add: %s", whose, listed(gone))
+	c.Reason = fmt.Sprintf("the definition%s in the cluster has what the chart's lacks and this release didn't add: %s", whose, lossesText(gone))
 	way := "to replace it anyway: --crds upgrade"
 	if stored := storedIn(live, want); len(stored) > 0 {
 		way = fmt.Sprintf("objects may be stored as %s, so even --crds upgrade can't replace it: use a chart whose definition has that version",
@@ -125,7 +125,7 @@ func storedIn(live, next *unstructured.Unstructured) []string {
 // mostListed is how many losses a text names.
 const mostListed = 12
 
-func listed(losses []loss) string {
+func lossesText(losses []loss) string {
 	var names []string
 	for i, l := range losses {
 		if i == mostListed {
@@ -143,12 +143,12 @@ func (c Change) TakesAway() string {
 	if c.Action != Update || c.Live == nil || c.Result == nil || !isCRD(c.ID) {
 		return ""
 	}
-	return listed(lossesOf(c.Live, c.Result))
+	return lossesText(lossesOf(c.Live, c.Result))
 }
 
-// brought is what a release has to remember of a definition of crds/ that it has
+// contributionAfter is what a release has to remember of a definition of crds/ that it has
 // dealt with; nil when nothing of it is its own.
-func (c Change) brought() *Contribution {
+func (c Change) contributionAfter() *Contribution {
 	switch {
 	case c.Result == nil || !isCRD(c.ID):
 		return nil

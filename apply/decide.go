@@ -11,14 +11,14 @@ import (
 )
 
 func (p *planning) change(t *target, action Action) Change {
-	return Change{ID: t.id, Source: t.source, Action: action, Reason: t.fullReplace.reason, After: t.turn.dependencies, Weight: t.turn.weight, manifestHash: p.fingerprintInput(t)}
+	return Change{ID: t.id, Source: t.source, Action: action, Reason: t.fullReplace.reason, DependsOn: t.ordering.dependencies, Weight: t.ordering.weight, manifestHash: p.fingerprintInput(t)}
 }
 
 // decide finds out what has to be done for one target. The error is a
 // *Rejection when it can't be. While the CRD of its kind changes with the
 // release, today's answer is a preview: it is asked for again afterwards.
 func (p *planning) decide(ctx context.Context, t *target, s observation) (Change, error) {
-	c, err := p.decideNow(p.warnings.hear(ctx, t), t, s)
+	c, err := p.decideNow(p.warnings.withServerWarnings(ctx, t), t, s)
 	if err == nil && c.Deferral == nil && p.prerequisites.kindChanges(t) {
 		c = p.deferChange(t, c, &Deferral{Reason: changingKind, Until: []kube.ID{t.definition()}})
 	}
@@ -63,7 +63,7 @@ func (p *planning) newObject(t *target, want *unstructured.Unstructured) Change 
 
 // decideExisting decides about an object that is there.
 func (p *planning) decideExisting(ctx context.Context, t *target, want, live *unstructured.Unstructured) (Change, error) {
-	if c, ok := p.goingBack(t, want, live); ok {
+	if c, ok := p.decideRollback(t, want, live); ok {
 		if c.Action == Keep {
 			return c, nil
 		}
@@ -100,7 +100,7 @@ func (p *planning) create(ctx context.Context, t *target, want *unstructured.Uns
 	switch {
 	case err == nil:
 		c.Result, t.progress.wasAbsent = result, true
-		c.Fields, err = p.comparer.rewritten(ctx, t, want, result)
+		c.Fields, err = p.comparer.fieldsChangedByServer(ctx, t, want, result)
 		return c, err
 	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
 		return p.decideUnobserved(ctx, t, want, s)
@@ -113,7 +113,7 @@ func (p *planning) create(ctx context.Context, t *target, want *unstructured.Uns
 			return p.decideExisting(ctx, t, want, found.full)
 		}
 	}
-	return p.refused(ctx, t, want, c, err)
+	return p.decideRefused(ctx, t, want, c, err)
 }
 
 // decideUnobserved is for an object that turned out to exist: without Helm's label,
@@ -138,16 +138,16 @@ func (p *planning) decideUnobserved(ctx context.Context, t *target, want *unstru
 	return p.decideExisting(ctx, t, want, found.full)
 }
 
-// refused decides what a refusal of a dry run means for the plan.
-func (p *planning) refused(ctx context.Context, t *target, want *unstructured.Unstructured, c Change, err error) (Change, error) {
+// decideRefused decides what a refusal of a dry run means for the plan.
+func (p *planning) decideRefused(ctx context.Context, t *target, want *unstructured.Unstructured, c Change, err error) (Change, error) {
 	verdict := verify.VerdictOf(t.id, err)
 	switch {
 	case verdict == verify.Unverified:
 		c.Unverified = "an admission webhook doesn't support dry runs: " + verify.Explain(t.obj, err).Error()
 		return c, nil
 	case verdict == verify.Forbidden:
-		return p.estimate(t, c, verify.MissingPermission(err)), nil
-	case t.unconverted(err):
+		return p.markEstimated(t, c, verify.MissingPermission(err)), nil
+	case t.failsConversion(err):
 		return p.deferChange(t, p.newObject(t, want), t.conversionDeferral()), nil
 	case p.prerequisites.kindChanges(t) && !apierrors.IsForbidden(err):
 		return p.newObject(t, want), nil // put off by decide
@@ -155,11 +155,11 @@ func (p *planning) refused(ctx context.Context, t *target, want *unstructured.Un
 		// It has gone since we looked: a Job by its TTL.
 		t.progress.attempts++
 		return p.redecide(ctx, t)
-	case verdict == verify.Undeclared && p.schemas.isBuiltin(t.mapping.GVK):
+	case verdict == verify.UnknownField && p.schemas.isBuiltin(t.mapping.GVK):
 		// Our built-in schema is of a newer Kubernetes than the server.
 		p.schemas.distrust(t.mapping.GVK.GroupVersion())
 		return p.redecide(ctx, t)
-	case verdict == verify.Moved && t.progress.attempts < maxAttempts:
+	case verdict == verify.Modified && t.progress.attempts < maxAttempts:
 		// A controller wrote its status since we looked.
 		t.progress.attempts++
 		pauseAfterRace(ctx, t.progress.attempts)

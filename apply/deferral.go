@@ -129,13 +129,13 @@ func (a *prerequisites) kindChanges(t *target) bool { return a.anyMissing(t.defi
 
 // conversionDeferral is the deferral of an object that nobody converts.
 func (t *target) conversionDeferral() *Deferral {
-	return &Deferral{Reason: unconvertedKind, Until: t.turn.converter}
+	return &Deferral{Reason: unconvertedKind, Until: t.ordering.converter}
 }
 
 // markPrerequisitesPresent notes that a target's turn has come, and with it all it waits for.
 func (t *target) markPrerequisitesPresent(a *prerequisites) {
-	a.markPresent(t.turn.converter...)
-	t.turn.converter = nil
+	a.markPresent(t.ordering.converter...)
+	t.ordering.converter = nil
 	if t.deferral != nil {
 		a.markPresent(t.deferral.Until...)
 	}

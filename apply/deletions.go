@@ -24,12 +24,12 @@ func (p *pruner) inDeletionOrder(ctx context.Context, changes []Change, list []o
 		constraints := annotation.OrderOf(o.lastDeclared.obj.GetAnnotations())
 		nodes[i].Weight = constraints.Weight
 		for _, r := range constraints.Dependencies {
-			kinds, err := p.called(ctx, r)
+			kinds, err := p.kindsNamedBy(ctx, r)
 			if err != nil {
 				return nil, err
 			}
 			for j, other := range list {
-				if i != j && ordering.Matches(r, other.id, other.mapping.GVK, kinds, p.space(o.id)) {
+				if i != j && ordering.Matches(r, other.id, other.mapping.GVK, kinds, p.namespaceForReferences(o.id)) {
 					nodes[i].Edges = append(nodes[i].Edges, ordering.Edge{To: j, State: ordering.State(r.State)})
 				}
 			}
@@ -43,8 +43,8 @@ func (p *pruner) inDeletionOrder(ctx context.Context, changes []Change, list []o
 	var out []Change
 	for _, d := range ordering.Deletions(nodes, first, func(i int) bool { return changes[i].Action == Delete }) {
 		c := changes[d.Node]
-		c.Weight, c.turn, c.waitsForGone = nodes[d.Node].Weight, d.Turn, d.Behind
-		c.After = append(c.After, d.Dependencies...)
+		c.Weight, c.deletionTurn, c.waitsForGone = nodes[d.Node].Weight, d.Turn, d.WaitsForGone
+		c.DependsOn = append(c.DependsOn, d.Dependencies...)
 		out = append(out, c)
 	}
 	return out, nil
@@ -54,18 +54,18 @@ func (p *pruner) inDeletionOrder(ctx context.Context, changes []Change, list []o
 // what was deleted stays so.
 func (a *Applier) delete(ctx context.Context, changes []Change, did func(Change)) error {
 	gone := deletionsIn(changes)
-	l := deletionRun{a: a, asked: map[kube.ID]Change{}, left: map[kube.ID]error{}}
+	l := deletionRun{a: a, asked: map[kube.ID]Change{}, outcomes: map[kube.ID]error{}}
 	var errs []error
 	for len(changes) > 0 {
 		n := 1
-		for n < len(changes) && changes[n].turn == changes[0].turn {
+		for n < len(changes) && changes[n].deletionTurn == changes[0].deletionTurn {
 			n++
 		}
-		free, refused := l.turn(ctx, changes[:n])
+		free, refused := l.deletable(ctx, changes[:n])
 		errs = append(errs, refused...)
-		for i, err := range a.carryOut(ctx, free, did) {
+		for i, err := range a.executeAll(ctx, free, did) {
 			if err != nil && i < len(free) {
-				l.left[free[i].ID] = err
+				l.outcomes[free[i].ID] = err
 			}
 			errs = append(errs, err)
 		}
@@ -79,20 +79,20 @@ func (a *Applier) delete(ctx context.Context, changes []Change, did func(Change)
 
 // A deletionRun is what becomes of objects that are being deleted.
 type deletionRun struct {
-	a     *Applier
-	asked map[kube.ID]Change // whose deletion was asked for
-	left  map[kube.ID]error  // how their going ended; nil when they are gone
+	a        *Applier
+	asked    map[kube.ID]Change // whose deletion was asked for
+	outcomes map[kube.ID]error  // how their going ended; nil when they are gone
 }
 
-// turn waits until what has to be gone before some objects is, and tells for
+// deletable waits until what has to be gone before some objects is, and tells for
 // which of them that came true. The others stay.
-func (l *deletionRun) turn(ctx context.Context, group []Change) (free []Change, refused []error) {
+func (l *deletionRun) deletable(ctx context.Context, group []Change) (free []Change, refused []error) {
 	l.await(ctx, group)
 	for _, c := range group {
 		l.asked[c.ID] = c
 		var why error
 		for _, id := range c.waitsForGone {
-			if err := l.left[id]; err != nil {
+			if err := l.outcomes[id]; err != nil {
 				why = fmt.Errorf("%s must be deleted first and still exists: %w", id, err)
 				break
 			}
@@ -101,7 +101,7 @@ func (l *deletionRun) turn(ctx context.Context, group []Change) (free []Change, 
 			free = append(free, c)
 			continue
 		}
-		l.left[c.ID] = why
+		l.outcomes[c.ID] = why
 		refused = append(refused, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(Delete), Err: why})
 	}
 	return free, refused
@@ -111,13 +111,13 @@ func (l *deletionRun) await(ctx context.Context, group []Change) {
 	var ids []kube.ID
 	for _, c := range group {
 		for _, id := range c.waitsForGone {
-			if _, known := l.left[id]; !known && !slices.Contains(ids, id) {
+			if _, known := l.outcomes[id]; !known && !slices.Contains(ids, id) {
 				ids = append(ids, id)
 			}
 		}
 	}
 	errs := make([]error, len(ids))
-	end := l.a.each(ctx, len(ids), func(i int) error {
+	end := l.a.forEach(ctx, len(ids), func(i int) error {
 		live := l.asked[ids[i]].Live
 		mapping, err := l.a.cluster.Mapping(ctx, live.GroupVersionKind(), true)
 		if err == nil {
@@ -127,6 +127,6 @@ func (l *deletionRun) await(ctx context.Context, group []Change) {
 		return nil
 	})
 	for i, id := range ids {
-		l.left[id] = errors.Join(errs[i], end)
+		l.outcomes[id] = errors.Join(errs[i], end)
 	}
 }

@@ -17,37 +17,37 @@ import (
 // from the same bookkeeping as elsewhere: what a PUT of ours wrote is an entry
 // (helm, Update), which counts as ours.
 
-// noteDoubled sees to it that an object with doubled items is written whole.
-func (r *comparer) noteDoubled(ctx context.Context, t *target, res manifest.Result) error {
-	t.fullReplace = wholeWrite{}
-	if len(res.Doubled) == 0 {
+// decideFullReplace sees to it that an object with doubled items is written whole.
+func (r *comparer) decideFullReplace(ctx context.Context, t *target, res manifest.Result) error {
+	t.fullReplace = fullReplacement{}
+	if len(res.Duplicates) == 0 {
 		return nil
 	}
-	once, err := r.shape(ctx, t.obj, t.mapping.GVK, manifest.Rules{Status: t.mapping.Status, Once: true})
+	once, err := r.normaliseBy(ctx, t.obj, t.mapping.GVK, manifest.Rules{Status: t.mapping.HasStatus, DropDuplicates: true})
 	if err != nil {
 		return &ObjectError{ID: t.id, Source: t.source, Doing: "checking", Err: err}
 	}
-	t.fullReplace.once = once.Object
+	t.fullReplace.withoutDuplicates = once.Object
 	if !t.fromCRDs {
-		r.a.owner.stamp(t.fullReplace.once)
+		r.a.owner.setOwnershipMetadata(t.fullReplace.withoutDuplicates)
 	}
-	for _, n := range res.Doubled {
+	for _, n := range res.Duplicates {
 		r.warnings.add(t.id, t.source, "%s: server-side apply doesn't allow that, so the object is replaced as a whole", n)
 	}
-	t.fullReplace.reason = "replaced as a whole: " + res.Doubled[0].String()
+	t.fullReplace.reason = "replaced as a whole: " + res.Duplicates[0].String()
 	return nil
 }
 
-// whole makes of what an apply would come to what is to be written.
-func (u *updating) whole() {
-	putDoubled(u.fullDesired.Object, u.t.fullReplace.once.Object, u.comparison.predicted.Object)
+// prepareFullReplace makes of what an apply would come to what is to be written.
+func (u *updateDecision) prepareFullReplace() {
+	restoreDuplicates(u.fullDesired.Object, u.t.fullReplace.withoutDuplicates.Object, u.comparison.predicted.Object)
 	want := u.comparison.desired.DeepCopy()
-	putDoubled(u.fullDesired.Object, u.t.fullReplace.once.Object, want.Object)
+	restoreDuplicates(u.fullDesired.Object, u.t.fullReplace.withoutDuplicates.Object, want.Object)
 	u.change.Desired, u.change.TakenFrom = want, nil
 }
 
-// putDoubled replaces the lists in onto of which full has more items than once.
-func putDoubled(full, once, onto any) {
+// restoreDuplicates replaces the lists in onto of which full has more items than once.
+func restoreDuplicates(full, once, onto any) {
 	switch f := full.(type) {
 	case map[string]any:
 		o, ok1 := once.(map[string]any)
@@ -62,7 +62,7 @@ func putDoubled(full, once, onto any) {
 				to[key] = runtime.DeepCopyJSONValue(list)
 				continue
 			}
-			putDoubled(v, o[key], to[key])
+			restoreDuplicates(v, o[key], to[key])
 		}
 	case []any:
 		o, ok1 := once.([]any)
@@ -71,11 +71,11 @@ func putDoubled(full, once, onto any) {
 			return
 		}
 		for i, v := range f {
-			at := named(v, to)
+			at := itemNamed(v, to)
 			if at == nil && len(to) == len(f) {
 				at = to[i]
 			}
-			putDoubled(v, o[i], at)
+			restoreDuplicates(v, o[i], at)
 		}
 	}
 }

@@ -54,7 +54,7 @@ func (a *Applier) ensureGone(ctx context.Context, gone []deletedObject) error {
 		}
 		pauseAfterRace(ctx, try)
 		gone = deletionsIn(back)
-		if err := errors.Join(a.carryOut(ctx, back, func(Change) {})...); err != nil {
+		if err := errors.Join(a.executeAll(ctx, back, func(Change) {})...); err != nil {
 			return err
 		}
 	}
@@ -63,9 +63,9 @@ func (a *Applier) ensureGone(ctx context.Context, gone []deletedObject) error {
 
 // recreatedObjects lists the deletions of what is there again and may be deleted.
 func (a *Applier) recreatedObjects(ctx context.Context, gone []deletedObject) ([]Change, error) {
-	groups := map[place][]deletedObject{}
+	groups := map[collection][]deletedObject{}
 	for _, d := range gone {
-		at := place{mapping: d.mapping, namespace: d.id.Namespace}
+		at := collection{mapping: d.mapping, namespace: d.id.Namespace}
 		groups[at] = append(groups[at], d)
 	}
 	var out []Change
@@ -82,7 +82,7 @@ func (a *Applier) recreatedObjects(ctx context.Context, gone []deletedObject) ([
 		}
 	}
 	lookAtEach := func(ctx context.Context, list []deletedObject) error {
-		return a.each(ctx, len(list), func(i int) error {
+		return a.forEach(ctx, len(list), func(i int) error {
 			meta, err := a.getMeta(ctx, list[i].mapping, list[i].id)
 			look(list[i], meta)
 			return err
@@ -90,7 +90,7 @@ func (a *Applier) recreatedObjects(ctx context.Context, gone []deletedObject) ([
 	}
 	for at, group := range groups {
 		var single []deletedObject
-		if len(group) >= worthListing {
+		if len(group) >= minObjectsToList {
 			jobs = append(jobs, func() error {
 				metas, all, err := group[0].pruner.observer.listMeta(ctx, at, mostListedFor(len(group))) // what is ours has Helm's label
 				if err == nil && !all && !group[0].pruner.observer.isUnlistable(at) {
@@ -103,13 +103,13 @@ func (a *Applier) recreatedObjects(ctx context.Context, gone []deletedObject) ([
 			})
 		}
 		for _, d := range group {
-			if len(group) < worthListing || ordering.IsAggregated(d.lastDeclared.obj) {
+			if len(group) < minObjectsToList || ordering.IsAggregated(d.lastDeclared.obj) {
 				single = append(single, d)
 			}
 		}
 		jobs = append(jobs, func() error { return lookAtEach(ctx, single) })
 	}
-	err := a.each(ctx, len(jobs), func(i int) error { return jobs[i]() })
+	err := a.forEach(ctx, len(jobs), func(i int) error { return jobs[i]() })
 	slices.SortFunc(out, func(a, b Change) int { return strings.Compare(a.ID.String(), b.ID.String()) })
 	return out, err
 }

@@ -125,7 +125,7 @@ type ImmutableError struct {
 	Fields []string
 	Text   string // the server's
 	Never  bool   // recreating it isn't offered
-	What   string // what to do, where more is known than that recreating may help
+	Advice string // what to do, where more is known than that recreating may help
 }
 
 func (e *ImmutableError) Error() string { return e.Text }
@@ -133,8 +133,8 @@ func (e *ImmutableError) Error() string { return e.Text }
 // Hint says how to allow recreation, where that is possible.
 func (e *ImmutableError) Hint() string {
 	switch {
-	case e.What != "":
-		return e.What
+	case e.Advice != "":
+		return e.Advice
 	case e.Never:
 		return fmt.Sprintf("%s can't be changed like this, and deployer never recreates it: revert the change in the chart", e.ID)
 	case e.ID.Kind == "PersistentVolumeClaim":
@@ -146,9 +146,9 @@ func (e *ImmutableError) Hint() string {
 // An InvalidError says what is wrong with an object of the chart, by itself or
 // in the eyes of the server.
 type InvalidError struct {
-	Field string // empty when no single field is at fault
-	Text  string
-	What  string // what to do; may be empty
+	Field  string // empty when no single field is at fault
+	Text   string
+	Advice string // what to do; may be empty
 }
 
 func (e *InvalidError) Error() string {
@@ -159,7 +159,7 @@ func (e *InvalidError) Error() string {
 }
 
 // Hint says what to do about it.
-func (e *InvalidError) Hint() string { return e.What }
+func (e *InvalidError) Hint() string { return e.Advice }
 
 // An ObjectError is a failure at one object while changes were made.
 type ObjectError struct {

@@ -24,7 +24,7 @@ import (
 func (a *Applier) Fingerprints(changes []Change) map[string]Fingerprint {
 	out := map[string]Fingerprint{}
 	for _, c := range changes {
-		if c.fingerprint.Print != "" {
+		if c.fingerprint.Hash != "" {
 			out[Key(c.ID)] = c.fingerprint
 			continue
 		}
@@ -38,8 +38,8 @@ func (a *Applier) Fingerprints(changes []Change) map[string]Fingerprint {
 		if obj == nil || obj.GetUID() == "" {
 			continue
 		}
-		if print := printOf(c.manifestHash, obj); print != "" {
-			out[Key(c.ID)] = Fingerprint{UID: string(obj.GetUID()), Print: print}
+		if print := fingerprintHash(c.manifestHash, obj); print != "" {
+			out[Key(c.ID)] = Fingerprint{UID: string(obj.GetUID()), Hash: print}
 		}
 	}
 	return out
@@ -54,7 +54,7 @@ func (c Change) hasYieldedConflict() bool {
 	return false
 }
 
-// printOf returns the fingerprint of an object for the hash of its manifest. It is empty
+// fingerprintHash returns the fingerprint of an object for the hash of its manifest. It is empty
 // when the metadata proves nothing: without an entry of ours, or with entries that would
 // have to be migrated.
 //
@@ -63,7 +63,7 @@ func (c Change) hasYieldedConflict() bool {
 // one second, and managedFields can be restored by hand. Objects without a generation,
 // such as ConfigMaps and Roles, are rarely written by controllers, so their fingerprint
 // includes the resourceVersion, the strictest proof.
-func printOf(raw string, obj metav1.Object) string {
+func fingerprintHash(raw string, obj metav1.Object) string {
 	var mine *metav1.ManagedFieldsEntry
 	for i, e := range obj.GetManagedFields() {
 		switch {
@@ -99,8 +99,8 @@ func (p *planning) matchesFingerprint(t *target, meta metav1.Object) bool {
 	if !t.fromCRDs && owner != p.a.owner {
 		return false
 	}
-	print := printOf(p.fingerprintInput(t), meta)
-	return print != "" && print == mark.Print
+	print := fingerprintHash(p.fingerprintInput(t), meta)
+	return print != "" && print == mark.Hash
 }
 
 // statedMetadata returns the labels, annotations, finalizers and owner references in our

@@ -50,11 +50,11 @@ func (p *pruner) decideAdoptedOrphan(o orphan, meta *metav1.PartialObjectMetadat
 	case !from.describes(meta):
 		c.Reason = "was recreated by another client since " + from.adopter() + ", had adopted the one before"
 		return ours
-	case meta.DeletionTimestamp != nil, !ours && !isUnfinished(from, meta):
+	case meta.DeletionTimestamp != nil, !ours && !isHalfAdopted(from, meta):
 		return false // and belongs to whom it says
-	case len(p.unlisted) > 0 && !p.req.Uninstall && !p.a.opts.PartialDiscovery:
+	case len(p.unlistedGroups) > 0 && !p.req.Uninstall && !p.a.opts.PartialDiscovery:
 		c.RevisitNextRelease = true
-		c.Reason = "the API server can't list " + strings.Join(p.unlisted, ", ") + ", so the chart may have rendered less than it should"
+		c.Reason = "the API server can't list " + strings.Join(p.unlistedGroups, ", ") + ", so the chart may have rendered less than it should"
 		return true
 	}
 	c.Action, c.Reason = GiveBack, from.whyGivenBack()
@@ -65,7 +65,7 @@ func (p *pruner) decideAdoptedOrphan(o orphan, meta *metav1.PartialObjectMetadat
 // whyGivenBack says to whom an object is given back, and why.
 func (o *Provenance) whyGivenBack() string {
 	text := "given back to " + o.formerOwner() + ": only " + o.adopter() + ", had adopted it"
-	if o.Adopted.Prior.Cut {
+	if o.Adopted.Prior.FieldsOmitted {
 		text += "; its former fields were too large to record, so its fields stay as they are"
 	}
 	return text
@@ -89,13 +89,13 @@ func (o *Provenance) formerOwner() string {
 	return strings.Join(names, ", ") + ", as an object of no release"
 }
 
-// isUnfinished tells whether an object that carries its former marks of ownership
+// isHalfAdopted tells whether an object that carries its former marks of ownership
 // has fields of ours all the same: a run died, or was refused, halfway.
-func isUnfinished(from *Provenance, meta metav1.Object) bool {
-	if !maps.Equal(stampsOf(meta), from.Adopted.Prior.Stamps) {
+func isHalfAdopted(from *Provenance, meta metav1.Object) bool {
+	if !maps.Equal(ownershipMetadata(meta), from.Adopted.Prior.OwnershipMetadata) {
 		return false
 	}
-	return slices.ContainsFunc(meta.GetManagedFields(), isOursRaw) && !slices.ContainsFunc(from.Adopted.Prior.Owners, isOursRaw) && !from.Adopted.Prior.Cut
+	return slices.ContainsFunc(meta.GetManagedFields(), isOursRaw) && !slices.ContainsFunc(from.Adopted.Prior.Owners, isOursRaw) && !from.Adopted.Prior.FieldsOmitted
 }
 
 // giveBack makes an object what it was before it was adopted: its marks of
@@ -104,7 +104,7 @@ func isUnfinished(from *Provenance, meta metav1.Object) bool {
 // looked at; a second one takes out of the owners what the first has written.
 func (a *Applier) giveBack(ctx context.Context, c Change) (Change, error) {
 	o := c.execution.orphan
-	r := &returning{
+	r := &restoration{
 		p: c.execution.p, from: c.Provenance, last: o.lastDeclared.obj, t: &target{id: c.ID, mapping: o.mapping},
 		ours: fieldpath.NewSet(), others: fieldpath.NewSet(),
 	}
@@ -140,14 +140,14 @@ func (a *Applier) giveBack(ctx context.Context, c Change) (Change, error) {
 }
 
 // onlyStamps leaves the fields as they are, for a reason.
-func (r *returning) onlyStamps(why error) {
+func (r *restoration) onlyStamps(why error) {
 	r.becomes = r.live.DeepCopy()
-	restamp(r.becomes, r.from.Adopted.Prior.Stamps)
+	restoreOwnershipMetadata(r.becomes, r.from.Adopted.Prior.OwnershipMetadata)
 	r.stays = []string{"its fields stay as this release left them: " + why.Error()}
 }
 
 // write makes the requests.
-func (r *returning) write(ctx context.Context) error {
+func (r *restoration) write(ctx context.Context) error {
 	owners, err := r.owners()
 	if err != nil {
 		return err
@@ -170,8 +170,8 @@ func changedMeanwhile(id kube.ID, m kube.Mapping) error {
 	return apierrors.NewConflict(m.Resource.GroupResource(), id.Name, fmt.Errorf("its owner has changed"))
 }
 
-// returning is one object being given back.
-type returning struct {
+// restoration is one object being given back.
+type restoration struct {
 	p    *planning
 	t    *target
 	from *Provenance
@@ -187,7 +187,7 @@ type returning struct {
 
 // read reads the object in the version that its former values are of, where that
 // is still served.
-func (r *returning) read(ctx context.Context) error {
+func (r *restoration) read(ctx context.Context) error {
 	values, err := r.from.Adopted.Prior.values()
 	if err != nil {
 		return fmt.Errorf("reading its recorded former state: %w", err)
@@ -202,7 +202,7 @@ func (r *returning) read(ctx context.Context) error {
 }
 
 // compute works out what becomes of the object.
-func (r *returning) compute(ctx context.Context) error {
+func (r *restoration) compute(ctx context.Context) error {
 	conv, _, err := r.p.schemas.of(ctx, r.t.mapping.GVK)
 	if err != nil {
 		return err
@@ -232,7 +232,7 @@ func (r *returning) compute(ctx context.Context) error {
 		return err
 	}
 	r.becomes = obj.(*unstructured.Unstructured).DeepCopy()
-	restamp(r.becomes, r.from.Adopted.Prior.Stamps)
+	restoreOwnershipMetadata(r.becomes, r.from.Adopted.Prior.OwnershipMetadata)
 	return nil
 }
 
@@ -244,7 +244,7 @@ func isOursRaw(e metav1.ManagedFieldsEntry) bool { return e.Manager == Manager &
 
 // withoutAdded takes out what wasn't there before, as the API server would if we
 // applied nothing of it.
-func (r *returning) withoutAdded(conv managedfields.TypeConverter, live *typed.TypedValue) (*typed.TypedValue, error) {
+func (r *restoration) withoutAdded(conv managedfields.TypeConverter, live *typed.TypedValue) (*typed.TypedValue, error) {
 	added, err := r.from.Adopted.Prior.added()
 	if err != nil || added.Empty() {
 		return live, err
@@ -289,7 +289,7 @@ func restOf(live *typed.TypedValue, added *fieldpath.Set) (*fieldpath.Set, error
 }
 
 // withFormer puts in the former values of fields that are as we left them.
-func (r *returning) withFormer(conv managedfields.TypeConverter, live *typed.TypedValue) (*typed.TypedValue, error) {
+func (r *restoration) withFormer(conv managedfields.TypeConverter, live *typed.TypedValue) (*typed.TypedValue, error) {
 	values, err := r.from.Adopted.Prior.values()
 	if err != nil || values == nil {
 		return live, err
@@ -339,7 +339,7 @@ func isKey(path fieldpath.Path) bool {
 // asWritten tells whether a field that we have written over is as we left it:
 // whoever changes it takes it out of what is ours. What isn't there is what our
 // later revisions have removed.
-func (r *returning) asWritten(path fieldpath.Path) bool {
+func (r *restoration) asWritten(path fieldpath.Path) bool {
 	now, there := fields.Value(r.live.Object, path)
 	stated, has := any(nil), false
 	if r.last != nil {
@@ -356,7 +356,7 @@ func (r *returning) asWritten(path fieldpath.Path) bool {
 
 // owners are the managers of the object as it becomes: those of others as they
 // are, and what the former ones had of it, as far as it is nobody else's.
-func (r *returning) owners() ([]metav1.ManagedFieldsEntry, error) {
+func (r *restoration) owners() ([]metav1.ManagedFieldsEntry, error) {
 	list := slices.DeleteFunc(slices.Clone(r.entries), isOurs)
 	former, err := ownership.Parse(r.from.Adopted.Prior.Owners)
 	if err != nil {
@@ -393,7 +393,7 @@ func (r *returning) owners() ([]metav1.ManagedFieldsEntry, error) {
 
 // stillOurs tells whether an object has entries of our name that it didn't have
 // before it was adopted.
-func (r *returning) stillOurs(obj *unstructured.Unstructured) bool {
+func (r *restoration) stillOurs(obj *unstructured.Unstructured) bool {
 	return obj != nil && slices.ContainsFunc(obj.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
 		return isOursRaw(e) && !slices.ContainsFunc(r.from.Adopted.Prior.Owners, func(o metav1.ManagedFieldsEntry) bool {
 			return o.Manager == e.Manager && o.Operation == e.Operation && o.Subresource == ""

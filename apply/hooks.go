@@ -34,7 +34,7 @@ func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, past []Revisi
 		return nil, err
 	}
 	if len(p.resolver.rejected) > 0 {
-		return nil, failed(&target{id: p.resolver.rejected[0].ID, source: m.Source, obj: m.Object}, "creating", p.resolver.rejected[0].Err)
+		return nil, objectError(&target{id: p.resolver.rejected[0].ID, source: m.Source, obj: m.Object}, "creating", p.resolver.rejected[0].Err)
 	}
 	if len(hooks) != 1 {
 		return nil, fmt.Errorf("a hook must be one object, %s has %d", m.Source, len(hooks))
@@ -47,7 +47,7 @@ func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, past []Revisi
 	if want.GetName() == "" {
 		// As the server does it, but known beforehand: a request that is made again
 		// because its answer was lost must not make a second object.
-		t.id.Name = generated(want.GetGenerateName())
+		t.id.Name = generateName(want.GetGenerateName())
 		want.SetName(t.id.Name)
 	}
 	run := hookRun{hash: t.manifestHash, attempt: attempt, nonce: rand.String(10)}
@@ -55,9 +55,9 @@ func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, past []Revisi
 	for {
 		obj, err := a.post(ctx, t, want, asWrite)
 		if !apierrors.IsAlreadyExists(err) {
-			return obj, failed(t, "creating", err)
+			return obj, objectError(t, "creating", err)
 		}
-		live, err := p.inTheWay(ctx, t, run)
+		live, err := p.resolveExistingHook(ctx, t, run)
 		if err != nil || live != nil {
 			return live, err
 		}
@@ -74,19 +74,19 @@ func hooksOf(past []Revision) []Revision {
 	return out
 }
 
-// generated makes a name as the API server does.
+// generateName makes a name as the API server does.
 // k8s.io/apiserver/pkg/storage/names/generate.go
-func generated(base string) string {
+func generateName(base string) string {
 	const longest, random = 63, 5
 	return base[:min(len(base), longest-random)] + rand.String(random)
 }
 
-// inTheWay deals with an object that has a hook's name: it is returned if it
+// resolveExistingHook deals with an object that has a hook's name: it is returned if it
 // does the hook's work, and gone otherwise.
-func (p *planning) inTheWay(ctx context.Context, t *target, run hookRun) (*unstructured.Unstructured, error) {
+func (p *planning) resolveExistingHook(ctx context.Context, t *target, run hookRun) (*unstructured.Unstructured, error) {
 	live, err := p.a.get(ctx, t.mapping, t.id)
 	if err != nil {
-		return nil, failed(t, "reading", err)
+		return nil, objectError(t, "reading", err)
 	}
 	if live == nil {
 		return nil, nil
@@ -96,15 +96,15 @@ func (p *planning) inTheWay(ctx context.Context, t *target, run hookRun) (*unstr
 		return live, nil
 	}
 	if live.GetDeletionTimestamp() == nil {
-		if err := p.removable(t, live); err != nil {
-			return nil, failed(t, "creating", err)
+		if err := p.checkRemovable(t, live); err != nil {
+			return nil, objectError(t, "creating", err)
 		}
 		err = p.a.remove(ctx, t.mapping, t.id, precondition{uid: live.GetUID()}, metav1.DeletePropagationBackground)
 		if err != nil && !apierrors.IsConflict(err) {
-			return nil, failed(t, "deleting", err)
+			return nil, objectError(t, "deleting", err)
 		}
 	}
-	return nil, failed(t, "deleting", p.a.awaitGone(ctx, t.mapping, t.id, live.GetUID()))
+	return nil, objectError(t, "deleting", p.a.awaitGone(ctx, t.mapping, t.id, live.GetUID()))
 }
 
 // A hookRun is one run of a hook. By its annotation we recognise an object that we
@@ -125,18 +125,18 @@ func (r hookRun) continues(live *unstructured.Unstructured) bool {
 	case hash != r.hash:
 		return false
 	}
-	return working(live) || r.attempt != "" && attempt == r.attempt && !hasFailed(live)
+	return isRunning(live) || r.attempt != "" && attempt == r.attempt && !hasFailed(live)
 }
 
-func failed(t *target, doing string, err error) error {
+func objectError(t *target, doing string, err error) error {
 	if err == nil {
 		return nil
 	}
 	return &ObjectError{ID: t.id, Source: t.source, Doing: doing, Err: verify.Explain(t.obj, err)}
 }
 
-// removable says why an object in the way of a hook must stay.
-func (p *planning) removable(t *target, live *unstructured.Unstructured) error {
+// checkRemovable says why an object in the way of a hook must stay.
+func (p *planning) checkRemovable(t *target, live *unstructured.Unstructured) error {
 	owner := ownerOf(live)
 	switch {
 	case owner != (Owner{}) && owner != p.a.owner:
@@ -165,8 +165,8 @@ func hasFailed(obj *unstructured.Unstructured) bool {
 	return false
 }
 
-// working says that a Job or Pod has not come to its end.
-func working(obj *unstructured.Unstructured) bool {
+// isRunning says that a Job or Pod has not come to its end.
+func isRunning(obj *unstructured.Unstructured) bool {
 	switch obj.GroupVersionKind().GroupKind().String() {
 	case "Job.batch":
 		for _, end := range []string{"Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"} {
@@ -200,9 +200,9 @@ func (a *Applier) DeleteHook(ctx context.Context, obj *unstructured.Unstructured
 		return nil // it is another one
 	}
 	if err != nil {
-		return failed(t, "deleting", err)
+		return objectError(t, "deleting", err)
 	}
-	return failed(t, "deleting", a.awaitGone(ctx, mapping, id, obj.GetUID()))
+	return objectError(t, "deleting", a.awaitGone(ctx, mapping, id, obj.GetUID()))
 }
 
 func annotate(obj *unstructured.Unstructured, key, value string) {
@@ -218,7 +218,7 @@ func annotate(obj *unstructured.Unstructured, key, value string) {
 func (p *planning) decideHooks(ctx context.Context, hooks []*target) ([]Change, []Rejection, error) {
 	changes := make([]Change, len(hooks))
 	rejections := make([]Rejection, len(hooks))
-	err := p.a.each(ctx, len(hooks), func(i int) error {
+	err := p.a.forEach(ctx, len(hooks), func(i int) error {
 		c, err := p.decideHook(ctx, hooks[i])
 		if rejected := (*Rejection)(nil); errors.As(err, &rejected) {
 			rejections[i] = *rejected
@@ -262,21 +262,21 @@ func (p *planning) decideHook(ctx context.Context, t *target) (Change, error) {
 	}
 	c.Result, err = p.a.post(ctx, t, want, asDryRun)
 	if apierrors.IsAlreadyExists(err) {
-		c.Result, err = p.replaceable(ctx, t, &c)
+		c.Result, err = p.dryRunReplacement(ctx, t, &c)
 	}
 	exists := (*HookExistsError)(nil)
 	switch verdict := verify.VerdictOf(t.id, err); {
 	case verdict == verify.Accepted:
-		c.Fields, err = p.comparer.rewritten(ctx, t, want, c.Result)
+		c.Fields, err = p.comparer.fieldsChangedByServer(ctx, t, want, c.Result)
 		return c, err
 	case verdict == verify.Unverified:
 		c.Unverified = "an admission webhook doesn't support dry runs"
 	case verdict == verify.Forbidden:
-		return p.estimate(t, c, verify.MissingPermission(err)), nil
+		return p.markEstimated(t, c, verify.MissingPermission(err)), nil
 	case p.prerequisites.kindChanges(t) && !apierrors.IsForbidden(err):
 		c.Deferral = &Deferral{Reason: changingKind, Until: []kube.ID{t.definition()}}
 		c.Unverified = changingKind
-	case needsComing(err):
+	case missesServiceAccount(err):
 		c.Unverified = "it needs something that comes with this release: " + verify.Explain(t.obj, err).Error()
 	case verdict == verify.Unanswered && !errors.As(err, &exists):
 		return c, &ObjectError{ID: t.id, Source: t.source, Doing: "asking the server about", Err: err}
@@ -287,26 +287,26 @@ func (p *planning) decideHook(ctx context.Context, t *target) (Change, error) {
 	return c, nil
 }
 
-// replaceable is for a hook whose name is taken: if that may be removed, the
+// dryRunReplacement is for a hook whose name is taken: if that may be removed, the
 // server is asked about the hook under another name.
-func (p *planning) replaceable(ctx context.Context, t *target, c *Change) (*unstructured.Unstructured, error) {
+func (p *planning) dryRunReplacement(ctx context.Context, t *target, c *Change) (*unstructured.Unstructured, error) {
 	live, err := p.a.get(ctx, t.mapping, t.id)
 	if err != nil || live == nil {
 		return nil, err
 	}
 	c.Live = live
-	if err := p.removable(t, live); err != nil {
+	if err := p.checkRemovable(t, live); err != nil {
 		return nil, err
 	}
 	c.Reason = "the hook of an earlier run is deleted first"
 	if err := p.permissions.check(ctx, c, "delete", t.mapping); err != nil {
 		return nil, err
 	}
-	return p.rehearse(ctx, t, c.Desired)
+	return p.dryRunUnderOtherName(ctx, t, c.Desired)
 }
 
-// needsComing says that admission misses a ServiceAccount of this release.
+// missesServiceAccount says that admission misses a ServiceAccount of this release.
 // k8s.io/kubernetes/plugin/pkg/admission/serviceaccount
-func needsComing(err error) bool {
+func missesServiceAccount(err error) bool {
 	return apierrors.IsForbidden(err) && strings.Contains(err.Error(), "error looking up service account")
 }

@@ -37,8 +37,8 @@ type Inspected struct {
 	Forbidden bool  // no permission to read it, so that Live is nil
 	Rejected  error // why the server's schema can't read what is declared; nil as a rule
 
-	Replicas []string         // the path of its number of replicas, where something else sets that; nil for none
-	History  []DeclaredObject // what the revisions of the Request say of it, oldest first
+	ScaledReplicasPath []string         // the path of its number of replicas, where something else sets that; nil for none
+	History            []DeclaredObject // what the revisions of the Request say of it, oldest first
 
 	target *target
 }
@@ -119,7 +119,7 @@ func (i *Inspection) All(ctx context.Context) ([]*Inspected, error) {
 		return nil, err
 	}
 	out := make([]*Inspected, len(i.targets))
-	err = i.p.a.each(ctx, len(out), func(n int) error {
+	err = i.p.a.forEach(ctx, len(out), func(n int) error {
 		t, s := i.targets[n], seen[i.targets[n].id]
 		var err error
 		if s.full == nil && !s.absent && !s.forbidden { // not in a list of what has Helm's label
@@ -140,7 +140,7 @@ func (i *Inspection) Named(ctx context.Context, text string) (named, all []kube.
 	r := annotation.Dependency{Object: object, IsPattern: object.Namespace == ""} // in whichever namespace it is
 	var kinds []kube.Mapping
 	if ok {
-		if kinds, err = i.p.called(ctx, r); err != nil {
+		if kinds, err = i.p.kindsNamedBy(ctx, r); err != nil {
 			return nil, nil, err
 		}
 	}
@@ -188,7 +188,7 @@ func (i *Inspection) inspect(ctx context.Context, t *target, s observation) (*In
 	if err != nil {
 		return nil, err
 	}
-	o.Change, o.Replicas = c, t.replicas
+	o.Change, o.ScaledReplicasPath = c, t.scaledReplicasPath
 	return o, nil
 }
 
@@ -240,7 +240,7 @@ func (p *planning) estimateLocally(ctx context.Context, t *target, want, live *u
 		}
 	}
 	if err == nil {
-		err = cmp.migrateAndPredict(false, p.a.opts.RevertManual, p.served(ctx, t))
+		err = cmp.migrateAndPredict(false, p.a.opts.RevertManual, p.servesVersion(ctx, t))
 	}
 	if err != nil {
 		return c, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
@@ -255,15 +255,15 @@ func (p *planning) estimateLocally(ctx context.Context, t *target, want, live *u
 }
 
 // A Leftover is an object of another revision, and what applying this one would do to it.
-type Leftover struct {
+type OrphanChange struct {
 	Change
 	Revision int // the last that has it; 0 when only a hook had it
 }
 
-// Leftovers are the objects that other revisions have left. It is to be called after All.
-func (i *Inspection) Leftovers(ctx context.Context) ([]Leftover, error) {
+// Orphans are the objects that other revisions have left. It is to be called after All.
+func (i *Inspection) Orphans(ctx context.Context) ([]OrphanChange, error) {
 	changes, err := (&pruner{planning: i.p}).decideOrphans(ctx)
-	out := make([]Leftover, len(changes))
+	out := make([]OrphanChange, len(changes))
 	for n, c := range changes {
 		out[n].Change = c
 		if history := i.p.history.objects[c.ID]; len(history) > 0 {
@@ -290,7 +290,7 @@ func (i *Inspection) HistoryIn(ctx context.Context, o *Inspected, revisions []Re
 	for n, r := range revisions {
 		out[n].Revision = r.Revision
 		for _, d := range read {
-			if d.number == r.Revision {
+			if d.revision == r.Revision {
 				out[n].Object = d.obj
 			}
 		}

@@ -15,10 +15,10 @@ import (
 	"deployer/internal/annotation"
 )
 
-// staysPermitted reports whether deleting and recreating a binding is safe. It is not safe
+// keepsOwnPermissions reports whether deleting and recreating a binding is safe. It is not safe
 // if our own account is a subject: after the deletion we might lack permission to create
 // it again.
-func (p *planning) staysPermitted(ctx context.Context, live *unstructured.Unstructured, broken *ImmutableError) (bool, error) {
+func (p *planning) keepsOwnPermissions(ctx context.Context, live *unstructured.Unstructured, broken *ImmutableError) (bool, error) {
 	gk := live.GroupVersionKind().GroupKind()
 	if gk.Group != "rbac.authorization.k8s.io" || gk.Kind != "RoleBinding" && gk.Kind != "ClusterRoleBinding" {
 		return true, nil
@@ -40,7 +40,7 @@ func (p *planning) staysPermitted(ctx context.Context, live *unstructured.Unstru
 	for _, s := range subjects {
 		if subject, ok := s.(map[string]any); ok && isSubject(us, subject) {
 			broken.Never = true
-			broken.What = fmt.Sprintf("%s grants permissions to the account that deployer runs as (%s), so deployer doesn't delete it:"+
+			broken.Advice = fmt.Sprintf("%s grants permissions to the account that deployer runs as (%s), so deployer doesn't delete it:"+
 				" delete it with another account, or give the new one another name", broken.ID, us.Username)
 			return false, nil
 		}
@@ -65,7 +65,7 @@ func isSubject(us authenticationv1.UserInfo, subject map[string]any) bool {
 
 // staysHeadless says that a chart drops the clusterIP: None of a Service. The API
 // server takes that for no word about the address, and keeps it.
-func (u *updating) staysHeadless() bool {
+func (u *updateDecision) staysHeadless() bool {
 	if u.t.id.Group != "" || u.t.id.Kind != "Service" || !u.comparison.migrated.Ours.Has(fieldpath.MakePathOrDie("spec", "clusterIP")) {
 		return false
 	}
@@ -85,7 +85,7 @@ var changeable = []string{
 // resizedClaims is about a StatefulSet that can't be changed: the server doesn't say
 // which field it is. It notes that, and returns what becomes of claims whose
 // template asks for another size; nothing when none does.
-func (u *updating) resizedClaims(broken *ImmutableError) string {
+func (u *updateDecision) resizedClaims(broken *ImmutableError) string {
 	if u.t.id.Group != "apps" || u.t.id.Kind != "StatefulSet" {
 		return ""
 	}
@@ -116,7 +116,7 @@ func (u *updating) resizedClaims(broken *ImmutableError) string {
 		return ""
 	}
 	text := strings.Join(lines, "\n")
-	broken.What = text + "\n" + fmt.Sprintf("then recreate %s: --allow-recreate, or the annotation %s: \"true\" in the template; pods and claims stay",
+	broken.Advice = text + "\n" + fmt.Sprintf("then recreate %s: --allow-recreate, or the annotation %s: \"true\" in the template; pods and claims stay",
 		u.t.id, annotation.Recreate.Name)
 	return text
 }

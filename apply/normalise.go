@@ -12,7 +12,7 @@ import (
 
 // normalise makes what will be sent of what was rendered.
 func (r *comparer) normalise(ctx context.Context, t *target) (*unstructured.Unstructured, error) {
-	res, err := r.shape(ctx, t.obj, t.mapping.GVK, manifest.Rules{Status: t.mapping.Status})
+	res, err := r.normaliseBy(ctx, t.obj, t.mapping.GVK, manifest.Rules{Status: t.mapping.HasStatus})
 	if err != nil {
 		return nil, &ObjectError{ID: t.id, Source: t.source, Doing: "checking", Err: err}
 	}
@@ -26,30 +26,30 @@ func (r *comparer) normalise(ctx context.Context, t *target) (*unstructured.Unst
 	if policy := t.obj.GetAnnotations(); hasUnknownPolicy(policy) {
 		r.warnings.add(t.id, t.source, "metadata.annotations[%s] is %q, which is not a known policy: use keep", KeepAnnotation, policy[KeepAnnotation])
 	}
-	if res.Strange {
+	if res.SchemaMismatch {
 		t.manifestHash = "" // no fingerprint: the kind may come to have what is dropped now
 	}
 	if !t.fromCRDs {
-		r.a.owner.stamp(res.Object)
+		r.a.owner.setOwnershipMetadata(res.Object)
 	}
-	return res.Object, r.noteDoubled(ctx, t, res)
+	return res.Object, r.decideFullReplace(ctx, t, res)
 }
 
-// shape normalises by the schema that is at hand, and by the server's own if
+// normaliseBy normalises by the schema that is at hand, and by the server's own if
 // that one seems to lack something.
-func (r *comparer) shape(ctx context.Context, obj *unstructured.Unstructured, gvk schema.GroupVersionKind, rules manifest.Rules) (manifest.Result, error) {
+func (r *comparer) normaliseBy(ctx context.Context, obj *unstructured.Unstructured, gvk schema.GroupVersionKind, rules manifest.Rules) (manifest.Result, error) {
 	switch r.a.opts.Validation {
 	case ValidationStrict:
-		rules.Unknown = manifest.Refuse
+		rules.UnknownFields = manifest.Refuse
 	case ValidationIgnore:
-		rules.Unknown = manifest.Hush
+		rules.UnknownFields = manifest.DropSilently
 	}
 	var err error
 	if _, rules.Type, err = r.schemas.of(ctx, gvk); err != nil {
 		return manifest.Result{}, err
 	}
 	res := manifest.Normalise(obj, rules)
-	if !res.Strange || !r.schemas.isBuiltin(gvk) {
+	if !res.SchemaMismatch || !r.schemas.isBuiltin(gvk) {
 		return res, nil
 	}
 	r.schemas.distrust(gvk.GroupVersion())

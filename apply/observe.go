@@ -24,15 +24,15 @@ type observation struct {
 }
 
 // A place is where a list request looks.
-type place struct {
+type collection struct {
 	mapping   kube.Mapping
 	namespace string
 	unlabeled bool // what is looked for there doesn't carry Helm's label
 }
 
 // placeOf is where a target would be listed. What is in crds/ carries no ownership.
-func placeOf(t *target) place {
-	return place{mapping: t.mapping, namespace: t.id.Namespace, unlabeled: t.fromCRDs}
+func placeOf(t *target) collection {
+	return collection{mapping: t.mapping, namespace: t.id.Namespace, unlabeled: t.fromCRDs}
 }
 
 // An observer reads the objects of a release from the cluster, by as few requests
@@ -44,12 +44,12 @@ type observer struct {
 	fingerprints  map[string]Fingerprint // of the last record, by Key
 
 	mu         sync.Mutex
-	unlistable map[place]bool // where the account may not list
+	unlistable map[collection]bool // where the account may not list
 	early      map[kube.ID]observation
 }
 
 // fewer objects of a kind than this are read one by one.
-const worthListing = 3
+const minObjectsToList = 3
 
 // observe reads the metadata of objects that have fingerprints, and finds out cheaply
 // about the others: by a list of the objects that carry Helm's label for
@@ -58,7 +58,7 @@ const worthListing = 3
 // many objects; those with fingerprints are then asked for one by one.
 func (o *observer) observe(ctx context.Context, targets []*target) (map[kube.ID]observation, error) {
 	out := map[kube.ID]observation{}
-	groups := map[place][]*target{}
+	groups := map[collection][]*target{}
 	var single []*target
 	for _, t := range targets {
 		seen, early := o.takeEarly(t)
@@ -66,7 +66,7 @@ func (o *observer) observe(ctx context.Context, targets []*target) (map[kube.ID]
 		case o.prerequisites.deferralOf(t) != nil:
 		case early:
 			out[t.id] = seen
-		case len(t.turn.converter) > 0:
+		case len(t.ordering.converter) > 0:
 			single = append(single, t)
 		default:
 			groups[placeOf(t)] = append(groups[placeOf(t)], t)
@@ -84,7 +84,7 @@ func (o *observer) observe(ctx context.Context, targets []*target) (map[kube.ID]
 	}
 	var jobs []func() error
 	for at, group := range groups {
-		if len(group) < worthListing {
+		if len(group) < minObjectsToList {
 			single = append(single, group...)
 			continue
 		}
@@ -96,13 +96,13 @@ func (o *observer) observe(ctx context.Context, targets []*target) (map[kube.ID]
 			mu.Lock()
 			maps.Copy(out, found)
 			mu.Unlock()
-			return o.a.each(ctx, len(unlisted), func(i int) error { return one(unlisted[i])() })
+			return o.a.forEach(ctx, len(unlisted), func(i int) error { return one(unlisted[i])() })
 		})
 	}
 	for _, t := range single {
 		jobs = append(jobs, one(t))
 	}
-	return out, o.a.each(ctx, len(jobs), func(i int) error { return jobs[i]() })
+	return out, o.a.forEach(ctx, len(jobs), func(i int) error { return jobs[i]() })
 }
 
 // observeEarly observes targets before their turn; observe then takes that, once.
@@ -129,12 +129,12 @@ func (o *observer) takeEarly(t *target) (observation, bool) {
 	defer o.mu.Unlock()
 	seen, ok := o.early[t.id]
 	delete(o.early, t.id)
-	return seen, ok && len(t.turn.converter) == 0
+	return seen, ok && len(t.ordering.converter) == 0
 }
 
 // observeByList reads metadata of the targets of one place by a list. unlisted are those that
 // have to be asked for one by one.
-func (o *observer) observeByList(ctx context.Context, at place, group []*target) (found map[kube.ID]observation, unlisted []*target, err error) {
+func (o *observer) observeByList(ctx context.Context, at collection, group []*target) (found map[kube.ID]observation, unlisted []*target, err error) {
 	metas, all, err := o.listMeta(ctx, at, mostListedFor(len(group)))
 	if err != nil {
 		return nil, nil, err
@@ -158,7 +158,7 @@ func (o *observer) observeByList(ctx context.Context, at place, group []*target)
 // twenty in a list costs about as much as asking for one.
 func mostListedFor(n int) int { return 100 + 4*n }
 
-func (o *observer) isUnlistable(at place) bool {
+func (o *observer) isUnlistable(at collection) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return o.unlistable[at]
@@ -166,8 +166,8 @@ func (o *observer) isUnlistable(at place) bool {
 
 // observeOne reads one object: its metadata if its fingerprint may prove enough.
 func (o *observer) observeOne(ctx context.Context, t *target) (observation, error) {
-	ctx = o.warnings.hear(ctx, t)
-	if _, marked := o.fingerprints[Key(t.id)]; !marked || len(t.turn.converter) > 0 {
+	ctx = o.warnings.withServerWarnings(ctx, t)
+	if _, marked := o.fingerprints[Key(t.id)]; !marked || len(t.ordering.converter) > 0 {
 		return o.read(ctx, t)
 	}
 	meta, err := o.a.getMeta(ctx, t.mapping, t.id)
@@ -182,9 +182,9 @@ func (o *observer) observeOne(ctx context.Context, t *target) (observation, erro
 
 // read reads one object whole.
 func (o *observer) read(ctx context.Context, t *target) (observation, error) {
-	full, err := o.a.getWhile(o.warnings.hear(ctx, t), t.mapping, t.id, func(err error) bool { return verify.Transient(err) && !t.unconverted(err) })
+	full, err := o.a.getWhile(o.warnings.withServerWarnings(ctx, t), t.mapping, t.id, func(err error) bool { return verify.Transient(err) && !t.failsConversion(err) })
 	switch {
-	case t.unconverted(err):
+	case t.failsConversion(err):
 		return observation{deferral: t.conversionDeferral()}, nil
 	case apierrors.IsForbidden(err):
 		return observation{forbidden: true}, nil
@@ -197,7 +197,7 @@ func (o *observer) read(ctx context.Context, t *target) (observation, error) {
 // listMeta lists the metadata of what Helm manages in a place, by name, but of not many
 // more than most objects; all says that there are no others. There is nothing when listing isn't
 // permitted: the objects are then asked for one by one.
-func (o *observer) listMeta(ctx context.Context, at place, most int) (metas map[string]*metav1.PartialObjectMetadata, all bool, err error) {
+func (o *observer) listMeta(ctx context.Context, at collection, most int) (metas map[string]*metav1.PartialObjectMetadata, all bool, err error) {
 	opts := metav1.ListOptions{Limit: int64(most)}
 	if !at.unlabeled {
 		opts.LabelSelector = managedByHelmFilter
@@ -226,7 +226,7 @@ func (o *observer) listMeta(ctx context.Context, at place, most int) (metas map[
 	return metas, false, nil
 }
 
-func (o *observer) listMetaPage(ctx context.Context, at place, opts metav1.ListOptions) (list *metav1.PartialObjectMetadataList, err error) {
+func (o *observer) listMetaPage(ctx context.Context, at collection, opts metav1.ListOptions) (list *metav1.PartialObjectMetadataList, err error) {
 	client, err := o.a.metaClient(at.mapping, at.namespace)
 	if err != nil {
 		return nil, err
@@ -241,7 +241,7 @@ func (o *observer) listMetaPage(ctx context.Context, at place, opts metav1.ListO
 // readAll reads whole those objects of targets that are known to exist: by list
 // where that is less than asking for each. listed are all that have been observed.
 func (o *observer) readAll(ctx context.Context, listed, targets []*target, seen map[kube.ID]observation) error {
-	there, wanted := map[place]int{}, map[place][]*target{}
+	there, wanted := map[collection]int{}, map[collection][]*target{}
 	for _, t := range listed {
 		if seen[t.id].meta != nil {
 			there[placeOf(t)]++
@@ -261,7 +261,7 @@ func (o *observer) readAll(ctx context.Context, listed, targets []*target, seen 
 	}
 	for at, group := range wanted {
 		// Definitions are large, and the list has those of everybody.
-		if len(group) >= worthListing && len(group)*4 >= there[at] && !at.unlabeled && !o.isUnlistable(at) {
+		if len(group) >= minObjectsToList && len(group)*4 >= there[at] && !at.unlabeled && !o.isUnlistable(at) {
 			jobs = append(jobs, func() error { return o.readList(ctx, at, group, put) })
 			continue
 		}
@@ -273,13 +273,13 @@ func (o *observer) readAll(ctx context.Context, listed, targets []*target, seen 
 			})
 		}
 	}
-	return o.a.each(ctx, len(jobs), func(i int) error { return jobs[i]() })
+	return o.a.forEach(ctx, len(jobs), func(i int) error { return jobs[i]() })
 }
 
 // pageSize keeps the answers to lists of whole objects at a few megabytes.
 const pageSize = 500
 
-func (o *observer) readList(ctx context.Context, at place, group []*target, put func(kube.ID, observation)) error {
+func (o *observer) readList(ctx context.Context, at collection, group []*target, put func(kube.ID, observation)) error {
 	client, err := o.a.client(at.mapping, at.namespace)
 	if err != nil {
 		return err

@@ -51,7 +51,7 @@ func (p *planning) order(ctx context.Context, crds, mains, hooks []*target) (*re
 		o.refuseHook(t)
 	}
 	for i, t := range mains {
-		t.turn.dependencies, t.turn.weight = ordering.Dependencies(o.nodes, i), o.nodes[i].Weight
+		t.ordering.dependencies, t.ordering.weight = ordering.Dependencies(o.nodes, i), o.nodes[i].Weight
 	}
 	for _, c := range ordering.Cycles(o.nodes) {
 		i := slices.IndexFunc(mains, func(t *target) bool { return t.id == c.ID })
@@ -61,19 +61,19 @@ func (p *planning) order(ctx context.Context, crds, mains, hooks []*target) (*re
 }
 
 func (o *releaseOrder) refuse(t *target, text, what string) {
-	o.refused = append(o.refused, t.reject(&InvalidError{Text: text, What: what}))
+	o.refused = append(o.refused, t.reject(&InvalidError{Text: text, Advice: what}))
 }
 
 // read takes in what one object says about its turn.
 func (o *releaseOrder) read(ctx context.Context, i int, crds, hooks []*target) error {
-	t, space := o.targets[i], o.p.space(o.targets[i].id)
+	t, space := o.targets[i], o.p.namespaceForReferences(o.targets[i].id)
 	constraints := annotation.OrderOf(t.obj.GetAnnotations())
 	for _, problem := range constraints.Problems {
 		o.refuse(t, problem, "")
 	}
 	o.nodes[i].Weight = constraints.Weight
 	for _, r := range constraints.Dependencies {
-		kinds, err := o.p.called(ctx, r)
+		kinds, err := o.p.kindsNamedBy(ctx, r)
 		if err != nil {
 			return &ObjectError{ID: t.id, Source: t.source, Doing: "looking for what is named by " + r.Annotation + " of", Err: err}
 		}
@@ -108,7 +108,7 @@ func (o *releaseOrder) addImplied() {
 			spaces[t.id.Name] = i
 		}
 		if isCRD(t.id) {
-			kinds[defines(t.obj)] = i
+			kinds[definedKind(t.obj)] = i
 		}
 	}
 	for i, t := range o.targets {
@@ -139,10 +139,10 @@ func (o *releaseOrder) addConversions() {
 		}
 		o.p.prerequisites.expect(converter...)
 		for i, t := range o.targets {
-			if t.id.GroupKind() != defines(crd) {
+			if t.id.GroupKind() != definedKind(crd) {
 				continue
 			}
-			t.turn.converter = converter
+			t.ordering.converter = converter
 			if o.nodes[i].Weight != nil || t.deferral.waitsFor(t.definition()) && t.mapping.GVK.Version == stored {
 				continue
 			}
@@ -171,7 +171,7 @@ func (o *releaseOrder) selectedWorkloads(service *target) []int {
 func (o *releaseOrder) referencedObjects(r annotation.Dependency, kinds []kube.Mapping, t *target) []int {
 	var out []int
 	for j, other := range o.targets {
-		if ordering.Matches(r, other.id, other.mapping.GVK, kinds, o.p.space(t.id)) && !(r.IsPattern && other == t) {
+		if ordering.Matches(r, other.id, other.mapping.GVK, kinds, o.p.namespaceForReferences(t.id)) && !(r.IsPattern && other == t) {
 			out = append(out, j)
 		}
 	}
@@ -189,8 +189,8 @@ func (o *releaseOrder) names(list []int) string {
 	return strings.Join(names, " or ")
 }
 
-// called are the kinds that a reference may mean.
-func (p *planning) called(ctx context.Context, r annotation.Dependency) ([]kube.Mapping, error) {
+// kindsNamedBy are the kinds that a reference may mean.
+func (p *planning) kindsNamedBy(ctx context.Context, r annotation.Dependency) ([]kube.Mapping, error) {
 	if r.Kind == "" {
 		return nil, nil
 	}
@@ -210,8 +210,8 @@ func (p *planning) called(ctx context.Context, r annotation.Dependency) ([]kube.
 	return out, err
 }
 
-// space is the namespace that the references of an object mean.
-func (p *planning) space(id kube.ID) string {
+// namespaceForReferences is the namespace that the references of an object mean.
+func (p *planning) namespaceForReferences(id kube.ID) string {
 	if id.Namespace != "" {
 		return id.Namespace
 	}
@@ -233,7 +233,7 @@ func (o *releaseOrder) beyond(ctx context.Context, i int, r annotation.Dependenc
 	}
 	need := ordering.Dependency{ID: kube.ID{Group: mapping.GVK.Group, Kind: mapping.GVK.Kind, Name: r.Name}, State: ordering.State(r.State), Outside: true, GVK: mapping.GVK}
 	if need.ID.Namespace = r.Namespace; mapping.Namespaced && r.Namespace == "" {
-		need.ID.Namespace = o.p.space(t.id)
+		need.ID.Namespace = o.p.namespaceForReferences(t.id)
 	}
 	if !mapping.Namespaced && r.Namespace != "" {
 		o.refuse(t, fmt.Sprintf("%s: a %s is in no namespace", r, mapping.GVK.Kind), "")
@@ -276,15 +276,15 @@ func (o *releaseOrder) missing(ctx context.Context, t *target, r annotation.Depe
 	switch {
 	case apierrors.IsForbidden(err):
 		return []Rejection{t.reject(&InvalidError{
-			Text: fmt.Sprintf("%s: %s is not part of this release, and there is no permission to read it and see when it is %s", r, id, r.State),
-			What: "allow the account that deployer runs as to get and watch " + mapping.Resource.GroupResource().String(),
+			Text:   fmt.Sprintf("%s: %s is not part of this release, and there is no permission to read it and see when it is %s", r, id, r.State),
+			Advice: "allow the account that deployer runs as to get and watch " + mapping.Resource.GroupResource().String(),
 		})}, nil
 	case err != nil:
 		return nil, &ObjectError{ID: id, Source: t.source, Doing: "reading", Err: err}
 	case meta == nil && !r.External:
 		return []Rejection{t.reject(&InvalidError{
-			Text: fmt.Sprintf("%s: %s is neither in the release nor in the cluster", r, id),
-			What: fmt.Sprintf("correct the name; or, if something else creates it, list it in %s to wait for it", annotation.ExternalDependencies.Name),
+			Text:   fmt.Sprintf("%s: %s is neither in the release nor in the cluster", r, id),
+			Advice: fmt.Sprintf("correct the name; or, if something else creates it, list it in %s to wait for it", annotation.ExternalDependencies.Name),
 		})}, nil
 	}
 	return nil, nil
@@ -317,7 +317,7 @@ func (o *releaseOrder) waves() []Wave {
 		for _, i := range wave.Nodes {
 			if t := o.targets[i]; t.decided != nil {
 				c := *t.decided
-				c.After, c.Weight = t.turn.dependencies, t.turn.weight
+				c.DependsOn, c.Weight = t.ordering.dependencies, t.ordering.weight
 				w.Changes = append(w.Changes, c)
 			}
 		}

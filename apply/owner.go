@@ -17,8 +17,8 @@ const (
 	managedByHelmFilter = managedByLabel + "=" + managedBy
 )
 
-// stamp writes our ownership on obj.
-func (o Owner) stamp(obj *unstructured.Unstructured) {
+// setOwnershipMetadata writes our ownership on obj.
+func (o Owner) setOwnershipMetadata(obj *unstructured.Unstructured) {
 	labels := obj.GetLabels()
 	if labels == nil {
 		labels = map[string]string{}

@@ -12,10 +12,10 @@ import (
 	"deployer/internal/kube"
 )
 
-// estimate turns a change that the server may not be asked about into one that
+// markEstimated turns a change that the server may not be asked about into one that
 // is worked out here. Carrying it out is refused, unless the gate is open: see
 // Plan.Permitted.
-func (p *planning) estimate(t *target, c Change, missing *verify.PermissionError) Change {
+func (p *planning) markEstimated(t *target, c Change, missing *verify.PermissionError) Change {
 	c.Unverified = "local estimate: " + missing.Missing()
 	if p.a.opts.Gate == GateStrict {
 		c.denied = missing

@@ -110,7 +110,7 @@ func (a *Applier) prepare(ctx context.Context, req Request) (p *planning, crds, 
 // begin begins a planning, with what is in crds/: it decides what can be said of
 // all else.
 func (a *Applier) begin(ctx context.Context, req Request) (p *planning, crds []*target, err error) {
-	server, err := a.cluster.Server(ctx)
+	server, err := a.cluster.ServerInfo(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -128,7 +128,7 @@ func (a *Applier) begin(ctx context.Context, req Request) (p *planning, crds []*
 		definitions:   definitions,
 		schemas:       newSchemas(a, definitions),
 		prerequisites: prerequisites,
-		observer:      &observer{a: a, prerequisites: prerequisites, warnings: warned, fingerprints: req.Fingerprints, unlistable: map[place]bool{}},
+		observer:      &observer{a: a, prerequisites: prerequisites, warnings: warned, fingerprints: req.Fingerprints, unlistable: map[collection]bool{}},
 		permissions:   &permissions{a: a},
 		warnings:      warned,
 	}
@@ -199,7 +199,7 @@ func renderedTwice(crds, mains, hooks []*target) []Rejection {
 			named = append(named, h)
 		}
 	}
-	return twice(named)
+	return duplicateObjects(named)
 }
 
 // decideAll decides about each target, in as few requests as it takes.
@@ -215,7 +215,7 @@ func (p *planning) decideAll(ctx context.Context, targets []*target) ([]Rejectio
 	for _, t := range targets {
 		s := seen[t.id]
 		if s.meta != nil && !p.prerequisites.kindChanges(t) && p.matchesFingerprint(t, s.meta) && !p.adoptedSince(t, s.meta) {
-			t.decided = p.recognised(t, s.meta)
+			t.decided = p.unchangedByFingerprint(t, s.meta)
 			continue
 		}
 		open = append(open, t)
@@ -224,7 +224,7 @@ func (p *planning) decideAll(ctx context.Context, targets []*target) ([]Rejectio
 		return nil, err
 	}
 	rejections := make([]Rejection, len(open))
-	err = p.a.each(ctx, len(open), func(i int) error {
+	err = p.a.forEach(ctx, len(open), func(i int) error {
 		t := open[i]
 		c, err := p.decide(ctx, t, seen[t.id])
 		if rejected := (*Rejection)(nil); errors.As(err, &rejected) {
@@ -241,8 +241,8 @@ func (p *planning) decideAll(ctx context.Context, targets []*target) ([]Rejectio
 	return p.gate(open, rejections), nil
 }
 
-// recognised is the change of an object whose fingerprint proves that it needs none.
-func (p *planning) recognised(t *target, meta *metav1.PartialObjectMetadata) *Change {
+// unchangedByFingerprint is the change of an object whose fingerprint proves that it needs none.
+func (p *planning) unchangedByFingerprint(t *target, meta *metav1.PartialObjectMetadata) *Change {
 	key := Key(t.id)
 	c := &Change{ID: t.id, Source: t.source, Action: Unchanged, Live: metaOnly(meta, t.mapping), Provenance: p.provenanceOf(t, meta, false), fingerprint: p.req.Fingerprints[key]}
 	if kind, ok, _ := unstructured.NestedString(t.obj.Object, "spec", "type"); ok && t.id.GroupKind() == (schema.GroupKind{Kind: "Service"}) {

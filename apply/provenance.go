@@ -39,8 +39,8 @@ type Adoption struct {
 // Prior is what an adopted object was before anything of it was written. It is
 // JSON of a few kilobytes, and may hold confidential values.
 type Prior struct {
-	// Stamps are the ownership label and annotations that the object had.
-	Stamps map[string]string `json:"stamps,omitempty"`
+	// OwnershipMetadata are the ownership label and annotations that the object had.
+	OwnershipMetadata map[string]string `json:"stamps,omitempty"`
 	// Values are the overwritten or removed fields, as a partial object with apiVersion
 	// and kind.
 	Values json.RawMessage `json:"values,omitempty"`
@@ -49,8 +49,8 @@ type Prior struct {
 	Added json.RawMessage `json:"added,omitempty"`
 	// Owners are the object's managedFields.
 	Owners []metav1.ManagedFieldsEntry `json:"owners,omitempty"`
-	// Cut says that Values, Added and Owners were too large to be recorded.
-	Cut bool `json:"cut,omitempty"`
+	// FieldsOmitted says that Values, Added and Owners were too large to be recorded.
+	FieldsOmitted bool `json:"cut,omitempty"`
 }
 
 // maxPrior limits what is recorded of one object, in bytes of JSON. Most whole objects
@@ -61,7 +61,9 @@ const maxPrior = 64 << 10
 func (o *Provenance) mustBeGivenBack() bool { return o != nil && o.Adopted != nil && !o.Adopted.Final }
 
 // WithoutFields returns the state without fields and their owners, marked as cut.
-func (p Prior) WithoutFields() Prior { return Prior{Stamps: p.Stamps, Cut: true} }
+func (p Prior) WithoutFields() Prior {
+	return Prior{OwnershipMetadata: p.OwnershipMetadata, FieldsOmitted: true}
+}
 
 // shorten drops the fields when all is too large.
 func (p *Prior) shorten() {
@@ -70,9 +72,9 @@ func (p *Prior) shorten() {
 	}
 }
 
-// stampsOf returns the ownership label and annotations of an object, whatever their
+// ownershipMetadata returns the ownership label and annotations of an object, whatever their
 // values.
-func stampsOf(obj metav1.Object) map[string]string {
+func ownershipMetadata(obj metav1.Object) map[string]string {
 	out := map[string]string{}
 	if v, ok := obj.GetLabels()[managedByLabel]; ok {
 		out[managedByLabel] = v
@@ -85,8 +87,8 @@ func stampsOf(obj metav1.Object) map[string]string {
 	return out
 }
 
-// restamp restores the ownership label and annotations of an object.
-func restamp(obj *unstructured.Unstructured, stamps map[string]string) {
+// restoreOwnershipMetadata restores the ownership label and annotations of an object.
+func restoreOwnershipMetadata(obj *unstructured.Unstructured, stamps map[string]string) {
 	set := func(values map[string]string, keys ...string) map[string]string {
 		values = maps.Clone(values)
 		for _, key := range keys {
@@ -124,7 +126,7 @@ func (p *planning) provenanceOf(t *target, live metav1.Object, adopting bool) *P
 	}
 	a := live.GetAnnotations()
 	owner := Owner{Release: a[releaseName], Namespace: a[releaseNamespace]}
-	adoption := &Adoption{Prior: Prior{Stamps: stampsOf(live), Owners: live.GetManagedFields()}}
+	adoption := &Adoption{Prior: Prior{OwnershipMetadata: ownershipMetadata(live), Owners: live.GetManagedFields()}}
 	if owner != p.a.owner && owner.Release != "" && owner.Namespace != "" {
 		adoption.From = owner.String()
 	}
@@ -179,8 +181,8 @@ func (p *releaseHistory) hadObject(id kube.ID) bool {
 
 // rememberPrior records what an update overwrites in an object that may have to be given
 // back.
-func (u *updating) rememberPrior(c *Change, diff *typed.Comparison, result *unstructured.Unstructured) {
-	if !c.Provenance.mustBeGivenBack() || c.Provenance.Adopted.Prior.Cut {
+func (u *updateDecision) rememberPrior(c *Change, diff *typed.Comparison, result *unstructured.Unstructured) {
+	if !c.Provenance.mustBeGivenBack() || c.Provenance.Adopted.Prior.FieldsOmitted {
 		return
 	}
 	prior := &c.Provenance.Adopted.Prior
@@ -320,7 +322,7 @@ func (a *Adoption) PriorObject() *unstructured.Unstructured {
 // Provenance. If it fails, the object isn't written.
 func (a *Applier) WithOnAdoption(adopting func(ctx context.Context, c Change) error) *Applier {
 	out := *a
-	out.adopting = adopting
+	out.onAdoption = adopting
 	return &out
 }
 
@@ -333,10 +335,10 @@ func (a *Applier) announce(ctx context.Context, c Change) error {
 	if t := c.execution.t; t != nil {
 		t.progress.provenance = c.Provenance
 	}
-	if a.adopting == nil {
+	if a.onAdoption == nil {
 		return nil
 	}
-	if err := a.adopting(ctx, c); err != nil {
+	if err := a.onAdoption(ctx, c); err != nil {
 		return &ObjectError{ID: c.ID, Source: c.Source, Doing: "recording the former state of", Err: err}
 	}
 	return nil

@@ -19,7 +19,7 @@ import (
 // A pruner decides about the orphans of a release.
 type pruner struct {
 	*planning
-	unlisted []string // groups that the server can't list and that stay: nothing is deleted then
+	unlistedGroups []string // groups that the server can't list and that stay: nothing is deleted then
 }
 
 // An orphan is an object that a revision had and the chart no longer has.
@@ -28,8 +28,8 @@ type orphan struct {
 	mapping      kube.Mapping
 	lastDeclared declaredObject // zero for what is only known to have been kept
 	kept         bool           // an earlier release has kept it
-	hook         bool           // a hook had it
-	unknown      bool           // the server can't say where its kind is served
+	fromHook     bool           // a hook had it
+	kindUnlisted bool           // the server can't say where its kind is served
 }
 
 // ProtectedKinds are those that are kept although the chart dropped them, unless
@@ -60,7 +60,7 @@ func (p *pruner) decideOrphans(ctx context.Context) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.unlisted = p.listedByOthers(list, seen)
+	p.unlistedGroups = p.listedByOthers(list, seen)
 	uids := p.liveUIDs()
 	var out []Change
 	var there []orphan
@@ -68,7 +68,7 @@ func (p *pruner) decideOrphans(ctx context.Context) ([]Change, error) {
 		s := seen[i]
 		switch {
 		case s.forbidden:
-			out, there = append(out, p.unseen(o)), append(there, o)
+			out, there = append(out, p.keepUnreadable(o)), append(there, o)
 		case s.meta == nil || uids[s.meta.UID]:
 			// Gone, or the same object by another name of its API group.
 		default:
@@ -78,7 +78,7 @@ func (p *pruner) decideOrphans(ctx context.Context) ([]Change, error) {
 	if out, err = p.inDeletionOrder(ctx, out, there); err != nil {
 		return nil, err
 	}
-	return out, p.a.each(ctx, len(out), func(i int) error {
+	return out, p.a.forEach(ctx, len(out), func(i int) error {
 		c := &out[i]
 		if c.execution == nil {
 			return nil
@@ -91,11 +91,11 @@ func (p *pruner) decideOrphans(ctx context.Context) ([]Change, error) {
 	})
 }
 
-// unseen keeps what can't be looked at.
-func (p *pruner) unseen(o orphan) Change {
+// keepUnreadable keeps what can't be looked at.
+func (p *pruner) keepUnreadable(o orphan) Change {
 	c := Change{ID: o.id, Source: o.lastDeclared.source, Action: Keep, RevisitNextRelease: true, Provenance: p.history.provenance[o.id]}
 	c.Reason = "there is no permission to read it, so its owner is unknown"
-	if o.unknown {
+	if o.kindUnlisted {
 		c.Reason = "the API server can't list " + strings.Join(p.resolver.unavailable, ", ") + ", so it can't be checked"
 	}
 	return c
@@ -112,7 +112,7 @@ func (p *pruner) orphans(ctx context.Context) ([]orphan, error) {
 		case errors.As(err, &unknown):
 			return nil // the kind is gone, and its objects with it
 		case err != nil && p.resolver.isUnavailable(c.id.Group):
-			c.unknown = true
+			c.kindUnlisted = true
 		case err != nil:
 			return &ObjectError{ID: c.id, Source: c.lastDeclared.source, Doing: "looking for objects of earlier revisions:", Err: err}
 		case !mapping.Namespaced:
@@ -136,7 +136,7 @@ func (p *pruner) orphans(ctx context.Context) ([]orphan, error) {
 		if kind := id.Group + "/" + id.Kind; kind != "batch/Job" && kind != "/Pod" || len(p.history.objects[id]) > 0 {
 			continue
 		}
-		if err := add(orphan{id: id, lastDeclared: last, hook: true}); err != nil {
+		if err := add(orphan{id: id, lastDeclared: last, fromHook: true}); err != nil {
 			return nil, err
 		}
 	}
@@ -157,7 +157,7 @@ func (p *pruner) orphans(ctx context.Context) ([]orphan, error) {
 // would have it too.
 func (p *pruner) hooksOfChart(ctx context.Context) map[kube.ID]bool {
 	out := map[kube.ID]bool{}
-	for _, m := range slices.Concat(p.req.Hooks, p.req.Resting) {
+	for _, m := range slices.Concat(p.req.Hooks, p.req.OtherHooks) {
 		// Reading the ID as prepare did; an error has been reported there.
 		_ = p.resolver.eachDeclaredObject(ctx, Revision{}, m, func(id kube.ID, _ declaredObject) { out[id] = true })
 	}
@@ -166,24 +166,24 @@ func (p *pruner) hooksOfChart(ctx context.Context) map[kube.ID]bool {
 
 // observeOrphans reads the metadata of orphans.
 func (p *pruner) observeOrphans(ctx context.Context, list []orphan) ([]observation, error) {
-	groups := map[place][]int{}
+	groups := map[collection][]int{}
 	out := make([]observation, len(list))
 	for i, c := range list {
-		if c.unknown {
+		if c.kindUnlisted {
 			out[i].forbidden = true
 			continue
 		}
-		at := place{mapping: c.mapping, namespace: c.id.Namespace}
+		at := collection{mapping: c.mapping, namespace: c.id.Namespace}
 		groups[at] = append(groups[at], i)
 	}
-	var places []place
+	var places []collection
 	for at, group := range groups {
-		if len(group) >= worthListing {
+		if len(group) >= minObjectsToList {
 			places = append(places, at)
 		}
 	}
 	var mu sync.Mutex
-	err := p.a.each(ctx, len(places), func(i int) error {
+	err := p.a.forEach(ctx, len(places), func(i int) error {
 		metas, _, err := p.observer.listMeta(ctx, places[i], mostListedFor(len(groups[places[i]])))
 		mu.Lock()
 		defer mu.Unlock()
@@ -195,7 +195,7 @@ func (p *pruner) observeOrphans(ctx context.Context, list []orphan) ([]observati
 	if err != nil {
 		return nil, err
 	}
-	err = p.a.each(ctx, len(list), func(i int) error {
+	err = p.a.forEach(ctx, len(list), func(i int) error {
 		if out[i].meta != nil || out[i].forbidden {
 			return nil
 		}
@@ -254,7 +254,7 @@ func (p *pruner) decideOrphan(o orphan, meta *metav1.PartialObjectMetadata) Chan
 		owner = p.a.owner // whatever else it was, it came of ours
 	}
 	switch controller := metav1.GetControllerOf(meta); {
-	case owner == (Owner{}) && o.hook:
+	case owner == (Owner{}) && o.fromHook:
 		c.Reason = "a hook created it before deployer was used, and no release owns it"
 	case owner == (Owner{}):
 		c.Reason = "no longer belongs to a release"
@@ -275,8 +275,8 @@ func (p *pruner) decideOrphan(o orphan, meta *metav1.PartialObjectMetadata) Chan
 		}
 	case controller != nil:
 		c.Reason, c.RevisitNextRelease = fmt.Sprintf("is controlled by %s/%s", controller.Kind, controller.Name), true
-	case len(p.unlisted) > 0 && !uninstall && !p.a.opts.PartialDiscovery:
-		c.Reason = "the API server can't list " + strings.Join(p.unlisted, ", ") +
+	case len(p.unlistedGroups) > 0 && !uninstall && !p.a.opts.PartialDiscovery:
+		c.Reason = "the API server can't list " + strings.Join(p.unlistedGroups, ", ") +
 			", so the chart may have rendered less than it should; to delete it anyway: --allow-partial-discovery"
 		c.RevisitNextRelease = true
 	default:
@@ -319,7 +319,7 @@ func (p *pruner) whyDelete(o orphan) string {
 		return "the release is uninstalled"
 	case o.kept:
 		return "kept by an earlier revision for a reason that no longer applies"
-	case o.hook:
+	case o.fromHook:
 		return fmt.Sprintf("left by a hook of revision %d that the chart no longer has", o.lastDeclared.revision)
 	case o.lastDeclared.status == "deployed" || o.lastDeclared.status == "superseded":
 		return "removed from the chart"

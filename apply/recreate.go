@@ -28,14 +28,14 @@ var neverRecreated = map[string]bool{
 
 // recreate decides about an update that the server refuses because fields, at,
 // can't be changed.
-func (p *planning) recreate(ctx context.Context, u *updating, refusal error, at []string) (Change, error) {
+func (p *planning) recreate(ctx context.Context, u *updateDecision, refusal error, at []string) (Change, error) {
 	t := u.t
 	broken := &ImmutableError{ID: t.id, Fields: at, Text: verify.Explain(t.obj, refusal).Error()}
 	claims := u.resizedClaims(broken)
 	may := p.mayRecreate(t, u.live, broken) && (!u.wasSomebodyElses() || p.a.opts.AllowRecreate)
 	if may {
 		var err error
-		if may, err = p.staysPermitted(ctx, u.live, broken); err != nil {
+		if may, err = p.keepsOwnPermissions(ctx, u.live, broken); err != nil {
 			return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "checking whose permissions come from", Err: err}
 		}
 	}
@@ -50,7 +50,7 @@ func (p *planning) recreate(ctx context.Context, u *updating, refusal error, at 
 	c.Live, c.Desired = u.live, u.asScaled()
 	c.Conflicts = u.change.Conflicts
 	var err error
-	c.Fields, err = compare.Fields(u.comparison.conv, compare.States{Before: u.live, After: c.Desired, Desired: c.Desired, Managed: u.comparison.entries, Stated: true})
+	c.Fields, err = compare.Fields(u.comparison.conv, compare.States{Before: u.live, After: c.Desired, Desired: c.Desired, Managed: u.comparison.entries, AfterIsManifest: true})
 	if err != nil {
 		return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
 	}
@@ -64,14 +64,14 @@ func (p *planning) recreate(ctx context.Context, u *updating, refusal error, at 
 		write{verb: awaitGone, precondition: was},
 		write{verb: createObject})
 	t.progress.wasAbsent = true // what is there afterwards is ours
-	result, err := p.rehearse(ctx, t, c.Desired)
+	result, err := p.dryRunUnderOtherName(ctx, t, c.Desired)
 	switch {
 	case err == nil:
 		c.Result = result
 	case verify.NameHeld(err):
 		c.Unverified = "no dry run while the old object exists: " + verify.Explain(t.obj, err).Error()
 	default:
-		if c, err = p.refused(ctx, t, c.Desired, c, err); err != nil || c.Action != Recreate {
+		if c, err = p.decideRefused(ctx, t, c.Desired, c, err); err != nil || c.Action != Recreate {
 			return c, err
 		}
 	}
@@ -81,19 +81,19 @@ func (p *planning) recreate(ctx context.Context, u *updating, refusal error, at 
 
 // wasSomebodyElses tells whether the object was somebody else's until now, or until runs
 // that have failed: then it can't be given back once it is deleted.
-func (u *updating) wasSomebodyElses() bool {
+func (u *updateDecision) wasSomebodyElses() bool {
 	return u.adopting || u.change.Provenance.mustBeGivenBack() && u.change.Provenance.Adopted.Revision != 0
 }
 
 // asScaled returns the desired object, with the live replica count if something other than
 // the chart controls it.
-func (u *updating) asScaled() *unstructured.Unstructured {
-	n, ok := fields.Value(u.live.Object, pathOf(u.t.replicas))
-	if !ok || u.t.replicas == nil {
+func (u *updateDecision) asScaled() *unstructured.Unstructured {
+	n, ok := fields.Value(u.live.Object, pathOf(u.t.scaledReplicasPath))
+	if !ok || u.t.scaledReplicasPath == nil {
 		return u.fullDesired
 	}
 	out := u.fullDesired.DeepCopy()
-	if err := unstructured.SetNestedField(out.Object, n, u.t.replicas...); err != nil {
+	if err := unstructured.SetNestedField(out.Object, n, u.t.scaledReplicasPath...); err != nil {
 		return u.fullDesired
 	}
 	return out
@@ -114,11 +114,11 @@ func (p *planning) mayRecreate(t *target, live *unstructured.Unstructured, broke
 	return annotated || p.a.opts.AllowRecreate
 }
 
-// rehearse asks the server about an object whose name is still taken, under
+// dryRunUnderOtherName asks the server about an object whose name is still taken, under
 // another name.
-func (p *planning) rehearse(ctx context.Context, t *target, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (p *planning) dryRunUnderOtherName(ctx context.Context, t *target, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	const longest = 63 // of the strictest names, those of Services
-	other := shallow(want)
+	other := shallowCopy(want)
 	suffix := "-dryrun-" + rand.String(5)
 	name := t.id.Name
 	if len(name)+len(suffix) > longest {

@@ -23,10 +23,10 @@ var unions = map[string]struct{ field, member, kind string }{
 	"StatefulSet": {"updateStrategy", "rollingUpdate", "RollingUpdate"},
 }
 
-// inAnnotations are fields of an autoscaler that autoscaling/v1 shows as annotations. An
+// mirroredAnnotations are fields of an autoscaler that autoscaling/v1 shows as annotations. An
 // apply in that version doesn't remove fields that were set in another version.
 // k8s.io/kubernetes/pkg/apis/autoscaling/annotations.go
-var inAnnotations = map[string]string{
+var mirroredAnnotations = map[string]string{
 	"autoscaling.alpha.kubernetes.io/metrics":  "metrics",
 	"autoscaling.alpha.kubernetes.io/behavior": "behavior",
 }
@@ -38,10 +38,10 @@ func (c *comparison) repair(live *unstructured.Unstructured) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	united := unite(live, c.desired, c.predicted)
-	deduped := dedupe(c.desired.Object, c.predicted.Object)
+	united := removeUnionSibling(live, c.desired, c.predicted)
+	deduped := dedupeEnv(c.desired.Object, c.predicted.Object)
 	evicted := c.evict()
-	return c.translate() || emptied || united || deduped || evicted, nil
+	return c.removeMirroredAnnotations() || emptied || united || deduped || evicted, nil
 }
 
 // emptied corrects the prediction for fields that the chart states as empty and whose
@@ -96,7 +96,7 @@ func emptied(want, predicted, live any) (any, bool) {
 			if i < 0 {
 				continue
 			}
-			now, is := emptied(item, named(item, p), out[i])
+			now, is := emptied(item, itemNamed(item, p), out[i])
 			if is && !found {
 				out, found = slices.Clone(l), true
 			}
@@ -119,8 +119,8 @@ func isEmpty(v any) bool {
 	return false
 }
 
-// unite removes the sibling field that the stated type of a union doesn't allow.
-func unite(live, want, predicted *unstructured.Unstructured) bool {
+// removeUnionSibling removes the sibling field that the stated type of a union doesn't allow.
+func removeUnionSibling(live, want, predicted *unstructured.Unstructured) bool {
 	u, ok := unions[live.GetKind()]
 	if !ok || !strings.HasPrefix(live.GetAPIVersion(), "apps/") {
 		return false
@@ -134,14 +134,14 @@ func unite(live, want, predicted *unstructured.Unstructured) bool {
 	return true
 }
 
-// translate removes annotations that represent fields which we own in another API version
+// removeMirroredAnnotations removes annotations that represent fields which we own in another API version
 // than the chart's.
-func (c *comparison) translate() bool {
+func (c *comparison) removeMirroredAnnotations() bool {
 	if c.desired.GetAPIVersion() != "autoscaling/v1" {
 		return false
 	}
 	found := false
-	for key, field := range inAnnotations {
+	for key, field := range mirroredAnnotations {
 		path := fieldpath.MakePathOrDie("spec", field)
 		ours := slices.ContainsFunc(c.entries, func(e ownership.Entry) bool {
 			return e.Class() == ownership.Helm && (e.Set.Has(path) || !fields.Under(e.Set, path).Empty())
@@ -156,10 +156,10 @@ func (c *comparison) translate() bool {
 	return found
 }
 
-// dedupe removes environment variables that are set twice in one container; the last one
+// dedupeEnv removes environment variables that are set twice in one container; the last one
 // stays, as for the kubelet. Helm 3's POST allowed duplicates, and an apply leaves them.
 // They stay if the chart states them itself, of a kind whose lists have no keys.
-func dedupe(want, predicted any) bool {
+func dedupeEnv(want, predicted any) bool {
 	found := false
 	switch p := predicted.(type) {
 	case map[string]any:
@@ -170,7 +170,7 @@ func dedupe(want, predicted any) bool {
 		for key, v := range p {
 			env, isList := v.([]any)
 			if key != "env" || !isList {
-				found = dedupe(w[key], v) || found
+				found = dedupeEnv(w[key], v) || found
 				continue
 			}
 			stated, _ := w[key].([]any)
@@ -178,7 +178,7 @@ func dedupe(want, predicted any) bool {
 				p[key], found = once, true
 			}
 			for _, item := range env {
-				found = oneSource(named(item, stated), item) || found
+				found = dropOtherEnvSource(itemNamed(item, stated), item) || found
 			}
 		}
 	case []any:
@@ -187,15 +187,15 @@ func dedupe(want, predicted any) bool {
 			return false
 		}
 		for _, item := range p {
-			found = dedupe(named(item, w), item) || found
+			found = dedupeEnv(itemNamed(item, w), item) || found
 		}
 	}
 	return found
 }
 
-// oneSource removes value or valueFrom of a variable if the chart states only the other
+// dropOtherEnvSource removes value or valueFrom of a variable if the chart states only the other
 // one. kubectl set env leaves both, which the server rejects.
-func oneSource(want, predicted any) bool {
+func dropOtherEnvSource(want, predicted any) bool {
 	w, _ := want.(map[string]any)
 	p, _ := predicted.(map[string]any)
 	for stated, other := range map[string]string{"value": "valueFrom", "valueFrom": "value"} {
@@ -207,8 +207,8 @@ func oneSource(want, predicted any) bool {
 	return false
 }
 
-// named returns the item of a list that has the same name as v; nil if there is none.
-func named(v any, list []any) any {
+// itemNamed returns the item of a list that has the same name as v; nil if there is none.
+func itemNamed(v any, list []any) any {
 	if i := indexOf(v, list); i >= 0 {
 		return list[i]
 	}
@@ -241,15 +241,15 @@ func lastOfEach(env []any) []any {
 	return out
 }
 
-// pointer escapes the parts of a JSON pointer. https://www.rfc-editor.org/rfc/rfc6901
-var pointer = strings.NewReplacer("~", "~0", "/", "~1")
+// jsonPointerEscaper escapes the parts of a JSON pointer. https://www.rfc-editor.org/rfc/rfc6901
+var jsonPointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
 
 // jsonPatchOf returns the JSON patch from one object to another. Unlike a merge patch it
 // can write null.
 func jsonPatchOf(path string, from, to map[string]any) []operation {
 	var ops []operation
 	for key, v := range to {
-		at := path + "/" + pointer.Replace(key)
+		at := path + "/" + jsonPointerEscaper.Replace(key)
 		old, had := from[key]
 		if had && reflect.DeepEqual(old, v) {
 			continue
@@ -264,7 +264,7 @@ func jsonPatchOf(path string, from, to map[string]any) []operation {
 	}
 	for key := range from {
 		if _, still := to[key]; !still {
-			ops = append(ops, operation{Op: "remove", Path: path + "/" + pointer.Replace(key)})
+			ops = append(ops, operation{Op: "remove", Path: path + "/" + jsonPointerEscaper.Replace(key)})
 		}
 	}
 	return ops

@@ -36,8 +36,8 @@ type Request struct {
 	// Hooks are the hooks of this operation that will run. Plan asks the server
 	// whether it would accept them, and never prunes an object of their name.
 	Hooks []kube.Manifest
-	// Resting are hooks of the chart that don't run now. Their objects are never pruned.
-	Resting []kube.Manifest
+	// OtherHooks are hooks of the chart that don't run now. Their objects are never pruned.
+	OtherHooks []kube.Manifest
 	// Revisions are the revisions that may have left objects, oldest first: the last
 	// successful one and all later ones. These are all revisions if none was successful,
 	// or if the last one was made by another tool.

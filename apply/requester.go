@@ -71,7 +71,7 @@ func (r *requester) getWhile(ctx context.Context, m kube.Mapping, id kube.ID, ag
 
 // apply sends obj by server-side apply with force: conflicts have been decided before.
 func (r *requester) apply(ctx context.Context, t *target, obj *unstructured.Unstructured, condition precondition, m mode) (*unstructured.Unstructured, error) {
-	body := shallow(obj)
+	body := shallowCopy(obj)
 	if condition.uid != "" {
 		body.SetUID(condition.uid)
 	}
@@ -189,7 +189,7 @@ func (r *requester) getMeta(ctx context.Context, m kube.Mapping, id kube.ID) (*m
 }
 
 // list reads all objects of a kind in a place.
-func (r *requester) list(ctx context.Context, at place) ([]unstructured.Unstructured, error) {
+func (r *requester) list(ctx context.Context, at collection) ([]unstructured.Unstructured, error) {
 	client, err := r.client(at.mapping, at.namespace)
 	if err != nil {
 		return nil, err
@@ -207,10 +207,10 @@ func (r *requester) list(ctx context.Context, at place) ([]unstructured.Unstruct
 
 // create makes an object that isn't there.
 func (r *requester) create(ctx context.Context, t *target, obj *unstructured.Unstructured, m mode) (*unstructured.Unstructured, error) {
-	if t.fullReplace.once != nil {
+	if t.fullReplace.withoutDuplicates != nil {
 		return r.post(ctx, t, obj, m)
 	}
-	return r.apply(ctx, t, obj, absent(), m)
+	return r.apply(ctx, t, obj, mustBeAbsent(), m)
 }
 
 // put replaces a whole object. The body has the observed resourceVersion, so the answer
@@ -230,7 +230,7 @@ func (r *requester) post(ctx context.Context, t *target, obj *unstructured.Unstr
 	})
 }
 
-func listError(at place, err error) error {
+func listError(at collection, err error) error {
 	where := "the cluster"
 	if at.mapping.Namespaced {
 		where = "namespace " + at.namespace

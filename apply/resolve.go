@@ -29,26 +29,26 @@ type target struct {
 	fromCRDs     bool   // of crds/: carries no ownership
 	manifestHash string // of obj and of the policies that shape it
 
-	turn        turn
-	fullReplace wholeWrite
-	deferral    *Deferral // what a decision has to wait for, or had to; nil when it needn't
-	decided     *Change
-	replicas    []string // where it has a number of replicas that isn't the chart's; nil when it is
-	progress    progress
+	ordering           targetOrdering
+	fullReplace        fullReplacement
+	deferral           *Deferral // what a decision has to wait for, or had to; nil when it needn't
+	decided            *Change
+	scaledReplicasPath []string // where it has a number of replicas that isn't the chart's; nil when it is
+	progress           progress
 }
 
 // A turn is when an object is written, as package ordering has worked it out.
-type turn struct {
+type targetOrdering struct {
 	dependencies []ordering.Dependency // what it says it waits for
 	weight       *int                  // that it states
 	converter    []kube.ID             // what of this release converts its kind and isn't there yet
 }
 
-// A wholeWrite is why an object is not applied, but written whole. The zero value is
+// A fullReplacement is why an object is not applied, but written whole. The zero value is
 // of an object that is applied.
-type wholeWrite struct {
-	once   *unstructured.Unstructured // what would be applied, without items whose keys another one has
-	reason string
+type fullReplacement struct {
+	withoutDuplicates *unstructured.Unstructured // what would be applied, without items whose keys another one has
+	reason            string
 }
 
 // A progress is what has become of a target since it was first decided about.
@@ -90,7 +90,7 @@ func (r *resolver) resolve(ctx context.Context, manifests []kube.Manifest, fromC
 			continue
 		}
 		for _, obj := range manifest.Flatten(m.Object) {
-			t, err := r.target(ctx, obj, m.Source, fromCRDs)
+			t, err := r.newTarget(ctx, obj, m.Source, fromCRDs)
 			if rejected := (*Rejection)(nil); errors.As(err, &rejected) {
 				r.rejected = append(r.rejected, *rejected)
 			} else if err != nil {
@@ -105,16 +105,16 @@ func (r *resolver) resolve(ctx context.Context, manifests []kube.Manifest, fromC
 
 // rejectf is a Rejection as an error, for errors.As to find.
 func rejectf(id kube.ID, source, field, what, format string, args ...any) error {
-	return &Rejection{ID: id, Source: source, Err: &InvalidError{Field: field, Text: fmt.Sprintf(format, args...), What: what}}
+	return &Rejection{ID: id, Source: source, Err: &InvalidError{Field: field, Text: fmt.Sprintf(format, args...), Advice: what}}
 }
 
-func (r *resolver) target(ctx context.Context, obj *unstructured.Unstructured, source string, fromCRDs bool) (*target, error) {
+func (r *resolver) newTarget(ctx context.Context, obj *unstructured.Unstructured, source string, fromCRDs bool) (*target, error) {
 	t := &target{source: source, fromCRDs: fromCRDs, id: kube.IDOf(obj)}
 	gvk := obj.GroupVersionKind()
 	switch {
 	case gvk.Kind == "" || gvk.Version == "":
 		return nil, rejectf(t.id, source, "", "", "has no apiVersion and kind")
-	case notText(obj, "metadata", "name") || notText(obj, "metadata", "namespace"):
+	case isNotString(obj, "metadata", "name") || isNotString(obj, "metadata", "namespace"):
 		return nil, rejectf(t.id, source, "metadata.name or metadata.namespace", "quote it in the template", "is not a string")
 	case obj.GetName() == "" && (obj.GetGenerateName() == "" || fromCRDs || !isHook(obj)):
 		return nil, rejectf(t.id, source, "metadata.name", "give it a name; only hooks may have generateName", "is missing")
@@ -156,7 +156,7 @@ func (r *resolver) target(ctx context.Context, obj *unstructured.Unstructured, s
 // known is a target for reading an object of a kind that is served now, before all is known of what
 // the release brings; false for what can't be read so.
 func (r *resolver) known(ctx context.Context, obj *unstructured.Unstructured, source string) (*target, bool) {
-	if _, ok := obj.Object["metadata"].(map[string]any); !ok || notText(obj, "metadata", "name") || notText(obj, "metadata", "namespace") {
+	if _, ok := obj.Object["metadata"].(map[string]any); !ok || isNotString(obj, "metadata", "name") || isNotString(obj, "metadata", "namespace") {
 		return nil, false
 	}
 	name, namespace := obj.GetName(), obj.GetNamespace()
@@ -171,8 +171,8 @@ func (r *resolver) known(ctx context.Context, obj *unstructured.Unstructured, so
 	return &target{id: kube.IDOf(placed), source: source, obj: placed, mapping: mapping}, true
 }
 
-// notText says that a field has a value and that isn't a string.
-func notText(obj *unstructured.Unstructured, path ...string) bool {
+// isNotString says that a field has a value and that isn't a string.
+func isNotString(obj *unstructured.Unstructured, path ...string) bool {
 	v, ok, err := unstructured.NestedFieldNoCopy(obj.Object, path...)
 	if err != nil || !ok || v == nil {
 		return false
@@ -211,13 +211,13 @@ func inNamespace(obj *unstructured.Unstructured, m kube.Mapping, release string)
 	if want == obj.GetNamespace() {
 		return obj
 	}
-	out := shallow(obj)
+	out := shallowCopy(obj)
 	out.SetNamespace(want)
 	return out
 }
 
-// shallow copies an object so far that its metadata can be changed.
-func shallow(obj *unstructured.Unstructured) *unstructured.Unstructured {
+// shallowCopy copies an object so far that its metadata can be changed.
+func shallowCopy(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	out := maps.Clone(obj.Object)
 	if meta, ok := out["metadata"].(map[string]any); ok {
 		out["metadata"] = maps.Clone(meta)
@@ -243,9 +243,9 @@ func (r *resolver) hash(obj *unstructured.Unstructured) string {
 	return base64.RawStdEncoding.EncodeToString(h.Sum(nil)[:12])
 }
 
-// twice finds objects that are in the release more than once: applied in
+// duplicateObjects finds objects that are in the release more than once: applied in
 // turn, the second would remove the fields of the first.
-func twice(targets []*target) []Rejection {
+func duplicateObjects(targets []*target) []Rejection {
 	seen := map[kube.ID]*target{}
 	var bad []Rejection
 	for _, t := range targets {
@@ -259,8 +259,8 @@ func twice(targets []*target) []Rejection {
 			where = "the same chart"
 		}
 		bad = append(bad, t.reject(&InvalidError{
-			Text: "is rendered twice, here and in " + where,
-			What: "keep one of the two templates",
+			Text:   "is rendered twice, here and in " + where,
+			Advice: "keep one of the two templates",
 		}))
 	}
 	return bad
@@ -270,7 +270,7 @@ func twice(targets []*target) []Rejection {
 func kindsDefinedBy(crds []*unstructured.Unstructured) map[schema.GroupVersionKind]kube.Mapping {
 	out := map[schema.GroupVersionKind]kube.Mapping{}
 	for _, crd := range crds {
-		gk := defines(crd)
+		gk := definedKind(crd)
 		plural, _, _ := unstructured.NestedString(crd.Object, "spec", "names", "plural")
 		scope, _, _ := unstructured.NestedString(crd.Object, "spec", "scope")
 		for _, version := range versionsOf(crd) {
@@ -285,8 +285,8 @@ func kindsDefinedBy(crds []*unstructured.Unstructured) map[schema.GroupVersionKi
 				GVK:        gvk,
 				Resource:   gvk.GroupVersion().WithResource(strings.ToLower(plural)),
 				Namespaced: scope != "Cluster",
-				Status:     status,
-				Scale:      scale,
+				HasStatus:  status,
+				HasScale:   scale,
 			}
 		}
 	}

@@ -52,27 +52,27 @@ func (r *requester) tryFor(ctx context.Context, t *target, f func() error) error
 	return r.tryWhile(ctx, r.opts.RetryTimeout, func(err error) bool {
 		switch {
 		case verify.Transient(err):
-			return !t.unconverted(err)
-		case t.deferral != nil && verify.UnknownYet(err):
+			return !t.failsConversion(err)
+		case t.deferral != nil && verify.KindOrNamespaceUnknown(err):
 			return time.Now().Before(deadline)
 		}
 		return t.id.Kind != "ResourceQuota" && verify.QuotaConflict(err)
-	}, r.telling(t, f))
+	}, r.warnWhenRetrying(t, f))
 }
 
-// unconverted says that an object can't be had because nobody converts its kind,
+// failsConversion says that an object can't be had because nobody converts its kind,
 // which the release may be about to mend. Before its turn that is only waited
 // for as long as for failures without a reason.
-func (t *target) unconverted(err error) bool {
-	return len(t.turn.converter) > 0 && verify.ConversionFailed(err)
+func (t *target) failsConversion(err error) bool {
+	return len(t.ordering.converter) > 0 && verify.ConversionFailed(err)
 }
 
 // patience is how often a request may fail before anybody is told.
 const patience = 3
 
-// telling wraps f. After three failures it passes the error to Options.Warn. Each distinct
+// warnWhenRetrying wraps f. After three failures it passes the error to Options.Warn. Each distinct
 // error is reported once for all objects.
-func (r *requester) telling(t *target, f func() error) func() error {
+func (r *requester) warnWhenRetrying(t *target, f func() error) func() error {
 	failures := 0
 	return func() error {
 		err := f()
@@ -94,7 +94,7 @@ func (r *requester) tryWhile(ctx context.Context, limit time.Duration, again fun
 	for pause := first; ; pause = min(2*pause, most) {
 		asked := time.Now()
 		err := f()
-		doubt := verify.Doubtful(err) && !again(err)
+		doubt := verify.Unexplained(err) && !again(err)
 		// A deadline that isn't the caller's is that of one request: no answer.
 		silent := errors.Is(err, context.DeadlineExceeded)
 		if err == nil || ctx.Err() != nil || !again(err) && !doubt && !silent {
@@ -119,10 +119,10 @@ func (r *requester) tryWhile(ctx context.Context, limit time.Duration, again fun
 	}
 }
 
-// each calls f for 0 to n-1, at most Options.Parallel at once. After ctx ends
+// forEach calls f for 0 to n-1, at most Options.Parallel at once. After ctx ends
 // none is begun. It returns when all calls have, with their errors joined in
 // order, or the context's if that kept some from being begun.
-func (r *requester) each(ctx context.Context, n int, f func(i int) error) error {
+func (r *requester) forEach(ctx context.Context, n int, f func(i int) error) error {
 	errs := make([]error, n+1)
 	var ended atomic.Bool
 	var group errgroup.Group

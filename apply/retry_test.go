@@ -67,7 +67,7 @@ func TestHowLongFailuresAreRetried(t *testing.T) {
 		{"a kind that isn't there", answer(404, "the server could not find the requested resource", true), 0, target{}},
 		{"a kind just made", answer(404, "the server could not find the requested resource", true), discoveryLagWindow, target{deferral: &Deferral{}}},
 		{"a converter of others", answer(500, converter, true), limit, target{}},
-		{"a converter that the release is about to mend", answer(500, converter, true), doubtWindow, target{turn: turn{converter: []kube.ID{{Kind: "Service", Name: "hook"}}}}},
+		{"a converter that the release is about to mend", answer(500, converter, true), doubtWindow, target{ordering: targetOrdering{converter: []kube.ID{{Kind: "Service", Name: "hook"}}}}},
 		{"a converter that runs by now", answer(500, converter, true), limit, target{deferral: &Deferral{}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestRetryAfterIsKept(t *testing.T) {
 func TestAllObjectsShareABudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, began := New(nil, Owner{}, Options{Parallel: 4, RetryTimeout: time.Minute}), time.Now()
-		err := a.each(t.Context(), 1000, func(int) error {
+		err := a.forEach(t.Context(), 1000, func(int) error {
 			return a.try(t.Context(), func() error { return answer(http.StatusServiceUnavailable, "", false) })
 		})
 		if took := time.Since(began); err == nil || took < time.Minute || took > 3*time.Minute {

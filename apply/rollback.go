@@ -7,10 +7,10 @@ import (
 	"deployer/internal/kube"
 )
 
-// goingBack decides about objects of the rollback target that don't belong to the release
+// decideRollback decides about objects of the rollback target that don't belong to the release
 // now; false means that the normal decision applies. An object that only failed runs have
 // adopted since then is given back. An undo adopts nothing.
-func (p *planning) goingBack(t *target, want, live *unstructured.Unstructured) (Change, bool) {
+func (p *planning) decideRollback(t *target, want, live *unstructured.Unstructured) (Change, bool) {
 	if p.req.BackTo == 0 || t.fromCRDs || live.GetDeletionTimestamp() != nil {
 		return Change{}, false
 	}
@@ -42,7 +42,7 @@ func (p *planning) adoptedSince(t *target, live metav1.Object) bool {
 		return false
 	}
 	a := live.GetAnnotations()
-	return Owner{Release: a[releaseName], Namespace: a[releaseNamespace]} == p.a.owner || isUnfinished(from, live)
+	return Owner{Release: a[releaseName], Namespace: a[releaseNamespace]} == p.a.owner || isHalfAdopted(from, live)
 }
 
 // latestDeclared returns an object as the latest revision declared it; zero when none

@@ -31,7 +31,7 @@ func (a *Applier) Run(ctx context.Context, changes []Change, onDone func(Change)
 		return a.delete(ctx, changes, onDone)
 	}
 	expected := prerequisitesAmong(changes)
-	errs := a.carryOut(ctx, changes, onDone)
+	errs := a.executeAll(ctx, changes, onDone)
 	err := a.awaitKinds(ctx, definitionsIn(changes, errs))
 	for i, prerequisites := range expected {
 		if errs[i] == nil && err == nil {
@@ -52,19 +52,19 @@ func prerequisitesAmong(changes []Change) map[int]*prerequisites {
 	return out
 }
 
-// carryOut carries changes out side by side. Each has its error, nil for those
+// executeAll carries changes out side by side. Each has its error, nil for those
 // that ended well; the last one is that of the whole.
-func (a *Applier) carryOut(ctx context.Context, changes []Change, onDone func(Change)) []error {
+func (a *Applier) executeAll(ctx context.Context, changes []Change, onDone func(Change)) []error {
 	errs := make([]error, len(changes)+1)
 	var mu sync.Mutex
-	errs[len(changes)] = a.each(ctx, len(changes), func(i int) error {
+	errs[len(changes)] = a.forEach(ctx, len(changes), func(i int) error {
 		done, err := a.execute(ctx, changes[i])
 		if err != nil {
 			errs[i] = err
 			return nil
 		}
 		if done.previousContribution != nil || done.execution != nil && done.execution.t != nil && done.execution.t.fromCRDs {
-			done.Contribution = done.brought()
+			done.Contribution = done.contributionAfter()
 		}
 		done.execution = nil // and with the last one goes what planning was made of
 		mu.Lock()
@@ -124,7 +124,7 @@ func (a *Applier) redecideDeferred(ctx context.Context, changes []Change, now bo
 		}
 	}
 	rejections := make([]Rejection, len(open))
-	err := a.each(ctx, len(open), func(i int) error {
+	err := a.forEach(ctx, len(open), func(i int) error {
 		c := &changes[open[i]]
 		next, err := c.execution.redecide(ctx, *c, now)
 		if rejected := (*Rejection)(nil); errors.As(err, &rejected) {
@@ -186,7 +186,7 @@ func (a *Applier) execute(ctx context.Context, c Change) (Change, error) {
 		if err := a.announce(ctx, c); err != nil {
 			return c, err
 		}
-		done, redecide, err := a.perform(ctx, c)
+		done, redecide, err := a.sendWrites(ctx, c)
 		if err == nil && !redecide {
 			if written && done.Action == Unchanged || planned == Recreate && done.Action == Create {
 				done.Action = planned // in several tries
@@ -194,7 +194,7 @@ func (a *Applier) execute(ctx context.Context, c Change) (Change, error) {
 			return done, nil
 		}
 		written = written || c.Deferral == nil // what was stored, and its answer lost, is a conflict when it is tried again
-		if err != nil && (!verify.HasMoved(err, c.ID) || try == maxAttempts) {
+		if err != nil && (!verify.WasModified(err, c.ID) || try == maxAttempts) {
 			return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(planned), Err: verify.Explain(c.object(), err)}
 		}
 		if try > 2*maxAttempts {
@@ -203,7 +203,7 @@ func (a *Applier) execute(ctx context.Context, c Change) (Change, error) {
 		if err != nil {
 			pauseAfterRace(ctx, try)
 		}
-		if err == nil && c.execution.patches() {
+		if err == nil && c.execution.isRepair() {
 			repaired = c
 		}
 		next, err := c.execution.redecide(ctx, c, true)

@@ -124,7 +124,7 @@ func (s *schemas) expect(crds []*unstructured.Unstructured) {
 	for _, crd := range crds {
 		for _, version := range versionsOf(crd) {
 			name, _ := version["name"].(string)
-			gvk := defines(crd).WithVersion(name)
+			gvk := definedKind(crd).WithVersion(name)
 			if conv := crdConverter(gvk, version); conv != nil {
 				s.fromReleaseCRDs[gvk] = conv
 			}

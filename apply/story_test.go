@@ -97,7 +97,7 @@ func (s *story) request(chart string) apply.Request {
 		Objects:       s.manifests(chart),
 		Uninstall:     chart == "",
 		Hooks:         s.manifests(s.hooks),
-		Resting:       s.manifests(s.resting),
+		OtherHooks:    s.manifests(s.resting),
 		Revisions:     s.past,
 		Fingerprints:  s.marks,
 		Revisit:       s.left,

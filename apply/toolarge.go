@@ -14,7 +14,7 @@ import (
 // for POST and PUT, but not for apply. Such an object is written whole.
 // k8s.io/apiserver/pkg/endpoints/handlers, isTooLargeError; kubernetes#87508
 
-const oversized = "too large to store managed fields: replaced as a whole, without checking for conflicts with other managers"
+const tooLargeForOwners = "too large to store managed fields: replaced as a whole, without checking for conflicts with other managers"
 
 // storedAlone is the size from which on an object without owners is taken for
 // one that was stored without them because of its size. etcd takes requests of
@@ -22,9 +22,9 @@ const oversized = "too large to store managed fields: replaced as a whole, witho
 // https://etcd.io/docs/latest/dev-guide/limit/
 const storedAlone = 512 << 10
 
-// notOwned says whether a live object was stored without the owners of its
+// storedWithoutOwners says whether a live object was stored without the owners of its
 // fields because of its size.
-func notOwned(live *unstructured.Unstructured) bool {
+func storedWithoutOwners(live *unstructured.Unstructured) bool {
 	if len(live.GetManagedFields()) > 0 {
 		return false
 	}
@@ -43,7 +43,7 @@ func (a *Applier) writeLarge(ctx context.Context, c Change, w write, predicted *
 	case predicted == nil || c.Live == nil:
 		return c, refusal // nobody knows what it would come to
 	default:
-		body := shallow(predicted)
+		body := shallowCopy(predicted)
 		unstructured.RemoveNestedField(body.Object, "metadata", "managedFields")
 		body.SetUID(w.precondition.uid)
 		if body.SetResourceVersion(c.Live.GetResourceVersion()); w.precondition.resourceVersion != "" {
@@ -54,6 +54,6 @@ func (a *Applier) writeLarge(ctx context.Context, c Change, w write, predicted *
 	if verify.TooLarge(err) {
 		err = refusal
 	}
-	c.Warning = oversized
+	c.Warning = tooLargeForOwners
 	return c, err
 }

@@ -20,15 +20,15 @@ import (
 
 // update decides about an object that is there and is ours, or becomes ours.
 func (p *planning) update(ctx context.Context, t *target, want, live *unstructured.Unstructured, adopting bool) (Change, error) {
-	if t.fullReplace.once == nil && notOwned(live) {
-		t.fullReplace.once, t.fullReplace.reason = want, oversized
-		p.warnings.add(t.id, t.source, "%s", oversized)
+	if t.fullReplace.withoutDuplicates == nil && storedWithoutOwners(live) {
+		t.fullReplace.withoutDuplicates, t.fullReplace.reason = want, tooLargeForOwners
+		p.warnings.add(t.id, t.source, "%s", tooLargeForOwners)
 	}
 	c := p.change(t, Update)
 	c.Live, c.Provenance = live, p.provenanceOf(t, live, adopting)
 	sent := want
-	if t.fullReplace.once != nil {
-		sent = t.fullReplace.once
+	if t.fullReplace.withoutDuplicates != nil {
+		sent = t.fullReplace.withoutDuplicates
 	}
 	cmp, err := p.comparer.compare(ctx, t, sent.DeepCopy(), live)
 	if err != nil {
@@ -46,11 +46,11 @@ func (p *planning) update(ctx context.Context, t *target, want, live *unstructur
 	if err != nil {
 		return Change{}, err
 	}
-	u := &updating{p: p, t: t, comparison: cmp, fullDesired: want, live: live, adopting: adopting, change: c}
+	u := &updateDecision{p: p, t: t, comparison: cmp, fullDesired: want, live: live, adopting: adopting, change: c}
 	if err := u.predict(ctx); err != nil {
 		return Change{}, err
 	}
-	more, err := u.collide(ctx, policy)
+	more, err := u.decideCollisions(ctx, policy)
 	if err != nil {
 		return Change{}, err
 	}
@@ -62,8 +62,8 @@ func (p *planning) update(ctx context.Context, t *target, want, live *unstructur
 	return u.decideByDryRun(ctx)
 }
 
-// updating is one update being decided.
-type updating struct {
+// updateDecision is one update being decided.
+type updateDecision struct {
 	p            *planning
 	t            *target
 	comparison   *comparison
@@ -76,8 +76,8 @@ type updating struct {
 	change       Change
 }
 
-func (u *updating) predict(ctx context.Context) error {
-	if err := u.comparison.migrateAndPredict(u.adopting, u.p.a.opts.RevertManual, u.p.served(ctx, u.t)); err != nil {
+func (u *updateDecision) predict(ctx context.Context) error {
+	if err := u.comparison.migrateAndPredict(u.adopting, u.p.a.opts.RevertManual, u.p.servesVersion(ctx, u.t)); err != nil {
 		r := u.t.reject(&InvalidError{Text: explainTyped(u.t, err)})
 		return &r
 	}
@@ -94,8 +94,8 @@ func (u *updating) predict(ctx context.Context) error {
 	if u.adopting {
 		u.change.Reason = adoptionReason(ownerOf(u.live))
 	}
-	if u.t.fullReplace.once != nil {
-		u.whole()
+	if u.t.fullReplace.withoutDuplicates != nil {
+		u.prepareFullReplace()
 	}
 	return nil
 }
@@ -103,7 +103,7 @@ func (u *updating) predict(ctx context.Context) error {
 // warnOfKeptFields warns of what people have added to the object: it gets no fingerprint,
 // so that each release tells it. And of what the chart drops and others hold, in
 // the release that drops it.
-func (u *updating) warnOfKeptFields() {
+func (u *updateDecision) warnOfKeptFields() {
 	if u.adopting {
 		return
 	}
@@ -130,7 +130,7 @@ func adoptionReason(from Owner) string {
 
 // decideByDryRun asks the server what the update would come to, unless nothing would be
 // updated.
-func (u *updating) decideByDryRun(ctx context.Context) (Change, error) {
+func (u *updateDecision) decideByDryRun(ctx context.Context) (Change, error) {
 	if sameContent(u.comparison.predicted, u.live) {
 		return u.unchanged(ctx)
 	}
@@ -138,7 +138,7 @@ func (u *updating) decideByDryRun(ctx context.Context) (Change, error) {
 	if err == nil {
 		return u.handleAnswer(ctx, result)
 	}
-	fixed, unknown := u.p.unchangeable(ctx, u.t, err)
+	fixed, unknown := u.p.immutableFields(ctx, u.t, err)
 	switch {
 	case unknown != nil:
 		return Change{}, &ObjectError{ID: u.t.id, Source: u.t.source, Doing: "looking for immutable fields of", Err: unknown}
@@ -151,7 +151,7 @@ func (u *updating) decideByDryRun(ctx context.Context) (Change, error) {
 		}
 	}
 	u.change.Result = nil
-	c, err := u.p.refused(ctx, u.t, u.comparison.desired, u.change, err)
+	c, err := u.p.decideRefused(ctx, u.t, u.comparison.desired, u.change, err)
 	// A change of another live object was decided anew, and has its own writes.
 	if err == nil && c.Unverified != "" && c.Deferral == nil && c.Live == u.live {
 		c.execution = u.execution()
@@ -160,7 +160,7 @@ func (u *updating) decideByDryRun(ctx context.Context) (Change, error) {
 		if err != nil {
 			return Change{}, err
 		}
-		u.account(&c, diff, c.Result)
+		u.listFieldChanges(&c, diff, c.Result)
 	}
 	return c, err
 }
@@ -168,23 +168,23 @@ func (u *updating) decideByDryRun(ctx context.Context) (Change, error) {
 // dryRun asks with what comes closest to the real thing. Where ownership has to
 // be taken over first, no dry run of an apply can show what it will do then, so
 // the predicted result is asked about as a plain update.
-func (u *updating) dryRun(ctx context.Context) (*unstructured.Unstructured, error) {
-	if u.t.fullReplace.once != nil {
+func (u *updateDecision) dryRun(ctx context.Context) (*unstructured.Unstructured, error) {
+	if u.t.fullReplace.withoutDuplicates != nil {
 		return u.p.a.put(ctx, u.t, u.comparison.predicted, asDryRun)
 	}
 	if !u.comparison.migrated.Changed && !u.repaired {
 		return u.p.a.apply(ctx, u.t, u.comparison.desired, u.precondition, asDryRun)
 	}
-	return u.p.a.sendJSONPatch(ctx, u.t, u.live.GetResourceVersion(), u.rewriting(), asDryRun)
+	return u.p.a.sendJSONPatch(ctx, u.t, u.live.GetResourceVersion(), u.patchToPredicted(), asDryRun)
 }
 
-// rewriting makes what is predicted of the live object.
-func (u *updating) rewriting() []operation {
+// patchToPredicted makes what is predicted of the live object.
+func (u *updateDecision) patchToPredicted() []operation {
 	return jsonPatchOf("", plainContent(u.live), plainContent(u.comparison.predicted))
 }
 
 // handleAnswer turns the server's answer into a change.
-func (u *updating) handleAnswer(ctx context.Context, result *unstructured.Unstructured) (Change, error) {
+func (u *updateDecision) handleAnswer(ctx context.Context, result *unstructured.Unstructured) (Change, error) {
 	if sameContent(result, u.live) {
 		return u.unchanged(ctx)
 	}
@@ -205,12 +205,12 @@ func (u *updating) handleAnswer(ctx context.Context, result *unstructured.Unstru
 	}
 	u.change.Result = result
 	u.change.execution = u.execution()
-	u.account(&u.change, diff, result)
+	u.listFieldChanges(&u.change, diff, result)
 	return u.change, nil
 }
 
 // relinquish decides again without making some fields ours.
-func (u *updating) relinquish(ctx context.Context, keep *fieldpath.Set) (Change, error) {
+func (u *updateDecision) relinquish(ctx context.Context, keep *fieldpath.Set) (Change, error) {
 	u.relinquished = true
 	u.comparison.relinquish = u.comparison.relinquish.Union(keep)
 	if err := u.predict(ctx); err != nil {
@@ -223,7 +223,7 @@ func (u *updating) relinquish(ctx context.Context, keep *fieldpath.Set) (Change,
 // chart nor any stored revision states them: single values of a structure.
 // Items of lists and keys of maps are not among them, they are somebody's
 // additions: Helm's own, as it owns them.
-func (u *updating) changedDefaults(diff *typed.Comparison) *fieldpath.Set {
+func (u *updateDecision) changedDefaults(diff *typed.Comparison) *fieldpath.Set {
 	out := fieldpath.NewSet()
 	if !u.comparison.migrated.Changed {
 		return out
@@ -246,13 +246,13 @@ func (u *updating) changedDefaults(diff *typed.Comparison) *fieldpath.Set {
 }
 
 // reverted says that a field is to go because somebody set it by hand.
-func (u *updating) reverted(path fieldpath.Path) bool {
+func (u *updateDecision) reverted(path fieldpath.Path) bool {
 	return u.p.a.opts.RevertManual && slices.ContainsFunc(u.comparison.entries, func(e ownership.Entry) bool { return e.IsManual() && e.Set.Has(path) })
 }
 
 // undeclaredDefaults finds fields that would become ours although nobody has stated them:
 // single values of a structure, which a default has chosen. See changedDefaults.
-func (u *updating) undeclaredDefaults() *fieldpath.Set {
+func (u *updateDecision) undeclaredDefaults() *fieldpath.Set {
 	out := fieldpath.NewSet()
 	u.comparison.migrated.Ours.Iterate(func(path fieldpath.Path) {
 		if u.comparison.isDeclared(path) || u.reverted(path) {
@@ -270,13 +270,13 @@ func (u *updating) undeclaredDefaults() *fieldpath.Set {
 
 // unchanged is the decision that the object is what it should be; at most its
 // bookkeeping isn't.
-func (u *updating) unchanged(ctx context.Context) (Change, error) {
+func (u *updateDecision) unchanged(ctx context.Context) (Change, error) {
 	c := u.change
 	c.Action, c.Result = Unchanged, u.live
 	c.Conflicts = onlyYielded(c.Conflicts)
 	ours := ownership.ApplyEntry(u.comparison.entries, Manager)
 	switch {
-	case u.t.fullReplace.once != nil:
+	case u.t.fullReplace.withoutDuplicates != nil:
 		c.execution = nil
 		return c, nil
 	case u.comparison.migrated.Changed:
@@ -302,12 +302,12 @@ func onlyYielded(list []FieldConflict) []FieldConflict {
 }
 
 // execution says how to carry the update out.
-func (u *updating) execution() *execution {
+func (u *updateDecision) execution() *execution {
 	switch {
-	case u.t.fullReplace.once != nil:
+	case u.t.fullReplace.withoutDuplicates != nil:
 		return u.p.executionOf(u.t, write{verb: replaceObject, object: u.comparison.predicted})
 	case u.repaired:
-		return u.p.executionOf(u.t, write{verb: patchObject, operations: u.rewriting(), precondition: u.precondition})
+		return u.p.executionOf(u.t, write{verb: patchObject, operations: u.patchToPredicted(), precondition: u.precondition})
 	}
 	e := u.p.executionOf(u.t)
 	if u.comparison.migrated.Changed {
@@ -317,12 +317,12 @@ func (u *updating) execution() *execution {
 	return e
 }
 
-func (u *updating) migration(entries []ownership.Entry) write {
+func (u *updateDecision) migration(entries []ownership.Entry) write {
 	return write{verb: migrateOwnership, entries: entries, precondition: u.precondition}
 }
 
 // differences compares the live object with what it would become.
-func (u *updating) differences(result *unstructured.Unstructured) (*typed.Comparison, error) {
+func (u *updateDecision) differences(result *unstructured.Unstructured) (*typed.Comparison, error) {
 	diff, err := u.comparison.differences(result)
 	if err != nil {
 		return nil, &ObjectError{ID: u.t.id, Source: u.t.source, Doing: "comparing", Err: err}
@@ -330,9 +330,9 @@ func (u *updating) differences(result *unstructured.Unstructured) (*typed.Compar
 	return diff, nil
 }
 
-// account lists what changes, and drops conflicts that come to nothing: the same
+// listFieldChanges lists what changes, and drops conflicts that come to nothing: the same
 // quantity written otherwise.
-func (u *updating) account(c *Change, diff *typed.Comparison, result *unstructured.Unstructured) {
+func (u *updateDecision) listFieldChanges(c *Change, diff *typed.Comparison, result *unstructured.Unstructured) {
 	u.rememberPrior(c, diff, result)
 	states := compare.States{Before: u.live, After: result, Desired: u.change.Desired, Managed: u.comparison.entries}
 	c.Fields = states.Fields(diff)
@@ -352,10 +352,10 @@ func (u *updating) account(c *Change, diff *typed.Comparison, result *unstructur
 	c.Conflicts = kept
 }
 
-// served tells of which API versions the server still has a kind. Of a kind
+// servesVersion tells of which API versions the server still has a kind. Of a kind
 // whose CRD changes with the release that CRD decides, also afterwards: what
 // discovery lists lags behind.
-func (p *planning) served(ctx context.Context, t *target) func(apiVersion string) bool {
+func (p *planning) servesVersion(ctx context.Context, t *target) func(apiVersion string) bool {
 	return func(apiVersion string) bool {
 		gvk := schema.FromAPIVersionAndKind(apiVersion, t.mapping.GVK.Kind)
 		if p.prerequisites.expected(t.definition()) {

@@ -34,9 +34,9 @@ func (w *warnings) add(id kube.ID, source, format string, args ...any) {
 	}
 }
 
-// hear returns a context that turns the server's warnings about a target into warnings of
+// withServerWarnings returns a context that turns the server's warnings about a target into warnings of
 // the plan.
-func (w *warnings) hear(ctx context.Context, t *target) context.Context {
+func (w *warnings) withServerWarnings(ctx context.Context, t *target) context.Context {
 	return kube.WithWarnings(ctx, func(text string) bool {
 		w.add(t.id, t.source, "%s", verify.Conceal(t.obj, text))
 		return true

@@ -47,10 +47,10 @@ type precondition struct {
 	resourceVersion string
 }
 
-// absent makes an apply only create: the server compares the version only if the object
+// mustBeAbsent makes an apply only create: the server compares the version only if the object
 // exists. Tested on 1.36 for built-in kinds and custom resources: 201 without an object,
 // 409 with one.
-func absent() precondition { return precondition{resourceVersion: "1"} }
+func mustBeAbsent() precondition { return precondition{resourceVersion: "1"} }
 
 // An execution says how a change is carried out: its writes in order, and what is needed
 // to decide again. A deferred change has no writes yet.
@@ -71,8 +71,8 @@ func (p *pruner) executionOf(o orphan, writes ...write) *execution {
 	return &execution{p: p.planning, pruner: p, orphan: &o, writes: writes}
 }
 
-// bindTo makes the writes fail if the object isn't of the version of live any more.
-func (e *execution) bindTo(live *unstructured.Unstructured) {
+// requireVersionOf makes the writes fail if the object isn't of the version of live any more.
+func (e *execution) requireVersionOf(live *unstructured.Unstructured) {
 	if e == nil {
 		return
 	}
@@ -83,12 +83,12 @@ func (e *execution) bindTo(live *unstructured.Unstructured) {
 	}
 }
 
-// patches reports whether the execution only prepares the object, and the change is
+// isRepair reports whether the execution only prepares the object, and the change is
 // decided again afterwards.
-func (e *execution) patches() bool { return len(e.writes) > 0 && e.writes[0].verb == patchObject }
+func (e *execution) isRepair() bool { return len(e.writes) > 0 && e.writes[0].verb == patchObject }
 
-// perform makes the writes of a change. redecide asks for deciding about it again.
-func (a *Applier) perform(ctx context.Context, c Change) (done Change, redecide bool, err error) {
+// sendWrites makes the writes of a change. redecide asks for deciding about it again.
+func (a *Applier) sendWrites(ctx context.Context, c Change) (done Change, redecide bool, err error) {
 	if c.Deferral != nil {
 		return c, true, nil
 	}
@@ -112,10 +112,10 @@ func (a *Applier) perform(ctx context.Context, c Change) (done Change, redecide 
 			_, err = a.sendJSONPatch(ctx, e.t, c.Live.GetResourceVersion(), w.operations, asWrite)
 			return c, true, err
 		case migrateOwnership:
-			c.Result, err = a.migrate(ctx, c, w)
+			c.Result, err = a.sendMigration(ctx, c, w)
 			switch {
 			case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
-				return a.withoutMigration(ctx, c, err, i < len(e.writes)-1)
+				return a.applyWithoutMigration(ctx, c, err, i < len(e.writes)-1)
 			case err == nil:
 				version = c.Result.GetResourceVersion()
 			}
@@ -143,8 +143,8 @@ func (e *execution) mapping() kube.Mapping {
 	return e.orphan.mapping
 }
 
-// migrate writes managedFields, and nothing else of the object.
-func (a *Applier) migrate(ctx context.Context, c Change, w write) (*unstructured.Unstructured, error) {
+// sendMigration writes managedFields, and nothing else of the object.
+func (a *Applier) sendMigration(ctx context.Context, c Change, w write) (*unstructured.Unstructured, error) {
 	list, err := ownership.Encode(w.entries)
 	if err != nil {
 		return nil, err
@@ -152,7 +152,7 @@ func (a *Applier) migrate(ctx context.Context, c Change, w write) (*unstructured
 	operations := []operation{{"add", "/metadata/managedFields", list}}
 	if dropsLastApplied(c) {
 		// If it stayed, a later kubectl apply would remove our fields.
-		operations = append(operations, operation{Op: "remove", Path: "/metadata/annotations/" + pointer.Replace(kube.LastAppliedAnnotation)})
+		operations = append(operations, operation{Op: "remove", Path: "/metadata/annotations/" + jsonPointerEscaper.Replace(kube.LastAppliedAnnotation)})
 	}
 	return a.sendJSONPatch(ctx, c.execution.t, c.Live.GetResourceVersion(), operations, asWrite)
 }
@@ -164,13 +164,13 @@ func dropsLastApplied(c Change) bool {
 	return noted && slices.ContainsFunc(c.TakenFrom, func(label string) bool { return strings.HasPrefix(label, "kubectl-client-side-apply ") })
 }
 
-// withoutMigration carries out a change without the migration of ownership, because a
+// applyWithoutMigration carries out a change without the migration of ownership, because a
 // policy refuses that. The policy may object to the object as it is, so the migration is
 // tried once more after the apply.
 //
 // An object of another release isn't applied: both releases use the same field manager,
 // so our apply would remove the fields that only the other one states.
-func (a *Applier) withoutMigration(ctx context.Context, c Change, refusal error, applies bool) (Change, bool, error) {
+func (a *Applier) applyWithoutMigration(ctx context.Context, c Change, refusal error, applies bool) (Change, bool, error) {
 	t := c.execution.t
 	isAppliedByUs := func(e metav1.ManagedFieldsEntry) bool {
 		return isOursRaw(e) && e.Operation == metav1.ManagedFieldsOperationApply

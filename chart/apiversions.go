@@ -25,7 +25,7 @@ func ReplaceAPIVersions(manifest string, newer func(*unstructured.Unstructured) 
 	return text.String() + manifest, changes
 }
 
-func (d document) replaceAPIVersions(newer func(*unstructured.Unstructured) string) (text string, changes []string) {
+func (d manifestDocument) replaceAPIVersions(newer func(*unstructured.Unstructured) string) (text string, changes []string) {
 	var root yaml.Node
 	objects := d.decode().manifests
 	if yaml.Unmarshal([]byte(d.text), &root) != nil || len(root.Content) != 1 {

@@ -49,7 +49,7 @@ type chartIndex struct {
 // newArchiveCheck checks the archive of ref, which Helm's downloader fetches. A
 // mismatch is an error, or where opts allow it a warning.
 func newArchiveCheck(ref string, opts LoadOptions, warn func(string)) *archiveCheck {
-	c := &archiveCheck{env: opts.Settings.Env()}
+	c := &archiveCheck{env: opts.Settings.EnvSettings()}
 	if opts.AllowMismatch {
 		c.allow = warn
 	}

@@ -23,12 +23,12 @@ const (
 // Offline returns the capabilities for rendering without a cluster: those of Helm's release
 // binary, with another Kubernetes version (--kube-version; empty keeps Helm's) and more API
 // versions (--api-versions).
-func Offline(kubernetes string, more ...string) (kube.Server, error) {
-	server := kube.Server{Version: offlineKubernetes, APIVersions: slices.Clone([]string(chartutil.DefaultVersionSet))}
+func Offline(kubernetes string, more ...string) (kube.ServerInfo, error) {
+	server := kube.ServerInfo{Version: offlineKubernetes, APIVersions: slices.Clone([]string(chartutil.DefaultVersionSet))}
 	if kubernetes != "" {
 		version, err := chartutil.ParseKubeVersion(kubernetes)
 		if err != nil {
-			return kube.Server{}, fmt.Errorf("invalid kube version '%s': %w", kubernetes, err) // Helm's words
+			return kube.ServerInfo{}, fmt.Errorf("invalid kube version '%s': %w", kubernetes, err) // Helm's words
 		}
 		server.Version = version.Version
 	}
@@ -36,7 +36,7 @@ func Offline(kubernetes string, more ...string) (kube.Server, error) {
 	return server, nil
 }
 
-func capabilitiesOf(server kube.Server) (*chartutil.Capabilities, error) {
+func capabilitiesOf(server kube.ServerInfo) (*chartutil.Capabilities, error) {
 	if server.Version == "" {
 		offline, err := Offline("", server.APIVersions...)
 		if err != nil {

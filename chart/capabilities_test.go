@@ -65,7 +65,7 @@ func TestServerSaysWhatChartsAreTold(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := kube.Server{Version: "v1.36.3-gke.100", APIVersions: []string{"v1", "v1/Pod"}}
+	server := kube.ServerInfo{Version: "v1.36.3-gke.100", APIVersions: []string{"v1", "v1/Pod"}}
 	r, err := c.Render(context.Background(), Input{Release: "a", Server: server})
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestServerSaysWhatChartsAreTold(t *testing.T) {
 	if err != nil || !strings.Contains(r.Manifest, "[v1 v1/Pod metrics.k8s.io/v1beta1]") {
 		t.Errorf("with a group that can't be asked: %q, %v", r.Manifest, err)
 	}
-	if _, err := c.Render(context.Background(), Input{Release: "a", Server: kube.Server{Version: "what"}}); err == nil {
+	if _, err := c.Render(context.Background(), Input{Release: "a", Server: kube.ServerInfo{Version: "what"}}); err == nil {
 		t.Error("a version that is none is taken")
 	}
 }

@@ -35,9 +35,9 @@ type Input struct {
 	Values             map[string]any // the user's values, without the chart's defaults
 	// Server becomes .Capabilities. Without a version, Helm's offline capabilities are used
 	// and the APIVersions are added to them; see Offline.
-	Server      kube.Server
-	Lookup      *kube.Cluster // nil renders offline: the lookup function finds nothing
-	LookupCache *LookupCache  // shared by several renderings so that lookup returns the same; nil reads each time
+	Server        kube.ServerInfo
+	LookupCluster *kube.Cluster // nil renders offline: the lookup function finds nothing
+	LookupCache   *LookupCache  // shared by several renderings so that lookup returns the same; nil reads each time
 	// OnLookup is called for each object that the lookup function reads; may be nil.
 	OnLookup      func(*unstructured.Unstructured)
 	SubchartNotes bool     // also render the notes of subcharts

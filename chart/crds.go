@@ -16,7 +16,7 @@ import (
 // what exists already (helm.sh/helm/v3/pkg/action/install.go, installCRDs);
 // warnings says so.
 func CRDs(c *helmchart.Chart) (manifests []kube.Manifest, warnings []string, err error) {
-	var documents []document
+	var documents []manifestDocument
 	for _, crd := range c.CRDObjects() {
 		documents = append(documents, splitManifest(string(crd.File.Data), crd.Filename)...)
 	}

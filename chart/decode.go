@@ -23,7 +23,7 @@ type decodedDocument struct {
 
 // decode reads a document as Helm does: YAML 1.1, so that yes and on are true.
 // (Helm reads by sigs.k8s.io/yaml, which is this library and a detour by JSON.)
-func (d document) decode() decodedDocument {
+func (d manifestDocument) decode() decodedDocument {
 	value, repeated, err := d.unmarshal()
 	if err != nil {
 		return decodedDocument{err: d.documentError(err)}
@@ -50,12 +50,12 @@ func (d document) decode() decodedDocument {
 	return out
 }
 
-func (d document) documentError(err error) error {
+func (d manifestDocument) documentError(err error) error {
 	return &DocumentError{Source: d.source, Line: d.line + d.linesBefore, Err: err}
 }
 
 // unmarshal also tells of keys that stand twice in a map.
-func (d document) unmarshal() (any, []string, error) {
+func (d manifestDocument) unmarshal() (any, []string, error) {
 	var value any
 	err := yaml.UnmarshalStrict([]byte(d.text), &value)
 	var repeated *yaml.TypeError

@@ -73,7 +73,7 @@ func TestValuesEncryptedByAge(t *testing.T) {
 			for k, v := range test.env {
 				env[k] = v
 			}
-			got, err := Values(t.Context(), []Source{{ValuesFile, test.files}}, ValuesOptions{Env: func(k string) string { return env[k] }})
+			got, err := Values(t.Context(), []ValuesSource{{ValuesFile, test.files}}, ValuesOptions{Getenv: func(k string) string { return env[k] }})
 			if test.want == "" {
 				if err != nil || got["password"] != "hunter2" || got["user"] != "root" {
 					t.Errorf("Values = %v, %v", got, err)
@@ -110,12 +110,12 @@ func TestValuesEncryptedBySops(t *testing.T) {
 	write(t, broken, strings.Replace(sopsFile, "DATA", "broken", 1))
 	write(t, like, "sops: {enabled: true, mac: none}\nnote: 'ENC[x]'\n")
 	t.Setenv("PATH", "/nowhere")
-	_, err := Values(t.Context(), []Source{{ValuesFile, secret}}, ValuesOptions{})
+	_, err := Values(t.Context(), []ValuesSource{{ValuesFile, secret}}, ValuesOptions{})
 	var encrypted *DecryptError
 	if !errors.As(err, &encrypted) || encrypted.By != "SOPS" || !strings.Contains(encrypted.Hint(), "install sops") {
 		t.Errorf("without sops: %v, want a *DecryptError with a hint", err)
 	}
-	got, err := Values(t.Context(), []Source{{ValuesFile, like}}, ValuesOptions{})
+	got, err := Values(t.Context(), []ValuesSource{{ValuesFile, like}}, ValuesOptions{})
 	if err != nil || got["sops"] == nil {
 		t.Errorf("a file with a key sops: %v, %v, want it as it is", got, err)
 	}
@@ -126,11 +126,11 @@ func TestValuesEncryptedBySops(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Setenv("PATH", bin+":/usr/bin:/bin")
-	got, err = Values(t.Context(), []Source{{Set, "port=1"}, {ValuesFile, secret}}, ValuesOptions{})
+	got, err = Values(t.Context(), []ValuesSource{{Set, "port=1"}, {ValuesFile, secret}}, ValuesOptions{})
 	if err != nil || got["password"] != "hunter2" || got["port"] != int64(1) || got["sops"] != nil {
 		t.Errorf("Values = %v, %v, want what sops says, and --set over it", got, err)
 	}
-	if _, err = Values(t.Context(), []Source{{ValuesFile, broken}}, ValuesOptions{}); err == nil || !strings.Contains(err.Error(), "MAC mismatch") {
+	if _, err = Values(t.Context(), []ValuesSource{{ValuesFile, broken}}, ValuesOptions{}); err == nil || !strings.Contains(err.Error(), "MAC mismatch") {
 		t.Errorf("Values of a file that sops refuses: %v, want what sops says", err)
 	}
 }

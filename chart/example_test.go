@@ -15,7 +15,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	values, err := chart.Values(ctx, []chart.Source{{Kind: chart.Set, Value: "replicas=3"}}, chart.ValuesOptions{})
+	values, err := chart.Values(ctx, []chart.ValuesSource{{Kind: chart.Set, Value: "replicas=3"}}, chart.ValuesOptions{})
 	if err != nil {
 		log.Fatal(err)
 	}

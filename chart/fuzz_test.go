@@ -29,7 +29,7 @@ func FuzzIndex(f *testing.F) {
 			d := strings.ToLower(strings.TrimSpace(what.digest))
 			fits = fits || d == "" || strings.TrimPrefix(d, "sha256:") == digest || d == "sha256:"
 		}
-		check := &archiveCheck{fetched: true, indexes: []chartIndex{index}, env: Settings{}.Env()}
+		check := &archiveCheck{fetched: true, indexes: []chartIndex{index}, env: Settings{}.EnvSettings()}
 		if err := check.downloaded(u, data); (err == nil) != fits {
 			t.Errorf("%s of an index that says %+v: %v", href, said, err)
 		}
@@ -44,13 +44,13 @@ func FuzzValues(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		const canary = "Zq7xKpWvT3"
-		for _, kind := range []SourceKind{Set, SetString, SetJSON, SetLiteral} {
+		for _, kind := range []ValuesSourceKind{Set, SetString, SetJSON, SetLiteral} {
 			key, _, _ := strings.Cut(text, "=")
 			if strings.Contains(key, canary) {
 				return
 			}
 			for _, value := range []string{text, text + canary, key + "=" + canary + "," + text} {
-				_, err := Values(context.Background(), []Source{{Kind: kind, Value: value}}, ValuesOptions{})
+				_, err := Values(context.Background(), []ValuesSource{{Kind: kind, Value: value}}, ValuesOptions{})
 				if err != nil && strings.Contains(value, "=") && strings.Contains(err.Error(), canary) {
 					t.Errorf("%s %q: the error has the value: %v", kind, value, err)
 				}

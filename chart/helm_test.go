@@ -20,7 +20,7 @@ import (
 // A run is one `helm template`, and the same by this package.
 type run struct {
 	chart     string // path
-	sources   []Source
+	sources   []ValuesSource
 	upgrade   bool
 	crds      bool
 	skipTests bool
@@ -83,7 +83,7 @@ func (r run) helm(t *testing.T) (string, error) {
 }
 
 // ours gives what this package makes of it.
-func (r run) ours(t *testing.T) (*Output, *Rendered, error) {
+func (r run) ours(t *testing.T) (*TemplateOutput, *Rendered, error) {
 	t.Helper()
 	ctx := context.Background()
 	c, err := Load(ctx, r.chart, LoadOptions{})
@@ -107,7 +107,7 @@ func (r run) ours(t *testing.T) (*Output, *Rendered, error) {
 	if r.byRelease {
 		opts.Release = "shop"
 	}
-	out, err := Template(rendered, opts)
+	out, err := FormatTemplateOutput(rendered, opts)
 	return out, rendered, err
 }
 
@@ -176,7 +176,7 @@ func chartsIn(t *testing.T, dir string) []string {
 }
 
 // fixed are the values with which a chart renders the same each time.
-var fixed = map[string][]Source{
+var fixed = map[string][]ValuesSource{
 	"redis":     {{Set, "auth.password=secret"}},
 	"sonarqube": {{Set, "postgresql.postgresqlPassword=secret,mysql.mysqlRootPassword=secret"}},
 }

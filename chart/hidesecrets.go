@@ -22,7 +22,7 @@ func HideSecrets(manifest string) string {
 
 // isSecret reports whether a document is a Secret. A document that can't be read counts as
 // one, so that it isn't shown.
-func (d *document) isSecret() bool {
+func (d *manifestDocument) isSecret() bool {
 	var head struct {
 		APIVersion string `json:"apiVersion"`
 		Kind       string `json:"kind"`

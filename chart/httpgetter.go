@@ -17,7 +17,7 @@ import (
 // https: Helm's sends credentials on to where it is redirected, and reads answers of
 // any size.
 func (s Settings) Getters(options ...getter.Option) getter.Providers {
-	providers := getter.All(s.Env(), options...)
+	providers := getter.All(s.EnvSettings(), options...)
 	i := slices.IndexFunc(providers, func(p getter.Provider) bool { return p.Provides("https") })
 	providers[i].New = func(more ...getter.Option) (getter.Getter, error) {
 		defaults := []getter.Option{getter.WithTimeout(getter.DefaultHTTPTimeout * time.Second)}

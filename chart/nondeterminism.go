@@ -46,7 +46,7 @@ var shortRandom = regexp.MustCompile(`\b(rand(AlphaNum|Alpha|Ascii|Bytes)\s+[1-3
 
 // A Nondeterminism renders a chart again with the same input to find values that change
 // with each rendering.
-type Nondeterminism struct {
+type Rerenderer struct {
 	chart     *Chart
 	in        Input
 	functions map[string]bool
@@ -55,10 +55,10 @@ type Nondeterminism struct {
 	few       bool // something is so short that it may come out again
 }
 
-// Nondeterminism prepares repeated renderings. It reads nothing from the cluster. Lookups
+// NewRerenderer prepares repeated renderings. It reads nothing from the cluster. Lookups
 // get the answers of the first rendering only if both share in.LookupCache.
-func (c *Chart) Nondeterminism(in Input) *Nondeterminism {
-	r := &Nondeterminism{chart: c, in: in, functions: map[string]bool{}}
+func (c *Chart) NewRerenderer(in Input) *Rerenderer {
+	r := &Rerenderer{chart: c, in: in, functions: map[string]bool{}}
 	note := func(text string) string {
 		return replaceCalls(text, nil, func(name string) {
 			r.usesTpl, r.hashes = r.usesTpl || name == "tpl", r.hashes || hashInputs[name] != ""
@@ -70,24 +70,26 @@ func (c *Chart) Nondeterminism(in Input) *Nondeterminism {
 	eachChartText(c.Helm, func(text []byte) { note(string(text)) })
 	replaceTexts(copyMap(c.Helm.Values), note)
 	replaceTexts(copyMap(in.Values), note)
-	if r.Found() {
+	if r.IsNondeterministic() {
 		eachChartText(c.Helm, func(text []byte) { r.few = r.few || shortRandom.Match(text) })
 	}
 	return r
 }
 
-// Found tells whether a template, value or file calls a function that makes a
+// IsNondeterministic tells whether a template, value or file calls a function that makes a
 // difference, or a post-renderer may. Otherwise the chart comes out the same each time.
-func (r *Nondeterminism) Found() bool { return len(r.functions) > 0 || len(r.in.PostRenderer) > 0 }
+func (r *Rerenderer) IsNondeterministic() bool {
+	return len(r.functions) > 0 || len(r.in.PostRenderer) > 0
+}
 
 // HashesFound tells whether a template calls a hash function.
-func (r *Nondeterminism) HashesFound() bool { return r.hashes }
+func (r *Rerenderer) HashesFound() bool { return r.hashes }
 
-// SeenInOneRender tells whether one rendering is enough to see every difference: what is
+// OneRenderSuffices tells whether one rendering is enough to see every difference: what is
 // chosen from few possibilities may come out the same twice.
-func (r *Nondeterminism) SeenInOneRender() bool { return r.rendersNeeded() <= 1 }
+func (r *Rerenderer) OneRenderSuffices() bool { return r.rendersNeeded() <= 1 }
 
-func (r *Nondeterminism) rendersNeeded() int {
+func (r *Rerenderer) rendersNeeded() int {
 	times := min(1, len(r.in.PostRenderer))
 	for name := range r.functions {
 		times = max(times, nondeterministic[name])
@@ -100,16 +102,16 @@ func (r *Nondeterminism) rendersNeeded() int {
 
 // RenderAgain renders the chart again, as it would come out another time. Salted
 // hashes give what they are made of, see substitutes.
-func (r *Nondeterminism) RenderAgain(ctx context.Context) (*Rendered, error) {
+func (r *Rerenderer) RenderAgain(ctx context.Context) (*Rendered, error) {
 	return r.render(ctx, substitutes)
 }
 
 // RenderWithHashInputs is Render with the content in base64 in place of hashes.
-func (r *Nondeterminism) RenderWithHashInputs(ctx context.Context) (*Rendered, error) {
+func (r *Rerenderer) RenderWithHashInputs(ctx context.Context) (*Rendered, error) {
 	return r.render(ctx, hashInputs)
 }
 
-func (r *Nondeterminism) render(ctx context.Context, instead map[string]string) (*Rendered, error) {
+func (r *Rerenderer) render(ctx context.Context, instead map[string]string) (*Rendered, error) {
 	changed := &Chart{Helm: copyChart(r.chart.Helm)}
 	change := func(text string) string { return replaceCalls(text, instead, func(string) {}) }
 	rewriteTexts(changed.Helm, r.usesTpl, change)
@@ -147,11 +149,11 @@ func restoreCalls(text string, instead map[string]string) string {
 // value or file calls a function that could make a difference. It reads what
 // Render reads.
 func (c *Chart) RenderRepeatedly(ctx context.Context, in Input) ([]*Rendered, error) {
-	return c.Nondeterminism(in).RenderRepeatedly(ctx)
+	return c.NewRerenderer(in).RenderRepeatedly(ctx)
 }
 
 // RenderRepeatedly is that of the chart.
-func (r *Nondeterminism) RenderRepeatedly(ctx context.Context) ([]*Rendered, error) {
+func (r *Rerenderer) RenderRepeatedly(ctx context.Context) ([]*Rendered, error) {
 	var out []*Rendered
 	for range r.rendersNeeded() {
 		rendered, err := r.RenderAgain(ctx)

@@ -107,7 +107,7 @@ func BenchmarkRepeat(b *testing.B) {
 		c.Helm.Templates = append(c.Helm.Templates, &helmchart.File{Name: "templates/t.yaml", Data: []byte(text)})
 	}
 	for b.Loop() {
-		if c.Nondeterminism(Input{}).Found() {
+		if c.NewRerenderer(Input{}).IsNondeterministic() {
 			b.Fatal("nothing is generated")
 		}
 	}

@@ -76,8 +76,8 @@ func (e *DocumentError) Hint() string {
 	return program.Name + " template --debug shows what the templates rendered"
 }
 
-// document is one YAML document of a manifest, not yet read.
-type document struct {
+// manifestDocument is one YAML document of a manifest, not yet read.
+type manifestDocument struct {
 	source      string
 	text        string
 	line        int // line of the manifest on which text begins, from 1
@@ -88,13 +88,13 @@ type document struct {
 // dashes. Dashes inside a block scalar are indented and don't count. A document without a
 // source comment belongs to the source comment before its separator, since CRD files often
 // begin with a separator, or else to source.
-func splitManifest(manifest, source string) []document {
-	var out []document
+func splitManifest(manifest, source string) []manifestDocument {
+	var out []manifestDocument
 	start, line := 0, 1
 	first, head := 1, 0
 	inherited := source
 	finish := func(end int) {
-		d := document{source: inherited, text: manifest[start:end], line: first, linesBefore: head}
+		d := manifestDocument{source: inherited, text: manifest[start:end], line: first, linesBefore: head}
 		if d.readSource() {
 			out = append(out, d)
 			inherited = source
@@ -131,7 +131,7 @@ func separatorLength(line string) int {
 
 // readSource finds the source comment at the head of a document and tells
 // whether there is more in it than blank lines, comments and YAML directives.
-func (d *document) readSource() bool {
+func (d *manifestDocument) readSource() bool {
 	const mark = "# Source: "
 	lines, named := 0, false
 	for line := range strings.Lines(d.text) {
@@ -150,7 +150,7 @@ func (d *document) readSource() bool {
 
 // parseDocuments decodes documents in parallel and keeps their order. Documents in known, by
 // source and text, aren't decoded again; others are added to it unless it is nil.
-func parseDocuments(documents []document, known map[[2]string]decodedDocument) ([]kube.Manifest, []string, error) {
+func parseDocuments(documents []manifestDocument, known map[[2]string]decodedDocument) ([]kube.Manifest, []string, error) {
 	results := make([]decodedDocument, len(documents))
 	var wg sync.WaitGroup
 	workers := min(runtime.GOMAXPROCS(0), len(documents)/16+1)

@@ -101,8 +101,8 @@ func (o LoadOptions) Download(ref, dir string, verify downloader.VerificationStr
 	if err != nil {
 		return "", nil, err
 	}
-	env := o.Settings.Env()
-	client, err := o.Access.Registry(o.Settings, log)
+	env := o.Settings.EnvSettings()
+	client, err := o.Access.RegistryClient(o.Settings, log)
 	if err != nil {
 		return "", nil, err
 	}
@@ -112,7 +112,7 @@ func (o LoadOptions) Download(ref, dir string, verify downloader.VerificationStr
 		Verify:           verify,
 		Keyring:          o.Keyring,
 		Getters:          getters,
-		Options:          o.Access.Options(),
+		Options:          o.Access.GetterOptions(),
 		RegistryClient:   client,
 		RepositoryConfig: env.RepositoryConfig,
 		RepositoryCache:  env.RepositoryCache,
@@ -156,8 +156,8 @@ func updateDependencies(ctx context.Context, dir string, opts LoadOptions) error
 // DependencyManager returns Helm's dependency manager for the chart in dir. It writes its
 // progress to out and the registry client's messages to log. It doesn't verify signatures.
 func DependencyManager(dir string, opts LoadOptions, out, log io.Writer) (*downloader.Manager, error) {
-	env := opts.Settings.Env()
-	client, err := opts.Access.Registry(opts.Settings, log)
+	env := opts.Settings.EnvSettings()
+	client, err := opts.Access.RegistryClient(opts.Settings, log)
 	if err != nil {
 		return nil, err
 	}

@@ -93,8 +93,8 @@ func executeTemplates(ctx context.Context, helm *helmchart.Chart, values chartut
 	}
 	if in.DNS { // Helm's engine takes a client provider or allows DNS, not both
 		e := engine.Engine{}
-		if in.Lookup != nil {
-			e = engine.New(contextConfig(ctx, in.Lookup, in.OnLookup))
+		if in.LookupCluster != nil {
+			e = engine.New(contextConfig(ctx, in.LookupCluster, in.OnLookup))
 		}
 		e.EnableDNS = true
 		return renderWithinLimits(ctx, helm, func() string { return "" }, func() (map[string]string, error) { return e.Render(helm, values) })
@@ -102,7 +102,7 @@ func executeTemplates(ctx context.Context, helm *helmchart.Chart, values chartut
 	at := &templateTracker{}
 	marked := copyChart(helm) // what is recorded has no marks
 	at.addMarks(marked)
-	clients := trackingProvider{at, in.Lookup == nil, &lookupProvider{ctx: ctx, cluster: in.Lookup, cache: in.LookupCache, onRead: in.OnLookup}}
+	clients := trackingProvider{at, in.LookupCluster == nil, &lookupProvider{ctx: ctx, cluster: in.LookupCluster, cache: in.LookupCache, onRead: in.OnLookup}}
 	return renderWithinLimits(ctx, helm, at.current, func() (map[string]string, error) {
 		files, err := engine.RenderWithClientProvider(marked, values, clients)
 		return files, at.restoreColumns(err)

@@ -7,22 +7,22 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 )
 
-// Reuse says what an upgrade takes from the values of the previous revision.
+// ReuseMode says what an upgrade takes from the values of the previous revision.
 // (helm.sh/helm/v3/pkg/action/upgrade.go, reuseValues)
-type Reuse string
+type ReuseMode string
 
 const (
 	// ReuseDefault takes the previous user values when there are no new ones,
 	// and nothing of them when there are.
-	ReuseDefault Reuse = ""
+	ReuseDefault ReuseMode = ""
 	// ResetValues takes nothing.
-	ResetValues Reuse = "--reset-values"
+	ResetValues ReuseMode = "--reset-values"
 	// ReuseValues lays new values over the previous ones, and those over the
 	// defaults of the previous chart instead of the new one's.
-	ReuseValues Reuse = "--reuse-values"
+	ReuseValues ReuseMode = "--reuse-values"
 	// ResetThenReuseValues lays new values over the previous ones, and those
 	// over the defaults of the new chart.
-	ResetThenReuseValues Reuse = "--reset-then-reuse-values"
+	ResetThenReuseValues ReuseMode = "--reset-then-reuse-values"
 )
 
 // Previous is the revision whose values may be used again.
@@ -33,14 +33,14 @@ type Previous struct {
 
 // ReusedByDefault reports whether the previous user values are reused because neither new
 // values nor a flag for reusing them are given.
-func (p Previous) ReusedByDefault(mode Reuse, values map[string]any) bool {
+func (p Previous) ReusedByDefault(mode ReuseMode, values map[string]any) bool {
 	return mode == ReuseDefault && len(values) == 0 && len(p.Values) > 0
 }
 
 // WithPreviousValues returns what to render: the chart, with other defaults under
 // ReuseValues, and the user's values, which are what the release records.
 // It changes none of its arguments.
-func (c *Chart) WithPreviousValues(mode Reuse, previous Previous, values map[string]any) (*Chart, map[string]any, error) {
+func (c *Chart) WithPreviousValues(mode ReuseMode, previous Previous, values map[string]any) (*Chart, map[string]any, error) {
 	values, old := copyMap(values), copyMap(previous.Values)
 	switch mode {
 	case ResetValues:

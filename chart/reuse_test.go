@@ -14,7 +14,7 @@ import (
 	"helm.sh/helm/v3/pkg/storage/driver"
 )
 
-var reuseModes = []Reuse{ReuseDefault, ResetValues, ReuseValues, ResetThenReuseValues}
+var reuseModes = []ReuseMode{ReuseDefault, ResetValues, ReuseValues, ResetThenReuseValues}
 
 func TestReusedIsWhatHelmUpgradesWith(t *testing.T) {
 	template := "kind: ConfigMap\nmetadata: {name: a}\nvalues: {{ toJson .Values }}\n"
@@ -74,7 +74,7 @@ func TestReusedIsWhatHelmUpgradesWith(t *testing.T) {
 }
 
 // helmUpgrade is what Helm's own upgrade would record, with memory for a cluster.
-func helmUpgrade(t *testing.T, mode Reuse, previous Previous, next *Chart, values map[string]any) *helmrelease.Release {
+func helmUpgrade(t *testing.T, mode ReuseMode, previous Previous, next *Chart, values map[string]any) *helmrelease.Release {
 	t.Helper()
 	memory := driver.NewMemory()
 	memory.SetNamespace("default")

@@ -13,7 +13,7 @@ import (
 // SetError says that a --set flag, or a similar one, can't be parsed. It contains the key
 // but not the value, which may be a secret.
 type SetError struct {
-	Flag SourceKind
+	Flag ValuesSourceKind
 	Key  string // up to the first "="; empty when there is none
 	Err  error
 }
@@ -28,7 +28,7 @@ func (e *SetError) Error() string {
 func (e *SetError) Unwrap() error { return e.Err }
 
 // set writes the values of a --set flag into values.
-func (r *valuesReader) set(values map[string]any, s Source) error {
+func (r *valuesReader) set(values map[string]any, s ValuesSource) error {
 	var err, unread error
 	switch s.Kind {
 	case SetJSON:
@@ -76,7 +76,7 @@ func setJSON(text string, values map[string]any) error {
 }
 
 // setReason returns the error of strvals without any part of the value.
-func setReason(s Source, err error) error {
+func setReason(s ValuesSource, err error) error {
 	var syntax *json.SyntaxError
 	switch {
 	case errors.As(err, &syntax):

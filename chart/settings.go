@@ -27,9 +27,9 @@ type Settings struct {
 	TransferStats *TransferStats // counts transferred bytes; may be nil
 }
 
-// Env returns the settings for Helm's libraries. Empty fields have the values of Helm's
+// EnvSettings returns the settings for Helm's libraries. Empty fields have the values of Helm's
 // environment variables and default paths.
-func (s Settings) Env() *cli.EnvSettings {
+func (s Settings) EnvSettings() *cli.EnvSettings {
 	env := cli.New()
 	for to, from := range map[*string]string{
 		&env.RegistryConfig:   s.RegistryConfig,
@@ -54,8 +54,8 @@ type Access struct {
 	PlainHTTP          bool   // talk HTTP to a registry
 }
 
-// Options are the access for Helm's getters.
-func (a Access) Options() []getter.Option {
+// GetterOptions are the access for Helm's getters.
+func (a Access) GetterOptions() []getter.Option {
 	return []getter.Option{
 		getter.WithPassCredentialsAll(a.PassCredentials),
 		getter.WithTLSClientConfig(a.CertFile, a.KeyFile, a.CAFile),
@@ -65,16 +65,16 @@ func (a Access) Options() []getter.Option {
 	}
 }
 
-// Registry returns Helm's registry client, with the credentials file of s. Its messages, such
+// RegistryClient returns Helm's registry client, with the credentials file of s. Its messages, such
 // as the digest of a pulled chart, are written to progress; nil drops them.
-func (a Access) Registry(s Settings, progress io.Writer) (*registry.Client, error) {
+func (a Access) RegistryClient(s Settings, progress io.Writer) (*registry.Client, error) {
 	client, _, err := a.registry(s, progress)
 	return client, err
 }
 
 // registry is Registry, and tells of each request's way.
-func (a Access) registry(s Settings, progress io.Writer) (*registry.Client, *fallback, error) {
-	env := s.Env()
+func (a Access) registry(s Settings, progress io.Writer) (*registry.Client, *plainHTTPFallback, error) {
+	env := s.EnvSettings()
 	there, err := a.registryTransport(env.Debug)
 	if err != nil {
 		return nil, nil, err
@@ -84,7 +84,7 @@ func (a Access) registry(s Settings, progress io.Writer) (*registry.Client, *fal
 	if err != nil {
 		return nil, nil, err
 	}
-	way := &fallback{RoundTripper: there}
+	way := &plainHTTPFallback{RoundTripper: there}
 	if !a.hasTLSSettings() {
 		there = way
 	}

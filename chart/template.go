@@ -20,8 +20,8 @@ type TemplateOptions struct {
 	Release   string   // when set, files are below OutputDir/Release
 }
 
-// Output is what `helm template` writes.
-type Output struct {
+// TemplateOutput is what `helm template` writes.
+type TemplateOutput struct {
 	Stdout string
 	Files  []File // with OutputDir; to be written as they are, in this order
 }
@@ -32,10 +32,10 @@ type File struct {
 	Text string
 }
 
-// Template gives what `helm template` of Helm 3.22 prints for a rendering,
+// FormatTemplateOutput gives what `helm template` of Helm 3.22 prints for a rendering,
 // byte for byte. It writes nothing. With OutputDir, Stdout has Helm's lines
 // about the files that the caller is to write.
-func Template(r *Rendered, opts TemplateOptions) (*Output, error) {
+func FormatTemplateOutput(r *Rendered, opts TemplateOptions) (*TemplateOutput, error) {
 	if opts.OutputDir != "" {
 		return r.toFiles(opts)
 	}
@@ -45,10 +45,10 @@ func Template(r *Rendered, opts TemplateOptions) (*Output, error) {
 		text.WriteString(Document{Source: h.Path, Text: h.Manifest}.String())
 	}
 	if len(opts.ShowOnly) == 0 {
-		return &Output{Stdout: text.String()}, nil
+		return &TemplateOutput{Stdout: text.String()}, nil
 	}
 	shown, err := showOnly(text.String(), opts.ShowOnly)
-	return &Output{Stdout: shown}, err
+	return &TemplateOutput{Stdout: shown}, err
 }
 
 func (r *Rendered) hooksToShow(opts TemplateOptions) []*helmrelease.Hook {
@@ -75,7 +75,7 @@ func isTest(h *helmrelease.Hook) bool {
 
 // toFiles collects all documents of a template in one file. Helm appends the
 // hooks to files of an earlier run; here a run's files are that run's only.
-func (r *Rendered) toFiles(opts TemplateOptions) (*Output, error) {
+func (r *Rendered) toFiles(opts TemplateOptions) (*TemplateOutput, error) {
 	if len(opts.ShowOnly) > 0 {
 		return nil, &NoTemplateError{Pattern: opts.ShowOnly[0]} // as Helm: nothing is left to be shown
 	}
@@ -83,7 +83,7 @@ func (r *Rendered) toFiles(opts TemplateOptions) (*Output, error) {
 	for _, crd := range r.Chart.CRDObjects() {
 		crds[crd.Filename] = true
 	}
-	out, at := &Output{}, map[string]int{}
+	out, at := &TemplateOutput{}, map[string]int{}
 	add := func(d Document) {
 		dir := opts.OutputDir
 		if opts.Release != "" && !crds[d.Source] { // Helm's CRDs are always below OutputDir itself

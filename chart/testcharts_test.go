@@ -34,10 +34,10 @@ func TestTemplateIsHelmsForTestcharts(t *testing.T) {
 }
 
 func TestTemplateIsHelmsWithFlags(t *testing.T) {
-	subcharts := func(values ...string) []Source {
-		var out []Source
+	subcharts := func(values ...string) []ValuesSource {
+		var out []ValuesSource
 		for _, v := range values {
-			out = append(out, Source{Set, v})
+			out = append(out, ValuesSource{Set, v})
 		}
 		return out
 	}

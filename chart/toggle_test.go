@@ -27,7 +27,7 @@ func TestTemplateIsHelmsWithSwitchesTurned(t *testing.T) {
 			turned := switches("", c.Helm.Values)
 			slices.Sort(turned)
 			for i := 0; i < len(turned); i += step {
-				r := run{chart: path, sources: append([]Source{{Set, turned[i]}}, fixed[name]...)}
+				r := run{chart: path, sources: append([]ValuesSource{{Set, turned[i]}}, fixed[name]...)}
 				if _, err := r.helm(t); err == nil {
 					r.compare(t, random[name])
 				} else if _, _, err := r.ours(t); err == nil {

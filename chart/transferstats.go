@@ -65,15 +65,15 @@ func (m meter) RoundTrip(q *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// fallback switches to HTTP when a registry answers HTTPS with plain HTTP, like the transport
+// plainHTTPFallback switches to HTTP when a registry answers HTTPS with plain HTTP, like the transport
 // of Helm's registry client.
 // (helm.sh/helm/v3/pkg/registry/fallback.go)
-type fallback struct {
+type plainHTTPFallback struct {
 	http.RoundTripper
 	plain atomic.Bool
 }
 
-func (f *fallback) RoundTrip(q *http.Request) (*http.Response, error) {
+func (f *plainHTTPFallback) RoundTrip(q *http.Request) (*http.Response, error) {
 	if !f.plain.Load() {
 		answer, err := f.RoundTripper.RoundTrip(q)
 		var record tls.RecordHeaderError

@@ -15,24 +15,24 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// SourceKind is the flag that gives a source of values.
-type SourceKind string
+// ValuesSourceKind is the flag that gives a source of values.
+type ValuesSourceKind string
 
 // The kinds of sources, in the order in which Helm merges them. Later ones override earlier
 // ones.
 // (helm.sh/helm/v3/pkg/cli/values/options.go)
 const (
-	ValuesFile SourceKind = "--values"      // files, URLs or "-", separated by commas
-	SetJSON    SourceKind = "--set-json"    // key=JSON,…; or one JSON object, as in Helm 4
-	Set        SourceKind = "--set"         // key=value,…
-	SetString  SourceKind = "--set-string"  // key=value,…; every value is a string
-	SetFile    SourceKind = "--set-file"    // key=path,…; the value is the file's content
-	SetLiteral SourceKind = "--set-literal" // key=value; the value is taken literally
+	ValuesFile ValuesSourceKind = "--values"      // files, URLs or "-", separated by commas
+	SetJSON    ValuesSourceKind = "--set-json"    // key=JSON,…; or one JSON object, as in Helm 4
+	Set        ValuesSourceKind = "--set"         // key=value,…
+	SetString  ValuesSourceKind = "--set-string"  // key=value,…; every value is a string
+	SetFile    ValuesSourceKind = "--set-file"    // key=path,…; the value is the file's content
+	SetLiteral ValuesSourceKind = "--set-literal" // key=value; the value is taken literally
 )
 
 // A Source is one flag of the command line that gives values.
-type Source struct {
-	Kind  SourceKind
+type ValuesSource struct {
+	Kind  ValuesSourceKind
 	Value string // as typed
 }
 
@@ -40,8 +40,8 @@ type Source struct {
 type ValuesOptions struct {
 	Stdin    io.Reader // for "-"; nil is empty
 	Settings Settings
-	// Env reads the environment variables that name private keys; nil means os.Getenv.
-	Env func(string) string
+	// Getenv reads the environment variables that name private keys; nil means os.Getenv.
+	Getenv func(string) string
 }
 
 // Values merges sources. Later ones override earlier ones: first all files, then --set-json,
@@ -53,13 +53,13 @@ type ValuesOptions struct {
 // SOPS_AGE_KEY_FILE and SOPS_AGE_KEY. See *DecryptError.
 //
 // The error has one line for each bad source. It names flags, files and keys, never values.
-func Values(ctx context.Context, sources []Source, from ValuesOptions) (map[string]any, error) {
-	if from.Env == nil {
-		from.Env = os.Getenv
+func Values(ctx context.Context, sources []ValuesSource, from ValuesOptions) (map[string]any, error) {
+	if from.Getenv == nil {
+		from.Getenv = os.Getenv
 	}
-	r := &valuesReader{ctx: ctx, stdin: from.Stdin, getters: from.Settings.Getters(), decrypter: decrypter{from.Env}}
+	r := &valuesReader{ctx: ctx, stdin: from.Stdin, getters: from.Settings.Getters(), decrypter: decrypter{from.Getenv}}
 	values, problems := map[string]any{}, []error(nil)
-	for _, kind := range []SourceKind{ValuesFile, SetJSON, Set, SetString, SetFile, SetLiteral} {
+	for _, kind := range []ValuesSourceKind{ValuesFile, SetJSON, Set, SetString, SetFile, SetLiteral} {
 		for _, s := range sources {
 			if s.Kind != kind {
 				continue
@@ -89,7 +89,7 @@ type valuesReader struct {
 }
 
 // addSource returns values with s laid over them. It may change values.
-func (r *valuesReader) addSource(values map[string]any, s Source) (map[string]any, error) {
+func (r *valuesReader) addSource(values map[string]any, s ValuesSource) (map[string]any, error) {
 	if s.Kind == ValuesFile {
 		return r.addFiles(values, s.Value)
 	}

@@ -26,7 +26,7 @@ func TestValuesPrecedenceIsHelms(t *testing.T) {
 	raw := file("raw.txt", "from file\nand more\n")
 	chart := chartDir(t, map[string]string{"templates/v.yaml": printValues,
 		"values.yaml": "who: chart\nmap: {z: 26, b: {c: 0}}\nnone: {of: this}\n"})
-	for name, sources := range map[string][]Source{
+	for name, sources := range map[string][]ValuesSource{
 		"files in order":            {{ValuesFile, a}, {ValuesFile, b}},
 		"files the other way round": {{ValuesFile, b}, {ValuesFile, a}},
 		"files by comma":            {{ValuesFile, a + "," + b}},
@@ -55,7 +55,7 @@ func TestValuesPrecedenceIsHelms(t *testing.T) {
 }
 
 func TestValuesOfHelm4JSONObject(t *testing.T) {
-	got, err := Values(context.Background(), []Source{{SetJSON, `{"a":{"b":1}}`}, {SetJSON, `a.c=2`}}, ValuesOptions{})
+	got, err := Values(context.Background(), []ValuesSource{{SetJSON, `{"a":{"b":1}}`}, {SetJSON, `a.c=2`}}, ValuesOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,15 +74,15 @@ func TestValuesByStdinAndURL(t *testing.T) {
 	}))
 	defer server.Close()
 	ctx := context.Background()
-	got, err := Values(ctx, []Source{{ValuesFile, server.URL + "/values.yaml"}, {ValuesFile, "-"}}, ValuesOptions{Stdin: strings.NewReader("b: stdin\n")})
+	got, err := Values(ctx, []ValuesSource{{ValuesFile, server.URL + "/values.yaml"}, {ValuesFile, "-"}}, ValuesOptions{Stdin: strings.NewReader("b: stdin\n")})
 	if err != nil || got["a"] != "url" || got["b"] != "stdin" {
 		t.Errorf("got %v, %v", got, err)
 	}
-	_, err = Values(ctx, []Source{{ValuesFile, server.URL + "/none.yaml"}}, ValuesOptions{})
+	_, err = Values(ctx, []ValuesSource{{ValuesFile, server.URL + "/none.yaml"}}, ValuesOptions{})
 	if err == nil || !strings.Contains(err.Error(), "404") || !strings.Contains(err.Error(), "/none.yaml") {
 		t.Errorf("of a missing URL: %v", err)
 	}
-	_, err = Values(ctx, []Source{{ValuesFile, "-"}, {SetFile, "a=-"}}, ValuesOptions{Stdin: strings.NewReader("b: 1\n")})
+	_, err = Values(ctx, []ValuesSource{{ValuesFile, "-"}, {SetFile, "a=-"}}, ValuesOptions{Stdin: strings.NewReader("b: 1\n")})
 	if err == nil || !strings.Contains(err.Error(), "standard input") {
 		t.Errorf("of standard input twice: %v", err)
 	}
@@ -90,7 +90,7 @@ func TestValuesByStdinAndURL(t *testing.T) {
 
 func TestValuesEndsWithItsContext(t *testing.T) {
 	url, ctx := silentServer(t)
-	if _, err := Values(ctx, []Source{{ValuesFile, url}}, ValuesOptions{}); !errors.Is(err, context.Canceled) {
+	if _, err := Values(ctx, []ValuesSource{{ValuesFile, url}}, ValuesOptions{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -99,7 +99,7 @@ func TestValuesTellsAllProblemsAndNoSecrets(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "bad.yaml"), "a: 1\nb: [\n")
 	write(t, filepath.Join(dir, "list.yaml"), "- a\n")
-	_, err := Values(context.Background(), []Source{
+	_, err := Values(context.Background(), []ValuesSource{
 		{ValuesFile, filepath.Join(dir, "none.yaml")},
 		{ValuesFile, filepath.Join(dir, "bad.yaml")},
 		{ValuesFile, filepath.Join(dir, "list.yaml")},

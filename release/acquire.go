@@ -51,7 +51,7 @@ func (l *Lock) acquire(ctx context.Context) error {
 		}
 		if announcedRun != holder.Run {
 			announcedRun = holder.Run
-			l.opts.Waiting(*holder)
+			l.opts.OnWaiting(*holder)
 		}
 		if err := sleep(ctx, min(maxLookInterval, durationOf(found, l.opts.Duration)/looksPerDuration)); err != nil {
 			return fmt.Errorf("waiting for release %s/%s, held by %s: %w", l.store.namespace, l.name, holder, err)

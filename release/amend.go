@@ -32,7 +32,7 @@ func (l *Lock) Amend(ctx context.Context, of *Record, edit func(*Record)) (*Reco
 		if rec.stored.uid != of.stored.uid {
 			return &NotFoundError{Namespace: l.store.namespace, Name: l.name, Revision: revision}
 		}
-		if status := rec.Info.Status; isActive(status) {
+		if status := rec.Info.Status; isUnfinished(status) {
 			return &PendingError{Namespace: l.store.namespace, Name: l.name, Revision: revision, Status: status, Grace: l.opts.Grace}
 		}
 		edit(rec)

@@ -247,7 +247,7 @@ func (l *Lock) save(ctx context.Context, rec *Record) error {
 // meanwhile is written again, with a warning. The error is a *LockLostError, and
 // nothing is written, when another run has taken over.
 func (l *Lock) Finish(ctx context.Context, rec *Record, status helmrelease.Status, description string) error {
-	if isActive(status) {
+	if isUnfinished(status) {
 		return fmt.Errorf("finishing release %s/%s: %s is not a final status", l.store.namespace, l.name, status)
 	}
 	// What protects the record is that it is ours as it is stored.

@@ -51,7 +51,7 @@ func encodeWith(rec *Record, charts *packedCharts) (*encoded, error) {
 		return nil, fmt.Errorf("encoding release %s/%s: %w", rec.Namespace, rec.Name, err)
 	}
 	text := toText(whole)
-	if len(text)+reservedSize(rec) <= maxSecret && m.tooLarge(maxWhole) == "" {
+	if len(text)+reservedSize(rec) <= maxSecret && m.tooLarge(maxSingleSecretJSON) == "" {
 		return &encoded{head: text}, nil
 	}
 	if len(text)+reservedSize(rec)-slimmedSize(rec)*4/3 > maxSecret {
@@ -61,7 +61,7 @@ func encodeWith(rec *Record, charts *packedCharts) (*encoded, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encoding release %s/%s: %w", rec.Namespace, rec.Name, err)
 	}
-	if text := toText(packed); len(text)+reservedSize(rec) <= maxSecret && m.tooLarge(maxWhole) == "" {
+	if text := toText(packed); len(text)+reservedSize(rec) <= maxSecret && m.tooLarge(maxSingleSecretJSON) == "" {
 		return &encoded{head: text}, nil
 	}
 	return splitRecord(slimRecord)
@@ -83,15 +83,15 @@ func slimmedSize(rec *Record) int {
 // reservedSize is how much room a record has to leave for what its journal will say
 // once the run is over: nothing more when it is over already.
 func reservedSize(rec *Record) int {
-	if !isActive(rec.Info.Status) {
+	if !isUnfinished(rec.Info.Status) {
 		return 0
 	}
 	// 128 bytes hold a packed entry of the journal: a random UID, a fingerprint, a known name.
-	return spareSize + 128*max(0, objectCount(rec)-markedObjects(rec))
+	return spareSize + 128*max(0, objectCount(rec)-finishedObjects(rec))
 }
 
-// markedObjects counts those that have their size already: planned ones grow.
-func markedObjects(rec *Record) int {
+// finishedObjects counts those that have their size already: planned ones grow.
+func finishedObjects(rec *Record) int {
 	n := 0
 	if rec.Journal != nil {
 		for _, mark := range rec.Journal.Objects {
@@ -147,7 +147,7 @@ func unpack(text []byte) ([]byte, error) {
 		return nil, fmt.Errorf("data.release: %w", err)
 	}
 	if len(data) > 3 && bytes.Equal(data[:3], gzipMagic()) {
-		return decompress(data, maxWhole)
+		return decompress(data, maxSingleSecretJSON)
 	}
 	return data, nil
 }

@@ -125,7 +125,7 @@ func TestPrunable(t *testing.T) {
 
 func TestOrphaned(t *testing.T) {
 	part := func(revision, digest string) metav1.PartialObjectMetadata {
-		return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: revision + digest, Labels: map[string]string{"version": revision, labelOf: digest}}}
+		return metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: revision + digest, Labels: map[string]string{"version": revision, labelBody: digest}}}
 	}
 	used := "0123456789abcdef0123456789abcdef"
 	heads := []Summary{{Revision: 2}, {Revision: 3, parts: partsLabel(3, 1, used)}}

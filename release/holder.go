@@ -36,10 +36,10 @@ func (h Holder) String() string {
 // A Process names one process of one boot of one machine, so that another on
 // the same machine can see whether it still lives. The zero value names none.
 type Process struct {
-	Boot  string // kernel's boot identity; one for all containers of a machine
-	Space string // PID namespace, in which PID counts
-	PID   int
-	Start string // when it started, in the kernel's ticks: PIDs are used again
+	Boot         string // kernel's boot identity; one for all containers of a machine
+	PIDNamespace string // PID namespace, in which PID counts
+	PID          int
+	Start        string // when it started, in the kernel's ticks: PIDs are used again
 }
 
 // String is the inverse of parseProcess; empty for the zero value.
@@ -47,7 +47,7 @@ func (p Process) String() string {
 	if p.Boot == "" {
 		return ""
 	}
-	return fmt.Sprintf("%s %s %d %s", p.Boot, p.Space, p.PID, p.Start)
+	return fmt.Sprintf("%s %s %d %s", p.Boot, p.PIDNamespace, p.PID, p.Start)
 }
 
 // parseProcess gives the zero value for anything String didn't write.
@@ -60,7 +60,7 @@ func parseProcess(text string) Process {
 	if err != nil || pid <= 0 {
 		return Process{}
 	}
-	return Process{Boot: f[0], Space: f[1], PID: pid, Start: f[3]}
+	return Process{Boot: f[0], PIDNamespace: f[1], PID: pid, Start: f[3]}
 }
 
 // Who tells people which host, process and CI job the caller is.

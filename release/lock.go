@@ -45,8 +45,8 @@ type LockOptions struct {
 	TakeoverPending bool
 	Grace           time.Duration
 
-	Waiting func(Holder) // called when we begin to wait for somebody; may be nil
-	Warn    func(string) // called for what is odd but doesn't stop us; may be nil; from any goroutine
+	OnWaiting func(Holder) // called when we begin to wait for somebody; may be nil
+	Warn      func(string) // called for what is odd but doesn't stop us; may be nil; from any goroutine
 }
 
 func (o LockOptions) withDefaults() LockOptions {
@@ -60,8 +60,8 @@ func (o LockOptions) withDefaults() LockOptions {
 	if o.Grace == 0 {
 		o.Grace = time.Hour
 	}
-	if o.Waiting == nil {
-		o.Waiting = func(Holder) {}
+	if o.OnWaiting == nil {
+		o.OnWaiting = func(Holder) {}
 	}
 	if o.Warn == nil {
 		o.Warn = func(string) {}
@@ -155,7 +155,7 @@ func newRun() string { return strings.ToLower(rand.Text()) }
 // BeginWrite and the call of its over function.
 func (l *Lock) Context() context.Context { return l.ctx }
 
-// HasLease says whether we have a Lease, or only the record to keep others away.
+// IsLeased says whether we have a Lease, or only the record to keep others away.
 func (l *Lock) HasLease() bool {
 	l.lease.mu.Lock()
 	defer l.lease.mu.Unlock()
@@ -207,9 +207,9 @@ func (l *Lock) Unlock(ctx context.Context) error {
 	return l.deleteLease(ctx)
 }
 
-// HasLease says whether somebody has the Lease of a release, alive or dead. Who may
+// IsLeased says whether somebody has the Lease of a release, alive or dead. Who may
 // not read Leases is told that nobody has.
-func (s *Store) HasLease(ctx context.Context, name string) (bool, error) {
+func (s *Store) IsLeased(ctx context.Context, name string) (bool, error) {
 	client, err := s.client()
 	if err != nil {
 		return false, err

@@ -112,7 +112,7 @@ func TestBusy(t *testing.T) {
 		waiting := make(chan Holder, 1)
 		got := make(chan error, 1)
 		go func() {
-			second, err := s.store.Lock(t.Context(), "web", quick(t, LockOptions{Timeout: time.Minute, Waiting: func(h Holder) { waiting <- h }}))
+			second, err := s.store.Lock(t.Context(), "web", quick(t, LockOptions{Timeout: time.Minute, OnWaiting: func(h Holder) { waiting <- h }}))
 			if err == nil {
 				err = second.Unlock(t.Context())
 			}
@@ -250,7 +250,7 @@ func TestKilledRuns(t *testing.T) {
 				s.forgetProcess(t, "web")
 			}
 			waited := false
-			l := lock(t, s.store, "web", LockOptions{Waiting: func(Holder) { waited = true }}) // no flag
+			l := lock(t, s.store, "web", LockOptions{OnWaiting: func(Holder) { waited = true }}) // no flag
 			defer unlock(t, l)
 			if waited == c.sameHost {
 				t.Errorf("it waited: %v", waited)

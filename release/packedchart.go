@@ -166,7 +166,7 @@ func split(data []byte) (chart *packedChart, rest []byte, err error) {
 	chart = &packedChart{size: int(binary.LittleEndian.Uint32(data[20:])), sum: binary.LittleEndian.Uint32(data[24:])}
 	end := len(data) - trailer
 	total := announcedSize(data)
-	if length > end-start || chart.size > total || total > maxWhole {
+	if length > end-start || chart.size > total || total > maxSingleSecretJSON {
 		return nil, nil, errNotJoined
 	}
 	chart.deflated = data[start : start+length]

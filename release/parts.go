@@ -28,7 +28,7 @@ const (
 	partPrefix = "sh.deployer.release.v1."
 	ownerParts = "deployer" // Helm looks for owner=helm
 	labelParts = prefix + "parts"
-	labelOf    = prefix + "body" // on parts: the digest of the body they belong to
+	labelBody  = prefix + "body" // on parts: the digest of the body they belong to
 
 	// partSize is how much of the body one part holds, in bytes. With metadata
 	// it stays below maxSecret, and below etcd's limit of a request.
@@ -78,7 +78,7 @@ func splitRecord(rec *Record) (*encoded, error) {
 		return nil, fmt.Errorf("encoding release %s/%s: %w", rec.Namespace, rec.Name, err)
 	}
 	enc.head = toText(top)
-	if len(enc.parts) > maxParts || len(enc.head)+reservedSize(rec) > maxSecret || m.tooLarge(maxJoined) != "" || headMeter.tooLarge(maxWhole) != "" {
+	if len(enc.parts) > maxParts || len(enc.head)+reservedSize(rec) > maxSecret || m.tooLarge(maxSplitJSON) != "" || headMeter.tooLarge(maxSingleSecretJSON) != "" {
 		return nil, &SizeError{Namespace: rec.Namespace, Name: rec.Name, Estimate: estimate(rec, enc)}
 	}
 	return enc, nil
@@ -147,7 +147,7 @@ func joinRecord(text, packed []byte) (*Record, error) {
 	if err := json.Unmarshal(data, &h); err != nil {
 		return nil, err
 	}
-	if data, err = decompress(packed, maxJoined); err != nil {
+	if data, err = decompress(packed, maxSplitJSON); err != nil {
 		return nil, fmt.Errorf("its parts: %w", err)
 	}
 	if err := json.Unmarshal(data, &b); err != nil {
@@ -201,7 +201,7 @@ func newPart(rec *Record, enc *encoded, index int) *corev1.Secret {
 				"name":    rec.Name,
 				"owner":   ownerParts,
 				"version": strconv.Itoa(rec.Version),
-				labelOf:   enc.digest,
+				labelBody: enc.digest,
 			},
 		},
 		Type:      partType,

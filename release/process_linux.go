@@ -22,7 +22,7 @@ func thisProcess() Process {
 	if err != nil {
 		return Process{}
 	}
-	return Process{Boot: strings.TrimSpace(string(boot)), Space: space, PID: os.Getpid(), Start: start}
+	return Process{Boot: strings.TrimSpace(string(boot)), PIDNamespace: space, PID: os.Getpid(), Start: start}
 }
 
 // isDead reports whether p has certainly ended. It can tell only for processes of this
@@ -30,7 +30,7 @@ func thisProcess() Process {
 // before a reboot: it can't know that the machine is the same.
 func (p Process) isDead() bool {
 	self := thisProcess()
-	if p.Boot == "" || p.Boot != self.Boot || p.Space != self.Space {
+	if p.Boot == "" || p.Boot != self.Boot || p.PIDNamespace != self.PIDNamespace {
 		return false
 	}
 	if errors.Is(syscall.Kill(p.PID, 0), syscall.ESRCH) {

@@ -52,7 +52,7 @@ func (l *Lock) Recover(ctx context.Context) (*History, []Recovered, error) {
 	}
 	var all []Recovered
 	for _, s := range h.Revisions {
-		if !isActive(s.Status) {
+		if !isUnfinished(s.Status) {
 			continue
 		}
 		recovered, err := l.recoverRevision(ctx, s)
@@ -85,7 +85,7 @@ func (l *Lock) recoverRevision(ctx context.Context, s Summary) (*Recovered, erro
 	if err != nil {
 		return nil, err
 	}
-	if !isActive(rec.Info.Status) {
+	if !isUnfinished(rec.Info.Status) {
 		return nil, l.correctLabel(ctx, rec)
 	}
 	out, err = l.abandonedRun(ctx, rec, s.LastWrite)
@@ -96,7 +96,7 @@ func (l *Lock) recoverRevision(ctx context.Context, s Summary) (*Recovered, erro
 	err = l.store.patchRecord(ctx, l.name, s.Revision, failed, func(now *Record, secret *corev1.Secret) error {
 		if now.stored.resourceVersion != rec.stored.resourceVersion {
 			// It was written since we judged it: judge what is there now.
-			if !isActive(now.Info.Status) {
+			if !isUnfinished(now.Info.Status) {
 				return errSkipPatch
 			}
 			stillAbandoned, err := l.abandonedRun(ctx, now, lastWrite(&secret.ObjectMeta))

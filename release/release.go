@@ -80,18 +80,18 @@ type Journal struct {
 	// that a value was kept from, 0 for a new one.
 	Generated map[string]map[string]int `json:"generated,omitempty"`
 
-	// Orphans are the Keys, see package apply, of objects of earlier revisions that were
+	// Revisit are the Keys, see package apply, of objects of earlier revisions that were
 	// kept for a temporary reason: the next release decides about them again.
-	Orphans []string `json:"leftover,omitempty"`
+	Revisit []string `json:"leftover,omitempty"`
 
-	// Definitions are the release's contributions to the definitions in crds/, by Key of
+	// Contributions are the release's contributions to the definitions in crds/, by Key of
 	// package apply. They are copied from revision to revision; nil in records of before.
-	Definitions map[string]Definition `json:"definitions"`
+	Contributions map[string]Contribution `json:"definitions"`
 }
 
 // A Definition records how a release left a CustomResourceDefinition that it does not own,
 // and which parts the release contributed. See apply.Contribution.
-type Definition struct {
+type Contribution struct {
 	Left   string   `json:"left"`
 	Whole  bool     `json:"whole,omitempty"`
 	Places []string `json:"places,omitempty"`
@@ -123,9 +123,9 @@ type Adoption struct {
 	Prior json.RawMessage `json:"prior,omitempty"`
 }
 
-// isActive reports whether a run is working on a revision of this status, or was when it
+// isUnfinished reports whether a run is working on a revision of this status, or was when it
 // died.
-func isActive(s helmrelease.Status) bool {
+func isUnfinished(s helmrelease.Status) bool {
 	return s.IsPending() || s == helmrelease.StatusUninstalling
 }
 

@@ -16,9 +16,9 @@ const (
 	firstPause = 50 * time.Millisecond
 	maxPause   = 2 * time.Second
 
-	// maxAttempt is how long one request may take before it is sent again, if
+	// maxRequestTime is how long one request may take before it is sent again, if
 	// the context has no earlier end.
-	maxAttempt = 30 * time.Second
+	maxRequestTime = 30 * time.Second
 )
 
 // errRetry asks retry for another try at once.
@@ -43,7 +43,7 @@ func retry(ctx context.Context, do func(context.Context) error) error {
 // tryOnce limits one try to half of the remaining time, so that a request that hangs
 // leaves time for another.
 func tryOnce(ctx context.Context, do func(context.Context) error) error {
-	limit := maxAttempt
+	limit := maxRequestTime
 	if end, ok := ctx.Deadline(); ok {
 		limit = min(limit, time.Until(end)/2)
 	}

@@ -16,7 +16,7 @@ type Estimate struct {
 
 // A Constituent is one part of a record and its size in bytes before packing.
 type Constituent struct {
-	What  string
+	Name  string
 	Bytes int
 }
 
@@ -25,10 +25,10 @@ func (e Estimate) String() string {
 	var shares []string
 	for _, s := range e.Constituents {
 		if s.Bytes > 1<<10 {
-			shares = append(shares, s.What+" "+size(s.Bytes))
+			shares = append(shares, s.Name+" "+sizeText(s.Bytes))
 		}
 	}
-	return fmt.Sprintf("%s packed, of at most %s; before packing: %s", size(e.Stored), size(e.Limit), strings.Join(shares, ", "))
+	return fmt.Sprintf("%s packed, of at most %s; before packing: %s", sizeText(e.Stored), sizeText(e.Limit), strings.Join(shares, ", "))
 }
 
 func estimate(rec *Record, enc *encoded) Estimate {
@@ -56,7 +56,7 @@ func estimate(rec *Record, enc *encoded) Estimate {
 	return e
 }
 
-func size(bytes int) string {
+func sizeText(bytes int) string {
 	switch {
 	case bytes >= 1<<20:
 		return fmt.Sprintf("%.1f MiB", float64(bytes)/(1<<20))

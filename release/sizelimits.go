@@ -13,13 +13,13 @@ import (
 // JSON may take a hundred bytes of memory. So both sizes are limited, for reading and for
 // writing.
 const (
-	// maxWhole limits a record in one Secret, in bytes of JSON. The packed data of a
+	// maxSingleSecretJSON limits a record in one Secret, in bytes of JSON. The packed data of a
 	// Secret is below 800 KiB.
-	maxWhole = 64 << 20
+	maxSingleSecretJSON = 64 << 20
 
-	// maxJoined is the same for a record in several Secrets, whose packed data is
+	// maxSplitJSON is the same for a record in several Secrets, whose packed data is
 	// below maxParts times partSize.
-	maxJoined = 256 << 20
+	maxSplitJSON = 256 << 20
 
 	// maxElements limits the objects, lists and members in the JSON of a record. A
 	// manifest counts as one; most are in values and journals.
@@ -58,7 +58,7 @@ func (m *meter) Write(data []byte) (int, error) {
 func (m *meter) tooLarge(limit int) string {
 	switch {
 	case m.bytes > limit:
-		return "more than " + size(limit)
+		return "more than " + sizeText(limit)
 	case m.elements > maxElements:
 		return fmt.Sprintf("more than %d values", maxElements)
 	}
@@ -74,13 +74,13 @@ func decompress(data []byte, limit int) ([]byte, error) {
 	}
 	expected := announcedSize(data)
 	if expected > limit {
-		return nil, fmt.Errorf("it unpacks to more than %s, or is damaged", size(limit))
+		return nil, fmt.Errorf("it unpacks to more than %s, or is damaged", sizeText(limit))
 	}
 	out := make([]byte, expected+1)
 	n, err := io.ReadFull(r, out)
 	switch {
 	case err == nil:
-		return nil, fmt.Errorf("it unpacks to more than the %s that it announces", size(expected))
+		return nil, fmt.Errorf("it unpacks to more than the %s that it announces", sizeText(expected))
 	case err != io.EOF && err != io.ErrUnexpectedEOF || n < expected:
 		return nil, err
 	}

@@ -40,7 +40,7 @@ const (
 // TestBombsAreNotUnpacked: what unpacks to more than any record has is refused, before
 // it takes the memory.
 func TestBombsAreNotUnpacked(t *testing.T) {
-	long := bomb(t, bombHead+`"manifest":"`, "x", maxWhole, `"}`)
+	long := bomb(t, bombHead+`"manifest":"`, "x", maxSingleSecretJSON, `"}`)
 	if len(long) > maxSecret {
 		t.Fatalf("the bomb has %d bytes, and no Secret holds it", len(long))
 	}
@@ -74,7 +74,7 @@ func TestLiesAboutTheSizeAreRefused(t *testing.T) {
 		t.Errorf("unpacksTo = %d, want %d", got, 4*usualSize)
 	}
 	binary.LittleEndian.PutUint32(data[len(data)-4:], 10)
-	if _, err := decompress(data, maxWhole); err == nil || !strings.Contains(err.Error(), "more than the 10 B that it announces") {
+	if _, err := decompress(data, maxSingleSecretJSON); err == nil || !strings.Contains(err.Error(), "more than the 10 B that it announces") {
 		t.Errorf("decompress = %v", err)
 	}
 }

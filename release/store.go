@@ -160,7 +160,7 @@ func (s *Store) decodeSecret(ctx context.Context, secret *corev1.Secret) (*Recor
 		return nil, bad(fmt.Sprintf("its label says owner=%q, not helm", owner), nil)
 	}
 	count, digest := parseParts(summary.parts, summary.Revision)
-	rec, err := s.decodeWhole(ctx, secret, &summary, count, digest)
+	rec, err := s.decodeContent(ctx, secret, &summary, count, digest)
 	var corrupt *CorruptError
 	switch {
 	case errors.As(err, &corrupt) || errors.As(err, new(apierrors.APIStatus)) || ctx.Err() != nil:
@@ -178,7 +178,7 @@ func (s *Store) decodeSecret(ctx context.Context, secret *corev1.Secret) (*Recor
 	return rec, nil
 }
 
-func (s *Store) decodeWhole(ctx context.Context, secret *corev1.Secret, summary *Summary, count int, digest string) (*Record, error) {
+func (s *Store) decodeContent(ctx context.Context, secret *corev1.Secret, summary *Summary, count int, digest string) (*Record, error) {
 	if count == 0 {
 		if unpackedSize(secret.Data[dataKey]) > usualSize {
 			s.largeRecords.Lock()

@@ -92,8 +92,8 @@ func unreferencedParts(heads []Summary, parts []metav1.PartialObjectMetadata) []
 	var out []metav1.PartialObjectMetadata
 	for _, p := range parts {
 		revision := parseRevision(p.Labels["version"])
-		ours := p.Labels[labelOf] != "" && revision > 0
-		if ours && revision <= newest && digests[revision] != p.Labels[labelOf] {
+		ours := p.Labels[labelBody] != "" && revision > 0
+		if ours && revision <= newest && digests[revision] != p.Labels[labelBody] {
 			out = append(out, p)
 		}
 	}

@@ -42,7 +42,7 @@ func (l *Lock) BeginUninstall(ctx context.Context, rec *Record, decided Identity
 	}
 	if err := l.confirmNoOthers(ctx, h, rec); err != nil {
 		// Somebody who has no Lease, such as Helm, has begun another revision.
-		if rec.Info.Deleted = deleted; isActive(status) {
+		if rec.Info.Deleted = deleted; isUnfinished(status) {
 			status = helmrelease.StatusFailed
 		}
 		return errors.Join(l.preferLockLostError(ctx, err), l.Finish(ctx, rec, status, description))

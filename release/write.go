@@ -94,7 +94,7 @@ func (l *Lock) resolveWriteConflict(ctx context.Context, rec *Record, enc *encod
 	if err != nil {
 		return err
 	}
-	if current.Journal == nil || current.Journal.Run != l.holder.Run || !isActive(current.Info.Status) {
+	if current.Journal == nil || current.Journal.Run != l.holder.Run || !isUnfinished(current.Info.Status) {
 		return taken(current)
 	}
 	// Ours: an earlier write whose answer was lost, or somebody changed labels.

@@ -67,7 +67,7 @@ func (s diagnosis) causes() []Cause {
 	blocked := map[*trackedObject]bool{}
 	groups := s.groupByCause()
 	for _, g := range groups {
-		if maker := s.makerOf(g.first); maker != nil {
+		if maker := s.providerOf(g.first); maker != nil {
 			for _, m := range g.members {
 				blocked[m] = maker.status.Problem != nil
 			}
@@ -100,9 +100,9 @@ func (s diagnosis) causes() []Cause {
 	return out
 }
 
-// makerOf returns the target that would create what obj's problem lacks and isn't ready
+// providerOf returns the target that would create what obj's problem lacks and isn't ready
 // itself; nil when there is none.
-func (s diagnosis) makerOf(obj *trackedObject) *trackedObject {
+func (s diagnosis) providerOf(obj *trackedObject) *trackedObject {
 	needs := obj.missingRefs()
 	if len(needs) == 0 {
 		return nil
@@ -111,7 +111,7 @@ func (s diagnosis) makerOf(obj *trackedObject) *trackedObject {
 		if other == obj || other.observed.object == nil || other.ID.Namespace != obj.ID.Namespace || other.status.State == Ready {
 			continue
 		}
-		for _, made := range objectsMadeWith(other.observed.object) {
+		for _, made := range providedObjects(other.observed.object) {
 			if slices.Contains(needs, made) {
 				return other
 			}
@@ -147,7 +147,7 @@ func (s diagnosis) blockedObjects(g causeGroup, blocked map[*trackedObject]bool)
 			continue
 		}
 		for _, m := range g.members {
-			if blocked[obj] && s.makerOf(obj) == m || s.isAPIOf(obj, m) {
+			if blocked[obj] && s.providerOf(obj) == m || s.isAPIOf(obj, m) {
 				out = append(out, obj.ID)
 				break
 			}

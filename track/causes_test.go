@@ -76,7 +76,7 @@ func TestSameReasonIsOneCause(t *testing.T) {
 	}
 	run(40 * time.Second)
 	causes := diagnosis{s}.causes()
-	if len(causes) != 2 || len(causes[0].Objects) != 2 || !causes[0].Fatal || causes[0].Class != class.ImagePermanent {
+	if len(causes) != 2 || len(causes[0].Objects) != 2 || !causes[0].Fatal || causes[0].Class != class.ImagePullPermanent {
 		t.Errorf("causes = %+v, want one of two objects and one of one", causes)
 	}
 	err := &FailedError{Causes: causes}
@@ -111,7 +111,7 @@ func TestRootOfAClaimWithoutVolume(t *testing.T) {
 	s.objects[1].addEvent(Event{Reason: "ProvisioningFailed", Message: "no such class", Count: 3}, "", s.progress.startedAt)
 	run(70 * time.Second)
 	causes := diagnosis{s}.causes()
-	if len(causes) != 1 || causes[0].Class != class.Provisioning || len(causes[0].Blocks) != 1 || causes[0].Blocks[0].Name != "web" {
+	if len(causes) != 1 || causes[0].Class != class.ProvisioningFailed || len(causes[0].Blocks) != 1 || causes[0].Blocks[0].Name != "web" {
 		t.Errorf("causes = %+v, want the claim, which blocks the Deployment", causes)
 	}
 }

@@ -142,8 +142,8 @@ func (t *trackedObject) waiveStability() bool {
 
 func (t *trackedObject) ruleInput(now time.Time) rules.Input {
 	in := rules.Input{Object: t.observed.object, Baseline: t.Baseline, Changed: t.Changed,
-		MustComplete: (t.Until == UntilComplete || t.settings.trackAs == "job") && t.settings.trackAs != "service", Applied: t.timers.appliedAt, Now: now,
-		HasStatus: t.observed.hasStatus, RolloutRequired: t.settings.rolloutRequired, Events: t.observed.eventCounts, Override: cmp.Or(t.settings.override, t.kindOverride)}
+		MustComplete: (t.Until == UntilComplete || t.settings.trackAs == "job") && t.settings.trackAs != "service", AppliedAt: t.timers.appliedAt, Now: now,
+		HasStatusSubresource: t.observed.hasStatusSubresource, RolloutRequired: t.settings.rolloutRequired, Events: t.observed.eventCounts, Override: cmp.Or(t.settings.override, t.kindOverride)}
 	if t.settings.rolloutRequired != "" && t.knowsNewPods() {
 		in.NewReady = t.newPodsReady()
 	}
@@ -167,7 +167,7 @@ func (t *trackedObject) newPodsReady() int {
 // knowsNewPods reports whether the known pods are of the revision that the object
 // has now: they are looked for after its status was computed.
 func (t *trackedObject) knowsNewPods() bool {
-	_, revision, owner := newPodsOf(t)
+	_, revision, owner := resolveNewPods(t)
 	return owner != "" && revision == t.newPods.revision
 }
 

@@ -75,12 +75,12 @@ func (w *eventWatches) watch(namespace string) {
 	query := watch.Query{Fields: fields.OneTermNotEqualSelector("type", corev1.EventTypeNormal).String(), Limit: maxInitialEvents}
 	w.session.watches.start(w.session.tasks.ctx, watchRequest{
 		resource: "events", namespace: namespace, source: watch.SourceOf(typed.CoreV1().Events(namespace)), query: query,
-		handle: w.handle, eachNamespace: w.eachNamespace, unavailable: "events",
+		handle: w.handle, watchEachNamespace: w.watchEachNamespace, unavailable: "events",
 	})
 }
 
-// eachNamespace watches each namespace of interest in place of all namespaces.
-func (w *eventWatches) eachNamespace() {
+// watchEachNamespace watches each namespace of interest in place of all namespaces.
+func (w *eventWatches) watchEachNamespace() {
 	w.session.watches.allNamespaces = false
 	delete(w.open, "")
 	for name := range w.namespaces {

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	maxEvidence   = 5  // objects whose logs are read for a report
-	eventsShown   = 10 // of one problem
-	lastContainer = 2  // containers of a pod whose logs are read
+	maxEvidence      = 5  // objects whose logs are read for a report
+	eventsShown      = 10 // of one problem
+	maxLogContainers = 2  // containers of a pod whose logs are read
 )
 
 // addEvidence adds events and log lines to the problems that a report will show.
@@ -48,7 +48,7 @@ func (s diagnosis) addEvidence(ctx context.Context) {
 // logsMayExplain reports whether logs may tell more about a problem.
 func logsMayExplain(p *Problem, obj *trackedObject) bool {
 	switch p.Class {
-	case class.CrashLoop, class.OOMKilled, class.BadCommand, class.Liveness, class.Readiness, class.PodFailed,
+	case class.CrashLoop, class.OOMKilled, class.BadCommand, class.LivenessProbeFailed, class.ReadinessProbeFailed, class.PodFailed,
 		class.JobFailed, class.ProgressDeadline, class.NoProgress, class.Timeout:
 		return obj.isWorkload() || obj.gk == podKind
 	}
@@ -78,7 +78,7 @@ func (s diagnosis) claimEvents(ctx context.Context, obj *trackedObject, p *Probl
 	if err != nil {
 		return nil
 	}
-	pod, _ := s.podShowing(ctx, obj, p)
+	pod, _ := s.examplePod(ctx, obj, p)
 	var out []Event
 	for _, name := range pod.VolumeClaims {
 		of := fields.Set{"involvedObject.kind": "PersistentVolumeClaim", "involvedObject.name": name}
@@ -99,13 +99,13 @@ func (s diagnosis) logTails(ctx context.Context, obj *trackedObject, p *Problem)
 	if err != nil {
 		return nil
 	}
-	pod, ok := s.podShowing(ctx, obj, p)
+	pod, ok := s.examplePod(ctx, obj, p)
 	if !ok {
 		return nil
 	}
 	containers := suspectContainers(pod, p)
 	if len(p.Pods) == 0 {
-		p.addWitness(pod, containers)
+		p.addExamplePod(pod, containers)
 	}
 	var out []LogTail
 	for _, c := range containers {
@@ -113,7 +113,7 @@ func (s diagnosis) logTails(ctx context.Context, obj *trackedObject, p *Problem)
 			continue
 		}
 		tail := LogTail{Pod: pod.Name, Container: c.PlainName}
-		if !c.Running && c.Terminated == nil && c.LastTermination != nil || c.Running && c.LastTermination != nil && p.Class != class.Readiness {
+		if !c.Running && c.Terminated == nil && c.LastTermination != nil || c.Running && c.LastTermination != nil && p.Class != class.ReadinessProbeFailed {
 			tail.Previous = true
 		}
 		tail.read(ctx, typed, pod.Namespace, obj)
@@ -122,9 +122,9 @@ func (s diagnosis) logTails(ctx context.Context, obj *trackedObject, p *Problem)
 	return out
 }
 
-// addWitness names a pod that shows the problem of its workload, and how its
+// addExamplePod names a pod that shows the problem of its workload, and how its
 // container has ended.
-func (p *Problem) addWitness(pod pods.Pod, containers []pods.Container) {
+func (p *Problem) addExamplePod(pod pods.Pod, containers []pods.Container) {
 	p.Pods = []string{pod.Name}
 	if pod.Node != "" {
 		p.Nodes = []string{pod.Node}
@@ -174,8 +174,8 @@ func noLogsReason(err error, namespace string) string {
 	return err.Error()
 }
 
-// podShowing is the pod that a problem names first; of a Job the one that failed last.
-func (s diagnosis) podShowing(ctx context.Context, obj *trackedObject, p *Problem) (pods.Pod, bool) {
+// examplePod is the pod that a problem names first; of a Job the one that failed last.
+func (s diagnosis) examplePod(ctx context.Context, obj *trackedObject, p *Problem) (pods.Pod, bool) {
 	for _, name := range p.Pods {
 		for _, m := range obj.newPods.byUID {
 			if m.Pod.Name == name {
@@ -221,5 +221,5 @@ func suspectContainers(pod pods.Pod, p *Problem) []pods.Container {
 		}
 	}
 	out = append(out, rest...)
-	return out[:min(len(out), lastContainer)]
+	return out[:min(len(out), maxLogContainers)]
 }

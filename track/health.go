@@ -34,13 +34,13 @@ type apiHealth struct {
 
 // An outage is a time in which a watch, or the API server's storage, does not answer.
 type outage struct {
-	doing   string // what has no answer, for people
-	objects []*trackedObject
-	active  bool
+	activity string // what has no answer, for people
+	objects  []*trackedObject
+	active   bool
 }
 
 func newAPIHealth(s *session) apiHealth {
-	return apiHealth{session: s, answeredAt: s.opts.Now(), storage: outage{doing: "asking the API server", objects: s.objects}}
+	return apiHealth{session: s, answeredAt: s.opts.Now(), storage: outage{activity: "asking the API server", objects: s.objects}}
 }
 
 // noteAnswer notes that the API server has answered from its storage.
@@ -60,7 +60,7 @@ func (h *apiHealth) begin(o *outage, at time.Time, err error) {
 	}
 	if h.outages++; h.outages == 1 {
 		h.outagesSince = h.session.opts.Now()
-		h.session.report(Report{Kind: APILost, Time: h.outagesSince, Text: o.doing + ": " + strings.TrimSpace(err.Error())})
+		h.session.report(Report{Kind: APILost, Time: h.outagesSince, Text: o.activity + ": " + strings.TrimSpace(err.Error())})
 	}
 }
 

@@ -13,8 +13,8 @@ import (
 	"deployer/track/rules"
 )
 
-// definitionResource is the resource of CustomResourceDefinitions.
-var definitionResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
+// crdResource is the resource of CustomResourceDefinitions.
+var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
 // kindRules are the readiness rules in the annotations of CustomResourceDefinitions. A
 // Tracker reads each once.
@@ -111,7 +111,7 @@ func (t *Tracker) readKindRule(ctx context.Context, gvk schema.GroupVersionKind)
 		return kindRule{}, err
 	}
 	name := mapping.Resource.GroupResource().String()
-	definition, err := client.Resource(definitionResource).Get(ctx, name, metav1.GetOptions{})
+	definition, err := client.Resource(crdResource).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
 		return kindRule{}, err
 	}

@@ -140,7 +140,7 @@ func (f *logFollower) flush() {
 func (f *logFollower) finish() {
 	for _, obj := range f.session.objects {
 		if f.isLive(obj) && obj.status.State.IsFinal() && !f.followedObjects[obj] && !obj.observed.isGone && obj.observed.object != nil && obj.hasNewLogs() {
-			f.readLate(obj)
+			f.readFinishedLog(obj)
 		}
 	}
 	patience := finishedLogsTimeout

@@ -57,7 +57,7 @@ func (s *session) nextLookupAt(obj *trackedObject) time.Time {
 	if times, _, since := s.eventReadSchedule(obj); obj.lookups.eventReads < len(times) && !obj.lookups.inFlight {
 		return since.Add(times[obj.lookups.eventReads])
 	}
-	if obj.gk.Kind == "Deployment" && obj.newPods.revision == "" && !obj.lookups.inFlight && obj.isObserved() {
+	if obj.gk.Kind == "Deployment" && obj.newPods.revision == "" && !obj.lookups.inFlight && obj.generationObserved() {
 		return latest(obj.lookups.nextAt, obj.timers.appliedAt)
 	}
 	return time.Time{}
@@ -104,12 +104,12 @@ func (s *session) eventReadSchedule(obj *trackedObject) ([]time.Duration, types.
 	return eventReadTimes[obj.gk.Kind], obj.observed.object.GetUID(), obj.timers.appliedAt
 }
 
-var definitionKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+var crdKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
 
 // awaitsServing reports whether the object is a CustomResourceDefinition that is
 // established but whose kind isn't served yet.
 func (t *trackedObject) awaitsServing() bool {
-	return t.gk == definitionKind && t.status.Message == notServedMessage
+	return t.gk == crdKind && t.status.Message == notServedMessage
 }
 
 const notServedMessage = "established, not served yet"
@@ -181,7 +181,7 @@ func (s *session) willAppear(namespace string, what pods.Missing) bool {
 // mayMake reports whether an object comes with another one, or its controller may make it: that of a
 // custom resource whose name the other's begins with, or that names it in its spec.
 func mayMake(o *unstructured.Unstructured, ref Ref) bool {
-	if slices.Contains(objectsMadeWith(o), ref) {
+	if slices.Contains(providedObjects(o), ref) {
 		return true
 	}
 	return rules.IsCustom(o.GroupVersionKind().GroupKind()) &&
@@ -205,8 +205,8 @@ func mentions(value any, text string) bool {
 	return false
 }
 
-// objectsMadeWith returns an object and the Secret that its controller creates for it.
-func objectsMadeWith(o *unstructured.Unstructured) []Ref {
+// providedObjects returns an object and the Secret that its controller creates for it.
+func providedObjects(o *unstructured.Unstructured) []Ref {
 	at := func(path ...string) string { v, _, _ := unstructured.NestedString(o.Object, path...); return v }
 	own := Ref{Kind: o.GetKind(), Name: o.GetName()}
 	secret := ""

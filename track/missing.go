@@ -168,7 +168,7 @@ func (t *trackedObject) missingFinalAt(g *problemGroup, c podSummary, what pods.
 	switch {
 	case known.state == missingNoLonger:
 		within := noticedByKubeletWithin
-		if g.Class == class.MountMissing {
+		if g.Class == class.MountedObjectMissing {
 			within = mountedAgainWithin
 		}
 		return known.since.Add(within), true

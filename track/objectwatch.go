@@ -37,7 +37,7 @@ func newObjectWatch(w *watches, mapping kube.Mapping, namespace string) *objectW
 	o := &objectWatch{watches: w, mapping: mapping, namespace: namespace,
 		objects: map[string]*trackedObject{}, watchedByName: map[string]bool{}}
 	o.ctx, o.stop = context.WithCancel(w.session.tasks.ctx)
-	o.outage.doing = "watching " + o.description()
+	o.outage.activity = "watching " + o.description()
 	return o
 }
 

@@ -15,7 +15,7 @@ func (s *session) outcome(ctx context.Context, now time.Time) (bool, error) {
 	if err := s.health.failure(now); err != nil {
 		return true, err
 	}
-	waiting := s.countWaiting()
+	waiting := s.countUnfinished()
 	switch {
 	case waiting == 0 && s.progress.failedAt.IsZero():
 		s.logs.finish()
@@ -50,7 +50,7 @@ func (s *session) outOfTime(ctx context.Context) error {
 			obj.status.Waited = now.Sub(obj.timers.appliedAt)
 		}
 	}
-	if s.countWaiting() == 0 && s.progress.failedAt.IsZero() {
+	if s.countUnfinished() == 0 && s.progress.failedAt.IsZero() {
 		return nil
 	}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
@@ -63,8 +63,8 @@ func (s *session) outOfTime(ctx context.Context) error {
 	return &TimeoutError{Causes: diagnosis{s}.causes(), NotReady: s.unready(), Total: len(s.objects), Goal: s.goal(), Waited: now.Sub(s.progress.startedAt), Err: err}
 }
 
-// countWaiting counts the objects whose status isn't final, without background ones.
-func (s *session) countWaiting() int {
+// countUnfinished counts the objects whose status isn't final, without background ones.
+func (s *session) countUnfinished() int {
 	n := 0
 	for _, obj := range s.objects {
 		if !obj.status.State.IsFinal() && !obj.settings.isBackground() {

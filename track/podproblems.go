@@ -16,7 +16,7 @@ const (
 	badNodeGrace   = 2 * time.Minute  // how long one pod may fail while others of the revision are fine
 	laggardsGrace  = 20 * time.Second // how long pods that may still heal are awaited when others can't
 	maxEvictions   = 3                // evictions that are no bad luck any more
-	maxPods        = 20               // named in a problem
+	maxPodsNamed   = 20               // named in a problem
 	pendingRecheck = 2 * time.Second  // until it is looked again whether what is missing is on its way
 )
 
@@ -89,7 +89,7 @@ func (t *trackedObject) summarizePods(now time.Time) podSummary {
 // addFinding adds a finding to the group of its class and reports whether it can fail a
 // workload.
 func (c *podSummary) addFinding(f pods.Finding, m *pods.History, now time.Time) bool {
-	if at := m.ReadinessOverdueAt(f); f.Class == class.Readiness && now.Before(at) {
+	if at := m.ReadinessOverdueAt(f); f.Class == class.ReadinessProbeFailed && now.Before(at) {
 		if c.recheckAt.IsZero() || at.Before(c.recheckAt) {
 			c.recheckAt = at
 		}
@@ -158,8 +158,8 @@ func (p *Problem) addPods(members []*pods.History, c podSummary) {
 		}
 	}
 	sort.Strings(p.Pods)
-	if len(p.Pods) > maxPods {
-		p.Pods = p.Pods[:maxPods]
+	if len(p.Pods) > maxPodsNamed {
+		p.Pods = p.Pods[:maxPodsNamed]
 	}
 	for n := range nodes {
 		p.Nodes = append(p.Nodes, n)
@@ -201,7 +201,7 @@ func (t *trackedObject) finalAt(g *problemGroup, c podSummary, now time.Time) ti
 // controller counts those against its backoffLimit.
 func isRunFailure(c class.Class) bool {
 	switch c {
-	case class.CrashLoop, class.OOMKilled, class.Liveness, class.BadCommand, class.PodFailed, class.Evicted:
+	case class.CrashLoop, class.OOMKilled, class.LivenessProbeFailed, class.BadCommand, class.PodFailed, class.Evicted:
 		return true
 	}
 	return false
@@ -259,7 +259,7 @@ func (t *trackedObject) creationProblem(r *Rollout, now time.Time) *Problem {
 	}
 	c := pods.CreationFailureClass(t.newPods.creationFailure.message)
 	p := &Problem{Message: t.newPods.creationFailure.message, Since: t.newPods.creationFailure.since, ContainerFailure: ContainerFailure{Attempts: t.newPods.creationFailure.count}}
-	if c == class.Quota && r != nil {
+	if c == class.QuotaExceeded && r != nil {
 		switch {
 		case r.Terminating > 0:
 			c, t.newPods.creationFailure.since = class.WaitingForRoom, now // the timer starts when they have left

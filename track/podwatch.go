@@ -83,7 +83,7 @@ func (p *podWatches) ownerOf(pod pods.Pod) *trackedObject {
 // want requests a watch of a workload's pods once its revision is known, and again for each
 // later revision.
 func (p *podWatches) want(obj *trackedObject) {
-	query, value, owner := newPodsOf(obj)
+	query, value, owner := resolveNewPods(obj)
 	if p.session.watches.allNamespaces && query.label != "" && obj.gk.Kind != "DaemonSet" {
 		query.namespace = "" // other workloads' pods don't have these label values, except generations of DaemonSets
 	}
@@ -163,7 +163,7 @@ func (p *podWatches) start(query podQuery, values []string) {
 	if err != nil {
 		return // Wait has used the connection already
 	}
-	w := &podWatch{query: query, outage: outage{doing: "watching pods in namespace " + query.namespace}}
+	w := &podWatch{query: query, outage: outage{activity: "watching pods in namespace " + query.namespace}}
 	for _, obj := range p.owners {
 		if (obj.ID.Namespace == query.namespace || query.namespace == "") && slices.Contains(values, obj.newPods.revision) {
 			w.outage.objects = append(w.outage.objects, obj)
@@ -176,7 +176,7 @@ func (p *podWatches) start(query podQuery, values []string) {
 	source.Transform = trimPod
 	p.session.watches.start(ctx, watchRequest{
 		resource: "pods", namespace: query.namespace, source: source, query: watch.Query{Labels: query.labelSelector(values)},
-		handle: func(e watch.Event) { p.handle(w, e) }, eachNamespace: func() { p.eachNamespace(w) }, unavailable: "pod details",
+		handle: func(e watch.Event) { p.handle(w, e) }, watchEachNamespace: func() { p.watchEachNamespace(w) }, unavailable: "pod details",
 	})
 }
 
@@ -188,9 +188,9 @@ func trimPod(object runtime.Object) any {
 	return object
 }
 
-// eachNamespace closes a watch of all namespaces and makes its workloads be watched by
+// watchEachNamespace closes a watch of all namespaces and makes its workloads be watched by
 // namespace.
-func (p *podWatches) eachNamespace(w *podWatch) {
+func (p *podWatches) watchEachNamespace(w *podWatch) {
 	p.session.watches.allNamespaces = false
 	for owner, obj := range p.owners {
 		if slices.Contains(w.outage.objects, obj) {

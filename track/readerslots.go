@@ -103,8 +103,8 @@ func containersText(n int) string {
 	return fmt.Sprintf("%d containers", n)
 }
 
-// readLate reads the logs of a Job or Pod that was over before it was followed.
-func (f *logFollower) readLate(obj *trackedObject) {
+// readFinishedLog reads the logs of a Job or Pod that was over before it was followed.
+func (f *logFollower) readFinishedLog(obj *trackedObject) {
 	r := f.newReader(obj)
 	uid := obj.observed.object.GetUID()
 	var known []pods.Pod

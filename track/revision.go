@@ -13,9 +13,9 @@ import (
 
 const revisionRecheck = 5 * time.Second // for the ReplicaSet of a Deployment
 
-// newPodsOf says how to find the pods of a workload's new revision; owner is
+// resolveNewPods says how to find the pods of a workload's new revision; owner is
 // empty while that isn't known.
-func newPodsOf(obj *trackedObject) (query podQuery, value, owner string) {
+func resolveNewPods(obj *trackedObject) (query podQuery, value, owner string) {
 	o := obj.observed.object
 	query.namespace = obj.ID.Namespace
 	switch obj.gk.Kind {
@@ -35,7 +35,7 @@ func newPodsOf(obj *trackedObject) (query podQuery, value, owner string) {
 	case "StatefulSet":
 		query.label = "controller-revision-hash"
 		value, _, _ = unstructured.NestedString(o.Object, "status", "updateRevision")
-		if value == "" || !obj.isObserved() {
+		if value == "" || !obj.generationObserved() {
 			return query, "", ""
 		}
 	case "DaemonSet":
@@ -69,7 +69,7 @@ func selectorOf(o *unstructured.Unstructured) (string, error) {
 	return metav1.FormatLabelSelector(&selector), nil
 }
 
-func (t *trackedObject) isObserved() bool {
+func (t *trackedObject) generationObserved() bool {
 	n, _, _ := unstructured.NestedInt64(t.observed.object.Object, "status", "observedGeneration")
 	return n >= t.observed.object.GetGeneration()
 }
@@ -98,7 +98,7 @@ func revisionNumberOf(o metav1.Object) string {
 // only the scale has changed.
 // k8s.io/kubernetes/pkg/controller/deployment/progress.go
 func revisionByMessage(obj *trackedObject) string {
-	if !obj.isObserved() {
+	if !obj.generationObserved() {
 		return ""
 	}
 	message := progressingMessage(obj.observed.object)
@@ -131,7 +131,7 @@ func (p *podWatches) findRevisions(now time.Time) {
 	unknown := map[string][]*trackedObject{}
 	for _, obj := range s.objects {
 		if (obj.lookups.isSlow || s.logs.isLive(obj)) && obj.gk.Kind == "Deployment" && obj.newPods.revision == "" && !obj.status.State.IsFinal() && !obj.timers.arePaused() &&
-			!obj.lookups.inFlight && !now.Before(obj.lookups.nextAt) && obj.observed.object != nil && obj.isObserved() {
+			!obj.lookups.inFlight && !now.Before(obj.lookups.nextAt) && obj.observed.object != nil && obj.generationObserved() {
 			unknown[obj.ID.Namespace] = append(unknown[obj.ID.Namespace], obj)
 		}
 	}

@@ -120,7 +120,7 @@ func TestMountedObjectIsMissing(t *testing.T) {
 	})
 	w.c.PostEvent(t, pod, kubetest.Event{Reason: "FailedMount", Message: `MountVolume.SetUp failed for volume "c" : configmap "app" not found`, Count: 2})
 	o := w.wait(track.Options{}, 60*time.Second, web)
-	cause := o.failed(class.MountMissing, 30*time.Second, 38*time.Second)
+	cause := o.failed(class.MountedObjectMissing, 30*time.Second, 38*time.Second)
 	if len(cause.Problem.Events) == 0 {
 		t.Errorf("problem = %+v, want the event", cause.Problem)
 	}

@@ -59,7 +59,7 @@ func TestImageThatDoesNotExist(t *testing.T) {
 	web := w.apply(workload("Deployment", "web", 3, kubetest.PullPermanent(), ""))
 	worker := w.apply(workload("StatefulSet", "worker", 1, kubetest.PullPermanent(), ""))
 	o := w.wait(track.Options{}, time.Minute, web, worker)
-	cause := o.failed(class.ImagePermanent, 10*time.Second, 18*time.Second)
+	cause := o.failed(class.ImagePullPermanent, 10*time.Second, 18*time.Second)
 	if len(cause.Objects) != 2 {
 		t.Errorf("objects = %v, want both", cause.Objects)
 	}
@@ -73,7 +73,7 @@ func TestOldRevisionStillServes(t *testing.T) {
 	w := newWorld(t)
 	w.wait(track.Options{}, 20*time.Second, w.apply(workload("Deployment", "web", 3, nil, ""))).ready(10 * time.Second)
 	bad := w.apply(workload("Deployment", "web", 3, kubetest.Script{{Phase: "Pending", State: kubetest.Waiting("InvalidImageName", `Failed to apply default image tag "UPPER//bad"`)}}, ""))
-	cause := w.wait(track.Options{}, 20*time.Second, bad).failed(class.ImageName, 0, 8*time.Second)
+	cause := w.wait(track.Options{}, 20*time.Second, bad).failed(class.InvalidImageName, 0, 8*time.Second)
 	if r := cause.Rollout; r == nil || r.OldServing != 3 {
 		t.Errorf("rollout = %+v, want 3 old pods serving", cause.Rollout)
 	}
@@ -227,7 +227,7 @@ func TestTimeoutHasEvidence(t *testing.T) {
 	manifest = strings.Replace(manifest, "annotations: {sim", "annotations: {"+kubetest.LogsAnnotation+": waiting for a licence, sim", 1)
 	o := w.wait(track.Options{}, 9*time.Second, w.apply(manifest))
 	var late *track.TimeoutError
-	if !errors.As(o.err, &late) || len(late.Causes) != 1 || late.Causes[0].Class != class.Readiness {
+	if !errors.As(o.err, &late) || len(late.Causes) != 1 || late.Causes[0].Class != class.ReadinessProbeFailed {
 		t.Fatalf("Wait = %v, want a timeout with the probe as its cause; it saw %s", o.err, o.story())
 	}
 	if logs := late.Causes[0].Problem.Logs; len(logs) == 0 || strings.Join(logs[0].Lines, "") != "waiting for a licence" {

@@ -113,7 +113,7 @@ func (s *session) run(ctx context.Context) error {
 	for _, obj := range s.objects {
 		s.updateStatus(obj, now)
 	}
-	if s.countWaiting() == 0 && s.progress.failedAt.IsZero() {
+	if s.countUnfinished() == 0 && s.progress.failedAt.IsZero() {
 		return nil
 	}
 	if err := s.watches.openAll(ctx); err != nil {

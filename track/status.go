@@ -136,7 +136,7 @@ func (o Options) computeStatus(obj *unstructured.Unstructured, now time.Time, of
 	if set.isSkipped() {
 		return Status{ID: kube.IDOf(obj), UID: obj.GetUID(), State: Ready}
 	}
-	verdict := o.Rules.Evaluate(rules.Input{Object: obj, Changed: true, Now: now, Applied: obj.GetCreationTimestamp().Time,
+	verdict := o.Rules.Evaluate(rules.Input{Object: obj, Changed: true, Now: now, AppliedAt: obj.GetCreationTimestamp().Time,
 		Override: cmp.Or(set.override, ofKind), RolloutRequired: set.rolloutRequired, MustComplete: set.trackAs == "job"})
 	return statusOf(kube.IDOf(obj), obj.GetUID(), verdict)
 }

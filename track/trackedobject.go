@@ -42,16 +42,16 @@ type releaseView struct {
 
 // An observation is what the API server has shown of an object.
 type observation struct {
-	object          *unstructured.Unstructured // as last seen; nil before
-	generation      int64                      // that the status is about
-	serverAppliedAt time.Time                  // by the cluster's clock; zero when unknown
-	isGone          bool                       // it existed and was deleted
-	isServed        bool                       // of a CustomResourceDefinition: its kind is served
-	hasStatus       *bool                      // its kind has a status subresource; nil when unknown
-	unverifiable    string                     // why the object can't be observed; empty when it can
-	eventCounts     rules.EventCounts
-	events          []Event // newest last, at most maxEvents
-	notes           []string
+	object               *unstructured.Unstructured // as last seen; nil before
+	generation           int64                      // that the status is about
+	serverAppliedAt      time.Time                  // by the cluster's clock; zero when unknown
+	isGone               bool                       // it existed and was deleted
+	isServed             bool                       // of a CustomResourceDefinition: its kind is served
+	hasStatusSubresource *bool                      // its kind has a status subresource; nil when unknown
+	unverifiable         string                     // why the object can't be observed; empty when it can
+	eventCounts          rules.EventCounts
+	events               []Event // newest last, at most maxEvents
+	notes                []string
 }
 
 // newPods is what is known of the pods of a workload's new revision.
@@ -96,7 +96,7 @@ func newTrackedObject(t Target, opts *Options, now time.Time) *trackedObject {
 		}
 	}
 	obj.status = Status{ID: t.ID, State: Waiting}
-	if obj.gk == definitionKind && t.Baseline != nil {
+	if obj.gk == crdKind && t.Baseline != nil {
 		obj.observed.isServed = opts.Rules.Evaluate(obj.ruleInput(now)).Phase == rules.Ready // it was there before
 	}
 	if obj.gk == podKind && t.Baseline != nil && t.Until != UntilGone {

@@ -46,13 +46,13 @@ func newWatches(s *session) watches {
 
 // A watchRequest asks for the objects of one resource, in one namespace or in all.
 type watchRequest struct {
-	resource      string // for people: "pods"
-	namespace     string // empty for all
-	source        watch.Source
-	query         watch.Query
-	handle        func(watch.Event) // called by the session's goroutine
-	eachNamespace func()            // goes on without the permission for all namespaces
-	unavailable   string            // what is missing without the watch, for people
+	resource           string // for people: "pods"
+	namespace          string // empty for all
+	source             watch.Source
+	query              watch.Query
+	handle             func(watch.Event) // called by the session's goroutine
+	watchEachNamespace func()            // goes on without the permission for all namespaces
+	unavailable        string            // what is missing without the watch, for people
 }
 
 // start opens a watch until ctx ends.
@@ -79,7 +79,7 @@ func (w *watches) fallBack(r watchRequest, err error) {
 		if !apierrors.IsForbidden(err) {
 			w.session.warn("watching " + r.resource + " in each namespace: " + err.Error())
 		}
-		r.eachNamespace()
+		r.watchEachNamespace()
 	}
 }
 
@@ -136,7 +136,7 @@ func (w *watches) mapping(ctx context.Context, obj *trackedObject) (mapping kube
 	}
 	switch {
 	case err == nil:
-		obj.observed.hasStatus = &mapping.Status
+		obj.observed.hasStatusSubresource = &mapping.HasStatus
 		return mapping, true, nil
 	case !errors.As(err, &unknown):
 		return mapping, false, err
@@ -193,7 +193,7 @@ func (w *watches) startAllNamespaces(group []*objectWatch) bool {
 	w.start(ctx, watchRequest{
 		resource: group[0].mapping.Resource.GroupResource().String(), source: watch.SourceOf(client), query: query,
 		handle: func(e watch.Event) { dispatch(group, e) },
-		eachNamespace: func() {
+		watchEachNamespace: func() {
 			for _, o := range group {
 				if err := o.start(); err != nil {
 					w.session.progress.fatal = err

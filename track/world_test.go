@@ -62,7 +62,7 @@ func (w *world) connect(config *rest.Config) *kube.Cluster {
 	w.Helper()
 	config.UserAgent = w.agent
 	cluster := kube.New(config, w.ns)
-	if _, err := cluster.Server(w.Context()); err != nil {
+	if _, err := cluster.ServerInfo(w.Context()); err != nil {
 		w.Fatal(err)
 	}
 	return cluster

@@ -70,9 +70,9 @@ type States struct {
 	Desired *unstructured.Unstructured
 	// Managed is the managedFields of the state before.
 	Managed []ownership.Entry
-	// Stated says that After is as a chart states it and not as a server returns it: a
+	// AfterIsManifest says that After is as a chart states it and not as a server returns it: a
 	// missing field isn't a removed one, and quantities may have another notation.
-	Stated bool
+	AfterIsManifest bool
 }
 
 // Fields lists the fields in which two states of an object differ, by the schema
@@ -122,7 +122,7 @@ func (s States) Fields(diff *typed.Comparison) []FieldChange {
 			add(path, Added, diff.Added)
 		}
 	}
-	if !s.Stated {
+	if !s.AfterIsManifest {
 		for _, path := range fields.Topmost(diff.Removed) {
 			if !twice.Has(path) && !within(path) {
 				add(path, Removed, diff.Removed)
@@ -162,7 +162,7 @@ func (s States) change(path fieldpath.Path, kind Kind) (FieldChange, bool) {
 	case c.After == nil:
 		c.Kind = Removed
 	}
-	if s.isBookkeeping(&c) || s.Stated && c.Kind == Removed || s.Stated && c.Kind == Changed && SameQuantity(fields.Names(path), c.Before, c.After) {
+	if s.isBookkeeping(&c) || s.AfterIsManifest && c.Kind == Removed || s.AfterIsManifest && c.Kind == Changed && SameQuantity(fields.Names(path), c.Before, c.After) {
 		return c, false
 	}
 	if s.Desired != nil {
@@ -238,12 +238,12 @@ func (s States) leaves(c FieldChange, set *fieldpath.Set) []FieldChange {
 		below.Leaves().Iterate(func(rest fieldpath.Path) {
 			path := append(slices.Clone(c.Path), rest...)
 			if leaf, ok := s.change(path, c.Kind); ok {
-				out = append(out, s.apart(leaf)...)
+				out = append(out, s.splitMap(leaf)...)
 			}
 		})
 	}
 	if len(out) == 0 {
-		out = s.apart(c)
+		out = s.splitMap(c)
 	}
 	if len(out) == 1 && len(out[0].Path) == len(c.Path) {
 		return nil
@@ -251,8 +251,8 @@ func (s States) leaves(c FieldChange, set *fieldpath.Set) []FieldChange {
 	return out
 }
 
-// apart splits the change of an atomic map.
-func (s States) apart(c FieldChange) []FieldChange {
+// splitMap splits the change of an atomic map.
+func (s States) splitMap(c FieldChange) []FieldChange {
 	before, isMap := c.Before.(map[string]any)
 	after, isMapToo := c.After.(map[string]any)
 	if !isMap && c.Kind != Added || !isMapToo && c.Kind != Removed || len(before)+len(after) == 0 || c.Kind == Reordered {
@@ -270,7 +270,7 @@ func (s States) apart(c FieldChange) []FieldChange {
 		now, has := after[name]
 		kind := Changed
 		switch {
-		case !has && s.Stated || had && has && value.Equals(value.NewValueInterface(old), value.NewValueInterface(now)):
+		case !has && s.AfterIsManifest || had && has && value.Equals(value.NewValueInterface(old), value.NewValueInterface(now)):
 			continue
 		case !had:
 			kind = Added
@@ -278,7 +278,7 @@ func (s States) apart(c FieldChange) []FieldChange {
 			kind = Removed
 		}
 		if leaf, ok := s.change(path, kind); ok {
-			out = append(out, s.apart(leaf)...)
+			out = append(out, s.splitMap(leaf)...)
 		}
 	}
 	return out
@@ -296,13 +296,13 @@ func (s States) precedes(a, b fieldpath.Path) bool {
 		case a[i].FieldName != nil || b[i].FieldName != nil:
 			return a[i].Less(b[i])
 		}
-		return s.place(a[:i+1]) < s.place(b[:i+1])
+		return s.listPosition(a[:i+1]) < s.listPosition(b[:i+1])
 	}
 	return len(a) < len(b)
 }
 
-// place is the place of an item in its list.
-func (s States) place(path fieldpath.Path) int {
+// listPosition is the place of an item in its list.
+func (s States) listPosition(path fieldpath.Path) int {
 	last := len(path) - 1
 	n := 0
 	for _, obj := range []*unstructured.Unstructured{s.Before, s.After} {

@@ -114,7 +114,7 @@ func TestFields(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s := States{Before: pod(t, test.before), After: pod(t, test.after), Stated: test.stated}
+			s := States{Before: pod(t, test.before), After: pod(t, test.after), AfterIsManifest: test.stated}
 			if test.desired != "" {
 				s.Desired = pod(t, test.desired)
 			}

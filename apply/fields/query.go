@@ -82,10 +82,10 @@ func unquoted(text string) string {
 	return strings.Trim(text, "'")
 }
 
-// Leads tells how many steps of the query a path of obj takes, one after the
+// MatchedSteps tells how many steps of the query a path of obj takes, one after the
 // other from the first: all of them when it is what the query names, or is in
 // it, or when it is a value that is set as a whole and has what is named in it.
-func (q Query) Leads(obj any, path fieldpath.Path) int {
+func (q Query) MatchedSteps(obj any, path fieldpath.Path) int {
 	for i, e := range path {
 		if i == len(q) || !q[i].fits(obj, e) {
 			return i

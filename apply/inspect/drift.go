@@ -108,7 +108,7 @@ func DriftOf(ctx context.Context, a *apply.Applier, req apply.Request, deployed 
 	for _, r := range inspection.Rejected() {
 		out.Objects = append(out.Objects, unresolvable(r))
 	}
-	leftovers, err := inspection.Leftovers(ctx)
+	leftovers, err := inspection.Orphans(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -152,7 +152,7 @@ func stateOf(i *apply.Inspected, release apply.Owner) DriftedObject {
 	switch {
 	case i.Forbidden:
 		o.State, o.Unverified = DriftUnknown, "no permission to read it"
-	case i.Live == nil && expires(i.Declared):
+	case i.Live == nil && isDeletedWhenFinished(i.Declared):
 		o.State, o.Origin, o.Expected, o.Reason = DriftMissing, OriginController, true, "it is deleted some time after it finishes"
 	case i.Live == nil:
 		o.State, o.Origin, o.Reason = DriftMissing, OriginDeleted, "not in the cluster"
@@ -166,9 +166,9 @@ func stateOf(i *apply.Inspected, release apply.Owner) DriftedObject {
 	return o
 }
 
-// expires tells whether the cluster deletes an object when it has finished.
+// isDeletedWhenFinished tells whether the cluster deletes an object when it has finished.
 // https://kubernetes.io/docs/concepts/workloads/controllers/ttlafterfinished/
-func expires(obj *unstructured.Unstructured) bool {
+func isDeletedWhenFinished(obj *unstructured.Unstructured) bool {
 	_, found, err := unstructured.NestedFieldNoCopy(obj.Object, "spec", "ttlSecondsAfterFinished")
 	return found && err == nil && kube.IDOf(obj).Kind == "Job"
 }
@@ -185,7 +185,7 @@ func unresolvable(r apply.Rejection) DriftedObject {
 }
 
 // extra is an object that another revision has left.
-func extra(c apply.Leftover) DriftedObject {
+func extra(c apply.OrphanChange) DriftedObject {
 	o := DriftedObject{
 		ID: c.ID, Source: c.Source, State: DriftExtra, Origin: OriginFailedRelease, Reason: c.Reason, Live: c.Live,
 		Expected: c.Action == apply.Keep, Revision: c.Revision,

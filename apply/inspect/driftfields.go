@@ -55,7 +55,7 @@ type fieldList struct {
 // may have set both values.
 func (l *fieldList) addChange(f apply.FieldChange) {
 	_, stated := fields.Value(l.object.Declared.Object, f.Path)
-	stated = stated || l.isOwnershipMark(f.Path)
+	stated = stated || l.isOwnershipMetadata(f.Path)
 	switch {
 	case f.Kind == compare.Added && stated, f.Kind == compare.Removed,
 		f.Kind == compare.Changed && (stated || l.ownerOf(f.Path) != nil || l.revisionStating(f.Path) > 0):
@@ -67,8 +67,8 @@ func (l *fieldList) addChange(f apply.FieldChange) {
 	}
 }
 
-// isOwnershipMark reports whether a metadata field is one that we write on every object.
-func (l *fieldList) isOwnershipMark(path fieldpath.Path) bool {
+// isOwnershipMetadata reports whether a metadata field is one that we write on every object.
+func (l *fieldList) isOwnershipMetadata(path fieldpath.Path) bool {
 	if l.object.Desired == nil || len(path) == 0 || path[0].FieldName == nil || *path[0].FieldName != "metadata" {
 		return false
 	}
@@ -175,7 +175,7 @@ func (l *fieldList) addRelinquished() {
 			continue
 		}
 		was, had := fields.Value(l.object.Declared.Object, path)
-		if noted := l.add(path, was, had, true); noted != nil && slices.Equal(fields.Names(path), l.object.Replicas) {
+		if noted := l.add(path, was, had, true); noted != nil && slices.Equal(fields.Names(path), l.object.ScaledReplicasPath) {
 			noted.Origin = OriginController
 			noted.Owner = ownership.Owner{Manager: f.Manager, Operation: f.Operation, Subresource: f.Subresource, Time: f.Time}
 		}

@@ -194,7 +194,7 @@ func (x *explainer) fieldsNamed(query fields.Query, asked string) ([]FieldExplan
 		if _, has := fields.Value(obj, path); !has {
 			obj = x.object.Result.Object
 		}
-		n := query.Leads(obj, path)
+		n := query.MatchedSteps(obj, path)
 		switch {
 		case n == len(query) && (n > 0 || !isBookkeeping(path) && !isIdentity(path)):
 			out = append(out, x.explain(path.Copy()))

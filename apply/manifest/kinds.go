@@ -12,19 +12,19 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// kinds applies the rules for single kinds.
-func (w *walk) kinds(obj *unstructured.Unstructured) {
-	rules := map[schema.GroupKind]func(*walk, *unstructured.Unstructured){
-		{Kind: "Secret"}:         (*walk).secret,
-		{Kind: "ConfigMap"}:      (*walk).configMap,
-		{Kind: "Service"}:        (*walk).service,
-		{Kind: "ServiceAccount"}: (*walk).serviceAccount,
-		{Group: "networking.k8s.io", Kind: "NetworkPolicy"}:                             (*walk).networkPolicy,
-		{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}:                       (*walk).clusterRole,
-		{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:   (*walk).webhooks,
-		{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}: (*walk).webhooks,
-		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:               (*walk).crd,
-		{Group: "apiregistration.k8s.io", Kind: "APIService"}:                           (*walk).apiService,
+// kindRules applies the rules for single kinds.
+func (w *normaliser) kindRules(obj *unstructured.Unstructured) {
+	rules := map[schema.GroupKind]func(*normaliser, *unstructured.Unstructured){
+		{Kind: "Secret"}:         (*normaliser).secret,
+		{Kind: "ConfigMap"}:      (*normaliser).configMap,
+		{Kind: "Service"}:        (*normaliser).service,
+		{Kind: "ServiceAccount"}: (*normaliser).serviceAccount,
+		{Group: "networking.k8s.io", Kind: "NetworkPolicy"}:                             (*normaliser).networkPolicy,
+		{Group: "rbac.authorization.k8s.io", Kind: "ClusterRole"}:                       (*normaliser).clusterRole,
+		{Group: "admissionregistration.k8s.io", Kind: "MutatingWebhookConfiguration"}:   (*normaliser).webhooks,
+		{Group: "admissionregistration.k8s.io", Kind: "ValidatingWebhookConfiguration"}: (*normaliser).webhooks,
+		{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}:               (*normaliser).crd,
+		{Group: "apiregistration.k8s.io", Kind: "APIService"}:                           (*normaliser).apiService,
 	}
 	if rule, ok := rules[obj.GroupVersionKind().GroupKind()]; ok {
 		rule(w, obj)
@@ -33,7 +33,7 @@ func (w *walk) kinds(obj *unstructured.Unstructured) {
 
 // secret writes stringData as data: an apply owns the field that it names, so a
 // key removed from stringData would stay in data for ever (kubernetes#108008).
-func (w *walk) secret(obj *unstructured.Unstructured) {
+func (w *normaliser) secret(obj *unstructured.Unstructured) {
 	plain, has := obj.Object["stringData"]
 	delete(obj.Object, "stringData")
 	values, _ := plain.(map[string]any)
@@ -63,14 +63,14 @@ func (w *walk) secret(obj *unstructured.Unstructured) {
 	obj.Object["data"] = data
 }
 
-func (w *walk) configMap(obj *unstructured.Unstructured) {
+func (w *normaliser) configMap(obj *unstructured.Unstructured) {
 	w.strings(obj, "data")
 	w.strings(obj, "binaryData")
 }
 
 // strings checks a map whose values must be strings, and gives keys without a
 // value the empty string that a POST would give them.
-func (w *walk) strings(obj *unstructured.Unstructured, field string) {
+func (w *normaliser) strings(obj *unstructured.Unstructured, field string) {
 	values, ok := obj.Object[field].(map[string]any)
 	if !ok {
 		return
@@ -93,7 +93,7 @@ func plainType(v any) string { return plain(typeName(v)) }
 // service drops empty values that mean "choose for me". If they were applied, they would
 // claim fields that the API server fills.
 // (https://kubernetes.io/docs/concepts/services-networking/service/)
-func (w *walk) service(obj *unstructured.Unstructured) {
+func (w *normaliser) service(obj *unstructured.Unstructured) {
 	spec, _ := obj.Object["spec"].(map[string]any)
 	for _, field := range []string{"clusterIP", "loadBalancerIP", "externalName", "healthCheckNodePort", "clusterIPs"} {
 		dropEmpty(spec, field)
@@ -107,14 +107,14 @@ func (w *walk) service(obj *unstructured.Unstructured) {
 }
 
 // serviceAccount drops empty lists: others add to them.
-func (w *walk) serviceAccount(obj *unstructured.Unstructured) {
+func (w *normaliser) serviceAccount(obj *unstructured.Unstructured) {
 	dropEmpty(obj.Object, "secrets")
 	dropEmpty(obj.Object, "imagePullSecrets")
 }
 
 // networkPolicy sets the policyTypes. The API server defaults them only at creation, so
 // egress rules that are added later would have no effect.
-func (w *walk) networkPolicy(obj *unstructured.Unstructured) {
+func (w *normaliser) networkPolicy(obj *unstructured.Unstructured) {
 	spec, _ := obj.Object["spec"].(map[string]any)
 	if types, _ := spec["policyTypes"].([]any); spec == nil || len(types) > 0 {
 		return
@@ -129,10 +129,10 @@ func (w *walk) networkPolicy(obj *unstructured.Unstructured) {
 // podSpec is the type of what Pods and the templates of pods state.
 const podSpec = "io.k8s.api.core.v1.PodSpec"
 
-// accounts sets both names of a pod's service account. The API server copies one to the
+// setBothServiceAccountNames sets both names of a pod's service account. The API server copies one to the
 // other. When the chart drops the stated one, the server would restore it from the copy,
 // and pods would keep an account that the release deletes.
-func accounts(spec map[string]any) {
+func setBothServiceAccountNames(spec map[string]any) {
 	for _, name := range []string{"serviceAccountName", "serviceAccount"} {
 		if account, _ := spec[name].(string); account != "" {
 			spec["serviceAccountName"], spec["serviceAccount"] = account, account
@@ -143,7 +143,7 @@ func accounts(spec map[string]any) {
 
 // clusterRole drops the rules of an aggregated role, which a controller computes:
 // applying them would empty them for a moment (kubernetes#118648).
-func (w *walk) clusterRole(obj *unstructured.Unstructured) {
+func (w *normaliser) clusterRole(obj *unstructured.Unstructured) {
 	if rule, ok := obj.Object["aggregationRule"]; !ok || rule == nil {
 		return
 	}
@@ -153,26 +153,26 @@ func (w *walk) clusterRole(obj *unstructured.Unstructured) {
 	delete(obj.Object, "rules")
 }
 
-func (w *walk) webhooks(obj *unstructured.Unstructured) {
+func (w *normaliser) webhooks(obj *unstructured.Unstructured) {
 	hooks, _ := obj.Object["webhooks"].([]any)
 	for _, h := range hooks {
 		if hook, ok := h.(map[string]any); ok {
-			w.bundle(hook["clientConfig"], injected(obj))
+			w.dropPlaceholderCABundle(hook["clientConfig"], injected(obj))
 		}
 	}
 }
 
-func (w *walk) crd(obj *unstructured.Unstructured) {
+func (w *normaliser) crd(obj *unstructured.Unstructured) {
 	config, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "spec", "conversion", "webhook", "clientConfig")
-	w.bundle(config, injected(obj))
+	w.dropPlaceholderCABundle(config, injected(obj))
 }
 
-func (w *walk) apiService(obj *unstructured.Unstructured) {
-	w.bundle(obj.Object["spec"], injected(obj))
+func (w *normaliser) apiService(obj *unstructured.Unstructured) {
+	w.dropPlaceholderCABundle(obj.Object["spec"], injected(obj))
 }
 
-// Bundled says that controllers fill in the caBundles of a kind.
-func Bundled(kind schema.GroupKind) bool {
+// HasCABundle says that controllers fill in the caBundles of a kind.
+func HasCABundle(kind schema.GroupKind) bool {
 	switch kind.Group + "/" + kind.Kind {
 	case "admissionregistration.k8s.io/MutatingWebhookConfiguration", "admissionregistration.k8s.io/ValidatingWebhookConfiguration",
 		"apiextensions.k8s.io/CustomResourceDefinition", "apiregistration.k8s.io/APIService":
@@ -181,8 +181,8 @@ func Bundled(kind schema.GroupKind) bool {
 	return false
 }
 
-// bundle drops a caBundle that is a placeholder for what a controller fills in.
-func (w *walk) bundle(config any, injected bool) {
+// dropPlaceholderCABundle drops a caBundle that is a placeholder for what a controller fills in.
+func (w *normaliser) dropPlaceholderCABundle(config any, injected bool) {
 	m, ok := config.(map[string]any)
 	if !ok {
 		return

@@ -28,22 +28,22 @@ func TypeOf(v *typed.TypedValue) Type { return Type{Schema: v.Schema(), Ref: v.T
 // Known says whether there is a schema.
 func (t Type) Known() bool { return t.Schema != nil }
 
-// Unknown says what to do with fields that the schema doesn't have.
-type Unknown int
+// UnknownFieldPolicy says what to do with fields that the schema doesn't have.
+type UnknownFieldPolicy int
 
 // The policies.
 const (
-	Drop   Unknown = iota // drop them and note it
-	Refuse                // a problem
-	Hush                  // drop them
+	Drop         UnknownFieldPolicy = iota // drop them and note it
+	Refuse                                 // a problem
+	DropSilently                           // drop them
 )
 
 // Rules are the rules for Normalise.
 type Rules struct {
-	Type    Type
-	Unknown Unknown
-	Status  bool // the kind has a status subresource, so status is dropped
-	Once    bool // omit the later items of Result.Doubled
+	Type           Type
+	UnknownFields  UnknownFieldPolicy
+	Status         bool // the kind has a status subresource, so status is dropped
+	DropDuplicates bool // omit the later items of Result.Doubled
 }
 
 // A Note is something that was changed, or that can't be.
@@ -62,45 +62,45 @@ func (n Note) String() string {
 // Result is a normalised object and what there is to say about it. With
 // Problems, Object must not be applied.
 type Result struct {
-	Object   *unstructured.Unstructured
-	Notes    []Note // changed, and worth telling
-	Problems []Note // ambiguous or wrong
-	Doubled  []Note // different list items with the same key, which only POST or PUT accept
-	Strange  bool   // there are fields the schema doesn't have, or values of other types
+	Object         *unstructured.Unstructured
+	Notes          []Note // changed, and worth telling
+	Problems       []Note // ambiguous or wrong
+	Duplicates     []Note // different list items with the same key, which only POST or PUT accept
+	SchemaMismatch bool   // there are fields the schema doesn't have, or values of other types
 }
 
 // Normalise returns a copy of obj that says the same and can be applied. It
 // leaves namespaces and ownership to the caller. Values of Secrets don't appear
 // in notes or problems.
 func Normalise(obj *unstructured.Unstructured, rules Rules) Result {
-	w := &walk{rules: rules}
+	w := &normaliser{rules: rules}
 	out := obj.DeepCopy()
 	w.metadata(out)
-	w.kinds(out)
+	w.kindRules(out)
 	if rules.Type.Known() {
 		w.value("", out.Object, rules.Type.Ref)
 	}
 	dropCreationTimestamps(out.Object)
-	return Result{Object: out, Notes: w.notes, Problems: w.problems, Doubled: w.doubled, Strange: w.strange}
+	return Result{Object: out, Notes: w.notes, Problems: w.problems, Duplicates: w.duplicates, SchemaMismatch: w.schemaMismatch}
 }
 
-type walk struct {
-	rules    Rules
-	notes    []Note
-	problems []Note
-	doubled  []Note
-	strange  bool
+type normaliser struct {
+	rules          Rules
+	notes          []Note
+	problems       []Note
+	duplicates     []Note
+	schemaMismatch bool
 }
 
-func (w *walk) note(path, format string, args ...any) {
+func (w *normaliser) note(path, format string, args ...any) {
 	w.notes = append(w.notes, Note{path, fmt.Sprintf(format, args...)})
 }
 
-func (w *walk) problem(path, format string, args ...any) {
+func (w *normaliser) problem(path, format string, args ...any) {
 	w.problems = append(w.problems, Note{path, fmt.Sprintf(format, args...)})
 }
 
-func (w *walk) metadata(obj *unstructured.Unstructured) {
+func (w *normaliser) metadata(obj *unstructured.Unstructured) {
 	if meta, ok := obj.Object["metadata"].(map[string]any); ok {
 		for _, name := range kube.ServerMetadata() {
 			delete(meta, name)

@@ -156,16 +156,16 @@ func TestNormalise(t *testing.T) {
 				t.Errorf("%s\ngives %s\nwant  %s", tt.in, text(t, got), tt.want)
 			}
 			for what, pair := range map[string][2]string{
-				"notes": {notes(res.Notes), tt.notes}, "problems": {notes(res.Problems), tt.problems}, "doubled": {notes(res.Doubled), tt.doubled},
+				"notes": {notes(res.Notes), tt.notes}, "problems": {notes(res.Problems), tt.problems}, "doubled": {notes(res.Duplicates), tt.doubled},
 			} {
 				if pair[0] != pair[1] {
 					t.Errorf("%s: %q, want %q", what, pair[0], pair[1])
 				}
 			}
 			if tt.doubled != "" {
-				once := manifest.Normalise(in, manifest.Rules{Type: of(in), Once: true})
-				if len(once.Doubled)+len(once.Problems) > 0 || text(t, once.Object) == text(t, res.Object) {
-					t.Errorf("Once: %s, %v %v", text(t, once.Object), once.Doubled, once.Problems)
+				once := manifest.Normalise(in, manifest.Rules{Type: of(in), DropDuplicates: true})
+				if len(once.Duplicates)+len(once.Problems) > 0 || text(t, once.Object) == text(t, res.Object) {
+					t.Errorf("Once: %s, %v %v", text(t, once.Object), once.Duplicates, once.Problems)
 				}
 			}
 		})
@@ -203,7 +203,7 @@ func FuzzNormalise(f *testing.F) {
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		obj := arbitrary(rand.New(rand.NewPCG(seed, 1)))
 		for _, once := range []bool{false, true} {
-			rules := manifest.Rules{Type: of(obj), Status: true, Once: once}
+			rules := manifest.Rules{Type: of(obj), Status: true, DropDuplicates: once}
 			first := manifest.Normalise(obj, rules)
 			if len(first.Problems) > 0 {
 				continue
@@ -212,8 +212,8 @@ func FuzzNormalise(f *testing.F) {
 			if !reflect.DeepEqual(first.Object, second.Object) {
 				t.Errorf("%s\nbecomes %s\nthen    %s", text(t, obj.Object), text(t, first.Object.Object), text(t, second.Object.Object))
 			}
-			if len(second.Notes)+len(second.Problems) > 0 || notes(second.Doubled) != notes(first.Doubled) {
-				t.Errorf("%s\nis not normal: %v %v %v", text(t, first.Object.Object), second.Notes, second.Problems, second.Doubled)
+			if len(second.Notes)+len(second.Problems) > 0 || notes(second.Duplicates) != notes(first.Duplicates) {
+				t.Errorf("%s\nis not normal: %v %v %v", text(t, first.Object.Object), second.Notes, second.Problems, second.Duplicates)
 			}
 		}
 	})

@@ -11,7 +11,7 @@ import (
 
 // unique removes duplicates from a list whose items must be unique, if that changes
 // nothing; other duplicates are problems.
-func (w *walk) unique(path string, list []any, ref schema.TypeRef) []any {
+func (w *normaliser) unique(path string, list []any, ref schema.TypeRef) []any {
 	atom, ok := w.rules.Type.Schema.Resolve(ref)
 	if !ok || atom.List == nil || atom.List.ElementRelationship != schema.Associative {
 		return list
@@ -19,7 +19,7 @@ func (w *walk) unique(path string, list []any, ref schema.TypeRef) []any {
 	if len(atom.List.Keys) == 0 {
 		return uniqueSet(list)
 	}
-	first, doubled := map[string]int{}, len(w.doubled)
+	first, doubled := map[string]int{}, len(w.duplicates)
 	out := make([]any, 0, len(list))
 	for i, item := range list {
 		key, ok := itemKey(item, atom.List.Keys)
@@ -36,12 +36,12 @@ func (w *walk) unique(path string, list []any, ref schema.TypeRef) []any {
 		if reflect.DeepEqual(out[at], item) {
 			continue
 		}
-		out = w.clash(clash{path: path, list: list, index: i, out: out, at: at, key: key})
+		out = w.resolveDuplicate(duplicateItem{path: path, list: list, index: i, out: out, at: at, key: key})
 		first = reindex(out, atom.List.Keys)
 	}
-	if len(w.doubled) > doubled && len(out) < len(list) {
+	if len(w.duplicates) > doubled && len(out) < len(list) {
 		// A removed item may be the reason why two others were kept.
-		w.doubled = w.doubled[:doubled]
+		w.duplicates = w.duplicates[:doubled]
 		return w.unique(path, out, ref)
 	}
 	return out
@@ -90,8 +90,8 @@ func reindex(out []any, keys []string) map[string]int {
 	return first
 }
 
-// clash is an item whose key an earlier, different one has.
-type clash struct {
+// duplicateItem is an item whose key an earlier, different one has.
+type duplicateItem struct {
 	path  string
 	list  []any // as the chart has it
 	index int   // of the later item in list
@@ -100,7 +100,7 @@ type clash struct {
 	key   string
 }
 
-func (w *walk) clash(c clash) []any {
+func (w *normaliser) resolveDuplicate(c duplicateItem) []any {
 	last := c.path[strings.LastIndexByte(c.path, '.')+1:]
 	switch last {
 	case "env":
@@ -108,27 +108,27 @@ func (w *walk) clash(c clash) []any {
 	case "hostAliases":
 		return w.clashingHosts(c)
 	}
-	return w.double(c, "two different items have %s", c.key)
+	return w.keepDuplicate(c, "two different items have %s", c.key)
 }
 
-// double keeps both items, because only the server knows what they mean.
-func (w *walk) double(c clash, format string, args ...any) []any {
-	if w.rules.Once {
+// keepDuplicate keeps both items, because only the server knows what they mean.
+func (w *normaliser) keepDuplicate(c duplicateItem, format string, args ...any) []any {
+	if w.rules.DropDuplicates {
 		return c.out
 	}
-	w.doubled = append(w.doubled, Note{c.path, fmt.Sprintf(format, args...)})
+	w.duplicates = append(w.duplicates, Note{c.path, fmt.Sprintf(format, args...)})
 	return append(c.out, c.list[c.index])
 }
 
 // clashingEnv keeps only the last value of a variable, at the last position, as the
 // kubelet would. If another variable between the two uses it, both are kept, because the
 // positions mean different things.
-func (w *walk) clashingEnv(c clash) []any {
+func (w *normaliser) clashingEnv(c duplicateItem) []any {
 	name := envName(c.list[c.index])
 	for _, item := range c.out[c.at+1:] {
 		if m, ok := item.(map[string]any); ok {
 			if v, ok := m["value"].(string); ok && strings.Contains(v, "$("+name+")") {
-				return w.double(c, "%s is set twice, and %s between the two uses it", name, envName(item))
+				return w.keepDuplicate(c, "%s is set twice, and %s between the two uses it", name, envName(item))
 			}
 		}
 	}
@@ -144,7 +144,7 @@ func envName(item any) string {
 }
 
 // clashingHosts merges the names of one address, as in a hosts file.
-func (w *walk) clashingHosts(c clash) []any {
+func (w *normaliser) clashingHosts(c duplicateItem) []any {
 	a, _ := c.out[c.at].(map[string]any)
 	b, _ := c.list[c.index].(map[string]any)
 	names, _ := a["hostnames"].([]any)

@@ -9,7 +9,7 @@ import (
 )
 
 // value normalises v, which is at path and of the referred type, in place.
-func (w *walk) value(path string, v any, ref schema.TypeRef) {
+func (w *normaliser) value(path string, v any, ref schema.TypeRef) {
 	atom, ok := w.rules.Type.Schema.Resolve(ref)
 	if !ok {
 		return
@@ -18,7 +18,7 @@ func (w *walk) value(path string, v any, ref schema.TypeRef) {
 	case map[string]any:
 		if atom.Map != nil {
 			if ref.NamedType != nil && *ref.NamedType == podSpec {
-				accounts(v)
+				setBothServiceAccountNames(v)
 			}
 			w.object(path, v, atom.Map)
 		} else if atom.Scalar != nil || atom.List != nil {
@@ -35,7 +35,7 @@ func (w *walk) value(path string, v any, ref schema.TypeRef) {
 	}
 }
 
-func (w *walk) scalar(path string, v any, atom schema.Atom) {
+func (w *normaliser) scalar(path string, v any, atom schema.Atom) {
 	if v == nil {
 		return
 	}
@@ -47,7 +47,7 @@ func (w *walk) scalar(path string, v any, atom schema.Atom) {
 	}
 	want := *atom.Scalar
 	if got := typeName(v); want != schema.Untyped && want != schema.Scalar(got) {
-		w.strange = true
+		w.schemaMismatch = true
 		repair := ""
 		switch {
 		case got == string(schema.String):
@@ -59,12 +59,12 @@ func (w *walk) scalar(path string, v any, atom schema.Atom) {
 	}
 }
 
-// free reports whether a type accepts any value, so that a null may mean something.
-func free(a schema.Atom) bool {
+// isUntyped reports whether a type accepts any value, so that a null may mean something.
+func isUntyped(a schema.Atom) bool {
 	return a.Scalar != nil && *a.Scalar == schema.Untyped && a.Map != nil && a.List != nil
 }
 
-func (w *walk) object(path string, m map[string]any, t *schema.Map) {
+func (w *normaliser) object(path string, m map[string]any, t *schema.Map) {
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		at := join(path, key)
 		ref, known := fieldType(t, key)
@@ -90,9 +90,9 @@ func fieldType(t *schema.Map, key string) (schema.TypeRef, bool) {
 	return t.ElementType, !none
 }
 
-func (w *walk) unknown(at string, m map[string]any, key string) {
-	w.strange = true
-	switch w.rules.Unknown {
+func (w *normaliser) unknown(at string, m map[string]any, key string) {
+	w.schemaMismatch = true
+	switch w.rules.UnknownFields {
 	case Refuse:
 		w.problem(at, "is a field this kind doesn't have")
 	case Drop:
@@ -103,9 +103,9 @@ func (w *walk) unknown(at string, m map[string]any, key string) {
 
 // null drops a field without a value, as the API server does when it decodes a
 // POST; it reports whether it did. A map of strings keeps its key, with "".
-func (w *walk) null(at string, m map[string]any, key string, ref schema.TypeRef, t *schema.Map) bool {
+func (w *normaliser) null(at string, m map[string]any, key string, ref schema.TypeRef, t *schema.Map) bool {
 	atom, ok := w.rules.Type.Schema.Resolve(ref)
-	if !ok || ref.Nullable || free(atom) {
+	if !ok || ref.Nullable || isUntyped(atom) {
 		return false
 	}
 	_, named := t.FindField(key)
@@ -118,11 +118,11 @@ func (w *walk) null(at string, m map[string]any, key string, ref schema.TypeRef,
 	return true
 }
 
-func (w *walk) items(path string, list []any, t *schema.List) {
+func (w *normaliser) items(path string, list []any, t *schema.List) {
 	for i, item := range list {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		if item == nil {
-			if atom, ok := w.rules.Type.Schema.Resolve(t.ElementType); ok && !free(atom) && !t.ElementType.Nullable {
+			if atom, ok := w.rules.Type.Schema.Resolve(t.ElementType); ok && !isUntyped(atom) && !t.ElementType.Nullable {
 				w.problem(at, "is empty: a list item without a value")
 			}
 			continue
@@ -136,7 +136,7 @@ func (w *walk) items(path string, list []any, t *schema.List) {
 
 // keys adds the default values of missing key fields, such as protocol: TCP. An item
 // without any of its keys is a problem.
-func (w *walk) keys(at string, item any, t *schema.List) {
+func (w *normaliser) keys(at string, item any, t *schema.List) {
 	m, ok := item.(map[string]any)
 	if !ok {
 		return

@@ -19,7 +19,7 @@ type Cycle struct {
 // each object that waits for one of a greater weight than its own.
 func Cycles(nodes []Node) []Cycle {
 	weight := weights(nodes)
-	knots := knotsOf(nodes)
+	knots := cyclicComponents(nodes)
 	var out []Cycle
 	reported := map[int]bool{}
 	for i := range nodes {
@@ -38,9 +38,9 @@ func Cycles(nodes []Node) []Cycle {
 	return out
 }
 
-// knotsOf numbers the strongly connected parts that have a cycle; 0 for nodes
+// cyclicComponents numbers the strongly connected parts that have a cycle; 0 for nodes
 // in none. (Tarjan, Depth-first search and linear graph algorithms, 1972)
-func knotsOf(nodes []Node) []int {
+func cyclicComponents(nodes []Node) []int {
 	index, low, knot := make([]int, len(nodes)), make([]int, len(nodes)), make([]int, len(nodes))
 	onStack := make([]bool, len(nodes))
 	var stack []int

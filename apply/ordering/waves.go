@@ -64,9 +64,9 @@ type Deletion struct {
 	// Dependencies are the objects that waited for this one to be ready: they must be
 	// gone before it is deleted.
 	Dependencies []Dependency
-	// Behind are all objects that must be gone before: the Dependencies and those with a
+	// WaitsForGone are all objects that must be gone before: the Dependencies and those with a
 	// greater weight.
-	Behind []kube.ID
+	WaitsForGone []kube.ID
 }
 
 // A Precedence says that one node is deleted before another one.
@@ -110,7 +110,7 @@ func (d *Deletion) wait(reversed []Node, at []level, deleted func(i int) bool) {
 			return false
 		}
 		seen[id] = true
-		d.Behind = append(d.Behind, id)
+		d.WaitsForGone = append(d.WaitsForGone, id)
 		return true
 	}
 	for _, e := range reversed[d.Node].Edges {

@@ -31,9 +31,9 @@ var passingWords = []string{
 	"context deadline exceeded", "transport is closing", "http2: server sent GOAWAY", "stream error: stream ID",
 }
 
-// Doubtful reports whether an answer of code 500 has no known permanent cause: it may
+// Unexplained reports whether an answer of code 500 has no known permanent cause: it may
 // come from a proxy or an overloaded server.
-func Doubtful(err error) bool {
+func Unexplained(err error) bool {
 	var status apierrors.APIStatus
 	return errors.As(err, &status) && status.Status().Code == 500 && !contains(err.Error(), hopelessWords)
 }
@@ -68,8 +68,8 @@ func networkFailure(err error) bool {
 		errors.As(err, &timeout) && timeout.Timeout() || contains(err.Error(), passingWords)
 }
 
-// UnknownYet reports whether an API server doesn't know a new kind or namespace yet.
-func UnknownYet(err error) bool {
+// KindOrNamespaceUnknown reports whether an API server doesn't know a new kind or namespace yet.
+func KindOrNamespaceUnknown(err error) bool {
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		return false

@@ -18,14 +18,14 @@ type Verdict int
 
 // The verdicts.
 const (
-	Accepted   Verdict = iota
-	Rejected           // the object, as it is
-	Unverified         // an admission webhook doesn't support dry runs; the same request for real may be fine
-	Forbidden          // the account may not make the request: see MissingPermission
-	Moved              // the object isn't any more what the request was about
-	Vanished           // the object isn't there any more
-	Undeclared         // the server's schema lacks a field of ours
-	Unanswered         // no answer of the server: nothing is known
+	Accepted     Verdict = iota
+	Rejected             // the object, as it is
+	Unverified           // an admission webhook doesn't support dry runs; the same request for real may be fine
+	Forbidden            // the account may not make the request: see MissingPermission
+	Modified             // the object isn't any more what the request was about
+	Vanished             // the object isn't there any more
+	UnknownField         // the server's schema lacks a field of ours
+	Unanswered           // no answer of the server: nothing is known
 )
 
 // VerdictOf reads the verdict from the error of a request about an object.
@@ -40,19 +40,19 @@ func VerdictOf(id kube.ID, err error) Verdict {
 		return Forbidden
 	case IsVanished(err, id):
 		return Vanished
-	case isUndeclared(err):
-		return Undeclared
+	case isUnknownField(err):
+		return UnknownField
 	case apierrors.IsConflict(err):
-		return Moved
+		return Modified
 	case !errors.As(err, &status):
 		return Unanswered
 	}
 	return Rejected
 }
 
-// HasMoved says that a request failed because the object isn't any more what the
+// WasModified says that a request failed because the object isn't any more what the
 // decision was about: somebody has changed, made or deleted it.
-func HasMoved(err error, id kube.ID) bool {
+func WasModified(err error, id kube.ID) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || IsVanished(err, id)
 }
 
@@ -104,8 +104,8 @@ func NameHeld(err error) bool {
 	return len(causes) > 0 && !slices.ContainsFunc(causes, func(c metav1.StatusCause) bool { return c.Field != "metadata.name" })
 }
 
-// isUndeclared says that the server's schema lacks a field of ours.
-func isUndeclared(err error) bool {
+// isUnknownField says that the server's schema lacks a field of ours.
+func isUnknownField(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "field not declared in schema")
 }
 

@@ -30,10 +30,10 @@ func TestVerdicts(t *testing.T) {
 		{"a webhook with side effects", answer(http.StatusBadRequest, `admission webhook "x" does not support dry run`), Unverified},
 		{"the authorizer", answer(http.StatusForbidden, `configmaps "a" is forbidden: User "u" cannot patch resource "configmaps" in API group "" in the namespace "n"`), Forbidden},
 		{"an admission policy", answer(http.StatusForbidden, `configmaps "a" is forbidden: ValidatingAdmissionPolicy 'p' denied request`), Rejected},
-		{"another version", apierrors.NewConflict(maps, "a", errors.New("the object has been modified")), Moved},
+		{"another version", apierrors.NewConflict(maps, "a", errors.New("the object has been modified")), Modified},
 		{"gone", apierrors.NewNotFound(maps, "a"), Vanished},
 		{"its namespace is missing", apierrors.NewNotFound(schema.GroupResource{Resource: "namespaces"}, "n"), Rejected},
-		{"an older server", answer(http.StatusInternalServerError, "failed to create typed patch object: .spec.x: field not declared in schema"), Undeclared},
+		{"an older server", answer(http.StatusInternalServerError, "failed to create typed patch object: .spec.x: field not declared in schema"), UnknownField},
 		{"the network", errors.New("connection refused"), Unanswered},
 	} {
 		if got := VerdictOf(kube.ID{Kind: "ConfigMap", Namespace: "n", Name: "a"}, c.err); got != c.want {

@@ -171,7 +171,7 @@ func (k *decider) configChanged() bool {
 		}
 	}
 	var was, now []string
-	was = textsOf(last)
+	was = documentTexts(last)
 	for _, d := range k.documents {
 		now = append(now, d.text)
 	}

@@ -41,8 +41,8 @@ func eachDocument(manifest string, change func(string) string) string {
 	return chart.RewriteDocuments(manifest, change)
 }
 
-// textsOf lists the documents of a revision, those of hooks last.
-func textsOf(r Revision) []string {
+// documentTexts lists the documents of a revision, those of hooks last.
+func documentTexts(r Revision) []string {
 	var out []string
 	collect := func(text string) string { out = append(out, text); return text }
 	eachDocument(r.Manifest, collect)
@@ -58,7 +58,7 @@ func (k *decider) readInputs() {
 	counts := map[string]int{}
 	for _, again := range k.in.Rerendered {
 		seen := map[string]bool{}
-		for _, text := range textsOf(again) {
+		for _, text := range documentTexts(again) {
 			if !seen[text] {
 				seen[text] = true
 				counts[text]++
@@ -66,7 +66,7 @@ func (k *decider) readInputs() {
 		}
 	}
 	same, rendered := map[string]bool{}, map[string]bool{}
-	for _, text := range textsOf(k.in.Rendered) {
+	for _, text := range documentTexts(k.in.Rendered) {
 		d := &document{text: text}
 		k.documents = append(k.documents, d)
 		rendered[text] = true
@@ -92,7 +92,7 @@ func (k *decider) readInputs() {
 
 func (k *decider) indexOf(r Revision, without map[string]bool) index {
 	out := index{}
-	for _, text := range textsOf(r) {
+	for _, text := range documentTexts(r) {
 		if without[text] {
 			continue
 		}

@@ -21,7 +21,7 @@ type edit struct {
 func edited(root any, edits []edit) any {
 	out := copied(root)
 	for _, e := range edits {
-		out = set(out, e.path, e.part.value())
+		out = setAt(out, e.path, e.part.value())
 	}
 	return out
 }
@@ -44,18 +44,18 @@ func copied(v any) any {
 	return v
 }
 
-func set(v any, path []any, value any) any {
+func setAt(v any, path []any, value any) any {
 	if len(path) == 0 {
 		return value
 	}
 	switch at := path[0].(type) {
 	case string:
 		if m, ok := v.(map[string]any); ok {
-			m[at] = set(m[at], path[1:], value)
+			m[at] = setAt(m[at], path[1:], value)
 		}
 	case int:
 		if l, ok := v.([]any); ok && at < len(l) {
-			l[at] = set(l[at], path[1:], value)
+			l[at] = setAt(l[at], path[1:], value)
 		}
 	}
 	return v
@@ -104,7 +104,7 @@ func splice(text string, edits []edit, how style) (string, bool) {
 	}
 	var spans []span
 	for _, e := range edits {
-		n := find(root.Content[0], e.path)
+		n := nodeAt(root.Content[0], e.path)
 		if n == nil || n.Kind != yaml.ScalarNode || n.Anchor != "" {
 			return "", false
 		}
@@ -121,8 +121,8 @@ func splice(text string, edits []edit, how style) (string, bool) {
 	return text, true
 }
 
-// find is the node at a path; nil when there is none, or an alias is in between.
-func find(n *yaml.Node, path []any) *yaml.Node {
+// nodeAt is the node at a path; nil when there is none, or an alias is in between.
+func nodeAt(n *yaml.Node, path []any) *yaml.Node {
 	for _, step := range path {
 		var next *yaml.Node
 		switch at := step.(type) {

@@ -60,7 +60,7 @@ func (s *story) plan(templates any, values map[string]any) *Result {
 	if err != nil {
 		s.Fatal(err)
 	}
-	r, _, err := Render(context.Background(), c.Nondeterminism(in), Input{
+	r, _, err := Render(context.Background(), c.NewRerenderer(in), Input{
 		Namespace: "n", Policy: s.policy, Rendered: revisionOf(first), Earlier: s.past, Now: s.now,
 		Live: func(id kube.ID) (*unstructured.Unstructured, error) {
 			if root, err := decode(s.live[id.Kind+"/"+id.Name]); err == nil && root != nil {
@@ -78,7 +78,7 @@ func (s *story) plan(templates any, values map[string]any) *Result {
 // field is what an object of a manifest has at a path of keys and positions.
 func field(t *testing.T, manifest, object string, path ...any) any {
 	t.Helper()
-	for _, text := range textsOf(Revision{Manifest: manifest}) {
+	for _, text := range documentTexts(Revision{Manifest: manifest}) {
 		root, err := decode(text)
 		if err != nil {
 			t.Fatalf("%v in:\n%s", err, text)
@@ -234,7 +234,7 @@ spec: {template: {spec: {containers: [{name: a, env: [{name: SUM, value: "{{ inc
 func said(t *testing.T, r Revision) string {
 	t.Helper()
 	out := ""
-	for _, text := range textsOf(r) {
+	for _, text := range documentTexts(r) {
 		root, err := decode(text)
 		if err != nil {
 			t.Fatalf("%v in:\n%s", err, text)

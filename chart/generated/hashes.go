@@ -37,7 +37,7 @@ type derivation struct {
 	length int // length of the used prefix of the hash
 }
 
-func (d derivation) of(text string) string { return d.hash(text + d.ending)[:d.length] }
+func (d derivation) apply(text string) string { return d.hash(text + d.ending)[:d.length] }
 
 // derivations finds the tokens that are hashes of other tokens.
 func derivations(tokens []*token) map[*token]derivation {

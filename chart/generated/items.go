@@ -10,9 +10,9 @@ import (
 // itemKeys are the fields that tell the items of a list apart, as people do.
 var itemKeys = []string{"name", "key", "id", "mountPath", "containerPort", "port", "host", "path"}
 
-// identify names the items of a list by the first key that tells them apart; false
+// itemLabels names the items of a list by the first key that tells them apart; false
 // when none does.
-func identify(items []any) ([]string, bool) {
+func itemLabels(items []any) ([]string, bool) {
 	for _, key := range itemKeys {
 		seen := map[string]bool{}
 		var out []string
@@ -50,8 +50,8 @@ func (w *fieldWalker) compareItems(path []any, name string, a []any, rerendered 
 		w.keepOrder(path, name, itemTexts(a), itemTexts(old), hasRecorded)
 		return
 	}
-	keys, keyed := identify(a)
-	oldKeys, oldKeyed := identify(old)
+	keys, keyed := itemLabels(a)
+	oldKeys, oldKeyed := itemLabels(old)
 	if keyed {
 		var shuffled bool
 		if others, shuffled = alignItems(keys, others); shuffled {
@@ -87,7 +87,7 @@ func alignItems(keys []string, others [][]any) ([][]any, bool) {
 	out := slices.Clone(others)
 	shuffled := false
 	for i, other := range others {
-		theirs, keyed := identify(other)
+		theirs, keyed := itemLabels(other)
 		positions, ok := positionsOf(theirs, keys)
 		if !keyed || !ok {
 			return others, false

@@ -67,7 +67,7 @@ func (w *fieldWalker) compareLines(name, a string, rerendered []string, recorded
 			continue
 		}
 		if u.pem != "" {
-			lines[i] = &line{segments: []segment{{text: u.text, again: alternatives, hole: true}}, pem: u.pem}
+			lines[i] = &line{segments: []segment{{text: u.text, rerendered: alternatives, isGenerated: true}}, pem: u.pem}
 		} else {
 			lines[i] = segmentsOf(u.text, alternatives)
 		}
@@ -90,7 +90,7 @@ func (w *fieldWalker) compareLines(name, a string, rerendered []string, recorded
 		at := 0
 		var parts joined
 		for _, s := range lines[i].segments {
-			if !s.hole {
+			if !s.isGenerated {
 				parts = append(parts, fixed(s.text))
 				continue
 			}
@@ -112,9 +112,9 @@ func (w *fieldWalker) compareLines(name, a string, rerendered []string, recorded
 
 // compareHole looks into base64 in a line, such as what stands behind "Basic" in a header.
 func (w *fieldWalker) compareHole(name string, s segment, recorded *string, why string) part {
-	plain, others, ok := decoded(s.text, s.again, false)
+	plain, others, ok := decoded(s.text, s.rerendered, false)
 	if !ok {
-		return w.token(name, s.text, s.again, recorded, why)
+		return w.token(name, s.text, s.rerendered, recorded, why)
 	}
 	var was *string
 	if recorded != nil {
@@ -133,21 +133,21 @@ type line struct {
 }
 
 type segment struct {
-	text  string
-	again []string
-	hole  bool
+	text        string
+	rerendered  []string
+	isGenerated bool
 }
 
 // hasWords tells whether there is a word among what is fixed.
 func (l *line) hasWords() bool {
-	return slices.ContainsFunc(l.segments, func(s segment) bool { return !s.hole && strings.ContainsFunc(s.text, isWord) })
+	return slices.ContainsFunc(l.segments, func(s segment) bool { return !s.isGenerated && strings.ContainsFunc(s.text, isWord) })
 }
 
 // skeleton is the line without what is generated.
 func (l *line) skeleton() string {
 	out := l.pem
 	for _, s := range l.segments {
-		if s.hole {
+		if s.isGenerated {
 			out += "\x00"
 		} else {
 			out += s.text
@@ -161,7 +161,7 @@ func (l *line) skeleton() string {
 func (l *line) match(text string) []string {
 	pattern := ""
 	for _, s := range l.segments {
-		if s.hole {
+		if s.isGenerated {
 			pattern += "(.+?)"
 		} else {
 			pattern += regexp.QuoteMeta(s.text)
@@ -173,7 +173,7 @@ func (l *line) match(text string) []string {
 	}
 	for i, s := range l.generatedSegments() {
 		// A hole of one word has one word beside other holes.
-		if len(m) > 2 && !strings.ContainsFunc(s.text, isNotWord) && strings.ContainsFunc(m[i+1], isNotWord) && l.tight(i) {
+		if len(m) > 2 && !strings.ContainsFunc(s.text, isNotWord) && strings.ContainsFunc(m[i+1], isNotWord) && l.touchesAnotherHole(i) {
 			return nil
 		}
 	}
@@ -183,18 +183,18 @@ func (l *line) match(text string) []string {
 func (l *line) generatedSegments() []segment {
 	var out []segment
 	for _, s := range l.segments {
-		if s.hole {
+		if s.isGenerated {
 			out = append(out, s)
 		}
 	}
 	return out
 }
 
-// tight tells whether a hole has nothing but punctuation between it and another.
-func (l *line) tight(hole int) bool {
+// touchesAnotherHole tells whether a hole has nothing but punctuation between it and another.
+func (l *line) touchesAnotherHole(hole int) bool {
 	at := -1
 	for i, s := range l.segments {
-		if s.hole {
+		if s.isGenerated {
 			if hole == 0 {
 				at = i
 				break
@@ -264,7 +264,7 @@ func (m *matcher) nearby(i int) []*string {
 	l := m.lines[i]
 	var out []*string
 	for at := range l.segments {
-		if !l.segments[at].hole {
+		if !l.segments[at].isGenerated {
 			continue
 		}
 		out = append(out, nil)
@@ -303,7 +303,7 @@ func (l *line) textAround(at int) string {
 	if at+1 < len(l.segments) {
 		after = l.segments[at+1].text
 	}
-	if at > 0 && l.segments[at-1].hole || at+1 < len(l.segments) && l.segments[at+1].hole {
+	if at > 0 && l.segments[at-1].isGenerated || at+1 < len(l.segments) && l.segments[at+1].isGenerated {
 		return ""
 	}
 	// Back to the beginning of the last word, on to the beginning of the next.

@@ -46,7 +46,7 @@ func inOrder[T any](items []T, positions []int) []T {
 // keepOrder keeps the recorded order of the same items, each of which has a label.
 func (w *fieldWalker) keepOrder(path []any, name string, labels, recorded []string, hasRecorded bool) {
 	if w.field == "" {
-		w.inPodAnnotation, w.keys = inPodTemplate(path), path
+		w.inPodAnnotation, w.keys = isPodTemplateAnnotation(path), path
 	}
 	positions, same := positionsOf(labels, recorded)
 	w.orders = append(w.orders, order{path, w.orderToken(name, hasRecorded && same), positions})
@@ -69,7 +69,7 @@ func reordered(root any, orders []order) any {
 	slices.SortStableFunc(orders, func(a, b order) int { return len(b.path) - len(a.path) })
 	for _, o := range orders {
 		if list, ok := valueAt(root, o.path).([]any); ok && o.token.kept && len(list) == len(o.positions) {
-			root = set(root, o.path, inOrder(list, o.positions))
+			root = setAt(root, o.path, inOrder(list, o.positions))
 		}
 	}
 	return root

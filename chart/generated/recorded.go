@@ -93,7 +93,7 @@ func generatedPaths(path []any, a any, rerendered []any) [][]any {
 func agreeAt(paths [][]any, recorded *object, other map[string]any) bool {
 	found := false
 	for _, path := range paths {
-		if inPodTemplate(path) {
+		if isPodTemplateAnnotation(path) {
 			continue // these annotations only restart pods
 		}
 		a, b := fieldOf(recorded.content, path), fieldOf(other, path)

@@ -19,9 +19,9 @@ const (
 // Render renders a chart again as often as is needed, and decides. in has
 // everything but Rerendered and WithHashInputs. The second result is what came out; it is empty
 // when nothing can be generated. It reads what rendering reads.
-func Render(ctx context.Context, repetition *chart.Nondeterminism, in Input) (*Result, []*chart.Rendered, error) {
+func Render(ctx context.Context, repetition *chart.Rerenderer, in Input) (*Result, []*chart.Rendered, error) {
 	unchanged := &Result{Manifest: in.Rendered.Manifest, Hooks: in.Rendered.Hooks}
-	if !repetition.Found() || in.renewsEverything() || !in.hasNewDocument(unchanged) {
+	if !repetition.IsNondeterministic() || in.renewsEverything() || !in.hasNewDocument(unchanged) {
 		return unchanged, nil, nil
 	}
 	in.HashesFound = repetition.HashesFound()
@@ -35,7 +35,7 @@ func Render(ctx context.Context, repetition *chart.Nondeterminism, in Input) (*R
 		all = append(all, again)
 		in.Rerendered = append(in.Rerendered, revisionOf(again))
 		result = Decide(in)
-		chance := !repetition.SeenInOneRender() && in.hasNewDocument(result) && len(all) < in.maxRenders()
+		chance := !repetition.OneRenderSuffices() && in.hasNewDocument(result) && len(all) < in.maxRenders()
 		if !chance && (!result.Unsure || len(all) >= maxRendersUnsure) {
 			break
 		}
@@ -54,7 +54,7 @@ func Render(ctx context.Context, repetition *chart.Nondeterminism, in Input) (*R
 
 // renewsEverything tells whether everything is renewed, so that nothing need be known.
 func (in Input) renewsEverything() bool {
-	return in.Policy == Renew && !slices.ContainsFunc(textsOf(in.Rendered), func(text string) bool { return strings.Contains(text, annotation.Generated.Name) })
+	return in.Policy == Renew && !slices.ContainsFunc(documentTexts(in.Rendered), func(text string) bool { return strings.Contains(text, annotation.Generated.Name) })
 }
 
 func (in Input) maxRenders() int {
@@ -77,11 +77,11 @@ func revisionOf(r *chart.Rendered) Revision {
 func (in Input) hasNewDocument(r *Result) bool {
 	counts := map[string]int{}
 	for _, past := range in.Earlier {
-		texts := textsOf(past)
+		texts := documentTexts(past)
 		slices.Sort(texts)
 		for _, text := range slices.Compact(texts) {
 			counts[text]++
 		}
 	}
-	return slices.ContainsFunc(textsOf(Revision{Manifest: r.Manifest, Hooks: r.Hooks}), func(text string) bool { return counts[text] < len(in.Earlier) })
+	return slices.ContainsFunc(documentTexts(Revision{Manifest: r.Manifest, Hooks: r.Hooks}), func(text string) bool { return counts[text] < len(in.Earlier) })
 }

@@ -70,7 +70,7 @@ func segmentsOf(text string, rerendered []string) *line {
 	var pairs [][]int
 	for i, s := range rerendered {
 		other := piecesOf(s, runs[i+1])
-		pair := common(a, other)
+		pair := longestCommonSubsequence(a, other)
 		if slices.Equal(shapeOf(a), shapeOf(other)) {
 			// Not by words that happen to stand elsewhere too: 14:06:13 and 03:13:16.
 			pair = samePlaces(a, other)
@@ -83,7 +83,7 @@ func segmentsOf(text string, rerendered []string) *line {
 	l := &line{}
 	for at := 0; at < len(a); {
 		if fixed[at] {
-			l.add(a[at])
+			l.addFixed(a[at])
 			at++
 			continue
 		}
@@ -93,7 +93,7 @@ func segmentsOf(text string, rerendered []string) *line {
 				end = next + 1
 			}
 		}
-		l.region(a[at:end], counterparts(others, pairs, at, end))
+		l.addRegion(a[at:end], counterparts(others, pairs, at, end))
 		at = end
 	}
 	return l
@@ -126,38 +126,38 @@ func counterparts(others [][]string, pairs [][]int, from, to int) [][]string {
 	return out
 }
 
-func (l *line) add(text string) {
-	if n := len(l.segments); n > 0 && !l.segments[n-1].hole {
+func (l *line) addFixed(text string) {
+	if n := len(l.segments); n > 0 && !l.segments[n-1].isGenerated {
 		l.segments[n-1].text += text
 		return
 	}
 	l.segments = append(l.segments, segment{text: text})
 }
 
-// region adds a stretch that differs. Where the punctuation in it comes again each
+// addRegion adds a stretch that differs. Where the punctuation in it comes again each
 // time it is the chart's, and each word is a hole; else all of it is one.
-func (l *line) region(words []string, rerendered [][]string) {
+func (l *line) addRegion(words []string, rerendered [][]string) {
 	shape := shapeOf(words)
 	alike := len(words) > 1
 	for _, other := range rerendered {
 		alike = alike && slices.Equal(shape, shapeOf(other))
 	}
 	if !alike {
-		s := segment{text: strings.Join(words, ""), hole: true}
+		s := segment{text: strings.Join(words, ""), isGenerated: true}
 		for _, other := range rerendered {
-			s.again = append(s.again, strings.Join(other, ""))
+			s.rerendered = append(s.rerendered, strings.Join(other, ""))
 		}
 		l.addGenerated(s)
 		return
 	}
 	for i, word := range words {
 		if shape[i] != "" {
-			l.add(word)
+			l.addFixed(word)
 			continue
 		}
-		s := segment{text: word, hole: true}
+		s := segment{text: word, isGenerated: true}
 		for _, other := range rerendered {
-			s.again = append(s.again, other[i])
+			s.rerendered = append(s.rerendered, other[i])
 		}
 		l.addGenerated(s)
 	}
@@ -170,7 +170,7 @@ const minAffix = 3
 // addGenerated adds a hole, and what is the chart's at its ends.
 func (l *line) addGenerated(s segment) {
 	front, back := len(s.text), len(s.text)
-	for _, other := range s.again {
+	for _, other := range s.rerendered {
 		n := 0
 		for n < len(other) && n < front && other[n] == s.text[n] {
 			n++
@@ -182,7 +182,7 @@ func (l *line) addGenerated(s segment) {
 		}
 		back = n
 	}
-	if isEncodedText(s.text) && !slices.ContainsFunc(s.again, func(other string) bool { return !isEncodedText(other) }) {
+	if isEncodedText(s.text) && !slices.ContainsFunc(s.rerendered, func(other string) bool { return !isEncodedText(other) }) {
 		front, back = 0, 0 // what begins alike there may end within a character
 	}
 	if front < minAffix || !utf8.ValidString(s.text[:front]) {
@@ -193,15 +193,15 @@ func (l *line) addGenerated(s segment) {
 	}
 	end := len(s.text) - back
 	if front > 0 {
-		l.add(s.text[:front])
+		l.addFixed(s.text[:front])
 	}
-	inner := segment{text: s.text[front:end], hole: true}
-	for _, other := range s.again {
-		inner.again = append(inner.again, other[min(front, len(other)):max(min(front, len(other)), len(other)-back)])
+	inner := segment{text: s.text[front:end], isGenerated: true}
+	for _, other := range s.rerendered {
+		inner.rerendered = append(inner.rerendered, other[min(front, len(other)):max(min(front, len(other)), len(other)-back)])
 	}
 	l.segments = append(l.segments, inner)
 	if back > 0 {
-		l.add(s.text[end:])
+		l.addFixed(s.text[end:])
 	}
 }
 
@@ -230,9 +230,9 @@ func samePlaces(a, b []string) []int {
 // maxComparisons bounds the work of comparing two lines: the product of their lengths.
 const maxComparisons = 1_000_000
 
-// common pairs the pieces of a with equal ones of b, in order: a longest common
+// longestCommonSubsequence pairs the pieces of a with equal ones of b, in order: a longest common
 // subsequence. -1 stands for none.
-func common(a, b []string) []int {
+func longestCommonSubsequence(a, b []string) []int {
 	out := slices.Repeat([]int{-1}, len(a))
 	start, n, m := 0, len(a), len(b)
 	for start < n && start < m && a[start] == b[start] {

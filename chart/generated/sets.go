@@ -22,8 +22,8 @@ type group struct {
 	key    crypto.Signer
 	parent *group // representative; itself for one
 
-	hashOf *derivation // how it comes from another group
-	source *group      // of hashOf, or of what a salted hash is made of
+	derivation *derivation // how it comes from another group
+	source     *group      // of derivation, or of what a salted hash is made of
 
 	recorded   string
 	isRecorded bool
@@ -134,10 +134,10 @@ func (k *decider) linkGroups(groups []*group) {
 	}
 	for t, d := range derivations(k.tokens) {
 		if g, source := of[t], of[d.source]; g == nil && source != nil && t.inPodAnnotation {
-			g = &group{tokens: []*token{t}, hashOf: &d, source: source}
+			g = &group{tokens: []*token{t}, derivation: &d, source: source}
 			k.addHash(g, source)
 		} else if g != nil && source != nil && g != source {
-			g.hashOf, g.source = &d, source
+			g.derivation, g.source = &d, source
 			mergeSets(source, g)
 		}
 	}
@@ -295,8 +295,8 @@ func (k *decider) deriveFromSource(g *group, reason string) {
 	}
 	value := ""
 	switch {
-	case g.hashOf != nil:
-		value = g.hashOf.of(source.final)
+	case g.derivation != nil:
+		value = g.derivation.apply(source.final)
 	case g.isRecorded && bcryptMatches(g.recorded, source.final):
 		value = g.recorded
 	default:

@@ -76,7 +76,7 @@ func (k *decider) counterpartsByPosition(o *object) []any {
 	var out []any
 	for i := range k.rerendered {
 		var others []*object
-		for _, text := range textsOf(k.in.Rerendered[i]) {
+		for _, text := range documentTexts(k.in.Rerendered[i]) {
 			for _, other := range k.parse(&document{text: text}) {
 				if k.rerendered[i][k.objectKey(other.id)] != nil {
 					others = append(others, other)
@@ -235,7 +235,7 @@ func joinName(path, key string) string {
 // compareLeaf handles a single value.
 func (w *fieldWalker) compareLeaf(path []any, name string, a any, rerendered []any, recorded any, hasRecorded bool) {
 	if w.field == "" {
-		w.inPodAnnotation, w.keys = inPodTemplate(path), path
+		w.inPodAnnotation, w.keys = isPodTemplateAnnotation(path), path
 	}
 	text, isText := a.(string)
 	others := textsIn(rerendered)
@@ -260,9 +260,9 @@ func (w *fieldWalker) compareLeaf(path []any, name string, a any, rerendered []a
 	w.edits = append(w.edits, edit{path, t})
 }
 
-// inPodTemplate tells whether a path is an annotation of a pod template, which
+// isPodTemplateAnnotation tells whether a path is an annotation of a pod template, which
 // restarts pods when it changes.
-func inPodTemplate(path []any) bool {
+func isPodTemplateAnnotation(path []any) bool {
 	n := len(path)
 	return n >= 4 && path[n-4] == "template" && path[n-3] == "metadata" && path[n-2] == "annotations"
 }
@@ -406,8 +406,8 @@ func (w *fieldWalker) compareStructured(name, a string, rerendered []string, pas
 	return structured{a, inner.edits, inner.orders, inner.compareComments(name, a, rerendered, past), recorded}, true
 }
 
-// raw is a scalar of YAML that isn't text, as it is written.
-type raw string
+// yamlScalar is a scalar of YAML that isn't text, as it is written.
+type yamlScalar string
 
 // decodeInner reads the one YAML document that a text is.
 func decodeInner(text string) (any, error) {
@@ -448,7 +448,7 @@ func plainYAML(n *yaml.Node) (any, error) {
 		if n.ShortTag() == "!!str" {
 			return n.Value, nil
 		}
-		return raw(n.Value), nil
+		return yamlScalar(n.Value), nil
 	}
 	return nil, errors.New("an alias")
 }
@@ -460,7 +460,7 @@ func innerText(text string, edits []edit) string {
 		return text
 	}
 	for _, e := range edits {
-		if n := find(root.Content[0], e.path); n != nil {
+		if n := nodeAt(root.Content[0], e.path); n != nil {
 			var next yaml.Node
 			if next.Encode(yamlValue(e.part.value())) == nil {
 				next.Style = next.Style | n.Style&(yaml.DoubleQuotedStyle|yaml.FlowStyle)
@@ -477,7 +477,7 @@ func innerText(text string, edits []edit) string {
 
 func yamlValue(v any) any {
 	switch v := v.(type) {
-	case raw:
+	case yamlScalar:
 		var n yaml.Node
 		if yaml.Unmarshal([]byte(v), &n) == nil && len(n.Content) == 1 {
 			return n.Content[0]

@@ -237,8 +237,8 @@ func (e *addressError) Hint() string {
 	return "a chart repository has a URL such as https://charts.example.com"
 }
 
-func (b RepositoryList) path() string  { return b.Settings.Env().RepositoryConfig }
-func (b RepositoryList) cache() string { return b.Settings.Env().RepositoryCache }
+func (b RepositoryList) path() string  { return b.Settings.EnvSettings().RepositoryConfig }
+func (b RepositoryList) cache() string { return b.Settings.EnvSettings().RepositoryCache }
 
 func (b RepositoryList) load() (*repo.File, error) {
 	file, err := repo.LoadFile(b.path())

@@ -110,14 +110,14 @@ type PushOptions struct {
 // registry such as oci://registry.example.com/charts.
 func Push(ctx context.Context, archive, remote string, opts PushOptions) error {
 	opts.Log = cmp.Or[io.Writer](opts.Log, io.Discard)
-	client, err := opts.Access.Registry(opts.Settings, opts.Log)
+	client, err := opts.Access.RegistryClient(opts.Settings, opts.Log)
 	if err != nil {
 		return err
 	}
 	a := opts.Access
 	u := uploader.ChartUploader{
 		Out:     opts.Log,
-		Pushers: pusher.All(opts.Settings.Env()),
+		Pushers: pusher.All(opts.Settings.EnvSettings()),
 		Options: []pusher.Option{
 			pusher.WithTLSClientConfig(a.CertFile, a.KeyFile, a.CAFile),
 			pusher.WithInsecureSkipTLSVerify(a.InsecureSkipTLS),
@@ -147,7 +147,7 @@ func Login(ctx context.Context, host string, opts PushOptions) error {
 
 // Logout forgets the credentials for a registry.
 func Logout(host string, opts PushOptions) error {
-	client, err := chart.Access{}.Registry(opts.Settings, opts.Log)
+	client, err := chart.Access{}.RegistryClient(opts.Settings, opts.Log)
 	if err != nil {
 		return err
 	}

@@ -10,10 +10,10 @@ import (
 	"deployer/track"
 )
 
-// list is a flag that may be repeated; commas separate values too, as in Helm.
-type list []string
+// stringList is a flag that may be repeated; commas separate values too, as in Helm.
+type stringList []string
 
-func (l *list) Set(s string) error {
+func (l *stringList) Set(s string) error {
 	if s == "" {
 		return nil
 	}
@@ -22,7 +22,7 @@ func (l *list) Set(s string) error {
 }
 
 // String is empty: the flag package passes it to Set again for each alias.
-func (l *list) String() string { return "" }
+func (l *stringList) String() string { return "" }
 
 // pairs is a flag of name=value pairs, separated by commas or repeated.
 type pairs map[string]string
@@ -78,7 +78,7 @@ type choices struct {
 }
 
 func (c *choices) Set(s string) error {
-	var given list
+	var given stringList
 	_ = given.Set(s)
 	for _, item := range given {
 		i := slices.IndexFunc(c.words, func(word string) bool { return strings.EqualFold(word, item) })
@@ -92,18 +92,18 @@ func (c *choices) Set(s string) error {
 
 func (c *choices) String() string { return "" }
 
-// optional is a choice whose value may be omitted, like --dry-run. synonyms maps other values
+// optionalChoice is a choice whose value may be omitted, like --dry-run. synonyms maps other values
 // to the words.
-type optional struct {
+type optionalChoice struct {
 	value    *string
 	bare     string // what the flag alone means
 	words    []string
 	synonyms map[string]string
 }
 
-func (o *optional) IsBoolFlag() bool { return true }
+func (o *optionalChoice) IsBoolFlag() bool { return true }
 
-func (o *optional) Set(s string) error {
+func (o *optionalChoice) Set(s string) error {
 	if word, ok := o.synonyms[s]; ok {
 		s = word
 	}
@@ -118,7 +118,7 @@ func (o *optional) Set(s string) error {
 	return nil
 }
 
-func (o *optional) String() string {
+func (o *optionalChoice) String() string {
 	if o == nil || o.value == nil {
 		return ""
 	}
@@ -146,19 +146,19 @@ func (f *float32Value) String() string {
 // valueSource is a flag that gives values. All such flags of a command append to one list, to
 // keep their order.
 type valueSource struct {
-	kind chart.SourceKind
-	into *[]chart.Source
+	kind chart.ValuesSourceKind
+	into *[]chart.ValuesSource
 }
 
 func (s *valueSource) Set(value string) error {
-	*s.into = append(*s.into, chart.Source{Kind: s.kind, Value: value})
+	*s.into = append(*s.into, chart.ValuesSource{Kind: s.kind, Value: value})
 	return nil
 }
 
 func (s *valueSource) String() string { return "" }
 
 // verbatimList is a repeatable flag whose values are taken as they are.
-type verbatimList struct{ values *list }
+type verbatimList struct{ values *stringList }
 
 func (v *verbatimList) Set(s string) error {
 	*v.values = append(*v.values, s)

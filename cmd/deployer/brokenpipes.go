@@ -22,8 +22,8 @@ var changingCommands = []string{
 	"dependency update", "dependency build", "package", "pull", "push", "create", "plugin install", "plugin update", "plugin uninstall",
 }
 
-// outliveReaders lets a changing command continue when nobody reads its output.
-func outliveReaders(e *env, c *cli.Command, path string) {
+// tolerateBrokenPipes lets a changing command continue when nobody reads its output.
+func tolerateBrokenPipes(e *env, c *cli.Command, path string) {
 	if !slices.Contains(changingCommands, path) || c.Category == pluginGroup {
 		return
 	}

@@ -12,16 +12,16 @@ import (
 // A chartRequest is where a chart and its values come from.
 type chartRequest struct {
 	load     chart.LoadOptions
-	sources  []chart.Source
+	sources  []chart.ValuesSource
 	render   chart.Input
 	renderer string
-	args     list
+	args     stringList
 }
 
 // valueFlags are the flags that give values.
 func (r *chartRequest) valueFlags() []cli.Flag {
 	const group = "Values"
-	value := func(kind chart.SourceKind, usage string, aliases ...string) cli.Flag {
+	value := func(kind chart.ValuesSourceKind, usage string, aliases ...string) cli.Flag {
 		return &cli.GenericFlag{Name: string(kind)[2:], Aliases: aliases, Category: group, Usage: usage, Value: &valueSource{kind: kind, into: &r.sources}}
 	}
 	return []cli.Flag{

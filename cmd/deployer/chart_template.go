@@ -21,7 +21,7 @@ type templateOptions struct {
 	dryRun      string
 	isUpgrade   bool
 	kubeVersion string
-	apiVersions list
+	apiVersions stringList
 	skipCRDs    bool
 	releaseName bool
 	generate    bool
@@ -31,7 +31,7 @@ type templateOptions struct {
 func templateCommand(e *env) *cli.Command {
 	o := &templateOptions{}
 	flags := []cli.Flag{
-		&cli.GenericFlag{Name: "show-only", Aliases: []string{"s"}, Usage: "only show the manifests of this `TEMPLATE` (may be repeated)", Value: (*list)(&o.show.ShowOnly)},
+		&cli.GenericFlag{Name: "show-only", Aliases: []string{"s"}, Usage: "only show the manifests of this `TEMPLATE` (may be repeated)", Value: (*stringList)(&o.show.ShowOnly)},
 		&cli.StringFlag{Name: "output-dir", Usage: "write the manifests to files in this `DIR` instead of standard output", Destination: &o.show.OutputDir},
 		&cli.BoolFlag{Name: "release-name", Usage: "add the release name to the --output-dir path", Destination: &o.releaseName},
 		&cli.BoolFlag{Name: "include-crds", Usage: "also show the chart's crds/ directory", Destination: &o.render.IncludeCRDs},
@@ -39,7 +39,7 @@ func templateCommand(e *env) *cli.Command {
 		&cli.BoolFlag{Name: "skip-tests", Usage: "leave out test hooks", Destination: &o.show.SkipTests},
 		&cli.BoolFlag{Name: "no-hooks", Usage: "leave out hooks", Destination: &o.show.NoHooks},
 		&cli.BoolFlag{Name: "validate", Usage: "render against the cluster: use its version, its kinds and lookup", Destination: &o.validate},
-		&cli.GenericFlag{Name: "dry-run", Usage: "client, or server to render against the cluster", Value: &optional{
+		&cli.GenericFlag{Name: "dry-run", Usage: "client, or server to render against the cluster", Value: &optionalChoice{
 			value: &o.dryRun, bare: "client", words: []string{"client", "server", "none"}, synonyms: map[string]string{"false": "none"},
 		}},
 		&cli.BoolFlag{Name: "is-upgrade", Usage: "set .Release.IsUpgrade instead of .Release.IsInstall", Destination: &o.isUpgrade},
@@ -93,7 +93,7 @@ func (o *templateOptions) run(ctx context.Context, e *env, args []string) error 
 	in := o.render
 	in.Release, in.Namespace, in.Values, in.Upgrade = name, e.offlineNamespace(), values, o.isUpgrade
 	in.IncludeCRDs = in.IncludeCRDs && !o.skipCRDs
-	if in.Server, in.Lookup, err = o.server(ctx, e); err != nil {
+	if in.Server, in.LookupCluster, err = o.server(ctx, e); err != nil {
 		return err
 	}
 	in.OnLookup = e.hidden.AddObject
@@ -108,7 +108,7 @@ func (o *templateOptions) run(ctx context.Context, e *env, args []string) error 
 	if o.releaseName {
 		o.show.Release = name
 	}
-	out, err := chart.Template(rendered, o.show)
+	out, err := chart.FormatTemplateOutput(rendered, o.show)
 	if err != nil {
 		return err
 	}
@@ -121,16 +121,16 @@ func (o *templateOptions) run(ctx context.Context, e *env, args []string) error 
 }
 
 // server is the cluster that the chart is told of.
-func (o *templateOptions) server(ctx context.Context, e *env) (kube.Server, *kube.Cluster, error) {
+func (o *templateOptions) server(ctx context.Context, e *env) (kube.ServerInfo, *kube.Cluster, error) {
 	if !o.validate && o.dryRun != "server" {
 		server, err := chart.Offline(o.kubeVersion, o.apiVersions...)
 		return server, nil, err
 	}
 	cluster, err := e.connect()
 	if err != nil {
-		return kube.Server{}, nil, err
+		return kube.ServerInfo{}, nil, err
 	}
-	server, err := cluster.Server(ctx)
+	server, err := cluster.ServerInfo(ctx)
 	server.APIVersions = append(append([]string{}, server.APIVersions...), o.apiVersions...)
 	return server, cluster, err
 }

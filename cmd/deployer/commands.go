@@ -68,12 +68,12 @@ func commands(e *env) []*cli.Command {
 		versionCommand(e),
 		completionCommand(e),
 		helpCommand(e),
-		absentCommand("docs", "there is no generator of manual pages", program.Name+" help COMMAND"),
+		unsupportedCommand("docs", "there is no generator of manual pages", program.Name+" help COMMAND"),
 	}
 }
 
-// absentCommand is a command of Helm's that isn't there. It says what is.
-func absentCommand(name, why, instead string) *cli.Command {
+// unsupportedCommand is a command of Helm's that isn't there. It says what is.
+func unsupportedCommand(name, why, instead string) *cli.Command {
 	return &cli.Command{
 		Name: name, Hidden: true, Usage: why,
 		Description: "Examples:\n  deployer help\n\nExit codes: 1 always",

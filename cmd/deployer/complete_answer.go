@@ -178,7 +178,7 @@ func (q completionRequest) flagValue(name, written, prefix string) completion {
 		switch v := g.Value.(type) {
 		case *choice:
 			return q.pick(v.words, prefix)
-		case *optional:
+		case *optionalChoice:
 			return q.pick(v.words, prefix)
 		case *valueSource:
 			return completion{directive: directiveFiles}

@@ -40,7 +40,7 @@ func (e *env) pluginOf(app *cli.App, before []string) (*plugin.Plugin, int) {
 	if at < 0 || commandNamed(app.Commands, before[at]) != nil {
 		return nil, 0
 	}
-	p, err := plugin.Named(e.pluginPlaces().Plugins, before[at])
+	p, err := plugin.FindByName(e.pluginPlaces().Plugins, before[at])
 	if err != nil {
 		return nil, 0
 	}

@@ -92,13 +92,13 @@ func (q completionRequest) argument() completion {
 	case argShell:
 		return q.pick([]string{"bash", "zsh", "fish", "powershell"}, "")
 	case argCommand:
-		return completionCommands(q)
+		return completeHelpTopics(q)
 	}
 	return completion{directive: directiveNoFiles}
 }
 
-// completionCommands are the commands that help explains.
-func completionCommands(q completionRequest) completion {
+// completeHelpTopics are the commands that help explains.
+func completeHelpTopics(q completionRequest) completion {
 	q.parsed = &normalizer{commands: commands(q.e)}
 	return q.commandNames()
 }
@@ -245,7 +245,7 @@ func (q completionRequest) objects() []string {
 	if len(q.parsed.arguments) == 0 {
 		return nil
 	}
-	record, err := q.e.record(q.ctx, q.parsed.arguments[0], 0)
+	record, err := q.e.readRecord(q.ctx, q.parsed.arguments[0], 0)
 	if err != nil {
 		return nil
 	}

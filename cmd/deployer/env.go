@@ -81,9 +81,9 @@ func (e *env) connect() (*kube.Cluster, error) {
 	return cluster, nil
 }
 
-// deployer returns a deployer of this run. What it comes to know to be
+// newDeployer returns a deployer of this run. What it comes to know to be
 // confidential is shown no more.
-func (e *env) deployer(cluster *kube.Cluster, settings deploy.Settings) *deploy.Deployer {
+func (e *env) newDeployer(cluster *kube.Cluster, settings deploy.Settings) *deploy.Deployer {
 	d := deploy.New(cluster, cluster.Namespace(), settings)
 	if e.hidden == nil {
 		e.hidden = d.Hidden

@@ -71,7 +71,7 @@ func valueName(f cli.Flag) string {
 		return " DURATION"
 	case *cli.GenericFlag:
 		switch v := f.Value.(type) {
-		case *optional:
+		case *optionalChoice:
 			return "[=" + strings.Join(v.words, "|") + "]"
 		case *choice, *logMode:
 			return " MODE"

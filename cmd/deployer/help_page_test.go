@@ -94,7 +94,7 @@ func understood(t *testing.T, where, line string) {
 	for _, f := range leaf.Flags {
 		if g, ok := f.(*cli.GenericFlag); ok {
 			if _, reads := g.Value.(*rulesFile); reads {
-				g.Value = &list{} // the file of the example isn't there
+				g.Value = &stringList{} // the file of the example isn't there
 			}
 		}
 		if err := f.Apply(set); err != nil {

@@ -22,7 +22,7 @@ func pluginCommand(e *env) *cli.Command {
 
 // pluginPlaces are where Helm keeps plugins.
 func (e *env) pluginPlaces() plugin.Places {
-	variables := e.helmFiles().Env().EnvVars()
+	variables := e.helmFiles().EnvSettings().EnvVars()
 	return plugin.Places{Plugins: variables["HELM_PLUGINS"], Cache: variables["HELM_CACHE_HOME"]}
 }
 
@@ -149,7 +149,7 @@ func (e *env) forEachPlugin(ctx context.Context, c *cli.Context, verb, done stri
 		if ctx.Err() != nil {
 			return errors.Join(append(failed, context.Cause(ctx))...)
 		}
-		p, err := plugin.Named(e.pluginPlaces().Plugins, name)
+		p, err := plugin.FindByName(e.pluginPlaces().Plugins, name)
 		var broken *plugin.BrokenError
 		if errors.As(err, &broken) && verb == "uninstall" {
 			p, err = &plugin.Plugin{Dir: broken.Dir}, nil // without its hook, which nobody can read

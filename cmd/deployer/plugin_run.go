@@ -33,7 +33,7 @@ func (e *env) parseCommandLine(app *cli.App, args []string) (commandLine, error)
 		return normalize(app, args)
 	}
 	word := args[at]
-	p, err := plugin.Named(e.pluginPlaces().Plugins, word)
+	p, err := plugin.FindByName(e.pluginPlaces().Plugins, word)
 	switch {
 	case err != nil && !pluginsDisabled():
 		return commandLine{words: []string{word}}, err

@@ -38,7 +38,7 @@ Exit codes: 0 done; 1 failed`,
 
 // helmVariables are what helm env shows, as this run has them.
 func (e *env) helmVariables() map[string]string {
-	out := e.helmFiles().Env().EnvVars()
+	out := e.helmFiles().EnvSettings().EnvVars()
 	k := e.global.kube
 	out["HELM_NAMESPACE"] = e.offlineNamespace()
 	out["HELM_DEBUG"] = fmt.Sprint(e.global.debug)

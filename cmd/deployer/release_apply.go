@@ -20,7 +20,7 @@ type applyOptions struct {
 	operation
 	chartRequest
 	digest     string
-	identities list
+	identities stringList
 }
 
 // fixedByPlan are flags of operations that a plan has in it: what is done is
@@ -131,8 +131,8 @@ func (o *applyOptions) renderFunc(ctx context.Context, e *env, f *planfile.File,
 	}
 	if len(args) < 2 {
 		return nil, &planfile.InputError{
-			Text: fmt.Sprintf("%s has no values and no Secrets in it: the chart has to be rendered again", args[0]),
-			What: fmt.Sprintf("give what it was made with:  "+program.Name+" apply %s CHART -f VALUES\nor plan with --encrypt-to, for a file that has everything in it", args[0]),
+			Text:   fmt.Sprintf("%s has no values and no Secrets in it: the chart has to be rendered again", args[0]),
+			Advice: fmt.Sprintf("give what it was made with:  "+program.Name+" apply %s CHART -f VALUES\nor plan with --encrypt-to, for a file that has everything in it", args[0]),
 		}
 	}
 	reading, over := deploy.LimitStep(ctx, deploy.StepReadChart, o.settings.Timeout)
@@ -142,7 +142,7 @@ func (o *applyOptions) renderFunc(ctx context.Context, e *env, f *planfile.File,
 		return nil, err
 	}
 	request := deploy.UpgradeRequest{
-		Name: f.Release, Chart: loaded, Values: values, Reuse: chart.Reuse(f.Reuse), Install: deploy.InstallIfMissing,
+		Name: f.Release, Chart: loaded, Values: values, Reuse: chart.ReuseMode(f.Reuse), Install: deploy.InstallIfMissing,
 		CreateNamespace: f.CreateNamespace, Description: f.Description, Render: o.render,
 	}
 	return func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {

@@ -47,7 +47,7 @@ Exit codes: 0 done; 1 failed, or there is no such release, object or field`,
 			if len(args) == 3 {
 				field = args[2]
 			}
-			found, err := e.deployer(cluster, settings).Explain(ctx, args[0], args[1], field)
+			found, err := e.newDeployer(cluster, settings).Explain(ctx, args[0], args[1], field)
 			if err != nil {
 				return err
 			}

@@ -19,12 +19,12 @@ func (o *operation) flags(e *env) []cli.Flag {
 	o.wait = strconv.FormatBool(e.waitsByDefault())
 	flags := []cli.Flag{
 		&cli.DurationFlag{Name: "timeout", Category: group, Usage: "time limit for each wait and each hook", Value: 5 * time.Minute, Destination: &s.Timeout},
-		&cli.GenericFlag{Name: "wait", Category: group, Usage: "wait until everything is ready; --wait=false waits for hooks only", Value: &optional{
+		&cli.GenericFlag{Name: "wait", Category: group, Usage: "wait until everything is ready; --wait=false waits for hooks only", Value: &optionalChoice{
 			value: &o.wait, bare: "true", words: []string{"true", "false"}, synonyms: waitSynonyms,
 		}},
 		&cli.BoolFlag{Name: "wait-for-jobs", Category: group, Usage: "with --wait, also wait for Jobs to complete", Value: e.waitsByDefault(), Destination: &s.WaitJobs},
 		&cli.BoolFlag{Name: "no-hooks", Category: group, Usage: "don't run hooks", Destination: &s.NoHooks},
-		&cli.GenericFlag{Name: "dry-run", Category: group, Usage: "show the plan and change nothing; client and server do the same", Value: &optional{
+		&cli.GenericFlag{Name: "dry-run", Category: group, Usage: "show the plan and change nothing; client and server do the same", Value: &optionalChoice{
 			value: &o.dryRun.mode, bare: "client", words: []string{"client", "server", "none"},
 			synonyms: map[string]string{"false": "none"},
 		}},

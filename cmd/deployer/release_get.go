@@ -55,7 +55,7 @@ func revisionAction(e *env, revision *int, show func(*release.Record) error) cli
 		if _, err := e.outputFormat(); err != nil {
 			return err
 		}
-		record, err := e.record(ctx, args[0], *revision)
+		record, err := e.readRecord(ctx, args[0], *revision)
 		if err != nil {
 			return err
 		}

@@ -59,8 +59,8 @@ Exit codes: 0 done; 1 failed`,
 	}
 }
 
-// record reads one revision of a release; 0 is the latest.
-func (e *env) record(ctx context.Context, name string, revision int) (*release.Record, error) {
+// readRecord reads one revision of a release; 0 is the latest.
+func (e *env) readRecord(ctx context.Context, name string, revision int) (*release.Record, error) {
 	store, err := e.store()
 	if err != nil {
 		return nil, err

@@ -73,7 +73,7 @@ func (o *operation) operate(ctx context.Context, e *env, name string, decide dep
 		return withPrefix(o.failurePrefix, err)
 	}
 	o.settings.Wait = o.wait == "true" || o.undo.atomic
-	d := e.deployer(cluster, o.settings)
+	d := e.newDeployer(cluster, o.settings)
 	if planning {
 		e.failOnBrokenPipes()
 		d.ForShow = true

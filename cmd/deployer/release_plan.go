@@ -106,7 +106,7 @@ func (o *upgradeOptions) planDrift(ctx context.Context, e *env, c *cli.Context) 
 		return err
 	}
 	o.plan.options.Colour = e.global.colour
-	d := e.deployer(cluster, o.settings)
+	d := e.newDeployer(cluster, o.settings)
 	drift, err := d.Drift(ctx, args[0])
 	if err != nil {
 		return err

@@ -22,8 +22,8 @@ import (
 type savedPlan struct {
 	path      string // to write; empty for none
 	showPath  string // to print instead of planning; empty for none
-	encryptTo list
-	reuse     *chart.Reuse
+	encryptTo stringList
+	reuse     *chart.ReuseMode
 
 	recipients []age.Recipient // of encryptTo; set by check
 }

@@ -39,7 +39,7 @@ Exit codes: 0 done, or nothing to do; 1 failed; 5 another run holds the release`
 			if err != nil {
 				return err
 			}
-			recovered, err := e.deployer(cluster, settings).Recover(ctx, args[0], lockTimeout)
+			recovered, err := e.newDeployer(cluster, settings).Recover(ctx, args[0], lockTimeout)
 			if err != nil {
 				return err
 			}

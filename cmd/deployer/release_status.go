@@ -74,11 +74,11 @@ func (q *statusQuery) run(ctx context.Context, e *env, c *cli.Context) error {
 	if err := run.CheckWritable(q.reports.result); err != nil {
 		return err
 	}
-	record, err := e.record(ctx, args[0], q.revision)
+	record, err := e.readRecord(ctx, args[0], q.revision)
 	if err != nil {
 		return err
 	}
-	d := e.deployer(e.cluster, q.settings)
+	d := e.newDeployer(e.cluster, q.settings)
 	if !q.watch {
 		return q.show(ctx, e, d, record, format)
 	}

@@ -19,7 +19,7 @@ func (r *run) applyWaves(ctx context.Context) error {
 			total += len(rest[n].Changes)
 			n++
 		}
-		if err := r.awaitNeeds(ctx, rest[0].Await); err != nil {
+		if err := r.awaitDependencies(ctx, rest[0].Await); err != nil {
 			return err
 		}
 		err := r.runStep(ctx, StepApply, total, func() error { return r.applyTogether(ctx, rest[:n]) })
@@ -31,8 +31,8 @@ func (r *run) applyWaves(ctx context.Context) error {
 	return nil
 }
 
-// awaitNeeds tracks the objects that the next wave waits for.
-func (r *run) awaitNeeds(ctx context.Context, needs []ordering.Dependency) error {
+// awaitDependencies tracks the objects that the next wave waits for.
+func (r *run) awaitDependencies(ctx context.Context, needs []ordering.Dependency) error {
 	var done []apply.Change
 	var outside []track.Target
 	for _, need := range needs {

@@ -39,8 +39,8 @@ func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *rele
 	if err := d.checkStoredHooks(ctx, op); err != nil {
 		return err
 	}
-	req := apply.Request{CRDs: crds, Revisions: past, Fingerprints: fingerprintsOf(owned), Revisit: orphansOf(owned), Uninstall: op.Verb == Uninstall, Undo: d.undoing, BackTo: op.Target}
-	op.contributions = definitionsOf(owned)
+	req := apply.Request{CRDs: crds, Revisions: past, Fingerprints: fingerprintsOf(owned), Revisit: keysToRevisit(owned), Uninstall: op.Verb == Uninstall, Undo: d.undoing, BackTo: op.Target}
+	op.contributions = contributionsOf(owned)
 	req.Contributions = op.contributions
 	if op.NewNamespace {
 		req.NewNamespaces = []string{d.Namespace}
@@ -53,12 +53,12 @@ func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *rele
 			return err
 		}
 		var unusable []error
-		req.Resting, unusable = objectsOfHooks(op.Next.Hooks)
+		req.OtherHooks, unusable = objectsOfHooks(op.Next.Hooks)
 		for _, err := range unusable {
 			op.Warnings = append(op.Warnings, fmt.Sprintf("%v; this hook will fail when it runs", err))
 		}
 	}
-	d.hide(append(owned, op.Next), past, req.Objects, req.Hooks, req.Resting)
+	d.collectHidden(append(owned, op.Next), past, req.Objects, req.Hooks, req.OtherHooks)
 	op.Removal.Description = d.Hidden.Hide(op.Removal.Description) // annotations and tables show it
 	if op.Verb != Uninstall && op.Next.Info != nil {
 		op.Next.Info.Description = d.Hidden.Hide(op.Next.Info.Description)
@@ -150,19 +150,19 @@ func fingerprintsOf(owned []*release.Record) map[string]apply.Fingerprint {
 		if m.Fingerprint == "" {
 			continue // only planned, or nothing to recognise it by
 		}
-		fingerprints[key] = apply.Fingerprint{UID: m.UID, Print: m.Fingerprint}
+		fingerprints[key] = apply.Fingerprint{UID: m.UID, Hash: m.Fingerprint}
 	}
 	return fingerprints
 }
 
-// orphansOf lists what earlier releases kept and wanted looked at again. A
+// keysToRevisit lists what earlier releases kept and wanted looked at again. A
 // failed one may not have come to it, so those since the last successful one
 // all count.
-func orphansOf(owned []*release.Record) []string {
+func keysToRevisit(owned []*release.Record) []string {
 	var keys []string
 	for _, r := range owned {
 		if r.Journal != nil {
-			keys = append(keys, r.Journal.Orphans...)
+			keys = append(keys, r.Journal.Revisit...)
 		}
 	}
 	slices.Sort(keys)

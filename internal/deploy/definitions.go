@@ -6,16 +6,16 @@ import (
 	"deployer/release"
 )
 
-// definitionsOf returns the contributions of revisions to the definitions in crds/: those
+// contributionsOf returns the contributions of revisions to the definitions in crds/: those
 // that the latest revision recorded, or for revisions without such a record the CRDs of
 // their charts. Of these only the chart's own are known, because subcharts aren't
 // recorded.
-func definitionsOf(owned []*release.Record) map[string]apply.Contribution {
+func contributionsOf(owned []*release.Record) map[string]apply.Contribution {
 	out := map[string]apply.Contribution{}
 	for _, r := range owned {
-		if r.Journal != nil && r.Journal.Definitions != nil {
+		if r.Journal != nil && r.Journal.Contributions != nil {
 			out = map[string]apply.Contribution{}
-			for key, d := range r.Journal.Definitions {
+			for key, d := range r.Journal.Contributions {
 				out[key] = apply.Contribution(d)
 			}
 			continue
@@ -35,16 +35,16 @@ func definitionsOf(owned []*release.Record) map[string]apply.Contribution {
 	return out
 }
 
-// definitionsAfter returns the contributions to record: the earlier ones, updated by the
+// contributionsAfter returns the contributions to record: the earlier ones, updated by the
 // changes that were carried out.
-func definitionsAfter(before map[string]apply.Contribution, changes []apply.Change) map[string]release.Definition {
-	out := map[string]release.Definition{}
+func contributionsAfter(before map[string]apply.Contribution, changes []apply.Change) map[string]release.Contribution {
+	out := map[string]release.Contribution{}
 	for key, b := range before {
-		out[key] = release.Definition(b)
+		out[key] = release.Contribution(b)
 	}
 	for _, c := range changes {
 		if c.Contribution != nil {
-			out[apply.Key(c.ID)] = release.Definition(*c.Contribution)
+			out[apply.Key(c.ID)] = release.Contribution(*c.Contribution)
 		}
 	}
 	return out

@@ -43,7 +43,7 @@ func TestHookDeletePolicies(t *testing.T) {
 		{[]helmrelease.HookDeletePolicy{succeeded}, before, false},
 		{[]helmrelease.HookDeletePolicy{succeeded, failed}, failed, true},
 	} {
-		if got := hasPolicy(&helmrelease.Hook{DeletePolicies: c.given}, c.asked); got != c.want {
+		if got := hasDeletePolicy(&helmrelease.Hook{DeletePolicies: c.given}, c.asked); got != c.want {
 			t.Errorf("hasPolicy(%v, %s) = %v, want %v", c.given, c.asked, got, c.want)
 		}
 	}
@@ -129,11 +129,11 @@ func TestStoppedNamesTheCause(t *testing.T) {
 	cause := errors.New("stopped by SIGTERM")
 	ctx, cancel := context.WithCancelCause(context.Background())
 	r := &run{step: "wait"}
-	if failure := errors.New("boom"); r.orStopped(ctx, failure) != failure {
+	if failure := errors.New("boom"); r.stoppedError(ctx, failure) != failure {
 		t.Error("a failure of its own was replaced")
 	}
 	cancel(cause)
-	err := r.orStopped(ctx, fmt.Errorf("applying: %w", context.Canceled))
+	err := r.stoppedError(ctx, fmt.Errorf("applying: %w", context.Canceled))
 	if want := "stopped by SIGTERM in step wait"; err.Error() != want || !errors.Is(err, cause) {
 		t.Errorf("stopped = %v, want %s", err, want)
 	}

@@ -7,16 +7,16 @@ import (
 	"strings"
 )
 
-// descriptions are the words that Helm writes into the records of successes.
-var descriptions = map[Verb]string{
+// successDescriptions are the words that Helm writes into the records of successes.
+var successDescriptions = map[Verb]string{
 	Install:   "Install complete",
 	Upgrade:   "Upgrade complete",
 	Rollback:  "Rollback to %d",
 	Uninstall: "Uninstallation complete",
 }
 
-// failures begin the descriptions of runs that failed, as Helm's do.
-var failures = map[Verb]string{
+// failureDescriptions begin the descriptions of runs that failed, as Helm's do.
+var failureDescriptions = map[Verb]string{
 	Install:   "Release %q failed: %s",
 	Upgrade:   "Upgrade %q failed: %s",
 	Rollback:  "Rollback %q failed: %s",
@@ -32,17 +32,17 @@ func (r *run) description(err error) string {
 	op := r.op
 	switch {
 	case err != nil:
-		return fmt.Sprintf(failures[op.Verb], op.Release, oneLine(r.Hidden.Hide(reason(err))))
+		return fmt.Sprintf(failureDescriptions[op.Verb], op.Release, oneLine(r.Hidden.Hide(reason(err))))
 	case op.Verb == Uninstall && op.Removal.Description != "":
 		return op.Removal.Description
 	case op.Verb == Uninstall:
-		return descriptions[op.Verb]
+		return successDescriptions[op.Verb]
 	case op.Next.Info.Description != "":
 		return op.Next.Info.Description
 	case op.Verb == Rollback:
-		return fmt.Sprintf(descriptions[op.Verb], op.Target)
+		return fmt.Sprintf(successDescriptions[op.Verb], op.Target)
 	}
-	return descriptions[op.Verb]
+	return successDescriptions[op.Verb]
 }
 
 func reason(err error) string {

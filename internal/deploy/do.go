@@ -23,9 +23,9 @@ type DoOptions struct {
 	// BeforeExecute hears what is about to be carried out, under the lock; its error
 	// ends it. May be nil.
 	BeforeExecute func(*Operation) error
-	// Recovered hears of what dead runs had left unfinished; nil warns of it.
-	Recovered func(release.Recovered)
-	OnEvent   EventHandler // may be nil
+	// OnRecovered hears of what dead runs had left unfinished; nil warns of it.
+	OnRecovered func(release.Recovered)
+	OnEvent     EventHandler // may be nil
 }
 
 // An Outcome is how an operation ended.
@@ -118,7 +118,7 @@ func (l *lifecycle) lockAndRecover(ctx context.Context) (_ *release.History, err
 func (l *lifecycle) decideBeforeLock(ctx context.Context) error {
 	op, err := l.Decide(ctx, l.decide)
 	if err != nil && l.opts.LockTimeout > 0 && mayBeDueToOtherRun(err) {
-		if held, herr := l.Releases.HasLease(ctx, l.name); herr == nil && held {
+		if held, herr := l.Releases.IsLeased(ctx, l.name); herr == nil && held {
 			return nil
 		}
 	}
@@ -154,15 +154,15 @@ func (l *lifecycle) acquireLock(ctx context.Context) (err error) {
 	l.lock, err = l.Releases.Lock(ctx, l.name, release.LockOptions{
 		Operation: lockDescription(l.op), Timeout: l.opts.LockTimeout, Grace: max(leastPendingAge, l.Settings.Timeout), Warn: l.warn,
 		TakeoverPending: l.Settings.TakeoverPending,
-		Waiting:         func(h release.Holder) { l.warn(fmt.Sprintf("waiting for another run on release %s: %s", l.name, h)) },
+		OnWaiting:       func(h release.Holder) { l.warn(fmt.Sprintf("waiting for another run on release %s: %s", l.name, h)) },
 	})
 	return err
 }
 
 func (l *lifecycle) reportRecovered(recovered []release.Recovered) {
 	for _, s := range recovered {
-		if l.opts.Recovered != nil {
-			l.opts.Recovered(s)
+		if l.opts.OnRecovered != nil {
+			l.opts.OnRecovered(s)
 			continue
 		}
 		l.warn(s.String() + "; it is recorded as failed now")

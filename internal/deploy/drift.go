@@ -38,7 +38,7 @@ func (d *Deployer) Drift(ctx context.Context, name string) (*Drift, error) {
 	if err != nil {
 		return nil, err
 	}
-	req, err := d.requestOf(ctx, history, record)
+	req, err := d.inspectionRequest(ctx, history, record)
 	if err != nil {
 		return nil, err
 	}
@@ -57,9 +57,9 @@ func upgradeOperation(history *release.History) *Operation {
 	return &Operation{Verb: Upgrade, Release: history.Name, Namespace: history.Namespace}
 }
 
-// requestOf asks for what a revision has applied: its manifest, and of its
+// inspectionRequest asks for what a revision has applied: its manifest, and of its
 // crds/ and its hooks what its run came to.
-func (d *Deployer) requestOf(ctx context.Context, history *release.History, record *release.Record) (apply.Request, error) {
+func (d *Deployer) inspectionRequest(ctx context.Context, history *release.History, record *release.Record) (apply.Request, error) {
 	owned, err := history.RecordsWithPossibleObjects(ctx)
 	if err != nil {
 		return apply.Request{}, err
@@ -69,18 +69,18 @@ func (d *Deployer) requestOf(ctx context.Context, history *release.History, reco
 	if err != nil {
 		return apply.Request{}, err
 	}
-	req := apply.Request{Revisions: past, Revisit: orphansOf(owned)}
+	req := apply.Request{Revisions: past, Revisit: keysToRevisit(owned)}
 	if req.Objects, err = parser.Parse(record.Manifest); err != nil {
 		return req, fmt.Errorf("reading the manifest of revision %d: %w", record.Version, err)
 	}
-	req.Resting, _ = objectsOfHooks(record.Hooks)
+	req.OtherHooks, _ = objectsOfHooks(record.Hooks)
 	if req.Hooks, err = objectsOfHooksToRun(hooksThatRan(record)); err != nil {
 		return req, err
 	}
 	if req.CRDs, err = appliedCRDs(record); err != nil {
 		return req, err
 	}
-	d.hide(append(owned, record), past, req.Objects, req.Resting)
+	d.collectHidden(append(owned, record), past, req.Objects, req.OtherHooks)
 	return req, nil
 }
 

@@ -21,17 +21,17 @@ import (
 // The record is nil when none was written.
 func (d *Deployer) execute(ctx context.Context, lock *release.Lock, op *Operation, observe EventHandler) (*release.Record, error) {
 	r := &run{
-		Deployer: d, op: op, lock: lock, observe: Serial(observe), began: time.Now(),
+		Deployer: d, op: op, lock: lock, emit: Serial(observe), began: time.Now(),
 		applier: d.newApplier(op), tracker: d.trackerFor(op), applied: map[kube.ID]apply.Change{}, wasAwaited: map[kube.ID]bool{},
 	}
 	r.applier = r.applier.WithOnAdoption(r.recordAdoption)
-	r.observe(Began{Operation: op})
+	r.emit(Began{Operation: op})
 	if err := op.Plan.CheckPermissions(); err != nil {
-		r.observe(Ended{Operation: op, Took: time.Since(r.began), Err: err})
+		r.emit(Ended{Operation: op, Took: time.Since(r.began), Err: err})
 		return nil, err
 	}
 	record, err := r.underLock(ctx)
-	r.observe(Ended{Operation: op, Record: record, Took: time.Since(r.began), Err: err})
+	r.emit(Ended{Operation: op, Record: record, Took: time.Since(r.began), Err: err})
 	return record, err
 }
 
@@ -40,7 +40,7 @@ type run struct {
 	*Deployer
 	op         *Operation
 	lock       *release.Lock
-	observe    EventHandler
+	emit       EventHandler
 	applier    *apply.Applier
 	tracker    *track.Tracker
 	began      time.Time
@@ -67,18 +67,18 @@ func (r *run) underLock(ctx context.Context) (*release.Record, error) {
 	case Test:
 		return r.test(ctx)
 	}
-	r.op.Next.Info.Status = pending[r.op.Verb]
+	r.op.Next.Info.Status = pendingStatus[r.op.Verb]
 	r.updateJournal()
 	if err := r.lock.Begin(ctx, r.op.Next, r.op.Basis.Records); err != nil {
 		return nil, err
 	}
-	r.observe(Recorded{Record: r.op.Next})
+	r.emit(Recorded{Record: r.op.Next})
 	err := r.deployObjects(ctx)
 	return r.finish(ctx, err)
 }
 
-// pending are the statuses of records whose run hasn't ended.
-var pending = map[Verb]helmrelease.Status{
+// pendingStatus are the statuses of records whose run hasn't ended.
+var pendingStatus = map[Verb]helmrelease.Status{
 	Install:  helmrelease.StatusPendingInstall,
 	Upgrade:  helmrelease.StatusPendingUpgrade,
 	Rollback: helmrelease.StatusPendingRollback,
@@ -115,8 +115,8 @@ func (e *StoppedError) Error() string {
 // Unwrap gives the cause, and what the step said of it.
 func (e *StoppedError) Unwrap() []error { return []error{e.Cause, e.Err} }
 
-// orStopped tells an end from outside from a failure of the step itself.
-func (r *run) orStopped(ctx context.Context, err error) error {
+// stoppedError tells an end from outside from a failure of the step itself.
+func (r *run) stoppedError(ctx context.Context, err error) error {
 	if ctx.Err() == nil {
 		return err
 	}
@@ -152,16 +152,16 @@ func (r *run) applyChanges(ctx context.Context, step Step, changes []apply.Chang
 // reportApplied notes a change that was carried out.
 func (r *run) reportApplied(step Step, c apply.Change) {
 	r.applied[c.ID] = c
-	r.observe(Applied{Step: step, Change: c})
+	r.emit(Applied{Step: step, Change: c})
 	if c.Warning != "" {
-		r.observe(Warned{Text: c.ID.String() + ": " + c.Warning})
+		r.emit(Warned{Text: c.ID.String() + ": " + c.Warning})
 	}
 }
 
 // prune deletes what the chart dropped. It comes after the wait: until the new
 // is ready, the old may still serve.
 func (r *run) prune(ctx context.Context) error {
-	inTurn := slices.ContainsFunc(r.op.Plan.Prune, func(c apply.Change) bool { return len(c.After) > 0 || c.Weight != nil })
+	inTurn := slices.ContainsFunc(r.op.Plan.Prune, func(c apply.Change) bool { return len(c.DependsOn) > 0 || c.Weight != nil })
 	return r.runStep(ctx, StepPrune, len(r.op.Plan.Prune), func() error {
 		if inTurn { // some wait until others are gone
 			var cancel context.CancelFunc
@@ -187,11 +187,11 @@ func (r *run) finish(ctx context.Context, err error) (*release.Record, error) {
 	if ferr := r.lock.Finish(ctx, next, status, description); ferr != nil {
 		return next, errors.Join(err, ferr)
 	}
-	r.observe(Recorded{Record: next})
+	r.emit(Recorded{Record: next})
 	if err == nil {
 		if perr := r.lock.TrimHistory(ctx, r.Settings.MaxHistory); perr != nil {
 			// The release is deployed; old records are tidied by the next one.
-			r.observe(Warned{Text: "removing old revisions: " + perr.Error()})
+			r.emit(Warned{Text: "removing old revisions: " + perr.Error()})
 		}
 	}
 	return next, err

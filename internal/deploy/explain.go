@@ -41,7 +41,7 @@ func (d *Deployer) Explain(ctx context.Context, name, object, field string) (*Ex
 		return nil, err
 	}
 	req := inspect.Request{Deployed: record.Version, Object: object, Field: field, FailOnConflict: d.Settings.Policies.Conflicts == apply.FailOnConflict}
-	if req.Applied, err = d.requestOf(ctx, history, record); err != nil {
+	if req.Applied, err = d.inspectionRequest(ctx, history, record); err != nil {
 		return nil, err
 	}
 	if req.Stored, err = d.storedRevisions(ctx, history); err != nil {
@@ -86,7 +86,7 @@ func (d *Deployer) storedRevisions(ctx context.Context, history *release.History
 		}
 		past[0].Objects = append(append(past[0].Objects, past[0].Hooks...), crds...)
 		out = append(out, past...)
-		d.hide([]*release.Record{record}, past)
+		d.collectHidden([]*release.Record{record}, past)
 	}
 	return out, nil
 }

@@ -20,9 +20,9 @@ import (
 // keepGenerated puts what earlier revisions have generated in place of what the
 // templates generated now. It renders the chart again where that is needed, and
 // reads objects of revisions that failed.
-func (d *Deployer) keepGenerated(ctx context.Context, op *Operation, repetition *chart.Nondeterminism, rendered *chart.Rendered, history *release.History) error {
+func (d *Deployer) keepGenerated(ctx context.Context, op *Operation, repetition *chart.Rerenderer, rendered *chart.Rendered, history *release.History) error {
 	op.Rendered.again = func(ctx context.Context) ([]*chart.Rendered, error) { return repetition.RenderRepeatedly(ctx) }
-	if !repetition.Found() || history.Latest() == nil {
+	if !repetition.IsNondeterministic() || history.Latest() == nil {
 		return nil
 	}
 	records, err := history.RecordsWithPossibleObjects(ctx)

@@ -28,11 +28,11 @@ func (d *Deployer) HideStoredRevisions(ctx context.Context, name string, decided
 	return err
 }
 
-// hide notes what must not be shown: the confidential values of the records,
+// collectHidden notes what must not be shown: the confidential values of the records,
 // of the objects of past revisions, also as they were before they were adopted, and of
 // what is to be deployed. Names of
 // objects are shown everywhere and are no secrets.
-func (d *Deployer) hide(records []*release.Record, past []apply.Revision, lists ...[]kube.Manifest) {
+func (d *Deployer) collectHidden(records []*release.Record, past []apply.Revision, lists ...[]kube.Manifest) {
 	d.Hidden.AddVisibleName(d.Namespace)
 	for _, r := range records {
 		d.Hidden.AddValues(r.Config)

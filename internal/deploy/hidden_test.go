@@ -12,7 +12,7 @@ import (
 // in the record only, and an answer of the server to giving it back may quote it.
 func TestFormerValuesOfAdoptedSecretsAreHidden(t *testing.T) {
 	d := &Deployer{Namespace: "prod", Hidden: &hide.Texts{}}
-	d.hide(nil, []apply.Revision{{Provenance: map[string]apply.Provenance{
+	d.collectHidden(nil, []apply.Revision{{Provenance: map[string]apply.Provenance{
 		"/Secret/prod/db": {Adopted: &apply.Adoption{Prior: apply.Prior{
 			Values: []byte(`{"apiVersion":"v1","kind":"Secret","stringData":{"password":"former-canary"}}`),
 		}}},

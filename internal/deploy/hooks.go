@@ -35,10 +35,10 @@ func hooksFor(event helmrelease.HookEvent, hooks []*helmrelease.Hook) []*helmrel
 	return out
 }
 
-// hasPolicy reports whether a hook has a delete policy. A hook without any is deleted
+// hasDeletePolicy reports whether a hook has a delete policy. A hook without any is deleted
 // before its next creation.
 // https://helm.sh/docs/topics/charts_hooks/#hook-deletion-policies
-func hasPolicy(h *helmrelease.Hook, policy helmrelease.HookDeletePolicy) bool {
+func hasDeletePolicy(h *helmrelease.Hook, policy helmrelease.HookDeletePolicy) bool {
 	if len(h.DeletePolicies) == 0 {
 		return policy == helmrelease.HookBeforeHookCreation
 	}

@@ -17,7 +17,7 @@ func (r *run) updateJournal() {
 	}
 	journal := r.op.Next.Journal
 	journal.Objects = map[string]release.ObjectState{}
-	journal.Orphans = nil
+	journal.Revisit = nil
 	var done []apply.Change
 	for c := range r.op.Plan.Changes() {
 		key := apply.Key(c.ID)
@@ -30,13 +30,13 @@ func (r *run) updateJournal() {
 			journal.Objects[key] = state
 		}
 		if c.RevisitNextRelease {
-			journal.Orphans = append(journal.Orphans, key)
+			journal.Revisit = append(journal.Revisit, key)
 		}
 	}
-	journal.Definitions = definitionsAfter(r.op.contributions, r.op.Plan.CRDs)
+	journal.Contributions = contributionsAfter(r.op.contributions, r.op.Plan.CRDs)
 	for key, fingerprint := range r.applier.Fingerprints(done) {
 		state := journal.Objects[key]
-		state.UID, state.Fingerprint = fingerprint.UID, fingerprint.Print
+		state.UID, state.Fingerprint = fingerprint.UID, fingerprint.Hash
 		journal.Objects[key] = state
 	}
 	dropLargePriors(journal)

@@ -59,7 +59,7 @@ func (d *Deployer) readLiveObjects(ctx context.Context, tracker *track.Tracker, 
 		return nil, context.Cause(ctx)
 	}
 	fillInStatuses(ctx, tracker, out)
-	d.hide([]*release.Record{record}, nil, manifests)
+	d.collectHidden([]*release.Record{record}, nil, manifests)
 	d.hideIn(out)
 	return out, nil
 }

@@ -79,11 +79,11 @@ func (l *lifecycle) deleteNamespaceIfEmpty(ctx context.Context) error {
 			}
 		}
 	}
-	if err := l.confirmNone(ctx, all); err != nil {
+	if err := l.confirmEmpty(ctx, all); err != nil {
 		return err
 	}
 	// Last what another run begins with: who comes later has no record yet, and gets none.
-	if err := l.confirmNone(ctx, []schema.GroupVersionResource{
+	if err := l.confirmEmpty(ctx, []schema.GroupVersionResource{
 		{Version: "v1", Resource: "secrets"}, {Group: "coordination.k8s.io", Version: "v1", Resource: "leases"},
 	}); err != nil {
 		return err
@@ -94,9 +94,9 @@ func (l *lifecycle) deleteNamespaceIfEmpty(ctx context.Context) error {
 	})
 }
 
-// confirmNone returns an error that names what there is of some kinds in the namespace,
+// confirmEmpty returns an error that names what there is of some kinds in the namespace,
 // besides what the cluster puts into each. What can't be listed may be there.
-func (l *lifecycle) confirmNone(ctx context.Context, kinds []schema.GroupVersionResource) error {
+func (l *lifecycle) confirmEmpty(ctx context.Context, kinds []schema.GroupVersionResource) error {
 	client, err := l.Cluster.Metadata()
 	if err != nil {
 		return err

@@ -112,8 +112,8 @@ func TestLeftoversAreRemembered(t *testing.T) {
 	s.must(err)
 	latest, err := history.Load(t.Context(), 3)
 	s.must(err)
-	if want := []string{"/ConfigMap/" + s.ns + "/b"}; !slices.Equal(latest.Journal.Orphans, want) {
-		t.Errorf("Leftover: %v, want %v", latest.Journal.Orphans, want)
+	if want := []string{"/ConfigMap/" + s.ns + "/b"}; !slices.Equal(latest.Journal.Revisit, want) {
+		t.Errorf("Leftover: %v, want %v", latest.Journal.Revisit, want)
 	}
 	s.fail("a", "d")
 	s.annotate("b", `{"metadata":{"ownerReferences":null}}`)

@@ -38,7 +38,7 @@ func decodePrior(data json.RawMessage) apply.Prior {
 		return prior
 	}
 	if err := json.Unmarshal(data, &prior); err != nil {
-		return apply.Prior{Cut: true}
+		return apply.Prior{FieldsOmitted: true}
 	}
 	return prior
 }
@@ -108,8 +108,8 @@ func (r *run) confirmAdoptions() {
 				continue
 			}
 			a.Final = true
-			if stamps := decodePrior(a.Prior).Stamps; len(stamps) > 0 {
-				a.Prior = encodePrior(apply.Prior{Stamps: stamps})
+			if stamps := decodePrior(a.Prior).OwnershipMetadata; len(stamps) > 0 {
+				a.Prior = encodePrior(apply.Prior{OwnershipMetadata: stamps})
 			} else {
 				a.Prior = nil
 			}

@@ -30,7 +30,7 @@ func lockDescription(op *Operation) string {
 // nothing else. The error is a *release.NotFoundError when there is no such release.
 func (d *Deployer) Recover(ctx context.Context, name string, timeout time.Duration) (recovered []release.Recovered, err error) {
 	l := &lifecycle{Deployer: d, name: name, opts: DoOptions{
-		LockTimeout: timeout, Recovered: func(s release.Recovered) { recovered = append(recovered, s) },
+		LockTimeout: timeout, OnRecovered: func(s release.Recovered) { recovered = append(recovered, s) },
 	}}
 	l.decide = func(ctx context.Context, d *Deployer) (*Operation, error) {
 		history, err := d.existingHistory(ctx, name)

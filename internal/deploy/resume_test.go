@@ -58,7 +58,7 @@ func TestResume(t *testing.T) {
 			if c.verb != Test { // which doesn't decide
 				op.resumeAttempt(c.latest)
 			}
-			r := &run{op: op, observe: func(Event) {}}
+			r := &run{op: op, emit: func(Event) {}}
 			if got := r.hasFinished(c.event, h); got != c.finished {
 				t.Errorf("finished = %v, want %v", got, c.finished)
 			}

@@ -67,7 +67,7 @@ func (r *run) hasFinished(event helmrelease.HookEvent, h *helmrelease.Hook) bool
 	if !r.op.hasPendingRecord() || journal == nil || journal.Hooks[hookKey(event, h)] != string(helmrelease.HookPhaseSucceeded) {
 		return false
 	}
-	r.observe(Warned{Text: fmt.Sprintf("%s hook %s finished in the killed run and is not run again", event, h.Path)})
+	r.emit(Warned{Text: fmt.Sprintf("%s hook %s finished in the killed run and is not run again", event, h.Path)})
 	return true
 }
 
@@ -110,7 +110,7 @@ func (r *run) runHook(ctx context.Context, event helmrelease.HookEvent, h *helmr
 	if err != nil {
 		h.LastRun.Phase = helmrelease.HookPhaseFailed
 	}
-	r.observe(HookRan{Hook: h, Took: time.Since(began), Err: err})
+	r.emit(HookRan{Hook: h, Took: time.Since(began), Err: err})
 	return ran, err
 }
 
@@ -125,7 +125,7 @@ func (r *run) createHook(ctx context.Context, event helmrelease.HookEvent, h *he
 			return err
 		}
 		ran.objects = append(ran.objects, obj)
-		r.observe(Applied{Step: StepHook, Change: apply.Change{ID: kube.IDOf(obj), Source: m.Source, Action: apply.Create, Result: obj}})
+		r.emit(Applied{Step: StepHook, Change: apply.Change{ID: kube.IDOf(obj), Source: m.Source, Action: apply.Create, Result: obj}})
 	}
 	return nil
 }
@@ -165,7 +165,7 @@ func (r *run) deleteHooks(ctx context.Context, hooks []ranHook, policy helmrelea
 	ctx = cleanupContext(ctx)
 	var errs []error
 	for i := len(hooks) - 1; i >= 0; i-- {
-		if !hasPolicy(hooks[i].hook, policy) {
+		if !hasDeletePolicy(hooks[i].hook, policy) {
 			continue
 		}
 		for _, obj := range hooks[i].objects {

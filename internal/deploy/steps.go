@@ -36,10 +36,10 @@ func HookStep(event helmrelease.HookEvent) Step { return Step(event) + " " + Ste
 func (r *run) inSequence(ctx context.Context, steps ...func() error) error {
 	for _, step := range steps {
 		if ctx.Err() != nil {
-			return r.orStopped(ctx, nil)
+			return r.stoppedError(ctx, nil)
 		}
 		if err := step(); err != nil {
-			return r.orStopped(ctx, err)
+			return r.stoppedError(ctx, err)
 		}
 	}
 	return nil
@@ -67,12 +67,12 @@ func (r *run) runStep(ctx context.Context, step Step, objects int, body func() e
 		return nil
 	}
 	began := time.Now()
-	r.observe(StepBegan{Step: step, Objects: objects})
+	r.emit(StepBegan{Step: step, Objects: objects})
 	err := r.recordStep(ctx, step)
 	if err == nil {
 		err = body()
 	}
-	r.observe(StepEnded{Step: step, Objects: objects, Took: time.Since(began), Err: err})
+	r.emit(StepEnded{Step: step, Objects: objects, Took: time.Since(began), Err: err})
 	return err
 }
 

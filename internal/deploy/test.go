@@ -51,7 +51,7 @@ func (d *Deployer) Test(ctx context.Context, req TestRequest) (*Operation, error
 	if op.earlier, err = revisionsOf(owned, &chart.Parser{}); err != nil {
 		return nil, err
 	}
-	d.hide(append(owned, record), op.earlier)
+	d.collectHidden(append(owned, record), op.earlier)
 	return op, nil
 }
 
@@ -103,7 +103,7 @@ func (r *run) test(ctx context.Context) (*release.Record, error) {
 	}
 	err := r.runHooks(ctx, helmrelease.HookTest, tests)
 	if err != nil {
-		err = r.orStopped(ctx, err)
+		err = r.stoppedError(ctx, err)
 	}
 	if len(tests) == 0 {
 		return r.op.Next, err
@@ -112,7 +112,7 @@ func (r *run) test(ctx context.Context) (*release.Record, error) {
 	if rerr != nil {
 		return r.op.Next, errors.Join(err, rerr)
 	}
-	r.observe(Recorded{Record: record})
+	r.emit(Recorded{Record: record})
 	return record, err
 }
 

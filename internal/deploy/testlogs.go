@@ -33,7 +33,7 @@ func (r *run) reportLogs(ctx context.Context, hooks []ranHook) {
 	for _, h := range hooks {
 		for _, obj := range h.objects {
 			if err := r.reportLogsOf(ctx, obj); err != nil {
-				r.observe(Warned{Text: err.Error()})
+				r.emit(Warned{Text: err.Error()})
 			}
 		}
 	}
@@ -54,7 +54,7 @@ func (r *run) reportLogsOf(ctx context.Context, obj *unstructured.Unstructured) 
 			if len(pod.Spec.Containers) == 1 {
 				log.Container = ""
 			}
-			r.observe(PodLogged{Log: log})
+			r.emit(PodLogged{Log: log})
 		}
 	}
 	return nil

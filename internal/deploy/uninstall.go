@@ -54,18 +54,18 @@ func (r *run) uninstall(ctx context.Context) (*release.Record, error) {
 		if err := r.lock.BeginUninstall(ctx, record, r.op.Basis.Records); err != nil {
 			return nil, err
 		}
-		r.observe(Recorded{Record: record})
+		r.emit(Recorded{Record: record})
 		if err := r.removeObjects(ctx); err != nil {
 			ferr := r.lock.Finish(ctx, record, helmrelease.StatusFailed, r.description(err))
 			if ferr == nil {
-				r.observe(Recorded{Record: record})
+				r.emit(Recorded{Record: record})
 			}
 			return record, errors.Join(err, ferr)
 		}
 	}
 	err := r.lock.FinishUninstall(ctx, record, r.op.Removal.KeepHistory, r.description(nil))
 	if err == nil {
-		r.observe(Recorded{Record: record})
+		r.emit(Recorded{Record: record})
 	}
 	return record, err
 }

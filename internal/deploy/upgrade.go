@@ -24,7 +24,7 @@ type UpgradeRequest struct {
 	Name   string
 	Chart  *chart.Chart
 	Values map[string]any // the user's values
-	Reuse  chart.Reuse
+	Reuse  chart.ReuseMode
 
 	// Install says what to do about a release that was never deployed, or was:
 	// see the constants.
@@ -92,7 +92,7 @@ func (d *Deployer) readFirst(ctx context.Context, name string, createNamespace b
 		return nil
 	})
 	reading.Go(func() error {
-		_, ofKinds = d.Cluster.Server(ctx)
+		_, ofKinds = d.Cluster.ServerInfo(ctx)
 		return nil
 	})
 	_ = reading.Wait() // they have their own errors, of which the first counts
@@ -159,7 +159,7 @@ func (e *NameInUseError) Hint() string {
 // render turns the chart into the record of the next revision and the objects
 // of its crds/ directory.
 func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest, history *release.History) ([]kube.Manifest, error) {
-	server, err := d.Cluster.Server(ctx)
+	server, err := d.Cluster.ServerInfo(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -181,13 +181,13 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 	in := req.Render
 	in.Release, in.Namespace, in.Revision = req.Name, d.Namespace, history.Next()
 	in.Upgrade, in.Values = op.Verb == Upgrade, values
-	in.Server, in.Lookup, in.LookupCache, in.OnLookup = server, d.Cluster, &chart.LookupCache{}, d.Hidden.AddObject
+	in.Server, in.LookupCluster, in.LookupCache, in.OnLookup = server, d.Cluster, &chart.LookupCache{}, d.Hidden.AddObject
 	rendered, err := source.Render(ctx, in)
 	if err != nil {
 		return nil, err
 	}
 	op.Warnings = slices.Concat(op.Warnings, req.Chart.Warnings, rendered.Warnings)
-	if err := d.keepGenerated(ctx, op, source.Nondeterminism(in), rendered, history); err != nil {
+	if err := d.keepGenerated(ctx, op, source.NewRerenderer(in), rendered, history); err != nil {
 		return nil, err
 	}
 	op.Next = newRecord(helmrelease.Release{

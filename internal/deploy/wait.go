@@ -39,7 +39,7 @@ func (r *run) appliedInOrder() []apply.Change {
 func (r *run) track(ctx context.Context, targets []track.Target) error {
 	ctx, cancel := r.withTimeout(ctx)
 	defer cancel()
-	return r.tracker.Wait(ctx, targets, func(report track.Report) { r.observe(Tracked{Report: report}) })
+	return r.tracker.Wait(ctx, targets, func(report track.Report) { r.emit(Tracked{Report: report}) })
 }
 
 // trackTargets makes of changes what is to be waited for, except what skip names.
@@ -53,7 +53,7 @@ func (r *run) trackTargets(changes []apply.Change, skip func(kube.ID) bool) []tr
 			ID: c.ID, GVK: c.Result.GroupVersionKind(), Baseline: c.Result,
 			Changed: c.Action != apply.Unchanged, Previous: c.Live,
 		}
-		if c.HasFingerprint() {
+		if c.SkippedByFingerprint() {
 			// Little but the metadata is known, which is enough for kinds without a status.
 			if r.Settings.Track.ReadyWhenUnchanged(c.Result) {
 				continue

@@ -20,13 +20,13 @@ import (
 // track.Tracker.Wait, or a *MissingError.
 func (d *Deployer) Watch(ctx context.Context, record *release.Record, observe EventHandler) error {
 	op := &Operation{Verb: Watch, Release: record.Name, Namespace: d.Namespace, Next: record, Plan: &apply.Plan{}}
-	r := &run{Deployer: d, op: op, observe: Serial(observe), began: time.Now(), tracker: d.newTracker()}
-	r.observe(Began{Operation: op})
+	r := &run{Deployer: d, op: op, emit: Serial(observe), began: time.Now(), tracker: d.newTracker()}
+	r.emit(Began{Operation: op})
 	err := r.watch(ctx)
 	if err != nil {
-		err = r.orStopped(ctx, err)
+		err = r.stoppedError(ctx, err)
 	}
-	r.observe(Ended{Operation: op, Record: record, Took: time.Since(r.began), Err: err})
+	r.emit(Ended{Operation: op, Record: record, Took: time.Since(r.began), Err: err})
 	return err
 }
 
@@ -41,7 +41,7 @@ func (r *run) watch(ctx context.Context) error {
 	}
 	pending := record.Info.Status.IsPending()
 	if pending {
-		r.observe(Warned{Text: fmt.Sprintf("revision %d is %s: objects that its run hasn't applied yet are shown as they were before", record.Version, record.Info.Status)})
+		r.emit(Warned{Text: fmt.Sprintf("revision %d is %s: objects that its run hasn't applied yet are shown as they were before", record.Version, record.Info.Status)})
 	}
 	missing := &MissingError{Release: record.Name}
 	var targets []track.Target

@@ -171,11 +171,11 @@ func (p *prophecy) upgrade(when string, set []string) {
 	}, args...)
 }
 
-func (p *prophecy) sources(set []string) []chart.Source {
-	var out []chart.Source
+func (p *prophecy) sources(set []string) []chart.ValuesSource {
+	var out []chart.ValuesSource
 	flags := p.flags(set)
 	for i := 1; i < len(flags); i += 2 {
-		out = append(out, chart.Source{Kind: chart.Set, Value: flags[i]})
+		out = append(out, chart.ValuesSource{Kind: chart.Set, Value: flags[i]})
 	}
 	return out
 }
@@ -220,7 +220,7 @@ func (p *prophecy) cameTrue(cluster *kube.Cluster, when string, c apply.Change) 
 		return
 	}
 	switch want := c.Result; {
-	case c.Action == apply.Keep || c.HasFingerprint():
+	case c.Action == apply.Keep || c.SkippedByFingerprint():
 		if live.GetGeneration() != c.Live.GetGeneration() || live.GetUID() != c.Live.GetUID() {
 			p.Errorf("%s: %s has changed, though planned: %s", when, c.ID, c.Action)
 		}
@@ -259,7 +259,7 @@ func (p *prophecy) compare(cluster *kube.Cluster, c apply.Change) []diff.Change 
 	}
 	states := compare.States{Before: c.Live, After: c.Result}
 	if c.Result == nil {
-		states.After, states.Stated = c.Desired, true
+		states.After, states.AfterIsManifest = c.Desired, true
 	}
 	if c.Fields, err = compare.Fields(conv, states); err != nil {
 		p.Fatal(err)

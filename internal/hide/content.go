@@ -8,13 +8,13 @@ import (
 	"unicode/utf8"
 )
 
-// inside adds the parts of a confidential text: each line of several, because they may be
+// addParts adds the parts of a confidential text: each line of several, because they may be
 // shown indented, and the values of JSON by their keys.
-func (t *Texts) inside(text string) {
+func (t *Texts) addParts(text string) {
 	if strings.HasPrefix(text, "{") {
 		var content map[string]any
 		if json.Unmarshal([]byte(text), &content) == nil {
-			t.within(content, unknown)
+			t.addJSON(content, unknown)
 			return
 		}
 	}
@@ -22,7 +22,7 @@ func (t *Texts) inside(text string) {
 		return
 	}
 	for _, line := range strings.Split(text, "\n") {
-		t.line(strings.TrimSpace(line))
+		t.addLine(strings.TrimSpace(line))
 	}
 }
 
@@ -32,7 +32,7 @@ var assignment = regexp.MustCompile(`^(?:export\s+|-\s+)?["']?([\w.\-/]+)["']?\s
 // armour matches the first or last line of a PEM block.
 var armour = regexp.MustCompile(`^-----(BEGIN|END)[ \w]*-----$`)
 
-func (t *Texts) line(line string) {
+func (t *Texts) addLine(line string) {
 	if armour.MatchString(line) {
 		return
 	}
@@ -40,7 +40,7 @@ func (t *Texts) line(line string) {
 		value := strings.Trim(m[2], `"'`)
 		key := classifyKey(m[1])
 		if !strings.Contains(value, "\n") {
-			t.item(value, key)
+			t.addItem(value, key)
 		}
 		if key == confidentialKey || len(line) >= leastWithKey {
 			t.searchFor(line, part{})
@@ -51,7 +51,7 @@ func (t *Texts) line(line string) {
 	case len(line) >= leastLine && hasLetter(line):
 		t.searchFor(line, part{})
 	case !isOrdinary(line):
-		t.item(line, unknown)
+		t.addItem(line, unknown)
 	}
 }
 
@@ -59,9 +59,9 @@ func (t *Texts) line(line string) {
 // a whole.
 const leastWithKey = 20
 
-// item adds a value inside a confidential text. If its key isn't confidential, it is hidden
+// addItem adds a value inside a confidential text. If its key isn't confidential, it is hidden
 // only as a whole word, because it may be ordinary configuration.
-func (t *Texts) item(value string, key keyClass) {
+func (t *Texts) addItem(value string, key keyClass) {
 	value = strings.TrimSpace(value)
 	switch {
 	case key == confidentialKey:
@@ -71,34 +71,34 @@ func (t *Texts) item(value string, key keyClass) {
 			t.add(value, key)
 			return
 		}
-		t.searchFor(value, part{word: true})
+		t.searchFor(value, part{wholeWord: true})
 	case !hasLetter(value) && len(value) >= leastNumber:
-		t.searchFor(value, part{word: true})
+		t.searchFor(value, part{wholeWord: true})
 	}
 }
 
-func (t *Texts) within(v any, s keyClass) {
+func (t *Texts) addJSON(v any, s keyClass) {
 	switch v := v.(type) {
 	case map[string]any:
 		for key, item := range v {
 			if key == "auth" { // of a registry: https://github.com/moby/moby, cli/config/types
-				t.within(item, confidentialKey)
-				t.pair(item)
+				t.addJSON(item, confidentialKey)
+				t.addBasicAuth(item)
 				continue
 			}
-			t.within(item, classifyNestedKey(s, key))
+			t.addJSON(item, classifyNestedKey(s, key))
 		}
 	case []any:
 		for _, item := range v {
-			t.within(item, s)
+			t.addJSON(item, s)
 		}
 	case string:
-		t.item(v, s)
+		t.addItem(v, s)
 	}
 }
 
-// pair adds the password of user:password in base64.
-func (t *Texts) pair(v any) {
+// addBasicAuth adds the password of user:password in base64.
+func (t *Texts) addBasicAuth(v any) {
 	text, _ := v.(string)
 	if data, err := base64.StdEncoding.DecodeString(text); err == nil && utf8.Valid(data) {
 		if _, password, ok := strings.Cut(string(data), ":"); ok {

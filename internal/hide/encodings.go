@@ -12,9 +12,9 @@ import (
 
 // A spelling is a form in which a text is written elsewhere.
 type spelling struct {
-	text  string
-	exact bool // case-sensitive
-	inner bool // base64: adjacent characters may belong to it
+	text          string
+	caseSensitive bool // case-sensitive
+	isBase64      bool // base64: adjacent characters may belong to it
 }
 
 // mostEncoded is the length, in bytes, up to which all spellings of a text are searched for.
@@ -25,7 +25,7 @@ const mostEncoded = 64 << 10
 func spellings(text string) []spelling {
 	out := []spelling{{text: text}}
 	if len(text) > mostEncoded {
-		return append(out, spelling{text: base64.StdEncoding.EncodeToString([]byte(text)), exact: true})
+		return append(out, spelling{text: base64.StdEncoding.EncodeToString([]byte(text)), caseSensitive: true})
 	}
 	plain := func(texts ...string) {
 		for _, t := range texts {
@@ -38,13 +38,13 @@ func spellings(text string) []spelling {
 		plain(escaped(quoted)...)                // as JSON has it
 	}
 	plain(url.QueryEscape(text), url.PathEscape(text), percent(text), hex.EncodeToString([]byte(text)))
-	if upper, lower := strings.ToUpper(text), strings.ToLower(text); len(upper) != len(text) || foldable(text) {
+	if upper, lower := strings.ToUpper(text), strings.ToLower(text); len(upper) != len(text) || hasNonASCII(text) {
 		plain(upper, lower) // letters beyond ASCII
 	}
-	out = append(out, encoded(text)...)
-	for _, inBase64 := range encoded(text) { // base64 of base64: Secrets that contain encoded text
+	out = append(out, base64Cores(text)...)
+	for _, inBase64 := range base64Cores(text) { // base64 of base64: Secrets that contain encoded text
 		if len(inBase64.text) >= leastTwice && len(text) <= mostTwice {
-			out = append(out, encoded(inBase64.text)...)
+			out = append(out, base64Cores(inBase64.text)...)
 		}
 	}
 	return out
@@ -56,9 +56,9 @@ const (
 	mostTwice  = 256 // bytes of a text
 )
 
-// encoded returns the base64 of a text inside any other text: for each of the three offsets
+// base64Cores returns the base64 of a text inside any other text: for each of the three offsets
 // in a group of three bytes, without the characters that depend on adjacent bytes. https://www.rfc-editor.org/rfc/rfc4648#section-4
-func encoded(text string) []spelling {
+func base64Cores(text string) []spelling {
 	var out []spelling
 	seen := map[string]bool{}
 	for before := range 3 {
@@ -69,7 +69,7 @@ func encoded(text string) []spelling {
 			core := all[min(first, last):last]
 			if len(core) >= leastCore && !seen[core] {
 				seen[core] = true
-				out = append(out, spelling{text: core, exact: true, inner: true})
+				out = append(out, spelling{text: core, caseSensitive: true, isBase64: true})
 			}
 		}
 	}
@@ -88,8 +88,8 @@ func percent(text string) string {
 	return b.String()
 }
 
-// foldable reports whether a text has non-ASCII characters.
-func foldable(text string) bool {
+// hasNonASCII reports whether a text has non-ASCII characters.
+func hasNonASCII(text string) bool {
 	return strings.ContainsFunc(text, func(r rune) bool { return r > 0x7f })
 }
 

@@ -41,8 +41,8 @@ func ConfidentialFields(states ...*unstructured.Unstructured) Fields {
 		lists, unreadable := annotation.SensitivePaths.ReadAll(annotations)
 		f.whole = f.whole || len(unreadable) > 0
 		for _, paths := range lists {
-			for _, text := range split(paths) {
-				pattern, ok := parse(text)
+			for _, text := range splitPaths(paths) {
+				pattern, ok := parsePath(text)
 				if !ok {
 					f.whole = true
 					continue
@@ -93,7 +93,7 @@ func (f Fields) HasHiddenWithin(names []string) bool {
 		return true
 	}
 	for _, p := range f.patterns {
-		if leadsTo(p, names) {
+		if matchesBelow(p, names) {
 			return true
 		}
 	}

@@ -21,14 +21,14 @@ const (
 var tellingWords = regexp.MustCompile(`passw|passphrase|\b(pwd|pass|creds?|dsn|salt)\b|secret|token|credential|` +
 	`[a-z0-9] key\b|\b(api|access|private|auth|ssh|signing|encryption|master|license|account)key\b|webhook ?url|connection ?string`)
 
-// references matches keys whose value only refers to a confidential value: existingSecret,
+// referenceWords matches keys whose value only refers to a confidential value: existingSecret,
 // secretName, tokenPath, passwordKey, topologyKey.
-var references = regexp.MustCompile(`\b(name|ref|refs|path|paths|file|files|dir|mount|mounts|type|kind|enabled|create|created|annotations|labels|` +
+var referenceWords = regexp.MustCompile(`\b(name|ref|refs|path|paths|file|files|dir|mount|mounts|type|kind|enabled|create|created|annotations|labels|` +
 	`length|ttl|expiry|expiration|policy|namespace|version|store|class|provider|audience|interval|keys|items|rotation|required|optional|image)$|` +
 	`^existing\b|^(image ?)?pull ?secrets?$|^(external|sealed) ?secrets?$|(password|token|user|username|topology|label|annotation|primary|foreign|public) ?key$`)
 
-// names matches keys whose value identifies somebody or something.
-var names = regexp.MustCompile(`(^| )(user|username|login|host|hostname|server|endpoint|addr|address|db|dbname|database|bucket|queue|topic|email|domain|region|zone|mode|level|format|driver|engine)$`)
+// identifierWords matches keys whose value identifies somebody or something.
+var identifierWords = regexp.MustCompile(`(^| )(user|username|login|host|hostname|server|endpoint|addr|address|db|dbname|database|bucket|queue|topic|email|domain|region|zone|mode|level|format|driver|engine)$`)
 
 // camel finds where the words of a name meet.
 var camel = regexp.MustCompile(`([a-z0-9])([A-Z])`)
@@ -44,13 +44,13 @@ func wordsOf(key string) string {
 func classifyKey(key string) keyClass {
 	words := wordsOf(key)
 	switch {
-	case references.MatchString(words):
+	case referenceWords.MatchString(words):
 		return ordinaryKey
 	case tellingWords.MatchString(words):
 		return confidentialKey
 	case words == "key" || words == "auth":
 		return ambiguousKey
-	case names.MatchString(words):
+	case identifierWords.MatchString(words):
 		return identifierKey
 	}
 	return ordinaryKey
@@ -59,5 +59,5 @@ func classifyKey(key string) keyClass {
 // isReference reports whether the value of a key isn't confidential even below a confidential
 // key.
 func isReference(key string) bool {
-	return references.MatchString(wordsOf(key))
+	return referenceWords.MatchString(wordsOf(key))
 }

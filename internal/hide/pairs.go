@@ -16,15 +16,15 @@ func (t *Texts) HidePair(a, b any) (any, any) {
 	switch x := a.(type) {
 	case map[string]any:
 		if y, ok := b.(map[string]any); ok {
-			return t.maps(x, y)
+			return t.hideMaps(x, y)
 		}
 	case []any:
 		if y, ok := b.([]any); ok {
-			return t.lists(x, y)
+			return t.hideLists(x, y)
 		}
 	case string:
 		if y, ok := b.(string); ok {
-			return t.texts(x, y)
+			return t.hideStrings(x, y)
 		}
 	}
 	if !t.hasHidden(a) && !t.hasHidden(b) {
@@ -38,11 +38,11 @@ func (t *Texts) HideTextPair(a, b string) (string, string) {
 	if a == "" || b == "" {
 		return t.Hide(a), t.Hide(b)
 	}
-	x, y := t.texts(a, b)
+	x, y := t.hideStrings(a, b)
 	return x.(string), y.(string)
 }
 
-func (t *Texts) texts(a, b string) (any, any) {
+func (t *Texts) hideStrings(a, b string) (any, any) {
 	x, fromA := t.hide(a)
 	y, fromB := t.hide(b)
 	switch {
@@ -75,7 +75,7 @@ func withoutDifferences(a, b string) (any, any) {
 	return common(a, lines(b)), common(b, lines(a))
 }
 
-func (t *Texts) maps(a, b map[string]any) (any, any) {
+func (t *Texts) hideMaps(a, b map[string]any) (any, any) {
 	x, y := map[string]any{}, map[string]any{}
 	for key, v := range a {
 		if other, ok := b[key]; ok {
@@ -92,12 +92,12 @@ func (t *Texts) maps(a, b map[string]any) (any, any) {
 	return x, y
 }
 
-// lists hides the items that only one of two lists has, unless the hidden texts are the
+// hideLists hides the items that only one of two lists has, unless the hidden texts are the
 // same.
-func (t *Texts) lists(a, b []any) (any, any) {
+func (t *Texts) hideLists(a, b []any) (any, any) {
 	var fromA, fromB []string
-	t.gather(a, &fromA)
-	t.gather(b, &fromB)
+	t.collectHidden(a, &fromA)
+	t.collectHidden(b, &fromB)
 	x, y := t.HideValue(a), t.HideValue(b)
 	if slices.Equal(fromA, fromB) {
 		return x, y
@@ -132,8 +132,8 @@ func written(v any) string {
 	return string(data)
 }
 
-// gather appends the confidential texts in JSON data.
-func (t *Texts) gather(v any, into *[]string) {
+// collectHidden appends the confidential texts in JSON data.
+func (t *Texts) collectHidden(v any, into *[]string) {
 	switch v := v.(type) {
 	case string:
 		_, found := t.hide(v)
@@ -145,14 +145,14 @@ func (t *Texts) gather(v any, into *[]string) {
 		}
 		slices.Sort(keys)
 		for _, key := range keys {
-			t.gather(v[key], into)
+			t.collectHidden(v[key], into)
 		}
 	case []any:
 		for _, item := range v {
-			t.gather(item, into)
+			t.collectHidden(item, into)
 		}
 	default:
-		if hidden, ok := t.number(v).(string); ok {
+		if hidden, ok := t.hideNumber(v).(string); ok {
 			*into = append(*into, hidden)
 		}
 	}
@@ -160,6 +160,6 @@ func (t *Texts) gather(v any, into *[]string) {
 
 func (t *Texts) hasHidden(v any) bool {
 	var found []string
-	t.gather(v, &found)
+	t.collectHidden(v, &found)
 	return len(found) > 0
 }

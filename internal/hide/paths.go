@@ -12,9 +12,9 @@ const (
 	anyDepth = "**" // any number of steps
 )
 
-// split separates paths at commas; a backslash before one keeps it, and one in
+// splitPaths separates paths at commas; a backslash before one keeps it, and one in
 // brackets or quotes is part of the path.
-func split(text string) []string {
+func splitPaths(text string) []string {
 	var out []string
 	var b strings.Builder
 	var in nesting
@@ -44,8 +44,8 @@ func split(text string) []string {
 	return out
 }
 
-// parse parses one path; false when it is invalid.
-func parse(text string) ([]string, bool) {
+// parsePath parses one path; false when it is invalid.
+func parsePath(text string) ([]string, bool) {
 	var out []string
 	rest := strings.TrimPrefix(strings.TrimSpace(text), "$")
 	for rest != "" {
@@ -144,14 +144,14 @@ func matches(pattern, path []string) bool {
 	if pattern[0] == anyDepth {
 		return matches(pattern[1:], path) || matches(pattern, path[1:])
 	}
-	if steps(pattern[0], path[0]) && matches(pattern[1:], path[1:]) {
+	if matchesStep(pattern[0], path[0]) && matches(pattern[1:], path[1:]) {
 		return true
 	}
 	return path[0] == Item && matches(pattern, path[1:])
 }
 
-// leadsTo reports whether a pattern may match something at or below a path.
-func leadsTo(pattern, path []string) bool {
+// matchesBelow reports whether a pattern may match something at or below a path.
+func matchesBelow(pattern, path []string) bool {
 	switch {
 	case len(path) == 0:
 		return true
@@ -159,10 +159,10 @@ func leadsTo(pattern, path []string) bool {
 		return false
 	case pattern[0] == anyDepth:
 		return true
-	case steps(pattern[0], path[0]) && leadsTo(pattern[1:], path[1:]):
+	case matchesStep(pattern[0], path[0]) && matchesBelow(pattern[1:], path[1:]):
 		return true
 	}
-	return path[0] == Item && leadsTo(pattern, path[1:])
+	return path[0] == Item && matchesBelow(pattern, path[1:])
 }
 
-func steps(pattern, name string) bool { return pattern == anyStep || pattern == name }
+func matchesStep(pattern, name string) bool { return pattern == anyStep || pattern == name }

@@ -18,15 +18,15 @@ type search struct {
 
 // A part is a text that is looked for.
 type part struct {
-	text  string // in lower case unless exact
-	exact bool
-	word  bool // only where it stands alone
-	inner bool // of base64
+	text          string // in lower case unless exact
+	caseSensitive bool
+	wholeWord     bool // only where it stands alone
+	isBase64      bool // of base64
 }
 
 type partKey struct {
-	text        string
-	exact, word bool
+	text                     string
+	caseSensitive, wholeWord bool
 }
 
 // leastHead is how many bytes each text that is looked for has.
@@ -38,10 +38,10 @@ func newSearch() *search {
 
 // add adds a text to search for. Texts shorter than leastHead are ignored.
 func (s *search) add(p part) {
-	if !p.exact {
+	if !p.caseSensitive {
 		p.text = lowered(p.text)
 	}
-	key := partKey{p.text, p.exact, p.word}
+	key := partKey{p.text, p.caseSensitive, p.wholeWord}
 	if len(p.text) < leastHead || s.known[key] {
 		return
 	}
@@ -97,7 +97,7 @@ func (s *search) find(text string, skip func(string) bool) []span {
 				continue
 			}
 			found := span{i, i + len(p.text)}
-			if p.inner {
+			if p.isBase64 {
 				found = widened(text, found)
 			}
 			if n := len(out); n > 0 && found.from <= out[n-1].to {
@@ -116,14 +116,14 @@ func (p *part) at(text, lower string, i int) bool {
 	if len(text)-i < len(p.text) {
 		return false
 	}
-	if p.exact {
+	if p.caseSensitive {
 		if text[i:i+len(p.text)] != p.text {
 			return false
 		}
 	} else if lower[i:i+len(p.text)] != p.text {
 		return false
 	}
-	return !p.word || alone(text, i, i+len(p.text))
+	return !p.wholeWord || alone(text, i, i+len(p.text))
 }
 
 // widened extends a span of base64 by the adjacent characters, which contain some of its

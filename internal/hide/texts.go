@@ -49,40 +49,40 @@ func (t *Texts) AddObject(obj *unstructured.Unstructured) {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	f.each(nil, obj.Object, func(names []string, text string) {
+	f.eachHidden(nil, obj.Object, func(names []string, text string) {
 		key := classifyKey(names[len(names)-1])
 		t.add(text, key)
 		if IsSecret(obj) && names[0] == "data" {
 			if data, err := base64.StdEncoding.DecodeString(text); err == nil {
-				t.data(data, key)
+				t.addSecretData(data, key)
 			}
 		}
 	})
 }
 
-// data makes known what stands in base64 in a Secret.
-func (t *Texts) data(data []byte, key keyClass) {
+// addSecretData makes known what stands in base64 in a Secret.
+func (t *Texts) addSecretData(data []byte, key keyClass) {
 	switch {
 	case utf8.Valid(data):
 		t.add(string(data), key)
 	case len(data) >= leastBinary && len(data) <= mostEncoded:
 		t.search().add(part{text: hex.EncodeToString(data)})
-		for _, s := range encoded(string(data)) {
-			t.search().add(part{text: s.text, exact: true, inner: true})
+		for _, s := range base64Cores(string(data)) {
+			t.search().add(part{text: s.text, caseSensitive: true, isBase64: true})
 		}
 	}
 }
 
-// each calls do for every confidential text in a value.
-func (f Fields) each(names []string, v any, do func(names []string, text string)) {
+// eachHidden calls do for every confidential text in a value.
+func (f Fields) eachHidden(names []string, v any, do func(names []string, text string)) {
 	switch v := v.(type) {
 	case map[string]any:
 		for key, item := range v {
-			f.each(append(names[:len(names):len(names)], key), item, do)
+			f.eachHidden(append(names[:len(names):len(names)], key), item, do)
 		}
 	case []any:
 		for _, item := range v {
-			f.each(append(names[:len(names):len(names)], Item), item, do)
+			f.eachHidden(append(names[:len(names):len(names)], Item), item, do)
 		}
 	case string:
 		if f.IsHidden(names) || len(names) == 1 && f.IsHidden([]string{names[0], Item}) && names[0] != "metadata" {
@@ -97,19 +97,19 @@ func (t *Texts) AddValues(values map[string]any) {
 	if t != nil {
 		t.mu.Lock()
 		defer t.mu.Unlock()
-		t.values(values, ordinaryKey)
+		t.addValuesByKey(values, ordinaryKey)
 	}
 }
 
-func (t *Texts) values(v any, s keyClass) {
+func (t *Texts) addValuesByKey(v any, s keyClass) {
 	switch v := v.(type) {
 	case map[string]any:
 		for key, item := range v {
-			t.values(item, classifyNestedKey(s, key))
+			t.addValuesByKey(item, classifyNestedKey(s, key))
 		}
 	case []any:
 		for _, item := range v {
-			t.values(item, s)
+			t.addValuesByKey(item, s)
 		}
 	case string:
 		if s == confidentialKey || s == ambiguousKey && strings.ContainsAny(v, "0123456789") {
@@ -161,23 +161,23 @@ func (t *Texts) add(text string, key keyClass) {
 	case len(trimmed) < leastInside:
 	case !hasLetter(trimmed):
 		if len(trimmed) >= leastNumber || key == confidentialKey && len(trimmed) >= leastNamedNumber {
-			t.searchFor(trimmed, part{word: true})
+			t.searchFor(trimmed, part{wholeWord: true})
 		}
 	case common:
 		if key == confidentialKey {
-			t.searchFor(trimmed, part{word: true, exact: true})
+			t.searchFor(trimmed, part{wholeWord: true, caseSensitive: true})
 		}
 	case key == identifierKey:
 		if t.hosts == nil {
 			t.hosts = map[string]bool{}
 		}
 		t.hosts[lowered(trimmed)] = true
-		t.searchFor(trimmed, part{word: true})
+		t.searchFor(trimmed, part{wholeWord: true})
 	case key != confidentialKey && quantity.MatchString(trimmed):
 	default:
 		t.searchFor(trimmed, part{})
 	}
-	t.inside(trimmed)
+	t.addParts(trimmed)
 }
 
 // searchFor adds all spellings of a text to the search. like has the options of spellings
@@ -186,8 +186,8 @@ func (t *Texts) searchFor(text string, like part) {
 	for _, s := range spellings(text) {
 		p := like
 		p.text = s.text
-		if s.exact {
-			p = part{text: s.text, exact: true, inner: s.inner}
+		if s.caseSensitive {
+			p = part{text: s.text, caseSensitive: true, isBase64: s.isBase64}
 		}
 		t.search().add(p)
 	}
@@ -273,11 +273,11 @@ func (t *Texts) HideValue(v any) any {
 		}
 		return out
 	}
-	return t.number(v)
+	return t.hideNumber(v)
 }
 
-// number returns Placeholder for a confidential number, otherwise the number.
-func (t *Texts) number(v any) any {
+// hideNumber returns Placeholder for a confidential number, otherwise the number.
+func (t *Texts) hideNumber(v any) any {
 	switch v.(type) {
 	case int, int32, int64, float64, json.Number:
 		if data, err := json.Marshal(v); err == nil {

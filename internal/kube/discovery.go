@@ -11,8 +11,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
 
-// Server is what a chart may ask about the cluster, and whether we saw all of it.
-type Server struct {
+// ServerInfo is what a chart may ask about the cluster, and whether we saw all of it.
+type ServerInfo struct {
 	Version     string   // "v1.36.3"
 	APIVersions []string // "apps/v1" and "apps/v1/Deployment", sorted; as Helm's .Capabilities.APIVersions
 	Unavailable []string // group versions whose discovery failed, sorted; empty when the view is complete
@@ -23,8 +23,8 @@ type Mapping struct {
 	GVK        schema.GroupVersionKind
 	Resource   schema.GroupVersionResource
 	Namespaced bool
-	Status     bool // it has a status subresource
-	Scale      bool // it has a scale subresource
+	HasStatus  bool // it has a status subresource
+	HasScale   bool // it has a scale subresource
 }
 
 // NoKindMatchError says that the cluster, seen completely, doesn't serve a kind.
@@ -68,18 +68,18 @@ func (e *UnknownKindsError) Hint() string {
 }
 
 type discoveredKinds struct {
-	server    Server
+	server    ServerInfo
 	kinds     map[schema.GroupVersionKind]Mapping
 	preferred map[schema.GroupKind]schema.GroupVersionKind
 	byWord    map[string][]schema.GroupKind // by kind, plural, singular and short names, in lower case
 	failed    map[schema.GroupVersion]error
 }
 
-// Server asks the cluster for its version and API resources, once.
-func (c *Cluster) Server(ctx context.Context) (Server, error) {
+// ServerInfo asks the cluster for its version and API resources, once.
+func (c *Cluster) ServerInfo(ctx context.Context) (ServerInfo, error) {
 	d, err := c.discover(ctx)
 	if err != nil {
-		return Server{}, err
+		return ServerInfo{}, err
 	}
 	return d.server, nil
 }
@@ -155,7 +155,7 @@ func newDiscovered(version string, lists []*metav1.APIResourceList, failed map[s
 	for _, list := range lists {
 		d.add(list)
 	}
-	d.server = Server{Version: version, APIVersions: apiVersions(lists)}
+	d.server = ServerInfo{Version: version, APIVersions: apiVersions(lists)}
 	for gv := range failed {
 		d.server.Unavailable = append(d.server.Unavailable, gv.String())
 	}
@@ -186,8 +186,8 @@ func (d *discoveredKinds) add(list *metav1.APIResourceList) {
 			GVK:        gvk,
 			Resource:   gv.WithResource(r.Name),
 			Namespaced: r.Namespaced,
-			Status:     subresources[r.Name+"/status"],
-			Scale:      subresources[r.Name+"/scale"],
+			HasStatus:  subresources[r.Name+"/status"],
+			HasScale:   subresources[r.Name+"/scale"],
 		}
 		if gk := gvk.GroupKind(); d.preferred[gk].Empty() {
 			d.preferred[gk] = gvk

@@ -12,7 +12,7 @@ func (w warnings) HandleWarningHeaderWithContext(ctx context.Context, code int, 
 	if code != 299 || text == "" {
 		return
 	}
-	if hear, ok := ctx.Value(hearing{}).(func(string) bool); ok && hear(text) {
+	if hear, ok := ctx.Value(warningHandlerKey{}).(func(string) bool); ok && hear(text) {
 		return
 	}
 	if w.warn != nil {
@@ -20,11 +20,11 @@ func (w warnings) HandleWarningHeaderWithContext(ctx context.Context, code int, 
 	}
 }
 
-// hearing is the context key of the warning handler.
-type hearing struct{}
+// warningHandlerKey is the context key of the warning handler.
+type warningHandlerKey struct{}
 
 // WithWarnings returns a context whose requests pass their warnings to hear first. Warnings
 // for which it returns false go to Options.Warn.
 func WithWarnings(ctx context.Context, hear func(text string) bool) context.Context {
-	return context.WithValue(ctx, hearing{}, hear)
+	return context.WithValue(ctx, warningHandlerKey{}, hear)
 }

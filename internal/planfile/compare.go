@@ -10,18 +10,18 @@ import (
 	"deployer/internal/hide"
 )
 
-// compare says what has moved since the plan was made, as far as it matters to
+// differences says what has moved since the plan was made, as far as it matters to
 // the plan: what would be done to each object, which object it is, and the
 // values and owners of the fields that change. Status, other fields and numbers
 // of replicas that are left to an autoscaler don't matter.
-func (p *Plan) compare(op *deploy.Operation) []Difference {
+func (p *Plan) differences(op *deploy.Operation) []Difference {
 	now := comparedOperationOf(p.key, op)
 	release := "release " + p.Release
 	switch {
 	case now.verb != p.Verb:
-		return []Difference{{What: release, Planned: string(p.Verb), Now: "it would be " + string(now.verb)}}
+		return []Difference{{Subject: release, Planned: string(p.Verb), Now: "it would be " + string(now.verb)}}
 	case now.revision != p.Revision:
-		return []Difference{{What: release, Planned: fmt.Sprintf("revision %d", p.Revision), Now: fmt.Sprintf("it would be revision %d", now.revision)}}
+		return []Difference{{Subject: release, Planned: fmt.Sprintf("revision %d", p.Revision), Now: fmt.Sprintf("it would be revision %d", now.revision)}}
 	}
 	var out []Difference
 	fresh := map[string]Object{}
@@ -32,14 +32,14 @@ func (p *Plan) compare(op *deploy.Operation) []Difference {
 		other, ok := fresh[o.key()]
 		delete(fresh, o.key())
 		if !ok {
-			out = append(out, Difference{What: o.Object, Planned: o.plannedAction(), Now: "it no longer exists, or no longer belongs to the release"})
+			out = append(out, Difference{Subject: o.Object, Planned: o.plannedAction(), Now: "it no longer exists, or no longer belongs to the release"})
 			continue
 		}
 		out = append(out, o.differences(other)...)
 	}
 	for _, o := range now.objects {
 		if _, left := fresh[o.key()]; left {
-			out = append(out, Difference{What: o.Object, Planned: "nothing", Now: "it would be: " + o.plannedAction()})
+			out = append(out, Difference{Subject: o.Object, Planned: "nothing", Now: "it would be: " + o.plannedAction()})
 		}
 	}
 	return out
@@ -53,16 +53,16 @@ func (o Object) plannedAction() string { return string(o.Action) }
 func (o Object) differences(now Object) []Difference {
 	switch {
 	case o.Action != now.Action:
-		return []Difference{{What: o.Object, Path: now.paths(o), Planned: o.plannedAction(), Now: now.actionNow()}}
+		return []Difference{{Subject: o.Object, Path: now.paths(o), Planned: o.plannedAction(), Now: now.actionNow()}}
 	case o.UID != "" && now.UID != "" && o.UID != now.UID:
-		return []Difference{{What: o.Object, Planned: o.plannedAction(), Now: "it was deleted and recreated"}}
+		return []Difference{{Subject: o.Object, Planned: o.plannedAction(), Now: "it was deleted and recreated"}}
 	}
 	var out []Difference
 	if o.Unverified == now.Unverified {
 		out = o.fieldDifferences(now)
 	}
 	if len(out) == 0 && o.DesiredDigest != "" && now.DesiredDigest != "" && o.DesiredDigest != now.DesiredDigest {
-		out = append(out, Difference{What: o.Object, Planned: o.plannedAction(), Now: "a different object would be applied: its schema, or the managers of its fields, changed"})
+		out = append(out, Difference{Subject: o.Object, Planned: o.plannedAction(), Now: "a different object would be applied: its schema, or the managers of its fields, changed"})
 	}
 	return out
 }
@@ -104,7 +104,7 @@ func (o Object) field(path string) *Field {
 func (o Object) fieldDifferences(now Object) []Difference {
 	var out []Difference
 	add := func(path, planned, now string) {
-		out = append(out, Difference{What: o.Object, Path: path, Planned: planned, Now: now})
+		out = append(out, Difference{Subject: o.Object, Path: path, Planned: planned, Now: now})
 	}
 	for _, f := range o.Fields {
 		if o.skips(f) {

@@ -80,7 +80,7 @@ func unpack(data []byte) (content, error) {
 		return c, &TamperedError{Why: "its content is damaged: " + err.Error()}
 	}
 	for i := range c.CRDs {
-		plain, err := numbers(c.CRDs[i].Object)
+		plain, err := decodeNumbers(c.CRDs[i].Object)
 		if err != nil {
 			return c, &TamperedError{Why: "its content is damaged: " + err.Error()}
 		}
@@ -89,8 +89,8 @@ func unpack(data []byte) (content, error) {
 	return c, nil
 }
 
-// numbers decodes an object again, with numbers as int64 and float64.
-func numbers(object map[string]any) (map[string]any, error) {
+// decodeNumbers decodes an object again, with numbers as int64 and float64.
+func decodeNumbers(object map[string]any) (map[string]any, error) {
 	data, err := json.Marshal(object)
 	if err != nil {
 		return nil, err
@@ -99,9 +99,9 @@ func numbers(object map[string]any) (map[string]any, error) {
 	return out.Object, out.UnmarshalJSON(data)
 }
 
-// confidential reports whether an operation has content that must not be stored in clear
+// hasConfidential reports whether an operation has content that must not be stored in clear
 // text: values given by the user, or Secrets.
-func confidential(op *deploy.Operation) (bool, error) {
+func hasConfidential(op *deploy.Operation) (bool, error) {
 	if len(op.Next.Config) > 0 {
 		return true, nil
 	}
@@ -135,7 +135,7 @@ func secretsOf(op *deploy.Operation) ([]*unstructured.Unstructured, error) {
 func partsOf(k *key, op *deploy.Operation) map[string]string {
 	next := op.Next
 	out := map[string]string{}
-	put := func(name string, value any) { out[name] = k.of("part "+name, value) }
+	put := func(name string, value any) { out[name] = k.digest("part "+name, value) }
 	values := next.Config
 	if len(values) == 0 {
 		values = nil // an empty map is stored as none
@@ -220,8 +220,8 @@ func decrypt(data []byte, with []age.Identity) ([]byte, error) {
 	r, err := age.Decrypt(bytes.NewReader(data), with...)
 	if noMatch := (*age.NoIdentityMatchError)(nil); errors.As(err, &noMatch) {
 		return nil, &InputError{
-			Text: "the plan is encrypted, and not to any of the identities given",
-			What: "give the private key of a recipient it was made for (plan --encrypt-to) with --identity FILE",
+			Text:   "the plan is encrypted, and not to any of the identities given",
+			Advice: "give the private key of a recipient it was made for (plan --encrypt-to) with --identity FILE",
 		}
 	}
 	var out []byte

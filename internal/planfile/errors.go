@@ -76,14 +76,14 @@ func (e *StaleError) Hint() string {
 
 // Difference is one thing that isn't any more what the plan was made for.
 type Difference struct {
-	What    string `json:"what"`              // Deployment/prod/web, or "release web"
+	Subject string `json:"what"`              // Deployment/prod/web, or "release web"
 	Path    string `json:"path,omitempty"`    // the field; empty for the whole
 	Planned string `json:"planned,omitempty"` // in words
 	Now     string `json:"now"`               // in words
 }
 
 func (m Difference) String() string {
-	what := m.What
+	what := m.Subject
 	if m.Path != "" {
 		what += "  " + m.Path
 	}
@@ -117,9 +117,9 @@ func (e *ContentMismatchError) Hint() string {
 }
 
 // An InputError says that a plan needs something to be carried out.
-type InputError struct{ Text, What string }
+type InputError struct{ Text, Advice string }
 
 func (e *InputError) Error() string { return e.Text }
 
 // Hint says what to give.
-func (e *InputError) Hint() string { return e.What }
+func (e *InputError) Hint() string { return e.Advice }

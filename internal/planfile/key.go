@@ -23,32 +23,32 @@ type Cluster struct {
 	Salt   []byte `json:"salt"`
 	// Identities are salted digests of what the cluster is known by. Each of
 	// them that can be read must be the same when the plan is carried out.
-	Identities map[source]string `json:"identities"`
+	Identities map[keySource]string `json:"identities"`
 	// Key names what the key of all keyed digests is derived from.
-	Key []source `json:"key"`
+	Key []keySource `json:"key"`
 }
 
 // A source is a secret random value that the keys of a plan's digests come from. Accounts
 // that may deploy can read it; the file alone does not reveal it.
-type source string
+type keySource string
 
 // The sources.
 const (
-	ofSystem    source = "cluster"   // UID of the namespace kube-system
-	ofNamespace source = "namespace" // UID of the release's namespace
-	ofRevision  source = "revision"  // UID of the latest revision's Secret
-	ofContent   source = "content"   // a random number in the encrypted content
+	ofSystem    keySource = "cluster"   // UID of the namespace kube-system
+	ofNamespace keySource = "namespace" // UID of the release's namespace
+	ofRevision  keySource = "revision"  // UID of the latest revision's Secret
+	ofContent   keySource = "content"   // a random number in the encrypted content
 )
 
 // ClusterUIDs are the sources that an account can read: UIDs, by source. A source
 // that certainly isn't there has an empty UID; one that can't be read is absent.
-type ClusterUIDs map[source]string
+type ClusterUIDs map[keySource]string
 
 // ReadClusterUIDs reads what the cluster, the namespace and the latest revision of the
 // release are known by. It only reads.
 func ReadClusterUIDs(ctx context.Context, c *kube.Cluster, namespace string, base *release.Summary) (ClusterUIDs, error) {
 	known := ClusterUIDs{}
-	for name, at := range map[string]source{metav1.NamespaceSystem: ofSystem, namespace: ofNamespace} {
+	for name, at := range map[string]keySource{metav1.NamespaceSystem: ofSystem, namespace: ofNamespace} {
 		uid, err := uidOf(ctx, c, name)
 		switch {
 		case apierrors.IsForbidden(err):
@@ -88,7 +88,7 @@ func uidOf(ctx context.Context, c *kube.Cluster, name string) (string, error) {
 // is the best key: everybody who may deploy the release can read it, and hardly
 // anybody else.
 func newCluster(server string, known ClusterUIDs, content []byte) (Cluster, *key, error) {
-	c := Cluster{Server: server, Salt: make([]byte, 32), Identities: map[source]string{}}
+	c := Cluster{Server: server, Salt: make([]byte, 32), Identities: map[keySource]string{}}
 	if _, err := rand.Read(c.Salt); err != nil {
 		return c, nil, err
 	}
@@ -97,9 +97,9 @@ func newCluster(server string, known ClusterUIDs, content []byte) (Cluster, *key
 	}
 	switch {
 	case known[ofRevision] != "":
-		c.Key = []source{ofRevision}
+		c.Key = []keySource{ofRevision}
 	default:
-		for _, at := range []source{ofSystem, ofNamespace} {
+		for _, at := range []keySource{ofSystem, ofNamespace} {
 			if known[at] != "" {
 				c.Key = append(c.Key, at)
 			}
@@ -113,7 +113,7 @@ func newCluster(server string, known ClusterUIDs, content []byte) (Cluster, *key
 }
 
 // identity hides a UID: 122 random bits can't be tried out.
-func (c Cluster) identity(at source, uid string) string {
+func (c Cluster) identity(at keySource, uid string) string {
 	h := hmac.New(sha256.New, c.Salt)
 	fmt.Fprintf(h, "identity %s\n%s", at, uid)
 	return text(h.Sum(nil))
@@ -121,7 +121,7 @@ func (c Cluster) identity(at source, uid string) string {
 
 // differences says which identities are others now.
 func (c Cluster) differences(f *File, server string, known ClusterUIDs) []Difference {
-	differs := func(at source) bool {
+	differs := func(at keySource) bool {
 		planned, ok := c.Identities[at]
 		uid, readable := known[at]
 		return ok && readable && planned != c.identity(at, uid)
@@ -129,14 +129,14 @@ func (c Cluster) differences(f *File, server string, known ClusterUIDs) []Differ
 	missing := c.identity(ofNamespace, "")
 	switch namespace := "Namespace/" + f.Namespace; {
 	case differs(ofSystem):
-		return []Difference{{What: "cluster", Planned: "for " + c.Server, Now: server + " is another cluster"}}
+		return []Difference{{Subject: "cluster", Planned: "for " + c.Server, Now: server + " is another cluster"}}
 	case !differs(ofNamespace) || c.Identities[ofNamespace] == missing:
 		// A namespace that the plan creates may have been created meanwhile.
 		return nil
 	case known[ofNamespace] == "":
-		return []Difference{{What: namespace, Now: "it no longer exists"}}
+		return []Difference{{Subject: namespace, Now: "it no longer exists"}}
 	default:
-		return []Difference{{What: namespace, Now: "it was deleted and recreated"}}
+		return []Difference{{Subject: namespace, Now: "it was deleted and recreated"}}
 	}
 }
 
@@ -161,8 +161,8 @@ func (c Cluster) key(known ClusterUIDs, content []byte) (*key, error) {
 		}
 		if len(part) == 0 {
 			return nil, &InputError{
-				Text: fmt.Sprintf("the plan can't be checked: its key comes from the %s's identity, which this account has no permission to read", at),
-				What: "allow the account to get that namespace, or plan with the account that applies the plan",
+				Text:   fmt.Sprintf("the plan can't be checked: its key comes from the %s's identity, which this account has no permission to read", at),
+				Advice: "allow the account to get that namespace, or plan with the account that applies the plan",
 			}
 		}
 		material = fmt.Appendf(material, "%s %d ", at, len(part))
@@ -178,9 +178,9 @@ func (c Cluster) key(known ClusterUIDs, content []byte) (*key, error) {
 // A key makes digests that nobody without it can make or try out.
 type key struct{ raw []byte }
 
-// of is the digest of a value for one purpose; empty when it can't be encoded,
+// digest is the digest of a value for one purpose; empty when it can't be encoded,
 // which no value that came as JSON or YAML can't.
-func (k *key) of(purpose string, value any) string {
+func (k *key) digest(purpose string, value any) string {
 	data, err := json.Marshal(value)
 	if err != nil {
 		return ""
@@ -190,7 +190,7 @@ func (k *key) of(purpose string, value any) string {
 
 func (k *key) sign(line []byte) string { return "hmac-sha256:" + text(k.sum("seal", line)) }
 
-func (k *key) signed(line []byte, seal string) bool {
+func (k *key) verifies(line []byte, seal string) bool {
 	return hmac.Equal([]byte(k.sign(line)), []byte(seal))
 }
 

@@ -53,7 +53,7 @@ func New(op *deploy.Operation, o Options) (*File, error) {
 
 // setContent puts the content into the file, or leaves it out, and gives the key.
 func (f *File) setContent(op *deploy.Operation, o Options) (*key, error) {
-	secret, err := confidential(op)
+	secret, err := hasConfidential(op)
 	if err != nil {
 		return nil, err
 	}
@@ -81,8 +81,8 @@ func (f *File) setContent(op *deploy.Operation, o Options) (*key, error) {
 	f.Records = f.Cluster.recordsOf(op)
 	if f.Content.Mode == ContentRerendered && !f.Cluster.isBoundToCluster() {
 		return nil, &InputError{
-			Text: "the plan has Secrets or values, and this account can't read what protects their digests",
-			What: "encrypt the plan with --encrypt-to, or allow the account to get the namespace " + f.Namespace,
+			Text:   "the plan has Secrets or values, and this account can't read what protects their digests",
+			Advice: "encrypt the plan with --encrypt-to, or allow the account to get the namespace " + f.Namespace,
 		}
 	}
 	if f.Content.Mode != ContentPlain && f.Content.Mode != ContentEncrypted {

@@ -44,7 +44,7 @@ func objectOf(k *key, hidden *hide.Texts, step deploy.Step, c apply.Change) Obje
 		o.UID = string(c.Live.GetUID())
 	}
 	if c.Desired != nil {
-		o.DesiredDigest = k.of("want "+c.ID.String(), c.Desired.Object)
+		o.DesiredDigest = k.digest("want "+c.ID.String(), c.Desired.Object)
 	}
 	secret := hide.ConfidentialFields(c.Live, c.Desired, c.Result)
 	for _, change := range c.Fields {
@@ -73,12 +73,12 @@ func fieldOf(k *key, hidden *hide.Texts, secret hide.Fields, object string, f ap
 	}
 	slices.Sort(out.Owners)
 	if f.Kind != compare.Added {
-		out.Before = k.of("field "+object+" "+out.Path, f.Before)
+		out.Before = k.digest("field "+object+" "+out.Path, f.Before)
 	}
 	// A value that the chart doesn't state comes from defaults or webhooks, and may
 	// differ each time.
 	if f.Kind != compare.Removed && f.Declared {
-		out.After = k.of("field "+object+" "+out.Path, f.After)
+		out.After = k.digest("field "+object+" "+out.Path, f.After)
 	}
 	if !secret.HasHiddenWithin(fields.Names(f.Path)) {
 		out.From, out.To = shown(hidden, f)

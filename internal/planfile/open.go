@@ -65,13 +65,13 @@ func (p *Plan) authenticate(known ClusterUIDs, digest string, with []age.Identit
 	if p.key, err = p.Cluster.key(known, p.content.Key); err != nil {
 		return err
 	}
-	if !p.key.signed(p.line, p.seal) {
+	if !p.key.verifies(p.line, p.seal) {
 		return &TamperedError{Why: "integrity check failed: the file was changed after it was planned"}
 	}
 	if !p.Cluster.isBoundToCluster() && digest == "" {
 		return &InputError{
-			Text: "the plan isn't bound to a cluster, so anybody could have made it",
-			What: "give the digest that plan has printed: " + program.Name + " apply --digest sha256:... FILE",
+			Text:   "the plan isn't bound to a cluster, so anybody could have made it",
+			Advice: "give the digest that plan has printed: " + program.Name + " apply --digest sha256:... FILE",
 		}
 	}
 	if p.Content.Mode == ContentPlain {
@@ -88,8 +88,8 @@ func (p *Plan) authenticate(known ClusterUIDs, digest string, with []age.Identit
 func (p *Plan) decrypt(with []age.Identity) error {
 	if len(with) == 0 {
 		return &InputError{
-			Text: "the plan is encrypted",
-			What: "give the private key of a recipient it was made for with --identity FILE, or DEPLOYER_AGE_IDENTITY",
+			Text:   "the plan is encrypted",
+			Advice: "give the private key of a recipient it was made for with --identity FILE, or DEPLOYER_AGE_IDENTITY",
 		}
 	}
 	data, err := decrypt(p.Content.Data, with)
@@ -131,12 +131,12 @@ func (p *Plan) Decide(ctx context.Context, d *deploy.Deployer, render RenderFunc
 		}
 	}
 	if err != nil {
-		return nil, p.staleBy(err)
+		return nil, p.staleError(err)
 	}
 	if op == nil {
-		return nil, &StaleError{Differences: []Difference{{What: "release " + p.Release, Now: "there is nothing left to do"}}}
+		return nil, &StaleError{Differences: []Difference{{Subject: "release " + p.Release, Now: "there is nothing left to do"}}}
 	}
-	if moved := p.compare(op); len(moved) > 0 {
+	if moved := p.differences(op); len(moved) > 0 {
 		return nil, &StaleError{Differences: moved}
 	}
 	return op, nil
@@ -160,9 +160,9 @@ func (p *Plan) redecide(ctx context.Context, d *deploy.Deployer, render RenderFu
 	})
 }
 
-// staleBy turns what the cluster refuses now, and did not when the plan was
+// staleError turns what the cluster refuses now, and did not when the plan was
 // made, into a plan that no longer fits.
-func (p *Plan) staleBy(err error) error {
+func (p *Plan) staleError(err error) error {
 	stale := &StaleError{Err: err}
 	var (
 		rejected *apply.RejectedError
@@ -172,12 +172,12 @@ func (p *Plan) staleBy(err error) error {
 	switch {
 	case errors.As(err, &rejected):
 		for _, r := range rejected.Rejections {
-			stale.Differences = append(stale.Differences, Difference{What: r.ID.String(), Now: "it would be rejected now: " + r.Err.Error()})
+			stale.Differences = append(stale.Differences, Difference{Subject: r.ID.String(), Now: "it would be rejected now: " + r.Err.Error()})
 		}
 	case errors.As(err, &noSpace):
-		stale.Differences = []Difference{{What: "Namespace/" + p.Namespace, Now: "it no longer exists"}}
+		stale.Differences = []Difference{{Subject: "Namespace/" + p.Namespace, Now: "it no longer exists"}}
 	case errors.As(err, &gone):
-		stale.Differences = []Difference{{What: "release " + p.Release, Now: gone.Error()}}
+		stale.Differences = []Difference{{Subject: "release " + p.Release, Now: gone.Error()}}
 	default:
 		return err
 	}

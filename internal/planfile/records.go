@@ -38,12 +38,12 @@ func (f *File) recordDifferences(now []release.Summary) []Difference {
 		r, ok := found[planned.Revision]
 		delete(found, planned.Revision)
 		if text := f.recordDifferenceText(planned, r, ok); text != "" {
-			out = append(out, Difference{What: "release " + f.Release, Planned: fmt.Sprintf("with revision %d, %s", planned.Revision, planned.Status), Now: text})
+			out = append(out, Difference{Subject: "release " + f.Release, Planned: fmt.Sprintf("with revision %d, %s", planned.Revision, planned.Status), Now: text})
 		}
 	}
 	for _, r := range now {
 		if _, isNew := found[r.Revision]; isNew {
-			out = append(out, Difference{What: "release " + f.Release, Planned: fmt.Sprintf("without revision %d", r.Revision), Now: fmt.Sprintf("it is there, %s", r.Status)})
+			out = append(out, Difference{Subject: "release " + f.Release, Planned: fmt.Sprintf("without revision %d", r.Revision), Now: fmt.Sprintf("it is there, %s", r.Status)})
 		}
 	}
 	return out
@@ -75,7 +75,7 @@ func (f *File) superseded(r Record) bool {
 
 // baseDifferences says how the release has moved on.
 func (f *File) baseDifferences(latest *release.Summary) []Difference {
-	m := Difference{What: "release " + f.Release, Planned: "based on no revision"}
+	m := Difference{Subject: "release " + f.Release, Planned: "based on no revision"}
 	if f.Base != nil {
 		m.Planned = fmt.Sprintf("based on revision %d, %s", f.Base.Revision, f.Base.Status)
 	}

@@ -24,7 +24,7 @@ func (h Host) Update(ctx context.Context, places Places, p *Plugin) error {
 	}
 	repository, err := installer.FindSource(dir)
 	if err != nil {
-		return &hinted{withOutput(err), "only what was cloned can be updated: deployer plugin uninstall " + p.Name + ", and install it again"}
+		return &hintedError{withOutput(err), "only what was cloned can be updated: deployer plugin uninstall " + p.Name + ", and install it again"}
 	}
 	undo, forget, err := h.backUp(places, p)
 	if err != nil {
@@ -39,7 +39,7 @@ func (h Host) Update(ctx context.Context, places Places, p *Plugin) error {
 	if err != nil {
 		return errors.Join(err, undo())
 	}
-	if err := h.hook(ctx, updated, helmplugin.Update); err != nil {
+	if err := h.runHook(ctx, updated, helmplugin.Update); err != nil {
 		return errors.Join(err, undo())
 	}
 	return nil
@@ -76,12 +76,12 @@ func (h Host) backUp(places Places, p *Plugin) (undo func() error, forget func()
 // one. The hook comes first, so that it can be a file of the plugin; one that
 // fails is told of, and the plugin is removed anyway.
 func (h Host) Uninstall(ctx context.Context, p *Plugin) error {
-	err := h.hook(ctx, p, helmplugin.Delete)
+	err := h.runHook(ctx, p, helmplugin.Delete)
 	if rerr := os.RemoveAll(p.Dir); rerr != nil {
 		return errors.Join(err, fmt.Errorf("removing the plugin: %w", rerr))
 	}
 	if err != nil {
-		return &hinted{fmt.Errorf("%w; the plugin is removed anyway", err), "see what the hook was to clean up"}
+		return &hintedError{fmt.Errorf("%w; the plugin is removed anyway", err), "see what the hook was to clean up"}
 	}
 	return nil
 }

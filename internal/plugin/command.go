@@ -40,9 +40,9 @@ func (h Host) variables(p *Plugin) map[string]string {
 	return out
 }
 
-// command makes a process of an expanded command line. Variables are those of
+// newCommand makes a process of an expanded command line. Variables are those of
 // the plugin, then those of this process.
-func (h Host) command(ctx context.Context, p *Plugin, main string, args []string) *exec.Cmd {
+func (h Host) newCommand(ctx context.Context, p *Plugin, main string, args []string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, main, args...)
 	cmd.Env = os.Environ()
 	for name, value := range h.variables(p) {
@@ -52,8 +52,8 @@ func (h Host) command(ctx context.Context, p *Plugin, main string, args []string
 	return cmd
 }
 
-// lookup is os.Getenv for what a plugin's commands refer to.
-func (h Host) lookup(p *Plugin) func(string) string {
+// getenv is os.Getenv for what a plugin's commands refer to.
+func (h Host) getenv(p *Plugin) func(string) string {
 	own := h.variables(p)
 	return func(name string) string {
 		if value, ok := own[name]; ok {
@@ -89,7 +89,7 @@ func (h Host) Command(ctx context.Context, p *Plugin, args []string) (*exec.Cmd,
 	if err := checkExecutable(p, main); err != nil {
 		return nil, err
 	}
-	return h.command(ctx, p, main, own), nil
+	return h.newCommand(ctx, p, main, own), nil
 }
 
 // Program is the process that runs a file of a plugin, such as the one that
@@ -98,7 +98,7 @@ func (h Host) Program(ctx context.Context, p *Plugin, path string, args []string
 	if err := checkExecutable(p, path); err != nil {
 		return nil, err
 	}
-	return h.command(ctx, p, path, args), nil
+	return h.newCommand(ctx, p, path, args), nil
 }
 
 // resolve returns the program and the arguments in a plugin's plugin.yaml.
@@ -115,7 +115,7 @@ func (h Host) resolve(p *Plugin) (string, []string, error) {
 		}
 		return "", nil, missing
 	}
-	words := expanded(c, h.lookup(p))
+	words := expanded(c, h.getenv(p))
 	return words[0], words[1:], nil
 }
 
@@ -158,30 +158,30 @@ func checkExecutable(p *Plugin, main string) error {
 	case err == nil || errors.Is(err, exec.ErrDot):
 		return nil
 	case errors.Is(err, fs.ErrPermission):
-		return &hinted{fmt.Errorf("plugin %q: %s is not executable", p.Name, main), "chmod +x " + main}
+		return &hintedError{fmt.Errorf("plugin %q: %s is not executable", p.Name, main), "chmod +x " + main}
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, exec.ErrNotFound):
-		return &hinted{fmt.Errorf("plugin %q: its command %s is not there", p.Name, main), "install the plugin again, or what it needs"}
+		return &hintedError{fmt.Errorf("plugin %q: its command %s is not there", p.Name, main), "install the plugin again, or what it needs"}
 	}
 	return fmt.Errorf("plugin %q: its command %s can't be run: %w", p.Name, path, err)
 }
 
-// hinted is an error with the next step for the user.
-type hinted struct {
+// hintedError is an error with the next step for the user.
+type hintedError struct {
 	error
 	hint string
 }
 
-func (h *hinted) Hint() string  { return h.hint }
-func (h *hinted) Unwrap() error { return h.error }
+func (h *hintedError) Hint() string  { return h.hint }
+func (h *hintedError) Unwrap() error { return h.error }
 
-// hook runs a plugin's hook for install, update or delete, if there is one for this
+// runHook runs a plugin's hook for install, update or delete, if there is one for this
 // platform.
 // (helm.sh/helm/v3/cmd/helm/plugin.go, runHook)
-func (h Host) hook(ctx context.Context, p *Plugin, event string) error {
+func (h Host) runHook(ctx context.Context, p *Plugin, event string) error {
 	var words []string
 	if platform := p.PlatformHooks[event]; len(platform) > 0 {
 		if c := forThisPlatform(platform); c != nil {
-			words = expanded(c, h.lookup(p))
+			words = expanded(c, h.getenv(p))
 		}
 	} else if line := p.Hooks[event]; line != "" {
 		words = []string{"sh", "-c", line}
@@ -190,7 +190,7 @@ func (h Host) hook(ctx context.Context, p *Plugin, event string) error {
 		return nil
 	}
 	h.verbose("running the %s hook of plugin %s: %s", event, p.Name, strings.Join(words, " "))
-	cmd := h.command(ctx, p, words[0], words[1:])
+	cmd := h.newCommand(ctx, p, words[0], words[1:])
 	cmd.Stdin = nil
 	err := cmd.Run()
 	var exit *exec.ExitError
@@ -200,7 +200,7 @@ func (h Host) hook(ctx context.Context, p *Plugin, event string) error {
 	case errors.As(err, &exit):
 		return fmt.Errorf("plugin %s hook for %q exited with error (%s)", event, p.Name, exit)
 	case errors.Is(err, fs.ErrPermission):
-		return &hinted{fmt.Errorf("plugin %s hook for %q: %s is not executable", event, p.Name, words[0]), "chmod +x " + words[0]}
+		return &hintedError{fmt.Errorf("plugin %s hook for %q: %s is not executable", event, p.Name, words[0]), "chmod +x " + words[0]}
 	case err != nil:
 		return fmt.Errorf("plugin %s hook for %q: %w", event, p.Name, err)
 	}

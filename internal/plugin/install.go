@@ -21,7 +21,7 @@ type Places struct {
 	Cache   string // where they are fetched to
 }
 
-func (p Places) first() string {
+func (p Places) installDir() string {
 	if list := filepath.SplitList(p.Plugins); len(list) > 0 {
 		return list[0]
 	}
@@ -48,11 +48,11 @@ func (h Host) Install(ctx context.Context, places Places, from, version string) 
 	if version != "" && s.link {
 		return nil, fmt.Errorf("--version chooses in a repository, and %s is a directory", from)
 	}
-	dir := filepath.Join(places.first(), s.name)
+	dir := filepath.Join(places.installDir(), s.name)
 	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
-		return nil, &hinted{fmt.Errorf("plugin already exists: %s", dir), "see deployer plugin update, or deployer plugin uninstall"}
+		return nil, &hintedError{fmt.Errorf("plugin already exists: %s", dir), "see deployer plugin update, or deployer plugin uninstall"}
 	}
-	if err := os.MkdirAll(places.first(), 0o755); err != nil {
+	if err := os.MkdirAll(places.installDir(), 0o755); err != nil {
 		return nil, fmt.Errorf("making room for plugins: %w", err)
 	}
 	p, err := h.install(ctx, places, s, dir)
@@ -79,13 +79,13 @@ func (h Host) install(ctx context.Context, places Places, s source, dir string) 
 	}
 	for _, other := range others {
 		if other.Name == p.Name {
-			return nil, &hinted{fmt.Errorf("plugin already exists: %q is that in %s", p.Name, other.Dir), "see deployer plugin update, or deployer plugin uninstall"}
+			return nil, &hintedError{fmt.Errorf("plugin already exists: %q is that in %s", p.Name, other.Dir), "see deployer plugin update, or deployer plugin uninstall"}
 		}
 	}
 	if _, _, err := h.resolve(p); err != nil && p.isCallable() {
 		return nil, err
 	}
-	if err := h.hook(ctx, p, helmplugin.Install); err != nil {
+	if err := h.runHook(ctx, p, helmplugin.Install); err != nil {
 		return nil, err
 	}
 	return p, h.usable(p, s.link)
@@ -118,7 +118,7 @@ func (h Host) sourceOf(ctx context.Context, places Places, from, version string)
 	case err == nil && isArchive(from):
 		return source{name: archiveName(from), fetch: archiveSource(places, func() ([]byte, error) { return os.ReadFile(from) })}, nil
 	case err == nil:
-		return source{}, &hinted{fmt.Errorf("expected plugin to be a folder: %s is neither one nor a .tgz or .tar.gz archive", from), ""}
+		return source{}, &hintedError{fmt.Errorf("expected plugin to be a folder: %s is neither one nor a .tgz or .tar.gz archive", from), ""}
 	case isRemoteArchive(ctx, from):
 		return source{name: archiveName(from), fetch: archiveSource(places, func() ([]byte, error) { return download(ctx, from) })}, nil
 	}
@@ -172,7 +172,7 @@ func cannotClone(from string, err error) error {
 	if errors.Is(err, installer.ErrMissingMetadata) {
 		return fmt.Errorf("%s: %w", from, err)
 	}
-	return &hinted{fmt.Errorf("installing from %s: %w", from, withOutput(err)),
+	return &hintedError{fmt.Errorf("installing from %s: %w", from, withOutput(err)),
 		"a plugin comes from a directory, a .tgz archive or its URL, or a repository that git (or hg, svn, bzr) can clone"}
 }
 

@@ -106,9 +106,9 @@ func Find(directories string) ([]*Plugin, []*BrokenError) {
 // nameOf guesses a plugin's name from its directory: helm-diff is diff.
 func nameOf(dir string) string { return strings.TrimPrefix(filepath.Base(dir), "helm-") }
 
-// Named finds a plugin by its name; nil, nil when there is none. A broken plugin
+// FindByName finds a plugin by its name; nil, nil when there is none. A broken plugin
 // of that name, or of that directory, is a BrokenError.
-func Named(directories, name string) (*Plugin, error) {
+func FindByName(directories, name string) (*Plugin, error) {
 	found, broken := Find(directories)
 	for _, b := range broken {
 		if b.Name == name || filepath.Base(b.Dir) == name {

@@ -11,68 +11,68 @@ type Class string
 
 // Problems of images.
 const (
-	ImageName      Class = "image_name_invalid"
-	ImageNever     Class = "image_never_pull" // imagePullPolicy is Never, and the node doesn't have it
-	ImagePermanent Class = "image_pull_permanent"
-	ImageTransient Class = "image_pull_transient"
+	InvalidImageName   Class = "image_name_invalid"
+	ImageNeverPull     Class = "image_never_pull" // imagePullPolicy is Never, and the node doesn't have it
+	ImagePullPermanent Class = "image_pull_permanent"
+	ImagePullTransient Class = "image_pull_transient"
 )
 
 // Problems of containers.
 const (
-	CrashLoop       Class = "crash_loop"
-	BadCommand      Class = "bad_command" // the command can't be run: exit codes 126 and 127, StartError
-	OOMKilled       Class = "oom_killed"
-	ConfigError     Class = "config_error"     // a ConfigMap, a Secret or a key of them is missing
-	ContainerCreate Class = "container_create" // the runtime couldn't create or start it; also lifecycle hooks
-	NodeContainer   Class = "container_create_node"
-	Readiness       Class = "readiness_probe"
-	Liveness        Class = "liveness_probe" // killed by a liveness or startup probe
+	CrashLoop                   Class = "crash_loop"
+	BadCommand                  Class = "bad_command" // the command can't be run: exit codes 126 and 127, StartError
+	OOMKilled                   Class = "oom_killed"
+	ConfigError                 Class = "config_error"     // a ConfigMap, a Secret or a key of them is missing
+	ContainerCreateFailed       Class = "container_create" // the runtime couldn't create or start it; also lifecycle hooks
+	ContainerCreateFailedOnNode Class = "container_create_node"
+	ReadinessProbeFailed        Class = "readiness_probe"
+	LivenessProbeFailed         Class = "liveness_probe" // killed by a liveness or startup probe
 )
 
 // Problems of pods.
 const (
-	Unschedulable  Class = "unschedulable"
-	NoNodeFits     Class = "unschedulable_structural" // selectors, taints, volumes: no node will ever do
-	WaitingForNode Class = "unschedulable_scaling_up"
-	WaitingForRoom Class = "unschedulable_terminating" // old pods still hold the resources
-	Gated          Class = "scheduling_gated"
-	ClaimUnbound   Class = "claim_unbound" // its volume claims have no volumes
-	MountMissing   Class = "mount_missing_object"
-	Mount          Class = "mount_error"
-	MultiAttach    Class = "multi_attach"
-	Sandbox        Class = "pod_sandbox" // network or runtime of the node
-	Evicted        Class = "evicted"     // also preempted, rejected by the node, node shut down
-	PodFailed      Class = "pod_failed"
+	Unschedulable        Class = "unschedulable"
+	NoNodeFits           Class = "unschedulable_structural" // selectors, taints, volumes: no node will ever do
+	WaitingForNode       Class = "unschedulable_scaling_up"
+	WaitingForRoom       Class = "unschedulable_terminating" // old pods still hold the resources
+	SchedulingGated      Class = "scheduling_gated"
+	ClaimUnbound         Class = "claim_unbound" // its volume claims have no volumes
+	MountedObjectMissing Class = "mount_missing_object"
+	MountFailed          Class = "mount_error"
+	MultiAttach          Class = "multi_attach"
+	PodSandboxFailed     Class = "pod_sandbox" // network or runtime of the node
+	Evicted              Class = "evicted"     // also preempted, rejected by the node, node shut down
+	PodFailed            Class = "pod_failed"
 )
 
 // Problems of controllers that create pods.
 const (
-	PodSecurity      Class = "pod_security"
-	AdmissionDenied  Class = "admission_denied" // a webhook or a ValidatingAdmissionPolicy
-	InvalidPod       Class = "invalid_pod"
-	LimitRange       Class = "limit_range"
-	PriorityClass    Class = "priority_class_missing"
-	ServiceAccount   Class = "service_account_missing"
-	Quota            Class = "quota"
-	QuotaDeadlock    Class = "quota_deadlock"
-	CreateTransient  Class = "pod_create_transient" // a webhook that doesn't answer, an API server in trouble
-	JobFailed        Class = "job_failed"
-	ProgressDeadline Class = "progress_deadline"
-	NoProgress       Class = "no_progress"
-	Timeout          Class = "timeout"
+	PodSecurity           Class = "pod_security"
+	AdmissionDenied       Class = "admission_denied" // a webhook or a ValidatingAdmissionPolicy
+	InvalidPod            Class = "invalid_pod"
+	LimitRangeViolated    Class = "limit_range"
+	PriorityClassMissing  Class = "priority_class_missing"
+	ServiceAccountMissing Class = "service_account_missing"
+	QuotaExceeded         Class = "quota"
+	QuotaDeadlock         Class = "quota_deadlock"
+	PodCreateTransient    Class = "pod_create_transient" // a webhook that doesn't answer, an API server in trouble
+	JobFailed             Class = "job_failed"
+	ProgressDeadline      Class = "progress_deadline"
+	NoProgress            Class = "no_progress"
+	Timeout               Class = "timeout"
 )
 
 // Problems of other objects.
 const (
-	Replaced        Class = "replaced" // another object took the name
-	Deleted         Class = "deleted"
-	Terminating     Class = "terminating"
-	NamesRejected   Class = "crd_names_rejected"
-	VolumeLost      Class = "volume_lost"
-	Provisioning    Class = "provisioning_failed"
-	LoadBalancer    Class = "load_balancer"
-	ConditionFailed Class = "condition_failed" // the object's own status says so
-	RuleFailed      Class = "rule_failed"      // the user's rule says so
+	Replaced           Class = "replaced" // another object took the name
+	Deleted            Class = "deleted"
+	Terminating        Class = "terminating"
+	NamesRejected      Class = "crd_names_rejected"
+	VolumeLost         Class = "volume_lost"
+	ProvisioningFailed Class = "provisioning_failed"
+	LoadBalancerFailed Class = "load_balancer"
+	ConditionFailed    Class = "condition_failed" // the object's own status says so
+	RuleFailed         Class = "rule_failed"      // the user's rule says so
 )
 
 // Scope says what one pod's problem means for the others of its revision.

@@ -21,18 +21,18 @@ func isPulling(reason string) bool {
 // waitingReasons maps waiting reasons of the kubelet to classes.
 // k8s.io/kubernetes/pkg/kubelet/container/sync_result.go and images/types.go
 var waitingReasons = map[string]class.Class{
-	"InvalidImageName":           class.ImageName,
-	"ErrImageNeverPull":          class.ImageNever,
-	"ImageInspectError":          class.ContainerCreate,
+	"InvalidImageName":           class.InvalidImageName,
+	"ErrImageNeverPull":          class.ImageNeverPull,
+	"ImageInspectError":          class.ContainerCreateFailed,
 	"CreateContainerConfigError": class.ConfigError,
-	"CreateContainerError":       class.ContainerCreate,
-	"RunContainerError":          class.ContainerCreate,
-	"PreCreateHookError":         class.ContainerCreate,
-	"PreStartHookError":          class.ContainerCreate,
-	"PostStartHookError":         class.ContainerCreate,
-	"CreatePodSandboxError":      class.Sandbox,
-	"ConfigPodSandboxError":      class.Sandbox,
-	"KillContainerError":         class.NodeContainer,
+	"CreateContainerError":       class.ContainerCreateFailed,
+	"RunContainerError":          class.ContainerCreateFailed,
+	"PreCreateHookError":         class.ContainerCreateFailed,
+	"PreStartHookError":          class.ContainerCreateFailed,
+	"PostStartHookError":         class.ContainerCreateFailed,
+	"CreatePodSandboxError":      class.PodSandboxFailed,
+	"ConfigPodSandboxError":      class.PodSandboxFailed,
+	"KillContainerError":         class.ContainerCreateFailedOnNode,
 }
 
 func (h *History) containerProblem(c *Container, r Policy) (Finding, bool) {
@@ -63,14 +63,14 @@ func refineClass(known class.Class, message string) class.Class {
 	switch known {
 	case class.ConfigError:
 		if nodeTrouble.MatchString(message) {
-			return class.NodeContainer
+			return class.ContainerCreateFailedOnNode
 		}
-	case class.ContainerCreate:
+	case class.ContainerCreateFailed:
 		if isRefusedCommand(message) {
 			return class.BadCommand
 		}
 		if nodeTrouble.MatchString(message) {
-			return class.NodeContainer
+			return class.ContainerCreateFailedOnNode
 		}
 	}
 	return known
@@ -134,7 +134,7 @@ func (h *History) crashProblem(c *Container, r Policy) (Finding, bool) {
 
 // describeCrash sets the class and message of a crash.
 func (h *History) describeCrash(f *Finding, c *Container, last *Termination, r Policy) {
-	liveness := h.events[class.Liveness]
+	liveness := h.events[class.LivenessProbeFailed]
 	said := h.firstWords[c.Name]
 	if last != nil && last.Message != "" {
 		said = last.Message
@@ -156,7 +156,7 @@ func (h *History) describeCrash(f *Finding, c *Container, last *Termination, r P
 		f.Class, f.Limit = class.BadCommand, min(f.Limit, class.InfoOf(class.BadCommand).Attempts)
 		f.Message = joinText(fmt.Sprintf("exit code %d", last.ExitCode), last.Message)
 	case liveness != nil:
-		f.Class, f.Message = class.Liveness, liveness.Message
+		f.Class, f.Message = class.LivenessProbeFailed, liveness.Message
 	default:
 		f.Message = fmt.Sprintf("exit code %d", last.ExitCode)
 		if last.Reason != "" && last.Reason != "Error" {
@@ -191,8 +191,8 @@ func (h *History) readinessProblem(c *Container) (Finding, bool) {
 	if !c.Running || c.Ready || c.ReadinessWindow == 0 || c.Init {
 		return Finding{}, false
 	}
-	f := Finding{Class: class.Readiness, Container: c.Name, Message: "readiness probe is failing"}
-	if event := h.events[class.Readiness]; event != nil {
+	f := Finding{Class: class.ReadinessProbeFailed, Container: c.Name, Message: "readiness probe is failing"}
+	if event := h.events[class.ReadinessProbeFailed]; event != nil {
 		f.Message = event.Message
 	}
 	return f, true

@@ -95,9 +95,9 @@ func (h *History) AddEvent(reason, message string, count int) {
 	c := MountFailureClass(reason, message)
 	switch {
 	case reason == "Unhealthy" && strings.HasPrefix(message, "Readiness"):
-		c = class.Readiness
+		c = class.ReadinessProbeFailed
 	case reason == "Unhealthy", reason == "Killing" && strings.Contains(message, "probe"):
-		c = class.Liveness
+		c = class.LivenessProbeFailed
 	}
 	if c == "" {
 		return
@@ -148,9 +148,9 @@ func (h *History) GotPast(c class.Class, container string) bool {
 	p := h.Pod
 	own := p.container(container)
 	switch c {
-	case class.ImagePermanent, class.ImageName:
+	case class.ImagePullPermanent, class.InvalidImageName:
 		return own != nil && (own.ImageID != "" || own.hasStarted())
-	case class.ConfigError, class.ContainerCreate, class.BadCommand:
+	case class.ConfigError, class.ContainerCreateFailed, class.BadCommand:
 		return own != nil && own.Running && own.Restarts == 0 || p.Ready
 	}
 	return p.Ready
@@ -219,13 +219,13 @@ func (h *History) startTimer(f *Finding, r Policy, now time.Time) {
 // isRetriedByKubelet reports whether the kubelet retries at intervals of ten seconds or
 // more. In between the pod's status may not change.
 func isRetriedByKubelet(c class.Class) bool {
-	return c == class.ImagePermanent || c == class.ContainerCreate
+	return c == class.ImagePullPermanent || c == class.ContainerCreateFailed
 }
 
 // IsCrash reports whether a class is about a container that ends again and again, which
 // another run may heal.
 func IsCrash(c class.Class) bool {
-	return c == class.CrashLoop || c == class.OOMKilled || c == class.Liveness
+	return c == class.CrashLoop || c == class.OOMKilled || c == class.LivenessProbeFailed
 }
 
 func (h *History) podProblems(r Policy) []Finding {
@@ -240,7 +240,7 @@ func (h *History) podProblems(r Policy) []Finding {
 		}
 		return []Finding{f}
 	case p.Scheduling.Reason == "SchedulingGated":
-		return []Finding{{Class: class.Gated, Message: p.Scheduling.Message}}
+		return []Finding{{Class: class.SchedulingGated, Message: p.Scheduling.Message}}
 	case p.Scheduling.Reason == "" || p.Scheduling.Done:
 		return nil
 	}
@@ -283,7 +283,7 @@ func (h *History) eventProblems(found []Finding) []Finding {
 	if !unready || len(found) > 0 || !creating && len(h.Pod.Containers) > 0 && h.Pod.Containers[0].Waiting.Reason != "" {
 		return nil
 	}
-	for _, c := range []class.Class{class.MountMissing, class.Mount, class.MultiAttach, class.Sandbox} {
+	for _, c := range []class.Class{class.MountedObjectMissing, class.MountFailed, class.MultiAttach, class.PodSandboxFailed} {
 		if event := h.events[c]; event != nil {
 			return []Finding{{Class: c, Message: event.Message, Attempts: event.Count}}
 		}

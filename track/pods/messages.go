@@ -33,13 +33,13 @@ func pullClass(reason, message, image string) class.Class {
 	message = withoutImage(message, image)
 	switch {
 	case reason == "SignatureValidationFailed":
-		return class.ImagePermanent
+		return class.ImagePullPermanent
 	case reason == "RegistryUnavailable", transientPull.MatchString(message):
-		return class.ImageTransient
+		return class.ImagePullTransient
 	case permanentPull.MatchString(message):
-		return class.ImagePermanent
+		return class.ImagePullPermanent
 	}
-	return class.ImageTransient
+	return class.ImagePullTransient
 }
 
 // registryLacks reports whether a registry has answered that it doesn't have the image, or
@@ -124,12 +124,12 @@ var creationMessages = []struct {
 	match *regexp.Regexp
 	class class.Class
 }{
-	{regexp.MustCompile(`failed calling webhook|failed to call webhook`), class.CreateTransient},
+	{regexp.MustCompile(`failed calling webhook|failed to call webhook`), class.PodCreateTransient},
 	{regexp.MustCompile(`violates PodSecurity`), class.PodSecurity},
-	{regexp.MustCompile(`exceeded quota:|failed quota:`), class.Quota},
-	{regexp.MustCompile(`(maximum|minimum) \S+ usage per|limit to request ratio`), class.LimitRange},
-	{regexp.MustCompile(`no PriorityClass with name`), class.PriorityClass},
-	{regexp.MustCompile(`error looking up service account`), class.ServiceAccount},
+	{regexp.MustCompile(`exceeded quota:|failed quota:`), class.QuotaExceeded},
+	{regexp.MustCompile(`(maximum|minimum) \S+ usage per|limit to request ratio`), class.LimitRangeViolated},
+	{regexp.MustCompile(`no PriorityClass with name`), class.PriorityClassMissing},
+	{regexp.MustCompile(`error looking up service account`), class.ServiceAccountMissing},
 	{regexp.MustCompile(`admission webhook ".*" denied|denied the request|denied request`), class.AdmissionDenied},
 	{regexp.MustCompile(`being terminated`), class.Terminating},
 	{regexp.MustCompile(`is invalid|Invalid value|Unsupported value|Required value`), class.InvalidPod},
@@ -143,7 +143,7 @@ func CreationFailureClass(message string) class.Class {
 			return rule.class
 		}
 	}
-	return class.CreateTransient
+	return class.PodCreateTransient
 }
 
 // MountFailureClass is why a volume can't be mounted, by the reason and message of
@@ -152,7 +152,7 @@ func MountFailureClass(reason, message string) class.Class {
 	switch reason {
 	case "FailedMount", "FailedAttachVolume", "FailedMapVolume":
 	case "FailedCreatePodSandBox", "FailedCreatePodSandbox":
-		return class.Sandbox
+		return class.PodSandboxFailed
 	default:
 		return ""
 	}
@@ -160,7 +160,7 @@ func MountFailureClass(reason, message string) class.Class {
 	case strings.Contains(message, "Multi-Attach"):
 		return class.MultiAttach
 	case missingObject.MatchString(message), noSuchKey.MatchString(message):
-		return class.MountMissing
+		return class.MountedObjectMissing
 	}
-	return class.Mount
+	return class.MountFailed
 }

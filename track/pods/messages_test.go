@@ -13,17 +13,17 @@ func TestPullClass(t *testing.T) {
 		image, message string
 		want           class.Class
 	}{
-		{"x:1", `failed to resolve reference "r.io/x:1": r.io/x:1: not found`, class.ImagePermanent},
-		{"x:1", `failed to authorize: 401 Unauthorized`, class.ImagePermanent},
-		{"x:1", `no match for platform in manifest: not found`, class.ImagePermanent},
-		{"x:1", `dial tcp: lookup registry.example.com: no such host`, class.ImageTransient},
-		{"r/timeout:1", `failed to do request: Head "https://r/timeout:1": dial tcp 10.0.0.1:443: i/o timeout`, class.ImageTransient},
-		{"r.io/timeout/x:1", `failed to resolve reference "r.io/timeout/x:1": pull access denied`, class.ImagePermanent},
-		{"shop/geofence:503", `failed to resolve reference "docker.io/shop/geofence:503": docker.io/shop/geofence:503: not found`, class.ImagePermanent},
-		{"forbidden-city:1", `failed to do request for forbidden-city:1: nobody has seen this before`, class.ImageTransient},
-		{"x:1", `unexpected status code 503 Service Unavailable`, class.ImageTransient},
-		{"x:1", `429 Too Many Requests - toomanyrequests: You have reached your pull rate limit`, class.ImageTransient},
-		{"x:1", `something that nobody has seen before`, class.ImageTransient},
+		{"x:1", `failed to resolve reference "r.io/x:1": r.io/x:1: not found`, class.ImagePullPermanent},
+		{"x:1", `failed to authorize: 401 Unauthorized`, class.ImagePullPermanent},
+		{"x:1", `no match for platform in manifest: not found`, class.ImagePullPermanent},
+		{"x:1", `dial tcp: lookup registry.example.com: no such host`, class.ImagePullTransient},
+		{"r/timeout:1", `failed to do request: Head "https://r/timeout:1": dial tcp 10.0.0.1:443: i/o timeout`, class.ImagePullTransient},
+		{"r.io/timeout/x:1", `failed to resolve reference "r.io/timeout/x:1": pull access denied`, class.ImagePullPermanent},
+		{"shop/geofence:503", `failed to resolve reference "docker.io/shop/geofence:503": docker.io/shop/geofence:503: not found`, class.ImagePullPermanent},
+		{"forbidden-city:1", `failed to do request for forbidden-city:1: nobody has seen this before`, class.ImagePullTransient},
+		{"x:1", `unexpected status code 503 Service Unavailable`, class.ImagePullTransient},
+		{"x:1", `429 Too Many Requests - toomanyrequests: You have reached your pull rate limit`, class.ImagePullTransient},
+		{"x:1", `something that nobody has seen before`, class.ImagePullTransient},
 	} {
 		if got := pullClass("ErrImagePull", test.message, test.image); got != test.want {
 			t.Errorf("pullClass(%q) of %s = %s, want %s", test.message, test.image, got, test.want)
@@ -104,16 +104,16 @@ func TestStructural(t *testing.T) {
 func TestCreation(t *testing.T) {
 	for message, want := range map[string]class.Class{
 		`pods "web-5c7-abcde" is forbidden: violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false`: class.PodSecurity,
-		`pods "web-5c7-abcde" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1`:         class.Quota,
-		`pods "web-0" is forbidden: maximum memory usage per Container is 1Gi, but limit is 2Gi`:                         class.LimitRange,
+		`pods "web-5c7-abcde" is forbidden: exceeded quota: q, requested: pods=1, used: pods=1, limited: pods=1`:         class.QuotaExceeded,
+		`pods "web-0" is forbidden: maximum memory usage per Container is 1Gi, but limit is 2Gi`:                         class.LimitRangeViolated,
 		`admission webhook "x.example.com" denied the request: no`:                                                       class.AdmissionDenied,
 		`pods "web-0" is forbidden: ValidatingAdmissionPolicy 'p' with binding 'b' denied request: no`:                   class.AdmissionDenied,
-		`Internal error occurred: failed calling webhook "x": connection refused`:                                        class.CreateTransient,
-		`pods "web-0" is forbidden: error looking up service account prod/web: serviceaccount "web" not found`:           class.ServiceAccount,
-		`pods "web-0" is forbidden: no PriorityClass with name high was found`:                                           class.PriorityClass,
+		`Internal error occurred: failed calling webhook "x": connection refused`:                                        class.PodCreateTransient,
+		`pods "web-0" is forbidden: error looking up service account prod/web: serviceaccount "web" not found`:           class.ServiceAccountMissing,
+		`pods "web-0" is forbidden: no PriorityClass with name high was found`:                                           class.PriorityClassMissing,
 		`Pod "web-0" is invalid: spec.containers[0].image: Required value`:                                               class.InvalidPod,
 		`pods "web-0" is forbidden: unable to create new content in namespace a because it is being terminated`:          class.Terminating,
-		`Timeout: request did not complete within requested timeout`:                                                     class.CreateTransient,
+		`Timeout: request did not complete within requested timeout`:                                                     class.PodCreateTransient,
 	} {
 		if got := CreationFailureClass(message); got != want {
 			t.Errorf("Creation(%q) = %s, want %s", message, got, want)

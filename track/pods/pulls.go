@@ -64,11 +64,11 @@ func (h *History) notePullEvent(message string, count int) {
 func (h *History) pullProblem(c *Container) Finding {
 	p := h.pulls[c.Name]
 	if p.said == "" {
-		p.said = cmp.Or(h.pullEvent(c, class.ImageTransient).said, h.pullEvent(c, class.ImagePermanent).said, c.Waiting.Message)
+		p.said = cmp.Or(h.pullEvent(c, class.ImagePullTransient).said, h.pullEvent(c, class.ImagePullPermanent).said, c.Waiting.Message)
 	}
 	f := Finding{Container: c.Name, Image: c.Image, Message: p.said, Class: pullClass(c.Waiting.Reason, p.said, c.Image)}
 	f.Attempts = max(p.attempts, h.pullEvent(c, f.Class).attempts)
-	f.Certain = f.Class == class.ImagePermanent && registryLacks(p.said, c.Image)
+	f.Certain = f.Class == class.ImagePullPermanent && registryLacks(p.said, c.Image)
 	return f
 }
 

@@ -135,13 +135,13 @@ func variables(in Input) map[string]any {
 			continue
 		}
 		switch {
-		case hasStatus(c, "True"):
+		case conditionIs(c, "True"):
 			yes = append(yes, kind)
-		case hasStatus(c, "False"):
+		case conditionIs(c, "False"):
 			no = append(no, kind)
 		}
 	}
-	seen, _ := observesGeneration(in.Object)
+	seen, _ := generationObserved(in.Object)
 	was := map[string]any{}
 	if in.Changed && in.Baseline != nil {
 		was = in.Baseline.Object

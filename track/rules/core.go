@@ -24,7 +24,7 @@ func pod(in Input) Verdict {
 	}
 	policy := text(o, "spec", "restartPolicy")
 	serves := policy == "" || policy == "Always"
-	if serves && !in.MustComplete && hasStatus(condition(in.Object, "Ready"), "True") {
+	if serves && !in.MustComplete && conditionIs(condition(in.Object, "Ready"), "True") {
 		return ready("")
 	}
 	v := progressing(strings.ToLower(phase))
@@ -53,7 +53,7 @@ func volumeClaim(in Input) Verdict {
 		v.Notes = []string{"not bound yet: the volume is made for the first pod that uses it"}
 		return v
 	}
-	return refusedByController(in, "ProvisioningFailed", class.Provisioning, progressing("waiting for a volume"))
+	return refusedByController(in, "ProvisioningFailed", class.ProvisioningFailed, progressing("waiting for a volume"))
 }
 
 // service is ready at once unless it needs a load balancer.
@@ -68,7 +68,7 @@ func service(in Input) Verdict {
 	if len(list(o, "spec", "externalIPs")) > 0 {
 		return ready("has external addresses")
 	}
-	v := refusedByController(in, "SyncLoadBalancerFailed", class.LoadBalancer, progressing("waiting for an address of the load balancer"))
+	v := refusedByController(in, "SyncLoadBalancerFailed", class.LoadBalancerFailed, progressing("waiting for an address of the load balancer"))
 	answered := v.Phase == Failed || in.Events["EnsuringLoadBalancer"].Count > 0
 	for _, f := range in.Object.GetFinalizers() {
 		answered = answered || f == "service.kubernetes.io/load-balancer-cleanup"
@@ -101,7 +101,7 @@ func unverifiedAfter(in Input, v Verdict, patience time.Duration, note string) V
 		v.RecheckAfter = workloadsRecheck
 		return v
 	}
-	from := in.Applied
+	from := in.AppliedAt
 	if in.Workloads.ReadySince.After(from) {
 		from = in.Workloads.ReadySince
 	}
@@ -123,7 +123,7 @@ func namespace(in Input) Verdict {
 
 func disruptionBudget(in Input) Verdict {
 	v := ready("")
-	if c := condition(in.Object, "DisruptionAllowed"); hasStatus(c, "False") && text(c, "reason") == "SyncFailed" {
+	if c := condition(in.Object, "DisruptionAllowed"); conditionIs(c, "False") && text(c, "reason") == "SyncFailed" {
 		v.Notes = []string{conditionText(c)}
 	}
 	return v

@@ -23,19 +23,19 @@ const noController = "no controller has written a status"
 // failureReason are reasons of Ready=False that may be final.
 var failureReason = regexp.MustCompile(`^(.*Failed|.*Failure|.*Error|Invalid.*|Denied.*|NotFound)$`)
 
-// custom evaluates an object of a kind that has no rule, by the API conventions.
+// evaluateByConventions evaluates an object of a kind that has no rule, by the API conventions.
 // https://github.com/kubernetes/community/blob/master/contributors/devel/sig-architecture/api-conventions.md#typical-status-properties
-func custom(in Input) Verdict {
+func evaluateByConventions(in Input) Verdict {
 	status, _ := in.Object.Object["status"].(map[string]any)
 	if len(status) == 0 {
 		return noStatus(in)
 	}
-	seen, known := observesGeneration(in.Object)
+	seen, known := generationObserved(in.Object)
 	if !seen {
 		return progressing(notObserved)
 	}
 	if in.Changed && !known && !statusChanged(in) && !statusWritten(in) {
-		if left := observeDelay - in.Now.Sub(in.Applied); left > 0 {
+		if left := observeDelay - in.Now.Sub(in.AppliedAt); left > 0 {
 			v := progressing("waiting for the controller")
 			v.RecheckAfter = left
 			return v
@@ -51,7 +51,7 @@ func custom(in Input) Verdict {
 }
 
 func noStatus(in Input) Verdict {
-	if in.HasStatus != nil && !*in.HasStatus {
+	if in.HasStatusSubresource != nil && !*in.HasStatusSubresource {
 		return Verdict{Phase: Ready, Unverified: true, Message: "its kind has no status"}
 	}
 	return unverifiedAfter(in, progressing("waiting for the controller"), firstStatusTimeout, noController)
@@ -66,7 +66,7 @@ var (
 
 func byConditions(in Input) (Verdict, bool) {
 	for _, kind := range fatalConditions {
-		if c := condition(in.Object, kind); hasStatus(c, "True") && isFresh(in, c) {
+		if c := condition(in.Object, kind); conditionIs(c, "True") && isFresh(in, c) {
 			return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: stalledGrace, Message: conditionText(c)}, true
 		}
 	}
@@ -76,9 +76,9 @@ func byConditions(in Input) (Verdict, bool) {
 	}
 	verdict := func(c map[string]any) (Verdict, bool) {
 		switch {
-		case hasStatus(c, "True"):
+		case conditionIs(c, "True"):
 			return ready(conditionText(c)), true
-		case hasStatus(c, "False") && failureReason.MatchString(text(c, "reason")) && isFresh(in, c):
+		case conditionIs(c, "False") && failureReason.MatchString(text(c, "reason")) && isFresh(in, c):
 			return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: falseConditionGrace, Message: conditionText(c)}, true
 		}
 		return progressing(text(c, "type") + " is " + text(c, "status") + withColon(conditionText(c))), true
@@ -86,8 +86,8 @@ func byConditions(in Input) (Verdict, bool) {
 	for _, kind := range motionConditions {
 		c := condition(in.Object, kind)
 		// Some kinds leave Progressing=True for ever, as a Deployment does.
-		alreadyAvailable := kind == "Progressing" && hasStatus(condition(in.Object, "Available"), "True")
-		if hasStatus(c, "True") && !alreadyAvailable {
+		alreadyAvailable := kind == "Progressing" && conditionIs(condition(in.Object, "Available"), "True")
+		if conditionIs(c, "True") && !alreadyAvailable {
 			return progressing(text(c, "type") + withColon(conditionText(c))), true
 		}
 	}

@@ -11,10 +11,10 @@ import (
 // https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/
 func customResourceDefinition(in Input) Verdict {
 	names := condition(in.Object, "NamesAccepted")
-	if hasStatus(names, "False") && isFresh(in, names) {
+	if conditionIs(names, "False") && isFresh(in, names) {
 		return failed(class.NamesRejected, conditionText(names))
 	}
-	if hasStatus(names, "True") && hasStatus(condition(in.Object, "Established"), "True") {
+	if conditionIs(names, "True") && conditionIs(condition(in.Object, "Established"), "True") {
 		return ready("established")
 	}
 	return progressing("waiting to be established")
@@ -26,7 +26,7 @@ func apiService(in Input) Verdict {
 		return ready("")
 	}
 	c := condition(in.Object, "Available")
-	if hasStatus(c, "True") {
+	if conditionIs(c, "True") {
 		return ready("available")
 	}
 	if c == nil {

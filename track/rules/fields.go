@@ -70,9 +70,9 @@ func replicas(m map[string]any, path ...string) int {
 	return 1
 }
 
-// observesGeneration reports whether the controller has seen the object's present
+// generationObserved reports whether the controller has seen the object's present
 // generation. known is false when it doesn't say which one it has seen.
-func observesGeneration(obj *unstructured.Unstructured) (seen, known bool) {
+func generationObserved(obj *unstructured.Unstructured) (seen, known bool) {
 	got, ok := number(field(obj.Object, "status", "observedGeneration"))
 	if !ok {
 		for _, c := range conditions(obj) {
@@ -111,8 +111,8 @@ func condition(obj *unstructured.Unstructured, kind string) map[string]any {
 	return nil
 }
 
-// hasStatus reports whether a condition has a status, in any case of letters.
-func hasStatus(c map[string]any, status string) bool {
+// conditionIs reports whether a condition has a status, in any case of letters.
+func conditionIs(c map[string]any, status string) bool {
 	return c != nil && strings.EqualFold(text(c, "status"), status)
 }
 

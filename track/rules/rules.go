@@ -27,17 +27,17 @@ const (
 
 // Input is what a rule may look at.
 type Input struct {
-	Object          *unstructured.Unstructured // as last seen
-	Baseline        *unstructured.Unstructured // the apply's response; nil when there is none
-	Changed         bool                       // the apply changed the object
-	MustComplete    bool                       // the object must run to its end: a hook's Job or Pod
-	Applied         time.Time                  // when the baseline was received, by our clock
-	Now             time.Time
-	HasStatus       *bool  // the kind has a status subresource; nil when unknown
-	RolloutRequired string // rollout-required: "", full, max-unavailable, none, N%
-	NewReady        int    // pods of the new revision that are ready, as far as they have been looked at
-	Events          EventCounts
-	Override        *Override // the object's own rules, from its annotations; nil for none
+	Object               *unstructured.Unstructured // as last seen
+	Baseline             *unstructured.Unstructured // the apply's response; nil when there is none
+	Changed              bool                       // the apply changed the object
+	MustComplete         bool                       // the object must run to its end: a hook's Job or Pod
+	AppliedAt            time.Time                  // when the baseline was received, by our clock
+	Now                  time.Time
+	HasStatusSubresource *bool  // the kind has a status subresource; nil when unknown
+	RolloutRequired      string // rollout-required: "", full, max-unavailable, none, N%
+	NewReady             int    // pods of the new revision that are ready, as far as they have been looked at
+	Events               EventCounts
+	Override             *Override // the object's own rules, from its annotations; nil for none
 
 	Workloads Workloads
 }
@@ -104,7 +104,7 @@ func (s *Set) Evaluate(in Input) Verdict {
 	if rule := wellKnown().find(gk); rule != nil {
 		return rule.evaluate(in)
 	}
-	return custom(in)
+	return evaluateByConventions(in)
 }
 
 // ReadyWhenPresent reports whether objects of the kind are ready once they exist, by the

@@ -21,17 +21,17 @@ import (
 // expressions; an expression that meets a missing field is not true yet.
 // https://kubernetes.io/docs/reference/using-api/cel/
 type Rule struct {
-	Group        string          `json:"group"`                // "cert-manager.io", "*.upbound.io"; empty is the core group
-	Kind         string          `json:"kind"`                 // "Certificate"; "*" for each kind of the group
-	Ready        string          `json:"ready"`                // true when the object is ready
-	Failed       string          `json:"failed,omitempty"`     // true when it has failed
-	FailedFor    metav1.Duration `json:"failedFor,omitempty"`  // how long Failed must hold; 0 is at once
-	Message      string          `json:"message,omitempty"`    // a string that describes the progress
-	Note         string          `json:"note,omitempty"`       // a string to show when it is ready; empty for none
-	Unverified   string          `json:"unverified,omitempty"` // true when no controller appears to manage the object
-	After        metav1.Duration `json:"after,omitempty"`      // how long Unverified must hold
-	NoProgress   metav1.Duration `json:"noProgress,omitempty"` // how long it may be without progress; 0 is the default
-	ObserveDelay metav1.Duration `json:"settle,omitempty"`     // how long a controller that writes no generation has to see a change; 0 is 5 s
+	Group           string          `json:"group"`                // "cert-manager.io", "*.upbound.io"; empty is the core group
+	Kind            string          `json:"kind"`                 // "Certificate"; "*" for each kind of the group
+	Ready           string          `json:"ready"`                // true when the object is ready
+	Failed          string          `json:"failed,omitempty"`     // true when it has failed
+	FailedFor       metav1.Duration `json:"failedFor,omitempty"`  // how long Failed must hold; 0 is at once
+	Message         string          `json:"message,omitempty"`    // a string that describes the progress
+	Note            string          `json:"note,omitempty"`       // a string to show when it is ready; empty for none
+	Unverified      string          `json:"unverified,omitempty"` // true when no controller appears to manage the object
+	UnverifiedAfter metav1.Duration `json:"after,omitempty"`      // how long Unverified must hold
+	NoProgress      metav1.Duration `json:"noProgress,omitempty"` // how long it may be without progress; 0 is the default
+	ObserveDelay    metav1.Duration `json:"settle,omitempty"`     // how long a controller that writes no generation has to see a change; 0 is 5 s
 
 	compiled *programs
 	builtIn  bool // shipped with deployer: Stalled and a missing status count too
@@ -126,8 +126,8 @@ var wellKnown = sync.OnceValue(func() *Set {
 // https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md#conditions
 func (r *Rule) evaluate(in Input) Verdict {
 	vars := variables(in)
-	if c := condition(in.Object, "Stalled"); r.builtIn && hasStatus(c, "True") {
-		if seen, _ := observesGeneration(in.Object); seen {
+	if c := condition(in.Object, "Stalled"); r.builtIn && conditionIs(c, "True") {
+		if seen, _ := generationObserved(in.Object); seen {
 			return Verdict{Phase: Failed, Class: class.ConditionFailed, Message: conditionText(c)}
 		}
 	}
@@ -145,7 +145,7 @@ func (r *Rule) evaluate(in Input) Verdict {
 	}
 	v := Verdict{Message: r.message(in, vars), NoProgress: r.NoProgress.Duration}
 	if lonely, err := r.compiled.unverified.bool(vars); lonely && err == nil {
-		return unverifiedAfter(in, v, r.After.Duration, "no controller appears to manage it")
+		return unverifiedAfter(in, v, r.UnverifiedAfter.Duration, "no controller appears to manage it")
 	}
 	if status, _ := in.Object.Object["status"].(map[string]any); r.builtIn && len(status) == 0 {
 		return unverifiedAfter(in, v, knownKindStatusTimeout, noController)
@@ -160,7 +160,7 @@ func (r *Rule) message(in Input, vars map[string]any) string {
 	}
 	for _, kind := range append(append(append([]string{}, fatalConditions...), "Synced"), readyConditions...) {
 		c := condition(in.Object, kind)
-		bad := hasStatus(c, "True") == (kind == "Stalled" || kind == "Failed")
+		bad := conditionIs(c, "True") == (kind == "Stalled" || kind == "Failed")
 		if c != nil && bad && conditionText(c) != "" {
 			return conditionText(c)
 		}
@@ -173,12 +173,12 @@ func (r *Rule) message(in Input, vars map[string]any) string {
 
 // delayReady delays Ready while the status may still be about the object before the change.
 func delayReady(in Input, v Verdict, patience time.Duration) Verdict {
-	seen, known := observesGeneration(in.Object)
+	seen, known := generationObserved(in.Object)
 	if !seen {
 		return progressing(notObserved)
 	}
 	if in.Changed && !known && !statusChanged(in) && !statusWritten(in) {
-		if left := patience - in.Now.Sub(in.Applied); left > 0 {
+		if left := patience - in.Now.Sub(in.AppliedAt); left > 0 {
 			w := progressing("waiting for the controller")
 			w.RecheckAfter = left
 			return w

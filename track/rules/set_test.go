@@ -77,7 +77,7 @@ func TestObjectsThatNobodyLooksAfter(t *testing.T) {
 		"a known kind":                  {"cert-manager.io/v1", "Certificate", time.Minute, 0, false, Ready},
 	} {
 		in := Input{Object: &unstructured.Unstructured{Object: map[string]any{"apiVersion": test.apiVersion, "kind": test.kind}},
-			Changed: true, Applied: begin, Now: begin.Add(test.after), Workloads: Workloads{Busy: test.busy}}
+			Changed: true, AppliedAt: begin, Now: begin.Add(test.after), Workloads: Workloads{Busy: test.busy}}
 		if test.calm > 0 {
 			in.Workloads.ReadySince = begin.Add(test.calm)
 		}

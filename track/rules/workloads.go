@@ -27,7 +27,7 @@ func deployment(in Input) Verdict {
 	}
 	r.countOld(count(o, "status", "replicas"))
 	deadline := progressDeadline(o)
-	if seen, known := observesGeneration(in.Object); !seen || !known {
+	if seen, known := generationObserved(in.Object); !seen || !known {
 		return Verdict{Message: notObserved, Total: r.Desired, NoProgress: deadline}
 	}
 	v := Verdict{Rollout: &r, Done: min(r.Updated, r.Available, r.Desired), Total: r.Desired, NoProgress: deadline}
@@ -41,7 +41,7 @@ func deployment(in Input) Verdict {
 		v.Phase = Ready
 		return v
 	}
-	if p := condition(in.Object, "Progressing"); hasStatus(p, "False") && text(p, "reason") == "ProgressDeadlineExceeded" && isFresh(in, p) {
+	if p := condition(in.Object, "Progressing"); conditionIs(p, "False") && text(p, "reason") == "ProgressDeadlineExceeded" && isFresh(in, p) {
 		v.Phase, v.Class, v.Message = Failed, class.ProgressDeadline, conditionText(p)
 		if !in.Changed {
 			v.Grace = 30 * time.Second // exceeded before the release: gives time to read why from the pods
@@ -88,7 +88,7 @@ func statefulSet(in Input) Verdict {
 		Available: count(o, "status", "availableReplicas"),
 	}
 	all, up := count(o, "status", "replicas"), count(o, "status", "readyReplicas")
-	if seen, known := observesGeneration(in.Object); !seen || !known {
+	if seen, known := generationObserved(in.Object); !seen || !known {
 		return Verdict{Message: notObserved, Total: r.Desired}
 	}
 	same := text(o, "status", "currentRevision") == text(o, "status", "updateRevision")
@@ -150,7 +150,7 @@ func daemonSet(in Input) Verdict {
 		Updated:   count(o, "status", "updatedNumberScheduled"),
 		Available: count(o, "status", "numberAvailable"),
 	}
-	if seen, known := observesGeneration(in.Object); !seen || !known {
+	if seen, known := generationObserved(in.Object); !seen || !known {
 		return Verdict{Message: notObserved}
 	}
 	r.countOld(count(o, "status", "currentNumberScheduled"))
@@ -182,7 +182,7 @@ func replicaSet(in Input) Verdict {
 	o := in.Object.Object
 	wanted := replicas(o, "spec", "replicas")
 	available := count(o, "status", "availableReplicas")
-	if seen, known := observesGeneration(in.Object); !seen || !known {
+	if seen, known := generationObserved(in.Object); !seen || !known {
 		return Verdict{Message: notObserved, Total: wanted}
 	}
 	v := Verdict{Total: wanted, Done: min(available, wanted), Message: fmt.Sprintf("%d of %d pods available", available, wanted)}
@@ -200,7 +200,7 @@ func replicaSet(in Input) Verdict {
 // k8s.io/kubernetes/pkg/controller/deployment/progress.go getReplicaFailures
 func PodCreationFailure(obj *unstructured.Unstructured, replicaSet string) string {
 	c := condition(obj, "ReplicaFailure")
-	if !hasStatus(c, "True") {
+	if !conditionIs(c, "True") {
 		return ""
 	}
 	message := oneLine(text(c, "message"))

@@ -28,11 +28,11 @@ type Change struct {
 	// Before and After are the values, plain JSON data; nil when absent, or
 	// Hidden, also deep inside, where confidential values stood.
 	Before, After any
-	// Secret says that the values are hidden.
-	Secret bool
-	// Server marks a field that the desired object doesn't have: a default, or set by an
+	// IsHidden says that the values are hidden.
+	IsHidden bool
+	// ByServer marks a field that the desired object doesn't have: a default, or set by an
 	// admission webhook.
-	Server bool
+	ByServer bool
 	// Random marks a change that is only due to nondeterministic templates: see
 	// Nondeterminism.
 	Random bool
@@ -106,7 +106,7 @@ func (w *walker) value(path fieldpath.Path, before, after, stated any) {
 		return
 	}
 	if !equal(before, after) && !(w.afterIsPartial && compare.SameQuantity(fields.Names(path), before, after)) {
-		w.emit(Change{Kind: compare.Changed, Before: before, After: after, Server: w.hasDesired && stated == nil}, path)
+		w.emit(Change{Kind: compare.Changed, Before: before, After: after, ByServer: w.hasDesired && stated == nil}, path)
 	}
 }
 
@@ -125,7 +125,7 @@ func below(path fieldpath.Path, e fieldpath.PathElement) fieldpath.Path {
 func (w *walker) add(path fieldpath.Path, after, stated any) {
 	c := Change{Kind: compare.Added, After: after}
 	if w.hasDesired {
-		c.Server = stated == nil
+		c.ByServer = stated == nil
 		if stated != nil {
 			c.After = restrictTo(after, stated)
 		}
@@ -139,7 +139,7 @@ func (w *walker) emit(c Change, path fieldpath.Path) {
 	if w.hidden.Any() {
 		names := fields.Names(path)
 		c.Before, c.After = masked(w.hidden, names, c.Before), masked(w.hidden, names, c.After)
-		c.Secret = hasHidden(c.Before) || hasHidden(c.After)
+		c.IsHidden = hasHidden(c.Before) || hasHidden(c.After)
 	}
 	w.out = append(w.out, c)
 }

@@ -30,7 +30,7 @@ func object(t testing.TB, text string) *unstructured.Unstructured {
 func changeOf(t testing.TB, before, after, stated *unstructured.Unstructured, partial bool) apply.Change {
 	t.Helper()
 	c := apply.Change{Live: before, Desired: stated, Result: after}
-	states := compare.States{Before: before, After: after, Desired: stated, Stated: partial}
+	states := compare.States{Before: before, After: after, Desired: stated, AfterIsManifest: partial}
 	if partial {
 		c.Desired, c.Result, states.Desired = after, nil, after
 	}
@@ -51,10 +51,10 @@ func lines(changes []Change) string {
 		before, _ := json.Marshal(c.Before)
 		after, _ := json.Marshal(c.After)
 		fmt.Fprintf(&b, "%s %s %s -> %s", c.Kind, c.Path, before, after)
-		if c.Secret {
+		if c.IsHidden {
 			b.WriteString(" secret")
 		}
-		if c.Server {
+		if c.ByServer {
 			b.WriteString(" server")
 		}
 		b.WriteString("\n")

@@ -6,8 +6,8 @@ import "strings"
 // a[a0:a1] was replaced by b[b0:b1].
 type gap struct{ a0, a1, b0, b1 int }
 
-// most bounds the work of comparing two sequences: the product of their lengths.
-const most = 4_000_000
+// maxComparisons bounds the work of comparing two sequences: the product of their lengths.
+const maxComparisons = 4_000_000
 
 // gaps finds where two sequences of n and m elements differ, by their longest
 // common subsequence. Sequences too long for that are taken for different.
@@ -23,7 +23,7 @@ func gaps(n, m int, same func(i, j int) bool) []gap {
 		return nil
 	}
 	rows, columns := n-start, m-start
-	if rows*columns > most {
+	if rows*columns > maxComparisons {
 		return []gap{{start, n, start, m}}
 	}
 	length := longest(rows, columns, func(i, j int) bool { return same(start+i, start+j) })

@@ -25,7 +25,7 @@ func (f Field) Lines(context int) []Line {
 	if f.Revision > 0 {
 		note = fmt.Sprintf("   (from revision %d)", f.Revision)
 	}
-	if f.Server {
+	if f.ByServer {
 		note += "   (by the server)"
 	}
 	if f.Random {
@@ -125,7 +125,7 @@ type Field struct {
 	Before   any    `json:"before,omitempty"`
 	After    any    `json:"after,omitempty"`
 	Hidden   bool   `json:"hidden,omitempty"`        // a Secret's value: before and after are left out
-	Server   bool   `json:"by_server,omitempty"`     // not stated by the chart
+	ByServer bool   `json:"by_server,omitempty"`     // not stated by the chart
 	Random   bool   `json:"random,omitempty"`        // changes only because the template makes the value up
 	Revision int    `json:"from_revision,omitempty"` // removed: the latest revision that had it
 }

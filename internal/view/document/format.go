@@ -56,14 +56,14 @@ type Options struct {
 	// Full shows all of a plan that is too long to be read; else objects to which
 	// the same happens share an entry, and what doesn't fit is counted.
 	Full bool
-	// Env reads environment variables; nil means os.Getenv.
-	Env func(string) string
+	// Getenv reads environment variables; nil means os.Getenv.
+	Getenv func(string) string
 }
 
 // Write writes a finished document to standard output.
 func Write(s output.Streams, o Options, text string) error {
 	if o.Format == output.FormatTable || o.Format == "" {
-		return s.WriteText(text, o.Env)
+		return s.WriteText(text, o.Getenv)
 	}
 	_, err := io.WriteString(s.For(o.Format), text)
 	return err

@@ -31,7 +31,7 @@ func on(t *testing.T, columns int, colour output.Colour, env func(string) string
 	t.Helper()
 	var out bytes.Buffer
 	s := output.Streams{Out: &out, Err: &out, OutTTY: true, Width: columns, Height: 24}
-	if err := show(s, document.Options{Colour: colour, Context: 1, ShowUnchanged: true, Env: env}); err != nil {
+	if err := show(s, document.Options{Colour: colour, Context: 1, ShowUnchanged: true, Getenv: env}); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()

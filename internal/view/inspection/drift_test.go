@@ -14,7 +14,7 @@ import (
 func shownAs(t *testing.T, format output.Format, show func(output.Streams, document.Options) error) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	if err := show(output.Streams{Out: &out, Err: &out, Width: 80, Height: 24}, document.Options{Format: format, Context: 3, Env: viewtest.NoEnv}); err != nil {
+	if err := show(output.Streams{Out: &out, Err: &out, Width: 80, Height: 24}, document.Options{Format: format, Context: 3, Getenv: viewtest.NoEnv}); err != nil {
 		t.Fatal(err)
 	}
 	viewtest.CheckSecrets(t, out.String())

@@ -14,22 +14,22 @@ import (
 // PrintError writes an error, and below it the hints of its Hint methods, without confidential
 // texts.
 func PrintError(w io.Writer, p Palette, err error, hidden *hide.Texts) {
-	fmt.Fprintf(w, "%s %s\n", p.Bad.Sprint("Error:"), strings.Join(printable(hidden.Hide(err.Error())), "\n"))
+	fmt.Fprintf(w, "%s %s\n", p.Bad.Sprint("Error:"), strings.Join(cleanLines(hidden.Hide(err.Error())), "\n"))
 	for _, hint := range hints(err) {
-		for _, line := range printable(hidden.Hide(hint)) {
+		for _, line := range cleanLines(hidden.Hide(hint)) {
 			fmt.Fprintf(w, "  %s\n", line)
 		}
 	}
 }
 
-// printable returns the lines of a text without passwords and control characters.
-func printable(text string) []string {
+// cleanLines returns the lines of a text without passwords and control characters.
+func cleanLines(text string) []string {
 	return strings.Split(WithoutPasswords(strings.TrimRight(textfmt.CleanText(text), "\n")), "\n")
 }
 
 // PrintWarning writes a warning.
 func PrintWarning(w io.Writer, p Palette, text string) {
-	fmt.Fprintf(w, "%s %s\n", p.Warn.Sprint("Warning:"), strings.Join(printable(textfmt.CleanLine(text)), ""))
+	fmt.Fprintf(w, "%s %s\n", p.Warn.Sprint("Warning:"), strings.Join(cleanLines(textfmt.CleanLine(text)), ""))
 }
 
 // password is that of a URL with one: scheme://user:password@host.

@@ -27,7 +27,7 @@ func objectsOf(changes []apply.Change, describe func(apply.Change) object) []obj
 func outlineOf(c apply.Change) object {
 	o := object{
 		Object: c.ID.String(), Group: c.ID.Group, Action: string(c.Action), Source: c.Source, Reason: c.Reason,
-		Unverified: c.Unverified, TakenFrom: c.TakenFrom, After: dependenciesOf(c.After), Weight: c.Weight,
+		Unverified: c.Unverified, TakenFrom: c.TakenFrom, After: dependenciesOf(c.DependsOn), Weight: c.Weight,
 	}
 	for _, f := range c.Conflicts {
 		o.Conflicts = append(o.Conflicts, ConflictOf(c, f))
@@ -94,8 +94,8 @@ func FieldsOf(c apply.Change, nondeterminism deploy.Nondeterminism) []document.F
 	}
 	var out []document.Field
 	for _, f := range diff.Fields(c, variation) {
-		field := document.Field{Path: f.Path, Kind: string(f.Kind), Before: f.Before, After: f.After, Server: f.Server, Random: f.Random, Revision: f.Revision}
-		if f.Secret {
+		field := document.Field{Path: f.Path, Kind: string(f.Kind), Before: f.Before, After: f.After, ByServer: f.ByServer, Random: f.Random, Revision: f.Revision}
+		if f.IsHidden {
 			field.Before, field.After, field.Hidden = nil, nil, true
 		}
 		out = append(out, field)

@@ -22,13 +22,13 @@ func TestPlanOrder(t *testing.T) {
 		Plan: &apply.Plan{
 			Waves: []apply.Wave{
 				{Changes: []apply.Change{{ID: db.ID, Action: apply.Create}}},
-				{Await: []ordering.Dependency{db, tls}, Changes: []apply.Change{{ID: viewtest.WebID(), Action: apply.Create, After: []ordering.Dependency{db, tls}}}},
+				{Await: []ordering.Dependency{db, tls}, Changes: []apply.Change{{ID: viewtest.WebID(), Action: apply.Create, DependsOn: []ordering.Dependency{db, tls}}}},
 				{Await: []ordering.Dependency{{ID: viewtest.WebID(), State: ordering.Ready}}, Changes: []apply.Change{{ID: viewtest.ID("", "ConfigMap", "late"), Action: apply.Create, Weight: &weight}}},
 			},
 			Prune: []apply.Change{
 				{ID: viewtest.ID("", "Service", "user"), Action: apply.Delete, Reason: "removed from the chart"},
 				{ID: viewtest.ID("", "ConfigMap", "base"), Action: apply.Delete, Reason: "removed from the chart",
-					After: []ordering.Dependency{{ID: viewtest.ID("", "Service", "user"), State: ordering.Gone}}},
+					DependsOn: []ordering.Dependency{{ID: viewtest.ID("", "Service", "user"), State: ordering.Gone}}},
 			},
 		},
 	}

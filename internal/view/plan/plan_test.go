@@ -69,14 +69,14 @@ func TestPlanVerbs(t *testing.T) {
 	install := &deploy.Operation{
 		Verb: deploy.Install, Release: "web", Namespace: "prod", NewNamespace: true, Next: viewtest.Record(1, helmrelease.StatusPendingInstall),
 		Plan: &apply.Plan{Waves: viewtest.Waves([][]apply.Change{{{
-			ID: viewtest.ID("apps", "Deployment", "web"), Action: apply.Create, Source: "web/templates/web.yaml", Desired: viewtest.Object(t, viewtest.WantWeb),
+			ID: viewtest.ID("apps", "Deployment", "web"), Action: apply.Create, Source: "web/templates/web.yaml", Desired: viewtest.Object(t, viewtest.DesiredWeb),
 			Unverified: "namespace prod doesn't exist yet",
 		}}})},
 	}
 	rollback := viewtest.Upgrade(t)
 	rollback.Verb, rollback.Target, rollback.Hooks = deploy.Rollback, 5, deploy.Hooks{}
 	rollback.Plan = &apply.Plan{Waves: viewtest.Waves([][]apply.Change{{{
-		ID: viewtest.ID("apps", "Deployment", "web"), Action: apply.Update, Live: viewtest.Object(t, viewtest.WantWeb), Desired: viewtest.Object(t, strings.TrimSuffix(viewtest.LiveWeb, "status: {replicas: 1}\n")),
+		ID: viewtest.ID("apps", "Deployment", "web"), Action: apply.Update, Live: viewtest.Object(t, viewtest.DesiredWeb), Desired: viewtest.Object(t, strings.TrimSuffix(viewtest.LiveWeb, "status: {replicas: 1}\n")),
 		Unverified: "the server could not be asked: 403",
 	}}})}
 	viewtest.Compare(t, rollback, 0)

@@ -229,7 +229,7 @@ func (c *collector) timeout(e *track.TimeoutError) {
 		}
 		cause := Cause{Class: class, Title: title, Fatal: class == "timeout", Objects: []string{s.ID.String()}, Message: message}
 		cause.Source = c.state.changes[s.ID].Source
-		cause.Next = nextFor(class, stepInput{id: s.ID})
+		cause.Next = nextSteps(class, nextStepInput{id: s.ID})
 		c.setHook(&cause)
 		c.causes = append(c.causes, cause)
 	}
@@ -282,7 +282,7 @@ func (t *runState) cause(from track.Cause) Cause {
 		out.Impact = nothingAvailable
 	}
 	out.Changed = changesToBlame(change, p.Container, string(from.Class), t.hidden())
-	out.Next = nextFor(string(from.Class), stepInput{id: id, problem: p})
+	out.Next = nextSteps(string(from.Class), nextStepInput{id: id, problem: p})
 	return out
 }
 

@@ -10,9 +10,9 @@ import (
 	"deployer/track"
 )
 
-// jsonLines writes a run as events, one JSON document per line of standard output.
-type jsonLines struct {
-	screen  *display
+// jsonRenderer writes a run as events, one JSON document per line of standard output.
+type jsonRenderer struct {
+	display *display
 	runs    *runs
 	outputs *outputs
 }
@@ -76,20 +76,20 @@ type Problem struct {
 	FinalAt   string   `json:"final_at,omitempty"`
 }
 
-func (n *jsonLines) tick()  {}
-func (n *jsonLines) close() {}
+func (n *jsonRenderer) tick()  {}
+func (n *jsonRenderer) close() {}
 
-func (n *jsonLines) warn(text string) { n.write(Event{Event: "warned", Text: text}) }
+func (n *jsonRenderer) warn(text string) { n.write(Event{Event: "warned", Text: text}) }
 
-func (n *jsonLines) write(e Event) {
+func (n *jsonRenderer) write(e Event) {
 	e.Format = output.JSONVersion
 	if e.Time == "" {
-		e.Time = n.screen.now().UTC().Format(time.RFC3339Nano)
+		e.Time = n.display.now().UTC().Format(time.RFC3339Nano)
 	}
-	n.outputs.writeJSON(hide.Document(e, n.screen.hideText, n.screen.withProgramName))
+	n.outputs.writeJSON(hide.Document(e, n.display.hideText, n.display.withProgramName))
 }
 
-func (n *jsonLines) handle(event deploy.Event) {
+func (n *jsonRenderer) handle(event deploy.Event) {
 	switch e := event.(type) {
 	case deploy.Began:
 		n.began(e.Operation)
@@ -124,7 +124,7 @@ func (n *jsonLines) handle(event deploy.Event) {
 	}
 }
 
-func (n *jsonLines) began(op *deploy.Operation) {
+func (n *jsonRenderer) began(op *deploy.Operation) {
 	if op == nil {
 		return
 	}
@@ -142,7 +142,7 @@ func (n *jsonLines) began(op *deploy.Operation) {
 	}
 }
 
-func (n *jsonLines) applied(e deploy.Applied) {
+func (n *jsonRenderer) applied(e deploy.Applied) {
 	c := e.Change
 	out := Event{Event: "applied", Step: string(e.Step), Object: c.ID.String(), Group: c.ID.Group, Action: string(c.Action), Source: c.Source, Reason: c.Reason}
 	for _, f := range c.Conflicts {
@@ -151,7 +151,7 @@ func (n *jsonLines) applied(e deploy.Applied) {
 	n.write(out)
 }
 
-func (n *jsonLines) writeReport(r track.Report) {
+func (n *jsonRenderer) writeReport(r track.Report) {
 	out := Event{}
 	if !r.Time.IsZero() {
 		out.Time = r.Time.UTC().Format(time.RFC3339Nano)

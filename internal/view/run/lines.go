@@ -26,16 +26,16 @@ const (
 	maxWaiting = 5
 )
 
-// lines shows a run as lines, each of which can be understood alone: time since
+// lineRenderer shows a run as lines, each of which can be understood alone: time since
 // the beginning, a word, the object, the news.
-type lines struct {
-	screen   *display
-	runs     *runs
-	out      func(text string)
-	silent   bool // no heartbeat: something else shows what is waited for
-	last     time.Time
-	waiting  bool // the first line of the wait has been printed
-	waitFrom time.Time
+type lineRenderer struct {
+	display       *display
+	runs          *runs
+	out           func(text string)
+	silent        bool // no heartbeat: something else shows what is waited for
+	last          time.Time
+	waitAnnounced bool // the first line of the wait has been printed
+	waitFrom      time.Time
 
 	gathered gathered
 	problems map[kube.ID]string // last told, to tell each once
@@ -50,17 +50,17 @@ type gathered struct {
 	since     time.Time
 }
 
-func newLines(s *display, r *runs, out func(string)) *lines {
-	return &lines{screen: s, runs: r, out: out, last: s.now(), problems: map[kube.ID]string{}, warned: map[string]bool{}}
+func newLines(s *display, r *runs, out func(string)) *lineRenderer {
+	return &lineRenderer{display: s, runs: r, out: out, last: s.now(), problems: map[kube.ID]string{}, warned: map[string]bool{}}
 }
 
-func (l *lines) handle(event deploy.Event) {
+func (l *lineRenderer) handle(event deploy.Event) {
 	switch e := event.(type) {
 	case deploy.Began:
 		l.began(e)
 	case deploy.StepBegan:
 		if e.Step == deploy.StepWait {
-			l.waiting, l.waitFrom = false, l.screen.now()
+			l.waitAnnounced, l.waitFrom = false, l.display.now()
 		}
 	case deploy.Applied:
 		l.applied(e)
@@ -77,12 +77,12 @@ func (l *lines) handle(event deploy.Event) {
 	}
 }
 
-func (l *lines) began(e deploy.Began) {
+func (l *lineRenderer) began(e deploy.Began) {
 	release, namespace, revision := l.runs.current.name()
 	if e.Operation == nil {
 		return
 	}
-	text := fmt.Sprintf("%s %s %s", release, l.screen.glyphs.Arrow, namespace)
+	text := fmt.Sprintf("%s %s %s", release, l.display.glyphs.Arrow, namespace)
 	if revision > 0 && e.Operation.Verb != deploy.Uninstall {
 		text += fmt.Sprintf(" revision %d", revision)
 	}
@@ -102,7 +102,7 @@ func (l *lines) began(e deploy.Began) {
 	}
 }
 
-func (l *lines) applied(e deploy.Applied) {
+func (l *lineRenderer) applied(e deploy.Applied) {
 	c := e.Change
 	switch {
 	case e.Step == deploy.StepHook || c.Action == "unchanged":
@@ -117,16 +117,16 @@ func (l *lines) applied(e deploy.Applied) {
 	}
 }
 
-func (l *lines) hookRan(e deploy.HookRan) {
+func (l *lineRenderer) hookRan(e deploy.HookRan) {
 	name := textfmt.CleanLine(l.runs.current.hookName(e.Hook))
 	if e.Err != nil {
-		l.say("FAILED", fmt.Sprintf("hook %s after %s: %s", name, textfmt.Duration(e.Took), l.screen.hideText(textfmt.FirstLine(e.Err.Error()))))
+		l.say("FAILED", fmt.Sprintf("hook %s after %s: %s", name, textfmt.Duration(e.Took), l.display.hideText(textfmt.FirstLine(e.Err.Error()))))
 		return
 	}
 	l.say("hook", fmt.Sprintf("%s succeeded in %s", name, textfmt.Duration(e.Took)))
 }
 
-func (l *lines) stepEnded(e deploy.StepEnded) {
+func (l *lineRenderer) stepEnded(e deploy.StepEnded) {
 	switch {
 	case e.Err != nil:
 		l.flush()
@@ -135,11 +135,11 @@ func (l *lines) stepEnded(e deploy.StepEnded) {
 		l.say("applied", fmt.Sprintf("%d/%d: %s", l.runs.current.progress.applied.done, l.runs.current.progress.applied.total, l.runs.current.actionCounts()))
 	case e.Step == deploy.StepWait:
 		l.flush()
-		l.say(string(l.runs.current.goal()), fmt.Sprintf("%s %s in %s", all(e.Objects), l.runs.current.goal(), textfmt.Duration(e.Took)))
+		l.say(string(l.runs.current.goal()), fmt.Sprintf("%s %s in %s", allObjectsText(e.Objects), l.runs.current.goal(), textfmt.Duration(e.Took)))
 	}
 }
 
-func (l *lines) handleReport(r track.Report) {
+func (l *lineRenderer) handleReport(r track.Report) {
 	id := textfmt.CleanLine(r.Status.ID.String())
 	switch r.Kind {
 	case track.StatusChanged:
@@ -164,7 +164,7 @@ func (l *lines) handleReport(r track.Report) {
 	}
 }
 
-func (l *lines) status(s track.Status) {
+func (l *lineRenderer) status(s track.Status) {
 	id := textfmt.CleanLine(s.ID.String())
 	if o := l.runs.current.tracked[s.ID]; o != nil && o.hook && s.State != track.Failed {
 		return // its own line tells how a hook ended
@@ -192,7 +192,7 @@ func (l *lines) status(s track.Status) {
 }
 
 // problem tells of a problem once, until it becomes another.
-func (l *lines) problem(s track.Status) {
+func (l *lineRenderer) problem(s track.Status) {
 	if s.Problem == nil || s.State == track.Failed {
 		return
 	}
@@ -205,37 +205,37 @@ func (l *lines) problem(s track.Status) {
 	l.say("problem", textfmt.CleanLine(s.ID.String())+" "+problemText(s))
 }
 
-func (l *lines) log(entry *track.LogLine) {
+func (l *lineRenderer) log(entry *track.LogLine) {
 	if entry == nil {
 		return
 	}
 	name := textfmt.CleanLine(entry.Object.String() + " " + entry.Pod + "/" + entry.Container)
 	l.flush()
-	l.open(name)
+	l.openGroup(name)
 	if entry.Dropped > 0 {
 		l.print("log", fmt.Sprintf("%s | (%s left out)", name, textfmt.Count(entry.Dropped, "line")))
 	}
 	l.print("log", name+" | "+textfmt.CleanIndentedLine(entry.Text))
 }
 
-func (l *lines) warn(text string) {
+func (l *lineRenderer) warn(text string) {
 	l.warned[text] = true
 	l.say("warn", text)
 }
 
 // gather collects objects with the same news, for the same reason, into one line.
-func (l *lines) gather(word, name, why string) {
+func (l *lineRenderer) gather(word, name, why string) {
 	if l.gathered.word != word || l.gathered.why != why {
 		l.flush()
 	}
 	if len(l.gathered.names) == 0 {
-		l.gathered.word, l.gathered.why, l.gathered.since = word, why, l.screen.now()
+		l.gathered.word, l.gathered.why, l.gathered.since = word, why, l.display.now()
 	}
 	l.gathered.names = append(l.gathered.names, name)
 }
 
 // flush prints the line that was being gathered.
-func (l *lines) flush() {
+func (l *lineRenderer) flush() {
 	if len(l.gathered.names) == 0 {
 		return
 	}
@@ -252,67 +252,67 @@ func (l *lines) flush() {
 }
 
 // say prints a line of its own.
-func (l *lines) say(word, text string) {
+func (l *lineRenderer) say(word, text string) {
 	l.flush()
-	l.open("")
+	l.openGroup("")
 	l.print(word, textfmt.CleanLine(text))
 }
 
-func (l *lines) print(word, text string) {
-	l.last = l.screen.now()
-	elapsed := l.last.Sub(l.screen.began)
+func (l *lineRenderer) print(word, text string) {
+	l.last = l.display.now()
+	elapsed := l.last.Sub(l.display.began)
 	stamp := fmt.Sprintf("%02d:%02d", int(elapsed.Minutes()), int(elapsed.Seconds())%60)
-	l.out(l.screen.palette.Faint.Sprint(stamp) + " " + l.paint(word) + " " + text + "\n")
+	l.out(l.display.palette.Faint.Sprint(stamp) + " " + l.paint(word) + " " + text + "\n")
 }
 
-// open changes the group of the CI system's log; empty is none.
-func (l *lines) open(group string) {
+// openGroup changes the group of the CI system's log; empty is none.
+func (l *lineRenderer) openGroup(group string) {
 	if l.group == group {
 		return
 	}
 	if l.group != "" {
-		l.out(l.screen.ci.end(l.group, l.screen.now()))
+		l.out(l.display.ci.end(l.group, l.display.now()))
 	}
 	if group != "" {
-		l.out(l.screen.ci.begin(group, l.screen.now()))
+		l.out(l.display.ci.begin(group, l.display.now()))
 	}
 	l.group = group
 }
 
-func (l *lines) paint(word string) string {
+func (l *lineRenderer) paint(word string) string {
 	padded := textfmt.Pad(word, len("recovered"))
 	switch word {
 	case "ready", "gone", "recovered", "hook":
-		return l.screen.palette.Good.Sprint(padded)
+		return l.display.palette.Good.Sprint(padded)
 	case "problem", "warn":
-		return l.screen.palette.Warn.Sprint(padded)
+		return l.display.palette.Warn.Sprint(padded)
 	case "FAILED":
-		return l.screen.palette.Bad.Sprint(padded)
+		return l.display.palette.Bad.Sprint(padded)
 	case "log":
-		return l.screen.palette.Faint.Sprint(padded)
+		return l.display.palette.Faint.Sprint(padded)
 	}
 	return padded
 }
 
-func (l *lines) tick() {
-	now := l.screen.now()
+func (l *lineRenderer) tick() {
+	now := l.display.now()
 	if len(l.gathered.names) > 0 && now.Sub(l.gathered.since) >= gather {
 		l.flush()
 	}
 	if l.silent || l.runs.current.ended != nil {
 		return
 	}
-	first := l.runs.current.step == deploy.StepWait && !l.waiting && now.Sub(l.waitFrom) >= firstWaitingLine
+	first := l.runs.current.step == deploy.StepWait && !l.waitAnnounced && now.Sub(l.waitFrom) >= firstWaitingLine
 	if (first || now.Sub(l.last) >= maxSilence) && len(l.gathered.names) == 0 {
 		l.sayWaiting()
 	}
 }
 
 // sayWaiting tells what is still waited for.
-func (l *lines) sayWaiting() {
+func (l *lineRenderer) sayWaiting() {
 	unready := l.runs.current.unready()
 	if l.runs.current.step == deploy.StepWait {
-		l.waiting = true
+		l.waitAnnounced = true
 	}
 	switch step := l.runs.current.step; {
 	case step == "":
@@ -343,7 +343,7 @@ func (l *lines) sayWaiting() {
 	l.say("waiting", text)
 }
 
-func (l *lines) close() {
+func (l *lineRenderer) close() {
 	l.flush()
-	l.open("")
+	l.openGroup("")
 }

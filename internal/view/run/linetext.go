@@ -18,7 +18,7 @@ func actionDone(action string, id kube.ID) string {
 	return actionsDone[action] + " " + textfmt.CleanLine(id.String())
 }
 
-func all(n int) string {
+func allObjectsText(n int) string {
 	if n == 1 {
 		return "the object is"
 	}
@@ -82,7 +82,7 @@ func attempts(c class.Class, n, limit int) string {
 	switch c {
 	case class.CrashLoop, class.OOMKilled:
 		word = "crash"
-	case class.Liveness:
+	case class.LivenessProbeFailed:
 		word = "kill"
 	}
 	switch {

@@ -14,15 +14,15 @@ import (
 	"deployer/track/class"
 )
 
-// stepInput is what commands are made of.
-type stepInput struct {
+// nextStepInput is what commands are made of.
+type nextStepInput struct {
 	id      kube.ID
 	problem track.Problem
 }
 
-// A stepRule is a next step with places for names: {ns}, {kind}, {name}, {pod},
+// A nextStepRule is a next step with places for names: {ns}, {kind}, {name}, {pod},
 // {container}, {image}, {node}, {needs}. A step whose place has no name is left out.
-type stepRule struct{ what, command string }
+type nextStepRule struct{ what, command string }
 
 // What next steps are about.
 const (
@@ -31,7 +31,7 @@ const (
 	aboutRun    = "run" // its undoing
 )
 
-func (r stepRule) about() string {
+func (r nextStepRule) about() string {
 	switch {
 	case strings.Contains(r.command, "{pod}"):
 		return aboutPod
@@ -42,58 +42,58 @@ func (r stepRule) about() string {
 }
 
 // The steps that several classes share.
-func describePod() stepRule {
-	return stepRule{"describe the pod", "kubectl -n {ns} describe pod {pod}"}
+func describePod() nextStepRule {
+	return nextStepRule{"describe the pod", "kubectl -n {ns} describe pod {pod}"}
 }
 
-func describeObject() stepRule {
-	return stepRule{"describe the object", "kubectl -n {ns} describe {kind} {name}"}
+func describeObject() nextStepRule {
+	return nextStepRule{"describe the object", "kubectl -n {ns} describe {kind} {name}"}
 }
 
 // wholeLog is that of the container's earlier run when it runs again.
-func wholeLog(again bool) stepRule {
+func wholeLog(again bool) nextStepRule {
 	command := "kubectl -n {ns} logs {pod} -c {container}"
 	if again {
 		command += " --previous"
 	}
-	return stepRule{"show its full log", command}
+	return nextStepRule{"show its full log", command}
 }
 
-// stepsFor are the next steps by class of problem.
-func stepsFor(c string, p track.Problem) []stepRule {
+// nextStepRules are the next steps by class of problem.
+func nextStepRules(c string, p track.Problem) []nextStepRule {
 	switch class.Class(c) {
-	case class.ImagePermanent, class.ImageName:
-		return []stepRule{{"check that the image was pushed", "crane manifest {image}"}, {"check the pull secrets of the pod", "kubectl -n {ns} get pod {pod} -o jsonpath='{.spec.imagePullSecrets}'"}}
-	case class.ImageTransient, class.ImageNever:
-		return []stepRule{describePod(), {"check that the registry answers", "crane manifest {image}"}}
-	case class.CrashLoop, class.OOMKilled, class.Liveness, class.BadCommand:
-		return []stepRule{wholeLog(p.Attempts > 1), describePod()} // a Job makes new pods instead
-	case class.ConfigError, class.MountMissing:
-		return []stepRule{{"describe what is missing", "kubectl -n {ns} describe {needs}"}, describePod()}
-	case class.Readiness:
-		return []stepRule{{"show its log", "kubectl -n {ns} logs {pod} -c {container}"}, describePod()}
+	case class.ImagePullPermanent, class.InvalidImageName:
+		return []nextStepRule{{"check that the image was pushed", "crane manifest {image}"}, {"check the pull secrets of the pod", "kubectl -n {ns} get pod {pod} -o jsonpath='{.spec.imagePullSecrets}'"}}
+	case class.ImagePullTransient, class.ImageNeverPull:
+		return []nextStepRule{describePod(), {"check that the registry answers", "crane manifest {image}"}}
+	case class.CrashLoop, class.OOMKilled, class.LivenessProbeFailed, class.BadCommand:
+		return []nextStepRule{wholeLog(p.Attempts > 1), describePod()} // a Job makes new pods instead
+	case class.ConfigError, class.MountedObjectMissing:
+		return []nextStepRule{{"describe what is missing", "kubectl -n {ns} describe {needs}"}, describePod()}
+	case class.ReadinessProbeFailed:
+		return []nextStepRule{{"show its log", "kubectl -n {ns} logs {pod} -c {container}"}, describePod()}
 	case class.Unschedulable, class.NoNodeFits:
-		return []stepRule{describePod(), {"compare with the nodes", "kubectl get nodes --show-labels"}}
+		return []nextStepRule{describePod(), {"compare with the nodes", "kubectl get nodes --show-labels"}}
 	case class.ClaimUnbound:
-		return []stepRule{{"describe the claims", "kubectl -n {ns} describe pvc"}, {"list the storage classes", "kubectl get storageclass"}}
-	case class.Provisioning:
-		return []stepRule{describeObject(), {"list the storage classes", "kubectl get storageclass"}}
-	case class.Quota, class.QuotaDeadlock, class.LimitRange:
-		return []stepRule{{"describe the limits", "kubectl -n {ns} describe resourcequota,limitrange"}}
+		return []nextStepRule{{"describe the claims", "kubectl -n {ns} describe pvc"}, {"list the storage classes", "kubectl get storageclass"}}
+	case class.ProvisioningFailed:
+		return []nextStepRule{describeObject(), {"list the storage classes", "kubectl get storageclass"}}
+	case class.QuotaExceeded, class.QuotaDeadlock, class.LimitRangeViolated:
+		return []nextStepRule{{"describe the limits", "kubectl -n {ns} describe resourcequota,limitrange"}}
 	case class.PodSecurity:
-		return []stepRule{{"show the PodSecurity level", "kubectl get namespace {ns} --show-labels"}}
-	case class.Mount, class.MultiAttach, class.Sandbox, class.NodeContainer:
-		return []stepRule{describePod(), {"describe the node", "kubectl describe node {node}"}}
+		return []nextStepRule{{"show the PodSecurity level", "kubectl get namespace {ns} --show-labels"}}
+	case class.MountFailed, class.MultiAttach, class.PodSandboxFailed, class.ContainerCreateFailedOnNode:
+		return []nextStepRule{describePod(), {"describe the node", "kubectl describe node {node}"}}
 	case class.JobFailed, class.PodFailed:
-		return []stepRule{wholeLog(false), describeObject()}
+		return []nextStepRule{wholeLog(false), describeObject()}
 	case class.Deleted, class.Replaced:
-		return []stepRule{{"find out who did it", "kubectl -n {ns} get events --field-selector involvedObject.name={name}"}}
+		return []nextStepRule{{"find out who did it", "kubectl -n {ns} get events --field-selector involvedObject.name={name}"}}
 	}
-	return []stepRule{describePod(), describeObject()}
+	return []nextStepRule{describePod(), describeObject()}
 }
 
-// nextFor fills in the steps of a class.
-func nextFor(class string, in stepInput) []NextStep {
+// nextSteps fills in the steps of a class.
+func nextSteps(class string, in nextStepInput) []NextStep {
 	names := map[string]string{
 		"ns": in.id.Namespace, "kind": strings.ToLower(in.id.Kind), "name": in.id.Name,
 		"container": strings.TrimPrefix(in.problem.Container, "init:"), "image": in.problem.Image,
@@ -113,7 +113,7 @@ func nextFor(class string, in stepInput) []NextStep {
 		names["needs"] = strings.ToLower(n.Kind) + " " + textfmt.ShellWord(n.Name)
 	}
 	var out []NextStep
-	for _, rule := range stepsFor(class, in.problem) {
+	for _, rule := range nextStepRules(class, in.problem) {
 		if command, ok := filled(rule.command, names); ok {
 			out = append(out, NextStep{What: rule.what, Command: command, about: rule.about()})
 		}

@@ -38,7 +38,7 @@ func (s *studio) hookFails(t testing.TB) {
 	s.Observe(deploy.HookRan{Hook: op.Hooks.Before[0], Took: 2 * time.Second, Err: err})
 	s.Observe(deploy.StepEnded{Step: "pre-upgrade hooks", Objects: 1, Took: 2 * time.Second, Err: err})
 	op.Next.Info.Status = helmrelease.StatusFailed
-	s.Observe(deploy.Ended{Operation: op, Record: op.Next, Took: s.clock.Sub(s.screen.began), Err: err})
+	s.Observe(deploy.Ended{Operation: op, Record: op.Next, Took: s.clock.Sub(s.display.began), Err: err})
 }
 
 // timesOut is a run in which one container isn't ready in time, the API server
@@ -46,7 +46,7 @@ func (s *studio) hookFails(t testing.TB) {
 func (s *studio) timesOut(t testing.TB) {
 	op := s.play(t)
 	p := track.Problem{
-		Class:            class.Readiness,
+		Class:            class.ReadinessProbeFailed,
 		Title:            "Readiness probe fails",
 		Message:          "Readiness probe failed: HTTP probe failed with statuscode: 503",
 		ContainerFailure: track.ContainerFailure{Container: "web"},
@@ -67,7 +67,7 @@ func (s *studio) timesOut(t testing.TB) {
 	}
 	s.Observe(deploy.StepEnded{Step: "wait", Objects: 7, Took: 37 * time.Second, Err: err})
 	op.Next.Info.Status = helmrelease.StatusFailed
-	s.Observe(deploy.Ended{Operation: op, Record: op.Next, Took: s.clock.Sub(s.screen.began), Err: err})
+	s.Observe(deploy.Ended{Operation: op, Record: op.Next, Took: s.clock.Sub(s.display.began), Err: err})
 }
 
 // TestOutcomes shows one success and three failures on a terminal, in the log
@@ -126,9 +126,9 @@ func TestAttempts(t *testing.T) {
 		"":               {class.CrashLoop, 0, 3},
 		"crash 1 of 3":   {class.CrashLoop, 1, 3},
 		"4 crashes":      {class.OOMKilled, 4, 3},
-		"kill 2 of 3":    {class.Liveness, 2, 3},
-		"attempt 1 of 2": {class.ImagePermanent, 1, 2},
-		"1 attempt":      {class.ImageTransient, 1, 0},
+		"kill 2 of 3":    {class.LivenessProbeFailed, 2, 3},
+		"attempt 1 of 2": {class.ImagePullPermanent, 1, 2},
+		"1 attempt":      {class.ImagePullTransient, 1, 0},
 	} {
 		if got := attempts(in.class, in.n, in.limit); got != want {
 			t.Errorf("attempts(%s, %d, %d) = %q, want %q", in.class, in.n, in.limit, got, want)

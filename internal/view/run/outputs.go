@@ -11,7 +11,7 @@ import (
 type outputs struct {
 	data, messages io.Writer
 	async          []*output.AsyncWriter // in front of data and messages; nil in tests
-	failed         error
+	firstError     error
 }
 
 // asyncOutputs write in goroutines of their own.
@@ -33,8 +33,8 @@ func (o *outputs) write(text string) {
 func (o *outputs) writeJSON(event any) { o.check(output.Encode(o.data, output.FormatJSON, event)) }
 
 func (o *outputs) check(err error) {
-	if o.failed == nil {
-		o.failed = err
+	if o.firstError == nil {
+		o.firstError = err
 	}
 }
 
@@ -53,5 +53,5 @@ func (o *outputs) close() error {
 	for _, w := range o.async {
 		o.check(w.Close())
 	}
-	return o.failed
+	return o.firstError
 }

@@ -17,13 +17,13 @@ const (
 
 // A reporter writes how a run ended, for people.
 type reporter struct {
-	screen *display
-	state  *runState // of the last run
+	display *display
+	state   *runState // of the last run
 }
 
 // report is empty when nobody wants to read of a success.
 func (rep *reporter) report(r Result) string {
-	switch o := rep.screen.opts; {
+	switch o := rep.display.opts; {
 	case r.Error != "" || r.Rollback != nil:
 		return rep.failure(r)
 	case o.Progress == "none" || o.Quiet:
@@ -34,7 +34,7 @@ func (rep *reporter) report(r Result) string {
 
 // success is the line that stays of a run that went well.
 func (rep *reporter) success(r Result) string {
-	p, g := rep.screen.palette, rep.screen.glyphs
+	p, g := rep.display.palette, rep.display.glyphs
 	verb := map[string]string{"uninstall": "uninstalled from", "rollback": "rolled back in", "test": "tested in", "watch": "ready in"}[r.Verb]
 	if verb == "" {
 		verb = "deployed to"
@@ -87,13 +87,13 @@ func (t *runState) hookObjects() int {
 
 // failure is the report of a run that went wrong. The last line is the verdict.
 func (rep *reporter) failure(r Result) string {
-	p, g := rep.screen.palette, rep.screen.glyphs
+	p, g := rep.display.palette, rep.display.glyphs
 	var b strings.Builder
 	b.WriteString("\n" + p.Bad.Sprint(g.Bad) + " " + p.Bold.Sprint(headlineOf(r, g)) + "\n")
 	shown := r.Causes[:min(len(r.Causes), maxCauses)]
 	for i, c := range shown {
 		if c.Fatal {
-			b.WriteString(rep.screen.ci.annotation(strings.Join(c.Objects[:min(1, len(c.Objects))], ""), textfmt.CleanLine(c.headline()+": "+c.Message)))
+			b.WriteString(rep.display.ci.annotation(strings.Join(c.Objects[:min(1, len(c.Objects))], ""), textfmt.CleanLine(c.headline()+": "+c.Message)))
 		}
 		head := fmt.Sprintf("%d) %s", i+1, c.headline())
 		tag := c.Class
@@ -118,17 +118,17 @@ func (rep *reporter) failure(r Result) string {
 func (rep *reporter) details(b *strings.Builder, c Cause) {
 	log, next := c.Logs, c.Next
 	c.Logs, c.Next = nil, nil
-	for _, l := range c.lines(rep.screen.glyphs) {
+	for _, l := range c.lines(rep.display.glyphs) {
 		fmt.Fprintf(b, "   %s\n", l)
 	}
-	now := rep.screen.now()
+	now := rep.display.now()
 	for _, tail := range log {
 		title := "log of " + tail.title()
-		b.WriteString(rep.screen.ci.begin(title, now))
+		b.WriteString(rep.display.ci.begin(title, now))
 		for _, l := range tail.lines() {
 			fmt.Fprintf(b, "   %s\n", l)
 		}
-		b.WriteString(rep.screen.ci.end(title, now))
+		b.WriteString(rep.display.ci.end(title, now))
 	}
 	for _, l := range nextLines(next) {
 		fmt.Fprintf(b, "   %s\n", l)
@@ -232,7 +232,7 @@ func (rep *reporter) verdict(r Result) string {
 			text += fmt.Sprintf(", revision %d", r.Revision)
 		}
 	}
-	dot := " " + rep.screen.glyphs.Dot + " "
+	dot := " " + rep.display.glyphs.Dot + " "
 	if undo := r.Rollback; undo != nil {
 		what := map[string]string{"uninstall": "uninstalled", "rollback": "rolled back"}[undo.Verb]
 		if undo.Error != "" {
@@ -242,8 +242,8 @@ func (rep *reporter) verdict(r Result) string {
 		}
 	}
 	text += dot + fmt.Sprintf("exit code %d", r.ExitCode)
-	if rep.screen.opts.ResultFile != "" {
-		text += dot + "report: " + textfmt.CleanLine(rep.screen.opts.ResultFile)
+	if rep.display.opts.ResultFile != "" {
+		text += dot + "report: " + textfmt.CleanLine(rep.display.opts.ResultFile)
 	}
-	return rep.screen.palette.Bad.Sprint(word) + text
+	return rep.display.palette.Bad.Sprint(word) + text
 }

@@ -82,7 +82,7 @@ const signalCodes = 128
 
 // result sums up everything that was shown.
 func (v *View) result() Result {
-	return hide.Document(v.summedUp(), v.screen.hideText, v.screen.withProgramName)
+	return hide.Document(v.summedUp(), v.display.hideText, v.display.withProgramName)
 }
 
 // summedUp sums up everything that happened.
@@ -100,9 +100,9 @@ func (v *View) summedUp() Result {
 		cause = rolled.Cause
 	}
 	r := first.result(cause)
-	r.Began = v.screen.began.UTC().Format(time.RFC3339)
-	r.Seconds = round(v.screen.now().Sub(v.screen.began))
-	r.ExitCode = v.screen.opts.ExitCode(v.outcome.err)
+	r.Began = v.display.began.UTC().Format(time.RFC3339)
+	r.Seconds = round(v.display.now().Sub(v.display.began))
+	r.ExitCode = v.display.opts.ExitCode(v.outcome.err)
 	if err != nil && r.ExitCode > signalCodes {
 		r.stopped()
 	}
@@ -174,8 +174,8 @@ func (t *runState) rollbackResult(rolled *deploy.RolledBackError, ran bool) Resu
 	return r
 }
 
-// endings are the statuses of successful runs of verbs that don't deploy.
-var endings = map[deploy.Verb]string{deploy.Uninstall: "uninstalled", deploy.Test: "tested", deploy.Watch: "ready"}
+// successStatuses are the statuses of successful runs of verbs that don't deploy.
+var successStatuses = map[deploy.Verb]string{deploy.Uninstall: "uninstalled", deploy.Test: "tested", deploy.Watch: "ready"}
 
 // result sums up one run that ended with err.
 func (t *runState) result(err error) Result {
@@ -189,7 +189,7 @@ func (t *runState) result(err error) Result {
 	if t.op != nil {
 		r.Verb, r.Release, r.Namespace, r.Chart = string(t.op.Verb), t.op.Release, t.op.Namespace, document.ChartName(t.op.Next)
 		_, _, r.Revision = t.name()
-		if status := endings[t.op.Verb]; status != "" {
+		if status := successStatuses[t.op.Verb]; status != "" {
 			r.Status = status
 		}
 	}

@@ -116,7 +116,7 @@ func (t *runState) recordApplied(e deploy.Applied) {
 	}
 	switch e.Step {
 	case deploy.StepHook:
-		t.object(e.Change.ID).hook = true
+		t.ensureTracked(e.Change.ID).hook = true
 	case deploy.StepPrune:
 		t.progress.pruned.done++
 		t.actions[e.Change.Action]++
@@ -137,7 +137,7 @@ func (t *runState) warn(text string) {
 	t.warnings = append(t.warnings, text)
 }
 
-func (t *runState) object(id kube.ID) *trackedObject {
+func (t *runState) ensureTracked(id kube.ID) *trackedObject {
 	o := t.tracked[id]
 	if o == nil {
 		o = &trackedObject{status: track.Status{ID: id, State: track.Waiting}, began: t.now()}
@@ -171,7 +171,7 @@ func (t *runState) recordReport(r track.Report) {
 	default:
 		return
 	}
-	o := t.object(r.Status.ID)
+	o := t.ensureTracked(r.Status.ID)
 	if r.Status.State.IsFinal() && !o.status.State.IsFinal() {
 		o.took = t.now().Sub(o.began)
 		if r.Status.Waited > 0 {

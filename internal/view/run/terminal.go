@@ -21,14 +21,14 @@ const (
 	barCells = 24
 )
 
-// terminal shows a run in a region that is painted in place: the bar, what
+// terminalRenderer shows a run in a region that is painted in place: the bar, what
 // fails, what is slow. What is finished, and logs, scroll by above it. Events
 // only change what will be painted next; tick paints, in one goroutine.
-type terminal struct {
-	screen  *display
+type terminalRenderer struct {
+	display *display
 	runs    *runs
 	outputs *outputs
-	lines   *lines
+	lines   *lineRenderer
 	pending strings.Builder // lines to stand above the region
 	frame   strings.Builder // the bar writes here
 	bar     *progressbar.ProgressBar
@@ -39,8 +39,8 @@ type terminal struct {
 	size    func() (width, height int)
 }
 
-func newTerminal(s *display, r *runs, o *outputs) *terminal {
-	t := &terminal{screen: s, runs: r, outputs: o, size: s.streams.Size}
+func newTerminal(s *display, r *runs, o *outputs) *terminalRenderer {
+	t := &terminalRenderer{display: s, runs: r, outputs: o, size: s.streams.Size}
 	t.lines = newLines(s, r, t.above)
 	t.lines.silent = true
 	columns, _ := t.size()
@@ -61,17 +61,17 @@ func newTerminal(s *display, r *runs, o *outputs) *terminal {
 	return t
 }
 
-func (t *terminal) handle(event deploy.Event) {
+func (t *terminalRenderer) handle(event deploy.Event) {
 	if saw, ok := event.(deploy.Tracked); ok && saw.Report.Kind == track.ProblemSeen {
 		return // the region shows what can still heal
 	}
 	t.lines.handle(event)
 }
 
-func (t *terminal) warn(text string) { t.lines.warn(text) }
+func (t *terminalRenderer) warn(text string) { t.lines.warn(text) }
 
 // tick paints what has changed.
-func (t *terminal) tick() {
+func (t *terminalRenderer) tick() {
 	t.lines.tick()
 	if t.outputs.isHeld() {
 		return
@@ -90,7 +90,7 @@ const maxPending = 256 << 10
 
 // above takes lines to stand above the region. While the terminal is held the
 // oldest of them are left out when they are many.
-func (t *terminal) above(text string) {
+func (t *terminalRenderer) above(text string) {
 	t.pending.WriteString(text)
 	if t.pending.Len() <= maxPending || !t.outputs.isHeld() {
 		return
@@ -103,14 +103,14 @@ func (t *terminal) above(text string) {
 }
 
 // close takes the region down and leaves the lines above it.
-func (t *terminal) close() {
+func (t *terminalRenderer) close() {
 	t.lines.close()
 	t.paint("")
 }
 
 // paint replaces the region by another and puts the finished lines above it,
 // in one write.
-func (t *terminal) paint(region string) {
+func (t *terminalRenderer) paint(region string) {
 	if region == t.region && t.pending.Len() == 0 {
 		return
 	}
@@ -120,7 +120,7 @@ func (t *terminal) paint(region string) {
 		if t.drawn > 1 {
 			back += fmt.Sprintf("\x1b[%dA", t.drawn-1)
 		}
-		b.WriteString(t.screen.streams.MarkTrusted(back + "\x1b[J"))
+		b.WriteString(t.display.streams.MarkTrusted(back + "\x1b[J"))
 	}
 	if t.left > 0 {
 		fmt.Fprintf(&b, "(%s left out: the reader was too slow)\n", textfmt.Count(t.left, "line"))
@@ -138,7 +138,7 @@ func (t *terminal) paint(region string) {
 }
 
 // compose makes the region: at most half of the terminal.
-func (t *terminal) compose(columns, rows int) string {
+func (t *terminalRenderer) compose(columns, rows int) string {
 	room := max(min(rows/2, maxRegion), 2)
 	out := []string{t.header(columns)}
 	unready := t.runs.current.unready()
@@ -151,7 +151,7 @@ func (t *terminal) compose(columns, rows int) string {
 				i++
 			}
 			if more := len(unready) - i; more > 0 && room > 0 {
-				out = append(out, t.cut(fmt.Sprintf("  %s %d more in progress", t.screen.glyphs.Busy, more), columns))
+				out = append(out, t.cut(fmt.Sprintf("  %s %d more in progress", t.display.glyphs.Busy, more), columns))
 			}
 			break
 		}
@@ -161,17 +161,17 @@ func (t *terminal) compose(columns, rows int) string {
 }
 
 // header is the bar behind the name of the operation.
-func (t *terminal) header(columns int) string {
+func (t *terminalRenderer) header(columns int) string {
 	release, namespace, revision := t.runs.current.name()
-	name := fmt.Sprintf("%s %s %s %s %s", t.screen.glyphs.Title, textfmt.Capitalized(string(t.runs.current.op.Verb)), release, t.screen.glyphs.Arrow, namespace)
+	name := fmt.Sprintf("%s %s %s %s %s", t.display.glyphs.Title, textfmt.Capitalized(string(t.runs.current.op.Verb)), release, t.display.glyphs.Arrow, namespace)
 	if revision > 0 {
 		name += fmt.Sprintf(" (revision %d)", revision)
 	}
-	name += "  " + clock(t.screen.now().Sub(t.screen.began))
-	if t.screen.opts.Timeout > 0 && t.runs.current.step == deploy.StepWait {
-		name += fmt.Sprintf("  %s timeout", textfmt.Duration(t.screen.opts.Timeout))
+	name += "  " + clock(t.display.now().Sub(t.display.began))
+	if t.display.opts.Timeout > 0 && t.runs.current.step == deploy.StepWait {
+		name += fmt.Sprintf("  %s timeout", textfmt.Duration(t.display.opts.Timeout))
 	}
-	name = t.screen.glyphs.Fit(name, columns-t.cells-10)
+	name = t.display.glyphs.Fit(name, columns-t.cells-10)
 	done, total := t.runs.current.work()
 	t.bar.ChangeMax(total + 1) // never full before the end: the record is written last
 	t.frame.Reset()
@@ -186,14 +186,14 @@ func clock(d time.Duration) string {
 }
 
 // objectLines are an object that isn't ready, and below it the pod that shows why.
-func (t *terminal) objectLines(o *trackedObject, columns int) []string {
+func (t *terminalRenderer) objectLines(o *trackedObject, columns int) []string {
 	s := o.status
-	sign, paint := t.screen.glyphs.Busy, t.screen.palette.Faint.Sprint
+	sign, paint := t.display.glyphs.Busy, t.display.palette.Faint.Sprint
 	switch {
 	case s.State == track.Failed:
-		sign, paint = t.screen.glyphs.Bad, t.screen.palette.Bad.Sprint
+		sign, paint = t.display.glyphs.Bad, t.display.palette.Bad.Sprint
 	case s.Problem != nil:
-		sign, paint = t.screen.glyphs.Warn, t.screen.palette.Warn.Sprint
+		sign, paint = t.display.glyphs.Warn, t.display.palette.Warn.Sprint
 	}
 	progress := string(s.State)
 	if s.Total > 0 {
@@ -202,16 +202,16 @@ func (t *terminal) objectLines(o *trackedObject, columns int) []string {
 	age := textfmt.Duration(t.runs.current.age(o).Truncate(time.Second))
 	text := fmt.Sprintf("%s  %s  %s", textfmt.Pad(textfmt.CleanLine(s.ID.String()), 32), textfmt.Pad(progress, 11), t.headOf(s))
 	room := columns - 6 - textfmt.Width(age)
-	text = textfmt.Pad(t.screen.glyphs.Fit(text, room), min(room, maxText))
-	out := []string{"  " + paint(sign) + " " + text + "  " + t.screen.palette.Faint.Sprint(age)}
+	text = textfmt.Pad(t.display.glyphs.Fit(text, room), min(room, maxText))
+	out := []string{"  " + paint(sign) + " " + text + "  " + t.display.palette.Faint.Sprint(age)}
 	if p := s.Problem; p != nil && len(p.Pods) > 0 {
-		out = append(out, t.cut("      "+t.screen.glyphs.Branch+" "+exemplar(s), columns))
+		out = append(out, t.cut("      "+t.display.glyphs.Branch+" "+exemplar(s), columns))
 	}
 	return out
 }
 
 // headOf is the news about an object without its pods.
-func (t *terminal) headOf(s track.Status) string {
+func (t *terminalRenderer) headOf(s track.Status) string {
 	if s.Problem == nil {
 		return textfmt.CleanLine(s.Message)
 	}
@@ -219,7 +219,7 @@ func (t *terminal) headOf(s track.Status) string {
 	bare.Pods, bare.Nodes = nil, nil
 	s.Problem = &bare
 	text := problemText(s)
-	if left := bare.FinalAt.Sub(t.screen.now()); left > 0 && s.State != track.Failed {
+	if left := bare.FinalAt.Sub(t.display.now()); left > 0 && s.State != track.Failed {
 		text = "fails in " + textfmt.Duration(left.Round(time.Second)) + ": " + text
 	}
 	return text
@@ -243,7 +243,7 @@ func exemplar(s track.Status) string {
 }
 
 // footer counts what is done.
-func (t *terminal) footer(columns int) string {
+func (t *terminalRenderer) footer(columns int) string {
 	parts := []string{fmt.Sprintf("applied %d/%d", t.runs.current.progress.applied.done, t.runs.current.progress.applied.total)}
 	if t.runs.current.progress.hooked.total > 0 {
 		parts = append(parts, fmt.Sprintf("hooks %d/%d", t.runs.current.progress.hooked.done, t.runs.current.progress.hooked.total))
@@ -257,7 +257,9 @@ func (t *terminal) footer(columns int) string {
 	if t.runs.current.step != "" {
 		parts = append(parts, "now: "+string(t.runs.current.step))
 	}
-	return t.cut("  "+strings.Join(parts, " "+t.screen.glyphs.Dot+" "), columns)
+	return t.cut("  "+strings.Join(parts, " "+t.display.glyphs.Dot+" "), columns)
 }
 
-func (t *terminal) cut(text string, columns int) string { return t.screen.glyphs.Fit(text, columns-1) }
+func (t *terminalRenderer) cut(text string, columns int) string {
+	return t.display.glyphs.Fit(text, columns-1)
+}

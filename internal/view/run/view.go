@@ -31,14 +31,14 @@ type Options struct {
 	Hidden *hide.Texts
 	// ExitCode returns the program's exit code. Nil means 1 for errors.
 	ExitCode func(error) int
-	// Env reads environment variables; nil means os.Getenv.
-	Env func(string) string
+	// Getenv reads environment variables; nil means os.Getenv.
+	Getenv func(string) string
 }
 
 // A View shows runs while they happen and reports how they ended. A run that
 // is followed by the run that undoes it is shown as one.
 type View struct {
-	screen  *display
+	display *display
 	outputs *outputs
 
 	mu       sync.Mutex
@@ -95,8 +95,8 @@ func New(s output.Streams, o Options) *View {
 
 // newView leaves the ticking to the caller.
 func newView(s output.Streams, o Options, now func() time.Time, out *outputs) *View {
-	if o.Env == nil {
-		o.Env = os.Getenv
+	if o.Getenv == nil {
+		o.Getenv = os.Getenv
 	}
 	if o.ExitCode == nil {
 		o.ExitCode = func(err error) int {
@@ -106,15 +106,15 @@ func newView(s output.Streams, o Options, now func() time.Time, out *outputs) *V
 			return 0
 		}
 	}
-	sc := &display{opts: o, streams: s, palette: s.Palette(o.Colour, s.ErrTTY), glyphs: textfmt.GlyphsFor(o.Env), ci: ciOf(o.Env), now: now, began: now()}
+	sc := &display{opts: o, streams: s, palette: s.Palette(o.Colour, s.ErrTTY), glyphs: textfmt.GlyphsFor(o.Getenv), ci: ciOf(o.Getenv), now: now, began: now()}
 	sc.ci.markTrusted = s.MarkTrusted
-	v := &View{screen: sc, outputs: out, runs: &runs{current: newState(now)}}
+	v := &View{display: sc, outputs: out, runs: &runs{current: newState(now)}}
 	switch {
 	case o.Format == output.FormatJSON:
-		v.renderer = &jsonLines{screen: sc, runs: v.runs, outputs: out}
+		v.renderer = &jsonRenderer{display: sc, runs: v.runs, outputs: out}
 	case o.Progress == "none" || o.Quiet:
-		v.renderer = &warningsOnly{screen: sc, outputs: out, hold: o.Quiet}
-	case o.Progress != "plain" && s.ErrTTY && o.Env("TERM") != "dumb" && o.Env("CI") == "":
+		v.renderer = &warningsOnly{display: sc, outputs: out, hold: o.Quiet}
+	case o.Progress != "plain" && s.ErrTTY && o.Getenv("TERM") != "dumb" && o.Getenv("CI") == "":
 		v.renderer = newTerminal(sc, v.runs, out)
 	default:
 		v.renderer = newLines(sc, v.runs, out.write)
@@ -151,10 +151,10 @@ func (v *View) Observe(event deploy.Event) {
 	if _, ok := event.(deploy.Began); ok && v.runs.current.ended != nil {
 		warnings := v.runs.current.warnings
 		v.runs.failed = append(v.runs.failed, v.runs.current)
-		v.runs.current = newState(v.screen.now)
+		v.runs.current = newState(v.display.now)
 		v.runs.current.warnings = append(v.runs.current.warnings, warnings...)
 	}
-	event = v.screen.withoutHidden(event)
+	event = v.display.withoutHidden(event)
 	v.runs.current.handle(event)
 	v.renderer.handle(event)
 }
@@ -166,7 +166,7 @@ func (v *View) Warn(text string) {
 	if v.closed {
 		return
 	}
-	text = v.screen.hideText(text)
+	text = v.display.hideText(text)
 	before := len(v.runs.current.warnings)
 	v.runs.current.warn(text)
 	if len(v.runs.current.warnings) > before {
@@ -201,7 +201,7 @@ func (v *View) Close() error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.closed {
-		return v.outputs.failed
+		return v.outputs.firstError
 	}
 	v.closed = true
 	v.outputs.waitForRoom()
@@ -224,26 +224,26 @@ func (v *View) conclude() {
 	// A failure before the operation began is left to the caller, who prints it in one line.
 	// JSON always has it.
 	ran := v.runs.current.op != nil
-	v.outcome.reported = ran || v.screen.opts.Format == output.FormatJSON
-	if v.screen.opts.Format == output.FormatYAML {
+	v.outcome.reported = ran || v.display.opts.Format == output.FormatJSON
+	if v.display.opts.Format == output.FormatYAML {
 		v.outputs.check(output.Encode(v.outputs.data, output.FormatYAML, result))
 	}
 	if w, ok := v.renderer.(*warningsOnly); ok && v.outcome.err != nil {
 		w.release()
 	}
-	if ran && v.screen.opts.Format != output.FormatJSON {
-		v.outputs.write((&reporter{screen: v.screen, state: v.runs.current}).report(result))
+	if ran && v.display.opts.Format != output.FormatJSON {
+		v.outputs.write((&reporter{display: v.display, state: v.runs.current}).report(result))
 	}
-	if v.screen.opts.ResultFile != "" {
-		v.outputs.check(WriteResult(v.screen.opts.ResultFile, result))
+	if v.display.opts.ResultFile != "" {
+		v.outputs.check(WriteResult(v.display.opts.ResultFile, result))
 	}
-	if v.screen.opts.JUnitFile != "" {
-		v.outputs.check(WriteJUnit(v.screen.opts.JUnitFile, result))
+	if v.display.opts.JUnitFile != "" {
+		v.outputs.check(WriteJUnit(v.display.opts.JUnitFile, result))
 	}
-	v.outputs.check(v.screen.ci.summary(result))
-	if v.screen.opts.Format == output.FormatJSON { // last: it is the end, and knows of the files
-		result.recordUnwritten(v.outputs.failed, v.screen.opts.ExitCode(errors.Join(v.outcome.err, v.outputs.failed)))
-		v.outputs.writeJSON(endedEvent(result, v.screen.now()))
+	v.outputs.check(v.display.ci.summary(result))
+	if v.display.opts.Format == output.FormatJSON { // last: it is the end, and knows of the files
+		result.recordUnwritten(v.outputs.firstError, v.display.opts.ExitCode(errors.Join(v.outcome.err, v.outputs.firstError)))
+		v.outputs.writeJSON(endedEvent(result, v.display.now()))
 	}
 	v.outcome.result = result
 }
@@ -253,11 +253,11 @@ func (v *View) conclude() {
 func (v *View) RecordUnwritten(code int, err error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if !v.closed || v.screen.opts.ResultFile == "" || v.outcome.result.Document == "" {
+	if !v.closed || v.display.opts.ResultFile == "" || v.outcome.result.Document == "" {
 		return
 	}
 	v.outcome.result.recordUnwritten(err, code)
-	_ = WriteResult(v.screen.opts.ResultFile, v.outcome.result) // when that is what failed, the exit code alone tells
+	_ = WriteResult(v.display.opts.ResultFile, v.outcome.result) // when that is what failed, the exit code alone tells
 }
 
 // Closed reports whether Close was called: nothing is shown any more.
@@ -280,7 +280,7 @@ func (v *View) Reported(err error) bool {
 
 // warningsOnly shows warnings and nothing else of a run; or holds them back.
 type warningsOnly struct {
-	screen  *display
+	display *display
 	outputs *outputs
 	hold    bool
 	held    []string
@@ -297,7 +297,7 @@ func (w *warningsOnly) warn(text string) {
 		w.held = append(w.held, text)
 		return
 	}
-	w.outputs.write(w.screen.palette.Warn.Sprint("Warning:") + " " + textfmt.CleanLine(text) + "\n")
+	w.outputs.write(w.display.palette.Warn.Sprint("Warning:") + " " + textfmt.CleanLine(text) + "\n")
 }
 
 // release writes what was held back.

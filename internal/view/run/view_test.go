@@ -35,8 +35,8 @@ type studio struct {
 
 func newStudio(o Options, tty bool) *studio {
 	s := &studio{clock: time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)}
-	if o.Env == nil {
-		o.Env = viewtest.NoEnv
+	if o.Getenv == nil {
+		o.Getenv = viewtest.NoEnv
 	}
 	streams := output.Streams{Out: &s.out, Err: &s.err, ErrTTY: tty, Width: 100, Height: 30}.Filtered("deployer")
 	s.View = newView(streams, o, func() time.Time { return s.clock }, directOutputs(streams))
@@ -111,7 +111,7 @@ func (s *studio) succeed(t testing.TB) {
 	s.Observe(deploy.HookRan{Hook: op.Hooks.After[0], Took: time.Second})
 	op.Next.Info.Status = helmrelease.StatusDeployed
 	s.Observe(deploy.Recorded{Record: op.Next})
-	s.Observe(deploy.Ended{Operation: op, Record: op.Next, Took: s.clock.Sub(s.screen.began)})
+	s.Observe(deploy.Ended{Operation: op, Record: op.Next, Took: s.clock.Sub(s.display.began)})
 }
 
 func failedError() error {
@@ -126,7 +126,7 @@ func failedError() error {
 	}
 	return &track.FailedError{
 		Causes: []track.Cause{
-			{Class: class.ImagePermanent, Title: "Image can't be pulled", Fatal: true, Objects: []kube.ID{viewtest.WebID(), viewtest.ID("apps", "Deployment", "worker")}, Problem: viewtest.Pull(), Rollout: &track.Rollout{Desired: 3, OldServing: 3}, Blocks: []kube.ID{{Kind: "APIService", Name: "v1.shop"}}},
+			{Class: class.ImagePullPermanent, Title: "Image can't be pulled", Fatal: true, Objects: []kube.ID{viewtest.WebID(), viewtest.ID("apps", "Deployment", "worker")}, Problem: viewtest.Pull(), Rollout: &track.Rollout{Desired: 3, OldServing: 3}, Blocks: []kube.ID{{Kind: "APIService", Name: "v1.shop"}}},
 			{Class: class.CrashLoop, Title: "Container crashes", Objects: []kube.ID{viewtest.ID("apps", "Deployment", "api")}, Problem: crash},
 		},
 		Waited: 15 * time.Second,
@@ -141,7 +141,7 @@ func (s *studio) fail(t testing.TB, err error) *deploy.Operation {
 	s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Failed, Total: 3, Problem: &p})
 	s.Observe(deploy.StepEnded{Step: "wait", Objects: 7, Took: 16 * time.Second, Err: err})
 	op.Next.Info.Status = helmrelease.StatusFailed
-	s.Observe(deploy.Ended{Operation: op, Record: op.Next, Took: s.clock.Sub(s.screen.began), Err: err})
+	s.Observe(deploy.Ended{Operation: op, Record: op.Next, Took: s.clock.Sub(s.display.began), Err: err})
 	return op
 }
 
@@ -176,7 +176,7 @@ func TestEventsPlain(t *testing.T) {
 
 	err := failedError()
 	s = newStudio(Options{ResultFile: filepath.Join(t.TempDir(), "result.json")}, false)
-	s.screen.opts.ResultFile = ""
+	s.display.opts.ResultFile = ""
 	s.fail(t, err)
 	viewtest.Golden(t, "run-failure.txt.golden", s.closed(t))
 	if !s.Reported(err) || !s.Reported(fmt.Errorf("wrapped: %w", err)) || s.Reported(errors.New("other")) {
@@ -185,7 +185,7 @@ func TestEventsPlain(t *testing.T) {
 }
 
 func TestEventsASCII(t *testing.T) {
-	s := newStudio(Options{Env: viewtest.Environment("LANG", "C")}, false)
+	s := newStudio(Options{Getenv: viewtest.Environment("LANG", "C")}, false)
 	s.fail(t, failedError())
 	for _, r := range s.closed(t) {
 		if r > 127 {
@@ -234,7 +234,7 @@ func TestEventsNone(t *testing.T) {
 
 func TestEventsGitHub(t *testing.T) {
 	page := filepath.Join(t.TempDir(), "summary.md")
-	s := newStudio(Options{Env: viewtest.Environment("GITHUB_ACTIONS", "true", "GITHUB_STEP_SUMMARY", page, "CI", "true")}, true)
+	s := newStudio(Options{Getenv: viewtest.Environment("GITHUB_ACTIONS", "true", "GITHUB_STEP_SUMMARY", page, "CI", "true")}, true)
 	s.fail(t, failedError())
 	viewtest.Golden(t, "run-github.txt.golden", s.closed(t))
 	summary, err := os.ReadFile(page)
@@ -245,7 +245,7 @@ func TestEventsGitHub(t *testing.T) {
 }
 
 func TestEventsGitLab(t *testing.T) {
-	s := newStudio(Options{Env: viewtest.Environment("GITLAB_CI", "true")}, false)
+	s := newStudio(Options{Getenv: viewtest.Environment("GITLAB_CI", "true")}, false)
 	s.fail(t, failedError())
 	viewtest.Golden(t, "run-gitlab.txt.golden", s.closed(t))
 }
@@ -331,7 +331,7 @@ func TestHeartbeat(t *testing.T) {
 func TestLogOfAnEarlierRun(t *testing.T) {
 	for crashes, want := range map[int]bool{0: false, 1: false, 2: true} {
 		p := track.Problem{ContainerFailure: track.ContainerFailure{Container: "app", Attempts: crashes}, AffectedPods: track.AffectedPods{Pods: []string{"migrate-x7k2p"}}}
-		steps := nextFor(string(class.CrashLoop), stepInput{id: viewtest.ID("batch", "Job", "migrate"), problem: p})
+		steps := nextSteps(string(class.CrashLoop), nextStepInput{id: viewtest.ID("batch", "Job", "migrate"), problem: p})
 		if got := strings.HasSuffix(steps[0].Command, " --previous"); got != want {
 			t.Errorf("%d crashes: %s", crashes, steps[0].Command)
 		}
@@ -409,7 +409,7 @@ func TestEventsUndo(t *testing.T) {
 func TestEventsInjection(t *testing.T) {
 	for _, tty := range []bool{false, true} {
 		for _, env := range []func(string) string{viewtest.NoEnv, viewtest.Environment("GITHUB_ACTIONS", "true", "CI", "1")} {
-			s := newStudio(Options{Env: env, Colour: output.ColourNever, ExitCode: func(error) int { return 1 }}, tty)
+			s := newStudio(Options{Getenv: env, Colour: output.ColourNever, ExitCode: func(error) int { return 1 }}, tty)
 			op := viewtest.HostileOperation(t)
 			s.Observe(deploy.Began{Operation: op})
 			evil := viewtest.Hostile + "\n::error::x ##[error]y"
@@ -443,7 +443,7 @@ func TestEventsInjection(t *testing.T) {
 			if !tty && strings.Contains(got, "\r") {
 				t.Errorf("a carriage return reached the log:\n%q", got)
 			}
-			if s.screen.ci.github {
+			if s.display.ci.github {
 				for _, l := range strings.Split(got, "\n") {
 					if strings.Contains(l, "##[") || strings.HasPrefix(strings.TrimSpace(l), "::error::") {
 						t.Errorf("a command reached GitHub: %q", l)
@@ -494,7 +494,7 @@ func TestEventsHide(t *testing.T) {
 		dir := t.TempDir()
 		file := func(name string) string { return filepath.Join(dir, name) }
 		s := newStudio(Options{
-			Env:        viewtest.Environment("GITHUB_ACTIONS", "true", "GITHUB_STEP_SUMMARY", file("summary")),
+			Getenv:     viewtest.Environment("GITHUB_ACTIONS", "true", "GITHUB_STEP_SUMMARY", file("summary")),
 			ResultFile: file("result"), JUnitFile: file("junit"), Hidden: hidden,
 		}, tty)
 		p := track.Problem{
@@ -571,7 +571,7 @@ func (failingWriter) Write([]byte) (int, error) { return 0, errors.New("broken p
 
 func TestEventsWriteError(t *testing.T) {
 	failing := output.Streams{Out: failingWriter{}, Err: failingWriter{}}
-	e := newView(failing, Options{Env: viewtest.NoEnv}, time.Now, directOutputs(failing))
+	e := newView(failing, Options{Getenv: viewtest.NoEnv}, time.Now, directOutputs(failing))
 	e.Warn("x")
 	if err := e.Close(); err == nil {
 		t.Error("Close didn't report the failed write")

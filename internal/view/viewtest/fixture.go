@@ -100,7 +100,7 @@ func Compare(t testing.TB, op *deploy.Operation, revision int) *deploy.Operation
 			}
 			states := compare.States{Before: c.Live, After: c.Result, Desired: c.Desired}
 			if c.Result == nil {
-				states.After, states.Stated = c.Desired, true
+				states.After, states.AfterIsManifest = c.Desired, true
 			}
 			var err error
 			if c.Fields, err = compare.Fields(builtin(), states); err != nil {
@@ -147,7 +147,7 @@ spec:
 status: {replicas: 1}
 `
 
-const WantWeb = `
+const DesiredWeb = `
 apiVersion: apps/v1
 kind: Deployment
 metadata: {name: web, namespace: prod}
@@ -167,9 +167,9 @@ spec:
         ports: [{containerPort: 9100}]
 `
 
-// resultWeb is what a server makes of WantWeb.
+// resultWeb is what a server makes of DesiredWeb.
 func resultWeb(t testing.TB) *unstructured.Unstructured {
-	obj := Object(t, WantWeb)
+	obj := Object(t, DesiredWeb)
 	obj.SetUID("u1")
 	obj.SetGeneration(5)
 	containers, _, _ := unstructured.NestedSlice(obj.Object, "spec", "template", "spec", "containers")
@@ -266,7 +266,7 @@ func Upgrade(t testing.TB) *deploy.Operation {
 			}, {
 				{
 					ID: ID("apps", "Deployment", "web"), Action: apply.Update, Source: "web/templates/web.yaml",
-					Live: Object(t, LiveWeb), Desired: Object(t, WantWeb), Result: resultWeb(t),
+					Live: Object(t, LiveWeb), Desired: Object(t, DesiredWeb), Result: resultWeb(t),
 					Conflicts: []apply.FieldConflict{conflict, yielded}, TakenFrom: []string{"helm (Update)"},
 				},
 				{
@@ -335,7 +335,7 @@ func WebID() kube.ID { return ID("apps", "Deployment", "web") }
 
 func Pull() track.Problem {
 	return track.Problem{
-		Class:            class.ImagePermanent,
+		Class:            class.ImagePullPermanent,
 		Title:            "Image can't be pulled",
 		Message:          `failed to resolve reference "registry.example/web:1.9.9": not found`,
 		ContainerFailure: track.ContainerFailure{Container: "web", Image: "registry.example/web:1.9.9", Attempts: 2, Limit: 2},

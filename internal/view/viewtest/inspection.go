@@ -16,7 +16,7 @@ func Drift(t testing.TB) *deploy.Drift {
 	scaler := ownership.Owner{Manager: "HorizontalPodAutoscaler/web", Operation: "Update", Subresource: "scale"}
 	web := ID("apps", "Deployment", "web")
 	found := &inspect.Drift{Same: 14, Estimated: 2, Objects: []inspect.DriftedObject{
-		{ID: web, Source: "web/templates/web.yaml", State: inspect.DriftChanged, Live: Object(t, LiveWeb), Desired: Object(t, WantWeb), Fields: []inspect.DriftField{
+		{ID: web, Source: "web/templates/web.yaml", State: inspect.DriftChanged, Live: Object(t, LiveWeb), Desired: Object(t, DesiredWeb), Fields: []inspect.DriftField{
 			{Path: "spec.replicas", Names: []string{"spec", "replicas"}, Desired: int64(3), Live: int64(1), HasDesired: true, HasLive: true, Origin: inspect.OriginController, Owner: scaler, Expected: true},
 			{Path: `spec.template.spec.containers[name="web"].image`, Names: []string{"spec", "template", "spec", "containers", "[]", "image"},
 				Desired: "registry.example/web:1.9.9", Live: "registry.example/web:1.9.8", HasDesired: true, HasLive: true, Origin: inspect.OriginFailedRelease, Owner: ownership.Owner{Manager: "helm", Operation: "Apply", Time: Edited}, Revision: 7},
@@ -55,7 +55,7 @@ func Explanation(t testing.TB) *deploy.Explanation {
 	earlier := field("spec.selector.matchLabels.app", "web", inspect.OutcomeKept, 2, helm)
 	earlier.Earlier = true
 	found := &inspect.Explanation{
-		Object: inspect.DriftedObject{ID: ID("apps", "Deployment", "web"), Source: template, State: inspect.DriftChanged, Live: Object(t, LiveWeb), Desired: Object(t, WantWeb),
+		Object: inspect.DriftedObject{ID: ID("apps", "Deployment", "web"), Source: template, State: inspect.DriftChanged, Live: Object(t, LiveWeb), Desired: Object(t, DesiredWeb),
 			Unverified: "no permission to patch it, so there was no dry run"},
 		Fields: []inspect.FieldExplanation{
 			field("metadata.labels.app", "web", inspect.OutcomeKept, 5, helm),
