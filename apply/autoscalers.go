@@ -40,9 +40,10 @@ var autoscalerKinds = map[schema.GroupKind]string{
 	{Group: "keda.sh", Kind: "ScaledObject"}:                "keda",
 }
 
-// relinquishReplicas takes the number of replicas out of what is sent where something
-// else decides about it, and never lets it be removed: without a value it would
-// become 1 (kubernetes.io: "Migrating Deployments ... to horizontal autoscaling").
+// relinquishReplicas leaves the number of replicas out of the desired object if an
+// autoscaler sets it. It never removes the number from the live object: without a value
+// it would become 1 (kubernetes.io: "Migrating Deployments ... to horizontal
+// autoscaling").
 func (s *autoscalers) relinquishReplicas(ctx context.Context, t *target, cmp *comparison, c *Change) error {
 	t.scaledReplicasPath = nil
 	if !t.mapping.HasScale {
@@ -64,7 +65,8 @@ func (s *autoscalers) relinquishReplicas(ctx context.Context, t *target, cmp *co
 	}
 	live, has := fields.Value(c.Live.Object, path)
 	if entry == nil && has && fields.Equal(live, int64(0)) {
-		// Nobody has scaled it to nothing, and an autoscaler leaves it there.
+		// Zero replicas disable an autoscaler. No scale request has set them, so the
+		// chart's number is applied.
 		// https://kubernetes.io/docs/concepts/workloads/autoscaling/horizontal-pod-autoscale/#implicit-maintenance-mode-deactivation
 		return nil
 	}
@@ -111,7 +113,8 @@ func pathOf(names []string) fieldpath.Path {
 	return path
 }
 
-// scaledBy names what scales a target; empty when people and charts do.
+// scaledBy returns what scales a target, and the entry of its managed fields if there is
+// one; empty when only people and charts scale it.
 func (s *autoscalers) scaledBy(ctx context.Context, t *target, entries []ownership.Entry, path fieldpath.Path) (string, *ownership.Entry, error) {
 	known, err := s.found.get(t.id.Namespace, func() (scaled, error) {
 		return s.find(ctx, t.id.Namespace)
@@ -129,7 +132,7 @@ func (s *autoscalers) scaledBy(ctx context.Context, t *target, entries []ownersh
 			return name, &entries[i], nil
 		case ownership.ClassOf(e.Manager) != ownership.Controller:
 		case !known.forbidden && isAutoscaler(e.Manager):
-			// There is no autoscaler any more: the chart may have its say again.
+			// The autoscaler no longer exists: the chart's number is applied again.
 		default:
 			return e.Manager, &entries[i], nil
 		}
@@ -146,7 +149,7 @@ func (s *autoscalers) find(ctx context.Context, namespace string) (scaled, error
 	for gk := range autoscalerKinds {
 		mapping, err := s.a.cluster.Mapping(ctx, gk.WithVersion(""), true)
 		if err != nil {
-			continue // not served, or not known to be: the field's owner still tells
+			continue // not served, or this can't be found out: the owner of the field still tells
 		}
 		live, err := s.a.list(ctx, collection{mapping: mapping, namespace: namespace})
 		if apierrors.IsForbidden(err) {
@@ -172,8 +175,8 @@ func (s *autoscalers) find(ctx context.Context, namespace string) (scaled, error
 	return out, nil
 }
 
-// isDropped tells whether an autoscaler goes with this release: because the chart drops
-// it, or the ScaledObject that it was made for.
+// isDropped reports whether this release deletes an autoscaler: the chart no longer has
+// it, or no longer has the ScaledObject that it was made for.
 func (s *autoscalers) isDropped(scaler *unstructured.Unstructured) bool {
 	id := kube.IDOf(scaler)
 	if by := metav1.GetControllerOf(scaler); by != nil && by.Kind == "ScaledObject" {

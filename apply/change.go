@@ -16,9 +16,9 @@ import (
 // Action is what happens to one object.
 type Action string
 
-// The actions. Keep is an object left alone although the chart dropped it, or
-// would take away from it what is not its release's. GiveBack is one that was
-// somebody else's and is so again.
+// The actions. Keep leaves an object as it is although the chart dropped it, or although
+// the chart's definition would remove parts that this release didn't add. GiveBack
+// returns an object to its earlier owner.
 const (
 	Create    Action = "create"
 	Update    Action = "update"
@@ -29,25 +29,25 @@ const (
 	Unchanged Action = "unchanged"
 )
 
-// A Change is one object's step from what is to what should be.
+// A Change is the decision about one object: its live and its desired state, why they
+// differ, and what is written.
 type Change struct {
 	ID     kube.ID
 	Source string // template; empty when unknown
 	Action Action
 
-	// Live is the object as Plan found it; nil when absent. For an object
-	// recognised by its fingerprint, or deleted, it has metadata and nothing else, and of
-	// these no managedFields.
+	// Live is the object as Plan found it; nil when absent. For an object that is deleted
+	// or was recognised by its fingerprint, it has only metadata, without managedFields.
 	Live *unstructured.Unstructured
-	// Desired is the object as it will be applied; nil when it is to go, and for
-	// an object recognised by its fingerprint.
+	// Desired is the object as it will be applied; nil when it is deleted, and for an
+	// object recognised by its fingerprint.
 	Desired *unstructured.Unstructured
 	// Result is the server's answer: predicted by Plan, actual after Run. It is
 	// nil for deletions and when the server could not be asked.
 	Result *unstructured.Unstructured
 
 	Reason    string          // "removed from the chart", "spec.selector is immutable", "left by failed revision 7"
-	Conflicts []FieldConflict // fields that somebody else had set otherwise
+	Conflicts []FieldConflict // fields that another manager set to other values
 	// Fields lists the changed fields. For an Update, it comes from the server's dry run,
 	// or from a local estimate. For a Recreate, it lists where the desired object differs
 	// from the live one. For a Create, it lists the values that the server changes.
@@ -62,34 +62,34 @@ type Change struct {
 
 	// Unverified says why the server was not, or could not be, asked beforehand.
 	Unverified string
-	// Deferral says what the decision itself waits for, where that is the reason;
+	// Deferral says what the decision waits for, if that is why the change is Unverified;
 	// nil for a change that is decided.
 	Deferral *Deferral
 
-	// Warning is something to know of how the change was carried out; Run sets it.
+	// Warning is about how the change was carried out; Run sets it.
 	Warning string
 
-	// Provenance is where the live object came from, with what Run is about to do to it
-	// where it may have to be given back; nil for one that isn't there, and when
-	// no record says it.
+	// Provenance says where the live object came from. If the object may have to be given
+	// back, it also records what Run is about to overwrite. Nil for an absent object, and
+	// when no record tells.
 	Provenance *Provenance
 
-	// RevisitNextRelease says that the reason why an object is kept may pass: the next release
-	// is to look at it again, by its Key in Request.Revisit.
+	// RevisitNextRelease says that the reason to keep an object may be temporary: the
+	// next release decides about it again if its Key is in Request.Revisit.
 	RevisitNextRelease bool
 
-	// Contribution is what the release has to remember of a definition of crds/, once it
-	// was carried out; nil when nothing of it is the release's own.
+	// Contribution is what the release has to record about a definition of crds/ after
+	// the change was carried out; nil when no part of the definition is its own.
 	Contribution *Contribution
 
 	deletionTurn         int                     // when its turn comes, where it is deleted
 	waitsForGone         []kube.ID               // what has to be gone before it is deleted
 	fingerprint          Fingerprint             // by which it was recognised
-	previousContribution *Contribution           // what of a definition was the release's own before
+	previousContribution *Contribution           // what the release had contributed to the definition before
 	manifestHash         string                  // hash of the manifest; empty for what gets no fingerprint
 	execution            *execution              // how Run carries it out; nil when there is nothing to do
-	prerequisiteOf       *prerequisites          // where it is noted when the change is made; nil when nobody waits for it
-	denied               *verify.PermissionError // why the account may not carry it out; nil when nothing is known against it
+	prerequisiteOf       *prerequisites          // is notified when the change is made; nil when no other decision waits for it
+	denied               *verify.PermissionError // the permission that the account lacks for it; nil when none is known to be missing
 }
 
 // A FieldChange is one field that a change adds, removes or gives another value.
@@ -116,9 +116,9 @@ type FieldConflict struct {
 	Before      string    // the live value, as JSON on one line
 	After       string    // the chart's value
 	Outcome     FieldOutcome
-	// CollidesWith is an item of the chart that can't be beside this one of
-	// somebody else, although their keys differ: a port of another number that has
-	// the name of the chart's. Empty for a field with two values.
+	// CollidesWith is an item of the chart that can't coexist with this item of another
+	// manager although their keys differ, such as a port with another number but the same
+	// name. Empty for a field with two values.
 	CollidesWith string
 
 	path fieldpath.Path
@@ -143,7 +143,7 @@ type Fingerprint struct {
 	Hash string `json:"print"`
 }
 
-// object is what is known of the object: as it will be, or as it is.
+// object returns the desired object, or the live one when there is no desired one.
 func (c Change) object() *unstructured.Unstructured {
 	if c.Desired != nil {
 		return c.Desired

@@ -15,16 +15,16 @@ import (
 	"deployer/internal/hide"
 )
 
-// A collision is an item of a list, or a field of one, that the chart doesn't state
-// and that can't be beside what it states.
+// A collision is a list item, or a field of one, that the chart doesn't state and that
+// can't coexist with an item that the chart states.
 type collision struct {
 	theirs fieldpath.Path
 	ours   fieldpath.Path // the chart's item
-	held   fieldpath.Path // what isn't sent when theirs stays: the item, or the field of it
+	held   fieldpath.Path // what is left out if theirs stays: our item, or its colliding field
 	why    string         // "has the name http, as"
 }
 
-// A listItem is an item of a keyed list of what an apply would come to.
+// A listItem is an item of a keyed list in the predicted object.
 type listItem struct {
 	list   string
 	path   fieldpath.Path
@@ -32,7 +32,7 @@ type listItem struct {
 	stated map[string]any // by the chart; nil when it doesn't have the item
 }
 
-// collisions finds them in the predicted object.
+// collisions finds the collisions in the predicted object.
 func (c *comparison) collisions() []collision {
 	v, err := compare.Typed(c.conv, c.predicted)
 	if err != nil || v.Schema() == nil {
@@ -86,7 +86,7 @@ func extended(path fieldpath.Path, e fieldpath.PathElement) fieldpath.Path {
 	return append(path[:len(path):len(path)], e)
 }
 
-// items are those of the lists that a rule is about.
+// items returns the items of the lists that a rule is about.
 func (f *collisionFinder) items(rule uniqueRule, path fieldpath.Path, in map[string]any, t *schema.Map) []listItem {
 	var out []listItem
 	for _, list := range rule.lists {
@@ -160,8 +160,9 @@ func (f *collisionFinder) check(rule uniqueRule, items []listItem) {
 	}
 }
 
-// undeclaredPart is what of an item the chart doesn't state: the item, or the field of
-// it. When it states both, the chart is wrong, as the server will say.
+// undeclaredPart returns what the chart doesn't state of an item: the whole item, or the
+// colliding field. It is false when the chart states both: then the chart is wrong, and
+// the server rejects it.
 func (i listItem) undeclaredPart(field string) (fieldpath.Path, bool) {
 	if i.stated == nil {
 		return i.path, true
@@ -186,7 +187,7 @@ func (f *collisionFinder) held(ours listItem, field string) fieldpath.Path {
 // refused.
 func (u *updateDecision) decideCollisions(ctx context.Context, policy ConflictPolicy) ([]FieldConflict, error) {
 	var refused []FieldConflict
-	for range len(uniqueRules) { // what is left to others may show another one
+	for range len(uniqueRules) { // leaving an item out may cause another collision
 		found := u.comparison.collisions()
 		if len(found) == 0 {
 			return refused, nil
@@ -234,7 +235,7 @@ func removeEmpty(obj map[string]any, path fieldpath.Path) {
 	}
 }
 
-// conflictsOf describes a collision, once for each owner of what it is with.
+// conflictsOf describes a collision, once for each owner of the other manager's item.
 func (u *updateDecision) conflictsOf(col collision, policy ConflictPolicy) []FieldConflict {
 	owners := slices.DeleteFunc(slices.Clone(u.comparison.entries), func(e ownership.Entry) bool { return !fields.Owns(e.Set, col.theirs) })
 	if others := slices.DeleteFunc(slices.Clone(owners), func(e ownership.Entry) bool { return e.Manager == Manager }); len(others) > 0 {
@@ -282,7 +283,7 @@ func (c *comparison) evict() bool {
 	return found
 }
 
-// isEvicted tells whether a field goes because it collides with the chart.
+// isEvicted reports whether a field is removed because it collides with the chart.
 func (c *comparison) isEvicted(path fieldpath.Path) bool {
 	for i := range path {
 		if c.evicted.Has(path[:i+1]) {

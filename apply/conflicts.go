@@ -16,7 +16,8 @@ import (
 	"deployer/internal/kube"
 )
 
-// policy is the one for an object: its annotation's, or the option's.
+// policy returns the conflict policy of an object: its annotation's, or else the
+// option's.
 func (p *planning) policy(t *target) (ConflictPolicy, error) {
 	word, stated, errs := annotation.Conflicts.Read(t.obj.GetAnnotations())
 	switch {
@@ -28,8 +29,8 @@ func (p *planning) policy(t *target) (ConflictPolicy, error) {
 	return ConflictPolicy(word), nil
 }
 
-// decideConflicts decides about the fields that others have set otherwise, and gives
-// those that are refused.
+// decideConflicts decides about the fields that other managers set to other values, and
+// returns the refused ones.
 func (p *planning) decideConflicts(t *target, cmp *comparison, c *Change, policy ConflictPolicy) ([]FieldConflict, error) {
 	want, err := compare.Typed(cmp.conv, cmp.desired)
 	if err != nil {
@@ -72,14 +73,14 @@ func (p *planning) decideConflicts(t *target, cmp *comparison, c *Change, policy
 	return refused, nil
 }
 
-// isRepeatedConflict says that a controller has changed what an earlier release had set to
-// the value that it is to have again.
+// isRepeatedConflict reports whether a controller has, since our last apply, changed a
+// field whose wanted value an earlier release had already set.
 func (c *comparison) isRepeatedConflict(con ownership.Conflict, wanted any) bool {
 	ours := ownership.ApplyEntry(c.entries, Manager)
 	return ours != nil && con.By.Class() == ownership.Controller && !con.By.Time.Before(ours.Time) && c.hasDeclaredValue(con.Path, wanted)
 }
 
-// explainTyped is what a schema says of an object, without confidential
+// explainTyped returns the text of a schema error about an object, without confidential
 // values.
 func explainTyped(t *target, err error) string {
 	return verify.Conceal(t.obj, err.Error())
@@ -108,7 +109,7 @@ func shown(obj *unstructured.Unstructured, path fieldpath.Path, secret hide.Fiel
 	return fields.Text(v, ok)
 }
 
-// relinquishField leaves a field to its owner: not stated, and not ours to remove.
+// relinquishField leaves a field to its owner: it is neither applied nor removed.
 func (c *comparison) relinquishField(path fieldpath.Path) {
 	fields.Remove(c.desired.Object, path)
 	c.relinquish.Insert(path)
@@ -119,8 +120,8 @@ func (c *comparison) relinquishField(path fieldpath.Path) {
 	})
 }
 
-// relinquishClusterFilled keeps fields that the cluster fills from becoming ours by
-// taking over, and thereby from being removed.
+// relinquishClusterFilled keeps ownership of the fields that the cluster fills from being
+// migrated to us: the apply would then remove them.
 func (c *comparison) relinquishClusterFilled(t *target) {
 	aggregated := t.id.Kind == "ClusterRole" && c.desired.Object["aggregationRule"] != nil
 	bundled := manifest.HasCABundle(t.id.GroupKind())

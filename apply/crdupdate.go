@@ -18,18 +18,18 @@ type Contribution struct {
 	Places []string `json:"places,omitempty"` // else what did: "v1 spec.size", "v2 " for a version
 }
 
-// mostPlaces bounds what is remembered of one definition. Of more nothing is, and
-// it counts as brought by others.
+// mostPlaces limits the places recorded for one definition. With more, none are recorded,
+// and the definition counts as added by others.
 const mostPlaces = 200
 
-// ContributionOf is what a release has brought that made a definition as a manifest
-// has it; for revisions that don't say it themselves.
+// ContributionOf returns the contribution of a release that created a definition as its
+// manifest has it. It is for revisions that have no recorded contribution.
 func ContributionOf(crd *unstructured.Unstructured) Contribution {
 	return Contribution{Left: definitionDigest(crd), Whole: true}
 }
 
-// contributionOf says what of a live definition is this release's: nothing unless it is
-// exactly as the release left it.
+// contributionOf returns this release's contribution to a live definition; nil unless the
+// definition is exactly as the release left it.
 func (p *planning) contributionOf(t *target, live *unstructured.Unstructured) *Contribution {
 	b, ok := p.req.Contributions[Key(t.id)]
 	if !ok || b.Left == "" || b.Left != definitionDigest(live) {
@@ -51,9 +51,9 @@ func (b *Contribution) lossesOfOthers(losses []loss) []loss {
 	})
 }
 
-// updateDefinition decides about a definition of crds/ that is there. By default the chart
-// only adds to what others have brought: an update that would take something away
-// isn't made.
+// updateDefinition decides about a definition of crds/ that exists. By default the chart
+// only adds to the definitions of others: an update that would remove something isn't
+// made.
 func (p *planning) updateDefinition(ctx context.Context, t *target, want, live *unstructured.Unstructured) (Change, error) {
 	contribution := p.contributionOf(t, live)
 	adds := p.a.opts.CRDs == AddCRDs
@@ -114,8 +114,8 @@ func (p *planning) leaveDefinition(t *target, live, want *unstructured.Unstructu
 	return c
 }
 
-// storedIn are the versions in which objects may be stored and that the next
-// definition lacks: the API server doesn't let them go.
+// storedIn returns the versions in which objects may be stored and that the next
+// definition lacks. The API server refuses to drop them.
 // https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definition-versioning/#upgrade-existing-objects-to-a-new-stored-version
 func storedIn(live, next *unstructured.Unstructured) []string {
 	stored, _, _ := unstructured.NestedStringSlice(live.Object, "status", "storedVersions")
@@ -137,8 +137,8 @@ func lossesText(losses []loss) string {
 	return strings.Join(names, ", ")
 }
 
-// TakesAway lists what the definition of a change that was carried out allowed
-// before and doesn't any more; empty for nothing, and for other objects.
+// TakesAway lists what a definition allowed before it was written and no longer allows;
+// empty when nothing is lost, and for other objects.
 func (c Change) TakesAway() string {
 	if c.Action != Update || c.Live == nil || c.Result == nil || !isCRD(c.ID) {
 		return ""

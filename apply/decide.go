@@ -14,9 +14,9 @@ func (p *planning) change(t *target, action Action) Change {
 	return Change{ID: t.id, Source: t.source, Action: action, Reason: t.fullReplace.reason, DependsOn: t.ordering.dependencies, Weight: t.ordering.weight, manifestHash: p.fingerprintInput(t)}
 }
 
-// decide finds out what has to be done for one target. The error is a
-// *Rejection when it can't be. While the CRD of its kind changes with the
-// release, today's answer is a preview: it is asked for again afterwards.
+// decide decides what to do with one target. The error is a *Rejection when nothing can
+// be done. If the release changes the CRD of its kind, the decision is a preview and is
+// made again after that.
 func (p *planning) decide(ctx context.Context, t *target, s observation) (Change, error) {
 	c, err := p.decideNow(p.warnings.withServerWarnings(ctx, t), t, s)
 	if err == nil && c.Deferral == nil && p.prerequisites.kindChanges(t) {
@@ -33,7 +33,7 @@ func (p *planning) decideNow(ctx context.Context, t *target, s observation) (Cha
 	if t.fromCRDs && p.a.opts.CRDs == CreateCRDs && s.full != nil {
 		c := p.change(t, Unchanged)
 		c.Live, c.Reason = s.full, "exists already; --crds create leaves it as it is"
-		c.manifestHash = "" // no fingerprint: nobody has looked what is in it
+		c.manifestHash = "" // no fingerprint: its content hasn't been compared
 		return c, nil
 	}
 	if d := p.prerequisites.deferralOf(t); d != nil {
@@ -54,7 +54,7 @@ func (p *planning) decideNow(ctx context.Context, t *target, s observation) (Cha
 	return p.decideExisting(ctx, t, want, s.full)
 }
 
-// newObject is a change that creates an object, as far as one knows.
+// newObject returns a change that creates an object, before the server is asked.
 func (p *planning) newObject(t *target, want *unstructured.Unstructured) Change {
 	c := p.change(t, Create)
 	c.Desired = want
@@ -86,7 +86,7 @@ func (p *planning) decideExisting(ctx context.Context, t *target, want, live *un
 	return p.update(ctx, t, want, live, adopting)
 }
 
-// create asks the server about an object that seems not to be there.
+// create decides, by a dry run, about an object that seems to be absent.
 func (p *planning) create(ctx context.Context, t *target, want *unstructured.Unstructured, s observation) (Change, error) {
 	c := p.change(t, Create)
 	c.Desired = want
@@ -116,8 +116,8 @@ func (p *planning) create(ctx context.Context, t *target, want *unstructured.Uns
 	return p.decideRefused(ctx, t, want, c, err)
 }
 
-// decideUnobserved is for an object that turned out to exist: without Helm's label,
-// or made since we looked.
+// decideUnobserved decides about an object that turned out to exist: it lacks Helm's
+// label, or was created after the observation.
 func (p *planning) decideUnobserved(ctx context.Context, t *target, want *unstructured.Unstructured, s observation) (Change, error) {
 	if s.forbidden {
 		return Change{}, rejectf(t.id, t.source, "", "allow the account that deployer runs as to get "+t.mapping.Resource.Resource,
@@ -150,7 +150,7 @@ func (p *planning) decideRefused(ctx context.Context, t *target, want *unstructu
 	case t.failsConversion(err):
 		return p.deferChange(t, p.newObject(t, want), t.conversionDeferral()), nil
 	case p.prerequisites.kindChanges(t) && !apierrors.IsForbidden(err):
-		return p.newObject(t, want), nil // put off by decide
+		return p.newObject(t, want), nil // decide defers it
 	case verdict == verify.Vanished && c.Live != nil && t.progress.attempts < maxAttempts:
 		// It has gone since we looked: a Job by its TTL.
 		t.progress.attempts++

@@ -39,7 +39,7 @@ func (t *target) waitFor(id kube.ID, reason string) {
 // prerequisites are the objects of a release that decisions about others wait for.
 type prerequisites struct {
 	mu    sync.Mutex
-	there map[kube.ID]bool // what nobody waits for is not in it
+	there map[kube.ID]bool // true when present; has only objects that others wait for
 }
 
 func newPrerequisites() *prerequisites { return &prerequisites{there: map[kube.ID]bool{}} }
@@ -53,7 +53,7 @@ func (a *prerequisites) expect(ids ...kube.ID) {
 	}
 }
 
-// markPresent notes that objects, where they are expected, are there.
+// markPresent notes that objects are present, if they are expected.
 func (a *prerequisites) markPresent(ids ...kube.ID) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -64,7 +64,7 @@ func (a *prerequisites) markPresent(ids ...kube.ID) {
 	}
 }
 
-// anyMissing tells whether one of some objects is still to come.
+// anyMissing reports whether any of the objects is expected and not yet present.
 func (a *prerequisites) anyMissing(ids ...kube.ID) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -74,7 +74,7 @@ func (a *prerequisites) anyMissing(ids ...kube.ID) bool {
 	})
 }
 
-// expected tells whether an object was to come, also if it has meanwhile.
+// expected reports whether an object is expected, even if it is present by now.
 func (a *prerequisites) expected(id kube.ID) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -97,8 +97,8 @@ func isNamespace(id kube.ID) bool { return id.Group == "" && id.Kind == "Namespa
 // definition is the CustomResourceDefinition that a target's kind would have.
 func (t *target) definition() kube.ID { return definitionOf(t.mapping.Resource.GroupResource()) }
 
-// expectFrom notes which of the objects that others need will be made, or made anew:
-// definitions that are written, and namespaces that aren't there.
+// expectFrom expects the objects that others need and that this release writes:
+// definitions that it changes, and namespaces that don't exist.
 func (a *prerequisites) expectFrom(targets []*target) {
 	for _, t := range targets {
 		c := t.decided
@@ -127,12 +127,14 @@ func (a *prerequisites) deferralOf(t *target) *Deferral {
 // kindChanges says whether the CRD of a target's kind is still to be written.
 func (a *prerequisites) kindChanges(t *target) bool { return a.anyMissing(t.definition()) }
 
-// conversionDeferral is the deferral of an object that nobody converts.
+// conversionDeferral returns the deferral of an object whose conversion webhook doesn't
+// answer yet.
 func (t *target) conversionDeferral() *Deferral {
 	return &Deferral{Reason: unconvertedKind, Until: t.ordering.converter}
 }
 
-// markPrerequisitesPresent notes that a target's turn has come, and with it all it waits for.
+// markPrerequisitesPresent notes that a target's turn has come: everything that it waits
+// for is present.
 func (t *target) markPrerequisitesPresent(a *prerequisites) {
 	a.markPresent(t.ordering.converter...)
 	t.ordering.converter = nil

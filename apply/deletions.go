@@ -11,8 +11,8 @@ import (
 	"deployer/internal/kube"
 )
 
-// inDeletionOrder puts deletions in order. What is wrong with annotations keeps
-// nothing from being deleted.
+// inDeletionOrder sorts deletions. Invalid annotations are ignored: they prevent no
+// deletion.
 func (p *pruner) inDeletionOrder(ctx context.Context, changes []Change, list []orphan) ([]Change, error) {
 	nodes := make([]ordering.Node, len(list))
 	var first []ordering.Precedence
@@ -50,8 +50,8 @@ func (p *pruner) inDeletionOrder(ctx context.Context, changes []Change, list []o
 	return out, nil
 }
 
-// delete carries deletions out, one level after the other, and sees to it that
-// what was deleted stays so.
+// delete carries out deletions, one turn after the other, and ensures that the deleted
+// objects stay gone.
 func (a *Applier) delete(ctx context.Context, changes []Change, did func(Change)) error {
 	gone := deletionsIn(changes)
 	l := deletionRun{a: a, asked: map[kube.ID]Change{}, outcomes: map[kube.ID]error{}}
@@ -77,7 +77,7 @@ func (a *Applier) delete(ctx context.Context, changes []Change, did func(Change)
 	return errors.Join(errs...)
 }
 
-// A deletionRun is what becomes of objects that are being deleted.
+// A deletionRun tracks objects that are being deleted.
 type deletionRun struct {
 	a        *Applier
 	asked    map[kube.ID]Change // whose deletion was asked for

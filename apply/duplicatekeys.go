@@ -8,14 +8,13 @@ import (
 	"deployer/apply/manifest"
 )
 
-// Two ports of one number and protocol, of which a Service uses the one name
-// and a probe the other, are fine for POST and PUT, and real charts have them.
-// Server-side apply cannot express that: it tells items of a list apart by
-// their keys. Such an object is compared as if the later ones weren't there. Then
-// these lists are put in as the chart has them, and the object is written whole,
-// bound to the version that was read. What is to be removed follows
-// from the same bookkeeping as elsewhere: what a PUT of ours wrote is an entry
-// (helm, Update), which counts as ours.
+// Real charts have Services with two ports of the same number and protocol, one name used
+// by the Service, the other by a probe. POST and PUT accept that. Server-side apply can't
+// express it, because it identifies list items by their keys. Such an object is computed
+// without the later duplicates. Then the chart's lists are inserted and the whole object
+// is written by a POST or PUT, which is bound to the observed version. Which fields are
+// removed follows from managed fields as usual: our PUT leaves an entry (helm, Update),
+// which counts as ours.
 
 // decideFullReplace sees to it that an object with doubled items is written whole.
 func (r *comparer) decideFullReplace(ctx context.Context, t *target, res manifest.Result) error {

@@ -32,12 +32,12 @@ func deletionsIn(changes []Change) []deletedObject {
 	return out
 }
 
-// maxReturns is how often what comes back is deleted once more.
+// maxReturns is how often an object that keeps coming back is deleted again.
 const maxReturns = 5
 
-// ensureGone looks for objects that somebody has made anew while others were
-// deleted, as the release's own, and deletes them again. What others have made
-// under the same names is theirs. The error names what can't be got rid of.
+// ensureGone deletes objects again that were recreated as this release's own while others
+// were deleted. Objects that others created under the same names stay. The error names
+// the objects that keep coming back.
 func (a *Applier) ensureGone(ctx context.Context, gone []deletedObject) error {
 	for try := 0; len(gone) > 0; try++ {
 		back, err := a.recreatedObjects(ctx, gone)
@@ -61,7 +61,7 @@ func (a *Applier) ensureGone(ctx context.Context, gone []deletedObject) error {
 	return nil
 }
 
-// recreatedObjects lists the deletions of what is there again and may be deleted.
+// recreatedObjects returns deletions of the objects that exist again and may be deleted.
 func (a *Applier) recreatedObjects(ctx context.Context, gone []deletedObject) ([]Change, error) {
 	groups := map[collection][]deletedObject{}
 	for _, d := range gone {
@@ -73,7 +73,7 @@ func (a *Applier) recreatedObjects(ctx context.Context, gone []deletedObject) ([
 	var jobs []func() error
 	look := func(d deletedObject, meta *metav1.PartialObjectMetadata) {
 		if meta == nil || meta.UID == d.uid {
-			return // gone, or on its way
+			return // gone, or still being deleted
 		}
 		if c := d.pruner.decideOrphan(d.orphan, meta); c.Action == Delete && c.execution != nil {
 			mu.Lock()

@@ -9,13 +9,11 @@ import (
 	"deployer/internal/kube"
 )
 
-// A RejectedError lists everything that speaks against carrying out a plan.
-// Unwrap gives the reasons, so errors.As finds an *OwnershipError,
-// *ConflictError, *ImmutableError or *InvalidError in it.
+// A RejectedError lists the reasons why a plan can't be carried out.
 type RejectedError struct {
 	Rejections []Rejection
-	// Late says that the server could only be asked after the kinds or namespaces
-	// of the objects had been made. Else nothing has been changed.
+	// Late says that the server could be asked only after the kinds or namespaces of the
+	// objects had been created. Otherwise nothing has been changed.
 	Late bool
 }
 
@@ -99,7 +97,7 @@ func (e *OwnershipError) Hint() string {
 	return fmt.Sprintf("to take %s from release %s: %s, or --take-ownership-from %s", e.ID, e.Owner, adopt, e.Owner)
 }
 
-// A ConflictError says that the policy fail met fields that others have set.
+// A ConflictError says that other managers own fields, under the policy fail.
 type ConflictError struct{ Fields []FieldConflict }
 
 func (e *ConflictError) Error() string {
@@ -143,8 +141,8 @@ func (e *ImmutableError) Hint() string {
 	return fmt.Sprintf("to recreate %s: --allow-recreate, or the annotation %s: \"true\" in the template", e.ID, annotation.Recreate.Name)
 }
 
-// An InvalidError says what is wrong with an object of the chart, by itself or
-// in the eyes of the server.
+// An InvalidError says why an object of the chart is invalid, by our own checks or by the
+// server's.
 type InvalidError struct {
 	Field  string // empty when no single field is at fault
 	Text   string
@@ -183,7 +181,7 @@ func (e *ObjectError) Hint() string {
 	return ""
 }
 
-// A HookExistsError says that an object in the way of a hook may not be removed.
+// A HookExistsError says why an object with the name of a hook may not be deleted.
 type HookExistsError struct{ Why string }
 
 func (e *HookExistsError) Error() string { return "already exists and " + e.Why }

@@ -22,7 +22,7 @@ import (
 	"deployer/internal/kube"
 )
 
-// describes tells whether o speaks of this very object.
+// describes reports whether o was recorded for this very object.
 func (o *Provenance) describes(obj metav1.Object) bool {
 	return o != nil && o.UID == string(obj.GetUID())
 }
@@ -35,9 +35,9 @@ func (o *Provenance) adopter() string {
 	return fmt.Sprintf("revision %d, which failed", o.Adopted.Revision)
 }
 
-// decideAdoptedOrphan decides about what is there of an orphan that only unsuccessful
-// runs have adopted; false when it is none of these. It is never deleted: nobody
-// can tell what its owner has in it.
+// decideAdoptedOrphan decides about the live object of an orphan that only unsuccessful
+// runs have adopted; false for other orphans. Such an object is never deleted, because
+// its owner may have data in it.
 func (p *pruner) decideAdoptedOrphan(o orphan, meta *metav1.PartialObjectMetadata, c *Change) bool {
 	from := p.history.provenance[o.id]
 	if from.describes(meta) {
@@ -51,7 +51,7 @@ func (p *pruner) decideAdoptedOrphan(o orphan, meta *metav1.PartialObjectMetadat
 		c.Reason = "was recreated by another client since " + from.adopter() + ", had adopted the one before"
 		return ours
 	case meta.DeletionTimestamp != nil, !ours && !isHalfAdopted(from, meta):
-		return false // and belongs to whom it says
+		return false // the owner that it names has it already
 	case len(p.unlistedGroups) > 0 && !p.req.Uninstall && !p.a.opts.PartialDiscovery:
 		c.RevisitNextRelease = true
 		c.Reason = "the API server can't list " + strings.Join(p.unlistedGroups, ", ") + ", so the chart may have rendered less than it should"
@@ -71,8 +71,8 @@ func (o *Provenance) whyGivenBack() string {
 	return text
 }
 
-// formerOwner names who had the object before it was adopted: a release, or those
-// whose fields are in it.
+// formerOwner names the owner before the adoption: a release, or the managers of its
+// fields.
 func (o *Provenance) formerOwner() string {
 	if o.Adopted.From != "" {
 		return "release " + o.Adopted.From
@@ -98,10 +98,10 @@ func isHalfAdopted(from *Provenance, meta metav1.Object) bool {
 	return slices.ContainsFunc(meta.GetManagedFields(), isOursRaw) && !slices.ContainsFunc(from.Adopted.Prior.Owners, isOursRaw) && !from.Adopted.Prior.FieldsOmitted
 }
 
-// giveBack makes an object what it was before it was adopted: its marks of
-// ownership, what was written over as far as it still is as we wrote it, and the
-// owners of its fields. All of that is one request, bound to the version that was
-// looked at; a second one takes out of the owners what the first has written.
+// giveBack restores an object to its state before it was adopted: its ownership metadata,
+// the values that we overwrote and that are still ours, and the owners of its fields. One
+// request does all of that, bound to the observed version. A second one removes the
+// managedFields entry that the first has created.
 func (a *Applier) giveBack(ctx context.Context, c Change) (Change, error) {
 	o := c.execution.orphan
 	r := &restoration{
@@ -112,7 +112,7 @@ func (a *Applier) giveBack(ctx context.Context, c Change) (Change, error) {
 		return c, err
 	}
 	if r.live == nil || !r.from.describes(r.live) {
-		return c, nil // gone, and another one is nothing of ours
+		return c, nil // gone, or replaced by an object that isn't ours
 	}
 	if ownerOf(r.live) != ownerOf(c.Live) {
 		return c, changedMeanwhile(c.ID, o.mapping)
@@ -123,10 +123,11 @@ func (a *Applier) giveBack(ctx context.Context, c Change) (Change, error) {
 	}
 	err := r.write(ctx)
 	if apierrors.IsForbidden(err) {
-		err = r.write(ctx) // perhaps only that once: what isn't given back now is lost
+		err = r.write(ctx) // retried once: what isn't given back now is never given back
 	}
 	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
-		// Volumes don't shrink; a policy may not want its former fields.
+		// Not every former value is accepted: volumes can't shrink, or a policy rejects
+		// it.
 		r.onlyStamps(verify.Explain(r.live, err))
 		err = r.write(ctx)
 	}
@@ -139,7 +140,7 @@ func (a *Applier) giveBack(ctx context.Context, c Change) (Change, error) {
 	return c, err
 }
 
-// onlyStamps leaves the fields as they are, for a reason.
+// onlyStamps restores only the ownership metadata and records why the other fields stay.
 func (r *restoration) onlyStamps(why error) {
 	r.becomes = r.live.DeepCopy()
 	restoreOwnershipMetadata(r.becomes, r.from.Adopted.Prior.OwnershipMetadata)
@@ -160,12 +161,12 @@ func (r *restoration) write(ctx context.Context) error {
 	}
 	_, err = r.p.a.sendJSONPatch(ctx, r.t, result.GetResourceVersion(), []operation{set}, asWrite)
 	if apierrors.IsConflict(err) {
-		return nil // somebody writes it: it is theirs again
+		return nil // somebody else has written it in the meantime: it is given back
 	}
 	return err
 }
 
-// changedMeanwhile is the conflict that makes an object be looked at again.
+// changedMeanwhile returns a conflict, which makes the caller re-decide about the object.
 func changedMeanwhile(id kube.ID, m kube.Mapping) error {
 	return apierrors.NewConflict(m.Resource.GroupResource(), id.Name, fmt.Errorf("its owner has changed"))
 }
@@ -175,18 +176,18 @@ type restoration struct {
 	p    *planning
 	t    *target
 	from *Provenance
-	last *unstructured.Unstructured // as the last revision that had it stated it; nil when none is known
+	last *unstructured.Unstructured // its manifest in the last revision that had it; nil when unknown
 	live *unstructured.Unstructured
 
 	becomes *unstructured.Unstructured
-	stays   []string // what isn't as it was, and why
+	stays   []string // what can't be restored, and why
 	entries []ownership.Entry
 	ours    *fieldpath.Set // the fields of our entries
 	others  *fieldpath.Set // those of all others
 }
 
-// read reads the object in the version that its former values are of, where that
-// is still served.
+// read reads the object in the API version of its recorded values, if that is still
+// served.
 func (r *restoration) read(ctx context.Context) error {
 	values, err := r.from.Adopted.Prior.values()
 	if err != nil {
@@ -201,7 +202,7 @@ func (r *restoration) read(ctx context.Context) error {
 	return err
 }
 
-// compute works out what becomes of the object.
+// compute computes the restored object.
 func (r *restoration) compute(ctx context.Context) error {
 	conv, _, err := r.p.schemas.of(ctx, r.t.mapping.GVK)
 	if err != nil {
@@ -242,8 +243,8 @@ func isOurs(e ownership.Entry) bool { return e.Manager == Manager && e.Subresour
 // isOursRaw is isOurs of an entry as the API has it.
 func isOursRaw(e metav1.ManagedFieldsEntry) bool { return e.Manager == Manager && e.Subresource == "" }
 
-// withoutAdded takes out what wasn't there before, as the API server would if we
-// applied nothing of it.
+// withoutAdded removes what we added, as the API server would if we applied an object
+// without it.
 func (r *restoration) withoutAdded(conv managedfields.TypeConverter, live *typed.TypedValue) (*typed.TypedValue, error) {
 	added, err := r.from.Adopted.Prior.added()
 	if err != nil || added.Empty() {
@@ -268,9 +269,9 @@ func (r *restoration) withoutAdded(conv managedfields.TypeConverter, live *typed
 	return ownership.SimulateApply(live, want, entries, Manager)
 }
 
-// restOf are the fields of a live object that are neither added nor in what was
-// added. Some belong to nobody since the adoption: an apply takes a whole map away
-// with the last of its entries that is owned.
+// restOf returns the fields of a live object that we didn't add. They get an owner for
+// the simulation: since the adoption some have none, and an apply removes a whole map
+// with the last of its owned entries.
 func restOf(live *typed.TypedValue, added *fieldpath.Set) (*fieldpath.Set, error) {
 	all, err := live.ToFieldSet()
 	if err != nil {
@@ -288,7 +289,7 @@ func restOf(live *typed.TypedValue, added *fieldpath.Set) (*fieldpath.Set, error
 	return rest, nil
 }
 
-// withFormer puts in the former values of fields that are as we left them.
+// withFormer restores the former values of fields that are still as we wrote them.
 func (r *restoration) withFormer(conv managedfields.TypeConverter, live *typed.TypedValue) (*typed.TypedValue, error) {
 	values, err := r.from.Adopted.Prior.values()
 	if err != nil || values == nil {
@@ -328,7 +329,7 @@ func (r *restoration) withFormer(conv managedfields.TypeConverter, live *typed.T
 	return live.Merge(former)
 }
 
-// isKey tells whether a path is that of a field by which a list's item is known.
+// isKey reports whether a path ends at a key field of a list item.
 func isKey(path fieldpath.Path) bool {
 	if len(path) < 2 || path[len(path)-2].Key == nil || path[len(path)-1].FieldName == nil {
 		return false
@@ -336,9 +337,9 @@ func isKey(path fieldpath.Path) bool {
 	return slices.ContainsFunc(*path[len(path)-2].Key, func(f value.Field) bool { return f.Name == *path[len(path)-1].FieldName })
 }
 
-// asWritten tells whether a field that we have written over is as we left it:
-// whoever changes it takes it out of what is ours. What isn't there is what our
-// later revisions have removed.
+// asWritten reports whether a field that we overwrote is still as we wrote it: a change
+// by somebody else would remove it from our managed fields. A missing field counts if our
+// last revision doesn't state it, because then we removed it.
 func (r *restoration) asWritten(path fieldpath.Path) bool {
 	now, there := fields.Value(r.live.Object, path)
 	stated, has := any(nil), false
@@ -354,8 +355,8 @@ func (r *restoration) asWritten(path fieldpath.Path) bool {
 	return fields.Owns(r.ours, path) && !r.others.Has(path)
 }
 
-// owners are the managers of the object as it becomes: those of others as they
-// are, and what the former ones had of it, as far as it is nobody else's.
+// owners returns the managedFields of the restored object: the entries of others as they
+// are, and for the former owners the fields that still exist and that nobody else owns.
 func (r *restoration) owners() ([]metav1.ManagedFieldsEntry, error) {
 	list := slices.DeleteFunc(slices.Clone(r.entries), isOurs)
 	former, err := ownership.Parse(r.from.Adopted.Prior.Owners)
@@ -391,8 +392,8 @@ func (r *restoration) owners() ([]metav1.ManagedFieldsEntry, error) {
 	return out, err
 }
 
-// stillOurs tells whether an object has entries of our name that it didn't have
-// before it was adopted.
+// stillOurs reports whether an object has entries of ours that it didn't have before it
+// was adopted.
 func (r *restoration) stillOurs(obj *unstructured.Unstructured) bool {
 	return obj != nil && slices.ContainsFunc(obj.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
 		return isOursRaw(e) && !slices.ContainsFunc(r.from.Adopted.Prior.Owners, func(o metav1.ManagedFieldsEntry) bool {

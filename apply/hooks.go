@@ -24,10 +24,9 @@ import (
 // lacks before-hook-creation, something is there only because the run that made
 // it didn't get to delete it. Otherwise the error is a *HookExistsError.
 //
-// What a deployer that died has left of the same manifest is returned as it is
-// when it is a Job or Pod that is still at work, or when it was made for the
-// same attempt and hasn't failed. An attempt is any name without a dot; two
-// with no name are different ones.
+// An object that a dead run created from the same manifest is returned as it is, if it is
+// a Job or Pod that is still running, or if it was created for the same attempt and
+// hasn't failed. An attempt is any name without a dot. Empty names never match.
 func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, past []Revision, attempt string) (*unstructured.Unstructured, error) {
 	p, _, _, hooks, err := a.prepare(ctx, Request{Hooks: []kube.Manifest{m}, Revisions: hooksOf(past)})
 	if err != nil {
@@ -45,8 +44,8 @@ func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, past []Revisi
 		return nil, err
 	}
 	if want.GetName() == "" {
-		// As the server does it, but known beforehand: a request that is made again
-		// because its answer was lost must not make a second object.
+		// The server would generate a name too, but it has to be known beforehand:
+		// repeating a request whose answer was lost must not create a second object.
 		t.id.Name = generateName(want.GetGenerateName())
 		want.SetName(t.id.Name)
 	}
@@ -64,8 +63,8 @@ func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, past []Revisi
 	}
 }
 
-// hooksOf is past without its objects: indexing all of them for each hook would
-// take long.
+// hooksOf returns past without its objects: indexing all of them for each hook would take
+// long.
 func hooksOf(past []Revision) []Revision {
 	out := slices.Clone(past)
 	for i := range out {
@@ -114,7 +113,7 @@ type hookRun struct{ hash, attempt, nonce string }
 
 func (r hookRun) String() string { return r.hash + "." + r.attempt + "." + r.nonce }
 
-// continues says whether an object does the work of this run, or has done it.
+// continues reports whether an object does the work of this run, or has done it.
 func (r hookRun) continues(live *unstructured.Unstructured) bool {
 	was := live.GetAnnotations()[annotation.HookRun.Name]
 	hash, rest, _ := strings.Cut(was, ".")

@@ -14,9 +14,9 @@ import (
 	"deployer/internal/kube"
 )
 
-// An Inspection tells what applying a revision again would come to. It goes the way
-// of Plan, with the server's dry run where that is permitted, and writes nothing.
-// What the server or the policies would reject is no error here: it is compared
+// An Inspection compares a revision with the cluster: what would applying it again
+// change? It works like Plan, with the server's dry run where that is permitted, and
+// writes nothing. Objects that the server or the policies would reject are compared
 // locally. Package inspect makes reports of it.
 type Inspection struct {
 	p       *planning
@@ -24,18 +24,17 @@ type Inspection struct {
 	ofHooks map[kube.ID]bool
 }
 
-// An Inspected is one object of a revision: as the revision states it, as it is, and
-// as applying the revision again would make it.
+// An Inspected is one object of a revision, with its declared, live and predicted state.
 type Inspected struct {
-	// Change is what applying again comes to. Of an object that is absent, forbidden,
-	// or left alone, it has ID, Source and Live only.
+	// Change is the decision if the revision were applied again. For an object that is
+	// absent, forbidden or not ours, it has only ID, Source and Live.
 	Change
 	Declared *unstructured.Unstructured // as the revision states it, in its namespace
 	FromCRDs bool                       // of crds/
 	FromHook bool                       // of a hook that ran
 
 	Forbidden bool  // no permission to read it, so that Live is nil
-	Rejected  error // why the server's schema can't read what is declared; nil as a rule
+	Rejected  error // why the declared object is rejected, such as by the server's schema; usually nil
 
 	ScaledReplicasPath []string         // the path of its number of replicas, where something else sets that; nil for none
 	History            []DeclaredObject // what the revisions of the Request say of it, oldest first
@@ -59,8 +58,8 @@ func (o *Inspected) Owner() Owner {
 	return ownerOf(o.Live)
 }
 
-// Inspect begins an inspection: of Request, Objects is the manifest of the revision,
-// CRDs and Hooks what it has applied and run of these.
+// Inspect starts an inspection. The Request's Objects are the manifest of the revision.
+// Its CRDs and Hooks are those that the revision has applied and run.
 func (a *Applier) Inspect(ctx context.Context, req Request) (*Inspection, error) {
 	opts := a.opts
 	opts.Gate, opts.AllowRecreate, opts.refuseNothing = GateBestEffort, true, true
@@ -77,12 +76,12 @@ func (a *Applier) Inspect(ctx context.Context, req Request) (*Inspection, error)
 	return i, i.addHooks(ctx, ran)
 }
 
-// addHooks adds what hooks have made. One whose name the server chose can't be
+// addHooks adds the objects that hooks have created. One with a generated name can't be
 // found again.
 func (i *Inspection) addHooks(ctx context.Context, ran []kube.Manifest) error {
 	rejected := i.p.resolver.rejected
 	hooks, err := i.p.resolver.resolve(ctx, ran, false)
-	i.p.resolver.rejected = rejected // what hooks lack is no matter
+	i.p.resolver.rejected = rejected // rejected hooks are ignored
 	for _, t := range hooks {
 		if t.id.Name != "" && !i.ofHooks[t.id] && i.p.targetsByID[t.id] == nil {
 			i.ofHooks[t.id] = true
@@ -92,14 +91,15 @@ func (i *Inspection) addHooks(ctx context.Context, ran []kube.Manifest) error {
 	return err
 }
 
-// Rejected are objects that can't be looked for: their kind is not served, as a rule.
+// Rejected returns the objects that can't be read, usually because their kind isn't
+// served.
 func (i *Inspection) Rejected() []Rejection { return i.p.resolver.rejected }
 
 // Warnings are those that belong to no object.
 func (i *Inspection) Warnings() []Warning {
 	var out []Warning
 	for _, w := range i.p.warnings.sorted() {
-		if w.ID == (kube.ID{}) { // of its objects, the deployment has told
+		if w.ID == (kube.ID{}) { // warnings about objects were shown when they were deployed
 			out = append(out, w)
 		}
 	}
@@ -133,8 +133,8 @@ func (i *Inspection) All(ctx context.Context) ([]*Inspected, error) {
 	return out, err
 }
 
-// Named are the objects that people mean by KIND/NAME or KIND/NAMESPACE/NAME, and
-// all there are.
+// Named returns the objects that a user's KIND/NAME or KIND/NAMESPACE/NAME refers to, and
+// all objects.
 func (i *Inspection) Named(ctx context.Context, text string) (named, all []kube.ID, err error) {
 	object, ok := annotation.ParseObject(text)
 	r := annotation.Dependency{Object: object, IsPattern: object.Namespace == ""} // in whichever namespace it is
@@ -173,7 +173,7 @@ func (i *Inspection) inspect(ctx context.Context, t *target, s observation) (*In
 		Change: Change{ID: t.id, Source: t.source, Live: s.full}, Declared: t.obj, FromCRDs: t.fromCRDs, FromHook: i.ofHooks[t.id],
 		Forbidden: s.forbidden, History: i.history(t.id), target: t,
 	}
-	t.decided = &Change{ID: t.id, Action: Unchanged, Live: s.full} // for Leftovers to know which objects are these
+	t.decided = &Change{ID: t.id, Action: Unchanged, Live: s.full} // so that Leftovers doesn't count it as an orphan
 	owner := o.Owner()
 	othersOwn := !t.fromCRDs && owner != (Owner{}) && owner != i.p.a.owner
 	keptAsIs := t.fromCRDs && i.p.a.opts.CRDs == CreateCRDs
@@ -200,8 +200,8 @@ func (i *Inspection) history(id kube.ID) []DeclaredObject {
 	return out
 }
 
-// predict tells what applying the manifest again would come to: by the server's
-// answer, or by our own reckoning where it has none or refuses.
+// predict computes the change of applying the manifest again: from the server's dry run,
+// or locally if the server has no answer or refuses.
 func (i *Inspection) predict(ctx context.Context, t *target, live *unstructured.Unstructured) (Change, error) {
 	want, err := i.p.comparer.normalise(ctx, t)
 	if err != nil {
@@ -254,7 +254,8 @@ func (p *planning) estimateLocally(ctx context.Context, t *target, want, live *u
 	return c, nil
 }
 
-// A Leftover is an object of another revision, and what applying this one would do to it.
+// A Leftover is an object of another revision, and what applying the inspected revision
+// would do to it.
 type OrphanChange struct {
 	Change
 	Revision int // the last that has it; 0 when only a hook had it
@@ -273,8 +274,8 @@ func (i *Inspection) Orphans(ctx context.Context) ([]OrphanChange, error) {
 	return out, err
 }
 
-// HistoryIn is what some revisions state of an object, in the version in which it is
-// compared: one entry for each of them.
+// HistoryIn returns what each of some revisions declares of an object, in the API version
+// in which it is compared.
 func (i *Inspection) HistoryIn(ctx context.Context, o *Inspected, revisions []Revision) ([]DeclaredObject, error) {
 	conv, _, err := i.p.schemas.of(ctx, o.gvk())
 	if err != nil {
@@ -303,7 +304,7 @@ func (i *Inspection) HistoryIn(ctx context.Context, o *Inspected, revisions []Re
 	return out, nil
 }
 
-// Leaves are the fields with a value of their own that an object has, or will have.
+// Leaves returns the leaf fields of the live and of the predicted object.
 func (i *Inspection) Leaves(ctx context.Context, o *Inspected) (*fieldpath.Set, error) {
 	conv, _, err := i.p.schemas.of(ctx, o.gvk())
 	if err != nil {

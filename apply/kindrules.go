@@ -63,8 +63,8 @@ func isSubject(us authenticationv1.UserInfo, subject map[string]any) bool {
 	return false
 }
 
-// staysHeadless says that a chart drops the clusterIP: None of a Service. The API
-// server takes that for no word about the address, and keeps it.
+// staysHeadless reports whether a chart drops the clusterIP: None of a Service. The API
+// server ignores that and keeps None.
 func (u *updateDecision) staysHeadless() bool {
 	if u.t.id.Group != "" || u.t.id.Kind != "Service" || !u.comparison.migrated.Ours.Has(fieldpath.MakePathOrDie("spec", "clusterIP")) {
 		return false
@@ -75,16 +75,16 @@ func (u *updateDecision) staysHeadless() bool {
 	return live == "None" && !stated && kind != "ExternalName"
 }
 
-// changeable are the fields of a StatefulSet's spec that may be changed.
+// changeable lists the fields of a StatefulSet's spec that may be changed.
 // k8s.io/kubernetes/pkg/apis/apps/validation, ValidateStatefulSetUpdate
 var changeable = []string{
 	"replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit",
 	"persistentVolumeClaimRetentionPolicy", "minReadySeconds",
 }
 
-// resizedClaims is about a StatefulSet that can't be changed: the server doesn't say
-// which field it is. It notes that, and returns what becomes of claims whose
-// template asks for another size; nothing when none does.
+// resizedClaims handles a rejected change of a StatefulSet, where the server doesn't name
+// the field. It sets the fields and the advice in broken. It returns advice about claims
+// whose template has another size, or nothing.
 func (u *updateDecision) resizedClaims(broken *ImmutableError) string {
 	if u.t.id.Group != "apps" || u.t.id.Kind != "StatefulSet" {
 		return ""
@@ -136,7 +136,7 @@ func sizeOf(template any) (name, size string) {
 	return name, size
 }
 
-// matchesLive says that all that want states is so in live.
+// matchesLive reports whether live has all that want states.
 func matchesLive(want, live any) bool {
 	switch w := want.(type) {
 	case map[string]any:

@@ -10,7 +10,7 @@ import (
 	"deployer/apply/manifest"
 )
 
-// normalise makes what will be sent of what was rendered.
+// normalise turns the rendered object into the desired object.
 func (r *comparer) normalise(ctx context.Context, t *target) (*unstructured.Unstructured, error) {
 	res, err := r.normaliseBy(ctx, t.obj, t.mapping.GVK, manifest.Rules{Status: t.mapping.HasStatus})
 	if err != nil {
@@ -27,7 +27,7 @@ func (r *comparer) normalise(ctx context.Context, t *target) (*unstructured.Unst
 		r.warnings.add(t.id, t.source, "metadata.annotations[%s] is %q, which is not a known policy: use keep", KeepAnnotation, policy[KeepAnnotation])
 	}
 	if res.SchemaMismatch {
-		t.manifestHash = "" // no fingerprint: the kind may come to have what is dropped now
+		t.manifestHash = "" // no fingerprint: the kind may later have the fields that are dropped now
 	}
 	if !t.fromCRDs {
 		r.a.owner.setOwnershipMetadata(res.Object)

@@ -13,7 +13,8 @@ import (
 	"deployer/internal/kube"
 )
 
-// An observation is what was read of one object. The zero value: nothing yet.
+// An observation is what was read of one object. The zero value means that nothing was
+// read.
 type observation struct {
 	meta      *metav1.PartialObjectMetadata
 	full      *unstructured.Unstructured
@@ -23,14 +24,15 @@ type observation struct {
 	deferral *Deferral
 }
 
-// A place is where a list request looks.
+// A place is the scope of a list request.
 type collection struct {
 	mapping   kube.Mapping
 	namespace string
-	unlabeled bool // what is looked for there doesn't carry Helm's label
+	unlabeled bool // the objects there don't carry Helm's label
 }
 
-// placeOf is where a target would be listed. What is in crds/ carries no ownership.
+// placeOf returns the place in which a target is listed. Objects of crds/ don't carry
+// Helm's label.
 func placeOf(t *target) collection {
 	return collection{mapping: t.mapping, namespace: t.id.Namespace, unlabeled: t.fromCRDs}
 }
@@ -51,11 +53,11 @@ type observer struct {
 // fewer objects of a kind than this are read one by one.
 const minObjectsToList = 3
 
-// observe reads the metadata of objects that have fingerprints, and finds out cheaply
-// about the others: by a list of the objects that carry Helm's label for
-// each kind and namespace. What isn't in the list may still be there without
-// the label; nothing has been read of it yet. The list ends early where others have
-// many objects; those with fingerprints are then asked for one by one.
+// observe reads the metadata of objects that have fingerprints. About the others it finds
+// out cheaply, by a list of the objects with Helm's label for each kind and namespace. An
+// object that isn't in the list may still exist without the label; it is read later. The
+// list ends early if it has many other objects; then the objects with fingerprints are
+// read one by one.
 func (o *observer) observe(ctx context.Context, targets []*target) (map[kube.ID]observation, error) {
 	out := map[kube.ID]observation{}
 	groups := map[collection][]*target{}
@@ -154,8 +156,8 @@ func (o *observer) observeByList(ctx context.Context, at collection, group []*ta
 	return found, unlisted, nil
 }
 
-// mostListedFor is of how many objects metadata is read to find n of them: reading that of
-// twenty in a list costs about as much as asking for one.
+// mostListedFor returns how many objects may be listed to find n of them: listing the
+// metadata of twenty costs about as much as one get.
 func mostListedFor(n int) int { return 100 + 4*n }
 
 func (o *observer) isUnlistable(at collection) bool {
@@ -164,7 +166,7 @@ func (o *observer) isUnlistable(at collection) bool {
 	return o.unlistable[at]
 }
 
-// observeOne reads one object: its metadata if its fingerprint may prove enough.
+// observeOne reads one object: only its metadata if it has a fingerprint.
 func (o *observer) observeOne(ctx context.Context, t *target) (observation, error) {
 	ctx = o.warnings.withServerWarnings(ctx, t)
 	if _, marked := o.fingerprints[Key(t.id)]; !marked || len(t.ordering.converter) > 0 {
@@ -194,9 +196,9 @@ func (o *observer) read(ctx context.Context, t *target) (observation, error) {
 	return observation{full: full, absent: full == nil}, nil
 }
 
-// listMeta lists the metadata of what Helm manages in a place, by name, but of not many
-// more than most objects; all says that there are no others. There is nothing when listing isn't
-// permitted: the objects are then asked for one by one.
+// listMeta lists the metadata of objects with Helm's label in a place, by name, up to
+// about most objects. all says that the list is complete. The result is empty when
+// listing isn't permitted; then the objects are read one by one.
 func (o *observer) listMeta(ctx context.Context, at collection, most int) (metas map[string]*metav1.PartialObjectMetadata, all bool, err error) {
 	opts := metav1.ListOptions{Limit: int64(most)}
 	if !at.unlabeled {
@@ -212,7 +214,7 @@ func (o *observer) listMeta(ctx context.Context, at collection, most int) (metas
 			o.unlistable[at] = true
 			return nil, false, nil
 		case apierrors.IsResourceExpired(err):
-			return metas, false, nil // the rest of an old list
+			return metas, false, nil // the list expired between two pages: it stays incomplete
 		case err != nil:
 			return nil, false, listError(at, err)
 		}
@@ -238,8 +240,8 @@ func (o *observer) listMetaPage(ctx context.Context, at collection, opts metav1.
 	return list, err
 }
 
-// readAll reads whole those objects of targets that are known to exist: by list
-// where that is less than asking for each. listed are all that have been observed.
+// readAll reads those targets that are known to exist: by a list if that is cheaper than
+// a get for each. listed are all targets that were observed.
 func (o *observer) readAll(ctx context.Context, listed, targets []*target, seen map[kube.ID]observation) error {
 	there, wanted := map[collection]int{}, map[collection][]*target{}
 	for _, t := range listed {
@@ -260,7 +262,7 @@ func (o *observer) readAll(ctx context.Context, listed, targets []*target, seen 
 		seen[id] = s
 	}
 	for at, group := range wanted {
-		// Definitions are large, and the list has those of everybody.
+		// CRDs are large, and the list would have those of all releases.
 		if len(group) >= minObjectsToList && len(group)*4 >= there[at] && !at.unlabeled && !o.isUnlistable(at) {
 			jobs = append(jobs, func() error { return o.readList(ctx, at, group, put) })
 			continue
@@ -308,7 +310,7 @@ func (o *observer) readList(ctx context.Context, at collection, group []*target,
 			break
 		}
 	}
-	for _, t := range byName { // gone since, or its label is
+	for _, t := range byName { // it or its label was removed since
 		s, err := o.read(ctx, t)
 		if err != nil {
 			return err

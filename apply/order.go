@@ -16,17 +16,17 @@ import (
 	"deployer/internal/kube"
 )
 
-// A Wave is a list of changes that need no order among themselves, and what has
-// to be before the first of them.
+// A Wave is a list of changes that need no order among themselves, and what the wave
+// waits for.
 type Wave struct {
 	Changes []Change
-	// Await lists what tracking has to find ready, or there, before the wave
-	// begins; what only has to be applied isn't in it. Nothing is in it twice,
-	// nor in that of an earlier wave.
+	// Await lists the objects that tracking has to find ready or present before the wave
+	// begins. Objects that only have to be applied first aren't in it. No object is
+	// listed twice, not even in different waves.
 	Await []ordering.Dependency
 }
 
-// releaseOrder is how the objects of a release follow each other.
+// releaseOrder is the order of a release's objects.
 type releaseOrder struct {
 	p       *planning
 	targets []*target
@@ -34,7 +34,7 @@ type releaseOrder struct {
 	refused []Rejection
 }
 
-// order finds out what waits for what. What is wrong with it is in refused.
+// order computes which objects wait for which. Invalid dependencies are in refused.
 func (p *planning) order(ctx context.Context, crds, mains, hooks []*target) (*releaseOrder, error) {
 	o := &releaseOrder{p: p, targets: mains, nodes: make([]ordering.Node, len(mains))}
 	for i, t := range mains {
@@ -64,7 +64,7 @@ func (o *releaseOrder) refuse(t *target, text, what string) {
 	o.refused = append(o.refused, t.reject(&InvalidError{Text: text, Advice: what}))
 }
 
-// read takes in what one object says about its turn.
+// read reads the order annotations of one object.
 func (o *releaseOrder) read(ctx context.Context, i int, crds, hooks []*target) error {
 	t, space := o.targets[i], o.p.namespaceForReferences(o.targets[i].id)
 	constraints := annotation.OrderOf(t.obj.GetAnnotations())
@@ -86,7 +86,7 @@ func (o *releaseOrder) read(ctx context.Context, i int, crds, hooks []*target) e
 				o.nodes[i].Edges = append(o.nodes[i].Edges, ordering.Edge{To: j, State: ordering.State(r.State), Reason: r.String()})
 			}
 		case slices.ContainsFunc(crds, func(c *target) bool { return ordering.Matches(r, c.id, c.mapping.GVK, kinds, space) }):
-			// What is in crds/ is there before everything else.
+			// Objects of crds/ are applied before everything else.
 		case slices.ContainsFunc(hooks, func(h *target) bool { return ordering.Matches(r, h.id, h.mapping.GVK, kinds, space) }):
 			if !r.IsPattern {
 				o.refuse(t, r.String()+" is a hook, and hooks run before or after all objects", "remove it")
@@ -100,7 +100,8 @@ func (o *releaseOrder) read(ctx context.Context, i int, crds, hooks []*target) e
 	return nil
 }
 
-// addImplied adds what nobody has to say: an object's namespace and kind come first.
+// addImplied adds the implied dependencies: an object waits for its namespace and for its
+// CRD.
 func (o *releaseOrder) addImplied() {
 	spaces, kinds := map[string]int{}, map[schema.GroupKind]int{}
 	for i, t := range o.targets {
@@ -121,10 +122,10 @@ func (o *releaseOrder) addImplied() {
 	}
 }
 
-// addConversions finds custom resources whose kind is converted between versions by
-// a webhook of the release. They wait for the workloads behind it, unless they say
-// themselves when their turn is. A new object of the version that is stored needs
-// no conversion, and the workload may need the object.
+// addConversions finds custom resources whose kind is converted between versions by a
+// webhook of the release. They wait for the workloads behind it, unless they have a
+// weight. An exception is a new object of the storage version: it needs no conversion,
+// and the workload may need the object.
 func (o *releaseOrder) addConversions() {
 	for _, crd := range o.p.definitions.released {
 		id, stored := converter(crd)
@@ -153,7 +154,7 @@ func (o *releaseOrder) addConversions() {
 	}
 }
 
-// selectedWorkloads are the workloads of the release whose pods a Service selects.
+// selectedWorkloads returns the workloads of the release whose pods a Service selects.
 func (o *releaseOrder) selectedWorkloads(service *target) []int {
 	selector, _, _ := unstructured.NestedStringMap(service.obj.Object, "spec", "selector")
 	var out []int
@@ -167,7 +168,7 @@ func (o *releaseOrder) selectedWorkloads(service *target) []int {
 	return out
 }
 
-// referencedObjects are the objects of the release that a reference of t names.
+// referencedObjects returns the objects of the release that a reference of t matches.
 func (o *releaseOrder) referencedObjects(r annotation.Dependency, kinds []kube.Mapping, t *target) []int {
 	var out []int
 	for j, other := range o.targets {
@@ -218,7 +219,7 @@ func (p *planning) namespaceForReferences(id kube.ID) string {
 	return p.a.owner.Namespace
 }
 
-// beyond is for a reference that names nothing of the release.
+// beyond handles a reference to an object outside of the release.
 func (o *releaseOrder) beyond(ctx context.Context, i int, r annotation.Dependency, kinds []kube.Mapping) error {
 	t := o.targets[i]
 	if r.IsPattern && !r.External {
@@ -248,7 +249,8 @@ func (o *releaseOrder) beyond(ctx context.Context, i int, r annotation.Dependenc
 	return nil
 }
 
-// theKind is the one kind that a reference to an object outside means.
+// theKind returns the kind of a reference to an object outside of the release, or why it
+// is ambiguous or unknown.
 func (o *releaseOrder) theKind(kinds []kube.Mapping) (kube.Mapping, string) {
 	if len(kinds) > 1 {
 		own := slices.DeleteFunc(slices.Clone(kinds), func(m kube.Mapping) bool { return !ordering.IsBuiltinGroup(m.GVK.Group) })
@@ -266,8 +268,8 @@ func (o *releaseOrder) theKind(kinds []kube.Mapping) (kube.Mapping, string) {
 	return kube.Mapping{}, ": the cluster has no such kind, and none comes with the release"
 }
 
-// missing looks for an object outside of the release. It has to be there unless
-// the chart says that somebody else will make it.
+// missing rejects a reference to an object outside of the release that doesn't exist,
+// unless the chart says that somebody else will create it.
 func (o *releaseOrder) missing(ctx context.Context, t *target, r annotation.Dependency, id kube.ID, mapping kube.Mapping) ([]Rejection, error) {
 	if _, coming := o.p.definitions.kinds[mapping.GVK]; coming && r.External {
 		return nil, nil // its kind may not be served yet
@@ -290,7 +292,7 @@ func (o *releaseOrder) missing(ctx context.Context, t *target, r annotation.Depe
 	return nil, nil
 }
 
-// refuseHook is about what hooks say: they have an order of their own.
+// refuseHook rejects dependencies of hooks, which have their own order.
 func (o *releaseOrder) refuseHook(t *target) {
 	constraints := annotation.OrderOf(t.obj.GetAnnotations())
 	for _, problem := range constraints.Problems {
@@ -305,7 +307,7 @@ func (o *releaseOrder) refuseHook(t *target) {
 	}
 }
 
-// waves makes the waves of what was decided.
+// waves returns the waves of the decided changes.
 func (o *releaseOrder) waves() []Wave {
 	changes := func(i int) bool {
 		c := o.targets[i].decided

@@ -28,7 +28,7 @@ func (c *ownershipChecker) check(t *target, live *unstructured.Unstructured) (ad
 		owner = Owner{} // somebody began to adopt it by hand
 	}
 	if owner == c.owner || owner == (Owner{}) && c.history.wasHook(t.id) && isHook(live) {
-		// Helm puts no ownership on what its hooks make. (helm#8944)
+		// Helm writes no ownership on the objects of hooks. (helm#8944)
 		return false, nil
 	}
 	if c.mayAdopt(t.id, owner) {
@@ -61,7 +61,7 @@ func (c *ownershipChecker) warnOfUnusedAdoptions(targets map[kube.ID]*target) {
 	}
 }
 
-// adoptable says whether a list of kind/name or kind/namespace/name has id.
+// adoptable reports whether a list of kind/name or kind/namespace/name has id.
 func adoptable(list []string, id kube.ID) bool {
 	for _, entry := range list {
 		parts := strings.Split(entry, "/")

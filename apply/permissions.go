@@ -45,14 +45,14 @@ func permitted(lists ...[]Change) error {
 	return &RejectedError{Rejections: sorted(bad)}
 }
 
-// permissions are what the account is known to be permitted; see may.
+// permissions caches what the account may do; see may.
 type permissions struct {
 	a     *Applier
 	asked memo[authorizationv1.ResourceAttributes, bool]
 }
 
-// check marks a change whose writing request the server can't be asked about in
-// a dry run, if the account may not make it.
+// check marks a change as denied if the account may not make the request. It is for
+// requests that can't be dry-run.
 func (p *permissions) check(ctx context.Context, c *Change, verb string, m kube.Mapping) error {
 	if p.a.opts.Gate != GateStrict || c.denied != nil {
 		return nil
@@ -75,9 +75,9 @@ func (p *permissions) check(ctx context.Context, c *Change, verb string, m kube.
 	return nil
 }
 
-// checkInside marks a change in a namespace that is still to come, if the account
-// may not make it there: it is asked before the namespace is made. Of a kind that
-// is still to come too, nobody can say whose rights grow with it.
+// checkInside marks a change in a namespace that this release creates, if the account may
+// not make it there. It asks before the namespace is created. If the release also brings
+// the kind, it doesn't ask: aggregated roles may grant permissions for the new kind.
 // https://kubernetes.io/docs/reference/access-authn-authz/rbac/#aggregated-clusterroles
 func (p *permissions) checkInside(ctx context.Context, c *Change, t *target) error {
 	if !c.Deferral.waitsFor(namespaceID(t.id.Namespace)) || c.Deferral.waitsFor(t.definition()) {
@@ -90,8 +90,8 @@ func (p *permissions) checkInside(ctx context.Context, c *Change, t *target) err
 	return err
 }
 
-// may asks the server once. Whoever may not ask is taken to be permitted, and
-// will hear it when the request is made.
+// may asks the server, once per question. If the account may not ask, the answer is yes,
+// and a missing permission shows when the request is made.
 func (p *permissions) may(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error) {
 	return p.asked.get(what, func() (bool, error) {
 		typed, err := p.a.cluster.Typed()

@@ -37,9 +37,9 @@ type planning struct {
 	warnings      *warnings
 }
 
-// Plan finds out what has to change. It reads the cluster and asks the server
-// to dry-run; it changes nothing. The error is a *RejectedError when objects
-// can't be applied as the chart has them, listing all of them.
+// Plan decides what to change. It reads the cluster and makes dry runs; it changes
+// nothing. The error is a *RejectedError that lists all objects that can't be applied as
+// the chart has them.
 func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 	p, crds, err := a.begin(ctx, req)
 	if err != nil {
@@ -90,14 +90,15 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 	plan.Waves = order.waves()
 	p.markPrerequisites(plan)
 	for _, t := range slices.Concat(crds, mains, hooks) {
-		t.decided = nil // the plan has it now, and lets go of it as it is carried out
+		t.decided = nil // the plan holds it now and drops it when it is carried out
 	}
 	plan.Warnings = p.warnings.sorted()
 	plan.Conflicts = conflictsOf(plan)
 	return plan, nil
 }
 
-// prepare resolves all that a request names, as far as it can be.
+// prepare resolves the objects of a request. Those that can't be resolved are in
+// resolver.rejected.
 func (a *Applier) prepare(ctx context.Context, req Request) (p *planning, crds, mains, hooks []*target, err error) {
 	p, crds, err = a.begin(ctx, req)
 	if err != nil {
@@ -107,8 +108,7 @@ func (a *Applier) prepare(ctx context.Context, req Request) (p *planning, crds, 
 	return p, crds, mains, hooks, err
 }
 
-// begin begins a planning, with what is in crds/: it decides what can be said of
-// all else.
+// begin starts a planning and resolves crds/, on which all other decisions depend.
 func (a *Applier) begin(ctx context.Context, req Request) (p *planning, crds []*target, err error) {
 	server, err := a.cluster.ServerInfo(ctx)
 	if err != nil {
@@ -153,8 +153,8 @@ func (p *planning) resolveRest(ctx context.Context, crds []*target) (mains, hook
 	return mains, hooks, errors.Join(err1, err2)
 }
 
-// neededFirst separates CRDs and Namespaces, which decide what the server can be
-// asked about the others.
+// neededFirst separates CRDs and Namespaces: what becomes of them determines which of the
+// others the server can be asked about.
 func neededFirst(mains []*target) (first, rest []*target) {
 	for _, t := range mains {
 		if isCRD(t.id) || isNamespace(t.id) {
@@ -166,8 +166,9 @@ func neededFirst(mains []*target) (first, rest []*target) {
 	return first, rest
 }
 
-// markPrerequisites marks the changes that others wait for, where being made is enough:
-// what converts a kind has to be ready, which only its order tells.
+// markPrerequisites marks the changes whose mere existence others wait for. Workloads
+// behind a conversion webhook aren't marked: they have to be ready, which the order of
+// the waves ensures.
 func (p *planning) markPrerequisites(plan *Plan) {
 	for _, list := range plan.lists() {
 		for i := range list {
@@ -191,7 +192,7 @@ func (p *planning) note(targets []*target) {
 	}
 }
 
-// renderedTwice finds objects that are in two of crds/, templates and hooks.
+// renderedTwice finds objects that are in more than one of crds/, templates and hooks.
 func renderedTwice(crds, mains, hooks []*target) []Rejection {
 	named := append(append([]*target{}, crds...), mains...)
 	for _, h := range hooks {
@@ -249,7 +250,7 @@ func (p *planning) unchangedByFingerprint(t *target, meta *metav1.PartialObjectM
 		c.Live.Object["spec"] = map[string]any{"type": kind} // which tells whether an address is waited for
 	}
 	if b, ok := p.req.Contributions[key]; ok && t.fromCRDs {
-		c.previousContribution = &b // as nobody has written it since
+		c.previousContribution = &b // nobody has written it since
 	}
 	return c
 }
@@ -279,8 +280,8 @@ func (p *planning) observeEarly(ctx context.Context, crds []*target) error {
 	return asking.Wait()
 }
 
-// gate turns rejections into warnings where the mode says so. What is wrong
-// with ownership, or ambiguous, stays a rejection.
+// gate turns the server's rejections into warnings unless the gate is strict. Other
+// rejections, such as of ownership, remain.
 func (p *planning) gate(targets []*target, rejections []Rejection) []Rejection {
 	var out []Rejection
 	for i, r := range rejections {
@@ -322,8 +323,7 @@ func conflictsOf(plan *Plan) []Conflict {
 	return out
 }
 
-// metaOnly makes an object of its metadata but managedFields, which are most of
-// it and have been looked at.
+// metaOnly returns an object that has only metadata, without the large managedFields.
 func metaOnly(meta *metav1.PartialObjectMetadata, m kube.Mapping) *unstructured.Unstructured {
 	some := meta.ObjectMeta
 	some.ManagedFields = nil

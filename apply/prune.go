@@ -26,14 +26,14 @@ type pruner struct {
 type orphan struct {
 	id           kube.ID
 	mapping      kube.Mapping
-	lastDeclared declaredObject // zero for what is only known to have been kept
+	lastDeclared declaredObject // zero if the object is only known from Request.Revisit
 	kept         bool           // an earlier release has kept it
 	fromHook     bool           // a hook had it
 	kindUnlisted bool           // the server can't say where its kind is served
 }
 
-// ProtectedKinds are those that are kept although the chart dropped them, unless
-// Options.PruneKinds names them: with them goes what a chart can't make again.
+// ProtectedKinds are the kinds that are kept when the chart drops them, unless
+// Options.PruneKinds names them: deleting them loses data that a chart can't restore.
 func ProtectedKinds() []string {
 	var out []string
 	for kind := range protectedKinds {
@@ -101,7 +101,8 @@ func (p *pruner) keepUnreadable(o orphan) Change {
 	return c
 }
 
-// orphans are what revisions had, and what an earlier release kept.
+// orphans returns the objects that revisions had or an earlier release kept, and that the
+// chart doesn't have.
 func (p *pruner) orphans(ctx context.Context) ([]orphan, error) {
 	hooks := p.hooksOfChart(ctx)
 	var out []orphan
@@ -130,8 +131,8 @@ func (p *pruner) orphans(ctx context.Context) ([]orphan, error) {
 			return nil, err
 		}
 	}
-	// What hooks have run goes with them, what they have made stays: charts let
-	// hooks make Secrets that the next revision reads, and render them only once.
+	// Jobs and Pods of former hooks are deleted, their other objects stay: charts let
+	// hooks create Secrets once, which later revisions read.
 	for id, last := range p.history.hooks {
 		if kind := id.Group + "/" + id.Kind; kind != "batch/Job" && kind != "/Pod" || len(p.history.objects[id]) > 0 {
 			continue
@@ -152,13 +153,13 @@ func (p *pruner) orphans(ctx context.Context) ([]orphan, error) {
 	return out, nil
 }
 
-// hooksOfChart are the objects that hooks of the chart make, now or at another
-// time. An object that has become such a hook is not deleted: a first install
-// would have it too.
+// hooksOfChart returns the objects of all hooks of the chart, also of those that don't
+// run now. An object that has become such a hook isn't deleted: a first install would
+// have it too.
 func (p *pruner) hooksOfChart(ctx context.Context) map[kube.ID]bool {
 	out := map[kube.ID]bool{}
 	for _, m := range slices.Concat(p.req.Hooks, p.req.OtherHooks) {
-		// Reading the ID as prepare did; an error has been reported there.
+		// prepare has already reported an error of reading the ID.
 		_ = p.resolver.eachDeclaredObject(ctx, Revision{}, m, func(id kube.ID, _ declaredObject) { out[id] = true })
 	}
 	return out
@@ -212,9 +213,8 @@ func (p *pruner) observeOrphans(ctx context.Context, list []orphan) ([]observati
 	return out, err
 }
 
-// listedByOthers are the groups that can't be listed and whose servers don't go
-// with this release. Those that do are nothing the chart could have used: it
-// has rendered what belongs into a cluster without them.
+// listedByOthers returns the groups that can't be listed, without those whose APIService
+// is removed with this release: the chart has been rendered for a cluster without them.
 func (p *pruner) listedByOthers(list []orphan, seen []observation) []string {
 	leaving := map[string]bool{}
 	for i, c := range list {
@@ -230,7 +230,7 @@ func (p *pruner) listedByOthers(list []orphan, seen []observation) []string {
 	})
 }
 
-// liveUIDs are those of the objects that the chart has.
+// liveUIDs returns the UIDs of the live objects that the chart still has.
 func (p *pruner) liveUIDs() map[types.UID]bool {
 	out := map[types.UID]bool{}
 	for _, t := range p.targetsByID {
@@ -241,7 +241,7 @@ func (p *pruner) liveUIDs() map[types.UID]bool {
 	return out
 }
 
-// decideOrphan decides whether what is there of an orphan may be deleted.
+// decideOrphan decides whether the live object of an orphan may be deleted.
 func (p *pruner) decideOrphan(o orphan, meta *metav1.PartialObjectMetadata) Change {
 	c := Change{ID: o.id, Source: o.lastDeclared.source, Action: Keep, Live: metaOnly(meta, o.mapping)}
 	kind := o.id.Group + "/" + o.id.Kind
@@ -251,7 +251,7 @@ func (p *pruner) decideOrphan(o orphan, meta *metav1.PartialObjectMetadata) Chan
 		return c
 	}
 	if remadeByAggregator(o, meta) {
-		owner = p.a.owner // whatever else it was, it came of ours
+		owner = p.a.owner // the controller has recreated our object
 	}
 	switch controller := metav1.GetControllerOf(meta); {
 	case owner == (Owner{}) && o.fromHook:
@@ -292,7 +292,7 @@ func (p *pruner) decideOrphan(o orphan, meta *metav1.PartialObjectMetadata) Chan
 	return c
 }
 
-// redecide decides again about an orphan that isn't any more what it was.
+// redecide decides again about an orphan that has changed since it was decided.
 func (p *pruner) redecide(ctx context.Context, c Change) (Change, error) {
 	o := *c.execution.orphan
 	meta, err := p.a.getMeta(ctx, o.mapping, c.ID)
@@ -331,8 +331,8 @@ func (p *pruner) whyDelete(o orphan) string {
 // apply. k8s.io/kubernetes/pkg/controller/clusterroleaggregation
 const aggregator = "clusterrole-aggregation-controller"
 
-// remadeByAggregator tells whether what is there of an aggregated ClusterRole is
-// nothing but what its controller has made of it after it was deleted.
+// remadeByAggregator reports whether an aggregated ClusterRole has only been recreated by
+// its controller after it was deleted.
 func remadeByAggregator(o orphan, meta *metav1.PartialObjectMetadata) bool {
 	return ordering.IsAggregated(o.lastDeclared.obj) && len(meta.ManagedFields) > 0 &&
 		!slices.ContainsFunc(meta.ManagedFields, func(e metav1.ManagedFieldsEntry) bool { return e.Manager != aggregator })

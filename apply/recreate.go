@@ -19,15 +19,16 @@ import (
 	"deployer/internal/kube"
 )
 
-// neverRecreated are kinds that are not recreated: with them goes what can't be made again.
+// neverRecreated are kinds that are never recreated: deleting them loses data that can't
+// be restored.
 var neverRecreated = map[string]bool{
 	"/Namespace":        true,
 	"/PersistentVolume": true,
 	"apiextensions.k8s.io/CustomResourceDefinition": true,
 }
 
-// recreate decides about an update that the server refuses because fields, at,
-// can't be changed.
+// recreate decides about an update that the server refuses because the fields in at are
+// immutable.
 func (p *planning) recreate(ctx context.Context, u *updateDecision, refusal error, at []string) (Change, error) {
 	t := u.t
 	broken := &ImmutableError{ID: t.id, Fields: at, Text: verify.Explain(t.obj, refusal).Error()}
@@ -63,7 +64,7 @@ func (p *planning) recreate(ctx context.Context, u *updateDecision, refusal erro
 		write{verb: deleteObject, precondition: was, propagation: propagation(t.id)},
 		write{verb: awaitGone, precondition: was},
 		write{verb: createObject})
-	t.progress.wasAbsent = true // what is there afterwards is ours
+	t.progress.wasAbsent = true // the object that exists afterwards was created by us
 	result, err := p.dryRunUnderOtherName(ctx, t, c.Desired)
 	switch {
 	case err == nil:
@@ -79,8 +80,8 @@ func (p *planning) recreate(ctx context.Context, u *updateDecision, refusal erro
 	return c, err
 }
 
-// wasSomebodyElses tells whether the object was somebody else's until now, or until runs
-// that have failed: then it can't be given back once it is deleted.
+// wasSomebodyElses reports whether the object is adopted by this run, or was adopted by
+// failed runs only: after a deletion it can't be given back.
 func (u *updateDecision) wasSomebodyElses() bool {
 	return u.adopting || u.change.Provenance.mustBeGivenBack() && u.change.Provenance.Adopted.Revision != 0
 }
@@ -117,7 +118,7 @@ func (p *planning) mayRecreate(t *target, live *unstructured.Unstructured, broke
 // dryRunUnderOtherName asks the server about an object whose name is still taken, under
 // another name.
 func (p *planning) dryRunUnderOtherName(ctx context.Context, t *target, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
-	const longest = 63 // of the strictest names, those of Services
+	const longest = 63 // the limit for Services, the strictest one
 	other := shallowCopy(want)
 	suffix := "-dryrun-" + rand.String(5)
 	name := t.id.Name
@@ -134,8 +135,8 @@ func (p *planning) dryRunUnderOtherName(ctx context.Context, t *target, want *un
 	return result, nil
 }
 
-// propagation is how the old object goes: a StatefulSet leaves its pods to the
-// new one; elsewhere the new one must not find the old one's pods.
+// propagation returns how the old object is deleted: a StatefulSet leaves its pods to the
+// new one. For other kinds the new object must not find pods of the old one.
 func propagation(id kube.ID) metav1.DeletionPropagation {
 	if id.Group == "apps" && id.Kind == "StatefulSet" {
 		return metav1.DeletePropagationOrphan
@@ -146,9 +147,9 @@ func propagation(id kube.ID) metav1.DeletionPropagation {
 	return metav1.DeletePropagationForeground
 }
 
-// awaitGone waits until an object is gone or is another one. It polls, as what
-// it waits for takes from milliseconds to minutes and a watch costs a
-// permission that deployers often lack.
+// awaitGone waits until an object is gone or was replaced by another one. It polls: the
+// wait takes from milliseconds to minutes, and a watch needs a permission that the
+// account often lacks.
 func (a *Applier) awaitGone(ctx context.Context, m kube.Mapping, id kube.ID, uid types.UID) error {
 	if limit := a.opts.GoneTimeout; limit > 0 {
 		var cancel context.CancelFunc
@@ -176,7 +177,7 @@ func (a *Applier) awaitGone(ctx context.Context, m kube.Mapping, id kube.ID, uid
 func stillThere(ctx context.Context, err error, last *unstructured.Unstructured) error {
 	why := ""
 	if ctx.Err() != nil {
-		err = context.Cause(ctx) // also of a request that this has cut off
+		err = context.Cause(ctx) // also when the end of ctx has cancelled the request
 		if last != nil && len(last.GetFinalizers()) > 0 {
 			why = " (it has finalizers " + strings.Join(last.GetFinalizers(), ", ") + ")"
 		}

@@ -20,7 +20,7 @@ import (
 	"deployer/internal/kube"
 )
 
-// A target is one object that should be there.
+// A target is one object that the release should have.
 type target struct {
 	id           kube.ID
 	source       string
@@ -37,11 +37,11 @@ type target struct {
 	progress           progress
 }
 
-// A turn is when an object is written, as package ordering has worked it out.
+// A turn says when an object is written, as computed by package ordering.
 type targetOrdering struct {
 	dependencies []ordering.Dependency // what it says it waits for
 	weight       *int                  // that it states
-	converter    []kube.ID             // what of this release converts its kind and isn't there yet
+	converter    []kube.ID             // objects of this release that convert its kind and aren't ready yet
 }
 
 // A fullReplacement is why an object is not applied, but written whole. The zero value is
@@ -51,26 +51,26 @@ type fullReplacement struct {
 	reason            string
 }
 
-// A progress is what has become of a target since it was first decided about.
+// A progress records what has happened to a target since it was first decided.
 type progress struct {
 	attempts           int         // how often the object changed while it was being decided about
-	wasAbsent          bool        // it was looked for, and was not there
-	provenance         *Provenance // of the object, since we began to write it
-	migrationRefusedAt string      // version it got when a policy had refused to let its fields be taken over
+	wasAbsent          bool        // it was observed to be absent
+	provenance         *Provenance // provenance of the object when we first wrote it
+	migrationRefusedAt string      // resourceVersion at which a policy refused to migrate its ownership
 }
 
 func (t *target) reject(err error) Rejection {
 	return Rejection{ID: t.id, Source: t.source, Err: err}
 }
 
-// A resolver finds out which objects manifests are about.
+// A resolver turns manifests into targets.
 type resolver struct {
 	a             *Applier
 	definitions   *definitions
 	prerequisites *prerequisites
 	unavailable   []string                                // groups that the API server can't list
 	inPlace       map[unplaced]*unstructured.Unstructured // objects with their namespace
-	askAgain      sync.Once                               // which kinds there are
+	askAgain      sync.Once                               // refreshes the list of kinds once
 	rejected      []Rejection                             // manifests that can't be resolved
 }
 
@@ -81,8 +81,8 @@ func newResolver(a *Applier, definitions *definitions, unavailable []string) *re
 	}
 }
 
-// resolve finds out what the manifests are about: lists flattened, kinds
-// found, and namespaces filled in. What is wrong with them is in rejected.
+// resolve returns the targets of manifests: lists are flattened, kinds found and
+// namespaces filled in. Invalid manifests are in rejected.
 func (r *resolver) resolve(ctx context.Context, manifests []kube.Manifest, fromCRDs bool) ([]*target, error) {
 	var out []*target
 	for _, m := range manifests {
@@ -103,7 +103,7 @@ func (r *resolver) resolve(ctx context.Context, manifests []kube.Manifest, fromC
 	return out, nil
 }
 
-// rejectf is a Rejection as an error, for errors.As to find.
+// rejectf returns a Rejection as an error, for errors.As.
 func rejectf(id kube.ID, source, field, what, format string, args ...any) error {
 	return &Rejection{ID: id, Source: source, Err: &InvalidError{Field: field, Text: fmt.Sprintf(format, args...), Advice: what}}
 }
@@ -132,7 +132,7 @@ func (r *resolver) newTarget(ctx context.Context, obj *unstructured.Unstructured
 	coming, comes := r.definitions.kinds[gvk]
 	var unknown *kube.NoKindMatchError
 	if errors.As(err, &unknown) && !comes {
-		// Somebody may have made it since the cluster was asked for its kinds.
+		// Somebody may have created its CRD since the kinds were listed.
 		r.askAgain.Do(r.a.cluster.ForgetKinds)
 		mapping, err = r.a.cluster.Mapping(ctx, gvk, false)
 	}
@@ -225,8 +225,8 @@ func shallowCopy(obj *unstructured.Unstructured) *unstructured.Unstructured {
 	return &unstructured.Unstructured{Object: out}
 }
 
-// hashFormat changes when the same manifest and options would be sent to the
-// server differently, so that fingerprints of older versions prove nothing.
+// hashFormat must change when the same manifest and options lead to another request. Then
+// older fingerprints no longer match.
 const hashFormat = "1"
 
 func (r *resolver) hash(obj *unstructured.Unstructured) string {

@@ -19,19 +19,19 @@ import (
 // some of the API servers. kubernetes#62725: five seconds and more.
 const discoveryLagWindow = time.Minute
 
-// doubtWindow is how long a failure of the server that it says nothing about is
-// retried. Most pass at once; that which doesn't is not worth minutes.
+// doubtWindow limits the retries of a server error without a reason. Most of these pass
+// at once; one that lasts isn't worth minutes.
 const doubtWindow = 10 * time.Second
 
-// A budget is how long all objects of a release together may be kept waiting by
-// failures that pass, so that what doesn't pass after all isn't waited for by
-// each of a thousand objects.
+// A budget limits the time that all objects of a release together wait for transient
+// failures. Otherwise each of a thousand objects would wait for a failure that is in fact
+// permanent.
 type budget struct {
 	mu   sync.Mutex
 	left time.Duration
 }
 
-// take reports whether there is something left, and takes d of it.
+// take subtracts d and reports whether time is left.
 func (b *budget) take(d time.Duration) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -44,9 +44,9 @@ func (r *requester) try(ctx context.Context, f func() error) error {
 	return r.tryWhile(ctx, r.opts.RetryTimeout, verify.Transient, f)
 }
 
-// tryFor is try for a request about t. Where it had to wait for its kind or
-// namespace, these have just been made, and the server may not know them yet. A conflict about a ResourceQuota that
-// isn't the object itself is admission's own, and passes.
+// tryFor is try for a request about t. If t had to wait for its kind or namespace, these
+// are new, and the server may not know them yet: that is retried too. So is a conflict
+// about a ResourceQuota other than t, which admission has and which passes.
 func (r *requester) tryFor(ctx context.Context, t *target, f func() error) error {
 	deadline := time.Now().Add(discoveryLagWindow)
 	return r.tryWhile(ctx, r.opts.RetryTimeout, func(err error) bool {
@@ -67,7 +67,7 @@ func (t *target) failsConversion(err error) bool {
 	return len(t.ordering.converter) > 0 && verify.ConversionFailed(err)
 }
 
-// patience is how often a request may fail before anybody is told.
+// patience is how many failures of a request are silent.
 const patience = 3
 
 // warnWhenRetrying wraps f. After three failures it passes the error to Options.Warn. Each distinct

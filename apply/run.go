@@ -11,15 +11,13 @@ import (
 	"deployer/internal/kube"
 )
 
-// Run carries out the changes of one list: Plan.CRDs, a wave, or Plan.Prune.
-// onDone is called for each change, unchanged and kept ones too, one after the other,
-// with Result set to the server's object. When ctx ends no new
-// request is begun; Run returns when the last one under way has ended. In
-// changes, what was done takes the place of what was planned: predictions are as
-// large as what comes of them. The error joins an *ObjectError for each change
-// that failed; onDone is not called for those. Changes that couldn't be planned yet
-// are planned first, and if the server rejects some the error is a late
-// *RejectedError and none was carried out.
+// Run carries out the changes of one list: Plan.CRDs, a wave, or Plan.Prune. onDone is
+// called for each change that succeeds, unchanged and kept ones too, one after the other,
+// with Result set to the server's object. When ctx ends no new request is started; Run
+// returns when the last running one has ended. The changes in the slice are replaced by
+// what was done, so that predictions can be freed. The error joins an *ObjectError for
+// each failed change. Changes with a Deferral are decided first. If the server rejects
+// some of them, the error is a late *RejectedError and nothing was carried out.
 func (a *Applier) Run(ctx context.Context, changes []Change, onDone func(Change)) error {
 	if err := permitted(changes); err != nil {
 		return err
@@ -41,7 +39,8 @@ func (a *Applier) Run(ctx context.Context, changes []Change, onDone func(Change)
 	return errors.Join(errors.Join(errs...), err)
 }
 
-// prerequisitesAmong are those of changes that others wait for.
+// prerequisitesAmong returns, by index, the prerequisites to notify of the changes that
+// others wait for.
 func prerequisitesAmong(changes []Change) map[int]*prerequisites {
 	out := map[int]*prerequisites{}
 	for i, c := range changes {
@@ -66,7 +65,7 @@ func (a *Applier) executeAll(ctx context.Context, changes []Change, onDone func(
 		if done.previousContribution != nil || done.execution != nil && done.execution.t != nil && done.execution.t.fromCRDs {
 			done.Contribution = done.contributionAfter()
 		}
-		done.execution = nil // and with the last one goes what planning was made of
+		done.execution = nil // the last execution dropped frees the planning
 		mu.Lock()
 		defer mu.Unlock()
 		changes[i] = done
@@ -76,12 +75,11 @@ func (a *Applier) executeAll(ctx context.Context, changes []Change, onDone func(
 	return errs
 }
 
-// RedecideDeferred plans again, in place, those changes of p with a Deferral for which all
-// that they wait for is there by now. Run does the same for the changes it is
-// given; calling RedecideDeferred when the new namespaces, the CRDs and what else others
-// need have been made, makes all rejections known before the first workload
-// changes. Changes whose time hasn't come stay as they are. It changes nothing in
-// the cluster. The error is as that of Plan, but late.
+// RedecideDeferred decides again, in place, about the deferred changes of p whose
+// prerequisites are all present. Run does the same for the changes that it is given.
+// Calling this when the new namespaces, the CRDs and the other prerequisites exist
+// reports all rejections before the first workload changes. Other changes stay as they
+// are. It changes nothing in the cluster. The error is like that of Plan, but late.
 func (a *Applier) RedecideDeferred(ctx context.Context, p *Plan) error {
 	var all []Change
 	for _, wave := range p.Waves {
@@ -108,10 +106,10 @@ func (a *Applier) RedecideDeferred(ctx context.Context, p *Plan) error {
 	return nil
 }
 
-// redecideDeferred plans again, in place, the changes whose planning was put off. now
-// says that their time has come: what they need has been made, and not finding
-// it is for some API servers to catch up. Without a strict gate, rejections are
-// left to be met when the object is applied.
+// redecideDeferred decides again, in place, about deferred changes. now says that their
+// turn has come: their prerequisites were made, and an API server that doesn't know them
+// yet only lags behind. Unless the gate is strict, rejections are ignored here and met
+// when the object is applied.
 func (a *Applier) redecideDeferred(ctx context.Context, changes []Change, now bool) error {
 	var open []int
 	for i, c := range changes {
@@ -154,10 +152,9 @@ func (a *Applier) redecideDeferred(ctx context.Context, changes []Change, now bo
 	return nil
 }
 
-// maxAttempts is how often an object is planned anew because somebody else wrote
-// it between our reading and our writing: a dozen times in a row while a
-// controller follows pods becoming ready. With the pauses of pauseAfterRace it comes to
-// a quarter of a minute.
+// maxAttempts limits how often an object is decided again because somebody else wrote it
+// between our read and our write. A controller that follows pods becoming ready may cause
+// a dozen in a row. With the pauses of pauseAfterRace this takes about 15 seconds.
 const maxAttempts = 20
 
 // pauseAfterRace waits after a lost race, a little longer each time.
@@ -172,7 +169,7 @@ func pauseAfterRace(ctx context.Context, try int) {
 // execute carries out one change.
 func (a *Applier) execute(ctx context.Context, c Change) (Change, error) {
 	planned, written := c.Action, false
-	var repaired Change // what it came to when what no apply can do was written
+	var repaired Change // the change whose patch did what no apply can do
 	for try := 0; ; try++ {
 		if c.execution == nil {
 			if c.Action == Unchanged {
@@ -193,7 +190,7 @@ func (a *Applier) execute(ctx context.Context, c Change) (Change, error) {
 			}
 			return done, nil
 		}
-		written = written || c.Deferral == nil // what was stored, and its answer lost, is a conflict when it is tried again
+		written = written || c.Deferral == nil // a stored write whose answer was lost is a conflict when it is repeated
 		if err != nil && (!verify.WasModified(err, c.ID) || try == maxAttempts) {
 			return c, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(planned), Err: verify.Explain(c.object(), err)}
 		}
@@ -223,8 +220,8 @@ func (a *Applier) execute(ctx context.Context, c Change) (Change, error) {
 	}
 }
 
-// redecide decides about a change again. now says that its turn has come, and with
-// it all that it waits for.
+// redecide decides again about a change. now says that its turn has come and all its
+// prerequisites are present.
 func (e *execution) redecide(ctx context.Context, c Change, now bool) (Change, error) {
 	if e.t == nil {
 		return e.pruner.redecide(ctx, c)
@@ -244,8 +241,7 @@ func (e *execution) redecide(ctx context.Context, c Change, now bool) (Change, e
 	return p.redecide(ctx, t)
 }
 
-// refreshMapping finds out where a kind is served whose definition has been
-// written meanwhile.
+// refreshMapping looks up a kind again whose CRD has been written in the meantime.
 func (p *planning) refreshMapping(ctx context.Context, t *target) error {
 	mapping, err := p.a.cluster.Mapping(ctx, t.mapping.GVK, false)
 	var unknown *kube.NoKindMatchError

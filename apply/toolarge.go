@@ -9,16 +9,16 @@ import (
 	"deployer/apply/verify"
 )
 
-// What an object's fields are and who owns them is stored with it. Where both
-// together are too large, the API server stores the object without the owners,
-// for POST and PUT, but not for apply. Such an object is written whole.
+// An object is stored with its managedFields. If both together are too large, the API
+// server stores the object without managedFields for POST and PUT, but rejects an apply.
+// Such an object is written by POST or PUT.
 // k8s.io/apiserver/pkg/endpoints/handlers, isTooLargeError; kubernetes#87508
 
 const tooLargeForOwners = "too large to store managed fields: replaced as a whole, without checking for conflicts with other managers"
 
-// storedAlone is the size from which on an object without owners is taken for
-// one that was stored without them because of its size. etcd takes requests of
-// 1.5 MiB unless it is told otherwise, and owners take less than the fields.
+// storedAlone is the size from which an object without managedFields counts as stored
+// without them because of its size. The default limit of an etcd request is 1.5 MiB, and
+// managedFields take less than the fields.
 // https://etcd.io/docs/latest/dev-guide/limit/
 const storedAlone = 512 << 10
 
@@ -32,8 +32,8 @@ func storedWithoutOwners(live *unstructured.Unstructured) bool {
 	return err == nil && len(data) >= storedAlone
 }
 
-// writeLarge writes an object whole after an apply of it was refused for its size.
-// predicted is what the dry run of the apply came to.
+// writeLarge writes a whole object after its apply was refused as too large. predicted is
+// the result of the apply's dry run.
 func (a *Applier) writeLarge(ctx context.Context, c Change, w write, predicted *unstructured.Unstructured, refusal error) (Change, error) {
 	t := c.execution.t
 	var err error
@@ -41,7 +41,7 @@ func (a *Applier) writeLarge(ctx context.Context, c Change, w write, predicted *
 	case w.verb == createObject:
 		c.Result, err = a.post(ctx, t, c.Desired, asWrite)
 	case predicted == nil || c.Live == nil:
-		return c, refusal // nobody knows what it would come to
+		return c, refusal // there is no predicted object to write
 	default:
 		body := shallowCopy(predicted)
 		unstructured.RemoveNestedField(body.Object, "metadata", "managedFields")

@@ -18,7 +18,7 @@ import (
 	"deployer/internal/kube"
 )
 
-// update decides about an object that is there and is ours, or becomes ours.
+// update decides about an existing object that is ours or is being adopted.
 func (p *planning) update(ctx context.Context, t *target, want, live *unstructured.Unstructured, adopting bool) (Change, error) {
 	if t.fullReplace.withoutDuplicates == nil && storedWithoutOwners(live) {
 		t.fullReplace.withoutDuplicates, t.fullReplace.reason = want, tooLargeForOwners
@@ -67,10 +67,10 @@ type updateDecision struct {
 	p            *planning
 	t            *target
 	comparison   *comparison
-	fullDesired  *unstructured.Unstructured // before anything was left to others
+	fullDesired  *unstructured.Unstructured // before any field was relinquished
 	live         *unstructured.Unstructured
 	adopting     bool
-	repaired     bool // predicted is what no apply comes to
+	repaired     bool // the predicted object can't be reached by an apply
 	precondition precondition
 	relinquished bool
 	change       Change
@@ -100,9 +100,9 @@ func (u *updateDecision) predict(ctx context.Context) error {
 	return nil
 }
 
-// warnOfKeptFields warns of what people have added to the object: it gets no fingerprint,
-// so that each release tells it. And of what the chart drops and others hold, in
-// the release that drops it.
+// warnOfKeptFields warns of fields that people have added: the object gets no
+// fingerprint, so every release repeats the warning. It also warns, in the release that
+// drops them, of dropped fields that stay because others own them.
 func (u *updateDecision) warnOfKeptFields() {
 	if u.adopting {
 		return
@@ -128,8 +128,8 @@ func adoptionReason(from Owner) string {
 	return "taken over from release " + from.String()
 }
 
-// decideByDryRun asks the server what the update would come to, unless nothing would be
-// updated.
+// decideByDryRun asks the server for the result of the update, unless the prediction says
+// that nothing changes.
 func (u *updateDecision) decideByDryRun(ctx context.Context) (Change, error) {
 	if sameContent(u.comparison.predicted, u.live) {
 		return u.unchanged(ctx)
@@ -145,7 +145,7 @@ func (u *updateDecision) decideByDryRun(ctx context.Context) (Change, error) {
 	case len(fixed) > 0:
 		return u.p.recreate(ctx, u, err, fixed)
 	case verify.MissingPermission(err) != nil && !u.relinquished:
-		// Nobody fills in defaults here.
+		// A local estimate has no defaults, so those of the live object are kept.
 		if keep := u.undeclaredDefaults(); !keep.Empty() {
 			return u.relinquish(ctx, keep)
 		}
@@ -165,9 +165,9 @@ func (u *updateDecision) decideByDryRun(ctx context.Context) (Change, error) {
 	return c, err
 }
 
-// dryRun asks with what comes closest to the real thing. Where ownership has to
-// be taken over first, no dry run of an apply can show what it will do then, so
-// the predicted result is asked about as a plain update.
+// dryRun makes the dry run that is closest to the real request. If ownership has to be
+// migrated first, a dry run of the apply can't show its result, so the predicted object
+// is checked as a plain patch.
 func (u *updateDecision) dryRun(ctx context.Context) (*unstructured.Unstructured, error) {
 	if u.t.fullReplace.withoutDuplicates != nil {
 		return u.p.a.put(ctx, u.t, u.comparison.predicted, asDryRun)
@@ -189,8 +189,9 @@ func (u *updateDecision) handleAnswer(ctx context.Context, result *unstructured.
 		return u.unchanged(ctx)
 	}
 	if rv := result.GetResourceVersion(); rv != "" && rv != u.live.GetResourceVersion() && u.t.progress.attempts < maxAttempts {
-		// A dry run answers with the version it started from: a controller
-		// wrote the object since we looked, and its doing isn't the chart's.
+		// A dry run returns the version that it started from. Another version means that
+		// a controller has written the object since we read it; its changes must not
+		// count as the chart's.
 		u.t.progress.attempts++
 		return u.p.redecide(ctx, u.t)
 	}
@@ -199,8 +200,8 @@ func (u *updateDecision) handleAnswer(ctx context.Context, result *unstructured.
 		return Change{}, err
 	}
 	if keep := u.changedDefaults(diff); !u.relinquished && !keep.Empty() {
-		// Values that were chosen for us once, by defaults or webhooks of that
-		// time, and would be chosen otherwise now: not ours to change.
+		// These values were once set by defaults or webhooks, which would now set others.
+		// They aren't ours to change.
 		return u.relinquish(ctx, keep)
 	}
 	u.change.Result = result
@@ -209,7 +210,7 @@ func (u *updateDecision) handleAnswer(ctx context.Context, result *unstructured.
 	return u.change, nil
 }
 
-// relinquish decides again without making some fields ours.
+// relinquish decides again with more fields relinquished.
 func (u *updateDecision) relinquish(ctx context.Context, keep *fieldpath.Set) (Change, error) {
 	u.relinquished = true
 	u.comparison.relinquish = u.comparison.relinquish.Union(keep)
@@ -219,10 +220,9 @@ func (u *updateDecision) relinquish(ctx context.Context, keep *fieldpath.Set) (C
 	return u.decideByDryRun(ctx)
 }
 
-// changedDefaults finds fields that taking over would change although neither the
-// chart nor any stored revision states them: single values of a structure.
-// Items of lists and keys of maps are not among them, they are somebody's
-// additions: Helm's own, as it owns them.
+// changedDefaults returns the fields that the migration of ownership would change
+// although neither the chart nor a stored revision states them. It returns only fields of
+// structures: list items and map keys that nobody declared were added under Helm's name.
 func (u *updateDecision) changedDefaults(diff *typed.Comparison) *fieldpath.Set {
 	out := fieldpath.NewSet()
 	if !u.comparison.migrated.Changed {
@@ -245,13 +245,13 @@ func (u *updateDecision) changedDefaults(diff *typed.Comparison) *fieldpath.Set 
 	return out
 }
 
-// reverted says that a field is to go because somebody set it by hand.
+// reverted reports whether a field is removed because somebody set it by hand.
 func (u *updateDecision) reverted(path fieldpath.Path) bool {
 	return u.p.a.opts.RevertManual && slices.ContainsFunc(u.comparison.entries, func(e ownership.Entry) bool { return e.IsManual() && e.Set.Has(path) })
 }
 
-// undeclaredDefaults finds fields that would become ours although nobody has stated them:
-// single values of a structure, which a default has chosen. See changedDefaults.
+// undeclaredDefaults returns the fields of structures that would become ours although
+// nobody declared them: defaults. See changedDefaults.
 func (u *updateDecision) undeclaredDefaults() *fieldpath.Set {
 	out := fieldpath.NewSet()
 	u.comparison.migrated.Ours.Iterate(func(path fieldpath.Path) {
@@ -268,8 +268,8 @@ func (u *updateDecision) undeclaredDefaults() *fieldpath.Set {
 	return out
 }
 
-// unchanged is the decision that the object is what it should be; at most its
-// bookkeeping isn't.
+// unchanged returns the decision that the object's content needs no change; at most its
+// managedFields do.
 func (u *updateDecision) unchanged(ctx context.Context) (Change, error) {
 	c := u.change
 	c.Action, c.Result = Unchanged, u.live
@@ -364,6 +364,6 @@ func (p *planning) servesVersion(ctx context.Context, t *target) func(apiVersion
 		}
 		_, err := p.a.cluster.Mapping(ctx, gvk, false)
 		var unknown *kube.NoKindMatchError
-		return !errors.As(err, &unknown) // where it can't be told, leave it alone
+		return !errors.As(err, &unknown) // if unknown, treat it as served
 	}
 }

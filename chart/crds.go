@@ -20,7 +20,7 @@ func CRDs(c *helmchart.Chart) (manifests []kube.Manifest, warnings []string, err
 	for _, crd := range c.CRDObjects() {
 		documents = append(documents, splitManifest(string(crd.File.Data), crd.Filename)...)
 	}
-	all, _, err := parseDocuments(documents, nil) // a key that stands twice is the chart author's affair; CRDs are long
+	all, _, err := parseDocuments(documents, nil) // no warnings about duplicate keys: the user can't change the chart's CRDs
 	if err != nil {
 		return nil, nil, err
 	}

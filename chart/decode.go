@@ -22,7 +22,7 @@ type decodedDocument struct {
 }
 
 // decode reads a document as Helm does: YAML 1.1, so that yes and on are true.
-// (Helm reads by sigs.k8s.io/yaml, which is this library and a detour by JSON.)
+// (Helm uses sigs.k8s.io/yaml, which is this library plus a conversion to JSON.)
 func (d manifestDocument) decode() decodedDocument {
 	value, repeated, err := d.unmarshal()
 	if err != nil {
@@ -54,7 +54,7 @@ func (d manifestDocument) documentError(err error) error {
 	return &DocumentError{Source: d.source, Line: d.line + d.linesBefore, Err: err}
 }
 
-// unmarshal also tells of keys that stand twice in a map.
+// unmarshal also returns warnings about duplicate keys.
 func (d manifestDocument) unmarshal() (any, []string, error) {
 	var value any
 	err := yaml.UnmarshalStrict([]byte(d.text), &value)
@@ -80,8 +80,8 @@ func (d manifestDocument) unmarshal() (any, []string, error) {
 	return value, sortedUnique(warnings), nil
 }
 
-// toJSONTypes makes of YAML values what reading them by way of JSON would: string
-// keys, int64 for whole numbers, float64 for others.
+// toJSONTypes converts YAML values to the types that decoding from JSON gives: string keys,
+// int64 for whole numbers, float64 for others.
 func toJSONTypes(value any) (any, error) {
 	switch v := value.(type) {
 	case map[any]any:
@@ -145,7 +145,7 @@ func toJSONKey(key any) (string, error) {
 
 // flattenLists returns the object, or the objects in it when it is a list (v1 List,
 // ConfigMapList, …). Members of a typed list may leave out what they are.
-// All that is wrong is in the error.
+// The error lists all problems.
 func flattenLists(content map[string]any, parent map[string]any) ([]*unstructured.Unstructured, error) {
 	if parent != nil {
 		inheritListKind(content, parent)
@@ -185,14 +185,14 @@ func inheritListKind(content, parent map[string]any) {
 	}
 }
 
-// isHook tells whether the metadata are a hook's. A hook may leave its name to
-// the server: nobody looks for it in a later revision.
+// isHook reports whether the metadata is that of a hook. A hook may have a generateName: no
+// later revision looks for it.
 func isHook(metadata map[string]any) bool {
 	annotations, _ := metadata["annotations"].(map[string]any)
 	return annotations[helmrelease.HookAnnotation] != nil
 }
 
-// checkIdentity checks that an object says what it is.
+// checkIdentity checks that an object has an apiVersion, a kind and a name.
 func checkIdentity(content map[string]any) error {
 	kind, _ := content["kind"].(string)
 	version, _ := content["apiVersion"].(string)

@@ -34,8 +34,8 @@ const (
 	sopsWaitDelay = 2 * time.Second
 )
 
-// A DecryptError says why an encrypted values file can't be read. It never has
-// what the file says in it.
+// A DecryptError says why an encrypted values file can't be read. It never contains the
+// file's content.
 type DecryptError struct {
 	By   string // age or sops
 	Err  error
@@ -55,8 +55,8 @@ type decrypter struct {
 	getenv func(string) string
 }
 
-// decrypt returns data as it is, unless age or SOPS has encrypted it. decrypted
-// says that it has: what is returned then must not be shown, errors included.
+// decrypt decrypts data that age or SOPS has encrypted and returns other data unchanged. If
+// decrypted is true, neither the plain text nor errors about it may be shown.
 func (d decrypter) decrypt(ctx context.Context, data []byte) (plain []byte, decrypted bool, err error) {
 	switch {
 	case bytes.HasPrefix(data, []byte(ageBinary)):
@@ -100,7 +100,7 @@ func (d decrypter) age(encrypted io.Reader) ([]byte, error) {
 	return plain, nil
 }
 
-// identities reads the private keys where age's and sops' users have them.
+// identities reads the private keys from the places that age and sops use.
 // https://getsops.io/docs/#encrypting-using-age
 func (d decrypter) identities() ([]age.Identity, error) {
 	var out []age.Identity
@@ -129,8 +129,8 @@ func (d decrypter) identities() ([]age.Identity, error) {
 	return append(out, d.defaultIdentities()...), nil
 }
 
-// defaultIdentities are those of the file that sops looks at by itself. One that
-// can't be read is as good as none.
+// defaultIdentities reads the keys in the default file of sops. If it can't be read, there
+// are none.
 func (d decrypter) defaultIdentities() []age.Identity {
 	dir := d.getenv("XDG_CONFIG_HOME")
 	if dir == "" {
@@ -150,9 +150,9 @@ func (d decrypter) defaultIdentities() []age.Identity {
 	return identities
 }
 
-// ParseIdentities reads private keys from what a file of them has in it: those
-// of age-keygen, or one of SSH without a passphrase. Its errors never quote the
-// data, as those of age do: the line may be a key.
+// ParseIdentities parses the content of a file of private keys: keys of age-keygen, or one
+// SSH key without a passphrase. Unlike those of age, its errors never quote the data, which
+// may be a key.
 func ParseIdentities(data []byte) ([]age.Identity, error) {
 	if !bytes.Contains(data, []byte("-----BEGIN")) {
 		identities, err := age.ParseIdentities(bytes.NewReader(data))
@@ -171,8 +171,8 @@ func ParseIdentities(data []byte) ([]age.Identity, error) {
 	return []age.Identity{identity}, nil
 }
 
-// sopsFormat tells whether SOPS has encrypted values, and what their format
-// is; empty when it hasn't. Values may well have a key named sops.
+// sopsFormat returns the format of values that SOPS has encrypted; empty for other values.
+// These may have a key named sops, too.
 func sopsFormat(data []byte) string {
 	if !bytes.Contains(data, []byte("sops")) || !bytes.Contains(data, []byte("ENC[")) {
 		return ""
@@ -192,8 +192,8 @@ func sopsFormat(data []byte) string {
 	return "yaml"
 }
 
-// sops runs the user's own sops, which knows their key services. It is given
-// the file and gives back the values by pipes.
+// sops decrypts with the user's own sops program, which has access to their key services.
+// Data is passed through pipes.
 func (d decrypter) sops(ctx context.Context, data []byte, format string) ([]byte, error) {
 	sops, err := exec.LookPath("sops")
 	if err != nil {
@@ -215,8 +215,7 @@ func (d decrypter) sops(ctx context.Context, data []byte, format string) ([]byte
 	return out.Bytes(), nil
 }
 
-// decryptedFileError says what is wrong with a decrypted file, and nothing of what
-// is in it.
+// decryptedFileError describes a YAML error in a decrypted file without its content.
 func decryptedFileError(err error) error {
 	if m := lineNumber.FindStringSubmatch(err.Error()); m[1] != "" {
 		return fmt.Errorf("decrypted, it is not YAML with keys at its top level: line %s (hidden)", m[1])

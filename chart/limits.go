@@ -10,12 +10,11 @@ import (
 	helmchart "helm.sh/helm/v3/pkg/chart"
 )
 
-// Templates are programs, and Helm's engine has no way to stop one. So it runs in a
-// goroutine of its own that is watched, and left behind when it takes too much: the
-// program ends then, and what it was doing with it.
+// Helm's engine can't stop a template that runs without end. So a rendering runs in its own
+// goroutine, which is abandoned when it exceeds a limit: the program then exits soon.
 const (
-	// renderLimit is how long a rendering may take, in which a chart of a thousand
-	// objects takes less than a second.
+	// renderLimit is how long a rendering may take. A chart of a thousand objects takes less
+	// than a second.
 	renderLimit = time.Minute
 
 	// heapLimit and stackLimit are how much more memory the program may need while it
@@ -23,7 +22,7 @@ const (
 	heapLimit  = 1 << 30
 	stackLimit = 128 << 20
 
-	// outputLimit is how much a chart may render to: what its record holds of it.
+	// outputLimit is how many bytes a chart may render to. A release record can't hold more.
 	outputLimit = 128 << 20
 
 	limitCheckInterval = 5 * time.Millisecond
@@ -48,8 +47,8 @@ func (e *LimitError) Hint() string {
 	return "look for an endless range, include or tpl in it, or in what it includes"
 }
 
-// renderWithinLimits runs what renders helm within the limits. The work may go on when it has
-// returned with an error.
+// renderWithinLimits calls work, which renders a chart, and returns an error when a limit is
+// exceeded. work may continue after that.
 func renderWithinLimits(ctx context.Context, helm *helmchart.Chart, at func() string, work func() (map[string]string, error)) (map[string]string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, renderLimit, &LimitError{What: fmt.Sprintf("took more than %s", renderLimit)})
 	defer cancel()

@@ -9,10 +9,9 @@ import (
 	helmchart "helm.sh/helm/v3/pkg/chart"
 )
 
-// nondeterministic are the template functions that give something else each
-// time, by how often one may have to render again to see it: with a few
-// possibilities to choose from, the same one may come out again. keys and values
-// give the entries of a map in an order that Go makes up.
+// nondeterministic maps template functions whose result differs between renderings to how
+// many renderings may be needed to see it: with few possible results, the same may occur
+// again. keys and values return map entries in random order.
 // https://masterminds.github.io/sprig/
 var nondeterministic = map[string]int{
 	"randAlphaNum": 1, "randAlpha": 1, "randAscii": 1, "randBytes": 1, "uuidv4": 1,
@@ -23,11 +22,10 @@ var nondeterministic = map[string]int{
 	"now": 1, "ago": 1,
 }
 
-// substitutes take the place of functions when a chart is rendered again. Those
-// that look at the clock would tell the same time again: a time with another year,
-// month, day, weekday, hour, minute and second takes their place, and other text
-// that of a duration. Salted hashes and ciphers give what they are made of, in
-// hexadecimal: it tells whether a recorded one is still made of the same.
+// substitutes replace functions when a chart is rendered again. The current time would be
+// the same again, so it is replaced by one with another year, month, day, weekday, hour,
+// minute and second, and a duration by other text. Salted hashes and ciphers are replaced by
+// their input in hexadecimal, to check whether a recorded one was made of the same input.
 var substitutes = map[string]string{
 	"now":        `(dateModify "+9685h7m3s" now)`,
 	"ago":        `printf "%T-ago"`,
@@ -36,7 +34,7 @@ var substitutes = map[string]string{
 	"encryptAES": `printf "%[1]x.%[2]x"`,
 }
 
-// hashInputs take the place of hash functions: they give what is hashed, in base64.
+// hashInputs replace hash functions: they return the input in base64.
 var hashInputs = map[string]string{
 	"sha1sum": "b64enc", "sha256sum": "b64enc", "sha512sum": "b64enc", "adler32sum": "b64enc",
 }
@@ -100,13 +98,14 @@ func (r *Rerenderer) rendersNeeded() int {
 	return times
 }
 
-// RenderAgain renders the chart again, as it would come out another time. Salted
-// hashes give what they are made of, see substitutes.
+// RenderAgain renders the chart again, as another run would. Salted hashes are replaced by
+// their input, see substitutes.
 func (r *Rerenderer) RenderAgain(ctx context.Context) (*Rendered, error) {
 	return r.render(ctx, substitutes)
 }
 
-// RenderWithHashInputs is Render with the content in base64 in place of hashes.
+// RenderWithHashInputs renders the chart with the input of hash functions in base64 in place
+// of the hashes.
 func (r *Rerenderer) RenderWithHashInputs(ctx context.Context) (*Rendered, error) {
 	return r.render(ctx, hashInputs)
 }
@@ -123,7 +122,7 @@ func (r *Rerenderer) render(ctx context.Context, instead map[string]string) (*Re
 	if err != nil {
 		return nil, err
 	}
-	// What only looks like a template, such as a dashboard, is content.
+	// Text that isn't evaluated but looks like a template, such as a dashboard, is restored.
 	back := func(text string) string { return restoreCalls(text, instead) }
 	out.Manifest, out.Notes = back(out.Manifest), back(out.Notes)
 	for _, h := range out.Hooks {
@@ -132,11 +131,11 @@ func (r *Rerenderer) render(ctx context.Context, instead map[string]string) (*Re
 	return out, nil
 }
 
-// restoreCalls takes substitutes out of text that no template has evaluated.
+// restoreCalls restores the original calls in text that wasn't evaluated as a template.
 func restoreCalls(text string, instead map[string]string) string {
 	for name, other := range instead {
 		if !strings.Contains(other, " ") {
-			continue // a plain word may be anybody's
+			continue // a single word may be part of the chart's text
 		}
 		text = strings.ReplaceAll(text, other, name)
 		text = strings.ReplaceAll(text, strings.ReplaceAll(other, `"`, `\"`), name)
@@ -144,15 +143,14 @@ func restoreCalls(text string, instead map[string]string) string {
 	return text
 }
 
-// RenderRepeatedly renders the chart as often as is needed to see what comes out
-// otherwise another time with the same input. It returns nothing when no template,
-// value or file calls a function that could make a difference. It reads what
-// Render reads.
+// RenderRepeatedly renders the chart as often as needed to see which values differ between
+// renderings with the same input. It returns nothing when no template, value or file calls a
+// nondeterministic function. It reads the cluster as Render does.
 func (c *Chart) RenderRepeatedly(ctx context.Context, in Input) ([]*Rendered, error) {
 	return c.NewRerenderer(in).RenderRepeatedly(ctx)
 }
 
-// RenderRepeatedly is that of the chart.
+// RenderRepeatedly is Chart.RenderRepeatedly for prepared renderings.
 func (r *Rerenderer) RenderRepeatedly(ctx context.Context) ([]*Rendered, error) {
 	var out []*Rendered
 	for range r.rendersNeeded() {
@@ -165,7 +163,8 @@ func (r *Rerenderer) RenderRepeatedly(ctx context.Context) ([]*Rendered, error) 
 	return out, nil
 }
 
-// eachChartText gives all text of a chart that may be evaluated but values.
+// eachChartText calls do for all text of a chart and its subcharts that may be evaluated,
+// except the chart's own values.
 func eachChartText(c *helmchart.Chart, do func([]byte)) {
 	for _, f := range slices.Concat(c.Templates, c.Files) {
 		do(f.Data)
@@ -176,8 +175,8 @@ func eachChartText(c *helmchart.Chart, do func([]byte)) {
 	}
 }
 
-// rewriteTexts changes all text of a chart, a copy of the caller's own, that may be
-// evaluated: templates, and with tpl values and files.
+// rewriteTexts changes all text of a chart that may be evaluated: templates, and with tpl
+// also values and files. The chart must be a copy.
 func rewriteTexts(c *helmchart.Chart, tpl bool, change func(string) string) {
 	files := func(files []*helmchart.File) []*helmchart.File {
 		files = slices.Clone(files)

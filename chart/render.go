@@ -17,9 +17,9 @@ import (
 // renderResources). It changes nothing, not even c; with in.Lookup set it
 // reads from the cluster.
 //
-// Errors for callers: *SchemaError, *TemplateError, *VersionError, *LimitError. With an
-// error that has *DocumentErrors, Rendered isn't nil: its Manifest is what the
-// templates gave, hooks among it and unsorted, to be looked at.
+// Errors for callers: *SchemaError, *TemplateError, *VersionError, *LimitError. If the error
+// contains *DocumentErrors, Rendered isn't nil: its Manifest is the unsorted output of the
+// templates, hooks included, for debugging.
 func (c *Chart) Render(ctx context.Context, in Input) (*Rendered, error) {
 	if err := chartutil.ValidateReleaseName(in.Release); err != nil {
 		return nil, fmt.Errorf("%q can't be the name of a release: %w", in.Release, err)
@@ -76,8 +76,8 @@ func renderValues(helm *helmchart.Chart, in Input, capabilities *chartutil.Capab
 	return values, nil
 }
 
-// typeMismatch is how Helm tells that the values of a subchart are no map. It
-// ends with the value itself, in a form that nobody can read.
+// typeMismatch matches Helm's error for a subchart's values that aren't a map. The rest of it
+// is the value, dumped unreadably.
 var typeMismatch = regexp.MustCompile(`^(type mismatch on \S+): `)
 
 func typeMismatchError(err error) error {
@@ -100,7 +100,7 @@ func executeTemplates(ctx context.Context, helm *helmchart.Chart, values chartut
 		return renderWithinLimits(ctx, helm, func() string { return "" }, func() (map[string]string, error) { return e.Render(helm, values) })
 	}
 	at := &templateTracker{}
-	marked := copyChart(helm) // what is recorded has no marks
+	marked := copyChart(helm) // the recorded chart has no marks
 	at.addMarks(marked)
 	clients := trackingProvider{at, in.LookupCluster == nil, &lookupProvider{ctx: ctx, cluster: in.LookupCluster, cache: in.LookupCache, onRead: in.OnLookup}}
 	return renderWithinLimits(ctx, helm, at.current, func() (map[string]string, error) {
@@ -134,7 +134,7 @@ func extractNotes(helm *helmchart.Chart, files map[string]string, subcharts bool
 	return notes
 }
 
-// VersionError says that a chart doesn't want the Kubernetes version at hand.
+// VersionError says that a chart doesn't support the cluster's Kubernetes version.
 type VersionError struct{ Chart, Wants, Have string }
 
 func (e *VersionError) Error() string {

@@ -10,8 +10,8 @@ import (
 	"helm.sh/helm/v3/pkg/releaseutil"
 )
 
-// TemplateOptions say what of a rendering `helm template` shows. CRDs are
-// shown when they were rendered, by Input.IncludeCRDs.
+// TemplateOptions say which parts of a rendering `helm template` shows. CRDs are shown if
+// Input.IncludeCRDs was set.
 type TemplateOptions struct {
 	NoHooks   bool
 	SkipTests bool     // leave out test hooks
@@ -73,8 +73,8 @@ func isTest(h *helmrelease.Hook) bool {
 	return false
 }
 
-// toFiles collects all documents of a template in one file. Helm appends the
-// hooks to files of an earlier run; here a run's files are that run's only.
+// toFiles collects all documents of a template in one file. Unlike Helm, it doesn't append
+// hooks to the files of an earlier run.
 func (r *Rendered) toFiles(opts TemplateOptions) (*TemplateOutput, error) {
 	if len(opts.ShowOnly) > 0 {
 		return nil, &NoTemplateError{Pattern: opts.ShowOnly[0]} // as Helm: nothing is left to be shown
@@ -107,7 +107,7 @@ func (r *Rendered) toFiles(opts TemplateOptions) (*TemplateOutput, error) {
 	return out, nil
 }
 
-// NoTemplateError says that --show-only names what the chart hasn't rendered.
+// NoTemplateError says that --show-only names a template that the chart hasn't rendered.
 type NoTemplateError struct{ Pattern string }
 
 func (e *NoTemplateError) Error() string {

@@ -32,7 +32,7 @@ func (l *Lock) acquire(ctx context.Context) error {
 			return nil
 		}
 		if found == nil {
-			continue // it came and went between our requests
+			continue // it was created and deleted between our requests
 		}
 		held = true
 		holder := holderOf(found)
@@ -42,10 +42,10 @@ func (l *Lock) acquire(ctx context.Context) error {
 			if err := l.takeOverLease(ctx, found); err != nil {
 				return err
 			}
-			continue // the next look shows whose it is now
+			continue // the next read shows who holds it now
 		}
-		// Who asked for no waiting still waits until it is known whether the
-		// holder lives: otherwise a dead one would need a human.
+		// Even a run that doesn't want to wait waits until it is known whether the holder
+		// is alive. Otherwise a dead holder would need manual action.
 		if timer.sawRenewal && time.Since(began) >= l.opts.Timeout {
 			return &BusyError{Namespace: l.store.namespace, Name: l.name, Holder: *holder}
 		}
@@ -97,8 +97,8 @@ func (l *Lock) createOrReadLease(ctx context.Context, held bool) (found *coordin
 	return found, nil
 }
 
-// takeOverLease writes our name on a Lease that nobody living has. Somebody may be
-// faster: that isn't an error, the next look shows it.
+// takeOverLease takes over a Lease without a living holder. If another run is faster,
+// that isn't an error: the next read shows it.
 func (l *Lock) takeOverLease(ctx context.Context, found *coordinationv1.Lease) error {
 	lease := found.DeepCopy()
 	holder := l.holder

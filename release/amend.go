@@ -9,13 +9,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Amend changes the record of a revision that has ended, such as the outcomes
-// of its tests, and returns it as it is stored then. of is the record as it was
-// read: another one of the same revision stays as it is. edit is called again when
-// somebody else changes the record meanwhile; it must not change the status.
-// Like Finish, Amend has its own short clock, so it also works after ctx has
-// ended. The error is a *NotFoundError when there is no such revision (it is
-// not made again), a *PendingError when it hasn't ended, or a *LockLostError.
+// Amend changes the record of a revision that has ended, such as the outcomes of its
+// tests, and returns the stored result. of is the record as it was read; a record of the
+// same revision that replaced it isn't changed. edit is called again if somebody else
+// changes the record in the meantime; it must not change the status. Like Finish, Amend
+// has its own short timeout, so it also works after ctx has ended. The error is a
+// *NotFoundError if there is no such revision any more, a *PendingError if it hasn't
+// ended, or a *LockLostError.
 func (l *Lock) Amend(ctx context.Context, of *Record, edit func(*Record)) (*Record, error) {
 	if err := l.checkHeld(); err != nil {
 		return nil, err
@@ -45,8 +45,8 @@ func (l *Lock) Amend(ctx context.Context, of *Record, edit func(*Record)) (*Reco
 	return out, nil
 }
 
-// replaceRecord is one try to write a record over the very one that it was read
-// from. errRetry means that it has to be read again.
+// replaceRecord tries once to replace the version of a record that was read. errRetry
+// means that it has to be read again.
 func (l *Lock) replaceRecord(ctx context.Context, rec *Record) error {
 	enc, err := l.encode(rec)
 	if err != nil {

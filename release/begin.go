@@ -17,8 +17,8 @@ import (
 	"deployer/internal/kube"
 )
 
-// finishTimeout is enough to record an end on a slow API server, and less than
-// CI systems wait between SIGTERM and SIGKILL.
+// finishTimeout suffices to record an end on a slow API server, and is shorter than the
+// time that CI systems leave between SIGTERM and SIGKILL.
 const finishTimeout = 10 * time.Second
 
 // Begin writes next, a revision with a pending status. It is the first write of a run.
@@ -59,7 +59,8 @@ func (l *Lock) Begin(ctx context.Context, next *Record, decided Identity) error 
 	moved := func(by *Record) error { return l.historyChangedError(next.Version, by) }
 	err = l.writeAs(ctx, next, enc, moved)
 	if err == nil {
-		// The name was free; was it still the next one? Others may have been here.
+		// The name was free. Confirm that it was still the next revision: others may have
+		// written records.
 		err = l.confirmNoOthers(ctx, before, next)
 	}
 	if err == nil {
@@ -81,7 +82,7 @@ func (l *Lock) preferLockLostError(ctx context.Context, err error) error {
 	return err
 }
 
-// checkIsNext says whether next may follow the history.
+// checkIsNext checks that next may follow the history.
 func (l *Lock) checkIsNext(h *History, next *Record) error {
 	if next.Version == 0 {
 		next.Version = h.Next()
@@ -120,8 +121,8 @@ func (l *Lock) signRecord(rec *Record) {
 	}
 }
 
-// historyAsDecided reads the history, which has to be the one that a decision was based
-// on; otherwise the error is a *HistoryChangedError.
+// historyAsDecided reads the history. The error is a *HistoryChangedError unless it is
+// the one that the decision was based on.
 func (l *Lock) historyAsDecided(ctx context.Context, revision int, decided Identity) (*History, error) {
 	h, err := l.store.History(ctx, l.name)
 	if err != nil {
@@ -145,9 +146,9 @@ func (l *Lock) historyBefore(ctx context.Context, revision int, decided Identity
 	return l.historyAsDecided(ctx, revision, decided)
 }
 
-// ConfirmHistory says whether the release still is what a decision was based on, for
-// runs that write no record before they change something. The error is a
-// *HistoryChangedError when it isn't, or a *LockLostError.
+// ConfirmHistory confirms that a release is still as it was decided on, for runs that
+// write no record before they change something. The error is a *HistoryChangedError if it
+// isn't, or a *LockLostError.
 func (l *Lock) ConfirmHistory(ctx context.Context, revision int, decided Identity) error {
 	if err := l.checkHeld(); err != nil {
 		return err
@@ -171,8 +172,8 @@ func (l *Lock) confirmNoOthers(ctx context.Context, before *History, ours *Recor
 	return nil
 }
 
-// undoBegin removes what Begin has written when it fails with err, if it can: what
-// stays is pending, signed, and recovered by the next run.
+// undoBegin tries to remove what a failed Begin has written. A record that stays is
+// pending and signed, so the next run recovers it.
 func (l *Lock) undoBegin(ctx context.Context, next *Record, enc *encoded, err error) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
 	defer cancel()
@@ -194,8 +195,8 @@ func (l *Lock) undoBegin(ctx context.Context, next *Record, enc *encoded, err er
 	return errors.Join(errs...)
 }
 
-// storedUID finds the record of a Begin that failed, if it was stored in spite
-// of that; empty otherwise, also when the server doesn't say.
+// storedUID returns the UID of the record of a failed Begin if it was stored
+// nevertheless; empty otherwise, and when the server can't be asked.
 func (l *Lock) storedUID(ctx context.Context, next *Record) types.UID {
 	rec, _, err := l.store.read(ctx, next.Name, next.Version)
 	if err != nil || rec == nil || rec.Journal == nil || rec.Journal.Run != l.holder.Run {
@@ -215,9 +216,9 @@ func (l *Lock) historyChangedError(revision int, by *Record) error {
 	return err
 }
 
-// Save writes a record begun by this lock again: at the boundary of steps,
-// with its journal. The error is a *LockLostError when the record isn't ours any
-// more; the run must then stop without changing anything else.
+// Save writes a record that this lock has begun, with its journal, between steps. The
+// error is a *LockLostError when another run has written the record; this run must then
+// stop without further changes.
 func (l *Lock) Save(ctx context.Context, rec *Record) error {
 	if err := l.checkHeld(); err != nil {
 		return err
@@ -240,17 +241,17 @@ func (l *Lock) save(ctx context.Context, rec *Record) error {
 	return err
 }
 
-// Finish records how a revision ended: deployed, failed, or another status
-// that isn't pending. It has its own short clock, so it also works after ctx
-// has ended. A deployed revision is recorded first, then older deployed ones
-// become superseded: at no time is there none. A record that somebody deleted
-// meanwhile is written again, with a warning. The error is a *LockLostError, and
-// nothing is written, when another run has taken over.
+// Finish records how a revision ended: deployed, failed, or another status that isn't
+// pending. It has its own short timeout, so it also works after ctx has ended. A deployed
+// revision is recorded before older ones become superseded, so there is always a deployed
+// one. A record that somebody has deleted is written again, with a warning. If another
+// run has taken over, nothing is written, and the error is a *LockLostError.
 func (l *Lock) Finish(ctx context.Context, rec *Record, status helmrelease.Status, description string) error {
 	if isUnfinished(status) {
 		return fmt.Errorf("finishing release %s/%s: %s is not a final status", l.store.namespace, l.name, status)
 	}
-	// What protects the record is that it is ours as it is stored.
+	// No check of the lock is needed: the write only replaces our own version of the
+	// record.
 	ctx, cancel := context.WithTimeout(kube.WithoutWriteHook(context.WithoutCancel(ctx)), finishTimeout)
 	defer cancel()
 	rec.Info.Status = status
@@ -304,8 +305,8 @@ func (l *Lock) saveAndList(ctx context.Context, rec *Record) (*listing, error) {
 	return &out, nil
 }
 
-// supersede marks deployed revisions older than newest. What fails is only a
-// warning: of two deployed revisions everybody takes the newer one.
+// supersede marks deployed revisions older than newest as superseded. Failures are only
+// warnings: if two revisions are deployed, the newer one counts.
 func (l *Lock) supersede(ctx context.Context, newest int, of *listing) {
 	for i := range of.heads {
 		s := &of.heads[i]

@@ -20,8 +20,8 @@ const (
 	// https://kubernetes.io/docs/concepts/configuration/secret/#restriction-data-size
 	maxSecret = 1 << 20
 
-	// spareSize is left free in a Secret, so that what is only known later fits in
-	// too: a longer description, a few hook results.
+	// spareSize is left free in a Secret for later additions: a longer description,
+	// results of hooks.
 	spareSize = 8 << 10
 )
 
@@ -35,16 +35,16 @@ type encoded struct {
 	digest string   // of the parts together; empty without
 }
 
-// encode packs a record: whole if it fits one Secret, else without what
-// rollback doesn't need, else in parts. It doesn't change rec. The error is a
-// *SizeError when it doesn't fit at all.
+// encode packs a record: as a whole if it fits into one Secret, else without what a
+// rollback doesn't need, else in parts. It doesn't change rec. The error is a *SizeError
+// if it doesn't fit at all.
 func encode(rec *Record) (*encoded, error) { return encodeWith(rec, &packedCharts{}) }
 
 // encodeWith is encode that uses again what was packed before.
 func encodeWith(rec *Record, charts *packedCharts) (*encoded, error) {
 	slimRecord := slim(rec)
 	if rec.stored.digest != "" {
-		return splitRecord(slimRecord) // once split, it stays so: the head must keep saying where the parts are
+		return splitRecord(slimRecord) // once split, it stays split: the head must keep referring to the parts
 	}
 	whole, m, err := packRecord(rec, charts)
 	if err != nil {
@@ -55,7 +55,7 @@ func encodeWith(rec *Record, charts *packedCharts) (*encoded, error) {
 		return &encoded{head: text}, nil
 	}
 	if len(text)+reservedSize(rec)-slimmedSize(rec)*4/3 > maxSecret {
-		return splitRecord(slimRecord) // slimming can't help; spare the time to try
+		return splitRecord(slimRecord) // slimming can't save enough
 	}
 	packed, m, err := packMeasured(slimRecord)
 	if err != nil {
@@ -67,8 +67,8 @@ func encodeWith(rec *Record, charts *packedCharts) (*encoded, error) {
 	return splitRecord(slimRecord)
 }
 
-// slimmedSize is how many bytes slimming removes at most, before packing; base64
-// in JSON included.
+// slimmedSize returns how many bytes slimming removes at most, before compression,
+// including base64 in JSON.
 func slimmedSize(rec *Record) int {
 	if rec.Chart == nil {
 		return 0
@@ -80,8 +80,8 @@ func slimmedSize(rec *Record) int {
 	return n * 4 / 3
 }
 
-// reservedSize is how much room a record has to leave for what its journal will say
-// once the run is over: nothing more when it is over already.
+// reservedSize returns the room that a record must leave for later entries of its
+// journal; none when its run has ended.
 func reservedSize(rec *Record) int {
 	if !isUnfinished(rec.Info.Status) {
 		return 0
@@ -103,19 +103,19 @@ func finishedObjects(rec *Record) int {
 	return n
 }
 
-// objectCount guesses how many objects a record has, from above.
+// objectCount returns an upper estimate of a record's number of objects.
 func objectCount(rec *Record) int {
 	return strings.Count("\n"+rec.Manifest, "\nkind:") + strings.Count(rec.Manifest, "\n  kind:") + len(rec.Hooks)
 }
 
-// pack is Helm's encoding without the outer base64. Records are written when all
-// else of a run is in memory too, so the JSON isn't kept beside what becomes of it.
+// pack is Helm's encoding without the outer base64. It streams the JSON into the
+// compressor, because memory is scarce when records are written.
 func pack(v any) ([]byte, error) {
 	packed, _, err := packMeasured(v)
 	return packed, err
 }
 
-// packMeasured is pack that also tells how large the JSON was.
+// packMeasured is pack that also returns the size of the JSON.
 func packMeasured(v any) ([]byte, *meter, error) {
 	var buf bytes.Buffer
 	m := &meter{}
@@ -136,8 +136,8 @@ func toText(packed []byte) []byte {
 	return base64.StdEncoding.AppendEncode(nil, packed)
 }
 
-// unpack gives the JSON in data.release of a Secret: base64 of gzip, or of
-// plain JSON as the first Helm 3 wrote it.
+// unpack returns the JSON of data.release: base64 of gzip, or of plain JSON as in the
+// first Helm 3.
 func unpack(text []byte) ([]byte, error) {
 	if len(text) == 0 {
 		return nil, errors.New("it has no data.release")
@@ -176,7 +176,7 @@ func decodeJSON(data []byte) (*Record, error) {
 	return rec, nil
 }
 
-// dropNulls removes nulls from lists, where nobody expects any.
+// dropNulls removes nulls from lists, which other code doesn't expect.
 func dropNulls(rec *Record) {
 	rec.Hooks = slices.DeleteFunc(rec.Hooks, func(h *helmrelease.Hook) bool { return h == nil })
 	if rec.Chart == nil {
@@ -187,9 +187,8 @@ func dropNulls(rec *Record) {
 	rec.Chart.Templates = slices.DeleteFunc(rec.Chart.Templates, none)
 }
 
-// editJSON changes fields of members in the JSON of data.release and leaves all
-// else as it is, also what no type of ours knows. It makes no member that isn't
-// there.
+// editJSON changes fields of members in the JSON of data.release. All else stays as it
+// is, also fields unknown to our types. It adds no missing member except info.
 func editJSON(text []byte, edits map[string]map[string]any) ([]byte, error) {
 	if edited, err := editJoined(text, edits); err == nil {
 		return edited, nil
@@ -230,9 +229,9 @@ func editMember(data json.RawMessage, set map[string]any) (json.RawMessage, erro
 	return json.Marshal(member)
 }
 
-// slim is a copy of rec without what only rendering the chart again needs.
-// Rollback takes manifest, hooks, notes and values; crds/ stay because package
-// deploy reads them from stored charts.
+// slim returns a copy of rec without what is only needed to render the chart again.
+// Rollback needs manifest, hooks, notes and values. crds/ stay because package deploy
+// reads them from stored charts.
 func slim(rec *Record) *Record {
 	out := *rec
 	out.Slim = true

@@ -10,7 +10,7 @@ import (
 	"deployer/internal/program"
 )
 
-// inProgress is what people have been grepping for since Helm 3.
+// inProgress is Helm 3's message, which scripts search for.
 const inProgress = "another operation (install/upgrade/rollback) is in progress"
 
 // NotFoundError says that a release, or one revision of it, has no record.
@@ -36,7 +36,7 @@ func (e *NotFoundError) Hint() string {
 	return fmt.Sprintf("to see the revisions: "+program.Name+" history -n %s %s", e.Namespace, e.Name)
 }
 
-// NoDeployedError says that there is nothing an upgrade could start from.
+// NoDeployedError says that there is no deployed revision to upgrade from.
 type NoDeployedError struct{ Namespace, Name string }
 
 func (e *NoDeployedError) Error() string {
@@ -75,15 +75,15 @@ func (e *BusyError) Hint() string {
 	return "to wait for it: --lock-timeout 10m; if it is killed, the next run takes over by itself"
 }
 
-// PendingError says that a revision is marked as being worked on by somebody
-// of whom we can't know whether they still live.
+// PendingError says that a revision is pending, and it is unknown whether the run that
+// works on it is alive.
 type PendingError struct {
 	Namespace, Name string
 	Revision        int
 	Status          helmrelease.Status
 	Holder          string        // empty for Helm's records
 	Age             time.Duration // since the record was last written, by the server's clock
-	Grace           time.Duration // at this age it is recovered without asking
+	Grace           time.Duration // at this age it is recovered automatically
 }
 
 func (e *PendingError) Error() string {
@@ -108,8 +108,8 @@ func (e *PendingError) Hint() string {
 	return hint
 }
 
-// HistoryChangedError says that somebody else changed the release since it was read, so
-// that what was decided no longer fits. Nothing was written.
+// HistoryChangedError says that somebody else has changed the release since it was read,
+// so the decision no longer fits. Nothing was written.
 type HistoryChangedError struct {
 	Namespace, Name string
 	Revision        int    // the one we wanted to write
@@ -129,8 +129,8 @@ func (e *HistoryChangedError) Hint() string {
 	return fmt.Sprintf("see what was done, then run again: "+program.Name+" history -n %s %s", e.Namespace, e.Name)
 }
 
-// LockLostError says that this run has lost the right to change the release: it
-// was out of touch for too long, or somebody took over. It stops the run.
+// LockLostError says that this run may no longer change the release: it couldn't renew
+// its Lease for too long, or another run took over. It stops the run.
 type LockLostError struct {
 	Namespace, Name string
 	Why             string

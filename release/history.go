@@ -14,21 +14,20 @@ import (
 	"k8s.io/apimachinery/pkg/selection"
 )
 
-// History is all revisions of one release as they were when it was read.
-// Records are read when they are needed, and once. It is for one goroutine.
+// A History has all revisions of one release as they were when it was read. Records are
+// read when needed, each once. It isn't safe for concurrent use.
 type History struct {
 	Namespace, Name string
-	Revisions       []Summary // oldest first; empty for a release nobody has heard of
+	Revisions       []Summary // oldest first; empty for an unknown release
 
 	store    *Store
 	loaded   map[int]*Record
 	identity Identity
 }
 
-// History reads what revisions a release has, but not their content: one
-// request, or one for each 500 revisions. A release nobody has heard of has an
-// empty history and no error. A Secret that looks like a revision and can't be
-// one is a *CorruptError.
+// History lists the revisions of a release without their content, 500 per request. An
+// unknown release has an empty history and no error. A Secret that looks like a revision
+// but can't be one is a *CorruptError.
 func (s *Store) History(ctx context.Context, name string) (*History, error) {
 	heads, _, err := s.revisions(ctx, name, false)
 	if err != nil {
@@ -130,8 +129,8 @@ func (h *History) Next() int {
 	return h.Latest().Revision + 1
 }
 
-// Deployed is the newest revision of status deployed; nil when there is none.
-// A run killed at the right moment leaves two: the newer one is right.
+// Deployed returns the newest revision of status deployed; nil when there is none. A
+// killed run may leave two: the newer one counts.
 func (h *History) Deployed() *Summary {
 	return h.newestWhere(func(s *Summary) bool { return s.Status == helmrelease.StatusDeployed })
 }
@@ -290,10 +289,9 @@ func (h *History) loadAll(ctx context.Context) ([]*Record, error) {
 	return out, nil
 }
 
-// LoadDetails completes the newest max revisions by reading the records of those
-// that other tools wrote; 0 means all. Call it before showing them. It
-// completes all it can: what can't be read is Unreadable. The error is about
-// something else.
+// LoadDetails completes the newest max revisions by reading the records that other tools
+// wrote; 0 means all. Call it before showing them. It completes as many as possible:
+// unreadable ones become Unreadable. The error is about something else.
 func (h *History) LoadDetails(ctx context.Context, max int) error {
 	newest := h.Revisions
 	if max > 0 && len(newest) > max {

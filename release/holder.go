@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A Holder is who works on a release, or worked on it when they died.
+// A Holder is the run that works on a release, or that worked on it when it died.
 type Holder struct {
 	Run       string    // identity of the run
 	Who       string    // host, process and CI job, for people
@@ -33,8 +33,8 @@ func (h Holder) String() string {
 	return b.String()
 }
 
-// A Process names one process of one boot of one machine, so that another on
-// the same machine can see whether it still lives. The zero value names none.
+// A Process identifies one process of one boot of one machine, so that other processes of
+// the machine can see whether it is alive. The zero value identifies none.
 type Process struct {
 	Boot         string // kernel's boot identity; one for all containers of a machine
 	PIDNamespace string // PID namespace, in which PID counts

@@ -19,20 +19,20 @@ import (
 )
 
 const (
-	// leaseDuration is how long a holder may be silent before others take over:
-	// longer than an API server takes to restart.
+	// leaseDuration is how long a holder may fail to renew before others take over:
+	// longer than the restart of an API server.
 	leaseDuration = 30 * time.Second
 
-	// renewals is how many heartbeats there are in that time. One is how long it
-	// takes a second run to know that the first lives.
+	// renewals is the number of heartbeats in leaseDuration. After one heartbeat
+	// interval, a second run knows that the first is alive.
 	renewals = 10
 
 	// unlockTimeout is for deleting one Lease on a slow API server.
 	unlockTimeout = 10 * time.Second
 )
 
-// LockOptions say how to get the right to change a release. The zero value
-// waits for nobody who lives, and takes over from the dead.
+// LockOptions say how to lock a release. The zero value doesn't wait for a living holder,
+// and takes over from a dead one.
 type LockOptions struct {
 	Operation string        // what is going to be done, for people: "upgrade to revision 7"
 	Timeout   time.Duration // how long to queue behind a living holder
@@ -69,20 +69,20 @@ func (o LockOptions) withDefaults() LockOptions {
 	return o
 }
 
-// A Lock is the right to change one release now. It must be given back with
-// Unlock, also after an error.
+// A Lock is the right to change one release. It must be released with Unlock, also after
+// an error.
 type Lock struct {
 	store  *Store
 	name   string
 	holder Holder
 	opts   LockOptions
 
-	ctx    context.Context // ends when the right is lost, or given back
+	ctx    context.Context // ends when the lock is lost or released
 	cancel context.CancelCauseFunc
 
 	stopped        atomic.Bool  // Unlock was called
 	writesInFlight atomic.Int32 // changes that are under way
-	waited         bool         // somebody had the Lease when we asked for it
+	waited         bool         // another run held the Lease at first
 
 	seen     *History // as Recover has found it; nil before, and once Begin has used it
 	charts   packedCharts
@@ -110,13 +110,12 @@ type renewal struct {
 	failing bool       // the last one didn't succeed
 }
 
-// Lock gets the right to change a release: a Lease, renewed in the background
-// until Unlock. When a living run has it, Lock waits up to opts.Timeout and
-// then fails with *BusyError; it takes one heartbeat to see that the other
-// lives. From a dead one it takes over: at once when it was a process of this
-// machine, else after the other's Lease has been seen unchanged for as long as
-// it says. Without permission for Leases it warns, and the Secret of the next
-// revision is the only lock.
+// Lock locks a release: it takes a Lease and renews it in the background until Unlock. If
+// a living run holds the Lease, Lock waits up to opts.Timeout and then fails with
+// *BusyError; one heartbeat interval is needed to see that the other is alive. A dead
+// holder is replaced: at once if it was a process of this machine, else after its Lease
+// was unchanged for the duration that it states. Without permission for Leases, Lock
+// warns, and only the Secret of the next revision excludes other runs.
 func (s *Store) Lock(ctx context.Context, name string, opts LockOptions) (*Lock, error) {
 	if err := ValidateName(name); err != nil {
 		return nil, err
@@ -176,7 +175,7 @@ func (l *Lock) SetOperation(operation string) {
 // for it. A decision made before that may be based on a half-finished run.
 func (l *Lock) HadToWait() bool { return l.waited }
 
-// checkHeld gives the reason why we may not write any more; nil when we may.
+// checkHeld returns why the lock is lost; nil while it is held.
 func (l *Lock) checkHeld() error {
 	var lost *LockLostError
 	if errors.As(context.Cause(l.ctx), &lost) {
@@ -221,9 +220,8 @@ func (s *Store) IsLeased(ctx context.Context, name string) (bool, error) {
 	return found != nil && holderOf(found) != nil, err
 }
 
-// DeleteDeadLease deletes the Lease of a run that died after it had deleted the last
-// record of its release; nobody else would find it. The Lease of a living run
-// stays.
+// DeleteDeadLease deletes the Lease of a run that died after deleting the last record of
+// its release: no later run would find it. The Lease of a living run stays.
 func (s *Store) DeleteDeadLease(ctx context.Context, name string) error {
 	client, err := s.client()
 	if err != nil {
@@ -262,7 +260,7 @@ func (l *Lock) deleteLease(ctx context.Context) error {
 		case !apierrors.IsConflict(err):
 			return fmt.Errorf("deleting Lease/%s/%s: %w", l.store.namespace, name, err)
 		}
-		// A heartbeat whose answer we didn't get, or somebody else.
+		// The conflict comes from a heartbeat whose answer was lost, or from another run.
 		found, err := getLease(ctx, l.lease.client, name)
 		if err != nil {
 			return err
@@ -275,7 +273,7 @@ func (l *Lock) deleteLease(ctx context.Context) error {
 	})
 }
 
-// clearHolder takes our name off the Lease, for those who may not delete.
+// clearHolder removes the holder from the Lease, for accounts that may not delete it.
 func (l *Lock) clearHolder(ctx context.Context) error {
 	lease := l.lease.current.DeepCopy()
 	lease.Spec.HolderIdentity = nil

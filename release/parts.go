@@ -17,11 +17,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// A record too large for one Secret is split in two: what changes while a run
-// works (status, journal, hook results) stays in the head, the Secret that Helm
-// sees; the rest is the body, cut into parts. Parts are written before the head
-// that names them, and never changed. The head names them in a label because
-// labels are the only thing of ours that Helm keeps when it writes a record.
+// A record too large for one Secret is split. What changes during a run (status, journal,
+// hook results) stays in the head, the Secret that Helm sees. The rest is the body, cut
+// into parts. Parts are written before the head that refers to them, and never changed.
+// The head refers to them in a label, because Helm keeps only our labels when it writes a
+// record.
 
 const (
 	partType   = corev1.SecretType("deployer.io/release.part.v1")
@@ -34,20 +34,20 @@ const (
 	// it stays below maxSecret, and below etcd's limit of a request.
 	partSize = 900 << 10
 
-	// maxParts bounds what one revision may take of etcd: 28 MiB.
+	// maxParts limits what one revision may take of etcd: 28 MiB.
 	maxParts = 32
 
-	// maxHeadConfig is how large values may be to be repeated in the head, for
-	// `helm get values`.
+	// maxHeadConfig limits the size of values that are repeated in the head, for `helm
+	// get values`.
 	maxHeadConfig = 64 << 10
 
 	largeSuffix = " [large release in several Secrets: only deployer can read it]"
 	largeKind   = "ReleaseTooLargeForHelmUseDeployer"
 )
 
-// body is what of a record doesn't change once it is begun.
+// body is the part of a record that doesn't change once it is begun.
 type body struct {
-	Run      string              `json:"run"` // makes bodies of two runs differ even if all else is equal
+	Run      string              `json:"run"` // makes the bodies of two runs differ
 	Chart    *helmchart.Chart    `json:"chart,omitempty"`
 	Config   map[string]any      `json:"config,omitempty"`
 	Manifest string              `json:"manifest,omitempty"`
@@ -55,8 +55,8 @@ type body struct {
 	Notes    string              `json:"notes,omitempty"`
 }
 
-// head is what Helm sees of a large record: a release whose manifest it can't
-// act on, so that it refuses instead of deleting what it doesn't see.
+// head is what Helm sees of a large record: a release whose manifest it can't process, so
+// that it refuses instead of deleting objects that it doesn't see.
 type head struct {
 	Record
 	LastRuns []helmrelease.HookExecution `json:"deployer_runs,omitempty"` // by index of the body's hooks
@@ -117,9 +117,9 @@ func headOf(rec *Record) *head {
 	return h
 }
 
-// headManifest is a manifest Helm can print and split, but not build: there is
-// no such kind. So upgrade, rollback and uninstall of Helm fail with this name
-// in their message, before they change any object.
+// headManifest returns a manifest that Helm can print and split, but not build, because
+// the kind doesn't exist. Helm's upgrade, rollback and uninstall fail with this name in
+// their message, before they change any object.
 func headManifest(rec *Record) string {
 	return fmt.Sprintf(`---
 # Release %s, revision %d, is too large for Helm: its manifest is kept in
@@ -132,8 +132,8 @@ metadata:
 `, rec.Name, rec.Version, rec.Namespace, rec.Name, rec.Version, largeKind, rec.Name)
 }
 
-// joinRecord puts a large record together again. What is in the head wins: another
-// tool may have changed the status there.
+// joinRecord joins the head and body of a large record. The head wins: another tool may
+// have changed the status there.
 func joinRecord(text, packed []byte) (*Record, error) {
 	var h head
 	var b body
@@ -166,8 +166,9 @@ func joinRecord(text, packed []byte) (*Record, error) {
 	return &rec, nil
 }
 
-// partsLabel says where a record's parts are: "v7.3.<digest>". The revision is
-// in it because Helm copies labels to the next revision, where they mean nothing.
+// partsLabel returns the label that refers to a record's parts: "v7.3.<digest>". It has
+// the revision because Helm copies labels to the next revision, where this one is
+// invalid.
 func partsLabel(revision, count int, digest string) string {
 	return fmt.Sprintf("v%d.%d.%s", revision, count, digest)
 }
@@ -210,7 +211,7 @@ func newPart(rec *Record, enc *encoded, index int) *corev1.Secret {
 	}
 }
 
-// joinParts checks that parts are those that digest was made of.
+// joinParts joins parts and checks them against the digest.
 func joinParts(parts [][]byte, digest string) ([]byte, error) {
 	packed := bytes.Join(parts, nil)
 	sum := sha256.Sum256(packed)

@@ -11,14 +11,14 @@ import (
 	corev1 "k8s.io/api/core/v1"
 )
 
-// Recovered tells about a revision that a dead run left unfinished, and that is
-// recorded as failed now.
+// A Recovered is a revision that a dead run left unfinished, and that is now recorded as
+// failed.
 type Recovered struct {
 	Revision int
 	Was      helmrelease.Status
-	Holder   string        // whose run died; empty for other tools
+	Holder   string        // the run that died; empty for other tools
 	Step     string        // that it was in; empty if it never said
-	Age      time.Duration // since it was last written, by the server's clock; 0 when that didn't matter
+	Age      time.Duration // since it was last written, by the server's clock; 0 when that wasn't needed
 }
 
 // String writes it for people.
@@ -37,11 +37,11 @@ func (s Recovered) String() string {
 	return fmt.Sprintf("revision %d was left %s by %s, interrupted %s", s.Revision, s.Was, who, where)
 }
 
-// Recover records as failed what dead runs left pending or uninstalling, and
-// returns the history as it is then. Whoever holds the Lease knows that no
-// other run of deployer lives. Of records of other tools, and of runs that
-// had no Lease, it is known only after LockOptions.Grace, by the server's
-// clock, or by LockOptions.TakeoverPending; else the error is a *PendingError.
+// Recover records as failed what dead runs left pending or uninstalling, and returns the
+// resulting history. While this run holds the Lease, no other run of deployer is alive.
+// For records of other tools, and of runs without a Lease, that is only assumed after
+// LockOptions.Grace, by the server's clock, or with LockOptions.TakeoverPending.
+// Otherwise the error is a *PendingError.
 func (l *Lock) Recover(ctx context.Context) (*History, []Recovered, error) {
 	if err := l.checkHeld(); err != nil {
 		return nil, nil, err
@@ -72,10 +72,10 @@ func (l *Lock) Recover(ctx context.Context) (*History, []Recovered, error) {
 	return h, all, nil
 }
 
-// errSkipPatch means that a revision is to stay as it is.
+// errSkipPatch means that a revision must stay as it is.
 var errSkipPatch = errors.New("leave")
 
-// recoverRevision deals with one unfinished revision; nil, nil when it needs nothing.
+// recoverRevision recovers one unfinished revision; nil, nil when it needs nothing.
 func (l *Lock) recoverRevision(ctx context.Context, s Summary) (*Recovered, error) {
 	var out *Recovered
 	rec, err := l.store.Get(ctx, l.name, s.Revision)
@@ -95,7 +95,7 @@ func (l *Lock) recoverRevision(ctx context.Context, s Summary) (*Recovered, erro
 	failed := recordPatch{status: helmrelease.StatusFailed, description: l.recoveryDescription(out, rec), interrupted: true}
 	err = l.store.patchRecord(ctx, l.name, s.Revision, failed, func(now *Record, secret *corev1.Secret) error {
 		if now.stored.resourceVersion != rec.stored.resourceVersion {
-			// It was written since we judged it: judge what is there now.
+			// It was written since it was checked: check again.
 			if !isUnfinished(now.Info.Status) {
 				return errSkipPatch
 			}
@@ -116,8 +116,8 @@ func (l *Lock) recoverRevision(ctx context.Context, s Summary) (*Recovered, erro
 	return out, nil
 }
 
-// abandonedRun says whether the run that wrote rec is dead. nil, nil: it is of no
-// concern; *PendingError: that can't be known.
+// abandonedRun reports whether the run that wrote rec is dead. nil, nil means that the
+// record doesn't matter; a *PendingError, that it is unknown.
 func (l *Lock) abandonedRun(ctx context.Context, rec *Record, written time.Time) (*Recovered, error) {
 	out := &Recovered{Revision: rec.Version, Was: rec.Info.Status}
 	if j := rec.Journal; j != nil {
@@ -126,7 +126,7 @@ func (l *Lock) abandonedRun(ctx context.Context, rec *Record, written time.Time)
 			return out, nil
 		}
 	} else if rec.Info.Status == helmrelease.StatusUninstalling {
-		return nil, nil // Helm leaves this after every failed uninstall, and doesn't mind it itself
+		return nil, nil // Helm leaves this after every failed uninstall, and continues from it
 	}
 	if l.opts.TakeoverPending {
 		return out, nil
@@ -142,8 +142,8 @@ func (l *Lock) abandonedRun(ctx context.Context, rec *Record, written time.Time)
 		Status: rec.Info.Status, Holder: out.Holder, Age: out.Age, Grace: l.opts.Grace}
 }
 
-// correctLabel makes the label of a record say what the record says. Somebody
-// changed it by hand; Helm, too, believes the record.
+// correctLabel sets the status label of a record to the status in the record. Somebody
+// changed the label by hand; Helm, too, uses the record.
 func (l *Lock) correctLabel(ctx context.Context, rec *Record) error {
 	err := l.store.patchRecord(ctx, l.name, rec.Version, recordPatch{status: rec.Info.Status}, func(now *Record, _ *corev1.Secret) error {
 		if now.stored.resourceVersion != rec.stored.resourceVersion {

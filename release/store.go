@@ -34,8 +34,8 @@ const (
 	maxRereads = 4
 )
 
-// Store reads the records of one namespace, or of all when only listing. It
-// writes nothing; Lock does, and Prune, and Delete.
+// A Store reads the records of one namespace, or of all namespaces when listing. Its only
+// writes are Delete and TrimHistory; a Lock makes all others.
 type Store struct {
 	cluster      *kube.Cluster
 	namespace    string
@@ -43,8 +43,8 @@ type Store struct {
 	early        *sync.Map   // Secrets of deployed revisions that were read, by their UID: they are to be superseded
 }
 
-// NewStore returns the records in a namespace. It does no network I/O. Records
-// are in the namespace of their release, as Helm's are.
+// NewStore returns the store for the records in a namespace, which is that of the
+// release, as in Helm. It makes no requests.
 func NewStore(cluster *kube.Cluster, namespace string) *Store {
 	return &Store{cluster: cluster, namespace: namespace, largeRecords: &sync.Mutex{}, early: &sync.Map{}}
 }
@@ -135,12 +135,12 @@ func (s *Store) read(ctx context.Context, name string, revision int) (*Record, *
 		if !errors.Is(err, errPartGone) {
 			return rec, secret, err
 		}
-		gone = err // the head may name other parts by now
+		gone = err // the head may refer to other parts by now
 	}
 	return nil, nil, gone
 }
 
-// errPartGone is in the error of open when a part isn't there.
+// errPartGone is wrapped in the error of decodeSecret when a part is missing.
 var errPartGone = errors.New("is missing")
 
 // decodeSecret decodes a head Secret and reads its parts. Errors are *CorruptError or
@@ -263,8 +263,8 @@ func (s *Store) listSecretMetadata(ctx context.Context, namespace string, select
 	}
 }
 
-// Delete removes one revision: the Secret it was seen in, no other of the same
-// name. That it is gone already is no error.
+// Delete deletes the Secret of a revision, but no other Secret of the same name. It
+// succeeds if the Secret is already gone.
 func (s *Store) Delete(ctx context.Context, of *Summary) error {
 	secrets, err := s.secrets()
 	if err != nil {
@@ -292,7 +292,7 @@ func deleteSecret(ctx context.Context, secrets typedcore.SecretInterface, name, 
 	return fmt.Errorf("deleting Secret %s: %w", name, err)
 }
 
-// serverTime asks the API server what time it is; ours may be wrong.
+// serverTime returns the API server's time; our clock may be wrong.
 func (s *Store) serverTime(ctx context.Context) (time.Time, error) {
 	config := s.cluster.Config()
 	client, err := rest.HTTPClientFor(config)
@@ -312,7 +312,7 @@ func (s *Store) serverTime(ctx context.Context) (time.Time, error) {
 		return time.Time{}, fmt.Errorf("asking %s for the time: %w", config.Host, err)
 	}
 	defer response.Body.Close()
-	// Whatever the answer is, its header has the time.
+	// Every answer has the time in its header.
 	now, err := http.ParseTime(response.Header.Get("Date"))
 	if err != nil {
 		return time.Time{}, fmt.Errorf("asking %s for the time: %w", config.Host, err)

@@ -8,11 +8,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// TrimHistory deletes the oldest revisions until at most keep are left; 0 keeps all.
-// It never deletes the last successful revision nor any after it, because these
-// say what objects there may be; without a successful one it deletes nothing.
-// It also deletes parts of large records that no revision refers to. Call it
-// with the release locked, after Finish.
+// TrimHistory deletes the oldest revisions until at most keep are left; 0 keeps all. It
+// keeps the last successful revision and all later ones, because they show which objects
+// may exist; without a successful revision it deletes nothing. It also deletes parts of
+// large records that no revision refers to. Call it with the release locked, after
+// Finish.
 func (s *Store) TrimHistory(ctx context.Context, name string, keep int) error {
 	heads, parts, err := s.revisions(ctx, name, true)
 	if err != nil {
@@ -36,7 +36,7 @@ func (s *Store) trim(ctx context.Context, of *listing, keep int) error {
 	return errors.Join(err, s.deleteUnreferencedParts(ctx, of.heads, of.parts))
 }
 
-// revisionsToTrim gives those of the revisions, oldest first, that may go.
+// revisionsToTrim returns the revisions, oldest first, that may be deleted.
 func revisionsToTrim(heads []Summary, keep int) []Summary {
 	if keep <= 0 || len(heads) <= keep {
 		return nil
@@ -45,9 +45,9 @@ func revisionsToTrim(heads []Summary, keep int) []Summary {
 	return heads[:min(len(heads)-keep, max(needed, 0))]
 }
 
-// lastSuccess is the index of the newest deployed revision, or else of the
-// newest superseded one, which is what a killed Helm leaves, or uninstalled one;
-// -1 without any.
+// lastSuccess returns the index of the newest deployed revision. Without one, it returns
+// the newest superseded revision, which a killed Helm leaves, or uninstalled one; -1 if
+// there is none.
 func lastSuccess(heads []Summary) int {
 	last := -1
 	for i, s := range heads {
@@ -66,8 +66,8 @@ func lastSuccess(heads []Summary) int {
 	return last
 }
 
-// deleteUnreferencedParts deletes parts without a head. A run writes parts before the head, so
-// those of a revision yet to come aren't touched.
+// deleteUnreferencedParts deletes parts that no head refers to. Parts of a later revision
+// stay, because a run writes them before the head.
 func (s *Store) deleteUnreferencedParts(ctx context.Context, heads []Summary, parts []metav1.PartialObjectMetadata) error {
 	orphans := unreferencedParts(heads, parts)
 	if len(orphans) == 0 {

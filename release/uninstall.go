@@ -9,11 +9,11 @@ import (
 	helmtime "helm.sh/helm/v3/pkg/time"
 )
 
-// BeginUninstall marks rec, the newest revision as it was read, as
-// uninstalling, before anything is removed. When it fails later, Finish
-// records that. decided is the identity of the history that the uninstall was
-// decided on. The error is a *HistoryChangedError when somebody changed the release
-// since, a *PendingError when a dead run has left it, or a *LockLostError.
+// BeginUninstall marks rec, the newest revision as it was read, as uninstalling before
+// anything is deleted. If the uninstall fails later, Finish records that. decided
+// identifies the history that the uninstall was decided on. The error is a
+// *HistoryChangedError if somebody has changed the release since, a *PendingError if a
+// dead run left it pending, or a *LockLostError.
 func (l *Lock) BeginUninstall(ctx context.Context, rec *Record, decided Identity) error {
 	if err := l.checkHeld(); err != nil {
 		return err
@@ -41,7 +41,7 @@ func (l *Lock) BeginUninstall(ctx context.Context, rec *Record, decided Identity
 		return l.preferLockLostError(ctx, err)
 	}
 	if err := l.confirmNoOthers(ctx, h, rec); err != nil {
-		// Somebody who has no Lease, such as Helm, has begun another revision.
+		// A tool without a Lease, such as Helm, has begun another revision.
 		if rec.Info.Deleted = deleted; isUnfinished(status) {
 			status = helmrelease.StatusFailed
 		}
@@ -50,10 +50,10 @@ func (l *Lock) BeginUninstall(ctx context.Context, rec *Record, decided Identity
 	return nil
 }
 
-// FinishUninstall records that everything was removed: it deletes all revisions,
-// or with keep marks the newest as uninstalled and keeps the history. Like
-// Finish, it has its own clock to record the end; deleting goes by ctx. Killed
-// in between, it leaves a release that is uninstalled, with a history.
+// FinishUninstall records that all objects were deleted. It deletes all revisions, or
+// with keep marks the newest as uninstalled. Like Finish, it has its own timeout to
+// record the end; deleting revisions uses ctx. If it is killed in between, the release is
+// uninstalled and has a history.
 func (l *Lock) FinishUninstall(ctx context.Context, rec *Record, keep bool, description string) error {
 	rec.Info.Deleted = helmtime.Now()
 	if err := l.Finish(ctx, rec, helmrelease.StatusUninstalled, description); err != nil {
@@ -96,7 +96,7 @@ func (l *Lock) deleteRevisions(ctx context.Context, newest int) error {
 	if err != nil {
 		return err
 	}
-	for _, p := range parts { // also those a killed run left
+	for _, p := range parts { // also those that a killed run left
 		if parseRevision(p.Labels["version"]) <= newest {
 			errs = append(errs, deleteSecret(ctx, secrets, p.Name, string(p.UID)))
 		}

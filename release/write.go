@@ -16,10 +16,9 @@ import (
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
 )
 
-// write stores rec: it creates its Secret, or replaces the very one that rec
-// was read from or written to. Sending it twice, which happens when an answer
-// is lost, is the same as sending it once. taken makes the error for when
-// somebody else has written there.
+// write stores rec: it creates the Secret, or replaces the version that rec was read from
+// or written to. A repetition after a lost answer has no further effect. conflictError
+// makes the error for the case that somebody else has written the Secret.
 func (l *Lock) write(ctx context.Context, rec *Record, conflictError func(by *Record) error) error {
 	enc, err := l.encode(rec)
 	if err != nil {
@@ -46,8 +45,8 @@ func (l *Lock) writeAs(ctx context.Context, rec *Record, enc *encoded, taken fun
 	return nil
 }
 
-// writeHead is one try to write the Secret that Helm sees. errRetry means that
-// the next try has a chance, because rec.stored is right now.
+// writeHead tries once to write the Secret that Helm sees. errRetry means that rec.stored
+// was corrected, so another try may succeed.
 func (l *Lock) writeHead(ctx context.Context, secrets typedcore.SecretInterface, rec *Record, enc *encoded, taken func(*Record) error) error {
 	secret := newSecret(rec, enc, time.Now())
 	var written *corev1.Secret
@@ -72,7 +71,7 @@ func (l *Lock) writeHead(ctx context.Context, secrets typedcore.SecretInterface,
 	return fmt.Errorf("writing Secret/%s/%s: %w", secret.Namespace, secret.Name, err)
 }
 
-// resolveWriteConflict looks at what is stored where our write was refused.
+// resolveWriteConflict checks what is stored after a write was refused.
 func (l *Lock) resolveWriteConflict(ctx context.Context, rec *Record, enc *encoded, name string, taken func(*Record) error) error {
 	secrets, err := l.store.secrets()
 	if err != nil {
@@ -102,7 +101,7 @@ func (l *Lock) resolveWriteConflict(ctx context.Context, rec *Record, enc *encod
 	return errRetry
 }
 
-// set notes where and how a record is stored now.
+// set records where and how a record is stored.
 func (s *stored) set(secret *corev1.Secret, enc *encoded) {
 	*s = stored{
 		uid: secret.UID, resourceVersion: secret.ResourceVersion, created: secret.Labels["createdAt"],
@@ -128,9 +127,9 @@ func (l *Lock) writeParts(ctx context.Context, secrets typedcore.SecretInterface
 	})
 }
 
-// replaceParts removes the parts that the head no longer names, and ties the new
-// ones to the head so that they go with it whoever deletes it. Both are
-// housekeeping, done again by Prune: what fails is only a warning.
+// replaceParts deletes the parts that the head no longer refers to, and makes the head
+// the owner of the new ones, so that they are deleted with it. Both are repeated by
+// TrimHistory, so failures are only warnings.
 func (l *Lock) replaceParts(ctx context.Context, secrets typedcore.SecretInterface, rec *Record, enc *encoded, old stored) {
 	if enc.digest == old.digest {
 		return
@@ -142,7 +141,7 @@ func (l *Lock) replaceParts(ctx context.Context, secrets typedcore.SecretInterfa
 	err = errors.Join(err, marshalErr, forEach(len(enc.parts), func(i int) error {
 		_, err := secrets.Patch(ctx, partName(rec.Name, rec.Version, enc.digest, i), types.MergePatchType, owner, metav1.PatchOptions{})
 		if apierrors.IsForbidden(err) {
-			return nil // Helm's permissions needn't include patch; Prune and Delete do without
+			return nil // Helm's permissions may lack patch; TrimHistory and Delete work without it
 		}
 		return err
 	}))
@@ -157,20 +156,20 @@ func ownerPatch(rec *Record) ([]byte, error) {
 	}}}})
 }
 
-// An amendment is what changes in a stored record while all else stays as it
-// is, also what only other tools understand.
+// A recordPatch is a change of some fields of a stored record. All else stays as it is,
+// also what only other tools understand.
 type recordPatch struct {
 	status      helmrelease.Status
 	description string // empty: it stays
 	interrupted bool   // true: the journal says so from now on
 }
 
-// edits are the fields of the record that change.
+// edits returns the fields of the record that change.
 func (a *recordPatch) edits(large bool) map[string]map[string]any {
 	info := map[string]any{"status": a.status}
 	if a.description != "" {
 		info["description"] = a.description
-		if large { // its head says so in its description; see parts.go
+		if large { // the description of its head has a suffix
 			info["description"] = a.description + largeSuffix
 		}
 	}
@@ -191,7 +190,7 @@ func (s *Store) patchRecord(ctx context.Context, name string, revision int, chan
 	return retry(ctx, func(ctx context.Context) error {
 		rec, secret, err := s.read(ctx, name, revision)
 		if err != nil || rec == nil {
-			return err // gone is as good as amended
+			return err // nothing to change
 		}
 		if err := allowed(rec, secret); err != nil {
 			return err

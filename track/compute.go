@@ -11,13 +11,13 @@ import (
 )
 
 const (
-	slowRolloutAfter    = 3 * time.Second  // a rollout that takes longer gets its pods looked at
+	slowRolloutAfter    = 3 * time.Second  // after this time the pods of a rollout are watched
 	defaultNoProgress   = 10 * time.Minute // the API server's default of progressDeadlineSeconds
-	controllerHeadStart = 15 * time.Second // the Deployment controller may say it itself, with more to it
+	controllerHeadStart = 15 * time.Second // gives the Deployment controller time to report its own, more precise failure
 )
 
-// computeStatus computes the status at a time. Apart from the object's timers it changes
-// nothing.
+// computeStatus computes the status at a time and keeps it. It does no I/O. It also updates
+// the object's timers and what is known of its new pods.
 func (t *trackedObject) computeStatus(now time.Time) Status {
 	t.timers.recheckAt, t.timers.computedAt = time.Time{}, now
 	t.updateProgress(now)
@@ -112,9 +112,9 @@ func (t *trackedObject) readyGraceLeft(grace time.Duration, now time.Time) time.
 // (k8s.io/kubernetes/pkg/kubelet/pleg, genericPlegRelistPeriod)
 const stableFor = 2 * time.Second
 
-// stabilityLeft is how long a workload that has just become ready is still to be
-// looked at, because a container that crashes at its start looks ready for a
-// moment. It is over at once for what was ready from the start.
+// stabilityLeft returns how much longer a workload must stay ready before that is believed:
+// a container that crashes at its start looks ready for a moment. It is zero for a workload
+// that was ready from the start.
 func (t *trackedObject) stabilityLeft(status Status, now time.Time) time.Duration {
 	if t.timers.stabilityWaived || !t.timers.rolloutSeen || !t.Changed || status.Rollout == nil || status.Rollout.Desired == 0 || !rules.LacksReadinessProbe(t.observed.object) {
 		return 0
@@ -125,8 +125,9 @@ func (t *trackedObject) stabilityLeft(status Status, now time.Time) time.Duratio
 	return stableFor - now.Sub(t.timers.readySince)
 }
 
-// waiveStability ends the probation of what is ready when there is no time left for it,
-// unless its containers have crashed before. It reports whether there was one.
+// waiveStability accepts a ready workload at the deadline without waiting for stableFor,
+// unless its containers have crashed before. It reports whether the workload was still
+// being observed.
 func (t *trackedObject) waiveStability() bool {
 	if t.timers.readySince.IsZero() || t.timers.arePaused() {
 		return false
@@ -153,7 +154,7 @@ func (t *trackedObject) ruleInput(now time.Time) rules.Input {
 	return in
 }
 
-// newPodsReady counts the ready ones of the new pods that are known.
+// newPodsReady counts the known new pods that are ready.
 func (t *trackedObject) newPodsReady() int {
 	n := 0
 	for _, m := range t.newPods.byUID {
@@ -164,8 +165,8 @@ func (t *trackedObject) newPodsReady() int {
 	return n
 }
 
-// knowsNewPods reports whether the known pods are of the revision that the object
-// has now: they are looked for after its status was computed.
+// knowsNewPods reports whether the known pods belong to the object's current revision:
+// pods are looked for after the status was computed.
 func (t *trackedObject) knowsNewPods() bool {
 	_, revision, owner := resolveNewPods(t)
 	return owner != "" && revision == t.newPods.revision
@@ -198,7 +199,8 @@ func (t *trackedObject) failureStatus(status Status, v rules.Verdict, now time.T
 	return status
 }
 
-// addProblem finds what holds a workload up, and whether that is final.
+// addProblem sets the worst problem of a workload that isn't ready, and fails it if that
+// problem is final.
 func (t *trackedObject) addProblem(status *Status, now time.Time) {
 	problem := t.creationProblem(status.Rollout, now)
 	if found := t.podProblem(now); problem == nil || found != nil && isWorse(found, problem, now) {
@@ -218,12 +220,12 @@ func (t *trackedObject) addProblem(status *Status, now time.Time) {
 	}
 }
 
-// runningAgainFor is how long a container that has crashed must run again until that
-// is news. Without a probe it looks ready as soon as it is started.
+// runningAgainFor is how long a container must run after a crash before the problem counts
+// as over. Without a probe the container looks ready as soon as it has started.
 const runningAgainFor = 5 * time.Second
 
-// recentCrash is the crash after which all containers have run for less than that; nil
-// for none.
+// recentCrash returns the last crash while all containers have run for less than
+// runningAgainFor since; otherwise nil.
 func (t *trackedObject) recentCrash(now time.Time) *Problem {
 	p := t.status.Problem
 	if p == nil || !isRunFailure(p.Class) {
@@ -244,7 +246,7 @@ func (t *trackedObject) recentCrash(now time.Time) *Problem {
 
 func isFinal(p *Problem, now time.Time) bool { return !p.FinalAt.IsZero() && !now.Before(p.FinalAt) }
 
-// isWorse orders problems: what is final, then what will be first.
+// isWorse orders problems: final ones first, then those that become final sooner.
 func isWorse(a, b *Problem, now time.Time) bool {
 	if isFinal(a, now) != isFinal(b, now) {
 		return isFinal(a, now)
@@ -270,8 +272,8 @@ func (p *Problem) oneLine() string {
 	return text
 }
 
-// failIfStalled fails an object that has stood still for too long, or that has used
-// up its own time.
+// failIfStalled fails an object that has made no progress for too long, or whose own
+// timeout is over.
 func (t *trackedObject) failIfStalled(status *Status, v rules.Verdict, now time.Time) {
 	if status.State == Failed {
 		return

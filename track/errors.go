@@ -15,9 +15,9 @@ type Cause struct {
 	Class   Class
 	Title   string    // "Image can't be pulled"
 	Fatal   bool      // false: not final when the wait ended
-	Objects []kube.ID // those that fail by it, the first is the exemplar
-	Problem Problem   // of the exemplar, with its events and logs
-	Rollout *Rollout  // of the exemplar; nil when it isn't a workload
+	Objects []kube.ID // that fail for this reason; the first is the example
+	Problem Problem   // of the example, with its events and logs
+	Rollout *Rollout  // of the example; nil when it isn't a workload
 	// Blocks are objects that are not ready because of the Objects.
 	Blocks []kube.ID
 	// BeforeRelease marks a failure that was there before the release, which changed

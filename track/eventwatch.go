@@ -19,12 +19,12 @@ const (
 	maxEventsRead    = 2000 // read at a time of objects of a kind
 )
 
-// eventWatches are the watches of warnings, one for each namespace with
-// something slow, and whose events they are.
+// eventWatches are the watches of warning events, one for each namespace with a slow
+// rollout, and the objects that own the events.
 type eventWatches struct {
 	session     *session
-	namespaces  map[string]bool // of interest
-	open        map[string]bool // watched; the empty one is all of them
+	namespaces  map[string]bool // with slow rollouts
+	open        map[string]bool // watched; the empty name stands for all namespaces
 	owners      map[types.UID]eventOwner
 	orphans     map[types.UID][]Event // of pods that are not known yet
 	orphanCount int
@@ -41,7 +41,7 @@ type eventOwner struct {
 	pod    types.UID // when the event is about one of its pods
 }
 
-// addOwner notes whose events those about uid are.
+// addOwner notes that events about uid belong to obj, or to one of its pods.
 func (w *eventWatches) addOwner(uid types.UID, obj *trackedObject, pod types.UID) {
 	if _, known := w.owners[uid]; known {
 		return
@@ -136,8 +136,8 @@ func eventOf(e *corev1.Event) Event {
 	return out
 }
 
-// eventQuery are objects of one kind in one namespace whose events are to be
-// read, normal ones too: of the object itself, or of one of its pods.
+// An eventQuery selects the events of objects of one kind in one namespace. Unlike the
+// watch it also finds normal events.
 type eventQuery struct {
 	namespace, kind string
 }
@@ -166,8 +166,8 @@ func (w *eventWatches) readQueued() {
 	clear(w.queued)
 }
 
-// selectors find the events of one object, or those that are worth reading of
-// a kind: pods have many, and only the autoscaler's are of interest.
+// selectors returns the field selectors of a query. One object is selected by its UID,
+// several by their kind. Of pods, which have many events, only the autoscaler's are read.
 func (k eventQuery) selectors(objects map[types.UID]*trackedObject) []fields.Set {
 	switch {
 	case len(objects) == 1:
@@ -205,8 +205,8 @@ func (w *eventWatches) read(key eventQuery, objects map[types.UID]*trackedObject
 	})
 }
 
-// forbidden handles that events may not be read. Whether a claim waits for its
-// first pod is only told by events, so the claim is unverified without them.
+// forbidden handles missing permission to read events. Only an event says that a claim
+// waits for its first pod, so without events a claim is unverified.
 func (w *eventWatches) forbidden(obj *trackedObject) {
 	w.session.warn("events unavailable: no permission to list and watch events in namespace " + obj.ID.Namespace)
 	if obj.gk.Kind == "PersistentVolumeClaim" {
@@ -215,8 +215,8 @@ func (w *eventWatches) forbidden(obj *trackedObject) {
 	}
 }
 
-// eventReadTimes are the times at which events of an object that waits are read:
-// normal events tell of load balancers, volumes and new nodes.
+// eventReadTimes are the times after which events of a waiting object are read: normal
+// events report load balancers, volumes and new nodes.
 var eventReadTimes = map[string][]time.Duration{
 	"PersistentVolumeClaim": {time.Second, 5 * time.Second, 20 * time.Second, time.Minute},
 	"Service":               {20 * time.Second, 55 * time.Second},

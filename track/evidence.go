@@ -206,8 +206,8 @@ func (s diagnosis) examplePod(ctx context.Context, obj *trackedObject, p *Proble
 	return all[0], true
 }
 
-// suspectContainers are the containers whose logs may tell: the one the problem names,
-// else those that failed or aren't ready.
+// suspectContainers returns the containers whose logs may explain a problem: the one that
+// it names, otherwise those that failed or aren't ready.
 func suspectContainers(pod pods.Pod, p *Problem) []pods.Container {
 	var out, rest []pods.Container
 	for _, c := range pod.Containers {

@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	unreachableLimit = 2 * time.Minute // without an answer about any object that is waited for
-	silenceLimit     = time.Second     // an answer that is newer proves that the server is well
+	unreachableLimit = 2 * time.Minute // without an answer about any awaited object
+	silenceLimit     = time.Second     // a newer answer proves that the server reaches its storage
 	probeTimeout     = 3 * time.Second // for one answer
 	probeInterval    = time.Second     // between two questions to a server in trouble
 )
@@ -99,8 +99,8 @@ func (h *apiHealth) failure(now time.Time) error {
 	return &UnreachableError{For: now.Sub(h.unseenSince), Err: h.lastError}
 }
 
-// silenceIsReliable reports whether silence means that nothing has changed. If that
-// isn't known it asks, and the answer has the status of all objects computed again.
+// silenceIsReliable reports whether no event means that nothing has changed. If it isn't
+// known, it starts a probe; the answer makes all statuses be computed again.
 func (h *apiHealth) silenceIsReliable(now time.Time) bool {
 	if now.Sub(h.answeredAt) <= silenceLimit {
 		return true

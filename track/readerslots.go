@@ -20,10 +20,10 @@ type readerSlots struct {
 	active  int // readers that haven't ended
 	reading []*logReader
 	waiting []*logReader
-	missed  int // whose turn came too late: the pod was gone
+	missed  int // readers whose turn came after the pod was gone
 }
 
-// follow reads the log of a container from now on, or when it is its turn.
+// follow queues a reader that follows the log of a container.
 func (f *logFollower) follow(obj *trackedObject, p pods.Pod, container string) {
 	r := f.newReader(obj)
 	r.read = func(ctx context.Context, typed kubernetes.Interface) error {
@@ -33,8 +33,8 @@ func (f *logFollower) follow(obj *trackedObject, p pods.Pod, container string) {
 	f.startReaders()
 }
 
-// startReaders lets as many readers begin as may read at a time. What goes on
-// writing although its object is done makes room for others.
+// startReaders starts waiting readers while slots are free. It stops readers of endless
+// logs whose objects are final if others wait.
 func (f *logFollower) startReaders() {
 	t := &f.slots
 	if f.session.tasks.ctx.Err() != nil {
@@ -88,7 +88,7 @@ func (f *logFollower) readerEnded(r *logReader, err error, stopped bool) {
 	f.startReaders()
 }
 
-// warnMissed counts the containers whose logs were wanted and never read.
+// warnMissed warns of containers whose logs were wanted but never read.
 func (f *logFollower) warnMissed() {
 	if n := len(f.slots.waiting) + f.slots.missed; n > 0 {
 		f.session.warn(fmt.Sprintf("the logs of %s are not shown: deployer follows %d containers at a time; "+
@@ -135,8 +135,8 @@ func (f *logFollower) readFinishedLog(obj *trackedObject) {
 	f.startReaders()
 }
 
-// hasNewLogs reports whether the object was watched at all: what an earlier
-// release ran has no news in its log.
+// hasNewLogs reports whether the object is a Job or Pod that this release has changed. The
+// log of an unchanged one is from an earlier release.
 func (t *trackedObject) hasNewLogs() bool {
 	return t.Changed && (t.gk.Kind == "Job" || t.gk == podKind)
 }

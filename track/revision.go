@@ -74,20 +74,20 @@ func (t *trackedObject) generationObserved() bool {
 	return n >= t.observed.object.GetGeneration()
 }
 
-// setRevision notes the hash of a Deployment's new ReplicaSet.
+// setRevision sets the pod-template-hash of a Deployment's new ReplicaSet.
 func (t *trackedObject) setRevision(hash string) {
 	if hash != "" {
 		t.newPods.revision, t.newPods.revisionNumber = hash, revisionNumberOf(t.observed.object)
 	}
 }
 
-// hasCurrentRevision reports whether the known ReplicaSet still is the new one.
+// hasCurrentRevision reports whether the known ReplicaSet is still the newest one.
 func (t *trackedObject) hasCurrentRevision() bool {
 	return t.newPods.revisionNumber == revisionNumberOf(t.observed.object)
 }
 
-// revisionNumberOf is the number that a Deployment's controller gives its revision,
-// or that of a ReplicaSet.
+// revisionNumberOf returns the revision number that the Deployment controller wrote to a
+// Deployment or ReplicaSet.
 func revisionNumberOf(o metav1.Object) string {
 	return o.GetAnnotations()["deployment.kubernetes.io/revision"]
 }
@@ -138,7 +138,7 @@ func (p *podWatches) findRevisions(now time.Time) {
 	for namespace, objects := range unknown {
 		if again := p.revisionsListedAt[namespace].Add(revisionRecheck); now.Before(again) {
 			for _, obj := range objects {
-				obj.lookups.nextAt = again // together with others that come to light meanwhile
+				obj.lookups.nextAt = again // together with Deployments that are found until then
 			}
 			continue
 		}

@@ -13,22 +13,22 @@ import (
 	"deployer/track/rules"
 )
 
-// State is where an object stands on its way.
+// State is the state of an object during tracking.
 type State string
 
-// The states. Ready, Failed and Gone are ends.
+// The states. Ready, Failed and Gone are final.
 const (
 	Waiting     State = "waiting"     // nothing has been seen of it yet
-	Progressing State = "progressing" // on its way
-	Ready       State = "ready"       // as it should be; see Status.Unverified
+	Progressing State = "progressing" // not ready yet
+	Ready       State = "ready"       // see Status.Unverified
 	Failed      State = "failed"      // certain not to become ready by itself
-	Gone        State = "gone"        // deleted, as wanted
+	Gone        State = "gone"        // deleted, as expected
 )
 
 // Class names a kind of problem; the names are in package class.
 type Class = class.Class
 
-// Status is how one object stands at one time.
+// Status is the status of one object at one time.
 type Status struct {
 	ID          kube.ID
 	UID         types.UID
@@ -36,14 +36,13 @@ type Status struct {
 	Message     string // one line for people: "2 of 3 pods ready; web-7d9: image not found"
 	Done, Total int    // both 0 when the kind has nothing to count
 
-	// Unverified marks a Ready that nothing proves: no rule knows the kind, its
-	// controller writes no status, or we may not look.
+	// Unverified marks a Ready without proof: no rule knows the kind, its controller writes
+	// no status, or a permission is missing.
 	Unverified bool
-	// Notes are things worth knowing about an object that is all the same
-	// ready: "paused: not rolled out".
+	// Notes are remarks about an object that is ready nevertheless: "paused: not rolled
+	// out".
 	Notes []string
-	// Problem is what holds the object up; nil when nothing does. With the
-	// state Failed it is why.
+	// Problem is why the object isn't ready, or why it Failed; nil when there is none.
 	Problem *Problem
 	// Rollout counts the pods of a workload; nil for other kinds.
 	Rollout *Rollout
@@ -54,7 +53,7 @@ type Status struct {
 	Waited time.Duration
 }
 
-// IsFinal reports whether nothing more will happen to the status.
+// IsFinal reports whether the status won't change any more.
 func (s State) IsFinal() bool { return s == Ready || s == Failed || s == Gone }
 
 // Rollout counts the pods of a workload, as its controller counts them.
@@ -99,7 +98,7 @@ type AffectedPods struct {
 	PodCount    int      // how many have it
 	PodTotal    int      // new pods seen
 	Nodes       []string // nodes of those pods, in order of name
-	SuspectNode string   // that all these pods share while pods elsewhere are fine
+	SuspectNode string   // the only node of these pods, while pods on other nodes are ready
 }
 
 // Evidence is what the cluster recorded about a problem.
@@ -129,7 +128,7 @@ type LogTail struct {
 	UnavailableReason string // why there are no lines: "no permission to get pods/log"
 }
 
-// computeStatus computes the status of an object without a past. It does no I/O.
+// computeStatus computes the status of an object without a baseline. It does no I/O.
 // kindOverride is the rule in the definition of its kind; nil when it has none.
 func (o Options) computeStatus(obj *unstructured.Unstructured, now time.Time, ofKind *rules.Override) Status {
 	set := settingsOf(obj)
@@ -141,9 +140,9 @@ func (o Options) computeStatus(obj *unstructured.Unstructured, now time.Time, of
 	return statusOf(kube.IDOf(obj), obj.GetUID(), verdict)
 }
 
-// ReadyWhenPresent reports whether an object is ready once it exists, so that there is
-// nothing to wait for: by its kind, and neither its annotations nor the user's
-// rules say otherwise. Of the object only the metadata is looked at.
+// ReadyWhenPresent reports whether an object is ready as soon as it exists: its kind says
+// so, and neither its annotations nor the user's rules say otherwise. It reads only the
+// object's metadata.
 func (o Options) ReadyWhenPresent(obj *unstructured.Unstructured) bool {
 	gk := obj.GroupVersionKind().GroupKind()
 	return rules.ReadyWhenPresent(gk) && !o.Rules.Has(gk) && settingsOf(obj).override == nil
@@ -161,7 +160,7 @@ func (o Options) ReadyWhenUnchanged(obj *unstructured.Unstructured) bool {
 	return o.ReadyWhenPresent(obj)
 }
 
-// statusOf makes a status of a verdict.
+// statusOf converts a verdict to a status.
 func statusOf(id kube.ID, uid types.UID, v rules.Verdict) Status {
 	s := Status{ID: id, UID: uid, State: Progressing, Message: v.Message, Done: v.Done, Total: v.Total,
 		Unverified: v.Unverified, Notes: v.Notes}

@@ -31,8 +31,8 @@ const (
 //  4. each object read from time to time
 //  5. each object by dry runs that change nothing
 //
-// Pods and events have no names that are known beforehand, so they end with the second.
-// Steps three to five are those of [watch.Follow].
+// The names of pods and events aren't known beforehand, so their fallback ends with step 2.
+// Steps 3 to 5 are those of [watch.WatchWithFallback].
 type watches struct {
 	session       *session
 	objects       []*objectWatch
@@ -68,7 +68,8 @@ func (w *watches) start(ctx context.Context, r watchRequest) {
 	})
 }
 
-// fallBack goes on without a watch that the API server has refused.
+// fallBack handles a watch that the API server has refused: it watches each namespace
+// instead, or does without.
 func (w *watches) fallBack(r watchRequest, err error) {
 	switch {
 	case apierrors.IsUnauthorized(err):
@@ -119,9 +120,9 @@ func (w *watches) openAll(ctx context.Context) error {
 	return w.startObjects()
 }
 
-// mapping finds where a target is served, and notes what follows for it from that. A
-// kind that was defined by this release may be newer than what is known about the
-// cluster. Of a kind that isn't served no object exists.
+// mapping finds the mapping of a target's kind. If the kind is unknown, discovery is read
+// again, because this release may have defined it. If the kind isn't served, the target is
+// gone or unverifiable.
 func (w *watches) mapping(ctx context.Context, obj *trackedObject) (mapping kube.Mapping, served bool, err error) {
 	gvk := obj.GVK
 	if gvk.Empty() {
@@ -167,8 +168,8 @@ func (w *watches) startObjects() error {
 	return nil
 }
 
-// startAllNamespaces opens one watch for the watches of many namespaces. It returns
-// false without labels that tell the targets from what is no concern of the release.
+// startAllNamespaces opens one watch of all namespaces in place of the watches of a group.
+// It returns false when the targets have no labels in common that could select them.
 func (w *watches) startAllNamespaces(group []*objectWatch) bool {
 	var all []*trackedObject
 	for _, o := range group {
@@ -204,8 +205,8 @@ func (w *watches) startAllNamespaces(group []*objectWatch) bool {
 	return true
 }
 
-// closeUnneeded closes the watches of objects whose status is final, and notes whether
-// any of the others can be seen.
+// closeUnneeded closes the watches of objects whose status is final, and notes whether any
+// of the other watches has an answer.
 func (w *watches) closeUnneeded(now time.Time) {
 	unanswered := 0
 	w.objects = slices.DeleteFunc(w.objects, func(o *objectWatch) bool {

@@ -131,7 +131,7 @@ func hasText(key value.FieldList, name, text string) bool {
 	return false
 }
 
-// in takes a step in a value that is set as a whole.
+// in follows a step within an atomic value.
 func (s step) in(v any) (any, bool) {
 	switch v := v.(type) {
 	case map[string]any:

@@ -1,8 +1,8 @@
 // Package inspect reports how the cluster differs from what a release has applied
 // ([DriftOf]), and who has made an object what it is ([Explain]).
 //
-// Both stand on [apply.Applier.Inspect], which tells what applying a revision again
-// would come to, object by object. They only read.
+// Both use [apply.Applier.Inspect], which computes for each object what applying a
+// revision again would change. They only read.
 package inspect
 
 import (
@@ -18,12 +18,11 @@ import (
 	"deployer/internal/kube"
 )
 
-// Origin is who is behind a difference between what a release last applied and
-// what is there.
+// Origin says who caused a difference between the last applied state and the live one.
 type Origin string
 
-// The origins. What nobody owns, because it was removed, is taken for manual:
-// controllers own what they write.
+// The origins. A removed field has no owner and counts as manual, because controllers own
+// what they write.
 const (
 	OriginManual        Origin = "manual"         // people: kubectl, consoles
 	OriginFailedRelease Origin = "failed_release" // left by another revision of the release, which failed as a rule
@@ -36,7 +35,7 @@ const (
 type Drift struct {
 	Objects   []DriftedObject // those that differ, by name
 	Same      int             // objects that don't
-	Estimated int             // of these, as far as it can be told without the server's dry run
+	Estimated int             // of Same, those compared without the server's dry run
 	Warnings  []apply.Warning
 }
 
@@ -50,8 +49,8 @@ type DriftedObject struct {
 
 	// Revision is the one that left an extra object.
 	Revision int
-	// Unverified says why the object could not be read, or the server not be
-	// asked what the release's manifest comes to.
+	// Unverified says why the object could not be read, or why the server could not be
+	// asked about the release's manifest.
 	Unverified string
 	// Expected says that a deployment would leave the object as it is.
 	Expected bool
@@ -86,10 +85,9 @@ type DriftField struct {
 	Names               []string
 }
 
-// DriftOf compares the live objects with what a revision applied: of req, Objects is
-// its manifest, CRDs and Hooks what it has applied and run of these, and deployed is
-// its number. What the server or the policies would reject is no error here: it is
-// compared locally.
+// DriftOf compares the live objects with what a revision applied. req.Objects is its
+// manifest, req.CRDs and req.Hooks are those that it has applied and run, and deployed is
+// its number. Objects that the server or the policies would reject are compared locally.
 func DriftOf(ctx context.Context, a *apply.Applier, req apply.Request, deployed int) (*Drift, error) {
 	inspection, err := a.Inspect(ctx, req)
 	if err != nil {
@@ -144,8 +142,8 @@ func (d *Drift) add(inspected *apply.Inspected, release apply.Owner, deployed in
 	return nil
 }
 
-// stateOf tells of an object as a whole; Changed where its fields have to be
-// compared.
+// stateOf returns the state of an object as a whole; DriftChanged when its fields have to
+// be compared.
 func stateOf(i *apply.Inspected, release apply.Owner) DriftedObject {
 	o := DriftedObject{ID: i.ID, Source: i.Source, State: DriftChanged, Live: i.Live, Desired: i.Declared, Unverified: i.Unverified}
 	owner := i.Owner()

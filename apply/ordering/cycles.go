@@ -15,8 +15,8 @@ type Cycle struct {
 	Text string
 }
 
-// Cycles finds what can't be put in order: one cycle of each knot of edges, and
-// each object that waits for one of a greater weight than its own.
+// Cycles finds dependencies that can't be ordered: one cycle of each strongly connected
+// part, and each object that waits for one with a greater weight.
 func Cycles(nodes []Node) []Cycle {
 	weight := weights(nodes)
 	knots := cyclicComponents(nodes)
@@ -86,7 +86,7 @@ func waitsForItself(n Node, i int) bool {
 	return slices.ContainsFunc(n.Edges, func(e Edge) bool { return e.To == i })
 }
 
-// circle is the shortest way from a node back to itself.
+// circle returns the shortest cycle through a node.
 func circle(nodes []Node, from int, knots []int) Cycle {
 	type step struct {
 		at   int
@@ -128,8 +128,8 @@ func (n Node) waitsFor(other Node, e Edge) string {
 	return fmt.Sprintf("%s waits until %s exists (%s)", n.ID, other.ID, e.Reason)
 }
 
-// heavier tells of a node that waits for one of a greater weight, and where that
-// one has it from.
+// heavier describes a node that waits for one of a greater weight, and where that one
+// inherits its weight from.
 func heavier(nodes []Node, weight []int, from int, e Edge) Cycle {
 	lines := []string{nodes[from].waitsFor(nodes[e.To], e)}
 	at := e.To

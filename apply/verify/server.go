@@ -86,8 +86,8 @@ var (
 	invalid     = regexp.MustCompile(`Invalid value: [^:]*: `)
 )
 
-// Conceal takes confidential values out of what is said of an object: all
-// values if all are, else those that the object has.
+// Conceal hides confidential values in a text about an object: all values if all are
+// confidential, else those that the object has.
 func Conceal(obj *unstructured.Unstructured, text string) string {
 	switch secret := hide.ConfidentialFields(obj); {
 	case !secret.Any():

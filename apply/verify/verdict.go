@@ -13,7 +13,7 @@ import (
 	"deployer/internal/kube"
 )
 
-// A Verdict is what the answer to a dry run says of an object.
+// A Verdict is the meaning of the answer to a dry run.
 type Verdict int
 
 // The verdicts.
@@ -60,8 +60,8 @@ func WasModified(err error, id kube.ID) bool {
 // be changed.
 func SaysImmutable(message string) bool { return contains(message, immutableWords) }
 
-// immutableWords are the words by which the API server says that a field can't be
-// changed, as against being wrong. There is no machine-readable reason for it.
+// immutableWords are parts of the API server's messages for immutable fields, as opposed
+// to invalid ones. There is no machine-readable reason.
 // k8s.io/apimachinery/pkg/api/validation (FieldImmutableErrorMsg) and
 // k8s.io/kubernetes/pkg/apis/*/validation.
 var immutableWords = []string{
@@ -81,8 +81,8 @@ var immutableWords = []string{
 	"may not be changed in an update",
 }
 
-// TooLarge says that storage doesn't take an object of this size. A limit of
-// the API server itself has other words, and holds for all requests.
+// TooLarge reports whether storage refuses an object because of its size. The API
+// server's own limit has other messages and holds for all requests.
 func TooLarge(err error) bool {
 	return err != nil && contains(err.Error(), []string{
 		"etcdserver: request is too large",
@@ -90,8 +90,8 @@ func TooLarge(err error) bool {
 	})
 }
 
-// NameHeld says that an object can't be asked about under another name: it may
-// only have its own, or needs a port, an address or a place that the old one has.
+// NameHeld reports whether an object can't be dry-run under another name: only its own
+// name is allowed, or it needs a port, an address or a role that the old one holds.
 func NameHeld(err error) bool {
 	if contains(err.Error(), []string{"already allocated", "already marked as default"}) {
 		return true
@@ -109,8 +109,8 @@ func isUnknownField(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "field not declared in schema")
 }
 
-// refusesDryRun says that somebody between us and storage can't do dry runs: an
-// admission webhook with side effects. The same request for real may be fine.
+// refusesDryRun reports whether dry runs are refused, because an admission webhook has
+// side effects. The real request may succeed.
 // k8s.io/apiserver/pkg/admission/plugin/webhook/errors/statuserror.go
 func refusesDryRun(err error) bool {
 	return apierrors.IsBadRequest(err) && strings.Contains(err.Error(), "does not support dry run") ||

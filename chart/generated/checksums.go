@@ -70,14 +70,13 @@ func (k *decider) keepChecksums(hashes []*token) {
 
 var (
 	base64Run = regexp.MustCompile(`[A-Za-z0-9+/]{4,}={0,2}`)
-	// contentStart is how what templates render begins; hashes may be of part of it.
+	// contentStart matches the start of rendered content, or of a part of it that is hashed.
 	contentStart = regexp.MustCompile(`^\s*(---|#|\{|\[|apiVersion|kind|metadata|[A-Za-z0-9_."'/-]+:(\s|$))`)
 	// manifestStart is in what has the beginning of an object in it.
 	manifestStart = regexp.MustCompile(`(?m)^(apiVersion|kind):\s`)
 )
 
-// isContentHash tells whether a hash is one of something that the chart renders, and not
-// only of random text.
+// isContentHash reports whether a hash is that of rendered content and not of random text.
 func (k *decider) isContentHash(t *token) bool {
 	o := k.withHashInputs[k.objectKey(t.owner.id)]
 	if o == nil {
@@ -113,8 +112,7 @@ func (k *decider) isContentHash(t *token) bool {
 	return contentStart.MatchString(content) || k.containsGenerated(content)
 }
 
-// containsGenerated tells whether a text has a generated value of the release in it, as it
-// was rendered together with the text.
+// containsGenerated reports whether a text contains a generated value of the same rendering.
 func (k *decider) containsGenerated(text string) bool {
 	for _, t := range k.tokens {
 		if t.inPodAnnotation || t.nonText != nil {
@@ -143,7 +141,7 @@ func (k *decider) containsGenerated(text string) bool {
 	return false
 }
 
-// valueAt is what stands at a path of keys and positions; nil when nothing does.
+// valueAt returns the value at a path of keys and indexes; nil when there is none.
 func valueAt(v any, path []any) any {
 	for _, step := range path {
 		switch s := step.(type) {
@@ -161,8 +159,8 @@ func valueAt(v any, path []any) any {
 	return v
 }
 
-// configChanged tells whether a ConfigMap or Secret differs from the last
-// successful revision, after all is kept that is.
+// configChanged reports whether a ConfigMap or Secret, with its kept values, differs from the
+// last successful revision.
 func (k *decider) configChanged() bool {
 	last := Revision{}
 	for _, r := range k.in.Earlier {

@@ -52,8 +52,8 @@ func documentTexts(r Revision) []string {
 	return out
 }
 
-// readInputs finds the documents that come out otherwise each time, and what there is to
-// compare them with. Only these are parsed.
+// readInputs finds the documents that differ between renderings, and the documents to compare
+// them with. Only these are parsed.
 func (k *decider) readInputs() {
 	counts := map[string]int{}
 	for _, again := range k.in.Rerendered {
@@ -151,7 +151,8 @@ func objectsIn(d *document, value any, path []any) []*object {
 
 func (o *object) isSecret() bool { return o.id.Kind == "Secret" && o.id.Group == "" }
 
-// isConfig tells whether an object's content is what checksums are about.
+// isConfig reports whether the object is a ConfigMap or Secret, whose content checksums
+// cover.
 func (o *object) isConfig() bool {
 	return o.id.Group == "" && (o.id.Kind == "Secret" || o.id.Kind == "ConfigMap")
 }
@@ -169,7 +170,7 @@ func (d *document) rewritten() string {
 	if got, err := decode(out); ok && err == nil && reflect.DeepEqual(got, want) {
 		return out
 	}
-	// The whole document, written anew: what counts is what it says.
+	// The edits can't be made in the text, so the document is encoded again.
 	return head(d.text) + marshal(want)
 }
 

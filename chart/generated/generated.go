@@ -1,10 +1,10 @@
 // Package generated keeps what templates have generated, such as passwords and
 // certificates, when a chart is deployed again.
 //
-// It is pure: from a chart as it was rendered, as it came out when it was rendered
-// again, and as earlier revisions recorded it, it makes the manifest to deploy. What
-// differs between two renderings of the same input is generated; everything else is
-// the chart's and is never held back. docs/generated-values.md has the rules.
+// It is pure: it computes the manifest to deploy from a rendering of a chart, repeated
+// renderings, and the manifests that earlier revisions recorded. Text that differs between
+// renderings of the same input is generated; all other text comes from the chart and is
+// always deployed. docs/generated-values.md has the rules.
 package generated
 
 import (
@@ -26,11 +26,11 @@ const (
 	Renew Policy = "renew" // as Helm does
 )
 
-// A Revision is what a chart says about one revision.
+// A Revision is the rendered output of one revision.
 type Revision struct {
 	Number int
-	// Successful says that it was deployed completely. What another one has
-	// recorded counts only where the live object has it.
+	// Successful says that it was deployed completely. Values of other revisions count only if
+	// the live object has them.
 	Successful bool
 	Manifest   string
 	Hooks      []string // the text of each
@@ -63,7 +63,7 @@ type Value struct {
 	Reason string
 }
 
-// Kept tells whether the value is that of an earlier revision.
+// Kept reports whether the value is that of an earlier revision.
 func (v Value) Kept() bool { return v.Revision > 0 }
 
 // A Result is what to deploy.
@@ -72,7 +72,7 @@ type Result struct {
 	Hooks    []string
 	Values   []Value // in the order of the manifest, then of the hooks
 	Warnings []string
-	// Unsure says that rendering once more may tell chance from rule.
+	// Unsure says that another rendering may show that equal text was equal by chance.
 	Unsure bool
 	// WantsHashInputs says that Input.WithHashInputs is needed for checksums.
 	WantsHashInputs bool
@@ -80,8 +80,8 @@ type Result struct {
 	replacements []string // fresh text, kept text, …
 }
 
-// Replace puts kept values in place of fresh ones in text that was rendered
-// together with the manifest, such as notes.
+// Replace replaces fresh values by kept ones in text that was rendered together with the
+// manifest, such as notes.
 func (r *Result) Replace(text string) string {
 	return strings.NewReplacer(r.replacements...).Replace(text)
 }
@@ -98,15 +98,15 @@ func Decide(in Input) *Result {
 	return k.result()
 }
 
-// A decider is one decision in the making.
+// A decider is the state of one decision.
 type decider struct {
 	in              Input
 	documents       []*document // of Rendered: manifest, then hooks
-	objects         []*object   // of those documents that come out otherwise each time
+	objects         []*object   // of the documents that differ between renderings
 	rerendered      []index
 	earlier         []index // as in.Earlier
 	tokens          []*token
-	generatedNames  []string // that are generated
+	generatedNames  []string // names of objects that are generated
 	unsure          bool
 	withHashInputs  index
 	values          []Value // that no token stands for

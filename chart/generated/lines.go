@@ -16,7 +16,7 @@ type unit struct {
 	pem  string // its type
 }
 
-// unitsOf cuts text; nothing of it is lost.
+// unitsOf splits text into units; joined, they are the text.
 func unitsOf(text string) []unit {
 	var out []unit
 	plain := func(s string) {
@@ -43,7 +43,7 @@ func unitsOf(text string) []unit {
 	return out
 }
 
-// compareLines takes text apart by lines, and each line by what differs.
+// compareLines splits text into lines, and each line into fixed and generated segments.
 func (w *fieldWalker) compareLines(name, a string, rerendered []string, recorded *string) part {
 	units := unitsOf(a)
 	var others [][]unit
@@ -138,7 +138,7 @@ type segment struct {
 	isGenerated bool
 }
 
-// hasWords tells whether there is a word among what is fixed.
+// hasWords reports whether there is a word among what is fixed.
 func (l *line) hasWords() bool {
 	return slices.ContainsFunc(l.segments, func(s segment) bool { return !s.isGenerated && strings.ContainsFunc(s.text, isWord) })
 }
@@ -156,8 +156,8 @@ func (l *line) skeleton() string {
 	return out
 }
 
-// match gives what stands in the holes of a recorded line; nil when it has other
-// surroundings.
+// match returns the text in the holes of a recorded line; nil when the text around them
+// differs.
 func (l *line) match(text string) []string {
 	pattern := ""
 	for _, s := range l.segments {
@@ -216,8 +216,8 @@ type matcher struct {
 	old   []unit
 }
 
-// find gives what a recorded text has in the holes of a line, or says why it
-// doesn't: nil for each hole that has no counterpart.
+// find returns the recorded text for each hole of line i, nil for a hole without a
+// counterpart, and why there is none.
 func (m *matcher) find(i int, recorded string) ([]*string, string) {
 	const moved = "what is around it isn't what it was"
 	l := m.lines[i]
@@ -258,8 +258,8 @@ func (m *matcher) find(i int, recorded string) ([]*string, string) {
 	return m.nearby(i), moved
 }
 
-// nearby looks for each hole of a line that has changed in another place, by what
-// stands right beside it.
+// nearby finds the recorded text of the holes of a changed line by the words right beside
+// them.
 func (m *matcher) nearby(i int) []*string {
 	l := m.lines[i]
 	var out []*string
@@ -339,8 +339,8 @@ func (l *line) textAround(at int) string {
 
 var section = regexp.MustCompile(`^\s*\[[^\]]*\]\s*$`)
 
-// context is what a line stands under: the lines that enclose it, by their
-// indentation, and its section; and for a line without words the line before it.
+// context returns the lines that enclose a line by indentation, and its section header. For
+// a line without words it adds the line before.
 func (m *matcher) context(units []unit, i int, l *line) string {
 	var out []string
 	depth, inSection := indentation(units[i].text), false

@@ -8,7 +8,7 @@ import (
 
 // A part is a field's value, or a piece of one, with tokens in it.
 type part interface {
-	// value is what it becomes: text, or what else the field has.
+	// value returns the final value: text, or a value of another type.
 	value() any
 }
 
@@ -123,7 +123,7 @@ type token struct {
 	text          string   // as rendered
 	rerendered    []string // as rendered again
 	recorded      *string  // as recorded; nil when it isn't
-	missingReason string   // it isn't
+	missingReason string   // why nothing is recorded
 
 	// Of a field that isn't text, or changes as a whole:
 	nonText, recordedNonText any
@@ -131,7 +131,7 @@ type token struct {
 	revision int
 	kept     bool
 	final    string
-	reason   string // it isn't kept
+	reason   string // why it isn't kept
 
 	derivedHashes []*group // annotations that are hashes of it
 	isDerived     bool     // it is such a hash of another token
@@ -149,7 +149,7 @@ func (t *token) value() any {
 	return t.nonText
 }
 
-// keep gives the token a value of an earlier revision.
+// keep sets the token to the value of an earlier revision.
 func (t *token) keep(value string, revision int) {
 	t.kept, t.final, t.revision, t.reason = true, value, revision, ""
 }

@@ -11,14 +11,14 @@ import (
 
 // Bounds of how often a chart is rendered to find what is generated.
 const (
-	maxRendersUnsure = 6  // until what is around a value fits what is recorded
-	maxRendersChance = 16 // while what comes out of few possibilities may agree by chance
+	maxRendersUnsure = 6  // while recorded values aren't found by their surroundings
+	maxRendersChance = 16 // while values chosen from few possibilities may be equal by chance
 	largeManifest    = 256 << 10
 )
 
-// Render renders a chart again as often as is needed, and decides. in has
-// everything but Rerendered and WithHashInputs. The second result is what came out; it is empty
-// when nothing can be generated. It reads what rendering reads.
+// Render renders a chart again as often as needed, and decides. in has all fields but
+// Rerendered and WithHashInputs. The second result has the repeated renderings; it is empty
+// when nothing can be generated. Render reads the cluster as chart.Chart.Render does.
 func Render(ctx context.Context, repetition *chart.Rerenderer, in Input) (*Result, []*chart.Rendered, error) {
 	unchanged := &Result{Manifest: in.Rendered.Manifest, Hooks: in.Rendered.Hooks}
 	if !repetition.IsNondeterministic() || in.renewsEverything() || !in.hasNewDocument(unchanged) {
@@ -52,7 +52,7 @@ func Render(ctx context.Context, repetition *chart.Rerenderer, in Input) (*Resul
 	return result, all, nil
 }
 
-// renewsEverything tells whether everything is renewed, so that nothing need be known.
+// renewsEverything reports whether all values are renewed, so that no decision is needed.
 func (in Input) renewsEverything() bool {
 	return in.Policy == Renew && !slices.ContainsFunc(documentTexts(in.Rendered), func(text string) bool { return strings.Contains(text, annotation.Generated.Name) })
 }

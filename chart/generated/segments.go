@@ -25,8 +25,8 @@ func piecesOf(text string, runs [][]int) []string {
 	return append(out, pieces.FindAllString(text[at:], -1)...)
 }
 
-// randomBase64 finds the stretches of base64 that are generated as a whole: in
-// them punctuation is by chance. There is none where words come again. What is text in
+// randomBase64 finds runs of base64 that are generated as a whole, including their
+// punctuation. A run in which words repeat between renderings isn't one. What is text in
 // base64 is a stretch too.
 func randomBase64(text string, rerendered []string) [][][]int {
 	all := [][][]int{base64s.FindAllStringIndex(text, -1)}
@@ -61,7 +61,7 @@ func randomBase64(text string, rerendered []string) [][][]int {
 	return out
 }
 
-// segmentsOf finds what of a line differs from the other times.
+// segmentsOf splits a line into fixed segments and segments that differ between renderings.
 func segmentsOf(text string, rerendered []string) *line {
 	runs := randomBase64(text, rerendered)
 	a := piecesOf(text, runs[0])
@@ -107,7 +107,7 @@ func isEncodedText(s string) bool {
 
 func isPunctuation(s string) bool { return !strings.ContainsFunc(s, isWord) }
 
-// counterparts are what the other times had between the same neighbours.
+// counterparts returns the text between the same neighbours in the repeated renderings.
 func counterparts(others [][]string, pairs [][]int, from, to int) [][]string {
 	var out [][]string
 	for i, other := range others {
@@ -163,11 +163,11 @@ func (l *line) addRegion(words []string, rerendered [][]string) {
 	}
 }
 
-// minAffix is how many characters at an end of a generated word have to come again
-// for being the chart's: fewer may do so by chance.
+// minAffix is how many characters at the start or end of a generated word must be the same in
+// all renderings to count as fixed text; fewer may be equal by chance.
 const minAffix = 3
 
-// addGenerated adds a hole, and what is the chart's at its ends.
+// addGenerated adds a hole, and the fixed text at its start and end.
 func (l *line) addGenerated(s segment) {
 	front, back := len(s.text), len(s.text)
 	for _, other := range s.rerendered {

@@ -11,8 +11,8 @@ import (
 	"deployer/internal/annotation"
 )
 
-// minCopyLength is how long a token has to be for two equal ones to be copies of one
-// value, and not by chance.
+// minCopyLength is how long equal tokens must be to count as copies of one value; shorter
+// ones may be equal by chance.
 const minCopyLength = 8
 
 // A group is a generated value with its copies.
@@ -20,7 +20,7 @@ type group struct {
 	tokens []*token
 	cert   *x509.Certificate
 	key    crypto.Signer
-	parent *group // representative; itself for one
+	parent *group // union-find: its set's representative, or itself
 
 	derivation *derivation // how it comes from another group
 	source     *group      // of derivation, or of what a salted hash is made of
@@ -45,8 +45,8 @@ func mergeSets(a, b *group) {
 	}
 }
 
-// decideSets decides which tokens are kept: values with their copies, and everything
-// that was made of them, together.
+// decideSets decides which tokens are kept. Values, their copies and everything computed from
+// them are kept or renewed together.
 func (k *decider) decideSets() {
 	groups := k.groupCopies()
 	k.linkGroups(groups)
@@ -64,8 +64,8 @@ func (k *decider) decideSets() {
 	}
 }
 
-// groupCopies puts copies together. Annotations that force restarts are only in the
-// group of something else; what is part of a generated name is in none.
+// groupCopies groups copies of the same value. A pod annotation is only added to the group of
+// another value; a part of a generated name is in no group.
 func (k *decider) groupCopies() []*group {
 	var out []*group
 	byText := map[string]*group{}
@@ -150,14 +150,14 @@ func (k *decider) linkGroups(groups []*group) {
 	}
 }
 
-// addHash makes of an annotation that is a hash of a value a member of its set. It
-// isn't in the groups: nothing depends on it.
+// addHash adds an annotation that is a hash of a value to the value's set. It isn't one of
+// the groups, because nothing is computed from it.
 func (k *decider) addHash(g, source *group) {
 	g.parent = source
 	source.tokens[0].derivedHashes = append(source.tokens[0].derivedHashes, g)
 }
 
-// saltedHashSource finds the generated value of which a salted hash is.
+// saltedHashSource returns the group of the value that a bcrypt hash was made of.
 func saltedHashSource(t *token, groups []*group) *group {
 	plain := t.bcryptInputs()
 	for _, g := range groups {
@@ -198,8 +198,8 @@ func (k *decider) decideSet(set []*group) {
 	}
 }
 
-// requestedRenewal says why a set is renewed although it could be kept: an object's annotation
-// comes before the policy, and renewing before keeping.
+// requestedRenewal returns who asked to renew a set; empty for nobody. An object's annotation
+// overrides the policy, and renew overrides keep.
 func (k *decider) requestedRenewal(set []*group) string {
 	var keep bool
 	for _, g := range set {
@@ -247,7 +247,8 @@ func (g *group) collectRecorded() {
 	}
 }
 
-// recordedCopiesDiffer says that copies of one value are recorded otherwise.
+// recordedCopiesDiffer returns a reason when copies of one value are recorded with different
+// values; otherwise the empty string.
 func recordedCopiesDiffer(set []*group) string {
 	for _, g := range set {
 		if g.source != nil || len(g.tokens) < 2 {
@@ -278,7 +279,7 @@ func (g *group) keepOrRenew(reason string) {
 	}
 }
 
-// deriveFromSource gives a hash the value that fits what it is made of.
+// deriveFromSource computes a hash from the final value of its source.
 func (k *decider) deriveFromSource(g *group, reason string) {
 	source := g.source.tokens[0]
 	for _, t := range g.tokens {
@@ -392,7 +393,8 @@ func certificateMismatch(g *group, cert *x509.Certificate, key crypto.Signer) st
 	return ""
 }
 
-// chainsMatch tells whether recorded keys and signatures fit as the rendered ones do.
+// chainsMatch reports whether the recorded keys and certificates belong together in the same
+// way as the rendered ones.
 func chainsMatch(crypts []*group, certs map[*group]*x509.Certificate, keys map[*group]crypto.Signer) bool {
 	for _, g := range crypts {
 		if g.cert == nil {

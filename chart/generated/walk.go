@@ -57,7 +57,8 @@ func firstOf(list []any) any {
 	return list[0]
 }
 
-// counterpartsByPosition pairs an object of a generated name with those that stand in its place.
+// counterpartsByPosition returns the objects at the position of o, which has a generated
+// name, in the repeated renderings; nil when their number differs.
 func (k *decider) counterpartsByPosition(o *object) []any {
 	position := func(all []*object) (int, int) {
 		n, at := 0, -1
@@ -114,14 +115,14 @@ type fieldWalker struct {
 	decider         *decider
 	object          *object
 	revision        int    // that is compared with
-	field           string // the field that the text stands in; empty for the object
-	keys            []any  // the same, as keys and positions
+	field           string // the field that contains the text; empty for the object
+	keys            []any  // the same, as keys and indexes
 	inPodAnnotation bool
 	edits           []edit
 	orders          []order
 }
 
-// compare compares a value with what it was the other times, and with what is recorded.
+// compare compares a value with those of the repeated renderings, and with the recorded one.
 func (w *fieldWalker) compare(path []any, name string, a any, rerendered []any, recorded any, hasRecorded bool) {
 	if allEqual(a, rerendered) {
 		return
@@ -150,7 +151,7 @@ func isStructure(v any) bool {
 	return false
 }
 
-// reportRenewed tells of something that can't be looked at in detail.
+// reportRenewed adds a value that is renewed because it can't be compared in detail.
 func (w *fieldWalker) reportRenewed(name, why string) {
 	if w.field != "" {
 		name = w.field
@@ -176,7 +177,7 @@ func (w *fieldWalker) compareFields(path []any, name string, a map[string]any, r
 		below := joinName(name, key)
 		switch {
 		case w.field == "" && (below == "metadata.name" || below == "metadata.namespace"):
-			continue // told of by inspect
+			continue // findGenerated reports it
 		case len(others) < len(rerendered):
 			w.reportRenewed(below, "it isn't there each time")
 			continue
@@ -286,7 +287,7 @@ func (w *fieldWalker) token(name, text string, rerendered []string, recorded *st
 	return t
 }
 
-// compareText takes a text apart: base64, JSON and YAML are looked into.
+// compareText compares text in detail: it looks into base64, JSON and YAML.
 func (w *fieldWalker) compareText(name, a string, rerendered []string, recorded *string, data bool) part {
 	if slices.IndexFunc(rerendered, func(s string) bool { return s != a }) < 0 {
 		return fixed(a)
@@ -453,7 +454,7 @@ func plainYAML(n *yaml.Node) (any, error) {
 	return nil, errors.New("an alias")
 }
 
-// innerText writes a text with edits anew, when they can't be put into it.
+// innerText encodes a text with edits again, for edits that can't be made in the text.
 func innerText(text string, edits []edit) string {
 	var root yaml.Node
 	if yaml.Unmarshal([]byte(text), &root) != nil {

@@ -36,9 +36,9 @@ func newApp(e *env) *cli.App {
 	return app
 }
 
-// setUpCommand gives every command what all of them have: the global flags, an
-// environment variable for each flag, errors of our own. Its path is its name
-// after those of the commands it belongs to.
+// setUpCommand adds to a command what all commands have: the global flags, an environment
+// variable for each flag, and our usage errors. path is the command with its parents, such as
+// "repo add".
 func setUpCommand(e *env, c *cli.Command, path string) {
 	c.OnUsageError = e.onUsageError
 	c.HideHelp, c.HideHelpCommand = true, true
@@ -57,8 +57,7 @@ func setUpCommand(e *env, c *cli.Command, path string) {
 	}
 }
 
-// onUsageError tells of all flags whose values can't be taken, where the flag
-// package knows only the first.
+// onUsageError reports all flags with invalid values; the flag package reports only the first.
 func (e *env) onUsageError(c *cli.Context, first error, _ bool) error {
 	var problems []error
 	for _, given := range e.call.flags {
@@ -87,7 +86,7 @@ func flagProblem(c *cli.Context, err error) error {
 	return err
 }
 
-// expectedValue says of a value what a flag takes instead.
+// expectedValue says why a value is invalid for a flag.
 func expectedValue(c *cli.Context, flag string) string {
 	for _, f := range c.Command.Flags {
 		if !slices.Contains(f.Names(), flag) {
@@ -103,8 +102,8 @@ func expectedValue(c *cli.Context, flag string) string {
 	return "is not a number that this flag takes"
 }
 
-// badValue is how the flag package tells of a value that a flag doesn't take.
-// It has no type for it; without a match its text is shown as it is.
+// badValue matches the flag package's error for an invalid value, which has no type of its
+// own. Other errors are shown unchanged.
 var badValue = regexp.MustCompile(`^(?s:invalid (?:boolean )?value (".*") for (?:flag )?-([\w-]+): (.*))$`)
 
 // addVariable lets DEPLOYER_FLAG_NAME stand for --flag-name. DEPLOYER_VERSION
@@ -128,7 +127,7 @@ func addVariable(f cli.Flag) {
 	case *cli.DurationFlag:
 		f.EnvVars = append([]string{name}, f.EnvVars...)
 	case *cli.GenericFlag:
-		if _, without := f.Value.(*noOpFlag); !without { // what is set for upgrade is no word to template
+		if _, without := f.Value.(*noOpFlag); !without { // a variable that is set for upgrade isn't meant for template
 			f.EnvVars = append([]string{name}, f.EnvVars...)
 		}
 	}

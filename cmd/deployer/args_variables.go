@@ -10,9 +10,9 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// dropUnreadableVariables takes Helm's variables away from a flag whose values it
-// can't read. Helm goes on with the default, as for HELM_DEBUG=yes, and so do
-// jobs that have set such a thing for years; here they are told, once.
+// dropUnreadableVariables removes Helm's variables with invalid values from a flag and warns
+// once. Helm silently uses the default, for example for HELM_DEBUG=yes, and old jobs rely on
+// that.
 func (e *env) dropUnreadableVariables(f cli.Flag) {
 	var variables *[]string
 	var readable func(string) error

@@ -29,8 +29,8 @@ type env struct {
 	view        *run.View     // shows the run; nil before it began
 	transferred chart.TransferStats
 
-	stopSignals     func()          // gives signals back: a plugin is to get them
-	brokenPipes     chan os.Signal  // set while a command goes on that nobody may be reading
+	stopSignals     func()          // stops handling signals, so that a plugin handles them
+	brokenPipes     chan os.Signal  // receives SIGPIPE while broken pipes are survived; otherwise nil
 	heldWarnings    []string        // to be shown if the command fails, see isQuiet
 	warnedVariables map[string]bool // variables of Helm whose values can't be read
 }
@@ -92,8 +92,7 @@ func (e *env) newDeployer(cluster *kube.Cluster, settings deploy.Settings) *depl
 	return d
 }
 
-// hideValues makes values known whose keys say that they are confidential: what is
-// said of them is not to show them.
+// hideValues makes the output hide values whose keys are confidential.
 func (e *env) hideValues(values ...map[string]any) {
 	if e.hidden == nil {
 		e.hidden = &hide.Texts{}
@@ -137,19 +136,18 @@ func (e *env) warn(text string) {
 		return
 	}
 	if e.call.asHelm && !e.streams.ErrTTY {
-		e.heldWarnings = append(e.heldWarnings, text) // flags after this one may still ask for it: see release
+		e.heldWarnings = append(e.heldWarnings, text) // later flags decide whether it is shown: see printHeldWarnings
 		return
 	}
 	e.printWarning(text)
 }
 
-// printWarning is warn for what Helm says too, however it is called.
+// printWarning prints a warning at once, for warnings that Helm prints, too.
 func (e *env) printWarning(text string) {
 	output.PrintWarning(e.streams.Err, e.palette(), e.hidden.Hide(text))
 }
 
-// printHeldWarnings shows the warnings that were held back, unless all is well and nobody
-// has asked for them.
+// printHeldWarnings prints the held warnings if the command failed or isn't quiet.
 func (e *env) printHeldWarnings(err error) {
 	if err != nil || !e.isQuiet() {
 		for _, text := range e.heldWarnings {

@@ -51,7 +51,8 @@ type planFlags struct {
 // reportFlags are the files that a run writes its outcome to; empty for none.
 type reportFlags struct{ result, junit string }
 
-// operate is every command that changes a cluster: decide and show, or do.
+// operate runs a command that changes a release: it plans and shows the plan, or carries it
+// out.
 func (o *operation) operate(ctx context.Context, e *env, name string, decide deploy.DecideFunc) error {
 	planning := o.plan.only || o.dryRun.mode == "client" || o.dryRun.mode == "server"
 	format, err := e.outputFormat()
@@ -86,7 +87,7 @@ func (o *operation) operate(ctx context.Context, e *env, name string, decide dep
 		}
 		return o.showPlan(ctx, e, d, op, format)
 	}
-	shown := format // what happens; with Helm the result is all there is
+	shown := format // of events; Helm writes only the result in a format
 	if o.writesAsHelm(e) {
 		shown = output.FormatTable
 	}

@@ -80,7 +80,7 @@ func (r *uninstallOptions) flags(category, when string) []cli.Flag {
 	}
 }
 
-// isGiven tells whether the user has said anything of it.
+// isGiven reports whether the user has said anything of it.
 func (r *uninstallOptions) isGiven(c *cli.Context) bool {
 	return c.IsSet("keep-history") || c.IsSet("cascade")
 }

@@ -8,8 +8,8 @@ import (
 	"deployer/release"
 )
 
-// A Basis is what a decision was based on. What was decided holds as long as it
-// is the same.
+// A Basis is what a decision was based on. The decision holds as long as the basis is the
+// same.
 type Basis struct {
 	// Records is the identity of all records of the release; unknown for an
 	// operation that isn't decided yet.
@@ -17,19 +17,19 @@ type Basis struct {
 	Verb           Verb
 	Latest         *release.Summary  // the latest revision; nil before the first
 	Revisions      []release.Summary // all there are, oldest first
-	ReusedRevision int               // revision whose values count again; 0 for none
+	ReusedRevision int               // revision whose values are reused
 }
 
 // A DecideFunc decides an operation; it only reads. It is called again when what it
 // was based on has changed.
 type DecideFunc = func(context.Context, *Deployer) (*Operation, error)
 
-// maxDecisions is how often something is decided whose records go while they are read:
-// more than once or twice nobody uninstalls a release meanwhile.
+// maxDecisions limits how often a decision is repeated because the release was
+// uninstalled while its records were read. That hardly happens more than once or twice.
 const maxDecisions = 5
 
-// Decide decides, and again if the release was uninstalled while its records
-// were read, within the time of a step. It only reads.
+// Decide makes a decision within the time limit of a step. It repeats the decision if the
+// release was uninstalled while its records were read. It only reads.
 func (d *Deployer) Decide(ctx context.Context, decide DecideFunc) (op *Operation, err error) {
 	ctx, done := LimitStep(ctx, StepDecide, d.Settings.Timeout)
 	defer func() { err = done(err) }()
@@ -42,7 +42,7 @@ func (d *Deployer) Decide(ctx context.Context, decide DecideFunc) (op *Operation
 	return op, err
 }
 
-// newOperation begins an operation on a release by what its history is.
+// newOperation returns a new operation based on the release's history.
 func (d *Deployer) newOperation(verb Verb, history *release.History) *Operation {
 	return &Operation{
 		Verb: verb, Release: history.Name, Namespace: d.Namespace, history: history,
@@ -50,8 +50,7 @@ func (d *Deployer) newOperation(verb Verb, history *release.History) *Operation 
 	}
 }
 
-// differsFrom tells whether another decision was made for another reason, as far as
-// people care.
+// differsFrom reports whether the basis differs in a way that a user cares about.
 func (b Basis) differsFrom(from Basis) bool {
 	return b.Verb != from.Verb || b.latest() != from.latest() || b.ReusedRevision != from.ReusedRevision
 }

@@ -16,8 +16,8 @@ import (
 	"deployer/release"
 )
 
-// planObjects is where upgrade, rollback and uninstall become the same thing: it
-// fills in the plan and the hooks of the operation.
+// planObjects fills in the plan and the hooks of an operation. Upgrade, rollback and
+// uninstall are the same from here on.
 func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *release.History, crds []kube.Manifest) error {
 	owned, err := history.RecordsWithPossibleObjects(ctx)
 	if err != nil {
@@ -94,8 +94,8 @@ func (d *Deployer) loadForShow(ctx context.Context, op *Operation, history *rele
 	return loading.Wait
 }
 
-// waitsFor lists what the wait at the end is about: objects that aren't ready just
-// because they are there.
+// waitsFor lists the objects that the final wait is about: all except those that are
+// ready as soon as they exist.
 func (d *Deployer) waitsFor(op *Operation) []ordering.Dependency {
 	var out []ordering.Dependency
 	for _, wave := range op.Plan.Waves {
@@ -126,11 +126,12 @@ func (d *Deployer) newApplier(op *Operation) *apply.Applier {
 	}
 	switch {
 	case d.undoing:
-		// Others may use by now what can't be made again, also what this run made.
+		// Keep protected kinds, also those that the failed run created: others may use
+		// them by now.
 		opts.PruneKinds, opts.PartialDiscovery = nil, op.Verb == Rollback
 	case op.Verb == Uninstall:
-		// What the templates made goes with the release, as with Helm; the
-		// annotation helm.sh/resource-policy keeps what must outlive it.
+		// As with Helm, all objects of the templates are deleted; the annotation
+		// helm.sh/resource-policy keeps one.
 		opts.PruneKinds = apply.ProtectedKinds()
 	case op.Verb == Rollback:
 		opts.PartialDiscovery = true // it renders nothing
@@ -148,7 +149,7 @@ func fingerprintsOf(owned []*release.Record) map[string]apply.Fingerprint {
 	fingerprints := map[string]apply.Fingerprint{}
 	for key, m := range owned[len(owned)-1].Journal.Objects {
 		if m.Fingerprint == "" {
-			continue // only planned, or nothing to recognise it by
+			continue // only planned, or no fingerprint is possible
 		}
 		fingerprints[key] = apply.Fingerprint{UID: m.UID, Hash: m.Fingerprint}
 	}
@@ -183,7 +184,7 @@ func revisionsOf(owned []*release.Record, parser *chart.Parser) ([]apply.Revisio
 	return past, nil
 }
 
-// objectsOfHooksToRun are the objects of hooks that are to run, each once.
+// objectsOfHooksToRun returns the objects of hooks that will run, each hook once.
 func objectsOfHooksToRun(hooks []*helmrelease.Hook) ([]kube.Manifest, error) {
 	out, unusable := objectsOfHooks(hooks)
 	if len(unusable) > 0 {
@@ -192,10 +193,9 @@ func objectsOfHooksToRun(hooks []*helmrelease.Hook) ([]kube.Manifest, error) {
 	return out, nil
 }
 
-// objectsOfHooks are the objects of hooks that needn't run now. Nothing can be
-// made of some, such as those without a name: Helm records them, and lives with
-// them until they are to run. The errors say which. One hook may be there for two
-// events.
+// objectsOfHooks returns the objects of hooks, each hook once, even if it runs at two
+// events. Helm records invalid hooks, such as ones without a name, and fails only when
+// they run; unusable has their errors.
 func objectsOfHooks(hooks []*helmrelease.Hook) (out []kube.Manifest, unusable []error) {
 	seen := map[*helmrelease.Hook]bool{}
 	for _, h := range hooks {
@@ -225,7 +225,7 @@ func (d *Deployer) existingHistory(ctx context.Context, name string) (*release.H
 	return history, err
 }
 
-// newRecord makes the record of a revision from what it consists of.
+// newRecord returns the record of a new revision.
 func newRecord(content helmrelease.Release, notes, description string) *release.Record {
 	content.Info = &helmrelease.Info{Notes: notes, Description: description}
 	content.Hooks = withoutLastRuns(content.Hooks)

@@ -36,22 +36,22 @@ const (
 type Policies struct {
 	apply.Policies
 	NoHooks bool `json:"no_hooks,omitempty"`
-	// MapRemovedAPIs deploys objects whose API version the cluster has removed in
-	// the one that took its place, where nothing but the name is different.
+	// MapRemovedAPIs replaces API versions that the cluster has removed by their
+	// successors, if only the version's name differs.
 	MapRemovedAPIs bool `json:"map_removed_apis,omitempty"`
-	// Generated says what becomes of values that templates generate and that an
-	// earlier revision has recorded; empty keeps them.
+	// Generated says what to do with generated values that an earlier revision has
+	// recorded; empty keeps them.
 	Generated generated.Policy `json:"generated,omitempty"`
 	// AllowStoredHooks lets uninstalls and rollbacks run hooks of records that are
 	// cluster-scoped or in another namespace than the release.
 	AllowStoredHooks bool `json:"allow_stored_hooks,omitempty"`
 }
 
-// Settings are what all operations of one run share. The zero value waits for
-// nothing but hooks, for as long as the context allows.
+// Settings are shared by all operations of one run. With the zero value only hooks are
+// waited for, as long as the context allows.
 type Settings struct {
 	Policies
-	Timeout    time.Duration // of each wait, and of failures waited out; 0 means none and two minutes
+	Timeout    time.Duration // of each wait, and of retries; 0 means no limit for waits and two minutes for retries
 	Wait       bool          // until what was applied is ready
 	WaitJobs   bool          // with Wait, also until Jobs are complete
 	MaxHistory int           // revisions to keep; 0 keeps all
@@ -67,10 +67,10 @@ type Deployer struct {
 	Namespace string
 	Releases  *release.Store
 	Settings  Settings
-	// Hidden is what must not be shown to anybody, as far as it has been read.
+	// Hidden has the confidential values that have been read so far.
 	Hidden *hide.Texts
-	// Warn is told, from any goroutine, of failures of the cluster that are
-	// waited out; nil drops that.
+	// Warn is called, from any goroutine, for failures of the cluster that are retried;
+	// nil ignores them.
 	Warn func(text string)
 
 	// ForShow says that what is decided is going to be shown, and not carried out.
@@ -91,30 +91,31 @@ func New(cluster *kube.Cluster, namespace string, settings Settings) *Deployer {
 	}
 }
 
-// An Operation is a decision not yet carried out. It is a value: print it,
-// compare it, throw it away.
+// An Operation is a decision that hasn't been carried out. It is a value that can be
+// printed, compared or dropped.
 type Operation struct {
 	Verb      Verb
 	Release   string
 	Namespace string
 
-	// Basis is what this was decided on; carried out, it has to be the same.
+	// Basis is what this was decided on. It has to be the same when the operation is
+	// carried out.
 	Basis Basis
-	// Next is what carrying it out will record. For an uninstall, a test or a
-	// watch it is the revision as it was read.
+	// Next is the record that carrying out the operation writes. For an uninstall, a test
+	// or a watch it is the record that was read.
 	Next *release.Record
 	// Target is the revision a rollback goes back to; 0 otherwise.
 	Target int
-	// Rendered is what else rendering the chart gave; zero but for installs and
+	// Rendered has the other results of rendering the chart; zero except for installs and
 	// upgrades.
 	Rendered Rendered
-	// Removal is how an uninstall is made; zero otherwise.
+	// Removal says how to uninstall; zero for other operations.
 	Removal Removal
 
 	Plan  *apply.Plan
 	Hooks Hooks
-	// WaitsFor is what is waited for when all is applied, or of an uninstall deleted;
-	// nothing when that wasn't asked for.
+	// WaitsFor are the objects to wait for when all is applied, or deleted by an
+	// uninstall; empty when waiting wasn't requested.
 	WaitsFor []ordering.Dependency
 	// NewNamespace says that the release's namespace has to be created first.
 	NewNamespace bool
@@ -126,21 +127,22 @@ type Operation struct {
 	earlier       []apply.Revision              // that may have left objects
 	contributions map[string]apply.Contribution // what earlier revisions have brought of definitions in crds/
 	history       *release.History              // that was decided on; nil for what isn't decided by one
-	showLogs      bool                          // test: tell the logs of the pods
+	showLogs      bool                          // for a test: report the logs of the pods
 }
 
-// Rendered is what a chart was rendered to, beside the manifest of the next record.
+// Rendered is the result of rendering a chart, without the manifest and hooks of the next
+// record.
 type Rendered struct {
 	// CRDs are the objects of the chart's crds/ directory.
 	CRDs []kube.Manifest
-	// ClusterIndependent says that what was rendered can't depend on what the cluster
-	// serves or has: an API group that doesn't answer hides nothing from it.
+	// ClusterIndependent says that the output can't depend on the cluster's capabilities
+	// or objects: it is complete even if an API group doesn't answer.
 	ClusterIndependent bool
 	// Generated are the fields that the templates generate, for a release that has
 	// revisions.
 	Generated []generated.Value
-	// Nondeterminism are the objects that come out otherwise each time they are
-	// rendered; nil before FindNondeterminism.
+	// Nondeterminism has the objects that differ between renderings; nil before
+	// FindNondeterminism.
 	Nondeterminism map[kube.ID]Nondeterminism
 
 	again func(context.Context) ([]*chart.Rendered, error) // renders the chart again; nil when there is none
@@ -156,14 +158,14 @@ type Removal struct {
 // Hooks are the hooks that run before and after the change, in order.
 type Hooks struct{ Before, After []*helmrelease.Hook }
 
-// hasPendingRecord tells whether the operation has a record that is pending while it is
-// carried out, in which it notes how far it has come.
+// hasPendingRecord reports whether the operation has a pending record while it runs,
+// which notes its progress.
 func (o *Operation) hasPendingRecord() bool {
 	return o.Verb == Install || o.Verb == Upgrade || o.Verb == Rollback || o.Verb == Uninstall
 }
 
-// hookAttempt names what the hooks of an event are run for, also over several runs
-// when some of them die; empty for tests, which run each time.
+// hookAttempt names the attempt that the hooks of an event belong to. Runs that continue
+// a dead run share its attempt. Empty for tests, which run each time.
 func (o *Operation) hookAttempt(event helmrelease.HookEvent) string {
 	if !o.hasPendingRecord() {
 		return ""
@@ -179,8 +181,8 @@ func (d *Deployer) withTimeout(ctx context.Context) (context.Context, context.Ca
 	return context.WithTimeout(ctx, d.Settings.Timeout)
 }
 
-// HasChanges tells whether carrying the operation out would change an object.
-// Hooks don't count: they run each time, also when all is as it should be.
+// HasChanges reports whether carrying out the operation would change an object. Hooks
+// don't count: they run each time.
 func (o *Operation) HasChanges() bool {
 	for c := range o.Plan.Changes() {
 		if c.Action != apply.Unchanged && c.Action != apply.Keep {

@@ -20,8 +20,8 @@ type DoOptions struct {
 	LockTimeout         time.Duration // how long to wait for another run on the release
 	Atomic              bool          // a run that fails is undone
 	RollbackOnInterrupt bool          // with Atomic: also one that was stopped because the context ended
-	// BeforeExecute hears what is about to be carried out, under the lock; its error
-	// ends it. May be nil.
+	// BeforeExecute is called under the lock with the operation that is about to be
+	// carried out; its error ends the run. May be nil.
 	BeforeExecute func(*Operation) error
 	// OnRecovered hears of what dead runs had left unfinished; nil warns of it.
 	OnRecovered func(release.Recovered)
@@ -30,16 +30,16 @@ type DoOptions struct {
 
 // An Outcome is how an operation ended.
 type Outcome struct {
-	Operation *Operation      // nil when it didn't come to that
+	Operation *Operation      // nil when nothing was decided
 	Record    *release.Record // as last written; nil when none was
 	Err       error           // nil: done
 }
 
-// Do is the whole life of an operation on a release. It decides, takes the lock
-// of the release, and decides again if anything that the decision was based on is
-// different by then, or if somebody had the lock; carries the operation out;
-// undoes it if it fails and that was asked for; gives the lock back; and removes
-// a namespace that was made for a release of which there is no record.
+// Do runs the whole life of an operation on a release. It decides and takes the lock of
+// the release. It decides again if the decision's basis has changed by then, or if
+// another run had the lock. It carries out the operation, and undoes a failed one if that
+// was requested. At last it releases the lock, and removes a namespace that was created
+// for a release without any record.
 func (d *Deployer) Do(ctx context.Context, name string, decide DecideFunc, opts DoOptions) Outcome {
 	l := &lifecycle{Deployer: d, name: name, decide: decide, opts: opts}
 	defer l.cleanUp(ctx)
@@ -49,21 +49,21 @@ func (d *Deployer) Do(ctx context.Context, name string, decide DecideFunc, opts 
 	return l.executeOrUndo(ctx)
 }
 
-// A lifecycle is that of one operation.
+// A lifecycle is the state of Do.
 type lifecycle struct {
 	*Deployer
 	name   string
 	decide DecideFunc
 	opts   DoOptions
 
-	op               *Operation        // as last decided; nil when that has to wait for another run
+	op               *Operation        // the last decision; nil while it waits for another run
 	createdNamespace *corev1.Namespace // for this operation; nil when it was there
 	lock             *release.Lock     // nil until it is had
-	hasRecord        bool              // there is a record: what was made isn't in vain
+	hasRecord        bool              // there is a record, so a created namespace stays
 }
 
-// decideUnderLock decides and takes the lock. The operation is then based on what the
-// release is under the lock.
+// decideUnderLock decides and takes the lock. The operation is then based on the state of
+// the release under the lock.
 func (l *lifecycle) decideUnderLock(ctx context.Context) error {
 	if err := l.decideBeforeLock(ctx); err != nil {
 		return err
@@ -83,15 +83,14 @@ func (l *lifecycle) decideUnderLock(ctx context.Context) error {
 	return nil
 }
 
-// decisionHolds says whether what was decided before the lock was had may be carried
-// out: the release is the one that the decision was based on, and nobody was at work
-// on it meanwhile.
+// decisionHolds reports whether the decision from before the lock may be carried out: its
+// basis is unchanged, and no other run held the lock.
 func (l *lifecycle) decisionHolds(history *release.History) bool {
 	return l.op != nil && l.createdNamespace == nil && !l.lock.HadToWait() && l.op.Basis.Records == history.Identity()
 }
 
 // lockAndRecover takes the lock and recovers what dead runs have left, within the time
-// of a step and of waiting for others.
+// limit of a step plus that of waiting for other runs.
 func (l *lifecycle) lockAndRecover(ctx context.Context) (_ *release.History, err error) {
 	limit := l.Settings.Timeout
 	if limit > 0 {
@@ -99,7 +98,8 @@ func (l *lifecycle) lockAndRecover(ctx context.Context) (_ *release.History, err
 	}
 	ctx, done := LimitStep(ctx, StepLock, limit)
 	defer func() { err = done(err) }()
-	// A namespace or lock that a signal lets us forget while it is made would stay.
+	// A signal must not abandon the creation of a namespace or lock: the object would
+	// stay.
 	guarded := kube.WithWriteHook(ctx, func(context.Context) (func(), error) { return func() {}, nil })
 	if err := l.createNamespace(guarded); err != nil {
 		return nil, err
@@ -112,9 +112,9 @@ func (l *lifecycle) lockAndRecover(ctx context.Context) (_ *release.History, err
 	return history, err
 }
 
-// decideBeforeLock decides before the lock is had, because that only reads and may take
-// long. What can't be decided while somebody is at work is decided when they have
-// ended, if they may be waited for: the operation is nil until then.
+// decideBeforeLock decides before taking the lock, because deciding only reads and may
+// take long. If another run prevents the decision and may be waited for, the operation
+// stays nil and is decided after that run.
 func (l *lifecycle) decideBeforeLock(ctx context.Context) error {
 	op, err := l.Decide(ctx, l.decide)
 	if err != nil && l.opts.LockTimeout > 0 && mayBeDueToOtherRun(err) {
@@ -130,13 +130,14 @@ func (l *lifecycle) decideBeforeLock(ctx context.Context) error {
 	}
 	l.op = op
 	if op.Plan != nil {
-		// Whoever may not carry it out shall not leave a lock or a namespace.
+		// A run without the permissions must not leave a lock or a namespace.
 		return op.Plan.CheckPermissions()
 	}
 	return nil
 }
 
-// mayBeDueToOtherRun tells errors of a decision that another run may be the reason for.
+// mayBeDueToOtherRun reports whether another run may be the reason for an error of a
+// decision.
 func mayBeDueToOtherRun(err error) bool {
 	for _, is := range []any{
 		new(*release.NotFoundError), new(*release.NoDeployedError), new(*release.NoSuccessError), new(*NameInUseError),
@@ -169,7 +170,7 @@ func (l *lifecycle) reportRecovered(recovered []release.Recovered) {
 	}
 }
 
-// redecide decides under the lock: verb, values and base included.
+// redecide decides again under the lock, including verb, values and basis.
 func (l *lifecycle) redecide(ctx context.Context) error {
 	before := l.op
 	op, err := l.Decide(ctx, l.decide)
@@ -191,13 +192,14 @@ func (l *lifecycle) executeOrUndo(ctx context.Context) Outcome {
 	if out.Err == nil || !l.opts.Atomic || !canBeUndone(out) || ctx.Err() != nil && !l.opts.RollbackOnInterrupt {
 		return out
 	}
-	// A signal has ended the run but not the way back; a second one ends all.
+	// The signal that ended the run doesn't end the undo; a second signal ends the
+	// program.
 	out.Err = l.undo(context.WithoutCancel(ctx), out)
 	return out
 }
 
-// canBeUndone tells whether a run got far enough to leave something that can be
-// undone, and still has the right to.
+// canBeUndone reports whether a run got far enough to leave something to undo, and still
+// has the lock.
 func canBeUndone(o Outcome) bool {
 	return o.Record != nil && o.Record.Info.Status == helmrelease.StatusFailed && !errors.As(o.Err, new(*release.LockLostError))
 }

@@ -25,10 +25,9 @@ type Drift struct {
 	Hidden *hide.Texts // what must not be shown
 }
 
-// Drift compares what is in the cluster with the deployed revision of a
-// release. It only reads. The error is a *release.NotFoundError, a
-// *release.NoDeployedError or an *UninstalledError when there is no such
-// revision.
+// Drift compares the live objects of a release with its deployed revision. It only reads.
+// The error is a *release.NotFoundError, a *release.NoDeployedError or an
+// *UninstalledError when there is no such revision.
 func (d *Deployer) Drift(ctx context.Context, name string) (*Drift, error) {
 	history, err := d.existingHistory(ctx, name)
 	if err != nil {
@@ -52,7 +51,7 @@ func (d *Deployer) Drift(ctx context.Context, name string) (*Drift, error) {
 	return &Drift{Release: name, Namespace: d.Namespace, Record: record, Latest: history.Latest(), Drift: found, Hidden: d.Hidden}, nil
 }
 
-// upgradeOperation is an upgrade of a release, for those who only ask what it would do.
+// upgradeOperation returns an upgrade that is never carried out, to ask what it would do.
 func upgradeOperation(history *release.History) *Operation {
 	return &Operation{Verb: Upgrade, Release: history.Name, Namespace: history.Namespace}
 }
@@ -84,8 +83,8 @@ func (d *Deployer) inspectionRequest(ctx context.Context, history *release.Histo
 	return req, nil
 }
 
-// hooksThatRan are the hooks that the run of a revision came to: those of its other
-// events may be what an earlier one, or nobody, has made.
+// hooksThatRan returns the hooks that ran successfully with a revision. Objects of other
+// hooks may be left by an earlier revision, or may not exist.
 func hooksThatRan(record *release.Record) []*helmrelease.Hook {
 	var out []*helmrelease.Hook
 	for _, h := range record.Hooks {
@@ -96,8 +95,8 @@ func hooksThatRan(record *release.Record) []*helmrelease.Hook {
 	return out
 }
 
-// appliedCRDs are those of crds/ that the run of a revision has applied, as far
-// as its record has them: Helm stores no subcharts, and applies none in upgrades.
+// appliedCRDs returns the objects of crds/ that the run of a revision has applied, as far
+// as its record has them: Helm records no subcharts, and applies no crds/ in upgrades.
 func appliedCRDs(record *release.Record) ([]kube.Manifest, error) {
 	if record.Journal == nil || record.Chart == nil {
 		return nil, nil
@@ -108,8 +107,8 @@ func appliedCRDs(record *release.Record) ([]kube.Manifest, error) {
 	}), err
 }
 
-// installedCRDs are those of a revision that Helm has made: it applies crds/ in a
-// first install only. (helm.sh/helm/v3/pkg/action/install.go)
+// installedCRDs returns the objects of crds/ of a revision that Helm made: it applies
+// them only in the first install. (helm.sh/helm/v3/pkg/action/install.go)
 func installedCRDs(record *release.Record) ([]kube.Manifest, error) {
 	if record.Chart == nil || record.Version != 1 {
 		return nil, nil
@@ -118,7 +117,7 @@ func installedCRDs(record *release.Record) ([]kube.Manifest, error) {
 	return all, err
 }
 
-// deployedRecord reads the revision that a release deployed last with success.
+// deployedRecord reads the record of the deployed revision.
 func (d *Deployer) deployedRecord(ctx context.Context, history *release.History) (*release.Record, error) {
 	latest, deployed := history.Latest(), history.Deployed()
 	switch {
@@ -130,8 +129,8 @@ func (d *Deployer) deployedRecord(ctx context.Context, history *release.History)
 	return nil, &release.NoDeployedError{Namespace: history.Namespace, Name: history.Name}
 }
 
-// HasDrift tells whether anything is other than it was deployed, but for what
-// a deployment would leave as it is, such as replicas that an autoscaler set.
+// HasDrift reports whether anything differs from the deployed revision, except what a
+// deployment would leave as it is, such as replicas that an autoscaler set.
 func (d *Drift) HasDrift() bool {
 	for _, o := range d.Objects {
 		if o.State != inspect.DriftChanged && o.State != inspect.DriftUnknown && !o.Expected {
@@ -146,8 +145,8 @@ func (d *Drift) HasDrift() bool {
 	return false
 }
 
-// Unverified says that objects could not be looked at, so that nobody can tell
-// whether they are as they were deployed; nil when all could.
+// Unverified returns an error when objects could not be read, so that it is unknown
+// whether they have drifted; nil when all could.
 func (d *Drift) Unverified() error {
 	n := 0
 	for _, o := range d.Objects {
@@ -161,7 +160,7 @@ func (d *Drift) Unverified() error {
 	return &UnverifiedDriftError{Release: d.Release, Objects: n}
 }
 
-// An UnverifiedDriftError says that a comparison is not complete.
+// An UnverifiedDriftError says that a drift comparison is incomplete.
 type UnverifiedDriftError struct {
 	Release string
 	Objects int

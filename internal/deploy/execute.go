@@ -44,17 +44,17 @@ type run struct {
 	applier    *apply.Applier
 	tracker    *track.Tracker
 	began      time.Time
-	step       Step                     // that it has come to
+	step       Step                     // the current step
 	hasWritten bool                     // a step that changes something has begun
-	applied    map[kube.ID]apply.Change // what is now as it should be
-	wasAwaited map[kube.ID]bool         // what others had to wait for, and was ready
+	applied    map[kube.ID]apply.Change // changes that were carried out
+	wasAwaited map[kube.ID]bool         // awaited by others and found ready
 
 	journalMutex sync.Mutex                   // held while objects are applied and the record is written
 	adoptions    map[string]*release.Adoption // of objects that were about to be written, by Key
 }
 
-// underLock works under the lock's context: when the lock is lost, so is the
-// right to change anything. A run that was paused asks before its next change.
+// underLock works under the lock's context: if the lock is lost, nothing may be changed
+// any more. A run that was suspended checks the lock before its next write.
 func (r *run) underLock(ctx context.Context) (*release.Record, error) {
 	ctx, cancel := mergeContexts(ctx, r.lock.Context())
 	defer cancel()
@@ -102,7 +102,7 @@ func (r *run) deployObjects(ctx context.Context) error {
 type StoppedError struct {
 	Step  Step // that it had come to
 	Cause error
-	Err   error // what the step said of it; nil between steps
+	Err   error // the step's error; nil between steps
 }
 
 func (e *StoppedError) Error() string {

@@ -14,13 +14,13 @@ import (
 	"deployer/release"
 )
 
-// An Explanation is who has made an object of a release what it is.
+// An Explanation says who set the fields of an object of a release.
 type Explanation struct {
 	Release   string
 	Namespace string
-	Record    *release.Record // the revision it is looked at from
+	Record    *release.Record // the revision that it is compared with
 	*inspect.Explanation
-	Generated []generated.Value // what of the object its template generates, as the record has noted
+	Generated []generated.Value // the fields of the object that are generated, as recorded
 	Hidden    *hide.Texts       // what must not be shown
 }
 
@@ -60,8 +60,8 @@ func (d *Deployer) Explain(ctx context.Context, name, object, field string) (*Ex
 	}, nil
 }
 
-// storedRevisions is what all stored revisions state, their hooks and crds/ too. One that
-// can't be read any more, and one of an uninstall, states nothing.
+// storedRevisions returns all stored revisions, with hooks and crds/ among their objects.
+// Unreadable ones and those of an uninstall have no objects.
 func (d *Deployer) storedRevisions(ctx context.Context, history *release.History) ([]apply.Revision, error) {
 	var out []apply.Revision
 	var parser chart.Parser

@@ -17,9 +17,9 @@ import (
 	"deployer/release"
 )
 
-// keepGenerated puts what earlier revisions have generated in place of what the
-// templates generated now. It renders the chart again where that is needed, and
-// reads objects of revisions that failed.
+// keepGenerated replaces newly generated values by those that earlier revisions have
+// generated. If necessary, it renders the chart again and reads objects of failed
+// revisions.
 func (d *Deployer) keepGenerated(ctx context.Context, op *Operation, repetition *chart.Rerenderer, rendered *chart.Rendered, history *release.History) error {
 	op.Rendered.again = func(ctx context.Context) ([]*chart.Rendered, error) { return repetition.RenderRepeatedly(ctx) }
 	if !repetition.IsNondeterministic() || history.Latest() == nil {
@@ -40,7 +40,7 @@ func (d *Deployer) keepGenerated(ctx context.Context, op *Operation, repetition 
 	}
 	result, again, err := generated.Render(ctx, repetition, in)
 	if err != nil && ctx.Err() == nil {
-		// Templates may refuse what only rendering again gives, such as a later time.
+		// Templates may fail only when rendered again, such as with a later time.
 		op.Rendered.again = nil
 		op.Warnings = append(op.Warnings, fmt.Sprintf("generated values are renewed: rendering the chart again to find them: %v", err))
 		return nil
@@ -68,8 +68,7 @@ func generatedRevision(manifest string, hooks []*helmrelease.Hook) generated.Rev
 	return out
 }
 
-// recordGenerated writes into the record which of its fields are generated, for those
-// who ask about it later.
+// recordGenerated writes into the record which fields are generated, for later questions.
 func (o *Operation) recordGenerated() {
 	for _, v := range o.Rendered.Generated {
 		journal := o.Next.Journal

@@ -16,7 +16,7 @@ import (
 // maxParallelReads is how many objects are read at a time.
 const maxParallelReads = 8
 
-// A LiveObject object is one of a revision's manifest as the cluster has it now.
+// A LiveObject is an object of a revision's manifest as it is in the cluster now.
 type LiveObject struct {
 	ID     kube.ID
 	GVK    schema.GroupVersionKind    // as in the manifest
@@ -24,8 +24,8 @@ type LiveObject struct {
 	Status track.Status               // Gone when it isn't there
 }
 
-// LiveObjects reads the objects of a revision and judges each by its own fields, in
-// the order of the manifest. What can't be read is Waiting, and its message
+// LiveObjects reads the objects of a revision and computes the status of each by its own
+// fields, in the order of the manifest. An unreadable object is Waiting, and its message
 // says why. It changes nothing.
 func (d *Deployer) LiveObjects(ctx context.Context, record *release.Record) ([]LiveObject, error) {
 	return d.readLiveObjects(ctx, d.newTracker(), record)
@@ -78,7 +78,7 @@ func fillInStatuses(ctx context.Context, tracker *track.Tracker, objects []LiveO
 	}
 }
 
-// hideIn takes what is confidential out of what is said of live objects.
+// hideIn hides confidential values in the statuses of live objects.
 func (d *Deployer) hideIn(objects []LiveObject) {
 	for _, o := range objects {
 		d.Hidden.AddObject(o.Object)
@@ -120,7 +120,8 @@ func (d *Deployer) readLiveObject(ctx context.Context, object *unstructured.Unst
 	return out
 }
 
-// isDeletedWhenFinished tells whether the cluster deletes an object when it has finished.
+// isDeletedWhenFinished reports whether the cluster deletes an object some time after it
+// has finished.
 // https://kubernetes.io/docs/concepts/workloads/controllers/ttlafterfinished/
 func isDeletedWhenFinished(object *unstructured.Unstructured) bool {
 	_, found, err := unstructured.NestedFieldNoCopy(object.Object, "spec", "ttlSecondsAfterFinished")

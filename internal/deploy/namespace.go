@@ -18,8 +18,7 @@ import (
 	"deployer/internal/kube"
 )
 
-// createNamespace makes the release's namespace when the operation needs it, and
-// somebody else hasn't made it by now.
+// createNamespace creates the release's namespace if the operation needs it.
 func (l *lifecycle) createNamespace(ctx context.Context) error {
 	if l.op == nil || !l.op.NewNamespace {
 		return nil
@@ -33,7 +32,7 @@ func (l *lifecycle) createNamespace(ctx context.Context) error {
 	made, err := typed.CoreV1().Namespaces().Create(ctx, wanted, metav1.CreateOptions{FieldManager: apply.Manager})
 	switch {
 	case apierrors.IsAlreadyExists(err):
-		// What was decided for a namespace that isn't there is decided again.
+		// Somebody else has created it: decide again, for an existing namespace.
 		l.op = nil
 	case err != nil:
 		return fmt.Errorf("creating Namespace/%s: %w", l.Namespace, err)
@@ -43,13 +42,13 @@ func (l *lifecycle) createNamespace(ctx context.Context) error {
 	return nil
 }
 
-// removeCreatedNamespace deletes the namespace that was made for a release of which
-// there is no record, if nobody has put anything there since: only the very
-// object that was made, and as it was made. What stays is told of.
+// removeCreatedNamespace deletes the namespace that was created for a release without any
+// record, if it is empty: only the very object that was created, if it is unchanged. It
+// warns if the namespace stays.
 func (l *lifecycle) removeCreatedNamespace(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
-	// Everything is listed: deprecated kinds, too, and nobody has asked for them.
+	// All kinds are listed, so the server's warnings about deprecated kinds are ignored.
 	ctx = kube.WithWarnings(ctx, func(string) bool { return true })
 	err := l.deleteNamespaceIfEmpty(ctx)
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -73,7 +72,8 @@ func (l *lifecycle) deleteNamespaceIfEmpty(ctx context.Context) error {
 			return err
 		}
 		for _, r := range list.APIResources {
-			// Events are no reason: the cluster writes them. What can't be created isn't stored.
+			// Events don't count: the cluster writes them. Kinds that can't be created
+			// aren't stored.
 			if r.Name != "events" && slices.Contains(r.Verbs, "list") && slices.Contains(r.Verbs, "create") {
 				all = append(all, gv.WithResource(r.Name))
 			}
@@ -82,7 +82,8 @@ func (l *lifecycle) deleteNamespaceIfEmpty(ctx context.Context) error {
 	if err := l.confirmEmpty(ctx, all); err != nil {
 		return err
 	}
-	// Last what another run begins with: who comes later has no record yet, and gets none.
+	// At last list what another run creates first. A run that comes later has no record
+	// yet, and can't create one.
 	if err := l.confirmEmpty(ctx, []schema.GroupVersionResource{
 		{Version: "v1", Resource: "secrets"}, {Group: "coordination.k8s.io", Version: "v1", Resource: "leases"},
 	}); err != nil {
@@ -127,19 +128,19 @@ func (l *lifecycle) confirmEmpty(ctx context.Context, kinds []schema.GroupVersio
 // https://kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests/#cluster-trust-bundles
 var inEveryNamespace = []string{"serviceaccounts/" + defaultAccount, "configmaps/kube-root-ca.crt"}
 
-// defaultAccount is whom pods run as that name no other account.
+// defaultAccount is the service account of pods that name none.
 const defaultAccount = "default"
 
-// defaultAccountTimeout is how long the cluster is given to make that account. It takes
-// milliseconds where nobody waits, and seconds where thirty namespaces are new; in
-// a cluster that makes none the API server says so when pods are created.
+// defaultAccountTimeout limits the wait for that account. It takes milliseconds normally,
+// and seconds if thirty namespaces are new. If a cluster creates none, the API server
+// says so when pods are created.
 const defaultAccountTimeout = 10 * time.Second
 
-// awaitDefaultAccount waits until the account that pods run as is there: the namespace
-// of an install may be new, whoever has made it. The cluster makes one soon after
-// a namespace, and admits no pods before that
-// (k8s.io/kubernetes/plugin/pkg/admission/serviceaccount). Who may not read it
-// goes on.
+// awaitDefaultAccount waits until the default service account exists, because the
+// namespace of an install may be new, whoever has created it. The cluster creates the
+// account soon after a namespace, and admits no pods before
+// (k8s.io/kubernetes/plugin/pkg/admission/serviceaccount). Without permission to read it,
+// nothing is waited for.
 func (d *Deployer) awaitDefaultAccount(ctx context.Context, op *Operation) error {
 	if op.Verb != Install || op.NewNamespace {
 		return nil
@@ -150,11 +151,11 @@ func (d *Deployer) awaitDefaultAccount(ctx context.Context, op *Operation) error
 	}
 	accounts := typed.CoreV1().ServiceAccounts(d.Namespace)
 	if _, err = accounts.Get(ctx, defaultAccount, metav1.GetOptions{}); err == nil || !apierrors.IsNotFound(err) {
-		return ctx.Err() // what else is wrong shows where it matters
+		return ctx.Err() // other problems show when pods are created
 	}
 	within, cancel := context.WithTimeout(ctx, defaultAccountTimeout)
 	defer cancel()
-	// A watch without a version begins with what is there.
+	// A watch without a resourceVersion begins with the existing objects.
 	watch, err := accounts.Watch(within, metav1.ListOptions{FieldSelector: "metadata.name=" + defaultAccount})
 	if err != nil {
 		return ctx.Err()

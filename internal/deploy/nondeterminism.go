@@ -12,19 +12,19 @@ import (
 	"deployer/internal/kube"
 )
 
-// Nondeterminism are what a chart whose templates make values up, or look at the
-// clock, says about one object.
+// Nondeterminism is what renderings of a chart with random or time-dependent values say
+// about one object.
 type Nondeterminism struct {
-	Rendered *unstructured.Unstructured // as it is to be deployed; nil for what such an object of an earlier revision was
+	Rendered *unstructured.Unstructured // as it will be deployed; nil for an object of an earlier revision
 	Others   []*unstructured.Unstructured
-	// NameDiffers says that the object's name is made up: it never comes again.
+	// NameDiffers says that the object's name is generated: no other rendering has it.
 	NameDiffers bool
 }
 
-// FindNondeterminism finds out which objects of the operation come out otherwise each time,
-// by rendering the chart again. It reads what rendering reads. It costs nothing
-// when no object would be changed, no template makes anything up, or nothing was
-// there before.
+// FindNondeterminism finds the objects of the operation that differ between renderings,
+// by rendering the chart again. It reads the cluster as rendering does. It does nothing
+// when no object would be changed, no template generates anything, or there was no
+// release before.
 func (o *Operation) FindNondeterminism(ctx context.Context) error {
 	o.Rendered.Nondeterminism = map[kube.ID]Nondeterminism{}
 	if o.Rendered.again == nil || o.Verb != Upgrade || !o.HasChanges() {
@@ -75,8 +75,8 @@ func objectsByID(manifest string) (map[kube.ID]kube.Manifest, error) {
 	return out, nil
 }
 
-// findObject finds an object of the plan among those of a manifest, which need not
-// say the namespace.
+// findObject finds an object of the plan in a manifest, which may not state the
+// namespace.
 func findObject(objects map[kube.ID]kube.Manifest, id kube.ID, namespace string) (kube.Manifest, bool) {
 	m, ok := objects[id]
 	if !ok && id.Namespace == namespace {
@@ -101,8 +101,8 @@ func (o *Operation) compareRenderings(id kube.ID, first kube.Manifest, others []
 	}
 }
 
-// findRenamed finds what goes only because it had such a name too: what the same
-// template made before.
+// findRenamed finds deleted objects that only had a generated name: the same template
+// creates their successors.
 func (o *Operation) findRenamed() {
 	type origin struct{ kind, source string }
 	made := map[origin]bool{}

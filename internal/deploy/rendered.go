@@ -10,7 +10,7 @@ import (
 // A RenderedRequest is an install or upgrade whose record was rendered before.
 type RenderedRequest struct {
 	Verb            Verb
-	Next            *release.Record // whole; Begin refuses it when it isn't the next one any more
+	Next            *release.Record // the complete record; Begin refuses it if it is no longer the next one
 	CRDs            []kube.Manifest // of the chart's crds/ directory
 	CreateNamespace bool
 }

@@ -50,7 +50,7 @@ func (r *run) runHooks(ctx context.Context, event helmrelease.HookEvent, hooks [
 				continue
 			}
 			r.reportLogs(ctx, append(done, ran))
-			// Those before it have succeeded and go as if all had.
+			// The earlier hooks have succeeded: they are deleted as if all had.
 			failed := r.deleteHooks(ctx, []ranHook{ran}, helmrelease.HookFailed)
 			cleaned := r.deleteHooks(ctx, done, helmrelease.HookSucceeded)
 			return errors.Join(&HookError{Event: event, Hook: h.Path, Err: err}, failed, cleaned)
@@ -60,8 +60,8 @@ func (r *run) runHooks(ctx context.Context, event helmrelease.HookEvent, hooks [
 	})
 }
 
-// hasFinished tells whether a run that died had come past this very hook while it
-// did the very same thing: then it isn't run again.
+// hasFinished reports whether a dead run, in the same attempt, had finished this very
+// hook: then it isn't run again.
 func (r *run) hasFinished(event helmrelease.HookEvent, h *helmrelease.Hook) bool {
 	journal := r.op.Next.Journal
 	if !r.op.hasPendingRecord() || journal == nil || journal.Hooks[hookKey(event, h)] != string(helmrelease.HookPhaseSucceeded) {
@@ -71,8 +71,8 @@ func (r *run) hasFinished(event helmrelease.HookEvent, h *helmrelease.Hook) bool
 	return true
 }
 
-// recordFinished notes in the record that a hook has succeeded, for whoever has to
-// go on after us.
+// recordFinished records that a hook has succeeded, for a run that may have to continue
+// this one.
 func (r *run) recordFinished(ctx context.Context, event helmrelease.HookEvent, h *helmrelease.Hook) error {
 	journal := r.op.Next.Journal
 	if !r.op.hasPendingRecord() || journal == nil {
@@ -130,9 +130,9 @@ func (r *run) createHook(ctx context.Context, event helmrelease.HookEvent, h *he
 	return nil
 }
 
-// trackedHookKinds are the kinds of hooks that are followed: Jobs and Pods to their
-// end, as Helm does; CustomResourceDefinitions until their kind is served,
-// because what comes next may use it. All else is done when it is there.
+// trackedHookKinds are the kinds of hooks that are tracked: Jobs and Pods until they end,
+// as in Helm; CustomResourceDefinitions until their kind is served, because later objects
+// may use it. Other hooks are done when they exist.
 // https://helm.sh/docs/topics/charts_hooks/#hooks-and-the-release-lifecycle
 var trackedHookKinds = map[schema.GroupKind]bool{
 	{Group: "batch", Kind: "Job"}:                                     true,
@@ -140,7 +140,7 @@ var trackedHookKinds = map[schema.GroupKind]bool{
 	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: true,
 }
 
-// hookTargets are the objects of a hook that are followed to their end.
+// hookTargets returns the objects of a hook that are tracked until they end.
 func (r *run) hookTargets(objects []*unstructured.Unstructured) []track.Target {
 	var targets []track.Target
 	logs := r.Settings.Track.Logs
@@ -159,8 +159,8 @@ func (r *run) hookTargets(objects []*unstructured.Unstructured) []track.Target {
 	return targets
 }
 
-// deleteHooks deletes, last created first, what the policy says. It does so
-// also after the run was stopped: the policy speaks of the outcome.
+// deleteHooks deletes the hooks with a policy, last created first. It does so even after
+// the run was stopped, because the policy is about the outcome.
 func (r *run) deleteHooks(ctx context.Context, hooks []ranHook, policy helmrelease.HookDeletePolicy) error {
 	ctx = cleanupContext(ctx)
 	var errs []error

@@ -7,21 +7,21 @@ import (
 	"time"
 )
 
-// stepGrace is how much longer than one wait each step before the first change may
-// take: reading the chart, deciding, locking. A timeout of a few seconds is about
-// what is waited for, and planning on a busy cluster shall not fail for it.
+// stepGrace is added to the timeout for each step before the first change: reading the
+// chart, deciding, locking. A short timeout is meant for waits, and planning on a busy
+// cluster must not fail because of it.
 const stepGrace = 10 * time.Second
 
-// LimitStep bounds a step before the first change by the timeout of the waits and a
-// little more; 0 doesn't bound it. The function ends it, and turns an error that
-// comes from the bound into a *StepTimeoutError.
+// LimitStep limits a step before the first change to timeout plus stepGrace; 0 means no
+// limit. Call the returned function at the end of the step: it turns an error caused by
+// the limit into a *StepTimeoutError.
 func LimitStep(ctx context.Context, step Step, timeout time.Duration) (context.Context, func(error) error) {
 	if timeout <= 0 {
 		return ctx, func(err error) error { return err }
 	}
 	limit := timeout + stepGrace
-	// Not the *StepTimeoutError itself: the errors of requests have the cause in them, and it
-	// would be in itself.
+	// The cause must not be the *StepTimeoutError itself: errors of requests contain the
+	// cause, so it would contain itself.
 	late := errors.New("time is up")
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, late)
 	return ctx, func(err error) error {
@@ -37,7 +37,7 @@ func LimitStep(ctx context.Context, step Step, timeout time.Duration) (context.C
 type StepTimeoutError struct {
 	Step  Step
 	Limit time.Duration
-	Err   error // what was under way
+	Err   error // the step's error
 }
 
 func (e *StepTimeoutError) Error() string {

@@ -31,7 +31,7 @@ const (
 // HookStep is the step that runs the hooks of an event.
 func HookStep(event helmrelease.HookEvent) Step { return Step(event) + " " + StepHooks }
 
-// inSequence takes one step after the other until one fails or the run is ended from
+// inSequence runs one step after the other until one fails or the run is ended from
 // outside.
 func (r *run) inSequence(ctx context.Context, steps ...func() error) error {
 	for _, step := range steps {
@@ -60,8 +60,8 @@ func (o *Operation) writesIn(step Step) bool {
 	return true
 }
 
-// runStep takes one step of the operation between its events. Steps about nothing are
-// passed over in silence.
+// runStep runs one step of the operation between its two events. A step without objects
+// is skipped silently.
 func (r *run) runStep(ctx context.Context, step Step, objects int, body func() error) error {
 	if objects == 0 {
 		return nil
@@ -76,8 +76,8 @@ func (r *run) runStep(ctx context.Context, step Step, objects int, body func() e
 	return err
 }
 
-// recordStep writes into the record which step the run has come to, for whoever finds
-// it if the run dies. As long as nothing is changed there is nothing to tell.
+// recordStep records the step that the run has reached, for whoever finds the record if
+// the run dies. As long as nothing is changed there is nothing to tell.
 func (r *run) recordStep(ctx context.Context, step Step) error {
 	r.step = step
 	r.hasWritten = r.hasWritten || r.op.writesIn(step)

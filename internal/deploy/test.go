@@ -20,12 +20,12 @@ type TestRequest struct {
 	Name   string
 	Only   []string // names of tests; empty means all
 	Except []string // names of tests that don't run
-	Logs   bool     // tell the logs of the tests' pods, as PodLogged, before any are deleted
+	Logs   bool     // report the logs of the tests' pods
 }
 
-// Test decides which tests a release has to run. It only reads. Carried out,
-// the operation changes no object of the release and makes no revision; the
-// outcomes go into the record of the latest.
+// Test decides which tests of a release to run. It only reads. Carrying out the operation
+// changes no object of the release and creates no revision; the outcomes are written into
+// the latest record.
 func (d *Deployer) Test(ctx context.Context, req TestRequest) (*Operation, error) {
 	history, err := d.existingHistory(ctx, req.Name)
 	if err != nil {
@@ -78,7 +78,8 @@ func unknownTests(tests []*helmrelease.Hook, names []string) []string {
 	return out
 }
 
-// An UninstalledError refuses what needs a release to be there.
+// An UninstalledError says that the release is uninstalled, so there is nothing to work
+// on.
 type UninstalledError struct {
 	Name     string
 	Revision int
@@ -97,7 +98,8 @@ func (e *UninstalledError) Hint() string {
 // run was stopped: the last run of each test is what status shows.
 func (r *run) test(ctx context.Context) (*release.Record, error) {
 	tests := r.op.Hooks.Before
-	// There is no record to begin: this is what keeps others' changes apart.
+	// No record is created here that would keep other runs away, so confirm the history
+	// under the lock.
 	if err := r.lock.ConfirmHistory(ctx, r.op.Next.Version, r.op.Basis.Records); err != nil {
 		return nil, err
 	}
@@ -116,7 +118,7 @@ func (r *run) test(ctx context.Context) (*release.Record, error) {
 	return record, err
 }
 
-// copyRuns notes the last runs of hooks in those of a record.
+// copyRuns copies the last runs of hooks to the same hooks of a record.
 func copyRuns(from, to []*helmrelease.Hook) {
 	for _, h := range from {
 		for _, same := range to {

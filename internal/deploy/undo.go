@@ -11,7 +11,7 @@ import (
 // A RolledBackError is a failed run that was undone, or could not be.
 type RolledBackError struct {
 	Release  string
-	Verb     Verb // what undid it: rollback, or uninstall after a failed install
+	Verb     Verb // how it was undone: by a rollback
 	Cause    error
 	Rollback error // nil: undone
 }
@@ -29,11 +29,10 @@ func (e *RolledBackError) Error() string {
 // Unwrap gives both failures.
 func (e *RolledBackError) Unwrap() []error { return []error{e.Cause, e.Rollback} }
 
-// undo follows a failed run with its opposite: back to the last successful
-// revision, or away with a first install. It is an operation of its own, with a
-// plan and a record of its own, and waits. It undoes this run and no other: the
-// failed record has to be the latest still. The error is always a
-// *RolledBackError about the failure.
+// undo undoes a failed run: by a rollback to the last successful revision, or by an
+// uninstall after a first install. That is an operation of its own, with its own plan and
+// record, and it waits until all is ready. It undoes only this run: the failed record
+// must still be the latest. The error is always a *RolledBackError about the failure.
 func (l *lifecycle) undo(ctx context.Context, failed Outcome) error {
 	undo := *l.Deployer
 	undo.Settings.Wait, undo.undoing = true, true
@@ -67,7 +66,7 @@ func (l *lifecycle) decideUndo(ctx context.Context, d *Deployer, failed Outcome)
 	switch op := failed.Operation; {
 	case op.Basis.Latest == nil || op.Verb == Install:
 		back, err = d.Uninstall(ctx, UninstallRequest{Name: op.Release, KeepHistory: op.Basis.Latest != nil})
-	case op.Verb == Uninstall: // to what was to go
+	case op.Verb == Uninstall: // back to the revision that was being uninstalled
 		back, err = d.Rollback(ctx, RollbackRequest{Name: op.Release, Revision: failed.Record.Version})
 	default:
 		back, err = d.Rollback(ctx, RollbackRequest{Name: op.Release})

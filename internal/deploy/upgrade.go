@@ -26,15 +26,15 @@ type UpgradeRequest struct {
 	Values map[string]any // the user's values
 	Reuse  chart.ReuseMode
 
-	// Install says what to do about a release that was never deployed, or was:
+	// Install says whether the release must, may or must not have been deployed before:
 	// see the constants.
 	Install         InstallPolicy
 	Replace         bool // re-use the name of an uninstalled or failed release
 	CreateNamespace bool
 	Description     string
 	Labels          map[string]string
-	// Render holds the settings of rendering: what doesn't depend on the
-	// release is taken from it, the rest is filled in.
+	// Render has the settings of rendering that don't depend on the release; the rest is
+	// filled in.
 	Render chart.Input
 }
 
@@ -48,7 +48,7 @@ const (
 	InstallOnly      InstallPolicy = "insist" // install: there must be none
 )
 
-// Upgrade decides what deploying a chart takes. It only reads.
+// Upgrade decides an install or upgrade of a chart. It only reads.
 func (d *Deployer) Upgrade(ctx context.Context, req UpgradeRequest) (*Operation, error) {
 	if err := release.ValidateName(req.Name); err != nil {
 		return nil, err
@@ -104,9 +104,8 @@ func (d *Deployer) readFirst(ctx context.Context, name string, createNamespace b
 	return history, missing, nil
 }
 
-// decideVerb tells an install from an upgrade: what selects install hooks and
-// .Release.IsInstall is that nothing of the release was ever deployed, not a
-// flag.
+// decideVerb returns Install or Upgrade. Install hooks run and .Release.IsInstall is true
+// if nothing of the release was ever deployed, whatever the flags say.
 func decideVerb(req UpgradeRequest, history *release.History) (Verb, error) {
 	latest := history.Latest()
 	switch {
@@ -130,7 +129,7 @@ func decideVerb(req UpgradeRequest, history *release.History) (Verb, error) {
 	return Install, nil
 }
 
-// wasEverDeployed tells whether the release was ever up since it was installed,
+// wasEverDeployed reports whether the release was deployed since it was last installed,
 // as far as its records go back.
 func wasEverDeployed(history *release.History) bool {
 	for _, r := range slices.Backward(history.Revisions) {
@@ -144,7 +143,7 @@ func wasEverDeployed(history *release.History) bool {
 	return false
 }
 
-// A NameInUseError refuses an install over a release that exists.
+// A NameInUseError says that an install isn't possible because the release exists.
 type NameInUseError struct{ Name, Status string }
 
 func (e *NameInUseError) Error() string {
@@ -205,8 +204,8 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 	return crds, err
 }
 
-// valuesReusedWarning is the warning that the values of a revision count because none
-// are given: that is Helm's rule, and has surprised many
+// valuesReusedWarning returns the warning that the values of a revision are reused
+// because none are given. This is Helm's rule, and has surprised many
 // (https://github.com/helm/helm/issues/3957).
 func valuesReusedWarning(base *release.Record) string {
 	names := slices.Sorted(maps.Keys(base.Config))
@@ -214,9 +213,9 @@ func valuesReusedWarning(base *release.Record) string {
 		base.Version, strings.Join(names, ", "))
 }
 
-// reusableRevision is the revision whose values an upgrade may use again; nil for an
-// install. What killed runs left pending doesn't count: it is recorded as failed before
-// the operation is carried out.
+// reusableRevision returns the revision whose values an upgrade may reuse; nil for an
+// install. Revisions that killed runs left pending don't count, because they will be
+// recorded as failed.
 func (d *Deployer) reusableRevision(ctx context.Context, op *Operation, history *release.History) (*release.Record, error) {
 	if op.Verb != Upgrade {
 		return nil, nil
@@ -227,9 +226,9 @@ func (d *Deployer) reusableRevision(ctx context.Context, op *Operation, history 
 	return history.Load(ctx, history.Latest().Revision)
 }
 
-// labelsFor lays the labels given now over those of the baseline, as Helm does
-// (helm.sh/helm/v3/pkg/action/upgrade.go, mergeCustomLabels): the value "null"
-// removes one.
+// labelsFor merges the given labels into those of the base revision, as Helm does
+// (helm.sh/helm/v3/pkg/action/upgrade.go, mergeCustomLabels): the value "null" removes
+// one.
 func labelsFor(given map[string]string, base *release.Record) map[string]string {
 	labels := map[string]string{}
 	if base != nil {
@@ -254,7 +253,7 @@ func (d *Deployer) isNamespaceMissing(ctx context.Context, create bool) (bool, e
 	case err == nil:
 		return false, nil
 	case apierrors.IsForbidden(err):
-		return false, nil // whoever may deploy into it need not be allowed to read it
+		return false, nil // the account may deploy into it without permission to read it
 	case !apierrors.IsNotFound(err):
 		return false, fmt.Errorf("reading Namespace/%s: %w", d.Namespace, err)
 	case create:

@@ -8,7 +8,7 @@ import (
 	"deployer/track"
 )
 
-// waitUntilReady follows what was applied until it is ready.
+// waitUntilReady tracks the applied objects until they are ready.
 func (r *run) waitUntilReady(ctx context.Context) error {
 	if !r.Settings.Wait {
 		return nil
@@ -17,8 +17,8 @@ func (r *run) waitUntilReady(ctx context.Context) error {
 	return r.runStep(ctx, StepWait, len(targets), func() error { return r.track(ctx, targets) })
 }
 
-// isNotAwaited tells which objects are not waited for. A Job that others had to wait
-// for has ended, and may have been cleaned up since.
+// isNotAwaited reports whether an object isn't waited for. A Job that others have waited
+// for has ended, and may have been deleted since.
 func (r *run) isNotAwaited(id kube.ID) bool {
 	return isJob(id) && (!r.Settings.WaitJobs || r.wasAwaited[id])
 }
@@ -42,7 +42,7 @@ func (r *run) track(ctx context.Context, targets []track.Target) error {
 	return r.tracker.Wait(ctx, targets, func(report track.Report) { r.emit(Tracked{Report: report}) })
 }
 
-// trackTargets makes of changes what is to be waited for, except what skip names.
+// trackTargets returns the targets to track for changes, except those that skip reports.
 func (r *run) trackTargets(changes []apply.Change, skip func(kube.ID) bool) []track.Target {
 	var targets []track.Target
 	for _, c := range changes {

@@ -14,9 +14,9 @@ import (
 	"deployer/track"
 )
 
-// Watch follows the objects of a revision until all are ready, one has failed,
-// or the timeout of the settings is over. It changes nothing and needs no lock;
-// observe hears of it as of the wait of an upgrade. The error is that of
+// Watch tracks the objects of a revision until all are ready, one has failed, or the
+// timeout of the settings has passed. It changes nothing and needs no lock. It calls
+// observe with the same events as the wait of an upgrade. The error is that of
 // track.Tracker.Wait, or a *MissingError.
 func (d *Deployer) Watch(ctx context.Context, record *release.Record, observe EventHandler) error {
 	op := &Operation{Verb: Watch, Release: record.Name, Namespace: d.Namespace, Next: record, Plan: &apply.Plan{}}
@@ -60,8 +60,8 @@ func (r *run) watch(ctx context.Context) error {
 	return r.runStep(ctx, StepWait, len(targets), func() error { return r.track(ctx, targets) })
 }
 
-// watchTarget is a target for an object that nobody has just applied: its
-// conditions are taken for what they say.
+// watchTarget returns a target for an object that wasn't just applied: its conditions
+// count as up to date.
 func watchTarget(o LiveObject) track.Target {
 	target := track.Target{ID: o.ID, GVK: o.GVK, Baseline: o.Object}
 	if o.Object != nil {

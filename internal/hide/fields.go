@@ -1,5 +1,5 @@
-// Package hide knows what nobody is to be shown: which fields of an object are
-// confidential, and which texts are.
+// Package hide decides what must not be shown: confidential fields of objects, and
+// confidential texts.
 package hide
 
 import (
@@ -54,7 +54,7 @@ func ConfidentialFields(states ...*unstructured.Unstructured) Fields {
 	return f
 }
 
-// IsSecret tells whether obj is a Secret.
+// IsSecret reports whether obj is a Secret.
 func IsSecret(obj *unstructured.Unstructured) bool {
 	return obj != nil && IsSecretKind(obj.GroupVersionKind().GroupKind())
 }
@@ -62,11 +62,10 @@ func IsSecret(obj *unstructured.Unstructured) bool {
 // IsSecretKind tells whether a kind is that of Secrets.
 func IsSecretKind(kind schema.GroupKind) bool { return kind == schema.GroupKind{Kind: "Secret"} }
 
-// Any tells whether anything is confidential.
+// Any reports whether anything is confidential.
 func (f Fields) Any() bool { return f.whole || len(f.patterns) > 0 }
 
-// Whole tells whether all of the object is confidential but its name, type and
-// labels.
+// Whole reports whether the whole object is confidential, except its name, type and labels.
 func (f Fields) Whole() bool { return f.whole }
 
 // IsHidden reports whether the whole field at a path is confidential. A path is a list of
@@ -87,7 +86,7 @@ func (f Fields) IsHidden(names []string) bool {
 	return false
 }
 
-// HasHiddenWithin tells whether something at a path or in it may be confidential.
+// HasHiddenWithin reports whether something at a path or in it may be confidential.
 func (f Fields) HasHiddenWithin(names []string) bool {
 	if f.IsHidden(names) || f.whole && hidesWithinSecret(names) {
 		return true
@@ -115,11 +114,11 @@ func hidesWithinSecret(names []string) bool {
 // visibleFields are the fields that anybody may see.
 var visibleFields = map[string]bool{"apiVersion": true, "kind": true, "type": true, "immutable": true}
 
-// openAnnotations begin the annotations that hold no data of the object.
-// Others may: tools keep copies of Secrets in annotations.
+// openAnnotations are prefixes of annotations that contain no data of the object. Others may:
+// some tools keep copies of Secrets in annotations.
 var openAnnotations = []string{"meta.helm.sh/", "helm.sh/", annotation.Prefix, annotation.WerfPrefix}
 
-// isHiddenInSecret tells whether a field of an object that is confidential as a whole is
+// isHiddenInSecret reports whether a field of an object that is confidential as a whole is
 // hidden.
 func isHiddenInSecret(names []string) bool {
 	if visibleFields[names[0]] {

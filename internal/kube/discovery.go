@@ -15,7 +15,7 @@ import (
 type ServerInfo struct {
 	Version     string   // "v1.36.3"
 	APIVersions []string // "apps/v1" and "apps/v1/Deployment", sorted; as Helm's .Capabilities.APIVersions
-	Unavailable []string // group versions whose discovery failed, sorted; empty when the view is complete
+	Unavailable []string // group versions whose discovery failed, sorted; empty when it was complete
 }
 
 // A Mapping says where objects of a kind are served.
@@ -27,7 +27,7 @@ type Mapping struct {
 	HasScale   bool // it has a scale subresource
 }
 
-// NoKindMatchError says that the cluster, seen completely, doesn't serve a kind.
+// NoKindMatchError says that the cluster doesn't serve a kind, by a complete discovery.
 type NoKindMatchError struct {
 	GVK    schema.GroupVersionKind
 	Served schema.GroupVersion // where it serves a kind of that name instead; empty if nowhere
@@ -48,8 +48,8 @@ func (e *NoKindMatchError) Hint() string {
 	return "install the CustomResourceDefinition that brings it, or use an apiVersion the cluster serves (kubectl api-resources)"
 }
 
-// UnknownKindsError says that the cluster couldn't tell which kinds it serves in
-// a group: mostly the server of an aggregated API that is down.
+// UnknownKindsError says that discovery of a group version failed, mostly because the server
+// of an aggregated API is down.
 type UnknownKindsError struct {
 	GV  schema.GroupVersion
 	Err error
@@ -108,9 +108,8 @@ func (c *Cluster) Mapping(ctx context.Context, gvk schema.GroupVersionKind, anyV
 	return Mapping{}, &NoKindMatchError{GVK: gvk, Served: d.preferred[Canonical(gvk.GroupKind())].GroupVersion()}
 }
 
-// MappingsFor finds the kinds that people call by a word: Deployment, deployment,
-// deployments or deploy, with the API server's preferred version of each. It is
-// empty when there is none as far as the cluster could be seen.
+// MappingsFor returns the kinds that a word names: Deployment, deployment, deployments or
+// deploy, in the API server's preferred version. It is empty when discovery found none.
 func (c *Cluster) MappingsFor(ctx context.Context, word string) ([]Mapping, error) {
 	d, err := c.discover(ctx)
 	if err != nil {
@@ -123,8 +122,8 @@ func (c *Cluster) MappingsFor(ctx context.Context, word string) ([]Mapping, erro
 	return out, nil
 }
 
-// ForgetKinds drops what is known about the cluster's kinds, so that the next
-// question asks again. Call it after a CustomResourceDefinition has changed.
+// ForgetKinds drops the cached discovery and schemas. Call it after a
+// CustomResourceDefinition has changed.
 func (c *Cluster) ForgetKinds() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -196,8 +195,8 @@ func (d *discoveredKinds) add(list *metav1.APIResourceList) {
 	}
 }
 
-// addWords notes what a kind is called. A kind that moved to another group and is
-// still served in the old one is called by its present group only.
+// addWords adds the names of a kind. Of a kind that is served in an old and a new group, only
+// the new one counts.
 func (d *discoveredKinds) addWords(gk schema.GroupKind, words []string) {
 	if Canonical(gk) != gk {
 		return

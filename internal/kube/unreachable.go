@@ -9,12 +9,11 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// unreachable are Helm's words for a cluster that it has no connection to.
-// Scripts and programs look for them.
+// unreachable is Helm's message for a cluster that can't be reached. Scripts look for it.
 const unreachable = "Kubernetes cluster unreachable"
 
-// An UnreachableError says that no connection to the API server was made, or
-// none to the server that was meant.
+// An UnreachableError says that the API server couldn't be connected to, or that its
+// certificate isn't trusted.
 type UnreachableError struct{ err error }
 
 func (e *UnreachableError) Error() string { return unreachable + ": " + e.err.Error() }
@@ -28,7 +27,7 @@ func (e *UnreachableError) Hint() string {
 	return "is this the right cluster, and is it up? It is named by --kubeconfig, --kube-context or KUBECONFIG"
 }
 
-// wrapUnreachable makes the errors of a configuration's clients say so.
+// wrapUnreachable makes clients of a configuration return *UnreachableError.
 func wrapUnreachable(config *rest.Config) {
 	config.Wrap(func(next http.RoundTripper) http.RoundTripper { return unreachableTransport{next} })
 }

@@ -49,7 +49,7 @@ func (o Object) key() string { return string(o.Step) + " " + o.Group + " " + o.O
 
 func (o Object) plannedAction() string { return string(o.Action) }
 
-// differences compares what is done to an object with what would be now.
+// differences compares the planned change of an object with the current one.
 func (o Object) differences(now Object) []Difference {
 	switch {
 	case o.Action != now.Action:
@@ -67,7 +67,7 @@ func (o Object) differences(now Object) []Difference {
 	return out
 }
 
-// actionNow says in words what would be done now.
+// actionNow describes the current action.
 func (o Object) actionNow() string {
 	switch o.Action {
 	case apply.Create:
@@ -78,7 +78,7 @@ func (o Object) actionNow() string {
 	return "it would be: " + o.plannedAction()
 }
 
-// paths names the fields that would change now and were not to, a few of them.
+// paths returns some of the fields that would change now and weren't planned to.
 func (o Object) paths(planned Object) string {
 	var out []string
 	for _, f := range o.Fields {
@@ -133,8 +133,8 @@ func (o Object) fieldDifferences(now Object) []Difference {
 	return out
 }
 
-// hideBoth are a field as it was planned and as it is now, without values when any
-// of them is hidden.
+// hideBoth returns a planned and a current field, both without values if any of them is
+// hidden.
 func hideBoth(planned, now Field) (Field, *Field) {
 	isHidden := func(f Field) bool {
 		return f.Before != "" && f.From == "" || strings.Contains(f.From+f.To, hide.Placeholder)
@@ -145,8 +145,8 @@ func hideBoth(planned, now Field) (Field, *Field) {
 	return planned, &now
 }
 
-// skips says that a field's value doesn't matter: a new object begins with the
-// chart's number of replicas, whatever an autoscaler makes of the old one's.
+// skips reports whether a field's value doesn't matter: a recreated object begins with
+// the chart's number of replicas, whatever an autoscaler set for the old one.
 func (o Object) skips(f Field) bool {
 	return o.Action == apply.Recreate && f.Path == "spec.replicas"
 }
@@ -171,7 +171,7 @@ func (f Field) afterText() string {
 	return "a different value (hidden)"
 }
 
-// unplannedChangeText is what happens to a field that was not to change.
+// unplannedChangeText describes a change that wasn't planned.
 func (f Field) unplannedChangeText() string {
 	if f.From == "" && f.To == "" {
 		return "it would change (hidden)"

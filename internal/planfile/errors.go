@@ -7,7 +7,7 @@ import (
 	"deployer/internal/program"
 )
 
-// A TamperedError refuses a file that is not as it was written.
+// A TamperedError says that a file isn't as it was written.
 type TamperedError struct {
 	Path    string // empty when not known
 	Why     string
@@ -51,7 +51,7 @@ func (e *VersionError) Hint() string {
 // A StaleError says that a plan no longer fits the cluster. Nothing was changed.
 type StaleError struct {
 	Differences []Difference // never empty
-	Err         error        // why the plan can't be made again; nil when it can
+	Err         error        // why the operation can't be decided again; nil when it can
 }
 
 func (e *StaleError) Error() string {
@@ -66,7 +66,7 @@ func (e *StaleError) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap gives the reason why the plan can't be made again, if that is it.
+// Unwrap returns the reason why the operation can't be decided again, if there is one.
 func (e *StaleError) Unwrap() error { return e.Err }
 
 // Hint says what to do about it.
@@ -74,7 +74,7 @@ func (e *StaleError) Hint() string {
 	return "nothing was changed; make a new plan and review it"
 }
 
-// Difference is one thing that isn't any more what the plan was made for.
+// A Difference is one thing that has changed since the plan was made.
 type Difference struct {
 	Subject string `json:"what"`              // Deployment/prod/web, or "release web"
 	Path    string `json:"path,omitempty"`    // the field; empty for the whole
@@ -93,7 +93,7 @@ func (m Difference) String() string {
 	return fmt.Sprintf("%s: planned %s; %s", what, m.Planned, m.Now)
 }
 
-// A ContentMismatchError says that what was rendered, or read, isn't what was planned.
+// A ContentMismatchError says that the rendered or stored content differs from the plan.
 type ContentMismatchError struct {
 	Mode  ContentMode
 	Parts []string // that differ: "values", "Secret/db (web/templates/db.yaml)"
@@ -116,7 +116,7 @@ func (e *ContentMismatchError) Hint() string {
 		"a chart that renders random values differs every time: plan it with --encrypt-to"
 }
 
-// An InputError says that a plan needs something to be carried out.
+// An InputError says that carrying out a plan needs another input.
 type InputError struct{ Text, Advice string }
 
 func (e *InputError) Error() string { return e.Text }

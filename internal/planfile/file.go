@@ -15,7 +15,7 @@ import (
 // magic is the first word of every plan file.
 const magic = "deployer-plan"
 
-// maxFile is the largest file that is read: hundreds of charts' worth.
+// maxFile limits the size of a plan file: enough for hundreds of charts.
 const maxFile = 256 << 20
 
 // A header is the first line of a file. The second is the File. Both are JSON.
@@ -23,7 +23,7 @@ type header struct {
 	Format  string `json:"format"`
 	Version int    `json:"version"`
 	Digest  string `json:"digest"` // of the second line
-	Seal    string `json:"seal"`   // the same, keyed; see Open
+	Seal    string `json:"seal"`   // keyed digest of the same; see Open
 }
 
 // sign encodes the file, and adds the digest and the keyed digest of that.
@@ -41,8 +41,8 @@ func (f *File) header() ([]byte, error) {
 	return json.Marshal(header{Format: magic, Version: Version, Digest: f.digest, Seal: f.seal})
 }
 
-// Write stores the plan in a file that only its owner can read, whole or not at
-// all. It replaces an older file, and nothing but a file.
+// Write writes the plan atomically to a file that only its owner can read. It replaces an
+// older file, but nothing else.
 func (f *File) Write(path string) (err error) {
 	head, err := f.header()
 	if err != nil {
@@ -92,9 +92,9 @@ func replaceable(path string) error {
 	return nil
 }
 
-// Read reads a plan and checks that it is complete and unaltered, as far as the
-// file alone can tell. The error is a *TamperedError, a *VersionError, or that
-// of reading.
+// Read reads a plan and checks that it is complete and unchanged, as far as that is
+// possible without the key. The error is a *TamperedError, a *VersionError, or that of
+// reading.
 func Read(path string) (*File, error) {
 	in, err := os.Open(path)
 	if err != nil {

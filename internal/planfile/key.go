@@ -17,14 +17,14 @@ import (
 	"deployer/release"
 )
 
-// A Cluster is what tells one cluster, namespace and release from all others.
+// A Cluster identifies one cluster, namespace and release.
 type Cluster struct {
 	Server string `json:"server"` // address of the API server, for people
 	Salt   []byte `json:"salt"`
-	// Identities are salted digests of what the cluster is known by. Each of
-	// them that can be read must be the same when the plan is carried out.
+	// Identities are salted digests of identifying UIDs. When the plan is carried out,
+	// each one that can be read must be the same.
 	Identities map[keySource]string `json:"identities"`
-	// Key names what the key of all keyed digests is derived from.
+	// Key lists the sources of the key for all keyed digests.
 	Key []keySource `json:"key"`
 }
 
@@ -40,12 +40,12 @@ const (
 	ofContent   keySource = "content"   // a random number in the encrypted content
 )
 
-// ClusterUIDs are the sources that an account can read: UIDs, by source. A source
-// that certainly isn't there has an empty UID; one that can't be read is absent.
+// ClusterUIDs are the UIDs that an account can read, by source. A source that doesn't
+// exist has an empty UID; one that can't be read is absent.
 type ClusterUIDs map[keySource]string
 
-// ReadClusterUIDs reads what the cluster, the namespace and the latest revision of the
-// release are known by. It only reads.
+// ReadClusterUIDs reads the UIDs that identify the cluster, the namespace and the latest
+// revision of the release. It only reads.
 func ReadClusterUIDs(ctx context.Context, c *kube.Cluster, namespace string, base *release.Summary) (ClusterUIDs, error) {
 	known := ClusterUIDs{}
 	for name, at := range map[string]keySource{metav1.NamespaceSystem: ofSystem, namespace: ofNamespace} {
@@ -84,9 +84,8 @@ func uidOf(ctx context.Context, c *kube.Cluster, name string) (string, error) {
 	return string(ns.UID), nil
 }
 
-// newCluster chooses what a new plan is tied to. The UID of a stored revision
-// is the best key: everybody who may deploy the release can read it, and hardly
-// anybody else.
+// newCluster chooses the sources of a new plan's key. The UID of a stored revision is the
+// best one: everybody who may deploy the release can read it, and hardly anybody else.
 func newCluster(server string, known ClusterUIDs, content []byte) (Cluster, *key, error) {
 	c := Cluster{Server: server, Salt: make([]byte, 32), Identities: map[keySource]string{}}
 	if _, err := rand.Read(c.Salt); err != nil {
@@ -112,14 +111,14 @@ func newCluster(server string, known ClusterUIDs, content []byte) (Cluster, *key
 	return c, k, err
 }
 
-// identity hides a UID: 122 random bits can't be tried out.
+// identity hashes a UID, whose 122 random bits can't be guessed.
 func (c Cluster) identity(at keySource, uid string) string {
 	h := hmac.New(sha256.New, c.Salt)
 	fmt.Fprintf(h, "identity %s\n%s", at, uid)
 	return text(h.Sum(nil))
 }
 
-// differences says which identities are others now.
+// differences returns the identities that have changed.
 func (c Cluster) differences(f *File, server string, known ClusterUIDs) []Difference {
 	differs := func(at keySource) bool {
 		planned, ok := c.Identities[at]
@@ -140,8 +139,8 @@ func (c Cluster) differences(f *File, server string, known ClusterUIDs) []Differ
 	}
 }
 
-// isBoundToCluster says that the key comes from the cluster, so that only somebody with
-// access to it can have signed the file.
+// isBoundToCluster reports whether the key comes from the cluster, so that only somebody
+// with access to it can have signed the file.
 func (c Cluster) isBoundToCluster() bool {
 	for _, at := range c.Key {
 		if at != ofContent {
@@ -175,7 +174,7 @@ func (c Cluster) key(known ClusterUIDs, content []byte) (*key, error) {
 	return &key{raw: raw}, nil
 }
 
-// A key makes digests that nobody without it can make or try out.
+// A key makes digests that can't be made or guessed without it.
 type key struct{ raw []byte }
 
 // digest is the digest of a value for one purpose; empty when it can't be encoded,

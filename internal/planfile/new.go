@@ -10,30 +10,30 @@ import (
 	"deployer/internal/deploy"
 )
 
-// Options say how a plan is kept.
+// Options say how a plan is saved.
 type Options struct {
 	Tool     string      // deployer and its version
 	Server   string      // address of the API server
 	Known    ClusterUIDs // as ReadClusterUIDs gives them
 	Policies deploy.Policies
 	Reuse    string // how values of the base are used again
-	// EncryptTo are who can carry the plan out from the file alone. Without
-	// any, values and Secrets are left out of the file.
+	// EncryptTo are the recipients who can carry out the plan from the file alone.
+	// Without any, values and Secrets are left out of the file.
 	EncryptTo []age.Recipient
 	Shown     map[string]string // the plan as it is printed, by format: nothing confidential is in it
 	Now       time.Time
 }
 
-// New makes a file of an operation. It reads nothing and writes nothing. The
-// error is an *InputError when confidential content would have to be left out
-// and nothing is known that its digests could be keyed by.
+// New makes a File of an operation. It does no I/O. The error is an *InputError if
+// confidential content has to be left out and there is no source for the key of its
+// digests.
 func New(op *deploy.Operation, o Options) (*File, error) {
 	f := &File{
 		Tool: o.Tool, Created: o.Now.UTC().Truncate(time.Second), Verb: op.Verb, Release: op.Release, Namespace: op.Namespace,
 		CreateNamespace: op.NewNamespace, Target: op.Target, KeepHistory: op.Removal.KeepHistory, Reuse: o.Reuse,
 		Base: baseOf(op), Policies: o.Policies, Shown: o.Shown,
 	}
-	// What was rendered is in the file, and no template is looked at again.
+	// The file has the rendered output, so the plan renders nothing again.
 	f.Policies.PartialDiscovery = f.Policies.PartialDiscovery || op.Rendered.ClusterIndependent
 	if op.Next == nil {
 		return nil, fmt.Errorf("there is nothing to save: release %s needs nothing", op.Release)
@@ -51,7 +51,7 @@ func New(op *deploy.Operation, o Options) (*File, error) {
 	return f, f.sign(k)
 }
 
-// setContent puts the content into the file, or leaves it out, and gives the key.
+// setContent sets the content, or leaves it out, and returns the key.
 func (f *File) setContent(op *deploy.Operation, o Options) (*key, error) {
 	secret, err := hasConfidential(op)
 	if err != nil {

@@ -13,21 +13,20 @@ import (
 	"deployer/release"
 )
 
-// A Plan is a file proven to be genuine and of this cluster, and ready to be
-// carried out.
+// A Plan is a File that was verified and is ready to be carried out.
 type Plan struct {
 	*File
 	key     *key
-	content content // of plans that have theirs in the file
+	content content // zero if the content isn't in the file
 }
 
-// Open proves that a file is what deployer wrote, for this cluster and for this
-// release as it still is, and decrypts it. It only reads. digest, if it isn't
-// empty, is the one that the file has to have; a file whose key doesn't come
-// from the cluster needs it, because anybody could have made it.
+// Open verifies that a file is as deployer wrote it, for this cluster and the current
+// state of the release, and decrypts it. It only reads. If digest isn't empty, the file
+// must have it. A file whose key doesn't come from the cluster needs one, because anybody
+// could have made it.
 //
-// The error is a *StaleError when the release has moved on or the cluster is
-// another one, a *TamperedError, or an *InputError.
+// The error is a *StaleError if the release or the cluster has changed, a *TamperedError,
+// or an *InputError.
 func (f *File) Open(ctx context.Context, d *deploy.Deployer, digest string, with []age.Identity) (*Plan, error) {
 	if digest != "" && digest != f.digest {
 		return nil, &TamperedError{Why: fmt.Sprintf("its digest is %s, not the one that was asked for", f.digest)}
@@ -53,8 +52,8 @@ func (f *File) Open(ctx context.Context, d *deploy.Deployer, digest string, with
 	return p, nil
 }
 
-// authenticate decrypts what is encrypted, checks that the file is as it was
-// written, and unpacks the content.
+// authenticate decrypts encrypted content, checks that the file is unchanged, and unpacks
+// the content.
 func (p *Plan) authenticate(known ClusterUIDs, digest string, with []age.Identity) error {
 	if p.Content.Mode == ContentEncrypted {
 		if err := p.decrypt(with); err != nil {
@@ -99,8 +98,8 @@ func (p *Plan) decrypt(with []age.Identity) error {
 	return err
 }
 
-// OperationForLock is as much of the operation as is needed to take the lock of its
-// release: it can't be carried out.
+// OperationForLock returns an operation that has only what taking the lock needs. It
+// can't be carried out.
 func (p *Plan) OperationForLock() *deploy.Operation {
 	next := &release.Record{}
 	next.Version = p.Revision
@@ -113,16 +112,16 @@ func (p *Plan) OperationForLock() *deploy.Operation {
 // A RenderFunc decides an operation; it only reads.
 type RenderFunc = func(context.Context, *deploy.Deployer) (*deploy.Operation, error)
 
-// Decide decides the planned operation anew, by what the cluster is like now,
-// and compares. It only reads. render is called for plans whose content is
-// Render, to make the operation from chart and values.
+// Decide decides the planned operation again, by the current state of the cluster, and
+// compares. It only reads. If the plan's mode is ContentRerendered, it calls render to
+// make the operation from chart and values.
 //
-// The error is a *StaleError when something has moved, or a *ContentMismatchError
-// when the inputs aren't those of the plan.
+// The error is a *StaleError if anything has changed, or a *ContentMismatchError if the
+// inputs aren't those of the plan.
 func (p *Plan) Decide(ctx context.Context, d *deploy.Deployer, render RenderFunc) (*deploy.Operation, error) {
 	op, err := p.redecide(ctx, d, render)
 	if op != nil && op.Next != nil {
-		// Also when it is rejected: other inputs may be the reason for that.
+		// Also after an error: other inputs may be the reason for it.
 		if moved := p.recordDifferences(op.Basis.Revisions); len(moved) > 0 {
 			return nil, &StaleError{Differences: moved}
 		}

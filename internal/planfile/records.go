@@ -9,8 +9,8 @@ import (
 	"deployer/release"
 )
 
-// recordsOf are the records that an operation was decided upon. resourceVersions
-// are not among what is compared: tests write their outcome into the record.
+// recordsOf returns the records that an operation was decided on. Their resourceVersions
+// aren't compared, because tests write their outcomes into records.
 func (c Cluster) recordsOf(op *deploy.Operation) []Record {
 	var out []Record
 	for _, r := range op.Basis.Revisions {
@@ -19,8 +19,8 @@ func (c Cluster) recordsOf(op *deploy.Operation) []Record {
 	return out
 }
 
-// recordDifferences says how the release has moved on: the latest record, or any of
-// the earlier ones, which say what there may be of the release.
+// recordDifferences returns how the release has changed: the latest record, or earlier
+// ones, which show what objects there may be.
 func (f *File) recordDifferences(now []release.Summary) []Difference {
 	var latest *release.Summary
 	if len(now) > 0 {
@@ -49,7 +49,7 @@ func (f *File) recordDifferences(now []release.Summary) []Difference {
 	return out
 }
 
-// recordDifferenceText says what has become of one record; empty for nothing.
+// recordDifferenceText describes how one record has changed; empty when it hasn't.
 func (f *File) recordDifferenceText(planned Record, now release.Summary, found bool) string {
 	switch {
 	case !found:
@@ -73,7 +73,7 @@ func (f *File) superseded(r Record) bool {
 	return false
 }
 
-// baseDifferences says how the release has moved on.
+// baseDifferences returns how the latest record has changed.
 func (f *File) baseDifferences(latest *release.Summary) []Difference {
 	m := Difference{Subject: "release " + f.Release, Planned: "based on no revision"}
 	if f.Base != nil {
@@ -96,8 +96,8 @@ func (f *File) baseDifferences(latest *release.Summary) []Difference {
 	return []Difference{m}
 }
 
-// sameStatus also takes for the same what a dead run had left pending and is
-// recorded as failed by now.
+// sameStatus reports whether a status is unchanged. It also accepts failed for a record
+// that a dead run had left pending.
 func sameStatus(planned, now string) bool {
 	pending := planned == "pending-install" || planned == "pending-upgrade" || planned == "pending-rollback"
 	return planned == now || pending && now == "failed"

@@ -11,9 +11,8 @@ import (
 	"helm.sh/helm/v3/pkg/plugin/installer"
 )
 
-// Update fetches the newest state of a plugin that is a repository and runs its
-// update hook. When that fails the plugin is as it was before; only a directory
-// of the user's, which is linked, keeps what was fetched.
+// Update pulls the repository of a plugin and runs its update hook. If that fails, the plugin
+// is restored, except when its directory is a link to the user's own.
 func (h Host) Update(ctx context.Context, places Places, p *Plugin) error {
 	dir, err := filepath.EvalSymlinks(p.Dir)
 	if err != nil {
@@ -45,7 +44,7 @@ func (h Host) Update(ctx context.Context, places Places, p *Plugin) error {
 	return nil
 }
 
-// backUp copies a plugin aside. Undo brings the copy back, forget removes it.
+// backUp makes a copy of a plugin. undo restores the copy, forget deletes it.
 func (h Host) backUp(places Places, p *Plugin) (undo func() error, forget func(), err error) {
 	nothing := func() error { return nil }
 	if info, err := os.Lstat(p.Dir); err != nil || info.Mode()&os.ModeSymlink != 0 {

@@ -36,10 +36,9 @@ type source struct {
 	link  bool // the directory is a link to what belongs to the user
 }
 
-// Install puts a plugin among the others and runs its install hook. The source
-// is a directory, which is linked, an archive, its URL, or a repository of a
-// version control system, in which version may choose: a reference or a range of
-// its tags. Of a plugin that can't be used nothing stays.
+// Install installs a plugin and runs its install hook. The source is a directory, which is
+// linked, an archive, the URL of an archive, or a VCS repository, where version is a
+// reference or a range of tags. A plugin that can't be used is removed again.
 func (h Host) Install(ctx context.Context, places Places, from, version string) (*Plugin, error) {
 	s, err := h.sourceOf(ctx, places, from, version)
 	if err != nil {
@@ -91,14 +90,14 @@ func (h Host) install(ctx context.Context, places Places, s source, dir string) 
 	return p, h.usable(p, s.link)
 }
 
-// isCallable tells whether a plugin is meant to be called. Others only download,
-// or complete.
+// isCallable reports whether a plugin has a command. Others only provide downloaders or
+// completions.
 func (p *Plugin) isCallable() bool {
 	return (len(p.PlatformCommand) > 0 || p.Metadata.Command != "") && len(p.Downloaders) == 0
 }
 
-// usable tells whether the plugin's own program can be executed. What is linked
-// may be built later.
+// usable returns an error when the plugin's own program can't be executed. The program of a
+// linked plugin may be built later.
 func (h Host) usable(p *Plugin, linked bool) error {
 	main, _, err := h.resolve(p)
 	if err != nil || !strings.HasPrefix(main, p.Dir) {
@@ -140,8 +139,8 @@ func linkSource(from string) (source, error) {
 	}}, nil
 }
 
-// cloneSource is a plugin in a repository. It is cloned anew: in what an earlier
-// install has left, another version may be checked out.
+// cloneSource returns the source of a plugin in a repository. It is always cloned again,
+// because the cached clone may have another version checked out.
 func cloneSource(places Places, from, version string) (source, error) {
 	key, err := cache.Key(from)
 	if err != nil {
@@ -167,7 +166,7 @@ func cloneSource(places Places, from, version string) (source, error) {
 	}}, nil
 }
 
-// cannotClone says what was to be installed, and of git what it has written.
+// cannotClone adds the source and the output of git to an error.
 func cannotClone(from string, err error) error {
 	if errors.Is(err, installer.ErrMissingMetadata) {
 		return fmt.Errorf("%s: %w", from, err)
@@ -176,8 +175,8 @@ func cannotClone(from string, err error) error {
 		"a plugin comes from a directory, a .tgz archive or its URL, or a repository that git (or hg, svn, bzr) can clone"}
 }
 
-// withOutput adds to an error of a version control system what its program has
-// written, on which alone its cause can be read. (github.com/Masterminds/vcs)
+// withOutput adds the program's output to an error of a version control system, because only
+// the output has the cause. (github.com/Masterminds/vcs)
 func withOutput(err error) error {
 	var told interface{ Out() string }
 	if !errors.As(err, &told) {

@@ -28,7 +28,7 @@ type Objects struct {
 	Names         []string
 	Query         Query         // Labels and Fields that find them all; empty finds all of the namespace
 	ReadLimit     *rate.Limiter // of reading single objects, shared with others
-	AwaitDeletion bool          // they are to go: once their kind isn't served any more, they have
+	AwaitDeletion bool          // they are expected to be deleted: if their kind isn't served, they are
 }
 
 func sleepContext(ctx context.Context, d time.Duration) bool {
@@ -42,8 +42,8 @@ func sleepContext(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// WatchWithFallback reports what becomes of the objects until ctx ends, in the best way permitted.
-// Few objects are watched by name, which a Role with resourceNames permits too.
+// WatchWithFallback reports changes of the objects until ctx ends, by the best permitted
+// means. Up to few objects are watched by name, which a Role with resourceNames permits.
 // https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources
 func WatchWithFallback(ctx context.Context, o Objects, few int, handle Handler) {
 	if len(o.Names) > few {
@@ -75,8 +75,8 @@ func WatchWithFallback(ctx context.Context, o Objects, few int, handle Handler) 
 	all.Wait()
 }
 
-// needsNoFallback reports whether nothing more can be learnt about objects whose watch has
-// ended with err.
+// needsNoFallback reports whether a watch that ended with err needs no fallback. If the kind
+// is gone and the objects await deletion, it reports them as not found.
 func (o Objects) needsNoFallback(ctx context.Context, err error, names []string, handle Handler) bool {
 	if err == nil || ctx.Err() != nil || apierrors.IsUnauthorized(err) {
 		return true
@@ -90,7 +90,7 @@ func (o Objects) needsNoFallback(ctx context.Context, err error, names []string,
 	return true
 }
 
-// pollAll looks at objects one by one, again and again.
+// pollAll polls objects one by one.
 func (o Objects) pollAll(ctx context.Context, names []string, handle Handler) {
 	handle(Event{Kind: FellBack, Text: "reading " + o.Description + " from time to time: no permission to watch them"})
 	var all sync.WaitGroup
@@ -116,7 +116,7 @@ func (o Objects) poll(ctx context.Context, name string, handle Handler) {
 			get, pause = o.dryRun, dryRunPoll
 			continue
 		case isRefusal(err) && !refusedBefore:
-			refusedBefore = true // one of several servers may not know our roles yet
+			refusedBefore = true // one of several API servers may not know our roles yet
 			if !sleepContext(ctx, firstPoll) {
 				return
 			}
@@ -145,8 +145,8 @@ func (o Objects) poll(ctx context.Context, name string, handle Handler) {
 	}
 }
 
-// isAbsent reports whether the object isn't there. A server that doesn't serve its
-// kind yet doesn't know.
+// isAbsent reports whether the object doesn't exist. A 404 because the kind isn't served
+// yet doesn't count.
 func isAbsent(err error) bool {
 	return apierrors.IsNotFound(err) && !apierrors.HasStatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 }
@@ -155,8 +155,8 @@ func (o Objects) get(ctx context.Context, name string) (*unstructured.Unstructur
 	return o.Client.Get(ctx, name, metav1.GetOptions{})
 }
 
-// dryRun reads an object with no permission but patch: an empty patch that is
-// not kept answers with the object as it is.
+// dryRun reads an object with only the permission to patch: the dry run of an empty patch
+// returns the object unchanged.
 func (o Objects) dryRun(ctx context.Context, name string) (*unstructured.Unstructured, error) {
 	return o.Client.Patch(ctx, name, types.MergePatchType, []byte("{}"), metav1.PatchOptions{DryRun: []string{metav1.DryRunAll}})
 }

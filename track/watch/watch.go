@@ -1,8 +1,8 @@
 // Package watch keeps watches of the Kubernetes API open.
 //
-// A watch survives whatever ends a watch: timeouts, restarts of the API
-// server, expired resource versions. Where a watch is not permitted it steps
-// down to what is: one object at a time, then reading, then dry runs.
+// It reopens a watch after timeouts, restarts of the API server and expired resource
+// versions. Where a watch isn't permitted it falls back to watching single objects, then
+// polling, then dry runs.
 package watch
 
 import (
@@ -25,14 +25,14 @@ type EventKind int
 
 // The kinds of events.
 const (
-	Changed      EventKind = iota // Object was added or changed, or was there when we looked
+	Changed      EventKind = iota // Object was added or changed, or existed when the watch began
 	Deleted                       // Object was deleted; it is as last seen
-	NotFound                      // Name isn't there, found by reading
-	Listed                        // what matches is exactly UIDs: the others are gone
+	NotFound                      // Name doesn't exist, found by polling
+	Listed                        // UIDs are all objects that match: others are gone
 	Unreachable                   // Err: the API server is unreachable or in trouble
 	Reachable                     // it answers again
-	Denied                        // Text: we may not, and there is no other way
-	FellBack                      // Err: we may not, Text says what is done instead
+	Denied                        // Text: not permitted, and no fallback is left
+	FellBack                      // Err: not permitted, Text says what is done instead
 	Unauthorized                  // Err: our credentials are not accepted
 )
 
@@ -58,7 +58,7 @@ type Source struct {
 	Transform func(runtime.Object) any
 }
 
-// SourceOf makes a source of a client of client-go, dynamic or typed.
+// SourceOf returns the source of a typed or dynamic client of client-go.
 func SourceOf[L runtime.Object](client interface {
 	List(ctx context.Context, opts metav1.ListOptions) (L, error)
 	Watch(ctx context.Context, opts metav1.ListOptions) (watch.Interface, error)
@@ -81,8 +81,8 @@ func (s Source) transform(object runtime.Object) any {
 // Query says which objects of a source, and from when on.
 type Query struct {
 	Labels, Fields string
-	// From is the resource version after which changes are wanted; empty means
-	// that what is there is listed first.
+	// From is the resource version after which changes are wanted; empty means that existing
+	// objects are reported first.
 	From string
 	// Limit ends the first list early; 0 is no limit. The watch starts at the
 	// list's version all the same.
@@ -92,10 +92,10 @@ type Query struct {
 const (
 	firstBackOff = 200 * time.Millisecond
 	lastBackOff  = 5 * time.Second
-	// refusalConfirmed is how long an API server must refuse what it granted before, and
-	// firstRefusalConfirmed how long it must refuse at all. One that has just started answers
-	// before it has read its roles, its tokens and its custom resources, and one
-	// of several learns of new roles later than another.
+	// refusalConfirmed is how long an API server must refuse a watch that it has permitted
+	// before; firstRefusalConfirmed is how long it must refuse one that it hasn't. An API
+	// server that has just started answers before it has read its roles, tokens and custom
+	// resources, and one of several may learn of new roles later.
 	refusalConfirmed      = 20 * time.Second
 	firstRefusalConfirmed = time.Second
 )
@@ -110,14 +110,14 @@ type watcher struct {
 	resourceVersion string // resource version reached
 	unreachable     bool
 	wasOpen         bool
-	mustList        bool // the server doesn't send what is there by a watch: list it
+	mustList        bool // the server doesn't support streaming lists
 	pause           time.Duration
-	initial         map[types.UID]bool // what was there when the watch began, until all of it has been reported
+	initial         map[types.UID]bool // objects of the streaming list so far; nil after its end
 	unauthorized    int                // answers of 401 in a row
 	refusedSince    time.Time          // since when the server refuses what it granted before
 }
 
-// Watch watches until ctx ends, or returns the reason why it may not.
+// Watch watches until ctx ends, or returns why the API server refuses.
 func Watch(ctx context.Context, source Source, query Query, handle Handler) error {
 	w := &watcher{source: source, query: query, handle: handle, resourceVersion: query.From}
 	for ctx.Err() == nil {
@@ -151,14 +151,14 @@ func Watch(ctx context.Context, source Source, query Query, handle Handler) erro
 	return nil
 }
 
-// isRefusal reports whether an answer won't change by asking again.
+// isRefusal reports whether a retry gets the same answer.
 func isRefusal(err error) bool {
 	return apierrors.IsForbidden(err) || apierrors.IsMethodNotSupported(err) || apierrors.IsNotFound(err) ||
 		apierrors.IsBadRequest(err) || apierrors.IsInvalid(err) || apierrors.IsNotAcceptable(err)
 }
 
-// mayBeTemporary reports whether a refusal may be that of an API server that doesn't
-// know better yet.
+// mayBeTemporary reports whether a refusal may come from an API server that isn't fully
+// started.
 func (w *watcher) mayBeTemporary(err error) bool {
 	if !isRefusal(err) && !(w.wasOpen && apierrors.IsUnauthorized(err)) {
 		return false
@@ -192,8 +192,7 @@ func (w *watcher) noteOpen() {
 	w.wasOpen = true
 }
 
-// backOff pauses longer each time, unevenly so that many clients don't return at
-// one moment.
+// backOff pauses, longer each time, with jitter so that many clients don't return at once.
 func (w *watcher) backOff(ctx context.Context) {
 	w.pause = min(max(2*w.pause, firstBackOff), lastBackOff)
 	sleepContext(ctx, w.pause/2+rand.N(w.pause/2))
@@ -206,7 +205,7 @@ func (w *watcher) listAndWatch(ctx context.Context) error {
 	whole := w.resourceVersion == "" && w.query.Limit == 0 && !w.mustList
 	switch {
 	case whole:
-		// One request for what is there and what becomes of it.
+		// One request lists existing objects and then watches.
 		// https://kubernetes.io/docs/reference/using-api/api-concepts/#streaming-lists
 		yes := true
 		opts.SendInitialEvents, opts.ResourceVersionMatch = &yes, metav1.ResourceVersionMatchNotOlderThan

@@ -39,7 +39,7 @@ func Masked(obj *unstructured.Unstructured) map[string]any {
 	return out
 }
 
-// tidied is metadata without noise.
+// tidied returns metadata without the fields that servers write.
 func tidied(v any) any {
 	m, ok := v.(map[string]any)
 	if !ok {

@@ -18,7 +18,7 @@ import (
 // maxInline is how long a value may be to stand on the line of its path.
 const maxInline = 100
 
-// Lines tells of one field.
+// Lines returns the lines of a field change.
 func (f Field) Lines(context int) []Line {
 	path := textfmt.CleanLine(f.Path)
 	note := ""
@@ -72,7 +72,7 @@ func changedLines(path string, before, after any, note string, context int) []Li
 	return append(append(out, ValueBlock('-', before)...), ValueBlock('+', after)...)
 }
 
-// multiline tells whether a value is text of several lines.
+// multiline reports whether a value is text of several lines.
 func multiline(v any) bool {
 	text, ok := v.(string)
 	return ok && strings.Contains(text, "\n")
@@ -119,6 +119,7 @@ func Inline(v any) string {
 	return textfmt.CleanLine(b.String())
 }
 
+// A Field is a field that changes.
 type Field struct {
 	Path     string `json:"path"`
 	Kind     string `json:"kind"` // added, removed or changed
@@ -130,7 +131,7 @@ type Field struct {
 	Revision int    `json:"from_revision,omitempty"` // removed: the latest revision that had it
 }
 
-// WithoutHidden is a field whose values have nothing in them that is hidden.
+// WithoutHidden returns the field without confidential texts in its values.
 func (f Field) WithoutHidden(hidden *hide.Texts) Field {
 	if f.Before, f.After = hidden.HidePair(f.Before, f.After); f.Before == hide.Placeholder && f.After == hide.Placeholder {
 		f.Before, f.After, f.Hidden = nil, nil, true
@@ -138,8 +139,8 @@ func (f Field) WithoutHidden(hidden *hide.Texts) Field {
 	return f
 }
 
-// HidePair is what may be shown of two values of one field: neither, if either is
-// confidential.
+// HidePair returns two values of one field as they may be shown; true means that neither may,
+// because one is confidential.
 func HidePair(secret hide.Fields, hidden *hide.Texts, names []string, a, b any) (any, any, bool) {
 	a, closedA := diff.Mask(secret, names, a)
 	b, closedB := diff.Mask(secret, names, b)

@@ -53,8 +53,8 @@ type Options struct {
 	// ShowCreated writes out the new objects of a plan also when all are new, as in
 	// a first install; else those are only named.
 	ShowCreated bool
-	// Full shows all of a plan that is too long to be read; else objects to which
-	// the same happens share an entry, and what doesn't fit is counted.
+	// Full shows a long plan completely; otherwise objects with the same change share an entry
+	// and the rest is counted.
 	Full bool
 	// Getenv reads environment variables; nil means os.Getenv.
 	Getenv func(string) string

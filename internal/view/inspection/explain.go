@@ -14,7 +14,7 @@ import (
 	"deployer/internal/view/textfmt"
 )
 
-// An explanation is who has made an object what it is, as all formats show it.
+// An explanation says who set the fields of an object, as all formats show it.
 // Its JSON is a promise, see docs/json.md. No confidential value is in it.
 type explanation struct {
 	Format     int              `json:"format"`
@@ -49,7 +49,7 @@ type explainedField struct {
 	has, becomes bool
 }
 
-// ShowExplanation writes who has made an object what it is.
+// ShowExplanation writes who set the fields of an object.
 func ShowExplanation(s output.Streams, e *deploy.Explanation, o document.Options) error {
 	d := newExplanation(e)
 	if o.Format != output.FormatTable && o.Format != "" {
@@ -93,7 +93,7 @@ func explainedOf(f inspect.FieldExplanation, secret hide.Fields, hidden *hide.Te
 	return out
 }
 
-// upgradeWords say what an upgrade makes of a field, and the signs of that.
+// upgradeWords has the sign and the words for what an upgrade does to a field.
 var upgradeWords = map[string]struct {
 	sign  byte
 	words string
@@ -107,8 +107,8 @@ var upgradeWords = map[string]struct {
 	string(inspect.OutcomeIgnored): {' ', "not set by the release; an upgrade leaves it"},
 }
 
-// heading says who owns a field, which revision has stated it, and what becomes
-// of it.
+// heading says who owns a field, since which revision it is declared, and what an upgrade
+// does to it.
 func (f explainedField) heading() document.Heading {
 	owners := "no manager"
 	var names []string
@@ -156,8 +156,7 @@ func (f explainedField) lines() []document.Line {
 	return shown.Lines(3)
 }
 
-// text has an entry for the object, and one for each group of fields of which the
-// same is to be said.
+// text has an entry for the object, and one for each group of fields with the same heading.
 func (d explanation) text(palette output.Palette) string {
 	title := document.Heading{Sign: ' ', Name: textfmt.CleanLine(d.Object), Words: fmt.Sprintf("of %s in %s, revision %d", d.Release, d.Namespace, d.Revision), Source: textfmt.CleanLine(d.Source)}
 	if d.Chart != "" {

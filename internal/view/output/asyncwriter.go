@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// MessageLimit is how much may wait for a terminal that isn't read: some
-	// thousand lines.
+	// MessageLimit is how many bytes are queued for a terminal that isn't read: some thousand
+	// lines.
 	MessageLimit = 512 << 10
 	// EventLimit is the same for a program that reads our events.
 	EventLimit = 16 << 20
@@ -64,15 +64,15 @@ func (o *AsyncWriter) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// WaitForRoom lets the writer wait for room from now on: what ends a run is told,
-// however long that takes.
+// WaitForRoom makes the writer lossless from now on, so that the end of a run is always
+// written.
 func (o *AsyncWriter) WaitForRoom() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.lossless = true
 }
 
-// IsIdle reports whether all that was written has been taken by its reader.
+// IsIdle reports whether everything has been written.
 func (o *AsyncWriter) IsIdle() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -111,6 +111,7 @@ func (s Streams) WriteText(text string, env func(string) string) error {
 }
 
 // Size returns the present size of the terminal in cells.
+// Size returns the present size of the terminal in cells.
 func (s Streams) Size() (width, height int) {
 	if s.console != nil {
 		if w, h, err := term.GetSize(int(s.console.Fd())); err == nil && w > 0 && h > 0 {

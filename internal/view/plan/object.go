@@ -114,8 +114,8 @@ func ConflictOf(c apply.Change, f apply.FieldConflict) Conflict {
 	return out
 }
 
-// recreateImpacts say what deleting and creating an object again costs. A StatefulSet
-// leaves its pods to its successor.
+// recreateImpacts are the effects of deleting and creating an object again. A StatefulSet is
+// recreated without deleting its pods.
 // https://kubernetes.io/docs/tasks/run-application/delete-stateful-set/
 var recreateImpacts = map[string]string{
 	"apps/Deployment":           "all its pods stop before new ones start: downtime",
@@ -129,7 +129,7 @@ var recreateImpacts = map[string]string{
 	"networking.k8s.io/Ingress": "it serves nothing until its controller has set it up again",
 }
 
-// deleteImpacts say what goes with an object that is deleted.
+// deleteImpacts are the effects of deleting an object.
 var deleteImpacts = map[string]string{
 	"/PersistentVolumeClaim": recreateImpacts["/PersistentVolumeClaim"],
 	"/PersistentVolume":      "THE DATA OF THE VOLUME IS DESTROYED unless its reclaim policy is Retain",
@@ -138,7 +138,7 @@ var deleteImpacts = map[string]string{
 	"apps/StatefulSet": "the claims of its volumes stay",
 }
 
-// impactOf says what a change costs besides itself.
+// impactOf returns the side effects of a change; empty for none.
 func impactOf(c apply.Change) string {
 	kind := c.ID.Group + "/" + c.ID.Kind
 	switch c.Action {

@@ -16,7 +16,7 @@ import (
 	"deployer/track"
 )
 
-// A Cause is one root of a failure, with all that helps to mend it.
+// A Cause is one root cause of a failure, with all that helps to fix it.
 type Cause struct {
 	Class   string   `json:"class"` // a class of package track, or apply_failed, rejected, hook_failed, api_lost, stopped, error
 	Title   string   `json:"title" text:"free"`
@@ -71,7 +71,7 @@ type CauseLog struct {
 type NextStep struct {
 	What    string `json:"what"`
 	Command string `json:"command,omitempty" text:"command"`
-	about   string // what must be there for it: a pod, an object, something to go back from; empty for nothing of the run
+	about   string // what it needs: a pod, an object, or the failed run; empty for none of them
 }
 
 // stoppedVerdict is that of a run that a signal has ended.
@@ -96,7 +96,7 @@ func (c *collector) collect(err error) {
 	}
 }
 
-// walk reports whether it found something it knows.
+// walk reports whether it found an error that it knows.
 func (c *collector) walk(err error) bool {
 	switch e := err.(type) {
 	case nil:
@@ -134,7 +134,7 @@ func (c *collector) walk(err error) bool {
 	return false
 }
 
-// several takes each of many errors: those it doesn't know as they are.
+// several collects the causes of many errors; of unknown ones it takes the message.
 func (c *collector) several(errs []error) bool {
 	for _, err := range errs {
 		if err != nil && !c.walk(err) {
@@ -168,8 +168,7 @@ func (c *collector) add(class, title string, id kube.ID, source string, err erro
 	c.causes = append(c.causes, cause)
 }
 
-// inHook takes what happened in a hook; the hook itself is the object when
-// nothing else is known.
+// inHook collects the causes of a failed hook.
 func (c *collector) inHook(e *deploy.HookError) bool {
 	c.hook = e
 	defer func() { c.hook = nil }()
@@ -235,7 +234,7 @@ func (c *collector) timeout(e *track.TimeoutError) {
 	}
 }
 
-// hidden is what must not be shown of the operation; nil when there is none.
+// hidden returns the confidential texts of the operation; nil without one.
 func (t *runState) hidden() *hide.Texts {
 	if t.op == nil {
 		return nil
@@ -243,7 +242,7 @@ func (t *runState) hidden() *hide.Texts {
 	return t.op.Hidden
 }
 
-// cause adds to what tracking found what this release knows of the object.
+// cause completes a cause of tracking by what the release changed in the object.
 func (t *runState) cause(from track.Cause) Cause {
 	p := from.Problem
 	watching := t.op != nil && t.op.Verb == deploy.Watch // nothing is being released
@@ -286,7 +285,7 @@ func (t *runState) cause(from track.Cause) Cause {
 	return out
 }
 
-// impact says what still works.
+// impact says how much of a failed object still works.
 func (t *runState) impact(from track.Cause, change apply.Change) string {
 	r := from.Rollout
 	switch {

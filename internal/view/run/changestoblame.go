@@ -12,8 +12,8 @@ import (
 	"deployer/internal/view/plan"
 )
 
-// podFields are the fields of a pod template, outside of containers, that may
-// be to blame for a class of problems.
+// podFields are the fields of a pod template, outside of containers, that may cause a class
+// of problems.
 var podFields = map[string][]string{
 	"unschedulable":            {"nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "volumes", "runtimeClassName", "priorityClassName"},
 	"unschedulable_structural": {"nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "volumes", "runtimeClassName"},
@@ -28,7 +28,7 @@ var podFields = map[string][]string{
 	"crash_loop":               {"securityContext", "volumes", "serviceAccountName"},
 }
 
-// containerFields are those of a container that may be to blame.
+// containerFields are the fields of a container that may cause problems.
 var containerFields = map[string]bool{
 	"image": true, "command": true, "args": true, "env": true, "envFrom": true, "resources": true, "workingDir": true,
 	"livenessProbe": true, "readinessProbe": true, "startupProbe": true, "lifecycle": true, "ports": true,
@@ -71,7 +71,7 @@ func changesToBlame(c apply.Change, container, class string, hidden *hide.Texts)
 	return out
 }
 
-// isSuspect tells whether a field is the first to look at for a class.
+// isSuspect reports whether a field is the first to look at for a class.
 func isSuspect(class, path string) bool {
 	switch class {
 	case "image_name_invalid", "image_never_pull", "image_pull_permanent", "image_pull_transient":

@@ -13,10 +13,10 @@ import (
 )
 
 const (
-	// maxSilence is the longest silence of a run without a terminal, half a minute
-	// with the tick that notices it: CI systems take silent jobs for hung.
+	// maxSilence is how long a run without a terminal may print nothing, half a minute
+	// including one tick: CI systems kill silent jobs.
 	maxSilence = 30*time.Second - tickEvery
-	// firstWaitingLine is when the first line tells what is still waited for.
+	// firstWaitingLine is when the first line about unready objects is printed.
 	firstWaitingLine = 3 * time.Second
 	// gather is how long objects are collected that share a line.
 	gather = 500 * time.Millisecond

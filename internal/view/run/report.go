@@ -21,7 +21,7 @@ type reporter struct {
 	state   *runState // of the last run
 }
 
-// report is empty when nobody wants to read of a success.
+// report is empty when a success isn't to be reported.
 func (rep *reporter) report(r Result) string {
 	switch o := rep.display.opts; {
 	case r.Error != "" || r.Rollback != nil:
@@ -178,8 +178,7 @@ func headlineOf(r Result, g textfmt.Glyphs) string {
 	return textfmt.CleanLine(text)
 }
 
-// otherObjects names what is not ready for another reason than its own, and what
-// had not finished.
+// otherObjects names objects that are blocked by others, and unfinished ones.
 func (rep *reporter) otherObjects(b *strings.Builder, r Result) {
 	named := map[string]bool{}
 	var blocked, unfinished []string
