@@ -25,13 +25,13 @@ func TestChartIsPackedOnce(t *testing.T) {
 	first := sample("web", 1, helmrelease.StatusDeployed)
 	first.Chart = largeChart("one")
 	charts := &packedCharts{}
-	enc, err := encodeWith(first, charts)
-	if err != nil {
+	if _, err := encodeWith(first, charts); err != nil {
 		t.Fatal(err)
 	}
 	packed := charts.packed
 	first.Info.Description = "another"
-	if enc, err = encodeWith(first, charts); err != nil {
+	enc, err := encodeWith(first, charts)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if charts.packed != packed {
