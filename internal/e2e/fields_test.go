@@ -117,7 +117,7 @@ func TestRenumberedByHand(t *testing.T) {
 			w.ok("upgrade", "x", chart, "--conflicts=yield")
 			port("yielded", 8080)
 			w.says(w.ok("plan", "x", chart), "stdout", `- spec\.ports\[port=8080`, `taken from "some-operator"`, `is removed: it has the name "http", as the chart's spec\.ports\[port=80`)
-			w.says(w.ok("upgrade", "x", chart), "stderr", `spec\.ports\[port=8080,protocol="TCP"\], set by some-operator, goes`)
+			w.says(w.ok("upgrade", "x", chart), "stderr", `spec\.ports\[port=8080,protocol="TCP"\], set by some-operator, is removed`)
 			port("taken", 80)
 		})
 	}

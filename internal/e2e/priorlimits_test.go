@@ -130,7 +130,7 @@ func TestLargeFormerValues(t *testing.T) {
 					t.Errorf("the plan says of ConfigMap/%s that it stays as it is: %v", name, said)
 				}
 			}
-			if said := strings.Contains(r.err, "too large to be recorded"); said == (c.restored == c.count) {
+			if said := strings.Contains(r.err, "too large to record"); said == (c.restored == c.count) {
 				t.Errorf("it tells of values that aren't given back: %v\n%s", said, r)
 			}
 		})
