@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -104,5 +105,6 @@ func escaped(text string) []string {
 			out = append(out, strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(b.String()), `"`), `"`))
 		}
 	}
-	return out
+	quoted := strconv.Quote(text) // as %q writes it
+	return append(out, quoted[1:len(quoted)-1])
 }

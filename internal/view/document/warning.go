@@ -46,7 +46,7 @@ func WarningTexts(warnings []Warning) []string {
 		out = append(out, w.String())
 	}
 	for text, n := range more {
-		out[at[text]] += fmt.Sprintf("; the same for %s more", textfmt.Count(n, "object"))
+		out[at[text]] += fmt.Sprintf("; the same for %s", textfmt.Count(n, "more object"))
 	}
 	return out
 }

@@ -50,11 +50,13 @@ const unlimited = -1
 // counted. What is deleted or made anew is always named.
 func (d Document) items(o document.Options, budget int) []item {
 	created := o.ShowCreated || d.BaseRevision > 0
+	unverified := d.unverifiedReasons()
 	var all []item
 	for _, s := range d.Steps {
 		var items []item
 		for _, object := range s.Objects {
 			if object.sign() != ' ' || o.ShowUnchanged || len(object.Generated) > 0 {
+				object.Unverified = unverified.take(object.Unverified)
 				items = append(items, item{object: object, step: s.Name, lines: object.details(o, created)})
 			}
 		}
@@ -70,6 +72,33 @@ func (d Document) items(o document.Options, budget int) []item {
 		return all
 	}
 	return shorten(all, budget)
+}
+
+// unverifiedReasons counts the objects that aren't verified for the same reason, by reason.
+type unverifiedReasons map[string]int
+
+func (d Document) unverifiedReasons() unverifiedReasons {
+	out := unverifiedReasons{}
+	for _, s := range d.Steps {
+		for _, o := range s.Objects {
+			out[o.Unverified]++
+		}
+	}
+	return out
+}
+
+// take returns a reason and how many objects share it, and for all but the first of them
+// nothing: on a first install most objects have the same.
+func (u unverifiedReasons) take(reason string) string {
+	n := u[reason]
+	delete(u, reason)
+	switch {
+	case reason == "" || n == 0:
+		return ""
+	case n == 1:
+		return reason
+	}
+	return fmt.Sprintf("%s; the same for %s", reason, textfmt.Count(n-1, "more object"))
 }
 
 // until says what a wait is for.

@@ -23,7 +23,7 @@ func TestPlanOfManyChanges(t *testing.T) {
 		t.Errorf("the Markdown has %d bytes", len(markdown))
 	}
 	for name, shown := range map[string]string{"text": text, "markdown": markdown} {
-		for _, what := range []string{"Job/prod/once", "Service/prod/old-29", "Deployment/prod/web", "--full", "the same for 999 objects more"} {
+		for _, what := range []string{"Job/prod/once", "Service/prod/old-29", "Deployment/prod/web", "--full", "the same for 999 more objects"} {
 			if !strings.Contains(shown, what) {
 				t.Errorf("%s: %q is missing", name, what)
 			}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -62,6 +63,22 @@ func TestPlanColours(t *testing.T) {
 	plain := planOf(t, viewtest.UpgradePlan(t), document.Options{ShowUnchanged: true, Context: 1})
 	if textfmt.CleanText(got) != plain {
 		t.Errorf("colour tells more than words:\n%s\n%s", textfmt.CleanText(got), plain)
+	}
+}
+
+// TestReasonOfManyIsToldOnce: on a first install nothing can be verified, for one reason.
+func TestReasonOfManyIsToldOnce(t *testing.T) {
+	var changes []apply.Change
+	for i := range 50 {
+		changes = append(changes, apply.Change{ID: viewtest.ID("", "ConfigMap", fmt.Sprint("c", i)), Action: apply.Create, Unverified: "namespace prod doesn't exist yet"})
+	}
+	install := &deploy.Operation{
+		Verb: deploy.Install, Release: "web", Namespace: "prod", NewNamespace: true, Next: viewtest.Record(1, helmrelease.StatusPendingInstall),
+		Plan: &apply.Plan{Waves: viewtest.Waves([][]apply.Change{changes})},
+	}
+	got := planOf(t, install, document.Options{})
+	if strings.Count(got, "doesn't exist yet") != 1 || !strings.Contains(got, "not verified: namespace prod doesn't exist yet; the same for 49 more objects") {
+		t.Errorf("got\n%s", got)
 	}
 }
 
