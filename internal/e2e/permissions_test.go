@@ -228,9 +228,9 @@ func TestPermissionsSuffice(t *testing.T) {
 	}
 }
 
-// TestMissingPermissionIsNamed takes from the permissions of an install, upgrade, rollback
-// and uninstall one after the other: either it isn't needed, or the error says verb, resource
-// and namespace and nothing of the chart has been changed.
+// TestMissingPermissionIsNamed takes single permissions from an install: either it isn't
+// needed, or the error says verb, resource and namespace and nothing of the chart has been
+// changed.
 func TestMissingPermissionIsNamed(t *testing.T) {
 	w := newWorld(t)
 	documented := documentedPermissions(t)["install"]
