@@ -143,6 +143,7 @@ func Watch(ctx context.Context, source Source, query Query, handle Handler) erro
 			w.backOff(ctx)
 		case apierrors.IsResourceExpired(err), apierrors.IsGone(err):
 			w.resourceVersion = ""
+			w.backOff(ctx) // a server that forgets versions at once must not be asked in a loop
 		default:
 			w.reportUnreachable(err)
 			w.backOff(ctx)
