@@ -14,7 +14,7 @@ const crdAPI = "apiextensions.k8s.io/v1"
 
 func (s *story) crdName() string { return "foos0." + s.ns + ".example.com" }
 
-// hasField says whether spec has a field in the definition that is live.
+// hasField reports whether spec has a field in the definition that is live.
 func (s *story) hasField(name string) bool {
 	s.t.Helper()
 	crd := s.get(crdAPI, "CustomResourceDefinition", s.crdName())

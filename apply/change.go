@@ -151,11 +151,11 @@ func (c Change) object() *unstructured.Unstructured {
 	return c.Live
 }
 
-// Writes tells whether carrying the change out may write the object.
+// Writes reports whether carrying the change out may write the object.
 func (c Change) Writes() bool { return c.execution != nil || c.Deferral != nil }
 
-// HasFingerprint tells that the object was recognised by its fingerprint: nothing is known
-// of it but its metadata.
+// SkippedByFingerprint reports whether the object was recognised by its fingerprint: only its
+// metadata is known.
 func (c Change) SkippedByFingerprint() bool { return c.Action == Unchanged && c.Desired == nil }
 
 // removes says that the change is about an object that the chart doesn't have.

@@ -210,7 +210,7 @@ func (c *comparison) isDeclared(path fieldpath.Path) bool {
 	return false
 }
 
-// hasDeclaredValue tells whether a stored revision gave a field this value.
+// hasDeclaredValue reports whether a stored revision gave a field this value.
 func (c *comparison) hasDeclaredValue(path fieldpath.Path, value any) bool {
 	return slices.ContainsFunc(c.declaredByRevision, func(r declaredFields) bool {
 		v, ok := fields.Value(r.obj, path)

@@ -89,7 +89,7 @@ func (a *Applier) outdatedInDiscovery(ctx context.Context, crds []Change) (*Chan
 	return nil, nil
 }
 
-// isListed tells whether discovery lists a version of a kind.
+// isListed reports whether discovery lists a version of a kind.
 func (a *Applier) isListed(ctx context.Context, gvk schema.GroupVersionKind) (bool, error) {
 	_, err := a.cluster.Mapping(ctx, gvk, false)
 	if errors.As(err, new(*kube.NoKindMatchError)) || errors.As(err, new(*kube.UnknownKindsError)) {

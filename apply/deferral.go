@@ -124,7 +124,7 @@ func (a *prerequisites) deferralOf(t *target) *Deferral {
 	return t.deferral
 }
 
-// kindChanges says whether the CRD of a target's kind is still to be written.
+// kindChanges reports whether the CRD of a target's kind is still to be written.
 func (a *prerequisites) kindChanges(t *target) bool { return a.anyMissing(t.definition()) }
 
 // conversionDeferral returns the deferral of an object whose conversion webhook doesn't

@@ -89,7 +89,7 @@ func (o *Provenance) formerOwner() string {
 	return strings.Join(names, ", ") + ", as an object of no release"
 }
 
-// isHalfAdopted tells whether an object that carries its former marks of ownership
+// isHalfAdopted reports whether an object that carries its former marks of ownership
 // has fields of ours all the same: a run died, or was refused, halfway.
 func isHalfAdopted(from *Provenance, meta metav1.Object) bool {
 	if !maps.Equal(ownershipMetadata(meta), from.Adopted.Prior.OwnershipMetadata) {
@@ -237,7 +237,7 @@ func (r *restoration) compute(ctx context.Context) error {
 	return nil
 }
 
-// isOurs tells whether an entry is of our name, however it was written.
+// isOurs reports whether an entry is of our name, however it was written.
 func isOurs(e ownership.Entry) bool { return e.Manager == Manager && e.Subresource == "" }
 
 // isOursRaw is isOurs of an entry as the API has it.

@@ -25,7 +25,7 @@ func (p *planning) markEstimated(t *target, c Change, missing *verify.Permission
 	return c
 }
 
-// CheckPermissions says whether the account may carry the plan out, as far as planning
+// CheckPermissions reports whether the account may carry the plan out, as far as planning
 // has met the limits of its permissions. The error is a *RejectedError of
 // *PermissionErrors. Call it before the first change; Run checks its own list.
 func (p *Plan) CheckPermissions() error { return permitted(append(p.lists(), p.Hooks)...) }

@@ -169,7 +169,7 @@ func (p *releaseHistory) noteProvenance(r Revision, had []kube.ID) {
 	}
 }
 
-// hadObject says whether a revision since the last uninstall had an object.
+// hadObject reports whether a revision since the last uninstall had an object.
 func (p *releaseHistory) hadObject(id kube.ID) bool {
 	for _, s := range p.objects[id] {
 		if s.revision > p.lastUninstall {

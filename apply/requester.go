@@ -26,7 +26,7 @@ type requester struct {
 	reported *sync.Map // failures that were told of by Options.Warn
 }
 
-// mode says whether a request is a dry run or a write.
+// mode reports whether a request is a dry run or a write.
 type mode bool
 
 const (

@@ -22,7 +22,7 @@ const tooLargeForOwners = "too large to store managed fields: replaced as a whol
 // https://etcd.io/docs/latest/dev-guide/limit/
 const storedAlone = 512 << 10
 
-// storedWithoutOwners says whether a live object was stored without the owners of its
+// storedWithoutOwners reports whether a live object was stored without the owners of its
 // fields because of its size.
 func storedWithoutOwners(live *unstructured.Unstructured) bool {
 	if len(live.GetManagedFields()) > 0 {

@@ -237,7 +237,7 @@ func (i chartIndex) archivesAt(u *url.URL) []expectation {
 	return out
 }
 
-// resolvesTo tells whether one of an entry's URLs is u, in either of Helm's ways to
+// resolvesTo reports whether one of an entry's URLs is u, in either of Helm's ways to
 // resolve them: that of repositories, and that of dependencies, to which a path that
 // begins with a slash is below the repository too.
 func (i chartIndex) resolvesTo(urls []string, u *url.URL) bool {

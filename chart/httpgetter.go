@@ -105,7 +105,7 @@ func readHTTPOptions(options []getter.Option) (httpOptions, error) {
 	}, nil
 }
 
-// mayAuthenticate tells whether the credentials are for the server of href.
+// mayAuthenticate reports whether the credentials are for the server of href.
 func (o httpOptions) mayAuthenticate(href string) bool {
 	return o.passCredentials || sameHost(o.url, href)
 }

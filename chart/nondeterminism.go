@@ -74,16 +74,16 @@ func (c *Chart) NewRerenderer(in Input) *Rerenderer {
 	return r
 }
 
-// IsNondeterministic tells whether a template, value or file calls a function that makes a
+// IsNondeterministic reports whether a template, value or file calls a function that makes a
 // difference, or a post-renderer may. Otherwise the chart comes out the same each time.
 func (r *Rerenderer) IsNondeterministic() bool {
 	return len(r.functions) > 0 || len(r.in.PostRenderer) > 0
 }
 
-// HashesFound tells whether a template calls a hash function.
+// HashesFound reports whether a template calls a hash function.
 func (r *Rerenderer) HashesFound() bool { return r.hashes }
 
-// OneRenderSuffices tells whether one rendering is enough to see every difference: what is
+// OneRenderSuffices reports whether one rendering is enough to see every difference: what is
 // chosen from few possibilities may come out the same twice.
 func (r *Rerenderer) OneRenderSuffices() bool { return r.rendersNeeded() <= 1 }
 

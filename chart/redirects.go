@@ -47,7 +47,7 @@ func (g redirectGuard) RoundTrip(q *http.Request) (*http.Response, error) {
 	return limited(answer)
 }
 
-// leftOrigin tells whether a request follows a redirect from another host, port or
+// leftOrigin reports whether a request follows a redirect from another host, port or
 // scheme, or one before it did.
 func leftOrigin(q *http.Request) bool {
 	for here := q; here.Response != nil && here.Response.Request != nil; {
@@ -69,7 +69,7 @@ func origin(u *url.URL) string {
 	return u.Scheme + "://" + host + ":" + port
 }
 
-// sameHost tells whether two URLs have one scheme, host and port: credentials
+// sameHost reports whether two URLs have one scheme, host and port: credentials
 // for one are no other server's business.
 func sameHost(a, b string) bool {
 	u, err := url.Parse(a)

@@ -70,7 +70,7 @@ func (s *supervisorProcess) stop() {
 	<-s.ended
 }
 
-// died says whether the supervisor has ended by itself.
+// died reports whether the supervisor has ended by itself.
 func (s *supervisorProcess) died() bool {
 	select {
 	case <-s.ended:

@@ -53,7 +53,7 @@ func lock(ctx context.Context, path string) (*os.File, error) {
 	}
 }
 
-// alive says whether a supervisor runs in the directory.
+// alive reports whether a supervisor runs in the directory.
 func (l layout) alive() (bool, error) {
 	if _, err := os.Stat(l.aliveLock()); os.IsNotExist(err) {
 		return false, nil

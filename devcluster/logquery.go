@@ -142,7 +142,7 @@ func (q logQuery) problem(pod *corev1.Pod) string {
 	return where + " is waiting to start: " + state.Waiting.Reason
 }
 
-// over says whether the container won't write any more.
+// over reports whether the container won't write any more.
 func (q logQuery) over(pod *corev1.Pod) bool {
 	status := q.status(pod)
 	return q.previous || status == nil || status.State.Running == nil

@@ -201,7 +201,7 @@ func mayHaveSucceeded(s helmrelease.Status) bool {
 	return s == helmrelease.StatusDeployed || s == helmrelease.StatusSuperseded
 }
 
-// Succeeded tells whether a revision was deployed completely, now or once. Superseded
+// Succeeded reports whether a revision was deployed completely, now or once. Superseded
 // is no proof: Helm 3's failed rollback marks the current revision superseded,
 // even a failed one (helm.sh/helm/v3/pkg/action/rollback.go). Then the
 // description still tells of the failure.

@@ -154,7 +154,7 @@ func newRun() string { return strings.ToLower(rand.Text()) }
 // BeginWrite and the call of its over function.
 func (l *Lock) Context() context.Context { return l.ctx }
 
-// IsLeased says whether we have a Lease, or only the record to keep others away.
+// HasLease reports whether this run holds a Lease; if not, only the record keeps others away.
 func (l *Lock) HasLease() bool {
 	l.lease.mu.Lock()
 	defer l.lease.mu.Unlock()
@@ -206,7 +206,7 @@ func (l *Lock) Unlock(ctx context.Context) error {
 	return l.deleteLease(ctx)
 }
 
-// IsLeased says whether somebody has the Lease of a release, alive or dead. Who may
+// IsLeased reports whether somebody has the Lease of a release, alive or dead. Who may
 // not read Leases is told that nobody has.
 func (s *Store) IsLeased(ctx context.Context, name string) (bool, error) {
 	client, err := s.client()

@@ -110,7 +110,7 @@ func packChart(text chartText) (*packedChart, error) {
 	return &packedChart{deflated: out.Bytes(), size: size, sum: sum}, nil
 }
 
-// holds tells whether a text is what was packed.
+// holds reports whether a text is what was packed.
 func (p *packedChart) holds(text chartText) bool {
 	if sum, size := text.sum(); p.size != size || p.sum != sum {
 		return false

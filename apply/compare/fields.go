@@ -40,7 +40,7 @@ type FieldChange struct {
 	// Before and After are the values, plain JSON data which is not to be changed;
 	// nil where the field is absent.
 	Before, After any
-	// Declared tells whether the desired object has the field. What it doesn't have
+	// Declared reports whether the desired object has the field. What it doesn't have
 	// is a default or comes from an admission webhook. It is true when the desired
 	// object isn't known.
 	Declared bool

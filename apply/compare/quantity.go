@@ -9,7 +9,7 @@ import (
 // quantities are the fields whose values the server writes in its own way.
 var quantities = map[string]bool{"limits": true, "requests": true, "capacity": true, "hard": true, "min": true, "max": true, "default": true, "defaultRequest": true}
 
-// SameQuantity tells whether two values of a field mean the same amount: 1000m is 1.
+// SameQuantity reports whether two values of a field mean the same amount: 1000m is 1.
 func SameQuantity(names []string, before, after any) bool {
 	last := len(names) - 1
 	if last < 1 || !quantities[names[last-1]] && names[last] != "sizeLimit" {

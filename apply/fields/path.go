@@ -215,7 +215,7 @@ func Topmost(set *fieldpath.Set) []fieldpath.Path {
 	return out
 }
 
-// Equal tells whether two values are the same as JSON: 1 and 1.0 are.
+// Equal reports whether two values are the same as JSON: 1 and 1.0 are.
 func Equal(a, b any) bool {
 	if reflect.DeepEqual(a, b) {
 		return true

@@ -101,7 +101,7 @@ func (q Query) MatchedSteps(obj any, path fieldpath.Path) int {
 	return len(q)
 }
 
-// fits tells whether a step names an element of the path to something in parent.
+// fits reports whether a step names an element of the path to something in parent.
 func (s step) fits(parent any, e fieldpath.PathElement) bool {
 	list, _ := parent.([]any)
 	switch {

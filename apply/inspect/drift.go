@@ -164,7 +164,7 @@ func stateOf(i *apply.Inspected, release apply.Owner) DriftedObject {
 	return o
 }
 
-// isDeletedWhenFinished tells whether the cluster deletes an object when it has finished.
+// isDeletedWhenFinished reports whether the cluster deletes an object when it has finished.
 // https://kubernetes.io/docs/concepts/workloads/controllers/ttlafterfinished/
 func isDeletedWhenFinished(obj *unstructured.Unstructured) bool {
 	_, found, err := unstructured.NestedFieldNoCopy(obj.Object, "spec", "ttlSecondsAfterFinished")

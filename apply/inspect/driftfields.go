@@ -112,7 +112,7 @@ func (l *fieldList) attribute(f *DriftField, path fieldpath.Path) {
 	}
 }
 
-// isPerson tells whether a manager's name stands for somebody at a keyboard.
+// isPerson reports whether a manager's name stands for somebody at a keyboard.
 func isPerson(manager string) bool {
 	switch ownership.ClassOf(manager) {
 	case ownership.Person:
@@ -231,7 +231,7 @@ func (l *fieldList) isRestart(path fieldpath.Path) bool {
 	return last.FieldName != nil && *last.FieldName == kube.RestartedAtAnnotation || isMap && len(m) == 1 && m[kube.RestartedAtAnnotation] != nil
 }
 
-// isBookkeeping tells whether servers, controllers or our runs keep a field for
+// isBookkeeping reports whether servers, controllers or our runs keep a field for
 // themselves.
 func isBookkeeping(path fieldpath.Path) bool {
 	names := fields.Names(path)

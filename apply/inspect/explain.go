@@ -212,7 +212,7 @@ func (x *explainer) fieldsNamed(query fields.Query, asked string) ([]FieldExplan
 	return out, nil
 }
 
-// isIdentity tells whether a field is what an object is called by.
+// isIdentity reports whether a field is what an object is called by.
 func isIdentity(path fieldpath.Path) bool {
 	switch strings.Join(fields.Names(path), ".") {
 	case "apiVersion", "kind", "metadata.name", "metadata.namespace":

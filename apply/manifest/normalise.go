@@ -25,7 +25,7 @@ type Type struct {
 // TypeOf returns the type of a typed value.
 func TypeOf(v *typed.TypedValue) Type { return Type{Schema: v.Schema(), Ref: v.TypeRef()} }
 
-// Known says whether there is a schema.
+// Known reports whether there is a schema.
 func (t Type) Known() bool { return t.Schema != nil }
 
 // UnknownFieldPolicy says what to do with fields that the schema doesn't have.

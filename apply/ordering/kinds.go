@@ -82,7 +82,7 @@ func (o KindOrder) less(a, b kube.ID) bool {
 		cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name)) < 0
 }
 
-// IsBuiltinGroup tells whether an API group is one of Kubernetes itself.
+// IsBuiltinGroup reports whether an API group is one of Kubernetes itself.
 func IsBuiltinGroup(group string) bool {
 	return !strings.Contains(group, ".") || strings.HasSuffix(group, ".k8s.io")
 }

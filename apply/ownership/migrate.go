@@ -29,7 +29,7 @@ type Migration struct {
 	// apply removes them.
 	RevertManual bool
 
-	// Served tells whether the server still has an API version.
+	// Served reports whether the server still has an API version.
 	Served func(apiVersion string) bool
 }
 

@@ -38,7 +38,7 @@ func Unexplained(err error) bool {
 	return errors.As(err, &status) && status.Status().Code == 500 && !contains(err.Error(), hopelessWords)
 }
 
-// Transient says whether the same request may succeed later.
+// Transient reports whether the same request may succeed later.
 func Transient(err error) bool {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return false

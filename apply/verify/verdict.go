@@ -56,7 +56,7 @@ func WasModified(err error, id kube.ID) bool {
 	return apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err) || IsVanished(err, id)
 }
 
-// SaysImmutable tells whether a message of the API server says that a field can't
+// SaysImmutable reports whether a message of the API server says that a field can't
 // be changed.
 func SaysImmutable(message string) bool { return contains(message, immutableWords) }
 

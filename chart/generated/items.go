@@ -118,7 +118,7 @@ func matchingItem(item any, rerendered []any, old []any) (any, bool) {
 	return found[0], true
 }
 
-// isPermutation tells whether a list has the same items each time, in another order.
+// isPermutation reports whether a list has the same items each time, in another order.
 func isPermutation(a []any, others [][]any) bool {
 	texts := itemTexts(a)
 	for _, other := range others {

@@ -190,7 +190,7 @@ func (l *line) generatedSegments() []segment {
 	return out
 }
 
-// touchesAnotherHole tells whether a hole has nothing but punctuation between it and another.
+// touchesAnotherHole reports whether a hole has nothing but punctuation between it and another.
 func (l *line) touchesAnotherHole(hole int) bool {
 	at := -1
 	for i, s := range l.segments {

@@ -95,7 +95,7 @@ func sortedPieces(text string) []string {
 	return out
 }
 
-// keysShuffled tells whether a text has the same keys each time, in another order.
+// keysShuffled reports whether a text has the same keys each time, in another order.
 func keysShuffled(a string, rerendered []string) bool {
 	keys := keysIn(a)
 	shuffled := false

@@ -72,7 +72,7 @@ func revisionOf(r *chart.Rendered) Revision {
 	return out
 }
 
-// hasNewDocument tells whether a result has a document that not every earlier revision has.
+// hasNewDocument reports whether a result has a document that not every earlier revision has.
 // One that some of them have may be there by chance.
 func (in Input) hasNewDocument(r *Result) bool {
 	counts := map[string]int{}

@@ -99,7 +99,7 @@ func segmentsOf(text string, rerendered []string) *line {
 	return l
 }
 
-// isEncodedText tells whether a text is base64 of text.
+// isEncodedText reports whether a text is base64 of text.
 func isEncodedText(s string) bool {
 	_, _, ok := decoded(s, nil, false)
 	return ok

@@ -261,7 +261,7 @@ func (w *fieldWalker) compareLeaf(path []any, name string, a any, rerendered []a
 	w.edits = append(w.edits, edit{path, t})
 }
 
-// isPodTemplateAnnotation tells whether a path is an annotation of a pod template, which
+// isPodTemplateAnnotation reports whether a path is an annotation of a pod template, which
 // restarts pods when it changes.
 func isPodTemplateAnnotation(path []any) bool {
 	n := len(path)

@@ -32,7 +32,7 @@ func TestEveryFlagHasAVariable(t *testing.T) {
 	}
 }
 
-// readsVariable tells whether a value of the variable arrives at the flag. No
+// readsVariable reports whether a value of the variable arrives at the flag. No
 // type of flag takes it but one of texts, and all others complain.
 func readsVariable(t *testing.T, f cli.Flag, variable string) bool {
 	t.Helper()

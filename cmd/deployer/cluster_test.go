@@ -17,7 +17,7 @@ import (
 // testKey is where a script keeps its test.
 type testKey struct{}
 
-// hasCluster tells whether scripts with [cluster] run: with a cluster that the
+// hasCluster reports whether scripts with [cluster] run: with a cluster that the
 // environment names, or one that package kubetest can start.
 func hasCluster() bool {
 	if testing.Short() {

@@ -87,7 +87,7 @@ type event struct {
 	ObjectRef struct{ Resource, Name string }
 }
 
-// writes tells whether the request was to change an object of the release.
+// writes reports whether the request was to change an object of the release.
 func (e event) writes() bool {
 	switch {
 	case e.Verb == "get" || e.Verb == "list" || e.Verb == "watch", strings.Contains(e.RequestURI, "dryRun=All"):

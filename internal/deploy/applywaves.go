@@ -79,7 +79,7 @@ func (r *run) applyTogether(ctx context.Context, waves []apply.Wave) error {
 	return nil
 }
 
-// createsKindsOrNamespaces tells whether a wave makes kinds or namespaces that later ones need.
+// createsKindsOrNamespaces reports whether a wave makes kinds or namespaces that later ones need.
 func createsKindsOrNamespaces(wave apply.Wave) bool {
 	for _, c := range wave.Changes {
 		if (c.ID.Kind == "Namespace" || c.ID.Kind == "CustomResourceDefinition") && c.Action != apply.Unchanged {

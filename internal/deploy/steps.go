@@ -45,7 +45,7 @@ func (r *run) inSequence(ctx context.Context, steps ...func() error) error {
 	return nil
 }
 
-// writesIn tells whether a step may change something in the cluster.
+// writesIn reports whether a step may change something in the cluster.
 func (o *Operation) writesIn(step Step) bool {
 	switch step {
 	case StepWait:

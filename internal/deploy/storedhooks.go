@@ -82,7 +82,7 @@ func (d *Deployer) checkStoredHooks(ctx context.Context, op *Operation) error {
 	return nil
 }
 
-// isRendered tells whether the chart of the run that is undone has a hook.
+// isRendered reports whether the chart of the run that is undone has a hook.
 func (d *Deployer) isRendered(h *helmrelease.Hook) bool {
 	return slices.ContainsFunc(d.rendered, func(r *helmrelease.Hook) bool { return r.Manifest == h.Manifest })
 }

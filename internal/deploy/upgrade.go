@@ -26,7 +26,7 @@ type UpgradeRequest struct {
 	Values map[string]any // the user's values
 	Reuse  chart.ReuseMode
 
-	// Install says whether the release must, may or must not have been deployed before:
+	// Install reports whether the release must, may or must not have been deployed before:
 	// see the constants.
 	Install         InstallPolicy
 	Replace         bool // re-use the name of an uninstalled or failed release

@@ -167,7 +167,7 @@ func aligned(text string) string {
 	return strings.Join(lines, "\n")
 }
 
-// matches tells whether a guide shows what was seen, whatever time it took, and under
+// matches reports whether a guide shows what was seen, whatever time it took, and under
 // whatever random names.
 func matches(shown, seen string) bool {
 	pattern := "^"

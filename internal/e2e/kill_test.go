@@ -271,7 +271,7 @@ func (s *sweep) converged(w *world, next int) {
 	w.same("after the next run", decided(withoutHooks(w.everything()), w.ns), s.fresh[want])
 }
 
-// over says whether a command that died had recorded that it was done: the same
+// over reports whether a command that died had recorded that it was done: the same
 // command is then another run.
 func (s *sweep) over(w *world) bool {
 	w.Helper()

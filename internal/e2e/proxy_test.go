@@ -53,7 +53,7 @@ type call struct {
 
 func (c call) String() string { return fmt.Sprintf("%s %s %d", c.method, c.path, c.code) }
 
-// write says whether the call was to change something.
+// write reports whether the call was to change something.
 func (c call) write() bool {
 	switch c.method {
 	case http.MethodGet, http.MethodHead:
@@ -62,7 +62,7 @@ func (c call) write() bool {
 	return !strings.Contains(c.path, "dryRun=All") && !strings.Contains(c.path, "selfsubject")
 }
 
-// created says whether the call has made an object of that resource.
+// created reports whether the call has made an object of that resource.
 func (c call) created(resource string) bool {
 	path, _, _ := strings.Cut(c.path, "?")
 	return c.method == http.MethodPost && c.write() && c.code == http.StatusCreated && strings.HasSuffix(path, "/"+resource)

@@ -25,7 +25,7 @@ type actor struct {
 	fails   bool     // its chart fails, and it goes back: exit code 6
 }
 
-// revises says whether the command makes a revision.
+// revises reports whether the command makes a revision.
 func (a actor) revises() bool {
 	return !slices.Contains([]string{"uninstall", "test", "recover"}, a.args[0])
 }

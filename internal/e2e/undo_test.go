@@ -47,7 +47,7 @@ func when(is bool, code int) int {
 	return 0
 }
 
-// sameObject tells whether a call is to change the object that another one was about.
+// sameObject reports whether a call is to change the object that another one was about.
 func sameObject(a, b call) bool {
 	p, _, _ := strings.Cut(a.path, "?")
 	q, _, _ := strings.Cut(b.path, "?")

@@ -208,7 +208,7 @@ func (w *world) writes(mark int) []kubetest.AuditEvent {
 	return out
 }
 
-// isRecord tells whether a Secret was created by POST. Objects of charts are
+// isRecord reports whether a Secret was created by POST. Objects of charts are
 // applied, by PATCH.
 func isRecord(e kubetest.AuditEvent) bool {
 	return e.Object.Resource == "secrets" && e.Verb == "create"

@@ -50,7 +50,7 @@ func spelled(s string) []string {
 	return out
 }
 
-// shows tells whether a text shows another: as it is, in any case, in hexadecimal,
+// shows reports whether a text shows another: as it is, in any case, in hexadecimal,
 // or in base64 that somebody decodes.
 func shows(text, s string) bool {
 	lower, s := strings.ToLower(text), strings.ToLower(s)

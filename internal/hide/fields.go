@@ -59,7 +59,7 @@ func IsSecret(obj *unstructured.Unstructured) bool {
 	return obj != nil && IsSecretKind(obj.GroupVersionKind().GroupKind())
 }
 
-// IsSecretKind tells whether a kind is that of Secrets.
+// IsSecretKind reports whether a kind is that of Secrets.
 func IsSecretKind(kind schema.GroupKind) bool { return kind == schema.GroupKind{Kind: "Secret"} }
 
 // Any reports whether anything is confidential.

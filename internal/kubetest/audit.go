@@ -48,14 +48,14 @@ type ObjectRef struct {
 // String is for messages of failing tests.
 func (e AuditEvent) String() string { return fmt.Sprintf("%s %s %d", e.Verb, e.URI, e.Code) }
 
-// DryRun says whether the request was to change nothing: dryRun=All.
+// DryRun reports whether the request was to change nothing: dryRun=All.
 func (e AuditEvent) DryRun() bool {
 	_, query, _ := strings.Cut(e.URI, "?")
 	values, err := url.ParseQuery(query)
 	return err == nil && slices.Contains(values["dryRun"], "All")
 }
 
-// Write says whether the request was to change something that is stored,
+// Write reports whether the request was to change something that is stored,
 // whether or not it succeeded. Questions that take the form of creating an
 // object, like SelfSubjectAccessReview, are none.
 func (e AuditEvent) Write() bool {

@@ -38,7 +38,7 @@ type Owner struct {
 	Name string
 }
 
-// Scheduling says whether a pod has a node, and why it has none.
+// Scheduling reports whether a pod has a node, and why it has none.
 type Scheduling struct {
 	Done bool
 	StateReason

@@ -281,7 +281,7 @@ func WriteResult(path string, r Result) error {
 	return replaceFile(path, append(data, '\n'))
 }
 
-// CheckWritable says whether a report can be written to path, before there is one;
+// CheckWritable reports whether a report can be written to path, before there is one;
 // path is empty when there is to be none.
 func CheckWritable(path string) error {
 	if path == "" {
