@@ -269,7 +269,7 @@ func (m *matcher) nearby(i int) []*string {
 		}
 		out = append(out, nil)
 		pattern := l.textAround(at)
-		if pattern == "" {
+		if pattern == "" || mayContainQuotes(l.segments[at]) {
 			continue
 		}
 		re := regexp.MustCompile(pattern)
@@ -291,6 +291,14 @@ func (m *matcher) nearby(i int) []*string {
 		}
 	}
 	return out
+}
+
+// mayContainQuotes reports whether a hole has punctuation that may also end it, such as
+// quotes: where the line has changed, nothing tells where such a value ends.
+func mayContainQuotes(s segment) bool {
+	return slices.ContainsFunc(append([]string{s.text}, s.rerendered...), func(text string) bool {
+		return strings.ContainsFunc(text, func(r rune) bool { return !isWord(r) && !strings.ContainsRune("+/=-_.$", r) })
+	})
 }
 
 // textAround is a pattern of a hole with the word before it, or else after it; empty
@@ -318,7 +326,13 @@ func (l *line) textAround(at int) string {
 		if j := strings.IndexFunc(after[i:], isNotWord); j >= 0 {
 			after = after[:i+j]
 		}
+		if len(before)+len(after) < minAffix {
+			return ""
+		}
 		return `^` + regexp.QuoteMeta(before) + `([^\s]+?)` + regexp.QuoteMeta(after)
+	}
+	if len(before) < minAffix {
+		return "" // it may be the same by chance
 	}
 	if at == 1 && before == l.segments[0].text {
 		before = `^` + regexp.QuoteMeta(before)

@@ -11,7 +11,7 @@ import (
 
 // Bounds of how often a chart is rendered to find what is generated.
 const (
-	maxRendersUnsure = 6  // while recorded values aren't found by their surroundings
+	maxRendersUnsure = 8  // while recorded values aren't found by their surroundings
 	maxRendersChance = 16 // while values chosen from few possibilities may be equal by chance
 	largeManifest    = 256 << 10
 )
