@@ -125,7 +125,7 @@ func (p *prophecy) told() {
 	p.upgrade("after a failure", before)
 	p.check("rolled back", func(d *deploy.Deployer) (*deploy.Operation, error) {
 		return d.Rollback(p.Context(), deploy.RollbackRequest{Name: p.name, Revision: 2})
-	}, "rollback", p.name, "2", "--wait=false")
+	}, "rollback", p.name, "2", "--wait=false", "--allow-stored-hooks")
 	p.uninstall("what was rolled back")
 }
 
@@ -184,14 +184,14 @@ func (p *prophecy) uninstall(when string) {
 	p.Helper()
 	p.check(when, func(d *deploy.Deployer) (*deploy.Operation, error) {
 		return d.Uninstall(p.Context(), deploy.UninstallRequest{Name: p.name})
-	}, "uninstall", p.name)
+	}, "uninstall", p.name, "--allow-stored-hooks")
 }
 
 // check plans, runs deployer, and compares.
 func (p *prophecy) check(when string, decide func(*deploy.Deployer) (*deploy.Operation, error), args ...string) {
 	p.Helper()
 	cluster := kube.New(p.user.Config(), p.ns)
-	op, err := decide(deploy.New(cluster, p.ns, deploy.Settings{}))
+	op, err := decide(deploy.New(cluster, p.ns, deploy.Settings{Policies: deploy.Policies{AllowStoredHooks: true}}))
 	if err != nil {
 		p.Fatalf("%s: planning: %v", when, err)
 	}
