@@ -206,6 +206,7 @@ var changing = []struct {
 	{regexp.MustCompile(`node-\d+`), "node-0"},
 	{regexp.MustCompile(`sha256:[0-9a-f]{8,}`), "sha256:..."},
 	{regexp.MustCompile(` *\n`), "\n"},
+	{regexp.MustCompile(`(\S) {2,}`), "$1  "}, // a column is as wide as its longest time
 }
 
 // TestSessionIsDrawn holds the picture of the README to the text of the guide.
