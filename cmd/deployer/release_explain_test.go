@@ -83,6 +83,7 @@ func TestExplain(t *testing.T) {
 	p.wantExplained("ConfigMap/conf", ".data.colour", "pink by kubectl-edit/Update, revision 0, taken -> blue")
 	p.wantExplained("ConfigMap/conf", ".data.colour", "pink by kubectl-edit/Update, revision 0, yielded -> blue", "--conflicts", "yield")
 	p.wantExplained("ConfigMap/conf", ".data.colour", "pink by kubectl-edit/Update, revision 0, refused -> blue", "--conflicts", "fail")
+	mustHave(t, p.run(0, "explain", "web", "ConfigMap/conf", ".data.colour"), "an upgrade takes it, one with --conflicts yield leaves it")
 	p.wantExplained("ConfigMap/conf", ".data.note", "x by kubectl-edit/Update, revision 0, ignored")
 	p.wantExplained("ConfigMap/conf", ".data.note", "x by kubectl-edit/Update, revision 0, removed", "--revert-manual-changes")
 	p.wantExplained("ConfigMap/conf", ".data.size", "<nil> by , revision 0, set -> 1")

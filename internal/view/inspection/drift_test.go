@@ -3,8 +3,10 @@ package inspection
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 	"testing"
 
+	"deployer/apply"
 	"deployer/internal/view/document"
 	"deployer/internal/view/output"
 	"deployer/internal/view/viewtest"
@@ -41,5 +43,17 @@ func TestExplanationFormats(t *testing.T) {
 		viewtest.Golden(t, file+".golden", shownAs(t, format, func(s output.Streams, o document.Options) error {
 			return ShowExplanation(s, viewtest.Explanation(t), o)
 		}))
+	}
+}
+
+// An annotation decides about conflicts whatever the flag says, so the flag isn't offered then.
+func TestExplanationNamesWhatDecidesAConflict(t *testing.T) {
+	taken := explainedField{has: true, Upgrade: string(apply.OutcomeTaken)}
+	if got := taken.heading().Words; !strings.Contains(got, "--conflicts yield") {
+		t.Errorf("without an annotation: %q", got)
+	}
+	taken.annotated = true
+	if got := taken.heading().Words; strings.Contains(got, "--conflicts") || !strings.Contains(got, "deployer.io/conflicts") {
+		t.Errorf("with an annotation: %q", got)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"deployer/apply"
 	"deployer/apply/compare"
 	"deployer/apply/inspect"
+	"deployer/internal/annotation"
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
 	"deployer/internal/view/document"
@@ -47,6 +48,7 @@ type explainedField struct {
 	KeptFrom  int  `json:"kept_from_revision,omitempty"`
 
 	has, becomes bool
+	annotated    bool // the object's annotation decides its conflicts, whatever --conflicts says
 }
 
 // ShowExplanation writes who set the fields of an object.
@@ -69,8 +71,10 @@ func newExplanation(e *deploy.Explanation) explanation {
 		d.State = "there"
 	}
 	secret := hide.ConfidentialFields(o.Live, o.Desired)
+	annotated := o.Desired != nil && o.Desired.GetAnnotations()[annotation.Conflicts.Name] != ""
 	for _, f := range e.Fields {
 		field := explainedOf(f, secret, e.Hidden)
+		field.annotated = annotated
 		for _, v := range e.Generated {
 			if v.Path == f.Path {
 				field.Generated, field.KeptFrom = true, v.Revision
@@ -100,7 +104,7 @@ var upgradeWords = map[string]struct {
 }{
 	string(inspect.OutcomeKept):    {'=', "an upgrade keeps it"},
 	string(inspect.OutcomeSet):     {'~', "an upgrade sets it"},
-	string(apply.OutcomeTaken):     {'~', "an upgrade takes it"},
+	string(apply.OutcomeTaken):     {'~', "an upgrade takes it, one with --conflicts yield leaves it"},
 	string(apply.OutcomeYielded):   {'=', "an upgrade leaves it to its owner"},
 	string(apply.OutcomeRefused):   {'!', "an upgrade is refused because of it"},
 	string(inspect.OutcomeRemoved): {'-', "an upgrade removes it"},
@@ -122,6 +126,9 @@ func (f explainedField) heading() document.Heading {
 		owners = textfmt.List(names)
 	}
 	words := upgradeWords[f.Upgrade]
+	if f.annotated && f.Upgrade == string(apply.OutcomeTaken) {
+		words.words = "an upgrade takes it, as the annotation " + annotation.Conflicts.Name + " says"
+	}
 	since := ""
 	switch {
 	case f.Earlier:

@@ -120,6 +120,9 @@ func (l *lineRenderer) applied(e deploy.Applied) {
 func (l *lineRenderer) hookRan(e deploy.HookRan) {
 	name := textfmt.CleanLine(l.runs.current.hookName(e.Hook))
 	if e.Err != nil {
+		if l.runs.current.hookFailed(e.Hook) {
+			return // the line of its object has told it
+		}
 		l.say("FAILED", fmt.Sprintf("hook %s after %s: %s", name, textfmt.Duration(e.Took), l.display.hideText(textfmt.FirstLine(e.Err.Error()))))
 		return
 	}
@@ -187,6 +190,9 @@ func (l *lineRenderer) status(s track.Status) {
 	case track.Gone:
 		l.gather("gone", id, "")
 	case track.Failed:
+		if l.runs.current.isHook(s.ID) {
+			id = "hook " + id
+		}
 		l.say("FAILED", id+" "+problemText(s))
 	}
 }

@@ -272,12 +272,26 @@ func (t *runState) work() (done, total int) {
 	return min(done, total), max(total, 1)
 }
 
+// hookFailed reports whether tracking has already reported that the object of a hook failed.
+func (t *runState) hookFailed(h *helmrelease.Hook) bool {
+	o := t.hookObject(h)
+	return o != nil && o.status.State == track.Failed
+}
+
+// hookObject returns the tracked object of a hook; nil when none was created.
+func (t *runState) hookObject(h *helmrelease.Hook) *trackedObject {
+	for _, id := range t.order {
+		if o := t.tracked[id]; o.hook && id.Kind == h.Kind && id.Name == h.Name {
+			return o
+		}
+	}
+	return nil
+}
+
 // hookName names the object of a hook, as its creation or the plan did.
 func (t *runState) hookName(h *helmrelease.Hook) string {
-	for _, id := range t.order {
-		if t.tracked[id].hook && id.Kind == h.Kind && id.Name == h.Name {
-			return id.String()
-		}
+	if o := t.hookObject(h); o != nil {
+		return o.status.ID.String()
 	}
 	if t.op == nil {
 		return h.Kind + "/" + h.Name
