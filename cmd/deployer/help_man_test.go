@@ -11,10 +11,13 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// commandNames are the names of all commands, groups among them.
+// commandNames are the names of all commands that help lists, groups among them.
 func commandNames(commands []*cli.Command, path ...string) []string {
 	var out []string
 	for _, c := range commands {
+		if c.Hidden {
+			continue
+		}
 		words := append(slices.Clone(path), c.Name)
 		out = append(out, strings.Join(words, " "))
 		out = append(out, commandNames(c.Subcommands, words...)...)
