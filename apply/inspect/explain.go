@@ -39,6 +39,9 @@ type Request struct {
 type Explanation struct {
 	Object DriftedObject // its State is Changed, or says why there are no fields
 	Fields []FieldExplanation
+	// PolicyOfObject says that the object states its own policy for conflicts, which
+	// overrides that of an upgrade.
+	PolicyOfObject bool
 }
 
 // A FieldExplanation is one field: its value, its owners, the revision that stated it,
@@ -140,6 +143,7 @@ func Explain(ctx context.Context, a *apply.Applier, req Request) (*Explanation, 
 	if e.Object.State != DriftChanged || o.Result == nil {
 		return e, nil
 	}
+	_, e.PolicyOfObject, _ = annotation.Conflicts.Read(o.Declared.GetAnnotations())
 	x, err := newExplainer(ctx, inspection, o, req)
 	if err != nil {
 		return nil, err

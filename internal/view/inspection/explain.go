@@ -7,7 +7,6 @@ import (
 	"deployer/apply"
 	"deployer/apply/compare"
 	"deployer/apply/inspect"
-	"deployer/internal/annotation"
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
 	"deployer/internal/view/document"
@@ -71,10 +70,9 @@ func newExplanation(e *deploy.Explanation) explanation {
 		d.State = "there"
 	}
 	secret := hide.ConfidentialFields(o.Live, o.Desired)
-	annotated := o.Desired != nil && o.Desired.GetAnnotations()[annotation.Conflicts.Name] != ""
 	for _, f := range e.Fields {
 		field := explainedOf(f, secret, e.Hidden)
-		field.annotated = annotated
+		field.annotated = e.PolicyOfObject
 		for _, v := range e.Generated {
 			if v.Path == f.Path {
 				field.Generated, field.KeptFrom = true, v.Revision
@@ -127,7 +125,7 @@ func (f explainedField) heading() document.Heading {
 	}
 	words := upgradeWords[f.Upgrade]
 	if f.annotated && f.Upgrade == string(apply.OutcomeTaken) {
-		words.words = "an upgrade takes it, as the annotation " + annotation.Conflicts.Name + " says"
+		words.words = "an upgrade takes it, as the annotation deployer.io/conflicts says"
 	}
 	since := ""
 	switch {
