@@ -6,25 +6,70 @@ import (
 	"regexp"
 	"strings"
 	"unicode/utf8"
+
+	"sigs.k8s.io/yaml"
 )
 
-// addParts adds the parts of a confidential text: each line of several, because they may be
-// shown indented, and the values of JSON by their keys.
-func (t *Texts) addParts(text string) {
-	if strings.HasPrefix(text, "{") {
-		var content map[string]any
+// addParts adds the parts of a confidential text that may be shown by themselves: the values of
+// JSON and YAML by their keys, passwords at known places, and each line of several, because lines
+// may be indented.
+func (t *Texts) addParts(text string, key keyClass) {
+	if strings.HasPrefix(text, "{") || strings.HasPrefix(text, "[") {
+		var content any
 		if json.Unmarshal([]byte(text), &content) == nil {
 			t.addJSON(content, unknown)
+			t.addEmbedded(text)
 			return
 		}
 	}
+	t.addYAML(text)
+	t.addEmbedded(text)
 	if !strings.Contains(text, "\n") {
+		if key != identifierKey {
+			t.addFields(text)
+		}
 		return
 	}
 	for _, line := range strings.Split(text, "\n") {
-		t.addLine(strings.TrimSpace(line))
+		line = strings.TrimSpace(line)
+		t.addLine(line)
+		t.addFields(line)
 	}
 }
+
+// addYAML adds the values of a text that is YAML.
+func (t *Texts) addYAML(text string) {
+	if len(text) > mostEncoded || !strings.Contains(text, ": ") && !strings.Contains(text, "- ") {
+		return
+	}
+	var content any
+	if yaml.Unmarshal([]byte(text), &content) != nil {
+		return
+	}
+	if _, isText := content.(string); !isText {
+		t.addJSON(content, unknown)
+	}
+}
+
+// addFields adds the fields of a line such as user:password or host:port:user:password, but for
+// hosts and paths.
+func (t *Texts) addFields(line string) {
+	if strings.ContainsAny(line, " \t=") || strings.Contains(line, "://") {
+		return
+	}
+	fields := strings.FieldsFunc(line, func(r rune) bool { return strings.ContainsRune(":,;|", r) })
+	if len(fields) < 2 {
+		return
+	}
+	for _, field := range fields {
+		if !address.MatchString(field) {
+			t.addItem(field, unknown)
+		}
+	}
+}
+
+// address matches a host with a domain, and a path.
+var address = regexp.MustCompile(`/|^[\w-]+(\.[\w-]+)+$`)
 
 // assignment is a line of a configuration: key=value, key: value, export KEY="value".
 var assignment = regexp.MustCompile(`^(?:export\s+|-\s+)?["']?([\w.\-/]+)["']?\s*[:=]\s*(.+?)[,;]?$`)
@@ -66,20 +111,33 @@ func (t *Texts) addItem(value string, key keyClass) {
 	switch {
 	case key == confidentialKey:
 		t.add(value, key)
-	case len(value) >= leastInside && hasLetter(value) && !isOrdinary(value) && !meaningless[strings.ToLower(value)] && !quantity.MatchString(value):
+	case len(value) >= leastInside && hasLetter(value) && !isOrdinary(value) && !quantity.MatchString(value):
 		if key == identifierKey {
 			t.add(value, key)
 			return
 		}
-		t.searchFor(value, part{wholeWord: true})
+		t.searchFor(value, part{wholeWord: !looksRandom(value)})
 	case !hasLetter(value) && len(value) >= leastNumber:
 		t.searchFor(value, part{wholeWord: true})
 	}
 }
 
+// looksRandom reports whether a value is hardly a word: letters and digits, long, and not
+// a host.
+func looksRandom(value string) bool {
+	return len(value) >= leastRandom && strings.ContainsAny(value, "0123456789") && !strings.ContainsAny(value, " ./:-")
+}
+
+// leastRandom is the length, in bytes, from which letters and digits aren't found by chance.
+const leastRandom = 8
+
 func (t *Texts) addJSON(v any, s keyClass) {
 	switch v := v.(type) {
 	case map[string]any:
+		if name, value, ok := namedValue(v); ok {
+			t.addItem(value, classifyNestedKey(s, name))
+			return
+		}
 		for key, item := range v {
 			if key == "auth" { // of a registry: https://github.com/moby/moby, cli/config/types
 				t.addJSON(item, confidentialKey)
@@ -94,7 +152,23 @@ func (t *Texts) addJSON(v any, s keyClass) {
 		}
 	case string:
 		t.addItem(v, s)
+	case float64, json.Number:
+		if data, err := json.Marshal(v); err == nil && s == confidentialKey {
+			t.add(string(data), s)
+		}
 	}
+}
+
+// namedValue returns what a map such as an environment variable's says: the name, or key, that
+// says what the value is, and the value.
+func namedValue(v map[string]any) (name, value string, ok bool) {
+	for _, key := range []string{"name", "key"} {
+		if name, ok = v[key].(string); ok {
+			break
+		}
+	}
+	value, isText := v["value"].(string)
+	return name, value, ok && isText
 }
 
 // addBasicAuth adds the password of user:password in base64.

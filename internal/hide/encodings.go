@@ -15,7 +15,8 @@ import (
 type spelling struct {
 	text          string
 	caseSensitive bool // case-sensitive
-	isBase64      bool // base64: adjacent characters may belong to it
+	encoded       bool // it has none of the letters of the text
+	widen         int  // how many adjacent characters of base64 may belong to it
 }
 
 // mostEncoded is the length, in bytes, up to which all spellings of a text are searched for.
@@ -38,14 +39,20 @@ func spellings(text string) []spelling {
 		plain(quoted, html.EscapeString(quoted)) // as XML has it
 		plain(escaped(quoted)...)                // as JSON has it
 	}
-	plain(url.QueryEscape(text), url.PathEscape(text), percent(text), hex.EncodeToString([]byte(text)))
+	plain(url.QueryEscape(text), url.PathEscape(text))
+	for _, t := range []string{percent(text), hex.EncodeToString([]byte(text))} {
+		out = append(out, spelling{text: t, encoded: true})
+	}
 	if upper, lower := strings.ToUpper(text), strings.ToLower(text); len(upper) != len(text) || hasNonASCII(text) {
 		plain(upper, lower) // letters beyond ASCII
 	}
 	out = append(out, base64Cores(text)...)
 	for _, inBase64 := range base64Cores(text) { // base64 of base64: Secrets that contain encoded text
 		if len(inBase64.text) >= leastTwice && len(text) <= mostTwice {
-			out = append(out, base64Cores(inBase64.text)...)
+			for _, twice := range base64Cores(inBase64.text) {
+				twice.widen = widenTwice
+				out = append(out, twice)
+			}
 		}
 	}
 	return out
@@ -54,7 +61,8 @@ func spellings(text string) []spelling {
 // Limits for searching base64 of base64.
 const (
 	leastTwice = 4
-	mostTwice  = 256 // bytes of a text
+	mostTwice  = 4 << 10 // bytes of a text
+	widenTwice = 3       // an adjacent character of the inner base64, and the bits of the outer
 )
 
 // base64Cores returns the base64 of a text inside any other text: for each of the three offsets
@@ -70,7 +78,7 @@ func base64Cores(text string) []spelling {
 			core := all[min(first, last):last]
 			if len(core) >= leastCore && !seen[core] {
 				seen[core] = true
-				out = append(out, spelling{text: core, caseSensitive: true, isBase64: true})
+				out = append(out, spelling{text: core, caseSensitive: true, encoded: true, widen: 1})
 			}
 		}
 	}

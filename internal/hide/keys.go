@@ -18,7 +18,7 @@ const (
 )
 
 // tellingWords are the words in a key that say that its value is confidential.
-var tellingWords = regexp.MustCompile(`passw|passphrase|\b(pwd|pass|creds?|dsn|salt)\b|secret|token|credential|` +
+var tellingWords = regexp.MustCompile(`passw|passphrase|\b(pw|pwd|pass|creds?|dsn|salt)\b|secret|token|credential|` +
 	`[a-z0-9] key\b|\b(api|access|private|auth|ssh|signing|encryption|master|license|account)key\b|webhook ?url|connection ?string`)
 
 // referenceWords matches keys whose value only refers to a confidential value: existingSecret,

@@ -21,7 +21,7 @@ type part struct {
 	text          string // in lower case unless exact
 	caseSensitive bool
 	wholeWord     bool // only where it stands alone
-	isBase64      bool // of base64
+	widen         int  // how many adjacent characters of base64 may belong to it
 }
 
 type partKey struct {
@@ -97,8 +97,8 @@ func (s *search) find(text string, skip func(string) bool) []span {
 				continue
 			}
 			found := span{i, i + len(p.text)}
-			if p.isBase64 {
-				found = widened(text, found)
+			if p.widen > 0 {
+				found = widened(text, found, p.widen)
 			}
 			if n := len(out); n > 0 && found.from <= out[n-1].to {
 				out[n-1].to = max(out[n-1].to, found.to)
@@ -126,13 +126,13 @@ func (p *part) at(text, lower string, i int) bool {
 	return !p.wholeWord || alone(text, i, i+len(p.text))
 }
 
-// widened extends a span of base64 by the adjacent characters, which contain some of its
+// widened extends a span of base64 by so many adjacent characters, which may contain some of its
 // bits, and by padding.
-func widened(text string, s span) span {
-	if s.from > 0 && inBase64(text[s.from-1]) {
+func widened(text string, s span, most int) span {
+	for n := 0; n < most && s.from > 0 && inBase64(text[s.from-1]); n++ {
 		s.from--
 	}
-	if s.to < len(text) && inBase64(text[s.to]) {
+	for n := 0; n < most && s.to < len(text) && inBase64(text[s.to]); n++ {
 		s.to++
 	}
 	for n := 0; n < 2 && s.to < len(text) && text[s.to] == '='; n++ {

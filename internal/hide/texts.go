@@ -68,7 +68,7 @@ func (t *Texts) addSecretData(data []byte, key keyClass) {
 	case len(data) >= leastBinary && len(data) <= mostEncoded:
 		t.search().add(part{text: hex.EncodeToString(data)})
 		for _, s := range base64Cores(string(data)) {
-			t.search().add(part{text: s.text, caseSensitive: true, isBase64: true})
+			t.search().add(part{text: s.text, caseSensitive: true, widen: s.widen})
 		}
 	}
 }
@@ -91,8 +91,8 @@ func (f Fields) eachHidden(names []string, v any, do func(names []string, text s
 	}
 }
 
-// AddValues adds the values of a user or a chart whose keys are confidential, and all values
-// below such a key.
+// AddValues adds the values of a user or a chart whose keys are confidential, all values
+// below such a key, and passwords at known places in others, such as addresses.
 func (t *Texts) AddValues(values map[string]any) {
 	if t != nil {
 		t.mu.Lock()
@@ -104,7 +104,11 @@ func (t *Texts) AddValues(values map[string]any) {
 func (t *Texts) addValuesByKey(v any, s keyClass) {
 	switch v := v.(type) {
 	case map[string]any:
+		name, _, named := namedValue(v)
 		for key, item := range v {
+			if named && key == "value" {
+				key = name
+			}
 			t.addValuesByKey(item, classifyNestedKey(s, key))
 		}
 	case []any:
@@ -114,7 +118,9 @@ func (t *Texts) addValuesByKey(v any, s keyClass) {
 	case string:
 		if s == confidentialKey || s == ambiguousKey && strings.ContainsAny(v, "0123456789") {
 			t.add(v, s)
+			return
 		}
+		t.addEmbedded(v)
 	case int, int32, int64, float64, json.Number:
 		if data, err := json.Marshal(v); err == nil && s == confidentialKey {
 			t.add(string(data), s)
@@ -177,17 +183,17 @@ func (t *Texts) add(text string, key keyClass) {
 	default:
 		t.searchFor(trimmed, part{})
 	}
-	t.addParts(trimmed)
+	t.addParts(trimmed, key)
 }
 
 // searchFor adds all spellings of a text to the search. like has the options of spellings
-// other than base64.
+// with the letters of the text.
 func (t *Texts) searchFor(text string, like part) {
 	for _, s := range spellings(text) {
 		p := like
 		p.text = s.text
-		if s.caseSensitive {
-			p = part{text: s.text, caseSensitive: true, isBase64: s.isBase64}
+		if s.caseSensitive || s.encoded {
+			p = part{text: s.text, caseSensitive: s.caseSensitive, widen: s.widen}
 		}
 		t.search().add(p)
 	}
