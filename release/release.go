@@ -80,6 +80,10 @@ type Journal struct {
 	// that a value was kept from, 0 for a new one.
 	Generated map[string]map[string]int `json:"generated,omitempty"`
 
+	// Confidential are texts of Secrets which templates have read that stand in the manifest,
+	// the hooks or the notes.
+	Confidential []string `json:"confidential,omitempty"`
+
 	// Revisit are the Keys, see package apply, of objects of earlier revisions that were
 	// kept for a temporary reason: the next release decides about them again.
 	Revisit []string `json:"leftover,omitempty"`

@@ -72,6 +72,7 @@ Exit codes: 0 passed; 1 failed; 5 another run holds the release;
 			&cli.BoolFlag{Name: "hide-notes", Usage: "don't print the chart's notes", Destination: &o.hideNotes},
 			&cli.DurationFlag{Name: "lock-timeout", Usage: "how long to wait while another run holds the release; by default, fail at once", Destination: &o.lockTimeout},
 			takeoverFlag(&o.settings, ""),
+			&cli.BoolFlag{Name: "allow-stored-hooks", Usage: "also run tests that are cluster-scoped or in another namespace", Destination: &o.settings.AllowStoredHooks},
 			progressFlag(e, ""),
 			&cli.StringFlag{Name: "result-file", Usage: "write the outcome to this `FILE` as JSON", Destination: &o.reports.result},
 			&cli.StringFlag{Name: "report-junit", Usage: "write a JUnit report to this `FILE`", Destination: &o.reports.junit},

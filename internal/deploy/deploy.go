@@ -42,7 +42,7 @@ type Policies struct {
 	// Generated says what to do with generated values that an earlier revision has
 	// recorded; empty keeps them.
 	Generated generated.Policy `json:"generated,omitempty"`
-	// AllowStoredHooks lets uninstalls and rollbacks run hooks of records that are
+	// AllowStoredHooks lets uninstalls, rollbacks and tests run hooks of records that are
 	// cluster-scoped or in another namespace than the release.
 	AllowStoredHooks bool `json:"allow_stored_hooks,omitempty"`
 }

@@ -5,6 +5,7 @@ import (
 
 	"deployer/apply"
 	"deployer/chart"
+	"deployer/internal/hide"
 	"deployer/internal/kube"
 	"deployer/release"
 )
@@ -28,6 +29,16 @@ func (d *Deployer) HideStoredRevisions(ctx context.Context, name string, decided
 	return err
 }
 
+// recordConfidential notes in the record which texts of objects that templates have read stand in
+// it, because later commands don't render and the objects may be others by then.
+func (o *Operation) recordConfidential(read *hide.Texts) {
+	texts := []string{o.Next.Manifest, o.Next.Info.Notes}
+	for _, h := range o.Next.Hooks {
+		texts = append(texts, h.Manifest)
+	}
+	o.Next.Journal.Confidential = read.OriginsIn(texts...)
+}
+
 // collectHidden notes what must not be shown: the confidential values of the records,
 // of the objects of past revisions, also as they were before they were adopted, and of
 // what is to be deployed. Names of
@@ -38,6 +49,11 @@ func (d *Deployer) collectHidden(records []*release.Record, past []apply.Revisio
 		d.Hidden.AddValues(r.Config)
 		for _, defaults := range chart.DefaultValues(r.Chart) {
 			d.Hidden.AddValues(defaults)
+		}
+		if r.Journal != nil {
+			for _, text := range r.Journal.Confidential {
+				d.Hidden.AddText(text)
+			}
 		}
 		d.Hidden.AddVisibleName(r.Name)
 		if r.Chart != nil && r.Chart.Metadata != nil {

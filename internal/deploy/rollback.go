@@ -30,6 +30,9 @@ func (d *Deployer) Rollback(ctx context.Context, req RollbackRequest) (*Operatio
 		Manifest: target.Manifest, Hooks: target.Hooks, Labels: maps.Clone(target.Labels),
 	}, target.Info.Notes, req.Description)
 	next.Info.FirstDeployed = target.Info.FirstDeployed
+	if target.Journal != nil {
+		next.Journal.Confidential = target.Journal.Confidential
+	}
 	op := d.newOperation(Rollback, history)
 	op.Next, op.Target = next, target.Version
 	d.replaceRemovedAPIs(ctx, op)

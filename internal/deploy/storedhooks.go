@@ -18,9 +18,10 @@ import (
 
 // A StoredHooksError says that a record names hooks that reach outside of the release's
 // namespace. Who may write Secrets there may write records; hooks would give them the
-// rights of who uninstalls or rolls back.
+// rights of who uninstalls, rolls back or tests.
 type StoredHooksError struct {
 	Release, Namespace string
+	Verb               Verb
 	Revision           int
 	Hooks              []string // each object, and why it counts
 }
@@ -32,18 +33,22 @@ func (e *StoredHooksError) Error() string {
 
 // Hint says what to do about it.
 func (e *StoredHooksError) Hint() string {
-	return fmt.Sprintf("to look at them: %s get hooks %s -n %s --revision %d; to run them: --allow-stored-hooks; to run no hooks: --no-hooks",
-		program.Name, e.Release, e.Namespace, e.Revision)
+	without := "to run no hooks: --no-hooks"
+	if e.Verb == Test {
+		without = "to leave one out: --filter '!name=TEST'"
+	}
+	return fmt.Sprintf("to look at them: %s get hooks %s -n %s --revision %d; to run them: --allow-stored-hooks; %s",
+		program.Name, e.Release, e.Namespace, e.Revision, without)
 }
 
 // checkStoredHooks refuses to run hooks of a record that are cluster-scoped or in another
 // namespace, unless that is allowed. What undoes a failed run can't ask: it leaves them
 // out, and warns, but for those that the chart of the run has as well.
 func (d *Deployer) checkStoredHooks(ctx context.Context, op *Operation) error {
-	if op.Verb != Rollback && op.Verb != Uninstall || d.Settings.AllowStoredHooks {
+	if op.Verb != Rollback && op.Verb != Uninstall && op.Verb != Test || d.Settings.AllowStoredHooks {
 		return nil
 	}
-	refused := &StoredHooksError{Release: op.Release, Namespace: op.Namespace, Revision: op.Next.Version}
+	refused := &StoredHooksError{Verb: op.Verb, Release: op.Release, Namespace: op.Namespace, Revision: op.Next.Version}
 	if op.Verb == Rollback {
 		refused.Revision = op.Target
 	}

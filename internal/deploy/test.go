@@ -44,6 +44,9 @@ func (d *Deployer) Test(ctx context.Context, req TestRequest) (*Operation, error
 	all := hooksFor(helmrelease.HookTest, record.Hooks)
 	op.Hooks.Before = selectTests(all, req)
 	op.Warnings = unknownTests(all, slices.Concat(req.Only, req.Except))
+	if err := d.checkStoredHooks(ctx, op); err != nil {
+		return nil, err
+	}
 	owned, err := history.RecordsWithPossibleObjects(ctx)
 	if err != nil {
 		return nil, err

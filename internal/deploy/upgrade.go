@@ -11,8 +11,10 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/chart"
+	"deployer/internal/hide"
 	"deployer/internal/kube"
 	"deployer/internal/program"
 	"deployer/release"
@@ -177,10 +179,14 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 			return nil, err
 		}
 	}
+	read := hide.NewTextsWithOrigins()
 	in := req.Render
 	in.Release, in.Namespace, in.Revision = req.Name, d.Namespace, history.Next()
 	in.Upgrade, in.Values = op.Verb == Upgrade, values
-	in.Server, in.LookupCluster, in.LookupCache, in.OnLookup = server, d.Cluster, &chart.LookupCache{}, d.Hidden.AddObject
+	in.Server, in.LookupCluster, in.LookupCache, in.OnLookup = server, d.Cluster, &chart.LookupCache{}, func(obj *unstructured.Unstructured) {
+		d.Hidden.AddObject(obj)
+		read.AddObject(obj)
+	}
 	rendered, err := source.Render(ctx, in)
 	if err != nil {
 		return nil, err
@@ -197,6 +203,7 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 		op.Next.Info.FirstDeployed = base.Info.FirstDeployed
 	}
 	op.recordGenerated()
+	op.recordConfidential(read)
 	op.Rendered.ClusterIndependent = !rendered.MayUseCluster
 	d.replaceRemovedAPIs(ctx, op)
 	crds, warnings, err := chart.CRDs(rendered.Chart)

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 )
@@ -55,6 +56,25 @@ func TestStoredHooksNeedConsent(t *testing.T) {
 	}
 	if !ran["clusterroles/"+role] || !ran["configmaps/c"] {
 		t.Errorf("with consent, %v were created", ran)
+	}
+}
+
+// TestStoredTestsNeedConsent: the tests of a release run as recorded, too.
+func TestStoredTestsNeedConsent(t *testing.T) {
+	w := newWorld(t)
+	role := w.unique()
+	w.ok("install", "x", w.chart(configMap("a", "1"), reachingHook(role, "", "test"), hookJob("own", "test", "before-hook-creation", false)))
+	mark := w.mark()
+	r := w.exits(1, "test", "x")
+	w.says(r, "stderr", `ClusterRole/`+role+`: is cluster-scoped`, `--allow-stored-hooks`, `--filter '!name=TEST'`)
+	if made := w.allWrites(mark); len(made) > 0 {
+		t.Errorf("test wrote %v", made)
+	}
+	w.ok("test", "x", "--filter", "!name="+role)
+	mark = w.mark()
+	w.ok("test", "x", "--allow-stored-hooks")
+	if made := fmt.Sprint(w.allWrites(mark)); !strings.Contains(made, role) {
+		t.Errorf("with consent, the test didn't run: %s", made)
 	}
 }
 

@@ -219,6 +219,7 @@ func FuzzHide(f *testing.F) {
 	f.Add("aGVsbG8", "==", "pass")
 	f.Add("%", "\x00", "a<b>&\"c'd9")
 	f.Add("0", "0", "0A0\x91")
+	f.Add("0", "0", strings.Repeat("0", 400)+"A")
 	f.Fuzz(func(t *testing.T, before, after, s string) {
 		if trimmed := strings.TrimSpace(s); trimmed != s || len(s) < leastInside || !hasLetter(s) || isOrdinary(s) || strings.ContainsAny(s, "\n\r") || strings.Contains(Placeholder, strings.ToLower(s)) {
 			return

@@ -14,6 +14,7 @@ type search struct {
 	filter [1 << 10]uint64 // bit set of the hashed first bytes of all parts
 	byHead map[uint32][]*part
 	known  map[partKey]bool
+	origin map[*part]string // what each part is a spelling of; nil unless somebody will ask
 }
 
 // A part is a text that is looked for.
@@ -36,8 +37,8 @@ func newSearch() *search {
 	return &search{byHead: map[uint32][]*part{}, known: map[partKey]bool{}}
 }
 
-// add adds a text to search for. Texts shorter than leastHead are ignored.
-func (s *search) add(p part) {
+// add adds a text to search for, a spelling of another. Texts shorter than leastHead are ignored.
+func (s *search) add(p part, origin string) {
 	if !p.caseSensitive {
 		p.text = lowered(p.text)
 	}
@@ -46,6 +47,9 @@ func (s *search) add(p part) {
 		return
 	}
 	s.known[key] = true
+	if s.origin != nil {
+		s.origin[&p] = origin
+	}
 	head := headOf(lowered(p.text[:leastHead]), 0)
 	i := slot(head)
 	s.filter[i>>6] |= 1 << (i & 63)
@@ -80,8 +84,9 @@ func lowered(text string) string {
 type span struct{ from, to int }
 
 // find gives where something stands that is looked for: places in order that don't
-// overlap. skip says which of them don't count.
-func (s *search) find(text string, skip func(string) bool) []span {
+// overlap. skip says which of them don't count; note is called for each part that was found,
+// and may be nil.
+func (s *search) find(text string, skip func(string) bool, note func(*part)) []span {
 	if len(s.byHead) == 0 || len(text) < leastHead {
 		return nil
 	}
@@ -95,6 +100,9 @@ func (s *search) find(text string, skip func(string) bool) []span {
 		for _, p := range s.byHead[head] {
 			if !p.at(text, lower, i) || skip(p.text) {
 				continue
+			}
+			if note != nil {
+				note(p)
 			}
 			found := span{i, i + len(p.text)}
 			if p.widen > 0 {

@@ -66,9 +66,9 @@ func (t *Texts) addSecretData(data []byte, key keyClass) {
 	case utf8.Valid(data):
 		t.add(string(data), key)
 	case len(data) >= leastBinary && len(data) <= mostEncoded:
-		t.search().add(part{text: hex.EncodeToString(data)})
+		t.search().add(part{text: hex.EncodeToString(data)}, "")
 		for _, s := range base64Cores(string(data)) {
-			t.search().add(part{text: s.text, caseSensitive: true, widen: s.widen})
+			t.search().add(part{text: s.text, caseSensitive: true, widen: s.widen}, "")
 		}
 	}
 }
@@ -195,7 +195,7 @@ func (t *Texts) searchFor(text string, like part) {
 		if s.caseSensitive || s.encoded {
 			p = part{text: s.text, caseSensitive: s.caseSensitive, widen: s.widen}
 		}
-		t.search().add(p)
+		t.search().add(p, text)
 	}
 }
 
@@ -225,7 +225,7 @@ func (t *Texts) hide(text string) (string, []string) {
 	if t.parts == nil {
 		return text, nil
 	}
-	found := t.parts.find(text, t.isName)
+	found := t.parts.find(text, t.isName, nil)
 	if len(found) == 0 {
 		return text, nil
 	}
