@@ -42,11 +42,12 @@ func documentation() string {
 	var b strings.Builder
 	b.WriteString(`# Annotations
 
-What an object of a chart may say to deployer, on the object itself and not on its pod template. The names of Nelm and werf mean the
-same; deployer's own count first. ~*~ stands for a name. An annotation of ~deployer.io~ that isn't listed here is told in a warning, and
-so is one on a kind that it has no effect on.
+Put these annotations on an object of a chart, not on its pod template. ~*~ stands for a name. The annotations of Nelm and werf in the last
+column mean the same; if an object has both, deployer's counts.
 
-| annotation | values | meaning | of Nelm and werf |
+deployer warns of an annotation of ~deployer.io~ that isn't in this list, and of one that has no effect on the object's kind.
+
+| Annotation | Values | Meaning | Nelm and werf |
 |---|---|---|---|
 `)
 	for _, info := range All() {
@@ -58,10 +59,10 @@ so is one on a kind that it has no effect on.
 	}
 	b.WriteString(`
 More about them: [order](order.md), [tracking](tracking.md#annotations), [conflicts and recreation](apply.md),
-[generated values](generated-values.md), [secrets](secrets.md). Of Helm's annotations ~helm.sh/resource-policy: keep~ and those of hooks
-mean what they mean with Helm.
+[generated values](generated-values.md), [confidential values](secrets.md). Helm's annotation ~helm.sh/resource-policy: keep~ and those of
+hooks mean the same as in Helm.
 
-These of Nelm and werf are not followed, with a warning that says what to use instead: ` + notFollowed() + `.
+deployer doesn't follow these annotations of Nelm and werf; a warning says what to use instead: ` + notFollowed() + `.
 `)
 	return strings.ReplaceAll(b.String(), "~", "`")
 }

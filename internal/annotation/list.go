@@ -52,7 +52,7 @@ var (
 
 	ExternalDependencies = define(Info{
 		Name: Prefix + "external-dependencies", Values: "`KIND/NAME`, … each with `=ready` or `=present`",
-		Doc:      "objects that something else creates, maybe later, and that the object waits for",
+		Doc:      "objects that something outside the release creates, perhaps later, and that the object waits for",
 		Packages: []string{"apply"},
 	}, dependencyList(true), alias[[]Dependency]{WerfPrefix + "external-dependency-*", dependencyProperties(true)},
 		alias[[]Dependency]{"*.external-dependency.werf.io", dependencyProperties(true)},
@@ -100,32 +100,32 @@ var (
 
 	Timeout = define(Info{
 		Name: Prefix + "timeout", Values: "a duration: `90s`",
-		Doc:      "the object fails when it isn't ready by then",
+		Doc:      "the object fails if it isn't ready in this time",
 		Packages: []string{"track"},
 	}, duration)
 
 	NoProgressTimeout = define(Info{
 		Name: Prefix + "no-progress-timeout", Values: "a duration: `5m`",
-		Doc:      "the object fails when it makes no progress for this long",
+		Doc:      "the object fails if it makes no progress for this long",
 		Packages: []string{"track"},
 	}, duration, alias[time.Duration]{WerfPrefix + "no-activity-timeout", duration})
 
 	RolloutRequired = define(Info{
 		Name: Prefix + "rollout-required", Values: "`full`, `max-unavailable`, `none`, `80%`",
-		Doc:      "how much of a rollout has to be done for the object to be ready",
+		Doc:      "how much of the rollout must be done for the object to be ready",
 		Packages: []string{"track"}, Kinds: []schema.GroupKind{deployment, statefulSet, daemonSet},
 	}, rolloutShare)
 
 	// FailuresAllowed is not for Jobs: they count by themselves (spec.backoffLimit).
 	FailuresAllowed = define(Info{
 		Name: Prefix + "failures-allowed", Values: "a number",
-		Doc:      "crashes of a container that are not a failure yet",
+		Doc:      "how often a container may crash before it counts as failed",
 		Packages: []string{"track"}, Kinds: []schema.GroupKind{deployment, statefulSet, daemonSet, replicaSet, pod},
 	}, count, alias[int]{WerfPrefix + "failures-allowed-per-replica", count})
 
 	FailMode = define(Info{
 		Name: Prefix + "fail-mode", Values: "`fail`, `warn`, `ignore`, `late`",
-		Doc:      "what a failure of the object does to the release",
+		Doc:      "what the release does if the object fails",
 		Packages: []string{"track"},
 	}, oneOf("fail", "warn", "ignore", "late"), alias[string]{WerfPrefix + "fail-mode", translated(map[string]string{
 		"FailWholeDeployProcessImmediately": "fail", "HopeUntilEndOfDeployProcess": "late", "IgnoreAndContinueDeployProcess": "ignore",
@@ -138,13 +138,13 @@ var (
 	}, oneOf("none", "failed", "all", "live"), alias[string]{WerfPrefix + "skip-logs", noLogs})
 
 	LogsContainers = define(Info{
-		Name: Prefix + "logs-containers", Values: "names, with commas",
+		Name: Prefix + "logs-containers", Values: "names, separated by commas",
 		Doc:      "the containers whose logs are shown",
 		Packages: []string{"track"}, Kinds: withPods,
 	}, names, alias[map[string]bool]{WerfPrefix + "show-logs-only-for-containers", names})
 
 	LogsSkipContainers = define(Info{
-		Name: Prefix + "logs-skip-containers", Values: "names, with commas",
+		Name: Prefix + "logs-skip-containers", Values: "names, separated by commas",
 		Doc:      "the containers whose logs are not shown",
 		Packages: []string{"track"}, Kinds: withPods,
 	}, names, alias[map[string]bool]{WerfPrefix + "skip-logs-for-containers", names})
@@ -181,7 +181,7 @@ var (
 
 	Events = define(Info{
 		Name: Prefix + "events", Values: "`true`, `false`",
-		Doc:      "warnings about the object and its new pods are shown as they come",
+		Doc:      "whether to show Kubernetes' warnings about the object and its new pods",
 		Packages: []string{"track"},
 	}, boolean, alias[bool]{WerfPrefix + "show-service-messages", boolean})
 )
@@ -195,7 +195,7 @@ var (
 	}, boolean, alias[bool]{WerfPrefix + "sensitive", boolean})
 
 	SensitivePaths = define(Info{
-		Name: Prefix + "sensitive-paths", Values: "paths, with commas",
+		Name: Prefix + "sensitive-paths", Values: "paths, separated by commas",
 		Doc:      "these fields of the object are hidden",
 		Packages: []string{"internal/hide"},
 	}, anyText, alias[string]{WerfPrefix + "sensitive-paths", anyText})
