@@ -48,7 +48,7 @@ func (a *Applier) awaitKinds(ctx context.Context, crds []Change) error {
 		if err != nil || outdated == nil {
 			return err
 		}
-		if sleepErr := sleep(ctx, pause); sleepErr != nil {
+		if sleepErr := kube.Sleep(ctx, pause); sleepErr != nil {
 			return awaiting(*outdated, fmt.Errorf("discovery doesn't list the versions that it serves yet: %w", sleepErr))
 		}
 		a.cluster.ForgetKinds()
@@ -119,7 +119,7 @@ func (a *Applier) awaitEstablished(ctx context.Context, missing establishing, cr
 		if len(missing) == 0 {
 			return nil
 		}
-		stopped := sleep(ctx, pause)
+		stopped := kube.Sleep(ctx, pause)
 		from = ""
 		for _, c := range crds {
 			why, open := missing[c.ID.Name]
@@ -212,14 +212,4 @@ func condition(obj *unstructured.Unstructured, kind string) (bool, string) {
 		}
 	}
 	return false, ""
-}
-
-// sleep waits, or returns why ctx has ended.
-func sleep(ctx context.Context, pause time.Duration) error {
-	select {
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	case <-time.After(pause):
-		return nil
-	}
 }

@@ -173,7 +173,7 @@ func (i *Inspection) inspect(ctx context.Context, t *target, s observation) (*In
 		Change: Change{ID: t.id, Source: t.source, Live: s.full}, Declared: t.obj, FromCRDs: t.fromCRDs, FromHook: i.ofHooks[t.id],
 		Forbidden: s.forbidden, History: i.history(t.id), target: t,
 	}
-	t.decided = &Change{ID: t.id, Action: Unchanged, Live: s.full} // so that Leftovers doesn't count it as an orphan
+	t.decided = &Change{ID: t.id, Action: Unchanged, Live: s.full} // so that Orphans doesn't count it as an orphan
 	owner := o.Owner()
 	othersOwn := !t.fromCRDs && owner != (Owner{}) && owner != i.p.a.owner
 	keptAsIs := t.fromCRDs && i.p.a.opts.CRDs == CreateCRDs
@@ -228,21 +228,15 @@ func (i *Inspection) predict(ctx context.Context, t *target, live *unstructured.
 func (p *planning) estimateLocally(ctx context.Context, t *target, want, live *unstructured.Unstructured) (Change, error) {
 	c := p.change(t, Update)
 	c.Live, c.Desired = live, want
-	cmp, err := p.comparer.compare(ctx, t, want.DeepCopy(), live)
-	if err == nil {
-		err = p.autoscalers.relinquishReplicas(ctx, t, cmp, &c)
-	}
-	if err == nil {
-		cmp.relinquishClusterFilled(t)
-		var policy ConflictPolicy
-		if policy, err = p.policy(t); err == nil {
-			_, err = p.decideConflicts(t, cmp, &c, policy) // nothing is refused where one only looks
-		}
-	}
-	if err == nil {
-		err = cmp.migrateAndPredict(false, p.a.opts.RevertManual, p.servesVersion(ctx, t))
-	}
+	policy, err := p.policy(t)
 	if err != nil {
+		return c, err
+	}
+	cmp, _, err := p.compareUnder(ctx, policy, t, want, live, &c) // nothing is refused where one only looks
+	if err != nil {
+		return c, err
+	}
+	if err := cmp.migrateAndPredict(false, p.a.opts.RevertManual, p.servesVersion(ctx, t)); err != nil {
 		return c, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
 	}
 	c.Desired, c.Result = cmp.desired, cmp.predicted
@@ -254,8 +248,8 @@ func (p *planning) estimateLocally(ctx context.Context, t *target, want, live *u
 	return c, nil
 }
 
-// A Leftover is an object of another revision, and what applying the inspected revision
-// would do to it.
+// An OrphanChange is an object of another revision, and what applying the inspected
+// revision would do to it.
 type OrphanChange struct {
 	Change
 	Revision int // the last that has it; 0 when only a hook had it

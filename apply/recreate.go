@@ -166,10 +166,8 @@ func (a *Applier) awaitGone(ctx context.Context, m kube.Mapping, id kube.ID, uid
 			return nil
 		}
 		last = obj
-		select {
-		case <-ctx.Done():
-			return stillThere(ctx, ctx.Err(), last)
-		case <-time.After(pause):
+		if err := kube.Sleep(ctx, pause); err != nil {
+			return stillThere(ctx, err, last)
 		}
 	}
 }

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"deployer/apply/verify"
+	"deployer/internal/kube"
 )
 
 // discoveryLagWindow is how long a kind or a namespace just created may be unknown to
@@ -111,10 +112,8 @@ func (r *requester) tryWhile(ctx context.Context, limit time.Duration, again fun
 		if time.Now().Add(wait).After(end) || !r.budget.take(time.Since(asked)+wait) {
 			return err
 		}
-		select {
-		case <-ctx.Done():
+		if kube.Sleep(ctx, wait) != nil {
 			return err
-		case <-time.After(wait):
 		}
 	}
 }

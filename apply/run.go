@@ -160,10 +160,7 @@ const maxAttempts = 20
 // pauseAfterRace waits after a lost race, a little longer each time.
 func pauseAfterRace(ctx context.Context, try int) {
 	pause := min(5*time.Millisecond<<min(try, 8), time.Second)
-	select {
-	case <-ctx.Done():
-	case <-time.After(pause/2 + rand.N(pause)):
-	}
+	_ = kube.Sleep(ctx, pause/2+rand.N(pause)) // the next request tells that ctx has ended
 }
 
 // execute carries out one change.

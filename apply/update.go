@@ -30,19 +30,11 @@ func (p *planning) update(ctx context.Context, t *target, want, live *unstructur
 	if t.fullReplace.withoutDuplicates != nil {
 		sent = t.fullReplace.withoutDuplicates
 	}
-	cmp, err := p.comparer.compare(ctx, t, sent.DeepCopy(), live)
-	if err != nil {
-		return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
-	}
-	if err := p.autoscalers.relinquishReplicas(ctx, t, cmp, &c); err != nil {
-		return Change{}, err
-	}
-	cmp.relinquishClusterFilled(t)
 	policy, err := p.policy(t)
 	if err != nil {
 		return Change{}, err
 	}
-	refused, err := p.decideConflicts(t, cmp, &c, policy)
+	cmp, refused, err := p.compareUnder(ctx, policy, t, sent, live, &c)
 	if err != nil {
 		return Change{}, err
 	}
@@ -60,6 +52,22 @@ func (p *planning) update(ctx context.Context, t *target, want, live *unstructur
 	}
 	u.warnOfKeptFields()
 	return u.decideByDryRun(ctx)
+}
+
+// compareUnder compares a manifest with the live object and leaves to others the fields
+// that the policy, an autoscaler or the cluster gives them. It notes in c what it left,
+// and returns the conflicts that the policy refuses.
+func (p *planning) compareUnder(ctx context.Context, policy ConflictPolicy, t *target, manifest, live *unstructured.Unstructured, c *Change) (*comparison, []FieldConflict, error) {
+	cmp, err := p.comparer.compare(ctx, t, manifest.DeepCopy(), live)
+	if err != nil {
+		return nil, nil, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
+	}
+	if err := p.autoscalers.relinquishReplicas(ctx, t, cmp, c); err != nil {
+		return nil, nil, err
+	}
+	cmp.relinquishClusterFilled(t)
+	refused, err := p.decideConflicts(t, cmp, c, policy)
+	return cmp, refused, err
 }
 
 // updateDecision is one update being decided.

@@ -9,6 +9,8 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"deployer/internal/kube"
 )
 
 const (
@@ -53,8 +55,8 @@ func (l *Lock) acquire(ctx context.Context) error {
 			announcedRun = holder.Run
 			l.opts.OnWaiting(*holder)
 		}
-		if err := sleep(ctx, min(maxLookInterval, durationOf(found, l.opts.Duration)/looksPerDuration)); err != nil {
-			return fmt.Errorf("waiting for release %s/%s, held by %s: %w", l.store.namespace, l.name, holder, err)
+		if kube.Sleep(ctx, min(maxLookInterval, durationOf(found, l.opts.Duration)/looksPerDuration)) != nil {
+			return fmt.Errorf("waiting for release %s/%s, held by %s: %w", l.store.namespace, l.name, holder, ctx.Err())
 		}
 	}
 }

@@ -566,7 +566,7 @@ func TestClocksDiffer(t *testing.T) {
 					if lease, err = leases.Update(context.WithoutCancel(renewing), lease, metav1.UpdateOptions{}); err != nil {
 						break // somebody has taken it
 					}
-					_ = sleep(renewing, 50*time.Millisecond)
+					_ = kube.Sleep(renewing, 50*time.Millisecond)
 				}
 				ended <- err
 			}()

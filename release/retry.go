@@ -6,6 +6,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"deployer/internal/kube"
 )
 
 const (
@@ -33,7 +35,7 @@ func retry(ctx context.Context, do func(context.Context) error) error {
 		if err == nil || ctx.Err() != nil || n == maxTries || !isTransient(err) {
 			return err
 		}
-		if sleep(ctx, wait) != nil {
+		if kube.Sleep(ctx, wait) != nil {
 			return err // more informative than the end of ctx
 		}
 		wait = min(2*wait, maxPause)
@@ -66,16 +68,4 @@ func isTransient(err error) bool {
 	// Our own errors are permanent; all others come from the connection to the server.
 	var ours interface{ Hint() string }
 	return !errors.As(err, &ours) && !errors.Is(err, errSkipPatch)
-}
-
-// sleep waits, or gives the context's error when that ends first.
-func sleep(ctx context.Context, wait time.Duration) error {
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
 }

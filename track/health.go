@@ -7,6 +7,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"deployer/internal/kube"
 )
 
 const (
@@ -120,9 +122,7 @@ func (h *apiHealth) probe() {
 		if !tasks.send(func() { h.handleProbe(err) }) || err == nil {
 			return
 		}
-		select {
-		case <-time.After(probeInterval):
-		case <-tasks.ctx.Done():
+		if kube.Sleep(tasks.ctx, probeInterval) != nil {
 			return
 		}
 	}

@@ -64,11 +64,7 @@ func (r *logReader) readToEnd(ctx context.Context, typed kubernetes.Interface, p
 		if err == nil || errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError {
 			return err
 		}
-		retryTimer := time.NewTimer(pause)
-		select {
-		case <-retryTimer.C:
-		case <-ctx.Done():
-			retryTimer.Stop()
+		if kube.Sleep(ctx, pause) != nil {
 			return nil
 		}
 	}

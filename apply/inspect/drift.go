@@ -106,11 +106,11 @@ func DriftOf(ctx context.Context, a *apply.Applier, req apply.Request, deployed 
 	for _, r := range inspection.Rejected() {
 		out.Objects = append(out.Objects, unresolvable(r))
 	}
-	leftovers, err := inspection.Orphans(ctx)
+	orphans, err := inspection.Orphans(ctx)
 	if err != nil {
 		return nil, err
 	}
-	for _, c := range leftovers {
+	for _, c := range orphans {
 		if c.Action == apply.Delete || c.RevisitNextRelease { // else it is meant to stay, or belongs to somebody else by now
 			out.Objects = append(out.Objects, extra(c))
 		}
@@ -150,7 +150,7 @@ func stateOf(i *apply.Inspected, release apply.Owner) DriftedObject {
 	switch {
 	case i.Forbidden:
 		o.State, o.Unverified = DriftUnknown, "no permission to read it"
-	case i.Live == nil && isDeletedWhenFinished(i.Declared):
+	case i.Live == nil && kube.IsDeletedWhenFinished(i.Declared):
 		o.State, o.Origin, o.Expected, o.Reason = DriftMissing, OriginController, true, "it is deleted some time after it finishes"
 	case i.Live == nil:
 		o.State, o.Origin, o.Reason = DriftMissing, OriginDeleted, "not in the cluster"
@@ -162,13 +162,6 @@ func stateOf(i *apply.Inspected, release apply.Owner) DriftedObject {
 		o.State, o.Unverified = DriftUnknown, "the release's manifest can't be read by the server's schema: "+i.Rejected.Error()
 	}
 	return o
-}
-
-// isDeletedWhenFinished reports whether the cluster deletes an object when it has finished.
-// https://kubernetes.io/docs/concepts/workloads/controllers/ttlafterfinished/
-func isDeletedWhenFinished(obj *unstructured.Unstructured) bool {
-	_, found, err := unstructured.NestedFieldNoCopy(obj.Object, "spec", "ttlSecondsAfterFinished")
-	return found && err == nil && kube.IDOf(obj).Kind == "Job"
 }
 
 // unresolvable is an object whose manifest can't be resolved: its kind is gone, and it

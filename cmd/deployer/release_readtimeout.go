@@ -2,11 +2,12 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"deployer/internal/kube"
 )
 
 // readTimeout is how long a command that only reads the cluster may take by default.
@@ -32,22 +33,13 @@ func withReadTimeout(c *cli.Command) *cli.Command {
 	return c
 }
 
-// limitReading bounds reading; 0 doesn't. The function it returns ends it, and says of an
-// error that comes from the bound what it comes from.
+// limitReading limits the time of a command that reads from the cluster; 0 sets no limit.
+// Call the returned function with the command's error.
 func limitReading(ctx context.Context, limit time.Duration) (context.Context, func(error) error) {
-	if limit <= 0 {
-		return ctx, func(err error) error { return err }
-	}
-	late := errors.New("time is up")
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, late)
-	return ctx, func(err error) error {
-		defer cancel()
-		if err == nil || context.Cause(ctx) != late {
-			return err
-		}
+	return kube.WithLimit(ctx, limit, func(err error) error {
 		return hintedError{
 			error: fmt.Errorf("reading from the cluster took more than %s: %w", limit, err),
 			hint:  "the API server answers slowly, or not to its end; a longer --timeout gives it more",
 		}
-	}
+	})
 }

@@ -112,18 +112,10 @@ func (d *Deployer) readLiveObject(ctx context.Context, object *unstructured.Unst
 	case err != nil:
 		out.Status.Message = err.Error()
 	case live != nil: // judged together with the others
-	case isDeletedWhenFinished(object):
+	case kube.IsDeletedWhenFinished(object):
 		out.Status.State, out.Status.Unverified, out.Status.Message = track.Ready, true, "no longer in the cluster: it is deleted some time after it finishes"
 	default:
 		out.Status.State, out.Status.Message = track.Gone, "not in the cluster"
 	}
 	return out
-}
-
-// isDeletedWhenFinished reports whether the cluster deletes an object some time after it
-// has finished.
-// https://kubernetes.io/docs/concepts/workloads/controllers/ttlafterfinished/
-func isDeletedWhenFinished(object *unstructured.Unstructured) bool {
-	_, found, err := unstructured.NestedFieldNoCopy(object.Object, "spec", "ttlSecondsAfterFinished")
-	return found && err == nil && kube.IDOf(object).Kind == "Job"
 }

@@ -2,9 +2,10 @@ package deploy
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
+
+	"deployer/internal/kube"
 )
 
 // stepGrace is added to the timeout for each step before the first change: reading the
@@ -17,20 +18,12 @@ const stepGrace = 10 * time.Second
 // the limit into a *StepTimeoutError.
 func LimitStep(ctx context.Context, step Step, timeout time.Duration) (context.Context, func(error) error) {
 	if timeout <= 0 {
-		return ctx, func(err error) error { return err }
+		return kube.WithLimit(ctx, 0, nil)
 	}
 	limit := timeout + stepGrace
-	// The cause must not be the *StepTimeoutError itself: errors of requests contain the
-	// cause, so it would contain itself.
-	late := errors.New("time is up")
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, late)
-	return ctx, func(err error) error {
-		defer cancel()
-		if err == nil || context.Cause(ctx) != late {
-			return err
-		}
+	return kube.WithLimit(ctx, limit, func(err error) error {
 		return &StepTimeoutError{Step: step, Limit: limit, Err: err}
-	}
+	})
 }
 
 // A StepTimeoutError says that a step took too long. Nothing has been changed.

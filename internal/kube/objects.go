@@ -47,3 +47,11 @@ func (c *Cluster) Get(ctx context.Context, id ID) (*unstructured.Unstructured, e
 	}
 	return obj, nil
 }
+
+// IsDeletedWhenFinished reports whether the cluster deletes an object some time after it
+// has finished.
+// https://kubernetes.io/docs/concepts/workloads/controllers/ttlafterfinished/
+func IsDeletedWhenFinished(obj *unstructured.Unstructured) bool {
+	_, found, err := unstructured.NestedFieldNoCopy(obj.Object, "spec", "ttlSecondsAfterFinished")
+	return found && err == nil && IDOf(obj).Kind == "Job"
+}

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
+
+	"deployer/internal/kube"
 )
 
 const (
@@ -29,17 +31,6 @@ type Objects struct {
 	Query         Query         // Labels and Fields that find them all; empty finds all of the namespace
 	ReadLimit     *rate.Limiter // of reading single objects, shared with others
 	AwaitDeletion bool          // they are expected to be deleted: if their kind isn't served, they are
-}
-
-func sleepContext(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // WatchWithFallback reports changes of the objects until ctx ends, by the best permitted
@@ -117,7 +108,7 @@ func (o Objects) poll(ctx context.Context, name string, handle Handler) {
 			continue
 		case isRefusal(err) && !refusedBefore:
 			refusedBefore = true // one of several API servers may not know our roles yet
-			if !sleepContext(ctx, firstPoll) {
+			if kube.Sleep(ctx, firstPoll) != nil {
 				return
 			}
 			get, pause = o.get, firstPoll
@@ -138,7 +129,7 @@ func (o Objects) poll(ctx context.Context, name string, handle Handler) {
 			}
 			handle(Event{Kind: kind, Err: err})
 		}
-		if !sleepContext(ctx, pause) {
+		if kube.Sleep(ctx, pause) != nil {
 			return
 		}
 		pause = min(pause*3/2, lastPoll)

@@ -18,6 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"deployer/internal/kube"
 )
 
 // EventKind says what an Event is about.
@@ -196,7 +198,7 @@ func (w *watcher) noteOpen() {
 // backOff pauses, longer each time, with jitter so that many clients don't return at once.
 func (w *watcher) backOff(ctx context.Context) {
 	w.pause = min(max(2*w.pause, firstBackOff), lastBackOff)
-	sleepContext(ctx, w.pause/2+rand.N(w.pause/2))
+	_ = kube.Sleep(ctx, w.pause/2+rand.N(w.pause/2))
 }
 
 // listAndWatch lists if it must and watches until the watch ends. A nil error means

@@ -1,0 +1,38 @@
+package kube
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// Sleep waits for d, or returns the cause of ctx's end when that comes first.
+func Sleep(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// WithLimit limits a part of the work of ctx; a limit of 0 or less is none. Call the
+// returned function with the error of that part at its end: an error that the limit
+// caused is passed through late, any other returned as it is.
+func WithLimit(ctx context.Context, limit time.Duration, late func(error) error) (context.Context, func(error) error) {
+	if limit <= 0 {
+		return ctx, func(err error) error { return err }
+	}
+	// The cause must not contain what late makes of it: errors of requests contain the cause.
+	timeIsUp := errors.New("time is up")
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, timeIsUp)
+	return ctx, func(err error) error {
+		defer cancel()
+		if err == nil || context.Cause(ctx) != timeIsUp {
+			return err
+		}
+		return late(err)
+	}
+}
