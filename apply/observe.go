@@ -47,7 +47,7 @@ type observer struct {
 
 	mu         sync.Mutex
 	unlistable map[collection]bool // where the account may not list
-	early      map[kube.ID]observation
+	prefetched map[kube.ID]observation
 }
 
 // fewer objects of a kind than this are read one by one.
@@ -63,10 +63,10 @@ func (o *observer) observe(ctx context.Context, targets []*target) (map[kube.ID]
 	groups := map[collection][]*target{}
 	var single []*target
 	for _, t := range targets {
-		seen, early := o.takeEarly(t)
+		seen, isPrefetched := o.takePrefetched(t)
 		switch {
 		case o.prerequisites.deferralOf(t) != nil:
-		case early:
+		case isPrefetched:
 			out[t.id] = seen
 		case len(t.ordering.converter) > 0:
 			single = append(single, t)
@@ -107,30 +107,30 @@ func (o *observer) observe(ctx context.Context, targets []*target) (map[kube.ID]
 	return out, o.a.forEach(ctx, len(jobs), func(i int) error { return jobs[i]() })
 }
 
-// observeEarly observes targets before their turn; observe then takes that, once.
-func (o *observer) observeEarly(ctx context.Context, targets []*target) error {
+// prefetch observes targets ahead of time; the next observe of each uses that, once.
+func (o *observer) prefetch(ctx context.Context, targets []*target) error {
 	seen, err := o.observe(ctx, targets)
 	if err != nil {
 		return err
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.early = map[kube.ID]observation{}
+	o.prefetched = map[kube.ID]observation{}
 	for _, t := range targets {
 		if o.prerequisites.deferralOf(t) == nil {
-			o.early[t.id] = seen[t.id]
+			o.prefetched[t.id] = seen[t.id]
 		}
 	}
 	return nil
 }
 
-// takeEarly is what was observed of a target early; false when it wasn't, and for what nobody may be
-// able to convert.
-func (o *observer) takeEarly(t *target) (observation, bool) {
+// takePrefetched returns what prefetch observed of a target, once; false when it wasn't
+// observed, or if its converter may not be there.
+func (o *observer) takePrefetched(t *target) (observation, bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	seen, ok := o.early[t.id]
-	delete(o.early, t.id)
+	seen, ok := o.prefetched[t.id]
+	delete(o.prefetched, t.id)
 	return seen, ok && len(t.ordering.converter) == 0
 }
 

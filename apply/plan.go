@@ -255,7 +255,7 @@ func (p *planning) unchangedByFingerprint(t *target, meta *metav1.PartialObjectM
 	return c
 }
 
-// observeEarly observes at once what would else be observed in turn: what is in crds/, and all
+// prefetch observes at once what would else be observed in turn: what is in crds/, and all
 // objects of which that can't change what they are, or how they are read.
 func (p *planning) observeEarly(ctx context.Context, crds []*target) error {
 	targets, custom := slices.Clone(crds), []*target(nil)
@@ -275,7 +275,7 @@ func (p *planning) observeEarly(ctx context.Context, crds []*target) error {
 		}
 	}
 	var asking errgroup.Group
-	asking.Go(func() error { return p.observer.observeEarly(ctx, targets) })
+	asking.Go(func() error { return p.observer.prefetch(ctx, targets) })
 	asking.Go(func() error { return p.definitions.readGenerations(ctx, custom) })
 	return asking.Wait()
 }

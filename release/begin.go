@@ -325,7 +325,7 @@ func (l *Lock) supersede(ctx context.Context, newest int, of *listing) {
 // the same still.
 func (l *Lock) supersedeOne(ctx context.Context, of *Summary) error {
 	superseded := recordPatch{status: helmrelease.StatusSuperseded}
-	if known := l.store.takeEarly(of); known != nil {
+	if known := l.store.takePrefetched(of); known != nil {
 		amended, err := amendSecret(known, &Record{}, &superseded, time.Now())
 		if err == nil {
 			err = l.store.update(ctx, amended)

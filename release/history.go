@@ -43,10 +43,10 @@ func (s *Store) historyOf(name string, heads []Summary) *History {
 // HistoryWithRecords is History for who will need the current records: they are read at the
 // same time, as far as they are few. What couldn't be read so is read by Load.
 func (s *Store) HistoryWithRecords(ctx context.Context, name string) (*History, error) {
-	var early []*Record
+	var prefetched []*Record
 	var reading errgroup.Group
 	reading.Go(func() error {
-		early = s.currentRecords(ctx, name)
+		prefetched = s.prefetchRecords(ctx, name)
 		return nil
 	})
 	history, err := s.History(ctx, name)
@@ -54,7 +54,7 @@ func (s *Store) HistoryWithRecords(ctx context.Context, name string) (*History, 
 	if err != nil {
 		return nil, err
 	}
-	for _, rec := range early {
+	for _, rec := range prefetched {
 		found := history.newestWhere(func(s *Summary) bool { return s.Revision == rec.Version })
 		if found != nil && found.uid == string(rec.stored.uid) && found.resourceVersion == rec.stored.resourceVersion {
 			history.loaded[rec.Version] = rec
@@ -64,13 +64,13 @@ func (s *Store) HistoryWithRecords(ctx context.Context, name string) (*History, 
 	return history, nil
 }
 
-// maxEarlyRecords is how many records are read before it is known which are needed: the
+// maxPrefetched is how many records are read before it is known which are needed: the
 // deployed one, and one that failed or is under way.
-const maxEarlyRecords = 2
+const maxPrefetched = 2
 
-// currentRecords reads records that aren't history yet, in one request. What goes wrong is for
-// those to tell who need a record.
-func (s *Store) currentRecords(ctx context.Context, name string) []*Record {
+// prefetchRecords reads the records that aren't superseded, in one request. It reports no
+// errors: who needs a record reads it again and tells.
+func (s *Store) prefetchRecords(ctx context.Context, name string) []*Record {
 	selector, err := selectRelease(name, []string{ownerHelm})
 	if err != nil {
 		return nil
@@ -83,14 +83,14 @@ func (s *Store) currentRecords(ctx context.Context, name string) []*Record {
 	if err != nil {
 		return nil
 	}
-	list, err := secrets.List(ctx, metav1.ListOptions{LabelSelector: selector.Add(*isHistory).String(), Limit: maxEarlyRecords})
+	list, err := secrets.List(ctx, metav1.ListOptions{LabelSelector: selector.Add(*isHistory).String(), Limit: maxPrefetched})
 	if err != nil {
 		return nil
 	}
 	var out []*Record
 	for i := range list.Items {
 		if rec, err := s.decodeSecret(ctx, &list.Items[i]); err == nil {
-			s.keepEarly(&list.Items[i], rec)
+			s.keepPrefetched(&list.Items[i], rec)
 			out = append(out, rec)
 		}
 	}

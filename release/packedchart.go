@@ -235,15 +235,15 @@ func editJoined(text []byte, edits map[string]map[string]any) ([]byte, error) {
 func (l *Lock) encode(rec *Record) (*encoded, error) {
 	l.charts.mu.Lock()
 	if l.charts.packed == nil && l.charts.previous == nil {
-		l.charts.previous = l.store.earlyChart()
+		l.charts.previous = l.store.prefetchedChart()
 	}
 	l.charts.mu.Unlock()
 	return encodeWith(rec, &l.charts)
 }
 
-// earlyChart is the packed chart of a record that was read; nil when there is none.
-func (s *Store) earlyChart() (chart *packedChart) {
-	s.early.Range(func(_, value any) bool {
+// prefetchedChart is the packed chart of a record that was read; nil when there is none.
+func (s *Store) prefetchedChart() (chart *packedChart) {
+	s.prefetched.Range(func(_, value any) bool {
 		secret, _ := value.(*corev1.Secret)
 		data, err := base64.StdEncoding.DecodeString(string(secret.Data[dataKey]))
 		if err == nil {

@@ -40,13 +40,13 @@ type Store struct {
 	cluster      *kube.Cluster
 	namespace    string
 	largeRecords *sync.Mutex // held while a large record is decoded
-	early        *sync.Map   // Secrets of deployed revisions that were read, by their UID: they are to be superseded
+	prefetched   *sync.Map   // Secrets of deployed revisions that were read, by their UID: they are to be superseded
 }
 
 // NewStore returns the store for the records in a namespace, which is that of the
 // release, as in Helm. It makes no requests.
 func NewStore(cluster *kube.Cluster, namespace string) *Store {
-	return &Store{cluster: cluster, namespace: namespace, largeRecords: &sync.Mutex{}, early: &sync.Map{}}
+	return &Store{cluster: cluster, namespace: namespace, largeRecords: &sync.Mutex{}, prefetched: &sync.Map{}}
 }
 
 // Namespace is where the store's releases are.
@@ -54,21 +54,21 @@ func (s *Store) Namespace() string { return s.namespace }
 
 // inNamespace is the same store for another namespace.
 func (s *Store) inNamespace(namespace string) *Store {
-	return &Store{cluster: s.cluster, namespace: namespace, largeRecords: s.largeRecords, early: s.early}
+	return &Store{cluster: s.cluster, namespace: namespace, largeRecords: s.largeRecords, prefetched: s.prefetched}
 }
 
 func (s *Store) client() (kubernetes.Interface, error) { return s.cluster.Typed() }
 
-// keepEarly remembers the Secret of a deployed revision that is whole in it.
-func (s *Store) keepEarly(secret *corev1.Secret, rec *Record) {
+// keepPrefetched keeps the Secret of a deployed revision that is whole in it.
+func (s *Store) keepPrefetched(secret *corev1.Secret, rec *Record) {
 	if rec.Info.Status == helmrelease.StatusDeployed && rec.stored.digest == "" {
-		s.early.Store(string(secret.UID), secret)
+		s.prefetched.Store(string(secret.UID), secret)
 	}
 }
 
-// takeEarly gives a remembered Secret once; nil if there is none of this very version.
-func (s *Store) takeEarly(of *Summary) *corev1.Secret {
-	value, _ := s.early.LoadAndDelete(of.uid)
+// takePrefetched returns a kept Secret once; nil if there is none of this resource version.
+func (s *Store) takePrefetched(of *Summary) *corev1.Secret {
+	value, _ := s.prefetched.LoadAndDelete(of.uid)
 	secret, _ := value.(*corev1.Secret)
 	if secret == nil || secret.ResourceVersion != of.resourceVersion {
 		return nil

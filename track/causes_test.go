@@ -56,10 +56,10 @@ func answer(t *testing.T, s *session, what pods.Missing, manifest string) {
 	}
 	id := missingID{"prod", what}
 	if s.missings.known[id] == nil {
-		s.missings.known[id] = &missing{askedAt: s.opts.Now()}
+		s.missings.known[id] = &missingReference{askedAt: s.opts.Now()}
 	}
 	s.missings.known[id].askedAt = s.opts.Now()
-	s.missings.known[id].take(object, nil, what.Key, s.states(kube.ID{Kind: what.Kind, Namespace: "prod", Name: what.Name}), s.opts.Now())
+	s.missings.known[id].update(object, nil, what.Key, s.states(kube.ID{Kind: what.Kind, Namespace: "prod", Name: what.Name}), s.opts.Now())
 	for _, obj := range s.objects {
 		s.updateStatus(obj, s.opts.Now())
 	}

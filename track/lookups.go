@@ -26,7 +26,7 @@ func (s *session) lookUpDetails(now time.Time) {
 		if at := s.nextLookupAt(obj); !at.IsZero() && !now.Before(at) {
 			s.lookUpObject(obj, now)
 		}
-		s.readFirstWords(obj)
+		s.readExecError(obj)
 		if (obj.lookups.isSlow || s.logs.isLive(obj)) && obj.isWorkload() && obj.observed.object != nil && obj.newPods.isOutdated {
 			obj.newPods.isOutdated = false
 			s.pods.want(obj)

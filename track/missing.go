@@ -32,8 +32,8 @@ const (
 	missingNoLonger                     // the kubelet has yet to look again
 )
 
-// A missing is what is known of one thing that pods miss.
-type missing struct {
+// A missingReference is what is known of one object, or key of it, that pods refer to and miss.
+type missingReference struct {
 	state     missingState
 	since     time.Time // since when the state is known
 	isForGood bool      // this release states the object, with other keys: nobody will add this one
@@ -41,12 +41,12 @@ type missing struct {
 	inFlight  bool
 }
 
-// missings are all of them. Kubelets may be behind, and what looks final to them may have
+// missingReferences are all references that pods miss. Kubelets may be behind, and what looks final to them may have
 // been written since: so the API server is asked when something is first missed, and once
 // more before that fails an object.
-type missings struct {
+type missingReferences struct {
 	session *session
-	known   map[missingID]*missing
+	known   map[missingID]*missingReference
 }
 
 type missingID struct {
@@ -54,21 +54,21 @@ type missingID struct {
 	pods.Missing
 }
 
-func newMissings(s *session) missings {
-	return missings{session: s, known: map[missingID]*missing{}}
+func newMissingReferences(s *session) missingReferences {
+	return missingReferences{session: s, known: map[missingID]*missingReference{}}
 }
 
-// look gives what is known.
-func (m *missings) look(namespace string, what pods.Missing) missing {
+// get returns what is known of a reference; the zero value when nothing is.
+func (m *missingReferences) get(namespace string, what pods.Missing) missingReference {
 	if known := m.known[missingID{namespace, what}]; known != nil {
 		return *known
 	}
-	return missing{}
+	return missingReference{}
 }
 
 // confirm asks about what an object misses, if it misses something, and reports whether
 // its status holds. A failure holds when the answer is new.
-func (m *missings) confirm(obj *trackedObject, status Status, now time.Time) bool {
+func (m *missingReferences) confirm(obj *trackedObject, status Status, now time.Time) bool {
 	p := status.Problem
 	if p == nil || p.MissingObject == nil || p.MissingObject.Kind == "PersistentVolumeClaim" {
 		return true
@@ -76,7 +76,7 @@ func (m *missings) confirm(obj *trackedObject, status Status, now time.Time) boo
 	id := missingID{obj.ID.Namespace, pods.Missing{Kind: p.MissingObject.Kind, Name: p.MissingObject.Name, Key: p.MissingKey}}
 	known := m.known[id]
 	if known == nil {
-		known = &missing{}
+		known = &missingReference{}
 		m.known[id] = known
 	}
 	isNew := !known.askedAt.IsZero() && now.Sub(known.askedAt) <= askedLately
@@ -88,7 +88,7 @@ func (m *missings) confirm(obj *trackedObject, status Status, now time.Time) boo
 	return true
 }
 
-func (m *missings) ask(id missingID, known *missing, now time.Time) {
+func (m *missingReferences) ask(id missingID, known *missingReference, now time.Time) {
 	if known.inFlight {
 		return
 	}
@@ -104,7 +104,7 @@ func (m *missings) ask(id missingID, known *missing, now time.Time) {
 			if err == nil {
 				s.health.noteAnswer()
 			}
-			known.take(object, err, id.Key, s.states(of), known.askedAt)
+			known.update(object, err, id.Key, s.states(of), known.askedAt)
 			for _, obj := range s.objects {
 				if obj.ID.Namespace == id.namespace {
 					s.dirty[obj] = true
@@ -114,8 +114,8 @@ func (m *missings) ask(id missingID, known *missing, now time.Time) {
 	})
 }
 
-// take takes what the API server answered.
-func (m *missing) take(object *unstructured.Unstructured, err error, key string, stated bool, now time.Time) {
+// update notes what the API server answered.
+func (m *missingReference) update(object *unstructured.Unstructured, err error, key string, stated bool, now time.Time) {
 	before := m.state
 	m.isForGood = false
 	switch keys := keysOf(object); {
@@ -161,7 +161,7 @@ func (s *session) states(id kube.ID) bool {
 // missingFinalAt is when a problem is final that is about something missing; false when it
 // is like any other.
 func (t *trackedObject) missingFinalAt(g *problemGroup, c podSummary, what pods.Missing, now time.Time) (time.Time, bool) {
-	known := missing{}
+	known := missingReference{}
 	if t.release.missing != nil {
 		known = t.release.missing(what)
 	}

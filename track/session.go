@@ -31,7 +31,7 @@ type session struct {
 	pods      podWatches
 	events    eventWatches
 	logs      *logFollower
-	missings  missings
+	missings  missingReferences
 	workloads rules.Workloads // of this wait
 	progress  waitProgress
 }
@@ -76,7 +76,7 @@ func newSession(t *Tracker, targets []Target, saw func(Report)) *session {
 		obj := newTrackedObject(target, s.opts, now)
 		obj.release.workloads = func() rules.Workloads { return s.workloads }
 		obj.release.willAppear = func(what pods.Missing) bool { return s.willAppear(obj.ID.Namespace, what) }
-		obj.release.missing = func(what pods.Missing) missing { return s.missings.look(obj.ID.Namespace, what) }
+		obj.release.missing = func(what pods.Missing) missingReference { return s.missings.get(obj.ID.Namespace, what) }
 		s.objects = append(s.objects, obj)
 	}
 	s.health = newAPIHealth(s)
@@ -84,7 +84,7 @@ func newSession(t *Tracker, targets []Target, saw func(Report)) *session {
 	s.pods = newPodWatches(s)
 	s.events = newEventWatches(s)
 	s.logs = newLogFollower(s)
-	s.missings = newMissings(s)
+	s.missings = newMissingReferences(s)
 	return s
 }
 

@@ -36,7 +36,7 @@ type trackedObject struct {
 // A releaseView answers questions about the other targets. Its functions may be nil.
 type releaseView struct {
 	willAppear func(pods.Missing) bool // whether something on its way makes it
-	missing    func(pods.Missing) missing
+	missing    func(pods.Missing) missingReference
 	workloads  func() rules.Workloads
 }
 
@@ -70,7 +70,7 @@ type lookups struct {
 	nextAt     time.Time // when to ask again
 	eventReads int       // how often its events were read
 
-	firstWords map[string]bool // containers whose logs were read for what never began
+	execErrorsRead map[string]bool // containers whose logs were read for why their command was not executed
 }
 
 // podCreationFailure is what a controller says of pods that it can't create.

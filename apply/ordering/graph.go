@@ -43,9 +43,9 @@ type Node struct {
 	Outside []Dependency // objects outside of the release that have to come first
 }
 
-// early reports whether the object, unless it states a weight, comes before all weights:
+// isBeforeAllWeights reports whether the object, unless it states a weight, comes before all weights:
 // namespaces, CRDs and the like.
-func (n Node) early() bool { return InstallOrder.Wave(n.ID) <= lastEarlyWave }
+func (n Node) isBeforeAllWeights() bool { return InstallOrder.Wave(n.ID) <= lastWaveBeforeWeights }
 
 // An Edge leads to an object that has to come first.
 type Edge struct {
@@ -90,7 +90,7 @@ func weights(nodes []Node) []int {
 		}
 		visited[i] = true
 		n := nodes[i]
-		if out[i] = 0; n.early() {
+		if out[i] = 0; n.isBeforeAllWeights() {
 			out[i] = earliest
 		}
 		if n.Weight != nil {

@@ -32,9 +32,9 @@ var InstallOrder = newKindOrder(
 		" ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding MutatingAdmissionPolicy MutatingAdmissionPolicyBinding",
 )
 
-// lastEarlyWave is the last wave of InstallOrder with kinds that all others may need:
+// lastWaveBeforeWeights is the last wave of InstallOrder with kinds that all others may need:
 // namespaces and CRDs.
-const lastEarlyWave = 1
+const lastWaveBeforeWeights = 1
 
 // UninstallOrder is the order in which Helm deletes objects: admission first, then what
 // is reachable from outside, then workloads, then their dependencies. Custom resources

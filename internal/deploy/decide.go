@@ -63,9 +63,9 @@ func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *rele
 	if op.Verb != Uninstall && op.Next.Info != nil {
 		op.Next.Info.Description = d.Hidden.Hide(op.Next.Info.Description)
 	}
-	early := d.loadForShow(ctx, op, history)
+	awaitPrefetch := d.prefetchForShow(ctx, op, history)
 	op.Plan, err = d.newApplier(op).Plan(ctx, req)
-	early()
+	awaitPrefetch()
 	if err != nil {
 		return err
 	}
@@ -78,10 +78,10 @@ func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *rele
 	return nil
 }
 
-// loadForShow begins to read the records that showing a plan with changes takes, see
-// HideStoredRevisions, while the plan is made; the function that it returns awaits them. history is not
-// to be used before.
-func (d *Deployer) loadForShow(ctx context.Context, op *Operation, history *release.History) func() {
+// prefetchForShow begins to read the records that showing a plan with changes takes, see
+// HideStoredRevisions, while the plan is made. Call the function that it returns, which waits
+// for them, before history is used again.
+func (d *Deployer) prefetchForShow(ctx context.Context, op *Operation, history *release.History) func() {
 	deployed := history.Deployed()
 	if !d.ForShow || deployed == nil || op.Verb == Uninstall {
 		return func() {}

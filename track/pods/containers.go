@@ -135,7 +135,7 @@ func (h *History) crashProblem(c *Container, r Policy) (Finding, bool) {
 // describeCrash sets the class and message of a crash.
 func (h *History) describeCrash(f *Finding, c *Container, last *Termination, r Policy) {
 	liveness := h.events[class.LivenessProbeFailed]
-	said := h.firstWords[c.Name]
+	said := h.execErrors[c.Name]
 	if last != nil && last.Message != "" {
 		said = last.Message
 	}

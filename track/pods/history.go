@@ -42,7 +42,7 @@ type History struct {
 	pulls          map[string]pulls // by container, as its states tell
 	pullEvents     map[imageClass]pulls
 	wasReady       map[string]bool   // containers that were ready in this rollout
-	firstWords     map[string]string // by container: what its log had of a run that crashed
+	execErrors     map[string]string // by container: the only line of the log of its crashed run
 	events         map[class.Class]*EventProblem
 	nodeComing     bool // the autoscaler adds a node
 	nodeImpossible bool // the autoscaler can't help
@@ -58,7 +58,7 @@ type EventProblem struct {
 // apply count from now.
 func NewHistory(p Pod, r Policy) *History {
 	h := &History{crashesBefore: map[string]int{}, problemSince: map[string]time.Time{}, pulls: map[string]pulls{}, pullEvents: map[imageClass]pulls{},
-		wasReady: map[string]bool{}, firstWords: map[string]string{}, events: map[class.Class]*EventProblem{}}
+		wasReady: map[string]bool{}, execErrors: map[string]string{}, events: map[class.Class]*EventProblem{}}
 	old := !r.AppliedAt.IsZero() && p.Created.Before(r.AppliedAt.Add(-time.Second))
 	for i := range p.Containers {
 		c := &p.Containers[i]
@@ -117,9 +117,9 @@ func (h *History) ShiftTimers(d time.Duration) {
 	}
 }
 
-// SilentCrash returns a container that has crashed and said nothing in its status; nil for none.
-// Its log may tell that its command was never executed.
-func (h *History) SilentCrash(container string) *Container {
+// UnexplainedCrash returns a container that has crashed and whose status doesn't say why; nil
+// when it hasn't. Its log may say that its command was never executed.
+func (h *History) UnexplainedCrash(container string) *Container {
 	c := h.Pod.container(container)
 	if c == nil || h.crashes(c) == 0 {
 		return nil
@@ -130,8 +130,9 @@ func (h *History) SilentCrash(container string) *Container {
 	return c
 }
 
-// SetFirstWords takes what the log of a container has of a run that crashed.
-func (h *History) SetFirstWords(container, text string) { h.firstWords[container] = text }
+// SetExecError records the error that the log of a container shows for a command that was not
+// executed.
+func (h *History) SetExecError(container, text string) { h.execErrors[container] = text }
 
 func (p *Pod) container(name string) *Container {
 	for i := range p.Containers {

@@ -1,0 +1,68 @@
+package track
+
+import (
+	"context"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"deployer/track/class"
+	"deployer/track/pods"
+)
+
+// execErrorLimit is enough for a line that says why a command was not executed.
+const execErrorLimit = 1 << 10
+
+// readExecError finds out from the log, once for each container that crashes and whose status
+// says no reason, why its command was not executed. runc starts the container before the
+// kernel executes the command; when the kernel refuses, as for a program of another
+// platform, only the log says so.
+func (s *session) readExecError(obj *trackedObject) {
+	p := obj.status.Problem
+	if p == nil || p.Class != class.CrashLoop || obj.gk.Kind == "Job" || obj.lookups.execErrorsRead[p.Container] {
+		return
+	}
+	for uid, h := range obj.newPods.byUID {
+		c := h.UnexplainedCrash(p.Container)
+		if c == nil {
+			continue
+		}
+		if obj.lookups.execErrorsRead == nil {
+			obj.lookups.execErrorsRead = map[string]bool{}
+		}
+		obj.lookups.execErrorsRead[p.Container] = true
+		pod, container := h.Pod, *c
+		s.tasks.group.Go(func() {
+			text := s.execErrorOf(pod, container)
+			s.tasks.send(func() { obj.setExecError(uid, container.Name, text); s.dirty[obj] = true })
+		})
+		return
+	}
+}
+
+// execErrorOf returns the log of a container's last crashed run if it is a single line;
+// empty when it is longer, or can't be read.
+func (s *session) execErrorOf(pod pods.Pod, c pods.Container) string {
+	typed, err := s.tracker.cluster.Typed()
+	if err != nil {
+		return "" // Wait has used the connection already
+	}
+	ctx, stop := context.WithTimeout(s.tasks.ctx, lookupTimeout)
+	defer stop()
+	limit := int64(execErrorLimit)
+	text, err := typed.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{
+		Container: c.PlainName, Previous: c.Running, LimitBytes: &limit,
+	}).DoRaw(ctx)
+	line := strings.TrimSpace(string(text))
+	if err != nil || strings.Contains(line, "\n") {
+		return ""
+	}
+	return line
+}
+
+func (t *trackedObject) setExecError(pod types.UID, container, text string) {
+	if h := t.newPods.byUID[pod]; h != nil {
+		h.SetExecError(container, text)
+	}
+}
