@@ -81,8 +81,8 @@ cross: ## build for macOS and Windows, as a release does
 	CGO_ENABLED=0 GOOS=darwin GOARCH=arm64 $(GO) build -o /dev/null ./cmd/deployer
 	CGO_ENABLED=0 GOOS=windows GOARCH=amd64 $(GO) build -o /dev/null ./cmd/deployer
 
-bench: build devcluster helm3 ## time, memory and requests against Helm 3 and the targets, in one run (N=1000: only so many objects)
-	@bin/devcluster run --nodes 10 -- $(GO) run ./internal/bench $(if $(N),-n $(N))
+bench: build devcluster helm3 ## time, memory and requests against Helm 3 and the targets, in one run (N=1000: only so many objects; ONLY=charts,far: only these sections)
+	@bin/devcluster run --nodes 10 -- $(GO) run ./internal/bench $(if $(N),-n $(N)) $(if $(ONLY),-only $(ONLY))
 
 test-long: devcluster helm3 ## the random stories of make test, 200 of each (SEEDS=n: so many, SEED=n: the same again), 10,000 pods tracked, runs killed at every call, and two at once at every call
 	@seed=$(or $(SEED),$$(od -An -N4 -tu4 /dev/urandom | tr -d ' ')); \

@@ -8,12 +8,24 @@ import (
 	"time"
 )
 
-// A run is what was measured with one number of objects.
+// A run is what was measured with one release.
 type run struct {
-	objects int
+	title   string
+	objects int // 0 when the release is another than that of many small objects
 	times   int
-	floor   time.Duration
+	floor   time.Duration // 0 when it wasn't measured
 	rows    []row
+	targets []target
+}
+
+// find returns the row of a phase; nil when it wasn't measured.
+func (r *run) find(phase string) *row {
+	for i := range r.rows {
+		if r.rows[i].phase.name == phase {
+			return &r.rows[i]
+		}
+	}
+	return nil
 }
 
 // A row is one phase: the measurements of Helm and of deployer.
@@ -32,7 +44,11 @@ func (r *row) add(helm bool, m measurement) {
 }
 
 // median is, for each thing measured on its own, the one in the middle.
+// It is all zero when there is none.
 func median(list []measurement) measurement {
+	if len(list) == 0 {
+		return measurement{asked: tally{requests: -1}}
+	}
 	of := func(value func(measurement) int64) int64 {
 		values := make([]int64, len(list))
 		for i, m := range list {
@@ -54,9 +70,11 @@ func median(list []measurement) measurement {
 
 // report writes the table and what became of the targets.
 func (r *run) report(w io.Writer) error {
-	_, err := fmt.Fprintf(w, "%d objects, median of %d; ratio = deployer / helm 3; a plan is compared with Helm's upgrade without a change\n"+
-		"floor, bare dry runs and applies %d at once: %s seconds\n\n", r.objects, r.times, atOnce, seconds(r.floor))
-	if err != nil {
+	text := fmt.Sprintf("%s\nmedian of %d; ratio = deployer / helm 3\n", r.title, r.times)
+	if r.floor > 0 {
+		text += fmt.Sprintf("floor, bare dry runs and applies %d at once: %s seconds\n", atOnce, seconds(r.floor))
+	}
+	if _, err := fmt.Fprintln(w, text); err != nil {
 		return err
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
