@@ -24,18 +24,19 @@ type schemas struct {
 	definitions *definitions
 
 	mu              sync.Mutex
-	fromReleaseCRDs map[schema.GroupVersionKind]managedfields.TypeConverter    // from CRDs of this release
+	released        map[schema.GroupVersionKind]map[string]any                 // versions in the CRDs of this release
+	fromReleaseCRDs memo[schema.GroupVersionKind, managedfields.TypeConverter] // made of those when they are needed
 	fromLiveCRDs    memo[schema.GroupVersionKind, managedfields.TypeConverter] // from CRDs that the server hasn't published yet
 	distrusted      map[schema.GroupVersion]bool                               // built-in definitions that differ from the server's
 }
 
 func newSchemas(a *Applier, definitions *definitions) *schemas {
 	return &schemas{
-		cluster:         a.cluster,
-		builtin:         a.builtin,
-		definitions:     definitions,
-		fromReleaseCRDs: map[schema.GroupVersionKind]managedfields.TypeConverter{},
-		distrusted:      map[schema.GroupVersion]bool{},
+		cluster:     a.cluster,
+		builtin:     a.builtin,
+		definitions: definitions,
+		released:    map[schema.GroupVersionKind]map[string]any{},
+		distrusted:  map[schema.GroupVersion]bool{},
 	}
 }
 
@@ -65,12 +66,9 @@ func (s *schemas) of(ctx context.Context, gvk schema.GroupVersionKind) (managedf
 			return conv, t, nil
 		}
 	}
-	s.mu.Lock()
-	coming, ok := s.fromReleaseCRDs[gvk]
-	s.mu.Unlock()
-	if ok {
-		t, _ := typeFrom(coming, gvk)
-		return coming, t, nil
+	if conv := s.ofReleaseCRD(gvk); conv != nil {
+		t, _ := typeFrom(conv, gvk)
+		return conv, t, nil
 	}
 	conv, err := s.cluster.TypeConverter(ctx, gvk.GroupVersion())
 	if err != nil {
@@ -89,6 +87,19 @@ func (s *schemas) of(ctx context.Context, gvk schema.GroupVersionKind) (managedf
 		return conv, t, nil
 	}
 	return managedfields.NewDeducedTypeConverter(), manifest.Type{}, nil
+}
+
+// ofReleaseCRD returns the schema of a custom resource from the CRD of this release; nil when there is
+// none, or no usable schema in it.
+func (s *schemas) ofReleaseCRD(gvk schema.GroupVersionKind) managedfields.TypeConverter {
+	s.mu.Lock()
+	version, ok := s.released[gvk]
+	s.mu.Unlock()
+	if !ok {
+		return nil
+	}
+	conv, _ := s.fromReleaseCRDs.get(gvk, func() (managedfields.TypeConverter, error) { return crdConverter(gvk, version), nil })
+	return conv
 }
 
 // ofDefinition returns the schema of a custom resource from the CRD in the cluster, since
@@ -118,16 +129,15 @@ func typeFrom(conv managedfields.TypeConverter, gvk schema.GroupVersionKind) (ma
 	return manifest.TypeOf(v), true
 }
 
-// expect adds the schemas of CRDs of the release before the server has them. A CRD
-// without a usable schema adds nothing.
+// expect notes the CRDs of the release: the server doesn't have their schemas yet. They are read when
+// an object of the kind has to be compared. A CRD without a usable schema has no effect.
 func (s *schemas) expect(crds []*unstructured.Unstructured) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	for _, crd := range crds {
 		for _, version := range versionsOf(crd) {
 			name, _ := version["name"].(string)
-			gvk := definedKind(crd).WithVersion(name)
-			if conv := crdConverter(gvk, version); conv != nil {
-				s.fromReleaseCRDs[gvk] = conv
-			}
+			s.released[definedKind(crd).WithVersion(name)] = version
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"bytes"
 	"context"
 	"regexp"
 	"slices"
@@ -50,7 +51,6 @@ type Rerenderer struct {
 	functions map[string]bool
 	usesTpl   bool // values and files may be templates
 	hashes    bool
-	few       bool // something is so short that it may come out again
 }
 
 // NewRerenderer prepares repeated renderings. It reads nothing from the cluster. Lookups
@@ -68,9 +68,6 @@ func (c *Chart) NewRerenderer(in Input) *Rerenderer {
 	eachChartText(c.Helm, func(text []byte) { note(string(text)) })
 	replaceTexts(copyMap(c.Helm.Values), note)
 	replaceTexts(copyMap(in.Values), note)
-	if r.IsNondeterministic() {
-		eachChartText(c.Helm, func(text []byte) { r.few = r.few || shortRandom.Match(text) })
-	}
 	return r
 }
 
@@ -92,10 +89,28 @@ func (r *Rerenderer) rendersNeeded() int {
 	for name := range r.functions {
 		times = max(times, nondeterministic[name])
 	}
-	if r.few && len(r.functions) > 0 {
-		times = max(times, 4)
+	if len(r.functions) > 0 && times < 4 && r.isShort() {
+		times = 4
 	}
 	return times
+}
+
+// isShort reports whether something random is so short that it may come out again.
+func (r *Rerenderer) isShort() bool {
+	short := false
+	eachChartText(r.chart.Helm, func(text []byte) { short = short || hasShortRandom(text) })
+	return short
+}
+
+// hasShortRandom searches a text. Most have no word of what is searched for, and the expression takes
+// its time with megabytes of dashboards.
+func hasShortRandom(text []byte) bool {
+	for _, word := range []string{"rand", "trunc", "substr 0"} {
+		if bytes.Contains(text, []byte(word)) {
+			return shortRandom.Match(text)
+		}
+	}
+	return false
 }
 
 // RenderAgain renders the chart again, as another run would. Salted hashes are replaced by

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
@@ -153,10 +154,10 @@ func (d *manifestDocument) readSource() bool {
 func parseDocuments(documents []manifestDocument, known map[[2]string]decodedDocument) ([]kube.Manifest, []string, error) {
 	results := make([]decodedDocument, len(documents))
 	var wg sync.WaitGroup
-	workers := min(runtime.GOMAXPROCS(0), len(documents)/16+1)
-	for w := range workers {
+	var next atomic.Int64
+	for range parseWorkers(documents) {
 		wg.Go(func() {
-			for i := w; i < len(documents); i += workers {
+			for i := int(next.Add(1)) - 1; i < len(documents); i = int(next.Add(1)) - 1 {
 				d := &documents[i]
 				var ok bool
 				if results[i], ok = known[[2]string{d.source, d.text}]; !ok {
@@ -181,6 +182,19 @@ func parseDocuments(documents []manifestDocument, known map[[2]string]decodedDoc
 		return nil, warnings, err
 	}
 	return manifests, warnings, nil
+}
+
+// perParseWorker is how many bytes are worth another goroutine.
+const perParseWorker = 16 << 10
+
+// parseWorkers is how many documents are decoded at once. One definition may be as long as hundreds of
+// other objects.
+func parseWorkers(documents []manifestDocument) int {
+	size := 0
+	for _, d := range documents {
+		size += len(d.text)
+	}
+	return min(runtime.GOMAXPROCS(0), len(documents), size/perParseWorker+1)
 }
 
 var lineNumber = regexp.MustCompile(`^(?:error converting YAML to JSON: )?(?:yaml: )?(?:line (\d+): )?`)

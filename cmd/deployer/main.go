@@ -7,7 +7,9 @@ import (
 	"io"
 	"log"
 	"os"
+	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"strings"
 
 	"github.com/go-logr/logr"
@@ -18,7 +20,7 @@ import (
 
 func main() {
 	silenceLibraries()
-	setGCPercent()
+	setUpGC()
 	os.Exit(execute(context.Background(), os.Args, os.Stdin, os.Stdout, os.Stderr))
 }
 
@@ -33,11 +35,43 @@ func silenceLibraries() {
 // release of a thousand objects is an eighth higher, and its processor time a quarter lower.
 const gcPercent = 35
 
-// setGCPercent sets the garbage collector, unless the user has.
-func setGCPercent() {
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(gcPercent)
+// leastHeap is how much memory the heap may have before any of it is collected. Most commands need
+// less, and starting a command with the few megabytes that Go begins with took as long as all else
+// that it does.
+const leastHeap = 32 << 20
+
+// goStartHeap is the heap that Go collects at with 100 percent when there is next to nothing in it.
+// https://pkg.go.dev/runtime#hdr-Environment_Variables, runtime/mgcpacer.go (defaultHeapMinimum)
+const goStartHeap = 4 << 20
+
+// setUpGC sets the garbage collector, unless the user has.
+func setUpGC() {
+	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetGCPercent(gcPercentFor(liveHeap()))
+		afterNextGC()
 	}
+}
+
+// afterNextGC sets the percentage after each collection: Go has no setting for a least heap.
+func afterNextGC() {
+	unreachable := new([64]byte)
+	runtime.AddCleanup(unreachable, func(struct{}) {
+		debug.SetGCPercent(gcPercentFor(liveHeap()))
+		afterNextGC()
+	}, struct{}{})
+}
+
+// gcPercentFor is the percentage with which the next collection is at leastHeap, or at gcPercent more
+// than what is in use.
+func gcPercentFor(live uint64) int {
+	return max(gcPercent, int(leastHeap*100/max(live, goStartHeap))-100)
+}
+
+// liveHeap is what the last collection found to be in use.
+func liveHeap() uint64 {
+	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
+	metrics.Read(samples)
+	return samples[0].Value.Uint64()
 }
 
 // execute is the program: tests run it in-process, as often as they like.

@@ -24,6 +24,8 @@ type Texts struct {
 	parts *search         // hidden also inside texts
 	names map[string]bool // in lower case: visible names, not hidden inside texts
 	hosts map[string]bool // in lower case: identifiers, not hidden inside texts when they begin with a visible name
+
+	classes map[string]keyClass // of keys that have been looked at
 }
 
 // The minimum lengths, in bytes, of hidden texts. Shorter texts and numbers occur in other
@@ -109,7 +111,7 @@ func (t *Texts) addValuesByKey(v any, s keyClass) {
 			if named && key == "value" {
 				key = name
 			}
-			t.addValuesByKey(item, classifyNestedKey(s, key))
+			t.addValuesByKey(item, t.classOfNested(s, key))
 		}
 	case []any:
 		for _, item := range v {
@@ -126,6 +128,23 @@ func (t *Texts) addValuesByKey(v any, s keyClass) {
 			t.add(string(data), s)
 		}
 	}
+}
+
+// classOfNested is classifyNestedKey, which takes its time, for keys that come again and again: values
+// of all revisions are looked at. t is locked.
+func (t *Texts) classOfNested(s keyClass, key string) keyClass {
+	if s == confidentialKey {
+		return classifyNestedKey(s, key)
+	}
+	class, ok := t.classes[key]
+	if !ok {
+		class = classifyKey(key)
+		if t.classes == nil {
+			t.classes = map[string]keyClass{}
+		}
+		t.classes[key] = class
+	}
+	return class
 }
 
 // classifyNestedKey returns the class of a key in a map whose own key has class s.
