@@ -45,6 +45,8 @@ type Input struct {
 	IncludeCRDs   bool     // put the documents of crds/ at the head of the manifest, as `helm template --include-crds`
 	DNS           bool     // let templates resolve host names
 	PostRenderer  []string // command and arguments; empty means none
+
+	renderings int // how many are under way at once, whose memory can't be told apart; 0 means 1
 }
 
 // Rendered is the result of rendering a chart for one revision.

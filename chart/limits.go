@@ -48,8 +48,9 @@ func (e *LimitError) Hint() string {
 }
 
 // renderWithinLimits calls work, which renders a chart, and returns an error when a limit is
-// exceeded. work may continue after that.
-func renderWithinLimits(ctx context.Context, helm *helmchart.Chart, at func() string, work func() (map[string]string, error)) (map[string]string, error) {
+// exceeded. work may continue after that. With several renderings under way at once, each may take what
+// all of them may take together: they can't be told apart.
+func renderWithinLimits(ctx context.Context, helm *helmchart.Chart, renderings int, at func() string, work func() (map[string]string, error)) (map[string]string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, renderLimit, &LimitError{What: fmt.Sprintf("took more than %s", renderLimit)})
 	defer cancel()
 	type outcome struct {
@@ -58,6 +59,7 @@ func renderWithinLimits(ctx context.Context, helm *helmchart.Chart, at func() st
 	}
 	done := make(chan outcome, 1)
 	heap, stacks := memoryInUse()
+	atOnce := uint64(max(renderings, 1))
 	go func() {
 		files, err := work()
 		done <- outcome{files, err}
@@ -84,9 +86,9 @@ func renderWithinLimits(ctx context.Context, helm *helmchart.Chart, at func() st
 		}
 		nowHeap, nowStacks := memoryInUse()
 		switch {
-		case nowStacks > stacks+stackLimit:
+		case nowStacks > stacks+stackLimit*atOnce:
 			return nil, exceeded("calls itself endlessly")
-		case nowHeap > heap+heapLimit:
+		case nowHeap > heap+heapLimit*atOnce:
 			return nil, exceeded(fmt.Sprintf("needs more than %d MiB of memory", heapLimit>>20))
 		}
 	}

@@ -35,9 +35,30 @@ type lookupProvider struct {
 type LookupCache struct {
 	mu      sync.Mutex
 	answers map[lookupKey]any // *unstructured.Unstructured, *unstructured.UnstructuredList or error
+	asking  map[lookupKey]*sync.Mutex
 }
 
 type lookupKey struct{ apiVersion, kind, namespace, name string }
+
+// lock makes renderings that look up the same at the same time ask one after the other: the second gets
+// the first one's answer. It returns what ends that.
+func (a *LookupCache) lock(q lookupKey) (unlock func()) {
+	if a == nil {
+		return func() {}
+	}
+	a.mu.Lock()
+	if a.asking == nil {
+		a.asking = map[lookupKey]*sync.Mutex{}
+	}
+	asking := a.asking[q]
+	if asking == nil {
+		asking = &sync.Mutex{}
+		a.asking[q] = asking
+	}
+	a.mu.Unlock()
+	asking.Lock()
+	return asking.Unlock
+}
 
 // get returns a copy of a cached answer, because templates may change it.
 func (a *LookupCache) get(q lookupKey) (any, bool) {
@@ -122,6 +143,7 @@ func (f *lookupClient) Get(_ context.Context, name string, opts metav1.GetOption
 		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: f.kind}, name)
 	}
 	q := lookupKey{f.version, f.kind, f.namespace, name}
+	defer f.cache.lock(q)()
 	switch answer, _ := f.cache.get(q); answer := answer.(type) {
 	case *unstructured.Unstructured:
 		return answer, nil
@@ -146,6 +168,7 @@ func (f *lookupClient) List(_ context.Context, opts metav1.ListOptions) (*unstru
 		return nil, apierrors.NewNotFound(schema.GroupResource{Resource: f.kind}, "")
 	}
 	q := lookupKey{apiVersion: f.version, kind: f.kind, namespace: f.namespace}
+	defer f.cache.lock(q)()
 	switch answer, _ := f.cache.get(q); answer := answer.(type) {
 	case *unstructured.UnstructuredList:
 		return answer, nil

@@ -51,6 +51,7 @@ type Rerenderer struct {
 	functions map[string]bool
 	usesTpl   bool // values and files may be templates
 	hashes    bool
+	begun     *rendering // by RenderTwice, for the first RenderAgain; nil when there is none
 }
 
 // NewRerenderer prepares repeated renderings. It reads nothing from the cluster. Lookups
@@ -116,20 +117,22 @@ func hasShortRandom(text []byte) bool {
 // RenderAgain renders the chart again, as another run would. Salted hashes are replaced by
 // their input, see substitutes.
 func (r *Rerenderer) RenderAgain(ctx context.Context) (*Rendered, error) {
-	return r.render(ctx, substitutes)
+	if out := r.takeBegun(ctx); out != nil {
+		return out, nil
+	}
+	return r.render(ctx, r.in, substitutes)
 }
 
 // RenderWithHashInputs renders the chart with the input of hash functions in base64 in place
 // of the hashes.
 func (r *Rerenderer) RenderWithHashInputs(ctx context.Context) (*Rendered, error) {
-	return r.render(ctx, hashInputs)
+	return r.render(ctx, r.in, hashInputs)
 }
 
-func (r *Rerenderer) render(ctx context.Context, instead map[string]string) (*Rendered, error) {
+func (r *Rerenderer) render(ctx context.Context, in Input, instead map[string]string) (*Rendered, error) {
 	changed := &Chart{Helm: copyChart(r.chart.Helm)}
 	change := func(text string) string { return replaceCalls(text, instead, func(string) {}) }
 	rewriteTexts(changed.Helm, r.usesTpl, change)
-	in := r.in
 	if r.usesTpl {
 		in.Values = replaceTexts(copyMap(in.Values), change).(map[string]any)
 	}

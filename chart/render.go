@@ -97,13 +97,13 @@ func executeTemplates(ctx context.Context, helm *helmchart.Chart, values chartut
 			e = engine.New(contextConfig(ctx, in.LookupCluster, in.OnLookup))
 		}
 		e.EnableDNS = true
-		return renderWithinLimits(ctx, helm, func() string { return "" }, func() (map[string]string, error) { return e.Render(helm, values) })
+		return renderWithinLimits(ctx, helm, in.renderings, func() string { return "" }, func() (map[string]string, error) { return e.Render(helm, values) })
 	}
 	at := &templateTracker{}
 	marked := copyChart(helm) // the recorded chart has no marks
 	at.addMarks(marked)
 	clients := trackingProvider{at, in.LookupCluster == nil, &lookupProvider{ctx: ctx, cluster: in.LookupCluster, cache: in.LookupCache, onRead: in.OnLookup}}
-	return renderWithinLimits(ctx, helm, at.current, func() (map[string]string, error) {
+	return renderWithinLimits(ctx, helm, in.renderings, at.current, func() (map[string]string, error) {
 		files, err := engine.RenderWithClientProvider(marked, values, clients)
 		return files, at.restoreColumns(err)
 	})

@@ -17,6 +17,19 @@ import (
 	"deployer/release"
 )
 
+// willRenderAgain reports whether keepGenerated will probably render the chart again: base, the revision
+// before, has generated something. That of an install doesn't say; then it is so if making keys would take
+// long. base may be nil.
+func (d *Deployer) willRenderAgain(repetition *chart.Rerenderer, base *release.Record) bool {
+	if base == nil || d.Settings.Generated == generated.Renew || !repetition.IsNondeterministic() {
+		return false
+	}
+	if base.Journal == nil || base.Version == 1 {
+		return repetition.MakesKeys()
+	}
+	return len(base.Journal.Generated) > 0
+}
+
 // keepGenerated replaces newly generated values by those that earlier revisions have
 // generated. If necessary, it renders the chart again and reads objects of failed
 // revisions.

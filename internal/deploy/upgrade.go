@@ -187,12 +187,17 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 		d.Hidden.AddObject(obj)
 		read.AddObject(obj)
 	}
-	rendered, err := source.Render(ctx, in)
+	repetition := source.NewRerenderer(in)
+	render := func(ctx context.Context) (*chart.Rendered, error) { return source.Render(ctx, in) }
+	if d.willRenderAgain(repetition, base) {
+		render = repetition.RenderTwice
+	}
+	rendered, err := render(ctx)
 	if err != nil {
 		return nil, err
 	}
 	op.Warnings = slices.Concat(op.Warnings, req.Chart.Warnings, rendered.Warnings)
-	if err := d.keepGenerated(ctx, op, source.NewRerenderer(in), rendered, history); err != nil {
+	if err := d.keepGenerated(ctx, op, repetition, rendered, history); err != nil {
 		return nil, err
 	}
 	op.Next = newRecord(helmrelease.Release{

@@ -114,3 +114,27 @@ func (w *world) exitsOneOf(codes []int, args ...string) {
 		w.Fatalf("want exit code %v:\n%s", codes, r)
 	}
 }
+
+// A chart that generates something is rendered twice at once. Both renderings have to see the same
+// cluster: what they look up is read once.
+func TestRenderingsAtOnceLookUpTheSame(t *testing.T) {
+	w := newWorld(t)
+	chart := w.chartOf(map[string]string{
+		"templates/secret.yaml": `{{- $seed := lookup "v1" "ConfigMap" "kube-system" "extension-apiserver-authentication" }}
+apiVersion: v1
+kind: Secret
+metadata: {name: secret, annotations: {seed: {{ dig "metadata" "name" "none" $seed }}}}
+stringData: {password: {{ randAlphaNum 20 }}}
+`,
+	})
+	w.ok("install", "x", chart)
+	w.ok("upgrade", "x", chart) // which records what is generated
+	f := w.far()
+	w.ok("upgrade", "x", chart)
+	reads := slices.DeleteFunc(slices.Clone(f.chain), func(request string) bool {
+		return !strings.Contains(request, "GET /api/v1/namespaces/kube-system/configmaps/")
+	})
+	if len(reads) != 1 {
+		t.Errorf("the object was looked up %d times, want once:\n%s", len(reads), strings.Join(f.chain, "\n"))
+	}
+}

@@ -1,0 +1,90 @@
+package chart
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	helmchart "helm.sh/helm/v3/pkg/chart"
+)
+
+// What is rendered beside the first rendering has to be what is rendered after it: the same but for
+// what is generated, and once only.
+func TestRenderTwiceIsRenderAndRenderAgain(t *testing.T) {
+	for _, template := range []string{
+		`{{ randAlphaNum 9 }}`, `{{ tpl .Values.a . }}`, `{{ htpasswd "a" "b" | quote }}`, `{{ (genCA "a" 9).Cert | b64enc }}`, `{{ now.Year }}`,
+	} {
+		c := chartWith(template, map[string]any{"a": "{{ uuidv4 }}"})
+		child := &helmchart.Chart{
+			Metadata:  &helmchart.Metadata{APIVersion: "v2", Name: "child", Version: "1.0.0"},
+			Templates: []*helmchart.File{{Name: "templates/c.yaml", Data: []byte("same: {{ .Values.x }}-{{ .Release.Name }}\n")}},
+			Values:    map[string]any{"x": "y"},
+		}
+		c.Helm.AddDependency(child)
+		in := Input{Release: "r", Namespace: "n", Values: map[string]any{"child": map[string]any{"x": "z"}}}
+		r := c.NewRerenderer(in)
+		first, err := r.RenderTwice(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		begun := r.begun
+		if begun == nil {
+			t.Fatalf("%s: nothing was begun", template)
+		}
+		second, err := r.RenderAgain(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if second != begun.out {
+			t.Errorf("%s: what was begun wasn't used", template)
+		}
+		third, err := r.RenderAgain(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if third == second {
+			t.Errorf("%s: what was begun was used twice", template)
+		}
+		alone, err := c.Render(context.Background(), in)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(first.Documents) != 2 || first.Documents[0] != alone.Documents[0] && first.Documents[1] != alone.Documents[1] {
+			t.Errorf("%s: rendered\n%s\nwant like\n%s", template, first.Manifest, alone.Manifest)
+		}
+		if second.Manifest == first.Manifest {
+			t.Errorf("%s: rendered again the same: %s", template, first.Manifest)
+		}
+	}
+}
+
+// A second rendering that failed only because the first one was under way must not decide anything.
+func TestRenderTwiceTriesAgainWhatFailedAtOnce(t *testing.T) {
+	r := chartWith(`{{ randAlphaNum 9 }}`, nil).NewRerenderer(Input{Release: "r", Namespace: "n"})
+	failed := &rendering{done: make(chan struct{}), err: &LimitError{What: "needs more memory"}}
+	close(failed.done)
+	r.begun = failed
+	if out, err := r.RenderAgain(context.Background()); err != nil || out == nil {
+		t.Errorf("rendered again: %v, %v", out, err)
+	}
+}
+
+// Two runs of a post-renderer at once may overwrite each other's files.
+func TestRenderTwiceRunsOnePostRenderer(t *testing.T) {
+	dir := t.TempDir()
+	script := filepath.Join(dir, "post.sh")
+	if err := os.WriteFile(script, []byte("#!/bin/sh\necho run >> "+dir+"/runs\ncat\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	r := chartWith(`{{ randAlphaNum 9 }}`, nil).NewRerenderer(Input{Release: "r", Namespace: "n", PostRenderer: []string{script}})
+	if _, err := r.RenderTwice(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if r.begun != nil {
+		t.Error("another rendering was begun")
+	}
+	if runs, err := os.ReadFile(filepath.Join(dir, "runs")); err != nil || string(runs) != "run\n" {
+		t.Errorf("the post-renderer ran %q, %v", runs, err)
+	}
+}
