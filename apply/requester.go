@@ -78,7 +78,7 @@ func (r *requester) apply(ctx context.Context, t *target, obj *unstructured.Unst
 	if condition.resourceVersion != "" {
 		body.SetResourceVersion(condition.resourceVersion)
 	}
-	data, err := json.Marshal(body.Object)
+	data, err := applyBody(body.Object)
 	if err != nil {
 		return nil, fmt.Errorf("encoding it: %w", err)
 	}

@@ -1,6 +1,7 @@
 package apply_test
 
 import (
+	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -134,4 +135,22 @@ spec: {capacity: {storage: 5Gi}, accessModes: [ReadWriteOnce], storageClassName:
 	}
 	s.opts.AllowRecreate = true // doesn't make it shrink either
 	s.refuse(claim("1Gi"))
+}
+
+// TestCharactersThatYAMLDoesNotAllow: the API server reads what is applied as YAML, which refuses
+// characters that a chart's values may well have.
+func TestCharactersThatYAMLDoesNotAllow(t *testing.T) {
+	s := begin(t)
+	const text = "del\u007f c1\u009b\u0080 nel\u0085 bom\ufeff max\uffff esc\u001b bidi\u202e \U0001f600 é"
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	escaped := strings.NewReplacer("\u007f", `\u007f`, "\u009b", `\u009b`, "\u0080", `\u0080`, "\u0085", `\u0085`, "\ufeff", `\ufeff`, "\uffff", `\uffff`).Replace(string(quoted))
+	chart := "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: odd}\ndata: {a: " + escaped + "}\n"
+	s.expect(s.deploy(chart), "create ConfigMap/odd")
+	if got := s.get("v1", "ConfigMap", "odd").Object["data"].(map[string]any)["a"]; got != text {
+		t.Errorf("got %q, want %q", got, text)
+	}
+	s.expect(s.plan(chart))
 }

@@ -39,7 +39,7 @@ func FuzzIndex(f *testing.F) {
 // FuzzValues holds that flags with values end with values or an error, which has no
 // piece of a value in it.
 func FuzzValues(f *testing.F) {
-	for _, text := range []string{"a=b", "a.b[0].c=1,d={x,y}", "a[9999999999]=1", `a={"b":[1,2`, "a.b=hunter2hunter2,a.b.c=x", "a", "=", `{"a":null}`, "a\\.b=c\\,d", "a[-1]=b", "={}."} {
+	for _, text := range []string{"a=b", "a.b[0].c=1,d={x,y}", "a[9999999999]=1", `a={"b":[1,2`, "a.b=hunter2hunter2,a.b.c=x", "a", "=", `{"a":null}`, "a\\.b=c\\,d", "a[-1]=b", "={}.", "=0{,\f"} {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

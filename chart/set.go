@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"unicode"
 
 	"helm.sh/helm/v3/pkg/strvals"
 )
@@ -92,7 +93,7 @@ func setReason(s ValuesSource, err error) error {
 		}
 	}
 	_, value, _ := strings.Cut(s.Value, "=")
-	for _, piece := range strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(",={}.[]", r) }) {
+	for _, piece := range strings.FieldsFunc(value, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) }) {
 		if len(piece) > 2 && strings.Contains(err.Error(), piece) { // a shorter piece may be there by chance
 			return errors.New(`it can't be set there; write \ before a comma, a dot or a brace that is part of a key or value`)
 		}
