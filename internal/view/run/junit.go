@@ -48,7 +48,7 @@ func WriteJUnit(path string, r Result) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(path, []byte(xml.Header+string(data)+"\n"))
+	return writeReport(path, []byte(xml.Header+string(data)+"\n"))
 }
 
 func junitOf(r Result) junitSuites {

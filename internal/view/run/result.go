@@ -3,9 +3,6 @@ package run
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"sort"
 	"strings"
@@ -271,61 +268,11 @@ func (o *trackedObject) describe(out *ObjectResult, t *runState) {
 
 func round(d time.Duration) float64 { return d.Round(100 * time.Millisecond).Seconds() }
 
-// WriteResult writes r to a file as indented JSON. The file is replaced in one
-// step, so that a reader never finds half of it, and only its owner may read it.
+// WriteResult writes r to a file as indented JSON: see writeReport.
 func WriteResult(path string, r Result) error {
 	data, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err
 	}
-	return replaceFile(path, append(data, '\n'))
-}
-
-// CheckWritable reports whether a report can be written to path, before there is one;
-// path is empty when there is to be none.
-func CheckWritable(path string) error {
-	if path == "" {
-		return nil
-	}
-	if info, err := os.Stat(path); err == nil && info.IsDir() {
-		return fmt.Errorf("writing %s: it is a directory", path)
-	}
-	f, err := createBeside(path)
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", path, err)
-	}
-	return errors.Join(f.Close(), os.Remove(f.Name()))
-}
-
-// createBeside makes a file of mode 0600 next to path.
-func createBeside(path string) (*os.File, error) {
-	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
-	if err != nil {
-		return nil, output.SystemError(err) // without the name that was made up
-	}
-	return f, nil
-}
-
-// replaceFile writes a file next to path and renames it. Its errors are
-// *WriteErrors.
-func replaceFile(path string, data []byte) error {
-	f, err := createBeside(path)
-	if err != nil {
-		return &output.WriteError{What: path, Err: err}
-	}
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		_ = os.Remove(f.Name()) // what is left of it is of no use; the first error counts
-		return &output.WriteError{What: path, Err: output.SystemError(err)}
-	}
-	return nil
+	return writeReport(path, append(data, '\n'))
 }

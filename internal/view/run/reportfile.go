@@ -1,0 +1,103 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"deployer/internal/view/output"
+)
+
+// CheckWritable reports whether a report can be written to path, before there is one;
+// path is empty when there is to be none.
+func CheckWritable(path string) error {
+	if path == "" {
+		return nil
+	}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		return fmt.Errorf("writing %s: it is a directory", path)
+	}
+	path, isStream := reportTarget(path)
+	if isStream {
+		return nil // opening a pipe waits for its reader
+	}
+	f, err := createBeside(path)
+	if err != nil {
+		return fmt.Errorf("writing %s: %w", path, err)
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// reportTarget returns the file that a path leads to, and whether it is written as a stream: a
+// pipe, a device or an open file such as /dev/stdout can't be replaced.
+func reportTarget(path string) (string, bool) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return path, false
+	}
+	if full, err := filepath.Abs(path); !info.Mode().IsRegular() || err == nil && (strings.HasPrefix(full, "/dev/") || strings.HasPrefix(full, "/proc/")) {
+		return path, true
+	}
+	if target, err := filepath.EvalSymlinks(path); err == nil {
+		path = target
+	}
+	return path, false
+}
+
+// createBeside makes a file of mode 0600 next to path.
+func createBeside(path string) (*os.File, error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return nil, output.SystemError(err) // without the name that was made up
+	}
+	return f, nil
+}
+
+// writeReport writes a file. A regular file is replaced in one step, so that a reader never finds
+// half of it, and only its owner may read it. Its errors are *WriteErrors.
+func writeReport(path string, data []byte) error {
+	target, isStream := reportTarget(path)
+	write := replaceFile
+	if isStream {
+		write = appendTo
+	}
+	if err := write(target, data); err != nil {
+		return &output.WriteError{What: path, Err: output.SystemError(err)}
+	}
+	return nil
+}
+
+func appendTo(path string, data []byte) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	return err
+}
+
+func replaceFile(path string, data []byte) error {
+	f, err := createBeside(path)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if cerr := f.Close(); err == nil {
+		err = cerr
+	}
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		_ = os.Remove(f.Name()) // what is left of it is of no use; the first error counts
+	}
+	return err
+}
