@@ -153,13 +153,13 @@ func (r *restoration) write(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	set := operation{"add", "/metadata/managedFields", owners}
+	set := patchOperation{"add", "/metadata/managedFields", owners}
 	ops := jsonPatchOf("", plainContent(r.live), plainContent(r.becomes))
 	result, err := r.p.a.sendJSONPatch(ctx, r.t, r.live.GetResourceVersion(), append(ops, set), asWrite)
 	if err != nil || !r.stillOurs(result) {
 		return err
 	}
-	_, err = r.p.a.sendJSONPatch(ctx, r.t, result.GetResourceVersion(), []operation{set}, asWrite)
+	_, err = r.p.a.sendJSONPatch(ctx, r.t, result.GetResourceVersion(), []patchOperation{set}, asWrite)
 	if apierrors.IsConflict(err) {
 		return nil // somebody else has written it in the meantime: it is given back
 	}

@@ -1,337 +1,59 @@
 package apply
 
 import (
-	"context"
-	"errors"
+	"iter"
 	"slices"
-	"sort"
 
-	"golang.org/x/sync/errgroup"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/scheme"
-
-	"deployer/apply/manifest"
-	"deployer/apply/verify"
 	"deployer/internal/kube"
 )
 
-// A planning decides about the objects of one release: once for the plan, and
-// again about single objects while it is carried out.
-type planning struct {
-	a             *Applier
-	req           Request
-	history       *releaseHistory
-	targetsByID   map[kube.ID]*target // main objects
-	resolver      *resolver
-	definitions   *definitions
-	schemas       *schemas
-	prerequisites *prerequisites // what decisions wait for
-	observer      *observer
-	ownership     *ownershipChecker
-	comparer      *comparer
-	autoscalers   *autoscalers
-	permissions   *permissions
-	warnings      *warnings
+// A Plan is a decision that hasn't been carried out. To carry it out, pass CRDs, then the
+// changes of each wave, then Prune to Run, in this order. Before each wave the caller
+// waits until the objects in its Await are ready. Between them it may run hooks and wait
+// for objects.
+type Plan struct {
+	CRDs  []Change // of the crds/ directory
+	Waves []Wave   // all main objects, unchanged ones too
+	Prune []Change // Delete or Keep, with the reason, in the order of deletion
+	Hooks []Change // Create, with the server's verdict; Run doesn't take these
+
+	Warnings  []Warning
+	Conflicts []Conflict // all contested fields of all changes
 }
 
-// Plan decides what to change. It reads the cluster and makes dry runs; it changes
-// nothing. The error is a *RejectedError that lists all objects that can't be applied as
-// the chart has them.
-func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
-	p, crds, err := a.begin(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	if err := p.observeEarly(ctx, crds); err != nil {
-		return nil, err
-	}
-	rejections, err := p.decideAll(ctx, crds)
-	if err != nil {
-		return nil, err
-	}
-	p.definitions.leaveOut(crds)
-	mains, hooks, err := p.resolveRest(ctx, crds)
-	if err != nil {
-		return nil, err
-	}
-	order, err := p.order(ctx, crds, mains, hooks)
-	if err != nil {
-		return nil, err
-	}
-	p.ownership.warnOfUnusedAdoptions(p.targetsByID)
-	rejections = slices.Concat(rejections, p.resolver.rejected, order.refused)
-	p.prerequisites.expectFrom(crds)
-	first, rest := neededFirst(mains)
-	for _, targets := range [][]*target{first, rest} {
-		refused, err := p.decideAll(ctx, targets)
-		if err != nil {
-			return nil, err
-		}
-		rejections = append(rejections, refused...)
-		p.prerequisites.expectFrom(first)
-	}
-	plan := &Plan{}
-	verdicts, refused, err := p.decideHooks(ctx, hooks)
-	if err != nil {
-		return nil, err
-	}
-	rejections = append(rejections, refused...)
-	if len(rejections) > 0 {
-		return nil, &RejectedError{Rejections: sorted(rejections)}
-	}
-	plan.Hooks = verdicts
-	if plan.Prune, err = (&pruner{planning: p}).decideOrphans(ctx); err != nil {
-		return nil, err
-	}
-	plan.CRDs = changesOf(crds)
-	plan.Waves = order.waves()
-	p.markPrerequisites(plan)
-	for _, t := range slices.Concat(crds, mains, hooks) {
-		t.decided = nil // the plan holds it now and drops it when it is carried out
-	}
-	plan.Warnings = p.warnings.sorted()
-	plan.Conflicts = conflictsOf(plan)
-	return plan, nil
+// A Conflict is a contested field and the object it is in.
+type Conflict struct {
+	ID     kube.ID
+	Source string
+	FieldConflict
 }
 
-// prepare resolves the objects of a request. Those that can't be resolved are in
-// resolver.rejected.
-func (a *Applier) prepare(ctx context.Context, req Request) (p *planning, crds, mains, hooks []*target, err error) {
-	p, crds, err = a.begin(ctx, req)
-	if err != nil {
-		return nil, nil, nil, nil, err
-	}
-	mains, hooks, err = p.resolveRest(ctx, crds)
-	return p, crds, mains, hooks, err
-}
-
-// begin starts a planning and resolves crds/, on which all other decisions depend.
-func (a *Applier) begin(ctx context.Context, req Request) (p *planning, crds []*target, err error) {
-	server, err := a.cluster.ServerInfo(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	if a.opts.CRDs == SkipCRDs {
-		req.CRDs = nil
-	}
-	prerequisites, warned := newPrerequisites(), &warnings{}
-	prerequisites.expect(namespaceIDs(req.NewNamespaces)...)
-	definitions := newDefinitions(a, prerequisites, req)
-	p = &planning{
-		a:             a,
-		req:           req,
-		targetsByID:   map[kube.ID]*target{},
-		resolver:      newResolver(a, definitions, server.Unavailable),
-		definitions:   definitions,
-		schemas:       newSchemas(a, definitions),
-		prerequisites: prerequisites,
-		observer:      &observer{a: a, prerequisites: prerequisites, warnings: warned, fingerprints: req.Fingerprints, unlistable: map[collection]bool{}},
-		permissions:   &permissions{a: a},
-		warnings:      warned,
-	}
-	if p.history, err = p.resolver.indexRevisions(ctx, req.Revisions); err != nil {
-		return nil, nil, err
-	}
-	p.ownership = &ownershipChecker{owner: a.owner, opts: a.opts, history: p.history, warnings: warned}
-	p.comparer = &comparer{a: a, schemas: p.schemas, history: p.history, warnings: warned}
-	p.autoscalers = &autoscalers{a: a, history: p.history, definitions: definitions, targetsByID: p.targetsByID, warnings: warned}
-	crds, err = p.resolver.resolve(ctx, req.CRDs, true)
-	p.note(crds)
-	return p, crds, err
-}
-
-// resolveRest resolves the objects and hooks of the release.
-func (p *planning) resolveRest(ctx context.Context, crds []*target) (mains, hooks []*target, err error) {
-	p.schemas.expect(p.definitions.released)
-	mains, err1 := p.resolver.resolve(ctx, p.req.Objects, false)
-	hooks, err2 := p.resolver.resolve(ctx, p.req.Hooks, false)
-	p.note(mains)
-	p.resolver.rejected = append(p.resolver.rejected, renderedTwice(crds, mains, hooks)...)
-	return mains, hooks, errors.Join(err1, err2)
-}
-
-// neededFirst separates CRDs and Namespaces: what becomes of them determines which of the
-// others the server can be asked about.
-func neededFirst(mains []*target) (first, rest []*target) {
-	for _, t := range mains {
-		if isCRD(t.id) || isNamespace(t.id) {
-			first = append(first, t)
-		} else {
-			rest = append(rest, t)
-		}
-	}
-	return first, rest
-}
-
-// markPrerequisites marks the changes whose mere existence others wait for. Workloads
-// behind a conversion webhook aren't marked: they have to be ready, which the order of
-// the waves ensures.
-func (p *planning) markPrerequisites(plan *Plan) {
-	for _, list := range plan.lists() {
-		for i := range list {
-			if id := list[i].ID; (isCRD(id) || isNamespace(id)) && p.prerequisites.expected(id) {
-				list[i].prerequisiteOf = p.prerequisites
+// Changes are all changes but those of hooks, in the order they are made.
+func (p *Plan) Changes() iter.Seq[Change] {
+	return func(yield func(Change) bool) {
+		for _, list := range p.lists() {
+			for _, c := range list {
+				if !yield(c) {
+					return
+				}
 			}
 		}
 	}
 }
 
-func sorted(list []Rejection) []Rejection {
-	sort.SliceStable(list, func(i, j int) bool { return list[i].ID.String() < list[j].ID.String() })
-	return list
+// States reports whether the object is one of the release, and not one that goes or is left
+// behind: of the chart, of its crds/ or of a hook that runs.
+func (p *Plan) States(id kube.ID) bool {
+	isIt := func(c Change) bool { return c.ID == id }
+	return slices.ContainsFunc(p.CRDs, isIt) || slices.ContainsFunc(p.Hooks, isIt) ||
+		slices.ContainsFunc(p.Waves, func(w Wave) bool { return slices.ContainsFunc(w.Changes, isIt) })
 }
 
-func (p *planning) note(targets []*target) {
-	for _, t := range targets {
-		if !t.fromCRDs {
-			p.targetsByID[t.id] = t
-		}
+// lists returns the lists of changes in the order in which Run takes them.
+func (p *Plan) lists() [][]Change {
+	lists := [][]Change{p.CRDs}
+	for _, wave := range p.Waves {
+		lists = append(lists, wave.Changes)
 	}
-}
-
-// renderedTwice finds objects that are in more than one of crds/, templates and hooks.
-func renderedTwice(crds, mains, hooks []*target) []Rejection {
-	named := append(append([]*target{}, crds...), mains...)
-	for _, h := range hooks {
-		if h.id.Name != "" {
-			named = append(named, h)
-		}
-	}
-	return duplicateObjects(named)
-}
-
-// decideAll decides about each target, in as few requests as it takes.
-func (p *planning) decideAll(ctx context.Context, targets []*target) ([]Rejection, error) {
-	if err := p.definitions.readGenerations(ctx, targets); err != nil {
-		return nil, err
-	}
-	seen, err := p.observer.observe(ctx, targets)
-	if err != nil {
-		return nil, err
-	}
-	var open []*target
-	for _, t := range targets {
-		s := seen[t.id]
-		if s.meta != nil && !p.prerequisites.kindChanges(t) && p.matchesFingerprint(t, s.meta) && !p.adoptedSince(t, s.meta) {
-			t.decided = p.unchangedByFingerprint(t, s.meta)
-			continue
-		}
-		open = append(open, t)
-	}
-	if err := p.observer.readAll(ctx, targets, open, seen); err != nil {
-		return nil, err
-	}
-	rejections := make([]Rejection, len(open))
-	err = p.a.forEach(ctx, len(open), func(i int) error {
-		t := open[i]
-		c, err := p.decide(ctx, t, seen[t.id])
-		if rejected := (*Rejection)(nil); errors.As(err, &rejected) {
-			rejections[i] = *rejected
-			return nil
-		}
-		c.Desired = p.a.interner.intern(c.Desired)
-		t.decided = &c
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	return p.gate(open, rejections), nil
-}
-
-// unchangedByFingerprint is the change of an object whose fingerprint proves that it needs none.
-func (p *planning) unchangedByFingerprint(t *target, meta *metav1.PartialObjectMetadata) *Change {
-	key := Key(t.id)
-	c := &Change{ID: t.id, Source: t.source, Action: Unchanged, Live: metaOnly(meta, t.mapping), Provenance: p.provenanceOf(t, meta, false), fingerprint: p.req.Fingerprints[key]}
-	if kind, ok, _ := unstructured.NestedString(t.obj.Object, "spec", "type"); ok && t.id.GroupKind() == (schema.GroupKind{Kind: "Service"}) {
-		c.Live.Object["spec"] = map[string]any{"type": kind} // which tells whether an address is waited for
-	}
-	if b, ok := p.req.Contributions[key]; ok && t.fromCRDs {
-		c.previousContribution = &b // nobody has written it since
-	}
-	return c
-}
-
-// prefetch observes at once what would else be observed in turn: what is in crds/, and all
-// objects of which that can't change what they are, or how they are read.
-func (p *planning) observeEarly(ctx context.Context, crds []*target) error {
-	targets, custom := slices.Clone(crds), []*target(nil)
-	for _, m := range p.req.Objects {
-		if m.Object == nil {
-			continue
-		}
-		for _, obj := range manifest.Flatten(m.Object) {
-			t, ok := p.resolver.known(ctx, obj, m.Source)
-			switch {
-			case !ok:
-			case scheme.Scheme.Recognizes(t.mapping.GVK) || isCRD(t.id):
-				targets = append(targets, t)
-			default:
-				custom = append(custom, t)
-			}
-		}
-	}
-	var asking errgroup.Group
-	asking.Go(func() error { return p.observer.prefetch(ctx, targets) })
-	asking.Go(func() error { return p.definitions.readGenerations(ctx, custom) })
-	return asking.Wait()
-}
-
-// gate turns the server's rejections into warnings unless the gate is strict. Other
-// rejections, such as of ownership, remain.
-func (p *planning) gate(targets []*target, rejections []Rejection) []Rejection {
-	var out []Rejection
-	for i, r := range rejections {
-		if r.Err == nil {
-			continue
-		}
-		var invalid *verify.ServerError
-		if p.a.opts.Gate == GateStrict || !errors.As(r.Err, &invalid) {
-			out = append(out, r)
-			continue
-		}
-		t := targets[i]
-		p.warnings.add(t.id, t.source, "the server would reject this: %s", r.Err)
-		if t.decided == nil || t.decided.Action == "" {
-			c := p.deferChange(t, p.change(t, Update), &Deferral{Reason: r.Err.Error()})
-			t.decided = &c
-		}
-	}
-	return out
-}
-
-func changesOf(targets []*target) []Change {
-	out := make([]Change, 0, len(targets))
-	for _, t := range targets {
-		if t.decided != nil {
-			out = append(out, *t.decided)
-		}
-	}
-	return out
-}
-
-func conflictsOf(plan *Plan) []Conflict {
-	var out []Conflict
-	for c := range plan.Changes() {
-		for _, f := range c.Conflicts {
-			out = append(out, Conflict{ID: c.ID, Source: c.Source, FieldConflict: f})
-		}
-	}
-	return out
-}
-
-// metaOnly returns an object that has only metadata, without the large managedFields.
-func metaOnly(meta *metav1.PartialObjectMetadata, m kube.Mapping) *unstructured.Unstructured {
-	some := meta.ObjectMeta
-	some.ManagedFields = nil
-	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&some)
-	out := &unstructured.Unstructured{Object: map[string]any{}}
-	if err == nil {
-		out.Object["metadata"] = content
-	}
-	out.SetGroupVersionKind(m.GVK)
-	return out
+	return append(lists, p.Prune)
 }

@@ -158,7 +158,7 @@ func (p *releaseHistory) noteProvenance(r Revision, had []kube.ID) {
 		}
 	}
 	for key, o := range r.Provenance {
-		id, ok := IDOf(key)
+		id, ok := ParseKey(key)
 		if !ok {
 			continue
 		}

@@ -142,7 +142,7 @@ func (p *pruner) orphans(ctx context.Context) ([]orphan, error) {
 		}
 	}
 	for _, key := range p.req.Revisit {
-		id, ok := IDOf(key)
+		id, ok := ParseKey(key)
 		if !ok || len(p.history.objects[id]) > 0 {
 			continue
 		}

@@ -2,21 +2,15 @@ package apply
 
 import (
 	"context"
-	"fmt"
 	"strings"
-	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"deployer/apply/compare"
 	"deployer/apply/fields"
 	"deployer/apply/verify"
 	"deployer/internal/annotation"
-	"deployer/internal/kube"
 )
 
 // neverRecreated are kinds that are never recreated: deleting them loses data that can't
@@ -133,52 +127,4 @@ func (p *planning) dryRunUnderOtherName(ctx context.Context, t *target, want *un
 	result.SetName(t.id.Name)
 	result.SetUID("")
 	return result, nil
-}
-
-// propagation returns how the old object is deleted: a StatefulSet leaves its pods to the
-// new one. For other kinds the new object must not find pods of the old one.
-func propagation(id kube.ID) metav1.DeletionPropagation {
-	if id.Group == "apps" && id.Kind == "StatefulSet" {
-		return metav1.DeletePropagationOrphan
-	}
-	if id.Group == "batch" && id.Kind == "Job" {
-		return metav1.DeletePropagationBackground
-	}
-	return metav1.DeletePropagationForeground
-}
-
-// awaitGone waits until an object is gone or was replaced by another one. It polls: the
-// wait takes from milliseconds to minutes, and a watch needs a permission that the
-// account often lacks.
-func (a *Applier) awaitGone(ctx context.Context, m kube.Mapping, id kube.ID, uid types.UID) error {
-	if limit := a.opts.GoneTimeout; limit > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("it still exists after %s", limit))
-		defer cancel()
-	}
-	var last *unstructured.Unstructured
-	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
-		obj, err := a.get(ctx, m, id)
-		if err != nil && !apierrors.IsForbidden(err) {
-			return stillThere(ctx, err, last)
-		}
-		if obj == nil || obj.GetUID() != uid {
-			return nil
-		}
-		last = obj
-		if err := kube.Sleep(ctx, pause); err != nil {
-			return stillThere(ctx, err, last)
-		}
-	}
-}
-
-func stillThere(ctx context.Context, err error, last *unstructured.Unstructured) error {
-	why := ""
-	if ctx.Err() != nil {
-		err = context.Cause(ctx) // also when the end of ctx has cancelled the request
-		if last != nil && len(last.GetFinalizers()) > 0 {
-			why = " (it has finalizers " + strings.Join(last.GetFinalizers(), ", ") + ")"
-		}
-	}
-	return fmt.Errorf("waiting for the deletion of the old object%s: %w", why, err)
 }

@@ -2,7 +2,6 @@ package apply
 
 import (
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 
@@ -239,33 +238,4 @@ func lastOfEach(env []any) []any {
 		}
 	}
 	return out
-}
-
-// jsonPointerEscaper escapes the parts of a JSON pointer. https://www.rfc-editor.org/rfc/rfc6901
-var jsonPointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
-
-// jsonPatchOf returns the JSON patch from one object to another. Unlike a merge patch it
-// can write null.
-func jsonPatchOf(path string, from, to map[string]any) []operation {
-	var ops []operation
-	for key, v := range to {
-		at := path + "/" + jsonPointerEscaper.Replace(key)
-		old, had := from[key]
-		if had && reflect.DeepEqual(old, v) {
-			continue
-		}
-		a, ok1 := old.(map[string]any)
-		b, ok2 := v.(map[string]any)
-		if at == "/metadata" && ok1 && ok2 {
-			ops = append(ops, jsonPatchOf(at, a, b)...)
-		} else {
-			ops = append(ops, operation{"add", at, v})
-		}
-	}
-	for key := range from {
-		if _, still := to[key]; !still {
-			ops = append(ops, operation{Op: "remove", Path: path + "/" + jsonPointerEscaper.Replace(key)})
-		}
-	}
-	return ops
 }

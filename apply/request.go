@@ -1,8 +1,6 @@
 package apply
 
 import (
-	"iter"
-	"slices"
 	"strings"
 
 	"deployer/internal/kube"
@@ -60,62 +58,11 @@ func Key(id kube.ID) string {
 	return id.Group + "/" + id.Kind + "/" + id.Namespace + "/" + id.Name
 }
 
-// IDOf parses a Key; false when it isn't one.
-func IDOf(key string) (kube.ID, bool) {
+// ParseKey parses a Key; false when it isn't one.
+func ParseKey(key string) (kube.ID, bool) {
 	parts := strings.Split(key, "/")
 	if len(parts) != 4 || parts[1] == "" || parts[3] == "" {
 		return kube.ID{}, false
 	}
 	return kube.ID{Group: parts[0], Kind: parts[1], Namespace: parts[2], Name: parts[3]}, true
-}
-
-// A Plan is a decision that hasn't been carried out. To carry it out, pass CRDs, then the
-// changes of each wave, then Prune to Run, in this order. Before each wave the caller
-// waits until the objects in its Await are ready. Between them it may run hooks and wait
-// for objects.
-type Plan struct {
-	CRDs  []Change // of the crds/ directory
-	Waves []Wave   // all main objects, unchanged ones too
-	Prune []Change // Delete or Keep, with the reason, in the order of deletion
-	Hooks []Change // Create, with the server's verdict; Run doesn't take these
-
-	Warnings  []Warning
-	Conflicts []Conflict // all contested fields of all changes
-}
-
-// A Conflict is a contested field and the object it is in.
-type Conflict struct {
-	ID     kube.ID
-	Source string
-	FieldConflict
-}
-
-// Changes are all changes but those of hooks, in the order they are made.
-func (p *Plan) Changes() iter.Seq[Change] {
-	return func(yield func(Change) bool) {
-		for _, list := range p.lists() {
-			for _, c := range list {
-				if !yield(c) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// States reports whether the object is one of the release, and not one that goes or is left
-// behind: of the chart, of its crds/ or of a hook that runs.
-func (p *Plan) States(id kube.ID) bool {
-	isIt := func(c Change) bool { return c.ID == id }
-	return slices.ContainsFunc(p.CRDs, isIt) || slices.ContainsFunc(p.Hooks, isIt) ||
-		slices.ContainsFunc(p.Waves, func(w Wave) bool { return slices.ContainsFunc(w.Changes, isIt) })
-}
-
-// lists returns the lists of changes in the order in which Run takes them.
-func (p *Plan) lists() [][]Change {
-	lists := [][]Change{p.CRDs}
-	for _, wave := range p.Waves {
-		lists = append(lists, wave.Changes)
-	}
-	return append(lists, p.Prune)
 }

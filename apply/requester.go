@@ -91,18 +91,11 @@ func (r *requester) apply(ctx context.Context, t *target, obj *unstructured.Unst
 	})
 }
 
-// operation is one of a JSON patch. https://www.rfc-editor.org/rfc/rfc6902
-type operation struct {
-	Op    string `json:"op"`
-	Path  string `json:"path"`
-	Value any    `json:"value"` // which a removal doesn't read
-}
-
 // sendJSONPatch sends a JSON patch that fails with a conflict unless the live object is
 // of version rv. It replaces the version instead of testing it: a failed test
 // would be an invalid request, a wrong version is a conflict.
-func (r *requester) sendJSONPatch(ctx context.Context, t *target, rv string, ops []operation, m mode) (*unstructured.Unstructured, error) {
-	ops = append(ops[:len(ops):len(ops)], operation{"replace", "/metadata/resourceVersion", rv})
+func (r *requester) sendJSONPatch(ctx context.Context, t *target, rv string, ops []patchOperation, m mode) (*unstructured.Unstructured, error) {
+	ops = append(ops[:len(ops):len(ops)], patchOperation{"replace", "/metadata/resourceVersion", rv})
 	data, err := json.Marshal(ops)
 	if err != nil {
 		return nil, fmt.Errorf("encoding it: %w", err)

@@ -187,7 +187,7 @@ func (u *updateDecision) dryRun(ctx context.Context) (*unstructured.Unstructured
 }
 
 // patchToPredicted makes what is predicted of the live object.
-func (u *updateDecision) patchToPredicted() []operation {
+func (u *updateDecision) patchToPredicted() []patchOperation {
 	return jsonPatchOf("", plainContent(u.live), plainContent(u.comparison.predicted))
 }
 

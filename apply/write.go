@@ -20,7 +20,7 @@ type write struct {
 	verb         verb
 	precondition precondition
 	entries      []ownership.Entry          // that migrateOwnership writes
-	operations   []operation                // of patchObject
+	operations   []patchOperation           // of patchObject
 	object       *unstructured.Unstructured // that replaceObject writes; applyObject and createObject write Change.Desired
 	propagation  metav1.DeletionPropagation // of deleteObject
 }
@@ -149,10 +149,10 @@ func (a *Applier) sendMigration(ctx context.Context, c Change, w write) (*unstru
 	if err != nil {
 		return nil, err
 	}
-	operations := []operation{{"add", "/metadata/managedFields", list}}
+	operations := []patchOperation{{"add", "/metadata/managedFields", list}}
 	if dropsLastApplied(c) {
 		// If it stayed, a later kubectl apply would remove our fields.
-		operations = append(operations, operation{Op: "remove", Path: "/metadata/annotations/" + jsonPointerEscaper.Replace(kube.LastAppliedAnnotation)})
+		operations = append(operations, patchOperation{Op: "remove", Path: "/metadata/annotations/" + jsonPointerEscaper.Replace(kube.LastAppliedAnnotation)})
 	}
 	return a.sendJSONPatch(ctx, c.execution.t, c.Live.GetResourceVersion(), operations, asWrite)
 }

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/Masterminds/sprig/v3"
-	helmchart "helm.sh/helm/v3/pkg/chart"
-	"helm.sh/helm/v3/pkg/chartutil"
 )
 
 // GenerateReleaseName is the release name that --generate-name makes of a chart
@@ -34,14 +32,4 @@ func ReleaseNameFromTemplate(text string) (string, error) {
 		return "", fmt.Errorf("evaluating the release name's %w", err)
 	}
 	return out.String(), nil
-}
-
-// AllValues are the values a release works with: the user's over the chart's
-// defaults, as `helm get values --all` shows them. It changes no argument.
-func AllValues(c *helmchart.Chart, user map[string]any) (map[string]any, error) {
-	values, err := chartutil.CoalesceValues(c, copyMap(user))
-	if err != nil {
-		return nil, fmt.Errorf("working out the values of chart %s: %w", c.Name(), err)
-	}
-	return values, nil
 }

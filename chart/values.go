@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/getter"
 	"sigs.k8s.io/yaml"
 )
@@ -217,4 +218,14 @@ func DefaultValues(c *helmchart.Chart) []map[string]any {
 		out = append(out, DefaultValues(child)...)
 	}
 	return out
+}
+
+// AllValues are the values a release works with: the user's over the chart's
+// defaults, as `helm get values --all` shows them. It changes no argument.
+func AllValues(c *helmchart.Chart, user map[string]any) (map[string]any, error) {
+	values, err := chartutil.CoalesceValues(c, copyMap(user))
+	if err != nil {
+		return nil, fmt.Errorf("working out the values of chart %s: %w", c.Name(), err)
+	}
+	return values, nil
 }

@@ -117,7 +117,7 @@ func (o *Operation) recordedGenerated(r *release.Record) []generated.Value {
 	}
 	var out []generated.Value
 	for key, paths := range r.Journal.Generated {
-		id, ok := apply.IDOf(key)
+		id, ok := apply.ParseKey(key)
 		for path, revision := range paths {
 			if ok {
 				out = append(out, generated.Value{ID: id, Path: path, Revision: revision})

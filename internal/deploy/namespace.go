@@ -167,3 +167,34 @@ func (d *Deployer) awaitDefaultAccount(ctx context.Context, op *Operation) error
 	}
 	return ctx.Err()
 }
+
+func (d *Deployer) isNamespaceMissing(ctx context.Context, create bool) (bool, error) {
+	typed, err := d.Cluster.Typed()
+	if err != nil {
+		return false, err
+	}
+	_, err = typed.CoreV1().Namespaces().Get(ctx, d.Namespace, metav1.GetOptions{})
+	switch {
+	case err == nil:
+		return false, nil
+	case apierrors.IsForbidden(err):
+		return false, nil // the account may deploy into it without permission to read it
+	case !apierrors.IsNotFound(err):
+		return false, fmt.Errorf("reading Namespace/%s: %w", d.Namespace, err)
+	case create:
+		return true, nil
+	}
+	return false, &NoNamespaceError{Namespace: d.Namespace}
+}
+
+// A NoNamespaceError says that the namespace of a release isn't there.
+type NoNamespaceError struct{ Namespace string }
+
+func (e *NoNamespaceError) Error() string {
+	return fmt.Sprintf("namespaces %q not found", e.Namespace)
+}
+
+// Hint says what to do about it.
+func (e *NoNamespaceError) Hint() string {
+	return "create it with --create-namespace, or name another with --namespace"
+}

@@ -9,8 +9,6 @@ import (
 
 	"golang.org/x/sync/errgroup"
 	helmrelease "helm.sh/helm/v3/pkg/release"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/chart"
@@ -253,35 +251,4 @@ func labelsFor(given map[string]string, base *release.Record) map[string]string 
 		}
 	}
 	return labels
-}
-
-func (d *Deployer) isNamespaceMissing(ctx context.Context, create bool) (bool, error) {
-	typed, err := d.Cluster.Typed()
-	if err != nil {
-		return false, err
-	}
-	_, err = typed.CoreV1().Namespaces().Get(ctx, d.Namespace, metav1.GetOptions{})
-	switch {
-	case err == nil:
-		return false, nil
-	case apierrors.IsForbidden(err):
-		return false, nil // the account may deploy into it without permission to read it
-	case !apierrors.IsNotFound(err):
-		return false, fmt.Errorf("reading Namespace/%s: %w", d.Namespace, err)
-	case create:
-		return true, nil
-	}
-	return false, &NoNamespaceError{Namespace: d.Namespace}
-}
-
-// A NoNamespaceError says that the namespace of a release isn't there.
-type NoNamespaceError struct{ Namespace string }
-
-func (e *NoNamespaceError) Error() string {
-	return fmt.Sprintf("namespaces %q not found", e.Namespace)
-}
-
-// Hint says what to do about it.
-func (e *NoNamespaceError) Hint() string {
-	return "create it with --create-namespace, or name another with --namespace"
 }

@@ -1,0 +1,42 @@
+package apply
+
+import (
+	"reflect"
+	"strings"
+)
+
+// jsonPointerEscaper escapes the parts of a JSON pointer. https://www.rfc-editor.org/rfc/rfc6901
+var jsonPointerEscaper = strings.NewReplacer("~", "~0", "/", "~1")
+
+// jsonPatchOf returns the JSON patch from one object to another. Unlike a merge patch it
+// can write null.
+func jsonPatchOf(path string, from, to map[string]any) []patchOperation {
+	var ops []patchOperation
+	for key, v := range to {
+		at := path + "/" + jsonPointerEscaper.Replace(key)
+		old, had := from[key]
+		if had && reflect.DeepEqual(old, v) {
+			continue
+		}
+		a, ok1 := old.(map[string]any)
+		b, ok2 := v.(map[string]any)
+		if at == "/metadata" && ok1 && ok2 {
+			ops = append(ops, jsonPatchOf(at, a, b)...)
+		} else {
+			ops = append(ops, patchOperation{"add", at, v})
+		}
+	}
+	for key := range from {
+		if _, still := to[key]; !still {
+			ops = append(ops, patchOperation{Op: "remove", Path: path + "/" + jsonPointerEscaper.Replace(key)})
+		}
+	}
+	return ops
+}
+
+// patchOperation is one of a JSON patch. https://www.rfc-editor.org/rfc/rfc6902
+type patchOperation struct {
+	Op    string `json:"op"`
+	Path  string `json:"path"`
+	Value any    `json:"value"` // which a removal doesn't read
+}
