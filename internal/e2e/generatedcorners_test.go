@@ -97,6 +97,32 @@ func TestUnderTheNameHelmEverythingIsRenewed(t *testing.T) {
 	}
 }
 
+// TestEnvironmentSaysWhetherGeneratedValuesAreKept: as the flag does, which wins.
+func TestEnvironmentSaysWhetherGeneratedValuesAreKept(t *testing.T) {
+	w := newWorld(t)
+	chart := w.passwordChart()
+	w.ok("install", "x", chart)
+	first := w.password()
+	upgrade := func(value string, args ...string) string {
+		t.Helper()
+		args = append([]string{"DEPLOYER_GENERATED=" + value, deployerBinary, "upgrade", "x", chart}, args...)
+		if r := w.try("env", args...); r.code != 0 {
+			t.Fatal(r)
+		}
+		return w.password()
+	}
+	if upgrade("keep") != first || upgrade("renew", "--generated", "keep") != first {
+		t.Error("the password has changed, though it was to be kept")
+	}
+	if upgrade("renew") == first {
+		t.Error("the password was kept, though it was to be renewed")
+	}
+	r := w.try("env", "DEPLOYER_GENERATED=often", deployerBinary, "upgrade", "x", chart)
+	if r.code == 0 || !strings.Contains(r.err, "DEPLOYER_GENERATED") {
+		t.Errorf("want an error that names the variable: %s", r)
+	}
+}
+
 // TestSavedPlansHaveGeneratedValues: what is applied is what was planned, whether it was
 // kept, renewed or new. What is kept can be rendered again; what is new has to be in the file.
 func TestSavedPlansHaveGeneratedValues(t *testing.T) {
