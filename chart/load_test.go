@@ -125,7 +125,7 @@ func TestLoadFromRepositoryByNameAndByURLOfTheArchive(t *testing.T) {
 	opts := LoadOptions{Settings: settings}
 	_, err := Load(context.Background(), "my/web", opts)
 	var remote *RemoteError
-	if !errors.As(err, &remote) || remote.Hint() != "refresh what is known of the repositories: "+program.Name+" repo update" {
+	if !errors.As(err, &remote) || remote.Hint() != "update the indexes of the repositories: "+program.Name+" repo update" {
 		t.Errorf("without an index: %v", err)
 	}
 	write(t, filepath.Join(settings.RepositoryCache, "my-index.yaml"),

@@ -62,9 +62,9 @@ func (e *ArchiveMismatchError) Error() string {
 
 // Hint says what to do about it.
 func (e *ArchiveMismatchError) Hint() string {
-	hint := "to use it all the same: --allow-chart-mismatch"
+	hint := "to use it anyway: --allow-chart-mismatch"
 	if e.Field == "digest" {
-		hint = "if the chart was published anew: " + program.Name + " repo update; " + hint
+		hint = "if the chart was published again: " + program.Name + " repo update; " + hint
 	}
 	return hint
 }

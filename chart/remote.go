@@ -23,7 +23,7 @@ import (
 func loadRemote(ctx context.Context, ref string, opts LoadOptions) (*helmchart.Chart, error) {
 	dir, err := os.MkdirTemp("", "deployer-chart-")
 	if err != nil {
-		return nil, fmt.Errorf("making room for chart %s: %w", ref, err)
+		return nil, fmt.Errorf("creating the directory for chart %s: %w", ref, err)
 	}
 	c, err := interruptible(ctx, func() (*helmchart.Chart, error) {
 		defer os.RemoveAll(dir) // leftovers in the temporary directory harm nobody
@@ -79,7 +79,7 @@ func remoteHint(ref string, opts LoadOptions, err error) string {
 	case errors.As(err, &mismatch):
 		return mismatch.Hint()
 	case registry.IsOCI(ref):
-		return "check the reference and the access: " + program.Name + " registry login HOST"
+		return "check the reference, or log in: " + program.Name + " registry login HOST"
 	case opts.Repo != "" || strings.Contains(ref, "://"):
 		return ""
 	case !strings.Contains(ref, "/"):
@@ -89,7 +89,7 @@ func remoteHint(ref string, opts LoadOptions, err error) string {
 	if repo, _, _ := strings.Cut(ref, "/"); strings.Contains(err.Error(), "repo "+repo+" not found") {
 		return fmt.Sprintf("to make it known: "+program.Name+" repo add %s URL", repo)
 	}
-	return "refresh what is known of the repositories: " + program.Name + " repo update"
+	return "update the indexes of the repositories: " + program.Name + " repo update"
 }
 
 // Download fetches the archive of a chart, and with verify its signature, into a

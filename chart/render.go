@@ -52,7 +52,7 @@ func (c *Chart) Render(ctx context.Context, in Input) (*Rendered, error) {
 func renderValues(helm *helmchart.Chart, in Input, capabilities *chartutil.Capabilities) (chartutil.Values, error) {
 	user := copyMap(in.Values)
 	if err := chartutil.ProcessDependenciesWithMerge(helm, user); err != nil {
-		return nil, fmt.Errorf("working out the dependencies of chart %s: %w", helm.Name(), typeMismatchError(err))
+		return nil, fmt.Errorf("processing the dependencies of chart %s: %w", helm.Name(), typeMismatchError(err))
 	}
 	options := chartutil.ReleaseOptions{
 		Name:      in.Release,
@@ -64,7 +64,7 @@ func renderValues(helm *helmchart.Chart, in Input, capabilities *chartutil.Capab
 	const later = true // the schema is checked below, for an error of our own
 	values, err := chartutil.ToRenderValuesWithSchemaValidation(helm, user, options, capabilities, later)
 	if err != nil {
-		return nil, fmt.Errorf("working out the values of chart %s: %w", helm.Name(), typeMismatchError(err))
+		return nil, fmt.Errorf("computing the values of chart %s: %w", helm.Name(), typeMismatchError(err))
 	}
 	if in.SkipSchema {
 		return values, nil
@@ -82,7 +82,7 @@ var typeMismatch = regexp.MustCompile(`^(type mismatch on \S+): `)
 
 func typeMismatchError(err error) error {
 	if m := typeMismatch.FindStringSubmatch(err.Error()); m != nil {
-		return fmt.Errorf("%s: the values of a subchart have to be a map", m[1])
+		return fmt.Errorf("%s: the values of a subchart must be a map", m[1])
 	}
 	return err
 }

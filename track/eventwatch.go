@@ -210,7 +210,7 @@ func (w *eventWatches) read(key eventQuery, objects map[types.UID]*trackedObject
 func (w *eventWatches) forbidden(obj *trackedObject) {
 	w.session.warn("events unavailable: no permission to list and watch events in namespace " + obj.ID.Namespace)
 	if obj.gk.Kind == "PersistentVolumeClaim" {
-		obj.observed.unverifiable = "not verified: without events it can't be told whether the claim waits for its first pod"
+		obj.observed.unverifiable = "not verified: without events it is unknown whether the claim waits for its first pod"
 		w.session.dirty[obj] = true
 	}
 }

@@ -31,7 +31,7 @@ func (e *ServerError) Hint() string {
 		return "raise the ResourceQuota of the namespace, or ask for less"
 	case strings.Contains(e.Text, "failed calling webhook"):
 		return "the webhook doesn't answer: look at the Service and the pods behind it. If they can't come back before this release is deployed, " +
-			"delete the webhook's configuration; one that is part of the release is created anew by it"
+			"delete the webhook's configuration; if it is part of the release, the release creates it again"
 	case strings.Contains(e.Text, "field can not be less than"):
 		return "volumes don't shrink: leave the size in the chart as it is, or move the data to a new claim"
 	case strings.Contains(e.Text, "missing from spec.versions"):

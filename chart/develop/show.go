@@ -81,7 +81,7 @@ func values(c *helmchart.Chart, path string) (string, error) {
 		return "", fmt.Errorf("error parsing jsonpath %s: %w", path, err)
 	}
 	if err := expression.Execute(&out, c.Values); err != nil {
-		return "", fmt.Errorf("picking %s from the values of %s: %w", path, c.Name(), err)
+		return "", fmt.Errorf("reading %s from the values of %s: %w", path, c.Name(), err)
 	}
 	return out.String(), nil
 }

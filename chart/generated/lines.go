@@ -243,7 +243,7 @@ func (m *matcher) find(i int, recorded string) ([]*string, string) {
 		}
 	}
 	if len(found) > 0 && len(found) != len(siblings) {
-		return nil, "it can't be told which of several it was"
+		return nil, "several recorded values match"
 	}
 	if len(found) > 0 {
 		var out []*string

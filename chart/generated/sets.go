@@ -355,7 +355,7 @@ func (k *decider) checkCertificates(set []*group) string {
 		}
 	}
 	if !chainsMatch(crypts, pastCert, pastKey) {
-		return "what is recorded of it doesn't belong together"
+		return "its recorded parts don't match"
 	}
 	for _, g := range crypts {
 		if c := pastCert[g]; c != nil && needsRenewal(c, k.in.Now) {

@@ -116,7 +116,7 @@ func (e *NameTakenError) Error() string {
 
 // Hint says what to do about it.
 func (e *NameTakenError) Hint() string {
-	return fmt.Sprintf("it stands for %s; --force-update replaces it", e.URL)
+	return fmt.Sprintf("it has the URL %s; --force-update replaces it", e.URL)
 }
 
 // List returns the repositories in the order of the file; none is no error.
@@ -262,7 +262,7 @@ func (b RepositoryList) write(file *repo.File) error {
 func (b RepositoryList) lock(ctx context.Context) (unlock func(), err error) {
 	path := b.path()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return nil, fmt.Errorf("making room for the list of repositories: %w", err)
+		return nil, fmt.Errorf("creating the directory for the list of repositories: %w", err)
 	}
 	name := path + ".lock"
 	if ext := filepath.Ext(path); ext != "" && len(ext) < len(path) {

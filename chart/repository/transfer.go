@@ -38,13 +38,13 @@ func Pull(ctx context.Context, ref string, opts PullOptions) (*Signature, error)
 	if opts.Untar {
 		temporary, err := os.MkdirTemp("", "deployer-pull-")
 		if err != nil {
-			return nil, fmt.Errorf("making room for chart %s: %w", ref, err)
+			return nil, fmt.Errorf("creating the directory for chart %s: %w", ref, err)
 		}
 		defer os.RemoveAll(temporary) // leftovers in the temporary directory harm nobody
 		destination = temporary
 	} else if destination != "" {
 		if err := os.MkdirAll(destination, 0o755); err != nil {
-			return nil, fmt.Errorf("making room for chart %s: %w", ref, err)
+			return nil, fmt.Errorf("creating the directory for chart %s: %w", ref, err)
 		}
 	}
 	var saved string

@@ -23,7 +23,7 @@ func (e *env) readSecret(ctx context.Context, prompt string) (string, error) {
 		fd = int(in.Fd())
 	}
 	if !term.IsTerminal(fd) {
-		return "", hintedError{error: errors.New("a password is needed, and there is no terminal to ask on"), hint: "pipe it in with --password-stdin"}
+		return "", hintedError{error: errors.New("a password is needed, but standard input is not a terminal"), hint: "pipe it in with --password-stdin"}
 	}
 	shows, err := term.GetState(fd)
 	if err != nil {

@@ -135,7 +135,7 @@ func (p *pluginError) Error() string { return fmt.Sprintf("plugin %q exited with
 // and its exit code is ours.
 func (e *env) runPlugin(ctx context.Context, p *plugin.Plugin, args []string) error {
 	if p.UseTunnelDeprecated && (!e.call.asHelm || e.global.debug) { // helm-diff has it, and scripts look at its standard error
-		e.warn(fmt.Sprintf("plugin %q asks for a tunnel to Tiller (useTunnel), which went with Helm 2: it gets none", p.Name))
+		e.warn(fmt.Sprintf("plugin %q asks for a tunnel to Tiller (useTunnel), which was part of Helm 2: there is no tunnel", p.Name))
 	}
 	cmd, err := e.pluginHost().Command(context.WithoutCancel(ctx), p, args)
 	if err != nil {
@@ -209,7 +209,7 @@ func (e *env) helmBinary(cache string) string {
 	}
 	link := filepath.Join(cache, "deployer", fmt.Sprintf("%x", sha256.Sum256([]byte(program)))[:12], "helm")
 	if err := linkTo(program, link); err != nil {
-		e.warn(fmt.Sprintf("plugins find this program under its own name in HELM_BIN, as no link could be made: %v", err))
+		e.warn(fmt.Sprintf("HELM_BIN has this program's own name for plugins, because creating a link named helm failed: %v", err))
 		return program
 	}
 	return absolutePath(link)

@@ -131,8 +131,8 @@ func (o *applyOptions) renderFunc(ctx context.Context, e *env, f *planfile.File,
 	}
 	if len(args) < 2 {
 		return nil, &planfile.InputError{
-			Text:   fmt.Sprintf("%s has no values and no Secrets in it: the chart has to be rendered again", args[0]),
-			Advice: fmt.Sprintf("give what it was made with:  "+program.Name+" apply %s CHART -f VALUES\nor plan with --encrypt-to, for a file that has everything in it", args[0]),
+			Text:   fmt.Sprintf("%s contains no values and no Secrets: the chart must be rendered again", args[0]),
+			Advice: fmt.Sprintf("give the chart and values that it was made with:  "+program.Name+" apply %s CHART -f VALUES\nor plan with --encrypt-to, which saves everything in the file", args[0]),
 		}
 	}
 	reading, over := deploy.LimitStep(ctx, deploy.StepReadChart, o.settings.Timeout)

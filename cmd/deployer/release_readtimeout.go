@@ -39,7 +39,7 @@ func limitReading(ctx context.Context, limit time.Duration) (context.Context, fu
 	return kube.WithLimit(ctx, limit, func(err error) error {
 		return hintedError{
 			error: fmt.Errorf("reading from the cluster took more than %s: %w", limit, err),
-			hint:  "the API server answers slowly, or not to its end; a longer --timeout gives it more",
+			hint:  "the API server answers slowly, or doesn't finish its answer; give it more time with a longer --timeout",
 		}
 	})
 }

@@ -55,7 +55,7 @@ func (d *Deployer) keepGenerated(ctx context.Context, op *Operation, repetition 
 	if err != nil && ctx.Err() == nil {
 		// Templates may fail only when rendered again, such as with a later time.
 		op.Rendered.again = nil
-		op.Warnings = append(op.Warnings, fmt.Sprintf("generated values are renewed: rendering the chart again to find them: %v", err))
+		op.Warnings = append(op.Warnings, fmt.Sprintf("generated values are renewed, because rendering the chart again to find them failed: %v", err))
 		return nil
 	}
 	if err != nil {

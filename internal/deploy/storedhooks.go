@@ -27,7 +27,7 @@ type StoredHooksError struct {
 }
 
 func (e *StoredHooksError) Error() string {
-	return fmt.Sprintf("revision %d of release %s has hooks that reach outside of namespace %s, and no chart is rendered that has them:\n  %s",
+	return fmt.Sprintf("revision %d of release %s has hooks that reach outside of namespace %s, which only the record contains:\n  %s",
 		e.Revision, e.Release, e.Namespace, strings.Join(e.Hooks, "\n  "))
 }
 

@@ -220,7 +220,7 @@ func decrypt(data []byte, with []age.Identity) ([]byte, error) {
 	r, err := age.Decrypt(bytes.NewReader(data), with...)
 	if noMatch := (*age.NoIdentityMatchError)(nil); errors.As(err, &noMatch) {
 		return nil, &InputError{
-			Text:   "the plan is encrypted, and not to any of the identities given",
+			Text:   "the plan is encrypted for none of the identities given",
 			Advice: "give the private key of a recipient it was made for (plan --encrypt-to) with --identity FILE",
 		}
 	}

@@ -70,7 +70,7 @@ func (p *Plan) authenticate(known ClusterUIDs, digest string, with []age.Identit
 	if !p.Cluster.isBoundToCluster() && digest == "" {
 		return &InputError{
 			Text:   "the plan isn't bound to a cluster, so anybody could have made it",
-			Advice: "give the digest that plan has printed: " + program.Name + " apply --digest sha256:... FILE",
+			Advice: "give the digest that plan printed: " + program.Name + " apply --digest sha256:... FILE",
 		}
 	}
 	if p.Content.Mode == ContentPlain {

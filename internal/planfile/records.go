@@ -43,7 +43,7 @@ func (f *File) recordDifferences(now []release.Summary) []Difference {
 	}
 	for _, r := range now {
 		if _, isNew := found[r.Revision]; isNew {
-			out = append(out, Difference{Subject: "release " + f.Release, Planned: fmt.Sprintf("without revision %d", r.Revision), Now: fmt.Sprintf("it is there, %s", r.Status)})
+			out = append(out, Difference{Subject: "release " + f.Release, Planned: fmt.Sprintf("without revision %d", r.Revision), Now: fmt.Sprintf("it exists, %s", r.Status)})
 		}
 	}
 	return out

@@ -90,11 +90,11 @@ func archiveSource(places Places, read func() ([]byte, error)) func(context.Cont
 			return err
 		}
 		if err := os.MkdirAll(filepath.Join(places.Cache, "plugins"), 0o755); err != nil {
-			return fmt.Errorf("making room for the archive: %w", err)
+			return fmt.Errorf("creating the directory for the archive: %w", err)
 		}
 		unpacked, err := os.MkdirTemp(filepath.Join(places.Cache, "plugins"), "archive-")
 		if err != nil {
-			return fmt.Errorf("making room for the archive: %w", err)
+			return fmt.Errorf("creating the directory for the archive: %w", err)
 		}
 		defer os.RemoveAll(unpacked)
 		if err := extract(data, unpacked); err != nil {

@@ -23,7 +23,7 @@ func (h Host) Update(ctx context.Context, places Places, p *Plugin) error {
 	}
 	repository, err := installer.FindSource(dir)
 	if err != nil {
-		return &hintedError{withOutput(err), "only what was cloned can be updated: deployer plugin uninstall " + p.Name + ", and install it again"}
+		return &hintedError{withOutput(err), "only a cloned plugin can be updated: deployer plugin uninstall " + p.Name + ", and install it again"}
 	}
 	undo, forget, err := h.backUp(places, p)
 	if err != nil {
@@ -52,20 +52,20 @@ func (h Host) backUp(places Places, p *Plugin) (undo func() error, forget func()
 	}
 	cache := filepath.Join(places.Cache, "plugins")
 	if err := os.MkdirAll(cache, 0o755); err != nil {
-		return nil, nil, fmt.Errorf("keeping the plugin as it is: %w", err)
+		return nil, nil, fmt.Errorf("saving the plugin before the update: %w", err)
 	}
 	kept, err := os.MkdirTemp(cache, "before-")
 	if err != nil {
-		return nil, nil, fmt.Errorf("keeping the plugin as it is: %w", err)
+		return nil, nil, fmt.Errorf("saving the plugin before the update: %w", err)
 	}
 	forget = func() { os.RemoveAll(kept) }
 	if err := os.CopyFS(kept, os.DirFS(p.Dir)); err != nil {
 		forget()
-		return nil, nil, fmt.Errorf("keeping the plugin as it is: %w", err)
+		return nil, nil, fmt.Errorf("saving the plugin before the update: %w", err)
 	}
 	return func() error {
 		if err := errors.Join(os.RemoveAll(p.Dir), os.CopyFS(p.Dir, os.DirFS(kept))); err != nil {
-			return fmt.Errorf("bringing the plugin back as it was: %w", err)
+			return fmt.Errorf("restoring the plugin: %w", err)
 		}
 		return nil
 	}, forget, nil
@@ -80,7 +80,7 @@ func (h Host) Uninstall(ctx context.Context, p *Plugin) error {
 		return errors.Join(err, fmt.Errorf("removing the plugin: %w", rerr))
 	}
 	if err != nil {
-		return &hintedError{fmt.Errorf("%w; the plugin is removed anyway", err), "see what the hook was to clean up"}
+		return &hintedError{fmt.Errorf("%w; the plugin is removed anyway", err), "check what the hook should have cleaned up"}
 	}
 	return nil
 }

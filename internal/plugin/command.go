@@ -160,7 +160,7 @@ func checkExecutable(p *Plugin, main string) error {
 	case errors.Is(err, fs.ErrPermission):
 		return &hintedError{fmt.Errorf("plugin %q: %s is not executable", p.Name, main), "chmod +x " + main}
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, exec.ErrNotFound):
-		return &hintedError{fmt.Errorf("plugin %q: its command %s is not there", p.Name, main), "install the plugin again, or what it needs"}
+		return &hintedError{fmt.Errorf("plugin %q: its command %s does not exist", p.Name, main), "install the plugin again, or what it needs"}
 	}
 	return fmt.Errorf("plugin %q: its command %s can't be run: %w", p.Name, path, err)
 }

@@ -45,19 +45,19 @@ func (h Host) Install(ctx context.Context, places Places, from, version string) 
 		return nil, err
 	}
 	if version != "" && s.link {
-		return nil, fmt.Errorf("--version chooses in a repository, and %s is a directory", from)
+		return nil, fmt.Errorf("--version selects a version in a repository, but %s is a directory", from)
 	}
 	dir := filepath.Join(places.installDir(), s.name)
 	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
 		return nil, &hintedError{fmt.Errorf("plugin already exists: %s", dir), "see deployer plugin update, or deployer plugin uninstall"}
 	}
 	if err := os.MkdirAll(places.installDir(), 0o755); err != nil {
-		return nil, fmt.Errorf("making room for plugins: %w", err)
+		return nil, fmt.Errorf("creating the directory for plugins: %w", err)
 	}
 	p, err := h.install(ctx, places, s, dir)
 	if err != nil {
 		if rerr := os.RemoveAll(dir); rerr != nil { // of a link only the link
-			err = errors.Join(err, fmt.Errorf("taking the plugin back: %w", rerr))
+			err = errors.Join(err, fmt.Errorf("removing the plugin: %w", rerr))
 		}
 		return nil, err
 	}
@@ -117,7 +117,7 @@ func (h Host) sourceOf(ctx context.Context, places Places, from, version string)
 	case err == nil && isArchive(from):
 		return source{name: archiveName(from), fetch: archiveSource(places, func() ([]byte, error) { return os.ReadFile(from) })}, nil
 	case err == nil:
-		return source{}, &hintedError{fmt.Errorf("expected plugin to be a folder: %s is neither one nor a .tgz or .tar.gz archive", from), ""}
+		return source{}, &hintedError{fmt.Errorf("expected plugin to be a folder: %s is neither a directory nor a .tgz or .tar.gz archive", from), ""}
 	case isRemoteArchive(ctx, from):
 		return source{name: archiveName(from), fetch: archiveSource(places, func() ([]byte, error) { return download(ctx, from) })}, nil
 	}

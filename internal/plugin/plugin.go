@@ -54,7 +54,7 @@ func Load(dir string) (*Plugin, error) {
 		return nil, fmt.Errorf("failed to load plugin at %q: %w", path, err)
 	}
 	if !validName.MatchString(p.Name) {
-		return nil, fmt.Errorf("invalid plugin name at %q: %q has other characters than letters, digits, - and _", path, p.Name)
+		return nil, fmt.Errorf("invalid plugin name at %q: %q may contain only letters, digits, - and _", path, p.Name)
 	}
 	p.Usage = printable(p.Usage)
 	return p, nil

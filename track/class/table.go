@@ -29,7 +29,7 @@ var table = map[Class]Info{
 	Unschedulable:        {Title: "No node has room for the pod", Grace: 5 * time.Minute},
 	NoNodeFits:           {Title: "No node fits the pod", Grace: time.Minute},
 	WaitingForNode:       {Title: "Waiting for a new node", Grace: 10 * time.Minute},
-	WaitingForRoom:       {Title: "Waiting for old pods to leave", Scope: Informational},
+	WaitingForRoom:       {Title: "Waiting for old pods to terminate", Scope: Informational},
 	SchedulingGated:      {Title: "Pod is held by a scheduling gate", Scope: Informational},
 	ClaimUnbound:         {Title: "Volume claim has no volume", Grace: 5 * time.Minute},
 	MountedObjectMissing: {Title: "Mounted object is missing", Grace: 30 * time.Second, Attempts: 2},

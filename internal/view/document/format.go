@@ -12,7 +12,7 @@ import (
 func ParseDriftFormat(s string) (output.Format, error) {
 	f, err := ParsePlanFormat(s)
 	if err == nil && (f == FormatMermaid || f == FormatDot) {
-		err = fmt.Errorf("invalid format type %q: drift has no order of work; use table, json, yaml, markdown or html", s)
+		err = fmt.Errorf("invalid format type %q: a drift has no order; use table, json, yaml, markdown or html", s)
 	}
 	return f, err
 }

@@ -148,7 +148,7 @@ func impactOf(c apply.Change) string {
 		if text, ok := recreateImpacts[kind]; ok {
 			return text
 		}
-		return "it is missing for a moment for everything that uses it"
+		return "everything that uses it misses it for a moment"
 	}
 	return ""
 }

@@ -89,12 +89,12 @@ func (d Document) removal() string {
 	text := ""
 	switch d.Cascade {
 	case "orphan":
-		text = ", dependents stay"
+		text = ", dependents are kept"
 	case "foreground":
-		text = ", dependents go first"
+		text = ", dependents are deleted first"
 	}
 	if d.KeepsHistory {
-		text += ", its history stays"
+		text += ", its history is kept"
 	}
 	return text
 }
