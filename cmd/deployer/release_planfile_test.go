@@ -213,7 +213,7 @@ func TestApplySavedPlan(t *testing.T) {
 	})
 	t.Run("an upgrade with values is rendered again", func(t *testing.T) {
 		p.plan("colour=blue", "old=false")
-		mustHave(t, p.run(1, "apply", p.file), "the chart has to be rendered again", "--encrypt-to")
+		mustHave(t, p.run(1, "apply", p.file), "the chart must be rendered again", "--encrypt-to")
 		mustHave(t, p.apply(3, "colour=green", "old=false"), "something else than was planned", "values", "ConfigMap/conf")
 		mustHave(t, p.run(0, "apply", p.file, p.chart, "--set", "colour=blue,old=false", "--dry-run"), "ConfigMap/"+p.ns+"/conf")
 		if p.colour() != "red" {
@@ -383,7 +383,7 @@ data: {url: "postgres://me:{{ .Values.password }}@db"}
 		p.run(0, "plan", "web", p.chart, "--set", "password="+password, "--out", p.file, "--encrypt-to", mine)
 		absent(t)
 		mustHave(t, p.run(1, "apply", p.file), "the plan is encrypted", "--identity")
-		mustHave(t, p.run(1, "apply", p.file, "--identity", wrong), "not to any of the identities")
+		mustHave(t, p.run(1, "apply", p.file, "--identity", wrong), "for none of the identities")
 		mustHave(t, p.run(0, "plan", "--show", p.file), "Secret/"+p.ns+"/db", "Digest sha256:")
 		p.run(0, "apply", p.file, "--identity", path, "--wait=false")
 		mustHave(t, p.run(0, "get", "values", "web"), password)
