@@ -225,7 +225,7 @@ func DefaultValues(c *helmchart.Chart) []map[string]any {
 func AllValues(c *helmchart.Chart, user map[string]any) (map[string]any, error) {
 	values, err := chartutil.CoalesceValues(c, copyMap(user))
 	if err != nil {
-		return nil, fmt.Errorf("working out the values of chart %s: %w", c.Name(), err)
+		return nil, fmt.Errorf("computing the values of chart %s: %w", c.Name(), err)
 	}
 	return values, nil
 }
