@@ -212,7 +212,7 @@ func ruleOf(version map[string]any, cause metav1.StatusCause) (transition, found
 			continue
 		}
 		properties, _ := node["properties"].(map[string]any)
-		node, _ = properties[strings.TrimPrefix(step, ".")].(map[string]any)
+		node, _ = properties[step].(map[string]any)
 	}
 	rules, _ := node["x-kubernetes-validations"].([]any)
 	for _, r := range rules {

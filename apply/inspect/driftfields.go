@@ -2,7 +2,6 @@ package inspect
 
 import (
 	"slices"
-	"strings"
 
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
@@ -105,22 +104,11 @@ func (l *fieldList) attribute(f *DriftField, path fieldpath.Path) {
 		if e == nil {
 			f.Origin = OriginManual
 		}
-	case isPerson(e.Manager):
+	case ownership.IsPerson(e.Manager):
 		f.Origin = OriginManual
 	default:
 		f.Origin = OriginController
 	}
-}
-
-// isPerson reports whether a manager's name stands for somebody at a keyboard.
-func isPerson(manager string) bool {
-	switch ownership.ClassOf(manager) {
-	case ownership.Person:
-		return true
-	case ownership.Ambiguous:
-		return strings.HasPrefix(manager, "kubectl-")
-	}
-	return false
 }
 
 // ownerOf is the entry that owns the live value of a field: the latest of
@@ -190,7 +178,7 @@ func (l *fieldList) addAdditions() {
 		if ownership.ClassOf(e.Manager) == ownership.Helm || e.Subresource == "status" {
 			continue
 		}
-		person := isPerson(e.Manager)
+		person := ownership.IsPerson(e.Manager)
 		e.Set.Iterate(func(path fieldpath.Path) {
 			if l.isAddition(path) {
 				l.add(path.Copy(), nil, false, !person || l.isRestart(path))

@@ -60,10 +60,15 @@ func (e Entry) Class() Class {
 
 var releaseName = fieldpath.MakePathOrDie("metadata", "annotations", "meta.helm.sh/release-name")
 
-// IsManual says that an entry is what somebody has changed with kubectl or a console.
+// IsManual reports whether an entry is what somebody has changed with kubectl or a console.
 func (e Entry) IsManual() bool {
-	return e.Operation == metav1.ManagedFieldsOperationUpdate && e.Subresource == "" &&
-		(ClassOf(e.Manager) == Person || strings.HasPrefix(e.Manager, "kubectl-"))
+	return e.Operation == metav1.ManagedFieldsOperationUpdate && e.Subresource == "" && IsPerson(e.Manager)
+}
+
+// IsPerson reports whether a manager's name stands for somebody who used kubectl or a
+// console, be it kubectl apply, of which ClassOf can't tell whose object it wrote.
+func IsPerson(manager string) bool {
+	return ClassOf(manager) == Person || strings.HasPrefix(manager, "kubectl-")
 }
 
 // ClassOf says which class a manager is of by its name.
