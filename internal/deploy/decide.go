@@ -1,7 +1,6 @@
 package deploy
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -10,7 +9,6 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"deployer/apply"
-	"deployer/apply/ordering"
 	"deployer/chart"
 	"deployer/internal/kube"
 	"deployer/release"
@@ -93,31 +91,6 @@ func (d *Deployer) prefetchForShow(ctx context.Context, op *Operation, history *
 	loading.Go(func() { history.LoadMany(ctx) })
 	return loading.Wait
 }
-
-// waitsFor lists the objects that the final wait is about: all except those that are
-// ready as soon as they exist.
-func (d *Deployer) waitsFor(op *Operation) []ordering.Dependency {
-	var out []ordering.Dependency
-	for _, wave := range op.Plan.Waves {
-		for _, c := range wave.Changes {
-			obj := cmp.Or(c.Desired, c.Live)
-			if c.Action == apply.GiveBack || c.Action == apply.Keep {
-				continue // it isn't the release's
-			}
-			if obj != nil && !d.Settings.Track.ReadyWhenPresent(obj) && (d.Settings.WaitJobs || !isJob(c.ID)) {
-				out = append(out, ordering.Dependency{ID: c.ID, State: ordering.Ready})
-			}
-		}
-	}
-	for _, c := range op.Plan.Prune {
-		if op.Verb == Uninstall && c.Action == apply.Delete {
-			out = append(out, ordering.Dependency{ID: c.ID, State: ordering.Gone})
-		}
-	}
-	return out
-}
-
-func isJob(id kube.ID) bool { return id.Kind == "Job" && id.Group == "batch" }
 
 func (d *Deployer) newApplier(op *Operation) *apply.Applier {
 	opts := apply.Options{

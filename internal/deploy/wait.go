@@ -1,9 +1,11 @@
 package deploy
 
 import (
+	"cmp"
 	"context"
 
 	"deployer/apply"
+	"deployer/apply/ordering"
 	"deployer/internal/kube"
 	"deployer/track"
 )
@@ -64,3 +66,28 @@ func (r *run) trackTargets(changes []apply.Change, skip func(kube.ID) bool) []tr
 	}
 	return targets
 }
+
+// waitsFor lists the objects that the final wait is about: all except those that are
+// ready as soon as they exist.
+func (d *Deployer) waitsFor(op *Operation) []ordering.Dependency {
+	var out []ordering.Dependency
+	for _, wave := range op.Plan.Waves {
+		for _, c := range wave.Changes {
+			obj := cmp.Or(c.Desired, c.Live)
+			if c.Action == apply.GiveBack || c.Action == apply.Keep {
+				continue // it isn't the release's
+			}
+			if obj != nil && !d.Settings.Track.ReadyWhenPresent(obj) && (d.Settings.WaitJobs || !isJob(c.ID)) {
+				out = append(out, ordering.Dependency{ID: c.ID, State: ordering.Ready})
+			}
+		}
+	}
+	for _, c := range op.Plan.Prune {
+		if op.Verb == Uninstall && c.Action == apply.Delete {
+			out = append(out, ordering.Dependency{ID: c.ID, State: ordering.Gone})
+		}
+	}
+	return out
+}
+
+func isJob(id kube.ID) bool { return id.Kind == "Job" && id.Group == "batch" }
