@@ -58,7 +58,7 @@ func (c *Chart) WithPreviousValues(mode ReuseMode, previous Previous, values map
 		}
 		defaults, err := chartutil.CoalesceValues(previous.Chart, old)
 		if err != nil {
-			return nil, nil, fmt.Errorf("working out the values of the previous revision: %w", err)
+			return nil, nil, fmt.Errorf("computing the values of the previous revision: %w", err)
 		}
 		out := *c
 		out.Helm = copyChart(c.Helm)
