@@ -16,11 +16,16 @@ import (
 // what exists already (helm.sh/helm/v3/pkg/action/install.go, installCRDs);
 // warnings says so.
 func CRDs(c *helmchart.Chart) (manifests []kube.Manifest, warnings []string, err error) {
+	return (&Parser{}).CRDs(c)
+}
+
+// CRDs is the function CRDs for the charts of several revisions, which mostly have the same definitions.
+func (p *Parser) CRDs(c *helmchart.Chart) (manifests []kube.Manifest, warnings []string, err error) {
 	var documents []manifestDocument
 	for _, crd := range c.CRDObjects() {
 		documents = append(documents, splitManifest(string(crd.File.Data), crd.Filename)...)
 	}
-	all, _, err := parseDocuments(documents, nil) // no warnings about duplicate keys: the user can't change the chart's CRDs
+	all, _, err := parseDocuments(documents, p.known()) // no warnings about duplicate keys: the user can't change the chart's CRDs
 	if err != nil {
 		return nil, nil, err
 	}

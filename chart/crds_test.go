@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 
@@ -57,4 +58,31 @@ func sources(manifests []kube.Manifest) string {
 		out = append(out, m.Object.GetName()+" of "+m.Source)
 	}
 	return strings.Join(out, ", ")
+}
+
+// What one revision's definition is must not be taken for another's, though most are the same.
+func TestDefinitionsOfSeveralRevisions(t *testing.T) {
+	chartWithCRD := func(more string) *helmchart.Chart {
+		text := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: a.example.com}\n" + more
+		return &helmchart.Chart{
+			Metadata: &helmchart.Metadata{Name: "c"},
+			Files:    []*helmchart.File{{Name: "crds/a.yaml", Data: []byte(text)}},
+		}
+	}
+	var parser Parser
+	var objects []kube.Manifest
+	for _, more := range []string{"spec: {group: a}\n", "spec: {group: b}\n", "spec: {group: a}\n"} {
+		manifests, _, err := parser.CRDs(chartWithCRD(more))
+		if err != nil || len(manifests) != 1 {
+			t.Fatalf("%d definitions, %v", len(manifests), err)
+		}
+		alone, _, err := CRDs(chartWithCRD(more))
+		if err != nil || !reflect.DeepEqual(alone, manifests) {
+			t.Errorf("definition %v, want %v: %v", manifests, alone, err)
+		}
+		objects = append(objects, manifests...)
+	}
+	if objects[0].Object != objects[2].Object {
+		t.Error("the same definition was decoded twice")
+	}
 }

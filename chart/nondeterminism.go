@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
 )
@@ -51,7 +52,8 @@ type Rerenderer struct {
 	functions map[string]bool
 	usesTpl   bool // values and files may be templates
 	hashes    bool
-	begun     *rendering // by RenderTwice, for the first RenderAgain; nil when there is none
+	short     func() bool // reports whether something random is so short that it may come out again
+	begun     *rendering  // by RenderTwice, for the first RenderAgain; nil when there is none
 }
 
 // NewRerenderer prepares repeated renderings. It reads nothing from the cluster. Lookups
@@ -69,6 +71,7 @@ func (c *Chart) NewRerenderer(in Input) *Rerenderer {
 	eachChartText(c.Helm, func(text []byte) { note(string(text)) })
 	replaceTexts(copyMap(c.Helm.Values), note)
 	replaceTexts(copyMap(in.Values), note)
+	r.short = sync.OnceValue(r.findsShort)
 	return r
 }
 
@@ -90,16 +93,22 @@ func (r *Rerenderer) rendersNeeded() int {
 	for name := range r.functions {
 		times = max(times, nondeterministic[name])
 	}
-	if len(r.functions) > 0 && times < 4 && r.isShort() {
+	if len(r.functions) > 0 && times < 4 && r.short() {
 		times = 4
 	}
 	return times
 }
 
-// isShort reports whether something random is so short that it may come out again.
-func (r *Rerenderer) isShort() bool {
+// findsShort reports whether something random in what may be evaluated is so short that it may come
+// out again. Files, such as definitions, are evaluated only by tpl.
+func (r *Rerenderer) findsShort() bool {
 	short := false
-	eachChartText(r.chart.Helm, func(text []byte) { short = short || hasShortRandom(text) })
+	find := func(text []byte) { short = short || hasShortRandom(text) }
+	if r.usesTpl {
+		eachChartText(r.chart.Helm, find)
+	} else {
+		eachTemplate(r.chart.Helm, find)
+	}
 	return short
 }
 
@@ -190,6 +199,16 @@ func eachChartText(c *helmchart.Chart, do func([]byte)) {
 	for _, child := range c.Dependencies() {
 		replaceTexts(copyMap(child.Values), func(text string) string { do([]byte(text)); return text })
 		eachChartText(child, do)
+	}
+}
+
+// eachTemplate calls do for the templates of a chart and its subcharts.
+func eachTemplate(c *helmchart.Chart, do func([]byte)) {
+	for _, f := range c.Templates {
+		do(f.Data)
+	}
+	for _, child := range c.Dependencies() {
+		eachTemplate(child, do)
 	}
 }
 

@@ -33,11 +33,16 @@ type Parser struct{ decoded map[[2]string]decodedDocument }
 
 // Parse is the function Parse, for one more manifest.
 func (p *Parser) Parse(manifest string) ([]kube.Manifest, error) {
+	manifests, _, err := parseDocuments(splitManifest(manifest, ""), p.known())
+	return manifests, err
+}
+
+// known are the documents that have been decoded.
+func (p *Parser) known() map[[2]string]decodedDocument {
 	if p.decoded == nil {
 		p.decoded = map[[2]string]decodedDocument{}
 	}
-	manifests, _, err := parseDocuments(splitManifest(manifest, ""), p.decoded)
-	return manifests, err
+	return p.decoded
 }
 
 // ParseWithWarnings is Parse that also warns of duplicate keys, whose first value is lost.

@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"deployer/apply"
+	"deployer/chart"
 	"deployer/internal/kube"
 	"deployer/release"
 )
@@ -12,6 +13,7 @@ import (
 // recorded.
 func contributionsOf(owned []*release.Record) map[string]apply.Contribution {
 	out := map[string]apply.Contribution{}
+	var parser chart.Parser
 	for _, r := range owned {
 		if r.Journal != nil && r.Journal.Contributions != nil {
 			out = map[string]apply.Contribution{}
@@ -20,11 +22,10 @@ func contributionsOf(owned []*release.Record) map[string]apply.Contribution {
 			}
 			continue
 		}
-		applied := appliedCRDs
+		crds, err := appliedCRDs(r, &parser)
 		if r.Journal == nil {
-			applied = installedCRDs
+			crds, err = installedCRDs(r)
 		}
-		crds, err := applied(r)
 		if err != nil {
 			continue // unreadable ones count as added by others
 		}

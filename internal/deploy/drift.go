@@ -76,7 +76,7 @@ func (d *Deployer) inspectionRequest(ctx context.Context, history *release.Histo
 	if req.Hooks, err = objectsOfHooksToRun(hooksThatRan(record)); err != nil {
 		return req, err
 	}
-	if req.CRDs, err = appliedCRDs(record); err != nil {
+	if req.CRDs, err = appliedCRDs(record, &chart.Parser{}); err != nil {
 		return req, err
 	}
 	d.collectHidden(append(owned, record), past, req.Objects, req.OtherHooks)
@@ -97,11 +97,11 @@ func hooksThatRan(record *release.Record) []*helmrelease.Hook {
 
 // appliedCRDs returns the objects of crds/ that the run of a revision has applied, as far
 // as its record has them: Helm records no subcharts, and applies no crds/ in upgrades.
-func appliedCRDs(record *release.Record) ([]kube.Manifest, error) {
+func appliedCRDs(record *release.Record, parser *chart.Parser) ([]kube.Manifest, error) {
 	if record.Journal == nil || record.Chart == nil {
 		return nil, nil
 	}
-	all, _, err := chart.CRDs(record.Chart)
+	all, _, err := parser.CRDs(record.Chart)
 	return slices.DeleteFunc(all, func(m kube.Manifest) bool {
 		return m.Object == nil || record.Journal.Objects[apply.Key(kube.IDOf(m.Object))].UID == ""
 	}), err

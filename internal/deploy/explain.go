@@ -80,7 +80,7 @@ func (d *Deployer) storedRevisions(ctx context.Context, history *release.History
 		if err != nil {
 			return nil, err
 		}
-		crds, err := appliedCRDs(record)
+		crds, err := appliedCRDs(record, &parser)
 		if err != nil {
 			return nil, err
 		}

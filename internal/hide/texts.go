@@ -26,6 +26,13 @@ type Texts struct {
 	hosts map[string]bool // in lower case: identifiers, not hidden inside texts when they begin with a visible name
 
 	classes map[string]keyClass // of keys that have been looked at
+	added   map[keyedText]bool  // what add has been called with
+}
+
+// A keyedText is a text and what its key says.
+type keyedText struct {
+	text string
+	key  keyClass
 }
 
 // The minimum lengths, in bytes, of hidden texts. Shorter texts and numbers occur in other
@@ -171,6 +178,13 @@ func (t *Texts) AddVisibleName(name string) {
 
 // add adds a confidential text, depending on the class of its key.
 func (t *Texts) add(text string, key keyClass) {
+	if t.added[keyedText{text, key}] {
+		return // revisions have most in common
+	}
+	if t.added == nil {
+		t.added = map[keyedText]bool{}
+	}
+	t.added[keyedText{text, key}] = true
 	trimmed := strings.TrimSpace(text)
 	if meaningless[strings.ToLower(trimmed)] {
 		return

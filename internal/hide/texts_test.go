@@ -117,3 +117,23 @@ func TestHideInJSON(t *testing.T) {
 		t.Errorf("the original was changed: %v", data)
 	}
 }
+
+// What was added once isn't looked at again, but the same text may be more confidential elsewhere.
+func TestTextsOfSeveralKeys(t *testing.T) {
+	var texts Texts
+	const word = "postgres"
+	texts.AddObject(secretOf(map[string]any{"mode": word}))
+	if shown := texts.Hide("in " + word + " it snows"); !strings.Contains(shown, word) {
+		t.Fatalf("an ordinary word of an ordinary key is hidden: %s", shown)
+	}
+	texts.AddValues(map[string]any{"password": word})
+	if shown := texts.Hide("in " + word + " it snows"); strings.Contains(shown, word) {
+		t.Errorf("the password is shown: %s", shown)
+	}
+	// Below a confidential key an ordinary key is confidential, whatever it was elsewhere.
+	texts.AddValues(map[string]any{"plain": "0ther-words"})
+	texts.AddValues(map[string]any{"passwords": map[string]any{"plain": "0ther-words"}})
+	if shown := texts.Hide("says 0ther-words"); strings.Contains(shown, "0ther-words") {
+		t.Errorf("the password is shown: %s", shown)
+	}
+}
