@@ -1,0 +1,46 @@
+package main
+
+import (
+	"runtime"
+	"runtime/debug"
+	"runtime/metrics"
+	"testing"
+)
+
+// A small heap isn't collected, and a large one with as little spare memory as ever.
+func TestGCPercentFor(t *testing.T) {
+	for live := uint64(0); live < 2*leastHeap; live += 1 << 18 {
+		percent := gcPercentFor(live)
+		next := max(live, goStartHeap) * uint64(100+percent) / 100
+		if percent < gcPercent || percent > gcPercent && (next > leastHeap || next < leastHeap*9/10) {
+			t.Errorf("with %d KiB in use, %d percent: the next collection is at %d KiB", live>>10, percent, next>>10)
+		}
+	}
+}
+
+// The percentage follows the heap both ways: one that stayed at that of a small heap would let a large
+// release take many times its memory.
+func TestGCFollowsTheHeap(t *testing.T) {
+	t.Setenv("GOGC", "")
+	t.Setenv("GOMEMLIMIT", "")
+	before := debug.SetGCPercent(100)
+	defer debug.SetGCPercent(before)
+	setUpGC()
+	large := make([]byte, 4*leastHeap)
+	awaitGCPercent(t, func(percent uint64) bool { return percent == gcPercent })
+	runtime.KeepAlive(large)
+}
+
+// awaitGCPercent collects garbage until the percentage is as wanted; the test's time limit ends it.
+func awaitGCPercent(t *testing.T, wanted func(uint64) bool) {
+	t.Helper()
+	for t.Context().Err() == nil {
+		runtime.GC()
+		samples := []metrics.Sample{{Name: "/gc/gogc:percent"}}
+		metrics.Read(samples)
+		if wanted(samples[0].Value.Uint64()) {
+			return
+		}
+		runtime.Gosched()
+	}
+}
