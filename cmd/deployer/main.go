@@ -38,7 +38,7 @@ const gcPercent = 35
 // leastHeap is how much memory the heap may have before any of it is collected. Most commands need
 // less, and starting a command with the few megabytes that Go begins with took as long as all else
 // that it does.
-const leastHeap = 20 << 20
+const leastHeap = 16 << 20
 
 // goStartHeap is the heap that Go collects at with 100 percent when there is next to nothing in it.
 // https://pkg.go.dev/runtime#hdr-Environment_Variables, runtime/mgcpacer.go (defaultHeapMinimum)
