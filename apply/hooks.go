@@ -251,6 +251,11 @@ func (p *planning) decideHook(ctx context.Context, t *target) (Change, error) {
 		return c, err
 	}
 	c.Desired, c.manifestHash = want, ""
+	if strings.Contains(t.obj.GetAnnotations()[hookDeletePolicy], "hook-succeeded") { // else its success would end the run
+		if err := p.permissions.check(ctx, &c, "delete", t.mapping); err != nil {
+			return c, err
+		}
+	}
 	if d := p.prerequisites.deferralOf(t); d != nil {
 		c.Deferral, c.Unverified = d, d.Reason
 		return c, p.permissions.checkInside(ctx, &c, t)

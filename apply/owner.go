@@ -62,4 +62,8 @@ func isHook(obj *unstructured.Unstructured) bool {
 	return ok
 }
 
-const hookAnnotation = "helm.sh/hook"
+// https://helm.sh/docs/topics/charts_hooks/
+const (
+	hookAnnotation   = "helm.sh/hook"
+	hookDeletePolicy = "helm.sh/hook-delete-policy"
+)

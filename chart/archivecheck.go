@@ -260,7 +260,8 @@ func (i chartIndex) resolvesTo(urls []string, u *url.URL) bool {
 }
 
 // archiveMetadata is the Chart.yaml of an archive; nil when it can't be read, which
-// who loads it says.
+// who loads it says. Helm's loader reads it, with all the rest: an archive may have several, and
+// others may pass over the one that counts for Helm.
 func archiveMetadata(data []byte) *helmchart.Metadata {
 	loaded, err := loader.LoadArchive(bytes.NewReader(data))
 	if err != nil {

@@ -155,3 +155,59 @@ func TestCredentialsFollowARedirectWithinAServer(t *testing.T) {
 		t.Errorf("got %q, want %q", seen, want)
 	}
 }
+
+// TestCredentialsAreNotForAnyRealm: a registry may name a server that gives out tokens for it, but
+// not one that is asked without TLS when the registry isn't, nor one inside of the user's network;
+// and that server sends nobody's credentials on.
+// https://distribution.github.io/distribution/spec/auth/token/
+func TestCredentialsAreNotForAnyRealm(t *testing.T) {
+	for name, secure := range map[string]bool{"without TLS": true, "on the machine itself": false} {
+		for what, fetch := range map[string]func(*testing.T, string, Access) error{"pull": loadFromRegistry, "login": login} {
+			w := &witness{}
+			w.Server = httptest.NewServer(w)
+			t.Cleanup(w.Close)
+			realm := strings.Replace(w.URL, "127.0.0.1", "localhost", 1)
+			if !secure {
+				realm = w.URL
+			}
+			host := registryWithRealm(t, realm, secure)
+			if !secure {
+				host = strings.Replace(host, "127.0.0.1", "localhost", 1)
+			}
+			if err := fetch(t, host, Access{Username: "me", Password: "secret", InsecureSkipTLS: secure, PlainHTTP: !secure}); err == nil {
+				t.Errorf("%s, %s: it succeeded", what, name)
+			}
+			if len(w.given) > 0 {
+				t.Errorf("%s, %s: the realm was given %q", what, name, w.given)
+			}
+		}
+	}
+	w := &witness{}
+	w.Server = httptest.NewServer(w)
+	t.Cleanup(w.Close)
+	between := redirectTo(t, w.URL, false)
+	host := registryWithRealm(t, between.URL, false)
+	if err := loadFromRegistry(t, host, Access{Username: "me", Password: "secret", PlainHTTP: true}); err == nil {
+		t.Error("a realm that redirects: it succeeded")
+	}
+	if w.asked == 0 || len(w.given) > 0 {
+		t.Errorf("a realm that redirects: the other server was asked %d times and given %q", w.asked, w.given)
+	}
+}
+
+// registryWithRealm is a registry that wants a token of a realm; it returns its host.
+func registryWithRealm(t *testing.T, realm string, secure bool) string {
+	t.Helper()
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(answer http.ResponseWriter, q *http.Request) {
+		answer.Header().Set("WWW-Authenticate", `Bearer realm="`+realm+`/token",service="test"`)
+		answer.WriteHeader(http.StatusUnauthorized)
+	}))
+	if secure {
+		server.StartTLS()
+	} else {
+		server.Start()
+	}
+	t.Cleanup(server.Close)
+	_, host, _ := strings.Cut(server.URL, "://")
+	return host
+}

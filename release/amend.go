@@ -65,7 +65,7 @@ func (l *Lock) replaceRecord(ctx context.Context, rec *Record) error {
 	case apierrors.IsConflict(err), apierrors.IsNotFound(err):
 		return errRetry
 	case err != nil:
-		return fmt.Errorf("writing Secret/%s/%s: %w", rec.Namespace, secretName(rec.Name, rec.Version), err)
+		return fmt.Errorf("writing Secret/%s/%s: %w", rec.Namespace, SecretName(rec.Name, rec.Version), err)
 	}
 	rec.stored.set(written, enc)
 	l.replaceParts(ctx, secrets, rec, enc, old)

@@ -30,7 +30,7 @@ func TestAmend(t *testing.T) {
 	calls := 0
 	_, err := l.Amend(ctx, rec, func(r *Record) {
 		if calls++; calls == 1 {
-			s.relabel(t, secretName("web", rec.Version), "touched")
+			s.relabel(t, SecretName("web", rec.Version), "touched")
 		}
 		r.Hooks[0].LastRun = helmrelease.HookExecution{StartedAt: helmtime.Time{Time: time.Unix(1e9, 0)}, Phase: helmrelease.HookPhaseFailed}
 	})
@@ -47,7 +47,7 @@ func TestAmend(t *testing.T) {
 	if got.Info.Status != helmrelease.StatusDeployed || got.Labels["team"] != "shop" || got.Journal == nil || got.Journal.Run != l.holder.Run {
 		t.Errorf("the rest of the record has changed: %+v %+v", got.Info, got.Journal)
 	}
-	if err := s.Client().CoreV1().Secrets(s.namespace).Delete(t.Context(), secretName("web", rec.Version), metav1.DeleteOptions{}); err != nil {
+	if err := s.Client().CoreV1().Secrets(s.namespace).Delete(t.Context(), SecretName("web", rec.Version), metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	var missing *NotFoundError

@@ -186,7 +186,7 @@ func (l *Lock) undoBegin(ctx context.Context, next *Record, enc *encoded, err er
 	}
 	errs := []error{err}
 	if next.stored.uid != "" {
-		errs = append(errs, deleteSecret(ctx, secrets, secretName(next.Name, next.Version), string(next.stored.uid)))
+		errs = append(errs, deleteSecret(ctx, secrets, SecretName(next.Name, next.Version), string(next.stored.uid)))
 	}
 	next.stored = stored{}
 	for i := range enc.parts {

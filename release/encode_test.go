@@ -272,9 +272,9 @@ func TestNames(t *testing.T) {
 		t.Errorf("ValidateLabels: %v", err)
 	}
 	for _, name := range []string{"web", "a.v7.b", "x.v1"} {
-		got, rev, ok := parseSecretName(secretName(name, 12))
+		got, rev, ok := parseSecretName(SecretName(name, 12))
 		if got != name || rev != 12 || !ok {
-			t.Errorf("parseSecretName(secretName(%q, 12)) = %q, %d, %v", name, got, rev, ok)
+			t.Errorf("parseSecretName(SecretName(%q, 12)) = %q, %d, %v", name, got, rev, ok)
 		}
 	}
 }

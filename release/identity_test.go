@@ -21,7 +21,7 @@ func TestBeginWantsTheHistoryThatWasDecidedOn(t *testing.T) {
 			run(t, s.store, "web", deployed)
 			run(t, s.store, "web", deployed)
 		}, true},
-		"a record written again":    {func(t *testing.T, s *site) { s.relabel(t, secretName("web", 1), "touched") }, true},
+		"a record written again":    {func(t *testing.T, s *site) { s.relabel(t, SecretName("web", 1), "touched") }, true},
 		"an older revision deleted": {func(t *testing.T, s *site) { s.forget(t, 1) }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -92,7 +92,7 @@ func TestVanishedRecords(t *testing.T) {
 // forget deletes a record behind the lock's back.
 func (s *site) forget(t *testing.T, revision int) {
 	t.Helper()
-	if err := s.Client().CoreV1().Secrets(s.namespace).Delete(t.Context(), secretName("web", revision), metav1.DeleteOptions{}); err != nil {
+	if err := s.Client().CoreV1().Secrets(s.namespace).Delete(t.Context(), SecretName("web", revision), metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 }

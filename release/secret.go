@@ -38,12 +38,12 @@ const (
 	maxDescription = 1024
 )
 
-// secretName is Helm's name for the Secret of a revision.
-func secretName(name string, revision int) string {
+// SecretName is Helm's name for the Secret of a revision.
+func SecretName(name string, revision int) string {
 	return fmt.Sprintf("%s%s.v%d", keyPrefix, name, revision)
 }
 
-// secretNames matches what secretName gives.
+// secretNames matches what SecretName gives.
 var secretNames = regexp.MustCompile(`^sh\.helm\.release\.v1\.(.+)\.v([1-9][0-9]{0,9})$`)
 
 // parseSecretName is the inverse of secretName.
@@ -79,7 +79,7 @@ func newSecret(rec *Record, enc *encoded, now time.Time) *corev1.Secret {
 	}
 	return &corev1.Secret{
 		ObjectMeta: metav1.ObjectMeta{
-			Name:            secretName(rec.Name, rec.Version),
+			Name:            SecretName(rec.Name, rec.Version),
 			Namespace:       rec.Namespace,
 			UID:             rec.stored.uid,
 			ResourceVersion: rec.stored.resourceVersion,

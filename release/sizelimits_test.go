@@ -142,7 +142,7 @@ func FuzzSummarize(f *testing.F) {
 			}
 			return
 		}
-		if secretName(s.Name, s.Revision) != secret {
+		if SecretName(s.Name, s.Revision) != secret {
 			t.Fatalf("%q is said to be revision %d of %q", secret, s.Revision, s.Name)
 		}
 		if count, _ := parseParts(s.parts, s.Revision); count > maxParts {

@@ -124,12 +124,12 @@ func (s *Store) read(ctx context.Context, name string, revision int) (*Record, *
 	}
 	var gone error
 	for range maxRereads {
-		secret, err := secrets.Get(ctx, secretName(name, revision), metav1.GetOptions{})
+		secret, err := secrets.Get(ctx, SecretName(name, revision), metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
 			return nil, nil, nil
 		}
 		if err != nil {
-			return nil, nil, fmt.Errorf("reading Secret/%s/%s: %w", s.namespace, secretName(name, revision), err)
+			return nil, nil, fmt.Errorf("reading Secret/%s/%s: %w", s.namespace, SecretName(name, revision), err)
 		}
 		rec, err := s.decodeSecret(ctx, secret)
 		if !errors.Is(err, errPartGone) {

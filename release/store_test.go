@@ -113,7 +113,7 @@ func TestPendingOfHelm(t *testing.T) {
 				t.Errorf("Helm reads %+v, %v", rec, err)
 			}
 		})
-		s.edit(t, secretName("web", 2), func(secret *corev1.Secret) { // pending again
+		s.edit(t, SecretName("web", 2), func(secret *corev1.Secret) { // pending again
 			text, err := editJSON(secret.Data[dataKey], map[string]map[string]any{"info": {"status": pending}})
 			if err != nil {
 				t.Fatal(err)
@@ -214,15 +214,15 @@ func TestDamagedRecordsAreErrors(t *testing.T) {
 		"labels": func(secret *corev1.Secret) { secret.Labels["version"] = "7" },
 	} {
 		run(t, s.store, name, deployed)
-		s.edit(t, secretName(name, 1), damage)
+		s.edit(t, SecretName(name, 1), damage)
 		_, err := s.store.Get(t.Context(), name, 1)
 		var corrupt *CorruptError
-		if !errors.As(err, &corrupt) || !strings.Contains(err.Error(), secretName(name, 1)) || !strings.Contains(corrupt.Hint(), "kubectl -n "+s.namespace+" delete secret") {
+		if !errors.As(err, &corrupt) || !strings.Contains(err.Error(), SecretName(name, 1)) || !strings.Contains(corrupt.Hint(), "kubectl -n "+s.namespace+" delete secret") {
 			t.Errorf("%s: Get = %v, want a *CorruptError that names the Secret", name, err)
 		}
 	}
 	_, err := s.Client().CoreV1().Secrets(s.namespace).Create(t.Context(), &corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: secretName("foreign", 1), Labels: map[string]string{"name": "foreign", "owner": "helm", "version": "1", "status": "deployed"}},
+		ObjectMeta: metav1.ObjectMeta{Name: SecretName("foreign", 1), Labels: map[string]string{"name": "foreign", "owner": "helm", "version": "1", "status": "deployed"}},
 		Data:       map[string][]byte{dataKey: mustEncode(t, sample("foreign", 1, deployed))},
 	}, metav1.CreateOptions{})
 	if err != nil {
@@ -323,12 +323,12 @@ func TestRecordDeletedDuringTheRun(t *testing.T) {
 	l := lock(t, s.store, "web", LockOptions{Warn: warned.add})
 	defer unlock(t, l)
 	rec := begun(t, l)
-	if err := s.Client().CoreV1().Secrets(s.namespace).Delete(t.Context(), secretName("web", 1), metav1.DeleteOptions{}); err != nil {
+	if err := s.Client().CoreV1().Secrets(s.namespace).Delete(t.Context(), SecretName("web", 1), metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	finish(t, l, rec, deployed)
 	wantStatuses(t, s.store, "web", "1:deployed")
-	if !strings.Contains(warned.String(), secretName("web", 1)) {
+	if !strings.Contains(warned.String(), SecretName("web", 1)) {
 		t.Errorf("warned %q", &warned)
 	}
 }

@@ -146,13 +146,13 @@ func (l *Lock) replaceParts(ctx context.Context, secrets typedcore.SecretInterfa
 		return err
 	}))
 	if err != nil {
-		l.opts.Warn(fmt.Sprintf("the parts of Secret/%s/%s: %v", rec.Namespace, secretName(rec.Name, rec.Version), err))
+		l.opts.Warn(fmt.Sprintf("the parts of Secret/%s/%s: %v", rec.Namespace, SecretName(rec.Name, rec.Version), err))
 	}
 }
 
 func ownerPatch(rec *Record) ([]byte, error) {
 	return json.Marshal(map[string]any{"metadata": map[string]any{"ownerReferences": []metav1.OwnerReference{{
-		APIVersion: "v1", Kind: "Secret", Name: secretName(rec.Name, rec.Version), UID: rec.stored.uid,
+		APIVersion: "v1", Kind: "Secret", Name: SecretName(rec.Name, rec.Version), UID: rec.stored.uid,
 	}}}})
 }
 

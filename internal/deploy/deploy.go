@@ -128,6 +128,7 @@ type Operation struct {
 	contributions map[string]apply.Contribution // what earlier revisions have brought of definitions in crds/
 	history       *release.History              // that was decided on; nil for what isn't decided by one
 	showLogs      bool                          // for a test: report the logs of the pods
+	denied        error                         // permissions that are missing, besides those of Plan; see CheckPermissions
 }
 
 // Rendered is the result of rendering a chart, without the manifest and hooks of the next

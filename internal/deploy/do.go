@@ -129,11 +129,8 @@ func (l *lifecycle) decideBeforeLock(ctx context.Context) error {
 		return err
 	}
 	l.op = op
-	if op.Plan != nil {
-		// A run without the permissions must not leave a lock or a namespace.
-		return op.Plan.CheckPermissions()
-	}
-	return nil
+	// A run without the permissions must not leave a lock or a namespace.
+	return op.CheckPermissions()
 }
 
 // mayBeDueToOtherRun reports whether another run may be the reason for an error of a

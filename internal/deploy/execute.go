@@ -26,7 +26,7 @@ func (d *Deployer) execute(ctx context.Context, lock *release.Lock, op *Operatio
 	}
 	r.applier = r.applier.WithOnAdoption(r.recordAdoption)
 	r.emit(Began{Operation: op})
-	if err := op.Plan.CheckPermissions(); err != nil {
+	if err := op.CheckPermissions(); err != nil {
 		r.emit(Ended{Operation: op, Took: time.Since(r.began), Err: err})
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"golang.org/x/sync/errgroup"
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"deployer/apply"
@@ -39,7 +40,15 @@ func (d *Deployer) Uninstall(ctx context.Context, req UninstallRequest) (*Operat
 		op.Plan = &apply.Plan{} // only records are left to remove
 		return op, nil
 	}
-	return op, d.planObjects(ctx, op, history, nil)
+	var access errgroup.Group
+	access.Go(func() error {
+		if req.KeepHistory || d.undoing || d.ForShow {
+			return nil
+		}
+		return d.checkRecordAccess(ctx, op, "delete")
+	})
+	err = d.planObjects(ctx, op, history, nil)
+	return op, errors.Join(err, access.Wait())
 }
 
 // uninstall deletes the release's objects and then its records, or marks the latest

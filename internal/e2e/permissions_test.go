@@ -19,33 +19,41 @@ import (
 
 const permissionsDoc = "../../docs/permissions.md"
 
-// A permissionCase is one command of the life of a release, and the heading of its
-// permissions in the documentation.
+// A permissionCase is a command of the life of a release, in all its forms that ask for the same,
+// and the heading of its permissions in the documentation.
 type permissionCase struct {
 	heading string
-	args    []string
+	forms   [][]string
+}
+
+func forms(all ...string) (out [][]string) {
+	for _, line := range all {
+		out = append(out, strings.Fields(line))
+	}
+	return out
 }
 
 // permissionCases are a release's life in order. ONE and TWO are its charts.
 var permissionCases = []permissionCase{
-	{"plan of an install", []string{"plan", "x", "ONE"}},
-	{"install", []string{"install", "x", "ONE"}},
-	{"list", []string{"list"}},
-	{"history", []string{"history", "x"}},
-	{"get", []string{"get", "all", "x"}},
-	{"status", []string{"status", "x"}},
-	{"plan --drift", []string{"plan", "x", "--drift"}},
-	{"test", []string{"test", "x"}},
-	{"plan of an upgrade", []string{"plan", "x", "TWO"}},
-	{"upgrade", []string{"upgrade", "x", "TWO"}},
-	{"plan --rollback", []string{"plan", "--rollback", "x", "1"}},
-	{"rollback", []string{"rollback", "x", "1"}},
-	{"recover", []string{"recover", "x"}},
-	{"plan --uninstall", []string{"plan", "--uninstall", "x"}},
-	{"uninstall", []string{"uninstall", "x"}},
+	{"plan of an install", forms("plan x ONE")},
+	{"install", forms("install x ONE")},
+	{"list", forms("list", "list -a -o json")},
+	{"history", forms("history x")},
+	{"get", forms("get all x", "get values x", "get values x --all", "get manifest x", "get hooks x", "get notes x", "get metadata x", "get values x --revision 1")},
+	{"status", forms("status x")},
+	{"plan --drift", forms("plan x --drift")},
+	{"explain", forms("explain x configmap/a", "explain x deployment/d spec.replicas")},
+	{"test", forms("test x")},
+	{"plan of an upgrade", forms("plan x TWO")},
+	{"upgrade", forms("upgrade x TWO")},
+	{"plan --rollback", forms("plan --rollback x 1")},
+	{"rollback", forms("rollback x 1")},
+	{"recover", forms("recover x")},
+	{"plan --uninstall", forms("plan --uninstall x")},
+	{"uninstall", forms("uninstall x")},
 }
 
-func (w *world) permissionArgs(c permissionCase) []string {
+func (w *world) permissionArgs(form []string) []string {
 	both := []string{
 		configMap("a", "{{ .Release.Revision }}"),
 		hookJob("migrate", "pre-install,pre-upgrade,pre-rollback,pre-delete", "before-hook-creation,hook-succeeded", false),
@@ -56,7 +64,7 @@ func (w *world) permissionArgs(c permissionCase) []string {
 		"TWO": append(both[:len(both):len(both)], deployment("d", "d", "  replicas: 2")),
 	}
 	var out []string
-	for _, arg := range c.args {
+	for _, arg := range form {
 		if templates, ok := charts[arg]; ok {
 			arg = w.chart(templates...)
 		}
@@ -176,7 +184,9 @@ func TestPermissionsDoc(t *testing.T) {
 	user := w.onlyIn(kubetest.Rule("*", "*", "*"))
 	for _, c := range permissionCases {
 		mark := user.mark()
-		user.ok(w.permissionArgs(c)...)
+		for _, form := range c.forms {
+			user.ok(w.permissionArgs(form)...)
+		}
 		asked[c.heading] = askedFor(w.cluster.Audit(t, user.user.Name)[mark:], w.ns)
 	}
 	if *updateGuides {
@@ -219,7 +229,9 @@ func TestPermissionsSuffice(t *testing.T) {
 	documented := documentedPermissions(t)
 	for _, c := range permissionCases {
 		user := w.onlyIn(documented[c.heading].rules()...)
-		user.ok(w.permissionArgs(c)...)
+		for _, form := range c.forms {
+			user.ok(w.permissionArgs(form)...)
+		}
 		for _, e := range w.cluster.Audit(t, user.user.Name) {
 			if e.Code == 403 && e.Object.Namespace == w.ns {
 				t.Errorf("%s: was refused %s", c.heading, e)
@@ -228,37 +240,60 @@ func TestPermissionsSuffice(t *testing.T) {
 	}
 }
 
-// TestMissingPermissionIsNamed takes single permissions from an install: either it isn't
-// needed, or the error says verb, resource and namespace and nothing of the chart has been
-// changed.
+// TestMissingPermissionIsNamed takes a single permission from each command that changes something:
+// either it isn't needed, or the error says verb, resource and namespace and nothing of the chart
+// has been changed.
 func TestMissingPermissionIsNamed(t *testing.T) {
-	w := newWorld(t)
-	documented := documentedPermissions(t)["install"]
-	install := permissionCase{args: []string{"install", "x", "ONE"}}
-	for what, verbs := range map[string]string{"/secrets": "list", "apps/deployments": "patch", "/configmaps": "get", "batch/jobs": "patch"} {
-		t.Run(verbs+" "+what, func(t *testing.T) {
-			less := permissions{}
-			for key, value := range documented {
-				less[key] = maps.Clone(value)
-			}
-			for verb := range strings.SplitSeq(verbs, ",") {
-				if !less[what][verb] {
-					t.Skipf("%s %s isn't asked for", verb, what)
+	documented := documentedPermissions(t)
+	for heading, before := range map[string][]string{
+		"install":   nil,
+		"upgrade":   {"install x ONE"},
+		"rollback":  {"install x ONE", "upgrade x TWO"},
+		"uninstall": {"install x ONE"},
+		"test":      {"install x ONE"},
+		"recover":   {"install x ONE"},
+	} {
+		t.Run(heading, func(t *testing.T) {
+			w := newWorld(t)
+			i := slices.IndexFunc(permissionCases, func(c permissionCase) bool { return c.heading == heading })
+			args := w.permissionArgs(permissionCases[i].forms[0])
+			prepared := false
+			for _, what := range slices.Sorted(maps.Keys(documented[heading])) {
+				for _, verb := range slices.Sorted(maps.Keys(documented[heading][what])) {
+					if verb == "watch" || what == "/pods/log" || strings.HasSuffix(what, "/leases") && verb != "create" {
+						continue // the documentation says that these aren't needed
+					}
+					if !prepared {
+						w.try(deployerBinary, "uninstall", "x")
+						for _, form := range forms(before...) {
+							w.ok(w.permissionArgs(form)...)
+						}
+					}
+					prepared = w.withoutPermission(documented[heading], what, verb, args)
 				}
-				delete(less[what], verb)
-			}
-			user := w.onlyIn(less.rules()...)
-			mark := user.mark()
-			r := user.try(deployerBinary, w.permissionArgs(install)...)
-			if r.code == 0 {
-				w.ok("uninstall", "x")
-				return
-			}
-			_, resource, _ := strings.Cut(what, "/")
-			w.says(r, "stderr", verbs, resource, w.ns)
-			if made := user.writes(mark); len(made) > 0 {
-				t.Errorf("it wrote %v\n%s", made, r)
 			}
 		})
 	}
+}
+
+// withoutPermission runs a command without one of its permissions. It reports whether the
+// command failed without a change.
+func (w *world) withoutPermission(all permissions, what, verb string, args []string) bool {
+	w.Helper()
+	less := maps.Clone(all)
+	less[what] = maps.Clone(all[what])
+	delete(less[what], verb)
+	user := w.onlyIn(less.rules()...)
+	mark := user.mark()
+	r := user.try(deployerBinary, args...)
+	if r.code == 0 {
+		w.Logf("%s: not needed: %s %s", args[0], verb, what)
+		return false
+	}
+	_, resource, _ := strings.Cut(what, "/")
+	w.says(r, "stderr", regexp.QuoteMeta(verb), regexp.QuoteMeta(resource), w.ns)
+	if made := user.writes(mark); len(made) > 0 {
+		w.Errorf("without %s %s it wrote %v\n%s", verb, what, made, r)
+	}
+	return len(user.allWrites(mark)) == 0
 }

@@ -1,0 +1,95 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	helmrelease "helm.sh/helm/v3/pkg/release"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"deployer/apply/verify"
+	"deployer/release"
+)
+
+// CheckPermissions reports whether the account may carry the operation out, as far as deciding has
+// met the limits of its permissions. Call it before the first change.
+func (o *Operation) CheckPermissions() error {
+	err := o.denied
+	if o.Plan != nil {
+		err = errors.Join(o.Plan.CheckPermissions(), err)
+	}
+	return err
+}
+
+// checkRecordAccess notes in the operation which of the verbs the account may not use for records,
+// because they are needed when everything else is done.
+func (d *Deployer) checkRecordAccess(ctx context.Context, op *Operation, verbs ...string) error {
+	for _, verb := range verbs {
+		what := authorizationv1.ResourceAttributes{Verb: verb, Resource: "secrets", Namespace: d.Namespace}
+		if err := d.checkAccess(ctx, op, what, release.SecretName(op.Release, op.Next.Version)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkTestAccess notes which tests the account may not create: a plan would ask for a dry run,
+// but tests have none.
+func (d *Deployer) checkTestAccess(ctx context.Context, op *Operation, tests []*helmrelease.Hook) error {
+	manifests, _ := objectsOfHooks(tests) // what is unusable fails when its turn comes, as with Helm
+	for _, m := range manifests {
+		if m.Object == nil {
+			continue
+		}
+		mapping, err := d.Cluster.Mapping(ctx, m.Object.GroupVersionKind(), true)
+		if err != nil {
+			continue // fails when its turn comes
+		}
+		namespace := ""
+		if mapping.Namespaced {
+			if namespace = m.Object.GetNamespace(); namespace == "" {
+				namespace = d.Namespace
+			}
+		}
+		what := authorizationv1.ResourceAttributes{Verb: "create", Group: mapping.Resource.Group, Resource: mapping.Resource.Resource, Namespace: namespace}
+		if err := d.checkAccess(ctx, op, what, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkAccess notes in the operation that the account may not make a request, about all objects or
+// about the one of a name. If it may not ask either, the answer is yes, and a missing
+// permission shows when the request is made.
+func (d *Deployer) checkAccess(ctx context.Context, op *Operation, what authorizationv1.ResourceAttributes, name string) error {
+	allowed, err := d.mayRequest(ctx, what)
+	if err == nil && !allowed && name != "" {
+		byName := what
+		byName.Name = name
+		allowed, err = d.mayRequest(ctx, byName)
+	}
+	if err != nil {
+		return fmt.Errorf("checking the permissions of the account: %w", err)
+	}
+	if !allowed {
+		op.denied = errors.Join(op.denied, &verify.PermissionError{Verb: what.Verb, Group: what.Group, Resource: what.Resource, Namespace: what.Namespace})
+	}
+	return nil
+}
+
+func (d *Deployer) mayRequest(ctx context.Context, what authorizationv1.ResourceAttributes) (bool, error) {
+	typed, err := d.Cluster.Typed()
+	if err != nil {
+		return false, err
+	}
+	review := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &what}}
+	answer, err := typed.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+	if apierrors.IsForbidden(err) {
+		return true, nil
+	}
+	return err == nil && answer.Status.Allowed, err
+}
