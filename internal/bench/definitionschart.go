@@ -50,13 +50,13 @@ const definitionField = `                field%[1]d:
                         required: [key]
                         properties:
                           key: {type: string, description: "which of the %[4]d values"}
-                          value: {type: string, x-kubernetes-preserve-unknown-fields: false}
+                          value: {type: string, maxLength: %[4]d}
 `
 
 // writeDefinitionsChart writes a chart with ten CustomResourceDefinitions of 400 KB in crds/ and a
 // few objects, and returns its directory.
 func writeDefinitionsChart(dir string) (string, error) {
-	chart := filepath.Join(dir, "ten-definitions-of-400-KB")
+	chart := filepath.Join(dir, "ten-definitions-of-400-kb")
 	files := map[string]string{
 		"Chart.yaml":             "apiVersion: v2\nname: definitions\nversion: 1.0.0\n",
 		"values.yaml":            "changed: 0\n",
