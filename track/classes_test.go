@@ -185,6 +185,9 @@ func (w *world) meets(b broken) {
 	}
 	stated := map[kube.ID]bool{}
 	for _, manifest := range b.before {
+		if gvk := parse(w, w.own(manifest)).GroupVersionKind(); !w.serves(gvk) {
+			w.Skip("the API server doesn't serve", gvk)
+		}
 		stated[w.apply(w.own(manifest)).ID] = b.states
 	}
 	if len(b.before) > 0 && b.podless {

@@ -34,6 +34,9 @@ func (l relisting) RoundTrip(r *http.Request) (*http.Response, error) {
 // name, and by one watch, however often the others are listed again.
 func TestAnObjectWithoutItsLabelsIsWatchedOnce(t *testing.T) {
 	w := newWorld(t)
+	if !w.streamsLists() {
+		t.Skip("the API server takes no watch of a version that it has forgotten")
+	}
 	var targets []track.Target
 	for i := range 4 {
 		targets = append(targets, w.apply(workload("Deployment", fmt.Sprintf("web-%d", i), 1, kubetest.ReadyAfter(12*time.Second), "")))
