@@ -281,7 +281,7 @@ func (w *world) refuses(workload *unstructured.Unstructured) {
 	pod.SetAPIVersion("v1")
 	pod.SetKind("Pod")
 	pod.SetGenerateName("refused-")
-	w.c.Eventually(w.T, 20*time.Second, "pods to be refused", func(ctx context.Context) error {
+	w.c.Eventually(w.T, time.Minute, "pods to be refused", func(ctx context.Context) error {
 		_, err := w.client(pod.GroupVersionKind()).Create(ctx, pod, metav1.CreateOptions{DryRun: []string{metav1.DryRunAll}})
 		if err == nil {
 			return errors.New("they are not")
@@ -294,7 +294,7 @@ func (w *world) refuses(workload *unstructured.Unstructured) {
 func (w *world) tellOfPod(event kubetest.Event) {
 	w.Helper()
 	var pod *corev1.Pod
-	w.c.Eventually(w.T, 10*time.Second, "a pod", func(ctx context.Context) error {
+	w.c.Eventually(w.T, time.Minute, "a pod", func(ctx context.Context) error {
 		found, err := w.c.Client().CoreV1().Pods(w.ns).List(ctx, metav1.ListOptions{})
 		if err == nil && len(found.Items) == 0 {
 			err = errors.New("there is none")

@@ -145,7 +145,7 @@ func TestScaleWithoutProgress(t *testing.T) {
 func quota(w *world, hard string) {
 	w.Helper()
 	w.apply("{apiVersion: v1, kind: ResourceQuota, metadata: {name: q}, spec: {hard: {" + hard + "}}}")
-	w.c.Eventually(w.T, 10*time.Second, "the quota to count", func(ctx context.Context) error {
+	w.c.Eventually(w.T, time.Minute, "the quota to count", func(ctx context.Context) error {
 		q, err := w.c.Client().CoreV1().ResourceQuotas(w.ns).Get(ctx, "q", metav1.GetOptions{})
 		if err == nil && len(q.Status.Used) == 0 {
 			err = errors.New("it has not counted yet")
