@@ -3,6 +3,7 @@ package chart
 import (
 	"bytes"
 	"context"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,40 +12,53 @@ import (
 	helmchart "helm.sh/helm/v3/pkg/chart"
 )
 
-// nondeterministic maps template functions whose result differs between renderings to how
-// many renderings may be needed to see it: with few possible results, the same may occur
-// again. keys and values return map entries in random order.
+// nondeterministic maps template functions whose result differs between renderings to how many
+// renderings are needed to see it. keys and values return map entries in random order, see reordered.
 // https://masterminds.github.io/sprig/
 var nondeterministic = map[string]int{
 	"randAlphaNum": 1, "randAlpha": 1, "randAscii": 1, "randBytes": 1, "uuidv4": 1,
 	"bcrypt": 1, "htpasswd": 1, "encryptAES": 1, "genPrivateKey": 1,
 	"genCA": 1, "genCAWithKey": 1, "genSelfSignedCert": 1, "genSelfSignedCertWithKey": 1,
 	"genSignedCert": 1, "genSignedCertWithKey": 1,
-	"randNumeric": 4, "randInt": 4, "shuffle": 4, "keys": 4, "values": 4, "getHostByName": 4,
-	"now": 1, "ago": 1,
+	"now": 1, "ago": 1, "keys": 2,
+	"randNumeric": fewResults, "randInt": fewResults, "shuffle": fewResults, "values": fewResults, "getHostByName": fewResults,
 }
+
+// fewResults is how many renderings are needed at least where a result is chosen from few, so that
+// it may come out the same several times.
+const fewResults = 4
 
 // substitutes replace functions when a chart is rendered again. The current time would be
 // the same again, so it is replaced by one with another year, month, day, weekday, hour,
 // minute and second, and a duration by other text. Salted hashes and ciphers are replaced by
 // their input in hexadecimal, to check whether a recorded one was made of the same input.
-var substitutes = map[string]string{
-	"now":        `(dateModify "+9685h7m3s" now)`,
-	"ago":        `printf "%T-ago"`,
-	"bcrypt":     `printf "%[1]x"`,
-	"htpasswd":   `printf "%[1]s:%[2]x"`,
-	"encryptAES": `printf "%[1]x.%[2]x"`,
+var substitutes = map[string]substitution{
+	"now":        {name: `(dateModify "+9685h7m3s" now)`},
+	"ago":        {name: `printf "%T-ago"`},
+	"bcrypt":     {name: `printf "%[1]x"`},
+	"htpasswd":   {name: `printf "%[1]s:%[2]x"`},
+	"encryptAES": {name: `printf "%[1]x.%[2]x"`},
+}
+
+// reordered are changes to the functions that give the entries of a map in random order, for the first
+// time a chart is rendered again, the second, and so on in turn. A small map mostly comes out in the
+// same order, so that chance would need many renderings to show another. Keys are texts and can be
+// sorted, up and down. Values can only be reversed. Each change is written as no template has it, see
+// restoreCalls.
+var reordered = []map[string]substitution{
+	{"keys": {then: "|sortAlpha|sortAlpha"}},
+	{"keys": {then: "|sortAlpha|sortAlpha|reverse"}, "values": {then: "|reverse|reverse|reverse"}},
 }
 
 // hashInputs replace hash functions: they return the input in base64.
-var hashInputs = map[string]string{
-	"sha1sum": "b64enc", "sha256sum": "b64enc", "sha512sum": "b64enc", "adler32sum": "b64enc",
+var hashInputs = map[string]substitution{
+	"sha1sum": {name: "b64enc"}, "sha256sum": {name: "b64enc"}, "sha512sum": {name: "b64enc"}, "adler32sum": {name: "b64enc"},
 }
 
 // shortRandom is random text of up to three characters, or cut to them.
 var shortRandom = regexp.MustCompile(`\b(rand(AlphaNum|Alpha|Ascii|Bytes)\s+[1-3]\b|[1-3]\s*\|\s*rand(AlphaNum|Alpha|Ascii|Bytes)\b|(trunc|substr 0)\s+[1-3]\b)`)
 
-// A Nondeterminism renders a chart again with the same input to find values that change
+// A Rerenderer renders a chart again with the same input to find values that change
 // with each rendering.
 type Rerenderer struct {
 	chart     *Chart
@@ -54,6 +68,7 @@ type Rerenderer struct {
 	hashes    bool
 	short     func() bool // reports whether something random is so short that it may come out again
 	begun     *rendering  // by RenderTwice, for the first RenderAgain; nil when there is none
+	times     int         // it was rendered again
 }
 
 // NewRerenderer prepares repeated renderings. It reads nothing from the cluster. Lookups
@@ -62,7 +77,7 @@ func (c *Chart) NewRerenderer(in Input) *Rerenderer {
 	r := &Rerenderer{chart: c, in: in, functions: map[string]bool{}}
 	note := func(text string) string {
 		return replaceCalls(text, nil, func(name string) {
-			r.usesTpl, r.hashes = r.usesTpl || name == "tpl", r.hashes || hashInputs[name] != ""
+			r.usesTpl, r.hashes = r.usesTpl || name == "tpl", r.hashes || hashInputs[name].name != ""
 			if nondeterministic[name] > 0 {
 				r.functions[name] = true
 			}
@@ -84,19 +99,17 @@ func (r *Rerenderer) IsNondeterministic() bool {
 // HashesFound reports whether a template calls a hash function.
 func (r *Rerenderer) HashesFound() bool { return r.hashes }
 
-// OneRenderSuffices reports whether one rendering is enough to see every difference: what is
-// chosen from few possibilities may come out the same twice.
-func (r *Rerenderer) OneRenderSuffices() bool { return r.rendersNeeded() <= 1 }
-
-func (r *Rerenderer) rendersNeeded() int {
-	times := min(1, len(r.in.PostRenderer))
+// RendersNeeded is how many renderings show every difference. If byChance, further ones may show
+// more: what is chosen from few possibilities may come out the same several times.
+func (r *Rerenderer) RendersNeeded() (renders int, byChance bool) {
+	renders = min(1, len(r.in.PostRenderer))
 	for name := range r.functions {
-		times = max(times, nondeterministic[name])
+		renders = max(renders, nondeterministic[name])
 	}
-	if len(r.functions) > 0 && times < 4 && r.short() {
-		times = 4
+	if len(r.functions) > 0 && renders < fewResults && r.short() {
+		renders = fewResults
 	}
-	return times
+	return renders, renders >= fewResults
 }
 
 // findsShort reports whether something random in what may be evaluated is so short that it may come
@@ -129,7 +142,15 @@ func (r *Rerenderer) RenderAgain(ctx context.Context) (*Rendered, error) {
 	if out := r.takeBegun(ctx); out != nil {
 		return out, nil
 	}
-	return r.render(ctx, r.in, substitutes)
+	return r.render(ctx, r.in, r.nextSubstitutes())
+}
+
+// nextSubstitutes are the changes to the chart for the next time it is rendered again.
+func (r *Rerenderer) nextSubstitutes() map[string]substitution {
+	all := maps.Clone(substitutes)
+	maps.Copy(all, reordered[r.times%len(reordered)])
+	r.times++
+	return all
 }
 
 // RenderWithHashInputs renders the chart with the input of hash functions in base64 in place
@@ -138,7 +159,7 @@ func (r *Rerenderer) RenderWithHashInputs(ctx context.Context) (*Rendered, error
 	return r.render(ctx, r.in, hashInputs)
 }
 
-func (r *Rerenderer) render(ctx context.Context, in Input, instead map[string]string) (*Rendered, error) {
+func (r *Rerenderer) render(ctx context.Context, in Input, instead map[string]substitution) (*Rendered, error) {
 	changed := &Chart{Helm: copyChart(r.chart.Helm)}
 	change := func(text string) string { return replaceCalls(text, instead, func(string) {}) }
 	rewriteTexts(changed.Helm, r.usesTpl, change)
@@ -159,13 +180,16 @@ func (r *Rerenderer) render(ctx context.Context, in Input, instead map[string]st
 }
 
 // restoreCalls restores the original calls in text that wasn't evaluated as a template.
-func restoreCalls(text string, instead map[string]string) string {
+func restoreCalls(text string, instead map[string]substitution) string {
 	for name, other := range instead {
-		if !strings.Contains(other, " ") {
+		if other.then != "" {
+			text = strings.ReplaceAll(text, other.then, "")
+		}
+		if !strings.Contains(other.name, " ") {
 			continue // a single word may be part of the chart's text
 		}
-		text = strings.ReplaceAll(text, other, name)
-		text = strings.ReplaceAll(text, strings.ReplaceAll(other, `"`, `\"`), name)
+		text = strings.ReplaceAll(text, other.name, name)
+		text = strings.ReplaceAll(text, strings.ReplaceAll(other.name, `"`, `\"`), name)
 	}
 	return text
 }
@@ -180,7 +204,8 @@ func (c *Chart) RenderRepeatedly(ctx context.Context, in Input) ([]*Rendered, er
 // RenderRepeatedly is Chart.RenderRepeatedly for prepared renderings.
 func (r *Rerenderer) RenderRepeatedly(ctx context.Context) ([]*Rendered, error) {
 	var out []*Rendered
-	for range r.rendersNeeded() {
+	needed, _ := r.RendersNeeded()
+	for range needed {
 		rendered, err := r.RenderAgain(ctx)
 		if err != nil {
 			return nil, err

@@ -2,6 +2,7 @@ package chart
 
 import (
 	"context"
+	"maps"
 	"strings"
 	"testing"
 
@@ -22,11 +23,21 @@ func TestReplaceCalls(t *testing.T) {
 		{"comments", "{{/* now }} */}}{{- /* it's now */ -}}{{ now }}", "{{/* now }} */}}{{- /* it's now */ -}}{{ " + shifted + " }}", "now"},
 		{"longer words", "{{ nowhere }}{{ knows }}", "{{ nowhere }}{{ knows }}", "nowhere knows"},
 		{"a template in a text", `{{ tpl "a{{ now }}" . }}{{ tpl ` + "`{{ now }}`" + ` . }}`, `{{ tpl "a{{ (dateModify \"+9685h7m3s\" now) }}" . }}{{ tpl ` + "`{{ " + shifted + " }}`" + ` . }}`, "tpl now tpl now"},
+		{"order", `{{ keys .a }}`, `{{ keys .a|sortAlpha }}`, "keys"},
+		{"order in a pipeline", `{{- .a | keys | join "," -}}`, `{{- .a | keys|sortAlpha | join "," -}}`, "keys join"},
+		{"order in parentheses", `{{ if eq (len (keys (dict "a" 1) .b)) 1 }}`, `{{ if eq (len (keys (dict "a" 1) .b|sortAlpha)) 1 }}`, "if eq len keys dict 1 1"},
+		{"order at the end of a line", "{{ range keys .a\n}}", "{{ range keys .a|sortAlpha\n}}", "range keys"},
+		{"order twice", `{{ concat (keys .a) (keys now) }}`, `{{ concat (keys .a|sortAlpha) (keys ` + shifted + `|sortAlpha) }}`, "concat keys keys now"},
+		{"order in a text", `{{ tpl "{{ keys .a }}" . }}`, `{{ tpl "{{ keys .a|sortAlpha }}" . }}`, "tpl keys"},
+		{"not order", `{{ .keys }}{{ $keys }}{{ "keys" }}`, `{{ .keys }}{{ $keys }}{{ "keys" }}`, ""},
+		{"too many parentheses", `{{ keys .a)) }}`, `{{ keys .a|sortAlpha)) }}`, "keys"},
 		{"not ended", "{{ now", "{{ " + shifted, "now"},
 		{"string not ended", `{{ "now`, `{{ "now`, ""},
 	} {
 		var calls []string
-		got := replaceCalls(test.text, substitutes, func(name string) { calls = append(calls, name) })
+		instead := maps.Clone(substitutes)
+		instead["keys"] = substitution{then: "|sortAlpha"}
+		got := replaceCalls(test.text, instead, func(name string) { calls = append(calls, name) })
 		if all := strings.Join(calls, " "); got != test.want || all != test.calls {
 			t.Errorf("%s: replaceCalls(%q) = %q calling %q, want %q calling %q", test.name, test.text, got, all, test.want, test.calls)
 		}
@@ -89,11 +100,37 @@ func TestVariants(t *testing.T) {
 // TestVariantsOfFewChoices: where only few values are to choose from, one of
 // several renderings shows that it is a choice.
 func TestVariantsOfFewChoices(t *testing.T) {
-	for _, template := range []string{`{{ randInt 0 99 }}`, `{{ shuffle "abcdefgh" }}`, `{{ dict "a" 1 "b" 2 "c" 3 | keys | join "" }}`,
+	for _, template := range []string{`{{ randInt 0 99 }}`, `{{ shuffle "abcdefgh" }}`, `{{ dict "a" 1 "b" 2 "c" 3 | values | join "" }}`,
 		`{{ randAlpha 2 }}`, `{{ 1 | randAlphaNum }}`, `{{ uuidv4 | trunc 1 }}`} {
 		variants, err := chartWith(template, nil).RenderRepeatedly(context.Background(), Input{Release: "r", Namespace: "n"})
 		if err != nil || len(variants) < 3 {
 			t.Errorf("%s: %d variants, %v", template, len(variants), err)
+		}
+	}
+}
+
+// TestOrderNeedsNoChance: two renderings show each place where the random order of keys matters, and
+// none where it doesn't. Of two keys, chance would show the same order in most renderings.
+func TestOrderNeedsNoChance(t *testing.T) {
+	for _, test := range []struct {
+		template string
+		orders   int // of the two
+		want     string
+	}{
+		{`{{ dict "a" 1 "b" 2 | keys | join "" }}`, 2, "a: ba"},
+		{`{{ range keys (dict "a" 1 "b" 2) }}{{ . }}{{ end }}`, 2, "a: ba"},
+		{`{{ first (keys .Values) }}`, 2, "a: y"},
+		{`{{ (dict "a" 1 "b" 2 | keys) | len }}`, 1, "a: 2"},
+		{`{{ keys (dict "a" 1) (dict "a" 1) | join "" }}`, 1, "a: aa"},
+		{`{{ keys .Values | sortAlpha | join "" }}`, 1, "a: xy"},
+		{"'{{ `{{ keys .x -}}` }}'", 1, "a: '{{ keys .x -}}'"},
+	} {
+		variants, err := chartWith(test.template, map[string]any{"x": 1, "y": 2}).RenderRepeatedly(context.Background(), Input{Release: "r", Namespace: "n"})
+		if err != nil || len(variants) != 2 {
+			t.Fatalf("%s: %d variants, %v", test.template, len(variants), err)
+		}
+		if differ := variants[0].Manifest != variants[1].Manifest; differ != (test.orders == 2) || !strings.Contains(variants[1].Manifest, test.want) {
+			t.Errorf("%s: want %d orders, the last %s:\n%s%s", test.template, test.orders, test.want, variants[0].Manifest, variants[1].Manifest)
 		}
 	}
 }

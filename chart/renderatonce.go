@@ -34,12 +34,12 @@ func (r *Rerenderer) RenderTwice(ctx context.Context) (*Rendered, error) {
 	}
 	in := r.in
 	in.renderings = 2
-	again := &rendering{done: make(chan struct{})}
+	again, instead := &rendering{done: make(chan struct{})}, r.nextSubstitutes()
 	background, cancel := context.WithCancel(ctx)
 	go func() {
 		defer close(again.done)
 		defer cancel()
-		again.out, again.err = r.render(background, in, substitutes)
+		again.out, again.err = r.render(background, in, instead)
 	}()
 	out, err := r.chart.Render(ctx, in)
 	if err != nil {

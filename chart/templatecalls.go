@@ -1,10 +1,19 @@
 package chart
 
-import "strings"
+import (
+	"cmp"
+	"strings"
+)
+
+// A substitution changes each call of a template function.
+type substitution struct {
+	name string // in place of the function's name; empty keeps that
+	then string // after the arguments, to go on with the result: "|reverse"
+}
 
 // replaceCalls calls note for each function that template text calls, and
-// returns the text with other functions in place of those in instead.
-func replaceCalls(text string, instead map[string]string, note func(string)) string {
+// returns the text with the substitutions of instead, which are by function.
+func replaceCalls(text string, instead map[string]substitution, note func(string)) string {
 	if !strings.Contains(text, "{{") {
 		return text
 	}
@@ -22,45 +31,68 @@ func replaceCalls(text string, instead map[string]string, note func(string)) str
 }
 
 // replaceInAction handles the text after "{{" and returns the rest from "}}" on. https://pkg.go.dev/text/template#hdr-Actions
-func replaceInAction(out *strings.Builder, text string, instead map[string]string, note func(string)) string {
+func replaceInAction(out *strings.Builder, text string, instead map[string]substitution, note func(string)) string {
+	then := []string{""} // what follows the present command, of the pipeline and of each one in parentheses around it
+	space := ""          // before the present token
 	for i := 0; i < len(text); {
 		size := 1
 		word := ""
+		token := text[i:]
 		switch b := text[i]; {
-		case strings.HasPrefix(text[i:], "}}"):
-			return text[i:]
-		case strings.HasPrefix(text[i:], "/*"):
-			size = lengthUntil(text[i:], "*/")
+		case strings.HasPrefix(token, "}}"):
+			out.WriteString(then[len(then)-1] + space)
+			return token
+		case strings.HasPrefix(token, "/*"):
+			size = lengthUntil(token, "*/")
 		case b == '"' || b == '\'' || b == '`':
-			size = quotedLength(text[i:])
+			size = quotedLength(token)
 		case b == '.' || b == '$':
 			size = 1 + wordLength(text[i+1:]) // a field or a variable, not a function
+		case b == ' ' || b == '\t' || b == '\r' || b == '\n':
+			space += token[:1]
+			i++
+			continue
 		default:
-			if n := wordLength(text[i:]); n > 0 {
-				word, size = text[i:i+n], n
+			if n := wordLength(token); n > 0 {
+				word, size = token[:n], n
 			}
 		}
+		if strings.HasPrefix(token, "-}}") || token[0] == '|' || token[0] == ')' {
+			out.WriteString(then[len(then)-1])
+			then[len(then)-1] = ""
+		}
+		switch token[0] {
+		case '(':
+			then = append(then, "")
+		case ')':
+			then = then[:max(1, len(then)-1)]
+		}
+		out.WriteString(space)
+		space = ""
 		if word != "" {
 			note(word)
 		}
-		if other, ok := instead[word]; ok {
-			out.WriteString(other)
-		} else if size > 1 && strings.Contains(text[i:i+size], "{{") {
-			out.WriteString(replaceInQuoted(text[i:i+size], instead, note))
-		} else {
-			out.WriteString(text[i : i+size])
+		switch other := instead[word]; {
+		case word != "" && other != (substitution{}):
+			out.WriteString(cmp.Or(other.name, word))
+			then[len(then)-1] += other.then
+		case size > 1 && strings.Contains(token[:size], "{{"):
+			out.WriteString(replaceInQuoted(token[:size], instead, note))
+		default:
+			out.WriteString(token[:size])
 		}
 		i += size
 	}
+	out.WriteString(space)
 	return ""
 }
 
 // replaceInQuoted handles a string in an action, which may be a template for tpl.
-func replaceInQuoted(quoted string, instead map[string]string, note func(string)) string {
+func replaceInQuoted(quoted string, instead map[string]substitution, note func(string)) string {
 	if quoted[0] == '"' {
-		escaped := make(map[string]string, len(instead))
+		escaped := make(map[string]substitution, len(instead))
 		for name, other := range instead {
-			escaped[name] = strings.ReplaceAll(other, `"`, `\"`)
+			escaped[name] = substitution{name: strings.ReplaceAll(other.name, `"`, `\"`), then: other.then}
 		}
 		instead = escaped
 	}

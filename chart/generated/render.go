@@ -35,8 +35,8 @@ func Render(ctx context.Context, repetition *chart.Rerenderer, in Input) (*Resul
 		all = append(all, again)
 		in.Rerendered = append(in.Rerendered, revisionOf(again))
 		result = Decide(in)
-		chance := !repetition.OneRenderSuffices() && in.hasNewDocument(result) && len(all) < in.maxRenders()
-		if !chance && (!result.Unsure || len(all) >= maxRendersUnsure) {
+		more := in.hasNewDocument(result) && len(all) < in.maxRenders(repetition)
+		if !more && (!result.Unsure || len(all) >= maxRendersUnsure) {
 			break
 		}
 	}
@@ -57,8 +57,13 @@ func (in Input) renewsEverything() bool {
 	return in.Policy == Renew && !slices.ContainsFunc(documentTexts(in.Rendered), func(text string) bool { return strings.Contains(text, annotation.Generated.Name) })
 }
 
-func (in Input) maxRenders() int {
-	if len(in.Rendered.Manifest) > largeManifest {
+// maxRenders is how often the chart is rendered again while it has a new document.
+func (in Input) maxRenders(repetition *chart.Rerenderer) int {
+	needed, byChance := repetition.RendersNeeded()
+	switch {
+	case !byChance:
+		return needed
+	case len(in.Rendered.Manifest) > largeManifest:
 		return maxRendersUnsure
 	}
 	return maxRendersChance
