@@ -63,15 +63,14 @@ func (a *Applier) ensureGone(ctx context.Context, gone []deletedObject) error {
 
 // recreatedObjects returns deletions of the objects that exist again and may be deleted.
 func (a *Applier) recreatedObjects(ctx context.Context, gone []deletedObject) ([]Change, error) {
-	groups := map[collection][]deletedObject{}
-	for _, d := range gone {
-		at := collection{mapping: d.mapping, namespace: d.id.Namespace}
-		groups[at] = append(groups[at], d)
+	lookups := make([]lookup, len(gone))
+	for i, d := range gone {
+		// What is ours has Helm's label, but for a ClusterRole that its controller recreates.
+		lookups[i] = lookup{d.collection(), d.id.Name, ordering.IsAggregated(d.lastDeclared.obj)}
 	}
-	var out []Change
 	var mu sync.Mutex
-	var jobs []func() error
-	look := func(d deletedObject, meta *metav1.PartialObjectMetadata) {
+	var out []Change
+	decide := func(d deletedObject, meta *metav1.PartialObjectMetadata) {
 		if meta == nil || meta.UID == d.uid {
 			return // gone, or still being deleted
 		}
@@ -81,35 +80,15 @@ func (a *Applier) recreatedObjects(ctx context.Context, gone []deletedObject) ([
 			out = append(out, c)
 		}
 	}
-	lookAtEach := func(ctx context.Context, list []deletedObject) error {
-		return a.forEach(ctx, len(list), func(i int) error {
-			meta, err := a.getMeta(ctx, list[i].mapping, list[i].id)
-			look(list[i], meta)
-			return err
-		})
+	listed := func(i int, meta *metav1.PartialObjectMetadata, complete bool) bool {
+		decide(gone[i], meta)
+		return meta != nil || complete
 	}
-	for at, group := range groups {
-		var single []deletedObject
-		if len(group) >= minObjectsToList {
-			jobs = append(jobs, func() error {
-				metas, all, err := group[0].pruner.observer.listMeta(ctx, at, mostListedFor(len(group))) // what is ours has Helm's label
-				if err == nil && !all && !group[0].pruner.observer.isUnlistable(at) {
-					return lookAtEach(ctx, group)
-				}
-				for _, d := range group {
-					look(d, metas[d.id.Name])
-				}
-				return err
-			})
-		}
-		for _, d := range group {
-			if len(group) < minObjectsToList || ordering.IsAggregated(d.lastDeclared.obj) {
-				single = append(single, d)
-			}
-		}
-		jobs = append(jobs, func() error { return lookAtEach(ctx, single) })
-	}
-	err := a.forEach(ctx, len(jobs), func(i int) error { return jobs[i]() })
+	err := gone[0].pruner.observer.listOrGet(ctx, lookups, listed, func(i int) error {
+		meta, err := a.getMeta(ctx, gone[i].mapping, gone[i].id)
+		decide(gone[i], meta)
+		return err
+	})
 	slices.SortFunc(out, func(a, b Change) int { return strings.Compare(a.ID.String(), b.ID.String()) })
 	return out, err
 }

@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"maps"
 	"sync"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -24,16 +23,16 @@ type observation struct {
 	deferral *Deferral
 }
 
-// A place is the scope of a list request.
+// A collection is the scope of a list request.
 type collection struct {
 	mapping   kube.Mapping
 	namespace string
 	unlabeled bool // the objects there don't carry Helm's label
 }
 
-// placeOf returns the place in which a target is listed. Objects of crds/ don't carry
-// Helm's label.
-func placeOf(t *target) collection {
+// collectionOf returns the collection that a target is listed in. Objects of crds/ don't
+// carry Helm's label.
+func collectionOf(t *target) collection {
 	return collection{mapping: t.mapping, namespace: t.id.Namespace, unlabeled: t.fromCRDs}
 }
 
@@ -60,28 +59,57 @@ const minObjectsToList = 3
 // read one by one.
 func (o *observer) observe(ctx context.Context, targets []*target) (map[kube.ID]observation, error) {
 	out := map[kube.ID]observation{}
-	groups := map[collection][]*target{}
-	var single []*target
+	var open []*target
+	var lookups []lookup
 	for _, t := range targets {
 		seen, isPrefetched := o.takePrefetched(t)
 		switch {
 		case o.prerequisites.deferralOf(t) != nil:
 		case isPrefetched:
 			out[t.id] = seen
-		case len(t.ordering.converter) > 0:
-			single = append(single, t)
 		default:
-			groups[placeOf(t)] = append(groups[placeOf(t)], t)
+			open, lookups = append(open, t), append(lookups, lookup{collectionOf(t), t.id.Name, len(t.ordering.converter) > 0})
 		}
 	}
 	var mu sync.Mutex
-	one := func(t *target) func() error {
-		return func() error {
-			s, err := o.observeOne(ctx, t)
-			mu.Lock()
-			defer mu.Unlock()
-			out[t.id] = s
-			return err
+	put := func(i int, s observation) {
+		mu.Lock()
+		defer mu.Unlock()
+		out[open[i].id] = s
+	}
+	listed := func(i int, meta *metav1.PartialObjectMetadata, complete bool) bool {
+		if meta != nil {
+			put(i, observation{meta: meta})
+		}
+		_, marked := o.fingerprints[Key(open[i].id)]
+		return meta != nil || complete || !marked
+	}
+	return out, o.listOrGet(ctx, lookups, listed, func(i int) error {
+		s, err := o.observeOne(ctx, open[i])
+		put(i, s)
+		return err
+	})
+}
+
+// A lookup is one of several objects that are looked for together.
+type lookup struct {
+	in    collection
+	name  string
+	alone bool // it isn't looked for in a list
+}
+
+// listOrGet looks for objects by as few requests as it takes: where several are in one
+// collection, it lists metadata there. listed takes an object's metadata, nil if the list
+// doesn't have it, and returns whether that answers the question. get is called for the other
+// objects, and where listing isn't permitted. Both are called from several goroutines.
+func (o *observer) listOrGet(ctx context.Context, lookups []lookup, listed func(i int, meta *metav1.PartialObjectMetadata, complete bool) bool, get func(i int) error) error {
+	groups := map[collection][]int{}
+	var single []int
+	for i, l := range lookups {
+		if l.alone {
+			single = append(single, i)
+		} else {
+			groups[l.in] = append(groups[l.in], i)
 		}
 	}
 	var jobs []func() error
@@ -91,20 +119,23 @@ func (o *observer) observe(ctx context.Context, targets []*target) (map[kube.ID]
 			continue
 		}
 		jobs = append(jobs, func() error {
-			found, unlisted, err := o.observeByList(ctx, at, group)
+			metas, complete, err := o.listMeta(ctx, at, mostListedFor(len(group)))
 			if err != nil {
 				return err
 			}
-			mu.Lock()
-			maps.Copy(out, found)
-			mu.Unlock()
-			return o.a.forEach(ctx, len(unlisted), func(i int) error { return one(unlisted[i])() })
+			var rest []int
+			for _, i := range group {
+				if o.isUnlistable(at) || !listed(i, metas[lookups[i].name], complete) {
+					rest = append(rest, i)
+				}
+			}
+			return o.a.forEach(ctx, len(rest), func(n int) error { return get(rest[n]) })
 		})
 	}
-	for _, t := range single {
-		jobs = append(jobs, one(t))
+	for _, i := range single {
+		jobs = append(jobs, func() error { return get(i) })
 	}
-	return out, o.a.forEach(ctx, len(jobs), func(i int) error { return jobs[i]() })
+	return o.a.forEach(ctx, len(jobs), func(n int) error { return jobs[n]() })
 }
 
 // prefetch observes targets ahead of time; the next observe of each uses that, once.
@@ -134,28 +165,6 @@ func (o *observer) takePrefetched(t *target) (observation, bool) {
 	return seen, ok && len(t.ordering.converter) == 0
 }
 
-// observeByList reads metadata of the targets of one place by a list. unlisted are those that
-// have to be asked for one by one.
-func (o *observer) observeByList(ctx context.Context, at collection, group []*target) (found map[kube.ID]observation, unlisted []*target, err error) {
-	metas, all, err := o.listMeta(ctx, at, mostListedFor(len(group)))
-	if err != nil {
-		return nil, nil, err
-	}
-	if o.isUnlistable(at) {
-		return nil, group, nil
-	}
-	found = map[kube.ID]observation{}
-	for _, t := range group {
-		_, marked := o.fingerprints[Key(t.id)]
-		if m, ok := metas[t.id.Name]; ok {
-			found[t.id] = observation{meta: m}
-		} else if marked && !all {
-			unlisted = append(unlisted, t)
-		}
-	}
-	return found, unlisted, nil
-}
-
 // mostListedFor returns how many objects may be listed to find n of them: listing the
 // metadata of twenty costs about as much as one get.
 func mostListedFor(n int) int { return 100 + 4*n }
@@ -172,12 +181,17 @@ func (o *observer) observeOne(ctx context.Context, t *target) (observation, erro
 	if _, marked := o.fingerprints[Key(t.id)]; !marked || len(t.ordering.converter) > 0 {
 		return o.read(ctx, t)
 	}
-	meta, err := o.a.getMeta(ctx, t.mapping, t.id)
+	return o.observeMeta(ctx, t.mapping, t.id, t.source)
+}
+
+// observeMeta reads the metadata of one object.
+func (o *observer) observeMeta(ctx context.Context, m kube.Mapping, id kube.ID, source string) (observation, error) {
+	meta, err := o.a.getMeta(ctx, m, id)
 	switch {
 	case apierrors.IsForbidden(err):
 		return observation{forbidden: true}, nil
 	case err != nil:
-		return observation{}, &ObjectError{ID: t.id, Source: t.source, Doing: "reading", Err: err}
+		return observation{}, &ObjectError{ID: id, Source: source, Doing: "reading", Err: err}
 	}
 	return observation{meta: meta, absent: meta == nil}, nil
 }
@@ -196,9 +210,9 @@ func (o *observer) read(ctx context.Context, t *target) (observation, error) {
 	return observation{full: full, absent: full == nil}, nil
 }
 
-// listMeta lists the metadata of objects with Helm's label in a place, by name, up to
-// about most objects. all says that the list is complete. The result is empty when
-// listing isn't permitted; then the objects are read one by one.
+// listMeta lists the metadata of the objects with Helm's label in a collection, by name, up
+// to about most objects. all says that the list is complete. The result is empty, and the
+// collection unlistable, when listing isn't permitted.
 func (o *observer) listMeta(ctx context.Context, at collection, most int) (metas map[string]*metav1.PartialObjectMetadata, all bool, err error) {
 	opts := metav1.ListOptions{Limit: int64(most)}
 	if !at.unlabeled {
@@ -246,12 +260,12 @@ func (o *observer) readAll(ctx context.Context, listed, targets []*target, seen 
 	there, wanted := map[collection]int{}, map[collection][]*target{}
 	for _, t := range listed {
 		if seen[t.id].meta != nil {
-			there[placeOf(t)]++
+			there[collectionOf(t)]++
 		}
 	}
 	for _, t := range targets {
 		if s := seen[t.id]; s.meta != nil && s.full == nil {
-			wanted[placeOf(t)] = append(wanted[placeOf(t)], t)
+			wanted[collectionOf(t)] = append(wanted[collectionOf(t)], t)
 		}
 	}
 	var mu sync.Mutex

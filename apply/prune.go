@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -165,52 +163,32 @@ func (p *pruner) hooksOfChart(ctx context.Context) map[kube.ID]bool {
 	return out
 }
 
-// observeOrphans reads the metadata of orphans.
+// observeOrphans reads the metadata of orphans. Those that a list doesn't have may exist
+// without Helm's label.
 func (p *pruner) observeOrphans(ctx context.Context, list []orphan) ([]observation, error) {
-	groups := map[collection][]int{}
 	out := make([]observation, len(list))
-	for i, c := range list {
-		if c.kindUnlisted {
+	var open []int
+	var lookups []lookup
+	for i, o := range list {
+		if o.kindUnlisted {
 			out[i].forbidden = true
 			continue
 		}
-		at := collection{mapping: c.mapping, namespace: c.id.Namespace}
-		groups[at] = append(groups[at], i)
+		open, lookups = append(open, i), append(lookups, lookup{in: o.collection(), name: o.id.Name})
 	}
-	var places []collection
-	for at, group := range groups {
-		if len(group) >= minObjectsToList {
-			places = append(places, at)
-		}
+	listed := func(n int, meta *metav1.PartialObjectMetadata, _ bool) bool {
+		out[open[n]].meta = meta
+		return meta != nil
 	}
-	var mu sync.Mutex
-	err := p.a.forEach(ctx, len(places), func(i int) error {
-		metas, _, err := p.observer.listMeta(ctx, places[i], mostListedFor(len(groups[places[i]])))
-		mu.Lock()
-		defer mu.Unlock()
-		for _, j := range groups[places[i]] {
-			out[j].meta = metas[list[j].id.Name]
-		}
+	return out, p.observer.listOrGet(ctx, lookups, listed, func(n int) (err error) {
+		o := list[open[n]]
+		out[open[n]], err = p.observer.observeMeta(ctx, o.mapping, o.id, o.lastDeclared.source)
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	err = p.a.forEach(ctx, len(list), func(i int) error {
-		if out[i].meta != nil || out[i].forbidden {
-			return nil
-		}
-		meta, err := p.a.getMeta(ctx, list[i].mapping, list[i].id)
-		switch {
-		case apierrors.IsForbidden(err):
-			out[i].forbidden = true
-		case err != nil:
-			return &ObjectError{ID: list[i].id, Source: list[i].lastDeclared.source, Doing: "reading", Err: err}
-		}
-		out[i].meta = meta
-		return nil
-	})
-	return out, err
+}
+
+func (o orphan) collection() collection {
+	return collection{mapping: o.mapping, namespace: o.id.Namespace}
 }
 
 // listedByOthers returns the groups that can't be listed, without those whose APIService
