@@ -14,16 +14,17 @@ import (
 	"deployer/internal/view/output"
 	"deployer/internal/view/textfmt"
 	"deployer/track"
+	"deployer/track/class"
 )
 
 // A Cause is one root cause of a failure, with all that helps to fix it.
 type Cause struct {
-	Class   string   `json:"class"` // a class of package track, or apply_failed, rejected, hook_failed, api_lost, stopped, error
-	Title   string   `json:"title" text:"free"`
-	Fatal   bool     `json:"fatal"`
-	Objects []string `json:"objects"`
-	Message string   `json:"message,omitempty" text:"free"`
-	Hook    string   `json:"hook,omitempty"` // event and template of the hook it happened in
+	Class   class.Class `json:"class"` // of package class, or one of those below
+	Title   string      `json:"title" text:"free"`
+	Fatal   bool        `json:"fatal"`
+	Objects []string    `json:"objects"`
+	Message string      `json:"message,omitempty" text:"free"`
+	Hook    string      `json:"hook,omitempty"` // event and template of the hook it happened in
 
 	Container string   `json:"container,omitempty"`
 	Image     string   `json:"image,omitempty"`
@@ -47,6 +48,16 @@ type Cause struct {
 	Logs          []CauseLog   `json:"logs,omitempty"`
 	Next          []NextStep   `json:"next,omitempty"`
 }
+
+// The classes of causes beside those of package class, which are problems of objects.
+const (
+	classApplyFailed    class.Class = "apply_failed"
+	classRejected       class.Class = "rejected"
+	classHookFailed     class.Class = "hook_failed"
+	classAPIUnreachable class.Class = "api_lost"
+	classStopped        class.Class = "stopped"
+	classError          class.Class = "error" // any other
+)
 
 // A CauseEvent is a Kubernetes event.
 type CauseEvent struct {
@@ -112,7 +123,7 @@ func (c *collector) walk(err error) bool {
 		c.timeout(e)
 		return true
 	case *track.UnreachableError:
-		c.causes = append(c.causes, Cause{Class: "api_lost", Title: "API server unreachable", Fatal: true, Message: e.Error(), Advice: e.Hint()})
+		c.causes = append(c.causes, Cause{Class: classAPIUnreachable, Title: "API server unreachable", Fatal: true, Message: e.Error(), Advice: e.Hint()})
 		return true
 	case *apply.RejectedError:
 		title := "Rejected by the API server"
@@ -120,11 +131,11 @@ func (c *collector) walk(err error) bool {
 			c.verdict, title = "REJECTED", "Rejected before the first change"
 		}
 		for _, r := range e.Rejections {
-			c.add("rejected", title, r.ID, r.Source, r.Err)
+			c.add(classRejected, title, r.ID, r.Source, r.Err)
 		}
 		return true
 	case *apply.ObjectError:
-		c.add("apply_failed", textfmt.Capitalized(e.Doing)+" failed", e.ID, e.Source, e.Err)
+		c.add(classApplyFailed, textfmt.Capitalized(e.Doing)+" failed", e.ID, e.Source, e.Err)
 		return true
 	case interface{ Unwrap() []error }:
 		return c.several(e.Unwrap())
@@ -145,9 +156,9 @@ func (c *collector) several(errs []error) bool {
 }
 
 func (c *collector) plain(err error) {
-	cause := Cause{Class: "error", Title: "The run failed", Fatal: true, Message: err.Error(), Advice: output.Hint(err)}
+	cause := Cause{Class: classError, Title: "The run failed", Fatal: true, Message: err.Error(), Advice: output.Hint(err)}
 	if errors.Is(err, context.Canceled) {
-		cause.Class, cause.Title, c.verdict = "stopped", "The run was stopped", stoppedVerdict
+		cause.Class, cause.Title, c.verdict = classStopped, "The run was stopped", stoppedVerdict
 	}
 	c.setHook(&cause)
 	c.causes = append(c.causes, cause)
@@ -155,15 +166,15 @@ func (c *collector) plain(err error) {
 
 // add makes a cause of a failure at one object. Failures of the same kind with
 // the same words are one cause.
-func (c *collector) add(class, title string, id kube.ID, source string, err error) {
+func (c *collector) add(of class.Class, title string, id kube.ID, source string, err error) {
 	message := err.Error()
 	for i := range c.causes {
-		if known := &c.causes[i]; known.Class == class && known.Message == message && known.Title == title {
+		if known := &c.causes[i]; known.Class == of && known.Message == message && known.Title == title {
 			known.Objects = append(known.Objects, id.String())
 			return
 		}
 	}
-	cause := Cause{Class: class, Title: title, Fatal: true, Objects: []string{id.String()}, Message: message, Source: source, Advice: output.Hint(err)}
+	cause := Cause{Class: of, Title: title, Fatal: true, Objects: []string{id.String()}, Message: message, Source: source, Advice: output.Hint(err)}
 	c.setHook(&cause)
 	c.causes = append(c.causes, cause)
 }
@@ -175,8 +186,8 @@ func (c *collector) inHook(e *deploy.HookError) bool {
 	if !c.walk(e.Err) {
 		c.plain(e.Err)
 		last := &c.causes[len(c.causes)-1]
-		if last.Class == "error" {
-			last.Class, last.Title = "hook_failed", "Hook failed"
+		if last.Class == classError {
+			last.Class, last.Title = classHookFailed, "Hook failed"
 		}
 	}
 	return true
@@ -210,9 +221,9 @@ func (c *collector) timeout(e *track.TimeoutError) {
 			alreadyNamed[o] = true
 		}
 	}
-	class, title := "timeout", fmt.Sprintf("Not %s in time", e.Goal)
+	of, title := class.Timeout, fmt.Sprintf("Not %s in time", e.Goal)
 	if c.verdict == stoppedVerdict {
-		class, title = "stopped", fmt.Sprintf("Not %s when the run was stopped", e.Goal)
+		of, title = classStopped, fmt.Sprintf("Not %s when the run was stopped", e.Goal)
 	}
 	for _, s := range e.NotReady {
 		if alreadyNamed[s.ID.String()] {
@@ -226,9 +237,9 @@ func (c *collector) timeout(e *track.TimeoutError) {
 		if s.Waited > 0 {
 			message = strings.TrimSpace(message + " (waited " + textfmt.Duration(s.Waited) + ")")
 		}
-		cause := Cause{Class: class, Title: title, Fatal: class == "timeout", Objects: []string{s.ID.String()}, Message: message}
+		cause := Cause{Class: of, Title: title, Fatal: of == class.Timeout, Objects: []string{s.ID.String()}, Message: message}
 		cause.Source = c.state.changes[s.ID].Source
-		cause.Next = nextSteps(class, nextStepInput{id: s.ID})
+		cause.Next = nextSteps(of, nextStepInput{id: s.ID})
 		c.setHook(&cause)
 		c.causes = append(c.causes, cause)
 	}
@@ -248,7 +259,7 @@ func (t *runState) cause(from track.Cause) Cause {
 	watching := t.op != nil && t.op.Verb == deploy.Watch // nothing is being released
 	from.BeforeRelease = from.BeforeRelease && !watching
 	out := Cause{
-		Class: string(from.Class), Title: from.Title, Fatal: from.Fatal, Message: p.Message, BeforeRelease: from.BeforeRelease,
+		Class: from.Class, Title: from.Title, Fatal: from.Fatal, Message: p.Message, BeforeRelease: from.BeforeRelease,
 		Container: p.Container, Image: p.Image, Pods: p.Pods, PodCount: p.PodCount, PodTotal: p.PodTotal, Nodes: p.Nodes,
 		Suspect: p.SuspectNode, Attempts: p.Attempts, Limit: p.Limit, ExitCode: p.ExitCode, Reason: p.Reason, Advice: p.Advice,
 	}
@@ -280,8 +291,8 @@ func (t *runState) cause(from track.Cause) Cause {
 	if out.Impact = t.impact(from, change); watching && out.Impact == newObject {
 		out.Impact = nothingAvailable
 	}
-	out.Changed = changesToBlame(change, p.Container, string(from.Class), t.hidden())
-	out.Next = nextSteps(string(from.Class), nextStepInput{id: id, problem: p})
+	out.Changed = changesToBlame(change, p.Container, from.Class, t.hidden())
+	out.Next = nextSteps(from.Class, nextStepInput{id: id, problem: p})
 	return out
 }
 

@@ -10,22 +10,23 @@ import (
 	"deployer/internal/hide"
 	"deployer/internal/view/document"
 	"deployer/internal/view/plan"
+	"deployer/track/class"
 )
 
 // podFields are the fields of a pod template, outside of containers, that may cause a class
 // of problems.
-var podFields = map[string][]string{
-	"unschedulable":            {"nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "volumes", "runtimeClassName", "priorityClassName"},
-	"unschedulable_structural": {"nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "volumes", "runtimeClassName"},
-	"claim_unbound":            {"volumes"},
-	"image_pull_permanent":     {"imagePullSecrets", "serviceAccountName"},
-	"config_error":             {"volumes"},
-	"mount_missing_object":     {"volumes"},
-	"mount_error":              {"volumes", "securityContext"},
-	"pod_security":             {"securityContext", "hostNetwork", "hostPID", "volumes"},
-	"service_account_missing":  {"serviceAccountName"},
-	"priority_class_missing":   {"priorityClassName"},
-	"crash_loop":               {"securityContext", "volumes", "serviceAccountName"},
+var podFields = map[class.Class][]string{
+	class.Unschedulable:         {"nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "volumes", "runtimeClassName", "priorityClassName"},
+	class.NoNodeFits:            {"nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "volumes", "runtimeClassName"},
+	class.ClaimUnbound:          {"volumes"},
+	class.ImagePullPermanent:    {"imagePullSecrets", "serviceAccountName"},
+	class.ConfigError:           {"volumes"},
+	class.MountedObjectMissing:  {"volumes"},
+	class.MountFailed:           {"volumes", "securityContext"},
+	class.PodSecurity:           {"securityContext", "hostNetwork", "hostPID", "volumes"},
+	class.ServiceAccountMissing: {"serviceAccountName"},
+	class.PriorityClassMissing:  {"priorityClassName"},
+	class.CrashLoop:             {"securityContext", "volumes", "serviceAccountName"},
 }
 
 // containerFields are the fields of a container that may cause problems.
@@ -41,20 +42,20 @@ const maxChanged = 8
 // changesToBlame lists what the release changed in the container that fails, and in
 // those fields of its pod that the class makes suspect. An unknown container
 // means all of them.
-func changesToBlame(c apply.Change, container, class string, hidden *hide.Texts) []string {
+func changesToBlame(c apply.Change, container string, of class.Class, hidden *hide.Texts) []string {
 	if c.Action != apply.Update && c.Action != apply.Recreate || hide.IsSecretKind(c.ID.GroupKind()) {
 		return nil
 	}
 	var fields []document.Field
 	for _, f := range plan.FieldsOf(c, deploy.Nondeterminism{}) {
-		text, ok := relativePath(f.Path, strings.TrimPrefix(container, "init:"), class)
+		text, ok := relativePath(f.Path, strings.TrimPrefix(container, "init:"), of)
 		if ok {
 			f = f.WithoutHidden(hidden)
 			f.Path = text
 			fields = append(fields, f)
 		}
 	}
-	sort.SliceStable(fields, func(i, j int) bool { return isSuspect(class, fields[i].Path) && !isSuspect(class, fields[j].Path) })
+	sort.SliceStable(fields, func(i, j int) bool { return isSuspect(of, fields[i].Path) && !isSuspect(of, fields[j].Path) })
 	var out []string
 	for _, f := range fields[:min(len(fields), maxChanged)] {
 		lines := f.Lines(0)
@@ -72,15 +73,15 @@ func changesToBlame(c apply.Change, container, class string, hidden *hide.Texts)
 }
 
 // isSuspect reports whether a field is the first to look at for a class.
-func isSuspect(class, path string) bool {
-	switch class {
-	case "image_name_invalid", "image_never_pull", "image_pull_permanent", "image_pull_transient":
+func isSuspect(of class.Class, path string) bool {
+	switch of {
+	case class.InvalidImageName, class.ImageNeverPull, class.ImagePullPermanent, class.ImagePullTransient:
 		return strings.HasPrefix(path, "image")
-	case "oom_killed", "unschedulable", "quota", "limit_range", "quota_deadlock":
+	case class.OOMKilled, class.Unschedulable, class.QuotaExceeded, class.LimitRangeViolated, class.QuotaDeadlock:
 		return strings.HasPrefix(path, "resources")
-	case "readiness_probe", "liveness_probe":
+	case class.ReadinessProbeFailed, class.LivenessProbeFailed:
 		return strings.Contains(path, "Probe")
-	case "bad_command":
+	case class.BadCommand:
 		return strings.HasPrefix(path, "command") || strings.HasPrefix(path, "args")
 	}
 	return false
@@ -95,7 +96,7 @@ func changeSign(sign byte) string {
 
 // relativePath cuts a path down to the part below its container, or to the field
 // of the pod. It reports whether that matters to the failure.
-func relativePath(path, container, class string) (string, bool) {
+func relativePath(path, container string, of class.Class) (string, bool) {
 	for _, kind := range []string{"containers[", "initContainers["} {
 		_, rest, ok := strings.Cut(path, "."+kind)
 		if !ok {
@@ -115,7 +116,7 @@ func relativePath(path, container, class string) (string, bool) {
 		}
 		return field, containerFields[name]
 	}
-	for _, name := range podFields[class] {
+	for _, name := range podFields[of] {
 		if strings.HasSuffix(path, ".spec."+name) || strings.Contains(path, ".spec."+name+".") || strings.Contains(path, ".spec."+name+"[") {
 			_, field, _ := strings.Cut(path, "template.spec.")
 			if field == "" {

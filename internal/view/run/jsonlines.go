@@ -8,6 +8,7 @@ import (
 	"deployer/internal/view/output"
 	"deployer/internal/view/plan"
 	"deployer/track"
+	"deployer/track/class"
 )
 
 // jsonRenderer writes a run as events, one JSON document per line of standard output.
@@ -62,18 +63,18 @@ type Event struct {
 }
 
 type Problem struct {
-	Class     string   `json:"class"`
-	Title     string   `json:"title" text:"free"`
-	Message   string   `json:"message,omitempty" text:"free"`
-	Container string   `json:"container,omitempty"`
-	Image     string   `json:"image,omitempty"`
-	Pods      []string `json:"pods,omitempty"`
-	PodCount  int      `json:"pod_count,omitempty"`
-	PodTotal  int      `json:"pod_total,omitempty"`
-	Nodes     []string `json:"nodes,omitempty"`
-	Attempts  int      `json:"attempts,omitempty"`
-	Limit     int      `json:"attempts_limit,omitempty"`
-	FinalAt   string   `json:"final_at,omitempty"`
+	Class     class.Class `json:"class"`
+	Title     string      `json:"title" text:"free"`
+	Message   string      `json:"message,omitempty" text:"free"`
+	Container string      `json:"container,omitempty"`
+	Image     string      `json:"image,omitempty"`
+	Pods      []string    `json:"pods,omitempty"`
+	PodCount  int         `json:"pod_count,omitempty"`
+	PodTotal  int         `json:"pod_total,omitempty"`
+	Nodes     []string    `json:"nodes,omitempty"`
+	Attempts  int         `json:"attempts,omitempty"`
+	Limit     int         `json:"attempts_limit,omitempty"`
+	FinalAt   string      `json:"final_at,omitempty"`
 }
 
 func (n *jsonRenderer) tick()  {}
@@ -196,7 +197,7 @@ func StatusFields(out *Event, s track.Status) {
 		return
 	}
 	out.Problem = &Problem{
-		Class: string(p.Class), Title: p.Title, Message: p.Message, Container: p.Container, Image: p.Image, Pods: p.Pods,
+		Class: p.Class, Title: p.Title, Message: p.Message, Container: p.Container, Image: p.Image, Pods: p.Pods,
 		PodCount: p.PodCount, PodTotal: p.PodTotal, Nodes: p.Nodes, Attempts: p.Attempts, Limit: p.Limit,
 	}
 	if !p.FinalAt.IsZero() {

@@ -60,8 +60,8 @@ func wholeLog(again bool) nextStepRule {
 }
 
 // nextStepRules are the next steps by class of problem.
-func nextStepRules(c string, p track.Problem) []nextStepRule {
-	switch class.Class(c) {
+func nextStepRules(of class.Class, p track.Problem) []nextStepRule {
+	switch of {
 	case class.ImagePullPermanent, class.InvalidImageName:
 		return []nextStepRule{{"check that the image was pushed", "crane manifest {image}"}, {"check the pull secrets of the pod", "kubectl -n {ns} get pod {pod} -o jsonpath='{.spec.imagePullSecrets}'"}}
 	case class.ImagePullTransient, class.ImageNeverPull:
@@ -93,7 +93,7 @@ func nextStepRules(c string, p track.Problem) []nextStepRule {
 }
 
 // nextSteps fills in the steps of a class.
-func nextSteps(class string, in nextStepInput) []NextStep {
+func nextSteps(of class.Class, in nextStepInput) []NextStep {
 	names := map[string]string{
 		"ns": in.id.Namespace, "kind": strings.ToLower(in.id.Kind), "name": in.id.Name,
 		"container": strings.TrimPrefix(in.problem.Container, "init:"), "image": in.problem.Image,
@@ -113,7 +113,7 @@ func nextSteps(class string, in nextStepInput) []NextStep {
 		names["needs"] = strings.ToLower(n.Kind) + " " + textfmt.ShellWord(n.Name)
 	}
 	var out []NextStep
-	for _, rule := range nextStepRules(class, in.problem) {
+	for _, rule := range nextStepRules(of, in.problem) {
 		if command, ok := filled(rule.command, names); ok {
 			out = append(out, NextStep{What: rule.what, Command: command, about: rule.about()})
 		}

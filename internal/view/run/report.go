@@ -96,7 +96,7 @@ func (rep *reporter) failure(r Result) string {
 			b.WriteString(rep.display.ci.annotation(strings.Join(c.Objects[:min(1, len(c.Objects))], ""), textfmt.CleanLine(c.headline()+": "+c.Message)))
 		}
 		head := fmt.Sprintf("%d) %s", i+1, c.headline())
-		tag := c.Class
+		tag := string(c.Class)
 		if !c.Fatal {
 			tag += ", not yet fatal"
 		}

@@ -15,6 +15,7 @@ import (
 	"deployer/internal/view/output"
 	"deployer/internal/view/textfmt"
 	"deployer/track"
+	"deployer/track/class"
 )
 
 // A Result is the outcome of a run as programs read it: --result-file, -o yaml,
@@ -63,15 +64,15 @@ type ResultSummary struct {
 
 // An ObjectResult is what became of one object.
 type ObjectResult struct {
-	Object     string  `json:"object"`
-	Group      string  `json:"group"`
-	Action     string  `json:"action,omitempty"` // create, update, ...; empty for hooks
-	Source     string  `json:"source,omitempty"`
-	State      string  `json:"state,omitempty"` // waiting, progressing, ready, failed or gone; empty when not waited for
-	Message    string  `json:"message,omitempty" text:"free"`
-	Class      string  `json:"class,omitempty"`
-	Seconds    float64 `json:"seconds,omitempty"` // until that state
-	Unverified bool    `json:"unverified,omitempty"`
+	Object     string      `json:"object"`
+	Group      string      `json:"group"`
+	Action     string      `json:"action,omitempty"` // create, update, ...; empty for hooks
+	Source     string      `json:"source,omitempty"`
+	State      string      `json:"state,omitempty"` // waiting, progressing, ready, failed or gone; empty when not waited for
+	Message    string      `json:"message,omitempty" text:"free"`
+	Class      class.Class `json:"class,omitempty"`
+	Seconds    float64     `json:"seconds,omitempty"` // until that state
+	Unverified bool        `json:"unverified,omitempty"`
 }
 
 // signalCodes is less than all exit codes of programs that a signal has ended.
@@ -127,8 +128,8 @@ func (r *Result) recordUnwritten(err error, code int) {
 func (r *Result) stopped() {
 	r.verdict = stoppedVerdict
 	for i := range r.Causes {
-		if c := &r.Causes[i]; c.Class == "error" {
-			c.Class, c.Title = "stopped", "The run was stopped"
+		if c := &r.Causes[i]; c.Class == classError {
+			c.Class, c.Title = classStopped, "The run was stopped"
 		}
 	}
 }
@@ -259,7 +260,7 @@ func (o *trackedObject) describe(out *ObjectResult, t *runState) {
 	out.State, out.Message, out.Unverified = string(s.State), s.Message, s.Unverified
 	out.Seconds = round(t.age(o))
 	if s.Problem != nil {
-		out.Class = string(s.Problem.Class)
+		out.Class = s.Problem.Class
 		if out.Message == "" {
 			out.Message = s.Problem.Message
 		}

@@ -24,7 +24,7 @@ func resultMarkdown(r Result) string {
 				lines.WriteString(l + "\n")
 			}
 			fence := textfmt.Fence(lines.String())
-			fmt.Fprintf(&b, "\n**%d. %s** (%s)\n\n%s\n%s%s\n", i+1, textfmt.EscapeMarkdown(c.headline()), textfmt.EscapeMarkdown(c.Class), fence, lines.String(), fence)
+			fmt.Fprintf(&b, "\n**%d. %s** (%s)\n\n%s\n%s%s\n", i+1, textfmt.EscapeMarkdown(c.headline()), textfmt.EscapeMarkdown(string(c.Class)), fence, lines.String(), fence)
 		}
 	}
 	if undo := r.Rollback; undo != nil {
