@@ -59,6 +59,7 @@ type lifecycle struct {
 	op               *Operation        // the last decision; nil while it waits for another run
 	createdNamespace *corev1.Namespace // for this operation; nil when it was there
 	lock             *release.Lock     // nil until it is had
+	recovered        bool              // records of dead runs are closed now
 	hasRecord        bool              // there is a record, so a created namespace stays
 }
 
@@ -108,6 +109,7 @@ func (l *lifecycle) lockAndRecover(ctx context.Context) (_ *release.History, err
 		return nil, err
 	}
 	history, recovered, err := l.lock.Recover(guarded)
+	l.recovered = len(recovered) > 0
 	l.reportRecovered(recovered)
 	return history, err
 }
@@ -177,7 +179,11 @@ func (l *lifecycle) redecide(ctx context.Context) error {
 	l.op = op
 	l.lock.SetOperation(lockDescription(op))
 	if before != nil && before.Basis.Records.IsKnown() && before.Basis.differsFrom(op.Basis) {
-		l.warn(fmt.Sprintf("release %s was changed by another run in the meantime, so the plan was made again: %s", l.name, op.Basis))
+		why := "was changed by another run in the meantime"
+		if l.recovered {
+			why = "was recovered"
+		}
+		l.warn(fmt.Sprintf("release %s %s, so the plan was made again: %s", l.name, why, op.Basis))
 	}
 	return nil
 }

@@ -47,7 +47,7 @@ func (rep *reporter) success(r Result) string {
 	case "watch":
 		text += fmt.Sprintf(" %s %s", g.Dot, textfmt.Count(total, "object"))
 	default:
-		text += fmt.Sprintf(" %s %s: %s", g.Dot, textfmt.Count(total, "object"), rep.state.actionCounts())
+		text += fmt.Sprintf(" %s %s", g.Dot, rep.objects(total))
 	}
 	if n := r.Summary.Unverified; n > 0 {
 		text += fmt.Sprintf(", %d ready unverified", n)
@@ -63,6 +63,14 @@ func (rep *reporter) success(r Result) string {
 		}
 	}
 	return text
+}
+
+// objects says what was done to them.
+func (rep *reporter) objects(total int) string {
+	if total == 0 {
+		return "no objects"
+	}
+	return textfmt.Count(total, "object") + ": " + rep.state.actionCounts()
 }
 
 func passed(tests int) string {
