@@ -96,6 +96,7 @@ func conflictOf(t *target, con ownership.Conflict, live, want *unstructured.Unst
 		path:        con.Path,
 	}
 	secret := hide.ConfidentialFields(live, want, t.obj)
+	f.Path = secret.HidePath(f.Path, nil)
 	f.Before, f.After = shown(live, con.Path, secret), shown(want, con.Path, secret)
 	return f
 }

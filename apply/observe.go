@@ -207,6 +207,7 @@ func (o *observer) read(ctx context.Context, t *target) (observation, error) {
 	case err != nil:
 		return observation{}, &ObjectError{ID: t.id, Source: t.source, Doing: "reading", Err: err}
 	}
+	o.a.opts.Hidden.AddObject(full)
 	return observation{full: full, absent: full == nil}, nil
 }
 
@@ -316,6 +317,7 @@ func (o *observer) readList(ctx context.Context, at collection, group []*target,
 		}
 		for i := range list.Items {
 			if t, ok := byName[list.Items[i].GetName()]; ok {
+				o.a.opts.Hidden.AddObject(&list.Items[i])
 				put(t.id, observation{full: o.a.interner.intern(&list.Items[i])})
 				delete(byName, t.id.Name)
 			}

@@ -12,7 +12,8 @@ import (
 type Options struct {
 	Policies
 
-	// Hidden has the texts that must not be shown in conflicts; nil hides nothing.
+	// Hidden has the texts that must not be shown in conflicts, and is told those of live
+	// objects; nil hides nothing.
 	Hidden *hide.Texts
 
 	Parallel int // requests at once; 0 means 16

@@ -56,7 +56,7 @@ func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *rele
 			op.Warnings = append(op.Warnings, fmt.Sprintf("%v; this hook will fail when it runs", err))
 		}
 	}
-	d.collectHidden(append(owned, op.Next), past, req.Objects, req.Hooks, req.OtherHooks)
+	d.collectHidden(append(owned, op.Next), past, crds, req.Objects, req.Hooks, req.OtherHooks)
 	op.Removal.Description = d.Hidden.Hide(op.Removal.Description) // annotations and tables show it
 	if op.Verb != Uninstall && op.Next.Info != nil {
 		op.Next.Info.Description = d.Hidden.Hide(op.Next.Info.Description)
@@ -66,9 +66,6 @@ func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *rele
 	awaitPrefetch()
 	if err != nil {
 		return err
-	}
-	for c := range op.Plan.Changes() {
-		d.Hidden.AddObject(c.Live)
 	}
 	if d.Settings.Wait {
 		op.WaitsFor = d.waitsFor(op)

@@ -45,9 +45,6 @@ func (d *Deployer) Drift(ctx context.Context, name string) (*Drift, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, o := range found.Objects {
-		d.Hidden.AddObject(o.Live)
-	}
 	return &Drift{Release: name, Namespace: d.Namespace, Record: record, Latest: history.Latest(), Drift: found, Hidden: d.Hidden}, nil
 }
 
@@ -79,7 +76,7 @@ func (d *Deployer) inspectionRequest(ctx context.Context, history *release.Histo
 	if req.CRDs, err = appliedCRDs(record, &chart.Parser{}); err != nil {
 		return req, err
 	}
-	d.collectHidden(append(owned, record), past, req.Objects, req.OtherHooks)
+	d.collectHidden(append(owned, record), past, req.CRDs, req.Objects, req.OtherHooks)
 	return req, nil
 }
 

@@ -51,7 +51,6 @@ func (d *Deployer) Explain(ctx context.Context, name, object, field string) (*Ex
 	if err != nil {
 		return nil, err
 	}
-	d.Hidden.AddObject(found.Object.Live)
 	op := upgradeOperation(history)
 	op.Rendered.Generated = op.recordedGenerated(record)
 	return &Explanation{

@@ -97,6 +97,10 @@ func (f Fields) eachHidden(names []string, v any, do func(names []string, text s
 		if f.IsHidden(names) || len(names) == 1 && f.IsHidden([]string{names[0], Item}) && names[0] != "metadata" {
 			do(names, v)
 		}
+	case int, int32, int64, float64, json.Number:
+		if data, err := json.Marshal(v); err == nil && f.IsHidden(names) {
+			do(names, string(data))
+		}
 	}
 }
 

@@ -137,3 +137,20 @@ func TestTextsOfSeveralKeys(t *testing.T) {
 		t.Errorf("the password is shown: %s", shown)
 	}
 }
+
+// TestConfidentialNumbersAreHidden: a PIN or an account's number in a field that is declared confidential is
+// hidden where the chart copies it to, too.
+func TestConfidentialNumbersAreHidden(t *testing.T) {
+	var texts Texts
+	texts.AddObject(&unstructured.Unstructured{Object: map[string]any{
+		"apiVersion": "example.com/v1", "kind": "Account",
+		"metadata": map[string]any{"name": "a", "annotations": map[string]any{"deployer.io/sensitive-paths": "spec.number,spec.deep"}},
+		"spec":     map[string]any{"number": int64(4815162342), "deep": []any{map[string]any{"n": float64(2718281828)}}, "port": int64(80808080)},
+	}})
+	if got := texts.Hide("4815162342, x2718281828, 2718281828, 80808080"); got != "(hidden), x2718281828, (hidden), 80808080" {
+		t.Errorf("got %q", got)
+	}
+	if got := texts.HideValue(int64(4815162342)); got != Placeholder {
+		t.Errorf("got %v", got)
+	}
+}

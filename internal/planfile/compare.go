@@ -82,7 +82,7 @@ func (o Object) actionNow() string {
 func (o Object) paths(planned Object) string {
 	var out []string
 	for _, f := range o.Fields {
-		if planned.field(f.Path) == nil {
+		if planned.field(f) == nil {
 			out = append(out, f.Path)
 		}
 	}
@@ -92,9 +92,11 @@ func (o Object) paths(planned Object) string {
 	return strings.Join(out, ", ")
 }
 
-func (o Object) field(path string) *Field {
-	for i := range o.Fields {
-		if o.Fields[i].Path == path {
+// field finds the field with the path of another one. Whether its path is hidden doesn't matter: what is
+// known to be confidential may differ. Files of earlier versions have no ID.
+func (o Object) field(like Field) *Field {
+	for i, f := range o.Fields {
+		if f.ID != "" && f.ID == like.ID || (f.ID == "" || like.ID == "") && f.Path == like.Path {
 			return &o.Fields[i]
 		}
 	}
@@ -110,7 +112,7 @@ func (o Object) fieldDifferences(now Object) []Difference {
 		if o.skips(f) {
 			continue
 		}
-		g := now.field(f.Path)
+		g := now.field(f)
 		if g != nil {
 			f, g = hideBoth(f, *g)
 		}
@@ -126,7 +128,7 @@ func (o Object) fieldDifferences(now Object) []Difference {
 		}
 	}
 	for _, g := range now.Fields {
-		if o.field(g.Path) == nil && !o.skips(g) {
+		if o.field(g) == nil && !o.skips(g) {
 			add(g.Path, "no change", g.unplannedChangeText()+by(g.Owners))
 		}
 	}

@@ -2,6 +2,7 @@ package planfile
 
 import (
 	"slices"
+	"strings"
 
 	"deployer/apply"
 	"deployer/apply/compare"
@@ -65,7 +66,11 @@ func isCompared(c apply.Change, f apply.FieldChange) bool {
 }
 
 func fieldOf(k *key, hidden *hide.Texts, secret hide.Fields, object string, f apply.FieldChange) Field {
-	out := Field{Path: fields.String(f.Path)}
+	path := fields.String(f.Path)
+	out := Field{Path: secret.HidePath(path, hidden)}
+	if strings.Contains(path, "[") {
+		out.ID = k.digest("path "+object, path)
+	}
 	for _, owner := range f.Owners {
 		if label := owner.Label(); !slices.Contains(out.Owners, label) {
 			out.Owners = append(out.Owners, label)
@@ -73,12 +78,12 @@ func fieldOf(k *key, hidden *hide.Texts, secret hide.Fields, object string, f ap
 	}
 	slices.Sort(out.Owners)
 	if f.Kind != compare.Added {
-		out.Before = k.digest("field "+object+" "+out.Path, f.Before)
+		out.Before = k.digest("field "+object+" "+path, f.Before)
 	}
 	// A value that the chart doesn't state comes from defaults or webhooks, and may
 	// differ each time.
 	if f.Kind != compare.Removed && f.Declared {
-		out.After = k.digest("field "+object+" "+out.Path, f.After)
+		out.After = k.digest("field "+object+" "+path, f.After)
 	}
 	if !secret.HasHiddenWithin(fields.Names(f.Path)) {
 		out.From, out.To = shown(hidden, f)

@@ -93,6 +93,7 @@ type Object struct {
 // A Field is one field that changes.
 type Field struct {
 	Path   string   `json:"path"`
+	ID     string   `json:"id,omitempty"`     // keyed digest of a path with items of lists, which may be hidden in Path
 	Before string   `json:"before,omitempty"` // digest of the live value; empty when there is none
 	After  string   `json:"after,omitempty"`  // digest of the new value; empty when removed, and when the server chooses it
 	Owners []string `json:"owners,omitempty"` // managers that own it, as in managedFields

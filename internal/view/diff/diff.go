@@ -137,6 +137,7 @@ func (w *walker) add(path fieldpath.Path, after, stated any) {
 func (w *walker) emit(c Change, path fieldpath.Path) {
 	c.Path, c.Random = fields.String(path), w.nondeterminism.explains(path, c)
 	if w.hidden.Any() {
+		c.Path = w.hidden.HidePath(c.Path, nil)
 		names := fields.Names(path)
 		c.Before, c.After = masked(w.hidden, names, c.Before), masked(w.hidden, names, c.After)
 		c.IsHidden = hasHidden(c.Before) || hasHidden(c.After)

@@ -131,8 +131,9 @@ type Field struct {
 	Revision int    `json:"from_revision,omitempty"` // removed: the latest revision that had it
 }
 
-// WithoutHidden returns the field without confidential texts in its values.
+// WithoutHidden returns the field without confidential texts in its values and its path.
 func (f Field) WithoutHidden(hidden *hide.Texts) Field {
+	f.Path = hide.Fields{}.HidePath(f.Path, hidden)
 	if f.Before, f.After = hidden.HidePair(f.Before, f.After); f.Before == hide.Placeholder && f.After == hide.Placeholder {
 		f.Before, f.After, f.Hidden = nil, nil, true
 	}

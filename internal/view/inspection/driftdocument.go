@@ -124,7 +124,7 @@ func driftObjects(o inspect.DriftedObject, hidden *hide.Texts) []driftObject {
 }
 
 func driftFieldOf(f inspect.DriftField, secret hide.Fields, hidden *hide.Texts) driftField {
-	out := driftField{Path: f.Path, Kind: string(compare.Changed), Expected: f.Expected, Revision: f.Revision}
+	out := driftField{Path: secret.HidePath(f.Path, hidden), Kind: string(compare.Changed), Expected: f.Expected, Revision: f.Revision}
 	switch {
 	case !f.HasDesired:
 		out.Kind = string(compare.Added)

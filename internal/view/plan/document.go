@@ -183,6 +183,9 @@ func (d *Document) hide(hidden *hide.Texts) {
 			for j := range o.Fields {
 				o.Fields[j] = o.Fields[j].WithoutHidden(hidden)
 			}
+			for j := range o.Generated {
+				o.Generated[j].Path = hide.Fields{}.HidePath(o.Generated[j].Path, hidden)
+			}
 			o.hideConflicts(hidden)
 			if o.Manifest != nil {
 				o.Manifest = hidden.HideManifest(o.Manifest)
@@ -199,6 +202,7 @@ func (o *object) hideConflicts(hidden *hide.Texts) {
 	}
 	for i := range o.Conflicts {
 		c := &o.Conflicts[i]
+		c.Path, c.CollidesWith = hide.Fields{}.HidePath(c.Path, hidden), hide.Fields{}.HidePath(c.CollidesWith, hidden)
 		if c.Before, c.After = hidden.HideTextPair(c.Before, c.After); closed[c.Path] {
 			c.Before, c.After = document.HiddenValue, document.HiddenValue
 		}

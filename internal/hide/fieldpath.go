@@ -1,0 +1,103 @@
+package hide
+
+import (
+	"strconv"
+	"strings"
+)
+
+// HidePath returns a path, as sigs.k8s.io/structured-merge-diff writes it, with Placeholder for the
+// confidential keys and values that name items of lists: spec.users[pin="1234"]. Confidential are those of
+// confidential fields, and those that contain a text of t, which may be nil. What is called
+// name identifies an item, and is shown unless its field is confidential.
+func (f Fields) HidePath(path string, t *Texts) string {
+	if !strings.Contains(path, "[") {
+		return path
+	}
+	var out strings.Builder
+	var names []string
+	for rest := path; rest != ""; {
+		switch rest[0] {
+		case '.':
+			out.WriteByte('.')
+			rest = rest[1:]
+		case '[':
+			item, after := f.hideItem(names, rest, t)
+			out.WriteString(item)
+			names, rest = append(names, Item), after
+		default:
+			name, after := cutName(rest)
+			out.WriteString(rest[:len(rest)-len(after)])
+			names, rest = append(names, name), after
+		}
+	}
+	return out.String()
+}
+
+// cutName cuts the name of a field, which may be in quotes, off the beginning of a path.
+func cutName(path string) (name, rest string) {
+	if quoted, err := strconv.QuotedPrefix(path); err == nil {
+		if name, err := strconv.Unquote(quoted); err == nil {
+			return name, path[len(quoted):]
+		}
+	}
+	if end := strings.IndexAny(path[1:], ".["); end >= 0 {
+		return path[:end+1], path[end+1:]
+	}
+	return path, ""
+}
+
+// hideItem cuts [0], [="value"] or [key="value",key=1] off the beginning of a path, and hides in it what
+// is confidential. names is the path before it.
+func (f Fields) hideItem(names []string, path string, t *Texts) (item, rest string) {
+	var out strings.Builder
+	for rest = path; ; {
+		at := strings.IndexAny(rest, "=]")
+		if at < 0 {
+			break
+		}
+		if rest[at] == ']' {
+			out.WriteString(rest[:at+1])
+			return out.String(), rest[at+1:]
+		}
+		key := rest[1:at] // behind the bracket or the comma
+		out.WriteString(rest[:at+1])
+		rest = rest[at+1:]
+		value := cutValue(rest)
+		if f.hidesItemKey(names, key, value, t) {
+			out.WriteString(Placeholder)
+		} else {
+			out.WriteString(value)
+		}
+		rest = rest[len(value):]
+	}
+	out.WriteString(rest)
+	return out.String(), ""
+}
+
+// cutValue returns the value that a text begins with: text in quotes, a number or a word.
+func cutValue(text string) string {
+	if quoted, err := strconv.QuotedPrefix(text); err == nil {
+		return quoted
+	}
+	if end := strings.IndexAny(text, ",]"); end >= 0 {
+		return text[:end]
+	}
+	return text
+}
+
+// hidesItemKey reports whether a key of a list item, or with an empty key the item itself, is hidden.
+func (f Fields) hidesItemKey(names []string, key, value string, t *Texts) bool {
+	at := append(names[:len(names):len(names)], Item)
+	if key != "" {
+		at = append(at, key)
+	}
+	if f.IsHidden(at) {
+		return true
+	}
+	text, err := strconv.Unquote(value)
+	if err != nil {
+		text = value
+	}
+	_, found := t.hide(text)
+	return key != "name" && len(found) > 0 && (hasLetter(text) || len(text) >= leastNamedNumber)
+}
