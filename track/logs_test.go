@@ -51,7 +51,7 @@ func TestContainersBeyondTwentyHaveTheirTurn(t *testing.T) {
 func TestContainersWithoutTurnAreCounted(t *testing.T) {
 	w := newWorld(t)
 	target := w.apply(crowd(workload("Deployment", "web", 1, kubetest.NeverReady(), ""), 23))
-	o := w.wait(track.Options{Logs: track.LogsLive}, 8*time.Second, target)
+	o := w.wait(track.Options{Logs: track.LogsLive}, 19*time.Second, target)
 	if got := o.logged(); len(got) != 20 {
 		t.Errorf("logs of %d containers are shown, want 20", len(got))
 	}

@@ -577,7 +577,7 @@ func TestClaimWithoutVolumeIsTheCause(t *testing.T) {
   - metadata: {name: data}
     spec: {accessModes: [ReadWriteOnce], storageClassName: nobody, resources: {requests: {storage: 1Gi}}}
 `))
-	o := w.wait(track.Options{}, 10*time.Second, db)
+	o := w.wait(track.Options{}, 19*time.Second, db)
 	var failure *track.TimeoutError
 	if !errors.As(o.err, &failure) {
 		t.Fatalf("Wait = %v, want a report; it saw %s", o.err, o.story())

@@ -208,7 +208,7 @@ func TestJobs(t *testing.T) {
 func TestTimeoutTellsWhatIsMissing(t *testing.T) {
 	w := newWorld(t)
 	web := w.apply(workload("Deployment", "web", 1, kubetest.NeverReady(), ""))
-	o := w.wait(track.Options{}, 3*time.Second, web, w.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}"))
+	o := w.wait(track.Options{}, 15*time.Second, web, w.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}"))
 	var late *track.TimeoutError
 	if !errors.As(o.err, &late) || len(late.NotReady) != 1 || late.Total != 2 {
 		t.Fatalf("Wait = %v, want a timeout with one object of two", o.err)
@@ -225,7 +225,7 @@ func TestTimeoutHasEvidence(t *testing.T) {
 	manifest := strings.Replace(workload("Deployment", "web", 1, kubetest.NeverReady(), ""), `image: "r/x:1"`,
 		`image: "r/x:1", readinessProbe: {exec: {command: [probe]}, periodSeconds: 1, failureThreshold: 1}`, 1)
 	manifest = strings.Replace(manifest, "annotations: {sim", "annotations: {"+kubetest.LogsAnnotation+": waiting for a licence, sim", 1)
-	o := w.wait(track.Options{}, 9*time.Second, w.apply(manifest))
+	o := w.wait(track.Options{}, 19*time.Second, w.apply(manifest))
 	var late *track.TimeoutError
 	if !errors.As(o.err, &late) || len(late.Causes) != 1 || late.Causes[0].Class != class.ReadinessProbeFailed {
 		t.Fatalf("Wait = %v, want a timeout with the probe as its cause; it saw %s", o.err, o.story())

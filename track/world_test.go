@@ -128,6 +128,10 @@ type outcome struct {
 	took    time.Duration
 }
 
+// patience is a limit that no test reaches if all goes well.
+const patience = 20 * time.Second
+
+// wait waits for targets. A limit of at least patience gets the slack of a busy machine on top.
 func (w *world) wait(opts track.Options, limit time.Duration, targets ...track.Target) *outcome {
 	w.Helper()
 	return w.waitWith(opts, limit, nil, targets...)
@@ -135,6 +139,9 @@ func (w *world) wait(opts track.Options, limit time.Duration, targets ...track.T
 
 func (w *world) waitWith(opts track.Options, limit time.Duration, saw func(track.Report), targets ...track.Target) *outcome {
 	w.Helper()
+	if limit >= patience {
+		limit += slack
+	}
 	ctx, cancel := context.WithTimeout(w.Context(), limit)
 	defer cancel()
 	out := &outcome{world: w}
@@ -168,7 +175,13 @@ func (o *outcome) story() string {
 }
 
 // slack is what a busy machine may add to what a wait takes.
-const slack = 10 * time.Second
+var slack = 10 * time.Second
+
+func init() {
+	if kubetest.Race {
+		slack = 40 * time.Second
+	}
+}
 
 func (o *outcome) ready(within time.Duration) *outcome {
 	o.Helper()
