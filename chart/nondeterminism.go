@@ -197,11 +197,6 @@ func restoreCalls(text string, instead map[string]substitution) string {
 // RenderRepeatedly renders the chart as often as needed to see which values differ between
 // renderings with the same input. It returns nothing when no template, value or file calls a
 // nondeterministic function. It reads the cluster as Render does.
-func (c *Chart) RenderRepeatedly(ctx context.Context, in Input) ([]*Rendered, error) {
-	return c.NewRerenderer(in).RenderRepeatedly(ctx)
-}
-
-// RenderRepeatedly is Chart.RenderRepeatedly for prepared renderings.
 func (r *Rerenderer) RenderRepeatedly(ctx context.Context) ([]*Rendered, error) {
 	var out []*Rendered
 	needed, _ := r.RendersNeeded()

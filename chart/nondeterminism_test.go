@@ -78,7 +78,7 @@ func TestVariants(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			variants, err := c.RenderRepeatedly(context.Background(), in)
+			variants, err := c.NewRerenderer(in).RenderRepeatedly(context.Background())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -102,7 +102,7 @@ func TestVariants(t *testing.T) {
 func TestVariantsOfFewChoices(t *testing.T) {
 	for _, template := range []string{`{{ randInt 0 99 }}`, `{{ shuffle "abcdefgh" }}`, `{{ dict "a" 1 "b" 2 "c" 3 | values | join "" }}`,
 		`{{ randAlpha 2 }}`, `{{ 1 | randAlphaNum }}`, `{{ uuidv4 | trunc 1 }}`} {
-		variants, err := chartWith(template, nil).RenderRepeatedly(context.Background(), Input{Release: "r", Namespace: "n"})
+		variants, err := chartWith(template, nil).NewRerenderer(Input{Release: "r", Namespace: "n"}).RenderRepeatedly(context.Background())
 		if err != nil || len(variants) < 3 {
 			t.Errorf("%s: %d variants, %v", template, len(variants), err)
 		}
@@ -125,7 +125,7 @@ func TestOrderNeedsNoChance(t *testing.T) {
 		{`{{ keys .Values | sortAlpha | join "" }}`, 1, "a: xy"},
 		{"'{{ `{{ keys .x -}}` }}'", 1, "a: '{{ keys .x -}}'"},
 	} {
-		variants, err := chartWith(test.template, map[string]any{"x": 1, "y": 2}).RenderRepeatedly(context.Background(), Input{Release: "r", Namespace: "n"})
+		variants, err := chartWith(test.template, map[string]any{"x": 1, "y": 2}).NewRerenderer(Input{Release: "r", Namespace: "n"}).RenderRepeatedly(context.Background())
 		if err != nil || len(variants) != 2 {
 			t.Fatalf("%s: %d variants, %v", test.template, len(variants), err)
 		}

@@ -231,11 +231,7 @@ func withoutBookkeeping(names []string, v any) any {
 func (s States) leaves(c FieldChange, set *fieldpath.Set) []FieldChange {
 	var out []FieldChange
 	if set != nil {
-		below := set
-		for _, e := range c.Path {
-			below = below.WithPrefix(e)
-		}
-		below.Leaves().Iterate(func(rest fieldpath.Path) {
+		fields.Under(set, c.Path).Leaves().Iterate(func(rest fieldpath.Path) {
 			path := append(slices.Clone(c.Path), rest...)
 			if leaf, ok := s.change(path, c.Kind); ok {
 				out = append(out, s.splitMap(leaf)...)

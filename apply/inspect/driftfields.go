@@ -203,11 +203,7 @@ func (l *fieldList) isAddition(path fieldpath.Path) bool {
 			return false
 		}
 	}
-	inside := l.seen
-	for _, e := range path {
-		inside = inside.WithPrefix(e)
-	}
-	return inside.Empty()
+	return fields.Under(l.seen, path).Empty()
 }
 
 // isRestart reports whether a field was added by kubectl rollout restart, which

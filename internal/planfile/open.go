@@ -109,16 +109,13 @@ func (p *Plan) OperationForLock() *deploy.Operation {
 	}
 }
 
-// A RenderFunc decides an operation; it only reads.
-type RenderFunc = func(context.Context, *deploy.Deployer) (*deploy.Operation, error)
-
 // Decide decides the planned operation again, by the current state of the cluster, and
 // compares. It only reads. If the plan's mode is ContentRerendered, it calls render to
 // make the operation from chart and values.
 //
 // The error is a *StaleError if anything has changed, or a *ContentMismatchError if the
 // inputs aren't those of the plan.
-func (p *Plan) Decide(ctx context.Context, d *deploy.Deployer, render RenderFunc) (*deploy.Operation, error) {
+func (p *Plan) Decide(ctx context.Context, d *deploy.Deployer, render deploy.DecideFunc) (*deploy.Operation, error) {
 	op, err := p.redecide(ctx, d, render)
 	if op != nil && op.Next != nil {
 		// Also after an error: other inputs may be the reason for it.
@@ -141,7 +138,7 @@ func (p *Plan) Decide(ctx context.Context, d *deploy.Deployer, render RenderFunc
 	return op, nil
 }
 
-func (p *Plan) redecide(ctx context.Context, d *deploy.Deployer, render RenderFunc) (*deploy.Operation, error) {
+func (p *Plan) redecide(ctx context.Context, d *deploy.Deployer, render deploy.DecideFunc) (*deploy.Operation, error) {
 	switch {
 	case p.Verb == deploy.Rollback:
 		return d.Rollback(ctx, deploy.RollbackRequest{Name: p.Release, Revision: p.Target, Description: p.Description})
