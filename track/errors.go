@@ -42,14 +42,19 @@ func (e *FailedError) Error() string {
 }
 
 func (c Cause) line() string {
-	text := c.Objects[0].String()
-	if more := len(c.Objects) - 1; more > 0 {
-		text = fmt.Sprintf("%s and %d more", text, more)
-	}
+	text := c.Objects[0].String() + andMore(len(c.Objects)-1)
 	if c.Problem.Message == "" {
 		return text + ": " + c.Title
 	}
 	return text + ": " + c.Title + ": " + c.Problem.Message
+}
+
+// andMore follows the first of several names.
+func andMore(n int) string {
+	if n <= 0 {
+		return ""
+	}
+	return fmt.Sprintf(" and %d more", n)
 }
 
 // TimeoutError says that time was up, or that the wait was cancelled.

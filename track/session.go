@@ -2,7 +2,6 @@ package track
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	"deployer/internal/kube"
@@ -144,11 +143,7 @@ func (s *session) warnSettings() {
 		}
 	}
 	for _, text := range order {
-		who := first[text].ID.String()
-		if n := more[text]; n > 0 {
-			who += fmt.Sprintf(" and %d more", n)
-		}
-		s.warn(who + ": " + text)
+		s.warn(first[text].ID.String() + andMore(more[text]) + ": " + text)
 	}
 }
 

@@ -48,13 +48,10 @@ func remarkLine(format string, args ...any) document.StepLine {
 
 // deletedAfter says what of its own step an object's deletion waits for.
 func (o object) deletedAfter() string {
-	switch {
-	case o.Action != string(apply.Delete) || len(o.After) == 0:
+	if o.Action != string(apply.Delete) || len(o.After) == 0 {
 		return ""
-	case len(o.After) == 1:
-		return " after " + textfmt.CleanLine(o.After[0].Object)
 	}
-	return fmt.Sprintf(" after %s and %d more", textfmt.CleanLine(o.After[0].Object), len(o.After)-1)
+	return " after " + textfmt.CleanLine(o.After[0].Object) + textfmt.AndMore(len(o.After)-1)
 }
 
 // needLines say what a step waits for.

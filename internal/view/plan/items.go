@@ -113,7 +113,7 @@ func (s step) until() string {
 		state = "gone"
 	}
 	if more := len(s.After) - named; more > 0 {
-		return fmt.Sprintf("until %s and %d more are %s", strings.Join(names, ", "), more, state)
+		return fmt.Sprintf("until %s%s are %s", strings.Join(names, ", "), textfmt.AndMore(more), state)
 	}
 	if len(names) == 1 {
 		return fmt.Sprintf("until %s is %s", names[0], state)

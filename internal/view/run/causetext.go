@@ -47,8 +47,8 @@ func (c Cause) where() string {
 	if c.PodCount > 0 && c.PodTotal > 0 {
 		parts = append(parts, fmt.Sprintf("%d of %s", c.PodCount, textfmt.Count(c.PodTotal, "new pod")))
 	}
-	if n := len(c.Nodes); n > 0 {
-		parts = append(parts, "on "+strings.Join(c.Nodes[:min(n, maxPods)], ", ")+textfmt.AndMore(max(0, n-maxPods)))
+	if len(c.Nodes) > 0 {
+		parts = append(parts, "on "+textfmt.First(c.Nodes, maxPods))
 	}
 	if len(c.Pods) > 0 {
 		text := "e.g. " + c.Pods[0]
@@ -200,14 +200,10 @@ func (c Cause) headline() string {
 	if c.Hook != "" {
 		text += " in " + c.Hook
 	}
-	objects := c.Objects
-	if len(objects) == 0 {
+	if len(c.Objects) == 0 {
 		return text
 	}
-	if more := len(objects) - 3; more > 0 {
-		return fmt.Sprintf("%s: %s and %d more", text, strings.Join(objects[:3], ", "), more)
-	}
-	return text + ": " + strings.Join(objects, ", ")
+	return text + ": " + textfmt.First(c.Objects, 3)
 }
 
 // text is the cause as the report of a failure writes it.

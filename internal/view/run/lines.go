@@ -247,10 +247,7 @@ func (l *lineRenderer) flush() {
 	}
 	names, word, why := l.gathered.names, l.gathered.word, l.gathered.why
 	l.gathered.names, l.gathered.word, l.gathered.why = nil, "", ""
-	text := strings.Join(names[:min(len(names), maxNames)], ", ")
-	if more := len(names) - maxNames; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
+	text := textfmt.First(names, maxNames)
 	if why != "" {
 		text += ": " + why
 	}
@@ -342,11 +339,7 @@ func (l *lineRenderer) sayWaiting() {
 		}
 		parts = append(parts, text+" "+textfmt.Duration(l.runs.current.age(o)))
 	}
-	text := fmt.Sprintf("%d left: %s", len(unready), strings.Join(parts, ", "))
-	if more := len(unready) - maxWaiting; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	l.say("waiting", text)
+	l.say("waiting", fmt.Sprintf("%d left: %s%s", len(unready), strings.Join(parts, ", "), textfmt.AndMore(len(unready)-maxWaiting)))
 }
 
 func (l *lineRenderer) close() {

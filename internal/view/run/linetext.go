@@ -54,11 +54,7 @@ func problemText(s track.Status) string {
 	}
 	var more []string
 	if len(p.Pods) > 0 {
-		where := "pod " + p.Pods[0]
-		if n := max(p.PodCount, len(p.Pods)) - 1; n > 0 {
-			where += fmt.Sprintf(" and %d more", n)
-		}
-		more = append(more, where)
+		more = append(more, "pod "+p.Pods[0]+textfmt.AndMore(max(p.PodCount, len(p.Pods))-1))
 	}
 	if len(p.Nodes) > 0 {
 		more = append(more, "on "+p.Nodes[0])

@@ -212,18 +212,11 @@ func (rep *reporter) otherObjects(b *strings.Builder, r Result) {
 		unfinished = append(unfinished, text)
 	}
 	if len(blocked) > 0 {
-		fmt.Fprintf(b, "\nnot ready because of the above: %s\n", firstNames(blocked))
+		fmt.Fprintf(b, "\nnot ready because of the above: %s\n", textfmt.First(blocked, maxNames))
 	}
 	if len(unfinished) > 0 {
-		fmt.Fprintf(b, "\nnot ready when the run ended: %s\n", firstNames(unfinished))
+		fmt.Fprintf(b, "\nnot ready when the run ended: %s\n", textfmt.First(unfinished, maxNames))
 	}
-}
-
-func firstNames(names []string) string {
-	if more := len(names) - maxNames; more > 0 {
-		return strings.Join(names[:maxNames], ", ") + fmt.Sprintf(" and %d more", more)
-	}
-	return strings.Join(names, ", ")
 }
 
 // verdict is the last line.

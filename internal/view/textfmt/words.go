@@ -53,8 +53,9 @@ func Duration(d time.Duration) string {
 	return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
 }
 
+// AndMore is what follows the first of many names when n aren't named; empty when all are.
 func AndMore(n int) string {
-	if n == 0 {
+	if n <= 0 {
 		return ""
 	}
 	return fmt.Sprintf(" and %d more", n)
