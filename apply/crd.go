@@ -21,16 +21,14 @@ import (
 
 // crdMapping is the mapping of CustomResourceDefinitions, the same on every server.
 var crdMapping = kube.Mapping{
-	GVK:       schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"},
-	Resource:  schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"},
+	GVK:       kube.CRDKind.WithVersion("v1"),
+	Resource:  schema.GroupVersionResource{Group: kube.CRDKind.Group, Version: "v1", Resource: "customresourcedefinitions"},
 	HasStatus: true,
 }
 
-func isCRD(id kube.ID) bool { return id.GroupKind() == crdMapping.GVK.GroupKind() }
-
 // definitionOf is the CustomResourceDefinition of a resource.
 func definitionOf(gr schema.GroupResource) kube.ID {
-	return kube.ID{Group: crdMapping.GVK.Group, Kind: crdMapping.GVK.Kind, Name: gr.String()}
+	return kube.ID{Group: kube.CRDKind.Group, Kind: kube.CRDKind.Kind, Name: gr.String()}
 }
 
 // definedKind returns the kind that a CustomResourceDefinition defines.
@@ -89,7 +87,7 @@ func newDefinitions(a *Applier, arrivals *prerequisites, req Request) *definitio
 		generations: map[schema.GroupResource]generation{},
 	}
 	for _, m := range slices.Concat(req.CRDs, req.Objects) {
-		if m.Object != nil && isCRD(kube.IDOf(m.Object)) {
+		if m.Object != nil && kube.IDOf(m.Object).IsCRD() {
 			d.released = append(d.released, m.Object)
 		}
 	}

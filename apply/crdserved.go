@@ -19,7 +19,7 @@ import (
 func definitionsIn(changes []Change, errs []error) []Change {
 	var crds []Change
 	for i, c := range changes {
-		if isCRD(c.ID) && errs[i] == nil && (c.Action == Create || c.Action == Update) {
+		if c.ID.IsCRD() && errs[i] == nil && (c.Action == Create || c.Action == Update) {
 			crds = append(crds, c)
 		}
 	}

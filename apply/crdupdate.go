@@ -140,7 +140,7 @@ func lossesText(losses []loss) string {
 // TakesAway lists what a definition allowed before it was written and no longer allows;
 // empty when nothing is lost, and for other objects.
 func (c Change) TakesAway() string {
-	if c.Action != Update || c.Live == nil || c.Result == nil || !isCRD(c.ID) {
+	if c.Action != Update || c.Live == nil || c.Result == nil || !c.ID.IsCRD() {
 		return ""
 	}
 	return lossesText(lossesOf(c.Live, c.Result))
@@ -150,7 +150,7 @@ func (c Change) TakesAway() string {
 // dealt with; nil when nothing of it is its own.
 func (c Change) contributionAfter() *Contribution {
 	switch {
-	case c.Result == nil || !isCRD(c.ID):
+	case c.Result == nil || !c.ID.IsCRD():
 		return nil
 	case c.Action == Create:
 		b := ContributionOf(c.Result)

@@ -48,7 +48,7 @@ func (p *planning) decideNow(ctx context.Context, t *target, s observation) (Cha
 	if s.full == nil {
 		return p.create(ctx, t, want, s)
 	}
-	if t.fromCRDs && isCRD(t.id) && s.full.GetDeletionTimestamp() == nil {
+	if t.fromCRDs && t.id.IsCRD() && s.full.GetDeletionTimestamp() == nil {
 		return p.updateDefinition(ctx, t, want, s.full)
 	}
 	return p.decideExisting(ctx, t, want, s.full)

@@ -82,7 +82,7 @@ func (a *prerequisites) expected(id kube.ID) bool {
 	return expected
 }
 
-func namespaceID(name string) kube.ID { return kube.ID{Kind: "Namespace", Name: name} }
+func namespaceID(name string) kube.ID { return kube.ID{Kind: kube.NamespaceKind.Kind, Name: name} }
 
 func namespaceIDs(names []string) []kube.ID {
 	ids := make([]kube.ID, len(names))
@@ -91,8 +91,6 @@ func namespaceIDs(names []string) []kube.ID {
 	}
 	return ids
 }
-
-func isNamespace(id kube.ID) bool { return id.Group == "" && id.Kind == "Namespace" }
 
 // definition is the CustomResourceDefinition that a target's kind would have.
 func (t *target) definition() kube.ID { return definitionOf(t.mapping.Resource.GroupResource()) }
@@ -103,8 +101,8 @@ func (a *prerequisites) expectFrom(targets []*target) {
 	for _, t := range targets {
 		c := t.decided
 		switch {
-		case isCRD(t.id) && (c == nil || c.Action != Unchanged && c.Action != Keep),
-			isNamespace(t.id) && (c == nil || c.Action == Create):
+		case t.id.IsCRD() && (c == nil || c.Action != Unchanged && c.Action != Keep),
+			t.id.IsNamespace() && (c == nil || c.Action == Create):
 			a.expect(t.id)
 		}
 	}

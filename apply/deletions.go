@@ -144,7 +144,7 @@ func propagation(id kube.ID) metav1.DeletionPropagation {
 	if id.Group == "apps" && id.Kind == "StatefulSet" {
 		return metav1.DeletePropagationOrphan
 	}
-	if id.Group == "batch" && id.Kind == "Job" {
+	if id.GroupKind() == kube.JobKind {
 		return metav1.DeletePropagationBackground
 	}
 	return metav1.DeletePropagationForeground

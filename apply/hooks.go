@@ -144,7 +144,7 @@ func (p *planning) checkRemovable(t *target, live *unstructured.Unstructured) er
 		return &HookExistsError{Why: "is not a hook of this release"}
 	case p.history.provenance[t.id].describes(live) && p.history.provenance[t.id].mustBeGivenBack():
 		return &HookExistsError{Why: "doesn't belong to this release: only " + p.history.provenance[t.id].adopter() + ", had adopted it"}
-	case isCRD(t.id):
+	case t.id.IsCRD():
 		return &HookExistsError{Why: "CustomResourceDefinitions are never deleted for a hook"}
 	}
 	return nil
@@ -152,12 +152,12 @@ func (p *planning) checkRemovable(t *target, live *unstructured.Unstructured) er
 
 // hasFailed says that a Job or Pod has come to a bad end.
 func hasFailed(obj *unstructured.Unstructured) bool {
-	switch obj.GroupVersionKind().GroupKind().String() {
-	case "Job.batch":
+	switch obj.GroupVersionKind().GroupKind() {
+	case kube.JobKind:
 		ended, _ := condition(obj, "Failed")
 		ending, _ := condition(obj, "FailureTarget")
 		return ended || ending
-	case "Pod":
+	case kube.PodKind:
 		phase, _, _ := unstructured.NestedString(obj.Object, "status", "phase")
 		return phase == "Failed"
 	}
@@ -166,15 +166,15 @@ func hasFailed(obj *unstructured.Unstructured) bool {
 
 // isRunning says that a Job or Pod has not come to its end.
 func isRunning(obj *unstructured.Unstructured) bool {
-	switch obj.GroupVersionKind().GroupKind().String() {
-	case "Job.batch":
+	switch obj.GroupVersionKind().GroupKind() {
+	case kube.JobKind:
 		for _, end := range []string{"Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"} {
 			if ended, _ := condition(obj, end); ended {
 				return false
 			}
 		}
 		return true
-	case "Pod":
+	case kube.PodKind:
 		phase, _, _ := unstructured.NestedString(obj.Object, "status", "phase")
 		return phase != "Succeeded" && phase != "Failed"
 	}
@@ -186,7 +186,7 @@ func isRunning(obj *unstructured.Unstructured) bool {
 // never deleted.
 func (a *Applier) DeleteHook(ctx context.Context, obj *unstructured.Unstructured) error {
 	id := kube.IDOf(obj)
-	if isCRD(id) {
+	if id.IsCRD() {
 		return nil
 	}
 	mapping, err := a.cluster.Mapping(ctx, obj.GroupVersionKind(), true)

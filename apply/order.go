@@ -105,10 +105,10 @@ func (o *releaseOrder) read(ctx context.Context, i int, crds, hooks []*target) e
 func (o *releaseOrder) addImplied() {
 	spaces, kinds := map[string]int{}, map[schema.GroupKind]int{}
 	for i, t := range o.targets {
-		if t.id.Group == "" && t.id.Kind == "Namespace" {
+		if t.id.IsNamespace() {
 			spaces[t.id.Name] = i
 		}
-		if isCRD(t.id) {
+		if t.id.IsCRD() {
 			kinds[definedKind(t.obj)] = i
 		}
 	}

@@ -157,7 +157,7 @@ func (p *planning) resolveRest(ctx context.Context, crds []*target) (mains, hook
 // others the server can be asked about.
 func neededFirst(mains []*target) (first, rest []*target) {
 	for _, t := range mains {
-		if isCRD(t.id) || isNamespace(t.id) {
+		if t.id.IsCRD() || t.id.IsNamespace() {
 			first = append(first, t)
 		} else {
 			rest = append(rest, t)
@@ -172,7 +172,7 @@ func neededFirst(mains []*target) (first, rest []*target) {
 func (p *planning) markPrerequisites(plan *Plan) {
 	for _, list := range plan.lists() {
 		for i := range list {
-			if id := list[i].ID; (isCRD(id) || isNamespace(id)) && p.prerequisites.expected(id) {
+			if id := list[i].ID; (id.IsCRD() || id.IsNamespace()) && p.prerequisites.expected(id) {
 				list[i].prerequisiteOf = p.prerequisites
 			}
 		}
@@ -267,7 +267,7 @@ func (p *planning) prefetch(ctx context.Context, crds []*target) error {
 			t, ok := p.resolver.known(ctx, obj, m.Source)
 			switch {
 			case !ok:
-			case scheme.Scheme.Recognizes(t.mapping.GVK) || isCRD(t.id):
+			case scheme.Scheme.Recognizes(t.mapping.GVK) || t.id.IsCRD():
 				targets = append(targets, t)
 			default:
 				custom = append(custom, t)

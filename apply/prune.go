@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/apply/ordering"
@@ -34,18 +35,18 @@ type orphan struct {
 // Options.PruneKinds names them: deleting them loses data that a chart can't restore.
 func ProtectedKinds() []string {
 	var out []string
-	for kind := range protectedKinds {
-		out = append(out, kind[strings.Index(kind, "/")+1:])
+	for gk := range protectedKinds {
+		out = append(out, gk.Kind)
 	}
 	slices.Sort(out)
 	return out
 }
 
-var protectedKinds = map[string]bool{
-	"apiextensions.k8s.io/CustomResourceDefinition": true,
-	"/Namespace":             true,
-	"/PersistentVolume":      true,
-	"/PersistentVolumeClaim": true,
+var protectedKinds = map[schema.GroupKind]bool{
+	kube.CRDKind:                    true,
+	kube.NamespaceKind:              true,
+	{Kind: "PersistentVolume"}:      true,
+	{Kind: "PersistentVolumeClaim"}: true,
 }
 
 // decideOrphans decides about everything earlier revisions may have left.
@@ -132,7 +133,7 @@ func (p *pruner) orphans(ctx context.Context) ([]orphan, error) {
 	// Jobs and Pods of former hooks are deleted, their other objects stay: charts let
 	// hooks create Secrets once, which later revisions read.
 	for id, last := range p.history.hooks {
-		if kind := id.Group + "/" + id.Kind; kind != "batch/Job" && kind != "/Pod" || len(p.history.objects[id]) > 0 {
+		if gk := id.GroupKind(); gk != kube.JobKind && gk != kube.PodKind || len(p.history.objects[id]) > 0 {
 			continue
 		}
 		if err := add(orphan{id: id, lastDeclared: last, fromHook: true}); err != nil {
@@ -222,7 +223,6 @@ func (p *pruner) liveUIDs() map[types.UID]bool {
 // decideOrphan decides whether the live object of an orphan may be deleted.
 func (p *pruner) decideOrphan(o orphan, meta *metav1.PartialObjectMetadata) Change {
 	c := Change{ID: o.id, Source: o.lastDeclared.source, Action: Keep, Live: metaOnly(meta, o.mapping)}
-	kind := o.id.Group + "/" + o.id.Kind
 	owner := ownerOf(c.Live)
 	uninstall := p.req.Uninstall
 	if p.decideAdoptedOrphan(o, meta, &c) {
@@ -242,11 +242,11 @@ func (p *pruner) decideOrphan(o orphan, meta *metav1.PartialObjectMetadata) Chan
 		c.Reason = KeepAnnotation + ": keep"
 	case hasUnknownPolicy(meta.Annotations), hasUnknownPolicy(o.annotations()):
 		c.Reason = KeepAnnotation + " has an unknown value: not deleted"
-	case kind == "/Namespace" && o.id.Name == p.a.owner.Namespace:
+	case o.id.IsNamespace() && o.id.Name == p.a.owner.Namespace:
 		c.Reason = "it holds the release records"
-	case protectedKinds[kind] && uninstall && o.kept:
+	case protectedKinds[o.id.GroupKind()] && uninstall && o.kept:
 		c.Reason = "was kept when the chart dropped it"
-	case protectedKinds[kind] && !slices.Contains(p.a.opts.PruneKinds, o.id.Kind):
+	case protectedKinds[o.id.GroupKind()] && !slices.Contains(p.a.opts.PruneKinds, o.id.Kind):
 		c.Reason, c.RevisitNextRelease = "objects of this kind are kept unless --prune-kind names the kind", true
 		if p.req.Undo {
 			c.Reason = "objects of this kind are kept when a failed run is rolled back: delete it yourself if it isn't needed"

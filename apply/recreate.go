@@ -5,20 +5,22 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/rand"
 
 	"deployer/apply/compare"
 	"deployer/apply/fields"
 	"deployer/apply/verify"
 	"deployer/internal/annotation"
+	"deployer/internal/kube"
 )
 
 // neverRecreated are kinds that are never recreated: deleting them loses data that can't
 // be restored.
-var neverRecreated = map[string]bool{
-	"/Namespace":        true,
-	"/PersistentVolume": true,
-	"apiextensions.k8s.io/CustomResourceDefinition": true,
+var neverRecreated = map[schema.GroupKind]bool{
+	kube.CRDKind:               true,
+	kube.NamespaceKind:         true,
+	{Kind: "PersistentVolume"}: true,
 }
 
 // recreate decides about an update that the server refuses because the fields in at are
@@ -96,14 +98,13 @@ func (u *updateDecision) asScaled() *unstructured.Unstructured {
 
 func (p *planning) mayRecreate(t *target, live *unstructured.Unstructured, broken *ImmutableError) bool {
 	annotated, _, _ := annotation.Recreate.Read(t.obj.GetAnnotations())
-	kind := t.id.Group + "/" + t.id.Kind
-	switch {
-	case neverRecreated[kind], mayBeKept(live.GetAnnotations()), mayBeKept(t.obj.GetAnnotations()):
+	switch gk := t.id.GroupKind(); {
+	case neverRecreated[gk], mayBeKept(live.GetAnnotations()), mayBeKept(t.obj.GetAnnotations()):
 		broken.Never = true
 		return false
-	case kind == "/PersistentVolumeClaim":
+	case gk == schema.GroupKind{Kind: "PersistentVolumeClaim"}:
 		return annotated && p.a.opts.AllowRecreate
-	case kind == "batch/Job":
+	case gk == kube.JobKind:
 		return true
 	}
 	return annotated || p.a.opts.AllowRecreate

@@ -2,10 +2,10 @@ package track
 
 import (
 	"cmp"
-	"fmt"
 	"strings"
 	"time"
 
+	"deployer/internal/kube"
 	"deployer/track/class"
 	"deployer/track/rules"
 )
@@ -67,7 +67,7 @@ func (t *trackedObject) liveStatus(now time.Time) Status {
 	t.timers.recheckAfter(now, v.RecheckAfter)
 	switch v.Phase {
 	case rules.Ready:
-		if t.gk.Kind == "CustomResourceDefinition" && !t.observed.isServed {
+		if t.gk == kube.CRDKind && !t.observed.isServed {
 			return Status{State: Progressing, Message: notServedMessage}
 		}
 		if left := t.readyGraceLeft(v.Grace, now); left > 0 {
@@ -260,11 +260,7 @@ func isWorse(a, b *Problem, now time.Time) bool {
 func (p *Problem) oneLine() string {
 	text := p.Title
 	if len(p.Pods) > 0 {
-		text = "pod " + p.Pods[0]
-		if p.PodCount > 1 {
-			text += fmt.Sprintf(" and %d more", p.PodCount-1)
-		}
-		text += ": " + p.Title
+		text = "pod " + p.Pods[0] + andMore(p.PodCount-1) + ": " + p.Title
 	}
 	if p.Message != "" {
 		text += ": " + p.Message
@@ -351,7 +347,7 @@ func (t *trackedObject) canHeal(status *Status) bool {
 	case class.JobFailed, class.Replaced, class.Deleted, class.VolumeLost:
 		return false
 	case class.PodFailed:
-		return t.gk != podKind
+		return t.gk != kube.PodKind
 	}
 	return true
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"deployer/internal/kube"
 	"deployer/track/class"
 	"deployer/track/rules"
 )
@@ -16,12 +17,12 @@ func (t *trackedObject) disappearedStatus(now time.Time) Status {
 	if t.observed.object == nil {
 		return t.ownFailure(now, class.Deleted, "it is not there")
 	}
-	if t.gk.Kind == "Job" || t.gk == podKind {
+	if t.gk == kube.JobKind || t.gk == kube.PodKind {
 		v := t.opts.Rules.Evaluate(t.ruleInput(now))
 		if v.Phase != rules.Progressing {
 			return statusOf(t.ID, t.observed.object.GetUID(), v)
 		}
-		if t.gk.Kind == "Job" {
+		if t.gk == kube.JobKind {
 			return t.ownFailure(now, class.Deleted, "deleted before it finished; if it was cleaned up, set ttlSecondsAfterFinished to 60 or more")
 		}
 	}
@@ -48,7 +49,7 @@ func (t *trackedObject) deletionStatus() Status {
 		status.Message = "waiting to be deleted"
 	}
 	status.Message += finalizersText(status.Finalizers)
-	if t.gk.Kind == "Namespace" {
+	if t.gk == kube.NamespaceKind {
 		status.Message += namespaceContent(t.observed.object.Object)
 	}
 	return status

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes"
 
+	"deployer/internal/kube"
 	"deployer/track/class"
 	"deployer/track/logs"
 	"deployer/track/pods"
@@ -50,7 +51,7 @@ func logsMayExplain(p *Problem, obj *trackedObject) bool {
 	switch p.Class {
 	case class.CrashLoop, class.OOMKilled, class.BadCommand, class.LivenessProbeFailed, class.ReadinessProbeFailed, class.PodFailed,
 		class.JobFailed, class.ProgressDeadline, class.NoProgress, class.Timeout:
-		return obj.isWorkload() || obj.gk == podKind
+		return obj.isWorkload() || obj.gk == kube.PodKind
 	}
 	return false
 }
@@ -187,7 +188,7 @@ func (s diagnosis) examplePod(ctx context.Context, obj *trackedObject, p *Proble
 	for _, m := range obj.newPods.byUID {
 		all = append(all, m.Pod)
 	}
-	if obj.gk.Kind == "Job" {
+	if obj.gk == kube.JobKind {
 		if typed, err := s.tracker.cluster.Typed(); err == nil {
 			if found, err := podsOfJob(ctx, typed, obj.ID.Namespace, obj.observed.object.GetUID()); err == nil {
 				all = found
@@ -196,7 +197,7 @@ func (s diagnosis) examplePod(ctx context.Context, obj *trackedObject, p *Proble
 	}
 	sort.Slice(all, func(i, j int) bool { return all[j].Created.Before(all[i].Created) })
 	for _, pod := range all {
-		if obj.gk.Kind != "Job" && !pod.Ready || pod.Phase == corev1.PodFailed {
+		if obj.gk != kube.JobKind && !pod.Ready || pod.Phase == corev1.PodFailed {
 			return pod, true
 		}
 	}

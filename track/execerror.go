@@ -7,6 +7,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"deployer/internal/kube"
 	"deployer/track/class"
 	"deployer/track/pods"
 )
@@ -20,7 +21,7 @@ const execErrorLimit = 1 << 10
 // platform, only the log says so.
 func (s *session) readExecError(obj *trackedObject) {
 	p := obj.status.Problem
-	if p == nil || p.Class != class.CrashLoop || obj.gk.Kind == "Job" || obj.lookups.execErrorsRead[p.Container] {
+	if p == nil || p.Class != class.CrashLoop || obj.gk == kube.JobKind || obj.lookups.execErrorsRead[p.Container] {
 		return
 	}
 	for uid, h := range obj.newPods.byUID {

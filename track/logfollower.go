@@ -7,6 +7,7 @@ import (
 	"golang.org/x/time/rate"
 	"k8s.io/apimachinery/pkg/types"
 
+	"deployer/internal/kube"
 	"deployer/track/logs"
 	"deployer/track/pods"
 )
@@ -62,7 +63,7 @@ func (f *logFollower) setLastLine(run containerRun, at time.Time) {
 // order.
 func (f *logFollower) logMode(obj *trackedObject) LogMode {
 	mode := LogsFailed
-	if obj.gk.Kind == "Job" {
+	if obj.gk == kube.JobKind {
 		mode = LogsLive
 	}
 	if f.session.opts.Logs != "" {
@@ -81,12 +82,12 @@ func (f *logFollower) logMode(obj *trackedObject) LogMode {
 }
 
 func (f *logFollower) isLive(obj *trackedObject) bool {
-	return f.logMode(obj) == LogsLive && (obj.isWorkload() || obj.gk == podKind) && obj.Until != UntilGone
+	return f.logMode(obj) == LogsLive && (obj.isWorkload() || obj.gk == kube.PodKind) && obj.Until != UntilGone
 }
 
 // followBarePod follows a pod that is tracked itself.
 func (f *logFollower) followBarePod(obj *trackedObject) {
-	if obj.gk != podKind {
+	if obj.gk != kube.PodKind {
 		return
 	}
 	for _, m := range obj.newPods.byUID {

@@ -6,9 +6,9 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"deployer/internal/kube"
 	"deployer/track/class"
 	"deployer/track/pods"
 	"deployer/track/rules"
@@ -98,18 +98,16 @@ func (s *session) eventReadSchedule(obj *trackedObject) ([]time.Duration, types.
 			}
 		}
 	}
-	if obj.gk == podKind {
+	if obj.gk == kube.PodKind {
 		return nil, "", time.Time{}
 	}
 	return eventReadTimes[obj.gk.Kind], obj.observed.object.GetUID(), obj.timers.appliedAt
 }
 
-var crdKind = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
-
 // awaitsServing reports whether the object is a CustomResourceDefinition that is
 // established but whose kind isn't served yet.
 func (t *trackedObject) awaitsServing() bool {
-	return t.gk == crdKind && t.status.Message == notServedMessage
+	return t.gk == kube.CRDKind && t.status.Message == notServedMessage
 }
 
 const notServedMessage = "established, not served yet"

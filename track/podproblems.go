@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
+	"deployer/internal/kube"
 	"deployer/track/class"
 	"deployer/track/pods"
 	"deployer/track/rules"
@@ -174,14 +175,14 @@ func (p *Problem) addPods(members []*pods.History, c podSummary) {
 func (t *trackedObject) finalAt(g *problemGroup, c podSummary, now time.Time) time.Time {
 	info := class.InfoOf(g.Class)
 	switch {
-	case g.Class == class.Evicted && t.gk != podKind:
+	case g.Class == class.Evicted && t.gk != kube.PodKind:
 		if len(g.members) >= maxEvictions {
 			return now
 		}
 		return time.Time{}
-	case t.gk == podKind && (g.Class == class.Evicted || g.Class == class.PodFailed):
+	case t.gk == kube.PodKind && (g.Class == class.Evicted || g.Class == class.PodFailed):
 		return now
-	case info.Scope == class.Informational, t.gk.Kind == "Job" && isRunFailure(g.Class):
+	case info.Scope == class.Informational, t.gk == kube.JobKind && isRunFailure(g.Class):
 		return time.Time{} // a Job's controller counts failed runs itself
 	case g.Class == class.PodFailed:
 		return time.Time{} // its controller makes another one

@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"deployer/internal/annotation"
+	"deployer/internal/kube"
 	"deployer/track/pods"
 )
 
@@ -111,7 +112,7 @@ func (f *logFollower) readFinishedLog(obj *trackedObject) {
 	for _, m := range obj.newPods.byUID {
 		known = append(known, m.Pod)
 	}
-	isPod := obj.gk == podKind
+	isPod := obj.gk == kube.PodKind
 	r.read = func(ctx context.Context, typed kubernetes.Interface) error {
 		ctx, stop := context.WithTimeout(ctx, lookupTimeout)
 		defer stop()
@@ -138,5 +139,5 @@ func (f *logFollower) readFinishedLog(obj *trackedObject) {
 // hasNewLogs reports whether the object is a Job or Pod that this release has changed. The
 // log of an unchanged one is from an earlier release.
 func (t *trackedObject) hasNewLogs() bool {
-	return t.Changed && (t.gk.Kind == "Job" || t.gk == podKind)
+	return t.Changed && (t.gk == kube.JobKind || t.gk == kube.PodKind)
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
 
+	"deployer/internal/kube"
 	"deployer/track/pods"
 	"deployer/track/rules"
 )
@@ -96,10 +97,10 @@ func newTrackedObject(t Target, opts *Options, now time.Time) *trackedObject {
 		}
 	}
 	obj.status = Status{ID: t.ID, State: Waiting}
-	if obj.gk == crdKind && t.Baseline != nil {
+	if obj.gk == kube.CRDKind && t.Baseline != nil {
 		obj.observed.isServed = opts.Rules.Evaluate(obj.ruleInput(now)).Phase == rules.Ready // it was there before
 	}
-	if obj.gk == podKind && t.Baseline != nil && t.Until != UntilGone {
+	if obj.gk == kube.PodKind && t.Baseline != nil && t.Until != UntilGone {
 		obj.updateBarePod(t.Baseline)
 	}
 	return obj
@@ -124,12 +125,10 @@ func (t *trackedObject) update(obj *unstructured.Unstructured, now time.Time) {
 		t.observed.generation, t.timers.progressedAt = g, now
 		clear(t.timers.failingSince)
 	}
-	if t.gk == podKind {
+	if t.gk == kube.PodKind {
 		t.updateBarePod(obj)
 	}
 }
-
-var podKind = schema.GroupKind{Kind: "Pod"}
 
 // updateBarePod follows a pod that is tracked itself.
 func (t *trackedObject) updateBarePod(obj *unstructured.Unstructured) {

@@ -82,7 +82,7 @@ func (r *run) applyTogether(ctx context.Context, waves []apply.Wave) error {
 // createsKindsOrNamespaces reports whether a wave makes kinds or namespaces that later ones need.
 func createsKindsOrNamespaces(wave apply.Wave) bool {
 	for _, c := range wave.Changes {
-		if (c.ID.Kind == "Namespace" || c.ID.Kind == "CustomResourceDefinition") && c.Action != apply.Unchanged {
+		if (c.ID.IsNamespace() || c.ID.IsCRD()) && c.Action != apply.Unchanged {
 			return true
 		}
 	}

@@ -135,9 +135,9 @@ func (r *run) createHook(ctx context.Context, event helmrelease.HookEvent, h *he
 // may use it. Other hooks are done when they exist.
 // https://helm.sh/docs/topics/charts_hooks/#hooks-and-the-release-lifecycle
 var trackedHookKinds = map[schema.GroupKind]bool{
-	{Group: "batch", Kind: "Job"}:                                     true,
-	{Group: "", Kind: "Pod"}:                                          true,
-	{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}: true,
+	kube.JobKind: true,
+	kube.PodKind: true,
+	kube.CRDKind: true,
 }
 
 // hookTargets returns the objects of a hook that are tracked until they end.

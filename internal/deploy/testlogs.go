@@ -67,14 +67,14 @@ func (r *run) podsOf(ctx context.Context, obj *unstructured.Unstructured) ([]cor
 		return nil, err
 	}
 	pods := typed.CoreV1().Pods(obj.GetNamespace())
-	switch kube.IDOf(obj).GroupKind().String() {
-	case "Pod":
+	switch kube.IDOf(obj).GroupKind() {
+	case kube.PodKind:
 		pod, err := pods.Get(ctx, obj.GetName(), metav1.GetOptions{})
 		if err != nil {
 			return nil, err
 		}
 		return []corev1.Pod{*pod}, nil
-	case "Job.batch":
+	case kube.JobKind:
 		list, err := pods.List(ctx, metav1.ListOptions{LabelSelector: batchv1.ControllerUidLabel + "=" + string(obj.GetUID())})
 		if err != nil {
 			return nil, err

@@ -90,4 +90,4 @@ func (d *Deployer) waitsFor(op *Operation) []ordering.Dependency {
 	return out
 }
 
-func isJob(id kube.ID) bool { return id.Kind == "Job" && id.Group == "batch" }
+func isJob(id kube.ID) bool { return id.GroupKind() == kube.JobKind }

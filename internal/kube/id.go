@@ -23,6 +23,20 @@ func (id ID) GroupKind() schema.GroupKind {
 	return schema.GroupKind{Group: id.Group, Kind: id.Kind}
 }
 
+// Kinds that several packages have rules for.
+var (
+	CRDKind       = schema.GroupKind{Group: "apiextensions.k8s.io", Kind: "CustomResourceDefinition"}
+	JobKind       = schema.GroupKind{Group: "batch", Kind: "Job"}
+	NamespaceKind = schema.GroupKind{Kind: "Namespace"}
+	PodKind       = schema.GroupKind{Kind: "Pod"}
+)
+
+// IsCRD reports whether the object is a CustomResourceDefinition.
+func (id ID) IsCRD() bool { return id.GroupKind() == CRDKind }
+
+// IsNamespace reports whether the object is a Namespace.
+func (id ID) IsNamespace() bool { return id.GroupKind() == NamespaceKind }
+
 // String writes the object as people see it everywhere: Deployment/prod/web,
 // or ClusterRole/web for an object of cluster scope.
 func (id ID) String() string {
