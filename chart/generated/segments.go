@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"deployer/internal/lcs"
 )
 
 var (
@@ -70,7 +72,7 @@ func segmentsOf(text string, rerendered []string) *line {
 	var pairs [][]int
 	for i, s := range rerendered {
 		other := piecesOf(s, runs[i+1])
-		pair := longestCommonSubsequence(a, other)
+		pair := lcs.Pairs(len(a), len(other), maxComparisons, func(i, j int) bool { return a[i] == other[j] })
 		if slices.Equal(shapeOf(a), shapeOf(other)) {
 			// Not by words that happen to stand elsewhere too: 14:06:13 and 03:13:16.
 			pair = samePlaces(a, other)
@@ -229,47 +231,3 @@ func samePlaces(a, b []string) []int {
 
 // maxComparisons bounds the work of comparing two lines: the product of their lengths.
 const maxComparisons = 1_000_000
-
-// longestCommonSubsequence pairs the pieces of a with equal ones of b, in order: a longest common
-// subsequence. -1 stands for none.
-func longestCommonSubsequence(a, b []string) []int {
-	out := slices.Repeat([]int{-1}, len(a))
-	start, n, m := 0, len(a), len(b)
-	for start < n && start < m && a[start] == b[start] {
-		out[start] = start
-		start++
-	}
-	for n > start && m > start && a[n-1] == b[m-1] {
-		n, m = n-1, m-1
-		out[n] = m
-	}
-	rows, columns := n-start, m-start
-	if rows*columns > maxComparisons {
-		return out
-	}
-	length := make([][]int, rows+1)
-	for i := range length {
-		length[i] = make([]int, columns+1)
-	}
-	for i := rows - 1; i >= 0; i-- {
-		for j := columns - 1; j >= 0; j-- {
-			if a[start+i] == b[start+j] {
-				length[i][j] = length[i+1][j+1] + 1
-			} else {
-				length[i][j] = max(length[i+1][j], length[i][j+1])
-			}
-		}
-	}
-	for i, j := 0, 0; i < rows && j < columns; {
-		switch {
-		case a[start+i] == b[start+j]:
-			out[start+i] = start + j
-			i, j = i+1, j+1
-		case length[i+1][j] >= length[i][j+1]:
-			i++
-		default:
-			j++
-		}
-	}
-	return out
-}
