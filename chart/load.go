@@ -21,6 +21,7 @@ type LoadOptions struct {
 	Devel              bool   // also pre-releases; Version ">0.0.0-0"
 	Repo               string // URL of a chart repository to look the name up in
 	Access             Access
+	ForInspection      bool   // also charts that can't be deployed: libraries, and charts without their dependencies
 	Verify             bool   // check the archive's signature
 	AllowMismatch      bool   // only warn when an archive isn't what its index, or the reference, says
 	Keyring            string // public keys for Verify; empty means ~/.gnupg/pubring.gpg
@@ -77,6 +78,13 @@ func (o LoadOptions) withDefaults() (LoadOptions, error) {
 	return o, nil
 }
 
+// Keyring is the file of public keys that signatures are checked against:
+// path, or when that is empty GnuPG's.
+func Keyring(path string) (string, error) {
+	opts, err := LoadOptions{Keyring: path, Verify: true}.withDefaults()
+	return opts.Keyring, err
+}
+
 func loadLocal(ctx context.Context, path string, opts LoadOptions) (*Chart, error) {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -125,8 +133,12 @@ func readChart(path string) (*helmchart.Chart, error) {
 	return nil, fmt.Errorf("loading chart %s: %w", path, err)
 }
 
-// checkLoaded makes the checks that Helm makes before it deploys a chart.
+// checkLoaded makes the checks that Helm makes before it deploys a chart. A chart that is only
+// inspected needs none.
 func checkLoaded(c *helmchart.Chart, lack MissingDependenciesError, opts LoadOptions) (*Chart, error) {
+	if opts.ForInspection {
+		return &Chart{Helm: c}, nil
+	}
 	if kind := c.Metadata.Type; kind != "" && kind != "application" {
 		return nil, &TypeError{Chart: c.Name(), Type: kind}
 	}

@@ -196,16 +196,16 @@ func TestLoadRefuses(t *testing.T) {
 	}
 }
 
-func TestReadToLookAt(t *testing.T) {
+func TestLoadForInspection(t *testing.T) {
 	for _, ref := range []string{
 		filepath.Join(testcharts, "library", "charts", "parts"),
 		chartDir(t, map[string]string{"Chart.yaml": "apiVersion: v2\nname: probe\nversion: 1.0.0\ndependencies:\n- {name: one, version: 1.x}\n"}),
 	} {
 		if _, err := Load(context.Background(), ref, LoadOptions{}); err == nil {
-			t.Errorf("Load(%s) takes it to be deployed", ref)
+			t.Errorf("Load(%s) takes a chart that can't be deployed", ref)
 		}
-		if _, err := Read(context.Background(), ref, LoadOptions{}); err != nil {
-			t.Errorf("Read(%s): %v", ref, err)
+		if _, err := Load(context.Background(), ref, LoadOptions{ForInspection: true}); err != nil {
+			t.Errorf("Load(%s) for inspection: %v", ref, err)
 		}
 	}
 }

@@ -68,6 +68,13 @@ func interruptible[T any](ctx context.Context, work func() (T, error)) (T, error
 	}
 }
 
+// RunInterruptible is the same for work that returns only an error. Helm's libraries often take
+// no context.
+func RunInterruptible(ctx context.Context, work func() error) error {
+	_, err := interruptible(ctx, func() (struct{}, error) { return struct{}{}, work() })
+	return err
+}
+
 // NewRemoteError says that a chart could not be fetched, and what to do about it.
 func NewRemoteError(ref string, opts LoadOptions, err error) *RemoteError {
 	return &RemoteError{Ref: ref, Err: err, hint: remoteHint(ref, opts, err)}

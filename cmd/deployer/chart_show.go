@@ -44,10 +44,10 @@ Exit codes: 0 done; 1 failed`,
 			if err != nil {
 				return err
 			}
-			o.Settings = e.helmFiles()
+			o.Settings, o.ForInspection = e.helmFiles(), true
 			waiting := e.showTransfer("fetching", args[0])
 			o.Progress = e.transferLog(waiting)
-			loaded, err := chart.Read(ctx, args[0], o)
+			loaded, err := chart.Load(ctx, args[0], o)
 			waiting.Stop()
 			if err != nil {
 				return err
