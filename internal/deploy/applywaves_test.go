@@ -248,7 +248,7 @@ func TestWeights(t *testing.T) {
 // What depends on something that doesn't become ready stays as it is.
 func TestDependentsOfAFailureAreNotApplied(t *testing.T) {
 	s := newSite(t)
-	s.d.Settings.Timeout = time.Second
+	s.d.Settings.Timeout = 4 * time.Second
 	err := s.run(workload("db", kubetest.NeverReady())+config("late", "deployer.io/depends-on: deployment/db"), nil)
 	var late *track.TimeoutError
 	if !errors.As(err, &late) || !strings.Contains(err.Error(), "Deployment/"+s.ns+"/db") {
@@ -288,7 +288,7 @@ func TestOutsideDependencies(t *testing.T) {
 	}
 	t.Run("in vain", func(t *testing.T) {
 		s := newSite(t)
-		s.d.Settings.Timeout = time.Second
+		s.d.Settings.Timeout = 4 * time.Second
 		err := s.run(config("app", "deployer.io/external-dependencies: secret/made"), nil)
 		if err == nil || !strings.Contains(err.Error(), "Secret/"+s.ns+"/made: it is not there yet") || s.exists("app") {
 			t.Errorf("got %v; applied %v", err, s.exists("app"))
@@ -342,7 +342,7 @@ func TestWhatIsStillNeededStays(t *testing.T) {
 	s := newSite(t)
 	s.must(s.run(config("base")+config("user", "deployer.io/depends-on: configmap/base"), nil))
 	s.annotate("user", `{"metadata":{"finalizers":["example.com/held"]}}`)
-	s.d.Settings.Timeout = time.Second
+	s.d.Settings.Timeout = 4 * time.Second
 	op, err := s.d.Uninstall(t.Context(), deploy.UninstallRequest{Name: "web"})
 	s.must(err)
 	var recorded []string

@@ -68,7 +68,7 @@ func TestNotReady(t *testing.T) {
 	w := newWorld(t)
 	never := deployment("d", "d", "  replicas: 1\n  progressDeadlineSeconds: 600")
 	never = withAnnotation(never, `[{"state":{"running":{}}}]`)
-	r := w.exits(1, "install", "x", w.chart(never), "--timeout", "2s")
+	r := w.exits(1, "install", "x", w.chart(never), "--timeout", "5s")
 	w.says(r, "stderr", `Deployment/`+w.ns+`/d`, `TIMED OUT`)
 	w.statuses("x", "failed")
 }
