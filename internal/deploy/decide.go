@@ -17,16 +17,12 @@ import (
 // planObjects fills in the plan and the hooks of an operation. Upgrade, rollback and
 // uninstall are the same from here on.
 func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *release.History, crds []kube.Manifest) error {
-	owned, err := history.RecordsWithPossibleObjects(ctx)
-	if err != nil {
-		return err
-	}
 	var parser chart.Parser
-	past, err := revisionsOf(owned, &parser)
+	owned, req, err := requestAfter(ctx, history, &parser)
 	if err != nil {
 		return err
 	}
-	op.earlier, op.Rendered.CRDs, op.Hidden = past, crds, d.Hidden
+	op.earlier, op.Rendered.CRDs, op.Hidden, op.contributions = req.Revisions, crds, d.Hidden, contributionsOf(owned)
 	if len(owned) > 0 {
 		op.resumeAttempt(owned[len(owned)-1])
 	}
@@ -37,9 +33,8 @@ func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *rele
 	if err := d.checkStoredHooks(ctx, op); err != nil {
 		return err
 	}
-	req := apply.Request{CRDs: crds, Revisions: past, Fingerprints: fingerprintsOf(owned), Revisit: keysToRevisit(owned), Uninstall: op.Verb == Uninstall, Undo: d.undoing, BackTo: op.Target}
-	op.contributions = contributionsOf(owned)
-	req.Contributions = op.contributions
+	req.CRDs, req.Fingerprints, req.Contributions = crds, fingerprintsOf(owned), op.contributions
+	req.Uninstall, req.Undo, req.BackTo = op.Verb == Uninstall, d.undoing, op.Target
 	if op.NewNamespace {
 		req.NewNamespaces = []string{d.Namespace}
 	}
@@ -56,7 +51,7 @@ func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *rele
 			op.Warnings = append(op.Warnings, fmt.Sprintf("%v; this hook will fail when it runs", err))
 		}
 	}
-	d.collectHidden(append(owned, op.Next), past, crds, req.Objects, req.Hooks, req.OtherHooks)
+	d.collectHidden(append(owned, op.Next), req.Revisions, crds, req.Objects, req.Hooks, req.OtherHooks)
 	op.Removal.Description = d.Hidden.Hide(op.Removal.Description) // annotations and tables show it
 	if op.Verb != Uninstall && op.Next.Info != nil {
 		op.Next.Info.Description = d.Hidden.Hide(op.Next.Info.Description)
@@ -138,6 +133,17 @@ func keysToRevisit(owned []*release.Record) []string {
 	}
 	slices.Sort(keys)
 	return slices.Compact(keys)
+}
+
+// requestAfter begins a request with what earlier revisions may have left. owned are their
+// records.
+func requestAfter(ctx context.Context, history *release.History, parser *chart.Parser) (owned []*release.Record, req apply.Request, err error) {
+	if owned, err = history.RecordsWithPossibleObjects(ctx); err != nil {
+		return nil, req, err
+	}
+	req.Revisions, err = revisionsOf(owned, parser)
+	req.Revisit = keysToRevisit(owned)
+	return owned, req, err
 }
 
 func revisionsOf(owned []*release.Record, parser *chart.Parser) ([]apply.Revision, error) {

@@ -56,16 +56,11 @@ func upgradeOperation(history *release.History) *Operation {
 // inspectionRequest asks for what a revision has applied: its manifest, and of its
 // crds/ and its hooks what its run came to.
 func (d *Deployer) inspectionRequest(ctx context.Context, history *release.History, record *release.Record) (apply.Request, error) {
-	owned, err := history.RecordsWithPossibleObjects(ctx)
-	if err != nil {
-		return apply.Request{}, err
-	}
 	var parser chart.Parser
-	past, err := revisionsOf(owned, &parser)
+	owned, req, err := requestAfter(ctx, history, &parser)
 	if err != nil {
-		return apply.Request{}, err
+		return req, err
 	}
-	req := apply.Request{Revisions: past, Revisit: keysToRevisit(owned)}
 	if req.Objects, err = parser.Parse(record.Manifest); err != nil {
 		return req, fmt.Errorf("reading the manifest of revision %d: %w", record.Version, err)
 	}
@@ -76,7 +71,7 @@ func (d *Deployer) inspectionRequest(ctx context.Context, history *release.Histo
 	if req.CRDs, err = appliedCRDs(record, &chart.Parser{}); err != nil {
 		return req, err
 	}
-	d.collectHidden(append(owned, record), past, req.CRDs, req.Objects, req.OtherHooks)
+	d.collectHidden(append(owned, record), req.Revisions, req.CRDs, req.Objects, req.OtherHooks)
 	return req, nil
 }
 
