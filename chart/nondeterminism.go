@@ -55,6 +55,17 @@ var hashInputs = map[string]substitution{
 	"sha1sum": {name: "b64enc"}, "sha256sum": {name: "b64enc"}, "sha512sum": {name: "b64enc"}, "adler32sum": {name: "b64enc"},
 }
 
+// quickKeys replace functions that search for prime numbers by ones that take next to no time. What
+// they give is random PEM text of the same kind, but doesn't have what the arguments ask for. Of a
+// certificate's arguments, dict makes entries that nobody reads, however many there are.
+var quickKeys = map[string]substitution{
+	"genPrivateKey": {name: `printf "%s%.0s" (genPrivateKey "ecdsa")`},
+	"genCA":         quickCertificate, "genSelfSignedCert": quickCertificate, "genSignedCert": quickCertificate,
+	"genCAWithKey": quickCertificate, "genSelfSignedCertWithKey": quickCertificate, "genSignedCertWithKey": quickCertificate,
+}
+
+var quickCertificate = substitution{name: `dict "Cert" (genCAWithKey "x" 1 (genPrivateKey "ecdsa")).Cert "Key" (genPrivateKey "ecdsa") "-"`}
+
 // shortRandom is random text of up to three characters, or cut to them.
 var shortRandom = regexp.MustCompile(`\b(rand(AlphaNum|Alpha|Ascii|Bytes)\s+[1-3]\b|[1-3]\s*\|\s*rand(AlphaNum|Alpha|Ascii|Bytes)\b|(trunc|substr 0)\s+[1-3]\b)`)
 
@@ -154,8 +165,16 @@ func (r *Rerenderer) nextSubstitutes() map[string]substitution {
 }
 
 // RenderWithHashInputs renders the chart with the input of hash functions in base64 in place
-// of the hashes.
+// of the hashes. Keys and certificates are random ones that take no time, because they are only
+// searched for in these inputs. A chart that asks for more of them is rendered with real ones.
 func (r *Rerenderer) RenderWithHashInputs(ctx context.Context) (*Rendered, error) {
+	if r.MakesKeys() {
+		quick := maps.Clone(hashInputs)
+		maps.Copy(quick, quickKeys)
+		if out, err := r.render(ctx, r.in, quick); err == nil {
+			return out, nil
+		}
+	}
 	return r.render(ctx, r.in, hashInputs)
 }
 

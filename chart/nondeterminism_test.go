@@ -2,6 +2,9 @@ package chart
 
 import (
 	"context"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
 	"maps"
 	"strings"
 	"testing"
@@ -132,6 +135,61 @@ func TestOrderNeedsNoChance(t *testing.T) {
 		if differ := variants[0].Manifest != variants[1].Manifest; differ != (test.orders == 2) || !strings.Contains(variants[1].Manifest, test.want) {
 			t.Errorf("%s: want %d orders, the last %s:\n%s%s", test.template, test.orders, test.want, variants[0].Manifest, variants[1].Manifest)
 		}
+	}
+}
+
+// TestInputsOfHashesNeedNoRealKeys: rendering with the inputs of hashes searches for no prime numbers,
+// which takes most of the time of a chart with certificates, however their functions are called.
+func TestInputsOfHashesNeedNoRealKeys(t *testing.T) {
+	const ca = `{{ $ca := genCA "ca" 9 }}`
+	const key = `{{ $key := genPrivateKey "rsa" }}`
+	for _, template := range []string{
+		`{{ (genCA "ca" 9).Cert | sha256sum }}`,
+		`{{ (9 | genCA "ca").Cert | sha256sum }}`,
+		ca + `{{ (genSignedCert "a" nil (list "a.b") 9 $ca).Cert | sha256sum }}`,
+		ca + `{{ ($ca | genSignedCert "a" (list "10.0.0.1") nil 9).Cert | sha256sum }}`,
+		`{{ with genSelfSignedCert "a" nil nil 9 }}{{ printf "%s%s" .Cert .Key | sha256sum }}{{ end }}`,
+		ca + `{{ (buildCustomCert (b64enc $ca.Cert) (b64enc $ca.Key)).Cert | sha256sum }}`,
+		key + `{{ (genCAWithKey "ca" 9 $key).Cert | sha256sum }}`,
+		key + `{{ ($key | genSelfSignedCertWithKey "a" nil nil 9).Cert | sha256sum }}`,
+		key + ca + `{{ (genSignedCertWithKey "a" nil nil 9 $ca $key).Cert | sha256sum }}`,
+		`{{ "rsa" | genPrivateKey | sha256sum }}`,
+		"{{ tpl `{{ genPrivateKey \"rsa\" | sha256sum }}` . }}",
+	} {
+		rendered, err := chartWith(template, nil).NewRerenderer(Input{Release: "r", Namespace: "n"}).RenderWithHashInputs(context.Background())
+		if err != nil {
+			t.Errorf("%s: %v", template, err)
+			continue
+		}
+		_, text, _ := strings.Cut(rendered.Manifest, "a: ")
+		input, err := base64.StdEncoding.DecodeString(strings.TrimSpace(text))
+		if err != nil {
+			t.Errorf("%s: the input is %q: %v", template, text, err)
+		}
+		blocks := 0
+		for block, rest := pem.Decode(input); block != nil; block, rest = pem.Decode(rest) {
+			blocks++
+			certificate, err := x509.ParseCertificate(block.Bytes)
+			if block.Type == "CERTIFICATE" && (err != nil || certificate.PublicKeyAlgorithm != x509.ECDSA) || strings.Contains(block.Type, "RSA") {
+				t.Errorf("%s: a real %s: %v", template, block.Type, err)
+			}
+		}
+		if blocks == 0 {
+			t.Errorf("%s: no key and no certificate in %q", template, input)
+		}
+	}
+}
+
+// TestInputsOfHashesOfChartsThatNeedRealKeys: a chart that isn't content with just any key is rendered
+// with those that it asks for.
+func TestInputsOfHashesOfChartsThatNeedRealKeys(t *testing.T) {
+	const template = `{{ $key := genPrivateKey "rsa" }}{{ if not (contains "RSA" $key) }}{{ fail "not RSA" }}{{ end }}{{ sha256sum $key }}`
+	rendered, err := chartWith(template, nil).NewRerenderer(Input{Release: "r", Namespace: "n"}).RenderWithHashInputs(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(rendered.Manifest, base64.StdEncoding.EncodeToString([]byte("-----BEGIN RSA PRIVATE K"))) {
+		t.Errorf("not the input of the hash: %s", rendered.Manifest)
 	}
 }
 
