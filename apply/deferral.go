@@ -38,11 +38,14 @@ func (t *target) waitFor(id kube.ID, reason string) {
 
 // prerequisites are the objects of a release that decisions about others wait for.
 type prerequisites struct {
-	mu    sync.Mutex
-	there map[kube.ID]bool // true when present; has only objects that others wait for
+	mu      sync.Mutex
+	there   map[kube.ID]bool // true when present; has only objects that others wait for
+	created map[kube.ID]bool // those that didn't exist when the plan was made
 }
 
-func newPrerequisites() *prerequisites { return &prerequisites{there: map[kube.ID]bool{}} }
+func newPrerequisites() *prerequisites {
+	return &prerequisites{there: map[kube.ID]bool{}, created: map[kube.ID]bool{}}
+}
 
 // expect notes that objects are still to come.
 func (a *prerequisites) expect(ids ...kube.ID) {
@@ -104,8 +107,28 @@ func (a *prerequisites) expectFrom(targets []*target) {
 		case t.id.IsCRD() && (c == nil || c.Action != Unchanged && c.Action != Keep),
 			t.id.IsNamespace() && (c == nil || c.Action == Create):
 			a.expect(t.id)
+			if c != nil && c.Action == Create {
+				a.markCreated(t.id)
+			}
 		}
 	}
+}
+
+// markCreated notes that objects don't exist before the release is carried out.
+func (a *prerequisites) markCreated(ids ...kube.ID) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, id := range ids {
+		a.created[id] = true
+	}
+}
+
+// isNew reports whether a target can't have existed when the plan was made, because its kind or its
+// namespace didn't.
+func (a *prerequisites) isNew(t *target) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.created[t.definition()] || t.id.Namespace != "" && a.created[namespaceID(t.id.Namespace)]
 }
 
 // deferralOf says why the server can't be asked about a target; nil when it can.

@@ -119,6 +119,7 @@ func (a *Applier) begin(ctx context.Context, req Request) (p *planning, crds []*
 	}
 	prerequisites, warned := newPrerequisites(), &warnings{}
 	prerequisites.expect(namespaceIDs(req.NewNamespaces)...)
+	prerequisites.markCreated(namespaceIDs(req.NewNamespaces)...)
 	definitions := newDefinitions(a, prerequisites, req)
 	p = &planning{
 		a:             a,

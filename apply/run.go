@@ -121,10 +121,13 @@ func (a *Applier) redecideDeferred(ctx context.Context, changes []Change, now bo
 			open = append(open, i)
 		}
 	}
+	if err := prepareRedecisions(ctx, changes, open, now); err != nil {
+		return err
+	}
 	rejections := make([]Rejection, len(open))
 	err := a.forEach(ctx, len(open), func(i int) error {
 		c := &changes[open[i]]
-		next, err := c.execution.redecide(ctx, *c, now)
+		next, err := c.execution.redecideDeferred(ctx, *c, now)
 		if rejected := (*Rejection)(nil); errors.As(err, &rejected) {
 			rejections[i] = *rejected
 			return nil
@@ -223,19 +226,13 @@ func (e *execution) redecide(ctx context.Context, c Change, now bool) (Change, e
 	if e.t == nil {
 		return e.pruner.redecide(ctx, c)
 	}
-	p, t := e.p, e.t
-	if now {
-		t.markPrerequisitesPresent(p.prerequisites)
-	}
-	if t.deferral.waitsFor(t.definition()) {
-		if err := p.refreshMapping(ctx, t); err != nil {
-			return Change{}, err
-		}
-	}
-	if err := p.definitions.readGenerations(ctx, []*target{t}); err != nil {
+	if err := e.p.prepareRedecision(ctx, e.t, now); err != nil {
 		return Change{}, err
 	}
-	return p.redecide(ctx, t)
+	if err := e.p.definitions.readGenerations(ctx, []*target{e.t}); err != nil {
+		return Change{}, err
+	}
+	return e.p.redecide(ctx, e.t)
 }
 
 // refreshMapping looks up a kind again whose CRD has been written in the meantime.
