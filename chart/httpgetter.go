@@ -148,7 +148,7 @@ func (o httpOptions) client(stats *TransferStats, href string) (*http.Client, er
 	if err != nil {
 		return nil, err
 	}
-	return &http.Client{Transport: stats.count(guardedTransport(there, elsewhere)), Timeout: o.timeout}, nil
+	return &http.Client{Transport: stats.count(redirectGuard{there: there, elsewhere: elsewhere}), Timeout: o.timeout}, nil
 }
 
 // httpTransport is one as Helm's HTTP getter makes it.

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -16,15 +17,14 @@ const (
 	maxIndex  = 64 << 20
 )
 
-// guardedTransport sends requests by there, and those that another server redirected
+// A redirectGuard sends requests by there, and those that another server redirected
 // to by elsewhere, without credentials: they are for the server that was asked. Go's
 // client withholds them from another host only, not from another port or scheme.
 // Answers that are too large are errors.
-func guardedTransport(there, elsewhere http.RoundTripper) http.RoundTripper {
-	return redirectGuard{there: there, elsewhere: elsewhere}
+type redirectGuard struct {
+	there, elsewhere http.RoundTripper
+	hosts            []string // only requests to these go by there; nil means all
 }
-
-type redirectGuard struct{ there, elsewhere http.RoundTripper }
 
 func (g redirectGuard) RoundTrip(q *http.Request) (*http.Response, error) {
 	transport := g.there
@@ -39,6 +39,8 @@ func (g redirectGuard) RoundTrip(q *http.Request) (*http.Response, error) {
 		address.User = nil // Go makes an Authorization of it
 		stripped.URL = &address
 		q = &stripped
+	} else if g.hosts != nil && !slices.Contains(g.hosts, strings.ToLower(q.URL.Host)) {
+		transport = g.elsewhere // a server that gives out tokens gets the password for them
 	}
 	answer, err := transport.RoundTrip(q)
 	if err != nil {

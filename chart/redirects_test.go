@@ -4,6 +4,8 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -210,4 +212,83 @@ func registryWithRealm(t *testing.T, realm string, secure bool) string {
 	t.Cleanup(server.Close)
 	_, host, _ := strings.Cut(server.URL, "://")
 	return host
+}
+
+// askingForCertificates is a witness by TLS that asks who connects for a certificate.
+func askingForCertificates(t *testing.T) *witness {
+	t.Helper()
+	w := &witness{}
+	w.Server = httptest.NewUnstartedServer(w)
+	w.TLS = &tls.Config{ClientAuth: tls.RequestClientCert}
+	w.StartTLS()
+	t.Cleanup(w.Close)
+	return w
+}
+
+// TestClientCertificatesAreForTheRegistryOnly: the server that gives out tokens for a registry may be on another
+// host, which the registry chooses.
+func TestClientCertificatesAreForTheRegistryOnly(t *testing.T) {
+	for what, fetch := range map[string]func(*testing.T, string, Access) error{"pull": loadFromRegistry, "login": login} {
+		w := askingForCertificates(t)
+		cert, key := clientCertificate(t, w.Server)
+		host := registryWithRealm(t, w.URL, true)
+		access := Access{Username: "me", Password: "secret", CertFile: cert, KeyFile: key, InsecureSkipTLS: true}
+		if err := fetch(t, host, access); err == nil {
+			t.Errorf("%s succeeded", what)
+		}
+		if w.asked == 0 || slices.ContainsFunc(w.given, func(s string) bool { return strings.Contains(s, "certificate") }) {
+			t.Errorf("%s: the realm was asked %d times and given %q", what, w.asked, w.given)
+		}
+		w = askingForCertificates(t)
+		_, host, _ = strings.Cut(w.URL, "://")
+		if err := fetch(t, host, access); err == nil || len(w.given) == 0 {
+			t.Errorf("%s: the registry itself was given %q, with error %v", what, w.given, err)
+		}
+	}
+}
+
+// TestIndexGivesNoCredentialsToARegistryElsewhere: an index may name a reference in a registry instead of
+// an archive.
+func TestIndexGivesNoCredentialsToARegistryElsewhere(t *testing.T) {
+	for _, tag := range []string{"", ":1.0.0"} {
+		w := &witness{}
+		w.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(answer http.ResponseWriter, q *http.Request) {
+			answer.Header().Set("WWW-Authenticate", `Basic realm="test"`)
+			w.ServeHTTP(answer, q)
+		}))
+		w.TLS = &tls.Config{ClientAuth: tls.RequestClientCert}
+		w.StartTLS()
+		t.Cleanup(w.Close)
+		text := "apiVersion: v1\nentries:\n  web:\n  - {apiVersion: v2, name: web, version: 1.0.0, urls: ['" + strings.Replace(w.URL, "https", "oci", 1) + "/charts/web" + tag + "']}\n"
+		index := httptest.NewTLSServer(http.HandlerFunc(func(answer http.ResponseWriter, q *http.Request) { answer.Write([]byte(text)) }))
+		t.Cleanup(index.Close)
+
+		settings := helmHome(t)
+		access := Access{Username: "me", Password: "secret", InsecureSkipTLS: true}
+		access.CertFile, access.KeyFile = clientCertificate(t, index)
+		write(t, settings.RepositoryConfig, fmt.Sprintf("apiVersion: v1\nrepositories:\n- {name: r, url: %q, username: me, password: secret, certFile: %q, keyFile: %q, insecure_skip_tls_verify: true}\n",
+			index.URL, access.CertFile, access.KeyFile))
+		write(t, filepath.Join(settings.RepositoryCache, "r-index.yaml"), text)
+		dir := t.TempDir()
+		write(t, filepath.Join(dir, "Chart.yaml"), "apiVersion: v2\nname: c\nversion: 1.0.0\ndependencies: [{name: web, version: 1.0.0, repository: '@r'}]\n")
+
+		fails := func(what string, err error) {
+			t.Helper()
+			w.lock.Lock()
+			defer w.lock.Unlock()
+			if err == nil || tag != "" && w.asked == 0 || len(w.given) > 0 {
+				t.Errorf("%s%s: the registry was asked %d times and given %q, with error %v", what, tag, w.asked, w.given, err)
+			}
+			w.asked, w.given = 0, nil
+		}
+		_, err := Load(t.Context(), "web", LoadOptions{Settings: settings, Repo: index.URL, Access: access})
+		fails("--repo", err)
+		_, err = Load(t.Context(), "r/web", LoadOptions{Settings: settings, Access: Access{InsecureSkipTLS: true}})
+		fails("a repository of the list", err)
+		manager, err := DependencyManager(dir, LoadOptions{Settings: settings, Access: access}, io.Discard, io.Discard)
+		if err == nil {
+			err = manager.Update()
+		}
+		fails("a dependency", err)
+	}
 }

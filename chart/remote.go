@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/downloader"
 	"helm.sh/helm/v3/pkg/getter"
 	"helm.sh/helm/v3/pkg/provenance"
@@ -109,23 +111,20 @@ func (o LoadOptions) Download(ref, dir string, verify downloader.VerificationStr
 		return "", nil, err
 	}
 	env := o.Settings.EnvSettings()
-	client, err := o.Access.RegistryClient(o.Settings, log)
-	if err != nil {
-		return "", nil, err
+	named := []string{ref}
+	if o.Repo != "" {
+		named[0] = o.Repo
 	}
-	getters := newArchiveCheck(ref, o, func(warning string) { fmt.Fprintln(log, warning) }).over(o.Settings.Getters())
+	getters := o.Access.strangersGetters(o.Settings.Getters(), o.Settings, log, named)
+	getters = newArchiveCheck(ref, o, func(warning string) { fmt.Fprintln(log, warning) }).over(getters)
 	d := downloader.ChartDownloader{
 		Out:              log,
 		Verify:           verify,
 		Keyring:          o.Keyring,
 		Getters:          getters,
 		Options:          o.Access.GetterOptions(),
-		RegistryClient:   client,
 		RepositoryConfig: env.RepositoryConfig,
 		RepositoryCache:  env.RepositoryCache,
-	}
-	if registry.IsOCI(ref) {
-		d.Options = append(d.Options, getter.WithRegistryClient(client))
 	}
 	if o.Repo != "" {
 		if ref, err = findInRepo(ref, o, getters); err != nil {
@@ -134,6 +133,12 @@ func (o LoadOptions) Download(ref, dir string, verify downloader.VerificationStr
 		if !o.Access.PassCredentials && !sameHost(o.Repo, ref) {
 			d.Options = append(d.Options, getter.WithBasicAuth("", ""), getter.WithTLSClientConfig("", "", o.Access.CAFile))
 		}
+	}
+	if d.RegistryClient, err = o.Access.accessTo(ref, o.Repo).RegistryClient(o.Settings, log, ref); err != nil {
+		return "", nil, err
+	}
+	if registry.IsOCI(ref) {
+		d.Options = append(d.Options, getter.WithRegistryClient(d.RegistryClient))
 	}
 	return d.DownloadTo(ref, o.Version, dir)
 }
@@ -164,7 +169,12 @@ func updateDependencies(ctx context.Context, dir string, opts LoadOptions) error
 // progress to out and the registry client's messages to log. It doesn't verify signatures.
 func DependencyManager(dir string, opts LoadOptions, out, log io.Writer) (*downloader.Manager, error) {
 	env := opts.Settings.EnvSettings()
-	client, err := opts.Access.RegistryClient(opts.Settings, log)
+	metadata, err := chartutil.LoadChartfile(filepath.Join(dir, chartutil.ChartfileName))
+	if err != nil {
+		metadata = &helmchart.Metadata{} // the manager says so
+	}
+	registries := registriesOf(metadata)
+	client, err := opts.Access.RegistryClient(opts.Settings, log, registries...)
 	if err != nil {
 		return nil, err
 	}
@@ -178,7 +188,7 @@ func DependencyManager(dir string, opts LoadOptions, out, log io.Writer) (*downl
 		Out:              out,
 		ChartPath:        dir,
 		Keyring:          keyring,
-		Getters:          check.over(opts.Settings.Getters()),
+		Getters:          check.over(opts.Access.strangersGetters(opts.Settings.Getters(), opts.Settings, log, registries)),
 		RegistryClient:   client,
 		RepositoryConfig: env.RepositoryConfig,
 		RepositoryCache:  env.RepositoryCache,

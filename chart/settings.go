@@ -66,14 +66,16 @@ func (a Access) GetterOptions() []getter.Option {
 }
 
 // RegistryClient returns Helm's registry client, with the credentials file of s. Its messages, such
-// as the digest of a pulled chart, are written to progress; nil drops them.
-func (a Access) RegistryClient(s Settings, progress io.Writer) (*registry.Client, error) {
-	client, _, err := a.registry(s, progress)
+// as the digest of a pulled chart, are written to progress; nil drops them. The client certificate of a is
+// shown only to the hosts of refs, such as oci://registry.example.com/charts/web, and not to servers
+// that give out tokens for them.
+func (a Access) RegistryClient(s Settings, progress io.Writer, refs ...string) (*registry.Client, error) {
+	client, _, err := a.registry(s, progress, refs)
 	return client, err
 }
 
-// registry is Registry, and tells of each request's way.
-func (a Access) registry(s Settings, progress io.Writer) (*registry.Client, *plainHTTPFallback, error) {
+// registry is RegistryClient, and tells of each request's way.
+func (a Access) registry(s Settings, progress io.Writer, refs []string) (*registry.Client, *plainHTTPFallback, error) {
 	env := s.EnvSettings()
 	there, err := a.registryTransport(env.Debug)
 	if err != nil {
@@ -88,7 +90,11 @@ func (a Access) registry(s Settings, progress io.Writer) (*registry.Client, *pla
 	if !a.hasTLSSettings() {
 		there = way
 	}
-	transport := s.TransferStats.count(guardedTransport(there, elsewhere))
+	guard := redirectGuard{there: there, elsewhere: elsewhere}
+	if !a.PassCredentials {
+		guard.hosts = registryHosts(refs...)
+	}
+	transport := s.TransferStats.count(guard)
 	options := []registry.ClientOption{
 		registry.ClientOptDebug(env.Debug),
 		registry.ClientOptEnableCache(true),
@@ -113,7 +119,7 @@ func (a Access) Login(s Settings, host string, progress io.Writer) error {
 	// A client that is made with credentials doesn't look into the store.
 	without := a
 	without.Username, without.Password = "", ""
-	client, way, err := without.registry(s, progress)
+	client, way, err := without.registry(s, progress, []string{host})
 	if err != nil {
 		return err
 	}

@@ -110,7 +110,7 @@ type PushOptions struct {
 // registry such as oci://registry.example.com/charts.
 func Push(ctx context.Context, archive, remote string, opts PushOptions) error {
 	opts.Log = cmp.Or[io.Writer](opts.Log, io.Discard)
-	client, err := opts.Access.RegistryClient(opts.Settings, opts.Log)
+	client, err := opts.Access.RegistryClient(opts.Settings, opts.Log, remote)
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,101 @@
+package chart
+
+import (
+	"bytes"
+	"io"
+	"net/url"
+	"slices"
+	"strings"
+
+	helmchart "helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/getter"
+	"helm.sh/helm/v3/pkg/registry"
+)
+
+// registryHosts returns the hosts of references such as oci://registry.example.com/charts/web, of
+// URLs, and of hosts. Ports belong to them.
+func registryHosts(refs ...string) []string {
+	hosts := []string{}
+	for _, ref := range refs {
+		if _, rest, ok := strings.Cut(ref, "://"); ok {
+			ref = rest
+		}
+		host, _, _ := strings.Cut(ref, "/")
+		hosts = append(hosts, strings.ToLower(host[strings.LastIndexByte(host, '@')+1:]))
+	}
+	return hosts
+}
+
+// registriesOf returns the references of a chart's dependencies.
+func registriesOf(metadata *helmchart.Metadata) []string {
+	refs := []string{}
+	for _, d := range metadata.Dependencies {
+		if d != nil && registry.IsOCI(d.Repository) {
+			refs = append(refs, d.Repository)
+		}
+	}
+	return refs
+}
+
+// accessTo is the access to the registry of ref when the user has named a repository, and ref comes
+// from its index: the credentials are for the repository's host.
+func (a Access) accessTo(ref, repository string) Access {
+	if repository == "" || a.PassCredentials || slices.Equal(registryHosts(repository), registryHosts(ref)) {
+		return a
+	}
+	return a.withoutCredentials()
+}
+
+func (a Access) withoutCredentials() Access {
+	a.Username, a.Password, a.CertFile, a.KeyFile = "", "", "", ""
+	return a
+}
+
+// strangersGetters returns providers that give the credentials of a only to those registries that refs and the
+// repository of a chart name. Indexes may name others.
+func (a Access) strangersGetters(providers getter.Providers, s Settings, log io.Writer, refs []string) getter.Providers {
+	if a.PassCredentials {
+		return providers
+	}
+	out := slices.Clone(providers)
+	i := slices.IndexFunc(out, func(p getter.Provider) bool { return p.Provides(registry.OCIScheme) })
+	inner := out[i].New
+	out[i].New = func(options ...getter.Option) (getter.Getter, error) {
+		g, err := inner(options...)
+		return &ociGetter{Getter: g, access: a.withoutCredentials(), settings: s, log: log, hosts: registryHosts(refs...), options: options}, err
+	}
+	return out
+}
+
+// An ociGetter is Helm's, but for registries that nobody has named: they get no credentials.
+type ociGetter struct {
+	getter.Getter
+	access   Access // without credentials
+	settings Settings
+	log      io.Writer
+	hosts    []string
+	options  []getter.Option
+}
+
+// Get returns the archive at a reference.
+func (g *ociGetter) Get(href string, options ...getter.Option) (*bytes.Buffer, error) {
+	u, err := url.Parse(href)
+	if err != nil {
+		return nil, err
+	}
+	g.options = append(g.options, options...)
+	o, err := readHTTPOptions(g.options)
+	if err != nil {
+		return nil, err
+	}
+	if host := strings.ToLower(u.Host); o.passCredentials || slices.Contains(g.hosts, host) || slices.Contains(registryHosts(o.url), host) {
+		return g.Getter.Get(href, options...)
+	}
+	access := g.access
+	access.CAFile, access.InsecureSkipTLS = o.tls.CAFile, o.tls.InsecureSkipTLS
+	client, err := access.RegistryClient(g.settings, g.log, href)
+	if err != nil {
+		return nil, err
+	}
+	return g.Getter.Get(href, append(options, getter.WithRegistryClient(client))...)
+}
