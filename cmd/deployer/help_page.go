@@ -120,7 +120,7 @@ func (e *env) helpText(app *cli.App, words []string, width int, brief bool) (str
 		text = commandHelp
 		p = commandPage(c, path, width)
 		p.Steps, p.Examples = e.underCalledName(p.Steps), e.underCalledName(p.Examples)
-		p.Footer = "You can set each flag in the environment too: --dry-run as DEPLOYER_DRY_RUN."
+		p.Footer = "The environment can set each flag: --kube-context as DEPLOYER_KUBE_CONTEXT."
 		if brief {
 			p.Steps, p.Codes, p.Groups = "", "", p.Groups[:min(1, len(p.Groups))]
 			p.Footer = "For all flags, run: " + strings.Join(path, " ") + " --help"

@@ -16,7 +16,7 @@ import (
 
 func getCommand(e *env) *cli.Command {
 	return &cli.Command{
-		Name: "get", Usage: "show what is recorded of a revision",
+		Name: "get", Usage: "show the recorded values, manifest, hooks and notes of a release",
 		Subcommands: []*cli.Command{
 			getAll(e),
 			getPart(e, "manifest", "the manifest of a revision, without hooks", e.streams.Data(), func(r *release.Record) string { return r.Manifest + "\n" }),
