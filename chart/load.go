@@ -85,10 +85,10 @@ func Keyring(path string) (string, error) {
 	return opts.Keyring, err
 }
 
-func loadLocal(ctx context.Context, path string, opts LoadOptions) (*Chart, error) {
-	path, err := filepath.Abs(path)
+func loadLocal(ctx context.Context, given string, opts LoadOptions) (*Chart, error) {
+	path, err := filepath.Abs(given)
 	if err != nil {
-		return nil, fmt.Errorf("loading chart %s: %w", path, err)
+		return nil, fmt.Errorf("loading chart %s: %w", given, err)
 	}
 	if opts.Verify {
 		if _, err := downloader.VerifyChart(path, opts.Keyring); err != nil {
@@ -114,7 +114,7 @@ func loadLocal(ctx context.Context, path string, opts LoadOptions) (*Chart, erro
 	loaded, err := checkLoaded(c, MissingDependenciesError{Path: path, Directory: info.IsDir()}, opts)
 	if err == nil && opts.Repo != "" {
 		loaded.Warnings = append(loaded.Warnings,
-			fmt.Sprintf("the chart was read from %s, which exists; repository %s was not asked", path, opts.Repo))
+			fmt.Sprintf("the chart was read from %s, which exists; repository %s was not asked", given, opts.Repo))
 	}
 	return loaded, err
 }
