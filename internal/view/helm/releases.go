@@ -13,7 +13,6 @@ import (
 	helmchart "helm.sh/helm/v3/pkg/chart"
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	helmtime "helm.sh/helm/v3/pkg/time"
-	"sigs.k8s.io/yaml"
 
 	"deployer/internal/deploy"
 	"deployer/internal/view/output"
@@ -296,11 +295,11 @@ func writeValues(b *strings.Builder, r *release.Record, computed map[string]any)
 		heading string
 		values  map[string]any
 	}{{"USER-SUPPLIED VALUES:", r.Config}, {"COMPUTED VALUES:", computed}} {
-		text, err := yaml.Marshal(part.values)
-		if err != nil {
+		b.WriteString(part.heading + "\n")
+		if err := output.Encode(b, output.FormatYAML, part.values); err != nil {
 			return err
 		}
-		fmt.Fprintf(b, "%s\n%s\n", part.heading, text)
+		b.WriteString("\n")
 	}
 	return nil
 }
