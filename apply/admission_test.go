@@ -307,8 +307,8 @@ func TestPolicyDeniesTheTakeover(t *testing.T) {
 	p := s.plan(mended)
 	s.expect(p, "update ConfigMap/conf")
 	for _, c := range s.run(p) {
-		if c.ID.Kind == "ConfigMap" && (c.Action != apply.Update || fmt.Sprint(at(c.Result, "data")) != "map[a:2]") {
-			t.Errorf("%s: %v", c.Action, c.Result)
+		if c.ID.Kind == "ConfigMap" && (c.Action != apply.Update || fmt.Sprint(at(c.Applied, "data")) != "map[a:2]") {
+			t.Errorf("%s: %v", c.Action, c.Applied)
 		}
 	}
 	c := s.get("v1", "ConfigMap", "conf")

@@ -48,7 +48,7 @@ func TestInstallAndUpgrade(t *testing.T) {
 	}
 	for _, wave := range p.Waves {
 		for _, c := range wave.Changes {
-			if c.Result == nil || c.Unverified != "" {
+			if c.Predicted == nil || c.Unverified != "" {
 				t.Errorf("%s was not dry-run: %q", c.ID, c.Unverified)
 			}
 		}

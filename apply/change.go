@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -42,9 +43,12 @@ type Change struct {
 	// Desired is the object as it will be applied; nil when it is deleted, and for an
 	// object recognised by its fingerprint.
 	Desired *unstructured.Unstructured
-	// Result is the server's answer: predicted by Plan, actual after Run. It is
-	// nil for deletions and when the server could not be asked.
-	Result *unstructured.Unstructured
+	// Predicted is the object as the server, or without it a local estimate, says that it
+	// will be. It is nil for deletions, when neither could tell, and after Run.
+	Predicted *unstructured.Unstructured
+	// Applied is the object as the server has it after Run; nil before, and for what was
+	// deleted, given back or kept.
+	Applied *unstructured.Unstructured
 
 	Reason    string          // "removed from the chart", "spec.selector is immutable", "left by failed revision 7"
 	Conflicts []FieldConflict // fields that another manager set to other values
@@ -150,6 +154,10 @@ func (c Change) object() *unstructured.Unstructured {
 	}
 	return c.Live
 }
+
+// After returns the object after the change: as applied, or else as predicted; nil when
+// neither is known.
+func (c Change) After() *unstructured.Unstructured { return cmp.Or(c.Applied, c.Predicted) }
 
 // Writes reports whether carrying the change out may write the object.
 func (c Change) Writes() bool { return c.execution != nil || c.Deferral != nil }

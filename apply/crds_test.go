@@ -91,7 +91,7 @@ func TestKindsComeWithTheRelease(t *testing.T) {
 	}
 	done := s.run(p)
 	for _, c := range done {
-		if c.Result == nil {
+		if c.Applied == nil {
 			t.Errorf("%s has no result", c.ID)
 		}
 	}

@@ -38,7 +38,7 @@ func (a *Applier) awaitKinds(ctx context.Context, crds []Change) error {
 	a.cluster.ForgetKinds()
 	missing := establishing{}
 	for _, c := range crds {
-		missing.note(c.ID.Name, func(kind string) (bool, string) { return condition(c.Result, kind) })
+		missing.note(c.ID.Name, func(kind string) (bool, string) { return condition(c.Applied, kind) })
 	}
 	for pause := firstLook; ; pause = min(2*pause, time.Second) {
 		if err := a.awaitEstablished(ctx, missing, crds); err != nil {
@@ -70,7 +70,7 @@ func awaiting(c Change, err error) error {
 // served now, or still lists one that no longer is; nil when there is none.
 func (a *Applier) outdatedInDiscovery(ctx context.Context, crds []Change) (*Change, error) {
 	for i, c := range crds {
-		now, before := kindsDefinedBy([]*unstructured.Unstructured{c.Result}), map[schema.GroupVersionKind]kube.Mapping{}
+		now, before := kindsDefinedBy([]*unstructured.Unstructured{c.Applied}), map[schema.GroupVersionKind]kube.Mapping{}
 		if c.Live != nil {
 			before = kindsDefinedBy([]*unstructured.Unstructured{c.Live})
 		}
@@ -112,7 +112,7 @@ func (e establishing) note(name string, condition func(kind string) (bool, strin
 func (a *Applier) awaitEstablished(ctx context.Context, missing establishing, crds []Change) error {
 	from := ""
 	for _, c := range crds {
-		from = olderVersion(from, c.Result.GetResourceVersion())
+		from = olderVersion(from, c.Applied.GetResourceVersion())
 	}
 	for pause := firstLook; len(missing) > 0; pause = min(2*pause, time.Second) {
 		missing.follow(ctx, a.cluster, from)

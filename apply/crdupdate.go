@@ -65,11 +65,11 @@ func (p *planning) updateDefinition(ctx context.Context, t *target, want, live *
 		return c, err
 	}
 	c.previousContribution = contribution
-	if c.Action != Update || c.Result == nil {
+	if c.Action != Update || c.Predicted == nil {
 		return c, nil
 	}
 	c.execution.requireVersionOf(live) // and to nothing that others make of it meanwhile
-	switch gone := contribution.lossesOfOthers(lossesOf(live, c.Result)); {
+	switch gone := contribution.lossesOfOthers(lossesOf(live, c.Predicted)); {
 	case len(gone) > 0 && adds:
 		return p.leaveDefinition(t, live, want, gone), nil
 	case len(gone) > 0:
@@ -140,30 +140,30 @@ func lossesText(losses []loss) string {
 // TakesAway lists what a definition allowed before it was written and no longer allows;
 // empty when nothing is lost, and for other objects.
 func (c Change) TakesAway() string {
-	if c.Action != Update || c.Live == nil || c.Result == nil || !c.ID.IsCRD() {
+	if c.Action != Update || c.Live == nil || c.Applied == nil || !c.ID.IsCRD() {
 		return ""
 	}
-	return lossesText(lossesOf(c.Live, c.Result))
+	return lossesText(lossesOf(c.Live, c.Applied))
 }
 
 // contributionAfter is what a release has to remember of a definition of crds/ that it has
 // dealt with; nil when nothing of it is its own.
 func (c Change) contributionAfter() *Contribution {
 	switch {
-	case c.Result == nil || !c.ID.IsCRD():
+	case c.Applied == nil || !c.ID.IsCRD():
 		return nil
 	case c.Action == Create:
-		b := ContributionOf(c.Result)
+		b := ContributionOf(c.Applied)
 		return &b
 	case c.Action == Update && c.Live != nil:
-		b := Contribution{Left: definitionDigest(c.Result)}
+		b := Contribution{Left: definitionDigest(c.Applied)}
 		if c.previousContribution != nil {
 			b.Whole, b.Places = c.previousContribution.Whole, c.previousContribution.Places
 		}
 		if b.Whole {
 			return &b
 		}
-		for _, l := range lossesOf(c.Result, c.Live) {
+		for _, l := range lossesOf(c.Applied, c.Live) {
 			if !slices.Contains(b.Places, l.place()) {
 				b.Places = append(slices.Clone(b.Places), l.place())
 			}

@@ -99,7 +99,7 @@ func (p *planning) create(ctx context.Context, t *target, want *unstructured.Uns
 	result, err := p.a.create(ctx, t, want, asDryRun)
 	switch {
 	case err == nil:
-		c.Result, t.progress.wasAbsent = result, true
+		c.Predicted, t.progress.wasAbsent = result, true
 		c.Fields, err = p.comparer.fieldsChangedByServer(ctx, t, want, result)
 		return c, err
 	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):

@@ -31,7 +31,7 @@ func (a *Applier) Fingerprints(changes []Change) map[string]Fingerprint {
 		if c.manifestHash == "" || c.hasYieldedConflict() {
 			continue
 		}
-		obj := c.Result
+		obj := c.Applied
 		if obj == nil && c.Action == Unchanged {
 			obj = c.Live
 		}

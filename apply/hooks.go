@@ -264,14 +264,14 @@ func (p *planning) decideHook(ctx context.Context, t *target) (Change, error) {
 		c.Unverified = "no dry run (--gate off)"
 		return c, nil
 	}
-	c.Result, err = p.a.post(ctx, t, want, asDryRun)
+	c.Predicted, err = p.a.post(ctx, t, want, asDryRun)
 	if apierrors.IsAlreadyExists(err) {
-		c.Result, err = p.dryRunReplacement(ctx, t, &c)
+		c.Predicted, err = p.dryRunReplacement(ctx, t, &c)
 	}
 	exists := (*HookExistsError)(nil)
 	switch verdict := verify.VerdictOf(t.id, err); {
 	case verdict == verify.Accepted:
-		c.Fields, err = p.comparer.fieldsChangedByServer(ctx, t, want, c.Result)
+		c.Fields, err = p.comparer.fieldsChangedByServer(ctx, t, want, c.Predicted)
 		return c, err
 	case verdict == verify.Unverified:
 		c.Unverified = "an admission webhook doesn't support dry runs"

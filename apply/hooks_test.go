@@ -195,7 +195,7 @@ metadata: {name: hook, annotations: {helm.sh/hook: pre-upgrade}}
 spec: {serviceAccountName: hook, containers: [{name: c, image: "c:1"}]}
 `
 	p := s.plan(config("a"))
-	if len(p.Hooks) != 4 || p.Hooks[3].Unverified == "" || p.Hooks[0].Result == nil {
+	if len(p.Hooks) != 4 || p.Hooks[3].Unverified == "" || p.Hooks[0].Predicted == nil {
 		t.Errorf("hooks: %+v", p.Hooks)
 	}
 	s.mustHook(migration)

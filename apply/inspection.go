@@ -216,7 +216,7 @@ func (i *Inspection) predict(ctx context.Context, t *target, live *unstructured.
 		if _, immutable := rejected.Err.(*ImmutableError); immutable {
 			c.Unverified = ""
 		}
-	case err == nil && (c.Action == Recreate || c.Result == nil):
+	case err == nil && (c.Action == Recreate || c.Predicted == nil):
 		unverified := c.Unverified
 		c, err = i.p.estimateLocally(ctx, t, want, live)
 		c.Unverified = unverified
@@ -239,12 +239,12 @@ func (p *planning) estimateLocally(ctx context.Context, t *target, want, live *u
 	if err := cmp.migrateAndPredict(false, p.a.opts.RevertManual, p.servesVersion(ctx, t)); err != nil {
 		return c, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
 	}
-	c.Desired, c.Result = cmp.desired, cmp.predicted
-	diff, err := cmp.differences(c.Result)
+	c.Desired, c.Predicted = cmp.desired, cmp.predicted
+	diff, err := cmp.differences(c.Predicted)
 	if err != nil {
 		return c, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
 	}
-	c.Fields = compare.States{Before: live, After: c.Result, Desired: c.Desired, Managed: cmp.entries}.Fields(diff)
+	c.Fields = compare.States{Before: live, After: c.Predicted, Desired: c.Desired, Managed: cmp.entries}.Fields(diff)
 	return c, nil
 }
 
@@ -305,7 +305,7 @@ func (i *Inspection) Leaves(ctx context.Context, o *Inspected) (*fieldpath.Set, 
 		return nil, err
 	}
 	out := fieldpath.NewSet()
-	for _, obj := range []*unstructured.Unstructured{o.Live, o.Result} {
+	for _, obj := range []*unstructured.Unstructured{o.Live, o.Predicted} {
 		v, err := compare.Typed(conv, withoutManagedFields(obj))
 		if err != nil {
 			return nil, err

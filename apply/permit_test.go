@@ -60,10 +60,10 @@ func TestReaderGetsAnEstimate(t *testing.T) {
 			if want := "local estimate: no permission to patch deployments.apps in namespace " + s.ns; d.Unverified != want {
 				t.Errorf("Unverified: %q, want %q", d.Unverified, want)
 			}
-			if got := at(d.Result, "spec.template.spec.containers.app.image"); got != "nginx:2" {
+			if got := at(d.Predicted, "spec.template.spec.containers.app.image"); got != "nginx:2" {
 				t.Errorf("the estimate: %v", got)
 			}
-			if got := at(d.Result, "spec.template.spec.dnsPolicy"); got != "ClusterFirst" {
+			if got := at(d.Predicted, "spec.template.spec.dnsPolicy"); got != "ClusterFirst" {
 				t.Errorf("the estimate lacks what is live: %v", got)
 			}
 			err := p.CheckPermissions()
@@ -96,7 +96,7 @@ func TestReaderOfAHelm3Release(t *testing.T) {
 	p := s.plan(strings.Replace(small, `a: "1"`, `b: "2"`, 1))
 	s.expect(p, "update ConfigMap/conf")
 	c := change(t, p, "ConfigMap", "conf")
-	if got := fmt.Sprint(at(c.Result, "data")); got != "map[b:2]" {
+	if got := fmt.Sprint(at(c.Predicted, "data")); got != "map[b:2]" {
 		t.Errorf("data: %s", got)
 	}
 	if got := removed(c); len(got) != 1 || got[0].String() != "data.a" {

@@ -64,7 +64,7 @@ func (p *planning) recreate(ctx context.Context, u *updateDecision, refusal erro
 	result, err := p.dryRunUnderOtherName(ctx, t, c.Desired)
 	switch {
 	case err == nil:
-		c.Result = result
+		c.Predicted = result
 	case verify.NameHeld(err):
 		c.Unverified = "no dry run while the old object exists: " + verify.Explain(t.obj, err).Error()
 	default:

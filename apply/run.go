@@ -13,7 +13,7 @@ import (
 
 // Run carries out the changes of one list: Plan.CRDs, a wave, or Plan.Prune. onDone is
 // called for each change that succeeds, unchanged and kept ones too, one after the other,
-// with Result set to the server's object. When ctx ends no new request is started; Run
+// with Applied set to the server's object. When ctx ends no new request is started; Run
 // returns when the last running one has ended. The changes in the slice are replaced by
 // what was done, so that predictions can be freed. The error joins an *ObjectError for
 // each failed change. Changes with a Deferral are decided first. If the server rejects
@@ -65,7 +65,7 @@ func (a *Applier) executeAll(ctx context.Context, changes []Change, onDone func(
 		if done.previousContribution != nil || done.execution != nil && done.execution.t != nil && done.execution.t.fromCRDs {
 			done.Contribution = done.contributionAfter()
 		}
-		done.execution = nil // the last execution dropped frees the planning
+		done.execution, done.Predicted = nil, nil // the last execution dropped frees the planning
 		mu.Lock()
 		defer mu.Unlock()
 		changes[i] = done
@@ -173,7 +173,7 @@ func (a *Applier) execute(ctx context.Context, c Change) (Change, error) {
 	for try := 0; ; try++ {
 		if c.execution == nil {
 			if c.Action == Unchanged {
-				c.Result = c.Live
+				c.Applied = c.Live
 				if planned == Create || written {
 					c.Action = planned // by an earlier request of ours, whose answer may have been lost
 				}

@@ -110,8 +110,8 @@ func (s *story) noteProvenance(planned []apply.Change, done []apply.Change, fina
 		switch {
 		case ok && (c.Action == apply.Delete || c.Action == apply.GiveBack):
 			continue
-		case ok && c.Result != nil:
-			p.UID = string(c.Result.GetUID())
+		case ok && c.Applied != nil:
+			p.UID = string(c.Applied.GetUID())
 		}
 		p.Created = ok && (c.Action == apply.Create || c.Action == apply.Recreate)
 		if from := c.Provenance; from != nil {

@@ -32,24 +32,23 @@ func storedWithoutOwners(live *unstructured.Unstructured) bool {
 	return err == nil && len(data) >= storedAlone
 }
 
-// writeLarge writes a whole object after its apply was refused as too large. predicted is
-// the result of the apply's dry run.
-func (a *Applier) writeLarge(ctx context.Context, c Change, w write, predicted *unstructured.Unstructured, refusal error) (Change, error) {
+// writeLarge writes a whole object after its apply was refused as too large.
+func (a *Applier) writeLarge(ctx context.Context, c Change, w write, refusal error) (Change, error) {
 	t := c.execution.t
 	var err error
 	switch {
 	case w.verb == createObject:
-		c.Result, err = a.post(ctx, t, c.Desired, asWrite)
-	case predicted == nil || c.Live == nil:
+		c.Applied, err = a.post(ctx, t, c.Desired, asWrite)
+	case c.Predicted == nil || c.Live == nil:
 		return c, refusal // there is no predicted object to write
 	default:
-		body := shallowCopy(predicted)
+		body := shallowCopy(c.Predicted)
 		unstructured.RemoveNestedField(body.Object, "metadata", "managedFields")
 		body.SetUID(w.precondition.uid)
 		if body.SetResourceVersion(c.Live.GetResourceVersion()); w.precondition.resourceVersion != "" {
 			body.SetResourceVersion(w.precondition.resourceVersion)
 		}
-		c.Result, err = a.put(ctx, t, body, asWrite)
+		c.Applied, err = a.put(ctx, t, body, asWrite)
 	}
 	if verify.TooLarge(err) {
 		err = refusal

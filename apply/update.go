@@ -158,17 +158,17 @@ func (u *updateDecision) decideByDryRun(ctx context.Context) (Change, error) {
 			return u.relinquish(ctx, keep)
 		}
 	}
-	u.change.Result = nil
+	u.change.Predicted = nil
 	c, err := u.p.decideRefused(ctx, u.t, u.comparison.desired, u.change, err)
 	// A change of another live object was decided anew, and has its own writes.
 	if err == nil && c.Unverified != "" && c.Deferral == nil && c.Live == u.live {
 		c.execution = u.execution()
-		c.Result = u.comparison.predicted
-		diff, err := u.differences(c.Result)
+		c.Predicted = u.comparison.predicted
+		diff, err := u.differences(c.Predicted)
 		if err != nil {
 			return Change{}, err
 		}
-		u.listFieldChanges(&c, diff, c.Result)
+		u.listFieldChanges(&c, diff, c.Predicted)
 	}
 	return c, err
 }
@@ -212,7 +212,7 @@ func (u *updateDecision) handleAnswer(ctx context.Context, result *unstructured.
 		// They aren't ours to change.
 		return u.relinquish(ctx, keep)
 	}
-	u.change.Result = result
+	u.change.Predicted = result
 	u.change.execution = u.execution()
 	u.listFieldChanges(&u.change, diff, result)
 	return u.change, nil
@@ -280,7 +280,7 @@ func (u *updateDecision) undeclaredDefaults() *fieldpath.Set {
 // managedFields do.
 func (u *updateDecision) unchanged(ctx context.Context) (Change, error) {
 	c := u.change
-	c.Action, c.Result = Unchanged, u.live
+	c.Action, c.Predicted = Unchanged, u.live
 	c.Conflicts = onlyYielded(c.Conflicts)
 	ours := ownership.ApplyEntry(u.comparison.entries, Manager)
 	switch {

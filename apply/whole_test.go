@@ -40,7 +40,7 @@ func TestTwoNamesForOnePort(t *testing.T) {
 				if !strings.Contains(warnings(p), "two different items have containerPort=8080,protocol=\"TCP\": server-side apply doesn't allow that") {
 					t.Errorf("warnings: %s", warnings(p))
 				}
-				if c := change(t, p, "Deployment", "web"); !strings.HasPrefix(c.Reason, "replaced as a whole: ") || c.Result == nil {
+				if c := change(t, p, "Deployment", "web"); !strings.HasPrefix(c.Reason, "replaced as a whole: ") || c.Applied == nil {
 					t.Errorf("%+v", c)
 				}
 			}

@@ -92,7 +92,7 @@ func (a *Applier) sendWrites(ctx context.Context, c Change) (done Change, redeci
 	if c.Deferral != nil {
 		return c, true, nil
 	}
-	e, predicted := c.execution, c.Result
+	e := c.execution
 	if e.t != nil { // the server warns again of what it has warned of in the dry run
 		ctx = kube.WithWarnings(ctx, func(text string) bool { return e.p.warnings.heard(e.t, text) })
 	}
@@ -107,27 +107,27 @@ func (a *Applier) sendWrites(ctx context.Context, c Change) (done Change, redeci
 		case awaitGone:
 			err = a.awaitGone(ctx, e.mapping(), c.ID, w.precondition.uid)
 		case createObject:
-			c.Result, err = a.create(ctx, e.t, c.Desired, asWrite)
+			c.Applied, err = a.create(ctx, e.t, c.Desired, asWrite)
 		case patchObject:
 			_, err = a.sendJSONPatch(ctx, e.t, c.Live.GetResourceVersion(), w.operations, asWrite)
 			return c, true, err
 		case migrateOwnership:
-			c.Result, err = a.sendMigration(ctx, c, w)
+			c.Applied, err = a.sendMigration(ctx, c, w)
 			switch {
 			case apierrors.IsForbidden(err) || apierrors.IsInvalid(err):
 				return a.applyWithoutMigration(ctx, c, err, i < len(e.writes)-1)
 			case err == nil:
-				version = c.Result.GetResourceVersion()
+				version = c.Applied.GetResourceVersion()
 			}
 		case applyObject:
-			c.Result, err = a.apply(ctx, e.t, c.Desired, w.precondition, asWrite)
+			c.Applied, err = a.apply(ctx, e.t, c.Desired, w.precondition, asWrite)
 		case replaceObject:
-			c.Result, err = a.put(ctx, e.t, w.object, asWrite)
+			c.Applied, err = a.put(ctx, e.t, w.object, asWrite)
 		case giveBackObject:
 			c, err = a.giveBack(ctx, c)
 		}
 		if verify.TooLarge(err) && (w.verb == createObject || w.verb == applyObject) {
-			c, err = a.writeLarge(ctx, c, w, predicted, err)
+			c, err = a.writeLarge(ctx, c, w, err)
 		}
 		if err != nil {
 			return c, false, err
@@ -178,15 +178,15 @@ func (a *Applier) applyWithoutMigration(ctx context.Context, c Change, refusal e
 	if ownerOf(c.Live) != a.owner && slices.ContainsFunc(c.Live.GetManagedFields(), isAppliedByUs) {
 		return c, false, refusal
 	}
-	c.Result = c.Live
+	c.Applied = c.Live
 	c.Reason = "its fields stay with their former managers: " + verify.Explain(c.object(), refusal).Error()
 	if !applies || t.progress.migrationRefusedAt == c.Live.GetResourceVersion() {
 		return c, false, nil
 	}
 	var err error
-	if c.Result, err = a.apply(ctx, t, c.Desired, precondition{uid: c.Live.GetUID()}, asWrite); err != nil {
+	if c.Applied, err = a.apply(ctx, t, c.Desired, precondition{uid: c.Live.GetUID()}, asWrite); err != nil {
 		return c, false, err
 	}
-	t.progress.migrationRefusedAt = c.Result.GetResourceVersion()
+	t.progress.migrationRefusedAt = c.Applied.GetResourceVersion()
 	return c, true, nil
 }

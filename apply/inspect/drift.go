@@ -125,7 +125,7 @@ func (d *Drift) add(inspected *apply.Inspected, release apply.Owner, deployed in
 	if inspected.FromHook && (o.State == DriftMissing || o.State == DriftDeleting) {
 		return nil // hooks come and go
 	}
-	if o.State == DriftChanged && inspected.Result != nil {
+	if o.State == DriftChanged && inspected.Predicted != nil {
 		var err error
 		if o.Fields, err = driftFields(inspected, deployed); err != nil {
 			return err

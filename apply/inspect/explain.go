@@ -140,7 +140,7 @@ func Explain(ctx context.Context, a *apply.Applier, req Request) (*Explanation, 
 		return nil, err
 	}
 	e := &Explanation{Object: stateOf(o, inspection.Release())}
-	if e.Object.State != DriftChanged || o.Result == nil {
+	if e.Object.State != DriftChanged || o.Predicted == nil {
 		return e, nil
 	}
 	_, e.PolicyOfObject, _ = annotation.Conflicts.Read(o.Declared.GetAnnotations())
@@ -196,7 +196,7 @@ func (x *explainer) fieldsNamed(query fields.Query, asked string) ([]FieldExplan
 	x.leaves.Iterate(func(path fieldpath.Path) {
 		obj := x.object.Live.Object
 		if _, has := fields.Value(obj, path); !has {
-			obj = x.object.Result.Object
+			obj = x.object.Predicted.Object
 		}
 		n := query.MatchedSteps(obj, path)
 		switch {
@@ -240,7 +240,7 @@ func (x *explainer) explain(path fieldpath.Path) FieldExplanation {
 	case apply.OutcomeTaken, OutcomeSet, apply.OutcomeRefused, apply.OutcomeYielded:
 		f.Predicted, f.HasPredicted = fields.Value(x.object.Declared.Object, path)
 		if !f.HasPredicted {
-			f.Predicted, f.HasPredicted = fields.Value(x.object.Result.Object, path)
+			f.Predicted, f.HasPredicted = fields.Value(x.object.Predicted.Object, path)
 		}
 	}
 	if f.HasLive {
@@ -260,7 +260,7 @@ func (x *explainer) outcomeOf(path fieldpath.Path) apply.FieldOutcome {
 		}
 	}
 	is, has := fields.Value(x.object.Live.Object, path)
-	will, stays := fields.Value(x.object.Result.Object, path)
+	will, stays := fields.Value(x.object.Predicted.Object, path)
 	_, stated := fields.Value(x.object.Declared.Object, path)
 	_, sent := fields.Value(x.object.Desired.Object, path)
 	switch {

@@ -59,7 +59,7 @@ func (r *run) awaitDependencies(ctx context.Context, needs []ordering.Dependency
 // no status, and nobody has made a rule for it.
 func (r *run) isReadyWhenApplied(id kube.ID) bool {
 	c := r.applied[id]
-	return c.Result != nil && r.Settings.Track.ReadyWhenPresent(c.Result)
+	return c.Applied != nil && r.Settings.Track.ReadyWhenPresent(c.Applied)
 }
 
 // applyTogether applies consecutive waves. No wave after the first waits for readiness.

@@ -48,8 +48,8 @@ func (r *run) objectState(c apply.Change, carriedOut bool) (release.ObjectState,
 	var state release.ObjectState
 	known := false
 	switch {
-	case carriedOut && c.Result != nil:
-		state.UID, known = string(c.Result.GetUID()), true
+	case carriedOut && c.Applied != nil:
+		state.UID, known = string(c.Applied.GetUID()), true
 	case carriedOut && (c.Action == apply.Delete || c.Action == apply.GiveBack):
 		return state, false // the release doesn't have it any more
 	case !carriedOut:

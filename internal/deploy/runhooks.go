@@ -125,7 +125,7 @@ func (r *run) createHook(ctx context.Context, event helmrelease.HookEvent, h *he
 			return err
 		}
 		ran.objects = append(ran.objects, obj)
-		r.emit(Applied{Step: StepHook, Change: apply.Change{ID: kube.IDOf(obj), Source: m.Source, Action: apply.Create, Result: obj}})
+		r.emit(Applied{Step: StepHook, Change: apply.Change{ID: kube.IDOf(obj), Source: m.Source, Action: apply.Create, Applied: obj}})
 	}
 	return nil
 }

@@ -48,16 +48,16 @@ func (r *run) track(ctx context.Context, targets []track.Target) error {
 func (r *run) trackTargets(changes []apply.Change, skip func(kube.ID) bool) []track.Target {
 	var targets []track.Target
 	for _, c := range changes {
-		if c.Result == nil || skip != nil && skip(c.ID) {
+		if c.Applied == nil || skip != nil && skip(c.ID) {
 			continue
 		}
 		target := track.Target{
-			ID: c.ID, GVK: c.Result.GroupVersionKind(), Baseline: c.Result,
+			ID: c.ID, GVK: c.Applied.GroupVersionKind(), Baseline: c.Applied,
 			Changed: c.Action != apply.Unchanged, Previous: c.Live,
 		}
 		if c.SkippedByFingerprint() {
 			// Little but the metadata is known, which is enough for kinds without a status.
-			if r.Settings.Track.ReadyWhenUnchanged(c.Result) {
+			if r.Settings.Track.ReadyWhenUnchanged(c.Applied) {
 				continue
 			}
 			target.Baseline, target.Previous = nil, nil

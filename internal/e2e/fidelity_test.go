@@ -219,7 +219,7 @@ func (p *prophecy) cameTrue(cluster *kube.Cluster, when string, c apply.Change) 
 		p.Errorf("%s: %s is not there, though planned: %s", when, c.ID, c.Action)
 		return
 	}
-	switch want := c.Result; {
+	switch want := c.Predicted; {
 	case c.Action == apply.Keep || c.SkippedByFingerprint():
 		if live.GetGeneration() != c.Live.GetGeneration() || live.GetUID() != c.Live.GetUID() {
 			p.Errorf("%s: %s has changed, though planned: %s", when, c.ID, c.Action)
@@ -237,7 +237,7 @@ func (p *prophecy) same(cluster *kube.Cluster, when string, c apply.Change, want
 	if reflect.DeepEqual(want.Object, got.Object) {
 		return
 	}
-	if changes := p.compare(cluster, apply.Change{Live: want, Result: got}); len(changes) > 0 {
+	if changes := p.compare(cluster, apply.Change{Live: want, Predicted: got}); len(changes) > 0 {
 		p.differ(when, c, changes)
 		return
 	}
@@ -257,8 +257,8 @@ func (p *prophecy) compare(cluster *kube.Cluster, c apply.Change) []diff.Change 
 	if conv == nil {
 		conv = managedfields.NewDeducedTypeConverter()
 	}
-	states := compare.States{Before: c.Live, After: c.Result}
-	if c.Result == nil {
+	states := compare.States{Before: c.Live, After: c.Predicted}
+	if c.Predicted == nil {
 		states.After, states.AfterIsManifest = c.Desired, true
 	}
 	if c.Fields, err = compare.Fields(conv, states); err != nil {

@@ -47,7 +47,7 @@ func objectOf(k *key, hidden *hide.Texts, step deploy.Step, c apply.Change) Obje
 	if c.Desired != nil {
 		o.DesiredDigest = k.digest("want "+c.ID.String(), c.Desired.Object)
 	}
-	secret := hide.ConfidentialFields(c.Live, c.Desired, c.Result)
+	secret := hide.ConfidentialFields(c.Live, c.Desired, c.Predicted)
 	for _, change := range c.Fields {
 		for _, leaf := range change.Leaves() {
 			if isCompared(c, leaf) {

@@ -82,7 +82,7 @@ spec:
 func change(t *testing.T) apply.Change {
 	return apply.Change{
 		ID: kube.ID{Group: "apps", Kind: "Deployment", Namespace: "prod", Name: "web"}, Action: apply.Update,
-		Live: object(t, live), Result: object(t, result), Desired: object(t, want),
+		Live: object(t, live), Predicted: object(t, result), Desired: object(t, want),
 	}
 }
 
@@ -91,7 +91,7 @@ func compared(t *testing.T, c apply.Change) apply.Change {
 	t.Helper()
 	managed, err := ownership.Parse(c.Live.GetManagedFields())
 	if err == nil {
-		states := compare.States{Before: c.Live, After: c.Result, Desired: c.Desired, Managed: managed}
+		states := compare.States{Before: c.Live, After: c.Predicted, Desired: c.Desired, Managed: managed}
 		c.Fields, err = compare.Fields(builtin(), states)
 	}
 	if err != nil {
@@ -136,7 +136,7 @@ func TestMoved(t *testing.T) {
 			c.Live.Object["status"] = map[string]any{"replicas": int64(9)}
 		}, ""},
 		{"a sidecar's image", func(c *apply.Change) {
-			for _, obj := range []*unstructured.Unstructured{c.Live, c.Result} {
+			for _, obj := range []*unstructured.Unstructured{c.Live, c.Predicted} {
 				containers, _, _ := unstructured.NestedSlice(obj.Object, "spec", "template", "spec", "containers")
 				for _, item := range containers {
 					if m := item.(map[string]any); m["name"] == "proxy" {
@@ -146,8 +146,10 @@ func TestMoved(t *testing.T) {
 				_ = unstructured.SetNestedSlice(obj.Object, containers, "spec", "template", "spec", "containers")
 			}
 		}, ""},
-		{"what the server chooses", func(c *apply.Change) { c.Result.SetAnnotations(map[string]string{"at": "later"}) }, ""},
-		{"another effect", func(c *apply.Change) { c.Result.SetAnnotations(map[string]string{"at": "now", "sidecar": "injected"}) },
+		{"what the server chooses", func(c *apply.Change) { c.Predicted.SetAnnotations(map[string]string{"at": "later"}) }, ""},
+		{"another effect", func(c *apply.Change) {
+			c.Predicted.SetAnnotations(map[string]string{"at": "now", "sidecar": "injected"})
+		},
 			`Deployment/prod/web  metadata.annotations.sidecar: planned no change; it would change: (absent) -> "injected"`},
 		{"a live value", func(c *apply.Change) {
 			_ = unstructured.SetNestedField(c.Live.Object, int64(5), "spec", "replicas")
@@ -255,7 +257,7 @@ func TestConfidentialFieldsAreHidden(t *testing.T) {
 	op.Hidden.AddObject(object(t, secretManifest))
 	op.Plan.Waves = []apply.Wave{{Changes: []apply.Change{compared(t, apply.Change{
 		ID: kube.ID{Kind: "ConfigMap", Name: "c"}, Action: apply.Update,
-		Live: object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}"), Desired: conf("4711"), Result: conf("4711"),
+		Live: object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}"), Desired: conf("4711"), Predicted: conf("4711"),
 	})}}}
 	f, err := New(op, Options{Known: ClusterUIDs{ofSystem: "one"}, Now: time.Now(), Shown: map[string]string{"json": shown}})
 	if err != nil {

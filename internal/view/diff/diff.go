@@ -45,8 +45,8 @@ type Change struct {
 // defaults. v is nil for an object that is rendered the same each time.
 func Fields(c apply.Change, v *Nondeterminism) []Change {
 	w := &walker{
-		afterIsPartial: c.Result == nil || c.Action == apply.Recreate, hasDesired: c.Desired != nil,
-		hidden: hide.ConfidentialFields(c.Live, c.Result, c.Desired), nondeterminism: v,
+		afterIsPartial: c.After() == nil || c.Action == apply.Recreate, hasDesired: c.Desired != nil,
+		hidden: hide.ConfidentialFields(c.Live, c.After(), c.Desired), nondeterminism: v,
 	}
 	for _, f := range c.Fields {
 		w.change(f, c.Desired)

@@ -29,10 +29,10 @@ func object(t testing.TB, text string) *unstructured.Unstructured {
 // changeOf is a change of an object whose kind has no schema.
 func changeOf(t testing.TB, before, after, stated *unstructured.Unstructured, partial bool) apply.Change {
 	t.Helper()
-	c := apply.Change{Live: before, Desired: stated, Result: after}
+	c := apply.Change{Live: before, Desired: stated, Predicted: after}
 	states := compare.States{Before: before, After: after, Desired: stated, AfterIsManifest: partial}
 	if partial {
-		c.Desired, c.Result, states.Desired = after, nil, after
+		c.Desired, c.Predicted, states.Desired = after, nil, after
 	}
 	if before == nil {
 		states.Before = &unstructured.Unstructured{Object: map[string]any{}}

@@ -22,7 +22,7 @@ func longWords(t *testing.T) *deploy.Operation {
 	c.Reason = "the words of a server that has very much to say about an object and says it all on one line"
 	c.Live.SetAnnotations(map[string]string{"example.com/" + strings.Repeat("long-", 20): "before größer → 漢字"})
 	c.Desired.SetAnnotations(map[string]string{"example.com/" + strings.Repeat("long-", 20): "after " + strings.Repeat("x", 120)})
-	c.Result.SetAnnotations(c.Desired.GetAnnotations())
+	c.Predicted.SetAnnotations(c.Desired.GetAnnotations())
 	return viewtest.Compare(t, op, 6)
 }
 

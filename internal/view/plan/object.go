@@ -40,7 +40,7 @@ func objectOf(c apply.Change, nondeterminism deploy.Nondeterminism, made []gener
 	o.Generated = generatedFields(made)
 	switch c.Action {
 	case apply.Create:
-		o.Manifest = diff.Masked(diff.RestrictToDesired(c.Result, c.Desired))
+		o.Manifest = diff.Masked(diff.RestrictToDesired(c.After(), c.Desired))
 	case apply.Update, apply.Recreate:
 		o.Fields = FieldsOf(c, nondeterminism)
 		for i := range o.Fields {

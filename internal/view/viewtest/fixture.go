@@ -98,8 +98,8 @@ func Compare(t testing.TB, op *deploy.Operation, revision int) *deploy.Operation
 			if c.Live == nil || c.Desired == nil {
 				continue
 			}
-			states := compare.States{Before: c.Live, After: c.Result, Desired: c.Desired}
-			if c.Result == nil {
+			states := compare.States{Before: c.Live, After: c.Predicted, Desired: c.Desired}
+			if c.Predicted == nil {
 				states.After, states.AfterIsManifest = c.Desired, true
 			}
 			var err error
@@ -198,7 +198,7 @@ func UpgradePlan(t testing.TB) *deploy.Operation {
 	}
 	op.Plan.Waves[0].Changes = append(op.Plan.Waves[0].Changes, apply.Change{
 		ID: ID("", "ConfigMap", "seed"), Action: apply.Update, Source: "web/templates/seed.yaml",
-		Live: seed(t, "aaa1"), Desired: seed(t, "bbb2"), Result: seed(t, "bbb2"),
+		Live: seed(t, "aaa1"), Desired: seed(t, "bbb2"), Predicted: seed(t, "bbb2"),
 	})
 	return Compare(t, op, 6)
 }
@@ -253,20 +253,20 @@ func Upgrade(t testing.TB) *deploy.Operation {
 				{ID: ID("", "ServiceAccount", "web"), Action: apply.Unchanged, Source: "web/templates/sa.yaml"},
 				{
 					ID: ID("", "ConfigMap", "web"), Action: apply.Update, Source: "web/templates/config.yaml",
-					Live: config(t, lines), Desired: config(t, strings.Replace(lines, "80", "8080", 1)), Result: config(t, strings.Replace(lines, "80", "8080", 1)),
+					Live: config(t, lines), Desired: config(t, strings.Replace(lines, "80", "8080", 1)), Predicted: config(t, strings.Replace(lines, "80", "8080", 1)),
 				},
 				{
 					ID: ID("", "Secret", "db"), Action: apply.Update, Source: "web/templates/secret.yaml",
 					Live:      SecretObject(t, "password: "+PlantedBase64+", gone: "+PlantedBase64),
 					Desired:   SecretObject(t, "password: "+PlantedBase64+"MQ==, token: "+PlantedBase64),
-					Result:    SecretObject(t, "password: "+PlantedBase64+"MQ==, token: "+PlantedBase64),
+					Predicted: SecretObject(t, "password: "+PlantedBase64+"MQ==, token: "+PlantedBase64),
 					Conflicts: []apply.FieldConflict{{Path: "data.password", Manager: "vault", Operation: "Update", Before: Planted, After: Planted, Outcome: apply.OutcomeTaken}},
 				},
 				{ID: ID("", "Secret", "new"), Action: apply.Create, Source: "web/templates/secret.yaml", Desired: SecretObject(t, "key: "+PlantedBase64)},
 			}, {
 				{
 					ID: ID("apps", "Deployment", "web"), Action: apply.Update, Source: "web/templates/web.yaml",
-					Live: Object(t, LiveWeb), Desired: Object(t, DesiredWeb), Result: resultWeb(t),
+					Live: Object(t, LiveWeb), Desired: Object(t, DesiredWeb), Predicted: resultWeb(t),
 					Conflicts: []apply.FieldConflict{conflict, yielded}, TakenFrom: []string{"helm (Update)"},
 				},
 				{
@@ -300,7 +300,7 @@ func HostileOperation(t *testing.T) *deploy.Operation {
 	c := &op.Plan.Waves[1].Changes[0]
 	c.Reason, c.Unverified, c.Source, c.TakenFrom = Hostile, Hostile, Hostile, []string{Hostile}
 	c.Conflicts[0].Manager, c.Conflicts[0].Before = Hostile, Hostile
-	c.Result.SetAnnotations(map[string]string{Hostile: Hostile, "multi": Hostile + "\nline two"})
+	c.Predicted.SetAnnotations(map[string]string{Hostile: Hostile, "multi": Hostile + "\nline two"})
 	op.Plan.Prune[0].ID.Name = Hostile
 	op.Plan.Waves[1].Changes[2].Desired.SetLabels(map[string]string{"a": Hostile})
 	return Compare(t, op, 6)
@@ -321,7 +321,7 @@ func ManyChanges(t testing.TB) *deploy.Operation {
 			c.ID.Name, after = fmt.Sprintf("other-%03d", i), fmt.Sprintf("red %d", i)
 		}
 		c.Live, c.Desired = config(t, before), config(t, after)
-		c.Result = c.Desired
+		c.Predicted = c.Desired
 		op.Plan.Waves[0].Changes = append(op.Plan.Waves[0].Changes, c)
 		op.Plan.Warnings = append(op.Plan.Warnings, apply.Warning{ID: c.ID, Source: c.Source, Text: "v1 ConfigMap is old-fashioned"})
 	}
