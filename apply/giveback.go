@@ -89,7 +89,7 @@ func (o *Provenance) formerOwner() string {
 	return strings.Join(names, ", ") + ", as an object of no release"
 }
 
-// isHalfAdopted reports whether an object that carries its former marks of ownership
+// isHalfAdopted reports whether an object that has its former ownership metadata
 // has fields of ours all the same: a run died, or was refused, halfway.
 func isHalfAdopted(from *Provenance, meta metav1.Object) bool {
 	if !maps.Equal(ownershipMetadata(meta), from.Adopted.Prior.OwnershipMetadata) {
@@ -119,7 +119,7 @@ func (a *Applier) giveBack(ctx context.Context, c Change) (Change, error) {
 	}
 	r.t.obj = r.live
 	if err := r.compute(ctx); err != nil {
-		r.onlyStamps(err)
+		r.onlyOwnershipMetadata(err)
 	}
 	err := r.write(ctx)
 	if apierrors.IsForbidden(err) {
@@ -128,7 +128,7 @@ func (a *Applier) giveBack(ctx context.Context, c Change) (Change, error) {
 	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
 		// Not every former value is accepted: volumes can't shrink, or a policy rejects
 		// it.
-		r.onlyStamps(verify.Explain(r.live, err))
+		r.onlyOwnershipMetadata(verify.Explain(r.live, err))
 		err = r.write(ctx)
 	}
 	if apierrors.IsNotFound(err) {
@@ -140,8 +140,8 @@ func (a *Applier) giveBack(ctx context.Context, c Change) (Change, error) {
 	return c, err
 }
 
-// onlyStamps restores only the ownership metadata and records why the other fields stay.
-func (r *restoration) onlyStamps(why error) {
+// onlyOwnershipMetadata restores only the ownership metadata and records why the other fields stay.
+func (r *restoration) onlyOwnershipMetadata(why error) {
 	r.becomes = r.live.DeepCopy()
 	restoreOwnershipMetadata(r.becomes, r.from.Adopted.Prior.OwnershipMetadata)
 	r.stays = []string{"its fields stay as this release left them: " + why.Error()}

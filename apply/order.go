@@ -41,7 +41,7 @@ func (p *planning) order(ctx context.Context, crds, mains, hooks []*target) (*re
 		o.nodes[i].ID = t.id
 	}
 	for i := range mains {
-		if err := o.read(ctx, i, crds, hooks); err != nil {
+		if err := o.readConstraints(ctx, i, crds, hooks); err != nil {
 			return nil, err
 		}
 	}
@@ -64,8 +64,8 @@ func (o *releaseOrder) refuse(t *target, text, what string) {
 	o.refused = append(o.refused, t.reject(&InvalidError{Text: text, Advice: what}))
 }
 
-// read reads the order annotations of one object.
-func (o *releaseOrder) read(ctx context.Context, i int, crds, hooks []*target) error {
+// readConstraints reads the order annotations of one object.
+func (o *releaseOrder) readConstraints(ctx context.Context, i int, crds, hooks []*target) error {
 	t, space := o.targets[i], o.p.namespaceForReferences(o.targets[i].id)
 	constraints := annotation.OrderOf(t.obj.GetAnnotations())
 	for _, problem := range constraints.Problems {
@@ -92,7 +92,7 @@ func (o *releaseOrder) read(ctx context.Context, i int, crds, hooks []*target) e
 				o.refuse(t, r.String()+" is a hook, and hooks run before or after all objects", "remove it")
 			}
 		default:
-			if err := o.beyond(ctx, i, r, kinds); err != nil {
+			if err := o.readOutsideReference(ctx, i, r, kinds); err != nil {
 				return err
 			}
 		}
@@ -219,15 +219,15 @@ func (p *planning) namespaceForReferences(id kube.ID) string {
 	return p.a.owner.Namespace
 }
 
-// beyond handles a reference to an object outside of the release.
-func (o *releaseOrder) beyond(ctx context.Context, i int, r annotation.Dependency, kinds []kube.Mapping) error {
+// readOutsideReference reads a reference to an object outside of the release.
+func (o *releaseOrder) readOutsideReference(ctx context.Context, i int, r annotation.Dependency, kinds []kube.Mapping) error {
 	t := o.targets[i]
 	if r.IsPattern && !r.External {
 		// Charts say so about parts that are switched off, and Nelm lets them.
 		o.p.warnings.add(t.id, t.source, "%s names no object of the release and has no effect", r)
 		return nil
 	}
-	mapping, problem := o.theKind(kinds)
+	mapping, problem := o.onlyKind(kinds)
 	if problem != "" {
 		o.refuse(t, r.String()+problem, "")
 		return nil
@@ -240,18 +240,18 @@ func (o *releaseOrder) beyond(ctx context.Context, i int, r annotation.Dependenc
 		o.refuse(t, fmt.Sprintf("%s: a %s is in no namespace", r, mapping.GVK.Kind), "")
 		return nil
 	}
-	missing, err := o.missing(ctx, t, r, need.ID, mapping)
-	if missing != nil || err != nil {
-		o.refused = append(o.refused, missing...)
+	rejections, err := o.rejectMissing(ctx, t, r, need.ID, mapping)
+	if rejections != nil || err != nil {
+		o.refused = append(o.refused, rejections...)
 		return err
 	}
 	o.nodes[i].Outside = append(o.nodes[i].Outside, need)
 	return nil
 }
 
-// theKind returns the kind of a reference to an object outside of the release, or why it
+// onlyKind returns the kind of a reference to an object outside of the release, or why it
 // is ambiguous or unknown.
-func (o *releaseOrder) theKind(kinds []kube.Mapping) (kube.Mapping, string) {
+func (o *releaseOrder) onlyKind(kinds []kube.Mapping) (kube.Mapping, string) {
 	if len(kinds) > 1 {
 		own := slices.DeleteFunc(slices.Clone(kinds), func(m kube.Mapping) bool { return !ordering.IsBuiltinGroup(m.GVK.Group) })
 		if len(own) != 1 {
@@ -268,9 +268,9 @@ func (o *releaseOrder) theKind(kinds []kube.Mapping) (kube.Mapping, string) {
 	return kube.Mapping{}, ": the cluster has no such kind, and none comes with the release"
 }
 
-// missing rejects a reference to an object outside of the release that doesn't exist,
+// rejectMissing rejects a reference to an object outside of the release that doesn't exist,
 // unless the chart says that somebody else will create it.
-func (o *releaseOrder) missing(ctx context.Context, t *target, r annotation.Dependency, id kube.ID, mapping kube.Mapping) ([]Rejection, error) {
+func (o *releaseOrder) rejectMissing(ctx context.Context, t *target, r annotation.Dependency, id kube.ID, mapping kube.Mapping) ([]Rejection, error) {
 	if _, coming := o.p.definitions.kinds[mapping.GVK]; coming && r.External {
 		return nil, nil // its kind may not be served yet
 	}

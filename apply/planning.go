@@ -140,7 +140,6 @@ func (a *Applier) begin(ctx context.Context, req Request) (p *planning, crds []*
 	p.comparer = &comparer{a: a, schemas: p.schemas, history: p.history, warnings: warned}
 	p.autoscalers = &autoscalers{a: a, history: p.history, definitions: definitions, targetsByID: p.targetsByID, warnings: warned}
 	crds, err = p.resolver.resolve(ctx, req.CRDs, true)
-	p.note(crds)
 	return p, crds, err
 }
 
@@ -149,7 +148,9 @@ func (p *planning) resolveRest(ctx context.Context, crds []*target) (mains, hook
 	p.schemas.expect(p.definitions.released)
 	mains, err1 := p.resolver.resolve(ctx, p.req.Objects, false)
 	hooks, err2 := p.resolver.resolve(ctx, p.req.Hooks, false)
-	p.note(mains)
+	for _, t := range mains {
+		p.targetsByID[t.id] = t
+	}
 	p.resolver.rejected = append(p.resolver.rejected, renderedTwice(crds, mains, hooks)...)
 	return mains, hooks, errors.Join(err1, err2)
 }
@@ -183,14 +184,6 @@ func (p *planning) markPrerequisites(plan *Plan) {
 func sorted(list []Rejection) []Rejection {
 	sort.SliceStable(list, func(i, j int) bool { return list[i].ID.String() < list[j].ID.String() })
 	return list
-}
-
-func (p *planning) note(targets []*target) {
-	for _, t := range targets {
-		if !t.fromCRDs {
-			p.targetsByID[t.id] = t
-		}
-	}
 }
 
 // renderedTwice finds objects that are in more than one of crds/, templates and hooks.
@@ -265,7 +258,7 @@ func (p *planning) prefetch(ctx context.Context, crds []*target) error {
 			continue
 		}
 		for _, obj := range manifest.Flatten(m.Object) {
-			t, ok := p.resolver.known(ctx, obj, m.Source)
+			t, ok := p.resolver.targetOfServedKind(ctx, obj, m.Source)
 			switch {
 			case !ok:
 			case scheme.Scheme.Recognizes(t.mapping.GVK) || t.id.IsCRD():

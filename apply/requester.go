@@ -181,7 +181,7 @@ func (r *requester) getMeta(ctx context.Context, m kube.Mapping, id kube.ID) (*m
 	return out, nil
 }
 
-// list reads all objects of a kind in a place.
+// list reads all objects of a collection.
 func (r *requester) list(ctx context.Context, at collection) ([]unstructured.Unstructured, error) {
 	client, err := r.client(at.mapping, at.namespace)
 	if err != nil {

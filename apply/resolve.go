@@ -37,7 +37,7 @@ type target struct {
 	progress           progress
 }
 
-// A turn says when an object is written, as computed by package ordering.
+// A targetOrdering says what an object is written after.
 type targetOrdering struct {
 	dependencies []ordering.Dependency // what it says it waits for
 	weight       *int                  // that it states
@@ -68,16 +68,16 @@ type resolver struct {
 	a             *Applier
 	definitions   *definitions
 	prerequisites *prerequisites
-	unavailable   []string                                // groups that the API server can't list
-	inPlace       map[unplaced]*unstructured.Unstructured // objects with their namespace
-	askAgain      sync.Once                               // refreshes the list of kinds once
-	rejected      []Rejection                             // manifests that can't be resolved
+	unavailable   []string                                      // groups that the API server can't list
+	namespaced    map[namespaceInput]*unstructured.Unstructured // results of withNamespace
+	askAgain      sync.Once                                     // refreshes the list of kinds once
+	rejected      []Rejection                                   // manifests that can't be resolved
 }
 
 func newResolver(a *Applier, definitions *definitions, unavailable []string) *resolver {
 	return &resolver{
 		a: a, definitions: definitions, prerequisites: definitions.prerequisites, unavailable: unavailable,
-		inPlace: map[unplaced]*unstructured.Unstructured{},
+		namespaced: map[namespaceInput]*unstructured.Unstructured{},
 	}
 }
 
@@ -147,15 +147,15 @@ func (r *resolver) newTarget(ctx context.Context, obj *unstructured.Unstructured
 		return nil, &ObjectError{ID: t.id, Source: source, Doing: "looking for the kind of", Err: err}
 	}
 	t.mapping = mapping
-	t.obj = r.placed(obj, mapping)
+	t.obj = r.withNamespace(obj, mapping)
 	t.id = kube.IDOf(t.obj)
 	t.manifestHash = r.hash(t.obj)
 	return t, nil
 }
 
-// known is a target for reading an object of a kind that is served now, before all is known of what
-// the release brings; false for what can't be read so.
-func (r *resolver) known(ctx context.Context, obj *unstructured.Unstructured, source string) (*target, bool) {
+// targetOfServedKind returns a target that is only for reading an object ahead of time; false
+// for an invalid manifest, and where the cluster doesn't serve the kind.
+func (r *resolver) targetOfServedKind(ctx context.Context, obj *unstructured.Unstructured, source string) (*target, bool) {
 	if _, ok := obj.Object["metadata"].(map[string]any); !ok || isNotString(obj, "metadata", "name") || isNotString(obj, "metadata", "namespace") {
 		return nil, false
 	}
@@ -167,8 +167,8 @@ func (r *resolver) known(ctx context.Context, obj *unstructured.Unstructured, so
 	if err != nil {
 		return nil, false
 	}
-	placed := r.placed(obj, mapping)
-	return &target{id: kube.IDOf(placed), source: source, obj: placed, mapping: mapping}, true
+	obj = r.withNamespace(obj, mapping)
+	return &target{id: kube.IDOf(obj), source: source, obj: obj, mapping: mapping}, true
 }
 
 // isNotString says that a field has a value and that isn't a string.
@@ -181,20 +181,20 @@ func isNotString(obj *unstructured.Unstructured, path ...string) bool {
 	return !text
 }
 
-// unplaced is an object whose namespace may have to be filled in.
-type unplaced struct {
+// A namespaceInput is what withNamespace depends on.
+type namespaceInput struct {
 	obj        *unstructured.Unstructured
 	namespaced bool
 }
 
-// placed calls inNamespace with the release namespace and caches the result. An object
-// that several revisions share stays a single object in memory.
-func (r *resolver) placed(obj *unstructured.Unstructured, m kube.Mapping) *unstructured.Unstructured {
-	key := unplaced{obj, m.Namespaced}
-	out, ok := r.inPlace[key]
+// withNamespace calls inNamespace with the release namespace and caches the result. An
+// object that several revisions share stays a single object in memory.
+func (r *resolver) withNamespace(obj *unstructured.Unstructured, m kube.Mapping) *unstructured.Unstructured {
+	key := namespaceInput{obj, m.Namespaced}
+	out, ok := r.namespaced[key]
 	if !ok {
 		out = inNamespace(obj, m, r.a.owner.Namespace)
-		r.inPlace[key] = out
+		r.namespaced[key] = out
 	}
 	return out
 }

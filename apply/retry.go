@@ -61,9 +61,9 @@ func (r *requester) tryFor(ctx context.Context, t *target, f func() error) error
 	}, r.warnWhenRetrying(t, f))
 }
 
-// failsConversion says that an object can't be had because nobody converts its kind,
-// which the release may be about to mend. Before its turn that is only waited
-// for as long as for failures without a reason.
+// failsConversion reports whether an object can't be read or written because the conversion
+// webhook of its kind, which this release brings, doesn't answer. Before the object's turn such
+// an error isn't retried longer than others without a known cause.
 func (t *target) failsConversion(err error) bool {
 	return len(t.ordering.converter) > 0 && verify.ConversionFailed(err)
 }

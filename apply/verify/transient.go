@@ -52,7 +52,7 @@ func Transient(err error) bool {
 	case code == 429, code == 502, code == 503, code == 504:
 		return !contains(text, []string{"exceeded quota"})
 	case code == 500:
-		return !contains(text, hopelessWords) && contains(text, passingWords) // others are Doubtful
+		return !contains(text, hopelessWords) && contains(text, passingWords) // others are Unexplained
 	case code >= 500:
 		return !contains(text, hopelessWords)
 	}

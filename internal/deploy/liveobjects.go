@@ -111,7 +111,7 @@ func (d *Deployer) readLiveObject(ctx context.Context, object *unstructured.Unst
 	switch {
 	case err != nil:
 		out.Status.Message = err.Error()
-	case live != nil: // judged together with the others
+	case live != nil: // fillInStatuses computes its status
 	case kube.IsDeletedWhenFinished(object):
 		out.Status.State, out.Status.Unverified, out.Status.Message = track.Ready, true, "no longer in the cluster: it is deleted some time after it finishes"
 	default:

@@ -108,8 +108,8 @@ func (r *run) confirmAdoptions() {
 				continue
 			}
 			a.Final = true
-			if stamps := decodePrior(a.Prior).OwnershipMetadata; len(stamps) > 0 {
-				a.Prior = encodePrior(apply.Prior{OwnershipMetadata: stamps})
+			if metadata := decodePrior(a.Prior).OwnershipMetadata; len(metadata) > 0 {
+				a.Prior = encodePrior(apply.Prior{OwnershipMetadata: metadata})
 			} else {
 				a.Prior = nil
 			}
