@@ -99,7 +99,7 @@ type Change struct {
 // A FieldChange is one field that a change adds, removes or gives another value.
 type FieldChange = compare.FieldChange
 
-// FieldOutcome is what becomes of a contested field.
+// FieldOutcome is what becomes of a field with a conflict.
 type FieldOutcome string
 
 // The outcomes. A field is Refused when the policy is Fail.

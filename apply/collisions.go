@@ -183,7 +183,7 @@ func (f *collisionFinder) held(ours listItem, field string) fieldpath.Path {
 	return at
 }
 
-// decideCollisions decides about collisions as the policy has it, and gives those that are
+// decideCollisions decides about collisions as the policy has it, and returns those that are
 // refused.
 func (u *updateDecision) decideCollisions(ctx context.Context, policy ConflictPolicy) ([]FieldConflict, error) {
 	var refused []FieldConflict

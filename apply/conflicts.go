@@ -37,12 +37,12 @@ func (p *planning) decideConflicts(t *target, cmp *comparison, c *Change, policy
 		r := t.reject(&InvalidError{Text: explainTyped(t, err)})
 		return nil, &r
 	}
-	contests, err := ownership.Conflicts(cmp.live, want, cmp.entries, Manager)
+	conflicts, err := ownership.Conflicts(cmp.live, want, cmp.entries, Manager)
 	if err != nil {
 		return nil, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
 	}
 	var refused []FieldConflict
-	for _, con := range contests {
+	for _, con := range conflicts {
 		// Equal to people, but not to the schema: numbers of different types.
 		before, has := fields.Value(c.Live.Object, con.Path)
 		after, stated := fields.Value(cmp.desired.Object, con.Path)

@@ -99,7 +99,7 @@ func TestFilledByOthers(t *testing.T) {
 }
 
 // S45: a controller that changes what the release has set is named, also where
-// it shares a list that can only be set whole. A person's change is no contest.
+// it shares a list that can only be set whole. A person's change is no conflict.
 func TestContendedFields(t *testing.T) {
 	s := begin(t)
 	s.dropCRDs(1)

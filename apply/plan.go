@@ -18,10 +18,10 @@ type Plan struct {
 	Hooks []Change // Create, with the server's verdict; Run doesn't take these
 
 	Warnings  []Warning
-	Conflicts []Conflict // all contested fields of all changes
+	Conflicts []Conflict // of all changes
 }
 
-// A Conflict is a contested field and the object it is in.
+// A Conflict is a field with a conflict and the object it is in.
 type Conflict struct {
 	ID     kube.ID
 	Source string

@@ -15,7 +15,7 @@ import (
 	"deployer/internal/kube"
 )
 
-// The outcomes of uncontested fields when a revision is applied again. See
+// The outcomes of fields without conflicts when a revision is applied again. See
 // apply.OutcomeTaken, apply.OutcomeYielded and apply.OutcomeRefused too.
 const (
 	OutcomeKept    apply.FieldOutcome = "kept"    // it is as the release states it

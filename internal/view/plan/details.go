@@ -65,7 +65,7 @@ func (n dependency) String() string {
 	return text
 }
 
-// String tells of a contested field: what it is now, what it becomes, whose it
+// String tells of a field with a conflict: what it is now, what it becomes, whose it
 // is since when.
 func (c Conflict) String() string {
 	if c.CollidesWith != "" {
@@ -81,7 +81,7 @@ func (c Conflict) String() string {
 	return fmt.Sprintf("%s: %s -> %s, %s", c.Path, c.Before, c.After, c.outcomeText())
 }
 
-// outcomeText says whose a contested field is, and what becomes of that.
+// outcomeText says whose a field with a conflict is, and what becomes of it.
 func (c Conflict) outcomeText() string {
 	who := c.FieldManager.Described(strconv.Quote(c.Manager))
 	switch apply.FieldOutcome(c.Outcome) {
