@@ -109,28 +109,35 @@ var badValue = regexp.MustCompile(`^(?s:invalid (?:boolean )?value (".*") for (?
 // addVariable lets DEPLOYER_FLAG_NAME stand for --flag-name. DEPLOYER_VERSION
 // doesn't stand for a chart's --version: scripts that install deployer use it.
 func addVariable(f cli.Flag) {
-	if f.Names()[0] == "version" {
+	name, variables := nameAndVariables(f)
+	if variables == nil || name == "version" {
 		return
 	}
-	name := "DEPLOYER_" + strings.ToUpper(strings.ReplaceAll(f.Names()[0], "-", "_"))
+	*variables = append([]string{"DEPLOYER_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_"))}, *variables...)
+}
+
+// nameAndVariables returns the name of a flag and its environment variables; nil for a flag that can't
+// have any. f.Names would search the names of all flags of all commands by a regular expression.
+func nameAndVariables(f cli.Flag) (name string, variables *[]string) {
 	switch f := f.(type) {
 	case *cli.BoolFlag:
-		f.EnvVars = append([]string{name}, f.EnvVars...)
+		return f.Name, &f.EnvVars
 	case *cli.StringFlag:
-		f.EnvVars = append([]string{name}, f.EnvVars...)
+		return f.Name, &f.EnvVars
 	case *cli.UintFlag:
-		f.EnvVars = append([]string{name}, f.EnvVars...)
+		return f.Name, &f.EnvVars
 	case *cli.IntFlag:
-		f.EnvVars = append([]string{name}, f.EnvVars...)
+		return f.Name, &f.EnvVars
 	case *cli.Float64Flag:
-		f.EnvVars = append([]string{name}, f.EnvVars...)
+		return f.Name, &f.EnvVars
 	case *cli.DurationFlag:
-		f.EnvVars = append([]string{name}, f.EnvVars...)
+		return f.Name, &f.EnvVars
 	case *cli.GenericFlag:
 		if _, without := f.Value.(*noOpFlag); !without { // a variable that is set for upgrade isn't meant for template
-			f.EnvVars = append([]string{name}, f.EnvVars...)
+			return f.Name, &f.EnvVars
 		}
 	}
+	return "", nil
 }
 
 // globalCategory is the group of the flags that every command has.
