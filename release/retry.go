@@ -54,7 +54,8 @@ func tryOnce(ctx context.Context, do func(context.Context) error) error {
 	return do(ctx)
 }
 
-// isTransient reports whether the same request may succeed later.
+// isTransient reports whether the same request may succeed later. It is more patient than
+// package apply is with objects: a record that isn't written leaves the release pending.
 func isTransient(err error) bool {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {

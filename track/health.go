@@ -128,9 +128,9 @@ func (h *apiHealth) probe() {
 	}
 }
 
-// readyz returns an error when the API server says that it can't reach its storage (etcd),
-// or says nothing. Everybody may ask; a server that doesn't know the question, as
-// proxies may not, is believed.
+// readyz returns an error if the API server says that it can't reach its storage (etcd), or
+// doesn't answer. Any other answer is taken as ready: every account may ask, but a proxy in
+// between may not know the path.
 // https://kubernetes.io/docs/reference/using-api/health-checks/
 func (h *apiHealth) readyz(ctx context.Context) error {
 	typed, err := h.session.tracker.cluster.Typed()

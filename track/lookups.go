@@ -157,7 +157,7 @@ func servedVersion(definition *unstructured.Unstructured) string {
 // What controllers make may come some time after they say that they are ready.
 const madeByControllerWithin = 30 * time.Second
 
-// willAppear reports whether ref is expected to be created soon, by another target or by
+// willAppear reports whether what is missing is expected to be created soon, by another target or by
 // the controller of one.
 func (s *session) willAppear(namespace string, what pods.Missing) bool {
 	for _, obj := range s.objects {
@@ -176,8 +176,9 @@ func (s *session) willAppear(namespace string, what pods.Missing) bool {
 	return false
 }
 
-// mayMake reports whether an object comes with another one, or its controller may make it: that of a
-// custom resource whose name the other's begins with, or that names it in its spec.
+// mayMake reports whether ref is the object itself, comes with it, or may be made by its
+// controller. The controller of a custom resource may make what has the resource's name, alone or
+// followed by a dash, and what is named in the resource's spec.
 func mayMake(o *unstructured.Unstructured, ref Ref) bool {
 	if slices.Contains(providedObjects(o), ref) {
 		return true
@@ -186,7 +187,7 @@ func mayMake(o *unstructured.Unstructured, ref Ref) bool {
 		(ref.Name == o.GetName() || strings.HasPrefix(ref.Name, o.GetName()+"-") || mentions(o.Object["spec"], ref.Name))
 }
 
-// mentions reports whether a text is one of a value's.
+// mentions reports whether a value is a text or contains it.
 func mentions(value any, text string) bool {
 	switch v := value.(type) {
 	case string:

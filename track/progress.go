@@ -44,10 +44,10 @@ func (t *trackedObject) addStatusCounts(counts map[string]int) {
 	conditions, _ := status["conditions"].([]any)
 	for _, c := range conditions {
 		if m, ok := c.(map[string]any); ok {
-			t, _ := m["type"].(string)
-			st, _ := m["status"].(string)
-			r, _ := m["reason"].(string)
-			counts["condition "+t+st+r] = 1
+			kind, _ := m["type"].(string)
+			state, _ := m["status"].(string)
+			reason, _ := m["reason"].(string)
+			counts["condition "+kind+state+reason] = 1
 		}
 	}
 	phase, _ := status["phase"].(string)

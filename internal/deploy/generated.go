@@ -20,12 +20,12 @@ import (
 // willRenderAgain reports whether keepGenerated will probably render the chart again: base, the revision
 // before, has generated something. That of an install doesn't say; then it is so if making keys would take
 // long. base may be nil.
-func (d *Deployer) willRenderAgain(repetition *chart.Rerenderer, base *release.Record) bool {
-	if base == nil || d.Settings.Generated == generated.Renew || !repetition.IsNondeterministic() {
+func (d *Deployer) willRenderAgain(rerenderer *chart.Rerenderer, base *release.Record) bool {
+	if base == nil || d.Settings.Generated == generated.Renew || !rerenderer.IsNondeterministic() {
 		return false
 	}
 	if base.Journal == nil || base.Version == 1 {
-		return repetition.MakesKeys()
+		return rerenderer.MakesKeys()
 	}
 	return len(base.Journal.Generated) > 0
 }
@@ -33,9 +33,9 @@ func (d *Deployer) willRenderAgain(repetition *chart.Rerenderer, base *release.R
 // keepGenerated replaces newly generated values by those that earlier revisions have
 // generated. If necessary, it renders the chart again and reads objects of failed
 // revisions.
-func (d *Deployer) keepGenerated(ctx context.Context, op *Operation, repetition *chart.Rerenderer, rendered *chart.Rendered, history *release.History) error {
-	op.Rendered.again = func(ctx context.Context) ([]*chart.Rendered, error) { return repetition.RenderRepeatedly(ctx) }
-	if !repetition.IsNondeterministic() || history.Latest() == nil {
+func (d *Deployer) keepGenerated(ctx context.Context, op *Operation, rerenderer *chart.Rerenderer, rendered *chart.Rendered, history *release.History) error {
+	op.Rendered.again = func(ctx context.Context) ([]*chart.Rendered, error) { return rerenderer.RenderRepeatedly(ctx) }
+	if !rerenderer.IsNondeterministic() || history.Latest() == nil {
 		return nil
 	}
 	records, err := history.RecordsWithPossibleObjects(ctx)
@@ -51,7 +51,7 @@ func (d *Deployer) keepGenerated(ctx context.Context, op *Operation, repetition 
 		past.Number, past.Successful = r.Version, r.Succeeded()
 		in.Earlier = append(in.Earlier, past)
 	}
-	result, again, err := generated.Render(ctx, repetition, in)
+	result, again, err := generated.Render(ctx, rerenderer, in)
 	if err != nil && ctx.Err() == nil {
 		// Templates may fail only when rendered again, such as with a later time.
 		op.Rendered.again = nil

@@ -26,7 +26,7 @@ type UpgradeRequest struct {
 	Values map[string]any // the user's values
 	Reuse  chart.ReuseMode
 
-	// Install reports whether the release must, may or must not have been deployed before:
+	// Install says whether the release must, may or must not have been deployed before:
 	// see the constants.
 	Install         InstallPolicy
 	Replace         bool // re-use the name of an uninstalled or failed release
@@ -185,17 +185,17 @@ func (d *Deployer) render(ctx context.Context, op *Operation, req UpgradeRequest
 		d.Hidden.AddObject(obj)
 		read.AddObject(obj)
 	}
-	repetition := source.NewRerenderer(in)
+	rerenderer := source.NewRerenderer(in)
 	render := func(ctx context.Context) (*chart.Rendered, error) { return source.Render(ctx, in) }
-	if d.willRenderAgain(repetition, base) {
-		render = repetition.RenderTwice
+	if d.willRenderAgain(rerenderer, base) {
+		render = rerenderer.RenderTwice
 	}
 	rendered, err := render(ctx)
 	if err != nil {
 		return nil, err
 	}
 	op.Warnings = slices.Concat(op.Warnings, req.Chart.Warnings, rendered.Warnings)
-	if err := d.keepGenerated(ctx, op, repetition, rendered, history); err != nil {
+	if err := d.keepGenerated(ctx, op, rerenderer, rendered, history); err != nil {
 		return nil, err
 	}
 	op.Next = newRecord(helmrelease.Release{
