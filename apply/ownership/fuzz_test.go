@@ -3,6 +3,7 @@ package ownership
 import (
 	"encoding/json"
 	"testing"
+	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -24,8 +25,8 @@ func FuzzMigrateAsSent(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte, how byte) {
 		var list []metav1.ManagedFieldsEntry
-		if json.Unmarshal(data, &list) != nil {
-			return
+		if !utf8.Valid(data) || json.Unmarshal(data, &list) != nil {
+			return // https://www.rfc-editor.org/rfc/rfc8259#section-8.1
 		}
 		entries, err := Parse(list)
 		if err != nil {

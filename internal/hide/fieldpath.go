@@ -59,7 +59,7 @@ func (f Fields) hideItem(names []string, path string, t *Texts) (item, rest stri
 			out.WriteString(rest[:at+1])
 			return out.String(), rest[at+1:]
 		}
-		key := rest[1:at] // behind the bracket or the comma
+		key := strings.TrimLeft(rest[:at], "[,")
 		out.WriteString(rest[:at+1])
 		rest = rest[at+1:]
 		value := cutValue(rest)

@@ -44,6 +44,8 @@ func FuzzHidePath(f *testing.F) {
 	f.Add(`a[`)
 	f.Add(`"a`)
 	f.Add(`a[b="`)
+	f.Add(`a[="0"=`)
+	f.Add(`[="a"="b"],c=`)
 	f.Fuzz(func(t *testing.T, path string) {
 		if got := (Fields{}).HidePath(path, &Texts{}); got != path {
 			t.Errorf("HidePath(%q) = %q", path, got)

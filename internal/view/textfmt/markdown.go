@@ -56,7 +56,7 @@ const joiner = "\u2060"
 // https://docs.gitlab.com/user/markdown/#gitlab-specific-references
 var (
 	references = regexp.MustCompile(`([@#!$%~&*^])([\pL\pN_"\[])`)
-	addresses  = regexp.MustCompile(`(?i)(://|\b(?:mailto|xmpp):|\bwww\.|\bgh-)`)
+	addresses  = regexp.MustCompile(`(?i)(://|mailto:|xmpp:|www\.|\bgh-)`)
 )
 
 // unlinked returns text in which nothing becomes a link.
