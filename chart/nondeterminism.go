@@ -80,6 +80,7 @@ type Rerenderer struct {
 	short     func() bool // reports whether something random is so short that it may come out again
 	begun     *rendering  // by RenderTwice, for the first RenderAgain; nil when there is none
 	times     int         // it was rendered again
+	fewNever  bool        // a rendering has shown that no function with few results is called
 }
 
 // NewRerenderer prepares repeated renderings. It reads nothing from the cluster. Lookups
@@ -111,11 +112,14 @@ func (r *Rerenderer) IsNondeterministic() bool {
 func (r *Rerenderer) HashesFound() bool { return r.hashes }
 
 // RendersNeeded is how many renderings show every difference. If byChance, further ones may show
-// more: what is chosen from few possibilities may come out the same several times.
+// more: what is chosen from few possibilities may come out the same several times. The first RenderAgain may
+// lower both.
 func (r *Rerenderer) RendersNeeded() (renders int, byChance bool) {
 	renders = min(1, len(r.in.PostRenderer))
 	for name := range r.functions {
-		renders = max(renders, nondeterministic[name])
+		if n := nondeterministic[name]; n < fewResults || !r.fewNever {
+			renders = max(renders, n)
+		}
 	}
 	if len(r.functions) > 0 && renders < fewResults && r.short() {
 		renders = fewResults
@@ -150,10 +154,41 @@ func hasShortRandom(text []byte) bool {
 // RenderAgain renders the chart again, as another run would. Salted hashes are replaced by
 // their input, see substitutes.
 func (r *Rerenderer) RenderAgain(ctx context.Context) (*Rendered, error) {
-	if out := r.takeBegun(ctx); out != nil {
-		return out, nil
+	again := r.takeBegun(ctx)
+	if again == nil {
+		first := r.times == 0
+		again = r.renderOther(ctx, r.in, first, r.nextSubstitutes())
 	}
-	return r.render(ctx, r.in, r.nextSubstitutes())
+	r.fewNever = r.fewNever || again.fewNever
+	return again.out, again.err
+}
+
+// renderOther renders the chart with substitutes. The first time, it tries it with functions
+// of few results that fail: many charts have one in a branch that is never taken, and need no further
+// renderings for it.
+func (r *Rerenderer) renderOther(ctx context.Context, in Input, first bool, instead map[string]substitution) *rendering {
+	if few := r.fewCalled(); first && len(few) > 0 {
+		failing := maps.Clone(instead)
+		for _, name := range few {
+			failing[name] = substitution{name: `print (fail "few results")`}
+		}
+		if out, err := r.render(ctx, in, failing); err == nil {
+			return &rendering{out: out, fewNever: true}
+		}
+	}
+	out, err := r.render(ctx, in, instead)
+	return &rendering{out: out, err: err}
+}
+
+// fewCalled lists the functions with few results that the chart's text calls.
+func (r *Rerenderer) fewCalled() []string {
+	var few []string
+	for name := range r.functions {
+		if nondeterministic[name] == fewResults {
+			few = append(few, name)
+		}
+	}
+	return few
 }
 
 // nextSubstitutes are the changes to the chart for the next time it is rendered again.
@@ -218,15 +253,16 @@ func restoreCalls(text string, instead map[string]substitution) string {
 // nondeterministic function. It reads the cluster as Render does.
 func (r *Rerenderer) RenderRepeatedly(ctx context.Context) ([]*Rendered, error) {
 	var out []*Rendered
-	needed, _ := r.RendersNeeded()
-	for range needed {
+	for {
+		if needed, _ := r.RendersNeeded(); len(out) >= needed {
+			return out, nil
+		}
 		rendered, err := r.RenderAgain(ctx)
 		if err != nil {
 			return nil, err
 		}
 		out = append(out, rendered)
 	}
-	return out, nil
 }
 
 // eachChartText calls do for all text of a chart and its subcharts that may be evaluated,

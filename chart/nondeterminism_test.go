@@ -193,6 +193,43 @@ func TestInputsOfHashesOfChartsThatNeedRealKeys(t *testing.T) {
 	}
 }
 
+// TestChanceThatIsNeverTakenCostsNothing: a call in a branch that isn't taken doesn't make the chart be
+// rendered more often.
+func TestChanceThatIsNeverTakenCostsNothing(t *testing.T) {
+	const template = `{{ randAlphaNum 9 }}{{ if .Values.a }}{{ .Values.a | values | first }}{{ randInt 1 9 }}{{ end }}`
+	for name, test := range map[string]struct {
+		template string
+		values   map[string]any
+		renders  int
+		chance   bool
+	}{
+		"never":            {template, nil, 1, false},
+		"taken":            {template, map[string]any{"a": map[string]any{"x": 1}}, fewResults, true},
+		"never, with keys": {template + `{{ keys .Values | join "" }}`, nil, 2, false},
+		"in a text":        {`{{ tpl "{{ randAlpha 9 }}{{ if .Values.a }}{{ shuffle \"ab\" }}{{ end }}" . }}`, nil, 1, false},
+		"text":             {"{{ randAlpha 9 }}{{ `{{ shuffle .x }}` }}", nil, 1, false},
+	} {
+		for _, twice := range []bool{false, true} {
+			r := chartWith(test.template, test.values).NewRerenderer(Input{Release: "r", Namespace: "n"})
+			if twice {
+				if _, err := r.RenderTwice(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			}
+			variants, err := r.RenderRepeatedly(t.Context())
+			if err != nil || len(variants) != test.renders {
+				t.Errorf("%s: %d variants, %v; want %d", name, len(variants), err, test.renders)
+			}
+			if renders, chance := r.RendersNeeded(); renders != test.renders || chance != test.chance {
+				t.Errorf("%s: %d renderings, by chance %t; want %d, %t", name, renders, chance, test.renders, test.chance)
+			}
+			if name == "text" && !strings.HasSuffix(variants[0].Manifest, "{{ shuffle .x }}\n") {
+				t.Errorf("%s: %s", name, variants[0].Manifest)
+			}
+		}
+	}
+}
+
 // BenchmarkRepeat is what an upgrade pays for asking whether a chart generates
 // anything: of a thousand objects, in templates of fifty.
 func BenchmarkRepeat(b *testing.B) {

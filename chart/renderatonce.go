@@ -18,11 +18,12 @@ func (r *Rerenderer) MakesKeys() bool {
 	return slices.ContainsFunc(keyMaking, func(name string) bool { return r.functions[name] })
 }
 
-// A rendering is one under way.
+// A rendering is the outcome of rendering again.
 type rendering struct {
-	done chan struct{} // closed when the others are set
-	out  *Rendered
-	err  error
+	done     chan struct{} // closed when the others are set; nil when they are
+	out      *Rendered
+	err      error
+	fewNever bool // no function with few results was called
 }
 
 // RenderTwice renders the chart as Chart.Render does, and begins at the same time to render it again,
@@ -39,7 +40,8 @@ func (r *Rerenderer) RenderTwice(ctx context.Context) (*Rendered, error) {
 	go func() {
 		defer close(again.done)
 		defer cancel()
-		again.out, again.err = r.render(background, in, instead)
+		out := r.renderOther(background, in, true, instead)
+		again.out, again.err, again.fewNever = out.out, out.err, out.fewNever
 	}()
 	out, err := r.chart.Render(ctx, in)
 	if err != nil {
@@ -52,7 +54,7 @@ func (r *Rerenderer) RenderTwice(ctx context.Context) (*Rendered, error) {
 
 // takeBegun gives what RenderTwice has begun to render, once; nil when there is none or it failed. What
 // failed beside another rendering is tried again alone.
-func (r *Rerenderer) takeBegun(ctx context.Context) *Rendered {
+func (r *Rerenderer) takeBegun(ctx context.Context) *rendering {
 	again := r.begun
 	r.begun = nil
 	if again == nil {
@@ -66,5 +68,5 @@ func (r *Rerenderer) takeBegun(ctx context.Context) *Rendered {
 	if again.err != nil {
 		return nil
 	}
-	return again.out
+	return again
 }
