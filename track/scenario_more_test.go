@@ -339,7 +339,7 @@ func TestFewRights(t *testing.T) {
 				}
 			}
 			w.as(u)
-			web := w.apply(workload("Deployment", "web", 1, kubetest.PullPermanent(), "  progressDeadlineSeconds: 8\n"))
+			web := w.apply(workload("Deployment", "web", 1, kubetest.PullPermanent()[:2], "  progressDeadlineSeconds: 8\n"))
 			good := w.apply(workload("Deployment", "good", 1, nil, ""))
 			o := w.wait(track.Options{}, 50*time.Second, web, good)
 
