@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
 )
@@ -46,8 +47,8 @@ var substitutes = map[string]substitution{
 // sorted, up and down. Values can only be reversed. Each change is written as no template has it, see
 // restoreCalls.
 var reordered = []map[string]substitution{
-	{"keys": {then: "|sortAlpha|sortAlpha"}},
-	{"keys": {then: "|sortAlpha|sortAlpha|reverse"}, "values": {then: "|reverse|reverse|reverse"}},
+	{"keys": {suffix: "|sortAlpha|sortAlpha"}},
+	{"keys": {suffix: "|sortAlpha|sortAlpha|reverse"}, "values": {suffix: "|reverse|reverse|reverse"}},
 }
 
 // hashInputs replace hash functions: they return the input in base64.
@@ -80,7 +81,9 @@ type Rerenderer struct {
 	short     func() bool // reports whether something random is so short that it may come out again
 	begun     *rendering  // by RenderTwice, for the first RenderAgain; nil when there is none
 	times     int         // it was rendered again
-	fewNever  bool        // a rendering has shown that no function with few results is called
+
+	// A rendering has shown that no function of fewResults is called.
+	fewResultsUnused atomic.Bool
 }
 
 // NewRerenderer prepares repeated renderings. It reads nothing from the cluster. Lookups
@@ -117,7 +120,7 @@ func (r *Rerenderer) HashesFound() bool { return r.hashes }
 func (r *Rerenderer) RendersNeeded() (renders int, byChance bool) {
 	renders = min(1, len(r.in.PostRenderer))
 	for name := range r.functions {
-		if n := nondeterministic[name]; n < fewResults || !r.fewNever {
+		if n := nondeterministic[name]; n < fewResults || !r.fewResultsUnused.Load() {
 			renders = max(renders, n)
 		}
 	}
@@ -154,41 +157,39 @@ func hasShortRandom(text []byte) bool {
 // RenderAgain renders the chart again, as another run would. Salted hashes are replaced by
 // their input, see substitutes.
 func (r *Rerenderer) RenderAgain(ctx context.Context) (*Rendered, error) {
-	again := r.takeBegun(ctx)
-	if again == nil {
-		first := r.times == 0
-		again = r.renderOther(ctx, r.in, first, r.nextSubstitutes())
+	if out := r.takeBegun(ctx); out != nil {
+		return out, nil
 	}
-	r.fewNever = r.fewNever || again.fewNever
-	return again.out, again.err
+	first := r.times == 0
+	return r.renderWith(ctx, r.in, r.nextSubstitutes(), first)
 }
 
-// renderOther renders the chart with substitutes. The first time, it tries it with functions
-// of few results that fail: many charts have one in a branch that is never taken, and need no further
+// renderWith renders the chart with substitutes. The first time, it tries it with functions
+// of fewResults that fail: many charts have one in a branch that is never taken, and need no further
 // renderings for it.
-func (r *Rerenderer) renderOther(ctx context.Context, in Input, first bool, instead map[string]substitution) *rendering {
-	if few := r.fewCalled(); first && len(few) > 0 {
+func (r *Rerenderer) renderWith(ctx context.Context, in Input, instead map[string]substitution, first bool) (*Rendered, error) {
+	if functions := r.functionsOfFewResults(); first && len(functions) > 0 {
 		failing := maps.Clone(instead)
-		for _, name := range few {
+		for _, name := range functions {
 			failing[name] = substitution{name: `print (fail "few results")`}
 		}
 		if out, err := r.render(ctx, in, failing); err == nil {
-			return &rendering{out: out, fewNever: true}
+			r.fewResultsUnused.Store(true)
+			return out, nil
 		}
 	}
-	out, err := r.render(ctx, in, instead)
-	return &rendering{out: out, err: err}
+	return r.render(ctx, in, instead)
 }
 
-// fewCalled lists the functions with few results that the chart's text calls.
-func (r *Rerenderer) fewCalled() []string {
-	var few []string
+// functionsOfFewResults lists those that the chart's text has.
+func (r *Rerenderer) functionsOfFewResults() []string {
+	var names []string
 	for name := range r.functions {
 		if nondeterministic[name] == fewResults {
-			few = append(few, name)
+			names = append(names, name)
 		}
 	}
-	return few
+	return names
 }
 
 // nextSubstitutes are the changes to the chart for the next time it is rendered again.
@@ -236,8 +237,8 @@ func (r *Rerenderer) render(ctx context.Context, in Input, instead map[string]su
 // restoreCalls restores the original calls in text that wasn't evaluated as a template.
 func restoreCalls(text string, instead map[string]substitution) string {
 	for name, other := range instead {
-		if other.then != "" {
-			text = strings.ReplaceAll(text, other.then, "")
+		if other.suffix != "" {
+			text = strings.ReplaceAll(text, other.suffix, "")
 		}
 		if !strings.Contains(other.name, " ") {
 			continue // a single word may be part of the chart's text

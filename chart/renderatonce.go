@@ -18,12 +18,11 @@ func (r *Rerenderer) MakesKeys() bool {
 	return slices.ContainsFunc(keyMaking, func(name string) bool { return r.functions[name] })
 }
 
-// A rendering is the outcome of rendering again.
+// A rendering is one under way.
 type rendering struct {
-	done     chan struct{} // closed when the others are set; nil when they are
-	out      *Rendered
-	err      error
-	fewNever bool // no function with few results was called
+	done chan struct{} // closed when the others are set
+	out  *Rendered
+	err  error
 }
 
 // RenderTwice renders the chart as Chart.Render does, and begins at the same time to render it again,
@@ -40,8 +39,7 @@ func (r *Rerenderer) RenderTwice(ctx context.Context) (*Rendered, error) {
 	go func() {
 		defer close(again.done)
 		defer cancel()
-		out := r.renderOther(background, in, true, instead)
-		again.out, again.err, again.fewNever = out.out, out.err, out.fewNever
+		again.out, again.err = r.renderWith(background, in, instead, true)
 	}()
 	out, err := r.chart.Render(ctx, in)
 	if err != nil {
@@ -54,7 +52,7 @@ func (r *Rerenderer) RenderTwice(ctx context.Context) (*Rendered, error) {
 
 // takeBegun gives what RenderTwice has begun to render, once; nil when there is none or it failed. What
 // failed beside another rendering is tried again alone.
-func (r *Rerenderer) takeBegun(ctx context.Context) *rendering {
+func (r *Rerenderer) takeBegun(ctx context.Context) *Rendered {
 	again := r.begun
 	r.begun = nil
 	if again == nil {
@@ -68,5 +66,5 @@ func (r *Rerenderer) takeBegun(ctx context.Context) *rendering {
 	if again.err != nil {
 		return nil
 	}
-	return again
+	return again.out
 }

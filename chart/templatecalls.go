@@ -7,8 +7,8 @@ import (
 
 // A substitution changes each call of a template function.
 type substitution struct {
-	name string // in place of the function's name; empty keeps that
-	then string // after the arguments, to go on with the result: "|reverse"
+	name   string // in place of the function's name; empty keeps that
+	suffix string // after the arguments, to go on with the result: "|reverse"
 }
 
 // replaceCalls calls note for each function that template text calls, and
@@ -32,15 +32,15 @@ func replaceCalls(text string, instead map[string]substitution, note func(string
 
 // replaceInAction handles the text after "{{" and returns the rest from "}}" on. https://pkg.go.dev/text/template#hdr-Actions
 func replaceInAction(out *strings.Builder, text string, instead map[string]substitution, note func(string)) string {
-	then := []string{""} // what follows the present command, of the pipeline and of each one in parentheses around it
-	space := ""          // before the present token
+	suffixes := []string{""} // of the present command, and of each one around its parentheses
+	space := ""              // before the present token
 	for i := 0; i < len(text); {
 		size := 1
 		word := ""
 		token := text[i:]
 		switch b := text[i]; {
 		case strings.HasPrefix(token, "}}"):
-			out.WriteString(then[len(then)-1] + space)
+			out.WriteString(suffixes[len(suffixes)-1] + space)
 			return token
 		case strings.HasPrefix(token, "/*"):
 			size = lengthUntil(token, "*/")
@@ -58,14 +58,14 @@ func replaceInAction(out *strings.Builder, text string, instead map[string]subst
 			}
 		}
 		if strings.HasPrefix(token, "-}}") || token[0] == '|' || token[0] == ')' {
-			out.WriteString(then[len(then)-1])
-			then[len(then)-1] = ""
+			out.WriteString(suffixes[len(suffixes)-1])
+			suffixes[len(suffixes)-1] = ""
 		}
 		switch token[0] {
 		case '(':
-			then = append(then, "")
+			suffixes = append(suffixes, "")
 		case ')':
-			then = then[:max(1, len(then)-1)]
+			suffixes = suffixes[:max(1, len(suffixes)-1)]
 		}
 		out.WriteString(space)
 		space = ""
@@ -75,7 +75,7 @@ func replaceInAction(out *strings.Builder, text string, instead map[string]subst
 		switch other := instead[word]; {
 		case word != "" && other != (substitution{}):
 			out.WriteString(cmp.Or(other.name, word))
-			then[len(then)-1] += other.then
+			suffixes[len(suffixes)-1] += other.suffix
 		case size > 1 && strings.Contains(token[:size], "{{"):
 			out.WriteString(replaceInQuoted(token[:size], instead, note))
 		default:
@@ -92,7 +92,7 @@ func replaceInQuoted(quoted string, instead map[string]substitution, note func(s
 	if quoted[0] == '"' {
 		escaped := make(map[string]substitution, len(instead))
 		for name, other := range instead {
-			escaped[name] = substitution{name: strings.ReplaceAll(other.name, `"`, `\"`), then: other.then}
+			escaped[name] = substitution{name: strings.ReplaceAll(other.name, `"`, `\"`), suffix: other.suffix}
 		}
 		instead = escaped
 	}

@@ -19,29 +19,29 @@ const (
 // Render renders a chart again as often as needed, and decides. in has all fields but
 // Rerendered and WithHashInputs. The second result has the repeated renderings; it is empty
 // when nothing can be generated. Render reads the cluster as chart.Chart.Render does.
-func Render(ctx context.Context, repetition *chart.Rerenderer, in Input) (*Result, []*chart.Rendered, error) {
+func Render(ctx context.Context, rerenderer *chart.Rerenderer, in Input) (*Result, []*chart.Rendered, error) {
 	unchanged := &Result{Manifest: in.Rendered.Manifest, Hooks: in.Rendered.Hooks}
-	if !repetition.IsNondeterministic() || in.renewsEverything() || !in.hasNewDocument(unchanged) {
+	if !rerenderer.IsNondeterministic() || in.renewsEverything() || !in.hasNewDocument(unchanged) {
 		return unchanged, nil, nil
 	}
-	in.HashesFound = repetition.HashesFound()
+	in.HashesFound = rerenderer.HashesFound()
 	var all []*chart.Rendered
 	var result *Result
 	for {
-		again, err := repetition.RenderAgain(ctx)
+		again, err := rerenderer.RenderAgain(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
 		all = append(all, again)
 		in.Rerendered = append(in.Rerendered, revisionOf(again))
 		result = Decide(in)
-		more := in.hasNewDocument(result) && len(all) < in.maxRenders(repetition)
+		more := in.hasNewDocument(result) && len(all) < in.maxRenders(rerenderer)
 		if !more && (!result.Unsure || len(all) >= maxRendersUnsure) {
 			break
 		}
 	}
 	if result.WantsHashInputs {
-		hashed, err := repetition.RenderWithHashInputs(ctx)
+		hashed, err := rerenderer.RenderWithHashInputs(ctx)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -58,8 +58,8 @@ func (in Input) renewsEverything() bool {
 }
 
 // maxRenders is how often the chart is rendered again while it has a new document.
-func (in Input) maxRenders(repetition *chart.Rerenderer) int {
-	needed, byChance := repetition.RendersNeeded()
+func (in Input) maxRenders(rerenderer *chart.Rerenderer) int {
+	needed, byChance := rerenderer.RendersNeeded()
 	switch {
 	case !byChance:
 		return needed
