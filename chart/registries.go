@@ -37,10 +37,12 @@ func registriesOf(metadata *helmchart.Metadata) []string {
 	return refs
 }
 
-// accessTo is the access to the registry of ref when the user has named a repository, and ref comes
-// from its index: the credentials are for the repository's host.
+// accessTo is the access to the server of ref when the user has named a repository, and ref comes
+// from its index: the credentials are for the repository's server, and for a registry on its host.
 func (a Access) accessTo(ref, repository string) Access {
-	if repository == "" || a.PassCredentials || slices.Equal(registryHosts(repository), registryHosts(ref)) {
+	switch {
+	case repository == "", a.PassCredentials, sameHost(repository, ref),
+		registry.IsOCI(ref) && slices.Equal(registryHosts(repository), registryHosts(ref)):
 		return a
 	}
 	return a.withoutCredentials()
@@ -51,13 +53,13 @@ func (a Access) withoutCredentials() Access {
 	return a
 }
 
-// strangersGetters returns providers that give the credentials of a only to those registries that refs and the
+// getters returns Helm's providers. They give the credentials of a only to those registries that refs and the
 // repository of a chart name. Indexes may name others.
-func (a Access) strangersGetters(providers getter.Providers, s Settings, log io.Writer, refs []string) getter.Providers {
+func (a Access) getters(s Settings, log io.Writer, refs ...string) getter.Providers {
+	out := s.Getters()
 	if a.PassCredentials {
-		return providers
+		return out
 	}
-	out := slices.Clone(providers)
 	i := slices.IndexFunc(out, func(p getter.Provider) bool { return p.Provides(registry.OCIScheme) })
 	inner := out[i].New
 	out[i].New = func(options ...getter.Option) (getter.Getter, error) {

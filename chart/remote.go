@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,30 +112,24 @@ func (o LoadOptions) Download(ref, dir string, verify downloader.VerificationStr
 		return "", nil, err
 	}
 	env := o.Settings.EnvSettings()
-	named := []string{ref}
+	check := newArchiveCheck(ref, o, func(warning string) { fmt.Fprintln(log, warning) })
+	getters := check.over(o.Access.getters(o.Settings, log, cmp.Or(o.Repo, ref)))
 	if o.Repo != "" {
-		named[0] = o.Repo
+		if ref, err = findInRepo(ref, o, getters); err != nil {
+			return "", nil, err
+		}
 	}
-	getters := o.Access.strangersGetters(o.Settings.Getters(), o.Settings, log, named)
-	getters = newArchiveCheck(ref, o, func(warning string) { fmt.Fprintln(log, warning) }).over(getters)
+	access := o.Access.accessTo(ref, o.Repo)
 	d := downloader.ChartDownloader{
 		Out:              log,
 		Verify:           verify,
 		Keyring:          o.Keyring,
 		Getters:          getters,
-		Options:          o.Access.GetterOptions(),
+		Options:          access.GetterOptions(),
 		RepositoryConfig: env.RepositoryConfig,
 		RepositoryCache:  env.RepositoryCache,
 	}
-	if o.Repo != "" {
-		if ref, err = findInRepo(ref, o, getters); err != nil {
-			return "", nil, err
-		}
-		if !o.Access.PassCredentials && !sameHost(o.Repo, ref) {
-			d.Options = append(d.Options, getter.WithBasicAuth("", ""), getter.WithTLSClientConfig("", "", o.Access.CAFile))
-		}
-	}
-	if d.RegistryClient, err = o.Access.accessTo(ref, o.Repo).RegistryClient(o.Settings, log, ref); err != nil {
+	if d.RegistryClient, err = access.RegistryClient(o.Settings, log, ref); err != nil {
 		return "", nil, err
 	}
 	if registry.IsOCI(ref) {
@@ -188,7 +183,7 @@ func DependencyManager(dir string, opts LoadOptions, out, log io.Writer) (*downl
 		Out:              out,
 		ChartPath:        dir,
 		Keyring:          keyring,
-		Getters:          check.over(opts.Access.strangersGetters(opts.Settings.Getters(), opts.Settings, log, registries)),
+		Getters:          check.over(opts.Access.getters(opts.Settings, log, registries...)),
 		RegistryClient:   client,
 		RepositoryConfig: env.RepositoryConfig,
 		RepositoryCache:  env.RepositoryCache,
