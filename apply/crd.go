@@ -80,9 +80,9 @@ type definitions struct {
 	generations map[schema.GroupResource]generation
 }
 
-func newDefinitions(a *Applier, arrivals *prerequisites, req Request) *definitions {
+func newDefinitions(a *Applier, prerequisites *prerequisites, req Request) *definitions {
 	d := &definitions{
-		a: a, prerequisites: arrivals,
+		a: a, prerequisites: prerequisites,
 		kept:        map[schema.GroupVersionKind]*Change{},
 		generations: map[schema.GroupResource]generation{},
 	}

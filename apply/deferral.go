@@ -48,40 +48,40 @@ func newPrerequisites() *prerequisites {
 }
 
 // expect notes that objects are still to come.
-func (a *prerequisites) expect(ids ...kube.ID) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+func (p *prerequisites) expect(ids ...kube.ID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, id := range ids {
-		a.there[id] = false
+		p.there[id] = false
 	}
 }
 
 // markPresent notes that objects are present, if they are expected.
-func (a *prerequisites) markPresent(ids ...kube.ID) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+func (p *prerequisites) markPresent(ids ...kube.ID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, id := range ids {
-		if _, expected := a.there[id]; expected {
-			a.there[id] = true
+		if _, expected := p.there[id]; expected {
+			p.there[id] = true
 		}
 	}
 }
 
 // anyMissing reports whether any of the objects is expected and not yet present.
-func (a *prerequisites) anyMissing(ids ...kube.ID) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+func (p *prerequisites) anyMissing(ids ...kube.ID) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	return slices.ContainsFunc(ids, func(id kube.ID) bool {
-		there, expected := a.there[id]
+		there, expected := p.there[id]
 		return expected && !there
 	})
 }
 
 // expected reports whether an object is expected, even if it is present by now.
-func (a *prerequisites) expected(id kube.ID) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	_, expected := a.there[id]
+func (p *prerequisites) expected(id kube.ID) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, expected := p.there[id]
 	return expected
 }
 
@@ -100,53 +100,53 @@ func (t *target) definition() kube.ID { return definitionOf(t.mapping.Resource.G
 
 // expectFrom expects the objects that others need and that this release writes:
 // definitions that it changes, and namespaces that don't exist.
-func (a *prerequisites) expectFrom(targets []*target) {
+func (p *prerequisites) expectFrom(targets []*target) {
 	for _, t := range targets {
 		c := t.decided
 		switch {
 		case t.id.IsCRD() && (c == nil || c.Action != Unchanged && c.Action != Keep),
 			t.id.IsNamespace() && (c == nil || c.Action == Create):
-			a.expect(t.id)
+			p.expect(t.id)
 			if c != nil && c.Action == Create {
-				a.markCreated(t.id)
+				p.markCreated(t.id)
 			}
 		}
 	}
 }
 
 // markCreated notes that objects don't exist before the release is carried out.
-func (a *prerequisites) markCreated(ids ...kube.ID) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
+func (p *prerequisites) markCreated(ids ...kube.ID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	for _, id := range ids {
-		a.created[id] = true
+		p.created[id] = true
 	}
 }
 
 // isNew reports whether a target can't have existed when the plan was made, because its kind or its
 // namespace didn't.
-func (a *prerequisites) isNew(t *target) bool {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return a.created[t.definition()] || t.id.Namespace != "" && a.created[namespaceID(t.id.Namespace)]
+func (p *prerequisites) isNew(t *target) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.created[t.definition()] || t.id.Namespace != "" && p.created[namespaceID(t.id.Namespace)]
 }
 
 // deferralOf says why the server can't be asked about a target; nil when it can.
-func (a *prerequisites) deferralOf(t *target) *Deferral {
-	if space := namespaceID(t.id.Namespace); t.id.Namespace != "" && a.anyMissing(space) {
+func (p *prerequisites) deferralOf(t *target) *Deferral {
+	if space := namespaceID(t.id.Namespace); t.id.Namespace != "" && p.anyMissing(space) {
 		t.waitFor(space, fmt.Sprintf("namespace %s comes with this release", t.id.Namespace))
-		if a.kindChanges(t) {
+		if p.kindChanges(t) {
 			t.waitFor(t.definition(), changingKind)
 		}
 	}
-	if t.deferral == nil || !a.anyMissing(t.deferral.Until...) {
+	if t.deferral == nil || !p.anyMissing(t.deferral.Until...) {
 		return nil
 	}
 	return t.deferral
 }
 
 // kindChanges reports whether the CRD of a target's kind is still to be written.
-func (a *prerequisites) kindChanges(t *target) bool { return a.anyMissing(t.definition()) }
+func (p *prerequisites) kindChanges(t *target) bool { return p.anyMissing(t.definition()) }
 
 // conversionDeferral returns the deferral of an object whose conversion webhook doesn't
 // answer yet.

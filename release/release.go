@@ -93,7 +93,7 @@ type Journal struct {
 	Contributions map[string]Contribution `json:"definitions"`
 }
 
-// A Definition records how a release left a CustomResourceDefinition that it does not own,
+// A Contribution records how a release left a CustomResourceDefinition that it does not own,
 // and which parts the release contributed. See apply.Contribution.
 type Contribution struct {
 	Left   string   `json:"left"`

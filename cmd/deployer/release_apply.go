@@ -87,7 +87,7 @@ func (o *applyOptions) run(ctx context.Context, e *env, args []string) error {
 		return usagef("apply", "the plan is for namespace %s, not %s", f.Namespace, e.global.kube.Namespace)
 	}
 	e.global.kube.Namespace = f.Namespace
-	render, err := o.renderFunc(ctx, e, f, args)
+	rerender, err := o.rerenderFunc(ctx, e, f, args)
 	if err != nil {
 		return err
 	}
@@ -96,16 +96,16 @@ func (o *applyOptions) run(ctx context.Context, e *env, args []string) error {
 		return err
 	}
 	o.settings.Policies = f.Policies
-	return o.operate(ctx, e, f.Release, o.decideFunc(f, identities, render))
+	return o.operate(ctx, e, f.Release, o.decideFunc(f, identities, rerender))
 }
 
 // decideFunc opens the plan when it is first asked, which is before the release is
 // locked, and decides by it afterwards.
-func (o *applyOptions) decideFunc(f *planfile.File, identities []age.Identity, render deploy.DecideFunc) deploy.DecideFunc {
+func (o *applyOptions) decideFunc(f *planfile.File, identities []age.Identity, rerender deploy.DecideFunc) deploy.DecideFunc {
 	var p *planfile.Plan
 	return func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
 		if p != nil {
-			return p.Decide(ctx, d, render)
+			return p.Decide(ctx, d, rerender)
 		}
 		opened, err := f.Open(ctx, d, o.digest, identities)
 		if err != nil {
@@ -114,15 +114,15 @@ func (o *applyOptions) decideFunc(f *planfile.File, identities []age.Identity, r
 		p = opened
 		// The lock is in the namespace: none is made for a plan that is stale.
 		if o.dryRun.mode == "client" || o.dryRun.mode == "server" || p.CreateNamespace {
-			return p.Decide(ctx, d, render)
+			return p.Decide(ctx, d, rerender)
 		}
 		return p.OperationForLock(), nil
 	}
 }
 
-// renderFunc gives what makes the operation from chart and values, for plans that
+// rerenderFunc returns what decides from chart and values, for plans that
 // don't have them; nil for others.
-func (o *applyOptions) renderFunc(ctx context.Context, e *env, f *planfile.File, args []string) (deploy.DecideFunc, error) {
+func (o *applyOptions) rerenderFunc(ctx context.Context, e *env, f *planfile.File, args []string) (deploy.DecideFunc, error) {
 	if f.Content.Mode != planfile.ContentRerendered {
 		if len(args) > 1 || len(o.sources) > 0 {
 			return nil, usagef("apply", "%s needs no chart and no values: it holds what it applies, or takes it from the release", args[0])

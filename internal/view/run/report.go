@@ -47,7 +47,7 @@ func (rep *reporter) success(r Result) string {
 	case "watch":
 		text += fmt.Sprintf(" %s %s", g.Dot, textfmt.Count(total, "object"))
 	default:
-		text += fmt.Sprintf(" %s %s", g.Dot, rep.objects(total))
+		text += fmt.Sprintf(" %s %s", g.Dot, rep.objectsDone(total))
 	}
 	if n := r.Summary.Unverified; n > 0 {
 		text += fmt.Sprintf(", %d ready unverified", n)
@@ -65,8 +65,8 @@ func (rep *reporter) success(r Result) string {
 	return text
 }
 
-// objects says what was done to them.
-func (rep *reporter) objects(total int) string {
+// objectsDone says what was done to the objects.
+func (rep *reporter) objectsDone(total int) string {
 	if total == 0 {
 		return "no objects"
 	}
