@@ -275,18 +275,20 @@ func TestEnvironmentDoc(t *testing.T) {
 	})
 }
 
-// Command lines in the documentation and the examples are understood.
+// Command lines in the documentation and the examples are understood, also those within a
+// sentence, where "…" and what is in brackets stands for anything.
 func TestCommandLinesInDocs(t *testing.T) {
 	var files []string
-	for _, pattern := range []string{"../../docs/*.md", "../../examples/*.yaml", "../../README.md"} {
+	for _, pattern := range []string{"../../docs/*.md", "../../docs/*/*.md", "../../examples/*.yaml", "../../*.md"} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
 		}
 		files = append(files, found...)
 	}
-	blocks := regexp.MustCompile("(?s)```sh\n(.*?)```")
-	variable := regexp.MustCompile(`\$\{\{[^}]*\}\}|\$\{?\w+\}?`)
+	blocks := regexp.MustCompile("(?s)```(?:sh|console)\n(.*?)```")
+	spans := regexp.MustCompile("`(deployer [^`\n]*)`")
+	variable := regexp.MustCompile(`\$\{\{[^}]*\}\}|\$\([^)]*\)|\$\{?\w+\}?|…|\[[^\]]*\]`)
 	for _, path := range files {
 		data, err := os.ReadFile(path)
 		if err != nil {
@@ -300,8 +302,10 @@ func TestCommandLinesInDocs(t *testing.T) {
 			}
 		} else {
 			text = ""
-			for _, m := range blocks.FindAllStringSubmatch(string(data), -1) {
-				text += m[1]
+			for _, pattern := range []*regexp.Regexp{blocks, spans} {
+				for _, m := range pattern.FindAllStringSubmatch(string(data), -1) {
+					text += m[1] + "\n"
+				}
 			}
 		}
 		for _, line := range commandLines(text) {

@@ -16,30 +16,36 @@ import (
 
 var updateGuides = flag.Bool("update", false, "rewrite what the guides show from what the program does")
 
-// The guides, and the session that the README draws.
+// The session that the README draws.
 const (
-	guides  = "../../docs/guides/*.md"
 	session = "../../docs/guides/failed-release.md"
 	drawing = "../../docs/session.svg"
 )
 
-// TestGuides does what the guides say and compares what they show with what is seen. Each
-// has a namespace, which it calls prod, and a directory with the charts of testcharts and
-// the files that it shows: the blocks that begin with "# NAME.yaml". A line "..." stands
-// for any lines.
+// TestGuides does what the guides and the pages beside them say in their blocks "console",
+// and compares what they show with what is seen. Each has a namespace, which it calls prod,
+// and a directory with the charts of testcharts and the files that it shows: the blocks that
+// begin with "# NAME.yaml" or "# NAME.sh". A line "..." stands for any lines.
 func TestGuides(t *testing.T) {
-	files, err := filepath.Glob(guides)
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no guides: %v", err)
+	var files []string
+	for _, pattern := range []string{"../../docs/guides/*.md", "../../docs/*.md"} {
+		found, err := filepath.Glob(pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("no pages %s: %v", pattern, err)
+		}
+		files = append(files, found...)
 	}
 	for _, file := range files {
-		t.Run(strings.TrimSuffix(filepath.Base(file), ".md"), func(t *testing.T) {
-			w := newWorld(t)
-			data, err := os.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			reader := newReader(w, string(data))
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !console.Match(data) {
+			continue
+		}
+		name, _ := strings.CutPrefix(strings.TrimSuffix(file, ".md"), "../../docs/")
+		t.Run(strings.TrimPrefix(name, "guides/"), func(t *testing.T) {
+			reader := newReader(newWorld(t), string(data))
 			text := console.ReplaceAllStringFunc(string(data), reader.follow)
 			if *updateGuides && !t.Failed() {
 				if err := os.WriteFile(file, []byte(text), 0o644); err != nil {
@@ -52,7 +58,7 @@ func TestGuides(t *testing.T) {
 
 var (
 	console  = regexp.MustCompile("(?ms)^```console\n(.*?)^```$")
-	fileText = regexp.MustCompile("(?ms)^```yaml\n# (\\S+\\.yaml)\n(.*?)^```$")
+	fileText = regexp.MustCompile("(?ms)^```(?:yaml|sh)\n# (\\S+\\.(?:yaml|sh))\n(.*?)^```$")
 )
 
 // A reader does what a guide says.
@@ -81,12 +87,28 @@ func newReader(w *world, guide string) *reader {
 		w.Skip("guides call kubectl, which bin/devcluster has: make devcluster")
 	}
 	r.write("bin/kubectl", "#!/bin/sh\nexec "+devcluster+" kubectl \"$@\"\n")
-	for name, program := range map[string]string{"deployer": deployerBinary, "helm": helmtest.Helm3(w)} {
+	programs := map[string]string{"deployer": deployerBinary, "helm": helmtest.Helm3(w)}
+	for name, source := range map[string]string{"age": "./testdata/age", "age-keygen": "filippo.io/age/cmd/age-keygen"} {
+		if strings.Contains(guide, "$ "+name+" ") {
+			programs[name] = build(w, name, source)
+		}
+	}
+	for name, program := range programs {
 		if err := os.Symlink(program, filepath.Join(r.dir, "bin", name)); err != nil {
 			w.Fatal(err)
 		}
 	}
 	return r
+}
+
+// build builds a program that a guide calls from its package.
+func build(w *world, name, source string) string {
+	w.Helper()
+	path := filepath.Join(w.TempDir(), name)
+	if out, err := exec.CommandContext(w.Context(), "go", "build", "-o", path, source).CombinedOutput(); err != nil {
+		w.Fatalf("building %s: %v\n%s", name, err, out)
+	}
+	return path
 }
 
 func (r *reader) write(name, text string) {
@@ -113,6 +135,9 @@ func (r *reader) follow(block string) string {
 		}
 		shown = strings.TrimRight(shown, "\n")
 		seen := strings.TrimRight(r.run(command), "\n")
+		if (shown == "" || shown == "...") && r.code != "0" {
+			r.Errorf("$ %s\nthe guide doesn't show that it fails:\n%s", command, seen)
+		}
 		if !matches(shown, seen) {
 			if !*updateGuides {
 				r.Errorf("$ %s\nthe guide shows\n%s\nbut it says\n%s", command, shown, seen)
@@ -133,6 +158,9 @@ func (r *reader) run(command string) string {
 	r.Helper()
 	if command == "echo $?" {
 		return r.code
+	}
+	if _, err := exec.LookPath("ssh-keygen"); err != nil && strings.Contains(command, "ssh-keygen") {
+		r.Skip("ssh-keygen isn't installed: this step and the rest of the page aren't run")
 	}
 	cmd, done := r.command("sh", "-c", "exec 2>&1\n"+command)
 	cmd.Dir = r.dir
@@ -205,6 +233,7 @@ var changing = []struct {
 	{regexp.MustCompile(`\b(\w+(-[a-f0-9]{8,10})?)-[bcdfghjklmnpqrstvwxz2456789]{5}\b`), "POD"},
 	{regexp.MustCompile(`node-\d+`), "node-0"},
 	{regexp.MustCompile(`sha256:[0-9a-f]{8,}`), "sha256:..."},
+	{regexp.MustCompile(`age1[0-9a-z]{58}`), "age1..."},
 	{regexp.MustCompile(` *\n`), "\n"},
 	{regexp.MustCompile(`(\S) {2,}`), "$1  "}, // a column is as wide as its longest time
 }
