@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"runtime/metrics"
 	"time"
 
@@ -22,10 +23,15 @@ const (
 	heapLimit  = 1 << 30
 	stackLimit = 128 << 20
 
+	// leastHeap is what a rendering may need wherever it runs.
+	leastHeap = 96 << 20
+
 	// outputLimit is how many bytes a chart may render to. A release record can't hold more.
 	outputLimit = 128 << 20
 
-	limitCheckInterval = 5 * time.Millisecond
+	// limitCheckInterval is short, because a template can fill a gigabyte in half a second, and Go then
+	// may be unable to stop it until it has.
+	limitCheckInterval = time.Millisecond
 )
 
 // A LimitError says that a rendering took too much.
@@ -60,6 +66,7 @@ func renderWithinLimits(ctx context.Context, helm *helmchart.Chart, renderings i
 	done := make(chan outcome, 1)
 	heap, stacks := memoryInUse()
 	atOnce := uint64(max(renderings, 1))
+	memory := heapAllowance(atOnce, heap, memoryLimit(os.DirFS("/")))
 	go func() {
 		files, err := work()
 		done <- outcome{files, err}
@@ -88,10 +95,28 @@ func renderWithinLimits(ctx context.Context, helm *helmchart.Chart, renderings i
 		switch {
 		case nowStacks > stacks+stackLimit*atOnce:
 			return nil, exceeded("calls itself endlessly")
-		case nowHeap > heap+heapLimit*atOnce:
-			return nil, exceeded(fmt.Sprintf("needs more than %d MiB of memory", heapLimit>>20))
+		case nowHeap > memory.most:
+			return nil, exceeded(memory.exceeded)
 		}
 	}
+}
+
+// An allowance is how much memory the program may use while it renders.
+type allowance struct {
+	most     uint64 // bytes of its heap
+	exceeded string // what to say about more
+}
+
+// heapAllowance is what several renderings at once may use, beside what is in use: heapLimit each, but no more
+// than half of what the program may have. The rest is for its stacks, and for a text that needs twice its size
+// while it grows.
+func heapAllowance(renderings, inUse uint64, limit int64) allowance {
+	own := inUse + heapLimit*renderings
+	most := max(uint64(limit)/2, inUse+leastHeap)
+	if most >= own {
+		return allowance{own, fmt.Sprintf("needs more than %d MiB of memory", heapLimit>>20)}
+	}
+	return allowance{most, fmt.Sprintf("needs more than %d MiB of the %d MiB that this process may use", (most-inUse)>>20, limit>>20)}
 }
 
 // memoryInUse is what the program uses for data and for stacks.

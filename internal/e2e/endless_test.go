@@ -37,3 +37,25 @@ func TestEndlessTemplatesEnd(t *testing.T) {
 	}
 	w.statuses("x")
 }
+
+// TestTemplatesKeepToTheMemoryOfTheProcess: what grows without end is an error that names the template by the
+// memory that the program may use, also while a chart is rendered twice at once.
+func TestTemplatesKeepToTheMemoryOfTheProcess(t *testing.T) {
+	w := worldOf(t)
+	w.ok("install", "x", w.chart("{{ $made := randAlphaNum 8 }}"+configMap("a", "1")))
+	for name, text := range map[string]string{
+		"lines": "{{ range 100000000000 }}a line of text\n{{ end }}",
+		"map":   `{{ $d := dict }}{{ range until 100000000 }}{{ $_ := set $d (toString .) . }}{{ end }}`,
+	} {
+		chart := w.chartOf(map[string]string{"templates/guilty.yaml": text + "{{ genPrivateKey `ecdsa` }}"})
+		for _, args := range [][]string{{"template", chart}, {"upgrade", "x", chart}} {
+			cmd, done := w.command(deployerBinary, args...)
+			cmd.Env = append(cmd.Env, "GOMEMLIMIT=640MiB")
+			r := done(cmd.Run())
+			if r.code != 1 || !strings.Contains(r.err, "c/templates/guilty.yaml needs more than ") || !strings.Contains(r.err, " of the 640 MiB that this process may use") {
+				t.Errorf("%s: want exit code 1 and the template's name:\n%.2000s", name, r)
+			}
+		}
+	}
+	w.statuses("x", "deployed")
+}
