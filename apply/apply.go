@@ -26,6 +26,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -66,7 +67,7 @@ func New(c *kube.Cluster, owner Owner, opts Options) *Applier {
 		requester: &requester{
 			cluster: c, opts: opts,
 			interner: newInterner(),
-			budget:   &budget{left: 2 * time.Duration(opts.Parallel) * opts.RetryTimeout},
+			budget:   &budget{left: 2 * time.Duration(cmp.Or(opts.Parallel, 16)) * opts.RetryTimeout},
 			reported: &sync.Map{},
 		},
 		owner:   owner,

@@ -16,10 +16,10 @@ type Options struct {
 	// objects; nil hides nothing.
 	Hidden *hide.Texts
 
-	Parallel int // requests at once; 0 means 16
+	Parallel int // requests at once; 0 means as many as kube.Cluster.RequestsAtOnce says
 	// RetryTimeout limits the retries of one object's request while failures are
 	// transient; 0 means 2 minutes, which is also the maximum. All objects together have
-	// a budget of 2 * Parallel * RetryTimeout.
+	// a budget of 2 * Parallel * RetryTimeout, with 16 for a Parallel of 0.
 	RetryTimeout time.Duration
 
 	// GoneTimeout limits the wait for an object to be gone before its replacement is
@@ -47,9 +47,6 @@ func (o Options) withDefaults() Options {
 	set((*string)(&o.CRDs), string(AddCRDs))
 	if o.Propagation == "" {
 		o.Propagation = metav1.DeletePropagationBackground
-	}
-	if o.Parallel <= 0 {
-		o.Parallel = 16
 	}
 	if o.RetryTimeout <= 0 || o.RetryTimeout > longestRetry {
 		o.RetryTimeout = longestRetry

@@ -6,10 +6,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"sync"
-	"sync/atomic"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"deployer/apply/verify"
@@ -118,27 +116,37 @@ func (r *requester) tryWhile(ctx context.Context, limit time.Duration, again fun
 	}
 }
 
-// forEach calls f for 0 to n-1, at most Options.Parallel at once. After ctx ends
+// forEach calls f for 0 to n-1, at most as many at once as requests may be made. After ctx ends
 // none is begun. It returns when all calls have, with their errors joined in
 // order, or the context's if that kept some from being begun.
 func (r *requester) forEach(ctx context.Context, n int, f func(i int) error) error {
-	errs := make([]error, n+1)
-	var ended atomic.Bool
-	var group errgroup.Group
-	group.SetLimit(r.opts.Parallel)
+	errs := make([]error, n+1) // all are wanted, and not only the first
+	done := make(chan struct{})
+	running := 0
 	for i := range n {
-		group.Go(func() error {
-			if ctx.Err() != nil {
-				ended.Store(true)
-				return nil
-			}
+		for ; running >= r.atOnce(); running-- {
+			<-done
+		}
+		if ctx.Err() != nil {
+			errs[n] = context.Cause(ctx)
+			break
+		}
+		running++
+		go func() {
 			errs[i] = f(i)
-			return nil // in errs: all are wanted, and not only the first
-		})
+			done <- struct{}{}
+		}()
 	}
-	_ = group.Wait()
-	if ended.Load() {
-		errs[n] = context.Cause(ctx)
+	for range running {
+		<-done
 	}
 	return errors.Join(errs...)
+}
+
+// atOnce is how many requests may be made at once now.
+func (r *requester) atOnce() int {
+	if r.opts.Parallel > 0 {
+		return r.opts.Parallel
+	}
+	return r.cluster.RequestsAtOnce()
 }

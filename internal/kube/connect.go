@@ -39,6 +39,7 @@ type Options struct {
 type Cluster struct {
 	config    *rest.Config
 	namespace string
+	requests  *requestLimit
 	clients   func() (*clients, error)
 
 	mu        sync.Mutex
@@ -91,8 +92,11 @@ func New(config *rest.Config, namespace string) *Cluster {
 	}
 	wrapUnreachable(config)
 	installWriteHook(config)
+	requests := newRequestLimit()
+	installRequestLimit(config, requests)
 	return &Cluster{
 		config:    config,
+		requests:  requests,
 		namespace: namespace,
 		clients:   sync.OnceValues(func() (*clients, error) { return newClients(config) }),
 	}
