@@ -54,7 +54,7 @@ func complete(ctx context.Context, e *env, app *cli.App, typed []string, describ
 		if !described {
 			word, _, _ = strings.Cut(word, "\t")
 		}
-		fmt.Fprintln(&out, word)
+		fmt.Fprintln(&out, strings.TrimSpace(word))
 	}
 	fmt.Fprintln(&out, answer.directive)
 	return printTo(e.streams.Out, out.String())

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -47,46 +48,72 @@ func (e *env) pluginOf(app *cli.App, before []string) (*plugin.Plugin, int) {
 	return p, at
 }
 
-// pluginWord completes a word of a plugin's command line: with the commands and
-// flags that it names, and with what its program answers.
+// pluginWord completes a word of a plugin's command line: with the commands, words and
+// flags in completion.yaml, and with what its program answers, by cobra's rules.
+// (github.com/spf13/cobra/completions.go, getCompletions)
 func (q completionRequest) pluginWord(p *plugin.Plugin, args []string) completion {
 	own, theirs, err := splitPluginFlags(args)
 	if err != nil {
 		return q.flagValue(strings.TrimLeft(args[len(args)-1], "-"), args[len(args)-1], "")
 	}
 	q.e.useGlobalFlags(&normalizer{given: own})
-	words := pluginWords{}
-	if data, err := os.ReadFile(filepath.Join(p.Dir, staticCompletion)); err == nil {
-		_ = yaml.Unmarshal(data, &words) // without it there is less to offer
+	words, path, theirs := wordsOf(p).at(theirs)
+	offered, isFlag := completion{directive: directiveFiles}, strings.HasPrefix(q.last, "-")
+	switch {
+	case isFlag:
+		offered = q.pluginFlagNames(words)
+	case len(theirs) == 0:
+		offered = q.pick(slices.Concat(words.commandNames(), words.ValidArgs), "")
 	}
-	var path []string
-	for len(theirs) > 0 {
-		i := slices.IndexFunc(words.Commands, func(w pluginWords) bool { return w.Name == theirs[0] })
-		if i < 0 {
-			break
-		}
-		words, path, theirs = words.Commands[i], append(path, theirs[0]), theirs[1:]
-	}
-	var offered completion
-	offered.directive = directiveNoFiles
-	if strings.HasPrefix(q.last, "-") {
-		offered = q.flagNames()
-		offered.words = append(offered.words, q.pick(writtenFlags(words.Flags), "").words...)
-	}
-	if words.Commands != nil {
-		for _, c := range words.Commands {
-			if strings.HasPrefix(c.Name, q.last) {
-				offered.words = append(offered.words, c.Name)
-			}
-		}
+	if words.Commands != nil || len(words.ValidArgs) > 0 && !isFlag {
 		return offered
 	}
-	if len(words.ValidArgs) > 0 {
-		offered.words = append(offered.words, q.pick(words.ValidArgs, "").words...)
-		return offered
+	if p.IgnoreFlags {
+		theirs = nil
+	} else {
+		theirs = append(theirs, q.last)
 	}
 	answer := q.askPlugin(p, append(path, theirs...))
 	return completion{words: append(offered.words, answer.words...), directive: answer.directive}
+}
+
+// wordsOf reads a plugin's completion.yaml. Without it there is less to offer.
+func wordsOf(p *plugin.Plugin) pluginWords {
+	words := pluginWords{}
+	if data, err := os.ReadFile(filepath.Join(p.Dir, staticCompletion)); err == nil {
+		_ = yaml.Unmarshal(data, &words)
+	}
+	return words
+}
+
+// at follows the commands of a command line. It returns the last one, the names of all, and
+// the arguments.
+func (w pluginWords) at(args []string) (last pluginWords, path, rest []string) {
+	for len(args) > 0 {
+		i := slices.IndexFunc(w.Commands, func(c pluginWords) bool { return c.Name == args[0] })
+		if i < 0 {
+			break
+		}
+		w, path, args = w.Commands[i], append(path, args[0]), args[1:]
+	}
+	return w, path, args
+}
+
+func (w pluginWords) commandNames() []string {
+	var names []string
+	for _, c := range w.Commands {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// pluginFlagNames offers the flags of a plugin, and the global ones that it finds in its
+// environment: all but --color and --help, which it gets.
+func (q completionRequest) pluginFlagNames(words pluginWords) completion {
+	maps.DeleteFunc(q.parsed.flags, func(_ string, f cli.Flag) bool { return f.Names()[0] == "color" || isHelp(f) })
+	offered := q.flagNames()
+	offered.words = append(offered.words, q.pick(writtenFlags(words.Flags), "").words...)
+	return offered
 }
 
 // writtenFlags are flags as they are written. Where there are more letters than words,
@@ -117,9 +144,6 @@ func writtenFlags(flags []string) []string {
 // a word a line, and a directive at last.
 func (q completionRequest) askPlugin(p *plugin.Plugin, args []string) completion {
 	none := completion{directive: directiveFiles}
-	if !p.IgnoreFlags {
-		args = append(slices.Clone(args), q.last)
-	}
 	var out bytes.Buffer
 	host := q.e.pluginHost()
 	host.In, host.Out, host.Err = nil, &out, nil

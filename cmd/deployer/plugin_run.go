@@ -91,13 +91,15 @@ func splitPluginFlags(args []string) (own, theirs []string, err error) {
 		switch {
 		case args[i] == "--debug", name == "--kube-insecure-skip-tls-verify":
 			own = append(own, args[i])
-		case name == "--burst-limit" || name == "--qps": // Helm reads these, and leaves them
+		case name == "--burst-limit" || name == "--qps": // Helm reads these and -nNAMESPACE, and leaves them
 			value := args[i:min(i+2, len(args))]
 			if attached {
 				value = args[i : i+1]
 			}
 			own, theirs = append(own, strings.Join(value, "=")), append(theirs, value...)
 			i += len(value) - 1
+		case !known && strings.HasPrefix(name, "-n") && !slices.Contains(args[:i], "--"):
+			own, theirs = append(own, "--namespace="+args[i][len("-n"):]), append(theirs, args[i])
 		case !known:
 			theirs = append(theirs, args[i])
 		case attached:

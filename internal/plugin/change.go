@@ -9,6 +9,8 @@ import (
 
 	helmplugin "helm.sh/helm/v3/pkg/plugin"
 	"helm.sh/helm/v3/pkg/plugin/installer"
+
+	"deployer/internal/program"
 )
 
 // Update pulls the repository of a plugin and runs its update hook. If that fails, the plugin
@@ -23,7 +25,7 @@ func (h Host) Update(ctx context.Context, places Places, p *Plugin) error {
 	}
 	repository, err := installer.FindSource(dir)
 	if err != nil {
-		return &hintedError{withOutput(err), "only a cloned plugin can be updated: deployer plugin uninstall " + p.Name + ", and install it again"}
+		return &hintedError{withOutput(err), "only a cloned plugin can be updated: " + program.Name + " plugin uninstall " + p.Name + ", and install it again"}
 	}
 	undo, forget, err := h.backUp(places, p)
 	if err != nil {

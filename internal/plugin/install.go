@@ -13,6 +13,8 @@ import (
 	helmplugin "helm.sh/helm/v3/pkg/plugin"
 	"helm.sh/helm/v3/pkg/plugin/cache"
 	"helm.sh/helm/v3/pkg/plugin/installer"
+
+	"deployer/internal/program"
 )
 
 // Places are the directories of plugins.
@@ -49,7 +51,7 @@ func (h Host) Install(ctx context.Context, places Places, from, version string) 
 	}
 	dir := filepath.Join(places.installDir(), s.name)
 	if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
-		return nil, &hintedError{fmt.Errorf("plugin already exists: %s", dir), "see deployer plugin update, or deployer plugin uninstall"}
+		return nil, &hintedError{fmt.Errorf("plugin already exists: %s", dir), "see " + program.Name + " plugin update, or " + program.Name + " plugin uninstall"}
 	}
 	if err := os.MkdirAll(places.installDir(), 0o755); err != nil {
 		return nil, fmt.Errorf("creating the directory for plugins: %w", err)
@@ -78,7 +80,7 @@ func (h Host) install(ctx context.Context, places Places, s source, dir string) 
 	}
 	for _, other := range others {
 		if other.Name == p.Name {
-			return nil, &hintedError{fmt.Errorf("plugin already exists: %q is that in %s", p.Name, other.Dir), "see deployer plugin update, or deployer plugin uninstall"}
+			return nil, &hintedError{fmt.Errorf("plugin already exists: %q is that in %s", p.Name, other.Dir), "see " + program.Name + " plugin update, or " + program.Name + " plugin uninstall"}
 		}
 	}
 	if _, _, err := h.resolve(p); err != nil && p.isCallable() {
