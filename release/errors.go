@@ -37,7 +37,10 @@ func (e *NotFoundError) Hint() string {
 }
 
 // NoDeployedError says that there is no deployed revision to upgrade from.
-type NoDeployedError struct{ Namespace, Name string }
+type NoDeployedError struct {
+	Namespace, Name string
+	NoNamespace     bool // there isn't even the namespace
+}
 
 func (e *NoDeployedError) Error() string {
 	return fmt.Sprintf("%q has no deployed releases", e.Name)
@@ -45,7 +48,11 @@ func (e *NoDeployedError) Error() string {
 
 // Hint says what to do about it.
 func (e *NoDeployedError) Hint() string {
-	return fmt.Sprintf("to install it: "+program.Name+" upgrade --install -n %s %s CHART", e.Namespace, e.Name)
+	install := program.Name + " upgrade --install"
+	if e.NoNamespace {
+		install += " --create-namespace"
+	}
+	return fmt.Sprintf("to install it: %s -n %s %s CHART", install, e.Namespace, e.Name)
 }
 
 // NoSuccessError says that rollback found no revision to go back to.

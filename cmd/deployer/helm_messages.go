@@ -1,12 +1,18 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
+	helmrelease "helm.sh/helm/v3/pkg/release"
+
+	"deployer/internal/deploy"
 	"deployer/internal/kube"
 	"deployer/release"
+	"deployer/track"
 )
 
 func (r *rewordedError) Error() string { return r.text }
@@ -20,7 +26,7 @@ func (e *env) inHelmWords(err error) error {
 	var missing *release.NotFoundError
 	switch {
 	case errors.As(err, &unreachable):
-		return &rewordedError{err, moveUnreachableFirst(err.Error())}
+		return &rewordedError{err, e.moveUnreachableFirst(err.Error())}
 	case e.call.asHelm && errors.As(err, &missing):
 		return &rewordedError{err, e.helmNotFound(missing)}
 	}
@@ -30,18 +36,24 @@ func (e *env) inHelmWords(err error) error {
 const clusterUnreachable = "Kubernetes cluster unreachable: "
 
 // moveUnreachableFirst moves Helm's words for an unreachable cluster to the start. In Helm
-// they come first for an upgrade, and after INSTALLATION FAILED for an install.
-// (helm.sh/helm/v3/pkg/kube/client.go, IsReachable, and cmd/helm/install.go)
-func moveUnreachableFirst(text string) string {
+// they come after UPGRADE FAILED or INSTALLATION FAILED, but first for upgrade --install,
+// which looks for the release before it begins.
+// (helm.sh/helm/v3/pkg/kube/client.go, IsReachable, and cmd/helm/upgrade.go)
+func (e *env) moveUnreachableFirst(text string) string {
 	before, after, found := strings.Cut(text, clusterUnreachable)
 	if !found {
 		return text
 	}
 	words := ""
-	if rest, ok := strings.CutPrefix(before, installFailed+": "); ok {
-		words, before = installFailed+": ", rest
+	for _, failed := range []string{upgradeFailed + ": ", installFailed + ": "} {
+		if rest, ok := strings.CutPrefix(before, failed); ok {
+			words, before = failed, rest
+		}
 	}
-	return words + clusterUnreachable + strings.TrimPrefix(before, upgradeFailed+": ") + after
+	if slices.Contains(e.call.flags, "--install") || slices.Contains(e.call.flags, "--install=true") {
+		words = ""
+	}
+	return words + clusterUnreachable + before + after
 }
 
 // helmNotFound is what Helm says of a release, or of one revision.
@@ -60,10 +72,38 @@ func (e *env) helmNotFound(missing *release.NotFoundError) string {
 // at length already: scripts look for it. It is empty for other errors.
 func (e *env) helmErrorLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
-	if e.call.asHelm || strings.HasPrefix(line, upgradeFailed) || strings.HasPrefix(line, installFailed) {
-		return strings.TrimSuffix(line, ":")
+	line = strings.TrimSuffix(line, ":")
+	switch {
+	case e.call.asHelm:
+		return helmHookWords(line, err)
+	case strings.HasPrefix(line, upgradeFailed), strings.HasPrefix(line, installFailed):
+		return line
 	}
 	return ""
+}
+
+// helmHookWords puts Helm's words for a failed hook, and for one or a wait that wasn't ready in time,
+// before ours.
+// (helm.sh/helm/v3/pkg/action/install.go, upgrade.go and hooks.go)
+func helmHookWords(line string, err error) string {
+	timedOut := "context deadline exceeded"
+	var hook *deploy.HookError
+	if errors.As(err, &hook) {
+		timedOut = "timed out waiting for the condition"
+		ours := fmt.Sprintf("%s hook %s failed", hook.Event, hook.Hook)
+		switch hook.Event {
+		case helmrelease.HookPreInstall, helmrelease.HookPostInstall:
+			line = strings.Replace(line, ours, fmt.Sprintf("failed %s: %s", hook.Event, hook.Hook), 1)
+		case helmrelease.HookPreUpgrade, helmrelease.HookPostUpgrade:
+			line = strings.Replace(line, ours, fmt.Sprintf("%s hooks failed: %s", hook.Event, hook.Hook), 1)
+		}
+	}
+	var late *track.TimeoutError
+	if errors.As(err, &late) && errors.Is(late, context.DeadlineExceeded) {
+		ours, _, _ := strings.Cut(late.Error(), ":")
+		line = strings.Replace(line, ours, timedOut+": "+ours, 1)
+	}
+	return line
 }
 
 // rewordedError is an error with another first line.

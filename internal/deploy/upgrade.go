@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -58,6 +59,9 @@ func (d *Deployer) Upgrade(ctx context.Context, req UpgradeRequest) (*Operation,
 		d.Hidden.AddValues(defaults)
 	}
 	history, missing, err := d.readFirst(ctx, req.Name, req.CreateNamespace)
+	if req.Install == InstallNever && errors.As(err, new(*NoNamespaceError)) {
+		return nil, &release.NoDeployedError{Namespace: d.Namespace, Name: req.Name, NoNamespace: true}
+	}
 	if err != nil {
 		return nil, err
 	}

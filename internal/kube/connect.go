@@ -55,21 +55,22 @@ type clients struct {
 	metadata metadata.Interface
 }
 
-// Connect reads the configuration of a cluster; it does no network I/O.
+// Connect reads the configuration of a cluster; it does no network I/O. The errors are
+// *UnreachableError.
 func Connect(opts Options) (*Cluster, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = opts.Kubeconfig
 	loader := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, overrides(opts))
 	config, err := loader.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
-		return nil, fmt.Errorf("%s: there is no configuration in %s", unreachable, strings.Join(rules.GetLoadingPrecedence(), ", "))
+		return nil, &UnreachableError{fmt.Errorf("there is no configuration in %s", strings.Join(rules.GetLoadingPrecedence(), ", "))}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", unreachable, err)
+		return nil, &UnreachableError{err}
 	}
 	namespace, _, err := loader.Namespace()
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", unreachable, err)
+		return nil, &UnreachableError{err}
 	}
 	config.UserAgent = opts.UserAgent
 	config.QPS, config.Burst = opts.QPS, opts.Burst

@@ -12,8 +12,8 @@ import (
 // unreachable is Helm's message for a cluster that can't be reached. Scripts look for it.
 const unreachable = "Kubernetes cluster unreachable"
 
-// An UnreachableError says that the API server couldn't be connected to, or that its
-// certificate isn't trusted.
+// An UnreachableError says that the API server couldn't be connected to, that its
+// certificate isn't trusted, or that there is no usable configuration.
 type UnreachableError struct{ err error }
 
 func (e *UnreachableError) Error() string { return unreachable + ": " + e.err.Error() }

@@ -197,6 +197,9 @@ func (c *collector) setHook(cause *Cause) {
 	if c.hook != nil {
 		cause.Hook = fmt.Sprintf("%s hook %s", c.hook.Event, c.hook.Hook)
 		cause.Source = c.hook.Hook
+		if cause.Impact == beforeChange && !strings.HasPrefix(string(c.hook.Event), "pre-") {
+			cause.Impact = "" // after the change, or there was none to come
+		}
 	}
 }
 
@@ -303,7 +306,7 @@ func (t *runState) impact(from track.Cause, change apply.Change) string {
 	case from.BeforeRelease:
 		return "it failed before this release, which didn't change it"
 	case t.isHook(from.Objects[0]) && t.nothingChanged():
-		return "it failed before the release changed anything"
+		return beforeChange
 	case r == nil:
 		return ""
 	case r.OldServing > 0:
@@ -317,6 +320,7 @@ func (t *runState) impact(from track.Cause, change apply.Change) string {
 }
 
 const (
+	beforeChange     = "it failed before the release changed anything"
 	newObject        = "it is new and serves nothing yet"
 	nothingAvailable = "nothing of it is available"
 )
