@@ -43,7 +43,7 @@ func (e *env) parseCommandLine(app *cli.App, args []string) (commandLine, error)
 		if err := pluginNotInstalled(word); err != nil {
 			return commandLine{words: []string{word}}, err
 		}
-		return normalize(app, args)
+		return normalize(app, args[:at+1]) // flags of a command that nobody knows are no error of their own
 	}
 	app.Commands = append(app.Commands, e.pluginCommandOf(p))
 	own, theirs, err := splitPluginFlags(append(slices.Clone(args[1:at]), args[at+1:]...))

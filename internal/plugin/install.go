@@ -155,11 +155,12 @@ func cloneSource(places Places, from, version string) (source, error) {
 		}
 		vcs, err := installer.NewVCSInstaller(from, version)
 		if err != nil {
-			return cannotClone(from, err)
+			return cannotClone(from, false, err)
 		}
 		h.verbose("cloning %s to %s", from, copied)
 		if err := vcs.Install(); err != nil {
-			return errors.Join(cannotClone(from, err), os.RemoveAll(copied))
+			_, notCloned := os.Stat(copied)
+			return errors.Join(cannotClone(from, version != "" && notCloned == nil, err), os.RemoveAll(copied))
 		}
 		if vcs.Path() == dir {
 			return nil
@@ -168,13 +169,17 @@ func cloneSource(places Places, from, version string) (source, error) {
 	}}, nil
 }
 
-// cannotClone adds the source and the output of git to an error.
-func cannotClone(from string, err error) error {
+// cannotClone adds the source and the output of git to an error. When the clone is there it is
+// the version that isn't.
+func cannotClone(from string, cloned bool, err error) error {
 	if errors.Is(err, installer.ErrMissingMetadata) {
 		return fmt.Errorf("%s: %w", from, err)
 	}
-	return &hintedError{fmt.Errorf("installing from %s: %w", from, withOutput(err)),
-		"a plugin comes from a directory, a .tgz archive or its URL, or a repository that git (or hg, svn, bzr) can clone"}
+	hint := "a plugin comes from a directory, a .tgz archive or its URL, or a repository that git (or hg, svn, bzr) can clone"
+	if cloned {
+		hint = "its versions are its tags, such as git ls-remote --tags " + from + " lists them"
+	}
+	return &hintedError{fmt.Errorf("installing from %s: %w", from, withOutput(err)), hint}
 }
 
 // withOutput adds the program's output to an error of a version control system, because only
