@@ -28,8 +28,8 @@ type Options struct {
 
 	refuseNothing bool // ignore policies in annotations that would reject objects: for drift
 
-	// Warn is called, from any goroutine, for failures that are retried; nil ignores
-	// them.
+	// Warn is called, from any goroutine, for failures that are retried, and for warnings that
+	// aren't in the plan because they come later; nil ignores them.
 	Warn func(text string)
 }
 

@@ -93,6 +93,7 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 		t.decided = nil // the plan holds it now and drops it when it is carried out
 	}
 	plan.Warnings = p.warnings.sorted()
+	p.warnings.reportLater(a.opts.Warn)
 	plan.Conflicts = conflictsOf(plan)
 	return plan, nil
 }

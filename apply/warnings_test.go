@@ -3,32 +3,71 @@ package apply_test
 import (
 	"fmt"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"deployer/apply"
 	"deployer/internal/kube"
 )
 
+// oldEndpoints is a manifest of which the API server warns.
+func oldEndpoints(name, more string) string {
+	return "---\napiVersion: v1\nkind: Endpoints\nmetadata: {name: " + name + more + "}\nsubsets: [{addresses: [{ip: 192.0.2.1}], ports: [{port: 80}]}]\n"
+}
+
+const endpointsDeprecated = "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice"
+
 // TestServerWarningsNameTheirObject holds that what the API server warns of in its
-// answer to a dry run is in the plan, once and with the object.
+// answer to a dry run, of objects and hooks, is in the plan, once and with the object.
 func TestServerWarningsNameTheirObject(t *testing.T) {
 	s := begin(t)
 	manifest, want := "", []apply.Warning{}
 	for i := range 8 {
 		name := fmt.Sprintf("old-%d", i)
-		manifest += "---\napiVersion: v1\nkind: Endpoints\nmetadata: {name: " + name + "}\nsubsets: [{addresses: [{ip: 192.0.2.1}], ports: [{port: 80}]}]\n"
-		want = append(want, apply.Warning{
-			ID:   kube.ID{Kind: "Endpoints", Namespace: s.owner.Namespace, Name: name},
-			Text: "v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice",
-		})
+		manifest += oldEndpoints(name, "")
+		want = append(want, apply.Warning{ID: kube.ID{Kind: "Endpoints", Namespace: s.owner.Namespace, Name: name}, Text: endpointsDeprecated})
 	}
+	s.hooks = oldEndpoints("old-hook", ", annotations: {helm.sh/hook: pre-install}")
+	want = append(want, apply.Warning{ID: kube.ID{Kind: "Endpoints", Namespace: s.owner.Namespace, Name: "old-hook"}, Text: endpointsDeprecated})
 	var got []apply.Warning
 	for _, w := range s.plan(manifest).Warnings {
-		if w.Text == want[0].Text {
+		if w.Text == endpointsDeprecated {
 			got = append(got, apply.Warning{ID: w.ID, Text: w.Text})
 		}
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("warnings %+v, want %+v in this order", got, want)
+	}
+}
+
+// TestServerWarningsOfDeferredObjectsAreReported holds that what the API server warns of
+// when it is first asked about an object, after the plan was made, goes to Options.Warn,
+// once and with the object.
+func TestServerWarningsOfDeferredObjectsAreReported(t *testing.T) {
+	s := begin(t)
+	namespace := s.ns + "-new"
+	s.owner.Namespace, s.space = namespace, []string{namespace}
+	t.Cleanup(func() { s.c.Dynamic().Resource(namespaces).Delete(bg, namespace, metav1.DeleteOptions{}) })
+	var mu sync.Mutex
+	var got []string
+	s.opts.Warn = func(text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		got = append(got, text)
+	}
+	p := s.plan(oldEndpoints("old", ""))
+	if text := warnings(p); strings.Contains(text, endpointsDeprecated) {
+		t.Fatalf("the server was asked before the namespace exists: %s", text)
+	}
+	s.post(s.manifests("apiVersion: v1\nkind: Namespace\nmetadata: {name: " + namespace + "}\n")[0].Object, "somebody")
+	if err := s.applier().RedecideDeferred(bg, p); err != nil {
+		t.Fatal(err)
+	}
+	s.run(p)
+	if want := []string{"Endpoints/" + namespace + "/old: " + endpointsDeprecated + " (web/templates/0.yaml)"}; !slices.Equal(got, want) {
+		t.Errorf("warnings during the run: %q, want %q", got, want)
 	}
 }

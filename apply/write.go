@@ -93,8 +93,8 @@ func (a *Applier) sendWrites(ctx context.Context, c Change) (done Change, redeci
 		return c, true, nil
 	}
 	e := c.execution
-	if e.t != nil { // the server warns again of what it has warned of in the dry run
-		ctx = kube.WithWarnings(ctx, func(text string) bool { return e.p.warnings.heard(e.t, text) })
+	if e.t != nil {
+		ctx = e.p.warnings.withServerWarnings(ctx, e.t)
 	}
 	version := "" // resourceVersion after our previous write
 	for i, w := range e.writes {

@@ -69,8 +69,8 @@ type Deployer struct {
 	Settings  Settings
 	// Hidden has the confidential values that have been read so far.
 	Hidden *hide.Texts
-	// Warn is called, from any goroutine, for failures of the cluster that are retried;
-	// nil ignores them.
+	// Warn is called, from any goroutine, for failures of the cluster that are retried, and
+	// for warnings that come while a plan is carried out; nil ignores them.
 	Warn func(text string)
 
 	// ForShow says that what is decided is going to be shown, and not carried out.
