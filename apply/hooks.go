@@ -51,6 +51,8 @@ func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, past []Revisi
 	}
 	run := hookRun{hash: t.manifestHash, attempt: attempt, nonce: rand.String(10)}
 	annotate(want, annotation.HookRun.Name, run.String())
+	p.warnings.reportLater(a.opts.Warn)
+	ctx = p.warnings.withServerWarnings(ctx, t)
 	for {
 		obj, err := a.post(ctx, t, want, asWrite)
 		if !apierrors.IsAlreadyExists(err) {
@@ -245,6 +247,7 @@ func (p *planning) decideHooks(ctx context.Context, hooks []*target) ([]Change, 
 }
 
 func (p *planning) decideHook(ctx context.Context, t *target) (Change, error) {
+	ctx = p.warnings.withServerWarnings(ctx, t)
 	c := p.change(t, Create)
 	want, err := p.comparer.normalise(ctx, t)
 	if err != nil {
