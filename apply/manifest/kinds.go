@@ -41,7 +41,7 @@ func (w *normaliser) secret(obj *unstructured.Unstructured) {
 		w.problem("stringData", "is not a map")
 		return
 	}
-	w.strings(obj, "data")
+	w.strings(obj.Object, "", "data")
 	if len(values) == 0 {
 		return
 	}
@@ -64,25 +64,26 @@ func (w *normaliser) secret(obj *unstructured.Unstructured) {
 }
 
 func (w *normaliser) configMap(obj *unstructured.Unstructured) {
-	w.strings(obj, "data")
-	w.strings(obj, "binaryData")
+	w.strings(obj.Object, "", "data")
+	w.strings(obj.Object, "", "binaryData")
 }
 
-// strings checks a map whose values must be strings, and gives keys without a
+// strings checks a map in parent whose values must be strings, and gives keys without a
 // value the empty string that a POST would give them.
-func (w *normaliser) strings(obj *unstructured.Unstructured, field string) {
-	values, ok := obj.Object[field].(map[string]any)
+func (w *normaliser) strings(parent map[string]any, path, field string) {
+	values, ok := parent[field].(map[string]any)
 	if !ok {
 		return
 	}
 	for _, key := range slices.Sorted(maps.Keys(values)) {
+		at := join(join(path, field), key)
 		switch v := values[key].(type) {
 		case string:
 		case nil:
 			values[key] = ""
-			w.note(field+"."+key, "has no value: sent as an empty string")
+			w.note(at, "has no value: sent as an empty string")
 		default:
-			w.problem(field+"."+key, "is a %s, should be a string: quote it in the template", plainType(v))
+			w.problem(at, "is a %s, should be a string: quote it in the template", plainType(v))
 			values[key] = ""
 		}
 	}

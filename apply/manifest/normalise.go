@@ -105,6 +105,13 @@ func (w *normaliser) metadata(obj *unstructured.Unstructured) {
 		for _, name := range kube.ServerMetadata() {
 			delete(meta, name)
 		}
+		for _, name := range []string{"labels", "annotations"} {
+			if _, isMap := meta[name].(map[string]any); !isMap && meta[name] != nil {
+				w.problem("metadata."+name, "is a %s, should be a map", typeName(meta[name]))
+				delete(meta, name)
+			}
+			w.strings(meta, "metadata", name)
+		}
 	}
 	if w.rules.Status {
 		delete(obj.Object, "status")

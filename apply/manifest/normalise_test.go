@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -287,4 +288,24 @@ func arbitrary(r *rand.Rand) *unstructured.Unstructured {
 		})
 	}
 	return &unstructured.Unstructured{Object: obj}
+}
+
+// TestLabelsOfUnknownKindsMustBeStrings prevents that labels and annotations are lost:
+// what reads them takes none of them when one isn't a string.
+func TestLabelsOfUnknownKindsMustBeStrings(t *testing.T) {
+	head := "apiVersion: example.com/v1\nkind: Foo\nmetadata: "
+	list := manifest.Normalise(parse(t, head+"{name: x, labels: [a]}"), manifest.Rules{})
+	if got := notes(list.Problems); got != "metadata.labels: is a list, should be a map" {
+		t.Errorf("problems: %s", got)
+	}
+	got := manifest.Normalise(parse(t, head+"{name: x, labels: {a: b, version: 1}, annotations: {live: true, none: }}"), manifest.Rules{})
+	want := "metadata.annotations.live: is a boolean, should be a string: quote it in the template\nmetadata.labels.version: is a number, should be a string: quote it in the template"
+	problems := strings.Split(notes(got.Problems), "\n")
+	slices.Sort(problems)
+	if strings.Join(problems, "\n") != want {
+		t.Errorf("problems:\n%s\nwant:\n%s", notes(got.Problems), want)
+	}
+	if got := notes(got.Notes); got != "metadata.annotations.none: has no value: sent as an empty string" {
+		t.Errorf("notes: %s", got)
+	}
 }
