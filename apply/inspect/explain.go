@@ -176,7 +176,8 @@ type explainer struct {
 
 func newExplainer(ctx context.Context, inspection *apply.Inspection, o *apply.Inspected, req Request) (*explainer, error) {
 	x := &explainer{object: o, deployed: req.Deployed}
-	x.refuses = req.FailOnConflict || o.Declared.GetAnnotations()[annotation.Conflicts.Name] == string(apply.FailOnConflict)
+	policy, stated, _ := annotation.Conflicts.Read(o.Declared.GetAnnotations())
+	x.refuses = policy == string(apply.FailOnConflict) || !stated && req.FailOnConflict
 	var err error
 	if x.entries, err = entriesOf(o); err != nil {
 		return nil, err

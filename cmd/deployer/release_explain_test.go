@@ -159,3 +159,19 @@ func TestExplainReadsOnly(t *testing.T) {
 		}
 	}
 }
+
+// TestExplainHeedsThePolicyOfTheObject prevents that a field counts as refused because of
+// --conflicts fail, although the object's own annotation lets an upgrade take it.
+func TestExplainHeedsThePolicyOfTheObject(t *testing.T) {
+	t.Parallel()
+	p := newPlans(t)
+	for _, policy := range []string{"take", "fail"} {
+		p.write("templates/"+policy+".yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: "+policy+", annotations: {deployer.io/conflicts: "+policy+"}}\ndata: {a: b}\n")
+	}
+	p.upgrade()
+	for _, policy := range []string{"take", "fail"} {
+		p.patch("configmaps", policy, `{"data":{"a":"x"}}`, "kubectl-edit")
+	}
+	p.wantExplained("ConfigMap/take", ".data.a", "x by kubectl-edit/Update, revision 0, taken -> b", "--conflicts", "fail")
+	p.wantExplained("ConfigMap/fail", ".data.a", "x by kubectl-edit/Update, revision 0, refused -> b", "--conflicts", "take")
+}
