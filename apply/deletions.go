@@ -71,8 +71,12 @@ func (a *Applier) delete(ctx context.Context, changes []Change, did func(Change)
 		free, refused := l.deletable(ctx, changes[:n])
 		errs = append(errs, refused...)
 		for i, err := range a.executeAll(ctx, free, did) {
-			if err != nil && i < len(free) {
+			switch {
+			case i == len(free):
+			case err != nil:
 				l.outcomes[free[i].ID] = err
+			case free[i].Action != Delete:
+				l.outcomes[free[i].ID] = nil // it stays, so there is nothing to wait for
 			}
 			errs = append(errs, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
@@ -213,5 +214,23 @@ func TestAChartWithoutObjectsIsNoUninstall(t *testing.T) {
 	s.expect(p, "delete ConfigMap/a")
 	if c := change(t, p, "ConfigMap", "a"); c.Reason != "removed from the chart" {
 		t.Errorf("reason: %s", c.Reason)
+	}
+}
+
+// TestDeletionsDoNotWaitForWhatIsKept prevents that an ordered deletion waits for an
+// object that isn't deleted any more, because somebody has had it kept since the plan.
+func TestDeletionsDoNotWaitForWhatIsKept(t *testing.T) {
+	s := begin(t)
+	weighed := func(name string, weight int) string {
+		return strings.Replace(config(name), "metadata: {", fmt.Sprintf(`metadata: {annotations: {deployer.io/weight: "%d"}, `, weight), 1)
+	}
+	s.deploy(weighed("a", 1) + weighed("b", 2))
+	p := s.plan("")
+	s.expect(p, "delete ConfigMap/a", "delete ConfigMap/b")
+	s.patch("v1", "ConfigMap", "b", types.MergePatchType, `{"metadata": {"annotations": {"helm.sh/resource-policy": "keep"}}}`, "somebody")
+	s.opts.GoneTimeout = time.Second
+	s.run(p)
+	if s.get("v1", "ConfigMap", "a") != nil || s.get("v1", "ConfigMap", "b") == nil {
+		t.Errorf("a is left, or b is gone")
 	}
 }
