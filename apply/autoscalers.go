@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -30,8 +31,8 @@ type autoscalers struct {
 
 // scaled are the workloads of a namespace that are scaled by something.
 type scaled struct {
-	names     map[kube.ID]string // who scales it
-	forbidden bool               // the account may not list autoscalers
+	names      map[kube.ID]string // who scales it
+	incomplete bool               // some autoscalers couldn't be listed
 }
 
 // autoscalerKinds, and the names under which they scale.
@@ -131,7 +132,7 @@ func (s *autoscalers) scaledBy(ctx context.Context, t *target, entries []ownersh
 		case name != "":
 			return name, &entries[i], nil
 		case ownership.ClassOf(e.Manager) != ownership.Controller:
-		case !known.forbidden && isAutoscaler(e.Manager):
+		case !known.incomplete && isAutoscaler(e.Manager):
 			// The autoscaler no longer exists: the chart's number is applied again.
 		default:
 			return e.Manager, &entries[i], nil
@@ -148,12 +149,13 @@ func (s *autoscalers) find(ctx context.Context, namespace string) (scaled, error
 	out := scaled{names: map[kube.ID]string{}}
 	for gk := range autoscalerKinds {
 		mapping, err := s.a.cluster.Mapping(ctx, gk.WithVersion(""), true)
-		if err != nil {
-			continue // not served, or this can't be found out: the owner of the field still tells
+		if unknown := (*kube.NoKindMatchError)(nil); err != nil {
+			out.incomplete = out.incomplete || !errors.As(err, &unknown)
+			continue // the owner of the field still tells
 		}
 		live, err := s.a.list(ctx, collection{mapping: mapping, namespace: namespace})
 		if apierrors.IsForbidden(err) {
-			out.forbidden = true
+			out.incomplete = true
 			s.warnings.add(kube.ID{}, "", "no permission to list %s in namespace %s: autoscaled workloads are recognised by the owner of spec.replicas only",
 				mapping.Resource.Resource, namespace)
 			continue
