@@ -112,6 +112,8 @@ func (o *observer) listOrGet(ctx context.Context, lookups []lookup, listed func(
 			groups[l.in] = append(groups[l.in], i)
 		}
 	}
+	var mu sync.Mutex
+	var unanswered []int // by a list
 	var jobs []func() error
 	for at, group := range groups {
 		if len(group) < minObjectsToList {
@@ -123,19 +125,23 @@ func (o *observer) listOrGet(ctx context.Context, lookups []lookup, listed func(
 			if err != nil {
 				return err
 			}
-			var rest []int
 			for _, i := range group {
 				if o.isUnlistable(at) || !listed(i, metas[lookups[i].name], complete) {
-					rest = append(rest, i)
+					mu.Lock()
+					unanswered = append(unanswered, i)
+					mu.Unlock()
 				}
 			}
-			return o.a.forEach(ctx, len(rest), func(n int) error { return get(rest[n]) })
+			return nil
 		})
 	}
 	for _, i := range single {
 		jobs = append(jobs, func() error { return get(i) })
 	}
-	return o.a.forEach(ctx, len(jobs), func(n int) error { return jobs[n]() })
+	if err := o.a.forEach(ctx, len(jobs), func(n int) error { return jobs[n]() }); err != nil {
+		return err
+	}
+	return o.a.forEach(ctx, len(unanswered), func(n int) error { return get(unanswered[n]) })
 }
 
 // prefetch observes targets ahead of time; the next observe of each uses that, once.
