@@ -166,6 +166,8 @@ func (a *Applier) awaitGone(ctx context.Context, m kube.Mapping, id kube.ID, uid
 	var last *unstructured.Unstructured
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		obj, err := a.get(ctx, m, id)
+		// An account that may delete but not read can't wait. What follows shows whether it has to:
+		// a creation fails while the name is taken.
 		if err != nil && !apierrors.IsForbidden(err) {
 			return stillThere(ctx, err, last)
 		}
