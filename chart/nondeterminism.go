@@ -3,6 +3,12 @@ package chart
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/pem"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -69,6 +75,25 @@ var quickCertificate = substitution{name: `dict "Cert" (genCAWithKey "x" 1 (genP
 
 // shortRandom is random text of up to three characters, or cut to them.
 var shortRandom = regexp.MustCompile(`\b(rand(AlphaNum|Alpha|Ascii|Bytes)\s+[1-3]\b|[1-3]\s*\|\s*rand(AlphaNum|Alpha|Ascii|Bytes)\b|(trunc|substr 0)\s+[1-3]\b)`)
+
+// certificatesOfOneKey replace functions that make a certificate with a new key by ones that take a key,
+// which is given behind the arguments. Searching prime numbers takes longer than all else in a chart, and
+// one other key shows as well what is generated. If the last argument comes out of a pipe,
+// the key isn't in its place, and rendering fails. Each name ends with spaces as no template has
+// them, see restoreCalls.
+func certificatesOfOneKey() (map[string]substitution, error) {
+	key, err := rsa.GenerateKey(rand.Reader, 2048) // as those functions do
+	if err != nil {
+		return nil, err
+	}
+	text := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
+	argument := fmt.Sprintf(` (b64dec "%s")`, base64.StdEncoding.EncodeToString(text))
+	out := map[string]substitution{}
+	for _, name := range []string{"genCA", "genSelfSignedCert", "genSignedCert"} {
+		out[name] = substitution{name: name + "WithKey   ", suffix: argument}
+	}
+	return out, nil
+}
 
 // A Rerenderer renders a chart again with the same input to find values that change
 // with each rendering.
@@ -164,6 +189,22 @@ func (r *Rerenderer) RenderAgain(ctx context.Context) (*Rendered, error) {
 	return r.renderWith(ctx, r.in, r.nextSubstitutes(), first)
 }
 
+// renderWithOneKey renders the chart with substitutes, and with one new key for all certificates. If
+// that fails, each has its own.
+func (r *Rerenderer) renderWithOneKey(ctx context.Context, in Input, instead map[string]substitution) (*Rendered, error) {
+	if r.functions["genCA"] || r.functions["genSelfSignedCert"] || r.functions["genSignedCert"] {
+		oneKey, err := certificatesOfOneKey()
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(oneKey, instead)
+		if out, err := r.render(ctx, in, oneKey); err == nil {
+			return out, nil
+		}
+	}
+	return r.render(ctx, in, instead)
+}
+
 // renderWith renders the chart with substitutes. The first time, it tries it with functions
 // of fewResults that fail: many charts have one in a branch that is never taken, and need no further
 // renderings for it.
@@ -173,12 +214,12 @@ func (r *Rerenderer) renderWith(ctx context.Context, in Input, instead map[strin
 		for _, name := range functions {
 			failing[name] = substitution{name: `print (fail "few results")`}
 		}
-		if out, err := r.render(ctx, in, failing); err == nil {
+		if out, err := r.renderWithOneKey(ctx, in, failing); err == nil {
 			r.fewResultsUnused.Store(true)
 			return out, nil
 		}
 	}
-	return r.render(ctx, in, instead)
+	return r.renderWithOneKey(ctx, in, instead)
 }
 
 // functionsOfFewResults lists those that the chart's text has.
@@ -239,6 +280,7 @@ func restoreCalls(text string, instead map[string]substitution) string {
 	for name, other := range instead {
 		if other.suffix != "" {
 			text = strings.ReplaceAll(text, other.suffix, "")
+			text = strings.ReplaceAll(text, strings.ReplaceAll(other.suffix, `"`, `\"`), "")
 		}
 		if !strings.Contains(other.name, " ") {
 			continue // a single word may be part of the chart's text

@@ -5,9 +5,12 @@ import (
 	"crypto/x509"
 	"encoding/base64"
 	"encoding/pem"
+	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
 )
@@ -190,6 +193,88 @@ func TestInputsOfHashesOfChartsThatNeedRealKeys(t *testing.T) {
 	}
 	if !strings.Contains(rendered.Manifest, base64.StdEncoding.EncodeToString([]byte("-----BEGIN RSA PRIVATE K"))) {
 		t.Errorf("not the input of the hash: %s", rendered.Manifest)
+	}
+}
+
+// TestCertificatesShareOneKeyWhenRenderedAgain: rendering again searches for the prime numbers of one key,
+// however many certificates there are, and however their functions are called. All else that
+// certificates say is as the chart asks for.
+func TestCertificatesShareOneKeyWhenRenderedAgain(t *testing.T) {
+	const ca = `{{ $ca := genCA "ca" 9 }}{{ $ca.Cert | b64enc }}.{{ $ca.Key | b64enc }}`
+	const signed = ca + `.{{ with genSignedCert "a" nil (list "a.b" "c") 7 $ca }}{{ .Cert | b64enc }}.{{ b64enc .Key }}{{ end }}`
+	const self = `.{{ $c := genSelfSignedCert "b" (list "10.0.0.1") nil 5 -}} {{ printf "%s.%s" (b64enc $c.Cert) (b64enc $c.Key) }}`
+	for _, test := range []struct {
+		template string
+		keys     int // in the second rendering
+	}{
+		{ca, 1},
+		{signed, 1},
+		{signed + self, 1},
+		{"{{ tpl `" + signed + "` . }}", 1},
+		{`{{ tpl "{{ (genCA \"ca\" 9).Key | b64enc }}" . }}`, 1},
+		{`{{ define "x" }}{{ (genCA "x" 3).Key | b64enc }}{{ end }}{{ include "x" . }}.{{ include "x" . }}`, 1},
+		{signed + `{{ with 9 | genCA "other" }}.{{ .Cert | b64enc }}.{{ .Key | b64enc }}{{ end }}`, 3}, // the key would be in the wrong place
+		{signed + `{{ if eq $ca.Key (genCA "other" 9).Key }}{{ fail "equal keys" }}{{ end }}`, 2},
+	} {
+		r := chartWith(test.template, nil).NewRerenderer(Input{Release: "r", Namespace: "n"})
+		first, err := r.RenderTwice(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := r.RenderAgain(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, _ := certified(t, first.Manifest)
+		got, keys := certified(t, again.Manifest)
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %v\nwant %v", test.template, got, want)
+		}
+		if len(keys) != test.keys {
+			t.Errorf("%s: %d keys, want %d", test.template, len(keys), test.keys)
+		}
+		if _, all := certified(t, first.Manifest+"."+strings.TrimPrefix(again.Manifest, "---")); len(all) <= len(keys) {
+			t.Errorf("%s: rendered again with the same keys", test.template)
+		}
+	}
+}
+
+// certified lists what certificates and keys in base64 say but for what is generated, and the distinct
+// keys.
+func certified(t *testing.T, manifest string) (facts []string, keys map[string]bool) {
+	t.Helper()
+	keys = map[string]bool{}
+	for _, word := range strings.FieldsFunc(manifest, func(r rune) bool { return r == '.' || r == ' ' || r == '\n' }) {
+		text, _ := base64.StdEncoding.DecodeString(word)
+		block, _ := pem.Decode(text)
+		if block == nil {
+			continue
+		}
+		if key, err := x509.ParsePKCS1PrivateKey(block.Bytes); err == nil {
+			keys[string(block.Bytes)] = true
+			facts = append(facts, fmt.Sprint(block.Type, key.N.BitLen()))
+			continue
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		life := c.NotAfter.Sub(c.NotBefore).Round(time.Hour)
+		facts = append(facts, fmt.Sprint(c.Subject, c.Issuer, c.DNSNames, c.IPAddresses, c.KeyUsage, c.ExtKeyUsage, c.IsCA, c.PublicKeyAlgorithm, c.SignatureAlgorithm, life))
+	}
+	return facts, keys
+}
+
+// TestTextThatOnlyLooksLikeACertificateComesOutUnchanged: what isn't evaluated is the chart's text.
+func TestTextThatOnlyLooksLikeACertificateComesOutUnchanged(t *testing.T) {
+	const text = "{{ genCA \"a\" 1 }}{{- (genSignedCert $a \"b\" 1 $ca).Cert | quote }}"
+	r := chartWith("{{ randAlpha 9 }}{{ `"+text+"` }}", nil).NewRerenderer(Input{Release: "r", Namespace: "n"})
+	again, err := r.RenderAgain(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasSuffix(again.Manifest, text+"\n") {
+		t.Errorf("%s", again.Manifest)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 // A substitution changes each call of a template function.
 type substitution struct {
 	name   string // in place of the function's name; empty keeps that
-	suffix string // after the arguments, to go on with the result: "|reverse"
+	suffix string // after the arguments: another one, or what goes on with the result: "|reverse"
 }
 
 // replaceCalls calls note for each function that template text calls, and
@@ -92,7 +92,7 @@ func replaceInQuoted(quoted string, instead map[string]substitution, note func(s
 	if quoted[0] == '"' {
 		escaped := make(map[string]substitution, len(instead))
 		for name, other := range instead {
-			escaped[name] = substitution{name: strings.ReplaceAll(other.name, `"`, `\"`), suffix: other.suffix}
+			escaped[name] = substitution{name: strings.ReplaceAll(other.name, `"`, `\"`), suffix: strings.ReplaceAll(other.suffix, `"`, `\"`)}
 		}
 		instead = escaped
 	}
