@@ -56,8 +56,8 @@ func (l *Lock) Begin(ctx context.Context, next *Record, decided Identity) error 
 	if err != nil {
 		return err
 	}
-	moved := func(by *Record) error { return l.historyChangedError(next.Version, by) }
-	err = l.writeAs(ctx, next, enc, moved)
+	conflictError := func(by *Record) error { return l.historyChangedError(next.Version, by) }
+	err = l.writeAs(ctx, next, enc, conflictError)
 	if err == nil {
 		// The name was free. Confirm that it was still the next revision: others may have
 		// written records.
@@ -269,8 +269,9 @@ func (l *Lock) Finish(ctx context.Context, rec *Record, status helmrelease.Statu
 
 // A listing is all Secrets of one release.
 type listing struct {
-	heads []Summary // oldest first
-	parts []metav1.PartialObjectMetadata
+	heads    []Summary // oldest first
+	parts    []metav1.PartialObjectMetadata
+	complete bool // false if some heads can't be summarised, so that nothing may be deleted by it
 }
 
 // saveAndList writes the last state of rec and lists what the release has, at the same time. The
@@ -293,7 +294,8 @@ func (l *Lock) saveAndList(ctx context.Context, rec *Record) (*listing, error) {
 	if rec.stored.digest != "" {
 		_ = list() // its error is listErr
 	}
-	if out.heads == nil && listErr != nil {
+	out.complete = listErr == nil
+	if out.heads == nil && !out.complete {
 		l.opts.Warn(fmt.Sprintf("older revisions couldn't be marked superseded: %v", listErr))
 		return nil, nil
 	}
@@ -334,5 +336,5 @@ func (l *Lock) supersedeOne(ctx context.Context, of *Summary) error {
 			return nil
 		}
 	}
-	return l.store.patchRecord(ctx, l.name, of.Revision, superseded, func(*Record, *corev1.Secret) error { return nil })
+	return l.store.patchRecord(ctx, l.name, of.Revision, superseded, func(*Record, *corev1.Secret) (bool, error) { return true, nil })
 }

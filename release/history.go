@@ -300,6 +300,7 @@ func (h *History) LoadDetails(ctx context.Context, max int) error {
 	return h.store.loadDetails(ctx, newest)
 }
 
+// loadDetails completes summaries. Those of records that were deleted meanwhile stay as they are.
 func (s *Store) loadDetails(ctx context.Context, summaries []Summary) error {
 	return forEach(len(summaries), func(i int) error {
 		of := &summaries[i]
@@ -307,10 +308,10 @@ func (s *Store) loadDetails(ctx context.Context, summaries []Summary) error {
 			return nil
 		}
 		rec, err := s.inNamespace(of.Namespace).Get(ctx, of.Name, of.Revision)
-		if errors.As(err, &of.Unreadable) {
+		switch {
+		case errors.As(err, &of.Unreadable), errors.As(err, new(*NotFoundError)):
 			return nil
-		}
-		if err != nil {
+		case err != nil:
 			return err
 		}
 		of.setDetails(rec)

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,6 +63,7 @@ func (s *Store) List(ctx context.Context, opts ListOptions) ([]Summary, error) {
 		shown = opts.page(shown)
 	}
 	err = s.loadDetails(ctx, shown)
+	shown = slices.DeleteFunc(shown, func(s Summary) bool { return err == nil && !s.HasDetails && s.Unreadable == nil }) // deleted meanwhile
 	if opts.ByDate {
 		shown = opts.page(shown)
 	}
@@ -84,9 +86,7 @@ func (o *ListOptions) page(all []Summary) []Summary {
 	slices.SortStableFunc(all, func(a, b Summary) int {
 		order := byName(a, b)
 		if o.ByDate {
-			if c := a.Updated.Compare(b.Updated); c != 0 {
-				order = c
-			}
+			order = cmp.Or(a.Updated.Compare(b.Updated), order)
 		}
 		if o.Reverse {
 			return -order
@@ -101,13 +101,7 @@ func (o *ListOptions) page(all []Summary) []Summary {
 }
 
 func byName(a, b Summary) int {
-	if c := strings.Compare(a.Name, b.Name); c != 0 {
-		return c
-	}
-	if c := strings.Compare(a.Namespace, b.Namespace); c != 0 {
-		return c
-	}
-	return a.Revision - b.Revision
+	return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Namespace, b.Namespace), a.Revision-b.Revision)
 }
 
 func newestOnly(all []Summary) []Summary {

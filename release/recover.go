@@ -72,12 +72,8 @@ func (l *Lock) Recover(ctx context.Context) (*History, []Recovered, error) {
 	return h, all, nil
 }
 
-// errSkipPatch means that a revision must stay as it is.
-var errSkipPatch = errors.New("leave")
-
 // recoverRevision recovers one unfinished revision; nil, nil when it needs nothing.
 func (l *Lock) recoverRevision(ctx context.Context, s Summary) (*Recovered, error) {
-	var out *Recovered
 	rec, err := l.store.Get(ctx, l.name, s.Revision)
 	if errors.As(err, new(*NotFoundError)) {
 		return nil, nil
@@ -88,29 +84,26 @@ func (l *Lock) recoverRevision(ctx context.Context, s Summary) (*Recovered, erro
 	if !isUnfinished(rec.Info.Status) {
 		return nil, l.correctLabel(ctx, rec)
 	}
-	out, err = l.abandonedRun(ctx, rec, s.LastWrite)
+	out, err := l.abandonedRun(ctx, rec, s.LastWrite)
 	if out == nil || err != nil {
 		return nil, err
 	}
 	failed := recordPatch{status: helmrelease.StatusFailed, description: l.recoveryDescription(out, rec), interrupted: true}
-	err = l.store.patchRecord(ctx, l.name, s.Revision, failed, func(now *Record, secret *corev1.Secret) error {
-		if now.stored.resourceVersion != rec.stored.resourceVersion {
-			// It was written since it was checked: check again.
-			if !isUnfinished(now.Info.Status) {
-				return errSkipPatch
-			}
-			stillAbandoned, err := l.abandonedRun(ctx, now, lastWrite(&secret.ObjectMeta))
-			if err == nil && stillAbandoned == nil {
-				return errSkipPatch
-			}
-			return err
+	stillAbandoned := true
+	err = l.store.patchRecord(ctx, l.name, s.Revision, failed, func(current *Record, secret *corev1.Secret) (bool, error) {
+		if current.stored.resourceVersion == rec.stored.resourceVersion {
+			return true, nil
 		}
-		return nil
+		// It was written since it was checked: check again.
+		stillAbandoned = false
+		if !isUnfinished(current.Info.Status) {
+			return false, nil
+		}
+		run, err := l.abandonedRun(ctx, current, lastWrite(&secret.ObjectMeta))
+		stillAbandoned = run != nil
+		return stillAbandoned, err
 	})
-	if errors.Is(err, errSkipPatch) {
-		return nil, nil
-	}
-	if err != nil {
+	if err != nil || !stillAbandoned {
 		return nil, err
 	}
 	return out, nil
@@ -145,16 +138,9 @@ func (l *Lock) abandonedRun(ctx context.Context, rec *Record, written time.Time)
 // correctLabel sets the status label of a record to the status in the record. Somebody
 // changed the label by hand; Helm, too, uses the record.
 func (l *Lock) correctLabel(ctx context.Context, rec *Record) error {
-	err := l.store.patchRecord(ctx, l.name, rec.Version, recordPatch{status: rec.Info.Status}, func(now *Record, _ *corev1.Secret) error {
-		if now.stored.resourceVersion != rec.stored.resourceVersion {
-			return errSkipPatch
-		}
-		return nil
+	return l.store.patchRecord(ctx, l.name, rec.Version, recordPatch{status: rec.Info.Status}, func(current *Record, _ *corev1.Secret) (bool, error) {
+		return current.stored.resourceVersion == rec.stored.resourceVersion, nil
 	})
-	if errors.Is(err, errSkipPatch) {
-		return nil
-	}
-	return err
 }
 
 // recoveryDescription is the description of a recovered revision.

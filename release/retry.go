@@ -2,6 +2,7 @@ package release
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"time"
 
@@ -23,8 +24,8 @@ const (
 	maxRequestTime = 30 * time.Second
 )
 
-// errRetry asks retry for another try at once.
-var errRetry = errors.New("again")
+// errRetry asks retry for another try. It reaches the user when all tries were in vain.
+var errRetry = errors.New("another client changed the record at every try")
 
 // retry calls do until it succeeds or fails permanently. do must be safe to repeat,
 // because an answer may be lost.
@@ -68,5 +69,9 @@ func isTransient(err error) bool {
 	}
 	// Our own errors are permanent; all others come from the connection to the server.
 	var ours interface{ Hint() string }
-	return !errors.As(err, &ours) && !errors.Is(err, errSkipPatch)
+	if !errors.As(err, &ours) {
+		return true
+	}
+	_, isUnreachable := ours.(*kube.UnreachableError) // it may be restarting
+	return isUnreachable && !errors.As(err, new(*tls.CertificateVerificationError))
 }

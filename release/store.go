@@ -160,11 +160,12 @@ func (s *Store) decodeSecret(ctx context.Context, secret *corev1.Secret) (*Recor
 		return nil, bad(fmt.Sprintf("its label says owner=%q, not helm", owner), nil)
 	}
 	count, digest := parseParts(summary.parts, summary.Revision)
-	rec, err := s.decodeContent(ctx, secret, &summary, count, digest)
-	var corrupt *CorruptError
-	switch {
-	case errors.As(err, &corrupt) || errors.As(err, new(apierrors.APIStatus)) || ctx.Err() != nil:
+	parts, err := s.inNamespace(secret.Namespace).readParts(ctx, &summary, count, digest)
+	if err != nil {
 		return nil, err
+	}
+	rec, err := s.decodeContent(secret.Data[dataKey], parts, digest)
+	switch {
 	case err != nil:
 		return nil, bad("its content is damaged", err)
 	case rec.Name != summary.Name || rec.Version != summary.Revision:
@@ -178,17 +179,14 @@ func (s *Store) decodeSecret(ctx context.Context, secret *corev1.Secret) (*Recor
 	return rec, nil
 }
 
-func (s *Store) decodeContent(ctx context.Context, secret *corev1.Secret, summary *Summary, count int, digest string) (*Record, error) {
-	if count == 0 {
-		if unpackedSize(secret.Data[dataKey]) > usualSize {
+// decodeContent decodes a record from the content of its Secret and its parts, if it has any.
+func (s *Store) decodeContent(content []byte, parts [][]byte, digest string) (*Record, error) {
+	if len(parts) == 0 {
+		if unpackedSize(content) > usualSize {
 			s.largeRecords.Lock()
 			defer s.largeRecords.Unlock()
 		}
-		return decode(secret.Data[dataKey])
-	}
-	parts, err := s.inNamespace(secret.Namespace).readParts(ctx, summary, count, digest)
-	if err != nil {
-		return nil, err
+		return decode(content)
 	}
 	packed, err := joinParts(parts, digest)
 	if err != nil {
@@ -198,9 +196,10 @@ func (s *Store) decodeContent(ctx context.Context, secret *corev1.Secret, summar
 		s.largeRecords.Lock()
 		defer s.largeRecords.Unlock()
 	}
-	return joinRecord(secret.Data[dataKey], packed)
+	return joinRecord(content, packed)
 }
 
+// readParts reads the parts of a large record; none when count is 0.
 func (s *Store) readParts(ctx context.Context, of *Summary, count int, digest string) ([][]byte, error) {
 	secrets, err := s.secrets()
 	if err != nil {

@@ -3,9 +3,14 @@ package release
 import (
 	"errors"
 	"fmt"
+	"net"
+	"net/http"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -455,5 +460,101 @@ func TestPagesOfHistory(t *testing.T) {
 		if r.Revision != i+1 {
 			t.Fatalf("Revisions[%d] is %d", i, r.Revision)
 		}
+	}
+}
+
+// runLarge is run for a record that is stored in several Secrets, however small it is.
+func runLarge(t *testing.T, s *Store, name string) *Record {
+	t.Helper()
+	l := lock(t, s, name, LockOptions{})
+	defer unlock(t, l)
+	rec := begun(t, l)
+	rec.stored.digest = "once split, it stays split"
+	finish(t, l, rec, deployed)
+	return rec
+}
+
+// A part that can't be read at the moment isn't damaged: nobody may be told to delete
+// the revision.
+func TestUnreadPartsAreNotDamaged(t *testing.T) {
+	s := newSite(t)
+	runLarge(t, s.store, "web")
+	broken := errors.New("test: cut off")
+	store := s.through(func(next http.RoundTripper) http.RoundTripper {
+		return transport(func(r *http.Request) (*http.Response, error) {
+			if strings.Contains(r.URL.Path, partPrefix) {
+				return nil, broken
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	if _, err := store.Get(t.Context(), "web", 1); !errors.Is(err, broken) || errors.As(err, new(*CorruptError)) {
+		t.Errorf("Get = %v, want the error of the connection and no *CorruptError", err)
+	}
+	if rec, err := s.store.Get(t.Context(), "web", 1); err != nil || rec.Manifest == "" {
+		t.Errorf("Get = %v, %v", rec, err)
+	}
+}
+
+// The record of a run that ends while the API server restarts is written when that is back.
+func TestRefusedConnectionsAreTriedAgain(t *testing.T) {
+	s := newSite(t)
+	var refusals atomic.Int32
+	store := s.through(func(next http.RoundTripper) http.RoundTripper {
+		return transport(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodPut && strings.Contains(r.URL.Path, "/secrets/") && refusals.Add(-1) >= 0 {
+				return nil, &net.OpError{Op: "dial", Net: "tcp", Err: syscall.ECONNREFUSED}
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	l := lock(t, store, "web", LockOptions{})
+	defer unlock(t, l)
+	rec := begun(t, l)
+	refusals.Store(3)
+	finish(t, l, rec, deployed)
+	wantStatuses(t, s.store, "web", "1:deployed")
+}
+
+// A release that is uninstalled while all are listed is gone, and no error.
+func TestListWithoutWhatIsDeletedMeanwhile(t *testing.T) {
+	s := newSite(t)
+	s.helmCreates(t, "stays", 1, deployed)
+	s.helmCreates(t, "goes", 1, deployed)
+	store := s.through(func(next http.RoundTripper) http.RoundTripper {
+		return transport(func(r *http.Request) (*http.Response, error) {
+			if r.Method == http.MethodGet && strings.HasSuffix(r.URL.Path, "/"+SecretName("goes", 1)) {
+				err := s.Client().CoreV1().Secrets(s.namespace).Delete(r.Context(), SecretName("goes", 1), metav1.DeleteOptions{})
+				if err != nil {
+					return nil, err
+				}
+			}
+			return next.RoundTrip(r)
+		})
+	})
+	all, err := store.List(t.Context(), ListOptions{})
+	if err != nil || len(all) != 1 || all[0].Name != "stays" {
+		t.Errorf("List = %v, %v; want the release that stays", all, err)
+	}
+}
+
+// Parts of a revision whose labels can't be read aren't left over.
+func TestTrimmingNeedsToKnowAllRevisions(t *testing.T) {
+	s := newSite(t)
+	runLarge(t, s.store, "web")
+	parts := s.secretsWith(t, "owner=deployer")
+	if len(parts) == 0 {
+		t.Fatal("the record has no parts")
+	}
+	l := lock(t, s.store, "web", LockOptions{})
+	defer unlock(t, l)
+	rec := begun(t, l)
+	s.edit(t, SecretName("web", 1), func(secret *corev1.Secret) { secret.Labels["version"] = "one" })
+	finish(t, l, rec, deployed)
+	if err := l.TrimHistory(t.Context(), 1); !errors.As(err, new(*CorruptError)) {
+		t.Errorf("TrimHistory = %v, want a *CorruptError", err)
+	}
+	if left := s.secretsWith(t, "owner=deployer"); !slices.Equal(left, parts) {
+		t.Errorf("of the parts %v\nthere are %v", parts, left)
 	}
 }

@@ -18,13 +18,13 @@ func (s *Store) TrimHistory(ctx context.Context, name string, keep int) error {
 	if err != nil {
 		return err
 	}
-	return s.trim(ctx, &listing{heads: heads, parts: parts}, keep)
+	return s.trim(ctx, &listing{heads: heads, parts: parts, complete: true}, keep)
 }
 
 // TrimHistory is that of the store for the release of the lock, without listing again what
 // Finish has listed.
 func (l *Lock) TrimHistory(ctx context.Context, keep int) error {
-	if l.finished == nil {
+	if l.finished == nil || !l.finished.complete {
 		return l.store.TrimHistory(ctx, l.name, keep)
 	}
 	return l.store.trim(ctx, l.finished, keep)

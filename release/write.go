@@ -28,7 +28,7 @@ func (l *Lock) write(ctx context.Context, rec *Record, conflictError func(by *Re
 }
 
 // writeAs is write for a record that is encoded already.
-func (l *Lock) writeAs(ctx context.Context, rec *Record, enc *encoded, taken func(by *Record) error) error {
+func (l *Lock) writeAs(ctx context.Context, rec *Record, enc *encoded, conflictError func(by *Record) error) error {
 	secrets, err := l.store.secrets()
 	if err != nil {
 		return err
@@ -37,7 +37,7 @@ func (l *Lock) writeAs(ctx context.Context, rec *Record, enc *encoded, taken fun
 		return err
 	}
 	old := rec.stored
-	err = retry(ctx, func(ctx context.Context) error { return l.writeHead(ctx, secrets, rec, enc, taken) })
+	err = retry(ctx, func(ctx context.Context) error { return l.writeHead(ctx, secrets, rec, enc, conflictError) })
 	if err != nil {
 		return err
 	}
@@ -47,7 +47,7 @@ func (l *Lock) writeAs(ctx context.Context, rec *Record, enc *encoded, taken fun
 
 // writeHead tries once to write the Secret that Helm sees. errRetry means that rec.stored
 // was corrected, so another try may succeed.
-func (l *Lock) writeHead(ctx context.Context, secrets typedcore.SecretInterface, rec *Record, enc *encoded, taken func(*Record) error) error {
+func (l *Lock) writeHead(ctx context.Context, secrets typedcore.SecretInterface, rec *Record, enc *encoded, conflictError func(*Record) error) error {
 	secret := newSecret(rec, enc, time.Now())
 	var written *corev1.Secret
 	var err error
@@ -62,7 +62,7 @@ func (l *Lock) writeHead(ctx context.Context, secrets typedcore.SecretInterface,
 		rec.stored.set(written, enc)
 		return nil
 	case creating && apierrors.IsAlreadyExists(err), !creating && apierrors.IsConflict(err):
-		return l.resolveWriteConflict(ctx, rec, enc, secret.Name, taken)
+		return l.resolveWriteConflict(ctx, rec, enc, secret.Name, conflictError)
 	case !creating && apierrors.IsNotFound(err):
 		l.opts.Warn(fmt.Sprintf("Secret/%s/%s, the record of this run, was deleted during the run; it is written again", secret.Namespace, secret.Name))
 		rec.stored = stored{}
@@ -72,7 +72,7 @@ func (l *Lock) writeHead(ctx context.Context, secrets typedcore.SecretInterface,
 }
 
 // resolveWriteConflict checks what is stored after a write was refused.
-func (l *Lock) resolveWriteConflict(ctx context.Context, rec *Record, enc *encoded, name string, taken func(*Record) error) error {
+func (l *Lock) resolveWriteConflict(ctx context.Context, rec *Record, enc *encoded, name string, conflictError func(*Record) error) error {
 	secrets, err := l.store.secrets()
 	if err != nil {
 		return err
@@ -94,7 +94,7 @@ func (l *Lock) resolveWriteConflict(ctx context.Context, rec *Record, enc *encod
 		return err
 	}
 	if current.Journal == nil || current.Journal.Run != l.holder.Run || !isUnfinished(current.Info.Status) {
-		return taken(current)
+		return conflictError(current)
 	}
 	// Ours: an earlier write whose answer was lost, or somebody changed labels.
 	rec.stored.uid, rec.stored.resourceVersion = found.UID, found.ResourceVersion
@@ -181,8 +181,8 @@ func (a *recordPatch) edits(large bool) map[string]map[string]any {
 }
 
 // patchRecord changes some fields of a stored record and leaves the rest as it is. It
-// calls allowed with the current record before each try. An error of allowed ends it.
-func (s *Store) patchRecord(ctx context.Context, name string, revision int, change recordPatch, allowed func(*Record, *corev1.Secret) error) error {
+// calls allowed with the current record before each try. If that is false, the record stays as it is.
+func (s *Store) patchRecord(ctx context.Context, name string, revision int, change recordPatch, allowed func(*Record, *corev1.Secret) (bool, error)) error {
 	secrets, err := s.secrets()
 	if err != nil {
 		return err
@@ -192,7 +192,7 @@ func (s *Store) patchRecord(ctx context.Context, name string, revision int, chan
 		if err != nil || rec == nil {
 			return err // nothing to change
 		}
-		if err := allowed(rec, secret); err != nil {
+		if ok, err := allowed(rec, secret); !ok || err != nil {
 			return err
 		}
 		amended, err := amendSecret(secret, rec, &change, time.Now())
