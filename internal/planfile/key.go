@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -28,16 +29,16 @@ type Cluster struct {
 	Key []keySource `json:"key"`
 }
 
-// A source is a secret random value that the keys of a plan's digests come from. Accounts
+// A keySource is a secret random value that the keys of a plan's digests come from. Accounts
 // that may deploy can read it; the file alone does not reveal it.
 type keySource string
 
 // The sources.
 const (
-	ofSystem    keySource = "cluster"   // UID of the namespace kube-system
-	ofNamespace keySource = "namespace" // UID of the release's namespace
-	ofRevision  keySource = "revision"  // UID of the latest revision's Secret
-	ofContent   keySource = "content"   // a random number in the encrypted content
+	sourceCluster   keySource = "cluster"   // UID of the namespace kube-system
+	sourceNamespace keySource = "namespace" // UID of the release's namespace
+	sourceRevision  keySource = "revision"  // UID of the latest revision's Secret
+	sourceContent   keySource = "content"   // a random number in the encrypted content
 )
 
 // ClusterUIDs are the UIDs that an account can read, by source. A source that doesn't
@@ -48,7 +49,7 @@ type ClusterUIDs map[keySource]string
 // revision of the release. It only reads.
 func ReadClusterUIDs(ctx context.Context, c *kube.Cluster, namespace string, base *release.Summary) (ClusterUIDs, error) {
 	known := ClusterUIDs{}
-	for name, at := range map[string]keySource{metav1.NamespaceSystem: ofSystem, namespace: ofNamespace} {
+	for source, name := range map[keySource]string{sourceCluster: metav1.NamespaceSystem, sourceNamespace: namespace} {
 		uid, err := uidOf(ctx, c, name)
 		switch {
 		case apierrors.IsForbidden(err):
@@ -56,14 +57,11 @@ func ReadClusterUIDs(ctx context.Context, c *kube.Cluster, namespace string, bas
 		case err != nil:
 			return nil, fmt.Errorf("reading Namespace/%s: %w", name, err)
 		}
-		known[at] = uid
+		known[source] = uid
 	}
-	if namespace == metav1.NamespaceSystem {
-		known[ofNamespace] = known[ofSystem]
-	}
-	known[ofRevision] = ""
+	known[sourceRevision] = ""
 	if base != nil {
-		known[ofRevision] = base.UID()
+		known[sourceRevision] = base.UID()
 	}
 	return known, nil
 }
@@ -91,48 +89,48 @@ func newCluster(server string, known ClusterUIDs, content []byte) (Cluster, *key
 	if _, err := rand.Read(c.Salt); err != nil {
 		return c, nil, err
 	}
-	for at, uid := range known {
-		c.Identities[at] = c.identity(at, uid)
+	for source, uid := range known {
+		c.Identities[source] = c.identity(source, uid)
 	}
 	switch {
-	case known[ofRevision] != "":
-		c.Key = []keySource{ofRevision}
+	case known[sourceRevision] != "":
+		c.Key = []keySource{sourceRevision}
 	default:
-		for _, at := range []keySource{ofSystem, ofNamespace} {
-			if known[at] != "" {
-				c.Key = append(c.Key, at)
+		for _, source := range []keySource{sourceCluster, sourceNamespace} {
+			if known[source] != "" {
+				c.Key = append(c.Key, source)
 			}
 		}
 	}
 	if content != nil {
-		c.Key = append(c.Key, ofContent)
+		c.Key = append(c.Key, sourceContent)
 	}
 	k, err := c.key(known, content)
 	return c, k, err
 }
 
 // identity hashes a UID, whose 122 random bits can't be guessed.
-func (c Cluster) identity(at keySource, uid string) string {
+func (c Cluster) identity(source keySource, uid string) string {
 	h := hmac.New(sha256.New, c.Salt)
-	fmt.Fprintf(h, "identity %s\n%s", at, uid)
+	fmt.Fprintf(h, "identity %s\n%s", source, uid)
 	return text(h.Sum(nil))
 }
 
 // differences returns the identities that have changed.
 func (c Cluster) differences(f *File, server string, known ClusterUIDs) []Difference {
-	differs := func(at keySource) bool {
-		planned, ok := c.Identities[at]
-		uid, readable := known[at]
-		return ok && readable && planned != c.identity(at, uid)
+	differs := func(source keySource) bool {
+		planned, ok := c.Identities[source]
+		uid, readable := known[source]
+		return ok && readable && planned != c.identity(source, uid)
 	}
-	missing := c.identity(ofNamespace, "")
+	missing := c.identity(sourceNamespace, "")
 	switch namespace := "Namespace/" + f.Namespace; {
-	case differs(ofSystem):
+	case differs(sourceCluster):
 		return []Difference{{Subject: "cluster", Planned: "for " + c.Server, Now: server + " is another cluster"}}
-	case !differs(ofNamespace) || c.Identities[ofNamespace] == missing:
+	case !differs(sourceNamespace) || c.Identities[sourceNamespace] == missing:
 		// A namespace that the plan creates may have been created meanwhile.
 		return nil
-	case known[ofNamespace] == "":
+	case known[sourceNamespace] == "":
 		return []Difference{{Subject: namespace, Now: "it no longer exists"}}
 	default:
 		return []Difference{{Subject: namespace, Now: "it was deleted and recreated"}}
@@ -142,29 +140,24 @@ func (c Cluster) differences(f *File, server string, known ClusterUIDs) []Differ
 // isBoundToCluster reports whether the key comes from the cluster, so that only somebody
 // with access to it can have signed the file.
 func (c Cluster) isBoundToCluster() bool {
-	for _, at := range c.Key {
-		if at != ofContent {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Key, func(source keySource) bool { return source != sourceContent })
 }
 
 // key derives the key of the file's digests.
 func (c Cluster) key(known ClusterUIDs, content []byte) (*key, error) {
 	var material []byte
-	for _, at := range c.Key {
-		part := []byte(known[at])
-		if at == ofContent {
+	for _, source := range c.Key {
+		part := []byte(known[source])
+		if source == sourceContent {
 			part = content
 		}
 		if len(part) == 0 {
 			return nil, &InputError{
-				Text:   fmt.Sprintf("the plan can't be checked: its key comes from the %s's identity, which this account has no permission to read", at),
+				Text:   fmt.Sprintf("the plan can't be checked: its key comes from the %s's identity, which this account has no permission to read", source),
 				Advice: "allow the account to get that namespace, or plan with the account that applies the plan",
 			}
 		}
-		material = fmt.Appendf(material, "%s %d ", at, len(part))
+		material = fmt.Appendf(material, "%s %d ", source, len(part))
 		material = append(material, part...)
 	}
 	raw, err := hkdf.Key(sha256.New, material, c.Salt, "deployer plan v1", 32)

@@ -190,7 +190,7 @@ func operation(values map[string]any, manifest string) *deploy.Operation {
 const secretManifest = "---\napiVersion: v1\nkind: Secret\nmetadata: {name: db}\nstringData: {password: hunter22}\n"
 
 func TestWhereContentIs(t *testing.T) {
-	known := ClusterUIDs{ofSystem: "one", ofNamespace: "two", ofRevision: ""}
+	known := ClusterUIDs{sourceCluster: "one", sourceNamespace: "two", sourceRevision: ""}
 	id, err := age.GenerateX25519Identity()
 	if err != nil {
 		t.Fatal(err)
@@ -212,7 +212,7 @@ func TestWhereContentIs(t *testing.T) {
 			t.Errorf("%s: %v, %v, want %s", test.name, f, err, test.want)
 		}
 	}
-	if _, err := New(operation(nil, secretManifest), Options{Known: ClusterUIDs{ofRevision: ""}}); err == nil {
+	if _, err := New(operation(nil, secretManifest), Options{Known: ClusterUIDs{sourceRevision: ""}}); err == nil {
 		t.Error("a plan with Secrets and nothing to key them by was made")
 	}
 }
@@ -259,7 +259,7 @@ func TestConfidentialFieldsAreHidden(t *testing.T) {
 		ID: kube.ID{Kind: "ConfigMap", Name: "c"}, Action: apply.Update,
 		Live: object(t, "{apiVersion: v1, kind: ConfigMap, metadata: {name: c}}"), Desired: conf("4711"), Predicted: conf("4711"),
 	})}}}
-	f, err := New(op, Options{Known: ClusterUIDs{ofSystem: "one"}, Now: time.Now(), Shown: map[string]string{"json": shown}})
+	f, err := New(op, Options{Known: ClusterUIDs{sourceCluster: "one"}, Now: time.Now(), Shown: map[string]string{"json": shown}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -278,7 +278,7 @@ func TestConfidentialFieldsAreHidden(t *testing.T) {
 }
 
 func TestFiles(t *testing.T) {
-	f, err := New(operation(nil, ""), Options{Known: ClusterUIDs{ofSystem: "one"}})
+	f, err := New(operation(nil, ""), Options{Known: ClusterUIDs{sourceCluster: "one"}})
 	if err != nil {
 		t.Fatal(err)
 	}
