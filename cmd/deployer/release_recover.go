@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -40,17 +41,14 @@ Exit codes: 0 done, or nothing to do; 1 failed; 5 another run holds the release`
 				return err
 			}
 			recovered, err := e.newDeployer(cluster, settings).Recover(ctx, args[0], lockTimeout)
-			if err != nil {
-				return err
+			text := ""
+			for _, r := range recovered {
+				text += r.String() + "; it is recorded as failed now\n"
 			}
-			text := fmt.Sprintf("release %q needs no recovery\n", args[0])
-			if len(recovered) > 0 {
-				text = ""
-				for _, r := range recovered {
-					text += r.String() + "; it is recorded as failed now\n"
-				}
+			if text == "" && err == nil {
+				text = fmt.Sprintf("release %q needs no recovery\n", args[0])
 			}
-			return printTo(e.streams.Out, text)
+			return errors.Join(err, printTo(e.streams.Out, text))
 		}),
 	}
 }

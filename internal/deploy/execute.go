@@ -113,7 +113,12 @@ func (e *StoppedError) Error() string {
 }
 
 // Unwrap gives the cause, and what the step said of it.
-func (e *StoppedError) Unwrap() []error { return []error{e.Cause, e.Err} }
+func (e *StoppedError) Unwrap() []error { return withoutNil(e.Cause, e.Err) }
+
+// withoutNil returns errors for an Unwrap, which may have no nil.
+func withoutNil(errs ...error) []error {
+	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
+}
 
 // stoppedError tells an end from outside from a failure of the step itself.
 func (r *run) stoppedError(ctx context.Context, err error) error {

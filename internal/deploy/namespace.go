@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -13,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/discovery"
 
 	"deployer/apply"
 	"deployer/internal/kube"
@@ -61,7 +61,7 @@ func (l *lifecycle) deleteNamespaceIfEmpty(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	lists, err := typed.Discovery().ServerPreferredNamespacedResources()
+	lists, err := discovery.ToDiscoveryInterfaceWithContext(typed.Discovery()).ServerPreferredNamespacedResourcesWithContext(ctx)
 	if err != nil {
 		return err
 	}
@@ -114,7 +114,7 @@ func (l *lifecycle) confirmEmpty(ctx context.Context, kinds []schema.GroupVersio
 			}
 			for _, item := range list.Items {
 				if !slices.Contains(inEveryNamespace, kind.Resource+"/"+item.Name) {
-					errs[i] = fmt.Errorf("another client created %s/%s in it", strings.TrimSuffix(kind.Resource, "s"), item.Name)
+					errs[i] = fmt.Errorf("another client created %s/%s in it", kind.GroupResource(), item.Name)
 				}
 			}
 			return nil

@@ -27,7 +27,8 @@ func lockDescription(op *Operation) string {
 }
 
 // Recover records as failed what dead runs have left of a release, and changes
-// nothing else. The error is a *release.NotFoundError when there is no such release.
+// nothing else. With an error it returns what it has recorded before. The error is a
+// *release.NotFoundError when there is no such release.
 func (d *Deployer) Recover(ctx context.Context, name string, timeout time.Duration) (recovered []release.Recovered, err error) {
 	l := &lifecycle{Deployer: d, name: name, opts: DoOptions{
 		LockTimeout: timeout, OnRecovered: func(s release.Recovered) { recovered = append(recovered, s) },
@@ -40,8 +41,6 @@ func (d *Deployer) Recover(ctx context.Context, name string, timeout time.Durati
 		return d.newOperation("recover", history), nil
 	}
 	defer l.cleanUp(ctx)
-	if err := l.decideUnderLock(ctx); err != nil {
-		return nil, err
-	}
-	return recovered, nil
+	err = l.decideUnderLock(ctx)
+	return recovered, err
 }

@@ -42,18 +42,18 @@ func (r *run) runHooks(ctx context.Context, event helmrelease.HookEvent, hooks [
 				continue
 			}
 			ran, err := r.runHook(ctx, event, h)
-			if err == nil {
-				done = append(done, ran)
-				err = r.recordFinished(ctx, event, h)
+			if err != nil {
+				r.reportLogs(ctx, append(done, ran))
+				// The earlier hooks have succeeded: they are deleted as if all had.
+				failed := r.deleteHooks(ctx, []ranHook{ran}, helmrelease.HookFailed)
+				cleaned := r.deleteHooks(ctx, done, helmrelease.HookSucceeded)
+				return errors.Join(&HookError{Event: event, Hook: h.Path, Err: err}, failed, cleaned)
 			}
-			if err == nil {
-				continue
+			done = append(done, ran)
+			if err := r.recordFinished(ctx, event, h); err != nil {
+				r.reportLogs(ctx, done)
+				return errors.Join(err, r.deleteHooks(ctx, done, helmrelease.HookSucceeded))
 			}
-			r.reportLogs(ctx, append(done, ran))
-			// The earlier hooks have succeeded: they are deleted as if all had.
-			failed := r.deleteHooks(ctx, []ranHook{ran}, helmrelease.HookFailed)
-			cleaned := r.deleteHooks(ctx, done, helmrelease.HookSucceeded)
-			return errors.Join(&HookError{Event: event, Hook: h.Path, Err: err}, failed, cleaned)
 		}
 		r.reportLogs(ctx, done)
 		return r.deleteHooks(ctx, done, helmrelease.HookSucceeded)

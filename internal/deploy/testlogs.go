@@ -3,7 +3,6 @@ package deploy
 import (
 	"context"
 	"fmt"
-	"io"
 
 	batchv1 "k8s.io/api/batch/v1"
 	corev1 "k8s.io/api/core/v1"
@@ -32,32 +31,31 @@ func (r *run) reportLogs(ctx context.Context, hooks []ranHook) {
 	ctx = cleanupContext(ctx)
 	for _, h := range hooks {
 		for _, obj := range h.objects {
-			if err := r.reportLogsOf(ctx, obj); err != nil {
-				r.emit(Warned{Text: err.Error()})
+			pods, err := r.podsOf(ctx, obj)
+			if err != nil {
+				r.emit(Warned{Text: fmt.Sprintf("finding the pods of %s: %v", kube.IDOf(obj), err)})
+			}
+			for _, pod := range pods {
+				r.reportLogsOf(ctx, &pod)
 			}
 		}
 	}
 }
 
-func (r *run) reportLogsOf(ctx context.Context, obj *unstructured.Unstructured) error {
-	pods, err := r.podsOf(ctx, obj)
-	if err != nil {
-		return fmt.Errorf("finding the pods of %s: %w", kube.IDOf(obj), err)
-	}
-	for _, pod := range pods {
-		for _, c := range pod.Spec.Containers {
-			text, err := r.readLog(ctx, &pod, c.Name)
-			if err != nil {
-				return fmt.Errorf("reading the log of Pod/%s/%s: %w", pod.Namespace, pod.Name, err)
-			}
-			log := PodLog{Pod: pod.Name, Container: c.Name, Text: text}
-			if len(pod.Spec.Containers) == 1 {
-				log.Container = ""
-			}
-			r.emit(PodLogged{Log: log})
+// reportLogsOf reports the logs of a pod's containers.
+func (r *run) reportLogsOf(ctx context.Context, pod *corev1.Pod) {
+	for _, c := range pod.Spec.Containers {
+		text, err := r.readLog(ctx, pod, c.Name)
+		if err != nil {
+			r.emit(Warned{Text: fmt.Sprintf("reading the log of Pod/%s/%s: %v", pod.Namespace, pod.Name, err)})
+			continue
 		}
+		log := PodLog{Pod: pod.Name, Container: c.Name, Text: text}
+		if len(pod.Spec.Containers) == 1 {
+			log.Container = ""
+		}
+		r.emit(PodLogged{Log: log})
 	}
-	return nil
 }
 
 // podsOf returns the pods of a hook's object: a Pod itself, or those of a Job.
@@ -90,13 +88,7 @@ func (r *run) readLog(ctx context.Context, pod *corev1.Pod, container string) (s
 		return "", err
 	}
 	limit := int64(maxPodLog)
-	stream, err := typed.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: container, LimitBytes: &limit}).Stream(ctx)
-	if err != nil {
-		return "", err
-	}
-	data, err := io.ReadAll(stream)
-	if cerr := stream.Close(); err == nil {
-		err = cerr
-	}
+	logs := typed.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{Container: container, LimitBytes: &limit})
+	data, err := logs.DoRaw(ctx)
 	return string(data), err
 }

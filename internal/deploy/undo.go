@@ -11,7 +11,7 @@ import (
 // A RolledBackError is a failed run that was undone, or could not be.
 type RolledBackError struct {
 	Release  string
-	Verb     Verb // how it was undone: by a rollback
+	Verb     Verb // how it was undone: Rollback or Uninstall
 	Cause    error
 	Rollback error // nil: undone
 }
@@ -27,7 +27,7 @@ func (e *RolledBackError) Error() string {
 }
 
 // Unwrap gives both failures.
-func (e *RolledBackError) Unwrap() []error { return []error{e.Cause, e.Rollback} }
+func (e *RolledBackError) Unwrap() []error { return withoutNil(e.Cause, e.Rollback) }
 
 // undo undoes a failed run: by a rollback to the last successful revision, or by an
 // uninstall after a first install. That is an operation of its own, with its own plan and

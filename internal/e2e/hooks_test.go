@@ -1,6 +1,8 @@
 package e2e
 
 import (
+	"net/http"
+	"strings"
 	"testing"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -80,4 +82,55 @@ func TestFailingRollback(t *testing.T) {
 			w.ok("upgrade", "x", w.chart(configMap("a", "3")), "--allow-recreate")
 		})
 	}
+}
+
+// A hook that has succeeded hasn't failed because that couldn't be recorded: its policy for
+// failures doesn't delete it.
+func TestSucceededHookIsNotBlamedForItsRecord(t *testing.T) {
+	w := newWorld(t)
+	p := w.proxied()
+	refused := false
+	p.failing(func(_ int, c call) int {
+		if refused || c.method != http.MethodPut || !strings.Contains(c.path, "/secrets/") || len(p.jobs) == 0 {
+			return 0
+		}
+		refused = true
+		return http.StatusForbidden
+	})
+	r := w.exits(1, "install", "x", w.chart(configMap("a", "1"), hookJob("prepare", "pre-install", "hook-failed", false)))
+	if !refused {
+		t.Fatal("no write of the record was refused after the hook was created")
+	}
+	w.says(r, "stderr", "writing Secret/")
+	if strings.Contains(r.err, "pre-install hook") && strings.Contains(r.err, "failed: writing") {
+		t.Errorf("the hook is said to have failed: %s", r)
+	}
+	w.must("jobs", "prepare")
+}
+
+// One container's log that can't be read hides no other one.
+func TestUnreadLogHidesNoOthers(t *testing.T) {
+	w := newWorld(t)
+	pod := `apiVersion: v1
+kind: Pod
+metadata:
+  name: check
+  annotations:
+    helm.sh/hook: test
+    sim.deployer/logs: all is well
+    sim.deployer/steps: '[{"phase":"Succeeded","state":{"terminated":{"exitCode":0,"reason":"Completed"}}}]'
+spec:
+  restartPolicy: Never
+  containers: [{name: first, image: r/x:1}, {name: second, image: r/x:1}]
+`
+	w.ok("install", "x", w.chart(configMap("a", "1"), pod))
+	w.proxied().failing(func(_ int, c call) int {
+		if strings.Contains(c.path, "/log?container=first") {
+			return http.StatusForbidden
+		}
+		return 0
+	})
+	r := w.ok("test", "x", "--logs")
+	w.says(r, "stdout", "POD LOGS: check", "all is well")
+	w.says(r, "stderr", "reading the log of Pod/.*/check")
 }

@@ -1,0 +1,31 @@
+package e2e
+
+import (
+	"net/http"
+	"syscall"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// What was recorded before something stopped it is told, too.
+func TestRecoverTellsWhatItDidBeforeItFailed(t *testing.T) {
+	w := newWorld(t)
+	p := w.proxied()
+	w.struck(p, fate{when: after, dies: true, at: func(_ int, c call) bool { return c.write() && c.method == http.MethodPatch }},
+		syscall.SIGKILL, "install", "x", w.chart(configMap("a", "1")))
+	first := w.must("secrets", "sh.helm.release.v1.x.v1")
+	second := first.DeepCopy()
+	second.SetName("sh.helm.release.v1.x.v2")
+	second.SetUID("")
+	second.SetResourceVersion("")
+	labels := second.GetLabels()
+	labels["version"], labels["status"] = "2", "pending-upgrade" // its content says 1
+	second.SetLabels(labels)
+	if _, err := w.in("secrets").Create(w.Context(), second, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	r := w.exits(1, "recover", "x")
+	w.says(r, "stdout", "revision 1 was left pending-install by .* recorded as failed now")
+	w.says(r, "stderr", "holds revision 1")
+}
