@@ -66,10 +66,16 @@ func (s diagnosis) causes() []Cause {
 	var out []Cause
 	blocked := map[*trackedObject]bool{}
 	groups := s.groupByCause()
+	hasCause := map[*trackedObject]bool{}
 	for _, g := range groups {
-		if maker := s.providerOf(g.first); maker != nil {
+		for _, m := range g.members {
+			hasCause[m] = true
+		}
+	}
+	for _, g := range groups {
+		if provider := s.providerOf(g.first); hasCause[provider] {
 			for _, m := range g.members {
-				blocked[m] = maker.status.Problem != nil
+				blocked[m] = true
 			}
 		}
 	}

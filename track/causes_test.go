@@ -101,6 +101,21 @@ func TestRootOfAMissingSecret(t *testing.T) {
 	}
 }
 
+// TestCauseBehindWhatNobodyWaitsFor: what is only watched in the background is no cause, so
+// that what lacks it must be one itself.
+func TestCauseBehindWhatNobodyWaitsFor(t *testing.T) {
+	background := strings.Replace(externalYAML, "uid: es}", "uid: es, annotations: {deployer.io/track: background}}", 1)
+	s, run := stage(t, fmt.Sprintf(deploymentYAML, "web", "web"), background)
+	bad := actor{Name: "web-1", Node: "node-1", Phase: "Pending", Waiting: []string{"CreateContainerConfigError", `secret "db" not found`}}
+	s.objects[0].updatePod(bad.pod(s.progress.startedAt))
+	answer(t, s, pods.Missing{Kind: "Secret", Name: "db"}, "")
+	run(2 * time.Minute)
+	causes := diagnosis{s}.causes()
+	if s.objects[1].status.Problem == nil || len(causes) != 1 || !causes[0].Fatal || causes[0].Objects[0].Name != "web" {
+		t.Errorf("causes = %+v, want the Deployment, which lacks a Secret", causes)
+	}
+}
+
 func TestRootOfAClaimWithoutVolume(t *testing.T) {
 	s, run := stage(t, fmt.Sprintf(deploymentYAML, "web", "web"),
 		"{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data, namespace: prod, uid: data}, status: {phase: Pending}}")
