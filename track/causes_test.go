@@ -116,6 +116,20 @@ func TestCauseBehindWhatNobodyWaitsFor(t *testing.T) {
 	}
 }
 
+// TestNothingIsMissing: a problem that isn't about anything missing is not looked at again and
+// again because of a custom resource with an empty field.
+func TestNothingIsMissing(t *testing.T) {
+	s, run := stage(t, fmt.Sprintf(deploymentYAML, "web", "web"),
+		`{apiVersion: example.com/v1, kind: Database, metadata: {name: orders, namespace: prod, uid: a}, spec: {note: ""}, status: {conditions: [{type: Ready, status: "False"}]}}`)
+	web := s.objects[0]
+	bad := actor{Name: "web-1", Node: "node-1", Phase: "Pending", Waiting: []string{"ErrImagePull", "r/x:1: not found"}}
+	web.updatePod(bad.pod(s.progress.startedAt))
+	run(time.Second)
+	if p := web.status.Problem; p == nil || !web.timers.recheckAt.Equal(p.FinalAt) {
+		t.Errorf("the Deployment is looked at again at %s, want when its problem is final: %+v", web.timers.recheckAt, p)
+	}
+}
+
 func TestRootOfAClaimWithoutVolume(t *testing.T) {
 	s, run := stage(t, fmt.Sprintf(deploymentYAML, "web", "web"),
 		"{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data, namespace: prod, uid: data}, status: {phase: Pending}}")

@@ -133,14 +133,13 @@ func (t *trackedObject) problemOf(g *problemGroup, c podSummary, now time.Time) 
 		ContainerFailure: ContainerFailure{Container: f.Container, Image: f.Image, Attempts: f.Attempts, Limit: f.Limit, ExitCode: f.ExitCode, Reason: f.Reason},
 		AffectedPods:     AffectedPods{PodCount: len(g.members), PodTotal: c.total},
 	}
-	what, isMissing := g.pod.Pod.Missing(f.Message)
-	if isMissing {
-		p.MissingObject, p.MissingKey = &Ref{Kind: what.Kind, Name: what.Name}, what.Key
-	}
 	p.addPods(g.members, c)
 	p.FinalAt = t.finalAt(g, c, now)
-	if at, ok := t.missingFinalAt(g, c, what, now); isMissing && ok {
-		p.FinalAt = at
+	if what, isMissing := g.pod.Pod.Missing(f.Message); isMissing {
+		p.MissingObject, p.MissingKey = &Ref{Kind: what.Kind, Name: what.Name}, what.Key
+		if at, ok := t.missingFinalAt(g, c, what, now); ok {
+			p.FinalAt = at
+		}
 	}
 	if t.updatesInOrder() && !p.FinalAt.IsZero() {
 		p.Advice = "delete pod " + g.pod.Pod.Name + " after the fix: a StatefulSet doesn't replace a broken pod by itself"
