@@ -4,17 +4,20 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"golang.org/x/time/rate"
 	appsv1 "k8s.io/api/apps/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"deployer/internal/kubetest"
 	"deployer/track"
+	"deployer/track/watch"
 )
 
 // TestAPIServerKilled kills the API server during the wait, or etcd behind it, and
@@ -92,12 +95,12 @@ func (w *world) waitThrough(begin func(), end func() error) *outcome {
 func (w *world) availableOf(name string) error {
 	ctx, stop := context.WithTimeout(w.Context(), time.Minute)
 	defer stop()
-	watch, err := w.c.Client().AppsV1().Deployments(w.ns).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
+	changes, err := w.c.Client().AppsV1().Deployments(w.ns).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	if err != nil {
 		return err
 	}
-	defer watch.Stop()
-	for event := range watch.ResultChan() {
+	defer changes.Stop()
+	for event := range changes.ResultChan() {
 		if d, ok := event.Object.(*appsv1.Deployment); ok && d.Status.AvailableReplicas > 0 {
 			return nil
 		}
@@ -190,6 +193,51 @@ func (f forgetful) RoundTrip(r *http.Request) (*http.Response, error) {
 		r = r.Clone(r.Context())
 		query.Set("resourceVersion", "1")
 		r.URL.RawQuery = query.Encode()
+	}
+	return f.base.RoundTrip(r)
+}
+
+// TestRefusalEndsAnOutage: an API server that refuses is there, also for what can be read
+// no longer.
+func TestRefusalEndsAnOutage(t *testing.T) {
+	w := newWorld(t)
+	settings := w.apply("{apiVersion: v1, kind: ConfigMap, metadata: {name: settings}}")
+	config := w.c.User(t, w.ns).Config()
+	var failed atomic.Bool
+	config.Wrap(func(rt http.RoundTripper) http.RoundTripper { return failsOnce{rt, "/configmaps/settings", &failed} })
+	cluster := w.connect(config)
+	mapping, err := cluster.Mapping(t.Context(), settings.GVK, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := cluster.ResourceClient(mapping, w.ns)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	var kinds []watch.EventKind
+	objects := watch.Objects{Client: client, Description: "configmaps", Names: []string{"settings"}, ReadLimit: rate.NewLimiter(10, 1)}
+	watch.WatchWithFallback(ctx, objects, 1, func(e watch.Event) bool {
+		kinds = append(kinds, e.Kind)
+		return true
+	})
+	want := []watch.EventKind{watch.FellBack, watch.Unreachable, watch.Reachable, watch.Denied}
+	if !slices.Equal(kinds, want) {
+		t.Errorf("events = %v, want %v", kinds, want)
+	}
+}
+
+// failsOnce is a transport on which the first request for a path gets no answer.
+type failsOnce struct {
+	base   http.RoundTripper
+	path   string
+	failed *atomic.Bool
+}
+
+func (f failsOnce) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.HasSuffix(r.URL.Path, f.path) && f.failed.CompareAndSwap(false, true) {
+		return nil, errors.New("no route to host")
 	}
 	return f.base.RoundTrip(r)
 }

@@ -96,9 +96,18 @@ func (o Objects) poll(ctx context.Context, name string, handle Handler) {
 	var unreachable, refusedBefore bool
 	for pause := firstPoll; o.ReadLimit.Wait(ctx) == nil; {
 		obj, err := get(ctx, name)
-		switch {
-		case ctx.Err() != nil:
+		if ctx.Err() != nil {
 			return
+		}
+		if unreachable == isAnswer(err) {
+			unreachable = !unreachable
+			kind := Reachable
+			if unreachable {
+				kind = Unreachable
+			}
+			handle(Event{Kind: kind, Err: err})
+		}
+		switch {
 		case err == nil:
 			handle(Event{Kind: Changed, Object: obj})
 		case isAbsent(err):
@@ -120,20 +129,16 @@ func (o Objects) poll(ctx context.Context, name string, handle Handler) {
 			handle(Event{Kind: Unauthorized, Err: err})
 			return
 		}
-		answered := err == nil || isAbsent(err)
-		if unreachable == answered {
-			unreachable = !answered
-			kind := Unreachable
-			if answered {
-				kind = Reachable
-			}
-			handle(Event{Kind: kind, Err: err})
-		}
 		if kube.Sleep(ctx, pause) != nil {
 			return
 		}
 		pause = min(pause*3/2, lastPoll)
 	}
+}
+
+// isAnswer reports whether the API server has answered, be it by a refusal.
+func isAnswer(err error) bool {
+	return err == nil || isRefusal(err) || apierrors.IsUnauthorized(err)
 }
 
 // isAbsent reports whether the object doesn't exist. A 404 because the kind isn't served
