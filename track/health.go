@@ -3,6 +3,7 @@ package track
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -79,6 +80,19 @@ func (h *apiHealth) end(o *outage) {
 	}
 	if h.outages--; h.outages == 0 {
 		h.session.report(Report{Kind: APIRegained, Time: now, Lost: now.Sub(h.outagesSince)})
+	}
+}
+
+// remove takes an object out of what an outage affects.
+func (h *apiHealth) remove(o *outage, obj *trackedObject) {
+	i := slices.Index(o.objects, obj)
+	if i < 0 {
+		return
+	}
+	o.objects = slices.Delete(o.objects, i, i+1)
+	if o.active {
+		obj.resumeTimers(h.session.opts.Now())
+		h.session.dirty[obj] = true
 	}
 }
 

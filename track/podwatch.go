@@ -63,21 +63,19 @@ func (w *podWatch) isDone() bool {
 	return !slices.ContainsFunc(w.outage.objects, func(obj *trackedObject) bool { return !obj.status.State.IsFinal() })
 }
 
-// ownerKey identifies the controller of pods. A ReplicaSet is identified by its name, which
-// is known from the Deployment's status; its UID would cost a request.
-func ownerKey(namespace string, uid types.UID, replicaSet string) string {
-	if replicaSet != "" {
-		return namespace + "/" + replicaSet
-	}
-	return string(uid)
-}
+// ownerKey identifies one revision of the controller of pods.
+func ownerKey(uid types.UID, revision string) string { return string(uid) + "/" + revision }
 
-// ownerOf returns the workload that owns a pod; nil when no target does.
+// replicaSetKey identifies a ReplicaSet, which has one revision, by its name. That is known
+// from the Deployment's status; its UID would cost a request.
+func replicaSetKey(namespace, name string) string { return namespace + "/" + name }
+
+// ownerOf returns the workload whose current revision a pod is of; nil when no target's is.
 func (p *podWatches) ownerOf(pod pods.Pod) *trackedObject {
-	if obj := p.owners[ownerKey("", pod.Owner.UID, "")]; obj != nil {
+	if obj := p.owners[ownerKey(pod.Owner.UID, pod.Owner.Revision)]; obj != nil {
 		return obj
 	}
-	return p.owners[ownerKey(pod.Namespace, "", pod.Owner.Name)]
+	return p.owners[replicaSetKey(pod.Namespace, pod.Owner.Name)]
 }
 
 // want requests a watch of a workload's pods once its revision is known, and again for each
@@ -87,16 +85,30 @@ func (p *podWatches) want(obj *trackedObject) {
 	if p.session.watches.allNamespaces && query.label != "" && obj.gk.Kind != "DaemonSet" {
 		query.namespace = "" // other workloads' pods don't have these label values, except generations of DaemonSets
 	}
-	if owner == "" || value == obj.newPods.revision && p.owners[owner] == obj {
+	if owner != "" && owner != obj.newPods.owner || obj.newPods.revision == "" {
+		p.forget(obj)
+	}
+	if owner == "" || p.owners[owner] == obj {
 		return
 	}
-	if obj.newPods.revision != "" && obj.newPods.revision != value {
-		clear(obj.newPods.byUID)
-	}
-	obj.newPods.revision = value
+	obj.newPods.revision, obj.newPods.owner = value, owner
 	p.owners[owner] = obj
 	p.wanted[query] = append(p.wanted[query], value)
 	p.session.dirty[obj] = true
+}
+
+// forget drops the pods of a workload's earlier revision. What their watch, or one that others
+// need, still reports about them doesn't count.
+func (p *podWatches) forget(obj *trackedObject) {
+	if obj.newPods.owner == "" {
+		return
+	}
+	delete(p.owners, obj.newPods.owner)
+	obj.newPods.owner = ""
+	clear(obj.newPods.byUID)
+	for _, w := range p.open {
+		p.session.health.remove(&w.outage, obj)
+	}
 }
 
 // update opens watches for the pods that are wanted and not watched yet, and closes

@@ -9,6 +9,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+
+	"deployer/track/pods"
 )
 
 const revisionRecheck = 5 * time.Second // for the ReplicaSet of a Deployment
@@ -31,9 +33,8 @@ func resolveNewPods(obj *trackedObject) (query podQuery, value, owner string) {
 			return query, "", ""
 		}
 		query.label = "pod-template-hash"
-		return query, obj.newPods.revision, ownerKey(query.namespace, "", obj.newReplicaSet())
+		return query, obj.newPods.revision, replicaSetKey(query.namespace, obj.newReplicaSet())
 	case "StatefulSet":
-		query.label = "controller-revision-hash"
 		value, _, _ = unstructured.NestedString(o.Object, "status", "updateRevision")
 		if value == "" || !obj.generationObserved() {
 			return query, "", ""
@@ -42,22 +43,23 @@ func resolveNewPods(obj *trackedObject) (query podQuery, value, owner string) {
 		// The API server raises it with each change of the template, so the
 		// answer to the apply has it already.
 		// k8s.io/kubernetes/pkg/registry/apps/daemonset/strategy.go
-		query.label = "pod-template-generation"
 		value = o.GetAnnotations()["deprecated.daemonset.template.generation"]
 	case "Job":
 		query.label, value = "batch.kubernetes.io/controller-uid", string(o.GetUID())
+		return query, value, ownerKey(o.GetUID(), "")
 	case "ReplicaSet":
 		selector, err := selectorOf(o)
 		if err != nil {
 			return query, "", ""
 		}
 		query.selector = selector
-		return query, o.GetName(), ownerKey(query.namespace, "", o.GetName())
+		return query, o.GetName(), replicaSetKey(query.namespace, o.GetName())
 	}
 	if value == "" {
 		return query, "", ""
 	}
-	return query, value, ownerKey("", o.GetUID(), "")
+	query.label = pods.RevisionLabels[obj.gk.Kind]
+	return query, value, ownerKey(o.GetUID(), value)
 }
 
 func selectorOf(o *unstructured.Unstructured) (string, error) {

@@ -59,6 +59,7 @@ type observation struct {
 type newPods struct {
 	revision        string // label value of the pods; empty when unknown
 	revisionNumber  string // the Deployment's own number of that revision
+	owner           string // key of the revision in podWatches.owners; empty before its pods are wanted
 	byUID           map[types.UID]*pods.History
 	creationFailure *podCreationFailure // why the controller creates none; nil when it does
 	isOutdated      bool                // the workload has changed since its pods were looked for

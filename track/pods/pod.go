@@ -32,11 +32,17 @@ type Pod struct {
 	Containers       []Container
 }
 
-// An Owner is the controller of a pod; both are empty for a bare pod.
+// An Owner is the controller of a pod; all are empty for a bare pod.
 type Owner struct {
-	UID  types.UID
-	Name string
+	UID      types.UID
+	Name     string
+	Revision string // of a StatefulSet or DaemonSet that the pod was created from; empty for other kinds
 }
+
+// RevisionLabels are the labels that name the revision of a controller that keeps the pods of
+// several revisions, by its kind.
+// k8s.io/kubernetes/pkg/controller/statefulset and .../daemon
+var RevisionLabels = map[string]string{"StatefulSet": "controller-revision-hash", "DaemonSet": "pod-template-generation"}
 
 // Scheduling reports whether a pod has a node, and why it has none.
 type Scheduling struct {
@@ -87,7 +93,7 @@ func Trim(p *corev1.Pod) Pod {
 	}
 	for _, o := range p.OwnerReferences {
 		if o.Controller != nil && *o.Controller {
-			out.Owner = Owner{UID: o.UID, Name: o.Name}
+			out.Owner = Owner{UID: o.UID, Name: o.Name, Revision: p.Labels[RevisionLabels[o.Kind]]}
 		}
 	}
 	out.setConditions(p.Status.Conditions)
