@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -46,7 +47,13 @@ Exit codes: 0 done; 1 failed; 5 another run holds the release`,
 			}
 			removal.applyTo(&o.settings)
 			var errs []error
-			for _, name := range names {
+			for i, name := range names {
+				if stopped := context.Cause(ctx); stopped != nil {
+					err := fmt.Errorf("%w; not uninstalled: %s", stopped, strings.Join(names[i:], ", "))
+					e.printError(err)
+					errs = append(errs, alreadyShown{err})
+					break
+				}
 				request := deploy.UninstallRequest{Name: name, KeepHistory: removal.keep, Description: description}
 				err := o.operate(ctx, e, name, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
 					return d.Uninstall(ctx, request)

@@ -141,3 +141,22 @@ func TestStoppedWhileAnAnswerIsAwaited(t *testing.T) {
 	}
 	w.statuses("x", "deployed", "failed")
 }
+
+// A signal ends the command with the release that it meets: the others are named, once.
+func TestStoppedBetweenReleases(t *testing.T) {
+	w := newWorld(t)
+	for _, name := range []string{"x", "y", "z"} {
+		w.ok("install", name, w.chart(configMap("of-"+name, "1")))
+	}
+	other := *w
+	r := other.struck(other.proxied(), fate{at: writes("DELETE", "/configmaps/of-x"), when: after}, syscall.SIGINT, "uninstall", "x", "y", "z")
+	if r.code != 130 {
+		t.Errorf("want exit code 130:\n%s", r)
+	}
+	w.says(r, "stderr", "not uninstalled: y, z")
+	if n := strings.Count(r.err, "SIGINT"); n > 2 {
+		t.Errorf("SIGINT is told %d times:\n%s", n, r)
+	}
+	w.statuses("y", "deployed")
+	w.statuses("z", "deployed")
+}
