@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -26,6 +27,7 @@ type templateOptions struct {
 	releaseName bool
 	generate    bool
 	nameFrom    string
+	timeout     time.Duration
 }
 
 func templateCommand(e *env) *cli.Command {
@@ -42,6 +44,7 @@ func templateCommand(e *env) *cli.Command {
 		&cli.GenericFlag{Name: "dry-run", Usage: "client, or server to render against the cluster", Value: &optionalChoice{
 			value: &o.dryRun, bare: "client", words: []string{"client", "server", "none"}, synonyms: map[string]string{"false": "none"},
 		}},
+		&cli.DurationFlag{Name: "timeout", Usage: "time limit for rendering, including reading from the cluster; 0 leaves only the limit of a minute for templates", Value: readTimeout, Destination: &o.timeout},
 		&cli.BoolFlag{Name: "is-upgrade", Usage: "set .Release.IsUpgrade instead of .Release.IsInstall", Destination: &o.isUpgrade},
 		&cli.StringFlag{Name: "kube-version", Usage: "Kubernetes `VERSION` for .Capabilities.KubeVersion", Destination: &o.kubeVersion},
 		&cli.GenericFlag{Name: "api-versions", Aliases: []string{"a"}, Usage: "API `VERSION` for .Capabilities.APIVersions (may be repeated)", Value: &o.apiVersions},
@@ -93,11 +96,8 @@ func (o *templateOptions) run(ctx context.Context, e *env, args []string) error 
 	in := o.render
 	in.Release, in.Namespace, in.Values, in.Upgrade = name, e.offlineNamespace(), values, o.isUpgrade
 	in.IncludeCRDs = in.IncludeCRDs && !o.skipCRDs
-	if in.Server, in.LookupCluster, err = o.server(ctx, e); err != nil {
-		return err
-	}
 	in.OnLookup = e.hidden.AddObject
-	rendered, err := loaded.Render(ctx, in)
+	rendered, err := o.renderInTime(ctx, e, loaded, in)
 	if err != nil && e.global.debug && rendered != nil {
 		// What was rendered shows where the YAML goes wrong; as Helm's --debug.
 		return errors.Join(printTo(e.streams.Data(), rendered.Manifest), err)
@@ -118,6 +118,21 @@ func (o *templateOptions) run(ctx context.Context, e *env, args []string) error 
 		}
 	}
 	return printTo(e.streams.Data(), out.Stdout)
+}
+
+// renderInTime renders the chart within --timeout.
+func (o *templateOptions) renderInTime(ctx context.Context, e *env, loaded *chart.Chart, in chart.Input) (rendered *chart.Rendered, err error) {
+	ctx, done := kube.WithLimit(ctx, o.timeout, func(err error) error {
+		return hintedError{
+			error: fmt.Errorf("rendering took more than %s: %w", o.timeout, err),
+			hint:  "the API server answers slowly, or a template comes to no end; give it more time with a longer --timeout",
+		}
+	})
+	defer func() { err = done(err) }()
+	if in.Server, in.LookupCluster, err = o.server(ctx, e); err != nil {
+		return nil, err
+	}
+	return loaded.Render(ctx, in)
 }
 
 // server is the cluster that the chart is told of.

@@ -76,10 +76,10 @@ func templateNoOpFlags(e *env) []cli.Flag {
 		}
 		out = append(out, &cli.GenericFlag{Name: name, Hidden: true, Value: f})
 	}
-	for _, name := range []string{"description", "timeout"} {
-		out = append(out, &cli.GenericFlag{Name: name, Hidden: true, Value: &noOpFlag{e: e, name: name, why: why}})
-	}
-	return append(out, &cli.GenericFlag{Name: "labels", Aliases: []string{"l"}, Hidden: true, Value: &noOpFlag{e: e, name: "labels", why: why}})
+	return append(out,
+		&cli.GenericFlag{Name: "description", Hidden: true, Value: &noOpFlag{e: e, name: "description", why: why}},
+		&cli.GenericFlag{Name: "labels", Aliases: []string{"l"}, Hidden: true, Value: &noOpFlag{e: e, name: "labels", why: why}},
+	)
 }
 
 // klogFlags are those of Kubernetes' logging, which every command of Helm has.

@@ -108,7 +108,8 @@ func (o *operation) operate(ctx context.Context, e *env, name string, decide dep
 
 func (o *operation) showPlan(ctx context.Context, e *env, d *deploy.Deployer, op *deploy.Operation, format output.Format) error {
 	o.plan.options.Format, o.plan.options.Colour = format, e.global.colour
-	if err := op.FindNondeterminism(ctx); err != nil {
+	limited, done := deploy.LimitStep(ctx, deploy.StepDecide, o.settings.Timeout)
+	if err := done(op.FindNondeterminism(limited)); err != nil {
 		return err
 	}
 	if op.HasChanges() {

@@ -74,8 +74,11 @@ func (q *statusQuery) run(ctx context.Context, e *env, c *cli.Context) error {
 	if err := run.CheckWritable(q.reports.result); err != nil {
 		return err
 	}
-	record, err := e.readRecord(ctx, args[0], q.revision)
-	if err != nil {
+	var record *release.Record
+	if err := q.limitRead(ctx, func(ctx context.Context) (err error) {
+		record, err = e.readRecord(ctx, args[0], q.revision)
+		return err
+	}); err != nil {
 		return err
 	}
 	d := e.newDeployer(e.cluster, q.settings)
@@ -96,11 +99,22 @@ func (q *statusQuery) run(ctx context.Context, e *env, c *cli.Context) error {
 	return errors.Join(err, q.show(ctx, e, d, record, format))
 }
 
+// limitRead limits a part of a command that watches to --timeout. Without --watch, that limits the whole command.
+func (q *statusQuery) limitRead(ctx context.Context, read func(context.Context) error) error {
+	if !q.watch {
+		return read(ctx)
+	}
+	ctx, done := limitReading(ctx, q.settings.Timeout)
+	return done(read(ctx))
+}
+
 func (q *statusQuery) show(ctx context.Context, e *env, d *deploy.Deployer, record *release.Record, format output.Format) error {
 	options := helm.StatusOptions{Format: format, Description: q.description}
 	if q.resources {
-		var err error
-		if options.Resources, err = d.LiveObjects(ctx, record); err != nil {
+		if err := q.limitRead(ctx, func(ctx context.Context) (err error) {
+			options.Resources, err = d.LiveObjects(ctx, record)
+			return err
+		}); err != nil {
 			return err
 		}
 	}

@@ -27,8 +27,10 @@ type Drift struct {
 
 // Drift compares the live objects of a release with its deployed revision. It only reads.
 // The error is a *release.NotFoundError, a *release.NoDeployedError or an
-// *UninstalledError when there is no such revision.
-func (d *Deployer) Drift(ctx context.Context, name string) (*Drift, error) {
+// *UninstalledError when there is no such revision, or a *StepTimeoutError.
+func (d *Deployer) Drift(ctx context.Context, name string) (_ *Drift, err error) {
+	ctx, done := LimitStep(ctx, StepDecide, d.Settings.Timeout)
+	defer func() { err = done(err) }()
 	history, err := d.existingHistory(ctx, name)
 	if err != nil {
 		return nil, err

@@ -14,18 +14,19 @@ import (
 // field that differs may have a password of long ago. What was decided on is not read again;
 // decided may be nil. It only reads; a revision that can't be read has been told of or
 // matters to nobody.
-func (d *Deployer) HideStoredRevisions(ctx context.Context, name string, decided *Operation) error {
+func (d *Deployer) HideStoredRevisions(ctx context.Context, name string, decided *Operation) (err error) {
+	ctx, done := LimitStep(ctx, StepDecide, d.Settings.Timeout)
+	defer func() { err = done(err) }()
 	var history *release.History
 	if decided != nil {
 		history = decided.history
 	}
 	if history == nil {
-		var err error
 		if history, err = d.Releases.History(ctx, name); err != nil {
 			return err
 		}
 	}
-	_, err := d.storedRevisions(ctx, history)
+	_, err = d.storedRevisions(ctx, history)
 	return err
 }
 

@@ -19,6 +19,7 @@ const (
 	StepReadChart Step = "reading the chart"
 	StepDecide    Step = "planning"
 	StepLock      Step = "locking the release"
+	StepObserve   Step = "reading the live objects" // before they are watched
 	StepCRDs      Step = "crds"
 	StepApply     Step = "apply"
 	StepWait      Step = "wait"

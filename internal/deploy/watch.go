@@ -35,8 +35,9 @@ func (r *run) watch(ctx context.Context) error {
 	if record.Info.Status == helmrelease.StatusUninstalled {
 		return &UninstalledError{Name: record.Name, Revision: record.Version}
 	}
-	objects, err := r.readLiveObjects(ctx, r.tracker, record)
-	if err != nil {
+	reading, done := LimitStep(ctx, StepObserve, r.Settings.Timeout)
+	objects, err := r.readLiveObjects(reading, r.tracker, record)
+	if err = done(err); err != nil {
 		return err
 	}
 	pending := record.Info.Status.IsPending()
