@@ -40,7 +40,7 @@ func spelled(s string) []string {
 	out := []string{
 		s, strings.ToUpper(s), strings.ToLower(s), "x=" + s + ";", "prefix" + s + "suffix", `{"a":` + string(quoted) + `}`,
 		hex.EncodeToString([]byte(s)), strings.ToUpper(hex.EncodeToString([]byte(s))), url.QueryEscape(s), url.PathEscape("a/" + s),
-		percent(s), strings.ToLower(percent(s)), html.EscapeString(s), fmt.Sprintf("%q", s), base64.StdEncoding.EncodeToString([]byte(base64.StdEncoding.EncodeToString([]byte(s)))),
+		percent(s), strings.ToLower(percent(s)), "'" + strings.ReplaceAll(s, "'", "''") + "'", strings.ReplaceAll(s, "'", `'\''`), inASCII(s), html.EscapeString(s), fmt.Sprintf("%q", s), base64.StdEncoding.EncodeToString([]byte(base64.StdEncoding.EncodeToString([]byte(s)))),
 	}
 	for _, before := range []string{"", "a", "ab", "abc", "user:pass"} {
 		for _, after := range []string{"", "z", "zz", "\n"} {

@@ -6,9 +6,12 @@ import (
 	"encoding/json"
 	"fmt"
 	"html"
+	"math"
 	"net/url"
+	"regexp"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 )
 
 // A spelling is a form in which a text is written elsewhere.
@@ -39,9 +42,15 @@ func spellings(text string) []spelling {
 		plain(quoted, html.EscapeString(quoted)) // as XML has it
 		plain(escaped(quoted)...)                // as JSON has it
 	}
+	plain(inSingleQuotes(text)...)
+	plain(numbers(text)...)
 	plain(url.QueryEscape(text), url.PathEscape(text))
 	for _, t := range []string{percent(text), hex.EncodeToString([]byte(text))} {
 		out = append(out, spelling{text: t, encoded: true})
+	}
+	if hasNonASCII(text) {
+		plain(inASCII(text), strings.Trim(strconv.QuoteToASCII(text), `"`))
+		plain(escaped(inASCII(text))...) // in a text that is quoted once more
 	}
 	if upper, lower := strings.ToUpper(text), strings.ToLower(text); len(upper) != len(text) || hasNonASCII(text) {
 		plain(upper, lower) // letters beyond ASCII
@@ -87,6 +96,53 @@ func base64Cores(text string) []spelling {
 
 // leastCore is the shortest part of base64 that is looked for.
 const leastCore = 4
+
+// inASCII is a text as it stands in JSON that has only ASCII characters. https://www.rfc-editor.org/rfc/rfc8259#section-7
+func inASCII(text string) string {
+	quoted, err := json.Marshal(text)
+	if err != nil {
+		return text
+	}
+	var b strings.Builder
+	for _, r := range string(quoted[1 : len(quoted)-1]) {
+		if r <= 0x7f {
+			b.WriteRune(r)
+			continue
+		}
+		for _, unit := range utf16.AppendRune(nil, r) {
+			fmt.Fprintf(&b, `\u%04x`, unit)
+		}
+	}
+	return b.String()
+}
+
+// inSingleQuotes are the forms of a text with single quotes in it between single quotes; none if it has none.
+func inSingleQuotes(text string) []string {
+	if !strings.Contains(text, "'") {
+		return nil
+	}
+	// Errors of JSON schemas: github.com/santhosh-tekuri/jsonschema/v6/kind, quote
+	quoted := strconv.Quote(text)
+	inSchemaErrors := strings.NewReplacer(`\"`, `"`, `'`, `\'`).Replace(quoted[1 : len(quoted)-1])
+	return []string{inSchemaErrors, strings.ReplaceAll(text, "'", "''"), strings.ReplaceAll(text, "'", `'\''`), strings.ReplaceAll(text, "'", `\'`)} // YAML and SQL, shells, others
+}
+
+// number is what is a number in JSON.
+var number = regexp.MustCompile(`^-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+
+// numbers are the scientific forms of a text that is a number, of six digits or more: templates write numbers of
+// JSON so, and errors of JSON schemas with a power of ten.
+func numbers(text string) []string {
+	value, err := strconv.ParseFloat(text, 64)
+	if err != nil || !number.MatchString(text) || math.Abs(value) < 1e5 {
+		return nil
+	}
+	scientific := strconv.FormatFloat(value, 'e', -1, 64)
+	mantissa, exponent, _ := strings.Cut(scientific, "e+")
+	return []string{scientific, mantissa + "×10" + superscript.Replace(exponent)}
+}
+
+var superscript = strings.NewReplacer("0", "⁰", "1", "¹", "2", "²", "3", "³", "4", "⁴", "5", "⁵", "6", "⁶", "7", "⁷", "8", "⁸", "9", "⁹")
 
 // percent is a text in which each byte is escaped as in URLs.
 func percent(text string) string {

@@ -16,7 +16,7 @@ const Placeholder = "(hidden)"
 
 // Texts are confidential texts that are hidden in all output: charts write passwords into
 // arguments, servers quote them, programs log them. They are found in many spellings: upper
-// and lower case, base64, hexadecimal, and escaped for URLs, JSON and XML. A nil *Texts hides
+// and lower case, base64, hexadecimal, escaped for URLs, JSON and XML, and between quotes. A nil *Texts hides
 // nothing. It is safe for concurrent use.
 type Texts struct {
 	mu    sync.Mutex

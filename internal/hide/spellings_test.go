@@ -1,0 +1,64 @@
+package hide
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// TestQuotedPasswordsStayHidden: between single quotes, as errors of JSON schemas, YAML, SQL and shells have them.
+func TestQuotedPasswordsStayHidden(t *testing.T) {
+	left, right := canary(t, 8), canary(t, 8)
+	for _, password := range []string{left + "'" + right, "'" + left + `"` + right, left + `\'` + right + "'", left + ": '" + right} {
+		var texts Texts
+		texts.AddValues(map[string]any{"password": password})
+		inYAML, err := yaml.Marshal(map[string]any{"a": password})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for form, text := range map[string]string{
+			"a schema's error": "at '/password': '" + strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(password) + "' does not match pattern '^never$'",
+			"YAML":             string(inYAML),
+			"YAML in quotes":   "a: '" + strings.ReplaceAll(password, "'", "''") + "'",
+			"a shell":          "login '" + strings.ReplaceAll(password, "'", `'\''`) + "'",
+		} {
+			if got := texts.Hide(text); shows(got, left) || shows(got, right) {
+				t.Errorf("%s of %s shows it: %s", form, password, got)
+			}
+		}
+	}
+}
+
+// TestNumbersStayHidden in scientific notation, in which templates write numbers of JSON, and errors of schemas.
+func TestNumbersStayHidden(t *testing.T) {
+	number := (10_000_000+rand.IntN(90_000_000))*10 + 1
+	for _, value := range []any{number, int64(number), float64(number), fmt.Sprint(number)} {
+		var texts Texts
+		texts.AddValues(map[string]any{"pin": 1, "password": value})
+		digits := strings.TrimRight(fmt.Sprint(number), "0")
+		mantissa := digits[:1] + "." + digits[1:]
+		for _, text := range []string{fmt.Sprint(number), mantissa + "e+08", mantissa + "E+08", mantissa + "×10⁰⁸"} {
+			if got := texts.Hide("maximum: got " + text + ", want 1"); got != "maximum: got (hidden), want 1" {
+				t.Errorf("%T: %q shows it: %s", value, text, got)
+			}
+		}
+	}
+}
+
+// TestTextsInASCIIStayHidden: JSON of programs that write only ASCII characters.
+func TestTextsInASCIIStayHidden(t *testing.T) {
+	left, right := canary(t, 6), canary(t, 6)
+	var texts Texts
+	texts.AddValues(map[string]any{"password": left + "é😀" + right})
+	for _, text := range []string{
+		`{"a":"` + left + `\u00e9\ud83d\ude00` + right + `"}`, `{"a":"` + left + `\u00E9\uD83D\uDE00` + right + `"}`, `"{\"a\":\"` + left + `\\u00e9\\ud83d\\ude00` + right + `\"}"`,
+		fmt.Sprintf("%+q", left+"é😀"+right),
+	} {
+		if got := texts.Hide(text); shows(got, left) || shows(got, right) {
+			t.Errorf("%q shows it: %s", text, got)
+		}
+	}
+}
