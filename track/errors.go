@@ -69,7 +69,11 @@ type TimeoutError struct {
 
 func (e *TimeoutError) Error() string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "%d of %d objects are not %s after %s:", len(e.NotReady), e.Total, e.Goal, e.Waited.Round(100*time.Millisecond))
+	are := "are"
+	if len(e.NotReady) == 1 {
+		are = "is"
+	}
+	fmt.Fprintf(&text, "%d of %d objects %s not %s after %s:", len(e.NotReady), e.Total, are, e.Goal, e.Waited.Round(100*time.Millisecond))
 	for _, s := range e.NotReady {
 		fmt.Fprintf(&text, "\n  %s: %s", s.ID, s.Message)
 	}

@@ -213,7 +213,7 @@ func TestTimeoutTellsWhatIsMissing(t *testing.T) {
 	if !errors.As(o.err, &late) || len(late.NotReady) != 1 || late.Total != 2 {
 		t.Fatalf("Wait = %v, want a timeout with one object of two", o.err)
 	}
-	if !strings.Contains(o.err.Error(), "1 of 2 objects are not ready") {
+	if !strings.Contains(o.err.Error(), "1 of 2 objects is not ready") {
 		t.Errorf("text = %q", o.err)
 	}
 }

@@ -19,8 +19,11 @@ func actionDone(action string, id kube.ID) string {
 }
 
 func allObjectsText(n int) string {
-	if n == 1 {
+	switch n {
+	case 1:
 		return "the object is"
+	case 2:
+		return "both objects are"
 	}
 	return fmt.Sprintf("all %d objects are", n)
 }

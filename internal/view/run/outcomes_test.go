@@ -99,7 +99,7 @@ func TestOutcomes(t *testing.T) {
 // TestUninstallSaysGone: nothing of it is called ready, or not ready.
 func TestUninstallSaysGone(t *testing.T) {
 	for want, err := range map[string]error{
-		"gone      all 2 objects are gone in 1s": nil,
+		"gone      both objects are gone in 1s": nil,
 		"1 object not gone": &track.TimeoutError{
 			NotReady: []track.Status{{ID: viewtest.WebID(), State: track.Progressing, Message: "being deleted"}}, Total: 2, Goal: track.Gone, Err: context.DeadlineExceeded,
 		},

@@ -93,6 +93,7 @@ func (t *runState) start(op *deploy.Operation) {
 	if op == nil || op.Plan == nil {
 		return
 	}
+	t.progress.applied.total = len(op.Plan.CRDs)
 	for _, wave := range op.Plan.Waves {
 		t.progress.applied.total += len(wave.Changes)
 	}
@@ -120,7 +121,7 @@ func (t *runState) recordApplied(e deploy.Applied) {
 	case deploy.StepPrune:
 		t.progress.pruned.done++
 		t.actions[e.Change.Action]++
-	case deploy.StepApply:
+	case deploy.StepCRDs, deploy.StepApply:
 		t.progress.applied.done++
 		t.actions[e.Change.Action]++
 	default:

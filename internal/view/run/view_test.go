@@ -60,6 +60,11 @@ func (s *studio) play(t testing.TB) *deploy.Operation {
 	op := viewtest.Upgrade(t)
 	s.Observe(deploy.Began{Operation: op})
 	s.Observe(deploy.Recorded{Record: op.Next})
+	s.Observe(deploy.StepBegan{Step: "crds", Objects: 1})
+	for _, c := range op.Plan.CRDs {
+		s.Observe(deploy.Applied{Step: "crds", Change: c})
+	}
+	s.Observe(deploy.StepEnded{Step: "crds", Objects: 1})
 	s.Observe(deploy.StepBegan{Step: "pre-upgrade hooks", Objects: 1})
 	s.Observe(deploy.Applied{Step: "hook", Change: apply.Change{ID: viewtest.ID("batch", "Job", "migrate"), Action: apply.Create}})
 	s.after(time.Second)
