@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"syscall"
 
 	"github.com/urfave/cli/v2"
@@ -27,12 +28,26 @@ func tolerateBrokenPipes(e *env, c *cli.Command, path string) {
 	if !slices.Contains(changingCommands, path) || c.Category == pluginGroup {
 		return
 	}
-	c.Description += "; 8 done, but some output could not be written"
+	c.Description = withUnwritten(c.Description)
 	body := c.Action
 	c.Action = func(c *cli.Context) error {
 		e.surviveBrokenPipes()
 		return body(c)
 	}
+}
+
+// withUnwritten adds the exit code of an unwritten output to those in a help text, unless
+// this refers to another command's.
+func withUnwritten(help string) string {
+	const code, signals = "; 8 done, but some output could not be written", "; 130, 143"
+	_, codes, _ := strings.Cut(help, "Exit codes: ")
+	switch {
+	case strings.HasPrefix(codes, "the same as"):
+		return help
+	case strings.Contains(codes, signals):
+		return strings.Replace(help, signals, code+signals, 1)
+	}
+	return help + code
 }
 
 // surviveBrokenPipes makes a write to a closed pipe an error, like one to a full disk, instead

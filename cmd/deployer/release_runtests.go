@@ -63,8 +63,8 @@ Examples:
   deployer test web -n prod
   deployer test web --filter name=web-smoke,name=web-load --logs
 
-Exit codes: 0 passed; 1 failed; 5 another run holds the release;
-130, 143 stopped by a signal`,
+Exit codes: 0 passed; 1 failed; 3 rejected, nothing was run; 5 another run holds
+the release; 130, 143 stopped by a signal`,
 		Flags: []cli.Flag{
 			&cli.DurationFlag{Name: "timeout", Usage: "time limit for each test", Value: 5 * time.Minute, Destination: &o.settings.Timeout},
 			&cli.BoolFlag{Name: "logs", Usage: "at the end, print the logs of the test pods to standard output", Destination: &logs},

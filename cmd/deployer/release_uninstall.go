@@ -32,7 +32,8 @@ Examples:
   deployer uninstall web -n prod
   deployer uninstall web api --keep-history
 
-Exit codes: 0 done; 1 failed; 5 another run holds the release`,
+Exit codes: 0 done; 1 failed; 3 rejected, nothing changed; 5 another run holds
+the release; 130, 143 stopped by a signal`,
 		Flags: append(append(append(o.flags(e), removal.flags("", "")...), storedHooksFlag(&o.settings)),
 			&cli.BoolFlag{Name: "ignore-not-found", Usage: "succeed if the release doesn't exist", Destination: &ignoreMissing},
 			&cli.StringFlag{Name: "description", Usage: "`TEXT` to record in the release history", Destination: &description},

@@ -77,8 +77,7 @@ Examples:
   deployer upgrade web oci://registry.example.com/charts/web --version ^2 --atomic
 
 Exit codes: 0 done; 1 failed; 3 rejected, nothing changed; 5 another run holds
-the release; 6 failed and rolled back; 7 the rollback failed too; 130, 143
-stopped by a signal`
+the release; 6 failed and rolled back; 7 the rollback failed too; 130, 143 stopped by a signal`
 
 // upgrade is the action of upgrade, and of plan for one.
 func (o *upgradeOptions) upgrade(ctx context.Context, e *env, c *cli.Context) error {
