@@ -265,7 +265,11 @@ func (l *lineRenderer) print(word, text string) {
 	l.last = l.display.now()
 	elapsed := l.last.Sub(l.display.began)
 	stamp := fmt.Sprintf("%02d:%02d", int(elapsed.Minutes()), int(elapsed.Seconds())%60)
-	l.out(l.display.palette.Faint.Sprint(stamp) + " " + l.paint(word) + " " + text + "\n")
+	line := l.display.palette.Faint.Sprint(stamp) + " " + l.paint(word) + " " + text
+	if word != "log" { // what a container writes keeps its lines
+		line = l.display.fit(line, len("00:00 recovered "))
+	}
+	l.out(line + "\n")
 }
 
 // openGroup changes the group of the CI system's log; empty is none.

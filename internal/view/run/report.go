@@ -55,11 +55,11 @@ func (rep *reporter) success(r Result) string {
 	if slow := rep.state.slowest(); slow != nil {
 		text += fmt.Sprintf(" %s slowest %s %s", g.Dot, textfmt.CleanLine(slow.status.ID.String()), textfmt.Duration(slow.took))
 	}
-	text += "\n"
+	text = rep.display.fit(text, 2) + "\n"
 	if n := len(r.Warnings); n > 0 {
-		text += p.Warn.Sprintf("  warnings (%d):", n) + " " + textfmt.CleanLine(r.Warnings[0]) + "\n"
+		text += rep.display.fit(p.Warn.Sprintf("  warnings (%d):", n)+" "+textfmt.CleanLine(r.Warnings[0]), 6) + "\n"
 		for _, w := range r.Warnings[1:] {
-			text += "    " + textfmt.CleanLine(w) + "\n"
+			text += rep.display.fit("    "+textfmt.CleanLine(w), 6) + "\n"
 		}
 	}
 	return text
@@ -97,7 +97,7 @@ func (t *runState) hookObjects() int {
 func (rep *reporter) failure(r Result) string {
 	p, g := rep.display.palette, rep.display.glyphs
 	var b strings.Builder
-	b.WriteString("\n" + p.Bad.Sprint(g.Bad) + " " + p.Bold.Sprint(headlineOf(r, g)) + "\n")
+	b.WriteString("\n" + rep.display.fit(p.Bad.Sprint(g.Bad)+" "+p.Bold.Sprint(headlineOf(r, g)), 2) + "\n")
 	shown := r.Causes[:min(len(r.Causes), maxCauses)]
 	for i, c := range shown {
 		if c.Fatal {
@@ -108,7 +108,7 @@ func (rep *reporter) failure(r Result) string {
 		if !c.Fatal {
 			tag += ", not yet fatal"
 		}
-		fmt.Fprintf(&b, "\n%s  %s\n", p.Bold.Sprint(textfmt.CleanLine(head)), p.Faint.Sprint("["+textfmt.CleanLine(tag)+"]"))
+		b.WriteString("\n" + rep.display.fit(p.Bold.Sprint(textfmt.CleanLine(head))+"  "+p.Faint.Sprint("["+textfmt.CleanLine(tag)+"]"), 3) + "\n")
 		rep.details(&b, c)
 	}
 	if more := len(r.Causes) - len(shown); more > 0 {
@@ -118,16 +118,17 @@ func (rep *reporter) failure(r Result) string {
 	if r.verdict == stoppedVerdict && r.Summary.NotReady > 0 && r.Status == "failed" {
 		b.WriteString("\nwhat was applied stays, and its rollout continues in the cluster\n")
 	}
-	b.WriteString("\n" + rep.verdict(r) + "\n")
+	b.WriteString("\n" + rep.display.fit(rep.verdict(r), 2) + "\n")
 	return b.String()
 }
 
-// details writes the lines of a cause, its log folded where that is possible.
+// details writes the lines of a cause, its log folded where that is possible. Lines of a log,
+// and commands, which are copied, aren't broken.
 func (rep *reporter) details(b *strings.Builder, c Cause) {
 	log, next := c.Logs, c.Next
 	c.Logs, c.Next = nil, nil
 	for _, l := range c.lines(rep.display.glyphs) {
-		fmt.Fprintf(b, "   %s\n", l)
+		b.WriteString(rep.display.fit("   "+l, len("   message  ")) + "\n")
 	}
 	now := rep.display.now()
 	for _, tail := range log {
@@ -212,10 +213,10 @@ func (rep *reporter) otherObjects(b *strings.Builder, r Result) {
 		unfinished = append(unfinished, text)
 	}
 	if len(blocked) > 0 {
-		fmt.Fprintf(b, "\nnot ready because of the above: %s\n", textfmt.First(blocked, maxNames))
+		b.WriteString("\n" + rep.display.fit("not ready because of the above: "+textfmt.First(blocked, maxNames), 2) + "\n")
 	}
 	if len(unfinished) > 0 {
-		fmt.Fprintf(b, "\nnot ready when the run ended: %s\n", textfmt.First(unfinished, maxNames))
+		b.WriteString("\n" + rep.display.fit("not ready when the run ended: "+textfmt.First(unfinished, maxNames), 2) + "\n")
 	}
 }
 

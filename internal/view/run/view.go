@@ -59,6 +59,17 @@ type display struct {
 	ci      ci
 	now     func() time.Time
 	began   time.Time
+	live    bool // shown in place, on a terminal
+}
+
+// fit breaks a line that is longer than the terminal is wide, and indents what follows.
+// Elsewhere lines stay whole, as programs look for them.
+func (s *display) fit(line string, hanging int) string {
+	if !s.live {
+		return line
+	}
+	columns, _ := s.streams.Size()
+	return textfmt.WrapLine(line, columns, hanging)
 }
 
 // runs are the run that is shown, and the failed ones before it that it undoes.
@@ -115,6 +126,7 @@ func newView(s output.Streams, o Options, now func() time.Time, out *outputs) *V
 	case o.Progress == "none" || o.Quiet:
 		v.renderer = &warningsOnly{display: sc, outputs: out, hold: o.Quiet}
 	case o.Progress != "plain" && s.ErrTTY && o.Getenv("TERM") != "dumb" && o.Getenv("CI") == "":
+		sc.live = true
 		v.renderer = newTerminal(sc, v.runs, out)
 	default:
 		v.renderer = newLines(sc, v.runs, out.write)

@@ -30,17 +30,21 @@ func Wrap(text string, cells int) string {
 	cells = max(cells, narrowest)
 	lines := strings.Split(text, "\n")
 	for i, l := range lines {
-		if Width(WithoutColours(l)) > cells {
-			lines[i] = wrapLine(l, cells)
-		}
+		plain := WithoutColours(l)
+		lines[i] = WrapLine(l, cells, len(plain)-len(strings.TrimLeft(plain, " "))+4)
 	}
 	return strings.Join(lines, "\n")
 }
 
-// wrapLine breaks one line. Colours take no room.
-func wrapLine(text string, cells int) string {
-	plain := WithoutColours(text)
-	indent := strings.Repeat(" ", min(len(plain)-len(strings.TrimLeft(plain, " "))+4, cells/2))
+// WrapLine breaks one line if it is longer than a width, between words where there are any.
+// What follows is indented by as many cells as are given, but by no more than half of the
+// width. Colours take no room.
+func WrapLine(text string, cells, hanging int) string {
+	cells = max(cells, narrowest)
+	if Width(WithoutColours(text)) <= cells {
+		return text
+	}
+	indent := strings.Repeat(" ", min(hanging, cells/2))
 	var out, word strings.Builder
 	at, gap, long := 0, 0, 0 // cells of the line, of the blanks behind it, and of the word that may have to go to the next
 	flush := func() {
