@@ -168,10 +168,14 @@ func (t *terminalRenderer) header(columns int) string {
 		name += fmt.Sprintf(" (revision %d)", revision)
 	}
 	name += "  " + clock(t.display.now().Sub(t.display.began))
+	room := columns - t.cells - 10
 	if t.display.opts.Timeout > 0 && t.runs.current.step == deploy.StepWait {
-		name += fmt.Sprintf("  %s timeout", textfmt.Duration(t.display.opts.Timeout))
+		limited := name + fmt.Sprintf("  %s timeout", textfmt.Duration(t.display.opts.Timeout))
+		if textfmt.Width(limited) <= room {
+			name = limited
+		}
 	}
-	name = t.display.glyphs.Fit(name, columns-t.cells-10)
+	name = t.display.glyphs.Fit(name, room)
 	done, total := t.runs.current.work()
 	t.bar.ChangeMax(total + 1) // never full before the end: the record is written last
 	t.frame.Reset()
@@ -200,7 +204,7 @@ func (t *terminalRenderer) objectLines(o *trackedObject, columns int) []string {
 		progress = fmt.Sprintf("%d/%d ready", s.Done, s.Total)
 	}
 	age := textfmt.Duration(t.runs.current.age(o).Truncate(time.Second))
-	text := fmt.Sprintf("%s  %s  %s", textfmt.Pad(textfmt.CleanLine(s.ID.String()), 32), textfmt.Pad(progress, 11), t.headOf(s))
+	text := fmt.Sprintf("%s  %s  %s", textfmt.Pad(textfmt.CleanLine(s.ID.String()), t.nameCells(columns)), textfmt.Pad(progress, 11), t.headOf(s))
 	room := columns - 6 - textfmt.Width(age)
 	text = textfmt.Pad(t.display.glyphs.Fit(text, room), min(room, maxText))
 	out := []string{"  " + paint(sign) + " " + text + "  " + t.display.palette.Faint.Sprint(age)}
@@ -208,6 +212,16 @@ func (t *terminalRenderer) objectLines(o *trackedObject, columns int) []string {
 		out = append(out, t.cut("      "+t.display.glyphs.Branch+" "+exemplar(s), columns))
 	}
 	return out
+}
+
+// nameCells is how wide the column of the objects is: as their longest name, but no wider
+// than half of the terminal.
+func (t *terminalRenderer) nameCells(columns int) int {
+	longest := 0
+	for id := range t.runs.current.tracked {
+		longest = max(longest, textfmt.Width(textfmt.CleanLine(id.String())))
+	}
+	return min(longest, columns/2)
 }
 
 // headOf is the news about an object without its pods.
