@@ -11,14 +11,22 @@ unchecked() {
 	[ "${VULNCHECK:-}" != require ] || exit 1
 	exit 0
 }
-command -v curl >/dev/null || unchecked "there is no curl to ask for the database $database"
 case $database in
-file://*) ;;
-*) curl -fsS --max-time 20 -o /dev/null "$database/index/db.json" 2>/dev/null || unchecked "the database $database can't be reached" ;;
+file://*) [ -r "${database#file://}/index/db.json" ] || unchecked "there is no database in $database" ;;
+*)
+	command -v curl >/dev/null || unchecked "there is no curl to ask for the database $database"
+	curl -fsS --max-time 20 -o /dev/null "$database/index/db.json" 2>/dev/null || unchecked "the database $database can't be reached"
+	;;
 esac
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 if ! $GO tool govulncheck -version >"$log" 2>&1; then
 	unchecked "the tool can't be had: $(tail -n 1 "$log")"
 fi
-$GO tool govulncheck -db "$database" ./...
+code=0
+$GO tool govulncheck -db "$database" ./... 2>"$log" || code=$?
+cat "$log" >&2
+case $code in
+0 | 3) exit "$code" ;; # 3: vulnerabilities, https://pkg.go.dev/golang.org/x/vuln/cmd/govulncheck
+*) unchecked "govulncheck failed: $(tail -n 1 "$log")" ;;
+esac
