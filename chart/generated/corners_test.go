@@ -64,6 +64,7 @@ func TestCorners(t *testing.T) {
 		{name: "a checksum elsewhere goes with its Secret", first: checksumInEnvironment("a"), second: checksumInEnvironment("b"),
 			object: "Deployment/d", path: []any{"spec", "template", "spec", "containers", 0, "env", 0, "value"}, says: "ConfigMap or Secret of the release changes"},
 		{name: "a hash of a password isn't a checksum", first: hashOfPassword("a"), second: hashOfPassword("b"), object: "Secret/s", path: []any{"stringData", "h"}, kept: true},
+		{name: "a hash of a hash", first: hashOfHash("a"), second: hashOfHash("b"), object: "Secret/s", path: []any{"stringData", "c"}, kept: true},
 		{name: "JSON in any order stays JSON", first: shuffledJSON("1"), second: shuffledJSON("2"), object: "ConfigMap/c", path: []any{"data", "p"}, kept: true, says: "data.c kept from 1"},
 		{name: "restarts go on", first: workload(`{{ randAlphaNum 5 }}`), second: workload(`{{ randAlphaNum 5 }}`), object: "Deployment/d", path: podAnnotation, says: "restarts the pods"},
 		{name: "restarts by hash go on", first: workload(`{{ randAlphaNum 5 | sha256sum }}`), second: workload(`{{ randAlphaNum 5 | sha256sum }}`), object: "Deployment/d", path: podAnnotation, says: "restarts the pods"},
@@ -118,6 +119,11 @@ func items(names ...string) string {
 
 func hashOfPassword(level string) string {
 	return secret + `{{ $p := randAlphaNum 16 }}stringData: {p: {{ $p }}, h: "{{ printf "user:%s" $p | sha256sum }}", level: ` + level + `}`
+}
+
+// hashOfHash has a hash before what it is made of, which is a hash of the password.
+func hashOfHash(level string) string {
+	return secret + `{{ $p := randAlphaNum 16 }}stringData: {c: {{ $p | sha256sum | sha256sum }}, h: {{ $p | sha256sum }}, p: {{ $p }}, level: ` + level + `}`
 }
 
 // shuffledJSON is a text in JSON with a list in any order.

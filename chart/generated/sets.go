@@ -188,14 +188,26 @@ func (k *decider) decideSet(set []*group) {
 			}
 		}
 	}
+	derived := map[*group]bool{}
 	for _, g := range set {
-		if g.source != nil {
-			k.deriveFromSource(g, reason)
-		}
+		k.deriveAfterSource(g, reason, derived)
+	}
+	for _, g := range set {
 		for _, h := range g.tokens[0].derivedHashes {
 			k.deriveFromSource(h, reason)
 		}
 	}
+}
+
+// deriveAfterSource decides about a value that is made of another one, which may be made of
+// a third one, after that. It does nothing about other values.
+func (k *decider) deriveAfterSource(g *group, reason string, derived map[*group]bool) {
+	if g.source == nil || derived[g] {
+		return
+	}
+	derived[g] = true
+	k.deriveAfterSource(g.source, reason, derived)
+	k.deriveFromSource(g, reason)
 }
 
 // requestedRenewal returns who asked to renew a set; empty for nobody. An object's annotation
