@@ -138,8 +138,8 @@ func (l *Lock) historyAsDecided(ctx context.Context, revision int, decided Ident
 // will do if it is the one that was decided on: what others have made of it since
 // shows once the record is written.
 func (l *Lock) historyBefore(ctx context.Context, revision int, decided Identity) (*History, error) {
-	seen := l.seen
-	l.seen = nil
+	seen := l.recoveredHistory
+	l.recoveredHistory = nil
 	if seen != nil && decided.known && seen.identity == decided {
 		return seen, nil
 	}
@@ -263,7 +263,7 @@ func (l *Lock) Finish(ctx context.Context, rec *Record, status helmrelease.Statu
 	if status == helmrelease.StatusDeployed && listed != nil {
 		l.supersede(ctx, rec.Version, listed)
 	}
-	l.finished = listed
+	l.afterFinish = listed
 	return nil
 }
 

@@ -94,8 +94,8 @@ func reservedSize(rec *Record) int {
 func finishedObjects(rec *Record) int {
 	n := 0
 	if rec.Journal != nil {
-		for _, mark := range rec.Journal.Objects {
-			if mark.UID != "" {
+		for _, state := range rec.Journal.Objects {
+			if state.UID != "" {
 				n++
 			}
 		}
@@ -188,9 +188,9 @@ func dropNulls(rec *Record) {
 }
 
 // editJSON changes fields of members in the JSON of data.release. All else stays as it
-// is, also fields unknown to our types. It adds no missing member except info.
+// is, also fields unknown to our types. It adds no member; a record without info is an error.
 func editJSON(text []byte, edits map[string]map[string]any) ([]byte, error) {
-	if edited, err := editJoined(text, edits); err == nil {
+	if edited, err := editBesidePackedChart(text, edits); err == nil {
 		return edited, nil
 	}
 	data, err := unpack(text)

@@ -190,7 +190,7 @@ func TestTooLargeSaysWhy(t *testing.T) {
 	rec.Manifest = noise(40 << 20)
 	_, err := encode(rec)
 	var size *SizeError
-	if !errors.As(err, &size) || size.Estimate.Constituents[0].Name != "manifest" {
+	if !errors.As(err, &size) || size.Estimate.Entries[0].Name != "manifest" {
 		t.Errorf("encode = %v, want a *SizeError that blames the manifest", err)
 	}
 }

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -94,10 +95,7 @@ type PendingError struct {
 }
 
 func (e *PendingError) Error() string {
-	who := e.Holder
-	if who == "" {
-		who = "Helm or another tool, so deployer can't tell whether it still runs"
-	}
+	who := cmp.Or(e.Holder, "Helm or another tool, so deployer can't tell whether it still runs")
 	since := ""
 	if e.Age > 0 {
 		since = " for " + e.Age.Round(time.Second).String()

@@ -28,9 +28,9 @@ func (l *Lock) renewUntilUnlock(ctx context.Context) {
 	}
 }
 
-// BeginWrite begins a change of the cluster if ConfirmHeld allows it. Call over when its
+// BeginWrite begins a change of the cluster if ConfirmHeld allows it. Call done when its
 // outcome is known.
-func (l *Lock) BeginWrite(ctx context.Context) (over func(), err error) {
+func (l *Lock) BeginWrite(ctx context.Context) (done func(), err error) {
 	if err := l.ConfirmHeld(ctx); err != nil {
 		return nil, err
 	}

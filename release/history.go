@@ -40,8 +40,8 @@ func (s *Store) historyOf(name string, heads []Summary) *History {
 	return &History{Namespace: s.namespace, Name: name, Revisions: heads, store: s, loaded: map[int]*Record{}, identity: identify(heads)}
 }
 
-// HistoryWithRecords is History for who will need the current records: they are read at the
-// same time, as far as they are few. What couldn't be read so is read by Load.
+// HistoryWithRecords is History that also tries to read the records that are probably needed
+// next, in the same time. Load reads the others.
 func (s *Store) HistoryWithRecords(ctx context.Context, name string) (*History, error) {
 	var prefetched []*Record
 	var reading errgroup.Group
@@ -244,9 +244,9 @@ func (h *History) RecordsWithPossibleObjects(ctx context.Context) ([]*Record, er
 	return h.loadAll(ctx)
 }
 
-// LoadMany reads all records that aren't read yet, several at once, as far as they can be read:
+// LoadRemaining reads all records that aren't read yet, several at once, as far as they can be read:
 // Load tells of the others.
-func (h *History) LoadMany(ctx context.Context) {
+func (h *History) LoadRemaining(ctx context.Context) {
 	var open []int
 	for _, s := range h.Revisions {
 		if h.loaded[s.Revision] == nil {
@@ -268,23 +268,13 @@ func (h *History) LoadMany(ctx context.Context) {
 
 // loadAll reads every record, several at once.
 func (h *History) loadAll(ctx context.Context) ([]*Record, error) {
+	h.LoadRemaining(ctx)
 	out := make([]*Record, len(h.Revisions))
-	err := forEach(len(out), func(i int) error {
-		revision := h.Revisions[i].Revision
-		if rec, ok := h.loaded[revision]; ok {
-			out[i] = rec
-			return nil
+	for i := range out {
+		var err error
+		if out[i], err = h.Load(ctx, h.Revisions[i].Revision); err != nil {
+			return nil, err
 		}
-		rec, err := h.read(ctx, revision)
-		out[i] = rec
-		return err
-	})
-	if err != nil {
-		return nil, err
-	}
-	for i, rec := range out {
-		h.loaded[rec.Version] = rec
-		h.Revisions[i].setDetails(rec)
 	}
 	return out, nil
 }

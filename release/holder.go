@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"strconv"
@@ -20,10 +21,7 @@ type Holder struct {
 // String writes the holder for people.
 func (h Holder) String() string {
 	var b strings.Builder
-	b.WriteString(h.Who)
-	if h.Who == "" {
-		b.WriteString("an unknown client")
-	}
+	b.WriteString(cmp.Or(h.Who, "an unknown client"))
 	if h.Operation != "" {
 		b.WriteString(" (" + h.Operation + ")")
 	}

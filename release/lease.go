@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,12 +59,9 @@ func holderOf(lease *coordinationv1.Lease) *Holder {
 	}
 	h := &Holder{
 		Run:       *lease.Spec.HolderIdentity,
-		Who:       lease.Annotations[annotationWho],
+		Who:       cmp.Or(lease.Annotations[annotationWho], *lease.Spec.HolderIdentity),
 		Operation: lease.Annotations[annotationOperation],
 		Process:   parseProcess(lease.Annotations[annotationProcess]),
-	}
-	if h.Who == "" {
-		h.Who = h.Run
 	}
 	if lease.Spec.AcquireTime != nil {
 		h.Since = lease.Spec.AcquireTime.Time

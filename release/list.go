@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -112,9 +113,5 @@ func newestOnly(all []Summary) []Summary {
 			newest[key] = s
 		}
 	}
-	out := make([]Summary, 0, len(newest))
-	for _, s := range newest {
-		out = append(out, s)
-	}
-	return out
+	return slices.Collect(maps.Values(newest))
 }

@@ -84,9 +84,9 @@ type Lock struct {
 	writesInFlight atomic.Int32 // changes that are under way
 	waited         bool         // another run held the Lease at first
 
-	seen     *History // as Recover has found it; nil before, and once Begin has used it
-	charts   packedCharts
-	finished *listing // all Secrets of the release, as Finish has left them; nil before
+	recoveredHistory *History // as Recover has found it; nil before, and once Begin has used it
+	charts           packedCharts
+	afterFinish      *listing // all Secrets of the release, as Finish has left them; nil before
 
 	lease   heldLease
 	renewal renewal
@@ -209,29 +209,27 @@ func (l *Lock) Unlock(ctx context.Context) error {
 // IsLeased reports whether somebody has the Lease of a release, alive or dead. Who may
 // not read Leases is told that nobody has.
 func (s *Store) IsLeased(ctx context.Context, name string) (bool, error) {
+	found, err := s.readLease(ctx, name)
+	return found != nil && holderOf(found) != nil, err
+}
+
+// readLease reads the Lease of a release; nil without one, and without permission.
+func (s *Store) readLease(ctx context.Context, name string) (*coordinationv1.Lease, error) {
 	client, err := s.client()
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	found, err := getLease(ctx, client.CoordinationV1().Leases(s.namespace), leaseName(name))
 	if errors.Is(err, errNoLease) {
-		return false, nil
+		return nil, nil
 	}
-	return found != nil && holderOf(found) != nil, err
+	return found, err
 }
 
 // DeleteDeadLease deletes the Lease of a run that died after deleting the last record of
 // its release: no later run would find it. The Lease of a living run stays.
 func (s *Store) DeleteDeadLease(ctx context.Context, name string) error {
-	client, err := s.client()
-	if err != nil {
-		return err
-	}
-	found, err := getLease(ctx, client.CoordinationV1().Leases(s.namespace), leaseName(name))
-	if errors.Is(err, errNoLease) || found == nil && err == nil {
-		return nil
-	}
-	if err != nil {
+	if found, err := s.readLease(ctx, name); found == nil || err != nil {
 		return err
 	}
 	lock, err := s.Lock(ctx, name, LockOptions{Operation: "removal of a lock without a release"})

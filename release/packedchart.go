@@ -49,8 +49,8 @@ type packedCharts struct {
 	previous *packedChart // of an earlier record; nil for none
 }
 
-// of packs a chart, or gives what was packed before if that is the same.
-func (p *packedCharts) of(chart *helmchart.Chart) (*packedChart, error) {
+// pack packs a chart, or gives what was packed before if that is the same.
+func (p *packedCharts) pack(chart *helmchart.Chart) (*packedChart, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.packed != nil && p.chart == chart {
@@ -129,8 +129,8 @@ func (p *packedChart) holds(text chartText) bool {
 	return true
 }
 
-// join makes gzip of the packed chart and the rest of a record's JSON.
-func (p *packedChart) join(rest []byte) ([]byte, error) {
+// appendRest makes gzip of the packed chart and the rest of a record's JSON.
+func (p *packedChart) appendRest(rest []byte) ([]byte, error) {
 	var out bytes.Buffer
 	out.Write([]byte{0x1f, 0x8b, 8, 4, 0, 0, 0, 0, 2, 255, extraLength, 0, 'D', 'C', extraLength - 4, 0})
 	for _, n := range []uint32{uint32(len(p.deflated)), uint32(p.size), p.sum} {
@@ -152,22 +152,22 @@ func (p *packedChart) join(rest []byte) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// errNotJoined says that a record isn't gzip that join has made.
-var errNotJoined = errors.New("its chart isn't packed by itself")
+// errNoPackedChart says that a record isn't gzip that appendRest has made.
+var errNoPackedChart = errors.New("its chart isn't packed by itself")
 
-// split is the reverse of join. It doesn't unpack the chart.
-func split(data []byte) (chart *packedChart, rest []byte, err error) {
+// cutPackedChart is the reverse of appendRest. It doesn't unpack the chart.
+func cutPackedChart(data []byte) (chart *packedChart, rest []byte, err error) {
 	const start = fixedHeader + 2 + extraLength
 	if len(data) < start+trailer || data[3] != 4 || !bytes.Equal(data[:3], gzipMagic()) || data[10] != extraLength || data[11] != 0 ||
 		!bytes.Equal(data[12:16], []byte{'D', 'C', extraLength - 4, 0}) {
-		return nil, nil, errNotJoined
+		return nil, nil, errNoPackedChart
 	}
 	length := int(binary.LittleEndian.Uint32(data[16:]))
 	chart = &packedChart{size: int(binary.LittleEndian.Uint32(data[20:])), sum: binary.LittleEndian.Uint32(data[24:])}
 	end := len(data) - trailer
 	total := announcedSize(data)
 	if length > end-start || chart.size > total || total > maxSingleSecretJSON {
-		return nil, nil, errNotJoined
+		return nil, nil, errNoPackedChart
 	}
 	chart.deflated = data[start : start+length]
 	rest = make([]byte, total-chart.size)
@@ -176,7 +176,7 @@ func split(data []byte) (chart *packedChart, rest []byte, err error) {
 		return nil, nil, err
 	}
 	if _, err := io.ReadFull(r, make([]byte, 1)); err != io.EOF || crc32.Update(chart.sum, crc32.IEEETable, rest) != binary.LittleEndian.Uint32(data[end:]) {
-		return nil, nil, errNotJoined
+		return nil, nil, errNoPackedChart
 	}
 	return chart, rest, nil
 }
@@ -186,7 +186,7 @@ func packRecord(rec *Record, charts *packedCharts) ([]byte, *meter, error) {
 	if rec.Chart == nil || charts == nil {
 		return packMeasured(rec)
 	}
-	chart, err := charts.of(rec.Chart)
+	chart, err := charts.pack(rec.Chart)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -199,17 +199,17 @@ func packRecord(rec *Record, charts *packedCharts) ([]byte, *meter, error) {
 	rest := data[1:] // after the brace that chart has
 	m := &meter{bytes: chart.size, elements: chart.elements}
 	_, _ = m.Write(rest) // never fails
-	packed, err := chart.join(rest)
+	packed, err := chart.appendRest(rest)
 	return packed, m, err
 }
 
-// editJoined is editJSON for what join has made; the error is errNotJoined for all else.
-func editJoined(text []byte, edits map[string]map[string]any) ([]byte, error) {
+// editBesidePackedChart is editJSON for what appendRest has made. It fails for everything else.
+func editBesidePackedChart(text []byte, edits map[string]map[string]any) ([]byte, error) {
 	data, err := base64.StdEncoding.DecodeString(string(text))
 	if err != nil {
 		return nil, err
 	}
-	chart, rest, err := split(data)
+	chart, rest, err := cutPackedChart(data)
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +224,7 @@ func editJoined(text []byte, edits map[string]map[string]any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	packed, err := chart.join(edited[1:])
+	packed, err := chart.appendRest(edited[1:])
 	if err != nil {
 		return nil, err
 	}
@@ -247,14 +247,15 @@ func (s *Store) prefetchedChart() (chart *packedChart) {
 		secret, _ := value.(*corev1.Secret)
 		data, err := base64.StdEncoding.DecodeString(string(secret.Data[dataKey]))
 		if err == nil {
-			chart, _, err = split(data)
+			chart, _, err = cutPackedChart(data)
 		}
 		return err != nil
 	})
 	return chart
 }
 
-// editMembers changes fields of the members of a record's JSON. It makes no member that isn't there.
+// editMembers changes fields of the members of a record's JSON. Members that are missing stay
+// missing; a missing info is an error.
 func editMembers(record map[string]json.RawMessage, edits map[string]map[string]any) error {
 	for member, set := range edits {
 		if record[member] == nil && member != "info" {

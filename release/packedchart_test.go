@@ -41,7 +41,7 @@ func TestChartIsPackedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	stored, _, err := split(data)
+	stored, _, err := cutPackedChart(data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +75,7 @@ func TestAmendedWithoutItsChart(t *testing.T) {
 		t.Fatal(err)
 	}
 	edits := (&recordPatch{status: helmrelease.StatusSuperseded}).edits(false)
-	edited, err := editJoined(enc.head, edits)
+	edited, err := editBesidePackedChart(enc.head, edits)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,8 +96,8 @@ func TestAmendedWithoutItsChart(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := editJoined(toText(whole), edits); !errors.Is(err, errNotJoined) {
-		t.Errorf("editing a record of another tool: %v, want %v", err, errNotJoined)
+	if _, err := editBesidePackedChart(toText(whole), edits); !errors.Is(err, errNoPackedChart) {
+		t.Errorf("editing a record of another tool: %v, want %v", err, errNoPackedChart)
 	}
 }
 
@@ -116,12 +116,12 @@ func TestDamagedPackedChartIsRefused(t *testing.T) {
 	for _, at := range []int{12, 16, 19, 20, 23, 24, len(data) - 12, len(data) - 8, len(data) - 1} {
 		damaged := bytes.Clone(data)
 		damaged[at] ^= 0x55
-		if _, _, err := split(damaged); err == nil {
+		if _, _, err := cutPackedChart(damaged); err == nil {
 			t.Errorf("with another byte at %d it was split", at)
 		}
 	}
 	for _, n := range []int{0, 5, 12, 28, len(data) / 2} {
-		if _, _, err := split(data[:n]); err == nil {
+		if _, _, err := cutPackedChart(data[:n]); err == nil {
 			t.Errorf("the first %d bytes of it were split", n)
 		}
 	}

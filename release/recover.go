@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,10 +24,7 @@ type Recovered struct {
 
 // String writes it for people.
 func (s Recovered) String() string {
-	who := s.Holder
-	if who == "" {
-		who = "another tool"
-	}
+	who := cmp.Or(s.Holder, "another tool")
 	where := "before its first step"
 	if s.Step != "" {
 		where = "in step " + s.Step
@@ -68,7 +66,7 @@ func (l *Lock) Recover(ctx context.Context) (*History, []Recovered, error) {
 			return nil, all, err
 		}
 	}
-	l.seen = h
+	l.recoveredHistory = h
 	return h, all, nil
 }
 

@@ -55,7 +55,7 @@ type Record struct {
 // value means that it isn't stored.
 type stored struct {
 	uid             types.UID
-	resourceVersion string // resourceVersion
+	resourceVersion string
 	created         string // Helm's label createdAt
 	digest          string // of the parts; empty for a record in one Secret
 	parts           int

@@ -46,7 +46,7 @@ func SecretName(name string, revision int) string {
 // secretNames matches what SecretName gives.
 var secretNames = regexp.MustCompile(`^sh\.helm\.release\.v1\.(.+)\.v([1-9][0-9]{0,9})$`)
 
-// parseSecretName is the inverse of secretName.
+// parseSecretName is the inverse of SecretName.
 func parseSecretName(secret string) (name string, revision int, ok bool) {
 	m := secretNames.FindStringSubmatch(secret)
 	if m == nil {
@@ -141,7 +141,7 @@ type Summary struct {
 
 	secret          string
 	uid             string
-	resourceVersion string // resourceVersion
+	resourceVersion string
 	parts           string // the label
 }
 

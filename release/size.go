@@ -9,26 +9,26 @@ import (
 
 // An Estimate is the size of a record and of its parts.
 type Estimate struct {
-	Stored       int           // bytes in Secrets, packed
-	Limit        int           // bytes that may be stored
-	Constituents []Constituent // what it consists of, largest first
+	Stored  int     // bytes in Secrets, packed
+	Limit   int     // bytes that may be stored
+	Entries []Entry // what it consists of, largest first
 }
 
-// A Constituent is one part of a record and its size in bytes before packing.
-type Constituent struct {
+// An Entry is one part of a record and its size in bytes before packing.
+type Entry struct {
 	Name  string
 	Bytes int
 }
 
-// String writes the estimate for people, the largest shares first.
+// String writes the estimate for people, the largest entries first.
 func (e Estimate) String() string {
-	var shares []string
-	for _, s := range e.Constituents {
+	var entries []string
+	for _, s := range e.Entries {
 		if s.Bytes > 1<<10 {
-			shares = append(shares, s.Name+" "+sizeText(s.Bytes))
+			entries = append(entries, s.Name+" "+sizeText(s.Bytes))
 		}
 	}
-	return fmt.Sprintf("%s packed, of at most %s; before packing: %s", sizeText(e.Stored), sizeText(e.Limit), strings.Join(shares, ", "))
+	return fmt.Sprintf("%s packed, of at most %s; before packing: %s", sizeText(e.Stored), sizeText(e.Limit), strings.Join(entries, ", "))
 }
 
 func estimate(rec *Record, enc *encoded) Estimate {
@@ -36,23 +36,23 @@ func estimate(rec *Record, enc *encoded) Estimate {
 	for _, part := range enc.parts {
 		e.Stored += len(part)
 	}
-	share := func(what string, v any) {
+	add := func(what string, v any) {
 		data, err := json.Marshal(v)
 		if err == nil { // encoding it has succeeded before
-			e.Constituents = append(e.Constituents, Constituent{what, len(data)})
+			e.Entries = append(e.Entries, Entry{what, len(data)})
 		}
 	}
-	share("manifest", rec.Manifest)
-	share("hooks", rec.Hooks)
-	share("values given", rec.Config)
-	share("notes", rec.Info.Notes)
-	share("journal", rec.Journal)
+	add("manifest", rec.Manifest)
+	add("hooks", rec.Hooks)
+	add("values given", rec.Config)
+	add("notes", rec.Info.Notes)
+	add("journal", rec.Journal)
 	if rec.Chart != nil {
-		share("chart values", rec.Chart.Values)
-		share("chart templates", rec.Chart.Templates)
-		share("chart files", rec.Chart.Files)
+		add("chart values", rec.Chart.Values)
+		add("chart templates", rec.Chart.Templates)
+		add("chart files", rec.Chart.Files)
 	}
-	sort.SliceStable(e.Constituents, func(i, j int) bool { return e.Constituents[i].Bytes > e.Constituents[j].Bytes })
+	sort.SliceStable(e.Entries, func(i, j int) bool { return e.Entries[i].Bytes > e.Entries[j].Bytes })
 	return e
 }
 

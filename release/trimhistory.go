@@ -24,10 +24,10 @@ func (s *Store) TrimHistory(ctx context.Context, name string, keep int) error {
 // TrimHistory is that of the store for the release of the lock, without listing again what
 // Finish has listed.
 func (l *Lock) TrimHistory(ctx context.Context, keep int) error {
-	if l.finished == nil || !l.finished.complete {
+	if l.afterFinish == nil || !l.afterFinish.complete {
 		return l.store.TrimHistory(ctx, l.name, keep)
 	}
-	return l.store.trim(ctx, l.finished, keep)
+	return l.store.trim(ctx, l.afterFinish, keep)
 }
 
 func (s *Store) trim(ctx context.Context, of *listing, keep int) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	helmtime "helm.sh/helm/v3/pkg/time"
@@ -62,8 +63,8 @@ func (l *Lock) FinishUninstall(ctx context.Context, rec *Record, keep bool, desc
 	if keep {
 		recordCtx, cancel := context.WithTimeout(context.WithoutCancel(ctx), finishTimeout)
 		defer cancel()
-		if l.finished != nil {
-			l.supersede(recordCtx, rec.Version, l.finished)
+		if l.afterFinish != nil {
+			l.supersede(recordCtx, rec.Version, l.afterFinish)
 		}
 		return nil
 	}
@@ -76,17 +77,11 @@ func (l *Lock) deleteRevisions(ctx context.Context, newest int) error {
 	if err != nil {
 		return err
 	}
-	var older []Summary
-	var errs []error
-	for _, s := range heads {
-		if s.Revision < newest {
-			older = append(older, s)
-		}
-	}
-	errs = append(errs, forEach(len(older), func(i int) error { return l.store.Delete(ctx, &older[i]) }))
-	if err := errors.Join(errs...); err != nil {
+	older := slices.DeleteFunc(slices.Clone(heads), func(s Summary) bool { return s.Revision >= newest })
+	if err := forEach(len(older), func(i int) error { return l.store.Delete(ctx, &older[i]) }); err != nil {
 		return fmt.Errorf("release %s/%s is uninstalled, but its history isn't deleted: %w", l.store.namespace, l.name, err)
 	}
+	var errs []error
 	for _, s := range heads {
 		if s.Revision == newest {
 			errs = append(errs, l.store.Delete(ctx, &s))

@@ -80,7 +80,7 @@ func (d *Deployer) prefetchForShow(ctx context.Context, op *Operation, history *
 		return func() {} // there is hardly anything to show
 	}
 	var loading sync.WaitGroup
-	loading.Go(func() { history.LoadMany(ctx) })
+	loading.Go(func() { history.LoadRemaining(ctx) })
 	return loading.Wait
 }
 

@@ -64,7 +64,7 @@ func (d *Deployer) Explain(ctx context.Context, name, object, field string) (*Ex
 func (d *Deployer) storedRevisions(ctx context.Context, history *release.History) ([]apply.Revision, error) {
 	var out []apply.Revision
 	var parser chart.Parser
-	history.LoadMany(ctx)
+	history.LoadRemaining(ctx)
 	for _, s := range history.Revisions {
 		record, err := history.Load(ctx, s.Revision)
 		var corrupt *release.CorruptError

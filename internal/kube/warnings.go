@@ -12,7 +12,7 @@ func (w warnings) HandleWarningHeaderWithContext(ctx context.Context, code int, 
 	if code != 299 || text == "" {
 		return
 	}
-	if hear, ok := ctx.Value(warningHandlerKey{}).(func(string) bool); ok && hear(text) {
+	if handle, ok := ctx.Value(warningHandlerKey{}).(func(string) bool); ok && handle(text) {
 		return
 	}
 	if w.warn != nil {
@@ -23,8 +23,8 @@ func (w warnings) HandleWarningHeaderWithContext(ctx context.Context, code int, 
 // warningHandlerKey is the context key of the warning handler.
 type warningHandlerKey struct{}
 
-// WithWarnings returns a context whose requests pass their warnings to hear first. Warnings
+// WithWarnings returns a context whose requests pass their warnings to handle first. Warnings
 // for which it returns false go to Options.Warn.
-func WithWarnings(ctx context.Context, hear func(text string) bool) context.Context {
-	return context.WithValue(ctx, warningHandlerKey{}, hear)
+func WithWarnings(ctx context.Context, handle func(text string) bool) context.Context {
+	return context.WithValue(ctx, warningHandlerKey{}, handle)
 }

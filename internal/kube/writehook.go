@@ -12,11 +12,11 @@ import (
 )
 
 // WithWriteHook returns a context that calls begin before each request that writes. If
-// begin fails, the request isn't sent and fails with that error. Otherwise over is called
+// begin fails, the request isn't sent and fails with that error. Otherwise done is called
 // when the request has ended. If ctx ends during a request, the client still waits a short
 // time for the answer. Otherwise the outcome would be unknown, and the write could take
 // effect after all others.
-func WithWriteHook(ctx context.Context, begin func(context.Context) (over func(), err error)) context.Context {
+func WithWriteHook(ctx context.Context, begin func(context.Context) (done func(), err error)) context.Context {
 	return context.WithValue(ctx, writeHookKey{}, begin)
 }
 
@@ -39,7 +39,7 @@ func (g writeHookTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if !ok || !isWrite(r) {
 		return g.next.RoundTrip(r)
 	}
-	over, err := begin(r.Context())
+	done, err := begin(r.Context())
 	if err != nil {
 		if r.Body != nil {
 			r.Body.Close() // as a RoundTripper must
@@ -48,7 +48,7 @@ func (g writeHookTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	ctx, cancel := WithGracePeriod(r.Context(), stopLimit)
 	ctx, cancelAll := context.WithTimeout(ctx, serverLimit)
-	end := sync.OnceFunc(func() { cancelAll(); cancel(); over() })
+	end := sync.OnceFunc(func() { cancelAll(); cancel(); done() })
 	response, err := g.next.RoundTrip(r.WithContext(ctx))
 	if err != nil {
 		end()
