@@ -232,8 +232,8 @@ webhooks:
 				}
 				if name == "none" {
 					p := s.deploy(chart(", caBundle: "+charts, "b"))
-					if len(p.Conflicts) != 1 || bundle() != charts {
-						t.Errorf("conflicts %v, caBundle %v", p.Conflicts, bundle())
+					if len(conflicts(p)) != 1 || bundle() != charts {
+						t.Errorf("conflicts %v, caBundle %v", conflicts(p), bundle())
 					}
 				}
 			})

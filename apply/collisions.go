@@ -282,13 +282,3 @@ func (c *comparison) evict() bool {
 	})
 	return found
 }
-
-// isEvicted reports whether a field is removed because it collides with the chart.
-func (c *comparison) isEvicted(path fieldpath.Path) bool {
-	for i := range path {
-		if c.evicted.Has(path[:i+1]) {
-			return true
-		}
-	}
-	return false
-}

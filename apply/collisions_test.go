@@ -156,8 +156,8 @@ func TestTheChartWinsWhereKeysCollide(t *testing.T) {
 				strings.Contains(got, "kubectl-edit added "+theirs) {
 				t.Errorf("warnings: %s", got)
 			}
-			if len(p.Conflicts) != 1 || p.Conflicts[0].Path != theirs || p.Conflicts[0].CollidesWith != ours ||
-				p.Conflicts[0].Manager != "kubectl-edit" || p.Conflicts[0].Outcome != apply.OutcomeTaken {
+			if len(conflicts(p)) != 1 || conflicts(p)[0].Path != theirs || conflicts(p)[0].CollidesWith != ours ||
+				conflicts(p)[0].Manager != "kubectl-edit" || conflicts(p)[0].Outcome != apply.OutcomeTaken {
 				t.Errorf("conflicts: %s", outcomes(p))
 			}
 			done := s.run(p)
@@ -168,7 +168,7 @@ func TestTheChartWinsWhereKeysCollide(t *testing.T) {
 			}
 			s.record("deployed", next)
 			again := s.plan(next)
-			if s.expect(again); len(again.Conflicts) > 0 || strings.Contains(warnings(again), "is removed") {
+			if s.expect(again); len(conflicts(again)) > 0 || strings.Contains(warnings(again), "is removed") {
 				t.Errorf("what collided is still there: %s", s.body(next))
 			}
 		})
@@ -198,7 +198,7 @@ func TestCollidingKeysYield(t *testing.T) {
 			before := s.body(next)
 			for range 2 {
 				p := s.deploy(next)
-				if len(p.Conflicts) != 1 || p.Conflicts[0].Path != theirs || p.Conflicts[0].Outcome != apply.OutcomeYielded {
+				if len(conflicts(p)) != 1 || conflicts(p)[0].Path != theirs || conflicts(p)[0].Outcome != apply.OutcomeYielded {
 					t.Errorf("conflicts: %s", outcomes(p))
 				}
 			}

@@ -164,7 +164,7 @@ func (c *comparison) manualAdditions() map[string][]string {
 		}
 		added := fieldpath.NewSet()
 		ownership.Content(e.Set).Difference(c.relinquish).Iterate(func(p fieldpath.Path) {
-			if c.liveSet.Has(p) && !c.desiredSet.Has(p) && !c.isEvicted(p) && fields.Under(c.desiredSet, p).Empty() {
+			if c.liveSet.Has(p) && !c.desiredSet.Has(p) && !fields.Within(c.evicted, p) && fields.Under(c.desiredSet, p).Empty() {
 				added.Insert(p.Copy())
 			}
 		})
@@ -189,7 +189,7 @@ func (c *comparison) heldByOthers() map[string][]string {
 			continue
 		}
 		for _, p := range fields.Topmost(e.Set.Intersection(dropped)) {
-			if fields.Under(c.desiredSet, p).Empty() && !c.isEvicted(p) {
+			if fields.Under(c.desiredSet, p).Empty() && !fields.Within(c.evicted, p) {
 				out[e.Label()] = append(out[e.Label()], fields.String(p))
 			}
 		}
@@ -199,15 +199,7 @@ func (c *comparison) heldByOthers() map[string][]string {
 
 // isDeclared reports whether the chart or a stored revision states a field.
 func (c *comparison) isDeclared(path fieldpath.Path) bool {
-	if c.desiredSet.Has(path) {
-		return true
-	}
-	for _, r := range c.declaredByRevision {
-		if r.set.Has(path) {
-			return true
-		}
-	}
-	return false
+	return c.desiredSet.Has(path) || c.introducedBy(path) > 0
 }
 
 // hasDeclaredValue reports whether a stored revision gave a field this value.

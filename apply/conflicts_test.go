@@ -12,9 +12,18 @@ import (
 	"deployer/apply"
 )
 
+// conflicts are those of all changes of a plan.
+func conflicts(p *apply.Plan) []apply.FieldConflict {
+	var out []apply.FieldConflict
+	for c := range p.Changes() {
+		out = append(out, c.Conflicts...)
+	}
+	return out
+}
+
 func outcomes(p *apply.Plan) string {
 	var out []string
-	for _, c := range p.Conflicts {
+	for _, c := range conflicts(p) {
 		out = append(out, c.String())
 	}
 	return strings.Join(out, "\n")
@@ -35,7 +44,7 @@ spec.template.spec.containers[name="app"].image: "nginx:hotfix" -> "nginx:1" (ta
 	if got := outcomes(p); got != want {
 		t.Errorf("conflicts\n%s\nwant\n%s", got, want)
 	}
-	for _, c := range p.Conflicts {
+	for _, c := range conflicts(p) {
 		if c.Time.IsZero() || c.Operation == "" {
 			t.Errorf("conflict without time or operation: %+v", c)
 		}

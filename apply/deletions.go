@@ -60,7 +60,7 @@ func (p *pruner) inDeletionOrder(ctx context.Context, changes []Change, list []o
 // delete carries out deletions, one turn after the other, and ensures that the deleted
 // objects stay gone.
 func (a *Applier) delete(ctx context.Context, changes []Change, did func(Change)) error {
-	gone := deletionsIn(changes)
+	gone := slices.DeleteFunc(slices.Clone(changes), func(c Change) bool { return c.Action != Delete || c.execution == nil })
 	l := deletionRun{a: a, asked: map[kube.ID]Change{}, outcomes: map[kube.ID]error{}}
 	var errs []error
 	for len(changes) > 0 {

@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -46,12 +47,7 @@ func (a *Applier) Fingerprints(changes []Change) map[string]Fingerprint {
 }
 
 func (c Change) hasYieldedConflict() bool {
-	for _, f := range c.Conflicts {
-		if f.Outcome == OutcomeYielded {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Conflicts, func(f FieldConflict) bool { return f.Outcome == OutcomeYielded })
 }
 
 // fingerprintHash returns the fingerprint of an object for the hash of its manifest. It is empty
@@ -94,9 +90,7 @@ func (p *planning) matchesFingerprint(t *target, meta metav1.Object) bool {
 	if !ok || meta.GetDeletionTimestamp() != nil || mark.UID != string(meta.GetUID()) {
 		return false
 	}
-	a := meta.GetAnnotations()
-	owner := Owner{Release: a[releaseName], Namespace: a[releaseNamespace]}
-	if !t.fromCRDs && owner != p.a.owner {
+	if !t.fromCRDs && ownerOf(meta) != p.a.owner {
 		return false
 	}
 	print := fingerprintHash(p.fingerprintInput(t), meta)

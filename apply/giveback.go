@@ -277,16 +277,7 @@ func restOf(live *typed.TypedValue, added *fieldpath.Set) (*fieldpath.Set, error
 	if err != nil {
 		return nil, err
 	}
-	rest := fieldpath.NewSet()
-	all.Leaves().Iterate(func(path fieldpath.Path) {
-		for i := range path {
-			if added.Has(path[:i+1]) {
-				return
-			}
-		}
-		rest.Insert(path.Copy())
-	})
-	return rest, nil
+	return all.Leaves().RecursiveDifference(added), nil
 }
 
 // withFormer restores the former values of fields that are still as we wrote them.

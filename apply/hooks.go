@@ -126,7 +126,8 @@ func (r hookRun) continues(live *unstructured.Unstructured) bool {
 	case hash != r.hash:
 		return false
 	}
-	return isRunning(live) || r.attempt != "" && attempt == r.attempt && !hasFailed(live)
+	ended, failed := endOf(live)
+	return !ended || r.attempt != "" && attempt == r.attempt && !failed
 }
 
 func objectError(t *target, doing string, err error) error {
@@ -152,35 +153,19 @@ func (p *planning) checkRemovable(t *target, live *unstructured.Unstructured) er
 	return nil
 }
 
-// hasFailed says that a Job or Pod has come to a bad end.
-func hasFailed(obj *unstructured.Unstructured) bool {
+// endOf reports whether a Job or Pod has come to its end, and whether that is a bad one. Other
+// objects have nothing to do.
+func endOf(obj *unstructured.Unstructured) (ended, failed bool) {
 	switch obj.GroupVersionKind().GroupKind() {
 	case kube.JobKind:
-		ended, _ := condition(obj, "Failed")
-		ending, _ := condition(obj, "FailureTarget")
-		return ended || ending
+		is := func(kind string) bool { ok, _ := condition(obj, kind); return ok }
+		failed = is("Failed") || is("FailureTarget")
+		return failed || is("Complete") || is("SuccessCriteriaMet"), failed
 	case kube.PodKind:
 		phase, _, _ := unstructured.NestedString(obj.Object, "status", "phase")
-		return phase == "Failed"
+		return phase == "Succeeded" || phase == "Failed", phase == "Failed"
 	}
-	return false
-}
-
-// isRunning says that a Job or Pod has not come to its end.
-func isRunning(obj *unstructured.Unstructured) bool {
-	switch obj.GroupVersionKind().GroupKind() {
-	case kube.JobKind:
-		for _, end := range []string{"Complete", "Failed", "FailureTarget", "SuccessCriteriaMet"} {
-			if ended, _ := condition(obj, end); ended {
-				return false
-			}
-		}
-		return true
-	case kube.PodKind:
-		phase, _, _ := unstructured.NestedString(obj.Object, "status", "phase")
-		return phase != "Succeeded" && phase != "Failed"
-	}
-	return false
+	return true, false
 }
 
 // DeleteHook deletes an object that CreateHook returned and waits until it is
@@ -216,20 +201,10 @@ func annotate(obj *unstructured.Unstructured, key, value string) {
 }
 
 // decideHooks asks the server whether it would create the hooks.
-func (p *planning) decideHooks(ctx context.Context, hooks []*target) ([]Change, []Rejection, error) {
-	changes := make([]Change, len(hooks))
-	rejections := make([]Rejection, len(hooks))
-	err := p.a.forEach(ctx, len(hooks), func(i int) error {
-		c, err := p.decideHook(ctx, hooks[i])
-		if rejected := (*Rejection)(nil); errors.As(err, &rejected) {
-			rejections[i] = *rejected
-			return nil
-		}
-		changes[i] = c
-		return err
-	})
+func (p *planning) decideHooks(ctx context.Context, hooks []*target) ([]Rejection, error) {
+	rejections, err := p.decideEach(ctx, hooks, p.decideHook)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	var bad []Rejection
 	for i, r := range rejections {
@@ -238,12 +213,12 @@ func (p *planning) decideHooks(ctx context.Context, hooks []*target) ([]Change, 
 		}
 		if answer := (*verify.ServerError)(nil); p.a.opts.Gate != GateStrict && errors.As(r.Err, &answer) {
 			p.warnings.add(r.ID, r.Source, "the server would reject this hook: %s", r.Err)
-			changes[i] = Change{ID: r.ID, Source: r.Source, Action: Create, Unverified: r.Err.Error()}
+			hooks[i].decided = &Change{ID: r.ID, Source: r.Source, Action: Create, Unverified: r.Err.Error()}
 			continue
 		}
 		bad = append(bad, r)
 	}
-	return changes, bad, nil
+	return bad, nil
 }
 
 func (p *planning) decideHook(ctx context.Context, t *target) (Change, error) {

@@ -303,7 +303,7 @@ func (o *observer) readAll(ctx context.Context, listed, targets []*target, seen 
 const pageSize = 500
 
 func (o *observer) readList(ctx context.Context, at collection, group []*target, put func(kube.ID, observation)) error {
-	client, err := o.a.client(at.mapping, at.namespace)
+	client, err := o.a.cluster.ResourceClient(at.mapping, at.namespace)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
@@ -19,23 +20,11 @@ const (
 
 // setOwnershipMetadata writes our ownership on obj.
 func (o Owner) setOwnershipMetadata(obj *unstructured.Unstructured) {
-	labels := obj.GetLabels()
-	if labels == nil {
-		labels = map[string]string{}
-	}
-	labels[managedByLabel] = managedBy
-	obj.SetLabels(labels)
-	annotations := obj.GetAnnotations()
-	if annotations == nil {
-		annotations = map[string]string{}
-	}
-	annotations[releaseName] = o.Release
-	annotations[releaseNamespace] = o.Namespace
-	obj.SetAnnotations(annotations)
+	restoreOwnershipMetadata(obj, map[string]string{managedByLabel: managedBy, releaseName: o.Release, releaseNamespace: o.Namespace})
 }
 
 // ownerOf returns the release that an object belongs to; the empty Owner for none.
-func ownerOf(obj *unstructured.Unstructured) Owner {
+func ownerOf(obj metav1.Object) Owner {
 	a := obj.GetAnnotations()
 	return Owner{Release: a[releaseName], Namespace: a[releaseNamespace]}
 }

@@ -17,15 +17,7 @@ type Plan struct {
 	Prune []Change // Delete or Keep, with the reason, in the order of deletion
 	Hooks []Change // Create, with the server's verdict; Run doesn't take these
 
-	Warnings  []Warning
-	Conflicts []Conflict // of all changes
-}
-
-// A Conflict is a field with a conflict and the object it is in.
-type Conflict struct {
-	ID     kube.ID
-	Source string
-	FieldConflict
+	Warnings []Warning
 }
 
 // Changes are all changes but those of hooks, in the order they are made.

@@ -74,7 +74,7 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 		p.prerequisites.expectFrom(first)
 	}
 	plan := &Plan{}
-	verdicts, refused, err := p.decideHooks(ctx, hooks)
+	refused, err := p.decideHooks(ctx, hooks)
 	if err != nil {
 		return nil, err
 	}
@@ -82,7 +82,7 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 	if len(rejections) > 0 {
 		return nil, &RejectedError{Rejections: sorted(rejections)}
 	}
-	plan.Hooks = verdicts
+	plan.Hooks = changesOf(hooks)
 	if plan.Prune, err = (&pruner{planning: p}).decideOrphans(ctx); err != nil {
 		return nil, err
 	}
@@ -94,7 +94,6 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 	}
 	plan.Warnings = p.warnings.sorted()
 	p.warnings.reportLater(a.opts.Warn)
-	plan.Conflicts = conflictsOf(plan)
 	return plan, nil
 }
 
@@ -126,9 +125,9 @@ func (a *Applier) begin(ctx context.Context, req Request) (p *planning, crds []*
 		a:             a,
 		req:           req,
 		targetsByID:   map[kube.ID]*target{},
-		resolver:      newResolver(a, definitions, server.Unavailable),
+		resolver:      &resolver{a: a, definitions: definitions, unavailable: server.Unavailable, namespaced: map[namespaceInput]*unstructured.Unstructured{}},
 		definitions:   definitions,
-		schemas:       newSchemas(a, definitions),
+		schemas:       &schemas{a: a, definitions: definitions, released: map[schema.GroupVersionKind]map[string]any{}, distrusted: map[schema.GroupVersion]bool{}},
 		prerequisites: prerequisites,
 		observer:      &observer{a: a, prerequisites: prerequisites, warnings: warned, fingerprints: req.Fingerprints, unlistable: map[collection]bool{}},
 		permissions:   &permissions{a: a},
@@ -219,22 +218,27 @@ func (p *planning) decideAll(ctx context.Context, targets []*target) ([]Rejectio
 	if err := p.observer.readAll(ctx, targets, open, seen); err != nil {
 		return nil, err
 	}
-	rejections := make([]Rejection, len(open))
-	err = p.a.forEach(ctx, len(open), func(i int) error {
-		t := open[i]
-		c, err := p.decide(ctx, t, seen[t.id])
+	rejections, err := p.decideEach(ctx, open, func(ctx context.Context, t *target) (Change, error) { return p.decide(ctx, t, seen[t.id]) })
+	if err != nil {
+		return nil, err
+	}
+	return p.gate(open, rejections), nil
+}
+
+// decideEach decides about targets side by side. It returns the rejections by index; zero for a
+// target about which a decision was made.
+func (p *planning) decideEach(ctx context.Context, targets []*target, decide func(context.Context, *target) (Change, error)) ([]Rejection, error) {
+	rejections := make([]Rejection, len(targets))
+	return rejections, p.a.forEach(ctx, len(targets), func(i int) error {
+		c, err := decide(ctx, targets[i])
 		if rejected := (*Rejection)(nil); errors.As(err, &rejected) {
 			rejections[i] = *rejected
 			return nil
 		}
 		c.Desired = p.a.interner.intern(c.Desired)
-		t.decided = &c
+		targets[i].decided = &c
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return p.gate(open, rejections), nil
 }
 
 // unchangedByFingerprint is the change of an object whose fingerprint proves that it needs none.
@@ -303,16 +307,6 @@ func changesOf(targets []*target) []Change {
 	for _, t := range targets {
 		if t.decided != nil {
 			out = append(out, *t.decided)
-		}
-	}
-	return out
-}
-
-func conflictsOf(plan *Plan) []Conflict {
-	var out []Conflict
-	for c := range plan.Changes() {
-		for _, f := range c.Conflicts {
-			out = append(out, Conflict{ID: c.ID, Source: c.Source, FieldConflict: f})
 		}
 	}
 	return out

@@ -124,8 +124,7 @@ func (p *planning) provenanceOf(t *target, live metav1.Object, adopting bool) *P
 	case t.progress.wasAbsent || p.history.hadObject(t.id):
 		return nil
 	}
-	a := live.GetAnnotations()
-	owner := Owner{Release: a[releaseName], Namespace: a[releaseNamespace]}
+	owner := ownerOf(live)
 	adoption := &Adoption{Prior: Prior{OwnershipMetadata: ownershipMetadata(live), Owners: live.GetManagedFields()}}
 	if owner != p.a.owner && owner.Release != "" && owner.Namespace != "" {
 		adoption.From = owner.String()
@@ -221,13 +220,13 @@ func (c *comparison) extend(prior *Prior, live *unstructured.Unstructured, over 
 			return err
 		}
 	}
-	if setByOthers := c.notOurs(over); known != nil && !setByOthers.Empty() {
+	setByOthers := c.notOurs(over)
+	if known != nil && !setByOthers.Empty() {
 		// Somebody else has set it since it was recorded: their value is what is
 		// overwritten now.
-		known, knownSet, added = known.RemoveItems(setByOthers.Intersection(knownSet)), knownSet.Difference(setByOthers), added.Difference(setByOthers)
-	} else {
-		added = added.Difference(setByOthers)
+		known, knownSet = known.RemoveItems(setByOthers.Intersection(knownSet)), knownSet.Difference(setByOthers)
 	}
+	added = added.Difference(setByOthers)
 	over = over.Difference(stampPaths()).Difference(knownSet).Difference(added).Difference(ownership.Unownable())
 	more := becomes.Difference(c.liveSet).Difference(stampPaths()).Difference(knownSet).Difference(ownership.Unownable())
 	if added = added.Union(more); !added.Empty() {

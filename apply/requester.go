@@ -41,17 +41,13 @@ func (m mode) dryRun() []string {
 	return nil
 }
 
-func (r *requester) client(m kube.Mapping, namespace string) (dynamic.ResourceInterface, error) {
-	return r.cluster.ResourceClient(m, namespace)
-}
-
 // get reads an object; nil when there is none.
 func (r *requester) get(ctx context.Context, m kube.Mapping, id kube.ID) (*unstructured.Unstructured, error) {
 	return r.getWhile(ctx, m, id, verify.Transient)
 }
 
 func (r *requester) getWhile(ctx context.Context, m kube.Mapping, id kube.ID, again func(error) bool) (*unstructured.Unstructured, error) {
-	client, err := r.client(m, id.Namespace)
+	client, err := r.cluster.ResourceClient(m, id.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -63,10 +59,7 @@ func (r *requester) getWhile(ctx context.Context, m kube.Mapping, id kube.ID, ag
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	return r.interner.intern(out), nil
+	return r.interner.intern(out), err
 }
 
 // apply sends obj by server-side apply with force: conflicts have been decided before.
@@ -107,15 +100,12 @@ func (r *requester) patch(ctx context.Context, t *target, name string, kind type
 	out, err := r.send(ctx, t, func(client dynamic.ResourceInterface) (*unstructured.Unstructured, error) {
 		return client.Patch(ctx, name, kind, data, opts)
 	})
-	if err != nil {
-		return nil, err
-	}
-	return r.interner.intern(out), nil
+	return r.interner.intern(out), err
 }
 
 // send makes a request about the object of a target and retries transient failures.
 func (r *requester) send(ctx context.Context, t *target, request func(dynamic.ResourceInterface) (*unstructured.Unstructured, error)) (*unstructured.Unstructured, error) {
-	client, err := r.client(t.mapping, t.id.Namespace)
+	client, err := r.cluster.ResourceClient(t.mapping, t.id.Namespace)
 	if err != nil {
 		return nil, err
 	}
@@ -124,15 +114,12 @@ func (r *requester) send(ctx context.Context, t *target, request func(dynamic.Re
 		out, err = request(client)
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return out, err
 }
 
 // remove deletes an object if it fulfils the precondition.
 func (r *requester) remove(ctx context.Context, m kube.Mapping, id kube.ID, condition precondition, how metav1.DeletionPropagation) error {
-	client, err := r.client(m, id.Namespace)
+	client, err := r.cluster.ResourceClient(m, id.Namespace)
 	if err != nil {
 		return err
 	}
@@ -175,15 +162,12 @@ func (r *requester) getMeta(ctx context.Context, m kube.Mapping, id kube.ID) (*m
 	if apierrors.IsNotFound(err) {
 		return nil, nil
 	}
-	if err != nil {
-		return nil, err
-	}
-	return out, nil
+	return out, err
 }
 
 // list reads all objects of a collection.
 func (r *requester) list(ctx context.Context, at collection) ([]unstructured.Unstructured, error) {
-	client, err := r.client(at.mapping, at.namespace)
+	client, err := r.cluster.ResourceClient(at.mapping, at.namespace)
 	if err != nil {
 		return nil, err
 	}

@@ -65,20 +65,12 @@ func (t *target) reject(err error) Rejection {
 
 // A resolver turns manifests into targets.
 type resolver struct {
-	a             *Applier
-	definitions   *definitions
-	prerequisites *prerequisites
-	unavailable   []string                                      // groups that the API server can't list
-	namespaced    map[namespaceInput]*unstructured.Unstructured // results of withNamespace
-	askAgain      sync.Once                                     // refreshes the list of kinds once
-	rejected      []Rejection                                   // manifests that can't be resolved
-}
-
-func newResolver(a *Applier, definitions *definitions, unavailable []string) *resolver {
-	return &resolver{
-		a: a, definitions: definitions, prerequisites: definitions.prerequisites, unavailable: unavailable,
-		namespaced: map[namespaceInput]*unstructured.Unstructured{},
-	}
+	a           *Applier
+	definitions *definitions
+	unavailable []string                                      // groups that the API server can't list
+	namespaced  map[namespaceInput]*unstructured.Unstructured // results of withNamespace
+	askAgain    sync.Once                                     // refreshes the list of kinds once
+	rejected    []Rejection                                   // manifests that can't be resolved
 }
 
 // resolve returns the targets of manifests: lists are flattened, kinds found and
@@ -141,7 +133,7 @@ func (r *resolver) newTarget(ctx context.Context, obj *unstructured.Unstructured
 			return nil, &Rejection{ID: t.id, Source: source, Err: r.definitions.whyUnused(gvk, unknown)}
 		}
 		mapping, t.mapping = coming, coming
-		r.prerequisites.expect(t.definition())
+		r.definitions.prerequisites.expect(t.definition())
 		t.waitFor(t.definition(), fmt.Sprintf("kind %s comes with this release; checked against the schema of its CustomResourceDefinition only", gvk.Kind))
 	} else if err != nil {
 		return nil, &ObjectError{ID: t.id, Source: source, Doing: "looking for the kind of", Err: err}

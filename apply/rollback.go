@@ -41,8 +41,7 @@ func (p *planning) adoptedSince(t *target, live metav1.Object) bool {
 	if p.req.BackTo == 0 || !from.mustBeGivenBack() || !from.describes(live) || from.Adopted.Revision <= p.req.BackTo {
 		return false
 	}
-	a := live.GetAnnotations()
-	return Owner{Release: a[releaseName], Namespace: a[releaseNamespace]} == p.a.owner || isHalfAdopted(from, live)
+	return ownerOf(live) == p.a.owner || isHalfAdopted(from, live)
 }
 
 // latestDeclared returns an object as the latest revision declared it; zero when none

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,27 +29,18 @@ func (a *Applier) Run(ctx context.Context, changes []Change, onDone func(Change)
 	if len(changes) > 0 && changes[0].removes() {
 		return a.delete(ctx, changes, onDone)
 	}
-	expected := prerequisitesAmong(changes)
+	awaited := make([]*prerequisites, len(changes))
+	for i, c := range changes {
+		awaited[i] = c.prerequisiteOf
+	}
 	errs := a.executeAll(ctx, changes, onDone)
 	err := a.awaitKinds(ctx, definitionsIn(changes, errs))
-	for i, prerequisites := range expected {
-		if errs[i] == nil && err == nil {
+	for i, prerequisites := range awaited {
+		if prerequisites != nil && errs[i] == nil && err == nil {
 			prerequisites.markPresent(changes[i].ID)
 		}
 	}
 	return errors.Join(errors.Join(errs...), err)
-}
-
-// prerequisitesAmong returns, by index, the prerequisites to notify of the changes that
-// others wait for.
-func prerequisitesAmong(changes []Change) map[int]*prerequisites {
-	out := map[int]*prerequisites{}
-	for i, c := range changes {
-		if c.prerequisiteOf != nil {
-			out[i] = c.prerequisiteOf
-		}
-	}
-	return out
 }
 
 // executeAll carries changes out side by side. Each has its error, nil for those
@@ -143,12 +135,7 @@ func (a *Applier) redecideDeferred(ctx context.Context, changes []Change, now bo
 	if err != nil {
 		return err
 	}
-	var bad []Rejection
-	for _, r := range rejections {
-		if r.Err != nil {
-			bad = append(bad, r)
-		}
-	}
+	bad := slices.DeleteFunc(rejections, func(r Rejection) bool { return r.Err == nil })
 	if len(bad) > 0 && a.opts.Gate == GateStrict {
 		return &RejectedError{Rejections: bad, Late: true}
 	}

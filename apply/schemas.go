@@ -12,15 +12,13 @@ import (
 	"k8s.io/kube-openapi/pkg/validation/spec"
 
 	"deployer/apply/manifest"
-	"deployer/internal/kube"
 )
 
 // schemas finds the schema of a kind in the cheapest source: client-go's built-in
 // definitions (a few ms, once), the CRDs of the release, the server's OpenAPI documents,
 // the CRDs in the cluster. Otherwise a kind has no schema.
 type schemas struct {
-	cluster     *kube.Cluster
-	builtin     func() (managedfields.TypeConverter, error)
+	a           *Applier
 	definitions *definitions
 
 	mu              sync.Mutex
@@ -28,16 +26,6 @@ type schemas struct {
 	fromReleaseCRDs memo[schema.GroupVersionKind, managedfields.TypeConverter] // made of those when they are needed
 	fromLiveCRDs    memo[schema.GroupVersionKind, managedfields.TypeConverter] // from CRDs that the server hasn't published yet
 	distrusted      map[schema.GroupVersion]bool                               // built-in definitions that differ from the server's
-}
-
-func newSchemas(a *Applier, definitions *definitions) *schemas {
-	return &schemas{
-		cluster:     a.cluster,
-		builtin:     a.builtin,
-		definitions: definitions,
-		released:    map[schema.GroupVersionKind]map[string]any{},
-		distrusted:  map[schema.GroupVersion]bool{},
-	}
 }
 
 // distrust replaces the built-in schemas of a group version by the server's own, because
@@ -58,7 +46,7 @@ func (s *schemas) isBuiltin(gvk schema.GroupVersionKind) bool {
 // known. It asks the server only about kinds that aren't built in.
 func (s *schemas) of(ctx context.Context, gvk schema.GroupVersionKind) (managedfields.TypeConverter, manifest.Type, error) {
 	if s.isBuiltin(gvk) {
-		conv, err := s.builtin()
+		conv, err := s.a.builtin()
 		if err != nil {
 			return nil, manifest.Type{}, err
 		}
@@ -70,7 +58,7 @@ func (s *schemas) of(ctx context.Context, gvk schema.GroupVersionKind) (managedf
 		t, _ := typeFrom(conv, gvk)
 		return conv, t, nil
 	}
-	conv, err := s.cluster.TypeConverter(ctx, gvk.GroupVersion())
+	conv, err := s.a.cluster.TypeConverter(ctx, gvk.GroupVersion())
 	if err != nil {
 		return nil, manifest.Type{}, err
 	}
@@ -106,7 +94,7 @@ func (s *schemas) ofReleaseCRD(gvk schema.GroupVersionKind) managedfields.TypeCo
 // the server publishes its schema some time after it serves the kind. It is nil when
 // there is no CRD, or when it may not be read.
 func (s *schemas) ofDefinition(ctx context.Context, gvk schema.GroupVersionKind) (managedfields.TypeConverter, error) {
-	mapping, err := s.cluster.Mapping(ctx, gvk, false)
+	mapping, err := s.a.cluster.Mapping(ctx, gvk, false)
 	if err != nil {
 		return nil, nil // whoever needs the kind will say so
 	}

@@ -287,7 +287,7 @@ func TestOwnChangesAreNoConflicts(t *testing.T) {
 			s.post(s.owned(s.manifests(config("a"))[0].Object), manager)
 			s.record("deployed", config("a"))
 			next := strings.Replace(config("a"), "{k: v}", "{k: w}", 1)
-			if p := s.deploy(next); len(p.Conflicts) > 0 {
+			if p := s.deploy(next); len(conflicts(p)) > 0 {
 				t.Errorf("conflicts: %s", outcomes(p))
 			}
 			s.patch("v1", "ConfigMap", "a", types.MergePatchType, `{"data":{"k":"other"}}`, "kubectl-client-side-apply")

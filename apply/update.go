@@ -236,17 +236,11 @@ func (u *updateDecision) changedDefaults(diff *typed.Comparison) *fieldpath.Set 
 	if !u.comparison.migrated.Changed {
 		return out
 	}
-	gone := fields.Topmost(diff.Removed)
 	diff.Modified.Union(diff.Removed).Iterate(func(path fieldpath.Path) {
 		if u.comparison.isDeclared(path) || !u.comparison.migrated.Ours.Has(path) || u.reverted(path) {
 			return
 		}
-		for _, g := range gone {
-			if len(g) < len(path) && g.Equals(path[:len(g)]) {
-				return
-			}
-		}
-		if !isItemOrMapKey(u.comparison.live, path) {
+		if !fields.Within(diff.Removed, path[:len(path)-1]) && !isItemOrMapKey(u.comparison.live, path) {
 			out.Insert(path.Copy())
 		}
 	})
@@ -281,7 +275,7 @@ func (u *updateDecision) undeclaredDefaults() *fieldpath.Set {
 func (u *updateDecision) unchanged(ctx context.Context) (Change, error) {
 	c := u.change
 	c.Action, c.Predicted = Unchanged, u.live
-	c.Conflicts = onlyYielded(c.Conflicts)
+	c.Conflicts = slices.DeleteFunc(slices.Clone(c.Conflicts), func(f FieldConflict) bool { return f.Outcome != OutcomeYielded })
 	ours := ownership.ApplyEntry(u.comparison.entries, Manager)
 	switch {
 	case u.t.fullReplace.withoutDuplicates != nil:
@@ -297,16 +291,6 @@ func (u *updateDecision) unchanged(ctx context.Context) (Change, error) {
 	}
 	err := u.p.permissions.check(ctx, &c, "patch", u.t.mapping)
 	return c, err
-}
-
-func onlyYielded(list []FieldConflict) []FieldConflict {
-	var out []FieldConflict
-	for _, f := range list {
-		if f.Outcome == OutcomeYielded {
-			out = append(out, f)
-		}
-	}
-	return out
 }
 
 // execution says how to carry the update out.
@@ -349,15 +333,11 @@ func (u *updateDecision) listFieldChanges(c *Change, diff *typed.Comparison, res
 			f.Revision = u.comparison.introducedBy(f.Path)
 		}
 	}
-	var kept []FieldConflict
-	for _, f := range c.Conflicts {
+	c.Conflicts = slices.DeleteFunc(slices.Clone(c.Conflicts), func(f FieldConflict) bool {
 		before, _ := fields.Value(u.live.Object, f.path)
 		after, ok := fields.Value(result.Object, f.path)
-		if f.Outcome == OutcomeYielded || f.path == nil || !ok || !fields.Equal(before, after) {
-			kept = append(kept, f)
-		}
-	}
-	c.Conflicts = kept
+		return f.Outcome != OutcomeYielded && f.path != nil && ok && fields.Equal(before, after)
+	})
 }
 
 // servesVersion tells of which API versions the server still has a kind. Of a kind

@@ -114,7 +114,7 @@ func (s States) Fields(diff *typed.Comparison) []FieldChange {
 		}
 	}
 	// The fields of a value of another type are in both sets too.
-	within := func(path fieldpath.Path) bool { return covers(diff.Modified, path) }
+	within := func(path fieldpath.Path) bool { return fields.Within(diff.Modified, path[:len(path)-1]) }
 	twice := diff.Added.Intersection(diff.Removed) // an item that was there several times and isn't any more, or the other way round
 	diff.Modified.Union(twice).Iterate(func(path fieldpath.Path) { add(path.Copy(), Changed, nil) })
 	for _, path := range fields.Topmost(diff.Added) {
@@ -132,16 +132,6 @@ func (s States) Fields(diff *typed.Comparison) []FieldChange {
 	}
 	sort.SliceStable(out, func(i, j int) bool { return s.precedes(out[i].Path, out[j].Path) })
 	return out
-}
-
-// covers reports whether a set has a parent of path.
-func covers(set *fieldpath.Set, path fieldpath.Path) bool {
-	for i := 1; i < len(path); i++ {
-		if set.Has(path[:i]) {
-			return true
-		}
-	}
-	return false
 }
 
 // change returns the change of one field; false when it is bookkeeping. Null counts as

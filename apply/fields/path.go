@@ -199,17 +199,24 @@ func Text(v any, ok bool) string {
 	return string(data)
 }
 
+// Within reports whether a set has a path or one of its parents.
+func Within(set *fieldpath.Set, path fieldpath.Path) bool {
+	for i := range path {
+		if set.Has(path[:i+1]) {
+			return true
+		}
+	}
+	return false
+}
+
 // Topmost returns the members of set that have no member of set above them, in
 // order: a removed list item stands for everything in it.
 func Topmost(set *fieldpath.Set) []fieldpath.Path {
 	var out []fieldpath.Path
 	set.Iterate(func(p fieldpath.Path) {
-		for i := 1; i < len(p); i++ {
-			if set.Has(p[:i]) {
-				return
-			}
+		if !Within(set, p[:len(p)-1]) {
+			out = append(out, p.Copy())
 		}
-		out = append(out, p.Copy())
 	})
 	sort.Slice(out, func(i, j int) bool { return out[i].Compare(out[j]) < 0 })
 	return out

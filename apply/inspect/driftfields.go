@@ -198,12 +198,7 @@ func (l *fieldList) isAddition(path fieldpath.Path) bool {
 			return false
 		}
 	}
-	for n := 1; n <= len(path); n++ {
-		if l.seen.Has(path[:n]) {
-			return false
-		}
-	}
-	return fields.Under(l.seen, path).Empty()
+	return !fields.Within(l.seen, path) && fields.Under(l.seen, path).Empty()
 }
 
 // isRestart reports whether a field was added by kubectl rollout restart, which

@@ -128,14 +128,10 @@ func (c *claim) lostBy(e Entry) *fieldpath.Set {
 
 // Content is the part of set that isn't about metadata or status.
 func Content(set *fieldpath.Set) *fieldpath.Set {
-	out := fieldpath.NewSet()
-	set.Iterate(func(p fieldpath.Path) {
-		switch name := p[0].FieldName; {
-		case name == nil, *name != "metadata" && *name != "status" && *name != "apiVersion" && *name != "kind":
-			out.Insert(p.Copy())
-		}
-	})
-	return out
+	return set.RecursiveDifference(fieldpath.NewSet(
+		fieldpath.MakePathOrDie("metadata"), fieldpath.MakePathOrDie("status"),
+		fieldpath.MakePathOrDie("apiVersion"), fieldpath.MakePathOrDie("kind"),
+	))
 }
 
 func (c *claim) result() Migrated {
