@@ -1,9 +1,10 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -35,10 +36,10 @@ type scaled struct {
 	incomplete bool               // some autoscalers couldn't be listed
 }
 
-// autoscalerKinds, and the names under which they scale.
-var autoscalerKinds = map[schema.GroupKind]string{
-	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"}: "kube-controller-manager",
-	{Group: "keda.sh", Kind: "ScaledObject"}:                "keda",
+// autoscalerKinds are the kinds that scale workloads.
+var autoscalerKinds = []schema.GroupKind{
+	{Group: "autoscaling", Kind: "HorizontalPodAutoscaler"},
+	{Group: "keda.sh", Kind: "ScaledObject"},
 }
 
 // relinquishReplicas leaves the number of replicas out of the desired object if an
@@ -80,12 +81,13 @@ func (s *autoscalers) relinquishReplicas(ctx context.Context, t *target, cmp *co
 		t.scaledReplicasPath = at
 	}
 	f := FieldConflict{
-		Path: fields.String(path), Manager: by, Outcome: OutcomeYielded, path: path,
+		Path: fields.String(path), Outcome: OutcomeYielded, path: path,
 		Before: fields.Text(live, has), After: fields.Text(wanted, true),
 	}
 	if entry != nil {
-		f.Operation, f.Subresource, f.Time = string(entry.Operation), entry.Subresource, entry.Time
+		f.Owner = entry.Owner()
 	}
+	f.Manager = by
 	c.Conflicts = append(c.Conflicts, f)
 	return nil
 }
@@ -147,7 +149,7 @@ func isAutoscaler(manager string) bool {
 
 func (s *autoscalers) find(ctx context.Context, namespace string) (scaled, error) {
 	out := scaled{names: map[kube.ID]string{}}
-	for gk := range autoscalerKinds {
+	for _, gk := range autoscalerKinds {
 		mapping, err := s.a.cluster.Mapping(ctx, gk.WithVersion(""), true)
 		if unknown := (*kube.NoKindMatchError)(nil); err != nil {
 			out.incomplete = out.incomplete || !errors.As(err, &unknown)
@@ -170,7 +172,7 @@ func (s *autoscalers) find(ctx context.Context, namespace string) (scaled, error
 		}
 	}
 	for id, t := range s.targetsByID {
-		if _, ok := autoscalerKinds[id.GroupKind()]; ok && id.Namespace == namespace {
+		if slices.Contains(autoscalerKinds, id.GroupKind()) && id.Namespace == namespace {
 			out.add(t.obj)
 		}
 	}
@@ -192,26 +194,13 @@ func (s *autoscalers) isDropped(scaler *unstructured.Unstructured) bool {
 
 // add notes what an autoscaler scales.
 func (s scaled) add(scaler *unstructured.Unstructured) {
-	ref, ok, _ := unstructured.NestedStringMap(scaler.Object, "spec", "scaleTargetRef")
-	if !ok {
-		m, _, _ := unstructured.NestedMap(scaler.Object, "spec", "scaleTargetRef")
-		ref = map[string]string{}
-		for k, v := range m {
-			ref[k] = fmt.Sprint(v)
-		}
-	}
-	kind, apiVersion := ref["kind"], ref["apiVersion"]
-	if kind == "" {
-		kind = "Deployment" // KEDA's default
-	}
-	if apiVersion == "" {
-		apiVersion = "apps/v1"
-	}
-	gv, err := schema.ParseGroupVersion(apiVersion)
-	if err != nil || ref["name"] == "" {
+	ref, _, _ := unstructured.NestedMap(scaler.Object, "spec", "scaleTargetRef")
+	name := textOf(ref["name"])
+	gv, err := schema.ParseGroupVersion(cmp.Or(textOf(ref["apiVersion"]), "apps/v1")) // KEDA's defaults
+	if err != nil || name == "" {
 		return
 	}
-	gk := kube.Canonical(gv.WithKind(kind).GroupKind())
-	id := kube.ID{Group: gk.Group, Kind: gk.Kind, Namespace: scaler.GetNamespace(), Name: ref["name"]}
+	gk := kube.Canonical(gv.WithKind(cmp.Or(textOf(ref["kind"]), "Deployment")).GroupKind())
+	id := kube.ID{Group: gk.Group, Kind: gk.Kind, Namespace: scaler.GetNamespace(), Name: name}
 	s.names[id] = scaler.GetKind() + "/" + scaler.GetName()
 }

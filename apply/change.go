@@ -3,13 +3,13 @@ package apply
 import (
 	"cmp"
 	"fmt"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
 
 	"deployer/apply/compare"
 	"deployer/apply/ordering"
+	"deployer/apply/ownership"
 	"deployer/apply/verify"
 	"deployer/internal/kube"
 )
@@ -112,14 +112,11 @@ const (
 // A FieldConflict is a field of the chart that another manager set to
 // something else. Confidential values are hidden.
 type FieldConflict struct {
-	Path        string
-	Manager     string
-	Operation   string // Apply or Update
-	Subresource string
-	Time        time.Time // when that manager last wrote the object; zero when unknown
-	Before      string    // the live value, as JSON on one line
-	After       string    // the chart's value
-	Outcome     FieldOutcome
+	Path            string
+	ownership.Owner        // the other manager
+	Before          string // the live value, as JSON on one line
+	After           string // the chart's value
+	Outcome         FieldOutcome
 	// CollidesWith is an item of the chart that can't coexist with this item of another
 	// manager although their keys differ, such as a port with another number but the same
 	// name. Empty for a field with two values.
@@ -149,10 +146,7 @@ type Fingerprint struct {
 
 // object returns the desired object, or the live one when there is no desired one.
 func (c Change) object() *unstructured.Unstructured {
-	if c.Desired != nil {
-		return c.Desired
-	}
-	return c.Live
+	return cmp.Or(c.Desired, c.Live)
 }
 
 // After returns the object after the change: as applied, or else as predicted; nil when

@@ -244,16 +244,12 @@ func (u *updateDecision) conflictsOf(col collision, policy ConflictPolicy) []Fie
 	if len(owners) == 0 {
 		owners = []ownership.Entry{{Manager: "unknown"}} // as the server calls a manager without a name
 	}
-	outcome := map[ConflictPolicy]FieldOutcome{FailOnConflict: OutcomeRefused, YieldConflicts: OutcomeYielded}[policy]
-	if outcome == "" {
-		outcome = OutcomeTaken
-	}
 	var out []FieldConflict
 	for _, e := range owners {
 		out = append(out, FieldConflict{
-			Path: fields.String(col.theirs), Manager: e.Manager, Operation: string(e.Operation), Subresource: e.Subresource, Time: e.Time,
+			Path: fields.String(col.theirs), Owner: e.Owner(),
 			Before: shown(u.live, col.theirs, hide.ConfidentialFields(u.live, u.comparison.desired, u.t.obj)), After: fields.Text(nil, false),
-			Outcome: outcome, CollidesWith: fields.String(col.ours), path: col.theirs,
+			Outcome: policy.outcome(), CollidesWith: fields.String(col.ours), path: col.theirs,
 		})
 	}
 	return out

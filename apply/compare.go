@@ -12,7 +12,6 @@ import (
 
 	"deployer/apply/compare"
 	"deployer/apply/fields"
-	"deployer/apply/manifest"
 	"deployer/apply/ownership"
 	"deployer/internal/kube"
 )
@@ -90,12 +89,9 @@ func (r *comparer) declaredFieldsOf(ctx context.Context, t *target, conv managed
 		}
 		obj := shallowCopy(s.obj)
 		obj.SetGroupVersionKind(t.mapping.GVK)
-		res, err := r.normaliseBy(ctx, obj, t.mapping.GVK, manifest.Rules{Status: t.mapping.HasStatus})
+		res, err := r.normaliseBySchema(ctx, t, obj, false)
 		if err != nil {
 			continue
-		}
-		if !t.fromCRDs {
-			r.a.owner.setOwnershipMetadata(res.Object)
 		}
 		v, err := compare.Typed(conv, res.Object)
 		if err != nil {

@@ -34,8 +34,7 @@ func (p *planning) policy(t *target) (ConflictPolicy, error) {
 func (p *planning) decideConflicts(t *target, cmp *comparison, c *Change, policy ConflictPolicy) ([]FieldConflict, error) {
 	want, err := compare.Typed(cmp.conv, cmp.desired)
 	if err != nil {
-		r := t.reject(&InvalidError{Text: explainTyped(t, err)})
-		return nil, &r
+		return nil, t.reject(&InvalidError{Text: verify.Conceal(t.obj, err.Error())})
 	}
 	conflicts, err := ownership.Conflicts(cmp.live, want, cmp.entries, Manager)
 	if err != nil {
@@ -54,15 +53,13 @@ func (p *planning) decideConflicts(t *target, cmp *comparison, c *Change, policy
 		}
 		f := conflictOf(t, con, c.Live, cmp.desired)
 		f.Before, f.After = p.a.opts.Hidden.HideTextPair(f.Before, f.After)
+		f.Outcome = policy.outcome()
 		switch policy {
 		case FailOnConflict:
-			f.Outcome = OutcomeRefused
 			refused = append(refused, f)
 		case YieldConflicts:
-			f.Outcome = OutcomeYielded
 			cmp.relinquishField(con.Path)
 		default:
-			f.Outcome = OutcomeTaken
 			if cmp.isRepeatedConflict(con, after) {
 				p.warnings.add(t.id, t.source, "%s changed %s since the last release and may change it again: leave it out of the chart, or annotate the object with %s: yield",
 					con.By.Manager, f.Path, annotation.Conflicts.Name)
@@ -80,20 +77,11 @@ func (c *comparison) isRepeatedConflict(con ownership.Conflict, wanted any) bool
 	return ours != nil && con.By.Class() == ownership.Controller && !con.By.Time.Before(ours.Time) && c.hasDeclaredValue(con.Path, wanted)
 }
 
-// explainTyped returns the text of a schema error about an object, without confidential
-// values.
-func explainTyped(t *target, err error) string {
-	return verify.Conceal(t.obj, err.Error())
-}
-
 func conflictOf(t *target, con ownership.Conflict, live, want *unstructured.Unstructured) FieldConflict {
 	f := FieldConflict{
-		Path:        fields.String(con.Path),
-		Manager:     con.By.Manager,
-		Operation:   string(con.By.Operation),
-		Subresource: con.By.Subresource,
-		Time:        con.By.Time,
-		path:        con.Path,
+		Path:  fields.String(con.Path),
+		Owner: con.By.Owner(),
+		path:  con.Path,
 	}
 	secret := hide.ConfidentialFields(live, want, t.obj)
 	f.Path = secret.HidePath(f.Path, nil)

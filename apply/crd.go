@@ -91,7 +91,7 @@ func newDefinitions(a *Applier, prerequisites *prerequisites, req Request) *defi
 			d.released = append(d.released, m.Object)
 		}
 	}
-	d.kinds = kindsDefinedBy(d.released)
+	d.kinds = kindsDefinedBy(d.released...)
 	return d
 }
 
@@ -102,13 +102,13 @@ func (d *definitions) leaveOut(crds []*target) {
 	for _, t := range crds {
 		if c := t.decided; c != nil && (c.Action == Keep || c.Action == Unchanged && d.a.opts.CRDs == CreateCRDs) {
 			kept[t.id.Name] = true
-			for gvk := range kindsDefinedBy([]*unstructured.Unstructured{t.obj}) {
+			for gvk := range kindsDefinedBy(t.obj) {
 				d.kept[gvk] = c
 			}
 		}
 	}
 	d.released = slices.DeleteFunc(d.released, func(crd *unstructured.Unstructured) bool { return kept[crd.GetName()] })
-	d.kinds = kindsDefinedBy(d.released)
+	d.kinds = kindsDefinedBy(d.released...)
 }
 
 // whyUnused returns the error for a kind that the cluster lacks. If a definition of the
@@ -200,7 +200,7 @@ var steps = regexp.MustCompile(`\[[^\]]*\]|[^.\[]+`)
 // ruleOf finds the rule that a cause comes from, and says whether it looks at
 // the old value. https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#transition-rules
 func ruleOf(version map[string]any, cause metav1.StatusCause) (transition, found bool) {
-	node, _, _ := unstructured.NestedMap(version, "schema", "openAPIV3Schema")
+	node := schemaOf(version)
 	for _, step := range steps.FindAllString(strings.TrimPrefix(cause.Field, "<nil>"), -1) {
 		if strings.HasPrefix(step, "[") {
 			items, isList := node["items"].(map[string]any)

@@ -34,7 +34,10 @@ func (l loss) String() string {
 	return out
 }
 
-const notServedAnyMore = "no longer served"
+const (
+	notServedAnyMore = "no longer served"
+	lostConversion   = "conversion between versions by a webhook"
+)
 
 // place returns the place of the loss for placeCovers: a version or a field, which covers
 // what is within it, or one property of it.
@@ -60,7 +63,7 @@ func lossesOf(live, next *unstructured.Unstructured) []loss {
 		l.add("", "", fmt.Sprintf("kind %s", was))
 	}
 	if was, is := conversionOf(live), conversionOf(next); was == "Webhook" && is != was {
-		l.add("", "", "conversion between versions by a webhook")
+		l.add("", "", lostConversion)
 	}
 	for _, was := range versionsOf(live) {
 		name, _ := was["name"].(string)
@@ -80,7 +83,8 @@ func lossesOf(live, next *unstructured.Unstructured) []loss {
 				l.add(name, "", "subresource "+sub)
 			}
 		}
-		l.root(name, schemaOf(was), schemaOf(is))
+		// A schema needn't contain the fields that every object has.
+		l.node(name, "", schemaOf(was), schemaOf(is), "apiVersion", "kind", "metadata")
 	}
 	return l.found
 }
@@ -102,12 +106,6 @@ type lossFinder struct{ found []loss }
 
 func (l *lossFinder) add(version, path, text string) {
 	l.found = append(l.found, loss{version, path, text})
-}
-
-// root compares schemas, without the fields that every object has: a schema needn't
-// contain them.
-func (l *lossFinder) root(version string, was, is map[string]any) {
-	l.node(version, "", was, is, "apiVersion", "kind", "metadata")
 }
 
 // node compares two nodes of structural schemas at one path.

@@ -70,9 +70,9 @@ func awaiting(c Change, err error) error {
 // served now, or still lists one that no longer is; nil when there is none.
 func (a *Applier) outdatedInDiscovery(ctx context.Context, crds []Change) (*Change, error) {
 	for i, c := range crds {
-		now, before := kindsDefinedBy([]*unstructured.Unstructured{c.Applied}), map[schema.GroupVersionKind]kube.Mapping{}
+		now, before := kindsDefinedBy(c.Applied), map[schema.GroupVersionKind]kube.Mapping{}
 		if c.Live != nil {
-			before = kindsDefinedBy([]*unstructured.Unstructured{c.Live})
+			before = kindsDefinedBy(c.Live)
 		}
 		for gvk := range now {
 			if listed, err := a.isListed(ctx, gvk); err != nil || !listed {

@@ -3,7 +3,6 @@ package apply
 import (
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -57,7 +56,11 @@ func (b *Contribution) lossesOfOthers(losses []loss) []loss {
 func (p *planning) updateDefinition(ctx context.Context, t *target, want, live *unstructured.Unstructured) (Change, error) {
 	contribution := p.contributionOf(t, live)
 	adds := p.a.opts.CRDs == AddCRDs
-	if gone := contribution.lossesOfOthers(lossesOf(live, withLiveConversion(want, live))); adds && len(gone) > 0 {
+	losses := lossesOf(live, want)
+	if conversionOf(want) == "" { // then the live one stays
+		losses = slices.DeleteFunc(losses, func(l loss) bool { return l.text == lostConversion })
+	}
+	if gone := contribution.lossesOfOthers(losses); adds && len(gone) > 0 {
 		return p.leaveDefinition(t, live, want, gone), nil
 	}
 	c, err := p.decideExisting(ctx, t, want, live)
@@ -76,23 +79,6 @@ func (p *planning) updateDefinition(ctx context.Context, t *target, want, live *
 		p.warnings.add(t.id, t.source, "the chart's definition removes what this release didn't add: %s", lossesText(gone))
 	}
 	return c, nil
-}
-
-// withLiveConversion returns the chart's definition, with spec.conversion copied from the live one
-// if the chart doesn't state it.
-func withLiveConversion(want, live *unstructured.Unstructured) *unstructured.Unstructured {
-	if conversionOf(want) != "" {
-		return want
-	}
-	out := shallowCopy(want)
-	spec, _ := want.Object["spec"].(map[string]any)
-	copied := map[string]any{}
-	maps.Copy(copied, spec)
-	if conversion, ok, _ := unstructured.NestedFieldNoCopy(live.Object, "spec", "conversion"); ok {
-		copied["conversion"] = conversion
-	}
-	out.Object["spec"] = copied
-	return out
 }
 
 // leaveDefinition leaves a definition as it is, and says why.

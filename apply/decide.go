@@ -71,8 +71,7 @@ func (p *planning) decideExisting(ctx context.Context, t *target, want, live *un
 	}
 	adopting, err := p.ownership.check(t, live)
 	if err != nil {
-		r := t.reject(err)
-		return Change{}, &r
+		return Change{}, t.reject(err)
 	}
 	if live.GetDeletionTimestamp() != nil {
 		c := p.change(t, Create)
@@ -88,8 +87,7 @@ func (p *planning) decideExisting(ctx context.Context, t *target, want, live *un
 
 // create decides, by a dry run, about an object that seems to be absent.
 func (p *planning) create(ctx context.Context, t *target, want *unstructured.Unstructured, s observation) (Change, error) {
-	c := p.change(t, Create)
-	c.Desired = want
+	c := p.newObject(t, want)
 	c.execution = p.executionOf(t, write{verb: createObject})
 	t.progress.wasAbsent = s.absent
 	if p.a.opts.Gate == GateOff && s.absent {
@@ -168,8 +166,7 @@ func (p *planning) decideRefused(ctx context.Context, t *target, want *unstructu
 	if verdict == verify.Unanswered {
 		return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "asking the server about", Err: err}
 	}
-	r := t.reject(verify.Explain(t.obj, err))
-	return Change{}, &r
+	return Change{}, t.reject(verify.Explain(t.obj, err))
 }
 
 // redecide decides about a target as it is now.

@@ -22,14 +22,11 @@ func (r *comparer) decideFullReplace(ctx context.Context, t *target, res manifes
 	if len(res.Duplicates) == 0 {
 		return nil
 	}
-	once, err := r.normaliseBy(ctx, t.obj, t.mapping.GVK, manifest.Rules{Status: t.mapping.HasStatus, DropDuplicates: true})
+	once, err := r.normaliseBySchema(ctx, t, t.obj, true)
 	if err != nil {
 		return &ObjectError{ID: t.id, Source: t.source, Doing: "checking", Err: err}
 	}
 	t.fullReplace.withoutDuplicates = once.Object
-	if !t.fromCRDs {
-		r.a.owner.setOwnershipMetadata(t.fullReplace.withoutDuplicates)
-	}
 	for _, n := range res.Duplicates {
 		r.warnings.add(t.id, t.source, "%s: server-side apply doesn't allow that, so the object is replaced as a whole", n)
 	}

@@ -263,8 +263,7 @@ func (p *planning) decideHook(ctx context.Context, t *target) (Change, error) {
 	case verdict == verify.Unanswered && !errors.As(err, &exists):
 		return c, &ObjectError{ID: t.id, Source: t.source, Doing: "asking the server about", Err: err}
 	default:
-		r := t.reject(verify.Explain(t.obj, err))
-		return c, &r
+		return c, t.reject(verify.Explain(t.obj, err))
 	}
 	return c, nil
 }

@@ -51,14 +51,14 @@ func (p *planning) keepsOwnPermissions(ctx context.Context, live *unstructured.U
 // isSubject matches a subject of a binding as the authorizer does.
 // k8s.io/kubernetes/pkg/registry/rbac/validation/rule.go, appliesToUser
 func isSubject(us authenticationv1.UserInfo, subject map[string]any) bool {
-	text := func(key string) string { s, _ := subject[key].(string); return s }
-	switch text("kind") {
+	name := textOf(subject["name"])
+	switch textOf(subject["kind"]) {
 	case "User":
-		return text("name") == us.Username
+		return name == us.Username
 	case "Group":
-		return slices.Contains(us.Groups, text("name"))
+		return slices.Contains(us.Groups, name)
 	case "ServiceAccount":
-		return us.Username == "system:serviceaccount:"+text("namespace")+":"+text("name")
+		return us.Username == "system:serviceaccount:"+textOf(subject["namespace"])+":"+name
 	}
 	return false
 }

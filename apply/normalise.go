@@ -5,20 +5,18 @@ import (
 	"strings"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"deployer/apply/manifest"
 )
 
 // normalise turns the rendered object into the desired object.
 func (r *comparer) normalise(ctx context.Context, t *target) (*unstructured.Unstructured, error) {
-	res, err := r.normaliseBy(ctx, t.obj, t.mapping.GVK, manifest.Rules{Status: t.mapping.HasStatus})
+	res, err := r.normaliseBySchema(ctx, t, t.obj, false)
 	if err != nil {
 		return nil, &ObjectError{ID: t.id, Source: t.source, Doing: "checking", Err: err}
 	}
 	if len(res.Problems) > 0 {
-		r := t.reject(problems(res.Problems))
-		return nil, &r
+		return nil, t.reject(problems(res.Problems))
 	}
 	for _, n := range res.Notes {
 		r.warnings.add(t.id, t.source, "%s", n)
@@ -29,15 +27,13 @@ func (r *comparer) normalise(ctx context.Context, t *target) (*unstructured.Unst
 	if res.SchemaMismatch {
 		t.manifestHash = "" // no fingerprint: the kind may later have the fields that are dropped now
 	}
-	if !t.fromCRDs {
-		r.a.owner.setOwnershipMetadata(res.Object)
-	}
 	return res.Object, r.decideFullReplace(ctx, t, res)
 }
 
-// normaliseBy normalises by the schema that is at hand, and by the server's own if
-// that one seems to lack something.
-func (r *comparer) normaliseBy(ctx context.Context, obj *unstructured.Unstructured, gvk schema.GroupVersionKind, rules manifest.Rules) (manifest.Result, error) {
+// normaliseBySchema normalises a manifest of a target by the schema that is at hand, and by the
+// server's own if that one seems to lack something. It sets the ownership metadata.
+func (r *comparer) normaliseBySchema(ctx context.Context, t *target, obj *unstructured.Unstructured, dropDuplicates bool) (manifest.Result, error) {
+	gvk, rules := t.mapping.GVK, manifest.Rules{Status: t.mapping.HasStatus, DropDuplicates: dropDuplicates}
 	switch r.a.opts.Validation {
 	case ValidationStrict:
 		rules.UnknownFields = manifest.Refuse
@@ -49,14 +45,17 @@ func (r *comparer) normaliseBy(ctx context.Context, obj *unstructured.Unstructur
 		return manifest.Result{}, err
 	}
 	res := manifest.Normalise(obj, rules)
-	if !res.SchemaMismatch || !r.schemas.isBuiltin(gvk) {
-		return res, nil
+	if res.SchemaMismatch && r.schemas.isBuiltin(gvk) {
+		r.schemas.distrust(gvk.GroupVersion())
+		if _, rules.Type, err = r.schemas.of(ctx, gvk); err != nil {
+			return manifest.Result{}, err
+		}
+		res = manifest.Normalise(obj, rules)
 	}
-	r.schemas.distrust(gvk.GroupVersion())
-	if _, rules.Type, err = r.schemas.of(ctx, gvk); err != nil {
-		return manifest.Result{}, err
+	if !t.fromCRDs {
+		r.a.owner.setOwnershipMetadata(res.Object)
 	}
-	return manifest.Normalise(obj, rules), nil
+	return res, nil
 }
 
 func problems(notes []manifest.Note) error {

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -36,18 +37,11 @@ type Options struct {
 const longestRetry = 2 * time.Minute
 
 func (o Options) withDefaults() Options {
-	set := func(s *string, v string) {
-		if *s == "" {
-			*s = v
-		}
-	}
-	set((*string)(&o.Conflicts), string(TakeConflicts))
-	set((*string)(&o.Validation), string(ValidationWarn))
-	set((*string)(&o.Gate), string(GateStrict))
-	set((*string)(&o.CRDs), string(AddCRDs))
-	if o.Propagation == "" {
-		o.Propagation = metav1.DeletePropagationBackground
-	}
+	o.Conflicts = cmp.Or(o.Conflicts, TakeConflicts)
+	o.Validation = cmp.Or(o.Validation, ValidationWarn)
+	o.Gate = cmp.Or(o.Gate, GateStrict)
+	o.CRDs = cmp.Or(o.CRDs, AddCRDs)
+	o.Propagation = cmp.Or(o.Propagation, metav1.DeletePropagationBackground)
 	if o.RetryTimeout <= 0 || o.RetryTimeout > longestRetry {
 		o.RetryTimeout = longestRetry
 	}

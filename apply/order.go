@@ -61,7 +61,7 @@ func (p *planning) order(ctx context.Context, crds, mains, hooks []*target) (*re
 }
 
 func (o *releaseOrder) refuse(t *target, text, what string) {
-	o.refused = append(o.refused, t.reject(&InvalidError{Text: text, Advice: what}))
+	o.refused = append(o.refused, *t.reject(&InvalidError{Text: text, Advice: what}))
 }
 
 // readConstraints reads the order annotations of one object.
@@ -240,9 +240,7 @@ func (o *releaseOrder) readOutsideReference(ctx context.Context, i int, r annota
 		o.refuse(t, fmt.Sprintf("%s: a %s is in no namespace", r, mapping.GVK.Kind), "")
 		return nil
 	}
-	rejections, err := o.rejectMissing(ctx, t, r, need.ID, mapping)
-	if rejections != nil || err != nil {
-		o.refused = append(o.refused, rejections...)
+	if refused, err := o.refuseMissing(ctx, t, r, need.ID, mapping); refused || err != nil {
 		return err
 	}
 	o.nodes[i].Outside = append(o.nodes[i].Outside, need)
@@ -268,28 +266,26 @@ func (o *releaseOrder) onlyKind(kinds []kube.Mapping) (kube.Mapping, string) {
 	return kube.Mapping{}, ": the cluster has no such kind, and none comes with the release"
 }
 
-// rejectMissing rejects a reference to an object outside of the release that doesn't exist,
+// refuseMissing refuses a reference to an object outside of the release that doesn't exist,
 // unless the chart says that somebody else will create it.
-func (o *releaseOrder) rejectMissing(ctx context.Context, t *target, r annotation.Dependency, id kube.ID, mapping kube.Mapping) ([]Rejection, error) {
+func (o *releaseOrder) refuseMissing(ctx context.Context, t *target, r annotation.Dependency, id kube.ID, mapping kube.Mapping) (refused bool, err error) {
 	if _, coming := o.p.definitions.kinds[mapping.GVK]; coming && r.External {
-		return nil, nil // its kind may not be served yet
+		return false, nil // its kind may not be served yet
 	}
 	meta, err := o.p.a.getMeta(ctx, mapping, id)
 	switch {
 	case apierrors.IsForbidden(err):
-		return []Rejection{t.reject(&InvalidError{
-			Text:   fmt.Sprintf("%s: %s is not part of this release, and there is no permission to read it and see when it is %s", r, id, r.State),
-			Advice: "allow the account that deployer runs as to get and watch " + mapping.Resource.GroupResource().String(),
-		})}, nil
+		o.refuse(t, fmt.Sprintf("%s: %s is not part of this release, and there is no permission to read it and see when it is %s", r, id, r.State),
+			"allow the account that deployer runs as to get and watch "+mapping.Resource.GroupResource().String())
+		return true, nil
 	case err != nil:
-		return nil, &ObjectError{ID: id, Source: t.source, Doing: "reading", Err: err}
+		return false, &ObjectError{ID: id, Source: t.source, Doing: "reading", Err: err}
 	case meta == nil && !r.External:
-		return []Rejection{t.reject(&InvalidError{
-			Text:   fmt.Sprintf("%s: %s is neither in the release nor in the cluster", r, id),
-			Advice: fmt.Sprintf("correct the name; or, if something else creates it, list it in %s to wait for it", annotation.ExternalDependencies.Name),
-		})}, nil
+		o.refuse(t, fmt.Sprintf("%s: %s is neither in the release nor in the cluster", r, id),
+			fmt.Sprintf("correct the name; or, if something else creates it, list it in %s to wait for it", annotation.ExternalDependencies.Name))
+		return true, nil
 	}
-	return nil, nil
+	return false, nil
 }
 
 // refuseHook rejects dependencies of hooks, which have their own order.

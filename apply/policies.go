@@ -52,6 +52,17 @@ const (
 	YieldConflicts ConflictPolicy = "yield" // leave the field, and its ownership, to whoever set it
 )
 
+// outcome returns what becomes of a field with a conflict.
+func (p ConflictPolicy) outcome() FieldOutcome {
+	switch p {
+	case FailOnConflict:
+		return OutcomeRefused
+	case YieldConflicts:
+		return OutcomeYielded
+	}
+	return OutcomeTaken
+}
+
 // FieldValidation says what to do with fields that a kind's schema doesn't have.
 type FieldValidation string
 

@@ -37,8 +37,7 @@ func (p *planning) recreate(ctx context.Context, u *updateDecision, refusal erro
 		}
 	}
 	if !may {
-		r := t.reject(broken)
-		return Change{}, &r
+		return Change{}, t.reject(broken)
 	}
 	if claims != "" {
 		p.warnings.add(t.id, t.source, "%s", claims)

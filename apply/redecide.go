@@ -8,8 +8,8 @@ func prepareRedecisions(ctx context.Context, changes []Change, open []int, now b
 	ready := map[*planning][]*target{}
 	for _, i := range open {
 		e := changes[i].execution
-		if e.t == nil || e.p.prepareRedecision(ctx, e.t, now) != nil {
-			continue // an orphan; or the error comes again when the change is decided
+		if e.p.prepareRedecision(ctx, e.t, now) != nil {
+			continue // the error comes again when the change is decided
 		}
 		ready[e.p] = append(ready[e.p], e.t)
 	}
@@ -37,7 +37,7 @@ func (p *planning) prepareRedecision(ctx context.Context, t *target, now bool) e
 // namespace is new isn't read: a dry run of creating it fails if somebody has made it since. A list
 // wouldn't do: the API server refuses lists of a new kind for about a second.
 func (e *execution) redecideDeferred(ctx context.Context, c Change, now bool) (Change, error) {
-	if e.t == nil || e.p.a.opts.Gate == GateOff || !e.p.prerequisites.isNew(e.t) {
+	if e.p.a.opts.Gate == GateOff || !e.p.prerequisites.isNew(e.t) {
 		return e.redecide(ctx, c, now)
 	}
 	if err := e.p.prepareRedecision(ctx, e.t, now); err != nil {

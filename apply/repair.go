@@ -221,8 +221,7 @@ func indexOf(v any, list []any) int {
 
 func envName(item any) string {
 	m, _ := item.(map[string]any)
-	name, _ := m["name"].(string)
-	return name
+	return textOf(m["name"])
 }
 
 // lastOfEach keeps the last of the items with the same name.

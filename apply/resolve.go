@@ -59,8 +59,8 @@ type progress struct {
 	migrationRefusedAt string      // resourceVersion at which a policy refused to migrate its ownership
 }
 
-func (t *target) reject(err error) Rejection {
-	return Rejection{ID: t.id, Source: t.source, Err: err}
+func (t *target) reject(err error) *Rejection {
+	return &Rejection{ID: t.id, Source: t.source, Err: err}
 }
 
 // A resolver turns manifests into targets.
@@ -250,7 +250,7 @@ func duplicateObjects(targets []*target) []Rejection {
 		if where == "" {
 			where = "the same chart"
 		}
-		bad = append(bad, t.reject(&InvalidError{
+		bad = append(bad, *t.reject(&InvalidError{
 			Text:   "is rendered twice, here and in " + where,
 			Advice: "keep one of the two templates",
 		}))
@@ -259,7 +259,7 @@ func duplicateObjects(targets []*target) []Rejection {
 }
 
 // kindsDefinedBy reads from CRDs of the release which kinds they bring.
-func kindsDefinedBy(crds []*unstructured.Unstructured) map[schema.GroupVersionKind]kube.Mapping {
+func kindsDefinedBy(crds ...*unstructured.Unstructured) map[schema.GroupVersionKind]kube.Mapping {
 	out := map[schema.GroupVersionKind]kube.Mapping{}
 	for _, crd := range crds {
 		gk := definedKind(crd)

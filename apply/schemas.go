@@ -10,8 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/kube-openapi/pkg/validation/spec"
-
-	"deployer/apply/manifest"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
 // schemas finds the schema of a kind in the cheapest source: client-go's built-in
@@ -42,13 +41,13 @@ func (s *schemas) isBuiltin(gvk schema.GroupVersionKind) bool {
 	return scheme.Scheme.Recognizes(gvk) && !s.distrusted[gvk.GroupVersion()]
 }
 
-// of returns the type converter of a kind and its schema; the zero Type when none is
+// of returns the type converter of a kind and its schema; the zero type when none is
 // known. It asks the server only about kinds that aren't built in.
-func (s *schemas) of(ctx context.Context, gvk schema.GroupVersionKind) (managedfields.TypeConverter, manifest.Type, error) {
+func (s *schemas) of(ctx context.Context, gvk schema.GroupVersionKind) (managedfields.TypeConverter, typed.ParseableType, error) {
 	if s.isBuiltin(gvk) {
 		conv, err := s.a.builtin()
 		if err != nil {
-			return nil, manifest.Type{}, err
+			return nil, typed.ParseableType{}, err
 		}
 		if t, ok := typeFrom(conv, gvk); ok {
 			return conv, t, nil
@@ -60,7 +59,7 @@ func (s *schemas) of(ctx context.Context, gvk schema.GroupVersionKind) (managedf
 	}
 	conv, err := s.a.cluster.TypeConverter(ctx, gvk.GroupVersion())
 	if err != nil {
-		return nil, manifest.Type{}, err
+		return nil, typed.ParseableType{}, err
 	}
 	if conv != nil {
 		if t, ok := typeFrom(conv, gvk); ok {
@@ -68,13 +67,13 @@ func (s *schemas) of(ctx context.Context, gvk schema.GroupVersionKind) (managedf
 		}
 	}
 	if conv, err = s.ofDefinition(ctx, gvk); err != nil {
-		return nil, manifest.Type{}, err
+		return nil, typed.ParseableType{}, err
 	}
 	if conv != nil {
 		t, _ := typeFrom(conv, gvk)
 		return conv, t, nil
 	}
-	return managedfields.NewDeducedTypeConverter(), manifest.Type{}, nil
+	return managedfields.NewDeducedTypeConverter(), typed.ParseableType{}, nil
 }
 
 // ofReleaseCRD returns the schema of a custom resource from the CRD of this release; nil when there is
@@ -107,14 +106,14 @@ func (s *schemas) ofDefinition(ctx context.Context, gvk schema.GroupVersionKind)
 	})
 }
 
-func typeFrom(conv managedfields.TypeConverter, gvk schema.GroupVersionKind) (manifest.Type, bool) {
+func typeFrom(conv managedfields.TypeConverter, gvk schema.GroupVersionKind) (typed.ParseableType, bool) {
 	empty := &unstructured.Unstructured{Object: map[string]any{}}
 	empty.SetGroupVersionKind(gvk)
 	v, err := conv.ObjectToTyped(empty)
 	if err != nil {
-		return manifest.Type{}, false
+		return typed.ParseableType{}, false
 	}
-	return manifest.TypeOf(v), true
+	return typed.ParseableType{TypeRef: v.TypeRef(), Schema: v.Schema()}, true
 }
 
 // expect notes the CRDs of the release: the server doesn't have their schemas yet. They are read when

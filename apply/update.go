@@ -47,8 +47,7 @@ func (p *planning) update(ctx context.Context, t *target, want, live *unstructur
 		return Change{}, err
 	}
 	if refused = append(refused, more...); len(refused) > 0 {
-		r := t.reject(&ConflictError{Fields: refused})
-		return Change{}, &r
+		return Change{}, t.reject(&ConflictError{Fields: refused})
 	}
 	u.warnOfKeptFields()
 	return u.decideByDryRun(ctx)
@@ -86,8 +85,7 @@ type updateDecision struct {
 
 func (u *updateDecision) predict(ctx context.Context) error {
 	if err := u.comparison.migrateAndPredict(u.adopting, u.p.a.opts.RevertManual, u.p.servesVersion(ctx, u.t)); err != nil {
-		r := u.t.reject(&InvalidError{Text: explainTyped(u.t, err)})
-		return &r
+		return u.t.reject(&InvalidError{Text: verify.Conceal(u.t.obj, err.Error())})
 	}
 	var err error
 	if u.repaired, err = u.comparison.repair(u.live); err != nil {
@@ -282,7 +280,7 @@ func (u *updateDecision) unchanged(ctx context.Context) (Change, error) {
 		c.execution = nil
 		return c, nil
 	case u.comparison.migrated.Changed:
-		c.execution = u.p.executionOf(u.t, u.migration(u.comparison.migrated.WithOurs(Manager, u.comparison.desired.GetAPIVersion(), u.comparison.desiredSet)))
+		c.execution = u.p.executionOf(u.t, write{verb: migrateOwnership, entries: u.comparison.migrated.WithOurs(Manager, u.comparison.desired.GetAPIVersion(), u.comparison.desiredSet)})
 	case ours == nil || !ours.Set.Equals(u.comparison.desiredSet):
 		c.execution = u.p.executionOf(u.t, write{verb: applyObject, precondition: u.precondition})
 	default:
@@ -299,18 +297,14 @@ func (u *updateDecision) execution() *execution {
 	case u.t.fullReplace.withoutDuplicates != nil:
 		return u.p.executionOf(u.t, write{verb: replaceObject, object: u.comparison.predicted})
 	case u.repaired:
-		return u.p.executionOf(u.t, write{verb: patchObject, operations: u.patchToPredicted(), precondition: u.precondition})
+		return u.p.executionOf(u.t, write{verb: patchObject, operations: u.patchToPredicted()})
 	}
 	e := u.p.executionOf(u.t)
 	if u.comparison.migrated.Changed {
-		e.writes = append(e.writes, u.migration(u.comparison.migrated.Entries))
+		e.writes = append(e.writes, write{verb: migrateOwnership, entries: u.comparison.migrated.Entries})
 	}
 	e.writes = append(e.writes, write{verb: applyObject, precondition: u.precondition})
 	return e
-}
-
-func (u *updateDecision) migration(entries []ownership.Entry) write {
-	return write{verb: migrateOwnership, entries: entries, precondition: u.precondition}
 }
 
 // differences compares the live object with what it would become.

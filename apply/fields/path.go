@@ -25,7 +25,7 @@ func String(p fieldpath.Path) string {
 			if b.Len() > 0 {
 				b.WriteByte('.')
 			}
-			b.WriteString(Name(*e.FieldName))
+			b.WriteString(name(*e.FieldName))
 			continue
 		}
 		b.WriteString(e.String())
@@ -33,9 +33,9 @@ func String(p fieldpath.Path) string {
 	return b.String()
 }
 
-// Name writes the name of a field in a path: quoted if it has dots or brackets. The nicer
+// name writes the name of a field in a path: quoted if it has dots or brackets. The nicer
 // metadata.labels["app.kubernetes.io/name"] would look like a list item to programs.
-func Name(s string) string {
+func name(s string) string {
 	if strings.ContainsAny(s, ".[]") {
 		return fmt.Sprintf("%q", s)
 	}

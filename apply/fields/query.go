@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -111,22 +112,13 @@ func (s step) fits(parent any, e fieldpath.PathElement) bool {
 		return Index(list, e) == s.at
 	case s.keys != nil && e.Key != nil:
 		for name, text := range s.keys {
-			if !hasText(*e.Key, name, text) {
+			if !slices.ContainsFunc(*e.Key, func(f value.Field) bool { return f.Name == name && Scalar(f.Value.Unstructured()) == text }) {
 				return false
 			}
 		}
 		return true
 	case e.Value != nil:
 		return s.keys == nil && Scalar((*e.Value).Unstructured()) == s.name
-	}
-	return false
-}
-
-func hasText(key value.FieldList, name, text string) bool {
-	for _, f := range key {
-		if f.Name == name {
-			return Scalar(f.Value.Unstructured()) == text
-		}
 	}
 	return false
 }

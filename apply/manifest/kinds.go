@@ -215,20 +215,8 @@ func injected(obj *unstructured.Unstructured) bool {
 }
 
 func dropEmpty(m map[string]any, field string) {
-	switch v := m[field].(type) {
-	case string:
-		if v == "" {
-			delete(m, field)
-		}
-	case []any:
-		if len(v) == 0 {
-			delete(m, field)
-		}
-	case nil:
+	v := m[field]
+	if list, isList := v.([]any); v == nil || v == "" || isList && len(list) == 0 || fmt.Sprint(v) == "0" {
 		delete(m, field)
-	default:
-		if fmt.Sprint(v) == "0" {
-			delete(m, field)
-		}
 	}
 }

@@ -10,23 +10,10 @@ import (
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"sigs.k8s.io/structured-merge-diff/v6/schema"
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 
 	"deployer/internal/kube"
 )
-
-// A Type is the schema of a kind. The zero Type means that none is known.
-type Type struct {
-	Schema *schema.Schema
-	Ref    schema.TypeRef
-}
-
-// TypeOf returns the type of a typed value.
-func TypeOf(v *typed.TypedValue) Type { return Type{Schema: v.Schema(), Ref: v.TypeRef()} }
-
-// Known reports whether there is a schema.
-func (t Type) Known() bool { return t.Schema != nil }
 
 // UnknownFieldPolicy says what to do with fields that the schema doesn't have.
 type UnknownFieldPolicy int
@@ -40,7 +27,7 @@ const (
 
 // Rules are the rules for Normalise.
 type Rules struct {
-	Type           Type
+	Type           typed.ParseableType // zero when the kind has no known schema
 	UnknownFields  UnknownFieldPolicy
 	Status         bool // the kind has a status subresource, so status is dropped
 	DropDuplicates bool // omit the later items of Result.Doubled
@@ -73,31 +60,28 @@ type Result struct {
 // leaves namespaces and ownership to the caller. Values of Secrets don't appear
 // in notes or problems.
 func Normalise(obj *unstructured.Unstructured, rules Rules) Result {
-	w := &normaliser{rules: rules}
 	out := obj.DeepCopy()
+	w := &normaliser{rules: rules, Result: Result{Object: out}}
 	w.metadata(out)
 	w.kindRules(out)
-	if rules.Type.Known() {
-		w.value("", out.Object, rules.Type.Ref)
+	if rules.Type.Schema != nil {
+		w.value("", out.Object, rules.Type.TypeRef)
 	}
 	dropCreationTimestamps(out.Object)
-	return Result{Object: out, Notes: w.notes, Problems: w.problems, Duplicates: w.duplicates, SchemaMismatch: w.schemaMismatch}
+	return w.Result
 }
 
 type normaliser struct {
-	rules          Rules
-	notes          []Note
-	problems       []Note
-	duplicates     []Note
-	schemaMismatch bool
+	rules Rules
+	Result
 }
 
 func (w *normaliser) note(path, format string, args ...any) {
-	w.notes = append(w.notes, Note{path, fmt.Sprintf(format, args...)})
+	w.Notes = append(w.Notes, Note{path, fmt.Sprintf(format, args...)})
 }
 
 func (w *normaliser) problem(path, format string, args ...any) {
-	w.problems = append(w.problems, Note{path, fmt.Sprintf(format, args...)})
+	w.Problems = append(w.Problems, Note{path, fmt.Sprintf(format, args...)})
 }
 
 func (w *normaliser) metadata(obj *unstructured.Unstructured) {

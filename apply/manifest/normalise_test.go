@@ -13,17 +13,18 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 	"k8s.io/client-go/applyconfigurations"
 	"k8s.io/client-go/kubernetes/scheme"
+	"sigs.k8s.io/structured-merge-diff/v6/typed"
 	"sigs.k8s.io/yaml"
 
 	"deployer/apply/manifest"
 )
 
 // types gives the types of built-in kinds.
-func types(t testing.TB) func(*unstructured.Unstructured) manifest.Type {
+func types(t testing.TB) func(*unstructured.Unstructured) typed.ParseableType {
 	t.Helper()
 	conv := applyconfigurations.NewTypeConverter(scheme.Scheme)
-	known := map[schema.GroupVersionKind]manifest.Type{}
-	return func(obj *unstructured.Unstructured) manifest.Type {
+	known := map[schema.GroupVersionKind]typed.ParseableType{}
+	return func(obj *unstructured.Unstructured) typed.ParseableType {
 		gvk := obj.GroupVersionKind()
 		if found, ok := known[gvk]; ok {
 			return found
@@ -33,14 +34,14 @@ func types(t testing.TB) func(*unstructured.Unstructured) manifest.Type {
 	}
 }
 
-func typeOf(conv managedfields.TypeConverter, gvk schema.GroupVersionKind) manifest.Type {
+func typeOf(conv managedfields.TypeConverter, gvk schema.GroupVersionKind) typed.ParseableType {
 	empty := &unstructured.Unstructured{Object: map[string]any{}}
 	empty.SetGroupVersionKind(gvk)
 	v, err := conv.ObjectToTyped(empty)
 	if err != nil {
-		return manifest.Type{} // a kind without a schema
+		return typed.ParseableType{} // a kind without a schema
 	}
-	return manifest.TypeOf(v)
+	return typed.ParseableType{TypeRef: v.TypeRef(), Schema: v.Schema()}
 }
 
 func parse(t testing.TB, text string) *unstructured.Unstructured {

@@ -19,7 +19,7 @@ func (w *normaliser) unique(path string, list []any, ref schema.TypeRef) []any {
 	if len(atom.List.Keys) == 0 {
 		return uniqueSet(list)
 	}
-	first, doubled := map[string]int{}, len(w.duplicates)
+	first, doubled := map[string]int{}, len(w.Duplicates)
 	out := make([]any, 0, len(list))
 	for i, item := range list {
 		key, ok := itemKey(item, atom.List.Keys)
@@ -39,9 +39,9 @@ func (w *normaliser) unique(path string, list []any, ref schema.TypeRef) []any {
 		out = w.resolveDuplicate(duplicateItem{path: path, list: list, index: i, out: out, at: at, key: key})
 		first = reindex(out, atom.List.Keys)
 	}
-	if len(w.duplicates) > doubled && len(out) < len(list) {
+	if len(w.Duplicates) > doubled && len(out) < len(list) {
 		// A removed item may be the reason why two others were kept.
-		w.duplicates = w.duplicates[:doubled]
+		w.Duplicates = w.Duplicates[:doubled]
 		return w.unique(path, out, ref)
 	}
 	return out
@@ -116,7 +116,7 @@ func (w *normaliser) keepDuplicate(c duplicateItem, format string, args ...any) 
 	if w.rules.DropDuplicates {
 		return c.out
 	}
-	w.duplicates = append(w.duplicates, Note{c.path, fmt.Sprintf(format, args...)})
+	w.Duplicates = append(w.Duplicates, Note{c.path, fmt.Sprintf(format, args...)})
 	return append(c.out, c.list[c.index])
 }
 

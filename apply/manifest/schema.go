@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
 )
@@ -47,7 +48,7 @@ func (w *normaliser) scalar(path string, v any, atom schema.Atom) {
 	}
 	want := *atom.Scalar
 	if got := typeName(v); want != schema.Untyped && want != schema.Scalar(got) {
-		w.schemaMismatch = true
+		w.SchemaMismatch = true
 		repair := ""
 		switch {
 		case got == string(schema.String):
@@ -91,7 +92,7 @@ func fieldType(t *schema.Map, key string) (schema.TypeRef, bool) {
 }
 
 func (w *normaliser) unknown(at string, m map[string]any, key string) {
-	w.schemaMismatch = true
+	w.SchemaMismatch = true
 	switch w.rules.UnknownFields {
 	case Refuse:
 		w.problem(at, "is a field this kind doesn't have")
@@ -149,7 +150,7 @@ func (w *normaliser) keys(at string, item any, t *schema.List) {
 	for _, key := range t.Keys {
 		if v, has := m[key]; !has || v == nil {
 			f, ok := atom.Map.FindField(key)
-			if !ok || f.Default == nil || f.Default == "" || isZero(f.Default) {
+			if !ok || slices.Contains([]any{nil, "", 0, int64(0), 0.0}, f.Default) {
 				continue
 			}
 			m[key] = f.Default
@@ -157,31 +158,8 @@ func (w *normaliser) keys(at string, item any, t *schema.List) {
 		found++
 	}
 	if found == 0 {
-		w.problem(at, "has no %s", keyWords(t.Keys))
+		w.problem(at, "has no %s", strings.Join(t.Keys, " or "))
 	}
-}
-
-func isZero(v any) bool {
-	switch v := v.(type) {
-	case int:
-		return v == 0
-	case int64:
-		return v == 0
-	case float64:
-		return v == 0
-	}
-	return false
-}
-
-func keyWords(keys []string) string {
-	out := ""
-	for i, k := range keys {
-		if i > 0 {
-			out += " or "
-		}
-		out += k
-	}
-	return out
 }
 
 func kindOf(a schema.Atom) string {

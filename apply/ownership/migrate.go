@@ -56,7 +56,7 @@ func Migrate(m Migration) Migrated {
 	}
 	c := claim{Migration: m, ours: fieldpath.NewSet(), gained: m.Declared, chart: m.Declared.Union(m.Desired)}
 	if entry := ApplyEntry(m.Entries, m.Manager); entry != nil {
-		c.ours, c.time, c.unserved = entry.Set, entry.Time, !m.Served(entry.APIVersion)
+		c.ours, c.time, c.changed = entry.Set, entry.Time, !m.Served(entry.APIVersion)
 	}
 	for _, e := range m.Entries {
 		if !isApplyEntry(e, m.Manager) {
@@ -69,13 +69,13 @@ func Migrate(m Migration) Migrated {
 // A claim is a migration under way.
 type claim struct {
 	Migration
-	chart    *fieldpath.Set // what revisions have declared, and what is desired
-	ours     *fieldpath.Set // what is ours now
-	gained   *fieldpath.Set // what becomes ours if it is live
-	rest     []Entry        // of the others, after the migration
-	from     []string       // labels; "" for entries that only change their API version
-	time     time.Time      // of our entry; zero when there is none
-	unserved bool           // our entry is of an API version that is gone
+	chart   *fieldpath.Set // what revisions have declared, and what is desired
+	ours    *fieldpath.Set // what is ours now
+	gained  *fieldpath.Set // what becomes ours if it is live
+	rest    []Entry        // of the others, after the migration
+	from    []string       // labels of the entries that lose fields
+	time    time.Time      // of our entry; zero when there is none
+	changed bool           // an entry is of an API version that is gone
 }
 
 // claimFrom takes the fields that become ours from another manager's entry.
@@ -90,7 +90,7 @@ func (c *claim) claimFrom(e Entry) {
 			// or fails to convert them (kubernetes#111937).
 			e = e.With(e.Set)
 			e.APIVersion = c.APIVersion
-			c.from = append(c.from, "")
+			c.changed = true
 		}
 		c.rest = append(c.rest, e)
 		return
@@ -140,12 +140,7 @@ func (c *claim) result() Migrated {
 		ours = ours.Intersection(c.Desired)
 	}
 	ours = ours.Difference(c.Relinquished.Difference(c.Desired))
-	out := Migrated{Ours: ours, Entries: c.Entries, Changed: len(c.from) > 0 || c.unserved || !ours.Equals(c.ours)}
-	for _, label := range c.from {
-		if label != "" {
-			out.From = append(out.From, label)
-		}
-	}
+	out := Migrated{Ours: ours, Entries: c.Entries, From: c.from, Changed: len(c.from) > 0 || c.changed || !ours.Equals(c.ours)}
 	if !out.Changed {
 		return out
 	}

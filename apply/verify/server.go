@@ -18,7 +18,6 @@ import (
 type ServerError struct {
 	Code   int // HTTP
 	Reason metav1.StatusReason
-	Fields []string // the fields at fault, where the server named them
 	Text   string
 }
 
@@ -57,13 +56,6 @@ func Explain(obj *unstructured.Unstructured, err error) error {
 	}
 	s := status.Status()
 	out := &ServerError{Code: int(s.Code), Reason: s.Reason, Text: s.Message}
-	if s.Details != nil {
-		for _, c := range s.Details.Causes {
-			if c.Field != "" {
-				out.Fields = append(out.Fields, c.Field)
-			}
-		}
-	}
 	// Deployment.apps "web" is invalid: spec.x: ... The caller says which object.
 	if _, rest, ok := strings.Cut(out.Text, " is invalid: "); ok && s.Reason == metav1.StatusReasonInvalid {
 		out.Text = rest

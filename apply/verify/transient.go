@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
-	"net"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -60,12 +60,11 @@ func Transient(err error) bool {
 }
 
 func networkFailure(err error) bool {
-	var timeout net.Error
 	return utilnet.IsConnectionRefused(err) || utilnet.IsConnectionReset(err) || utilnet.IsProbableEOF(err) ||
 		utilnet.IsHTTP2ConnectionLost(err) || utilnet.IsTimeout(err) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.EPIPE) ||
 		errors.Is(err, syscall.ECONNABORTED) || errors.Is(err, syscall.ENETUNREACH) || errors.Is(err, syscall.EHOSTUNREACH) ||
-		errors.As(err, &timeout) && timeout.Timeout() || contains(err.Error(), passingWords)
+		contains(err.Error(), passingWords)
 }
 
 // KindOrNamespaceUnknown reports whether an API server doesn't know a new kind or namespace yet.
@@ -97,12 +96,7 @@ func namesObject(err error) bool {
 }
 
 func contains(text string, words []string) bool {
-	for _, w := range words {
-		if strings.Contains(text, w) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
 }
 
 // QuotaConflict reports whether admission failed to update a ResourceQuota because

@@ -65,10 +65,8 @@ func SaysImmutable(message string) bool { return contains(message, immutableWord
 // k8s.io/apimachinery/pkg/api/validation (FieldImmutableErrorMsg) and
 // k8s.io/kubernetes/pkg/apis/*/validation.
 var immutableWords = []string{
-	"field is immutable",
+	"is immutable",
 	"updates to statefulset spec for fields other than",
-	"spec is immutable after creation except",
-	"spec is immutable after creation",
 	"cannot change roleRef",
 	"may not change once set",
 	"primary clusterIP can not be unset",
@@ -77,7 +75,6 @@ var immutableWords = []string{
 	"updates to provisioner are forbidden",
 	"updates to reclaimPolicy are forbidden",
 	"updates to volumeBindingMode are forbidden",
-	"is immutable",
 	"may not be changed in an update",
 }
 
