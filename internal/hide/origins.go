@@ -19,7 +19,7 @@ func (t *Texts) OriginsIn(texts ...string) []string {
 	defer t.mu.Unlock()
 	found := map[string]bool{}
 	for _, text := range texts {
-		t.parts.find(text, t.isName, func(p *part) {
+		t.parts.findWrapped(text, t.isName, func(p *part) {
 			if origin := t.parts.origin[p]; origin != "" {
 				found[origin] = true
 			}

@@ -1,6 +1,8 @@
 package hide
 
 import (
+	"encoding/base64"
+	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
 	"strings"
@@ -60,5 +62,34 @@ func TestTextsInASCIIStayHidden(t *testing.T) {
 		if got := texts.Hide(text); shows(got, left) || shows(got, right) {
 			t.Errorf("%q shows it: %s", text, got)
 		}
+	}
+}
+
+// TestWrappedTextsStayHidden: base64, hexadecimal digits and long texts that are written in several lines.
+func TestWrappedTextsStayHidden(t *testing.T) {
+	password := canary(t, 24)
+	var texts Texts
+	texts.AddValues(map[string]any{"password": password})
+	for form, whole := range map[string]string{
+		"base64":      base64.StdEncoding.EncodeToString([]byte("a few words before it, " + password + ", and a few after it, so that there is more")),
+		"hexadecimal": strings.Repeat("00", 20) + hex.EncodeToString([]byte(password)) + strings.Repeat("00", 20),
+		"itself":      strings.Repeat("x", 21) + password + strings.Repeat("y", 21),
+	} {
+		for width := leastWrapped; width <= 76; width++ {
+			for _, end := range []string{"\n", "\n    ", "\r\n"} {
+				var b strings.Builder
+				for i := 0; i < len(whole); i += width {
+					b.WriteString(whole[i:min(i+width, len(whole))] + end)
+				}
+				got := texts.Hide("data: |\n  " + b.String() + "the end\n")
+				if joined := strings.Join(strings.Fields(got), ""); shows(joined, password) || !strings.Contains(got, Placeholder) || !strings.HasPrefix(got, "data: |\n  ") || !strings.HasSuffix(got, "the end\n") {
+					t.Fatalf("%s in lines of %d: %q", form, width, got)
+				}
+			}
+		}
+	}
+	lines := "one-long-word-in-a-line\nanother-long-word-in-a-line\n\n  a third-one with more\n"
+	if got := texts.Hide(lines); got != lines {
+		t.Errorf("%q has changed: %q", lines, got)
 	}
 }

@@ -262,7 +262,7 @@ func (t *Texts) hide(text string) (string, []string) {
 	if t.parts == nil {
 		return text, nil
 	}
-	found := t.parts.find(text, t.isName, nil)
+	found := t.parts.findWrapped(text, t.isName, nil)
 	if len(found) == 0 {
 		return text, nil
 	}
