@@ -152,7 +152,7 @@ const longestFollow = 10 * time.Second
 func (e establishing) follow(ctx context.Context, cluster *kube.Cluster, from string) {
 	ctx, cancel := context.WithTimeout(ctx, longestFollow)
 	defer cancel()
-	events, err := cluster.WatchDefinitions(ctx, from)
+	events, err := cluster.WatchCRDs(ctx, from)
 	if err != nil {
 		return
 	}

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	helmtime "helm.sh/helm/v3/pkg/time"
 	corev1 "k8s.io/api/core/v1"
@@ -280,19 +280,16 @@ type listing struct {
 func (l *Lock) saveAndList(ctx context.Context, rec *Record) (*listing, error) {
 	var out listing
 	var listErr error
-	list := func() error {
-		out.heads, out.parts, listErr = l.store.revisions(ctx, l.name, true)
-		return nil
-	}
-	var listing errgroup.Group
+	list := func() { out.heads, out.parts, listErr = l.store.revisions(ctx, l.name, true) }
+	var listing sync.WaitGroup
 	listing.Go(list)
 	err := l.save(ctx, rec)
-	_ = listing.Wait() // its error is listErr
+	listing.Wait()
 	if err != nil {
 		return nil, err
 	}
 	if rec.stored.digest != "" {
-		_ = list() // its error is listErr
+		list()
 	}
 	out.complete = listErr == nil
 	if out.heads == nil && !out.complete {

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"sync"
 
-	"golang.org/x/sync/errgroup"
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
@@ -44,13 +44,10 @@ func (s *Store) historyOf(name string, heads []Summary) *History {
 // next, in the same time. Load reads the others.
 func (s *Store) HistoryWithRecords(ctx context.Context, name string) (*History, error) {
 	var prefetched []*Record
-	var reading errgroup.Group
-	reading.Go(func() error {
-		prefetched = s.prefetchRecords(ctx, name)
-		return nil
-	})
+	var reading sync.WaitGroup
+	reading.Go(func() { prefetched = s.prefetchRecords(ctx, name) })
 	history, err := s.History(ctx, name)
-	_ = reading.Wait() // it has no errors
+	reading.Wait()
 	if err != nil {
 		return nil, err
 	}

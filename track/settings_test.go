@@ -137,7 +137,7 @@ func TestAnnotationsWithoutEffect(t *testing.T) {
 	if len(s.ineffective) != 2 {
 		t.Fatalf("unknown = %q, want two", s.ineffective)
 	}
-	for i, want := range []string{"leave spec.replicas out", "deployer.io/time-out is not known"} {
+	for i, want := range []string{"deployer.io/time-out is not known", "leave spec.replicas out"} {
 		if !strings.Contains(s.ineffective[i], want) {
 			t.Errorf("unknown = %q, want %q", s.ineffective[i], want)
 		}

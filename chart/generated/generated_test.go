@@ -61,7 +61,7 @@ func (s *story) plan(templates any, values map[string]any) *Result {
 		s.Fatal(err)
 	}
 	r, _, err := Render(context.Background(), c.NewRerenderer(in), Input{
-		Namespace: "n", Policy: s.policy, Rendered: revisionOf(first), Earlier: s.past, Now: s.now,
+		Namespace: "n", Policy: s.policy, Rendered: NewRevision(first.Manifest, first.Hooks), Earlier: s.past, Now: s.now,
 		Live: func(id kube.ID) (*unstructured.Unstructured, error) {
 			if root, err := decode(s.live[id.Kind+"/"+id.Name]); err == nil && root != nil {
 				return &unstructured.Unstructured{Object: root.(map[string]any)}, nil

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	helmrelease "helm.sh/helm/v3/pkg/release"
+
 	"deployer/chart"
 	"deployer/internal/annotation"
 )
@@ -33,7 +35,7 @@ func Render(ctx context.Context, rerenderer *chart.Rerenderer, in Input) (*Resul
 			return nil, nil, err
 		}
 		all = append(all, again)
-		in.Rerendered = append(in.Rerendered, revisionOf(again))
+		in.Rerendered = append(in.Rerendered, NewRevision(again.Manifest, again.Hooks))
 		result = Decide(in)
 		more := in.hasNewDocument(result) && len(all) < in.maxRenders(rerenderer)
 		if !more && (!result.Unsure || len(all) >= maxRendersUnsure) {
@@ -45,7 +47,7 @@ func Render(ctx context.Context, rerenderer *chart.Rerenderer, in Input) (*Resul
 		if err != nil {
 			return nil, nil, err
 		}
-		r := revisionOf(hashed)
+		r := NewRevision(hashed.Manifest, hashed.Hooks)
 		in.WithHashInputs = &r
 		result = Decide(in)
 	}
@@ -69,9 +71,11 @@ func (in Input) maxRenders(rerenderer *chart.Rerenderer) int {
 	return maxRendersChance
 }
 
-func revisionOf(r *chart.Rendered) Revision {
-	out := Revision{Manifest: r.Manifest}
-	for _, hook := range r.Hooks {
+// NewRevision returns a revision with the texts of a manifest and hooks. The caller sets its
+// Number and Successful, if it is an earlier one.
+func NewRevision(manifest string, hooks []*helmrelease.Hook) Revision {
+	out := Revision{Manifest: manifest}
+	for _, hook := range hooks {
 		out.Hooks = append(out.Hooks, hook.Manifest)
 	}
 	return out
@@ -81,8 +85,8 @@ func revisionOf(r *chart.Rendered) Revision {
 // One that some of them have may be there by chance.
 func (in Input) hasNewDocument(r *Result) bool {
 	counts := map[string]int{}
-	for _, past := range in.Earlier {
-		texts := documentTexts(past)
+	for _, earlier := range in.Earlier {
+		texts := documentTexts(earlier)
 		slices.Sort(texts)
 		for _, text := range slices.Compact(texts) {
 			counts[text]++

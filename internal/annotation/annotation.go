@@ -197,7 +197,7 @@ func find(annotation string) *Info {
 // an object of a kind, and why. An empty kind is one that isn't known.
 func WithoutEffect(annotations map[string]string, kind schema.GroupKind) []string {
 	var out []string
-	for _, name := range slices.Backward(slices.Sorted(maps.Keys(annotations))) {
+	for _, name := range slices.Sorted(maps.Keys(annotations)) {
 		if !strings.HasPrefix(name, Prefix) && !strings.HasPrefix(name, WerfPrefix) {
 			continue
 		}

@@ -201,9 +201,9 @@ var (
 	}, anyText, alias[string]{WerfPrefix + "sensitive-paths", anyText})
 )
 
-// ofWerf are the other annotations of Nelm and werf: what to use in place of those
-// that are not followed, and nothing for those that ask for what is so in any case
-// or only inform. Readiness probes never fail a release before its deadline.
+// ofWerf are the annotations of Nelm and werf without a counterpart, and what to use
+// instead. Empty: nothing is needed, because deployer does so anyway or the annotation only
+// informs. (Readiness probes never fail a release before its deadline.)
 var ofWerf = map[string]string{
 	WerfPrefix + "replicas-on-creation": "leave spec.replicas out of the template, or use an autoscaler: its replicas are left unchanged",
 	WerfPrefix + "ownership":            "objects belong to their release",

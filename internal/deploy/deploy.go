@@ -76,8 +76,8 @@ type Deployer struct {
 	// ForShow says that what is decided is going to be shown, and not carried out.
 	ForShow bool
 
-	undoing  bool                // what is carried out undoes a run that failed
-	rendered []*helmrelease.Hook // with undoing: the hooks of that run's chart
+	undoing        bool                // what is carried out undoes a run that failed
+	failedRunHooks []*helmrelease.Hook // with undoing: the hooks of that run's chart
 }
 
 // New returns a deployer for the releases that are stored in namespace.
@@ -126,7 +126,7 @@ type Operation struct {
 
 	earlier       []apply.Revision              // that may have left objects
 	contributions map[string]apply.Contribution // what earlier revisions have brought of definitions in crds/
-	history       *release.History              // that was decided on; nil for what isn't decided by one
+	history       *release.History              // that was decided on; nil when none was read
 	showLogs      bool                          // for a test: report the logs of the pods
 	denied        error                         // permissions that are missing, besides those of Plan; see CheckPermissions
 }
@@ -146,7 +146,7 @@ type Rendered struct {
 	// FindNondeterminism.
 	Nondeterminism map[kube.ID]Nondeterminism
 
-	again func(context.Context) ([]*chart.Rendered, error) // renders the chart again; nil when there is none
+	renderAgain func(context.Context) ([]*chart.Rendered, error) // renders the chart again; nil when there is none
 }
 
 // Removal is how a release is uninstalled.

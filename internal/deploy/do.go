@@ -149,7 +149,6 @@ func mayBeDueToOtherRun(err error) bool {
 	return false
 }
 
-// acquireLock gets the lock.
 func (l *lifecycle) acquireLock(ctx context.Context) (err error) {
 	l.lock, err = l.Releases.Lock(ctx, l.name, release.LockOptions{
 		Operation: lockDescription(l.op), Timeout: l.opts.LockTimeout, Grace: max(leastPendingAge, l.Settings.Timeout), Warn: l.warn,

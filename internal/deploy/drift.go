@@ -80,13 +80,9 @@ func (d *Deployer) inspectionRequest(ctx context.Context, history *release.Histo
 // hooksThatRan returns the hooks that ran successfully with a revision. Objects of other
 // hooks may be left by an earlier revision, or may not exist.
 func hooksThatRan(record *release.Record) []*helmrelease.Hook {
-	var out []*helmrelease.Hook
-	for _, h := range record.Hooks {
-		if h.LastRun.Phase == helmrelease.HookPhaseSucceeded && !h.LastRun.StartedAt.Before(record.Info.LastDeployed) {
-			out = append(out, h)
-		}
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(record.Hooks), func(h *helmrelease.Hook) bool {
+		return h.LastRun.Phase != helmrelease.HookPhaseSucceeded || h.LastRun.StartedAt.Before(record.Info.LastDeployed)
+	})
 }
 
 // appliedCRDs returns the objects of crds/ that the run of a revision has applied, as far

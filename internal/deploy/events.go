@@ -76,7 +76,7 @@ func (Ended) event()     {}
 // return soon and must not call the Deployer.
 type EventHandler func(Event)
 
-// Serial returns an observer that may be called from any goroutine.
+// Serial returns an event handler that may be called from any goroutine.
 func Serial(o EventHandler) EventHandler {
 	if o == nil {
 		return func(Event) {}

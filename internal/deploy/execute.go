@@ -49,7 +49,7 @@ type run struct {
 	applied    map[kube.ID]apply.Change // changes that were carried out
 	wasAwaited map[kube.ID]bool         // awaited by others and found ready
 
-	journalMutex sync.Mutex                   // held while objects are applied and the record is written
+	journalMutex sync.Mutex                   // guards the journal and adoptions while objects are applied side by side
 	adoptions    map[string]*release.Adoption // of objects that were about to be written, by Key
 }
 
@@ -166,9 +166,9 @@ func (r *run) reportApplied(step Step, c apply.Change) {
 // prune deletes what the chart dropped. It comes after the wait: until the new
 // is ready, the old may still serve.
 func (r *run) prune(ctx context.Context) error {
-	inTurn := slices.ContainsFunc(r.op.Plan.Prune, func(c apply.Change) bool { return len(c.DependsOn) > 0 || c.Weight != nil })
+	isOrdered := slices.ContainsFunc(r.op.Plan.Prune, func(c apply.Change) bool { return len(c.DependsOn) > 0 || c.Weight != nil })
 	return r.runStep(ctx, StepPrune, len(r.op.Plan.Prune), func() error {
-		if inTurn { // some wait until others are gone
+		if isOrdered { // some wait until others are gone
 			var cancel context.CancelFunc
 			ctx, cancel = r.withTimeout(ctx)
 			defer cancel()

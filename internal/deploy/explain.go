@@ -47,12 +47,12 @@ func (d *Deployer) Explain(ctx context.Context, name, object, field string) (*Ex
 	if req.Stored, err = d.storedRevisions(ctx, history); err != nil {
 		return nil, err
 	}
-	found, err := inspect.Explain(ctx, d.newApplier(upgradeOperation(history)), req)
+	op := upgradeOperation(history)
+	found, err := inspect.Explain(ctx, d.newApplier(op), req)
 	if err != nil {
 		return nil, err
 	}
-	op := upgradeOperation(history)
-	op.Rendered.Generated = op.recordedGenerated(record)
+	op.Rendered.Generated = recordedGenerated(record)
 	return &Explanation{
 		Release: name, Namespace: d.Namespace, Record: record, Explanation: found,
 		Generated: op.GeneratedIn(found.Object.ID), Hidden: d.Hidden,

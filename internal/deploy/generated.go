@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	helmrelease "helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/apply"
@@ -34,7 +33,7 @@ func (d *Deployer) willRenderAgain(rerenderer *chart.Rerenderer, base *release.R
 // generated. If necessary, it renders the chart again and reads objects of failed
 // revisions.
 func (d *Deployer) keepGenerated(ctx context.Context, op *Operation, rerenderer *chart.Rerenderer, rendered *chart.Rendered, history *release.History) error {
-	op.Rendered.again = func(ctx context.Context) ([]*chart.Rendered, error) { return rerenderer.RenderRepeatedly(ctx) }
+	op.Rendered.renderAgain = func(ctx context.Context) ([]*chart.Rendered, error) { return rerenderer.RenderRepeatedly(ctx) }
 	if !rerenderer.IsNondeterministic() || history.Latest() == nil {
 		return nil
 	}
@@ -43,18 +42,18 @@ func (d *Deployer) keepGenerated(ctx context.Context, op *Operation, rerenderer 
 		return err
 	}
 	in := generated.Input{
-		Namespace: d.Namespace, Policy: d.Settings.Generated, Rendered: generatedRevision(rendered.Manifest, rendered.Hooks), Now: time.Now(),
+		Namespace: d.Namespace, Policy: d.Settings.Generated, Rendered: generated.NewRevision(rendered.Manifest, rendered.Hooks), Now: time.Now(),
 		Live: func(id kube.ID) (*unstructured.Unstructured, error) { return d.Cluster.Get(ctx, id) },
 	}
 	for _, r := range records {
-		past := generatedRevision(r.Manifest, r.Hooks)
-		past.Number, past.Successful = r.Version, r.Succeeded()
-		in.Earlier = append(in.Earlier, past)
+		earlier := generated.NewRevision(r.Manifest, r.Hooks)
+		earlier.Number, earlier.Successful = r.Version, r.Succeeded()
+		in.Earlier = append(in.Earlier, earlier)
 	}
 	result, again, err := generated.Render(ctx, rerenderer, in)
 	if err != nil && ctx.Err() == nil {
 		// Templates may fail only when rendered again, such as with a later time.
-		op.Rendered.again = nil
+		op.Rendered.renderAgain = nil
 		op.Warnings = append(op.Warnings, fmt.Sprintf("generated values are renewed, because rendering the chart again to find them failed: %v", err))
 		return nil
 	}
@@ -62,7 +61,7 @@ func (d *Deployer) keepGenerated(ctx context.Context, op *Operation, rerenderer 
 		return err
 	}
 	if len(again) > 0 {
-		op.Rendered.again = func(context.Context) ([]*chart.Rendered, error) { return again, nil }
+		op.Rendered.renderAgain = func(context.Context) ([]*chart.Rendered, error) { return again, nil }
 	}
 	rendered.Manifest, rendered.Notes = result.Manifest, result.Replace(rendered.Notes)
 	for i, text := range result.Hooks {
@@ -71,14 +70,6 @@ func (d *Deployer) keepGenerated(ctx context.Context, op *Operation, rerenderer 
 	op.Rendered.Generated = result.Values
 	op.Warnings = append(op.Warnings, result.Warnings...)
 	return nil
-}
-
-func generatedRevision(manifest string, hooks []*helmrelease.Hook) generated.Revision {
-	out := generated.Revision{Manifest: manifest}
-	for _, h := range hooks {
-		out.Hooks = append(out.Hooks, h.Manifest)
-	}
-	return out
 }
 
 // recordGenerated writes into the record which fields are generated, for later questions.
@@ -111,7 +102,7 @@ func (o *Operation) GeneratedIn(id kube.ID) []generated.Value {
 }
 
 // recordedGenerated is what a record has noted.
-func (o *Operation) recordedGenerated(r *release.Record) []generated.Value {
+func recordedGenerated(r *release.Record) []generated.Value {
 	if r.Journal == nil {
 		return nil
 	}

@@ -11,7 +11,7 @@ func TestGeneratedFieldsAreNoted(t *testing.T) {
 	o := &Operation{Namespace: "n", Next: &release.Record{Journal: &release.Journal{
 		Generated: map[string]map[string]int{"/Secret/n/db": {"data.password": 3, "data.url": 0}, "nonsense": {"x": 1}},
 	}}}
-	o.Rendered.Generated = o.recordedGenerated(o.Next)
+	o.Rendered.Generated = recordedGenerated(o.Next)
 	if len(o.Rendered.Generated) != 2 || o.Rendered.Generated[0].Path != "data.password" || o.Rendered.Generated[0].Revision != 3 || o.Rendered.Generated[1].Kept() {
 		t.Fatalf("generatedOf: %v", o.Rendered.Generated)
 	}

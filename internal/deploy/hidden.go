@@ -10,10 +10,9 @@ import (
 	"deployer/release"
 )
 
-// HideStoredRevisions notes what must not be shown of revisions that no decision has read: a
-// field that differs may have a password of long ago. What was decided on is not read again;
-// decided may be nil. It only reads; a revision that can't be read has been told of or
-// matters to nobody.
+// HideStoredRevisions makes known the confidential values of all stored revisions, for
+// showing changes: an old value may be a former password. decided may be nil; its records
+// aren't read again. It only reads.
 func (d *Deployer) HideStoredRevisions(ctx context.Context, name string, decided *Operation) (err error) {
 	ctx, done := LimitStep(ctx, StepDecide, d.Settings.Timeout)
 	defer func() { err = done(err) }()
@@ -40,10 +39,9 @@ func (o *Operation) recordConfidential(read *hide.Texts) {
 	o.Next.Journal.Confidential = read.OriginsIn(texts...)
 }
 
-// collectHidden notes what must not be shown: the confidential values of the records,
-// of the objects of past revisions, also as they were before they were adopted, and of
-// what is to be deployed. Names of
-// objects are shown everywhere and are no secrets.
+// collectHidden notes what must not be shown: the confidential values of records, of the
+// objects of past revisions (also as they were before they were adopted) and of lists of
+// objects. Names of objects are shown everywhere and are no secrets.
 func (d *Deployer) collectHidden(records []*release.Record, past []apply.Revision, lists ...[]kube.Manifest) {
 	d.Hidden.AddVisibleName(d.Namespace)
 	for _, r := range records {

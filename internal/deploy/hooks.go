@@ -1,8 +1,8 @@
 package deploy
 
 import (
+	"cmp"
 	"slices"
-	"sort"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 )
@@ -20,17 +20,9 @@ var hookEvents = map[Verb][2]helmrelease.HookEvent{
 // by name. Equal ones keep Helm's order of kinds.
 // (helm.sh/helm/v3/pkg/action/hooks.go)
 func hooksFor(event helmrelease.HookEvent, hooks []*helmrelease.Hook) []*helmrelease.Hook {
-	var out []*helmrelease.Hook
-	for _, h := range hooks {
-		if slices.Contains(h.Events, event) {
-			out = append(out, h)
-		}
-	}
-	sort.SliceStable(out, func(i, j int) bool {
-		if out[i].Weight != out[j].Weight {
-			return out[i].Weight < out[j].Weight
-		}
-		return out[i].Name < out[j].Name
+	out := slices.DeleteFunc(slices.Clone(hooks), func(h *helmrelease.Hook) bool { return !slices.Contains(h.Events, event) })
+	slices.SortStableFunc(out, func(a, b *helmrelease.Hook) int {
+		return cmp.Or(cmp.Compare(a.Weight, b.Weight), cmp.Compare(a.Name, b.Name))
 	})
 	return out
 }

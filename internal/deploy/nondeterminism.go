@@ -27,12 +27,15 @@ type Nondeterminism struct {
 // release before.
 func (o *Operation) FindNondeterminism(ctx context.Context) error {
 	o.Rendered.Nondeterminism = map[kube.ID]Nondeterminism{}
-	if o.Rendered.again == nil || o.Verb != Upgrade || !o.HasChanges() {
+	if o.Rendered.renderAgain == nil || o.Verb != Upgrade || !o.HasChanges() {
 		return nil
 	}
-	again, err := o.Rendered.again(ctx)
-	if err != nil || len(again) == 0 {
-		return labelled("rendering the chart again to find generated values:", err)
+	again, err := o.Rendered.renderAgain(ctx)
+	if err != nil {
+		return fmt.Errorf("rendering the chart again to find generated values: %w", err)
+	}
+	if len(again) == 0 {
+		return nil
 	}
 	first, err := objectsByID(o.Next.Manifest)
 	if err != nil {
@@ -42,7 +45,7 @@ func (o *Operation) FindNondeterminism(ctx context.Context) error {
 	for _, r := range again {
 		objects, err := objectsByID(r.Manifest)
 		if err != nil {
-			return labelled("reading the chart rendered again:", err)
+			return fmt.Errorf("reading the chart rendered again: %w", err)
 		}
 		others = append(others, objects)
 	}
@@ -53,13 +56,6 @@ func (o *Operation) FindNondeterminism(ctx context.Context) error {
 	}
 	o.findRenamed()
 	return nil
-}
-
-func labelled(label string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s %w", label, err)
 }
 
 // objectsByID are the objects of a manifest, by the names that it gives them.

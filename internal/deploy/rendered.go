@@ -27,6 +27,6 @@ func (d *Deployer) DeployRendered(ctx context.Context, req RenderedRequest) (*Op
 	if err := d.awaitDefaultAccount(ctx, op); err != nil {
 		return nil, err
 	}
-	op.Rendered.Generated = op.recordedGenerated(req.Next)
+	op.Rendered.Generated = recordedGenerated(req.Next)
 	return op, d.planObjects(ctx, op, history, req.CRDs)
 }

@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"maps"
+	"slices"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
@@ -22,16 +23,7 @@ func (o *Operation) resumeAttempt(latest *release.Record) {
 		o.Next.Journal.Attempt, o.Next.Journal.Hooks = "", nil
 	case o.Verb != Uninstall && dead != nil && latest.Manifest == o.Next.Manifest:
 		o.Next.Journal.Attempt, o.Next.Journal.Hooks = dead.Attempt, maps.Clone(dead.Hooks)
-		copyRuns(succeeded(latest.Hooks), o.Next.Hooks)
+		succeeded := slices.DeleteFunc(slices.Clone(latest.Hooks), func(h *helmrelease.Hook) bool { return h.LastRun.Phase != helmrelease.HookPhaseSucceeded })
+		copyRuns(succeeded, o.Next.Hooks)
 	}
-}
-
-func succeeded(hooks []*helmrelease.Hook) []*helmrelease.Hook {
-	var out []*helmrelease.Hook
-	for _, h := range hooks {
-		if h.LastRun.Phase == helmrelease.HookPhaseSucceeded {
-			out = append(out, h)
-		}
-	}
-	return out
 }

@@ -26,7 +26,7 @@ const (
 	StepPrune     Step = "prune"
 
 	StepHooks Step = "hooks" // of any event, in plan files
-	StepHook  Step = "hook"  // what one hook consists of, when it is applied
+	StepHook  Step = "hook"  // of an Applied event: an object of a hook
 )
 
 // HookStep is the step that runs the hooks of an event.

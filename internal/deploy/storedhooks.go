@@ -16,9 +16,9 @@ import (
 	"deployer/internal/program"
 )
 
-// A StoredHooksError says that a record names hooks that reach outside of the release's
-// namespace. Who may write Secrets there may write records; hooks would give them the
-// rights of who uninstalls, rolls back or tests.
+// A StoredHooksError says that a record has hooks that reach outside the release's
+// namespace. Anybody who may write Secrets in that namespace can write such a record, and
+// would get the rights of the account that uninstalls, rolls back or tests.
 type StoredHooksError struct {
 	Release, Namespace string
 	Verb               Verb
@@ -42,8 +42,8 @@ func (e *StoredHooksError) Hint() string {
 }
 
 // checkStoredHooks refuses to run hooks of a record that are cluster-scoped or in another
-// namespace, unless that is allowed. What undoes a failed run can't ask: it leaves them
-// out, and warns, but for those that the chart of the run has as well.
+// namespace, unless that is allowed. An undo has no user to ask: it warns and leaves them
+// out, except those that the failed run's chart has too.
 func (d *Deployer) checkStoredHooks(ctx context.Context, op *Operation) error {
 	if op.Verb != Rollback && op.Verb != Uninstall && op.Verb != Test || d.Settings.AllowStoredHooks {
 		return nil
@@ -52,13 +52,13 @@ func (d *Deployer) checkStoredHooks(ctx context.Context, op *Operation) error {
 	if op.Verb == Rollback {
 		refused.Revision = op.Target
 	}
-	left := func(hooks []*helmrelease.Hook) (out []*helmrelease.Hook, err error) {
+	allowedOf := func(hooks []*helmrelease.Hook) (out []*helmrelease.Hook, err error) {
 		for _, h := range hooks {
 			reaches, err := d.reachOf(ctx, h)
 			if err != nil {
 				return nil, err
 			}
-			if len(reaches) == 0 || d.isRendered(h) {
+			if len(reaches) == 0 || d.isInFailedRun(h) {
 				out = append(out, h)
 				continue
 			}
@@ -66,11 +66,11 @@ func (d *Deployer) checkStoredHooks(ctx context.Context, op *Operation) error {
 		}
 		return out, nil
 	}
-	before, err := left(op.Hooks.Before)
+	before, err := allowedOf(op.Hooks.Before)
 	if err != nil {
 		return err
 	}
-	after, err := left(op.Hooks.After)
+	after, err := allowedOf(op.Hooks.After)
 	if err != nil {
 		return err
 	}
@@ -87,9 +87,9 @@ func (d *Deployer) checkStoredHooks(ctx context.Context, op *Operation) error {
 	return nil
 }
 
-// isRendered reports whether the chart of the run that is undone has a hook.
-func (d *Deployer) isRendered(h *helmrelease.Hook) bool {
-	return slices.ContainsFunc(d.rendered, func(r *helmrelease.Hook) bool { return r.Manifest == h.Manifest })
+// isInFailedRun reports whether the chart of the run that is undone has a hook.
+func (d *Deployer) isInFailedRun(h *helmrelease.Hook) bool {
+	return slices.ContainsFunc(d.failedRunHooks, func(r *helmrelease.Hook) bool { return r.Manifest == h.Manifest })
 }
 
 // reachOf lists the objects of a hook that are outside of the release's namespace. What

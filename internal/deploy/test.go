@@ -64,14 +64,9 @@ func (d *Deployer) Test(ctx context.Context, req TestRequest) (*Operation, error
 // selectTests leaves out what the request doesn't want.
 // (helm.sh/helm/v3/pkg/action/release_testing.go)
 func selectTests(tests []*helmrelease.Hook, req TestRequest) []*helmrelease.Hook {
-	var out []*helmrelease.Hook
-	for _, h := range tests {
-		if slices.Contains(req.Except, h.Name) || len(req.Only) > 0 && !slices.Contains(req.Only, h.Name) {
-			continue
-		}
-		out = append(out, h)
-	}
-	return out
+	return slices.DeleteFunc(slices.Clone(tests), func(h *helmrelease.Hook) bool {
+		return slices.Contains(req.Except, h.Name) || len(req.Only) > 0 && !slices.Contains(req.Only, h.Name)
+	})
 }
 
 func unknownTests(tests []*helmrelease.Hook, names []string) []string {

@@ -38,7 +38,7 @@ func (l *lifecycle) undo(ctx context.Context, failed Outcome) error {
 	undo.Settings.Wait, undo.undoing = true, true
 	op := failed.Operation
 	if op.Verb == Install || op.Verb == Upgrade {
-		undo.rendered = op.Next.Hooks
+		undo.failedRunHooks = op.Next.Hooks
 	}
 	result := &RolledBackError{Release: op.Release, Verb: Rollback, Cause: failed.Err}
 	if op.Basis.Latest == nil || op.Verb == Install {
@@ -46,7 +46,7 @@ func (l *lifecycle) undo(ctx context.Context, failed Outcome) error {
 	}
 	back, err := l.decideUndo(ctx, &undo, failed)
 	if err == nil {
-		for _, text := range definitionsLeft(failed) {
+		for _, text := range keptCRDWarnings(failed) {
 			l.warn(text)
 		}
 		_, err = undo.execute(ctx, l.lock, back, l.opts.OnEvent)
@@ -77,11 +77,11 @@ func (l *lifecycle) decideUndo(ctx context.Context, d *Deployer, failed Outcome)
 	return back, err
 }
 
-// definitionsLeft warns about the crds/ definitions that the failed run wrote. The undo
+// keptCRDWarnings returns warnings about the crds/ definitions that the failed run wrote. The undo
 // keeps them: objects may already use new fields, which would be lost. Objects not yet
 // rewritten still store the removed ones.
 // https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/#field-pruning
-func definitionsLeft(failed Outcome) []string {
+func keptCRDWarnings(failed Outcome) []string {
 	var out []string
 	for _, c := range failed.Operation.Plan.CRDs {
 		if c.Action != apply.Create && c.Action != apply.Update || failed.Record.Journal.Objects[apply.Key(c.ID)].UID == "" {

@@ -1,14 +1,15 @@
 package deploy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
-	"golang.org/x/sync/errgroup"
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -85,25 +86,14 @@ func (d *Deployer) Upgrade(ctx context.Context, req UpgradeRequest) (*Operation,
 // namespace has to be made, and which kinds the cluster serves, which the cluster
 // remembers. Far away each answer takes its time, so all is asked at once.
 func (d *Deployer) readFirst(ctx context.Context, name string, createNamespace bool) (history *release.History, missing bool, err error) {
-	var inNamespace, ofRecords, ofKinds error
-	var reading errgroup.Group
-	reading.Go(func() error {
-		missing, inNamespace = d.isNamespaceMissing(ctx, createNamespace)
-		return nil
-	})
-	reading.Go(func() error {
-		history, ofRecords = d.Releases.HistoryWithRecords(ctx, name)
-		return nil
-	})
-	reading.Go(func() error {
-		_, ofKinds = d.Cluster.ServerInfo(ctx)
-		return nil
-	})
-	_ = reading.Wait() // they have their own errors, of which the first counts
-	for _, err := range []error{inNamespace, ofRecords, ofKinds} {
-		if err != nil {
-			return nil, false, err
-		}
+	var ofNamespace, ofRecords, ofKinds error
+	var reading sync.WaitGroup
+	reading.Go(func() { missing, ofNamespace = d.isNamespaceMissing(ctx, createNamespace) })
+	reading.Go(func() { history, ofRecords = d.Releases.HistoryWithRecords(ctx, name) })
+	reading.Go(func() { _, ofKinds = d.Cluster.ServerInfo(ctx) })
+	reading.Wait()
+	if err := cmp.Or(ofNamespace, ofRecords, ofKinds); err != nil {
+		return nil, false, err
 	}
 	return history, missing, nil
 }

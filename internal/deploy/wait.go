@@ -15,13 +15,13 @@ func (r *run) waitUntilReady(ctx context.Context) error {
 	if !r.Settings.Wait {
 		return nil
 	}
-	targets := r.trackTargets(r.appliedInOrder(), r.isNotAwaited)
+	targets := r.trackTargets(r.appliedInOrder(), r.skipsFinalWait)
 	return r.runStep(ctx, StepWait, len(targets), func() error { return r.track(ctx, targets) })
 }
 
-// isNotAwaited reports whether an object isn't waited for. A Job that others have waited
+// skipsFinalWait reports whether an object isn't waited for. A Job that others have waited
 // for has ended, and may have been deleted since.
-func (r *run) isNotAwaited(id kube.ID) bool {
+func (r *run) skipsFinalWait(id kube.ID) bool {
 	return isJob(id) && (!r.Settings.WaitJobs || r.wasAwaited[id])
 }
 

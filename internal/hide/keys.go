@@ -17,8 +17,8 @@ const (
 	unknown = ordinaryKey // in what is confidential as a whole
 )
 
-// tellingWords are the words in a key that say that its value is confidential.
-var tellingWords = regexp.MustCompile(`passw|passphrase|\b(pw|pwd|pass|creds?|dsn|salt)\b|secret|token|credential|` +
+// confidentialWords are the words in a key that say that its value is confidential.
+var confidentialWords = regexp.MustCompile(`passw|passphrase|\b(pw|pwd|pass|creds?|dsn|salt)\b|secret|token|credential|` +
 	`[a-z0-9] key\b|\b(api|access|private|auth|ssh|signing|encryption|master|license|account)key\b|webhook ?url|connection ?string`)
 
 // referenceWords matches keys whose value only refers to a confidential value: existingSecret,
@@ -46,7 +46,7 @@ func classifyKey(key string) keyClass {
 	switch {
 	case referenceWords.MatchString(words):
 		return ordinaryKey
-	case tellingWords.MatchString(words):
+	case confidentialWords.MatchString(words):
 		return confidentialKey
 	case words == "key" || words == "auth":
 		return ambiguousKey

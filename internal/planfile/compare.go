@@ -1,6 +1,7 @@
 package planfile
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,31 +16,35 @@ import (
 // values and owners of the fields that change. Status, other fields and numbers
 // of replicas that are left to an autoscaler don't matter.
 func (p *Plan) differences(op *deploy.Operation) []Difference {
-	now := comparedOperationOf(p.key, op)
+	revision := 0
+	if op.Next != nil {
+		revision = op.Next.Version
+	}
 	release := "release " + p.Release
 	switch {
-	case now.verb != p.Verb:
-		return []Difference{{Subject: release, Planned: string(p.Verb), Now: "it would be " + string(now.verb)}}
-	case now.revision != p.Revision:
-		return []Difference{{Subject: release, Planned: fmt.Sprintf("revision %d", p.Revision), Now: fmt.Sprintf("it would be revision %d", now.revision)}}
+	case op.Verb != p.Verb:
+		return []Difference{{Subject: release, Planned: string(p.Verb), Now: "it would be " + string(op.Verb)}}
+	case revision != p.Revision:
+		return []Difference{{Subject: release, Planned: fmt.Sprintf("revision %d", p.Revision), Now: fmt.Sprintf("it would be revision %d", revision)}}
 	}
 	var out []Difference
-	fresh := map[string]Object{}
-	for _, o := range now.objects {
-		fresh[o.key()] = o
+	objects := objectsOf(p.key, op)
+	current := map[string]Object{}
+	for _, o := range objects {
+		current[o.key()] = o
 	}
 	for _, o := range p.Objects {
-		other, ok := fresh[o.key()]
-		delete(fresh, o.key())
+		other, ok := current[o.key()]
+		delete(current, o.key())
 		if !ok {
-			out = append(out, Difference{Subject: o.Object, Planned: o.plannedAction(), Now: "it no longer exists, or no longer belongs to the release"})
+			out = append(out, Difference{Subject: o.Object, Planned: string(o.Action), Now: "it no longer exists, or no longer belongs to the release"})
 			continue
 		}
 		out = append(out, o.differences(other)...)
 	}
-	for _, o := range now.objects {
-		if _, left := fresh[o.key()]; left {
-			out = append(out, Difference{Subject: o.Object, Planned: "nothing", Now: "it would be: " + o.plannedAction()})
+	for _, o := range objects {
+		if _, isNew := current[o.key()]; isNew {
+			out = append(out, Difference{Subject: o.Object, Planned: "nothing", Now: "it would be: " + string(o.Action)})
 		}
 	}
 	return out
@@ -47,22 +52,20 @@ func (p *Plan) differences(op *deploy.Operation) []Difference {
 
 func (o Object) key() string { return string(o.Step) + " " + o.Group + " " + o.Object }
 
-func (o Object) plannedAction() string { return string(o.Action) }
-
 // differences compares the planned change of an object with the current one.
 func (o Object) differences(now Object) []Difference {
 	switch {
 	case o.Action != now.Action:
-		return []Difference{{Subject: o.Object, Path: now.paths(o), Planned: o.plannedAction(), Now: now.actionNow()}}
+		return []Difference{{Subject: o.Object, Path: now.paths(o), Planned: string(o.Action), Now: now.actionNow()}}
 	case o.UID != "" && now.UID != "" && o.UID != now.UID:
-		return []Difference{{Subject: o.Object, Planned: o.plannedAction(), Now: "it was deleted and recreated"}}
+		return []Difference{{Subject: o.Object, Planned: string(o.Action), Now: "it was deleted and recreated"}}
 	}
 	var out []Difference
 	if o.Unverified == now.Unverified {
 		out = o.fieldDifferences(now)
 	}
 	if len(out) == 0 && o.DesiredDigest != "" && now.DesiredDigest != "" && o.DesiredDigest != now.DesiredDigest {
-		out = append(out, Difference{Subject: o.Object, Planned: o.plannedAction(), Now: "a different object would be applied: its schema, or the managers of its fields, changed"})
+		out = append(out, Difference{Subject: o.Object, Planned: string(o.Action), Now: "a different object would be applied: its schema, or the managers of its fields, changed"})
 	}
 	return out
 }
@@ -75,7 +78,7 @@ func (o Object) actionNow() string {
 	case apply.Unchanged:
 		return "it is as planned already"
 	}
-	return "it would be: " + o.plannedAction()
+	return "it would be: " + string(o.Action)
 }
 
 // paths returns some of the fields that would change now and weren't planned to.
@@ -122,7 +125,7 @@ func (o Object) fieldDifferences(now Object) []Difference {
 		case f.Before != g.Before:
 			add(f.Path, f.plannedChangeText(), "it is "+g.beforeText()+" now"+by(g.Owners))
 		case !slices.Equal(f.Owners, g.Owners):
-			add(f.Path, f.plannedChangeText(), "it belongs to "+listOr(g.Owners, "no manager")+" now, not to "+listOr(f.Owners, "no manager"))
+			add(f.Path, f.plannedChangeText(), "it belongs to "+managers(g.Owners)+" now, not to "+managers(f.Owners))
 		case f.After != g.After:
 			add(f.Path, f.plannedChangeText(), "it would become "+g.afterText())
 		}
@@ -178,7 +181,7 @@ func (f Field) unplannedChangeText() string {
 	if f.From == "" && f.To == "" {
 		return "it would change (hidden)"
 	}
-	return fmt.Sprintf("it would change: %s -> %s", orAbsent(f.From), orAbsent(f.To))
+	return fmt.Sprintf("it would change: %s -> %s", cmp.Or(f.From, "(absent)"), cmp.Or(f.To, "(absent)"))
 }
 
 // plannedChangeText is a planned change in words.
@@ -186,14 +189,7 @@ func (f Field) plannedChangeText() string {
 	if f.From == "" && f.To == "" {
 		return "a change (hidden)"
 	}
-	return orAbsent(f.From) + " -> " + orAbsent(f.To)
-}
-
-func orAbsent(text string) string {
-	if text == "" {
-		return "(absent)"
-	}
-	return text
+	return cmp.Or(f.From, "(absent)") + " -> " + cmp.Or(f.To, "(absent)")
 }
 
 func by(owners []string) string {
@@ -203,9 +199,5 @@ func by(owners []string) string {
 	return ", set by " + strings.Join(owners, ", ")
 }
 
-func listOr(list []string, none string) string {
-	if len(list) == 0 {
-		return none
-	}
-	return strings.Join(list, ", ")
-}
+// managers lists field managers in words.
+func managers(names []string) string { return cmp.Or(strings.Join(names, ", "), "no manager") }

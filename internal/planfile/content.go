@@ -7,7 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"sort"
+	"maps"
+	"slices"
+	"strings"
 
 	"filippo.io/age"
 	helmchart "helm.sh/helm/v3/pkg/chart"
@@ -174,32 +176,25 @@ func putChart(put func(string, any), c *helmchart.Chart) {
 	put("chart values", c.Values)
 	put("chart schema", c.Schema)
 	for name, files := range map[string][]*helmchart.File{"chart templates": c.Templates, "chart files": c.Files} {
-		files = append([]*helmchart.File(nil), files...)
-		sort.Slice(files, func(i, j int) bool { return files[i].Name < files[j].Name })
-		put(name, files)
+		put(name, slices.SortedFunc(slices.Values(files), func(a, b *helmchart.File) int { return strings.Compare(a.Name, b.Name) }))
 	}
 }
 
 // differingParts lists the parts that differ. It names the whole manifest only if none of
 // its objects differs.
 func differingParts(planned, now map[string]string) []string {
-	names := map[string]bool{}
-	for name := range planned {
-		names[name] = planned[name] != now[name]
-	}
-	for name := range now {
-		names[name] = planned[name] != now[name]
-	}
+	all := map[string]string{}
+	maps.Copy(all, planned)
+	maps.Copy(all, now)
 	var out []string
-	for name, differs := range names {
-		if differs && name != "manifest" {
+	for _, name := range slices.Sorted(maps.Keys(all)) {
+		if name != "manifest" && planned[name] != now[name] {
 			out = append(out, name)
 		}
 	}
-	if len(out) == 0 && names["manifest"] {
+	if len(out) == 0 && planned["manifest"] != now["manifest"] {
 		out = append(out, "manifest")
 	}
-	sort.Strings(out)
 	return out
 }
 

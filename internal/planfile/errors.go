@@ -1,6 +1,7 @@
 package planfile
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -15,10 +16,7 @@ type TamperedError struct {
 }
 
 func (e *TamperedError) Error() string {
-	name := "the plan"
-	if e.Path != "" {
-		name = e.Path
-	}
+	name := cmp.Or(e.Path, "the plan")
 	if e.Foreign {
 		return fmt.Sprintf("%s is not a plan: %s", name, e.Why)
 	}

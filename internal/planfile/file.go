@@ -48,7 +48,7 @@ func (f *File) Write(path string) (err error) {
 	if err != nil {
 		return fmt.Errorf("encoding the plan: %w", err)
 	}
-	if err := replaceable(path); err != nil {
+	if err := checkReplaceable(path); err != nil {
 		return err
 	}
 	// Created with mode 0600, see os.CreateTemp.
@@ -77,7 +77,7 @@ func (f *File) Write(path string) (err error) {
 	return os.Rename(tmp.Name(), path)
 }
 
-func replaceable(path string) error {
+func checkReplaceable(path string) error {
 	info, err := os.Lstat(path)
 	switch {
 	case errors.Is(err, os.ErrNotExist):

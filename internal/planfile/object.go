@@ -86,13 +86,13 @@ func fieldOf(k *key, hidden *hide.Texts, secret hide.Fields, object string, f ap
 		out.After = k.digest("field "+object+" "+path, f.After)
 	}
 	if !secret.HasHiddenWithin(fields.Names(f.Path)) {
-		out.From, out.To = shown(hidden, f)
+		out.From, out.To = shownValues(hidden, f)
 	}
 	return out
 }
 
-// shown returns the values of a field, or nothing when either is hidden.
-func shown(hidden *hide.Texts, f apply.FieldChange) (from, to string) {
+// shownValues returns the values of a field, or nothing when either is hidden.
+func shownValues(hidden *hide.Texts, f apply.FieldChange) (from, to string) {
 	switch f.Kind {
 	case compare.Added:
 		return "", fields.Text(hidden.HideValue(f.After), true)
@@ -104,21 +104,6 @@ func shown(hidden *hide.Texts, f apply.FieldChange) (from, to string) {
 		return "", ""
 	}
 	return fields.Text(before, true), fields.Text(after, true)
-}
-
-// A comparedOperation is the part of an operation that is compared.
-type comparedOperation struct {
-	verb     deploy.Verb
-	revision int
-	objects  []Object
-}
-
-func comparedOperationOf(k *key, op *deploy.Operation) comparedOperation {
-	p := comparedOperation{verb: op.Verb, objects: objectsOf(k, op)}
-	if op.Next != nil {
-		p.revision = op.Next.Version
-	}
-	return p
 }
 
 func baseOf(op *deploy.Operation) *Base {

@@ -2,6 +2,7 @@ package planfile
 
 import (
 	"fmt"
+	"slices"
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
@@ -65,12 +66,9 @@ func (f *File) recordDifferenceText(planned Record, now release.Summary, found b
 // superseded reports whether r and a later record are both deployed. A dead run leaves
 // this state; the next run marks r superseded.
 func (f *File) superseded(r Record) bool {
-	for _, other := range f.Records {
-		if other.Revision > r.Revision && other.Status == "deployed" {
-			return r.Status == "deployed"
-		}
-	}
-	return false
+	return r.Status == "deployed" && slices.ContainsFunc(f.Records, func(other Record) bool {
+		return other.Revision > r.Revision && other.Status == "deployed"
+	})
 }
 
 // baseDifferences returns how the latest record has changed.
@@ -99,6 +97,5 @@ func (f *File) baseDifferences(latest *release.Summary) []Difference {
 // sameStatus reports whether a status is unchanged. It also accepts failed for a record
 // that a dead run had left pending.
 func sameStatus(planned, now string) bool {
-	pending := planned == "pending-install" || planned == "pending-upgrade" || planned == "pending-rollback"
-	return planned == now || pending && now == "failed"
+	return planned == now || helmrelease.Status(planned).IsPending() && now == "failed"
 }

@@ -11,10 +11,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// WatchDefinitions watches all CustomResourceDefinitions from a resource version on. Events have
+// WatchCRDs watches all CustomResourceDefinitions from a resource version on. Events have
 // them as *apiextensions.CustomResourceDefinition. They come as protobuf, because
 // definitions are large.
-func (c *Cluster) WatchDefinitions(ctx context.Context, from string) (watch.Interface, error) {
+func (c *Cluster) WatchCRDs(ctx context.Context, from string) (watch.Interface, error) {
 	clients, err := c.clients()
 	if err != nil {
 		return nil, err
