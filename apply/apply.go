@@ -22,7 +22,7 @@
 //     (execution).
 //
 // What can't be decided yet has a [Deferral]. That, and an object that has changed
-// between the decision and the write, is decided again by one function, redecide.
+// between the decision and the write, is decided again by execution.redecide.
 package apply
 
 import (

@@ -27,11 +27,11 @@ type autoscalers struct {
 	definitions *definitions
 	targetsByID map[kube.ID]*target
 	warnings    *warnings
-	found       memo[string, scaled] // by namespace
+	found       memo[string, scaledWorkloads] // by namespace
 }
 
-// scaled are the workloads of a namespace that are scaled by something.
-type scaled struct {
+// scaledWorkloads are the workloads of a namespace that are scaled by something.
+type scaledWorkloads struct {
 	names      map[kube.ID]string // who scales it
 	incomplete bool               // some autoscalers couldn't be listed
 }
@@ -119,7 +119,7 @@ func pathOf(names []string) fieldpath.Path {
 // scaledBy returns what scales a target, and the entry of its managed fields if there is
 // one; empty when only people and charts scale it.
 func (s *autoscalers) scaledBy(ctx context.Context, t *target, entries []ownership.Entry, path fieldpath.Path) (string, *ownership.Entry, error) {
-	known, err := s.found.get(t.id.Namespace, func() (scaled, error) {
+	known, err := s.found.get(t.id.Namespace, func() (scaledWorkloads, error) {
 		return s.find(ctx, t.id.Namespace)
 	})
 	if err != nil {
@@ -147,8 +147,8 @@ func isAutoscaler(manager string) bool {
 	return manager == "kube-controller-manager" || strings.HasPrefix(manager, "keda")
 }
 
-func (s *autoscalers) find(ctx context.Context, namespace string) (scaled, error) {
-	out := scaled{names: map[kube.ID]string{}}
+func (s *autoscalers) find(ctx context.Context, namespace string) (scaledWorkloads, error) {
+	out := scaledWorkloads{names: map[kube.ID]string{}}
 	for _, gk := range autoscalerKinds {
 		mapping, err := s.a.cluster.Mapping(ctx, gk.WithVersion(""), true)
 		if unknown := (*kube.NoKindMatchError)(nil); err != nil {
@@ -193,7 +193,7 @@ func (s *autoscalers) isDropped(scaler *unstructured.Unstructured) bool {
 }
 
 // add notes what an autoscaler scales.
-func (s scaled) add(scaler *unstructured.Unstructured) {
+func (s scaledWorkloads) add(scaler *unstructured.Unstructured) {
 	ref, _, _ := unstructured.NestedMap(scaler.Object, "spec", "scaleTargetRef")
 	name := textOf(ref["name"])
 	gv, err := schema.ParseGroupVersion(cmp.Or(textOf(ref["apiVersion"]), "apps/v1")) // KEDA's defaults

@@ -102,7 +102,7 @@ type FieldChange = compare.FieldChange
 // FieldOutcome is what becomes of a field with a conflict.
 type FieldOutcome string
 
-// The outcomes. A field is Refused when the policy is Fail.
+// The outcomes. A field is refused under FailOnConflict.
 const (
 	OutcomeTaken   FieldOutcome = "taken"
 	OutcomeYielded FieldOutcome = "yielded"

@@ -195,7 +195,7 @@ func (c *comparison) heldByOthers() map[string][]string {
 
 // isDeclared reports whether the chart or a stored revision states a field.
 func (c *comparison) isDeclared(path fieldpath.Path) bool {
-	return c.desiredSet.Has(path) || c.introducedBy(path) > 0
+	return c.desiredSet.Has(path) || c.lastDeclaredIn(path) > 0
 }
 
 // hasDeclaredValue reports whether a stored revision gave a field this value.
@@ -206,8 +206,8 @@ func (c *comparison) hasDeclaredValue(path fieldpath.Path, value any) bool {
 	})
 }
 
-// introducedBy names the latest revision that stated a field; 0 when none did.
-func (c *comparison) introducedBy(path fieldpath.Path) int {
+// lastDeclaredIn returns the latest stored revision that declares a field; 0 when none does.
+func (c *comparison) lastDeclaredIn(path fieldpath.Path) int {
 	for i := len(c.declaredByRevision) - 1; i >= 0; i-- {
 		if c.declaredByRevision[i].set.Has(path) {
 			return c.declaredByRevision[i].revision

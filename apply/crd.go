@@ -95,9 +95,9 @@ func newDefinitions(a *Applier, prerequisites *prerequisites, req Request) *defi
 	return d
 }
 
-// leaveOut ignores the definitions of crds/ that stay as they are in the cluster: the
+// dropUnused ignores the definitions of crds/ that stay as they are in the cluster: the
 // kind is then as the cluster's definition says.
-func (d *definitions) leaveOut(crds []*target) {
+func (d *definitions) dropUnused(crds []*target) {
 	kept := map[string]bool{}
 	for _, t := range crds {
 		if c := t.decided; c != nil && (c.Action == Keep || c.Action == Unchanged && d.a.opts.CRDs == CreateCRDs) {

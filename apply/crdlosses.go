@@ -95,7 +95,8 @@ func schemaOf(version map[string]any) map[string]any {
 	return m
 }
 
-// conversionOf is the strategy of a definition; None where it states none.
+// conversionOf is the conversion strategy that a definition states; empty, which means None,
+// when it states none.
 func conversionOf(crd *unstructured.Unstructured) string {
 	strategy, _, _ := unstructured.NestedString(crd.Object, "spec", "conversion", "strategy")
 	return strategy

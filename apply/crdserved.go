@@ -8,7 +8,6 @@ import (
 	"time"
 
 	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -36,11 +35,11 @@ func (a *Applier) awaitKinds(ctx context.Context, crds []Change) error {
 	ctx, cancel := context.WithTimeout(ctx, a.opts.RetryTimeout)
 	defer cancel()
 	a.cluster.ForgetKinds()
-	missing := establishing{}
+	missing := missingConditions{}
 	for _, c := range crds {
-		missing.note(c.ID.Name, func(kind string) (bool, string) { return condition(c.Applied, kind) })
+		missing.note(c.ID.Name, func(kind string) (bool, string) { return conditionOf(c.Applied, kind) })
 	}
-	for pause := firstLook; ; pause = min(2*pause, time.Second) {
+	for pause := firstPause; ; pause = min(2*pause, time.Second) {
 		if err := a.awaitEstablished(ctx, missing, crds); err != nil {
 			return err
 		}
@@ -55,8 +54,8 @@ func (a *Applier) awaitKinds(ctx context.Context, crds []Change) error {
 	}
 }
 
-// firstLook is the first pause when polling for something that changes soon.
-const firstLook = 25 * time.Millisecond
+// firstPause is the first pause when polling for something that changes soon.
+const firstPause = 25 * time.Millisecond
 
 // awaiting says of which definition err is; nil stays nil.
 func awaiting(c Change, err error) error {
@@ -66,8 +65,8 @@ func awaiting(c Change, err error) error {
 	return &ObjectError{ID: c.ID, Source: c.Source, Doing: "waiting for the kind of", Err: err}
 }
 
-// outdatedInDiscovery is one of crds of which discovery doesn't list a version that is
-// served now, or still lists one that no longer is; nil when there is none.
+// outdatedInDiscovery returns one of the CRDs of which discovery lacks a served version, or still
+// lists one that is no longer served; nil when there is none.
 func (a *Applier) outdatedInDiscovery(ctx context.Context, crds []Change) (*Change, error) {
 	for i, c := range crds {
 		now, before := kindsDefinedBy(c.Applied), map[schema.GroupVersionKind]kube.Mapping{}
@@ -98,10 +97,10 @@ func (a *Applier) isListed(ctx context.Context, gvk schema.GroupVersionKind) (bo
 	return err == nil, err
 }
 
-// An establishing maps the names of definitions that aren't served yet to what they lack.
-type establishing map[string]string
+// A missingConditions maps the names of definitions that aren't served yet to what they lack.
+type missingConditions map[string]string
 
-func (e establishing) note(name string, condition func(kind string) (bool, string)) {
+func (e missingConditions) note(name string, condition func(kind string) (bool, string)) {
 	if e[name] = notServed(condition); e[name] == "" {
 		delete(e, name)
 	}
@@ -109,12 +108,12 @@ func (e establishing) note(name string, condition func(kind string) (bool, strin
 
 // awaitEstablished waits until missing is empty. The definitions are read after a watch
 // that ended early, and where watching isn't permitted.
-func (a *Applier) awaitEstablished(ctx context.Context, missing establishing, crds []Change) error {
+func (a *Applier) awaitEstablished(ctx context.Context, missing missingConditions, crds []Change) error {
 	from := ""
 	for _, c := range crds {
 		from = olderVersion(from, c.Applied.GetResourceVersion())
 	}
-	for pause := firstLook; len(missing) > 0; pause = min(2*pause, time.Second) {
+	for pause := firstPause; len(missing) > 0; pause = min(2*pause, time.Second) {
 		missing.follow(ctx, a.cluster, from)
 		if len(missing) == 0 {
 			return nil
@@ -136,21 +135,21 @@ func (a *Applier) awaitEstablished(ctx context.Context, missing establishing, cr
 			case live == nil:
 				return awaiting(c, errors.New("it has been deleted"))
 			}
-			missing.note(c.ID.Name, func(kind string) (bool, string) { return condition(live, kind) })
+			missing.note(c.ID.Name, func(kind string) (bool, string) { return conditionOf(live, kind) })
 			from = olderVersion(from, live.GetResourceVersion())
 		}
 	}
 	return nil
 }
 
-// longestFollow is how long one watch lasts at most; then the missing definitions are
+// watchLimit is how long one watch lasts at most; then the missing definitions are
 // read.
-const longestFollow = 10 * time.Second
+const watchLimit = 10 * time.Second
 
 // follow watches until e is empty, the watch has ended, or one of the definitions was
 // deleted.
-func (e establishing) follow(ctx context.Context, cluster *kube.Cluster, from string) {
-	ctx, cancel := context.WithTimeout(ctx, longestFollow)
+func (e missingConditions) follow(ctx context.Context, cluster *kube.Cluster, from string) {
+	ctx, cancel := context.WithTimeout(ctx, watchLimit)
 	defer cancel()
 	events, err := cluster.WatchCRDs(ctx, from)
 	if err != nil {
@@ -200,16 +199,4 @@ func notServed(condition func(kind string) (bool, string)) string {
 		}
 	}
 	return ""
-}
-
-func condition(obj *unstructured.Unstructured, kind string) (bool, string) {
-	list, _, _ := unstructured.NestedSlice(obj.Object, "status", "conditions")
-	for _, item := range list {
-		c, ok := item.(map[string]any)
-		if ok && c["type"] == kind {
-			message, _ := c["message"].(string)
-			return c["status"] == "True", message
-		}
-	}
-	return false, ""
 }

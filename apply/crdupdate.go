@@ -30,23 +30,23 @@ func ContributionOf(crd *unstructured.Unstructured) Contribution {
 // contributionOf returns this release's contribution to a live definition; nil unless the
 // definition is exactly as the release left it.
 func (p *planning) contributionOf(t *target, live *unstructured.Unstructured) *Contribution {
-	b, ok := p.req.Contributions[Key(t.id)]
-	if !ok || b.Left == "" || b.Left != definitionDigest(live) {
+	contribution, ok := p.req.Contributions[Key(t.id)]
+	if !ok || contribution.Left == "" || contribution.Left != definitionDigest(live) {
 		return nil
 	}
-	return &b
+	return &contribution
 }
 
 // lossesOfOthers are those of losses that b hasn't brought.
-func (b *Contribution) lossesOfOthers(losses []loss) []loss {
-	if b == nil {
+func (c *Contribution) lossesOfOthers(losses []loss) []loss {
+	if c == nil {
 		return losses
 	}
-	if b.Whole {
+	if c.Whole {
 		return nil
 	}
 	return slices.DeleteFunc(slices.Clone(losses), func(l loss) bool {
-		return slices.ContainsFunc(b.Places, func(place string) bool { return placeCovers(place, l.place()) })
+		return slices.ContainsFunc(c.Places, func(place string) bool { return placeCovers(place, l.place()) })
 	})
 }
 
@@ -139,25 +139,25 @@ func (c Change) contributionAfter() *Contribution {
 	case c.Applied == nil || !c.ID.IsCRD():
 		return nil
 	case c.Action == Create:
-		b := ContributionOf(c.Applied)
-		return &b
+		contribution := ContributionOf(c.Applied)
+		return &contribution
 	case c.Action == Update && c.Live != nil:
-		b := Contribution{Left: definitionDigest(c.Applied)}
+		contribution := Contribution{Left: definitionDigest(c.Applied)}
 		if c.previousContribution != nil {
-			b.Whole, b.Places = c.previousContribution.Whole, c.previousContribution.Places
+			contribution.Whole, contribution.Places = c.previousContribution.Whole, c.previousContribution.Places
 		}
-		if b.Whole {
-			return &b
+		if contribution.Whole {
+			return &contribution
 		}
 		for _, l := range lossesOf(c.Applied, c.Live) {
-			if !slices.Contains(b.Places, l.place()) {
-				b.Places = append(slices.Clone(b.Places), l.place())
+			if !slices.Contains(contribution.Places, l.place()) {
+				contribution.Places = append(slices.Clone(contribution.Places), l.place())
 			}
 		}
-		if len(b.Places) == 0 || len(b.Places) > mostPlaces {
+		if len(contribution.Places) == 0 || len(contribution.Places) > mostPlaces {
 			return nil
 		}
-		return &b
+		return &contribution
 	}
 	return c.previousContribution
 }

@@ -39,12 +39,12 @@ func (t *target) waitFor(id kube.ID, reason string) {
 // prerequisites are the objects of a release that decisions about others wait for.
 type prerequisites struct {
 	mu      sync.Mutex
-	there   map[kube.ID]bool // true when present; has only objects that others wait for
+	present map[kube.ID]bool // whether they are present; has only objects that others wait for
 	created map[kube.ID]bool // those that didn't exist when the plan was made
 }
 
 func newPrerequisites() *prerequisites {
-	return &prerequisites{there: map[kube.ID]bool{}, created: map[kube.ID]bool{}}
+	return &prerequisites{present: map[kube.ID]bool{}, created: map[kube.ID]bool{}}
 }
 
 // expect notes that objects are still to come.
@@ -52,7 +52,7 @@ func (p *prerequisites) expect(ids ...kube.ID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, id := range ids {
-		p.there[id] = false
+		p.present[id] = false
 	}
 }
 
@@ -61,8 +61,8 @@ func (p *prerequisites) markPresent(ids ...kube.ID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, id := range ids {
-		if _, expected := p.there[id]; expected {
-			p.there[id] = true
+		if _, expected := p.present[id]; expected {
+			p.present[id] = true
 		}
 	}
 }
@@ -72,8 +72,8 @@ func (p *prerequisites) anyMissing(ids ...kube.ID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return slices.ContainsFunc(ids, func(id kube.ID) bool {
-		there, expected := p.there[id]
-		return expected && !there
+		present, expected := p.present[id]
+		return expected && !present
 	})
 }
 
@@ -81,7 +81,7 @@ func (p *prerequisites) anyMissing(ids ...kube.ID) bool {
 func (p *prerequisites) expected(id kube.ID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	_, expected := p.there[id]
+	_, expected := p.present[id]
 	return expected
 }
 
@@ -133,8 +133,8 @@ func (p *prerequisites) isNew(t *target) bool {
 
 // deferralOf says why the server can't be asked about a target; nil when it can.
 func (p *prerequisites) deferralOf(t *target) *Deferral {
-	if space := namespaceID(t.id.Namespace); t.id.Namespace != "" && p.anyMissing(space) {
-		t.waitFor(space, fmt.Sprintf("namespace %s comes with this release", t.id.Namespace))
+	if namespace := namespaceID(t.id.Namespace); t.id.Namespace != "" && p.anyMissing(namespace) {
+		t.waitFor(namespace, fmt.Sprintf("namespace %s comes with this release", t.id.Namespace))
 		if p.kindChanges(t) {
 			t.waitFor(t.definition(), changingKind)
 		}
@@ -156,11 +156,11 @@ func (t *target) conversionDeferral() *Deferral {
 
 // markPrerequisitesPresent notes that a target's turn has come: everything that it waits
 // for is present.
-func (t *target) markPrerequisitesPresent(a *prerequisites) {
-	a.markPresent(t.ordering.converter...)
+func (t *target) markPrerequisitesPresent(p *prerequisites) {
+	p.markPresent(t.ordering.converter...)
 	t.ordering.converter = nil
 	if t.deferral != nil {
-		a.markPresent(t.deferral.Until...)
+		p.markPresent(t.deferral.Until...)
 	}
 }
 

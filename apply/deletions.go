@@ -59,24 +59,24 @@ func (p *pruner) inDeletionOrder(ctx context.Context, changes []Change, list []o
 
 // delete carries out deletions, one turn after the other, and ensures that the deleted
 // objects stay gone.
-func (a *Applier) delete(ctx context.Context, changes []Change, did func(Change)) error {
+func (a *Applier) delete(ctx context.Context, changes []Change, onDone func(Change)) error {
 	gone := slices.DeleteFunc(slices.Clone(changes), func(c Change) bool { return c.Action != Delete || c.execution == nil })
-	l := deletionRun{a: a, asked: map[kube.ID]Change{}, outcomes: map[kube.ID]error{}}
+	l := deletionRun{a: a, started: map[kube.ID]Change{}, outcomes: map[kube.ID]error{}}
 	var errs []error
 	for len(changes) > 0 {
 		n := 1
 		for n < len(changes) && changes[n].deletionTurn == changes[0].deletionTurn {
 			n++
 		}
-		free, refused := l.deletable(ctx, changes[:n])
-		errs = append(errs, refused...)
-		for i, err := range a.executeAll(ctx, free, did) {
+		ready, blocked := l.deletable(ctx, changes[:n])
+		errs = append(errs, blocked...)
+		for i, err := range a.executeAll(ctx, ready, onDone) {
 			switch {
-			case i == len(free):
+			case i == len(ready):
 			case err != nil:
-				l.outcomes[free[i].ID] = err
-			case free[i].Action != Delete:
-				l.outcomes[free[i].ID] = nil // it stays, so there is nothing to wait for
+				l.outcomes[ready[i].ID] = err
+			case ready[i].Action != Delete:
+				l.outcomes[ready[i].ID] = nil // it stays, so there is nothing to wait for
 			}
 			errs = append(errs, err)
 		}
@@ -91,16 +91,16 @@ func (a *Applier) delete(ctx context.Context, changes []Change, did func(Change)
 // A deletionRun tracks objects that are being deleted.
 type deletionRun struct {
 	a        *Applier
-	asked    map[kube.ID]Change // whose deletion was asked for
-	outcomes map[kube.ID]error  // how their going ended; nil when they are gone
+	started  map[kube.ID]Change // whose deletion was asked for
+	outcomes map[kube.ID]error  // how each deletion ended; nil when there is nothing to wait for any more
 }
 
-// deletable waits until what has to be gone before some objects is, and tells for
-// which of them that came true. The others stay.
-func (l *deletionRun) deletable(ctx context.Context, group []Change) (free []Change, refused []error) {
+// deletable waits until the objects that must be gone first are gone. It returns the changes that
+// may be carried out, and an error for each of the others, which stay.
+func (l *deletionRun) deletable(ctx context.Context, group []Change) (ready []Change, blocked []error) {
 	l.await(ctx, group)
 	for _, c := range group {
-		l.asked[c.ID] = c
+		l.started[c.ID] = c
 		var why error
 		for _, id := range c.waitsForGone {
 			if err := l.outcomes[id]; err != nil {
@@ -109,13 +109,13 @@ func (l *deletionRun) deletable(ctx context.Context, group []Change) (free []Cha
 			}
 		}
 		if why == nil {
-			free = append(free, c)
+			ready = append(ready, c)
 			continue
 		}
 		l.outcomes[c.ID] = why
-		refused = append(refused, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(Delete), Err: why})
+		blocked = append(blocked, &ObjectError{ID: c.ID, Source: c.Source, Doing: doing(Delete), Err: why})
 	}
-	return free, refused
+	return ready, blocked
 }
 
 func (l *deletionRun) await(ctx context.Context, group []Change) {
@@ -129,7 +129,7 @@ func (l *deletionRun) await(ctx context.Context, group []Change) {
 	}
 	errs := make([]error, len(ids))
 	end := l.a.forEach(ctx, len(ids), func(i int) error {
-		live := l.asked[ids[i]].Live
+		live := l.started[ids[i]].Live
 		mapping, err := l.a.cluster.Mapping(ctx, live.GroupVersionKind(), true)
 		if err == nil {
 			err = l.a.awaitGone(ctx, mapping, ids[i], live.GetUID())
@@ -166,8 +166,8 @@ func (a *Applier) awaitGone(ctx context.Context, m kube.Mapping, id kube.ID, uid
 	var last *unstructured.Unstructured
 	for pause := 50 * time.Millisecond; ; pause = min(2*pause, 2*time.Second) {
 		obj, err := a.get(ctx, m, id)
-		// An account that may delete but not read can't wait. What follows shows whether it has to:
-		// a creation fails while the name is taken.
+		// An account that may delete but not read can't wait. The next deletion doesn't either; a
+		// creation fails while the name is taken.
 		if err != nil && !apierrors.IsForbidden(err) {
 			return stillThere(ctx, err, last)
 		}

@@ -39,8 +39,8 @@ func (a *Applier) Fingerprints(changes []Change) map[string]Fingerprint {
 		if obj == nil || obj.GetUID() == "" {
 			continue
 		}
-		if print := fingerprintHash(c.manifestHash, obj); print != "" {
-			out[Key(c.ID)] = Fingerprint{UID: string(obj.GetUID()), Hash: print}
+		if hash := fingerprintHash(c.manifestHash, obj); hash != "" {
+			out[Key(c.ID)] = Fingerprint{UID: string(obj.GetUID()), Hash: hash}
 		}
 	}
 	return out
@@ -59,7 +59,7 @@ func (c Change) hasYieldedConflict() bool {
 // one second, and managedFields can be restored by hand. Objects without a generation,
 // such as ConfigMaps and Roles, are rarely written by controllers, so their fingerprint
 // includes the resourceVersion, the strictest proof.
-func fingerprintHash(raw string, obj metav1.Object) string {
+func fingerprintHash(manifestHash string, obj metav1.Object) string {
 	var mine *metav1.ManagedFieldsEntry
 	for i, e := range obj.GetManagedFields() {
 		switch {
@@ -70,7 +70,7 @@ func fingerprintHash(raw string, obj metav1.Object) string {
 			return ""
 		}
 	}
-	if mine == nil || mine.FieldsV1 == nil || mine.Time == nil || raw == "" {
+	if mine == nil || mine.FieldsV1 == nil || mine.Time == nil || manifestHash == "" {
 		return ""
 	}
 	state := obj.GetResourceVersion()
@@ -78,7 +78,7 @@ func fingerprintHash(raw string, obj metav1.Object) string {
 		state = "g" + strconv.FormatInt(g, 10) + statedMetadata(mine, obj)
 	}
 	h := sha256.New()
-	fmt.Fprintf(h, "%s\n%s\n%s\n%s\n", raw, state, mine.APIVersion, mine.Time.UTC().Format(time.RFC3339))
+	fmt.Fprintf(h, "%s\n%s\n%s\n%s\n", manifestHash, state, mine.APIVersion, mine.Time.UTC().Format(time.RFC3339))
 	h.Write(mine.FieldsV1.GetRawBytes())
 	return base64.RawStdEncoding.EncodeToString(h.Sum(nil)[:12])
 }
@@ -86,15 +86,15 @@ func fingerprintHash(raw string, obj metav1.Object) string {
 // matchesFingerprint reports whether the recorded fingerprint and the live metadata prove
 // that nothing has to be done for t.
 func (p *planning) matchesFingerprint(t *target, meta metav1.Object) bool {
-	mark, ok := p.req.Fingerprints[Key(t.id)]
-	if !ok || meta.GetDeletionTimestamp() != nil || mark.UID != string(meta.GetUID()) {
+	recorded, ok := p.req.Fingerprints[Key(t.id)]
+	if !ok || meta.GetDeletionTimestamp() != nil || recorded.UID != string(meta.GetUID()) {
 		return false
 	}
 	if !t.fromCRDs && ownerOf(meta) != p.a.owner {
 		return false
 	}
-	print := fingerprintHash(p.fingerprintInput(t), meta)
-	return print != "" && print == mark.Hash
+	hash := fingerprintHash(p.fingerprintInput(t), meta)
+	return hash != "" && hash == recorded.Hash
 }
 
 // statedMetadata returns the labels, annotations, finalizers and owner references in our

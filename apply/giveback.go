@@ -23,16 +23,16 @@ import (
 )
 
 // describes reports whether o was recorded for this very object.
-func (o *Provenance) describes(obj metav1.Object) bool {
-	return o != nil && o.UID == string(obj.GetUID())
+func (p *Provenance) describes(obj metav1.Object) bool {
+	return p != nil && p.UID == string(obj.GetUID())
 }
 
 // adopter names the revision that adopted the object.
-func (o *Provenance) adopter() string {
-	if o.Adopted.Revision == 0 {
+func (p *Provenance) adopter() string {
+	if p.Adopted.Revision == 0 {
 		return "a revision that failed"
 	}
-	return fmt.Sprintf("revision %d, which failed", o.Adopted.Revision)
+	return fmt.Sprintf("revision %d, which failed", p.Adopted.Revision)
 }
 
 // decideAdoptedOrphan decides about the live object of an orphan that only unsuccessful
@@ -63,9 +63,9 @@ func (p *pruner) decideAdoptedOrphan(o orphan, meta *metav1.PartialObjectMetadat
 }
 
 // whyGivenBack says to whom an object is given back, and why.
-func (o *Provenance) whyGivenBack() string {
-	text := "given back to " + o.formerOwner() + ": only " + o.adopter() + ", had adopted it"
-	if o.Adopted.Prior.FieldsOmitted {
+func (p *Provenance) whyGivenBack() string {
+	text := "given back to " + p.formerOwner() + ": only " + p.adopter() + ", had adopted it"
+	if p.Adopted.Prior.FieldsOmitted {
 		text += "; its former fields were too large to record, so its fields stay as they are"
 	}
 	return text
@@ -73,12 +73,12 @@ func (o *Provenance) whyGivenBack() string {
 
 // formerOwner names the owner before the adoption: a release, or the managers of its
 // fields.
-func (o *Provenance) formerOwner() string {
-	if o.Adopted.From != "" {
-		return "release " + o.Adopted.From
+func (p *Provenance) formerOwner() string {
+	if p.Adopted.From != "" {
+		return "release " + p.Adopted.From
 	}
 	var names []string
-	for _, e := range o.Adopted.Prior.Owners {
+	for _, e := range p.Adopted.Prior.ManagedFields {
 		if e.Subresource == "" && !slices.Contains(names, e.Manager) {
 			names = append(names, e.Manager)
 		}
@@ -95,7 +95,7 @@ func isHalfAdopted(from *Provenance, meta metav1.Object) bool {
 	if !maps.Equal(ownershipMetadata(meta), from.Adopted.Prior.OwnershipMetadata) {
 		return false
 	}
-	return slices.ContainsFunc(meta.GetManagedFields(), isOursRaw) && !slices.ContainsFunc(from.Adopted.Prior.Owners, isOursRaw) && !from.Adopted.Prior.FieldsOmitted
+	return slices.ContainsFunc(meta.GetManagedFields(), isOursRaw) && !slices.ContainsFunc(from.Adopted.Prior.ManagedFields, isOursRaw) && !from.Adopted.Prior.FieldsOmitted
 }
 
 // giveBack restores an object to its state before it was adopted: its ownership metadata,
@@ -149,7 +149,7 @@ func (r *restoration) onlyOwnershipMetadata(why error) {
 
 // write makes the requests.
 func (r *restoration) write(ctx context.Context) error {
-	owners, err := r.owners()
+	owners, err := r.managedFields()
 	if err != nil {
 		return err
 	}
@@ -346,11 +346,11 @@ func (r *restoration) asWritten(path fieldpath.Path) bool {
 	return fields.Owns(r.ours, path) && !r.others.Has(path)
 }
 
-// owners returns the managedFields of the restored object: the entries of others as they
+// managedFields returns the managedFields of the restored object: the entries of others as they
 // are, and for the former owners the fields that still exist and that nobody else owns.
-func (r *restoration) owners() ([]metav1.ManagedFieldsEntry, error) {
+func (r *restoration) managedFields() ([]metav1.ManagedFieldsEntry, error) {
 	list := slices.DeleteFunc(slices.Clone(r.entries), isOurs)
-	former, err := ownership.Parse(r.from.Adopted.Prior.Owners)
+	former, err := ownership.Parse(r.from.Adopted.Prior.ManagedFields)
 	if err != nil {
 		return nil, err
 	}
@@ -387,7 +387,7 @@ func (r *restoration) owners() ([]metav1.ManagedFieldsEntry, error) {
 // was adopted.
 func (r *restoration) stillOurs(obj *unstructured.Unstructured) bool {
 	return obj != nil && slices.ContainsFunc(obj.GetManagedFields(), func(e metav1.ManagedFieldsEntry) bool {
-		return isOursRaw(e) && !slices.ContainsFunc(r.from.Adopted.Prior.Owners, func(o metav1.ManagedFieldsEntry) bool {
+		return isOursRaw(e) && !slices.ContainsFunc(r.from.Adopted.Prior.ManagedFields, func(o metav1.ManagedFieldsEntry) bool {
 			return o.Manager == e.Manager && o.Operation == e.Operation && o.Subresource == ""
 		})
 	})

@@ -19,16 +19,16 @@ import (
 
 // CreateHook creates a hook's object and returns it as the server has it. An
 // object of the same name is deleted first if it is provably a hook of this
-// release: it carries our ownership, or one of past has a hook of that name and
+// release: it carries our ownership, or one of the revisions has a hook of that name and
 // the object says that it is one. Its delete policy doesn't matter: where that
 // lacks before-hook-creation, something is there only because the run that made
 // it didn't get to delete it. Otherwise the error is a *HookExistsError.
 //
-// An object that a dead run created from the same manifest is returned as it is, if it is
-// a Job or Pod that is still running, or if it was created for the same attempt and
-// hasn't failed. An attempt is any name without a dot. Empty names never match.
-func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, past []Revision, attempt string) (*unstructured.Unstructured, error) {
-	p, _, _, hooks, err := a.prepare(ctx, Request{Hooks: []kube.Manifest{m}, Revisions: hooksOf(past)})
+// An object that a dead run created from the same manifest is returned as it is if it is a Job or
+// Pod that is still running, or if the same attempt created it and it hasn't failed. attempt must
+// not contain a dot; an empty one matches none.
+func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, revisions []Revision, attempt string) (*unstructured.Unstructured, error) {
+	p, _, _, hooks, err := a.prepare(ctx, Request{Hooks: []kube.Manifest{m}, Revisions: hooksOf(revisions)})
 	if err != nil {
 		return nil, err
 	}
@@ -65,10 +65,10 @@ func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, past []Revisi
 	}
 }
 
-// hooksOf returns past without its objects: indexing all of them for each hook would take
-// long.
-func hooksOf(past []Revision) []Revision {
-	out := slices.Clone(past)
+// hooksOf returns revisions without their objects: indexing all of them for each hook would
+// take long.
+func hooksOf(revisions []Revision) []Revision {
+	out := slices.Clone(revisions)
 	for i := range out {
 		out[i].Objects = nil
 	}
@@ -158,7 +158,7 @@ func (p *planning) checkRemovable(t *target, live *unstructured.Unstructured) er
 func endOf(obj *unstructured.Unstructured) (ended, failed bool) {
 	switch obj.GroupVersionKind().GroupKind() {
 	case kube.JobKind:
-		is := func(kind string) bool { ok, _ := condition(obj, kind); return ok }
+		is := func(kind string) bool { ok, _ := conditionOf(obj, kind); return ok }
 		failed = is("Failed") || is("FailureTarget")
 		return failed || is("Complete") || is("SuccessCriteriaMet"), failed
 	case kube.PodKind:
@@ -229,7 +229,7 @@ func (p *planning) decideHook(ctx context.Context, t *target) (Change, error) {
 		return c, err
 	}
 	c.Desired, c.manifestHash = want, ""
-	if strings.Contains(t.obj.GetAnnotations()[hookDeletePolicy], "hook-succeeded") { // else its success would end the run
+	if strings.Contains(t.obj.GetAnnotations()[hookDeletePolicy], "hook-succeeded") { // without it, the run would fail after the hook has succeeded
 		if err := p.permissions.check(ctx, &c, "delete", t.mapping); err != nil {
 			return c, err
 		}

@@ -275,11 +275,11 @@ func (i *Inspection) HistoryIn(ctx context.Context, o *Inspected, revisions []Re
 	if err != nil {
 		return nil, err
 	}
-	past, err := i.p.resolver.indexRevisions(ctx, revisions)
+	history, err := i.p.resolver.indexRevisions(ctx, revisions)
 	if err != nil {
 		return nil, err
 	}
-	declared := past.objects[o.ID]
+	declared := history.objects[o.ID]
 	read := i.p.comparer.declaredFieldsOf(ctx, o.target, conv, declared)
 	out := make([]DeclaredObject, len(revisions))
 	for n, r := range revisions {

@@ -30,25 +30,25 @@ func (s *interner) intern(obj *unstructured.Unstructured) *unstructured.Unstruct
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	obj.Object = s.within(obj.Object)
+	obj.Object = s.internObject(obj.Object)
 	return obj
 }
 
-// within returns an object, or its metadata, made of shared parts. These two levels are
+// internObject returns an object, or its metadata, made of shared parts. These two levels are
 // never shared themselves, because each object's is unique.
-func (s *interner) within(m map[string]any) map[string]any {
+func (s *interner) internObject(m map[string]any) map[string]any {
 	out := make(map[string]any, len(m))
 	for name, value := range m {
 		if meta, ok := value.(map[string]any); ok && name == "metadata" {
-			out["metadata"] = s.within(meta)
+			out["metadata"] = s.internObject(meta)
 			continue
 		}
-		out[s.name(name)], _ = s.one(value)
+		out[s.internName(name)], _ = s.internValue(value)
 	}
 	return out
 }
 
-func (s *interner) name(name string) string {
+func (s *interner) internName(name string) string {
 	if first, ok := s.names[name]; ok {
 		return first
 	}
@@ -56,20 +56,20 @@ func (s *interner) name(name string) string {
 	return name
 }
 
-// one returns the first value that was equal to v, and the hash of both. Parts of
+// internValue returns the first value that was equal to v, and the hash of both. Parts of
 // v are replaced likewise.
-func (s *interner) one(v any) (any, uint64) {
+func (s *interner) internValue(v any) (any, uint64) {
 	var sum uint64
 	switch v := v.(type) {
 	case map[string]any:
 		for key, value := range v {
-			part, h := s.one(value)
+			part, h := s.internValue(value)
 			v[key] = part
 			sum += maphash.Comparable(s.seed, pair{key, h}) // in any order
 		}
 	case []any:
 		for i, value := range v {
-			part, h := s.one(value)
+			part, h := s.internValue(value)
 			v[i] = part
 			sum = maphash.Comparable(s.seed, [2]uint64{sum, h})
 		}

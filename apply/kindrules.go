@@ -18,7 +18,7 @@ import (
 // keepsOwnPermissions reports whether deleting and recreating a binding is safe. It is not safe
 // if our own account is a subject: after the deletion we might lack permission to create
 // it again.
-func (p *planning) keepsOwnPermissions(ctx context.Context, live *unstructured.Unstructured, broken *ImmutableError) (bool, error) {
+func (p *planning) keepsOwnPermissions(ctx context.Context, live *unstructured.Unstructured, immutable *ImmutableError) (bool, error) {
 	gk := live.GroupVersionKind().GroupKind()
 	if gk.Group != "rbac.authorization.k8s.io" || gk.Kind != "RoleBinding" && gk.Kind != "ClusterRoleBinding" {
 		return true, nil
@@ -39,9 +39,9 @@ func (p *planning) keepsOwnPermissions(ctx context.Context, live *unstructured.U
 	subjects, _, _ := unstructured.NestedSlice(live.Object, "subjects")
 	for _, s := range subjects {
 		if subject, ok := s.(map[string]any); ok && isSubject(us, subject) {
-			broken.Never = true
-			broken.Advice = fmt.Sprintf("%s grants permissions to the account that deployer runs as (%s), so deployer doesn't delete it:"+
-				" delete it with another account, or give the new one another name", broken.ID, us.Username)
+			immutable.Never = true
+			immutable.Advice = fmt.Sprintf("%s grants permissions to the account that deployer runs as (%s), so deployer doesn't delete it:"+
+				" delete it with another account, or give the new one another name", immutable.ID, us.Username)
 			return false, nil
 		}
 	}
@@ -75,17 +75,17 @@ func (u *updateDecision) staysHeadless() bool {
 	return live == "None" && !stated && kind != "ExternalName"
 }
 
-// changeable lists the fields of a StatefulSet's spec that may be changed.
+// mutableStatefulSetFields lists the fields of a StatefulSet's spec that may be changed.
 // k8s.io/kubernetes/pkg/apis/apps/validation, ValidateStatefulSetUpdate
-var changeable = []string{
+var mutableStatefulSetFields = []string{
 	"replicas", "ordinals", "template", "updateStrategy", "revisionHistoryLimit",
 	"persistentVolumeClaimRetentionPolicy", "minReadySeconds",
 }
 
-// resizedClaims handles a rejected change of a StatefulSet, where the server doesn't name
-// the field. It sets the fields and the advice in broken. It returns advice about claims
+// explainStatefulSet handles a rejected change of a StatefulSet, where the server doesn't name
+// the field. It sets the fields and the advice in immutable. It returns advice about claims
 // whose template has another size, or nothing.
-func (u *updateDecision) resizedClaims(broken *ImmutableError) string {
+func (u *updateDecision) explainStatefulSet(immutable *ImmutableError) string {
 	if u.t.id.Group != "apps" || u.t.id.Kind != "StatefulSet" {
 		return ""
 	}
@@ -93,13 +93,13 @@ func (u *updateDecision) resizedClaims(broken *ImmutableError) string {
 	live, _, _ := unstructured.NestedMap(u.live.Object, "spec")
 	var at []string
 	for key, v := range want {
-		if !slices.Contains(changeable, key) && !matchesLive(v, live[key]) {
+		if !slices.Contains(mutableStatefulSetFields, key) && !matchesLive(v, live[key]) {
 			at = append(at, "spec."+key)
 		}
 	}
 	slices.Sort(at)
 	if len(at) > 0 {
-		broken.Fields = at
+		immutable.Fields = at
 	}
 	var lines []string
 	for _, t := range templates(want) {
@@ -116,7 +116,7 @@ func (u *updateDecision) resizedClaims(broken *ImmutableError) string {
 		return ""
 	}
 	text := strings.Join(lines, "\n")
-	broken.Advice = text + "\n" + fmt.Sprintf("then recreate %s: --allow-recreate, or the annotation %s: \"true\" in the template; pods and claims stay",
+	immutable.Advice = text + "\n" + fmt.Sprintf("then recreate %s: --allow-recreate, or the annotation %s: \"true\" in the template; pods and claims stay",
 		u.t.id, annotation.Recreate.Name)
 	return text
 }

@@ -81,8 +81,8 @@ func (o *observer) observe(ctx context.Context, targets []*target) (map[kube.ID]
 		if meta != nil {
 			put(i, observation{meta: meta})
 		}
-		_, marked := o.fingerprints[Key(open[i].id)]
-		return meta != nil || complete || !marked
+		_, hasFingerprint := o.fingerprints[Key(open[i].id)]
+		return meta != nil || complete || !hasFingerprint
 	}
 	return out, o.listOrGet(ctx, lookups, listed, func(i int) error {
 		s, err := o.observeOne(ctx, open[i])
@@ -184,7 +184,7 @@ func (o *observer) isUnlistable(at collection) bool {
 // observeOne reads one object: only its metadata if it has a fingerprint.
 func (o *observer) observeOne(ctx context.Context, t *target) (observation, error) {
 	ctx = o.warnings.withServerWarnings(ctx, t)
-	if _, marked := o.fingerprints[Key(t.id)]; !marked || len(t.ordering.converter) > 0 {
+	if _, hasFingerprint := o.fingerprints[Key(t.id)]; !hasFingerprint || len(t.ordering.converter) > 0 {
 		return o.read(ctx, t)
 	}
 	return o.observeMeta(ctx, t.mapping, t.id, t.source)

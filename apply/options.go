@@ -23,8 +23,8 @@ type Options struct {
 	// a budget of 2 * Parallel * RetryTimeout, with 16 for a Parallel of 0.
 	RetryTimeout time.Duration
 
-	// GoneTimeout limits the wait for an object to be gone before its replacement is
-	// created; 0 means no limit.
+	// GoneTimeout limits each wait for a deleted object to be gone: before its replacement is
+	// created, before the next deletion in order, and for hooks. 0 means no limit.
 	GoneTimeout time.Duration
 
 	refuseNothing bool // ignore policies in annotations that would reject objects: for drift

@@ -66,7 +66,7 @@ func (o *releaseOrder) refuse(t *target, text, what string) {
 
 // readConstraints reads the order annotations of one object.
 func (o *releaseOrder) readConstraints(ctx context.Context, i int, crds, hooks []*target) error {
-	t, space := o.targets[i], o.p.namespaceForReferences(o.targets[i].id)
+	t, namespace := o.targets[i], o.p.namespaceForReferences(o.targets[i].id)
 	constraints := annotation.OrderOf(t.obj.GetAnnotations())
 	for _, problem := range constraints.Problems {
 		o.refuse(t, problem, "")
@@ -85,9 +85,9 @@ func (o *releaseOrder) readConstraints(ctx context.Context, i int, crds, hooks [
 			for _, j := range found {
 				o.nodes[i].Edges = append(o.nodes[i].Edges, ordering.Edge{To: j, State: ordering.State(r.State), Reason: r.String()})
 			}
-		case slices.ContainsFunc(crds, func(c *target) bool { return ordering.Matches(r, c.id, c.mapping.GVK, kinds, space) }):
+		case slices.ContainsFunc(crds, func(c *target) bool { return ordering.Matches(r, c.id, c.mapping.GVK, kinds, namespace) }):
 			// Objects of crds/ are applied before everything else.
-		case slices.ContainsFunc(hooks, func(h *target) bool { return ordering.Matches(r, h.id, h.mapping.GVK, kinds, space) }):
+		case slices.ContainsFunc(hooks, func(h *target) bool { return ordering.Matches(r, h.id, h.mapping.GVK, kinds, namespace) }):
 			if !r.IsPattern {
 				o.refuse(t, r.String()+" is a hook, and hooks run before or after all objects", "remove it")
 			}
@@ -103,20 +103,20 @@ func (o *releaseOrder) readConstraints(ctx context.Context, i int, crds, hooks [
 // addImplied adds the implied dependencies: an object waits for its namespace and for its
 // CRD.
 func (o *releaseOrder) addImplied() {
-	spaces, kinds := map[string]int{}, map[schema.GroupKind]int{}
+	namespaces, crds := map[string]int{}, map[schema.GroupKind]int{}
 	for i, t := range o.targets {
 		if t.id.IsNamespace() {
-			spaces[t.id.Name] = i
+			namespaces[t.id.Name] = i
 		}
 		if t.id.IsCRD() {
-			kinds[definedKind(t.obj)] = i
+			crds[definedKind(t.obj)] = i
 		}
 	}
 	for i, t := range o.targets {
-		if j, ok := spaces[t.id.Namespace]; ok {
+		if j, ok := namespaces[t.id.Namespace]; ok {
 			o.nodes[i].Edges = append(o.nodes[i].Edges, ordering.Edge{To: j, State: ordering.Present, Implied: true, Reason: "which is its namespace"})
 		}
-		if j, ok := kinds[t.id.GroupKind()]; ok {
+		if j, ok := crds[t.id.GroupKind()]; ok {
 			o.nodes[i].Edges = append(o.nodes[i].Edges, ordering.Edge{To: j, State: ordering.Present, Implied: true, Reason: "which defines its kind"})
 		}
 	}
@@ -269,7 +269,7 @@ func (o *releaseOrder) onlyKind(kinds []kube.Mapping) (kube.Mapping, string) {
 // refuseMissing refuses a reference to an object outside of the release that doesn't exist,
 // unless the chart says that somebody else will create it.
 func (o *releaseOrder) refuseMissing(ctx context.Context, t *target, r annotation.Dependency, id kube.ID, mapping kube.Mapping) (refused bool, err error) {
-	if _, coming := o.p.definitions.kinds[mapping.GVK]; coming && r.External {
+	if _, isReleased := o.p.definitions.kinds[mapping.GVK]; isReleased && r.External {
 		return false, nil // its kind may not be served yet
 	}
 	meta, err := o.p.a.getMeta(ctx, mapping, id)

@@ -12,9 +12,8 @@ import (
 	"deployer/internal/kube"
 )
 
-// markEstimated turns a change that the server may not be asked about into one that
-// is worked out here. Carrying it out is refused, unless the gate is open: see
-// Plan.Permitted.
+// markEstimated turns a change that the server may not be asked about into a local estimate.
+// Under a strict gate it can't be carried out: see Plan.CheckPermissions.
 func (p *planning) markEstimated(t *target, c Change, missing *verify.PermissionError) Change {
 	c.Unverified = "local estimate: " + missing.Missing()
 	if p.a.opts.Gate == GateStrict {

@@ -33,9 +33,9 @@ func (p *Plan) Changes() iter.Seq[Change] {
 	}
 }
 
-// States reports whether the object is one of the release, and not one that goes or is left
-// behind: of the chart, of its crds/ or of a hook that runs.
-func (p *Plan) States(id kube.ID) bool {
+// Declares reports whether an object is part of the release after the plan: in the chart, in
+// crds/, or the object of a hook that runs. Orphans aren't.
+func (p *Plan) Declares(id kube.ID) bool {
 	isIt := func(c Change) bool { return c.ID == id }
 	return slices.ContainsFunc(p.CRDs, isIt) || slices.ContainsFunc(p.Hooks, isIt) ||
 		slices.ContainsFunc(p.Waves, func(w Wave) bool { return slices.ContainsFunc(w.Changes, isIt) })

@@ -52,7 +52,7 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.definitions.leaveOut(crds)
+	p.definitions.dropUnused(crds)
 	mains, hooks, err := p.resolveRest(ctx, crds)
 	if err != nil {
 		return nil, err
@@ -64,7 +64,7 @@ func (a *Applier) Plan(ctx context.Context, req Request) (*Plan, error) {
 	p.ownership.warnOfUnusedAdoptions(p.targetsByID)
 	rejections = slices.Concat(rejections, p.resolver.rejected, order.refused)
 	p.prerequisites.expectFrom(crds)
-	first, rest := neededFirst(mains)
+	first, rest := splitPrerequisites(mains)
 	for _, targets := range [][]*target{first, rest} {
 		refused, err := p.decideAll(ctx, targets)
 		if err != nil {
@@ -155,9 +155,9 @@ func (p *planning) resolveRest(ctx context.Context, crds []*target) (mains, hook
 	return mains, hooks, errors.Join(err1, err2)
 }
 
-// neededFirst separates CRDs and Namespaces: what becomes of them determines which of the
+// splitPrerequisites separates CRDs and Namespaces: what becomes of them determines which of the
 // others the server can be asked about.
-func neededFirst(mains []*target) (first, rest []*target) {
+func splitPrerequisites(mains []*target) (first, rest []*target) {
 	for _, t := range mains {
 		if t.id.IsCRD() || t.id.IsNamespace() {
 			first = append(first, t)
@@ -248,8 +248,8 @@ func (p *planning) unchangedByFingerprint(t *target, meta *metav1.PartialObjectM
 	if kind, ok, _ := unstructured.NestedString(t.obj.Object, "spec", "type"); ok && t.id.GroupKind() == (schema.GroupKind{Kind: "Service"}) {
 		c.Live.Object["spec"] = map[string]any{"type": kind} // which tells whether an address is waited for
 	}
-	if b, ok := p.req.Contributions[key]; ok && t.fromCRDs {
-		c.previousContribution = &b // nobody has written it since
+	if contribution, ok := p.req.Contributions[key]; ok && t.fromCRDs {
+		c.previousContribution = &contribution // nobody has written it since
 	}
 	return c
 }

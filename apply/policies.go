@@ -8,7 +8,7 @@ type Policies struct {
 	Conflicts  ConflictPolicy  `json:"conflicts,omitempty"`
 	Validation FieldValidation `json:"field_validation,omitempty"`
 	Gate       Gate            `json:"gate,omitempty"`
-	CRDs       CRDs            `json:"crds,omitempty"`
+	CRDs       CRDPolicy       `json:"crds,omitempty"`
 
 	// AllowRecreate permits deleting and creating an object again when the server refuses
 	// its change because a field is immutable. Jobs need no permission.
@@ -45,7 +45,7 @@ type Policies struct {
 // autoscaled workload always yields.
 type ConflictPolicy string
 
-// The policies. The zero value is Take.
+// The policies. The zero value is TakeConflicts.
 const (
 	TakeConflicts  ConflictPolicy = "take"  // the chart's value wins; the plan names who loses what
 	FailOnConflict ConflictPolicy = "fail"  // refuse before the first change
@@ -66,7 +66,7 @@ func (p ConflictPolicy) outcome() FieldOutcome {
 // FieldValidation says what to do with fields that a kind's schema doesn't have.
 type FieldValidation string
 
-// The policies. The zero value is Warn: server-side apply rejects unknown fields, so they
+// The policies. The zero value is ValidationWarn: server-side apply rejects unknown fields, so they
 // are dropped here, with a warning, as the API server dropped them for Helm 3.
 const (
 	ValidationWarn   FieldValidation = "warn"
@@ -85,13 +85,13 @@ const (
 	GateOff        Gate = "off"         // no dry run of objects that are to be created; existing ones are still compared
 )
 
-// CRDs says what to do with the objects of a chart's crds/ directory.
-type CRDs string
+// CRDPolicy says what to do with the objects of a chart's crds/ directory.
+type CRDPolicy string
 
 // The modes. The zero value is AddCRDs.
 const (
-	AddCRDs     CRDs = "add"     // create, and update unless that removes what the release didn't add
-	UpgradeCRDs CRDs = "upgrade" // create or update
-	CreateCRDs  CRDs = "create"  // create missing ones only
-	SkipCRDs    CRDs = "skip"
+	AddCRDs     CRDPolicy = "add"     // create, and update unless that removes what the release didn't add
+	UpgradeCRDs CRDPolicy = "upgrade" // create or update
+	CreateCRDs  CRDPolicy = "create"  // create missing ones only
+	SkipCRDs    CRDPolicy = "skip"
 )

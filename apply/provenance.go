@@ -47,9 +47,9 @@ type Prior struct {
 	// Added are the fields that weren't there, as a set of
 	// sigs.k8s.io/structured-merge-diff.
 	Added json.RawMessage `json:"added,omitempty"`
-	// Owners are the object's managedFields.
-	Owners []metav1.ManagedFieldsEntry `json:"owners,omitempty"`
-	// FieldsOmitted says that Values, Added and Owners were too large to be recorded.
+	// ManagedFields are those of the object.
+	ManagedFields []metav1.ManagedFieldsEntry `json:"owners,omitempty"`
+	// FieldsOmitted says that Values, Added and ManagedFields were too large to be recorded.
 	FieldsOmitted bool `json:"cut,omitempty"`
 }
 
@@ -58,9 +58,10 @@ type Prior struct {
 const maxPrior = 64 << 10
 
 // mustBeGivenBack reports whether an object has to be given back instead of deleted.
-func (o *Provenance) mustBeGivenBack() bool { return o != nil && o.Adopted != nil && !o.Adopted.Final }
+func (p *Provenance) mustBeGivenBack() bool { return p != nil && p.Adopted != nil && !p.Adopted.Final }
 
-// WithoutFields returns the state without fields and their owners, marked as cut.
+// WithoutFields returns the prior state without fields and managed fields, with FieldsOmitted
+// set.
 func (p Prior) WithoutFields() Prior {
 	return Prior{OwnershipMetadata: p.OwnershipMetadata, FieldsOmitted: true}
 }
@@ -88,12 +89,12 @@ func ownershipMetadata(obj metav1.Object) map[string]string {
 }
 
 // restoreOwnershipMetadata restores the ownership label and annotations of an object.
-func restoreOwnershipMetadata(obj *unstructured.Unstructured, stamps map[string]string) {
+func restoreOwnershipMetadata(obj *unstructured.Unstructured, metadata map[string]string) {
 	set := func(values map[string]string, keys ...string) map[string]string {
 		values = maps.Clone(values)
 		for _, key := range keys {
 			delete(values, key)
-			if v, ok := stamps[key]; ok {
+			if v, ok := metadata[key]; ok {
 				if values == nil {
 					values = map[string]string{}
 				}
@@ -125,7 +126,7 @@ func (p *planning) provenanceOf(t *target, live metav1.Object, adopting bool) *P
 		return nil
 	}
 	owner := ownerOf(live)
-	adoption := &Adoption{Prior: Prior{OwnershipMetadata: ownershipMetadata(live), Owners: live.GetManagedFields()}}
+	adoption := &Adoption{Prior: Prior{OwnershipMetadata: ownershipMetadata(live), ManagedFields: live.GetManagedFields()}}
 	if owner != p.a.owner && owner.Release != "" && owner.Namespace != "" {
 		adoption.From = owner.String()
 	}
@@ -133,10 +134,10 @@ func (p *planning) provenanceOf(t *target, live metav1.Object, adopting bool) *P
 	return &Provenance{UID: uid, Adopted: adoption}
 }
 
-func (o *Provenance) clone() *Provenance {
-	out := *o
-	if o.Adopted != nil {
-		adopted := *o.Adopted
+func (p *Provenance) clone() *Provenance {
+	out := *p
+	if p.Adopted != nil {
+		adopted := *p.Adopted
 		out.Adopted = &adopted
 	}
 	return &out
@@ -145,15 +146,15 @@ func (o *Provenance) clone() *Provenance {
 // noteProvenance updates the provenance of objects with one revision. Each revision
 // records it for its own objects. A successful revision of another tool makes its objects
 // the release's. An uninstall ends all provenance.
-func (p *releaseHistory) noteProvenance(r Revision, had []kube.ID) {
+func (h *releaseHistory) noteProvenance(r Revision, had []kube.ID) {
 	if r.Status == "uninstalled" {
-		p.provenance, p.lastUninstall = map[kube.ID]*Provenance{}, r.Revision
+		h.provenance, h.lastUninstall = map[kube.ID]*Provenance{}, r.Revision
 		return
 	}
 	final := r.Status == "deployed" || r.Status == "superseded"
 	for _, id := range had {
-		if o := p.provenance[id]; o.mustBeGivenBack() && (r.Provenance != nil || final) {
-			delete(p.provenance, id) // unless this revision records it again, below
+		if o := h.provenance[id]; o.mustBeGivenBack() && (r.Provenance != nil || final) {
+			delete(h.provenance, id) // unless this revision records it again, below
 		}
 	}
 	for key, o := range r.Provenance {
@@ -161,21 +162,21 @@ func (p *releaseHistory) noteProvenance(r Revision, had []kube.ID) {
 		if !ok {
 			continue
 		}
-		if before := p.provenance[id]; o.UID == "" && before != nil {
+		if before := h.provenance[id]; o.UID == "" && before != nil {
 			o.UID = before.UID
 		}
-		p.provenance[id] = &o
+		h.provenance[id] = &o
 	}
 }
 
 // hadObject reports whether a revision since the last uninstall had an object.
-func (p *releaseHistory) hadObject(id kube.ID) bool {
-	for _, s := range p.objects[id] {
-		if s.revision > p.lastUninstall {
+func (h *releaseHistory) hadObject(id kube.ID) bool {
+	for _, s := range h.objects[id] {
+		if s.revision > h.lastUninstall {
 			return true
 		}
 	}
-	return p.hooks[id].revision > p.lastUninstall
+	return h.hooks[id].revision > h.lastUninstall
 }
 
 // rememberPrior records what an update overwrites in an object that may have to be given
@@ -227,8 +228,8 @@ func (c *comparison) extend(prior *Prior, live *unstructured.Unstructured, over 
 		known, knownSet = known.RemoveItems(setByOthers.Intersection(knownSet)), knownSet.Difference(setByOthers)
 	}
 	added = added.Difference(setByOthers)
-	over = over.Difference(stampPaths()).Difference(knownSet).Difference(added).Difference(ownership.Unownable())
-	more := becomes.Difference(c.liveSet).Difference(stampPaths()).Difference(knownSet).Difference(ownership.Unownable())
+	over = over.Difference(ownershipMetadataPaths()).Difference(knownSet).Difference(added).Difference(ownership.Unownable())
+	more := becomes.Difference(c.liveSet).Difference(ownershipMetadataPaths()).Difference(knownSet).Difference(ownership.Unownable())
 	if added = added.Union(more); !added.Empty() {
 		if prior.Added, err = added.ToJSON(); err != nil {
 			return err
@@ -243,7 +244,7 @@ func (c *comparison) extend(prior *Prior, live *unstructured.Unstructured, over 
 			return err
 		}
 	}
-	prior.Values, err = json.Marshal(identified(values, live))
+	prior.Values, err = json.Marshal(withTypeMeta(values, live))
 	return err
 }
 
@@ -257,8 +258,8 @@ func (c *comparison) notOurs(set *fieldpath.Set) *fieldpath.Set {
 	return set
 }
 
-// identified returns a partial object with its apiVersion and kind.
-func identified(part *typed.TypedValue, of *unstructured.Unstructured) map[string]any {
+// withTypeMeta returns a partial object with its apiVersion and kind.
+func withTypeMeta(part *typed.TypedValue, of *unstructured.Unstructured) map[string]any {
 	out, ok := part.AsValue().Unstructured().(map[string]any)
 	if !ok {
 		out = map[string]any{}
@@ -294,8 +295,8 @@ func (p *Prior) added() (*fieldpath.Set, error) {
 	return out, out.FromJSON(bytes.NewReader(p.Added))
 }
 
-// stampPaths returns the paths of the fields in Stamps.
-func stampPaths() *fieldpath.Set {
+// ownershipMetadataPaths are the paths of Prior.OwnershipMetadata.
+func ownershipMetadataPaths() *fieldpath.Set {
 	return fieldpath.NewSet(
 		fieldpath.MakePathOrDie("metadata", "labels", managedByLabel),
 		fieldpath.MakePathOrDie("metadata", "annotations", releaseName),
@@ -316,16 +317,16 @@ func (a *Adoption) PriorObject() *unstructured.Unstructured {
 	return values
 }
 
-// WithOnAdoption returns an Applier whose Run calls adopting, from any goroutine, before
-// the first write to an object that may have to be given back. adopting has to record the
-// Provenance. If it fails, the object isn't written.
-func (a *Applier) WithOnAdoption(adopting func(ctx context.Context, c Change) error) *Applier {
+// WithOnAdoption returns an Applier whose Run calls onAdoption, from any goroutine, before the
+// first write to an object that may have to be given back. onAdoption has to record
+// Change.Provenance; if it fails, the object isn't written.
+func (a *Applier) WithOnAdoption(onAdoption func(ctx context.Context, c Change) error) *Applier {
 	out := *a
-	out.onAdoption = adopting
+	out.onAdoption = onAdoption
 	return &out
 }
 
-// announce calls adopting for an object that is about to be written and may have to be
+// announce calls onAdoption for an object that is about to be written and may have to be
 // given back: its former state must be on record first.
 func (a *Applier) announce(ctx context.Context, c Change) error {
 	if c.Deferral != nil || c.Action == GiveBack || !c.Provenance.mustBeGivenBack() {

@@ -158,7 +158,7 @@ func (p *pruner) orphans(ctx context.Context) ([]orphan, error) {
 func (p *pruner) hooksOfChart(ctx context.Context) map[kube.ID]bool {
 	out := map[kube.ID]bool{}
 	for _, m := range slices.Concat(p.req.Hooks, p.req.OtherHooks) {
-		// prepare has already reported an error of reading the ID.
+		// indexRevisions reads the kinds first: an error of discovery has been reported there.
 		_ = p.resolver.eachDeclaredObject(ctx, Revision{}, m, func(id kube.ID, _ declaredObject) { out[id] = true })
 	}
 	return out

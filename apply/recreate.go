@@ -23,21 +23,21 @@ var neverRecreated = map[schema.GroupKind]bool{
 	{Kind: "PersistentVolume"}: true,
 }
 
-// recreate decides about an update that the server refuses because the fields in at are
+// recreate decides about an update that the server refuses because fields are
 // immutable.
-func (p *planning) recreate(ctx context.Context, u *updateDecision, refusal error, at []string) (Change, error) {
+func (p *planning) recreate(ctx context.Context, u *updateDecision, refusal error, fields []string) (Change, error) {
 	t := u.t
-	broken := &ImmutableError{ID: t.id, Fields: at, Text: verify.Explain(t.obj, refusal).Error()}
-	claims := u.resizedClaims(broken)
-	may := p.mayRecreate(t, u.live, broken) && (!u.wasSomebodyElses() || p.a.opts.AllowRecreate)
+	immutable := &ImmutableError{ID: t.id, Fields: fields, Text: verify.Explain(t.obj, refusal).Error()}
+	claims := u.explainStatefulSet(immutable)
+	may := p.mayRecreate(t, u.live, immutable) && (!u.wasSomebodyElses() || p.a.opts.AllowRecreate)
 	if may {
 		var err error
-		if may, err = p.keepsOwnPermissions(ctx, u.live, broken); err != nil {
+		if may, err = p.keepsOwnPermissions(ctx, u.live, immutable); err != nil {
 			return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "checking whose permissions come from", Err: err}
 		}
 	}
 	if !may {
-		return Change{}, t.reject(broken)
+		return Change{}, t.reject(immutable)
 	}
 	if claims != "" {
 		p.warnings.add(t.id, t.source, "%s", claims)
@@ -50,9 +50,9 @@ func (p *planning) recreate(ctx context.Context, u *updateDecision, refusal erro
 	if err != nil {
 		return Change{}, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
 	}
-	c.Reason = broken.Text
-	if len(broken.Fields) > 0 {
-		c.Reason = strings.Join(broken.Fields, ", ") + " can't be changed"
+	c.Reason = immutable.Text
+	if len(immutable.Fields) > 0 {
+		c.Reason = strings.Join(immutable.Fields, ", ") + " can't be changed"
 	}
 	was := precondition{uid: u.live.GetUID()}
 	c.execution = p.executionOf(t,

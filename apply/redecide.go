@@ -1,6 +1,101 @@
 package apply
 
-import "context"
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"deployer/internal/kube"
+)
+
+// RedecideDeferred decides again, in place, about the deferred changes of p whose
+// prerequisites are all present. Run does the same for the changes that it is given.
+// Calling this when the new namespaces, the CRDs and the other prerequisites exist
+// reports all rejections before the first workload changes. Other changes stay as they
+// are. It changes nothing in the cluster. The error is like that of Plan, but late.
+func (a *Applier) RedecideDeferred(ctx context.Context, p *Plan) error {
+	var all []Change
+	for _, wave := range p.Waves {
+		all = append(all, wave.Changes...)
+	}
+	var bad []Rejection
+	err := a.redecideDeferred(ctx, all, false)
+	if rejected := (*RejectedError)(nil); errors.As(err, &rejected) {
+		for _, r := range rejected.Rejections {
+			if unknown := (*kube.NoKindMatchError)(nil); !errors.As(r.Err, &unknown) {
+				bad = append(bad, r)
+			}
+		}
+	} else if err != nil {
+		return err
+	}
+	i := 0
+	for _, wave := range p.Waves {
+		i += copy(wave.Changes, all[i:])
+	}
+	if len(bad) > 0 {
+		return &RejectedError{Rejections: bad, Late: true}
+	}
+	return nil
+}
+
+// redecideDeferred decides again, in place, about deferred changes whose prerequisites are
+// present; if now is set, about all of them, because their turn has come. Unless the gate is
+// strict, rejections are dropped: the object is tried when its turn comes.
+func (a *Applier) redecideDeferred(ctx context.Context, changes []Change, now bool) error {
+	var open []int
+	for i, c := range changes {
+		if c.Deferral == nil || c.execution == nil {
+			continue
+		}
+		c.execution.p.prerequisites.markPresent(namespaceIDs(c.execution.p.req.NewNamespaces)...) // made before the first change
+		if now || !c.execution.p.prerequisites.anyMissing(c.Deferral.Until...) {
+			open = append(open, i)
+		}
+	}
+	if err := prepareRedecisions(ctx, changes, open, now); err != nil {
+		return err
+	}
+	rejections := make([]Rejection, len(open))
+	err := a.forEach(ctx, len(open), func(i int) error {
+		c := &changes[open[i]]
+		next, err := c.execution.redecideOne(ctx, *c, now)
+		if rejected := (*Rejection)(nil); errors.As(err, &rejected) {
+			rejections[i] = *rejected
+			return nil
+		}
+		if err == nil {
+			*c = next
+			if next.denied != nil {
+				rejections[i] = Rejection{ID: next.ID, Source: next.Source, Err: next.denied}
+			}
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	bad := slices.DeleteFunc(rejections, func(r Rejection) bool { return r.Err == nil })
+	if len(bad) > 0 && a.opts.Gate == GateStrict {
+		return &RejectedError{Rejections: bad, Late: true}
+	}
+	return nil
+}
+
+// redecide decides again about a change. now says that its turn has come and all its
+// prerequisites are present.
+func (e *execution) redecide(ctx context.Context, c Change, now bool) (Change, error) {
+	if e.t == nil {
+		return e.pruner.redecide(ctx, c)
+	}
+	if err := e.p.prepareRedecision(ctx, e.t, now); err != nil {
+		return Change{}, err
+	}
+	if err := e.p.definitions.readGenerations(ctx, []*target{e.t}); err != nil {
+		return Change{}, err
+	}
+	return e.p.redecide(ctx, e.t)
+}
 
 // prepareRedecisions prepares deciding again about deferred changes, given by their indexes. It reads
 // the definition of each kind once.
@@ -33,10 +128,10 @@ func (p *planning) prepareRedecision(ctx context.Context, t *target, now bool) e
 	return nil
 }
 
-// redecideDeferred is redecide for a deferred change, after prepareRedecisions. An object whose kind or
+// redecideOne is redecide for a deferred change, after prepareRedecisions. An object whose kind or
 // namespace is new isn't read: a dry run of creating it fails if somebody has made it since. A list
 // wouldn't do: the API server refuses lists of a new kind for about a second.
-func (e *execution) redecideDeferred(ctx context.Context, c Change, now bool) (Change, error) {
+func (e *execution) redecideOne(ctx context.Context, c Change, now bool) (Change, error) {
 	if e.p.a.opts.Gate == GateOff || !e.p.prerequisites.isNew(e.t) {
 		return e.redecide(ctx, c, now)
 	}
@@ -44,4 +139,22 @@ func (e *execution) redecideDeferred(ctx context.Context, c Change, now bool) (C
 		return Change{}, err
 	}
 	return e.p.decide(ctx, e.t, observation{})
+}
+
+// refreshMapping looks up a kind again whose CRD has been written in the meantime.
+func (p *planning) refreshMapping(ctx context.Context, t *target) error {
+	mapping, err := p.a.cluster.Mapping(ctx, t.mapping.GVK, false)
+	var unknown *kube.NoKindMatchError
+	if errors.As(err, &unknown) {
+		p.a.cluster.ForgetKinds()
+		mapping, err = p.a.cluster.Mapping(ctx, t.mapping.GVK, false)
+	}
+	if errors.As(err, &unknown) {
+		return &Rejection{ID: t.id, Source: t.source, Err: unknown}
+	}
+	if err != nil {
+		return &ObjectError{ID: t.id, Source: t.source, Doing: "looking for the kind of", Err: err}
+	}
+	t.mapping = mapping
+	return nil
 }

@@ -33,7 +33,7 @@ var mirroredAnnotations = map[string]string{
 // repair makes changes to the predicted object that no apply can make. It reports whether
 // there were any.
 func (c *comparison) repair(live *unstructured.Unstructured) (bool, error) {
-	emptied, err := c.emptied(live)
+	emptied, err := c.repairEmptied(live)
 	if err != nil {
 		return false, err
 	}
@@ -43,13 +43,13 @@ func (c *comparison) repair(live *unstructured.Unstructured) (bool, error) {
 	return c.removeMirroredAnnotations() || emptied || united || deduped || evicted, nil
 }
 
-// emptied corrects the prediction for fields that the chart states as empty and whose
+// repairEmptied corrects the prediction for fields that the chart states as empty and whose
 // content was all ours. An apply would leave null there, which the schema may refuse or
 // which may mean something else. The prediction is right when it starts from an object in
 // which the field is empty already.
 // sigs.k8s.io/structured-merge-diff typed/remove.go
-func (c *comparison) emptied(live *unstructured.Unstructured) (bool, error) {
-	next, found := emptied(c.desired.Object, c.predicted.Object, withoutManagedFields(live).Object)
+func (c *comparison) repairEmptied(live *unstructured.Unstructured) (bool, error) {
+	next, found := withEmptied(c.desired.Object, c.predicted.Object, withoutManagedFields(live).Object)
 	if !found {
 		return false, nil
 	}
@@ -64,9 +64,9 @@ func (c *comparison) emptied(live *unstructured.Unstructured) (bool, error) {
 	return true, c.predict(from, want)
 }
 
-// emptied returns a copy of live in which the fields are empty that want has empty and
+// withEmptied returns a copy of live in which the fields are empty that want has empty and
 // predicted has lost, and whether there are any. Items of lists are matched by name.
-func emptied(want, predicted, live any) (any, bool) {
+func withEmptied(want, predicted, live any) (any, bool) {
 	found := false
 	switch w := want.(type) {
 	case map[string]any:
@@ -76,7 +76,7 @@ func emptied(want, predicted, live any) (any, bool) {
 		for key, v := range w {
 			now, is := v, p[key] == nil && l[key] != nil && isEmpty(v)
 			if !is {
-				now, is = emptied(v, p[key], l[key])
+				now, is = withEmptied(v, p[key], l[key])
 			}
 			if is && !found {
 				out, found = maps.Clone(l), true
@@ -95,7 +95,7 @@ func emptied(want, predicted, live any) (any, bool) {
 			if i < 0 {
 				continue
 			}
-			now, is := emptied(item, itemNamed(item, p), out[i])
+			now, is := withEmptied(item, itemNamed(item, p), out[i])
 			if is && !found {
 				out, found = slices.Clone(l), true
 			}

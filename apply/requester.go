@@ -26,7 +26,7 @@ type requester struct {
 	reported *sync.Map // failures that were told of by Options.Warn
 }
 
-// mode reports whether a request is a dry run or a write.
+// A mode says whether a request is a dry run or a write.
 type mode bool
 
 const (
@@ -46,13 +46,13 @@ func (r *requester) get(ctx context.Context, m kube.Mapping, id kube.ID) (*unstr
 	return r.getWhile(ctx, m, id, verify.Transient)
 }
 
-func (r *requester) getWhile(ctx context.Context, m kube.Mapping, id kube.ID, again func(error) bool) (*unstructured.Unstructured, error) {
+func (r *requester) getWhile(ctx context.Context, m kube.Mapping, id kube.ID, retriable func(error) bool) (*unstructured.Unstructured, error) {
 	client, err := r.cluster.ResourceClient(m, id.Namespace)
 	if err != nil {
 		return nil, err
 	}
 	var out *unstructured.Unstructured
-	err = r.tryWhile(ctx, r.opts.RetryTimeout, again, func() error {
+	err = r.tryWhile(ctx, r.opts.RetryTimeout, retriable, func() error {
 		out, err = client.Get(ctx, id.Name, metav1.GetOptions{})
 		return err
 	})

@@ -121,18 +121,18 @@ func (r *resolver) newTarget(ctx context.Context, obj *unstructured.Unstructured
 		}
 	}
 	mapping, err := r.a.cluster.Mapping(ctx, gvk, false)
-	coming, comes := r.definitions.kinds[gvk]
+	released, isReleased := r.definitions.kinds[gvk]
 	var unknown *kube.NoKindMatchError
-	if errors.As(err, &unknown) && !comes {
+	if errors.As(err, &unknown) && !isReleased {
 		// Somebody may have created its CRD since the kinds were listed.
 		r.askAgain.Do(r.a.cluster.ForgetKinds)
 		mapping, err = r.a.cluster.Mapping(ctx, gvk, false)
 	}
 	if errors.As(err, &unknown) {
-		if !comes {
+		if !isReleased {
 			return nil, &Rejection{ID: t.id, Source: source, Err: r.definitions.whyUnused(gvk, unknown)}
 		}
-		mapping, t.mapping = coming, coming
+		mapping, t.mapping = released, released
 		r.definitions.prerequisites.expect(t.definition())
 		t.waitFor(t.definition(), fmt.Sprintf("kind %s comes with this release; checked against the schema of its CustomResourceDefinition only", gvk.Kind))
 	} else if err != nil {
@@ -179,8 +179,8 @@ type namespaceInput struct {
 	namespaced bool
 }
 
-// withNamespace calls inNamespace with the release namespace and caches the result. An
-// object that several revisions share stays a single object in memory.
+// withNamespace is inNamespace for the release's namespace. It caches, so an object that several
+// revisions share stays one object in memory.
 func (r *resolver) withNamespace(obj *unstructured.Unstructured, m kube.Mapping) *unstructured.Unstructured {
 	key := namespaceInput{obj, m.Namespaced}
 	out, ok := r.namespaced[key]

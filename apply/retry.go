@@ -18,9 +18,9 @@ import (
 // some of the API servers. kubernetes#62725: five seconds and more.
 const discoveryLagWindow = time.Minute
 
-// doubtWindow limits the retries of a server error without a reason. Most of these pass
+// unexplainedErrorWindow limits the retries of a server error without a reason. Most of these pass
 // at once; one that lasts isn't worth minutes.
-const doubtWindow = 10 * time.Second
+const unexplainedErrorWindow = 10 * time.Second
 
 // A budget limits the time that all objects of a release together wait for transient
 // failures. Otherwise each of a thousand objects would wait for a failure that is in fact
@@ -66,8 +66,8 @@ func (t *target) failsConversion(err error) bool {
 	return len(t.ordering.converter) > 0 && verify.ConversionFailed(err)
 }
 
-// patience is how many failures of a request are silent.
-const patience = 3
+// silentFailures is how many failures of a request are silent.
+const silentFailures = 3
 
 // warnWhenRetrying wraps f. After three failures it passes the error to Options.Warn. Each distinct
 // error is reported once for all objects.
@@ -78,8 +78,8 @@ func (r *requester) warnWhenRetrying(t *target, f func() error) func() error {
 		if err == nil {
 			return nil
 		}
-		if failures++; failures == patience && r.opts.Warn != nil {
-			if _, told := r.reported.LoadOrStore(err.Error(), true); !told {
+		if failures++; failures == silentFailures && r.opts.Warn != nil {
+			if _, alreadyReported := r.reported.LoadOrStore(err.Error(), true); !alreadyReported {
 				r.opts.Warn(fmt.Sprintf("%s: retrying for up to %s, the server says: %s", t.id, r.opts.RetryTimeout, verify.Conceal(t.obj, err.Error())))
 			}
 		}
@@ -87,21 +87,21 @@ func (r *requester) warnWhenRetrying(t *target, f func() error) func() error {
 	}
 }
 
-func (r *requester) tryWhile(ctx context.Context, limit time.Duration, again func(error) bool, f func() error) error {
+func (r *requester) tryWhile(ctx context.Context, limit time.Duration, retriable func(error) bool, f func() error) error {
 	const first, most = 250 * time.Millisecond, 8 * time.Second
 	began := time.Now()
 	for pause := first; ; pause = min(2*pause, most) {
 		asked := time.Now()
 		err := f()
-		doubt := verify.Unexplained(err) && !again(err)
+		unexplained := verify.Unexplained(err) && !retriable(err)
 		// A deadline that isn't the caller's is that of one request: no answer.
-		silent := errors.Is(err, context.DeadlineExceeded)
-		if err == nil || ctx.Err() != nil || !again(err) && !doubt && !silent {
+		timedOut := errors.Is(err, context.DeadlineExceeded)
+		if err == nil || ctx.Err() != nil || !retriable(err) && !unexplained && !timedOut {
 			return err
 		}
 		end := began.Add(limit)
-		if doubt {
-			end = began.Add(min(limit, doubtWindow))
+		if unexplained {
+			end = began.Add(min(limit, unexplainedErrorWindow))
 		}
 		wait := pause/2 + rand.N(pause/2)
 		if seconds, ok := apierrors.SuggestsClientDelay(err); ok {

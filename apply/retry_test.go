@@ -47,8 +47,8 @@ func TestHowLongFailuresAreRetried(t *testing.T) {
 		{"live object of another type", answer(500, "failed to create typed live object: .spec.x: expected map, got &{y}", true), 0, target{}},
 		{"too large", answer(500, "etcdserver: request is too large", true), 0, target{}},
 		{"quota", answer(429, "exceeded quota: q", true), 0, target{}},
-		{"nothing said", answer(500, "oops", false), doubtWindow, target{}},
-		{"an unknown reason", answer(500, "Internal error occurred: something", true), doubtWindow, target{}},
+		{"nothing said", answer(500, "oops", false), unexplainedErrorWindow, target{}},
+		{"an unknown reason", answer(500, "Internal error occurred: something", true), unexplainedErrorWindow, target{}},
 		{"a webhook that is down", answer(500, "Internal error occurred: failed calling webhook \"x\": connection refused", true), limit, target{}},
 		{"a webhook that hangs up", answer(500, "Internal error occurred: failed calling webhook \"x\": Post \"https://x\": unexpected EOF", true), limit, target{}},
 		{"no leader", answer(500, "etcdserver: leader changed", true), limit, target{}},
@@ -67,7 +67,7 @@ func TestHowLongFailuresAreRetried(t *testing.T) {
 		{"a kind that isn't there", answer(404, "the server could not find the requested resource", true), 0, target{}},
 		{"a kind just made", answer(404, "the server could not find the requested resource", true), discoveryLagWindow, target{deferral: &Deferral{}}},
 		{"a converter of others", answer(500, converter, true), limit, target{}},
-		{"a converter that the release is about to mend", answer(500, converter, true), doubtWindow, target{ordering: targetOrdering{converter: []kube.ID{{Kind: "Service", Name: "hook"}}}}},
+		{"a converter that the release is about to mend", answer(500, converter, true), unexplainedErrorWindow, target{ordering: targetOrdering{converter: []kube.ID{{Kind: "Service", Name: "hook"}}}}},
 		{"a converter that runs by now", answer(500, converter, true), limit, target{deferral: &Deferral{}}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

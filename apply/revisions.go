@@ -29,8 +29,8 @@ type declaredObject struct {
 	obj      *unstructured.Unstructured
 }
 
-func (p *releaseHistory) wasHook(id kube.ID) bool {
-	_, ok := p.hooks[id]
+func (h *releaseHistory) wasHook(id kube.ID) bool {
+	_, ok := h.hooks[id]
 	return ok
 }
 

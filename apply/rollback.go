@@ -46,8 +46,8 @@ func (p *planning) adoptedSince(t *target, live metav1.Object) bool {
 
 // latestDeclared returns an object as the latest revision declared it; zero when none
 // did.
-func (p *releaseHistory) latestDeclared(id kube.ID) declaredObject {
-	if history := p.objects[id]; len(history) > 0 {
+func (h *releaseHistory) latestDeclared(id kube.ID) declaredObject {
+	if history := h.objects[id]; len(history) > 0 {
 		return history[len(history)-1]
 	}
 	return declaredObject{}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"slices"
 	"sync"
 	"time"
 
@@ -16,7 +15,7 @@ import (
 // called for each change that succeeds, unchanged and kept ones too, one after the other,
 // with Applied set to the server's object. When ctx ends no new request is started; Run
 // returns when the last running one has ended. The changes in the slice are replaced by
-// what was done, so that predictions can be freed. The error joins an *ObjectError for
+// what was done, except deletions, so that predictions can be freed. The error joins an *ObjectError for
 // each failed change. Changes with a Deferral are decided first. If the server rejects
 // some of them, the error is a late *RejectedError and nothing was carried out.
 func (a *Applier) Run(ctx context.Context, changes []Change, onDone func(Change)) error {
@@ -65,81 +64,6 @@ func (a *Applier) executeAll(ctx context.Context, changes []Change, onDone func(
 		return nil
 	})
 	return errs
-}
-
-// RedecideDeferred decides again, in place, about the deferred changes of p whose
-// prerequisites are all present. Run does the same for the changes that it is given.
-// Calling this when the new namespaces, the CRDs and the other prerequisites exist
-// reports all rejections before the first workload changes. Other changes stay as they
-// are. It changes nothing in the cluster. The error is like that of Plan, but late.
-func (a *Applier) RedecideDeferred(ctx context.Context, p *Plan) error {
-	var all []Change
-	for _, wave := range p.Waves {
-		all = append(all, wave.Changes...)
-	}
-	var bad []Rejection
-	err := a.redecideDeferred(ctx, all, false)
-	if rejected := (*RejectedError)(nil); errors.As(err, &rejected) {
-		for _, r := range rejected.Rejections {
-			if unknown := (*kube.NoKindMatchError)(nil); !errors.As(r.Err, &unknown) {
-				bad = append(bad, r)
-			}
-		}
-	} else if err != nil {
-		return err
-	}
-	i := 0
-	for _, wave := range p.Waves {
-		i += copy(wave.Changes, all[i:])
-	}
-	if len(bad) > 0 {
-		return &RejectedError{Rejections: bad, Late: true}
-	}
-	return nil
-}
-
-// redecideDeferred decides again, in place, about deferred changes. now says that their
-// turn has come: their prerequisites were made, and an API server that doesn't know them
-// yet only lags behind. Unless the gate is strict, rejections are ignored here and met
-// when the object is applied.
-func (a *Applier) redecideDeferred(ctx context.Context, changes []Change, now bool) error {
-	var open []int
-	for i, c := range changes {
-		if c.Deferral == nil || c.execution == nil {
-			continue
-		}
-		c.execution.p.prerequisites.markPresent(namespaceIDs(c.execution.p.req.NewNamespaces)...) // made before the first change
-		if now || !c.execution.p.prerequisites.anyMissing(c.Deferral.Until...) {
-			open = append(open, i)
-		}
-	}
-	if err := prepareRedecisions(ctx, changes, open, now); err != nil {
-		return err
-	}
-	rejections := make([]Rejection, len(open))
-	err := a.forEach(ctx, len(open), func(i int) error {
-		c := &changes[open[i]]
-		next, err := c.execution.redecideDeferred(ctx, *c, now)
-		if rejected := (*Rejection)(nil); errors.As(err, &rejected) {
-			rejections[i] = *rejected
-			return nil
-		}
-		if err == nil {
-			*c = next
-			if next.denied != nil {
-				rejections[i] = Rejection{ID: next.ID, Source: next.Source, Err: next.denied}
-			}
-		}
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	bad := slices.DeleteFunc(rejections, func(r Rejection) bool { return r.Err == nil })
-	if len(bad) > 0 && a.opts.Gate == GateStrict {
-		return &RejectedError{Rejections: bad, Late: true}
-	}
-	return nil
 }
 
 // maxAttempts limits how often an object is decided again because somebody else wrote it
@@ -205,39 +129,6 @@ func (a *Applier) execute(ctx context.Context, c Change) (Change, error) {
 			c.Conflicts, c.Fields = repaired.Conflicts, repaired.Fields
 		}
 	}
-}
-
-// redecide decides again about a change. now says that its turn has come and all its
-// prerequisites are present.
-func (e *execution) redecide(ctx context.Context, c Change, now bool) (Change, error) {
-	if e.t == nil {
-		return e.pruner.redecide(ctx, c)
-	}
-	if err := e.p.prepareRedecision(ctx, e.t, now); err != nil {
-		return Change{}, err
-	}
-	if err := e.p.definitions.readGenerations(ctx, []*target{e.t}); err != nil {
-		return Change{}, err
-	}
-	return e.p.redecide(ctx, e.t)
-}
-
-// refreshMapping looks up a kind again whose CRD has been written in the meantime.
-func (p *planning) refreshMapping(ctx context.Context, t *target) error {
-	mapping, err := p.a.cluster.Mapping(ctx, t.mapping.GVK, false)
-	var unknown *kube.NoKindMatchError
-	if errors.As(err, &unknown) {
-		p.a.cluster.ForgetKinds()
-		mapping, err = p.a.cluster.Mapping(ctx, t.mapping.GVK, false)
-	}
-	if errors.As(err, &unknown) {
-		return &Rejection{ID: t.id, Source: t.source, Err: unknown}
-	}
-	if err != nil {
-		return &ObjectError{ID: t.id, Source: t.source, Doing: "looking for the kind of", Err: err}
-	}
-	t.mapping = mapping
-	return nil
 }
 
 func doing(action Action) string {

@@ -14,22 +14,22 @@ import (
 // Such an object is written by POST or PUT.
 // k8s.io/apiserver/pkg/endpoints/handlers, isTooLargeError; kubernetes#87508
 
-const tooLargeForOwners = "too large to store managed fields: replaced as a whole, without checking for conflicts with other managers"
+const tooLargeForManagedFields = "too large to store managed fields: replaced as a whole, without checking for conflicts with other managers"
 
-// storedAlone is the size from which an object without managedFields counts as stored
+// leastSizeWithoutManagedFields is the size from which an object without managedFields counts as stored
 // without them because of its size. The default limit of an etcd request is 1.5 MiB, and
 // managedFields take less than the fields.
 // https://etcd.io/docs/latest/dev-guide/limit/
-const storedAlone = 512 << 10
+const leastSizeWithoutManagedFields = 512 << 10
 
-// storedWithoutOwners reports whether a live object was stored without the owners of its
+// storedWithoutManagedFields reports whether a live object was stored without the owners of its
 // fields because of its size.
-func storedWithoutOwners(live *unstructured.Unstructured) bool {
+func storedWithoutManagedFields(live *unstructured.Unstructured) bool {
 	if len(live.GetManagedFields()) > 0 {
 		return false
 	}
 	data, err := json.Marshal(live.Object)
-	return err == nil && len(data) >= storedAlone
+	return err == nil && len(data) >= leastSizeWithoutManagedFields
 }
 
 // writeLarge writes a whole object after its apply was refused as too large.
@@ -53,6 +53,6 @@ func (a *Applier) writeLarge(ctx context.Context, c Change, w write, refusal err
 	if verify.TooLarge(err) {
 		err = refusal
 	}
-	c.Warning = tooLargeForOwners
+	c.Warning = tooLargeForManagedFields
 	return c, err
 }

@@ -20,9 +20,9 @@ import (
 
 // update decides about an existing object that is ours or is being adopted.
 func (p *planning) update(ctx context.Context, t *target, want, live *unstructured.Unstructured, adopting bool) (Change, error) {
-	if t.fullReplace.withoutDuplicates == nil && storedWithoutOwners(live) {
-		t.fullReplace.withoutDuplicates, t.fullReplace.reason = want, tooLargeForOwners
-		p.warnings.add(t.id, t.source, "%s", tooLargeForOwners)
+	if t.fullReplace.withoutDuplicates == nil && storedWithoutManagedFields(live) {
+		t.fullReplace.withoutDuplicates, t.fullReplace.reason = want, tooLargeForManagedFields
+		p.warnings.add(t.id, t.source, "%s", tooLargeForManagedFields)
 	}
 	c := p.change(t, Update)
 	c.Live, c.Provenance = live, p.provenanceOf(t, live, adopting)
@@ -324,7 +324,7 @@ func (u *updateDecision) listFieldChanges(c *Change, diff *typed.Comparison, res
 	c.Fields = states.Fields(diff)
 	for i := range c.Fields {
 		if f := &c.Fields[i]; f.Kind == compare.Removed {
-			f.Revision = u.comparison.introducedBy(f.Path)
+			f.Revision = u.comparison.lastDeclaredIn(f.Path)
 		}
 	}
 	c.Conflicts = slices.DeleteFunc(slices.Clone(c.Conflicts), func(f FieldConflict) bool {
@@ -345,7 +345,7 @@ func (p *planning) servesVersion(ctx context.Context, t *target) func(apiVersion
 			return comes
 		}
 		_, err := p.a.cluster.Mapping(ctx, gvk, false)
-		var unknown *kube.NoKindMatchError
-		return !errors.As(err, &unknown) // if unknown, treat it as served
+		var notServed *kube.NoKindMatchError
+		return !errors.As(err, &notServed) // any other error counts as served
 	}
 }

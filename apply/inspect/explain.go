@@ -166,18 +166,18 @@ func objectNamed(ctx context.Context, inspection *apply.Inspection, req Request)
 
 // explainer explains the fields of one object.
 type explainer struct {
-	object   *apply.Inspected
-	deployed int // the revision it is looked at from
-	entries  []ownership.Entry
-	stored   []apply.DeclaredObject // what each stored revision states of it
-	leaves   *fieldpath.Set
-	refuses  bool // an upgrade is refused because of conflicts
+	object           *apply.Inspected
+	deployed         int // the revision it is looked at from
+	entries          []ownership.Entry
+	stored           []apply.DeclaredObject // what each stored revision states of it
+	leaves           *fieldpath.Set
+	refusesConflicts bool // an upgrade is refused because of conflicts
 }
 
 func newExplainer(ctx context.Context, inspection *apply.Inspection, o *apply.Inspected, req Request) (*explainer, error) {
 	x := &explainer{object: o, deployed: req.Deployed}
 	policy, stated, _ := annotation.Conflicts.Read(o.Declared.GetAnnotations())
-	x.refuses = policy == string(apply.FailOnConflict) || !stated && req.FailOnConflict
+	x.refusesConflicts = policy == string(apply.FailOnConflict) || !stated && req.FailOnConflict
 	var err error
 	if x.entries, err = entriesOf(o); err != nil {
 		return nil, err
@@ -254,7 +254,7 @@ func (x *explainer) explain(path fieldpath.Path) FieldExplanation {
 func (x *explainer) outcomeOf(path fieldpath.Path) apply.FieldOutcome {
 	for _, c := range x.object.Conflicts {
 		if at := c.FieldPath(); at != nil && len(at) <= len(path) && at.Equals(path[:len(at)]) {
-			if c.Outcome == apply.OutcomeTaken && x.refuses {
+			if c.Outcome == apply.OutcomeTaken && x.refusesConflicts {
 				return apply.OutcomeRefused
 			}
 			return c.Outcome
@@ -308,10 +308,10 @@ func (x *explainer) sourceOf(f *FieldExplanation, path fieldpath.Path) int {
 // isStatedIn reports whether a stored revision states a field's live value, or states the
 // same as the deployed one and the server takes that for equal to the live value.
 func (x *explainer) isStatedIn(i int, f *FieldExplanation, path fieldpath.Path) bool {
-	said, ok := fields.Value(x.stored[i].Object, path)
+	declared, ok := fields.Value(x.stored[i].Object, path)
 	if !ok {
 		return false
 	}
 	sent, kept := fields.Value(x.object.Desired.Object, path)
-	return fields.Equal(said, f.Live) || f.Outcome == OutcomeKept && kept && fields.Equal(said, sent)
+	return fields.Equal(declared, f.Live) || f.Outcome == OutcomeKept && kept && fields.Equal(declared, sent)
 }

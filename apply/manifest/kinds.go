@@ -13,7 +13,7 @@ import (
 )
 
 // kindRules applies the rules for single kinds.
-func (w *normaliser) kindRules(obj *unstructured.Unstructured) {
+func (n *normaliser) kindRules(obj *unstructured.Unstructured) {
 	rules := map[schema.GroupKind]func(*normaliser, *unstructured.Unstructured){
 		{Kind: "Secret"}:         (*normaliser).secret,
 		{Kind: "ConfigMap"}:      (*normaliser).configMap,
@@ -27,21 +27,21 @@ func (w *normaliser) kindRules(obj *unstructured.Unstructured) {
 		{Group: "apiregistration.k8s.io", Kind: "APIService"}:                           (*normaliser).apiService,
 	}
 	if rule, ok := rules[obj.GroupVersionKind().GroupKind()]; ok {
-		rule(w, obj)
+		rule(n, obj)
 	}
 }
 
 // secret writes stringData as data: an apply owns the field that it names, so a
 // key removed from stringData would stay in data for ever (kubernetes#108008).
-func (w *normaliser) secret(obj *unstructured.Unstructured) {
+func (n *normaliser) secret(obj *unstructured.Unstructured) {
 	plain, has := obj.Object["stringData"]
 	delete(obj.Object, "stringData")
 	values, _ := plain.(map[string]any)
 	if has && plain != nil && values == nil {
-		w.problem("stringData", "is not a map")
+		n.problem("stringData", "is not a map")
 		return
 	}
-	w.strings(obj.Object, "", "data")
+	n.strings(obj.Object, "", "data")
 	if len(values) == 0 {
 		return
 	}
@@ -53,24 +53,24 @@ func (w *normaliser) secret(obj *unstructured.Unstructured) {
 		switch v := values[key].(type) {
 		case nil:
 			data[key] = ""
-			w.note("stringData."+key, "has no value: sent as an empty string")
+			n.note("stringData."+key, "has no value: sent as an empty string")
 		case string:
 			data[key] = base64.StdEncoding.EncodeToString([]byte(v))
 		default:
-			w.problem("stringData."+key, "is a %s, should be a string: quote it in the template", plainType(v))
+			n.problem("stringData."+key, "is a %s, should be a string: quote it in the template", plainType(v))
 		}
 	}
 	obj.Object["data"] = data
 }
 
-func (w *normaliser) configMap(obj *unstructured.Unstructured) {
-	w.strings(obj.Object, "", "data")
-	w.strings(obj.Object, "", "binaryData")
+func (n *normaliser) configMap(obj *unstructured.Unstructured) {
+	n.strings(obj.Object, "", "data")
+	n.strings(obj.Object, "", "binaryData")
 }
 
 // strings checks a map in parent whose values must be strings, and gives keys without a
 // value the empty string that a POST would give them.
-func (w *normaliser) strings(parent map[string]any, path, field string) {
+func (n *normaliser) strings(parent map[string]any, path, field string) {
 	values, ok := parent[field].(map[string]any)
 	if !ok {
 		return
@@ -81,9 +81,9 @@ func (w *normaliser) strings(parent map[string]any, path, field string) {
 		case string:
 		case nil:
 			values[key] = ""
-			w.note(at, "has no value: sent as an empty string")
+			n.note(at, "has no value: sent as an empty string")
 		default:
-			w.problem(at, "is a %s, should be a string: quote it in the template", plainType(v))
+			n.problem(at, "is a %s, should be a string: quote it in the template", plainType(v))
 			values[key] = ""
 		}
 	}
@@ -94,7 +94,7 @@ func plainType(v any) string { return plain(typeName(v)) }
 // service drops empty values that mean "choose for me". If they were applied, they would
 // claim fields that the API server fills.
 // (https://kubernetes.io/docs/concepts/services-networking/service/)
-func (w *normaliser) service(obj *unstructured.Unstructured) {
+func (n *normaliser) service(obj *unstructured.Unstructured) {
 	spec, _ := obj.Object["spec"].(map[string]any)
 	for _, field := range []string{"clusterIP", "loadBalancerIP", "externalName", "healthCheckNodePort", "clusterIPs"} {
 		dropEmpty(spec, field)
@@ -108,14 +108,14 @@ func (w *normaliser) service(obj *unstructured.Unstructured) {
 }
 
 // serviceAccount drops empty lists: others add to them.
-func (w *normaliser) serviceAccount(obj *unstructured.Unstructured) {
+func (n *normaliser) serviceAccount(obj *unstructured.Unstructured) {
 	dropEmpty(obj.Object, "secrets")
 	dropEmpty(obj.Object, "imagePullSecrets")
 }
 
 // networkPolicy sets the policyTypes. The API server defaults them only at creation, so
 // egress rules that are added later would have no effect.
-func (w *normaliser) networkPolicy(obj *unstructured.Unstructured) {
+func (n *normaliser) networkPolicy(obj *unstructured.Unstructured) {
 	spec, _ := obj.Object["spec"].(map[string]any)
 	if types, _ := spec["policyTypes"].([]any); spec == nil || len(types) > 0 {
 		return
@@ -144,32 +144,32 @@ func setBothServiceAccountNames(spec map[string]any) {
 
 // clusterRole drops the rules of an aggregated role, which a controller computes:
 // applying them would empty them for a moment (kubernetes#118648).
-func (w *normaliser) clusterRole(obj *unstructured.Unstructured) {
+func (n *normaliser) clusterRole(obj *unstructured.Unstructured) {
 	if rule, ok := obj.Object["aggregationRule"]; !ok || rule == nil {
 		return
 	}
 	if rules, ok := obj.Object["rules"].([]any); ok && len(rules) > 0 {
-		w.note("rules", "are computed by the cluster for a role with aggregationRule: not sent")
+		n.note("rules", "are computed by the cluster for a role with aggregationRule: not sent")
 	}
 	delete(obj.Object, "rules")
 }
 
-func (w *normaliser) webhooks(obj *unstructured.Unstructured) {
+func (n *normaliser) webhooks(obj *unstructured.Unstructured) {
 	hooks, _ := obj.Object["webhooks"].([]any)
 	for _, h := range hooks {
 		if hook, ok := h.(map[string]any); ok {
-			w.dropPlaceholderCABundle(hook["clientConfig"], injected(obj))
+			n.dropPlaceholderCABundle(hook["clientConfig"], injected(obj))
 		}
 	}
 }
 
-func (w *normaliser) crd(obj *unstructured.Unstructured) {
+func (n *normaliser) crd(obj *unstructured.Unstructured) {
 	config, _, _ := unstructured.NestedFieldNoCopy(obj.Object, "spec", "conversion", "webhook", "clientConfig")
-	w.dropPlaceholderCABundle(config, injected(obj))
+	n.dropPlaceholderCABundle(config, injected(obj))
 }
 
-func (w *normaliser) apiService(obj *unstructured.Unstructured) {
-	w.dropPlaceholderCABundle(obj.Object["spec"], injected(obj))
+func (n *normaliser) apiService(obj *unstructured.Unstructured) {
+	n.dropPlaceholderCABundle(obj.Object["spec"], injected(obj))
 }
 
 // HasCABundle says that controllers fill in the caBundles of a kind.
@@ -183,7 +183,7 @@ func HasCABundle(kind schema.GroupKind) bool {
 }
 
 // dropPlaceholderCABundle drops a caBundle that is a placeholder for what a controller fills in.
-func (w *normaliser) dropPlaceholderCABundle(config any, injected bool) {
+func (n *normaliser) dropPlaceholderCABundle(config any, injected bool) {
 	m, ok := config.(map[string]any)
 	if !ok {
 		return

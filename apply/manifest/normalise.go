@@ -30,7 +30,7 @@ type Rules struct {
 	Type           typed.ParseableType // zero when the kind has no known schema
 	UnknownFields  UnknownFieldPolicy
 	Status         bool // the kind has a status subresource, so status is dropped
-	DropDuplicates bool // omit the later items of Result.Doubled
+	DropDuplicates bool // leave out the items listed in Result.Duplicates
 }
 
 // A Note is something that was changed, or that can't be.
@@ -61,14 +61,14 @@ type Result struct {
 // in notes or problems.
 func Normalise(obj *unstructured.Unstructured, rules Rules) Result {
 	out := obj.DeepCopy()
-	w := &normaliser{rules: rules, Result: Result{Object: out}}
-	w.metadata(out)
-	w.kindRules(out)
+	n := &normaliser{rules: rules, Result: Result{Object: out}}
+	n.metadata(out)
+	n.kindRules(out)
 	if rules.Type.Schema != nil {
-		w.value("", out.Object, rules.Type.TypeRef)
+		n.value("", out.Object, rules.Type.TypeRef)
 	}
 	dropCreationTimestamps(out.Object)
-	return w.Result
+	return n.Result
 }
 
 type normaliser struct {
@@ -76,28 +76,28 @@ type normaliser struct {
 	Result
 }
 
-func (w *normaliser) note(path, format string, args ...any) {
-	w.Notes = append(w.Notes, Note{path, fmt.Sprintf(format, args...)})
+func (n *normaliser) note(path, format string, args ...any) {
+	n.Notes = append(n.Notes, Note{path, fmt.Sprintf(format, args...)})
 }
 
-func (w *normaliser) problem(path, format string, args ...any) {
-	w.Problems = append(w.Problems, Note{path, fmt.Sprintf(format, args...)})
+func (n *normaliser) problem(path, format string, args ...any) {
+	n.Problems = append(n.Problems, Note{path, fmt.Sprintf(format, args...)})
 }
 
-func (w *normaliser) metadata(obj *unstructured.Unstructured) {
+func (n *normaliser) metadata(obj *unstructured.Unstructured) {
 	if meta, ok := obj.Object["metadata"].(map[string]any); ok {
 		for _, name := range kube.ServerMetadata() {
 			delete(meta, name)
 		}
 		for _, name := range []string{"labels", "annotations"} {
 			if _, isMap := meta[name].(map[string]any); !isMap && meta[name] != nil {
-				w.problem("metadata."+name, "is a %s, should be a map", typeName(meta[name]))
+				n.problem("metadata."+name, "is a %s, should be a map", typeName(meta[name]))
 				delete(meta, name)
 			}
-			w.strings(meta, "metadata", name)
+			n.strings(meta, "metadata", name)
 		}
 	}
-	if w.rules.Status {
+	if n.rules.Status {
 		delete(obj.Object, "status")
 	}
 }

@@ -11,15 +11,15 @@ import (
 
 // unique removes duplicates from a list whose items must be unique, if that changes
 // nothing; other duplicates are problems.
-func (w *normaliser) unique(path string, list []any, ref schema.TypeRef) []any {
-	atom, ok := w.rules.Type.Schema.Resolve(ref)
+func (n *normaliser) unique(path string, list []any, ref schema.TypeRef) []any {
+	atom, ok := n.rules.Type.Schema.Resolve(ref)
 	if !ok || atom.List == nil || atom.List.ElementRelationship != schema.Associative {
 		return list
 	}
 	if len(atom.List.Keys) == 0 {
 		return uniqueSet(list)
 	}
-	first, doubled := map[string]int{}, len(w.Duplicates)
+	first, doubled := map[string]int{}, len(n.Duplicates)
 	out := make([]any, 0, len(list))
 	for i, item := range list {
 		key, ok := itemKey(item, atom.List.Keys)
@@ -36,13 +36,13 @@ func (w *normaliser) unique(path string, list []any, ref schema.TypeRef) []any {
 		if reflect.DeepEqual(out[at], item) {
 			continue
 		}
-		out = w.resolveDuplicate(duplicateItem{path: path, list: list, index: i, out: out, at: at, key: key})
+		out = n.resolveDuplicate(duplicateItem{path: path, list: list, index: i, out: out, at: at, key: key})
 		first = reindex(out, atom.List.Keys)
 	}
-	if len(w.Duplicates) > doubled && len(out) < len(list) {
+	if len(n.Duplicates) > doubled && len(out) < len(list) {
 		// A removed item may be the reason why two others were kept.
-		w.Duplicates = w.Duplicates[:doubled]
-		return w.unique(path, out, ref)
+		n.Duplicates = n.Duplicates[:doubled]
+		return n.unique(path, out, ref)
 	}
 	return out
 }
@@ -100,39 +100,39 @@ type duplicateItem struct {
 	key   string
 }
 
-func (w *normaliser) resolveDuplicate(c duplicateItem) []any {
+func (n *normaliser) resolveDuplicate(c duplicateItem) []any {
 	last := c.path[strings.LastIndexByte(c.path, '.')+1:]
 	switch last {
 	case "env":
-		return w.clashingEnv(c)
+		return n.clashingEnv(c)
 	case "hostAliases":
-		return w.clashingHosts(c)
+		return n.clashingHosts(c)
 	}
-	return w.keepDuplicate(c, "two different items have %s", c.key)
+	return n.keepDuplicate(c, "two different items have %s", c.key)
 }
 
 // keepDuplicate keeps both items, because only the server knows what they mean.
-func (w *normaliser) keepDuplicate(c duplicateItem, format string, args ...any) []any {
-	if w.rules.DropDuplicates {
+func (n *normaliser) keepDuplicate(c duplicateItem, format string, args ...any) []any {
+	if n.rules.DropDuplicates {
 		return c.out
 	}
-	w.Duplicates = append(w.Duplicates, Note{c.path, fmt.Sprintf(format, args...)})
+	n.Duplicates = append(n.Duplicates, Note{c.path, fmt.Sprintf(format, args...)})
 	return append(c.out, c.list[c.index])
 }
 
 // clashingEnv keeps only the last value of a variable, at the last position, as the
 // kubelet would. If another variable between the two uses it, both are kept, because the
 // positions mean different things.
-func (w *normaliser) clashingEnv(c duplicateItem) []any {
+func (n *normaliser) clashingEnv(c duplicateItem) []any {
 	name := envName(c.list[c.index])
 	for _, item := range c.out[c.at+1:] {
 		if m, ok := item.(map[string]any); ok {
 			if v, ok := m["value"].(string); ok && strings.Contains(v, "$("+name+")") {
-				return w.keepDuplicate(c, "%s is set twice, and %s between the two uses it", name, envName(item))
+				return n.keepDuplicate(c, "%s is set twice, and %s between the two uses it", name, envName(item))
 			}
 		}
 	}
-	w.note(c.path, "%s is set twice: the last one is sent", name)
+	n.note(c.path, "%s is set twice: the last one is sent", name)
 	out := append(c.out[:c.at:c.at], c.out[c.at+1:]...)
 	return append(out, c.list[c.index])
 }
@@ -144,12 +144,12 @@ func envName(item any) string {
 }
 
 // clashingHosts merges the names of one address, as in a hosts file.
-func (w *normaliser) clashingHosts(c duplicateItem) []any {
+func (n *normaliser) clashingHosts(c duplicateItem) []any {
 	a, _ := c.out[c.at].(map[string]any)
 	b, _ := c.list[c.index].(map[string]any)
 	names, _ := a["hostnames"].([]any)
 	more, _ := b["hostnames"].([]any)
 	a["hostnames"] = uniqueSet(append(append([]any{}, names...), more...))
-	w.note(c.path, "%s is listed twice: sent once with all names", c.key)
+	n.note(c.path, "%s is listed twice: sent once with all names", c.key)
 	return c.out
 }

@@ -10,8 +10,8 @@ import (
 )
 
 // value normalises v, which is at path and of the referred type, in place.
-func (w *normaliser) value(path string, v any, ref schema.TypeRef) {
-	atom, ok := w.rules.Type.Schema.Resolve(ref)
+func (n *normaliser) value(path string, v any, ref schema.TypeRef) {
+	atom, ok := n.rules.Type.Schema.Resolve(ref)
 	if !ok {
 		return
 	}
@@ -21,34 +21,34 @@ func (w *normaliser) value(path string, v any, ref schema.TypeRef) {
 			if ref.NamedType != nil && *ref.NamedType == podSpec {
 				setBothServiceAccountNames(v)
 			}
-			w.object(path, v, atom.Map)
+			n.object(path, v, atom.Map)
 		} else if atom.Scalar != nil || atom.List != nil {
-			w.problem(path, "is a map, should be %s", kindOf(atom))
+			n.problem(path, "is a map, should be %s", kindOf(atom))
 		}
 	case []any:
 		if atom.List == nil {
-			w.problem(path, "is a list, should be %s", kindOf(atom))
+			n.problem(path, "is a list, should be %s", kindOf(atom))
 		} else {
-			w.items(path, v, atom.List)
+			n.items(path, v, atom.List)
 		}
 	default:
-		w.scalar(path, v, atom)
+		n.scalar(path, v, atom)
 	}
 }
 
-func (w *normaliser) scalar(path string, v any, atom schema.Atom) {
+func (n *normaliser) scalar(path string, v any, atom schema.Atom) {
 	if v == nil {
 		return
 	}
 	if atom.Scalar == nil {
 		if atom.Map != nil || atom.List != nil {
-			w.problem(path, "is a %s, should be %s", typeName(v), kindOf(atom))
+			n.problem(path, "is a %s, should be %s", typeName(v), kindOf(atom))
 		}
 		return
 	}
 	want := *atom.Scalar
 	if got := typeName(v); want != schema.Untyped && want != schema.Scalar(got) {
-		w.SchemaMismatch = true
+		n.SchemaMismatch = true
 		repair := ""
 		switch {
 		case got == string(schema.String):
@@ -56,7 +56,7 @@ func (w *normaliser) scalar(path string, v any, atom schema.Atom) {
 		case want == schema.String && got != "map" && got != "list":
 			repair = ": quote it in the template"
 		}
-		w.problem(path, "is a %s, should be a %s%s", plain(got), plain(string(want)), repair)
+		n.problem(path, "is a %s, should be a %s%s", plain(got), plain(string(want)), repair)
 	}
 }
 
@@ -65,20 +65,20 @@ func isUntyped(a schema.Atom) bool {
 	return a.Scalar != nil && *a.Scalar == schema.Untyped && a.Map != nil && a.List != nil
 }
 
-func (w *normaliser) object(path string, m map[string]any, t *schema.Map) {
+func (n *normaliser) object(path string, m map[string]any, t *schema.Map) {
 	for _, key := range slices.Sorted(maps.Keys(m)) {
 		at := join(path, key)
 		ref, known := fieldType(t, key)
 		if !known {
-			w.unknown(at, m, key)
+			n.unknown(at, m, key)
 			continue
 		}
-		if m[key] == nil && w.null(at, m, key, ref, t) {
+		if m[key] == nil && n.null(at, m, key, ref, t) {
 			continue
 		}
-		w.value(at, m[key], ref)
+		n.value(at, m[key], ref)
 		if list, ok := m[key].([]any); ok {
-			m[key] = w.unique(at, list, ref)
+			m[key] = n.unique(at, list, ref)
 		}
 	}
 }
@@ -91,58 +91,58 @@ func fieldType(t *schema.Map, key string) (schema.TypeRef, bool) {
 	return t.ElementType, !none
 }
 
-func (w *normaliser) unknown(at string, m map[string]any, key string) {
-	w.SchemaMismatch = true
-	switch w.rules.UnknownFields {
+func (n *normaliser) unknown(at string, m map[string]any, key string) {
+	n.SchemaMismatch = true
+	switch n.rules.UnknownFields {
 	case Refuse:
-		w.problem(at, "is a field this kind doesn't have")
+		n.problem(at, "is a field this kind doesn't have")
 	case Drop:
-		w.note(at, "is a field this kind doesn't have: not sent")
+		n.note(at, "is a field this kind doesn't have: not sent")
 	}
 	delete(m, key)
 }
 
 // null drops a field without a value, as the API server does when it decodes a
 // POST; it reports whether it did. A map of strings keeps its key, with "".
-func (w *normaliser) null(at string, m map[string]any, key string, ref schema.TypeRef, t *schema.Map) bool {
-	atom, ok := w.rules.Type.Schema.Resolve(ref)
+func (n *normaliser) null(at string, m map[string]any, key string, ref schema.TypeRef, t *schema.Map) bool {
+	atom, ok := n.rules.Type.Schema.Resolve(ref)
 	if !ok || ref.Nullable || isUntyped(atom) {
 		return false
 	}
 	_, named := t.FindField(key)
 	if !named && atom.Scalar != nil && *atom.Scalar == schema.String {
 		m[key] = ""
-		w.note(at, "has no value: sent as an empty string")
+		n.note(at, "has no value: sent as an empty string")
 		return true
 	}
 	delete(m, key)
 	return true
 }
 
-func (w *normaliser) items(path string, list []any, t *schema.List) {
+func (n *normaliser) items(path string, list []any, t *schema.List) {
 	for i, item := range list {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		if item == nil {
-			if atom, ok := w.rules.Type.Schema.Resolve(t.ElementType); ok && !isUntyped(atom) && !t.ElementType.Nullable {
-				w.problem(at, "is empty: a list item without a value")
+			if atom, ok := n.rules.Type.Schema.Resolve(t.ElementType); ok && !isUntyped(atom) && !t.ElementType.Nullable {
+				n.problem(at, "is empty: a list item without a value")
 			}
 			continue
 		}
 		if t.ElementRelationship == schema.Associative && len(t.Keys) > 0 {
-			w.keys(at, item, t)
+			n.keys(at, item, t)
 		}
-		w.value(at, item, t.ElementType)
+		n.value(at, item, t.ElementType)
 	}
 }
 
 // keys adds the default values of missing key fields, such as protocol: TCP. An item
 // without any of its keys is a problem.
-func (w *normaliser) keys(at string, item any, t *schema.List) {
+func (n *normaliser) keys(at string, item any, t *schema.List) {
 	m, ok := item.(map[string]any)
 	if !ok {
 		return
 	}
-	atom, ok := w.rules.Type.Schema.Resolve(t.ElementType)
+	atom, ok := n.rules.Type.Schema.Resolve(t.ElementType)
 	if !ok || atom.Map == nil {
 		return
 	}
@@ -158,7 +158,7 @@ func (w *normaliser) keys(at string, item any, t *schema.List) {
 		found++
 	}
 	if found == 0 {
-		w.problem(at, "has no %s", strings.Join(t.Keys, " or "))
+		n.problem(at, "has no %s", strings.Join(t.Keys, " or "))
 	}
 }
 

@@ -19,19 +19,19 @@ type Cycle struct {
 // part, and each object that waits for one with a greater weight.
 func Cycles(nodes []Node) []Cycle {
 	weight := weights(nodes)
-	knots := cyclicComponents(nodes)
+	components := cyclicComponents(nodes)
 	var out []Cycle
 	reported := map[int]bool{}
 	for i := range nodes {
-		if knot := knots[i]; knot != 0 && !reported[knot] {
-			reported[knot] = true
-			out = append(out, circle(nodes, i, knots))
+		if component := components[i]; component != 0 && !reported[component] {
+			reported[component] = true
+			out = append(out, shortestCycle(nodes, i, components))
 		}
 	}
 	for i, n := range nodes {
 		for _, e := range n.Edges {
-			if n.Weight != nil && weight[e.To] > *n.Weight && (knots[i] == 0 || knots[i] != knots[e.To]) {
-				out = append(out, heavier(nodes, weight, i, e))
+			if n.Weight != nil && weight[e.To] > *n.Weight && (components[i] == 0 || components[i] != components[e.To]) {
+				out = append(out, weightCycle(nodes, weight, i, e))
 			}
 		}
 	}
@@ -41,10 +41,10 @@ func Cycles(nodes []Node) []Cycle {
 // cyclicComponents numbers the strongly connected parts that have a cycle; 0 for nodes
 // in none. (Tarjan, Depth-first search and linear graph algorithms, 1972)
 func cyclicComponents(nodes []Node) []int {
-	index, low, knot := make([]int, len(nodes)), make([]int, len(nodes)), make([]int, len(nodes))
+	index, low, component := make([]int, len(nodes)), make([]int, len(nodes)), make([]int, len(nodes))
 	onStack := make([]bool, len(nodes))
 	var stack []int
-	next, knots := 0, 0
+	next, count := 0, 0
 	var visit func(i int)
 	visit = func(i int) {
 		next++
@@ -65,12 +65,12 @@ func cyclicComponents(nodes []Node) []int {
 		part := stack[at:]
 		stack = stack[:at]
 		if len(part) > 1 || waitsForItself(nodes[i], i) {
-			knots++
+			count++
 		}
 		for _, j := range part {
 			onStack[j] = false
 			if len(part) > 1 || waitsForItself(nodes[j], j) {
-				knot[j] = knots
+				component[j] = count
 			}
 		}
 	}
@@ -79,15 +79,15 @@ func cyclicComponents(nodes []Node) []int {
 			visit(i)
 		}
 	}
-	return knot
+	return component
 }
 
 func waitsForItself(n Node, i int) bool {
 	return slices.ContainsFunc(n.Edges, func(e Edge) bool { return e.To == i })
 }
 
-// circle returns the shortest cycle through a node.
-func circle(nodes []Node, from int, knots []int) Cycle {
+// shortestCycle returns the shortest cycle through a node.
+func shortestCycle(nodes []Node, from int, components []int) Cycle {
 	type step struct {
 		at   int
 		edge Edge
@@ -98,7 +98,7 @@ func circle(nodes []Node, from int, knots []int) Cycle {
 		s := queue[0]
 		queue = queue[1:]
 		for _, e := range nodes[s.at].Edges {
-			if knots[e.To] != knots[from] || seen[e.To] {
+			if components[e.To] != components[from] || seen[e.To] {
 				continue
 			}
 			seen[e.To] = true
@@ -128,9 +128,9 @@ func (n Node) waitsFor(other Node, e Edge) string {
 	return fmt.Sprintf("%s waits until %s exists (%s)", n.ID, other.ID, e.Reason)
 }
 
-// heavier describes a node that waits for one of a greater weight, and where that one
+// weightCycle describes a node that waits for one of a greater weight, and where that one
 // inherits its weight from.
-func heavier(nodes []Node, weight []int, from int, e Edge) Cycle {
+func weightCycle(nodes []Node, weight []int, from int, e Edge) Cycle {
 	lines := []string{nodes[from].waitsFor(nodes[e.To], e)}
 	at := e.To
 	for nodes[at].Weight == nil {

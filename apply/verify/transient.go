@@ -14,8 +14,8 @@ import (
 	"deployer/internal/kube"
 )
 
-// hopelessWords are parts of answers of code 500 that no retry will change.
-var hopelessWords = []string{
+// permanentMessages are parts of answers of code 500 that no retry will change.
+var permanentMessages = []string{
 	"failed to create typed patch object", "duplicate entries for key", "field not declared in schema",
 	": expected ", "failed to convert", "request to convert CR", "etcdserver: request is too large",
 	"trying to send message larger than max",
@@ -23,9 +23,9 @@ var hopelessWords = []string{
 
 const conversionFailed = "conversion webhook for"
 
-// passingWords are the server's words for a state that ends by itself, whatever
+// transientMessages are the server's words for a state that ends by itself, whatever
 // the code of the answer.
-var passingWords = []string{
+var transientMessages = []string{
 	"etcdserver: leader changed", "etcdserver: request timed out", "etcdserver: too many requests",
 	"failed calling webhook", conversionFailed, "rpc error: code = Unavailable",
 	"context deadline exceeded", "transport is closing", "http2: server sent GOAWAY", "stream error: stream ID",
@@ -35,7 +35,7 @@ var passingWords = []string{
 // come from a proxy or an overloaded server.
 func Unexplained(err error) bool {
 	var status apierrors.APIStatus
-	return errors.As(err, &status) && status.Status().Code == 500 && !contains(err.Error(), hopelessWords)
+	return errors.As(err, &status) && status.Status().Code == 500 && !contains(err.Error(), permanentMessages)
 }
 
 // Transient reports whether the same request may succeed later.
@@ -52,9 +52,9 @@ func Transient(err error) bool {
 	case code == 429, code == 502, code == 503, code == 504:
 		return !contains(text, []string{"exceeded quota"})
 	case code == 500:
-		return !contains(text, hopelessWords) && contains(text, passingWords) // others are Unexplained
+		return !contains(text, permanentMessages) && contains(text, transientMessages) // others are Unexplained
 	case code >= 500:
-		return !contains(text, hopelessWords)
+		return !contains(text, permanentMessages)
 	}
 	return false
 }
@@ -64,7 +64,7 @@ func networkFailure(err error) bool {
 		utilnet.IsHTTP2ConnectionLost(err) || utilnet.IsTimeout(err) ||
 		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.EPIPE) ||
 		errors.Is(err, syscall.ECONNABORTED) || errors.Is(err, syscall.ENETUNREACH) || errors.Is(err, syscall.EHOSTUNREACH) ||
-		contains(err.Error(), passingWords)
+		contains(err.Error(), transientMessages)
 }
 
 // KindOrNamespaceUnknown reports whether an API server doesn't know a new kind or namespace yet.

@@ -58,13 +58,13 @@ func WasModified(err error, id kube.ID) bool {
 
 // SaysImmutable reports whether a message of the API server says that a field can't
 // be changed.
-func SaysImmutable(message string) bool { return contains(message, immutableWords) }
+func SaysImmutable(message string) bool { return contains(message, immutableMessages) }
 
-// immutableWords are parts of the API server's messages for immutable fields, as opposed
+// immutableMessages are parts of the API server's messages for immutable fields, as opposed
 // to invalid ones. There is no machine-readable reason.
 // k8s.io/apimachinery/pkg/api/validation (FieldImmutableErrorMsg) and
 // k8s.io/kubernetes/pkg/apis/*/validation.
-var immutableWords = []string{
+var immutableMessages = []string{
 	"is immutable",
 	"updates to statefulset spec for fields other than",
 	"cannot change roleRef",
