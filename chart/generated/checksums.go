@@ -122,16 +122,8 @@ func (k *decider) containsGenerated(text string) bool {
 		if o == nil {
 			continue
 		}
-		value, _ := valueAt(o.content, t.keys).(string)
-		now, _ := valueAt(t.owner.content, t.keys).(string)
-		if t.owner.isSecret() && len(t.keys) == 2 && t.keys[0] == "data" {
-			if plain, err := base64.StdEncoding.DecodeString(value); err == nil {
-				value = string(plain)
-			}
-			if plain, err := base64.StdEncoding.DecodeString(now); err == nil {
-				now = string(plain)
-			}
-		}
+		value, _ := fieldOf(o.content, t.keys).(string)
+		now, _ := fieldOf(t.owner.content, t.keys).(string)
 		for _, word := range strings.FieldsFunc(value, isNotWord) {
 			if len(word) >= 6 && !strings.Contains(now, word) && strings.Contains(text, word) {
 				return true

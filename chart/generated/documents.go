@@ -82,8 +82,8 @@ func (k *decider) readInputs() {
 	for _, again := range k.in.Rerendered {
 		k.rerendered = append(k.rerendered, k.indexOf(again, same))
 	}
-	for _, past := range k.in.Earlier {
-		k.earlier = append(k.earlier, k.indexOf(past, same))
+	for _, earlier := range k.in.Earlier {
+		k.earlier = append(k.earlier, k.indexOf(earlier, same))
 	}
 	if k.in.WithHashInputs != nil {
 		k.withHashInputs = k.indexOf(*k.in.WithHashInputs, same)

@@ -59,29 +59,20 @@ func derivations(tokens []*token) map[*token]derivation {
 			continue
 		}
 		d, ok := byHash[t.text[:8]]
-		if full := ""; ok {
-			full = d.hash(d.source.text + d.ending)
-			if strings.HasPrefix(full, t.text) && d.source.text != t.text {
-				d.length = len(t.text)
-				out[t] = d
-			}
+		if ok && d.source.text != t.text && strings.HasPrefix(d.hash(d.source.text+d.ending), t.text) {
+			d.length = len(t.text)
+			out[t] = d
 		}
 	}
 	return out
 }
 
-// isBcrypt reports whether a token is a bcrypt hash whose input, in hexadecimal, is known
-// from the repeated renderings.
-func (t *token) isBcrypt() bool {
-	if !bcrypted.MatchString(t.text) || len(t.rerendered) == 0 {
-		return false
-	}
-	_, err := hex.DecodeString(t.rerendered[0])
-	return err == nil
-}
-
-// bcryptInputs returns the inputs of a bcrypt hash in the repeated renderings.
+// bcryptInputs returns the inputs of a bcrypt hash, which the repeated renderings have in
+// hexadecimal; nil when the token isn't one, or any of them isn't known.
 func (t *token) bcryptInputs() []string {
+	if !bcrypted.MatchString(t.text) {
+		return nil
+	}
 	var out []string
 	for _, s := range t.rerendered {
 		plain, err := hex.DecodeString(s)

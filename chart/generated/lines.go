@@ -1,7 +1,6 @@
 package generated
 
 import (
-	"encoding/base64"
 	"regexp"
 	"slices"
 	"strings"
@@ -100,7 +99,7 @@ func (w *fieldWalker) compareLines(name, a string, rerendered []string, recorded
 			}
 			at++
 			w.decider.unsure = w.decider.unsure || recorded != nil && was == nil
-			parts = append(parts, w.compareHole(name, s, was, why))
+			parts = append(parts, w.compareSegment(name, s, was, why))
 		}
 		out = append(out, parts)
 	}
@@ -110,23 +109,15 @@ func (w *fieldWalker) compareLines(name, a string, rerendered []string, recorded
 	return out
 }
 
-// compareHole looks into base64 in a line, such as what stands behind "Basic" in a header.
-func (w *fieldWalker) compareHole(name string, s segment, recorded *string, why string) part {
-	plain, others, ok := decoded(s.text, s.rerendered, false)
-	if !ok {
-		return w.token(name, s.text, s.rerendered, recorded, why)
+// compareSegment looks into base64 in a line, such as what stands behind "Basic" in a header.
+func (w *fieldWalker) compareSegment(name string, s segment, recorded *string, why string) part {
+	if p, ok := w.compareEncoded(name, s.text, s.rerendered, recorded, false); ok {
+		return p
 	}
-	var was *string
-	if recorded != nil {
-		if text, err := base64.StdEncoding.DecodeString(*recorded); err == nil {
-			was = new(string)
-			*was = string(text)
-		}
-	}
-	return encoded{w.compareText(name, plain, others, was, false)}
+	return w.token(name, s.text, s.rerendered, recorded, why)
 }
 
-// A line is fixed text with holes in it.
+// A line is fixed text with generated segments in it.
 type line struct {
 	segments []segment
 	pem      string
@@ -156,8 +147,8 @@ func (l *line) skeleton() string {
 	return out
 }
 
-// match returns the text in the holes of a recorded line; nil when the text around them
-// differs.
+// match returns what stands in a recorded line in place of the generated segments; nil when the
+// text around them differs.
 func (l *line) match(text string) []string {
 	pattern := ""
 	for _, s := range l.segments {
@@ -172,8 +163,8 @@ func (l *line) match(text string) []string {
 		return nil
 	}
 	for i, s := range l.generatedSegments() {
-		// A hole of one word has one word beside other holes.
-		if len(m) > 2 && !strings.ContainsFunc(s.text, isNotWord) && strings.ContainsFunc(m[i+1], isNotWord) && l.touchesAnotherHole(i) {
+		// A segment of one word has one word beside other generated ones.
+		if len(m) > 2 && !strings.ContainsFunc(s.text, isNotWord) && strings.ContainsFunc(m[i+1], isNotWord) && l.touchesAnotherGenerated(i) {
 			return nil
 		}
 	}
@@ -190,16 +181,17 @@ func (l *line) generatedSegments() []segment {
 	return out
 }
 
-// touchesAnotherHole reports whether a hole has nothing but punctuation between it and another.
-func (l *line) touchesAnotherHole(hole int) bool {
+// touchesAnotherGenerated reports whether the n-th generated segment has nothing but punctuation
+// between it and another.
+func (l *line) touchesAnotherGenerated(n int) bool {
 	at := -1
 	for i, s := range l.segments {
 		if s.isGenerated {
-			if hole == 0 {
+			if n == 0 {
 				at = i
 				break
 			}
-			hole--
+			n--
 		}
 	}
 	wordless := func(i int) bool { return !strings.ContainsFunc(l.segments[i].text, isWord) }
@@ -212,11 +204,11 @@ func isNotWord(r rune) bool { return !isWord(r) }
 // A matcher finds lines in a recorded text.
 type matcher struct {
 	units []unit
-	lines []*line // nil for those without holes
+	lines []*line // nil for those with nothing generated
 	old   []unit
 }
 
-// find returns the recorded text for each hole of line i, nil for a hole without a
+// find returns the recorded text for each generated segment of line i, nil for one without a
 // counterpart, and why there is none.
 func (m *matcher) find(i int, recorded string) ([]*string, string) {
 	const moved = "what is around it isn't what it was"
@@ -258,7 +250,7 @@ func (m *matcher) find(i int, recorded string) ([]*string, string) {
 	return m.nearby(i), moved
 }
 
-// nearby finds the recorded text of the holes of a changed line by the words right beside
+// nearby finds the recorded text of the generated segments of a changed line by the words right beside
 // them.
 func (m *matcher) nearby(i int) []*string {
 	l := m.lines[i]
@@ -293,7 +285,7 @@ func (m *matcher) nearby(i int) []*string {
 	return out
 }
 
-// mayContainQuotes reports whether a hole has punctuation that may also end it, such as
+// mayContainQuotes reports whether a generated segment has punctuation that may also end it, such as
 // quotes: where the line has changed, nothing tells where such a value ends.
 func mayContainQuotes(s segment) bool {
 	return slices.ContainsFunc(append([]string{s.text}, s.rerendered...), func(text string) bool {
@@ -301,7 +293,7 @@ func mayContainQuotes(s segment) bool {
 	})
 }
 
-// textAround is a pattern of a hole with the word before it, or else after it; empty
+// textAround is a pattern of a generated segment with the word before it, or else after it; empty
 // when there is neither.
 func (l *line) textAround(at int) string {
 	before, after := "", ""

@@ -46,16 +46,16 @@ type structured struct {
 	edits    []edit
 	orders   []order
 	comments map[int]part // by the number of the line
-	past     string       // as recorded; empty when it isn't
+	recorded string       // empty when it isn't recorded
 }
 
 func (s structured) value() any {
 	text := s.withComments()
-	out, ok := editText(text, s.edits, s.past, decodeInner)
+	out, ok := editText(text, s.edits, s.recorded, decodeInner)
 	if !ok {
 		out = innerText(text, s.edits)
 	}
-	out, _ = recordedOrder(out, s.past, s.orders, decodeInner)
+	out, _ = recordedOrder(out, s.recorded, s.orders, decodeInner)
 	return out
 }
 
@@ -73,7 +73,7 @@ func (s structured) withComments() string {
 
 // compareComments finds the comments on lines of their own that are generated, such as the
 // time a file was rendered.
-func (w *fieldWalker) compareComments(name, a string, rerendered []string, past *string) map[int]part {
+func (w *fieldWalker) compareComments(name, a string, rerendered []string, recorded *string) map[int]part {
 	comments := func(text string) (lines []int, texts []string) {
 		for i, line := range strings.Split(text, "\n") {
 			if strings.HasPrefix(strings.TrimSpace(line), "#") {
@@ -92,8 +92,8 @@ func (w *fieldWalker) compareComments(name, a string, rerendered []string, past 
 		others = append(others, theirs)
 	}
 	var old []string
-	if past != nil {
-		_, old = comments(*past)
+	if recorded != nil {
+		_, old = comments(*recorded)
 	}
 	out := map[int]part{}
 	for i, text := range texts {

@@ -28,8 +28,8 @@ func piecesOf(text string, runs [][]int) []string {
 }
 
 // randomBase64 finds runs of base64 that are generated as a whole, including their
-// punctuation. A run in which words repeat between renderings isn't one. What is text in
-// base64 is a stretch too.
+// punctuation. A run in which words repeat between renderings isn't one. Text in base64
+// is always one.
 func randomBase64(text string, rerendered []string) [][][]int {
 	all := [][][]int{base64s.FindAllStringIndex(text, -1)}
 	for _, s := range rerendered {
@@ -137,7 +137,7 @@ func (l *line) addFixed(text string) {
 }
 
 // addRegion adds a stretch that differs. Where the punctuation in it comes again each
-// time it is the chart's, and each word is a hole; else all of it is one.
+// time it is the chart's, and each word is a generated segment; else all of it is one.
 func (l *line) addRegion(words []string, rerendered [][]string) {
 	shape := shapeOf(words)
 	alike := len(words) > 1
@@ -169,7 +169,7 @@ func (l *line) addRegion(words []string, rerendered [][]string) {
 // all renderings to count as fixed text; fewer may be equal by chance.
 const minAffix = 3
 
-// addGenerated adds a hole, and the fixed text at its start and end.
+// addGenerated adds a generated segment, and the fixed text at its start and end.
 func (l *line) addGenerated(s segment) {
 	front, back := len(s.text), len(s.text)
 	for _, other := range s.rerendered {

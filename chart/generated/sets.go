@@ -142,10 +142,9 @@ func (k *decider) linkGroups(groups []*group) {
 		}
 	}
 	for _, g := range groups {
-		if t := g.tokens[0]; t.isBcrypt() {
-			if g.source = saltedHashSource(t, groups); g.source != nil {
-				mergeSets(g.source, g)
-			}
+		if source := saltedHashSource(g.tokens[0], groups); source != nil {
+			g.source = source
+			mergeSets(source, g)
 		}
 	}
 }
@@ -159,9 +158,12 @@ func (k *decider) addHash(g, source *group) {
 
 // saltedHashSource returns the group of the value that a bcrypt hash was made of.
 func saltedHashSource(t *token, groups []*group) *group {
-	plain := t.bcryptInputs()
+	inputs := t.bcryptInputs()
+	if len(inputs) == 0 || len(inputs[0]) < 4 {
+		return nil
+	}
 	for _, g := range groups {
-		if other := g.tokens[0]; other != t && len(plain) > 0 && other.nonText == nil && len(plain[0]) >= 4 && slices.Equal(other.rerendered, plain) {
+		if other := g.tokens[0]; other != t && other.nonText == nil && slices.Equal(other.rerendered, inputs) {
 			return g
 		}
 	}
@@ -327,8 +329,8 @@ func (k *decider) deriveFromSource(g *group, reason string) {
 func (k *decider) renewChangedSalt(g *group) {
 	t := g.tokens[0]
 	const changed = "it is made of another value now"
-	if t.isBcrypt() {
-		if plains := t.bcryptInputs(); !bcryptMatches(g.recorded, plains[0]) {
+	if inputs := t.bcryptInputs(); len(inputs) > 0 {
+		if !bcryptMatches(g.recorded, inputs[0]) {
 			g.keepOrRenew(changed)
 		}
 		return
@@ -340,37 +342,37 @@ func (k *decider) renewChangedSalt(g *group) {
 
 // checkCertificates says why a set with certificates can't be kept.
 func (k *decider) checkCertificates(set []*group) string {
-	pastCert, pastKey := map[*group]*x509.Certificate{}, map[*group]crypto.Signer{}
-	var crypts []*group
+	recordedCert, recordedKey := map[*group]*x509.Certificate{}, map[*group]crypto.Signer{}
+	var certsAndKeys []*group
 	var recorded int
 	for _, g := range set {
 		if g.cert == nil && g.key == nil {
 			continue
 		}
-		crypts = append(crypts, g)
+		certsAndKeys = append(certsAndKeys, g)
 		if g.isRecorded {
 			recorded++
-			pastCert[g], pastKey[g] = readCertificate(g.recorded), readKey(g.recorded)
+			recordedCert[g], recordedKey[g] = readCertificate(g.recorded), readKey(g.recorded)
 		}
 	}
 	if recorded == 0 {
 		return ""
 	}
-	for _, g := range crypts {
+	for _, g := range certsAndKeys {
 		t := g.tokens[0]
 		place := k.displayName(t.owner) + " " + t.fieldPath
 		if !g.isRecorded {
 			return fmt.Sprintf("%s belongs to it and is new", place)
 		}
-		if reason := certificateMismatch(g, pastCert[g], pastKey[g]); reason != "" {
+		if reason := certificateMismatch(g, recordedCert[g], recordedKey[g]); reason != "" {
 			return fmt.Sprintf("%s: %s", place, reason)
 		}
 	}
-	if !chainsMatch(crypts, pastCert, pastKey) {
+	if !chainsMatch(certsAndKeys, recordedCert, recordedKey) {
 		return "its recorded parts don't match"
 	}
-	for _, g := range crypts {
-		if c := pastCert[g]; c != nil && needsRenewal(c, k.in.Now) {
+	for _, g := range certsAndKeys {
+		if c := recordedCert[g]; c != nil && needsRenewal(c, k.in.Now) {
 			text := fmt.Sprintf("certificate of %s expires on %s: renewed", k.displayName(g.tokens[0].owner), c.NotAfter.UTC().Format(time.DateOnly))
 			if !slices.Contains(k.warnings, text) {
 				k.warnings = append(k.warnings, text)
@@ -407,12 +409,12 @@ func certificateMismatch(g *group, cert *x509.Certificate, key crypto.Signer) st
 
 // chainsMatch reports whether the recorded keys and certificates belong together in the same
 // way as the rendered ones.
-func chainsMatch(crypts []*group, certs map[*group]*x509.Certificate, keys map[*group]crypto.Signer) bool {
-	for _, g := range crypts {
+func chainsMatch(certsAndKeys []*group, certs map[*group]*x509.Certificate, keys map[*group]crypto.Signer) bool {
+	for _, g := range certsAndKeys {
 		if g.cert == nil {
 			continue
 		}
-		for _, other := range crypts {
+		for _, other := range certsAndKeys {
 			switch {
 			case other.key != nil && publicKey(other.key.Public()) == publicKey(g.cert.PublicKey):
 				if publicKey(keys[other].Public()) != publicKey(certs[g].PublicKey) {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"reflect"
 	"slices"
 	"strconv"
@@ -28,7 +29,7 @@ func (k *decider) findGenerated(o *object) {
 		k.values = append(k.values, Value{ID: o.id, Path: "metadata.name", Reason: "a generated name is never kept"})
 		again = k.counterpartsByPosition(o)
 	}
-	if reflect.DeepEqual(any(o.content), firstOf(again)) && allEqual(o.content, again) {
+	if len(again) > 0 && allEqual(o.content, again) {
 		return // only comments differ
 	}
 	past, revision := k.recordedObject(o, again)
@@ -50,53 +51,26 @@ func (k *decider) findGenerated(o *object) {
 	}
 }
 
-func firstOf(list []any) any {
-	if len(list) == 0 {
-		return nil
-	}
-	return list[0]
-}
-
 // counterpartsByPosition returns the objects at the position of o, which has a generated
 // name, in the repeated renderings; nil when their number differs.
 func (k *decider) counterpartsByPosition(o *object) []any {
-	position := func(all []*object) (int, int) {
-		n, at := 0, -1
-		for _, other := range all {
-			if other.id.Kind != o.id.Kind || other.id.Group != o.id.Group {
-				continue
-			}
-			if other == o {
-				at = n
-			}
-			n++
-		}
-		return at, n
-	}
-	mine, count := position(k.objects)
+	like := func(other *object) bool { return other.id.GroupKind() == o.id.GroupKind() }
+	mine := slices.DeleteFunc(slices.Clone(k.objects), func(other *object) bool { return !like(other) })
+	at := slices.Index(mine, o)
 	var out []any
 	for i := range k.rerendered {
-		var others []*object
+		var others []any
 		for _, text := range documentTexts(k.in.Rerendered[i]) {
 			for _, other := range k.parse(&document{text: text}) {
-				if k.rerendered[i][k.objectKey(other.id)] != nil {
-					others = append(others, other)
+				if like(other) && k.rerendered[i][k.objectKey(other.id)] != nil {
+					others = append(others, other.content)
 				}
 			}
 		}
-		n := 0
-		for _, other := range others {
-			if other.id.Kind != o.id.Kind || other.id.Group != o.id.Group {
-				continue
-			}
-			if n == mine {
-				out = append(out, other.content)
-			}
-			n++
-		}
-		if n != count {
+		if len(others) != len(mine) {
 			return nil
 		}
+		out = append(out, others[at])
 	}
 	return out
 }
@@ -160,13 +134,8 @@ func (w *fieldWalker) reportRenewed(name, why string) {
 }
 
 func (w *fieldWalker) compareFields(path []any, name string, a map[string]any, rerendered []any, recorded any, hasRecorded bool) {
-	keys := make([]string, 0, len(a))
-	for key := range a {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
 	old, _ := recorded.(map[string]any)
-	for _, key := range keys {
+	for _, key := range slices.Sorted(maps.Keys(a)) {
 		var others []any
 		for _, other := range rerendered {
 			m, _ := other.(map[string]any)
@@ -292,15 +261,8 @@ func (w *fieldWalker) compareText(name, a string, rerendered []string, recorded 
 	if slices.IndexFunc(rerendered, func(s string) bool { return s != a }) < 0 {
 		return fixed(a)
 	}
-	if plain, others, ok := decoded(a, rerendered, data); ok {
-		var was *string
-		if recorded != nil {
-			if s, err := base64.StdEncoding.DecodeString(*recorded); err == nil {
-				text := string(s)
-				was = &text
-			}
-		}
-		return encoded{w.compareText(name, plain, others, was, false)}
+	if p, ok := w.compareEncoded(name, a, rerendered, recorded, data); ok {
+		return p
 	}
 	if !utf8.ValidString(a) {
 		return w.token(name, a, rerendered, recorded, "")
@@ -312,6 +274,21 @@ func (w *fieldWalker) compareText(name, a string, rerendered []string, recorded 
 		return p
 	}
 	return w.compareLines(name, a, rerendered, recorded)
+}
+
+// compareEncoded compares what is in base64. It reports false for other text.
+func (w *fieldWalker) compareEncoded(name, a string, rerendered []string, recorded *string, data bool) (part, bool) {
+	plain, others, ok := decoded(a, rerendered, data)
+	if !ok {
+		return nil, false
+	}
+	var was *string
+	if recorded != nil {
+		if text, err := base64.StdEncoding.DecodeString(*recorded); err == nil {
+			was = new(string(text))
+		}
+	}
+	return encoded{w.compareText(name, plain, others, was, false)}, true
 }
 
 // decoded reads base64. Text that isn't the data of a Secret is taken for base64
@@ -375,7 +352,7 @@ func wordsOf(s string) []string {
 }
 
 // compareStructured looks into a text that is a map or a list in YAML, which JSON is too.
-func (w *fieldWalker) compareStructured(name, a string, rerendered []string, past *string) (part, bool) {
+func (w *fieldWalker) compareStructured(name, a string, rerendered []string, recorded *string) (part, bool) {
 	root, err := decodeInner(a)
 	if err != nil || !isStructure(root) {
 		return nil, false
@@ -393,18 +370,18 @@ func (w *fieldWalker) compareStructured(name, a string, rerendered []string, pas
 		inner.field = w.field
 	}
 	var old any
-	recorded := ""
-	if past != nil {
-		recorded = *past
-		if old, err = decodeInner(*past); err != nil || !isStructure(old) {
+	recordedText := ""
+	if recorded != nil {
+		recordedText = *recorded
+		if old, err = decodeInner(*recorded); err != nil || !isStructure(old) {
 			return nil, false
 		}
 	}
-	inner.compare(nil, "", root, others, old, past != nil)
+	inner.compare(nil, "", root, others, old, recorded != nil)
 	if keysShuffled(a, rerendered) {
-		inner.orders = append(inner.orders, order{token: inner.orderToken("", past != nil)})
+		inner.orders = append(inner.orders, order{token: inner.orderToken("", recorded != nil)})
 	}
-	return structured{a, inner.edits, inner.orders, inner.compareComments(name, a, rerendered, past), recorded}, true
+	return structured{a, inner.edits, inner.orders, inner.compareComments(name, a, rerendered, recorded), recordedText}, true
 }
 
 // yamlScalar is a scalar of YAML that isn't text, as it is written.
