@@ -50,12 +50,12 @@ type comparer struct {
 }
 
 // compare begins a comparison; migrateAndPredict completes it.
-func (r *comparer) compare(ctx context.Context, t *target, want, live *unstructured.Unstructured) (*comparison, error) {
+func (r *comparer) compare(ctx context.Context, t *target, desired, live *unstructured.Unstructured) (*comparison, error) {
 	conv, _, err := r.schemas.of(ctx, t.mapping.GVK)
 	if err != nil {
 		return nil, err
 	}
-	c := &comparison{conv: conv, desired: want, relinquish: fieldpath.NewSet(), evicted: fieldpath.NewSet()}
+	c := &comparison{conv: conv, desired: desired, relinquish: fieldpath.NewSet(), evicted: fieldpath.NewSet()}
 	if c.live, err = compare.Typed(conv, withoutManagedFields(live)); err != nil {
 		return nil, err
 	}
@@ -110,11 +110,11 @@ func (r *comparer) declaredFieldsOf(ctx context.Context, t *target, conv managed
 // migrateAndPredict computes the migrated ownership and the predicted object from the
 // current desired object and the relinquished fields.
 func (c *comparison) migrateAndPredict(adopting, revert bool, served func(string) bool) error {
-	want, err := compare.Typed(c.conv, c.desired)
+	desired, err := compare.Typed(c.conv, c.desired)
 	if err != nil {
 		return err
 	}
-	if c.desiredSet, err = ownership.Appliable(want); err != nil {
+	if c.desiredSet, err = ownership.Appliable(desired); err != nil {
 		return err
 	}
 	history := fieldpath.NewSet()
@@ -133,12 +133,12 @@ func (c *comparison) migrateAndPredict(adopting, revert bool, served func(string
 		RevertManual: revert,
 		Served:       served,
 	})
-	return c.predict(c.live, want)
+	return c.predict(c.live, desired)
 }
 
-// predict computes the result of applying want to an object.
-func (c *comparison) predict(live, want *typed.TypedValue) error {
-	result, err := ownership.SimulateApply(live, want, c.migrated.Entries, Manager)
+// predict computes the result of applying desired to an object.
+func (c *comparison) predict(live, desired *typed.TypedValue) error {
+	result, err := ownership.SimulateApply(live, desired, c.migrated.Entries, Manager)
 	if err != nil {
 		return err
 	}
@@ -227,15 +227,15 @@ func (c *comparison) differences(after *unstructured.Unstructured) (*typed.Compa
 
 // fieldsChangedByServer lists the fields of a new object whose applied values the server changes;
 // none when the object can't be read by its schema.
-func (r *comparer) fieldsChangedByServer(ctx context.Context, t *target, want, result *unstructured.Unstructured) ([]FieldChange, error) {
-	if matchesLive(want.Object, result.Object) {
+func (r *comparer) fieldsChangedByServer(ctx context.Context, t *target, desired, result *unstructured.Unstructured) ([]FieldChange, error) {
+	if matchesLive(desired.Object, result.Object) {
 		return nil, nil
 	}
 	conv, _, err := r.schemas.of(ctx, t.mapping.GVK)
 	if err != nil {
 		return nil, err
 	}
-	all, err := compare.Fields(conv, compare.States{Before: want, After: result, Desired: want})
+	all, err := compare.Fields(conv, compare.States{Before: desired, After: result, Desired: desired})
 	if err != nil {
 		return nil, nil // not an error: the server has accepted the object
 	}

@@ -32,11 +32,11 @@ func (p *planning) policy(t *target) (ConflictPolicy, error) {
 // decideConflicts decides about the fields that other managers set to other values, and
 // returns the refused ones.
 func (p *planning) decideConflicts(t *target, cmp *comparison, c *Change, policy ConflictPolicy) ([]FieldConflict, error) {
-	want, err := compare.Typed(cmp.conv, cmp.desired)
+	desired, err := compare.Typed(cmp.conv, cmp.desired)
 	if err != nil {
 		return nil, t.reject(&InvalidError{Text: verify.Conceal(t.obj, err.Error())})
 	}
-	conflicts, err := ownership.Conflicts(cmp.live, want, cmp.entries, Manager)
+	conflicts, err := ownership.Conflicts(cmp.live, desired, cmp.entries, Manager)
 	if err != nil {
 		return nil, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
 	}
@@ -77,15 +77,15 @@ func (c *comparison) isRepeatedConflict(con ownership.Conflict, wanted any) bool
 	return ours != nil && con.By.Class() == ownership.Controller && !con.By.Time.Before(ours.Time) && c.hasDeclaredValue(con.Path, wanted)
 }
 
-func conflictOf(t *target, con ownership.Conflict, live, want *unstructured.Unstructured) FieldConflict {
+func conflictOf(t *target, con ownership.Conflict, live, desired *unstructured.Unstructured) FieldConflict {
 	f := FieldConflict{
 		Path:  fields.String(con.Path),
 		Owner: con.By.Owner(),
 		path:  con.Path,
 	}
-	secret := hide.ConfidentialFields(live, want, t.obj)
+	secret := hide.ConfidentialFields(live, desired, t.obj)
 	f.Path = secret.HidePath(f.Path, nil)
-	f.Before, f.After = shown(live, con.Path, secret), shown(want, con.Path, secret)
+	f.Before, f.After = shown(live, con.Path, secret), shown(desired, con.Path, secret)
 	return f
 }
 

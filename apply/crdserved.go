@@ -193,9 +193,9 @@ func olderVersion(a, b string) string {
 // notServed says what a CRD lacks to be served; nothing when it is.
 // https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/
 func notServed(condition func(kind string) (bool, string)) string {
-	for _, want := range []string{"NamesAccepted", "Established"} {
-		if ok, why := condition(want); !ok {
-			return strings.TrimSpace(fmt.Sprintf("condition %s is not true %s", want, why))
+	for _, kind := range []string{"NamesAccepted", "Established"} {
+		if ok, why := condition(kind); !ok {
+			return strings.TrimSpace(fmt.Sprintf("condition %s is not true %s", kind, why))
 		}
 	}
 	return ""

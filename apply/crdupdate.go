@@ -53,17 +53,17 @@ func (c *Contribution) lossesOfOthers(losses []loss) []loss {
 // updateDefinition decides about a definition of crds/ that exists. By default the chart
 // only adds to the definitions of others: an update that would remove something isn't
 // made.
-func (p *planning) updateDefinition(ctx context.Context, t *target, want, live *unstructured.Unstructured) (Change, error) {
+func (p *planning) updateDefinition(ctx context.Context, t *target, desired, live *unstructured.Unstructured) (Change, error) {
 	contribution := p.contributionOf(t, live)
 	adds := p.a.opts.CRDs == AddCRDs
-	losses := lossesOf(live, want)
-	if conversionOf(want) == "" { // then the live one stays
+	losses := lossesOf(live, desired)
+	if conversionOf(desired) == "" { // then the live one stays
 		losses = slices.DeleteFunc(losses, func(l loss) bool { return l.text == lostConversion })
 	}
 	if gone := contribution.lossesOfOthers(losses); adds && len(gone) > 0 {
-		return p.leaveDefinition(t, live, want, gone), nil
+		return p.leaveDefinition(t, live, desired, gone), nil
 	}
-	c, err := p.decideExisting(ctx, t, want, live)
+	c, err := p.decideExisting(ctx, t, desired, live)
 	if err != nil {
 		return c, err
 	}
@@ -74,7 +74,7 @@ func (p *planning) updateDefinition(ctx context.Context, t *target, want, live *
 	c.execution.requireVersionOf(live) // and to nothing that others make of it meanwhile
 	switch gone := contribution.lossesOfOthers(lossesOf(live, c.Predicted)); {
 	case len(gone) > 0 && adds:
-		return p.leaveDefinition(t, live, want, gone), nil
+		return p.leaveDefinition(t, live, desired, gone), nil
 	case len(gone) > 0:
 		p.warnings.add(t.id, t.source, "the chart's definition removes what this release didn't add: %s", lossesText(gone))
 	}
@@ -82,9 +82,9 @@ func (p *planning) updateDefinition(ctx context.Context, t *target, want, live *
 }
 
 // leaveDefinition leaves a definition as it is, and says why.
-func (p *planning) leaveDefinition(t *target, live, want *unstructured.Unstructured, gone []loss) Change {
+func (p *planning) leaveDefinition(t *target, live, desired *unstructured.Unstructured, gone []loss) Change {
 	c := p.change(t, Keep)
-	c.Live, c.Desired = live, want
+	c.Live, c.Desired = live, desired
 	c.manifestHash = "" // no fingerprint: the next release looks again
 	whose := ""
 	if owner := ownerOf(live); owner != (Owner{}) && owner != p.a.owner {
@@ -92,7 +92,7 @@ func (p *planning) leaveDefinition(t *target, live, want *unstructured.Unstructu
 	}
 	c.Reason = fmt.Sprintf("the definition%s in the cluster has what the chart's lacks and this release didn't add: %s", whose, lossesText(gone))
 	way := "to replace it anyway: --crds upgrade"
-	if stored := storedIn(live, want); len(stored) > 0 {
+	if stored := storedIn(live, desired); len(stored) > 0 {
 		way = fmt.Sprintf("objects may be stored as %s, so even --crds upgrade can't replace it: use a chart whose definition has that version",
 			strings.Join(stored, ", "))
 	}

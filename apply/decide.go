@@ -26,7 +26,7 @@ func (p *planning) decide(ctx context.Context, t *target, s observation) (Change
 }
 
 func (p *planning) decideNow(ctx context.Context, t *target, s observation) (Change, error) {
-	want, err := p.comparer.normalise(ctx, t)
+	desired, err := p.comparer.normalise(ctx, t)
 	if err != nil {
 		return Change{}, err
 	}
@@ -37,33 +37,33 @@ func (p *planning) decideNow(ctx context.Context, t *target, s observation) (Cha
 		return c, nil
 	}
 	if d := p.prerequisites.deferralOf(t); d != nil {
-		c := p.deferChange(t, p.newObject(t, want), d)
+		c := p.deferChange(t, p.newObject(t, desired), d)
 		return c, p.permissions.checkInside(ctx, &c, t)
 	}
 	if s.deferral != nil {
-		c := p.deferChange(t, p.newObject(t, want), s.deferral)
+		c := p.deferChange(t, p.newObject(t, desired), s.deferral)
 		c.Action = Update
 		return c, nil
 	}
 	if s.full == nil {
-		return p.create(ctx, t, want, s)
+		return p.create(ctx, t, desired, s)
 	}
 	if t.fromCRDs && t.id.IsCRD() && s.full.GetDeletionTimestamp() == nil {
-		return p.updateDefinition(ctx, t, want, s.full)
+		return p.updateDefinition(ctx, t, desired, s.full)
 	}
-	return p.decideExisting(ctx, t, want, s.full)
+	return p.decideExisting(ctx, t, desired, s.full)
 }
 
 // newObject returns a change that creates an object, before the server is asked.
-func (p *planning) newObject(t *target, want *unstructured.Unstructured) Change {
+func (p *planning) newObject(t *target, desired *unstructured.Unstructured) Change {
 	c := p.change(t, Create)
-	c.Desired = want
+	c.Desired = desired
 	return c
 }
 
 // decideExisting decides about an object that is there.
-func (p *planning) decideExisting(ctx context.Context, t *target, want, live *unstructured.Unstructured) (Change, error) {
-	if c, ok := p.decideRollback(t, want, live); ok {
+func (p *planning) decideExisting(ctx context.Context, t *target, desired, live *unstructured.Unstructured) (Change, error) {
+	if c, ok := p.decideRollback(t, desired, live); ok {
 		if c.Action == Keep {
 			return c, nil
 		}
@@ -75,48 +75,48 @@ func (p *planning) decideExisting(ctx context.Context, t *target, want, live *un
 	}
 	if live.GetDeletionTimestamp() != nil {
 		c := p.change(t, Create)
-		c.Live, c.Desired = live, want
+		c.Live, c.Desired = live, desired
 		c.Reason = "the existing one is being deleted"
 		c.Unverified = "no dry run while the existing object is being deleted"
 		c.execution = p.executionOf(t, write{verb: awaitGone, precondition: precondition{uid: live.GetUID()}}, write{verb: createObject})
 		t.progress.wasAbsent = true
 		return c, nil
 	}
-	return p.update(ctx, t, want, live, adopting)
+	return p.update(ctx, t, desired, live, adopting)
 }
 
 // create decides, by a dry run, about an object that seems to be absent.
-func (p *planning) create(ctx context.Context, t *target, want *unstructured.Unstructured, s observation) (Change, error) {
-	c := p.newObject(t, want)
+func (p *planning) create(ctx context.Context, t *target, desired *unstructured.Unstructured, s observation) (Change, error) {
+	c := p.newObject(t, desired)
 	c.execution = p.executionOf(t, write{verb: createObject})
 	t.progress.wasAbsent = s.absent
 	if p.a.opts.Gate == GateOff && s.absent {
 		c.Unverified = "no dry run (--gate off)"
 		return c, nil
 	}
-	result, err := p.a.create(ctx, t, want, asDryRun)
+	result, err := p.a.create(ctx, t, desired, asDryRun)
 	switch {
 	case err == nil:
 		c.Predicted, t.progress.wasAbsent = result, true
-		c.Fields, err = p.comparer.fieldsChangedByServer(ctx, t, want, result)
+		c.Fields, err = p.comparer.fieldsChangedByServer(ctx, t, desired, result)
 		return c, err
 	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
-		return p.decideUnobserved(ctx, t, want, s)
+		return p.decideUnobserved(ctx, t, desired, s)
 	case verify.MissingPermission(err) != nil && !s.absent && !s.forbidden:
 		found, err2 := p.observer.read(ctx, t)
 		if err2 != nil {
 			return Change{}, err2
 		}
 		if found.full != nil {
-			return p.decideExisting(ctx, t, want, found.full)
+			return p.decideExisting(ctx, t, desired, found.full)
 		}
 	}
-	return p.decideRefused(ctx, t, want, c, err)
+	return p.decideRefused(ctx, t, desired, c, err)
 }
 
 // decideUnobserved decides about an object that turned out to exist: it lacks Helm's
 // label, or was created after the observation.
-func (p *planning) decideUnobserved(ctx context.Context, t *target, want *unstructured.Unstructured, s observation) (Change, error) {
+func (p *planning) decideUnobserved(ctx context.Context, t *target, desired *unstructured.Unstructured, s observation) (Change, error) {
 	if s.forbidden {
 		return Change{}, rejectf(t.id, t.source, "", "allow the account that deployer runs as to get "+t.mapping.Resource.Resource,
 			"exists, but there is no permission to read it, so its owner is unknown")
@@ -133,11 +133,11 @@ func (p *planning) decideUnobserved(ctx context.Context, t *target, want *unstru
 	if found.full == nil {
 		return Change{}, rejectf(t.id, t.source, "", "try again", "is being created or deleted by another client at the moment")
 	}
-	return p.decideExisting(ctx, t, want, found.full)
+	return p.decideExisting(ctx, t, desired, found.full)
 }
 
 // decideRefused decides what a refusal of a dry run means for the plan.
-func (p *planning) decideRefused(ctx context.Context, t *target, want *unstructured.Unstructured, c Change, err error) (Change, error) {
+func (p *planning) decideRefused(ctx context.Context, t *target, desired *unstructured.Unstructured, c Change, err error) (Change, error) {
 	verdict := verify.VerdictOf(t.id, err)
 	switch {
 	case verdict == verify.Unverified:
@@ -146,9 +146,9 @@ func (p *planning) decideRefused(ctx context.Context, t *target, want *unstructu
 	case verdict == verify.Forbidden:
 		return p.markEstimated(t, c, verify.MissingPermission(err)), nil
 	case t.failsConversion(err):
-		return p.deferChange(t, p.newObject(t, want), t.conversionDeferral()), nil
+		return p.deferChange(t, p.newObject(t, desired), t.conversionDeferral()), nil
 	case p.prerequisites.kindChanges(t) && !apierrors.IsForbidden(err):
-		return p.newObject(t, want), nil // decide defers it
+		return p.newObject(t, desired), nil // decide defers it
 	case verdict == verify.Vanished && c.Live != nil && t.progress.attempts < maxAttempts:
 		// It has gone since we looked: a Job by its TTL.
 		t.progress.attempts++

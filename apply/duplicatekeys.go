@@ -37,9 +37,9 @@ func (r *comparer) decideFullReplace(ctx context.Context, t *target, res manifes
 // prepareFullReplace makes of what an apply would come to what is to be written.
 func (u *updateDecision) prepareFullReplace() {
 	restoreDuplicates(u.fullDesired.Object, u.t.fullReplace.withoutDuplicates.Object, u.comparison.predicted.Object)
-	want := u.comparison.desired.DeepCopy()
-	restoreDuplicates(u.fullDesired.Object, u.t.fullReplace.withoutDuplicates.Object, want.Object)
-	u.change.Desired, u.change.TakenFrom = want, nil
+	desired := u.comparison.desired.DeepCopy()
+	restoreDuplicates(u.fullDesired.Object, u.t.fullReplace.withoutDuplicates.Object, desired.Object)
+	u.change.Desired, u.change.TakenFrom = desired, nil
 }
 
 // restoreDuplicates replaces the lists in onto of which full has more items than once.

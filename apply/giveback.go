@@ -262,11 +262,11 @@ func (r *restoration) withoutAdded(conv managedfields.TypeConverter, live *typed
 	if ns := r.live.GetNamespace(); ns != "" {
 		nothing.SetNamespace(ns)
 	}
-	want, err := compare.Typed(conv, nothing)
+	desired, err := compare.Typed(conv, nothing)
 	if err != nil {
 		return nil, err
 	}
-	return ownership.SimulateApply(live, want, entries, Manager)
+	return ownership.SimulateApply(live, desired, entries, Manager)
 }
 
 // restOf returns the fields of a live object that we didn't add. They get an owner for

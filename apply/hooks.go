@@ -39,22 +39,22 @@ func (a *Applier) CreateHook(ctx context.Context, m kube.Manifest, revisions []R
 		return nil, fmt.Errorf("a hook must be one object, %s has %d", m.Source, len(hooks))
 	}
 	t := hooks[0]
-	want, err := p.comparer.normalise(ctx, t)
+	desired, err := p.comparer.normalise(ctx, t)
 	if err != nil {
 		return nil, err
 	}
-	if want.GetName() == "" {
+	if desired.GetName() == "" {
 		// The server would generate a name too, but it has to be known beforehand:
 		// repeating a request whose answer was lost must not create a second object.
-		t.id.Name = generateName(want.GetGenerateName())
-		want.SetName(t.id.Name)
+		t.id.Name = generateName(desired.GetGenerateName())
+		desired.SetName(t.id.Name)
 	}
 	run := hookRun{hash: t.manifestHash, attempt: attempt, nonce: rand.String(10)}
-	annotate(want, annotation.HookRun.Name, run.String())
+	annotate(desired, annotation.HookRun.Name, run.String())
 	p.warnings.reportLater(a.opts.Warn)
 	ctx = p.warnings.withServerWarnings(ctx, t)
 	for {
-		obj, err := a.post(ctx, t, want, asWrite)
+		obj, err := a.post(ctx, t, desired, asWrite)
 		if !apierrors.IsAlreadyExists(err) {
 			return obj, objectError(t, "creating", err)
 		}
@@ -224,11 +224,11 @@ func (p *planning) decideHooks(ctx context.Context, hooks []*target) ([]Rejectio
 func (p *planning) decideHook(ctx context.Context, t *target) (Change, error) {
 	ctx = p.warnings.withServerWarnings(ctx, t)
 	c := p.change(t, Create)
-	want, err := p.comparer.normalise(ctx, t)
+	desired, err := p.comparer.normalise(ctx, t)
 	if err != nil {
 		return c, err
 	}
-	c.Desired, c.manifestHash = want, ""
+	c.Desired, c.manifestHash = desired, ""
 	if strings.Contains(t.obj.GetAnnotations()[hookDeletePolicy], "hook-succeeded") { // without it, the run would fail after the hook has succeeded
 		if err := p.permissions.check(ctx, &c, "delete", t.mapping); err != nil {
 			return c, err
@@ -242,14 +242,14 @@ func (p *planning) decideHook(ctx context.Context, t *target) (Change, error) {
 		c.Unverified = "no dry run (--gate off)"
 		return c, nil
 	}
-	c.Predicted, err = p.a.post(ctx, t, want, asDryRun)
+	c.Predicted, err = p.a.post(ctx, t, desired, asDryRun)
 	if apierrors.IsAlreadyExists(err) {
 		c.Predicted, err = p.dryRunReplacement(ctx, t, &c)
 	}
 	exists := (*HookExistsError)(nil)
 	switch verdict := verify.VerdictOf(t.id, err); {
 	case verdict == verify.Accepted:
-		c.Fields, err = p.comparer.fieldsChangedByServer(ctx, t, want, c.Predicted)
+		c.Fields, err = p.comparer.fieldsChangedByServer(ctx, t, desired, c.Predicted)
 		return c, err
 	case verdict == verify.Unverified:
 		c.Unverified = "an admission webhook doesn't support dry runs"

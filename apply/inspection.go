@@ -203,36 +203,36 @@ func (i *Inspection) history(id kube.ID) []DeclaredObject {
 // predict computes the change of applying the manifest again: from the server's dry run,
 // or locally if the server has no answer or refuses.
 func (i *Inspection) predict(ctx context.Context, t *target, live *unstructured.Unstructured) (Change, error) {
-	want, err := i.p.comparer.normalise(ctx, t)
+	desired, err := i.p.comparer.normalise(ctx, t)
 	if err != nil {
 		return Change{}, err
 	}
-	c, err := i.p.update(ctx, t, want, live, false)
+	c, err := i.p.update(ctx, t, desired, live, false)
 	var rejected *Rejection
 	switch {
 	case errors.As(err, &rejected):
-		c, err = i.p.estimateLocally(ctx, t, want, live)
+		c, err = i.p.estimateLocally(ctx, t, desired, live)
 		c.Unverified = "the server would not accept the release's manifest now: " + rejected.Err.Error()
 		if _, immutable := rejected.Err.(*ImmutableError); immutable {
 			c.Unverified = ""
 		}
 	case err == nil && (c.Action == Recreate || c.Predicted == nil):
 		unverified := c.Unverified
-		c, err = i.p.estimateLocally(ctx, t, want, live)
+		c, err = i.p.estimateLocally(ctx, t, desired, live)
 		c.Unverified = unverified
 	}
 	return c, err
 }
 
 // estimateLocally is predict without asking the server.
-func (p *planning) estimateLocally(ctx context.Context, t *target, want, live *unstructured.Unstructured) (Change, error) {
+func (p *planning) estimateLocally(ctx context.Context, t *target, desired, live *unstructured.Unstructured) (Change, error) {
 	c := p.change(t, Update)
-	c.Live, c.Desired = live, want
+	c.Live, c.Desired = live, desired
 	policy, err := p.policy(t)
 	if err != nil {
 		return c, err
 	}
-	cmp, _, err := p.compareUnder(ctx, policy, t, want, live, &c) // nothing is refused where one only looks
+	cmp, _, err := p.compareUnder(ctx, policy, t, desired, live, &c) // nothing is refused where one only looks
 	if err != nil {
 		return c, err
 	}

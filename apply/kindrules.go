@@ -89,10 +89,10 @@ func (u *updateDecision) explainStatefulSet(immutable *ImmutableError) string {
 	if u.t.id.Group != "apps" || u.t.id.Kind != "StatefulSet" {
 		return ""
 	}
-	want, _, _ := unstructured.NestedMap(u.fullDesired.Object, "spec")
+	desired, _, _ := unstructured.NestedMap(u.fullDesired.Object, "spec")
 	live, _, _ := unstructured.NestedMap(u.live.Object, "spec")
 	var at []string
-	for key, v := range want {
+	for key, v := range desired {
 		if !slices.Contains(mutableStatefulSetFields, key) && !matchesLive(v, live[key]) {
 			at = append(at, "spec."+key)
 		}
@@ -102,7 +102,7 @@ func (u *updateDecision) explainStatefulSet(immutable *ImmutableError) string {
 		immutable.Fields = at
 	}
 	var lines []string
-	for _, t := range templates(want) {
+	for _, t := range templates(desired) {
 		name, size := sizeOf(t)
 		for _, old := range templates(live) {
 			if n, was := sizeOf(old); n == name && was != size && size != "" {
@@ -136,9 +136,9 @@ func sizeOf(template any) (name, size string) {
 	return name, size
 }
 
-// matchesLive reports whether live has all that want states.
-func matchesLive(want, live any) bool {
-	switch w := want.(type) {
+// matchesLive reports whether live has all that desired states.
+func matchesLive(desired, live any) bool {
+	switch w := desired.(type) {
 	case map[string]any:
 		l, ok := live.(map[string]any)
 		for key, v := range w {
@@ -159,5 +159,5 @@ func matchesLive(want, live any) bool {
 		}
 		return true
 	}
-	return fields.Equal(want, live)
+	return fields.Equal(desired, live)
 }

@@ -111,9 +111,9 @@ func (p *planning) mayRecreate(t *target, live *unstructured.Unstructured, broke
 
 // dryRunUnderOtherName asks the server about an object whose name is still taken, under
 // another name.
-func (p *planning) dryRunUnderOtherName(ctx context.Context, t *target, want *unstructured.Unstructured) (*unstructured.Unstructured, error) {
+func (p *planning) dryRunUnderOtherName(ctx context.Context, t *target, desired *unstructured.Unstructured) (*unstructured.Unstructured, error) {
 	const longest = 63 // the limit for Services, the strictest one
-	other := shallowCopy(want)
+	other := shallowCopy(desired)
 	suffix := "-dryrun-" + rand.String(5)
 	name := t.id.Name
 	if len(name)+len(suffix) > longest {

@@ -57,18 +57,18 @@ func (c *comparison) repairEmptied(live *unstructured.Unstructured) (bool, error
 	if err != nil {
 		return false, err
 	}
-	want, err := compare.Typed(c.conv, c.desired)
+	desired, err := compare.Typed(c.conv, c.desired)
 	if err != nil {
 		return false, err
 	}
-	return true, c.predict(from, want)
+	return true, c.predict(from, desired)
 }
 
-// withEmptied returns a copy of live in which the fields are empty that want has empty and
+// withEmptied returns a copy of live in which the fields are empty that desired has empty and
 // predicted has lost, and whether there are any. Items of lists are matched by name.
-func withEmptied(want, predicted, live any) (any, bool) {
+func withEmptied(desired, predicted, live any) (any, bool) {
 	found := false
-	switch w := want.(type) {
+	switch w := desired.(type) {
 	case map[string]any:
 		p, _ := predicted.(map[string]any)
 		l, _ := live.(map[string]any)
@@ -119,12 +119,12 @@ func isEmpty(v any) bool {
 }
 
 // removeUnionSibling removes the sibling field that the stated type of a union doesn't allow.
-func removeUnionSibling(live, want, predicted *unstructured.Unstructured) bool {
+func removeUnionSibling(live, desired, predicted *unstructured.Unstructured) bool {
 	u, ok := unions[live.GetKind()]
 	if !ok || !strings.HasPrefix(live.GetAPIVersion(), "apps/") {
 		return false
 	}
-	kind, stated, _ := unstructured.NestedString(want.Object, "spec", u.field, "type")
+	kind, stated, _ := unstructured.NestedString(desired.Object, "spec", u.field, "type")
 	_, has, _ := unstructured.NestedFieldNoCopy(predicted.Object, "spec", u.field, u.member)
 	if !stated || kind == u.kind || !has {
 		return false
@@ -158,11 +158,11 @@ func (c *comparison) removeMirroredAnnotations() bool {
 // dedupeEnv removes environment variables that are set twice in one container; the last one
 // stays, as for the kubelet. Helm 3's POST allowed duplicates, and an apply leaves them.
 // They stay if the chart states them itself, of a kind whose lists have no keys.
-func dedupeEnv(want, predicted any) bool {
+func dedupeEnv(desired, predicted any) bool {
 	found := false
 	switch p := predicted.(type) {
 	case map[string]any:
-		w, ok := want.(map[string]any)
+		w, ok := desired.(map[string]any)
 		if !ok {
 			return false
 		}
@@ -181,7 +181,7 @@ func dedupeEnv(want, predicted any) bool {
 			}
 		}
 	case []any:
-		w, ok := want.([]any)
+		w, ok := desired.([]any)
 		if !ok {
 			return false
 		}
@@ -194,8 +194,8 @@ func dedupeEnv(want, predicted any) bool {
 
 // dropOtherEnvSource removes value or valueFrom of a variable if the chart states only the other
 // one. kubectl set env leaves both, which the server rejects.
-func dropOtherEnvSource(want, predicted any) bool {
-	w, _ := want.(map[string]any)
+func dropOtherEnvSource(desired, predicted any) bool {
+	w, _ := desired.(map[string]any)
 	p, _ := predicted.(map[string]any)
 	for stated, other := range map[string]string{"value": "valueFrom", "valueFrom": "value"} {
 		if w[stated] != nil && w[other] == nil && p[other] != nil {

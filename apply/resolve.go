@@ -194,17 +194,17 @@ func (r *resolver) withNamespace(obj *unstructured.Unstructured, m kube.Mapping)
 // inNamespace gives obj the namespace that the server will see it in: none
 // for a kind of cluster scope, the release's when it names none.
 func inNamespace(obj *unstructured.Unstructured, m kube.Mapping, release string) *unstructured.Unstructured {
-	want := obj.GetNamespace()
+	namespace := obj.GetNamespace()
 	if !m.Namespaced {
-		want = ""
-	} else if want == "" {
-		want = release
+		namespace = ""
+	} else if namespace == "" {
+		namespace = release
 	}
-	if want == obj.GetNamespace() {
+	if namespace == obj.GetNamespace() {
 		return obj
 	}
 	out := shallowCopy(obj)
-	out.SetNamespace(want)
+	out.SetNamespace(namespace)
 	return out
 }
 

@@ -10,13 +10,13 @@ import (
 // decideRollback decides about objects of the rollback target that don't belong to the release
 // now; false means that the normal decision applies. An object that only failed runs have
 // adopted since then is given back. An undo adopts nothing.
-func (p *planning) decideRollback(t *target, want, live *unstructured.Unstructured) (Change, bool) {
+func (p *planning) decideRollback(t *target, desired, live *unstructured.Unstructured) (Change, bool) {
 	if p.req.BackTo == 0 || t.fromCRDs || live.GetDeletionTimestamp() != nil {
 		return Change{}, false
 	}
 	if p.adoptedSince(t, live) {
 		c := p.change(t, GiveBack)
-		c.Live, c.Desired, c.Provenance, c.manifestHash = live, want, p.history.provenance[t.id], ""
+		c.Live, c.Desired, c.Provenance, c.manifestHash = live, desired, p.history.provenance[t.id], ""
 		c.Reason = c.Provenance.whyGivenBack()
 		c.execution = p.executionOf(t, write{verb: giveBackObject, precondition: precondition{uid: live.GetUID()}})
 		c.execution.orphan = &orphan{id: t.id, mapping: t.mapping, lastDeclared: p.history.latestDeclared(t.id)}
@@ -26,7 +26,7 @@ func (p *planning) decideRollback(t *target, want, live *unstructured.Unstructur
 		return Change{}, false
 	}
 	c := p.change(t, Keep)
-	c.Live, c.Desired, c.manifestHash = live, want, ""
+	c.Live, c.Desired, c.manifestHash = live, desired, ""
 	c.Reason = "stays as it is: it belongs to no release"
 	if owner := ownerOf(live); owner != (Owner{}) {
 		c.Reason = "stays as it is: it belongs to release " + owner.String()

@@ -19,14 +19,14 @@ import (
 )
 
 // update decides about an existing object that is ours or is being adopted.
-func (p *planning) update(ctx context.Context, t *target, want, live *unstructured.Unstructured, adopting bool) (Change, error) {
+func (p *planning) update(ctx context.Context, t *target, desired, live *unstructured.Unstructured, adopting bool) (Change, error) {
 	if t.fullReplace.withoutDuplicates == nil && storedWithoutManagedFields(live) {
-		t.fullReplace.withoutDuplicates, t.fullReplace.reason = want, tooLargeForManagedFields
+		t.fullReplace.withoutDuplicates, t.fullReplace.reason = desired, tooLargeForManagedFields
 		p.warnings.add(t.id, t.source, "%s", tooLargeForManagedFields)
 	}
 	c := p.change(t, Update)
 	c.Live, c.Provenance = live, p.provenanceOf(t, live, adopting)
-	sent := want
+	sent := desired
 	if t.fullReplace.withoutDuplicates != nil {
 		sent = t.fullReplace.withoutDuplicates
 	}
@@ -38,7 +38,7 @@ func (p *planning) update(ctx context.Context, t *target, want, live *unstructur
 	if err != nil {
 		return Change{}, err
 	}
-	u := &updateDecision{p: p, t: t, comparison: cmp, fullDesired: want, live: live, adopting: adopting, change: c}
+	u := &updateDecision{p: p, t: t, comparison: cmp, fullDesired: desired, live: live, adopting: adopting, change: c}
 	if err := u.predict(ctx); err != nil {
 		return Change{}, err
 	}

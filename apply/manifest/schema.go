@@ -46,17 +46,17 @@ func (n *normaliser) scalar(path string, v any, atom schema.Atom) {
 		}
 		return
 	}
-	want := *atom.Scalar
-	if got := typeName(v); want != schema.Untyped && want != schema.Scalar(got) {
+	expected := *atom.Scalar
+	if got := typeName(v); expected != schema.Untyped && expected != schema.Scalar(got) {
 		n.SchemaMismatch = true
 		repair := ""
 		switch {
 		case got == string(schema.String):
 			repair = ": remove the quotes in the template"
-		case want == schema.String && got != "map" && got != "list":
+		case expected == schema.String && got != "map" && got != "list":
 			repair = ": quote it in the template"
 		}
-		n.problem(path, "is a %s, should be a %s%s", plain(got), plain(string(want)), repair)
+		n.problem(path, "is a %s, should be a %s%s", plain(got), plain(string(expected)), repair)
 	}
 }
 

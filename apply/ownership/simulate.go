@@ -11,13 +11,13 @@ import (
 	"sigs.k8s.io/structured-merge-diff/v6/typed"
 )
 
-// SimulateApply computes a forced apply of want to live as the API server does, with
+// SimulateApply computes a forced apply of desired to live as the API server does, with
 // entries owning live's fields: it merges, and removes our fields that are no longer
 // wanted unless another manager owns them too. Defaulting and admission, which only the
 // server can do, are missing. All entries are treated as of one API version.
-func SimulateApply(live, want *typed.TypedValue, entries []Entry, manager string) (*typed.TypedValue, error) {
+func SimulateApply(live, desired *typed.TypedValue, entries []Entry, manager string) (*typed.TypedValue, error) {
 	managers, mine := versioned(entries, manager)
-	result, _, err := updater().Apply(live, want, version, managers, mine, true)
+	result, _, err := updater().Apply(live, desired, version, managers, mine, true)
 	if err != nil {
 		return nil, err
 	}
@@ -33,10 +33,10 @@ type Conflict struct {
 	By   Entry
 }
 
-// Conflicts finds the fields that a forced apply of want would take from the
+// Conflicts finds the fields that a forced apply of desired would take from the
 // owners of entries, as the API server finds them. Entries of ours and of
 // Helm's older names don't count.
-func Conflicts(live, want *typed.TypedValue, entries []Entry, manager string) ([]Conflict, error) {
+func Conflicts(live, desired *typed.TypedValue, entries []Entry, manager string) ([]Conflict, error) {
 	others := make([]Entry, 0, len(entries))
 	for _, e := range entries {
 		if !isApplyEntry(e, manager) && ClassOf(e.Manager) != Helm {
@@ -47,7 +47,7 @@ func Conflicts(live, want *typed.TypedValue, entries []Entry, manager string) ([
 		return nil, nil
 	}
 	managers, mine := versioned(others, manager)
-	_, _, err := updater().Apply(live, want, version, managers, mine, false)
+	_, _, err := updater().Apply(live, desired, version, managers, mine, false)
 	var found merge.Conflicts
 	if err == nil || !errors.As(err, &found) {
 		return nil, err
