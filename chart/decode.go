@@ -24,6 +24,9 @@ type decodedDocument struct {
 // decode reads a document as Helm does: YAML 1.1, so that yes and on are true.
 // (Helm uses sigs.k8s.io/yaml, which is this library plus a conversion to JSON.)
 func (d manifestDocument) decode() decodedDocument {
+	if content, ok := decodeBlockYAML(d.text); ok {
+		return d.manifestsIn(content, nil)
+	}
 	value, repeated, err := d.unmarshal()
 	if err != nil {
 		return decodedDocument{err: d.documentError(err)}
@@ -39,7 +42,12 @@ func (d manifestDocument) decode() decodedDocument {
 	if !ok {
 		return decodedDocument{err: d.documentError(errors.New("it is not an object, but plain text, a number or a YAML list"))}
 	}
-	out := decodedDocument{warnings: repeated}
+	return d.manifestsIn(content, repeated)
+}
+
+// manifestsIn makes manifests of the content of the document.
+func (d manifestDocument) manifestsIn(content map[string]any, warnings []string) decodedDocument {
+	out := decodedDocument{warnings: warnings}
 	objects, err := flattenLists(content, nil)
 	if err != nil {
 		return decodedDocument{err: d.documentError(err)}
