@@ -138,6 +138,8 @@ func TestReadsKeepToParallel(t *testing.T) {
 	s.cluster = kube.New(config, s.ns)
 	s.opts.Parallel = 2
 	s.plan(chart)
+	mu.Lock()
+	defer mu.Unlock()
 	if most == 0 || most > 2 {
 		t.Errorf("%d objects were read at once, want up to 2", most)
 	}
