@@ -9,6 +9,9 @@ import (
 	"time"
 
 	helmchart "helm.sh/helm/v3/pkg/chart"
+	"helm.sh/helm/v3/pkg/chartutil"
+
+	"deployer/internal/program"
 )
 
 // Helm's engine can't stop a template that runs without end. So a rendering runs in its own
@@ -37,7 +40,7 @@ const (
 // A LimitError says that a rendering took too much.
 type LimitError struct {
 	Chart    string
-	Template string // the one that was being evaluated; empty when it isn't known
+	Template string // the one that was being evaluated, or values.schema.json; empty when it isn't known
 	What     string // "took more than 1m0s"
 }
 
@@ -50,53 +53,84 @@ func (e *LimitError) Error() string {
 
 // Hint says what to look for.
 func (e *LimitError) Hint() string {
+	switch e.Template {
+	case schemaFile:
+		return "look for references to references in the schema, or render without it: --skip-schema-validation"
+	case "":
+		return "look for an endless range, include or tpl in its templates; " + program.Name + " template says in which one it is"
+	}
 	return "look for an endless range, include or tpl in it, or in what it includes"
 }
 
-// renderWithinLimits calls work, which renders a chart, and returns an error when a limit is
-// exceeded. work may continue after that. With several renderings under way at once, each may take what
-// all of them may take together: they can't be told apart.
+// renderWithinLimits calls work, which renders a chart, and returns an error when a limit is exceeded.
 func renderWithinLimits(ctx context.Context, helm *helmchart.Chart, renderings int, at func() string, work func() (map[string]string, error)) (map[string]string, error) {
+	files, err := withinLimits(ctx, helm.Name(), renderings, at, work)
+	if err != nil {
+		return nil, err
+	}
+	return files, checkOutputSize(helm, files)
+}
+
+// WithinLimits calls work, which evaluates a chart or its schema in the library, and returns its error, or a *LimitError when
+// it takes too much. work may continue after that.
+func WithinLimits(ctx context.Context, name string, work func() error) error {
+	_, err := withinLimits(ctx, name, 1, func() string { return "" }, func() (struct{}, error) { return struct{}{}, work() })
+	return err
+}
+
+// validateWithinLimits checks values with the schemas of a chart and its subcharts, in which references can
+// refer to each other in exponentially many ways.
+func validateWithinLimits(ctx context.Context, helm *helmchart.Chart, renderings int, values map[string]any) error {
+	_, err := withinLimits(ctx, helm.Name(), renderings, func() string { return schemaFile }, func() (struct{}, error) {
+		return struct{}{}, chartutil.ValidateAgainstSchema(helm, values)
+	})
+	return err
+}
+
+// schemaFile is the name of a chart's schema.
+const schemaFile = "values.schema.json"
+
+// withinLimits calls work, and returns an error when a limit is exceeded; at says what is under way then. work may
+// continue after that. With several renderings under way at once, each may take what all of them may take together:
+// they can't be told apart.
+func withinLimits[T any](ctx context.Context, name string, renderings int, at func() string, work func() (T, error)) (result T, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, renderLimit, &LimitError{What: fmt.Sprintf("took more than %s", renderLimit)})
 	defer cancel()
 	type outcome struct {
-		files map[string]string
-		err   error
+		result T
+		err    error
 	}
 	done := make(chan outcome, 1)
 	heap, stacks := memoryInUse()
 	atOnce := uint64(max(renderings, 1))
 	memory := heapAllowance(atOnce, heap, memoryLimit(os.DirFS("/")))
 	go func() {
-		files, err := work()
-		done <- outcome{files, err}
+		result, err := work()
+		done <- outcome{result, err}
 	}()
 	ticker := time.NewTicker(limitCheckInterval)
 	defer ticker.Stop()
-	exceeded := func(what string) error { return &LimitError{Chart: helm.Name(), Template: at(), What: what} }
+	exceeded := func(what string) error { return &LimitError{Chart: name, Template: at(), What: what} }
 	for {
 		select {
 		case o := <-done:
-			if o.err != nil {
-				return nil, o.err
-			}
-			return o.files, checkOutputSize(helm, o.files)
+			return o.result, o.err
 		case <-ctx.Done():
 			if own := (*LimitError)(nil); errors.As(context.Cause(ctx), &own) {
-				return nil, exceeded(own.What)
+				return result, exceeded(own.What)
 			}
 			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-				return nil, errors.Join(exceeded("didn't finish in time"), ctx.Err())
+				return result, errors.Join(exceeded("didn't finish in time"), ctx.Err())
 			}
-			return nil, ctx.Err()
+			return result, ctx.Err()
 		case <-ticker.C:
 		}
 		nowHeap, nowStacks := memoryInUse()
 		switch {
 		case nowStacks > stacks+stackLimit*atOnce:
-			return nil, exceeded("calls itself endlessly")
+			return result, exceeded("calls itself endlessly")
 		case nowHeap > memory.most:
-			return nil, exceeded(memory.exceeded)
+			return result, exceeded(memory.exceeded)
 		}
 	}
 }

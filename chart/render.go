@@ -2,6 +2,7 @@ package chart
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path"
 	"regexp"
@@ -32,7 +33,7 @@ func (c *Chart) Render(ctx context.Context, in Input) (*Rendered, error) {
 	if err := checkKubeVersion(helm, capabilities.KubeVersion.Version); err != nil {
 		return nil, err
 	}
-	values, err := renderValues(helm, in, capabilities)
+	values, err := renderValues(ctx, helm, in, capabilities)
 	if err != nil {
 		return nil, err
 	}
@@ -49,7 +50,7 @@ func (c *Chart) Render(ctx context.Context, in Input) (*Rendered, error) {
 }
 
 // renderValues prepares dependencies and returns what templates see. It changes helm.
-func renderValues(helm *helmchart.Chart, in Input, capabilities *chartutil.Capabilities) (chartutil.Values, error) {
+func renderValues(ctx context.Context, helm *helmchart.Chart, in Input, capabilities *chartutil.Capabilities) (chartutil.Values, error) {
 	user := copyMap(in.Values)
 	if err := chartutil.ProcessDependenciesWithMerge(helm, user); err != nil {
 		return nil, fmt.Errorf("processing the dependencies of chart %s: %w", helm.Name(), typeMismatchError(err))
@@ -70,7 +71,10 @@ func renderValues(helm *helmchart.Chart, in Input, capabilities *chartutil.Capab
 		return values, nil
 	}
 	merged, _ := values["Values"].(chartutil.Values)
-	if err := chartutil.ValidateAgainstSchema(helm, merged); err != nil {
+	if err := validateWithinLimits(ctx, helm, in.renderings, merged); err != nil {
+		if errors.As(err, new(*LimitError)) || ctx.Err() != nil {
+			return nil, err
+		}
 		return nil, &SchemaError{Problems: strings.TrimSpace(err.Error())}
 	}
 	return values, nil

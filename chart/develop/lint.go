@@ -3,6 +3,7 @@
 package develop
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -38,7 +39,9 @@ type Report struct {
 
 // Lint checks the chart in a directory or archive as helm lint does. The report lists the
 // problems of the chart, also that the path isn't a chart.
-func Lint(path string, values map[string]any, opts LintOptions) (Report, error) {
+//
+// The error is a *chart.LimitError when a template or a schema of it takes too much.
+func Lint(ctx context.Context, path string, values map[string]any, opts LintOptions) (Report, error) {
 	report := Report{}
 	// By default the library assumes the Kubernetes version that it was written for.
 	server, err := chart.Offline(opts.Kubernetes)
@@ -66,7 +69,13 @@ func Lint(path string, values map[string]any, opts LintOptions) (Report, error) 
 	if opts.Strict {
 		limit = support.WarningSev
 	}
-	result := lint.AllWithKubeVersionAndSchemaValidation(dir, values, opts.Namespace, version, opts.SkipSchema)
+	var result support.Linter
+	if err := chart.WithinLimits(ctx, path, func() error {
+		result = lint.AllWithKubeVersionAndSchemaValidation(dir, values, opts.Namespace, version, opts.SkipSchema)
+		return nil
+	}); err != nil {
+		return report, err
+	}
 	if loaded, err := loader.Load(dir); err == nil { // what is wrong with it has been said
 		report.Defaults = chart.DefaultValues(loaded)
 	}

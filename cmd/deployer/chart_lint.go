@@ -48,16 +48,16 @@ Exit codes: 0 no errors; 1 errors, or with --strict warnings`,
 			}
 			e.hideValues(values)
 			o.Namespace = e.offlineNamespace()
-			return lint(e, paths, values, o, quiet)
+			return lint(ctx, e, paths, values, o, quiet)
 		}),
 	}
 }
 
 // lint reports on each chart in Helm's words, and at the end how many failed.
-func lint(e *env, paths []string, values map[string]any, o develop.LintOptions, quiet bool) error {
+func lint(ctx context.Context, e *env, paths []string, values map[string]any, o develop.LintOptions, quiet bool) error {
 	text, failed, notable := "", 0, false
 	for _, path := range paths {
-		report, err := develop.Lint(path, values, o)
+		report, err := develop.Lint(ctx, path, values, o)
 		if err != nil {
 			return err
 		}

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"fmt"
 	"strings"
 	"syscall"
 	"testing"
@@ -58,4 +59,22 @@ func TestTemplatesKeepToTheMemoryOfTheProcess(t *testing.T) {
 		}
 	}
 	w.statuses("x", "deployed")
+}
+
+// TestSchemasAndLintsEnd: a schema whose references double with each step, and templates without end in lint.
+func TestSchemasAndLintsEnd(t *testing.T) {
+	w := worldOf(t)
+	schema := `{"$defs": {"d0": {"type": "string"}`
+	for i := range 40 {
+		schema += fmt.Sprintf(`, "d%d": {"allOf": [{"$ref": "#/$defs/d%d"}, {"$ref": "#/$defs/d%d"}]}`, i+1, i, i)
+	}
+	schema += `}, "properties": {"a": {"$ref": "#/$defs/d40"}}}`
+	chart := w.chartOf(map[string]string{"templates/a.yaml": configMap("a", "1"), "values.yaml": "a: x\n", "values.schema.json": schema})
+	for _, args := range [][]string{{"template", chart, "--timeout", "2s"}, {"install", "x", chart, "--timeout", "1s"}} {
+		w.says(w.exits(1, args...), "stderr", "rendering chart c: values.schema.json (didn't finish in time|needs more than)")
+	}
+	w.ok("template", chart, "--skip-schema-validation")
+	endless := w.chartOf(map[string]string{"templates/a.yaml": "{{ range 100000000000 }}a line of text\n{{ end }}"})
+	w.says(w.exits(1, "lint", endless), "stderr", "it needs more than [0-9]+ MiB of memory")
+	w.statuses("x")
 }
