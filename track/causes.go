@@ -54,7 +54,7 @@ func (s diagnosis) groupByCause() []causeGroup {
 // withoutNames is a message without the names of the object and its pods.
 func (s diagnosis) withoutNames(obj *trackedObject, p *Problem) string {
 	message := p.Message
-	for _, name := range append(append([]string{}, p.Pods...), obj.ID.Name) {
+	for _, name := range slices.Concat(p.Pods, []string{obj.ID.Name}) {
 		message = strings.ReplaceAll(message, name, "#")
 	}
 	return message

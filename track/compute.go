@@ -2,6 +2,7 @@ package track
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -26,7 +27,7 @@ func (t *trackedObject) computeStatus(now time.Time) Status {
 	if t.observed.object != nil {
 		status.UID = t.observed.object.GetUID()
 	}
-	status.Notes = append(append([]string(nil), t.observed.notes...), status.Notes...)
+	status.Notes = slices.Concat(t.observed.notes, status.Notes)
 	t.applyFailMode(&status, now)
 	t.status = status
 	return status
@@ -34,7 +35,7 @@ func (t *trackedObject) computeStatus(now time.Time) Status {
 
 func (t *trackedObject) currentStatus(now time.Time) Status {
 	switch {
-	case t.Until == UntilNothing, t.Until != UntilGone && t.settings.isSkipped():
+	case t.Until != UntilGone && t.settings.isSkipped():
 		return Status{State: Ready}
 	case t.Until == UntilGone:
 		return t.deletionStatus()
@@ -99,10 +100,7 @@ func (t *trackedObject) readyGraceLeft(grace time.Duration, now time.Time) time.
 	if grace == 0 {
 		return 0
 	}
-	if t.timers.failingSince[""] == (time.Time{}) {
-		t.timers.failingSince[""] = now // the empty class: nothing is wrong
-	}
-	return grace - now.Sub(t.timers.failingSince[""])
+	return grace - now.Sub(t.timers.since("", now)) // the empty class: nothing is wrong
 }
 
 // stableFor is how long a rollout has to stay ready whose containers have no readiness probe.
@@ -179,11 +177,7 @@ func (t *trackedObject) ownFailure(now time.Time, c Class, message string) Statu
 }
 
 func (t *trackedObject) failureStatus(status Status, v rules.Verdict, now time.Time) Status {
-	at, ok := t.timers.failingSince[v.Class]
-	if !ok {
-		at = now
-		t.timers.failingSince[v.Class] = at
-	}
+	at := t.timers.since(v.Class, now)
 	p := &Problem{Class: v.Class, Title: titleOf(v.Class), Message: v.Message, Since: at, FinalAt: at.Add(v.Grace)}
 	if now.Before(p.FinalAt) {
 		status.State = Progressing
@@ -271,9 +265,6 @@ func (p *Problem) oneLine() string {
 // failIfStalled fails an object that has made no progress for too long, or whose own
 // timeout is over.
 func (t *trackedObject) failIfStalled(status *Status, v rules.Verdict, now time.Time) {
-	if status.State == Failed {
-		return
-	}
 	if t.settings.timeout > 0 {
 		t.failAfter(status, class.Timeout, t.timers.appliedAt.Add(t.settings.timeout), "not ready after "+t.settings.timeout.String(), now)
 	}

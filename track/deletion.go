@@ -1,9 +1,11 @@
 package track
 
 import (
-	"sort"
+	"slices"
 	"strings"
 	"time"
+
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	"deployer/internal/kube"
 	"deployer/track/class"
@@ -29,8 +31,8 @@ func (t *trackedObject) disappearedStatus(now time.Time) Status {
 	return t.ownFailure(now, class.Deleted, "deleted while it was tracked")
 }
 
-// deletionStatus is the status of an object that is to be deleted. Another object of
-// the same name was created since, and is not waited for.
+// deletionStatus is the status of an object that is to be deleted. When another object has
+// its name by now, the one to delete is gone; nobody waits for the other one.
 func (t *trackedObject) deletionStatus() Status {
 	if t.observed.isGone {
 		return Status{State: Gone}
@@ -50,7 +52,7 @@ func (t *trackedObject) deletionStatus() Status {
 	}
 	status.Message += finalizersText(status.Finalizers)
 	if t.gk == kube.NamespaceKind {
-		status.Message += namespaceContent(t.observed.object.Object)
+		status.Message += namespaceContent(t.observed.object)
 	}
 	return status
 }
@@ -59,21 +61,15 @@ func finalizersText(finalizers []string) string {
 	if len(finalizers) == 0 {
 		return ""
 	}
-	sorted := append([]string(nil), finalizers...)
-	sort.Strings(sorted)
-	return ": waiting for finalizer " + strings.Join(sorted, ", ")
+	return ": waiting for finalizer " + strings.Join(slices.Sorted(slices.Values(finalizers)), ", ")
 }
 
 // namespaceContent says what is left in a namespace that is being deleted.
 // https://kubernetes.io/docs/concepts/overview/working-with-objects/namespaces/
-func namespaceContent(o map[string]any) string {
-	status, _ := o["status"].(map[string]any)
-	conditions, _ := status["conditions"].([]any)
-	for _, c := range conditions {
-		m, _ := c.(map[string]any)
-		kind, _ := m["type"].(string)
-		if (kind == "NamespaceContentRemaining" || kind == "NamespaceFinalizersRemaining") && m["status"] == "True" {
-			message, _ := m["message"].(string)
+func namespaceContent(namespace *unstructured.Unstructured) string {
+	for _, c := range rules.Conditions(namespace) {
+		if (c["type"] == "NamespaceContentRemaining" || c["type"] == "NamespaceFinalizersRemaining") && c["status"] == "True" {
+			message, _ := c["message"].(string)
 			return ": " + message
 		}
 	}

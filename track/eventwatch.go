@@ -68,13 +68,9 @@ func (w *eventWatches) watch(namespace string) {
 		return
 	}
 	w.open[namespace] = true
-	typed, err := w.session.tracker.cluster.Typed()
-	if err != nil {
-		return // Wait has used the connection already
-	}
 	query := watch.Query{Fields: fields.OneTermNotEqualSelector("type", corev1.EventTypeNormal).String(), Limit: maxInitialEvents}
 	w.session.watches.start(w.session.tasks.ctx, watchRequest{
-		resource: "events", namespace: namespace, source: watch.SourceOf(typed.CoreV1().Events(namespace)), query: query,
+		resource: "events", namespace: namespace, source: watch.SourceOf(w.session.typed.CoreV1().Events(namespace)), query: query,
 		handle: w.handle, watchEachNamespace: w.watchEachNamespace, unavailable: "events",
 	})
 }
@@ -112,7 +108,7 @@ func (w *eventWatches) handleEvent(raw *corev1.Event) {
 	}
 	if owner.object.addEvent(e, owner.pod, now) {
 		s.dirty[owner.object] = true
-		s.report(Report{Kind: EventSeen, Time: now, Status: Status{ID: owner.object.ID}, Event: &e, ShowEvent: owner.object.settings.showEvents})
+		s.onReport(Report{Kind: EventSeen, Time: now, Status: Status{ID: owner.object.ID}, Event: &e, ShowEvent: owner.object.settings.showEvents})
 	}
 }
 
@@ -181,11 +177,7 @@ func (k eventQuery) selectors(objects map[types.UID]*trackedObject) []fields.Set
 }
 
 func (w *eventWatches) read(key eventQuery, objects map[types.UID]*trackedObject, selector fields.Set) {
-	typed, err := w.session.tracker.cluster.Typed()
-	if err != nil {
-		return // Wait has used the connection already
-	}
-	found, err := typed.CoreV1().Events(key.namespace).List(w.session.tasks.ctx, metav1.ListOptions{FieldSelector: selector.String(), Limit: maxEventsRead})
+	found, err := w.session.typed.CoreV1().Events(key.namespace).List(w.session.tasks.ctx, metav1.ListOptions{FieldSelector: selector.String(), Limit: maxEventsRead})
 	w.session.tasks.send(func() {
 		for _, obj := range objects {
 			obj.lookups.inFlight, w.session.dirty[obj] = false, true

@@ -9,7 +9,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/client-go/kubernetes"
 
 	"deployer/internal/kube"
 	"deployer/track/class"
@@ -75,15 +74,11 @@ func (t *trackedObject) eventsAbout(p *Problem) []Event {
 // claimEvents reads the events of the claims that a pod waits for: they tell of a
 // missing StorageClass or of a provisioner's trouble.
 func (s diagnosis) claimEvents(ctx context.Context, obj *trackedObject, p *Problem) []Event {
-	typed, err := s.tracker.cluster.Typed()
-	if err != nil {
-		return nil
-	}
 	pod, _ := s.examplePod(ctx, obj, p)
 	var out []Event
 	for _, name := range pod.VolumeClaims {
 		of := fields.Set{"involvedObject.kind": "PersistentVolumeClaim", "involvedObject.name": name}
-		found, err := typed.CoreV1().Events(pod.Namespace).List(ctx, metav1.ListOptions{FieldSelector: of.String(), Limit: eventsShown})
+		found, err := s.typed.CoreV1().Events(pod.Namespace).List(ctx, metav1.ListOptions{FieldSelector: of.String(), Limit: eventsShown})
 		if err != nil {
 			return out // events are only hints
 		}
@@ -96,10 +91,6 @@ func (s diagnosis) claimEvents(ctx context.Context, obj *trackedObject, p *Probl
 
 // logTails reads the ends of the logs of the pod that shows the problem best.
 func (s diagnosis) logTails(ctx context.Context, obj *trackedObject, p *Problem) []LogTail {
-	typed, err := s.tracker.cluster.Typed()
-	if err != nil {
-		return nil
-	}
 	pod, ok := s.examplePod(ctx, obj, p)
 	if !ok {
 		return nil
@@ -117,7 +108,7 @@ func (s diagnosis) logTails(ctx context.Context, obj *trackedObject, p *Problem)
 		if !c.Running && c.Terminated == nil && c.LastTermination != nil || c.Running && c.LastTermination != nil && p.Class != class.ReadinessProbeFailed {
 			tail.Previous = true
 		}
-		tail.read(ctx, typed, pod.Namespace, obj)
+		s.readTail(ctx, &tail, pod.Namespace, obj)
 		out = append(out, tail)
 	}
 	return out
@@ -138,14 +129,14 @@ func (p *Problem) addExamplePod(pod pods.Pod, containers []pods.Container) {
 	}
 }
 
-func (t *LogTail) read(ctx context.Context, typed kubernetes.Interface, namespace string, obj *trackedObject) {
+func (s diagnosis) readTail(ctx context.Context, t *LogTail, namespace string, obj *trackedObject) {
 	lines := int64(tailLines)
-	body, err := typed.CoreV1().Pods(namespace).GetLogs(t.Pod, &corev1.PodLogOptions{
+	body, err := s.typed.CoreV1().Pods(namespace).GetLogs(t.Pod, &corev1.PodLogOptions{
 		Container: t.Container, Previous: t.Previous, TailLines: &lines,
 	}).Stream(ctx)
 	if err != nil && t.Previous {
 		t.Previous = false // the node may have cleaned it up
-		t.read(ctx, typed, namespace, obj)
+		s.readTail(ctx, t, namespace, obj)
 		return
 	}
 	if err != nil {
@@ -189,10 +180,8 @@ func (s diagnosis) examplePod(ctx context.Context, obj *trackedObject, p *Proble
 		all = append(all, m.Pod)
 	}
 	if obj.gk == kube.JobKind {
-		if typed, err := s.tracker.cluster.Typed(); err == nil {
-			if found, err := podsOfJob(ctx, typed, obj.ID.Namespace, obj.observed.object.GetUID()); err == nil {
-				all = found
-			}
+		if found, err := s.podsOfJob(ctx, obj.ID.Namespace, obj.observed.object.GetUID()); err == nil {
+			all = found
 		}
 	}
 	sort.Slice(all, func(i, j int) bool { return all[j].Created.Before(all[i].Created) })

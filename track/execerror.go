@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/internal/kube"
 	"deployer/track/class"
@@ -24,7 +23,7 @@ func (s *session) readExecError(obj *trackedObject) {
 	if p == nil || p.Class != class.CrashLoop || obj.gk == kube.JobKind || obj.lookups.execErrorsRead[p.Container] {
 		return
 	}
-	for uid, h := range obj.newPods.byUID {
+	for _, h := range obj.newPods.byUID {
 		c := h.UnexplainedCrash(p.Container)
 		if c == nil {
 			continue
@@ -36,7 +35,7 @@ func (s *session) readExecError(obj *trackedObject) {
 		pod, container := h.Pod, *c
 		s.tasks.group.Go(func() {
 			text := s.execErrorOf(pod, container)
-			s.tasks.send(func() { obj.setExecError(uid, container.Name, text); s.dirty[obj] = true })
+			s.tasks.send(func() { h.SetExecError(container.Name, text); s.dirty[obj] = true })
 		})
 		return
 	}
@@ -45,14 +44,10 @@ func (s *session) readExecError(obj *trackedObject) {
 // execErrorOf returns the log of a container's last crashed run if it is a single line;
 // empty when it is longer, or can't be read.
 func (s *session) execErrorOf(pod pods.Pod, c pods.Container) string {
-	typed, err := s.tracker.cluster.Typed()
-	if err != nil {
-		return "" // Wait has used the connection already
-	}
 	ctx, stop := context.WithTimeout(s.tasks.ctx, lookupTimeout)
 	defer stop()
 	limit := int64(execErrorLimit)
-	text, err := typed.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{
+	text, err := s.typed.CoreV1().Pods(pod.Namespace).GetLogs(pod.Name, &corev1.PodLogOptions{
 		Container: c.PlainName, Previous: c.Running, LimitBytes: &limit,
 	}).DoRaw(ctx)
 	line := strings.TrimSpace(string(text))
@@ -60,10 +55,4 @@ func (s *session) execErrorOf(pod pods.Pod, c pods.Container) string {
 		return ""
 	}
 	return line
-}
-
-func (t *trackedObject) setExecError(pod types.UID, container, text string) {
-	if h := t.newPods.byUID[pod]; h != nil {
-		h.SetExecError(container, text)
-	}
 }

@@ -63,7 +63,7 @@ func (h *apiHealth) begin(o *outage, at time.Time, err error) {
 	}
 	if h.outages++; h.outages == 1 {
 		h.outagesSince = h.session.opts.Now()
-		h.session.report(Report{Kind: APILost, Time: h.outagesSince, Text: o.activity + ": " + strings.TrimSpace(err.Error())})
+		h.session.onReport(Report{Kind: APILost, Time: h.outagesSince, Text: o.activity + ": " + strings.TrimSpace(err.Error())})
 	}
 }
 
@@ -79,7 +79,7 @@ func (h *apiHealth) end(o *outage) {
 		h.session.dirty[obj] = true
 	}
 	if h.outages--; h.outages == 0 {
-		h.session.report(Report{Kind: APIRegained, Time: now, Lost: now.Sub(h.outagesSince)})
+		h.session.onReport(Report{Kind: APIRegained, Time: now, Lost: now.Sub(h.outagesSince)})
 	}
 }
 
@@ -147,13 +147,9 @@ func (h *apiHealth) probe() {
 // between may not know the path.
 // https://kubernetes.io/docs/reference/using-api/health-checks/
 func (h *apiHealth) readyz(ctx context.Context) error {
-	typed, err := h.session.tracker.cluster.Typed()
-	if err != nil {
-		return nil // Wait has used the connection already
-	}
 	ctx, stop := context.WithTimeout(ctx, probeTimeout)
 	defer stop()
-	_, err = typed.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
+	_, err := h.session.typed.Discovery().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
 	var status apierrors.APIStatus
 	switch {
 	case !errors.As(err, &status):

@@ -1,6 +1,7 @@
 package track
 
 import (
+	"cmp"
 	"sync"
 	"time"
 
@@ -62,23 +63,14 @@ func (f *logFollower) setLastLine(run containerRun, at time.Time) {
 // failure logs for others. The options, the target and the annotations override it, in this
 // order.
 func (f *logFollower) logMode(obj *trackedObject) LogMode {
-	mode := LogsFailed
-	if obj.gk == kube.JobKind {
-		mode = LogsLive
-	}
-	if f.session.opts.Logs != "" {
-		mode = f.session.opts.Logs
-	}
-	if obj.Target.Logs != "" {
-		mode = obj.Target.Logs
-	}
-	if obj.settings.logs.mode != nil {
-		mode = *obj.settings.logs.mode
-	}
 	if obj.settings.sensitive {
-		mode = LogsNone
+		return LogsNone
 	}
-	return mode
+	byKind := LogsFailed
+	if obj.gk == kube.JobKind {
+		byKind = LogsLive
+	}
+	return cmp.Or(obj.settings.logs.mode, obj.Target.Logs, f.session.opts.Logs, byKind)
 }
 
 func (f *logFollower) isLive(obj *trackedObject) bool {
@@ -130,7 +122,7 @@ func (f *logFollower) flush() {
 	for i := range lines {
 		lines[i].Dropped += f.dropped
 		f.dropped = 0
-		f.session.report(Report{Kind: LogWritten, Time: now, Status: Status{ID: lines[i].Object}, Log: &lines[i]})
+		f.session.onReport(Report{Kind: LogWritten, Time: now, Status: Status{ID: lines[i].Object}, Log: &lines[i]})
 	}
 	f.dropped += dropped
 }
@@ -153,7 +145,7 @@ func (f *logFollower) finish() {
 	end := time.Now().Add(queuedLogsTimeout)
 	limit := time.NewTimer(patience)
 	defer limit.Stop()
-	for over := false; f.slots.active > 0 && !over; {
+	for over := false; len(f.slots.reading) > 0 && !over; {
 		waiting := len(f.slots.waiting)
 		select {
 		case <-f.queue.Ready():

@@ -12,7 +12,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
 
 	"deployer/internal/kube"
 	"deployer/track/logs"
@@ -35,12 +34,12 @@ type logReader struct {
 	isSampled bool           // not all lines are wanted
 	hasWaited bool           // it didn't get a slot at once
 	stop      context.CancelFunc
-	read      func(context.Context, kubernetes.Interface) error
+	read      func(context.Context) error
 }
 
 func (f *logFollower) newReader(obj *trackedObject) *logReader {
 	return &logReader{follower: f, object: obj, id: obj.ID, settings: obj.settings.logs,
-		isSampled: f.session.opts.Logs != LogsLive && obj.settings.logs.mode == nil}
+		isSampled: f.session.opts.Logs != LogsLive && obj.settings.logs.mode == ""}
 }
 
 func (r *logReader) sampler(pod, container string) *lineSampler {
@@ -57,9 +56,9 @@ func (r *logReader) isEndless() bool {
 }
 
 // readToEnd follows a log to its end. It reconnects when the connection is cut.
-func (r *logReader) readToEnd(ctx context.Context, typed kubernetes.Interface, p pods.Pod, container string) error {
+func (r *logReader) readToEnd(ctx context.Context, p pods.Pod, container string) error {
 	for pause := firstLogRetry; ; pause = min(2*pause, lastLogRetry) {
-		err := r.readLog(ctx, typed, p, container, true)
+		err := r.readLog(ctx, p, container, true)
 		var status apierrors.APIStatus
 		if err == nil || errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError {
 			return err
@@ -71,14 +70,14 @@ func (r *logReader) readToEnd(ctx context.Context, typed kubernetes.Interface, p
 }
 
 // readLog copies a log to the queue, without the lines that were read before.
-func (r *logReader) readLog(ctx context.Context, typed kubernetes.Interface, p pods.Pod, container string, follow bool) error {
+func (r *logReader) readLog(ctx context.Context, p pods.Pod, container string, follow bool) error {
 	opts := &corev1.PodLogOptions{Container: container, Follow: follow, Timestamps: true}
 	key := containerRun{pod: p.UID, container: container}
 	since := r.follower.lastLineOf(key)
 	if !since.IsZero() {
 		opts.SinceTime = &metav1.Time{Time: since}
 	}
-	body, err := typed.CoreV1().Pods(p.Namespace).GetLogs(p.Name, opts).Stream(ctx)
+	body, err := r.follower.session.typed.CoreV1().Pods(p.Namespace).GetLogs(p.Name, opts).Stream(ctx)
 	if err != nil {
 		return err
 	}
@@ -105,8 +104,8 @@ func (r *logReader) readLog(ctx context.Context, typed kubernetes.Interface, p p
 }
 
 // podsOfJob lists the pods of a Job.
-func podsOfJob(ctx context.Context, typed kubernetes.Interface, namespace string, uid types.UID) ([]pods.Pod, error) {
-	found, err := typed.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{
+func (s *session) podsOfJob(ctx context.Context, namespace string, uid types.UID) ([]pods.Pod, error) {
+	found, err := s.typed.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{
 		LabelSelector: "batch.kubernetes.io/controller-uid=" + string(uid),
 	})
 	if err != nil {

@@ -114,16 +114,12 @@ const notServedMessage = "established, not served yet"
 
 // checkServed asks discovery whether the new kind is served.
 func (s *session) checkServed(obj *trackedObject, now time.Time) {
-	typed, err := s.tracker.cluster.Typed()
-	if err != nil {
-		return
-	}
 	group, _, _ := unstructured.NestedString(obj.observed.object.Object, "spec", "group")
 	plural, _, _ := unstructured.NestedString(obj.observed.object.Object, "spec", "names", "plural")
 	version := servedVersion(obj.observed.object)
 	obj.lookups.inFlight, obj.lookups.nextAt = true, now.Add(servedRecheck)
 	s.tasks.group.Go(func() {
-		found, err := typed.Discovery().ServerResourcesForGroupVersionWithContext(s.tasks.ctx, group+"/"+version)
+		found, err := s.typed.Discovery().ServerResourcesForGroupVersionWithContext(s.tasks.ctx, group+"/"+version)
 		served := version == ""
 		if err == nil {
 			for _, r := range found.APIResources {

@@ -15,9 +15,6 @@ import (
 	"deployer/track/watch"
 )
 
-// watchedByNameLimit is how many objects of a kind are watched one by one from the start.
-const watchedByNameLimit = 3
-
 // An objectWatch watches the targets of one resource in one namespace, until the status
 // of all of them is final.
 type objectWatch struct {
@@ -46,8 +43,6 @@ func (o *objectWatch) add(obj *trackedObject) {
 	o.outage.objects = append(o.outage.objects, obj)
 }
 
-func (o *objectWatch) tracked() []*trackedObject { return slices.Collect(maps.Values(o.objects)) }
-
 // description names the objects for people.
 func (o *objectWatch) description() string {
 	resource := o.mapping.Resource.GroupResource().String()
@@ -58,8 +53,7 @@ func (o *objectWatch) description() string {
 }
 
 func (o *objectWatch) start() error {
-	all := o.tracked()
-	o.query = watch.Query{Labels: commonLabels(all), From: startVersion(all)}
+	o.query = watch.Query{Labels: commonLabels(o.outage.objects), From: startVersion(o.outage.objects)}
 	return o.watchNames(slices.Sorted(maps.Keys(o.objects)), o.query)
 }
 
@@ -69,10 +63,10 @@ func (o *objectWatch) watchNames(names []string, query watch.Query) error {
 		return err
 	}
 	objects := watch.Objects{Client: client, Description: o.description(), Names: names, Query: query,
-		ReadLimit: o.watches.readLimit, AwaitDeletion: allAwaitDeletion(o.tracked())}
+		ReadLimit: o.watches.readLimit, AwaitDeletion: allAwaitDeletion(o.outage.objects)}
 	tasks := &o.watches.session.tasks
 	tasks.group.Go(func() {
-		watch.WatchWithFallback(o.ctx, objects, watchedByNameLimit, func(e watch.Event) bool {
+		watch.WatchWithFallback(o.ctx, objects, func(e watch.Event) bool {
 			return tasks.send(func() { o.handle(e) })
 		})
 	})

@@ -218,7 +218,7 @@ func TestRefusalEndsAnOutage(t *testing.T) {
 	defer stop()
 	var kinds []watch.EventKind
 	objects := watch.Objects{Client: client, Description: "configmaps", Names: []string{"settings"}, ReadLimit: rate.NewLimiter(10, 1)}
-	watch.WatchWithFallback(ctx, objects, 1, func(e watch.Event) bool {
+	watch.WatchWithFallback(ctx, objects, func(e watch.Event) bool {
 		kinds = append(kinds, e.Kind)
 		return true
 	})

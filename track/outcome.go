@@ -7,6 +7,9 @@ import (
 	"time"
 )
 
+// collectCausesFor is how long other causes are collected after the first failure.
+const collectCausesFor = 2 * time.Second
+
 // outcome reports whether the wait is over, and its error.
 func (s *session) outcome(ctx context.Context, now time.Time) (bool, error) {
 	if s.progress.fatal != nil {
@@ -22,7 +25,7 @@ func (s *session) outcome(ctx context.Context, now time.Time) (bool, error) {
 		return true, nil
 	case s.progress.failedAt.IsZero():
 		return false, nil
-	case waiting == 0, now.Sub(s.progress.failedAt) >= s.opts.CollectCausesFor:
+	case waiting == 0, now.Sub(s.progress.failedAt) >= collectCausesFor:
 		s.logs.finish()
 		diagnosis{s}.addEvidence(ctx)
 		return true, &FailedError{Causes: diagnosis{s}.causes(), Waited: now.Sub(s.progress.startedAt)}

@@ -1,7 +1,8 @@
 package track
 
 import (
-	"sort"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -44,13 +45,8 @@ type podSummary struct {
 func (t *trackedObject) podProblem(now time.Time) *Problem {
 	c := t.summarizePods(now)
 	var worst *Problem
-	keys := make([]string, 0, len(c.groups))
-	for k := range c.groups {
-		keys = append(keys, string(k))
-	}
-	sort.Strings(keys)
-	for _, k := range keys {
-		p := t.problemOf(c.groups[class.Class(k)], c, now)
+	for _, k := range slices.Sorted(maps.Keys(c.groups)) {
+		p := t.problemOf(c.groups[k], c, now)
 		if p != nil && (worst == nil || isWorse(p, worst, now)) {
 			worst = p
 		}
@@ -157,14 +153,11 @@ func (p *Problem) addPods(members []*pods.History, c podSummary) {
 			nodes[m.Pod.Node] = true
 		}
 	}
-	sort.Strings(p.Pods)
+	slices.Sort(p.Pods)
 	if len(p.Pods) > maxPodsNamed {
 		p.Pods = p.Pods[:maxPodsNamed]
 	}
-	for n := range nodes {
-		p.Nodes = append(p.Nodes, n)
-	}
-	sort.Strings(p.Nodes)
+	p.Nodes = slices.Sorted(maps.Keys(nodes))
 	if len(p.Nodes) == 1 && c.ready > 0 {
 		p.SuspectNode = p.Nodes[0]
 	}

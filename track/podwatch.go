@@ -171,10 +171,6 @@ func (p *podWatches) close(isUseless func(*podWatch) bool) {
 }
 
 func (p *podWatches) start(query podQuery, values []string) {
-	typed, err := p.session.tracker.cluster.Typed()
-	if err != nil {
-		return // Wait has used the connection already
-	}
 	w := &podWatch{query: query, outage: outage{activity: "watching pods in namespace " + query.namespace}}
 	for _, obj := range p.owners {
 		if (obj.ID.Namespace == query.namespace || query.namespace == "") && slices.Contains(values, obj.newPods.revision) {
@@ -184,7 +180,7 @@ func (p *podWatches) start(query podQuery, values []string) {
 	var ctx context.Context
 	ctx, w.stop = context.WithCancel(p.session.tasks.ctx)
 	p.open = append(p.open, w)
-	source := watch.SourceOf(typed.CoreV1().Pods(query.namespace))
+	source := watch.SourceOf(p.session.typed.CoreV1().Pods(query.namespace))
 	source.Transform = trimPod
 	p.session.watches.start(ctx, watchRequest{
 		resource: "pods", namespace: query.namespace, source: source, query: watch.Query{Labels: query.labelSelector(values)},

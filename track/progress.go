@@ -6,6 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"deployer/track/pods"
+	"deployer/track/rules"
 )
 
 // updateProgress notes progress when a count is higher than ever.
@@ -41,14 +42,11 @@ func (t *trackedObject) addStatusCounts(counts map[string]int) {
 	}
 	// Other kinds: a condition in a state not seen before is progress, one that
 	// goes to and fro is not.
-	conditions, _ := status["conditions"].([]any)
-	for _, c := range conditions {
-		if m, ok := c.(map[string]any); ok {
-			kind, _ := m["type"].(string)
-			state, _ := m["status"].(string)
-			reason, _ := m["reason"].(string)
-			counts["condition "+kind+state+reason] = 1
-		}
+	for _, c := range rules.Conditions(t.observed.object) {
+		kind, _ := c["type"].(string)
+		state, _ := c["status"].(string)
+		reason, _ := c["reason"].(string)
+		counts["condition "+kind+state+reason] = 1
 	}
 	phase, _ := status["phase"].(string)
 	counts["phase "+phase] = 1

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/client-go/kubernetes"
 
 	"deployer/internal/annotation"
 	"deployer/internal/kube"
@@ -18,7 +17,6 @@ const maxReaders = 20 // logs followed at a time: each is a stream of the connec
 // readerSlots are the readers of logs. Those beyond the most that may read at a
 // time wait for their turn, in the order in which their containers have begun.
 type readerSlots struct {
-	active  int // readers that haven't ended
 	reading []*logReader
 	waiting []*logReader
 	missed  int // readers whose turn came after the pod was gone
@@ -27,8 +25,8 @@ type readerSlots struct {
 // follow queues a reader that follows the log of a container.
 func (f *logFollower) follow(obj *trackedObject, p pods.Pod, container string) {
 	r := f.newReader(obj)
-	r.read = func(ctx context.Context, typed kubernetes.Interface) error {
-		return r.readToEnd(ctx, typed, p, container)
+	r.read = func(ctx context.Context) error {
+		return r.readToEnd(ctx, p, container)
 	}
 	f.slots.waiting = append(f.slots.waiting, r)
 	f.startReaders()
@@ -41,7 +39,7 @@ func (f *logFollower) startReaders() {
 	if f.session.tasks.ctx.Err() != nil {
 		return
 	}
-	for len(t.waiting) > 0 && t.active < maxReaders {
+	for len(t.waiting) > 0 && len(t.reading) < maxReaders {
 		next := t.waiting[0]
 		t.waiting = t.waiting[1:]
 		f.start(next)
@@ -59,16 +57,11 @@ func (f *logFollower) startReaders() {
 }
 
 func (f *logFollower) start(r *logReader) {
-	typed, err := f.session.tracker.cluster.Typed()
-	if err != nil {
-		return // Wait has used the connection already
-	}
 	ctx, stop := context.WithCancel(f.session.tasks.ctx)
 	r.stop = stop
-	f.slots.active++
 	f.slots.reading = append(f.slots.reading, r)
 	f.session.tasks.group.Go(func() {
-		err := r.read(ctx, typed)
+		err := r.read(ctx)
 		stopped := ctx.Err() != nil
 		stop()
 		f.session.tasks.send(func() { f.readerEnded(r, err, stopped) })
@@ -77,7 +70,6 @@ func (f *logFollower) start(r *logReader) {
 
 func (f *logFollower) readerEnded(r *logReader, err error, stopped bool) {
 	t := &f.slots
-	t.active--
 	t.reading = slices.DeleteFunc(t.reading, func(other *logReader) bool { return other == r })
 	switch {
 	case err == nil || stopped:
@@ -113,20 +105,20 @@ func (f *logFollower) readFinishedLog(obj *trackedObject) {
 		known = append(known, m.Pod)
 	}
 	isPod := obj.gk == kube.PodKind
-	r.read = func(ctx context.Context, typed kubernetes.Interface) error {
+	r.read = func(ctx context.Context) error {
 		ctx, stop := context.WithTimeout(ctx, lookupTimeout)
 		defer stop()
 		found := known
 		if !isPod {
 			var err error
-			if found, err = podsOfJob(ctx, typed, r.id.Namespace, uid); err != nil {
+			if found, err = f.session.podsOfJob(ctx, r.id.Namespace, uid); err != nil {
 				return nil //nolint:nilerr // the log is a courtesy
 			}
 		}
 		for _, p := range found {
 			for j := range p.Containers {
 				if c := p.Containers[j].PlainName; r.settings.wantsContainer(c) {
-					_ = r.readLog(ctx, typed, p, c, false) // as above
+					_ = r.readLog(ctx, p, c, false) // as above
 				}
 			}
 		}

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 
 	"deployer/track/pods"
+	"deployer/track/rules"
 )
 
 const revisionRecheck = 5 * time.Second // for the ReplicaSet of a Deployment
@@ -116,14 +117,8 @@ func revisionByMessage(obj *trackedObject) string {
 }
 
 func progressingMessage(o *unstructured.Unstructured) string {
-	conditions, _, _ := unstructured.NestedSlice(o.Object, "status", "conditions")
-	for _, c := range conditions {
-		if m, ok := c.(map[string]any); ok && m["type"] == "Progressing" {
-			message, _ := m["message"].(string)
-			return message
-		}
-	}
-	return ""
+	message, _ := rules.Condition(o, "Progressing")["message"].(string)
+	return message
 }
 
 // findRevisions lists the ReplicaSets of Deployments whose status doesn't name

@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"k8s.io/client-go/kubernetes"
+
 	"deployer/internal/kube"
 	"deployer/track/pods"
 	"deployer/track/rules"
@@ -19,10 +21,12 @@ const (
 // goroutines send their results through tasks.
 type session struct {
 	tracker  *Tracker
+	typed    kubernetes.Interface // of the tracker's cluster; set by run
 	opts     *Options
 	objects  []*trackedObject
 	dirty    map[*trackedObject]bool // whose status has to be computed again
-	reporter reporter
+	onReport func(Report)
+	warned   map[string]bool // texts, each reported once
 	tasks    tasks
 
 	health    apiHealth
@@ -40,25 +44,7 @@ type waitProgress struct {
 	startedAt time.Time
 	failedAt  time.Time // when the first object failed; zero before
 	timedOut  bool      // the deadline ended the wait, and not a failure
-	fatal     error     // ends the wait: credentials
-}
-
-// reporter tells the caller of Wait what happens.
-type reporter struct {
-	onReport func(Report)
-	now      func() time.Time
-	warned   map[string]bool
-}
-
-func (r *reporter) report(report Report) { r.onReport(report) }
-
-// warn reports a warning, once.
-func (r *reporter) warn(text string) {
-	if r.warned[text] {
-		return
-	}
-	r.warned[text] = true
-	r.onReport(Report{Kind: Warned, Time: r.now(), Text: text})
+	fatal     error     // ends the wait: credentials refused, or a watch that can't be opened
 }
 
 func newSession(t *Tracker, targets []Target, saw func(Report)) *session {
@@ -67,7 +53,7 @@ func newSession(t *Tracker, targets []Target, saw func(Report)) *session {
 	}
 	now := t.opts.Now()
 	s := &session{tracker: t, opts: &t.opts, dirty: map[*trackedObject]bool{}, tasks: newTasks(),
-		reporter: reporter{onReport: saw, now: t.opts.Now, warned: map[string]bool{}}, progress: waitProgress{startedAt: now}}
+		onReport: saw, warned: map[string]bool{}, progress: waitProgress{startedAt: now}}
 	for _, target := range targets {
 		if target.GVK.Empty() && target.Baseline != nil {
 			target.GVK = target.Baseline.GroupVersionKind()
@@ -87,9 +73,13 @@ func newSession(t *Tracker, targets []Target, saw func(Report)) *session {
 	return s
 }
 
-func (s *session) warn(text string) { s.reporter.warn(text) }
-
-func (s *session) report(r Report) { s.reporter.report(r) }
+// warn reports a warning, once.
+func (s *session) warn(text string) {
+	if !s.warned[text] {
+		s.warned[text] = true
+		s.onReport(Report{Kind: Warned, Time: s.opts.Now(), Text: text})
+	}
+}
 
 // object finds a target by its identity; nil when it isn't one.
 func (s *session) object(id kube.ID) *trackedObject {
@@ -103,7 +93,10 @@ func (s *session) object(id kube.ID) *trackedObject {
 
 // run computes the status of the baselines, watches what isn't ready, and returns the
 // outcome.
-func (s *session) run(ctx context.Context) error {
+func (s *session) run(ctx context.Context) (err error) {
+	if s.typed, err = s.tracker.cluster.Typed(); err != nil {
+		return err
+	}
 	defer s.tasks.begin(ctx)()
 	defer s.logs.warnMissed()
 	now := s.opts.Now()
@@ -220,7 +213,7 @@ func (s *session) updateStatus(obj *trackedObject, now time.Time) {
 		s.progress.failedAt = now
 	}
 	if kind, news := changeOf(before, after); news {
-		s.report(Report{Kind: kind, Time: now, Status: after})
+		s.onReport(Report{Kind: kind, Time: now, Status: after})
 	}
 }
 
@@ -269,7 +262,7 @@ func (s *session) timeToNextUpdate(now time.Time) time.Duration {
 		earlier(s.pods.nextOpen)
 	}
 	if !s.progress.failedAt.IsZero() {
-		earlier(s.progress.failedAt.Add(s.opts.CollectCausesFor))
+		earlier(s.progress.failedAt.Add(collectCausesFor))
 	}
 	if !s.health.unseenSince.IsZero() {
 		earlier(s.health.unseenSince.Add(unreachableLimit))

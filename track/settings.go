@@ -48,7 +48,7 @@ func (s *settings) isBackground() bool { return s.mode == "background" }
 
 // logSettings say which log lines of an object's pods are wanted.
 type logSettings struct {
-	mode             *LogMode                  // nil: as for the whole run
+	mode             LogMode                   // empty: as for the whole run
 	maxPods          int                       // 0: all
 	only, except     map[string]bool           // containers
 	include, exclude map[string]*regexp.Regexp // by container; "" is for each of them
@@ -95,10 +95,10 @@ func (s *settings) readLogs(stated map[string]string) {
 	pods, ok := readStated(s, annotation.LogsPods, stated)
 	s.logs.maxPods = pods
 	if ok && pods == 0 {
-		s.logs.mode = new(LogsNone)
+		s.logs.mode = LogsNone
 	}
 	if mode, ok := logModes[read(s, annotation.Logs, stated)]; ok {
-		s.logs.mode = &mode
+		s.logs.mode = mode
 	}
 	s.logs.only = read(s, annotation.LogsContainers, stated)
 	s.logs.except = read(s, annotation.LogsSkipContainers, stated)

@@ -35,7 +35,7 @@ func annotated(kv ...string) *unstructured.Unstructured {
 // is forgotten here.
 func TestEachAnnotation(t *testing.T) {
 	is := func(m LogMode) func(settings) bool {
-		return func(s settings) bool { return s.logs.mode != nil && *s.logs.mode == m }
+		return func(s settings) bool { return s.logs.mode == m }
 	}
 	mode := func(m failMode) func(settings) bool { return func(s settings) bool { return s.failMode == m } }
 	only := func(s settings) bool { return s.logs.wantsContainer("app") && !s.logs.wantsContainer("side") }

@@ -56,16 +56,9 @@ type Status struct {
 // IsFinal reports whether the status won't change any more.
 func (s State) IsFinal() bool { return s == Ready || s == Failed || s == Gone }
 
-// Rollout counts the pods of a workload, as its controller counts them.
-type Rollout struct {
-	Desired     int
-	Updated     int // of the new revision
-	NewReady    int // of the new revision, as far as its pods are seen; else 0
-	Available   int // of all revisions
-	Old         int // of older revisions
-	OldServing  int // of older revisions and available: they still serve
-	Terminating int // on their way out, when the cluster counts them
-}
+// Rollout counts the pods of a workload, as its controller counts them. NewReady is 0 while its
+// pods aren't watched.
+type Rollout = rules.Rollout
 
 // A Problem is one reason why an object isn't ready.
 type Problem struct {
@@ -163,17 +156,13 @@ func (o Options) ReadyWhenUnchanged(obj *unstructured.Unstructured) bool {
 // statusOf converts a verdict to a status.
 func statusOf(id kube.ID, uid types.UID, v rules.Verdict) Status {
 	s := Status{ID: id, UID: uid, State: Progressing, Message: v.Message, Done: v.Done, Total: v.Total,
-		Unverified: v.Unverified, Notes: v.Notes}
+		Unverified: v.Unverified, Notes: v.Notes, Rollout: v.Rollout}
 	switch v.Phase {
 	case rules.Ready:
 		s.State = Ready
 	case rules.Failed:
 		s.State = Failed
 		s.Problem = &Problem{Class: v.Class, Title: titleOf(v.Class), Message: v.Message}
-	}
-	if r := v.Rollout; r != nil {
-		s.Rollout = &Rollout{Desired: r.Desired, Updated: r.Updated, Available: r.Available, Old: r.Old,
-			OldServing: r.OldServing, Terminating: r.Terminating}
 	}
 	return s
 }

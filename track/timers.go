@@ -56,18 +56,27 @@ func (t *trackedObject) resumeTimers(now time.Time) {
 	}
 }
 
-func (s *trackedObject) shiftTimers(d time.Duration) {
-	t := &s.timers
-	t.appliedAt, t.progressedAt = t.appliedAt.Add(d), t.progressedAt.Add(d)
-	for c, at := range t.failingSince {
-		t.failingSince[c] = at.Add(d)
+func (t *trackedObject) shiftTimers(d time.Duration) {
+	timers := &t.timers
+	timers.appliedAt, timers.progressedAt = timers.appliedAt.Add(d), timers.progressedAt.Add(d)
+	for c, at := range timers.failingSince {
+		timers.failingSince[c] = at.Add(d)
 	}
-	if failure := s.newPods.creationFailure; failure != nil {
+	if failure := t.newPods.creationFailure; failure != nil {
 		failure.since = failure.since.Add(d)
 	}
-	for _, history := range s.newPods.byUID {
+	for _, history := range t.newPods.byUID {
 		history.ShiftTimers(d)
 	}
+}
+
+// since returns since when the object itself has a problem; it begins now unless it has
+// begun.
+func (t *timers) since(c class.Class, now time.Time) time.Time {
+	if _, known := t.failingSince[c]; !known {
+		t.failingSince[c] = now
+	}
+	return t.failingSince[c]
 }
 
 // recheckAfter asks for the status to be computed again after some time; 0 asks for

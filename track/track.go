@@ -39,7 +39,6 @@ const (
 	UntilComplete Until = "complete" // a hook: Job complete, Pod succeeded; other kinds as UntilReady
 	UntilGone     Until = "gone"     // deleted
 	UntilPresent  Until = "present"  // there, in whatever state
-	UntilNothing  Until = "nothing"  // not waited for
 )
 
 // LogMode says which logs of a target's pods are wanted. The object's annotation
@@ -94,9 +93,6 @@ type Options struct {
 	// NoProgressTimeout is how long an object may be without progress. 0 means 10 minutes, or
 	// the Deployment's own progressDeadlineSeconds. Annotations override it.
 	NoProgressTimeout time.Duration
-	// CollectCausesFor is how long other causes are collected after the first failure.
-	// 0 means 2 seconds.
-	CollectCausesFor time.Duration
 	// States reports whether the release states an object: what its ConfigMaps and Secrets
 	// lack nobody will add. nil for none but the targets, which count without it.
 	States func(kube.ID) bool
@@ -115,9 +111,6 @@ type Tracker struct {
 func New(c *kube.Cluster, opts Options) *Tracker {
 	if opts.Now == nil {
 		opts.Now = time.Now
-	}
-	if opts.CollectCausesFor == 0 {
-		opts.CollectCausesFor = 2 * time.Second
 	}
 	return &Tracker{cluster: c, opts: opts, kinds: kindRules{known: map[schema.GroupKind]kindRule{}}}
 }

@@ -1,6 +1,7 @@
 package track
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -91,11 +92,7 @@ func newTrackedObject(t Target, opts *Options, now time.Time) *trackedObject {
 	obj.gk = t.ID.GroupKind()
 	if t.Baseline != nil {
 		obj.observed.generation = t.Baseline.GetGeneration()
-		for _, f := range t.Baseline.GetManagedFields() {
-			if f.Time != nil && f.Time.After(obj.observed.serverAppliedAt) {
-				obj.observed.serverAppliedAt = f.Time.Time
-			}
-		}
+		obj.observed.serverAppliedAt = rules.LastWritten(t.Baseline)
 	}
 	obj.status = Status{ID: t.ID, State: Waiting}
 	if obj.gk == kube.CRDKind && t.Baseline != nil {
@@ -195,12 +192,9 @@ func lastWriter(obj *unstructured.Unstructured) string {
 }
 
 func (t *trackedObject) addNote(text string) {
-	for _, n := range t.observed.notes {
-		if n == text {
-			return
-		}
+	if !slices.Contains(t.observed.notes, text) {
+		t.observed.notes = append(t.observed.notes, text)
 	}
-	t.observed.notes = append(t.observed.notes, text)
 }
 
 const maxEvents = 50 // kept for one object

@@ -173,7 +173,7 @@ func (w *watches) startObjects() error {
 func (w *watches) startAllNamespaces(group []*objectWatch) bool {
 	var all []*trackedObject
 	for _, o := range group {
-		all = append(all, o.tracked()...)
+		all = append(all, o.outage.objects...)
 	}
 	query := watch.Query{Labels: commonLabels(all), From: startVersion(all)}
 	client, err := w.session.tracker.cluster.ResourceClient(group[0].mapping, "")

@@ -120,11 +120,10 @@ func (h *History) crashProblem(c *Container, r Policy) (Finding, bool) {
 		return Finding{}, false
 	}
 	f := Finding{Class: class.CrashLoop, Container: c.Name, Image: c.Image, Attempts: crashes}
-	allowed := 2
+	f.Limit = 3
 	if r.FailuresAllowed != nil {
-		allowed = *r.FailuresAllowed
+		f.Limit = *r.FailuresAllowed + 1
 	}
-	f.Limit = allowed + 1
 	if last != nil {
 		f.ExitCode, f.Reason = &last.ExitCode, last.Reason
 	}

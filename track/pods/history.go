@@ -59,11 +59,9 @@ type EventProblem struct {
 func NewHistory(p Pod, r Policy) *History {
 	h := &History{crashesBefore: map[string]int{}, problemSince: map[string]time.Time{}, pulls: map[string]pulls{}, pullEvents: map[imageClass]pulls{},
 		wasReady: map[string]bool{}, execErrors: map[string]string{}, events: map[class.Class]*EventProblem{}}
-	old := !r.AppliedAt.IsZero() && p.Created.Before(r.AppliedAt.Add(-time.Second))
-	for i := range p.Containers {
-		c := &p.Containers[i]
-		if (old || r.AppliedAt.IsZero()) && !r.Unchanged {
-			h.crashesBefore[c.Name] = c.crashes()
+	if old := r.AppliedAt.IsZero() || p.Created.Before(r.AppliedAt.Add(-time.Second)); old && !r.Unchanged {
+		for i := range p.Containers {
+			h.crashesBefore[p.Containers[i].Name] = p.Containers[i].crashes()
 		}
 	}
 	return h

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -91,10 +92,8 @@ func Trim(p *corev1.Pod) Pod {
 		Created: p.CreationTimestamp.Time, Deleting: p.DeletionTimestamp != nil,
 		Phase: p.Status.Phase, Failure: StateReason{p.Status.Reason, shorten(p.Status.Message)},
 	}
-	for _, o := range p.OwnerReferences {
-		if o.Controller != nil && *o.Controller {
-			out.Owner = Owner{UID: o.UID, Name: o.Name, Revision: p.Labels[RevisionLabels[o.Kind]]}
-		}
+	if o := metav1.GetControllerOfNoCopy(p); o != nil {
+		out.Owner = Owner{UID: o.UID, Name: o.Name, Revision: p.Labels[RevisionLabels[o.Kind]]}
 	}
 	out.setConditions(p.Status.Conditions)
 	for _, v := range p.Spec.Volumes {
@@ -177,8 +176,5 @@ func shorten(s string) string {
 	return strings.ToValidUTF8(s[:maxMessage], "") + "…"
 }
 
-// hasTerminated reports whether a run of the container has ended.
-func (c *Container) hasTerminated() bool { return c.Terminated != nil || c.LastTermination != nil }
-
 // hasStarted reports whether the container got past its image and its creation.
-func (c *Container) hasStarted() bool { return c.Running || c.hasTerminated() }
+func (c *Container) hasStarted() bool { return c.Running || c.lastRun() != nil }

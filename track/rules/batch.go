@@ -17,16 +17,16 @@ func job(in Input) Verdict {
 	done := count(o, "status", "succeeded")
 	v := Verdict{Done: min(done, total), Total: total, Message: jobProgress(o, done, total), NoProgress: -1}
 	for _, kind := range []string{"Failed", "FailureTarget"} {
-		if c := condition(in.Object, kind); conditionIs(c, "True") {
+		if c := Condition(in.Object, kind); conditionIs(c, "True") {
 			v.Phase, v.Class, v.Message = Failed, class.JobFailed, conditionText(c)
 			return v
 		}
 	}
-	if conditionIs(condition(in.Object, "Complete"), "True") {
+	if conditionIs(Condition(in.Object, "Complete"), "True") {
 		v.Phase, v.Done = Ready, total
 		return v
 	}
-	if c := condition(in.Object, "SuccessCriteriaMet"); conditionIs(c, "True") {
+	if c := Condition(in.Object, "SuccessCriteriaMet"); conditionIs(c, "True") {
 		v.Phase, v.Grace, v.Message = Ready, time.Minute, "succeeded, finishing"
 		return v
 	}

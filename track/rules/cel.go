@@ -125,7 +125,7 @@ func (p *program) string(vars map[string]any) string {
 func variables(in Input) map[string]any {
 	yes, no, freshTypes := []string{}, []string{}, []string{}
 	reason, said := map[string]string{}, map[string]string{}
-	for _, c := range conditions(in.Object) {
+	for _, c := range Conditions(in.Object) {
 		kind := text(c, "type")
 		reason[kind], said[kind] = text(c, "reason"), oneLine(text(c, "message"))
 		if isFresh(in, c) {

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -24,7 +25,7 @@ func pod(in Input) Verdict {
 	}
 	policy := text(o, "spec", "restartPolicy")
 	serves := policy == "" || policy == "Always"
-	if serves && !in.MustComplete && conditionIs(condition(in.Object, "Ready"), "True") {
+	if serves && !in.MustComplete && conditionIs(Condition(in.Object, "Ready"), "True") {
 		return ready("")
 	}
 	v := progressing(strings.ToLower(phase))
@@ -69,11 +70,7 @@ func service(in Input) Verdict {
 		return ready("has external addresses")
 	}
 	v := refusedByController(in, "SyncLoadBalancerFailed", class.LoadBalancerFailed, progressing("waiting for an address of the load balancer"))
-	answered := v.Phase == Failed || in.Events["EnsuringLoadBalancer"].Count > 0
-	for _, f := range in.Object.GetFinalizers() {
-		answered = answered || f == "service.kubernetes.io/load-balancer-cleanup"
-	}
-	if answered {
+	if v.Phase == Failed || in.Events["EnsuringLoadBalancer"].Count > 0 || slices.Contains(in.Object.GetFinalizers(), "service.kubernetes.io/load-balancer-cleanup") {
 		return v
 	}
 	in.Workloads = Workloads{} // no workload of the release hands out addresses
@@ -123,7 +120,7 @@ func namespace(in Input) Verdict {
 
 func disruptionBudget(in Input) Verdict {
 	v := ready("")
-	if c := condition(in.Object, "DisruptionAllowed"); conditionIs(c, "False") && text(c, "reason") == "SyncFailed" {
+	if c := Condition(in.Object, "DisruptionAllowed"); conditionIs(c, "False") && text(c, "reason") == "SyncFailed" {
 		v.Notes = []string{conditionText(c)}
 	}
 	return v

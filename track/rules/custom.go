@@ -2,6 +2,7 @@ package rules
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -30,16 +31,8 @@ func evaluateByConventions(in Input) Verdict {
 	if len(status) == 0 {
 		return noStatus(in)
 	}
-	seen, known := generationObserved(in.Object)
-	if !seen {
-		return progressing(notObserved)
-	}
-	if in.Changed && !known && !statusChanged(in) && !statusWritten(in) {
-		if left := observeDelay - in.Now.Sub(in.AppliedAt); left > 0 {
-			v := progressing("waiting for the controller")
-			v.RecheckAfter = left
-			return v
-		}
+	if v, observed := awaitObserved(in, observeDelay); !observed {
+		return v
 	}
 	if v, ok := byConditions(in); ok {
 		return v
@@ -66,13 +59,13 @@ var (
 
 func byConditions(in Input) (Verdict, bool) {
 	for _, kind := range fatalConditions {
-		if c := condition(in.Object, kind); conditionIs(c, "True") && isFresh(in, c) {
+		if c := Condition(in.Object, kind); conditionIs(c, "True") && isFresh(in, c) {
 			return Verdict{Phase: Failed, Class: class.ConditionFailed, Grace: stalledGrace, Message: conditionText(c)}, true
 		}
 	}
 	types := readyConditions
-	if len(conditions(in.Object)) == 1 {
-		types = append(append([]string{}, types...), "Synced")
+	if len(Conditions(in.Object)) == 1 {
+		types = slices.Concat(types, []string{"Synced"})
 	}
 	verdict := func(c map[string]any) (Verdict, bool) {
 		switch {
@@ -84,15 +77,15 @@ func byConditions(in Input) (Verdict, bool) {
 		return progressing(text(c, "type") + " is " + text(c, "status") + withColon(conditionText(c))), true
 	}
 	for _, kind := range motionConditions {
-		c := condition(in.Object, kind)
+		c := Condition(in.Object, kind)
 		// Some kinds leave Progressing=True for ever, as a Deployment does.
-		alreadyAvailable := kind == "Progressing" && conditionIs(condition(in.Object, "Available"), "True")
+		alreadyAvailable := kind == "Progressing" && conditionIs(Condition(in.Object, "Available"), "True")
 		if conditionIs(c, "True") && !alreadyAvailable {
 			return progressing(text(c, "type") + withColon(conditionText(c))), true
 		}
 	}
 	for _, kind := range types {
-		if c := condition(in.Object, kind); c != nil {
+		if c := Condition(in.Object, kind); c != nil {
 			return verdict(c)
 		}
 	}

@@ -10,11 +10,11 @@ import (
 // tracker checks whether its kind is served.
 // https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/
 func customResourceDefinition(in Input) Verdict {
-	names := condition(in.Object, "NamesAccepted")
+	names := Condition(in.Object, "NamesAccepted")
 	if conditionIs(names, "False") && isFresh(in, names) {
 		return failed(class.NamesRejected, conditionText(names))
 	}
-	if conditionIs(names, "True") && conditionIs(condition(in.Object, "Established"), "True") {
+	if conditionIs(names, "True") && conditionIs(Condition(in.Object, "Established"), "True") {
 		return ready("established")
 	}
 	return progressing("waiting to be established")
@@ -25,7 +25,7 @@ func apiService(in Input) Verdict {
 	if field(in.Object.Object, "spec", "service") == nil {
 		return ready("")
 	}
-	c := condition(in.Object, "Available")
+	c := Condition(in.Object, "Available")
 	if conditionIs(c, "True") {
 		return ready("available")
 	}

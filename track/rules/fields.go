@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"encoding/json"
 	"reflect"
 	"strconv"
 	"strings"
@@ -40,15 +39,8 @@ func number(value any) (int64, bool) {
 	switch n := value.(type) {
 	case int64:
 		return n, true
-	case int:
-		return int64(n), true
-	case int32:
-		return int64(n), true
 	case float64:
 		return int64(n), true
-	case json.Number:
-		i, err := n.Int64()
-		return i, err == nil
 	case string:
 		i, err := strconv.ParseInt(n, 10, 64)
 		return i, err == nil
@@ -75,7 +67,7 @@ func replicas(m map[string]any, path ...string) int {
 func generationObserved(obj *unstructured.Unstructured) (seen, known bool) {
 	got, ok := number(field(obj.Object, "status", "observedGeneration"))
 	if !ok {
-		for _, c := range conditions(obj) {
+		for _, c := range Conditions(obj) {
 			if g, has := number(c["observedGeneration"]); has && (!ok || g > got) {
 				got, ok = g, true
 			}
@@ -87,7 +79,8 @@ func generationObserved(obj *unstructured.Unstructured) (seen, known bool) {
 	return got >= obj.GetGeneration(), true
 }
 
-func conditions(obj *unstructured.Unstructured) []map[string]any {
+// Conditions returns the conditions of an object's status; none for nil.
+func Conditions(obj *unstructured.Unstructured) []map[string]any {
 	if obj == nil {
 		return nil
 	}
@@ -101,9 +94,9 @@ func conditions(obj *unstructured.Unstructured) []map[string]any {
 	return out
 }
 
-// condition finds a condition by type, in any case of letters; nil when absent.
-func condition(obj *unstructured.Unstructured, kind string) map[string]any {
-	for _, c := range conditions(obj) {
+// Condition finds a condition by type, in any case of letters; nil when absent.
+func Condition(obj *unstructured.Unstructured, kind string) map[string]any {
+	for _, c := range Conditions(obj) {
 		if strings.EqualFold(text(c, "type"), kind) {
 			return c
 		}
@@ -122,7 +115,7 @@ func isFresh(in Input, c map[string]any) bool {
 	if !in.Changed || in.Baseline == nil {
 		return true
 	}
-	old := condition(in.Baseline, text(c, "type"))
+	old := Condition(in.Baseline, text(c, "type"))
 	if old == nil {
 		return true
 	}
@@ -164,18 +157,25 @@ func statusChanged(in Input) bool {
 	return !reflect.DeepEqual(in.Baseline.Object["status"], in.Object.Object["status"])
 }
 
+// LastWritten returns the newest time of an object's managed fields, by the cluster's clock;
+// zero when they have none.
+func LastWritten(obj *unstructured.Unstructured) time.Time {
+	var last time.Time
+	for _, f := range obj.GetManagedFields() {
+		if f.Time != nil && f.Time.After(last) {
+			last = f.Time.Time
+		}
+	}
+	return last
+}
+
 // statusWritten reports whether a controller wrote the status after our own
 // write, by the managed fields of both objects: they carry the server's times.
 func statusWritten(in Input) bool {
 	if in.Baseline == nil {
 		return true
 	}
-	var applied time.Time
-	for _, f := range in.Baseline.GetManagedFields() {
-		if f.Time != nil && f.Time.After(applied) {
-			applied = f.Time.Time
-		}
-	}
+	applied := LastWritten(in.Baseline)
 	for _, f := range in.Object.GetManagedFields() {
 		if f.Subresource == "status" && f.Time != nil && f.Time.After(applied) {
 			return true

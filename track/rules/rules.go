@@ -76,7 +76,13 @@ type Verdict struct {
 
 // Rollout counts the pods of a workload as its controller does.
 type Rollout struct {
-	Desired, Updated, Available, Old, OldServing, Terminating int
+	Desired     int
+	Updated     int // of the new revision
+	NewReady    int // of the new revision, as far as its pods are seen; the caller sets it
+	Available   int // of all revisions
+	Old         int // of older revisions
+	OldServing  int // of older revisions and available: they still serve
+	Terminating int // on their way out, when the cluster counts them
 }
 
 // evaluator is the rule of one kind.

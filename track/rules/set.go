@@ -126,7 +126,7 @@ var wellKnown = sync.OnceValue(func() *Set {
 // https://github.com/kubernetes-sigs/cli-utils/blob/master/pkg/kstatus/README.md#conditions
 func (r *Rule) evaluate(in Input) Verdict {
 	vars := variables(in)
-	if c := condition(in.Object, "Stalled"); r.builtIn && conditionIs(c, "True") {
+	if c := Condition(in.Object, "Stalled"); r.builtIn && conditionIs(c, "True") {
 		if seen, _ := generationObserved(in.Object); seen {
 			return Verdict{Phase: Failed, Class: class.ConditionFailed, Message: conditionText(c)}
 		}
@@ -136,7 +136,10 @@ func (r *Rule) evaluate(in Input) Verdict {
 	}
 	ok, err := r.compiled.ready.bool(vars)
 	if ok && err == nil {
-		v := delayReady(in, Verdict{Phase: Ready, Message: r.compiled.message.string(vars)}, cmp.Or(r.ObserveDelay.Duration, observeDelay))
+		v, observed := awaitObserved(in, cmp.Or(r.ObserveDelay.Duration, observeDelay))
+		if observed {
+			v = ready(r.compiled.message.string(vars))
+		}
 		if note := r.compiled.note.string(vars); note != "" {
 			v.Notes = []string{note}
 		}
@@ -159,7 +162,7 @@ func (r *Rule) message(in Input, vars map[string]any) string {
 		return oneLine(m)
 	}
 	for _, kind := range append(append(append([]string{}, fatalConditions...), "Synced"), readyConditions...) {
-		c := condition(in.Object, kind)
+		c := Condition(in.Object, kind)
 		bad := conditionIs(c, "True") == (kind == "Stalled" || kind == "Failed")
 		if c != nil && bad && conditionText(c) != "" {
 			return conditionText(c)
@@ -171,20 +174,21 @@ func (r *Rule) message(in Input, vars map[string]any) string {
 	return "waiting for the controller"
 }
 
-// delayReady delays Ready while the status may still be about the object before the change.
-func delayReady(in Input, v Verdict, patience time.Duration) Verdict {
+// awaitObserved returns true unless the status may still be about the object before the
+// change; the verdict then says what is awaited.
+func awaitObserved(in Input, patience time.Duration) (Verdict, bool) {
 	seen, known := generationObserved(in.Object)
 	if !seen {
-		return progressing(notObserved)
+		return progressing(notObserved), false
 	}
 	if in.Changed && !known && !statusChanged(in) && !statusWritten(in) {
 		if left := patience - in.Now.Sub(in.AppliedAt); left > 0 {
-			w := progressing("waiting for the controller")
-			w.RecheckAfter = left
-			return w
+			v := progressing("waiting for the controller")
+			v.RecheckAfter = left
+			return v, false
 		}
 	}
-	return v
+	return Verdict{}, true
 }
 
 // An Override is what an object's own annotations say about its readiness.
@@ -221,5 +225,8 @@ func (o *Override) evaluate(in Input) (Verdict, bool) {
 	case !is:
 		return progressing("waiting for: " + o.ready.source), true
 	}
-	return delayReady(in, ready(""), observeDelay), true
+	if v, observed := awaitObserved(in, observeDelay); !observed {
+		return v, true
+	}
+	return ready(""), true
 }

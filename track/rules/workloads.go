@@ -41,7 +41,7 @@ func deployment(in Input) Verdict {
 		v.Phase = Ready
 		return v
 	}
-	if p := condition(in.Object, "Progressing"); conditionIs(p, "False") && text(p, "reason") == "ProgressDeadlineExceeded" && isFresh(in, p) {
+	if p := Condition(in.Object, "Progressing"); conditionIs(p, "False") && text(p, "reason") == "ProgressDeadlineExceeded" && isFresh(in, p) {
 		v.Phase, v.Class, v.Message = Failed, class.ProgressDeadline, conditionText(p)
 		if !in.Changed {
 			v.Grace = 30 * time.Second // exceeded before the release: gives time to read why from the pods
@@ -199,7 +199,7 @@ func replicaSet(in Input) Verdict {
 // about pods of another ReplicaSet than the new one is no news.
 // k8s.io/kubernetes/pkg/controller/deployment/progress.go getReplicaFailures
 func PodCreationFailure(obj *unstructured.Unstructured, replicaSet string) string {
-	c := condition(obj, "ReplicaFailure")
+	c := Condition(obj, "ReplicaFailure")
 	if !conditionIs(c, "True") {
 		return ""
 	}

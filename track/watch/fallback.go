@@ -17,10 +17,11 @@ import (
 )
 
 const (
-	maxNamedWatches = 30               // watches of single objects: each takes a stream of the connection
-	firstPoll       = 2 * time.Second  // between two readings of one object
-	lastPoll        = 15 * time.Second // the same, for one that stays as it is
-	dryRunPoll      = 10 * time.Second // between two dry runs for one object
+	watchedByNameLimit = 3                // objects of a kind that are watched one by one from the start
+	maxNamedWatches    = 30               // watches of single objects: each takes a stream of the connection
+	firstPoll          = 2 * time.Second  // between two readings of one object
+	lastPoll           = 15 * time.Second // the same, for one that stays as it is
+	dryRunPoll         = 10 * time.Second // between two dry runs for one object
 )
 
 // Objects are named objects of one resource in one namespace.
@@ -34,10 +35,10 @@ type Objects struct {
 }
 
 // WatchWithFallback reports changes of the objects until ctx ends, by the best permitted
-// means. Up to few objects are watched by name, which a Role with resourceNames permits.
+// means. Few objects are watched by name, which a Role with resourceNames permits.
 // https://kubernetes.io/docs/reference/access-authn-authz/rbac/#referring-to-resources
-func WatchWithFallback(ctx context.Context, o Objects, few int, handle Handler) {
-	if len(o.Names) > few {
+func WatchWithFallback(ctx context.Context, o Objects, handle Handler) {
+	if len(o.Names) > watchedByNameLimit {
 		err := Watch(ctx, SourceOf(o.Client), o.Query, handle)
 		if o.needsNoFallback(ctx, err, o.Names, handle) {
 			return

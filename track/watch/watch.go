@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
-	"net/http"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -307,11 +306,7 @@ func (w *watcher) readEvents(ctx context.Context, events watch.Interface) error 
 func (w *watcher) handleEvent(event watch.Event) error {
 	if event.Type == watch.Error {
 		err := apierrors.FromObject(event.Object)
-		var status *apierrors.StatusError
-		if errors.As(err, &status) && status.Status().Code == http.StatusGone {
-			return err
-		}
-		if apierrors.IsResourceExpired(err) || apierrors.IsTimeout(err) || apierrors.IsInternalError(err) {
+		if apierrors.IsGone(err) || apierrors.IsResourceExpired(err) || apierrors.IsTimeout(err) || apierrors.IsInternalError(err) {
 			return err
 		}
 		return nil // one object that can't be decoded is no reason to stop
