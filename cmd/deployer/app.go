@@ -128,8 +128,6 @@ func nameAndVariables(f cli.Flag) (name string, variables *[]string) {
 		return f.Name, &f.EnvVars
 	case *cli.IntFlag:
 		return f.Name, &f.EnvVars
-	case *cli.Float64Flag:
-		return f.Name, &f.EnvVars
 	case *cli.DurationFlag:
 		return f.Name, &f.EnvVars
 	case *cli.GenericFlag:

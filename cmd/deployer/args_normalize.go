@@ -259,13 +259,9 @@ func flagTable(flags []cli.Flag) map[string]cli.Flag {
 }
 
 func mergeFlags(a, b map[string]cli.Flag) map[string]cli.Flag {
-	out := make(map[string]cli.Flag, len(a)+len(b))
-	for n, f := range a {
-		out[n] = f
-	}
-	for n, f := range b {
-		out[n] = f
-	}
+	out := map[string]cli.Flag{}
+	maps.Copy(out, a)
+	maps.Copy(out, b)
 	return out
 }
 

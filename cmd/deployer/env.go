@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"os"
@@ -209,16 +210,9 @@ func arguments(c *cli.Context, least, most int, names string) ([]string, error) 
 		return nil, usagef(command, "%q needs %s", c.App.Name+" "+command, names)
 	}
 	if most >= 0 && len(args) > most {
-		return nil, usagef(command, "%q takes %s; unexpected argument %q", c.App.Name+" "+command, orNothing(names), args[most])
+		return nil, usagef(command, "%q takes %s; unexpected argument %q", c.App.Name+" "+command, cmp.Or(names, "no arguments"), args[most])
 	}
 	return args, nil
-}
-
-func orNothing(names string) string {
-	if names == "" {
-		return "no arguments"
-	}
-	return names
 }
 
 func commandPath(c *cli.Context) string {

@@ -11,6 +11,7 @@ import (
 	"deployer/internal/deploy"
 	"deployer/internal/planfile"
 	"deployer/internal/program"
+	"deployer/internal/view/output"
 	"deployer/release"
 )
 
@@ -42,7 +43,7 @@ func (e *usageError) Unwrap() error { return e.err }
 
 // Hint names the page that says how the command is used.
 func (e *usageError) Hint() string {
-	if hint := hintIn(e.err); hint != "" {
+	if hint := output.Hint(e.err); hint != "" {
 		return hint
 	}
 	if e.command == "" {
@@ -70,18 +71,10 @@ type alreadyShown struct{ error }
 
 func (t alreadyShown) Unwrap() error { return t.error }
 
-func hintIn(err error) string {
-	var h interface{ Hint() string }
-	if errors.As(err, &h) {
-		return h.Hint()
-	}
-	return ""
-}
-
 // unauthorized adds to an error of a cluster that doesn't let us in which
 // settings choose the account.
 func unauthorized(err error) error {
-	if hintIn(err) != "" || !apierrors.IsUnauthorized(err) {
+	if output.Hint(err) != "" || !apierrors.IsUnauthorized(err) {
 		return err
 	}
 	return hintedError{error: err, hint: "the cluster rejected these credentials, or they expired: log in again, or check --kubeconfig, --kube-context, KUBECONFIG and --kube-token"}

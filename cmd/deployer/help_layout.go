@@ -65,7 +65,7 @@ func valueName(f cli.Flag) string {
 	switch f := f.(type) {
 	case *cli.BoolFlag:
 		return ""
-	case *cli.IntFlag, *cli.Float64Flag, *cli.UintFlag:
+	case *cli.IntFlag, *cli.UintFlag:
 		return " N"
 	case *cli.DurationFlag:
 		return " DURATION"

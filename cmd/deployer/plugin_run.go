@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -16,9 +15,9 @@ import (
 	"syscall"
 
 	"github.com/urfave/cli/v2"
-	"golang.org/x/term"
 
 	"deployer/internal/plugin"
+	"deployer/internal/view/output"
 )
 
 // pluginsDisabled reports whether plugins are switched off.
@@ -167,7 +166,7 @@ func (e *env) runPlugin(ctx context.Context, p *plugin.Plugin, args []string) er
 // forwardSignals forwards signals to a process until it has ended. A terminal has already sent
 // it the signals of typed keys.
 func (e *env) forwardSignals(signals <-chan os.Signal, to *os.Process, ended <-chan struct{}) {
-	typed := e.streams.OutTTY || e.streams.ErrTTY || isTerminal(e.streams.In)
+	typed := e.streams.OutTTY || e.streams.ErrTTY || output.IsTerminal(e.streams.In)
 	for {
 		select {
 		case <-ended:
@@ -179,11 +178,6 @@ func (e *env) forwardSignals(signals <-chan os.Signal, to *os.Process, ended <-c
 			_ = to.Signal(s) // it may have ended in this moment
 		}
 	}
-}
-
-func isTerminal(in io.Reader) bool {
-	f, ok := in.(*os.File)
-	return ok && term.IsTerminal(int(f.Fd()))
 }
 
 // processExitCode is the exit code of a process; that of one which a signal has ended is

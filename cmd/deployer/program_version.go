@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"runtime"
@@ -68,7 +69,7 @@ func (e *env) printVersion() error {
 		return output.Encode(e.streams.Out, format, info)
 	}
 	return printTo(e.streams.Out, fmt.Sprintf("deployer %s (commit %s, %s, Helm engine %s, client-go %s)\n",
-		info.Version, orUnknown(info.Commit), info.Go, info.Helm, info.ClientGo))
+		info.Version, cmp.Or(info.Commit, "unknown"), info.Go, info.Helm, info.ClientGo))
 }
 
 func (e *env) versionTemplate(text string) error {
@@ -143,11 +144,4 @@ func buildInfo() buildFacts {
 		}
 	}
 	return b
-}
-
-func orUnknown(s string) string {
-	if s == "" {
-		return "unknown"
-	}
-	return s
 }

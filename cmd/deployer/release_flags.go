@@ -29,7 +29,7 @@ func (o *operation) flags(e *env) []cli.Flag {
 			synonyms: map[string]string{"false": "none"},
 		}},
 		&cli.IntFlag{Name: "history-max", Category: group, Usage: "number of revisions to keep; 0 keeps all", Value: 10, Destination: &s.MaxHistory, EnvVars: []string{"HELM_MAX_HISTORY"}},
-		&cli.DurationFlag{Name: "lock-timeout", Category: group, Usage: "how long to wait while another run holds the release; by default, fail at once", Destination: &o.lockTimeout},
+		lockTimeoutFlag(group, &o.lockTimeout),
 		takeoverFlag(s, group),
 		conflictsFlag(s, group),
 		&cli.BoolFlag{Name: "allow-recreate", Aliases: []string{"force", "force-replace"}, Category: group, Usage: "delete and recreate an object when an immutable field changes", Destination: &s.AllowRecreate},
@@ -96,4 +96,9 @@ func generatedFlag(e *env, s *deploy.Settings) []cli.Flag {
 		Name: "generated", Category: "Deploying", Usage: "what to do with values that templates generate, such as passwords and certificates: keep those of the last revision, or renew",
 		Value: newChoice((*string)(&s.Generated), string(generated.Keep), string(generated.Renew)),
 	}}
+}
+
+// lockTimeoutFlag is for each command that holds the lock of a release.
+func lockTimeoutFlag(group string, timeout *time.Duration) cli.Flag {
+	return &cli.DurationFlag{Name: "lock-timeout", Category: group, Usage: "how long to wait while another run holds the release; by default, fail at once", Destination: timeout}
 }

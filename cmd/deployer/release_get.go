@@ -11,6 +11,7 @@ import (
 
 	"deployer/chart"
 	"deployer/internal/view/helm"
+	"deployer/internal/view/output"
 	"deployer/release"
 )
 
@@ -46,20 +47,21 @@ func revisionFlag(revision *int) cli.Flag {
 }
 
 // revisionAction is the body of a command that shows one revision.
-func revisionAction(e *env, revision *int, show func(*release.Record) error) cli.ActionFunc {
+func revisionAction(e *env, revision *int, show func(*release.Record, output.Format) error) cli.ActionFunc {
 	return action(func(ctx context.Context, c *cli.Context) error {
 		args, err := arguments(c, 1, 1, "a release name")
 		if err != nil {
 			return err
 		}
-		if _, err := e.outputFormat(); err != nil {
+		format, err := e.outputFormat()
+		if err != nil {
 			return err
 		}
 		record, err := e.readRecord(ctx, args[0], *revision)
 		if err != nil {
 			return err
 		}
-		return show(record)
+		return show(record, format)
 	})
 }
 
@@ -69,7 +71,7 @@ func getPart(e *env, name, usage string, out io.Writer, part func(*release.Recor
 		Name: name, Usage: "show " + usage, ArgsUsage: "NAME",
 		Description: getHelp(name + " web --revision 3"),
 		Flags:       []cli.Flag{revisionFlag(&revision)},
-		Action:      revisionAction(e, &revision, func(r *release.Record) error { return printTo(out, part(r)) }),
+		Action:      revisionAction(e, &revision, func(r *release.Record, _ output.Format) error { return printTo(out, part(r)) }),
 	}
 }
 
@@ -83,7 +85,7 @@ func getAll(e *env) *cli.Command {
 			revisionFlag(&revision),
 			&cli.StringFlag{Name: "template", Usage: "Go `TEMPLATE`, such as {{.Release.Name}}", Destination: &text},
 		},
-		Action: revisionAction(e, &revision, func(r *release.Record) error {
+		Action: revisionAction(e, &revision, func(r *release.Record, _ output.Format) error {
 			if text != "" {
 				return writeByTemplate(e, text, r)
 			}
@@ -118,17 +120,13 @@ func getValues(e *env) *cli.Command {
 			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: "include the chart's default values", Destination: &all},
 			outputFlag(e),
 		},
-		Action: revisionAction(e, &revision, func(r *release.Record) error {
+		Action: revisionAction(e, &revision, func(r *release.Record, format output.Format) error {
 			values := r.Config
 			if all {
 				var err error
 				if values, err = chart.AllValues(r.Chart, r.Config); err != nil {
 					return err
 				}
-			}
-			format, err := e.outputFormat()
-			if err != nil {
-				return err
 			}
 			return helm.Values(e.streams.Data(), values, all, format)
 		}),
@@ -141,11 +139,7 @@ func getMetadata(e *env) *cli.Command {
 		Name: "metadata", Usage: "show the chart, versions, status and labels of a revision", ArgsUsage: "NAME",
 		Description: getHelp("metadata web -o yaml"),
 		Flags:       []cli.Flag{revisionFlag(&revision), outputFlag(e)},
-		Action: revisionAction(e, &revision, func(r *release.Record) error {
-			format, err := e.outputFormat()
-			if err != nil {
-				return err
-			}
+		Action: revisionAction(e, &revision, func(r *release.Record, format output.Format) error {
 			return helm.Metadata(e.streams.Out, r, format)
 		}),
 	}

@@ -60,22 +60,11 @@ Exit codes: 0 done; 1 failed; 2 there are changes (with --detailed-exitcode or
 			case removal.isGiven(c):
 				return usagef("plan", "--keep-history and --cascade need --uninstall")
 			case rollback:
-				return o.planRollback(ctx, e, c)
+				return o.rollback(ctx, e, c, o.request.Description)
 			}
 			return o.upgrade(ctx, e, c)
 		}),
 	}
-}
-
-func (o *upgradeOptions) planRollback(ctx context.Context, e *env, c *cli.Context) error {
-	request, err := rollbackRequest(c)
-	if err != nil {
-		return err
-	}
-	request.Description = o.request.Description
-	return o.operate(ctx, e, request.Name, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
-		return d.Rollback(ctx, request)
-	})
 }
 
 func (o *upgradeOptions) planUninstall(ctx context.Context, e *env, c *cli.Context, r *uninstallOptions) error {
@@ -84,10 +73,7 @@ func (o *upgradeOptions) planUninstall(ctx context.Context, e *env, c *cli.Conte
 		return err
 	}
 	r.applyTo(&o.settings)
-	request := deploy.UninstallRequest{Name: args[0], KeepHistory: r.keep, Description: o.request.Description}
-	return o.operate(ctx, e, request.Name, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
-		return d.Uninstall(ctx, request)
-	})
+	return o.uninstall(ctx, e, deploy.UninstallRequest{Name: args[0], KeepHistory: r.keep, Description: o.request.Description})
 }
 
 // planDrift shows how the cluster differs from what a release has deployed. As

@@ -29,7 +29,7 @@ Exit codes: 0 done, or nothing to do; 1 failed; 5 another run holds the release`
 		Flags: []cli.Flag{
 			takeoverFlag(&settings, ""),
 			&cli.DurationFlag{Name: "timeout", Value: 5 * time.Minute, Usage: "age at which a revision that another tool left pending is recorded as failed; less than 1h counts as 1h", Destination: &settings.Timeout},
-			&cli.DurationFlag{Name: "lock-timeout", Usage: "how long to wait while another run holds the release; by default, fail at once", Destination: &lockTimeout},
+			lockTimeoutFlag("", &lockTimeout),
 		},
 		Action: action(func(ctx context.Context, c *cli.Context) error {
 			args, err := arguments(c, 1, 1, "a release name")

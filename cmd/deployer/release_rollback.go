@@ -29,16 +29,21 @@ Examples:
 Exit codes: the same as upgrade's`,
 		Flags: flags,
 		Action: action(func(ctx context.Context, c *cli.Context) error {
-			request, err := rollbackRequest(c)
-			if err != nil {
-				return err
-			}
-			request.Description = description
-			return o.operate(ctx, e, request.Name, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
-				return d.Rollback(ctx, request)
-			})
+			return o.rollback(ctx, e, c, description)
 		}),
 	}
+}
+
+// rollback rolls back the release that a command line names, or shows how it would.
+func (o *operation) rollback(ctx context.Context, e *env, c *cli.Context, description string) error {
+	request, err := rollbackRequest(c)
+	if err != nil {
+		return err
+	}
+	request.Description = description
+	return o.operate(ctx, e, request.Name, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
+		return d.Rollback(ctx, request)
+	})
 }
 
 func rollbackRequest(c *cli.Context) (deploy.RollbackRequest, error) {

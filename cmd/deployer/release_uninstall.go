@@ -55,10 +55,7 @@ the release; 130, 143 stopped by a signal`,
 					errs = append(errs, alreadyShown{err})
 					break
 				}
-				request := deploy.UninstallRequest{Name: name, KeepHistory: removal.keep, Description: description}
-				err := o.operate(ctx, e, name, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
-					return d.Uninstall(ctx, request)
-				})
+				err := o.uninstall(ctx, e, deploy.UninstallRequest{Name: name, KeepHistory: removal.keep, Description: description})
 				var missing *release.NotFoundError
 				if ignoreMissing && errors.As(err, &missing) {
 					e.warn(fmt.Sprintf("release %s does not exist: nothing to uninstall", name))
@@ -72,6 +69,13 @@ the release; 130, 143 stopped by a signal`,
 			return errors.Join(errs...)
 		}),
 	}
+}
+
+// uninstall uninstalls a release, or shows how it would.
+func (o *operation) uninstall(ctx context.Context, e *env, request deploy.UninstallRequest) error {
+	return o.operate(ctx, e, request.Name, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
+		return d.Uninstall(ctx, request)
+	})
 }
 
 // An uninstallOptions is how uninstall removes, and plan --uninstall shows it.

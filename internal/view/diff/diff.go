@@ -6,8 +6,8 @@
 package diff
 
 import (
+	"maps"
 	"slices"
-	"sort"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"sigs.k8s.io/structured-merge-diff/v6/fieldpath"
@@ -185,15 +185,7 @@ func restrictTo(v, stated any) any {
 }
 
 func keysOf(a, b map[string]any) []string {
-	keys := make([]string, 0, len(a)+len(b))
-	for key := range a {
-		keys = append(keys, key)
-	}
-	for key := range b {
-		if _, twice := a[key]; !twice {
-			keys = append(keys, key)
-		}
-	}
-	sort.Strings(keys)
-	return keys
+	keys := slices.AppendSeq(slices.Collect(maps.Keys(a)), maps.Keys(b))
+	slices.Sort(keys)
+	return slices.Compact(keys)
 }

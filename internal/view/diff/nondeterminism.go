@@ -2,6 +2,7 @@ package diff
 
 import (
 	"encoding/base64"
+	"maps"
 	"unicode"
 	"unicode/utf8"
 
@@ -36,16 +37,11 @@ func encoded(object map[string]any, secret bool) map[string]any {
 	if !ok || !secret {
 		return object
 	}
-	out := map[string]any{}
-	for key, v := range object {
-		out[key] = v
-	}
+	out := maps.Clone(object)
 	delete(out, "stringData")
 	data := map[string]any{}
 	old, _ := object["data"].(map[string]any)
-	for key, v := range old {
-		data[key] = v
-	}
+	maps.Copy(data, old)
 	for key, v := range plain {
 		if text, ok := v.(string); ok {
 			v = base64.StdEncoding.EncodeToString([]byte(text))

@@ -65,7 +65,7 @@ func Write(s output.Streams, o Options, text string) error {
 	if o.Format == output.FormatTable || o.Format == "" {
 		return s.WriteText(text, o.Getenv)
 	}
-	_, err := io.WriteString(s.For(o.Format), text)
+	_, err := io.WriteString(s.Out, text)
 	return err
 }
 

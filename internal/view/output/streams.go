@@ -33,7 +33,7 @@ type Streams struct {
 // written to them. The program is the name that it was called by.
 func NewStreams(in io.Reader, out, errOut io.Writer, program string) Streams {
 	s := Streams{In: in, Out: out, Err: errOut, Width: 80, Height: 24}
-	s.OutTTY, s.ErrTTY = isTerminal(out), isTerminal(errOut)
+	s.OutTTY, s.ErrTTY = IsTerminal(out), IsTerminal(errOut)
 	for _, w := range []io.Writer{errOut, out} {
 		if f, ok := w.(*os.File); ok {
 			if width, height, err := term.GetSize(int(f.Fd())); err == nil && width > 0 {
@@ -59,14 +59,6 @@ func (s Streams) Filtered(program string) Streams {
 // Data is standard output without a filter, for programs.
 func (s Streams) Data() io.Writer { return unfiltered(s.Out) }
 
-// For is standard output for a format.
-func (s Streams) For(f Format) io.Writer {
-	if f == FormatJSON || f == FormatYAML {
-		return s.Data()
-	}
-	return s.Out
-}
-
 func unfiltered(w io.Writer) io.Writer {
 	if f, ok := w.(*filter); ok {
 		return f.to
@@ -88,8 +80,9 @@ func (s Streams) MarkTrusted(text string) string {
 // terminal.
 func (s Streams) Palette(when Colour, tty bool) Palette { return newPalette(when, tty, s.nonce) }
 
-func isTerminal(w io.Writer) bool {
-	f, ok := w.(*os.File)
+// IsTerminal reports whether a reader or writer is a terminal.
+func IsTerminal(stream any) bool {
+	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }
 
@@ -110,7 +103,6 @@ func (s Streams) WriteText(text string, env func(string) string) error {
 	return err
 }
 
-// Size returns the present size of the terminal in cells.
 // Size returns the present size of the terminal in cells.
 func (s Streams) Size() (width, height int) {
 	if s.console != nil {

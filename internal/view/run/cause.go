@@ -242,7 +242,7 @@ func (c *collector) timeout(e *track.TimeoutError) {
 		}
 		cause := Cause{Class: of, Title: title, Fatal: of == class.Timeout, Objects: []string{s.ID.String()}, Message: message}
 		cause.Source = c.state.changes[s.ID].Source
-		cause.Next = nextSteps(of, nextStepInput{id: s.ID})
+		cause.Next = nextSteps(of, s.ID, track.Problem{})
 		c.setHook(&cause)
 		c.causes = append(c.causes, cause)
 	}
@@ -295,7 +295,7 @@ func (t *runState) cause(from track.Cause) Cause {
 		out.Impact = nothingAvailable
 	}
 	out.Changed = changesToBlame(change, p.Container, from.Class, t.hidden())
-	out.Next = nextSteps(from.Class, nextStepInput{id: id, problem: p})
+	out.Next = nextSteps(from.Class, id, p)
 	return out
 }
 

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -14,16 +15,14 @@ func (c Cause) lines(g textfmt.Glyphs) []string {
 	var out []string
 	add := func(label, text string) {
 		if text != "" {
-			out = append(out, textfmt.Pad(label, 8)+" "+textfmt.CleanLine(text))
+			out = append(out, labelled(label, textfmt.CleanLine(text))...)
 		}
 	}
 	add("image", c.Image)
-	for i, l := range strings.Split(strings.TrimRight(textfmt.CleanText(c.Message), "\n"), "\n") {
-		label := ""
-		if i == 0 {
-			label = "message"
-		}
+	label := "message"
+	for l := range strings.SplitSeq(strings.TrimRight(textfmt.CleanText(c.Message), "\n"), "\n") {
 		add(label, l)
+		label = ""
 	}
 	add("where", c.where())
 	if c.ExitCode == nil {
@@ -39,6 +38,16 @@ func (c Cause) lines(g textfmt.Glyphs) []string {
 		out = append(out, l.lines()...)
 	}
 	return append(out, nextLines(c.Next)...)
+}
+
+// labelled puts a label before the first of several lines, and as much space before the others.
+func labelled(label string, lines ...string) []string {
+	out := make([]string, 0, len(lines))
+	for _, l := range lines {
+		out = append(out, textfmt.Pad(label, 8)+" "+l)
+		label = ""
+	}
+	return out
 }
 
 // where names pods, nodes and containers.
@@ -87,32 +96,24 @@ func (c Cause) changed(g textfmt.Glyphs) []string {
 		if source == "" {
 			return nil
 		}
-		return []string{textfmt.Pad("template", 8) + " " + textfmt.CleanLine(c.Source)}
+		return labelled("template", textfmt.CleanLine(c.Source))
 	}
 	var out []string
 	for i, text := range c.Changed {
-		label := "changed"
-		if i > 0 {
-			label = ""
-		}
 		text = strings.ReplaceAll(textfmt.CleanLine(text), " -> ", " "+g.Arrow+" ")
 		if i == 0 && source != "" {
 			text += "   " + source
 		}
-		out = append(out, textfmt.Pad(label, 8)+" "+text)
+		out = append(out, text)
 	}
-	return out
+	return labelled("changed", out...)
 }
 
 // events are what the message doesn't say already, each thing once.
 func (c Cause) events() []string {
 	distinct := c.distinctEvents()
 	var out []string
-	for i, t := range distinct[max(0, len(distinct)-maxEvents):] {
-		label := "events"
-		if i > 0 {
-			label = ""
-		}
+	for _, t := range distinct[max(0, len(distinct)-maxEvents):] {
 		text := strings.TrimSpace(t.Type + " " + t.Reason + ": " + t.Message)
 		if t.Count > 1 {
 			text += fmt.Sprintf(" (%d times)", t.Count)
@@ -120,9 +121,9 @@ func (c Cause) events() []string {
 		if t.Object != "" {
 			text += " [" + t.Object + textfmt.AndMore(t.others) + "]"
 		}
-		out = append(out, textfmt.Pad(label, 8)+" "+textfmt.CleanLine(text))
+		out = append(out, textfmt.CleanLine(text))
 	}
-	return out
+	return labelled("events", out...)
 }
 
 // A distinctEvent is an event about one object and as many others.
@@ -158,19 +159,15 @@ func (l CauseLog) title() string {
 func (l CauseLog) lines() []string {
 	n := len(l.Lines)
 	if n == 0 {
-		why := l.UnavailableReason
-		if why == "" {
-			why = "nothing was written"
-		}
-		return []string{textfmt.Pad("logs", 8) + " " + l.title() + ": " + textfmt.CleanLine(why)}
+		why := cmp.Or(l.UnavailableReason, "nothing was written")
+		return labelled("logs", l.title()+": "+textfmt.CleanLine(why))
 	}
 	shown := l.Lines[max(0, n-maxLog):]
-	what := fmt.Sprintf(", last %s:", textfmt.Count(len(shown), "line"))
-	out := []string{textfmt.Pad("logs", 8) + " " + l.title() + what}
+	out := []string{fmt.Sprintf("%s, last %s:", l.title(), textfmt.Count(len(shown), "line"))}
 	for _, text := range shown {
-		out = append(out, textfmt.Pad("", 8)+" | "+textfmt.CleanIndentedLine(text))
+		out = append(out, "| "+textfmt.CleanIndentedLine(text))
 	}
-	return out
+	return labelled("logs", out...)
 }
 
 // nextLines align the commands.
@@ -180,18 +177,14 @@ func nextLines(steps []NextStep) []string {
 		longest = max(longest, textfmt.Width(s.What))
 	}
 	var out []string
-	for i, s := range steps {
-		label := "next"
-		if i > 0 {
-			label = ""
-		}
+	for _, s := range steps {
 		text := textfmt.CleanLine(s.What)
 		if s.Command != "" {
 			text = textfmt.Pad(text+":", longest+1) + "  " + textfmt.CleanLine(s.Command)
 		}
-		out = append(out, textfmt.Pad(label, 8)+" "+text)
+		out = append(out, text)
 	}
-	return out
+	return labelled("next", out...)
 }
 
 // headline names the problem and its objects.
@@ -207,9 +200,9 @@ func (c Cause) headline() string {
 }
 
 // text is the cause as the report of a failure writes it.
-func (c Cause) text() string {
+func (c Cause) text(g textfmt.Glyphs) string {
 	var b strings.Builder
-	for _, l := range c.lines(textfmt.ASCIIGlyphs()) {
+	for _, l := range c.lines(g) {
 		b.WriteString(l + "\n")
 	}
 	return b.String()

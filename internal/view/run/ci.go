@@ -2,7 +2,6 @@ package run
 
 import (
 	"fmt"
-	"os"
 	"strings"
 	"time"
 	"unicode"
@@ -81,15 +80,7 @@ func (c ci) summary(r Result) error {
 	if c.stepSummary == "" {
 		return nil
 	}
-	f, err := os.OpenFile(c.stepSummary, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o644)
-	if err != nil {
-		return &output.WriteError{What: "the job summary " + c.stepSummary, Err: output.SystemError(err)}
-	}
-	_, err = f.WriteString(resultMarkdown(r))
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	if err != nil {
+	if err := appendTo(c.stepSummary, []byte(resultMarkdown(r))); err != nil {
 		return &output.WriteError{What: "the job summary " + c.stepSummary, Err: output.SystemError(err)}
 	}
 	return nil

@@ -67,7 +67,7 @@ func junitOf(r Result) junitSuites {
 		delete(causes, o.Object)
 		switch {
 		case failed:
-			test.Failure = &junitNote{Message: textfmt.CleanLine(cause.headline()), Type: string(cause.Class), Text: cause.text()}
+			test.Failure = &junitNote{Message: textfmt.CleanLine(cause.headline()), Type: string(cause.Class), Text: cause.text(textfmt.ASCIIGlyphs())}
 		case o.State == "waiting" || o.State == "progressing":
 			test.Skipped = &junitNote{Message: "not ready when the run ended: " + textfmt.CleanLine(o.Message)}
 		}
@@ -83,7 +83,7 @@ func junitOf(r Result) junitSuites {
 		if len(c.Objects) > 0 {
 			name = c.Objects[0]
 		}
-		suite.Cases = append(suite.Cases, junitCase{Class: suite.Name, Name: textfmt.CleanLine(name), Error: &junitNote{Message: textfmt.CleanLine(c.headline()), Type: string(c.Class), Text: c.text()}})
+		suite.Cases = append(suite.Cases, junitCase{Class: suite.Name, Name: textfmt.CleanLine(name), Error: &junitNote{Message: textfmt.CleanLine(c.headline()), Type: string(c.Class), Text: c.text(textfmt.ASCIIGlyphs())}})
 	}
 	for _, c := range suite.Cases {
 		suite.Tests++

@@ -14,12 +14,6 @@ import (
 	"deployer/track/class"
 )
 
-// nextStepInput is what commands are made of.
-type nextStepInput struct {
-	id      kube.ID
-	problem track.Problem
-}
-
 // A nextStepRule is a next step with places for names: {ns}, {kind}, {name}, {pod},
 // {container}, {image}, {node}, {needs}. A step whose place has no name is left out.
 type nextStepRule struct{ what, command string }
@@ -92,28 +86,28 @@ func nextStepRules(of class.Class, p track.Problem) []nextStepRule {
 	return []nextStepRule{describePod(), describeObject()}
 }
 
-// nextSteps fills in the steps of a class.
-func nextSteps(of class.Class, in nextStepInput) []NextStep {
+// nextSteps fills in the steps of a class of problem of an object.
+func nextSteps(of class.Class, id kube.ID, problem track.Problem) []NextStep {
 	names := map[string]string{
-		"ns": in.id.Namespace, "kind": strings.ToLower(in.id.Kind), "name": in.id.Name,
-		"container": strings.TrimPrefix(in.problem.Container, "init:"), "image": in.problem.Image,
+		"ns": id.Namespace, "kind": strings.ToLower(id.Kind), "name": id.Name,
+		"container": strings.TrimPrefix(problem.Container, "init:"), "image": problem.Image,
 	}
-	if in.id.Group != "" && in.id.Group != "apps" && in.id.Group != "batch" {
-		names["kind"] += "." + in.id.Group
+	if id.Group != "" && id.Group != "apps" && id.Group != "batch" {
+		names["kind"] += "." + id.Group
 	}
-	if len(in.problem.Pods) > 0 {
-		names["pod"] = in.problem.Pods[0]
-	} else if in.id.Kind == "Pod" {
-		names["pod"] = in.id.Name
+	if len(problem.Pods) > 0 {
+		names["pod"] = problem.Pods[0]
+	} else if id.Kind == "Pod" {
+		names["pod"] = id.Name
 	}
-	if len(in.problem.Nodes) > 0 {
-		names["node"] = in.problem.Nodes[0]
+	if len(problem.Nodes) > 0 {
+		names["node"] = problem.Nodes[0]
 	}
-	if n := in.problem.MissingObject; n != nil {
+	if n := problem.MissingObject; n != nil {
 		names["needs"] = strings.ToLower(n.Kind) + " " + textfmt.ShellWord(n.Name)
 	}
 	var out []NextStep
-	for _, rule := range nextStepRules(of, in.problem) {
+	for _, rule := range nextStepRules(of, problem) {
 		if command, ok := filled(rule.command, names); ok {
 			out = append(out, NextStep{What: rule.what, Command: command, about: rule.about()})
 		}

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -153,10 +154,7 @@ func headlineOf(r Result, g textfmt.Glyphs) string {
 	if r.Revision > 0 && r.Verb != "uninstall" && r.Verb != "watch" {
 		text += fmt.Sprintf(" (revision %d)", r.Revision)
 	}
-	verdict := r.verdict
-	if verdict == "" {
-		verdict = "FAILED"
-	}
+	verdict := cmp.Or(r.verdict, "FAILED")
 	if verdict == "REJECTED" {
 		text += " REJECTED, nothing was changed"
 	} else {
@@ -222,10 +220,6 @@ func (rep *reporter) otherObjects(b *strings.Builder, r Result) {
 
 // verdict is the last line.
 func (rep *reporter) verdict(r Result) string {
-	word := r.verdict
-	if word == "" {
-		word = "FAILED"
-	}
 	text := ""
 	if r.Release != "" {
 		text = fmt.Sprintf("  release %s, namespace %s", textfmt.CleanLine(r.Release), textfmt.CleanLine(r.Namespace))
@@ -246,5 +240,5 @@ func (rep *reporter) verdict(r Result) string {
 	if rep.display.opts.ResultFile != "" {
 		text += dot + "report: " + textfmt.CleanLine(rep.display.opts.ResultFile)
 	}
-	return rep.display.palette.Bad.Sprint(word) + text
+	return rep.display.palette.Bad.Sprint(cmp.Or(r.verdict, "FAILED")) + text
 }

@@ -19,12 +19,9 @@ func resultMarkdown(r Result) string {
 	} else {
 		fmt.Fprintf(&b, "### ✗ %s\n", textfmt.EscapeMarkdown(headlineOf(r, g)))
 		for i, c := range r.Causes {
-			var lines strings.Builder
-			for _, l := range c.lines(g) {
-				lines.WriteString(l + "\n")
-			}
-			fence := textfmt.Fence(lines.String())
-			fmt.Fprintf(&b, "\n**%d. %s** (%s)\n\n%s\n%s%s\n", i+1, textfmt.EscapeMarkdown(c.headline()), textfmt.EscapeMarkdown(string(c.Class)), fence, lines.String(), fence)
+			text := c.text(g)
+			fence := textfmt.Fence(text)
+			fmt.Fprintf(&b, "\n**%d. %s** (%s)\n\n%s\n%s%s\n", i+1, textfmt.EscapeMarkdown(c.headline()), textfmt.EscapeMarkdown(string(c.Class)), fence, text, fence)
 		}
 	}
 	if undo := r.Rollback; undo != nil {

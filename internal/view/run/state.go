@@ -1,6 +1,7 @@
 package run
 
 import (
+	"slices"
 	"sort"
 	"time"
 
@@ -72,13 +73,13 @@ func (t *runState) handle(e deploy.Event) {
 	case deploy.HookRan:
 		t.progress.hooked.done++
 		if e.Err == nil {
-			t.finishHook()
+			t.finish(true, track.Ready) // hooks run one after another, so all unfinished ones are its own
 		}
 	case deploy.Tracked:
 		t.recordReport(e.Report)
 	case deploy.StepEnded:
 		if e.Err == nil && e.Step == deploy.StepWait {
-			t.finishWait()
+			t.finish(false, t.goal())
 		}
 		t.step = recording
 	case deploy.Warned:
@@ -118,24 +119,19 @@ func (t *runState) recordApplied(e deploy.Applied) {
 	switch e.Step {
 	case deploy.StepHook:
 		t.ensureTracked(e.Change.ID).hook = true
+		return
 	case deploy.StepPrune:
 		t.progress.pruned.done++
-		t.actions[e.Change.Action]++
 	case deploy.StepCRDs, deploy.StepApply:
 		t.progress.applied.done++
-		t.actions[e.Change.Action]++
-	default:
-		t.actions[e.Change.Action]++
 	}
+	t.actions[e.Change.Action]++
 }
 
 func (t *runState) warn(text string) {
-	for _, known := range t.warnings {
-		if known == text {
-			return
-		}
+	if !slices.Contains(t.warnings, text) {
+		t.warnings = append(t.warnings, text)
 	}
-	t.warnings = append(t.warnings, text)
 }
 
 func (t *runState) ensureTracked(id kube.ID) *trackedObject {
@@ -197,21 +193,11 @@ func goalOf(verb string) track.State {
 	return track.Ready
 }
 
-// finishWait marks all objects as having reached the goal, after a successful wait.
-func (t *runState) finishWait() {
+// finish marks all objects of hooks, or all others, as having reached a state.
+func (t *runState) finish(ofHooks bool, state track.State) {
 	for _, o := range t.tracked {
-		if !o.hook && !o.status.State.IsFinal() {
-			o.status.State, o.took = t.goal(), t.now().Sub(o.began)
-		}
-	}
-}
-
-// finishHook marks the objects of a successful hook as ready. Hooks run one after another, so
-// all unfinished ones are its own.
-func (t *runState) finishHook() {
-	for _, o := range t.tracked {
-		if o.hook && !o.status.State.IsFinal() {
-			o.status.State, o.took = track.Ready, t.now().Sub(o.began)
+		if o.hook == ofHooks && !o.status.State.IsFinal() {
+			o.status.State, o.took = state, t.now().Sub(o.began)
 		}
 	}
 }

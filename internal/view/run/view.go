@@ -47,6 +47,7 @@ type View struct {
 	outcome  outcome
 	closed   bool
 
+	stopOnce      sync.Once
 	stop, stopped chan struct{} // of the ticking; nil in tests that tick themselves
 }
 
@@ -199,15 +200,7 @@ func (v *View) Finish(err error) {
 // nothing.
 func (v *View) Close() error {
 	if v.stop != nil {
-		v.mu.Lock()
-		if !v.closed {
-			select {
-			case <-v.stop:
-			default:
-				close(v.stop)
-			}
-		}
-		v.mu.Unlock()
+		v.stopOnce.Do(func() { close(v.stop) })
 		<-v.stopped
 	}
 	v.mu.Lock()

@@ -337,7 +337,7 @@ func TestHeartbeat(t *testing.T) {
 func TestLogOfAnEarlierRun(t *testing.T) {
 	for crashes, want := range map[int]bool{0: false, 1: false, 2: true} {
 		p := track.Problem{ContainerFailure: track.ContainerFailure{Container: "app", Attempts: crashes}, AffectedPods: track.AffectedPods{Pods: []string{"migrate-x7k2p"}}}
-		steps := nextSteps(class.CrashLoop, nextStepInput{id: viewtest.ID("batch", "Job", "migrate"), problem: p})
+		steps := nextSteps(class.CrashLoop, viewtest.ID("batch", "Job", "migrate"), p)
 		if got := strings.HasSuffix(steps[0].Command, " --previous"); got != want {
 			t.Errorf("%d crashes: %s", crashes, steps[0].Command)
 		}
