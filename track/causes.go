@@ -135,8 +135,8 @@ func (t *trackedObject) missingRefs() []Ref {
 	}
 	var out []Ref
 	if p.Class == class.ClaimUnbound {
-		for _, m := range t.newPods.byUID {
-			for _, claim := range m.Pod.VolumeClaims {
+		for _, history := range t.newPods.byUID {
+			for _, claim := range history.Pod.VolumeClaims {
 				out = append(out, Ref{Kind: "PersistentVolumeClaim", Name: claim})
 			}
 		}

@@ -28,7 +28,7 @@ func stage(t *testing.T, manifests ...string) (*session, func(time.Duration)) {
 		for range int(d / time.Second) {
 			now = now.Add(time.Second)
 			s.health.answeredAt = now // the API server is fine
-			for _, known := range s.missings.known {
+			for _, known := range s.missing.known {
 				known.askedAt = now
 			}
 			for _, obj := range s.objects {
@@ -55,11 +55,11 @@ func answer(t *testing.T, s *session, what pods.Missing, manifest string) {
 		object = normalisedYAML(t, manifest)
 	}
 	id := missingID{"prod", what}
-	if s.missings.known[id] == nil {
-		s.missings.known[id] = &missingReference{askedAt: s.opts.Now()}
+	if s.missing.known[id] == nil {
+		s.missing.known[id] = &missingReference{askedAt: s.opts.Now()}
 	}
-	s.missings.known[id].askedAt = s.opts.Now()
-	s.missings.known[id].update(object, nil, what.Key, s.states(kube.ID{Kind: what.Kind, Namespace: "prod", Name: what.Name}), s.opts.Now())
+	s.missing.known[id].askedAt = s.opts.Now()
+	s.missing.known[id].update(object, nil, what.Key, s.declares(kube.ID{Kind: what.Kind, Namespace: "prod", Name: what.Name}), s.opts.Now())
 	for _, obj := range s.objects {
 		s.updateStatus(obj, s.opts.Now())
 	}

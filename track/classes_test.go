@@ -209,7 +209,7 @@ func (w *world) meets(b broken) {
 	if b.timeout > 0 {
 		limit = b.timeout
 	}
-	o := w.wait(track.Options{States: func(id kube.ID) bool { return stated[id] }}, limit, target)
+	o := w.wait(track.Options{Declares: func(id kube.ID) bool { return stated[id] }}, limit, target)
 	var p track.Problem
 	if b.timeout > 0 {
 		var late *track.TimeoutError

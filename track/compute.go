@@ -130,8 +130,8 @@ func (t *trackedObject) waiveStability() bool {
 	if t.timers.readySince.IsZero() || t.timers.arePaused() {
 		return false
 	}
-	for _, m := range t.newPods.byUID {
-		if m.Pod.HasRestarted() {
+	for _, history := range t.newPods.byUID {
+		if history.Pod.HasRestarted() {
 			return false
 		}
 	}
@@ -155,18 +155,18 @@ func (t *trackedObject) ruleInput(now time.Time) rules.Input {
 // newPodsReady counts the known new pods that are ready.
 func (t *trackedObject) newPodsReady() int {
 	n := 0
-	for _, m := range t.newPods.byUID {
-		if m.Pod.Ready && !m.Pod.Deleting {
+	for _, history := range t.newPods.byUID {
+		if history.Pod.Ready && !history.Pod.Deleting {
 			n++
 		}
 	}
 	return n
 }
 
-// knowsNewPods reports whether the known pods belong to the object's current revision:
+// knowsNewPods refreshes the revision first and reports whether the known pods belong to it:
 // pods are looked for after the status was computed.
 func (t *trackedObject) knowsNewPods() bool {
-	_, revision, owner := resolveNewPods(t)
+	_, revision, owner := refreshRevision(t)
 	return owner != "" && revision == t.newPods.revision
 }
 

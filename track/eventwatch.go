@@ -15,25 +15,25 @@ import (
 
 const (
 	maxInitialEvents = 500  // of a namespace, read when its watch begins
-	maxOrphans       = 1000 // events kept for pods that are not known yet
+	maxUnowned       = 1000 // events kept for pods that are not known yet
 	maxEventsRead    = 2000 // read at a time of objects of a kind
 )
 
 // eventWatches are the watches of warning events, one for each namespace with a slow
 // rollout, and the objects that own the events.
 type eventWatches struct {
-	session     *session
-	namespaces  map[string]bool // with slow rollouts
-	open        map[string]bool // watched; the empty name stands for all namespaces
-	owners      map[types.UID]eventOwner
-	orphans     map[types.UID][]Event // of pods that are not known yet
-	orphanCount int
-	queued      map[eventQuery]map[types.UID]*trackedObject
+	session      *session
+	namespaces   map[string]bool // with slow rollouts
+	open         map[string]bool // watched; the empty name stands for all namespaces
+	owners       map[types.UID]eventOwner
+	unowned      map[types.UID][]Event // of pods that are not known yet
+	unownedCount int
+	queued       map[eventQuery]map[types.UID]*trackedObject
 }
 
 func newEventWatches(s *session) eventWatches {
 	return eventWatches{session: s, namespaces: map[string]bool{}, open: map[string]bool{}, owners: map[types.UID]eventOwner{},
-		orphans: map[types.UID][]Event{}, queued: map[eventQuery]map[types.UID]*trackedObject{}}
+		unowned: map[types.UID][]Event{}, queued: map[eventQuery]map[types.UID]*trackedObject{}}
 }
 
 type eventOwner struct {
@@ -47,11 +47,11 @@ func (w *eventWatches) addOwner(uid types.UID, obj *trackedObject, pod types.UID
 		return
 	}
 	w.owners[uid] = eventOwner{obj, pod}
-	for _, e := range w.orphans[uid] {
-		w.orphanCount--
+	for _, e := range w.unowned[uid] {
+		w.unownedCount--
 		obj.addEvent(e, pod, obj.opts.Now())
 	}
-	delete(w.orphans, uid)
+	delete(w.unowned, uid)
 }
 
 // watch opens the watch of a namespace's warnings. Normal events are many and are asked
@@ -94,9 +94,9 @@ func (w *eventWatches) handleEvent(raw *corev1.Event) {
 	e, uid := eventOf(raw), raw.InvolvedObject.UID
 	owner, known := w.owners[uid]
 	if !known {
-		if w.orphanCount < maxOrphans {
-			w.orphans[uid] = append(w.orphans[uid], e)
-			w.orphanCount++
+		if w.unownedCount < maxUnowned {
+			w.unowned[uid] = append(w.unowned[uid], e)
+			w.unownedCount++
 		}
 		return
 	}

@@ -169,15 +169,15 @@ func noLogsReason(err error, namespace string) string {
 // examplePod is the pod that a problem names first; of a Job the one that failed last.
 func (s diagnosis) examplePod(ctx context.Context, obj *trackedObject, p *Problem) (pods.Pod, bool) {
 	for _, name := range p.Pods {
-		for _, m := range obj.newPods.byUID {
-			if m.Pod.Name == name {
-				return m.Pod, true
+		for _, history := range obj.newPods.byUID {
+			if history.Pod.Name == name {
+				return history.Pod, true
 			}
 		}
 	}
 	var all []pods.Pod
-	for _, m := range obj.newPods.byUID {
-		all = append(all, m.Pod)
+	for _, history := range obj.newPods.byUID {
+		all = append(all, history.Pod)
 	}
 	if obj.gk == kube.JobKind {
 		if found, err := s.podsOfJob(ctx, obj.ID.Namespace, obj.observed.object.GetUID()); err == nil {

@@ -82,8 +82,8 @@ func (f *logFollower) followBarePod(obj *trackedObject) {
 	if obj.gk != kube.PodKind {
 		return
 	}
-	for _, m := range obj.newPods.byUID {
-		f.followPod(obj, m.Pod)
+	for _, history := range obj.newPods.byUID {
+		f.followPod(obj, history.Pod)
 	}
 }
 

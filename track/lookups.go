@@ -91,8 +91,8 @@ func (s *session) eventReadSchedule(obj *trackedObject) ([]time.Duration, types.
 	if p := obj.status.Problem; p != nil && obj.gk.Kind != "Service" {
 		switch p.Class {
 		case class.Unschedulable, class.NoNodeFits, class.WaitingForNode:
-			for uid, m := range obj.newPods.byUID {
-				if !m.Pod.Scheduling.Done {
+			for uid, history := range obj.newPods.byUID {
+				if !history.Pod.Scheduling.Done {
 					return eventReadTimes["Pod"], uid, p.Since
 				}
 			}
@@ -136,8 +136,7 @@ func (s *session) checkServed(obj *trackedObject, now time.Time) {
 	})
 }
 
-// servedVersion is the newest version that a definition serves; empty when it
-// serves none.
+// servedVersion is the first version that a definition serves; empty when it serves none.
 func servedVersion(definition *unstructured.Unstructured) string {
 	versions, _, _ := unstructured.NestedSlice(definition.Object, "spec", "versions")
 	for _, v := range versions {
@@ -150,17 +149,18 @@ func servedVersion(definition *unstructured.Unstructured) string {
 	return ""
 }
 
-// What controllers make may come some time after they say that they are ready.
-const madeByControllerWithin = 30 * time.Second
+// providedByControllerWithin is how long after an object became ready its controller may take
+// to create what belongs to it.
+const providedByControllerWithin = 30 * time.Second
 
 // willAppear reports whether what is missing is expected to be created soon, by another target or by
 // the controller of one.
 func (s *session) willAppear(namespace string, what pods.Missing) bool {
 	for _, obj := range s.objects {
-		if obj.observed.object == nil || obj.ID.Namespace != namespace || !mayMake(obj.observed.object, Ref{what.Kind, what.Name}) {
+		if obj.observed.object == nil || obj.ID.Namespace != namespace || !mayProvide(obj.observed.object, Ref{what.Kind, what.Name}) {
 			continue
 		}
-		patience := madeByControllerWithin
+		patience := providedByControllerWithin
 		if obj.ID.Kind == what.Kind {
 			patience = noticedByKubeletWithin
 		}
@@ -172,10 +172,10 @@ func (s *session) willAppear(namespace string, what pods.Missing) bool {
 	return false
 }
 
-// mayMake reports whether ref is the object itself, comes with it, or may be made by its
+// mayProvide reports whether ref is the object itself, comes with it, or may be made by its
 // controller. The controller of a custom resource may make what has the resource's name, alone or
 // followed by a dash, and what is named in the resource's spec.
-func mayMake(o *unstructured.Unstructured, ref Ref) bool {
+func mayProvide(o *unstructured.Unstructured, ref Ref) bool {
 	if slices.Contains(providedObjects(o), ref) {
 		return true
 	}

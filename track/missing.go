@@ -104,7 +104,7 @@ func (m *missingReferences) ask(id missingID, known *missingReference, now time.
 			if err == nil {
 				s.health.noteAnswer()
 			}
-			known.update(object, err, id.Key, s.states(of), known.askedAt)
+			known.update(object, err, id.Key, s.declares(of), known.askedAt)
 			for _, obj := range s.objects {
 				if obj.ID.Namespace == id.namespace {
 					s.dirty[obj] = true
@@ -149,9 +149,9 @@ func keysOf(object *unstructured.Unstructured) []string {
 	return out
 }
 
-// states reports whether the release states an object.
-func (s *session) states(id kube.ID) bool {
-	if s.opts.States != nil && s.opts.States(id) {
+// declares reports whether the release states an object.
+func (s *session) declares(id kube.ID) bool {
+	if s.opts.Declares != nil && s.opts.Declares(id) {
 		return true
 	}
 	obj := s.object(id)
@@ -160,7 +160,7 @@ func (s *session) states(id kube.ID) bool {
 
 // missingFinalAt is when a problem is final that is about something missing; false when it
 // is like any other.
-func (t *trackedObject) missingFinalAt(g *problemGroup, c podSummary, what pods.Missing, now time.Time) (time.Time, bool) {
+func (t *trackedObject) missingFinalAt(g *problemGroup, summary podSummary, what pods.Missing, now time.Time) (time.Time, bool) {
 	known := missingReference{}
 	if t.release.missing != nil {
 		known = t.release.missing(what)
@@ -172,7 +172,7 @@ func (t *trackedObject) missingFinalAt(g *problemGroup, c podSummary, what pods.
 			within = mountedAgainWithin
 		}
 		return known.since.Add(within), true
-	case known.isForGood && t.affectsAllPods(g, c, class.Info{Scope: class.Deterministic}):
+	case known.isForGood && t.affectsAllPods(g, summary, class.Info{Scope: class.Deterministic}):
 		return g.finding.Since, true
 	case known.isForGood || t.release.willAppear == nil || !t.release.willAppear(what):
 		return time.Time{}, false

@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	badNodeGrace   = 2 * time.Minute  // how long one pod may fail while others of the revision are fine
-	laggardsGrace  = 20 * time.Second // how long pods that may still heal are awaited when others can't
-	maxEvictions   = 3                // evictions that are no bad luck any more
-	maxPodsNamed   = 20               // named in a problem
-	pendingRecheck = 2 * time.Second  // until it is looked again whether what is missing is on its way
+	badNodeGrace    = 2 * time.Minute  // how long one pod may fail while others of the revision are fine
+	othersHealGrace = 20 * time.Second // how long pods that may still heal are awaited when others can't
+	maxEvictions    = 3                // evictions that are no bad luck any more
+	maxPodsNamed    = 20               // named in a problem
+	pendingRecheck  = 2 * time.Second  // until it is looked again whether what is missing is on its way
 )
 
 // A problemGroup is one class of problem with the pods that have it.
@@ -35,7 +35,7 @@ type problemGroup struct {
 type podSummary struct {
 	total, ready int
 	failing      int // not ready, with a problem that fails
-	beyondHope   int // of these, with one that is final for the pod
+	final        int // of these, with one that is final for the pod
 	groups       map[class.Class]*problemGroup
 	recheckAt    time.Time // when time alone may add a problem; zero for never
 }
@@ -43,10 +43,10 @@ type podSummary struct {
 // podProblem returns the worst problem of the new pods; nil when there is none. FinalAt says
 // when it fails the workload.
 func (t *trackedObject) podProblem(now time.Time) *Problem {
-	c := t.summarizePods(now)
+	summary := t.summarizePods(now)
 	var worst *Problem
-	for _, k := range slices.Sorted(maps.Keys(c.groups)) {
-		p := t.problemOf(c.groups[k], c, now)
+	for _, k := range slices.Sorted(maps.Keys(summary.groups)) {
+		p := t.problemOf(summary.groups[k], summary, now)
 		if p != nil && (worst == nil || isWorse(p, worst, now)) {
 			worst = p
 		}
@@ -55,38 +55,38 @@ func (t *trackedObject) podProblem(now time.Time) *Problem {
 }
 
 func (t *trackedObject) summarizePods(now time.Time) podSummary {
-	c := podSummary{groups: map[class.Class]*problemGroup{}}
+	summary := podSummary{groups: map[class.Class]*problemGroup{}}
 	r := t.podPolicy()
-	for _, m := range t.newPods.byUID {
-		if m.Pod.Deleting {
+	for _, history := range t.newPods.byUID {
+		if history.Pod.Deleting {
 			continue
 		}
-		c.total++
-		found := m.Findings(r, now)
-		if m.Pod.Ready {
-			c.ready++
+		summary.total++
+		found := history.Findings(r, now)
+		if history.Pod.Ready {
+			summary.ready++
 			continue
 		}
 		failing, final := false, false
 		for _, f := range found {
-			failing = c.addFinding(f, m, now) || failing
+			failing = summary.addFinding(f, history, now) || failing
 			final = final || f.Final
 		}
 		if failing {
-			c.failing++
+			summary.failing++
 		}
 		if failing && final {
-			c.beyondHope++
+			summary.final++
 		}
 	}
-	t.timers.recheckBy(c.recheckAt)
-	return c
+	t.timers.recheckBy(summary.recheckAt)
+	return summary
 }
 
 // addFinding adds a finding to the group of its class and reports whether it can fail a
 // workload.
-func (c *podSummary) addFinding(f pods.Finding, m *pods.History, now time.Time) bool {
-	if at := m.ReadinessOverdueAt(f); f.Class == class.ReadinessProbeFailed && now.Before(at) {
+func (c *podSummary) addFinding(f pods.Finding, history *pods.History, now time.Time) bool {
+	if at := history.ReadinessOverdueAt(f); f.Class == class.ReadinessProbeFailed && now.Before(at) {
 		if c.recheckAt.IsZero() || at.Before(c.recheckAt) {
 			c.recheckAt = at
 		}
@@ -97,11 +97,11 @@ func (c *podSummary) addFinding(f pods.Finding, m *pods.History, now time.Time) 
 		g = &problemGroup{Class: f.Class}
 		c.groups[f.Class] = g
 	}
-	if n := len(g.members); n == 0 || g.members[n-1] != m {
-		g.members = append(g.members, m)
+	if n := len(g.members); n == 0 || g.members[n-1] != history {
+		g.members = append(g.members, history)
 	}
-	if g.pod == nil || isNearerToFinal(f, m, g) {
-		g.finding, g.pod = f, m
+	if g.pod == nil || isNearerToFinal(f, history, g) {
+		g.finding, g.pod = f, history
 	}
 	if !f.FinalAt.IsZero() && (g.finalAt.IsZero() || f.FinalAt.Before(g.finalAt)) {
 		g.finalAt = f.FinalAt
@@ -109,17 +109,17 @@ func (c *podSummary) addFinding(f pods.Finding, m *pods.History, now time.Time) 
 	return class.InfoOf(f.Class).Scope != class.Informational
 }
 
-func isNearerToFinal(f pods.Finding, m *pods.History, g *problemGroup) bool {
+func isNearerToFinal(f pods.Finding, history *pods.History, g *problemGroup) bool {
 	if f.Final != g.finding.Final {
 		return f.Final
 	}
 	if f.Attempts != g.finding.Attempts {
 		return f.Attempts > g.finding.Attempts
 	}
-	return m.Pod.Name < g.pod.Pod.Name
+	return history.Pod.Name < g.pod.Pod.Name
 }
 
-func (t *trackedObject) problemOf(g *problemGroup, c podSummary, now time.Time) *Problem {
+func (t *trackedObject) problemOf(g *problemGroup, summary podSummary, now time.Time) *Problem {
 	f := g.finding
 	p := &Problem{
 		Class:            g.Class,
@@ -127,13 +127,13 @@ func (t *trackedObject) problemOf(g *problemGroup, c podSummary, now time.Time) 
 		Message:          f.Message,
 		Since:            f.Since,
 		ContainerFailure: ContainerFailure{Container: f.Container, Image: f.Image, Attempts: f.Attempts, Limit: f.Limit, ExitCode: f.ExitCode, Reason: f.Reason},
-		AffectedPods:     AffectedPods{PodCount: len(g.members), PodTotal: c.total},
+		AffectedPods:     AffectedPods{PodCount: len(g.members), PodTotal: summary.total},
 	}
-	p.addPods(g.members, c)
-	p.FinalAt = t.finalAt(g, c, now)
+	p.addPods(g.members, summary)
+	p.FinalAt = t.finalAt(g, summary, now)
 	if what, isMissing := g.pod.Pod.Missing(f.Message); isMissing {
 		p.MissingObject, p.MissingKey = &Ref{Kind: what.Kind, Name: what.Name}, what.Key
-		if at, ok := t.missingFinalAt(g, c, what, now); ok {
+		if at, ok := t.missingFinalAt(g, summary, what, now); ok {
 			p.FinalAt = at
 		}
 	}
@@ -145,12 +145,12 @@ func (t *trackedObject) problemOf(g *problemGroup, c podSummary, now time.Time) 
 }
 
 // addPods names the pods and their nodes, and a node that they all share.
-func (p *Problem) addPods(members []*pods.History, c podSummary) {
+func (p *Problem) addPods(members []*pods.History, summary podSummary) {
 	nodes := map[string]bool{}
-	for _, m := range members {
-		p.Pods = append(p.Pods, m.Pod.Name)
-		if m.Pod.Node != "" {
-			nodes[m.Pod.Node] = true
+	for _, history := range members {
+		p.Pods = append(p.Pods, history.Pod.Name)
+		if history.Pod.Node != "" {
+			nodes[history.Pod.Node] = true
 		}
 	}
 	slices.Sort(p.Pods)
@@ -158,13 +158,13 @@ func (p *Problem) addPods(members []*pods.History, c podSummary) {
 		p.Pods = p.Pods[:maxPodsNamed]
 	}
 	p.Nodes = slices.Sorted(maps.Keys(nodes))
-	if len(p.Nodes) == 1 && c.ready > 0 {
+	if len(p.Nodes) == 1 && summary.ready > 0 {
 		p.SuspectNode = p.Nodes[0]
 	}
 }
 
 // finalAt returns when a problem of pods fails the workload; zero for never.
-func (t *trackedObject) finalAt(g *problemGroup, c podSummary, now time.Time) time.Time {
+func (t *trackedObject) finalAt(g *problemGroup, summary podSummary, now time.Time) time.Time {
 	info := class.InfoOf(g.Class)
 	switch {
 	case g.Class == class.Evicted && t.gk != kube.PodKind:
@@ -182,10 +182,10 @@ func (t *trackedObject) finalAt(g *problemGroup, c podSummary, now time.Time) ti
 		return time.Time{}
 	}
 	switch {
-	case !t.affectsAllPods(g, c, info):
+	case !t.affectsAllPods(g, summary, info):
 		return g.finalAt.Add(badNodeGrace)
-	case pods.IsCrash(g.Class) && c.beyondHope < c.failing:
-		return g.finalAt.Add(laggardsGrace)
+	case pods.IsCrash(g.Class) && summary.final < summary.failing:
+		return g.finalAt.Add(othersHealGrace)
 	}
 	return g.finalAt
 }
@@ -204,19 +204,19 @@ func isRunFailure(c class.Class) bool {
 // deterministic one failing pod is enough, unless another pod got past the problem. For
 // other classes all new pods must fail. In a StatefulSet that updates in order the first
 // failing pod is enough, because the update stops there.
-func (t *trackedObject) affectsAllPods(g *problemGroup, c podSummary, info class.Info) bool {
+func (t *trackedObject) affectsAllPods(g *problemGroup, summary podSummary, info class.Info) bool {
 	if t.updatesInOrder() {
 		return true
 	}
 	if info.Scope == class.Deterministic {
-		for _, m := range t.newPods.byUID {
-			if m.GotPast(g.Class, g.finding.Container) {
-				return c.ready == 0 && c.failing >= c.total
+		for _, history := range t.newPods.byUID {
+			if history.GotPast(g.Class, g.finding.Container) {
+				return summary.ready == 0 && summary.failing >= summary.total
 			}
 		}
 		return true
 	}
-	return c.ready == 0 && c.failing >= c.total
+	return summary.ready == 0 && summary.failing >= summary.total
 }
 
 // updatesInOrder reports whether the object is a StatefulSet that updates one pod

@@ -15,9 +15,9 @@ func (t *trackedObject) updateProgress(now time.Time) {
 	if t.observed.object != nil {
 		t.addStatusCounts(counts)
 	}
-	for uid, m := range t.newPods.byUID {
+	for uid, history := range t.newPods.byUID {
 		counts["pods"]++
-		podCounts(counts, string(uid), m)
+		podCounts(counts, string(uid), history)
 	}
 	for key, n := range counts {
 		if n > t.timers.highestCounts[key] {
@@ -52,12 +52,12 @@ func (t *trackedObject) addStatusCounts(counts map[string]int) {
 	counts["phase "+phase] = 1
 }
 
-func podCounts(counts map[string]int, uid string, m *pods.History) {
-	if m.Pod.Scheduling.Done {
+func podCounts(counts map[string]int, uid string, history *pods.History) {
+	if history.Pod.Scheduling.Done {
 		counts["scheduled"]++
 	}
-	for i := range m.Pod.Containers {
-		c := &m.Pod.Containers[i]
+	for i := range history.Pod.Containers {
+		c := &history.Pod.Containers[i]
 		if c.ImageID != "" {
 			counts["image "+uid+c.Name] = 1
 		}

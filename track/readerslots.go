@@ -101,8 +101,8 @@ func (f *logFollower) readFinishedLog(obj *trackedObject) {
 	r := f.newReader(obj)
 	uid := obj.observed.object.GetUID()
 	var known []pods.Pod
-	for _, m := range obj.newPods.byUID {
-		known = append(known, m.Pod)
+	for _, history := range obj.newPods.byUID {
+		known = append(known, history.Pod)
 	}
 	isPod := obj.gk == kube.PodKind
 	r.read = func(ctx context.Context) error {

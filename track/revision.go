@@ -16,9 +16,9 @@ import (
 
 const revisionRecheck = 5 * time.Second // for the ReplicaSet of a Deployment
 
-// resolveNewPods says how to find the pods of a workload's new revision; owner is
-// empty while that isn't known.
-func resolveNewPods(obj *trackedObject) (query podQuery, value, owner string) {
+// refreshRevision finds out the new revision of a workload and says how to find its pods; owner
+// is empty while that isn't known.
+func refreshRevision(obj *trackedObject) (query podQuery, value, owner string) {
 	o := obj.observed.object
 	query.namespace = obj.ID.Namespace
 	switch obj.gk.Kind {

@@ -34,7 +34,7 @@ type session struct {
 	pods      podWatches
 	events    eventWatches
 	logs      *logFollower
-	missings  missingReferences
+	missing   missingReferences
 	workloads rules.Workloads // of this wait
 	progress  waitProgress
 }
@@ -61,7 +61,7 @@ func newSession(t *Tracker, targets []Target, saw func(Report)) *session {
 		obj := newTrackedObject(target, s.opts, now)
 		obj.release.workloads = func() rules.Workloads { return s.workloads }
 		obj.release.willAppear = func(what pods.Missing) bool { return s.willAppear(obj.ID.Namespace, what) }
-		obj.release.missing = func(what pods.Missing) missingReference { return s.missings.get(obj.ID.Namespace, what) }
+		obj.release.missing = func(what pods.Missing) missingReference { return s.missing.get(obj.ID.Namespace, what) }
 		s.objects = append(s.objects, obj)
 	}
 	s.health = newAPIHealth(s)
@@ -69,7 +69,7 @@ func newSession(t *Tracker, targets []Target, saw func(Report)) *session {
 	s.pods = newPodWatches(s)
 	s.events = newEventWatches(s)
 	s.logs = newLogFollower(s)
-	s.missings = newMissingReferences(s)
+	s.missing = newMissingReferences(s)
 	return s
 }
 
@@ -202,7 +202,7 @@ func (s *session) updateStatus(obj *trackedObject, now time.Time) {
 	}
 	before := obj.status
 	after := obj.computeStatus(now)
-	if !s.missings.confirm(obj, after, now) || after.State == Failed && !s.health.silenceIsReliable(s.opts.Now()) {
+	if !s.missing.confirm(obj, after, now) || after.State == Failed && !s.health.silenceIsReliable(s.opts.Now()) {
 		obj.status = before
 		return
 	}

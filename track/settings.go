@@ -92,9 +92,9 @@ var failModes = map[string]failMode{"fail": failRelease, "warn": failWarn, "igno
 var logModes = map[string]LogMode{"none": LogsNone, "failed": LogsFailed, "all": LogsLive, "live": LogsLive}
 
 func (s *settings) readLogs(stated map[string]string) {
-	pods, ok := readStated(s, annotation.LogsPods, stated)
-	s.logs.maxPods = pods
-	if ok && pods == 0 {
+	maxPods, ok := readStated(s, annotation.LogsPods, stated)
+	s.logs.maxPods = maxPods
+	if ok && maxPods == 0 {
 		s.logs.mode = LogsNone
 	}
 	if mode, ok := logModes[read(s, annotation.Logs, stated)]; ok {

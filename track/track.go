@@ -93,9 +93,9 @@ type Options struct {
 	// NoProgressTimeout is how long an object may be without progress. 0 means 10 minutes, or
 	// the Deployment's own progressDeadlineSeconds. Annotations override it.
 	NoProgressTimeout time.Duration
-	// States reports whether the release states an object: what its ConfigMaps and Secrets
+	// Declares reports whether the release states an object: what its ConfigMaps and Secrets
 	// lack nobody will add. nil for none but the targets, which count without it.
-	States func(kube.ID) bool
+	Declares func(kube.ID) bool
 	// Now is the clock; nil means time.Now. For tests.
 	Now func() time.Time
 }

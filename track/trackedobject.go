@@ -138,12 +138,12 @@ func (t *trackedObject) updateBarePod(obj *unstructured.Unstructured) {
 
 // updatePod takes a pod of the new revision.
 func (t *trackedObject) updatePod(p pods.Pod) {
-	m := t.newPods.byUID[p.UID]
-	if m == nil {
-		m = pods.NewHistory(p, t.podPolicy())
-		t.newPods.byUID[p.UID] = m
+	history := t.newPods.byUID[p.UID]
+	if history == nil {
+		history = pods.NewHistory(p, t.podPolicy())
+		t.newPods.byUID[p.UID] = history
 	}
-	m.Update(p)
+	history.Update(p)
 }
 
 func (t *trackedObject) deletePod(uid types.UID) { delete(t.newPods.byUID, uid) }
@@ -224,8 +224,8 @@ func (t *trackedObject) addEvent(e Event, pod types.UID, now time.Time) bool {
 
 func (t *trackedObject) countEvent(e Event, pod types.UID, now time.Time) {
 	if pod != "" {
-		if m := t.newPods.byUID[pod]; m != nil {
-			m.AddEvent(e.Reason, e.Message, e.Count)
+		if history := t.newPods.byUID[pod]; history != nil {
+			history.AddEvent(e.Reason, e.Message, e.Count)
 		}
 		return
 	}

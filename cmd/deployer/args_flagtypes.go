@@ -54,13 +54,13 @@ func newChoice(value *string, words ...string) *choice { return &choice{value: v
 
 func (c *choice) Set(s string) error {
 	if !slices.Contains(c.words, s) {
-		return oneOf(s, c.words)
+		return notOneOf(s, c.words)
 	}
 	*c.value = s
 	return nil
 }
 
-func oneOf(given string, words []string) error {
+func notOneOf(given string, words []string) error {
 	return fmt.Errorf("%q is not one of %s", given, strings.Join(words, ", "))
 }
 
@@ -83,7 +83,7 @@ func (c *choices) Set(s string) error {
 	for _, item := range given {
 		i := slices.IndexFunc(c.words, func(word string) bool { return strings.EqualFold(word, item) })
 		if i < 0 {
-			return oneOf(item, c.words)
+			return notOneOf(item, c.words)
 		}
 		*c.values = append(*c.values, c.words[i])
 	}
@@ -112,7 +112,7 @@ func (o *optionalChoice) Set(s string) error {
 		s = o.bare
 	}
 	if !slices.Contains(o.words, s) {
-		return oneOf(s, o.words)
+		return notOneOf(s, o.words)
 	}
 	*o.value = s
 	return nil

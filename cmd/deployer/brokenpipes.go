@@ -97,10 +97,3 @@ func (e *env) exitCode(ctx context.Context, err error) int {
 	}
 	return exitCode(ctx, failure)
 }
-
-// isQuiet reports whether nothing is written to standard error unless something
-// fails: under the name helm where no person reads, for tasks of CI that take any
-// such output for a failure. --debug and --progress plain ask for it.
-func (e *env) isQuiet() bool {
-	return e.call.asHelm && !e.streams.ErrTTY && !e.global.debug && e.global.progress != "plain"
-}

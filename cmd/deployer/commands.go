@@ -10,8 +10,8 @@ import (
 	"deployer/internal/program"
 )
 
-// commandGroupTitles are the titles of the program's help and the commands below each.
-var commandGroupTitles = []struct {
+// commandGroups are the titles of the program's help and the commands below each.
+var commandGroups = []struct {
 	title    string
 	commands []string
 }{
@@ -27,12 +27,12 @@ var commandGroupTitles = []struct {
 const pluginGroup = "Plugins"
 
 func groupOf(command string) string {
-	for _, g := range commandGroupTitles {
+	for _, g := range commandGroups {
 		if slices.Contains(g.commands, command) {
 			return g.title
 		}
 	}
-	return commandGroupTitles[len(commandGroupTitles)-2].title
+	return commandGroups[len(commandGroups)-2].title
 }
 
 // commands lists the program's commands in the order of its help.
@@ -72,7 +72,8 @@ func commands(e *env) []*cli.Command {
 	}
 }
 
-// unsupportedCommand is a command of Helm's that isn't there. It says what is.
+// unsupportedCommand stands for a command of Helm that deployer doesn't have; its hint names the
+// alternative.
 func unsupportedCommand(name, why, instead string) *cli.Command {
 	return &cli.Command{
 		Name: name, Hidden: true, Usage: why,

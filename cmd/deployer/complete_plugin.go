@@ -143,27 +143,27 @@ func writtenFlags(flags []string) []string {
 // askPlugin runs a plugin's program for completions, if it has one. Its answer is
 // a word a line, and a directive at last.
 func (q completionRequest) askPlugin(p *plugin.Plugin, args []string) completion {
-	none := completion{directive: directiveFiles}
+	answer := completion{directive: directiveFiles}
 	var out bytes.Buffer
 	host := q.e.pluginHost()
 	host.In, host.Out, host.Err = nil, &out, nil
 	cmd, err := host.Program(q.ctx, p, filepath.Join(p.Dir, dynamicCompletion), args)
 	if err != nil || cmd.Run() != nil || context.Cause(q.ctx) != nil {
-		return none
+		return answer
 	}
 	for _, line := range strings.Split(out.String(), "\n") {
 		if line != "" {
-			none.words = append(none.words, line)
+			answer.words = append(answer.words, line)
 		}
 	}
-	if n := len(none.words); n > 0 {
-		if last := none.words[n-1]; len(last) > 1 && last[0] == ':' {
+	if n := len(answer.words); n > 0 {
+		if last := answer.words[n-1]; len(last) > 1 && last[0] == ':' {
 			if _, err := strconv.Atoi(last[1:]); err == nil {
-				none.words, none.directive = none.words[:n-1], last
+				answer.words, answer.directive = answer.words[:n-1], last
 			}
 		}
 	}
-	return none
+	return answer
 }
 
 // helmCompletedCommands are what Tab offers under the name helm: what Helm has.

@@ -115,7 +115,8 @@ func (e *env) namespace() (string, error) {
 	return cluster.Namespace(), nil
 }
 
-// offlineNamespace is namespace for commands that need no cluster.
+// offlineNamespace is namespace for commands that need no cluster: "default" when no kubeconfig
+// can be read.
 func (e *env) offlineNamespace() string {
 	if ns, err := e.namespace(); err == nil {
 		return ns

@@ -29,7 +29,7 @@ func (f *noOpFlag) IsBoolFlag() bool { return f.words != nil }
 // Set tells of the flag, once.
 func (f *noOpFlag) Set(value string) error {
 	if f.words != nil && !slices.Contains(f.words, value) {
-		return oneOf(value, f.words)
+		return notOneOf(value, f.words)
 	}
 	if !f.warned && !slices.Contains(f.welcome, value) {
 		f.warned = true

@@ -112,7 +112,7 @@ func (e *env) helpText(app *cli.App, words []string, width int, brief bool) (str
 	p.Footer = fmt.Sprintf("%s COMMAND --help tells more about a command.", strings.Join(path, " "))
 	switch {
 	case c == nil:
-		p.Groups = commandGroups(app.Commands, width)
+		p.Groups = layOutGroups(app.Commands, width)
 	case len(c.Subcommands) > 0:
 		p.Usage = sentence(c.Usage)
 		p.Groups = []group{{Title: "Commands", Body: commandRows(c.Subcommands, width)}}
@@ -247,9 +247,9 @@ func rankOf(category string) int {
 	return 1
 }
 
-func commandGroups(commands []*cli.Command, width int) []group {
+func layOutGroups(commands []*cli.Command, width int) []group {
 	var out []group
-	for _, g := range commandGroupTitles {
+	for _, g := range commandGroups {
 		var members []*cli.Command
 		for _, c := range commands {
 			if c.Category == g.title {

@@ -36,7 +36,7 @@ func (d *Deployer) newTracker() *track.Tracker { return track.New(d.Cluster, d.S
 // trackerFor also knows what an operation states, of which not everything is tracked.
 func (d *Deployer) trackerFor(op *Operation) *track.Tracker {
 	opts := d.Settings.Track
-	opts.States = op.Plan.Declares
+	opts.Declares = op.Plan.Declares
 	return track.New(d.Cluster, opts)
 }
 

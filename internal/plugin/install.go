@@ -89,7 +89,7 @@ func (h Host) install(ctx context.Context, places Places, s source, dir string) 
 	if err := h.runHook(ctx, p, helmplugin.Install); err != nil {
 		return nil, err
 	}
-	return p, h.usable(p, s.link)
+	return p, h.checkUsable(p, s.link)
 }
 
 // isCallable reports whether a plugin has a command. Others only provide downloaders or
@@ -98,9 +98,9 @@ func (p *Plugin) isCallable() bool {
 	return (len(p.PlatformCommand) > 0 || p.Metadata.Command != "") && len(p.Downloaders) == 0
 }
 
-// usable returns an error when the plugin's own program can't be executed. The program of a
+// checkUsable returns an error when the plugin's own program can't be executed. The program of a
 // linked plugin may be built later.
-func (h Host) usable(p *Plugin, linked bool) error {
+func (h Host) checkUsable(p *Plugin, linked bool) error {
 	main, _, err := h.resolve(p)
 	if err != nil || !strings.HasPrefix(main, p.Dir) {
 		return nil
@@ -133,7 +133,7 @@ func linkSource(from string) (source, error) {
 		return source{}, fmt.Errorf("unable to get absolute path to plugin: %w", err)
 	}
 	return source{name: filepath.Base(abs), link: true, fetch: func(_ context.Context, h Host, dir string) error {
-		if err := hasMetadata(abs); err != nil {
+		if err := checkMetadata(abs); err != nil {
 			return err
 		}
 		h.verbose("symlinking %s to %s", abs, dir)
@@ -196,7 +196,7 @@ func withOutput(err error) error {
 	return fmt.Errorf("%w\n%s", err, out)
 }
 
-func hasMetadata(dir string) error {
+func checkMetadata(dir string) error {
 	if _, err := os.Stat(filepath.Join(dir, helmplugin.PluginFileName)); err != nil {
 		return fmt.Errorf("%s: %w", dir, installer.ErrMissingMetadata)
 	}

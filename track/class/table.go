@@ -2,8 +2,8 @@ package class
 
 import "time"
 
-// crashGrace is over before a third crash, with the kubelet's default pauses. Where these are
-// shorter, whatever a container lacks at its start has at least this time to come.
+// crashGrace is over before the third crash with the kubelet's default back-off. It matters only
+// where the back-off is shorter: what a container needs at its start still has this long to appear.
 const crashGrace = 10 * time.Second
 
 // table has the Info of each class. The numbers follow the

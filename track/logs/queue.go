@@ -35,7 +35,8 @@ func (q *Queue[T]) Put(v T) {
 // Ready has a value after something was put.
 func (q *Queue[T]) Ready() <-chan struct{} { return q.ready }
 
-// Take empties the queue. dropped is how many values were lost after those.
+// Take empties the queue. dropped is how many values came after those and were
+// lost.
 func (q *Queue[T]) Take() (values []T, dropped int) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

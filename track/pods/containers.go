@@ -134,9 +134,9 @@ func (h *History) crashProblem(c *Container, r Policy) (Finding, bool) {
 // describeCrash sets the class and message of a crash.
 func (h *History) describeCrash(f *Finding, c *Container, last *Termination, r Policy) {
 	liveness := h.events[class.LivenessProbeFailed]
-	said := h.execErrors[c.Name]
+	message := h.execErrors[c.Name]
 	if last != nil && last.Message != "" {
-		said = last.Message
+		message = last.Message
 	}
 	switch {
 	case last == nil:
@@ -148,9 +148,9 @@ func (h *History) describeCrash(f *Finding, c *Container, last *Termination, r P
 			f.Limit = min(f.Limit, 2)
 			f.Message += ", which this release has lowered"
 		}
-	case isRefusedCommand(last.Message) && last.isFailedStart(), neverExecuted.MatchString(said):
+	case isRefusedCommand(last.Message) && last.isFailedStart(), neverExecuted.MatchString(message):
 		f.Class, f.Certain, f.Limit = class.BadCommand, true, 1 // in the runtime's or the kernel's own words
-		f.Message = joinText(fmt.Sprintf("exit code %d", last.ExitCode), said)
+		f.Message = joinText(fmt.Sprintf("exit code %d", last.ExitCode), message)
 	case last.isFailedStart(), last.ExitCode == 126, last.ExitCode == 127: // shells use these for what they can't run
 		f.Class, f.Limit = class.BadCommand, min(f.Limit, class.InfoOf(class.BadCommand).Attempts)
 		f.Message = joinText(fmt.Sprintf("exit code %d", last.ExitCode), last.Message)

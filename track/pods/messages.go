@@ -15,9 +15,10 @@ var (
 		`unauthorized|authentication required|denied|forbidden|no match for platform|no matching manifest|invalid reference format|signature`)
 	transientPull = regexp.MustCompile(`(?i)timeout|timed out|i/o|tls|x509|toomanyrequests|too many requests|rate limit|no such host|` +
 		`connection refused|connection reset|server misbehaving|unavailable|EOF|\b5\d\d\b|\b429\b|deadline exceeded|network is unreachable|qps exceeded`)
-	// tagUnclear is said where the registry hides from strangers what it has, or where it has
-	// the tag and lacks something of it.
-	lacksTag   = regexp.MustCompile(`(?i)not found|manifest unknown|name unknown|does not exist`)
+	// lacksTag is what a registry says of an image that it doesn't have.
+	lacksTag = regexp.MustCompile(`(?i)not found|manifest unknown|name unknown|does not exist`)
+	// tagUnclear is what it says as well when it hides from strangers what it has, or when it
+	// has the tag and only something of the image is missing.
 	tagUnclear = regexp.MustCompile(`(?i)denied|authori[sz]|authenticat|forbidden|blob|content at|layer`)
 	badCommand = regexp.MustCompile(`(?i)executable file not found|no such file or directory|permission denied|exec format error|` +
 		`not a directory|is a directory`)

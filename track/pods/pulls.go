@@ -13,7 +13,7 @@ import (
 // k8s.io/kubernetes/pkg/kubelet/kubelet.go, SyncPod: the status is written before the pull
 type pulls struct {
 	attempts int    // that failed for the same class of reason
-	said     string // why the last one failed; empty when that isn't known
+	message  string // why the last one failed; empty when that isn't known
 }
 
 // An imageClass is an image and why it can't be had.
@@ -30,22 +30,22 @@ var (
 
 // notePull follows the attempts that a container's states tell of.
 func (h *History) notePull(c *Container) {
-	reason, said := c.Waiting.Reason, c.Waiting.Message
+	reason, message := c.Waiting.Reason, c.Waiting.Message
 	if !isPulling(reason) {
 		return
 	}
 	p, known := h.pulls[c.Name]
-	if bareBackOff.MatchString(said) {
-		said = p.said
+	if bareBackOff.MatchString(message) {
+		message = p.message
 	}
 	before := h.Pod.container(c.Name)
 	switch {
-	case !known, p.said != "" && pullClass(reason, said, c.Image) != pullClass(reason, p.said, c.Image):
+	case !known, p.message != "" && pullClass(reason, message, c.Image) != pullClass(reason, p.message, c.Image):
 		p.attempts = 1
 	case reason == "ErrImagePull" && before != nil && before.Waiting.Reason != "ErrImagePull":
 		p.attempts++
 	}
-	p.said = said
+	p.message = message
 	h.pulls[c.Name] = p
 }
 
@@ -55,20 +55,20 @@ func (h *History) notePullEvent(message string, count int) {
 	if m == nil {
 		return
 	}
-	said := shorten(withoutPrefixes(m[2]))
-	key := imageClass{m[1], pullClass("", said, m[1])}
-	h.pullEvents[key] = pulls{attempts: max(count, h.pullEvents[key].attempts), said: said}
+	reason := shorten(withoutPrefixes(m[2]))
+	key := imageClass{m[1], pullClass("", reason, m[1])}
+	h.pullEvents[key] = pulls{attempts: max(count, h.pullEvents[key].attempts), message: reason}
 }
 
 // pullProblem is that of a container whose image can't be had.
 func (h *History) pullProblem(c *Container) Finding {
 	p := h.pulls[c.Name]
-	if p.said == "" {
-		p.said = cmp.Or(h.pullEvent(c, class.ImagePullTransient).said, h.pullEvent(c, class.ImagePullPermanent).said, c.Waiting.Message)
+	if p.message == "" {
+		p.message = cmp.Or(h.pullEvent(c, class.ImagePullTransient).message, h.pullEvent(c, class.ImagePullPermanent).message, c.Waiting.Message)
 	}
-	f := Finding{Container: c.Name, Image: c.Image, Message: p.said, Class: pullClass(c.Waiting.Reason, p.said, c.Image)}
+	f := Finding{Container: c.Name, Image: c.Image, Message: p.message, Class: pullClass(c.Waiting.Reason, p.message, c.Image)}
 	f.Attempts = max(p.attempts, h.pullEvent(c, f.Class).attempts)
-	f.Certain = f.Class == class.ImagePullPermanent && registryLacks(p.said, c.Image)
+	f.Certain = f.Class == class.ImagePullPermanent && registryLacks(p.message, c.Image)
 	return f
 }
 

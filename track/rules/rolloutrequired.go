@@ -10,14 +10,14 @@ import (
 // rollout-required. partial is false when the whole rollout is required. A percentage is
 // rounded up, as in minAvailable of a PodDisruptionBudget.
 // https://kubernetes.io/docs/tasks/run-application/configure-pdb/
-func requiredPods(annotation string, wanted, unavailable int) (need int, partial bool) {
+func requiredPods(annotation string, desired, unavailable int) (need int, partial bool) {
 	switch {
 	case annotation == "none":
 		return 0, true
 	case annotation == "max-unavailable":
-		return max(0, wanted-unavailable), true
+		return max(0, desired-unavailable), true
 	case strings.HasSuffix(annotation, "%"):
-		return scaledValue(annotation, "", wanted, true), true
+		return scaledValue(annotation, "", desired, true), true
 	}
 	return 0, false
 }
@@ -42,12 +42,12 @@ func (r *Rollout) updatedAndAvailable(in Input, kept int) int {
 // Percentages of maxUnavailable are rounded down, those of maxSurge up; if both are 0, one
 // pod may be unavailable. The default is 25%.
 // k8s.io/kubernetes/pkg/controller/deployment/util, MaxUnavailable and ResolveFenceposts
-func deploymentUnavailable(o map[string]any, wanted int) int {
+func deploymentUnavailable(o map[string]any, desired int) int {
 	if text(o, "spec", "strategy", "type") == "Recreate" {
 		return 0
 	}
-	unavailable := scaledValue(field(o, "spec", "strategy", "rollingUpdate", "maxUnavailable"), "25%", wanted, false)
-	if unavailable == 0 && scaledValue(field(o, "spec", "strategy", "rollingUpdate", "maxSurge"), "25%", wanted, true) == 0 {
+	unavailable := scaledValue(field(o, "spec", "strategy", "rollingUpdate", "maxUnavailable"), "25%", desired, false)
+	if unavailable == 0 && scaledValue(field(o, "spec", "strategy", "rollingUpdate", "maxSurge"), "25%", desired, true) == 0 {
 		return 1
 	}
 	return unavailable
@@ -56,22 +56,22 @@ func deploymentUnavailable(o map[string]any, wanted int) int {
 // statefulSetUnavailable returns how many pods are replaced at a time. Percentages are
 // rounded down, to at least 1. The default is 1. With OnDelete it is 0.
 // k8s.io/kubernetes/pkg/controller/statefulset, getStatefulSetMaxUnavailable
-func statefulSetUnavailable(o map[string]any, wanted int) int {
+func statefulSetUnavailable(o map[string]any, desired int) int {
 	if text(o, "spec", "updateStrategy", "type") == "OnDelete" {
 		return 0
 	}
-	return max(1, scaledValue(field(o, "spec", "updateStrategy", "rollingUpdate", "maxUnavailable"), "1", wanted, false))
+	return max(1, scaledValue(field(o, "spec", "updateStrategy", "rollingUpdate", "maxUnavailable"), "1", desired, false))
 }
 
 // daemonSetUnavailable returns how many nodes may have no available pod. Percentages of
 // maxUnavailable and maxSurge are rounded up; if both are 0, it is 1.
 // k8s.io/kubernetes/pkg/controller/daemon, updatedDesiredNodeCounts
-func daemonSetUnavailable(o map[string]any, wanted int) int {
+func daemonSetUnavailable(o map[string]any, desired int) int {
 	if text(o, "spec", "updateStrategy", "type") == "OnDelete" {
 		return 0
 	}
-	unavailable := scaledValue(field(o, "spec", "updateStrategy", "rollingUpdate", "maxUnavailable"), "1", wanted, true)
-	if unavailable == 0 && scaledValue(field(o, "spec", "updateStrategy", "rollingUpdate", "maxSurge"), "0", wanted, true) == 0 {
+	unavailable := scaledValue(field(o, "spec", "updateStrategy", "rollingUpdate", "maxUnavailable"), "1", desired, true)
+	if unavailable == 0 && scaledValue(field(o, "spec", "updateStrategy", "rollingUpdate", "maxSurge"), "0", desired, true) == 0 {
 		return 1
 	}
 	return unavailable

@@ -16,9 +16,9 @@ import (
 	"deployer/track/class"
 )
 
-// A Rule evaluates objects of one kind by expressions of the Common Expression
-// Language. They see the variables that package documentation lists under
-// expressions; an expression that meets a missing field is not true yet.
+// A Rule evaluates objects of one kind by expressions of the Common Expression Language. The
+// variables they may use are declared in environment (cel.go). An expression that meets a
+// missing field is not true yet.
 // https://kubernetes.io/docs/reference/using-api/cel/
 type Rule struct {
 	Group           string          `json:"group"`                // "cert-manager.io", "*.upbound.io"; empty is the core group
@@ -147,7 +147,7 @@ func (r *Rule) evaluate(in Input) Verdict {
 		return v
 	}
 	v := Verdict{Message: r.message(in, vars), NoProgress: r.NoProgress.Duration}
-	if lonely, err := r.compiled.unverified.bool(vars); lonely && err == nil {
+	if unmanaged, err := r.compiled.unverified.bool(vars); unmanaged && err == nil {
 		return unverifiedAfter(in, v, r.UnverifiedAfter.Duration, "no controller appears to manage it")
 	}
 	if status, _ := in.Object.Object["status"].(map[string]any); r.builtIn && len(status) == 0 {

@@ -87,31 +87,31 @@ func statefulSet(in Input) Verdict {
 		Updated:   count(o, "status", "updatedReplicas"),
 		Available: count(o, "status", "availableReplicas"),
 	}
-	all, up := count(o, "status", "replicas"), count(o, "status", "readyReplicas")
+	total, readyReplicas := count(o, "status", "replicas"), count(o, "status", "readyReplicas")
 	if seen, known := generationObserved(in.Object); !seen || !known {
 		return Verdict{Message: notObserved, Total: r.Desired}
 	}
-	same := text(o, "status", "currentRevision") == text(o, "status", "updateRevision")
-	if same {
+	revisionsEqual := text(o, "status", "currentRevision") == text(o, "status", "updateRevision")
+	if revisionsEqual {
 		r.Updated = max(r.Updated, min(count(o, "status", "currentReplicas"), r.Desired))
 	}
-	r.countOld(all)
+	r.countOld(total)
 	v := Verdict{Rollout: &r, Message: r.String(), Total: r.Desired}
-	v.Done = min(r.Updated, up, r.Desired)
-	allAvailable := up == r.Desired && all == r.Desired && r.Available >= r.Desired
+	v.Done = min(r.Updated, readyReplicas, r.Desired)
+	allAvailable := readyReplicas == r.Desired && total == r.Desired && r.Available >= r.Desired
 	need, partial := requiredPods(in.RolloutRequired, r.Desired, statefulSetUnavailable(o, r.Desired))
 	if text(o, "spec", "updateStrategy", "type") == "OnDelete" {
-		v.Done = min(up, r.Desired)
+		v.Done = min(readyReplicas, r.Desired)
 		if allAvailable && !partial || partial && r.Available >= need {
 			v.Phase = Ready
-			v.Notes = onDeleteNote(r.Old, same)
+			v.Notes = onDeleteNote(r.Old, revisionsEqual)
 		}
 		return v
 	}
 	partition := count(o, "spec", "updateStrategy", "rollingUpdate", "partition")
 	if partial {
 		kept := min(partition, r.Desired)
-		if same {
+		if revisionsEqual {
 			kept = 0
 		}
 		if r.updatedAndAvailable(in, kept) >= need {
@@ -119,9 +119,9 @@ func statefulSet(in Input) Verdict {
 		}
 		return v
 	}
-	if allAvailable && r.Updated >= max(0, r.Desired-partition) && (partition > 0 || same) {
+	if allAvailable && r.Updated >= max(0, r.Desired-partition) && (partition > 0 || revisionsEqual) {
 		v.Phase, v.Done = Ready, r.Desired
-		if kept := r.Desired - r.Updated; partition > 0 && kept > 0 && !same {
+		if kept := r.Desired - r.Updated; partition > 0 && kept > 0 && !revisionsEqual {
 			v.Notes = []string{fmt.Sprintf("partition %d keeps %s on the old revision", partition, podsText(kept))}
 		}
 	}
@@ -144,9 +144,9 @@ func podsText(n int) string {
 
 func daemonSet(in Input) Verdict {
 	o := in.Object.Object
-	wanted := count(o, "status", "desiredNumberScheduled")
+	desired := count(o, "status", "desiredNumberScheduled")
 	r := Rollout{
-		Desired:   wanted,
+		Desired:   desired,
 		Updated:   count(o, "status", "updatedNumberScheduled"),
 		Available: count(o, "status", "numberAvailable"),
 	}
@@ -154,15 +154,15 @@ func daemonSet(in Input) Verdict {
 		return Verdict{Message: notObserved}
 	}
 	r.countOld(count(o, "status", "currentNumberScheduled"))
-	v := Verdict{Rollout: &r, Message: r.String(), Total: wanted, Done: min(r.Updated, r.Available, wanted)}
-	if wanted == 0 {
+	v := Verdict{Rollout: &r, Message: r.String(), Total: desired, Done: min(r.Updated, r.Available, desired)}
+	if desired == 0 {
 		v.Phase, v.Message, v.Notes = Ready, "", []string{"no node is selected"}
 		return v
 	}
-	need, partial := requiredPods(in.RolloutRequired, wanted, daemonSetUnavailable(o, wanted))
+	need, partial := requiredPods(in.RolloutRequired, desired, daemonSetUnavailable(o, desired))
 	if text(o, "spec", "updateStrategy", "type") == "OnDelete" {
-		v.Done = min(count(o, "status", "numberReady"), wanted)
-		if v.Done == wanted && !partial || partial && r.Available >= need {
+		v.Done = min(count(o, "status", "numberReady"), desired)
+		if v.Done == desired && !partial || partial && r.Available >= need {
 			v.Phase, v.Notes = Ready, onDeleteNote(r.Old, false)
 		}
 		return v
@@ -170,7 +170,7 @@ func daemonSet(in Input) Verdict {
 	if partial && r.updatedAndAvailable(in, 0) >= need {
 		v.Phase = Ready
 	}
-	if r.Old = max(0, wanted-r.Updated); !partial && r.isComplete() {
+	if r.Old = max(0, desired-r.Updated); !partial && r.isComplete() {
 		v.Phase = Ready
 	}
 	return v
@@ -180,14 +180,14 @@ func daemonSet(in Input) Verdict {
 // owns. A change of the template reaches only pods created later.
 func replicaSet(in Input) Verdict {
 	o := in.Object.Object
-	wanted := replicas(o, "spec", "replicas")
+	desired := replicas(o, "spec", "replicas")
 	available := count(o, "status", "availableReplicas")
 	if seen, known := generationObserved(in.Object); !seen || !known {
-		return Verdict{Message: notObserved, Total: wanted}
+		return Verdict{Message: notObserved, Total: desired}
 	}
-	v := Verdict{Total: wanted, Done: min(available, wanted), Message: fmt.Sprintf("%d of %d pods available", available, wanted)}
-	v.Rollout = &Rollout{Desired: wanted, Updated: count(o, "status", "replicas"), Available: available}
-	if available >= wanted && count(o, "status", "fullyLabeledReplicas") >= wanted {
+	v := Verdict{Total: desired, Done: min(available, desired), Message: fmt.Sprintf("%d of %d pods available", available, desired)}
+	v.Rollout = &Rollout{Desired: desired, Updated: count(o, "status", "replicas"), Available: available}
+	if available >= desired && count(o, "status", "fullyLabeledReplicas") >= desired {
 		v.Phase = Ready
 	}
 	return v

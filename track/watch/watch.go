@@ -309,7 +309,7 @@ func (w *watcher) handleEvent(event watch.Event) error {
 		if apierrors.IsGone(err) || apierrors.IsResourceExpired(err) || apierrors.IsTimeout(err) || apierrors.IsInternalError(err) {
 			return err
 		}
-		return nil // one object that can't be decoded is no reason to stop
+		return nil // any other status of the server: the watch goes on
 	}
 	m, err := meta.Accessor(event.Object)
 	if err != nil {

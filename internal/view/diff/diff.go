@@ -63,29 +63,29 @@ type walker struct {
 }
 
 func (w *walker) change(f apply.FieldChange, desired *unstructured.Unstructured) {
-	var stated any
+	var desiredValue any
 	if desired != nil {
-		stated, _ = fields.Value(desired.Object, f.Path)
+		desiredValue, _ = fields.Value(desired.Object, f.Path)
 	}
 	switch f.Kind {
 	case compare.Added:
-		w.add(f.Path, f.After, stated)
+		w.add(f.Path, f.After, desiredValue)
 	case compare.Removed:
 		w.emit(Change{Kind: compare.Removed, Before: f.Before, Revision: f.Revision}, f.Path)
 	case compare.Reordered:
 		w.emit(Change{Kind: compare.Changed, Before: f.Before, After: f.After}, f.Path)
 	default:
-		w.value(f.Path, f.Before, f.After, stated)
+		w.value(f.Path, f.Before, f.After, desiredValue)
 	}
 }
 
 // value compares what both sides have at a path. Nil is absent.
-func (w *walker) value(path fieldpath.Path, before, after, stated any) {
+func (w *walker) value(path fieldpath.Path, before, after, desired any) {
 	switch {
 	case before == nil && after == nil:
 		return
 	case before == nil:
-		w.add(path, after, stated)
+		w.add(path, after, desired)
 		return
 	case after == nil:
 		if !w.afterIsPartial {
@@ -96,24 +96,24 @@ func (w *walker) value(path fieldpath.Path, before, after, stated any) {
 	bm, bok := before.(map[string]any)
 	am, aok := after.(map[string]any)
 	if bok && aok {
-		w.maps(path, bm, am, stated)
+		w.maps(path, bm, am, desired)
 		return
 	}
 	bl, bok := before.([]any)
 	al, aok := after.([]any)
 	if bok && aok {
-		w.lists(path, bl, al, stated)
+		w.lists(path, bl, al, desired)
 		return
 	}
 	if !equal(before, after) && !(w.afterIsPartial && compare.SameQuantity(fields.Names(path), before, after)) {
-		w.emit(Change{Kind: compare.Changed, Before: before, After: after, ByServer: w.hasDesired && stated == nil}, path)
+		w.emit(Change{Kind: compare.Changed, Before: before, After: after, ByServer: w.hasDesired && desired == nil}, path)
 	}
 }
 
-func (w *walker) maps(path fieldpath.Path, before, after map[string]any, stated any) {
-	wanted, _ := stated.(map[string]any)
+func (w *walker) maps(path fieldpath.Path, before, after map[string]any, desired any) {
+	desiredMap, _ := desired.(map[string]any)
 	for _, key := range keysOf(before, after) {
-		w.value(below(path, fieldpath.FieldNameElement(key)), before[key], after[key], wanted[key])
+		w.value(below(path, fieldpath.FieldNameElement(key)), before[key], after[key], desiredMap[key])
 	}
 }
 
@@ -122,12 +122,12 @@ func below(path fieldpath.Path, e fieldpath.PathElement) fieldpath.Path {
 }
 
 // add tells of something new, without what the server added to it.
-func (w *walker) add(path fieldpath.Path, after, stated any) {
+func (w *walker) add(path fieldpath.Path, after, desired any) {
 	c := Change{Kind: compare.Added, After: after}
 	if w.hasDesired {
-		c.ByServer = stated == nil
-		if stated != nil {
-			c.After = restrictTo(after, stated)
+		c.ByServer = desired == nil
+		if desired != nil {
+			c.After = restrictTo(after, desired)
 		}
 	}
 	w.emit(c, path)
@@ -147,37 +147,37 @@ func (w *walker) emit(c Change, path fieldpath.Path) {
 
 // RestrictToDesired returns the part of the predicted object that the desired object also
 // states. Without a prediction it returns the desired object.
-func RestrictToDesired(result, asked *unstructured.Unstructured) *unstructured.Unstructured {
-	if result == nil || asked == nil {
-		return asked
+func RestrictToDesired(predicted, desired *unstructured.Unstructured) *unstructured.Unstructured {
+	if predicted == nil || desired == nil {
+		return desired
 	}
-	out, _ := restrictTo(result.Object, asked.Object).(map[string]any)
+	out, _ := restrictTo(predicted.Object, desired.Object).(map[string]any)
 	return &unstructured.Unstructured{Object: out}
 }
 
 // restrictTo returns those parts of v that stated names too.
-func restrictTo(v, stated any) any {
+func restrictTo(v, desired any) any {
 	switch v := v.(type) {
 	case map[string]any:
-		wanted, ok := stated.(map[string]any)
+		desiredMap, ok := desired.(map[string]any)
 		if !ok {
 			return v
 		}
 		out := map[string]any{}
 		for key, value := range v {
-			if w := wanted[key]; w != nil {
+			if w := desiredMap[key]; w != nil {
 				out[key] = restrictTo(value, w)
 			}
 		}
 		return out
 	case []any:
-		wanted, ok := stated.([]any)
-		if !ok || len(wanted) != len(v) {
+		desiredItems, ok := desired.([]any)
+		if !ok || len(desiredItems) != len(v) {
 			return v
 		}
 		out := make([]any, len(v))
 		for i := range v {
-			out[i] = restrictTo(v[i], wanted[i])
+			out[i] = restrictTo(v[i], desiredItems[i])
 		}
 		return out
 	}

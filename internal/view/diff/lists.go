@@ -39,13 +39,13 @@ var anyKeys = [][]string{{"name"}, {"key"}, {"mountPath"}, {"topologyKey"}, {"ip
 
 // lists compares two lists: by the keys of their items if there are any, else
 // by position around what they have in common.
-func (w *walker) lists(path fieldpath.Path, before, after []any, stated any) {
-	wanted, _ := stated.([]any)
+func (w *walker) lists(path fieldpath.Path, before, after []any, desired any) {
+	desiredItems, _ := desired.([]any)
 	if keys := keysFor(path, before, after); keys != nil {
-		w.keyed(path, keys, before, after, wanted)
+		w.keyed(path, keys, before, after, desiredItems)
 		return
 	}
-	w.positions(path, before, after, wanted)
+	w.positions(path, before, after, desiredItems)
 }
 
 // keysFor finds the key that identifies every item of both lists.
@@ -102,22 +102,22 @@ func keyOf(keys []string, item any) (fieldpath.PathElement, bool) {
 	return fieldpath.PathElement{Key: &out}, true
 }
 
-func (w *walker) keyed(path fieldpath.Path, keys []string, before, after, stated []any) {
+func (w *walker) keyed(path fieldpath.Path, keys []string, before, after, desired []any) {
 	old, _ := byKey(keys, before)
 	now, _ := byKey(keys, after)
-	wanted, ok := byKey(keys, stated)
+	desiredByKey, ok := byKey(keys, desired)
 	if !ok {
-		wanted = nil
+		desiredByKey = nil
 	}
 	found := len(w.out)
 	for _, item := range before {
 		key, _ := keyOf(keys, item)
-		w.value(below(path, key), item, now[key.String()], wanted[key.String()])
+		w.value(below(path, key), item, now[key.String()], desiredByKey[key.String()])
 	}
 	for _, item := range after {
 		key, _ := keyOf(keys, item)
 		if _, was := old[key.String()]; !was {
-			w.value(below(path, key), nil, item, wanted[key.String()])
+			w.value(below(path, key), nil, item, desiredByKey[key.String()])
 		}
 	}
 	if found != len(w.out) || w.afterIsPartial {
@@ -138,9 +138,9 @@ func order(keys []string, list []any) []any {
 	return out
 }
 
-func (w *walker) positions(path fieldpath.Path, before, after, stated []any) {
-	if len(stated) != len(after) {
-		stated = nil
+func (w *walker) positions(path fieldpath.Path, before, after, desired []any) {
+	if len(desired) != len(after) {
+		desired = nil
 	}
 	at := func(list []any, i int) any {
 		if i < len(list) {
@@ -152,13 +152,13 @@ func (w *walker) positions(path fieldpath.Path, before, after, stated []any) {
 	for _, gap := range gaps(len(before), len(after), func(i, j int) bool { return equal(before[i], after[j]) }) {
 		i, j := gap.a0, gap.b0
 		for ; i < gap.a1 && j < gap.b1; i, j = i+1, j+1 {
-			w.value(place(j), before[i], after[j], at(stated, j))
+			w.value(place(j), before[i], after[j], at(desired, j))
 		}
 		for ; i < gap.a1; i++ {
 			w.gone(place(i), before[i])
 		}
 		for ; j < gap.b1; j++ {
-			w.value(place(j), nil, after[j], at(stated, j))
+			w.value(place(j), nil, after[j], at(desired, j))
 		}
 	}
 }

@@ -143,9 +143,9 @@ func (f Field) WithoutHidden(hidden *hide.Texts) Field {
 // HidePair returns two values of one field as they may be shown; true means that neither may,
 // because one is confidential.
 func HidePair(secret hide.Fields, hidden *hide.Texts, names []string, a, b any) (any, any, bool) {
-	a, closedA := diff.Mask(secret, names, a)
-	b, closedB := diff.Mask(secret, names, b)
-	if closedA || closedB {
+	a, hiddenA := diff.Mask(secret, names, a)
+	b, hiddenB := diff.Mask(secret, names, b)
+	if hiddenA || hiddenB {
 		return nil, nil, true
 	}
 	if a, b = hidden.HidePair(a, b); a == hide.Placeholder && b == hide.Placeholder {

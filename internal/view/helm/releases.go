@@ -20,8 +20,7 @@ import (
 	"deployer/release"
 )
 
-// The shapes and words here are Helm's: programs parse them.
-// (helm.sh/helm/v3/cmd/helm: list.go, history.go, status.go, get_*.go)
+// Where the shapes and words are: helm.sh/helm/v3/cmd/helm: list.go, history.go, status.go, get_*.go
 
 // ListOptions say how a list of releases is shown.
 type ListOptions struct {

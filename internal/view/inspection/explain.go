@@ -127,20 +127,20 @@ func (f explainedField) heading() document.Heading {
 	if f.annotated && f.Upgrade == string(apply.OutcomeTaken) {
 		words.words = "an upgrade takes it, as the annotation deployer.io/conflicts says"
 	}
-	since := ""
+	prefix := ""
 	switch {
 	case f.Earlier:
-		since = fmt.Sprintf("since revision %d or earlier; ", f.Revision)
+		prefix = fmt.Sprintf("since revision %d or earlier; ", f.Revision)
 	case f.Revision > 0:
-		since = fmt.Sprintf("since revision %d; ", f.Revision)
+		prefix = fmt.Sprintf("since revision %d; ", f.Revision)
 	}
 	switch {
 	case f.KeptFrom > 0:
-		since += fmt.Sprintf("generated; kept from revision %d; ", f.KeptFrom)
+		prefix += fmt.Sprintf("generated; kept from revision %d; ", f.KeptFrom)
 	case f.Generated:
-		since += "generated; "
+		prefix += "generated; "
 	}
-	return document.Heading{Sign: words.sign, Name: textfmt.CleanLine(owners), Words: since + words.words, Source: textfmt.CleanLine(f.Source)}
+	return document.Heading{Sign: words.sign, Name: textfmt.CleanLine(owners), Words: prefix + words.words, Source: textfmt.CleanLine(f.Source)}
 }
 
 // lines tells of the value, and of what it would become.

@@ -62,7 +62,7 @@ func ParseFormat(s string) (Format, error) {
 
 // Encode writes a value as JSON or YAML, as Helm does: JSON on one line.
 func Encode(w io.Writer, f Format, value any) error {
-	w = unfiltered(w) // data is for programs, and escaped
+	w = unfiltered(w) // data is for programs: JSON is escaped, YAML is written as it is (docs/output.md)
 	data, err := marshalJSON(value)
 	if err != nil {
 		return err

@@ -196,14 +196,14 @@ func (d *Document) hide(hidden *hide.Texts) {
 
 // hideConflicts hides the values of conflicts about hidden fields.
 func (o *object) hideConflicts(hidden *hide.Texts) {
-	closed := map[string]bool{}
+	hiddenPaths := map[string]bool{}
 	for _, f := range o.Fields {
-		closed[f.Path] = f.Hidden
+		hiddenPaths[f.Path] = f.Hidden
 	}
 	for i := range o.Conflicts {
 		c := &o.Conflicts[i]
 		c.Path, c.CollidesWith = hide.Fields{}.HidePath(c.Path, hidden), hide.Fields{}.HidePath(c.CollidesWith, hidden)
-		if c.Before, c.After = hidden.HideTextPair(c.Before, c.After); closed[c.Path] {
+		if c.Before, c.After = hidden.HideTextPair(c.Before, c.After); hiddenPaths[c.Path] {
 			c.Before, c.After = document.HiddenValue, document.HiddenValue
 		}
 	}

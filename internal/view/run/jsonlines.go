@@ -105,7 +105,7 @@ func (n *jsonRenderer) handle(event deploy.Event) {
 		}
 		n.write(out)
 	case deploy.Tracked:
-		n.writeReport(e.Report)
+		n.writeTracked(e.Report)
 	case deploy.StepEnded:
 		out := Event{Event: "step_ended", Step: string(e.Step), Objects: &e.Objects, Seconds: secondsOf(e.Took)}
 		if e.Err != nil {
@@ -152,7 +152,7 @@ func (n *jsonRenderer) applied(e deploy.Applied) {
 	n.write(out)
 }
 
-func (n *jsonRenderer) writeReport(r track.Report) {
+func (n *jsonRenderer) writeTracked(r track.Report) {
 	out := Event{}
 	if !r.Time.IsZero() {
 		out.Time = r.Time.UTC().Format(time.RFC3339Nano)
@@ -206,7 +206,7 @@ func StatusFields(out *Event, s track.Status) {
 }
 
 func secondsOf(d time.Duration) *float64 {
-	s := round(d)
+	s := roundedSeconds(d)
 	return &s
 }
 

@@ -48,7 +48,7 @@ func WriteJUnit(path string, r Result) error {
 	if err != nil {
 		return err
 	}
-	return writeReport(path, []byte(xml.Header+string(data)+"\n"))
+	return writeReportFile(path, []byte(xml.Header+string(data)+"\n"))
 }
 
 func junitOf(r Result) junitSuites {

@@ -50,8 +50,8 @@ type gathered struct {
 	since     time.Time
 }
 
-func newLines(s *display, r *runs, out func(string)) *lineRenderer {
-	return &lineRenderer{display: s, runs: r, out: out, last: s.now(), problems: map[kube.ID]string{}, warned: map[string]bool{}}
+func newLines(d *display, r *runs, out func(string)) *lineRenderer {
+	return &lineRenderer{display: d, runs: r, out: out, last: d.now(), problems: map[kube.ID]string{}, warned: map[string]bool{}}
 }
 
 func (l *lineRenderer) handle(event deploy.Event) {

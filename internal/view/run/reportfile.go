@@ -55,9 +55,9 @@ func createBeside(path string) (*os.File, error) {
 	return f, nil
 }
 
-// writeReport writes a file. A regular file is replaced in one step, so that a reader never finds
+// writeTracked writes a file. A regular file is replaced in one step, so that a reader never finds
 // half of it, and only its owner may read it. Its errors are *WriteErrors.
-func writeReport(path string, data []byte) error {
+func writeReportFile(path string, data []byte) error {
 	target, isStream := reportTarget(path)
 	write := replaceFile
 	if isStream {

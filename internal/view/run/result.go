@@ -99,7 +99,7 @@ func (v *View) summedUp() Result {
 	}
 	r := first.result(cause)
 	r.Began = v.display.began.UTC().Format(time.RFC3339)
-	r.Seconds = round(v.display.now().Sub(v.display.began))
+	r.Seconds = roundedSeconds(v.display.now().Sub(v.display.began))
 	r.ExitCode = v.display.opts.ExitCode(v.outcome.err)
 	if err != nil && r.ExitCode > signalCodes {
 		r.stopped()
@@ -179,7 +179,7 @@ var successStatuses = map[deploy.Verb]string{deploy.Uninstall: "uninstalled", de
 func (t *runState) result(err error) Result {
 	r := Result{
 		Format: output.JSONVersion, Document: "result", Status: "deployed", Causes: []Cause{}, Objects: t.objects(), Warnings: t.warnings,
-		Began: t.began.UTC().Format(time.RFC3339), Seconds: round(t.now().Sub(t.began)),
+		Began: t.began.UTC().Format(time.RFC3339), Seconds: roundedSeconds(t.now().Sub(t.began)),
 	}
 	if r.Warnings == nil {
 		r.Warnings = []string{}
@@ -192,7 +192,7 @@ func (t *runState) result(err error) Result {
 		}
 	}
 	if t.ended != nil {
-		r.Seconds = round(t.ended.Took)
+		r.Seconds = roundedSeconds(t.ended.Took)
 	}
 	if err != nil {
 		r.Status, r.Error, r.Hint = "failed", err.Error(), output.Hint(err)
@@ -258,7 +258,7 @@ func (t *runState) objects() []ObjectResult {
 func (o *trackedObject) describe(out *ObjectResult, t *runState) {
 	s := o.status
 	out.State, out.Message, out.Unverified = string(s.State), s.Message, s.Unverified
-	out.Seconds = round(t.age(o))
+	out.Seconds = roundedSeconds(t.age(o))
 	if s.Problem != nil {
 		out.Class = s.Problem.Class
 		if out.Message == "" {
@@ -267,13 +267,13 @@ func (o *trackedObject) describe(out *ObjectResult, t *runState) {
 	}
 }
 
-func round(d time.Duration) float64 { return d.Round(100 * time.Millisecond).Seconds() }
+func roundedSeconds(d time.Duration) float64 { return d.Round(100 * time.Millisecond).Seconds() }
 
-// WriteResult writes r to a file as indented JSON: see writeReport.
+// WriteResult writes r to a file as indented JSON: see writeTracked.
 func WriteResult(path string, r Result) error {
 	data, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
 		return err
 	}
-	return writeReport(path, append(data, '\n'))
+	return writeReportFile(path, append(data, '\n'))
 }

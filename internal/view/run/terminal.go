@@ -25,37 +25,37 @@ const (
 // fails, what is slow. What is finished, and logs, scroll by above it. Events
 // only change what will be painted next; tick paints, in one goroutine.
 type terminalRenderer struct {
-	display *display
-	runs    *runs
-	outputs *outputs
-	lines   *lineRenderer
-	pending strings.Builder // lines to stand above the region
-	frame   strings.Builder // the bar writes here
-	bar     *progressbar.ProgressBar
-	left    int    // lines that were pending and are left out
-	drawn   int    // lines of the region on the screen
-	region  string // as drawn
-	cells   int    // of the bar
-	size    func() (width, height int)
+	display  *display
+	runs     *runs
+	outputs  *outputs
+	lines    *lineRenderer
+	pending  strings.Builder // lines to stand above the region
+	frame    strings.Builder // the bar writes here
+	bar      *progressbar.ProgressBar
+	dropped  int    // lines that were pending and are left out
+	drawn    int    // lines of the region on the screen
+	region   string // as drawn
+	barWidth int    // of the bar
+	size     func() (width, height int)
 }
 
-func newTerminal(s *display, r *runs, o *outputs) *terminalRenderer {
-	t := &terminalRenderer{display: s, runs: r, outputs: o, size: s.streams.Size}
-	t.lines = newLines(s, r, t.above)
+func newTerminal(d *display, r *runs, o *outputs) *terminalRenderer {
+	t := &terminalRenderer{display: d, runs: r, outputs: o, size: d.streams.Size}
+	t.lines = newLines(d, r, t.above)
 	t.lines.silent = true
 	columns, _ := t.size()
-	t.cells = min(barCells, columns/4)
+	t.barWidth = min(barCells, columns/4)
 	t.bar = progressbar.NewOptions(1,
 		// A frame is written at once, so that it never flickers: the bar draws
 		// into the frame, the frame goes to standard error.
 		progressbar.OptionSetWriter(&t.frame),
-		progressbar.OptionSetWidth(t.cells),
+		progressbar.OptionSetWidth(t.barWidth),
 		progressbar.OptionSetPredictTime(false),
 		progressbar.OptionClearOnFinish(),
 		progressbar.OptionThrottle(0), // tick is the throttle
 		progressbar.OptionUseANSICodes(true),
 		progressbar.OptionSetTheme(progressbar.Theme{
-			Saucer: s.glyphs.Full, SaucerHead: s.glyphs.Head, SaucerPadding: s.glyphs.Empty, BarStart: "", BarEnd: "",
+			Saucer: d.glyphs.Full, SaucerHead: d.glyphs.Head, SaucerPadding: d.glyphs.Empty, BarStart: "", BarEnd: "",
 		}),
 	)
 	return t
@@ -97,7 +97,7 @@ func (t *terminalRenderer) above(text string) {
 	}
 	all := t.pending.String()
 	cut := len(all)/2 + strings.IndexByte(all[len(all)/2:], '\n') + 1
-	t.left += strings.Count(all[:cut], "\n")
+	t.dropped += strings.Count(all[:cut], "\n")
 	t.pending.Reset()
 	t.pending.WriteString(all[cut:])
 }
@@ -122,9 +122,9 @@ func (t *terminalRenderer) paint(region string) {
 		}
 		b.WriteString(t.display.streams.MarkTrusted(back + "\x1b[J"))
 	}
-	if t.left > 0 {
-		fmt.Fprintf(&b, "(%s left out: the reader was too slow)\n", textfmt.Count(t.left, "line"))
-		t.left = 0
+	if t.dropped > 0 {
+		fmt.Fprintf(&b, "(%s left out: the reader was too slow)\n", textfmt.Count(t.dropped, "line"))
+		t.dropped = 0
 	}
 	b.WriteString(t.pending.String())
 	t.pending.Reset()
@@ -168,7 +168,7 @@ func (t *terminalRenderer) header(columns int) string {
 		name += fmt.Sprintf(" (revision %d)", revision)
 	}
 	name += "  " + clock(t.display.now().Sub(t.display.began))
-	room := columns - t.cells - 10
+	room := columns - t.barWidth - 10
 	if t.display.opts.Timeout > 0 && t.runs.current.step == deploy.StepWait {
 		limited := name + fmt.Sprintf("  %s timeout", textfmt.Duration(t.display.opts.Timeout))
 		if textfmt.Width(limited) <= room {

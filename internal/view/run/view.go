@@ -118,19 +118,19 @@ func newView(s output.Streams, o Options, now func() time.Time, out *outputs) *V
 			return 0
 		}
 	}
-	sc := &display{opts: o, streams: s, palette: s.Palette(o.Colour, s.ErrTTY), glyphs: textfmt.GlyphsFor(o.Getenv), ci: ciOf(o.Getenv), now: now, began: now()}
-	sc.ci.markTrusted = s.MarkTrusted
-	v := &View{display: sc, outputs: out, runs: &runs{current: newState(now)}}
+	d := &display{opts: o, streams: s, palette: s.Palette(o.Colour, s.ErrTTY), glyphs: textfmt.GlyphsFor(o.Getenv), ci: ciOf(o.Getenv), now: now, began: now()}
+	d.ci.markTrusted = s.MarkTrusted
+	v := &View{display: d, outputs: out, runs: &runs{current: newState(now)}}
 	switch {
 	case o.Format == output.FormatJSON:
-		v.renderer = &jsonRenderer{display: sc, runs: v.runs, outputs: out}
+		v.renderer = &jsonRenderer{display: d, runs: v.runs, outputs: out}
 	case o.Progress == "none" || o.Quiet:
-		v.renderer = &warningsOnly{display: sc, outputs: out, hold: o.Quiet}
+		v.renderer = &warningsOnly{display: d, outputs: out, hold: o.Quiet}
 	case o.Progress != "plain" && s.ErrTTY && o.Getenv("TERM") != "dumb" && o.Getenv("CI") == "":
-		sc.live = true
-		v.renderer = newTerminal(sc, v.runs, out)
+		d.live = true
+		v.renderer = newTerminal(d, v.runs, out)
 	default:
-		v.renderer = newLines(sc, v.runs, out.write)
+		v.renderer = newLines(d, v.runs, out.write)
 	}
 	return v
 }

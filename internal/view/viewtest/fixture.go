@@ -168,8 +168,8 @@ spec:
         ports: [{containerPort: 9100}]
 `
 
-// resultWeb is what a server makes of DesiredWeb.
-func resultWeb(t testing.TB) *unstructured.Unstructured {
+// predictedWeb is what a server makes of DesiredWeb.
+func predictedWeb(t testing.TB) *unstructured.Unstructured {
 	obj := Object(t, DesiredWeb)
 	obj.SetUID("u1")
 	obj.SetGeneration(5)
@@ -267,7 +267,7 @@ func Upgrade(t testing.TB) *deploy.Operation {
 			}, {
 				{
 					ID: ID("apps", "Deployment", "web"), Action: apply.Update, Source: "web/templates/web.yaml",
-					Live: Object(t, LiveWeb), Desired: Object(t, DesiredWeb), Predicted: resultWeb(t),
+					Live: Object(t, LiveWeb), Desired: Object(t, DesiredWeb), Predicted: predictedWeb(t),
 					Conflicts: []apply.FieldConflict{conflict, yielded}, TakenFrom: []string{"helm (Update)"},
 				},
 				{
