@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/selection"
+
+	"deployer/internal/kube"
 )
 
 // A History has all revisions of one release as they were when it was read. Records are
@@ -251,7 +253,7 @@ func (h *History) LoadRemaining(ctx context.Context) {
 		}
 	}
 	records := make([]*Record, len(open))
-	_ = forEach(len(open), func(i int) error {
+	_ = kube.ForEach(len(open), maxParallel, func(i int) error {
 		records[i], _ = h.read(ctx, open[i]) // Load reads it again, and has the error
 		return nil
 	})
@@ -289,7 +291,7 @@ func (h *History) LoadDetails(ctx context.Context, max int) error {
 
 // loadDetails completes summaries. Those of records that were deleted meanwhile stay as they are.
 func (s *Store) loadDetails(ctx context.Context, summaries []Summary) error {
-	return forEach(len(summaries), func(i int) error {
+	return kube.ForEach(len(summaries), maxParallel, func(i int) error {
 		of := &summaries[i]
 		if of.HasDetails || of.Unreadable != nil {
 			return nil

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -206,7 +205,7 @@ func (s *Store) readParts(ctx context.Context, of *Summary, count int, digest st
 		return nil, err
 	}
 	parts := make([][]byte, count)
-	return parts, forEach(count, func(i int) error {
+	return parts, kube.ForEach(count, maxParallel, func(i int) error {
 		name := partName(of.Name, of.Revision, digest, i)
 		part, err := secrets.Get(ctx, name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
@@ -219,20 +218,6 @@ func (s *Store) readParts(ctx context.Context, of *Summary, count int, digest st
 		parts[i] = part.Data["part"]
 		return nil
 	})
-}
-
-// forEach calls do for 0..n-1, several at once, and returns all errors joined.
-func forEach(n int, do func(int) error) error {
-	errs := make([]error, n)
-	var group errgroup.Group
-	group.SetLimit(maxParallel)
-	for i := range n {
-		group.Go(func() error {
-			errs[i] = do(i)
-			return nil
-		})
-	}
-	return errors.Join(append(errs, group.Wait())...)
 }
 
 // listSecretMetadata reads the metadata of all Secrets that match, page by page. Their
@@ -273,7 +258,7 @@ func (s *Store) Delete(ctx context.Context, of *Summary) error {
 		return err
 	}
 	count, digest := parseParts(of.parts, of.Revision)
-	return forEach(count, func(i int) error {
+	return kube.ForEach(count, maxParallel, func(i int) error {
 		return deleteSecret(ctx, secrets, partName(of.Name, of.Revision, digest, i), "")
 	})
 }

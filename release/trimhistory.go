@@ -6,6 +6,8 @@ import (
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"deployer/internal/kube"
 )
 
 // TrimHistory deletes the oldest revisions until at most keep are left; 0 keeps all. It
@@ -32,7 +34,7 @@ func (l *Lock) TrimHistory(ctx context.Context, keep int) error {
 
 func (s *Store) trim(ctx context.Context, of *listing, keep int) error {
 	old := revisionsToTrim(of.heads, keep)
-	err := forEach(len(old), func(i int) error { return s.Delete(ctx, &old[i]) })
+	err := kube.ForEach(len(old), maxParallel, func(i int) error { return s.Delete(ctx, &old[i]) })
 	return errors.Join(err, s.deleteUnreferencedParts(ctx, of.heads, of.parts))
 }
 
@@ -77,7 +79,7 @@ func (s *Store) deleteUnreferencedParts(ctx context.Context, heads []Summary, pa
 	if err != nil {
 		return err
 	}
-	return forEach(len(orphans), func(i int) error {
+	return kube.ForEach(len(orphans), maxParallel, func(i int) error {
 		return deleteSecret(ctx, secrets, orphans[i].Name, string(orphans[i].UID))
 	})
 }

@@ -8,6 +8,8 @@ import (
 
 	helmrelease "helm.sh/helm/v3/pkg/release"
 	helmtime "helm.sh/helm/v3/pkg/time"
+
+	"deployer/internal/kube"
 )
 
 // BeginUninstall marks rec, the newest revision as it was read, as uninstalling before
@@ -78,7 +80,7 @@ func (l *Lock) deleteRevisions(ctx context.Context, newest int) error {
 		return err
 	}
 	older := slices.DeleteFunc(slices.Clone(heads), func(s Summary) bool { return s.Revision >= newest })
-	if err := forEach(len(older), func(i int) error { return l.store.Delete(ctx, &older[i]) }); err != nil {
+	if err := kube.ForEach(len(older), maxParallel, func(i int) error { return l.store.Delete(ctx, &older[i]) }); err != nil {
 		return fmt.Errorf("release %s/%s is uninstalled, but its history isn't deleted: %w", l.store.namespace, l.name, err)
 	}
 	var errs []error

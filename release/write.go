@@ -14,6 +14,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	typedcore "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"deployer/internal/kube"
 )
 
 // write stores rec: it creates the Secret, or replaces the version that rec was read from
@@ -115,7 +117,7 @@ func (l *Lock) writeParts(ctx context.Context, secrets typedcore.SecretInterface
 	if enc.digest == rec.stored.digest {
 		return nil
 	}
-	return forEach(len(enc.parts), func(i int) error {
+	return kube.ForEach(len(enc.parts), maxParallel, func(i int) error {
 		part := newPart(rec, enc, i)
 		return retry(ctx, func(ctx context.Context) error {
 			_, err := secrets.Create(ctx, part, metav1.CreateOptions{})
@@ -134,11 +136,11 @@ func (l *Lock) replaceParts(ctx context.Context, secrets typedcore.SecretInterfa
 	if enc.digest == old.digest {
 		return
 	}
-	err := forEach(old.parts, func(i int) error {
+	err := kube.ForEach(old.parts, maxParallel, func(i int) error {
 		return deleteSecret(ctx, secrets, partName(rec.Name, rec.Version, old.digest, i), "")
 	})
 	owner, marshalErr := ownerPatch(rec)
-	err = errors.Join(err, marshalErr, forEach(len(enc.parts), func(i int) error {
+	err = errors.Join(err, marshalErr, kube.ForEach(len(enc.parts), maxParallel, func(i int) error {
 		_, err := secrets.Patch(ctx, partName(rec.Name, rec.Version, enc.digest, i), types.MergePatchType, owner, metav1.PatchOptions{})
 		if apierrors.IsForbidden(err) {
 			return nil // Helm's permissions may lack patch; TrimHistory and Delete work without it

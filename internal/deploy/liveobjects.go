@@ -3,7 +3,6 @@ package deploy
 import (
 	"context"
 
-	"golang.org/x/sync/errgroup"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -46,15 +45,10 @@ func (d *Deployer) readLiveObjects(ctx context.Context, tracker *track.Tracker, 
 		return nil, err
 	}
 	out := make([]LiveObject, len(manifests))
-	var reading errgroup.Group
-	reading.SetLimit(maxParallelReads)
-	for i := range manifests {
-		reading.Go(func() error {
-			out[i] = d.readLiveObject(ctx, manifests[i].Object)
-			return nil
-		})
-	}
-	_ = reading.Wait() // what can't be read is told with its object
+	_ = kube.ForEach(len(manifests), maxParallelReads, func(i int) error {
+		out[i] = d.readLiveObject(ctx, manifests[i].Object) // what can't be read is told with its object
+		return nil
+	})
 	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}

@@ -2,12 +2,10 @@ package deploy
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
 
-	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -102,25 +100,18 @@ func (l *lifecycle) confirmEmpty(ctx context.Context, kinds []schema.GroupVersio
 	if err != nil {
 		return err
 	}
-	errs := make([]error, len(kinds)) // all are told, not only the first
-	var listing errgroup.Group
-	listing.SetLimit(maxParallelReads)
-	for i, kind := range kinds {
-		listing.Go(func() error {
-			list, err := client.Resource(kind).Namespace(l.Namespace).List(ctx, metav1.ListOptions{Limit: 10})
-			if err != nil {
-				errs[i] = fmt.Errorf("listing %s: %w", kind.GroupResource(), err)
-				return nil
+	return kube.ForEach(len(kinds), maxParallelReads, func(i int) error {
+		list, err := client.Resource(kinds[i]).Namespace(l.Namespace).List(ctx, metav1.ListOptions{Limit: 10})
+		if err != nil {
+			return fmt.Errorf("listing %s: %w", kinds[i].GroupResource(), err)
+		}
+		for _, item := range list.Items {
+			if !slices.Contains(inEveryNamespace, kinds[i].Resource+"/"+item.Name) {
+				return fmt.Errorf("another client created %s/%s in it", kinds[i].GroupResource(), item.Name)
 			}
-			for _, item := range list.Items {
-				if !slices.Contains(inEveryNamespace, kind.Resource+"/"+item.Name) {
-					errs[i] = fmt.Errorf("another client created %s/%s in it", kind.GroupResource(), item.Name)
-				}
-			}
-			return nil
-		})
-	}
-	return errors.Join(append(errs, listing.Wait())...)
+		}
+		return nil
+	})
 }
 
 // inEveryNamespace is what controllers of the cluster put into each namespace.
