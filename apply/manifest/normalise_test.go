@@ -106,6 +106,7 @@ func TestNormalise(t *testing.T) {
 		{name: "unknown field", in: podHead + "{nodName: a}", want: `{"spec":{}}`, notes: "spec.nodName: is a field this kind doesn't have: not sent"},
 		{name: "list for a map", in: podHead + "{securityContext: []}", want: `{"spec":{"securityContext":[]}}`, problems: "spec.securityContext: is a list, should be a map"},
 		{name: "map for a list", in: podHead + "{containers: {}}", want: `{"spec":{"containers":{}}}`, problems: "spec.containers: is a map, should be a list"},
+		{name: "text for a number", in: podHead + `{priority: high}`, want: `{"spec":{"priority":"high"}}`, problems: "spec.priority: is a string, should be a number"},
 		{name: "string for a number", in: podHead + `{priority: "1"}`, want: `{"spec":{"priority":"1"}}`, problems: "spec.priority: is a string, should be a number: remove the quotes in the template"},
 
 		{name: "repeated set items", in: "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x, finalizers: [a, b, a]}", want: `{"metadata":{"finalizers":["a","b"]}}`},

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"sigs.k8s.io/structured-merge-diff/v6/schema"
+	"sigs.k8s.io/yaml"
 )
 
 // value normalises v, which is at path and of the referred type, in place.
@@ -51,13 +52,21 @@ func (n *normaliser) scalar(path string, v any, atom schema.Atom) {
 		n.SchemaMismatch = true
 		repair := ""
 		switch {
-		case got == string(schema.String):
+		case meansWithoutQuotes(v, want):
 			repair = ": remove the quotes in the template"
 		case expected == schema.String && got != "map" && got != "list":
 			repair = ": quote it in the template"
 		}
 		n.problem(path, "is a %s, should be a %s%s", plain(got), plain(string(expected)), repair)
 	}
+}
+
+// meansWithoutQuotes reports whether a value is a text that YAML would read as the wanted type
+// if it weren't quoted.
+func meansWithoutQuotes(v any, want schema.Scalar) bool {
+	text, ok := v.(string)
+	var read any
+	return ok && yaml.Unmarshal([]byte(text), &read) == nil && want == schema.Scalar(typeName(read))
 }
 
 // isUntyped reports whether a type accepts any value, so that a null may mean something.

@@ -94,14 +94,21 @@ func (d driftDocument) conclusion() string {
 	if d.HasDrift && expected > 0 {
 		text += fmt.Sprintf(" The next upgrade leaves %d of these unchanged.", expected)
 	}
-	text += " " + textfmt.Count(d.Summary.Same, "object") + " as deployed"
-	if n := d.Summary.Estimated; n > 0 {
-		text += fmt.Sprintf(" (%d by local estimate)", n)
+	var others []string
+	if n := d.Summary.Same; n > 0 || len(parts) == 0 && d.Summary.Unknown == 0 {
+		same := textfmt.Count(n, "object") + " as deployed"
+		if n := d.Summary.Estimated; n > 0 {
+			same += fmt.Sprintf(" (%d by local estimate)", n)
+		}
+		others = append(others, same)
 	}
 	if n := d.Summary.Unknown; n > 0 {
-		text += fmt.Sprintf(", %d unknown", n)
+		others = append(others, fmt.Sprintf("%d unknown", n))
 	}
-	return text + "."
+	if len(others) > 0 {
+		text += " " + strings.Join(others, ", ") + "."
+	}
+	return text
 }
 
 // driftPhrases say who it was.
