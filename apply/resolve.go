@@ -246,14 +246,11 @@ func duplicateObjects(targets []*target) []Rejection {
 			seen[t.id] = t
 			continue
 		}
-		where := first.source
-		if where == "" {
-			where = "the same chart"
+		text := "is rendered twice"
+		if first.source != "" && first.source != t.source {
+			text += ", here and in " + first.source
 		}
-		bad = append(bad, *t.reject(&InvalidError{
-			Text:   "is rendered twice, here and in " + where,
-			Advice: "keep one of the two templates",
-		}))
+		bad = append(bad, *t.reject(&InvalidError{Text: text, Advice: "keep one of the two"}))
 	}
 	return bad
 }

@@ -99,7 +99,7 @@ func expectedValue(c *cli.Context, flag string) string {
 			return "is not one of true, false"
 		}
 	}
-	return "is not a number that this flag takes"
+	return "is not a whole number, or out of range"
 }
 
 // badValue matches the flag package's error for an invalid value, which has no type of its

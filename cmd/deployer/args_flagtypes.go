@@ -24,6 +24,32 @@ func (l *stringList) Set(s string) error {
 // String is empty: the flag package passes it to Set again for each alias.
 func (l *stringList) String() string { return "" }
 
+// slashedNames is a list flag whose names have parts with slashes between them, as a form such
+// as "kind/name or kind/namespace/name" says.
+type slashedNames struct {
+	names *[]string
+	form  string
+	parts []int // how many there may be; 1 for "*" alone
+}
+
+func (s slashedNames) Set(text string) error {
+	var given stringList
+	if err := given.Set(text); err != nil {
+		return err
+	}
+	for _, name := range given {
+		parts := strings.Split(name, "/")
+		if slices.Contains(parts, "") || !slices.Contains(s.parts, len(parts)) || len(parts) == 1 && name != "*" {
+			return fmt.Errorf("%q is not %s", name, s.form)
+		}
+	}
+	*s.names = append(*s.names, given...)
+	return nil
+}
+
+// String is empty, as that of stringList.
+func (s slashedNames) String() string { return "" }
+
 // pairs is a flag of name=value pairs, separated by commas or repeated.
 type pairs map[string]string
 

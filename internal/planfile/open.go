@@ -88,7 +88,7 @@ func (p *Plan) decrypt(with []age.Identity) error {
 	if len(with) == 0 {
 		return &InputError{
 			Text:   "the plan is encrypted",
-			Advice: "give the private key of a recipient it was made for with --identity FILE, or DEPLOYER_AGE_IDENTITY",
+			Advice: "give the private key of one of its recipients: --identity FILE, or DEPLOYER_AGE_IDENTITY",
 		}
 	}
 	data, err := decrypt(p.Content.Data, with)

@@ -47,12 +47,21 @@ type ruleFile struct {
 	Rules []*Rule `json:"rules"`
 }
 
+// unreadable says why a file has no rules, without the words of Go's decoder.
+func unreadable(err error) error {
+	text := strings.TrimPrefix(strings.TrimPrefix(err.Error(), "error unmarshaling JSON: while decoding JSON: "), "json: ")
+	if strings.Contains(text, " into Go ") {
+		return errors.New(`not a file of rules: it needs a list "rules:" of group, kind, ready and failed`)
+	}
+	return fmt.Errorf("not a file of rules: %s", text)
+}
+
 // Parse reads a rules file, in YAML or JSON, and compiles its expressions. The
 // error lists everything that is wrong with it.
 func Parse(data []byte) (*Set, error) {
 	var f ruleFile
 	if err := yaml.UnmarshalStrict(data, &f); err != nil {
-		return nil, fmt.Errorf("reading the rules: %w", err)
+		return nil, unreadable(err)
 	}
 	set := &Set{rules: map[schema.GroupKind]*Rule{}}
 	var errs []error

@@ -31,6 +31,11 @@ func TestParseTellsAllThatIsWrong(t *testing.T) {
 	if _, err := Parse([]byte("rules: [{kind: A, redy: x}]")); err == nil {
 		t.Error("a misspelt field was taken")
 	}
+	for _, text := range []string{"rules", "rules: {kind: A}", "- kind: A"} {
+		if _, err := Parse([]byte(text)); err == nil || !strings.Contains(err.Error(), `not a file of rules: it needs a list "rules:"`) {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
 }
 
 func TestUsersRuleGoesFirst(t *testing.T) {

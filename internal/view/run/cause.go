@@ -13,6 +13,7 @@ import (
 	"deployer/internal/kube"
 	"deployer/internal/view/output"
 	"deployer/internal/view/textfmt"
+	"deployer/release"
 	"deployer/track"
 	"deployer/track/class"
 )
@@ -133,6 +134,10 @@ func (c *collector) walk(err error) bool {
 		for _, r := range e.Rejections {
 			c.add(classRejected, title, r.ID, r.Source, r.Err)
 		}
+		return true
+	case *release.PendingError, *release.BusyError:
+		c.verdict = "REJECTED"
+		c.causes = append(c.causes, Cause{Class: classError, Title: "Another run may be at work", Fatal: true, Message: err.Error(), Advice: output.Hint(err)})
 		return true
 	case *apply.ObjectError:
 		c.add(classApplyFailed, textfmt.Capitalized(e.Doing)+" failed", e.ID, e.Source, e.Err)

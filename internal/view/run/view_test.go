@@ -23,6 +23,7 @@ import (
 	"deployer/internal/view/output"
 	"deployer/internal/view/plan"
 	"deployer/internal/view/viewtest"
+	"deployer/release"
 	"deployer/track"
 	"deployer/track/class"
 )
@@ -277,11 +278,12 @@ func TestEventsErrors(t *testing.T) {
 		}},
 		"hook":    &deploy.HookError{Event: "pre-upgrade", Hook: "web/templates/migrate.yaml", Err: hookFailure()},
 		"timeout": &track.TimeoutError{NotReady: notReady, Total: 7, Goal: track.Ready, Waited: 5 * time.Minute, Err: errors.New("deadline")},
+		"pending": fmt.Errorf("UPGRADE FAILED: %w", &release.PendingError{Namespace: "prod", Name: "web", Revision: 6, Status: helmrelease.StatusPendingUpgrade, Grace: time.Hour}),
 		"stopped": errors.New("stopped by SIGINT"),
 		"lost":    &track.UnreachableError{For: 2 * time.Minute, Err: errors.New("connection refused")},
 		"plain":   errors.New("writing the record of revision 7: conflict\nsecond line"),
 	} {
-		code := map[string]int{"stopped": 130, "rejected": 3}[name]
+		code := map[string]int{"stopped": 130, "rejected": 3, "pending": 5}[name]
 		s := newStudio(Options{Progress: "none", ExitCode: func(error) int { return max(code, 1) }}, false)
 		s.fail(t, err)
 		viewtest.Golden(t, "error-"+name+".txt.golden", s.closed(t))
