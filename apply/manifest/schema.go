@@ -52,7 +52,7 @@ func (n *normaliser) scalar(path string, v any, atom schema.Atom) {
 		n.SchemaMismatch = true
 		repair := ""
 		switch {
-		case meansWithoutQuotes(v, want):
+		case meansWithoutQuotes(v, expected):
 			repair = ": remove the quotes in the template"
 		case expected == schema.String && got != "map" && got != "list":
 			repair = ": quote it in the template"
@@ -61,12 +61,12 @@ func (n *normaliser) scalar(path string, v any, atom schema.Atom) {
 	}
 }
 
-// meansWithoutQuotes reports whether a value is a text that YAML would read as the wanted type
+// meansWithoutQuotes reports whether a value is a text that YAML would read as the expected type
 // if it weren't quoted.
-func meansWithoutQuotes(v any, want schema.Scalar) bool {
+func meansWithoutQuotes(v any, expected schema.Scalar) bool {
 	text, ok := v.(string)
 	var read any
-	return ok && yaml.Unmarshal([]byte(text), &read) == nil && want == schema.Scalar(typeName(read))
+	return ok && yaml.Unmarshal([]byte(text), &read) == nil && expected == schema.Scalar(typeName(read))
 }
 
 // isUntyped reports whether a type accepts any value, so that a null may mean something.
