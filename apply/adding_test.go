@@ -70,7 +70,7 @@ func TestNewerDefinitionsOfOthersStay(t *testing.T) {
 		t.Errorf("warnings: %s", got)
 	}
 	s.opts.CRDs = apply.UpgradeCRDs
-	if err := s.refuse(config("a")); !strings.Contains(err.Error(), "missing from spec.versions") {
+	if err := s.refuse(config("a")); !strings.Contains(err.Error(), "spec.versions") {
 		t.Errorf("got %v", err)
 	}
 	s.opts.CRDs = apply.AddCRDs

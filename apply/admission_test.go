@@ -281,6 +281,7 @@ spec:
 // S95: all denials are told together, before the first write.
 func TestPolicyDenials(t *testing.T) {
 	s := begin(t)
+	s.since("1.30", "ValidatingAdmissionPolicies")
 	s.deploy(small)
 	s.policy("configmaps, deployments", "has(object.metadata.labels) && 'team' in object.metadata.labels", "a team is needed", s.dryRunOf(config("probe")))
 	s.marks = nil
@@ -300,6 +301,7 @@ func TestPolicyDenials(t *testing.T) {
 // The chart mends the object, then its fields are taken over, in one release.
 func TestPolicyDeniesTheTakeover(t *testing.T) {
 	s := begin(t)
+	s.since("1.30", "ValidatingAdmissionPolicies")
 	s.helm3Install(small)
 	s.record("deployed", small)
 	s.policy("configmaps", "has(object.metadata.labels) && 'team' in object.metadata.labels", "a team is needed", s.dryRunOf(config("probe")))
@@ -323,6 +325,7 @@ func TestPolicyDeniesTheTakeover(t *testing.T) {
 // stops no release: the object is applied, and that fields stay is told.
 func TestPolicyDeniesEveryTakeover(t *testing.T) {
 	s := begin(t)
+	s.since("1.30", "ValidatingAdmissionPolicies")
 	s.helm3Install(small)
 	s.record("deployed", small)
 	denied := "!has(object.data) || !has(oldObject.data) || object.data != oldObject.data"
@@ -354,6 +357,7 @@ func (s *story) dryRunOf(manifest string) func(context.Context) error {
 // and this one is shared, so it is put into what the cluster says of itself.
 func TestPartialDiscovery(t *testing.T) {
 	s := begin(t)
+	s.since("1.30", "discovery in one answer")
 	s.deploy(small + config("x"))
 	gone := "gone.example.com"
 	s.through(&faulty{replace: func(r *http.Request, body []byte) []byte {

@@ -90,7 +90,7 @@ func TestTooLargeAltogether(t *testing.T) {
 	}
 	err := s.refuse(crowded("x", items...)) // more than a ConfigMap may have
 	var rejected *apply.RejectedError
-	if !errors.As(err, &rejected) || !strings.Contains(err.Error(), "may not be more than 1048576 bytes") {
+	if !errors.As(err, &rejected) || !strings.Contains(err.Error(), "1048576 bytes") {
 		t.Errorf("got %.300v", err)
 	}
 }

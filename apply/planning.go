@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/kubernetes/scheme"
 
+	"deployer/apply/builtin"
 	"deployer/apply/manifest"
 	"deployer/apply/verify"
 	"deployer/internal/kube"
@@ -127,7 +128,7 @@ func (a *Applier) begin(ctx context.Context, req Request) (p *planning, crds []*
 		targetsByID:   map[kube.ID]*target{},
 		resolver:      &resolver{a: a, definitions: definitions, unavailable: server.Unavailable, namespaced: map[namespaceInput]*unstructured.Unstructured{}},
 		definitions:   definitions,
-		schemas:       &schemas{a: a, definitions: definitions, released: map[schema.GroupVersionKind]map[string]any{}, distrusted: map[schema.GroupVersion]bool{}},
+		schemas:       &schemas{a: a, definitions: definitions, released: map[schema.GroupVersionKind]map[string]any{}, distrusted: builtin.UnlikeServer(server.Version)},
 		prerequisites: prerequisites,
 		observer:      &observer{a: a, prerequisites: prerequisites, warnings: warned, fingerprints: req.Fingerprints, unlistable: map[collection]bool{}},
 		permissions:   &permissions{a: a},

@@ -74,7 +74,7 @@ func TestImmutableFields(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	// A mistake never costs an object its life.
-	err = s.refuse(strings.Replace(many, "image: pg:1", `image: ""`, 1))
+	err = s.refuse(strings.Replace(many, "{name: agent, image: agent:1}", "{name: agent, image: agent:1, imagePullPolicy: Sometimes}", 1))
 	if errors.As(err, &broken) {
 		t.Errorf("got %v", err)
 	}

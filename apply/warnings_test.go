@@ -24,6 +24,7 @@ const endpointsDeprecated = "v1 Endpoints is deprecated in v1.33+; use discovery
 // answer to a dry run, of objects and hooks, is in the plan, once and with the object.
 func TestServerWarningsNameTheirObject(t *testing.T) {
 	s := begin(t)
+	s.since("1.33", "a warning of Endpoints")
 	manifest, want := "", []apply.Warning{}
 	for i := range 8 {
 		name := fmt.Sprintf("old-%d", i)
@@ -48,6 +49,7 @@ func TestServerWarningsNameTheirObject(t *testing.T) {
 // once and with the object.
 func TestServerWarningsOfDeferredObjectsAreReported(t *testing.T) {
 	s := begin(t)
+	s.since("1.33", "a warning of Endpoints")
 	namespace := s.ns + "-new"
 	s.owner.Namespace, s.space = namespace, []string{namespace}
 	t.Cleanup(func() { s.c.Dynamic().Resource(namespaces).Delete(bg, namespace, metav1.DeleteOptions{}) })
