@@ -21,6 +21,7 @@ import (
 // be fewer requests at once; and more again, when the server allows them.
 func TestRequestsAtOnceAdaptToPriorityLevels(t *testing.T) {
 	s := begin(t)
+	s.since("1.30", "priority levels of no share")
 	u := s.c.User(t, s.ns, kubetest.Rule("", "*", "configmaps"))
 	allowAll := s.oneSeat(u)
 	s.as(u)

@@ -116,6 +116,7 @@ func TestReplicasOfCustomResources(t *testing.T) {
 // applied because the API server couldn't say whether there are autoscalers.
 func TestReplicasStayWhereAutoscalersAreUnknown(t *testing.T) {
 	s := begin(t)
+	s.since("1.30", "discovery in one answer")
 	s.deploy(scaled)
 	s.post(s.manifests(autoscaler)[0].Object, "somebody")
 	s.scale(7, "kube-controller-manager")
