@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"runtime/metrics"
 	"time"
 
@@ -103,7 +102,7 @@ func withinLimits[T any](ctx context.Context, name string, renderings int, at fu
 	done := make(chan outcome, 1)
 	heap, stacks := memoryInUse()
 	atOnce := uint64(max(renderings, 1))
-	memory := heapAllowance(atOnce, heap, memoryLimit(os.DirFS("/")))
+	memory := heapAllowance(atOnce, heap, processMemoryLimit())
 	go func() {
 		result, err := work()
 		done <- outcome{result, err}

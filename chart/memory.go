@@ -3,11 +3,16 @@ package chart
 import (
 	"io/fs"
 	"math"
+	"os"
 	"path"
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"sync"
 )
+
+// processMemoryLimit is memoryLimit of this machine, which is read once.
+var processMemoryLimit = sync.OnceValue(func() int64 { return memoryLimit(os.DirFS("/")) })
 
 // memoryLimit is how many bytes of memory the program may use: the least of GOMEMLIMIT and the limits of its
 // cgroup and of those around it, in a container the container's. Without one, it is math.MaxInt64. root is the

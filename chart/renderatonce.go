@@ -18,7 +18,7 @@ func (r *Rerenderer) MakesKeys() bool {
 	return slices.ContainsFunc(keyMaking, func(name string) bool { return r.functions[name] })
 }
 
-// A rendering is one under way.
+// A rendering is under way in the background: RenderTwice has begun it.
 type rendering struct {
 	done chan struct{} // closed when the others are set
 	out  *Rendered
