@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -353,29 +354,39 @@ func (s *story) dryRunOf(manifest string) func(context.Context) error {
 	}
 }
 
-// S59: a group whose server doesn't answer. A cluster has it for all at once,
-// and this one is shared, so it is put into what the cluster says of itself.
-func TestPartialDiscovery(t *testing.T) {
-	s := begin(t)
+// withoutAnswerOf makes a version the only one of its group, whose server doesn't answer. A cluster
+// has such a group for all at once, and this one is shared, so it is put into what the cluster
+// says of itself.
+func (s *story) withoutAnswerOf(group, version string) {
+	s.t.Helper()
 	s.since("1.30", "discovery in one answer")
-	s.deploy(small + config("x"))
-	gone := "gone.example.com"
 	s.through(&faulty{replace: func(r *http.Request, body []byte) []byte {
 		if r.URL.Path != "/apis" {
 			return body
 		}
 		var list map[string]any
 		if err := json.Unmarshal(body, &list); err != nil || list["items"] == nil {
-			t.Errorf("discovery isn't what it used to be: %v %.200s", err, body)
+			s.t.Errorf("discovery isn't what it used to be: %v %.200s", err, body)
 			return body
 		}
-		list["items"] = append(list["items"].([]any), map[string]any{
-			"metadata": map[string]any{"name": gone},
-			"versions": []any{map[string]any{"version": "v1", "freshness": "Stale"}},
+		others := slices.DeleteFunc(list["items"].([]any), func(item any) bool {
+			return item.(map[string]any)["metadata"].(map[string]any)["name"] == group
+		})
+		list["items"] = append(others, map[string]any{
+			"metadata": map[string]any{"name": group},
+			"versions": []any{map[string]any{"version": version, "freshness": "Stale"}},
 		})
 		body, _ = json.Marshal(list)
 		return body
 	}})
+}
+
+// S59: a group whose server doesn't answer.
+func TestPartialDiscovery(t *testing.T) {
+	s := begin(t)
+	s.deploy(small + config("x"))
+	gone := "gone.example.com"
+	s.withoutAnswerOf(gone, "v1")
 	s.opts.PartialDiscovery = false
 	next := strings.Replace(small, "nginx:1", "nginx:2", 1)
 	p := s.deploy(next)

@@ -151,8 +151,8 @@ func (s *autoscalers) find(ctx context.Context, namespace string) (scaledWorkloa
 	out := scaledWorkloads{names: map[kube.ID]string{}}
 	for _, gk := range autoscalerKinds {
 		mapping, err := s.a.cluster.Mapping(ctx, gk.WithVersion(""), true)
-		if unknown := (*kube.NoKindMatchError)(nil); err != nil {
-			out.incomplete = out.incomplete || !errors.As(err, &unknown)
+		if err != nil {
+			out.incomplete = out.incomplete || !errors.As(err, new(*kube.NoKindMatchError))
 			continue // the owner of the field still tells
 		}
 		live, err := s.a.list(ctx, collection{mapping: mapping, namespace: namespace})

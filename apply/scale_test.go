@@ -1,9 +1,7 @@
 package apply_test
 
 import (
-	"encoding/json"
 	"fmt"
-	"net/http"
 	"strings"
 	"testing"
 
@@ -116,27 +114,10 @@ func TestReplicasOfCustomResources(t *testing.T) {
 // applied because the API server couldn't say whether there are autoscalers.
 func TestReplicasStayWhereAutoscalersAreUnknown(t *testing.T) {
 	s := begin(t)
-	s.since("1.30", "discovery in one answer")
 	s.deploy(scaled)
 	s.post(s.manifests(autoscaler)[0].Object, "somebody")
 	s.scale(7, "kube-controller-manager")
-	s.through(&faulty{replace: func(r *http.Request, body []byte) []byte {
-		if r.URL.Path != "/apis" {
-			return body
-		}
-		var list map[string]any
-		if err := json.Unmarshal(body, &list); err != nil || list["items"] == nil {
-			t.Errorf("discovery isn't what it used to be: %v %.200s", err, body)
-			return body
-		}
-		for _, item := range list["items"].([]any) {
-			if group := item.(map[string]any); group["metadata"].(map[string]any)["name"] == "autoscaling" {
-				group["versions"] = []any{map[string]any{"version": "v2", "freshness": "Stale"}}
-			}
-		}
-		body, _ = json.Marshal(list)
-		return body
-	}})
+	s.withoutAnswerOf("autoscaling", "v2")
 	s.marks = nil
 	s.deploy(scaled)
 	if got := s.replicas(); got != int64(7) {
