@@ -3,6 +3,7 @@ package apply_test
 import (
 	"errors"
 	"fmt"
+	"net/http"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -227,6 +228,52 @@ spec:
 			s.expect(s.deploy(config("other")), "create ConfigMap/other", "delete Foo0/f")
 		})
 	}
+}
+
+// A group may list a version that it doesn't serve: between the two answers that discovery takes
+// where it is not one document, as before Kubernetes 1.30, a definition drops a version. The later
+// answer, that there is no such version, is an answer.
+func TestListedVersionThatIsNotServed(t *testing.T) {
+	s := begin(t)
+	s.dropCRDs(1)
+	s.crds = definition(0, "")
+	chart := foo(0, "size: 1")
+	s.deploy(chart)
+	// An APIService without a server of its own lists a version that nobody serves.
+	name := "v1alpha1." + s.ns + ".example.com"
+	t.Cleanup(func() { s.client("apiregistration.k8s.io/v1", "APIService").Delete(bg, name, deleteNow) })
+	s.post(s.manifests("{apiVersion: apiregistration.k8s.io/v1, kind: APIService, metadata: {name: v1alpha1.NS.example.com}, " +
+		"spec: {group: NS.example.com, version: v1alpha1, groupPriorityMinimum: 100, versionPriority: 100}}")[0].Object, "somebody")
+	s.discoverByGroup()
+	s.opts.PartialDiscovery = false
+	s.eventually("the group lists the version", func() error {
+		groups, err := s.c.Client().Discovery().RESTClient().Get().AbsPath("/apis/"+s.ns+".example.com").SetHeader("Accept", "application/json").DoRaw(bg)
+		if err == nil && !strings.Contains(string(groups), "v1alpha1") {
+			err = errors.New(string(groups))
+		}
+		return err
+	})
+	old := strings.Replace(chart, "/v1\n", "/v1alpha1\n", 1)
+	if err := s.refuse(old); !strings.Contains(err.Error(), "the cluster has no kind Foo0 in "+s.ns+".example.com/v1alpha1") {
+		t.Errorf("got %v", err)
+	}
+	server, err := s.cluster.ServerInfo(bg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(server.Unavailable, " "); strings.Contains(got, s.ns) {
+		t.Errorf("unavailable: %s", got)
+	}
+	s.past[0].Objects = s.manifests(old)
+	s.expect(s.deploy(config("other")), "create ConfigMap/other", "delete Foo0/f")
+}
+
+// discoverByGroup makes the next plans ask for the kinds of each version of each group alone.
+func (s *story) discoverByGroup() {
+	s.through(&faulty{before: func(r *http.Request) (*http.Response, error) {
+		r.Header.Set("Accept", strings.ReplaceAll(r.Header.Get("Accept"), "apidiscovery.k8s.io", "none.example.com"))
+		return nil, nil
+	}})
 }
 
 // S57: the server that converts a kind's versions comes up while the release is

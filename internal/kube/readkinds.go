@@ -62,12 +62,22 @@ func (c *Cluster) readKinds(ctx context.Context) (lists []*metav1.APIResourceLis
 		_, lists, err = client.ServerGroupsAndResourcesWithContext(ctx)
 	}
 	if partial := new(discovery.ErrGroupDiscoveryFailed); errors.As(err, &partial) {
-		return lists, partial.Groups, nil
+		return lists, withoutUnserved(partial.Groups), nil
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("asking the cluster at %s for its API resources: %w", c.config.Host, err)
 	}
 	return lists, nil, nil
+}
+
+// withoutUnserved removes the group versions that the server says it doesn't have. Their group
+// listed them, because its list is a moment behind when a CustomResourceDefinition drops a
+// version. A server that doesn't know all of its paths yet, or can't reach the server of an
+// aggregated API, answers 503, not 404.
+// (k8s.io/apiserver/pkg/util/notfoundhandler, k8s.io/kube-aggregator/pkg/apiserver/handler_proxy.go)
+func withoutUnserved(failed map[schema.GroupVersion]error) map[schema.GroupVersion]error {
+	maps.DeleteFunc(failed, func(_ schema.GroupVersion, err error) bool { return apierrors.IsNotFound(err) })
+	return failed
 }
 
 // readDiscovery reads one document of aggregated discovery; nil when the server has none.
