@@ -2,6 +2,7 @@ package chart
 
 import (
 	"cmp"
+	"strconv"
 	"strings"
 )
 
@@ -89,14 +90,18 @@ func replaceInAction(out *strings.Builder, text string, instead map[string]subst
 
 // replaceInQuoted handles a string in an action, which may be a template for tpl.
 func replaceInQuoted(quoted string, instead map[string]substitution, note func(string)) string {
-	if quoted[0] == '"' {
-		escaped := make(map[string]substitution, len(instead))
-		for name, other := range instead {
-			escaped[name] = substitution{name: strings.ReplaceAll(other.name, `"`, `\"`), suffix: strings.ReplaceAll(other.suffix, `"`, `\"`)}
-		}
-		instead = escaped
+	text, err := strconv.Unquote(quoted) // as text/template does
+	if err != nil {
+		return quoted
 	}
-	return quoted[:1] + replaceCalls(quoted[1:len(quoted)-1], instead, note) + quoted[len(quoted)-1:]
+	replaced := replaceCalls(text, instead, note)
+	switch {
+	case replaced == text:
+		return quoted
+	case quoted[0] == '`':
+		return "`" + replaced + "`"
+	}
+	return strconv.Quote(replaced)
 }
 
 // lengthUntil is the length of the text up to and with the first end.

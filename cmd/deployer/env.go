@@ -189,7 +189,7 @@ func (e *env) printError(err error) {
 		return
 	}
 	if e.cluster != nil {
-		err = unauthorized(err)
+		err = withAccountHint(err)
 	}
 	output.PrintError(e.streams.Err, e.palette(), e.inHelmWords(err), e.hidden)
 }

@@ -8,6 +8,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"deployer/apply"
+	"deployer/apply/verify"
 	"deployer/internal/deploy"
 	"deployer/internal/planfile"
 	"deployer/internal/program"
@@ -71,13 +72,20 @@ type alreadyShown struct{ error }
 
 func (t alreadyShown) Unwrap() error { return t.error }
 
-// unauthorized adds to an error of a cluster that doesn't let us in which
-// settings choose the account.
-func unauthorized(err error) error {
-	if output.Hint(err) != "" || !apierrors.IsUnauthorized(err) {
+// withAccountHint adds to an error of a cluster that doesn't let us in which settings choose the
+// account, and to a refused request, such as listing the Secrets with release records, which
+// permission the account lacks.
+func withAccountHint(err error) error {
+	if output.Hint(err) != "" {
 		return err
 	}
-	return hintedError{error: err, hint: "the cluster rejected these credentials, or they expired: log in again, or check --kubeconfig, --kube-context, KUBECONFIG and --kube-token"}
+	if apierrors.IsUnauthorized(err) {
+		return hintedError{error: err, hint: "the cluster rejected these credentials, or they expired: log in again, or check --kubeconfig, --kube-context, KUBECONFIG and --kube-token"}
+	}
+	if lacks := verify.MissingPermission(err); lacks != nil {
+		return hintedError{error: err, hint: lacks.Missing() + ": give it to the account by a Role (docs/permissions.md has what each command needs), or choose another account with --kubeconfig, --kube-context or --kube-token"}
+	}
+	return err
 }
 
 // exitCode turns an outcome into what the shell sees.

@@ -119,15 +119,17 @@ func TestNoPermission(t *testing.T) {
 	nobody := *w
 	nobody.user = w.cluster.User(t, w.ns)
 	nobody.kubeconfig = nobody.user.Kubeconfig(t, w.ns)
-	r := nobody.exits(1, "install", "x", chart)
-	w.says(r, "stderr", `secrets`, `forbidden|no permission`, `list|get`)
+	for _, args := range [][]string{{"install", "x", chart}, {"list"}, {"history", "x"}, {"uninstall", "x"}} {
+		w.says(nobody.exits(1, args...), "stderr", `secrets is forbidden`, `no permission to list secrets in namespace `+w.ns+`: give it to the account`)
+	}
+	w.says(nobody.exits(1, "list", "-A"), "stderr", `no permission to list secrets in the cluster: give it`)
 
 	half := *w
 	half.user = w.cluster.User(t, w.ns,
 		kubetest.Rule("", "*", "secrets", "configmaps"), kubetest.Rule("coordination.k8s.io", "*", "leases"))
 	half.kubeconfig = half.user.Kubeconfig(t, w.ns)
 	mark := half.mark()
-	r = half.exits(3, "install", "x", chart)
+	r := half.exits(3, "install", "x", chart)
 	w.says(r, "stderr", `Deployment/`+w.ns+`/x-web`, `Service/`+w.ns+`/x-web`, `forbidden|no permission`)
 	if writes := half.writes(mark); len(writes) > 0 {
 		t.Errorf("objects were written although others were refused: %v", writes)
