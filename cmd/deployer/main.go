@@ -31,14 +31,19 @@ func silenceLibraries() {
 	log.SetFlags(0)
 }
 
-// gcPercent trades processor time for memory. With Go's default of 100 the peak memory of a
-// release of a thousand objects is an eighth higher, and its processor time a quarter lower.
+// gcPercent trades processor time for memory in large heaps. With Go's default of 100 the peak memory
+// of a release of thousands of objects is an eighth higher, and its processor time a quarter lower.
 const gcPercent = 35
 
 // leastHeap is how much memory the heap may have before any of it is collected. Most commands need
 // less, and starting a command with the few megabytes that Go begins with took as long as all else
 // that it does.
 const leastHeap = 16 << 20
+
+// frugalHeap is the heap from which memory matters more than processor time. Up to it, Go's default
+// of 100 percent applies: charts with large definitions take a sixth less processor time with it, and the
+// peak of thousands of objects is the same.
+const frugalHeap = 40 << 20
 
 // goStartHeap is the heap that Go collects at with 100 percent when there is next to nothing in it.
 // https://pkg.go.dev/runtime#hdr-Environment_Variables, runtime/mgcpacer.go (defaultHeapMinimum)
@@ -61,10 +66,11 @@ func afterNextGC() {
 	}, struct{}{})
 }
 
-// gcPercentFor is the percentage with which the next collection is at leastHeap, or at gcPercent more
-// than what is in use.
+// gcPercentFor is the percentage with which the next collection is at twice of what is in use, but at
+// leastHeap at the earliest. Above frugalHeap it is at gcPercent more than what is in use.
 func gcPercentFor(live uint64) int {
-	return max(gcPercent, int(leastHeap*100/max(live, goStartHeap))-100)
+	upTo := func(heap uint64) int { return int(heap*100/max(live, goStartHeap)) - 100 }
+	return max(gcPercent, upTo(leastHeap), min(100, upTo(frugalHeap)))
 }
 
 // liveHeap is what the last collection found to be in use.

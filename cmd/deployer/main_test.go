@@ -7,13 +7,14 @@ import (
 	"testing"
 )
 
-// A small heap isn't collected, and a large one with as little spare memory as ever.
+// A small heap isn't collected, a medium one as Go does it, and a large one with little spare memory.
 func TestGCPercentFor(t *testing.T) {
-	for live := uint64(0); live < 2*leastHeap; live += 1 << 18 {
+	for live := uint64(0); live < 2*frugalHeap; live += 1 << 18 {
 		percent := gcPercentFor(live)
 		next := max(live, goStartHeap) * uint64(100+percent) / 100
-		if percent < gcPercent || percent > gcPercent && (next > leastHeap || next < leastHeap*9/10) {
-			t.Errorf("with %d KiB in use, %d percent: the next collection is at %d KiB", live>>10, percent, next>>10)
+		want := max(leastHeap, min(2*live, frugalHeap), live*(100+gcPercent)/100)
+		if next > want || next < want*9/10 {
+			t.Errorf("with %d KiB in use, %d percent: the next collection is at %d KiB, want %d KiB", live>>10, percent, next>>10, want>>10)
 		}
 	}
 }
