@@ -181,6 +181,58 @@ func cutPackedChart(data []byte) (chart *packedChart, rest []byte, err error) {
 	return chart, rest, nil
 }
 
+// largeRecords decodes large records one at a time, and the charts that they have in common once: those
+// of the revisions of a release mostly are the same. The records share them, so they must not be changed.
+type largeRecords struct {
+	mu     sync.Mutex
+	packed *packedChart     // of the record decoded last; nil when there is none
+	chart  *helmchart.Chart // its chart
+}
+
+// decode is the function decode for a large record.
+func (l *largeRecords) decode(text []byte) (*Record, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	data, err := base64.StdEncoding.DecodeString(string(text))
+	if err != nil {
+		return decode(text) // and its error
+	}
+	packed, rest, err := cutPackedChart(data)
+	if err != nil {
+		return decode(text)
+	}
+	if l.packed != nil && l.packed.equal(packed) {
+		if rec, err := decodeRest(rest); err == nil {
+			rec.Chart = l.chart
+			return rec, nil
+		}
+	}
+	rec, err := decode(text)
+	if err == nil {
+		l.packed, l.chart = packed, rec.Chart
+	}
+	return rec, err
+}
+
+// equal reports whether two packed charts are the same text.
+func (p *packedChart) equal(other *packedChart) bool {
+	return p.size == other.size && p.sum == other.sum && bytes.Equal(p.deflated, other.deflated)
+}
+
+// decodeRest decodes what a record has beside its packed chart.
+func decodeRest(rest []byte) (*Record, error) {
+	var m meter
+	_, _ = m.Write(rest) // never fails
+	if over := m.tooLarge(maxSingleSecretJSON); over != "" {
+		return nil, fmt.Errorf("it unpacks to %s", over)
+	}
+	rec, err := decodeJSON(append([]byte("{"), rest...))
+	if err == nil && rec.Chart != nil {
+		return nil, errNoPackedChart // another one, which counts
+	}
+	return rec, err
+}
+
 // packRecord is packMeasured for a whole record.
 func packRecord(rec *Record, charts *packedCharts) ([]byte, *meter, error) {
 	if rec.Chart == nil || charts == nil {

@@ -130,3 +130,70 @@ func TestDamagedPackedChartIsRefused(t *testing.T) {
 func unpackedGzip(text []byte) ([]byte, error) {
 	return base64.StdEncoding.DecodeString(string(text))
 }
+
+// Records that have the same chart share it once it is decoded, and are what they are without that. A plan
+// reads all records of a release.
+func TestSameChartIsDecodedOnce(t *testing.T) {
+	encodedRecord := func(revision int, content string) []byte {
+		t.Helper()
+		rec := sample("web", revision, helmrelease.StatusSuperseded)
+		rec.Chart = largeChart(content)
+		enc, err := encode(rec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return enc.head
+	}
+	large := &largeRecords{}
+	var charts []*helmchart.Chart
+	for revision, content := range []string{"one", "one", "two", "two", "one"} {
+		text := encodedRecord(revision+1, content)
+		got, err := large.decode(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := decode(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("revision %d with a chart of %q after others is not what it is alone", revision+1, content)
+		}
+		charts = append(charts, got.Chart)
+	}
+	for i, shared := range []bool{true, false, true, false} {
+		if (charts[i] == charts[i+1]) != shared {
+			t.Errorf("revisions %d and %d share their chart: %v, want %v", i+1, i+2, !shared, shared)
+		}
+	}
+}
+
+// A record may name another chart behind the packed one. Helm takes the last one.
+func TestChartBesideThePackedOneCounts(t *testing.T) {
+	rec := sample("web", 1, helmrelease.StatusSuperseded)
+	rec.Chart = largeChart("one")
+	charts := &packedCharts{}
+	enc, err := encodeWith(rec, charts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	large := &largeRecords{}
+	if _, err := large.decode(enc.head); err != nil {
+		t.Fatal(err)
+	}
+	packed, err := charts.packed.appendRest([]byte(`"name":"web","version":2,"info":{"status":"superseded"},"chart":{"metadata":{"name":"other"}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := large.decode(toText(packed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := decode(toText(packed))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(got, want) || got.Chart.Metadata.Name != "other" {
+		t.Errorf("chart %v, want %v", got.Chart.Metadata, want.Chart.Metadata)
+	}
+}

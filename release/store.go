@@ -38,14 +38,14 @@ const (
 type Store struct {
 	cluster      *kube.Cluster
 	namespace    string
-	largeRecords *sync.Mutex // held while a large record is decoded
-	prefetched   *sync.Map   // Secrets of deployed revisions that were read, by their UID: they are to be superseded
+	largeRecords *largeRecords
+	prefetched   *sync.Map // Secrets of deployed revisions that were read, by their UID: they are to be superseded
 }
 
 // NewStore returns the store for the records in a namespace, which is that of the
 // release, as in Helm. It makes no requests.
 func NewStore(cluster *kube.Cluster, namespace string) *Store {
-	return &Store{cluster: cluster, namespace: namespace, largeRecords: &sync.Mutex{}, prefetched: &sync.Map{}}
+	return &Store{cluster: cluster, namespace: namespace, largeRecords: &largeRecords{}, prefetched: &sync.Map{}}
 }
 
 // Namespace is where the store's releases are.
@@ -182,8 +182,7 @@ func (s *Store) decodeSecret(ctx context.Context, secret *corev1.Secret) (*Recor
 func (s *Store) decodeContent(content []byte, parts [][]byte, digest string) (*Record, error) {
 	if len(parts) == 0 {
 		if unpackedSize(content) > usualSize {
-			s.largeRecords.Lock()
-			defer s.largeRecords.Unlock()
+			return s.largeRecords.decode(content)
 		}
 		return decode(content)
 	}
@@ -192,8 +191,8 @@ func (s *Store) decodeContent(content []byte, parts [][]byte, digest string) (*R
 		return nil, err
 	}
 	if announcedSize(packed) > usualSize {
-		s.largeRecords.Lock()
-		defer s.largeRecords.Unlock()
+		s.largeRecords.mu.Lock()
+		defer s.largeRecords.mu.Unlock()
 	}
 	return joinRecord(content, packed)
 }

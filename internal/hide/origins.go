@@ -17,6 +17,9 @@ func NewTextsWithOrigins() *Texts {
 func (t *Texts) OriginsIn(texts ...string) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if len(t.parts.origin) == 0 {
+		return nil // most templates read nothing, and joining the lines of a large manifest takes its time
+	}
 	found := map[string]bool{}
 	for _, text := range texts {
 		t.parts.findWrapped(text, t.isName, func(p *part) {
