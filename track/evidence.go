@@ -144,15 +144,15 @@ func (s diagnosis) readTail(ctx context.Context, t *LogTail, namespace string, o
 		return
 	}
 	defer body.Close()
-	tail := logs.NewTail(tailLines)
 	err = logs.Read(body, false, func(l logs.Line) {
 		if obj.settings.logs.wantsLine(t.Container, l.Text) {
-			tail.Add(l)
+			t.Lines = append(t.Lines, l.Text)
+			t.Lines = t.Lines[max(0, len(t.Lines)-tailLines):] // not every server keeps to TailLines
 		} else {
 			t.UnavailableReason = "the annotations filter out all of its last lines"
 		}
 	})
-	if t.Lines = tail.Lines(); len(t.Lines) > 0 {
+	if len(t.Lines) > 0 {
 		t.UnavailableReason = ""
 	} else if err != nil {
 		t.UnavailableReason = noLogsReason(err, namespace)

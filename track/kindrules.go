@@ -16,13 +16,8 @@ import (
 // crdResource is the resource of CustomResourceDefinitions.
 var crdResource = schema.GroupVersionResource{Group: "apiextensions.k8s.io", Version: "v1", Resource: "customresourcedefinitions"}
 
-// kindRules are the readiness rules in the annotations of CustomResourceDefinitions. A
-// Tracker reads each once.
-type kindRules struct {
-	mu    sync.Mutex
-	known map[schema.GroupKind]kindRule
-}
-
+// A kindRule is the readiness rule in the annotations of a CustomResourceDefinition. A Tracker
+// reads each once.
 type kindRule struct {
 	rule    *rules.Override // nil when the definition has none, or may not be read
 	problem string          // why it can't be followed
@@ -64,40 +59,31 @@ func (t *Tracker) kindRuleOf(obj *unstructured.Unstructured) kindRule {
 	if !t.mayHaveKindRule(obj) {
 		return kindRule{}
 	}
-	t.kinds.mu.Lock()
-	defer t.kinds.mu.Unlock()
-	return t.kinds.known[obj.GroupVersionKind().GroupKind()]
+	known, _ := t.kindRules.Load(obj.GroupVersionKind().GroupKind())
+	rule, _ := known.(kindRule)
+	return rule
 }
 
 // readKindRules reads the definitions of kinds that aren't known yet.
 func (t *Tracker) readKindRules(ctx context.Context, kinds []schema.GroupVersionKind) {
 	ctx, stop := context.WithTimeout(ctx, lookupTimeout)
 	defer stop()
+	unknown := map[schema.GroupKind]schema.GroupVersionKind{}
+	for _, gvk := range kinds {
+		if _, known := t.kindRules.Load(gvk.GroupKind()); !known {
+			unknown[gvk.GroupKind()] = gvk
+		}
+	}
 	var all sync.WaitGroup
-	for gk, gvk := range t.unknownKinds(kinds) {
+	for gk, gvk := range unknown {
 		all.Go(func() {
-			rule, err := t.readKindRule(ctx, gvk)
-			if err != nil {
-				return // not everybody may read them, and hardly one has a rule
+			// Not everybody may read definitions, and hardly one has a rule.
+			if rule, err := t.readKindRule(ctx, gvk); err == nil {
+				t.kindRules.Store(gk, rule)
 			}
-			t.kinds.mu.Lock()
-			defer t.kinds.mu.Unlock()
-			t.kinds.known[gk] = rule
 		})
 	}
 	all.Wait()
-}
-
-func (t *Tracker) unknownKinds(kinds []schema.GroupVersionKind) map[schema.GroupKind]schema.GroupVersionKind {
-	t.kinds.mu.Lock()
-	defer t.kinds.mu.Unlock()
-	out := map[schema.GroupKind]schema.GroupVersionKind{}
-	for _, gvk := range kinds {
-		if _, known := t.kinds.known[gvk.GroupKind()]; !known {
-			out[gvk.GroupKind()] = gvk
-		}
-	}
-	return out
 }
 
 // readKindRule reads the rule in the definition of a kind.

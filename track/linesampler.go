@@ -15,10 +15,10 @@ const (
 	totalBurst = 3000
 )
 
-// A lineSampler passes on the lines of one container within its rate limits. Each line says
-// how many lines were dropped before it.
+// A lineSampler passes on the lines of one container within its rate limits, and never waits for
+// a slow view. Each line says how many lines were dropped before it.
 type lineSampler struct {
-	queue   *logs.Queue[LogLine]
+	lines   chan<- *LogLine
 	line    LogLine // but for its time and text
 	limits  []*rate.Limiter
 	skipped *logs.Line // the last one that was dropped
@@ -26,12 +26,10 @@ type lineSampler struct {
 }
 
 func (s *lineSampler) add(l logs.Line) {
-	if !s.mayPass(time.Now()) {
+	if !s.mayPass(time.Now()) || !s.send(l) {
 		s.skipped = &l
 		s.dropped++
-		return
 	}
-	s.send(l)
 }
 
 func (s *lineSampler) mayPass(now time.Time) bool {
@@ -43,11 +41,17 @@ func (s *lineSampler) mayPass(now time.Time) bool {
 	return true
 }
 
-func (s *lineSampler) send(l logs.Line) {
+// send returns false if too many lines are on their way.
+func (s *lineSampler) send(l logs.Line) bool {
 	line := s.line
 	line.Time, line.Text, line.Dropped = l.Time, l.Text, s.dropped
-	s.skipped, s.dropped = nil, 0
-	s.queue.Put(line)
+	select {
+	case s.lines <- &line:
+		s.skipped, s.dropped = nil, 0
+		return true
+	default:
+		return false
+	}
 }
 
 // end sends the last line of the log, whatever the limits are.

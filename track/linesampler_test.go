@@ -1,10 +1,13 @@
 package track
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
 	"golang.org/x/time/rate"
+
+	"deployer/track/logs"
 )
 
 func TestSamplerPassesTheFirstLinesAndThenSomeEachSecond(t *testing.T) {
@@ -16,5 +19,20 @@ func TestSamplerPassesTheFirstLinesAndThenSomeEachSecond(t *testing.T) {
 	}
 	if passed < 1490 || passed > 1510 {
 		t.Errorf("%d lines passed in ten seconds, want 1000 and 50 per second", passed)
+	}
+}
+
+func TestLinesAreDroppedAndCountedWhileTheViewIsSlow(t *testing.T) {
+	lines := make(chan *LogLine, 2)
+	sampler := lineSampler{lines: lines}
+	for i := range 5 {
+		sampler.add(logs.Line{Text: strconv.Itoa(i)})
+	}
+	if a, b := <-lines, <-lines; a.Text != "0" || b.Text != "1" || len(lines) > 0 {
+		t.Errorf("%q and %q were passed on, want the first two lines alone", a.Text, b.Text)
+	}
+	sampler.end()
+	if last := <-lines; last.Text != "4" || last.Dropped != 2 {
+		t.Errorf("the end is %q with %d lines dropped before, want the last line and 2", last.Text, last.Dropped)
 	}
 }

@@ -9,7 +9,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"deployer/internal/kube"
-	"deployer/track/logs"
 	"deployer/track/pods"
 )
 
@@ -24,8 +23,7 @@ const (
 // logFollower follows the logs that are wanted live.
 type logFollower struct {
 	session         *session
-	queue           *logs.Queue[LogLine]
-	dropped         int
+	lines           chan *LogLine
 	followed        map[containerRun]bool
 	lastLine        map[containerRun]time.Time // time of the last line that was read, by pod and container
 	mu              sync.Mutex                 // guards lastLine
@@ -42,7 +40,7 @@ type containerRun struct {
 }
 
 func newLogFollower(s *session) *logFollower {
-	return &logFollower{session: s, queue: logs.NewQueue[LogLine](maxQueue), followed: map[containerRun]bool{},
+	return &logFollower{session: s, lines: make(chan *LogLine, maxQueue), followed: map[containerRun]bool{},
 		lastLine: map[containerRun]time.Time{}, followedObjects: map[*trackedObject]bool{},
 		totalLimit: rate.NewLimiter(totalRate, totalBurst)}
 }
@@ -115,16 +113,16 @@ func (f *logFollower) podsFollowed(obj *trackedObject, but types.UID) int {
 	return len(seen)
 }
 
-// flush reports the queued lines.
+// report reports a line.
+func (f *logFollower) report(line *LogLine) {
+	f.session.onReport(Report{Kind: LogWritten, Time: f.session.opts.Now(), Status: Status{ID: line.Object}, Log: line})
+}
+
+// flush reports the lines that have come so far.
 func (f *logFollower) flush() {
-	lines, dropped := f.queue.Take()
-	now := f.session.opts.Now()
-	for i := range lines {
-		lines[i].Dropped += f.dropped
-		f.dropped = 0
-		f.session.onReport(Report{Kind: LogWritten, Time: now, Status: Status{ID: lines[i].Object}, Log: &lines[i]})
+	for range len(f.lines) {
+		f.report(<-f.lines)
 	}
-	f.dropped += dropped
 }
 
 // finish waits, for a limited time, until the followed logs have ended and the waiting
@@ -148,8 +146,8 @@ func (f *logFollower) finish() {
 	for over := false; len(f.slots.reading) > 0 && !over; {
 		waiting := len(f.slots.waiting)
 		select {
-		case <-f.queue.Ready():
-			f.flush()
+		case line := <-f.lines:
+			f.report(line)
 		case call := <-f.session.tasks.inbox:
 			call()
 		case <-limit.C:

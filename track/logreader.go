@@ -43,7 +43,7 @@ func (f *logFollower) newReader(obj *trackedObject) *logReader {
 }
 
 func (r *logReader) sampler(pod, container string) *lineSampler {
-	s := &lineSampler{queue: r.follower.queue, line: LogLine{Object: r.id, Pod: pod, Container: container}}
+	s := &lineSampler{lines: r.follower.lines, line: LogLine{Object: r.id, Pod: pod, Container: container}}
 	if r.isSampled {
 		s.limits = []*rate.Limiter{rate.NewLimiter(lineRate, lineBurst), r.follower.totalLimit}
 	}

@@ -160,7 +160,8 @@ func (s *session) loop(ctx context.Context) error {
 		case f := <-s.tasks.inbox:
 			f()
 			s.tasks.drain()
-		case <-s.logs.queue.Ready():
+		case line := <-s.logs.lines:
+			s.logs.report(line)
 			s.logs.flush()
 		case <-timer.C:
 		}

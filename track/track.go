@@ -21,6 +21,7 @@ package track
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -102,9 +103,9 @@ type Options struct {
 
 // A Tracker waits for objects of one cluster. It is safe for concurrent use.
 type Tracker struct {
-	cluster *kube.Cluster
-	opts    Options
-	kinds   kindRules
+	cluster   *kube.Cluster
+	opts      Options
+	kindRules sync.Map // of kindRule, by schema.GroupKind
 }
 
 // New returns a Tracker. It does no network I/O.
@@ -112,7 +113,7 @@ func New(c *kube.Cluster, opts Options) *Tracker {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	return &Tracker{cluster: c, opts: opts, kinds: kindRules{known: map[schema.GroupKind]kindRule{}}}
+	return &Tracker{cluster: c, opts: opts}
 }
 
 // ParseRules reads a rules file. Its rules override the built-in ones.

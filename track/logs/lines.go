@@ -1,7 +1,4 @@
-// Package logs reads container logs without ever blocking their reader.
-//
-// Lines are cut at a fixed length, kept in a queue of fixed size, and dropped,
-// and counted, when they are not taken in time.
+// Package logs reads container logs line by line. Lines are cut at a fixed length.
 package logs
 
 import (
@@ -56,36 +53,13 @@ func parse(raw []byte, lost int, stamped bool) Line {
 	text := strings.TrimRight(strings.ToValidUTF8(string(raw), "\uFFFD"), "\r\n")
 	var at time.Time
 	if stamped {
-		if stamp, rest, ok := strings.Cut(text, " "); ok || stamp != "" {
-			if t, err := time.Parse(time.RFC3339Nano, stamp); err == nil {
-				at, text = t, rest
-			}
+		stamp, rest, _ := strings.Cut(text, " ")
+		if t, err := time.Parse(time.RFC3339Nano, stamp); err == nil {
+			at, text = t, rest
 		}
 	}
 	if lost > 1 { // the line end doesn't count
 		text += fmt.Sprintf(" …(+%d bytes)", lost)
 	}
 	return Line{Time: at, Text: text}
-}
-
-// Tail collects the last lines that it is given.
-type Tail struct {
-	lines []string
-	limit int
-}
-
-// NewTail returns a Tail of at most limit lines.
-func NewTail(limit int) *Tail { return &Tail{limit: limit} }
-
-// Add takes a line.
-func (t *Tail) Add(l Line) {
-	if len(t.lines) >= 2*t.limit {
-		t.lines = append(t.lines[:0], t.lines[t.limit+1:]...)
-	}
-	t.lines = append(t.lines, l.Text)
-}
-
-// Lines are the last lines, oldest first.
-func (t *Tail) Lines() []string {
-	return append([]string(nil), t.lines[max(0, len(t.lines)-t.limit):]...)
 }

@@ -1,7 +1,6 @@
 package logs
 
 import (
-	"slices"
 	"strings"
 	"testing"
 )
@@ -24,27 +23,5 @@ func TestReadCutsLongLines(t *testing.T) {
 	}
 	if got[2].Text != "no stamp" || got[3].Text != "" || got[4].Text != "last" {
 		t.Errorf("lines = %q", got[2:])
-	}
-}
-
-func TestQueueDropsAndCounts(t *testing.T) {
-	q := NewQueue[int](2)
-	for i := range 5 {
-		q.Put(i)
-	}
-	<-q.Ready()
-	got, dropped := q.Take()
-	if !slices.Equal(got, []int{0, 1}) || dropped != 3 {
-		t.Errorf("Take() = %v and %d dropped, want the first two and 3", got, dropped)
-	}
-}
-
-func TestTail(t *testing.T) {
-	tail := NewTail(3)
-	for _, s := range strings.Split("a b c d e f g h i j", " ") {
-		tail.Add(Line{Text: s})
-	}
-	if got := tail.Lines(); !slices.Equal(got, []string{"h", "i", "j"}) {
-		t.Errorf("Lines() = %v", got)
 	}
 }
