@@ -12,7 +12,10 @@ import (
 )
 
 // A diagnosis finds out why objects aren't ready at the end of a wait.
-type diagnosis struct{ *session }
+type diagnosis struct {
+	*session
+	timedOut bool // the deadline ended the wait, and not a failure
+}
 
 // A causeGroup is a set of objects that aren't ready for the same reason.
 type causeGroup struct {
@@ -30,7 +33,7 @@ func (s diagnosis) groupByCause() []causeGroup {
 		if p == nil || obj.status.State == Ready || obj.status.State == Gone || obj.settings.isBackground() {
 			continue
 		}
-		if class.InfoOf(p.Class).Scope == class.Informational && obj.status.State != Failed && !s.progress.timedOut {
+		if class.InfoOf(p.Class).Scope == class.Informational && obj.status.State != Failed && !s.timedOut {
 			continue // when time is up, what can never fail by itself is the reason too
 		}
 		key := string(p.Class) + "\x00" + p.Image + "\x00" + withoutPodNames(s.withoutNames(obj, p))

@@ -13,8 +13,8 @@ import (
 	"deployer/track/pods"
 )
 
-// stage is a session without a cluster, whose objects the test moves.
-func stage(t *testing.T, manifests ...string) (*session, func(time.Duration)) {
+// stage is a wait without a cluster, whose objects the test moves.
+func stage(t *testing.T, manifests ...string) (*wait, func(time.Duration)) {
 	t.Helper()
 	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	var targets []Target
@@ -22,8 +22,7 @@ func stage(t *testing.T, manifests ...string) (*session, func(time.Duration)) {
 		o := normalisedYAML(t, m)
 		targets = append(targets, Target{ID: kube.IDOf(o), Baseline: o, Changed: true})
 	}
-	s := newSession(New(nil, Options{Now: func() time.Time { return now }}), targets, nil)
-	s.logs = newLogFollower(s)
+	s := newWait(New(nil, Options{Now: func() time.Time { return now }}), targets, nil)
 	return s, func(d time.Duration) {
 		for range int(d / time.Second) {
 			now = now.Add(time.Second)
@@ -48,7 +47,7 @@ const (
 )
 
 // answer has the API server say what there is of something that pods miss: an object, or none.
-func answer(t *testing.T, s *session, what pods.Missing, manifest string) {
+func answer(t *testing.T, s *wait, what pods.Missing, manifest string) {
 	t.Helper()
 	var object *unstructured.Unstructured
 	if manifest != "" {
@@ -72,10 +71,10 @@ func TestSameReasonIsOneCause(t *testing.T) {
 		if i == 2 {
 			bad.Waiting[1] = "unauthorized"
 		}
-		obj.updatePod(bad.pod(s.progress.startedAt))
+		obj.updatePod(bad.pod(s.startedAt))
 	}
 	run(40 * time.Second)
-	causes := diagnosis{s}.causes()
+	causes := diagnosis{session: s.session}.causes()
 	if len(causes) != 2 || len(causes[0].Objects) != 2 || !causes[0].Fatal || causes[0].Class != class.ImagePullPermanent {
 		t.Errorf("causes = %+v, want one of two objects and one of one", causes)
 	}
@@ -88,14 +87,14 @@ func TestSameReasonIsOneCause(t *testing.T) {
 func TestRootOfAMissingSecret(t *testing.T) {
 	s, run := stage(t, fmt.Sprintf(deploymentYAML, "web", "web"), externalYAML)
 	bad := actor{Name: "web-1", Node: "node-1", Phase: "Pending", Waiting: []string{"CreateContainerConfigError", `secret "db" not found`}}
-	s.objects[0].updatePod(bad.pod(s.progress.startedAt))
+	s.objects[0].updatePod(bad.pod(s.startedAt))
 	answer(t, s, pods.Missing{Kind: "Secret", Name: "db"}, "")
 	run(30 * time.Second)
 	if got := s.objects[0].status.State; got != Progressing {
 		t.Errorf("the Deployment is %s while its Secret is on its way", got)
 	}
 	run(40 * time.Second)
-	causes := diagnosis{s}.causes()
+	causes := diagnosis{session: s.session}.causes()
 	if len(causes) != 1 || causes[0].Objects[0].Kind != "ExternalSecret" || len(causes[0].Blocks) != 1 || causes[0].Blocks[0].Name != "web" {
 		t.Errorf("causes = %+v, want the ExternalSecret, which blocks the Deployment", causes)
 	}
@@ -107,10 +106,10 @@ func TestCauseBehindWhatNobodyWaitsFor(t *testing.T) {
 	background := strings.Replace(externalYAML, "uid: es}", "uid: es, annotations: {deployer.io/track: background}}", 1)
 	s, run := stage(t, fmt.Sprintf(deploymentYAML, "web", "web"), background)
 	bad := actor{Name: "web-1", Node: "node-1", Phase: "Pending", Waiting: []string{"CreateContainerConfigError", `secret "db" not found`}}
-	s.objects[0].updatePod(bad.pod(s.progress.startedAt))
+	s.objects[0].updatePod(bad.pod(s.startedAt))
 	answer(t, s, pods.Missing{Kind: "Secret", Name: "db"}, "")
 	run(2 * time.Minute)
-	causes := diagnosis{s}.causes()
+	causes := diagnosis{session: s.session}.causes()
 	if s.objects[1].status.Problem == nil || len(causes) != 1 || !causes[0].Fatal || causes[0].Objects[0].Name != "web" {
 		t.Errorf("causes = %+v, want the Deployment, which lacks a Secret", causes)
 	}
@@ -123,7 +122,7 @@ func TestNothingIsMissing(t *testing.T) {
 		`{apiVersion: example.com/v1, kind: Database, metadata: {name: orders, namespace: prod, uid: a}, spec: {note: ""}, status: {conditions: [{type: Ready, status: "False"}]}}`)
 	web := s.objects[0]
 	bad := actor{Name: "web-1", Node: "node-1", Phase: "Pending", Waiting: []string{"ErrImagePull", "r/x:1: not found"}}
-	web.updatePod(bad.pod(s.progress.startedAt))
+	web.updatePod(bad.pod(s.startedAt))
 	run(time.Second)
 	if p := web.status.Problem; p == nil || !web.timers.recheckAt.Equal(p.FinalAt) {
 		t.Errorf("the Deployment is looked at again at %s, want when its problem is final: %+v", web.timers.recheckAt, p)
@@ -134,12 +133,12 @@ func TestRootOfAClaimWithoutVolume(t *testing.T) {
 	s, run := stage(t, fmt.Sprintf(deploymentYAML, "web", "web"),
 		"{apiVersion: v1, kind: PersistentVolumeClaim, metadata: {name: data, namespace: prod, uid: data}, status: {phase: Pending}}")
 	waits := actor{Name: "web-1", Phase: "Pending", Pending: []string{"Unschedulable", "0/1 nodes are available: pod has unbound immediate PersistentVolumeClaims."}}
-	pod := waits.pod(s.progress.startedAt)
+	pod := waits.pod(s.startedAt)
 	pod.VolumeClaims = []string{"other", "data"}
 	s.objects[0].updatePod(pod)
-	s.objects[1].addEvent(Event{Reason: "ProvisioningFailed", Message: "no such class", Count: 3}, "", s.progress.startedAt)
+	s.objects[1].addEvent(Event{Reason: "ProvisioningFailed", Message: "no such class", Count: 3}, "", s.startedAt)
 	run(70 * time.Second)
-	causes := diagnosis{s}.causes()
+	causes := diagnosis{session: s.session}.causes()
 	if len(causes) != 1 || causes[0].Class != class.ProvisioningFailed || len(causes[0].Blocks) != 1 || causes[0].Blocks[0].Name != "web" {
 		t.Errorf("causes = %+v, want the claim, which blocks the Deployment", causes)
 	}
@@ -168,7 +167,7 @@ func TestMissingKeyOfAnObjectThatIsThere(t *testing.T) {
 			}
 			s, run := stage(t, manifests...)
 			bad := actor{Name: "web-1", Node: "node-1", Phase: "Pending", Waiting: []string{"CreateContainerConfigError", "couldn't find key PASS in Secret prod/db"}}
-			s.objects[0].updatePod(bad.pod(s.progress.startedAt))
+			s.objects[0].updatePod(bad.pod(s.startedAt))
 			answer(t, s, pods.Missing{Kind: "Secret", Name: "db", Key: "PASS"}, test.there)
 			if test.from > 0 {
 				run(test.from - time.Second)
@@ -189,7 +188,7 @@ func TestMissingKeyOfAnObjectThatIsThere(t *testing.T) {
 func TestSecretThatSomebodyWrites(t *testing.T) {
 	s, run := stage(t, fmt.Sprintf(deploymentYAML, "web", "web"))
 	bad := actor{Name: "web-1", Node: "node-1", Phase: "Pending", Waiting: []string{"CreateContainerConfigError", `secret "db" not found`}}
-	s.objects[0].updatePod(bad.pod(s.progress.startedAt))
+	s.objects[0].updatePod(bad.pod(s.startedAt))
 	answer(t, s, pods.Missing{Kind: "Secret", Name: "db"}, "")
 	run(9 * time.Second)
 	answer(t, s, pods.Missing{Kind: "Secret", Name: "db"}, "{apiVersion: v1, kind: Secret, metadata: {name: db, namespace: prod, uid: db}}")
@@ -219,7 +218,7 @@ func TestSecretOfACustomResource(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s, run := stage(t, fmt.Sprintf(deploymentYAML, "web", "web"), test.kind)
 			bad := actor{Name: "web-1", Node: "node-1", Phase: "Pending", Waiting: []string{"CreateContainerConfigError", `secret "db-app" not found`}}
-			s.objects[0].updatePod(bad.pod(s.progress.startedAt))
+			s.objects[0].updatePod(bad.pod(s.startedAt))
 			answer(t, s, pods.Missing{Kind: "Secret", Name: "db-app"}, "")
 			run(28 * time.Second)
 			if got := s.objects[0].status.State; got != test.want {

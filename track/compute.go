@@ -20,7 +20,7 @@ const (
 // computeStatus computes the status at a time and keeps it. It does no I/O. It also updates
 // the object's timers and what is known of its new pods.
 func (t *trackedObject) computeStatus(now time.Time) Status {
-	t.timers.recheckAt, t.timers.computedAt = time.Time{}, now
+	t.timers.isDue, t.timers.recheckAt, t.timers.computedAt = false, time.Time{}, now
 	t.updateProgress(now)
 	status := t.currentStatus(now)
 	status.ID, status.Waited = t.ID, now.Sub(t.timers.appliedAt)

@@ -23,6 +23,8 @@ const (
 // rollout, and the objects that own the events.
 type eventWatches struct {
 	session      *session
+	health       *apiHealth
+	streams      *streams
 	namespaces   map[string]bool // with slow rollouts
 	open         map[string]bool // watched; the empty name stands for all namespaces
 	owners       map[types.UID]eventOwner
@@ -31,8 +33,8 @@ type eventWatches struct {
 	queued       map[eventQuery]map[types.UID]*trackedObject
 }
 
-func newEventWatches(s *session) eventWatches {
-	return eventWatches{session: s, namespaces: map[string]bool{}, open: map[string]bool{}, owners: map[types.UID]eventOwner{},
+func newEventWatches(s *session, health *apiHealth, streams *streams) eventWatches {
+	return eventWatches{session: s, health: health, streams: streams, namespaces: map[string]bool{}, open: map[string]bool{}, owners: map[types.UID]eventOwner{},
 		unowned: map[types.UID][]Event{}, queued: map[eventQuery]map[types.UID]*trackedObject{}}
 }
 
@@ -61,7 +63,7 @@ func (w *eventWatches) watch(namespace string) {
 		return
 	}
 	w.namespaces[namespace] = true
-	if w.session.watches.allNamespaces {
+	if w.streams.allNamespaces {
 		namespace = ""
 	}
 	if w.open[namespace] || w.open[""] {
@@ -69,7 +71,7 @@ func (w *eventWatches) watch(namespace string) {
 	}
 	w.open[namespace] = true
 	query := watch.Query{Fields: fields.OneTermNotEqualSelector("type", corev1.EventTypeNormal).String(), Limit: maxInitialEvents}
-	w.session.watches.start(w.session.tasks.ctx, watchRequest{
+	w.streams.start(w.session.tasks.ctx, watchRequest{
 		resource: "events", namespace: namespace, source: watch.SourceOf(w.session.typed.CoreV1().Events(namespace)), query: query,
 		handle: w.handle, watchEachNamespace: w.watchEachNamespace, unavailable: "events",
 	})
@@ -77,7 +79,7 @@ func (w *eventWatches) watch(namespace string) {
 
 // watchEachNamespace watches each namespace of interest in place of all namespaces.
 func (w *eventWatches) watchEachNamespace() {
-	w.session.watches.allNamespaces = false
+	w.streams.allNamespaces = false
 	delete(w.open, "")
 	for name := range w.namespaces {
 		w.watch(name)
@@ -102,12 +104,12 @@ func (w *eventWatches) handleEvent(raw *corev1.Event) {
 	}
 	s := w.session
 	now := s.opts.Now()
-	s.health.noteAnswer()
+	w.health.noteAnswer()
 	if owner.object.status.State.IsFinal() && owner.object.status.State != Failed {
 		return
 	}
 	if owner.object.addEvent(e, owner.pod, now) {
-		s.dirty[owner.object] = true
+		owner.object.timers.isDue = true
 		s.onReport(Report{Kind: EventSeen, Time: now, Status: Status{ID: owner.object.ID}, Event: &e, ShowEvent: owner.object.settings.showEvents})
 	}
 }
@@ -180,7 +182,7 @@ func (w *eventWatches) read(key eventQuery, objects map[types.UID]*trackedObject
 	found, err := w.session.typed.CoreV1().Events(key.namespace).List(w.session.tasks.ctx, metav1.ListOptions{FieldSelector: selector.String(), Limit: maxEventsRead})
 	w.session.tasks.send(func() {
 		for _, obj := range objects {
-			obj.lookups.inFlight, w.session.dirty[obj] = false, true
+			obj.lookups.inFlight, obj.timers.isDue = false, true
 			if apierrors.IsForbidden(err) {
 				w.forbidden(obj)
 			}
@@ -203,7 +205,6 @@ func (w *eventWatches) forbidden(obj *trackedObject) {
 	w.session.warn("events unavailable: no permission to list and watch events in namespace " + obj.ID.Namespace)
 	if obj.gk.Kind == "PersistentVolumeClaim" {
 		obj.observed.unverifiable = "not verified: without events it is unknown whether the claim waits for its first pod"
-		w.session.dirty[obj] = true
 	}
 }
 

@@ -36,7 +36,7 @@ func (s diagnosis) addEvidence(ctx context.Context) {
 		if p.Class == class.ClaimUnbound {
 			all.Go(func() { p.Events = append(p.Events, s.claimEvents(ctx, obj, &p)...); obj.status.Problem = &p })
 		}
-		if s.logs.logMode(obj) == LogsNone || !logsMayExplain(&p, obj) || read >= maxEvidence {
+		if obj.logMode() == LogsNone || !logsMayExplain(&p, obj) || read >= maxEvidence {
 			continue
 		}
 		read++

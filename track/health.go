@@ -42,10 +42,6 @@ type outage struct {
 	active   bool
 }
 
-func newAPIHealth(s *session) apiHealth {
-	return apiHealth{session: s, answeredAt: s.opts.Now(), storage: outage{activity: "asking the API server", objects: s.objects}}
-}
-
 // noteAnswer notes that the API server has answered from its storage.
 func (h *apiHealth) noteAnswer() { h.answeredAt = h.session.opts.Now() }
 
@@ -59,7 +55,6 @@ func (h *apiHealth) begin(o *outage, at time.Time, err error) {
 	o.active = true
 	for _, obj := range o.objects {
 		obj.pauseTimers(at)
-		h.session.dirty[obj] = true
 	}
 	if h.outages++; h.outages == 1 {
 		h.outagesSince = h.session.opts.Now()
@@ -76,7 +71,6 @@ func (h *apiHealth) end(o *outage) {
 	now := h.session.opts.Now()
 	for _, obj := range o.objects {
 		obj.resumeTimers(now)
-		h.session.dirty[obj] = true
 	}
 	if h.outages--; h.outages == 0 {
 		h.session.onReport(Report{Kind: APIRegained, Time: now, Lost: now.Sub(h.outagesSince)})
@@ -92,7 +86,6 @@ func (h *apiHealth) remove(o *outage, obj *trackedObject) {
 	o.objects = slices.Delete(o.objects, i, i+1)
 	if o.active {
 		obj.resumeTimers(h.session.opts.Now())
-		h.session.dirty[obj] = true
 	}
 }
 
@@ -168,7 +161,7 @@ func (h *apiHealth) handleProbe(err error) {
 	h.noteAnswer()
 	h.probing = false
 	for _, obj := range h.session.objects {
-		h.session.dirty[obj] = true
+		obj.timers.isDue = true
 	}
 	h.end(&h.storage)
 }

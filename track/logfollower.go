@@ -57,22 +57,23 @@ func (f *logFollower) setLastLine(run containerRun, at time.Time) {
 	f.lastLine[run] = at
 }
 
-// logMode returns which logs of an object are wanted. The default is live logs for Jobs and
+// logMode returns which logs of the object are wanted. The default is live logs for Jobs and
 // failure logs for others. The options, the target and the annotations override it, in this
 // order.
-func (f *logFollower) logMode(obj *trackedObject) LogMode {
-	if obj.settings.sensitive {
+func (t *trackedObject) logMode() LogMode {
+	if t.settings.sensitive {
 		return LogsNone
 	}
 	byKind := LogsFailed
-	if obj.gk == kube.JobKind {
+	if t.gk == kube.JobKind {
 		byKind = LogsLive
 	}
-	return cmp.Or(obj.settings.logs.mode, obj.Target.Logs, f.session.opts.Logs, byKind)
+	return cmp.Or(t.settings.logs.mode, t.Logs, t.opts.Logs, byKind)
 }
 
-func (f *logFollower) isLive(obj *trackedObject) bool {
-	return f.logMode(obj) == LogsLive && (obj.isWorkload() || obj.gk == kube.PodKind) && obj.Until != UntilGone
+// showsLogs reports whether the lines of its pods are shown as they are written.
+func (t *trackedObject) showsLogs() bool {
+	return t.logMode() == LogsLive && (t.isWorkload() || t.gk == kube.PodKind) && t.Until != UntilGone
 }
 
 // followBarePod follows a pod that is tracked itself.
@@ -87,7 +88,7 @@ func (f *logFollower) followBarePod(obj *trackedObject) {
 
 // followPod starts to follow containers that have begun to run.
 func (f *logFollower) followPod(obj *trackedObject, p pods.Pod) {
-	if !f.isLive(obj) || obj.settings.logs.maxPods > 0 && f.podsFollowed(obj, p.UID) >= obj.settings.logs.maxPods {
+	if !obj.showsLogs() || obj.settings.logs.maxPods > 0 && f.podsFollowed(obj, p.UID) >= obj.settings.logs.maxPods {
 		return
 	}
 	for i := range p.Containers {
@@ -130,7 +131,7 @@ func (f *logFollower) flush() {
 // read now.
 func (f *logFollower) finish() {
 	for _, obj := range f.session.objects {
-		if f.isLive(obj) && obj.status.State.IsFinal() && !f.followedObjects[obj] && !obj.observed.isGone && obj.observed.object != nil && obj.hasNewLogs() {
+		if obj.showsLogs() && obj.status.State.IsFinal() && !f.followedObjects[obj] && !obj.observed.isGone && obj.observed.object != nil && obj.hasNewLogs() {
 			f.readFinishedLog(obj)
 		}
 	}

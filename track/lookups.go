@@ -18,27 +18,27 @@ const servedRecheck = 500 * time.Millisecond // between two checks whether a new
 
 // lookUpDetails reads what the watches of the objects don't show: pods and events of slow
 // rollouts, and whether new kinds are served.
-func (s *session) lookUpDetails(now time.Time) {
-	for _, obj := range s.objects {
+func (w *wait) lookUpDetails(now time.Time) {
+	for _, obj := range w.objects {
 		if obj.status.State.IsFinal() || obj.Until == UntilGone || obj.timers.arePaused() {
 			continue
 		}
-		if at := s.nextLookupAt(obj); !at.IsZero() && !now.Before(at) {
-			s.lookUpObject(obj, now)
+		if at := w.nextLookupAt(obj); !at.IsZero() && !now.Before(at) {
+			w.lookUpObject(obj, now)
 		}
-		s.readExecError(obj)
-		if (obj.lookups.isSlow || s.logs.isLive(obj)) && obj.isWorkload() && obj.observed.object != nil && obj.newPods.isOutdated {
+		w.readExecError(obj)
+		if (obj.lookups.isSlow || obj.showsLogs()) && obj.isWorkload() && obj.observed.object != nil && obj.newPods.isOutdated {
 			obj.newPods.isOutdated = false
-			s.pods.want(obj)
+			w.pods.want(obj)
 		}
 	}
-	s.events.readQueued()
-	s.pods.findRevisions(now)
-	s.pods.update(now)
+	w.events.readQueued()
+	w.pods.findRevisions(now)
+	w.pods.update(now)
 }
 
 // nextLookupAt returns when to look up the next detail of an object; zero for never.
-func (s *session) nextLookupAt(obj *trackedObject) time.Time {
+func (w *wait) nextLookupAt(obj *trackedObject) time.Time {
 	if obj.observed.object == nil || obj.Until == UntilGone {
 		return time.Time{}
 	}
@@ -54,7 +54,7 @@ func (s *session) nextLookupAt(obj *trackedObject) time.Time {
 		}
 		return obj.timers.appliedAt.Add(slowRolloutAfter)
 	}
-	if times, _, since := s.eventReadSchedule(obj); obj.lookups.eventReads < len(times) && !obj.lookups.inFlight {
+	if times, _, since := w.eventReadSchedule(obj); obj.lookups.eventReads < len(times) && !obj.lookups.inFlight {
 		return since.Add(times[obj.lookups.eventReads])
 	}
 	if obj.gk.Kind == "Deployment" && obj.newPods.revision == "" && !obj.lookups.inFlight && obj.generationObserved() {
@@ -71,23 +71,23 @@ func latest(a, b time.Time) time.Time {
 }
 
 // lookUpObject asks whether a new kind is served, or follows the events of a slow object.
-func (s *session) lookUpObject(obj *trackedObject, now time.Time) {
+func (w *wait) lookUpObject(obj *trackedObject, now time.Time) {
 	if obj.awaitsServing() {
-		s.checkServed(obj, now)
+		w.checkServed(obj, now)
 		return
 	}
 	obj.lookups.isSlow = true
-	s.events.addOwner(obj.observed.object.GetUID(), obj, "")
-	s.events.watch(obj.ID.Namespace)
-	if times, uid, since := s.eventReadSchedule(obj); obj.lookups.eventReads < len(times) && !now.Before(since.Add(times[obj.lookups.eventReads])) {
+	w.events.addOwner(obj.observed.object.GetUID(), obj, "")
+	w.events.watch(obj.ID.Namespace)
+	if times, uid, since := w.eventReadSchedule(obj); obj.lookups.eventReads < len(times) && !now.Before(since.Add(times[obj.lookups.eventReads])) {
 		obj.lookups.eventReads++
-		s.events.queueRead(obj, uid)
+		w.events.queueRead(obj, uid)
 	}
 }
 
 // eventReadSchedule returns when events are read, about which UID, and from when the times
 // count: about the object, or about one of its pods that can't be scheduled.
-func (s *session) eventReadSchedule(obj *trackedObject) ([]time.Duration, types.UID, time.Time) {
+func (w *wait) eventReadSchedule(obj *trackedObject) ([]time.Duration, types.UID, time.Time) {
 	if p := obj.status.Problem; p != nil && obj.gk.Kind != "Service" {
 		switch p.Class {
 		case class.Unschedulable, class.NoNodeFits, class.WaitingForNode:
@@ -113,25 +113,25 @@ func (t *trackedObject) awaitsServing() bool {
 const notServedMessage = "established, not served yet"
 
 // checkServed asks discovery whether the new kind is served.
-func (s *session) checkServed(obj *trackedObject, now time.Time) {
+func (w *wait) checkServed(obj *trackedObject, now time.Time) {
 	group, _, _ := unstructured.NestedString(obj.observed.object.Object, "spec", "group")
 	plural, _, _ := unstructured.NestedString(obj.observed.object.Object, "spec", "names", "plural")
 	version := servedVersion(obj.observed.object)
 	obj.lookups.inFlight, obj.lookups.nextAt = true, now.Add(servedRecheck)
-	s.tasks.group.Go(func() {
-		found, err := s.typed.Discovery().ServerResourcesForGroupVersionWithContext(s.tasks.ctx, group+"/"+version)
+	w.tasks.group.Go(func() {
+		found, err := w.typed.Discovery().ServerResourcesForGroupVersionWithContext(w.tasks.ctx, group+"/"+version)
 		served := version == ""
 		if err == nil {
 			for _, r := range found.APIResources {
 				served = served || r.Name == plural
 			}
 		}
-		s.tasks.send(func() {
+		w.tasks.send(func() {
 			obj.lookups.inFlight, obj.observed.isServed = false, served
 			if served {
-				s.tracker.cluster.ForgetKinds()
+				w.tracker.cluster.ForgetKinds()
 			}
-			s.dirty[obj] = true
+			obj.timers.isDue = true
 		})
 	})
 }
@@ -155,8 +155,8 @@ const providedByControllerWithin = 30 * time.Second
 
 // willAppear reports whether what is missing is expected to be created soon, by another target or by
 // the controller of one.
-func (s *session) willAppear(namespace string, what pods.Missing) bool {
-	for _, obj := range s.objects {
+func (w *wait) willAppear(namespace string, what pods.Missing) bool {
+	for _, obj := range w.objects {
 		if obj.observed.object == nil || obj.ID.Namespace != namespace || !mayProvide(obj.observed.object, Ref{what.Kind, what.Name}) {
 			continue
 		}
@@ -164,7 +164,7 @@ func (s *session) willAppear(namespace string, what pods.Missing) bool {
 		if obj.ID.Kind == what.Kind {
 			patience = noticedByKubeletWithin
 		}
-		recent := obj.status.State == Ready && s.opts.Now().Sub(obj.timers.appliedAt)-obj.status.Waited < patience
+		recent := obj.status.State == Ready && w.opts.Now().Sub(obj.timers.appliedAt)-obj.status.Waited < patience
 		if recent || !obj.status.State.IsFinal() {
 			return true
 		}

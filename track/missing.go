@@ -46,16 +46,13 @@ type missingReference struct {
 // more before that fails an object.
 type missingReferences struct {
 	session *session
+	health  *apiHealth
 	known   map[missingID]*missingReference
 }
 
 type missingID struct {
 	namespace string
 	pods.Missing
-}
-
-func newMissingReferences(s *session) missingReferences {
-	return missingReferences{session: s, known: map[missingID]*missingReference{}}
 }
 
 // get returns what is known of a reference; the zero value when nothing is.
@@ -102,12 +99,12 @@ func (m *missingReferences) ask(id missingID, known *missingReference, now time.
 		s.tasks.send(func() {
 			known.inFlight, known.askedAt = false, s.opts.Now()
 			if err == nil {
-				s.health.noteAnswer()
+				m.health.noteAnswer()
 			}
 			known.update(object, err, id.Key, s.declares(of), known.askedAt)
 			for _, obj := range s.objects {
 				if obj.ID.Namespace == id.namespace {
-					s.dirty[obj] = true
+					obj.timers.isDue = true
 				}
 			}
 		})

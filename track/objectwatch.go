@@ -18,7 +18,7 @@ import (
 // An objectWatch watches the targets of one resource in one namespace, until the status
 // of all of them is final.
 type objectWatch struct {
-	watches       *watches
+	watches       *objectWatches
 	ctx           context.Context
 	stop          context.CancelFunc
 	mapping       kube.Mapping
@@ -30,7 +30,7 @@ type objectWatch struct {
 	unanswered    int // streams without an answer; if there is any, there is an outage
 }
 
-func newObjectWatch(w *watches, mapping kube.Mapping, namespace string) *objectWatch {
+func newObjectWatch(w *objectWatches, mapping kube.Mapping, namespace string) *objectWatch {
 	o := &objectWatch{watches: w, mapping: mapping, namespace: namespace,
 		objects: map[string]*trackedObject{}, watchedByName: map[string]bool{}}
 	o.ctx, o.stop = context.WithCancel(w.session.tasks.ctx)
@@ -137,7 +137,7 @@ func (o *objectWatch) isNeeded() bool {
 func (o *objectWatch) close() {
 	o.stop()
 	o.unanswered = 0
-	o.watches.session.health.end(&o.outage)
+	o.watches.health.end(&o.outage)
 }
 
 // dispatch passes an event of all namespaces to the watch of its namespace. Events without
@@ -161,7 +161,7 @@ func (o *objectWatch) handle(e watch.Event) {
 	s := o.watches.session
 	switch e.Kind {
 	case watch.Changed:
-		s.health.noteAnswer()
+		o.watches.health.noteAnswer()
 		if obj, ok := e.Object.(*unstructured.Unstructured); ok {
 			o.changed(obj)
 		}
@@ -171,23 +171,23 @@ func (o *objectWatch) handle(e watch.Event) {
 		}
 	case watch.NotFound:
 		if obj := o.objects[e.Name]; obj != nil && !obj.status.State.IsFinal() {
-			o.markGone(obj, nil)
+			obj.markGone(nil)
 		}
 	case watch.Listed:
 		o.listed(e)
 	case watch.Unreachable:
 		o.unanswered++
-		s.health.begin(&o.outage, s.opts.Now(), e.Err)
+		o.watches.health.begin(&o.outage, s.opts.Now(), e.Err)
 	case watch.Reachable:
 		if o.unanswered--; o.unanswered == 0 {
-			s.health.end(&o.outage)
+			o.watches.health.end(&o.outage)
 		}
 	case watch.FellBack:
 		s.warn(fallbackText(e))
 	case watch.Denied:
 		o.setUnverifiable(e)
 	case watch.Unauthorized:
-		s.progress.fatal = &unauthorizedError{e.Err}
+		s.fatal = &unauthorizedError{e.Err}
 	}
 }
 
@@ -198,9 +198,8 @@ func (o *objectWatch) changed(live *unstructured.Unstructured) {
 	}
 	s := o.watches.session
 	obj.update(live, s.opts.Now())
-	s.events.addOwner(live.GetUID(), obj, "")
-	s.logs.followBarePod(obj)
-	s.dirty[obj] = true
+	o.watches.events.addOwner(live.GetUID(), obj, "")
+	o.watches.logs.followBarePod(obj)
 }
 
 // deleted handles a deletion. A watch by labels also reports one when an object only lost
@@ -214,12 +213,7 @@ func (o *objectWatch) deleted(live *unstructured.Unstructured, byName bool) {
 		o.watchByName(live.GetName())
 		return
 	}
-	o.markGone(obj, live)
-}
-
-func (o *objectWatch) markGone(obj *trackedObject, last *unstructured.Unstructured) {
-	obj.markGone(last)
-	o.watches.session.dirty[obj] = true
+	obj.markGone(live)
 }
 
 // listed handles a complete list: objects that it doesn't contain are gone. A list by labels
@@ -234,7 +228,7 @@ func (o *objectWatch) listed(e watch.Event) {
 			o.watchByName(name)
 			continue
 		}
-		o.markGone(obj, nil)
+		obj.markGone(nil)
 	}
 }
 
@@ -245,7 +239,7 @@ func (o *objectWatch) watchByName(name string) {
 	}
 	o.watchedByName[name] = true
 	if err := o.watchNames([]string{name}, watch.Query{}); err != nil {
-		o.watches.session.progress.fatal = err
+		o.watches.session.fatal = err
 	}
 }
 
@@ -254,7 +248,7 @@ func (o *objectWatch) setUnverifiable(e watch.Event) {
 	s := o.watches.session
 	if obj := o.objects[e.Name]; obj != nil {
 		obj.observed.unverifiable = "not verified: " + e.Text
-		s.dirty[obj] = true
+		obj.timers.isDue = true
 	}
 	s.warn(e.Text)
 }

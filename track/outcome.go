@@ -11,65 +11,69 @@ import (
 const collectCausesFor = 2 * time.Second
 
 // outcome reports whether the wait is over, and its error.
-func (s *session) outcome(ctx context.Context, now time.Time) (bool, error) {
-	if s.progress.fatal != nil {
-		return true, s.progress.fatal
+func (w *wait) outcome(ctx context.Context, now time.Time) (bool, error) {
+	if w.fatal != nil {
+		return true, w.fatal
 	}
-	if err := s.health.failure(now); err != nil {
+	if err := w.health.failure(now); err != nil {
 		return true, err
 	}
-	waiting := s.countUnfinished()
+	waiting := w.countUnfinished()
 	switch {
-	case waiting == 0 && s.progress.failedAt.IsZero():
-		s.logs.finish()
+	case waiting == 0 && w.failedAt.IsZero():
+		w.logs.finish()
 		return true, nil
-	case s.progress.failedAt.IsZero():
+	case w.failedAt.IsZero():
 		return false, nil
-	case waiting == 0, now.Sub(s.progress.failedAt) >= collectCausesFor:
-		s.logs.finish()
-		diagnosis{s}.addEvidence(ctx)
-		return true, &FailedError{Causes: diagnosis{s}.causes(), Waited: now.Sub(s.progress.startedAt)}
+	case waiting == 0, now.Sub(w.failedAt) >= collectCausesFor:
+		w.logs.finish()
+		d := diagnosis{session: w.session}
+		d.addEvidence(ctx)
+		return true, &FailedError{Causes: d.causes(), Waited: now.Sub(w.startedAt)}
 	}
 	return false, nil
 }
 
 // outOfTime returns the outcome after the caller's context has ended. A cancelled wait ends
 // at once; after a deadline, logs and events are still read.
-func (s *session) outOfTime(ctx context.Context) error {
+func (w *wait) outOfTime(ctx context.Context) error {
 	err := context.Cause(ctx)
 	if ctxErr := ctx.Err(); !errors.Is(err, ctxErr) {
 		err = fmt.Errorf("%w: %w", ctxErr, err)
 	}
-	s.tasks.drain()
-	now := s.opts.Now()
-	for obj := range s.dirty {
-		s.updateStatus(obj, now)
+	expired := errors.Is(ctx.Err(), context.DeadlineExceeded)
+	w.tasks.drain()
+	now := w.opts.Now()
+	for _, obj := range w.objects {
+		if obj.timers.isDue {
+			w.updateStatus(obj, now)
+		}
 	}
-	for _, obj := range s.objects {
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) && obj.waiveStability() {
-			s.updateStatus(obj, now)
+	for _, obj := range w.objects {
+		if expired && obj.waiveStability() {
+			w.updateStatus(obj, now)
 		}
 		if !obj.status.State.IsFinal() {
 			obj.status.Waited = now.Sub(obj.timers.appliedAt)
 		}
 	}
-	if s.countUnfinished() == 0 && s.progress.failedAt.IsZero() {
+	if w.countUnfinished() == 0 && w.failedAt.IsZero() {
 		return nil
 	}
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		s.progress.timedOut = s.progress.failedAt.IsZero()
-		diagnosis{s}.addEvidence(context.WithoutCancel(ctx))
+	d := diagnosis{session: w.session, timedOut: expired && w.failedAt.IsZero()}
+	if expired {
+		d.addEvidence(context.WithoutCancel(ctx))
 	}
-	if !s.progress.failedAt.IsZero() {
-		return &FailedError{Causes: diagnosis{s}.causes(), Waited: now.Sub(s.progress.startedAt)}
+	if !w.failedAt.IsZero() {
+		return &FailedError{Causes: d.causes(), Waited: now.Sub(w.startedAt)}
 	}
-	return &TimeoutError{Causes: diagnosis{s}.causes(), NotReady: s.unready(), Total: len(s.objects), Goal: s.goal(), Waited: now.Sub(s.progress.startedAt), Err: err}
+	return &TimeoutError{Causes: d.causes(), NotReady: w.unready(), Total: len(w.objects), Goal: w.goal(), Waited: now.Sub(w.startedAt), Err: err}
 }
 
 // countUnfinished counts the objects whose status isn't final, without background ones.
-func (s *session) countUnfinished() int {
+func (w *wait) countUnfinished() int {
 	n := 0
-	for _, obj := range s.objects {
+	for _, obj := range w.objects {
 		if !obj.status.State.IsFinal() && !obj.settings.isBackground() {
 			n++
 		}
@@ -78,17 +82,17 @@ func (s *session) countUnfinished() int {
 }
 
 // goal is the state that the targets are expected to reach.
-func (s *session) goal() State {
-	if allAwaitDeletion(s.objects) {
+func (w *wait) goal() State {
+	if allAwaitDeletion(w.objects) {
 		return Gone
 	}
 	return Ready
 }
 
 // unready returns the statuses of objects that haven't reached the goal, failed ones first.
-func (s *session) unready() []Status {
+func (w *wait) unready() []Status {
 	var failed, other []Status
-	for _, obj := range s.objects {
+	for _, obj := range w.objects {
 		switch {
 		case obj.status.State == Failed:
 			failed = append(failed, obj.status)

@@ -28,6 +28,10 @@ const (
 // podWatches are the watches of new pods, and the workloads that own the pods.
 type podWatches struct {
 	session   *session
+	health    *apiHealth
+	streams   *streams
+	events    *eventWatches
+	logs      *logFollower
 	owners    map[string]*trackedObject // by ownerKey
 	wanted    map[podQuery][]string     // values of the query's label that aren't watched yet
 	open      []*podWatch
@@ -37,8 +41,8 @@ type podWatches struct {
 	revisionsListedAt map[string]time.Time // by namespace
 }
 
-func newPodWatches(s *session) podWatches {
-	return podWatches{session: s, owners: map[string]*trackedObject{}, wanted: map[podQuery][]string{}, revisionsListedAt: map[string]time.Time{}}
+func newPodWatches(s *session, health *apiHealth, streams *streams, events *eventWatches, logs *logFollower) podWatches {
+	return podWatches{session: s, health: health, streams: streams, events: events, logs: logs, owners: map[string]*trackedObject{}, wanted: map[podQuery][]string{}, revisionsListedAt: map[string]time.Time{}}
 }
 
 // podQuery is what one watch of pods can select by: a label with many values,
@@ -82,7 +86,7 @@ func (p *podWatches) ownerOf(pod pods.Pod) *trackedObject {
 // later revision.
 func (p *podWatches) want(obj *trackedObject) {
 	query, value, owner := refreshRevision(obj)
-	if p.session.watches.allNamespaces && query.label != "" && obj.gk.Kind != "DaemonSet" {
+	if p.streams.allNamespaces && query.label != "" && obj.gk.Kind != "DaemonSet" {
 		query.namespace = "" // other workloads' pods don't have these label values, except generations of DaemonSets
 	}
 	if owner != "" && owner != obj.newPods.owner || obj.newPods.revision == "" {
@@ -94,7 +98,7 @@ func (p *podWatches) want(obj *trackedObject) {
 	obj.newPods.revision, obj.newPods.owner = value, owner
 	p.owners[owner] = obj
 	p.wanted[query] = append(p.wanted[query], value)
-	p.session.dirty[obj] = true
+	obj.timers.isDue = true
 }
 
 // forget drops the pods of a workload's earlier revision. What their watch, or one that others
@@ -107,7 +111,7 @@ func (p *podWatches) forget(obj *trackedObject) {
 	obj.newPods.owner = ""
 	clear(obj.newPods.byUID)
 	for _, w := range p.open {
-		p.session.health.remove(&w.outage, obj)
+		p.health.remove(&w.outage, obj)
 	}
 }
 
@@ -165,7 +169,7 @@ func (p *podWatches) close(isUseless func(*podWatch) bool) {
 		}
 		w.stop()
 		w.stop = nil
-		p.session.health.end(&w.outage)
+		p.health.end(&w.outage)
 		return true
 	})
 }
@@ -182,7 +186,7 @@ func (p *podWatches) start(query podQuery, values []string) {
 	p.open = append(p.open, w)
 	source := watch.SourceOf(p.session.typed.CoreV1().Pods(query.namespace))
 	source.Transform = trimPod
-	p.session.watches.start(ctx, watchRequest{
+	p.streams.start(ctx, watchRequest{
 		resource: "pods", namespace: query.namespace, source: source, query: watch.Query{Labels: query.labelSelector(values)},
 		handle: func(e watch.Event) { p.handle(w, e) }, watchEachNamespace: func() { p.watchEachNamespace(w) }, unavailable: "pod details",
 	})
@@ -199,7 +203,7 @@ func trimPod(object runtime.Object) any {
 // watchEachNamespace closes a watch of all namespaces and makes its workloads be watched by
 // namespace.
 func (p *podWatches) watchEachNamespace(w *podWatch) {
-	p.session.watches.allNamespaces = false
+	p.streams.allNamespaces = false
 	for owner, obj := range p.owners {
 		if slices.Contains(w.outage.objects, obj) {
 			delete(p.owners, owner)
@@ -216,32 +220,31 @@ func (p *podWatches) handle(w *podWatch, e watch.Event) {
 	s := p.session
 	switch e.Kind {
 	case watch.Changed, watch.Deleted:
-		s.health.noteAnswer()
+		p.health.noteAnswer()
 		if pod, ok := e.Object.(pods.Pod); ok {
 			p.handlePod(pod, e.Kind == watch.Deleted)
 		}
 	case watch.Listed:
 		p.handleListed(w, e.UIDs)
 	case watch.Unreachable:
-		s.health.begin(&w.outage, s.opts.Now(), e.Err)
+		p.health.begin(&w.outage, s.opts.Now(), e.Err)
 	case watch.Reachable:
-		s.health.end(&w.outage)
+		p.health.end(&w.outage)
 	}
 }
 
 func (p *podWatches) handlePod(pod pods.Pod, deleted bool) {
-	s, obj := p.session, p.ownerOf(pod)
-	if obj == nil || obj.status.State.IsFinal() && !s.logs.isLive(obj) {
+	obj := p.ownerOf(pod)
+	if obj == nil || obj.status.State.IsFinal() && !obj.showsLogs() {
 		return
 	}
-	s.dirty[obj] = true
 	if deleted {
 		obj.deletePod(pod.UID)
 		return
 	}
 	obj.updatePod(pod)
-	s.events.addOwner(pod.UID, obj, pod.UID)
-	s.logs.followPod(obj, pod)
+	p.events.addOwner(pod.UID, obj, pod.UID)
+	p.logs.followPod(obj, pod)
 }
 
 // handleListed drops pods that were deleted while the watch was interrupted.
@@ -250,7 +253,6 @@ func (p *podWatches) handleListed(w *podWatch, listed map[types.UID]bool) {
 		for uid := range obj.newPods.byUID {
 			if !listed[uid] {
 				obj.deletePod(uid)
-				p.session.dirty[obj] = true
 			}
 		}
 	}

@@ -127,7 +127,7 @@ func (p *podWatches) findRevisions(now time.Time) {
 	s := p.session
 	unknown := map[string][]*trackedObject{}
 	for _, obj := range s.objects {
-		if (obj.lookups.isSlow || s.logs.isLive(obj)) && obj.gk.Kind == "Deployment" && obj.newPods.revision == "" && !obj.status.State.IsFinal() && !obj.timers.arePaused() &&
+		if (obj.lookups.isSlow || obj.showsLogs()) && obj.gk.Kind == "Deployment" && obj.newPods.revision == "" && !obj.status.State.IsFinal() && !obj.timers.arePaused() &&
 			!obj.lookups.inFlight && !now.Before(obj.lookups.nextAt) && obj.observed.object != nil && obj.generationObserved() {
 			unknown[obj.ID.Namespace] = append(unknown[obj.ID.Namespace], obj)
 		}
@@ -172,7 +172,7 @@ func (p *podWatches) findRevisionsIn(namespace string, objects []*trackedObject)
 				if err == nil {
 					obj.setRevision(newestHash(found.Items, obj))
 				}
-				obj.newPods.isOutdated, s.dirty[obj] = true, true
+				obj.newPods.isOutdated, obj.timers.isDue = true, true
 			}
 		})
 	})

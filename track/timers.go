@@ -19,6 +19,7 @@ type timers struct {
 	stabilityWaived   bool      // the deadline leaves no time to check that it stays ready
 	runningAgainSince time.Time // since when containers that have crashed run again; zero when they don't
 
+	isDue       bool      // something has changed since the status was computed
 	recheckAt   time.Time // when time alone may change the status; zero for never
 	computedAt  time.Time // when the status was computed last
 	pausedSince time.Time // zero when the timers run
@@ -43,6 +44,7 @@ func (t *timers) now(clock time.Time) time.Time {
 
 // pauseTimers begins an outage.
 func (t *trackedObject) pauseTimers(now time.Time) {
+	t.timers.isDue = true
 	if t.timers.outages++; t.timers.outages == 1 {
 		t.timers.pausedSince = now
 	}
@@ -50,6 +52,7 @@ func (t *trackedObject) pauseTimers(now time.Time) {
 
 // resumeTimers ends an outage. With the last one the timers go on where they stood.
 func (t *trackedObject) resumeTimers(now time.Time) {
+	t.timers.isDue = true
 	if t.timers.outages--; t.timers.outages == 0 {
 		t.shiftTimers(now.Sub(t.timers.pausedSince))
 		t.timers.pausedSince = time.Time{}

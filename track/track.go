@@ -128,5 +128,5 @@ func ParseRules(data []byte) (*rules.Set, error) { return rules.Parse(data) }
 // ready Wait returns at once. saw is called for each change, by one goroutine
 // at a time; nil is fine. All goroutines of Wait have ended when it returns.
 func (t *Tracker) Wait(ctx context.Context, targets []Target, saw func(Report)) error {
-	return newSession(t, targets, saw).run(ctx)
+	return newWait(t, targets, saw).run(ctx)
 }

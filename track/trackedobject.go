@@ -106,6 +106,7 @@ func newTrackedObject(t Target, opts *Options, now time.Time) *trackedObject {
 
 // update notes a new state of the object.
 func (t *trackedObject) update(obj *unstructured.Unstructured, now time.Time) {
+	t.timers.isDue = true
 	if t.observed.object != nil && isOlder(obj, t.observed.object) {
 		return // the list or the watch is older than what is known
 	}
@@ -138,6 +139,7 @@ func (t *trackedObject) updateBarePod(obj *unstructured.Unstructured) {
 
 // updatePod takes a pod of the new revision.
 func (t *trackedObject) updatePod(p pods.Pod) {
+	t.timers.isDue = true
 	history := t.newPods.byUID[p.UID]
 	if history == nil {
 		history = pods.NewHistory(p, t.podPolicy())
@@ -146,7 +148,10 @@ func (t *trackedObject) updatePod(p pods.Pod) {
 	history.Update(p)
 }
 
-func (t *trackedObject) deletePod(uid types.UID) { delete(t.newPods.byUID, uid) }
+func (t *trackedObject) deletePod(uid types.UID) {
+	t.timers.isDue = true
+	delete(t.newPods.byUID, uid)
+}
 
 func (t *trackedObject) podPolicy() pods.Policy {
 	r := pods.Policy{FailuresAllowed: t.opts.FailuresAllowed, Unchanged: !t.Changed, AppliedAt: t.observed.serverAppliedAt, MemoryLowered: t.memoryLowered}
@@ -161,6 +166,7 @@ func (t *trackedObject) podPolicy() pods.Policy {
 
 // markGone notes that the object was deleted; last is its last state, if known.
 func (t *trackedObject) markGone(last *unstructured.Unstructured) {
+	t.timers.isDue = true
 	if last != nil && t.observed.object != nil && last.GetUID() != t.observed.object.GetUID() {
 		return
 	}

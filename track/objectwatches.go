@@ -1,0 +1,156 @@
+package track
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"deployer/internal/kube"
+	"deployer/track/watch"
+)
+
+const (
+	// manyNamespaces is how many namespaces are watched one by one. Each is a stream
+	// of the connection, so with more of them one watch of all is tried first.
+	manyNamespaces = 5
+	// readsPerSecond is how many single objects are read where no watch is permitted.
+	readsPerSecond = 10
+)
+
+// objectWatches are the watches of the targets. Each step of the fallback needs fewer
+// permissions than the one before:
+//
+//  1. all namespaces at once, where the objects are in many
+//  2. one namespace
+//  3. each object by its name
+//  4. each object read from time to time
+//  5. each object by dry runs that change nothing
+//
+// The names of pods and events aren't known beforehand, so their fallback ends with step 2.
+// Steps 3 to 5 are those of [watch.WatchWithFallback].
+type objectWatches struct {
+	session   *session
+	health    *apiHealth
+	streams   *streams
+	events    *eventWatches
+	logs      *logFollower
+	open      []*objectWatch
+	readLimit *rate.Limiter // of the single reads of all watches
+}
+
+// add watches an object, together with others of its resource in its namespace.
+func (w *objectWatches) add(obj *trackedObject, mapping kube.Mapping) {
+	for _, o := range w.open {
+		if o.mapping.Resource == mapping.Resource && o.namespace == obj.ID.Namespace {
+			o.add(obj)
+			return
+		}
+	}
+	o := newObjectWatch(w, mapping, obj.ID.Namespace)
+	o.add(obj)
+	w.open = append(w.open, o)
+}
+
+// mapping finds the mapping of a target's kind. If the kind is unknown, discovery is read
+// again, because this release may have defined it. If the kind isn't served, the target is
+// gone or unverifiable.
+func (w *objectWatches) mapping(ctx context.Context, obj *trackedObject) (mapping kube.Mapping, served bool, err error) {
+	gvk := obj.GVK
+	if gvk.Empty() {
+		gvk = obj.ID.GroupKind().WithVersion("")
+	}
+	cluster := w.session.tracker.cluster
+	mapping, err = cluster.Mapping(ctx, gvk, true)
+	var unknown *kube.NoKindMatchError
+	if errors.As(err, &unknown) && obj.Until != UntilGone {
+		cluster.ForgetKinds()
+		mapping, err = cluster.Mapping(ctx, gvk, true)
+	}
+	switch {
+	case err == nil:
+		obj.observed.hasStatusSubresource = &mapping.HasStatus
+		return mapping, true, nil
+	case !errors.As(err, &unknown):
+		return mapping, false, err
+	case obj.Until == UntilGone:
+		obj.observed.isGone = true
+	default:
+		obj.observed.unverifiable = "not verified: " + err.Error()
+	}
+	return mapping, false, nil
+}
+
+// start opens the watches of all resources.
+func (w *objectWatches) start() error {
+	byResource := map[schema.GroupVersionResource][]*objectWatch{}
+	for _, o := range w.open {
+		byResource[o.mapping.Resource] = append(byResource[o.mapping.Resource], o)
+	}
+	for _, group := range byResource {
+		if len(group) > manyNamespaces && w.startAllNamespaces(group) {
+			continue
+		}
+		for _, o := range group {
+			if err := o.start(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// startAllNamespaces opens one watch of all namespaces in place of the watches of a group.
+// It returns false when the targets have no labels in common that could select them.
+func (w *objectWatches) startAllNamespaces(group []*objectWatch) bool {
+	var all []*trackedObject
+	for _, o := range group {
+		all = append(all, o.outage.objects...)
+	}
+	query := watch.Query{Labels: commonLabels(all), From: startVersion(all)}
+	client, err := w.session.tracker.cluster.ResourceClient(group[0].mapping, "")
+	if err != nil || query.Labels == "" {
+		return false
+	}
+	w.streams.allNamespaces = true
+	ctx, stop := context.WithCancel(w.session.tasks.ctx)
+	for _, o := range group {
+		o.query = query
+	}
+	w.session.tasks.group.Go(func() {
+		defer stop()
+		for _, o := range group {
+			<-o.ctx.Done()
+		}
+	})
+	w.streams.start(ctx, watchRequest{
+		resource: group[0].mapping.Resource.GroupResource().String(), source: watch.SourceOf(client), query: query,
+		handle: func(e watch.Event) { dispatch(group, e) },
+		watchEachNamespace: func() {
+			for _, o := range group {
+				if err := o.start(); err != nil {
+					w.session.fatal = err
+				}
+			}
+		},
+	})
+	return true
+}
+
+// closeUnneeded closes the watches of objects whose status is final, and notes whether any
+// of the other watches has an answer.
+func (w *objectWatches) closeUnneeded(now time.Time) {
+	unanswered := 0
+	w.open = slices.DeleteFunc(w.open, func(o *objectWatch) bool {
+		if o.isNeeded() {
+			unanswered += min(o.unanswered, 1)
+			return false
+		}
+		o.close()
+		return true
+	})
+	w.health.setAllUnseen(w.health.storage.active || unanswered > 0 && unanswered == len(w.open), now)
+}

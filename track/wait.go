@@ -1,0 +1,254 @@
+package track
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"deployer/track/pods"
+	"deployer/track/rules"
+)
+
+const (
+	manyPods      = 50 // pods of one workload from which its status is computed less often
+	manyPodsPause = 100 * time.Millisecond
+	lookupTimeout = 3 * time.Second // for what is asked once: logs and events of what failed, rules of kinds
+)
+
+// A wait is one call of Wait.
+type wait struct {
+	*session
+	health    apiHealth
+	streams   streams
+	events    eventWatches
+	logs      *logFollower
+	pods      podWatches
+	watches   objectWatches
+	missing   missingReferences
+	workloads rules.Workloads // of this wait
+	startedAt time.Time
+	failedAt  time.Time // when the first object failed; zero before
+}
+
+func newWait(t *Tracker, targets []Target, saw func(Report)) *wait {
+	if saw == nil {
+		saw = func(Report) {}
+	}
+	now := t.opts.Now()
+	s := &session{tracker: t, opts: &t.opts, tasks: newTasks(), onReport: saw, warned: map[string]bool{}}
+	w := &wait{session: s, startedAt: now}
+	for _, target := range targets {
+		if target.GVK.Empty() && target.Baseline != nil {
+			target.GVK = target.Baseline.GroupVersionKind()
+		}
+		obj := newTrackedObject(target, s.opts, now)
+		obj.release.workloads = func() rules.Workloads { return w.workloads }
+		obj.release.willAppear = func(what pods.Missing) bool { return w.willAppear(obj.ID.Namespace, what) }
+		obj.release.missing = func(what pods.Missing) missingReference { return w.missing.get(obj.ID.Namespace, what) }
+		s.objects = append(s.objects, obj)
+	}
+	w.health = apiHealth{session: s, answeredAt: now, storage: outage{activity: "asking the API server", objects: s.objects}}
+	w.streams = streams{session: s}
+	w.events = newEventWatches(s, &w.health, &w.streams)
+	w.logs = newLogFollower(s)
+	w.pods = newPodWatches(s, &w.health, &w.streams, &w.events, w.logs)
+	w.watches = objectWatches{session: s, health: &w.health, streams: &w.streams, events: &w.events, logs: w.logs, readLimit: rate.NewLimiter(readsPerSecond, 1)}
+	w.missing = missingReferences{session: s, health: &w.health, known: map[missingID]*missingReference{}}
+	return w
+}
+
+// run computes the status of the baselines, watches what isn't ready, and returns the
+// outcome.
+func (w *wait) run(ctx context.Context) (err error) {
+	if w.typed, err = w.tracker.cluster.Typed(); err != nil {
+		return err
+	}
+	defer w.tasks.begin(ctx)()
+	defer w.logs.warnMissed()
+	now := w.opts.Now()
+	w.tracker.setKindRules(ctx, w.objects)
+	w.warnSettings()
+	for _, obj := range w.objects {
+		w.updateStatus(obj, now)
+	}
+	if w.countUnfinished() == 0 && w.failedAt.IsZero() {
+		return nil
+	}
+	if err := w.openWatches(ctx); err != nil {
+		if ctx.Err() != nil {
+			return w.outOfTime(ctx)
+		}
+		return err
+	}
+	return w.loop(ctx)
+}
+
+// openWatches watches the targets whose status isn't final.
+func (w *wait) openWatches(ctx context.Context) error {
+	for _, obj := range w.objects {
+		if obj.status.State.IsFinal() {
+			continue
+		}
+		mapping, served, err := w.watches.mapping(ctx, obj)
+		if err != nil {
+			return err
+		}
+		if w.updateStatus(obj, w.opts.Now()); served && !obj.status.State.IsFinal() {
+			w.watches.add(obj, mapping)
+		}
+	}
+	return w.watches.start()
+}
+
+// warnSettings warns of annotations that can't be read, for each object, and of annotations
+// without effect, once for all objects that have them.
+func (w *wait) warnSettings() {
+	first, more := map[string]*trackedObject{}, map[string]int{}
+	var order []string
+	for _, obj := range w.objects {
+		for _, text := range obj.settings.unreadable {
+			w.warn(obj.ID.String() + ": " + text)
+		}
+		for _, text := range obj.settings.ineffective {
+			if first[text] == nil {
+				first[text] = obj
+				order = append(order, text)
+			} else {
+				more[text]++
+			}
+		}
+	}
+	for _, text := range order {
+		w.warn(first[text].ID.String() + andMore(more[text]) + ": " + text)
+	}
+}
+
+func (w *wait) loop(ctx context.Context) error {
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		now := w.opts.Now()
+		w.noteWorkloads(now)
+		w.updateDue(now)
+		w.lookUpDetails(now)
+		w.logs.startReaders()
+		w.watches.closeUnneeded(now)
+		if done, err := w.outcome(ctx, now); done {
+			return err
+		}
+		timer.Reset(w.timeToNextUpdate(now))
+		select {
+		case <-ctx.Done():
+			return w.outOfTime(ctx)
+		case f := <-w.tasks.inbox:
+			f()
+			w.tasks.drain()
+		case line := <-w.logs.lines:
+			w.logs.report(line)
+			w.logs.flush()
+		case <-timer.C:
+		}
+	}
+}
+
+// noteWorkloads notes whether any workload is still unready.
+func (w *wait) noteWorkloads(now time.Time) {
+	busy := false
+	for _, obj := range w.objects {
+		busy = busy || obj.isWorkload() && !obj.settings.isBackground() && obj.Until != UntilGone && !obj.status.State.IsFinal()
+	}
+	if w.workloads.Busy && !busy {
+		w.workloads.ReadySince = now
+	}
+	w.workloads.Busy = busy
+}
+
+// updateDue updates the statuses that an observation or time may have changed.
+func (w *wait) updateDue(now time.Time) {
+	for _, obj := range w.objects {
+		at := obj.timers.now(now)
+		if soon := obj.timers.computedAt.Add(manyPodsPause); len(obj.newPods.byUID) > manyPods && at.Before(soon) {
+			obj.timers.recheckBy(soon)
+			continue
+		}
+		if obj.timers.isDue || !obj.timers.recheckAt.IsZero() && !at.Before(obj.timers.recheckAt) {
+			w.updateStatus(obj, at)
+		}
+	}
+}
+
+// updateStatus computes the status of an object and reports changes.
+func (w *wait) updateStatus(obj *trackedObject, now time.Time) {
+	if obj.status.State.IsFinal() {
+		return
+	}
+	before := obj.status
+	after := obj.computeStatus(now)
+	if !w.missing.confirm(obj, after, now) || after.State == Failed && !w.health.silenceIsReliable(w.opts.Now()) {
+		obj.status = before
+		return
+	}
+	if after.State == Ready && obj.settings.failMode == failWarn && after.Unverified && len(after.Notes) > 0 {
+		w.warn(obj.ID.String() + ": " + after.Notes[len(after.Notes)-1])
+	}
+	if after.State == Failed && w.failedAt.IsZero() && !obj.settings.isBackground() {
+		w.failedAt = now
+	}
+	if kind, news := changeOf(before, after); news {
+		w.onReport(Report{Kind: kind, Time: now, Status: after})
+	}
+}
+
+// changeOf returns the kind of report for a status change; false when nothing is reported.
+func changeOf(before, after Status) (ReportKind, bool) {
+	was, is := problemClass(before), problemClass(after)
+	switch {
+	case after.State.IsFinal() && before.State != after.State:
+		return StatusChanged, true
+	case was != is && is != "":
+		return ProblemSeen, true
+	case was != "" && is == "":
+		return Recovered, true
+	case before.State != after.State, before.Message != after.Message, before.Done != after.Done,
+		before.Total != after.Total, len(before.Notes) != len(after.Notes):
+		return StatusChanged, true
+	case is != "" && (before.Problem.Attempts != after.Problem.Attempts || before.Problem.PodCount != after.Problem.PodCount):
+		return StatusChanged, true
+	}
+	return "", false
+}
+
+func problemClass(s Status) Class {
+	if s.Problem == nil {
+		return ""
+	}
+	return s.Problem.Class
+}
+
+// timeToNextUpdate returns how long the loop may sleep if nothing is received.
+func (w *wait) timeToNextUpdate(now time.Time) time.Duration {
+	next := now.Add(time.Minute)
+	earlier := func(at time.Time) {
+		if !at.IsZero() && at.Before(next) {
+			next = at
+		}
+	}
+	for _, obj := range w.objects {
+		if obj.status.State.IsFinal() || obj.timers.arePaused() {
+			continue
+		}
+		earlier(obj.timers.recheckAt)
+		earlier(w.nextLookupAt(obj))
+	}
+	if len(w.pods.wanted) > 0 {
+		earlier(w.pods.nextOpen)
+	}
+	if !w.failedAt.IsZero() {
+		earlier(w.failedAt.Add(collectCausesFor))
+	}
+	if !w.health.unseenSince.IsZero() {
+		earlier(w.health.unseenSince.Add(unreachableLimit))
+	}
+	return max(next.Sub(now), 5*time.Millisecond)
+}
