@@ -3,7 +3,6 @@ package track
 import (
 	"slices"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -15,44 +14,44 @@ import (
 // disappearedStatus is the status of an object that was deleted while it was tracked. A Job
 // may have been cleaned up after it had finished.
 // https://kubernetes.io/docs/concepts/workloads/controllers/ttlafterfinished/
-func (t *trackedObject) disappearedStatus(now time.Time) Status {
-	if t.observed.object == nil {
-		return t.ownFailure(now, class.Deleted, "it is not there")
+func (e evaluation) disappearedStatus() Status {
+	if e.observed.object == nil {
+		return e.ownFailure(class.Deleted, "it is not there")
 	}
-	if t.gk == kube.JobKind || t.gk == kube.PodKind {
-		v := t.opts.Rules.Evaluate(t.ruleInput(now))
+	if e.gk == kube.JobKind || e.gk == kube.PodKind {
+		v := e.opts.Rules.Evaluate(e.ruleInput())
 		if v.Phase != rules.Progressing {
-			return statusOf(t.ID, t.observed.object.GetUID(), v)
+			return statusOf(e.ID, e.observed.object.GetUID(), v)
 		}
-		if t.gk == kube.JobKind {
-			return t.ownFailure(now, class.Deleted, "deleted before it finished; if it was cleaned up, set ttlSecondsAfterFinished to 60 or more")
+		if e.gk == kube.JobKind {
+			return e.ownFailure(class.Deleted, "deleted before it finished; if it was cleaned up, set ttlSecondsAfterFinished to 60 or more")
 		}
 	}
-	return t.ownFailure(now, class.Deleted, "deleted while it was tracked")
+	return e.ownFailure(class.Deleted, "deleted while it was tracked")
 }
 
 // deletionStatus is the status of an object that is to be deleted. When another object has
 // its name by now, the one to delete is gone; nobody waits for the other one.
-func (t *trackedObject) deletionStatus() Status {
-	if t.observed.isGone {
+func (e evaluation) deletionStatus() Status {
+	if e.observed.isGone {
 		return Status{State: Gone}
 	}
-	if t.observed.unverifiable != "" {
-		return Status{State: Gone, Unverified: true, Notes: []string{t.observed.unverifiable}}
+	if e.observed.unverifiable != "" {
+		return Status{State: Gone, Unverified: true, Notes: []string{e.observed.unverifiable}}
 	}
-	if t.observed.object == nil {
+	if e.observed.object == nil {
 		return Status{State: Waiting, Message: "waiting to be deleted"}
 	}
-	if t.Baseline != nil && t.Baseline.GetUID() != "" && t.observed.object.GetUID() != t.Baseline.GetUID() {
+	if e.Baseline != nil && e.Baseline.GetUID() != "" && e.observed.object.GetUID() != e.Baseline.GetUID() {
 		return Status{State: Gone, Notes: []string{"another object of this name has been created"}}
 	}
-	status := Status{State: Progressing, Message: "being deleted", Finalizers: t.observed.object.GetFinalizers()}
-	if t.observed.object.GetDeletionTimestamp() == nil {
+	status := Status{State: Progressing, Message: "being deleted", Finalizers: e.observed.object.GetFinalizers()}
+	if e.observed.object.GetDeletionTimestamp() == nil {
 		status.Message = "waiting to be deleted"
 	}
 	status.Message += finalizersText(status.Finalizers)
-	if t.gk == kube.NamespaceKind {
-		status.Message += namespaceContent(t.observed.object)
+	if e.gk == kube.NamespaceKind {
+		status.Message += namespaceContent(e.observed.object)
 	}
 	return status
 }

@@ -62,7 +62,7 @@ func (t *trackedObject) eventsAbout(p *Problem) []Event {
 		about["Pod/"+name] = true
 	}
 	var out []Event
-	for _, e := range t.observed.events {
+	for _, e := range t.events.kept {
 		if about[e.Object] || len(p.Pods) == 0 {
 			out = append(out, e)
 		}

@@ -57,7 +57,7 @@ func (w *wait) nextLookupAt(obj *trackedObject) time.Time {
 	if times, _, since := w.eventReadSchedule(obj); obj.lookups.eventReads < len(times) && !obj.lookups.inFlight {
 		return since.Add(times[obj.lookups.eventReads])
 	}
-	if obj.gk.Kind == "Deployment" && obj.newPods.revision == "" && !obj.lookups.inFlight && obj.generationObserved() {
+	if obj.gk.Kind == "Deployment" && obj.newPods.revision == "" && !obj.lookups.inFlight && obj.observed.isCurrent() {
 		return latest(obj.lookups.nextAt, obj.timers.appliedAt)
 	}
 	return time.Time{}

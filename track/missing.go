@@ -157,10 +157,10 @@ func (s *session) declares(id kube.ID) bool {
 
 // missingFinalAt is when a problem is final that is about something missing; false when it
 // is like any other.
-func (t *trackedObject) missingFinalAt(g *problemGroup, summary podSummary, what pods.Missing, now time.Time) (time.Time, bool) {
+func (s *podSummary) missingFinalAt(g *problemGroup, what pods.Missing) (time.Time, bool) {
 	known := missingReference{}
-	if t.release.missing != nil {
-		known = t.release.missing(what)
+	if s.release.missing != nil {
+		known = s.release.missing(what)
 	}
 	switch {
 	case known.state == missingNoLonger:
@@ -169,11 +169,11 @@ func (t *trackedObject) missingFinalAt(g *problemGroup, summary podSummary, what
 			within = mountedAgainWithin
 		}
 		return known.since.Add(within), true
-	case known.isForGood && t.affectsAllPods(g, summary, class.Info{Scope: class.Deterministic}):
+	case known.isForGood && s.affectsAllPods(g, class.Info{Scope: class.Deterministic}):
 		return g.finding.Since, true
-	case known.isForGood || t.release.willAppear == nil || !t.release.willAppear(what):
+	case known.isForGood || s.release.willAppear == nil || !s.release.willAppear(what):
 		return time.Time{}, false
 	}
-	t.timers.recheckAfter(now, pendingRecheck)
-	return now.Add(class.InfoOf(g.Class).Grace + 20*time.Second), true
+	s.timers.recheckBy(s.now.Add(pendingRecheck))
+	return s.now.Add(class.InfoOf(g.Class).Grace + 20*time.Second), true
 }

@@ -33,43 +33,43 @@ type problemGroup struct {
 
 // podSummary counts the new pods.
 type podSummary struct {
+	evaluation
 	total, ready int
 	failing      int // not ready, with a problem that fails
 	final        int // of these, with one that is final for the pod
 	groups       map[class.Class]*problemGroup
-	recheckAt    time.Time // when time alone may add a problem; zero for never
 }
 
 // podProblem returns the worst problem of the new pods; nil when there is none. FinalAt says
 // when it fails the workload.
-func (t *trackedObject) podProblem(now time.Time) *Problem {
-	summary := t.summarizePods(now)
+func (e evaluation) podProblem() *Problem {
+	summary := e.summarizePods()
 	var worst *Problem
 	for _, k := range slices.Sorted(maps.Keys(summary.groups)) {
-		p := t.problemOf(summary.groups[k], summary, now)
-		if p != nil && (worst == nil || isWorse(p, worst, now)) {
+		p := summary.problemOf(summary.groups[k])
+		if p != nil && (worst == nil || isWorse(p, worst, e.now)) {
 			worst = p
 		}
 	}
 	return worst
 }
 
-func (t *trackedObject) summarizePods(now time.Time) podSummary {
-	summary := podSummary{groups: map[class.Class]*problemGroup{}}
-	r := t.podPolicy()
-	for _, history := range t.newPods.byUID {
+func (e evaluation) summarizePods() *podSummary {
+	summary := &podSummary{evaluation: e, groups: map[class.Class]*problemGroup{}}
+	r := e.podPolicy()
+	for _, history := range e.newPods.byUID {
 		if history.Pod.Deleting {
 			continue
 		}
 		summary.total++
-		found := history.Findings(r, now)
+		found := history.Findings(r, e.now)
 		if history.Pod.Ready {
 			summary.ready++
 			continue
 		}
 		failing, final := false, false
 		for _, f := range found {
-			failing = summary.addFinding(f, history, now) || failing
+			failing = summary.addFinding(f, history) || failing
 			final = final || f.Final
 		}
 		if failing {
@@ -79,23 +79,20 @@ func (t *trackedObject) summarizePods(now time.Time) podSummary {
 			summary.final++
 		}
 	}
-	t.timers.recheckBy(summary.recheckAt)
 	return summary
 }
 
 // addFinding adds a finding to the group of its class and reports whether it can fail a
 // workload.
-func (c *podSummary) addFinding(f pods.Finding, history *pods.History, now time.Time) bool {
-	if at := history.ReadinessOverdueAt(f); f.Class == class.ReadinessProbeFailed && now.Before(at) {
-		if c.recheckAt.IsZero() || at.Before(c.recheckAt) {
-			c.recheckAt = at
-		}
+func (s *podSummary) addFinding(f pods.Finding, history *pods.History) bool {
+	if at := history.ReadinessOverdueAt(f); f.Class == class.ReadinessProbeFailed && s.now.Before(at) {
+		s.timers.recheckBy(at)
 		return false
 	}
-	g := c.groups[f.Class]
+	g := s.groups[f.Class]
 	if g == nil {
 		g = &problemGroup{Class: f.Class}
-		c.groups[f.Class] = g
+		s.groups[f.Class] = g
 	}
 	if n := len(g.members); n == 0 || g.members[n-1] != history {
 		g.members = append(g.members, history)
@@ -119,62 +116,54 @@ func isNearerToFinal(f pods.Finding, history *pods.History, g *problemGroup) boo
 	return history.Pod.Name < g.pod.Pod.Name
 }
 
-func (t *trackedObject) problemOf(g *problemGroup, summary podSummary, now time.Time) *Problem {
+func (s *podSummary) problemOf(g *problemGroup) *Problem {
 	f := g.finding
-	p := &Problem{
-		Class:            g.Class,
-		Title:            titleOf(g.Class),
-		Message:          f.Message,
-		Since:            f.Since,
-		ContainerFailure: ContainerFailure{Container: f.Container, Image: f.Image, Attempts: f.Attempts, Limit: f.Limit, ExitCode: f.ExitCode, Reason: f.Reason},
-		AffectedPods:     AffectedPods{PodCount: len(g.members), PodTotal: summary.total},
-	}
-	p.addPods(g.members, summary)
-	p.FinalAt = t.finalAt(g, summary, now)
+	p := &Problem{Class: g.Class, Title: titleOf(g.Class), Message: f.Message, Since: f.Since, FinalAt: s.finalAt(g),
+		ContainerFailure: f.ContainerFailure, AffectedPods: s.affectedPods(g)}
 	if what, isMissing := g.pod.Pod.Missing(f.Message); isMissing {
 		p.MissingObject, p.MissingKey = &Ref{Kind: what.Kind, Name: what.Name}, what.Key
-		if at, ok := t.missingFinalAt(g, summary, what, now); ok {
+		if at, ok := s.missingFinalAt(g, what); ok {
 			p.FinalAt = at
 		}
 	}
-	if t.updatesInOrder() && !p.FinalAt.IsZero() {
+	if s.updatesInOrder() && !p.FinalAt.IsZero() {
 		p.Advice = "delete pod " + g.pod.Pod.Name + " after the fix: a StatefulSet doesn't replace a broken pod by itself"
 	}
-	t.timers.recheckBy(p.FinalAt)
+	s.timers.recheckBy(p.FinalAt)
 	return p
 }
 
-// addPods names the pods and their nodes, and a node that they all share.
-func (p *Problem) addPods(members []*pods.History, summary podSummary) {
+// affectedPods names the pods and their nodes, and a node that they all share.
+func (s *podSummary) affectedPods(g *problemGroup) AffectedPods {
+	out := AffectedPods{PodCount: len(g.members), PodTotal: s.total}
 	nodes := map[string]bool{}
-	for _, history := range members {
-		p.Pods = append(p.Pods, history.Pod.Name)
+	for _, history := range g.members {
+		out.Pods = append(out.Pods, history.Pod.Name)
 		if history.Pod.Node != "" {
 			nodes[history.Pod.Node] = true
 		}
 	}
-	slices.Sort(p.Pods)
-	if len(p.Pods) > maxPodsNamed {
-		p.Pods = p.Pods[:maxPodsNamed]
+	slices.Sort(out.Pods)
+	out.Pods = out.Pods[:min(len(out.Pods), maxPodsNamed)]
+	out.Nodes = slices.Sorted(maps.Keys(nodes))
+	if len(out.Nodes) == 1 && s.ready > 0 {
+		out.SuspectNode = out.Nodes[0]
 	}
-	p.Nodes = slices.Sorted(maps.Keys(nodes))
-	if len(p.Nodes) == 1 && summary.ready > 0 {
-		p.SuspectNode = p.Nodes[0]
-	}
+	return out
 }
 
 // finalAt returns when a problem of pods fails the workload; zero for never.
-func (t *trackedObject) finalAt(g *problemGroup, summary podSummary, now time.Time) time.Time {
+func (s *podSummary) finalAt(g *problemGroup) time.Time {
 	info := class.InfoOf(g.Class)
 	switch {
-	case g.Class == class.Evicted && t.gk != kube.PodKind:
+	case g.Class == class.Evicted && s.gk != kube.PodKind:
 		if len(g.members) >= maxEvictions {
-			return now
+			return s.now
 		}
 		return time.Time{}
-	case t.gk == kube.PodKind && (g.Class == class.Evicted || g.Class == class.PodFailed):
-		return now
-	case info.Scope == class.Informational, t.gk == kube.JobKind && isRunFailure(g.Class):
+	case s.gk == kube.PodKind && (g.Class == class.Evicted || g.Class == class.PodFailed):
+		return s.now
+	case info.Scope == class.Informational, s.gk == kube.JobKind && isRunFailure(g.Class):
 		return time.Time{} // a Job's controller counts failed runs itself
 	case g.Class == class.PodFailed:
 		return time.Time{} // its controller makes another one
@@ -182,9 +171,9 @@ func (t *trackedObject) finalAt(g *problemGroup, summary podSummary, now time.Ti
 		return time.Time{}
 	}
 	switch {
-	case !t.affectsAllPods(g, summary, info):
+	case !s.affectsAllPods(g, info):
 		return g.finalAt.Add(badNodeGrace)
-	case pods.IsCrash(g.Class) && summary.final < summary.failing:
+	case pods.IsCrash(g.Class) && s.final < s.failing:
 		return g.finalAt.Add(othersHealGrace)
 	}
 	return g.finalAt
@@ -204,19 +193,19 @@ func isRunFailure(c class.Class) bool {
 // deterministic one failing pod is enough, unless another pod got past the problem. For
 // other classes all new pods must fail. In a StatefulSet that updates in order the first
 // failing pod is enough, because the update stops there.
-func (t *trackedObject) affectsAllPods(g *problemGroup, summary podSummary, info class.Info) bool {
-	if t.updatesInOrder() {
+func (s *podSummary) affectsAllPods(g *problemGroup, info class.Info) bool {
+	if s.updatesInOrder() {
 		return true
 	}
 	if info.Scope == class.Deterministic {
-		for _, history := range t.newPods.byUID {
+		for _, history := range s.newPods.byUID {
 			if history.GotPast(g.Class, g.finding.Container) {
-				return summary.ready == 0 && summary.failing >= summary.total
+				return s.ready == 0 && s.failing >= s.total
 			}
 		}
 		return true
 	}
-	return summary.ready == 0 && summary.failing >= summary.total
+	return s.ready == 0 && s.failing >= s.total
 }
 
 // updatesInOrder reports whether the object is a StatefulSet that updates one pod
@@ -231,38 +220,32 @@ func (t *trackedObject) updatesInOrder() bool {
 
 // creationProblem returns why a controller can't create pods; nil when it can. For a
 // Deployment or ReplicaSet a condition says so, for other kinds events do.
-func (t *trackedObject) creationProblem(r *Rollout, now time.Time) *Problem {
-	if t.gk.Kind == "Deployment" || t.gk.Kind == "ReplicaSet" {
-		message := rules.PodCreationFailure(t.observed.object, t.newReplicaSet())
-		switch {
-		case message == "":
-			t.newPods.creationFailure = nil
-		case t.newPods.creationFailure == nil || pods.CreationFailureClass(t.newPods.creationFailure.message) != pods.CreationFailureClass(message):
-			t.newPods.creationFailure = &podCreationFailure{message: message, since: now, podsBefore: t.podsCreated()}
-		default:
-			t.newPods.creationFailure.message = message
+func (e evaluation) creationProblem(r *Rollout) *Problem {
+	if e.gk.Kind == "Deployment" || e.gk.Kind == "ReplicaSet" {
+		if message := rules.PodCreationFailure(e.observed.object, e.newReplicaSet()); message != "" {
+			e.newPods.noteCreationFailure(message, e.observed.podsCreated(), e.now)
+		} else {
+			e.newPods.creationFailure = nil
 		}
 	}
-	if t.newPods.creationFailure == nil {
+	failure := e.newPods.creationFailure
+	if failure == nil || e.observed.podsCreated() > failure.podsBefore {
+		e.newPods.creationFailure = nil // a pod was created after all
 		return nil
 	}
-	if t.podsCreated() > t.newPods.creationFailure.podsBefore {
-		t.newPods.creationFailure = nil // a pod was created after all
-		return nil
-	}
-	c := pods.CreationFailureClass(t.newPods.creationFailure.message)
-	p := &Problem{Message: t.newPods.creationFailure.message, Since: t.newPods.creationFailure.since, ContainerFailure: ContainerFailure{Attempts: t.newPods.creationFailure.count}}
+	c := pods.CreationFailureClass(failure.message)
+	p := &Problem{Message: failure.message, Since: failure.since, ContainerFailure: ContainerFailure{Attempts: failure.count}}
 	if c == class.QuotaExceeded && r != nil {
 		switch {
 		case r.Terminating > 0:
-			c, t.newPods.creationFailure.since = class.WaitingForRoom, now // the timer starts when they have left
-		case r.Updated == 0 && r.Old > 0 && t.gk.Kind == "Deployment":
+			c, failure.since = class.WaitingForRoom, e.now // the timer starts when they have left
+		case r.Updated == 0 && r.Old > 0 && e.gk.Kind == "Deployment":
 			c = class.QuotaDeadlock
 		}
 	}
 	p.Class, p.Title = c, titleOf(c)
 	if info := class.InfoOf(c); info.Scope != class.Informational {
-		p.FinalAt = t.newPods.creationFailure.since.Add(info.Grace)
+		p.FinalAt = failure.since.Add(info.Grace)
 	}
 	return p
 }

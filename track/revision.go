@@ -23,7 +23,7 @@ func refreshRevision(obj *trackedObject) (query podQuery, value, owner string) {
 	query.namespace = obj.ID.Namespace
 	switch obj.gk.Kind {
 	case "Deployment":
-		if !obj.hasCurrentRevision() {
+		if obj.newPods.revisionNumber != revisionNumberOf(o) { // another ReplicaSet is the newest one
 			obj.newPods.revision = ""
 			clear(obj.newPods.byUID)
 		}
@@ -37,7 +37,7 @@ func refreshRevision(obj *trackedObject) (query podQuery, value, owner string) {
 		return query, obj.newPods.revision, replicaSetKey(query.namespace, obj.newReplicaSet())
 	case "StatefulSet":
 		value, _, _ = unstructured.NestedString(o.Object, "status", "updateRevision")
-		if value == "" || !obj.generationObserved() {
+		if value == "" || !obj.observed.isCurrent() {
 			return query, "", ""
 		}
 	case "DaemonSet":
@@ -72,21 +72,11 @@ func selectorOf(o *unstructured.Unstructured) (string, error) {
 	return metav1.FormatLabelSelector(&selector), nil
 }
 
-func (t *trackedObject) generationObserved() bool {
-	n, _, _ := unstructured.NestedInt64(t.observed.object.Object, "status", "observedGeneration")
-	return n >= t.observed.object.GetGeneration()
-}
-
 // setRevision sets the pod-template-hash of a Deployment's new ReplicaSet.
 func (t *trackedObject) setRevision(hash string) {
 	if hash != "" {
 		t.newPods.revision, t.newPods.revisionNumber = hash, revisionNumberOf(t.observed.object)
 	}
-}
-
-// hasCurrentRevision reports whether the known ReplicaSet is still the newest one.
-func (t *trackedObject) hasCurrentRevision() bool {
-	return t.newPods.revisionNumber == revisionNumberOf(t.observed.object)
 }
 
 // revisionNumberOf returns the revision number that the Deployment controller wrote to a
@@ -101,7 +91,7 @@ func revisionNumberOf(o metav1.Object) string {
 // only the scale has changed.
 // k8s.io/kubernetes/pkg/controller/deployment/progress.go
 func revisionByMessage(obj *trackedObject) string {
-	if !obj.generationObserved() {
+	if !obj.observed.isCurrent() {
 		return ""
 	}
 	message := progressingMessage(obj.observed.object)
@@ -128,7 +118,7 @@ func (p *podWatches) findRevisions(now time.Time) {
 	unknown := map[string][]*trackedObject{}
 	for _, obj := range s.objects {
 		if (obj.lookups.isSlow || obj.showsLogs()) && obj.gk.Kind == "Deployment" && obj.newPods.revision == "" && !obj.status.State.IsFinal() && !obj.timers.arePaused() &&
-			!obj.lookups.inFlight && !now.Before(obj.lookups.nextAt) && obj.observed.object != nil && obj.generationObserved() {
+			!obj.lookups.inFlight && !now.Before(obj.lookups.nextAt) && obj.observed.object != nil && obj.observed.isCurrent() {
 			unknown[obj.ID.Namespace] = append(unknown[obj.ID.Namespace], obj)
 		}
 	}

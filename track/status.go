@@ -10,6 +10,7 @@ import (
 
 	"deployer/internal/kube"
 	"deployer/track/class"
+	"deployer/track/pods"
 	"deployer/track/rules"
 )
 
@@ -76,14 +77,7 @@ type Problem struct {
 }
 
 // A ContainerFailure says which container of the pods has a problem, and how it ended.
-type ContainerFailure struct {
-	Container string // "app", "init:migrate"; empty when the problem isn't about one
-	Image     string
-	Attempts  int // crashes, pulls or starts that have failed so far
-	Limit     int // attempts that make the problem final; 0 when time alone does
-	ExitCode  *int32
-	Reason    string // of the last termination: OOMKilled, Error
-}
+type ContainerFailure = pods.ContainerFailure
 
 // AffectedPods are the pods that have a problem.
 type AffectedPods struct {
@@ -147,10 +141,8 @@ func (o Options) ReadyWhenPresent(obj *unstructured.Unstructured) bool {
 func (o Options) ReadyWhenUnchanged(obj *unstructured.Unstructured) bool {
 	gk := obj.GroupVersionKind().GroupKind()
 	kind, _, _ := unstructured.NestedString(obj.Object, "spec", "type")
-	if gk == (schema.GroupKind{Kind: "Service"}) && kind != "" && kind != "LoadBalancer" {
-		return !o.Rules.Has(gk) && settingsOf(obj).override == nil
-	}
-	return o.ReadyWhenPresent(obj)
+	return o.ReadyWhenPresent(obj) ||
+		gk == (schema.GroupKind{Kind: "Service"}) && kind != "" && kind != "LoadBalancer" && !o.Rules.Has(gk) && settingsOf(obj).override == nil
 }
 
 // statusOf converts a verdict to a status.

@@ -82,14 +82,6 @@ func (t *timers) since(c class.Class, now time.Time) time.Time {
 	return t.failingSince[c]
 }
 
-// recheckAfter asks for the status to be computed again after some time; 0 asks for
-// nothing.
-func (t *timers) recheckAfter(now time.Time, after time.Duration) {
-	if after > 0 {
-		t.recheckBy(now.Add(after))
-	}
-}
-
 // recheckBy asks for the status to be computed again at a time; zero asks for nothing.
 func (t *timers) recheckBy(at time.Time) {
 	if !at.IsZero() && (t.recheckAt.IsZero() || at.Before(t.recheckAt)) {

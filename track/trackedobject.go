@@ -1,7 +1,6 @@
 package track
 
 import (
-	"slices"
 	"strings"
 	"time"
 
@@ -11,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/resourceversion"
 
 	"deployer/internal/kube"
 	"deployer/track/pods"
@@ -29,6 +27,7 @@ type trackedObject struct {
 	release      releaseView
 
 	observed observation
+	events   eventLog
 	newPods  newPods
 	timers   timers
 	lookups  lookups
@@ -42,30 +41,6 @@ type releaseView struct {
 	workloads  func() rules.Workloads
 }
 
-// An observation is what the API server has shown of an object.
-type observation struct {
-	object               *unstructured.Unstructured // as last seen; nil before
-	generation           int64                      // that the status is about
-	serverAppliedAt      time.Time                  // by the cluster's clock; zero when unknown
-	isGone               bool                       // it existed and was deleted
-	isServed             bool                       // of a CustomResourceDefinition: its kind is served
-	hasStatusSubresource *bool                      // its kind has a status subresource; nil when unknown
-	unverifiable         string                     // why the object can't be observed; empty when it can
-	eventCounts          rules.EventCounts
-	events               []Event // newest last, at most maxEvents
-	notes                []string
-}
-
-// newPods is what is known of the pods of a workload's new revision.
-type newPods struct {
-	revision        string // label value of the pods; empty when unknown
-	revisionNumber  string // the Deployment's own number of that revision
-	owner           string // key of the revision in podWatches.owners; empty before its pods are wanted
-	byUID           map[types.UID]*pods.History
-	creationFailure *podCreationFailure // why the controller creates none; nil when it does
-	isOutdated      bool                // the workload has changed since its pods were looked for
-}
-
 // lookups is what is read about an object beyond its watch.
 type lookups struct {
 	isSlow     bool      // its rollout takes long: its pods and events are watched
@@ -76,18 +51,10 @@ type lookups struct {
 	execErrorsRead map[string]bool // containers whose logs were read for why their command was not executed
 }
 
-// podCreationFailure is what a controller says of pods that it can't create.
-type podCreationFailure struct {
-	message    string
-	since      time.Time
-	count      int
-	podsBefore int // pods that existed when the message came
-}
-
 func newTrackedObject(t Target, opts *Options, now time.Time) *trackedObject {
 	obj := &trackedObject{Target: t, opts: opts, timers: newTimers(now),
-		observed: observation{object: t.Baseline, eventCounts: rules.EventCounts{}},
-		newPods:  newPods{byUID: map[types.UID]*pods.History{}, isOutdated: true}}
+		observed: observation{object: t.Baseline}, events: eventLog{counts: rules.EventCounts{}},
+		newPods: newPods{byUID: map[types.UID]*pods.History{}, isOutdated: true}}
 	obj.settings = settingsOf(t.Baseline)
 	obj.gk = t.ID.GroupKind()
 	if t.Baseline != nil {
@@ -96,7 +63,7 @@ func newTrackedObject(t Target, opts *Options, now time.Time) *trackedObject {
 	}
 	obj.status = Status{ID: t.ID, State: Waiting}
 	if obj.gk == kube.CRDKind && t.Baseline != nil {
-		obj.observed.isServed = opts.Rules.Evaluate(obj.ruleInput(now)).Phase == rules.Ready // it was there before
+		obj.observed.isServed = opts.Rules.Evaluate(evaluation{obj, now}.ruleInput()).Phase == rules.Ready // it was there before
 	}
 	if obj.gk == kube.PodKind && t.Baseline != nil && t.Until != UntilGone {
 		obj.updateBarePod(t.Baseline)
@@ -119,7 +86,7 @@ func (t *trackedObject) update(obj *unstructured.Unstructured, now time.Time) {
 	t.observed.object, t.observed.isGone, t.newPods.isOutdated = obj, false, true
 	if g := obj.GetGeneration(); g > t.observed.generation && t.observed.generation > 0 {
 		if t.Baseline != nil {
-			t.addNote("changed by " + lastWriter(obj) + " during the rollout")
+			t.observed.addNote("changed by " + lastWriter(obj) + " during the rollout")
 		}
 		t.observed.generation, t.timers.progressedAt = g, now
 		clear(t.timers.failingSince)
@@ -176,91 +143,27 @@ func (t *trackedObject) markGone(last *unstructured.Unstructured) {
 	t.observed.isGone = true
 }
 
-// isOlder compares resource versions, which grow within one resource.
-// https://kubernetes.io/docs/reference/using-api/api-concepts/#resource-versions
-func isOlder(a, b *unstructured.Unstructured) bool {
-	if b == nil || a.GetUID() != b.GetUID() {
-		return false
-	}
-	order, err := resourceversion.CompareResourceVersion(a.GetResourceVersion(), b.GetResourceVersion())
-	return err == nil && order < 0
-}
-
-// lastWriter returns the field manager that wrote the object last.
-func lastWriter(obj *unstructured.Unstructured) string {
-	who, at := "an unknown manager", time.Time{}
-	for _, f := range obj.GetManagedFields() {
-		if f.Subresource != "status" && f.Time != nil && f.Time.After(at) {
-			who, at = f.Manager, f.Time.Time
-		}
-	}
-	return who
-}
-
-func (t *trackedObject) addNote(text string) {
-	if !slices.Contains(t.observed.notes, text) {
-		t.observed.notes = append(t.observed.notes, text)
-	}
-}
-
-const maxEvents = 50 // kept for one object
-
 // addEvent adds an event about the object or one of its pods and reports whether it is new.
 // Events from before the apply are ignored.
 func (t *trackedObject) addEvent(e Event, pod types.UID, now time.Time) bool {
-	if t.Changed && !t.observed.serverAppliedAt.IsZero() && !e.Last.IsZero() && e.Last.Before(t.observed.serverAppliedAt.Add(-time.Second)) {
+	if t.Changed && !t.observed.serverAppliedAt.IsZero() && !e.Last.IsZero() && e.Last.Before(t.observed.serverAppliedAt.Add(-time.Second)) || !t.events.add(e) {
 		return false
 	}
-	for i := range t.observed.events {
-		if old := &t.observed.events[i]; old.Object == e.Object && old.Reason == e.Reason && withoutPodNames(old.Message) == withoutPodNames(e.Message) {
-			if e.Count <= old.Count && !e.Last.After(old.Last) {
-				return false
-			}
-			old.Count, old.Last, old.Message = max(e.Count, old.Count), e.Last, e.Message
-			t.countEvent(e, pod, now)
-			return true
-		}
-	}
-	if t.observed.events = append(t.observed.events, e); len(t.observed.events) > maxEvents {
-		t.observed.events = t.observed.events[1:]
-	}
-	t.countEvent(e, pod, now)
-	return true
-}
-
-func (t *trackedObject) countEvent(e Event, pod types.UID, now time.Time) {
 	if pod != "" {
 		if history := t.newPods.byUID[pod]; history != nil {
 			history.AddEvent(e.Reason, e.Message, e.Count)
 		}
-		return
+		return true
 	}
-	t.observed.eventCounts[e.Reason] = rules.EventCount{Count: max(t.observed.eventCounts[e.Reason].Count+1, e.Count), Message: singleLine(e.Message)}
-	if e.Reason != "FailedCreate" {
-		return
+	t.events.counts[e.Reason] = rules.EventCount{Count: max(t.events.counts[e.Reason].Count+1, e.Count), Message: singleLine(e.Message)}
+	if e.Reason == "FailedCreate" {
+		t.newPods.noteCreationFailure(singleLine(e.Message), t.observed.podsCreated(), now)
+		t.newPods.creationFailure.count++
 	}
-	if t.newPods.creationFailure == nil || pods.CreationFailureClass(t.newPods.creationFailure.message) != pods.CreationFailureClass(e.Message) {
-		t.newPods.creationFailure = &podCreationFailure{since: now, podsBefore: t.podsCreated()}
-	}
-	t.newPods.creationFailure.message = singleLine(e.Message)
-	t.newPods.creationFailure.count++
+	return true
 }
 
 func singleLine(s string) string { return strings.Join(strings.Fields(s), " ") }
-
-// podsCreated is how many pods the controller has, by its own count.
-func (t *trackedObject) podsCreated() int {
-	if t.observed.object == nil {
-		return 0
-	}
-	status, _ := t.observed.object.Object["status"].(map[string]any)
-	total := 0
-	for _, key := range []string{"updatedReplicas", "currentNumberScheduled", "active", "succeeded", "failed"} {
-		n, _ := status[key].(int64)
-		total += int(n)
-	}
-	return total
-}
 
 // memoryLowered reports whether the release lowered a container's memory limit.
 func (t *trackedObject) memoryLowered(container string) bool {

@@ -40,7 +40,7 @@ func (h *History) containerProblem(c *Container, r Policy) (Finding, bool) {
 	if isPulling(reason) {
 		return h.pullProblem(c), true
 	}
-	f := Finding{Container: c.Name, Image: c.Image, Message: c.Waiting.Message}
+	f := Finding{Message: c.Waiting.Message, ContainerFailure: ContainerFailure{Container: c.Name, Image: c.Image}}
 	if known, ok := waitingReasons[reason]; ok {
 		f.Class = refineClass(known, c.Waiting.Message)
 		f.Reason = reason
@@ -119,8 +119,7 @@ func (h *History) crashProblem(c *Container, r Policy) (Finding, bool) {
 	if fine || c.Init && c.Terminated != nil && c.Terminated.ExitCode == 0 || !c.isDown() && crashes == 0 {
 		return Finding{}, false
 	}
-	f := Finding{Class: class.CrashLoop, Container: c.Name, Image: c.Image, Attempts: crashes}
-	f.Limit = 3
+	f := Finding{Class: class.CrashLoop, ContainerFailure: ContainerFailure{Container: c.Name, Image: c.Image, Attempts: crashes, Limit: 3}}
 	if r.FailuresAllowed != nil {
 		f.Limit = *r.FailuresAllowed + 1
 	}
@@ -190,7 +189,7 @@ func (h *History) readinessProblem(c *Container) (Finding, bool) {
 	if !c.Running || c.Ready || c.ReadinessWindow == 0 || c.Init {
 		return Finding{}, false
 	}
-	f := Finding{Class: class.ReadinessProbeFailed, Container: c.Name, Message: "readiness probe is failing"}
+	f := Finding{Class: class.ReadinessProbeFailed, Message: "readiness probe is failing", ContainerFailure: ContainerFailure{Container: c.Name}}
 	if event := h.events[class.ReadinessProbeFailed]; event != nil {
 		f.Message = event.Message
 	}

@@ -11,18 +11,23 @@ import (
 
 // A Finding is something wrong with a pod.
 type Finding struct {
-	Class     class.Class
-	Message   string
-	Container string
+	Class   class.Class
+	Message string
+	ContainerFailure
+	Certain bool      // Attempts alone decide: there is nothing that time could heal
+	Since   time.Time // seen without a break since then
+	FinalAt time.Time // zero: never by itself
+	Final   bool
+}
+
+// A ContainerFailure says which container of the pods has a problem, and how it ended.
+type ContainerFailure struct {
+	Container string // "app", "init:migrate"; empty when the problem isn't about one
 	Image     string
-	Attempts  int
-	Limit     int
+	Attempts  int // crashes, pulls or starts that have failed so far
+	Limit     int // attempts that make the problem final; 0 when time alone does
 	ExitCode  *int32
-	Reason    string
-	Certain   bool      // Attempts alone decide: there is nothing that time could heal
-	Since     time.Time // seen without a break since then
-	FinalAt   time.Time // zero: never by itself
-	Final     bool
+	Reason    string // of the last termination: OOMKilled, Error
 }
 
 // A Policy says when problems of a pod are final.
@@ -284,7 +289,7 @@ func (h *History) eventProblems(found []Finding) []Finding {
 	}
 	for _, c := range []class.Class{class.MountedObjectMissing, class.MountFailed, class.MultiAttach, class.PodSandboxFailed} {
 		if event := h.events[c]; event != nil {
-			return []Finding{{Class: c, Message: event.Message, Attempts: event.Count}}
+			return []Finding{{Class: c, Message: event.Message, ContainerFailure: ContainerFailure{Attempts: event.Count}}}
 		}
 	}
 	return nil

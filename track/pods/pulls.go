@@ -66,7 +66,7 @@ func (h *History) pullProblem(c *Container) Finding {
 	if p.message == "" {
 		p.message = cmp.Or(h.pullEvent(c, class.ImagePullTransient).message, h.pullEvent(c, class.ImagePullPermanent).message, c.Waiting.Message)
 	}
-	f := Finding{Container: c.Name, Image: c.Image, Message: p.message, Class: pullClass(c.Waiting.Reason, p.message, c.Image)}
+	f := Finding{Message: p.message, Class: pullClass(c.Waiting.Reason, p.message, c.Image), ContainerFailure: ContainerFailure{Container: c.Name, Image: c.Image}}
 	f.Attempts = max(p.attempts, h.pullEvent(c, f.Class).attempts)
 	f.Certain = f.Class == class.ImagePullPermanent && registryLacks(p.message, c.Image)
 	return f

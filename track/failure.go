@@ -1,0 +1,176 @@
+package track
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"deployer/internal/kube"
+	"deployer/track/class"
+	"deployer/track/rules"
+)
+
+const (
+	defaultNoProgress   = 10 * time.Minute // the API server's default of progressDeadlineSeconds
+	controllerHeadStart = 15 * time.Second // gives the Deployment controller time to report its own, more precise failure
+)
+
+// ownFailure makes a failure of the object itself final when it has lasted.
+func (e evaluation) ownFailure(c Class, message string) Status {
+	return e.failureStatus(Status{State: Failed, Message: message},
+		rules.Verdict{Class: c, Message: message, Grace: class.InfoOf(c).Grace})
+}
+
+func (e evaluation) failureStatus(status Status, v rules.Verdict) Status {
+	at := e.timers.since(v.Class, e.now)
+	p := &Problem{Class: v.Class, Title: titleOf(v.Class), Message: v.Message, Since: at, FinalAt: at.Add(v.Grace)}
+	if e.now.Before(p.FinalAt) {
+		status.State = Progressing
+		e.timers.recheckBy(p.FinalAt)
+	}
+	if found := e.podProblem(); found != nil && status.State == Failed && v.Class == class.ProgressDeadline {
+		// The pods say more than the controller.
+		found.Message = v.Message + "; " + found.oneLine()
+		found.Class, found.Title, found.FinalAt = p.Class, p.Title, p.FinalAt
+		p = found
+	}
+	status.Problem = p
+	return status
+}
+
+// addProblem sets the worst problem of a workload that isn't ready, and fails it if that
+// problem is final.
+func (e evaluation) addProblem(status *Status) {
+	problem := e.creationProblem(status.Rollout)
+	if found := e.podProblem(); problem == nil || found != nil && isWorse(found, problem, e.now) {
+		problem = found
+	}
+	if problem != nil {
+		e.timers.runningAgainSince = time.Time{}
+	} else if problem = e.recentCrash(); problem == nil {
+		return
+	}
+	status.Problem = problem
+	status.Message = strings.TrimPrefix(status.Message+"; "+problem.oneLine(), "; ")
+	if isFinal(problem, e.now) {
+		status.State = Failed
+	} else {
+		e.timers.recheckBy(problem.FinalAt)
+	}
+}
+
+// runningAgainFor is how long a container must run after a crash before the problem counts
+// as over. Without a probe the container looks ready as soon as it has started.
+const runningAgainFor = 5 * time.Second
+
+// recentCrash returns the last crash while all containers have run for less than
+// runningAgainFor since; otherwise nil.
+func (e evaluation) recentCrash() *Problem {
+	p := e.status.Problem
+	if p == nil || !isRunFailure(p.Class) {
+		return nil
+	}
+	if e.timers.runningAgainSince.IsZero() {
+		e.timers.runningAgainSince = e.now
+	}
+	at := e.timers.runningAgainSince.Add(runningAgainFor)
+	if !e.now.Before(at) {
+		return nil
+	}
+	e.timers.recheckBy(at)
+	held := *p
+	held.FinalAt = time.Time{}
+	return &held
+}
+
+func isFinal(p *Problem, now time.Time) bool { return !p.FinalAt.IsZero() && !now.Before(p.FinalAt) }
+
+// isWorse orders problems: final ones first, then those that become final sooner.
+func isWorse(a, b *Problem, now time.Time) bool {
+	if isFinal(a, now) != isFinal(b, now) {
+		return isFinal(a, now)
+	}
+	if a.FinalAt.IsZero() != b.FinalAt.IsZero() {
+		return b.FinalAt.IsZero()
+	}
+	return a.FinalAt.Before(b.FinalAt)
+}
+
+func (p *Problem) oneLine() string {
+	text := p.Title
+	if len(p.Pods) > 0 {
+		text = "pod " + p.Pods[0] + andMore(p.PodCount-1) + ": " + p.Title
+	}
+	if p.Message != "" {
+		text += ": " + p.Message
+	}
+	return text
+}
+
+// failIfStalled fails an object that has made no progress for too long, or whose own
+// timeout is over.
+func (e evaluation) failIfStalled(status *Status, v rules.Verdict) {
+	if e.settings.timeout > 0 {
+		e.failAfter(status, class.Timeout, e.timers.appliedAt.Add(e.settings.timeout), "not ready after "+e.settings.timeout.String())
+	}
+	// Negative timeouts of the user count as none, that of a rule as no limit.
+	patience := cmp.Or(max(0, e.settings.noProgressTimeout), v.NoProgress, max(0, e.opts.NoProgressTimeout), defaultNoProgress)
+	if patience < 0 || e.observed.object.GetLabels()["kueue.x-k8s.io/queue-name"] != "" {
+		return
+	}
+	from := e.timers.progressedAt
+	if e.gk.Kind == "Deployment" && v.NoProgress > 0 && e.settings.noProgressTimeout <= 0 {
+		from = from.Add(controllerHeadStart)
+	}
+	e.failAfter(status, class.NoProgress, from.Add(patience), "no progress for "+patience.String())
+}
+
+// failAfter fails an object at a time, for what it is waiting for then.
+func (e evaluation) failAfter(status *Status, c Class, at time.Time, what string) {
+	if status.State == Failed {
+		return
+	}
+	if e.now.Before(at) {
+		e.timers.recheckBy(at)
+		return
+	}
+	var p Problem
+	reason := status.Message
+	if status.Problem != nil {
+		p = *status.Problem
+		reason = cmp.Or(p.Message, p.Title)
+	}
+	if reason != "" {
+		what += ": " + reason
+	}
+	p.Class, p.Title, p.Message, p.Since, p.FinalAt = c, titleOf(c), what, e.timers.progressedAt, at
+	status.State, status.Problem, status.Message = Failed, &p, what
+}
+
+// applyFailMode applies what the user wants to happen on failure.
+func (e evaluation) applyFailMode(status *Status) {
+	if status.State != Failed {
+		return
+	}
+	late := e.settings.failMode == failLate || e.opts.TolerateFailures || e.MayAppearLater
+	timedOut := status.Problem != nil && status.Problem.Class == class.Timeout
+	switch {
+	case e.settings.failMode == failWarn || e.settings.failMode == failIgnore:
+		status.State, status.Unverified = Ready, true
+		status.Notes = append(status.Notes, "failed (tolerated): "+status.Message)
+	case late && !timedOut && e.canHeal(status):
+		status.State = Progressing
+		e.timers.recheckBy(e.now.Add(10 * time.Second))
+	}
+}
+
+// canHeal reports whether waiting longer makes any sense.
+func (e evaluation) canHeal(status *Status) bool {
+	switch status.Problem.Class {
+	case class.JobFailed, class.Replaced, class.Deleted, class.VolumeLost:
+		return false
+	case class.PodFailed:
+		return e.gk != kube.PodKind
+	}
+	return true
+}
