@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,9 +51,7 @@ func (d *Deployer) checkTestAccess(ctx context.Context, op *Operation, tests []*
 		}
 		namespace := ""
 		if mapping.Namespaced {
-			if namespace = m.Object.GetNamespace(); namespace == "" {
-				namespace = d.Namespace
-			}
+			namespace = cmp.Or(m.Object.GetNamespace(), d.Namespace)
 		}
 		what := authorizationv1.ResourceAttributes{Verb: "create", Group: mapping.Resource.Group, Resource: mapping.Resource.Resource, Namespace: namespace}
 		if err := d.checkAccess(ctx, op, what, ""); err != nil {

@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"context"
+	"slices"
 
 	"deployer/apply"
 	"deployer/apply/ordering"
@@ -36,14 +37,15 @@ func (r *run) awaitDependencies(ctx context.Context, needs []ordering.Dependency
 	var done []apply.Change
 	var outside []track.Target
 	for _, need := range needs {
-		switch {
-		case !need.Outside:
+		if !need.Outside {
 			done = append(done, r.applied[need.ID])
-		case need.State == ordering.Present:
-			outside = append(outside, track.Target{ID: need.ID, GVK: need.GVK, Until: track.UntilPresent, MayAppearLater: true})
-		default:
-			outside = append(outside, track.Target{ID: need.ID, GVK: need.GVK, MayAppearLater: true})
+			continue
 		}
+		target := track.Target{ID: need.ID, GVK: need.GVK, MayAppearLater: true}
+		if need.State == ordering.Present {
+			target.Until = track.UntilPresent
+		}
+		outside = append(outside, target)
 	}
 	targets := append(r.trackTargets(done, r.isReadyWhenApplied), outside...)
 	if err := r.runStep(ctx, StepWait, len(targets), func() error { return r.track(ctx, targets) }); err != nil {
@@ -81,10 +83,7 @@ func (r *run) applyTogether(ctx context.Context, waves []apply.Wave) error {
 
 // createsKindsOrNamespaces reports whether a wave makes kinds or namespaces that later ones need.
 func createsKindsOrNamespaces(wave apply.Wave) bool {
-	for _, c := range wave.Changes {
-		if (c.ID.IsNamespace() || c.ID.IsCRD()) && c.Action != apply.Unchanged {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(wave.Changes, func(c apply.Change) bool {
+		return (c.ID.IsNamespace() || c.ID.IsCRD()) && c.Action != apply.Unchanged
+	})
 }

@@ -27,8 +27,7 @@ func (d *Deployer) planObjects(ctx context.Context, op *Operation, history *rele
 		op.resumeAttempt(owned[len(owned)-1])
 	}
 	if !d.Settings.NoHooks {
-		events := hookEvents[op.Verb]
-		op.Hooks = Hooks{Before: hooksFor(events[0], op.Next.Hooks), After: hooksFor(events[1], op.Next.Hooks)}
+		op.Hooks = Hooks{Before: hooksFor(verbs[op.Verb].before, op.Next.Hooks), After: hooksFor(verbs[op.Verb].after, op.Next.Hooks)}
 	}
 	if err := d.checkStoredHooks(ctx, op); err != nil {
 		return err

@@ -18,19 +18,6 @@ import (
 	"deployer/track"
 )
 
-// Verb is what an operation does to a release.
-type Verb string
-
-// The verbs.
-const (
-	Install   Verb = "install"
-	Upgrade   Verb = "upgrade"
-	Rollback  Verb = "rollback"
-	Uninstall Verb = "uninstall"
-	Test      Verb = "test"  // run its tests
-	Watch     Verb = "watch" // follow what is there
-)
-
 // Policies decide what an operation does. Plan files hold them, in this order: fields
 // are added at the end, never renamed. Every zero value is the default.
 type Policies struct {

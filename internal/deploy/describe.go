@@ -7,22 +7,6 @@ import (
 	"strings"
 )
 
-// successDescriptions are the words that Helm writes into the records of successes.
-var successDescriptions = map[Verb]string{
-	Install:   "Install complete",
-	Upgrade:   "Upgrade complete",
-	Rollback:  "Rollback to %d",
-	Uninstall: "Uninstallation complete",
-}
-
-// failureDescriptions begin the descriptions of runs that failed, as Helm's do.
-var failureDescriptions = map[Verb]string{
-	Install:   "Release %q failed: %s",
-	Upgrade:   "Upgrade %q failed: %s",
-	Rollback:  "Rollback %q failed: %s",
-	Uninstall: "Uninstall %q failed: %s",
-}
-
 // maxDescription bounds the reason in a record, in bytes: it is shown in tables.
 const maxDescription = 1024
 
@@ -32,17 +16,17 @@ func (r *run) description(err error) string {
 	op := r.op
 	switch {
 	case err != nil:
-		return fmt.Sprintf(failureDescriptions[op.Verb], op.Release, oneLine(r.Hidden.Hide(reason(err))))
+		return fmt.Sprintf(verbs[op.Verb].failure, op.Release, oneLine(r.Hidden.Hide(reason(err))))
 	case op.Verb == Uninstall && op.Removal.Description != "":
 		return op.Removal.Description
 	case op.Verb == Uninstall:
-		return successDescriptions[op.Verb]
+		return verbs[op.Verb].success
 	case op.Next.Info.Description != "":
 		return op.Next.Info.Description
 	case op.Verb == Rollback:
-		return fmt.Sprintf(successDescriptions[op.Verb], op.Target)
+		return fmt.Sprintf(verbs[op.Verb].success, op.Target)
 	}
-	return successDescriptions[op.Verb]
+	return verbs[op.Verb].success
 }
 
 func reason(err error) string {

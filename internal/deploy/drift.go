@@ -122,17 +122,10 @@ func (d *Deployer) deployedRecord(ctx context.Context, history *release.History)
 // HasDrift reports whether anything differs from the deployed revision, except what a
 // deployment would leave as it is, such as replicas that an autoscaler set.
 func (d *Drift) HasDrift() bool {
-	for _, o := range d.Objects {
-		if o.State != inspect.DriftChanged && o.State != inspect.DriftUnknown && !o.Expected {
-			return true
-		}
-		for _, f := range o.Fields {
-			if !f.Expected {
-				return true
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(d.Objects, func(o inspect.DriftedObject) bool {
+		return o.State != inspect.DriftChanged && o.State != inspect.DriftUnknown && !o.Expected ||
+			slices.ContainsFunc(o.Fields, func(f inspect.DriftField) bool { return !f.Expected })
+	})
 }
 
 // Unverified returns an error when objects could not be read, so that it is unknown

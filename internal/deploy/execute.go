@@ -67,7 +67,7 @@ func (r *run) underLock(ctx context.Context) (*release.Record, error) {
 	case Test:
 		return r.test(ctx)
 	}
-	r.op.Next.Info.Status = pendingStatus[r.op.Verb]
+	r.op.Next.Info.Status = verbs[r.op.Verb].pending
 	r.updateJournal()
 	if err := r.lock.Begin(ctx, r.op.Next, r.op.Basis.Records); err != nil {
 		return nil, err
@@ -77,23 +77,16 @@ func (r *run) underLock(ctx context.Context) (*release.Record, error) {
 	return r.finish(ctx, err)
 }
 
-// pendingStatus are the statuses of records whose run hasn't ended.
-var pendingStatus = map[Verb]helmrelease.Status{
-	Install:  helmrelease.StatusPendingInstall,
-	Upgrade:  helmrelease.StatusPendingUpgrade,
-	Rollback: helmrelease.StatusPendingRollback,
-}
-
 // deployObjects brings the cluster to the operation's plan.
 func (r *run) deployObjects(ctx context.Context) error {
-	events := hookEvents[r.op.Verb]
+	verb := verbs[r.op.Verb]
 	return r.inSequence(ctx,
 		func() error { return r.applyCRDs(ctx) },
-		func() error { return r.runHooks(ctx, events[0], r.op.Hooks.Before) },
+		func() error { return r.runHooks(ctx, verb.before, r.op.Hooks.Before) },
 		func() error { return r.applyWaves(ctx) },
 		func() error { return r.waitUntilReady(ctx) },
 		func() error { return r.prune(ctx) },
-		func() error { return r.runHooks(ctx, events[1], r.op.Hooks.After) },
+		func() error { return r.runHooks(ctx, verb.after, r.op.Hooks.After) },
 	)
 }
 
@@ -113,12 +106,7 @@ func (e *StoppedError) Error() string {
 }
 
 // Unwrap gives the cause, and what the step said of it.
-func (e *StoppedError) Unwrap() []error { return withoutNil(e.Cause, e.Err) }
-
-// withoutNil returns errors for an Unwrap, which may have no nil.
-func withoutNil(errs ...error) []error {
-	return slices.DeleteFunc(errs, func(err error) bool { return err == nil })
-}
+func (e *StoppedError) Unwrap() error { return errors.Join(e.Cause, e.Err) }
 
 // stoppedError tells an end from outside from a failure of the step itself.
 func (r *run) stoppedError(ctx context.Context, err error) error {

@@ -7,15 +7,6 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 )
 
-// hookEvents are the events before and after each verb's change.
-// https://helm.sh/docs/topics/charts_hooks/
-var hookEvents = map[Verb][2]helmrelease.HookEvent{
-	Install:   {helmrelease.HookPreInstall, helmrelease.HookPostInstall},
-	Upgrade:   {helmrelease.HookPreUpgrade, helmrelease.HookPostUpgrade},
-	Rollback:  {helmrelease.HookPreRollback, helmrelease.HookPostRollback},
-	Uninstall: {helmrelease.HookPreDelete, helmrelease.HookPostDelete},
-}
-
 // hooksFor returns the hooks of one event in the order in which they run: by weight, then
 // by name. Equal ones keep Helm's order of kinds.
 // (helm.sh/helm/v3/pkg/action/hooks.go)

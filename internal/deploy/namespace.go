@@ -166,9 +166,7 @@ func (d *Deployer) isNamespaceMissing(ctx context.Context, create bool) (bool, e
 	}
 	_, err = typed.CoreV1().Namespaces().Get(ctx, d.Namespace, metav1.GetOptions{})
 	switch {
-	case err == nil:
-		return false, nil
-	case apierrors.IsForbidden(err):
+	case err == nil, apierrors.IsForbidden(err):
 		return false, nil // the account may deploy into it without permission to read it
 	case !apierrors.IsNotFound(err):
 		return false, fmt.Errorf("reading Namespace/%s: %w", d.Namespace, err)

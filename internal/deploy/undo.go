@@ -2,6 +2,7 @@ package deploy
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"deployer/apply"
@@ -27,7 +28,7 @@ func (e *RolledBackError) Error() string {
 }
 
 // Unwrap gives both failures.
-func (e *RolledBackError) Unwrap() []error { return withoutNil(e.Cause, e.Rollback) }
+func (e *RolledBackError) Unwrap() error { return errors.Join(e.Cause, e.Rollback) }
 
 // undo undoes a failed run: by a rollback to the last successful revision, or by an
 // uninstall after a first install. That is an operation of its own, with its own plan and

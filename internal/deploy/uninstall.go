@@ -32,7 +32,7 @@ func (d *Deployer) Uninstall(ctx context.Context, req UninstallRequest) (*Operat
 		return nil, err
 	}
 	op := d.newOperation(Uninstall, history)
-	op.Next, op.Removal.KeepHistory, op.Removal.Description, op.Removal.Cascade = record, req.KeepHistory, req.Description, d.Settings.Propagation
+	op.Next, op.Removal = record, Removal{KeepHistory: req.KeepHistory, Description: req.Description, Cascade: d.Settings.Propagation}
 	if latest.Status == helmrelease.StatusUninstalled {
 		if req.KeepHistory {
 			return nil, fmt.Errorf("the release named %q is already deleted", req.Name)
@@ -80,12 +80,12 @@ func (r *run) uninstall(ctx context.Context) (*release.Record, error) {
 }
 
 func (r *run) removeObjects(ctx context.Context) error {
-	events := hookEvents[Uninstall]
+	verb := verbs[Uninstall]
 	return r.inSequence(ctx,
-		func() error { return r.runHooks(ctx, events[0], r.op.Hooks.Before) },
+		func() error { return r.runHooks(ctx, verb.before, r.op.Hooks.Before) },
 		func() error { return r.prune(ctx) },
 		func() error { return r.waitUntilGone(ctx) },
-		func() error { return r.runHooks(ctx, events[1], r.op.Hooks.After) },
+		func() error { return r.runHooks(ctx, verb.after, r.op.Hooks.After) },
 	)
 }
 

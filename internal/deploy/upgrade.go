@@ -102,22 +102,13 @@ func (d *Deployer) readFirst(ctx context.Context, name string, createNamespace b
 // if nothing of the release was ever deployed, whatever the flags say.
 func decideVerb(req UpgradeRequest, history *release.History) (Verb, error) {
 	latest := history.Latest()
+	isInstalled := latest != nil && latest.Status != helmrelease.StatusUninstalled
 	switch {
-	case latest == nil && req.Install == InstallNever:
+	case !isInstalled && req.Install == InstallNever:
 		return "", &release.NoDeployedError{Namespace: history.Namespace, Name: req.Name}
-	case latest == nil:
-		return Install, nil
-	case latest.Status == helmrelease.StatusUninstalled:
-		if req.Install == InstallNever {
-			return "", &release.NoDeployedError{Namespace: history.Namespace, Name: req.Name}
-		}
-		if req.Install == InstallOnly && !req.Replace {
-			return "", &NameInUseError{Name: req.Name, Status: latest.Status.String()}
-		}
-		return Install, nil
-	case req.Install == InstallOnly && !(req.Replace && latest.Status == helmrelease.StatusFailed):
+	case latest != nil && req.Install == InstallOnly && !(req.Replace && (!isInstalled || latest.Status == helmrelease.StatusFailed)):
 		return "", &NameInUseError{Name: req.Name, Status: latest.Status.String()}
-	case wasEverDeployed(history):
+	case isInstalled && wasEverDeployed(history):
 		return Upgrade, nil
 	}
 	return Install, nil

@@ -1,0 +1,29 @@
+package deploy
+
+import helmrelease "helm.sh/helm/v3/pkg/release"
+
+// Verb is what an operation does to a release.
+type Verb string
+
+// The verbs.
+const (
+	Install   Verb = "install"
+	Upgrade   Verb = "upgrade"
+	Rollback  Verb = "rollback"
+	Uninstall Verb = "uninstall"
+	Test      Verb = "test"  // run its tests
+	Watch     Verb = "watch" // follow what is there
+)
+
+// verbs has what a verb writes into its record, in Helm's words, and the events of its hooks.
+// https://helm.sh/docs/topics/charts_hooks/
+var verbs = map[Verb]struct {
+	before, after    helmrelease.HookEvent
+	pending          helmrelease.Status // of a record whose run hasn't ended
+	success, failure string             // descriptions
+}{
+	Install:   {helmrelease.HookPreInstall, helmrelease.HookPostInstall, helmrelease.StatusPendingInstall, "Install complete", "Release %q failed: %s"},
+	Upgrade:   {helmrelease.HookPreUpgrade, helmrelease.HookPostUpgrade, helmrelease.StatusPendingUpgrade, "Upgrade complete", "Upgrade %q failed: %s"},
+	Rollback:  {helmrelease.HookPreRollback, helmrelease.HookPostRollback, helmrelease.StatusPendingRollback, "Rollback to %d", "Rollback %q failed: %s"},
+	Uninstall: {helmrelease.HookPreDelete, helmrelease.HookPostDelete, "", "Uninstallation complete", "Uninstall %q failed: %s"},
+}
