@@ -105,9 +105,7 @@ func (s diagnosis) logTails(ctx context.Context, obj *trackedObject, p *Problem)
 			continue
 		}
 		tail := LogTail{Pod: pod.Name, Container: c.PlainName}
-		if !c.Running && c.Terminated == nil && c.LastTermination != nil || c.Running && c.LastTermination != nil && p.Class != class.ReadinessProbeFailed {
-			tail.Previous = true
-		}
+		tail.Previous = c.LastTermination != nil && (!c.Running && c.Terminated == nil || c.Running && p.Class != class.ReadinessProbeFailed)
 		s.readTail(ctx, &tail, pod.Namespace, obj)
 		out = append(out, tail)
 	}
@@ -168,16 +166,13 @@ func noLogsReason(err error, namespace string) string {
 
 // examplePod is the pod that a problem names first; of a Job the one that failed last.
 func (s diagnosis) examplePod(ctx context.Context, obj *trackedObject, p *Problem) (pods.Pod, bool) {
+	all := obj.newPods.list()
 	for _, name := range p.Pods {
-		for _, history := range obj.newPods.byUID {
-			if history.Pod.Name == name {
-				return history.Pod, true
+		for _, pod := range all {
+			if pod.Name == name {
+				return pod, true
 			}
 		}
-	}
-	var all []pods.Pod
-	for _, history := range obj.newPods.byUID {
-		all = append(all, history.Pod)
 	}
 	if obj.gk == kube.JobKind {
 		if found, err := s.podsOfJob(ctx, obj.ID.Namespace, obj.observed.object.GetUID()); err == nil {

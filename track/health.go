@@ -42,6 +42,11 @@ type outage struct {
 	active   bool
 }
 
+// isNeeded reports whether the status of any of its objects isn't final.
+func (o *outage) isNeeded() bool {
+	return slices.ContainsFunc(o.objects, func(obj *trackedObject) bool { return !obj.status.State.IsFinal() })
+}
+
 // noteAnswer notes that the API server has answered from its storage.
 func (h *apiHealth) noteAnswer() { h.answeredAt = h.session.opts.Now() }
 

@@ -81,8 +81,8 @@ func (f *logFollower) followBarePod(obj *trackedObject) {
 	if obj.gk != kube.PodKind {
 		return
 	}
-	for _, history := range obj.newPods.byUID {
-		f.followPod(obj, history.Pod)
+	for _, pod := range obj.newPods.list() {
+		f.followPod(obj, pod)
 	}
 }
 

@@ -1,6 +1,7 @@
 package track
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -46,7 +47,7 @@ func (w *wait) nextLookupAt(obj *trackedObject) time.Time {
 		if obj.lookups.inFlight {
 			return time.Time{}
 		}
-		return latest(obj.lookups.nextAt, obj.timers.appliedAt)
+		return obj.lookups.nextAt
 	}
 	if !obj.lookups.isSlow {
 		if obj.gk.Kind == "PersistentVolumeClaim" {
@@ -58,16 +59,9 @@ func (w *wait) nextLookupAt(obj *trackedObject) time.Time {
 		return since.Add(times[obj.lookups.eventReads])
 	}
 	if obj.gk.Kind == "Deployment" && obj.newPods.revision == "" && !obj.lookups.inFlight && obj.observed.isCurrent() {
-		return latest(obj.lookups.nextAt, obj.timers.appliedAt)
+		return obj.lookups.nextAt
 	}
 	return time.Time{}
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // lookUpObject asks whether a new kind is served, or follows the events of a slow object.
@@ -209,12 +203,11 @@ func providedObjects(o *unstructured.Unstructured) []Ref {
 	case "Certificate":
 		secret = at("spec", "secretName")
 	case "ExternalSecret":
-		secret = at("spec", "target", "name")
-	}
-	switch {
-	case secret == "" && (o.GetKind() == "ExternalSecret" || o.GetKind() == "SealedSecret"):
+		secret = cmp.Or(at("spec", "target", "name"), o.GetName())
+	case "SealedSecret":
 		secret = o.GetName()
-	case secret == "":
+	}
+	if secret == "" {
 		return []Ref{own}
 	}
 	return []Ref{own, {Kind: "Secret", Name: secret}}

@@ -29,6 +29,15 @@ func (p *newPods) ready() int {
 	return n
 }
 
+// list returns the pods, in no order.
+func (p *newPods) list() []pods.Pod {
+	var out []pods.Pod
+	for _, history := range p.byUID {
+		out = append(out, history.Pod)
+	}
+	return out
+}
+
 // podCreationFailure is what a controller says of pods that it can't create.
 type podCreationFailure struct {
 	message    string

@@ -128,11 +128,6 @@ func commonLabels(objects []*trackedObject) string {
 	return labels.SelectorFromSet(chosen).String()
 }
 
-// isNeeded reports whether the status of any object isn't final.
-func (o *objectWatch) isNeeded() bool {
-	return slices.ContainsFunc(o.outage.objects, func(obj *trackedObject) bool { return !obj.status.State.IsFinal() })
-}
-
 // close ends the watch, and with it an outage that it has.
 func (o *objectWatch) close() {
 	o.stop()

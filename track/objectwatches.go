@@ -145,7 +145,7 @@ func (w *objectWatches) startAllNamespaces(group []*objectWatch) bool {
 func (w *objectWatches) closeUnneeded(now time.Time) {
 	unanswered := 0
 	w.open = slices.DeleteFunc(w.open, func(o *objectWatch) bool {
-		if o.isNeeded() {
+		if o.outage.isNeeded() {
 			unanswered += min(o.unanswered, 1)
 			return false
 		}

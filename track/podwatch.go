@@ -62,11 +62,6 @@ type podWatch struct {
 	outage outage             // of the workloads whose pods are watched
 }
 
-// isDone reports whether no pod is of interest any more.
-func (w *podWatch) isDone() bool {
-	return !slices.ContainsFunc(w.outage.objects, func(obj *trackedObject) bool { return !obj.status.State.IsFinal() })
-}
-
 // ownerKey identifies one revision of the controller of pods.
 func ownerKey(uid types.UID, revision string) string { return string(uid) + "/" + revision }
 
@@ -118,7 +113,7 @@ func (p *podWatches) forget(obj *trackedObject) {
 // update opens watches for the pods that are wanted and not watched yet, and closes
 // those whose workloads are done.
 func (p *podWatches) update(now time.Time) {
-	p.close((*podWatch).isDone)
+	p.close(func(w *podWatch) bool { return !w.outage.isNeeded() })
 	if len(p.wanted) == 0 || now.Before(p.nextOpen) {
 		return
 	}

@@ -100,10 +100,7 @@ func containersText(n int) string {
 func (f *logFollower) readFinishedLog(obj *trackedObject) {
 	r := f.newReader(obj)
 	uid := obj.observed.object.GetUID()
-	var known []pods.Pod
-	for _, history := range obj.newPods.byUID {
-		known = append(known, history.Pod)
-	}
+	known := obj.newPods.list()
 	isPod := obj.gk == kube.PodKind
 	r.read = func(ctx context.Context) error {
 		ctx, stop := context.WithTimeout(ctx, lookupTimeout)

@@ -45,14 +45,14 @@ type releaseView struct {
 type lookups struct {
 	isSlow     bool      // its rollout takes long: its pods and events are watched
 	inFlight   bool      // a request about it is under way
-	nextAt     time.Time // when to ask again
+	nextAt     time.Time // when to ask again; never zero
 	eventReads int       // how often its events were read
 
 	execErrorsRead map[string]bool // containers whose logs were read for why their command was not executed
 }
 
 func newTrackedObject(t Target, opts *Options, now time.Time) *trackedObject {
-	obj := &trackedObject{Target: t, opts: opts, timers: newTimers(now),
+	obj := &trackedObject{Target: t, opts: opts, timers: newTimers(now), lookups: lookups{nextAt: now},
 		observed: observation{object: t.Baseline}, events: eventLog{counts: rules.EventCounts{}},
 		newPods: newPods{byUID: map[types.UID]*pods.History{}, isOutdated: true}}
 	obj.settings = settingsOf(t.Baseline)

@@ -104,23 +104,22 @@ func (w *wait) openWatches(ctx context.Context) error {
 // warnSettings warns of annotations that can't be read, for each object, and of annotations
 // without effect, once for all objects that have them.
 func (w *wait) warnSettings() {
-	first, more := map[string]*trackedObject{}, map[string]int{}
+	ineffectiveIn := map[string][]*trackedObject{}
 	var order []string
 	for _, obj := range w.objects {
 		for _, text := range obj.settings.unreadable {
 			w.warn(obj.ID.String() + ": " + text)
 		}
 		for _, text := range obj.settings.ineffective {
-			if first[text] == nil {
-				first[text] = obj
+			if ineffectiveIn[text] == nil {
 				order = append(order, text)
-			} else {
-				more[text]++
 			}
+			ineffectiveIn[text] = append(ineffectiveIn[text], obj)
 		}
 	}
 	for _, text := range order {
-		w.warn(first[text].ID.String() + andMore(more[text]) + ": " + text)
+		objects := ineffectiveIn[text]
+		w.warn(objects[0].ID.String() + andMore(len(objects)-1) + ": " + text)
 	}
 }
 

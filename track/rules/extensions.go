@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"slices"
 	"time"
 
 	"deployer/track/class"
@@ -39,14 +40,9 @@ func apiService(in Input) Verdict {
 // the CA.
 // https://cert-manager.io/docs/concepts/ca-injector/
 func webhookConfiguration(in Input) Verdict {
-	injected := false
-	for key := range in.Object.GetAnnotations() {
-		switch key {
-		case "cert-manager.io/inject-ca-from", "cert-manager.io/inject-ca-from-secret", "cert-manager.io/inject-apiserver-ca":
-			injected = true
-		}
-	}
-	if !injected {
+	stated := in.Object.GetAnnotations()
+	isInjected := func(key string) bool { _, is := stated[key]; return is }
+	if !slices.ContainsFunc([]string{"cert-manager.io/inject-ca-from", "cert-manager.io/inject-ca-from-secret", "cert-manager.io/inject-apiserver-ca"}, isInjected) {
 		return ready("")
 	}
 	for _, w := range list(in.Object.Object, "webhooks") {

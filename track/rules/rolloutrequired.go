@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"fmt"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -39,55 +40,52 @@ func (r *Rollout) updatedAndAvailable(in Input, kept int) int {
 }
 
 // deploymentUnavailable returns how many pods may be unavailable during an update.
-// Percentages of maxUnavailable are rounded down, those of maxSurge up; if both are 0, one
-// pod may be unavailable. The default is 25%.
+// Percentages of maxUnavailable are rounded down. The default is 25%.
 // k8s.io/kubernetes/pkg/controller/deployment/util, MaxUnavailable and ResolveFenceposts
 func deploymentUnavailable(o map[string]any, desired int) int {
 	if text(o, "spec", "strategy", "type") == "Recreate" {
 		return 0
 	}
-	unavailable := scaledValue(field(o, "spec", "strategy", "rollingUpdate", "maxUnavailable"), "25%", desired, false)
-	if unavailable == 0 && scaledValue(field(o, "spec", "strategy", "rollingUpdate", "maxSurge"), "25%", desired, true) == 0 {
-		return 1
-	}
-	return unavailable
+	return unavailable(field(o, "spec", "strategy", "rollingUpdate"), "25%", "25%", desired, false)
 }
 
 // statefulSetUnavailable returns how many pods are replaced at a time. Percentages are
-// rounded down, to at least 1. The default is 1. With OnDelete it is 0.
+// rounded down. The default is 1. With OnDelete it is 0.
 // k8s.io/kubernetes/pkg/controller/statefulset, getStatefulSetMaxUnavailable
 func statefulSetUnavailable(o map[string]any, desired int) int {
 	if text(o, "spec", "updateStrategy", "type") == "OnDelete" {
 		return 0
 	}
-	return max(1, scaledValue(field(o, "spec", "updateStrategy", "rollingUpdate", "maxUnavailable"), "1", desired, false))
+	return unavailable(field(o, "spec", "updateStrategy", "rollingUpdate"), "1", "0", desired, false)
 }
 
 // daemonSetUnavailable returns how many nodes may have no available pod. Percentages of
-// maxUnavailable and maxSurge are rounded up; if both are 0, it is 1.
+// maxUnavailable are rounded up. The default is 1. With OnDelete it is 0.
 // k8s.io/kubernetes/pkg/controller/daemon, updatedDesiredNodeCounts
 func daemonSetUnavailable(o map[string]any, desired int) int {
 	if text(o, "spec", "updateStrategy", "type") == "OnDelete" {
 		return 0
 	}
-	unavailable := scaledValue(field(o, "spec", "updateStrategy", "rollingUpdate", "maxUnavailable"), "1", desired, true)
-	if unavailable == 0 && scaledValue(field(o, "spec", "updateStrategy", "rollingUpdate", "maxSurge"), "0", desired, true) == 0 {
+	return unavailable(field(o, "spec", "updateStrategy", "rollingUpdate"), "1", "0", desired, true)
+}
+
+// unavailable returns the maxUnavailable of a rolling update. It is 1 where it and maxSurge,
+// whose percentages are rounded up, come to 0: otherwise nothing could be updated.
+func unavailable(update any, absent, absentSurge string, desired int, up bool) int {
+	settings, _ := update.(map[string]any)
+	n := scaledValue(settings["maxUnavailable"], absent, desired, up)
+	if n == 0 && scaledValue(settings["maxSurge"], absentSurge, desired, true) == 0 {
 		return 1
 	}
-	return unavailable
+	return n
 }
 
 // scaledValue returns a number, or a percentage of a total; absent is the default.
 func scaledValue(value any, absent string, total int, up bool) int {
-	n := intstr.Parse(absent)
-	switch v := value.(type) {
-	case nil:
-	case string:
-		n = intstr.Parse(v)
-	default:
-		whole, _ := number(v)
-		n = intstr.FromInt32(int32(whole))
+	if value == nil {
+		value = absent
 	}
+	n := intstr.Parse(fmt.Sprint(value))
 	out, err := intstr.GetScaledValueFromIntOrPercent(&n, total, up)
 	if err != nil {
 		return 0 // the API server would have refused it
