@@ -173,9 +173,16 @@ func outputFlag(e *env) *cli.StringFlag {
 	return &cli.StringFlag{Name: "output", Aliases: []string{"o"}, Usage: "output `FORMAT`: table, json, yaml", Value: "table", Destination: &e.global.format}
 }
 
-// action adapts a command's body.
-func action(body func(context.Context, *cli.Context) error) cli.ActionFunc {
-	return func(c *cli.Context) error { return body(c.Context, c) }
+// action is what a command does with its arguments, of which there are from least to most; -1 is any
+// number. names says in an error which they are.
+func action(least, most int, names string, do func(ctx context.Context, args []string) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		args, err := arguments(c, least, most, names)
+		if err != nil {
+			return err
+		}
+		return do(c.Context, args)
+	}
 }
 
 func printTo(w io.Writer, text string) error {

@@ -23,11 +23,7 @@ Exit codes: 0 done; 1 failed`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "starter", Aliases: []string{"p"}, Usage: "name or absolute `PATH` of the starter to copy", Destination: &starter},
 		},
-		Action: action(func(_ context.Context, c *cli.Context) error {
-			args, err := arguments(c, 1, 1, "the name of the chart")
-			if err != nil {
-				return err
-			}
+		Action: action(1, 1, "the name of the chart", func(_ context.Context, args []string) error {
 			if err := printTo(e.streams.Out, "Creating "+args[0]+"\n"); err != nil {
 				return err
 			}

@@ -29,11 +29,8 @@ Exit codes: 0 done, even if some are missing; 1 failed`,
 		Flags: []cli.Flag{
 			&cli.UintFlag{Name: "max-col-width", Value: 80, Usage: "maximum width of a column, in characters", Destination: &width},
 		},
-		Action: action(func(_ context.Context, c *cli.Context) error {
-			path, err := chartDirectory(c)
-			if err != nil {
-				return err
-			}
+		Action: action(0, 1, "a chart", func(_ context.Context, args []string) error {
+			path := chartDirectory(args)
 			found, warnings, err := develop.Dependencies(path)
 			if err != nil {
 				return err
@@ -93,11 +90,8 @@ func dependencyFill(e *env, c *cli.Command, fill func(context.Context, string, d
 		allowMismatchFlag(&o.AllowMismatch),
 		&cli.BoolFlag{Name: "skip-refresh", Usage: "don't refresh the repository indexes first", Destination: &o.SkipRefresh},
 	}, accessFlags(&o.Access)...)
-	c.Action = action(func(ctx context.Context, c *cli.Context) error {
-		path, err := chartDirectory(c)
-		if err != nil {
-			return err
-		}
+	c.Action = action(0, 1, "a chart", func(ctx context.Context, args []string) error {
+		path := chartDirectory(args)
 		waiting := e.showTransfer("fetching the dependencies of", path)
 		defer waiting.Stop()
 		o.Settings, o.Out, o.Log = e.helmFiles(), waiting.Through(e.streams.Out), waiting.Through(e.streams.Err)
@@ -107,12 +101,11 @@ func dependencyFill(e *env, c *cli.Command, fill func(context.Context, string, d
 }
 
 // chartDirectory is the only argument, or the current directory.
-func chartDirectory(c *cli.Context) (string, error) {
-	args, err := arguments(c, 0, 1, "a chart")
-	if err != nil || len(args) == 0 {
-		return ".", err
+func chartDirectory(args []string) string {
+	if len(args) == 0 {
+		return "."
 	}
-	return filepath.Clean(args[0]), nil
+	return filepath.Clean(args[0])
 }
 
 // clipCells shortens cells as Helm's tables do; 0 leaves them.

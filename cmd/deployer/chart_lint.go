@@ -32,8 +32,7 @@ Exit codes: 0 no errors; 1 errors, or with --strict warnings`,
 			&cli.BoolFlag{Name: "skip-schema-validation", Usage: "don't check the values against the chart's values.schema.json", Destination: &o.SkipSchema},
 			&cli.StringFlag{Name: "kube-version", Usage: "Kubernetes `VERSION` for capabilities and deprecations", Destination: &o.Kubernetes},
 		}, request.valueFlags()...),
-		Action: action(func(ctx context.Context, c *cli.Context) error {
-			paths := c.Args().Slice()
+		Action: action(0, -1, "", func(ctx context.Context, paths []string) error {
 			if len(paths) == 0 {
 				paths = []string{"."}
 			}

@@ -43,8 +43,7 @@ Exit codes: 0 done; 1 failed`,
 			&cli.StringFlag{Name: "keyring", Category: "Signing", Usage: "`FILE` with the secret key (default: GnuPG's keyring)", Destination: &o.signer.Keyring},
 			&cli.StringFlag{Name: "passphrase-file", Category: "Signing", Usage: "`FILE` with the passphrase of the key, or - for standard input (default: ask)", Destination: &o.passphrase},
 		}, accessFlags(&o.fetch.Access)...),
-		Action: action(func(ctx context.Context, c *cli.Context) error {
-			args := c.Args().Slice()
+		Action: action(0, -1, "", func(ctx context.Context, args []string) error {
 			if len(args) == 0 {
 				return usagef("package", "need at least one argument, the path to the chart")
 			}

@@ -39,11 +39,7 @@ Examples:
 
 Exit codes: 0 done; 1 failed`,
 		Flags: flags,
-		Action: action(func(ctx context.Context, c *cli.Context) error {
-			args, err := arguments(c, 1, 1, "a chart")
-			if err != nil {
-				return err
-			}
+		Action: action(1, 1, "a chart", func(ctx context.Context, args []string) error {
 			o.Settings, o.ForInspection = e.helmFiles(), true
 			waiting := e.showTransfer("fetching", args[0])
 			o.Progress = e.transferLog(waiting)

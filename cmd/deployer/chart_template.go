@@ -66,11 +66,7 @@ Examples:
 
 Exit codes: 0 done; 1 failed`,
 		Flags: flags,
-		Action: action(func(ctx context.Context, c *cli.Context) error {
-			args, err := arguments(c, 1, 2, "a chart")
-			if err != nil {
-				return err
-			}
+		Action: action(1, 2, "a chart", func(ctx context.Context, args []string) error {
 			return o.run(ctx, e, args)
 		}),
 	}

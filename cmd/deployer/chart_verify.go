@@ -19,11 +19,7 @@ Examples:
 
 Exit codes: 0 signed by one of the keys; 1 not signed by any, or failed`,
 		Flags: []cli.Flag{keyringFlag(&keyring)},
-		Action: action(func(_ context.Context, c *cli.Context) error {
-			args, err := arguments(c, 1, 1, "a chart archive")
-			if err != nil {
-				return err
-			}
+		Action: action(1, 1, "a chart archive", func(_ context.Context, args []string) error {
 			signature, err := repository.Verify(args[0], keyring)
 			if err != nil {
 				return err

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"slices"
 
@@ -79,8 +78,8 @@ func unsupportedCommand(name, why, instead string) *cli.Command {
 		Name: name, Hidden: true, Usage: why,
 		Description: "Examples:\n  deployer help\n\nExit codes: 1 always",
 		Flags:       []cli.Flag{},
-		Action: action(func(context.Context, *cli.Context) error {
+		Action: func(*cli.Context) error {
 			return hintedError{error: fmt.Errorf("deployer %s: %s", name, why), hint: instead}
-		}),
+		},
 	}
 }

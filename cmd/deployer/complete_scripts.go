@@ -27,11 +27,7 @@ Exit codes: 0 done; 1 there is no such shell`,
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "no-descriptions", Usage: "leave out descriptions", Destination: &plain},
 		},
-		Action: action(func(_ context.Context, c *cli.Context) error {
-			args, err := arguments(c, 1, 1, "bash, zsh, fish or powershell")
-			if err != nil {
-				return err
-			}
+		Action: action(1, 1, "bash, zsh, fish or powershell", func(_ context.Context, args []string) error {
 			script, ok := completionScripts[args[0]]
 			if !ok {
 				return suggest(usagef("completion", "no completion script for %q; there are bash, zsh, fish and powershell", args[0]),

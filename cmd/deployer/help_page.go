@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"regexp"
 	"slices"
@@ -69,9 +68,7 @@ func helpCommand(e *env) *cli.Command {
   deployer help repo add
 
 Exit codes: 0 done; 1 there is no such command`,
-		Action: action(func(_ context.Context, c *cli.Context) error {
-			return e.printHelp(c.App, c.Args().Slice(), false)
-		}),
+		Action: func(c *cli.Context) error { return e.printHelp(c.App, c.Args().Slice(), false) },
 	}
 }
 

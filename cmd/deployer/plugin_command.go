@@ -54,16 +54,12 @@ Exit codes: 0 done; 1 failed, nothing is installed`,
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "version", Usage: "`VERSION` in the repository: a tag, branch, commit or range (default: the newest)", Destination: &version},
 		},
-		Action: action(func(ctx context.Context, c *cli.Context) error {
-			args, err := arguments(c, 1, 1, "a path or URL")
-			if err != nil {
-				return err
-			}
+		Action: action(1, 1, "a path or URL", func(ctx context.Context, args []string) error {
 			p, err := e.pluginHost().Install(ctx, e.pluginPlaces(), args[0], version)
 			if err != nil {
 				return err
 			}
-			if commandNamed(c.App.Commands, p.Name) != nil {
+			if commandNamed(commands(e), p.Name) != nil {
 				e.warn(fmt.Sprintf("plugin %q can't be called: %s has a command of that name", p.Name, e.call.name))
 			}
 			return printTo(e.streams.Out, fmt.Sprintf("Installed plugin: %s\n", p.Name))
@@ -78,10 +74,7 @@ func pluginList(e *env) *cli.Command {
   deployer plugin list
 
 Exit codes: 0 done, even if there are none; 1 a plugin is broken`,
-		Action: action(func(_ context.Context, c *cli.Context) error {
-			if _, err := arguments(c, 0, 0, ""); err != nil {
-				return err
-			}
+		Action: action(0, 0, "", func(_ context.Context, _ []string) error {
 			found, broken := plugin.Find(e.pluginPlaces().Plugins)
 			rows := [][]string{}
 			for _, p := range found {
@@ -111,8 +104,8 @@ Examples:
   deployer plugin update diff
 
 Exit codes: 0 done; 1 failed`,
-		Action: action(func(ctx context.Context, c *cli.Context) error {
-			return e.forEachPlugin(ctx, c, "update", "Updated", func(p *plugin.Plugin) error {
+		Action: action(1, -1, "a plugin name", func(ctx context.Context, names []string) error {
+			return e.forEachPlugin(ctx, names, "update", "Updated", func(p *plugin.Plugin) error {
 				return e.pluginHost().Update(ctx, e.pluginPlaces(), p)
 			})
 		}),
@@ -129,8 +122,8 @@ Examples:
   deployer plugin uninstall diff
 
 Exit codes: 0 done; 1 failed`,
-		Action: action(func(ctx context.Context, c *cli.Context) error {
-			return e.forEachPlugin(ctx, c, "uninstall", "Uninstalled", func(p *plugin.Plugin) error {
+		Action: action(1, -1, "a plugin name", func(ctx context.Context, names []string) error {
+			return e.forEachPlugin(ctx, names, "uninstall", "Uninstalled", func(p *plugin.Plugin) error {
 				return e.pluginHost().Uninstall(ctx, p)
 			})
 		}),
@@ -139,11 +132,7 @@ Exit codes: 0 done; 1 failed`,
 
 // forEachPlugin does the same with each plugin that a command line names. One that
 // fails doesn't keep the others from it.
-func (e *env) forEachPlugin(ctx context.Context, c *cli.Context, verb, done string, do func(*plugin.Plugin) error) error {
-	names, err := arguments(c, 1, -1, "a plugin name")
-	if err != nil {
-		return err
-	}
+func (e *env) forEachPlugin(ctx context.Context, names []string, verb, done string, do func(*plugin.Plugin) error) error {
 	var failed []error
 	for _, name := range slices.Compact(names) {
 		if ctx.Err() != nil {

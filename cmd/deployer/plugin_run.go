@@ -118,7 +118,7 @@ func (e *env) pluginCommandOf(p *plugin.Plugin) *cli.Command {
 	c := &cli.Command{
 		Name: p.Name, Usage: cmp.Or(p.Usage, fmt.Sprintf("the %q plugin", p.Name)), Category: pluginGroup, ArgsUsage: "[arguments]",
 		Description: p.Description,
-		Action:      action(func(ctx context.Context, c *cli.Context) error { return e.runPlugin(ctx, p, c.Args().Slice()) }),
+		Action:      action(0, -1, "", func(ctx context.Context, args []string) error { return e.runPlugin(ctx, p, args) }),
 	}
 	setUpCommand(e, c, p.Name)
 	return c

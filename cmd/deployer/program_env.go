@@ -18,11 +18,7 @@ func envCommand(e *env) *cli.Command {
   deployer env HELM_REPOSITORY_CONFIG
 
 Exit codes: 0 done; 1 failed`,
-		Action: action(func(_ context.Context, c *cli.Context) error {
-			args, err := arguments(c, 0, 1, "a variable")
-			if err != nil {
-				return err
-			}
+		Action: action(0, 1, "a variable", func(_ context.Context, args []string) error {
 			variables := e.helmVariables()
 			if len(args) == 1 {
 				return printTo(e.streams.Out, variables[args[0]]+"\n")

@@ -42,10 +42,7 @@ Exit codes: 0 done; 1 failed`,
 			&cli.BoolFlag{Name: "client", Aliases: []string{"c"}, Hidden: true, Destination: &client},
 			outputFlag(e),
 		},
-		Action: action(func(_ context.Context, c *cli.Context) error {
-			if _, err := arguments(c, 0, 0, ""); err != nil {
-				return err
-			}
+		Action: action(0, 0, "", func(_ context.Context, _ []string) error {
 			switch {
 			case format != "":
 				return e.versionTemplate(format)

@@ -68,11 +68,7 @@ Examples:
 
 Exit codes: the same as upgrade's, and 4 if the plan no longer fits the cluster`,
 		Flags: o.flags(e),
-		Action: action(func(ctx context.Context, c *cli.Context) error {
-			args, err := arguments(c, 1, 2, "the file of a plan, and maybe a chart")
-			if err != nil {
-				return err
-			}
+		Action: action(1, 2, "the file of a plan, and maybe a chart", func(ctx context.Context, args []string) error {
 			return o.run(ctx, e, args)
 		}),
 	}

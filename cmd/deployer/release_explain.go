@@ -30,11 +30,7 @@ Examples:
 
 Exit codes: 0 done; 1 failed, or there is no such release, object or field`,
 		Flags: []cli.Flag{conflictsFlag(&settings, ""), revertFlag(&settings, ""), outputFlag(e)},
-		Action: action(func(ctx context.Context, c *cli.Context) error {
-			args, err := arguments(c, 2, 3, "a release name and KIND/NAME")
-			if err != nil {
-				return err
-			}
+		Action: action(2, 3, "a release name and KIND/NAME", func(ctx context.Context, args []string) error {
 			format, err := e.outputFormat()
 			if err != nil {
 				return err

@@ -48,11 +48,7 @@ func revisionFlag(revision *int) cli.Flag {
 
 // revisionAction is the body of a command that shows one revision.
 func revisionAction(e *env, revision *int, show func(*release.Record, output.Format) error) cli.ActionFunc {
-	return action(func(ctx context.Context, c *cli.Context) error {
-		args, err := arguments(c, 1, 1, "a release name")
-		if err != nil {
-			return err
-		}
+	return action(1, 1, "a release name", func(ctx context.Context, args []string) error {
 		format, err := e.outputFormat()
 		if err != nil {
 			return err

@@ -25,11 +25,7 @@ Exit codes: 0 done; 1 failed`,
 			&cli.IntFlag{Name: "max", Value: 256, Usage: "maximum number of revisions to list, the newest ones", Destination: &limit},
 			outputFlag(e),
 		},
-		Action: action(func(ctx context.Context, c *cli.Context) error {
-			args, err := arguments(c, 1, 1, "a release name")
-			if err != nil {
-				return err
-			}
+		Action: action(1, 1, "a release name", func(ctx context.Context, args []string) error {
 			format, err := e.outputFormat()
 			if err != nil {
 				return err

@@ -27,11 +27,7 @@ Exit codes: the same as upgrade's`,
 			&cli.BoolFlag{Name: "generate-name", Aliases: []string{"g"}, Category: "Release", Usage: "generate the release name from the chart's name and the time", Destination: &o.generate},
 			&cli.StringFlag{Name: "name-template", Category: "Release", Usage: "Go `TEMPLATE` for the release name", Destination: &o.nameFrom},
 		),
-		Action: action(func(ctx context.Context, c *cli.Context) error {
-			args, err := arguments(c, 1, 2, "a release name and a chart")
-			if err != nil {
-				return err
-			}
+		Action: action(1, 2, "a release name and a chart", func(ctx context.Context, args []string) error {
 			name, ref, err := nameAndChart(args, o.generate, o.nameFrom)
 			if err != nil {
 				return withPrefix(installFailed, &usageError{err: err, command: "install"})

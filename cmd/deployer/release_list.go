@@ -55,10 +55,7 @@ Examples:
 
 Exit codes: 0 done; 1 failed`,
 		Flags: flags,
-		Action: action(func(ctx context.Context, c *cli.Context) error {
-			if _, err := arguments(c, 0, 0, ""); err != nil {
-				return err
-			}
+		Action: action(0, 0, "", func(ctx context.Context, _ []string) error {
 			return q.run(ctx, e)
 		}),
 	}

@@ -42,7 +42,7 @@ Exit codes: 0 done; 1 failed; 2 there are changes (with --detailed-exitcode or
 			&cli.BoolFlag{Name: "full", Category: "Plan", Usage: "show all of a long plan, with nothing grouped or left out", Destination: &o.plan.options.Full},
 			&cli.IntFlag{Name: "context", Category: "Plan", Value: 3, Usage: "unchanged lines to show around each change in a text", Destination: &o.plan.options.Context},
 		),
-		Action: action(func(ctx context.Context, c *cli.Context) error {
+		Action: func(c *cli.Context) error {
 			if err := o.plan.file.check(); err != nil {
 				return err
 			}
@@ -50,63 +50,59 @@ Exit codes: 0 done; 1 failed; 2 there are changes (with --detailed-exitcode or
 			case drift && (rollback || uninstall || o.plan.file.showPath != "" || o.plan.file.path != ""):
 				return usagef("plan", "--drift can't be combined with --rollback, --uninstall, --show or --out")
 			case drift:
-				return o.planDrift(ctx, e, c)
+				return o.driftAction(e, o.plan.detailedExitCode || !c.IsSet("detailed-exitcode"))(c)
 			case o.plan.file.showPath != "":
-				return o.plan.file.show(e, c, o.plan.options)
+				return o.plan.file.showAction(e, o.plan.options)(c)
 			case rollback && uninstall:
 				return usagef("plan", "--rollback and --uninstall can't be combined")
 			case uninstall:
-				return o.planUninstall(ctx, e, c, removal)
+				return o.uninstallAction(e, removal)(c)
 			case removal.isGiven(c):
 				return usagef("plan", "--keep-history and --cascade need --uninstall")
 			case rollback:
-				return o.rollback(ctx, e, c, o.request.Description)
+				return o.rollbackAction(e, "plan", &o.request.Description)(c)
 			}
-			return o.upgrade(ctx, e, c)
-		}),
+			return o.upgradeAction(e)(c)
+		},
 	}
 }
 
-func (o *upgradeOptions) planUninstall(ctx context.Context, e *env, c *cli.Context, r *uninstallOptions) error {
-	args, err := arguments(c, 1, 1, "a release name")
-	if err != nil {
-		return err
-	}
-	r.applyTo(&o.settings)
-	return o.uninstall(ctx, e, deploy.UninstallRequest{Name: args[0], KeepHistory: r.keep, Description: o.request.Description})
+// uninstallAction shows how a release would be uninstalled.
+func (o *upgradeOptions) uninstallAction(e *env, r *uninstallOptions) cli.ActionFunc {
+	return action(1, 1, "a release name", func(ctx context.Context, args []string) error {
+		r.applyTo(&o.settings)
+		return o.uninstall(ctx, e, deploy.UninstallRequest{Name: args[0], KeepHistory: r.keep, Description: o.request.Description})
+	})
 }
 
-// planDrift shows how the cluster differs from what a release has deployed. As
-// the question is asked to be answered by programs too, the exit code answers
-// it unless --detailed-exitcode=false.
-func (o *upgradeOptions) planDrift(ctx context.Context, e *env, c *cli.Context) error {
-	args, err := arguments(c, 1, 1, "a release name")
-	if err != nil {
-		return err
-	}
-	if o.plan.options.Format, err = document.ParseDriftFormat(e.global.format); err != nil {
-		return &usageError{err: err, command: "plan"}
-	}
-	cluster, err := e.connect()
-	if err != nil {
-		return err
-	}
-	o.plan.options.Colour = e.global.colour
-	d := e.newDeployer(cluster, o.settings)
-	drift, err := d.Drift(ctx, args[0])
-	if err != nil {
-		return err
-	}
-	if len(drift.Objects) > 0 {
-		if err := d.HideStoredRevisions(ctx, args[0], nil); err != nil {
+// driftAction shows how the cluster differs from what a release has deployed. As the question is
+// asked to be answered by programs too, the exit code answers it unless --detailed-exitcode=false.
+func (o *upgradeOptions) driftAction(e *env, detailedExitCode bool) cli.ActionFunc {
+	return action(1, 1, "a release name", func(ctx context.Context, args []string) (err error) {
+		if o.plan.options.Format, err = document.ParseDriftFormat(e.global.format); err != nil {
+			return &usageError{err: err, command: "plan"}
+		}
+		cluster, err := e.connect()
+		if err != nil {
 			return err
 		}
-	}
-	if err := inspection.ShowDrift(e.streams, drift, o.plan.options); err != nil {
-		return err
-	}
-	if drift.HasDrift() && (o.plan.detailedExitCode || !c.IsSet("detailed-exitcode")) {
-		return errChanges
-	}
-	return drift.Unverified()
+		o.plan.options.Colour = e.global.colour
+		d := e.newDeployer(cluster, o.settings)
+		drift, err := d.Drift(ctx, args[0])
+		if err != nil {
+			return err
+		}
+		if len(drift.Objects) > 0 {
+			if err := d.HideStoredRevisions(ctx, args[0], nil); err != nil {
+				return err
+			}
+		}
+		if err := inspection.ShowDrift(e.streams, drift, o.plan.options); err != nil {
+			return err
+		}
+		if drift.HasDrift() && detailedExitCode {
+			return errChanges
+		}
+		return drift.Unverified()
+	})
 }

@@ -89,24 +89,21 @@ func applyCommandLine(f *planfile.File, path string) string {
 	return command
 }
 
-// show prints a saved plan as it is printed when it is made. It needs no
-// cluster and no key.
-func (s *savedPlan) show(e *env, c *cli.Context, o document.Options) error {
-	if _, err := arguments(c, 0, 0, ""); err != nil {
-		return err
-	}
-	var err error
-	if o.Format, err = document.ParsePlanFormat(e.global.format); err != nil {
-		return &usageError{err: err, command: "plan"}
-	}
-	o.Colour = e.global.colour
-	f, err := planfile.Read(s.showPath)
-	if err != nil {
-		return err
-	}
-	if err := plan.ShowSaved(e.streams, f.Shown[string(output.FormatJSON)], o); err != nil || o.Format != output.FormatTable {
-		return err
-	}
-	return printTo(e.streams.Out, fmt.Sprintf("\nMade %s by %s for %s.\nDigest %s\nTo apply it, run: %s\n",
-		f.Created.Format(time.RFC3339), f.Tool, f.Cluster.Server, f.Digest(), applyCommandLine(f, s.showPath)))
+// showAction prints a saved plan as it is printed when it is made. It needs no cluster and no key.
+func (s *savedPlan) showAction(e *env, o document.Options) cli.ActionFunc {
+	return action(0, 0, "", func(context.Context, []string) (err error) {
+		if o.Format, err = document.ParsePlanFormat(e.global.format); err != nil {
+			return &usageError{err: err, command: "plan"}
+		}
+		o.Colour = e.global.colour
+		f, err := planfile.Read(s.showPath)
+		if err != nil {
+			return err
+		}
+		if err := plan.ShowSaved(e.streams, f.Shown[string(output.FormatJSON)], o); err != nil || o.Format != output.FormatTable {
+			return err
+		}
+		return printTo(e.streams.Out, fmt.Sprintf("\nMade %s by %s for %s.\nDigest %s\nTo apply it, run: %s\n",
+			f.Created.Format(time.RFC3339), f.Tool, f.Cluster.Server, f.Digest(), applyCommandLine(f, s.showPath)))
+	})
 }

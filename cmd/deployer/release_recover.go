@@ -31,11 +31,7 @@ Exit codes: 0 done, or nothing to do; 1 failed; 5 another run holds the release`
 			&cli.DurationFlag{Name: "timeout", Value: 5 * time.Minute, Usage: "age at which a revision that another tool left pending is recorded as failed; less than 1h counts as 1h", Destination: &settings.Timeout},
 			lockTimeoutFlag("", &lockTimeout),
 		},
-		Action: action(func(ctx context.Context, c *cli.Context) error {
-			args, err := arguments(c, 1, 1, "a release name")
-			if err != nil {
-				return err
-			}
+		Action: action(1, 1, "a release name", func(ctx context.Context, args []string) error {
 			cluster, err := e.connect()
 			if err != nil {
 				return err

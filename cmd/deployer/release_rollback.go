@@ -27,35 +27,23 @@ Examples:
   deployer rollback web 3 --dry-run
 
 Exit codes: the same as upgrade's`,
-		Flags: flags,
-		Action: action(func(ctx context.Context, c *cli.Context) error {
-			return o.rollback(ctx, e, c, description)
-		}),
+		Flags:  flags,
+		Action: o.rollbackAction(e, "rollback", &description),
 	}
 }
 
-// rollback rolls back the release that a command line names, or shows how it would.
-func (o *operation) rollback(ctx context.Context, e *env, c *cli.Context, description string) error {
-	request, err := rollbackRequest(c)
-	if err != nil {
-		return err
-	}
-	request.Description = description
-	return o.operate(ctx, e, request.Name, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
-		return d.Rollback(ctx, request)
-	})
-}
-
-func rollbackRequest(c *cli.Context) (deploy.RollbackRequest, error) {
-	args, err := arguments(c, 1, 2, "a release name and a revision")
-	if err != nil {
-		return deploy.RollbackRequest{}, err
-	}
-	request := deploy.RollbackRequest{Name: args[0]}
-	if len(args) == 2 {
-		if request.Revision, err = strconv.Atoi(args[1]); err != nil || request.Revision < 0 {
-			return request, usagef(commandPath(c), "%q is not a revision: give its number, as "+program.Name+" history %s lists it", args[1], args[0])
+// rollbackAction is the action of rollback, and of plan for one.
+func (o *operation) rollbackAction(e *env, command string, description *string) cli.ActionFunc {
+	return action(1, 2, "a release name and a revision", func(ctx context.Context, args []string) error {
+		request := deploy.RollbackRequest{Name: args[0], Description: *description}
+		if len(args) == 2 {
+			var err error
+			if request.Revision, err = strconv.Atoi(args[1]); err != nil || request.Revision < 0 {
+				return usagef(command, "%q is not a revision: give its number, as "+program.Name+" history %s lists it", args[1], args[0])
+			}
 		}
-	}
-	return request, nil
+		return o.operate(ctx, e, request.Name, func(ctx context.Context, d *deploy.Deployer) (*deploy.Operation, error) {
+			return d.Rollback(ctx, request)
+		})
+	})
 }

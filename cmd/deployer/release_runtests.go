@@ -78,11 +78,7 @@ the release; 130, 143 stopped by a signal`,
 			&cli.StringFlag{Name: "report-junit", Usage: "write a JUnit report to this `FILE`", Destination: &o.reports.junit},
 			outputFlag(e),
 		},
-		Action: action(func(ctx context.Context, c *cli.Context) error {
-			args, err := arguments(c, 1, 1, "a release name")
-			if err != nil {
-				return err
-			}
+		Action: action(1, 1, "a release name", func(ctx context.Context, args []string) error {
 			if logs {
 				o.podLogs = []deploy.PodLog{}
 			}

@@ -52,21 +52,17 @@ Exit codes: 0 done; 1 failed, or with --watch not ready`,
 			&cli.StringFlag{Name: "result-file", Usage: "with --watch, write the outcome to this `FILE` as JSON", Destination: &q.reports.result},
 			outputFlag(e),
 		}, trackingFlags(&q.settings.Track)...),
-		Action: action(func(ctx context.Context, c *cli.Context) error {
+		Action: action(1, 1, "a release name", func(ctx context.Context, args []string) error {
 			if q.watch {
-				return q.run(ctx, e, c)
+				return q.run(ctx, e, args[0])
 			}
 			ctx, done := limitReading(ctx, q.settings.Timeout)
-			return done(q.run(ctx, e, c))
+			return done(q.run(ctx, e, args[0]))
 		}),
 	}
 }
 
-func (q *statusQuery) run(ctx context.Context, e *env, c *cli.Context) error {
-	args, err := arguments(c, 1, 1, "a release name")
-	if err != nil {
-		return err
-	}
+func (q *statusQuery) run(ctx context.Context, e *env, name string) error {
 	format, err := e.outputFormat()
 	if err != nil {
 		return err
@@ -76,7 +72,7 @@ func (q *statusQuery) run(ctx context.Context, e *env, c *cli.Context) error {
 	}
 	var record *release.Record
 	if err := q.limitRead(ctx, func(ctx context.Context) (err error) {
-		record, err = e.readRecord(ctx, args[0], q.revision)
+		record, err = e.readRecord(ctx, name, q.revision)
 		return err
 	}); err != nil {
 		return err

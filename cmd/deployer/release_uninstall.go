@@ -38,11 +38,7 @@ the release; 130, 143 stopped by a signal`,
 			&cli.BoolFlag{Name: "ignore-not-found", Usage: "succeed if the release doesn't exist", Destination: &ignoreMissing},
 			&cli.StringFlag{Name: "description", Usage: "`TEXT` to record in the release history", Destination: &description},
 		),
-		Action: action(func(ctx context.Context, c *cli.Context) error {
-			names, err := arguments(c, 1, -1, "a release name")
-			if err != nil {
-				return err
-			}
+		Action: action(1, -1, "a release name", func(ctx context.Context, names []string) error {
 			if len(names) > 1 && (o.reports.result != "" || o.reports.junit != "") {
 				return usagef("uninstall", "--result-file and --report-junit need exactly one release, not %d", len(names))
 			}

@@ -60,7 +60,7 @@ func upgradeCommand(e *env) *cli.Command {
 		Description: upgradeHelp,
 		Flags: append(o.flags(e),
 			&cli.BoolFlag{Name: "install", Aliases: []string{"i"}, Category: "Release", Usage: "install the release if it doesn't exist", Destination: &o.install}),
-		Action: action(func(ctx context.Context, c *cli.Context) error { return o.upgrade(ctx, e, c) }),
+		Action: o.upgradeAction(e),
 	}
 }
 
@@ -79,16 +79,14 @@ Examples:
 Exit codes: 0 done; 1 failed; 3 rejected, nothing changed; 5 another run holds
 the release; 6 failed and rolled back; 7 the rollback failed too; 130, 143 stopped by a signal`
 
-// upgrade is the action of upgrade, and of plan for one.
-func (o *upgradeOptions) upgrade(ctx context.Context, e *env, c *cli.Context) error {
-	args, err := arguments(c, 2, 2, "a release name and a chart")
-	if err != nil {
-		return err
-	}
-	if o.install {
-		o.request.Install = deploy.InstallIfMissing
-	}
-	return o.run(ctx, e, args[0], args[1])
+// upgradeAction is the action of upgrade, and of plan for one.
+func (o *upgradeOptions) upgradeAction(e *env) cli.ActionFunc {
+	return action(2, 2, "a release name and a chart", func(ctx context.Context, args []string) error {
+		if o.install {
+			o.request.Install = deploy.InstallIfMissing
+		}
+		return o.run(ctx, e, args[0], args[1])
+	})
 }
 
 // run deploys the chart, or shows how it would.

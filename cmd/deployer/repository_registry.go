@@ -38,11 +38,7 @@ Exit codes: 0 done; 1 failed`,
 			&cli.StringFlag{Name: "key-file", Usage: "`FILE` with the client certificate's key", Destination: &a.KeyFile},
 			&cli.StringFlag{Name: "ca-file", Usage: "`FILE` with the certificate authorities to trust", Destination: &a.CAFile},
 		},
-		Action: action(func(ctx context.Context, c *cli.Context) error {
-			args, err := arguments(c, 1, 1, "the host of a registry")
-			if err != nil {
-				return err
-			}
+		Action: action(1, 1, "the host of a registry", func(ctx context.Context, args []string) error {
 			if err := e.readCredentials(ctx, &a.Username, &a.Password, stdin); err != nil {
 				return err
 			}
@@ -85,11 +81,7 @@ func registryLogout(e *env) *cli.Command {
   deployer registry logout registry.example.com
 
 Exit codes: 0 done; 1 failed`,
-		Action: action(func(_ context.Context, c *cli.Context) error {
-			args, err := arguments(c, 1, 1, "the host of a registry")
-			if err != nil {
-				return err
-			}
+		Action: action(1, 1, "the host of a registry", func(_ context.Context, args []string) error {
 			return repository.Logout(args[0], repository.PushOptions{Settings: e.helmFiles(), Log: e.streams.Err})
 		}),
 	}

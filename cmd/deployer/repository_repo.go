@@ -50,11 +50,7 @@ Exit codes: 0 done; 1 failed`,
 			&cli.BoolFlag{Name: "password-stdin", Category: "Access", Usage: "read the password from standard input", Destination: &stdin},
 			&cli.BoolFlag{Name: "pass-credentials", Category: "Access", Usage: "send the credentials to all hosts, not only the repository's", Destination: &a.Access.PassCredentials},
 		}, append(tlsFlags(&a.Access), noOpFlags(e, "no-update")...)...),
-		Action: action(func(ctx context.Context, c *cli.Context) error {
-			args, err := arguments(c, 2, 2, "a name and a URL")
-			if err != nil {
-				return err
-			}
+		Action: action(2, 2, "a name and a URL", func(ctx context.Context, args []string) (err error) {
 			a.Name, a.URL = args[0], args[1]
 			if a.Access.Username != "" && a.Access.Password == "" {
 				if a.Access.Password, err = e.readPassword(ctx, stdin); err != nil {
@@ -92,10 +88,7 @@ func repoList(e *env) *cli.Command {
 
 Exit codes: 0 done; 1 failed, or there are no repositories`,
 		Flags: []cli.Flag{outputFlag(e)},
-		Action: action(func(_ context.Context, c *cli.Context) error {
-			if _, err := arguments(c, 0, 0, ""); err != nil {
-				return err
-			}
+		Action: action(0, 0, "", func(_ context.Context, _ []string) error {
 			format, err := e.outputFormat()
 			if err != nil {
 				return err
@@ -141,7 +134,7 @@ Exit codes: 0 done, even if some can't be reached; 1 failed`,
 			&cli.DurationFlag{Name: "timeout", Value: indexTimeout, Usage: "time limit for the download of each index", Destination: &timeout},
 			&cli.BoolFlag{Name: "fail-on-repo-update-fail", Usage: "fail if any index can't be refreshed", Destination: &strict},
 		},
-		Action: action(func(ctx context.Context, c *cli.Context) error {
+		Action: action(0, -1, "", func(ctx context.Context, names []string) error {
 			list := e.repositoryList()
 			list.Timeout = timeout
 			var failed []string
@@ -152,7 +145,7 @@ Exit codes: 0 done, even if some can't be reached; 1 failed`,
 			say := func(format string, args ...any) {
 				fmt.Fprintln(out, output.WithoutPasswords(fmt.Sprintf(format, args...)))
 			}
-			err := list.Update(ctx, c.Args().Slice(),
+			err := list.Update(ctx, names,
 				func() { say("Hang tight while we grab the latest from your chart repositories...") },
 				func(u repository.Update) {
 					if u.Err == nil {
@@ -182,13 +175,9 @@ func repoRemove(e *env) *cli.Command {
   deployer repo remove podinfo
 
 Exit codes: 0 done; 1 there is no such repository`,
-		Action: action(func(ctx context.Context, c *cli.Context) error {
-			names, err := arguments(c, 1, -1, "the name of a repository")
-			if err != nil {
-				return err
-			}
+		Action: action(1, -1, "the name of a repository", func(ctx context.Context, names []string) error {
 			var written error
-			err = e.repositoryList().Remove(ctx, names, func(name string) {
+			err := e.repositoryList().Remove(ctx, names, func(name string) {
 				written = errors.Join(written, printTo(e.streams.Out, fmt.Sprintf("%q has been removed from your repositories\n", name)))
 			})
 			return errors.Join(err, written)
@@ -211,11 +200,7 @@ Exit codes: 0 done; 1 failed`,
 			&cli.StringFlag{Name: "merge", Usage: "index `FILE` to merge in", Destination: &o.Merge},
 			&cli.BoolFlag{Name: "json", Usage: "write the index as JSON", Destination: &o.JSON},
 		},
-		Action: action(func(_ context.Context, c *cli.Context) error {
-			args, err := arguments(c, 1, 1, "a directory")
-			if err != nil {
-				return err
-			}
+		Action: action(1, 1, "a directory", func(_ context.Context, args []string) error {
 			return repository.Index(args[0], o)
 		}),
 	}

@@ -69,8 +69,8 @@ Exit codes: 0 done, even if nothing is found; 1 failed`,
 			&cli.BoolFlag{Name: "devel", Usage: "also list development versions", Destination: &q.Devel},
 			&cli.StringFlag{Name: "version", Usage: "version `CONSTRAINT`, such as ^1.0.0", Destination: &q.Version},
 		}, o.flags(e)...),
-		Action: action(func(_ context.Context, c *cli.Context) error {
-			q.Text = strings.Join(c.Args().Slice(), " ")
+		Action: action(0, -1, "", func(_ context.Context, words []string) error {
+			q.Text = strings.Join(words, " ")
 			found, err := e.repositoryList().Search(q, e.warn)
 			if errors.Is(err, repository.ErrNoRepositories) {
 				return hintedError{error: err, hint: program.Name + " repo add NAME URL"}
@@ -101,9 +101,9 @@ Exit codes: 0 done, even if nothing is found; 1 failed`,
 			&cli.StringFlag{Name: "endpoint", Value: "https://hub.helm.sh", Usage: "`URL` of the hub", Destination: &endpoint},
 			&cli.BoolFlag{Name: "list-repo-url", Usage: "also show the URLs of the repositories", Destination: &withRepo},
 		}, o.flags(e)...),
-		Action: action(func(ctx context.Context, c *cli.Context) error {
+		Action: action(0, -1, "", func(ctx context.Context, words []string) error {
 			waiting := e.showTransfer("asking", endpoint)
-			found, err := repository.SearchHub(ctx, endpoint, strings.Join(c.Args().Slice(), " "))
+			found, err := repository.SearchHub(ctx, endpoint, strings.Join(words, " "))
 			waiting.Stop()
 			if err != nil {
 				return err

@@ -27,11 +27,7 @@ Exit codes: 0 done; 1 failed`,
 			&cli.StringFlag{Name: "untardir", Value: ".", Usage: "`DIR` to unpack into, below --destination", Destination: &o.UntarDir},
 			&cli.BoolFlag{Name: "prov", Usage: "also download the .prov file, without verifying it", Destination: &o.Provenance},
 		}, locateFlags(&o.LoadOptions)...),
-		Action: action(func(ctx context.Context, c *cli.Context) error {
-			refs, err := arguments(c, 1, -1, "a chart")
-			if err != nil {
-				return err
-			}
+		Action: action(1, -1, "a chart", func(ctx context.Context, refs []string) error {
 			o.Settings = e.helmFiles()
 			for _, ref := range refs {
 				waiting := e.showTransfer("fetching", ref)
@@ -64,11 +60,7 @@ Examples:
 
 Exit codes: 0 done; 1 failed`,
 		Flags: accessFlags(&o.Access),
-		Action: action(func(ctx context.Context, c *cli.Context) error {
-			args, err := arguments(c, 2, 2, "a chart archive and a registry")
-			if err != nil {
-				return err
-			}
+		Action: action(2, 2, "a chart archive and a registry", func(ctx context.Context, args []string) error {
 			waiting := e.showTransfer("pushing", args[0])
 			defer waiting.Stop()
 			o.Settings, o.Log = e.helmFiles(), waiting.Through(e.streams.Err)
