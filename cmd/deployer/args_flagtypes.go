@@ -7,148 +7,127 @@ import (
 	"strings"
 
 	"deployer/chart"
-	"deployer/track"
 )
 
-// stringList is a flag that may be repeated; commas separate values too, as in Helm.
-type stringList []string
+// A funcValue is a flag, without a default, whose values a function takes.
+type funcValue func(string) error
 
-func (l *stringList) Set(s string) error {
+func (f funcValue) Set(s string) error { return f(s) }
+
+// String is empty: the flag package passes it to Set again for each alias.
+func (f funcValue) String() string { return "" }
+
+// splitList is the value of a flag that may be repeated, where commas separate values too, as in Helm.
+func splitList(s string) []string {
 	if s == "" {
 		return nil
 	}
-	*l = append(*l, strings.Split(s, ",")...)
-	return nil
+	return strings.Split(s, ",")
 }
 
-// String is empty: the flag package passes it to Set again for each alias.
-func (l *stringList) String() string { return "" }
+func stringList(values *[]string) funcValue {
+	return func(s string) error {
+		*values = append(*values, splitList(s)...)
+		return nil
+	}
+}
+
+// verbatimList is a repeatable flag whose values are taken as they are.
+func verbatimList(values *[]string) funcValue {
+	return func(s string) error {
+		*values = append(*values, s)
+		return nil
+	}
+}
 
 // slashedNames is a list flag whose names have parts with slashes between them, as a form such
-// as "kind/name or kind/namespace/name" says.
-type slashedNames struct {
-	names *[]string
-	form  string
-	parts []int // how many there may be; 1 for "*" alone
-}
-
-func (s slashedNames) Set(text string) error {
-	var given stringList
-	if err := given.Set(text); err != nil {
-		return err
-	}
-	for _, name := range given {
-		parts := strings.Split(name, "/")
-		if slices.Contains(parts, "") || !slices.Contains(s.parts, len(parts)) || len(parts) == 1 && name != "*" {
-			return fmt.Errorf("%q is not %s", name, s.form)
+// as "kind/name or kind/namespace/name" says. parts are how many there may be; 1 is for "*" alone.
+func slashedNames(names *[]string, form string, parts ...int) funcValue {
+	return func(s string) error {
+		given := splitList(s)
+		for _, name := range given {
+			has := strings.Split(name, "/")
+			if slices.Contains(has, "") || !slices.Contains(parts, len(has)) || len(has) == 1 && name != "*" {
+				return fmt.Errorf("%q is not %s", name, form)
+			}
 		}
+		*names = append(*names, given...)
+		return nil
 	}
-	*s.names = append(*s.names, given...)
-	return nil
 }
-
-// String is empty, as that of stringList.
-func (s slashedNames) String() string { return "" }
 
 // pairs is a flag of name=value pairs, separated by commas or repeated.
-type pairs map[string]string
-
-func (p *pairs) Set(s string) error {
-	if *p == nil {
-		*p = pairs{}
-	}
-	for _, item := range strings.Split(s, ",") {
-		name, value, ok := strings.Cut(item, "=")
-		if !ok || name == "" {
-			return fmt.Errorf("%q is not name=value", item)
+func pairs(values *map[string]string) funcValue {
+	return func(s string) error {
+		if *values == nil {
+			*values = map[string]string{}
 		}
-		(*p)[name] = value
+		for item := range strings.SplitSeq(s, ",") {
+			name, value, ok := strings.Cut(item, "=")
+			if !ok || name == "" {
+				return fmt.Errorf("%q is not name=value", item)
+			}
+			(*values)[name] = value
+		}
+		return nil
 	}
-	return nil
-}
-
-func (p *pairs) String() string { return "" }
-
-// choice is a flag that takes one of a few words. Without a value the first of them is
-// what the program does.
-type choice struct {
-	value *string
-	words []string
-}
-
-func newChoice(value *string, words ...string) *choice { return &choice{value: value, words: words} }
-
-func (c *choice) Set(s string) error {
-	if !slices.Contains(c.words, s) {
-		return notOneOf(s, c.words)
-	}
-	*c.value = s
-	return nil
-}
-
-func notOneOf(given string, words []string) error {
-	return fmt.Errorf("%q is not one of %s", given, strings.Join(words, ", "))
-}
-
-func (c *choice) String() string {
-	if c == nil || c.value == nil {
-		return ""
-	}
-	return *c.value
 }
 
 // choices is a list of a few words. Case doesn't matter.
-type choices struct {
-	values *[]string
-	words  []string
-}
-
-func (c *choices) Set(s string) error {
-	var given stringList
-	_ = given.Set(s)
-	for _, item := range given {
-		i := slices.IndexFunc(c.words, func(word string) bool { return strings.EqualFold(word, item) })
-		if i < 0 {
-			return notOneOf(item, c.words)
+func choices(values *[]string, words []string) funcValue {
+	return func(s string) error {
+		for _, item := range splitList(s) {
+			i := slices.IndexFunc(words, func(word string) bool { return strings.EqualFold(word, item) })
+			if i < 0 {
+				return notOneOf(item, words)
+			}
+			*values = append(*values, words[i])
 		}
-		*c.values = append(*c.values, c.words[i])
+		return nil
 	}
-	return nil
 }
 
-func (c *choices) String() string { return "" }
-
-// optionalChoice is a choice whose value may be omitted, like --dry-run. synonyms maps other values
-// to the words.
-type optionalChoice struct {
-	value    *string
-	bare     string // what the flag alone means
-	words    []string
+// choice is a flag that takes one of a few words.
+type choice struct {
+	words    []string // without the flag, the first of them is what the program does, unless bare is set
+	bare     string   // what the flag means without a value; empty if it needs one
 	synonyms map[string]string
+	chosen   string
+	choose   func(word string)
 }
 
-func (o *optionalChoice) IsBoolFlag() bool { return true }
+func newChoice(value *string, words ...string) *choice {
+	return &choice{words: words, chosen: *value, choose: func(word string) { *value = word }}
+}
 
-func (o *optionalChoice) Set(s string) error {
-	if word, ok := o.synonyms[s]; ok {
+// orBare lets the flag stand without a value, like --dry-run. synonyms maps other values to the words.
+func (c *choice) orBare(bare string, synonyms map[string]string) *choice {
+	c.bare, c.synonyms = bare, synonyms
+	return c
+}
+
+func (c *choice) IsBoolFlag() bool { return c.bare != "" }
+
+func (c *choice) Set(s string) error {
+	if word, ok := c.synonyms[s]; ok {
 		s = word
 	}
 	// The flag package gives "true" for a flag without a value.
-	if s == "true" && !slices.Contains(o.words, "true") {
-		s = o.bare
+	if s == "true" && c.bare != "" && !slices.Contains(c.words, "true") {
+		s = c.bare
 	}
-	if !slices.Contains(o.words, s) {
-		return notOneOf(s, o.words)
+	if !slices.Contains(c.words, s) {
+		return notOneOf(s, c.words)
 	}
-	*o.value = s
+	c.chosen = s
+	c.choose(s)
 	return nil
 }
 
-func (o *optionalChoice) String() string {
-	if o == nil || o.value == nil {
-		return ""
-	}
-	return *o.value
+func (c *choice) String() string { return c.chosen }
+
+func notOneOf(given string, words []string) error {
+	return fmt.Errorf("%q is not one of %s", given, strings.Join(words, ", "))
 }
 
 type float32Value float32
@@ -182,42 +161,3 @@ func (s *valueSource) Set(value string) error {
 }
 
 func (s *valueSource) String() string { return "" }
-
-// verbatimList is a repeatable flag whose values are taken as they are.
-type verbatimList struct{ values *stringList }
-
-func (v *verbatimList) Set(s string) error {
-	*v.values = append(*v.values, s)
-	return nil
-}
-
-func (v *verbatimList) String() string { return "" }
-
-// logMode is --logs.
-type logMode struct{ mode *track.LogMode }
-
-// logModes are the words of --logs.
-var logModes = map[string]track.LogMode{
-	"jobs": track.LogsDefault, "failed": track.LogsFailed, "all": track.LogsLive, "none": track.LogsNone,
-}
-
-func (l *logMode) Set(s string) error {
-	mode, ok := logModes[s]
-	if !ok {
-		return fmt.Errorf("%q is not one of jobs, failed, all, none", s)
-	}
-	*l.mode = mode
-	return nil
-}
-
-func (l *logMode) String() string {
-	if l == nil || l.mode == nil {
-		return ""
-	}
-	for word, mode := range logModes {
-		if mode == *l.mode {
-			return word
-		}
-	}
-	return ""
-}

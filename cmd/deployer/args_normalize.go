@@ -42,9 +42,9 @@ func normalize(app *cli.App, args []string) (commandLine, error) {
 	if p.leaf == nil && len(p.arguments) > 0 && len(p.commands) > 0 {
 		return commandLine{words: p.words}, unknownCommand(p.words, p.arguments[0], p.commands)
 	}
-	out := append(append([]string{args[0]}, p.words...), p.given...)
+	out := slices.Concat(args[:1], p.words, p.given)
 	if len(p.arguments) > 0 {
-		out = append(append(out, "--"), p.arguments...)
+		out = slices.Concat(out, []string{"--"}, p.arguments)
 	}
 	return commandLine{args: out, words: p.words, flags: p.given}, nil
 }
@@ -90,7 +90,8 @@ func (p *normalizer) word(token string) {
 
 func (p *normalizer) enter(c *cli.Command) {
 	p.words = append(p.words, c.Name)
-	p.commands, p.flags = c.Subcommands, mergeFlags(p.flags, flagTable(c.Flags))
+	p.commands = c.Subcommands
+	maps.Copy(p.flags, flagTable(c.Flags))
 	if len(c.Subcommands) == 0 {
 		p.leaf = c
 	}
@@ -256,13 +257,6 @@ func flagTable(flags []cli.Flag) map[string]cli.Flag {
 		}
 	}
 	return table
-}
-
-func mergeFlags(a, b map[string]cli.Flag) map[string]cli.Flag {
-	out := map[string]cli.Flag{}
-	maps.Copy(out, a)
-	maps.Copy(out, b)
-	return out
 }
 
 // findFlag finds a flag in a tree of commands.

@@ -15,7 +15,7 @@ type chartRequest struct {
 	sources  []chart.ValuesSource
 	render   chart.Input
 	renderer string
-	args     stringList
+	args     []string
 }
 
 // valueFlags are the flags that give values.
@@ -94,7 +94,7 @@ func (r *chartRequest) renderFlags() []cli.Flag {
 		&cli.BoolFlag{Name: "render-subchart-notes", Category: group, Usage: "also print the notes of subcharts", Destination: &r.render.SubchartNotes},
 		&cli.BoolFlag{Name: "enable-dns", Category: group, Usage: "let templates look up host names", Destination: &r.render.DNS},
 		&cli.StringFlag{Name: "post-renderer", Category: group, Usage: "`PROGRAM` that the rendered manifest is piped through", Destination: &r.renderer},
-		&cli.GenericFlag{Name: "post-renderer-args", Category: group, Usage: "`ARG` for the post-renderer (may be repeated)", Value: &verbatimList{&r.args}},
+		&cli.GenericFlag{Name: "post-renderer-args", Category: group, Usage: "`ARG` for the post-renderer (may be repeated)", Value: verbatimList(&r.args)},
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -22,7 +23,7 @@ type templateOptions struct {
 	dryRun      string
 	isUpgrade   bool
 	kubeVersion string
-	apiVersions stringList
+	apiVersions []string
 	skipCRDs    bool
 	releaseName bool
 	generate    bool
@@ -33,7 +34,7 @@ type templateOptions struct {
 func templateCommand(e *env) *cli.Command {
 	o := &templateOptions{}
 	flags := []cli.Flag{
-		&cli.GenericFlag{Name: "show-only", Aliases: []string{"s"}, Usage: "only show the manifests of this `TEMPLATE` (may be repeated)", Value: (*stringList)(&o.show.ShowOnly)},
+		&cli.GenericFlag{Name: "show-only", Aliases: []string{"s"}, Usage: "only show the manifests of this `TEMPLATE` (may be repeated)", Value: stringList(&o.show.ShowOnly)},
 		&cli.StringFlag{Name: "output-dir", Usage: "write the manifests to files in this `DIR` instead of standard output", Destination: &o.show.OutputDir},
 		&cli.BoolFlag{Name: "release-name", Usage: "add the release name to the --output-dir path", Destination: &o.releaseName},
 		&cli.BoolFlag{Name: "include-crds", Usage: "also show the chart's crds/ directory", Destination: &o.render.IncludeCRDs},
@@ -41,20 +42,14 @@ func templateCommand(e *env) *cli.Command {
 		&cli.BoolFlag{Name: "skip-tests", Usage: "leave out test hooks", Destination: &o.show.SkipTests},
 		&cli.BoolFlag{Name: "no-hooks", Usage: "leave out hooks", Destination: &o.show.NoHooks},
 		&cli.BoolFlag{Name: "validate", Usage: "render against the cluster: use its version, its kinds and lookup", Destination: &o.validate},
-		&cli.GenericFlag{Name: "dry-run", Usage: "client, or server to render against the cluster", Value: &optionalChoice{
-			value: &o.dryRun, bare: "client", words: []string{"client", "server", "none"}, synonyms: map[string]string{"false": "none"},
-		}},
+		&cli.GenericFlag{Name: "dry-run", Usage: "client, or server to render against the cluster", Value: dryRunChoice(&o.dryRun)},
 		&cli.DurationFlag{Name: "timeout", Usage: "time limit for rendering, including reading from the cluster; 0 leaves only the limit of a minute for templates", Value: readTimeout, Destination: &o.timeout},
 		&cli.BoolFlag{Name: "is-upgrade", Usage: "set .Release.IsUpgrade instead of .Release.IsInstall", Destination: &o.isUpgrade},
 		&cli.StringFlag{Name: "kube-version", Usage: "Kubernetes `VERSION` for .Capabilities.KubeVersion", Destination: &o.kubeVersion},
-		&cli.GenericFlag{Name: "api-versions", Aliases: []string{"a"}, Usage: "API `VERSION` for .Capabilities.APIVersions (may be repeated)", Value: &o.apiVersions},
+		&cli.GenericFlag{Name: "api-versions", Aliases: []string{"a"}, Usage: "API `VERSION` for .Capabilities.APIVersions (may be repeated)", Value: stringList(&o.apiVersions)},
 		&cli.BoolFlag{Name: "generate-name", Aliases: []string{"g"}, Usage: "accepted for scripts: without NAME, the release is called release-name", Destination: &o.generate},
 		&cli.StringFlag{Name: "name-template", Usage: "Go `TEMPLATE` for the release name", Destination: &o.nameFrom},
 	}
-	flags = append(flags, o.valueFlags()...)
-	flags = append(flags, o.chartFlags()...)
-	flags = append(flags, o.renderFlags()...)
-	flags = append(flags, templateNoOpFlags(e)...)
 	return &cli.Command{
 		Name: "template", Usage: "render a chart and print the manifests", ArgsUsage: "[NAME] CHART",
 		Description: `Prints what helm template prints. It needs no cluster unless you give --validate
@@ -65,7 +60,7 @@ Examples:
   deployer template ./chart --show-only templates/deployment.yaml
 
 Exit codes: 0 done; 1 failed`,
-		Flags: flags,
+		Flags: slices.Concat(flags, o.valueFlags(), o.chartFlags(), o.renderFlags(), templateNoOpFlags(e)),
 		Action: action(1, 2, "a chart", func(ctx context.Context, args []string) error {
 			return o.run(ctx, e, args)
 		}),
@@ -142,7 +137,7 @@ func (o *templateOptions) server(ctx context.Context, e *env) (kube.ServerInfo, 
 		return kube.ServerInfo{}, nil, err
 	}
 	server, err := cluster.ServerInfo(ctx)
-	server.APIVersions = append(append([]string{}, server.APIVersions...), o.apiVersions...)
+	server.APIVersions = slices.Concat(server.APIVersions, o.apiVersions)
 	return server, cluster, err
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -81,7 +82,7 @@ func answerCompletion(ctx context.Context, e *env, app *cli.App, before []string
 	}
 	e.useGlobalFlags(p)
 	if p.leaf == nil {
-		p.flags = mergeFlags(p.flags, flagTable(globalFlags(e)))
+		maps.Copy(p.flags, flagTable(globalFlags(e)))
 	}
 	q := completionRequest{ctx: ctx, e: e, parsed: p, last: last}
 	switch {
@@ -177,8 +178,6 @@ func (q completionRequest) flagValue(name, written, prefix string) completion {
 	if g, ok := f.(*cli.GenericFlag); ok {
 		switch v := g.Value.(type) {
 		case *choice:
-			return q.pick(v.words, prefix)
-		case *optionalChoice:
 			return q.pick(v.words, prefix)
 		case *valueSource:
 			return completion{directive: directiveFiles}

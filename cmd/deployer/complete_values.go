@@ -93,13 +93,13 @@ func (q completionRequest) argument() completion {
 	case argShell:
 		return q.pick([]string{"bash", "zsh", "fish", "powershell"}, "")
 	case argCommand:
-		return completeHelpTopics(q)
+		return q.helpTopics()
 	}
 	return completion{directive: directiveNoFiles}
 }
 
-// completeHelpTopics are the commands that help explains.
-func completeHelpTopics(q completionRequest) completion {
+// helpTopics are the commands that help explains.
+func (q completionRequest) helpTopics() completion {
 	q.parsed = &normalizer{commands: commands(q.e)}
 	return q.commandNames()
 }

@@ -71,9 +71,10 @@ func valueName(f cli.Flag) string {
 		return " DURATION"
 	case *cli.GenericFlag:
 		switch v := f.Value.(type) {
-		case *optionalChoice:
-			return "[=" + strings.Join(v.words, "|") + "]"
-		case *choice, *logMode:
+		case *choice:
+			if v.bare != "" {
+				return "[=" + strings.Join(v.words, "|") + "]"
+			}
 			return " MODE"
 		case *float32Value, *optionalNumber:
 			return " N"
@@ -116,7 +117,7 @@ func defaultOf(f cli.Flag) string {
 	case *cli.UintFlag:
 		return fmt.Sprint(f.Value)
 	case *cli.GenericFlag:
-		if c, ok := f.Value.(*choice); ok && c.String() == "" {
+		if c, ok := f.Value.(*choice); ok && c.bare == "" && c.chosen == "" {
 			return c.words[0] // what the zero value means
 		}
 		return f.Value.String()

@@ -93,8 +93,8 @@ func understood(t *testing.T, where, line string) {
 	set.SetOutput(&strings.Builder{})
 	for _, f := range leaf.Flags {
 		if g, ok := f.(*cli.GenericFlag); ok {
-			if _, reads := g.Value.(*rulesFile); reads {
-				g.Value = &stringList{} // the file of the example isn't there
+			if g.Name == "readiness-rules" {
+				g.Value = stringList(new([]string)) // the file of the example isn't there
 			}
 		}
 		if err := f.Apply(set); err != nil {
@@ -156,8 +156,7 @@ func TestHelpTellsDefaultsOfChoices(t *testing.T) {
 			t.Errorf("marks in the help: %s", text)
 		}
 		if g, ok := f.(*cli.GenericFlag); ok {
-			switch g.Value.(type) {
-			case *choice, *logMode:
+			if c, ok := g.Value.(*choice); ok && c.bare == "" {
 				if want := choiceDefaults[f.Names()[0]]; want == "" || !strings.Contains(text, "(default "+want+")") {
 					t.Errorf("want default %q in: %s", want, text)
 				}

@@ -20,7 +20,7 @@ type applyOptions struct {
 	operation
 	chartRequest
 	digest     string
-	identities stringList
+	identities []string
 }
 
 // fixedByPlan are flags of operations that a plan has in it: what is done is
@@ -31,17 +31,13 @@ func (o *applyOptions) flags(e *env) []cli.Flag {
 	const group = "Plan"
 	flags := []cli.Flag{
 		&cli.StringFlag{Name: "digest", Category: group, Usage: "refuse the file unless it has this `DIGEST`, which plan --out printed", Destination: &o.digest},
-		&cli.GenericFlag{Name: "identity", Category: group, Usage: "`FILE` with age or SSH private keys for an encrypted plan (may be repeated)", Value: &verbatimList{&o.identities}, EnvVars: []string{"DEPLOYER_AGE_IDENTITY", "SOPS_AGE_KEY_FILE"}},
-		&cli.BoolFlag{Name: "atomic", Aliases: []string{"rollback-on-failure"}, Category: "Release", Usage: "if the run fails, roll back to the last successful revision; uninstall a release that has none", Destination: &o.undo.atomic},
-		&cli.BoolFlag{Name: "rollback-on-interrupt", Category: "Release", Value: true, Usage: "with --atomic, also roll back when a signal stops the run", Destination: &o.undo.onInterrupt},
-		&cli.BoolFlag{Name: "hide-notes", Category: "Release", Usage: "don't print the chart's notes", Destination: &o.hideNotes},
+		&cli.GenericFlag{Name: "identity", Category: group, Usage: "`FILE` with age or SSH private keys for an encrypted plan (may be repeated)", Value: verbatimList(&o.identities), EnvVars: []string{"DEPLOYER_AGE_IDENTITY", "SOPS_AGE_KEY_FILE"}},
+		o.undo.atomicFlag(),
+		o.undo.onInterruptFlag(),
+		hideNotesFlag("Release", &o.hideNotes),
 	}
-	flags = append(flags, slices.DeleteFunc(o.operation.flags(e), func(f cli.Flag) bool {
-		return slices.Contains(fixedByPlan, f.Names()[0])
-	})...)
-	flags = append(flags, o.valueFlags()...)
-	flags = append(flags, o.chartFlags()...)
-	return append(flags, o.renderFlags()...)
+	deploying := slices.DeleteFunc(o.operation.flags(e), func(f cli.Flag) bool { return slices.Contains(fixedByPlan, f.Names()[0]) })
+	return slices.Concat(flags, deploying, o.valueFlags(), o.chartFlags(), o.renderFlags())
 }
 
 func applyCommand(e *env) *cli.Command {

@@ -10,6 +10,7 @@ import (
 	"deployer/apply"
 	"deployer/chart/generated"
 	"deployer/internal/deploy"
+	"deployer/track"
 )
 
 // flags are those of every command that changes a release.
@@ -19,15 +20,10 @@ func (o *operation) flags(e *env) []cli.Flag {
 	o.wait = strconv.FormatBool(e.waitsByDefault())
 	flags := []cli.Flag{
 		&cli.DurationFlag{Name: "timeout", Category: group, Usage: "time limit for each wait and each hook", Value: 5 * time.Minute, Destination: &s.Timeout},
-		&cli.GenericFlag{Name: "wait", Category: group, Usage: "wait until everything is ready; --wait=false waits for hooks only", Value: &optionalChoice{
-			value: &o.wait, bare: "true", words: []string{"true", "false"}, synonyms: waitSynonyms,
-		}},
+		&cli.GenericFlag{Name: "wait", Category: group, Usage: "wait until everything is ready; --wait=false waits for hooks only", Value: newChoice(&o.wait, "true", "false").orBare("true", waitSynonyms)},
 		&cli.BoolFlag{Name: "wait-for-jobs", Category: group, Usage: "with --wait, also wait for Jobs to complete", Value: e.waitsByDefault(), Destination: &s.WaitJobs},
 		&cli.BoolFlag{Name: "no-hooks", Category: group, Usage: "don't run hooks", Destination: &s.NoHooks},
-		&cli.GenericFlag{Name: "dry-run", Category: group, Usage: "show the plan and change nothing; client and server do the same", Value: &optionalChoice{
-			value: &o.dryRun.mode, bare: "client", words: []string{"client", "server", "none"},
-			synonyms: map[string]string{"false": "none"},
-		}},
+		&cli.GenericFlag{Name: "dry-run", Category: group, Usage: "show the plan and change nothing; client and server do the same", Value: dryRunChoice(&o.dryRun.mode)},
 		&cli.IntFlag{Name: "history-max", Category: group, Usage: "number of revisions to keep; 0 keeps all", Value: 10, Destination: &s.MaxHistory, EnvVars: []string{"HELM_MAX_HISTORY"}},
 		lockTimeoutFlag(group, &o.lockTimeout),
 		takeoverFlag(s, group),
@@ -36,10 +32,10 @@ func (o *operation) flags(e *env) []cli.Flag {
 		revertFlag(s, group),
 		&cli.GenericFlag{Name: "gate", Category: group, Usage: "dry run of the whole release before the first change: strict (any rejection stops the release), best-effort or off", Value: newChoice((*string)(&s.Gate), "strict", "best-effort", "off")},
 		&cli.GenericFlag{Name: "field-validation", Category: group, Usage: "what to do with fields that the schema doesn't have: warn (and drop them), strict (reject) or ignore", Value: newChoice((*string)(&s.Validation), "warn", "strict", "ignore")},
-		progressFlag(e, group),
-		&cli.GenericFlag{Name: "logs", Category: group, Usage: "container logs to show: jobs (those of Jobs and hooks as they are written), failed (of failed pods, at the end), all or none", Value: &logMode{&s.Track.Logs}},
-		&cli.StringFlag{Name: "result-file", Category: group, Usage: "write the outcome to this `FILE` as JSON", Destination: &o.reports.result},
-		&cli.StringFlag{Name: "report-junit", Category: group, Usage: "write a JUnit report to this `FILE`", Destination: &o.reports.junit},
+		progressFlag(e, group, ""),
+		&cli.GenericFlag{Name: "logs", Category: group, Usage: "container logs to show: jobs (those of Jobs and hooks as they are written), failed (of failed pods, at the end), all or none", Value: &choice{words: logWords, choose: func(word string) { s.Track.Logs = logModes[word] }}},
+		o.reports.resultFlag(group, ""),
+		o.reports.junitFlag(group),
 	}
 	format := outputFlag(e)
 	if o.plan.only {
@@ -49,9 +45,33 @@ func (o *operation) flags(e *env) []cli.Flag {
 	return append(flags, trackingFlags(&s.Track)...)
 }
 
-// progressFlag is that of every command that carries something out.
-func progressFlag(e *env, group string) cli.Flag {
-	return &cli.GenericFlag{Name: "progress", Category: group, Usage: "how to show progress: auto (live on a terminal, otherwise lines), plain or none", Value: newChoice(&e.global.progress, "auto", "plain", "none"), EnvVars: []string{"HELM_PROGRESS"}}
+func (u *undoFlags) atomicFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "atomic", Aliases: []string{"rollback-on-failure"}, Category: "Release", Usage: "if the run fails, roll back to the last successful revision; uninstall a release that has none", Destination: &u.atomic}
+}
+
+func (u *undoFlags) onInterruptFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "rollback-on-interrupt", Category: "Release", Value: true, Usage: "with --atomic, also roll back when a signal stops the run", Destination: &u.onInterrupt}
+}
+
+func (r *reportFlags) resultFlag(group, when string) cli.Flag {
+	return &cli.StringFlag{Name: "result-file", Category: group, Usage: when + "write the outcome to this `FILE` as JSON", Destination: &r.result}
+}
+
+func (r *reportFlags) junitFlag(group string) cli.Flag {
+	return &cli.StringFlag{Name: "report-junit", Category: group, Usage: "write a JUnit report to this `FILE`", Destination: &r.junit}
+}
+
+func hideNotesFlag(group string, hide *bool) cli.Flag {
+	return &cli.BoolFlag{Name: "hide-notes", Category: group, Usage: "don't print the chart's notes", Destination: hide}
+}
+
+func descriptionFlag(group string, text *string) cli.Flag {
+	return &cli.StringFlag{Name: "description", Category: group, Usage: "`TEXT` to record in the release history", Destination: text}
+}
+
+// progressFlag is that of every command that carries something out; when says when it has an effect.
+func progressFlag(e *env, group, when string) cli.Flag {
+	return &cli.GenericFlag{Name: "progress", Category: group, Usage: when + "how to show progress: auto (live on a terminal, otherwise lines), plain or none", Value: newChoice(&e.global.progress, "auto", "plain", "none"), EnvVars: []string{"HELM_PROGRESS"}}
 }
 
 // takeoverFlag is the one of every command that takes the lock of a release.
@@ -71,7 +91,7 @@ func revisionFlags(s *deploy.Settings) []cli.Flag {
 	return []cli.Flag{
 		storedHooksFlag(s),
 		&cli.BoolFlag{Name: "map-removed-apis", Category: group, Usage: "replace API versions that the cluster no longer serves with equivalent ones", Destination: &s.MapRemovedAPIs},
-		&cli.GenericFlag{Name: "prune-kind", Category: group, Usage: "also prune objects of this `KIND`, which are otherwise kept: " + strings.Join(apply.ProtectedKinds(), ", ") + " (may be repeated)", Value: &choices{values: &s.PruneKinds, words: apply.ProtectedKinds()}},
+		&cli.GenericFlag{Name: "prune-kind", Category: group, Usage: "also prune objects of this `KIND`, which are otherwise kept: " + strings.Join(apply.ProtectedKinds(), ", ") + " (may be repeated)", Value: choices(&s.PruneKinds, apply.ProtectedKinds())},
 	}
 }
 
@@ -83,19 +103,30 @@ func revertFlag(s *deploy.Settings, group string) cli.Flag {
 	return &cli.BoolFlag{Name: "revert-manual-changes", Category: group, Usage: "remove fields that people added by hand, for example with kubectl edit", Destination: &s.RevertManual}
 }
 
+// dryRunChoice is Helm's --dry-run.
+func dryRunChoice(mode *string) *choice {
+	return newChoice(mode, "client", "server", "none").orBare("client", map[string]string{"false": "none"})
+}
+
+// logWords are the values of --logs, and logModes what they mean.
+var (
+	logWords = []string{"jobs", "failed", "all", "none"}
+	logModes = map[string]track.LogMode{"jobs": track.LogsDefault, "failed": track.LogsFailed, "all": track.LogsLive, "none": track.LogsNone}
+)
+
 // waitSynonyms are Helm 4's values of --wait, and what they mean.
 var waitSynonyms = map[string]string{"watcher": "true", "legacy": "true", "hookOnly": "false"}
 
 // generatedFlag is that of commands that render a chart for a release.
-func generatedFlag(e *env, s *deploy.Settings) []cli.Flag {
+func generatedFlag(e *env, s *deploy.Settings) cli.Flag {
 	s.Generated = generated.Keep
 	if e.call.asHelm {
 		s.Generated = generated.Renew // as Helm
 	}
-	return []cli.Flag{&cli.GenericFlag{
+	return &cli.GenericFlag{
 		Name: "generated", Category: "Deploying", Usage: "what to do with values that templates generate, such as passwords and certificates: keep those of the last revision, or renew",
 		Value: newChoice((*string)(&s.Generated), string(generated.Keep), string(generated.Renew)),
-	}}
+	}
 }
 
 // lockTimeoutFlag is for each command that holds the lock of a release.

@@ -22,7 +22,7 @@ import (
 type savedPlan struct {
 	path      string // to write; empty for none
 	showPath  string // to print instead of planning; empty for none
-	encryptTo stringList
+	encryptTo []string
 	reuse     *chart.ReuseMode
 
 	recipients []age.Recipient // of encryptTo; set by check
@@ -33,7 +33,7 @@ func (s *savedPlan) flags() []cli.Flag {
 	return []cli.Flag{
 		&cli.StringFlag{Name: "out", Category: group, Usage: "also save the plan in this `FILE`, for deployer apply", Destination: &s.path},
 		&cli.StringFlag{Name: "show", Category: group, Usage: "print the plan saved in this `FILE`; needs no cluster", Destination: &s.showPath},
-		&cli.GenericFlag{Name: "encrypt-to", Category: group, Usage: "with --out, encrypt values and Secrets to this age or SSH public `KEY` (may be repeated)", Value: &verbatimList{&s.encryptTo}},
+		&cli.GenericFlag{Name: "encrypt-to", Category: group, Usage: "with --out, encrypt values and Secrets to this age or SSH public `KEY` (may be repeated)", Value: verbatimList(&s.encryptTo)},
 	}
 }
 

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"slices"
 	"strconv"
 
 	"github.com/urfave/cli/v2"
@@ -13,9 +14,6 @@ import (
 func rollbackCommand(e *env) *cli.Command {
 	o := &operation{}
 	var description string
-	flags := append(o.flags(e), &cli.StringFlag{Name: "description", Usage: "`TEXT` to record in the release history", Destination: &description})
-	flags = append(flags, revisionFlags(&o.settings)...)
-	flags = append(flags, noOpFlags(e, "recreate-pods", "cleanup-on-fail", "server-side", "force-conflicts")...)
 	return &cli.Command{
 		Name: "rollback", Usage: "roll back a release to an earlier revision", ArgsUsage: "NAME [REVISION]",
 		Description: `Deploys the recorded manifest of an earlier revision as a new revision, with
@@ -27,7 +25,8 @@ Examples:
   deployer rollback web 3 --dry-run
 
 Exit codes: the same as upgrade's`,
-		Flags:  flags,
+		Flags: slices.Concat(o.flags(e), []cli.Flag{descriptionFlag("", &description)}, revisionFlags(&o.settings),
+			noOpFlags(e, "recreate-pods", "cleanup-on-fail", "server-side", "force-conflicts")),
 		Action: o.rollbackAction(e, "rollback", &description),
 	}
 }

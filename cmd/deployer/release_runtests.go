@@ -15,8 +15,8 @@ import (
 // testFilters are the values of --filter.
 type testFilters struct{ only, except []string }
 
-// Set takes one flag: conditions separated by commas, as Helm's StringSlice.
-func (f *testFilters) Set(text string) error {
+// set takes one flag: conditions separated by commas, as Helm's StringSlice.
+func (f *testFilters) set(text string) error {
 	conditions, err := csv.NewReader(strings.NewReader(text)).Read()
 	if err != nil {
 		return err
@@ -28,9 +28,6 @@ func (f *testFilters) Set(text string) error {
 	}
 	return nil
 }
-
-// String shows nothing: there is no default.
-func (f *testFilters) String() string { return "" }
 
 func (f *testFilters) add(condition string) error {
 	excluded, not := strings.CutPrefix(condition, "!")
@@ -51,7 +48,7 @@ func (f *testFilters) add(condition string) error {
 
 func testCommand(e *env) *cli.Command {
 	o := &operation{}
-	filters := &testFilters{}
+	var filters testFilters
 	var logs bool
 	return &cli.Command{
 		Name: "test", Usage: "run the tests of a release", ArgsUsage: "NAME",
@@ -68,14 +65,14 @@ the release; 130, 143 stopped by a signal`,
 		Flags: []cli.Flag{
 			&cli.DurationFlag{Name: "timeout", Usage: "time limit for each test", Value: 5 * time.Minute, Destination: &o.settings.Timeout},
 			&cli.BoolFlag{Name: "logs", Usage: "at the end, print the logs of the test pods to standard output", Destination: &logs},
-			&cli.GenericFlag{Name: "filter", Usage: "tests to run, `name=TEST`, or !name=TEST for all but this one (may be repeated or separated by commas)", Value: filters},
-			&cli.BoolFlag{Name: "hide-notes", Usage: "don't print the chart's notes", Destination: &o.hideNotes},
+			&cli.GenericFlag{Name: "filter", Usage: "tests to run, `name=TEST`, or !name=TEST for all but this one (may be repeated or separated by commas)", Value: funcValue(filters.set)},
+			hideNotesFlag("", &o.hideNotes),
 			lockTimeoutFlag("", &o.lockTimeout),
 			takeoverFlag(&o.settings, ""),
 			&cli.BoolFlag{Name: "allow-stored-hooks", Usage: "also run tests that are cluster-scoped or in another namespace", Destination: &o.settings.AllowStoredHooks},
-			progressFlag(e, ""),
-			&cli.StringFlag{Name: "result-file", Usage: "write the outcome to this `FILE` as JSON", Destination: &o.reports.result},
-			&cli.StringFlag{Name: "report-junit", Usage: "write a JUnit report to this `FILE`", Destination: &o.reports.junit},
+			progressFlag(e, "", ""),
+			o.reports.resultFlag("", ""),
+			o.reports.junitFlag(""),
 			outputFlag(e),
 		},
 		Action: action(1, 1, "a release name", func(ctx context.Context, args []string) error {

@@ -14,36 +14,25 @@ import (
 func trackingFlags(o *track.Options) []cli.Flag {
 	const group = "Tracking"
 	return []cli.Flag{
-		&cli.GenericFlag{Name: "readiness-rules", Category: group, Usage: "`FILE` with readiness rules for kinds; they take precedence over the built-in ones", Value: &rulesFile{options: o}},
+		&cli.GenericFlag{Name: "readiness-rules", Category: group, Usage: "`FILE` with readiness rules for kinds; they take precedence over the built-in ones", Value: readinessRules(o)},
 		&cli.GenericFlag{Name: "failures-allowed", Category: group, Usage: "crashes of a new container before it counts as failed (default 2)", Value: &optionalNumber{&o.FailuresAllowed}},
 		&cli.DurationFlag{Name: "no-progress-timeout", Category: group, Usage: "how long an object may make no progress (default 10m, or a Deployment's progressDeadlineSeconds)", Destination: &o.NoProgressTimeout},
 		&cli.BoolFlag{Name: "tolerate-failures", Category: group, Usage: "wait until --timeout for failures that can still recover", Destination: &o.TolerateFailures},
 	}
 }
 
-// rulesFile is --readiness-rules.
-type rulesFile struct {
-	options *track.Options
-	path    string
-}
-
-func (f *rulesFile) Set(path string) error {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return err
+// readinessRules is --readiness-rules.
+func readinessRules(o *track.Options) funcValue {
+	return func(path string) error {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		if o.Rules, err = track.ParseRules(data); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+		return nil
 	}
-	if f.options.Rules, err = track.ParseRules(data); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	f.path = path
-	return nil
-}
-
-func (f *rulesFile) String() string {
-	if f == nil {
-		return ""
-	}
-	return f.path
 }
 
 // optionalNumber is a number that may be absent.
@@ -58,9 +47,4 @@ func (a *optionalNumber) Set(s string) error {
 	return nil
 }
 
-func (a *optionalNumber) String() string {
-	if a == nil || a.value == nil || *a.value == nil {
-		return ""
-	}
-	return strconv.Itoa(**a.value)
-}
+func (a *optionalNumber) String() string { return "" }

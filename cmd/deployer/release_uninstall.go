@@ -36,7 +36,7 @@ Exit codes: 0 done; 1 failed; 3 rejected, nothing changed; 5 another run holds
 the release; 130, 143 stopped by a signal`,
 		Flags: append(append(append(o.flags(e), removal.flags("", "")...), storedHooksFlag(&o.settings)),
 			&cli.BoolFlag{Name: "ignore-not-found", Usage: "succeed if the release doesn't exist", Destination: &ignoreMissing},
-			&cli.StringFlag{Name: "description", Usage: "`TEXT` to record in the release history", Destination: &description},
+			descriptionFlag("", &description),
 		),
 		Action: action(1, -1, "a release name", func(ctx context.Context, names []string) error {
 			if len(names) > 1 && (o.reports.result != "" || o.reports.junit != "") {

@@ -19,7 +19,6 @@ type upgradeOptions struct {
 	reset     bool
 	reuse     bool
 	resetThen bool
-	labels    pairs
 	skipCRDs  bool
 	generate  bool
 	nameFrom  string
@@ -30,27 +29,25 @@ func (o *upgradeOptions) flags(e *env) []cli.Flag {
 	r := &o.request
 	flags := []cli.Flag{
 		&cli.BoolFlag{Name: "create-namespace", Category: group, Usage: "create the namespace of the release if it doesn't exist", Destination: &r.CreateNamespace},
-		&cli.StringFlag{Name: "description", Category: group, Usage: "`TEXT` to record in the release history", Destination: &r.Description},
-		&cli.GenericFlag{Name: "labels", Aliases: []string{"l"}, Category: group, Usage: "labels for the release record, `NAME=VALUE`,...", Value: &o.labels},
-		&cli.BoolFlag{Name: "atomic", Aliases: []string{"rollback-on-failure"}, Category: group, Usage: "if the run fails, roll back to the last successful revision; uninstall a release that has none", Destination: &o.undo.atomic},
-		&cli.BoolFlag{Name: "rollback-on-interrupt", Category: group, Value: true, Usage: "with --atomic, also roll back when a signal stops the run", Destination: &o.undo.onInterrupt},
+		descriptionFlag(group, &r.Description),
+		&cli.GenericFlag{Name: "labels", Aliases: []string{"l"}, Category: group, Usage: "labels for the release record, `NAME=VALUE`,...", Value: pairs(&r.Labels)},
+		o.undo.atomicFlag(),
+		o.undo.onInterruptFlag(),
 		&cli.BoolFlag{Name: "take-ownership", Category: group, Usage: "adopt existing objects that belong to no release", Destination: &o.settings.TakeOwnership},
-		&cli.GenericFlag{Name: "take-ownership-from", Category: group, Usage: "also take over objects of this release, `NAMESPACE/NAME` (may be repeated)", Value: slashedNames{&o.settings.TakeOwnershipFrom, "namespace/name or *", []int{1, 2}}},
-		&cli.GenericFlag{Name: "adopt", Category: group, Usage: "adopt this existing object, `KIND/NAME` (may be repeated)", Value: slashedNames{&o.settings.Adopt, "kind/name or kind/namespace/name", []int{2, 3}}},
+		&cli.GenericFlag{Name: "take-ownership-from", Category: group, Usage: "also take over objects of this release, `NAMESPACE/NAME` (may be repeated)", Value: slashedNames(&o.settings.TakeOwnershipFrom, "namespace/name or *", 1, 2)},
+		&cli.GenericFlag{Name: "adopt", Category: group, Usage: "adopt this existing object, `KIND/NAME` (may be repeated)", Value: slashedNames(&o.settings.Adopt, "kind/name or kind/namespace/name", 2, 3)},
 		&cli.GenericFlag{Name: "crds", Category: group, Usage: "what to do with CustomResourceDefinitions in crds/: add (create, or update where nothing is lost), create, upgrade or skip", Value: newChoice((*string)(&o.settings.CRDs), "add", "create", "upgrade", "skip")},
 		&cli.BoolFlag{Name: "allow-partial-discovery", Category: group, Usage: "prune even if an API group doesn't answer and the chart may have rendered too little", Destination: &o.settings.PartialDiscovery},
 		&cli.BoolFlag{Name: "skip-crds", Category: group, Usage: "same as --crds skip", Destination: &o.skipCRDs},
 		&cli.BoolFlag{Name: "reset-values", Category: "Values", Usage: "use the chart's values and those given here only", Destination: &o.reset},
 		&cli.BoolFlag{Name: "reuse-values", Category: "Values", Usage: "merge the values given here into those of the last revision and its chart", Destination: &o.reuse},
 		&cli.BoolFlag{Name: "reset-then-reuse-values", Category: "Values", Usage: "merge the values given here into those of the last revision, and both into the new chart's", Destination: &o.resetThen},
-		&cli.BoolFlag{Name: "hide-notes", Category: group, Usage: "don't print the chart's notes", Destination: &o.hideNotes},
+		hideNotesFlag(group, &o.hideNotes),
 		&cli.BoolFlag{Name: "hide-secret", Category: group, Usage: "with --dry-run, leave out Secrets (a plan never shows their values)", Destination: &o.dryRun.hideSecrets},
 	}
-	flags = slices.Concat(flags, o.operation.flags(e), revisionFlags(&o.settings), generatedFlag(e, &o.settings))
-	flags = append(flags, o.valueFlags()...)
-	flags = append(flags, o.chartFlags()...)
-	flags = append(flags, o.renderFlags()...)
-	return append(flags, noOpFlags(e, "recreate-pods", "cleanup-on-fail", "disable-openapi-validation", "server-side", "force-conflicts")...)
+	return slices.Concat(flags, o.operation.flags(e), revisionFlags(&o.settings), []cli.Flag{generatedFlag(e, &o.settings)},
+		o.valueFlags(), o.chartFlags(), o.renderFlags(),
+		noOpFlags(e, "recreate-pods", "cleanup-on-fail", "disable-openapi-validation", "server-side", "force-conflicts"))
 }
 
 func upgradeCommand(e *env) *cli.Command {
@@ -109,7 +106,7 @@ func (o *upgradeOptions) run(ctx context.Context, e *env, name, ref string) erro
 
 // completeRequest turns flags that depend on each other into the request.
 func (o *upgradeOptions) completeRequest(name string) {
-	o.request.Name, o.request.Labels = name, o.labels
+	o.request.Name = name
 	if o.skipCRDs {
 		o.settings.CRDs = "skip"
 	}
