@@ -291,12 +291,6 @@ func isBool(f cli.Flag) bool {
 
 func isHelp(f cli.Flag) bool { return f.Names()[0] == "help" }
 
-func isGlobal(f cli.Flag) bool {
-	c, ok := f.(cli.CategorizableFlag)
-	return ok && c.GetCategory() == globalCategory
-}
+func isGlobal(f cli.Flag) bool { return categoryOf(f) == globalCategory }
 
-func isHidden(f cli.Flag) bool {
-	v, ok := f.(cli.VisibleFlag)
-	return ok && !v.IsVisible()
-}
+func isHidden(f cli.Flag) bool { return !f.(cli.VisibleFlag).IsVisible() }

@@ -14,27 +14,24 @@ import (
 // once. Helm silently uses the default, for example for HELM_DEBUG=yes, and old jobs rely on
 // that.
 func (e *env) dropUnreadableVariables(f cli.Flag) {
-	var variables *[]string
-	var readable func(string) error
+	var check func(string) error
 	switch f := f.(type) {
 	case *cli.BoolFlag:
-		variables = &f.EnvVars
-		readable = func(s string) error { _, err := strconv.ParseBool(s); return err }
+		check = func(s string) error { _, err := strconv.ParseBool(s); return err }
 	case *cli.IntFlag:
-		variables = &f.EnvVars
-		readable = func(s string) error { _, err := strconv.Atoi(s); return err }
+		check = func(s string) error { _, err := strconv.Atoi(s); return err }
 	case *cli.GenericFlag:
 		if _, ok := f.Value.(*float32Value); !ok {
 			return
 		}
-		variables = &f.EnvVars
-		readable = func(s string) error { _, err := strconv.ParseFloat(s, 32); return err }
+		check = new(float32Value).Set
 	default:
 		return
 	}
+	_, variables := nameAndVariables(f)
 	*variables = slices.DeleteFunc(*variables, func(name string) bool {
 		value := os.Getenv(name)
-		if !strings.HasPrefix(name, "HELM_") || value == "" || readable(value) == nil {
+		if !strings.HasPrefix(name, "HELM_") || value == "" || check(value) == nil {
 			return false
 		}
 		if !e.warnedVariables[name] {

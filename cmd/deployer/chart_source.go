@@ -3,10 +3,12 @@ package main
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"deployer/chart"
+	"deployer/internal/deploy"
 )
 
 // A chartRequest is where a chart and its values come from.
@@ -96,6 +98,13 @@ func (r *chartRequest) renderFlags() []cli.Flag {
 		&cli.StringFlag{Name: "post-renderer", Category: group, Usage: "`PROGRAM` that the rendered manifest is piped through", Destination: &r.renderer},
 		&cli.GenericFlag{Name: "post-renderer-args", Category: group, Usage: "`ARG` for the post-renderer (may be repeated)", Value: verbatimList(&r.args)},
 	}
+}
+
+// readInTime is read within a time limit for the step.
+func (r *chartRequest) readInTime(ctx context.Context, e *env, ref string, limit time.Duration) (*chart.Chart, map[string]any, error) {
+	ctx, done := deploy.LimitStep(ctx, deploy.StepReadChart, limit)
+	loaded, values, err := r.read(ctx, e, ref)
+	return loaded, values, done(err)
 }
 
 // read loads the chart and merges the values; problems of both are reported

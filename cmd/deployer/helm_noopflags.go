@@ -23,6 +23,10 @@ type noOpFlag struct {
 	warned  bool
 }
 
+func newNoOpBool(e *env, name, why string) *noOpFlag {
+	return &noOpFlag{e: e, name: name, why: why, words: []string{"true", "false"}, welcome: []string{"false"}}
+}
+
 // IsBoolFlag lets the flag stand without a value.
 func (f *noOpFlag) IsBoolFlag() bool { return f.words != nil }
 
@@ -45,7 +49,7 @@ func (f *noOpFlag) String() string { return "" }
 func noOpFlags(e *env, names ...string) []cli.Flag {
 	var out []cli.Flag
 	for _, name := range names {
-		f := &noOpFlag{e: e, name: name, why: noOpReasons[name], words: []string{"true", "false"}, welcome: []string{"false"}}
+		f := newNoOpBool(e, name, noOpReasons[name])
 		if name == "server-side" {
 			f.words, f.welcome = append(f.words, "auto"), []string{"true", "auto"}
 		}
@@ -70,7 +74,7 @@ func templateNoOpFlags(e *env) []cli.Flag {
 	const why = "template only renders"
 	var out []cli.Flag
 	for _, name := range []string{"atomic", "create-namespace", "disable-openapi-validation", "force", "hide-notes", "replace", "take-ownership", "wait", "wait-for-jobs"} {
-		f := &noOpFlag{e: e, name: name, why: why, words: []string{"true", "false"}, welcome: []string{"false"}}
+		f := newNoOpBool(e, name, why)
 		if name == "wait" {
 			f.words = slices.AppendSeq(f.words, maps.Keys(waitSynonyms))
 		}

@@ -48,19 +48,13 @@ var quotedName = regexp.MustCompile("`([^`]+)`")
 
 // usageOf is a flag's usage without the backquotes.
 func usageOf(f cli.Flag) string {
-	d, ok := f.(cli.DocGenerationFlag)
-	if !ok {
-		return ""
-	}
-	return quotedName.ReplaceAllString(d.GetUsage(), "$1")
+	return quotedName.ReplaceAllString(f.(cli.DocGenerationFlag).GetUsage(), "$1")
 }
 
 // valueName says what kind of value a flag takes.
 func valueName(f cli.Flag) string {
-	if d, ok := f.(cli.DocGenerationFlag); ok {
-		if m := quotedName.FindStringSubmatch(d.GetUsage()); m != nil {
-			return " " + m[1]
-		}
+	if m := quotedName.FindStringSubmatch(f.(cli.DocGenerationFlag).GetUsage()); m != nil {
+		return " " + m[1]
 	}
 	switch f := f.(type) {
 	case *cli.BoolFlag:
@@ -106,23 +100,14 @@ func describe(f cli.Flag) string {
 
 func defaultOf(f cli.Flag) string {
 	switch f := f.(type) {
-	case *cli.StringFlag:
-		return f.Value
 	case *cli.BoolFlag:
-		return fmt.Sprint(f.Value)
-	case *cli.DurationFlag:
-		return f.Value.String()
-	case *cli.IntFlag:
-		return fmt.Sprint(f.Value)
-	case *cli.UintFlag:
 		return fmt.Sprint(f.Value)
 	case *cli.GenericFlag:
 		if c, ok := f.Value.(*choice); ok && c.bare == "" && c.chosen == "" {
 			return c.words[0] // what the zero value means
 		}
-		return f.Value.String()
 	}
-	return ""
+	return f.(cli.DocGenerationFlag).GetValue()
 }
 
 // layOutRows writes rows of a name and a text in two columns. A name too long for

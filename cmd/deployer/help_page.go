@@ -226,12 +226,7 @@ func commonFlags(flags []cli.Flag) []cli.Flag {
 	return common
 }
 
-func categoryOf(f cli.Flag) string {
-	if c, ok := f.(cli.CategorizableFlag); ok {
-		return c.GetCategory()
-	}
-	return ""
-}
+func categoryOf(f cli.Flag) string { return f.(cli.CategorizableFlag).GetCategory() }
 
 // rankOf puts a command's own flags first and everybody's last.
 func rankOf(category string) int {

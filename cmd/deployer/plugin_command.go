@@ -76,21 +76,17 @@ func pluginList(e *env) *cli.Command {
 Exit codes: 0 done, even if there are none; 1 a plugin is broken`,
 		Action: action(0, 0, "", func(_ context.Context, _ []string) error {
 			found, broken := plugin.Find(e.pluginPlaces().Plugins)
+			errs := make([]error, len(broken))
+			for i, b := range broken {
+				errs[i] = b
+			}
 			rows := [][]string{}
 			for _, p := range found {
 				rows = append(rows, []string{p.Name, p.Version, p.Description})
 			}
-			return errors.Join(output.Table(e.streams.Out, []string{"NAME", "VERSION", "DESCRIPTION"}, rows), joinBroken(broken))
+			return errors.Join(output.Table(e.streams.Out, []string{"NAME", "VERSION", "DESCRIPTION"}, rows), errors.Join(errs...))
 		}),
 	}
-}
-
-func joinBroken(broken []*plugin.BrokenError) error {
-	var errs []error
-	for _, b := range broken {
-		errs = append(errs, b)
-	}
-	return errors.Join(errs...)
 }
 
 func pluginUpdate(e *env) *cli.Command {

@@ -127,9 +127,7 @@ func (o *applyOptions) rerenderFunc(ctx context.Context, e *env, f *planfile.Fil
 			Advice: fmt.Sprintf("give the chart and values that it was made with:  "+program.Name+" apply %s CHART -f VALUES\nor plan with --encrypt-to, which saves everything in the file", args[0]),
 		}
 	}
-	reading, over := deploy.LimitStep(ctx, deploy.StepReadChart, o.settings.Timeout)
-	loaded, values, err := o.read(reading, e, args[1])
-	err = over(err)
+	loaded, values, err := o.readInTime(ctx, e, args[1], o.settings.Timeout)
 	if err != nil {
 		return nil, err
 	}

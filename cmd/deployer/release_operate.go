@@ -91,19 +91,28 @@ func (o *operation) operate(ctx context.Context, e *env, name string, decide dep
 	if o.writesAsHelm(e) {
 		shown = output.FormatTable
 	}
-	e.view = run.New(e.streams, run.Options{
-		Format: shown, Progress: e.global.progress, Quiet: e.isQuiet(), Colour: e.global.colour, Timeout: o.settings.Timeout,
-		ResultFile: o.reports.result, JUnitFile: o.reports.junit, Hidden: e.hidden,
-		ExitCode: func(err error) int { return e.exitCode(ctx, err) },
-	})
+	o.show(ctx, e, shown, e.isQuiet())
 	done := d.Do(ctx, name, decide, o.doOptions(e, format))
-	err = withPrefix(o.failurePrefix, nameSignal(ctx, done.Err))
-	e.view.Finish(err)
-	err = errors.Join(err, e.view.Close())
+	err = e.finishView(withPrefix(o.failurePrefix, nameSignal(ctx, done.Err)))
 	if done.Operation == nil || shown != output.FormatTable || err != nil && (done.Operation.Verb != deploy.Test || done.Record == nil) {
 		return err
 	}
 	return errors.Join(err, o.writeResult(e, done.Operation, done.Record, format, helm.StatusOptions{Everything: e.global.debug && o.writesAsHelm(e)}))
+}
+
+// show begins to show what happens in the run that follows.
+func (o *operation) show(ctx context.Context, e *env, format output.Format, quiet bool) {
+	e.view = run.New(e.streams, run.Options{
+		Format: format, Progress: e.global.progress, Quiet: quiet, Colour: e.global.colour, Timeout: o.settings.Timeout,
+		ResultFile: o.reports.result, JUnitFile: o.reports.junit, Hidden: e.hidden,
+		ExitCode: func(err error) int { return e.exitCode(ctx, err) },
+	})
+}
+
+// finishView ends what show began, and returns err together with what could not be written.
+func (e *env) finishView(err error) error {
+	e.view.Finish(err)
+	return errors.Join(err, e.view.Close())
 }
 
 func (o *operation) showPlan(ctx context.Context, e *env, d *deploy.Deployer, op *deploy.Operation, format output.Format) error {

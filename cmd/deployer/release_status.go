@@ -81,14 +81,8 @@ func (q *statusQuery) run(ctx context.Context, e *env, name string) error {
 	if !q.watch {
 		return q.show(ctx, e, d, record, format)
 	}
-	e.view = run.New(e.streams, run.Options{
-		Format: format, Progress: e.global.progress, Colour: e.global.colour, Timeout: q.settings.Timeout, ResultFile: q.reports.result,
-		Hidden:   e.hidden,
-		ExitCode: func(err error) int { return e.exitCode(ctx, err) },
-	})
-	err = d.Watch(ctx, record, e.view.Observe)
-	e.view.Finish(err)
-	err = errors.Join(err, e.view.Close())
+	q.operation.show(ctx, e, format, false)
+	err = e.finishView(d.Watch(ctx, record, e.view.Observe))
 	if format != output.FormatTable || ctx.Err() != nil {
 		return err
 	}

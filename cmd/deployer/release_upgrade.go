@@ -89,9 +89,7 @@ func (o *upgradeOptions) upgradeAction(e *env) cli.ActionFunc {
 // run deploys the chart, or shows how it would.
 func (o *upgradeOptions) run(ctx context.Context, e *env, name, ref string) error {
 	o.completeRequest(name)
-	reading, over := deploy.LimitStep(ctx, deploy.StepReadChart, o.settings.Timeout)
-	loaded, values, err := o.read(reading, e, ref)
-	err = over(err)
+	loaded, values, err := o.readInTime(ctx, e, ref, o.settings.Timeout)
 	switch {
 	case err != nil && o.failurePrefix == installFailed:
 		return withPrefix(installFailed, err)
