@@ -37,20 +37,20 @@ Exit codes: 0 done; 1 there is no such shell`,
 			if plain {
 				asks = plainCompletionCommandName
 			}
-			return printTo(e.streams.Data(), strings.NewReplacer("PROGRAM", e.completedName(), "COMPLETE", asks).Replace(script))
+			return printTo(e.streams.Data(), strings.NewReplacer("PROGRAM", e.call.completedName(), "COMPLETE", asks).Replace(script))
 		}),
 	}
 }
 
 // completedName is the file name that the program was called by: scripts complete
 // renamed programs too.
-func (e *env) completedName() string {
-	if e.call.asHelm {
-		return e.call.name
+func (c call) completedName() string {
+	if c.asHelm {
+		return c.name
 	}
-	name := strings.TrimSuffix(filepath.Base(filepath.ToSlash(e.call.path)), ".exe")
+	name := strings.TrimSuffix(filepath.Base(filepath.ToSlash(c.path)), ".exe")
 	if !completableName.MatchString(name) {
-		return e.call.name
+		return c.name
 	}
 	return name
 }

@@ -183,7 +183,7 @@ func (e *env) finish(ctx context.Context, err error) int {
 // printError shows an error, unless the report of the run has shown it.
 func (e *env) printError(err error) {
 	if e.view != nil && e.view.Reported(err) {
-		if line := e.helmErrorLine(err); line != "" && (e.call.asHelm || e.global.format == "" || e.global.format == string(output.FormatTable)) {
+		if line := e.call.helmErrorLine(err); line != "" && (e.call.asHelm || e.global.format == "" || e.global.format == string(output.FormatTable)) {
 			output.PrintError(e.streams.Err, e.palette(), errors.New(line), e.hidden)
 		}
 		return
@@ -191,7 +191,7 @@ func (e *env) printError(err error) {
 	if e.cluster != nil {
 		err = withAccountHint(err)
 	}
-	output.PrintError(e.streams.Err, e.palette(), e.inHelmWords(err), e.hidden)
+	output.PrintError(e.streams.Err, e.palette(), e.call.inHelmWords(err), e.hidden)
 }
 
 // outputFormat reads -o of a command.

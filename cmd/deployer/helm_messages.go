@@ -15,20 +15,26 @@ import (
 	"deployer/track"
 )
 
+// rewordedError is an error with another first line.
+type rewordedError struct {
+	error
+	text string
+}
+
 func (r *rewordedError) Error() string { return r.text }
 func (r *rewordedError) Unwrap() error { return r.error }
 
 // inHelmWords puts an error into the words that scripts look for. Those of a
 // cluster that can't be reached come first under both names; those of a release
 // that isn't there are Helm's alone under the name helm.
-func (e *env) inHelmWords(err error) error {
+func (c call) inHelmWords(err error) error {
 	var unreachable *kube.UnreachableError
 	var missing *release.NotFoundError
 	switch {
 	case errors.As(err, &unreachable):
-		return &rewordedError{err, e.moveUnreachableFirst(err.Error())}
-	case e.call.asHelm && errors.As(err, &missing):
-		return &rewordedError{err, e.helmNotFound(missing)}
+		return &rewordedError{err, c.moveUnreachableFirst(err.Error())}
+	case c.asHelm && errors.As(err, &missing):
+		return &rewordedError{err, c.helmNotFound(missing)}
 	}
 	return err
 }
@@ -39,7 +45,7 @@ const clusterUnreachable = "Kubernetes cluster unreachable: "
 // they come after UPGRADE FAILED or INSTALLATION FAILED, but first for upgrade --install,
 // which looks for the release before it begins.
 // (helm.sh/helm/v3/pkg/kube/client.go, IsReachable, and cmd/helm/upgrade.go)
-func (e *env) moveUnreachableFirst(text string) string {
+func (c call) moveUnreachableFirst(text string) string {
 	before, after, found := strings.Cut(text, clusterUnreachable)
 	if !found {
 		return text
@@ -50,7 +56,7 @@ func (e *env) moveUnreachableFirst(text string) string {
 			words, before = failed, rest
 		}
 	}
-	if slices.Contains(e.call.flags, "--install") || slices.Contains(e.call.flags, "--install=true") {
+	if slices.Contains(c.flags, "--install") || slices.Contains(c.flags, "--install=true") {
 		words = ""
 	}
 	return words + clusterUnreachable + before + after
@@ -58,11 +64,11 @@ func (e *env) moveUnreachableFirst(text string) string {
 
 // helmNotFound is what Helm says of a release, or of one revision.
 // (helm.sh/helm/v3/pkg/action/uninstall.go and rollback.go)
-func (e *env) helmNotFound(missing *release.NotFoundError) string {
+func (c call) helmNotFound(missing *release.NotFoundError) string {
 	switch {
-	case e.call.command == "uninstall":
+	case c.command == "uninstall":
 		return fmt.Sprintf("uninstall: Release not loaded: %s: release: not found", missing.Name)
-	case e.call.command == "rollback" && missing.Revision > 0:
+	case c.command == "rollback" && missing.Revision > 0:
 		return fmt.Sprintf("release has no %d version", missing.Revision)
 	}
 	return "release: not found"
@@ -70,11 +76,11 @@ func (e *env) helmNotFound(missing *release.NotFoundError) string {
 
 // helmErrorLine is the line with Helm's words for a failure that a report has told
 // at length already: scripts look for it. It is empty for other errors.
-func (e *env) helmErrorLine(err error) string {
+func (c call) helmErrorLine(err error) string {
 	line, _, _ := strings.Cut(err.Error(), "\n")
 	line = strings.TrimSuffix(line, ":")
 	switch {
-	case e.call.asHelm:
+	case c.asHelm:
 		return helmHookWords(line, err)
 	case strings.HasPrefix(line, upgradeFailed), strings.HasPrefix(line, installFailed):
 		return line
@@ -104,12 +110,6 @@ func helmHookWords(line string, err error) string {
 		line = strings.Replace(line, ours, timedOut+": "+ours, 1)
 	}
 	return line
-}
-
-// rewordedError is an error with another first line.
-type rewordedError struct {
-	error
-	text string
 }
 
 // The words that Helm puts before the failure of these commands; scripts look

@@ -22,7 +22,7 @@ func programName(program string) string {
 
 // waitsByDefault is what --wait means when it isn't given. Helm's users wait
 // only when they say so; deployer sees a release through.
-func (e *env) waitsByDefault() bool { return !e.call.asHelm }
+func (c call) waitsByDefault() bool { return !c.asHelm }
 
 // isQuiet reports whether nothing is written to standard error unless something
 // fails: under the name helm where no person reads, for tasks of CI that take any

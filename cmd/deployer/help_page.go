@@ -116,7 +116,7 @@ func (e *env) helpText(app *cli.App, words []string, width int, brief bool) (str
 	default:
 		text = commandHelp
 		p = commandPage(c, path, width)
-		p.Steps, p.Examples = e.underCalledName(p.Steps), e.underCalledName(p.Examples)
+		p.Steps, p.Examples = e.call.underCalledName(p.Steps), e.call.underCalledName(p.Examples)
 		p.Footer = "The environment can set each flag: --kube-context as DEPLOYER_KUBE_CONTEXT."
 		if brief {
 			p.Steps, p.Codes, p.Groups = "", "", p.Groups[:min(1, len(p.Groups))]
@@ -172,8 +172,8 @@ var ownCommand = regexp.MustCompile(`\bdeployer ([a-z-]+)`)
 
 // underCalledName replaces deployer in a description by the name that the program was called
 // by.
-func (e *env) underCalledName(description string) string {
-	return ownCommand.ReplaceAllString(description, e.call.name+" $1")
+func (c call) underCalledName(description string) string {
+	return ownCommand.ReplaceAllString(description, c.name+" $1")
 }
 
 // sections cuts a description into what the command does, its examples and

@@ -14,10 +14,18 @@ import (
 	"deployer/chart"
 )
 
+// A prompt asks the user.
+type prompt struct {
+	in  io.Reader
+	out io.Writer
+}
+
+func (e *env) prompt() prompt { return prompt{in: e.streams.In, out: e.streams.Err} }
+
 // readSecret asks for a password on the terminal, without showing it. When ctx
 // ends the terminal shows again what is typed.
-func (e *env) readSecret(ctx context.Context, prompt string) (string, error) {
-	in, ok := e.streams.In.(*os.File)
+func (p prompt) readSecret(ctx context.Context, question string) (string, error) {
+	in, ok := p.in.(*os.File)
 	fd := -1 // asked for once: whoever is left reading below may outlive the file
 	if ok {
 		fd = int(in.Fd())
@@ -30,11 +38,11 @@ func (e *env) readSecret(ctx context.Context, prompt string) (string, error) {
 		return "", fmt.Errorf("reading the password: %w", err)
 	}
 	var secret []byte
-	err = e.ask(ctx, prompt, func() (err error) {
+	err = p.ask(ctx, question, func() (err error) {
 		secret, err = term.ReadPassword(fd)
 		return err
 	})
-	fmt.Fprintln(e.streams.Err)
+	fmt.Fprintln(p.out)
 	if err != nil && ctx.Err() != nil { // whoever reads is left to the end of the process
 		return "", errors.Join(err, term.Restore(fd, shows))
 	}
@@ -45,10 +53,10 @@ func (e *env) readSecret(ctx context.Context, prompt string) (string, error) {
 }
 
 // readLine asks for a line on the terminal.
-func (e *env) readLine(ctx context.Context, prompt string) (string, error) {
+func (p prompt) readLine(ctx context.Context, question string) (string, error) {
 	var line string
-	err := e.ask(ctx, prompt, func() (err error) {
-		line, err = bufio.NewReader(e.streams.In).ReadString('\n')
+	err := p.ask(ctx, question, func() (err error) {
+		line, err = bufio.NewReader(p.in).ReadString('\n')
 		return err
 	})
 	if err != nil && !errors.Is(err, io.EOF) {
@@ -58,29 +66,36 @@ func (e *env) readLine(ctx context.Context, prompt string) (string, error) {
 }
 
 // ask waits for an answer, or until ctx ends: a read can't be told to stop.
-func (e *env) ask(ctx context.Context, prompt string, answer func() error) error {
-	fmt.Fprint(e.streams.Err, prompt)
+func (p prompt) ask(ctx context.Context, question string, answer func() error) error {
+	fmt.Fprint(p.out, question)
 	return chart.RunInterruptible(ctx, answer)
 }
 
 // readPipedSecret is --password-stdin: all of standard input but its last line end.
-func (e *env) readPipedSecret() (string, error) {
-	data, err := io.ReadAll(e.streams.In)
+func (p prompt) readPipedSecret() (string, error) {
+	data, err := io.ReadAll(p.in)
 	if err != nil {
 		return "", fmt.Errorf("reading the password from standard input: %w", err)
 	}
 	return strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r"), nil
 }
 
+func (p prompt) readPassword(ctx context.Context, stdin bool) (string, error) {
+	if stdin {
+		return p.readPipedSecret()
+	}
+	return p.readSecret(ctx, "Password: ")
+}
+
 // passphrases gives the passphrase of a signing key: the first line of a file
 // or of standard input (-), or when path is empty what the user types.
-func (e *env) passphrases(ctx context.Context, path string) func(key string) ([]byte, error) {
+func (p prompt) passphrases(ctx context.Context, path string) func(key string) ([]byte, error) {
 	return func(key string) ([]byte, error) {
 		if path == "" {
-			secret, err := e.readSecret(ctx, fmt.Sprintf("Password for key %q >  ", key))
+			secret, err := p.readSecret(ctx, fmt.Sprintf("Password for key %q >  ", key))
 			return []byte(secret), err
 		}
-		in := e.streams.In
+		in := p.in
 		if path != "-" {
 			file, err := os.Open(path)
 			if err != nil {

@@ -150,7 +150,7 @@ func (e *env) runPlugin(ctx context.Context, p *plugin.Plugin, args []string) er
 		return fmt.Errorf("plugin %q: %w", p.Name, err)
 	}
 	ended := make(chan struct{})
-	go e.forwardSignals(signals, cmd.Process, ended)
+	go forwardSignals(signals, cmd.Process, ended, e.streams.OutTTY || e.streams.ErrTTY || output.IsTerminal(e.streams.In))
 	err = cmd.Wait()
 	close(ended)
 	var exit *exec.ExitError
@@ -165,14 +165,13 @@ func (e *env) runPlugin(ctx context.Context, p *plugin.Plugin, args []string) er
 
 // forwardSignals forwards signals to a process until it has ended. A terminal has already sent
 // it the signals of typed keys.
-func (e *env) forwardSignals(signals <-chan os.Signal, to *os.Process, ended <-chan struct{}) {
-	typed := e.streams.OutTTY || e.streams.ErrTTY || output.IsTerminal(e.streams.In)
+func forwardSignals(signals <-chan os.Signal, to *os.Process, ended <-chan struct{}, onTerminal bool) {
 	for {
 		select {
 		case <-ended:
 			return
 		case s := <-signals:
-			if typed && (s == syscall.SIGINT || s == syscall.SIGQUIT) {
+			if onTerminal && (s == syscall.SIGINT || s == syscall.SIGQUIT) {
 				continue
 			}
 			_ = to.Signal(s) // it may have ended in this moment

@@ -47,7 +47,7 @@ Exit codes: 0 done; 1 failed`,
 			case format != "":
 				return e.versionTemplate(format)
 			case e.call.asHelm:
-				return printTo(e.streams.Out, e.helmVersion().text(short)+"\n")
+				return printTo(e.streams.Out, e.call.helmVersion().text(short)+"\n")
 			case short:
 				return printTo(e.streams.Out, version()+"\n")
 			}
@@ -75,7 +75,7 @@ func (e *env) versionTemplate(text string) error {
 		return usagef("version", "--template: %w", err)
 	}
 	var out strings.Builder
-	if err := t.Execute(&out, e.helmVersion()); err != nil {
+	if err := t.Execute(&out, e.call.helmVersion()); err != nil {
 		return fmt.Errorf("--template: %w", err)
 	}
 	return printTo(e.streams.Out, out.String())
@@ -91,9 +91,9 @@ type helmBuild struct {
 
 // helmVersion is our version under our own name, and Helm's when called helm.
 // The commit is that of this program either way.
-func (e *env) helmVersion() helmBuild {
+func (c call) helmVersion() helmBuild {
 	b := helmBuild{Version: version(), GitCommit: buildInfo().Commit, GitTreeState: "clean", GoVersion: runtime.Version()}
-	if e.call.asHelm {
+	if c.asHelm {
 		b.Version = chart.HelmVersion
 	}
 	return b

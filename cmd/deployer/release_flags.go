@@ -17,11 +17,11 @@ import (
 func (o *operation) flags(e *env) []cli.Flag {
 	const group = "Deploying"
 	s := &o.settings
-	o.wait = strconv.FormatBool(e.waitsByDefault())
+	o.wait = strconv.FormatBool(e.call.waitsByDefault())
 	flags := []cli.Flag{
 		&cli.DurationFlag{Name: "timeout", Category: group, Usage: "time limit for each wait and each hook", Value: 5 * time.Minute, Destination: &s.Timeout},
 		&cli.GenericFlag{Name: "wait", Category: group, Usage: "wait until everything is ready; --wait=false waits for hooks only", Value: newChoice(&o.wait, "true", "false").orBare("true", waitSynonyms)},
-		&cli.BoolFlag{Name: "wait-for-jobs", Category: group, Usage: "with --wait, also wait for Jobs to complete", Value: e.waitsByDefault(), Destination: &s.WaitJobs},
+		&cli.BoolFlag{Name: "wait-for-jobs", Category: group, Usage: "with --wait, also wait for Jobs to complete", Value: e.call.waitsByDefault(), Destination: &s.WaitJobs},
 		&cli.BoolFlag{Name: "no-hooks", Category: group, Usage: "don't run hooks", Destination: &s.NoHooks},
 		&cli.GenericFlag{Name: "dry-run", Category: group, Usage: "show the plan and change nothing; client and server do the same", Value: dryRunChoice(&o.dryRun.mode)},
 		&cli.IntFlag{Name: "history-max", Category: group, Usage: "number of revisions to keep; 0 keeps all", Value: 10, Destination: &s.MaxHistory, EnvVars: []string{"HELM_MAX_HISTORY"}},

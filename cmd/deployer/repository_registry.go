@@ -53,22 +53,22 @@ Exit codes: 0 done; 1 failed`,
 func (e *env) readCredentials(ctx context.Context, user, password *string, stdin bool) (err error) {
 	switch {
 	case stdin:
-		*password, err = e.readPipedSecret()
+		*password, err = e.prompt().readPipedSecret()
 		return err
 	case *password != "":
 		e.printWarning("Using --password via the CLI is insecure. Use --password-stdin.")
 		return nil
 	}
 	if *user == "" {
-		if *user, err = e.readLine(ctx, "Username: "); err != nil {
+		if *user, err = e.prompt().readLine(ctx, "Username: "); err != nil {
 			return err
 		}
 	}
-	prompt, missing := "Password: ", "password required"
+	question, missing := "Password: ", "password required"
 	if *user == "" {
-		prompt, missing = "Token: ", "token required"
+		question, missing = "Token: ", "token required"
 	}
-	if *password, err = e.readSecret(ctx, prompt); err == nil && *password == "" {
+	if *password, err = e.prompt().readSecret(ctx, question); err == nil && *password == "" {
 		return errors.New(missing)
 	}
 	return err

@@ -53,7 +53,7 @@ Exit codes: 0 done; 1 failed`,
 		Action: action(2, 2, "a name and a URL", func(ctx context.Context, args []string) (err error) {
 			a.Name, a.URL = args[0], args[1]
 			if a.Access.Username != "" && a.Access.Password == "" {
-				if a.Access.Password, err = e.readPassword(ctx, stdin); err != nil {
+				if a.Access.Password, err = e.prompt().readPassword(ctx, stdin); err != nil {
 					return err
 				}
 			}
@@ -71,13 +71,6 @@ Exit codes: 0 done; 1 failed`,
 			return printTo(e.streams.Out, fmt.Sprintf("%q already exists with the same configuration, skipping\n", a.Name))
 		}),
 	}
-}
-
-func (e *env) readPassword(ctx context.Context, stdin bool) (string, error) {
-	if stdin {
-		return e.readPipedSecret()
-	}
-	return e.readSecret(ctx, "Password: ")
 }
 
 func repoList(e *env) *cli.Command {
