@@ -159,7 +159,7 @@ func (e *env) printHeldWarnings(err error) {
 	e.heldWarnings = nil
 }
 
-func (e *env) palette() output.Palette { return e.streams.Palette(e.global.colour, e.streams.ErrTTY) }
+func (e *env) palette() output.Palette { return e.streams.ErrPalette(e.global.colour) }
 
 // finish reports the outcome and returns the exit code.
 func (e *env) finish(ctx context.Context, err error) int {

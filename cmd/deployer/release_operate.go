@@ -93,7 +93,8 @@ func (o *operation) operate(ctx context.Context, e *env, name string, decide dep
 	}
 	o.show(ctx, e, shown, e.isQuiet())
 	done := d.Do(ctx, name, decide, o.doOptions(e, format))
-	err = e.finishView(withPrefix(o.failurePrefix, nameSignal(ctx, done.Err)))
+	err = withPrefix(o.failurePrefix, nameSignal(ctx, done.Err))
+	err = errors.Join(err, e.view.Close(err))
 	if done.Operation == nil || shown != output.FormatTable || err != nil && (done.Operation.Verb != deploy.Test || done.Record == nil) {
 		return err
 	}
@@ -107,12 +108,6 @@ func (o *operation) show(ctx context.Context, e *env, format output.Format, quie
 		ResultFile: o.reports.result, JUnitFile: o.reports.junit, Hidden: e.hidden,
 		ExitCode: func(err error) int { return e.exitCode(ctx, err) },
 	})
-}
-
-// finishView ends what show began, and returns err together with what could not be written.
-func (e *env) finishView(err error) error {
-	e.view.Finish(err)
-	return errors.Join(err, e.view.Close())
 }
 
 func (o *operation) showPlan(ctx context.Context, e *env, d *deploy.Deployer, op *deploy.Operation, format output.Format) error {

@@ -82,7 +82,8 @@ func (q *statusQuery) run(ctx context.Context, e *env, name string) error {
 		return q.show(ctx, e, d, record, format)
 	}
 	q.operation.show(ctx, e, format, false)
-	err = e.finishView(d.Watch(ctx, record, e.view.Observe))
+	err = d.Watch(ctx, record, e.view.Observe)
+	err = errors.Join(err, e.view.Close(err))
 	if format != output.FormatTable || ctx.Err() != nil {
 		return err
 	}

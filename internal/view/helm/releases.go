@@ -181,11 +181,10 @@ type resource struct {
 func resourcesOf(objects []deploy.LiveObject) []resource {
 	var out []resource
 	for _, o := range objects {
-		var e run.Event
-		run.StatusFields(&e, o.Status)
+		s := run.StatusFieldsOf(o.Status)
 		out = append(out, resource{
-			Object: o.ID.String(), Group: o.ID.Group, State: e.State, Message: e.Message, Done: e.Done, Total: e.Total,
-			Unverified: e.Unverified, Notes: e.Notes, Problem: e.Problem,
+			Object: o.ID.String(), Group: o.ID.Group, State: s.State, Message: s.Message, Done: s.Done, Total: s.Total,
+			Unverified: s.Unverified, Notes: s.Notes, Problem: s.Problem,
 		})
 	}
 	return out

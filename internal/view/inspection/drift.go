@@ -27,7 +27,7 @@ func ShowDrift(s output.Streams, drift *deploy.Drift, o document.Options) error 
 		}
 		return document.Write(s, o, page)
 	}
-	return document.Write(s, o, d.page(o.Context).Text(s.Palette(o.Colour, s.OutTTY)))
+	return document.Write(s, o, d.page(o.Context).Text(s.OutPalette(o.Colour)))
 }
 
 // page has a section for each origin.

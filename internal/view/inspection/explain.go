@@ -56,7 +56,7 @@ func ShowExplanation(s output.Streams, e *deploy.Explanation, o document.Options
 	if o.Format != output.FormatTable && o.Format != "" {
 		return output.Encode(s.Out, o.Format, d)
 	}
-	return document.Write(s, o, d.text(s.Palette(o.Colour, s.OutTTY)))
+	return document.Write(s, o, d.text(s.OutPalette(o.Colour)))
 }
 
 func newExplanation(e *deploy.Explanation) explanation {

@@ -77,14 +77,14 @@ func TestFilterRemembersTheLine(t *testing.T) {
 func TestFilterPassesOurs(t *testing.T) {
 	var out bytes.Buffer
 	s := Streams{Out: &out, Err: &out}.Filtered("deployer")
-	p := s.Palette(ColourAlways, false)
+	p := s.ErrPalette(ColourAlways)
 	fmt.Fprint(s.Err, p.Bad.Sprint("bad\x1b[5m")+" "+p.Faint.Sprint("faint")+"\x1b[0m\n"+s.MarkTrusted("::group::x\n")+"::group::y\n")
 	if got, want := out.String(), "\x1b[31mbad\x1b[0m \x1b[2mfaint\x1b[22m\n::group::x\n: :group::y\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	out.Reset()
 	other := Streams{}.Filtered("deployer")
-	fmt.Fprint(s.Err, other.Palette(ColourAlways, false).Bad.Sprint("bad")+other.MarkTrusted("::group::x\n"))
+	fmt.Fprint(s.Err, other.ErrPalette(ColourAlways).Bad.Sprint("bad")+other.MarkTrusted("::group::x\n"))
 	if got := out.String(); strings.Contains(got, "\x1b") || strings.HasPrefix(got, "::") {
 		t.Errorf("the mark of another run is obeyed: %q", got)
 	}
@@ -157,8 +157,8 @@ func FuzzFilter(f *testing.F) {
 func TestErrorInCI(t *testing.T) {
 	var out strings.Builder
 	s := Streams{Out: &out, Err: &out}.Filtered("deployer")
-	PrintError(s.Err, s.Palette(ColourNever, false), errors.New("refused: ##[error]x\n  ::add-mask::y"), nil)
-	PrintWarning(s.Err, s.Palette(ColourNever, false), "odd ##[warning]z")
+	PrintError(s.Err, s.ErrPalette(ColourNever), errors.New("refused: ##[error]x\n  ::add-mask::y"), nil)
+	PrintWarning(s.Err, s.ErrPalette(ColourNever), "odd ##[warning]z")
 	want := "Error: refused: # #[error]x\n  : :add-mask::y\nWarning: odd # #[warning]z\n"
 	if got := out.String(); got != want {
 		t.Errorf("got %q, want %q", got, want)

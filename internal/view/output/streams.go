@@ -76,9 +76,11 @@ func (s Streams) MarkTrusted(text string) string {
 	return f.begin() + text + f.end()
 }
 
-// Palette returns the palette of one of the streams; tty says whether it is a
-// terminal.
-func (s Streams) Palette(when Colour, tty bool) Palette { return newPalette(when, tty, s.nonce) }
+// OutPalette is the palette of standard output.
+func (s Streams) OutPalette(when Colour) Palette { return newPalette(when, s.OutTTY, s.nonce) }
+
+// ErrPalette is the palette of standard error.
+func (s Streams) ErrPalette(when Colour) Palette { return newPalette(when, s.ErrTTY, s.nonce) }
 
 // IsTerminal reports whether a reader or writer is a terminal.
 func IsTerminal(stream any) bool {

@@ -51,5 +51,5 @@ func (d Document) show(s output.Streams, o document.Options) error {
 	case document.FormatDot:
 		return document.Write(s, o, d.graphviz())
 	}
-	return document.Write(s, o, d.text(s.Palette(o.Colour, s.OutTTY), o))
+	return document.Write(s, o, d.text(s.OutPalette(o.Colour), o))
 }

@@ -50,7 +50,7 @@ func TestTerminalThatIsHeld(t *testing.T) {
 				_, _ = io.Copy(&all, reader) // ends with an error when the terminal is closed
 				read <- all.Bytes()
 			}()
-			if err := e.Close(); err != nil {
+			if err := e.end(); err != nil {
 				t.Fatal(err)
 			}
 			tty.Close()

@@ -18,9 +18,9 @@ type jsonRenderer struct {
 	outputs *outputs
 }
 
-// An Event is any event. Which fields it has follows from its name; they are
+// A jsonEvent is any event. Which fields it has follows from its name; they are
 // described in docs/json.md.
-type Event struct {
+type jsonEvent struct {
 	Format int    `json:"format"`
 	Event  string `json:"event"`
 	Time   string `json:"time"`
@@ -37,19 +37,13 @@ type Event struct {
 	Objects *int     `json:"objects,omitempty"`
 	Seconds *float64 `json:"seconds,omitempty"`
 
-	Object     string          `json:"object,omitempty"`
-	Group      string          `json:"group,omitempty"`
-	Action     string          `json:"action,omitempty"`
-	Source     string          `json:"source,omitempty"`
-	Reason     string          `json:"reason,omitempty"`
-	Conflicts  []plan.Conflict `json:"conflicts,omitempty"`
-	State      string          `json:"state,omitempty"`
-	Done       *int            `json:"done,omitempty"`
-	Total      *int            `json:"total,omitempty"`
-	Message    string          `json:"message,omitempty" text:"free"`
-	Unverified bool            `json:"unverified,omitempty"`
-	Notes      []string        `json:"notes,omitempty" text:"free"`
-	Problem    *Problem        `json:"problem,omitempty"`
+	Object    string          `json:"object,omitempty"`
+	Group     string          `json:"group,omitempty"`
+	Action    string          `json:"action,omitempty"`
+	Source    string          `json:"source,omitempty"`
+	Reason    string          `json:"reason,omitempty"`
+	Conflicts []plan.Conflict `json:"conflicts,omitempty"`
+	StatusFields
 
 	Pod       string `json:"pod,omitempty"`
 	Container string `json:"container,omitempty"`
@@ -60,6 +54,17 @@ type Event struct {
 	Text   string `json:"text,omitempty"`
 	Status string `json:"status,omitempty"`
 	Error  string `json:"error,omitempty" text:"free"`
+}
+
+// StatusFields say how an object is.
+type StatusFields struct {
+	State      string   `json:"state,omitempty"`
+	Done       *int     `json:"done,omitempty"`
+	Total      *int     `json:"total,omitempty"`
+	Message    string   `json:"message,omitempty" text:"free"`
+	Unverified bool     `json:"unverified,omitempty"`
+	Notes      []string `json:"notes,omitempty" text:"free"`
+	Problem    *Problem `json:"problem,omitempty"`
 }
 
 type Problem struct {
@@ -80,9 +85,9 @@ type Problem struct {
 func (n *jsonRenderer) tick()  {}
 func (n *jsonRenderer) close() {}
 
-func (n *jsonRenderer) warn(text string) { n.write(Event{Event: "warned", Text: text}) }
+func (n *jsonRenderer) warn(text string) { n.write(jsonEvent{Event: "warned", Text: text}) }
 
-func (n *jsonRenderer) write(e Event) {
+func (n *jsonRenderer) write(e jsonEvent) {
 	e.Format = output.JSONVersion
 	if e.Time == "" {
 		e.Time = n.display.now().UTC().Format(time.RFC3339Nano)
@@ -95,11 +100,11 @@ func (n *jsonRenderer) handle(event deploy.Event) {
 	case deploy.Began:
 		n.began(e.Operation)
 	case deploy.StepBegan:
-		n.write(Event{Event: "step_began", Step: string(e.Step), Objects: &e.Objects})
+		n.write(jsonEvent{Event: "step_began", Step: string(e.Step), Objects: &e.Objects})
 	case deploy.Applied:
 		n.applied(e)
 	case deploy.HookRan:
-		out := Event{Event: "hook_ran", Object: n.runs.current.hookName(e.Hook), Source: e.Hook.Path, Seconds: secondsOf(e.Took), Status: "succeeded"}
+		out := jsonEvent{Event: "hook_ran", Object: n.runs.current.hookName(e.Hook), Source: e.Hook.Path, Seconds: secondsOf(e.Took), Status: "succeeded"}
 		if e.Err != nil {
 			out.Status, out.Error = "failed", e.Err.Error()
 		}
@@ -107,7 +112,7 @@ func (n *jsonRenderer) handle(event deploy.Event) {
 	case deploy.Tracked:
 		n.writeTracked(e.Report)
 	case deploy.StepEnded:
-		out := Event{Event: "step_ended", Step: string(e.Step), Objects: &e.Objects, Seconds: secondsOf(e.Took)}
+		out := jsonEvent{Event: "step_ended", Step: string(e.Step), Objects: &e.Objects, Seconds: secondsOf(e.Took)}
 		if e.Err != nil {
 			out.Error = e.Err.Error()
 		}
@@ -116,7 +121,7 @@ func (n *jsonRenderer) handle(event deploy.Event) {
 		n.warn(e.Text)
 	case deploy.Recorded:
 		if r := e.Record; r != nil {
-			out := Event{Event: "recorded", Revision: r.Version}
+			out := jsonEvent{Event: "recorded", Revision: r.Version}
 			if r.Info != nil {
 				out.Status = r.Info.Status.String()
 			}
@@ -131,10 +136,10 @@ func (n *jsonRenderer) began(op *deploy.Operation) {
 	}
 	if len(n.runs.failed) > 0 { // the failed run is over; its report comes at the end
 		last := n.runs.failed[len(n.runs.failed)-1]
-		n.write(Event{Event: "undo_began", Verb: string(op.Verb), Error: last.ended.Err.Error()})
+		n.write(jsonEvent{Event: "undo_began", Verb: string(op.Verb), Error: last.ended.Err.Error()})
 	}
 	d := plan.Outline(op)
-	n.write(Event{
+	n.write(jsonEvent{
 		Event: "began", Verb: d.Verb, Release: d.Release, Namespace: d.Namespace, Chart: d.Chart, Revision: d.Revision,
 		Target: d.TargetRevision, Plan: &d.Summary,
 	})
@@ -145,7 +150,7 @@ func (n *jsonRenderer) began(op *deploy.Operation) {
 
 func (n *jsonRenderer) applied(e deploy.Applied) {
 	c := e.Change
-	out := Event{Event: "applied", Step: string(e.Step), Object: c.ID.String(), Group: c.ID.Group, Action: string(c.Action), Source: c.Source, Reason: c.Reason}
+	out := jsonEvent{Event: "applied", Step: string(e.Step), Object: c.ID.String(), Group: c.ID.Group, Action: string(c.Action), Source: c.Source, Reason: c.Reason}
 	for _, f := range c.Conflicts {
 		out.Conflicts = append(out.Conflicts, plan.ConflictOf(c, f))
 	}
@@ -153,7 +158,7 @@ func (n *jsonRenderer) applied(e deploy.Applied) {
 }
 
 func (n *jsonRenderer) writeTracked(r track.Report) {
-	out := Event{}
+	out := jsonEvent{}
 	if !r.Time.IsZero() {
 		out.Time = r.Time.UTC().Format(time.RFC3339Nano)
 	}
@@ -163,7 +168,7 @@ func (n *jsonRenderer) writeTracked(r track.Report) {
 	switch r.Kind {
 	case track.StatusChanged, track.ProblemSeen, track.Recovered:
 		out.Event = map[track.ReportKind]string{track.StatusChanged: "status_changed", track.ProblemSeen: "problem_seen", track.Recovered: "recovered"}[r.Kind]
-		StatusFields(&out, r.Status)
+		out.StatusFields = StatusFieldsOf(r.Status)
 	case track.LogWritten:
 		if r.Log == nil {
 			return
@@ -187,14 +192,14 @@ func (n *jsonRenderer) writeTracked(r track.Report) {
 	n.write(out)
 }
 
-func StatusFields(out *Event, s track.Status) {
-	out.State, out.Message, out.Unverified, out.Notes = string(s.State), s.Message, s.Unverified, s.Notes
+func StatusFieldsOf(s track.Status) StatusFields {
+	out := StatusFields{State: string(s.State), Message: s.Message, Unverified: s.Unverified, Notes: s.Notes}
 	if s.Total > 0 {
 		out.Done, out.Total = &s.Done, &s.Total
 	}
 	p := s.Problem
 	if p == nil {
-		return
+		return out
 	}
 	out.Problem = &Problem{
 		Class: p.Class, Title: p.Title, Message: p.Message, Container: p.Container, Image: p.Image, Pods: p.Pods,
@@ -203,6 +208,7 @@ func StatusFields(out *Event, s track.Status) {
 	if !p.FinalAt.IsZero() {
 		out.Problem.FinalAt = p.FinalAt.UTC().Format(time.RFC3339)
 	}
+	return out
 }
 
 func secondsOf(d time.Duration) *float64 {

@@ -88,7 +88,7 @@ func TestOutcomes(t *testing.T) {
 			viewtest.Golden(t, "run-"+name+".json.golden", s.closed(t))
 			s, scr := newStage(t, 110, 24)
 			play(s)
-			if err := s.Close(); err != nil {
+			if err := s.end(); err != nil {
 				t.Fatal(err)
 			}
 			viewtest.Golden(t, "terminal-"+name+".txt.golden", []byte(scr.String()))
@@ -111,7 +111,6 @@ func TestUninstallSaysGone(t *testing.T) {
 		s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Progressing, Message: "being deleted"})
 		s.Observe(deploy.StepEnded{Step: deploy.StepWait, Objects: 2, Took: time.Second, Err: err})
 		s.Observe(deploy.Ended{Operation: op, Took: time.Second, Err: err})
-		s.Finish(err)
 		if got := string(s.closed(t)); !strings.Contains(got, want) || strings.Contains(got, "ready") {
 			t.Errorf("it wrote %q, want %q in it", got, want)
 		}

@@ -55,7 +55,7 @@ func createBeside(path string) (*os.File, error) {
 	return f, nil
 }
 
-// writeTracked writes a file. A regular file is replaced in one step, so that a reader never finds
+// writeReportFile writes a file. A regular file is replaced in one step, so that a reader never finds
 // half of it, and only its owner may read it. Its errors are *WriteErrors.
 func writeReportFile(path string, data []byte) error {
 	target, isStream := reportTarget(path)

@@ -30,7 +30,7 @@ func TestTerminal(t *testing.T) {
 	err := failedError()
 	s.saw(track.StatusChanged, track.Status{ID: viewtest.WebID(), State: track.Failed, Total: 3, Problem: &p})
 	s.Observe(deploy.Ended{Operation: s.runs.current.op, Err: err, Took: 12 * time.Second})
-	if err := s.Close(); err != nil {
+	if err := s.end(); err != nil {
 		t.Fatal(err)
 	}
 	viewtest.Golden(t, "terminal-after.txt.golden", []byte(scr.String()))
@@ -69,7 +69,7 @@ func TestTerminalSizes(t *testing.T) {
 			s.after(tickEvery)
 		}
 		s.Observe(deploy.Ended{Operation: op, Took: time.Minute})
-		if err := s.Close(); err != nil {
+		if err := s.end(); err != nil {
 			t.Fatal(err)
 		}
 		if scr.Region() != 0 {
@@ -93,7 +93,7 @@ func TestTerminalLive(t *testing.T) {
 	<-done
 	e.Observe(deploy.Ended{})
 	for range 2 {
-		if err := e.Close(); err != nil {
+		if err := e.end(); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -65,11 +65,11 @@ type display struct {
 
 // fit breaks a line that is longer than the terminal is wide, and indents what follows.
 // Elsewhere lines stay whole, as programs look for them.
-func (s *display) fit(line string, hanging int) string {
-	if !s.live {
+func (d *display) fit(line string, hanging int) string {
+	if !d.live {
 		return line
 	}
-	columns, _ := s.streams.Size()
+	columns, _ := d.streams.Size()
 	return textfmt.WrapLine(line, columns, hanging)
 }
 
@@ -82,7 +82,6 @@ type runs struct {
 // An outcome is how everything ended.
 type outcome struct {
 	err      error
-	known    bool   // err is set
 	reported bool   // people and programs have been told
 	result   Result // as it was reported; empty before
 }
@@ -118,7 +117,7 @@ func newView(s output.Streams, o Options, now func() time.Time, out *outputs) *V
 			return 0
 		}
 	}
-	d := &display{opts: o, streams: s, palette: s.Palette(o.Colour, s.ErrTTY), glyphs: textfmt.GlyphsFor(o.Getenv), ci: ciOf(o.Getenv), now: now, began: now()}
+	d := &display{opts: o, streams: s, palette: s.ErrPalette(o.Colour), glyphs: textfmt.GlyphsFor(o.Getenv), ci: ciOf(o.Getenv), now: now, began: now()}
 	d.ci.markTrusted = s.MarkTrusted
 	v := &View{display: d, outputs: out, runs: &runs{current: newState(now)}}
 	switch {
@@ -187,18 +186,10 @@ func (v *View) Warn(text string) {
 	}
 }
 
-// Finish tells how everything ended: nil, or the error that the program ends
-// with. Without it the last Ended event counts. Call it before Close.
-func (v *View) Finish(err error) {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.outcome.err, v.outcome.known = err, true
-}
-
-// Close takes down what was drawn, reports how it ended, and writes the files
-// of the options. It returns the first error of any write. A second call does
-// nothing.
-func (v *View) Close() error {
+// Close takes down what was drawn, reports how everything ended, and writes the files of the options.
+// ended is nil, or the error that the program ends with. Close returns the first error of any write. A
+// second call does nothing.
+func (v *View) Close(ended error) error {
 	if v.stop != nil {
 		v.stopOnce.Do(func() { close(v.stop) })
 		<-v.stopped
@@ -211,13 +202,8 @@ func (v *View) Close() error {
 	v.closed = true
 	v.outputs.waitForRoom()
 	v.renderer.close()
-	if !v.outcome.known && v.runs.current.ended != nil {
-		v.outcome.err, v.outcome.known = v.runs.current.ended.Err, true
-		if len(v.runs.failed) > 0 && v.outcome.err == nil {
-			v.outcome.err = v.runs.failed[0].ended.Err
-		}
-	}
-	if v.outcome.known && (v.outcome.err != nil || v.runs.current.ended != nil) {
+	v.outcome.err = ended
+	if ended != nil || v.runs.current.ended != nil {
 		v.conclude()
 	}
 	return v.outputs.close()

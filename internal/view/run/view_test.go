@@ -156,10 +156,22 @@ func (s *studio) both() []byte {
 	return []byte("-- stdout --\n" + s.out.String() + "-- stderr --\n" + s.err.String())
 }
 
+// end closes the view of a run that ended as it told.
+func (v *View) end() error {
+	if v.runs.current.ended == nil {
+		return v.Close(nil)
+	}
+	err := v.runs.current.ended.Err
+	if len(v.runs.failed) > 0 && err == nil {
+		err = v.runs.failed[0].ended.Err
+	}
+	return v.Close(err)
+}
+
 // closed closes the view and hands over what it wrote.
 func (s *studio) closed(t testing.TB) []byte {
 	t.Helper()
-	if err := s.Close(); err != nil {
+	if err := s.end(); err != nil {
 		t.Fatal(err)
 	}
 	checkSecretsOf(t, s.out.String()+s.err.String())
@@ -405,7 +417,9 @@ func TestEventsUndo(t *testing.T) {
 			s.Observe(deploy.Began{Operation: back})
 			s.after(time.Second)
 			s.Observe(deploy.Ended{Operation: back, Record: back.Next, Took: time.Second, Err: rollback})
-			s.Finish(rolled)
+			if err := s.Close(rolled); err != nil {
+				t.Fatal(err)
+			}
 			viewtest.Golden(t, fmt.Sprintf("undo-%s.%s.golden", name, format), s.closed(t))
 			if !s.Reported(rolled) {
 				t.Errorf("%s: not reported", name)
@@ -438,7 +452,7 @@ func TestEventsInjection(t *testing.T) {
 			s.Warn(evil)
 			err := errors.Join(&track.FailedError{Causes: []track.Cause{{Title: evil, Fatal: true, Objects: []kube.ID{viewtest.WebID()}, Problem: p}}}, errors.New(evil))
 			s.Observe(deploy.Ended{Operation: op, Err: err})
-			if cerr := s.Close(); cerr != nil {
+			if cerr := s.end(); cerr != nil {
 				t.Fatal(cerr)
 			}
 			got := s.err.String()
@@ -466,7 +480,7 @@ func TestResultFiles(t *testing.T) {
 	dir := t.TempDir()
 	s := newStudio(Options{ResultFile: filepath.Join(dir, "result.json"), JUnitFile: filepath.Join(dir, "junit.xml")}, false)
 	s.fail(t, failedError())
-	if err := s.Close(); err != nil {
+	if err := s.end(); err != nil {
 		t.Fatal(err)
 	}
 	for file, name := range map[string]string{"result.json": "result.json.golden", "junit.xml": "junit.xml.golden"} {
@@ -558,8 +572,9 @@ func TestEventsBefore(t *testing.T) {
 	busy := errors.New("another run holds the release")
 	for format, reported := range map[output.Format]bool{output.FormatTable: false, output.FormatJSON: true} {
 		s := newStudio(Options{Format: format, ExitCode: func(error) int { return 5 }}, false)
-		s.Finish(busy)
-		s.closed(t)
+		if err := s.Close(busy); err != nil {
+			t.Fatal(err)
+		}
 		if s.Reported(busy) != reported {
 			t.Errorf("%s: Reported = %v", format, !reported)
 		}
@@ -581,7 +596,7 @@ func TestEventsWriteError(t *testing.T) {
 	failing := output.Streams{Out: failingWriter{}, Err: failingWriter{}}
 	e := newView(failing, Options{Getenv: viewtest.NoEnv}, time.Now, directOutputs(failing))
 	e.Warn("x")
-	if err := e.Close(); err == nil {
+	if err := e.end(); err == nil {
 		t.Error("Close didn't report the failed write")
 	}
 	if err := plan.Show(output.Streams{Out: failingWriter{}}, viewtest.Upgrade(t), document.Options{}); err == nil {
