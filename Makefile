@@ -52,7 +52,7 @@ test-alone: devcluster ## tests that disturb all others, on a cluster of their o
 	bin/devcluster run -- env DEPLOYER_TEST_REQUIRE_CLUSTER=1 DEPLOYER_TEST_ALONE=1 $(GOTEST) -count=1 -run '^TestAlone' ./apply ./internal/e2e
 
 # An old version, and one in between.
-SKEW ?= v1.29.15 v1.33.5
+SKEW ?= v1.29.15 v1.31.4
 
 test-skew: ## apply, track and the built program against older API servers (SKEW="v1.31.4 …": these, RUN=TestX: only these tests)
 	@for v in $(SKEW); do \
