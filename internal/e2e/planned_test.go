@@ -10,14 +10,21 @@ import (
 // plan, with the object, and is told once when the plan is carried out.
 func TestServerWarningsInPlans(t *testing.T) {
 	w := newWorld(t)
-	chart := w.chart(`apiVersion: v1
-kind: Endpoints
+	chart := w.chart(`apiVersion: apps/v1
+kind: Deployment
 metadata: {name: old}
-subsets: [{addresses: [{ip: 192.0.2.1}], ports: [{port: 80}]}]
+spec:
+  replicas: 0
+  selector: {matchLabels: {app: old}}
+  template:
+    metadata: {labels: {app: old}}
+    spec:
+      nodeSelector: {beta.kubernetes.io/arch: amd64}
+      containers: [{name: app, image: nginx}]
 `)
-	const words = "v1 Endpoints is deprecated in v1.33+"
+	const words = "spec.template.spec.nodeSelector[beta.kubernetes.io/arch]: deprecated since v1.14"
 	p := w.plan("x", chart)
-	if len(p.Warnings) != 1 || !strings.HasPrefix(p.Warnings[0].Text, words) || p.Warnings[0].Object != "Endpoints/"+w.ns+"/old" {
+	if len(p.Warnings) != 1 || !strings.HasPrefix(p.Warnings[0].Text, words) || p.Warnings[0].Object != "Deployment/"+w.ns+"/old" {
 		w.Errorf("warnings %+v, want one that begins with %q", p.Warnings, words)
 	}
 	if r := w.ok("plan", "x", chart); !strings.Contains(r.out, words) || r.err != "" {
