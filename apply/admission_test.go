@@ -359,7 +359,6 @@ func (s *story) dryRunOf(manifest string) func(context.Context) error {
 // says of itself.
 func (s *story) withoutAnswerOf(group, version string) {
 	s.t.Helper()
-	s.since("1.30", "discovery in one answer")
 	s.through(&faulty{replace: func(r *http.Request, body []byte) []byte {
 		if r.URL.Path != "/apis" {
 			return body

@@ -231,7 +231,7 @@ spec:
 }
 
 // A group may list a version that it doesn't serve: between the two answers that discovery takes
-// where it is not one document, as before Kubernetes 1.30, a definition drops a version. The later
+// where it is not one document, as before Kubernetes 1.27, a definition drops a version. The later
 // answer, that there is no such version, is an answer.
 func TestListedVersionThatIsNotServed(t *testing.T) {
 	s := begin(t)

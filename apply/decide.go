@@ -102,7 +102,7 @@ func (p *planning) create(ctx context.Context, t *target, desired *unstructured.
 		return c, err
 	case apierrors.IsConflict(err) || apierrors.IsAlreadyExists(err):
 		return p.decideUnobserved(ctx, t, desired, s)
-	case verify.MissingPermission(err) != nil && !s.absent && !s.forbidden:
+	case verify.MissingPermission(err, t.id.Namespace) != nil && !s.absent && !s.forbidden:
 		found, err2 := p.observer.read(ctx, t)
 		if err2 != nil {
 			return Change{}, err2
@@ -144,7 +144,7 @@ func (p *planning) decideRefused(ctx context.Context, t *target, desired *unstru
 		c.Unverified = "an admission webhook doesn't support dry runs: " + verify.Explain(t.obj, err).Error()
 		return c, nil
 	case verdict == verify.Forbidden:
-		return p.markEstimated(t, c, verify.MissingPermission(err)), nil
+		return p.markEstimated(t, c, verify.MissingPermission(err, t.id.Namespace)), nil
 	case t.failsConversion(err):
 		return p.deferChange(t, p.newObject(t, desired), t.conversionDeferral()), nil
 	case p.prerequisites.kindChanges(t) && !apierrors.IsForbidden(err):

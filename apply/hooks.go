@@ -254,7 +254,7 @@ func (p *planning) decideHook(ctx context.Context, t *target) (Change, error) {
 	case verdict == verify.Unverified:
 		c.Unverified = "an admission webhook doesn't support dry runs"
 	case verdict == verify.Forbidden:
-		return p.markEstimated(t, c, verify.MissingPermission(err)), nil
+		return p.markEstimated(t, c, verify.MissingPermission(err, t.id.Namespace)), nil
 	case p.prerequisites.kindChanges(t) && !apierrors.IsForbidden(err):
 		c.Deferral = &Deferral{Reason: changingKind, Until: []kube.ID{t.definition()}}
 		c.Unverified = changingKind

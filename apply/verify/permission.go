@@ -1,6 +1,7 @@
 package verify
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 
@@ -39,15 +40,25 @@ func (e *PermissionError) Hint() string {
 // k8s.io/apiserver/pkg/endpoints/handlers/responsewriters/errors.go
 var denial = regexp.MustCompile(`cannot (\S+) resource "([^"]+)"(?: in API group "([^"]*)")?(?: in the namespace "([^"]*)")?`)
 
-// MissingPermission returns the missing permission that an error reports; nil for other
-// errors, such as the refusal of an admission policy.
-func MissingPermission(err error) *PermissionError {
-	if !apierrors.IsForbidden(err) {
+// denialOfCreate is how older API servers word that an account may patch but not create, when an
+// apply would create the object: with what the authorizer gives as its reason, which RBAC mostly
+// doesn't.
+// k8s.io/apiserver/pkg/endpoints/handlers/update.go of 1.29 (withAuthorization)
+var denialOfCreate = regexp.MustCompile(`^\S+ "[^"]*" is forbidden: (?:RBAC: .*)?$`)
+
+// MissingPermission returns the missing permission that an error reports about an object in a
+// namespace; nil for other errors, such as the refusal of an admission policy.
+func MissingPermission(err error, namespace string) *PermissionError {
+	var status apierrors.APIStatus
+	if !apierrors.IsForbidden(err) || !errors.As(err, &status) {
 		return nil
 	}
-	m := denial.FindStringSubmatch(err.Error())
-	if m == nil {
+	if m := denial.FindStringSubmatch(err.Error()); m != nil {
+		return &PermissionError{Verb: m[1], Resource: m[2], Group: m[3], Namespace: m[4]}
+	}
+	answer := status.Status()
+	if answer.Details == nil || !denialOfCreate.MatchString(answer.Message) {
 		return nil
 	}
-	return &PermissionError{Verb: m[1], Resource: m[2], Group: m[3], Namespace: m[4]}
+	return &PermissionError{Verb: "create", Resource: answer.Details.Kind, Group: answer.Details.Group, Namespace: namespace}
 }

@@ -33,7 +33,7 @@ func (e *ServerError) Hint() string {
 			"delete the webhook's configuration; if it is part of the release, the release creates it again"
 	case strings.Contains(e.Text, "field can not be less than"):
 		return "volumes don't shrink: leave the size in the chart as it is, or move the data to a new claim"
-	case strings.Contains(e.Text, "missing from spec.versions"):
+	case strings.Contains(e.Text, "missing from spec.versions"), strings.Contains(e.Text, "must appear in spec.versions"): // the latter before Kubernetes 1.33
 		return "keep the version in the definition, with served: false if nobody should use it any more; to leave out a chart's crds/: --crds skip"
 	case strings.Contains(e.Text, "must support resize"):
 		return "the claim's StorageClass needs allowVolumeExpansion: true for its volumes to grow"

@@ -36,7 +36,7 @@ func VerdictOf(id kube.ID, err error) Verdict {
 		return Accepted
 	case refusesDryRun(err):
 		return Unverified
-	case MissingPermission(err) != nil:
+	case MissingPermission(err, id.Namespace) != nil:
 		return Forbidden
 	case IsVanished(err, id):
 		return Vanished

@@ -29,6 +29,8 @@ func TestVerdicts(t *testing.T) {
 		{"invalid", answer(http.StatusUnprocessableEntity, `ConfigMap "a" is invalid: data: Too long`), Rejected},
 		{"a webhook with side effects", answer(http.StatusBadRequest, `admission webhook "x" does not support dry run`), Unverified},
 		{"the authorizer", answer(http.StatusForbidden, `configmaps "a" is forbidden: User "u" cannot patch resource "configmaps" in API group "" in the namespace "n"`), Forbidden},
+		{"the authorizer of Kubernetes 1.29", apierrors.NewForbidden(maps, "a", errors.New("")), Forbidden},
+		{"the authorizer of Kubernetes 1.29 that met a mistake", apierrors.NewForbidden(maps, "a", errors.New(`RBAC: role.rbac.authorization.k8s.io "x" not found`)), Forbidden},
 		{"an admission policy", answer(http.StatusForbidden, `configmaps "a" is forbidden: ValidatingAdmissionPolicy 'p' denied request`), Rejected},
 		{"another version", apierrors.NewConflict(maps, "a", errors.New("the object has been modified")), Modified},
 		{"gone", apierrors.NewNotFound(maps, "a"), Vanished},

@@ -82,7 +82,7 @@ func withAccountHint(err error) error {
 	if apierrors.IsUnauthorized(err) {
 		return hintedError{error: err, hint: "the cluster rejected these credentials, or they expired: log in again, or check --kubeconfig, --kube-context, KUBECONFIG and --kube-token"}
 	}
-	if lacks := verify.MissingPermission(err); lacks != nil {
+	if lacks := verify.MissingPermission(err, ""); lacks != nil {
 		return hintedError{error: err, hint: lacks.Missing() + ": give it to the account by a Role (docs/permissions.md has what each command needs), or choose another account with --kubeconfig, --kube-context or --kube-token"}
 	}
 	return err

@@ -73,6 +73,9 @@ func (w *world) permissionArgs(form []string) []string {
 	return out
 }
 
+// streamedLists is what older API servers refuse, so that a watch of theirs needs a list before it.
+const streamedLists = "a list as the beginning of a watch"
+
 // permissions are verbs by API group and resource, as "group/resource".
 type permissions map[string]map[string]bool
 
@@ -180,6 +183,7 @@ func (w *world) onlyIn(rules ...rbacv1.PolicyRule) *world {
 // less. With -update it is written anew. Who asks may do anything in one namespace only.
 func TestPermissionsDoc(t *testing.T) {
 	w := newWorld(t)
+	w.cluster.Since(t, "1.34", streamedLists)
 	asked := map[string]permissions{}
 	user := w.onlyIn(kubetest.Rule("*", "*", "*"))
 	for _, c := range permissionCases {
@@ -226,6 +230,7 @@ func writePermissions(t *testing.T, asked map[string]permissions) {
 // says, and nothing else: it works, and nothing is refused.
 func TestPermissionsSuffice(t *testing.T) {
 	w := newWorld(t)
+	w.cluster.Since(t, "1.34", streamedLists)
 	documented := documentedPermissions(t)
 	for _, c := range permissionCases {
 		user := w.onlyIn(documented[c.heading].rules()...)

@@ -17,7 +17,7 @@ import (
 )
 
 // aggregated asks for all groups, versions and resources in one document. Servers older than
-// 1.30 answer with the groups alone.
+// 1.30 know it as v2beta1, with the same fields; those older than 1.27 answer with the groups alone.
 // https://kubernetes.io/docs/concepts/overview/kubernetes-api/#aggregated-discovery
 const aggregated = "as=APIGroupDiscoveryList"
 
@@ -82,7 +82,7 @@ func withoutUnserved(failed map[schema.GroupVersion]error) map[schema.GroupVersi
 
 // readDiscovery reads one document of aggregated discovery; nil when the server has none.
 func readDiscovery(ctx context.Context, client discovery.DiscoveryInterface, path string) (*apidiscovery.APIGroupDiscoveryList, error) {
-	accept := "application/json;g=apidiscovery.k8s.io;v=v2;" + aggregated + ",application/json"
+	accept := "application/json;g=apidiscovery.k8s.io;v=v2;" + aggregated + ",application/json;g=apidiscovery.k8s.io;v=v2beta1;" + aggregated + ",application/json"
 	var contentType string
 	data, err := client.RESTClient().Get().AbsPath(path).SetHeader("Accept", accept).Do(ctx).ContentType(&contentType).Raw()
 	if err != nil || !strings.Contains(contentType, aggregated) {

@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/util/version"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -103,6 +104,19 @@ func open() (*Cluster, error) {
 		c.auditFrom = info.Size()
 	}
 	return c, nil
+}
+
+// Since skips a test of what API servers can do only since a version, such as "1.30"
+// (make test-skew).
+func (c *Cluster) Since(t testing.TB, minimum, what string) {
+	t.Helper()
+	server, err := c.client.Discovery().ServerVersion()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if version.MustParseGeneric(server.GitVersion).LessThan(version.MustParseGeneric(minimum)) {
+		t.Skipf("Kubernetes has %s since %s, this is %s", what, minimum, server.GitVersion)
+	}
 }
 
 // Config gives a copy of the administrator's configuration, without client-side

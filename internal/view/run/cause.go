@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -163,6 +164,9 @@ func (c *collector) several(errs []error) bool {
 func (c *collector) plain(err error) {
 	cause := Cause{Class: classError, Title: "The run failed", Fatal: true, Message: err.Error(), Advice: output.Hint(err)}
 	if errors.Is(err, context.Canceled) {
+		if slices.ContainsFunc(c.causes, func(c Cause) bool { return c.Class == classStopped }) {
+			return // each request under way ends with the same signal
+		}
 		cause.Class, cause.Title, c.verdict = classStopped, "The run was stopped", stoppedVerdict
 	}
 	c.setHook(&cause)

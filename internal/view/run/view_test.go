@@ -2,6 +2,7 @@ package run
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"encoding/xml"
 	"errors"
@@ -288,14 +289,15 @@ func TestEventsErrors(t *testing.T) {
 		"rejected-late": &apply.RejectedError{Late: true, Rejections: []apply.Rejection{
 			{ID: viewtest.ID("example.com", "Widget", "w"), Source: "web/templates/widget.yaml", Err: &apply.InvalidError{Field: "spec.size", Text: "should be less than or equal to 100"}},
 		}},
-		"hook":    &deploy.HookError{Event: "pre-upgrade", Hook: "web/templates/migrate.yaml", Err: hookFailure()},
-		"timeout": &track.TimeoutError{NotReady: notReady, Total: 7, Goal: track.Ready, Waited: 5 * time.Minute, Err: errors.New("deadline")},
-		"pending": fmt.Errorf("UPGRADE FAILED: %w", &release.PendingError{Namespace: "prod", Name: "web", Revision: 6, Status: helmrelease.StatusPendingUpgrade, Grace: time.Hour}),
-		"stopped": errors.New("stopped by SIGINT"),
-		"lost":    &track.UnreachableError{For: 2 * time.Minute, Err: errors.New("connection refused")},
-		"plain":   errors.New("writing the record of revision 7: conflict\nsecond line"),
+		"hook":             &deploy.HookError{Event: "pre-upgrade", Hook: "web/templates/migrate.yaml", Err: hookFailure()},
+		"timeout":          &track.TimeoutError{NotReady: notReady, Total: 7, Goal: track.Ready, Waited: 5 * time.Minute, Err: errors.New("deadline")},
+		"pending":          fmt.Errorf("UPGRADE FAILED: %w", &release.PendingError{Namespace: "prod", Name: "web", Revision: 6, Status: helmrelease.StatusPendingUpgrade, Grace: time.Hour}),
+		"stopped":          errors.New("stopped by SIGINT"),
+		"stopped-requests": errors.Join(fmt.Errorf("stopped by SIGINT: %w", context.Canceled), fmt.Errorf("Get \"https://192.0.2.1/x\": stopped by SIGINT: %w", context.Canceled)),
+		"lost":             &track.UnreachableError{For: 2 * time.Minute, Err: errors.New("connection refused")},
+		"plain":            errors.New("writing the record of revision 7: conflict\nsecond line"),
 	} {
-		code := map[string]int{"stopped": 130, "rejected": 3, "pending": 5}[name]
+		code := map[string]int{"stopped": 130, "stopped-requests": 130, "rejected": 3, "pending": 5}[name]
 		s := newStudio(Options{Progress: "none", ExitCode: func(error) int { return max(code, 1) }}, false)
 		s.fail(t, err)
 		viewtest.Golden(t, "error-"+name+".txt.golden", s.closed(t))
