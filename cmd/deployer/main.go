@@ -15,6 +15,7 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/klog/v2"
 
+	"deployer/internal/startheap"
 	"deployer/internal/view/output"
 )
 
@@ -38,7 +39,7 @@ const gcPercent = 35
 // leastHeap is how much memory the heap may have before any of it is collected. Most commands need
 // less, and starting a command with the few megabytes that Go begins with took as long as all else
 // that it does.
-const leastHeap = 16 << 20
+const leastHeap = startheap.Size
 
 // frugalHeap is the heap from which memory matters more than processor time. Up to it, Go's default
 // of 100 percent applies: charts with large definitions take a sixth less processor time with it, and the
@@ -49,10 +50,10 @@ const frugalHeap = 40 << 20
 // https://pkg.go.dev/runtime#hdr-Environment_Variables, runtime/mgcpacer.go (defaultHeapMinimum)
 const goStartHeap = 4 << 20
 
-// setUpGC sets the garbage collector, unless the user has.
+// setUpGC sets the garbage collector, unless the user has. The first collection is as startheap has it.
 func setUpGC() {
+	startheap.Release()
 	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetGCPercent(gcPercentFor(liveHeap()))
 		afterNextGC()
 	}
 }
