@@ -204,10 +204,6 @@ func (q completionRequest) flagValue(name, written, prefix string) completion {
 
 // isPath reports whether a flag's value names a file or directory.
 func isPath(flag string) bool {
-	for _, word := range []string{"file", "dir", "config", "cache", "keyring", "destination", "merge", "starter", "post-renderer", "out", "report-junit"} {
-		if strings.HasSuffix(flag, word) {
-			return true
-		}
-	}
-	return false
+	ends := []string{"file", "dir", "config", "cache", "keyring", "destination", "merge", "starter", "post-renderer", "out", "report-junit"}
+	return slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(flag, end) })
 }

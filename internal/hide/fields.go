@@ -75,28 +75,13 @@ func (f Fields) IsHidden(names []string) bool {
 	if len(names) == 0 {
 		return false
 	}
-	if f.whole && isHiddenInSecret(names) {
-		return true
-	}
-	for _, p := range f.patterns {
-		if matches(p, names) {
-			return true
-		}
-	}
-	return false
+	return f.whole && isHiddenInSecret(names) || slices.ContainsFunc(f.patterns, func(p []string) bool { return matches(p, names) })
 }
 
 // HasHiddenWithin reports whether something at a path or in it may be confidential.
 func (f Fields) HasHiddenWithin(names []string) bool {
-	if f.IsHidden(names) || f.whole && hidesWithinSecret(names) {
-		return true
-	}
-	for _, p := range f.patterns {
-		if matchesBelow(p, names) {
-			return true
-		}
-	}
-	return false
+	return f.IsHidden(names) || f.whole && hidesWithinSecret(names) ||
+		slices.ContainsFunc(f.patterns, func(p []string) bool { return matchesBelow(p, names) })
 }
 
 // hidesWithinSecret reports whether a value at this path of a confidential object contains
@@ -130,10 +115,5 @@ func isHiddenInSecret(names []string) bool {
 	if len(names) < 3 || names[1] != "annotations" {
 		return false
 	}
-	for _, prefix := range openAnnotations {
-		if strings.HasPrefix(names[2], prefix) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(openAnnotations, func(prefix string) bool { return strings.HasPrefix(names[2], prefix) })
 }

@@ -1,18 +1,19 @@
 package hide
 
 import (
+	"iter"
 	"regexp"
 	"strings"
 	"unicode"
 )
 
 // meaningless texts are never hidden, even if their key is confidential.
-var meaningless = setOf(`true false yes no on off null nil none default disabled enabled localhost 127.0.0.1 0.0.0.0 ::1 production development (hidden)`)
+var meaningless = setOf(strings.FieldsSeq(`true false yes no on off null nil none default disabled enabled localhost 127.0.0.1 0.0.0.0 ::1 production development (hidden)`))
 
 // ordinary words occur in unrelated texts and in our own messages. Hiding them there would
 // reveal a password that is the same word. They are hidden where they are a whole value, and
 // if their key is confidential also as whole words in texts.
-var ordinary = setOf(`
+var ordinary = setOf(strings.FieldsSeq(`
 	admin administrator root user users username guest test tests testing tester demo example sample secret secrets password passwd
 	passphrase changeme change-me token login account owner operator service services server client system manager master main
 	app apps application web website api backend frontend worker job jobs cron task proxy gateway router cache queue broker store
@@ -37,11 +38,11 @@ var ordinary = setOf(`
 	string number integer boolean array latest stable edge json yaml text html http https grpc tcp
 	utf8 utf-8 ascii basic bearer digest standalone replication require required optional disable enable allow deny
 	first last next this that with from into have been not the and for
-`)
+`))
 
-func setOf(words string) map[string]bool {
+func setOf(words iter.Seq[string]) map[string]bool {
 	out := map[string]bool{}
-	for _, w := range strings.Fields(words) {
+	for w := range words {
 		out[w] = true
 	}
 	return out

@@ -2,6 +2,7 @@ package hide
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -56,13 +57,6 @@ func (t *Texts) hideStrings(a, b string) (any, any) {
 
 // withoutDifferences hides the lines that only one of two texts has.
 func withoutDifferences(a, b string) (any, any) {
-	lines := func(text string) map[string]bool {
-		out := map[string]bool{}
-		for _, l := range strings.Split(text, "\n") {
-			out[l] = true
-		}
-		return out
-	}
 	common := func(text string, other map[string]bool) string {
 		all := strings.Split(text, "\n")
 		for i, l := range all {
@@ -72,7 +66,7 @@ func withoutDifferences(a, b string) (any, any) {
 		}
 		return strings.Join(all, "\n")
 	}
-	return common(a, lines(b)), common(b, lines(a))
+	return common(a, setOf(strings.SplitSeq(b, "\n"))), common(b, setOf(strings.SplitSeq(a, "\n")))
 }
 
 func (t *Texts) hideMaps(a, b map[string]any) (any, any) {
@@ -139,12 +133,7 @@ func (t *Texts) collectHidden(v any, into *[]string) {
 		_, found := t.hide(v)
 		*into = append(*into, found...)
 	case map[string]any:
-		keys := make([]string, 0, len(v))
-		for key := range v {
-			keys = append(keys, key)
-		}
-		slices.Sort(keys)
-		for _, key := range keys {
+		for _, key := range slices.Sorted(maps.Keys(v)) {
 			t.collectHidden(v[key], into)
 		}
 	case []any:

@@ -34,21 +34,21 @@ func (f Field) Lines(context int) []Line {
 	switch {
 	case f.Random && multiline(f.Before) && multiline(f.After):
 		return []Line{{'~', path + ": different text each time" + note}}
-	case f.Hidden && f.Kind == string(compare.Changed):
+	case f.Hidden && f.Kind == compare.Changed:
 		return []Line{{'~', path + ": changed (hidden)" + note}}
 	case f.Hidden:
-		return []Line{{signOfKind[f.Kind], path + ": " + f.Kind + " (hidden)" + note}}
-	case f.Kind == string(compare.Added):
+		return []Line{{signOfKind[f.Kind], path + ": " + string(f.Kind) + " (hidden)" + note}}
+	case f.Kind == compare.Added:
 		return ValueLines('+', path, f.After, note)
-	case f.Kind == string(compare.Removed) && f.Before == nil:
+	case f.Kind == compare.Removed && f.Before == nil:
 		return []Line{{'-', path + note}}
-	case f.Kind == string(compare.Removed):
+	case f.Kind == compare.Removed:
 		return ValueLines('-', path, f.Before, note)
 	}
 	return changedLines(path, f.Before, f.After, note, context)
 }
 
-var signOfKind = map[string]byte{string(compare.Added): '+', string(compare.Removed): '-', string(compare.Changed): '~'}
+var signOfKind = map[compare.Kind]byte{compare.Added: '+', compare.Removed: '-', compare.Changed: '~'}
 
 func changedLines(path string, before, after any, note string, context int) []Line {
 	old, isText := before.(string)
@@ -121,14 +121,14 @@ func Inline(v any) string {
 
 // A Field is a field that changes.
 type Field struct {
-	Path     string `json:"path"`
-	Kind     string `json:"kind"` // added, removed or changed
-	Before   any    `json:"before,omitempty"`
-	After    any    `json:"after,omitempty"`
-	Hidden   bool   `json:"hidden,omitempty"`        // a Secret's value: before and after are left out
-	ByServer bool   `json:"by_server,omitempty"`     // not stated by the chart
-	Random   bool   `json:"random,omitempty"`        // changes only because the template makes the value up
-	Revision int    `json:"from_revision,omitempty"` // removed: the latest revision that had it
+	Path     string       `json:"path"`
+	Kind     compare.Kind `json:"kind"` // added, removed or changed
+	Before   any          `json:"before,omitempty"`
+	After    any          `json:"after,omitempty"`
+	Hidden   bool         `json:"hidden,omitempty"`        // a Secret's value: before and after are left out
+	ByServer bool         `json:"by_server,omitempty"`     // not stated by the chart
+	Random   bool         `json:"random,omitempty"`        // changes only because the template makes the value up
+	Revision int          `json:"from_revision,omitempty"` // removed: the latest revision that had it
 }
 
 // WithoutHidden returns the field without confidential texts in its values and its path.
@@ -153,5 +153,3 @@ func HidePair(secret hide.Fields, hidden *hide.Texts, names []string, a, b any) 
 	}
 	return a, b, false
 }
-
-const HiddenValue = "(hidden)"

@@ -39,8 +39,8 @@ func (d driftDocument) page(context int) document.Page {
 	for _, origin := range append(origins, "") {
 		section := document.Section{Title: originTitles[origin]}
 		for _, o := range d.Objects {
-			if o.Origin == string(origin) {
-				section.Entries = append(section.Entries, document.Entry{Heading: o.heading(), Lines: o.lines(context), Class: o.State})
+			if o.Origin == origin {
+				section.Entries = append(section.Entries, document.Entry{Heading: o.heading(), Lines: o.lines(context), Class: string(o.State)})
 			}
 		}
 		if len(section.Entries) > 0 {
@@ -76,7 +76,7 @@ func (d driftDocument) conclusion() string {
 	var parts []string
 	expected := 0
 	for _, origin := range origins {
-		n := d.Summary.Origins[string(origin)]
+		n := d.Summary.Origins[origin]
 		expected += n.Expected
 		what := counted(n)
 		if what == "" {
@@ -131,7 +131,7 @@ func counted(n driftCount) string {
 // heading says of an object how it differs, and who it was.
 func (o driftObject) heading() document.Heading {
 	sign, words := byte('~'), "changed"
-	switch inspect.DriftState(o.State) {
+	switch o.State {
 	case inspect.DriftMissing, inspect.DriftDeleting:
 		sign, words = '-', "missing"
 	case inspect.DriftExtra:
@@ -144,7 +144,7 @@ func (o driftObject) heading() document.Heading {
 	switch {
 	case o.By != nil:
 		words += " by " + o.By.String()
-	case o.State == string(inspect.DriftChanged) && o.Origin == string(inspect.OriginManual):
+	case o.State == inspect.DriftChanged && o.Origin == inspect.OriginManual:
 		words = "removed, manager unknown"
 	case o.Reason != "":
 		words += ": " + o.Reason

@@ -48,7 +48,7 @@ func TestExplanationFormats(t *testing.T) {
 
 // An annotation decides about conflicts whatever the flag says, so the flag isn't offered then.
 func TestExplanationNamesWhatDecidesAConflict(t *testing.T) {
-	taken := explainedField{has: true, Upgrade: string(apply.OutcomeTaken)}
+	taken := explainedField{has: true, Upgrade: apply.OutcomeTaken}
 	if got := taken.heading().Words; !strings.Contains(got, "--conflicts yield") {
 		t.Errorf("without an annotation: %q", got)
 	}

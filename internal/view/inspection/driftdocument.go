@@ -28,10 +28,10 @@ type driftDocument struct {
 }
 
 type driftSummary struct {
-	Same      int                   `json:"same"`
-	Estimated int                   `json:"estimated"`
-	Unknown   int                   `json:"unknown"`
-	Origins   map[string]driftCount `json:"origins"`
+	Same      int                           `json:"same"`
+	Estimated int                           `json:"estimated"`
+	Unknown   int                           `json:"unknown"`
+	Origins   map[inspect.Origin]driftCount `json:"origins"`
 }
 
 // A driftCount counts fields of objects that are there, and objects that came
@@ -46,8 +46,8 @@ type driftCount struct {
 type driftObject struct {
 	Object     string                 `json:"object"`
 	Group      string                 `json:"group"`
-	State      string                 `json:"state"`
-	Origin     string                 `json:"origin,omitempty"`
+	State      inspect.DriftState     `json:"state"`
+	Origin     inspect.Origin         `json:"origin,omitempty"`
 	Source     string                 `json:"source,omitempty"`
 	Reason     string                 `json:"reason,omitempty"`
 	Revision   int                    `json:"revision,omitempty"`
@@ -58,13 +58,13 @@ type driftObject struct {
 }
 
 type driftField struct {
-	Path     string `json:"path"`
-	Kind     string `json:"kind"` // added, removed or changed since it was deployed
-	Released any    `json:"released,omitempty"`
-	Live     any    `json:"live,omitempty"`
-	Hidden   bool   `json:"hidden,omitempty"`
-	Expected bool   `json:"expected"`
-	Revision int    `json:"revision,omitempty"`
+	Path     string       `json:"path"`
+	Kind     compare.Kind `json:"kind"` // added, removed or changed since it was deployed
+	Released any          `json:"released,omitempty"`
+	Live     any          `json:"live,omitempty"`
+	Hidden   bool         `json:"hidden,omitempty"`
+	Expected bool         `json:"expected"`
+	Revision int          `json:"revision,omitempty"`
 }
 
 // origins are those of a drift in the order in which they are shown.
@@ -77,7 +77,7 @@ func newDrift(f *deploy.Drift) driftDocument {
 		LatestRevision: f.Latest.Revision, LatestStatus: f.Latest.Status.String(), HasDrift: f.HasDrift(),
 		Objects: []driftObject{}, Warnings: []document.Warning{}, Chart: document.ChartName(f.Record),
 	}
-	d.Summary = driftSummary{Same: f.Same, Estimated: f.Estimated, Origins: map[string]driftCount{}}
+	d.Summary = driftSummary{Same: f.Same, Estimated: f.Estimated, Origins: map[inspect.Origin]driftCount{}}
 	for _, o := range f.Objects {
 		d.Objects = append(d.Objects, driftObjects(o, f.Hidden)...)
 	}
@@ -91,7 +91,7 @@ func newDrift(f *deploy.Drift) driftDocument {
 // driftObjects tells of one object: as a whole, or by who has written it.
 func driftObjects(o inspect.DriftedObject, hidden *hide.Texts) []driftObject {
 	whole := driftObject{
-		Object: o.ID.String(), Group: o.ID.Group, State: string(o.State), Origin: string(o.Origin), Source: o.Source,
+		Object: o.ID.String(), Group: o.ID.Group, State: o.State, Origin: o.Origin, Source: o.Source,
 		Reason: hidden.Hide(o.Reason), Revision: o.Revision, Expected: o.Expected, Unverified: hidden.Hide(o.Unverified),
 	}
 	if o.State != inspect.DriftChanged {
@@ -111,7 +111,7 @@ func driftObjects(o inspect.DriftedObject, hidden *hide.Texts) []driftObject {
 			i = len(out)
 			at[key] = i
 			part := whole
-			part.Origin, part.Expected = string(f.Origin), true
+			part.Origin, part.Expected = f.Origin, true
 			if by := document.FieldManagerOf(f.Owner); by.Manager != "" {
 				part.By = &by
 			}
@@ -124,12 +124,12 @@ func driftObjects(o inspect.DriftedObject, hidden *hide.Texts) []driftObject {
 }
 
 func driftFieldOf(f inspect.DriftField, secret hide.Fields, hidden *hide.Texts) driftField {
-	out := driftField{Path: secret.HidePath(f.Path, hidden), Kind: string(compare.Changed), Expected: f.Expected, Revision: f.Revision}
+	out := driftField{Path: secret.HidePath(f.Path, hidden), Kind: compare.Changed, Expected: f.Expected, Revision: f.Revision}
 	switch {
 	case !f.HasDesired:
-		out.Kind = string(compare.Added)
+		out.Kind = compare.Added
 	case !f.HasLive:
-		out.Kind = string(compare.Removed)
+		out.Kind = compare.Removed
 	}
 	out.Released, out.Live, out.Hidden = document.HidePair(secret, hidden, f.Names, f.Desired, f.Live)
 	return out
@@ -137,19 +137,19 @@ func driftFieldOf(f inspect.DriftField, secret hide.Fields, hidden *hide.Texts) 
 
 func (d *driftDocument) count() {
 	for _, origin := range origins {
-		d.Summary.Origins[string(origin)] = driftCount{}
+		d.Summary.Origins[origin] = driftCount{}
 	}
 	for _, o := range d.Objects {
-		if o.State == string(inspect.DriftUnknown) {
+		if o.State == inspect.DriftUnknown {
 			d.Summary.Unknown++
 			continue
 		}
 		n := d.Summary.Origins[o.Origin]
 		switch {
-		case o.State != string(inspect.DriftChanged) && o.Expected:
+		case o.State != inspect.DriftChanged && o.Expected:
 			n.Objects++
 			n.Expected++
-		case o.State != string(inspect.DriftChanged):
+		case o.State != inspect.DriftChanged:
 			n.Objects++
 		}
 		for _, f := range o.Fields {

@@ -40,7 +40,7 @@ type explainedField struct {
 	Revision int                     `json:"revision,omitempty"`
 	Earlier  bool                    `json:"or_earlier,omitempty"`
 	Source   string                  `json:"source,omitempty"`
-	Upgrade  string                  `json:"upgrade"`
+	Upgrade  apply.FieldOutcome      `json:"upgrade"`
 	Becomes  any                     `json:"becomes,omitempty"`
 	// Generated says that the template generates the value.
 	Generated bool `json:"generated,omitempty"`
@@ -85,7 +85,7 @@ func newExplanation(e *deploy.Explanation) explanation {
 
 func explainedOf(f inspect.FieldExplanation, secret hide.Fields, hidden *hide.Texts) explainedField {
 	out := explainedField{
-		Path: secret.HidePath(f.Path, hidden), Revision: f.Revision, Earlier: f.Earlier, Source: f.Source, Upgrade: string(f.Outcome),
+		Path: secret.HidePath(f.Path, hidden), Revision: f.Revision, Earlier: f.Earlier, Source: f.Source, Upgrade: f.Outcome,
 		Owners: []document.FieldManager{}, has: f.HasLive, becomes: f.HasPredicted,
 	}
 	for _, w := range f.Owners {
@@ -96,17 +96,17 @@ func explainedOf(f inspect.FieldExplanation, secret hide.Fields, hidden *hide.Te
 }
 
 // upgradeWords has the sign and the words for what an upgrade does to a field.
-var upgradeWords = map[string]struct {
+var upgradeWords = map[apply.FieldOutcome]struct {
 	sign  byte
 	words string
 }{
-	string(inspect.OutcomeKept):    {'=', "an upgrade keeps it"},
-	string(inspect.OutcomeSet):     {'~', "an upgrade sets it"},
-	string(apply.OutcomeTaken):     {'~', "an upgrade takes it, one with --conflicts yield leaves it"},
-	string(apply.OutcomeYielded):   {'=', "an upgrade leaves it to its owner"},
-	string(apply.OutcomeRefused):   {'!', "an upgrade is refused because of it"},
-	string(inspect.OutcomeRemoved): {'-', "an upgrade removes it"},
-	string(inspect.OutcomeIgnored): {' ', "not set by the release; an upgrade leaves it"},
+	inspect.OutcomeKept:    {'=', "an upgrade keeps it"},
+	inspect.OutcomeSet:     {'~', "an upgrade sets it"},
+	apply.OutcomeTaken:     {'~', "an upgrade takes it, one with --conflicts yield leaves it"},
+	apply.OutcomeYielded:   {'=', "an upgrade leaves it to its owner"},
+	apply.OutcomeRefused:   {'!', "an upgrade is refused because of it"},
+	inspect.OutcomeRemoved: {'-', "an upgrade removes it"},
+	inspect.OutcomeIgnored: {' ', "not set by the release; an upgrade leaves it"},
 }
 
 // heading says who owns a field, since which revision it is declared, and what an upgrade
@@ -124,7 +124,7 @@ func (f explainedField) heading() document.Heading {
 		owners = textfmt.List(names)
 	}
 	words := upgradeWords[f.Upgrade]
-	if f.annotated && f.Upgrade == string(apply.OutcomeTaken) {
+	if f.annotated && f.Upgrade == apply.OutcomeTaken {
 		words.words = "an upgrade takes it, as the annotation deployer.io/conflicts says"
 	}
 	prefix := ""
@@ -145,17 +145,17 @@ func (f explainedField) heading() document.Heading {
 
 // lines tells of the value, and of what it would become.
 func (f explainedField) lines() []document.Line {
-	shown := document.Field{Path: f.Path, Kind: string(compare.Changed), Before: f.Value, After: f.Becomes, Hidden: f.Hidden}
+	shown := document.Field{Path: f.Path, Kind: compare.Changed, Before: f.Value, After: f.Becomes, Hidden: f.Hidden}
 	switch {
 	case f.Hidden:
-		return []document.Line{document.Context("%s: %s", f.Path, document.HiddenValue)}
-	case f.Upgrade == string(inspect.OutcomeRemoved):
-		shown.Kind = string(compare.Removed)
+		return []document.Line{document.Context("%s: %s", f.Path, hide.Placeholder)}
+	case f.Upgrade == inspect.OutcomeRemoved:
+		shown.Kind = compare.Removed
 	case !f.has:
-		shown.Kind = string(compare.Added)
+		shown.Kind = compare.Added
 	case !f.becomes:
 		return document.ValueLines(' ', textfmt.CleanLine(f.Path), f.Value, "")
-	case f.Upgrade == string(apply.OutcomeYielded), f.Upgrade == string(apply.OutcomeRefused):
+	case f.Upgrade == apply.OutcomeYielded, f.Upgrade == apply.OutcomeRefused:
 		return document.ValueLines(' ', textfmt.CleanLine(f.Path), f.Value, "   (the chart says "+document.Inline(f.Becomes)+")")
 	}
 	return shown.Lines(3)

@@ -3,6 +3,7 @@ package output
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"unicode"
@@ -145,12 +146,9 @@ func (f *filter) withoutCommands(text string) string {
 }
 
 func commandAt(text string) bool {
-	for _, word := range commandWords {
-		if len(text) >= len(word) && strings.EqualFold(text[:len(word)], word) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(commandWords, func(word string) bool {
+		return len(text) >= len(word) && strings.EqualFold(text[:len(word)], word)
+	})
 }
 
 // commandWords begin commands of CI systems.

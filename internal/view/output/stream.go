@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"sync"
 )
 
@@ -26,12 +27,8 @@ func OnlyWriteErrors(err error) bool {
 	case *WriteError:
 		return true
 	case interface{ Unwrap() []error }:
-		for _, inner := range e.Unwrap() {
-			if !OnlyWriteErrors(inner) {
-				return false
-			}
-		}
-		return len(e.Unwrap()) > 0
+		inner := e.Unwrap()
+		return len(inner) > 0 && !slices.ContainsFunc(inner, func(err error) bool { return !OnlyWriteErrors(err) })
 	}
 	return OnlyWriteErrors(errors.Unwrap(err))
 }

@@ -49,7 +49,7 @@ func (o object) details(opts document.Options, created bool) []document.Line {
 	if len(o.TakenFrom) > 0 {
 		remark("the release takes over the fields of %s; their values stay", textfmt.List(textfmt.Quoted(o.TakenFrom)))
 	}
-	if created && o.Action == string(apply.Create) {
+	if created && o.Action == apply.Create {
 		out = append(out, o.manifest()...)
 	}
 	return out
@@ -57,7 +57,7 @@ func (o object) details(opts document.Options, created bool) []document.Line {
 
 // String says what somebody waits for.
 func (n dependency) String() string {
-	words := map[string]string{string(ordering.Ready): " is ready", string(ordering.Present): " exists", string(ordering.Gone): " is deleted"}
+	words := map[ordering.State]string{ordering.Ready: " is ready", ordering.Present: " exists", ordering.Gone: " is deleted"}
 	text := n.Object + words[n.State]
 	if n.Outside {
 		text += " (not part of this release)"

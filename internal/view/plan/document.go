@@ -7,6 +7,7 @@ import (
 	helmrelease "helm.sh/helm/v3/pkg/release"
 
 	"deployer/apply"
+	"deployer/apply/ordering"
 	"deployer/chart"
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
@@ -20,7 +21,7 @@ import (
 type Document struct {
 	Format           int                `json:"format"`
 	Document         string             `json:"document"` // "plan"
-	Verb             string             `json:"verb"`
+	Verb             deploy.Verb        `json:"verb"`
 	Release          string             `json:"release"`
 	Namespace        string             `json:"namespace"`
 	Chart            string             `json:"chart,omitempty"`
@@ -64,16 +65,16 @@ type step struct {
 
 // A dependency is an object that a step or another object waits for.
 type dependency struct {
-	Object  string `json:"object"`
-	Group   string `json:"group"`
-	State   string `json:"state"` // ready, present or gone
-	Outside bool   `json:"outside,omitempty"`
+	Object  string         `json:"object"`
+	Group   string         `json:"group"`
+	State   ordering.State `json:"state"` // ready, present or gone
+	Outside bool           `json:"outside,omitempty"`
 }
 
 type object struct {
 	Object     string           `json:"object"`
 	Group      string           `json:"group"`
-	Action     string           `json:"action"` // create, update, recreate, delete, keep, unchanged or hook
+	Action     apply.Action     `json:"action"` // create, update, recreate, delete, keep, unchanged or hook
 	Source     string           `json:"source,omitempty"`
 	Reason     string           `json:"reason,omitempty"`
 	Impact     string           `json:"impact,omitempty"`
@@ -99,9 +100,9 @@ type generatedField struct {
 type Conflict struct {
 	Path string `json:"path"`
 	document.FieldManager
-	Before  string `json:"before" text:"free"`
-	After   string `json:"after" text:"free"`
-	Outcome string `json:"outcome"` // taken, yielded or refused
+	Before  string             `json:"before" text:"free"`
+	After   string             `json:"after" text:"free"`
+	Outcome apply.FieldOutcome `json:"outcome"` // taken, yielded or refused
 
 	CollidesWith string `json:"collides_with,omitempty"` // the chart's item that can't be beside this one
 }
@@ -124,7 +125,7 @@ func Outline(op *deploy.Operation) Document { return build(op, outlineOf) }
 
 func build(op *deploy.Operation, describe func(apply.Change) object) Document {
 	d := Document{
-		Format: output.JSONVersion, Document: "plan", Verb: string(op.Verb), Release: op.Release, Namespace: op.Namespace,
+		Format: output.JSONVersion, Document: "plan", Verb: op.Verb, Release: op.Release, Namespace: op.Namespace,
 		Chart: document.ChartName(op.Next), TargetRevision: op.Target, CreatesNamespace: op.NewNamespace, KeepsHistory: op.Removal.KeepHistory,
 		Cascade: strings.ToLower(string(op.Removal.Cascade)),
 		Steps:   []step{}, Warnings: []document.Warning{},
@@ -140,7 +141,7 @@ func build(op *deploy.Operation, describe func(apply.Change) object) Document {
 		plan = &apply.Plan{}
 	}
 	if op.NewNamespace {
-		d.add("namespace", "namespace", []object{{Object: "Namespace/" + op.Namespace, Action: string(apply.Create)}})
+		d.add("namespace", "namespace", []object{{Object: "Namespace/" + op.Namespace, Action: apply.Create}})
 	}
 	d.add(string(deploy.StepCRDs), deploy.StepCRDs, objectsOf(plan.CRDs, describe))
 	d.hooks(op, plan, "pre", op.Hooks.Before)
@@ -204,7 +205,7 @@ func (o *object) hideConflicts(hidden *hide.Texts) {
 		c := &o.Conflicts[i]
 		c.Path, c.CollidesWith = hide.Fields{}.HidePath(c.Path, hidden), hide.Fields{}.HidePath(c.CollidesWith, hidden)
 		if c.Before, c.After = hidden.HideTextPair(c.Before, c.After); hiddenPaths[c.Path] {
-			c.Before, c.After = document.HiddenValue, document.HiddenValue
+			c.Before, c.After = hide.Placeholder, hide.Placeholder
 		}
 	}
 }
@@ -233,12 +234,12 @@ func (d *Document) warnings(op *deploy.Operation, plan *apply.Plan) {
 
 func (d *Document) count() {
 	s := &d.Summary
-	counters := map[string]*int{
-		string(apply.Create): &s.Create, string(apply.Update): &s.Update, string(apply.Recreate): &s.Recreate,
-		string(apply.Delete): &s.Delete, string(apply.GiveBack): &s.GiveBack, string(apply.Keep): &s.Keep, string(apply.Unchanged): &s.Unchanged, "hook": &s.Hooks,
+	counters := map[apply.Action]*int{
+		apply.Create: &s.Create, apply.Update: &s.Update, apply.Recreate: &s.Recreate,
+		apply.Delete: &s.Delete, apply.GiveBack: &s.GiveBack, apply.Keep: &s.Keep, apply.Unchanged: &s.Unchanged, "hook": &s.Hooks,
 	}
-	outcomes := map[string]*int{
-		string(apply.OutcomeTaken): &s.Taken, string(apply.OutcomeYielded): &s.Yielded, string(apply.OutcomeRefused): &s.Refused,
+	outcomes := map[apply.FieldOutcome]*int{
+		apply.OutcomeTaken: &s.Taken, apply.OutcomeYielded: &s.Yielded, apply.OutcomeRefused: &s.Refused,
 	}
 	for _, step := range d.Steps {
 		for _, o := range step.Objects {

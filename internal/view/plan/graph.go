@@ -27,7 +27,7 @@ func (d Document) steps() []document.Step {
 			case len(box.Lines) >= maxStepLines+min(len(s.After), maxStepLines+1):
 				omitted++
 			default:
-				box.Lines = append(box.Lines, document.StepLine{Sign: string(o.sign()), Text: textfmt.CleanLine(o.Object) + o.deletedAfter(), Class: o.Action, Anchor: document.Anchor(i, j)})
+				box.Lines = append(box.Lines, document.StepLine{Sign: string(o.sign()), Text: textfmt.CleanLine(o.Object) + o.deletedAfter(), Class: string(o.Action), Anchor: document.Anchor(i, j)})
 			}
 		}
 		if omitted > 0 {
@@ -48,7 +48,7 @@ func remarkLine(format string, args ...any) document.StepLine {
 
 // deletedAfter says what of its own step an object's deletion waits for.
 func (o object) deletedAfter() string {
-	if o.Action != string(apply.Delete) || len(o.After) == 0 {
+	if o.Action != apply.Delete || len(o.After) == 0 {
 		return ""
 	}
 	return " after " + textfmt.CleanLine(o.After[0].Object) + textfmt.AndMore(len(o.After)-1)

@@ -13,7 +13,7 @@ func (d Document) html(o document.Options) (string, error) {
 	for _, s := range d.Steps {
 		section := document.Section{Title: textfmt.CleanLine(s.Name)}
 		for _, object := range s.Objects {
-			section.Entries = append(section.Entries, document.Entry{Heading: object.heading(), Lines: object.details(o, true), Class: object.Action})
+			section.Entries = append(section.Entries, document.Entry{Heading: object.heading(), Lines: object.details(o, true), Class: string(object.Action)})
 		}
 		page.Page.Sections = append(page.Page.Sections, section)
 	}

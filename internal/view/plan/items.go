@@ -29,7 +29,7 @@ func (i item) entry() document.Entry {
 // headline is the object and what happens to it, or how many objects.
 func (i item) headline() (name, words string) {
 	if i.count > 0 {
-		return fmt.Sprintf("%d more %s", i.count, textfmt.CleanLine(kindOf(i.object.Object))), i.object.Action
+		return fmt.Sprintf("%d more %s", i.count, textfmt.CleanLine(kindOf(i.object.Object))), string(i.object.Action)
 	}
 	name, words = i.object.headline()
 	return name + textfmt.AndMore(len(i.others)), words
@@ -64,7 +64,7 @@ func (d Document) items(o document.Options, budget int) []item {
 			items = joinAlike(items)
 		}
 		if s.Kind == deploy.StepWait && d.HasChanges {
-			items = []item{{object: object{Object: s.Name, Action: string(s.Kind), Reason: s.until()}, step: s.Name}}
+			items = []item{{object: object{Object: s.Name, Action: apply.Action(s.Kind), Reason: s.until()}, step: s.Name}}
 		}
 		all = append(all, items...)
 	}
@@ -109,7 +109,7 @@ func (s step) until() string {
 		names = append(names, n.Object)
 	}
 	state := "ready"
-	if s.After[0].State == string(ordering.Gone) {
+	if s.After[0].State == ordering.Gone {
 		state = "gone"
 	}
 	if more := len(s.After) - named; more > 0 {
@@ -171,7 +171,7 @@ func shorten(items []item, budget int) []item {
 	used := 0
 	for _, i := range items {
 		o := i.object
-		key := fmt.Sprintf("%q", []string{i.step, o.Action, kindOf(o.Object), o.Group})
+		key := fmt.Sprintf("%q", []string{i.step, string(o.Action), kindOf(o.Object), o.Group})
 		nth[key]++
 		i.lines = i.firstLines(longObject)
 		switch used += 1 + len(i.lines); {
@@ -198,7 +198,7 @@ func shorten(items []item, budget int) []item {
 
 // needsAttention reports whether a reviewer of the plan must not overlook the change.
 func (o object) needsAttention() bool {
-	switch apply.Action(o.Action) {
+	switch o.Action {
 	case apply.Recreate, apply.Delete, apply.GiveBack:
 		return true
 	}

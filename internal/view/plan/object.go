@@ -26,7 +26,7 @@ func objectsOf(changes []apply.Change, describe func(apply.Change) object) []obj
 // outlineOf is what happens to an object, without its content.
 func outlineOf(c apply.Change) object {
 	o := object{
-		Object: c.ID.String(), Group: c.ID.Group, Action: string(c.Action), Source: c.Source, Reason: c.Reason,
+		Object: c.ID.String(), Group: c.ID.Group, Action: c.Action, Source: c.Source, Reason: c.Reason,
 		Unverified: c.Unverified, TakenFrom: c.TakenFrom, After: dependenciesOf(c.DependsOn), Weight: c.Weight,
 	}
 	for _, f := range c.Conflicts {
@@ -81,7 +81,7 @@ func (g generatedField) String() string {
 func dependenciesOf(needs []ordering.Dependency) []dependency {
 	var out []dependency
 	for _, n := range needs {
-		out = append(out, dependency{Object: n.ID.String(), Group: n.ID.Group, State: string(n.State), Outside: n.Outside})
+		out = append(out, dependency{Object: n.ID.String(), Group: n.ID.Group, State: n.State, Outside: n.Outside})
 	}
 	return out
 }
@@ -94,7 +94,7 @@ func FieldsOf(c apply.Change, nondeterminism deploy.Nondeterminism) []document.F
 	}
 	var out []document.Field
 	for _, f := range diff.Fields(c, variation) {
-		field := document.Field{Path: f.Path, Kind: string(f.Kind), Before: f.Before, After: f.After, ByServer: f.ByServer, Random: f.Random, Revision: f.Revision}
+		field := document.Field{Path: f.Path, Kind: f.Kind, Before: f.Before, After: f.After, ByServer: f.ByServer, Random: f.Random, Revision: f.Revision}
 		if f.IsHidden {
 			field.Before, field.After, field.Hidden = nil, nil, true
 		}
@@ -106,10 +106,10 @@ func FieldsOf(c apply.Change, nondeterminism deploy.Nondeterminism) []document.F
 func ConflictOf(c apply.Change, f apply.FieldConflict) Conflict {
 	out := Conflict{
 		Path: f.Path, FieldManager: document.FieldManagerOf(ownership.Owner{Manager: f.Manager, Operation: f.Operation, Subresource: f.Subresource, Time: f.Time}),
-		Before: f.Before, After: f.After, Outcome: string(f.Outcome), CollidesWith: f.CollidesWith,
+		Before: f.Before, After: f.After, Outcome: f.Outcome, CollidesWith: f.CollidesWith,
 	}
 	if hide.IsSecretKind(c.ID.GroupKind()) && !strings.HasPrefix(f.Path, "metadata.labels") && f.Path != "type" {
-		out.Before, out.After = document.HiddenValue, document.HiddenValue
+		out.Before, out.After = hide.Placeholder, hide.Placeholder
 	}
 	return out
 }

@@ -13,7 +13,7 @@ func (o object) heading() document.Heading { return item{object: o}.entry().Head
 
 // headline is an object and what happens to it.
 func (o object) headline() (name, words string) {
-	words = o.Action
+	words = string(o.Action)
 	if o.Action == "wait" {
 		return o.Object, textfmt.CleanLine(o.Reason)
 	}
@@ -37,7 +37,7 @@ func (o object) headline() (name, words string) {
 
 // randomWords say what of an object is random.
 func (o object) randomWords() string {
-	switch apply.Action(o.Action) {
+	switch o.Action {
 	case apply.Create, apply.Delete:
 		return "its name is random"
 	}
@@ -46,7 +46,7 @@ func (o object) randomWords() string {
 
 // sign of an object's action.
 func (o object) sign() byte {
-	switch apply.Action(o.Action) {
+	switch o.Action {
 	case apply.Create:
 		return '+'
 	case apply.Update:
@@ -67,7 +67,7 @@ func (o object) sign() byte {
 
 // title is the heading of a plan.
 func (d Document) title() string {
-	text := textfmt.Capitalized(d.Verb) + " of " + d.Release + " in " + d.Namespace
+	text := textfmt.Capitalized(string(d.Verb)) + " of " + d.Release + " in " + d.Namespace
 	switch {
 	case d.Verb == "uninstall":
 		text += d.removal()

@@ -3,6 +3,7 @@ package run
 import (
 	"time"
 
+	"deployer/apply"
 	"deployer/internal/deploy"
 	"deployer/internal/hide"
 	"deployer/internal/view/output"
@@ -25,7 +26,7 @@ type jsonEvent struct {
 	Event  string `json:"event"`
 	Time   string `json:"time"`
 
-	Verb      string        `json:"verb,omitempty"`
+	Verb      deploy.Verb   `json:"verb,omitempty"`
 	Release   string        `json:"release,omitempty"`
 	Namespace string        `json:"namespace,omitempty"`
 	Chart     string        `json:"chart,omitempty"`
@@ -33,13 +34,13 @@ type jsonEvent struct {
 	Target    int           `json:"target_revision,omitempty"`
 	Plan      *plan.Summary `json:"plan,omitempty"`
 
-	Step    string   `json:"step,omitempty"`
-	Objects *int     `json:"objects,omitempty"`
-	Seconds *float64 `json:"seconds,omitempty"`
+	Step    deploy.Step `json:"step,omitempty"`
+	Objects *int        `json:"objects,omitempty"`
+	Seconds *float64    `json:"seconds,omitempty"`
 
 	Object    string          `json:"object,omitempty"`
 	Group     string          `json:"group,omitempty"`
-	Action    string          `json:"action,omitempty"`
+	Action    apply.Action    `json:"action,omitempty"`
 	Source    string          `json:"source,omitempty"`
 	Reason    string          `json:"reason,omitempty"`
 	Conflicts []plan.Conflict `json:"conflicts,omitempty"`
@@ -100,7 +101,7 @@ func (n *jsonRenderer) handle(event deploy.Event) {
 	case deploy.Began:
 		n.began(e.Operation)
 	case deploy.StepBegan:
-		n.write(jsonEvent{Event: "step_began", Step: string(e.Step), Objects: &e.Objects})
+		n.write(jsonEvent{Event: "step_began", Step: e.Step, Objects: &e.Objects})
 	case deploy.Applied:
 		n.applied(e)
 	case deploy.HookRan:
@@ -112,7 +113,7 @@ func (n *jsonRenderer) handle(event deploy.Event) {
 	case deploy.Tracked:
 		n.writeTracked(e.Report)
 	case deploy.StepEnded:
-		out := jsonEvent{Event: "step_ended", Step: string(e.Step), Objects: &e.Objects, Seconds: secondsOf(e.Took)}
+		out := jsonEvent{Event: "step_ended", Step: e.Step, Objects: &e.Objects, Seconds: secondsOf(e.Took)}
 		if e.Err != nil {
 			out.Error = e.Err.Error()
 		}
@@ -136,7 +137,7 @@ func (n *jsonRenderer) began(op *deploy.Operation) {
 	}
 	if len(n.runs.failed) > 0 { // the failed run is over; its report comes at the end
 		last := n.runs.failed[len(n.runs.failed)-1]
-		n.write(jsonEvent{Event: "undo_began", Verb: string(op.Verb), Error: last.ended.Err.Error()})
+		n.write(jsonEvent{Event: "undo_began", Verb: op.Verb, Error: last.ended.Err.Error()})
 	}
 	d := plan.Outline(op)
 	n.write(jsonEvent{
@@ -150,7 +151,7 @@ func (n *jsonRenderer) began(op *deploy.Operation) {
 
 func (n *jsonRenderer) applied(e deploy.Applied) {
 	c := e.Change
-	out := jsonEvent{Event: "applied", Step: string(e.Step), Object: c.ID.String(), Group: c.ID.Group, Action: string(c.Action), Source: c.Source, Reason: c.Reason}
+	out := jsonEvent{Event: "applied", Step: e.Step, Object: c.ID.String(), Group: c.ID.Group, Action: c.Action, Source: c.Source, Reason: c.Reason}
 	for _, f := range c.Conflicts {
 		out.Conflicts = append(out.Conflicts, plan.ConflictOf(c, f))
 	}

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"deployer/apply"
 	"deployer/internal/deploy"
 	"deployer/internal/kube"
 	"deployer/internal/view/plan"
@@ -105,15 +106,15 @@ func (l *lineRenderer) began(e deploy.Began) {
 func (l *lineRenderer) applied(e deploy.Applied) {
 	c := e.Change
 	switch {
-	case e.Step == deploy.StepHook || c.Action == "unchanged":
-	case c.Action == "keep":
+	case e.Step == deploy.StepHook || c.Action == apply.Unchanged:
+	case c.Action == apply.Keep:
 		l.gather("kept", textfmt.CleanLine(c.ID.String()), c.Reason)
-	case c.Action == "give-back":
+	case c.Action == apply.GiveBack:
 		l.gather("returned", textfmt.CleanLine(c.ID.String()), c.Reason)
 	case e.Step == deploy.StepPrune:
-		l.gather("removed", actionDone(string(c.Action), c.ID), "")
+		l.gather("removed", actionDone(c.Action, c.ID), "")
 	default:
-		l.gather("applied", actionDone(string(c.Action), c.ID), "")
+		l.gather("applied", actionDone(c.Action, c.ID), "")
 	}
 }
 

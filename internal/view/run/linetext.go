@@ -12,9 +12,9 @@ import (
 )
 
 // actionsDone are the words for what was done.
-var actionsDone = map[string]string{"create": "created", "update": "updated", "recreate": "recreated", "delete": "deleted", "give-back": "given back", "keep": "kept", "unchanged": "unchanged"}
+var actionsDone = map[apply.Action]string{apply.Create: "created", apply.Update: "updated", apply.Recreate: "recreated", apply.Delete: "deleted", apply.GiveBack: "given back", apply.Keep: "kept", apply.Unchanged: "unchanged"}
 
-func actionDone(action string, id kube.ID) string {
+func actionDone(action apply.Action, id kube.ID) string {
 	return actionsDone[action] + " " + textfmt.CleanLine(id.String())
 }
 
@@ -31,8 +31,8 @@ func allObjectsText(n int) string {
 // actionCounts counts what was done.
 func (t *runState) actionCounts() string {
 	var parts []string
-	for _, action := range []string{"create", "update", "recreate", "delete", "give-back", "keep", "unchanged"} {
-		if n := t.actions[apply.Action(action)]; n > 0 {
+	for _, action := range []apply.Action{apply.Create, apply.Update, apply.Recreate, apply.Delete, apply.GiveBack, apply.Keep, apply.Unchanged} {
+		if n := t.actions[action]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, actionsDone[action]))
 		}
 	}

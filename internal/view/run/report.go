@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"deployer/internal/deploy"
 	"deployer/internal/view/textfmt"
 )
 
@@ -36,7 +37,7 @@ func (rep *reporter) report(r Result) string {
 // success is the line that stays of a run that went well.
 func (rep *reporter) success(r Result) string {
 	p, g := rep.display.palette, rep.display.glyphs
-	verb := map[string]string{"uninstall": "uninstalled from", "rollback": "rolled back in", "test": "tested in", "watch": "ready in"}[r.Verb]
+	verb := map[deploy.Verb]string{"uninstall": "uninstalled from", "rollback": "rolled back in", "test": "tested in", "watch": "ready in"}[r.Verb]
 	if verb == "" {
 		verb = "deployed to"
 	}
@@ -229,9 +230,9 @@ func (rep *reporter) verdict(r Result) string {
 	}
 	dot := " " + rep.display.glyphs.Dot + " "
 	if undo := r.Rollback; undo != nil {
-		what := map[string]string{"uninstall": "uninstalled", "rollback": "rolled back"}[undo.Verb]
+		what := map[deploy.Verb]string{deploy.Uninstall: "uninstalled", deploy.Rollback: "rolled back"}[undo.Verb]
 		if undo.Error != "" {
-			text += dot + "the " + textfmt.CleanLine(undo.Verb) + " failed too: " + textfmt.CleanLine(undo.Error)
+			text += dot + "the " + textfmt.CleanLine(string(undo.Verb)) + " failed too: " + textfmt.CleanLine(undo.Error)
 		} else if text += dot + what; undo.Verb == "rollback" && undo.Revision > 0 {
 			text += fmt.Sprintf(" as revision %d", undo.Revision)
 		}

@@ -21,19 +21,19 @@ import (
 // A Result is the outcome of a run as programs read it: --result-file, -o yaml,
 // and the last event of -o json. Its JSON is a promise, see docs/json.md.
 type Result struct {
-	Format    int     `json:"format"`
-	Document  string  `json:"document"` // "result"
-	Verb      string  `json:"verb,omitempty"`
-	Release   string  `json:"release,omitempty"`
-	Namespace string  `json:"namespace,omitempty"`
-	Chart     string  `json:"chart,omitempty"`
-	Revision  int     `json:"revision,omitempty"`
-	Status    string  `json:"status"` // deployed, uninstalled, tested, ready, failed, rolled_back, rollback_failed
-	ExitCode  int     `json:"exit_code"`
-	Began     string  `json:"began"`
-	Seconds   float64 `json:"seconds"`
-	Error     string  `json:"error,omitempty" text:"free"`
-	Hint      string  `json:"hint,omitempty" text:"free"`
+	Format    int         `json:"format"`
+	Document  string      `json:"document"` // "result"
+	Verb      deploy.Verb `json:"verb,omitempty"`
+	Release   string      `json:"release,omitempty"`
+	Namespace string      `json:"namespace,omitempty"`
+	Chart     string      `json:"chart,omitempty"`
+	Revision  int         `json:"revision,omitempty"`
+	Status    string      `json:"status"` // deployed, uninstalled, tested, ready, failed, rolled_back, rollback_failed
+	ExitCode  int         `json:"exit_code"`
+	Began     string      `json:"began"`
+	Seconds   float64     `json:"seconds"`
+	Error     string      `json:"error,omitempty" text:"free"`
+	Hint      string      `json:"hint,omitempty" text:"free"`
 	// WriteError is what could not be written, in one line; the rest of the result
 	// holds all the same.
 	WriteError string         `json:"output_error,omitempty"`
@@ -64,15 +64,15 @@ type ResultSummary struct {
 
 // An ObjectResult is what became of one object.
 type ObjectResult struct {
-	Object     string      `json:"object"`
-	Group      string      `json:"group"`
-	Action     string      `json:"action,omitempty"` // create, update, ...; empty for hooks
-	Source     string      `json:"source,omitempty"`
-	State      string      `json:"state,omitempty"` // waiting, progressing, ready, failed or gone; empty when not waited for
-	Message    string      `json:"message,omitempty" text:"free"`
-	Class      class.Class `json:"class,omitempty"`
-	Seconds    float64     `json:"seconds,omitempty"` // until that state
-	Unverified bool        `json:"unverified,omitempty"`
+	Object     string       `json:"object"`
+	Group      string       `json:"group"`
+	Action     apply.Action `json:"action,omitempty"` // create, update, ...; empty for hooks
+	Source     string       `json:"source,omitempty"`
+	State      string       `json:"state,omitempty"` // waiting, progressing, ready, failed or gone; empty when not waited for
+	Message    string       `json:"message,omitempty" text:"free"`
+	Class      class.Class  `json:"class,omitempty"`
+	Seconds    float64      `json:"seconds,omitempty"` // until that state
+	Unverified bool         `json:"unverified,omitempty"`
 }
 
 // signalCodes is less than all exit codes of programs that a signal has ended.
@@ -139,7 +139,7 @@ func (r *Result) stopped() {
 func (r *Result) dropStaleSteps() {
 	deleted := map[string]bool{}
 	for _, o := range r.Rollback.Objects {
-		deleted[o.Object] = o.Action == string(apply.Delete)
+		deleted[o.Object] = o.Action == apply.Delete
 	}
 	for i := range r.Causes {
 		c := &r.Causes[i]
@@ -158,7 +158,7 @@ func (t *runState) rollbackResult(rolled *deploy.RolledBackError, ran bool) Resu
 		err = t.ended.Err
 	}
 	if !ran {
-		r := Result{Format: output.JSONVersion, Document: "result", Verb: string(rolled.Verb), Release: rolled.Release, Status: "failed"}
+		r := Result{Format: output.JSONVersion, Document: "result", Verb: rolled.Verb, Release: rolled.Release, Status: "failed"}
 		r.Causes, r.Objects, r.Warnings = []Cause{}, []ObjectResult{}, []string{}
 		if err != nil {
 			r.Error = err.Error()
@@ -185,7 +185,7 @@ func (t *runState) result(err error) Result {
 		r.Warnings = []string{}
 	}
 	if t.op != nil {
-		r.Verb, r.Release, r.Namespace, r.Chart = string(t.op.Verb), t.op.Release, t.op.Namespace, document.ChartName(t.op.Next)
+		r.Verb, r.Release, r.Namespace, r.Chart = t.op.Verb, t.op.Release, t.op.Namespace, document.ChartName(t.op.Next)
 		_, _, r.Revision = t.name()
 		if status := successStatuses[t.op.Verb]; status != "" {
 			r.Status = status
@@ -233,7 +233,7 @@ func (t *runState) summary() ResultSummary {
 func (t *runState) objects() []ObjectResult {
 	out := []ObjectResult{}
 	for id, c := range t.changes {
-		o := ObjectResult{Object: id.String(), Group: id.Group, Action: string(c.Action), Source: c.Source}
+		o := ObjectResult{Object: id.String(), Group: id.Group, Action: c.Action, Source: c.Source}
 		if tracked := t.tracked[id]; tracked != nil {
 			tracked.describe(&o, t)
 		}

@@ -29,7 +29,7 @@ func resultMarkdown(r Result) string {
 		if undo.Error != "" {
 			outcome = "failed: " + undo.Error
 		}
-		fmt.Fprintf(&b, "\nThe %s %s.\n", textfmt.EscapeMarkdown(undo.Verb), textfmt.EscapeMarkdown(outcome))
+		fmt.Fprintf(&b, "\nThe %s %s.\n", textfmt.EscapeMarkdown(string(undo.Verb)), textfmt.EscapeMarkdown(outcome))
 	}
 	for _, w := range r.Warnings {
 		fmt.Fprintf(&b, "\n> **Warning:** %s\n", textfmt.EscapeMarkdown(w))

@@ -183,11 +183,11 @@ func (t *runState) goal() track.State {
 	if t.op == nil {
 		return track.Ready
 	}
-	return goalOf(string(t.op.Verb))
+	return goalOf(t.op.Verb)
 }
 
-func goalOf(verb string) track.State {
-	if verb == string(deploy.Uninstall) {
+func goalOf(verb deploy.Verb) track.State {
+	if verb == deploy.Uninstall {
 		return track.Gone
 	}
 	return track.Ready

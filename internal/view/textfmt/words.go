@@ -46,7 +46,7 @@ func Capitalized(s string) string {
 func Duration(d time.Duration) string {
 	switch {
 	case d < 10*time.Second:
-		return strings.TrimSuffix(d.Round(100*time.Millisecond).String(), ".0s")
+		return d.Round(100 * time.Millisecond).String()
 	case d < time.Hour:
 		return d.Round(time.Second).String()
 	}
