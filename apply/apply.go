@@ -34,12 +34,12 @@ import (
 	"k8s.io/apimachinery/pkg/util/managedfields"
 
 	"deployer/apply/builtin"
+	"deployer/apply/ownership"
 	"deployer/internal/kube"
 )
 
-// Manager is our field manager. Helm 4 and Nelm use the same, so a change of
-// tool never makes a second applier.
-const Manager = "helm"
+// Manager is our field manager.
+const Manager = ownership.Manager
 
 // Owner is the release on whose behalf objects are applied. It is written on
 // every object exactly as Helm writes it: label app.kubernetes.io/managed-by=Helm,

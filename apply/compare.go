@@ -122,7 +122,6 @@ func (c *comparison) migrateAndPredict(adopting, revert bool, served func(string
 		history = history.Union(r.set)
 	}
 	c.migrated = ownership.Migrate(ownership.Migration{
-		Manager:      Manager,
 		APIVersion:   c.desired.GetAPIVersion(),
 		Entries:      c.entries,
 		Live:         c.liveSet,
@@ -138,7 +137,7 @@ func (c *comparison) migrateAndPredict(adopting, revert bool, served func(string
 
 // predict computes the result of applying desired to an object.
 func (c *comparison) predict(live, desired *typed.TypedValue) error {
-	result, err := ownership.SimulateApply(live, desired, c.migrated.Entries, Manager)
+	result, err := ownership.SimulateApply(live, desired, c.migrated.Entries)
 	if err != nil {
 		return err
 	}

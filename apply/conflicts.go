@@ -36,7 +36,7 @@ func (p *planning) decideConflicts(t *target, cmp *comparison, c *Change, policy
 	if err != nil {
 		return nil, t.reject(&InvalidError{Text: verify.Conceal(t.obj, err.Error())})
 	}
-	conflicts, err := ownership.Conflicts(cmp.live, desired, cmp.entries, Manager)
+	conflicts, err := ownership.Conflicts(cmp.live, desired, cmp.entries)
 	if err != nil {
 		return nil, &ObjectError{ID: t.id, Source: t.source, Doing: "comparing", Err: err}
 	}
@@ -73,7 +73,7 @@ func (p *planning) decideConflicts(t *target, cmp *comparison, c *Change, policy
 // isRepeatedConflict reports whether a controller has, since our last apply, changed a
 // field whose wanted value an earlier release had already set.
 func (c *comparison) isRepeatedConflict(con ownership.Conflict, wanted any) bool {
-	ours := ownership.ApplyEntry(c.entries, Manager)
+	ours := ownership.ApplyEntry(c.entries)
 	return ours != nil && con.By.Class() == ownership.Controller && !con.By.Time.Before(ours.Time) && c.hasDeclaredValue(con.Path, wanted)
 }
 

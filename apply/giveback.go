@@ -212,7 +212,7 @@ func (r *restoration) compute(ctx context.Context) error {
 		return err
 	}
 	for _, e := range r.entries {
-		if isOurs(e) {
+		if e.IsOurs() {
 			r.ours = r.ours.Union(e.Set)
 		} else {
 			r.others = r.others.Union(e.Set)
@@ -237,10 +237,7 @@ func (r *restoration) compute(ctx context.Context) error {
 	return nil
 }
 
-// isOurs reports whether an entry is of our name, however it was written.
-func isOurs(e ownership.Entry) bool { return e.Manager == Manager && e.Subresource == "" }
-
-// isOursRaw is isOurs of an entry as the API has it.
+// isOursRaw is Entry.IsOurs of an entry as the API has it.
 func isOursRaw(e metav1.ManagedFieldsEntry) bool { return e.Manager == Manager && e.Subresource == "" }
 
 // withoutAdded removes what we added, as the API server would if we applied an object
@@ -250,7 +247,7 @@ func (r *restoration) withoutAdded(conv managedfields.TypeConverter, live *typed
 	if err != nil || added.Empty() {
 		return live, err
 	}
-	entries := slices.DeleteFunc(slices.Clone(r.entries), isOurs)
+	entries := slices.DeleteFunc(slices.Clone(r.entries), ownership.Entry.IsOurs)
 	ours := ownership.Entry{Manager: Manager, Operation: metav1.ManagedFieldsOperationApply}
 	rest, err := restOf(live, added)
 	if err != nil {
@@ -266,7 +263,7 @@ func (r *restoration) withoutAdded(conv managedfields.TypeConverter, live *typed
 	if err != nil {
 		return nil, err
 	}
-	return ownership.SimulateApply(live, desired, entries, Manager)
+	return ownership.SimulateApply(live, desired, entries)
 }
 
 // restOf returns the fields of a live object that we didn't add. They get an owner for
@@ -349,7 +346,7 @@ func (r *restoration) asWritten(path fieldpath.Path) bool {
 // managedFields returns the managedFields of the restored object: the entries of others as they
 // are, and for the former owners the fields that still exist and that nobody else owns.
 func (r *restoration) managedFields() ([]metav1.ManagedFieldsEntry, error) {
-	list := slices.DeleteFunc(slices.Clone(r.entries), isOurs)
+	list := slices.DeleteFunc(slices.Clone(r.entries), ownership.Entry.IsOurs)
 	former, err := ownership.Parse(r.from.Adopted.Prior.ManagedFields)
 	if err != nil {
 		return nil, err

@@ -251,7 +251,7 @@ func (c *comparison) extend(prior *Prior, live *unstructured.Unstructured, over 
 // notOurs returns the fields of a set that we don't own.
 func (c *comparison) notOurs(set *fieldpath.Set) *fieldpath.Set {
 	for _, e := range c.entries {
-		if isOurs(e) {
+		if e.IsOurs() {
 			set = set.Difference(e.Set)
 		}
 	}

@@ -274,13 +274,13 @@ func (u *updateDecision) unchanged(ctx context.Context) (Change, error) {
 	c := u.change
 	c.Action, c.Predicted = Unchanged, u.live
 	c.Conflicts = slices.DeleteFunc(slices.Clone(c.Conflicts), func(f FieldConflict) bool { return f.Outcome != OutcomeYielded })
-	ours := ownership.ApplyEntry(u.comparison.entries, Manager)
+	ours := ownership.ApplyEntry(u.comparison.entries)
 	switch {
 	case u.t.fullReplace.withoutDuplicates != nil:
 		c.execution = nil
 		return c, nil
 	case u.comparison.migrated.Changed:
-		c.execution = u.p.executionOf(u.t, write{verb: migrateOwnership, entries: u.comparison.migrated.WithOurs(Manager, u.comparison.desired.GetAPIVersion(), u.comparison.desiredSet)})
+		c.execution = u.p.executionOf(u.t, write{verb: migrateOwnership, entries: u.comparison.migrated.WithOurs(u.comparison.desired.GetAPIVersion(), u.comparison.desiredSet)})
 	case ours == nil || !ours.Set.Equals(u.comparison.desiredSet):
 		c.execution = u.p.executionOf(u.t, write{verb: applyObject, precondition: u.precondition})
 	default:

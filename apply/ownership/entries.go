@@ -17,6 +17,10 @@ import (
 	"deployer/internal/kube"
 )
 
+// Manager is our field manager. Helm 4 and Nelm use the same, so a change of
+// tool never makes a second applier.
+const Manager = "helm"
+
 // An Entry is one line of metadata.managedFields.
 type Entry struct {
 	Manager     string
@@ -31,6 +35,9 @@ type Entry struct {
 
 // Label names the entry for people: helm (Update), kubectl (Update, scale).
 func (e Entry) Label() string { return e.Owner().Label() }
+
+// IsOurs reports whether an entry is of our name, however it was written.
+func (e Entry) IsOurs() bool { return e.Manager == Manager && e.Subresource == "" }
 
 // Owner is the entry without its fields.
 func (e Entry) Owner() Owner {
@@ -137,20 +144,20 @@ func Appliable(v *typed.TypedValue) (*fieldpath.Set, error) {
 	return set.Difference(Unownable()), nil
 }
 
-// ApplyEntry finds the entry of what a manager has applied; nil when there is none.
-func ApplyEntry(entries []Entry, manager string) *Entry {
+// ApplyEntry finds the entry of what we have applied; nil when there is none.
+func ApplyEntry(entries []Entry) *Entry {
 	for i, e := range entries {
-		if isApplyEntry(e, manager) {
+		if isApplyEntry(e) {
 			return &entries[i]
 		}
 	}
 	return nil
 }
 
-func isApplyEntry(e Entry, manager string) bool {
-	return e.Manager == manager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == ""
+func isApplyEntry(e Entry) bool {
+	return e.IsOurs() && e.Operation == metav1.ManagedFieldsOperationApply
 }
 
-func newApplyEntry(manager, apiVersion string, set *fieldpath.Set, at time.Time) Entry {
-	return Entry{Manager: manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: apiVersion, Time: at, Set: set}
+func newApplyEntry(apiVersion string, set *fieldpath.Set, at time.Time) Entry {
+	return Entry{Manager: Manager, Operation: metav1.ManagedFieldsOperationApply, APIVersion: apiVersion, Time: at, Set: set}
 }

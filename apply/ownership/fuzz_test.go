@@ -37,7 +37,7 @@ func FuzzMigrateAsSent(f *testing.F) {
 			all = all.Union(e.Set)
 		}
 		s := Migration{
-			Manager: "helm", APIVersion: "v1", Entries: entries, Live: all.Leaves(), Desired: fieldpath.NewSet(),
+			APIVersion: "v1", Entries: entries, Live: all.Leaves(), Desired: fieldpath.NewSet(),
 			Adopting: how&1 != 0, Served: func(v string) bool { return how&2 == 0 || v == "v1" },
 		}
 		if how&4 != 0 {
@@ -45,7 +45,7 @@ func FuzzMigrateAsSent(f *testing.F) {
 		}
 		folded := Migrate(s)
 		for _, e := range entries {
-			if e.Subresource != "" || s.Adopting || ClassOf(e.Manager) != Helm || isApplyEntry(e, "helm") {
+			if e.Subresource != "" || s.Adopting || ClassOf(e.Manager) != Helm || isApplyEntry(e) {
 				continue
 			}
 			if lost := e.Set.Intersection(s.Live).Difference(folded.Ours); !lost.Empty() {

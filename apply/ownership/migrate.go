@@ -9,7 +9,6 @@ import (
 
 // A Migration is the input of Migrate.
 type Migration struct {
-	Manager    string // ours
 	APIVersion string // of what we will apply
 	Entries    []Entry
 
@@ -55,11 +54,11 @@ func Migrate(m Migration) Migrated {
 		m.Relinquished = fieldpath.NewSet()
 	}
 	c := claim{Migration: m, ours: fieldpath.NewSet(), gained: m.Declared, chart: m.Declared.Union(m.Desired)}
-	if entry := ApplyEntry(m.Entries, m.Manager); entry != nil {
+	if entry := ApplyEntry(m.Entries); entry != nil {
 		c.ours, c.time, c.changed = entry.Set, entry.Time, !m.Served(entry.APIVersion)
 	}
 	for _, e := range m.Entries {
-		if !isApplyEntry(e, m.Manager) {
+		if !isApplyEntry(e) {
 			c.claimFrom(e)
 		}
 	}
@@ -146,19 +145,19 @@ func (c *claim) result() Migrated {
 	}
 	out.Entries = c.rest
 	if !ours.Empty() {
-		out.Entries = append(out.Entries, newApplyEntry(c.Manager, c.APIVersion, ours, c.time))
+		out.Entries = append(out.Entries, newApplyEntry(c.APIVersion, ours, c.time))
 	}
 	return out
 }
 
 // WithOurs returns the migrated entries with our own owning exactly set. It is
 // what an apply of the desired object would leave.
-func (m Migrated) WithOurs(manager, apiVersion string, set *fieldpath.Set) []Entry {
+func (m Migrated) WithOurs(apiVersion string, set *fieldpath.Set) []Entry {
 	out := make([]Entry, 0, len(m.Entries)+1)
 	for _, e := range m.Entries {
-		if !isApplyEntry(e, manager) {
+		if !isApplyEntry(e) {
 			out = append(out, e)
 		}
 	}
-	return append(out, newApplyEntry(manager, apiVersion, set, time.Time{}))
+	return append(out, newApplyEntry(apiVersion, set, time.Time{}))
 }

@@ -95,7 +95,7 @@ func TestMigrate(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c.state.Manager, c.state.APIVersion, c.state.Live, c.state.Served = "helm", "apps/v1", all, served
+			c.state.APIVersion, c.state.Live, c.state.Served = "apps/v1", all, served
 			f := Migrate(c.state)
 			got := "unchanged"
 			if f.Changed {
@@ -122,7 +122,7 @@ func FuzzMigrate(f *testing.F) {
 			after := show(folded.Entries)
 			lost := e.Set.Difference(folded.Ours)
 			switch class := e.Class(); {
-			case isApplyEntry(e, s.Manager):
+			case isApplyEntry(e):
 			case class == Helm && !s.Adopting && !lost.Intersection(s.Live).Difference(s.Relinquished).Empty():
 				t.Fatalf("lost %s of %s:\n%s", lost, show(s.Entries), after)
 			case class == Controller && !strings.Contains(after, show([]Entry{e})):
@@ -157,7 +157,7 @@ func arbitrary(random *rand.Rand) Migration {
 	}
 	managers := []string{"helm", "Helm", "werf-2", "controller", "kubectl-edit", "kubectl-client-side-apply", "before-first-apply", "terraform-provider-helm_v1", "embedder"}
 	s := Migration{
-		Manager: "helm", APIVersion: "v2", Live: some(), Desired: some(), Declared: some(), Relinquished: fieldpath.NewSet(),
+		APIVersion: "v2", Live: some(), Desired: some(), Declared: some(), Relinquished: fieldpath.NewSet(),
 		Adopting: random.IntN(4) == 0, RevertManual: random.IntN(3) == 0, Served: func(string) bool { return true },
 	}
 	if random.IntN(2) == 0 {

@@ -15,8 +15,8 @@ import (
 // entries owning live's fields: it merges, and removes our fields that are no longer
 // wanted unless another manager owns them too. Defaulting and admission, which only the
 // server can do, are missing. All entries are treated as of one API version.
-func SimulateApply(live, desired *typed.TypedValue, entries []Entry, manager string) (*typed.TypedValue, error) {
-	managers, mine := versioned(entries, manager)
+func SimulateApply(live, desired *typed.TypedValue, entries []Entry) (*typed.TypedValue, error) {
+	managers, mine := versioned(entries)
 	result, _, err := updater().Apply(live, desired, version, managers, mine, true)
 	if err != nil {
 		return nil, err
@@ -36,17 +36,17 @@ type Conflict struct {
 // Conflicts finds the fields that a forced apply of desired would take from the
 // owners of entries, as the API server finds them. Entries of ours and of
 // Helm's older names don't count.
-func Conflicts(live, desired *typed.TypedValue, entries []Entry, manager string) ([]Conflict, error) {
+func Conflicts(live, desired *typed.TypedValue, entries []Entry) ([]Conflict, error) {
 	others := make([]Entry, 0, len(entries))
 	for _, e := range entries {
-		if !isApplyEntry(e, manager) && ClassOf(e.Manager) != Helm {
+		if !isApplyEntry(e) && ClassOf(e.Manager) != Helm {
 			others = append(others, e)
 		}
 	}
 	if len(others) == 0 {
 		return nil, nil
 	}
-	managers, mine := versioned(others, manager)
+	managers, mine := versioned(others)
 	_, _, err := updater().Apply(live, desired, version, managers, mine, false)
 	var found merge.Conflicts
 	if err == nil || !errors.As(err, &found) {
@@ -71,12 +71,12 @@ func updater() *merge.Updater {
 }
 
 // versioned keys entries by their index: several may bear one name.
-func versioned(entries []Entry, manager string) (fieldpath.ManagedFields, string) {
+func versioned(entries []Entry) (fieldpath.ManagedFields, string) {
 	const mine = "ours"
 	out := fieldpath.ManagedFields{}
 	for i, e := range entries {
 		key := strconv.Itoa(i)
-		if isApplyEntry(e, manager) {
+		if isApplyEntry(e) {
 			key = mine
 		}
 		out[key] = fieldpath.NewVersionedSet(e.Set, version, e.Operation == "Apply")
